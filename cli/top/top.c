@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* headrace top - a job of this machine while it runs: what it waits for, and who does. Options, and the loop. */
+/* headrace top - shows what a running job of this machine waits for. Options, and the main loop. */
 #include <errno.h>
 #include <poll.h>
 #include <signal.h>
@@ -16,11 +16,12 @@
 #include "common/now.h"
 #include "common/text.h"
 
-#define SECOND_NS   UINT64_C(1000000000)
-#define EVERY_LEAST (SECOND_NS / 10)
-#define EVERY_MOST  (30 * SECOND_NS) /* who ends meanwhile is told apart for as long: live.h */
-#define ANSWER_NS   (3 * SECOND_NS)
-#define PATIENCE_NS (10 * SECOND_NS)
+#define SECOND_NS UINT64_C(1000000000)
+#define EVERY_MIN (SECOND_NS / 10)
+/* headraced lists ended processes separately at least this long: proto/live.h */
+#define EVERY_MAX (30 * SECOND_NS)
+#define ANSWER_NS (3 * SECOND_NS)
+#define RETRY_NS  (10 * SECOND_NS) /* top ends after so long without an answer */
 
 enum { OPT_SOCKET = 256 };
 
@@ -37,21 +38,21 @@ const struct hr_option hr_top_option_table[] = {
     {NULL, 0, NULL, NULL, NULL},
 };
 
-enum output { NOT_YET, SCREEN, LINES, JSON };
+enum output { NONE, SCREEN, LINES, JSON };
 
 struct top {
 	const char *job, *socket;
 	enum output output;
 	bool has_view, json;
-	uint64_t count; /* 0: for ever */
+	uint64_t count; /* 0: no limit */
 	struct hr_top_source source;
-	struct hr_top_ask ask;
-	struct hr_top_look look;
+	struct hr_top_fetch fetch;
+	struct hr_top_display display;
 	Headrace__LiveJob *before, *picture;
 	struct hr_top_table table;
-	uint64_t looks;
-	uint64_t next_ns, asked_ns; /* when to ask again; when it was */
-	uint64_t failing_ns;	    /* since when; 0: it answers */
+	uint64_t pictures;
+	uint64_t next_ns, requested_ns; /* times of the next and of the last request */
+	uint64_t failing_ns;		/* time of the first failure; 0: headraced answers */
 	char trouble[600];
 	int signals; /* descriptor, -1: none */
 	bool over;
@@ -63,7 +64,7 @@ static uint64_t now_ns(void)
 	return hr_now_ns(CLOCK_MONOTONIC);
 }
 
-/* ---- showing ---------------------------------------------------------------------------------------- */
+/* ---- showing --------------------------------------------------------------------------------- */
 
 static void draw(struct top *t)
 {
@@ -71,27 +72,27 @@ static void draw(struct top *t)
 	unsigned columns, rows;
 
 	hr_top_screen_size(&columns, &rows);
-	hr_top_draw(&text, &t->look, columns, rows);
+	hr_top_draw(&text, &t->display, columns, rows);
 	hr_top_screen_put(&text);
 	hr_top_text_done(&text);
 }
 
-/* What is known in the view that is wanted. */
+/* Shows the last picture in the chosen view. */
 static void top_show(struct top *t)
 {
-	if (!t->picture || t->output == NOT_YET)
+	if (!t->picture || t->output == NONE)
 		return;
 	hr_top_table_done(&t->table);
-	if (hr_top_sums(t->before, t->picture, t->look.view, t->look.sort, &t->table) < 0)
+	if (hr_top_sums(t->before, t->picture, t->display.view, t->display.sort, &t->table) < 0)
 		return;
-	t->look.job = t->picture;
-	t->look.table = &t->table;
+	t->display.job = t->picture;
+	t->display.table = &t->table;
 	if (t->output == SCREEN)
 		draw(t);
 	else if (t->output == JSON)
-		hr_top_json(stdout, &t->look);
+		hr_top_json(stdout, &t->display);
 	else
-		hr_top_print(stdout, &t->look);
+		hr_top_print(stdout, &t->display);
 }
 
 static void top_end(struct top *t, int status, const char *text)
@@ -103,36 +104,35 @@ static void top_end(struct top *t, int status, const char *text)
 		hr_report("%s", text);
 }
 
-/* ---- asking ----------------------------------------------------------------------------------------- */
+/* ---- requests -------------------------------------------------------------------------------- */
 
 static void top_take(struct top *t, Headrace__LiveJob *picture)
 {
-	if (t->before)
-		headrace__live_job__free_unpacked(t->before, NULL);
+	headrace__live_job__free_unpacked(t->before, NULL);
 	t->before = t->picture;
 	t->picture = picture;
 	t->failing_ns = 0;
-	t->look.trouble = NULL;
+	t->display.trouble = NULL;
 	if (!t->has_view) {
 		t->has_view = true;
-		t->look.view = hr_top_has_ranks(picture) ? HR_TOP_RANK : HR_TOP_PROCESS;
+		t->display.view = hr_top_has_ranks(picture) ? HR_TOP_RANK : HR_TOP_PROCESS;
 	}
 	top_show(t);
-	if (++t->looks == t->count)
+	if (++t->pictures == t->count)
 		top_end(t, EXIT_SUCCESS, NULL);
 	else if (ferror(stdout))
 		top_end(t, EXIT_FAILURE, NULL);
 }
 
-/* Whether the answer is final: there is no such job any more, or it is not for us. */
-static bool final(const struct top *t, int r, bool connected)
+/* True: no later request can succeed: the job has ended, or the caller may not see it. */
+static bool is_final(const struct top *t, int r, bool connected)
 {
 	if (connected)
 		return r == -ENOENT || r == -ESHUTDOWN || r == -EPERM || r == -ENOSYS;
 	return t->source.private && (r == -ENOENT || r == -ECONNREFUSED);
 }
 
-/* `connected`: it was headraced that said so. */
+/* `connected`: headraced itself has answered with this error. */
 static void top_failed(struct top *t, int r, bool connected)
 {
 	uint64_t now = now_ns();
@@ -141,31 +141,31 @@ static void top_failed(struct top *t, int r, bool connected)
 		t->failing_ns = now;
 	if (r == -ENOENT || r == -ESHUTDOWN) {
 		snprintf(t->trouble, sizeof(t->trouble), "job %s has ended", t->source.job);
-		if (final(t, r, connected)) {
-			top_end(t, t->looks ? EXIT_SUCCESS : EXIT_FAILURE, t->trouble);
+		if (is_final(t, r, connected)) {
+			top_end(t, t->pictures ? EXIT_SUCCESS : EXIT_FAILURE, t->trouble);
 			return;
 		}
 	}
-	if (t->ask.refusal[0] != '\0')
-		snprintf(t->trouble, sizeof(t->trouble), "headraced: %s", t->ask.refusal);
+	if (t->fetch.refusal[0] != '\0')
+		snprintf(t->trouble, sizeof(t->trouble), "headraced: %s", t->fetch.refusal);
 	else
 		snprintf(t->trouble, sizeof(t->trouble), "headraced does not answer: %s",
 			 strerrordesc_np(-r));
-	if (final(t, r, connected) || now - t->failing_ns > PATIENCE_NS)
+	if (is_final(t, r, connected) || now - t->failing_ns > RETRY_NS)
 		top_end(t, connected && r != -ETIMEDOUT ? EXIT_FAILURE : HR_EXIT_NO_SERVICE,
 			t->trouble);
 	else if (t->output == SCREEN && t->picture) {
-		t->look.trouble = t->trouble;
+		t->display.trouble = t->trouble;
 		draw(t);
 	}
 }
 
-static void top_ask(struct top *t)
+static void top_request(struct top *t)
 {
-	int r = hr_top_ask_begin(&t->ask, &t->source);
+	int r = hr_top_fetch_begin(&t->fetch, &t->source);
 
-	t->asked_ns = now_ns();
-	t->next_ns = t->asked_ns + t->look.every_ns;
+	t->requested_ns = now_ns();
+	t->next_ns = t->requested_ns + t->display.every_ns;
 	if (r < 0)
 		top_failed(t, r, false);
 }
@@ -173,7 +173,7 @@ static void top_ask(struct top *t)
 static void top_answer(struct top *t)
 {
 	Headrace__LiveJob *picture = NULL;
-	int r = hr_top_ask_step(&t->ask, &picture);
+	int r = hr_top_fetch_step(&t->fetch, &picture);
 
 	if (r > 0)
 		top_take(t, picture);
@@ -181,7 +181,7 @@ static void top_answer(struct top *t)
 		top_failed(t, r, true);
 }
 
-/* ---- keys ------------------------------------------------------------------------------------------- */
+/* ---- keys ------------------------------------------------------------------------------------ */
 
 static void press(struct top *t, char key)
 {
@@ -193,19 +193,19 @@ static void press(struct top *t, char key)
 		return;
 	}
 	if (key == ' ')
-		t->look.paused = !t->look.paused;
+		t->display.paused = !t->display.paused;
 	else if (key == '?' || key == 'h')
-		t->look.help = !t->look.help;
+		t->display.help = !t->display.help;
 	else if (key != '\0' && sort)
-		t->look.sort = (enum hr_top_sort)(sort - sorts);
+		t->display.sort = (enum hr_top_sort)(sort - sorts);
 	else if (key != '\0' && view)
-		t->look.view = (enum hr_top_view)(view - views);
+		t->display.view = (enum hr_top_view)(view - views);
 	else
 		return;
 	top_show(t);
 }
 
-/* Keys that mean more than one byte (arrows) begin with an escape, and mean nothing here. */
+/* Ignores keys of more than one byte (arrows), which begin with an escape. */
 static void read_keys(struct top *t)
 {
 	char keys[64];
@@ -219,26 +219,27 @@ static void read_keys(struct top *t)
 		press(t, keys[i]);
 }
 
-/* ---- the loop --------------------------------------------------------------------------------------- */
+/* ---- the loop -------------------------------------------------------------------------------- */
 
-static int until(const struct top *t)
+/* Milliseconds to wait; -1: until an event. */
+static int poll_timeout(const struct top *t)
 {
 	uint64_t now = now_ns();
-	uint64_t at = t->ask.fd >= 0 ? t->asked_ns + ANSWER_NS : t->next_ns;
+	uint64_t at = t->fetch.fd >= 0 ? t->requested_ns + ANSWER_NS : t->next_ns;
 
-	if (t->ask.fd < 0 && t->look.paused)
+	if (t->fetch.fd < 0 && t->display.paused)
 		return -1;
 	return at > now ? (int)((at - now) / 1000000) + 1 : 0;
 }
 
-static void step(struct top *t)
+static void top_step(struct top *t)
 {
 	bool keys = t->output == SCREEN && isatty(STDIN_FILENO);
-	struct pollfd fds[] = {{.fd = t->ask.fd, .events = POLLIN},
+	struct pollfd fds[] = {{.fd = t->fetch.fd, .events = POLLIN},
 			       {.fd = keys ? STDIN_FILENO : -1, .events = POLLIN},
 			       {.fd = t->signals, .events = POLLIN}};
 
-	if (poll(fds, 3, until(t)) < 0)
+	if (poll(fds, 3, poll_timeout(t)) < 0)
 		return;
 	if (fds[2].revents) {
 		enum hr_top_event event = hr_top_screen_signals(&t->signal);
@@ -252,30 +253,28 @@ static void step(struct top *t)
 		read_keys(t);
 	if (!t->over && fds[0].revents)
 		top_answer(t);
-	else if (!t->over && t->ask.fd >= 0 && now_ns() - t->asked_ns >= ANSWER_NS) {
-		hr_top_ask_done(&t->ask);
+	else if (!t->over && t->fetch.fd >= 0 && now_ns() - t->requested_ns >= ANSWER_NS) {
+		hr_top_fetch_done(&t->fetch);
 		top_failed(t, -ETIMEDOUT, true);
 	}
-	if (!t->over && t->ask.fd < 0 && !t->look.paused && now_ns() >= t->next_ns)
-		top_ask(t);
+	if (!t->over && t->fetch.fd < 0 && !t->display.paused && now_ns() >= t->next_ns)
+		top_request(t);
 }
 
-/* Before the terminal is taken: what goes wrong at once is said as other commands do. */
-static void first(struct top *t)
+/* Fetches the first picture before the screen opens, so that a failure is an ordinary message. */
+static void fetch_first(struct top *t)
 {
-	top_ask(t);
-	while (!t->over && t->looks == 0)
-		step(t);
+	top_request(t);
+	while (!t->over && t->pictures == 0)
+		top_step(t);
 }
 
 static int top_run(struct top *t)
 {
 	enum output output = t->json ? JSON : t->count || !hr_top_screen_usable() ? LINES : SCREEN;
 
-	t->signals = -1;
-	hr_top_ask_init(&t->ask);
 	if (output == SCREEN) {
-		first(t);
+		fetch_first(t);
 		if (!t->over && hr_top_screen_open(&t->signals) < 0)
 			output = LINES;
 	}
@@ -283,57 +282,52 @@ static int top_run(struct top *t)
 	if (!t->over)
 		top_show(t);
 	while (!t->over)
-		step(t);
+		top_step(t);
 	hr_top_screen_close();
-	hr_top_ask_done(&t->ask);
+	hr_top_fetch_done(&t->fetch);
 	hr_top_table_done(&t->table);
-	if (t->before)
-		headrace__live_job__free_unpacked(t->before, NULL);
-	if (t->picture)
-		headrace__live_job__free_unpacked(t->picture, NULL);
+	headrace__live_job__free_unpacked(t->before, NULL);
+	headrace__live_job__free_unpacked(t->picture, NULL);
 	if (t->signal)
-		raise(t->signal); /* as if nobody had caught it: the shell sees why */
+		raise(t->signal); /* so that the shell sees the signal that ended top */
 	return t->status;
 }
 
-/* ---- options ---------------------------------------------------------------------------------------- */
+/* ---- options --------------------------------------------------------------------------------- */
 
 static int one_of(const char *const *names, int n, const char *value, const char *option)
 {
 	for (int i = 0; i < n; i++)
 		if (strcmp(names[i], value) == 0)
 			return i;
-	hr_report("--%s: not %s; see headrace top --help", option, value);
+	hr_report("--%s: unknown value '%s'" HR_HINT "`headrace top --help` lists the values",
+		  option, value);
 	return -1;
 }
 
-/* False: said what is wrong. */
-static bool top_take_option(struct top *t, int id, const char *value)
+/* False: it has reported a mistake. */
+static bool top_set_option(struct top *t, int id, const char *value)
 {
 	int i = 0;
 
 	switch (id) {
 	case 'b':
 		i = one_of(hr_top_view_names, HR_TOP_VIEWS, value, "by");
-		t->look.view = (enum hr_top_view)(i < 0 ? 0 : i);
+		t->display.view = (enum hr_top_view)(i < 0 ? 0 : i);
 		t->has_view = true;
 		break;
 	case 's':
 		i = one_of(hr_top_sort_names, HR_TOP_SORTS, value, "sort");
-		t->look.sort = (enum hr_top_sort)(i < 0 ? 0 : i);
+		t->display.sort = (enum hr_top_sort)(i < 0 ? 0 : i);
 		break;
 	case 'i':
-		if (hr_text_parse_duration(value, &t->look.every_ns) < 0 ||
-		    t->look.every_ns < EVERY_LEAST || t->look.every_ns > EVERY_MOST) {
-			hr_report("--interval takes a time from 100ms to 30s, not %s", value);
-			i = -1;
-		}
+		if (hr_text_parse_duration(value, &t->display.every_ns) < 0 ||
+		    t->display.every_ns < EVERY_MIN || t->display.every_ns > EVERY_MAX)
+			i = hr_option_wrong("interval", "a time from 100ms to 30s", value);
 		break;
 	case 'n':
-		if (hr_text_parse_uint(value, UINT32_MAX, &t->count) < 0 || t->count == 0) {
-			hr_report("--count takes a number above 0, not %s", value);
-			i = -1;
-		}
+		if (hr_text_parse_uint(value, UINT32_MAX, &t->count) < 0 || t->count == 0)
+			i = hr_option_wrong("count", "a number above 0", value);
 		break;
 	case 'j':
 		t->json = true;
@@ -348,18 +342,19 @@ static bool top_take_option(struct top *t, int id, const char *value)
 int hr_top_main(int argc, char **argv)
 {
 	struct hr_options o = {.table = hr_top_option_table, .argc = argc, .argv = argv, .next = 1};
-	struct top t = {.look.every_ns = SECOND_NS};
+	struct top t = {.fetch.fd = -1, .signals = -1, .display.every_ns = SECOND_NS};
 	int id, status;
 
-	while (o.next < argc) { /* options may stand behind the job */
+	while (o.next < argc) { /* options may follow the job */
 		id = hr_option_next(&o);
 		if (id == 'h')
 			return hr_command_help("top");
-		if (id == HR_OPTION_BAD || (id >= 0 && !top_take_option(&t, id, o.value)))
+		if (id == HR_OPTION_BAD || (id >= 0 && !top_set_option(&t, id, o.value)))
 			return HR_EXIT_USAGE;
 		if (id == HR_OPTION_END && o.next < argc) {
 			if (t.job) {
-				hr_report("one job at a time: headrace top [OPTION...] [JOB]");
+				hr_report(
+				    "more than one job given: headrace top [OPTION...] [JOB]");
 				return HR_EXIT_USAGE;
 			}
 			t.job = argv[o.next++];

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * top.h - `headrace top`: a running job, looked at again and again
+ * top.h - `headrace top`: shows a running job periodically
  *
- * Purpose   What the parts of the command say to each other.
+ * Purpose   The interfaces between the parts of the command.
  *
- *      top_find.c     which job is meant, and where it is asked for
- *      top_ask.c      one picture of it (proto/live.proto), without waiting
- *      top_sums.c     two pictures -> rows of a view: what was done between them, and in all
+ *      top_find.c     finds the job, and the socket of its headraced
+ *      top_fetch.c    fetches one picture of the job (proto/live.proto), without waiting
+ *      top_sums.c     two pictures -> rows of a view: operations between them, and in all
  *      top_lines.c    rows -> lines of a width, safe for a terminal
  *      top_json.c     rows -> an object on a line
- *      top_screen.c   the terminal: modes, size, keys, what is left behind
- *      top.c          options, and the loop of both kinds
+ *      top_screen.c   the terminal: modes, size, keys
+ *      top.c          options, and the main loop
  *
  * Owner     The caller of each init, which is paired with a done. Threads: one.
  */
@@ -26,40 +26,42 @@
 
 #define HR_TOP_BINS 64u
 
-/* ---- which job (top_find.c) ------------------------------------------------------------------------- */
+/* ---- which job (top_find.c) ------------------------------------------------------------------ */
 
 struct hr_top_source {
 	char socket[256];
 	char job[256]; /* its id */
 	uint32_t attempt;
-	bool private; /* of a run, not of the service */
+	bool private; /* a job of `headrace run`, not of the service */
 };
-
-/* By id or name (NULL: the only one of the caller's that runs). 0, or an exit status after saying what to do. */
-int hr_top_find(const char *job, const char *socket, struct hr_top_source *ret);
-
-/* ---- one picture (top_ask.c) ------------------------------------------------------------------------ */
-
-struct hr_top_ask {
-	int fd; /* readable: hr_top_ask_step; -1: none is under way */
-	uint8_t *data;
-	size_t bytes, used; /* bytes 0: not announced yet */
-	char refusal[512];  /* the text of an error, "" else */
-};
-
-void hr_top_ask_init(struct hr_top_ask *a);
-
-/* Sends the question. 0 or -errno. */
-int hr_top_ask_begin(struct hr_top_ask *a, const struct hr_top_source *source);
 
 /*
- * Takes what has come. 1: *ret is the picture, the caller's to free (headrace__live_job__free_unpacked); 0: there is more to come;
- * -errno: the asking is over (a->refusal may say more).
+ * Finds a job by id or name; NULL: the only running job of the caller. 0, or the exit status of the
+ * command after it has reported the failure.
  */
-int hr_top_ask_step(struct hr_top_ask *a, Headrace__LiveJob **ret);
-void hr_top_ask_done(struct hr_top_ask *a);
+int hr_top_find(const char *job, const char *socket, struct hr_top_source *ret);
 
-/* ---- what was done (top_sums.c) --------------------------------------------------------------------- */
+/* ---- one picture (top_fetch.c) --------------------------------------------------------------- */
+
+struct hr_top_fetch {
+	int fd; /* readable: call hr_top_fetch_step; -1: no request is active */
+	uint8_t *data;
+	size_t bytes, used; /* of `data`; 0: the size is not known yet */
+	char refusal[512];  /* the text of headraced's error, else "" */
+};
+
+/* Sends the request. 0 or -errno. */
+int hr_top_fetch_begin(struct hr_top_fetch *f, const struct hr_top_source *source);
+
+/*
+ * Reads what has arrived. 1: *ret is the picture, which the caller frees
+ * (headrace__live_job__free_unpacked); 0: more follows; -errno: the request has failed (f->refusal
+ * may have the cause).
+ */
+int hr_top_fetch_step(struct hr_top_fetch *f, Headrace__LiveJob **ret);
+void hr_top_fetch_done(struct hr_top_fetch *f);
+
+/* ---- sums (top_sums.c) ----------------------------------------------------------------------- */
 
 enum hr_top_view {
 	HR_TOP_RANK,
@@ -78,103 +80,104 @@ extern const char *const hr_top_sort_names[HR_TOP_SORTS];
 
 struct hr_top_sum {
 	uint64_t ops, bytes, errors, dur_ns;
-	uint64_t wait_ns, steps;    /* views of who, and of all */
-	uint64_t max_ns;	    /* ever */
-	uint64_t hist[HR_TOP_BINS]; /* of durations; nothing for files */
+	uint64_t wait_ns, steps;    /* of processes, and of the whole job */
+	uint64_t max_ns;	    /* since the job began */
+	uint64_t hist[HR_TOP_BINS]; /* of durations; empty for files */
 };
 
 struct hr_top_row {
-	uint64_t key;		    /* what the view tells apart */
-	struct hr_top_sum all, now; /* since the begin, and between the two pictures */
-	const Headrace__LiveProcess
-	    *process; /* views of who: one of them; NULL: nobody in particular */
+	uint64_t key;		    /* identifies the row in its view */
+	struct hr_top_sum all, now; /* since the job began, and between the two pictures */
+	/* views of processes: one process of the row; NULL: unknown */
+	const Headrace__LiveProcess *process;
 	const Headrace__LiveFile *file;
-	const Headrace__LiveMount *mount; /* NULL: not known */
+	const Headrace__LiveMount *mount; /* NULL: unknown */
 	uint16_t op;
-	bool open;	  /* the file */
-	uint32_t waiters; /* live processes that have waited for a batch, or made a step */
+	bool open;	  /* a process has the file open */
+	uint32_t waiters; /* live processes with input waits or steps */
 };
 
 struct hr_top_table {
 	struct hr_top_row *rows; /* sorted */
 	size_t n;
-	struct hr_top_sum all, now; /* of the whole job, whatever the view */
-	uint64_t interval_ns;	    /* between the pictures; of a first one: since the begin */
-	uint32_t processes, ranks;  /* alive; told apart */
+	struct hr_top_sum all, now; /* of the whole job, in every view */
+	uint64_t interval_ns; /* between the pictures; of the first one: since the job began */
+	uint32_t processes;   /* live ones */
+	uint32_t ranks;
 	uint32_t waiters;
 };
 
 /*
- * Rows of `picture`, whose pointers they keep; `before` is an earlier picture, or NULL. Both are put in order on the way.
- * 0 or -ENOMEM.
+ * Makes the rows of `picture`; they point into it. `before`: an earlier picture, or NULL. Sorts the
+ * contents of both pictures. 0 or -ENOMEM.
  */
 int hr_top_sums(Headrace__LiveJob *before, Headrace__LiveJob *picture, enum hr_top_view view,
 		enum hr_top_sort sort, struct hr_top_table *ret);
 void hr_top_table_done(struct hr_top_table *t);
 
-/* Of the interval, the part in which its waiters waited for a batch; -1: there are none. */
+/* The share of the interval that the waiters spent in input waits; -1: no waiters. */
 double hr_top_wait(const struct hr_top_sum *now, uint32_t waiters, uint64_t interval_ns);
 
-/* Of the durations in a histogram: the value that `part` of 1 are below, within its bin. 0: there are none. */
+/* The quantile `part` (0 to 1) of the durations, interpolated in a bin. 0: no durations. */
 uint64_t hr_top_quantile(const struct hr_top_sum *s, double part);
 
 const Headrace__LiveProcess *hr_top_process(const Headrace__LiveJob *m, uint64_t proc);
 const Headrace__LiveFile *hr_top_file(const Headrace__LiveJob *m, uint32_t file);
 
-/* Whether ranks are known: the view to begin with. */
+/* True: ranks are known, and the first view is by rank. */
 bool hr_top_has_ranks(const Headrace__LiveJob *m);
 
-/* ---- showing ---------------------------------------------------------------------------------------- */
+/* ---- showing --------------------------------------------------------------------------------- */
 
-struct hr_top_look {
+struct hr_top_display {
 	const Headrace__LiveJob *job;
 	const struct hr_top_table *table;
 	enum hr_top_view view;
 	enum hr_top_sort sort;
 	uint64_t every_ns;
 	bool paused, help;
-	const char *trouble; /* why what is shown is old; NULL: it is not */
+	const char *trouble; /* why the picture is old; NULL: it is current */
 };
 
-/* Text that grows; `failed` when memory is out. */
+/* Growing text; `failed`: memory was out. */
 struct hr_top_text {
 	char *s;
 	size_t bytes, room;
 	bool failed;
 };
 
-/* A screen of `rows` lines of at most `columns` cells; each line ends by what clears the rest of it. top_lines.c */
-void hr_top_draw(struct hr_top_text *to, const struct hr_top_look *look, unsigned columns,
+/* Draws a screen of `rows` lines of at most `columns` cells. top_lines.c */
+void hr_top_draw(struct hr_top_text *to, const struct hr_top_display *display, unsigned columns,
 		 unsigned rows);
 
-/* A few lines for a file or a pipe, the time first. top_lines.c */
-void hr_top_print(FILE *out, const struct hr_top_look *look);
+/* Prints some lines for a file or a pipe, each with the time first. top_lines.c */
+void hr_top_print(FILE *out, const struct hr_top_display *display);
 
-/* One line. The keys are a contract: docs/top.md. top_json.c */
-void hr_top_json(FILE *out, const struct hr_top_look *look);
+/* Prints one line of JSON, whose keys docs/top.md documents. top_json.c */
+void hr_top_json(FILE *out, const struct hr_top_display *display);
 
-/* "rank 3 worker 1", "/data/x", "pread64 (read)": raw bytes. top_lines.c */
+/* "rank 3 worker 1", "/data/x", "pread64 (read)"; not escaped. top_lines.c */
 void hr_top_label(const struct hr_top_row *row, enum hr_top_view view, char *ret, size_t bytes);
 
-/* ---- the terminal (top_screen.c) -------------------------------------------------------------------- */
+/* ---- the terminal (top_screen.c) ------------------------------------------------------------- */
 
-/* Whether standard input and output are a terminal that can be drawn on. */
+/* True: standard output is a terminal that top can draw on. */
 bool hr_top_screen_usable(void);
 
-/* Takes it over: no echo, keys at once, the other screen. *ret_fd: readable when a signal came. 0 or -errno. */
+/* Opens the alternate screen, without echo and line editing. *ret_fd: readable after a signal. */
 int hr_top_screen_open(int *ret_fd);
 
-/* As it was, wherever it stands; does nothing when it is not open. */
+/* Restores the terminal; does nothing if the screen is not open. */
 void hr_top_screen_close(void);
 
 enum hr_top_event { HR_TOP_NOTHING, HR_TOP_REDRAW, HR_TOP_END };
 
-/* Takes the signals that came: a new size, stopped and continued, told to end (*ret_signal, else 0). */
+/* Handles pending signals: a new size, stop and continue, and the end (*ret_signal, else 0). */
 enum hr_top_event hr_top_screen_signals(int *ret_signal);
 
 void hr_top_screen_size(unsigned *ret_columns, unsigned *ret_rows);
 
-/* Puts a whole screen at once. */
+/* Writes a whole screen. */
 void hr_top_screen_put(const struct hr_top_text *text);
 
 #endif

@@ -32,9 +32,9 @@ void hr_top_text_done(struct hr_top_text *t)
 	*t = (struct hr_top_text){0};
 }
 
-/* ---- cells ------------------------------------------------------------------------------------------ */
+/* ---- cells ----------------------------------------------------------------------------------- */
 
-/* The locale that knows how wide characters are; 0 where the terminal's is not UTF-8. Made once. */
+/* The locale for the widths of characters, made once; 0: the user's locale is not UTF-8. */
 static locale_t wide_locale(void)
 {
 	static bool made;
@@ -52,14 +52,14 @@ static locale_t wide_locale(void)
 	return wide;
 }
 
-static bool formats(wchar_t c)
+static bool is_format_character(wchar_t c)
 {
 	return (c >= 0x200b && c <= 0x200f) || (c >= 0x2028 && c <= 0x202e) ||
 	       (c >= 0x2060 && c <= 0x206f) || c == 0xfeff || c == 0xad || c == 0x61c;
 }
 
-/* One character: its bytes, and its cells. False: a `?` stands for it. */
-static bool next(const char *text, size_t *ret_bytes, unsigned *ret_cells)
+/* The size of the first character in bytes and cells. False: `?` replaces it. */
+static bool next_character(const char *text, size_t *ret_bytes, unsigned *ret_cells)
 {
 	mbstate_t state = {0};
 	wchar_t c;
@@ -73,9 +73,9 @@ static bool next(const char *text, size_t *ret_bytes, unsigned *ret_cells)
 		(*ret_bytes)++;
 	if (!wide_locale())
 		return false;
-	/* NOLINTNEXTLINE(concurrency-mt-unsafe): the state is our own */
+	/* NOLINTNEXTLINE(concurrency-mt-unsafe): the state is a local variable */
 	n = mbrtowc(&c, text, *ret_bytes, &state);
-	if (n != *ret_bytes || formats(c) || (cells = wcwidth(c)) < 0)
+	if (n != *ret_bytes || is_format_character(c) || (cells = wcwidth(c)) < 0)
 		return false;
 	*ret_cells = (unsigned)cells;
 	return true;
@@ -86,19 +86,19 @@ static unsigned width(const char *text)
 	unsigned all = 0, cells;
 
 	for (size_t n; *text; text += n) {
-		next(text, &n, &cells);
+		next_character(text, &n, &cells);
 		all += cells;
 	}
 	return all;
 }
 
-/* Characters of at most `cells`; returns the cells put. */
+/* Appends characters that fit into `cells`; returns the number of cells used. */
 static unsigned top_cells_put(struct hr_top_text *t, const char *text, unsigned cells)
 {
 	unsigned used = 0, wide;
 
 	for (size_t n; *text; text += n) {
-		bool plain = next(text, &n, &wide);
+		bool plain = next_character(text, &n, &wide);
 
 		if (used + wide > cells)
 			break;
@@ -123,7 +123,7 @@ static unsigned fit(struct hr_top_text *t, const char *text, unsigned cells, enu
 		return wide + dots;
 	}
 	for (size_t n; *text && all > cells - dots; text += n) {
-		next(text, &n, &wide);
+		next_character(text, &n, &wide);
 		all -= wide;
 	}
 	hr_top_text_put(t, "...", dots);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which job `headrace top` is about: of the service of this node, and of this user's own runs. */
+/* Finds the job for `headrace top`, among those of the service and of this user's runs. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,8 +11,8 @@
 #include "cli/top/top.h"
 #include "common/text.h"
 
-#define FOUND_MOST 256u
-#define ANSWER_MS  3000
+#define FOUND_MAX 256u
+#define ANSWER_MS 3000
 
 struct found {
 	struct hr_top_source source;
@@ -20,14 +20,14 @@ struct found {
 };
 
 struct search {
-	const char *job; /* NULL: the caller's */
+	const char *job; /* id or name; NULL: any job of the caller */
 	const char *socket;
 	bool private;
 	struct found *v;
 	size_t n;
 };
 
-static bool is_there(const struct search *s, const struct found *f)
+static bool is_known(const struct search *s, const struct found *f)
 {
 	for (size_t i = 0; i < s->n; i++)
 		if (strcmp(s->v[i].source.socket, f->source.socket) == 0 &&
@@ -37,7 +37,7 @@ static bool is_there(const struct search *s, const struct found *f)
 	return false;
 }
 
-static void take_job(struct search *s, const Headrace__JobStatus *j)
+static void add_job(struct search *s, const Headrace__JobStatus *j)
 {
 	struct found f = {.source = {.private = s->private, .attempt = j->attempt},
 			  .processes = j->processes};
@@ -47,39 +47,39 @@ static void take_job(struct search *s, const Headrace__JobStatus *j)
 	if (s->job ? strcmp(s->job, j->id) != 0 && strcmp(s->job, j->name) != 0
 		   : j->uid != geteuid())
 		return;
-	if (strcmp(j->state, "draining") == 0 || s->n == FOUND_MOST || is_there(s, &f))
+	if (strcmp(j->state, "draining") == 0 || s->n == FOUND_MAX || is_known(s, &f))
 		return;
 	s->v[s->n++] = f;
 }
 
-static void take_answer(void *arg, Headrace__Control *m)
+static void add_answer(void *arg, Headrace__Control *m)
 {
 	if (m->kind_case == HR_CONTROL(JOB_STATUS))
-		take_job(arg, m->job_status);
+		add_job(arg, m->job_status);
 }
 
-/* Its jobs. 0, or -errno: no headraced answers there. */
-static int top_find_ask(struct search *s, const char *socket)
+/* Requests the jobs of the headraced at this socket. 0 or -errno. */
+static int request_jobs(struct search *s, const char *socket)
 {
 	int fd = -1, r = hr_control_connect(socket, &fd);
 
 	if (r < 0)
 		return r;
 	s->socket = socket;
-	r = hr_control_ask(fd, ANSWER_MS, HR_CONTROL(GET_STATUS), NULL, take_answer, s, NULL);
+	r = hr_control_ask(fd, ANSWER_MS, HR_CONTROL(GET_STATUS), NULL, add_answer, s, NULL);
 	close(fd);
 	return r == -EREMOTEIO ? 0 : r;
 }
 
-static void take_run(void *arg, const char *socket, Headrace__Control *m)
+static void add_run(void *arg, const char *socket, Headrace__Control *m)
 {
 	struct search *s = arg;
 
 	s->socket = socket;
-	take_job(s, m->job_status);
+	add_job(s, m->job_status);
 }
 
-/* Attempts of one job: the latest comes last. */
+/* True: all are attempts of one job. The latest attempt is the last one. */
 static bool same_job(const struct search *s)
 {
 	for (size_t i = 1; i < s->n; i++)
@@ -89,9 +89,9 @@ static bool same_job(const struct search *s)
 	return true;
 }
 
-static void say_which(const struct search *s)
+static void report_choice(const struct search *s)
 {
-	hr_report("%zu jobs%s run here: which? headrace top %s", s->n,
+	hr_report("%zu jobs%s run here; choose one: headrace top %s", s->n,
 		  s->job ? " of that name" : "", s->job ? "--socket PATH JOB" : "JOB");
 	for (size_t i = 0; i < s->n; i++) {
 		const struct found *f = &s->v[i];
@@ -105,48 +105,41 @@ static void say_which(const struct search *s)
 	}
 }
 
-static int none(const struct search *s, const char *socket, int r)
+static int report_none(const struct search *s, const char *socket, int r)
 {
 	if (s->job)
-		hr_report("no job %s of yours is recorded on this machine: `headrace status` lists "
-			  "those of its service",
+		hr_report("no job %s of yours is recorded on this machine" HR_HINT
+			  "`headrace status` lists the jobs",
 			  s->job);
 	else
-		hr_report(
-		    "no job of yours is recorded on this machine: `headrace run -- CMD` records "
-		    "CMD, `headrace top` in "
-		    "another terminal shows it");
-	if (r < 0 && r != -ENOENT && r != -ECONNREFUSED)
-		hr_report("headraced at %s: %s", socket, strerrordesc_np(-r));
+		hr_report("no job of yours is recorded on this machine" HR_HINT
+			  "`headrace run -- CMD` records CMD; `headrace top` in another terminal "
+			  "shows it");
+	if (r < 0 && !hr_service_is_absent(r))
+		hr_service_report_absent(socket, r);
 	return r < 0 ? HR_EXIT_NO_SERVICE : EXIT_FAILURE;
 }
 
 int hr_top_find(const char *job, const char *socket, struct hr_top_source *ret)
 {
-	struct search *s = calloc(1, sizeof(*s));
+	struct search s = {.job = job, .v = calloc(FOUND_MAX, sizeof(*s.v))};
 	const char *service = hr_service_socket(socket);
 	int status = EXIT_SUCCESS, r;
 
-	if (s)
-		s->v = calloc(FOUND_MOST, sizeof(*s->v));
-	if (!s || !s->v) {
-		free(s);
+	if (!s.v)
 		return EXIT_FAILURE;
-	}
-	s->job = job;
-	r = top_find_ask(s, service);
-	s->private = true;
+	r = request_jobs(&s, service);
+	s.private = true;
 	if (!socket)
-		hr_runs_request_status(take_run, s);
-	if (s->n == 0) {
-		status = none(s, service, r);
-	} else if (same_job(s)) {
-		*ret = s->v[s->n - 1].source;
+		hr_runs_request_status(add_run, &s);
+	if (s.n == 0) {
+		status = report_none(&s, service, r);
+	} else if (same_job(&s)) {
+		*ret = s.v[s.n - 1].source;
 	} else {
-		say_which(s);
+		report_choice(&s);
 		status = HR_EXIT_USAGE;
 	}
-	free(s->v);
-	free(s);
+	free(s.v);
 	return status;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A picture as scripts read it: the keys are a contract, described in docs/top.md. */
+/* Prints a picture as JSON. Scripts rely on the keys, which docs/top.md documents. */
 #include "cli/top/top.h"
 #include "common/ops.h"
 #include "common/text.h"
@@ -26,7 +26,7 @@ static void put_mount(struct hr_json *j, const Headrace__LiveMount *m)
 	hr_json_string(j, "fs_type", m ? m->fs_type : NULL);
 }
 
-/* Since the begin, then of the interval. `files`: what file records do not have is null. */
+/* Sums since the job began, then of the interval. `files`: null for what file records lack. */
 static void put_sums(struct hr_json *j, const struct hr_top_sum *all, const struct hr_top_sum *now,
 		     uint64_t interval_ns, bool files)
 {
@@ -54,7 +54,7 @@ static void put_sums(struct hr_json *j, const struct hr_top_sum *all, const stru
 		hr_json_null(j, "p99_ns");
 }
 
-/* Null where nobody speaks of waits or steps. */
+/* The input wait is null if no process reports input waits or steps. */
 static void put_waits(struct hr_json *j, const struct hr_top_sum *all, const struct hr_top_sum *now,
 		      uint32_t waiters, uint64_t interval_ns)
 {
@@ -70,7 +70,7 @@ static void put_waits(struct hr_json *j, const struct hr_top_sum *all, const str
 		       (double)now->steps / (interval_ns ? (double)interval_ns / 1e9 : 1));
 }
 
-static void put_who(struct hr_json *j, const Headrace__LiveProcess *p, enum hr_top_view view)
+static void put_process(struct hr_json *j, const Headrace__LiveProcess *p, enum hr_top_view view)
 {
 	put_plus1(j, "rank", p ? p->rank_plus1 : 0);
 	if (view != HR_TOP_RANK)
@@ -85,12 +85,13 @@ static void put_who(struct hr_json *j, const Headrace__LiveProcess *p, enum hr_t
 	hr_json_bool(j, "ended", p->end_ns != 0);
 }
 
-static void put_row(struct hr_json *j, const struct hr_top_row *r, const struct hr_top_look *look)
+static void put_row(struct hr_json *j, const struct hr_top_row *r,
+		    const struct hr_top_display *display)
 {
 	const struct hr_op_info *op = hr_op_info(r->op);
 
 	hr_json_object(j, NULL);
-	switch (look->view) {
+	switch (display->view) {
 	case HR_TOP_FILE:
 		put_path(j, "path", r->file ? &r->file->path : NULL);
 		put_mount(j, r->mount);
@@ -107,12 +108,12 @@ static void put_row(struct hr_json *j, const struct hr_top_row *r, const struct 
 		hr_json_string(j, "class", hr_class_name((unsigned)r->key));
 		break;
 	default:
-		put_who(j, r->process, look->view);
+		put_process(j, r->process, display->view);
 		break;
 	}
-	put_sums(j, &r->all, &r->now, look->table->interval_ns, look->view == HR_TOP_FILE);
-	if (look->view <= HR_TOP_PROCESS)
-		put_waits(j, &r->all, &r->now, r->waiters, look->table->interval_ns);
+	put_sums(j, &r->all, &r->now, display->table->interval_ns, display->view == HR_TOP_FILE);
+	if (display->view <= HR_TOP_PROCESS)
+		put_waits(j, &r->all, &r->now, r->waiters, display->table->interval_ns);
 	hr_json_end(j);
 }
 
@@ -139,10 +140,10 @@ static void put_in_flight(struct hr_json *j, const Headrace__LiveJob *m)
 	hr_json_end(j);
 }
 
-void hr_top_json(FILE *out, const struct hr_top_look *look)
+void hr_top_json(FILE *out, const struct hr_top_display *display)
 {
-	const Headrace__LiveJob *m = look->job;
-	const struct hr_top_table *t = look->table;
+	const Headrace__LiveJob *m = display->job;
+	const struct hr_top_table *t = display->table;
 	struct hr_json j;
 
 	hr_json_init(&j, out);
@@ -169,11 +170,11 @@ void hr_top_json(FILE *out, const struct hr_top_look *look)
 	put_sums(&j, &t->all, &t->now, t->interval_ns, false);
 	put_waits(&j, &t->all, &t->now, t->waiters, t->interval_ns);
 	hr_json_end(&j);
-	hr_json_string(&j, "by", hr_top_view_names[look->view]);
-	hr_json_string(&j, "sort", hr_top_sort_names[look->sort]);
+	hr_json_string(&j, "by", hr_top_view_names[display->view]);
+	hr_json_string(&j, "sort", hr_top_sort_names[display->sort]);
 	hr_json_array(&j, "rows");
 	for (size_t i = 0; i < t->n; i++)
-		put_row(&j, &t->rows[i], look);
+		put_row(&j, &t->rows[i], display);
 	hr_json_end(&j);
 	put_in_flight(&j, m);
 	hr_json_end(&j);

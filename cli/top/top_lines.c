@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What `headrace top` shows people: a screen, or lines. */
+/* Draws a picture as a screen, or prints it as lines. */
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,12 +13,11 @@
 #define LABEL_BYTES 4200u
 #define PRINT_ROWS  10u
 
-/* ---- words ------------------------------------------------------------------------------------------ */
+/* ---- labels ---------------------------------------------------------------------------------- */
 
-static size_t top_lines_append(char *ret, size_t bytes, size_t at, const char *format, ...)
-    __attribute__((format(printf, 4, 5)));
-
-static size_t top_lines_append(char *ret, size_t bytes, size_t at, const char *format, ...)
+/* Appends at `at`; returns the new end. */
+__attribute__((format(printf, 4, 5))) static size_t
+top_lines_append(char *ret, size_t bytes, size_t at, const char *format, ...)
 {
 	va_list args;
 	int n;
@@ -50,7 +49,7 @@ static size_t add_process(const Headrace__LiveProcess *p, char *ret, size_t byte
 	const uint8_t *blank = text->len ? memchr(text->data, ' ', text->len) : NULL;
 	size_t program = blank ? (size_t)(blank - text->data) : text->len;
 	const uint8_t *slash = program ? memrchr(text->data, '/', program) : NULL;
-	size_t skipped = slash ? (size_t)(slash + 1 - text->data) : 0; /* its folder */
+	size_t skipped = slash ? (size_t)(slash + 1 - text->data) : 0; /* the program's folder */
 
 	at = top_lines_append(ret, bytes, at, "%u ", p->pid);
 	if (p->rank_plus1 || p->worker_plus1)
@@ -76,7 +75,7 @@ static void file_label(const Headrace__LiveFile *f, uint64_t number, char *ret, 
 	if (f && f->path.len)
 		snprintf(ret, bytes, "%.*s", (int)f->path.len, (const char *)f->path.data);
 	else
-		snprintf(ret, bytes, "(file %llu: name not known)", (unsigned long long)number);
+		snprintf(ret, bytes, "(file %llu: unknown name)", (unsigned long long)number);
 }
 
 void hr_top_label(const struct hr_top_row *row, enum hr_top_view view, char *ret, size_t bytes)
@@ -102,7 +101,7 @@ void hr_top_label(const struct hr_top_row *row, enum hr_top_view view, char *ret
 			snprintf(ret, bytes, "%.*s (%s)", (int)row->mount->path.len,
 				 (const char *)row->mount->path.data, row->mount->fs_type);
 		else
-			snprintf(ret, bytes, "(not known)");
+			snprintf(ret, bytes, "(unknown)");
 		break;
 	case HR_TOP_CLASS:
 		class = hr_class_name((unsigned)row->key);
@@ -114,7 +113,7 @@ void hr_top_label(const struct hr_top_row *row, enum hr_top_view view, char *ret
 	}
 }
 
-/* ---- numbers ---------------------------------------------------------------------------------------- */
+/* ---- numbers --------------------------------------------------------------------------------- */
 
 static double seconds(const struct hr_top_table *t)
 {
@@ -208,10 +207,10 @@ static struct hr_human steps(const struct hr_top_row *r, const struct hr_top_tab
 static const struct column {
 	const char *title;
 	int width;
-	unsigned from; /* columns of the terminal where it has room */
+	unsigned from; /* least width of the terminal that shows it */
 	struct hr_human (*value)(const struct hr_top_row *r, const struct hr_top_table *t);
 } columns_table[] = {
-    {"WAIT", 6, 0, wait}, /* shown where there are waiters */
+    {"WAIT", 6, 0, wait}, /* only if there are waiters */
     {"IN I/O", 7, 0, in_io},
     {"OPS/S", 9, 36, ops},
     {"BYTES/S", 10, 48, bytes},
@@ -229,29 +228,29 @@ static bool has_room(const struct column *c, unsigned columns, const struct hr_t
 	return columns >= c->from && (c->value != wait || t->waiters);
 }
 
-/* ---- a screen --------------------------------------------------------------------------------------- */
+/* ---- a screen -------------------------------------------------------------------------------- */
 
 struct page {
 	struct hr_top_text *to;
 	unsigned columns, rows, used;
-	unsigned last; /* row of the screen */
+	unsigned last; /* number of the screen's last row */
 };
 
-/* One line, cut to the width. `text` holds no control bytes. */
+/* Puts a line, cut to the width. `text` has no control bytes. */
 static void put_line(struct page *p, const char *style, const char *text)
 {
 	if (p->used == p->rows)
 		return;
 	if (p->used++ > 0)
 		hr_top_text_put(p->to, "\r\n", 2);
-	/* Before the text: behind a full line it would take the last cell, where the cursor still is. */
+	/* Before the text: after a full line, erasing would clear the last cell. */
 	hr_top_text_put(p->to, p->used == p->last ? "\033[J" : "\033[K", 3);
 	hr_top_text_put(p->to, style, strlen(style));
 	hr_top_text_fit(p->to, text, p->columns, HR_TOP_CUT_END, false);
 	hr_top_text_put(p->to, "\033[0m", 4);
 }
 
-/* A label of at most `cells`, escaped, and what stands to its right. */
+/* Puts a line of a label, escaped and cut, and of `right` at the end of the line. */
 static void put_row(struct page *p, const char *style, const char *label, const char *right,
 		    enum hr_top_cut cut)
 {
@@ -267,7 +266,7 @@ static void put_row(struct page *p, const char *style, const char *label, const 
 	hr_top_text_done(&line);
 }
 
-static void put_head(struct page *p, const struct hr_top_look *k)
+static void put_head(struct page *p, const struct hr_top_display *k)
 {
 	const Headrace__LiveJob *m = k->job;
 	const struct hr_top_table *t = k->table;
@@ -280,7 +279,7 @@ static void put_head(struct page *p, const struct hr_top_look *k)
 	strftime(clock, sizeof(clock), " %H:%M:%S", &local);
 	snprintf(label, sizeof(label), "headrace top - job %s%s%s%s on %s, level %s, %s%s", m->job,
 		 m->name[0] ? " (" : "", m->name, m->name[0] ? ")" : "", m->node, m->level,
-		 m->whole ? "begun " : "headraced restarted ",
+		 m->whole ? "started " : "headraced restarted ",
 		 hr_text_duration(m->boot_ns - m->since_ns).s);
 	top_lines_append(label, sizeof(label), strlen(label), " ago");
 	put_row(p, "\033[1m", label, clock, HR_TOP_CUT_END);
@@ -302,7 +301,7 @@ static void put_head(struct page *p, const struct hr_top_look *k)
 	put_line(p, "", "");
 }
 
-static void put_table(struct page *p, const struct hr_top_look *k, unsigned most)
+static void put_table(struct page *p, const struct hr_top_display *k, unsigned most)
 {
 	char right[256], label[LABEL_BYTES];
 	size_t at = 0;
@@ -336,7 +335,7 @@ static int by_age(const void *a, const void *b)
 	return x->since_ns < y->since_ns ? -1 : x->since_ns > y->since_ns;
 }
 
-/* "10 min 03 s pread64 /data/x" and who. */
+/* "10 min 03 s rank 0 main pid 7: pread64 /data/x" */
 static void flight_label(const Headrace__LiveJob *m, const Headrace__LiveInFlight *f, char *ret,
 			 size_t n)
 {
@@ -375,7 +374,7 @@ static void put_help(struct page *p)
 	    "  t b o l        sort by time, bytes, ops, latency (mean), as of the last interval",
 	    "  r w p          by rank, by worker of a rank, by process",
 	    "  f m c n        by file in use, by mount, by class of operation, by operation",
-	    "  space          pause; again: go on",
+	    "  space          pause; again: continue",
 	    "  ? q            this text; quit",
 	    "",
 	    "columns, of the last interval",
@@ -390,10 +389,10 @@ static void put_help(struct page *p)
 		put_line(p, "", lines[i]);
 }
 
-void hr_top_draw(struct hr_top_text *to, const struct hr_top_look *look, unsigned columns,
+void hr_top_draw(struct hr_top_text *to, const struct hr_top_display *display, unsigned columns,
 		 unsigned rows)
 {
-	const Headrace__LiveJob *m = look->job;
+	const Headrace__LiveJob *m = display->job;
 	bool keys = rows >= 10;
 	struct page p = {to, columns, keys ? rows - 1 : rows, 0, rows};
 	unsigned flights = 0, left;
@@ -404,15 +403,15 @@ void hr_top_draw(struct hr_top_text *to, const struct hr_top_look *look, unsigne
 		flights = flights ? flights + 1 : 0;
 	}
 	hr_top_text_put(to, "\033[H", 3);
-	put_head(&p, look);
+	put_head(&p, display);
 	left = p.rows > p.used ? p.rows - p.used : 0;
-	if (look->help)
+	if (display->help)
 		put_help(&p);
 	else
-		put_table(&p, look, left > flights ? left - flights : 0);
-	while (p.used + (look->help ? 0 : flights) < p.rows)
+		put_table(&p, display, left > flights ? left - flights : 0);
+	while (p.used + (display->help ? 0 : flights) < p.rows)
 		put_line(&p, "", "");
-	if (!look->help)
+	if (!display->help)
 		put_in_flight(&p, m, flights);
 	p.rows = rows;
 	if (keys)
@@ -421,7 +420,7 @@ void hr_top_draw(struct hr_top_text *to, const struct hr_top_look *look, unsigne
 		hr_top_text_put(to, "\033[J", 3);
 }
 
-/* ---- lines ------------------------------------------------------------------------------------------ */
+/* ---- lines ----------------------------------------------------------------------------------- */
 
 static void print_escaped(FILE *out, const char *text)
 {
@@ -431,7 +430,7 @@ static void print_escaped(FILE *out, const char *text)
 	fputs(escaped, out);
 }
 
-void hr_top_print(FILE *out, const struct hr_top_look *k)
+void hr_top_print(FILE *out, const struct hr_top_display *k)
 {
 	const Headrace__LiveJob *m = k->job;
 	const struct hr_top_table *t = k->table;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The terminal of `headrace top`. There is one, so its state is this file's. */
+/* The terminal of `headrace top`. There is only one, so its state is static. */
 #include <errno.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -11,12 +11,13 @@
 
 #include "cli/top/top.h"
 
-/* The other screen, no cursor, no wrapping; and back. */
-#define TAKE  "\033[?1049h\033[?25l\033[?7l\033[2J"
-#define LEAVE "\033[0m\033[?7h\033[?25h\033[?1049l"
+/* To the alternate screen, without cursor and line wrapping; and back. */
+#define OPEN  "\033[?1049h\033[?25l\033[?7l\033[2J"
+#define CLOSE "\033[0m\033[?7h\033[?25h\033[?1049l"
 
 static struct {
-	bool open, keys; /* keys: standard input is a terminal, whose modes were `before` */
+	bool open;
+	bool keys; /* standard input is a terminal, whose modes were `before` */
 	struct termios before;
 	sigset_t signals, blocked_before;
 	int fd;
@@ -34,16 +35,14 @@ static void top_screen_put(const char *bytes, size_t n)
 	while (n > 0) {
 		ssize_t put = write(STDOUT_FILENO, bytes, n);
 
-		if (put < 0 && errno == EINTR)
-			continue;
-		if (put < 0) /* it has hung up: SIGHUP says so, too */
+		if (put < 0) /* the terminal has hung up: SIGHUP follows */
 			return;
 		bytes += put;
 		n -= (size_t)put;
 	}
 }
 
-static void top_screen_take(void)
+static void top_screen_start(void)
 {
 	struct termios raw = screen.before;
 
@@ -52,21 +51,21 @@ static void top_screen_take(void)
 	raw.c_cc[VTIME] = 0;
 	if (screen.keys)
 		tcsetattr(STDIN_FILENO, TCSADRAIN, &raw);
-	top_screen_put(TAKE, strlen(TAKE));
+	top_screen_put(OPEN, strlen(OPEN));
 	screen.open = true;
 }
 
-static void top_screen_leave(void)
+static void top_screen_restore(void)
 {
 	if (!screen.open)
 		return;
-	top_screen_put(LEAVE, strlen(LEAVE));
+	top_screen_put(CLOSE, strlen(CLOSE));
 	if (screen.keys)
 		tcsetattr(STDIN_FILENO, TCSADRAIN, &screen.before);
 	screen.open = false;
 }
 
-/* As the terminal's own ^Z: ignored, as it should be, where no shell is there to continue us. */
+/* Stops as ^Z does: the kernel ignores SIGTSTP if no shell could continue this process. */
 static void top_screen_stop(void)
 {
 	struct sigaction before;
@@ -76,7 +75,7 @@ static void top_screen_stop(void)
 	sigemptyset(&tstp);
 	sigaddset(&tstp, SIGTSTP);
 	(void)raise(SIGTSTP);
-	pthread_sigmask(SIG_UNBLOCK, &tstp, NULL); /* here we stop */
+	pthread_sigmask(SIG_UNBLOCK, &tstp, NULL); /* the process stops here */
 	pthread_sigmask(SIG_BLOCK, &tstp, NULL);
 	sigaction(SIGTSTP, &before, NULL);
 }
@@ -93,14 +92,14 @@ int hr_top_screen_open(int *ret_fd)
 		return -errno;
 	pthread_sigmask(SIG_BLOCK, &screen.signals, &screen.blocked_before);
 	screen.keys = tcgetattr(STDIN_FILENO, &screen.before) == 0;
-	top_screen_take();
+	top_screen_start();
 	*ret_fd = screen.fd;
 	return 0;
 }
 
 void hr_top_screen_close(void)
 {
-	top_screen_leave();
+	top_screen_restore();
 	if (screen.fd < 0)
 		return;
 	close(screen.fd);
@@ -116,14 +115,14 @@ enum hr_top_event hr_top_screen_signals(int *ret_signal)
 	*ret_signal = 0;
 	while (read(screen.fd, &info, sizeof(info)) == (ssize_t)sizeof(info)) {
 		switch (info.ssi_signo) {
-		case SIGTSTP: /* the shell's turn, until it continues us */
-			top_screen_leave();
+		case SIGTSTP: /* the shell uses the terminal until it continues this process */
+			top_screen_restore();
 			top_screen_stop();
-			top_screen_take();
+			top_screen_start();
 			event = HR_TOP_REDRAW;
 			break;
 		case SIGCONT:
-			top_screen_take();
+			top_screen_start();
 			event = HR_TOP_REDRAW;
 			break;
 		case SIGWINCH:

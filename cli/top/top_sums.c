@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * From pictures to rows. What was done between two pictures is told row by row of the pictures, then summed up: a process whose
- * rank is learnt late takes all that it did to its rank, and that is not what the rank did just now.
+ * Makes rows from pictures. The increase between two pictures is computed per row of a picture, and
+ * then added up: when a rank of a process becomes known, all earlier operations of the process move
+ * to that rank, but are not operations of the interval.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -17,19 +18,19 @@ const char *const hr_top_view_names[] = {"rank",  "worker", "process", "file",
 					 "mount", "class",  "op"};
 const char *const hr_top_sort_names[] = {"time", "bytes", "ops", "latency"};
 
-/* ---- finding in pictures ---------------------------------------------------------------------------- */
+/* ---- searching pictures ---------------------------------------------------------------------- */
 
-static int top_sums_compare(uint64_t a, uint64_t b)
+static int compare_numbers(uint64_t a, uint64_t b)
 {
 	return a < b ? -1 : a > b;
 }
 
 static int by_key(const Headrace__LiveRow *a, const Headrace__LiveRow *b)
 {
-	int r = top_sums_compare(a->proc, b->proc);
+	int r = compare_numbers(a->proc, b->proc);
 
-	r = r ? r : top_sums_compare(a->op, b->op);
-	return r ? r : top_sums_compare(a->mount, b->mount);
+	r = r ? r : compare_numbers(a->op, b->op);
+	return r ? r : compare_numbers(a->mount, b->mount);
 }
 
 static int rows_by_key(const void *a, const void *b)
@@ -39,10 +40,10 @@ static int rows_by_key(const void *a, const void *b)
 
 static int by_file(const Headrace__LiveUse *a, const Headrace__LiveUse *b)
 {
-	int r = top_sums_compare(a->proc, b->proc);
+	int r = compare_numbers(a->proc, b->proc);
 
-	r = r ? r : top_sums_compare(a->file, b->file);
-	return r ? r : top_sums_compare(a->api, b->api);
+	r = r ? r : compare_numbers(a->file, b->file);
+	return r ? r : compare_numbers(a->api, b->api);
 }
 
 static int uses_by_file(const void *a, const void *b)
@@ -52,14 +53,14 @@ static int uses_by_file(const void *a, const void *b)
 
 static int processes_by_number(const void *a, const void *b)
 {
-	return top_sums_compare((*(Headrace__LiveProcess *const *)a)->proc,
-				(*(Headrace__LiveProcess *const *)b)->proc);
+	return compare_numbers((*(Headrace__LiveProcess *const *)a)->proc,
+			       (*(Headrace__LiveProcess *const *)b)->proc);
 }
 
 static int files_by_number(const void *a, const void *b)
 {
-	return top_sums_compare((*(Headrace__LiveFile *const *)a)->id,
-				(*(Headrace__LiveFile *const *)b)->id);
+	return compare_numbers((*(Headrace__LiveFile *const *)a)->id,
+			       (*(Headrace__LiveFile *const *)b)->id);
 }
 
 static void put_in_order(Headrace__LiveJob *m)
@@ -111,9 +112,9 @@ bool hr_top_has_ranks(const Headrace__LiveJob *m)
 	return false;
 }
 
-/* ---- rows ------------------------------------------------------------------------------------------- */
+/* ---- rows ------------------------------------------------------------------------------------ */
 
-struct making {
+struct sums {
 	const Headrace__LiveJob *m;
 	enum hr_top_view view;
 	struct hr_top_table *t;
@@ -121,7 +122,7 @@ struct making {
 	struct hr_map64 by_key;
 };
 
-static struct hr_top_row *row_of(struct making *k, uint64_t key)
+static struct hr_top_row *row_of(struct sums *k, uint64_t key)
 {
 	uint32_t i = hr_map64_get(&k->by_key, key);
 
@@ -135,7 +136,7 @@ static struct hr_top_row *row_of(struct making *k, uint64_t key)
 	return &k->t->rows[k->t->n++];
 }
 
-static uint64_t rise(uint64_t before, uint64_t now)
+static uint64_t increase(uint64_t before, uint64_t now)
 {
 	return now > before ? now - before : 0;
 }
@@ -146,10 +147,10 @@ static void top_sums_add(struct hr_top_sum *s, const Headrace__LiveRow *before,
 	static const Headrace__LiveRow nothing;
 
 	before = before ? before : &nothing;
-	s->ops += rise(before->count, r->count);
-	s->bytes += rise(before->bytes, r->bytes);
-	s->errors += rise(before->errors, r->errors);
-	s->dur_ns += rise(before->dur_ns, r->dur_ns);
+	s->ops += increase(before->count, r->count);
+	s->bytes += increase(before->bytes, r->bytes);
+	s->errors += increase(before->errors, r->errors);
+	s->dur_ns += increase(before->dur_ns, r->dur_ns);
 	if (r->max_dur_ns > s->max_ns)
 		s->max_ns = r->max_dur_ns;
 	for (size_t i = 0; i + 1 < r->n_dur_hist; i += 2)
@@ -158,8 +159,8 @@ static void top_sums_add(struct hr_top_sum *s, const Headrace__LiveRow *before,
 		s->hist[before->dur_hist[i] % HR_TOP_BINS] -= before->dur_hist[i + 1];
 }
 
-/* The row of a process in the views of who. False: it has none. */
-static bool who_key(enum hr_top_view view, const Headrace__LiveProcess *p, uint64_t *ret)
+/* The key of a process's row in the views of processes. False: it has no row. */
+static bool process_key(enum hr_top_view view, const Headrace__LiveProcess *p, uint64_t *ret)
 {
 	uint64_t rank = p ? p->rank_plus1 : 0, worker = p ? p->worker_plus1 : 0;
 
@@ -171,8 +172,8 @@ static bool who_key(enum hr_top_view view, const Headrace__LiveProcess *p, uint6
 	return true;
 }
 
-/* Where a row of the picture goes. False: the view leaves it out. */
-static bool place(struct making *k, const Headrace__LiveRow *r, struct hr_top_row **ret)
+/* Finds the row for a row of the picture; *ret NULL: out of memory. False: the view omits it. */
+static bool find_row(struct sums *k, const Headrace__LiveRow *r, struct hr_top_row **ret)
 {
 	const Headrace__LiveProcess *p = hr_top_process(k->m, r->proc);
 	uint64_t key = 0;
@@ -181,7 +182,7 @@ static bool place(struct making *k, const Headrace__LiveRow *r, struct hr_top_ro
 	case HR_TOP_RANK:
 	case HR_TOP_WORKER:
 	case HR_TOP_PROCESS:
-		if (!who_key(k->view, p, &key))
+		if (!process_key(k->view, p, &key))
 			return false;
 		break;
 	case HR_TOP_MOUNT:
@@ -204,8 +205,9 @@ static bool place(struct making *k, const Headrace__LiveRow *r, struct hr_top_ro
 }
 
 /*
- * Earlier processes of a (rank, worker) do nothing any more: what their row has gained since are processes that went there,
- * whose ends are longer ago than any two pictures are apart.
+ * The same row in the picture before; NULL: there is none. The row of ended processes of a (rank,
+ * worker) has no operations in the interval: it grows only by processes that ended before the
+ * earlier picture.
  */
 static const Headrace__LiveRow *row_before(const Headrace__LiveJob *before, size_t *at,
 					   const Headrace__LiveRow *r)
@@ -219,7 +221,7 @@ static const Headrace__LiveRow *row_before(const Headrace__LiveJob *before, size
 		   : NULL;
 }
 
-static int top_sums_add_rows(struct making *k, const Headrace__LiveJob *before)
+static int top_sums_add_rows(struct sums *k, const Headrace__LiveJob *before)
 {
 	size_t at = 0;
 
@@ -230,7 +232,7 @@ static int top_sums_add_rows(struct making *k, const Headrace__LiveJob *before)
 
 		top_sums_add(&k->t->all, NULL, r);
 		top_sums_add(&k->t->now, b, r);
-		if (k->view == HR_TOP_FILE || !place(k, r, &row))
+		if (k->view == HR_TOP_FILE || !find_row(k, r, &row))
 			continue;
 		if (!row)
 			return -ENOMEM;
@@ -245,15 +247,15 @@ static void add_wait(struct hr_top_sum *all, struct hr_top_sum *now,
 {
 	static const Headrace__LiveProcess nothing;
 
-	/* As in row_before: what many have done in all is not of now. */
+	/* pid 0: the sum of ended processes, which has no increase (row_before). */
 	before = p->pid == 0 ? p : before ? before : &nothing;
 	all->wait_ns += p->wait_ns;
 	all->steps += p->steps;
-	now->wait_ns += rise(before->wait_ns, p->wait_ns);
-	now->steps += rise(before->steps, p->steps);
+	now->wait_ns += increase(before->wait_ns, p->wait_ns);
+	now->steps += increase(before->steps, p->steps);
 }
 
-static int add_waits(struct making *k, const Headrace__LiveJob *before)
+static int add_waits(struct sums *k, const Headrace__LiveJob *before)
 {
 	for (size_t i = 0; i < k->m->n_processes; i++) {
 		const Headrace__LiveProcess *p = k->m->processes[i];
@@ -266,7 +268,7 @@ static int add_waits(struct making *k, const Headrace__LiveJob *before)
 			continue;
 		add_wait(&k->t->all, &k->t->now, b, p);
 		k->t->waiters += lives;
-		if (k->view > HR_TOP_PROCESS || !who_key(k->view, p, &key))
+		if (k->view > HR_TOP_PROCESS || !process_key(k->view, p, &key))
 			continue;
 		row = row_of(k, key);
 		if (!row)
@@ -285,9 +287,9 @@ double hr_top_wait(const struct hr_top_sum *now, uint32_t waiters, uint64_t inte
 	return (double)now->wait_ns / (double)interval_ns / waiters;
 }
 
-/* ---- files ------------------------------------------------------------------------------------------ */
+/* ---- files ----------------------------------------------------------------------------------- */
 
-/* A record that was forgotten meanwhile, and made again, has counted from 0. */
+/* headraced may have dropped the record since, and started a new one at 0. */
 static void top_sums_add_use(struct hr_top_sum *s, const Headrace__LiveUse *before,
 			     const Headrace__LiveUse *u)
 {
@@ -295,15 +297,15 @@ static void top_sums_add_use(struct hr_top_sum *s, const Headrace__LiveUse *befo
 
 	if (!before || before->ops > u->ops)
 		before = &nothing;
-	s->ops += rise(before->ops, u->ops);
+	s->ops += increase(before->ops, u->ops);
 	s->bytes +=
-	    rise(before->bytes_read + before->bytes_written, u->bytes_read + u->bytes_written);
-	s->dur_ns += rise(before->dur_ns, u->dur_ns);
+	    increase(before->bytes_read + before->bytes_written, u->bytes_read + u->bytes_written);
+	s->dur_ns += increase(before->dur_ns, u->dur_ns);
 	if (u->max_dur_ns > s->max_ns)
 		s->max_ns = u->max_dur_ns;
 }
 
-static int add_uses(struct making *k, const Headrace__LiveJob *before)
+static int add_uses(struct sums *k, const Headrace__LiveJob *before)
 {
 	size_t at = 0;
 
@@ -328,7 +330,7 @@ static int add_uses(struct making *k, const Headrace__LiveJob *before)
 	return 0;
 }
 
-/* ---- order ------------------------------------------------------------------------------------------ */
+/* ---- order ----------------------------------------------------------------------------------- */
 
 static double weight(const struct hr_top_sum *s, enum hr_top_sort sort)
 {
@@ -344,7 +346,7 @@ static double weight(const struct hr_top_sum *s, enum hr_top_sort sort)
 	}
 }
 
-/* By what was done now; what did nothing, by all that it did. */
+/* By the interval; rows that are equal in it, by the sums since the job began. */
 static int by_weight(const void *a, const void *b, void *sort)
 {
 	const struct hr_top_row *x = a, *y = b;
@@ -356,10 +358,10 @@ static int by_weight(const void *a, const void *b, void *sort)
 		return now[0] > now[1] ? -1 : 1;
 	if (all[0] != all[1])
 		return all[0] > all[1] ? -1 : 1;
-	return top_sums_compare(x->key, y->key);
+	return compare_numbers(x->key, y->key);
 }
 
-/* ---- all of it -------------------------------------------------------------------------------------- */
+/* ---- the table ------------------------------------------------------------------------------- */
 
 static void count_processes(const Headrace__LiveJob *m, struct hr_top_table *t)
 {
@@ -378,17 +380,20 @@ static void count_processes(const Headrace__LiveJob *m, struct hr_top_table *t)
 int hr_top_sums(Headrace__LiveJob *before, Headrace__LiveJob *picture, enum hr_top_view view,
 		enum hr_top_sort sort, struct hr_top_table *ret)
 {
-	struct making k = {.m = picture, .view = view, .t = ret};
+	struct sums k = {.m = picture, .view = view, .t = ret};
 	int r;
 
-	/* Another headraced counts from somewhere else; and who ended long ago has been summed up (a pause). */
+	/*
+	 * Not comparable: another headraced, or a pause after which ended processes are summed up.
+	 */
 	if (before &&
 	    (before->instance != picture->instance || before->since_ns != picture->since_ns ||
 	     before->boot_ns >= picture->boot_ns ||
 	     picture->boot_ns - before->boot_ns > HR_LIVE_KEPT_NS))
 		before = NULL;
 	*ret = (struct hr_top_table){
-	    .interval_ns = rise(before ? before->boot_ns : picture->since_ns, picture->boot_ns)};
+	    .interval_ns =
+		increase(before ? before->boot_ns : picture->since_ns, picture->boot_ns)};
 	put_in_order(picture);
 	if (before)
 		put_in_order(before);

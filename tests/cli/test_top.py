@@ -148,7 +148,7 @@ class Choice(Top):
                                   stdin=subprocess.PIPE, stderr=subprocess.DEVNULL, env=harness.clean_environment(**self.here), cwd=self.dir)
         self.wait_for("both", lambda: self.top("--count", "1").returncode == 2)
         done = self.top("--count", "1")
-        self.assertIn("2 jobs run here: which?", done.stderr)
+        self.assertIn("2 jobs run here; choose one: headrace top", done.stderr)
         self.assertRegex(done.stderr, r"  store \(headrace run, 2 processes\)")
         self.assertEqual(self.look("store")["job"], "store")
         self.assertEqual(self.top("nothing", "--count", "1").returncode, 69)

@@ -56,11 +56,11 @@ class Usage(harness.Case):
         self.assert_usage_error("run", "-o", hint="needs a value")
         self.assert_usage_error("run", "--summary", "-", "--", "true", hint="standard output is CMD's")
         self.assert_usage_error("doctor", "a", "b", hint="one STORE")
-        self.assert_usage_error("top", "--by", "node", hint="--by: not node")
-        self.assert_usage_error("top", "--sort", "name", hint="--sort: not name")
+        self.assert_usage_error("top", "--by", "node", hint="--by: unknown value 'node'")
+        self.assert_usage_error("top", "--sort", "name", hint="--sort: unknown value 'name'")
         self.assert_usage_error("top", "--interval", "1m", hint="100ms to 30s")
         self.assert_usage_error("top", "--count", "0", hint="a number above 0")
-        self.assert_usage_error("top", "a", "b", hint="one job at a time")
+        self.assert_usage_error("top", "a", "b", hint="more than one job given")
         self.assertEqual(os.listdir(self.dir), ["data"])  # no store was made
 
     def test_query_of_nothing(self):
