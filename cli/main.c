@@ -12,8 +12,8 @@
 
 static int print_help(void)
 {
-	puts("headrace records every I/O operation of a deep-learning job and says what it waits "
-	     "for.\n");
+	puts("headrace records every I/O operation of a deep-learning job and reports what the job "
+	     "waits for.\n");
 	puts("usage:");
 	for (size_t i = 0; hr_commands[i].name != NULL; i++)
 		printf("  headrace %s %s\n      %s\n", hr_commands[i].name, hr_commands[i].synopsis,

@@ -51,8 +51,8 @@ static void put_topic_roff(const char *name, const char *about, size_t n)
 static void print_man(void)
 {
 	puts(".TH HEADRACE 1 \"\" \"headrace " HEADRACE_VERSION "\" \"User Commands\"\n"
-	     ".SH NAME\nheadrace \\- record every I/O operation of a job, and ask what it waits "
-	     "for\n"
+	     ".SH NAME\nheadrace \\- record every I/O operation of a job, and find out what it "
+	     "waits for\n"
 	     ".SH SYNOPSIS");
 	for (const struct hr_command *c = hr_commands; c->name != NULL; c++) {
 		printf("%s\\fBheadrace %s\\fR ", c == hr_commands ? "" : ".br\n", c->name);
@@ -80,10 +80,9 @@ static void print_man(void)
 	puts(".SH EXAMPLES\n.nf\nheadrace run \\-\\- python3 train.py\n"
 	     "headrace query ./headrace\\-* workers\n.fi\n"
 	     ".SH SEE ALSO\nheadraced(8), headrace\\-collector(8); run.md, tls.md, queries.md "
-	     "(named queries and formats), sql.md (tables and "
-	     "columns), regions.md and python.md (what programs say: headrace.h, import headrace) "
-	     "and "
-	     "shim.md (what is recorded) in share/doc/headrace/docs.");
+	     "(named queries and formats), sql.md (tables and columns), regions.md and python.md "
+	     "(how programs mark phases: headrace.h, import headrace) and shim.md (what is "
+	     "recorded) in share/doc/headrace/docs.");
 }
 
 bool hr_manual_print(const char *form)

@@ -53,8 +53,8 @@ struct report {
 static const char *const health_names[] = {"ok", "warn", "fail"};
 
 const struct hr_option hr_doctor_option_table[] = {
-    {"json", 'j', NULL, "as JSON", NULL},
-    {"help", 'h', NULL, "this text", NULL},
+    {"json", 'j', NULL, "print JSON", NULL},
+    {"help", 'h', NULL, "print this text", NULL},
     {NULL, 0, NULL, NULL, NULL},
 };
 

@@ -24,22 +24,22 @@ enum {
 };
 
 const struct hr_option hr_query_option_table[] = {
-    {"job", OPT_JOB, "JOB", "only this job", HR_VALUES_OTHER},
+    {"job", OPT_JOB, "JOB", "query only this job", HR_VALUES_OTHER},
     {"format", OPT_FORMAT, "FORMAT", "table (default), list, json, csv or parquet",
      "table list json csv parquet"},
-    {"output", 'o', "FILE", "write the answer there; needed for parquet", NULL},
+    {"output", 'o', "FILE", "write the answer to FILE; required for parquet", NULL},
     {"list", OPT_LIST, NULL, "list the named queries (tables: SHOW TABLES, DESCRIBE events)", NULL},
     {"explain", OPT_EXPLAIN, "NAME",
      "print a named query: what it answers, its arguments and its SQL", HR_VALUES_QUERIES},
-    {"threads", OPT_THREADS, "N", "use at most N threads (default: all that this process may use)",
+    {"threads", OPT_THREADS, "N", "use at most N threads (default: all that are available)",
      HR_VALUES_OTHER},
-    {"memory", OPT_MEMORY, "SIZE", "memory for the query (default: half of the machine's)",
+    {"memory", OPT_MEMORY, "SIZE", "use at most SIZE of memory (default: half of the machine's)",
      HR_VALUES_OTHER},
-    {"time", OPT_TIME, "TIME", "end the query after TIME: 30s, 5m (default: no limit)",
+    {"time", OPT_TIME, "TIME", "end the query after TIME, for example 5m (default: no limit)",
      HR_VALUES_OTHER},
-    {"progress", OPT_PROGRESS, NULL, "say how far it has come where standard error is no terminal",
+    {"progress", OPT_PROGRESS, NULL, "print progress even if standard error is not a terminal",
      NULL},
-    {"help", 'h', NULL, "this text", NULL},
+    {"help", 'h', NULL, "print this text", NULL},
     {NULL, 0, NULL, NULL, NULL},
 };
 

@@ -13,9 +13,10 @@
 enum { OPT_FOR = 256, OPT_SOCKET };
 
 const struct hr_option hr_level_option_table[] = {
-    {"for", OPT_FOR, "TIME", "then back to the level before (for good)", HR_VALUES_OTHER},
-    {"socket", OPT_SOCKET, "PATH", "of headraced (/run/headrace/control.sock)", NULL},
-    {"help", 'h', NULL, "this text", NULL},
+    {"for", OPT_FOR, "TIME", "restore the previous level after TIME (default: never)",
+     HR_VALUES_OTHER},
+    {"socket", OPT_SOCKET, "PATH", "control socket (default: /run/headrace/control.sock)", NULL},
+    {"help", 'h', NULL, "print this text", NULL},
     {NULL, 0, NULL, NULL, NULL},
 };
 

@@ -26,11 +26,11 @@ enum { STATUS_OK, STATUS_DEGRADED, STATUS_DOWN };
 enum { OPT_SOCKET = 256 };
 
 const struct hr_option hr_status_option_table[] = {
-    {"json", 'j', NULL, "as JSON", NULL},
-    {"watch", 'w', NULL, "again each second, until Ctrl-C", NULL},
-    {"socket", OPT_SOCKET, "PATH",
-     "of headraced (/run/headrace/control.sock); alone, without your own runs", NULL},
-    {"help", 'h', NULL, "this text", NULL},
+    {"json", 'j', NULL, "print JSON", NULL},
+    {"watch", 'w', NULL, "repeat every second until Ctrl-C", NULL},
+    {"socket", OPT_SOCKET, "PATH", "control socket of a service; your own runs are not shown",
+     NULL},
+    {"help", 'h', NULL, "print this text", NULL},
     {NULL, 0, NULL, NULL, NULL},
 };
 

@@ -28,13 +28,14 @@ enum { OPT_SOCKET = 256 };
 const struct hr_option hr_top_option_table[] = {
     {"by", 'b', "WHAT", "rank (or process), worker, process, file, mount, class or op",
      "rank worker process file mount class op"},
-    {"sort", 's', "KEY", "time, bytes, ops or latency, as of the last interval (time)",
+    {"sort", 's', "KEY", "time (default), bytes, ops or latency of the last interval",
      "time bytes ops latency"},
-    {"interval", 'i', "TIME", "between two looks, 100ms to 30s (1s)", HR_VALUES_OTHER},
-    {"count", 'n', "N", "end after N looks", HR_VALUES_OTHER},
-    {"json", 'j', NULL, "an object on a line for each look", NULL},
-    {"socket", OPT_SOCKET, "PATH", "of headraced (its service, then your own runs)", NULL},
-    {"help", 'h', NULL, "this text", NULL},
+    {"interval", 'i', "TIME", "time between updates: 100ms to 30s (default: 1s)", HR_VALUES_OTHER},
+    {"count", 'n', "N", "end after N updates", HR_VALUES_OTHER},
+    {"json", 'j', NULL, "print each update as one line of JSON", NULL},
+    {"socket", OPT_SOCKET, "PATH", "control socket (default: the service, then your own runs)",
+     NULL},
+    {"help", 'h', NULL, "print this text", NULL},
     {NULL, 0, NULL, NULL, NULL},
 };
 
