@@ -127,7 +127,7 @@ static void put_man(const struct hr_config_key *keys, size_t n, bool file, FILE 
 		put_roff(keys[i].help, to);
 		put_roff(otherwise, to);
 		if (keys[i].fixed && file)
-			fputs(" Changes with a restart, not a reload.", to);
+			fputs(" A change needs a restart.", to);
 		putc('\n', to);
 	}
 }

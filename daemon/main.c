@@ -83,9 +83,9 @@ int main(int argc, char **argv)
 		puts("headraced " HEADRACE_VERSION);
 		return EXIT_SUCCESS;
 	}
-	fputs(
-	    "headraced is started by `headrace run`, see headrace(1), or by systemd as `headraced "
-	    "service`; `headraced uplink --help` tells how to send a spool\n",
-	    stderr);
+	fputs("headraced: `headrace run` or systemd starts headraced, see headrace(1) and "
+	      "headraced(8)\n"
+	      "headraced: hint: `headraced service --help`, `headraced uplink --help`\n",
+	      stderr);
 	return EXIT_USAGE;
 }

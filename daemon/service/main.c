@@ -11,13 +11,13 @@
 static void help(void)
 {
 	puts("Usage: headraced service [OPTION...]\n\n"
-	     "The service of a node: records all jobs on it. systemd starts it; a person needs\n"
-	     "`headrace run` instead.\n\n"
+	     "Records all jobs of this node. systemd starts it; to record a single program, use\n"
+	     "`headrace run`.\n\n"
 	     "Example: headraced service --spool /var/spool/headrace --collectors "
 	     "tcp://collector\n\n"
-	     "  --config FILE      read keys from there (" HR_SERVICE_CONFIG_FILE
-	     ", if it is there)\n"
-	     "  --check-config     say what is wrong, and end");
+	     "  --config FILE      read this configuration file (default: " HR_SERVICE_CONFIG_FILE
+	     ", if it exists)\n"
+	     "  --check-config     check configuration file and options, report mistakes, and end");
 	hr_config_help(hr_service_keys, hr_service_n_keys, stdout);
 }
 

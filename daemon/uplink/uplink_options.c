@@ -14,23 +14,25 @@
 
 static const struct hr_config_key keys[] = {
     {KEY("collector", LIST, collectors), .value_name = "LIST",
-     .help = "Where to: tcp://HOST[:PORT] or unix:///PATH, in order of preference; with commas, or "
-	     "several times."},
+     .help = "Collectors to send to: tcp://HOST[:PORT] or unix:///PATH, in order of preference; "
+	     "comma-separated, repeatable."},
     {KEY("tls_cert", TEXT, tls_cert), .value_name = "FILE",
-     .help = "The certificate that is shown (PEM); '' for plain TCP. Without this and the next "
-	     "two: HEADRACE_TLS_CERT, HEADRACE_TLS_KEY, HEADRACE_TLS_CA, else cert.pem, key.pem, "
-	     "ca.pem in ~/.config/headrace/tls, else plain TCP."},
-    {KEY("tls_key", TEXT, tls_key), .value_name = "FILE", .help = "Its key."},
-    {KEY("tls_ca", TEXT, tls_ca), .value_name = "FILE", .help = "Who has signed the collector's."},
-    {KEY("follow", FLAG, follow), .help = "Goes on, and sends what comes into the spool later."},
+     .help = "Your certificate (PEM); '' selects plain TCP. Default of this and the next two "
+	     "options: HEADRACE_TLS_CERT, HEADRACE_TLS_KEY, HEADRACE_TLS_CA, else cert.pem, "
+	     "key.pem and ca.pem in ~/.config/headrace/tls, else plain TCP."},
+    {KEY("tls_key", TEXT, tls_key), .value_name = "FILE", .help = "Key of the certificate (PEM)."},
+    {KEY("tls_ca", TEXT, tls_ca), .value_name = "FILE",
+     .help = "CA certificates (PEM) that verify the collector."},
+    {KEY("follow", FLAG, follow),
+     .help = "Do not end: also send data that is added to the spool later."},
     {KEY("recover_after", DURATION, recover_ms), .value_name = "TIME",
-     .help = "A stream whose daemon was killed is ended when no other has gone on with it for so "
-	     "long; without this at once."},
+     .help = "Time to wait for a headraced that continues the stream of a killed one, before that "
+	     "stream is ended (default: 0)."},
     {KEY("discard", TEXT, discard), .value_name = "JOB",
-     .help =
-	 "Sends nothing, but gives up what of job JOB no collector has, and says how much that is. "
-	 "For a job that none takes, as when its id is another user's there."},
-    {KEY("help", FLAG, help), .help = "This text."},
+     .help = "Send nothing: delete the data of job JOB that no collector has acknowledged, and "
+	     "report how much was deleted. For a job that collectors reject, for example because "
+	     "another user has a job with this id."},
+    {KEY("help", FLAG, help), .help = "Print this text."},
 };
 #define KEYS (sizeof(keys) / sizeof(keys[0]))
 
@@ -38,7 +40,9 @@ static const struct hr_config_key keys[] = {
 
 static int mistake(const char *text)
 {
-	fprintf(stderr, "headraced: %s; `headraced uplink --help` lists all\n", text);
+	fprintf(stderr,
+		"headraced: %s\nheadraced: hint: `headraced uplink --help` lists the options\n",
+		text);
 	return -EINVAL;
 }
 
@@ -57,7 +61,7 @@ static int read_arguments(int argc, char **argv, struct hr_uplink_options *o)
 			continue;
 		}
 		if (r == -ENOENT)
-			fprintf(stderr, "headraced: what is %s?\n", argv[i]);
+			fprintf(stderr, "headraced: unknown option or operand: %s\n", argv[i]);
 		else if (r < 0)
 			fprintf(stderr, "headraced: %s\n", error ? error : strerrordesc_np(-r));
 		free(error);
@@ -89,13 +93,13 @@ static int uplink_options_check(struct hr_uplink_options *o)
 	int r;
 
 	if (!o->spool)
-		return mistake("which spool?");
+		return mistake("no SPOOL given");
 	if (o->discard && (o->collectors || o->follow))
-		return mistake("--discard sends nothing: without --collector and --follow");
+		return mistake("--discard cannot be combined with --collector or --follow");
 	if (o->discard)
-		return *o->discard ? 0 : mistake("--discard which job?");
+		return *o->discard ? 0 : mistake("--discard needs a job id");
 	if (!o->collectors || !*o->collectors)
-		return mistake("--collector says where to");
+		return mistake("--collector is required");
 	r = hr_address_parse_targets(o->collectors, o->to, HR_ADDRESSES_MAX, &o->n_to, &error);
 	if (r < 0)
 		fprintf(stderr, "headraced: --collector %s\n", error ? error : "out of memory");
@@ -124,12 +128,12 @@ void hr_uplink_help(FILE *to)
 {
 	fputs("usage: headraced uplink SPOOL --collector tcp://HOST[:PORT][,...] [OPTION...]\n"
 	      "       headraced uplink SPOOL --discard JOB\n\n"
-	      "Sends what lies in a spool to a collector, and ends when all of it is "
-	      "acknowledged.\n\n",
+	      "Sends the contents of a spool to a collector, and ends when the collector has "
+	      "acknowledged all of it.\n\n",
 	      to);
 	hr_config_help(keys, KEYS, to);
-	fputs("\nExit status: 0 all is acknowledged, or given up, 1 something is not, 2 usage, 66 "
-	      "no such spool or job.\n",
+	fputs("\nExit status: 0: everything is acknowledged, or deleted; 1: something is not; 2: "
+	      "usage; 66: no such spool or job.\n",
 	      to);
 }
 

@@ -142,8 +142,8 @@ class Policy(Service):
         done = subprocess.run([os.environ["HR_HEADRACED"], "service", "--check-config", "--config", self.conf], capture_output=True,
                               text=True, check=False, env=harness.clean_environment())
         self.assertEqual(done.returncode, 2)
-        for word in ("partition and user are NAME=WORD", "need privacy_key", "there is no group nosuchgroup", "cannot write to /nowhere/spool",
-                     "max_jobs and max_sessions"):
+        for word in ("partition and user: must be NAME=WORD", "require privacy_key", "there is no group nosuchgroup", "cannot write to /nowhere/spool",
+                     "max_jobs, max_sessions"):
             self.assertIn(word, done.stderr)
         self.configured("privacy_key = /nowhere\nuser = games=off\nuser = 7=off\nuser = alicia=off\n")
         done = subprocess.run([os.environ["HR_HEADRACED"], "service", "--check-config", "--config", self.conf, "--spool", self.dir],
