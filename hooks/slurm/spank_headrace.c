@@ -65,9 +65,9 @@ static int take_option(int val, const char *text, int remote)
 	if (choice != UNSET)
 		chosen = choice;
 	else if (remote)
-		slurm_debug("headrace: --headrace=%s is unknown here", text ? text : "");
+		slurm_debug("headrace: --headrace=%s: unknown value", text ? text : "");
 	else
-		slurm_error("--headrace is trace, counters or off, not \"%s\"", text ? text : "");
+		slurm_error("--headrace: must be trace, counters or off, not \"%s\"", text ? text : "");
 	return choice == UNSET && !remote ? -1 : 0;
 }
 
@@ -96,7 +96,7 @@ int slurm_spank_init(spank_t sp, int argc, char **argv)
 
 	if ((context == S_CTX_LOCAL || context == S_CTX_ALLOCATOR || context == S_CTX_REMOTE) &&
 	    spank_option_register(sp, &option) != ESPANK_SUCCESS)
-		slurm_debug("headrace: no option --headrace");
+		slurm_debug("headrace: cannot register the option --headrace");
 	return 0;
 }
 

@@ -208,7 +208,7 @@ class Slurm(unittest.TestCase):
         for command in (["srun", "true"], ["sbatch", "--wrap=true"], ["salloc", "true"]):
             done = self.cluster.run(command[0], "--headrace=all", *command[1:], cwd=self.data)
             self.assertNotEqual(done.returncode, 0)
-            self.assertIn('--headrace is trace, counters or off, not "all"', done.stderr)
+            self.assertIn('--headrace: must be trace, counters or off, not "all"', done.stderr)
 
     # ---- jobs to which something happens
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""headrace of the checkout that this recipe lies in, for Spack: docs/sites.md says how."""
+"""Spack recipe for the headrace of the checkout that contains this file; docs/sites.md describes its use."""
 
 import os
 
@@ -27,10 +27,10 @@ class Headrace(CMakePackage):
     depends_on("c", type="build")
     depends_on("cmake@3.21:", type="build")
     depends_on("pkgconfig", type="build")
-    depends_on("protobuf-c", type=("build", "link"))  # the compiler, too
+    depends_on("protobuf-c", type=("build", "link"))  # includes its compiler
     depends_on("libuv")
     depends_on("openssl@3:")
-    depends_on("xxhash")  # its header alone
+    depends_on("xxhash")  # header only
     depends_on("zstd")
 
     def cmake_args(self):
