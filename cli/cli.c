@@ -70,7 +70,7 @@ int hr_option_next(struct hr_options *o)
 		rest = word[2] != '\0' ? word + 2 : NULL;
 	}
 	if (option == NULL) {
-		hr_report("unknown option %s", word);
+		hr_report("unknown option: %s", word);
 		return HR_OPTION_BAD;
 	}
 	if (option->arg == NULL && rest != NULL) {

@@ -49,13 +49,17 @@ static int unknown_command(const char *typed)
 	const char *near = nearest_command(typed);
 
 	if (hr_named_find(typed) != NULL)
-		hr_report("'%s' is a query: `headrace query STORE %s`", typed, typed);
+		hr_report("unknown command: '%s'\nheadrace: hint: it is a query: `headrace query "
+			  "STORE %s`",
+			  typed, typed);
 	else if (near != NULL)
-		hr_report(
-		    "'%s' is no command; did you mean `headrace %s`? `headrace --help` lists all",
-		    typed, near);
+		hr_report("unknown command: '%s'\nheadrace: hint: did you mean `headrace %s`? "
+			  "`headrace --help` lists all commands",
+			  typed, near);
 	else
-		hr_report("'%s' is no command; `headrace --help` lists all", typed);
+		hr_report(
+		    "unknown command: '%s'\nheadrace: hint: `headrace --help` lists all commands",
+		    typed);
 	return HR_EXIT_USAGE;
 }
 
@@ -74,8 +78,8 @@ int main(int argc, char **argv)
 {
 	hr_query_recover = hr_store_recover;
 	if (argc < 2) {
-		hr_report("what is to be done? `headrace run -- CMD` records a program; `headrace "
-			  "--help` lists all");
+		hr_report("no command given\nheadrace: hint: `headrace run -- CMD` records a "
+			  "program; `headrace --help` lists all commands");
 		return HR_EXIT_USAGE;
 	}
 	if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0)

@@ -18,7 +18,8 @@
 #include "common/now.h"
 #include "common/text.h"
 
-#define IN_USE "a daemon has it open, or had within the last minute: end it there first"
+#define IN_USE                                                                                     \
+	"a daemon has it open, or had it open within the last minute: end the job there first"
 
 __attribute__((format(printf, 1, 2))) static int admin_fail(const char *format, ...)
 {
@@ -77,7 +78,7 @@ static void close_jobs(int fd)
 static int fail_absent(const char *store, const char *job, int error)
 {
 	if (error == -ENOENT)
-		return admin_fail("there is no job '%s' in the store %s", job, store);
+		return admin_fail("no job '%s' in the store %s", job, store);
 	return admin_fail("job '%s' in the store %s: %s", job, store, strerrordesc_np(-error));
 }
 
@@ -103,12 +104,12 @@ static void close_stream(const struct hr__stream_folder *f, struct closing *c, c
 	}
 	if (r < 0) {
 		c->failed++;
-		(void)admin_fail("job %s, node %s: not closed: %s", c->job, node,
+		(void)admin_fail("cannot close job %s, node %s: %s", c->job, node,
 				 r == -EBUSY ? IN_USE : strerrordesc_np(-r));
 	} else {
 		c->closed++;
-		hr_text_print(stdout, "job %s, node %s: closed; last heard of on %s\n", c->job,
-			      node, hr_text_date(state.heard_ns).s);
+		hr_text_print(stdout, "job %s, node %s: closed; last message on %s\n", c->job, node,
+			      hr_text_date(state.heard_ns).s);
 	}
 }
 
@@ -143,12 +144,11 @@ int hr_admin_close_job(const char *store, const char *job, const char *node)
 	if (r < 0)
 		return fail_absent(store, job, r);
 	if (node && c.seen == 0)
-		return admin_fail("job '%s' has nothing of a node '%s' in the store %s", job, node,
-				  store);
+		return admin_fail("job '%s' has no node '%s' in the store %s", job, node, store);
 	if (c.closed == 0 && c.failed == 0)
-		hr_text_print(stdout,
-			      "job %s%s%s: nothing to close: each stream has ended or is closed\n",
-			      job, node ? ", node " : "", node ? node : "");
+		hr_text_print(
+		    stdout, "job %s%s%s: nothing to close: all streams have ended or are closed\n",
+		    job, node ? ", node " : "", node ? node : "");
 	return c.failed > 0 ? EXIT_FAILURE : EXIT_SUCCESS;
 }
 
@@ -169,8 +169,9 @@ int hr_admin_remove_job(const char *store, const char *job)
 		r = hr__retire_job(fd, encoded, hr_now_ns(CLOCK_REALTIME), &bytes);
 	close_jobs(fd);
 	if (bytes > 0 || r == 0)
-		hr_text_print(stdout, "job %s: %s removed\n", job, hr_text_size(bytes).s);
+		hr_text_print(stdout, "job %s: removed %s\n", job, hr_text_size(bytes).s);
 	if (r == -EBUSY)
-		return admin_fail("job %s stays%s: %s", job, bytes > 0 ? " in part" : "", IN_USE);
+		return admin_fail("cannot remove job %s%s: %s", job, bytes > 0 ? " completely" : "",
+				  IN_USE);
 	return r < 0 ? fail_absent(store, job, r) : EXIT_SUCCESS;
 }

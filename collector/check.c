@@ -61,7 +61,7 @@ static void check_tls(struct check *k)
 	all = hr_text_given(files.key) && readable(k, "tls_key", files.key) && all;
 	all = hr_text_given(files.ca) && readable(k, "tls_ca", files.ca) && all;
 	if (all && hr_tls_new(&files, true, &tls, &error) < 0)
-		mistake(k, "%s", error ? error : "the certificates cannot be loaded");
+		mistake(k, "%s", error ? error : "cannot load the certificates");
 	free(error);
 	hr_tls_unref(tls);
 }
@@ -116,9 +116,9 @@ static void check_address(struct check *k, const char *key, const struct hr_addr
 
 	hr_address_text(a, text, sizeof(text));
 	if (r == -ENOENT && !a->local)
-		mistake(k, "%s: %s: there is no such host", key, text);
+		mistake(k, "%s: %s: no such host", key, text);
 	else if (r == -EADDRNOTAVAIL)
-		mistake(k, "%s: %s is no address of this machine", key, text);
+		mistake(k, "%s: %s is not an address of this machine", key, text);
 	else if (r < 0)
 		mistake(k, "%s: %s: %s", key, text, strerrordesc_np(-r));
 }
@@ -161,15 +161,15 @@ static void check_folders(struct check *k)
 	int r = hr_text_given(k->c->store) ? hr_store_check(k->c->store) : 0;
 
 	if (r == -ENOTEMPTY)
-		mistake(k, "store: the folder %s holds something else", k->c->store);
+		mistake(k, "store: %s is not a headrace store, and not empty", k->c->store);
 	else if (r == -EPROTONOSUPPORT)
-		mistake(k, "store: %s was written by a newer headrace", k->c->store);
+		mistake(k, "store: a newer headrace wrote %s", k->c->store);
 	/* probably held by the running collector of this configuration */
 	else if (r < 0 && r != -EBUSY)
-		mistake(k, "store: cannot make or use %s: %s", k->c->store, strerrordesc_np(-r));
+		mistake(k, "store: cannot create or use %s: %s", k->c->store, strerrordesc_np(-r));
 	r = hr_text_given(spill) && strcmp(spill, "none") != 0 ? check_folder(spill) : 0;
 	if (r < 0)
-		mistake(k, "query_spill: cannot make or use %s: %s", spill, strerrordesc_np(-r));
+		mistake(k, "query_spill: cannot create or use %s: %s", spill, strerrordesc_np(-r));
 }
 
 /* ---- permissions ----------------------------------------------------------------------------- */
@@ -181,9 +181,9 @@ static void check_people(struct check *k)
 	gid_t group;
 
 	if (hr_text_given(k->c->operators) && !hr_group_by_name(k->c->operators, &group))
-		mistake(k, "operators: there is no group %s", k->c->operators);
+		mistake(k, "operators: no such group: %s", k->c->operators);
 	if (k->c->munge && hr_munge_encode(socket, &credential, &error) < 0)
-		mistake(k, "munge: %s", error ? error : "munged cannot be asked");
+		mistake(k, "munge: %s", error ? error : "cannot reach munged");
 	free(credential);
 	free(error);
 }

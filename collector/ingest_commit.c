@@ -72,8 +72,8 @@ static void ingest_commit_failed(struct hr__worker *w, struct hr__ingest_stream 
 	if (r < 0) {
 		if (ch)
 			hr__channel_end(w, ch, "error", true, "%s %s: %s", hr_writer_dir(s->writer),
-					r == -ESTALE ? "was removed under the collector"
-						     : "cannot be synced",
+					r == -ESTALE ? "was removed while the collector used it"
+						     : "cannot be written to disk",
 					strerrordesc_np(-error));
 		hr__stream_drop(w, s, false);
 		return;
@@ -90,7 +90,7 @@ static void ingest_commit_failed(struct hr__worker *w, struct hr__ingest_stream 
 				    .mark = s->durable,
 				    .retry_ms = w->ingest->config.retry_ms,
 				    .alarm = true},
-		 "%s cannot be synced: %s", hr_writer_dir(s->writer), strerrordesc_np(-error));
+		 "cannot write %s to disk: %s", hr_writer_dir(s->writer), strerrordesc_np(-error));
 }
 
 static int sync_one(struct hr__ingest_stream *s)

@@ -87,17 +87,17 @@ static bool sound_batch(const Headrace__EventBatch *b)
 static const char *wrong(const struct hr__ingest_stream *s, const Headrace__Frame *msg)
 {
 	if (!msg)
-		return "a frame cannot be unpacked";
+		return "a frame that cannot be decoded";
 	if (msg->seq == 0)
-		return "a frame without number";
+		return "a frame without a number";
 	switch (msg->body_case) {
 	case HEADRACE__FRAME__BODY_INDEX:
 	case HEADRACE__FRAME__BODY_STREAM_STATE:
-		return "a frame of a kind that is no part of a stream";
+		return "a frame of a kind that does not belong in a stream";
 	case HEADRACE__FRAME__BODY_STREAM_START:
 		return same_start(s, msg) ? NULL : "the StreamStart of another stream";
 	case HEADRACE__FRAME__BODY_EVENTS:
-		return sound_batch(msg->events) ? NULL : "a batch that cannot be";
+		return sound_batch(msg->events) ? NULL : "an invalid batch of events";
 	default:
 		return NULL;
 	}
@@ -109,8 +109,9 @@ static bool owns_job(struct hr__worker *w, struct hr_channel *ch, const Headrace
 	struct hr_stream_state *state = &ch->stream->state;
 
 	if (ch->right.own_jobs && job->uid != ch->right.uid) {
-		hr__channel_end(w, ch, "denied", true, "a job of user %u, streamed by user %u",
-				job->uid, ch->right.uid);
+		hr__channel_end(w, ch, "denied", true,
+				"user %u owns the job, but user %u streams it", job->uid,
+				ch->right.uid);
 		return false;
 	}
 	if (!state->uid_known) {
@@ -133,7 +134,7 @@ static void gap(struct hr__worker *w, struct hr_channel *ch, uint64_t seq)
 
 	if (!ch->nacked || seq <= ch->last_seq)
 		hr__nack(w, ch, &(struct hr__nack){.reason = "gap", .mark = mark},
-			 "frame %llu came, %llu is next", (unsigned long long)seq,
+			 "received frame %llu, expected %llu", (unsigned long long)seq,
 			 (unsigned long long)mark + 1);
 	ch->nacked = true;
 	ch->last_seq = seq;

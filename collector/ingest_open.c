@@ -217,8 +217,8 @@ static void too_many_begun(struct hr__worker *w, struct hr_channel *ch)
 	hr__nack(w, ch,
 		 &(struct hr__nack){
 		     .reason = "limit", .retry_ms = LIMIT_MS, .closed = true, .alarm = true},
-		 "user %u has begun %llu streams within 24 hours, and no more are taken from one "
-		 "user (new_streams_per_user): that of job %s waits",
+		 "user %u has begun %llu streams within 24 hours, the limit per user "
+		 "(new_streams_per_user): the stream of job %s has to wait",
 		 ch->right.uid, (unsigned long long)w->ingest->config.max_new, ch->open->job);
 }
 
@@ -347,11 +347,11 @@ static bool sound(struct hr__worker *w, struct hr_channel *ch, const struct hr__
 	const Headrace__Open *o = ch->open;
 
 	if (o->secret.len != HR_STREAM_SECRET_BYTES)
-		hr__channel_end(w, ch, "malformed", true, "a secret has %u bytes",
+		hr__channel_end(w, ch, "malformed", true, "the secret must have %u bytes",
 				HR_STREAM_SECRET_BYTES);
 	else if (o->job[0] == '\0' || o->node[0] == '\0' || o->instance == 0)
 		hr__channel_end(w, ch, "malformed", true,
-				"a stream has a job, a node and an instance");
+				"a stream must have a job, a node and an instance");
 	else if (s && (strcmp(s->boot_id, o->boot_id) != 0 || strcmp(s->cluster, o->cluster) != 0))
 		hr__channel_end(w, ch, "malformed", true,
 				"the stream of job %s on %s has another boot or cluster", o->job,
@@ -378,12 +378,13 @@ static int ingest_open_join(struct hr__worker *w, struct hr_channel *ch,
 		return hr_writer_skip(s->writer, o->first_seq - 1);
 	if (ahead || (o->last_seq != 0 && o->last_seq < mark && mark > 1))
 		hr__channel_end(w, ch, "behind", true,
-				"the store has frames up to %llu, the daemon %llu to %llu",
+				"the store has frames up to %llu, but the daemon has %llu to %llu",
 				(unsigned long long)mark, (unsigned long long)o->first_seq,
 				(unsigned long long)o->last_seq);
 	else if (o->last_seq == mark && o->frame_crc32c != 0 && mark > 1 &&
 		 hr_writer_last_crc(s->writer, &crc) && crc != o->frame_crc32c)
-		hr__channel_end(w, ch, "behind", true, "the store's frame %llu is not the daemon's",
+		hr__channel_end(w, ch, "behind", true,
+				"frame %llu in the store differs from that of the daemon",
 				(unsigned long long)mark);
 	else
 		return 0;
@@ -403,14 +404,14 @@ void hr__wait_for_room(struct hr__worker *w, struct hr_channel *ch, int error)
 	hr__nack(w, ch,
 		 &(struct hr__nack){
 		     .reason = "full", .retry_ms = w->ingest->config.retry_ms, .alarm = true},
-		 "the stream of job %s on %s cannot be opened: %s", ch->open->job, ch->open->node,
-		 error == -EBUSY ? "another process writes it" : strerrordesc_np(-error));
+		 "cannot open the stream of job %s on %s: %s", ch->open->job, ch->open->node,
+		 error == -EBUSY ? "another process writes to it" : strerrordesc_np(-error));
 }
 
 static void in_use(struct hr__worker *w, struct hr_channel *ch, const struct hr__ingest_stream *s)
 {
 	hr__channel_end(w, ch, "in_use", false,
-			"the stream of job %s on %s was opened by another connection", s->job,
+			"another connection has opened the stream of job %s on %s", s->job,
 			s->node);
 }
 
@@ -461,8 +462,8 @@ void hr__channel_open(struct hr__worker *w, struct hr_channel *ch)
 		hr__wait_for_room(w, ch, r);
 	else if (r == -EBADMSG)
 		hr__channel_end(w, ch, "error", true,
-				"the file `state` of job %s on %s is damaged: an operator has to "
-				"look at it",
+				"the file `state` of job %s on %s is damaged: an operator must "
+				"repair or remove it",
 				ch->open->job, ch->open->node);
 	if (s && !s->owner && s->idle_since_ms == 0)
 		s->idle_since_ms = hr__now_ms();

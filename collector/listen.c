@@ -42,7 +42,7 @@ static void listen_on_connection(uv_stream_t *stream, int status)
 	struct listener *l = stream->data;
 
 	if (status < 0)
-		hr_log_about(HR_LOG_WARNING, "accept", "a connection cannot be taken: %s",
+		hr_log_about(HR_LOG_WARNING, "accept", "cannot accept a connection: %s",
 			     uv_strerror(status));
 	else
 		hr_peers_accept(l->all->peers, stream, l->tcp ? l->all->tls : NULL, l->all->plain);
@@ -168,7 +168,7 @@ void hr_listeners_log(const struct hr_listeners *l)
 	for (size_t i = 0; i < l->n; i++)
 		hr_log(HR_LOG_INFO, "listening on %s%s", l->list[i].text,
 		       !l->tls || !l->list[i].tcp ? ""
-		       : l->plain		  ? " (TLS, and plain from this machine)"
+		       : l->plain		  ? " (TLS, and plain TCP from this machine)"
 						  : " (TLS)");
 }
 

@@ -90,7 +90,7 @@ static int administer(int argc, char **argv)
 	struct options o = {.job = argv[1], .remove = argv[0][0] == 'r'};
 
 	if (argc < 2 || argv[1][0] == '-') {
-		fprintf(stderr, "headrace-collector: %s needs the job's name\n", argv[0]);
+		fprintf(stderr, "headrace-collector: %s requires a job id\n", argv[0]);
 		return EXIT_USAGE;
 	}
 	argc -= 2;

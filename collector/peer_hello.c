@@ -88,7 +88,7 @@ static void decided(uv_work_t *work, int status)
 				hr_conn_pause(p->conn, false);
 		}
 	} else {
-		const char *why = q->error ? q->error : "who this is cannot be found out";
+		const char *why = q->error ? q->error : "cannot identify the other side";
 
 		hr__peer_complain(p, "identity", "%s", why);
 		hr__peer_refuse(p, "identity", "%s", why);
@@ -103,13 +103,13 @@ static bool common_version(struct hr__peer *p, const Headrace__Hello *hello, uin
 		*ret = hello->max_version < HR_WIRE_VERSION ? hello->max_version : HR_WIRE_VERSION;
 		return true;
 	}
-	hr__peer_complain(p, "version", "%s speaks protocol %u to %u", hello->software,
+	hr__peer_complain(p, "version", "%s supports protocols %u to %u", hello->software,
 			  hello->min_version, hello->max_version);
-	hr__peer_refuse(p, "version",
-			"this collector (" HEADRACE_VERSION
-			") speaks protocol %u to %u, the other side %u to %u: update the older",
-			HR_WIRE_VERSION_MIN, HR_WIRE_VERSION, hello->min_version,
-			hello->max_version);
+	hr__peer_refuse(
+	    p, "version",
+	    "this collector (" HEADRACE_VERSION
+	    ") supports protocols %u to %u, the other side %u to %u: update the older one",
+	    HR_WIRE_VERSION_MIN, HR_WIRE_VERSION, hello->min_version, hello->max_version);
 	return false;
 }
 
@@ -141,6 +141,6 @@ void hr__peer_hello(struct hr__peer *p, const Headrace__Hello *hello)
 	if (uv_queue_work(p->peers->loop, &q->work, peer_hello_decide, decided) < 0) {
 		p->asking = false;
 		question_free(q);
-		hr__peer_refuse(p, "busy", "no thread to ask");
+		hr__peer_refuse(p, "busy", "cannot start a thread");
 	}
 }

@@ -182,11 +182,11 @@ static const char *refusal(const struct hr__peer *p, const Headrace__Open *o)
 	if (w->any_node || w->nobody)
 		return NULL;
 	if (w->one_node)
-		return hr_who_is_node(w, o->node) ? NULL : "the certificate is of another node";
+		return hr_who_is_node(w, o->node) ? NULL
+						  : "the certificate belongs to another node";
 	if (!w->user)
 		return "this connection may not stream";
-	return strcmp(o->job, NODE_JOB) == 0 ? "a user streams jobs, and nothing about nodes"
-					     : NULL;
+	return strcmp(o->job, NODE_JOB) == 0 ? "a user may stream jobs, but not node data" : NULL;
 }
 
 void hr__peer_open(struct hr__peer *p, const Headrace__Open *o)
@@ -200,11 +200,11 @@ void hr__peer_open(struct hr__peer *p, const Headrace__Open *o)
 
 	hr__peer_close_chan(p, o->channel);
 	if (!why && o->channel == 0)
-		why = "channels count from 1";
+		why = "channel numbers begin at 1";
 	if (!why && p->n_chans >= CHANNELS_MAX)
 		why = "too many channels on one connection";
 	if (!why && headrace__open__get_packed_size(o) > OPEN_BYTES)
-		why = "its names are too long";
+		why = "the names are too long";
 	if (why) {
 		hr__peer_complain(p, why, "job %s on %s: %s", o->job, o->node, why);
 		nack(p, o->channel, "denied", why);

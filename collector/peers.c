@@ -90,9 +90,9 @@ static void peers_ask(struct hr__peer *p, const Headrace__Query *query)
 	p->active_ms = uv_now(p->peers->loop);
 	p->active_ping = p->ping_id;
 	if (r == -EBUSY)
-		hr__peer_refuse(p, "malformed", "one query at a time on a connection");
+		hr__peer_refuse(p, "malformed", "only one query at a time on a connection");
 	else if (r < 0 && r != -EACCES)
-		hr__peer_refuse(p, "busy", "the query cannot be started: %s", strerrordesc_np(-r));
+		hr__peer_refuse(p, "busy", "cannot start the query: %s", strerrordesc_np(-r));
 }
 
 static void take_known(struct hr__peer *p, const Headrace__Wire *msg)
@@ -118,7 +118,7 @@ static void take_known(struct hr__peer *p, const Headrace__Wire *msg)
 		break;
 	case HEADRACE__WIRE__BODY_HELLO:
 	case HEADRACE__WIRE__BODY_QUERY_ORDER:
-		hr__peer_refuse(p, "malformed", "a message that has no place here");
+		hr__peer_refuse(p, "malformed", "unexpected message");
 		break;
 	default: /* of a newer version */
 		break;
@@ -132,7 +132,7 @@ static void take_control(struct hr__peer *p, const Headrace__Wire *msg)
 	else if (p->state == HR__PEER_STRANGE && msg->body_case == HEADRACE__WIRE__BODY_HELLO)
 		hr__peer_hello(p, msg->hello);
 	else
-		hr__peer_refuse(p, "malformed", "the first message is Hello");
+		hr__peer_refuse(p, "malformed", "the first message must be Hello");
 }
 
 /* ---- events of a connection ------------------------------------------------------------------ */
@@ -180,7 +180,7 @@ static void on_begun(void *self, size_t bytes)
 	p->begun_ms = uv_now(peers->loop);
 	peers->begun += bytes;
 	while (peers->begun > peers->config.memory_bytes && (victim = slowest(peers)) != p)
-		send_away(victim, "a frame that does not come to its end");
+		send_away(victim, "the frame is not completed");
 }
 
 static int peers_on_frame(void *self, uint8_t *frame, size_t bytes, bool control)
@@ -192,7 +192,7 @@ static int peers_on_frame(void *self, uint8_t *frame, size_t bytes, bool control
 	frame_done(p);
 	p->frame_ms = uv_now(p->peers->loop);
 	if (p->state != HR__PEER_LEAVING && hr_conn_queued(p->conn) > UNREAD_BYTES)
-		send_away(p, "it asks, and does not read the answers");
+		send_away(p, "the client does not read the answers");
 	if (p->state == HR__PEER_LEAVING || p->peers->stopping) {
 		free(frame);
 		return 0;
@@ -202,7 +202,7 @@ static int peers_on_frame(void *self, uint8_t *frame, size_t bytes, bool control
 	r = control ? hr_wire_unpack(frame, bytes, &msg) : -EBADMSG;
 	free(frame);
 	if (r < 0) {
-		hr__peer_refuse(p, "malformed", "what came is no message");
+		hr__peer_refuse(p, "malformed", "received something that is not a message");
 		return 0;
 	}
 	take_control(p, msg);
@@ -313,7 +313,7 @@ void hr_peers_accept(struct hr_peers *peers, uv_stream_t *listener, struct hr_tl
 				 : hr_conn_accept(listener, tls, &peer_events, p, &p->conn);
 	}
 	if (r < 0) {
-		hr_log_about(HR_LOG_WARNING, "accept", "a connection cannot be taken: %s",
+		hr_log_about(HR_LOG_WARNING, "accept", "cannot accept a connection: %s",
 			     strerrordesc_np(-r));
 		free(p);
 		return;
@@ -348,7 +348,7 @@ static void tick_asking(struct hr__peer *p, uint64_t now_ms)
 		p->active_ping = p->ping_id + 1; /* the Ping of this tick */
 	} else if (now_ms - p->active_ms >=
 		   (read ? IDLE_PINGS * p->peers->config.ping_ms : UNREAD_MS)) {
-		hr__peer_refuse(p, "limit", "nothing was asked for a while");
+		hr__peer_refuse(p, "limit", "no query for a while");
 	}
 }
 
@@ -370,7 +370,7 @@ static void tick(struct hr__peer *p, uint64_t now_ms)
 		tick_asking(p, now_ms);
 	else if (now_ms - heard_ms >= SILENT_PINGS * c->ping_ms ||
 		 (p->frame_ms + FRAME_MS < now_ms && p->resumed_ms + FRAME_MS < now_ms))
-		send_away(p, "silent, or too slow");
+		send_away(p, "no data, or too slow");
 	if (p->state == HR__PEER_KNOWN && now_ms - p->pinged_ms >= c->ping_ms)
 		hr__peer_ping(p);
 }
@@ -402,7 +402,7 @@ void hr_peers_dismiss(struct hr_peers *peers)
 	for (struct hr__peer *p = peers->first; p; p = next) {
 		next = p->next;
 		if (p->conn)
-			hr__peer_refuse(p, "shutdown", "the collector is being stopped");
+			hr__peer_refuse(p, "shutdown", "the collector is stopping");
 	}
 }
 

@@ -120,24 +120,26 @@ static void explain_end(struct query *q)
 
 	switch (q->why) {
 	case WHY_LATE:
-		queries_note(
-		    q, "its time limit of %s was over (the collector's query_time, or --time)",
-		    hr_text_duration(q->time_ms * 1000000).s);
+		queries_note(q,
+			     "the query reached its time limit of %s (query_time of the collector, "
+			     "or --time)",
+			     hr_text_duration(q->time_ms * 1000000).s);
 		return;
 	case WHY_STOPPED:
-		queries_note(q, "the collector is being stopped");
+		queries_note(q, "the collector is stopping");
 		return;
 	case WHY_CANCELLED:
 		queries_note(q, "interrupted");
 		return;
 	case WHY_BROKEN:
-		queries_note(q, "the process of this query said what no query says, and was ended");
+		queries_note(q,
+			     "the process of this query sent an invalid message, and was killed");
 		return;
 	default:
 		break;
 	}
 	text = hr_query_exit_text(q->status, q->signal);
-	queries_note(q, "%s", text ? text : "its process ended");
+	queries_note(q, "%s", text ? text : "the process of this query ended");
 	free(text);
 }
 
@@ -331,7 +333,9 @@ static int begin_child(struct query *q)
 	if (c->spill != NULL)
 		r = hr_query_spill_make(c->spill, q->all->n_spills++, &q->spill);
 	if (r < 0) { /* a full disk must not prevent queries */
-		queries_note(q, "this query has its memory and no more: it cannot spill: %s",
+		queries_note(q,
+			     "this query cannot use more than its memory: cannot create a folder "
+			     "for temporary files: %s",
 			     strerrordesc_np(-r));
 		free(q->spill);
 		q->spill = NULL;
@@ -372,7 +376,7 @@ static void queries_start(struct query *q)
 			uv_timer_start(&q->timer, time_over, q->time_ms, 0);
 		return;
 	}
-	queries_note(q, "no process could be made for this query: %s", strerrordesc_np(-r));
+	queries_note(q, "cannot start a process for this query: %s", strerrordesc_np(-r));
 	queries_done(q, HR_ASK_FAILED);
 	if (!q->exited)
 		uv_process_kill(&q->process, SIGKILL);
@@ -473,17 +477,14 @@ int hr_queries_begin(struct hr_queries *all, struct hr_conn *client, const struc
 	if (of_client(all, client) != NULL)
 		return -EBUSY;
 	if (!who->user && !who->operator_) {
-		queries_refuse(client,
-			       "this collector does not know who is asking: a certificate of a "
-			       "user, a MUNGE credential, or a connection from its own machine "
-			       "would tell");
+		queries_refuse(client, "the collector cannot identify you: use a certificate of a "
+				       "user, a MUNGE credential, or connect from its machine");
 		return -EACCES;
 	}
 	if (all->stopping || too_many(all, who)) {
-		queries_refuse(client, all->stopping
-					   ? "the collector is being stopped"
-					   : "too many queries of yours are running or waiting "
-					     "here (the collector's query_per_caller)");
+		queries_refuse(client, all->stopping ? "the collector is stopping"
+						     : "too many of your queries run or wait on "
+						       "this collector (query_per_caller)");
 		return 0;
 	}
 	q = calloc(1, sizeof(*q));
@@ -569,7 +570,7 @@ void hr_queries_stop(struct hr_queries *all, void (*gone)(void *self), void *sel
 			queries_end(q, WHY_STOPPED);
 			continue;
 		}
-		queries_note(q, "the collector is being stopped");
+		queries_note(q, "the collector is stopping");
 		queries_done(q, HR_ASK_FAILED);
 		queries_forget(q);
 	}

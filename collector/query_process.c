@@ -134,21 +134,20 @@ char *hr_query_exit_text(int64_t status, int signal)
 	int n;
 
 	if (signal == SIGKILL)
-		return strdup("the process of this query was ended by SIGKILL: the machine had no "
-			      "memory left, most likely");
+		return strdup("the process of this query was killed (SIGKILL), probably because "
+			      "the machine had no memory left");
 	if (signal == SIGXCPU)
-		return strdup("the process of this query was ended by SIGXCPU: it had used up its "
-			      "processor time");
+		return strdup("the process of this query was killed (SIGXCPU): it reached its "
+			      "limit of CPU time");
 	if (signal != 0)
-		n = asprintf(
-		    &text,
-		    "the process of this query was ended by SIG%s: the engine failed, or "
-		    "had no memory left; what is collected and other queries are not harmed",
-		    sigabbrev_np(signal));
+		n = asprintf(&text,
+			     "the process of this query was killed (SIG%s): DuckDB failed, or had "
+			     "no memory left; the store and other queries are not affected",
+			     sigabbrev_np(signal));
 	else
 		n = asprintf(&text,
 			     "the process of this query ended with status %" PRId64
-			     " before it had answered",
+			     " before it answered",
 			     status);
 	return n < 0 ? NULL : text;
 }

@@ -232,7 +232,7 @@ static enum hr_ask_status query_worker_run(struct worker *w, const struct hr_ask
 		return status;
 	if (hr_cage_memory(cage, a->memory_bytes) < 0 ||
 	    pthread_create(&w->control, NULL, control, w) != 0) {
-		query_worker_note(w, "the limits of this query could not be set: it was not run");
+		query_worker_note(w, "cannot set the limits of this query: it was not run");
 		return HR_ASK_FAILED;
 	}
 	status = query_worker_answer(w, a);
@@ -266,9 +266,8 @@ static bool understand(struct worker *w, const char *const *store, struct hr_ask
 	    .messages = {query_worker_note, w},
 	};
 	if (query->n_words == 0 || !hr_ask_format(query->format, &a->format)) {
-		query_worker_note(
-		    w, "this collector does not understand the question: is it older than the "
-		       "headrace that asks?");
+		query_worker_note(w, "this collector does not understand the query: it may be "
+				     "older than your headrace");
 		return false;
 	}
 	if (!hr_question_init(question, query->words, query->n_words, &a->messages))
@@ -276,10 +275,8 @@ static bool understand(struct worker *w, const char *const *store, struct hr_ask
 	if (a->format != HR_FORMAT_PARQUET)
 		return true;
 	if (a->spill == NULL) {
-		query_worker_note(
-		    w, "this collector has no folder for Parquet files (query_spill = none); ask "
-		       "for csv "
-		       "or json");
+		query_worker_note(w, "this collector has no folder for Parquet files (query_spill "
+				     "= none): use csv or json");
 		return false;
 	}
 	a->parquet = asprintf(ret_parquet, "%s/" PARQUET, a->spill) < 0 ? NULL : *ret_parquet;
@@ -300,12 +297,13 @@ static enum hr_ask_status serve(struct worker *w, uint64_t *ret_rows)
 	struct hr_ask a;
 
 	if (hr_duckdb_load(&error) < 0) {
-		query_worker_note(w, error != NULL ? error : "the collector has no DuckDB");
+		query_worker_note(w, error != NULL ? error
+						   : "DuckDB is not installed at the collector");
 		free(error);
 		return HR_ASK_NO_DUCKDB;
 	}
 	if (hr_cage_enter(&cage) < 0) {
-		query_worker_note(w, "the limits of this query could not be set: it was not run");
+		query_worker_note(w, "cannot set the limits of this query: it was not run");
 		return HR_ASK_FAILED;
 	}
 	if (understand(w, &store, &a, &question, &parquet))

@@ -132,7 +132,7 @@ static void remove_job(struct jobs *jobs, struct job *j, int jobs_fd,
 	jobs->bytes -= bytes < jobs->bytes ? bytes : jobs->bytes;
 	j->bytes -= bytes < j->bytes ? bytes : j->bytes;
 	if (r < 0 && r != -EBUSY)
-		hr_log_about(HR_LOG_WARNING, "retention", "jobs/%s cannot be removed: %s", j->name,
+		hr_log_about(HR_LOG_WARNING, "retention", "cannot remove jobs/%s: %s", j->name,
 			     strerrordesc_np(-r));
 }
 
@@ -291,8 +291,7 @@ static void *retention_run(void *self)
 
 		size = hr_text_size(done.bytes);
 		if (done.jobs > 0)
-			hr_log(HR_LOG_INFO, "retention: %u jobs were removed, %s", done.jobs,
-			       size.s);
+			hr_log(HR_LOG_INFO, "retention: removed %u jobs, %s", done.jobs, size.s);
 		if (error < 0)
 			hr_log_about(HR_LOG_WARNING, "retention", "retention: %s",
 				     strerrordesc_np(-error));

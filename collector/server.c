@@ -86,7 +86,8 @@ static void on_stop_timer(uv_timer_t *timer)
 		return;
 	}
 	/* The disk hangs: nothing that is not stored was acknowledged. */
-	hr_log(HR_LOG_ERROR, "the disk does not take what has come; ended all the same");
+	hr_log(HR_LOG_ERROR, "cannot write received data to disk in time; ending without it (nodes "
+			     "will send it again)");
 	_exit(EXIT_FAILURE);
 }
 
@@ -159,11 +160,11 @@ static bool hold_for_writing(struct server *s)
 	r = hr_store_hold(s->store, &s->hold_fd);
 	if (r == 0) {
 		s->read_only = false;
-		hr_log(HR_LOG_INFO, "the store %s can be written again", s->store);
+		hr_log(HR_LOG_INFO, "the store %s is writable again", s->store);
 		return true;
 	}
 	if (r != -EROFS || hr_store_hold_read_only(s->store, &s->hold_fd) < 0) {
-		hr_log(HR_LOG_ERROR, "cannot take the store %s: %s", s->store, strerrordesc_np(-r));
+		hr_log(HR_LOG_ERROR, "cannot use the store %s: %s", s->store, strerrordesc_np(-r));
 		s->status = HR_EXIT_STORE;
 		begin_to_stop(s);
 	}
@@ -281,7 +282,8 @@ static void reload(struct server *s)
 	if (s->stopping)
 		return;
 	if (!load_config(s)) {
-		hr_log(HR_LOG_ERROR, "SIGHUP: the configuration stays as it was");
+		hr_log(HR_LOG_ERROR,
+		       "SIGHUP: the configuration has mistakes; keeping the previous one");
 		return;
 	}
 	rules = rules_of(c);
@@ -290,8 +292,8 @@ static void reload(struct server *s)
 		hr_retention_change(s->retention, c->retention_age_ms, c->retention_size_bytes,
 				    c->forget_after_ms);
 	else if (start_retention(s) < 0)
-		hr_log(HR_LOG_ERROR, "retention cannot be started: no memory");
-	hr_log(HR_LOG_INFO, "configuration and certificates were read anew");
+		hr_log(HR_LOG_ERROR, "cannot start retention: out of memory");
+	hr_log(HR_LOG_INFO, "read configuration and certificates again");
 }
 
 static void on_signal(uv_signal_t *signal, int number)
@@ -323,20 +325,20 @@ static int take_store(struct server *s)
 		s->read_only = true;
 		r = 0;
 		hr_log(HR_LOG_WARNING,
-		       "the store %s is on a read-only file system: queries are answered, and "
-		       "nodes keep what they record until it can be written",
+		       "the store %s is on a read-only file system: the collector answers queries, "
+		       "and nodes keep their data until it is writable",
 		       store);
 	}
 	if (r == -EBUSY) {
 		if (!hr_store_holder(store, holder, sizeof(holder)) || !*holder)
 			snprintf(holder, sizeof(holder), "another collector");
-		hr_log(HR_LOG_ERROR, "the store %s is held by %s", store, holder);
+		hr_log(HR_LOG_ERROR, "the store %s is in use by %s", store, holder);
 		return r;
 	}
 	if (r == 0 && !realpath(store, s->store))
 		r = -errno;
 	if (r < 0)
-		hr_log(HR_LOG_ERROR, "cannot make the store %s: %s", store, strerrordesc_np(-r));
+		hr_log(HR_LOG_ERROR, "cannot create the store %s: %s", store, strerrordesc_np(-r));
 	return r;
 }
 
@@ -360,7 +362,7 @@ static int make_spill(struct server *s)
 		r = 0;
 	} else if (r < 0 || !realpath(folder, s->spill)) {
 		r = -errno;
-		hr_log(HR_LOG_ERROR, "cannot make the folder %s (query_spill): %s", folder,
+		hr_log(HR_LOG_ERROR, "cannot create the folder %s (query_spill): %s", folder,
 		       strerrordesc_np(errno));
 	}
 	free(folder);
@@ -480,12 +482,13 @@ static int server_start(struct server *s)
 		s->holder_due = is_unwritable(r);
 		if (r < 0)
 			hr_log(s->holder_due ? HR_LOG_WARNING : HR_LOG_ERROR,
-			       "cannot write into the store: %s", strerrordesc_np(-r));
+			       "cannot write to the store: %s", strerrordesc_np(-r));
 		r = s->holder_due ? 0 : r;
 	}
 	if (r == 0 && s->config->plain == HR_PLAIN_YES)
-		hr_log(HR_LOG_WARNING, "plain = yes: whoever can connect can stream, and who they "
-				       "are is not known");
+		hr_log(
+		    HR_LOG_WARNING,
+		    "plain = yes: anyone who can connect can send streams, without identification");
 	return r;
 }
 

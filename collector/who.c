@@ -49,7 +49,7 @@ static int by_credential(const struct hr_who_rules *rules, const char *credentia
 	int r = hr_munge_decode(rules->munge_socket, credential, &uid, &gid, &error);
 
 	if (r < 0)
-		(void)hr_text_fail(-EACCES, ret_error, "the MUNGE credential is not accepted: %s",
+		(void)hr_text_fail(-EACCES, ret_error, "the MUNGE credential is not valid: %s",
 				   error ? error : strerrordesc_np(-r));
 	else
 		*ret = uid;
@@ -62,22 +62,22 @@ static int by_certificate(const struct hr_conn_peer *peer, uid_t *ret, char **re
 	struct hr_user user;
 
 	if (strcmp(peer->ou, OU_CLIENT) == 0)
-		return hr_text_fail(
-		    -EACCES, ret_error,
-		    "the certificate of \"%s\" (" OU_CLIENT ") does not say which user this is: "
-		    "a MUNGE credential does (munge = yes here, libmunge and munged there)",
-		    peer->cn);
+		return hr_text_fail(-EACCES, ret_error,
+				    "the certificate of \"%s\" (" OU_CLIENT
+				    ") does not identify a user: a MUNGE credential does (munge = "
+				    "yes at the collector, libmunge and munged on this machine)",
+				    peer->cn);
 	if (strcmp(peer->ou, OU_USER) != 0 || peer->cn[0] == '\0')
 		return hr_text_fail(-EACCES, ret_error,
 				    "the certificate of CN \"%s\" has OU \"%s\"; " OU_NODE
 				    " may stream and " OU_USER
-				    " may ask (scripts/make-ca makes such)",
+				    " may query (scripts/make-ca creates them)",
 				    peer->cn, peer->ou);
 	if (!hr_user_by_name(peer->cn, &user))
-		return hr_text_fail(-EACCES, ret_error,
-				    "the certificate is of user \"%s\", whom the collector's user "
-				    "database does not know",
-				    peer->cn);
+		return hr_text_fail(
+		    -EACCES, ret_error,
+		    "the certificate is of user \"%s\", who does not exist at the collector",
+		    peer->cn);
 	*ret = user.uid;
 	return 0;
 }
@@ -93,17 +93,15 @@ static int by_kernel(const struct hr_who_rules *rules, const struct hr_conn_peer
 	if (rules->plain_anywhere)
 		return 1;
 	if (peer->loopback)
-		return hr_text_fail(
-		    -EACCES, ret_error,
-		    "the kernel does not say whose connection this is (another network "
-		    "namespace?); use TLS, or set plain = yes in the collector's "
-		    "configuration");
+		return hr_text_fail(-EACCES, ret_error,
+				    "the collector cannot find out which user connects (another "
+				    "network namespace?): use TLS, or set plain = yes in the "
+				    "configuration of the collector");
 	return hr_text_fail(
 	    -EACCES, ret_error,
-	    "plain TCP from another machine is refused, with a MUNGE credential too; give "
-	    "this side a certificate (--tls-cert, --tls-key, --tls-ca; for run and query "
-	    "HEADRACE_TLS_CERT, _KEY, _CA), or set plain = yes in the collector's "
-	    "configuration");
+	    "plain TCP from another machine is refused, even with MUNGE: use a certificate "
+	    "(--tls-cert, --tls-key, --tls-ca; for run and query HEADRACE_TLS_CERT, _KEY, _CA), or "
+	    "set plain = yes in the configuration of the collector");
 }
 
 static int who_decide(const struct hr_who_rules *rules, const struct hr_conn_peer *peer,

@@ -103,9 +103,9 @@ static const char *what_is_wanted(enum hr_config_type type)
 {
 	switch (type) {
 	case HR_CONFIG_BYTES:
-		return "a size, like 4096, 512MB or 10GiB";
+		return "a size, for example 4096, 512MB or 10GiB";
 	case HR_CONFIG_DURATION:
-		return "a time with its unit, like 500ms, 30s, 5m, 12h or 30d";
+		return "a time with a unit, for example 500ms, 30s, 5m, 12h or 30d";
 	case HR_CONFIG_NUMBER:
 		return "a whole number";
 	case HR_CONFIG_FLAG:
@@ -141,7 +141,7 @@ static int set(const struct hr_config_key *key, void *config, const char *name, 
 	case HR_CONFIG_CHOICE:
 		if (parse_choice(key->choices, value, field) == 0)
 			return 0;
-		return hr_text_fail(-EINVAL, ret_error, "%s: '%s' is none of: %s", name, value,
+		return hr_text_fail(-EINVAL, ret_error, "%s: '%s' is not one of: %s", name, value,
 				    key->choices);
 	}
 	if (r == -ERANGE)
@@ -166,7 +166,7 @@ int hr_config_set(const struct hr_config_key *keys, size_t n, void *config, cons
 	const struct hr_config_key *key = config_find(keys, n, name);
 
 	if (!key)
-		return hr_text_fail(-EINVAL, ret_error, "there is no key '%s'", name);
+		return hr_text_fail(-EINVAL, ret_error, "unknown key '%s'", name);
 	return set(key, config, name, value, FROM_FLAG, ret_error);
 }
 
@@ -289,13 +289,13 @@ static int read_line(struct reading *f, char *line, char **ret_error)
 	name = trim(name);
 	key = config_find(f->keys, f->n, name);
 	if (!key)
-		return hr_text_fail(-EINVAL, ret_error, "there is no key '%s'", name), -ENOENT;
+		return hr_text_fail(-EINVAL, ret_error, "unknown key '%s'", name), -ENOENT;
 	value = config_value_of(value);
 	if (!value)
-		return hr_text_fail(-EINVAL, ret_error, "%s: a quote without its twin", name);
+		return hr_text_fail(-EINVAL, ret_error, "%s: a closing quote is missing", name);
 	i = (size_t)(key - f->keys);
 	if (f->seen[i] > 0 && key->type != HR_CONFIG_LIST)
-		return hr_text_fail(-EINVAL, ret_error, "%s is in line %u already", name,
+		return hr_text_fail(-EINVAL, ret_error, "%s is already set in line %u", name,
 				    f->seen[i]);
 	f->seen[i] = f->line;
 	return set(key, f->config, name, value, FROM_FILE, ret_error);
@@ -317,7 +317,7 @@ static int take_line(struct reading *f, const char *path, char *line, size_t byt
 {
 	int r = strlen(line) == bytes
 		    ? read_line(f, line, ret_error)
-		    : hr_text_fail(-EINVAL, ret_error, "a line with a zero byte in it");
+		    : hr_text_fail(-EINVAL, ret_error, "the line contains a zero byte");
 
 	if (r < 0)
 		place(path, f->line, ret_error);

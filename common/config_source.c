@@ -72,7 +72,7 @@ static int read_flags(const struct hr_config_source *from, void *config)
 			continue;
 		r = hr_config_flag(from->keys, from->n, config, from->argc, from->argv, &i, &error);
 		if (r == -ENOENT)
-			hr_text_fail(r, &error, "%s is no option; %s lists them", from->argv[i],
+			hr_text_fail(r, &error, "unknown option: %s (see %s)", from->argv[i],
 				     from->help);
 		if (r < 0)
 			/* the next argument may be its value */
@@ -148,7 +148,7 @@ void hr_config_keep_fixed(const struct hr_config_key *keys, size_t n, void *old,
 
 		if (!keys[i].fixed || config_source_same(&keys[i], a, b))
 			continue;
-		hr_text_fail(0, &text, "%s changes with the next restart", keys[i].name);
+		hr_text_fail(0, &text, "%s: the change needs a restart", keys[i].name);
 		report(text ? text : keys[i].name);
 		free(text);
 		memcpy(other, a, size_of(keys[i].type));

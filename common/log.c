@@ -32,7 +32,7 @@ static void log_line(enum hr_log_level level, const char *raw, unsigned left_out
 	const char *text = line ? line : "out of memory";
 
 	if (left_out > 0)
-		snprintf(more, sizeof(more), " (%u more like it were left out)", left_out);
+		snprintf(more, sizeof(more), " (%u similar messages were suppressed)", left_out);
 	if (getenv("JOURNAL_STREAM"))
 		fprintf(stderr, "<%d>%s%s\n", (int)level, text, more);
 	else

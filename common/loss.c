@@ -31,7 +31,7 @@ static const struct loss_row {
 } rows[HR_LOSS_REASONS + 1] = {
 #define HR_LOSS(id, name, unit, ...) {name, UNIT_##unit, __VA_ARGS__},
 #include "proto/losses.def"
-    {"", UNIT_OPERATION, NOT_KNOWN, "this version of headrace does not know why"},
+    {"", UNIT_OPERATION, NOT_KNOWN, "unknown reason: a newer headrace recorded it"},
 };
 
 const char *hr_loss_name(enum hr_loss_reason reason)

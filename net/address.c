@@ -143,18 +143,18 @@ int hr_address_parse_targets(const char *text, struct hr_address *ret, size_t ma
 	int r = hr_address_parse_list(text, ret, max, &n);
 
 	if (r == -E2BIG)
-		return hr_text_fail(r, ret_error, "'%s': %zu collector%s at most", text, max,
+		return hr_text_fail(r, ret_error, "'%s': at most %zu collector%s", text, max,
 				    max == 1 ? "" : "s");
 	if (r < 0)
-		return hr_text_fail(r, ret_error,
-				    "'%s' is no address of a collector: tcp://HOST[:PORT] or "
-				    "unix:///PATH",
-				    text);
+		return hr_text_fail(
+		    r, ret_error,
+		    "'%s' is not an address of a collector: tcp://HOST[:PORT] or unix:///PATH",
+		    text);
 	for (size_t i = 0; i < n; i++)
 		if (!ret[i].local && ret[i].port == 0)
 			return hr_text_fail(
 			    -EINVAL, ret_error,
-			    "'%s': port 0 is for listeners; a collector's default is %d", text,
+			    "'%s': port 0 is not valid; the default port of collectors is %d", text,
 			    HR_WIRE_PORT);
 	*ret_n = n;
 	return 0;

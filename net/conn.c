@@ -204,7 +204,7 @@ static void on_timer(uv_timer_t *timer)
 		break;
 	case HR__CONN_SHAKING:
 		if (c->tls)
-			hr__conn_end(c, -ETIMEDOUT, "the TLS handshake takes too long");
+			hr__conn_end(c, -ETIMEDOUT, "the TLS handshake timed out");
 		else if (c->offer)
 			hr__conn_end(c, -ETIMEDOUT, "the other side sends nothing");
 		else

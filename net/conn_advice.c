@@ -3,15 +3,14 @@
 
 #include "net/conn.h"
 
-#define NOT_RUNNING   "is headrace-collector running there?"
-#define OTHER_SERVICE "is it a headrace-collector?"
+#define NOT_RUNNING   "check that headrace-collector runs there"
+#define NOT_COLLECTOR "check that this is the address of a headrace-collector"
 #define WANTS_TLS                                                                                  \
-	"it wants a certificate, and there is none here: HEADRACE_TLS_CERT, _KEY and _CA name "    \
-	"one, or ~/.config/headrace/tls has it; make-ca makes one with --user or --client "        \
-	"(docs/tls.md)"
+	"the collector requires a certificate: set HEADRACE_TLS_CERT, _KEY and _CA, or put it "    \
+	"into ~/.config/headrace/tls; make-ca --user or --client creates one (docs/tls.md)"
 #define WANTS_PLAIN                                                                                \
-	"there is a certificate here, so TLS was tried: where plain TCP is meant, set "            \
-	"HEADRACE_TLS_CERT to nothing (docs/tls.md)"
+	"headrace used TLS because it found a certificate: for plain TCP, set HEADRACE_TLS_CERT "  \
+	"to an empty value (docs/tls.md)"
 
 const char *hr_conn_advice(const struct hr_address *to, bool tls, int error)
 {
@@ -23,11 +22,11 @@ const char *hr_conn_advice(const struct hr_address *to, bool tls, int error)
 		return to->local ? NOT_RUNNING : "";
 	case EPROTONOSUPPORT:
 		return tls ? WANTS_PLAIN : WANTS_TLS;
-	case 0: /* the peer closed without an answer */
+	case 0: /* the other side closed the connection before it sent anything */
 	case EBADMSG:
 	case ECONNRESET:
-		return OTHER_SERVICE;
-	default: /* as for certificates: the message contains the advice */
+		return NOT_COLLECTOR;
+	default: /* as of certificates: the text says what to do */
 		return "";
 	}
 }

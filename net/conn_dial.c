@@ -117,7 +117,7 @@ static void on_resolved(uv_getaddrinfo_t *req, int status, struct addrinfo *foun
 		memcpy(&d->to[d->n++], i->ai_addr, i->ai_addrlen);
 	uv_freeaddrinfo(found);
 	if (status < 0)
-		hr__conn_end(c, hr__conn_errno(status), "cannot find %s: %s", d->name,
+		hr__conn_end(c, hr__conn_errno(status), "cannot resolve %s: %s", d->name,
 			     uv_strerror(status));
 	else
 		try_next(c);
@@ -126,7 +126,7 @@ static void on_resolved(uv_getaddrinfo_t *req, int status, struct addrinfo *foun
 void hr__dial_timeout(struct hr_conn *c)
 {
 	if (c->dial->resolving)
-		hr__conn_end(c, -ETIMEDOUT, "cannot find %s: the resolver does not answer",
+		hr__conn_end(c, -ETIMEDOUT, "cannot resolve %s: the resolver does not answer",
 			     c->dial->name);
 	else
 		conn_dial_failed(c, -ETIMEDOUT);

@@ -33,12 +33,12 @@ static void deliver(struct hr_conn *c, int r)
 	bool control;
 
 	if (r == -E2BIG)
-		hr__conn_end(c, r, "the other side sends a frame of more than %zu bytes",
+		hr__conn_end(c, r, "the other side sent a frame of more than %zu bytes",
 			     c->in.limit);
 	else if (r == -EBADMSG && looks_like_tls(c))
-		hr__conn_end(c, -EPROTONOSUPPORT, "the other side speaks TLS, this one does not");
+		hr__conn_end(c, -EPROTONOSUPPORT, "the other side uses TLS, this side does not");
 	else if (r == -EBADMSG)
-		hr__conn_end(c, r, "what the other side sends is no frame, or damaged");
+		hr__conn_end(c, r, "the other side sent something that is not a frame, or damaged");
 	else if (r < 0)
 		hr__conn_end(c, r, "%s", strerrordesc_np(-r));
 	if (r != 1)
@@ -46,7 +46,7 @@ static void deliver(struct hr_conn *c, int r)
 	frame = hr_assembly_frame(&c->in, &bytes, &control);
 	r = c->events->frame(c->self, frame, bytes, control);
 	if (r < 0)
-		hr__conn_end(c, r, "a frame of the other side was refused: %s",
+		hr__conn_end(c, r, "a frame of the other side was rejected: %s",
 			     strerrordesc_np(-r));
 }
 
@@ -76,11 +76,11 @@ static void on_end(struct hr_conn *c, int error)
 	} else if (error != UV_EOF) {
 		hr__conn_end(c, error, "%s", uv_strerror(error));
 	} else if (c->state == HR__CONN_SHAKING) {
-		hr__conn_end(
-		    c, -EPROTONOSUPPORT,
-		    "the other side does not speak TLS, or ended in the middle of the handshake");
+		hr__conn_end(c, -EPROTONOSUPPORT,
+			     "the other side does not use TLS, or closed the connection during the "
+			     "handshake");
 	} else if (hr_assembly_within(&c->in)) {
-		hr__conn_end(c, -ECONNRESET, "the connection broke off within a frame");
+		hr__conn_end(c, -ECONNRESET, "the connection ended in the middle of a frame");
 	} else {
 		hr__conn_end(c, 0, "the other side has closed the connection");
 	}

@@ -148,13 +148,14 @@ static void write_metrics(struct hr_metrics *m, FILE *out)
 {
 	const struct hr_metrics_config *c = &m->config;
 
-	hr_metric(out, "headrace_build_info", HR_METRIC_GAUGE, "Always 1: which build runs.");
+	hr_metric(out, "headrace_build_info", HR_METRIC_GAUGE,
+		  "Always 1; the labels identify the build.");
 	hr_metric_value(out, "headrace_build_info", 1, "component", c->component, "version",
 			c->version, NULL);
-	hr_metric(out, "headrace_up", HR_METRIC_GAUGE, "Always 1: the daemon answers.");
+	hr_metric(out, "headrace_up", HR_METRIC_GAUGE, "Always 1 while the daemon answers.");
 	hr_metric_value(out, "headrace_up", 1, "component", c->component, NULL);
 	hr_metric(out, "headrace_start_time_seconds", HR_METRIC_GAUGE,
-		  "When the daemon was started, since 1970.");
+		  "Start time of the daemon, seconds since 1970.");
 	hr_metric_value(out, "headrace_start_time_seconds", m->start_s, "component", c->component,
 			NULL);
 	c->write(c->self, out);
@@ -393,7 +394,7 @@ struct hr_metrics *hr_metrics_serve(uv_loop_t *loop, const struct hr_metrics_con
 	if (!hr_text_given(config->address))
 		return NULL;
 	if (hr_metrics_open(loop, config, &m, &error) < 0)
-		hr_log(HR_LOG_ERROR, "%s", error ? error : "metrics: no memory");
+		hr_log(HR_LOG_ERROR, "%s", error ? error : "metrics: out of memory");
 	else
 		hr_log(HR_LOG_INFO, "metrics at %s", hr_metrics_address(m));
 	free(error);

@@ -79,7 +79,7 @@ int hr_munge_decode(const char *socket, const char *credential, uint32_t *ret_ui
 		r = convert(e, ctx, -EACCES, ret_error);
 	} else if (bytes != sizeof(purpose) - 1 ||
 		   memcmp(payload, purpose, sizeof(purpose) - 1) != 0) {
-		*ret_error = strdup("MUNGE: the credential was made for another service");
+		*ret_error = strdup("MUNGE: the credential is for another service");
 		r = -EACCES;
 	} else {
 		*ret_uid = uid;

@@ -25,8 +25,7 @@ static int munge_api_load(const char *library, char **ret_error)
 	struct hr_munge table = {.handle = dlopen(library, RTLD_NOW | RTLD_LOCAL)};
 
 	if (!table.handle) {
-		if (asprintf(ret_error,
-			     "MUNGE needs its library (Debian: libmunge2): cannot load %s",
+		if (asprintf(ret_error, "cannot load the MUNGE library %s (Debian: libmunge2)",
 			     library) < 0)
 			*ret_error = NULL;
 		return -ENOENT;

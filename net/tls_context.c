@@ -18,7 +18,7 @@ static const char *reason(void)
 	unsigned long e = ERR_peek_last_error();
 	const char *text = ERR_reason_error_string(e);
 
-	return text ? text : "it is not what it should be";
+	return text ? text : "unknown error";
 }
 
 static int check_readable(const char *path, const char *what, struct stat *ret, char **ret_error)
@@ -32,11 +32,12 @@ static int check_readable(const char *path, const char *what, struct stat *ret, 
 	r = f && fstat(fileno(f), ret) == 0 ? 0 : -errno;
 	if (f)
 		(void)fclose(f);
-	return r < 0 ? hr_text_fail(r, ret_error, "cannot read %s %s: %s%s", what, path,
-				    strerror_r(-r, text, sizeof(text)),
-				    r == -EACCES
-					? " (its owner may let a group read it: chgrp, chmod 640)"
-					: "")
+	return r < 0 ? hr_text_fail(
+			   r, ret_error, "cannot read %s %s: %s%s", what, path,
+			   strerror_r(-r, text, sizeof(text)),
+			   r == -EACCES
+			       ? " (its owner can allow a group to read it: chgrp, chmod 640)"
+			       : "")
 		     : 0;
 }
 
@@ -46,15 +47,14 @@ static int check_files(const struct hr_tls_files *files, char **ret_error)
 	int r = check_readable(files->cert, "the certificate", &st, ret_error);
 
 	if (r == 0)
-		r = check_readable(files->ca, "the authority's certificate", &st, ret_error);
+		r = check_readable(files->ca, "the CA certificate", &st, ret_error);
 	if (r == 0)
 		r = check_readable(files->key, "the key", &st, ret_error);
 	if (r == 0 && (st.st_mode & (S_IRWXO | S_IWGRP)))
-		r = hr_text_fail(
-		    -EACCES, ret_error,
-		    "the key %s is readable by others, or its group may write (mode %04o): "
-		    "chmod 600 %s",
-		    files->key, st.st_mode & 07777, files->key);
+		r = hr_text_fail(-EACCES, ret_error,
+				 "the key %s may be read by others or written by its group (mode "
+				 "%04o): chmod 600 %s",
+				 files->key, st.st_mode & 07777, files->key);
 	return r;
 }
 
@@ -68,7 +68,7 @@ static int check_dates(SSL_CTX *ctx, const char *path, char **ret_error)
 		hr__tls_date(X509_get0_notAfter(cert), date);
 		return hr_text_fail(
 		    -EKEYEXPIRED, ret_error,
-		    "the certificate %s expired on %s: a new one is needed (make-ca, docs/tls.md)",
+		    "the certificate %s expired on %s: create a new one (make-ca, docs/tls.md)",
 		    path, date);
 	}
 	if (X509_cmp_current_time(X509_get0_notBefore(cert)) > 0) {
@@ -83,7 +83,7 @@ static int tls_context_load(SSL_CTX *ctx, const struct hr_tls_files *files, char
 {
 	ERR_clear_error();
 	if (SSL_CTX_use_certificate_chain_file(ctx, files->cert) != 1)
-		return hr_text_fail(-EBADMSG, ret_error, "%s holds no certificate in PEM: %s",
+		return hr_text_fail(-EBADMSG, ret_error, "%s contains no PEM certificate: %s",
 				    files->cert, reason());
 	if (SSL_CTX_use_PrivateKey_file(ctx, files->key, SSL_FILETYPE_PEM) != 1 ||
 	    SSL_CTX_check_private_key(ctx) != 1)
@@ -91,7 +91,7 @@ static int tls_context_load(SSL_CTX *ctx, const struct hr_tls_files *files, char
 				    "%s is not the key of the certificate %s: %s", files->key,
 				    files->cert, reason());
 	if (SSL_CTX_load_verify_file(ctx, files->ca) != 1)
-		return hr_text_fail(-EBADMSG, ret_error, "%s holds no certificate in PEM: %s",
+		return hr_text_fail(-EBADMSG, ret_error, "%s contains no PEM certificate: %s",
 				    files->ca, reason());
 	return check_dates(ctx, files->cert, ret_error);
 }
@@ -128,7 +128,7 @@ int hr_tls_new(const struct hr_tls_files *files, bool server, struct hr_tls **re
 	if (!t->cert || !t->ca || !t->ctx)
 		r = hr_text_fail(-ENOMEM, ret_error, "out of memory");
 	else if (set_rules(t->ctx) < 0)
-		r = hr_text_fail(-ENOTSUP, ret_error, "this OpenSSL does not do TLS 1.3");
+		r = hr_text_fail(-ENOTSUP, ret_error, "this OpenSSL does not support TLS 1.3");
 	else
 		r = tls_context_load(t->ctx, files, ret_error);
 	if (r < 0) {

@@ -59,8 +59,8 @@ static int find_in(const char *const names[FILES], const char *const values[FILE
 		return 0;
 	if (missing)
 		return hr_text_fail(-EINVAL, ret_error,
-				    "there is %s, but no %s: TLS needs a certificate, its key, and "
-				    "the authority (CA) of the collector's",
+				    "found %s, but not %s: TLS needs a certificate, its key, and "
+				    "the CA certificate of the collector",
 				    named, missing);
 	for (int i = 0; i < FILES && r == 0; i++)
 		r = copy_path(names[i], given[i], paths[i], ret_error);

@@ -124,25 +124,25 @@ static void explain_certificate(struct hr_tls_session *s, const X509 *leaf, cons
 	    (error == X509_V_ERR_HOSTNAME_MISMATCH || error == X509_V_ERR_IP_ADDRESS_MISMATCH)) {
 		all_names(cert, names, sizeof(names));
 		snprintf(s->error, sizeof(s->error),
-			 "the certificate of %s is for %s, not for %s: ask for a name that it has, "
-			 "or give it this one in subjectAltName",
+			 "the certificate of %s is for %s, not for %s: use one of its names, or "
+			 "add this name to its subjectAltName",
 			 cn, names, s->host);
 	} else if (cert && error == X509_V_ERR_CERT_HAS_EXPIRED) {
 		hr__tls_date(X509_get0_notAfter(cert), date);
-		snprintf(s->error, sizeof(s->error),
-			 "the certificate of %s expired on %s: a new one is needed (make-ca, "
-			 "docs/tls.md)",
-			 cn, date);
+		snprintf(
+		    s->error, sizeof(s->error),
+		    "the certificate of %s expired on %s: create a new one (make-ca, docs/tls.md)",
+		    cn, date);
 	} else if (cert && (error == X509_V_ERR_UNABLE_TO_GET_ISSUER_CERT_LOCALLY ||
 			    error == X509_V_ERR_SELF_SIGNED_CERT_IN_CHAIN ||
 			    error == X509_V_ERR_DEPTH_ZERO_SELF_SIGNED_CERT)) {
 		X509_NAME_oneline(X509_get_issuer_name(cert), issuer, sizeof(issuer));
 		snprintf(s->error, sizeof(s->error),
-			 "the certificate of %s is signed by %s, who is not in %s: that file must "
-			 "hold the authority, if it is to be trusted",
+			 "the certificate of %s is signed by %s, which is not in %s: add this CA "
+			 "to the file if you trust it",
 			 cn, issuer, s->tls->ca);
 	} else {
-		snprintf(s->error, sizeof(s->error), "the certificate of %s is not good: %s", cn,
+		snprintf(s->error, sizeof(s->error), "the certificate of %s is not valid: %s", cn,
 			 X509_verify_cert_error_string(error));
 	}
 }
@@ -181,12 +181,12 @@ static const char *alert_advice(int alert)
 {
 	switch (alert) {
 	case SSL_AD_UNKNOWN_CA:
-		return " (the other side's file of authorities must hold the one that signed it)";
+		return " (add its CA certificate to the CA file of the other side)";
 	case SSL_AD_UNSUPPORTED_CERTIFICATE:
-		return " (it was made for another use: make-ca has --user, --client, --node, "
+		return " (it is for another use: make-ca has --user, --client, --node, "
 		       "--collector)";
 	case SSL_AD_CERTIFICATE_EXPIRED:
-		return " (a new one is needed: make-ca, docs/tls.md)";
+		return " (create a new one: make-ca, docs/tls.md)";
 	default:
 		return "";
 	}
@@ -214,9 +214,9 @@ void hr__tls_explain(struct hr_tls_session *s)
 	if (reason > SSL_AD_REASON_OFFSET && reason <= SSL_AD_REASON_OFFSET + UINT8_MAX)
 		explain_alert(s, reason - SSL_AD_REASON_OFFSET);
 	else if (reason == SSL_R_PEER_DID_NOT_RETURN_A_CERTIFICATE)
-		snprintf(s->error, sizeof(s->error), "the other side shows no certificate");
+		snprintf(s->error, sizeof(s->error), "the other side sent no certificate");
 	else if (!s->ready)
-		snprintf(s->error, sizeof(s->error), "the other side does not speak TLS 1.3: %s",
+		snprintf(s->error, sizeof(s->error), "the other side does not use TLS 1.3: %s",
 			 text ? text : "unknown");
 	else
 		snprintf(s->error, sizeof(s->error), "TLS: %s", text ? text : "unknown");

@@ -50,13 +50,12 @@ static void report_recovered(const struct hr_ask *a, const char *store, char *te
 		if (line[0] != '\0')
 			hr_sink_line(&a->messages, "%s", line);
 	if (err < 0 && text == NULL)
-		hr_sink_line(&a->messages,
-			     "%s: what a killed run left behind could not be recovered: %s", store,
-			     strerrordesc_np(-err));
+		hr_sink_line(&a->messages, "%s: cannot recover the journal of a killed run: %s",
+			     store, strerrordesc_np(-err));
 	if (err == -EROFS)
 		hr_sink_line(&a->messages,
-			     "the answer lacks what that journal holds: copy %s to a file system "
-			     "that can be written and ask the copy",
+			     "the answer lacks the data of that journal: copy %s to a writable "
+			     "file system and query the copy",
 			     store);
 }
 
@@ -74,7 +73,7 @@ static enum hr_ask_status open_catalog(const struct hr_ask *a, const char *job,
 	if (error != NULL)
 		hr_sink_line(&a->messages, "%s", error);
 	else
-		hr_sink_line(&a->messages, "%s: cannot be read as a store: %s", a->stores[0],
+		hr_sink_line(&a->messages, "%s: cannot read the store: %s", a->stores[0],
 			     strerrordesc_np(-err));
 	free(error);
 	return HR_ASK_NO_STORE;
@@ -113,8 +112,8 @@ static void report_no_jobs(const struct hr_ask *a, const struct hr_catalog *all,
 
 	if (gone == NULL)
 		hr_sink_line(&a->messages,
-			     a->filter.one_user ? "note: no job of yours is in %s%s yet"
-						: "note: no job has been recorded into %s%s yet",
+			     a->filter.one_user ? "note: no job of yours yet in %s%s"
+						: "note: no jobs yet in %s%s",
 			     where, more);
 	else if (a->filter.job != NULL) /* otherwise the notes of the answer print it */
 		hr_sink_line(&a->messages, "note: %s", gone);
@@ -138,11 +137,11 @@ static enum hr_ask_status report_empty(const struct hr_ask *a)
 	n = hr_catalog_streams(all, &streams);
 	gone = job != NULL ? hr_notes_retired(all, job) : NULL;
 	if (gone != NULL) {
-		hr_sink_line(&a->messages, "nothing is left in %s%s: %s", where, more, gone);
+		hr_sink_line(&a->messages, "no data is left in %s%s: %s", where, more, gone);
 		status = HR_ASK_NO_STORE;
 	} else if (n > 0 && job != NULL) {
 		jobs = job_list(streams, n);
-		hr_sink_line(&a->messages, "no job '%s' in %s%s; there is: %s", job, where, more,
+		hr_sink_line(&a->messages, "no job '%s' in %s%s; it contains: %s", job, where, more,
 			     jobs != NULL ? jobs : "");
 		status = HR_ASK_NO_STORE;
 	} else if (n == 0) { /* otherwise a job has begun meanwhile */
@@ -237,8 +236,7 @@ static enum hr_ask_status ask_failed(const struct hr_asking *s, int err, char *e
 	else if (error != NULL)
 		hr_sink_line(&s->a->messages, "%s", error);
 	else
-		hr_sink_line(&s->a->messages, "the answer could not be written: %s",
-			     strerrordesc_np(-err));
+		hr_sink_line(&s->a->messages, "cannot write the answer: %s", strerrordesc_np(-err));
 	free(error);
 	return err == -EINTR ? HR_ASK_INTERRUPTED : HR_ASK_FAILED;
 }

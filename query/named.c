@@ -287,7 +287,7 @@ static int named_take(struct hr_named_args *a, const struct hr_named *q, char *c
 	for (size_t i = 0; r == 0 && i < a->n; i++) {
 		if (a->required[i] && !a->given[i])
 			r = hr_text_fail(-EINVAL, ret_error,
-					 "%s needs %s: see headrace query --explain %s", q->name,
+					 "%s requires %s (headrace query --explain %s)", q->name,
 					 a->list[i].name, q->name);
 	}
 	return r;

@@ -140,7 +140,7 @@ static void add_left_out_of(struct hr_query *q, struct notes *notes, const char 
 		return;
 	free(text);
 	text = hr_left_out_text(left_out, recorded_opens(q, job));
-	if (text != NULL && asprintf(&line, "job %s left out %s", job, text) >= 0) {
+	if (text != NULL && asprintf(&line, "job %s: not recorded: %s", job, text) >= 0) {
 		notes_add(notes, line);
 		free(line);
 	}
@@ -172,7 +172,7 @@ static void print_retired(FILE *to, const struct hr_retired *r)
 		fprintf(to, " on %s", hr_text_date(r->retired_ns).s);
 	fputs(" (by age, size or an operator)", to);
 	if (r->heard_ns > 0)
-		fprintf(to, ", last heard of on %s", hr_text_date(r->heard_ns).s);
+		fprintf(to, ", last message on %s", hr_text_date(r->heard_ns).s);
 }
 
 static void print_all_retired(FILE *to, const struct hr_retired *list, size_t n)

@@ -19,29 +19,29 @@ some_ranks AS (
           FROM every_job LEFT JOIN seen s USING (cluster, job, attempt)
           WHERE ranks_expected IS NOT NULL GROUP BY cluster, job, attempt)),
 notes AS (
-    SELECT 2 AS part, job, format('job {}, node {}: only counters were kept {}: these operations are in rollups and file_records, not in events (io-time, slow and file read those): --level trace records them',
-                          job, node, CASE WHEN end_ns IS NULL OR end_ns <= start_ns THEN 'from some time on'
+    SELECT 2 AS part, job, format('job {}, node {}: only counters were recorded {}: these operations are in rollups and file_records, not in events, which io-time, slow and file read; --level trace records them',
+                          job, node, CASE WHEN end_ns IS NULL OR end_ns <= start_ns THEN 'from some point on'
                                      ELSE format('for {:.1f} s', (end_ns - start_ns) / 1e9) END) AS note
     FROM counted
     UNION ALL
     SELECT 3, job, format('job {}, node {}: {}', job, node, CASE state
-        WHEN 'running' THEN 'still running, or being recovered: the answer covers what was stored until now (events until a second ago, totals until ten)'
-        ELSE 'its recording was cut short (headraced was killed, or told to stop): what its processes did after that is missing' END)
+        WHEN 'running' THEN 'still running, or being recovered: the answer contains events until about 1 s ago, and totals until about 10 s ago'
+        ELSE 'the recording was cut short (headraced was killed or stopped): later operations are missing' END)
     FROM every_node WHERE state NOT IN ('ended', 'silent') AND closed_ns IS NULL
     UNION ALL
-    SELECT 3, job, format('job {}, node {}: closed by an operator on {} UTC, last heard of on {} UTC: what it recorded after that is missing',
+    SELECT 3, job, format('job {}, node {}: an operator closed it on {} UTC, its last message came on {} UTC: later data is missing',
                           job, node, strftime(make_timestamp_ns(closed_ns), '%Y-%m-%d %H:%M'),
                           coalesce(strftime(make_timestamp_ns(heard_ns), '%Y-%m-%d %H:%M'), '?'))
     FROM every_node WHERE state = 'killed' AND closed_ns IS NOT NULL
     UNION ALL
-    SELECT 3, job, format('job {}, node {}: nothing heard since {} UTC ({} s): what it recorded since is missing here (totals, as in ranks, workers, files and summary, also of some time before: events have more); it may lie in that node''s spool',
-                          job, node, CASE WHEN heard_ns IS NULL THEN 'its beginning,'
+    SELECT 3, job, format('job {}, node {}: no message since {} UTC ({} s): later data is missing here, but may be in the spool of that node; totals (ranks, workers, files, summary) lack some time before it, too',
+                          job, node, CASE WHEN heard_ns IS NULL THEN 'its start,'
                                      WHEN silent_ns < 43200000000000 THEN strftime(make_timestamp_ns(heard_ns), '%H:%M:%S')
                                      ELSE strftime(make_timestamp_ns(heard_ns), '%Y-%m-%d %H:%M:%S') END,
                           silent_ns // 1000000000)
     FROM every_node WHERE state = 'silent'
     UNION ALL
-    SELECT 3, job, format('job {}: times of node {} and {} differ by {}', job, low, high,
+    SELECT 3, job, format('job {}: the clocks of node {} and {} differ by {}', job, low, high,
                           CASE WHEN apart_ns < 1e9 THEN format('{:.1f} ms', apart_ns / 1e6) ELSE format('{:.1f} s', apart_ns / 1e9) END)
     FROM (SELECT job, arg_min(node, clock_offset_ns + clock_error_ns) AS low,
                  arg_max(node, clock_offset_ns - clock_error_ns) AS high,
@@ -51,16 +51,16 @@ notes AS (
           GROUP BY cluster, job, attempt
           HAVING max(clock_offset_ns - clock_error_ns) - min(clock_offset_ns + clock_error_ns) > 1000000)
     UNION ALL
-    SELECT 4, job, format('job {}: {} of {} expected ranks were not seen: {}{}', job, ranks_expected - n_seen,
+    SELECT 4, job, format('job {}: {} of {} expected ranks are missing: {}{}', job, ranks_expected - n_seen,
                           ranks_expected, array_to_string(list(rank ORDER BY rank)[1:16], ', '),
                           CASE WHEN ranks_expected - n_seen > 16 THEN ', ...' ELSE '' END)
     FROM some_ranks ANTI JOIN seen USING (cluster, job, attempt, rank)
     GROUP BY cluster, job, attempt, ranks_expected, n_seen
     UNION ALL
-    SELECT 4, job, format('job {}: nothing is here of {} of its {} nodes', job, nodes_expected - nodes, nodes_expected)
+    SELECT 4, job, format('job {}: no data of {} of its {} nodes', job, nodes_expected - nodes, nodes_expected)
     FROM every_job WHERE nodes_expected > nodes
     UNION ALL
-    SELECT 5, job, format('job {}: {} processes of ranks that were left out (--ranks, --local-ranks) are not recorded',
+    SELECT 5, job, format('job {}: {} processes are not recorded: --ranks or --local-ranks excludes their ranks',
                           job, count(*))
     FROM hr_processes() WHERE deselected <> 0 GROUP BY job)
 -- query/notes.c makes the sentence of a loss (common/loss.h) from `why` to `unsure`, and puts it between `note` and `rest`.

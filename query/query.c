@@ -94,7 +94,7 @@ static int run_own(struct hr_query *q, const char *sql, char **ret_error)
 	int r = 0;
 
 	if (hr_duckdb.query(q->connection, sql, &result) != DuckDBSuccess) {
-		(void)hr_text_fail(0, ret_error, "DuckDB refused to be set up: %s",
+		(void)hr_text_fail(0, ret_error, "cannot configure DuckDB: %s",
 				   hr_duckdb.result_error(&result));
 		r = -EIO;
 	}
@@ -130,8 +130,7 @@ static int open_database(struct hr_query *q, const struct hr_query_options *o, c
 		if (settings[i][1] == NULL)
 			continue;
 		if (hr_duckdb.set_config(config, settings[i][0], settings[i][1]) != DuckDBSuccess) {
-			(void)hr_text_fail(0, ret_error,
-					   "this DuckDB (%s) does not know the setting %s",
+			(void)hr_text_fail(0, ret_error, "this DuckDB (%s) has no setting %s",
 					   hr_duckdb.library_version(), settings[i][0]);
 			goto out;
 		}

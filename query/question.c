@@ -59,9 +59,10 @@ static bool question_resolve(struct hr_question *q, char *const *words, size_t n
 		}
 		if (n_words == 1 || strncmp(words[0], "--", 2) == 0)
 			return true;
-		hr_sink_line(messages,
-			     "SQL is one argument; what is '%s'? Quote the whole statement",
-			     words[1]);
+		hr_sink_line(
+		    messages,
+		    "unexpected word after the SQL statement: '%s'; quote the whole statement",
+		    words[1]);
 		return false;
 	}
 	named = hr_named_find(words[0]);

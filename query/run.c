@@ -18,11 +18,11 @@ static int run_failed(char **ret_error, const char *text)
 	static const char memory[] = "Out of Memory Error";
 
 	if (text != NULL && strncmp(text, memory, sizeof(memory) - 1) == 0)
-		hr_text_fail(-EINVAL, ret_error, "%.*s: more --memory helps, or fewer --threads",
+		hr_text_fail(-EINVAL, ret_error, "%.*s: use more --memory or fewer --threads",
 			     (int)strcspn(text, "\n"), text);
 	else
 		hr_text_fail(-EINVAL, ret_error, "%s",
-			     text != NULL ? text : "DuckDB failed without a reason");
+			     text != NULL ? text : "DuckDB failed without a message");
 	return -EBADMSG;
 }
 
@@ -124,18 +124,17 @@ static bool changes_table(const char *sql)
 static int not_allowed(char **ret_error)
 {
 	return hr_text_fail(-EINVAL, ret_error,
-			    "only SELECT, EXPLAIN, DESCRIBE, SHOW and SUMMARIZE are allowed: a "
-			    "query never changes anything");
+			    "only SELECT, EXPLAIN, DESCRIBE, SHOW and SUMMARIZE are allowed: "
+			    "queries are read-only");
 }
 
 static int too_many(const char *sql, idx_t n, char **ret_error)
 {
 	return hr_text_fail(
-	    -EINVAL, ret_error, "one statement at a time: this is %llu%s", (unsigned long long)n,
-	    strcasestr(sql, "PIVOT") == NULL
-		? ""
-		: " (a PIVOT counts as two unless its values are named, as in ON op IN "
-		  "('read', 'write'))");
+	    -EINVAL, ret_error, "only one statement is allowed, not %llu%s", (unsigned long long)n,
+	    strcasestr(sql, "PIVOT") == NULL ? ""
+					     : " (a PIVOT counts as two, unless it lists its "
+					       "values: ON op IN ('read', 'write'))");
 }
 
 /* Prepares `sql`, which must be one statement. */
@@ -151,7 +150,7 @@ static int run_prepare(struct hr_query *q, const char *sql, duckdb_prepared_stat
 
 		r = error != NULL && error[0] != '\0'
 			? run_failed(ret_error, error)
-			: hr_text_fail(-EINVAL, ret_error, "there is no SQL to run");
+			: hr_text_fail(-EINVAL, ret_error, "the SQL statement is empty");
 	} else if (n > 1) {
 		r = too_many(sql, n, ret_error);
 	} else if (hr_duckdb.prepare_extracted_statement(q->connection, list, 0, ret) !=
@@ -212,7 +211,7 @@ static int check_kind(struct hr_query *q, const char *sql, duckdb_prepared_state
 		return 0;
 	if (select_only)
 		return hr_text_fail(-EINVAL, ret_error,
-				    "only the answer of a SELECT can be written as Parquet");
+				    "cannot write Parquet: the statement is not a SELECT");
 	return not_allowed(ret_error);
 }
 
@@ -379,7 +378,8 @@ int hr_query_parquet(struct hr_query *q, const char *sql, const struct hr_query_
 	if (r == 0)
 		r = run_prepare(q, text, &copy, ret_error);
 	if (r == 0 && hr_duckdb.prepared_statement_type(copy) != DUCKDB_STATEMENT_TYPE_COPY)
-		r = hr_text_fail(-EINVAL, ret_error, "this statement cannot be written as Parquet");
+		r = hr_text_fail(-EINVAL, ret_error,
+				 "cannot write the answer of this statement as Parquet");
 	if (r == 0)
 		r = run_bind(copy, args, n_args, ret_error);
 	if (r == 0)

@@ -58,11 +58,11 @@ typedef int visit_folder(struct opening *o, int fd, const char *name);
 static void report_link(const struct opening *o, const char *name)
 {
 	if (!o->filter->one_user)
-		hr__problem(
-		    o->catalog,
-		    "%s%s/%s is a symbolic link, which headrace does not follow in a store; "
-		    "left out",
-		    o->job_folder ? "jobs/" : "jobs", o->job_folder ? o->job_folder : "", name);
+		hr__problem(o->catalog,
+			    "%s%s/%s is left out: it is a symbolic link, which headrace does not "
+			    "follow in a store",
+			    o->job_folder ? "jobs/" : "jobs", o->job_folder ? o->job_folder : "",
+			    name);
 }
 
 static int one_folder(struct opening *o, int fd, const char *name, visit_folder *visit)
@@ -252,11 +252,10 @@ static int catalog_identify(struct opening *o, const char *name, Headrace__Frame
 		*dot = '\0';
 	}
 	if (!*ret_msg && damaged)
-		hr__problem(
-		    o->catalog,
-		    "jobs/%s/%s: frame at %zu is damaged: job, node and attempt are those of "
-		    "the folder's name; cluster and boot are not known",
-		    o->job_folder, name, sizeof(struct hr_segment_hdr));
+		hr__problem(o->catalog,
+			    "jobs/%s/%s: frame at %zu is damaged: job, node and attempt are taken "
+			    "from the name of the folder; cluster and boot are unknown",
+			    o->job_folder, name, sizeof(struct hr_segment_hdr));
 	ret_guess->job = job;
 	ret_guess->node = node;
 	return 0;
@@ -366,21 +365,19 @@ static int catalog_explain(int error, const char *store, char **ret_error)
 	if (!ret_error)
 		return error;
 	if (error == -ENOENT)
-		what = "no headrace store there (headrace run -o makes one)";
+		what = "no headrace store is there (headrace run -o creates one)";
 	else if (error == -ENOTDIR)
-		what = "no headrace store, which is a folder";
+		what = "not a headrace store: a store is a folder";
 	else if (error == -ENOTEMPTY)
-		what =
-		    "its file " HR__STORE_FILE " is damaged, or of something else; in a store of "
-		    "this version it is the line \"headrace store 1\"";
+		what = "its file " HR__STORE_FILE " is damaged, or not of headrace: it must "
+						  "contain the line \"headrace store 1\"";
 	else if (error == -EPROTONOSUPPORT)
-		what = "written by a newer headrace; read it with that version";
+		what = "a newer headrace wrote it; read it with that version";
 	else if (error == -ELOOP)
-		what =
-		    HR__STORE_FILE " or jobs in it is a symbolic link, a FIFO or a device, which "
-				   "headrace does not open in a store";
+		what = HR__STORE_FILE " or jobs in it is a symbolic link, a FIFO or a device; "
+				      "headrace does not open these in a store";
 	else if (error == -EACCES)
-		what = "belongs to someone else (stores are mode 0700)";
+		what = "permission denied: it belongs to another user (stores have mode 0700)";
 	if (asprintf(ret_error, "%s: %s", store, what) < 0)
 		*ret_error = NULL;
 	return error;

@@ -129,7 +129,7 @@ char *hr_left_out_text(const struct hr_left_out *l, uint64_t recorded)
 		left_out_put(out, &l->v[i], first);
 		first = false;
 	}
-	fputs(": default excludes (--include records what it names, and nothing else)", out);
+	fputs(": excluded by default (--include lists the paths to record instead)", out);
 	if (fclose(out) != 0) {
 		free(text);
 		return NULL;

@@ -40,12 +40,12 @@ static int scan_segment(struct hr_catalog *c, struct hr__segment *g,
 		return r;
 	}
 	for (size_t i = 0; i < scan.n_holes; i++)
-		hr__problem(c, "%s: frame at %" PRIu64 " is damaged; %" PRIu64 " bytes skipped",
+		hr__problem(c, "%s: frame at %" PRIu64 " is damaged; skipped %" PRIu64 " bytes",
 			    g->name, scan.holes[i].offset, scan.holes[i].bytes);
 	if (scan.end < source->bytes && !growing)
 		hr__problem(c,
 			    "%s: ends in %" PRIu64 " bytes at %" PRIu64
-			    " that are no whole frame (its writer was killed?); left out",
+			    " that are not a complete frame (was its writer killed?); left out",
 			    g->name, source->bytes - scan.end, scan.end);
 	free(scan.holes);
 	return 0;
@@ -58,12 +58,11 @@ static int stream_load_refuse(struct hr_catalog *c, const struct hr__segment *g,
 	int r = hr__source_read(source, 0, &h, sizeof(h));
 
 	if (r == 0)
-		hr__problem(
-		    c,
-		    "%s: segment version %" PRIu32 ", features 0x%" PRIx32
-		    ", and this headrace reads version %u without any: left out; read it with the "
-		    "headrace that wrote it",
-		    g->name, h.version, h.incompatible, HR_STORE_VERSION);
+		hr__problem(c,
+			    "%s: segment version %" PRIu32 ", features 0x%" PRIx32
+			    "; this headrace reads version %u without features. Left out: read it "
+			    "with the headrace that wrote it",
+			    g->name, h.version, h.incompatible, HR_STORE_VERSION);
 	return r;
 }
 
@@ -78,12 +77,14 @@ static int load_segment(struct hr_catalog *c, struct hr__segment *g,
 		return stream_load_refuse(c, g, source);
 	if (r == -EBADMSG && source->bytes < sizeof(h)) {
 		if (!growing)
-			hr__problem(c, "%s: only %" PRIu64 " bytes, no whole header; left out",
+			hr__problem(c,
+				    "%s: only %" PRIu64 " bytes, not a complete header; left out",
 				    g->name, source->bytes);
 		return 0;
 	}
 	if (r == -EBADMSG) {
-		hr__problem(c, "%s: header is damaged; searched for frames", g->name);
+		hr__problem(c, "%s: header is damaged; headrace searched the file for frames",
+			    g->name);
 	} else if (r < 0) {
 		return r;
 	} else {
@@ -94,7 +95,7 @@ static int load_segment(struct hr_catalog *c, struct hr__segment *g,
 			return 1;
 		}
 		if (r == -EBADMSG)
-			hr__problem(c, "%s: index is damaged; all frames were read instead",
+			hr__problem(c, "%s: index is damaged; headrace read all frames instead",
 				    g->name);
 		else if (r != -ENODATA)
 			return r;
@@ -173,8 +174,8 @@ static int open_segment(struct hr_catalog *c, struct hr__segment *g, struct hr__
 	}
 	if (r >= 0 || r == -ENOMEM)
 		return r;
-	hr__problem(c, "%s: cannot be read (%s); left out", g->name,
-		    r == -ELOOP ? "it is no regular file" : strerrordesc_np(-r));
+	hr__problem(c, "%s: left out: cannot read it: %s", g->name,
+		    r == -ELOOP ? "it is not a regular file" : strerrordesc_np(-r));
 	return 0;
 }
 
@@ -307,16 +308,15 @@ static void report_gap(struct hr_catalog *c, const struct hr__stream *s, uint64_
 
 	if (first == 1 && s->view.retired_ns > 0) {
 		hr__problem(c,
-			    "%.*s: what it held before was removed on %s (by age, size or an "
-			    "operator); this is what has come since",
+			    "%.*s: earlier data was removed on %s (by age, size or an operator); "
+			    "only later data is left",
 			    bytes, name, hr_text_date(s->view.retired_ns).s);
 		return;
 	}
-	hr__problem(
-	    c,
-	    "%.*s: frames %" PRIu64 " to %" PRIu64
-	    " are missing: a segment was removed or damaged; what they held is in no answer",
-	    bytes, name, first, last);
+	hr__problem(c,
+		    "%.*s: frames %" PRIu64 " to %" PRIu64
+		    " are missing: a segment was removed or damaged; answers lack their data",
+		    bytes, name, first, last);
 }
 
 static int join_frames(struct hr_catalog *c, struct hr__stream *s)
@@ -475,7 +475,7 @@ static int load_processes(struct hr_catalog *c, struct hr__stream *s)
 
 			hr__problem(c,
 				    "%s: frame at %" PRIu64
-				    " is damaged: some processes are not known, nor their ranks",
+				    " is damaged: some processes and their ranks are unknown",
 				    s->segments[ref->segment].name, ref->offset);
 			r = r == -ENOMEM ? r : 0;
 			continue;
@@ -519,9 +519,9 @@ static int load_mounts(struct hr_catalog *c, struct hr__stream *s)
 
 		for (size_t m = 0; m < ix->n_mounts; m++) {
 			if (ix->mounts[m]->id == 0 || ix->mounts[m]->id > max)
-				hr__problem(
-				    c, "%s: mount number %" PRIu32 " is not possible; left out",
-				    s->segments[i].name, ix->mounts[m]->id);
+				hr__problem(c,
+					    "%s: mount number %" PRIu32 " is not valid; left out",
+					    s->segments[i].name, ix->mounts[m]->id);
 			else
 				mounts[ix->mounts[m]->id] = ix->mounts[m];
 		}

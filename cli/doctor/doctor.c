@@ -212,7 +212,8 @@ int hr_doctor_main(int argc, char **argv)
 		json = true;
 	}
 	if (argc - options.next > 1) {
-		hr_report("one STORE at most: headrace doctor [--json] [STORE|COLLECTOR,...]");
+		hr_report("too many operands: at most one STORE\nheadrace: hint: headrace doctor "
+			  "[--json] [STORE|COLLECTOR,...]");
 		return HR_EXIT_USAGE;
 	}
 	operand = options.next < argc ? argv[options.next] : NULL;

@@ -28,7 +28,7 @@
 #define MADV_WIPEONFORK 18
 #endif
 
-#define REINSTALL "install headrace again, or set HEADRACE_LIBEXEC to the folder that has it"
+#define REINSTALL "install headrace again, or set HEADRACE_LIBEXEC to the folder that contains it"
 
 /* The first line of a file in `out`, without its newline; false when it cannot be read. */
 static bool read_line(const char *path, char *out, size_t bytes)
@@ -100,7 +100,7 @@ void hr_check_preload(const struct hr_doctor *d, struct hr_check *c)
 	int status;
 
 	if (d->library == NULL) {
-		hr_check_set(c, HR_HEALTH_FAIL, REINSTALL, "libheadrace.so was not found");
+		hr_check_set(c, HR_HEALTH_FAIL, REINSTALL, "cannot find libheadrace.so");
 		return;
 	}
 	status = run_preloaded(d->library, errors, sizeof(errors));
@@ -108,8 +108,8 @@ void hr_check_preload(const struct hr_doctor *d, struct hr_check *c)
 		hr_check_set(c, HR_HEALTH_OK, NULL, "%s", d->library);
 	else
 		hr_check_set(c, HR_HEALTH_FAIL,
-			     "the library must be readable, and built for this machine's libc",
-			     "%s does not load: %s", d->library, errors);
+			     "make the library readable, and build it for the libc of this machine",
+			     "cannot load %s: %s", d->library, errors);
 }
 
 void hr_check_daemon(const struct hr_doctor *d, struct hr_check *c)
@@ -117,7 +117,7 @@ void hr_check_daemon(const struct hr_doctor *d, struct hr_check *c)
 	if (d->headraced != NULL && access(d->headraced, X_OK) == 0)
 		hr_check_set(c, HR_HEALTH_OK, NULL, "%s", d->headraced);
 	else
-		hr_check_set(c, HR_HEALTH_FAIL, REINSTALL, "headraced was not found");
+		hr_check_set(c, HR_HEALTH_FAIL, REINSTALL, "cannot find headraced");
 }
 
 void hr_check_python(const struct hr_doctor *d, struct hr_check *c)
@@ -132,17 +132,20 @@ void hr_check_python(const struct hr_doctor *d, struct hr_check *c)
 		hr_check_set(c, HR_HEALTH_OK, NULL, "%s", d->python);
 		break;
 	case HR_PYTHON_OFF:
-		hr_check_set(c, HR_HEALTH_OK, NULL,
-			     "off (HEADRACE_PYTHON): PyTorch's waits and steps are not told");
+		hr_check_set(
+		    c, HR_HEALTH_OK, NULL,
+		    "off (HEADRACE_PYTHON=off): input waits and steps of PyTorch are not recorded");
 		break;
 	case HR_PYTHON_ABSENT:
-		hr_check_set(
-		    c, HR_HEALTH_WARN, REINSTALL,
-		    "PyTorch's waits and steps are not told: python/startup was not found");
+		hr_check_set(c, HR_HEALTH_WARN, REINSTALL,
+			     "input waits and steps of PyTorch are not recorded: cannot find "
+			     "python/startup");
 		break;
 	default:
-		hr_check_set(c, HR_HEALTH_WARN, "install headrace where no path has a colon",
-			     "PyTorch's waits and steps are not told: PYTHONPATH cannot have %s",
+		hr_check_set(c, HR_HEALTH_WARN,
+			     "install headrace in a folder without a colon in its path",
+			     "input waits and steps of PyTorch are not recorded: PYTHONPATH cannot "
+			     "contain %s",
 			     d->python);
 	}
 }
@@ -157,8 +160,8 @@ void hr_check_socket(const struct hr_doctor *d, struct hr_check *c)
 		*strrchr(names.control, '/') = '\0';
 		hr_check_set(c, HR_HEALTH_OK, NULL, "%s", names.control);
 	} else {
-		hr_check_set(c, HR_HEALTH_FAIL, "set TMPDIR to a short path to a folder of yours",
-			     "%s", error != NULL ? error : "no folder for sockets");
+		hr_check_set(c, HR_HEALTH_FAIL, "set TMPDIR to a folder of yours with a short path",
+			     "%s", error != NULL ? error : "cannot create a folder for sockets");
 	}
 	free(error);
 }
@@ -171,14 +174,16 @@ void hr_check_memfd(const struct hr_doctor *d, struct hr_check *c)
 	if (fd < 0 || ftruncate(fd, 4096) != 0 ||
 	    fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW) != 0)
 		hr_check_set(c, HR_HEALTH_FAIL,
-			     "a kernel from 3.17 on is needed, and no filter on memfd_create",
-			     "memfd_create and its seals: %s", strerrordesc_np(errno));
+			     "use Linux 3.17 or newer, without a filter on memfd_create",
+			     "cannot create sealed shared memory (memfd_create): %s",
+			     strerrordesc_np(errno));
 	else if (fcntl(fd, F_ADD_SEALS, F_SEAL_FUTURE_WRITE) != 0)
-		hr_check_set(c, HR_HEALTH_WARN,
-			     "a kernel from 5.1 on keeps clients from writing the node page",
-			     "no F_SEAL_FUTURE_WRITE");
+		hr_check_set(
+		    c, HR_HEALTH_WARN,
+		    "use Linux 5.1 or newer, to prevent clients from writing to the node page",
+		    "the kernel has no F_SEAL_FUTURE_WRITE");
 	else
-		hr_check_set(c, HR_HEALTH_OK, NULL, "memfds with all seals");
+		hr_check_set(c, HR_HEALTH_OK, NULL, "memfd_create with all seals");
 	if (fd >= 0)
 		close(fd);
 }
@@ -191,10 +196,9 @@ void hr_check_wipeonfork(const struct hr_doctor *d, struct hr_check *c)
 	if (page != MAP_FAILED && madvise(page, 4096, MADV_WIPEONFORK) == 0)
 		hr_check_set(c, HR_HEALTH_OK, NULL, "MADV_WIPEONFORK");
 	else
-		hr_check_set(
-		    c, HR_HEALTH_FAIL,
-		    "a kernel from 4.14 on is needed: forked workers would not be told apart",
-		    "MADV_WIPEONFORK: %s", strerrordesc_np(errno));
+		hr_check_set(c, HR_HEALTH_FAIL,
+			     "use Linux 4.14 or newer: headrace could not identify forked workers",
+			     "MADV_WIPEONFORK: %s", strerrordesc_np(errno));
 	if (page != MAP_FAILED)
 		munmap(page, 4096);
 }
@@ -205,15 +209,17 @@ void hr_check_statx(const struct hr_doctor *d, struct hr_check *c)
 
 	(void)d;
 	if (statx(AT_FDCWD, "/", AT_STATX_DONT_SYNC, STATX_TYPE | STATX_MNT_ID, &stx) != 0)
-		hr_check_set(c, HR_HEALTH_WARN,
-			     "a kernel from 4.11 on knows it; mounts are found by device here",
-			     "statx: %s", strerrordesc_np(errno));
+		hr_check_set(
+		    c, HR_HEALTH_WARN,
+		    "use Linux 5.8 or newer; on this kernel headrace finds mounts by device",
+		    "statx: %s", strerrordesc_np(errno));
 	else if ((stx.stx_mask & STATX_MNT_ID) == 0)
-		hr_check_set(c, HR_HEALTH_WARN,
-			     "a kernel from 5.8 on knows them; mounts are found by device here",
-			     "statx without mount ids");
+		hr_check_set(
+		    c, HR_HEALTH_WARN,
+		    "use Linux 5.8 or newer; on this kernel headrace finds mounts by device",
+		    "statx returns no mount ids");
 	else
-		hr_check_set(c, HR_HEALTH_OK, NULL, "statx with mount ids");
+		hr_check_set(c, HR_HEALTH_OK, NULL, "statx returns mount ids");
 }
 
 void hr_check_pidfd(const struct hr_doctor *d, struct hr_check *c)
@@ -225,10 +231,9 @@ void hr_check_pidfd(const struct hr_doctor *d, struct hr_check *c)
 		close(fd);
 		hr_check_set(c, HR_HEALTH_OK, NULL, "pidfd_open");
 	} else {
-		hr_check_set(
-		    c, HR_HEALTH_FAIL,
-		    "a kernel from 5.3 on is needed: the end of a process would not be seen",
-		    "pidfd_open: %s", strerrordesc_np(errno));
+		hr_check_set(c, HR_HEALTH_FAIL,
+			     "use Linux 5.3 or newer: headraced could not see the end of a process",
+			     "pidfd_open: %s", strerrordesc_np(errno));
 	}
 }
 
@@ -241,7 +246,7 @@ void hr_check_clock(const struct hr_doctor *d, struct hr_check *c)
 		  sizeof(source));
 	if (!hr_tsc_is_invariant()) {
 		hr_check_set(c, HR_HEALTH_WARN,
-			     "nothing to fix: an operation costs some 25 ns more to record",
+			     "nothing to do: recording an operation costs about 25 ns more",
 			     "no invariant TSC; clock source %s", source);
 		return;
 	}
@@ -249,7 +254,7 @@ void hr_check_clock(const struct hr_doctor *d, struct hr_check *c)
 	if (strcmp(source, "tsc") != 0 && strcmp(source, "kvm-clock") != 0 &&
 	    strcmp(source, "hyperv_clocksource_tsc_page") != 0) {
 		hr_check_set(c, HR_HEALTH_WARN,
-			     "the kernel does not trust the TSC: see `dmesg | grep -i tsc`",
+			     "find out why the kernel does not use the TSC: `dmesg | grep -i tsc`",
 			     "invariant TSC, but the clock source is %s", source);
 		return;
 	}
@@ -265,11 +270,10 @@ void hr_check_seccomp(const struct hr_doctor *d, struct hr_check *c)
 	if (!read_status("Seccomp", mode, sizeof(mode)) || strcmp(mode, "0") == 0)
 		hr_check_set(c, HR_HEALTH_OK, NULL, "no filter");
 	else
-		hr_check_set(
-		    c, HR_HEALTH_WARN,
-		    "if the filter allows socket, connect and mmap (as containers' do): "
-		    "HEADRACE_SECCOMP=allow",
-		    "a seccomp filter is in force: programs will not be recorded under it");
+		hr_check_set(c, HR_HEALTH_WARN,
+			     "if the filter allows socket, connect and mmap (those of containers "
+			     "do), set HEADRACE_SECCOMP=allow",
+			     "a seccomp filter is active: programs are not recorded");
 }
 
 void hr_check_files(const struct hr_doctor *d, struct hr_check *c)
@@ -285,7 +289,7 @@ void hr_check_files(const struct hr_doctor *d, struct hr_check *c)
 		hr_check_set(
 		    c, HR_HEALTH_WARN,
 		    "raise the hard limit (ulimit -Hn, limits.conf) to 4096 or more",
-		    "only %llu open files: a daemon needs one or two for each process of a job",
+		    "at most %llu open files: headraced needs one or two per process of a job",
 		    (unsigned long long)limit.rlim_max);
 }
 
@@ -308,11 +312,11 @@ static void store_place(const char *store, char *out, size_t bytes)
 static void show_absent(const char *store, char *out, size_t bytes)
 {
 	if (strchr(store, '/') != NULL)
-		snprintf(out, bytes, "%s does not exist yet: the folder for it", store);
+		snprintf(out, bytes, "%s does not exist yet: its folder", store);
 	else
 		snprintf(out, bytes,
-			 "%s does not exist yet (a collector is tcp://%s): the folder for it",
-			 store, store);
+			 "%s does not exist yet (for a collector, use tcp://%s): its folder", store,
+			 store);
 }
 
 void hr_check_store(const struct hr_doctor *d, struct hr_check *c)
@@ -338,11 +342,11 @@ void hr_check_store(const struct hr_doctor *d, struct hr_check *c)
 	hr_fs_kind(place, &kind);
 	journal = hr_private_journal_dir(place);
 	if (journal != NULL)
-		hr_check_set(
-		    c, HR_HEALTH_WARN,
-		    "fine for a store; what was not yet written is lost if the node itself dies",
-		    "%s is on %s, over the network: the journal will lie in %s", shown, kind.name,
-		    journal);
+		hr_check_set(c, HR_HEALTH_WARN,
+			     "nothing to do: a store may be here; data that is not written yet is "
+			     "lost if the node crashes",
+			     "%s is on %s, a network file system: the journal will be in %s", shown,
+			     kind.name, journal);
 	else
 		hr_check_set(c, HR_HEALTH_OK, NULL, "%s is on %s", shown, kind.name);
 }
@@ -359,7 +363,7 @@ void hr_check_cgroup(const struct hr_doctor *d, struct hr_check *c)
 			     "version 1, with version 2 at /sys/fs/cgroup/unified");
 	else
 		hr_check_set(c, HR_HEALTH_WARN,
-			     "nothing to fix: jobs are told apart by process tree",
+			     "nothing to do: headrace identifies jobs by process tree",
 			     "no version 2 hierarchy");
 }
 
@@ -371,6 +375,6 @@ void hr_check_duckdb(const struct hr_doctor *d, struct hr_check *c)
 	if (hr_duckdb_load(&error) == 0)
 		hr_check_set(c, HR_HEALTH_OK, NULL, "DuckDB %s", hr_duckdb.library_version());
 	else
-		hr_check_set(c, HR_HEALTH_WARN, error, "`headrace query` has no usable DuckDB");
+		hr_check_set(c, HR_HEALTH_WARN, error, "`headrace query` cannot use DuckDB");
 	free(error);
 }

@@ -17,13 +17,12 @@ void hr_check_address(const struct hr_probe *p, struct hr_check *c)
 {
 	if (p->end == HR_PROBE_NO_ADDRESS)
 		hr_check_set(c, HR_HEALTH_FAIL,
-			     p->to.local
-				 ? "a shorter path"
-				 : "is the name right? `getent hosts` asks the same resolver",
+			     p->to.local ? "use a shorter path"
+					 : "check the name: `getent hosts` uses the same resolver",
 			     "%s: %s", p->shown,
 			     p->error == -ENOENT ? "no such host" : strerrordesc_np(-p->error));
 	else if (p->to.local)
-		hr_check_set(c, HR_HEALTH_OK, NULL, "%s, of this machine", p->shown);
+		hr_check_set(c, HR_HEALTH_OK, NULL, "%s, on this machine", p->shown);
 	else
 		hr_check_set(c, HR_HEALTH_OK, NULL, "%s is %s", p->shown, p->addresses);
 }
@@ -45,13 +44,15 @@ void hr_check_connection(const struct hr_probe *p, struct hr_check *c)
 		if (is_refused(p, "identity"))
 			hr_check_set(c, HR_HEALTH_OK, NULL, "a collector answers");
 		else
-			hr_check_set(c, HR_HEALTH_FAIL, "its log says more", "it refuses (%s): %s",
-				     p->reason, p->why);
+			hr_check_set(c, HR_HEALTH_FAIL, "see the log of the collector",
+				     "the collector refuses the connection (%s): %s", p->reason,
+				     p->why);
 		break;
 	case HR_PROBE_CLOSED:
 		advice = hr_conn_advice(&p->to, p->identity.tls != NULL, p->error);
 		hr_check_set(c, HR_HEALTH_FAIL,
-			     advice[0] != '\0' ? advice : "docs/tls.md, \"When it does not work\"",
+			     advice[0] != '\0' ? advice
+					       : "see docs/tls.md, \"When it does not work\"",
 			     "%s", p->why);
 		break;
 	default:
@@ -83,13 +84,12 @@ static void check_certificates(const struct hr_probe *p, struct hr_check *c)
 	put_date(until, ours);
 	put_date(p->peer.until, theirs);
 	if (ends_soon(p->peer.until))
-		fix = "the collector needs a new certificate soon: make-ca, then SIGHUP "
-		      "(docs/tls.md)";
+		fix = "renew the certificate of the collector: make-ca, then SIGHUP (docs/tls.md)";
 	if (ends_soon(until))
-		fix = "a new certificate is needed here soon: make-ca (docs/tls.md)";
+		fix = "renew your certificate: make-ca (docs/tls.md)";
 	hr_check_set(
 	    c, fix != NULL ? HR_HEALTH_WARN : HR_HEALTH_OK, fix,
-	    "TLS 1.3; the collector's certificate, of %s, is valid until %s, ours, %s, until %s",
+	    "TLS 1.3; the certificate of the collector (%s) is valid until %s, yours (%s) until %s",
 	    p->peer.cn, theirs, file, ours);
 }
 
@@ -99,14 +99,14 @@ void hr_check_tls(const struct hr_probe *p, struct hr_check *c)
 
 	if (p->end == HR_PROBE_NO_CERTIFICATE)
 		hr_check_set(c, HR_HEALTH_FAIL,
-			     "docs/tls.md says what is needed, and where it is looked for", "%s",
+			     "see docs/tls.md for the required files and their places", "%s",
 			     p->why);
 	else if (there && p->peer.tls)
 		check_certificates(p, c);
 	else if (there && p->peer.loopback)
 		hr_check_set(c, HR_HEALTH_OK, NULL, "not needed: the collector is on this machine");
 	else if (there)
-		hr_check_set(c, HR_HEALTH_WARN, "certificates: docs/tls.md",
+		hr_check_set(c, HR_HEALTH_WARN, "use certificates: docs/tls.md",
 			     "plain TCP to another machine: anyone on the network path can read or "
 			     "alter the data");
 }
@@ -118,18 +118,19 @@ static bool doctor_collector_begins(const char *text, const char *with)
 
 void hr_check_identity(const struct hr_probe *p, struct hr_check *c)
 {
-	const char *may = "may stream, and may not ask";
+	const char *may = "may stream, but not query";
 
 	if (is_refused(p, "identity")) {
-		hr_check_set(c, HR_HEALTH_FAIL, "docs/tls.md, \"What a certificate permits\"",
-			     "it does not know you: %s", p->why);
+		hr_check_set(c, HR_HEALTH_FAIL, "see docs/tls.md, \"What a certificate permits\"",
+			     "the collector cannot identify you: %s", p->why);
 		return;
 	}
 	if (p->end != HR_PROBE_WELCOME)
 		return;
 	if (doctor_collector_begins(p->who, "operator "))
-		may = "may ask about all jobs";
+		may = "may query all jobs";
 	else if (doctor_collector_begins(p->who, "user "))
-		may = "may stream and ask about their own jobs";
-	hr_check_set(c, HR_HEALTH_OK, NULL, "it takes you for %s, who %s", p->who, may);
+		may = "may stream and query their own jobs";
+	hr_check_set(c, HR_HEALTH_OK, NULL, "the collector identifies you as %s, who %s", p->who,
+		     may);
 }

@@ -61,25 +61,23 @@ void hr_check_probes(const struct hr_doctor *d, struct hr_check *c)
 	(void)d;
 	if (!BUILT)
 		hr_check_set(c, HR_HEALTH_WARN,
-			     "build headrace where libbpf, clang, llvm-strip and bpftool are",
-			     "this headrace was built without them");
+			     "build headrace with libbpf, clang, llvm-strip and bpftool installed",
+			     "this headrace was built without probes");
 	else if (access(BTF, R_OK) != 0)
-		hr_check_set(c, HR_HEALTH_WARN, "a kernel with CONFIG_DEBUG_INFO_BTF is needed",
-			     "%s: %s", BTF, strerrordesc_np(errno));
+		hr_check_set(c, HR_HEALTH_WARN, "use a kernel with CONFIG_DEBUG_INFO_BTF", "%s: %s",
+			     BTF, strerrordesc_np(errno));
 	else if (r == -EPERM)
-		hr_check_set(
-		    c, HR_HEALTH_WARN,
-		    "be root, or have CAP_BPF and CAP_PERFMON, and neither in a user namespace nor "
-		    "under a filter",
-		    "this user may not load BPF programs: `run --probes` would be refused");
-	else if (r < 0)
 		hr_check_set(c, HR_HEALTH_WARN,
-			     "a kernel from 5.8 on with CONFIG_BPF_SYSCALL is needed",
-			     "a BPF program cannot be loaded: %s", strerrordesc_np(-r));
+			     "use root, or CAP_BPF and CAP_PERFMON, outside of user namespaces and "
+			     "seccomp filters",
+			     "this user may not load BPF programs: `run --probes` would fail");
+	else if (r < 0)
+		hr_check_set(c, HR_HEALTH_WARN, "use Linux 5.8 or newer with CONFIG_BPF_SYSCALL",
+			     "cannot load a BPF program: %s", strerrordesc_np(-r));
 	else if (is_confidential())
 		hr_check_set(c, HR_HEALTH_WARN, "boot without lockdown=confidentiality",
-			     "%s keeps BPF programs from reading what they need", LOCKDOWN);
+			     "%s prevents BPF programs from reading kernel memory", LOCKDOWN);
 	else
 		hr_check_set(c, HR_HEALTH_OK, NULL,
-			     "BPF programs can be loaded: `headrace run --probes`");
+			     "BPF programs can be loaded: `headrace run --probes` works");
 }

@@ -45,13 +45,14 @@ void hr_check_service(const struct hr_doctor *d, struct hr_check *c)
 
 	(void)d;
 	if (r == -ENOENT) {
-		hr_check_set(c, HR_HEALTH_OK, NULL, "none on this node: `headrace run` needs none");
+		hr_check_set(c, HR_HEALTH_OK, NULL,
+			     "no service on this node: `headrace run` does not need it");
 	} else if (r == -ECONNREFUSED) {
 		hr_check_set(c, HR_HEALTH_WARN, "systemctl start headraced",
-			     "the service of this node is not running (%s)", socket);
+			     "the headraced service is not running (%s)", socket);
 	} else if (r < 0) {
 		hr_check_set(c, HR_HEALTH_WARN, "journalctl -u headraced",
-			     "the service of this node does not answer at %s: %s", socket,
+			     "the headraced service does not answer at %s: %s", socket,
 			     strerrordesc_np(-r));
 	} else {
 		hr_check_set(c, HR_HEALTH_OK, NULL,

@@ -36,7 +36,7 @@ static void probe_end(struct attempt *a, enum hr_probe_end how, int error, const
 static void on_silence(uv_timer_t *timer)
 {
 	probe_end(timer->data, HR_PROBE_CLOSED, -ETIMEDOUT,
-		  "connected, but nothing answers there as a collector does");
+		  "connected, but the other side does not answer as a collector");
 }
 
 static void probe_on_ready(void *self)
@@ -95,7 +95,8 @@ static void probe_on_closed(void *self, int error, const char *why)
 	struct attempt *a = self;
 
 	a->conn = NULL;
-	probe_end(a, HR_PROBE_CLOSED, error, error == 0 ? "it has closed the connection" : why);
+	probe_end(a, HR_PROBE_CLOSED, error,
+		  error == 0 ? "the collector has closed the connection" : why);
 }
 
 /* Tries once; true when a credential could change the result. */

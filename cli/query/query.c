@@ -179,7 +179,7 @@ static int query_answer(struct hr_asking *s, const struct hr_query_request *r,
 		hr_outfile_end(file, false);
 	if (err == 0)
 		return status;
-	hr_report("the answer could not be written: %s", strerrordesc_np(-err));
+	hr_report("cannot write the answer: %s", strerrordesc_np(-err));
 	return HR_ASK_FAILED;
 }
 
@@ -197,7 +197,7 @@ static int run_watched(struct hr_ask *a, const struct hr_query_request *r, struc
 	hr_asking_close(asking);
 	if (!w->late || status != HR_ASK_INTERRUPTED)
 		return status;
-	hr_progress_line(w->progress, "its time limit (--time) was over");
+	hr_progress_line(w->progress, "the query reached its time limit (--time)");
 	return HR_ASK_FAILED;
 }
 
@@ -212,10 +212,9 @@ static char *make_spill(void)
 		return NULL;
 	if (mkdtemp(path) != NULL)
 		return path;
-	hr_report(
-	    "cannot make a folder for temporary files in %s: %s; a query that needs more than its "
-	    "memory will fail: set TMPDIR to a folder that you can write to",
-	    tmp, strerrordesc_np(errno));
+	hr_report("cannot create a folder for temporary files in %s: %s; queries that exceed their "
+		  "memory will fail\nheadrace: hint: set TMPDIR to a folder that you can write to",
+		  tmp, strerrordesc_np(errno));
 	free(path);
 	return NULL;
 }
@@ -257,7 +256,7 @@ static int plan_output(const struct hr_query_request *r, struct hr_outfile *file
 		return HR_ASK_FAILED;
 	}
 	if (r->output != NULL && r->format == HR_FORMAT_PARQUET && file->partial == NULL) {
-		hr_report("%s is no regular file: parquet cannot be written there", r->output);
+		hr_report("cannot write Parquet to %s: it is not a regular file", r->output);
 		return HR_EXIT_USAGE;
 	}
 	return 0;

@@ -113,7 +113,7 @@ static void query_remote_written(uv_fs_t *write)
 	r->writing = false;
 	if (n < 0 && n != UV_EAGAIN) {
 		if (n != UV_EPIPE) /* the reader has closed the pipe */
-			hr_report("the answer could not be written: %s", uv_strerror((int)n));
+			hr_report("cannot write the answer: %s", uv_strerror((int)n));
 		query_remote_finish(r, n == UV_EPIPE ? HR_ASK_ANSWERED : HR_ASK_FAILED);
 		return;
 	}
@@ -257,7 +257,7 @@ static void take_refusal(struct remote *r, Headrace__Refusal *refusal)
 	if (strcmp(refusal->reason, "identity") == 0 && try_again(r))
 		return;
 	hr_wire_sanitize(refusal->text, false);
-	if (asprintf(&text, "%s refuses: %s", r->shown, refusal->text) >= 0) {
+	if (asprintf(&text, "%s refuses the query: %s", r->shown, refusal->text) >= 0) {
 		print_foreign(r, text);
 		free(text);
 	}
@@ -349,9 +349,9 @@ static void report_closed(struct remote *r, int error, const char *why)
 	char *text;
 
 	if (error == 0)
-		why = "it has closed the connection";
+		why = "the collector has closed the connection";
 	if (r->welcome)
-		advice = "the answer is not whole";
+		advice = "the answer is incomplete";
 	if (asprintf(&text, "%s%s%s%s%s", named ? "" : r->shown, named ? "" : ": ", why,
 		     advice[0] != '\0' ? "; " : "", advice) < 0)
 		return;
@@ -383,7 +383,7 @@ static void query_remote_on_tick(uv_timer_t *tick)
 	hr_progress_show(&r->progress, r->done, r->total, r->welcome ? r->text : "connecting");
 	if (!r->welcome && r->sent_ms > 0 && now - r->sent_ms > GREETING_MS) {
 		report_closed(r, -ETIMEDOUT,
-			      "connected, but nothing answers there as a collector does");
+			      "connected, but the other side does not answer as a collector");
 		query_remote_finish(r, HR_ASK_UNAVAILABLE);
 		return;
 	}
@@ -394,8 +394,9 @@ static void query_remote_on_tick(uv_timer_t *tick)
 		pong(r, 0);
 	if (r->unwritten < UNWRITTEN &&
 	    now - hr_conn_received_ms(r->conn) > (uint64_t)SILENT_PINGS * r->ping_ms) {
-		hr_progress_line(&r->progress,
-				 "no data from the collector: check that it runs, and the network");
+		hr_progress_line(
+		    &r->progress,
+		    "the collector sends no data: check that it runs, and the network");
 		query_remote_finish(r, HR_ASK_FAILED);
 	}
 }

@@ -84,7 +84,7 @@ static bool parse_format(const char *text, enum hr_ask_format *ret)
 {
 	if (hr_ask_format(text, ret))
 		return true;
-	hr_report("--format must be table, list, json, csv or parquet, not '%s'", text);
+	hr_report("--format: must be table, list, json, csv or parquet, not '%s'", text);
 	return false;
 }
 
@@ -130,17 +130,17 @@ static int query_request_take_option(struct hr_query_request *r, int id, const c
 		r->threads = (unsigned)strtoul(value, &end, 10);
 		if (*end == '\0' && r->threads > 0 && r->threads <= 4096)
 			return 0;
-		hr_report("--threads must be a number from 1 to 4096, not '%s'", value);
+		hr_report("--threads: must be a number from 1 to 4096, not '%s'", value);
 		return 1;
 	case OPT_MEMORY:
 		if (hr_text_parse_size(value, &r->memory_bytes) == 0)
 			return 0;
-		hr_report("--memory must be a size such as 4GiB, not '%s'", value);
+		hr_report("--memory: must be a size, for example 4GiB, not '%s'", value);
 		return 1;
 	case OPT_TIME:
 		if (hr_text_parse_duration(value, &r->limit_ns) == 0 && r->limit_ns > 0)
 			return 0;
-		hr_report("--time must be a time such as 30s or 5m, not '%s'", value);
+		hr_report("--time: must be a time, for example 30s or 5m, not '%s'", value);
 		return 1;
 	case OPT_PROGRESS:
 		r->progress = true;
@@ -201,7 +201,7 @@ static void skip_others(struct hr_query_request *r)
 	if (kept == 0)
 		return; /* opening the first one explains what it is */
 	for (size_t i = kept; i < r->n_stores; i++)
-		hr_report("note: %s is skipped: it is not a headrace store", r->stores[i]);
+		hr_report("note: skipping %s: it is not a headrace store", r->stores[i]);
 	r->n_stores = kept;
 }
 
@@ -218,7 +218,8 @@ static bool check_collector(struct hr_query_request *r)
 		return true;
 	}
 	if (r->n_stores > 1) {
-		hr_report("one collector at a time, and no folders beside it: ask each by itself");
+		hr_report(
+		    "cannot query a collector together with other stores: query each separately");
 		return false;
 	}
 	if (hr_address_parse_targets(r->stores[0], &r->collector, 1, &n, &error) == 0)
@@ -239,21 +240,20 @@ static int query_request_resolve(struct hr_query_request *r)
 static int query_request_check(struct hr_query_request *r)
 {
 	if (r->n_stores == 0) {
-		hr_report(
-		    "which store? `headrace query STORE summary`; `headrace query --help` says "
-		    "more");
+		hr_report("no store given\nheadrace: hint: `headrace query STORE summary`, "
+			  "`headrace query --help`");
 		return HR_EXIT_USAGE;
 	}
 	if (!check_collector(r))
 		return HR_EXIT_USAGE;
 	if (r->n_words == 0) {
-		hr_report("what is the question? `headrace query %s summary`, or SQL in quotes; "
-			  "`headrace query --list` lists the named queries",
+		hr_report("no query given\nheadrace: hint: `headrace query %s summary`, or SQL in "
+			  "quotes; `headrace query --list` lists the named queries",
 			  r->stores[0]);
 		return HR_EXIT_USAGE;
 	}
 	if (r->format == HR_FORMAT_PARQUET && r->output == NULL) {
-		hr_report("Parquet is no text: name a file with -o FILE");
+		hr_report("--format parquet needs an output file: -o FILE");
 		return HR_EXIT_USAGE;
 	}
 	return 0;

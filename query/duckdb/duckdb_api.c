@@ -51,8 +51,8 @@ static int use(void *handle, const char *path, char **ret_error)
 	duckdb_api_resolve(handle, &missing);
 	if (missing != NULL) {
 		if (asprintf(ret_error,
-			     "%s is not a DuckDB that headrace can use: it lacks %s; run "
-			     "scripts/install-duckdb to get the version that was tested",
+			     "%s is not a DuckDB that headrace can use: it has no %s; "
+			     "install-duckdb installs the tested version",
 			     path, missing) < 0)
 			*ret_error = NULL;
 		dlclose(handle);
@@ -95,8 +95,8 @@ static int try_named(const char *named, char **ret_error)
 	int r = folder ? try_folder(named, "", ret_error) : try_file(named, ret_error);
 
 	if (r == -ENOENT && asprintf(ret_error,
-				     folder ? "HEADRACE_DUCKDB names %s, a folder without " LIBRARY
-					    : "HEADRACE_DUCKDB names %s, which does not exist",
+				     folder ? "HEADRACE_DUCKDB is %s, a folder without " LIBRARY
+					    : "HEADRACE_DUCKDB is %s, which does not exist",
 				     named) < 0)
 		*ret_error = NULL;
 	return r;

@@ -376,9 +376,7 @@ static int output_begin(void *self, duckdb_result *result)
 		if (r == 0)
 			continue;
 		if (r == -ENOTSUP &&
-		    asprintf(&o->problem,
-			     "column %s has a type that cannot be printed: cast it to "
-			     "VARCHAR",
+		    asprintf(&o->problem, "cannot print the type of column %s: cast it to VARCHAR",
 			     c->name) < 0)
 			o->problem = NULL;
 		o->n_columns++;

@@ -60,9 +60,8 @@ static void busy_scan_bind(duckdb_bind_info info)
 	if (a == NULL)
 		hr_duckdb.bind_set_error(info, "out of memory");
 	else if (!parse_by(by != NULL ? by : DEFAULT_BY, &a->by))
-		hr_duckdb.bind_set_error(
-		    info,
-		    "hr_busy: `by` is a list of node, proc, rank, worker, class: 'rank, class'");
+		hr_duckdb.bind_set_error(info, "hr_busy: `by` must be a list of node, proc, rank, "
+					       "worker, class, for example 'rank, class'");
 	else
 		hr__busy_bind(info, "hr_busy", a);
 	hr_duckdb.bind_set_bind_data(info, a, free);

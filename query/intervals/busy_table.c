@@ -71,9 +71,9 @@ bool hr__busy_bind(duckdb_bind_info info, const char *function, struct hr_busy_a
 	char error[80];
 
 	if (!parse_scope(scope != NULL ? scope : "all", &ret->scope))
-		wrong = "`scope` is data, runtime or all";
+		wrong = "`scope` must be data, runtime or all";
 	else if (!parse_rank(rank, &ret->rank))
-		wrong = "`rank` is a number from 0 on";
+		wrong = "`rank` must be a number from 0 up";
 	if (wrong != NULL) {
 		snprintf(error, sizeof(error), "%s: %s", function, wrong);
 		hr_duckdb.bind_set_error(info, error);

@@ -72,8 +72,8 @@ static void during_scan_bind(duckdb_bind_info info)
 	if (a == NULL)
 		hr_duckdb.bind_set_error(info, "out of memory");
 	else if (!parse_kinds(kind != NULL ? kind : DEFAULT_KIND, &a->kinds))
-		hr_duckdb.bind_set_error(
-		    info, "hr_during: `kind` is a list of kinds of regions: 'step, input_wait'");
+		hr_duckdb.bind_set_error(info, "hr_during: `kind` must be a list of kinds of "
+					       "regions, for example 'step, input_wait'");
 	else if (hr__busy_bind(info, "hr_during", &a->busy))
 		a->busy.by = HR_BUSY_RANK;
 	hr_duckdb.bind_set_bind_data(info, a, free);

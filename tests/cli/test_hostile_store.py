@@ -115,12 +115,12 @@ class HostileStore(harness.Case):
 
     def test_a_segment_that_is_a_fifo(self):
         self.replace_by_fifo(self.place("000002.seg"))
-        self.ask("000002.seg: cannot be read (it is no regular file)", status=(0,) if self.has_duckdb() else (69,))
+        self.ask("000002.seg: left out: cannot read it: it is not a regular file", status=(0,) if self.has_duckdb() else (69,))
 
     def test_a_segment_that_is_a_link(self):
         os.rename(self.place("000001.seg"), os.path.join(self.dir, "elsewhere.seg"))
         os.symlink(os.path.join(self.dir, "elsewhere.seg"), self.place("000001.seg"))
-        self.ask("000001.seg: cannot be read (it is no regular file)", status=(0,) if self.has_duckdb() else (69,))
+        self.ask("000001.seg: left out: cannot read it: it is not a regular file", status=(0,) if self.has_duckdb() else (69,))
 
     def has_duckdb(self):
         if self.headrace("query", self.store, "SELECT 1").returncode == 69:
@@ -132,7 +132,7 @@ class HostileStore(harness.Case):
         job = os.path.dirname(self.stream)
         os.rename(job, os.path.join(self.dir, "elsewhere"))
         os.symlink(os.path.join(self.dir, "elsewhere"), job)
-        self.ask(f"jobs/{os.path.basename(job)} is a symbolic link, which headrace does not follow")
+        self.ask(f"jobs/{os.path.basename(job)} is left out: it is a symbolic link, which headrace does not follow")
 
     def test_names_that_steer_a_terminal(self):
         """A folder's name is in a note when the frames do not tell whose they are: without its escape sequence and line end."""

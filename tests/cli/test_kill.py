@@ -174,7 +174,7 @@ class Kill(harness.Case):
         for _ in range(2):
             rows, said = self.query("SELECT state FROM nodes")
             self.assertEqual(rows, [{"state": "killed"}])
-            self.assertIn("its recording was cut short", said)
+            self.assertIn("the recording was cut short", said)
 
     def test_worker_stopped(self):
         """A daemon that does not answer holds nobody for ever: two signals to run end the waiting."""
@@ -287,7 +287,7 @@ class Kill(harness.Case):
         self.assertLessEqual(int(rows[0]["n"]), self.reads_done() + 1)
         rows, said = self.query("SELECT state FROM jobs")
         self.assertEqual([row["state"] for row in rows], ["killed"])
-        self.assertIn("its recording was cut short", said)
+        self.assertIn("the recording was cut short", said)
 
     def kill_all(self, process):
         """The command, headrace run, the keeper and the worker."""

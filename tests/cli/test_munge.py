@@ -175,7 +175,7 @@ class Munge(unittest.TestCase):
         done = self.ask(USERS[0], **how)
         self.assertEqual(done.returncode, 1, done.stderr)
         self.assertEqual(done.stdout, "")
-        self.assertIn(f"refuses: {why}", done.stderr)
+        self.assertIn(f"refuses the query: {why}", done.stderr)
 
     def run_job(self, user, **how):
         done = self.site.on_node(user, "run", "-o", self.site.at, "--job", f"of-{user}", "--", "cat", "/etc/passwd", **how)
@@ -198,20 +198,20 @@ class Munge(unittest.TestCase):
         self.assertEqual(self.jobs("mail"), [])
 
     def test_no_munged(self):
-        self.refused('the certificate of "login1" (headrace-client) does not say which user this is: a MUNGE credential does',
+        self.refused('the certificate of "login1" (headrace-client) does not identify a user: a MUNGE credential does',
                      munge="none")
 
     def test_another_key(self):
-        self.refused("the MUNGE credential is not accepted: MUNGE: Invalid credential", munge="bad")
+        self.refused("the MUNGE credential is not valid: MUNGE: Invalid credential", munge="bad")
 
     def test_shown_twice(self):
         self.site.record("twice")
         self.assertEqual(self.ask("daemon", munge="twice").returncode, 0)
-        self.refused("the MUNGE credential is not accepted: MUNGE: Replayed credential", munge="twice")
+        self.refused("the MUNGE credential is not valid: MUNGE: Replayed credential", munge="twice")
 
     def test_too_late(self):
         self.site.wait_for("the credential to expire", lambda: time.time() > self.made + 2.1)
-        self.refused("the MUNGE credential is not accepted: MUNGE: Expired credential", munge="late")
+        self.refused("the MUNGE credential is not valid: MUNGE: Expired credential", munge="late")
 
 
 if __name__ == "__main__":

@@ -363,11 +363,11 @@ static void test_missing_is_said_first(void **state)
 	hr_summary_print(s, out);
 	fclose(out);
 	assert_non_null(strstr(text,
-			       "headrace: j killed after 11.0 s; 3 processes (1 still open), "
-			       "2 ranks, 1 worker; 0 events, 15 lost\n"
+			       "headrace: j killed after 11.0 s; 3 processes (1 still open), 2 "
+			       "ranks, 1 worker; 0 events, 15 lost\n"
 			       "  missing   ranks 1 3 of 4 were not seen\n"
-			       "  left out  240 opens below /opt, 122 by other patterns: default "
-			       "excludes (--include records what it names, and nothing else)\n"
+			       "  left out  240 opens below /opt, 122 by other patterns: excluded "
+			       "by default (--include lists the paths to record instead)\n"
 			       "  missing   10 operations (200 B): a ring buffer had no room; "
 			       "HEADRACE_ON_FULL=wait:MS makes threads wait longer (ring_full); "
 			       "totals are too low\n"));

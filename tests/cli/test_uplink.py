@@ -254,15 +254,15 @@ class Certificates(Case):
     def test_no_tls_there(self):
         self.install(self.ca, self.user)
         plain = f"tcp://localhost:{self.real_collector().port}"
-        self.assert_says(plain, "does not speak TLS", "set HEADRACE_TLS_CERT to nothing", env=self.env)
+        self.assert_says(plain, "does not use TLS", "set HEADRACE_TLS_CERT to an empty value", env=self.env)
 
     def test_other_authority(self):
         other = os.path.join(self.dir, "ca")
         make_ca(other, "--user", self.user)
         to = self.tls_collector()
-        self.assert_says(to, f"who is not in {other}/ca.pem", env=self.named(self.user, ca=other))
+        self.assert_says(to, f"which is not in {other}/ca.pem", env=self.named(self.user, ca=other))
         mixed = {**self.named(self.user, ca=other), "HEADRACE_TLS_CA": os.path.join(self.ca, "ca.pem")}
-        self.assert_says(to, f"refuses the certificate {other}/user/", "file of authorities", env=mixed)
+        self.assert_says(to, f"refuses the certificate {other}/user/", "CA file", env=mixed)
 
     def test_other_host(self):
         to = self.tls_collector().replace("localhost", "127.0.0.1")
@@ -322,15 +322,15 @@ class Certificates(Case):
         self.assertEqual([health for health, _, _ in checks.values()], ["ok"] * 4)
         self.assertIn(f"{to} is 127.0.0.1:", checks["address"][1])
         self.assertRegex(checks["connection"][1], r"^headrace-collector \d+\.\d+\.\d+, protocol \d+$")
-        self.assertRegex(checks["tls"][1], rf"of localhost, is valid until 2\d+-.*/{self.user}.pem, until 2")
-        self.assertRegex(checks["identity"][1], rf"^it takes you for (operator|{who}) {self.user} \({os.geteuid()}\)")
+        self.assertRegex(checks["tls"][1], rf"\(localhost\) is valid until 2\d+-.*/{self.user}.pem\) until 2")
+        self.assertRegex(checks["identity"][1], rf"^the collector identifies you as (operator|{who}) {self.user} \({os.geteuid()}\)")
         dead, gone = f"tcp://127.0.0.1:{dead_port()}", "tcp://no-such-host.invalid:4747"
         found = self.doctor(f"{to},{dead},{gone}", status=1, env=self.env)  # no certificate
         self.assertEqual(list(found), [to, dead, gone])
         self.assertEqual(list(found[to]), ["address", "connection"])
         self.assertIn("make-ca", found[to]["connection"][2])
         self.assertEqual(found[dead]["connection"][0], "fail")
-        self.assertIn("running there?", found[dead]["connection"][2])
+        self.assertIn("check that headrace-collector runs there", found[dead]["connection"][2])
         self.assertEqual(list(found[gone]), ["address"])
         self.assertEqual(self.headrace("doctor", "tcp://a:0").returncode, 2)
 
@@ -346,9 +346,9 @@ class Certificates(Case):
         to = f"tcp://localhost:{c.port}"
         checks = self.doctor(to, env=self.named(self.user, ca=soon))[to]
         self.assertEqual(checks["tls"][0], "warn")
-        self.assertIn("needed here soon", checks["tls"][2])
+        self.assertIn("renew your certificate", checks["tls"][2])
         node = {name: value.replace(f"/user/{self.user}.", "/node/n1.") for name, value in self.named(self.user, ca=soon).items()}
-        self.assertIn("it takes you for node n1, who may stream, and may not ask", self.doctor(to, env=node)[to]["identity"][1])
+        self.assertIn("the collector identifies you as node n1, who may stream, but not query", self.doctor(to, env=node)[to]["identity"][1])
         old = self.named(self.expire("user", self.user))
         checks = self.doctor(to, status=1, env=old)[to]
         self.assertEqual(list(checks), ["address", "tls"])
@@ -364,7 +364,7 @@ class Certificates(Case):
                     s.recv(4096)
             thread = threading.Thread(target=serve)
             thread.start()
-            self.assert_says(f"tcp://localhost:{listener.getsockname()[1]}", "no frame", "is it a headrace-collector?",
+            self.assert_says(f"tcp://localhost:{listener.getsockname()[1]}", "not a frame", "check that this is the address of a headrace-collector",
                              env=self.env)
             thread.join()
 

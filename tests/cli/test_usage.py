@@ -41,8 +41,8 @@ class Usage(harness.Case):
     def test_mistakes(self):
         self.assert_usage_error(hint="headrace --help")
         self.assert_usage_error("rum", "--", "x", hint="did you mean `headrace run`")
-        self.assert_usage_error("xyz", hint="no command")
-        self.assert_usage_error("help", "xyz", hint="no command")
+        self.assert_usage_error("xyz", hint="unknown command")
+        self.assert_usage_error("help", "xyz", hint="unknown command")
         self.assert_usage_error("summary", "store", hint="`headrace query STORE summary`")
         self.assert_usage_error("query", "store", "slow", "rnk=1", hint="it has: top, class, op, rank, scope")
         self.assert_usage_error("run", hint="no command given")
@@ -275,9 +275,9 @@ class Doctor(harness.Case):
 
     def test_store_that_does_not_exist(self):
         self.assertRegex(self.store_check("nosuchhost")["found"],
-                         r"^nosuchhost does not exist yet \(a collector is tcp://nosuchhost\): the folder for it is on \w+")
+                         r"^nosuchhost does not exist yet \(for a collector, use tcp://nosuchhost\): its folder is on \w+")
         new = os.path.join(self.dir, "new")
-        self.assertRegex(self.store_check(new)["found"], rf"^{new} does not exist yet: the folder for it is on \w+")
+        self.assertRegex(self.store_check(new)["found"], rf"^{new} does not exist yet: its folder is on \w+")
         self.run_it("--", "true")
         self.assertRegex(self.store_check(self.store)["found"], rf"^{self.store} is on \w+")
 
@@ -289,7 +289,7 @@ class Doctor(harness.Case):
         done = self.headrace("doctor", env={"HEADRACE_LIBEXEC": self.dir})
         self.assertEqual(done.returncode, 1)
         self.assertRegex(done.stdout, r"fail +preload")
-        self.assertRegex(done.stdout, r"warn +python .*not found\n +-> ")
+        self.assertRegex(done.stdout, r"warn +python .*cannot find python/startup\n +-> ")
 
 
 if __name__ == "__main__":

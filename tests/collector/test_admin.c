@@ -52,13 +52,13 @@ static int check(struct collector *c, const char *text)
 static void test_check_says_all(void **state)
 {
 	static const char *const says[] = {
-	    "conf:1: there is no key 'stroe'",
-	    "conf:3: plain: 'maybe' is none of",
+	    "conf:1: unknown key 'stroe'",
+	    "conf:3: plain: 'maybe' is not one of",
 	    "max_frame <= window <= memory",
 	    "tls_cert: cannot read ",
 	    "tls_ca: cannot read ",
-	    "operators: there is no group headrace-nobody-has-this",
-	    "query_spill: cannot make or use ",
+	    "operators: no such group: headrace-nobody-has-this",
+	    "query_spill: cannot create or use ",
 	    "munge: ",
 	};
 	struct collector c;
@@ -98,16 +98,16 @@ static void test_check_surroundings(void **state)
 	assert_int_equal(chmod(file, 0600), 0);
 	checked("operators = root\nquery_spill = FOLDER/spill\n", NULL);
 	checked("tls_cert = FOLDER/file\ntls_key = FOLDER/file\ntls_ca = FOLDER/file\n",
-		"holds no certificate in PEM");
-	checked("query_spill = FOLDER/file\n", "query_spill: cannot make or use");
+		"contains no PEM certificate");
+	checked("query_spill = FOLDER/file\n", "query_spill: cannot create or use");
 	assert_int_equal(collector_run(file, log_path, "--check-config", NULL), 1);
 	assert_int_equal(collector_run(folder, log_path, "--check-config", NULL), 1);
 	snprintf(c.log, sizeof(c.log), "%s", log_path);
-	assert_true(collector_said(&c, "holds something else"));
+	assert_true(collector_said(&c, "is not a headrace store, and not empty"));
 	assert_int_equal(collector_run(store_path, log_path, "--check-config", "--listen",
 				       "tcp://192.0.2.1,unix:///nowhere/here", NULL),
 			 1);
-	assert_true(collector_said(&c, "tcp://192.0.2.1:4747 is no address of this machine"));
+	assert_true(collector_said(&c, "tcp://192.0.2.1:4747 is not an address of this machine"));
 	assert_true(collector_said(&c, "unix:///nowhere/here: No such file or directory"));
 }
 
@@ -201,11 +201,11 @@ static void test_reload(void **state)
 	start_configured(&c, path);
 	assert_int_equal(command(&told, "close-job", "7", NULL, NULL), 0);
 	usleep(20000); /* it is older than retention_age */
-	reload(&c, "retention_age = old\n", "the configuration stays as it was");
+	reload(&c, "retention_age = old\n", "keeping the previous one");
 	assert_true(collector_said(&c, "retention_age: 'old' is not a time"));
-	reload(&c, "retention_age = 1ms\nwindow = 64MiB\nnews = 1\n", "1 jobs were removed");
-	assert_true(collector_said(&c, "window changes with the next restart"));
-	assert_true(collector_said(&c, "conf:3: there is no key 'news'"));
+	reload(&c, "retention_age = 1ms\nwindow = 64MiB\nnews = 1\n", "retention: removed 1 jobs");
+	assert_true(collector_said(&c, "window: the change needs a restart"));
+	assert_true(collector_said(&c, "conf:3: unknown key 'news'"));
 	assert_int_equal(collector_stop(&c), 0);
 }
 
@@ -233,7 +233,7 @@ static void test_close(void **state)
 	(void)state;
 	start_with_job(&c);
 	assert_int_equal(command(&told, "close-job", "7", NULL, NULL), 0);
-	assert_true(collector_said(&told, "job 7, node n2: closed; last heard of on "));
+	assert_true(collector_said(&told, "job 7, node n2: closed; last message on "));
 	assert_false(collector_said(&told, "n1"));
 	read_state("n2", &s);
 	assert_true(s.closed_ns > 0 && !s.connected && s.has_secret);
@@ -245,11 +245,11 @@ static void test_close(void **state)
 	read_state("n2", &s);
 	assert_true(s.closed_ns == 0 && s.connected);
 	assert_int_equal(command(&told, "close-job", "7", NULL, NULL), 1);
-	assert_true(collector_said(&told, "node n2: not closed: a daemon has it open"));
+	assert_true(collector_said(&told, "node n2: a daemon has it open"));
 	assert_int_equal(command(&told, "close-job", "7", "--node", "n1"), 0);
 	assert_true(collector_said(&told, "job 7, node n1: nothing to close"));
 	assert_int_equal(command(&told, "close-job", "7", "--node", "n3"), 1);
-	assert_true(collector_said(&told, "job '7' has nothing of a node 'n3'"));
+	assert_true(collector_said(&told, "job '7' has no node 'n3'"));
 	client_done(&d);
 	assert_int_equal(collector_stop(&c), 0);
 	frames_check(store_path, "7", "n2", 4);
@@ -269,7 +269,7 @@ static void test_remove(void **state)
 	client_open(&d, 1, "7", "n2", 5);
 	assert_int_equal(client_opened(&d, 1), 4);
 	assert_int_equal(command(&told, "remove-job", "7", NULL, NULL), 1);
-	assert_true(collector_said(&told, "job 7 stays: a daemon has it open"));
+	assert_true(collector_said(&told, "cannot remove job 7: a daemon has it open"));
 	client_done(&d);
 	assert_int_equal(collector_stop(&c), 0);
 	collector_start(&c, store_path, running_path, NULL);
@@ -298,7 +298,7 @@ static void test_commands(void **state)
 	start_with_job(&c);
 	assert_int_equal(collector_stop(&c), 0);
 	assert_int_equal(command(&told, "close-job", "8", NULL, NULL), 1);
-	assert_true(collector_said(&told, "there is no job '8' in the store"));
+	assert_true(collector_said(&told, "no job '8' in the store"));
 	assert_int_equal(command(&told, "remove-job", "8", NULL, NULL), 1);
 	assert_int_equal(command(&told, "remove-job", "--x", NULL, NULL), 2);
 	assert_int_equal(command(&told, "remove-job", "7", "--node", "n1"), 2);

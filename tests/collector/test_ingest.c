@@ -136,7 +136,7 @@ static void test_removed(void **state)
 	end_losses(&e, 11, 20);
 	end_nacked(&e, 1, "error");
 	assert_true(e.last.closed);
-	assert_non_null(strstr(e.text, "was removed under the collector"));
+	assert_non_null(strstr(e.text, "was removed while the collector used it"));
 	hr_ingest_close(e.channel);
 	end_open_as(&rig, &e, "n1", 5, &ingest_anything, 11, 20);
 	assert_int_equal(e.mark, 10); /* the rest is whole */

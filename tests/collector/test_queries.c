@@ -72,7 +72,7 @@ static void others_jobs_do_not_show(void **state)
 	}
 	asker_send(&a, &(struct question){.sql = "SELECT 1", .job = "7"});
 	assert_int_equal(asker_wait(&a), 66);
-	assert_string_equal(a.notes, "no job '7' in this collector's store; there is: 8\n");
+	assert_string_equal(a.notes, "no job '7' in this collector's store; it contains: 8\n");
 	asker_close(&a);
 }
 
@@ -83,7 +83,7 @@ static void who_is_not_known_gets_no_answer(void **state)
 	(void)state;
 	asker_open(&a, &server, "-");
 	assert_int_equal(asker_ask(&a, "SELECT 1"), 1);
-	SAID(&a, "does not know who is asking");
+	SAID(&a, "cannot identify you");
 	assert_int_equal(server_children(&server), 0);
 	asker_close(&a);
 }
@@ -170,7 +170,7 @@ static void a_folder_to_spill_that_cannot_be_made_is_no_obstacle(void **state)
 	asker_open(&a, &server, "1000");
 	assert_int_equal(asker_ask(&a, "SELECT 1 AS n"), 0);
 	assert_string_equal(a.out, "n\r\n1\r\n");
-	SAID(&a, "it cannot spill: No such file");
+	SAID(&a, "cannot create a folder for temporary files: No such file");
 	asker_close(&a);
 	assert_int_equal(mkdir(rig_spill, 0700), 0);
 }

@@ -138,15 +138,15 @@ says() {
 }
 
 endless='SELECT count(*) FROM range(100000000000000) t WHERE range % 7 = 8'
-says 66 "no job 'nojob' in this collector's store; there is: 7, 8" "$at" --job nojob summary
-says 2 "one collector at a time" "$at" "$store" summary
-says 2 "one collector at a time" "$store" "$at" summary
+says 66 "no job 'nojob' in this collector's store; it contains: 7, 8" "$at" --job nojob summary
+says 2 "cannot query a collector together" "$at" "$store" summary
+says 2 "cannot query a collector together" "$store" "$at" summary
 says 2 "unknown query or store: 'nosuch'; named queries: " "$at" nosuch
-says 2 "no address of a collector" tcp://:x summary
-says 69 "is headrace-collector running there" "unix://$tmp/nowhere" summary
-says 69 "is headrace-collector running there" tcp://127.0.0.1:1 summary
-says 2 "port 0 is for listeners" tcp://127.0.0.1:0 summary
-says 1 "its time limit of 1.00 s was over" "$at" --time 1s "$endless"
+says 2 "not an address of a collector" tcp://:x summary
+says 69 "check that headrace-collector runs there" "unix://$tmp/nowhere" summary
+says 69 "check that headrace-collector runs there" tcp://127.0.0.1:1 summary
+says 2 "port 0 is not valid" tcp://127.0.0.1:0 summary
+says 1 "reached its time limit of 1.00 s" "$at" --time 1s "$endless"
 says 1 "working, 1 s" "$at" --time 2s --progress "$endless"
 if command -v script >/dev/null; then
 	script -qec "$headrace query $at --time 1500ms '$endless' >$tmp/out" "$tmp/typescript" >/dev/null
@@ -192,7 +192,7 @@ sleep 0.7
 kill -KILL "$server_pid"
 wait $pid
 [ $? = 1 ] || fail "a server that goes"
-grep -q "the answer is not whole" "$tmp/err" || fail "a server that goes: $(cat "$tmp/err")"
+grep -q "the answer is incomplete" "$tmp/err" || fail "a server that goes: $(cat "$tmp/err")"
 [ -z "$(ls "$tmp"/gone.csv* 2>/dev/null)" ] || fail "a server that goes leaves half an answer"
 wait "$server_pid" 2>/dev/null
 exec 8>&-
@@ -203,13 +203,13 @@ exec 8>&-
 collector_pid=$!
 until at=$(grep -o 'tcp://127.0.0.1:[0-9]*' "$tmp/collector.log"); do sleep 0.05; done
 compare csv
-says 1 "its time limit of 1.00 s was over" "$at" --time 1s "$endless"
+says 1 "reached its time limit of 1.00 s" "$at" --time 1s "$endless"
 kill "$collector_pid"
 wait "$collector_pid" || fail "the collector ended with $?"
 
 wait $waiting_pid
 [ $? = 69 ] || fail "a silent collector"
-grep -q "nothing answers there as a collector does; is headrace-collector running there" "$tmp/silent.err" ||
+grep -q "the other side does not answer as a collector; check that headrace-collector runs there" "$tmp/silent.err" ||
 	fail "of a silent collector it says $(cat "$tmp/silent.err")"
 kill -KILL $silent_pid
 wait $silent_pid 2>/dev/null
@@ -226,7 +226,7 @@ printf 'job\r\n7\r\n' | cmp -s - "$tmp/out" || fail "alice sees $(cat "$tmp/out"
 says 0 "" "tcp://localhost:$socket" 'SELECT repeat(range::VARCHAR, 100) FROM range(100000)'
 HEADRACE_TLS_KEY='' says 1 "HEADRACE_TLS_KEY\|key" "$at" jobs
 unset HEADRACE_TLS_CA
-says 1 "there is HEADRACE_TLS_KEY, but no HEADRACE_TLS_CA" "$at" jobs
+says 1 "found HEADRACE_TLS_KEY, but not HEADRACE_TLS_CA" "$at" jobs
 unset HEADRACE_TLS_CERT HEADRACE_TLS_KEY
 mkdir -p "$tmp/config/headrace/tls"
 cp "$tmp/ca/user/alice.pem" "$tmp/config/headrace/tls/cert.pem"
@@ -256,8 +256,8 @@ done
 socket=$tmp/socket
 at=unix://$socket
 begin munge="$tmp/munge"
-HEADRACE_MUNGE_SOCKET=$tmp/munge says 0 "no job of yours is in this collector's store" "$at" jobs
-HEADRACE_MUNGE_SOCKET=$tmp/nowhere says 1 "does not know who is asking" "$at" jobs
+HEADRACE_MUNGE_SOCKET=$tmp/munge says 0 "no job of yours yet in this collector's store" "$at" jobs
+HEADRACE_MUNGE_SOCKET=$tmp/nowhere says 1 "cannot identify you" "$at" jobs
 end
 kill "$munged_pid"
 wait "$munged_pid"

@@ -59,7 +59,7 @@ static void harm_is_contained(void **state)
 	    {strdup("WITH RECURSIVE t(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM t) "
 		    "SELECT count(*) FROM t"),
 	     "time limit", TIME_MS},
-	    {strdup(ENDLESS), "its time limit of 1.00 s was over", TIME_MS},
+	    {strdup(ENDLESS), "reached its time limit of 1.00 s", TIME_MS},
 	    {nested(900, "[", "1", "]"), "",
 	     MEMORY_MS}, /* all memory, and then the engine fails: SIGSEGV */
 	    {nested(20000, "NOT ", "true", ""), "memory exhausted", MEMORY_MS},
@@ -94,10 +94,10 @@ static void a_process_that_dies_harms_no_other(void **state)
 	static const struct {
 		int signal;
 		const char *said;
-	} cases[] = {{SIGSEGV, "ended by SIGSEGV: the engine failed"},
-		     {SIGABRT, "ended by SIGABRT"},
-		     {SIGKILL, "ended by SIGKILL: the machine had no memory"},
-		     {SIGXCPU, "ended by SIGXCPU: it had used up its processor time"}};
+	} cases[] = {{SIGSEGV, "killed (SIGSEGV): DuckDB failed"},
+		     {SIGABRT, "killed (SIGABRT)"},
+		     {SIGKILL, "killed (SIGKILL), probably because the machine had no memory"},
+		     {SIGXCPU, "killed (SIGXCPU): it reached its limit of CPU time"}};
 	struct asker bad, good;
 
 	(void)state;
@@ -196,7 +196,7 @@ static void one_caller_has_so_many(void **state)
 	asker_send(&a, &(struct question){.sql = ENDLESS});
 	(void)server_child(&server, 0);
 	assert_int_equal(asker_ask(&b, "SELECT 1"), 1);
-	SAID(&b, "too many queries of yours");
+	SAID(&b, "too many of your queries");
 	asker_close(&b);
 	asker_open(&b, &server, "1001");
 	assert_int_equal(asker_ask(&b, "SELECT 1 AS n"), 0);

@@ -171,7 +171,7 @@ static void test_retired_goes_on(void **state)
 	assert_int_equal(frames_first(store, "7", "n1", &last), 301);
 	assert_int_equal(last, 301);
 	c = help_open(store, &streams, &n);
-	assert_non_null(help_problem(c, "what it held before was removed on 2023-11-15 01:13 UTC"));
+	assert_non_null(help_problem(c, "earlier data was removed on 2023-11-15 01:13 UTC"));
 	hr_catalog_free(c);
 	assert_int_equal(once(store, HOUR_MS, 0).jobs, 0); /* just heard of */
 	now_ns = UINT64_C(4000000000) * 1000000000;

@@ -129,9 +129,9 @@ static void test_log(void **state)
 	client_connect(&d, c.address);
 	assert_string_equal(client_hello(&d, 9, 9, "n1"), "version");
 	client_done(&d);
-	assert_true(collector_said(&c, "job \\x0A<0>forged on n1: channels count from 1"));
-	assert_true(collector_said(&c, "a stream has a job, a node and an instance"));
-	assert_true(collector_said(&c, ": a test speaks protocol 9 to 9"));
+	assert_true(collector_said(&c, "job \\x0A<0>forged on n1: channel numbers begin at 1"));
+	assert_true(collector_said(&c, "a stream must have a job, a node and an instance"));
+	assert_true(collector_said(&c, ": a test supports protocols 9 to 9"));
 	assert_int_equal(collector_stop(&c), 0);
 }
 
@@ -169,7 +169,7 @@ static void test_silent(void **state)
 	client_done(&mute);
 	client_done(&honest);
 	assert_int_equal(collector_stop(&c), 0);
-	assert_true(collector_said(&c, "silent"));
+	assert_true(collector_said(&c, "no data, or too slow"));
 }
 
 /* A thousand who have said who they are and nothing else: the one that works does not notice. */
@@ -241,7 +241,7 @@ static void test_begun(void **state)
 	client_acked(&d, 1, 10);
 	for (int i = 0; i < 4; i++)
 		assert_null(client_next(&begun[i]));
-	assert_true(collector_said(&c, "a frame that does not come to its end"));
+	assert_true(collector_said(&c, "the frame is not completed"));
 	for (int i = 0; i < 8; i++)
 		client_done(&begun[i]);
 	client_done(&d);

@@ -129,7 +129,7 @@ static void test_read_only(void **state)
 {
 	make_store(state);
 	disk_read_only(disk, true);
-	live(state, "read-only file system: queries are answered", make_writable);
+	live(state, "read-only file system: the collector answers queries", make_writable);
 }
 
 static void make_room(void)
@@ -141,7 +141,7 @@ static void test_full(void **state)
 {
 	make_store(state);
 	disk_fill(ballast);
-	live(state, "cannot write into the store: No space left on device", make_room);
+	live(state, "cannot write to the store: No space left on device", make_room);
 }
 
 #define T(name) cmocka_unit_test_setup_teardown(name, help_setup, help_teardown)

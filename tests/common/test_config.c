@@ -163,25 +163,26 @@ static void test_mistakes(void **state)
 	char *error;
 
 	(void)state;
-	bad("\n\nretention_agee = 30d\n", ":3: there is no key 'retention_agee'");
-	bad("# 1\nretention_age = 30x\n", ":2: retention_age: '30x' is not a time with its unit, "
-					  "like 500ms, 30s, 5m, 12h or 30d");
-	bad("retention_age = 30",
-	    ":1: retention_age: '30' is not a time with its unit, like 500ms, 30s, 5m, 12h or 30d");
-	bad("query_memory =", ":1: query_memory: '' is not a size, like 4096, 512MB or 10GiB");
+	bad("\n\nretention_agee = 30d\n", ":3: unknown key 'retention_agee'");
+	bad("# 1\nretention_age = 30x\n", ":2: retention_age: '30x' is not a time with a unit, for "
+					  "example 500ms, 30s, 5m, 12h or 30d");
+	bad("retention_age = 30", ":1: retention_age: '30' is not a time with a unit, for example "
+				  "500ms, 30s, 5m, 12h or 30d");
+	bad("query_memory =",
+	    ":1: query_memory: '' is not a size, for example 4096, 512MB or 10GiB");
 	bad("query_memory = 99999999T", ":1: query_memory: '99999999T' is too large");
 	bad("sessions = -1", ":1: sessions: '-1' is not a whole number");
 	bad("sessions = 99999999999999999999", ":1: sessions: '99999999999999999999' is too large");
 	bad("munge = maybe", ":1: munge: 'maybe' is not yes or no");
-	bad("plain = loop", ":1: plain: 'loop' is none of: no loopback yes");
-	bad("store = a\nlisten = b\nlisten = c\nstore = d\n", ":4: store is in line 1 already");
+	bad("plain = loop", ":1: plain: 'loop' is not one of: no loopback yes");
+	bad("store = a\nlisten = b\nlisten = c\nstore = d\n", ":4: store is already set in line 1");
 	bad("store /srv", ":1: 'store /srv' is not KEY = VALUE");
 	bad("[section]\n", ":1: '[section]' is not KEY = VALUE");
-	bad("store = \"/srv", ":1: store: a quote without its twin");
-	bad("store = \"/srv\" /x", ":1: store: a quote without its twin");
+	bad("store = \"/srv", ":1: store: a closing quote is missing");
+	bad("store = \"/srv\" /x", ":1: store: a closing quote is missing");
 	begin(&c);
 	assert_int_equal(read_text(&c, "store = a\0b\nmunge = yes\n", 24, false, &error), -EINVAL);
-	assert_string_equal(error, ":1: a line with a zero byte in it");
+	assert_string_equal(error, ":1: the line contains a zero byte");
 	free(error);
 	assert_true(c.munge); /* what stands beside it counts */
 	assert_int_equal(hr_config_file(keys, N, &c, "/nonexistent", NULL, &error), -ENOENT);
@@ -208,7 +209,7 @@ static void test_many_mistakes(void **state)
 	assert_int_equal(hr_config_file(keys, N, &c, path, NULL, &error), -EINVAL);
 	unlink(path);
 	snprintf(says, sizeof(says),
-		 "%s:1: there is no key 'stroe'\n%s:2: plain: 'maybe' is none of: no loopback yes\n"
+		 "%s:1: unknown key 'stroe'\n%s:2: plain: 'maybe' is not one of: no loopback yes\n"
 		 "%s:4: 'munge' is not KEY = VALUE",
 		 path, path, path);
 	assert_string_equal(error, says);
@@ -229,7 +230,7 @@ static void test_unknown_keys_of_another_version(void **state)
 	assert_int_equal(read_text(&c, text, strlen(text), true, &error), 0);
 	free(error);
 	assert_int_equal(warnings, 2);
-	assert_non_null(strstr(warned, ":3: there is no key 'new_two'"));
+	assert_non_null(strstr(warned, ":3: unknown key 'new_two'"));
 	assert_string_equal(c.store, "a");
 	hr_config_done(keys, N, &c);
 }
@@ -290,11 +291,11 @@ static void test_mistakes_in_flags(void **state)
 
 	(void)state;
 	bad_flag("--store", "--store needs a text");
-	bad_flag("--retention-age",
-		 "--retention-age needs a time with its unit, like 500ms, 30s, 5m, 12h or 30d");
 	bad_flag(
-	    "--retention-age=x",
-	    "--retention-age: 'x' is not a time with its unit, like 500ms, 30s, 5m, 12h or 30d");
+	    "--retention-age",
+	    "--retention-age needs a time with a unit, for example 500ms, 30s, 5m, 12h or 30d");
+	bad_flag("--retention-age=x", "--retention-age: 'x' is not a time with a unit, for example "
+				      "500ms, 30s, 5m, 12h or 30d");
 	bad_flag("--munge=2", "--munge: '2' is not yes or no");
 	begin(&c);
 	for (size_t k = 0; k < sizeof(unknown) / sizeof(unknown[0]); k++) {
@@ -305,7 +306,7 @@ static void test_mistakes_in_flags(void **state)
 	assert_int_equal(hr_config_set(keys, N, &c, "sessions", "9", &error), 0);
 	assert_int_equal(c.sessions, 9);
 	assert_int_equal(hr_config_set(keys, N, &c, "session", "9", &error), -EINVAL);
-	assert_string_equal(error, "there is no key 'session'");
+	assert_string_equal(error, "unknown key 'session'");
 	free(error);
 	hr_config_done(keys, N, &c);
 }

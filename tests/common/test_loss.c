@@ -84,7 +84,7 @@ static void test_texts(void **state)
 		    "could have recorded them (probe_restart); totals are too low");
 	assert_text((struct hr_loss_sum){.reason = "ring_full"}, NULL);
 	assert_text((struct hr_loss_sum){.reason = "new", .count = 3, .bytes = 10},
-		    "3 operations (10 B): this version of headrace does not know why (new)");
+		    "3 operations (10 B): unknown reason: a newer headrace recorded it (new)");
 }
 
 static void test_programs(void **state)

@@ -211,12 +211,12 @@ class LeftOut(Loader):
         return {r["pattern"]: r["opens"] for r in rows}.get("/var", 0), by_pid
 
     def assert_said(self, traced, opens):
-        text = f"left out  {opens} opens below /var: default excludes"
+        text = f"left out  {opens} opens below /var: excluded by default"
         self.assertIn(text, traced.result.stderr.decode())
         asked = harness.run(
             [harness.HEADRACE, "query", traced.store, "summary"], self.folder.environment()
         )
-        self.assertIn(f"left out {opens} opens below /var", asked.stderr.decode())
+        self.assertIn(f"not recorded: {opens} opens below /var", asked.stderr.decode())
 
     def workers(self, *args):
         """Each process opens what it says; the main one also lists the folder."""

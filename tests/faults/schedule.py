@@ -311,8 +311,8 @@ class World:
     def replace_refused(self, i):
         """It says why nothing is sent, and nothing was; this release, which takes its place, sends all."""
         feed, end = self.feeds[i], time.monotonic() + HEAL_S
-        refusal = re.compile(rb"it refuses \(version\): this collector \(.*\) speaks protocol 1 to [12], "
-                             rb"the other side 3 to 3: update the older")
+        refusal = re.compile(rb"the collector refuses the connection \(version\): this collector \(.*\) supports protocols 1 to [12], "
+                             rb"the other side 3 to 3: update the older one")
         while True:
             with open(feed.log.name, "rb") as f:
                 if refusal.search(f.read()):

@@ -34,7 +34,7 @@ static const struct hr_config_key keys[] = {
 
 static void warn(const char *text)
 {
-	if (!strstr(text, "there is no key"))
+	if (!strstr(text, "unknown key"))
 		abort();
 }
 

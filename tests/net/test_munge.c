@@ -185,7 +185,7 @@ static void test_not_good(void **state)
 	assert_int_equal(hr_munge.ctx_set(ctx, HR_MUNGE_OPT_SOCKET, socket_path), 0);
 	assert_int_equal(hr_munge.encode(&credential, ctx, NULL, 0), 0);
 	hr_munge.ctx_destroy(ctx);
-	refused(credential, -EACCES, "made for another service");
+	refused(credential, -EACCES, "is for another service");
 	free(credential);
 }
 

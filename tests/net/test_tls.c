@@ -281,12 +281,12 @@ static void test_other_hosts(void **state)
 		 "refuses the certificate");
 	/* A node is no server. */
 	no_match(good("ca", "node/n1", true), good("ca", "node/n1", false), "localhost",
-		 "the certificate of n1 is not good: unsuitable certificate purpose",
+		 "the certificate of n1 is not valid: unsuitable certificate purpose",
 		 "refuses the certificate");
 	/* And a collector no client. */
 	no_match(good("ca", "collector/localhost", true), good("ca", "collector/localhost", false),
 		 "localhost", "refuses the certificate",
-		 "the certificate of localhost is not good: unsuitable certificate purpose");
+		 "the certificate of localhost is not valid: unsuitable certificate purpose");
 }
 
 static struct hr_tls *trusting(const char *ours, const char *who, const char *theirs, bool server)
@@ -366,7 +366,7 @@ static void test_files(void **state)
 	bad_files("node/old", -EKEYEXPIRED, "node/old.pem expired on 2021-01-02");
 	snprintf(path, sizeof(path), "%s/ca/node/old.key", folder);
 	assert_int_equal(chmod(path, 0644), 0);
-	bad_files("node/old", -EACCES, "node/old.key is readable by others");
+	bad_files("node/old", -EACCES, "node/old.key may be read by others");
 	assert_int_equal(chmod(path, 0640), 0); /* as packages do that have a group for it */
 	bad_files("node/old", -EKEYEXPIRED, "expired");
 	snprintf(to, sizeof(to), "%s/ca/node/mixed.key", folder);
@@ -382,7 +382,7 @@ static void test_files(void **state)
 	assert_non_null(f);
 	fputs("nothing", f);
 	fclose(f);
-	bad_files("node/mixed", -EBADMSG, "node/mixed.pem holds no certificate in PEM");
+	bad_files("node/mixed", -EBADMSG, "node/mixed.pem contains no PEM certificate");
 }
 
 /* ---- peers without TLS, and broken ones ---------------------------------------------------------- */
@@ -394,8 +394,8 @@ static void test_one_side_is_plain(void **state)
 	int fd;
 
 	(void)state;
-	no_match(NULL, good("ca", "node/n1", false), "localhost",
-		 "the other side does not speak TLS", "");
+	no_match(NULL, good("ca", "node/n1", false), "localhost", "the other side does not use TLS",
+		 "");
 	begin(&b, "collector/localhost", "node/n1");
 	assert_int_equal(hr_conn_connect(&b.rig.loop, &b.rig.at, NULL, &end_events, &b.rig.client,
 					 &b.rig.client.c),
@@ -403,9 +403,9 @@ static void test_one_side_is_plain(void **state)
 	send_some(b.rig.client.c, 1, 100);
 	RUN_UNTIL(&b.rig, b.rig.server.closed && b.rig.client.closed);
 	assert_int_equal(b.rig.server.error, -EPROTO);
-	assert_non_null(strstr(b.rig.server.why, "does not speak TLS"));
+	assert_non_null(strstr(b.rig.server.why, "does not use TLS"));
 	assert_int_equal(b.rig.client.error, -EPROTONOSUPPORT);
-	assert_non_null(strstr(b.rig.client.why, "speaks TLS"));
+	assert_non_null(strstr(b.rig.client.why, "uses TLS"));
 	end(&b);
 	/* The plain side knows what it sees. */
 	rig_init(&rig);
@@ -414,7 +414,7 @@ static void test_one_side_is_plain(void **state)
 	assert_int_equal(write(fd, "\x16\x03\x01", 3), 3);
 	RUN_UNTIL(&rig, rig.server.closed);
 	assert_int_equal(rig.server.error, -EPROTONOSUPPORT);
-	assert_non_null(strstr(rig.server.why, "speaks TLS"));
+	assert_non_null(strstr(rig.server.why, "uses TLS"));
 	close(fd);
 	rig_done(&rig);
 }
@@ -503,7 +503,7 @@ static void test_older_tls(void **state)
 	assert_true(n > 0);
 	assert_int_equal(hr_tls_session_new(server, NULL, &s), 0);
 	assert_int_equal(hr_tls_in(s, buf, (size_t)n), -EPROTO);
-	assert_non_null(strstr(hr_tls_error(s), "does not speak TLS 1.3"));
+	assert_non_null(strstr(hr_tls_error(s), "does not use TLS 1.3"));
 	assert_true(hr_tls_out(s, buf, sizeof(buf)) > 0); /* it is told, too */
 	hr_tls_session_free(s);
 	SSL_free(ssl);

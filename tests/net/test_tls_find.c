@@ -145,13 +145,13 @@ static void test_mistakes(void **state)
 
 	(void)state;
 	write_files(".config/headrace/tls", 1);
-	assert_refused(&no_flags, -EINVAL, "headrace/tls/cert.pem, but no ");
+	assert_refused(&no_flags, -EINVAL, "headrace/tls/cert.pem, but not ");
 	write_files("env", 3);
 	set_variables("env/cert.pem", "env/key.pem", NULL);
-	assert_refused(&no_flags, -EINVAL, "there is HEADRACE_TLS_KEY, but no HEADRACE_TLS_CA");
+	assert_refused(&no_flags, -EINVAL, "found HEADRACE_TLS_KEY, but not HEADRACE_TLS_CA");
 	set_variables("env/cert.pem", "env/nosuch", "env/ca.pem");
 	assert_refused(&no_flags, -ENOENT, "HEADRACE_TLS_KEY=env/nosuch: No such file");
-	assert_refused(&half, -EINVAL, "there is --tls-ca, but no ");
+	assert_refused(&half, -EINVAL, "found --tls-ca, but not ");
 }
 
 int main(void)

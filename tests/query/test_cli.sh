@@ -43,7 +43,7 @@ query "$store" --format json 'SELECT count(*) AS n FROM events'
 check $? 0 "SQL"
 says out '"n": 15' "SQL"
 says err 'missing 11 operations (110 B): .* (ring_full)' "notes"
-says err 'its recording was cut short' "notes"
+says err 'the recording was cut short' "notes"
 
 query "$store" --format json $'-- one\n-- json: members that are NULL are left out\nSELECT NULL AS a, 1 AS n, NULL AS z'
 says out '^{"n": 1}$' "the header's json line"
@@ -61,7 +61,7 @@ says out '3' "a stream counts once"
 
 query "$store" --job nojob summary
 check $? 66 "a job that is not there"
-says err "no job 'nojob' in $store; there is: 7, 8" "a job that is not there"
+says err "no job 'nojob' in $store; it contains: 7, 8" "a job that is not there"
 query "$store" typo-of-a-store summary
 check $? 2 "the second store is mistyped"
 says err "unknown query or store: 'typo-of-a-store'" "the second store is mistyped"
@@ -75,20 +75,20 @@ ln -s "$store" "$tmp/glob/headrace-store"
 query "$tmp"/glob/headrace-* --format csv 'SELECT count(*) FROM events'
 check $? 0 "a pattern that matches more than stores"
 says out '^15' "a pattern that matches more than stores"
-says err "note: $tmp/glob/headrace-a.json is skipped: it is not a headrace store" "a pattern that matches more than stores"
-says err "note: $tmp/glob/headrace-sources is skipped: it is not a headrace store" "a pattern that matches more than stores"
+says err "note: skipping $tmp/glob/headrace-a.json: it is not a headrace store" "a pattern that matches more than stores"
+says err "note: skipping $tmp/glob/headrace-sources: it is not a headrace store" "a pattern that matches more than stores"
 query "$store" "$tmp/glob/headrace-a.json" summary
 check $? 0 "a file after the store"
 query "$tmp/glob/headrace-a.json" "$tmp/glob/headrace-sources" summary
 check $? 66 "no store at all"
-says err 'headrace-a.json: no headrace store, which is a folder' "no store at all"
+says err 'headrace-a.json: not a headrace store: a store is a folder' "no store at all"
 mkdir "$tmp/damaged" && echo "what" >"$tmp/damaged/headrace.store"
 query "$store" "$tmp/damaged" summary
 check $? 66 "a damaged store is not skipped"
 
 query "$store" slow rank=77
 check $? 0 "a rank that is not there"
-says err 'note: there is no rank 77 here; there is: 0, 2' "a rank that is not there"
+says err 'note: no rank 77; there is: 0, 2' "a rank that is not there"
 says out '^(no rows)$' "a rank that is not there"
 query "$store" files by=size
 check $? 2 "an argument of a word that is none"
@@ -96,7 +96,7 @@ says err 'by must be one of time|bytes|ops' "an argument of a word that is none"
 mkdir -p "$tmp/empty" && echo "headrace store 1" >"$tmp/empty/headrace.store"
 query "$tmp/empty" summary
 check $? 0 "an empty store"
-says err 'no job has been recorded into' "an empty store"
+says err 'no jobs yet in' "an empty store"
 query --list
 check $? 0 "--list"
 says out '^io-time ' "--list"
@@ -120,7 +120,7 @@ query "$store" --format xml 'SELECT 1'
 check $? 2 "an unknown format"
 query tcp://127.0.0.1:1 summary
 check $? 69 "no collector there"
-says err "is headrace-collector running there?" "no collector there"
+says err "check that headrace-collector runs there" "no collector there"
 
 query "$tmp/nowhere" summary
 check $? 66 "no such store"
@@ -186,7 +186,7 @@ says err 'interrupted' "Ctrl-C"
 endless='SELECT count(*) FROM range(1000000000) a, range(1000000000) b WHERE a.range * b.range % 7 = 3'
 query "$store" --time 1500ms --progress "$endless"
 check $? 1 "--time"
-says err 'its time limit (--time) was over' "--time"
+says err 'the query reached its time limit (--time)' "--time"
 says err 'headrace: .*, 1 s$' "--progress"
 query "$store" --time 0 'SELECT 1'
 check $? 2 "--time without time"
@@ -236,7 +236,7 @@ esac
 }
 TMPDIR=$tmp/nowhere query "$store" 'SELECT 1 AS n'
 check $? 0 "TMPDIR is not there"
-says err "cannot make a folder for temporary files in $tmp/nowhere: No such file" "TMPDIR is not there"
+says err "cannot create a folder for temporary files in $tmp/nowhere: No such file" "TMPDIR is not there"
 
 HEADRACE_DUCKDB=/nowhere/libduckdb.so query "$store" summary
 check $? 69 "DuckDB absent"

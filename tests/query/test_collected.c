@@ -85,7 +85,7 @@ static void a_daemon_that_is_not_heard_of_is_silent(void **state)
 	fixture_open(&f, *state, &options);
 	fixture_expect(&f, STATES, "n1,ended\nn2,running\n");
 	fixture_expect(&f, JOB_STATE, "running,true\n");
-	assert_null(note(&f, "job 7, node n2: nothing"));
+	assert_null(note(&f, "job 7, node n2: no message"));
 	fixture_close(&f);
 
 	later.silent_ns = 9 * SECOND;
@@ -97,12 +97,10 @@ static void a_daemon_that_is_not_heard_of_is_silent(void **state)
 	fixture_open(&f, *state, &options);
 	fixture_expect(&f, STATES, "n1,ended\nn2,silent\n");
 	fixture_expect(&f, JOB_STATE, "silent,true\n");
-	assert_string_equal(
-	    note(&f, "job 7, node n2: nothing"),
-	    "job 7, node n2: nothing heard since 22:15:07 UTC (93 s): what it "
-	    "recorded since is missing here (totals, as in ranks, workers, files and "
-	    "summary, also of some time before: events have more); it may lie in that "
-	    "node's spool");
+	assert_string_equal(note(&f, "job 7, node n2: no message"),
+			    "job 7, node n2: no message since 22:15:07 UTC (93 s): later data is "
+			    "missing here, but may be in the spool of that node; totals (ranks, "
+			    "workers, files, summary) lack some time before it, too");
 	assert_null(note(&f, "job 7, node n2: still"));
 	fixture_close(&f);
 
@@ -131,14 +129,14 @@ static void clocks_that_differ_are_told(void **state)
 	collect(*state, "7/n2", 190, clock_state(2000000000, 400000));
 	fixture_open(&f, *state, &options);
 	fixture_expect(&f, NODE_CLOCK, "n1,-1200000000,300000\nn2,2000000000,400000\n");
-	assert_string_equal(note(&f, "job 7: times"),
-			    "job 7: times of node n1 and n2 differ by 3.2 s");
+	assert_string_equal(note(&f, "job 7: the clocks"),
+			    "job 7: the clocks of node n1 and n2 differ by 3.2 s");
 	fixture_close(&f);
 
 	/* 1.7 ms, of which errors may be 0.7: not more than 1 ms for sure. */
 	collect(*state, "7/n2", 190, clock_state(-1198300000, 400000));
 	fixture_open(&f, *state, &options);
-	assert_null(note(&f, "job 7: times"));
+	assert_null(note(&f, "job 7: the clocks"));
 	fixture_close(&f);
 
 	collect(*state, "7/n1", 190, (struct hr_stream_state){.connected = true});
@@ -281,9 +279,9 @@ static void nothing_of_others_shows(void **state)
 			fail_msg("said: %s", said[i]);
 	assert_true(n_said > 0);
 	free(ask_as(*state, 1001, "8", "SELECT 1", HR_ASK_NO_STORE));
-	assert_string_equal(said[0], "no job '8' in here; there is: 7");
+	assert_string_equal(said[0], "no job '8' in here; it contains: 7");
 	free(ask_as(*state, 7, "7", "SELECT 1", HR_ASK_ANSWERED));
-	assert_string_equal(said[0], "note: no job of yours is in here yet");
+	assert_string_equal(said[0], "note: no job of yours yet in here");
 }
 
 /* Its first frame alone has come: whose it is the collector has noted. */
@@ -318,12 +316,11 @@ static void what_was_closed_is_not_silent(void **state)
 	fixture_open(&f, *state, &options);
 	fixture_expect(&f, STATES, "n1,ended\nn2,killed\n");
 	fixture_expect(&f, JOB_STATE, "killed,false\n");
-	assert_string_equal(
-	    note(&f, "job 7, node n2: closed"),
-	    "job 7, node n2: closed by an operator on 2023-11-14 22:16 UTC, last heard "
-	    "of on 2023-11-14 22:15 UTC: what it recorded after that is missing");
-	assert_null(note(&f, "job 7, node n2: its"));
-	assert_null(note(&f, "job 7, node n2: nothing"));
+	assert_string_equal(note(&f, "job 7, node n2: an operator"),
+			    "job 7, node n2: an operator closed it on 2023-11-14 22:16 UTC, its "
+			    "last message came on 2023-11-14 22:15 UTC: later data is missing");
+	assert_null(note(&f, "job 7, node n2: the recording"));
+	assert_null(note(&f, "job 7, node n2: no message"));
 	fixture_close(&f);
 }
 
@@ -350,7 +347,7 @@ static void what_was_removed_is_said(void **state)
 {
 	static const char removed[] =
 	    "job 8: 1 stream was removed on 2023-11-14 22:14 UTC (by age, size or an operator), "
-	    "last heard of on 2023-11-14 22:13 UTC";
+	    "last message on 2023-11-14 22:13 UTC";
 	char text[512];
 	struct fixture f;
 
@@ -359,10 +356,10 @@ static void what_was_removed_is_said(void **state)
 	assert_string_equal(note(&f, "job 8"), removed);
 	fixture_close(&f);
 	free(ask_as(*state, 1000, "8", "SELECT 1", HR_ASK_NO_STORE));
-	snprintf(text, sizeof(text), "nothing is left in here: %s", removed);
+	snprintf(text, sizeof(text), "no data is left in here: %s", removed);
 	assert_string_equal(said[0], text);
 	free(ask_as(*state, 1001, "8", "SELECT 1", HR_ASK_ANSWERED));
-	assert_string_equal(said[0], "note: no job of yours is in here yet");
+	assert_string_equal(said[0], "note: no job of yours yet in here");
 	retire(*state, "7/n1", 1000);
 	retire(*state, "7/n2", 1000);
 	free(ask_as(*state, 1000, NULL, "SELECT count(*) FROM events", HR_ASK_ANSWERED));

@@ -286,7 +286,7 @@ static void wrong_arguments_are_refused(void **state)
 	}
 	assert_int_equal(hr_named_args_init(hr_named_find("file"), NULL, 0, &args, &missing),
 			 -EINVAL);
-	assert_string_equal(missing, "file needs path: see headrace query --explain file");
+	assert_string_equal(missing, "file requires path (headrace query --explain file)");
 	free(missing);
 	assert_null(hr_named_find("nosuch"));
 }
@@ -340,14 +340,14 @@ static void notes_say_what_is_missing(void **state)
 	static const char *const expected[] = {
 	    "job 7: missing 11 operations (110 B): a ring buffer had no room; "
 	    "HEADRACE_ON_FULL=wait:MS makes threads wait longer (ring_full); totals are too low",
-	    "job 7, node n1: only counters were kept for 1.5 s: these operations are in rollups "
-	    "and file_records, not in events (io-time, slow and file read those): --level trace "
-	    "records them",
-	    "job 7, node n2: its recording was cut short (headraced was killed, or told to stop): "
-	    "what its processes did after that is missing",
+	    "job 7, node n1: only counters were recorded for 1.5 s: these operations are in "
+	    "rollups and file_records, not in events, which io-time, slow and file read; --level "
+	    "trace records them",
+	    "job 7, node n2: the recording was cut short (headraced was killed or stopped): later "
+	    "operations are missing",
 	    "job 7: 2 of 4 expected ranks were not seen: 1, 3",
-	    "job 7 left out 2,400 opens below /opt: default excludes (--include records what it "
-	    "names, and nothing else)",
+	    "job 7: not recorded: 2,400 opens below /opt: excluded by default (--include lists the "
+	    "paths to record instead)",
 	};
 
 	(void)state;
@@ -367,12 +367,12 @@ static void absent_values_are_named(void **state)
 	static const struct {
 		const char *name, *word, *note;
 	} cases[] = {
-	    {"slow", "rank=9", "there is no rank 9 here; there is: 0, 2"},
+	    {"slow", "rank=9", "no rank 9; there is: 0, 2"},
 	    {"slow", "rank=2", NULL},
-	    {"ops", "mount=/dat", "there is no mount /dat here; there is: /data"},
-	    {"files", "pattern=x", "there is no pattern x here; there is: img.jpg"},
+	    {"ops", "mount=/dat", "no mount /dat; there is: /data"},
+	    {"files", "pattern=x", "no pattern x; there is: img.jpg"},
 	    {"file", "/elsewhere/model-20.pt",
-	     "there is no path /elsewhere/model-20.pt here; there is: /scratch/ckpt/model-20.pt, "
+	     "no path /elsewhere/model-20.pt; there is: /scratch/ckpt/model-20.pt, "
 	     "/data/odd\\x0A\\xFF\\\\1, /data/train/img-001.jpg, /scratch/ckpt/model-10.pt, "
 	     "/usr/lib/python3/os.py"},
 	};

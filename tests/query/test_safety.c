@@ -39,9 +39,10 @@ static const struct {
     {"BEGIN", -EINVAL, "only SELECT"},
     {"SELECT 1; SELECT 2", -EINVAL, "one statement"},
     {"SELECT 1; DROP VIEW events", -EINVAL, "one statement"},
-    {"PIVOT events ON op USING count(*)", -EINVAL, "as in ON op IN ('read', 'write')"},
-    {"", -EINVAL, "no SQL"},
-    {"-- nothing", -EINVAL, "no SQL"},
+    {"PIVOT events ON op USING count(*)", -EINVAL,
+     "unless it lists its values: ON op IN ('read', 'write')"},
+    {"", -EINVAL, "the SQL statement is empty"},
+    {"-- nothing", -EINVAL, "the SQL statement is empty"},
     {"SELECT * FROM read_csv('/etc/passwd')", -EBADMSG, "Permission"},
     {"SELECT * FROM read_text('/etc/passwd')", -EBADMSG, "Permission"},
     {"SELECT * FROM '/etc/passwd'", -EBADMSG, ""},
@@ -104,7 +105,7 @@ static void memory_is_advised_by_option(void **state)
 	fixture_open(&f, *state, &o);
 	said = fixture_refused(&f, "SELECT * FROM events ORDER BY dur_ns", -EBADMSG);
 	assert_non_null(strstr(said, "Out of Memory"));
-	assert_non_null(strstr(said, ": more --memory helps, or fewer --threads"));
+	assert_non_null(strstr(said, ": use more --memory or fewer --threads"));
 	assert_null(strstr(said, "SET "));
 	free(said);
 	fixture_close(&f);

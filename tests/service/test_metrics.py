@@ -232,10 +232,10 @@ class Collector(Metrics):
             self.assertNotEqual(done.returncode, 0)
             return done.stderr
 
-        self.assertIn("metrics: an address is", said(HEADRACED, "service", "--check-config", "--metrics", ":9747"))
+        self.assertIn("metrics: must be", said(HEADRACED, "service", "--check-config", "--metrics", ":9747"))
         collector = [COLLECTOR, "--check-config", "--store", f"{self.dir}/collected", "--listen", "tcp://127.0.0.1:0", "--metrics"]
-        self.assertIn("metrics: an address is", said(*collector, "localhost"))
-        self.assertIn("metrics: tcp://192.0.2.1:9 is no address of this machine", said(*collector, "tcp://192.0.2.1:9"))
+        self.assertIn("metrics: must be", said(*collector, "localhost"))
+        self.assertIn("metrics: tcp://192.0.2.1:9 is not an address of this machine", said(*collector, "tcp://192.0.2.1:9"))
 
     def after_first_look(self):
         return self.wait_for("a look at the store", lambda: self.with_store(self.scrape(self.collector)))

@@ -107,7 +107,7 @@ class Pbs(harness.Case):
             reads = self.generate("200.server", f"{self.data}/{run}", env)
             self.assertEqual(self.event("EXECJOB_EPILOGUE", job=job), [])
             self.assertEqual(self.reads("200"), reads * run)
-        self.assertIn("job 200: nothing is here of 1 of its 2 nodes", self.query("SELECT 1")[1])
+        self.assertIn("job 200: no data of 1 of its 2 nodes", self.query("SELECT 1")[1])
         none = {"job": "200", "array_job": None, "array_task": None, "uid": USER.pw_uid}
         self.assertEqual(self.jobs(), [{**none, "attempt": 0, "state": "killed"}, {**none, "attempt": 1, "state": "ended"}])
 

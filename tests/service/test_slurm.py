@@ -315,7 +315,7 @@ class Slurm(unittest.TestCase):
         self.assertEqual(len(outs), 4)
         notes = self.assert_recorded(job, *outs[:2])  # all four did the same
         self.assertEqual(notes, [f"headrace: note: job {job}: 2 of 4 expected ranks were not seen: 2, 3",
-                                 f"headrace: note: job {job}: nothing is here of 1 of its 2 nodes"])
+                                 f"headrace: note: job {job}: no data of 1 of its 2 nodes"])
 
 
 if __name__ == "__main__":

@@ -25,7 +25,7 @@ static void flipped_byte_costs_one_frame(void **state)
 	c = help_open(store, &s, &n);
 	offset = s->frames[4].offset;
 	snprintf(expected, sizeof(expected),
-		 HELP_SEGMENT ": frame at %llu is damaged; %u bytes skipped",
+		 HELP_SEGMENT ": frame at %llu is damaged; skipped %u bytes",
 		 (unsigned long long)offset, s->frames[4].bytes);
 	hr_catalog_free(c);
 	bytes = help_read(path, &data);
@@ -120,7 +120,7 @@ static void half_a_frame_at_the_end(void **state)
 	help_write(path, data, bytes - 1);
 	c = help_open(store, &s, &n);
 	assert_int_equal(s->last_seq, 7);
-	assert_non_null(help_problem(c, "that are no whole frame"));
+	assert_non_null(help_problem(c, "that are not a complete frame"));
 	hr_catalog_free(c);
 	free(data);
 }
@@ -159,7 +159,7 @@ static void not_a_segment(void **state)
 	bytes = help_read(path, &data);
 	help_write(path, data, 0);
 	c = help_open(store, &s, &n);
-	assert_non_null(help_problem(c, "no whole header"));
+	assert_non_null(help_problem(c, "not a complete header"));
 	hr_catalog_free(c);
 	memset(data, 0xa5, bytes);
 	help_write(path, data, bytes);

@@ -10,7 +10,7 @@
 
 #include <cmocka.h>
 
-#define WHY ": default excludes (--include records what it names, and nothing else)"
+#define WHY ": excluded by default (--include lists the paths to record instead)"
 
 static void add(struct hr_left_out *l, const char *pattern, uint64_t opens)
 {
