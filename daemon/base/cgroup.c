@@ -77,8 +77,9 @@ int hr_cgroup_id(const char *path, uint64_t *ret, char **ret_error)
 	if (fstatfs(fd, &fs) < 0 || fstat(fd, &st) < 0)
 		r = hr_text_fail(-errno, ret_error, "%s: %s", path, strerrordesc_np(errno));
 	else if (fs.f_type != CGROUP2_SUPER_MAGIC)
-		r = hr_text_fail(-ENOTSUP, ret_error, "%s is no cgroup of version 2 (%s%s)", path,
-				 mount ? "mounted at " : "not mounted here", mount ? mount : "");
+		r = hr_text_fail(-ENOTSUP, ret_error, "%s is not a cgroup of version 2 (%s%s)",
+				 path, mount ? "mounted at " : "not mounted here",
+				 mount ? mount : "");
 	else if (is_around_us(st.st_ino))
 		r = hr_text_fail(-EBUSY, ret_error, "%s: headraced itself is in that cgroup", path);
 	else

@@ -40,8 +40,9 @@ static int read_key(const char *path, uint8_t ret[DIGEST_BYTES], char **ret_erro
 		return hr_text_fail(r, ret_error, "privacy_key: cannot read %s: %s", path,
 				    strerrordesc_np(-r));
 	if (n < (ssize_t)HR_PRIVACY_KEY_LEAST)
-		r = hr_text_fail(-EINVAL, ret_error, "privacy_key: %s: a key has %u bytes or more",
-				 path, HR_PRIVACY_KEY_LEAST);
+		r = hr_text_fail(-EINVAL, ret_error,
+				 "privacy_key: %s: the key must have at least %u bytes", path,
+				 HR_PRIVACY_KEY_LEAST);
 	else if (EVP_Digest(text, (size_t)n, ret, NULL, EVP_sha256(), NULL) != 1)
 		r = -ENOMEM;
 	explicit_bzero(text, sizeof(text));

@@ -152,7 +152,8 @@ int hr_node_new(const struct hr_node_config *config, struct hr_node **ret, char 
 	n->instance = hr_boot_ns();
 	if (!lists_valid(config)) {
 		hr_node_free(n);
-		return node_fail(ret_error, -EINVAL, "ranks", "are not a list like 0-47,64");
+		return node_fail(ret_error, -EINVAL, "ranks",
+				 "must be a list, for example 0-47,64");
 	}
 	r = hr__node_open_stream(n, &found);
 	if (r) {

@@ -138,7 +138,7 @@ int hr_writer_recover(struct hr_writer *w, uint64_t instance)
 static const char *why(int r)
 {
 	return r == -EPERM   ? "it belongs to another user, or other users may write to it"
-	       : r == -ELOOP ? "it is no regular file, but a symbolic link, a FIFO or a device"
+	       : r == -ELOOP ? "it is not a regular file, but a symbolic link, a FIFO or a device"
 			     : strerrordesc_np(-r);
 }
 
@@ -164,18 +164,18 @@ static void add_note(char **note, const struct hr_stream *s, int r, uint64_t fra
 	char what[256];
 
 	if (r < 0)
-		snprintf(what, sizeof(what), "its journal cannot be replayed: %s", why(r));
+		snprintf(what, sizeof(what), "cannot replay its journal: %s", why(r));
 	else if (!recovered->damaged)
-		snprintf(what, sizeof(what), "%llu frames were recovered from its journal", n);
+		snprintf(what, sizeof(what), "recovered %llu frames from its journal", n);
 	else if (lost)
 		snprintf(what, sizeof(what),
-			 "%llu frames were recovered from its journal, which is damaged: at least "
-			 "%llu operations are lost",
+			 "recovered %llu frames from its journal, which is damaged: at least %llu "
+			 "operations are lost",
 			 n, lost);
 	else
 		snprintf(what, sizeof(what),
-			 "%llu frames were recovered from its journal, which is damaged: how much "
-			 "is lost is not known",
+			 "recovered %llu frames from its journal, which is damaged: an unknown "
+			 "number of operations is lost",
 			 n);
 	add_line(note, s, what);
 }
@@ -293,17 +293,16 @@ static void add_foreign(char **note, const char *store, uid_t owner)
 	if (getpwuid_r(owner, &entry, names, sizeof(names), &found) != 0 || !found)
 		snprintf(names, sizeof(names), "%u", (unsigned)owner);
 	if (owner == geteuid())
-		n = asprintf(
-		    &text,
-		    "%s%s: headraced was killed, and a journal is not replayed: other "
-		    "users may write to its folder; check what it holds, then run `chmod -R "
-		    "go-w %s/jobs/*/*`\n",
-		    *note ? *note : "", store, store);
+		n = asprintf(&text,
+			     "%s%s: headraced was killed, and its journal is not replayed: other "
+			     "users may write to its folder; check its contents, then run `chmod "
+			     "-R go-w %s/jobs/*/*`\n",
+			     *note ? *note : "", store, store);
 	else
 		n = asprintf(&text,
-			     "%s%s: headraced was killed, and a journal is not replayed: it is in "
-			     "a folder of another user\n"
-			     "the answer lacks what that journal holds; `headrace query %s "
+			     "%s%s: headraced was killed, and its journal is not replayed: it is "
+			     "in a folder of another user\n"
+			     "the answer lacks the data of that journal; `headrace query %s "
 			     "summary`, run once by its owner (%s), replays it\n",
 			     *note ? *note : "", store, store, found ? found->pw_name : names);
 	if (n < 0)

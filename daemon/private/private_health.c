@@ -10,10 +10,11 @@ static void store_news(int error, bool spool, char *ret, size_t bytes)
 
 	if (error != 0)
 		snprintf(ret, bytes,
-			 "the %s cannot be written (%s): keeping what fits in memory, trying again",
+			 "cannot write the %s (%s): keeping data in memory as far as it fits, and "
+			 "trying again",
 			 what, strerrordesc_np(-error));
 	else
-		snprintf(ret, bytes, "the %s is written again", what);
+		snprintf(ret, bytes, "the %s is writable again", what);
 }
 
 static bool first_time(bool now, bool *told)
@@ -33,19 +34,16 @@ bool hr_health_news(struct hr_health *told, const struct hr_node_stats *now, boo
 		return true;
 	}
 	if (first_time(now->counters_only, &told->counters_only))
-		return snprintf(
-			   ret, bytes,
-			   "the store reached --max-size: from here on only counters are kept, no "
-			   "events") > 0;
+		return snprintf(ret, bytes,
+				"the store reached --max-size: from now on only counters are "
+				"recorded, no events") > 0;
 	if (first_time(now->journal_in_memory, &told->journal_in_memory))
 		return snprintf(ret, bytes,
-				"no room for a journal on disk, it is kept in memory: a kill of "
-				"headraced "
-				"would lose what is not stored yet") > 0;
+				"no space for the journal on disk: it is in memory, and a kill of "
+				"headraced would lose data that is not stored yet") > 0;
 	if (first_time(now->refused > 0, &told->refused))
-		return snprintf(
-			   ret, bytes,
-			   "some processes or threads are not recorded: there are too many, or no "
-			   "memory for their rings") > 0;
+		return snprintf(ret, bytes,
+				"some processes or threads are not recorded: too many, or too "
+				"little memory for their rings") > 0;
 	return false;
 }

@@ -65,8 +65,8 @@ int hr_private_uplink_open(const struct hr_private_config *config, struct hr_pri
 	if (!r)
 		r = private_uplink_start(p, config, ret_error);
 	if (r) {
-		if (!*ret_error && asprintf(ret_error, "cannot spool in %s: %s", config->node.store,
-					    strerrordesc_np(-r)) < 0)
+		if (!*ret_error && asprintf(ret_error, "cannot use the spool %s: %s",
+					    config->node.store, strerrordesc_np(-r)) < 0)
 			*ret_error = NULL;
 		hr_private_uplink_free(p);
 		return r;
@@ -126,7 +126,7 @@ bool hr_private_uplink_news(struct hr_private_uplink *p, char *ret, size_t bytes
 		p->unreachable = true;
 		snprintf(
 		    ret, bytes,
-		    "no collector can be reached (%s): recording into the spool %s, trying again",
+		    "cannot reach a collector (%s): recording into the spool %s, and trying again",
 		    s.error, hr_spool_path(p->spool));
 		return true;
 	}

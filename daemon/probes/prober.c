@@ -48,7 +48,7 @@ void hr_prober_load_async(struct hr_prober *p, hr_prober_loaded *loaded, void *a
 	p->arg = arg;
 	p->loading = pthread_create(&p->loader, NULL, prober_load, p) == 0;
 	if (!p->loading)
-		p->error = strdup("no thread to load them");
+		p->error = strdup("cannot start a thread to load the programs");
 }
 
 int hr_prober_root(struct hr_prober *p, const struct hr_prober_root *root)

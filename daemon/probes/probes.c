@@ -174,8 +174,7 @@ static int check_room(char **ret_error)
 
 	if (getrlimit(RLIMIT_NOFILE, &files) < 0 || files.rlim_cur >= needed)
 		return 0;
-	snprintf(what, sizeof(what),
-		 "only %llu files may be open at once here (ulimit -n); probes need %u",
+	snprintf(what, sizeof(what), "the limit of open files is %llu (ulimit -n); probes need %u",
 		 (unsigned long long)files.rlim_cur, needed);
 	return probes_fail(ret_error, -EMFILE, what);
 }
@@ -302,7 +301,7 @@ static int probes_load(struct hr_probes *p, const struct btf *kernel, char **ret
 	if (r)
 		return probes_fail(ret_error, r,
 				   r == -EPERM ? "probes need CAP_BPF and CAP_PERFMON (or root)"
-					       : "the kernel refuses the programs");
+					       : "the kernel rejects the programs");
 	r = fill_calls(p->skel);
 	if (!r)
 		r = fill_uring(p->skel);
@@ -333,7 +332,7 @@ int hr_probes_new(struct hr_probes **ret, char **ret_error)
 	if (!kernel) {
 		free(p);
 		return probes_fail(ret_error, -ENOTSUP,
-				   "cannot read the kernel's type information");
+				   "cannot read the type information of the kernel");
 	}
 	pthread_mutex_init(&p->lock, NULL);
 	p->turned = 1;

@@ -78,8 +78,8 @@ int hr__service_cgroup_check(const struct service *s, const struct job_spec *spe
 		return 0;
 	if (spec->probes < 0 ? !s->c->probes : !spec->probes)
 		return hr_text_fail(-EINVAL, ret_error,
-				    "a cgroup is for probes, which are off for this job: probes "
-				    "of the configuration, or --probes on");
+				    "a cgroup needs probes, which are off for this job: set probes "
+				    "in the configuration, or use --probes on");
 	return hr_cgroup_id(spec->cgroup, &id, ret_error);
 }
 

@@ -24,7 +24,7 @@ static bool check_tls(const struct hr_service_config *c, void (*say)(const char 
 		return true;
 	r = hr_tls_new(&files, false, &tls, &error);
 	if (r < 0)
-		say(error ? error : "the certificates cannot be loaded");
+		say(error ? error : "cannot load the certificates");
 	free(error);
 	hr_tls_unref(tls);
 	return r == 0;
@@ -53,7 +53,7 @@ static bool check_operators(const struct hr_service_config *c, void (*say)(const
 
 	if (!hr_text_given(c->operators) || hr_group_by_name(c->operators, &group))
 		return true;
-	snprintf(text, sizeof(text), "operators: there is no group %.256s", c->operators);
+	snprintf(text, sizeof(text), "operators: no such group: %.256s", c->operators);
 	say(text);
 	return false;
 }
@@ -65,7 +65,7 @@ static bool check_users(const struct hr_service_config *c, void (*say)(const cha
 
 	if (!hr_policy_unknown_user(c->policy_users, name, sizeof(name)))
 		return true;
-	snprintf(text, sizeof(text), "user: there is no user %s", name);
+	snprintf(text, sizeof(text), "user: no such user: %s", name);
 	say(text);
 	return false;
 }
@@ -88,7 +88,7 @@ static bool check_spool(const struct hr_service_config *c, void (*say)(const cha
 		return true;
 	hr_text_fail(-errno, &text, "spool: cannot write to %s: %s", c->spool,
 		     strerrordesc_np(errno));
-	say(text ? text : "spool: cannot be written to");
+	say(text ? text : "spool: cannot write to it");
 	free(text);
 	return false;
 }

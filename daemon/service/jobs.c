@@ -140,7 +140,7 @@ void hr__service_job_note(struct job *job)
 		hr_private_config_done(&config);
 	}
 	if (r < 0)
-		hr_log(HR_LOG_WARNING, "job %s: its state cannot be noted: %s", job->id,
+		hr_log(HR_LOG_WARNING, "job %s: cannot write its state: %s", job->id,
 		       strerrordesc_np(-r));
 }
 
@@ -219,28 +219,26 @@ static int check_spec(struct service *s, const struct job_spec *spec, char **ret
 
 	if (spec->id[0] == '\0' || strlen(spec->id) >= JOB_BYTES ||
 	    strlen(spec->scheduler) >= JOB_BYTES)
-		return hr_text_fail(-EINVAL, ret_error, "a job's id has 1 to %u bytes",
+		return hr_text_fail(-EINVAL, ret_error, "the id of a job must have 1 to %u bytes",
 				    JOB_BYTES - 1);
 	if (!other)
 		other = job_of_key(s, jobs_key_of(spec->id, spec->attempt));
 	if (other)
-		return hr_text_fail(-EEXIST, ret_error, "job %s is here already, of user %u",
+		return hr_text_fail(-EEXIST, ret_error, "job %s already exists, of user %u",
 				    other->id, other->uid);
 	if (s->stopping)
-		return hr_text_fail(-ESHUTDOWN, ret_error, "headraced is about to stop");
+		return hr_text_fail(-ESHUTDOWN, ret_error, "headraced is stopping");
 	if (s->n_jobs >= s->c->max_jobs)
-		return hr_text_fail(-ENOSPC, ret_error,
-				    "%u jobs are here: max_jobs of the configuration", s->n_jobs);
+		return hr_text_fail(-ENOSPC, ret_error, "max_jobs is reached: %u jobs", s->n_jobs);
 	if (spec->registered)
 		return 0;
 	count_unannounced(s, spec->uid, &all, &own);
 	if (all >= (s->c->max_jobs + 1) / 2) /* the other half is for prologs */
-		return hr_text_fail(-ENOSPC, ret_error,
-				    "%u jobs that nobody has announced are here: half of max_jobs",
-				    all);
+		return hr_text_fail(
+		    -ENOSPC, ret_error,
+		    "half of max_jobs is reached: %u jobs that no prolog has registered", all);
 	if (own >= s->c->max_jobs_per_user)
-		return hr_text_fail(-ENOSPC, ret_error,
-				    "max_jobs_per_user of the configuration: user %u has as many",
+		return hr_text_fail(-ENOSPC, ret_error, "max_jobs_per_user is reached by user %u",
 				    spec->uid);
 	return 0;
 }
@@ -334,7 +332,7 @@ struct job *hr__service_job_begin(struct service *s, const struct job_spec *spec
 	if (r == 0)
 		r = jobs_start(job);
 	if (r < 0) {
-		hr_text_fail(r, ret_error, "job %s cannot be recorded: %s", spec->id,
+		hr_text_fail(r, ret_error, "cannot record job %s: %s", spec->id,
 			     strerrordesc_np(-r));
 		job_conf(job, "", path);
 		unlink(path);
@@ -342,8 +340,8 @@ struct job *hr__service_job_begin(struct service *s, const struct job_spec *spec
 		return NULL;
 	}
 	hr_log(HR_LOG_INFO, "job %s of user %u begins%s%s", job->id, job->uid,
-	       job->registered ? "" : ": nobody has announced it",
-	       job->policy == HR_POLICY_OFF ? ": not recorded, by policy" : "");
+	       job->registered ? "" : ": no prolog has registered it",
+	       job->policy == HR_POLICY_OFF ? ": not recorded, because of the policy" : "");
 	return job;
 }
 
@@ -373,7 +371,7 @@ static void resume(struct service *s, const char *name, struct hr_inherited *lis
 	if (r == 0 && !config.node.id.job)
 		r = -EBADMSG;
 	if (r != 0) {
-		hr_log(HR_LOG_WARNING, "%s/%s: %s: it is left alone", s->jobs_folder, name,
+		hr_log(HR_LOG_WARNING, "cannot continue %s/%s: %s", s->jobs_folder, name,
 		       strerrordesc_np(-r));
 		return;
 	}
@@ -393,7 +391,7 @@ static void resume(struct service *s, const char *name, struct hr_inherited *lis
 		    config.policy <= HR_POLICY_OFF ? (enum hr_policy)config.policy : HR_POLICY_OFF;
 		take_descriptors(job, list, n);
 		r = jobs_start(job);
-		hr_log(HR_LOG_INFO, "job %s goes on, with %zu descriptors", job->id, job->kept.n);
+		hr_log(HR_LOG_INFO, "job %s continues, with %zu descriptors", job->id, job->kept.n);
 		if (r < 0)
 			hr__service_worker_failed(job, strerrordesc_np(-r));
 		if (config.end_state)
@@ -522,10 +520,11 @@ void hr__service_job_forget(struct job *job, const char *error)
 	job_conf(job, "", path);
 	unlink(path);
 	hr__service_clients_begun(
-	    job, "it is not recorded: its process has ended, the log of headraced says why");
+	    job,
+	    "the job is not recorded: its recording process has ended; see the log of headraced");
 	hr__service_clients_done(job, error);
 	hr_log(HR_LOG_INFO,
-	       "job %s is over: %" PRIu64 " operations, %" PRIu64 " frames remain to be sent",
+	       "job %s has ended: %" PRIu64 " operations; %" PRIu64 " frames are still to be sent",
 	       job->id, job->status->events, job->status->unsent_frames);
 	drop(job);
 }

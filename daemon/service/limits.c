@@ -32,10 +32,10 @@ static bool past(const struct use *u, uint64_t sessions, uint64_t ring_bytes, bo
 		 const char *whose, char ret_why[WHY_BYTES])
 {
 	if (new_session && u->sessions >= sessions)
-		snprintf(ret_why, WHY_BYTES, "max_sessions_per_%s is %llu", whose,
+		snprintf(ret_why, WHY_BYTES, "max_sessions_per_%s (%llu) is reached", whose,
 			 (unsigned long long)sessions);
 	else if (u->ring_bytes + MAP_BYTES > ring_bytes)
-		snprintf(ret_why, WHY_BYTES, "max_ring_memory_per_%s is %s", whose,
+		snprintf(ret_why, WHY_BYTES, "max_ring_memory_per_%s (%s) is reached", whose,
 			 hr_text_size(ring_bytes).s);
 	else
 		return false;

@@ -85,7 +85,7 @@ static void write_lost(const Headrace__JobStatus *c, FILE *out)
 	};
 
 	hr_metric(out, "headrace_node_lost_total", COUNTER,
-		  "Operations of which no event is kept, by reason as in the table losses.");
+		  "Operations without an event, by reason as in the table losses.");
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
 		hr_metric_value(out, "headrace_node_lost_total", (double)rows[i].n, "reason",
 				hr_loss_name(rows[i].reason), NULL);
@@ -109,7 +109,8 @@ static void write_sums(const struct service *s, FILE *out)
 	const Headrace__JobStatus *c = &s->total;
 
 	hr_metric_single(out, "headrace_node_sessions_total", COUNTER,
-			 "Processes that have attached.", (double)c->processes_total);
+			 "Processes that have attached since the start.",
+			 (double)c->processes_total);
 	hr_metric_single(out, "headrace_node_events_total", COUNTER, "Operations recorded.",
 			 (double)c->events);
 	hr_metric_single(out, "headrace_node_read_bytes_total", COUNTER, "Bytes that jobs read.",
@@ -117,12 +118,11 @@ static void write_sums(const struct service *s, FILE *out)
 	hr_metric_single(out, "headrace_node_written_bytes_total", COUNTER,
 			 "Bytes that jobs wrote.", (double)c->written_bytes);
 	hr_metric_single(out, "headrace_node_stored_bytes_total", COUNTER,
-			 "Bytes that were written to the spool.", (double)c->stored_bytes);
+			 "Bytes written to the spool.", (double)c->stored_bytes);
 	write_lost(c, out);
 	write_refused(s, out);
 	hr_metric_single(out, "headrace_node_worker_restarts_total", COUNTER,
-			 "Processes of headraced that were killed and started again.",
-			 (double)s->restarts);
+			 "Restarts of recording processes that were killed.", (double)s->restarts);
 }
 
 static void write_sending(const struct service *s, FILE *out)
@@ -146,19 +146,18 @@ static void write_sending(const struct service *s, FILE *out)
 	hr_metric_single(out, "headrace_node_sessions", GAUGE, "Processes attached now.",
 			 (double)sessions);
 	hr_metric_single(out, "headrace_node_spool_bytes", GAUGE,
-			 "In the spool, as the job that spoke last saw it.",
-			 (double)s->spool_bytes);
-	hr_metric_single(out, "headrace_node_spool_limit_bytes", GAUGE, "What the spool may hold.",
-			 (double)s->c->spool_bytes);
+			 "Size of the spool, as last reported by a job.", (double)s->spool_bytes);
+	hr_metric_single(out, "headrace_node_spool_limit_bytes", GAUGE,
+			 "Maximum size of the spool.", (double)s->c->spool_bytes);
 	hr_metric_single(out, "headrace_node_unsent_frames", GAUGE,
-			 "Frames that no collector has acknowledged, of jobs on this node.",
+			 "Frames of jobs on this node that no collector has acknowledged.",
 			 (double)frames);
-	hr_metric_single(out, "headrace_node_ack_lag_seconds", GAUGE, "Age of the oldest of them.",
-			 (double)oldest_ms / 1000);
+	hr_metric_single(out, "headrace_node_ack_lag_seconds", GAUGE,
+			 "Age of the oldest unacknowledged frame.", (double)oldest_ms / 1000);
 	hr_metric_single(out, "headrace_node_unconnected_jobs", GAUGE,
-			 "Jobs that reach no collector.", unconnected);
+			 "Jobs that cannot reach a collector.", unconnected);
 	hr_metric_single(out, "headrace_node_failing_jobs", GAUGE,
-			 "Jobs whose events the spool does not take.", failing);
+			 "Jobs whose events cannot be written to the spool.", failing);
 }
 
 /* ---- jobs --------------------------------------------------------------------------------------- */
@@ -225,8 +224,7 @@ static void metrics_write_all(void *self, FILE *out)
 		       out);
 	write_each_job(s, "headrace_job_written_bytes_total", "Bytes that the job wrote.",
 		       written_by, out);
-	write_each_job(s, "headrace_job_lost_total", "Operations of which no event is kept.", lost,
-		       out);
+	write_each_job(s, "headrace_job_lost_total", "Operations without an event.", lost, out);
 	write_job_sessions(s, out);
 }
 

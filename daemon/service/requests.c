@@ -188,7 +188,7 @@ static void do_begin(struct client *a, const Headrace__BeginJob *b)
 
 	if (b->job[0] == '\0' || !b->has_uid || b->uid == UINT32_MAX ||
 	    spec.level > HR_LEVEL_TRACE) {
-		requests_refuse(a, -EINVAL, "begin needs job and uid");
+		requests_refuse(a, -EINVAL, "begin requires a job id and a uid");
 		return;
 	}
 	job = hr__service_job_find(s, spec.id, spec.attempt);
@@ -215,8 +215,7 @@ static struct job *find_job(struct client *a, const Headrace__JobRequest *q)
 	if (!job && q->has_uid)
 		job = hr__service_job_named(a->service, q->job, q->uid);
 	if (!job) {
-		snprintf(text, sizeof(text), "no job %.*s is recorded here", (int)JOB_BYTES,
-			 q->job);
+		snprintf(text, sizeof(text), "no job %.*s on this node", (int)JOB_BYTES, q->job);
 		requests_refuse(a, -ENOENT, text);
 	}
 	return job;
@@ -253,9 +252,11 @@ static struct job *find_own_job(struct client *a, const Headrace__JobRequest *q)
 	if (!job)
 		return NULL;
 	if (a->uid != job->uid && !hr_user_is_operator(a->uid, a->service->c->operators))
-		requests_refuse(a, -EPERM, "the job is another user's");
+		requests_refuse(a, -EPERM, "the job belongs to another user");
 	else if (job->state == JOB_OFF)
-		requests_refuse(a, -EPERM, "the job is not recorded: policy of the configuration");
+		requests_refuse(
+		    a, -EPERM,
+		    "the job is not recorded, because of the policy in the configuration");
 	else
 		return job;
 	return NULL;
@@ -268,7 +269,7 @@ static void do_level(struct client *a, const Headrace__JobRequest *q)
 	if (!job)
 		return;
 	if (!q->has_level || q->level < HR_LEVEL_COUNTERS || q->level > HR_LEVEL_TRACE) {
-		requests_refuse(a, -EINVAL, "level is counters or trace");
+		requests_refuse(a, -EINVAL, "level must be counters or trace");
 		return;
 	}
 	hr__service_job_level(job, q->level, q->for_ms);
@@ -283,8 +284,9 @@ static void hand_over(struct client *a, hr_control_kind kind, const Headrace__Jo
 	if (!job)
 		return;
 	if (job->channel < 0 || hr_control_send_fd(job->channel, kind, &q->base, a->fd) < 0)
-		requests_refuse(a, -EBUSY,
-				"the process that records this job takes no messages: try again");
+		requests_refuse(
+		    a, -EBUSY,
+		    "the process that records this job does not accept messages: try again");
 	else
 		client_close(a);
 }
@@ -316,7 +318,7 @@ static void requests_take(struct client *a, Headrace__Control *m)
 		     m->kind_case == HR_CONTROL(JOB_KILLED);
 
 	if (roots && a->uid != 0)
-		requests_refuse(a, -EPERM, "only root may do that: prolog and epilog");
+		requests_refuse(a, -EPERM, "only root may begin or end jobs");
 	else if (m->kind_case == HR_CONTROL(BEGIN_JOB))
 		do_begin(a, m->begin_job);
 	else if (m->kind_case == HR_CONTROL(END_JOB))

@@ -94,7 +94,7 @@ static struct job *begin_unannounced(struct service *s, const char *name, bool c
 
 	if (!job) {
 		s->refused++;
-		say_refused(peer, error ? error : "no memory");
+		say_refused(peer, error ? error : "out of memory");
 	}
 	free(error);
 	return job;
@@ -105,7 +105,7 @@ static void refuse_other(struct service *s, const struct job *job, const struct 
 	char why[JOB_BYTES + 64];
 
 	s->refused++;
-	snprintf(why, sizeof(why), "it names job %s of user %u", job->id, job->uid);
+	snprintf(why, sizeof(why), "its environment names job %s of user %u", job->id, job->uid);
 	say_refused(peer, why);
 }
 
@@ -114,10 +114,10 @@ static void refuse_version(struct service *s, uint32_t abi, const struct ucred *
 	char why[128];
 
 	s->refused++;
-	snprintf(
-	    why, sizeof(why),
-	    "its libheadrace.so is of ABI version %u, which this headraced (of %u) does not serve",
-	    abi, HR_ABI_VERSION);
+	snprintf(why, sizeof(why),
+		 "its libheadrace.so has ABI version %u, which this headraced (version %u) does "
+		 "not support",
+		 abi, HR_ABI_VERSION);
 	say_refused(peer, why);
 }
 
@@ -195,7 +195,7 @@ static void route_answer(int fd, uint32_t abi, int status)
 static bool pass(struct job *job, int fd, bool new_session, const struct ucred *peer)
 {
 	struct service *s = job->service;
-	char why[WHY_BYTES] = "too many wait for the job's process";
+	char why[WHY_BYTES] = "too many connections wait for the recording process";
 	bool limited = hr__service_limit_reached(job, new_session, why);
 
 	if (!limited && hr_passfd_send(job->handoff, 0, fd) == 0) {

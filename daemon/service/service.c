@@ -115,7 +115,8 @@ static void on_reload(uv_signal_t *handle, int signum)
 	hr_fdstore_notify("RELOADING=1");
 	if (hr_config_load(s->from, &fresh) < 0 ||
 	    !hr_service_config_check(&fresh, s->from->report)) {
-		hr_log(HR_LOG_ERROR, "SIGHUP: the configuration stays as it was");
+		hr_log(HR_LOG_ERROR,
+		       "SIGHUP: the configuration has mistakes; keeping the previous one");
 	} else {
 		hr_service_config_settle(&fresh);
 		hr_config_keep_fixed(hr_service_keys, hr_service_n_keys, s->c, &fresh,
@@ -123,7 +124,7 @@ static void on_reload(uv_signal_t *handle, int signum)
 		old = *s->c;
 		*s->c = fresh;
 		fresh = old;
-		hr_log(HR_LOG_INFO, "SIGHUP: the configuration was read anew");
+		hr_log(HR_LOG_INFO, "SIGHUP: read the configuration again");
 		if (s->uplink != 0)
 			kill(s->uplink, SIGTERM);
 		s->uplink_ms = 0; /* another one, with what is said now */
@@ -249,7 +250,7 @@ static int lock_runtime(struct service *s)
 			return 0;
 		(void)nanosleep(&moment, NULL);
 	}
-	hr_log(HR_LOG_ERROR, "another headraced runs with %s: `headrace status` shows it",
+	hr_log(HR_LOG_ERROR, "another headraced uses %s: `headrace status` shows it",
 	       s->c->runtime);
 	return -EBUSY;
 }
@@ -307,7 +308,7 @@ static int service_start(struct service *s)
 	if (r == 0) {
 		r = hr_notify_open(&s->notify);
 		if (r < 0)
-			service_fail(r, "cannot open", "a socket for its workers");
+			service_fail(r, "cannot open", "a socket for recording processes");
 	}
 	if (r == 0)
 		r = service_start_loop(s);

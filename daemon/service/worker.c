@@ -258,7 +258,8 @@ static int open_privacy(struct worker *w)
 		return 0;
 	r = hr_privacy_key(w->config.privacy_key, rules->key, &error);
 	if (error)
-		hr_log(HR_LOG_ERROR, "job %s: %s: pseudonyms of this job are its own",
+		hr_log(HR_LOG_ERROR,
+		       "job %s: %s: using a random key for the pseudonyms of this job",
 		       w->config.node.id.job, error);
 	free(error);
 	return r;

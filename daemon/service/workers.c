@@ -103,7 +103,7 @@ void hr__service_worker_send(struct job *job, hr_control_kind kind, const Protob
 	int r = job->channel >= 0 ? hr_control_send(job->channel, kind, body) : 0;
 
 	if (r < 0)
-		hr_log(HR_LOG_WARNING, "job %s: its process takes no messages: %s", job->id,
+		hr_log(HR_LOG_WARNING, "job %s: cannot send to its recording process: %s", job->id,
 		       strerrordesc_np(-r));
 }
 
@@ -285,12 +285,12 @@ static bool restarts_used_up(struct job *job)
 static void workers_give_up(struct job *job)
 {
 	char text[sizeof(job->why) + 256];
-	int n = snprintf(text, sizeof(text), "its process failed: %s", job->why);
+	int n = snprintf(text, sizeof(text), "its recording process failed: %s", job->why);
 
 	if (job->recorded)
 		snprintf(
 		    text + n, sizeof(text) - (size_t)n,
-		    ": nothing is recorded of the last %s; what was before is in the spool",
+		    ": nothing was recorded in the last %s; earlier data is in the spool",
 		    hr_text_duration((hr__service_now_ms(job->service) - job->failed_ms) * 1000000)
 			.s);
 	hr_log(HR_LOG_ERROR, "job %s: %s", job->id, text);
@@ -309,7 +309,8 @@ void hr__service_worker_failed(struct job *job, const char *why)
 		workers_give_up(job);
 		return;
 	}
-	hr_log(HR_LOG_ERROR, "job %s is not recorded: its process failed: %s; another try in %u s",
+	hr_log(HR_LOG_ERROR,
+	       "job %s is not recorded: its recording process failed: %s; trying again in %u s",
 	       job->id, job->why, RESTARTS_MS / 1000);
 	job->state = JOB_FAILING;
 	job->retry_ms = now + RESTARTS_MS;
@@ -335,12 +336,13 @@ static void killed(struct job *job, int signum)
 {
 	char why[64];
 
-	snprintf(why, sizeof(why), "it was killed by signal %d", signum);
+	snprintf(why, sizeof(why), "killed by signal %d", signum);
 	if (restarts_used_up(job)) {
 		hr__service_worker_failed(job, why);
 		return;
 	}
-	hr_log(HR_LOG_WARNING, "job %s: its process was killed by signal %d: another goes on",
+	hr_log(HR_LOG_WARNING,
+	       "job %s: its recording process was killed by signal %d; starting another one",
 	       job->id, signum);
 	job->service->restarts++;
 	start_again(job);
@@ -358,7 +360,7 @@ static void ended(struct job *job, int status)
 	forget_process(job);
 	if (s->stopping)
 		return;
-	snprintf(why, sizeof(why), "it ended with status %d", WEXITSTATUS(status));
+	snprintf(why, sizeof(why), "exit status %d", WEXITSTATUS(status));
 	if (WIFSIGNALED(status))
 		killed(job, WTERMSIG(status));
 	else if (WEXITSTATUS(status) == 0)

@@ -38,7 +38,7 @@ static int open_spool(const char *path, struct hr_spool **ret)
 	int r;
 
 	if (hr_store_check(path) < 0 || access(path, F_OK) < 0) {
-		hr_text_print(stderr, "headraced: there is no spool at %s\n", path);
+		hr_text_print(stderr, "headraced: no spool at %s\n", path);
 		return EXIT_NO_SPOOL;
 	}
 	r = hr_spool_new(path, 0, ret);
@@ -59,19 +59,17 @@ static int discard(const char *job, struct hr_spool *spool)
 		return EXIT_FAILURE;
 	}
 	if (done.streams + done.kept == 0) {
-		hr_text_print(stderr, "headraced: there is no job %s in %s\n", job,
-			      hr_spool_path(spool));
+		hr_text_print(stderr, "headraced: no job %s in %s\n", job, hr_spool_path(spool));
 		return EXIT_NO_SPOOL;
 	}
 	if (done.streams > 0)
-		hr_text_print(stderr, "headraced: given up of job %s: %s frames with %s events\n",
-			      job, hr_text_count(done.frames).s, hr_text_count(done.events).s);
+		hr_text_print(stderr, "headraced: job %s: deleted %s frames with %s events\n", job,
+			      hr_text_count(done.frames).s, hr_text_count(done.events).s);
 	if (done.kept > 0)
-		hr_text_print(
-		    stderr,
-		    "headraced: of job %s, %u stream%s kept: written or sent just now, or with "
-		    "a journal that `headraced uplink` has to replay first\n",
-		    job, done.kept, done.kept == 1 ? " is" : "s are");
+		hr_text_print(stderr,
+			      "headraced: job %s: %u stream%s kept: being written or sent, or with "
+			      "a journal that `headraced uplink` must replay first\n",
+			      job, done.kept, done.kept == 1 ? " is" : "s are");
 	return done.kept > 0 ? EXIT_FAILURE : EXIT_SUCCESS;
 }
 
@@ -102,15 +100,16 @@ static int say_end(const struct hr_uplink_stats *s)
 		hr_text_print(stderr, "headraced: sent to %s: %s frames\n", s->collector,
 			      hr_text_count(s->sent_frames).s);
 	if (s->frames)
-		hr_text_print(stderr, "headraced: %s frames are not sent\n",
+		hr_text_print(stderr, "headraced: %s frames were not sent\n",
 			      hr_text_count(s->frames).s);
 	if (s->waiting_journals)
-		hr_text_print(stderr, "headraced: %u journal%s cannot be replayed\n",
+		hr_text_print(stderr, "headraced: cannot replay %u journal%s\n",
 			      s->waiting_journals, s->waiting_journals == 1 ? "" : "s");
 	if (s->elsewhere)
-		hr_text_print(stderr, "headraced: %u stream%s %s left to the daemon that has it\n",
-			      s->elsewhere, s->elsewhere == 1 ? "" : "s",
-			      s->elsewhere == 1 ? "is" : "are");
+		hr_text_print(
+		    stderr,
+		    "headraced: %u stream%s %s not sent: another headraced writes or sends it\n",
+		    s->elsewhere, s->elsewhere == 1 ? "" : "s", s->elsewhere == 1 ? "is" : "are");
 	return all ? EXIT_SUCCESS : EXIT_FAILURE;
 }
 

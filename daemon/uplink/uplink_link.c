@@ -154,7 +154,8 @@ static int on_hello_ack(struct hr_uplink *u, const Headrace__HelloAck *m)
 		return -EPROTO;
 	if (m->version < HR_WIRE_VERSION_MIN || m->version > HR_WIRE_VERSION) {
 		hr__link_broken(u,
-				"it speaks version %u of the protocol, and this headraced %u to %u",
+				"the collector uses version %u of the protocol, and this headraced "
+				"supports %u to %u",
 				m->version, HR_WIRE_VERSION_MIN, HR_WIRE_VERSION);
 		return 0;
 	}
@@ -189,7 +190,8 @@ static int on_message(struct hr_uplink *u, const Headrace__Wire *m)
 	case HEADRACE__WIRE__BODY_REFUSAL:
 		hr_wire_sanitize(m->refusal->reason, false);
 		hr_wire_sanitize(m->refusal->text, false);
-		hr__link_broken(u, "it refuses (%s): %s", m->refusal->reason, m->refusal->text);
+		hr__link_broken(u, "the collector refuses the connection (%s): %s",
+				m->refusal->reason, m->refusal->text);
 		return 0;
 	case HEADRACE__WIRE__BODY_PING:
 		return hr_conn_pong(u->conn, m->ping->id);
@@ -305,18 +307,19 @@ void hr__link_tick(struct hr_uplink *u)
 	uint64_t now = hr__uplink_now(u);
 
 	if (u->link == HR__LINK_GREETING && now - u->link_ms > GREETING_MS) {
-		hr__link_broken(u, "connected, but nothing answers there as a collector does");
+		hr__link_broken(u, "connected, but the other side does not answer as a collector");
 	} else if (u->link == HR__LINK_UP) {
 		if (now - u->link_ms > STEADY_MS)
 			hr__link_good(u);
 		if (u->answer_ms < u->link_ms || !owed(u))
 			u->answer_ms = now;
 		if (now - hr_conn_received_ms(u->conn) > SILENT_PINGS * u->ping_ms) {
-			hr__link_broken(u, "nothing was heard of it for %llu s",
+			hr__link_broken(u, "the collector has sent nothing for %llu s",
 					(unsigned long long)(SILENT_PINGS * u->ping_ms / 1000));
 		} else if (now - u->answer_ms > owed_ms(u)) {
-			hr__link_broken(u, "it is there, but has acknowledged nothing for %llu s",
-					(unsigned long long)(owed_ms(u) / 1000));
+			hr__link_broken(
+			    u, "the collector answers, but has acknowledged nothing for %llu s",
+			    (unsigned long long)(owed_ms(u) / 1000));
 		} else if (may_try_better(u)) {
 			u->moving = true;
 			set_state(u, HR__LINK_CLOSING);

@@ -81,11 +81,10 @@ static void put_commands(const char *spool, const char *job, char *ret, size_t b
 	p = hr_text_quote(program);
 	*ret = '\0';
 	if (p && s && j)
-		snprintf(
-		    ret, bytes,
-		    ". This reads it: headrace query %s --job %s summary. This gives it up: %s "
-		    "uplink %s --discard %s",
-		    s, j, p, s, j);
+		snprintf(ret, bytes,
+			 ". To query it: headrace query %s --job %s summary. To delete it: %s "
+			 "uplink %s --discard %s",
+			 s, j, p, s, j);
 	free(p);
 	free(s);
 	free(j);
@@ -103,8 +102,8 @@ void hr__send_aside(struct hr_uplink *u, struct hr__sending *s, const char *reas
 	put_commands(hr_spool_path(u->c.spool), id->job, commands, sizeof(commands));
 	pthread_mutex_lock(&u->lock);
 	snprintf(u->stats.aside_text, sizeof(u->stats.aside_text),
-		 "job %s of %s is not sent (%s): %s; it stays in the spool%s", id->job, id->node,
-		 reason, text, commands);
+		 "job %s of node %s is not sent (%s): %s; it stays in the spool%s", id->job,
+		 id->node, reason, text, commands);
 	pthread_mutex_unlock(&u->lock);
 }
 
@@ -191,12 +190,13 @@ static bool hold(struct hr_uplink *u, struct hr__sending *s)
 	if (r == 0 && s->held_bytes <= u->max_frame_bytes)
 		return true;
 	if (r == 0) {
-		hr__send_aside(u, s, "too large", "the collector takes no frame of this size");
+		hr__send_aside(u, s, "too large",
+			       "the collector does not accept a frame of this size");
 		return false;
 	}
 	s->held = NULL;
 	if (r == -EBADMSG || r == -ENOENT)
-		hr__send_aside(u, s, "damaged", "a frame in the spool cannot be read");
+		hr__send_aside(u, s, "damaged", "cannot read a frame in the spool");
 	else {
 		hr__send_close(u, s);
 		s->state = HR__SENDING_KNOWN;
@@ -288,10 +288,9 @@ int hr__send_opened(struct hr_uplink *u, const Headrace__Opened *m)
 	s->state = HR__SENDING_OPEN;
 	oldest = s->stream->first_seq - 1;
 	if (m->mark > s->newest && !s->ends) {
-		hr__send_aside(
-		    u, s, "behind",
-		    "the collector has more of it than the spool (whose tail was lost?), "
-		    "and the numbers would be used again for other frames");
+		hr__send_aside(u, s, "behind",
+			       "the collector has more frames than the spool (was its end lost?), "
+			       "so new frames would reuse numbers");
 		return 0;
 	}
 	if (m->mark > s->acked)
@@ -325,10 +324,9 @@ static void on_gap(struct hr_uplink *u, struct hr__sending *s, uint64_t mark)
 	uint64_t now = hr__uplink_now(u);
 
 	if (mark + 1 < s->stream->first_seq) {
-		hr__send_aside(
-		    u, s, "gap",
-		    "the collector lacks frames that another one has acknowledged, and does "
-		    "not go on behind them");
+		hr__send_aside(u, s, "gap",
+			       "the collector lacks frames that another one has acknowledged, and "
+			       "does not continue after them");
 		return;
 	}
 	/* Each frame that was under way when the gap was found gets the same answer. */
@@ -379,7 +377,7 @@ int hr__send_nack(struct hr_uplink *u, const Headrace__Nack *m)
 	if (strcmp(m->reason, "gap") == 0 && s->state != HR__SENDING_OPENING) {
 		on_gap(u, s, m->mark);
 	} else if (strcmp(m->reason, "full") == 0) {
-		note_wait(u, "the collector's store takes nothing", m->text);
+		note_wait(u, "the store of the collector accepts no data", m->text);
 		/* The collector sends Opened of this stream as soon as there is room. */
 		if (s->state != HR__SENDING_OPENING)
 			on_full(u, s, m);
@@ -394,7 +392,7 @@ int hr__send_nack(struct hr_uplink *u, const Headrace__Nack *m)
 		hr__send_aside(u, s, m->reason, m->text);
 	} else {
 		if (strcmp(m->reason, "limit") == 0)
-			note_wait(u, "the collector takes no new stream now", m->text);
+			note_wait(u, "the collector accepts no new stream now", m->text);
 		lose_channel(u, s);
 		s->state = HR__SENDING_KNOWN;
 		s->retry_ms = hr__uplink_now(u) + (m->retry_ms ? m->retry_ms : LATER_MS);

@@ -126,7 +126,7 @@ static struct hr__sending *uplink_streams_add(struct hr_uplink *u, struct hr_spo
 	if (!st->has_secret)
 		hr__send_aside(
 		    u, s, "denied",
-		    "its file `secret` was removed: no collector can tell any more whose it is");
+		    "its file `secret` was removed: no collector can identify its owner");
 	return s;
 }
 

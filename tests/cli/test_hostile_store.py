@@ -159,14 +159,14 @@ class OwnStore(HostileStore):
 
     def test_a_journal_that_links_to_a_file(self):
         os.symlink(self.precious, self.place("journal"))
-        self.ask("cannot be replayed: it is no regular file, but a symbolic link")
+        self.ask("cannot replay its journal: it is not a regular file, but a symbolic link")
 
     def test_a_journal_that_links_to_a_journal(self):
         image = os.path.join(self.dir, "image")
         with open(image, "wb") as f:
             f.truncate(1 << 20)
         os.symlink(image, self.place("journal"))
-        self.ask("cannot be replayed: it is no regular file")
+        self.ask("cannot replay its journal: it is not a regular file")
 
     def test_a_lock_that_links_to_a_new_file(self):
         with open(self.place("journal"), "wb"):
@@ -174,7 +174,7 @@ class OwnStore(HostileStore):
         if os.path.exists(self.place("lock")):
             os.unlink(self.place("lock"))
         os.symlink(os.path.join(self.dir, "new"), self.place("lock"))
-        self.ask("cannot be replayed: it is no regular file")
+        self.ask("cannot replay its journal: it is not a regular file")
 
 
 if __name__ == "__main__":

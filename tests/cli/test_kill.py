@@ -247,7 +247,7 @@ class Kill(harness.Case):
         theirs = int(done.stdout.split()[-1])
         rows, said = self.query("SELECT count(*) AS n FROM events")
         self.assertGreater(int(rows[0]["n"]), theirs)
-        self.assertIn("recovered from its journal", said)
+        self.assertIn("frames from its journal", said)
 
     def make_cgroup(self):
         group = os.path.join(CGROUPS, f"headrace-test-{os.getpid()}")

@@ -249,7 +249,7 @@ class Certificates(Case):
         to = self.tls_collector()
         self.assert_says(to, "HEADRACE_TLS_CERT", "~/.config/headrace/tls", "make-ca", "--client", "docs/tls.md", env=self.env)
         done = self.finish(self.run_to(to, "--drain", "0", "--", "sleep", "0.5", env=self.env))
-        self.assertRegex(done.stderr, r"no collector can be reached \(.*HEADRACE_TLS_CERT")
+        self.assertRegex(done.stderr, r"cannot reach a collector \(.*HEADRACE_TLS_CERT")
 
     def test_no_tls_there(self):
         self.install(self.ca, self.user)
@@ -416,7 +416,7 @@ class Uplink(Case):
     def test_said_while_it_runs(self):
         done = self.finish(self.run_to("tcp://no-such-host.invalid", "--drain", "0", "--", "sleep", "1"))
         self.assertEqual(done.returncode, 0)
-        self.assertEqual(len(re.findall("no collector can be reached", done.stderr)), 1, done.stderr)
+        self.assertEqual(len(re.findall("cannot reach a collector", done.stderr)), 1, done.stderr)
 
     def test_the_next_run_sends_what_was_left(self):
         port = dead_port()
@@ -487,7 +487,7 @@ class Uplink(Case):
         """A job that is not taken: both commands that are named work as typed."""
         c = self.collector("nack=denied")
         want, err = self.generate(self.address(c), "--include", self.data, "--job", "j 1")
-        reads, gives_up = re.search(r"This reads it: headrace (.*?)\. This gives it up: (.*)", err).groups()
+        reads, gives_up = re.search(r"To query it: headrace (.*?)\. To delete it: (.*)", err).groups()
         done = self.headrace(*shlex.split(reads))
         if done.returncode != 69:
             self.assertEqual(done.returncode, 0, done.stderr)
@@ -496,7 +496,7 @@ class Uplink(Case):
         self.assertEqual((wrong.returncode, len(self.streams_in_spool())), (66, 1), wrong.stderr)
         done = subprocess.run(command, env=harness.clean_environment(), capture_output=True, text=True, timeout=20, check=False)
         self.assertEqual(done.returncode, 0, done.stderr)
-        said = re.fullmatch(r"headraced: given up of job j 1: \d+ frames with ([\d,]+) events\n", done.stderr)
+        said = re.fullmatch(r"headraced: job j 1: deleted \d+ frames with ([\d,]+) events\n", done.stderr)
         self.assertEqual(int(said.group(1).replace(",", "")), self.summary()["events"])
         self.assertGreater(self.summary()["events"], want["reads"])
         self.assertEqual(os.listdir(os.path.join(self.spool, "jobs")), [])

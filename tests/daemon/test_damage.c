@@ -147,7 +147,7 @@ static void wreck_recover(const struct wreck *w, unsigned seed)
 	missing = sums.events < w->n || sums.rollup_count < w->n || sums.file_reads < w->n;
 	stated = sums.journal_damaged || sums.other_loss;
 	if (r < 0)
-		assert_non_null(strstr(note, "cannot be replayed"));
+		assert_non_null(strstr(note, "cannot replay"));
 	else if (missing && !stated)
 		fail_msg("%u: %llu of %llu events, and no loss is stated", seed,
 			 (unsigned long long)sums.events, (unsigned long long)w->n);

@@ -203,10 +203,10 @@ static void a_journal_elsewhere_is_another_file(void **state)
 	snprintf(moved, sizeof(moved), "%s/moved", n.folder);
 	assert_int_equal(rename(journal, moved), 0);
 	assert_int_equal(symlink(moved, journal), 0);
-	refuses(&n, -ELOOP, "it is no regular file", moved);
+	refuses(&n, -ELOOP, "it is not a regular file", moved);
 	assert_int_equal(unlink(journal), 0);
 	assert_int_equal(mkfifo(journal, 0600), 0);
-	refuses(&n, -ELOOP, "it is no regular file", journal);
+	refuses(&n, -ELOOP, "it is not a regular file", journal);
 	assert_int_equal(rename(moved, journal), 0);
 	if (geteuid() == 0) {
 		assert_int_equal(chown(journal, NOBODY, NOBODY), 0);
@@ -215,7 +215,7 @@ static void a_journal_elsewhere_is_another_file(void **state)
 		assert_int_equal(chown(journal, 0, 0), 0);
 	}
 	assert_int_equal(hr_store_recover(n.store, &note), 0);
-	assert_non_null(strstr(note, "frames were recovered"));
+	assert_non_null(strstr(note, "frames from its journal"));
 	free(note);
 	assert_int_equal(files_in(folder), 0);
 	nodes_read(&n, seen, 0, &sums);
@@ -265,7 +265,7 @@ static void a_stream_in_the_store_of_another_user(void **state)
 	refuses(&n, -EPERM, "other users may write to it", journal);
 	give(journal, 0, 0600);
 	assert_int_equal(hr_store_recover(n.store, &note), 0);
-	assert_non_null(strstr(note, "frames were recovered"));
+	assert_non_null(strstr(note, "frames from its journal"));
 	free(note);
 	assert_int_equal(access(journal, F_OK), -1);
 	nodes_read(&n, seen, 0, &sums);

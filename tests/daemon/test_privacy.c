@@ -143,7 +143,7 @@ static void test_key(void **state)
 	assert_true(fd >= 0);
 	assert_int_equal(write(fd, "fifteen bytes..", 15), 15);
 	assert_int_equal(hr_privacy_key(name, one, &error), 0);
-	assert_non_null(strstr(error, "a key has 16 bytes or more"));
+	assert_non_null(strstr(error, "the key must have at least 16 bytes"));
 	free(error);
 	error = NULL;
 	assert_int_equal(hr_privacy_key("/nowhere/key", two, &error), 0);

@@ -170,9 +170,9 @@ class Cgroups(test_service.Service):
 
     def test_refusals(self):
         self.manage("--level", "trace")
-        for folder, probes, said in ((f"{self.cgroup}-absent", "on", "No such file"), (self.dir, "on", "is no cgroup of version 2 (mounted at"),
+        for folder, probes, said in ((f"{self.cgroup}-absent", "on", "No such file"), (self.dir, "on", "is not a cgroup of version 2 (mounted at"),
                                      (self.top, "on", "headraced itself is in that cgroup"),
-                                     (self.cgroup, "off", "which are off for this job: probes of the configuration, or --probes on")):
+                                     (self.cgroup, "off", "which are off for this job: set probes in the configuration, or use --probes on")):
             done = self.ask("job", "begin", "--job", "643", "--uid", "0", "--probes", probes, "--cgroup", folder)
             self.assertEqual(done.returncode, 1)
             self.assertIn(said, done.stderr)

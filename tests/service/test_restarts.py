@@ -84,7 +84,7 @@ class Restarts(Service):
                 os.kill(pid, signal.SIGKILL)
             time.sleep(0.01)
         self.assertEqual(self.status()["status"], "degraded")
-        self.assertEqual(self.job(job)["failing"], "it was killed by signal 9")
+        self.assertEqual(self.job(job)["failing"], "killed by signal 9")
         return done
 
     def test_killed_too_often(self):
@@ -102,7 +102,7 @@ class Restarts(Service):
             pass
         said = self.ask("job", "end", "--job", "550")
         self.assertEqual(said.returncode, 1)
-        self.assertRegex(said.stderr, "^headrace: headraced: its process failed: .+: nothing is recorded of the last .+ is in the spool\n$")
+        self.assertRegex(said.stderr, "^headrace: headraced: its recording process failed: .+: nothing was recorded in the last .+ is in the spool\n$")
         self.assertEqual((self.status()["jobs"], os.listdir(f"{self.manager.run}/jobs")), ([], []))
         os.unlink(f"{self.manager.spool}/jobs")
         os.rename(f"{self.dir}/away", f"{self.manager.spool}/jobs")

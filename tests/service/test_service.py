@@ -51,7 +51,7 @@ class Jobs(Service):
     def test_nobody_has_announced_it(self):
         self.manage("--level", "trace", "--idle-end", "100ms")
         done = self.generated(self.generate("7", OTHER))
-        self.wait_for("its end", lambda: "job u5-7 is over" in self.manager.said())
+        self.wait_for("its end", lambda: "job u5-7 has ended" in self.manager.said())
         self.assert_recorded(f"u{OTHER}-7", [done])
 
     def test_unannounced_may_be_refused(self):
@@ -79,11 +79,11 @@ class Jobs(Service):
         self.assertEqual(self.status()["status"], "degraded")
         lines = [line for line in self.manager.said().splitlines() if "names job 300 of user 0" in line]
         self.assertEqual(len(lines), 1)
-        self.assertIn(f"of user {OTHER} is not recorded: it names job 300 of user 0", lines[0])
+        self.assertIn(f"of user {OTHER} is not recorded: its environment names job 300 of user 0", lines[0])
         as_other = ["setpriv", f"--reuid={OTHER}", f"--regid={OTHER}", "--clear-groups", harness.HEADRACE]
-        for words, said in ((["job", "end", "--job", "300"], "only root may do that"),
-                            (["job", "begin", "--job", "300", "--uid", "5"], "only root may do that"),
-                            (["level", "300", "counters"], "the job is another user's")):
+        for words, said in ((["job", "end", "--job", "300"], "only root may begin or end jobs"),
+                            (["job", "begin", "--job", "300", "--uid", "5"], "only root may begin or end jobs"),
+                            (["level", "300", "counters"], "the job belongs to another user")):
             refused = subprocess.run([*as_other, *words], capture_output=True, text=True, check=False,
                                      env=harness.clean_environment(HEADRACE_CONTROL=f"{self.manager.run}/control.sock"))
             self.assertEqual(refused.returncode, 1)
@@ -226,7 +226,7 @@ class Limits(Service):
     def test_sessions_of_a_user(self):
         """Whatever the number of jobs, said once; who ends makes room."""
         held = self.fill("--max-sessions-per-user", "6", let_in=6)
-        lines = [line for line in self.manager.said().splitlines() if "max_sessions_per_user is 6" in line]
+        lines = [line for line in self.manager.said().splitlines() if "max_sessions_per_user (6) is reached" in line]
         self.assertEqual(len(lines), 1)
         self.assertIn(f"of user {OTHER} is not recorded", lines[0])
         for process in held[:2]:  # that came first
@@ -256,7 +256,7 @@ class Limits(Service):
         self.wait_for("them", lambda: self.processes() == 4)
         self.holder("a")
         self.assertEqual(self.status()["limited"], 1)
-        self.assertIn("max_sessions_per_node is 4", self.manager.said())
+        self.assertIn("max_sessions_per_node (4) is reached", self.manager.said())
 
 
 class Live(Service):
@@ -438,7 +438,7 @@ class Live(Service):
         done = subprocess.run([os.environ["HR_HEADRACED"], "service", "--runtime", self.manager.run, "--spool", self.manager.spool],
                               capture_output=True, text=True, check=False, timeout=20, env=harness.clean_environment())
         self.assertEqual(done.returncode, 1)
-        self.assertIn("another headraced runs with", done.stderr)
+        self.assertIn("another headraced uses", done.stderr)
         self.assertEqual(self.job("1")["state"], "running")
 
     def test_lock_of_a_killed_one(self):

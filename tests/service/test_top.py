@@ -86,7 +86,7 @@ class Top(Service):
         refused = self.top("100", "--count", "1", uid=OTHER)
         self.assertEqual((refused.returncode, refused.stdout), (1, ""))
         self.assertIn("no job 100 of yours is recorded on this machine", refused.stderr)
-        self.assertEqual(self.forged("100"), "the job is another user's")
+        self.assertEqual(self.forged("100"), "the job belongs to another user")
 
     def forged(self, job):
         """What headraced says to another user who does not ask what there is, but asks for it."""

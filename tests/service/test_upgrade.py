@@ -51,7 +51,7 @@ class Upgrade(Service):
         self.assertEqual((status["status"], status["refused"]), ("degraded", 3))
         said = [line for line in self.manager.said().splitlines() if "ABI version 2" in line]
         self.assertEqual(len(said), 1)
-        self.assertIn("is not recorded: its libheadrace.so is of ABI version 2, which this headraced (of 1) does not serve", said[0])
+        self.assertIn("is not recorded: its libheadrace.so has ABI version 2, which this headraced (version 1) does not support", said[0])
         self.restart(NEXT_HEADRACED)
         new = self.generated(self.generator("new", library=NEXT_LIBRARY, size=("5", "5")))
         self.end("1", "--linger", "5s")

@@ -27,7 +27,7 @@ static void refused_streams_are_set_aside(void **state)
 		rig_start(&rig);
 		WAIT_FOR(&rig, now.aside == 1 && now.streams == 0);
 		assert_non_null(strstr(rig_stats(&rig).aside_text, reasons[i]));
-		assert_non_null(strstr(rig_stats(&rig).aside_text, "job job of n1"));
+		assert_non_null(strstr(rig_stats(&rig).aside_text, "job job of node n1"));
 		fake_stop(f);
 		rig_done(&rig);
 		assert_int_equal(frame_disk_bytes(*state), bytes);
@@ -65,7 +65,7 @@ static void streams_in_use_are_tried_again(void **state)
 static void streams_beyond_a_limit_are_tried_again(void **state)
 {
 	tried_again(state, "limit",
-		    "the collector takes no new stream now: because the test wants it");
+		    "the collector accepts no new stream now: because the test wants it");
 }
 
 /* The spool has lost its tail, and new frames would get numbers that the collector knows for others. */
@@ -207,7 +207,7 @@ static void a_silent_collector_is_left(void **state)
 		rig_pause_ms(10);
 		fake_look(f, &seen);
 	}
-	assert_non_null(strstr(rig_stats(&rig).error, "nothing was heard"));
+	assert_non_null(strstr(rig_stats(&rig).error, "has sent nothing"));
 	fake_stop(f);
 	rig_done(&rig);
 }
@@ -247,7 +247,7 @@ static void other_versions_are_understood_or_said(void **state)
 	rig_open_stream(&rig, "job");
 	rig_start(&rig);
 	WAIT_FOR(&rig, now.failed_rounds > 1);
-	assert_non_null(strstr(rig_stats(&rig).error, "speaks version 99"));
+	assert_non_null(strstr(rig_stats(&rig).error, "uses version 99"));
 	assert_false(rig_stats(&rig).connected);
 	fake_stop(f);
 	rig_done(&rig);
@@ -256,8 +256,8 @@ static void other_versions_are_understood_or_said(void **state)
 	    &rig, (struct fake_options){.store = rig_store(&rig, "a"), .refusal = "version"});
 	rig_start(&rig);
 	WAIT_FOR(&rig, now.failed_rounds > 1);
-	assert_non_null(
-	    strstr(rig_stats(&rig).error, "refuses (version): because the test wants it"));
+	assert_non_null(strstr(rig_stats(&rig).error,
+			       "refuses the connection (version): because the test wants it"));
 	fake_stop(f);
 	rig_done(&rig);
 }
