@@ -83,9 +83,9 @@ int main(int argc, char **argv)
 		puts("headraced " HEADRACE_VERSION);
 		return EXIT_SUCCESS;
 	}
-	fputs("headraced: `headrace run` or systemd starts headraced, see headrace(1) and "
-	      "headraced(8)\n"
-	      "headraced: hint: `headraced service --help`, `headraced uplink --help`\n",
+	fputs("headraced: no command, or an unknown one; see headraced(8)\n"
+	      "headraced: hint: `headraced service --help`, `headraced uplink --help`; `headrace "
+	      "run` starts headraced itself\n",
 	      stderr);
 	return EXIT_USAGE;
 }

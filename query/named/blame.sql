@@ -1,22 +1,22 @@
 -- What the slowest waits for input were spent on: files, mounts, operations, workers
--- arg by file|folder|mount|op|worker|wait file: a row for each; wait: for each of these waits
--- arg longer SECONDS NULL: waits of this length at least; NULL: the longest tenth of each rank
+-- arg by file|folder|mount|op|worker|wait file: one row per file, folder, ...; wait: one row per wait
+-- arg longer SECONDS NULL: only waits of at least this length; NULL: the longest tenth of each rank
 -- arg rank BIGINT NULL: only this rank
--- arg top COUNT 50: how many rows
--- arg scope data|runtime|all data: I/O on Python's own files is runtime
+-- arg top COUNT 50: maximum number of rows
+-- arg scope data|runtime|all data: runtime is I/O on Python's own files
 -- known rank: SELECT DISTINCT rank FROM processes WHERE rank IS NOT NULL ORDER BY rank
--- note: SELECT format('no waits for input were recorded of job {}: PyTorch says them under headrace run, and any program may, by ranges of the kind HEADRACE_INPUT_WAIT of headrace.h', string_agg(DISTINCT job, ', ' ORDER BY job)) FROM jobs ANTI JOIN (SELECT DISTINCT cluster, job, attempt FROM regions WHERE kind = 'input_wait') USING (cluster, job, attempt) HAVING count(*) > 0
+-- note: SELECT format('no waits for input were recorded of job {}: PyTorch reports them under headrace run; other programs can mark them with HEADRACE_INPUT_WAIT of headrace.h', string_agg(DISTINCT job, ', ' ORDER BY job)) FROM jobs ANTI JOIN (SELECT DISTINCT cluster, job, attempt FROM regions WHERE kind = 'input_wait') USING (cluster, job, attempt) HAVING count(*) > 0
 -- column what: path, folder, mount, operation, worker (`rank 0 worker 3`; `rank 0`: its own process) or wait (`rank 0 at 12.5 s`); `(no
--- I/O: a worker made a batch)`: while no I/O of the rank was under way; `(no I/O, no worker made a batch)`: nor was a fetch of a worker.
--- Workers have torch's numbers where these are known, else slots; of a rank with several loaders that have workers: `rank 0 loader 1 worker 3`
--- column waited_s: time in these waits during which it was under way, added up over operations side by side. By worker: during which
--- it made a batch or had I/O under way. By wait: its length
--- column percent: of the length of all of these waits
--- column waits: how many of these waits that was in
--- column ops, bytes: operations under way in these waits, once for each wait, and what they moved
--- column op_s: mean duration of these operations, what lies outside of the waits included
--- column bytes_per_s: what they moved in their time
--- column ranks: whose waits
+-- I/O: a worker made a batch)`: time without I/O of the rank; `(no I/O, no worker made a batch)`: without a fetch of a worker, too.
+-- Workers have the numbers of torch if known, else slots; with several loaders that have workers: `rank 0 loader 1 worker 3`
+-- column waited_s: time in these waits during which it was in flight, added up over concurrent operations. By worker: time during
+-- which it made a batch or had I/O in flight. By wait: its length
+-- column percent: waited_s as a share of the length of all these waits
+-- column waits: number of these waits in which it was in flight
+-- column ops, bytes: operations in flight in these waits, once per wait, and the bytes that they moved
+-- column op_s: mean duration of these operations, including the parts outside of the waits
+-- column bytes_per_s: bytes per second of their durations
+-- column ranks: ranks that waited
 WITH every AS MATERIALIZED (
     SELECT *, coalesce(rank, -1) AS who, start_ns + dur_ns AS end_ns
     FROM hr_during(kind := 'input_wait', scope := $scope, rank := $rank)

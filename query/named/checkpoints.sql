@@ -1,22 +1,22 @@
 -- Checkpoints, one row per save, rank and mount: which one, where, how long, how many files and bytes
--- arg name VARCHAR NULL: only regions of this name; NULL: the outermost of kind checkpoint, and bursts of writes outside of them
--- arg gap SECONDS 1: what follows a save within this time may belong to it; a pause of this length ends a burst of writes
--- arg least BIGINT 1048576: bytes that a rank writes at least in a burst that counts as a checkpoint
+-- arg name VARCHAR NULL: only regions of this name; NULL: outermost regions of kind checkpoint, and bursts of writes outside of them
+-- arg gap SECONDS 1: writes that follow a save within this time may belong to it; a pause of this length ends a burst of writes
+-- arg least BIGINT 1048576: minimum bytes that a rank writes in a burst that counts as a checkpoint
 -- known name: SELECT DISTINCT name FROM regions WHERE name IS NOT NULL ORDER BY name
 -- column checkpoint: its number in the job, from 1; a save of several ranks has the same number in all of them
--- column rank: workers included in their rank; NULL: processes without one
--- column step: the last training step that had begun; NULL: no steps were recorded
--- column name: of the region, as torch.save or Trainer.save_checkpoint; NULL: of a burst of writes
--- column path: what was saved, the file or the folder that holds all files; the final name where files were renamed
--- column time_s: when it began, since the job did
--- column dur_s: how long it took, with writes and renames that followed; the time for which the training loop stood is in steps
--- column mount: where it was written; a row for each
--- column files: how many files were written there
--- column bytes_written, writes: what the rank wrote there for it, workers included; no events, no bytes. Where checkpoints
--- overlap, writes belong to the one that began last: of their own process, or, if that has none, of the rank
+-- column rank: includes its workers; NULL: processes without a rank
+-- column step: the last training step that began before it; NULL: no steps were recorded
+-- column name: name of the region, for example torch.save or Trainer.save_checkpoint; NULL: a burst of writes
+-- column path: the saved file, or the folder that contains all files; the final name if files were renamed
+-- column time_s: begin, since the start of the job
+-- column dur_s: duration, with writes and renames that followed; steps has the time during which the training loop stood
+-- column mount: mount to which it was written; one row per mount
+-- column files: number of files written there
+-- column bytes_written, writes: bytes and writes of the rank for it there, including workers; without events, there are no bytes.
+-- If checkpoints overlap, writes belong to the one that began last: of their own process, or, if that has none, of the rank
 -- column write_s: sum of the durations of these writes
--- column source: regions: the application named the checkpoint; writes: a burst of writes looks like one
--- column job, attempt: whose
+-- column source: regions: the application marked the checkpoint; writes: a burst of writes looks like one
+-- column job, attempt: job of the row
 WITH named AS (
     SELECT *, end_ns > coalesce(max(end_ns) OVER (PARTITION BY cluster, job, attempt, who, lane ORDER BY start_ns, end_ns DESC
                                                   ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING), end_ns - 1) AS outermost

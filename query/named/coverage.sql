@@ -1,21 +1,22 @@
--- What the kernel saw of reads and writes, against what the shim recorded and what probes added (run --probes)
--- arg by file|process|job file: a row for each
--- arg scope data|runtime|all data: Python's own files are runtime
--- arg top COUNT 50: how many rows
--- note: SELECT format('probes did not run for {}{}, or saw no I/O on files: what the kernel saw there is not known (headrace run --probes)', array_to_string(list(t ORDER BY t)[1:8], ', '), CASE WHEN count(*) > 8 THEN format(' and {} more', count(*) - 8) ELSE '' END) FROM (SELECT DISTINCT format('job {} on {}', job, node) AS t FROM nodes ANTI JOIN kernel_records USING (cluster, job, attempt, node)) HAVING count(*) > 0
--- note: SELECT format('job {} loaded {}: what such a library moves is in no number, neither the shim nor the kernel''s files see it', job, string_agg(DISTINCT name, ', ' ORDER BY name)) FROM (SELECT job, regexp_extract(path, '[^/]*$') AS name FROM files) WHERE regexp_matches(name, '^lib(aws-cpp-sdk-|aws-c-s3|google_cloud_cpp_storage|azure-storage|daos|dfs).*\.so') GROUP BY job ORDER BY job
--- column path: as opened; NULL: the kernel could not tell, or not by file
--- column kernel_count, kernel_bytes: reads and writes that the kernel saw, and pages of mappings that faults fetched; not those of excluded files
--- column shim_count, shim_bytes: of these, what the shim recorded. Under stdio and POSIX aio, whose calls are not the kernel's: all that the
--- kernel saw, where the shim has recorded such a call of that process on that file
--- column bpf_count, bpf_bytes: what probes recorded in its place
--- column missing_count, missing_bytes: what is in no record
--- column extra_count: what the shim recorded and the kernel did not see, or not of which file: before probes were there, a thread's first, a copy's target
--- column recorded_percent: of kernel_count and of kernel_bytes, the share that shim or probes recorded: the smaller one, rounded down
--- column share_percent: the share that the shim recorded, likewise
--- column causes: why not the shim, with the calls (docs/probes.md); `unrecorded`: seen by the kernel, in no record
--- column rank, pid, node: by process, else NULL
--- column job, attempt: whose
+-- Reads and writes that the kernel saw, compared with those that the shim recorded and probes added (run --probes)
+-- arg by file|process|job file: one row per file, process or job
+-- arg scope data|runtime|all data: runtime is I/O on Python's own files
+-- arg top COUNT 50: maximum number of rows
+-- note: SELECT format('probes did not run for {}{}, or saw no I/O on files: coverage there is unknown (headrace run --probes)', array_to_string(list(t ORDER BY t)[1:8], ', '), CASE WHEN count(*) > 8 THEN format(' and {} more', count(*) - 8) ELSE '' END) FROM (SELECT DISTINCT format('job {} on {}', job, node) AS t FROM nodes ANTI JOIN kernel_records USING (cluster, job, attempt, node)) HAVING count(*) > 0
+-- note: SELECT format('job {} loaded {}: data that such a library moves is in no number, because it does not go through files', job, string_agg(DISTINCT name, ', ' ORDER BY name)) FROM (SELECT job, regexp_extract(path, '[^/]*$') AS name FROM files) WHERE regexp_matches(name, '^lib(aws-cpp-sdk-|aws-c-s3|google_cloud_cpp_storage|azure-storage|daos|dfs).*\.so') GROUP BY job ORDER BY job
+-- column path: as opened; NULL: the kernel did not know it, or rows are not by file
+-- column kernel_count, kernel_bytes: reads and writes that the kernel saw, and pages of mappings that faults fetched; without excluded files
+-- column shim_count, shim_bytes: those of them that the shim recorded. For stdio and POSIX aio, whose calls differ from system calls: all
+-- that the kernel saw, if the shim recorded such a call of that process on that file
+-- column bpf_count, bpf_bytes: those that probes recorded
+-- column missing_count, missing_bytes: those that are not recorded
+-- column extra_count: operations that the shim recorded, and the kernel did not see or not with their file: before probes were loaded, the
+-- first operation of a thread, the target of a copy
+-- column recorded_percent: share that shim or probes recorded: the smaller one of count and bytes, rounded down
+-- column share_percent: share that the shim recorded, likewise
+-- column causes: why the shim did not record, with the calls (docs/probes.md); `unrecorded`: seen by the kernel, not recorded
+-- column rank, pid, node: NULL unless rows are by process
+-- column job, attempt: job of the row
 WITH kernel AS (
     SELECT cluster, job, attempt, node, proc, pid, rank, coalesce(file_id, 0) AS file, path, scope, cause, op, count, bytes,
            CASE WHEN cause IN ('stdio', 'aio') THEN cause ELSE api END AS how,

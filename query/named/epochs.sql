@@ -1,19 +1,19 @@
--- Epochs of each rank: how long, how much of it waiting for input, and what was read
+-- Epochs of each rank: duration, share of waits for input, bytes read
 -- arg rank BIGINT NULL: only this rank
--- arg scope data|runtime|all data: I/O on Python's own files is runtime
+-- arg scope data|runtime|all data: runtime is I/O on Python's own files
 -- known rank: SELECT DISTINCT rank FROM processes WHERE rank IS NOT NULL ORDER BY rank
--- note: SELECT format('nobody said where epochs begin in job {}: PyTorch does under headrace run, and any program may, with headrace_epoch() of headrace.h (NVTX ranges are regions, too, but no epochs)', string_agg(DISTINCT job, ', ' ORDER BY job)) FROM jobs ANTI JOIN (SELECT DISTINCT cluster, job, attempt FROM regions WHERE kind = 'epoch') USING (cluster, job, attempt) HAVING count(*) > 0
--- column rank: NULL: processes without one
+-- note: SELECT format('no epochs were recorded of job {}: PyTorch reports them under headrace run; other programs can mark them with headrace_epoch() of headrace.h (NVTX ranges are regions, but not epochs)', string_agg(DISTINCT job, ', ' ORDER BY job)) FROM jobs ANTI JOIN (SELECT DISTINCT cluster, job, attempt FROM regions WHERE kind = 'epoch') USING (cluster, job, attempt) HAVING count(*) > 0
+-- column rank: NULL: processes without a rank
 -- column epoch: its number; NULL: the program gave none
--- column time_s: when it began, since the job did
--- column dur_s: how long it took
--- column steps: that began in it
--- column input_wait_s, input_wait_percent: time in waits for input that began in it; of dur_s
--- column unoverlapped_io_s: I/O not hidden behind compute, as in steps
--- column io_s: time in which some process of the rank, workers included, had an operation under way
+-- column time_s: begin, since the start of the job
+-- column dur_s: duration
+-- column steps: number of steps that began in it
+-- column input_wait_s, input_wait_percent: time in waits for input that began in it, and its share of dur_s
+-- column unoverlapped_io_s: I/O that does not overlap with compute, as in steps
+-- column io_s: time during which a process of the rank, or one of its workers, had an operation in flight
 -- column ops, bytes_read, bytes_written: operations of the rank that began in it
--- column open: 1: it had not ended when the process or the recording did
--- column job, attempt: whose
+-- column open: 1: it had not ended when the process or the recording ended
+-- column job, attempt: job of the row
 WITH marked AS MATERIALIZED (
     SELECT *, start_ns + dur_ns AS end_ns
     FROM hr_during(kind := 'epoch, step, input_wait', scope := $scope, rank := $rank)),

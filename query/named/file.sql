@@ -1,11 +1,11 @@
--- One file, operation by operation, in the order of time (what renames or links to it is under its source)
--- arg path PATH REQUIRED: the file, as it was opened and as `files` shows it; a relative path is one of this folder
--- arg top COUNT 1000: at most this many
+-- One file, operation by operation, in the order of time (renames and links to it are listed under their source)
+-- arg path PATH REQUIRED: the file, as it was opened and as `files` shows it; relative to the current folder
+-- arg top COUNT 1000: maximum number of rows
 -- known path: SELECT path FROM files GROUP BY path ORDER BY parse_filename(path) <> parse_filename($path), parse_dirpath(path) <> parse_dirpath($path), path
--- column time_s: when it began, since the start of its job
--- column op, file_offset, asked, bytes, errno: what
--- column dur_s: how long
--- column rank, worker, pid, tid, node, job, attempt: who
+-- column time_s: begin, since the start of its job
+-- column op, file_offset, asked, bytes, errno: the operation
+-- column dur_s: duration
+-- column rank, worker, pid, tid, node, job, attempt: thread that did it
 SELECT ((e.start_ns - j.start_ns) / 1e9)::DECIMAL(19, 9) AS time_s, op, file_offset, asked, bytes, errno,
        dur_ns / 1e9 AS dur_s, rank, worker, pid, tid, e.node, job, attempt
 FROM (SELECT * FROM events WHERE path = $path) e LEFT JOIN jobs j USING (cluster, job, attempt)

@@ -1,18 +1,17 @@
--- Files by the time spent on them: what was read and written, by how many processes
--- arg top COUNT 20: how many files
+-- Files by the time spent on them: bytes read and written, number of processes
+-- arg top COUNT 20: maximum number of files
 -- arg by time|bytes|ops time: the order
--- arg scope data|runtime|all data: Python's own files are runtime
+-- arg scope data|runtime|all data: runtime is I/O on Python's own files
 -- arg pattern VARCHAR NULL: only files whose name without digits is this
 -- arg rank BIGINT NULL: only this rank
 -- known pattern: SELECT pattern FROM hr_file_records() WHERE $scope IN ('all', scope) GROUP BY ALL ORDER BY count(*) DESC, pattern
 -- known rank: SELECT DISTINCT rank FROM processes WHERE rank IS NOT NULL ORDER BY rank
 -- column path: as opened
--- column ops: all calls on it, single characters (getc, putc) among them
+-- column ops: all calls on it, including single characters (getc, putc)
 -- column bytes_read, bytes_written: transferred by calls
--- column bytes_mapped: fetched by page faults of its mappings; NULL: none, or no probes ran (headrace run --probes)
--- column io_s, read_s, write_s, meta_s: time in all calls: in reads, writes, and everything else
--- column procs, ranks: processes and ranks that used it, in all jobs asked for: where each rank has its share of the
--- data, ranks is 1
+-- column bytes_mapped: bytes fetched by page faults of its mappings; NULL: none, or no probes (headrace run --probes)
+-- column io_s, read_s, write_s, meta_s: time in all calls, in reads, in writes, and in other calls
+-- column procs, ranks: processes and ranks that used it, in all jobs; if each rank has its own share of the data, ranks is 1
 WITH per_file AS (
     SELECT file_id, any_value(path) AS path, sum(opens + reads + writes + seeks + stats + syncs + meta_ops) AS ops,
            sum(bytes_read) AS bytes_read, sum(bytes_written) AS bytes_written,

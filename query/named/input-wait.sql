@@ -1,34 +1,34 @@
 -- Waits for input: how much of each rank's time, and whether more workers, bigger reads or another mount would help
 -- arg rank BIGINT NULL: only this rank
--- arg scope data|runtime|all data: I/O on Python's own files is runtime
--- arg by rank|loader rank: a row for each; loader: for each DataLoader of each rank, where waits and fetches say whose they are
+-- arg scope data|runtime|all data: runtime is I/O on Python's own files
+-- arg by rank|loader rank: one row per rank, or per DataLoader of each rank, if waits and fetches have a loader
 -- known rank: SELECT DISTINCT rank FROM processes WHERE rank IS NOT NULL ORDER BY rank
--- note: SELECT format('no waits for input were recorded of job {}: PyTorch says them under headrace run, and any program may, by ranges of the kind HEADRACE_INPUT_WAIT of headrace.h', string_agg(DISTINCT job, ', ' ORDER BY job)) FROM jobs ANTI JOIN (SELECT DISTINCT cluster, job, attempt FROM regions WHERE kind = 'input_wait') USING (cluster, job, attempt) HAVING count(*) > 0
--- column rank: NULL: processes without one
--- column wait_s, wait_percent: in waits, the outermost ones; of span_s
--- column loader: by loader: its number, in the order in which its process made them; NULL: not known, or by rank
--- column waits: how many, without those that got no batch because there was none left; these are in wait_s
--- column median_s, p95_s, max_s: of those waits that ended; of waits that were added up, their mean
--- column advice: mapped files, more workers, more cores, bigger reads, another mount: what would help by these numbers; none: waits
--- are less than 5 % of the time; not known: these numbers do not say
--- column io_percent: of the wait time, that in which some process of the rank had an operation under way
--- column workers: worker slots that made batches; by rank, where several loaders have workers: how many of them were in use at a time, in
--- the mean; without recorded fetches, those of the rank
--- column cores: that its training processes may run on; shared by ranks that may run on the same ones; NULL: not known
--- column busy_percent: time of fetches, of workers * span_s; by rank, where several loaders have workers: of each one's workers * the time
--- in which it was in use; NULL: no fetches were recorded
--- column fetch_io_percent: time in which workers had an operation under way, of the time of fetches, 100 at most
--- column fetch_cpu_percent: time that fetches had on a processor, of their time, I/O included; NULL: not known
--- column core_wait_percent: time for which the workers could run and had no core, of the time of fetches, 100 at most; NULL: not known
--- column major_faults: how often fetches waited for a page of a mapped file (or of swap) to be read; NULL: not known
--- column fetches, fetch_s: of workers: batches made, and in how much time
--- column reads, mean_read_bytes: calls that read, and their mean size: of the rank's workers, or, where there are none, of the rank
--- column mount, mount_bytes_per_s: where these took most time, and what a reader got from it per second of its reads
--- column best_mount, best_bytes_per_s: the fastest other one from which this job read a megabyte or more
--- column span_s: from the first to the last step, epoch or wait of a process, added up over the rank's processes that train; by
--- loader: the time in which it was in use, from the first to the last wait of each pass, less passes of other loaders between two waits
--- column why: the advice in words
--- column job, attempt: whose
+-- note: SELECT format('no waits for input were recorded of job {}: PyTorch reports them under headrace run; other programs can mark them with HEADRACE_INPUT_WAIT of headrace.h', string_agg(DISTINCT job, ', ' ORDER BY job)) FROM jobs ANTI JOIN (SELECT DISTINCT cluster, job, attempt FROM regions WHERE kind = 'input_wait') USING (cluster, job, attempt) HAVING count(*) > 0
+-- column rank: NULL: processes without a rank
+-- column wait_s, wait_percent: time in the outermost waits, and its share of span_s
+-- column loader: by loader: its number, in the order in which its process created them; NULL: unknown, or by rank
+-- column waits: number of waits; without those that got no batch because none was left, which are in wait_s
+-- column median_s, p95_s, max_s: durations of ended waits; waits that were added up count with their mean
+-- column advice: mapped files, more workers, more cores, bigger reads, another mount: the change that would help according to these
+-- numbers; none: waits are less than 5 % of the time; not known: the numbers do not show it
+-- column io_percent: share of the wait time during which a process of the rank had an operation in flight
+-- column workers: worker slots that made batches; by rank, if several loaders have workers: the mean number in use at a time;
+-- without recorded fetches, those of the rank
+-- column cores: cores on which its training processes may run, shared among ranks that may run on the same ones; NULL: unknown
+-- column busy_percent: time of fetches as a share of workers * span_s; by rank, if several loaders have workers: of workers * time in use
+-- of each loader; NULL: no fetches were recorded
+-- column fetch_io_percent: time during which workers had an operation in flight, as a share of the time of fetches, at most 100
+-- column fetch_cpu_percent: CPU time of fetches as a share of their time, including I/O; NULL: unknown
+-- column core_wait_percent: time during which workers could run but had no core, as a share of the time of fetches, at most 100; NULL: unknown
+-- column major_faults: how often fetches waited until a page of a mapped file (or of swap) was read; NULL: unknown
+-- column fetches, fetch_s: batches that workers made, and the time for them
+-- column reads, mean_read_bytes: read calls and their mean size: of the workers of the rank, or without workers of the rank
+-- column mount, mount_bytes_per_s: mount on which these took most time, and bytes that a reader got from it per second of its reads
+-- column best_mount, best_bytes_per_s: the fastest other mount from which this job read at least a megabyte
+-- column span_s: time from the first to the last step, epoch or wait of a process, added up over the training processes of the rank; by
+-- loader: time in use, from the first to the last wait of each pass, without passes of other loaders between two waits
+-- column why: explains the advice
+-- column job, attempt: job of the row
 WITH marked AS MATERIALIZED (
     SELECT *, coalesce(CASE $by WHEN 'loader' THEN loader END, -1) AS feed
     FROM (SELECT * EXCLUDE args, coalesce(rank, -1) AS who, try_cast(args[1] AS BIGINT) AS loader, try_cast(args[2] AS BIGINT) AS batch,
@@ -201,18 +201,18 @@ SELECT CASE WHEN who >= 0 THEN who END AS rank, CASE WHEN feed >= 0 THEN feed EN
        coalesce(reads, 0) AS reads, read_bytes AS mean_read_bytes, mount, rate AS mount_bytes_per_s, best_mount, best_rate AS best_bytes_per_s,
        span_ns / 1e9 AS span_s,
        concat_ws('; ', format('waits are {:.1f} % of {:.1f} s', wait_percent, span_ns / 1e9),
-           CASE WHEN NOT matters THEN 'less than 5 %: there is little to win'
+           CASE WHEN NOT matters THEN 'less than 5 %: there is little to gain'
                 WHEN workers = 0 AND more_cores THEN 'no workers, and one core, which a worker would take from the training process'
                 WHEN workers = 0 THEN 'no workers: the training process makes its batches itself, while nothing is computed'
-                WHEN busy_percent IS NULL THEN 'no fetches were recorded: how busy the workers were is not known'
-                WHEN too_slow AND asleep THEN so_busy || 'they wait, and for no core: more of them help if it is the network that is waited for'
+                WHEN busy_percent IS NULL THEN 'no fetches were recorded: it is unknown how busy the workers were'
+                WHEN too_slow AND asleep THEN so_busy || 'they wait, and for no core: more of them help if they wait for the network'
                 WHEN more_cores AND waiting AND coreless THEN so_busy || 'they wait for cores, and more of them would, too'
                 WHEN more_cores AND waiting THEN so_busy || 'they wait more than they read or compute, and more of them would, too'
                 WHEN more_cores THEN so_busy || 'more workers would wait for a core'
-                WHEN busy_percent >= 80 AND cores IS NOT NULL THEN so_busy || 'more would make more, as far as storage goes'
-                WHEN busy_percent >= 80 THEN so_busy || 'more would make more, as far as cores and storage go'
+                WHEN busy_percent >= 80 AND cores IS NOT NULL THEN so_busy || 'more workers would make more batches, unless storage limits them'
+                WHEN busy_percent >= 80 THEN so_busy || 'more workers would make more batches, unless cores or storage limit them'
                 WHEN busy_percent < 50 THEN format('workers: {}, making batches {:.0f} % of the time only: more of them would wait, too; first batches, single slow ones or a small prefetch_factor may be the cause', workers, busy_percent)
-                ELSE format('workers: {}, making batches {:.0f} % of the time: whether more would help does not show', workers, busy_percent) END,
+                ELSE format('workers: {}, making batches {:.0f} % of the time: it is unclear whether more workers would help', workers, busy_percent) END,
            CASE WHEN matters AND rest_percent IS NOT NULL
                     THEN format('of that {:.0f} % is I/O, {:.0f} % computing, {:.0f} % neither', fetch_io_percent, compute_percent, rest_percent)
                          || CASE WHEN rest_percent < 0.5 THEN ''
@@ -223,10 +223,10 @@ SELECT CASE WHEN who >= 0 THEN who END AS rank, CASE WHEN feed >= 0 THEN feed EN
                                  ELSE ' (waiting for a core, a lock or the network, or asleep)' END
                          || coalesce(format(', and {:.0f} % waiting for a core, in I/O or not', CASE WHEN core_percent >= 1 THEN core_percent END), '')
                 WHEN matters AND fetch_io_percent IS NOT NULL THEN format('{:.0f} % of that is I/O', fetch_io_percent)
-                WHEN matters AND io_percent IS NOT NULL THEN format('during {:.0f} % of the waits I/O was under way', io_percent) END,
-           CASE WHEN mapped THEN 'mapped files are read page by page: read() them, or say what comes next (MADV_WILLNEED)' END,
-           CASE WHEN matters AND cleared THEN 'neither reads nor mounts are the cause, but what is done with the data'
-                WHEN matters AND io_bound AND read_bytes IS NOT NULL THEN format('reads have {} in the mean', format_bytes(read_bytes::BIGINT)) END,
+                WHEN matters AND io_percent IS NOT NULL THEN format('I/O was in flight during {:.0f} % of the waits', io_percent) END,
+           CASE WHEN mapped THEN 'mapped files are read page by page: read() them, or announce the next pages (MADV_WILLNEED)' END,
+           CASE WHEN matters AND cleared THEN 'the cause is not reads or mounts, but the processing of the data'
+                WHEN matters AND io_bound AND read_bytes IS NOT NULL THEN format('the mean read is {}', format_bytes(read_bytes::BIGINT)) END,
            CASE WHEN matters AND io_bound AND best_rate IS NOT NULL
                     THEN format('{} gives a reader {}/s, {} {}/s', mount, format_bytes(rate::BIGINT), best_mount, format_bytes(best_rate::BIGINT))
                 WHEN matters AND io_bound AND rate IS NOT NULL

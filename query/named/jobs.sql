@@ -1,9 +1,9 @@
 -- The jobs in the store
--- column job, state: state is running, silent (the collector hears nothing of its nodes), ended, failed or killed
--- column start, seconds: when it began (UTC), and how long it has run: of a running one until now, of one that is silent or was
--- killed without a word until its last sign of life, up to 10 s before its end
--- column nodes, ranks_seen, ranks_expected: NULL expected: nobody said
--- column name, user, labels, attempt, cluster: program and owner; labels as given with --label; requeues, from 0
+-- column job, state: state is running, silent (its nodes send nothing to the collector), ended, failed or killed
+-- column start, seconds: begin (UTC) and duration: until now for a running job, until the last message for a silent or killed job,
+-- which may be up to 10 s before its end
+-- column nodes, ranks_seen, ranks_expected: NULL: the expected number is unknown
+-- column name, user, labels, attempt, cluster: program, owner, labels of --label, number of requeues (from 0), cluster
 WITH lives AS (
     SELECT cluster, job, attempt, max(ns) AS last_ns
     FROM (SELECT cluster, job, attempt, coalesce(end_ns, start_ns) AS ns FROM processes

@@ -1,9 +1,9 @@
 -- What was not recorded, and why
--- column reason: why; docs/daemon.md lists all reasons
+-- column reason: docs/daemon.md lists all reasons
 -- column op: the call; NULL: any
--- column ops: how many, in the unit of the reason, mostly operations
--- column bytes, time_s: what they moved, how long they took; 0 where that is not known
--- column rank, pid, node, job, attempt: whose
+-- column ops: count in the unit of the reason, mostly operations
+-- column bytes, time_s: bytes that they moved, and their duration; 0 if unknown
+-- column rank, pid, node, job, attempt: process that lost them
 SELECT reason, op, sum(count) AS ops, sum(bytes) AS bytes, sum(dur_ns) / 1e9 AS time_s, rank, pid, node, job,
        attempt
 FROM losses

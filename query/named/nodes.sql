@@ -1,11 +1,11 @@
 -- The nodes of each job
--- column node, state: running; silent: the collector hears nothing of its daemon; ended; killed: the recording there was cut
--- short, its daemon killed or told to stop, or an operator has closed it (headrace-collector close-job)
--- column ranks, procs: seen there
--- column events, stored_bytes: single operations, and what all its data takes on disk
--- column clock_offset_s, clock_error_s: its clock minus the collector's, and how far that may be off; NULL without a collector
--- column streams: daemons of the job there, one after another
--- column job, attempt, cluster: whose
+-- column node, state: running; silent: its headraced sends nothing to the collector; ended; killed: the recording was cut short,
+-- because headraced was killed or stopped, or an operator has closed it (headrace-collector close-job)
+-- column ranks, procs: ranks and processes on the node
+-- column events, stored_bytes: single operations, and disk space of all its data
+-- column clock_offset_s, clock_error_s: its clock minus that of the collector, and the possible error; NULL without a collector
+-- column streams: number of headraced processes of the job there, one after another
+-- column job, attempt, cluster: job of the row
 WITH p AS (
     SELECT cluster, job, attempt, node, count(DISTINCT rank) AS ranks, count(*) AS procs
     FROM processes GROUP BY cluster, job, attempt, node),

@@ -1,16 +1,16 @@
--- Calls by name: how many, how long, how much
--- arg scope data|runtime|all data: Python's own files are runtime
+-- Calls by name: number, duration, bytes
+-- arg scope data|runtime|all data: runtime is I/O on Python's own files
 -- arg mount VARCHAR NULL: only files below this mount point
 -- arg rank BIGINT NULL: only this rank
 -- known mount: SELECT DISTINCT mount FROM rollups WHERE mount IS NOT NULL ORDER BY mount
 -- known rank: SELECT DISTINCT rank FROM processes WHERE rank IS NOT NULL ORDER BY rank
--- column op: the libc name; getc and putc stand for all calls that read or write single characters (their mount
--- and time are not kept: with an argument mount they are left out)
+-- column op: the name in libc; getc and putc stand for all calls that read or write single characters (their mount and time are
+-- not recorded: with the argument mount they are left out)
 -- column ops: calls
--- column time_s, mean_s, max_s: durations: their sum over all processes, mean and longest (NULL: not kept)
--- column bytes: transferred; NULL where the call moves none
--- column errors: calls that failed
--- column class, api: the call's family, and posix, stdio, aio or mmap
+-- column time_s, mean_s, max_s: sum of the durations over all processes, mean and longest duration (NULL: not recorded)
+-- column bytes: transferred; NULL if the call moves none
+-- column errors: failed calls
+-- column class, api: class of the call, and posix, stdio, aio or mmap
 WITH calls AS (
     SELECT * REPLACE (CASE WHEN side IS NULL THEN op WHEN class = 'read' THEN 'getc' ELSE 'putc' END AS op,
                       coalesce(api, 'stdio') AS api)

@@ -1,6 +1,6 @@
 -- Kinds of files: base names without digits, so that layer-1.pt and layer-2.pt count together
--- arg top COUNT 20: how many kinds
--- arg scope data|runtime|all data: Python's own files are runtime
+-- arg top COUNT 20: maximum number of kinds
+-- arg scope data|runtime|all data: runtime is I/O on Python's own files
 -- arg rank BIGINT NULL: only this rank
 -- known rank: SELECT DISTINCT rank FROM processes WHERE rank IS NOT NULL ORDER BY rank
 -- column pattern: the base name without [0-9-]+

@@ -1,12 +1,12 @@
--- Ranks side by side: who reads, who writes, who waits longest
--- arg scope data|runtime|all data: Python's own files are runtime
--- column rank: NULL: processes without one
--- column workers: slots of DataLoader workers; processes that fill one, one after another, count once
+-- Ranks compared: reads, writes, time in I/O
+-- arg scope data|runtime|all data: runtime is I/O on Python's own files
+-- column rank: NULL: processes without a rank
+-- column workers: slots of DataLoader workers; processes that use one slot one after another count once
 -- column ops, opens, bytes_read, bytes_written: calls, opens that succeeded, and what was transferred (a copy reads and writes)
--- column io_s, read_s, write_s, meta_s: time in all calls: in reads, writes, and everything else, summed over its processes
--- column errors: calls that failed
+-- column io_s, read_s, write_s, meta_s: time in all calls, in reads, in writes, and in other calls, summed over its processes
+-- column errors: failed calls
 -- column procs: all processes of the rank
--- column node, job, attempt: where: the first node by name
+-- column node, job, attempt: the first node by name, and the job
 SELECT rank, count(DISTINCT (node, worker)) FILTER (worker IS NOT NULL) AS workers,
        sum(count) FILTER (side IS DISTINCT FROM 'copy') AS ops,
        coalesce(sum(count - errors) FILTER (class = 'open'), 0) AS opens,

@@ -1,12 +1,12 @@
--- Sizes of reads and writes: how many per power of two (a copy between files is one of each)
--- arg scope data|runtime|all data: Python's own files are runtime
+-- Sizes of reads and writes: number per power of two (a copy between files is one read and one write)
+-- arg scope data|runtime|all data: runtime is I/O on Python's own files
 -- arg rank BIGINT NULL: only this rank
 -- known rank: SELECT DISTINCT rank FROM processes WHERE rank IS NOT NULL ORDER BY rank
 -- column class: read or write
--- column from_bytes, to_bytes: they moved at least the one and less than the other; from 0 to 2 are single characters
--- and bytes, and what moved none: reads at the end of a file, calls that failed
--- column ops: how many
--- column percent: of the class
+-- column from_bytes, to_bytes: they moved at least from_bytes, and less than to_bytes; from 0 to 2 are single characters and bytes,
+-- and calls that moved none: reads at the end of a file, failed calls
+-- column ops: number of calls
+-- column percent: share of the class
 WITH bins AS (
     SELECT class, unnest(range(64)) AS bin, unnest(size_hist::UBIGINT[]) AS n
     FROM hr_rollups()

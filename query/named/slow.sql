@@ -1,15 +1,15 @@
 -- The slowest single operations
--- arg top COUNT 20: how many
--- arg class open|read|write|seek|stat|sync|close|dir|meta|map NULL: only this family
+-- arg top COUNT 20: maximum number of rows
+-- arg class open|read|write|seek|stat|sync|close|dir|meta|map NULL: only calls of this class
 -- arg op VARCHAR NULL: only this call
 -- arg rank BIGINT NULL: only this rank
--- arg scope data|runtime|all data: Python's own files are runtime
+-- arg scope data|runtime|all data: runtime is I/O on Python's own files
 -- known op: SELECT DISTINCT op FROM rollups ORDER BY op
 -- known rank: SELECT DISTINCT rank FROM processes WHERE rank IS NOT NULL ORDER BY rank
--- column dur_s: how long it took
--- column time_s: when it began, since the start of its job
--- column op, bytes, path: what was done to which file
--- column rank, worker, errno, pid, node, job, attempt: who did it
+-- column dur_s: duration
+-- column time_s: begin, since the start of its job
+-- column op, bytes, path: call, bytes moved, file
+-- column rank, worker, errno, pid, node, job, attempt: process that did it, and the error
 WITH slowest AS (
     SELECT * FROM events
     WHERE ($scope = 'all' OR scope = $scope) AND ($class IS NULL OR class = $class)

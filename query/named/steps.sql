@@ -1,26 +1,26 @@
--- Steps of the training loop: where their time went, and the I/O underneath
--- arg by rank|step rank: a row for each rank, or for each of its steps
+-- Steps of the training loop: how their time was spent, and their I/O
+-- arg by rank|step rank: one row per rank, or per step of each rank
 -- arg rank BIGINT NULL: only this rank
--- arg scope data|runtime|all data: I/O on Python's own files is runtime
+-- arg scope data|runtime|all data: runtime is I/O on Python's own files
 -- known rank: SELECT DISTINCT rank FROM processes WHERE rank IS NOT NULL ORDER BY rank
--- note: SELECT format('nobody said where steps begin in job {}: PyTorch does under headrace run, and any program may, with headrace_step() of headrace.h (NVTX ranges are regions, too, but no steps)', string_agg(DISTINCT job, ', ' ORDER BY job)) FROM jobs ANTI JOIN (SELECT DISTINCT cluster, job, attempt FROM regions WHERE kind = 'step') USING (cluster, job, attempt) HAVING count(*) > 0
+-- note: SELECT format('no steps were recorded of job {}: PyTorch reports them under headrace run; other programs can mark them with headrace_step() of headrace.h (NVTX ranges are regions, but not steps)', string_agg(DISTINCT job, ', ' ORDER BY job)) FROM jobs ANTI JOIN (SELECT DISTINCT cluster, job, attempt FROM regions WHERE kind = 'step') USING (cluster, job, attempt) HAVING count(*) > 0
 -- note: SELECT format('job {}: no steps of rank {}', job, string_agg(rank::VARCHAR, ', ' ORDER BY rank)) FROM (SELECT DISTINCT cluster, job, attempt, rank FROM processes WHERE rank IS NOT NULL AND ($rank IS NULL OR rank = $rank)) ANTI JOIN (SELECT DISTINCT cluster, job, attempt, rank FROM regions WHERE kind = 'step') USING (cluster, job, attempt, rank) SEMI JOIN (SELECT DISTINCT cluster, job, attempt FROM regions WHERE kind = 'step') USING (cluster, job, attempt) GROUP BY cluster, job, attempt ORDER BY job
--- note: SELECT format('job {}: {} steps were short and are kept as sums: of their I/O nothing is known', job, sum(count)) FROM regions WHERE kind = 'step' AND count > 1 GROUP BY job ORDER BY job
--- column rank: NULL: processes without one
--- column step: its number; NULL by rank, and where the program gave none
--- column steps: how many; more than 1 by step: short ones that were added up
--- column time_s: when it (the first) began, since the job did
--- column dur_s: how long it took, of a rank: all of them
--- column input_wait_s, checkpoint_s, optimizer_s: of that the training threads' time in such regions that began in it, the outermost ones
--- column compute_s: the rest
--- column unoverlapped_io_s: I/O not hidden behind compute: time in which a training thread had an operation under way, or waited
--- for input while any process of the rank had
--- column median_s, p95_s, max_s: of a rank's steps that ended; of steps that were added up, their mean
--- column io_s: time in which some process of the rank, workers included, had an operation under way
+-- note: SELECT format('job {}: {} short steps were added up: their I/O is unknown', job, sum(count)) FROM regions WHERE kind = 'step' AND count > 1 GROUP BY job ORDER BY job
+-- column rank: NULL: processes without a rank
+-- column step: its number; NULL by rank, and if the program gave none
+-- column steps: number of steps; by step, more than 1: short ones that were added up
+-- column time_s: begin of the (first) step, since the start of the job
+-- column dur_s: duration; by rank, of all steps
+-- column input_wait_s, checkpoint_s, optimizer_s: part of dur_s that training threads spent in outermost regions of this kind that began in it
+-- column compute_s: the rest of dur_s
+-- column unoverlapped_io_s: I/O that does not overlap with compute: time during which a training thread had an operation in flight, or
+-- waited for input while another process of the rank had one
+-- column median_s, p95_s, max_s: durations of ended steps of the rank; steps that were added up count with their mean
+-- column io_s: time during which a process of the rank, or one of its workers, had an operation in flight
 -- column ops, bytes_read, bytes_written, op_s: operations of the rank that began in it, and the sum of their durations
--- column open: steps that had not ended when the process or the recording did
+-- column open: steps that had not ended when the process or the recording ended
 -- column epoch: its number; NULL by rank
--- column job, attempt: whose
+-- column job, attempt: job of the row
 WITH marked AS MATERIALIZED (
     SELECT *, start_ns + dur_ns AS end_ns
     FROM hr_during(kind := 'step, input_wait, checkpoint, optimizer', scope := $scope, rank := $rank)),

@@ -1,14 +1,13 @@
 -- The totals that `headrace run` prints at its end, of each job
--- column what: all, and of these: read, write, other (a copy between files is one call, one read and one write); apart from them: runtime, Python's own files;
--- input_wait, where the application said when it waits for input (ops: how often)
+-- column what: all, and its parts read, write, other (a copy between files is one call, one read and one write); in addition runtime,
+-- Python's own files, and input_wait, if the application marks waits for input (ops: number of waits)
 -- column time_s: sum of the durations of all calls of all processes, which overlap
 -- column ops: calls
 -- column bytes: read or written
--- column io_bytes_per_s, run_bytes_per_s: while at it: per second of I/O time; over the run: per second from the
--- job's start to its end
--- column small_percent: of the calls that read, those that moved less than 64 KiB
--- column errors: calls that failed
--- column state, job, attempt: whether the job is running (then until now), silent (then until the last that is known), ended, failed or killed
+-- column io_bytes_per_s, run_bytes_per_s: bytes per second of I/O time, and per second of the job
+-- column small_percent: share of read calls that moved less than 64 KiB
+-- column errors: failed calls
+-- column state, job, attempt: state is running (totals until now), silent (totals until the last message), ended, failed or killed
 WITH life AS (
     SELECT cluster, job, attempt,
            (coalesce(any_value(j.end_ns), CASE any_value(j.state) WHEN 'running' THEN epoch_ns(now()) END,

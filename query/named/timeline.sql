@@ -1,12 +1,12 @@
--- The job over time: operations and bytes, step by step from the job's start
--- arg step SECONDS NULL: seconds in a step; NULL: what makes 20 to 50 steps of the job; at most 100,000 steps
--- arg scope data|runtime|all data: Python's own files are runtime
--- column time_s: start of the step, since the job began
--- column ops, bytes_read, bytes_written: of operations that began in the step; single characters (getc, putc) are not
--- among them, and a copy between files counts once
--- column read_s, write_s, meta_s: time in reads, writes, and everything else, summed over all processes
--- column errors: calls that failed
--- column job, attempt: whose
+-- The job over time: operations and bytes per time step, from the start of the job
+-- arg step SECONDS NULL: length of a time step; NULL: divides the job into 20 to 50 steps; at most 100,000 steps
+-- arg scope data|runtime|all data: runtime is I/O on Python's own files
+-- column time_s: begin of the time step, since the start of the job
+-- column ops, bytes_read, bytes_written: operations that began in the time step, without single characters (getc, putc); a copy
+-- between files counts once
+-- column read_s, write_s, meta_s: time in reads, writes, and other calls, summed over all processes
+-- column errors: failed calls
+-- column job, attempt: job of the row
 -- Steps under 10 s are made from events. Longer ones, and all of a job for which only counters were kept at some
 -- time, are made from the recorded windows of 10 s: a window counts for the step that contains its middle.
 WITH windows AS (

@@ -1,16 +1,17 @@
 -- Regions and long operations as Chrome trace events: with --format json for Perfetto or chrome://tracing
 -- json: members that are NULL are left out
--- arg longer SECONDS 0.001: operations that took longer than this, in addition to all regions
+-- arg longer SECONDS 0.001: minimum duration of operations, which are shown in addition to all regions
 -- arg rank BIGINT NULL: only this rank
--- arg scope data|runtime|all data: operations on Python's own files are runtime
+-- arg scope data|runtime|all data: runtime is I/O on Python's own files
 -- known rank: SELECT DISTINCT rank FROM processes WHERE rank IS NOT NULL ORDER BY rank
--- column name: of the region, or the operation
--- column cat: the region's kind; io
--- column ph: X: a slice of its thread; b, e: a slice of a line of its own begins, ends; i: a moment, or short regions that were added up; M: names a process or thread
--- column ts, dur: microseconds, since the first job began; dur: of X
--- column pid: a number for each process of all nodes, as the format wants it
+-- column name: name of the region or operation
+-- column cat: kind of the region; io for operations
+-- column ph: X: a slice of its thread; b, e: begin and end of a slice in a line of its own; i: a moment, or short regions that were added up;
+-- M: name of a process or thread
+-- column ts, dur: begin in microseconds since the first job began, and duration of X
+-- column pid: a number per process of all nodes, as the format requires
 -- column tid: thread
--- column id2: of b and e: the line of its process that they are drawn in
+-- column id2: for b and e: the line of the process in which they are drawn
 -- column args: JSON: what the application reported, step, epoch, domain; count, sum_us of short regions that were added up; path, bytes of operations; open: it had not ended
 WITH slices AS MATERIALIZED (
     SELECT *, row_number() OVER () AS slice FROM (

@@ -1,14 +1,14 @@
--- DataLoader workers: what each slot of each rank did
+-- DataLoader workers: the I/O of each slot of each rank
 -- arg rank BIGINT NULL: only this rank
--- arg scope data|runtime|all data: Python's own files are runtime
+-- arg scope data|runtime|all data: runtime is I/O on Python's own files
 -- known rank: SELECT DISTINCT rank FROM processes WHERE rank IS NOT NULL ORDER BY rank
--- column rank, worker: worker is the slot; NULL is the rank's own process, with its children that are no workers
--- column loader, loader_worker: torch's numbers of the DataLoader and of its worker; NULL: not known
+-- column rank, worker: worker is the slot; NULL: the process of the rank itself, and its children that are not workers
+-- column loader, loader_worker: numbers of torch for the DataLoader and its worker; NULL: unknown
 -- column ops, opens, bytes_read, bytes_written: calls, opens that succeeded, and what was transferred (a copy reads and writes)
--- column io_s, read_s, write_s, meta_s: time in all calls: in reads, writes, and everything else
--- column errors: calls that failed
--- column procs: processes that filled the slot, one after another
--- column node, job, attempt: where
+-- column io_s, read_s, write_s, meta_s: time in all calls, in reads, in writes, and in other calls
+-- column errors: failed calls
+-- column procs: processes that used the slot, one after another
+-- column node, job, attempt: node and job of the slot
 SELECT rank, worker, loader, loader_worker,
        sum(count) FILTER (side IS DISTINCT FROM 'copy') AS ops,
        coalesce(sum(count - errors) FILTER (class = 'open'), 0) AS opens,

@@ -32,12 +32,12 @@ static const struct {
      .workers = 1,
      .fetch_ms = 99,
      .advice = "none",
-     .why = "waits are 4.0 % of 0.1 s; less than 5 %: there is little to win"},
+     .why = "waits are 4.0 % of 0.1 s; less than 5 %: there is little to gain"},
     {.wait_ms = 30,
      .io_ms = 10,
      .advice = "more workers",
      .why = "no workers: the training process makes its batches itself, while nothing is computed; "
-	    "during 33 % of the waits I/O was under way; neither reads nor mounts are the cause"},
+	    "I/O was in flight during 33 % of the waits; the cause is not reads or mounts"},
     {.wait_ms = 30,
      .workers = 2,
      .fetch_ms = 90,
@@ -47,9 +47,8 @@ static const struct {
      .bytes = 1000 * MIB,
      .read_ms = 1,
      .advice = "more workers",
-     .why =
-	 "workers: 2, making batches 90 % of the time: more would make more, as far as cores and "
-	 "storage go; 20 % of that is I/O"},
+     .why = "workers: 2, making batches 90 % of the time: more workers would make more batches, "
+	    "unless cores or storage limit them; 20 % of that is I/O"},
     {.wait_ms = 30,
      .workers = 2,
      .fetch_ms = 90,
@@ -59,7 +58,7 @@ static const struct {
      .bytes = 100 * 8192,
      .read_ms = 80,
      .advice = "more workers, bigger reads, another mount",
-     .why = "90 % of that is I/O; reads have 8.0 KiB in the mean; /data gives a reader"},
+     .why = "90 % of that is I/O; the mean read is 8.0 KiB; /data gives a reader"},
     {.wait_ms = 30,
      .workers = 2,
      .fetch_ms = 60,
@@ -69,8 +68,8 @@ static const struct {
      .bytes = 10 * MIB,
      .read_ms = 50,
      .advice = "another mount",
-     .why = "whether more would help does not show; 75 % of that is I/O; reads have 1.0 MiB in the "
-	    "mean; /scratch gives a reader 200.0 MiB/s, /data 1"},
+     .why = "it is unclear whether more workers would help; 75 % of that is I/O; the mean read is "
+	    "1.0 MiB; /scratch gives a reader 200.0 MiB/s, /data 1"},
     {.wait_ms = 30,
      .workers = 2,
      .fetch_ms = 20,
@@ -81,7 +80,8 @@ static const struct {
      .workers = 2,
      .io_ms = 6,
      .advice = "not known",
-     .why = "no fetches were recorded: how busy the workers were is not known; during 20 % of"},
+     .why = "no fetches were recorded: it is unknown how busy the workers were; I/O was in flight "
+	    "during 20 % of"},
     {.wait_ms = 30,
      .workers = 2,
      .fetch_ms = 90,
@@ -97,8 +97,8 @@ static const struct {
      .cpus = 4,
      .first_cpu = 8,
      .advice = "more workers",
-     .why = "workers: 2, making batches 90 % of the time, cores: 2: more would make more, as far "
-	    "as storage goes; 90 % of that is I/O"},
+     .why = "workers: 2, making batches 90 % of the time, cores: 2: more workers would make more "
+	    "batches, unless storage limits them; 90 % of that is I/O"},
     {.wait_ms = 30,
      .workers = 1,
      .fetch_ms = 90,
@@ -106,8 +106,8 @@ static const struct {
      .cpus = 4,
      .first_cpu = 8,
      .advice = "more workers",
-     .why = "workers: 1, making batches 90 % of the time, cores: 2: more would make more, as far "
-	    "as storage goes"},
+     .why = "workers: 1, making batches 90 % of the time, cores: 2: more workers would make more "
+	    "batches, unless storage limits them"},
     {.wait_ms = 30,
      .io_ms = 10,
      .cpus = 1,
@@ -121,10 +121,10 @@ static const struct {
      .cpu_ms = 9,
      .faults = 47574,
      .advice = "mapped files, more workers",
-     .why =
-	 "workers: 1, making batches 98 % of the time: more would make more, as far as cores and "
-	 "storage go; of that 1 % is I/O, 9 % computing, 90 % neither (waiting for a core, or for "
-	 "page faults: 47,574 of mapped files); mapped files are read page by page: read() them"},
+     .why = "workers: 1, making batches 98 % of the time: more workers would make more batches, "
+	    "unless cores or storage limit them; of that 1 % is I/O, 9 % computing, 90 % neither "
+	    "(waiting for a core, or for page faults: 47,574 of mapped files); mapped files are "
+	    "read page by page: read() them"},
     {.wait_ms = 30, /* whose workers do not need their cores */
      .workers = 2,
      .fetch_ms = 90,
@@ -162,7 +162,8 @@ static const struct {
      .fetch_ms = 60,
      .cpu_ms = 6,
      .advice = "not known",
-     .why = "whether more would help does not show; of that 0 % is I/O, 10 % computing, 90 % "},
+     .why = "it is unclear whether more workers would help; of that 0 % is I/O, 10 % computing, 90 "
+	    "% "},
     {.wait_ms = 30, /* known to sleep: that a core, or a worker, would help is not */
      .workers = 2,
      .fetch_ms = 90,
@@ -172,10 +173,9 @@ static const struct {
      .cpus = 2,
      .first_cpu = 40,
      .advice = "not known",
-     .why =
-	 "they wait, and for no core: more of them help if it is the network that is waited for; "
-	 "of that 0 % is I/O, 10 % computing, 90 % neither (waiting for a lock or the network, or "
-	 "asleep), and 1 % waiting for a core, in I/O or not"},
+     .why = "they wait, and for no core: more of them help if they wait for the network; of that 0 "
+	    "% is I/O, 10 % computing, 90 % neither (waiting for a lock or the network, or "
+	    "asleep), and 1 % waiting for a core, in I/O or not"},
     {.wait_ms = 30, /* known to wait for cores, though there are enough of them by affinity */
      .workers = 2,
      .fetch_ms = 90,
@@ -217,14 +217,14 @@ static const struct {
      .cpu_ms = 63,
      .advice = "more workers",
      .why = "of that 20 % is I/O, 70 % computing, 10 % neither (waiting for a core, a lock or the "
-	    "network, or asleep); neither reads nor mounts are the cause"},
+	    "network, or asleep); the cause is not reads or mounts"},
     {.wait_ms = 30, /* the processor's time in I/O is I/O */
      .workers = 2,
      .fetch_ms = 90,
      .io_ms = 36,
      .cpu_ms = 90,
      .advice = "more workers",
-     .why = "of that 40 % is I/O, 60 % computing, 0 % neither; neither reads"},
+     .why = "of that 40 % is I/O, 60 % computing, 0 % neither; the cause is not reads"},
     {.no_rank = true,
      .wait_ms = 50,
      .workers = 1,
@@ -397,7 +397,7 @@ static void advice_follows_the_rules(void **state)
 		answer_near(&r, "workers", cases[i].workers);
 		answer_text(&r, "advice", cases[i].advice);
 		if (strstr(cases[i].advice, "mapped files") != NULL)
-			assert_null(strstr(answer_cell(&r, "why"), "neither reads nor mounts"));
+			assert_null(strstr(answer_cell(&r, "why"), "the cause is not reads"));
 		if (cases[i].core_ms > 0)
 			answer_near(&r, "core_wait_percent",
 				    100.0 * cases[i].core_ms / cases[i].fetch_ms);

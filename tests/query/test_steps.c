@@ -154,12 +154,12 @@ static void what_is_not_known_is_said(void **state)
 	(void)state;
 	assert_int_equal(answer_notes(&fix, "steps"), 2);
 	assert_string_equal(answer_said[0], "job t: no steps of rank 2");
-	assert_string_equal(answer_said[1], "job t: 5 steps were short and are kept as sums: of "
-					    "their I/O nothing is known");
+	assert_string_equal(answer_said[1],
+			    "job t: 5 short steps were added up: their I/O is unknown");
 	answer_lacks("steps",
-		     "nobody said where steps begin in job 9: PyTorch does under headrace run");
+		     "no steps were recorded of job 9: PyTorch reports them under headrace run");
 	answer_lacks("epochs",
-		     "nobody said where epochs begin in job 9: PyTorch does under headrace run");
+		     "no epochs were recorded of job 9: PyTorch reports them under headrace run");
 }
 
 int main(void)
