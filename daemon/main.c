@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * headraced - the daemon of one node. In private mode `headrace run` starts it with its configuration (private.h) on
- * standard input; as the service of a node systemd does:
+ * headraced - records the jobs of one node. `headrace run` starts a private one, and systemd starts
+ * the node service:
  *
- *      headraced private STORE JOB     the keeper; the two arguments are for people who read ps
- *      headraced worker STORE JOB N    what the keeper starts, and starts again; sockets N, N + 1
- *      headraced service ...           all jobs of a node (service/service.h)
- *      headraced job JOB N             what the service starts for each; sockets N, N + 1
- *      headraced uplink SPOOL ...      sends what lies in a spool
+ *      headraced private STORE JOB     the keeper of a private headraced; arguments are for ps
+ *      headraced worker STORE JOB N    its recording process; sockets N, N + 1
+ *      headraced service ...           the node service: all jobs of a node (service/service.h)
+ *      headraced job JOB N             the recording process of one of its jobs; sockets N, N + 1
+ *      headraced uplink SPOOL ...      sends the frames of a spool to a collector
+ *
+ * Keeper and recording processes read their configuration (control/private.h) from standard input.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -50,7 +52,7 @@ static int keeper_main(char **argv)
 		return EXIT_FAILURE;
 	}
 	status = hr_keeper_run(&keeper);
-	if (status != EXIT_SUCCESS) /* a worker that ends the job has removed them itself */
+	if (status != EXIT_SUCCESS) /* after a success the worker has removed them */
 		hr_private_remove(&config.names);
 	close(keeper.listening[0]);
 	close(keeper.listening[1]);

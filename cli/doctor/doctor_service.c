@@ -31,8 +31,8 @@ static int doctor_service_ask(const char *socket, struct status *ret)
 
 	if (r < 0)
 		return r;
-	r = hr_control_ask(fd, ANSWER_MS, HR_CONTROL(GET_STATUS), NULL, doctor_service_take, ret,
-			   NULL);
+	r = hr_control_request(fd, ANSWER_MS, HR_CONTROL(GET_STATUS), NULL, doctor_service_take,
+			       ret, NULL);
 	close(fd);
 	return r;
 }

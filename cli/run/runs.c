@@ -30,7 +30,7 @@ static void request_status(void *arg, const char *control)
 	if (hr_control_connect(control, &fd) < 0)
 		return;
 	q->socket = control;
-	hr_control_ask(fd, ANSWER_MS, HR_CONTROL(GET_STATUS), NULL, runs_answer, q, NULL);
+	hr_control_request(fd, ANSWER_MS, HR_CONTROL(GET_STATUS), NULL, runs_answer, q, NULL);
 	close(fd);
 }
 

@@ -37,7 +37,7 @@ int hr_service_request_over(int fd, hr_control_kind kind, const ProtobufCMessage
 			    hr_service_answer *answer, void *arg)
 {
 	char *refusal = NULL;
-	int r = hr_control_ask(fd, -1, kind, body, answer, arg, &refusal);
+	int r = hr_control_request(fd, -1, kind, body, answer, arg, &refusal);
 
 	close(fd);
 	if (refusal)

@@ -16,7 +16,7 @@
 /* The path given by --socket (`option`, may be NULL), by HEADRACE_CONTROL, or the default. */
 const char *hr_service_socket(const char *option);
 
-/* Called for each answer but the last, in order: `take` of hr_control_ask. */
+/* Called for each answer but the last, in order: `take` of hr_control_request. */
 typedef void hr_service_answer(void *arg, Headrace__Control *m);
 
 /*

@@ -66,7 +66,7 @@ static int request_jobs(struct search *s, const char *socket)
 	if (r < 0)
 		return r;
 	s->socket = socket;
-	r = hr_control_ask(fd, ANSWER_MS, HR_CONTROL(GET_STATUS), NULL, add_answer, s, NULL);
+	r = hr_control_request(fd, ANSWER_MS, HR_CONTROL(GET_STATUS), NULL, add_answer, s, NULL);
 	close(fd);
 	return r == -EREMOTEIO ? 0 : r;
 }

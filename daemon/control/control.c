@@ -43,7 +43,7 @@ int hr_control_listen(const char *path, int *ret_fd)
 		close(fd);
 		return r;
 	}
-	fcntl(fd, F_SETFL, O_NONBLOCK); /* several workers may wait for one connection */
+	fcntl(fd, F_SETFL, O_NONBLOCK);
 	*ret_fd = fd;
 	return 0;
 }
@@ -76,7 +76,7 @@ int hr_control_connect_within(const char *path, unsigned timeout_ms, int *ret_fd
 
 /* ---- messages -------------------------------------------------------------------------------- */
 
-/* Room for one descriptor; with more the kernel closes those that do not fit. */
+/* Room for one descriptor; the kernel closes further ones of the same message. */
 union carriage {
 	struct cmsghdr hdr;
 	char bytes[CMSG_SPACE(sizeof(int))];
@@ -110,7 +110,7 @@ int hr_control_send_fd(int fd, hr_control_kind kind, const ProtobufCMessage *bod
 	Headrace__Control m = HEADRACE__CONTROL__INIT;
 	uint8_t packet[HR_CONTROL_BYTES];
 
-	/* Members of the union are pointers to messages: which one depends on the kind. */
+	/* All members of the union are pointers to messages: this sets the member of any kind. */
 	m.kind_case = kind;
 	m.done = body ? (Headrace__Empty *)(uintptr_t)body : &empty;
 	if (headrace__control__get_packed_size(&m) > sizeof(packet))
@@ -197,8 +197,8 @@ int hr_control_wait(int fd, int timeout_ms, Headrace__Control **ret)
 	return n == 0 ? -ETIMEDOUT : hr_control_recv(fd, ret);
 }
 
-int hr_control_ask(int fd, int timeout_ms, hr_control_kind kind, const ProtobufCMessage *body,
-		   void (*take)(void *arg, Headrace__Control *m), void *arg, char **ret_refusal)
+int hr_control_request(int fd, int timeout_ms, hr_control_kind kind, const ProtobufCMessage *body,
+		       void (*take)(void *arg, Headrace__Control *m), void *arg, char **ret_refusal)
 {
 	int r = hr_control_send(fd, kind, body);
 

@@ -15,13 +15,13 @@
 
 #include "common/fnv.h"
 
-#define FOLDER_MOST 80 /* characters of a socket's path: the rest is for its name */
-#define FOLDERS	    4  /* that may be the runtime folder */
-#define LAST	    (FOLDERS - 1)
+#define FOLDER_MOST 80 /* bytes of the runtime folder; the rest of a socket's path is its name */
+#define FOLDERS	    4  /* places for the runtime folder */
+#define RANDOM	    (FOLDERS - 1)
 
 /* ---- names ----------------------------------------------------------------------------------- */
 
-/* A folder of ours that no other user can enter? */
+/* 0: the folder is this user's, and no other user can enter it. */
 static int check_own(const char *dir)
 {
 	struct stat st;
@@ -33,7 +33,7 @@ static int check_own(const char *dir)
 	return st.st_uid == geteuid() && (st.st_mode & 077) == 0 ? 0 : -EPERM;
 }
 
-/* The same, made when absent. */
+/* Makes the folder if it is absent, and checks it. */
 static int own_folder(const char *dir)
 {
 	if (mkdir(dir, 0700) != 0 && errno != EEXIST)
@@ -42,10 +42,11 @@ static int own_folder(const char *dir)
 }
 
 /*
- * Another user may have made /tmp/headrace-UID. Then the folder is one of ours in /tmp with a random name: the first in the
- * order of the names, so that runs find each other's daemon. "": there is none yet.
+ * If another user has made /tmp/headrace-UID, the runtime folder is /tmp/headrace-UID.XXXXXX. Of
+ * several, all runs use the first by name, so that they find each other's daemon. "": there is none
+ * yet.
  */
-static void find_last(char name[HR_PRIVATE_PATH])
+static void find_random_folder(char name[HR_PRIVATE_PATH])
 {
 	char start[32], path[HR_PRIVATE_PATH];
 	DIR *dir = opendir("/tmp");
@@ -53,7 +54,7 @@ static void find_last(char name[HR_PRIVATE_PATH])
 	size_t n = (size_t)snprintf(start, sizeof(start), "headrace-%u.", geteuid());
 
 	name[0] = '\0';
-	/* NOLINTNEXTLINE(concurrency-mt-unsafe): a stream of our own */
+	/* NOLINTNEXTLINE(concurrency-mt-unsafe): no other thread has this stream */
 	while (dir != NULL && (entry = readdir(dir)) != NULL) {
 		if (strncmp(entry->d_name, start, n) != 0 ||
 		    snprintf(path, sizeof(path), "/tmp/%s", entry->d_name) > FOLDER_MOST ||
@@ -65,25 +66,23 @@ static void find_last(char name[HR_PRIVATE_PATH])
 		closedir(dir);
 }
 
-/* Finds that folder, or makes it. */
-static int make_last(char name[HR_PRIVATE_PATH])
+static int find_or_make_random_folder(char name[HR_PRIVATE_PATH])
 {
 	char made[HR_PRIVATE_PATH];
 
-	find_last(name);
+	find_random_folder(name);
 	if (name[0] != '\0')
 		return 0;
 	snprintf(made, sizeof(made), "/tmp/headrace-%u.XXXXXX", geteuid());
 	if (mkdtemp(made) == NULL)
 		return -errno;
-	find_last(name);
+	find_random_folder(name);
 	if (strcmp(name, made) != 0) /* another run made one at the same time */
 		rmdir(made);
 	return name[0] != '\0' ? 0 : -ENOENT;
 }
 
-/* Where the folder may be, in order; "" where that is too long, or nowhere. XDG's goes first, unless it is not usable (under su, in
- * a batch job). */
+/* Places for the runtime folder, in order of preference. "": variable not set, or path too long. */
 static void folder_names(char names[FOLDERS][HR_PRIVATE_PATH])
 {
 	const char *xdg = getenv("XDG_RUNTIME_DIR"), *tmp = getenv("TMPDIR");
@@ -103,26 +102,27 @@ static void folder_names(char names[FOLDERS][HR_PRIVATE_PATH])
 	if (tmp != NULL && tmp[0] == '/')
 		n[1] = snprintf(names[1], HR_PRIVATE_PATH, "%s/headrace-%u", tmp, uid);
 	snprintf(names[2], HR_PRIVATE_PATH, "/tmp/headrace-%u", uid);
-	for (size_t i = 0; i < LAST; i++)
+	for (size_t i = 0; i < RANDOM; i++)
 		if (n[i] < 0 || n[i] > FOLDER_MOST)
 			names[i][0] = '\0';
 }
 
-/* The folder, made and checked. */
+/* Makes and checks the runtime folder. */
 static int runtime_folder(char *out, size_t bytes)
 {
 	char names[FOLDERS][HR_PRIVATE_PATH];
 	int r = -ENOENT;
 
 	folder_names(names);
-	for (size_t i = 0; i < LAST && r < 0; i++) {
+	for (size_t i = 0; i < RANDOM && r < 0; i++) {
 		if (names[i][0] == '\0')
 			continue;
 		snprintf(out, bytes, "%.*s", FOLDER_MOST, names[i]);
 		r = own_folder(out);
 	}
-	if (r < 0 && names[LAST - 1][0] != '\0' && make_last(names[LAST]) == 0) {
-		snprintf(out, bytes, "%.*s", FOLDER_MOST, names[LAST]);
+	if (r < 0 && names[RANDOM - 1][0] != '\0' &&
+	    find_or_make_random_folder(names[RANDOM]) == 0) {
+		snprintf(out, bytes, "%.*s", FOLDER_MOST, names[RANDOM]);
 		r = 0;
 	}
 	return r;
@@ -133,19 +133,19 @@ void hr_private_each(void (*found)(void *arg, const char *control), void *arg)
 	char names[FOLDERS][HR_PRIVATE_PATH], path[HR_PRIVATE_PATH];
 
 	folder_names(names);
-	if (names[LAST - 1][0] != '\0')
-		find_last(names[LAST]);
+	if (names[RANDOM - 1][0] != '\0')
+		find_random_folder(names[RANDOM]);
 	for (size_t i = 0; i < FOLDERS; i++) {
 		DIR *dir = names[i][0] != '\0' ? opendir(names[i]) : NULL;
 		const struct dirent *entry;
 		struct stat st;
 
-		/* Nobody else's: who could make one there would be believed. */
+		/* In another user's folder, that user could make false control sockets. */
 		if (dir != NULL && (fstat(dirfd(dir), &st) != 0 || st.st_uid != geteuid())) {
 			closedir(dir);
 			dir = NULL;
 		}
-		/* NOLINTNEXTLINE(concurrency-mt-unsafe): a stream of our own */
+		/* NOLINTNEXTLINE(concurrency-mt-unsafe): no other thread has this stream */
 		while (dir != NULL && (entry = readdir(dir)) != NULL) {
 			const char *dot = strrchr(entry->d_name, '.');
 
@@ -164,7 +164,7 @@ int hr_private_names(const char *store, const char *job, struct hr_private_names
 		     char **ret_error)
 {
 	char dir[HR_PRIVATE_PATH] = "";
-	uint64_t key = HR_FNV_BASIS; /* names sockets, guards nothing */
+	uint64_t key = HR_FNV_BASIS; /* not for security: only this user can use the folder */
 	struct stat st;
 	int r;
 
@@ -177,9 +177,8 @@ int hr_private_names(const char *store, const char *job, struct hr_private_names
 	r = runtime_folder(dir, sizeof(dir));
 	if (r < 0) {
 		if (asprintf(ret_error,
-			     "%s: %s; it must be a folder of yours with mode 0700: set TMPDIR to a "
-			     "short, "
-			     "private path",
+			     "%s: %s; this folder must be yours, with mode 0700: set TMPDIR to a "
+			     "short path of a folder that only you can use",
 			     dir, strerrordesc_np(-r)) < 0)
 			*ret_error = NULL;
 		return r;
@@ -211,8 +210,7 @@ static int lock_file(const char *path, int how, int *ret_fd)
 			close(fd);
 			return r;
 		}
-		/* A daemon that ended while we waited has removed the file: ours is nobody's lock
-		 * any more. */
+		/* A daemon that ended meanwhile has removed the file: lock the new one. */
 		if (fstat(fd, &ours) == 0 && stat(path, &named) == 0 &&
 		    ours.st_ino == named.st_ino && ours.st_dev == named.st_dev) {
 			*ret_fd = fd;
@@ -254,7 +252,7 @@ void hr_private_sweep(const struct hr_private_names *names)
 
 /* ---- configuration --------------------------------------------------------------------------- */
 
-/* Fields of JobConfig (proto/control.proto), and of struct hr_private_config: once, for both directions. */
+/* Fields of JobConfig (proto/control.proto) and struct hr_private_config. */
 #define CONFIG_TEXTS(X)                                                                            \
 	X(store, node.store)                                                                       \
 	X(journal_dir, node.journal_dir)                                                           \
@@ -360,7 +358,7 @@ int hr_private_config_read(int fd, struct hr_private_config *ret)
 #undef GET_TEXT
 #undef GET_NAME
 #undef GET_NUMBER
-	/* Parts of a stream's name are never NULL. */
+	/* The parts of a stream's name are never NULL. */
 	ret->node.id.cluster = m->cluster;
 	ret->node.id.node = m->node;
 	ret->node.id.boot_id = m->boot_id;

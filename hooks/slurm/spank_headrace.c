@@ -147,7 +147,7 @@ static void send_request(spank_t sp, const char *socket, hr_control_kind kind, i
 	request.level = (uint32_t)level;
 	r = hr_control_connect_within(socket, ANSWER_MS, &fd);
 	if (r == 0) {
-		r = hr_control_ask(fd, ANSWER_MS, kind, &request.base, NULL, NULL, &refusal);
+		r = hr_control_request(fd, ANSWER_MS, kind, &request.base, NULL, NULL, &refusal);
 		close(fd);
 	}
 	if (r < 0)

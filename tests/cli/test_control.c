@@ -130,17 +130,19 @@ static void test_ask(void **state)
 	hr_control_send(pair[1], HR_CONTROL(NODE_STATUS), &node.base);
 	hr_control_send(pair[1], HR_CONTROL(DONE), NULL);
 	assert_int_equal(
-	    hr_control_ask(pair[0], 1000, HR_CONTROL(GET_STATUS), NULL, take_node, &kept, NULL), 0);
+	    hr_control_request(pair[0], 1000, HR_CONTROL(GET_STATUS), NULL, take_node, &kept, NULL),
+	    0);
 	assert_string_equal(kept->node, "n1");
 	headrace__node_status__free_unpacked(kept, NULL);
 	hr_control_send_error(pair[1], EPERM, "no");
 	assert_int_equal(
-	    hr_control_ask(pair[0], 1000, HR_CONTROL(GET_STATUS), NULL, NULL, NULL, &refusal),
+	    hr_control_request(pair[0], 1000, HR_CONTROL(GET_STATUS), NULL, NULL, NULL, &refusal),
 	    -EREMOTEIO);
 	assert_string_equal(refusal, "no");
 	free(refusal);
-	assert_int_equal(hr_control_ask(pair[0], 0, HR_CONTROL(GET_STATUS), NULL, NULL, NULL, NULL),
-			 -ETIMEDOUT);
+	assert_int_equal(
+	    hr_control_request(pair[0], 0, HR_CONTROL(GET_STATUS), NULL, NULL, NULL, NULL),
+	    -ETIMEDOUT);
 }
 
 static void test_sockets(void **state)
