@@ -76,10 +76,10 @@ static void fill_array(struct hr_arena *a, const char *job, Headrace__JobEvent *
 		m->array_job[digits] = 0;
 }
 
-/* What the configuration says, else the scheduler's variables. */
-static char *said_or(struct hr_arena *a, const char *said, const char *const *names)
+/* `value` of the configuration; NULL: the scheduler's variables. */
+static char *value_or_env(struct hr_arena *a, const char *value, const char *const *names)
 {
-	return said ? hr_arena_text(a, said) : env_of(names);
+	return value ? hr_arena_text(a, value) : env_of(names);
 }
 
 int hr_job_pack(const struct hr_node_config *config, uint64_t start_ns, uint8_t **ret,
@@ -96,9 +96,9 @@ int hr_job_pack(const struct hr_node_config *config, uint64_t start_ns, uint8_t 
 	m.state = hr_arena_text(&a, "running");
 	m.uid = config->uid;
 	m.user = user_name(&a, config->uid);
-	m.account = said_or(&a, config->account, account);
-	m.partition = said_or(&a, config->partition, partition);
-	m.name = said_or(&a, config->job_name, name);
+	m.account = value_or_env(&a, config->account, account);
+	m.partition = value_or_env(&a, config->partition, partition);
+	m.name = value_or_env(&a, config->job_name, name);
 	m.start_ns = start_ns;
 	m.ranks_expected = config->ranks_expected;
 	m.nodes_expected = config->nodes_expected;
@@ -118,7 +118,7 @@ static void target_name(uint64_t instance, char ret[TARGET_BYTES])
 	snprintf(ret, TARGET_BYTES, "headrace-%016" PRIx64 ".journal", instance);
 }
 
-/* Opens the folder that the journal's link leads to. -ELOOP: no link of ours. */
+/* Opens the folder that the journal's link leads to. -ELOOP: not a link of headraced. */
 static int target_folder(int stream_dir_fd, uint64_t instance, char ret_name[TARGET_BYTES])
 {
 	char target[PATH_MAX], *slash;

@@ -27,20 +27,19 @@ static bool parse_name(const char *name, uint64_t *ret_proc, uint32_t *ret_index
 bool hr_kept_map(struct hr_inherited *list, size_t n, uint64_t proc, uint32_t index,
 		 struct hr_map *ret)
 {
-	bool found = false;
-
 	for (size_t i = 0; i < n; i++) {
 		uint64_t p;
 		uint32_t k;
+		bool opened;
 
 		if (list[i].fd < 0 || !parse_name(list[i].name, &p, &k) || p != proc || k != index)
 			continue;
-		found = hr_map_open(list[i].fd, ret) == 0;
+		opened = hr_map_open(list[i].fd, ret) == 0;
 		close(list[i].fd);
 		list[i].fd = -1;
-		break;
+		return opened;
 	}
-	return found;
+	return false;
 }
 
 uint64_t hr_kept_maps_orphan(const struct hr_inherited *list, size_t n)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * kept_maps.h - maps of sessions from before a restart, as the descriptor store has handed them on
+ * kept_maps.h - maps of sessions from before a restart, from the retained descriptors
  *
- * Each is named "s<proc>.<index>". The list stays the caller's.
+ * Each descriptor is named "s<proc>.<index>". The list stays the caller's.
  */
 #ifndef HEADRACE_DAEMON_NODE_KEPT_MAPS_H
 #define HEADRACE_DAEMON_NODE_KEPT_MAPS_H
@@ -10,14 +10,14 @@
 #include "common/fdstore.h"
 #include "daemon/session/session.h"
 
-/* Opens one of them, and takes it out of the list. */
+/* Opens a map, and takes its descriptor out of the list. */
 bool hr_kept_map(struct hr_inherited *list, size_t n, uint64_t proc, uint32_t index,
 		 struct hr_map *ret);
 
-/* Nobody reads what their processes write: puts these to sleep, and returns how many they are. */
+/* Turns recording off in the maps' processes; returns how many these are. */
 uint64_t hr_kept_maps_orphan(const struct hr_inherited *list, size_t n);
 
-/* Has the store forget what is left of them: processes that the journal does not know. */
+/* Removes the remaining maps from the descriptor store: the journal has no such processes. */
 void hr_kept_maps_drop(struct hr_inherited *list, size_t n);
 
 #endif

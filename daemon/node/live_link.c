@@ -8,7 +8,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#define IN_FLIGHT_NS UINT64_C(1000000000) /* listed: operations that have lasted longer */
+#define IN_FLIGHT_NS UINT64_C(1000000000) /* by default, only longer operations are listed */
 
 struct hr_live_bytes {
 	unsigned refs;
@@ -25,9 +25,9 @@ struct hr_live_client {
 	size_t sent;
 };
 
-/* ---- pictures --------------------------------------------------------------------------------------- */
+/* ---- pictures -------------------------------------------------------------------------------- */
 
-static void unref(struct hr_live_bytes *b)
+static void picture_unref(struct hr_live_bytes *b)
 {
 	if (!b || --b->refs > 0)
 		return;
@@ -35,9 +35,9 @@ static void unref(struct hr_live_bytes *b)
 	free(b);
 }
 
-/* A reference of the caller's. */
-static int picture(struct hr_live_link *l, struct hr_node *n, uint64_t in_flight_ns,
-		   struct hr_live_bytes **ret)
+/* *ret: a reference for the caller. */
+static int picture_get(struct hr_live_link *l, struct hr_node *n, uint64_t in_flight_ns,
+		       struct hr_live_bytes **ret)
 {
 	uint64_t now = uv_hrtime() / 1000000;
 	struct hr_live_bytes *b;
@@ -51,7 +51,7 @@ static int picture(struct hr_live_link *l, struct hr_node *n, uint64_t in_flight
 			return r;
 		}
 		b->refs = 1;
-		unref(l->last);
+		picture_unref(l->last);
 		l->last = b;
 		l->last_ms = now;
 		l->in_flight_ns = in_flight_ns;
@@ -61,9 +61,9 @@ static int picture(struct hr_live_link *l, struct hr_node *n, uint64_t in_flight
 	return 0;
 }
 
-/* ---- clients ---------------------------------------------------------------------------------------- */
+/* ---- clients --------------------------------------------------------------------------------- */
 
-static void freed(uv_handle_t *handle)
+static void client_freed(uv_handle_t *handle)
 {
 	free(handle->data);
 }
@@ -75,14 +75,14 @@ static void live_link_leave(struct hr_live_client *a)
 	while (*at != a)
 		at = &(*at)->next;
 	*at = a->next;
-	unref(a->picture);
+	picture_unref(a->picture);
 	uv_poll_stop(&a->poll);
 	close(a->fd);
-	uv_close((uv_handle_t *)&a->poll, freed);
+	uv_close((uv_handle_t *)&a->poll, client_freed);
 }
 
-/* As much as the socket takes. False: it is over, all sent or nobody there. */
-static bool go_on(struct hr_live_client *a)
+/* Sends as much as the socket takes. False: all is sent, or sending failed. */
+static bool send_more(struct hr_live_client *a)
 {
 	while (a->sent < a->picture->bytes) {
 		size_t left = a->picture->bytes - a->sent;
@@ -103,10 +103,11 @@ static void on_room(uv_poll_t *poll, int status, int events)
 {
 	struct hr_live_client *a = poll->data;
 
-	if (status < 0 || (events & UV_DISCONNECT) || !go_on(a))
+	if (status < 0 || (events & UV_DISCONNECT) || !send_more(a))
 		live_link_leave(a);
 }
 
+/* Closes the oldest client if there are HR_LIVE_CLIENTS. */
 static void live_link_make_room(struct hr_live_link *l)
 {
 	struct hr_live_client *oldest = NULL;
@@ -143,7 +144,7 @@ void hr_live_link_take(struct hr_live_link *l, struct hr_node *n,
 	uint64_t in_flight_ns = request->has_in_flight_ns ? request->in_flight_ns : IN_FLIGHT_NS;
 	struct hr_live_client *a = calloc(1, sizeof(*a));
 	struct hr_live_bytes *b = NULL;
-	int r = a ? picture(l, n, in_flight_ns, &b) : -ENOMEM;
+	int r = a ? picture_get(l, n, in_flight_ns, &b) : -ENOMEM;
 
 	if (r == 0 && fcntl(fd, F_SETFL, O_NONBLOCK) < 0)
 		r = -errno;
@@ -151,7 +152,7 @@ void hr_live_link_take(struct hr_live_link *l, struct hr_node *n,
 		r = announce(fd, b);
 	if (r < 0) {
 		live_link_refuse(fd, r);
-		unref(b);
+		picture_unref(b);
 		free(a);
 		return;
 	}
@@ -167,6 +168,6 @@ void hr_live_link_done(struct hr_live_link *l)
 {
 	while (l->clients)
 		live_link_leave(l->clients);
-	unref(l->last);
+	picture_unref(l->last);
 	l->last = NULL;
 }

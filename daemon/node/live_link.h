@@ -2,11 +2,11 @@
 /*
  * live_link.h - sends pictures of a running job (live.h) to clients
  *
- * Purpose   Serves a connection whose request is get_live (proto/control.proto), in the process that records the job. The caller
+ * Purpose   Answers get_live (proto/control.proto) in the process that records the job. The caller
  *           has checked the client's permission.
- * Limits    One picture serves all requests within HR_LIVE_FRESH_MS, so that many clients cost as much as one. A client that does
- *           not read delays no other; beyond HR_LIVE_CLIENTS the one that has waited longest is closed.
- * Owner     The embedding structure. Threads: the loop's.
+ * Limits    All requests within HR_LIVE_FRESH_MS get the same picture. A client that does not read
+ *           delays no other. Beyond HR_LIVE_CLIENTS the oldest connection is closed.
+ * Owner     The embedding structure. Threads: the loop thread.
  */
 #ifndef HEADRACE_DAEMON_NODE_LIVE_LINK_H
 #define HEADRACE_DAEMON_NODE_LIVE_LINK_H
@@ -24,18 +24,18 @@ struct hr_live_bytes;
 
 struct hr_live_link {
 	uv_loop_t *loop;
-	struct hr_live_client *clients; /* who came last first */
+	struct hr_live_client *clients; /* the newest first */
 	struct hr_live_bytes *last;
-	uint64_t last_ms, in_flight_ns; /* of `last` */
+	uint64_t last_ms, in_flight_ns; /* time and request of `last` */
 };
 
 void hr_live_link_init(struct hr_live_link *l, uv_loop_t *loop);
 
-/* Answers; takes `fd` over. */
+/* Answers, and takes `fd` over. */
 void hr_live_link_take(struct hr_live_link *l, struct hr_node *n,
 		       const Headrace__JobRequest *request, int fd);
 
-/* Leaves all who wait: before the loop runs for the last time. */
+/* Closes all connections. Call it before the loop runs for the last time. */
 void hr_live_link_done(struct hr_live_link *l);
 
 #endif

@@ -27,7 +27,7 @@ static int node_fail(char **ret_error, int r, const char *what, const char *name
 	return r;
 }
 
-/* ---- sessions from before a restart ------------------------------------------------------------------ */
+/* ---- sessions from before a restart ---------------------------------------------------------- */
 
 static void node_take_over(struct hr_node *n, const struct hr_engine_proc *p,
 			   struct hr_inherited *list, size_t count)
@@ -41,9 +41,9 @@ static void node_take_over(struct hr_node *n, const struct hr_engine_proc *p,
 	s->asleep = p->deselected;
 	while (s->n_maps < HR_SESSION_MAPS && hr_kept_map(list, count, p->proc, s->n_maps, &map))
 		hr_session_add_map(s, &map);
-	if (s->n_maps == 0) { /* the store has lost its rings: nothing more will come of it */
+	if (s->n_maps == 0) { /* the rings are gone: the session ends */
 		hr_session_free(s);
-		if (p->came) /* else its end says that it did not */
+		if (p->came) /* else hr_drain_ended counts it as unattached */
 			hr_drain_unrecovered(n->drain, 1);
 		hr_drain_ended(n->drain, p->proc, "");
 		return;
@@ -54,9 +54,9 @@ static void node_take_over(struct hr_node *n, const struct hr_engine_proc *p,
 	if (n->prober.probes &&
 	    !hr_probes_cover(n->prober.probes, p->pid, p->covered ? &p->cover : NULL))
 		s->probed.image = hr_probes_image(n->prober.probes, p->pid);
-	hr_drain_add_session(n->drain, s, NULL,
-			     0); /* the drain thread does not run yet: s stays valid */
-	/* If the process has exited, the drain thread gets its end from there. */
+	/* The drain thread has not started, so s stays valid. */
+	hr_drain_add_session(n->drain, s, NULL, 0);
+	/* If the process has ended, the drain thread reads its rings and ends the session. */
 	hr_attach_adopt(n->attach, s, p->start_time);
 }
 
@@ -71,7 +71,7 @@ static void take_over_all(struct hr_node *n, struct hr_inherited *list, size_t c
 	hr_kept_maps_drop(list, count);
 }
 
-/* ---- life ------------------------------------------------------------------------------------------- */
+/* ---- life ------------------------------------------------------------------------------------ */
 
 static int make_threads(struct hr_node *n, bool continued)
 {
@@ -119,22 +119,18 @@ static int make_threads(struct hr_node *n, bool continued)
 	ac.drain = n->drain;
 	return hr_attach_new(&ac, &n->attach);
 }
+
 static void use_probes(void *arg, struct hr_probes *probes)
 {
 	struct hr_node *n = arg;
 
 	hr_attach_probes(n->attach, probes);
-	hr_drain_probes(n->drain, probes); /* of who came before, too */
-}
-
-static bool lists_valid(const struct hr_node_config *c)
-{
-	return (!c->ranks || hr_ranks_valid(c->ranks)) &&
-	       (!c->local_ranks || hr_ranks_valid(c->local_ranks));
+	hr_drain_probes(n->drain, probes); /* also for processes that attached before */
 }
 
 int hr_node_new(const struct hr_node_config *config, struct hr_node **ret, char **ret_error)
 {
+	const char *failed = "cannot write to the store", *name = config->store;
 	struct hr_node *n = calloc(1, sizeof(*n));
 	struct hr_inherited *inherited = NULL;
 	size_t n_inherited = 0;
@@ -150,31 +146,29 @@ int hr_node_new(const struct hr_node_config *config, struct hr_node **ret, char 
 	hr_prober_init(&n->prober);
 	hr_clock_init(&n->clock);
 	n->instance = hr_boot_ns();
-	if (!lists_valid(config)) {
+	if ((config->ranks && !hr_ranks_valid(config->ranks)) ||
+	    (config->local_ranks && !hr_ranks_valid(config->local_ranks))) {
 		hr_node_free(n);
 		return node_fail(ret_error, -EINVAL, "ranks",
 				 "must be a list, for example 0-47,64");
 	}
 	r = hr__node_open_stream(n, &found);
-	if (r) {
-		hr_node_free(n);
-		return node_fail(ret_error, r, "cannot write to the store", config->store);
+	if (!r) {
+		failed = "cannot begin or continue the stream in";
+		if (hr_fdstore_inherit(&inherited, &n_inherited))
+			n_inherited = 0;
+		hr_clock_settle(&n->clock);
+		r = hr__node_start_stream(n, &found, inherited, n_inherited);
 	}
-	if (hr_fdstore_inherit(&inherited, &n_inherited))
-		n_inherited = 0;
-	hr_clock_settle(&n->clock);
-	r = hr__node_start_stream(n, &found, inherited, n_inherited);
 	if (!r)
 		r = hr_page_open(&n->page, inherited, n_inherited);
-	if (r) {
-		hr_fdstore_inherited_free(inherited, n_inherited);
-		hr_node_free(n);
-		return node_fail(ret_error, r, "cannot begin or continue the stream in",
-				 config->store);
+	if (!r) {
+		failed = "cannot listen at";
+		name = config->shim_socket;
+		if (n->c.probes && !n->c.probes_later)
+			hr_prober_load(&n->prober);
+		r = make_threads(n, found);
 	}
-	if (n->c.probes && !n->c.probes_later)
-		hr_prober_load(&n->prober);
-	r = make_threads(n, found);
 	if (!r)
 		take_over_all(n, inherited, n_inherited);
 	if (!r && n->c.probes && n->c.probes_later)
@@ -182,7 +176,7 @@ int hr_node_new(const struct hr_node_config *config, struct hr_node **ret, char 
 	hr_fdstore_inherited_free(inherited, n_inherited);
 	if (r) {
 		hr_node_free(n);
-		return node_fail(ret_error, r, "cannot listen at", config->shim_socket);
+		return node_fail(ret_error, r, failed, name);
 	}
 	*ret = n;
 	return 0;
@@ -289,21 +283,21 @@ static int close_writer(struct hr_node *n)
 	int r = hr_writer_close(n->writer);
 
 	n->writer = NULL;
-	if (n->c.spool) { /* with the last words of a full disk, too */
+	if (n->c.spool) { /* also the Loss frame of a full disk */
 		hr_spool_appended(n->c.spool, mark);
 		hr_spool_closed(n->c.spool);
 	}
 	return r;
 }
 
-/* All frames are with the appender, and nobody uses the journal any more. */
+/* All frames are with the appender, and no thread uses the journal. */
 static int end_stream(struct hr_node *n)
 {
 	int r = hr_appender_stop(n->appender), closed;
 	struct hr_given_up given_up;
 
 	if (hr__node_disk_full(r)) {
-		/* The journal's room may be just what its frames need. */
+		/* Removing the journal may free the space that the frames need. */
 		hr__node_drop_journal(n);
 		hr_appender_settle(n->appender, &given_up);
 		n->last.given_up = given_up.count;
@@ -315,7 +309,7 @@ static int end_stream(struct hr_node *n)
 	n->appender = NULL;
 	n->last.stored_bytes = hr_writer_bytes(n->writer);
 	closed = close_writer(n);
-	/* Without room for its footer a segment is read without it. */
+	/* A full disk may leave a segment without its footer: it stays readable. */
 	return r || hr__node_disk_full(closed) ? r : closed;
 }
 
@@ -333,7 +327,7 @@ int hr_node_stop(struct hr_node *n, const struct hr_job_end *end)
 	n->stopped = true;
 	r = end_stream(n);
 	hr_page_forget();
-	if (r && n->journal) /* it stays: hr_store_recover may be able to write again */
+	if (r && n->journal) /* keep it: hr_store_recover can try again */
 		return r;
 	hr__node_drop_journal(n);
 	return r;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A node's stream: opened, begun, continued from its journal, or given up. */
+/* Opens the stream of a node; begins it, continues it from its journal, or gives it up. */
 #include "daemon/node/node_internal.h"
 
 #include <errno.h>
@@ -19,14 +19,15 @@
 #include "daemon/spool/spool.h"
 
 #define BATCHES	     4u
-#define STREAMS_MOST 16 /* tried, each given up by a daemon before us */
+#define STREAMS_MOST 16 /* streams that earlier daemons gave up */
 #define MOUNT_BYTES  (256u << 10)
 
 bool hr__node_disk_full(int r)
 {
 	return r == -ENOSPC || r == -EDQUOT || r == -EFBIG;
 }
-/* ---- opening --------------------------------------------------------------------------------------- */
+
+/* ---- opening --------------------------------------------------------------------------------- */
 
 static uint64_t half_bytes(const struct hr_node *n)
 {
@@ -55,7 +56,7 @@ static int open_journal(struct hr_node *n, bool *ret_found)
 		r = hr_journal_open(fd, half_bytes(n), &n->journal, ret_found);
 	if (!hr__node_disk_full(r))
 		return r;
-	/* No room on disk: better a journal that a kill of this daemon loses than no daemon. */
+	/* No room on disk: record with a journal in memory, which a kill of headraced loses. */
 	hr__node_leave_folder(n, true);
 	return hr_journal_open(-1, half_bytes(n), &n->journal, ret_found);
 }
@@ -80,28 +81,28 @@ static void leave_stream(struct hr_node *n)
 	n->writer = NULL;
 }
 
-static bool stream_ended(const struct hr_node *n)
+bool hr_node_stream_ended(const char *store, const struct hr_stream_id *id)
 {
-	const struct hr_catalog_filter filter = {.job = n->c.id.job};
+	const struct hr_catalog_filter filter = {.job = id->job};
 	const struct hr_stream *streams;
 	struct hr_catalog *c = NULL;
 	char *error = NULL;
 	bool ended = false;
 
-	if (hr_catalog_open(&n->c.store, 1, &filter, &c, &error) == 0)
-		for (size_t i = 0, count = hr_catalog_streams(c, &streams); i < count; i++)
-			ended |= streams[i].ended && streams[i].instance == n->c.id.instance &&
-				 streams[i].attempt == n->c.id.attempt &&
-				 strcmp(streams[i].node, n->c.id.node) == 0;
+	if (hr_catalog_open(&store, 1, &filter, &c, &error) == 0)
+		for (size_t i = 0, n = hr_catalog_streams(c, &streams); i < n; i++)
+			ended |= streams[i].ended && streams[i].instance == id->instance &&
+				 streams[i].attempt == id->attempt &&
+				 strcmp(streams[i].node, id->node) == 0;
 	hr_catalog_free(c);
 	free(error);
 	return ended;
 }
 
-/* Ends a stream that cannot be continued. What cannot be stored now stays in the journal. */
+/* Ends a stream that cannot continue. The journal keeps frames that cannot be stored now. */
 static void give_up_stream(struct hr_node *n)
 {
-	if (!stream_ended(n)) {
+	if (!hr_node_stream_ended(n->c.store, &n->c.id)) {
 		n->given_up = true;
 		if (hr_writer_recover(n->writer, n->c.id.instance)) {
 			hr_journal_close(n->journal);
@@ -112,10 +113,12 @@ static void give_up_stream(struct hr_node *n)
 }
 
 /*
- * Three kinds of streams cannot be continued: the next one has an instance that the daemon after us finds, too.
- *   - its journal is another version's: the journal stays, for a build that reads it;
- *   - it has frames but no journal, which was in memory: the numbers of its processes and files are not known;
- *   - its journal is damaged (here: its header. start_engine finds the rest).
+ * Three kinds of streams cannot continue:
+ *   - its journal has another version: the journal stays, for a headraced of that version;
+ *   - it has frames, but its journal was in memory: the numbers of processes and files are lost;
+ *   - its journal is damaged: here its header; start_engine finds other damage.
+ * Then the stream with the next instance number is tried. A later daemon finds the same one in the
+ * same way.
  */
 int hr__node_open_stream(struct hr_node *n, bool *ret_found)
 {
@@ -148,7 +151,7 @@ static void half_taken(void *arg, uint64_t gen)
 	hr_appender_retire(arg, gen);
 }
 
-/* Takes the journal's entries again; what was stored before is not stored twice. */
+/* Replays the journal; frames that the store has are not stored again. */
 static int replay(struct hr_node *n)
 {
 	const struct hr_replay to = {.store_mark = hr_writer_mark(n->writer),
@@ -171,8 +174,8 @@ static void node_stream_note(struct hr_node *n, enum hr_loss_reason reason, uint
 	hr_journal_commit(n->journal, HR_ENTRY_NOTE, sizeof(*in));
 }
 
-/* Who sees the mounts that most clients see. A service lives among those of its sandbox; who started it does not. */
-static pid_t sees_mounts(const struct hr_node *n)
+/* A process with the mounts of most clients: not the node service, which has those of a sandbox. */
+static pid_t mounts_pid(const struct hr_node *n)
 {
 	return n->c.handoff_fd > 0 ? 1 : getpid();
 }
@@ -191,7 +194,7 @@ static int begin_privacy(struct hr_node *n)
 	return 0;
 }
 
-/* The first half of a new stream: START, and mounts: some processes end before theirs can be read. */
+/* Begins the journal. Mounts are for processes that end before headraced reads theirs. */
 static int begin_stream(struct hr_node *n)
 {
 	struct hr_entry_start *start;
@@ -222,7 +225,7 @@ static int begin_stream(struct hr_node *n)
 	if (begin_privacy(n) < 0)
 		return -E2BIG;
 	mounts = hr_journal_reserve(n->journal, sizeof(*mounts) + MOUNT_BYTES, HR_JOURNAL_SLACK);
-	if (mounts && hr_mountinfo_read(sees_mounts(n), &text) == 0) {
+	if (mounts && hr_mountinfo_read(mounts_pid(n), &text) == 0) {
 		used = hr_mountinfo_rows(hr_engine_mounts(n->engine), text, mounts->rows,
 					 MOUNT_BYTES, &mounts->n);
 		hr_journal_commit(n->journal, HR_ENTRY_MOUNTS, sizeof(*mounts) + used);
@@ -237,6 +240,7 @@ static int begin_stream(struct hr_node *n)
 	hr_journal_begun(n->journal);
 	return replay(n);
 }
+
 static int start_engine(struct hr_node *n, bool found)
 {
 	int r = hr_batch_pool_new(BATCHES, &n->pool);
@@ -248,7 +252,7 @@ static int start_engine(struct hr_node *n, bool found)
 	if (!r)
 		r = found ? replay(n) : begin_stream(n);
 	if (!r && hr_engine_stopped(n->engine))
-		r = -ESTALE; /* it was killed when all but the last frames were stored */
+		r = -ESTALE; /* a kill came between the job's end and its last frames */
 	return r;
 }
 

@@ -27,13 +27,13 @@ static void recover_give(void *arg, struct hr_out_list *out)
 }
 
 struct recovered {
-	struct hr_journal *j; /* NULL: there is none, or nothing of it can be read */
+	struct hr_journal *j; /* NULL: absent, or unreadable */
 	int fd;		      /* of its file; valid with j */
 	bool damaged;
 	struct hr_loss lost;
 };
 
-/* No process of the job is left, or none can be recorded: processes end where the journal does, and so does the job. */
+/* The processes and the job end where the journal ends: nothing after that can be recorded. */
 static void recover_end_job(struct hr_engine *e, struct hr_appender *a)
 {
 	struct hr_entry_end end = {.h = {sizeof(end), HR_ENTRY_END}, .now_ns = hr_engine_now(e)};
@@ -74,7 +74,7 @@ static int replay(struct recovered *ret, struct hr_engine *e, struct hr_appender
 	return r;
 }
 
-/* Ends the stream with what its journal gives. */
+/* Replays the journal into the stream, and ends the stream. */
 static int recover_finish(struct recovered *ret, struct hr_writer *w)
 {
 	struct hr_batch_pool *pool = NULL;
@@ -84,7 +84,7 @@ static int recover_finish(struct recovered *ret, struct hr_writer *w)
 
 	if (!r)
 		r = hr_engine_new(pool, &e);
-	if (!r) /* without the journal: its halves stay until all is stored */
+	if (!r) /* no journal argument: both halves stay until all frames are stored */
 		r = hr_appender_new(w, pool, NULL, NULL, &a);
 	if (!r)
 		r = replay(ret, e, a, hr_writer_mark(w));
@@ -104,7 +104,7 @@ static int recover_finish(struct recovered *ret, struct hr_writer *w)
 	return r ? r : stored;
 }
 
-/* The stream's writer is ours; `own`: its journal must be the user's. 1: recovered; 0: there is no journal. */
+/* `own`: the journal must belong to this user. 1: recovered; 0: no journal. */
 static int recover_stream(struct hr_writer *w, uint64_t instance, bool own, struct recovered *ret)
 {
 	int fd = hr_journal_file(hr_writer_dir_fd(w), instance), r;
@@ -114,7 +114,7 @@ static int recover_stream(struct hr_writer *w, uint64_t instance, bool own, stru
 		return fd == -ENOENT ? 0 : fd;
 	r = own && !hr_store_is_own(fd) ? -EPERM : hr_journal_read(fd, &ret->j);
 	if (r == -ENODATA && hr_writer_mark(w) <= 1)
-		r = 0; /* killed before it began */
+		r = 0; /* headraced was killed before the stream began */
 	else if (!r || r == -ENODATA || r == -EBADMSG)
 		r = recover_finish(ret, w);
 	hr_journal_close(ret->j);
@@ -148,7 +148,7 @@ static void add_line(char **note, const struct hr_stream *s, const char *what)
 
 	if (asprintf(&line, "job %s on %s: headraced was killed; %s", s->job, s->node, what) < 0)
 		return;
-	text = hr_text_line(line); /* the note is split into lines */
+	text = hr_text_line(line); /* the caller splits the note into lines */
 	free(line);
 	if (text && asprintf(&line, "%s%s\n", *note ? *note : "", text) >= 0) {
 		free(*note);
@@ -188,7 +188,7 @@ static int recover_one(int store_fd, const char *store, const struct hr_stream *
 	int r = hr_writer_open_own(store_fd, store, &id, &w), closed;
 	uint64_t before;
 
-	/* Of another user's stream in this store the journal stays. */
+	/* A writer continues the stream, or it belongs to another user: its journal stays. */
 	if (r == -EBUSY || r == -EPERM)
 		return 0;
 	if (r) {
@@ -205,9 +205,9 @@ static int recover_one(int store_fd, const char *store, const struct hr_stream *
 
 /* Journals whose streams have no writer, by the folder that they are in. */
 struct journals {
-	bool own;     /* one is in a folder of the user */
-	bool foreign; /* one is not */
-	uid_t owner;  /* of that folder */
+	bool own;     /* one is in a folder of this user */
+	bool foreign; /* one is in a folder that hr_store_is_own refuses */
+	uid_t owner;  /* of the latter folder */
 };
 
 static void find_in_stream(int fd, struct journals *ret)
@@ -224,7 +224,7 @@ static void find_in_stream(int fd, struct journals *ret)
 	}
 }
 
-/* In folders `levels` below `fd`. */
+/* Searches the folders `levels` below `fd`. */
 static void find_journals(int fd, unsigned levels, struct journals *ret)
 {
 	struct dirent **entries;

@@ -81,7 +81,7 @@ class HostileStore(harness.Case):
 
     def test_a_journal_that_links_to_a_file(self):
         os.symlink(self.precious, self.place("journal"))
-        self.ask("a folder of another user", "run once by its owner (nobody)")
+        self.ask("a folder of another user (nobody)", "that user can replay it")
 
     def test_a_journal_that_links_to_a_journal(self):
         """One that would be replayed, were it this store's."""

@@ -242,7 +242,7 @@ class Kill(harness.Case):
         if done.returncode in (69, 126):
             self.skipTest("DuckDB is not installed, or not for everybody")
         self.assertEqual(done.returncode, 0, done.stderr)
-        self.assertIn("run once by its owner (root)", done.stderr)
+        self.assertIn("a folder of another user (root)\n", done.stderr)
         self.assertNotIn("\n\n", done.stderr)
         theirs = int(done.stdout.split()[-1])
         rows, said = self.query("SELECT count(*) AS n FROM events")
