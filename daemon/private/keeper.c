@@ -27,9 +27,9 @@ struct keeper {
 	int signal_fd;
 	pid_t worker;
 	bool ready;
-	bool stopping; /* SIGTERM came: whatever ends the worker now, it stays ended */
+	bool stopping; /* after SIGTERM: the worker is not restarted */
 	struct hr_kept kept;
-	uint64_t restarts_ns[HR_KEEPER_RESTARTS]; /* times of the last ones, a ring */
+	uint64_t restarts_ns[HR_KEEPER_RESTARTS]; /* times of the last restarts, a ring */
 	unsigned n_restarts;
 };
 
@@ -48,11 +48,10 @@ void hr_keeper_quiet(void)
 
 /* ---- notifications --------------------------------------------------------------------------- */
 
-/* One datagram of the worker. False when there is none. */
+/* Handles one datagram of the worker. False: there is none. */
 static bool read_notification(struct keeper *k)
 {
 	struct hr_notice notice;
-	bool added;
 
 	if (!hr_notify_read(&k->notify, &notice))
 		return false;
@@ -61,7 +60,7 @@ static bool read_notification(struct keeper *k)
 			close(notice.fd);
 		return true;
 	}
-	free(hr_kept_take(&k->kept, &notice, &added));
+	hr_kept_take(&k->kept, &notice);
 	if (!k->ready && hr_notice_has(&notice, "READY", "1")) {
 		k->ready = true;
 		if (write(STDERR_FILENO, "ready\n", 6) == 6)
@@ -83,7 +82,7 @@ static int start_worker(struct keeper *k)
 	return 0;
 }
 
-/* Were all allowed restarts used within the period? */
+/* True: the last HR_KEEPER_RESTARTS restarts were all within the period. */
 static bool restarts_used_up(struct keeper *k)
 {
 	uint64_t now = hr_now_ns(CLOCK_BOOTTIME),
@@ -94,7 +93,7 @@ static bool restarts_used_up(struct keeper *k)
 	return used_up;
 }
 
-/* Returns true when the keeper is to end, with *ret_status. */
+/* True: the keeper ends with *ret_status. */
 static bool reap_worker(struct keeper *k, int *ret_status)
 {
 	int status;
@@ -102,7 +101,7 @@ static bool reap_worker(struct keeper *k, int *ret_status)
 	if (waitpid(k->worker, &status, WNOHANG) != k->worker)
 		return false;
 	while (read_notification(k))
-		; /* what it said before it died */
+		; /* datagrams that it sent before it ended */
 	if (WIFEXITED(status)) {
 		*ret_status = WEXITSTATUS(status);
 		return true;
@@ -135,9 +134,8 @@ static int keeper_init(struct keeper *k)
 	signal(SIGPIPE, SIG_IGN);
 	signal(SIGHUP, SIG_IGN);
 	signal(SIGINT, SIG_IGN);
-	signal(SIGXFSZ,
-	       SIG_IGN); /* over the limit of a file's size: a store error like a full disk */
-	signal(SIGCHLD, SIG_DFL); /* ignored, as we may have inherited it, it would never come */
+	signal(SIGXFSZ, SIG_IGN); /* a file beyond its size limit: write() fails with EFBIG */
+	signal(SIGCHLD, SIG_DFL); /* an inherited SIG_IGN would suppress it */
 	sigemptyset(&set);
 	sigaddset(&set, SIGCHLD);
 	sigaddset(&set, SIGTERM);

@@ -83,7 +83,7 @@ void hr_notify_close(struct hr_notify *n)
 	n->fd = -1;
 }
 
-/* The last descriptor of those that came is kept. */
+/* Keeps the last of the descriptors that came with a notice. */
 static void take_rights(const struct cmsghdr *c, int *fd)
 {
 	size_t count = (c->cmsg_len - CMSG_LEN(0)) / sizeof(int);
@@ -127,7 +127,8 @@ bool hr_notify_read(struct hr_notify *n, struct hr_notice *ret)
 	return true;
 }
 
-char *hr_notice_value(const struct hr_notice *notice, const char *key)
+/* The value of `key` in the notice's lines, as a new string; NULL: absent. */
+static char *notice_value(const struct hr_notice *notice, const char *key)
 {
 	size_t n = strlen(key);
 
@@ -141,39 +142,34 @@ char *hr_notice_value(const struct hr_notice *notice, const char *key)
 
 bool hr_notice_has(const struct hr_notice *notice, const char *key, const char *value)
 {
-	char *found = hr_notice_value(notice, key);
+	char *found = notice_value(notice, key);
 	bool has = found != NULL && strcmp(found, value) == 0;
 
 	free(found);
 	return has;
 }
 
-char *hr_kept_take(struct hr_kept *k, struct hr_notice *notice, bool *ret_added)
+void hr_kept_take(struct hr_kept *k, struct hr_notice *notice)
 {
-	char *name = hr_notice_value(notice, "FDNAME");
+	char *name = notice_value(notice, "FDNAME");
 
-	*ret_added = notice->fd >= 0 && name != NULL && hr_notice_has(notice, "FDSTORE", "1");
-	if (*ret_added) {
+	if (notice->fd >= 0 && name != NULL && hr_notice_has(notice, "FDSTORE", "1")) {
 		hr_kept_add(k, name, notice->fd);
-		notice->fd = -1;
-		return name;
+	} else {
+		if (notice->fd >= 0)
+			close(notice->fd);
+		if (name != NULL && hr_notice_has(notice, "FDSTOREREMOVE", "1"))
+			hr_kept_remove(k, name);
 	}
-	if (notice->fd >= 0)
-		close(notice->fd);
 	notice->fd = -1;
-	if (name != NULL && hr_notice_has(notice, "FDSTOREREMOVE", "1")) {
-		hr_kept_remove(k, name);
-		return name;
-	}
 	free(name);
-	return NULL;
 }
 
 /* ---- the child ------------------------------------------------------------------------------- */
 
 /*
- * Kept descriptors to 3, 4, ... and the sockets behind them; returns the number of the first of these. All are moved out of
- * the way first, for any number may be one of those that are to be taken.
+ * Moves the kept descriptors to 3, 4..., and the sockets to the next numbers; returns the first
+ * socket's number. Moves all to higher numbers first, since a target number may be in use.
  */
 static int pass_descriptors(struct hr_kept *k, const int *sockets, size_t n_sockets)
 {
@@ -198,24 +194,16 @@ static int pass_descriptors(struct hr_kept *k, const int *sockets, size_t n_sock
 
 static void set_variables(struct hr_kept *k, const struct hr_notify *notify)
 {
-	size_t bytes = 1;
-	char number[24], *names, *to;
+	char number[24], *names = NULL;
+	size_t bytes;
+	FILE *out = open_memstream(&names, &bytes);
 
-	for (size_t i = 0; i < k->n; i++)
-		bytes += strlen(k->list[i].name) + 1;
-	names = to = calloc(1, bytes);
-	if (names == NULL)
+	for (size_t i = 0; out != NULL && i < k->n; i++)
+		fprintf(out, "%s%s", i > 0 ? ":" : "", k->list[i].name);
+	if (out == NULL || fclose(out) != 0)
 		_exit(HR_KEPT_FAILED);
-	for (size_t i = 0; i < k->n; i++) {
-		size_t n = strlen(k->list[i].name);
-
-		if (i > 0)
-			*to++ = ':';
-		memcpy(to, k->list[i].name, n);
-		to += n;
-	}
 	snprintf(number, sizeof(number), "%zu", k->n);
-	/* NOLINTBEGIN(concurrency-mt-unsafe): the parent has one thread, this child no other either */
+	/* NOLINTBEGIN(concurrency-mt-unsafe): parent and child have one thread each */
 	setenv("LISTEN_FDS", number, 1);
 	snprintf(number, sizeof(number), "%d", getpid());
 	setenv("LISTEN_PID", number, 1);

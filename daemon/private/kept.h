@@ -1,17 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * kept.h - descriptors that are kept for a child, and handed to the next one when it was killed
+ * kept.h - retained descriptors, which a parent passes to the next worker after a kill
  *
- * Purpose   The receiving side of fdstore.h, for who starts workers: the keeper of a private daemon, and the node service.
+ * Purpose   The receiving side of fdstore.h, for the keeper and the node service.
  *
  *      parent                                   child
  *      hr_notify_open: a datagram socket
- *      fork, hr_kept_exec ------------------->  NOTIFY_SOCKET, LISTEN_FDS, LISTEN_FDNAMES; sockets behind these
- *      hr_notify_read  <----------------------  FDSTORE=1 FDNAME=... (with a descriptor), FDSTOREREMOVE=1, READY=1
- *      hr_kept_take: into the list of that child
+ *      fork, hr_kept_exec ------------------->  NOTIFY_SOCKET, LISTEN_FDS, LISTEN_FDNAMES, sockets
+ *      hr_notify_read  <----------------------  FDSTORE=1 FDNAME=... (with a descriptor),
+ *                                               FDSTOREREMOVE=1 FDNAME=..., READY=1
+ *      hr_kept_take: adds to, or removes from, the child's list
  *
  * Owner     The caller's structures; a list owns its descriptors.
- * Threads   One. hr_kept_exec runs in the child, between fork and exec of a process without other threads.
+ * Threads   One. hr_kept_exec runs in the child, between fork and exec.
  */
 #ifndef HEADRACE_DAEMON_PRIVATE_KEPT_H
 #define HEADRACE_DAEMON_PRIVATE_KEPT_H
@@ -35,47 +36,43 @@ struct hr_kept {
 	size_t n, room;
 };
 
-/* Takes fd, in the place of one with that name; closes it where there is no memory, or no room. */
+/* Takes fd, and closes another one of that name. Without memory or room it closes fd. */
 void hr_kept_add(struct hr_kept *k, const char *name, int fd);
 void hr_kept_remove(struct hr_kept *k, const char *name);
-int hr_kept_find(const struct hr_kept *k, const char *name); /* its descriptor; -1: none */
-void hr_kept_done(struct hr_kept *k);			     /* closes them */
+int hr_kept_find(const struct hr_kept *k, const char *name); /* the descriptor; -1: none */
+void hr_kept_done(struct hr_kept *k);			     /* closes all */
 
 /* ---- notifications --------------------------------------------------------------------------- */
 
 struct hr_notify {
-	int fd;							/* not blocking */
+	int fd;							/* non-blocking */
 	char name[sizeof(((struct sockaddr_un *)0)->sun_path)]; /* for NOTIFY_SOCKET */
 };
 
 struct hr_notice {
-	pid_t from; /* as the kernel says */
+	pid_t from; /* the sender, from the kernel (SCM_CREDENTIALS) */
 	int fd;	    /* the caller's; -1: none */
 	char text[4096];
 };
 
-/* Makes an abstract socket with a name of the kernel's choice. 0 or -errno; hr_notify_close in either case. */
+/* Makes an abstract socket. 0 or -errno; call hr_notify_close in either case. */
 int hr_notify_open(struct hr_notify *n);
 void hr_notify_close(struct hr_notify *n);
 
-/* One notice, without waiting. False when there is none. */
+/* Reads one notice, without waiting. False: there is none. */
 bool hr_notify_read(struct hr_notify *n, struct hr_notice *ret);
 
-/* The value of `key` in its lines, as a new string; NULL when absent. */
-char *hr_notice_value(const struct hr_notice *notice, const char *key);
+/* Has the notice a line `key=value`? */
 bool hr_notice_has(const struct hr_notice *notice, const char *key, const char *value);
 
-/*
- * What it says of descriptors: adds, removes, or closes it. The name of the one that was added or removed, as a new string, for
- * who tells others; else NULL. *ret_added says which.
- */
-char *hr_kept_take(struct hr_kept *k, struct hr_notice *notice, bool *ret_added);
+/* FDSTORE: adds the notice's descriptor, else closes it. FDSTOREREMOVE: removes the named one. */
+void hr_kept_take(struct hr_kept *k, struct hr_notice *notice);
 
 /* ---- the child ------------------------------------------------------------------------------- */
 
 /*
- * Becomes `exe`: kept descriptors are 3, 4, ..., `sockets` behind them, of which the first's number is appended to the
- * arguments. Exits on failure.
+ * Executes `exe`: the kept descriptors get the numbers 3, 4..., `sockets` the next ones. Appends
+ * the number of the first socket to the arguments. Exits with HR_KEPT_FAILED on failure.
  */
 _Noreturn void hr_kept_exec(struct hr_kept *k, const struct hr_notify *notify, const char *exe,
 			    char *const *argv, const int *sockets, size_t n_sockets);

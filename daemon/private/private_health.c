@@ -4,46 +4,51 @@
 #include <stdio.h>
 #include <string.h>
 
-static void store_news(int error, bool spool, char *ret, size_t bytes)
+#include "daemon/spool/appender.h"
+
+static void store_notice(int error, bool spool, char *ret, size_t bytes)
 {
 	const char *what = spool ? "spool" : "store";
 
 	if (error != 0)
 		snprintf(ret, bytes,
-			 "cannot write the %s (%s): keeping data in memory as far as it fits, and "
-			 "trying again",
-			 what, strerrordesc_np(-error));
+			 "cannot write to the %s (%s): headraced keeps up to %u MiB in memory and "
+			 "tries again every second; beyond that, events are lost",
+			 what, strerrordesc_np(-error), HR_KEPT_BYTES >> 20);
 	else
-		snprintf(ret, bytes, "the %s is writable again", what);
+		snprintf(ret, bytes, "headraced can write to the %s again", what);
 }
 
-static bool first_time(bool now, bool *told)
+static bool first_time(bool now, bool *reported)
 {
-	bool first = now && !*told;
+	bool first = now && !*reported;
 
-	*told = *told || now;
+	*reported = *reported || now;
 	return first;
 }
 
-bool hr_health_news(struct hr_health *told, const struct hr_node_stats *now, bool spool, char *ret,
-		    size_t bytes)
+bool hr_health_next_notice(struct hr_health *reported, const struct hr_node_stats *now, bool spool,
+			   char *ret, size_t bytes)
 {
-	if (now->store_error != told->store_error) {
-		told->store_error = now->store_error;
-		store_news(now->store_error, spool, ret, bytes);
+	const char *text;
+
+	if (now->store_error != reported->store_error) {
+		reported->store_error = now->store_error;
+		store_notice(now->store_error, spool, ret, bytes);
 		return true;
 	}
-	if (first_time(now->counters_only, &told->counters_only))
-		return snprintf(ret, bytes,
-				"the store reached --max-size: from now on only counters are "
-				"recorded, no events") > 0;
-	if (first_time(now->journal_in_memory, &told->journal_in_memory))
-		return snprintf(ret, bytes,
-				"no space for the journal on disk: it is in memory, and a kill of "
-				"headraced would lose data that is not stored yet") > 0;
-	if (first_time(now->refused > 0, &told->refused))
-		return snprintf(ret, bytes,
-				"some processes or threads are not recorded: too many, or too "
-				"little memory for their rings") > 0;
-	return false;
+	if (first_time(now->counters_only, &reported->counters_only))
+		text = "the store reached --max-size: from now on headraced keeps counters, but no "
+		       "events";
+	else if (first_time(now->journal_in_memory, &reported->journal_in_memory))
+		text =
+		    "no room on disk for the journal, so headraced keeps it in memory: a kill of "
+		    "headraced would lose events that are not stored yet; free some space";
+	else if (first_time(now->refused > 0, &reported->refused))
+		text = "some processes or threads are not recorded: there are too many, or too "
+		       "little memory for their rings; the table losses counts them (limit)";
+	else
+		return false;
+	snprintf(ret, bytes, "%s", text);
+	return true;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * private_health.h - what a node's runs want to know before their job ends, each thing once
+ * private_health.h - notices to the runs of a job about problems of its recording, each once
  *
  * Pure function over the caller's memory.
  */
@@ -9,13 +9,13 @@
 
 #include "daemon/node/node.h"
 
-struct hr_health { /* as last told */
+struct hr_health { /* what notices have reported so far */
 	int store_error;
 	bool counters_only, journal_in_memory, refused;
 };
 
-/* The next piece of news, a line; false: there is none. `spool`: the store is one. */
-bool hr_health_news(struct hr_health *told, const struct hr_node_stats *now, bool spool, char *ret,
-		    size_t bytes);
+/* Writes the next notice, a line. False: there is none. `spool`: the store is a spool. */
+bool hr_health_next_notice(struct hr_health *reported, const struct hr_node_stats *now, bool spool,
+			   char *ret, size_t bytes);
 
 #endif

@@ -9,7 +9,7 @@
 #include "daemon/spool/spool.h"
 #include "daemon/uplink/uplink.h"
 
-#define RECOVER_MS 60000u /* after which nobody comes back to a journal */
+#define RECOVER_MS 60000u /* then the uplink recovers a stream without a daemon */
 #define REPORT_MS  250u	  /* between reports of progress */
 
 struct hr_private_uplink {
@@ -19,7 +19,7 @@ struct hr_private_uplink {
 	uint64_t until_ms, reported_ms;
 	bool released;
 	struct hr_uplink_stats last; /* reported */
-	/* told to the runs */
+	/* in notices so far */
 	bool unreachable;
 	char aside[sizeof(((struct hr_uplink_stats *)0)->aside_text)];
 };
@@ -94,28 +94,9 @@ void hr_private_uplink_stats(struct hr_private_uplink *p, struct hr_uplink_stats
 	hr_uplink_stats(p->uplink, ret);
 }
 
-bool hr_private_uplink_ended(const struct hr_private_config *config)
-{
-	const struct hr_stream *streams;
-	struct hr_catalog *c;
-	char *error = NULL;
-	const struct hr_catalog_filter filter = {.job = config->node.id.job};
-	bool ended = false;
+/* ---- notices to runs ------------------------------------------------------------------------- */
 
-	if (!config->collectors ||
-	    hr_catalog_open(&config->node.store, 1, &filter, &c, &error) < 0) {
-		free(error);
-		return false;
-	}
-	for (size_t n = hr_catalog_streams(c, &streams), i = 0; i < n; i++)
-		ended |= streams[i].ended && streams[i].instance == config->node.id.instance;
-	hr_catalog_free(c);
-	return ended;
-}
-
-/* ---- what runs hear --------------------------------------------------------------------------------- */
-
-bool hr_private_uplink_news(struct hr_private_uplink *p, char *ret, size_t bytes)
+bool hr_private_uplink_next_notice(struct hr_private_uplink *p, char *ret, size_t bytes)
 {
 	struct hr_uplink_stats s;
 
@@ -124,10 +105,10 @@ bool hr_private_uplink_news(struct hr_private_uplink *p, char *ret, size_t bytes
 	hr_uplink_stats(p->uplink, &s);
 	if (s.failed_rounds > 0 && !s.connected && !p->unreachable) {
 		p->unreachable = true;
-		snprintf(
-		    ret, bytes,
-		    "cannot reach a collector (%s): recording into the spool %s, and trying again",
-		    s.error, hr_spool_path(p->spool));
+		snprintf(ret, bytes,
+			 "no collector can be reached (%s): headraced keeps the recording in the "
+			 "spool %s and tries again",
+			 s.error, hr_spool_path(p->spool));
 		return true;
 	}
 	if (s.connected && p->unreachable) {
@@ -143,7 +124,7 @@ bool hr_private_uplink_news(struct hr_private_uplink *p, char *ret, size_t bytes
 	return false;
 }
 
-/* ---- the end ----------------------------------------------------------------------------------------- */
+/* ---- the end --------------------------------------------------------------------------------- */
 
 void hr_private_uplink_drain(struct hr_private_uplink *p, uint64_t until_ms)
 {
@@ -163,7 +144,7 @@ bool hr_private_uplink_progress(struct hr_private_uplink *p, uint64_t now_ms,
 	struct hr_spool_live live;
 
 	hr_uplink_stats(p->uplink, s);
-	/* The uplink's thread may not have looked since the last frame was written. */
+	/* The uplink thread may not have read the last frames yet. */
 	if (hr_spool_live(p->spool, &live) && s->own_frames < live.mark)
 		s->own_frames = live.mark;
 	ret->finished = ((s->own_gone || s->own_aside) && p->released) || now_ms >= p->until_ms;

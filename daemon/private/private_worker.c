@@ -47,16 +47,17 @@ struct worker {
 	uv_signal_t sigterm;
 	uv_timer_t tick;
 	struct hr_private_config config;
-	struct hr_private_uplink *uplink; /* NULL: the store is no spool */
+	struct hr_private_uplink *uplink; /* NULL: the store is not a spool */
 	struct hr_node *node;
 	struct hr_job_status status;
 	struct hr_live_link live;
 	struct run *runs;
 	int control_fd, shim_fd;
-	uint64_t empty_since_ms; /* nobody is joined since */
-	bool knows_rank, printed, vanished, killed, failed, over;
-	bool draining;		   /* the job has ended, the uplink has not */
-	struct hr_health reported; /* to the runs */
+	uint64_t empty_since_ms; /* since then no run is connected */
+	bool has_ranks;		 /* some run has a rank */
+	bool printed, vanished, killed, failed, over;
+	bool draining;		   /* the job has ended, the uplink still sends */
+	struct hr_health reported; /* in notices to the runs */
 };
 
 static uint64_t now_ms(const struct worker *w)
@@ -71,7 +72,7 @@ static void run_closed(uv_handle_t *handle)
 	free(handle->data);
 }
 
-/* Forgets the run; its memory goes when libuv has let go of the handle. */
+/* Forgets the run. libuv frees its memory after the handle is closed. */
 static void run_free(struct run *run)
 {
 	struct run **link = &run->worker->runs;
@@ -106,7 +107,7 @@ static unsigned runs_in(const struct worker *w, enum run_state state)
 	return n;
 }
 
-/* Runs that will yet be answered, `but` left out. */
+/* Runs that still wait for an answer, without `but`. */
 static unsigned runs_present(const struct worker *w, const struct run *but)
 {
 	return runs_in(w, RUN_JOINED) + runs_in(w, RUN_LEAVING) -
@@ -119,15 +120,14 @@ static void private_worker_finish(struct worker *w)
 	uv_stop(&w->loop);
 }
 
-/* Its connection ended: without `leave` it was killed, and its CMD may go on. */
+/* The run's connection ended. Without `leave` the run was killed, and its CMD may still run. */
 static void run_lost(struct run *run)
 {
 	struct worker *w = run->worker;
 	struct run *rest;
 
 	if (run->state != RUN_JOINED) {
-		if (run->state ==
-		    RUN_DRAINING) /* nobody waits any more: the spool keeps the rest */
+		if (run->state == RUN_DRAINING) /* no run waits; the spool keeps the rest */
 			private_worker_finish(w);
 		run_free(run);
 		return;
@@ -146,7 +146,7 @@ static void run_lost(struct run *run)
 	run_free(run);
 }
 
-/* Vanished runs whose CMD has ended are history; returns how many are not. */
+/* Frees vanished runs whose CMD has ended; returns how many remain. */
 static unsigned reap_vanished(struct worker *w)
 {
 	unsigned alive = 0;
@@ -177,8 +177,8 @@ static void notice_all(struct worker *w, const char *text)
 
 /* ---- the end --------------------------------------------------------------------------------- */
 
-/* Processes that are recorded, or if there are none, those that still could be. */
-static size_t open_processes(struct worker *w, pid_t *pids, size_t max)
+/* Attached processes; if there are none, processes that could still attach. */
+static size_t remaining_processes(struct worker *w, pid_t *pids, size_t max)
 {
 	size_t n = hr_node_attached(w->node, pids, max);
 
@@ -207,7 +207,7 @@ static const char *job_state(const struct worker *w)
 	return w->failed ? "failed" : "ended";
 }
 
-/* `last`: the run that waits for it; without one, nothing is kept for a summary either. */
+/* `last`: the run that waits. NULL: no run prints a summary, so acknowledged frames can go. */
 static void begin_to_drain(struct worker *w, struct run *last)
 {
 	w->draining = true;
@@ -220,8 +220,8 @@ static void begin_to_drain(struct worker *w, struct run *last)
 }
 
 /*
- * Ends the job, unless somebody is joining at this moment: who joins holds the lock from connect to
- * ready, so with the lock in our hands and the sockets gone nobody is half-way in.
+ * Ends the job. False: a run is joining at this moment. A run that joins has the lock from connect
+ * to ready, so with the lock held here and the sockets removed no run can be joining.
  */
 static bool private_worker_end_job(struct worker *w, struct run *last, bool print)
 {
@@ -231,9 +231,9 @@ static bool private_worker_end_job(struct worker *w, struct run *last, bool prin
 
 	if (r == -EWOULDBLOCK)
 		return false;
-	left.processes_left_total = (uint32_t)open_processes(w, open, MAX_OPEN_PIDS);
+	left.processes_left_total = (uint32_t)remaining_processes(w, open, MAX_OPEN_PIDS);
 	stopped = hr_node_stop(w->node, &(struct hr_job_end){.state = job_state(w)});
-	/* Only now: were we killed before, runs would not find the next worker. */
+	/* After hr_node_stop: if this worker is killed before, runs must find the next one. */
 	hr_private_remove(&w->config.names);
 	if (r == 0)
 		close(lock);
@@ -269,25 +269,25 @@ static void continue_draining(struct worker *w)
 		private_worker_finish(w);
 }
 
-/* Is this the run that prints, now that it is about to be answered? */
-static bool prints(const struct worker *w, const struct run *run, bool last)
+/* Does this run, which is about to be answered, print the summary? */
+static bool run_prints(const struct worker *w, const struct run *run, bool last)
 {
 	if (w->printed)
 		return false;
-	return run->rank == 0 || (last && !w->knows_rank);
+	return run->rank == 0 || (last && !w->has_ranks);
 }
 
-/* Answers a leaving run if it may go; false when it has to wait. */
+/* Answers a leaving run. False: it has to wait. */
 static bool try_answer(struct worker *w, struct run *run)
 {
 	bool waited = now_ms(w) - run->leave_at_ms >= run->linger_ms;
 	bool last = runs_present(w, run) == 0;
-	bool print = prints(w, run, last);
+	bool print = run_prints(w, run, last);
 	Headrace__Left left = HEADRACE__LEFT__INIT;
 
 	if (!last && run->rank == 0 && !waited)
 		return false;
-	if (last && !waited && (open_processes(w, NULL, 0) > 0 || reap_vanished(w) > 0))
+	if (last && !waited && (remaining_processes(w, NULL, 0) > 0 || reap_vanished(w) > 0))
 		return false;
 	if (last)
 		return private_worker_end_job(w, run, print);
@@ -307,8 +307,8 @@ static void answer_leaving(struct worker *w)
 	}
 }
 
-/* Nobody will leave any more: end once nothing is being recorded. */
-static void end_when_deserted(struct worker *w)
+/* If no run is connected: ends the job when no process is attached. */
+static void end_if_no_runs(struct worker *w)
 {
 	unsigned vanished = reap_vanished(w);
 
@@ -320,7 +320,7 @@ static void end_when_deserted(struct worker *w)
 		return;
 	if (!w->vanished && now_ms(w) - w->empty_since_ms < HR_WORKER_GRACE_MS)
 		return;
-	w->killed = true; /* a run that is there says so: these were lost, or never came back */
+	w->killed = true; /* the runs were killed, or did not connect again */
 	private_worker_end_job(w, NULL, false);
 }
 
@@ -358,9 +358,9 @@ static void handle_join(struct run *run, const Headrace__Join *join)
 		return;
 	}
 	run->rank = join->has_rank ? (int)join->rank : -1;
-	w->knows_rank = w->knows_rank || run->rank >= 0;
+	w->has_ranks = w->has_ranks || run->rank >= 0;
 	run->state = RUN_JOINED;
-	/* The job consists of what the run starts from now on, without the run itself. */
+	/* Probes record what the run starts from now on, without the run itself. */
 	hr_node_root(w->node, join->pid, true);
 	send_joined(run);
 }
@@ -382,7 +382,6 @@ static void handle_leave(struct run *run, const Headrace__Leave *leave)
 		run->leave_at_ms = now_ms(w);
 	run->state = RUN_LEAVING; /* a second `leave` changes linger_ms */
 	run->linger_ms = leave->linger_ms;
-	/* How CMD ended, for the state of the job. */
 	w->killed = w->killed || leave->signal == SIGKILL;
 	w->failed = w->failed || leave->signal != 0 || leave->status != 0;
 	uv_timer_start(&w->tick, private_worker_on_tick, TICK_MS, TICK_MS);
@@ -458,7 +457,7 @@ static void private_worker_on_connection(uv_poll_t *poll, int status, int events
 
 /* ---- the loop -------------------------------------------------------------------------------- */
 
-/* Tells the runs what they would want to know before the end. */
+/* Measures rates, and sends notices about problems to the runs. */
 static void check_health(struct worker *w)
 {
 	struct hr_node_stats s;
@@ -466,8 +465,8 @@ static void check_health(struct worker *w)
 
 	hr_node_stats(w->node, &s);
 	hr_job_status_measure(&w->status, &s, now_ms(w));
-	while (hr_health_news(&w->reported, &s, w->uplink != NULL, text, sizeof(text)) ||
-	       hr_private_uplink_news(w->uplink, text, sizeof(text)))
+	while (hr_health_next_notice(&w->reported, &s, w->uplink != NULL, text, sizeof(text)) ||
+	       hr_private_uplink_next_notice(w->uplink, text, sizeof(text)))
 		notice_all(w, text);
 }
 
@@ -483,7 +482,7 @@ static void private_worker_on_tick(uv_timer_t *timer)
 	answer_leaving(w);
 	if (w->over || w->draining)
 		return;
-	end_when_deserted(w);
+	end_if_no_runs(w);
 	uv_timer_set_repeat(timer, runs_in(w, RUN_LEAVING) > 0 ? TICK_MS : SLOW_TICK_MS);
 }
 
@@ -496,8 +495,7 @@ static void on_sigterm(uv_signal_t *handle, int signum)
 	notice_all(w, "headraced received SIGTERM and stopped recording; CMD continues");
 	hr_private_remove(&w->config.names);
 	hr_node_stop(w->node, &(struct hr_job_end){.state = "killed", .cut_short = true});
-	w->over = true;
-	uv_stop(&w->loop);
+	private_worker_finish(w);
 }
 
 static int start_node(struct worker *w, int config_fd)
@@ -506,11 +504,13 @@ static int start_node(struct worker *w, int config_fd)
 	int r = hr_private_config_read(config_fd, &w->config);
 
 	if (r < 0) {
-		fprintf(stderr, "headraced: bad configuration: %s\n", strerrordesc_np(-r));
+		fprintf(stderr, "headraced: cannot read its configuration: %s\n",
+			strerrordesc_np(-r));
 		return r;
 	}
 	w->config.node.shim_fd = w->shim_fd;
-	if (hr_private_uplink_ended(&w->config))
+	/* With collectors: the worker before this one was killed while it was draining. */
+	if (w->config.collectors && hr_node_stream_ended(w->config.node.store, &w->config.node.id))
 		return -ESTALE;
 	r = hr_private_uplink_open(&w->config, &w->uplink, &error);
 	w->config.node.spool = hr_private_uplink_spool(w->uplink);
@@ -518,7 +518,7 @@ static int start_node(struct worker *w, int config_fd)
 		r = hr_node_new(&w->config.node, &w->node, &error);
 	if (r == 0)
 		r = hr_node_start(w->node);
-	/* -ESTALE: all but the last words of the job were said; who asks the store takes them over. */
+	/* -ESTALE: the journal has the job's end; uplink or next query recovers the stream. */
 	if (r < 0 && r != -ESTALE)
 		fprintf(stderr, "headraced: %s\n", error != NULL ? error : strerrordesc_np(-r));
 	free(error);
@@ -545,13 +545,6 @@ static int private_worker_start_loop(struct worker *w)
 	return 0;
 }
 
-static void private_worker_close_handle(uv_handle_t *handle, void *arg)
-{
-	(void)arg;
-	if (!uv_is_closing(handle))
-		uv_close(handle, NULL);
-}
-
 static void stop_loop(struct worker *w)
 {
 	for (struct run *run = w->runs, *next; run != NULL; run = next) {
@@ -559,7 +552,9 @@ static void stop_loop(struct worker *w)
 		run_free(run);
 	}
 	hr_live_link_done(&w->live);
-	uv_walk(&w->loop, private_worker_close_handle, NULL);
+	uv_close((uv_handle_t *)&w->accept, NULL);
+	uv_close((uv_handle_t *)&w->sigterm, NULL);
+	uv_close((uv_handle_t *)&w->tick, NULL);
 	uv_run(&w->loop, UV_RUN_DEFAULT);
 	uv_loop_close(&w->loop);
 }

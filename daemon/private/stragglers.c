@@ -9,9 +9,9 @@
 #include <string.h>
 #include <unistd.h>
 
-#define ENVIRON_MAX (256u << 10) /* bytes of an environment looked at; ours is put near its end */
+#define ENVIRON_MAX (256u << 10) /* bytes of an environment that are searched */
 
-/* Reads all of /proc/PID/environ into buf; 0 for kernel threads, zombies and other people's. */
+/* Reads /proc/PID/environ. 0: kernel threads, zombies, processes of other users. */
 static size_t read_environ(pid_t pid, char *buf, size_t room)
 {
 	char path[64];
@@ -29,7 +29,7 @@ static size_t read_environ(pid_t pid, char *buf, size_t room)
 	return n;
 }
 
-static bool says(const char *environment, size_t bytes, const char *variable, size_t n)
+static bool has_variable(const char *environment, size_t bytes, const char *variable, size_t n)
 {
 	for (size_t at = 0; at < bytes;) {
 		size_t length = strnlen(environment + at, bytes - at);
@@ -54,7 +54,8 @@ size_t hr_stragglers(const char *socket, pid_t *pids, size_t max)
 		pid_t pid = (pid_t)strtol(entry->d_name, NULL, 10);
 
 		if (pid <= 0 || pid == getpid() ||
-		    !says(buf, read_environ(pid, buf, ENVIRON_MAX), variable, (size_t)bytes))
+		    !has_variable(buf, read_environ(pid, buf, ENVIRON_MAX), variable,
+				  (size_t)bytes))
 			continue;
 		if (n < max)
 			pids[n] = pid;

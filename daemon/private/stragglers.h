@@ -2,9 +2,9 @@
 /*
  * stragglers.h - processes of a job that could still attach
  *
- * Purpose   A process attaches at its first operation on a tracked file. One that CMD left behind and
- *           that has not come so far would be missed without a word if the job ended under it.
- *           What it has inherited tells: HEADRACE_SOCKET in its initial environment names our socket.
+ * Purpose   A process attaches at its first operation on a tracked file. If the job ended while CMD
+ *           has left such a process running, its operations would be lost without a count. The
+ *           initial environment of such a process has HEADRACE_SOCKET with this daemon's socket.
  * Threads   Any; reads /proc, no state.
  */
 #ifndef HEADRACE_DAEMON_PRIVATE_STRAGGLERS_H
@@ -14,8 +14,9 @@
 #include <sys/types.h>
 
 /*
- * Live processes (no zombies, not the caller) whose environment says HEADRACE_SOCKET=`socket`: stores at
- * most max pids, returns how many there are. Processes of other users cannot be read and do not count.
+ * Live processes (no zombies, not the caller) whose environment has HEADRACE_SOCKET=`socket`:
+ * stores at most max pids, returns how many there are. Processes of other users cannot be read and
+ * do not count.
  */
 size_t hr_stragglers(const char *socket, pid_t *pids, size_t max);
 

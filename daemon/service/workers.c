@@ -132,7 +132,6 @@ static bool read_notice(struct service *s)
 {
 	struct hr_notice notice;
 	struct job *job;
-	bool added;
 
 	if (!hr_notify_read(&s->notify, &notice))
 		return false;
@@ -142,8 +141,7 @@ static bool read_notice(struct service *s)
 			close(notice.fd);
 		return true;
 	}
-	free(hr_kept_take(&job->kept, &notice,
-			  &added)); /* systemd hears of it from the worker itself */
+	hr_kept_take(&job->kept, &notice); /* the worker sends it to systemd, too */
 	if (job->state == JOB_STARTING && hr_notice_has(&notice, "READY", "1"))
 		hr__service_job_ready(job);
 	return true;
