@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Cgroups: which job a process's own one names, and the one whose processes are a job's for probes, wherever they were started. */
+/* Cgroups: the job that a process's cgroup names; the cgroup whose processes probes record. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -12,12 +12,12 @@
 #include "daemon/base/cgroup.h"
 #include "daemon/service/internal.h"
 
-/* ---- of a process ----------------------------------------------------------------------------------- */
+/* ---- of a process ---------------------------------------------------------------------------- */
 
 /*
  * The job of a line of /proc/PID/cgroup, "4:cpuset:/slurm/uid_5/job_127/step_0" or
- * "0::/system.slice/slurmstepd.scope/job_127/step_0". Below other folders users can make cgroups of any name. Returns where the
- * job's folder ends there; NULL: it names none.
+ * "0::/system.slice/slurmstepd.scope/job_127/step_0". Below other folders users can make cgroups of
+ * any name. Returns the end of the job's folder in `line`; NULL: the line names no job.
  */
 static const char *line_job(const char *line, char ret[JOB_BYTES])
 {
@@ -68,7 +68,7 @@ bool hr__service_cgroup_of(pid_t pid, struct cgroup_of *ret)
 	return ret->job[0] != '\0';
 }
 
-/* ---- of a job --------------------------------------------------------------------------------------- */
+/* ---- of a job -------------------------------------------------------------------------------- */
 
 int hr__service_cgroup_check(const struct service *s, const struct job_spec *spec, char **ret_error)
 {

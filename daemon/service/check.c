@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* --check-config: what the configuration names, looked at as the user who asks. */
+/* --check-config: checks what the configuration names, with the rights of the user who runs it. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,7 +13,7 @@
 #include "daemon/service/policy.h"
 #include "net/tls.h"
 
-static bool check_tls(const struct hr_service_config *c, void (*say)(const char *text))
+static bool check_tls(const struct hr_service_config *c, void (*report)(const char *text))
 {
 	const struct hr_tls_files files = {.cert = c->tls_cert, .key = c->tls_key, .ca = c->tls_ca};
 	struct hr_tls *tls = NULL;
@@ -24,13 +24,13 @@ static bool check_tls(const struct hr_service_config *c, void (*say)(const char 
 		return true;
 	r = hr_tls_new(&files, false, &tls, &error);
 	if (r < 0)
-		say(error ? error : "cannot load the certificates");
+		report(error ? error : "the certificates cannot be loaded");
 	free(error);
 	hr_tls_unref(tls);
 	return r == 0;
 }
 
-static bool check_key(const struct hr_service_config *c, void (*say)(const char *text))
+static bool check_key(const struct hr_service_config *c, void (*report)(const char *text))
 {
 	uint8_t key[32];
 	char *error = NULL;
@@ -41,37 +41,37 @@ static bool check_key(const struct hr_service_config *c, void (*say)(const char 
 	(void)hr_privacy_key(c->privacy_key, key, &error);
 	good = !error;
 	if (error)
-		say(error);
+		report(error);
 	free(error);
 	return good;
 }
 
-static bool check_operators(const struct hr_service_config *c, void (*say)(const char *text))
+static bool check_operators(const struct hr_service_config *c, void (*report)(const char *text))
 {
 	char text[320];
 	gid_t group;
 
 	if (!hr_text_given(c->operators) || hr_group_by_name(c->operators, &group))
 		return true;
-	snprintf(text, sizeof(text), "operators: no such group: %.256s", c->operators);
-	say(text);
+	snprintf(text, sizeof(text), "operators: there is no group %.256s", c->operators);
+	report(text);
 	return false;
 }
 
-/* A typo would have somebody recorded who is not to be. */
-static bool check_users(const struct hr_service_config *c, void (*say)(const char *text))
+/* A typo in a user's name would record that user against the rule. */
+static bool check_users(const struct hr_service_config *c, void (*report)(const char *text))
 {
 	char name[256], text[320];
 
 	if (!hr_policy_unknown_user(c->policy_users, name, sizeof(name)))
 		return true;
-	snprintf(text, sizeof(text), "user: no such user: %s", name);
-	say(text);
+	snprintf(text, sizeof(text), "user: there is no user %s", name);
+	report(text);
 	return false;
 }
 
-/* It is made, where its folder lets us. */
-static bool check_spool(const struct hr_service_config *c, void (*say)(const char *text))
+/* The spool may be absent if headraced can make it. */
+static bool check_spool(const struct hr_service_config *c, void (*report)(const char *text))
 {
 	char *parent, *slash, *text = NULL;
 	bool good;
@@ -88,18 +88,18 @@ static bool check_spool(const struct hr_service_config *c, void (*say)(const cha
 		return true;
 	hr_text_fail(-errno, &text, "spool: cannot write to %s: %s", c->spool,
 		     strerrordesc_np(errno));
-	say(text ? text : "spool: cannot write to it");
+	report(text ? text : "spool: cannot write to it");
 	free(text);
 	return false;
 }
 
-bool hr_service_check(const struct hr_service_config *c, void (*say)(const char *text))
+bool hr_service_check(const struct hr_service_config *c, void (*report)(const char *text))
 {
-	bool good = check_tls(c, say);
+	bool good = check_tls(c, report);
 
-	good &= check_key(c, say);
-	good &= check_operators(c, say);
-	good &= check_users(c, say);
-	good &= check_spool(c, say);
+	good &= check_key(c, report);
+	good &= check_operators(c, report);
+	good &= check_users(c, report);
+	good &= check_spool(c, report);
 	return good;
 }

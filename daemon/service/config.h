@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * config.h - what can be set of headraced as the service of a node: one table for file, flags, --help and the man page
+ * config.h - configuration of the node service: one table for file, flags, --help and the man page
  *
- * Owner     The caller's structure; texts are its own until hr_config_done().
+ * Owner     The caller owns the structure, which owns its texts until hr_config_done().
  * Threads   Plain data.
  */
 #ifndef HEADRACE_DAEMON_SERVICE_CONFIG_H
@@ -13,7 +13,8 @@
 #define HR_SERVICE_CONFIG_FILE "/etc/headrace/headraced.conf"
 #define HR_SERVICE_PATH_MOST   60u /* bytes of `runtime`: its sockets must fit an address */
 
-enum hr_unregistered { HR_UNREGISTERED_RECORD, HR_UNREGISTERED_REFUSE }; /* as its choices */
+/* In the order of the choices of `unregistered`. */
+enum hr_unregistered { HR_UNREGISTERED_RECORD, HR_UNREGISTERED_REFUSE };
 
 struct hr_service_config {
 	char *runtime;
@@ -45,13 +46,13 @@ struct hr_service_config {
 extern const struct hr_config_key hr_service_keys[];
 extern const size_t hr_service_n_keys;
 
-/* What keys say, alone and together; says all that is wrong. */
+/* Checks all keys, alone and together. Passes each mistake to `say`. */
 bool hr_service_config_check(const struct hr_service_config *c, void (*say)(const char *text));
 
-/* Defaults that depend on the machine; of a configuration that is good. */
+/* Sets defaults that depend on the machine, in a configuration without mistakes. */
 void hr_service_config_settle(struct hr_service_config *c);
 
-/* Looks at what it names: certificates, the key of pseudonyms, the group of operators, the spool. Says what does not work. */
-bool hr_service_check(const struct hr_service_config *c, void (*say)(const char *text));
+/* Checks the files, users and groups in the configuration. Passes each mistake to `report`. */
+bool hr_service_check(const struct hr_service_config *c, void (*report)(const char *text));
 
 #endif

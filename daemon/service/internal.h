@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * internal.h - the service's state, shared by service.c (life), jobs.c (the table), cgroup.c, workers.c (processes), route.c (shims),
- * requests.c (people and hooks) and metrics.c (Prometheus)
+ * internal.h - the state of the node service, shared by its files
  *
- * All functions on the loop's thread.
+ * Threads   All functions run on the loop thread.
  */
 #ifndef HEADRACE_DAEMON_SERVICE_INTERNAL_H
 #define HEADRACE_DAEMON_SERVICE_INTERNAL_H
@@ -22,13 +21,13 @@
 
 #define JOB_BYTES    256u
 #define JOB_PREFIX   20u
-#define PENDING_MOST 1024u /* connections of shims that have not said hello */
-#define HELLO_MS     1000u
-#define CLIENTS_MOST 256u  /* connections to control.sock, and as many of root */
+#define PENDING_MOST 1024u /* pending connections of shims */
+#define HELLO_MS     1000u /* a pending connection without a hello is closed after this */
+#define CLIENTS_MOST 256u  /* connections to control.sock; root may have as many more */
 #define CLIENTS_EACH 32u   /* of one user */
-#define REQUEST_MS   5000u /* for saying what is asked */
+#define REQUEST_MS   5000u /* a client without a request is closed after this */
 
-/* Fields of a JobStatus that only grow: the metrics add them up. */
+/* Counters of a JobStatus: the metrics add them up. */
 #define COUNTS(X)                                                                                  \
 	X(events)                                                                                  \
 	X(read_bytes)                                                                              \
@@ -44,8 +43,8 @@ enum job_state {
 	JOB_RUNNING,
 	JOB_ENDING,
 	JOB_DRAINING,
-	JOB_FAILING, /* its worker cannot go on; another is tried in a while, and at its end */
-	JOB_OFF,     /* known, and not recorded: it has no worker */
+	JOB_FAILING, /* its worker failed; another starts after a pause, and at the end */
+	JOB_OFF,     /* not recorded, by policy: it has no worker */
 	JOB_STATES
 };
 
@@ -54,52 +53,51 @@ struct service;
 struct job {
 	struct job *next;
 	struct service *service;
-	char id[JOB_BYTES]; /* as people know it: "123_4" */
-	char scheduler
-	    [JOB_BYTES]; /* as its processes' environment names it: "127"; often the same */
+	char id[JOB_BYTES];	   /* for people: "123_4" */
+	char scheduler[JOB_BYTES]; /* in its processes' environment: "127"; often the same */
 	char name[JOB_BYTES];
 	uint32_t uid, attempt;
-	uint64_t key; /* names its file */
-	bool registered;
-	bool killed; /* a signal ended its script: what an end that knows of no failure is */
+	uint64_t key;	 /* names its file and retained descriptors */
+	bool registered; /* by a prolog */
+	bool killed;	 /* a signal ended its script: a job that would be "ended" is "killed" */
 	enum hr_policy policy;
 	enum job_state state;
 	/* its worker */
 	pid_t pid; /* 0: none */
 	int channel;
-	int handoff;	   /* our end: of kept */
-	uv_poll_t *poll;   /* of the channel */
-	uint64_t kept_out; /* by a limit; its process has no answer yet */
-	uint64_t passed;   /* connections put into the hand-off queue, for the present worker */
+	int handoff;	  /* the service's end of the hand-off queue; in `kept` */
+	uv_poll_t *poll;  /* of the channel */
+	uint64_t limited; /* processes refused by a limit, which no worker has counted yet */
+	uint64_t passed;  /* connections that the hand-off queue got for the present worker */
 	struct hr_kept kept;
 	unsigned restarts;
 	uint64_t restarted_ms;
-	bool recorded; /* some worker was ready once: it is not given up before its end */
-	char why[HR_WORKER_WHY_BYTES]; /* its worker failed; "": it has not, or another goes on */
-	uint64_t failed_ms;	       /* since when; 0: it has not, or another goes on */
+	bool recorded; /* a worker was ready once: the service retries until the job ends */
+	char why[HR_WORKER_WHY_BYTES]; /* why its worker failed; "": it works */
+	uint64_t failed_ms;	       /* when its worker failed; 0: it works */
 	uint64_t retry_ms;
-	Headrace__JobStatus *status; /* the last that its worker sent, for good; before: empty */
-	uint64_t status_ms;	     /* of its arrival; 0: none yet */
+	Headrace__JobStatus *status; /* the last one of its workers; at first an empty one */
+	uint64_t status_ms;	     /* when it arrived; 0: none yet */
 	bool resumed;		     /* an earlier service counted a part of its first status */
-	bool shown;		     /* has metrics of its own, else it is among `others` */
-	uint64_t idle_since_ms;	     /* no process since; 0: there are some */
-	uint32_t level;		     /* that it is to have */
-	uint32_t level_base;	     /* when level_until_ms is over, or this service */
-	uint64_t level_until_ms;     /* 0: for good */
-	bool probes;		     /* are asked for */
-	char *cgroup;		     /* whose processes are the job's, for probes; NULL: none */
-	uint64_t cgroup_id;	     /* of the folder as it was last seen; 0: not looked at yet */
+	bool shown;		     /* has its own metrics; else `others` includes it */
+	uint64_t idle_since_ms;	     /* without processes since then; 0: it has some */
+	uint32_t level;		     /* the present one */
+	uint32_t level_base;	     /* after level_until_ms, and after a restart of the service */
+	uint64_t level_until_ms;     /* 0: no limit */
+	bool probes;		     /* are requested */
+	char *cgroup;		     /* probes record its processes; NULL: none */
+	uint64_t cgroup_id;	     /* of that folder; 0: not read yet */
 	/* its end */
-	char end_state[16];
+	char end_state[16]; /* "": it has not ended */
 	uint64_t linger_ms, drain_ms;
 };
 
 struct pending {
 	struct pending *next;
 	struct service *service;
-	uv_poll_t *poll; /* NULL: nothing was waited for */
-	int fd;		 /* -1: done with */
-	bool queued;
+	uv_poll_t *poll; /* NULL: it does not wait for its hello */
+	int fd;		 /* -1: processed */
+	bool queued;	 /* in the accept queue */
 	uid_t uid;
 	uint64_t since_ms;
 };
@@ -112,8 +110,8 @@ struct client {
 	uint32_t uid;
 	pid_t pid;
 	uint64_t since_ms;
-	struct job *awaits_end;	  /* for its end */
-	struct job *awaits_start; /* for its beginning */
+	struct job *awaits_end;	  /* gets its answer when this job ends */
+	struct job *awaits_start; /* gets its answer when this job is recorded */
 };
 
 struct service {
@@ -130,22 +128,23 @@ struct service {
 	unsigned n_jobs;
 	int accept_queue[2];			 /* route.c */
 	struct pending *pending, **pending_last; /* the oldest first */
-	unsigned n_pending;			 /* not done with */
+	unsigned n_pending;			 /* not yet processed */
 	struct client *clients;
 	unsigned n_clients;
-	pid_t uplink;	    /* sends what earlier workers left; 0: none */
-	uint64_t uplink_ms; /* of its last start */
+	pid_t uplink;	    /* sends frames of ended workers; 0: none */
+	uint64_t uplink_ms; /* its last start */
 	bool stopping;
 	uint64_t started_ms;
-	uint64_t spool_bytes;	    /* as a worker saw it last */
-	bool watchdog;		    /* systemd waits for signs of life */
-	uint64_t refused, unplaced; /* shims: by a limit or another's job; without a job */
-	uint64_t limited;	    /* of `refused`: of a user's or the node's sessions */
-	uint64_t limited_reported;  /* of `limited`: counted by a job's worker as well */
+	uint64_t spool_bytes;	   /* in the last status of a worker */
+	bool watchdog;		   /* systemd expects WATCHDOG=1 */
+	uint64_t refused;	   /* processes: by a limit, or the job is another user's */
+	uint64_t unplaced;	   /* processes without a job */
+	uint64_t limited;	   /* of `refused`: by a limit of user or node */
+	uint64_t limited_reported; /* of `limited`: a worker has counted them, too */
 	/* counts of all jobs since the start, and of those not `shown` */
 	Headrace__JobStatus total, others;
 	uint64_t restarts;	    /* of workers that were killed */
-	struct hr_metrics *metrics; /* NULL: none are asked for */
+	struct hr_metrics *metrics; /* NULL: not configured */
 };
 
 /* service.c */
@@ -153,14 +152,14 @@ struct hr_policy_rules hr__service_policy(const struct service *s);
 uint64_t hr__service_now_ms(const struct service *s);
 
 /* jobs.c */
-struct job_spec { /* of a job that is to begin */
+struct job_spec { /* of a new job */
 	const char *id, *scheduler, *name;
 	const char *ranks, *local_ranks;
-	const char *account, *partition; /* may be NULL, as ranks */
+	const char *account, *partition; /* may be NULL, as may ranks */
 	const char *cgroup;		 /* a folder, or NULL */
 	uint32_t uid, attempt, ranks_expected, nodes_expected;
-	int level;  /* enum hr_level; -1: as policy and configuration say */
-	int probes; /* 0, 1; -1: as the configuration says */
+	int level;  /* enum hr_level; -1: from policy and configuration */
+	int probes; /* 0, 1; -1: from the configuration */
 	bool registered;
 };
 #define ANY_ATTEMPT (-1)
@@ -170,65 +169,63 @@ struct job *hr__service_job_find(struct service *s, const char *id, int64_t atte
 const char *hr__service_job_state(enum job_state state);
 /* Opens its file (a private configuration, private.h) for reading. The descriptor, or -errno. */
 int hr__service_job_conf_open(const struct job *job);
-/* What systemd calls its descriptors begins with this. */
+/* The prefix of its descriptors' names in systemd's descriptor store. */
 void hr__service_job_prefix(const struct job *job, char ret[JOB_PREFIX]);
-/* The job of a process of `uid` that says so: the announced one of that name, else one of that user's own. */
+/* The job of that name: a registered one, else an unregistered one of user `uid`. NULL: none. */
 struct job *hr__service_job_named(struct service *s, const char *name, uint32_t uid);
-/* The job, with a worker; NULL with *ret_error (malloc'ed). */
+/* Begins a job, and starts its worker. NULL with *ret_error (malloc'ed). */
 struct job *hr__service_job_begin(struct service *s, const struct job_spec *spec, char **ret_error);
-/* Jobs of an earlier service, with the descriptors that systemd has kept for them. */
+/* Continues the jobs of an earlier service, with their retained descriptors. */
 void hr__service_jobs_resume(struct service *s, struct hr_inherited *list, size_t n);
-/* `for_ms` 0: for good. */
+/* Sets the level; after for_ms (0: no limit) it returns to level_base. */
 void hr__service_job_level(struct job *job, uint32_t level, uint64_t for_ms);
-/* Writes down what a later service has to know: level, cgroup, end. */
+/* Writes level, cgroup and end to the job's file, for a later service. */
 void hr__service_job_note(struct job *job);
-/* A signal has ended its script. */
-void hr__service_job_killed(struct job *job);
 void hr__service_job_end(struct job *job, const char *state, uint64_t linger_ms, uint64_t drain_ms);
-/* Its worker is gone for good. NULL: it has ended as it should; else what is to be said to who waits for that. */
+/* Removes the job, whose worker has ended. `error`: for clients that wait; NULL: a normal end. */
 void hr__service_job_forget(struct job *job, const char *error);
 void hr__service_jobs_tick(struct service *s);
 
 /* cgroup.c */
 struct cgroup_of {
-	char job[JOB_BYTES]; /* "": it is in none of Slurm's */
-	char folder[1024];   /* the job's, of version 2; "": it has none there */
+	char job[JOB_BYTES]; /* "": not in a cgroup of Slurm */
+	char folder[1024];   /* the job's cgroup, version 2; "": none */
 };
 bool hr__service_cgroup_of(pid_t pid, struct cgroup_of *ret);
-/* Whether the job can have the cgroup that it asks for. */
+/* 0: the job can have the cgroup of `spec`. */
 int hr__service_cgroup_check(const struct service *s, const struct job_spec *spec,
 			     char **ret_error);
-/* Who is in that folder is the job's from now on; the first folder stays, should it be another. Nothing happens without probes. */
+/* Probes record the processes of that cgroup. Does nothing without probes, or if it has another. */
 int hr__service_cgroup_set(struct job *job, const char *path, char **ret_error);
-void hr__service_cgroup_send(struct job *job); /* its worker */
+void hr__service_cgroup_send(struct job *job); /* to its worker */
 
 /* workers.c */
 int hr__service_worker_start(struct job *job);
-/* The worker is gone, or could not be started, for this reason: the job is tried again, or (at its end) forgotten. */
+/* The worker failed, or did not start: retries later, or forgets a job that has ended. */
 void hr__service_worker_failed(struct job *job, const char *why);
-/* Of a job that is failing: another worker. The job may be forgotten then. */
+/* Starts another worker for a failing job. May forget the job. */
 void hr__service_worker_retry(struct job *job);
 void hr__service_workers_reap(struct service *s);
-/* Its worker is ready: what was said meanwhile. */
+/* Its worker is ready: sends it what changed meanwhile. */
 void hr__service_job_ready(struct job *job);
 void hr__service_worker_send(struct job *job, hr_control_kind kind, const ProtobufCMessage *body);
 void hr__service_on_notice(uv_poll_t *poll, int status, int events);
-/* Lets all of them flush, and waits; for the end of the service. */
+/* Empties the hand-off queue; counts the connections whose process does not connect again. */
+void hr__service_handoff_close(struct job *job);
+/* Makes all workers flush and exit, and waits: at the end of the service. */
 void hr__service_workers_pause(struct service *s);
 
 /* limits.c */
 #define WHY_BYTES 128u
-/* One more process of the job (or, of one that is in, one more map) would pass a limit of its user, or of the node. */
+/* Would one more process (or one more map of a process) exceed a limit of user or node? */
 bool hr__service_limit_reached(const struct job *job, bool new_session, char ret_why[WHY_BYTES]);
-/* A worker starts: connections in its hand-off queue are still to come. */
+/* A worker starts: counts the connections in its hand-off queue as passed. */
 void hr__service_limit_start(struct job *job, int handoff);
 
 /* route.c */
-/* Counts the connections in it whose process will not connect again. */
-void hr__service_handoff_close(struct job *job);
 void hr__service_on_shim(uv_poll_t *poll, int status, int events);
 void hr__service_pending_tick(struct service *s);
-/* All of them: the next service finds them in the accept queue. */
+/* Frees all; the accept queue keeps their connections for the next service. */
 void hr__service_pending_leave(struct service *s);
 void hr__service_pending_resume(struct service *s);
 
@@ -237,14 +234,14 @@ void hr__service_on_client(uv_poll_t *poll, int status, int events);
 /* Forwards a message of the worker to clients that wait for this job's end. */
 void hr__service_clients_notify(struct job *job, const Headrace__Control *m);
 void hr__service_clients_done(struct job *job, const char *error);
-/* Who waits for its beginning: it is being recorded (NULL), or why it is not. */
+/* Answers clients that wait for its start. NULL: it is recorded; else why not. */
 void hr__service_clients_begun(struct job *job, const char *error);
 void hr__service_clients_tick(struct service *s);
-void hr__service_clients_leave(struct service *s); /* all, unanswered */
+void hr__service_clients_leave(struct service *s); /* closes all, without an answer */
 
-/* metrics.c: a failure is said, and is no reason not to record. */
+/* metrics.c: logs a failure, then the service records without metrics. */
 void hr__service_metrics_open(struct service *s);
-/* Before `now` replaces the job's status: adds what it has counted since. */
+/* Call it before `now` replaces the job's status: adds the difference to the metrics. */
 void hr__service_metrics_count(struct job *job, const Headrace__JobStatus *now);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The table of jobs: how one begins, is found again after a restart, and ends. */
+/* The table of jobs: begins, finds, resumes and ends them. */
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -18,13 +18,12 @@
 #include "common/fdstore.h"
 #include "daemon/service/internal.h"
 
-#define IDLE_LINGER_MS 0u
-#define IDLE_DRAIN_MS  30000u
-#define SERVICE_PATH   256u /* of a job's file: below `runtime` */
+#define IDLE_DRAIN_MS 30000u
+#define SERVICE_PATH  256u /* of a job's file: below `runtime` */
 
-/* ---- finding ---------------------------------------------------------------------------------------- */
+/* ---- finding --------------------------------------------------------------------------------- */
 
-/* The table has the latest first. */
+/* The table has the newest first. */
 struct job *hr__service_job_find(struct service *s, const char *id, int64_t attempt)
 {
 	for (struct job *job = s->jobs; job; job = job->next)
@@ -41,7 +40,7 @@ const char *hr__service_job_state(enum job_state state)
 	return names[state];
 }
 
-static bool goes_by(const struct job *job, const char *name)
+static bool has_name(const struct job *job, const char *name)
 {
 	return strcmp(job->id, name) == 0 || strcmp(job->scheduler, name) == 0;
 }
@@ -51,7 +50,7 @@ struct job *hr__service_job_named(struct service *s, const char *name, uint32_t 
 	struct job *own = NULL;
 
 	for (struct job *job = s->jobs; job; job = job->next) {
-		if (!goes_by(job, name))
+		if (!has_name(job, name))
 			continue;
 		if (job->registered)
 			return job;
@@ -61,8 +60,8 @@ struct job *hr__service_job_named(struct service *s, const char *name, uint32_t 
 	return own;
 }
 
-static void count_unannounced(const struct service *s, uint32_t uid, unsigned *ret_all,
-			      unsigned *ret_own)
+static void count_unregistered(const struct service *s, uint32_t uid, unsigned *ret_all,
+			       unsigned *ret_own)
 {
 	*ret_all = *ret_own = 0;
 	for (const struct job *job = s->jobs; job; job = job->next) {
@@ -71,7 +70,7 @@ static void count_unannounced(const struct service *s, uint32_t uid, unsigned *r
 	}
 }
 
-/* ---- its file --------------------------------------------------------------------------------------- */
+/* ---- its file -------------------------------------------------------------------------------- */
 
 static void job_conf(const struct job *job, const char *suffix, char ret[SERVICE_PATH])
 {
@@ -84,7 +83,7 @@ void hr__service_job_prefix(const struct job *job, char ret[JOB_PREFIX])
 	snprintf(ret, JOB_PREFIX, "%016" PRIx64 ".", job->key);
 }
 
-/* In one step: a service that is killed leaves the old one or the new one. */
+/* Replaces the file atomically: a killed service leaves the old one or the new one. */
 static int write_conf(struct job *job, const struct hr_private_config *config)
 {
 	char path[SERVICE_PATH], fresh[SERVICE_PATH];
@@ -125,7 +124,6 @@ static int read_conf(const struct job *job, struct hr_private_config *ret)
 	return r;
 }
 
-/* What has become known of its end, its cgroup, and its level for good: whoever is killed meanwhile. */
 void hr__service_job_note(struct job *job)
 {
 	struct hr_private_config config = {0};
@@ -140,15 +138,18 @@ void hr__service_job_note(struct job *job)
 		hr_private_config_done(&config);
 	}
 	if (r < 0)
-		hr_log(HR_LOG_WARNING, "job %s: cannot write its state: %s", job->id,
-		       strerrordesc_np(-r));
+		hr_log(HR_LOG_WARNING,
+		       "job %s: cannot save its level, cgroup and end: %s; they are lost if "
+		       "headraced restarts",
+		       job->id, strerrordesc_np(-r));
 }
 
-/* ---- beginning -------------------------------------------------------------------------------------- */
+/* ---- beginning ------------------------------------------------------------------------------- */
 
 /*
- * What names a job's file and descriptors. A user picks the end of the id of a job that nobody has announced: with a hash that can be
- * made to collide, that would be another's file.
+ * The key in the names of a job's file and descriptors. A user chooses a part of the id of an
+ * unregistered job, so the hash must be one for which users cannot find collisions with jobs of
+ * others.
  */
 static uint64_t jobs_key_of(const char *id, uint32_t attempt)
 {
@@ -197,7 +198,7 @@ static struct job *jobs_add(struct service *s, const char *id, const char *sched
 	return job;
 }
 
-static void drop(struct job *job)
+static void job_free(struct job *job)
 {
 	struct service *s = job->service;
 	struct job **link = &s->jobs;
@@ -219,27 +220,32 @@ static int check_spec(struct service *s, const struct job_spec *spec, char **ret
 
 	if (spec->id[0] == '\0' || strlen(spec->id) >= JOB_BYTES ||
 	    strlen(spec->scheduler) >= JOB_BYTES)
-		return hr_text_fail(-EINVAL, ret_error, "the id of a job must have 1 to %u bytes",
+		return hr_text_fail(-EINVAL, ret_error, "a job id must have 1 to %u bytes",
 				    JOB_BYTES - 1);
 	if (!other)
 		other = job_of_key(s, jobs_key_of(spec->id, spec->attempt));
 	if (other)
-		return hr_text_fail(-EEXIST, ret_error, "job %s already exists, of user %u",
-				    other->id, other->uid);
+		return hr_text_fail(-EEXIST, ret_error,
+				    "job %s of user %u already exists on this node", other->id,
+				    other->uid);
 	if (s->stopping)
-		return hr_text_fail(-ESHUTDOWN, ret_error, "headraced is stopping");
+		return hr_text_fail(-ESHUTDOWN, ret_error,
+				    "headraced is stopping: try again when it has restarted");
 	if (s->n_jobs >= s->c->max_jobs)
-		return hr_text_fail(-ENOSPC, ret_error, "max_jobs is reached: %u jobs", s->n_jobs);
+		return hr_text_fail(-ENOSPC, ret_error,
+				    "this node has %u jobs, the limit of max_jobs", s->n_jobs);
 	if (spec->registered)
 		return 0;
-	count_unannounced(s, spec->uid, &all, &own);
+	count_unregistered(s, spec->uid, &all, &own);
 	if (all >= (s->c->max_jobs + 1) / 2) /* the other half is for prologs */
+		return hr_text_fail(-ENOSPC, ret_error,
+				    "this node has %u unregistered jobs, the limit of max_jobs / 2",
+				    all);
+	if (own >= s->c->max_jobs_per_user)
 		return hr_text_fail(
 		    -ENOSPC, ret_error,
-		    "half of max_jobs is reached: %u jobs that no prolog has registered", all);
-	if (own >= s->c->max_jobs_per_user)
-		return hr_text_fail(-ENOSPC, ret_error, "max_jobs_per_user is reached by user %u",
-				    spec->uid);
+		    "user %u has %u unregistered jobs, the limit of max_jobs_per_user", spec->uid,
+		    own);
 	return 0;
 }
 
@@ -286,7 +292,7 @@ static int write_first(struct job *job, const struct job_spec *spec)
 	return write_conf(job, &config);
 }
 
-/* As the site wants it, and the one who begins it. */
+/* Sets policy, level and probes from the request, the rules and the configuration. */
 static void jobs_decide(struct job *job, const struct job_spec *spec)
 {
 	const struct hr_policy_rules rules = hr__service_policy(job->service);
@@ -300,7 +306,7 @@ static void jobs_decide(struct job *job, const struct job_spec *spec)
 	job->probes = spec->probes < 0 ? job->service->c->probes != 0 : spec->probes != 0;
 }
 
-/* Its worker, if it is to be recorded. */
+/* Starts its worker, if policy records the job. */
 static int jobs_start(struct job *job)
 {
 	if (job->policy != HR_POLICY_OFF)
@@ -336,16 +342,16 @@ struct job *hr__service_job_begin(struct service *s, const struct job_spec *spec
 			     strerrordesc_np(-r));
 		job_conf(job, "", path);
 		unlink(path);
-		drop(job);
+		job_free(job);
 		return NULL;
 	}
 	hr_log(HR_LOG_INFO, "job %s of user %u begins%s%s", job->id, job->uid,
-	       job->registered ? "" : ": no prolog has registered it",
-	       job->policy == HR_POLICY_OFF ? ": not recorded, because of the policy" : "");
+	       job->registered ? "" : " (unregistered)",
+	       job->policy == HR_POLICY_OFF ? ": not recorded, by policy" : "");
 	return job;
 }
 
-/* ---- after a restart -------------------------------------------------------------------------------- */
+/* ---- after a restart ------------------------------------------------------------------------- */
 
 static void take_descriptors(struct job *job, struct hr_inherited *list, size_t n)
 {
@@ -360,7 +366,7 @@ static void take_descriptors(struct job *job, struct hr_inherited *list, size_t 
 	}
 }
 
-static void resume(struct service *s, const char *name, struct hr_inherited *list, size_t n)
+static void job_resume(struct service *s, const char *name, struct hr_inherited *list, size_t n)
 {
 	struct job named = {.service = s}, *job;
 	struct hr_private_config config = {0};
@@ -371,8 +377,8 @@ static void resume(struct service *s, const char *name, struct hr_inherited *lis
 	if (r == 0 && !config.node.id.job)
 		r = -EBADMSG;
 	if (r != 0) {
-		hr_log(HR_LOG_WARNING, "cannot continue %s/%s: %s", s->jobs_folder, name,
-		       strerrordesc_np(-r));
+		hr_log(HR_LOG_WARNING, "cannot read the job file %s/%s: %s; headraced ignores it",
+		       s->jobs_folder, name, strerrordesc_np(-r));
 		return;
 	}
 	job = jobs_add(s, config.node.id.job, config.scheduler ? config.scheduler : "",
@@ -391,7 +397,8 @@ static void resume(struct service *s, const char *name, struct hr_inherited *lis
 		    config.policy <= HR_POLICY_OFF ? (enum hr_policy)config.policy : HR_POLICY_OFF;
 		take_descriptors(job, list, n);
 		r = jobs_start(job);
-		hr_log(HR_LOG_INFO, "job %s continues, with %zu descriptors", job->id, job->kept.n);
+		hr_log(HR_LOG_INFO, "job %s continues with %zu retained descriptors", job->id,
+		       job->kept.n);
 		if (r < 0)
 			hr__service_worker_failed(job, strerrordesc_np(-r));
 		if (config.end_state)
@@ -408,33 +415,27 @@ void hr__service_jobs_resume(struct service *s, struct hr_inherited *list, size_
 	while (folder && (entry = readdir(folder)) != NULL)
 		if (strspn(entry->d_name, "0123456789abcdef") == 16 &&
 		    strcmp(entry->d_name + 16, ".conf") == 0)
-			resume(s, entry->d_name, list, n);
+			job_resume(s, entry->d_name, list, n);
 	if (folder)
 		closedir(folder);
-	for (size_t i = 0; i < n; i++) /* of jobs that nobody knows any more */
+	for (size_t i = 0; i < n; i++) /* descriptors of jobs without a file */
 		if (list[i].fd >= 0)
 			hr_fdstore_remove(list[i].name);
 }
 
-/* ---- the end ---------------------------------------------------------------------------------------- */
+/* ---- the end --------------------------------------------------------------------------------- */
 
-void hr__service_job_killed(struct job *job)
-{
-	job->killed = true;
-	hr__service_job_note(job);
-}
-
-/* Of its processes that a limit of user or node has kept out: its answers say so. */
+/* Sends the number of processes refused by a limit: the worker stores it as a loss. */
 static void send_refused(struct job *job)
 {
 	Headrace__Refused refused = HEADRACE__REFUSED__INIT;
 
-	if (job->kept_out == 0 || job->state == JOB_STARTING || job->channel < 0)
+	if (job->limited == 0 || job->state == JOB_STARTING || job->channel < 0)
 		return;
-	refused.processes = job->kept_out;
+	refused.processes = job->limited;
 	hr__service_worker_send(job, HR_CONTROL(COUNT_REFUSED), &refused.base);
-	job->service->limited_reported += job->kept_out;
-	job->kept_out = 0;
+	job->service->limited_reported += job->limited;
+	job->limited = 0;
 }
 
 static void send_end(struct job *job)
@@ -467,7 +468,7 @@ void hr__service_job_end(struct job *job, const char *state, uint64_t linger_ms,
 		hr__service_worker_retry(job);
 		return;
 	}
-	if (job->state == JOB_STARTING) /* when it is ready */
+	if (job->state == JOB_STARTING) /* hr__service_job_ready sends the end */
 		return;
 	send_refused(job);
 	send_end(job);
@@ -520,13 +521,13 @@ void hr__service_job_forget(struct job *job, const char *error)
 	job_conf(job, "", path);
 	unlink(path);
 	hr__service_clients_begun(
-	    job,
-	    "the job is not recorded: its recording process has ended; see the log of headraced");
+	    job, "the job is not recorded: its recording process ended; see the log of headraced");
 	hr__service_clients_done(job, error);
 	hr_log(HR_LOG_INFO,
-	       "job %s has ended: %" PRIu64 " operations; %" PRIu64 " frames are still to be sent",
+	       "job %s has ended: %" PRIu64 " operations recorded, %" PRIu64
+	       " frames wait in the spool for a collector",
 	       job->id, job->status->events, job->status->unsent_frames);
-	drop(job);
+	job_free(job);
 }
 
 void hr__service_jobs_tick(struct service *s)
@@ -540,7 +541,7 @@ void hr__service_jobs_tick(struct service *s)
 			hr__service_job_level(job, job->level_base, 0);
 		if (!job->registered && (job->state == JOB_RUNNING || job->state == JOB_FAILING) &&
 		    job->idle_since_ms != 0 && now - job->idle_since_ms >= s->c->idle_end_ms)
-			hr__service_job_end(job, "ended", IDLE_LINGER_MS, IDLE_DRAIN_MS);
+			hr__service_job_end(job, "ended", 0, IDLE_DRAIN_MS);
 		else if (job->state == JOB_FAILING && now >= job->retry_ms)
 			hr__service_worker_retry(job);
 	}

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the jobs of a user, and of all users, may take together. Each worker says what it has and how many connections it has served
- * (worker.h); those that it was passed since are taken to have got as much as they can. So a limit is never passed, and one that is
- * nearly reached may refuse processes that come in the same second in which others end.
+ * Limits for all jobs of a user, and of the node. Each worker reports its sessions, and how many
+ * connections it has served. Connections passed to it since then count as new sessions. So a limit
+ * is never exceeded, but close to it a process may be refused in the second in which others end.
  */
 #include <stdio.h>
 #include <sys/ioctl.h>
@@ -28,8 +28,8 @@ static void limits_add_use(struct use *u, const struct job *job)
 	u->ring_bytes += job->status->ring_bytes + coming * MAP_BYTES;
 }
 
-static bool past(const struct use *u, uint64_t sessions, uint64_t ring_bytes, bool new_session,
-		 const char *whose, char ret_why[WHY_BYTES])
+static bool limit_exceeded(const struct use *u, uint64_t sessions, uint64_t ring_bytes,
+			   bool new_session, const char *whose, char ret_why[WHY_BYTES])
 {
 	if (new_session && u->sessions >= sessions)
 		snprintf(ret_why, WHY_BYTES, "max_sessions_per_%s (%llu) is reached", whose,
@@ -52,10 +52,10 @@ bool hr__service_limit_reached(const struct job *job, bool new_session, char ret
 		if (other->uid == job->uid)
 			limits_add_use(&user, other);
 	}
-	return past(&user, c->max_user_sessions, c->max_user_ring_bytes, new_session, "user",
-		    ret_why) ||
-	       past(&node, c->max_node_sessions, c->max_node_ring_bytes, new_session, "node",
-		    ret_why);
+	return limit_exceeded(&user, c->max_user_sessions, c->max_user_ring_bytes, new_session,
+			      "user", ret_why) ||
+	       limit_exceeded(&node, c->max_node_sessions, c->max_node_ring_bytes, new_session,
+			      "node", ret_why);
 }
 
 void hr__service_limit_start(struct job *job, int handoff)

@@ -21,7 +21,7 @@ static void help(void)
 	hr_config_help(hr_service_keys, hr_service_n_keys, stdout);
 }
 
-static void main_say(const char *text)
+static void log_mistake(const char *text)
 {
 	hr_log(HR_LOG_ERROR, "%s", text);
 }
@@ -35,7 +35,7 @@ int hr_service_main(int argc, char **argv)
 	    .argc = argc - 1,
 	    .argv = argv + 1,
 	    .help = "headraced service --help",
-	    .report = main_say,
+	    .report = log_mistake,
 	};
 	struct hr_service_config config = {0};
 	int status = EXIT_USAGE;
@@ -48,9 +48,9 @@ int hr_service_main(int argc, char **argv)
 		}
 	}
 	good = hr_config_load(&from, &config) == 0;
-	good &= hr_service_config_check(&config, main_say);
+	good &= hr_service_config_check(&config, log_mistake);
 	if (hr_config_asks_check(&from)) {
-		bool works = hr_service_check(&config, main_say);
+		bool works = hr_service_check(&config, log_mistake);
 
 		if (good)
 			status = works ? EXIT_SUCCESS : EXIT_FAILURE;

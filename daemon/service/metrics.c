@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What Prometheus reads of a node: docs/metrics.md. */
+/* Metrics of a node for Prometheus: docs/metrics.md. */
 #include "net/metrics.h"
 
 #include <errno.h>
@@ -14,9 +14,9 @@
 #define COUNTER HR_METRIC_COUNTER
 #define GAUGE	HR_METRIC_GAUGE
 
-/* ---- counting ----------------------------------------------------------------------------------- */
+/* ---- counting -------------------------------------------------------------------------------- */
 
-/* A worker that is started again knows what its job had counted, but for what the spool's part of it gave up. */
+/* A restarted worker continues all counters of its job, except `given_up`, which starts at 0. */
 static uint64_t grown(uint64_t now, uint64_t before)
 {
 	return now >= before ? now - before : now;
@@ -30,7 +30,7 @@ static void add_grown(Headrace__JobStatus *sum, const Headrace__JobStatus *now,
 #undef ADD
 }
 
-/* For as long as the job is here: a sum out of which a job were taken would fall, and a fall reads as a restart. */
+/* Decided once for each job: a sum of `others` that falls looks like a restart to Prometheus. */
 static bool may_be_shown(const struct service *s)
 {
 	uint64_t shown = 0;
@@ -59,7 +59,7 @@ static uint64_t lost(const Headrace__JobStatus *c)
 	return c->ring_full + c->stray + c->detached + c->torn + c->given_up + c->hostile;
 }
 
-/* ---- the node ----------------------------------------------------------------------------------- */
+/* ---- the node -------------------------------------------------------------------------------- */
 
 static void write_jobs(const struct service *s, FILE *out)
 {
@@ -122,7 +122,8 @@ static void write_sums(const struct service *s, FILE *out)
 	write_lost(c, out);
 	write_refused(s, out);
 	hr_metric_single(out, "headrace_node_worker_restarts_total", COUNTER,
-			 "Restarts of recording processes that were killed.", (double)s->restarts);
+			 "Recording processes that were killed and restarted.",
+			 (double)s->restarts);
 }
 
 static void write_sending(const struct service *s, FILE *out)
@@ -134,7 +135,7 @@ static void write_sending(const struct service *s, FILE *out)
 	for (const struct job *job = s->jobs; job; job = job->next) {
 		uint64_t ms = job->status->unsent_ms;
 
-		if (job->state == JOB_DRAINING) /* it sends no status now */
+		if (job->state == JOB_DRAINING) /* its worker sends no status */
 			ms += hr__service_now_ms(s) - job->status_ms;
 		if (job->status->unsent_frames > 0 && ms > oldest_ms)
 			oldest_ms = ms;
@@ -146,21 +147,22 @@ static void write_sending(const struct service *s, FILE *out)
 	hr_metric_single(out, "headrace_node_sessions", GAUGE, "Processes attached now.",
 			 (double)sessions);
 	hr_metric_single(out, "headrace_node_spool_bytes", GAUGE,
-			 "Size of the spool, as last reported by a job.", (double)s->spool_bytes);
-	hr_metric_single(out, "headrace_node_spool_limit_bytes", GAUGE,
-			 "Maximum size of the spool.", (double)s->c->spool_bytes);
+			 "Bytes in the spool, from the last status of a job.",
+			 (double)s->spool_bytes);
+	hr_metric_single(out, "headrace_node_spool_limit_bytes", GAUGE, "Limit of the spool.",
+			 (double)s->c->spool_bytes);
 	hr_metric_single(out, "headrace_node_unsent_frames", GAUGE,
 			 "Frames of jobs on this node that no collector has acknowledged.",
 			 (double)frames);
 	hr_metric_single(out, "headrace_node_ack_lag_seconds", GAUGE,
-			 "Age of the oldest unacknowledged frame.", (double)oldest_ms / 1000);
+			 "Age of the oldest such frame.", (double)oldest_ms / 1000);
 	hr_metric_single(out, "headrace_node_unconnected_jobs", GAUGE,
-			 "Jobs that cannot reach a collector.", unconnected);
+			 "Jobs that are not connected to a collector.", unconnected);
 	hr_metric_single(out, "headrace_node_failing_jobs", GAUGE,
-			 "Jobs whose events cannot be written to the spool.", failing);
+			 "Jobs whose frames the spool does not accept.", failing);
 }
 
-/* ---- jobs --------------------------------------------------------------------------------------- */
+/* ---- jobs ------------------------------------------------------------------------------------ */
 
 static void write_job_value(const struct job *job, const char *name, uint64_t value, FILE *out)
 {

@@ -36,7 +36,7 @@ struct rule {
 	struct hr_decision means;
 };
 
-/* The rule at *at, and moves *at behind it. 1; 0 at the end; -1: not a rule. */
+/* Reads the rule at *at, and moves *at after it. 1; 0: the end; -1: not a rule. */
 static int next_rule(const char **at, struct rule *ret)
 {
 	size_t bytes = strcspn(*at, ",");
@@ -53,7 +53,7 @@ static int next_rule(const char **at, struct rule *ret)
 	return 1;
 }
 
-/* The last rule of that name counts, as everywhere in a configuration. */
+/* Finds the last rule for that name, as in the whole configuration. */
 static bool policy_find(const char *rules, const char *name, struct hr_decision *ret)
 {
 	const char *at = rules ? rules : "";

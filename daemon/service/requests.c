@@ -12,7 +12,7 @@
 #include "common/users.h"
 #include "daemon/service/internal.h"
 
-/* ---- connections ------------------------------------------------------------------------------------ */
+/* ---- connections ----------------------------------------------------------------------------- */
 
 static void client_freed(uv_handle_t *handle)
 {
@@ -51,11 +51,11 @@ void hr__service_clients_notify(struct job *job, const Headrace__Control *m)
 			hr_control_send(a->fd, m->kind_case, &m->done->base);
 }
 
-void hr__service_clients_done(struct job *job, const char *error)
+static void answer_waiting(struct job *job, bool end, const char *error)
 {
 	for (struct client *a = job->service->clients, *next; a; a = next) {
 		next = a->next;
-		if (a->awaits_end != job)
+		if ((end ? a->awaits_end : a->awaits_start) != job)
 			continue;
 		if (error)
 			requests_refuse(a, -EIO, error);
@@ -64,17 +64,14 @@ void hr__service_clients_done(struct job *job, const char *error)
 	}
 }
 
+void hr__service_clients_done(struct job *job, const char *error)
+{
+	answer_waiting(job, true, error);
+}
+
 void hr__service_clients_begun(struct job *job, const char *error)
 {
-	for (struct client *a = job->service->clients, *next; a; a = next) {
-		next = a->next;
-		if (a->awaits_start != job)
-			continue;
-		if (error)
-			requests_refuse(a, -EIO, error);
-		else
-			requests_done(a);
-	}
+	answer_waiting(job, false, error);
 }
 
 /* Closes connections that have sent no request for too long. */
@@ -94,9 +91,9 @@ void hr__service_clients_leave(struct service *s)
 		client_close(s->clients);
 }
 
-/* ---- status ----------------------------------------------------------------------------------------- */
+/* ---- status ---------------------------------------------------------------------------------- */
 
-/* The worker's last status, and what the service knows. */
+/* Sends the worker's last status, with the fields that the service sets. */
 static void send_job(struct client *a, const struct job *job)
 {
 	uint64_t now = hr__service_now_ms(job->service);
@@ -113,7 +110,7 @@ static void send_job(struct client *a, const struct job *job)
 	status.level_for_ms = job->level_until_ms > now ? job->level_until_ms - now : 0;
 	status.pid = job->pid;
 	status.failing = hr_control_text(job->why);
-	status.collectors = NULL; /* as of the node */
+	status.collectors = NULL; /* NodeStatus has them */
 	if (job->pid == 0)
 		status.events_per_s = status.bytes_per_s = 0;
 	hr_control_send(a->fd, HR_CONTROL(JOB_STATUS), &status.base);
@@ -143,10 +140,10 @@ static void do_status(struct client *a)
 	requests_done(a);
 }
 
-/* ---- jobs begin and end ----------------------------------------------------------------------------- */
+/* ---- jobs begin and end ---------------------------------------------------------------------- */
 
-/* Its processes were faster than the prolog, or it runs twice: the same job. NULL: it cannot have the cgroup. */
-static struct job *again(struct job *job, const struct job_spec *spec, char **ret_error)
+/* For a job that its processes, or an earlier prolog, began. NULL: it cannot have the cgroup. */
+static struct job *register_again(struct job *job, const struct job_spec *spec, char **ret_error)
 {
 	struct job_spec same = *spec;
 
@@ -188,12 +185,12 @@ static void do_begin(struct client *a, const Headrace__BeginJob *b)
 
 	if (b->job[0] == '\0' || !b->has_uid || b->uid == UINT32_MAX ||
 	    spec.level > HR_LEVEL_TRACE) {
-		requests_refuse(a, -EINVAL, "begin requires a job id and a uid");
+		requests_refuse(a, -EINVAL, "begin_job needs a job id, a uid and a valid level");
 		return;
 	}
 	job = hr__service_job_find(s, spec.id, spec.attempt);
 	if (job && job->uid == spec.uid)
-		job = again(job, &spec, &error);
+		job = register_again(job, &spec, &error);
 	else
 		job = hr__service_job_begin(s, &spec, &error);
 	if (!job)
@@ -205,7 +202,7 @@ static void do_begin(struct client *a, const Headrace__BeginJob *b)
 	free(error);
 }
 
-/* The job of the request, or an unannounced one of that user; NULL: refused. */
+/* The job of the request, or an unregistered one of its user. NULL: the client got an error. */
 static struct job *find_job(struct client *a, const Headrace__JobRequest *q)
 {
 	char text[JOB_BYTES + 64];
@@ -215,7 +212,7 @@ static struct job *find_job(struct client *a, const Headrace__JobRequest *q)
 	if (!job && q->has_uid)
 		job = hr__service_job_named(a->service, q->job, q->uid);
 	if (!job) {
-		snprintf(text, sizeof(text), "no job %.*s on this node", (int)JOB_BYTES, q->job);
+		snprintf(text, sizeof(text), "this node has no job %.*s", (int)JOB_BYTES, q->job);
 		requests_refuse(a, -ENOENT, text);
 	}
 	return job;
@@ -238,13 +235,14 @@ static void do_killed(struct client *a, const Headrace__JobRequest *q)
 
 	if (!job)
 		return;
-	hr__service_job_killed(job);
+	job->killed = true;
+	hr__service_job_note(job);
 	requests_done(a);
 }
 
-/* ---- requests of owners ----------------------------------------------------------------------------- */
+/* ---- requests of owners ---------------------------------------------------------------------- */
 
-/* The same, of a job that is recorded and that this client may change; NULL: refused. */
+/* The same, for a recorded job that this client may change. */
 static struct job *find_own_job(struct client *a, const Headrace__JobRequest *q)
 {
 	struct job *job = find_job(a, q);
@@ -254,9 +252,7 @@ static struct job *find_own_job(struct client *a, const Headrace__JobRequest *q)
 	if (a->uid != job->uid && !hr_user_is_operator(a->uid, a->service->c->operators))
 		requests_refuse(a, -EPERM, "the job belongs to another user");
 	else if (job->state == JOB_OFF)
-		requests_refuse(
-		    a, -EPERM,
-		    "the job is not recorded, because of the policy in the configuration");
+		requests_refuse(a, -EPERM, "the job is not recorded, by policy");
 	else
 		return job;
 	return NULL;
@@ -269,24 +265,23 @@ static void do_level(struct client *a, const Headrace__JobRequest *q)
 	if (!job)
 		return;
 	if (!q->has_level || q->level < HR_LEVEL_COUNTERS || q->level > HR_LEVEL_TRACE) {
-		requests_refuse(a, -EINVAL, "level must be counters or trace");
+		requests_refuse(a, -EINVAL, "the level must be counters or trace");
 		return;
 	}
 	hr__service_job_level(job, q->level, q->for_ms);
 	requests_done(a);
 }
 
-/* The worker answers: if it hangs, only this client waits. */
-static void hand_over(struct client *a, hr_control_kind kind, const Headrace__JobRequest *q)
+/* Passes the connection to the worker, which answers: if it hangs, only this client waits. */
+static void pass_to_worker(struct client *a, hr_control_kind kind, const Headrace__JobRequest *q)
 {
 	const struct job *job = find_own_job(a, q);
 
 	if (!job)
 		return;
 	if (job->channel < 0 || hr_control_send_fd(job->channel, kind, &q->base, a->fd) < 0)
-		requests_refuse(
-		    a, -EBUSY,
-		    "the process that records this job does not accept messages: try again");
+		requests_refuse(a, -EBUSY,
+				"the recording process of this job accepts no messages: try again");
 	else
 		client_close(a);
 }
@@ -301,11 +296,11 @@ static void take_owners_request(struct client *a, Headrace__Control *m)
 		do_level(a, m->set_level);
 		break;
 	case HR_CONTROL(FOLLOW):
-		/* For probes, what the client starts from now on belongs to the job; the client does not. */
+		/* Probes record what the client starts from now on, without the client itself. */
 		m->follow->pid = a->pid;
 		/* fall through */
 	case HR_CONTROL(GET_LIVE):
-		hand_over(a, m->kind_case, m->get_live);
+		pass_to_worker(a, m->kind_case, m->get_live);
 		break;
 	default:
 		requests_refuse(a, -ENOSYS, "this headraced does not support that request");
@@ -314,11 +309,12 @@ static void take_owners_request(struct client *a, Headrace__Control *m)
 
 static void requests_take(struct client *a, Headrace__Control *m)
 {
-	bool roots = m->kind_case == HR_CONTROL(BEGIN_JOB) || m->kind_case == HR_CONTROL(END_JOB) ||
-		     m->kind_case == HR_CONTROL(JOB_KILLED);
+	bool for_root = m->kind_case == HR_CONTROL(BEGIN_JOB) ||
+			m->kind_case == HR_CONTROL(END_JOB) ||
+			m->kind_case == HR_CONTROL(JOB_KILLED);
 
-	if (roots && a->uid != 0)
-		requests_refuse(a, -EPERM, "only root may begin or end jobs");
+	if (for_root && a->uid != 0)
+		requests_refuse(a, -EPERM, "only root may do that (prolog and epilog)");
 	else if (m->kind_case == HR_CONTROL(BEGIN_JOB))
 		do_begin(a, m->begin_job);
 	else if (m->kind_case == HR_CONTROL(END_JOB))
@@ -329,7 +325,7 @@ static void requests_take(struct client *a, Headrace__Control *m)
 		take_owners_request(a, m);
 }
 
-/* ---- connections arrive ----------------------------------------------------------------------------- */
+/* ---- connections arrive ---------------------------------------------------------------------- */
 
 static void on_request(uv_poll_t *poll, int status, int events)
 {
@@ -347,7 +343,7 @@ static void on_request(uv_poll_t *poll, int status, int events)
 	hr_control_free(m);
 }
 
-/* Prolog and epilog find a place whatever users do. */
+/* Root has its own number of connections, so that users cannot block prolog and epilog. */
 static bool has_place(const struct service *s, uint32_t uid)
 {
 	unsigned own = 0;
@@ -358,7 +354,8 @@ static bool has_place(const struct service *s, uint32_t uid)
 		return own < CLIENTS_MOST;
 	if (own < CLIENTS_EACH && s->n_clients < CLIENTS_MOST)
 		return true;
-	hr_log_about(HR_LOG_WARNING, "askers", "user %u has %u of %u connections to control.sock",
+	hr_log_about(HR_LOG_WARNING, "clients",
+		     "user %u has %u of %u connections to control.sock: no more are accepted now",
 		     uid, own, s->n_clients);
 	return false;
 }

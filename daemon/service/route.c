@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Connections of shims: finds the job of each and passes it, unread, to the job's worker. */
+/* Connections of shims: finds the job, and passes the connection, unread, to the job's worker. */
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
 #include <poll.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,15 +18,15 @@
 
 #define ACCEPT_MOST 256u /* in one turn of the loop */
 
-/* What a hello says of its job. */
+/* How a process names its job. */
 struct named {
 	char job[JOB_BYTES];	   /* HEADRACE_JOB */
 	char scheduler[JOB_BYTES]; /* SLURM_JOB_ID and its like */
 	bool asked;		   /* HEADRACE=on */
-	struct cgroup_of cgroup;   /* Slurm's, which no process can leave */
+	struct cgroup_of cgroup;   /* of Slurm; processes cannot leave it */
 };
 
-/* In order of preference; the first that is set counts. */
+/* In order of priority. */
 static const char *const scheduler_names[] = {
     "SLURM_JOB_ID=", "SLURM_JOBID=",  "PBS_JOBID=", "FLUX_JOB_ID=",
     "LSB_JOBID=",    "COBALT_JOBID=", "JOB_ID="};
@@ -64,21 +65,27 @@ static void read_names(const uint8_t *message, size_t bytes, struct named *ret)
 	}
 }
 
-/* ---- whose ------------------------------------------------------------------------------------------ */
+/* ---- the job --------------------------------------------------------------------------------- */
 
-/* Once a minute for each user. */
-static void say_refused(const struct ucred *peer, const char *why)
+/* Counts and logs a refused process; logs at most once a minute for each user. */
+__attribute__((format(printf, 3, 4))) static void
+count_refused(struct service *s, const struct ucred *peer, const char *why, ...)
 {
-	char key[32];
+	char key[32], text[512];
+	va_list args;
 
+	va_start(args, why);
+	vsnprintf(text, sizeof(text), why, args);
+	va_end(args);
+	s->refused++;
 	snprintf(key, sizeof(key), "refused %u", peer->uid);
 	hr_log_about(HR_LOG_WARNING, key, "process %d of user %u is not recorded: %s",
-		     (int)peer->pid, peer->uid, why);
+		     (int)peer->pid, peer->uid, text);
 }
 
-/* A name that the process could choose itself is one among its user's own: nobody takes another's id, here or at a collector. */
-static struct job *begin_unannounced(struct service *s, const char *name, bool certain,
-				     const struct ucred *peer)
+/* `certain`: from the cgroup. Other names get their user's prefix: users can forge them. */
+static struct job *begin_unregistered(struct service *s, const char *name, bool certain,
+				      const struct ucred *peer)
 {
 	char own[JOB_BYTES + 16];
 	struct job_spec spec = {.id = certain ? name : own,
@@ -91,37 +98,13 @@ static struct job *begin_unannounced(struct service *s, const char *name, bool c
 
 	snprintf(own, sizeof(own), "u%u-%s", peer->uid, name);
 	job = hr__service_job_begin(s, &spec, &error);
-
-	if (!job) {
-		s->refused++;
-		say_refused(peer, error ? error : "out of memory");
-	}
+	if (!job)
+		count_refused(s, peer, "%s", error ? error : "no memory");
 	free(error);
 	return job;
 }
 
-static void refuse_other(struct service *s, const struct job *job, const struct ucred *peer)
-{
-	char why[JOB_BYTES + 64];
-
-	s->refused++;
-	snprintf(why, sizeof(why), "its environment names job %s of user %u", job->id, job->uid);
-	say_refused(peer, why);
-}
-
-static void refuse_version(struct service *s, uint32_t abi, const struct ucred *peer)
-{
-	char why[128];
-
-	s->refused++;
-	snprintf(why, sizeof(why),
-		 "its libheadrace.so has ABI version %u, which this headraced (version %u) does "
-		 "not support",
-		 abi, HR_ABI_VERSION);
-	say_refused(peer, why);
-}
-
-/* Of a job that nobody has announced. */
+/* Does policy record an unregistered job of this process? */
 static bool may_record(const struct service *s, const struct ucred *peer, const struct named *named)
 {
 	const struct hr_policy_rules rules = hr__service_policy(s);
@@ -130,7 +113,7 @@ static bool may_record(const struct service *s, const struct ucred *peer, const 
 	return policy == HR_POLICY_RECORD || (policy == HR_POLICY_ASKED && named->asked);
 }
 
-/* -ECANCELED: by policy, for as long as it lives; -EACCES: not now. */
+/* -ECANCELED: policy never records the process; -EACCES: not now. */
 static int job_of_peer(struct service *s, const struct ucred *peer, const struct named *named,
 		       struct job **ret)
 {
@@ -148,19 +131,19 @@ static int job_of_peer(struct service *s, const struct ucred *peer, const struct
 	job = hr__service_job_named(s, name, peer->uid);
 	if (!job) {
 		if (s->c->unregistered != HR_UNREGISTERED_RECORD)
-			return -EACCES; /* a prolog may be on its way */
+			return -EACCES; /* a prolog may still register the job */
 		if (!may_record(s, peer, named))
 			return -ECANCELED;
-		*ret = begin_unannounced(s, name, certain, peer);
+		*ret = begin_unregistered(s, name, certain, peer);
 		return *ret ? 0 : -EACCES;
 	}
 	if (job->uid != peer->uid && peer->uid != 0) {
-		refuse_other(s, job, peer);
+		count_refused(s, peer, "it names job %s of user %u", job->id, job->uid);
 		return -EACCES;
 	}
 	if (job->state == JOB_OFF || (job->policy == HR_POLICY_ASKED && !named->asked))
 		return -ECANCELED;
-	if (job->state == JOB_DRAINING) { /* it has ended */
+	if (job->state == JOB_DRAINING) { /* the job has ended */
 		s->unplaced++;
 		return -EACCES;
 	}
@@ -168,22 +151,22 @@ static int job_of_peer(struct service *s, const struct ucred *peer, const struct
 	return 0;
 }
 
-/* What else runs in its cgroup is the job's, too. */
+/* Probes record all processes of the job's cgroup. */
 static void follow_cgroup(struct job *job, const char *folder)
 {
 	char *error = NULL;
 	int r = hr__service_cgroup_set(job, folder, &error);
 
 	if (r < 0)
-		hr_log_about(HR_LOG_WARNING, folder, "job %s: probes do not follow its cgroup: %s",
+		hr_log_about(HR_LOG_WARNING, folder, "job %s: probes do not record its cgroup: %s",
 			     job->id, error ? error : strerrordesc_np(-r));
 	free(error);
 }
 
-/* ---- on --------------------------------------------------------------------------------------------- */
+/* ---- to the worker --------------------------------------------------------------------------- */
 
-/* So that the shim does not wait for us: it goes on without, and says so where it can. */
-static void route_answer(int fd, uint32_t abi, int status)
+/* Refuses the process, so that the shim does not wait for an answer. */
+static void route_refuse(int fd, uint32_t abi, int status)
 {
 	const struct hr_ack ack = {.magic = HR_ABI_MAGIC, .abi = abi, .status = status};
 
@@ -191,26 +174,25 @@ static void route_answer(int fd, uint32_t abi, int status)
 	hr_hello_discard(fd);
 }
 
-/* To its worker. False: a limit. */
-static bool pass(struct job *job, int fd, bool new_session, const struct ucred *peer)
+/* Passes the connection to the job's worker. False: a limit was reached. */
+static bool pass_to_worker(struct job *job, int fd, bool new_session, const struct ucred *peer)
 {
 	struct service *s = job->service;
-	char why[WHY_BYTES] = "too many connections wait for the recording process";
+	char why[WHY_BYTES] = "the hand-off queue of its job is full";
 	bool limited = hr__service_limit_reached(job, new_session, why);
 
 	if (!limited && hr_passfd_send(job->handoff, 0, fd) == 0) {
 		job->passed++;
 		return true;
 	}
-	s->refused++;
 	s->limited += limited;
-	job->kept_out += new_session;
-	say_refused(peer, why);
+	job->limited += new_session;
+	count_refused(s, peer, "%s", why);
 	return false;
 }
 
-/* The hello lies in the socket's queue, and stays there for the worker. False: it has not come yet. */
-static bool route(struct service *s, int fd)
+/* Routes a connection by its hello, which stays in the socket. False: no hello yet. */
+static bool route_connection(struct service *s, int fd)
 {
 	static uint8_t message[HR_HELLO_MAX_BYTES];
 	ssize_t n = recv(fd, message, sizeof(message), MSG_PEEK | MSG_DONTWAIT);
@@ -229,8 +211,11 @@ static bool route(struct service *s, int fd)
 	    peer.pid <= 0)
 		return true;
 	if (r < 0) {
-		refuse_version(s, hello.abi, &peer);
-		route_answer(fd, HR_ABI_VERSION, r);
+		count_refused(s, &peer,
+			      "its libheadrace.so has ABI version %u, which this headraced "
+			      "(version %u) does not support",
+			      hello.abi, HR_ABI_VERSION);
+		route_refuse(fd, HR_ABI_VERSION, r);
 		return true;
 	}
 	read_names(message, (size_t)n, &named);
@@ -239,18 +224,19 @@ static bool route(struct service *s, int fd)
 	if (r == 0 && named.cgroup.folder[0] != '\0')
 		follow_cgroup(job, named.cgroup.folder);
 	if (r < 0)
-		route_answer(fd, hello.abi, r);
-	else if (!pass(job, fd, hello.kind == HR_HELLO_ATTACH, &peer))
-		route_answer(fd, hello.abi, -ENOSPC);
+		route_refuse(fd, hello.abi, r);
+	else if (!pass_to_worker(job, fd, hello.kind == HR_HELLO_ATTACH, &peer))
+		route_refuse(fd, hello.abi, -ENOSPC);
 	return true;
 }
 
 /*
- * ---- accepted connections, until the hand-off queue of a worker has them ----------------------------------
+ * ---- accepted connections, until the hand-off queue of a worker has them ------------------------
  *
- * The kernel's backlog no longer holds an accepted connection. So it goes into the accept queue first, which systemd's descriptor
- * store retains, and leaves it when it is processed. The queue and the list `pending` have the same order. A connection that is
- * processed twice, because the service was killed in between, has no message left the second time.
+ * The kernel's backlog no longer holds an accepted connection. So the service puts it into the
+ * accept queue, which systemd retains, and removes it when it is processed. The queue and the list
+ * `pending` have the same order. If a kill of the service makes the next one process a connection
+ * again, its hello is gone, and the connection is dropped.
  */
 static void pending_freed(uv_handle_t *handle)
 {
@@ -273,7 +259,7 @@ static void accept_queue_trim(struct service *s)
 
 static void pending_done(struct pending *g)
 {
-	if (g->poll) /* before its number may be another's */
+	if (g->poll) /* before close(), after which another file may get the number */
 		uv_close((uv_handle_t *)g->poll, pending_freed);
 	g->poll = NULL;
 	close(g->fd);
@@ -287,16 +273,16 @@ static void on_pending(uv_poll_t *poll, int status, int events)
 	struct service *s = g->service;
 
 	(void)events;
-	if (status == 0 && !route(s, g->fd))
+	if (status == 0 && !route_connection(s, g->fd))
 		return;
 	pending_done(g);
 	accept_queue_trim(s);
 }
 
-/* Its hello may have come with the connection; else it is waited for. */
+/* Routes the connection if its hello has arrived; else waits for it. */
 static void pending_check(struct pending *g)
 {
-	bool done = route(g->service, g->fd);
+	bool done = route_connection(g->service, g->fd);
 
 	if (!done)
 		g->poll = calloc(1, sizeof(*g->poll));
@@ -310,8 +296,9 @@ static void pending_check(struct pending *g)
 }
 
 /*
- * Those of its user before `last` who have spoken since we looked: what a process says in its second connection is about its
- * first, and a child's hello names its parent's. Users who keep many silent connections make themselves wait, and nobody else.
+ * Routes earlier connections of the same user that have a hello by now, before `last`: the second
+ * connection of a process refers to its first one, and the hello of a child to that of its parent.
+ * A user with many silent connections delays only their own.
  */
 static void read_earlier(struct service *s, const struct pending *last)
 {
@@ -324,7 +311,8 @@ static void read_earlier(struct service *s, const struct pending *last)
 	if (n == 0 || poll(p, n, 0) <= 0)
 		return;
 	for (struct pending *g = s->pending; g != last; g = g->next)
-		if (g->fd >= 0 && g->uid == last->uid && p[i++].revents != 0 && route(s, g->fd))
+		if (g->fd >= 0 && g->uid == last->uid && p[i++].revents != 0 &&
+		    route_connection(s, g->fd))
 			pending_done(g);
 }
 
@@ -375,7 +363,6 @@ void hr__service_pending_tick(struct service *s)
 	accept_queue_trim(s);
 }
 
-/* They stay in the accept queue, for the next service. */
 void hr__service_pending_leave(struct service *s)
 {
 	for (struct pending *g = s->pending, *next; g; g = next) {
@@ -388,7 +375,7 @@ void hr__service_pending_leave(struct service *s)
 	s->pending_last = &s->pending;
 }
 
-/* Connections that an earlier service left in the accept queue: all are queued again, then processed. */
+/* Connections of an earlier service in the accept queue: queues all again, then processes them. */
 void hr__service_pending_resume(struct service *s)
 {
 	uint32_t by;

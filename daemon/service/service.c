@@ -30,11 +30,11 @@ uint64_t hr__service_now_ms(const struct service *s)
 	return uv_now(&s->loop);
 }
 
-/* ---- the spool's own uplink: what earlier workers left ------------------------------------------------- */
+/* ---- the uplink for frames of ended workers -------------------------------------------------- */
 
 static void become_uplink(const struct service *s)
 {
-	/* All may have been killed: our workers go on with their streams, if they are given the time. */
+	/* After a kill of all processes, workers have UPLINK_RECOVER to continue their streams. */
 	char *argv[16] = {(char[]){"headraced"},
 			  (char[]){"uplink"},
 			  s->c->spool,
@@ -76,7 +76,7 @@ static void keep_uplink(struct service *s)
 		s->uplink = 0;
 }
 
-/* ---- the loop ----------------------------------------------------------------------------------------- */
+/* ---- the loop -------------------------------------------------------------------------------- */
 
 static void service_on_tick(uv_timer_t *timer)
 {
@@ -105,7 +105,7 @@ static void on_stop(uv_signal_t *handle, int signum)
 	uv_stop(&s->loop);
 }
 
-/* Jobs that run go on as they began; who asks, and jobs that begin, meet the new one. */
+/* Running jobs keep their configuration; the new one applies to later jobs and requests. */
 static void on_reload(uv_signal_t *handle, int signum)
 {
 	struct service *s = handle->data;
@@ -124,10 +124,11 @@ static void on_reload(uv_signal_t *handle, int signum)
 		old = *s->c;
 		*s->c = fresh;
 		fresh = old;
-		hr_log(HR_LOG_INFO, "SIGHUP: read the configuration again");
+		hr_log(HR_LOG_INFO,
+		       "SIGHUP: the new configuration applies to jobs that start from now on");
 		if (s->uplink != 0)
 			kill(s->uplink, SIGTERM);
-		s->uplink_ms = 0; /* another one, with what is said now */
+		s->uplink_ms = 0; /* the next tick starts another one, with the new configuration */
 	}
 	hr_config_done(hr_service_keys, hr_service_n_keys, &fresh);
 	hr_fdstore_notify("READY=1");
@@ -173,7 +174,7 @@ static int service_start_loop(struct service *s)
 	return uv_timer_start(&s->tick, service_on_tick, 0, TICK_MS);
 }
 
-/* ---- life --------------------------------------------------------------------------------------------- */
+/* ---- life ------------------------------------------------------------------------------------ */
 
 static int service_fail(int r, const char *what, const char *name)
 {
@@ -194,7 +195,7 @@ static int take_socket(struct hr_inherited *list, size_t n, const char *name)
 	return -1;
 }
 
-/* systemd's, or our own; everybody may connect. */
+/* Takes the socket from systemd, or makes one that all users may connect to. */
 static int open_socket(const struct service *s, struct hr_inherited *list, size_t n,
 		       const char *name, int *ret_fd)
 {
@@ -211,7 +212,7 @@ static int open_socket(const struct service *s, struct hr_inherited *list, size_
 	return r < 0 ? service_fail(r, "cannot listen at", path) : 0;
 }
 
-/* That of a service before this one, or a new one. */
+/* Takes the accept queue of the service before this one, or makes a new one. */
 static int open_accept_queue(struct service *s, struct hr_inherited *list, size_t n)
 {
 	static const char *const names[2] = {"landing.out", "landing.in"};
@@ -224,7 +225,7 @@ static int open_accept_queue(struct service *s, struct hr_inherited *list, size_
 	r = hr_passfd_open(s->accept_queue);
 	for (int i = 0; i < 2 && r == 0; i++)
 		hr_fdstore_push(names[i], s->accept_queue[i]);
-	return r < 0 ? service_fail(r, "cannot open", "a queue for connections") : 0;
+	return r < 0 ? service_fail(r, "cannot open", "the accept queue") : 0;
 }
 
 static int make_folder(const char *path, mode_t mode)
@@ -233,8 +234,8 @@ static int make_folder(const char *path, mode_t mode)
 }
 
 /*
- * Of two services one would take the other's sockets and jobs. Of one that was killed, children that were on their way to their
- * exec hold the lock for a moment more.
+ * Locks the runtime folder: a second service would take sockets and jobs of the first. Tries for
+ * two seconds: children of a killed service hold its lock until their exec.
  */
 static int lock_runtime(struct service *s)
 {
@@ -259,7 +260,7 @@ static int open_folders(struct service *s)
 {
 	int r = make_folder(s->c->runtime, 0755);
 
-	/* Workers ask for 0700 of what they make; this one everybody passes through to the sockets. */
+	/* The umask is 077, but all users must reach the sockets in this folder. */
 	if (r == 0 && chmod(s->c->runtime, 0755) < 0 && errno != EPERM)
 		r = -errno;
 	if (r < 0)
@@ -292,7 +293,7 @@ static int service_start(struct service *s)
 
 	(void)hr_host_raise_files();
 	signal(SIGPIPE, SIG_IGN);
-	signal(SIGHUP, SIG_IGN); /* until the loop hears it */
+	signal(SIGHUP, SIG_IGN); /* until the loop handles it */
 	signal(SIGCHLD, SIG_DFL);
 	if (r == 0 && hr_fdstore_inherit(&list, &n) < 0)
 		n = 0;
@@ -300,7 +301,7 @@ static int service_start(struct service *s)
 		r = open_socket(s, list, n, "shim", &s->shim_fd);
 	if (r == 0)
 		r = open_socket(s, list, n, "control", &s->control_fd);
-	/* Listening again makes us the peer that shims see: they ask whether that process is stopped. */
+	/* listen() makes this process the peer that shims see: they check whether it is stopped. */
 	if (r == 0 && (listen(s->shim_fd, SHIM_BACKLOG) < 0 || listen(s->control_fd, 64) < 0))
 		r = service_fail(-errno, "cannot listen at", s->c->runtime);
 	if (r == 0)
@@ -308,7 +309,7 @@ static int service_start(struct service *s)
 	if (r == 0) {
 		r = hr_notify_open(&s->notify);
 		if (r < 0)
-			service_fail(r, "cannot open", "a socket for recording processes");
+			service_fail(r, "cannot open", "the notify socket for workers");
 	}
 	if (r == 0)
 		r = service_start_loop(s);
@@ -327,7 +328,7 @@ static void service_close_handle(uv_handle_t *handle, void *arg)
 		uv_close(handle, NULL);
 }
 
-/* Everything of the jobs stays: the next service goes on. */
+/* Stops workers, frees jobs; files and retained descriptors stay for the next service. */
 static void service_stop(struct service *s)
 {
 	hr__service_workers_pause(s);

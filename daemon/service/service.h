@@ -1,29 +1,31 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * service.h - headraced as the service of a node: many jobs of many users, one worker process each
+ * service.h - the node service: records jobs of all users, with one worker process for each job
  *
- * Purpose   Owns the two sockets that everybody may reach, knows which job a process belongs to, and starts, restarts and ends
- *           the workers that record. It reads no ring, writes no frame, and holds nothing that a worker's death could lose.
+ * Purpose   Owns the two sockets that all users may connect to, finds the job of each process, and
+ *           starts, restarts and ends the workers that record. It reads no ring and writes no
+ *           frame.
  *
  *      shim ----hello----> shim.sock     headraced service
  *                                          | accept queue (passfd.h), retained by systemd: accepted connections
  *                                          | peeks at the hello: job by cgroup or environment, user by SO_PEERCRED
- *                                          | hands the connection on (SCM_RIGHTS), unread
- *                                          v hand-off queue: another one, of the job's worker
+ *                                          | passes the connection (SCM_RIGHTS) with the hello unread
+ *                                          v hand-off queue of the job's worker
  *                                        headraced job (worker.h): hr_node of one job, its stream in the spool, its uplink
- *      headrace job begin ---> control.sock       | channel: level, end; stats, ended, sent
- *      headrace status                            | NOTIFY_SOCKET: memfds of sessions (kept.h), and to systemd's store
+ *      headrace job begin ---> control.sock       | channel (proto/control.proto): level, end; status, ended, sending
+ *      headrace status                            | NOTIFY_SOCKET: memfds of sessions, to the service (kept.h) and to systemd
  *
- *      killed                       kept by
- *      a worker                     the service: its memfds, its place in the hand-off queue; it is started again
- *      the service (and by systemd its workers)   systemd: sockets, queues and memfds; RUNTIME/jobs/KEY.conf says which jobs there are
+ *      killed                       what retains its state
+ *      a worker                     the service: memfds of sessions and the hand-off queue, for the next worker
+ *      the service; systemd then    systemd: sockets, queues and memfds; RUNTIME/jobs/KEY.conf has the jobs
+ *      kills its workers, too
  *
  *      RUNTIME/                     /run/headrace, 0755
- *          shim.sock control.sock   0666: who is who is the kernel's word
- *          jobs/KEY.conf            0600: what the worker of a job is told on its standard input (private.h); KEY = 16 hex digits
+ *          shim.sock control.sock   0666: the kernel reports each client's uid
+ *          jobs/KEY.conf            0600: configuration of the job's worker (private.h), its standard input; KEY: 16 hex digits
  *
- *      job   starting --READY--> running --end, or idle (nobody announced it)--> ending --ended--> draining --exit--> forgotten
- *              ^----- killed -----+                                                +---- killed: started again to end ----+
+ *      job   starting --READY--> running --end, or idle (if unregistered)--> ending --ended--> draining --exit--> forgotten
+ *              ^----- killed -----+                                            +---- killed: restarted to end ----+
  *
  * Owner     main(). Threads: one, with a libuv loop.
  */
@@ -33,8 +35,8 @@
 #include "daemon/service/config.h"
 
 /*
- * Runs until SIGTERM or SIGINT. Returns the exit status; failures go to standard error. SIGHUP reads the configuration anew from
- * where it came.
+ * Runs until SIGTERM or SIGINT. Returns the exit status; logs failures. SIGHUP reads the
+ * configuration again from its sources.
  */
 int hr_service_run(const struct hr_config_source *from, struct hr_service_config *config);
 

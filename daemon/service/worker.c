@@ -29,7 +29,7 @@ struct worker {
 	uv_timer_t tick;
 	struct hr_private_config config;
 	struct hr_private_uplink *uplink; /* NULL: no collectors */
-	struct hr_spool *spool;		  /* the uplink's, or ours */
+	struct hr_spool *spool;		  /* the uplink's; without one, this process's */
 	struct hr_node *node;
 	struct hr_live_link live;
 	struct hr_job_status status;
@@ -42,7 +42,7 @@ struct worker {
 	int exit_status;
 };
 
-/* ---- status ----------------------------------------------------------------------------------------- */
+/* ---- status ---------------------------------------------------------------------------------- */
 
 static void worker_fill(struct worker *w, Headrace__JobStatus *ret)
 {
@@ -66,7 +66,7 @@ static void log_no_probes(struct worker *w)
 	w->logged_no_probes = error != NULL || lack != NULL;
 }
 
-/* If it has changed. */
+/* Sends the status if it has changed. */
 static void send_status(struct worker *w)
 {
 	Headrace__JobStatus status = HEADRACE__JOB_STATUS__INIT;
@@ -93,7 +93,7 @@ static void send_status(struct worker *w)
 	w->sent_bytes = packed ? bytes : 0;
 }
 
-/* ---- the end ---------------------------------------------------------------------------------------- */
+/* ---- the end --------------------------------------------------------------------------------- */
 
 static void worker_leave(struct worker *w, int status)
 {
@@ -130,7 +130,7 @@ static void worker_end_job(struct worker *w)
 	}
 	w->draining = true;
 	hr_private_uplink_drain(w->uplink, uv_now(&w->loop) + w->drain_ms);
-	check_drain(w); /* an epilog waits */
+	check_drain(w); /* at once: an epilog waits */
 }
 
 static void worker_on_tick(uv_timer_t *timer)
@@ -148,7 +148,7 @@ static void worker_on_tick(uv_timer_t *timer)
 	}
 }
 
-/* ---- messages of the service ------------------------------------------------------------------------ */
+/* ---- messages of the service ----------------------------------------------------------------- */
 
 static void take_end(struct worker *w, const Headrace__JobRequest *end)
 {
@@ -161,7 +161,7 @@ static void take_end(struct worker *w, const Headrace__JobRequest *end)
 	uv_timer_start(&w->tick, worker_on_tick, 0, ENDING_MS);
 }
 
-/* With the connection of a client, which the worker answers. */
+/* The message carries the connection of a client: answers it. */
 static void take_client(struct worker *w, const Headrace__Control *m, int fd)
 {
 	if (m->kind_case == HR_CONTROL(GET_LIVE)) {
@@ -175,7 +175,7 @@ static void take_client(struct worker *w, const Headrace__Control *m, int fd)
 	close(fd);
 }
 
-/* Processes of that cgroup belong to the job, whoever started them. */
+/* Probes record the processes of that cgroup. */
 static void take_cgroup(struct worker *w, const char *path)
 {
 	char *error = NULL;
@@ -185,7 +185,7 @@ static void take_cgroup(struct worker *w, const char *path)
 	if (r == 0)
 		r = hr_node_cgroup(w->node, id);
 	if (r < 0)
-		hr_log(HR_LOG_WARNING, "job %s: probes do not follow the cgroup %s: %s",
+		hr_log(HR_LOG_WARNING, "job %s: probes do not record the cgroup %s: %s",
 		       w->config.node.id.job, path, error ? error : strerrordesc_np(-r));
 	free(error);
 }
@@ -228,16 +228,14 @@ static void on_channel(uv_poll_t *poll, int status, int events)
 		_exit(HR_WORKER_PAUSED); /* the service is gone; the next one continues the job */
 }
 
-/* ---- life ------------------------------------------------------------------------------------------- */
+/* ---- life ------------------------------------------------------------------------------------ */
 
 static int open_spool(struct worker *w, char **ret_error)
 {
 	int r;
 
-	/* A job is recorded, whatever is wrong with the node's certificate. */
-	w->config.tls_later = true;
+	w->config.tls_later = true; /* a bad certificate does not prevent recording */
 	r = hr_private_uplink_open(&w->config, &w->uplink, ret_error);
-
 	if (r == 0 && w->uplink) {
 		hr_private_uplink_release(w->uplink);
 		w->spool = hr_private_uplink_spool(w->uplink);
@@ -247,7 +245,7 @@ static int open_spool(struct worker *w, char **ret_error)
 	return r;
 }
 
-/* The rules of the service, with the key of their file. */
+/* Reads the key for hidden paths. */
 static int open_privacy(struct worker *w)
 {
 	struct hr_privacy_rules *rules = &w->config.node.privacy;
@@ -258,14 +256,13 @@ static int open_privacy(struct worker *w)
 		return 0;
 	r = hr_privacy_key(w->config.privacy_key, rules->key, &error);
 	if (error)
-		hr_log(HR_LOG_ERROR,
-		       "job %s: %s: using a random key for the pseudonyms of this job",
+		hr_log(HR_LOG_ERROR, "job %s: %s; its pseudonyms differ from those of other jobs",
 		       w->config.node.id.job, error);
 	free(error);
 	return r;
 }
 
-/* To the log, and to the prolog that waits for the job's begin. */
+/* Reports to the log, and to the service for a prolog that waits. */
 static void report_failure(struct worker *w, const char *why)
 {
 	const char *job = w->config.node.id.job ? w->config.node.id.job : "?";
@@ -289,14 +286,14 @@ static int start_node(struct worker *w, int config_fd, int handoff_fd)
 		r = open_spool(w, &error);
 	if (r == 0) {
 		w->config.node.handoff_fd = handoff_fd;
-		w->config.node.probes_later = true; /* a prolog waits for us */
+		w->config.node.probes_later = true; /* loading takes seconds, and a prolog waits */
 		w->config.node.spool = w->spool;
 		r = hr_node_new(&w->config.node, &w->node, &error);
 	}
 	if (r == 0)
 		r = hr_node_start(w->node);
-	if (r < 0 &&
-	    r != -ESTALE) /* all but the last words were said: the spool's uplink ends it */
+	/* -ESTALE: the journal has the end of the job; the spool's uplink recovers the stream. */
+	if (r < 0 && r != -ESTALE)
 		report_failure(w, error ? error : strerrordesc_np(-r));
 	free(error);
 	return r;
@@ -315,7 +312,8 @@ static int worker_start_loop(struct worker *w)
 	uv_poll_init(&w->loop, &w->channel, w->channel_fd);
 	uv_poll_start(&w->channel, UV_READABLE | UV_DISCONNECT, on_channel);
 	uv_timer_init(&w->loop, &w->tick);
-	uv_timer_start(&w->tick, worker_on_tick, 0, TICK_MS); /* limits count whom it took over */
+	/* At once: for its limits the service needs the number of sessions. */
+	uv_timer_start(&w->tick, worker_on_tick, 0, TICK_MS);
 	return 0;
 }
 
@@ -341,7 +339,7 @@ int hr_service_worker(int config_fd, int channel_fd, int handoff_fd)
 	signal(SIGPIPE, SIG_IGN);
 	signal(SIGHUP, SIG_IGN);
 	signal(SIGINT, SIG_IGN);
-	signal(SIGTERM, SIG_IGN); /* of the service's group, which sends `pause` or `end_job` */
+	signal(SIGTERM, SIG_IGN); /* systemd sends it to all; the service then sends `pause` */
 	signal(SIGXFSZ, SIG_IGN);
 	r = start_node(w, config_fd, handoff_fd);
 	if (r == 0 && worker_start_loop(w) == 0) {

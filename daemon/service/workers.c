@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The processes that record, one for each job: starts, watches and restarts them, and takes their messages. */
+/* Worker processes, one for each job: starts and restarts them, and receives their messages. */
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -21,10 +21,10 @@
 #include "daemon/service/worker.h"
 
 #define RESTARTS_MOST 5u     /* of a worker, within RESTARTS_MS */
-#define RESTARTS_MS   10000u /* after which a job that is failing has another try, too */
-#define PAUSE_MS      5000   /* for flushing; then they are killed, which loses nothing either */
+#define RESTARTS_MS   10000u /* also the pause before a failing job gets another worker */
+#define PAUSE_MS      5000   /* for flushing; killing workers after that loses no record */
 
-/* ---- messages of workers ---------------------------------------------------------------------------- */
+/* ---- messages of workers --------------------------------------------------------------------- */
 
 /* The job takes the status over. */
 static void take_status(struct job *job, Headrace__JobStatus *status)
@@ -35,7 +35,7 @@ static void take_status(struct job *job, Headrace__JobStatus *status)
 	hr__service_metrics_count(job, status);
 	job->service->spool_bytes = status->spool_bytes;
 	if (newline)
-		*newline = '\0'; /* further lines are the verifier's, and in the log */
+		*newline = '\0'; /* the log has further lines, from the BPF verifier */
 	headrace__job_status__free_unpacked(job->status, NULL);
 	job->status = status;
 	job->status_ms = now;
@@ -77,7 +77,7 @@ static void take_message(struct job *job, Headrace__Control *m)
 	}
 }
 
-/* Receives one message. 0, or why there is none. */
+/* Receives and handles one message. 0 or -errno. */
 static int receive(struct job *job)
 {
 	Headrace__Control *m;
@@ -95,7 +95,7 @@ static void on_channel(uv_poll_t *poll, int status, int events)
 
 	(void)events;
 	if (r < 0 && r != -EAGAIN && r != -EBADMSG)
-		uv_poll_stop(poll); /* the worker has ended: SIGCHLD follows */
+		uv_poll_stop(poll); /* the worker ended; SIGCHLD follows */
 }
 
 void hr__service_worker_send(struct job *job, hr_control_kind kind, const ProtobufCMessage *body)
@@ -107,7 +107,7 @@ void hr__service_worker_send(struct job *job, hr_control_kind kind, const Protob
 		       strerrordesc_np(-r));
 }
 
-/* ---- descriptors ------------------------------------------------------------------------------------ */
+/* ---- descriptors ----------------------------------------------------------------------------- */
 
 static struct job *job_of(struct service *s, pid_t pid)
 {
@@ -117,8 +117,8 @@ static struct job *job_of(struct service *s, pid_t pid)
 	return NULL;
 }
 
-/* Ours and systemd's, under the job's name. */
-static void keep_end(struct job *job, const char *name, int fd)
+/* Keeps the descriptor here and in systemd's descriptor store, under the job's prefix. */
+static void keep_descriptor(struct job *job, const char *name, int fd)
 {
 	char prefix[JOB_PREFIX], full[JOB_PREFIX + 16];
 
@@ -155,7 +155,7 @@ void hr__service_on_notice(uv_poll_t *poll, int status, int events)
 		;
 }
 
-/* ---- starting --------------------------------------------------------------------------------------- */
+/* ---- starting -------------------------------------------------------------------------------- */
 
 static void poll_freed(uv_handle_t *handle)
 {
@@ -182,7 +182,7 @@ static void become_worker(struct job *job, int conf, int channel, int handoff)
 	char prefix[JOB_PREFIX];
 
 	hr__service_job_prefix(job, prefix);
-	/* NOLINTBEGIN(concurrency-mt-unsafe): the service has one thread, this child no other either */
+	/* NOLINTBEGIN(concurrency-mt-unsafe): parent and child have one thread each */
 	if (dup2(conf, STDIN_FILENO) < 0 || setenv("HEADRACE_FDSTORE_PREFIX", prefix, 1) < 0 ||
 	    (systemd && setenv("HEADRACE_FDSTORE", systemd, 1) < 0))
 		_exit(HR_KEPT_FAILED);
@@ -190,9 +190,7 @@ static void become_worker(struct job *job, int conf, int channel, int handoff)
 	hr_kept_exec(&job->kept, &s->notify, s->exe, argv, sockets, 2);
 }
 
-/*
- * Both ends of the hand-off queue, ours and the worker's, outlive worker and service: the next one serves its connections.
- */
+/* Finds or makes the hand-off queue. Service and systemd retain both ends for the next worker. */
 static int open_handoff(struct job *job, int *ret_theirs)
 {
 	int pair[2], r;
@@ -204,8 +202,8 @@ static int open_handoff(struct job *job, int *ret_theirs)
 	r = hr_passfd_open(pair);
 	if (r < 0)
 		return r;
-	keep_end(job, "door", pair[0]);
-	keep_end(job, "ours", pair[1]);
+	keep_descriptor(job, "door", pair[0]);
+	keep_descriptor(job, "ours", pair[1]);
 	job->handoff = hr_kept_find(&job->kept, "ours");
 	*ret_theirs = hr_kept_find(&job->kept, "door");
 	return job->handoff >= 0 && *ret_theirs >= 0 ? 0 : -ENOMEM;
@@ -266,7 +264,7 @@ int hr__service_worker_start(struct job *job)
 	return r;
 }
 
-/* ---- ends ------------------------------------------------------------------------------------------- */
+/* ---- ends ------------------------------------------------------------------------------------ */
 
 static bool restarts_used_up(struct job *job)
 {
@@ -279,16 +277,16 @@ static bool restarts_used_up(struct job *job)
 	return ++job->restarts > RESTARTS_MOST;
 }
 
-/* Its journal stays, for who sends the spool or asks it. */
+/* The journal stays: the spool's uplink, or a query of the spool, recovers the stream. */
 static void workers_give_up(struct job *job)
 {
 	char text[sizeof(job->why) + 256];
-	int n = snprintf(text, sizeof(text), "its recording process failed: %s", job->why);
+	int n = snprintf(text, sizeof(text), "the recording process failed (%s)", job->why);
 
 	if (job->recorded)
 		snprintf(
 		    text + n, sizeof(text) - (size_t)n,
-		    ": nothing was recorded in the last %s; earlier data is in the spool",
+		    ": the last %s are not recorded; what was recorded before is in the spool",
 		    hr_text_duration((hr__service_now_ms(job->service) - job->failed_ms) * 1000000)
 			.s);
 	hr_log(HR_LOG_ERROR, "job %s: %s", job->id, text);
@@ -307,9 +305,11 @@ void hr__service_worker_failed(struct job *job, const char *why)
 		workers_give_up(job);
 		return;
 	}
-	hr_log(HR_LOG_ERROR,
-	       "job %s is not recorded: its recording process failed: %s; trying again in %u s",
-	       job->id, job->why, RESTARTS_MS / 1000);
+	hr_log(
+	    HR_LOG_ERROR,
+	    "job %s is not recorded: its recording process failed (%s); headraced starts another "
+	    "in %u s",
+	    job->id, job->why, RESTARTS_MS / 1000);
 	job->state = JOB_FAILING;
 	job->retry_ms = now + RESTARTS_MS;
 	if (job->idle_since_ms == 0)
@@ -330,7 +330,7 @@ void hr__service_worker_retry(struct job *job)
 	start_again(job);
 }
 
-static void killed(struct job *job, int signum)
+static void worker_killed(struct job *job, int signum)
 {
 	char why[64];
 
@@ -339,20 +339,19 @@ static void killed(struct job *job, int signum)
 		hr__service_worker_failed(job, why);
 		return;
 	}
-	hr_log(HR_LOG_WARNING,
-	       "job %s: its recording process was killed by signal %d; starting another one",
+	hr_log(HR_LOG_WARNING, "job %s: signal %d killed its recording process; another continues",
 	       job->id, signum);
 	job->service->restarts++;
 	start_again(job);
 }
 
-static void ended(struct job *job, int status)
+static void worker_ended(struct job *job, int status)
 {
 	struct service *s = job->service;
 	char why[64];
 
 	while (read_notice(s))
-		; /* what it said before */
+		; /* notices that it sent before it ended */
 	while (job->channel >= 0 && receive(job) == 0)
 		;
 	forget_process(job);
@@ -360,7 +359,7 @@ static void ended(struct job *job, int status)
 		return;
 	snprintf(why, sizeof(why), "exit status %d", WEXITSTATUS(status));
 	if (WIFSIGNALED(status))
-		killed(job, WTERMSIG(status));
+		worker_killed(job, WTERMSIG(status));
 	else if (WEXITSTATUS(status) == 0)
 		hr__service_job_forget(job, NULL);
 	else
@@ -378,7 +377,7 @@ void hr__service_workers_reap(struct service *s)
 			s->uplink = 0;
 		job = job_of(s, pid);
 		if (job)
-			ended(job, status);
+			worker_ended(job, status);
 	}
 }
 

@@ -102,7 +102,7 @@ class Restarts(Service):
             pass
         said = self.ask("job", "end", "--job", "550")
         self.assertEqual(said.returncode, 1)
-        self.assertRegex(said.stderr, "^headrace: headraced: its recording process failed: .+: nothing was recorded in the last .+ is in the spool\n$")
+        self.assertRegex(said.stderr, "^headrace: headraced: the recording process failed \\(.+\\): the last .+ are not recorded; .+ is in the spool\n$")
         self.assertEqual((self.status()["jobs"], os.listdir(f"{self.manager.run}/jobs")), ([], []))
         os.unlink(f"{self.manager.spool}/jobs")
         os.rename(f"{self.dir}/away", f"{self.manager.spool}/jobs")

@@ -81,8 +81,8 @@ class Jobs(Service):
         self.assertEqual(len(lines), 1)
         self.assertIn(f"of user {OTHER} is not recorded: its environment names job 300 of user 0", lines[0])
         as_other = ["setpriv", f"--reuid={OTHER}", f"--regid={OTHER}", "--clear-groups", harness.HEADRACE]
-        for words, said in ((["job", "end", "--job", "300"], "only root may begin or end jobs"),
-                            (["job", "begin", "--job", "300", "--uid", "5"], "only root may begin or end jobs"),
+        for words, said in ((["job", "end", "--job", "300"], "only root may do that"),
+                            (["job", "begin", "--job", "300", "--uid", "5"], "only root may do that"),
                             (["level", "300", "counters"], "the job belongs to another user")):
             refused = subprocess.run([*as_other, *words], capture_output=True, text=True, check=False,
                                      env=harness.clean_environment(HEADRACE_CONTROL=f"{self.manager.run}/control.sock"))
