@@ -293,18 +293,20 @@ static void add_foreign(char **note, const char *store, uid_t owner)
 	if (getpwuid_r(owner, &entry, names, sizeof(names), &found) != 0 || !found)
 		snprintf(names, sizeof(names), "%u", (unsigned)owner);
 	if (owner == geteuid())
-		n = asprintf(&text,
-			     "%s%s: headraced was killed, and its journal is not replayed: other "
-			     "users may write to its folder; check its contents, then run `chmod "
-			     "-R go-w %s/jobs/*/*`\n",
-			     *note ? *note : "", store, store);
+		n = asprintf(
+		    &text,
+		    "%s%s: headraced was killed, and a journal is not replayed: other users may "
+		    "write to its folder\n"
+		    "the answer does not contain its events; check the folder, then run `chmod -R "
+		    "go-w %s/jobs/*/*` and the query again\n",
+		    *note ? *note : "", store, store);
 	else
 		n = asprintf(&text,
-			     "%s%s: headraced was killed, and its journal is not replayed: it is "
-			     "in a folder of another user\n"
-			     "the answer lacks the data of that journal; `headrace query %s "
-			     "summary`, run once by its owner (%s), replays it\n",
-			     *note ? *note : "", store, store, found ? found->pw_name : names);
+			     "%s%s: headraced was killed, and a journal is not replayed: it is in "
+			     "a folder of another user (%s)\n"
+			     "the answer does not contain its events; that user can replay it: run "
+			     "`headrace query %s summary` once\n",
+			     *note ? *note : "", store, found ? found->pw_name : names, store);
 	if (n < 0)
 		return;
 	free(*note);

@@ -47,7 +47,7 @@ class Usage(harness.Case):
         self.assert_usage_error("query", "store", "slow", "rnk=1", hint="it has: top, class, op, rank, scope")
         self.assert_usage_error("run", hint="no command given")
         self.assert_usage_error("run", "--", hint="no command given")
-        self.assert_usage_error("run", "--frobnicate", "--", "true", hint="unknown option --frobnicate")
+        self.assert_usage_error("run", "--frobnicate", "--", "true", hint="unknown option: --frobnicate")
         self.assert_usage_error("run", "--level", "loud", "--", "true", hint="trace or counters")
         self.assert_usage_error("run", "--ranks", "3-1", "--", "true", hint="0-47,64")
         self.assert_usage_error("run", "--max-size", "huge", "--", "true", hint="10GiB")

@@ -142,14 +142,14 @@ class Policy(Service):
         done = subprocess.run([os.environ["HR_HEADRACED"], "service", "--check-config", "--config", self.conf], capture_output=True,
                               text=True, check=False, env=harness.clean_environment())
         self.assertEqual(done.returncode, 2)
-        for word in ("partition and user: must be NAME=WORD", "require privacy_key", "no such group: nosuchgroup", "cannot write to /nowhere/spool",
+        for word in ("partition and user: must be NAME=WORD", "require privacy_key", "there is no group nosuchgroup", "cannot write to /nowhere/spool",
                      "max_jobs, max_sessions"):
             self.assertIn(word, done.stderr)
         self.configured("privacy_key = /nowhere\nuser = games=off\nuser = 7=off\nuser = alicia=off\n")
         done = subprocess.run([os.environ["HR_HEADRACED"], "service", "--check-config", "--config", self.conf, "--spool", self.dir],
                               capture_output=True, text=True, check=False, env=harness.clean_environment())
         self.assertEqual((done.returncode, done.stderr), (1, "headraced: privacy_key: cannot read /nowhere: No such file or directory\n"
-                                                                "headraced: user: no such user: alicia\n"))
+                                                                "headraced: user: there is no user alicia\n"))
 
 
 if __name__ == "__main__":

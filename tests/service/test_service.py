@@ -79,7 +79,7 @@ class Jobs(Service):
         self.assertEqual(self.status()["status"], "degraded")
         lines = [line for line in self.manager.said().splitlines() if "names job 300 of user 0" in line]
         self.assertEqual(len(lines), 1)
-        self.assertIn(f"of user {OTHER} is not recorded: its environment names job 300 of user 0", lines[0])
+        self.assertIn(f"of user {OTHER} is not recorded: it names job 300 of user 0", lines[0])
         as_other = ["setpriv", f"--reuid={OTHER}", f"--regid={OTHER}", "--clear-groups", harness.HEADRACE]
         for words, said in ((["job", "end", "--job", "300"], "only root may do that"),
                             (["job", "begin", "--job", "300", "--uid", "5"], "only root may do that"),
