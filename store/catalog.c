@@ -370,7 +370,7 @@ static int catalog_explain(int error, const char *store, char **ret_error)
 		what = "not a headrace store: a store is a folder";
 	else if (error == -ENOTEMPTY)
 		what = "its file " HR__STORE_FILE " is damaged, or not of headrace: it must "
-						  "contain the line \"headrace store 1\"";
+		       "contain the line \"headrace store 1\"";
 	else if (error == -EPROTONOSUPPORT)
 		what = "a newer headrace wrote it; read it with that version";
 	else if (error == -ELOOP)

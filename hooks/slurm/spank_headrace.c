@@ -67,7 +67,8 @@ static int take_option(int val, const char *text, int remote)
 	else if (remote)
 		slurm_debug("headrace: --headrace=%s: unknown value", text ? text : "");
 	else
-		slurm_error("--headrace: must be trace, counters or off, not \"%s\"", text ? text : "");
+		slurm_error("--headrace: must be trace, counters or off, not \"%s\"",
+			    text ? text : "");
 	return choice == UNSET && !remote ? -1 : 0;
 }
 
