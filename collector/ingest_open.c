@@ -461,10 +461,10 @@ void hr__channel_open(struct hr__worker *w, struct hr_channel *ch)
 	else if (r < 0 && r != -ECANCELED && r != -EBADMSG)
 		hr__wait_for_room(w, ch, r);
 	else if (r == -EBADMSG)
-		hr__channel_end(w, ch, "error", true,
-				"the file `state` of job %s on %s is damaged: an operator must "
-				"repair or remove it",
-				ch->open->job, ch->open->node);
+		hr__channel_end(
+		    w, ch, "error", true,
+		    "the file `state` of job %s on %s is damaged: an operator must check it",
+		    ch->open->job, ch->open->node);
 	if (s && !s->owner && s->idle_since_ms == 0)
 		s->idle_since_ms = hr__now_ms();
 }

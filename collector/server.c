@@ -283,7 +283,7 @@ static void reload(struct server *s)
 		return;
 	if (!load_config(s)) {
 		hr_log(HR_LOG_ERROR,
-		       "SIGHUP: the configuration has mistakes; keeping the previous one");
+		       "SIGHUP: cannot use the new configuration; keeping the previous one");
 		return;
 	}
 	rules = rules_of(c);
@@ -293,7 +293,7 @@ static void reload(struct server *s)
 				    c->forget_after_ms);
 	else if (start_retention(s) < 0)
 		hr_log(HR_LOG_ERROR, "cannot start retention: out of memory");
-	hr_log(HR_LOG_INFO, "read configuration and certificates again");
+	hr_log(HR_LOG_INFO, "reloaded configuration and certificates");
 }
 
 static void on_signal(uv_signal_t *signal, int number)

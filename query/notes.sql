@@ -51,7 +51,7 @@ notes AS (
           GROUP BY cluster, job, attempt
           HAVING max(clock_offset_ns - clock_error_ns) - min(clock_offset_ns + clock_error_ns) > 1000000)
     UNION ALL
-    SELECT 4, job, format('job {}: {} of {} expected ranks are missing: {}{}', job, ranks_expected - n_seen,
+    SELECT 4, job, format('job {}: {} of {} expected ranks were not seen: {}{}', job, ranks_expected - n_seen,
                           ranks_expected, array_to_string(list(rank ORDER BY rank)[1:16], ', '),
                           CASE WHEN ranks_expected - n_seen > 16 THEN ', ...' ELSE '' END)
     FROM some_ranks ANTI JOIN seen USING (cluster, job, attempt, rank)

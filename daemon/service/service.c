@@ -116,7 +116,7 @@ static void on_reload(uv_signal_t *handle, int signum)
 	if (hr_config_load(s->from, &fresh) < 0 ||
 	    !hr_service_config_check(&fresh, s->from->report)) {
 		hr_log(HR_LOG_ERROR,
-		       "SIGHUP: the configuration has mistakes; keeping the previous one");
+		       "SIGHUP: cannot use the new configuration; keeping the previous one");
 	} else {
 		hr_service_config_settle(&fresh);
 		hr_config_keep_fixed(hr_service_keys, hr_service_n_keys, s->c, &fresh,

@@ -232,8 +232,8 @@ static void test_reload(void **state)
 		skip();
 	start(&c, state, "no");
 	assert_int_equal(kill(c.pid, SIGHUP), 0);
-	for (int i = 0;
-	     i < 1000 && !collector_said(&c, "read configuration and certificates again"); i++)
+	for (int i = 0; i < 1000 && !collector_said(&c, "reloaded configuration and certificates");
+	     i++)
 		usleep(10000);
 	join(&s, c.address, "node/n1");
 	hello(&s, "node n1");
