@@ -13,16 +13,16 @@
  *
  *      loop                                          store thread, in rounds
  *      ----                                          -----------------------
- *      hr_ingest_open, _frame, _heard, _close ---->  takes all there is: unpacks, checks, appends
+ *      hr_ingest_open, _frame, _received, _close ->  takes all items: unpacks, checks, appends
  *      hr_ingest_answers  <---- RELEASED, NACK ----  frees the frames
  *                                                    group commit: fdatasync of each stream that changed, or one syncfs
  *      hr_ingest_answers  <---- OPENED, ACK -------
  *
- * What a channel goes through (the store thread decides, the loop learns it from answers):
+ * What a channel goes through (the store thread decides, the loop gets answers):
  *
  *      opening --OPENED--> open --NACK closed--> over
  *         +------NACK closed-------------------^     (denied, limit, in_use, malformed, behind, version, error)
- *      open --NACK full, gap--> open: frames behind mark + 1 are ignored until mark + 1 comes
+ *      open --NACK full, gap--> open: frames after mark + 1 are ignored until mark + 1 comes
  *      opening --NACK full--> opening: the store has no room for it; tried again, OPENED follows
  */
 #ifndef HEADRACE_COLLECTOR_INGEST_H

@@ -7,10 +7,11 @@
  *           reach the network, or to starve the collector.
  * Threads   Called while the process has one thread: the limits apply to threads made later.
  *
- *      hr_cage_begin   at once: ends with its parent, low priority, first to go when memory is short
- *      hr_cage_enter   when the libraries are loaded: file descriptors, file sizes, processor time; Landlock (reads below the store,
- *                      writes below the spill folder, nothing else, no TCP); seccomp (no sockets, programs, processes, tracing)
- *      hr_cage_memory  when the store is open: address space, from what is mapped now
+ *      hr_cage_begin   at once: ends with its parent, low priority, first victim when memory is short
+ *      hr_cage_enter   when the libraries are loaded: file descriptors, file sizes, processor time;
+ *                      Landlock (reads the store, writes the spill folder, no TCP); seccomp (no sockets,
+ *                      programs, processes, tracing)
+ *      hr_cage_memory  when the store is open: address space beyond the current mappings
  *
  * What stays possible: to read the whole store, since a stream's folder is opened by name while a
  * query runs; and to use up what the limits leave. If the kernel lacks Landlock or seccomp, the

@@ -11,12 +11,12 @@
  *      certificate with OU headrace-node                the node CN: streams of node CN, any job and user
  *      certificate with OU headrace-user                the user CN, by the collector's user database
  *      certificate with OU headrace-client              nobody, without a MUNGE credential
- *      a good MUNGE credential                          that user: behind any of these certificates, or plain where that is let
- *                                                       in; of root behind a node's certificate: the node
- *      plain, from this machine                         the user whose socket the kernel says it is
+ *      a good MUNGE credential                          that user: with any of these certificates, or plain if
+ *                                                       accepted; root with a node's certificate: the node
+ *      plain, from this machine                         the user of the socket, from the kernel
  *      plain, from elsewhere (only with plain = yes)    nobody: streams only
  *
- *      root, and the user that the collector runs as, are nodes and operators; members of the group `operators` are operators
+ *      root and the collector's user are nodes and operators; members of group `operators`: operators
  */
 #ifndef HEADRACE_COLLECTOR_WHO_H
 #define HEADRACE_COLLECTOR_WHO_H

@@ -64,7 +64,7 @@ static bool read_status(const char *name, char *out, size_t bytes)
 
 /* ---- requirements of run --------------------------------------------------------------------- */
 
-/* Runs a shell with the library preloaded: returns ld.so's error messages in `said`. */
+/* Runs a shell with the library preloaded: returns ld.so's error messages in `errors`. */
 static int run_preloaded(const char *library, char *errors, size_t bytes)
 {
 	int out[2], status = -1;

@@ -2,10 +2,10 @@
 /*
  * query_identity.h - how a user proves their identity to a collector
  *
- *      TLS      where there is a certificate (net/tls_find.h); the collector's is checked in any case
- *      MUNGE    a credential is made when the collector understands one: it says so, or refuses whom it does not know. munged is
- *               asked at its usual socket, or HEADRACE_MUNGE_SOCKET.
- *      neither  a plain connection: on one machine the kernel says who is at its other end
+ *      TLS      with a certificate, if there is one (net/tls_find.h); the collector's is always checked
+ *      MUNGE    a credential, if the collector accepts one: its HelloAck or refusal shows that. munged's
+ *               socket is the usual one, or HEADRACE_MUNGE_SOCKET.
+ *      neither  a plain connection: on one machine the kernel identifies the peer
  */
 #ifndef HEADRACE_CLI_QUERY_QUERY_IDENTITY_H
 #define HEADRACE_CLI_QUERY_QUERY_IDENTITY_H

@@ -11,8 +11,8 @@
  * journal again, up to the same entry, gives the same frames with the same numbers, and the store
  * ignores those that it has (-EALREADY). Two rules make that hold across checkpoints:
  *   - after hr_engine_checkpoint the state is what hr_engine_snapshot writes, plus the file table;
- *   - a file of that table, when it is used again, is named in a KNOWN entry (hr_engine_known) that is committed before
- *     the frames leave (hr_engine_take); replay reads all KNOWN entries of a half first.
+ *   - a KNOWN entry (hr_engine_known) names each file of that table that is used again; it is
+ *     committed before the frames leave (hr_engine_take), and replay reads a half's KNOWN entries first.
  */
 #ifndef HEADRACE_DAEMON_ENGINE_ENGINE_H
 #define HEADRACE_DAEMON_ENGINE_ENGINE_H

@@ -11,9 +11,9 @@
  *           by the drain thread between two sweeps, packed by the requesting thread.
  *
  *      row of a window --sent--> row of (proc, op, mount)
- *      process ends    --------> its identity is kept; after HR_LIVE_KEPT_NS, with the next many, its rows are added to those
- *                                of its (rank, worker), and it is one more of those that have ended
- *      too many rows   --------> those of further processes are nobody's (proc 0)
+ *      process ends    --------> its identity is kept; after HR_LIVE_KEPT_NS its rows are added, together
+ *                                with those of others, to those of its (rank, worker)
+ *      too many rows   --------> rows of further processes are of no process (proc 0)
  */
 #ifndef HEADRACE_DAEMON_ENGINE_LIVE_H
 #define HEADRACE_DAEMON_ENGINE_LIVE_H

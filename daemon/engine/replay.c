@@ -43,8 +43,9 @@ static int restore_paths(struct hr_engine *e, const struct hr_journal *j, uint64
 }
 
 /*
- * The store lacks frames from before a snapshot: the journal dropped them while the disk was full, or a power cut took them. A Loss
- * frame takes the number of each, so that later frames keep their numbers, in this replay and any other.
+ * The store lacks frames from before a snapshot: the journal dropped them while the disk was full,
+ * or a power cut took them. A Loss frame takes the number of each, so that later frames keep their
+ * numbers, in this replay and any other.
  */
 static int fill_gap(struct hr_engine *e, uint64_t mark)
 {

@@ -2,7 +2,8 @@
 /*
  * ringpool.h - maps made in advance, so that attaching does not wait for memory
  *
- * Owner: the attach thread. A map in the pool is a sealed memfd, mapped; the pages that its clients touch first are allocated.
+ * Owner: the attach thread. A map in the pool is a sealed, mapped memfd, with the pages allocated
+ * that its clients touch first.
  */
 #ifndef HEADRACE_DAEMON_SESSION_RINGPOOL_H
 #define HEADRACE_DAEMON_SESSION_RINGPOOL_H

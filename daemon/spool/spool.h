@@ -6,13 +6,13 @@
  *           reports the loss of each frame that it drops. What is sent and acknowledged:
  *           spool_stream.h, uplink.h.
  *
- *      SPOOL/                                    a store: store/store.h
- *          spool.lock                            F_OFD_SETLK: held by who changes or removes segments
+ *      SPOOL/                              a store: store/store.h
+ *          spool.lock                      F_OFD_SETLK: needed to change or remove segments
  *          jobs/<job>/<node>.<stream>/
- *              secret                            16 random bytes, made with the stream, which prove to a collector whose it is
- *              sender                            F_OFD_SETLK: held by the uplink that sends it
- *              collectors                        where it is to go, as it was typed; whoever asks for other ones leaves it
- *              acked                             last seq that a collector has, where its segments stay all the same
+ *              secret                      16 random bytes, made with the stream: a proof of ownership
+ *              sender                      F_OFD_SETLK: held by the uplink that sends it
+ *              collectors                  its collectors, as typed; uplinks to other ones skip it
+ *              acked                       last seq that a collector has, if its segments are kept
  *
  * A Loss frame of the same number replaces a dropped frame: event batches first, then file records,
  * then rollups, each time the oldest. The segment is written as another file, which is then

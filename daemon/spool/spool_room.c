@@ -2,10 +2,10 @@
 /*
  * spool_room.c - makes room in a full spool
  *
- *      look at all segments (spool.lock held)
+ *      survey all segments (spool.lock held)
  *        -> remove what a collector has (kept for the summary of `headrace run`)
  *        -> events, oldest segment first -> file records -> rollups: each frame becomes a Loss frame
- *        -> -ENOSPC: the appender keeps frames in memory, and has rules of its own (appender.h)
+ *        -> -ENOSPC: the appender keeps frames in memory, by its own rules (appender.h)
  */
 #include "daemon/spool/spool_internal.h"
 

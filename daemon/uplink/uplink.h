@@ -9,10 +9,10 @@
  *                                                     +--(fails: the next collector; after the last one)--^
  *
  *      stream       known --Open--> opening --Opened--> sending --(all acknowledged, nothing will be added)--> removed
- *                     ^                |                  |  +--Nack full: rests, then goes on
+ *                     ^                |                  |  +--Nack full: rests, then resumes
  *                     +---(connection lost, Nack error, in_use)---+--(Nack denied malformed version behind retired)--> aside
  *
- *      A stream that is aside stays in the spool; it is tried again at another collector, and by the next uplink.
+ *      A stream that is aside stays in the spool; another collector, or the next uplink, may take it.
  *
  * Which streams   That of this process, as it grows (spool.h), and those whose daemons have ended.
  *                 It leaves alone what another uplink sends or a daemon writes.

@@ -26,7 +26,7 @@ static bool take_word(struct parser *p, const char *word)
 	return true;
 }
 
-/* p->at is after the backslash. A serializer writes other characters than control bytes as they are. */
+/* p->at is after the backslash. Only control bytes are written as \u00XX. */
 static int take_escape(struct parser *p, char **to)
 {
 	static const char from[] = "\"\\/bfnrt", value[] = "\"\\/\b\f\n\r\t";
