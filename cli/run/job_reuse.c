@@ -38,23 +38,24 @@ static bool lacks_rank(const struct hr_stream *streams, size_t n, const struct h
 	return others;
 }
 
-static bool is_open(const char *store, const char *id, const struct hr_job *job)
+bool hr_job_is_open(const char *store, const char *id, const char *node, const struct hr_job *rank)
 {
+	const struct hr_catalog_filter filter = {.job = id};
 	const struct hr_stream *streams;
 	struct hr_catalog *catalog;
 	char *error = NULL;
 	bool open = false;
 	size_t n;
 
-	if (hr_catalog_open(&store, 1, &(const struct hr_catalog_filter){.job = id}, &catalog,
-			    &error) < 0) {
+	if (hr_catalog_open(&store, 1, &filter, &catalog, &error) < 0) {
 		free(error);
 		return false;
 	}
 	n = hr_catalog_streams(catalog, &streams);
 	for (size_t i = 0; i < n; i++)
-		open = open || (streams[i].live && !streams[i].ended);
-	open = open || (job->rank >= 0 && lacks_rank(streams, n, job));
+		open = open || (streams[i].live && !streams[i].ended &&
+				(!node || strcmp(streams[i].node, node) == 0));
+	open = open || (rank && rank->rank >= 0 && lacks_rank(streams, n, rank));
 	hr_catalog_free(catalog);
 	return open;
 }
@@ -74,13 +75,13 @@ static bool is_running(const char *store, const char *id, const struct hr_job *j
 	if (r == 0)
 		r = hr_private_lock(&names, &lock);
 	if (r < 0)
-		return is_open(store, id, job);
+		return hr_job_is_open(store, id, NULL, job);
 	r = hr_control_connect(names.control, &fd);
 	open = r != -ENOENT && r != -ECONNREFUSED;
 	if (fd >= 0)
 		close(fd);
 	if (!open) {
-		open = is_open(store, id, job);
+		open = hr_job_is_open(store, id, NULL, job);
 		hr_private_remove(&names);
 	}
 	close(lock);

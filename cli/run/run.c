@@ -416,28 +416,6 @@ static void report_other_runs(const struct run *run)
 #define RECOVER_TRIES	 50
 #define RECOVER_PAUSE_NS 100000000
 
-/* True: a recording process still writes a stream of the job on this node. */
-static bool stream_live(const struct run *run)
-{
-	struct hr_catalog *catalog = NULL;
-	const struct hr_stream *streams;
-	const char *store = run->store;
-	char *error = NULL;
-	bool live = false;
-
-	if (hr_catalog_open(&store, 1, &(const struct hr_catalog_filter){.job = run->job.id},
-			    &catalog, &error) == 0) {
-		size_t n = hr_catalog_streams(catalog, &streams);
-
-		for (size_t i = 0; i < n; i++)
-			live = live || (streams[i].live && !streams[i].ended &&
-					strcmp(streams[i].node, run->job.node) == 0);
-		hr_catalog_free(catalog);
-	}
-	free(error);
-	return live;
-}
-
 /* headraced died and was not restarted: stores the data of its journal. */
 static void recover(struct run *run)
 {
@@ -445,7 +423,8 @@ static void recover(struct run *run)
 	char *note = NULL;
 	int r;
 
-	for (int i = 0; i < RECOVER_TRIES && stream_live(run); i++)
+	for (int i = 0;
+	     i < RECOVER_TRIES && hr_job_is_open(run->store, run->job.id, run->job.node, NULL); i++)
 		nanosleep(&pause, NULL);
 	r = hr_store_recover(run->store, &note);
 	if (note != NULL)
