@@ -35,9 +35,8 @@ int hr_child_init(struct hr_child *child);
 int hr_child_start(struct hr_child *child, char *const argv[], char *const environment[]);
 
 /*
- * Handles the signals that are pending on signal_fd; sets `ended` when CMD has ended. From then on
- * signal_fd is readable only for SIGINT, SIGTERM, SIGHUP and SIGQUIT, which shorten the waits of
- * run itself.
+ * Handles pending signals of signal_fd; sets `ended` when CMD has ended. From then on signal_fd is
+ * readable only for SIGINT, SIGTERM, SIGHUP and SIGQUIT, which shorten the waits of run itself.
  */
 void hr_child_signals(struct hr_child *child);
 

@@ -3,7 +3,6 @@
  * headrace status - shows the jobs of this node's service, and the caller's own runs. The exit
  * status is one of STATUS_OK, STATUS_DEGRADED and STATUS_DOWN.
  */
-#include <errno.h>
 #include <pwd.h>
 #include <stdio.h>
 #include <stdlib.h>

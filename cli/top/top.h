@@ -12,7 +12,7 @@
  *      top_screen.c   the terminal: modes, size, keys
  *      top.c          options, and the main loop
  *
- * Owner     The caller of each init, which is paired with a done. Threads: one.
+ * Owner     The caller. Threads: one.
  */
 #ifndef HEADRACE_CLI_TOP_TOP_H
 #define HEADRACE_CLI_TOP_TOP_H
@@ -54,9 +54,8 @@ struct hr_top_fetch {
 int hr_top_fetch_begin(struct hr_top_fetch *f, const struct hr_top_source *source);
 
 /*
- * Reads what has arrived. 1: *ret is the picture, which the caller frees
- * (headrace__live_job__free_unpacked); 0: more follows; -errno: the request has failed (f->refusal
- * may have the cause).
+ * Reads what has arrived. 1: *ret is the picture (headrace__live_job__free_unpacked); 0: more
+ * follows; -errno: the request has failed, and f->refusal may have the cause.
  */
 int hr_top_fetch_step(struct hr_top_fetch *f, Headrace__LiveJob **ret);
 void hr_top_fetch_done(struct hr_top_fetch *f);
@@ -155,9 +154,6 @@ void hr_top_print(FILE *out, const struct hr_top_display *display);
 
 /* Prints one line of JSON, whose keys docs/top.md documents. top_json.c */
 void hr_top_json(FILE *out, const struct hr_top_display *display);
-
-/* "rank 3 worker 1", "/data/x", "pread64 (read)"; not escaped. top_lines.c */
-void hr_top_label(const struct hr_top_row *row, enum hr_top_view view, char *ret, size_t bytes);
 
 /* ---- the terminal (top_screen.c) ------------------------------------------------------------- */
 

@@ -78,7 +78,8 @@ static void file_label(const Headrace__LiveFile *f, uint64_t number, char *ret, 
 		snprintf(ret, bytes, "(file %llu: unknown name)", (unsigned long long)number);
 }
 
-void hr_top_label(const struct hr_top_row *row, enum hr_top_view view, char *ret, size_t bytes)
+/* "rank 3 worker 1", "/data/x", "pread64 (read)"; not escaped. */
+static void row_label(const struct hr_top_row *row, enum hr_top_view view, char *ret, size_t bytes)
 {
 	const char *class;
 
@@ -321,7 +322,7 @@ static void put_table(struct page *p, const struct hr_top_display *k, unsigned m
 				at = top_lines_append(right, sizeof(right), at, " %*s",
 						      columns_table[c].width,
 						      columns_table[c].value(r, k->table).s);
-		hr_top_label(r, k->view, label, sizeof(label));
+		row_label(r, k->view, label, sizeof(label));
 		put_row(p, "", label, right,
 			k->view == HR_TOP_FILE ? HR_TOP_CUT_BEGIN : HR_TOP_CUT_END);
 	}
@@ -451,7 +452,7 @@ void hr_top_print(FILE *out, const struct hr_top_display *k)
 	for (size_t i = 0; i < t->n && i < PRINT_ROWS; i++) {
 		const struct hr_top_row *r = &t->rows[i];
 
-		hr_top_label(r, k->view, label, sizeof(label));
+		row_label(r, k->view, label, sizeof(label));
 		fprintf(out, "%s   ", clock);
 		if (t->waiters && k->view <= HR_TOP_PROCESS)
 			fprintf(out, "%6s input wait ", wait(r, t).s);

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Makes rows from pictures. The increase between two pictures is computed per row of a picture, and
- * then added up: when a rank of a process becomes known, all earlier operations of the process move
- * to that rank, but are not operations of the interval.
+ * Makes rows from pictures. The increase is computed per row of a picture, and then added up: when
+ * the rank of a process becomes known, the rank gets its earlier operations, but not as increase.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -205,9 +204,8 @@ static bool find_row(struct sums *k, const Headrace__LiveRow *r, struct hr_top_r
 }
 
 /*
- * The same row in the picture before; NULL: there is none. The row of ended processes of a (rank,
- * worker) has no operations in the interval: it grows only by processes that ended before the
- * earlier picture.
+ * The same row in the earlier picture; NULL: none. A row of ended processes of a (rank, worker) has
+ * no operations in the interval: it grows by processes that ended before the earlier picture.
  */
 static const Headrace__LiveRow *row_before(const Headrace__LiveJob *before, size_t *at,
 					   const Headrace__LiveRow *r)
@@ -383,9 +381,7 @@ int hr_top_sums(Headrace__LiveJob *before, Headrace__LiveJob *picture, enum hr_t
 	struct sums k = {.m = picture, .view = view, .t = ret};
 	int r;
 
-	/*
-	 * Not comparable: another headraced, or a pause after which ended processes are summed up.
-	 */
+	/* Not comparable: another headraced, or ended processes were summed up in a pause. */
 	if (before &&
 	    (before->instance != picture->instance || before->since_ns != picture->since_ns ||
 	     before->boot_ns >= picture->boot_ns ||
