@@ -75,6 +75,7 @@ count_refused(struct service *s, const struct ucred *peer, const char *why, ...)
 	va_list args;
 
 	va_start(args, why);
+	// NOLINTNEXTLINE(clang-analyzer-valist.Uninitialized): va_start is one line above
 	vsnprintf(text, sizeof(text), why, args);
 	va_end(args);
 	s->refused++;
