@@ -43,9 +43,9 @@ PATH=~/.local/bin:~/.local/libexec/headrace:$PATH
 cp -r {bare_root.CHECKOUT}/build-release/demo/store-*Z STORE
 ln -s {bare_root.CHECKOUT}/examples examples
 headrace run -- python3 /root/train.py
-headrace run -o /root/pages/PAGE.watched -- sleep 10 &
+headrace run -o /root/pages/PAGE.watched -- sleep 15 &
 headrace-collector --store /root/pages/PAGE.collected --listen tcp://127.0.0.1:4747 &
-sleep 1
+until headrace top --count 1 && headrace doctor tcp://collector-1; do sleep 0.2; done >/dev/null 2>&1
 """
 
 
@@ -99,7 +99,7 @@ class Commands(unittest.TestCase):
         bare_root.write(f"{self.root.path}/root/train.py", TRAIN)
 
     def run_blocks(self, setup, chosen):
-        status = self.root.run(script_of(setup, chosen), LOG, timeout=7200 if self.release else 1200)
+        status = self.root.run(script_of(setup, chosen), LOG, timeout=7200 if self.release else 2400)
         with open(LOG, encoding="utf-8", errors="replace") as log:
             self.assertEqual(status, 0, f"{LOG} has everything; its end:\n" + "".join(log.readlines()[-40:]))
 
