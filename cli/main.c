@@ -49,17 +49,16 @@ static int unknown_command(const char *typed)
 	const char *near = nearest_command(typed);
 
 	if (hr_named_find(typed) != NULL)
-		hr_report("unknown command: '%s'\nheadrace: hint: it is a query: `headrace query "
+		hr_report("unknown command: '%s'" HR_HINT "it is a query: `headrace query "
 			  "STORE %s`",
 			  typed, typed);
 	else if (near != NULL)
-		hr_report("unknown command: '%s'\nheadrace: hint: did you mean `headrace %s`? "
+		hr_report("unknown command: '%s'" HR_HINT "did you mean `headrace %s`? "
 			  "`headrace --help` lists all commands",
 			  typed, near);
 	else
-		hr_report(
-		    "unknown command: '%s'\nheadrace: hint: `headrace --help` lists all commands",
-		    typed);
+		hr_report("unknown command: '%s'" HR_HINT "`headrace --help` lists all commands",
+			  typed);
 	return HR_EXIT_USAGE;
 }
 
@@ -78,7 +77,7 @@ int main(int argc, char **argv)
 {
 	hr_query_recover = hr_store_recover;
 	if (argc < 2) {
-		hr_report("no command given\nheadrace: hint: `headrace run -- CMD` records a "
+		hr_report("no command given" HR_HINT "`headrace run -- CMD` records a "
 			  "program; `headrace --help` lists all commands");
 		return HR_EXIT_USAGE;
 	}
