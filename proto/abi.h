@@ -222,7 +222,7 @@ struct hr_region_cell {
 	uint64_t start_ticks;
 	int64_t step, epoch;
 	uint32_t flags; /* HR_REGION_KIND */
-	uint32_t stack; /* its API: libraries do not end each other's ranges */
+	uint32_t stack; /* the API that opened it: only this API ends the range */
 	uint32_t tid;
 	uint32_t gen;
 	uint64_t payload; /* recorded at its end; only the shim uses it */
@@ -332,7 +332,7 @@ struct hr_ring_hdr {
 	uint32_t waiting;      /* owner sleeps on `tail` */
 	uint64_t lost_total;   /* records in lost[]; atomic add with release, after them */
 	uint32_t region_depth; /* stored with release, after the cell */
-	/* the owner uses a short cell: its signal handlers do not */
+	/* the owner updates a short cell; its signal handlers must not meanwhile */
 	uint16_t short_busy;
 	uint16_t short_hand; /* the cell whose age is checked next */
 	/*

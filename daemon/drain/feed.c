@@ -13,10 +13,10 @@
 #define AT_ONCE 16384u /* records in one sweep */
 #define SUMS_NS UINT64_C(1000000000)
 #define WAIT_NS UINT64_C(1000000000) /* for the hello of an image */
-/* for a hello sent before the process ended that arrives later */
+/* how long after the end of a process its hello may arrive */
 #define ENDED_NS     UINT64_C(200000000)
-#define WAITING_MOST 4096u		  /* operations of one image */
-#define NAMES_MOST   (HR_PROBE_NAMES / 4) /* between two turns of the sums */
+#define WAITING_MOST 4096u		  /* operations kept for one image */
+#define NAMES_MOST   (HR_PROBE_NAMES / 4) /* names between two switches of the sum maps */
 /* largest difference between the kernel's clock and a shim's ticks */
 #define SLACK_NS UINT64_C(2000)
 

@@ -253,7 +253,7 @@ struct hr_entry_excluded {
 
 /*
  * KERNEL: also for a process that has ended. `file`: the hash of a path in a record of this
- * process, 0: none. A client's cell may be the source of `op` and `file`. `by_kernel` 1: `file` is
+ * process, 0: none. `op` and `file` are untrusted: a client may have written them. `by_kernel` 1: `file` is
  * the kernel's name of a file that the shim may have recorded under another name; it counts only if
  * a record of this stream has it.
  */

@@ -63,7 +63,7 @@ struct hr__text_interned *hr__interned_text(const char *text);
 /* The same for at most `bytes`, without a NUL. */
 struct hr__text_interned *hr__interned_text_of(const char *text, size_t bytes);
 
-/* Never NULL. A category is a number of the program, which may have a name; 0: none. */
+/* Never NULL. `category`: a number that the program chose; 0: none. */
 struct headrace_name *hr__interned_name(struct hr__domain *d, uint32_t category, const char *text);
 struct headrace_name *hr__interned_name_kept(struct hr__domain *d, uint32_t category,
 					     struct hr__text_interned *text);
