@@ -13,7 +13,7 @@
  *
  *      loop                                          store thread, in rounds
  *      ----                                          -----------------------
- *      hr_ingest_open, _frame, _received, _close ->  takes all items: unpacks, checks, appends
+ *      hr_ingest_open, _frame, _clock, _close ---->  takes all items: unpacks, checks, appends
  *      hr_ingest_answers  <---- RELEASED, NACK ----  frees the frames
  *                                                    group commit: fdatasync of each stream that changed, or one syncfs
  *      hr_ingest_answers  <---- OPENED, ACK -------
@@ -104,7 +104,7 @@ struct hr_node_clock {
 	uint64_t error_ns;
 };
 
-/* The channel's daemon has sent something. */
+/* The daemon of the channel has sent something: it is alive, and its clock is known or not. */
 int hr_ingest_clock(struct hr_channel *ch, const struct hr_node_clock *clock);
 
 /* Afterwards only GONE comes, once all items that were queued before are done. Accepts NULL. */
