@@ -14,13 +14,13 @@
  *              collectors                  its collectors, as typed; uplinks to other ones skip it
  *              acked                       last seq that a collector has, if its segments are kept
  *
- * A Loss frame of the same number replaces a dropped frame: event batches first, then file records,
- * then rollups, each time the oldest. The segment is written as another file, which is then
- * renamed. A kill leaves the old or the new file, and sequence numbers decide for the rest. Other
- * frames (names, processes, the job) stay until they are sent.
+ * A full spool drops its oldest event batches first, then file records, then rollups. A Loss frame
+ * with the same sequence number replaces each dropped frame. The spool writes the changed segment to
+ * a new file and renames it, so a kill leaves either the old or the new segment. It never drops
+ * other frames (names, processes, the job).
  *
- * Owner     The worker, or the command `headraced uplink`.
- * Threads   The appender's: room, appended. The uplink's: the rest. hr_spool_stats: any.
+ * Owner     The process that records, or the command `headraced uplink`.
+ * Threads   daemon/spool/README.md lists the threads and the functions that each of them calls.
  */
 #ifndef HEADRACE_DAEMON_SPOOL_SPOOL_H
 #define HEADRACE_DAEMON_SPOOL_SPOOL_H
