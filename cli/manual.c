@@ -5,21 +5,7 @@
 
 #include "cli/commands.h"
 #include "cli/completions.h"
-
-/* Escapes text for troff: control characters at line starts, backslashes and hyphens. */
-static void put_roff(const char *text)
-{
-	if (*text == '.' || *text == '\'')
-		fputs("\\&", stdout);
-	for (; *text != '\0'; text++) {
-		if (*text == '\\')
-			fputs("\\e", stdout);
-		else if (*text == '-')
-			fputs("\\-", stdout);
-		else
-			putchar(*text);
-	}
-}
+#include "common/config.h"
 
 static void put_option_roff(const struct hr_option *option)
 {
@@ -27,12 +13,12 @@ static void put_option_roff(const struct hr_option *option)
 	if (option->id < 128)
 		printf("\\fB\\-%c\\fR, ", option->id);
 	fputs("\\fB\\-\\-", stdout);
-	put_roff(option->name);
+	hr_config_roff(option->name, stdout);
 	fputs("\\fR", stdout);
 	if (option->arg != NULL)
 		printf(" \\fI%s\\fR", option->arg);
 	putchar('\n');
-	put_roff(option->help);
+	hr_config_roff(option->help, stdout);
 	putchar('\n');
 }
 
@@ -42,9 +28,9 @@ static void put_topic_roff(const char *name, const char *about, size_t n)
 
 	snprintf(text, sizeof(text), "%.*s", (int)n, about);
 	printf(".TP\n\\fB");
-	put_roff(name);
+	hr_config_roff(name, stdout);
 	puts("\\fR");
-	put_roff(text);
+	hr_config_roff(text, stdout);
 	putchar('\n');
 }
 
@@ -56,13 +42,13 @@ static void print_man(void)
 	     ".SH SYNOPSIS");
 	for (const struct hr_command *c = hr_commands; c->name != NULL; c++) {
 		printf("%s\\fBheadrace %s\\fR ", c == hr_commands ? "" : ".br\n", c->name);
-		put_roff(c->synopsis);
+		hr_config_roff(c->synopsis, stdout);
 		putchar('\n');
 	}
 	puts(".SH COMMANDS");
 	for (const struct hr_command *c = hr_commands; c->name != NULL; c++) {
 		printf(".SS headrace %s\n", c->name);
-		put_roff(c->about);
+		hr_config_roff(c->about, stdout);
 		putchar('\n');
 		for (const struct hr_option *o = c->options; o->name != NULL; o++)
 			put_option_roff(o);
@@ -74,7 +60,7 @@ static void print_man(void)
 	puts(".SH ENVIRONMENT");
 	for (const struct hr_variable *v = hr_variables; v->names != NULL; v++) {
 		printf(".TP\n\\fB%s\\fR\n", v->names);
-		put_roff(v->what);
+		hr_config_roff(v->what, stdout);
 		putchar('\n');
 	}
 	puts(".SH EXAMPLES\n.nf\nheadrace run \\-\\- python3 train.py\n"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * batch_decode.c - columns to rows, from bytes that nobody vouches for: the header, the planes, and the
- * order of columns, whose loops are in batch_columns.c
+ * batch_decode.c - columns to rows, from untrusted bytes: the header, the planes, and the order of
+ * columns, whose loops are in batch_columns.c
  */
 #include "common/batch_decoder.h"
 

@@ -110,5 +110,7 @@ int hr_config_set(const struct hr_config_key *keys, size_t n, void *config, cons
 void hr_config_help(const struct hr_config_key *keys, size_t n, FILE *to);
 void hr_config_man(const struct hr_config_key *keys, size_t n, FILE *to);
 void hr_config_man_flags(const struct hr_config_key *keys, size_t n, FILE *to);
+/* Text for troff: no line starts with a control character, backslashes and hyphens are literal. */
+void hr_config_roff(const char *text, FILE *to);
 
 #endif

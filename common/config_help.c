@@ -83,8 +83,7 @@ void hr_config_help(const struct hr_config_key *keys, size_t n, FILE *to)
 	}
 }
 
-/* Text for troff: no line starts with a control character, backslashes and hyphens are literal. */
-static void put_roff(const char *text, FILE *to)
+void hr_config_roff(const char *text, FILE *to)
 {
 	if (*text == '.' || *text == '\'')
 		fputs("\\&", to);
@@ -110,22 +109,22 @@ static void put_man(const struct hr_config_key *keys, size_t n, bool file, FILE 
 		if (value)
 			*value++ = '\0';
 		fputs(".TP\n\\fB", to);
-		put_roff(left, to);
+		hr_config_roff(left, to);
 		fputs("\\fR", to);
 		if (value) {
 			fputs(" \\fI", to);
-			put_roff(value, to);
+			hr_config_roff(value, to);
 			fputs("\\fR", to);
 		}
 		if (file) {
 			fputs(", \\fB", to);
-			put_roff(keys[i].name, to);
+			hr_config_roff(keys[i].name, to);
 			fputs("\\fR in the file", to);
 		}
 		putc('\n', to);
 		put_default(&keys[i], otherwise, sizeof(otherwise));
-		put_roff(keys[i].help, to);
-		put_roff(otherwise, to);
+		hr_config_roff(keys[i].help, to);
+		hr_config_roff(otherwise, to);
 		if (keys[i].fixed && file)
 			fputs(" A change needs a restart.", to);
 		putc('\n', to);

@@ -20,7 +20,7 @@
 
 static struct {
 	uint64_t key;
-	time_t said;
+	time_t logged_s;
 	unsigned left_out;
 } keys[KEYS];
 static pthread_mutex_t keys_lock = PTHREAD_MUTEX_INITIALIZER;
@@ -60,14 +60,14 @@ static bool log_due(uint64_t hash, unsigned *ret_left_out)
 
 	clock_gettime(CLOCK_MONOTONIC, &now);
 	pthread_mutex_lock(&keys_lock);
-	same = keys[slot].key == hash && keys[slot].said != 0;
-	quiet = same && now.tv_sec - keys[slot].said < QUIET_S;
+	same = keys[slot].key == hash && keys[slot].logged_s != 0;
+	quiet = same && now.tv_sec - keys[slot].logged_s < QUIET_S;
 	*ret_left_out = same ? keys[slot].left_out : 0;
 	if (quiet) {
 		keys[slot].left_out++;
 	} else {
 		keys[slot].key = hash;
-		keys[slot].said = now.tv_sec ? now.tv_sec : 1;
+		keys[slot].logged_s = now.tv_sec ? now.tv_sec : 1;
 		keys[slot].left_out = 0;
 	}
 	pthread_mutex_unlock(&keys_lock);

@@ -49,7 +49,7 @@ void hr_address_text(const struct hr_address *a, char *ret, size_t bytes);
 int hr_address_resolve(const struct hr_address *a, bool passive, struct sockaddr_storage *ret,
 		       size_t max, size_t *ret_n);
 
-/* Returns whether the path is a socket on which no process listens any more. */
+/* Returns whether the path is a socket on which no process listens now. */
 bool hr_address_stale(const char *path);
 
 /* The port of a TCP address. */

@@ -12,8 +12,9 @@
 
 static void on_timer(uv_timer_t *timer);
 
-int hr__conn_new(uv_loop_t *loop, bool pipe, const struct hr_conn_events *events, void *self,
-		 struct hr_conn **ret)
+/* `pipe`: io is a uv_pipe_t. */
+static int conn_new(uv_loop_t *loop, bool pipe, const struct hr_conn_events *events, void *self,
+		    struct hr_conn **ret)
 {
 	struct hr_conn *c = calloc(1, sizeof(*c));
 	int r;
@@ -91,7 +92,8 @@ static void free_abandoned(uv_handle_t *handle)
 	free(c);
 }
 
-void hr__conn_abandon(struct hr_conn *c)
+/* For a connection whose handles were never used. */
+static void conn_abandon(struct hr_conn *c)
 {
 	uv_close((uv_handle_t *)&c->timer, free_abandoned);
 	uv_close(&c->io.handle, free_abandoned);
@@ -122,7 +124,9 @@ void hr__conn_end(struct hr_conn *c, int error, const char *why, ...)
 		uv_close(&c->io.handle, hr__conn_gone);
 }
 
-void hr__conn_leave(struct hr_conn *c, int error, const char *why, ...)
+/* Sends what is queued, then ends it as hr__conn_end. */
+__attribute__((format(printf, 3, 4))) static void conn_leave(struct hr_conn *c, int error,
+							     const char *why, ...)
 {
 	va_list args;
 
@@ -143,7 +147,7 @@ void hr__conn_tls_failed(struct hr_conn *c)
 	if (c->state == HR__CONN_FLUSHING)
 		hr__conn_end(c, 0, "closed");
 	else
-		hr__conn_leave(c, -EPROTO, "%s", hr_tls_error(c->tls));
+		conn_leave(c, -EPROTO, "%s", hr_tls_error(c->tls));
 }
 
 /* ---- states -------------------------------------------------------------------------------------- */
@@ -171,7 +175,7 @@ static void set_options(struct hr_conn *c)
 void hr__conn_shaken(struct hr_conn *c)
 {
 	if (c->leaving)
-		hr__conn_leave(c, 0, "closed");
+		conn_leave(c, 0, "closed");
 	else
 		become_ready(c);
 }
@@ -229,14 +233,14 @@ static int accept_one(uv_stream_t *listener, struct hr_tls *tls, struct hr_tls *
 	struct hr_conn *c;
 	int r;
 
-	r = hr__conn_new(listener->loop, local, events, self, &c);
+	r = conn_new(listener->loop, local, events, self, &c);
 	if (r < 0)
 		return r;
 	r = uv_accept(listener, &c->io.stream);
 	if (r == 0 && tls && !local)
 		r = hr_tls_session_new(tls, NULL, &c->tls);
 	if (r < 0) {
-		hr__conn_abandon(c);
+		conn_abandon(c);
 		return r;
 	}
 	if (offer && !local)
@@ -275,13 +279,13 @@ int hr_conn_adopt(uv_loop_t *loop, int fd, const struct hr_conn_events *events, 
 		  struct hr_conn **ret)
 {
 	struct hr_conn *c;
-	int r = hr__conn_new(loop, true, events, self, &c);
+	int r = conn_new(loop, true, events, self, &c);
 
 	if (r < 0)
 		return r;
 	r = uv_pipe_open(&c->io.pipe, fd);
 	if (r < 0) {
-		hr__conn_abandon(c);
+		conn_abandon(c);
 		return r;
 	}
 	set_options(c);
@@ -296,7 +300,7 @@ int hr_conn_connect(uv_loop_t *loop, const struct hr_address *to, struct hr_tls 
 	struct hr_conn *c;
 	int r;
 
-	r = hr__conn_new(loop, to->local, events, self, &c);
+	r = conn_new(loop, to->local, events, self, &c);
 	if (r < 0)
 		return r;
 	c->state = HR__CONN_DIALLING;
@@ -305,7 +309,7 @@ int hr_conn_connect(uv_loop_t *loop, const struct hr_address *to, struct hr_tls 
 	if (r == 0)
 		r = hr__dial_begin(c, to);
 	if (r < 0) {
-		hr__conn_abandon(c);
+		conn_abandon(c);
 		return r;
 	}
 	*ret = c;
@@ -320,7 +324,7 @@ void hr_conn_close(struct hr_conn *c, bool now)
 	else if (c->state == HR__CONN_SHAKING && c->tls)
 		c->leaving = true;
 	else
-		hr__conn_leave(c, 0, "closed");
+		conn_leave(c, 0, "closed");
 }
 
 void hr_conn_pause(struct hr_conn *c, bool paused)

@@ -55,7 +55,7 @@ int hr_conn_connect(uv_loop_t *loop, const struct hr_address *to, struct hr_tls 
 		    const struct hr_conn_events *events, void *self, struct hr_conn **ret);
 
 /*
- * Tells people how to fix a connection that was closed with `error` before the peer had sent a
+ * Advice to people about a connection that was closed with `error` before the peer had sent a
  * frame; "" where `why` is enough. `tls`: hr_conn_connect was given a context.
  */
 const char *hr_conn_advice(const struct hr_address *to, bool tls, int error);

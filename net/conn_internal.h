@@ -79,18 +79,10 @@ struct hr_conn {
 
 /* ---- conn.c: every way out of a state -------------------------------------------------------- */
 
-/* `pipe`: io is a uv_pipe_t. */
-int hr__conn_new(uv_loop_t *loop, bool pipe, const struct hr_conn_events *events, void *self,
-		 struct hr_conn **ret);
-/* For a connection whose handles were never used. */
-void hr__conn_abandon(struct hr_conn *c);
 /* The transport is connected. Not called from functions that the owner calls. */
 void hr__conn_up(struct hr_conn *c);
 /* The TLS handshake is complete. */
 void hr__conn_shaken(struct hr_conn *c);
-/* Sends what is queued, then ends it as hr__conn_end. */
-__attribute__((format(printf, 3, 4))) void hr__conn_leave(struct hr_conn *c, int error,
-							  const char *why, ...);
 /* TLS failed: sends the peer the reason, drops what was queued. */
 void hr__conn_tls_failed(struct hr_conn *c);
 

@@ -71,7 +71,7 @@
 #define HR_ABI_VERSION 1u
 #endif
 
-/* Of every map and of the node page: nobody can change the size of a mapped file (fcntl.h). */
+/* Of every map and of the node page: no process can change the size of a mapped file (fcntl.h). */
 #define HR_SIZE_SEALS (F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL)
 
 #define HR_PAGE_BYTES	   4096u

@@ -222,7 +222,7 @@ static Headrace__Frame *read_start(struct hr__stream_folder *f, const char *name
 
 /*
  * Finds out who wrote the folder, from any segment's StreamStart; the caller frees *ret_msg. When
- * none can be read, *ret_msg is NULL and *ret_guess has what the name of the folder tells, in
+ * none can be read, *ret_msg is NULL and *ret_guess has what the folder's name contains, in
  * `job` and `node`.
  */
 static int catalog_identify(struct opening *o, const char *name, Headrace__Frame **ret_msg,

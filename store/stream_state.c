@@ -13,6 +13,15 @@
 
 #define STATE_MAX_BYTES 4096u
 
+/* The fields that the file has in the same form. */
+#define COPY_FIELDS(to, from)                                                                      \
+	((to)->by_node = (from)->by_node, (to)->mark = (from)->mark,                               \
+	 (to)->connected = (from)->connected, (to)->heard_ns = (from)->heard_ns,                   \
+	 (to)->clock_known = (from)->clock_known, (to)->clock_offset_ns = (from)->clock_offset_ns, \
+	 (to)->clock_error_ns = (from)->clock_error_ns, (to)->retired = (from)->retired,           \
+	 (to)->retired_ns = (from)->retired_ns, (to)->ended = (from)->ended,                       \
+	 (to)->closed_ns = (from)->closed_ns)
+
 int hr_stream_state_read(int stream_dir_fd, struct hr_stream_state *ret)
 {
 	struct hr_stream_state s = {0};
@@ -41,18 +50,8 @@ int hr_stream_state_read(int stream_dir_fd, struct hr_stream_state *ret)
 		memcpy(s.secret, msg->stream_state->secret.data, HR_STREAM_SECRET_BYTES);
 	s.uid_known = msg->stream_state->uid_plus1 != 0;
 	s.uid = msg->stream_state->uid_plus1 - 1;
-	s.by_node = msg->stream_state->by_node;
+	COPY_FIELDS(&s, msg->stream_state);
 	snprintf(s.peer, sizeof(s.peer), "%s", msg->stream_state->peer);
-	s.mark = msg->stream_state->mark;
-	s.connected = msg->stream_state->connected;
-	s.heard_ns = msg->stream_state->heard_ns;
-	s.clock_known = msg->stream_state->clock_known;
-	s.clock_offset_ns = msg->stream_state->clock_offset_ns;
-	s.clock_error_ns = msg->stream_state->clock_error_ns;
-	s.retired = msg->stream_state->retired;
-	s.retired_ns = msg->stream_state->retired_ns;
-	s.ended = msg->stream_state->ended;
-	s.closed_ns = msg->stream_state->closed_ns;
 	headrace__frame__free_unpacked(msg, NULL);
 	*ret = s;
 	return 0;
@@ -96,18 +95,8 @@ int hr_stream_state_write(int stream_dir_fd, const struct hr_stream_state *s, bo
 		state.secret.len = HR_STREAM_SECRET_BYTES;
 	}
 	state.uid_plus1 = s->uid_known ? s->uid + 1 : 0;
-	state.by_node = s->by_node;
+	COPY_FIELDS(&state, s);
 	state.peer = (char *)s->peer;
-	state.mark = s->mark;
-	state.connected = s->connected;
-	state.heard_ns = s->heard_ns;
-	state.clock_known = s->clock_known;
-	state.clock_offset_ns = s->clock_offset_ns;
-	state.clock_error_ns = s->clock_error_ns;
-	state.retired = s->retired;
-	state.retired_ns = s->retired_ns;
-	state.ended = s->ended;
-	state.closed_ns = s->closed_ns;
 	frame.body_case = HEADRACE__FRAME__BODY_STREAM_STATE;
 	frame.stream_state = &state;
 	r = hr_frame_pack(&frame, 0, &buf, &bytes);

@@ -86,20 +86,20 @@ void hr_clock_update(struct hr_clock *c)
 	uint64_t slope =
 	    (uint64_t)(((unsigned __int128)(ns - c->seen_ns) << 32) / (ticks - c->seen_ticks));
 	uint64_t line_ns = hr_ticks_ns(&c->line, ticks);
-	int64_t behind = (int64_t)(ns - line_ns);
+	int64_t lag_ns = (int64_t)(ns - line_ns);
 
 	c->seen_ticks = ticks;
 	c->seen_ns = ns;
 	c->line.ticks0 = ticks;
-	c->line.ns0 = behind > 0 ? ns : line_ns;
+	c->line.ns0 = lag_ns > 0 ? ns : line_ns;
 	c->line.mult = slope;
-	if (behind >= 0)
+	if (lag_ns >= 0)
 		return;
 	/*
 	 * The line is ahead: run slower, to be correct in a second; the bounded difference limits
 	 * the slope.
 	 */
-	if (behind < -MOST_AHEAD_NS)
-		behind = -MOST_AHEAD_NS;
-	c->line.mult += (uint64_t)(((__int128)behind * (__int128)slope) / 1000000000);
+	if (lag_ns < -MOST_AHEAD_NS)
+		lag_ns = -MOST_AHEAD_NS;
+	c->line.mult += (uint64_t)(((__int128)lag_ns * (__int128)slope) / 1000000000);
 }

@@ -7,7 +7,7 @@
  * Threads   hr_clock_ticks from any thread; the rest from the drain thread.
  *
  * The conversion is a line through (ticks0, ns0) of slope mult / 2^32. An update moves the line
- * forward to the measured time if it is behind (also after a suspend) and slows it if it is ahead:
+ * forward to the measured time if it is late (also after a suspend) and slows it if it is ahead:
  * converted times never step back. Each tick entry of the journal has the line in use: replay
  * converts with the same numbers.
  */

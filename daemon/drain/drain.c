@@ -371,7 +371,7 @@ static void send(struct hr_drain *d, struct message *messages, size_t n)
 	for (size_t i = 0; i < n; i++) {
 		struct message *m = malloc(sizeof(*m));
 
-		if (!m) { /* nobody reads the session: its client drops records and counts them */
+		if (!m) { /* the session has no reader: its client drops records and counts them */
 			hr_session_free(messages[i].session);
 			hr_map_close(&messages[i].map);
 			continue;

@@ -53,7 +53,7 @@ void hr_prober_load_async(struct hr_prober *p, hr_prober_loaded *loaded, void *a
 int hr_prober_root(struct hr_prober *p, const struct hr_prober_root *root);
 
 bool hr_prober_ready(struct hr_prober *p);
-/* Why loading failed; NULL: it did not fail, or is not finished, or nobody requested probes. */
+/* Why loading failed; NULL: it did not fail, or is not finished, or no client requested probes. */
 const char *hr_prober_error(const struct hr_prober *p);
 
 /* Waits until loading has ended. */

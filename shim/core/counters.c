@@ -64,7 +64,7 @@ static void stray(struct hr_map_hdr *map, uint16_t op, uint64_t bytes, uint64_t 
 }
 
 /*
- * The session's first ring, whoever owns it: its lost[] is memory that outlives the process. Losses
+ * The session's first ring, whichever thread owns it: its lost[] is memory that outlives the process. Losses
  * belong to the process, not to a thread. NULL: no session.
  */
 static struct hr_ring_hdr *first_ring(void)
@@ -74,7 +74,7 @@ static struct hr_ring_hdr *first_ring(void)
 		return NULL;
 	return (struct hr_ring_hdr *)(hr__wiped.maps[0] + 1);
 }
-_Static_assert(sizeof(struct hr_map_hdr) % HR_PAGE_BYTES == 0, "the first ring is behind the head");
+_Static_assert(sizeof(struct hr_map_hdr) % HR_PAGE_BYTES == 0, "the first ring follows the head");
 
 static void counters_count(uint16_t op, uint64_t bytes, uint64_t ticks)
 {

@@ -101,7 +101,7 @@ void hr_before_sharing(void)
 
 /*
  * The child runs in this memory and with this thread pointer while the parent sleeps in vfork. Only
- * the kernel can tell which process runs; the parent stops asking once it is back.
+ * the kernel knows which process runs; the parent stops querying once it is back.
  */
 bool hr__vfork_child(void)
 {

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# The wrappers' sources and the export map, for whoever builds a library of them (shim/CMakeLists.txt, tests).
+# The wrappers' sources and the export map, for targets that link them (shim/CMakeLists.txt, tests).
 #
 #   HR_WRAPPER_SOURCES   shim/wrap/wrap_*.c, absolute
 #   HR_WRAPPER_OPTIONS   flags these sources need: no fortify, no builtin that turns one call into another
