@@ -96,7 +96,7 @@ const struct hr_config_key hr_service_keys[] = {
 };
 const size_t hr_service_n_keys = sizeof(hr_service_keys) / sizeof(hr_service_keys[0]);
 
-bool hr_service_config_check(const struct hr_service_config *c, void (*say)(const char *text))
+bool hr_service_config_check(const struct hr_service_config *c, void (*report)(const char *text))
 {
 	struct hr_address to[HR_ADDRESSES_MAX];
 	bool tls = hr_text_given(c->tls_cert);
@@ -128,7 +128,7 @@ bool hr_service_config_check(const struct hr_service_config *c, void (*say)(cons
 	};
 
 	_Static_assert(HR_SERVICE_PATH_MOST == 60 && HR_ADDRESSES_MAX == 16, "the texts say so");
-	return hr_config_rules(rules, sizeof(rules) / sizeof(rules[0]), say);
+	return hr_config_rules(rules, sizeof(rules) / sizeof(rules[0]), report);
 }
 
 /* Of the folder, or where it will be made. */

@@ -46,8 +46,8 @@ struct hr_service_config {
 extern const struct hr_config_key hr_service_keys[];
 extern const size_t hr_service_n_keys;
 
-/* Checks all keys, alone and together. Passes each mistake to `say`. */
-bool hr_service_config_check(const struct hr_service_config *c, void (*say)(const char *text));
+/* Checks all keys, alone and together. Passes each mistake to `report`. */
+bool hr_service_config_check(const struct hr_service_config *c, void (*report)(const char *text));
 
 /* Sets defaults that depend on the machine, in a configuration without mistakes. */
 void hr_service_config_settle(struct hr_service_config *c);
