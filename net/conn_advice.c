@@ -26,7 +26,7 @@ const char *hr_conn_advice(const struct hr_address *to, bool tls, int error)
 	case EBADMSG:
 	case ECONNRESET:
 		return NOT_COLLECTOR;
-	default: /* as of certificates: the text says what to do */
+	default: /* certificates, for example: the error text has the advice */
 		return "";
 	}
 }
