@@ -35,7 +35,7 @@ __attribute__((format(printf, 1, 2))) static int admin_fail(const char *format, 
 	return EXIT_FAILURE;
 }
 
-/* Becomes the store's owner if run as root: files of root would be unreadable to the collector. */
+/* Becomes the store's owner if run as root: the collector could not read files of root. */
 static int become_owner(int store_fd)
 {
 	struct stat st;
@@ -47,7 +47,7 @@ static int become_owner(int store_fd)
 	return setegid(st.st_gid) < 0 || seteuid(st.st_uid) < 0 ? -errno : 0;
 }
 
-/* Opens the folder `jobs`, and encodes the job's name as it is there. */
+/* Opens the folder `jobs`; `encoded` receives the name of the job's folder. */
 static int open_jobs(const char *store, const char *job, char encoded[HR__NAME_BYTES], int *ret_fd)
 {
 	int fd = open(store, O_RDONLY | O_DIRECTORY | O_CLOEXEC), r;
@@ -66,13 +66,12 @@ static int open_jobs(const char *store, const char *job, char encoded[HR__NAME_B
 	return r;
 }
 
-/* `fd` -1: it could not be opened. */
 static void close_jobs(int fd)
 {
 	if (fd >= 0)
 		close(fd);
 	if (geteuid() != getuid() && (seteuid(getuid()) < 0 || setegid(getgid()) < 0))
-		abort(); /* never continue with another user's rights */
+		abort(); /* never continues with another user's rights */
 }
 
 static int fail_absent(const char *store, const char *job, int error)
@@ -81,8 +80,6 @@ static int fail_absent(const char *store, const char *job, int error)
 		return admin_fail("no job '%s' in the store %s", job, store);
 	return admin_fail("job '%s' in the store %s: %s", job, store, strerrordesc_np(-error));
 }
-
-/* ---- close-job ------------------------------------------------------------------------------- */
 
 struct closing {
 	const char *job, *node;
@@ -126,7 +123,7 @@ static int visit_to_close(const struct hr__stream_folder *f, void *context)
 	if (c->node && strcmp(c->node, node) != 0)
 		return 0;
 	c->seen++;
-	/* A stream without `state` has no collector, and nobody waits for its end. */
+	/* A stream without `state` has no collector, and nothing waits for its end. */
 	if (hr_stream_state_read(f->fd, &state) == 0 && !hr__stream_over(f->fd))
 		close_stream(f, c, node);
 	return 0;
@@ -151,8 +148,6 @@ int hr_admin_close_job(const char *store, const char *job, const char *node)
 		    job, node ? ", node " : "", node ? node : "");
 	return c.failed > 0 ? EXIT_FAILURE : EXIT_SUCCESS;
 }
-
-/* ---- remove-job ------------------------------------------------------------------------------ */
 
 int hr_admin_remove_job(const char *store, const char *job)
 {

@@ -40,8 +40,6 @@ __attribute__((format(printf, 2, 3))) static void mistake(struct check *k, const
 		free(text);
 }
 
-/* ---- certificates ---------------------------------------------------------------------------- */
-
 static bool readable(struct check *k, const char *key, const char *path)
 {
 	if (faccessat(AT_FDCWD, path, R_OK, AT_EACCESS) == 0)
@@ -66,9 +64,7 @@ static void check_tls(struct check *k)
 	hr_tls_unref(tls);
 }
 
-/* ---- addresses ------------------------------------------------------------------------------- */
-
-/* Whether it is an address of this machine. Binds a free port: a collector may be running. */
+/* Whether this machine has the address. Binds a free port: a collector may use the real one. */
 static int bind_any_port(struct sockaddr_storage *s)
 {
 	bool six = s->ss_family == AF_INET6;
@@ -99,7 +95,6 @@ static int check_tcp(const struct hr_address *a)
 	return r;
 }
 
-/* The socket's folder must exist and be writable. */
 static int check_local(const struct hr_address *a)
 {
 	const char *name = strrchr(a->host, '/');
@@ -123,7 +118,7 @@ static void check_address(struct check *k, const char *key, const struct hr_addr
 		mistake(k, "%s: %s: %s", key, text, strerrordesc_np(-r));
 }
 
-/* hr_collector_config_check has reported what is no address */
+/* hr_collector_config_check has reported wrong addresses */
 static void check_addresses(struct check *k)
 {
 	struct hr_address addresses[HR_ADDRESSES_MAX];
@@ -137,9 +132,7 @@ static void check_addresses(struct check *k)
 		check_address(k, "metrics", addresses);
 }
 
-/* ---- folders --------------------------------------------------------------------------------- */
-
-/* Whether it can be created, or written into. Leaves nothing behind. */
+/* Whether the folder can be created or written into. Leaves nothing behind. */
 static int check_folder(const char *path)
 {
 	int fd, r;
@@ -164,15 +157,13 @@ static void check_folders(struct check *k)
 		mistake(k, "store: %s is not a headrace store, and not empty", k->c->store);
 	else if (r == -EPROTONOSUPPORT)
 		mistake(k, "store: a newer headrace wrote %s", k->c->store);
-	/* probably held by the running collector of this configuration */
+	/* usually the running collector of this configuration holds it */
 	else if (r < 0 && r != -EBUSY)
 		mistake(k, "store: cannot create or use %s: %s", k->c->store, strerrordesc_np(-r));
 	r = hr_text_given(spill) && strcmp(spill, "none") != 0 ? check_folder(spill) : 0;
 	if (r < 0)
 		mistake(k, "query_spill: cannot create or use %s: %s", spill, strerrordesc_np(-r));
 }
-
-/* ---- permissions ----------------------------------------------------------------------------- */
 
 static void check_people(struct check *k)
 {

@@ -4,7 +4,6 @@
  * page
  *
  * Owner     The caller's structure; texts are its own until hr_config_done().
- * Threads   Plain data.
  */
 #ifndef HEADRACE_COLLECTOR_CONFIG_H
 #define HEADRACE_COLLECTOR_CONFIG_H
@@ -47,7 +46,7 @@ struct hr_collector_config {
 extern const struct hr_config_key hr_collector_keys[];
 extern const size_t hr_collector_n_keys;
 
-/* Checks keys against each other. False: there are mistakes, and each was reported. */
+/* Checks keys against each other. Returns false after it has reported each mistake. */
 bool hr_collector_config_check(const struct hr_collector_config *c,
 			       void (*report)(const char *text));
 

@@ -37,7 +37,7 @@ const struct hr_ingest_config hr_ingest_defaults = {
     .real_ns = real_ns,
 };
 
-/* ---- answers --------------------------------------------------------------------------------- */
+/* ---- answers ---- */
 
 static void put_answer(struct hr__worker *w, struct hr__answer *a)
 {
@@ -146,11 +146,11 @@ void hr_ingest_answers(struct hr_ingest *in, void (*take)(void *context, const s
 	}
 }
 
-/* ---- store threads --------------------------------------------------------------------------- */
+/* ---- store threads ---- */
 
 static void item_free(struct hr__item *item)
 {
-	if (item->kind == HR__ITEM_CLOSE) /* the channel's own */
+	if (item->kind == HR__ITEM_CLOSE) /* channel_free frees it */
 		return;
 	free(item->frame);
 	free(item);
@@ -200,14 +200,13 @@ static void work_on(struct hr__worker *w, struct hr__item *item)
 	}
 }
 
-/* The channel's last answer, after all others of this round. */
+/* Queues the channel's last answer, after all others of this round. */
 static void put_gone(struct hr__worker *w, struct hr_channel *ch)
 {
 	ch->gone = (struct hr__answer){.channel = ch, .view.kind = HR_ANSWER_GONE};
 	put_answer(w, &ch->gone);
 }
 
-/* One round: handles all queued items, then commits once. */
 static void round_of(struct hr__worker *w, struct hr__item *items)
 {
 	struct hr__item *next, *closed = NULL;
@@ -230,7 +229,7 @@ static void round_of(struct hr__worker *w, struct hr__item *items)
 	hr__answers_flush(w);
 }
 
-/* Waits for items, or a tick. NULL and *ret_stop at the end. */
+/* Waits for items or a tick. At the end it returns NULL and sets *ret_stop. */
 static struct hr__item *take_items(struct hr__worker *w, bool *ret_stop)
 {
 	struct hr__item *items;
@@ -284,7 +283,7 @@ static void *store_thread(void *self)
 	return NULL;
 }
 
-/* ---- the loop's side ------------------------------------------------------------------------- */
+/* ---- the loop's side ---- */
 
 static void queue_item(struct hr_channel *ch, struct hr__item *item)
 {
@@ -376,7 +375,7 @@ void hr_ingest_close(struct hr_channel *ch)
 	queue_item(ch, &ch->close);
 }
 
-/* ---- beginning and end ----------------------------------------------------------------------- */
+/* ---- beginning and end ---- */
 
 static int start_worker(struct hr_ingest *in, struct hr__worker *w)
 {
@@ -463,7 +462,7 @@ static void drop_answer(void *context, const struct hr_answer *a)
 	(void)a;
 }
 
-/* Items queued after the thread ended: closes, whose channels are freed here. */
+/* Frees the channels of closes that were queued after the thread ended. */
 static void worker_done(struct hr__worker *w)
 {
 	struct hr__item *next;

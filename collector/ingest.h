@@ -36,30 +36,30 @@
 #include "proto/wire.pb-c.h"
 
 struct hr_ingest_config {
-	const char *store; /* held by the caller (hr_store_hold) */
+	const char *store;
 	unsigned threads;
-	unsigned sync_each; /* up to so many changed streams: fdatasync; more: syncfs */
-	/* without a connection: then its writer is closed and the segment sealed */
+	unsigned sync_each; /* fdatasync up to this many changed streams, syncfs for more */
+	/* time without a connection after which the segment is sealed */
 	uint64_t idle_ms;
-	uint64_t state_ms;   /* shortest time between writes of a stream's `state` */
+	uint64_t state_ms;   /* shortest time between two writes of a stream's `state` */
 	uint32_t retry_ms;   /* Nack.retry_ms of a full disk */
-	size_t index_bytes;  /* of memory, for the index of one open segment */
-	size_t unpack_bytes; /* of memory, for one frame unpacked */
-	size_t max_streams;  /* open at a time: each has descriptors; 0: any number */
-	/* streams that one user (own_jobs) may begin in 24 hours; 0: any number */
+	size_t index_bytes;  /* limit of memory for the index of one open segment */
+	size_t unpack_bytes; /* limit of memory for one unpacked frame */
+	size_t max_streams;  /* limit of open streams, because of their descriptors; 0: no limit */
+	/* limit of new streams per user (own_jobs) in 24 hours; 0: no limit */
 	uint64_t max_new;
 	uint64_t (*real_ns)(void); /* wall clock */
-	void (*wake)(void *self);  /* answers are available; any thread */
+	void (*wake)(void *self);  /* called by any thread when answers are available */
 	void *self;
 };
 
-/* Suitable values for a collector of daemons. The caller sets `store`, `wake` and `self`. */
+/* Values for a collector of daemons; the caller sets `store`, `wake` and `self`. */
 extern const struct hr_ingest_config hr_ingest_defaults;
 
-/* What the peer may do with the stream that it opens. */
 struct hr_ingest_right {
 	bool own_jobs; /* only streams of jobs of user `uid` */
-	bool node;     /* a node, root or the collector's user: knows which user has a job's id */
+	bool
+	    node; /* a node, root or the collector's user: its statement about a job's user counts */
 	uint32_t uid;
 	char peer[HR_STREAM_PEER_BYTES]; /* for `state` and messages */
 };
@@ -81,7 +81,7 @@ struct hr_answer {
 	const char *reason; /* NACK, as in Nack.reason */
 	const char *text;   /* NACK, for people */
 	uint32_t retry_ms;
-	bool closed; /* NACK: the channel is over; the loop still calls hr_ingest_close */
+	bool closed; /* NACK: the channel is over; the loop must still call hr_ingest_close */
 	bool alarm;  /* NACK: an error of the collector, or an attempt to forge: log it */
 };
 
@@ -94,7 +94,7 @@ int hr_ingest_new(const struct hr_ingest_config *config, struct hr_ingest **ret)
 int hr_ingest_open(struct hr_ingest *in, void *self, const Headrace__Open *open,
 		   const struct hr_ingest_right *right, struct hr_channel **ret);
 
-/* Takes a frame that hr_frame_check_any has accepted; owns `buf`, which is malloc'ed. -ENOMEM. */
+/* Takes a frame that hr_frame_check_any has accepted, and frees `buf` (malloc'ed). -ENOMEM. */
 int hr_ingest_frame(struct hr_channel *ch, uint8_t *buf, size_t bytes);
 
 /* A node's clock, estimated from round trips. */
@@ -107,7 +107,7 @@ struct hr_node_clock {
 /* The daemon of the channel has sent something: it is alive, and its clock is known or not. */
 int hr_ingest_clock(struct hr_channel *ch, const struct hr_node_clock *clock);
 
-/* Afterwards only GONE comes, once all items that were queued before are done. Accepts NULL. */
+/* Closes the channel. Its last answer is GONE, after all items queued before. Accepts NULL. */
 void hr_ingest_close(struct hr_channel *ch);
 
 /* Passes all available answers to `take`, which may call hr_ingest_close. */
@@ -119,22 +119,23 @@ void hr_ingest_answers(struct hr_ingest *in, void (*take)(void *context, const s
 extern const double hr_ingest_commit_steps[HR_INGEST_COMMIT_STEPS]; /* seconds, upper bounds */
 struct hr_ingest_stats {
 	uint64_t frames, bytes; /* frames appended */
-	uint64_t repeated;	/* frames that the store had already */
+	uint64_t repeated;	/* frames that the store already had */
 	uint64_t acks, nacks;
 	uint64_t commits[HR_INGEST_COMMIT_STEPS + 1]; /* of each step, and above the last */
 	uint64_t commit_ns;
-	uint64_t streams, connected; /* open now, and those of them with a daemon */
-	uint64_t silent;    /* streams without a daemon that have not ended, for at most a day */
-	uint64_t silent_ms; /* how long the first of them has been silent */
+	uint64_t streams, connected; /* open now; of these, with a daemon */
+	uint64_t silent;    /* streams of the last day without a daemon that have not ended */
+	uint64_t silent_ms; /* how long the first of these streams has been silent */
 };
 void hr_ingest_stats(struct hr_ingest *in, struct hr_ingest_stats *ret);
 
 /*
- * Stops: commits what has arrived and seals the segments. Afterwards call only _answers, _close,
- * _stopped, _free. Returns at once.
+ * Begins to stop: commits received frames, seals segments. Does not wait.
+ * Afterwards call only _answers, _close, _stopped and _free.
  */
 void hr_ingest_stop(struct hr_ingest *in);
-bool hr_ingest_stopped(struct hr_ingest *in); /* all is on disk; the last `wake` announced it */
-void hr_ingest_free(struct hr_ingest *in);    /* stops, and waits; accepts NULL */
+bool hr_ingest_stopped(
+    struct hr_ingest *in);		   /* everything is on disk; the last `wake` reported it */
+void hr_ingest_free(struct hr_ingest *in); /* stops, and waits; accepts NULL */
 
 #endif

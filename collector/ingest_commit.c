@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * ingest_commit.c - what is on disk, and streams whose daemon has disconnected
- *
- * Nothing is acknowledged before an fsync of the file or of the file system has succeeded. A failed
- * fsync is never repeated: the kernel drops the pages that it could not write, and the next fsync
- * succeeds without them. The stream is cut back to its last successful fsync, and its daemon sends
- * the rest again.
+ * ingest_commit.c - syncs changed streams, and closes streams whose daemon has disconnected
+ * 
+ * A frame is acknowledged only after an fsync of the file or file system succeeded. A failed fsync
+ * is never repeated: the kernel has dropped the unwritten pages, so the next fsync would succeed
+ * without them. Instead the stream is cut back to its last successful fsync, and the daemon sends
+ * the later frames again.
  */
 #include "collector/ingest_internal.h"
 
@@ -41,8 +41,6 @@ int hr__state_write(struct hr__ingest_stream *s, bool sync)
 	return r;
 }
 
-/* ---- the group ------------------------------------------------------------------------------- */
-
 static void committed(struct hr__worker *w, struct hr__ingest_stream *s)
 {
 	s->durable = hr_writer_mark(s->writer);
@@ -56,7 +54,7 @@ static void committed(struct hr__worker *w, struct hr__ingest_stream *s)
 	s->opening = s->ack_due = false;
 }
 
-/* Cuts the stream back to its last successful sync; the daemon resumes there later. */
+/* Cuts the stream back to its last successful sync, where the daemon resumes later. */
 static void ingest_commit_failed(struct hr__worker *w, struct hr__ingest_stream *s, int error)
 {
 	struct hr_channel *ch = s->owner;
@@ -83,7 +81,7 @@ static void ingest_commit_failed(struct hr__worker *w, struct hr__ingest_stream 
 	if (!ch)
 		return;
 	ch->nacked = true;
-	/* frames after it are already on their way and get no answer of their own */
+	/* frames already on their way get no answer of their own */
 	ch->last_seq = sent;
 	hr__nack(w, ch,
 		 &(struct hr__nack){.reason = "full",
@@ -100,7 +98,6 @@ static int sync_one(struct hr__ingest_stream *s)
 	return r < 0 ? r : hr_writer_sync(s->writer);
 }
 
-/* One sync of the file system, for any number of streams. */
 static void sync_all(struct hr__worker *w)
 {
 	int r;
@@ -131,7 +128,7 @@ void hr__commit(struct hr__worker *w)
 	for (; s; s = next) {
 		if (each)
 			s->error = sync_one(s);
-		/* The stream's folder was removed: a file without a name is lost. */
+		/* The stream's folder was removed, so the file is lost. */
 		if (s->error == 0 && hr_writer_removed(s->writer))
 			s->error = -ESTALE;
 		next = s->next_changed;
@@ -144,15 +141,13 @@ void hr__commit(struct hr__worker *w)
 	hr__stats_commit(w, hr_now_ns(CLOCK_MONOTONIC) - start_ns);
 }
 
-/* ---- periodic work --------------------------------------------------------------------------- */
-
 static void tick_stream(struct hr__worker *w, struct hr__ingest_stream *s, uint64_t now_ms)
 {
 	const struct hr_ingest_config *c = &w->ingest->config;
 
 	if (s->state_late && now_ms - s->state_ms >= c->state_ms)
 		(void)hr__state_write(s, false);
-	/* An ended stream waits only for frames that are sent again late. */
+	/* Closes a stream idle_ms after its daemon left; an ended one after a sixtieth of it. */
 	if (!s->owner && now_ms - s->idle_since_ms >= (s->ended ? c->idle_ms / 60 : c->idle_ms))
 		hr__stream_drop(w, s, true);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* ingest_frame.c - checks one frame of a stream as untrusted input, then appends it or not */
+/* Checks one frame of a stream as untrusted input, then appends it. */
 #include "collector/ingest_internal.h"
 
 #include <errno.h>
@@ -29,9 +29,9 @@ void hr__channel_end(struct hr__worker *w, struct hr_channel *ch, const char *re
 		hr__stream_leave(ch->stream);
 }
 
-/* ---- unpacking ------------------------------------------------------------------------------- */
+/* ---- unpacking ---- */
 
-/* A frame of 64 KiB may unpack to gigabytes: its memory is limited. */
+/* Limits memory: a frame of 64 KiB can unpack to gigabytes. */
 static void *get(void *self, size_t bytes)
 {
 	struct hr__worker *w = self;
@@ -63,9 +63,9 @@ static void unpack_done(struct hr__worker *w)
 	hr_arena_free(&w->unpacked);
 }
 
-/* ---- checks ---------------------------------------------------------------------------------- */
+/* ---- checks ---- */
 
-/* The writer makes the StreamStart. A daemon's own, or a later segment's copy, is the same. */
+/* The store has its own StreamStart. A repeated one must equal it. */
 static bool same_start(const struct hr__ingest_stream *s, const Headrace__Frame *msg)
 {
 	const Headrace__StreamStart *a = msg->stream_start;
@@ -77,7 +77,7 @@ static bool same_start(const struct hr__ingest_stream *s, const Headrace__Frame 
 	       strcmp(a->boot_id, s->boot_id) == 0;
 }
 
-/* Limits that a decoder enforces, too, and that keep the index small. */
+/* Checks limits that decoders enforce, too, and that keep the index small. */
 static bool sound_batch(const Headrace__EventBatch *b)
 {
 	return b->count <= HR_BATCH_EVENTS && b->n_task_proc <= b->count &&
@@ -103,7 +103,7 @@ static const char *wrong(const struct hr__ingest_stream *s, const Headrace__Fram
 	}
 }
 
-/* Whether it is this peer's job. The first JobEvent names the stream's user. */
+/* Whether this peer owns the job. The first JobEvent sets the stream's user. */
 static bool owns_job(struct hr__worker *w, struct hr_channel *ch, const Headrace__JobEvent *job)
 {
 	struct hr_stream_state *state = &ch->stream->state;
@@ -118,16 +118,16 @@ static bool owns_job(struct hr__worker *w, struct hr_channel *ch, const Headrace
 		state->uid_known = true;
 		state->uid = job->uid;
 		ch->stream->state_late = true;
-		/* from now on the id belongs to that user: see job_of_another */
+		/* job_of_another uses it */
 		if (state->by_node)
 			(void)hr__state_write(ch->stream, false);
 	}
 	return true;
 }
 
-/* ---- appending ------------------------------------------------------------------------------- */
+/* ---- appending ---- */
 
-/* The daemon has skipped frames: one Nack, and another after it resumed at a wrong number. */
+/* Sends one Nack for a gap, and another one if the daemon resumes at a wrong number. */
 static void gap(struct hr__worker *w, struct hr_channel *ch, uint64_t seq)
 {
 	uint64_t mark = hr_writer_mark(ch->stream->writer);

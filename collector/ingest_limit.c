@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * ingest_limit.c - limits how many streams a user begins
- *
- * Each is a folder, three files and some syncs, and stays until retention removes it: without a
- * limit one user could use up the store's inodes. Users are few and new streams are rare, so a
- * linear search is fast enough.
+ * 
+ * Each stream keeps a folder and three files until retention removes them, so one user could use
+ * up the store's inodes. Users are few and new streams are rare: a linear search is fast enough.
  */
 #include "collector/ingest_internal.h"
 
@@ -12,7 +11,6 @@
 
 #define DAY_MS UINT64_C(86400000)
 
-/* NULL: none so far. */
 static struct hr__begun *ingest_limit_find(struct hr_ingest *in, uint32_t uid)
 {
 	for (size_t i = 0; i < in->n_begun; i++)
@@ -41,7 +39,7 @@ void hr__has_begun(struct hr_ingest *in, uint32_t uid)
 
 	pthread_mutex_lock(&in->begun_lock);
 	b = ingest_limit_find(in, uid);
-	/* Without memory it is not counted: the limit is not worth refusing a stream. */
+	/* Without memory the stream is accepted and not counted. */
 	if (!b && hr_array_reserve(in->begun, in->n_begun, in->begun_room)) {
 		b = &in->begun[in->n_begun++];
 		*b = (struct hr__begun){.uid = uid, .since_ms = hr__now_ms()};

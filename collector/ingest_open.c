@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * ingest_open.c - who may open a stream, and who had it before
- *
- * A stream belongs to its owner: the first peer that opens it sends a secret, and only a peer with
- * the same secret may open it again. The secret is in `state`, which is on disk before OPENED is
- * sent.
+ * ingest_open.c - decides who may open a stream
+ * 
+ * The first peer that opens a stream sends a secret; later only a peer with this secret may open
+ * it. `state` contains the secret, and is on disk before OPENED is sent.
  */
 #include "collector/ingest_internal.h"
 
@@ -21,9 +20,9 @@
 
 #define USER_DIVIDE 4u	   /* of max_streams */
 #define RETRIES_MAX 512u   /* per tick */
-#define LIMIT_MS    60000u /* Nack.retry_ms for a user that has begun too many streams */
+#define LIMIT_MS    60000u /* Nack.retry_ms for a user with too many new streams */
 
-/* ---- the table ------------------------------------------------------------------------------- */
+/* ---- the table ---- */
 
 static unsigned bucket_of(const char *job, const char *node, uint64_t instance, uint32_t attempt)
 {
@@ -101,7 +100,8 @@ void hr__stream_drop(struct hr__worker *w, struct hr__ingest_stream *s, bool sea
 	if (s->owner)
 		s->owner->stream = NULL;
 	if (seal)
-		(void)hr_writer_close(s->writer); /* the last segment is read if it has no footer */
+		(void)hr_writer_close(
+		    s->writer); /* without a footer, readers scan the last segment */
 	else
 		hr_writer_abandon(s->writer);
 	stream_free(s);
@@ -117,11 +117,12 @@ void hr__stream_leave(struct hr__ingest_stream *s)
 	(void)hr__state_write(s, false);
 }
 
-/* ---- the owner ------------------------------------------------------------------------------- */
+/* ---- the owner ---- */
 
 static bool same_secret(const struct hr_stream_state *state, const Headrace__Open *o)
 {
-	uint8_t difference = 0; /* compares all bytes, so that the time reveals nothing */
+	uint8_t difference =
+	    0; /* compares all bytes: the time must not reveal the first difference */
 
 	for (size_t i = 0; i < HR_STREAM_SECRET_BYTES; i++)
 		difference |= state->secret[i] ^ o->secret.data[i];
@@ -147,7 +148,7 @@ static bool denied(struct hr__worker *w, struct hr_channel *ch, const struct hr_
 }
 
 struct owners {
-	bool node_same, node_other; /* a node has named this user, or another one */
+	bool node_same, node_other; /* a node has named this user, or another user */
 	bool user_other;	    /* another user streams a job with this id */
 };
 
@@ -161,8 +162,8 @@ static void add_owner(struct owners *o, const struct hr_stream_state *state, uin
 }
 
 /*
- * Whether the job belongs to another user than `uid`. A node knows to which user its scheduler gave
- * the id. If no node has named a user, the id belongs to the user that streamed it first.
+ * Whether the job belongs to another user than `uid`. A node decides first: its scheduler assigned
+ * the id. Without a node's decision, the id belongs to the first user that streamed it.
  */
 static bool job_of_another(int job_fd, uint32_t uid)
 {
@@ -191,9 +192,9 @@ static bool job_of_another(int job_fd, uint32_t uid)
 	return !o.node_same && (o.node_other || o.user_other);
 }
 
-/* ---- existing streams ------------------------------------------------------------------------ */
+/* ---- existing streams ---- */
 
-/* 0 and *ret_fd; -ENOENT: it is new. */
+/* Sets *ret_fd and returns 0; -ENOENT: the stream is new. */
 static int open_folders(const struct hr__worker *w, const struct hr_stream_id *id, int *ret_job,
 			int *ret_stream)
 {
@@ -222,7 +223,7 @@ static void too_many_begun(struct hr__worker *w, struct hr_channel *ch)
 		 ch->right.uid, (unsigned long long)w->ingest->config.max_new, ch->open->job);
 }
 
-/* Checks whether this peer may continue the stream; -ECANCELED: no, and a Nack was sent. */
+/* Checks whether this peer may continue the stream. -ECANCELED: it may not, and a Nack was sent. */
 static int check_stream(struct hr__worker *w, struct hr_channel *ch, struct hr__ingest_stream *s)
 {
 	int job = -1, stream = -1, r = open_folders(w, &s->id, &job, &stream);
@@ -259,10 +260,7 @@ static int open_writer(struct hr__worker *w, struct hr_channel *ch, struct hr__i
 		return r;
 	hr_writer_limit_index(s->writer, w->ingest->config.index_bytes);
 	if (!s->state.has_secret && hr_writer_mark(s->writer) > 1) {
-		/*
-		 * Without `state`, as after a run that wrote it here, no peer can prove to be the
-		 * owner.
-		 */
+		/* Without `state`, as after a run that wrote it here, no peer can prove ownership. */
 		hr__channel_end(w, ch, "denied", true,
 				"the stream of job %s on %s was not written by a collector", s->job,
 				s->node);
@@ -270,8 +268,8 @@ static int open_writer(struct hr__worker *w, struct hr_channel *ch, struct hr__i
 	}
 	s->state.has_secret = true;
 	memcpy(s->state.secret, ch->open->secret.data, HR_STREAM_SECRET_BYTES);
-	s->state.retired = false; /* it has a segment again, which records the mark */
-	s->state.closed_ns = 0;	  /* the close was wrong: its node is back */
+	s->state.retired = false; /* its new segment records the mark */
+	s->state.closed_ns = 0;	  /* the close was premature: the node is back */
 	if (s->begins)
 		s->state.by_node = ch->right.node;
 	if (ch->right.own_jobs) {
@@ -281,7 +279,7 @@ static int open_writer(struct hr__worker *w, struct hr_channel *ch, struct hr__i
 	return 0;
 }
 
-/* Of all open streams, or of the peer's user's: how many, and the one abandoned first. */
+/* Counts open streams, of all peers or of a user, and finds the longest abandoned one. */
 static size_t count_streams(struct hr__worker *w, const struct hr_ingest_right *of,
 			    struct hr__ingest_stream **ret_idle)
 {
@@ -301,7 +299,7 @@ static size_t count_streams(struct hr__worker *w, const struct hr_ingest_right *
 	return n;
 }
 
-/* A user may have a quarter of them. Unused streams are closed first. */
+/* Makes room for one stream: closes the longest abandoned one if needed. A user may have 1/4. */
 static int room_for_one(struct hr__worker *w, const struct hr_ingest_right *right)
 {
 	const struct hr_ingest_right *of = right->own_jobs ? right : NULL;
@@ -340,7 +338,7 @@ static int ingest_open_load(struct hr__worker *w, struct hr_channel *ch,
 	return r;
 }
 
-/* ---- opening --------------------------------------------------------------------------------- */
+/* ---- opening ---- */
 
 static bool sound(struct hr__worker *w, struct hr_channel *ch, const struct hr__ingest_stream *s)
 {
@@ -362,9 +360,8 @@ static bool sound(struct hr__worker *w, struct hr_channel *ch, const struct hr__
 }
 
 /*
- * Whether the daemon's frames continue those of the store. 0; -ECANCELED: no, and a Nack was sent.
- * Frames that another collector has acknowledged and the daemon has dropped are missing here: they
- * are in that collector's store.
+ * Checks that the daemon's frames continue those of the store. 0, or -ECANCELED after a Nack. The
+ * store may lack frames that another collector acknowledged and the daemon then dropped.
  */
 static int ingest_open_join(struct hr__worker *w, struct hr_channel *ch,
 			    struct hr__ingest_stream *s)
@@ -415,7 +412,7 @@ static void in_use(struct hr__worker *w, struct hr_channel *ch, const struct hr_
 			s->node);
 }
 
-/* The newer connection wins: it has the secret, and the older one may be that of a dead machine. */
+/* Replaces the older connection: the newer peer has the secret, and the older may be dead. */
 static void ingest_open_take_over(struct hr__worker *w, struct hr_channel *ch,
 				  struct hr__ingest_stream *s)
 {
@@ -444,7 +441,7 @@ void hr__channel_open(struct hr__worker *w, struct hr_channel *ch)
 	if (!sound(w, ch, s))
 		return;
 	if (s && s->owner &&
-	    s->owner->order > ch->order) { /* it waited for room, and is now the older connection */
+	    s->owner->order > ch->order) { /* it waited for room and is now the older connection */
 		in_use(w, ch, s);
 		return;
 	}
@@ -480,7 +477,7 @@ static void stop_waiting(struct hr__worker *w, struct hr_channel *ch)
 	ch->waiting = false;
 }
 
-/* Only some of them at a time: each try reads from the disk. */
+/* Each try reads from the disk, so one tick retries only some channels. */
 void hr__waiting_retry(struct hr__worker *w)
 {
 	struct hr_channel *ch = w->waiting, *next, **end;

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * ingest_stats.c - counters of ingest, for other threads
- *
- * A store thread has counters of its own, and publishes them twice a second. Silent streams are
- * remembered when their writers are closed: for a day, and up to a limit. A restarted collector
- * starts with none.
+ * 
+ * A store thread publishes its counters twice a second. It remembers silent streams, up to a
+ * limit, for a day after their writers were closed. A restarted collector starts without any.
  */
 #include "collector/ingest_internal.h"
 
@@ -29,8 +28,6 @@ void hr__stats_commit(struct hr__worker *w, uint64_t ns)
 	w->stats.commits[step]++;
 	w->stats.commit_ns += ns;
 }
-
-/* ---- silent streams -------------------------------------------------------------------------- */
 
 static uint64_t ingest_stats_key_of(const struct hr__ingest_stream *s)
 {
@@ -71,8 +68,6 @@ static void note_silent(struct hr_ingest_stats *stats, uint64_t *first_ms, uint6
 	if (*first_ms == 0 || since_ms < *first_ms)
 		*first_ms = since_ms;
 }
-
-/* ---- publishing ------------------------------------------------------------------------------ */
 
 void hr__stats_log(struct hr__worker *w)
 {

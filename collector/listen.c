@@ -26,12 +26,12 @@ struct listener {
 	struct hr_listeners *all;
 	bool tcp;
 	char text[TEXT_BYTES];
-	char *path; /* of a local socket: removed at the end */
+	char *path; /* of a local socket; removed at the end */
 };
 
 struct hr_listeners {
 	struct hr_tls *tls;
-	bool plain; /* accept plain connections, too; who.h decides what they may do */
+	bool plain; /* also accept plain connections: who.h restricts them */
 	struct hr_peers *peers;
 	size_t n, closing;
 	struct listener list[SOCKETS];
@@ -48,7 +48,7 @@ static void listen_on_connection(uv_stream_t *stream, int status)
 		hr_peers_accept(l->all->peers, stream, l->tcp ? l->all->tls : NULL, l->all->plain);
 }
 
-/* The address as it is, with the actual port in place of port 0. */
+/* Names the address with the actual port, also for port 0. */
 static void name_tcp(struct listener *l, const struct hr_address *a)
 {
 	struct hr_address real = *a;
@@ -91,7 +91,7 @@ static int open_local(uv_loop_t *loop, struct listener *l, const struct hr_addre
 	if (r < 0)
 		return r;
 	l->path = strdup(a->host);
-	/* Any local user may connect: the kernel reports which one. */
+	/* Any local user may connect: the kernel identifies them. */
 	if (!l->path || chmod(a->host, 0666) < 0)
 		return l->path ? -errno : -ENOMEM;
 	hr_address_text(a, l->text, sizeof(l->text));

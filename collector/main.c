@@ -24,7 +24,7 @@ struct options {
 	struct hr_collector_config config;
 	bool check;
 	bool remove;
-	const char *job; /* of close-job, remove-job; NULL: to serve */
+	const char *job; /* for close-job, remove-job; NULL: run the server */
 	const char *node;
 };
 
@@ -42,7 +42,7 @@ static int run_command(struct options *o, const struct hr_config_source *from)
 	return o->check ? EXIT_SUCCESS : hr_server_run(from, &o->config);
 }
 
-/* Reports all mistakes, not only the first. */
+/* Reports all mistakes in the configuration. */
 static int main_run(int argc, char **argv, struct options o)
 {
 	const struct hr_config_source from = {
@@ -69,7 +69,7 @@ static int main_run(int argc, char **argv, struct options o)
 	return status;
 }
 
-/* Removes `--node NODE` from the arguments; NULL: it is not given. */
+/* Removes `--node NODE` from the arguments. NULL: the option is missing. */
 static const char *take_node(int *argc, char **argv)
 {
 	for (int i = 0; i + 1 < *argc; i++) {
@@ -84,7 +84,6 @@ static const char *take_node(int *argc, char **argv)
 	return NULL;
 }
 
-/* close-job JOB [--node NODE] and remove-job JOB, with flags. */
 static int administer(int argc, char **argv)
 {
 	struct options o = {.job = argv[1], .remove = argv[0][0] == 'r'};

@@ -1,9 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * metrics.h - the metrics of a collector for Prometheus: docs/metrics.md
- *
- * Threads   The loop's.
- */
+/* metrics.h - the metrics of a collector for Prometheus: docs/metrics.md */
 #ifndef HEADRACE_COLLECTOR_METRICS_H
 #define HEADRACE_COLLECTOR_METRICS_H
 

@@ -1,12 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * node_clock.h - the offset of a node's wall clock from ours, from round trips
- *
- * Purpose   A Pong has the node's time at some moment between our Ping and the Pong's arrival. The
- *           middle of the two is the best guess, and half of the round trip bounds its error. Of
- *           the samples of the last minutes the one with the smallest error is kept.
- * Owner     One for each connection.
- * Threads   Plain data.
+ * 
+ * A Pong contains the node's time between our Ping and the arrival of the Pong. The middle of
+ * these two is the estimate; half of the round trip limits its error. The sample with the smallest
+ * error of the last minutes is kept. One struct per connection.
  */
 #ifndef HEADRACE_COLLECTOR_NODE_CLOCK_H
 #define HEADRACE_COLLECTOR_NODE_CLOCK_H
@@ -21,8 +19,8 @@ struct hr_node_clock_samples {
 };
 
 /*
- * `sent_ns` and `came_ns` are our wall clock, `now_ns` our monotonic one, `real_ns` the node's wall
- * clock. A sample that contradicts the kept one replaces it: a clock was set. True when `best` has
+ * `sent_ns` and `came_ns`: our wall clock; `now_ns`: our monotonic clock; `real_ns`: the node's.
+ * If a clock was set, the new sample contradicts the kept one and replaces it. True: `best` has
  * changed.
  */
 bool hr_node_clock_add(struct hr_node_clock_samples *c, uint64_t sent_ns, uint64_t came_ns,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* peer_hello.c - identifies a peer: munged and the user database are queried in libuv's pool */
+/* Identifies a peer: queries munged and the user database in libuv's pool. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -8,7 +8,7 @@
 #include "collector/peers_internal.h"
 #include "net/wire.h"
 
-/* One query. The peer lives until it is answered. */
+/* One identification. It keeps the peer alive. */
 struct question {
 	uv_work_t work;
 	struct hr__peer *peer;
@@ -28,7 +28,7 @@ static void question_free(struct question *q)
 	free(q);
 }
 
-/* In the pool. */
+/* Runs in the pool. */
 static void peer_hello_decide(uv_work_t *work)
 {
 	struct question *q = work->data;
@@ -53,7 +53,7 @@ static void welcome(struct hr__peer *p, uint32_t version)
 	hr__peer_ping(p); /* gives a first estimate of the node's clock */
 }
 
-/* No user or node may use up all connections. Peers that cannot be distinguished are exempt. */
+/* Limits connections per user or node. Peers that cannot be distinguished are exempt. */
 static bool has_share(const struct hr__peer *p)
 {
 	size_t most = HR__SHARE(p->peers->config.max_connections), n = 0;
@@ -74,7 +74,7 @@ static void decided(uv_work_t *work, int status)
 	if (!p->conn) {
 		hr__peer_free(p);
 	} else if (p->state == HR__PEER_LEAVING) {
-		; /* it was disconnected meanwhile */
+		; /* disconnected in between */
 	} else if (status == 0 && q->result == 0) {
 		p->who = q->who;
 		p->state = HR__PEER_KNOWN;

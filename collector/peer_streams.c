@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* peer_streams.c - channels of a connection, frames on their way to ingest, answers on their way back */
+/* Channels of a connection: passes frames to ingest, and its answers back. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,11 +10,11 @@
 #include "common/now.h"
 
 #define CHANNELS_MAX 4096u
-#define BUSY_MAX     256u    /* being opened or closed: further ones wait in the peer's socket */
-#define OPEN_BYTES   4096u   /* of an Open: its names become file names */
-#define NODE_JOB     "_node" /* messages about a node that concern no job */
+#define BUSY_MAX     256u /* opening and closing channels; more of them wait in the peer's socket */
+#define OPEN_BYTES   4096u   /* of an Open, whose names become file names */
+#define NODE_JOB     "_node" /* messages about a node, not about a job */
 
-/* ---- memory ---------------------------------------------------------------------------------- */
+/* ---- memory ---- */
 
 static size_t senders(const struct hr_peers *peers)
 {
@@ -30,7 +30,7 @@ static bool takes_too_much(const struct hr__peer *p)
 {
 	const struct hr_peers_config *c = &p->peers->config;
 
-	if (p->in_flight > 2 * c->window_bytes) /* more than its limit */
+	if (p->in_flight > 2 * c->window_bytes)
 		return true;
 	if (p->n_busy > BUSY_MAX)
 		return true;
@@ -72,7 +72,7 @@ static void peer_streams_release(struct hr__chan *chan, size_t bytes)
 	chan->peers->in_flight -= bytes;
 }
 
-/* ---- channels -------------------------------------------------------------------------------- */
+/* ---- channels ---- */
 
 static void peer_streams_put(struct hr__chan *chan, struct hr__chan **list)
 {
@@ -90,7 +90,7 @@ static void take_out(struct hr__chan *chan)
 		chan->next->at = chan->at;
 }
 
-/* The link to the channel of this number, or to where it would be inserted. */
+/* The link to the channel with this number, or the place to insert it. */
 static struct hr__chan **place_of(struct hr__peer *p, uint32_t number)
 {
 	struct hr__chan **at = &p->by_number[number % HR__CHAN_BUCKETS];
@@ -111,7 +111,7 @@ static void opened(struct hr__chan *chan)
 	chan->opening = false;
 }
 
-/* The number may be used again; ingest reports when the channel is gone. */
+/* Frees the number for reuse; ingest reports later that the channel is gone. */
 static void drop(struct hr__chan *chan)
 {
 	struct hr__peer *p = chan->peer;
@@ -161,7 +161,8 @@ void hr__peer_close_chans(struct hr__peer *p)
 
 void hr__peer_use(struct hr__peer *p, uint32_t number)
 {
-	p->current = peer_streams_find(p, number); /* none: a Nack that closes it is on its way */
+	p->current =
+	    peer_streams_find(p, number); /* without a channel: its closing Nack is on its way */
 }
 
 static void nack(struct hr__peer *p, uint32_t number, const char *reason, const char *text)
@@ -174,7 +175,7 @@ static void nack(struct hr__peer *p, uint32_t number, const char *reason, const 
 	hr__peer_send(p, HEADRACE__WIRE__BODY_NACK, &msg);
 }
 
-/* The user whose streams it may open. NULL: this one, otherwise the reason why not. */
+/* Why the peer may not open this user's streams; NULL: it may. */
 static const char *refusal(const struct hr__peer *p, const Headrace__Open *o)
 {
 	const struct hr_who *w = &p->who;
@@ -240,7 +241,7 @@ int hr__peer_data(struct hr__peer *p, uint8_t *frame, size_t bytes)
 	struct hr__chan *chan = p->current;
 	int r;
 
-	if (!chan) { /* after a Nack that the peer has not read yet */
+	if (!chan) { /* closed by a Nack that the peer has not read yet */
 		free(frame);
 		return 0;
 	}
@@ -255,14 +256,14 @@ int hr__peer_data(struct hr__peer *p, uint8_t *frame, size_t bytes)
 	return 0;
 }
 
-/* ---- answers --------------------------------------------------------------------------------- */
+/* ---- answers, signs of life ---- */
 
 static void take_nack(struct hr__chan *chan, const struct hr_answer *a)
 {
 	Headrace__Nack msg = HEADRACE__NACK__INIT;
 	struct hr__peer *p = chan->peer;
 
-	opened(chan); /* also while it waits for room */
+	opened(chan); /* also while the channel waits for room */
 	if (a->alarm)
 		hr__peer_complain(p, a->reason, "%s: %s", a->reason, a->text);
 	msg.channel = chan->number;
@@ -311,8 +312,6 @@ void hr_peers_answers(struct hr_peers *peers)
 	hr_ingest_answers(peers->ingest, peer_streams_take, NULL);
 	resume_peers(peers);
 }
-
-/* ---- signs of life --------------------------------------------------------------------------- */
 
 void hr__peer_ping(struct hr__peer *p)
 {

@@ -12,22 +12,22 @@
 #include "net/wire.h"
 
 #define HELLO_MS     10000u
-#define FRAME_MS     300000u /* for one frame of any size */
+#define FRAME_MS     300000u /* time for one frame of any size */
 #define SILENT_PINGS 3u
-/* after which a client is disconnected that has read its answer and sends no query */
+/* Pings until a client without a query, which has read its answer, is disconnected */
 #define IDLE_PINGS   12u
-#define UNREAD_MS    3600000u	/* for reading an answer */
-#define UNREAD_BYTES (4u << 20) /* of answers: the child of a query is paused earlier */
+#define UNREAD_MS    3600000u	/* time for reading an answer */
+#define UNREAD_BYTES (4u << 20) /* unread answers; before this limit, the child of a query pauses */
 
-/* ---- sending --------------------------------------------------------------------------------- */
+/* ---- sending ---- */
 
 void hr__peer_send(struct hr__peer *p, int body_case, void *body)
 {
 	Headrace__Wire msg = HEADRACE__WIRE__INIT;
 
 	msg.body_case = (Headrace__Wire__BodyCase)body_case;
-	msg.hello = body; /* all of them are pointers in one union */
-	/* On failure the connection is closing or memory is short: the peer notices by itself. */
+	msg.hello = body; /* the bodies are pointers in one union */
+	/* On failure the connection closes or memory is short; the peer notices it. */
 	(void)hr_conn_send_now(p->conn, &msg);
 }
 
@@ -37,7 +37,7 @@ static void frame_done(struct hr__peer *p)
 	p->begun = 0;
 }
 
-/* Ignores what the peer sends from now on. */
+/* Ignores further messages of the peer. */
 static void peers_leave(struct hr__peer *p, bool now)
 {
 	if (p->state == HR__PEER_STRANGE)
@@ -80,7 +80,7 @@ void hr__peer_complain(const struct hr__peer *p, const char *about, const char *
 		     p->who.text, text);
 }
 
-/* ---- messages -------------------------------------------------------------------------------- */
+/* ---- messages ---- */
 
 static void peers_ask(struct hr__peer *p, const Headrace__Query *query)
 {
@@ -120,7 +120,7 @@ static void take_known(struct hr__peer *p, const Headrace__Wire *msg)
 	case HEADRACE__WIRE__BODY_QUERY_ORDER:
 		hr__peer_refuse(p, "malformed", "unexpected message");
 		break;
-	default: /* of a newer version */
+	default: /* from a newer version */
 		break;
 	}
 }
@@ -135,7 +135,7 @@ static void take_control(struct hr__peer *p, const Headrace__Wire *msg)
 		hr__peer_refuse(p, "malformed", "the first message must be Hello");
 }
 
-/* ---- events of a connection ------------------------------------------------------------------ */
+/* ---- events of a connection ---- */
 
 static void peers_on_ready(void *self)
 {
@@ -148,11 +148,11 @@ static void peers_on_ready(void *self)
 	colon = strrchr(p->host, ':');
 	if (colon)
 		*colon = '\0';
-	if (p->about.loopback) /* one host has millions of addresses */
+	if (p->about.loopback) /* a machine has millions of loopback addresses */
 		snprintf(p->host, sizeof(p->host), "this machine");
 }
 
-/* Of the peers with an unfinished frame, the one that began it first. */
+/* The peer whose unfinished frame began first. */
 static struct hr__peer *slowest(struct hr_peers *peers)
 {
 	struct hr__peer *found = NULL;
@@ -258,9 +258,9 @@ static void peers_on_closed(void *self, int error, const char *why)
 		hr__peer_free(p);
 }
 
-/* ---- limits ---------------------------------------------------------------------------------- */
+/* ---- limits ---- */
 
-/* The peer that has been without Hello for longest: of one address, or of any. */
+/* The peer that has been without Hello for longest, of one host or (NULL) of all. */
 static struct hr__peer *oldest_stranger(struct hr_peers *peers, const char *host)
 {
 	for (struct hr__peer *p = peers->first; p; p = p->next)
@@ -283,7 +283,7 @@ static void peers_make_room(struct hr_peers *peers, struct hr__peer *newest)
 	size_t max = peers->config.max_connections, share = HR__SHARE(max);
 	struct hr__peer *victim = NULL;
 
-	/* Counting needs a walk: only if there may be too many. */
+	/* counts, which takes a walk, only if the number can be too high */
 	if (peers->n_strange > share && strangers_of(peers, newest->host) > share)
 		victim = oldest_stranger(peers, newest->host);
 	else if (peers->n > max)
@@ -327,7 +327,7 @@ void hr_peers_accept(struct hr_peers *peers, uv_stream_t *listener, struct hr_tl
 	peers_make_room(peers, p);
 }
 
-/* ---- time ------------------------------------------------------------------------------------ */
+/* ---- time ---- */
 
 static bool is_being_answered(const struct hr__peer *p)
 {
@@ -335,9 +335,9 @@ static bool is_being_answered(const struct hr__peer *p)
 }
 
 /*
- * A client of queries need not answer Pings in time: while a pager blocks it, it reads nothing. Its
- * Pong to a Ping that was sent after the answer shows that it has read the answer. The kernel's
- * keepalive detects a dead machine.
+ * A client of queries may answer Pings late: it reads nothing while a pager blocks it. When it
+ * answers a Ping that was sent after the answer, it has read the answer. Keepalive detects dead
+ * machines.
  */
 static void tick_asking(struct hr__peer *p, uint64_t now_ms)
 {
@@ -411,7 +411,7 @@ void hr_peers_rules(struct hr_peers *p, const struct hr_who_rules *rules)
 	p->config.rules = *rules;
 }
 
-/* ---- beginning and end ----------------------------------------------------------------------- */
+/* ---- beginning and end ---- */
 
 int hr_peers_new(uv_loop_t *loop, const struct hr_peers_config *config, struct hr_ingest *ingest,
 		 struct hr_queries *queries, struct hr_peers **ret)

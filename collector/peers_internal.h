@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * peers_internal.h - the inside of peers
- *
- * peers.c life of a connection, limits, pings; peer_hello.c identity; peer_streams.c channels and
- * frames.
+ * peers_internal.h - shared by peers.c (life of a connection, limits, Pings), peer_hello.c
+ * (identity) and peer_streams.c (channels, frames)
  */
 #ifndef HEADRACE_COLLECTOR_PEERS_INTERNAL_H
 #define HEADRACE_COLLECTOR_PEERS_INTERNAL_H
@@ -11,14 +9,14 @@
 #include "collector/node_clock.h"
 #include "collector/peers.h"
 
-/* Of max_connections: those without Hello from one address, and those of one user or node. */
+/* Limit of connections without Hello from one address, and of those of one user or node. */
 #define HR__SHARE(max_connections) ((max_connections) / 4 + 1)
 
 #define HR__CHAN_BUCKETS 256u
 
 struct hr__peer;
 
-/* A channel of a connection. It counts until ingest has finished with it. */
+/* A channel of a connection. It counts until ingest reports it gone. */
 struct hr__chan {
 	struct hr__chan *next, **at;  /* of peer->chans, or of peers->orphans */
 	struct hr__chan *next_number; /* in peer->by_number; NULL: the last, or closed */
@@ -27,7 +25,7 @@ struct hr__chan {
 	uint32_t number;       /* 0: closed */
 	bool opening;
 	struct hr_channel *channel;
-	size_t in_flight; /* bytes given to ingest and not yet released */
+	size_t in_flight; /* bytes that ingest has not released yet */
 };
 
 enum hr__peer_state {
@@ -40,20 +38,20 @@ enum hr__peer_state {
 struct hr__peer {
 	struct hr__peer *next, **at; /* all of them, oldest first */
 	struct hr_peers *peers;
-	struct hr_conn *conn; /* NULL: closed, and kept only for `asking` */
+	struct hr_conn *conn; /* NULL: closed; the struct waits for its identification */
 	enum hr__peer_state state;
 	bool asking;
 	struct hr_conn_peer about;
 	char address[64], host[64]; /* with and without port */
 	struct hr_who who;
 	char node[256];			 /* from Hello: for messages */
-	bool asks;			 /* it has sent a Query */
-	uint64_t active_ms, active_ping; /* when it last had a query, and the last Ping then */
+	bool asks;			 /* has sent a Query */
+	uint64_t active_ms, active_ping; /* time of its last query; the last Ping at that time */
 	struct hr__chan *chans, *current;
 	/* the open ones, in HR__CHAN_BUCKETS lists; NULL: none so far */
 	struct hr__chan **by_number;
-	size_t n_chans; /* closed ones, too */
-	size_t n_busy;	/* of them, those that ingest opens or closes */
+	size_t n_chans; /* including closed ones */
+	size_t n_busy;	/* opening or closing */
 	size_t in_flight;
 	size_t begun; /* memory for an incomplete frame */
 	uint64_t begun_ms;
@@ -75,27 +73,24 @@ struct hr_peers {
 	uint64_t n_refused; /* since the start */
 	size_t in_flight;
 	size_t begun;
-	struct hr__chan *orphans; /* channels whose connection ended before them */
+	struct hr__chan *orphans; /* channels that outlive their connection */
 	bool stopping;
 };
 
-/* ---- peers.c ----------------------------------------------------------------------------------- */
-
-/* Sends a Refusal and disconnects. */
+/* ---- peers.c ---- */
 __attribute__((format(printf, 3, 4))) void hr__peer_refuse(struct hr__peer *p, const char *reason,
 							   const char *format, ...);
 /* Logs a line, at most once a minute per host and `about`, so that no event hides others. */
 __attribute__((format(printf, 3, 4))) void
 hr__peer_complain(const struct hr__peer *p, const char *about, const char *format, ...);
-void hr__peer_free(struct hr__peer *p); /* closed, and no query about it is pending */
+void hr__peer_free(
+    struct hr__peer *p); /* only when it is closed and its identification has finished */
 void hr__peer_send(struct hr__peer *p, int body_case, void *body);
 
-/* ---- peer_hello.c ------------------------------------------------------------------------------ */
-
+/* ---- peer_hello.c ---- */
 void hr__peer_hello(struct hr__peer *p, const Headrace__Hello *hello);
 
-/* ---- peer_streams.c ---------------------------------------------------------------------------- */
-
+/* ---- peer_streams.c ---- */
 void hr__peer_open(struct hr__peer *p, const Headrace__Open *open);
 void hr__peer_use(struct hr__peer *p, uint32_t number);
 void hr__peer_close_chan(struct hr__peer *p, uint32_t number);

@@ -19,12 +19,12 @@
 #include "common/text.h"
 #include "net/wire.h"
 
-/* queued for a client: beyond, output waits in the child's pipe */
+/* limit of output queued for a client; more waits in the child's pipe */
 #define CLIENT_BYTES   (1u << 20)
 #define KILL_MS	       2000 /* from SIGINT to SIGKILL */
-#define PLACES_FOR_ALL 3u   /* with so many places, one caller cannot have them all */
+#define PLACES_FOR_ALL 3u   /* from this many places on, one caller cannot have all */
 
-/* Why the collector ends a query. Later ones override earlier ones. */
+/* Why the collector ends a query. A higher value replaces a lower one. */
 enum why { WHY_NOT, WHY_BROKEN, WHY_CANCELLED, WHY_LATE, WHY_STOPPED, WHY_DROPPED };
 
 struct query {
@@ -37,14 +37,14 @@ struct query {
 	enum why why;
 	char *spill;
 	bool running;	/* has a process, or had one */
-	bool spawned;	/* `process` is a handle, even if the process did not start */
-	bool exited;	/* there is no process, or it has exited */
-	int64_t status; /* its exit status */
-	int signal;	/* that killed it; 0: none */
+	bool spawned;	/* `process` is a handle, even if no process started */
+	bool exited;	/* no process runs */
+	int64_t status; /* exit status */
+	int signal;	/* signal that killed the process; 0: none */
 	struct hr_conn *child;
 	uv_process_t process;
 	uv_timer_t timer;
-	unsigned handles; /* of these two, still open */
+	unsigned handles; /* open handles of these two */
 };
 
 struct hr_queries {
@@ -61,7 +61,7 @@ struct hr_queries {
 
 static void start_waiting(struct hr_queries *all);
 
-/* ---- messages to the client -------------------------------------------------------------------- */
+/* ---- messages to the client ---- */
 
 __attribute__((format(printf, 2, 3))) static void queries_note(struct query *q, const char *format,
 							       ...)
@@ -113,7 +113,7 @@ static void send_waiting(struct query *q)
 	hr_conn_send_now(q->client, HR_WIRE(PROGRESS, progress, &body));
 }
 
-/* Explains the end of a query whose process has not sent Done. */
+/* Explains the end of a query if its process has not sent Done. */
 static void explain_end(struct query *q)
 {
 	char *text;
@@ -143,7 +143,7 @@ static void explain_end(struct query *q)
 	free(text);
 }
 
-/* ---- the end ----------------------------------------------------------------------------------- */
+/* ---- the end ---- */
 
 static void queries_forget(struct query *q)
 {
@@ -180,7 +180,7 @@ static void queries_close_handles(struct query *q)
 		uv_close((uv_handle_t *)&q->process, handle_closed);
 }
 
-/* The process has exited and all of its output was read. */
+/* Finishes a query when its process has exited and all output was read. */
 static void settle(struct query *q)
 {
 	if (!q->exited || q->child != NULL)
@@ -211,7 +211,7 @@ static void kill_it(uv_timer_t *timer)
 		uv_process_kill(&q->process, SIGKILL);
 }
 
-/* Ends it, with SIGINT first if the client waits for its end. The rest of its output is dropped. */
+/* Ends a query: SIGINT first if the client waits for it. Drops further output. */
 static void queries_end(struct query *q, enum why why)
 {
 	if (why <= q->why)
@@ -234,9 +234,9 @@ static void time_over(uv_timer_t *timer)
 	queries_end(timer->data, WHY_LATE);
 }
 
-/* ---- the child --------------------------------------------------------------------------------- */
+/* ---- the child ---- */
 
-/* Passes on messages that a query may send; all others are errors. Owns `frame`. */
+/* Passes a child's messages to the client; rejects all others. Frees `frame`. */
 static int relay(struct query *q, uint8_t *frame, size_t bytes, const Headrace__Wire *msg)
 {
 	bool last = msg->body_case == HEADRACE__WIRE__BODY_DONE;
@@ -324,7 +324,7 @@ static int order(struct query *q)
 	return hr_conn_send_now(q->child, HR_WIRE(QUERY_ORDER, query_order, &body));
 }
 
-/* Makes a process, its pipe and its order. The caller closes the handles, also on failure. */
+/* Starts a process and sends its order. The caller closes the handles, also on failure. */
 static int begin_child(struct query *q)
 {
 	const struct hr_queries_config *c = &q->all->config;
@@ -366,7 +366,7 @@ static void queries_start(struct query *q)
 
 	q->running = true;
 	q->all->n_running++;
-	q->exited = true; /* until there is a process */
+	q->exited = true; /* until a process runs */
 	uv_timer_init(q->all->loop, &q->timer);
 	q->timer.data = q;
 	q->handles = 1;
@@ -385,7 +385,7 @@ static void queries_start(struct query *q)
 	settle(q);
 }
 
-/* ---- the queue --------------------------------------------------------------------------------- */
+/* ---- the queue ---- */
 
 static unsigned running_of(const struct hr_queries *all, uint32_t uid)
 {
@@ -397,9 +397,9 @@ static unsigned running_of(const struct hr_queries *all, uint32_t uid)
 }
 
 /*
- * The next query to run: of the caller with the fewest running queries, the oldest one. With three
- * places or more, the last place is for a caller that has none, so that a caller with many queries,
- * or one that does not read its answers, cannot block all others.
+ * The next query: the oldest one of the caller with the fewest running queries. With three places
+ * or more, the last place is reserved for a caller without one. So a caller with many queries, or
+ * one that does not read its answers, cannot block all others.
  */
 static struct query *next_in_line(const struct hr_queries *all, unsigned most)
 {
@@ -441,7 +441,6 @@ static struct query *of_client(const struct hr_queries *all, const struct hr_con
 	return q;
 }
 
-/* Refuses a query before it exists. */
 static void queries_refuse(struct hr_conn *client, const char *text)
 {
 	struct query q = {.client = client};
@@ -545,7 +544,7 @@ bool hr_queries_has(const struct hr_queries *all, const struct hr_conn *client)
 	return of_client(all, client) != NULL;
 }
 
-/* ---- beginning and end of all -------------------------------------------------------------------- */
+/* ---- beginning and end of all ---- */
 
 int hr_queries_new(uv_loop_t *loop, const struct hr_queries_config *config, struct hr_queries **ret)
 {

@@ -5,8 +5,7 @@
  * Purpose   Starts `headrace-collector query-worker` for each Query, sends it a QueryOrder, passes
  *           its messages to the client, and ends it when the client cancels or disconnects, when
  *           its time is over, or when it sends invalid messages. Ingest never waits.
- * Owner     The server. Before a client's connection is freed, hr_queries_drop must be called.
- * Threads   The loop's.
+ * Owner     Call hr_queries_drop before a client's connection is freed.
  *
  *      waiting --(a place is free)--> running --(Done, or the child ends)--> over
  *         +---------(Cancel, drop)-------+--(time over, Cancel, drop: SIGINT, 2 s later SIGKILL)--^
@@ -25,14 +24,14 @@
 
 struct hr_queries_config {
 	const char *store;
-	const char *exe;       /* headrace-collector itself: /proc/self/exe */
-	unsigned at_once;      /* running; others wait */
-	unsigned per_caller;   /* running and waiting, of one uid */
-	uint64_t memory_bytes; /* of one, most */
-	uint64_t time_ms;      /* of one, most */
-	unsigned threads;      /* of one, most; 0: as many as there are CPUs */
-	const char *spill;     /* folder; NULL: none */
-	uint64_t spill_bytes;  /* of one, most */
+	const char *exe;       /* path of headrace-collector: /proc/self/exe */
+	unsigned at_once;      /* running queries; more of them wait */
+	unsigned per_caller;   /* running and waiting queries of one uid */
+	uint64_t memory_bytes; /* of one query */
+	uint64_t time_ms;
+	unsigned threads;     /* of one query; 0: one per CPU */
+	const char *spill;    /* folder; NULL: none */
+	uint64_t spill_bytes; /* of one query */
 	uint64_t silent_ms;
 };
 
@@ -40,25 +39,25 @@ struct hr_queries;
 
 int hr_queries_new(uv_loop_t *loop, const struct hr_queries_config *config,
 		   struct hr_queries **ret);
-/* Ends all; `gone` is called from the loop after the last child has ended. */
+/* Ends all queries; calls `gone` from the loop after the last child has ended. */
 void hr_queries_stop(struct hr_queries *all, void (*gone)(void *self), void *self);
 void hr_queries_free(struct hr_queries *all); /* accepts NULL */
 
 /*
- * Begins a client's query: Progress, Output, Note and Done go to `client`. A client has one at a
- * time: -EBUSY. -EACCES: this caller may not query (Done was already sent).
+ * Begins a client's query: sends Progress, Output, Note and Done to `client`. -EBUSY: the client
+ * has a query. -EACCES: the caller may not query, and Done was sent.
  */
 int hr_queries_begin(struct hr_queries *all, struct hr_conn *client, const struct hr_who *who,
 		     const Headrace__Query *query);
 void hr_queries_cancel(struct hr_queries *all, struct hr_conn *client); /* Done follows */
 void hr_queries_drop(struct hr_queries *all,
-		     struct hr_conn *client); /* the connection is closing: nothing follows */
+		     struct hr_conn *client); /* the connection is closing: sends nothing */
 void hr_queries_drained(struct hr_queries *all,
-			struct hr_conn *client); /* its send buffer has room again */
+			struct hr_conn *client); /* the client's send buffer has room again */
 bool hr_queries_has(const struct hr_queries *all,
-		    const struct hr_conn *client); /* one without Done */
+		    const struct hr_conn *client); /* a query without Done */
 
-/* Now, and since the start. A query with a mistake counts as failed. */
+/* Current and total numbers. A query with a mistake counts as failed. */
 struct hr_queries_stats {
 	unsigned running, waiting;
 	uint64_t answered, failed, cancelled;

@@ -19,7 +19,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-/* A sanitizer maps terabytes, reads /proc, and traces its own process to find leaks. */
+/* Sanitizers map terabytes, read /proc, and trace their own process to find leaks. */
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 #define SANITIZED 1
 #else
@@ -29,14 +29,14 @@
 #define NICE	   10
 #define FILES_MAX  256u
 #define CPU_KILL_S 5u /* from SIGXCPU, which the collector reports, to SIGKILL */
-/* The engine has its own limit, with a better message */
+/* the engine's own limit applies first, with a better message */
 #define SPILL_MORE (UINT64_C(64) << 20)
-/* added to what the time limit allows on all threads: the time limit should apply first */
+/* added to what the time limit allows, so that the time limit applies first */
 #define CPU_MORE_S 10u
 
-/* Of address space, measured: docs/measurements.md. */
+/* Address space, measured: docs/measurements.md. */
 #define ENGINE_BYTES (UINT64_C(512) << 20)
-#define THREAD_BYTES (UINT64_C(160) << 20) /* stack, the allocator's arena, columns of a batch */
+#define THREAD_BYTES (UINT64_C(160) << 20) /* stack, allocator arena, columns of a batch */
 
 static void write_text(const char *path, const char *text)
 {
@@ -61,9 +61,9 @@ int hr_cage_begin(void)
 	return 0;
 }
 
-/* ---- limits ---------------------------------------------------------------------------------- */
+/* ---- limits ---- */
 
-/* `more`: from the soft limit, which signals, to the hard one. */
+/* `more`: difference between the soft limit, which sends a signal, and the hard limit. */
 static int limit(int what, uint64_t most, uint64_t more)
 {
 	struct rlimit l;
@@ -81,7 +81,7 @@ static int limits(const struct hr_cage *c)
 	uint64_t cpu_s = (c->time_ms / 1000 + 1) * c->threads + CPU_MORE_S;
 	int r = limit(RLIMIT_NOFILE, FILES_MAX, 0);
 
-	signal(SIGXFSZ, SIG_IGN); /* a write past the limit fails, and the statement with it */
+	signal(SIGXFSZ, SIG_IGN); /* a write beyond the limit fails, and so does the statement */
 	if (r == 0)
 		r = limit(RLIMIT_CORE, 0, 0);
 	if (r == 0)
@@ -110,7 +110,7 @@ int hr_cage_memory(struct hr_cage *c, uint64_t bytes)
 		     0);
 }
 
-/* ---- Landlock: the kernel's numbers, which older headers do not have ------------------------------ */
+/* ---- Landlock: the kernel's numbers, which older headers do not have, seccomp ---- */
 
 #ifndef __NR_landlock_create_ruleset
 #define __NR_landlock_create_ruleset 444
@@ -119,7 +119,7 @@ int hr_cage_memory(struct hr_cage *c, uint64_t bytes)
 #endif
 
 struct ruleset {
-	uint64_t files;	 /* accesses that need a rule */
+	uint64_t files;	 /* kinds of access that need a rule */
 	uint64_t net;	 /* from version 4 */
 	uint64_t scoped; /* from version 6 */
 };
@@ -146,9 +146,9 @@ struct path_rule {
 #define FILES_1 ((UINT64_C(1) << 13) - 1)
 #define FILES_5 (UINT64_C(1) << 15) /* ioctl of devices */
 #define NET_4	UINT64_C(3)	    /* bind, connect TCP */
-#define SCOPE_6 UINT64_C(3)	    /* abstract sockets, signals: only inside */
+#define SCOPE_6 UINT64_C(3)	    /* abstract sockets and signals stay inside */
 
-/* All accesses that this kernel's Landlock can forbid, and the size of its structure. */
+/* All kinds of access that this kernel's Landlock can forbid, and the size of its structure. */
 static size_t everything(long version, struct ruleset *ret)
 {
 	*ret = (struct ruleset){.files = FILES_1};
@@ -189,7 +189,7 @@ static int lock_land(const struct hr_cage *c)
 	int fd, r;
 
 	if (version < 1)
-		return 0; /* not in this kernel, or switched off */
+		return 0; /* the kernel lacks it, or it is switched off */
 	bytes = everything(version, &all);
 	fd = (int)syscall(__NR_landlock_create_ruleset, &all, bytes, 0);
 	if (fd < 0)
@@ -207,8 +207,6 @@ static int lock_land(const struct hr_cage *c)
 	return r;
 }
 
-/* ---- seccomp ---------------------------------------------------------------------------------- */
-
 #if defined(__x86_64__)
 #define ARCH AUDIT_ARCH_X86_64
 #elif defined(__aarch64__)
@@ -221,8 +219,8 @@ static int lock_land(const struct hr_cage *c)
 #define DENY(call)   BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, __NR_##call, 0, 1), ANSWER(NO(EPERM))
 
 /*
- * A list of forbidden calls: those by which a compromised engine could reach other processes and
- * the network. A list of allowed calls would break with each new C library.
+ * Lists forbidden calls, by which a compromised engine could reach processes or the network. A
+ * list of allowed calls would fail with each new C library.
  */
 static int filter_calls(void)
 {
@@ -232,7 +230,7 @@ static int filter_calls(void)
 	    BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, ARCH, 1, 0),
 	    ANSWER(SECCOMP_RET_KILL_PROCESS),
 	    LOAD(nr),
-	    BPF_JUMP(BPF_JMP | BPF_JGE | BPF_K, 0x40000000, 0, 1), /* x32: other numbers */
+	    BPF_JUMP(BPF_JMP | BPF_JGE | BPF_K, 0x40000000, 0, 1), /* x32 has other numbers */
 	    ANSWER(NO(EPERM)),
 	    DENY(socket),
 	    DENY(socketpair),
@@ -259,10 +257,7 @@ static int filter_calls(void)
 	    DENY(add_key),
 	    DENY(request_key),
 	    DENY(memfd_create),
-	    /*
-	     * Threads, not processes. A filter cannot read clone3's flags: ENOSYS makes libc use
-	     * clone.
-	     */
+	    /* With ENOSYS, libc creates threads by clone, whose flags the filter checks. */
 	    BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, __NR_clone3, 0, 1),
 	    ANSWER(NO(ENOSYS)),
 #ifdef __NR_fork
@@ -280,7 +275,7 @@ static int filter_calls(void)
 				       .filter = (struct sock_filter *)program};
 
 	if (prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &all) < 0 && errno != EINVAL)
-		return -errno; /* EINVAL: the kernel has no seccomp filters */
+		return -errno; /* EINVAL: no seccomp in this kernel */
 #endif
 	return 0;
 }

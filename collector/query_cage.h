@@ -5,7 +5,7 @@
  * Purpose   The engine has its own restrictions (query/query.h). These limits apply if they fail: a
  *           bug in the engine must not allow a client to read another user's jobs, to write, to
  *           reach the network, or to starve the collector.
- * Threads   Called while the process has one thread: the limits apply to threads made later.
+ * Threads   Call these functions while the process has one thread; later threads inherit the limits.
  *
  *      hr_cage_begin   at once: ends with its parent, low priority, first victim when memory is short
  *      hr_cage_enter   when the libraries are loaded: file descriptors, file sizes, processor time;
@@ -13,9 +13,8 @@
  *                      programs, processes, tracing)
  *      hr_cage_memory  when the store is open: address space beyond the current mappings
  *
- * What stays possible: to read the whole store, since a stream's folder is opened by name while a
- * query runs; and to use up what the limits leave. If the kernel lacks Landlock or seccomp, the
- * other limits still apply.
+ * The process can still read the whole store, because a query opens folders of streams by name.
+ * If the kernel lacks Landlock or seccomp, the other limits still apply.
  */
 #ifndef HEADRACE_COLLECTOR_QUERY_CAGE_H
 #define HEADRACE_COLLECTOR_QUERY_CAGE_H
@@ -26,18 +25,18 @@ struct hr_cage {
 	const char *store;
 	const char *spill;    /* NULL: none */
 	uint64_t spill_bytes; /* of one file; 0: nothing may be written */
-	uint64_t time_ms;     /* real time; the limit of processor time follows from it */
+	uint64_t time_ms;     /* real time, from which the limit of processor time follows */
 	unsigned threads;
 	int statm; /* set by hr_cage_enter: /proc/self/statm, which cannot be opened afterwards */
 };
 
-/* 0, or -errno when the process cannot be made to end with its parent. */
+/* 0, or -errno if the process cannot be made to end with its parent. */
 int hr_cage_begin(void);
 
-/* 0 or -errno: then no statement may run. */
+/* 0, or -errno: no statement may run. */
 int hr_cage_enter(struct hr_cage *cage);
 
-/* `bytes` more than now, plus what threads and allocators need. Closes statm. 0 or -errno. */
+/* Allows `bytes` more than now, plus memory of threads. Closes statm. 0 or -errno. */
 int hr_cage_memory(struct hr_cage *cage, uint64_t bytes);
 
 #endif

@@ -14,10 +14,8 @@
 #include <unistd.h>
 
 #define CHILD_FD 3
-/* of a folder's name, before the collector's pid and a number */
+/* first part of a folder's name, before the collector's pid and a number */
 #define SPILL_PREFIX "headrace-query-"
-
-/* ---- the folder -------------------------------------------------------------------------------- */
 
 static int remove_one(const char *path, const struct stat *st, int type, struct FTW *ftw)
 {
@@ -66,9 +64,7 @@ void hr_query_spill_clean(const char *parent)
 		closedir(dir);
 }
 
-/* ---- the process ------------------------------------------------------------------------------- */
-
-/* Only the variables that DuckDB's search and sanitizers need. malloc'ed with its texts. */
+/* Only variables for DuckDB's search and sanitizers. malloc'ed with its texts. */
 static char **environment(void)
 {
 	static const char *const kept[] = {"HEADRACE_DUCKDB", "HOME",	      "XDG_DATA_HOME",

@@ -1,9 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * query_process.h - what a query's process needs: a folder to spill to, an environment, a pipe
- *
- * Threads   The loop's.
- */
+/* query_process.h - what a query's process needs: a folder to spill to, an environment, a pipe */
 #ifndef HEADRACE_COLLECTOR_QUERY_PROCESS_H
 #define HEADRACE_COLLECTOR_QUERY_PROCESS_H
 
@@ -17,18 +13,17 @@
 int hr_query_spill_make(const char *parent, uint64_t number, char **ret);
 void hr_query_spill_remove(const char *path);
 
-/* Removes folders of killed collectors: those with the pid of no process that could use them. */
+/* Removes folders of killed collectors, which have the pid of no running process. */
 void hr_query_spill_clean(const char *parent);
 
 /*
- * Starts `exe query-worker FD`, FD being a copy of `child_fd`, which the caller closes. -ENOMEM
- * with *ret_handle false: `process` is untouched; otherwise it is a handle to be closed, even on
- * failure.
+ * Starts `exe query-worker FD`; FD is a copy of `child_fd`, which the caller closes. If
+ * *ret_handle is true, the caller must close `process`, even on failure. -ENOMEM.
  */
 int hr_query_spawn(uv_loop_t *loop, const char *exe, int child_fd, uv_exit_cb exited,
 		   uv_process_t *process, bool *ret_handle);
 
-/* Why it ended without an answer, for people; malloc'ed. NULL: no memory. */
+/* Why the process ended without an answer, for people; malloc'ed. NULL: no memory. */
 char *hr_query_exit_text(int64_t status, int signal);
 
 /* NULL: no memory. */

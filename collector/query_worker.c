@@ -1,11 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * query_worker.c - the child of a collector that runs one query: `headrace-collector query-worker
- * FD`
- *
- * It gets one QueryOrder and answers with Progress, Output, Note and, last, Done. SIGINT ends its
- * statement. While it runs, one thread waits for that signal and sends the progress of the other
- * one.
+ * The child of a collector that runs one query: `headrace-collector query-worker FD`.
+ * 
+ * It receives one QueryOrder and answers with Progress, Output, Note and at last Done. SIGINT ends
+ * the statement. A second thread waits for this signal and sends the progress.
  */
 #include <errno.h>
 #include <malloc.h>
@@ -27,22 +25,22 @@
 #include "common/now.h"
 
 #define PROGRESS_MS 250
-/* of malloc: each reserves 64 MiB of addresses, and DuckDB has an allocator of its own */
+/* of malloc: each arena reserves 64 MiB of addresses, and DuckDB has its own allocator */
 #define ARENAS	2
 #define PARQUET "answer.parquet"
 
 struct worker {
 	int fd;
-	pthread_mutex_t lock;	 /* one message at a time; held while the pipe is full */
+	pthread_mutex_t lock;	 /* for one message at a time; held while the pipe is full */
 	Headrace__Wire *message; /* the message that contains `order` */
 	Headrace__QueryOrder *order;
 	struct hr_asking *asking;
 	pthread_t control;
-	sigset_t signals; /* blocked: no call on `fd` is interrupted */
+	sigset_t signals; /* blocked, so that they interrupt no call on `fd` */
 	uint64_t started_ms;
 };
 
-/* ---- messages -------------------------------------------------------------------------------- */
+/* ---- messages, signals ---- */
 
 static int query_worker_send(struct worker *w, const Headrace__Wire *msg)
 {
@@ -86,7 +84,7 @@ static int output(struct worker *w, const void *data, size_t bytes)
 	return query_worker_send(w, HR_WIRE(OUTPUT, output, &body));
 }
 
-/* While the pipe is full progress is left out. A message this short is sent whole or not at all. */
+/* Skips progress while the pipe is full. A short message is sent as a whole or not at all. */
 static void progress(struct worker *w, uint64_t now_ms)
 {
 	Headrace__Progress body = HEADRACE__PROGRESS__INIT;
@@ -147,8 +145,6 @@ static int read_order(struct worker *w)
 	return 0;
 }
 
-/* ---- signals --------------------------------------------------------------------------------- */
-
 static void *control(void *arg)
 {
 	const struct timespec wait = {.tv_nsec = PROGRESS_MS * 1000000L};
@@ -161,14 +157,14 @@ static void *control(void *arg)
 		if (signal == SIGUSR1)
 			return NULL;
 		interrupted |= signal > 0;
-		if (interrupted) /* repeatedly: a statement that has not started yet may miss it */
+		if (interrupted) /* repeats it: a statement that has not started yet may miss it */
 			hr_asking_interrupt(w->asking);
 		else if (w->order->query->progress)
 			progress(w, hr_now_ms(CLOCK_MONOTONIC));
 	}
 }
 
-/* ---- the answer ------------------------------------------------------------------------------ */
+/* ---- the answer ---- */
 
 static ssize_t write_out(void *cookie, const char *buf, size_t bytes)
 {
@@ -222,7 +218,7 @@ static enum hr_ask_status query_worker_answer(struct worker *w, const struct hr_
 	return status == HR_ASK_ANSWERED ? send_file(w, a->parquet) : status;
 }
 
-/* The store is open: from here on memory is limited, and the statement may run. */
+/* Limits memory, now that the store is open, and runs the statement. */
 static enum hr_ask_status query_worker_run(struct worker *w, const struct hr_ask *a,
 					   struct hr_cage *cage)
 {
@@ -241,7 +237,7 @@ static enum hr_ask_status query_worker_run(struct worker *w, const struct hr_ask
 	return status;
 }
 
-/* Turns the order into a query; false after a message about what is wrong with it. */
+/* Turns the order into a query. False after a message about the mistake. */
 static bool understand(struct worker *w, const char *const *store, struct hr_ask *a,
 		       struct hr_question *question, char **ret_parquet)
 {
@@ -315,7 +311,7 @@ static enum hr_ask_status serve(struct worker *w, uint64_t *ret_rows)
 	return status;
 }
 
-/* The parent may have died before PR_SET_PDEATHSIG was set: its end of the pipe is closed. */
+/* The parent may have died before PR_SET_PDEATHSIG: then its end of the pipe is closed. */
 static bool parent_ended(int fd)
 {
 	struct pollfd end = {.fd = fd};
@@ -334,7 +330,7 @@ int hr_query_worker(int fd)
 		return EXIT_FAILURE;
 	mallopt(M_ARENA_MAX, ARENAS); // NOLINT(concurrency-mt-unsafe): one thread so far
 	signal(SIGPIPE, SIG_IGN);
-	/* Blocked before DuckDB makes threads, which inherit the mask. */
+	/* DuckDB's threads inherit the mask. */
 	sigemptyset(&w.signals);
 	sigaddset(&w.signals, SIGINT);
 	sigaddset(&w.signals, SIGUSR1);

@@ -21,18 +21,18 @@
 #include "common/text.h"
 
 #define PERIOD_S	60
-#define IDLE_PERIOD_S	3600 /* when it only forgets streams */
+#define IDLE_PERIOD_S	3600 /* period if only streams are forgotten */
 #define SILENT_LEAST_MS 3600000u
 #define NS_PER_MS	UINT64_C(1000000)
 
-/* ---- the jobs in the store ------------------------------------------------------------------- */
+/* ---- the jobs in the store ---- */
 
 struct job {
 	char name[HR__NAME_BYTES]; /* of its folder */
 	uint64_t bytes;
-	uint64_t heard_ns; /* of any of its streams */
-	bool in_use;	   /* a writer has one of them open */
-	bool ended;	   /* all of them; found only when needed */
+	uint64_t heard_ns; /* latest data of any stream */
+	bool in_use;	   /* a writer has a stream open */
+	bool ended;	   /* all streams have ended; found only when needed */
 };
 
 struct jobs {
@@ -51,7 +51,7 @@ static uint64_t before(uint64_t now_ns, uint64_t ms)
 	return now_ns > ns ? now_ns - ns : 0;
 }
 
-/* A daemon that has not reported its end may return for as long as its data would have stayed. */
+/* Forgets streams. One without an end keeps its mark longer, since its daemon may return. */
 static void forget_job(struct jobs *jobs, int jobs_fd, const char *name)
 {
 	const struct hr_retention_config *c = jobs->config;
@@ -68,7 +68,7 @@ static int add_job(struct jobs *jobs, int jobs_fd, const char *name)
 	struct job *j;
 	int r = hr__retire_inspect(jobs_fd, name, &found);
 
-	if (r < 0) /* removed meanwhile */
+	if (r < 0) /* another process removed it */
 		return 0;
 	if (found.bytes == 0) {
 		forget_job(jobs, jobs_fd, name);
@@ -109,7 +109,7 @@ static int by_heard(const void *a, const void *b)
 	return x->heard_ns < y->heard_ns ? -1 : x->heard_ns > y->heard_ns;
 }
 
-/* Ended jobs first, each group by time. */
+/* Ended jobs first, then by time. */
 static int by_end(const void *a, const void *b)
 {
 	const struct job *x = a, *y = b;
@@ -119,7 +119,7 @@ static int by_end(const void *a, const void *b)
 	return by_heard(a, b);
 }
 
-/* ---- removing -------------------------------------------------------------------------------- */
+/* ---- removing ---- */
 
 static void remove_job(struct jobs *jobs, struct job *j, int jobs_fd,
 		       struct hr_retention_result *ret)
@@ -194,7 +194,7 @@ int hr_retention_once(const struct hr_retention_config *c, struct hr_retention_r
 	return r;
 }
 
-/* ---- the thread ------------------------------------------------------------------------------ */
+/* ---- the thread ---- */
 
 struct hr_retention {
 	struct hr_retention_config config;
@@ -209,7 +209,7 @@ struct hr_retention {
 	struct hr_retention_stats stats;
 };
 
-/* Waits for the next pass. False at the end. */
+/* Waits for the next pass. False: the thread must end. */
 static bool wait_period(struct hr_retention *r)
 {
 	struct timespec until;

@@ -55,7 +55,7 @@ static void free_names(struct dirent **names, int n)
 	free(names);
 }
 
-/* ---- inspecting ------------------------------------------------------------------------------ */
+/* ---- inspecting ---- */
 
 static uint64_t ns_of(const struct timespec *t)
 {
@@ -93,7 +93,7 @@ int hr__retire_inspect(int jobs_fd, const char *job, struct hr__retire_job *ret)
 	return hr__each_stream(jobs_fd, job, retire_inspect, ret);
 }
 
-/* ---- the last segment ------------------------------------------------------------------------ */
+/* ---- the last segment ---- */
 
 static int note_frame(void *context, uint64_t offset, uint32_t bytes, const Headrace__Frame *msg)
 {
@@ -102,7 +102,7 @@ static int note_frame(void *context, uint64_t offset, uint32_t bytes, const Head
 	return hr__index_add(context, offset, bytes, msg);
 }
 
-/* Reads its index from the footer, or from the frames if it has none. */
+/* Reads the index from the footer, or from the frames if the footer is missing. */
 static int index_of(int stream_fd, const char *name, struct hr__index *ix)
 {
 	struct hr__source source = {.fd = hr_store_open_file(stream_fd, name, O_RDONLY)};
@@ -128,7 +128,7 @@ static int index_of(int stream_fd, const char *name, struct hr__index *ix)
 	return r;
 }
 
-/* The last frame of the last segment with frames. -ENODATA: there are none. */
+/* The last frame in the segments. -ENODATA: they contain no frames. */
 static int last_frame(int stream_fd, struct hr__frame_entry *ret)
 {
 	struct dirent **names;
@@ -183,9 +183,9 @@ bool hr__retire_ended(int jobs_fd, const char *job)
 	return hr__each_stream(jobs_fd, job, check_over, &over) == 0 && over;
 }
 
-/* ---- removing -------------------------------------------------------------------------------- */
+/* ---- removing ---- */
 
-/* Oldest first: as long as segments are left, the last one is, and it has the mark. */
+/* Removes the oldest segment first: if interrupted, the last segment, with the mark, remains. */
 static int remove_segments(int stream_fd, uint64_t *ret_bytes)
 {
 	struct dirent **names;
@@ -211,7 +211,7 @@ struct retiring {
 	uint64_t bytes;
 };
 
-/* The mark is on disk before the segments are removed. */
+/* Stores the mark on disk before it removes the segments. */
 static int retire_locked(int stream_fd, struct retiring *what)
 {
 	struct hr_stream_state state = {0};
@@ -225,7 +225,7 @@ static int retire_locked(int stream_fd, struct retiring *what)
 		return 0;
 	if (r < 0)
 		return r;
-	/* A stream that was continued without new data has only the copy of its StreamStart. */
+	/* A stream continued without new data contains only a copy of its StreamStart. */
 	if (last.kind != HEADRACE__FRAME__BODY_STREAM_START)
 		state.ended = last.kind == HEADRACE__FRAME__BODY_STREAM_END;
 	state.retired = true;
@@ -256,7 +256,7 @@ int hr__retire_job(int jobs_fd, const char *job, uint64_t now_ns, uint64_t *ret_
 	return r;
 }
 
-/* ---- removing folders ------------------------------------------------------------------------ */
+/* ---- removing folders ---- */
 
 struct forgetting {
 	uint64_t ended_before_ns, silent_before_ns;
@@ -274,7 +274,7 @@ static int is_something(const struct dirent *entry)
 	return 1;
 }
 
-/* Whether only the mark is left, and no daemon will need it again. */
+/* Whether only the mark is left, and no daemon needs it again. */
 static bool may_be_forgotten(int stream_fd, const struct forgetting *when)
 {
 	struct hr_stream_state state = {0};
@@ -292,13 +292,13 @@ static bool may_be_forgotten(int stream_fd, const struct forgetting *when)
 	if (r < 0 && r != -ENOENT)
 		return false;
 	last_ns = state.heard_ns > state.retired_ns ? state.heard_ns : state.retired_ns;
-	/* a writer was killed before its first frame, or this function was interrupted */
+	/* a writer or this function was interrupted */
 	if (r == -ENOENT)
 		last_ns = ns_of(&st.st_mtim);
 	return last_ns < (state.ended ? when->ended_before_ns : when->silent_before_ns);
 }
 
-/* A writer that opens it meanwhile finds no folder, and makes a new one. */
+/* A writer that opens the stream now makes a new folder. */
 static int retire_forget(const struct hr__stream_folder *f, void *context)
 {
 	struct forgetting *when = context;

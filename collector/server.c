@@ -25,7 +25,7 @@
 #define STOP_MS	     10000u
 #define STREAM_FILES 3u /* descriptors of an open stream */
 
-/* A configuration that a reload has replaced: threads may still read its texts. */
+/* A configuration that a reload has replaced: threads may still use its texts. */
 struct past {
 	struct past *next;
 	struct hr_collector_config config;
@@ -39,27 +39,27 @@ struct server {
 	uv_async_t answers; /* ingest has answers */
 	uv_timer_t tick, stop_timer;
 	uv_signal_t signals[3]; /* TERM, INT, HUP */
-	char store[PATH_MAX];	/* absolute: children have another working folder */
+	char store[PATH_MAX];	/* absolute, because children have another working folder */
 	char spill[PATH_MAX];	/* "": none */
-	int hold_fd;		/* the store is locked for this process */
+	int hold_fd;		/* descriptor with the store's lock */
 	bool read_only;	 /* its file system is read-only: hold_fd is of hr_store_hold_read_only */
-	bool holder_due; /* the line with the store's holder is not written yet */
-	bool spill_due;	 /* the folder `spill` is not made yet */
-	unsigned max_files; /* half for streams, the rest for connections and everything else */
+	bool holder_due; /* the store's holder must still be written */
+	bool spill_due;	 /* the folder `spill` must still be made */
+	unsigned max_files; /* half of these are for streams */
 	struct hr_tls *tls;
 	struct hr_ingest *ingest;
 	struct hr_queries *queries;
 	struct hr_peers *peers;
 	struct hr_listeners *listeners;
 	struct hr_retention *retention;
-	struct hr_metrics *metrics; /* NULL: no metrics address is configured */
+	struct hr_metrics *metrics; /* NULL: no address for metrics is configured */
 	bool stopping, queries_gone, dismissed;
 	int status;
 };
 
-/* ---- the end --------------------------------------------------------------------------------- */
+/* ---- the end, events ---- */
 
-/* Continues to stop when the current step is complete. */
+/* Takes the next step of stopping once the current one is complete. */
 static void continue_stop(struct server *s)
 {
 	if (!s->dismissed && hr_ingest_stopped(s->ingest)) {
@@ -81,11 +81,11 @@ static void on_stop_timer(uv_timer_t *timer)
 {
 	struct server *s = timer->data;
 
-	if (s->dismissed) { /* some step takes too long */
+	if (s->dismissed) { /* a step takes too long */
 		uv_stop(&s->loop);
 		return;
 	}
-	/* The disk hangs: nothing that is not stored was acknowledged. */
+	/* The disk hangs. Daemons still have all frames that were not acknowledged. */
 	hr_log(HR_LOG_ERROR, "cannot write received data to disk in time; ending without it (nodes "
 			     "will send it again)");
 	_exit(EXIT_FAILURE);
@@ -108,8 +108,6 @@ static void begin_to_stop(struct server *s)
 	uv_timer_start(&s->stop_timer, on_stop_timer, STOP_MS, 0);
 }
 
-/* ---- events ---------------------------------------------------------------------------------- */
-
 /* Runs in a store thread. */
 static void wake(void *self)
 {
@@ -127,7 +125,7 @@ static void on_answers(uv_async_t *handle)
 		continue_stop(s);
 }
 
-/* ---- a store that cannot be written ---------------------------------------------------------- */
+/* ---- a store that cannot be written ---- */
 
 static bool is_unwritable(int error)
 {
@@ -148,14 +146,14 @@ static int write_holder(const struct server *s)
 	return r;
 }
 
-/* False: the file system is still read-only, or another process has locked the store meanwhile. */
+/* False: the file system is still read-only, or another process has locked the store. */
 static bool hold_for_writing(struct server *s)
 {
 	int r;
 
 	if (faccessat(AT_FDCWD, s->store, W_OK, AT_EACCESS) < 0)
 		return false;
-	close(s->hold_fd); /* its lock excludes the new one */
+	close(s->hold_fd); /* releases the lock, which excludes the new one */
 	s->hold_fd = -1;
 	r = hr_store_hold(s->store, &s->hold_fd);
 	if (r == 0) {
@@ -190,7 +188,7 @@ static void server_on_tick(uv_timer_t *timer)
 		settle_store(s);
 }
 
-/* While it stops, any round of the loop may complete the current step. */
+/* Any round of the loop may complete the current step of stopping. */
 static void on_check(uv_timer_t *timer)
 {
 	struct server *s = timer->data;
@@ -308,7 +306,7 @@ static void on_signal(uv_signal_t *signal, int number)
 	uv_timer_start(&s->tick, on_check, 20, 20);
 }
 
-/* ---- the beginning --------------------------------------------------------------------------- */
+/* ---- the beginning ---- */
 
 static uint64_t at_most(uint64_t a, uint64_t b)
 {
@@ -342,7 +340,7 @@ static int take_store(struct server *s)
 	return r;
 }
 
-/* Where queries spill: as configured, "none", or a folder in the store that is not a job's. */
+/* Makes the folder where queries spill: a configured one, none, or one in the store. */
 static int make_spill(struct server *s)
 {
 	const char *set = s->config->query_spill;
@@ -506,13 +504,13 @@ static void server_close_handles(struct server *s)
 
 static void server_done(struct server *s)
 {
-	/* Peers that took too long to disconnect, and children, end with the process. */
+	/* Peers and children that are left end with the process. */
 	bool left = s->stopping && (!s->queries_gone || hr_peers_count(s->peers) > 0);
 
 	hr_retention_stop(s->retention);
 	if (left)
 		return;
-	hr_ingest_free(s->ingest); /* before the handle that its threads use */
+	hr_ingest_free(s->ingest); /* before the handle that the threads of ingest use */
 	server_close_handles(s);
 	uv_run(&s->loop, UV_RUN_DEFAULT);
 	hr_queries_free(s->queries);

@@ -1,14 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * server.h - headrace-collector as a whole: the order of start and stop
- *
- * Purpose   Locks the store, listens, and runs until SIGTERM or SIGINT. SIGHUP reloads the
- *           configuration and the certificates.
- * Owner     main.c.
- * Threads   The caller's thread becomes the loop's.
- *
- * The end   Connections are refused and reading stops; received frames are committed and
- *           acknowledged; segments are sealed; peers are notified. 10 s at most.
+ * server.h - starts and stops headrace-collector
+ * 
+ * It locks the store, listens, and runs until SIGTERM or SIGINT. SIGHUP reloads the configuration
+ * and certificates. To stop, within 10 s, it refuses connections, stops reading, commits and
+ * acknowledges received frames, seals segments and notifies peers.
  */
 #ifndef HEADRACE_COLLECTOR_SERVER_H
 #define HEADRACE_COLLECTOR_SERVER_H

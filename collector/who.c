@@ -13,10 +13,8 @@
 
 #define OU_NODE "headrace-node"
 #define OU_USER "headrace-user"
-/* for machines that users share: MUNGE identifies the user */
+/* OU for shared machines, where MUNGE identifies the user */
 #define OU_CLIENT "headrace-client"
-
-/* ---- users and nodes ------------------------------------------------------------------------- */
 
 static void be_user(const struct hr_who_rules *rules, uid_t uid, struct hr_who *w)
 {
@@ -82,7 +80,7 @@ static int by_certificate(const struct hr_conn_peer *peer, uid_t *ret, char **re
 	return 0;
 }
 
-/* For plain TCP or a local socket. 1: the peer is unknown. */
+/* Identifies the peer of plain TCP or a local socket. 1: unknown. */
 static int by_kernel(const struct hr_who_rules *rules, const struct hr_conn_peer *peer, uid_t *ret,
 		     char **ret_error)
 {
@@ -115,7 +113,7 @@ static int who_decide(const struct hr_who_rules *rules, const struct hr_conn_pee
 		r = credible ? by_credential(rules, credential, &uid, ret_error) : 0;
 		if (r == 0 && uid != 0)
 			be_user(rules, uid, w);
-		else if (r == 0) /* root there is only the node */
+		else if (r == 0) /* root of a node is that node */
 			be_node(peer, w);
 		return r;
 	}
