@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * hr_named_absent(): prints why an answer is empty when the store lacks the value of an argument.
- */
+/* hr_named_absent(): why an answer is empty if the store lacks the value of an argument. */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
@@ -13,7 +11,7 @@
 #define KNOWN_LINE "-- known "
 #define SHOWN	   8u
 
-/* The values in the store, and whether the requested one is among them. */
+/* The values in the store, and whether they include the requested one. */
 struct known {
 	const char *wanted;
 	struct hr_shape shape;
@@ -71,7 +69,7 @@ static void report_absent(const struct known *k, const char *name, const struct 
 			     k->wanted, (int)k->list.n, k->list.data, k->n - SHOWN);
 }
 
-/* The SQL of the header's `known` line of this argument, malloc'ed; NULL when there is none. */
+/* The SQL of the header's `known` line of this argument, malloc'ed; NULL: the header has none. */
 static char *known_sql(const char *header, const char *name)
 {
 	size_t n = strlen(name);

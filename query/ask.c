@@ -39,9 +39,9 @@ bool hr_ask_format(const char *name, enum hr_ask_format *ret)
 	return false;
 }
 
-/* ---- opening --------------------------------------------------------------------------------- */
+/* ---- opening ---- */
 
-/* Prints the result of a killed daemon's recovery: `text` has a line per journal, or is NULL. */
+/* Prints the result of a recovery. `text`: a line per journal, or NULL. */
 static void report_recovered(const struct hr_ask *a, const char *store, char *text, int err)
 {
 	char *rest = text, *line;
@@ -79,7 +79,7 @@ static enum hr_ask_status open_catalog(const struct hr_ask *a, const char *job,
 	return HR_ASK_NO_STORE;
 }
 
-/* "a, b and 3 more": the jobs of streams, which are sorted. malloc'ed, NULL without memory. */
+/* "a, b and 3 more": the jobs of sorted streams. malloc'ed; NULL without memory. */
 static char *job_list(const struct hr_stream *streams, size_t n)
 {
 	char *text = NULL;
@@ -104,7 +104,7 @@ static char *job_list(const struct hr_stream *streams, size_t n)
 	return NULL;
 }
 
-/* The stores have no job at all: prints which jobs were removed, or that none was ever recorded. */
+/* The stores contain no job: prints which jobs were removed, or that none was recorded. */
 static void report_no_jobs(const struct hr_ask *a, const struct hr_catalog *all, const char *where,
 			   const char *more)
 {
@@ -144,7 +144,7 @@ static enum hr_ask_status report_empty(const struct hr_ask *a)
 		hr_sink_line(&a->messages, "no job '%s' in %s%s; it contains: %s", job, where, more,
 			     jobs != NULL ? jobs : "");
 		status = HR_ASK_NO_STORE;
-	} else if (n == 0) { /* otherwise a job has begun meanwhile */
+	} else if (n == 0) { /* otherwise a job has begun in between */
 		report_no_jobs(a, all, where, more);
 	}
 	free(gone);
@@ -213,7 +213,7 @@ enum hr_ask_status hr_ask_open(const struct hr_ask *a, struct hr_asking **ret)
 	return HR_ASK_ANSWERED;
 }
 
-/* ---- answering ------------------------------------------------------------------------------- */
+/* ---- answering ---- */
 
 static void send_note(void *self, const char *text)
 {
@@ -280,7 +280,7 @@ static enum hr_ask_status answer_text(struct hr_asking *s, FILE *to)
 	return status;
 }
 
-/* Prints what the answer lacks, and why it is empty if it is. */
+/* Prints what the answer lacks, and why an empty answer is empty. */
 static void send_notes(struct hr_asking *s)
 {
 	const struct hr_sink notes = {send_note, s};

@@ -1,18 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * ask.h - one query of stores, from opening them to the answer and its notes
- *
- * Purpose   What `headrace query` does with store folders, and what a collector's child does for a
- *           client: the same streams, the same statement, the same bytes, the same notes, the same
- *           exit status.
- * Owner     The caller owns the request and all that it points to, which must outlive the struct
- *           hr_asking.
- * Threads   One opens, answers and closes. hr_asking_interrupt and hr_asking_scan are for any
- *           other, in between.
- *
- *      hr_ask_open --> hr_asking_answer --> hr_asking_close
- *                          |    ^
- *                   FILE <-+    +-- hr_asking_interrupt
+ * ask.h - one query of stores, from opening the stores to the answer and its notes
+ * 
+ * `headrace query` and a collector's child call it, so that answers, notes and statuses are equal.
+ * The caller owns the request, which must outlive the struct hr_asking. Any thread may call
+ * hr_asking_interrupt and hr_asking_scan between hr_ask_open and hr_asking_close.
  */
 #ifndef HEADRACE_QUERY_ASK_H
 #define HEADRACE_QUERY_ASK_H
@@ -43,14 +35,14 @@ enum hr_ask_format {
 	HR_FORMAT_PARQUET
 };
 
-/* "table", "list"...; false: not a format. */
+/* Parses "table", "list"... False: the format is unknown. */
 bool hr_ask_format(const char *name, enum hr_ask_format *ret);
 const char *hr_ask_format_name(enum hr_ask_format format);
 
 struct hr_ask {
 	const char *const *stores;
 	size_t n_stores;
-	const char *where; /* their name in messages; NULL: as given */
+	const char *where; /* name of the stores in messages; NULL: as given */
 	struct hr_catalog_filter filter;
 	const struct hr_question *question;
 	enum hr_ask_format format;
@@ -62,9 +54,9 @@ struct hr_ask {
 	uint64_t spill_bytes;
 	uint64_t now_ns, silent_ns; /* as in struct hr_query_options */
 	/*
-	 * Takes what the journal of a killed private daemon still holds into a store, before it is
-	 * opened. *ret_note (malloc'ed, may stay NULL) is printed to the user. Negative errno: it
-	 * failed. A NULL function: nothing to recover.
+	 * Called with each store before it is opened: stores what the journal of a killed private
+	 * daemon contains. *ret_note (malloc'ed or NULL) is for the user. -errno: failure. NULL:
+	 * no recovery.
 	 */
 	int (*recover)(const char *store, char **ret_note);
 	struct hr_sink messages;
@@ -72,13 +64,13 @@ struct hr_ask {
 
 struct hr_asking;
 
-/* HR_ASK_ANSWERED and *ret, or another status after a message. */
+/* Returns HR_ASK_ANSWERED and *ret, or another status after a message. */
 enum hr_ask_status hr_ask_open(const struct hr_ask *a, struct hr_asking **ret);
 
 /* Runs the query, writes the answer to `to` (not for parquet) and sends the notes to `messages`. */
 enum hr_ask_status hr_asking_answer(struct hr_asking *s, FILE *to);
 
-/* Ends the answer soon. A statement that is about to start may miss it: call it repeatedly. */
+/* Ends the answer soon. Call it repeatedly: a statement that is about to start may miss it. */
 void hr_asking_interrupt(struct hr_asking *s);
 void hr_asking_scan(struct hr_asking *s, struct hr_query_scan *ret);
 uint64_t hr_asking_rows(const struct hr_asking *s); /* of the answer; 0 for parquet */

@@ -12,7 +12,7 @@
 #define JSON_LINE "-- json: "
 #define WORDS	  '|' /* separates the words of a type */
 
-/* Of SECONDS: a microsecond to some thirty years. */
+/* Limits of SECONDS: a microsecond to some thirty years. */
 #define SECONDS_MIN 1e-6
 #define SECONDS_MAX 1e9
 
@@ -33,9 +33,8 @@ void hr_named_about(const struct hr_named *q, const char **ret_text, size_t *ret
 	*ret_n = strcspn(text, "\n");
 }
 
-/* ---- the header --------------------------------------------------------------------- */
+/* ---- the header ---- */
 
-/* Copies text[0..n). NULL: out of memory. */
 static char *named_keep(struct hr_named_args *a, const char *text, size_t n)
 {
 	char *copy = strndup(text, n);
@@ -118,9 +117,9 @@ static int declare_all(struct hr_named_args *a, const char *sql)
 	return r;
 }
 
-/* ---- arguments of the user ---------------------------------------------------------- */
+/* ---- arguments of the user ---- */
 
-/* Which numbers `type` accepts, as text, if `text` is not one of them; NULL: it is. */
+/* Which numbers `type` accepts, if `text` is not one of them; NULL: it is. */
 static const char *misfit(const char *type, const char *text)
 {
 	bool whole = is_whole(type), number;
@@ -145,7 +144,6 @@ static const char *misfit(const char *type, const char *text)
 	return number ? NULL : "a number";
 }
 
-/* Is `text` one of the words of `type`? */
 static bool is_word(const char *type, const char *text)
 {
 	size_t n = strlen(text);
@@ -180,7 +178,7 @@ static void walk(char *out, const char *path)
 	}
 }
 
-/* Relative to the working folder, whose name is escaped like the store's paths. NULL: no memory. */
+/* Makes a path absolute; escapes the working folder's name like the store. NULL: no memory. */
 static char *absolute(const char *text)
 {
 	char *folder = getcwd(NULL, 0), *path = NULL;
@@ -191,7 +189,7 @@ static char *absolute(const char *text)
 	if (path != NULL) {
 		hr_text_escape(path, 4 * n + 1, folder, n);
 		if (n == 1)
-			path[0] = '\0'; /* "/": walk() begins each component with one */
+			path[0] = '\0'; /* "/": walk() begins each component with a slash */
 		walk(path, text);
 	}
 	free(folder);
@@ -231,7 +229,7 @@ static int set(struct hr_named_args *a, struct hr_query_arg *arg, const char *te
 	return arg->text != NULL ? 0 : -ENOMEM;
 }
 
-/* The argument that `name=value` sets; NULL when the text before `=` names none. */
+/* The argument that `name=value` sets. NULL: no argument has this name. */
 static struct hr_query_arg *named_arg(struct hr_named_args *a, const char *text)
 {
 	size_t n = strcspn(text, "=");

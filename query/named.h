@@ -2,8 +2,7 @@
 /*
  * named.h - named queries: query/named/NAME.sql, embedded when built
  *
- * Purpose   Each is plain SQL with a header that describes its answer, its arguments and its
- *           columns:
+ * Purpose   Each is plain SQL with a header that describes its answer, arguments and columns:
  *
  *               -- what it answers, in one line
  *               -- arg NAME TYPE DEFAULT: what it means
@@ -13,11 +12,9 @@
  *               -- json: members that are NULL are left out       (for a format that does not allow null)
  *
  *           TYPE is VARCHAR, BIGINT, DOUBLE, COUNT (a BIGINT from 1 on), SECONDS (a DOUBLE from a
- *           microsecond on), the words allowed as one|two|three, or PATH, of which a relative one is
- *           made absolute. DEFAULT may be NULL, or REQUIRED: there is none.
- *           `known` runs when an answer is empty. Arguments are bound as parameters ($NAME),
- *           never pasted into the text.
- * Threads   Constant data; struct hr_named_args belongs to its caller.
+ *           microsecond on), allowed words as one|two|three, or PATH; relative paths are made absolute.
+ *           DEFAULT may be NULL, or REQUIRED for an argument without a default. `known` runs
+ *           if an answer is empty. Arguments are bound as parameters ($NAME).
  */
 #ifndef HEADRACE_QUERY_NAMED_H
 #define HEADRACE_QUERY_NAMED_H
@@ -36,9 +33,8 @@ extern const struct hr_named hr_named_list[];
 /* The macros that the queries use, and the query behind hr_query_notes(). */
 extern const struct hr_named hr__macros_list[], hr__notes_list[];
 
-const struct hr_named *hr_named_find(const char *name); /* NULL: there is none */
+const struct hr_named *hr_named_find(const char *name);
 
-/* The first line of its header. */
 void hr_named_about(const struct hr_named *q, const char **ret_text, size_t *ret_n);
 
 #define HR_NAMED_ARGS 16u
@@ -49,22 +45,22 @@ struct hr_named_args {
 	bool given[HR_NAMED_ARGS];	  /* set by the caller, not by default */
 	bool required[HR_NAMED_ARGS];
 	size_t n;
-	bool sparse;			/* the header has a `json` line */
-	char *texts[4 * HR_NAMED_ARGS]; /* the memory of `list` and `types` */
+	bool sparse;
+	char *texts[4 * HR_NAMED_ARGS]; /* the texts of `list` and `types` */
 	size_t n_texts;
 };
 
 /*
- * The arguments of a query: its defaults, overridden by words, each `name=value` or the value of
- * the next argument in the header's order. Errors: -EINVAL with *ret_error (malloc'ed), -ENOMEM.
+ * Makes the arguments from defaults and words. A word is `name=value`, or the value of the next
+ * argument in the header. -EINVAL with *ret_error (malloc'ed), -ENOMEM.
  */
 int hr_named_args_init(const struct hr_named *q, char *const *words, size_t n_words,
 		       struct hr_named_args *ret, char **ret_error);
 void hr_named_args_done(struct hr_named_args *a);
 
 /*
- * For an empty answer: prints a line for each given argument whose value the store lacks, with some
- * values that it has. 0 or hr_query_run's error.
+ * For an empty answer, prints each given argument whose value the store lacks, and some values
+ * that it contains. 0 or hr_query_run's error.
  */
 int hr_named_absent(struct hr_query *q, const struct hr_named_args *a,
 		    const struct hr_sink *messages);

@@ -14,7 +14,7 @@
 #include "common/text.h"
 
 #define NOTE_LINE   "-- note: "
-#define MAX_RETIRED 12u /* jobs that a note names */
+#define MAX_RETIRED 12u
 
 struct notes {
 	const struct hr_sink *messages;
@@ -38,7 +38,7 @@ static int notes_begin(void *self, duckdb_result *result)
 	return 0;
 }
 
-/* The columns of notes.sql, all of type VARCHAR; the notes of a named query have only the first. */
+/* Columns of notes.sql, all VARCHAR. Notes of a named query have only the first. */
 enum { NOTE_TEXT, NOTE_WHY, NOTE_COUNT, NOTE_BYTES, NOTE_UNSURE, NOTE_REST, NOTE_COLUMNS };
 
 static void add_row(struct notes *notes, const struct hr_buffer *cells)
@@ -115,7 +115,7 @@ static int opens_in(void *self, duckdb_data_chunk chunk)
 	return 0;
 }
 
-/* Recorded opens of data files, as the summary counts them; 0 if the number cannot be computed. */
+/* Recorded opens of data files, as in the summary; 0: unknown. */
 static uint64_t recorded_opens(struct hr_query *q, const char *job)
 {
 	static const char sql[] =
@@ -136,7 +136,7 @@ static void add_left_out_of(struct hr_query *q, struct notes *notes, const char 
 {
 	char *text = hr_left_out_text(left_out, 0), *line;
 
-	if (text == NULL) /* usual: then the rollups need not be read */
+	if (text == NULL) /* usual; the rollups need not be read */
 		return;
 	free(text);
 	text = hr_left_out_text(left_out, recorded_opens(q, job));
@@ -147,7 +147,6 @@ static void add_left_out_of(struct hr_query *q, struct notes *notes, const char 
 	free(text);
 }
 
-/* The streams of a job are adjacent. */
 static void add_left_out(struct hr_query *q, struct notes *notes)
 {
 	const struct hr_stream *streams;

@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * notes.h - what an answer lacks
- *
- * Purpose   The notes of an answer list what it does not cover: damaged parts of the store,
- *           operations lost, spans with counters only, streams that have not ended, ranks not seen.
- * Threads   The one that drives the query, between statements.
+ * notes.h - what an answer does not cover: damage, losses, counters only, missing ends and ranks
+ * 
+ * Call these between statements, from the thread that drives the query.
  */
 #ifndef HEADRACE_QUERY_NOTES_H
 #define HEADRACE_QUERY_NOTES_H
@@ -13,14 +11,14 @@
 #include "query/query.h"
 #include "query/sink.h"
 
-/* Removed jobs: one job or (NULL) all, as one line, malloc'ed. NULL: none, or no memory. */
+/* One line about a removed job, or about all (NULL); malloc'ed. NULL: none, or no memory. */
 char *hr_notes_retired(const struct hr_catalog *c, const char *job);
 
-/* Prints what the `note` lines of a named query find (named.h). 0 or hr_query_run's error. */
+/* Runs the `note` lines of a named query (named.h). 0 or hr_query_run's error. */
 int hr_named_notes(struct hr_query *q, const struct hr_named_args *a,
 		   const struct hr_sink *messages);
 
-/* Prints one line for each note, at most `max`, and how many more there are. */
+/* Prints a line per note, at most `max`, and the number of further notes. */
 int hr_query_notes(struct hr_query *q, unsigned max, const struct hr_sink *messages);
 
 #endif

@@ -15,7 +15,7 @@
 
 #define DUCKDB_MIN_BYTES (256ull << 20)
 
-/* ---- set up ------------------------------------------------------------------------- */
+/* ---- set up ---- */
 
 static unsigned usable_cpus(void)
 {
@@ -33,7 +33,7 @@ static uint64_t half_of_memory(void)
 	return bytes < DUCKDB_MIN_BYTES ? DUCKDB_MIN_BYTES : bytes;
 }
 
-/* Of a stream from a collector no lock shows whether its daemon runs, but recent data does. */
+/* No lock shows whether the daemon of a collected stream runs, but recent data does. */
 static enum hr_stream_life life(const struct hr_query *q, const struct hr_stream *s)
 {
 	if (s->ended)
@@ -87,7 +87,6 @@ static int make_streams(struct hr_query *q)
 	return r;
 }
 
-/* Runs SQL that headrace wrote. */
 static int run_own(struct hr_query *q, const char *sql, char **ret_error)
 {
 	duckdb_result result;
@@ -149,8 +148,8 @@ out:
 }
 
 /*
- * Whether some (cluster, job, attempt, node) has more than one stream, because its daemon restarted.
- * The catalogue's order puts such streams next to each other.
+ * Whether a node has several streams of a job, because its daemon restarted. Such streams are
+ * adjacent in the catalogue.
  */
 static bool node_streams_repeat(const struct hr_query *q)
 {
@@ -164,7 +163,7 @@ static bool node_streams_repeat(const struct hr_query *q)
 	return false;
 }
 
-/* The columns of one view. Of a file in several streams: the earliest and latest times. */
+/* The columns of a view. A file in several streams gets the earliest and latest times. */
 static void print_columns(FILE *to, const struct hr_sql_table *t, bool merge_times)
 {
 	for (unsigned i = 0; i < t->n_visible; i++) {
@@ -204,7 +203,7 @@ static int create_view(struct hr_query *q, enum hr_sql_table_id id, char **ret_e
 	return r;
 }
 
-/* macros.sql uses hr_is_copy(op); its list comes from common/ops.h. */
+/* Creates hr_is_copy(op) from common/ops.h, and then the macros of macros.sql. */
 static int create_macros(struct hr_query *q, char **ret_error)
 {
 	char *sql = NULL;
@@ -224,7 +223,7 @@ static int create_macros(struct hr_query *q, char **ret_error)
 	return r;
 }
 
-/* Forbids access to files except the one to be written, extensions and changes of settings. */
+/* Forbids files (except the one to write), extensions and changes of settings. */
 static int lock_down(struct hr_query *q, char **ret_error)
 {
 	char *sql = NULL;
@@ -317,7 +316,7 @@ void hr_query_free(struct hr_query *q)
 	free(q);
 }
 
-/* ---- damage and progress ------------------------------------------------------------ */
+/* ---- damage and progress ---- */
 
 void hr__query_damage(struct hr_query *q, const struct hr_qstream *st, uint32_t frame, int error)
 {

@@ -1,11 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * question.h - the operands of a query: SQL, or a NAME and its arguments
- *
- * Purpose   Turns the operands after the stores into a statement and its parameters, and reports
- *           mistakes.
- * Owner     hr_question_done() frees; the words must outlive the question.
- * Threads   One.
+ * 
+ * Turns operands into a statement and parameters, and reports mistakes. The words must outlive the
+ * question.
  */
 #ifndef HEADRACE_QUERY_QUESTION_H
 #define HEADRACE_QUERY_QUESTION_H
@@ -17,14 +15,14 @@
 #include "query/sink.h"
 
 struct hr_question {
-	struct hr_named named;	   /* what the first word resolves to */
-	struct hr_named_args args; /* of a NAME, or of SQL with such a header (named.h) */
+	struct hr_named named; /* what the first word resolves to */
+	struct hr_named_args
+	    args; /* of a NAME, or of SQL with the header of a named query (named.h) */
 };
 
-/* A lone identifier is a NAME. */
 bool hr_question_is_name(const char *word);
 
-/* `words` has at least one. False after a message: a mistake in usage. */
+/* Takes at least one word. False: a usage mistake, which was reported. */
 bool hr_question_init(struct hr_question *q, char *const *words, size_t n_words,
 		      const struct hr_sink *messages);
 void hr_question_done(struct hr_question *q); /* accepts a zeroed one */

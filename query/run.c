@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Runs one statement. Four independent checks keep it read-only: the kind of statement, a read-only
- * transaction, no access to files, and locked settings (query.c).
+ * Runs one statement. Four independent checks keep it read-only: the kind of statement, a
+ * read-only transaction, no access to files, and locked settings (query.c).
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -12,7 +12,7 @@
 #include "query/tables/internal.h"
 #include "common/text.h"
 
-/* Replaces DuckDB's further lines, which advise to change settings: these are locked. */
+/* Replaces DuckDB's advice to change settings, which are locked. */
 static int run_failed(char **ret_error, const char *text)
 {
 	static const char memory[] = "Out of Memory Error";
@@ -34,9 +34,9 @@ static void plain_statement(struct hr_query *q, const char *sql)
 	hr_duckdb.destroy_result(&result);
 }
 
-/* ---- pruning ------------------------------------------------------------------------ */
+/* ---- pruning, preparing ---- */
 
-/* The statement's parse tree as JSON, malloc'ed; NULL when DuckDB makes none. */
+/* The statement's parse tree as JSON, malloc'ed; NULL: DuckDB makes none. */
 static char *parse_tree(struct hr_query *q, const char *sql)
 {
 	duckdb_prepared_statement statement = NULL;
@@ -85,9 +85,6 @@ static int prune(struct hr_query *q, const char *sql, const struct hr_query_arg 
 	return r;
 }
 
-/* ---- preparing ---------------------------------------------------------------------- */
-
-/* Skips blanks and comments at the start of a statement. */
 static const char *first_word(const char *sql)
 {
 	for (;;) {
@@ -106,7 +103,7 @@ static const char *first_word(const char *sql)
 	}
 }
 
-/* Whether it would change a table. For a view, DuckDB's own message explains it. */
+/* Whether the statement would change a table. Views have DuckDB's own message. */
 static bool changes_table(const char *sql)
 {
 	static const char *const words[] = {"INSERT", "UPDATE", "DELETE", "MERGE"};
@@ -162,7 +159,7 @@ static int run_prepare(struct hr_query *q, const char *sql, duckdb_prepared_stat
 	return r;
 }
 
-/* The kind of one statement that can be prepared; INVALID for any other text. */
+/* The kind of one statement that can be prepared; INVALID: any other text. */
 static duckdb_statement_type run_kind_of(struct hr_query *q, const char *sql)
 {
 	duckdb_statement_type kind = DUCKDB_STATEMENT_TYPE_INVALID;
@@ -177,9 +174,8 @@ static duckdb_statement_type run_kind_of(struct hr_query *q, const char *sql)
 }
 
 /*
- * Whether an EXPLAIN explains a SELECT: with ANALYZE it runs the statement, and COPY would write.
- * After the word come options (a word, or some in parentheses) and the statement, or only the
- * statement.
+ * Whether an EXPLAIN explains a SELECT. With ANALYZE, EXPLAIN runs the statement, and COPY writes.
+ * Options (a word, or several in parentheses) may precede the statement.
  */
 static bool explains_select(struct hr_query *q, const char *sql)
 {
@@ -260,7 +256,7 @@ static int run_bind(duckdb_prepared_statement statement, const struct hr_query_a
 	return r;
 }
 
-/* ---- running ------------------------------------------------------------------------ */
+/* ---- running ---- */
 
 static int result_failed(struct hr_query *q, duckdb_result *result, char **ret_error)
 {
@@ -309,7 +305,7 @@ static int execute(struct hr_query *q, duckdb_prepared_statement statement,
 	return r;
 }
 
-/* Opens the transaction and prepares `sql`, if its kind is allowed. end() must follow. */
+/* Begins the transaction and prepares `sql`, if its kind is allowed. end() must follow. */
 static int run_begin(struct hr_query *q, const char *sql, const struct hr_query_arg *args,
 		     size_t n_args, bool select_only, duckdb_prepared_statement *ret,
 		     char **ret_error)
@@ -343,7 +339,7 @@ int hr_query_run(struct hr_query *q, const char *sql, const struct hr_query_arg 
 	return r;
 }
 
-/* Puts COPY around a statement that is one whole SELECT. */
+/* Puts COPY around a SELECT. */
 static char *copy_statement(const char *sql, const char *path)
 {
 	char *text = NULL;
@@ -354,7 +350,7 @@ static char *copy_statement(const char *sql, const char *path)
 		return NULL;
 	while (n > 0 && (sql[n - 1] == ';' || strchr(" \t\r\n", sql[n - 1]) != NULL))
 		n--;
-	/* Without the line end a trailing comment would include the parenthesis. */
+	/* Without the line end, a trailing comment would include the parenthesis. */
 	fprintf(to, "COPY (%.*s\n) TO '", (int)n, sql);
 	for (; *path != '\0'; path++)
 		fprintf(to, *path == '\'' ? "''" : "%c", *path);

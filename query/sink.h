@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* sink.h - where lines for people go: standard error, or a client elsewhere */
+/* sink.h - receives lines for people: standard error, or a client elsewhere */
 #ifndef HEADRACE_QUERY_SINK_H
 #define HEADRACE_QUERY_SINK_H
 
 struct hr_sink {
-	void (*line)(void *self, const char *text); /* one line, without its line end */
+	void (*line)(void *self, const char *text); /* one line without its line end */
 	void *self;
 };
 
-/* Formats and sends a line; without memory it sends nothing. */
+/* Formats and sends a line. Without memory it sends nothing. */
 void hr_sink_line(const struct hr_sink *v, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 

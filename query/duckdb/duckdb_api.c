@@ -29,7 +29,7 @@ static const struct symbol symbols[] = {
 #undef HR_DUCKDB
 };
 
-/* Fills the table; *ret_missing is the first function that the library lacks, or NULL. */
+/* Fills the table. *ret_missing: the first function that the library lacks, or NULL. */
 static void duckdb_api_resolve(void *handle, const char **ret_missing)
 {
 	*ret_missing = NULL;
@@ -62,7 +62,7 @@ static int use(void *handle, const char *path, char **ret_error)
 	return 0;
 }
 
-/* 0: loaded. -ENOENT: no such file. Other errors: a file is there that cannot be loaded. */
+/* 0: loaded. -ENOENT: no such file. Other errors: the file cannot be loaded. */
 static int try_file(const char *path, char **ret_error)
 {
 	void *handle;
@@ -87,7 +87,7 @@ static int try_folder(const char *folder, const char *below, char **ret_error)
 	return try_file(path, ret_error);
 }
 
-/* HEADRACE_DUCKDB: the library, or the folder that holds it. */
+/* `named`: HEADRACE_DUCKDB, the library or its folder. */
 static int try_named(const char *named, char **ret_error)
 {
 	struct stat st;

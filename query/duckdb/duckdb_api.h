@@ -2,14 +2,9 @@
 /*
  * duckdb_api.h - DuckDB's C API, loaded at run time
  *
- * Purpose   No program of headrace links against DuckDB: nodes never need it, and a distribution
- *           may not have it. The table is filled by hr_duckdb_load() with dlopen; callers write
- *           hr_duckdb.query(...).
- * Types     Declared here as far as we use them, so that building needs no duckdb.h. With
- *           HR_REAL_DUCKDB_H defined the real ones are taken, and tests/query/duckdb_check.c
- *           compares every prototype and constant.
- * Threads   hr_duckdb_load from any thread; the table is constant afterwards and stays loaded
- *           until exit.
+ * No program of headrace links against DuckDB, because nodes need none. hr_duckdb_load() fills the
+ * table with dlopen, from any thread; the library stays loaded until exit. The types are declared
+ * here, so that building needs no duckdb.h; tests/query/duckdb_check.c compares them with it.
  */
 #ifndef HEADRACE_QUERY_DUCKDB_DUCKDB_API_H
 #define HEADRACE_QUERY_DUCKDB_DUCKDB_API_H
@@ -93,7 +88,7 @@ typedef struct {
 	void *internal_data;
 } duckdb_result;
 
-/* Up to 12 bytes are stored inside; a longer string has its first four bytes next to a pointer. */
+/* Up to 12 bytes are inside; a longer string has its first four bytes next to a pointer. */
 typedef struct {
 	union {
 		struct {
@@ -126,8 +121,7 @@ typedef struct {
 
 #endif /* HR_REAL_DUCKDB_H */
 
-/* The loaded functions: hr_duckdb.query(...) is duckdb_query(...). Valid once hr_duckdb_load() has
- * returned 0. */
+/* hr_duckdb.query(...) is duckdb_query(...). Valid after hr_duckdb_load() returned 0. */
 struct hr_duckdb {
 	void *handle;
 #define HR_DUCKDB(ret, name, params) ret(*name) params; // NOLINT(bugprone-macro-parentheses): types
@@ -137,11 +131,10 @@ struct hr_duckdb {
 extern struct hr_duckdb hr_duckdb;
 
 /*
- * Finds and loads libduckdb.so, once per process: $HEADRACE_DUCKDB (the file or its folder, then
- * nothing else is tried), the folder of the running program, ../lib/headrace relative to it,
- * third_party/duckdb of the checkout that holds the build folder, $XDG_DATA_HOME/headrace,
- * /usr/lib/headrace, the system's search path. 0; -ENOENT when there is none, -ELIBACC when one is
- * there that does not fit, with a message that says what to do in *ret_error (malloc'ed).
+ * Finds and loads libduckdb.so, once per process: $HEADRACE_DUCKDB (file or folder; if set,
+ * nothing else is tried), the folder of the program, ../lib/headrace from there,
+ * third_party/duckdb of the checkout, $XDG_DATA_HOME/headrace, /usr/lib/headrace, the system's
+ * search path. 0; -ENOENT: not found; -ELIBACC: unsuitable. *ret_error (malloc'ed) has advice.
  */
 int hr_duckdb_load(char **ret_error);
 

@@ -9,9 +9,9 @@
 #include "query/duckdb/text_table.h"
 #include "query/duckdb/value.h"
 
-/* Bytes that are buffered before a write: a text may be larger than memory allows to copy. */
+/* Bytes to buffer before a write: memory may not suffice for a copy of a text. */
 #define LINE_BYTES  (1u << 20)
-#define PIECE_BYTES (1u << 16) /* of a text, which escaping makes at most six times as long */
+#define PIECE_BYTES (1u << 16) /* of a text; escaping makes it at most six times as long */
 
 struct column {
 	char *name;
@@ -27,10 +27,10 @@ struct hr_output {
 	unsigned n_columns;
 	uint64_t rows;
 	struct hr_buffer line;
-	int error;		     /* of writing; later output is dropped */
+	int error;		     /* of writing; drops later output */
 	struct hr_text_table *table; /* NULL in other formats, and for a plan */
-	bool plan;		     /* an EXPLAIN: its second column is printed as it is */
-	bool sparse;		     /* JSON: members that are NULL are left out */
+	bool plan;		     /* an EXPLAIN: prints its second column unchanged */
+	bool sparse;		     /* JSON: leaves out members that are NULL */
 	char *problem;
 };
 
@@ -95,7 +95,7 @@ static void flush_much(struct hr_output *o)
 		flush_line(o);
 }
 
-/* A text of any length, piece by piece as `put` writes it. */
+/* Writes a text of any length by `put`, piece by piece. */
 static void add_as(struct hr_output *o, const char *text, size_t n,
 		   void (*put)(struct hr_buffer *to, const char *text, size_t n))
 {
@@ -114,7 +114,7 @@ static void output_add(struct hr_output *o, const char *text, size_t n)
 	add_as(o, text, n, hr_buffer_add);
 }
 
-/* ---- CSV (RFC 4180) and JSON -------------------------------------------------------- */
+/* ---- CSV (RFC 4180) and JSON ---- */
 
 static void csv_field(struct hr_output *o, const char *text, size_t n)
 {
@@ -151,7 +151,7 @@ static void csv_header(struct hr_output *o)
 	hr_buffer_add(&o->line, "\r\n", 2);
 }
 
-/* NULL is an empty field, an empty text is "". */
+/* Writes NULL as an empty field, and an empty text as "". */
 static void csv_row(struct hr_output *o, duckdb_data_chunk chunk, idx_t row)
 {
 	struct hr_buffer cell = {0};
@@ -213,15 +213,15 @@ static void json_row(struct hr_output *o, duckdb_data_chunk chunk, idx_t row)
 	hr_buffer_add(&o->line, "}", 1);
 }
 
-/* ---- tables ------------------------------------------------------------------------- */
+/* ---- tables, names of members ---- */
 
 #define SHORT_MIN 1e-9 /* one nanosecond: smaller numbers keep their exponent */
 #define SHORT_MAX 1e15
-/* the smallest number with all of its significant digits before the point */
+/* from this number on, all significant digits are before the point */
 #define SHORT_DIGITS  100
 #define SECOND_DIGITS 3 /* decimals of a timestamp's seconds */
 
-/* Rounds a number for people: three significant digits, and all digits before the point. */
+/* Rounds a number for people to three significant digits, or to a whole number. */
 static void add_short(struct hr_buffer *b, double v)
 {
 	double size = fabs(v);
@@ -262,7 +262,7 @@ static void raw_cell(const struct column *c, duckdb_vector v, idx_t row, struct 
 		cut_fraction(raw);
 }
 
-/* A cell as one line: control characters would break the table and can drive a terminal. */
+/* A cell as one line, without control characters, which could drive a terminal. */
 static char *table_cell(const struct column *c, duckdb_vector v, idx_t row)
 {
 	struct hr_buffer raw = {0}, cell = {0};
@@ -318,8 +318,6 @@ static int table_begin(struct hr_output *o)
 	return r;
 }
 
-/* ---- names of members -------------------------------------------------------------- */
-
 static bool is_taken(const struct hr_output *o, unsigned n, const char *name)
 {
 	for (unsigned i = 0; i < n; i++) {
@@ -330,7 +328,7 @@ static bool is_taken(const struct hr_output *o, unsigned n, const char *name)
 	return false;
 }
 
-/* Member names must be unique: columns of one name become `rank`, `rank_1`, as in DuckDB. */
+/* Makes member names unique like DuckDB: `rank`, `rank_1`. */
 static int name_apart(struct hr_output *o)
 {
 	for (unsigned i = 1; i < o->n_columns; i++) {
@@ -349,7 +347,7 @@ static int name_apart(struct hr_output *o)
 	return 0;
 }
 
-/* ---- the sink ----------------------------------------------------------------------- */
+/* ---- the sink ---- */
 
 static bool for_people(const struct hr_output *o)
 {

@@ -1,12 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * output.h - answers as a table or a list for people, JSON, or CSV
- *
- * Purpose   A sink (query.h) that writes to a FILE as rows come. A table is for people
- *           (text_table.h): it has three significant digits of a DOUBLE and milliseconds of
- *           timestamps, as does a list; JSON and CSV have all digits.
- * Owner     The caller owns the FILE and the output.
- * Threads   One.
+ * 
+ * A sink (statement.h) that writes rows to a FILE as they come. Tables and lists show three
+ * significant digits of a DOUBLE and milliseconds of timestamps; JSON and CSV show all digits.
  */
 #ifndef HEADRACE_QUERY_DUCKDB_OUTPUT_H
 #define HEADRACE_QUERY_DUCKDB_OUTPUT_H
@@ -19,12 +16,12 @@ enum hr_output_format { HR_OUTPUT_TABLE, HR_OUTPUT_LIST, HR_OUTPUT_JSON, HR_OUTP
 
 struct hr_output;
 
-/* `width` of the terminal, to which a table is fitted; 0: nothing is cut. 0 or -ENOMEM. */
+/* `width`: of the terminal, which a table must fit; 0: cuts nothing. 0 or -ENOMEM. */
 int hr_output_new(enum hr_output_format format, FILE *to, unsigned width, struct hr_output **ret);
-void hr_output_sparse(struct hr_output *o); /* leaves out members of JSON objects that are NULL */
+void hr_output_sparse(struct hr_output *o); /* JSON: leaves out members that are NULL */
 void hr_output_free(struct hr_output *o);
 
-/* Errors: -ENOTSUP (hr_output_problem() names the column), -ENOMEM, those of writing. */
+/* Errors: -ENOTSUP (hr_output_problem() has the column), -ENOMEM, errors of writing. */
 struct hr_query_sink hr_output_sink(struct hr_output *o);
 const char *hr_output_problem(const struct hr_output *o); /* NULL: none */
 uint64_t hr_output_rows(const struct hr_output *o);	  /* so far */

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * statement.h - options of a statement, its parameters, and the sink that receives its answer
- */
+/* statement.h - options of a statement, its parameters, and the sink that receives its answer */
 #ifndef HEADRACE_QUERY_DUCKDB_STATEMENT_H
 #define HEADRACE_QUERY_DUCKDB_STATEMENT_H
 
@@ -13,27 +11,27 @@
 #define HR_SILENT_NS UINT64_C(60000000000)
 
 struct hr_query_options {
-	uint64_t memory_bytes; /* DuckDB's limit; 0: half of the machine's memory */
-	unsigned threads;      /* 0: as many as this process may run on */
-	/* folder for what exceeds memory, made when needed; NULL: such a query fails */
+	uint64_t memory_bytes; /* limit for DuckDB; 0: half of the machine's memory */
+	unsigned threads;      /* 0: one per CPU of this process */
+	/* folder for data beyond the memory limit, made when needed; NULL: such a query fails */
 	const char *spill;
-	const char *parquet;  /* the one file that hr_query_parquet may write; NULL: none */
+	const char *parquet;  /* the only file that hr_query_parquet may write; NULL: none */
 	uint64_t spill_bytes; /* its maximum size; 0: the disk's free space */
-	uint64_t now_ns; /* wall clock for deciding which streams are silent; 0: the current one */
-	uint64_t silent_ns; /* a stream is silent after this time without data; 0: HR_SILENT_NS */
-	bool no_prune;	    /* read every batch: for tests */
+	uint64_t now_ns;      /* wall clock; 0: now */
+	uint64_t silent_ns;   /* a stream is silent after this time without data; 0: HR_SILENT_NS */
+	bool no_prune;	      /* read every batch: for tests */
 };
 
 struct hr_query;
 
-/* A named parameter, `$name` in the SQL. `text` NULL: SQL NULL. */
+/* A parameter `$name` of the SQL. `text` NULL: SQL NULL. */
 struct hr_query_arg {
 	const char *name;
 	const char *text;
 	enum { HR_ARG_VARCHAR, HR_ARG_BIGINT, HR_ARG_DOUBLE } type;
 };
 
-/* Receives the answer, chunk by chunk. A negative return value ends the query with that error. */
+/* Receives the answer, chunk by chunk. A negative return value ends the query with this error. */
 struct hr_query_sink {
 	int (*begin)(void *self, duckdb_result *result); /* column names and types are known */
 	int (*chunk)(void *self, duckdb_data_chunk chunk);

@@ -5,22 +5,22 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define KEPT_ROWS      1000u /* rows that decide the widths of the columns */
-#define MIN_TEXT       8u    /* characters that a cut text keeps at least */
-#define MIN_PATH       24u   /* the same for paths, where the terminal is wide enough */
-#define GAP	       2u    /* between columns */
+#define KEPT_ROWS      1000u /* rows that determine the widths of columns */
+#define MIN_TEXT       8u    /* minimum number of characters of a cut text */
+#define MIN_PATH       24u   /* minimum for paths on a wide terminal */
+#define GAP	       2u
 #define DOTS	       "..."
 #define DOTS_WIDTH     (sizeof(DOTS) - 1)
 #define ELSEWHERE_NOTE "a wider terminal or --format list shows them"
-#define LIST_ROWS      5u  /* so few rows are shown as a list if they are too wide */
-#define LIST_RULE      16u /* length of the rule between rows, beyond the names */
+#define LIST_ROWS      5u  /* up to this number, rows that are too wide become a list */
+#define LIST_RULE      16u /* length of the rule between rows, in addition to the names */
 
 struct column {
 	char *name;
 	bool number;
-	bool path;	/* some cell looks like a path */
-	unsigned whole; /* the widest cell, in characters */
-	unsigned width; /* as shown */
+	bool path;	/* a cell looks like a path */
+	unsigned whole; /* width of the widest cell, in characters */
+	unsigned width;
 };
 
 struct hr_text_table {
@@ -28,7 +28,7 @@ struct hr_text_table {
 	unsigned n_columns, n_shown;
 	unsigned widest_name;
 	struct column *columns;
-	char **cells; /* of the buffered rows; NULL once the widths are known */
+	char **cells; /* of buffered rows; NULL: the widths are known */
 	size_t n_cells;
 	uint64_t rows;
 	unsigned at; /* the column of the next cell */
@@ -66,7 +66,6 @@ void hr_text_table_free(struct hr_text_table *t)
 	free(t);
 }
 
-/* Characters of a UTF-8 text: bytes that do not continue a character. */
 static unsigned characters(const char *text)
 {
 	unsigned n = 0;
@@ -86,7 +85,7 @@ int hr_text_table_column(struct hr_text_table *t, unsigned i, const char *name, 
 	return t->columns[i].name != NULL ? 0 : -ENOMEM;
 }
 
-/* ---- fields ------------------------------------------------------------------------- */
+/* ---- fields ---- */
 
 static void repeat(struct hr_buffer *out, const char *character, unsigned n)
 {
@@ -109,7 +108,7 @@ static void text_table_add_part(struct hr_buffer *out, const char *text, unsigne
 	}
 }
 
-/* Cuts a path in its middle, since its start and end matter most, and any other text at its end. */
+/* Cuts a path in its middle, because both ends matter most. Cuts another text at its end. */
 static void add_cut(struct hr_buffer *out, const char *text, unsigned have, unsigned width)
 {
 	unsigned keep = width - DOTS_WIDTH, head = keep;
@@ -140,9 +139,8 @@ static void add_field(const struct hr_text_table *t, unsigned i, const char *tex
 		repeat(out, " ", room);
 }
 
-/* ---- widths ------------------------------------------------------------------------- */
+/* ---- widths, lines, lists ---- */
 
-/* The smallest width in which a column can be shown. */
 static unsigned text_table_least(const struct hr_text_table *t, const struct column *c)
 {
 	unsigned n = MIN_TEXT;
@@ -161,7 +159,7 @@ static unsigned total(const struct hr_text_table *t)
 	return n;
 }
 
-/* Leaves out last columns while the smallest widths do not fit, then cuts the widest column. */
+/* Leaves out last columns until the smallest widths fit, then cuts the widest column. */
 static void fit(struct hr_text_table *t)
 {
 	for (unsigned i = 0; i < t->n_columns; i++)
@@ -205,8 +203,6 @@ static void text_table_measure(struct hr_text_table *t)
 		fit(t);
 }
 
-/* ---- lines -------------------------------------------------------------------------- */
-
 static void add_header(const struct hr_text_table *t, struct hr_buffer *out)
 {
 	for (unsigned i = 0; i < t->n_shown; i++)
@@ -229,9 +225,7 @@ static void add_cell(const struct hr_text_table *t, unsigned i, const char *text
 		hr_buffer_add(out, "\n", 1);
 }
 
-/* ---- lists -------------------------------------------------------------------------- */
-
-/* A cell's line; before the first line of a row, the rule that separates rows. */
+/* A cell's line. The first line of a row follows a rule that separates rows. */
 static void add_line(const struct hr_text_table *t, unsigned i, const char *text, bool first,
 		     struct hr_buffer *out)
 {
@@ -254,7 +248,7 @@ void hr_text_table_list(struct hr_text_table *t)
 	t->cells = NULL;
 }
 
-/* ---- cells -------------------------------------------------------------------------- */
+/* ---- cells ---- */
 
 static void text_table_add(const struct hr_text_table *t, unsigned i, const char *text, bool first,
 			   struct hr_buffer *out)

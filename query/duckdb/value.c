@@ -11,7 +11,7 @@
 
 #define MAX_NESTING 32
 
-/* ---- buffers ------------------------------------------------------------------------ */
+/* ---- buffers ---- */
 
 static bool buffer_room(struct hr_buffer *b, size_t more)
 {
@@ -59,7 +59,7 @@ void hr_buffer_done(struct hr_buffer *b)
 	*b = (struct hr_buffer){0};
 }
 
-/* ---- shapes ------------------------------------------------------------------------- */
+/* ---- shapes ---- */
 
 static int init_child(struct hr_shape *s, unsigned i, duckdb_logical_type type, unsigned depth);
 
@@ -140,7 +140,7 @@ static int init_child(struct hr_shape *s, unsigned i, duckdb_logical_type type, 
 {
 	int r = init_depth(&s->children[i], type, depth + 1);
 
-	/* The caller destroys the logical type of a child whose texts could not be read. */
+	/* The caller destroys the logical type if reading the enum's texts failed. */
 	return r == 0 && s->children[i].type == DUCKDB_TYPE_ENUM ? -ENOTSUP : r;
 }
 
@@ -181,7 +181,7 @@ bool hr_value_is_null(duckdb_vector vector, idx_t row)
 	return validity != NULL && (validity[row / 64] >> (row % 64) & 1) == 0;
 }
 
-/* ---- scalars ------------------------------------------------------------------------ */
+/* ---- scalars ---- */
 
 static __int128 integer_at(duckdb_type type, const void *data, idx_t row)
 {
@@ -233,7 +233,7 @@ static void print_integer(struct hr_buffer *b, __int128 v, unsigned scale)
 	print_unsigned(b, v < 0 ? -(unsigned __int128)v : (unsigned __int128)v, scale);
 }
 
-/* Digits of a number written with an exponent, and the exponent; false when there is none. */
+/* Digits and exponent of a number with an exponent; false: it has none. */
 static bool scientific(const char *text, int *ret_digits, int *ret_exponent)
 {
 	const char *e = strchr(text, 'e');
@@ -246,7 +246,7 @@ static bool scientific(const char *text, int *ret_digits, int *ret_exponent)
 	return e != NULL;
 }
 
-/* The shortest text that reads back as the same number; numbers of seconds have no exponent. */
+/* The shortest text that reads back as the same number. Numbers of seconds have no exponent. */
 static void print_double(struct hr_buffer *b, double v, bool is_float)
 {
 	int significant, exponent;
@@ -262,7 +262,7 @@ static void print_double(struct hr_buffer *b, double v, bool is_float)
 	hr_buffer_add(b, text, strlen(text));
 }
 
-/* Days since 1970 to a date of the proleptic Gregorian calendar; the year before 1 is 1 BC. */
+/* Converts days since 1970 to a date of the proleptic Gregorian calendar; year 0 is 1 BC. */
 static void print_date(struct hr_buffer *b, int64_t days)
 {
 	int64_t z = days + 719468;
@@ -279,7 +279,7 @@ static void print_date(struct hr_buffer *b, int64_t days)
 			year > 0 ? "" : " (BC)");
 }
 
-/* Of dates and timestamps two values mean infinity: the largest of their type, and its negative. */
+/* The largest value of a date or timestamp type means infinity; its negative, -infinity. */
 static bool print_infinity(struct hr_buffer *b, int64_t v, int64_t infinity)
 {
 	const char *text = v < 0 ? "-infinity" : "infinity";
@@ -290,7 +290,7 @@ static bool print_infinity(struct hr_buffer *b, int64_t v, int64_t infinity)
 	return true;
 }
 
-/* A time of day in units of 1 / per_second, with as many decimals as it takes. */
+/* Prints a time of day in units of 1 / per_second, with the necessary decimals. */
 static void print_time(struct hr_buffer *b, int64_t v, int64_t per_second)
 {
 	int64_t s = v / per_second, fraction = v % per_second;
@@ -330,7 +330,7 @@ static void print_interval(struct hr_buffer *b, duckdb_interval v)
 	print_time(b, v.micros < 0 ? -v.micros : v.micros, 1000000);
 }
 
-/* DuckDB flips the top bit, so that UUIDs sort as integers. */
+/* DuckDB flips the top bit to sort UUIDs as integers. */
 static void print_uuid(struct hr_buffer *b, duckdb_hugeint v)
 {
 	uint64_t high = (uint64_t)v.upper ^ UINT64_C(1) << 63;
@@ -435,7 +435,7 @@ static void print_scalar(struct hr_buffer *b, const struct hr_shape *s, duckdb_v
 	}
 }
 
-/* ---- nested ------------------------------------------------------------------------- */
+/* ---- nested ---- */
 
 static void print_elements(struct hr_buffer *b, const struct hr_shape *s, duckdb_vector vector,
 			   idx_t row)

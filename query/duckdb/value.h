@@ -1,11 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * value.h - a value of any SQL type as text
- *
- * Purpose   An answer can have columns of any type. A shape describes a column's type and is made
- *           once, so that printing a cell needs no look-up.
- * Owner     The caller, of shapes and buffers.
- * Threads   One.
+ * 
+ * A shape describes a column's type; it is made once, so that printing a cell needs no look-up.
  */
 #ifndef HEADRACE_QUERY_DUCKDB_VALUE_H
 #define HEADRACE_QUERY_DUCKDB_VALUE_H
@@ -29,36 +26,36 @@ void hr_buffer_done(struct hr_buffer *b);
 
 struct hr_shape {
 	duckdb_type type;
-	bool json;	      /* a VARCHAR of type JSON: whole values, as they are */
-	duckdb_type internal; /* of DECIMAL and ENUM: the integer that holds it */
+	bool json;	      /* a VARCHAR of type JSON, printed unchanged */
+	duckdb_type internal; /* of DECIMAL and ENUM: the integer type of the values */
 	unsigned scale;	      /* of DECIMAL */
 	uint64_t array;	      /* elements of an ARRAY */
 	struct hr_shape *children;
 	char **names; /* of a STRUCT's children */
 	unsigned n_children;
-	duckdb_logical_type logical; /* of an ENUM, to look texts up; else NULL */
+	duckdb_logical_type logical; /* of an ENUM, to look up texts; else NULL */
 };
 
-/* Errors: -ENOTSUP a type that cannot be printed (cast it to VARCHAR), -ENOMEM. */
+/* -ENOTSUP: the type cannot be printed (cast it to VARCHAR); -ENOMEM. */
 int hr_shape_init(struct hr_shape *s, duckdb_logical_type type);
 void hr_shape_done(struct hr_shape *s);
 
-/* Whether values are numbers: aligned to the right, unquoted in JSON. */
+/* Numbers are aligned right in tables, and unquoted in JSON. */
 bool hr_shape_is_number(const struct hr_shape *s);
 
 bool hr_value_is_null(duckdb_vector vector, idx_t row);
 
-/* Appends a cell that is not NULL, for people: texts without quotes, nested values as JSON. */
+/* Appends a cell that is not NULL: texts without quotes, nested values as JSON. */
 void hr_value_text(struct hr_buffer *b, const struct hr_shape *s, duckdb_vector vector, idx_t row);
 
 /* Appends a cell as JSON; NULL, NaN and infinities are null. */
 void hr_value_json(struct hr_buffer *b, const struct hr_shape *s, duckdb_vector vector, idx_t row);
 
-/* Returns a cell that is a text and not NULL, without a copy; false: it is of another type. */
+/* Returns a text cell that is not NULL, without a copy. False: the column has another type. */
 bool hr_value_plain(const struct hr_shape *s, duckdb_vector vector, idx_t row,
 		    const char **ret_text, size_t *ret_n);
 
-/* Appends a part of a JSON string; a whole one. */
+/* Appends a part of a JSON string; appends a whole one. */
 void hr_value_json_escape(struct hr_buffer *b, const char *text, size_t n);
 void hr_value_json_string(struct hr_buffer *b, const char *text, size_t n);
 

@@ -1,20 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * The order of batches: which thread reads which batch, and how each one is added up in its turn.
- */
+/* The order of batches: which thread reads which batch, and when each one is added up. */
 #include <errno.h>
 #include <stdlib.h>
 
 #include "common/array.h"
 #include "query/intervals/during.h"
 
-/* The pending intervals of a lane: later batches may still overlap them. */
+/* The pending intervals of a lane, which later batches may overlap. */
 struct pending {
 	struct hr_span *spans;
-	size_t n;    /* the first of them are united */
-	size_t used; /* then pieces that are added but not merged yet, each united by itself */
+	size_t n;    /* the first n spans are united */
+	size_t used; /* pieces follow them, each united by itself, not merged yet */
 	size_t room;
-	size_t *ends; /* of these pieces */
+	size_t *ends; /* ends of these pieces */
 	size_t n_pieces, pieces_room;
 	uint64_t busy_ns; /* final */
 	struct hr_busy_sums sums;
@@ -24,7 +22,7 @@ struct hr_busy {
 	struct hr_query *q;
 	struct hr_busy_keys keys;
 	struct hr_busy_lanes lanes;
-	struct hr_busy_batch *batches; /* in the order of their turns */
+	struct hr_busy_batch *batches; /* in the order in which they are added up */
 	size_t n_batches;
 	struct hr_busy_part *parts; /* batch i uses parts[i % n_parts] */
 	size_t n_parts;
@@ -33,10 +31,10 @@ struct hr_busy {
 	pthread_cond_t moved; /* `added` or `error` has changed */
 	size_t next;	      /* the next batch to read */
 	size_t added;	      /* number of batches added up */
-	bool adding;	      /* one thread adds batches up; it owns what follows */
+	bool adding;	      /* one thread adds batches up and owns the members below */
 	int error;
 
-	struct pending *pending; /* of each lane; all zero until its first event */
+	struct pending *pending; /* of each lane; zero before its first event */
 	int64_t *last_ns; /* of each stream: no later batch has an event that ends after it */
 	struct hr_span *room[2];
 	size_t room_n[2];
@@ -46,9 +44,8 @@ struct hr_busy {
 	size_t n_rows;
 };
 
-/* ---- set up ------------------------------------------------------------------------- */
+/* ---- set up ---- */
 
-/* Wall clock, limited to INT64_MAX. */
 static int64_t wall_ns(const struct hr_stream *s, uint64_t boot_ns)
 {
 	int64_t boot = boot_ns > INT64_MAX ? INT64_MAX : (int64_t)boot_ns, wall;
@@ -201,7 +198,7 @@ const struct hr_busy_keys *hr__busy_keys(const struct hr_busy *b)
 	return &b->keys;
 }
 
-/* ---- pending intervals -------------------------------------------------------------- */
+/* ---- pending intervals ---- */
 
 static int need_rooms(struct hr_busy *b, size_t n)
 {
@@ -210,7 +207,7 @@ static int need_rooms(struct hr_busy *b, size_t n)
 	return r < 0 ? r : hr_array_fit(b->room[1], n, b->room_n[1]) ? 0 : -ENOMEM;
 }
 
-/* Adds up the time above the cut, which is final. */
+/* Adds up the time above the cut, which no later batch changes. */
 static size_t cut_off(struct hr_busy *b, struct pending *p, struct hr_span *spans, size_t n,
 		      int64_t cut)
 {
@@ -242,8 +239,8 @@ static int settle(struct hr_busy *b, struct pending *p, int64_t cut)
 }
 
 /*
- * The same for a lane and one more piece. Usually the piece is long and only its end overlaps what
- * is pending, so the rest is copied without a merge. The piece's memory is reused.
+ * Like settle(), with one more piece. Usually only the end of a long piece overlaps pending spans,
+ * so most spans are copied without a merge. Reuses the piece's memory.
  */
 static int settle_with(struct hr_busy *b, struct pending *p, struct hr_span *piece, size_t n,
 		       int64_t cut)
@@ -273,8 +270,8 @@ static int settle_with(struct hr_busy *b, struct pending *p, struct hr_span *pie
 }
 
 /*
- * If much is pending, pieces are merged only when they are as much again. So the work stays
- * proportional to the pieces, however many streams a lane has.
+ * Merges pieces only when they are as many as the pending spans. So the work stays proportional to
+ * the pieces, even for a lane of many streams.
  */
 static int add_piece(struct hr_busy *b, struct pending *p, struct hr_span *piece, size_t n,
 		     int64_t cut)
@@ -352,9 +349,9 @@ static int busy_finish(struct hr_busy *b)
 	return 0;
 }
 
-/* ---- turns -------------------------------------------------------------------------- */
+/* ---- turns ---- */
 
-/* Reserves the next batch, once there is room for its result; false: there is none, or an error. */
+/* Reserves the next batch once its result has room. False: no batch is left, or an error. */
 static bool busy_take_turn(struct hr_busy *b, size_t *ret)
 {
 	bool some;
@@ -372,7 +369,7 @@ static bool busy_take_turn(struct hr_busy *b, size_t *ret)
 	return some;
 }
 
-/* Called with the lock held; releases it while it adds a batch up. */
+/* Called with the lock held. Releases it while it adds a batch up. */
 static void add_ready(struct hr_busy *b)
 {
 	b->adding = true;
@@ -391,7 +388,6 @@ static void add_ready(struct hr_busy *b)
 	b->adding = false;
 }
 
-/* Returns whether this was the last missing batch. */
 static bool hand_in(struct hr_busy *b, size_t number, int error)
 {
 	bool last;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Reads one batch and unites the intervals of each lane. The rows of a task are contiguous and end
- * in order, so each task's are sorted already, and those of a lane are merged.
+ * in order: each task's rows are sorted already, and the runs of a lane are merged.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -15,7 +15,7 @@
 /* A task's rows in one lane. */
 struct run {
 	uint32_t lane;
-	uint32_t first, n; /* in hr_busy_worker.spans: sorted, none of them empty */
+	uint32_t first, n; /* in hr_busy_worker.spans: sorted and not empty */
 	struct hr_busy_sums sums;
 };
 
@@ -23,10 +23,10 @@ struct hr_busy_worker {
 	struct hr_decoder *decoder;
 	struct hr_span *spans, *room[2]; /* HR_BUSY_SPANS each */
 	uint8_t *classes;		 /* of each row, or HR_BUSY_NO_LANE */
-	const uint8_t *counted; /* these; NULL: the task alone determines the lane of a row */
+	const uint8_t *counted;		 /* NULL: a row's task determines its lane */
 	struct run *runs;
 	size_t n_runs, runs_room;
-	struct hr_span_run *merge; /* runs of one lane */
+	struct hr_span_run *merge;
 	size_t merge_room;
 };
 
@@ -69,9 +69,9 @@ void hr__busy_sums_add(struct hr_busy_sums *to, const struct hr_busy_sums *from)
 	to->last_ns = from->last_ns > to->last_ns ? from->last_ns : to->last_ns;
 }
 
-/* ---- which rows --------------------------------------------------------------------- */
+/* ---- which rows ---- */
 
-/* The class of each row, or HR_BUSY_NO_LANE; NULL when a row's task determines its lane. */
+/* The class of each row, or HR_BUSY_NO_LANE. NULL: a row's task determines its lane. */
 static const uint8_t *classify(const struct hr_busy_lanes *l, const struct hr_columns *c,
 			       struct hr_busy_worker *w)
 {
@@ -92,7 +92,7 @@ static const uint8_t *classify(const struct hr_busy_lanes *l, const struct hr_co
 	return classes;
 }
 
-/* Rows [first, end) of one class, or (NULL) all, to spans. Inlined for each case: faster. */
+/* Appends rows [first, end) of one class, or (NULL) of all, to spans. Inlined for speed. */
 ALWAYS_INLINE struct run busy_batch_take(const struct hr_columns *c, uint64_t offset_ns,
 					 uint32_t first, uint32_t end, const uint8_t *classes,
 					 uint8_t class, struct hr_span *to)
@@ -134,7 +134,6 @@ static int add_run(struct hr_busy_worker *w, uint32_t lane, uint32_t *used, stru
 	return 0;
 }
 
-/* The end of a task's rows. */
 static uint32_t rows_end(const struct hr_columns *c, uint32_t first)
 {
 	uint32_t task = c->task[first], low = first + 1, high = c->count;
@@ -150,7 +149,7 @@ static uint32_t rows_end(const struct hr_columns *c, uint32_t first)
 	return low;
 }
 
-/* Adds a task's rows to the lane of its rank, and to that of the training threads if it is one. */
+/* Adds the rows of a training task to its rank's lane and to the lane of training threads. */
 static int add_trained(struct hr_busy_worker *w, uint32_t lane, uint32_t *used, struct run run)
 {
 	uint32_t first = *used;
@@ -202,7 +201,7 @@ static int find_runs(const struct hr_busy_lanes *l, const struct hr_query *q, ui
 	return r;
 }
 
-/* ---- lanes -------------------------------------------------------------------------- */
+/* ---- lanes ---- */
 
 static int by_lane(const void *a, const void *b)
 {
@@ -213,7 +212,6 @@ static int by_lane(const void *a, const void *b)
 	return (x->first > y->first) - (x->first < y->first);
 }
 
-/* Merges the runs of one lane into a piece. */
 static int make_piece(struct hr_busy_worker *w, const struct run *runs, size_t n,
 		      struct hr_busy_part *to)
 {
@@ -249,7 +247,7 @@ static int make_pieces(struct hr_busy_worker *w, struct hr_busy_part *to)
 	return r;
 }
 
-/* ---- the batch ---------------------------------------------------------------------- */
+/* ---- the batch ---- */
 
 static uint32_t columns_of(const struct hr_busy_lanes *l, const struct hr_batch_ref *batch)
 {
@@ -266,7 +264,7 @@ static uint32_t columns_of(const struct hr_busy_lanes *l, const struct hr_batch_
 	return want;
 }
 
-/* Adds up the operations during regions, for an undamaged batch. */
+/* Adds up the operations during regions of an undamaged batch. */
 static void busy_batch_count(const struct hr_busy_lanes *l, const struct hr_query *q,
 			     uint32_t stream, const struct hr_columns *c,
 			     const struct hr_busy_worker *w)

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * busy_internal.h - what the parts of busy.h share: keys (busy_keys.c), one batch (busy_batch.c),
- * and the order of batches (busy.c)
- *
- * A lane is a key together with a class: each lane has its own row. Without HR_BUSY_CLASS each key
- * has one.
+ * busy_internal.h - shared by busy.c (order of batches), busy_keys.c (keys), busy_batch.c (a
+ * batch)
+ * 
+ * A lane is a key and a class, and has its own row. Without HR_BUSY_CLASS each key has one lane.
  */
 #ifndef HEADRACE_QUERY_INTERVALS_BUSY_INTERNAL_H
 #define HEADRACE_QUERY_INTERVALS_BUSY_INTERNAL_H
@@ -16,15 +15,14 @@
 #define HR_BUSY_CLASSES ((unsigned)HR_CLASS_HOOK)
 #define HR_BUSY_NO_LANE UINT8_MAX /* class of a row that the scope excludes */
 
-/* ---- keys --------------------------------------------------------------------------- */
-
-#define HR_BUSY_OTHER_RANK (-2) /* of other ranks than the requested one: no row */
+/* ---- keys ---- */
+#define HR_BUSY_OTHER_RANK (-2) /* of another rank than the requested one: no row */
 
 struct hr_busy_key {
 	const struct hr_qstream *st;
 	uint64_t proc;
 	int32_t rank, worker;
-	uint32_t first_stream, n_streams; /* in hr_busy_keys.streams: where it has processes */
+	uint32_t first_stream, n_streams; /* in hr_busy_keys.streams: streams with its processes */
 };
 
 struct hr_busy_keys {
@@ -35,21 +33,19 @@ struct hr_busy_keys {
 	uint32_t *key_of;      /* of each process; the stream's unknown processes share one */
 };
 
-/* Whether processes of the rank, or of HR_BUSY_ANY_RANK, may be there. */
+/* Whether the stream may have processes of the rank, or of HR_BUSY_ANY_RANK. */
 bool hr__busy_stream_has(const struct hr_stream *s, int32_t rank);
 bool hr__busy_batch_has(const struct hr_stream *s, const struct hr_batch_ref *b, int32_t rank);
 
-/* Of the streams that have a bit in `used`. -ENOMEM. */
+/* Makes keys of the streams that have a bit in `used`. -ENOMEM. */
 int hr__busy_keys_make(struct hr_busy_keys *k, const struct hr_query *q,
 		       const struct hr_busy_args *args, const bool *used);
 void hr__busy_keys_done(struct hr_busy_keys *k);
 
-/* The key of a process in events of a stream. */
 uint32_t hr__busy_key(const struct hr_busy_keys *k, const struct hr_query *q, uint32_t stream,
 		      uint64_t proc);
 
-/* ---- one batch ---------------------------------------------------------------------- */
-
+/* ---- one batch ---- */
 struct hr_busy_sums {
 	uint64_t count, dur_ns;
 	int64_t first_ns, last_ns;
@@ -62,7 +58,7 @@ struct hr_busy_piece {
 	struct hr_busy_sums sums;
 };
 
-#define HR_BUSY_SPANS ((size_t)2 * HR_BATCH_EVENTS) /* an event is in two lanes at most */
+#define HR_BUSY_SPANS ((size_t)2 * HR_BATCH_EVENTS) /* an event is in at most two lanes */
 struct hr_busy_part {
 	struct hr_span *spans; /* HR_BUSY_SPANS of them */
 	struct hr_busy_piece *pieces;
@@ -73,13 +69,13 @@ struct hr_busy_part {
 struct hr_busy_batch {
 	uint32_t stream, batch;
 	int64_t last_ns;      /* wall clock: no event of the batch ends later */
-	int64_t next_last_ns; /* of the stream's next batch; INT64_MIN: there is none */
+	int64_t next_last_ns; /* of the stream's next batch; INT64_MIN: no batch is left */
 };
 
 /* Which rows belong to which lane. */
 struct hr_busy_lanes {
 	const struct hr_busy_keys *keys;
-	/* lanes of a key: one per class, one for training threads and one for all, or one */
+	/* lanes per key: one per class; or one for all and one for training threads; or 1 */
 	unsigned classes;
 	struct hr_during *during; /* NULL: hr_busy() */
 	enum hr_busy_scope scope;
@@ -87,8 +83,8 @@ struct hr_busy_lanes {
 };
 
 /*
- * Reads, decodes and unites a batch. A damaged batch has no pieces and is noted. So is one with an
- * event that ends after last_ns, since it would be added too late. -ENOMEM.
+ * Reads, decodes and unites a batch. A damaged batch is noted and has no pieces, and so is a batch
+ * with an event that ends after last_ns, because it would be added too late. -ENOMEM.
  */
 int hr__busy_batch_read(struct hr_query *q, const struct hr_busy_lanes *lanes,
 			const struct hr_busy_batch *batch, struct hr_busy_worker *w,

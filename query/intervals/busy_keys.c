@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which processes share a row of hr_busy(), and in which streams they occur. */
+/* Which processes share a row of hr_busy(), and which streams contain them. */
 #include <errno.h>
 #include <stdlib.h>
 
 #include "query/intervals/busy_internal.h"
 
-/* A process of a stream, or all that it does not list; fields not in `by` are empty. */
+/* A process of a stream, or all unlisted ones; fields not in `by` are empty. */
 struct entry {
 	const struct hr_qstream *st;
 	const char *node;
@@ -25,7 +25,7 @@ bool hr__busy_stream_has(const struct hr_stream *s, int32_t rank)
 	return false;
 }
 
-/* A batch that lists no processes may have any. */
+/* A batch that lists no processes may contain any. */
 bool hr__busy_batch_has(const struct hr_stream *s, const struct hr_batch_ref *b, int32_t rank)
 {
 	if (rank == HR_BUSY_ANY_RANK || b->n_procs == 0)
@@ -97,7 +97,7 @@ static size_t add_stream(struct entry *to, size_t process, const struct hr_query
 	return process + st->s->n_processes + 1;
 }
 
-/* Turns sorted entries into keys, each with the streams in which it occurs. */
+/* Turns sorted entries into keys with their streams. */
 static void busy_keys_number(struct hr_busy_keys *k, const struct entry *entries, size_t n)
 {
 	uint32_t n_streams = 0;

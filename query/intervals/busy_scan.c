@@ -23,8 +23,6 @@ static const struct hr_sql_table table = {"busy", columns, COLUMNS, COLUMNS};
 
 static const char *const parameters[] = {"by", "scope", "rank", NULL};
 
-/* ---- parameters ------------------------------------------------------------------- */
-
 static bool parse_by(const char *text, unsigned *ret)
 {
 	static const struct {
@@ -67,8 +65,6 @@ static void busy_scan_bind(duckdb_bind_info info)
 	hr_duckdb.bind_set_bind_data(info, a, free);
 	hr_duckdb.free(by);
 }
-
-/* ---- rows --------------------------------------------------------------------------- */
 
 static void put_class(struct hr_query_out *out, size_t k, unsigned class, unsigned by)
 {

@@ -5,13 +5,13 @@
 
 #include "query/intervals/busy_table.h"
 
-/* What a table function is registered with; lives in the query's pool. */
+/* The data of a registered table function, in the query's pool. */
 struct bound {
 	struct hr_query *q;
 	const struct hr_busy_table *table;
 };
 
-/* One thread's place in a use. */
+/* The state of one thread. */
 struct worker {
 	struct hr_busy_worker *w;
 	bool worked;
@@ -19,7 +19,7 @@ struct worker {
 	size_t n_rows, at;
 };
 
-/* ---- parameters --------------------------------------------------------------------- */
+/* ---- parameters ---- */
 
 static bool parse_scope(const char *text, enum hr_busy_scope *ret)
 {
@@ -83,7 +83,7 @@ bool hr__busy_bind(duckdb_bind_info info, const char *function, struct hr_busy_a
 	return wrong == NULL;
 }
 
-/* ---- a use -------------------------------------------------------------------------- */
+/* ---- a use ---- */
 
 static void use_free(void *data)
 {
@@ -143,9 +143,9 @@ static void busy_table_init_worker(duckdb_init_info info)
 	hr_duckdb.init_set_init_data(info, w, busy_table_worker_free);
 }
 
-/* ---- rows --------------------------------------------------------------------------- */
+/* ---- rows ---- */
 
-/* The thread that adds up the last batch makes the rows. False: an error is set. */
+/* The thread that adds up the last batch makes the rows. False: sets an error. */
 static bool work(const struct hr_busy_use *use, struct worker *w, duckdb_function_info info)
 {
 	const void *rows = NULL;

@@ -1,11 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * busy_table.h - table functions that return rows after all intervals are united: hr_busy(),
- * hr_during()
- *
- * Purpose   What the two have in common. All of DuckDB's threads that scan do the work (busy.h); the
- *           one that finishes returns the rows.
- * Lifetime  A struct hr_busy_use lives in a running plan; the query outlives it.
+ * busy_table.h - what hr_busy() and hr_during() share: table functions that return rows after all
+ * of DuckDB's scanning threads have united the intervals
  */
 #ifndef HEADRACE_QUERY_INTERVALS_BUSY_TABLE_H
 #define HEADRACE_QUERY_INTERVALS_BUSY_TABLE_H
@@ -19,27 +15,27 @@ struct hr_busy_use {
 	const struct hr_busy_table *table;
 	struct hr_query *q;
 	struct hr_busy *busy;
-	const struct hr_during *during; /* busy's own; NULL: none */
+	const struct hr_during *during; /* owned by `busy`; NULL: none */
 	unsigned by;			/* enum hr_busy_by */
-	bool empty;			/* no batch is to be read */
+	bool empty;
 	unsigned n_columns;
-	uint16_t columns[]; /* by output vector; table->n_columns: a column of DuckDB's */
+	uint16_t columns[]; /* by output vector; table->n_columns: a column that DuckDB added */
 };
 
 struct hr_busy_table {
 	unsigned n_columns;
 	size_t row_size;
-	/* Makes use->busy from the bind data; use->columns are set. -ENOMEM. */
+	/* Makes use->busy from the bind data. use->columns are set. -ENOMEM. */
 	int (*start)(struct hr_busy_use *use, const void *args);
 	size_t (*rows)(const struct hr_busy_use *use, const void **ret);
 	void (*put)(const struct hr_busy_use *use, const void *row, unsigned column, size_t k,
 		    struct hr_query_out *out);
 };
 
-/* The text of a parameter, to be freed by DuckDB; NULL: not given, or NULL. */
+/* The text of a parameter, for duckdb_free; NULL: not given, or SQL NULL. */
 char *hr__busy_parameter(duckdb_bind_info info, const char *name);
 
-/* Reads the parameters `scope` and `rank`; false: the error is set. */
+/* Reads the parameters `scope` and `rank`. False: has set an error. */
 bool hr__busy_bind(duckdb_bind_info info, const char *function, struct hr_busy_args *ret);
 
 int hr__busy_table_register(struct hr_query *q, const char *name, duckdb_table_function_bind_t bind,

@@ -10,8 +10,8 @@
 #define TRAINING (1u << HR_REGION_STEP | 1u << HR_REGION_EPOCH | 1u << HR_REGION_INPUT_WAIT)
 
 /*
- * The points in time at which regions of a rank start or end; sums[i] is of the time before
- * points[i], the last one of the time after all.
+ * Points in time at which regions of a rank start or end. sums[i] belongs to the time before
+ * points[i], the last one to the time after all points.
  */
 struct place {
 	int64_t *points;
@@ -34,7 +34,7 @@ struct fetch {
 struct hr_during {
 	struct hr_during_row *rows;
 	size_t n_rows, rows_room;
-	struct fetch *fetches; /* only if a column needs them */
+	struct fetch *fetches; /* empty if no column needs them */
 	size_t n_fetches, fetches_room;
 	struct thread *threads; /* training threads: sorted, without duplicates */
 	size_t n_threads, threads_room;
@@ -57,7 +57,7 @@ void hr__during_free(struct hr_during *d)
 	free(d);
 }
 
-/* ---- regions ------------------------------------------------------------------------ */
+/* ---- regions ---- */
 
 static int by_thread(const void *a, const void *b)
 {
@@ -70,7 +70,7 @@ static int by_thread(const void *a, const void *b)
 	return (x->tid > y->tid) - (x->tid < y->tid);
 }
 
-/* Regions of one thread follow one another, so most repeat the last thread. */
+/* Regions of one thread are adjacent, so most of them repeat the last thread. */
 static int add_thread(struct hr_during *d, uint32_t stream, const struct hr_region *region)
 {
 	struct thread thread = {stream, region->tid, region->proc};
@@ -189,7 +189,7 @@ bool hr__during_trains(const struct hr_during *d, uint32_t stream, const struct 
 	       bsearch(&thread, d->threads, d->n_threads, sizeof(thread), by_thread) != NULL;
 }
 
-/* ---- points ------------------------------------------------------------------------- */
+/* ---- points ---- */
 
 static int by_time(const void *a, const void *b)
 {
@@ -198,7 +198,7 @@ static int by_time(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-/* Number of points that are not after `time`: the index of its sums. */
+/* Number of points not after `time`: the index of its sums. */
 static size_t sums_at(const struct place *p, int64_t time)
 {
 	size_t low = 0, high = p->n;
@@ -299,7 +299,7 @@ int hr__during_place(struct hr_during *d, const struct hr_query *q, const struct
 	return r;
 }
 
-/* ---- sums --------------------------------------------------------------------------- */
+/* ---- sums ---- */
 
 struct moved {
 	uint64_t ops, read, written, io_ns;

@@ -8,7 +8,7 @@
 
 #define DEFAULT_KIND "step"
 
-/* Not known before they are read. For few rows DuckDB would join by nested loops. */
+/* The number is unknown before reading. For few rows DuckDB would join by nested loops. */
 #define GUESSED_ROWS 1000000u
 
 /* clang-format off */
@@ -28,13 +28,12 @@ static const struct hr_sql_table table = {"during", columns, COLUMNS, COLUMNS};
 
 static const char *const parameters[] = {"kind", "scope", "rank", NULL};
 
-/* The parameters of a call. */
 struct args {
 	uint32_t kinds;
 	struct hr_busy_args busy;
 };
 
-/* ---- parameters ------------------------------------------------------------------- */
+/* ---- parameters ---- */
 
 static uint32_t during_scan_kind_of(const char *text, size_t n)
 {
@@ -80,7 +79,7 @@ static void during_scan_bind(duckdb_bind_info info)
 	hr_duckdb.free(kind);
 }
 
-/* ---- rows --------------------------------------------------------------------------- */
+/* ---- rows ---- */
 
 static void put_stream(const struct hr_busy_use *use, const struct hr_during_row *row,
 		       enum column column, size_t k, struct hr_query_out *out)
@@ -141,13 +140,13 @@ static void put_region(const struct hr_busy_use *use, const struct hr_during_row
 	}
 }
 
-/* Processes are numbered from 1 in each stream. */
+/* Each stream numbers its processes from 1. */
 static uint64_t process_of(const struct hr_during_row *row)
 {
 	return (uint64_t)row->stream << 40 | (row->region.proc & ((UINT64_C(1) << 40) - 1));
 }
 
-/* NULL for short regions that were added up: what was under way during them is not known. */
+/* NULL for short regions that were added up: their I/O is unknown. */
 static void put_sum(const struct hr_busy_use *use, const struct hr_during_row *row,
 		    enum column column, size_t k, struct hr_query_out *out)
 {

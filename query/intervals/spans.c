@@ -5,10 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Steps of an insertion sort, per span, up to which a list is almost sorted. */
+/* Maximum insertion steps per span for a list that counts as almost sorted. */
 #define STEPS 8u
-
-/* ---- sorting ------------------------------------------------------------------------ */
 
 static int by_start(const void *a, const void *b)
 {
@@ -17,7 +15,7 @@ static int by_start(const void *a, const void *b)
 	return (x->start > y->start) - (x->start < y->start);
 }
 
-/* Operations that overlap in one thread (aio, signal handlers) end slightly out of order. */
+/* Overlapping operations of one thread (aio, signal handlers) end slightly out of order. */
 static bool insertion_sort(struct hr_span *spans, size_t n)
 {
 	size_t steps = STEPS * n;
@@ -41,11 +39,9 @@ void hr_spans_sort(struct hr_span *spans, size_t n)
 		qsort(spans, n, sizeof(*spans), by_start);
 }
 
-/* ---- merging ------------------------------------------------------------------------ */
-
 /*
- * If threads work in parallel, which list is next is unpredictable, so the loop has no branch on
- * it. Written with a condition, compilers make a branch: twice the time.
+ * The loop has no branch on which list is next, because that is unpredictable. For a condition,
+ * compilers make a branch: twice the time.
  */
 static struct hr_span_run merge_two(struct hr_span_run a, struct hr_span_run b, struct hr_span *to)
 {
@@ -74,7 +70,7 @@ static int by_length(const void *a, const void *b)
 	return (x->n > y->n) - (x->n < y->n);
 }
 
-/* Merges runs[0..2 * pairs) two by two, in place of the first of them. */
+/* Merges runs[0..2 * pairs) two by two, into the first half of the array. */
 static void merge_pairs(struct hr_span_run *runs, size_t pairs, struct hr_span *to)
 {
 	for (size_t i = 0; i < pairs; i++) {
@@ -84,8 +80,8 @@ static void merge_pairs(struct hr_span_run *runs, size_t pairs, struct hr_span *
 }
 
 /*
- * Merges the shortest ones first until their number is a power of two: then every pass goes over
- * all spans, from one buffer to the other.
+ * Merges the shortest runs first until their number is a power of two. Then every pass copies all
+ * spans from one buffer to the other.
  */
 struct hr_span_run hr_spans_merge(struct hr_span_run *runs, size_t n_runs,
 				  struct hr_span *const room[2])
@@ -106,8 +102,6 @@ struct hr_span_run hr_spans_merge(struct hr_span_run *runs, size_t n_runs,
 		merge_pairs(runs, even / 2, room[to]);
 	return runs[0];
 }
-
-/* ---- uniting ------------------------------------------------------------------------ */
 
 size_t hr_spans_unite(struct hr_span_run from, struct hr_span *to)
 {

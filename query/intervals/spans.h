@@ -1,12 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * spans.h - intervals of time, sorted and united
- *
- * Purpose   How long was at least one operation under way? Lists of intervals are sorted by start,
- *           merged, and united into intervals that neither overlap nor touch. Events of one
- *           thread come sorted, those of several are merged list by list: no general sort is
- *           needed for what a job writes.
- * Threads   Plain functions over the caller's memory.
+ * spans.h - intervals of time: sorted, merged, and united into intervals that do not touch
+ * 
+ * Events of one thread are sorted already, and the lists of several threads are merged: this needs
+ * no general sort.
  */
 #ifndef HEADRACE_QUERY_INTERVALS_SPANS_H
 #define HEADRACE_QUERY_INTERVALS_SPANS_H
@@ -28,22 +25,21 @@ struct hr_span_run {
 void hr_spans_sort(struct hr_span *spans, size_t n);
 
 /*
- * Merges runs (at least one; their order is lost) into one. `room`: two buffers, each with room for
- * all spans, not overlapping the runs. The result is in one of them, or is the only run itself.
+ * Merges runs (at least one; their order is lost) into one. `room`: two buffers for all spans,
+ * which do not overlap the runs. The result is in one of them, or is the only run.
  */
 struct hr_span_run hr_spans_merge(struct hr_span_run *runs, size_t n_runs,
 				  struct hr_span *const room[2]);
 
-/* Unites sorted spans; `to` may be the same array. Returns how many are left: disjoint, sorted. */
+/* Unites sorted spans; `to` may be the same array. Returns the number of spans left. */
 size_t hr_spans_unite(struct hr_span_run from, struct hr_span *to);
 
 /*
- * Splits a united list at `cut`: adds to *total the time above it, and returns how many spans are
- * below; a span that crosses the cut ends there.
+ * Splits a united list at `cut`: adds the time above it to *total, and returns the number of spans
+ * below it. A span that crosses the cut ends there.
  */
 size_t hr_spans_cut(struct hr_span *spans, size_t n, int64_t cut, uint64_t *total);
 
-/* How many spans of a united list end before `time`. */
 size_t hr_spans_before(const struct hr_span *spans, size_t n, int64_t time);
 
 #endif

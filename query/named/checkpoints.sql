@@ -33,7 +33,7 @@ operations AS MATERIALIZED (
 writes AS (
     SELECT cluster, job, attempt, node, proc, tid, rank, coalesce(rank, -1) AS who, path, mount, start_ns, end_ns, dur_ns, bytes
     FROM operations WHERE class = 'write'),
--- A framework may begin a save in one thread and write it in another: two regions of one path under two names.
+-- A framework may begin a save in one thread and write in another: two regions with one path and two names.
 rounds AS (
     SELECT *, count(*) FILTER (saved_path IS NULL OR name IS NOT DISTINCT FROM first_name) OVER (PARTITION BY cluster, job, attempt, who, lane, node, proc, saved_path ORDER BY start_ns
                                                                                            ROWS UNBOUNDED PRECEDING) AS round
@@ -63,7 +63,7 @@ reaching AS (
                      THEN greatest(p.end_ns, least(p.end_ns + $gap * 1e9, p.further_ns, p.loop_ns))::BIGINT ELSE p.end_ns END AS until_ns
     FROM resumed p ASOF LEFT JOIN writes w
       ON p.cluster = w.cluster AND p.job = w.job AND p.attempt = w.attempt AND p.node = w.node AND p.proc = w.proc AND p.tid = w.tid AND p.start_ns <= w.start_ns),
--- Files of one folder that are saved one after the other before the loop resumes are one checkpoint, unless two names differ only by a number.
+-- Files saved into one folder before the loop resumes are one checkpoint, unless two names differ only by a number.
 following AS (
     SELECT *, coalesce(NOT (folder = lag(folder) OVER process AND start_ns <= lag(end_ns) OVER process + $gap * 1e9 AND start_ns <= coalesce(lag(loop_ns) OVER process, start_ns)
                             AND (nth = 1 OR nth = lag(nth) OVER process)), true) AS begins

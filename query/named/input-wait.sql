@@ -54,7 +54,7 @@ paced AS MATERIALIZED (
 passes AS MATERIALIZED (
     SELECT cluster, job, attempt, who, node, proc, feed, loader, pass, min(start_ns) AS first_ns, max(end_ns) AS last_ns
     FROM paced GROUP BY cluster, job, attempt, who, node, proc, feed, loader, pass),
--- A pass of another loader between two waits of a pass: validation in the middle of an epoch. The outer pass is idle meanwhile.
+-- A pass of another loader between two waits of a pass: validation within an epoch. The outer pass is then idle.
 between_waits AS (
     SELECT cluster, job, attempt, node, proc, loader, pass, sum(b_last_ns - b_first_ns) AS ns
     FROM (SELECT w.cluster, w.job, w.attempt, w.node, w.proc, w.loader, w.pass, w.end_ns AS before_ns, b.first_ns AS b_first_ns, b.last_ns AS b_last_ns
@@ -104,7 +104,7 @@ made AS (
            sum(cpu_ns) AS cpu_ns, sum(dur_ns) FILTER (cpu_ns IS NOT NULL) AS cpu_of_ns,
            sum(core_wait_ns) AS core_wait_ns, coalesce(sum(faults), CASE WHEN count(cpu_ns) > 0 THEN 0 END) AS faults
     FROM marked WHERE kind = 'fetch' AND worker IS NOT NULL GROUP BY cluster, job, attempt, who, feed),
--- If several loaders have workers, those of one are idle while another is in use.
+-- If several loaders have workers, those of unused loaders are idle.
 crews AS (
     SELECT cluster, job, attempt, who, loader, makers, sum(ns) AS ns
     FROM (SELECT cluster, job, attempt, who, coalesce(loader, -1) AS loader, count(DISTINCT (node, worker)) AS makers

@@ -16,7 +16,7 @@
 WITH slices AS MATERIALIZED (
     SELECT *, row_number() OVER () AS slice FROM (
         SELECT cluster, job, attempt, node, proc, tid, coalesce(name, kind) AS name, coalesce(kind, 'region') AS cat, start_ns, dur_ns,
-               -- Of short regions that were added up only the start of the first is known.
+               -- Of short regions that were added up, only the first start is known.
                count > 1 OR kind IS NOT DISTINCT FROM 'mark' AS moment,
                CASE WHEN kind IN ('step', 'epoch', 'span') THEN kind ELSE '' END AS line,
                -- Removes members that are null, except those of the application.

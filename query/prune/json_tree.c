@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* DuckDB's parser stops at expressions 1000 deep, a few levels of JSON each */
+/* DuckDB's parser accepts expressions 1000 deep, each with a few levels of JSON */
 #define MAX_DEPTH 4000
 
 struct parser {
@@ -26,7 +26,7 @@ static bool take_word(struct parser *p, const char *word)
 	return true;
 }
 
-/* p->at is after the backslash. Only control bytes are written as \u00XX. */
+/* p->at is after the backslash. DuckDB writes only control bytes as \u00XX. */
 static int take_escape(struct parser *p, char **to)
 {
 	static const char from[] = "\"\\/bfnrt", value[] = "\"\\/\b\f\n\r\t";
@@ -57,7 +57,7 @@ static int parse_string(struct parser *p, const char **ret)
 		end += end[0] == '\\' && end[1] != '\0' ? 2 : 1;
 	if (*end == '\0')
 		return -EBADMSG;
-	/* Decoded, a string is never longer than its source. */
+	/* A decoded string is never longer than its source. */
 	to = text = hr_arena_get(p->arena, (size_t)(end - p->at) + 1);
 	if (text == NULL)
 		return -ENOMEM;

@@ -1,12 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * json_tree.h - a JSON text as a tree
- *
- * Purpose   Reads what DuckDB's json_serialize_sql writes: JSON without blanks. No library fits:
- *           jansson rejects the uint64_t that stands for "no location", cJSON rounds integers to
- *           doubles, and json-c takes eight times as long for input-wait's 80,000 nodes.
- * Owner     Nodes and decoded strings live in the caller's arena.
- * Threads   One.
+ * json_tree.h - a JSON text as a tree: DuckDB's json_serialize_sql writes JSON without blanks
+ * 
+ * No library fits: jansson rejects the uint64_t of "no location", cJSON rounds integers, and
+ * json-c takes eight times as long for input-wait's 80,000 nodes. The caller's arena owns nodes
+ * and strings.
  */
 #ifndef HEADRACE_QUERY_PRUNE_JSON_TREE_H
 #define HEADRACE_QUERY_PRUNE_JSON_TREE_H
@@ -36,16 +34,15 @@ struct hr_json_tree {
 	struct hr_json_tree *next;
 };
 
-/* Errors: -EBADMSG not JSON or nested too deeply, -ENOMEM. */
+/* -EBADMSG: no JSON, or nested too deeply. -ENOMEM. */
 int hr_json_tree_parse(struct hr_arena *arena, const char *text, const struct hr_json_tree **ret);
 
-/* Member of an object; NULL when absent, or when `node` is NULL or no object. */
+/* A member of an object. NULL: missing, or `node` is NULL or no object. */
 const struct hr_json_tree *hr_json_tree_get(const struct hr_json_tree *node, const char *key);
 
-/* Text of a string member; NULL when it is none. */
+/* The text of a string member. NULL: the member is missing or no string. */
 const char *hr_json_tree_text(const struct hr_json_tree *node, const char *key);
 
-/* Whether a string member has exactly this text. */
 bool hr_json_tree_is(const struct hr_json_tree *node, const char *key, const char *text);
 
 #endif

@@ -31,7 +31,7 @@ void hr_prune_done(struct hr_prune *p)
 	set_done(&p->path);
 }
 
-/* Escaped names are not compared: they are too rare. */
+/* Does not compare escaped names: they are too rare. */
 static bool has_text(const struct hr_prune_set *set, const char *text)
 {
 	if (!set->known)

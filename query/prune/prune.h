@@ -1,18 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * prune.h - which events a statement's WHERE can match
- *
- * Purpose   DuckDB's C API hands table functions no filters, so the predicates are taken from the
- *           statement itself: its parse tree (DuckDB's json_serialize_sql) is searched for AND-ed
- *           comparisons of the columns below with constants. Batches whose header contradicts them
- *           are skipped. DuckDB still applies the whole WHERE to what is left, so a predicate that
- *           is not understood costs time and never changes an answer. `hr_busy` has rows with the
- *           same columns, so pruning applies to it, too.
- * Certainty Only if `events` is mentioned exactly once, in the FROM of the SELECT whose WHERE it
- *           is, itself or in inner joins (then only by qualified column names), without
- *           TABLESAMPLE, and no name is shadowed.
- * Lifetime  hr_prune_init .. hr_prune_parse .. hr_prune_done. Plain data, one thread; read by any
- *           number.
+ * 
+ * DuckDB's C API gives table functions no filters. So the statement's parse tree is searched for
+ * AND-ed comparisons of the columns below with constants, and batches are skipped if their header
+ * contradicts them. DuckDB still applies the whole WHERE: a predicate that is not understood costs
+ * time, but never changes an answer. Pruning applies to `hr_busy`, too.
+ * 
+ * It requires that the statement mentions `events` exactly once: in the FROM of the SELECT with
+ * the WHERE, alone or in inner joins (then with qualified column names), without TABLESAMPLE and
+ * without shadowed names. Any number of threads may read the result.
  */
 #ifndef HEADRACE_QUERY_PRUNE_PRUNE_H
 #define HEADRACE_QUERY_PRUNE_PRUNE_H
@@ -23,12 +20,12 @@
 
 #include "store/store.h"
 
-#define HR_PRUNE_OPS	512u /* op ids are below this: HR_OP_MAX */
-#define HR_PRUNE_VALUES 64u  /* longer IN lists are ignored */
+#define HR_PRUNE_OPS	512u /* op ids are smaller: HR_OP_MAX */
+#define HR_PRUNE_VALUES 64u  /* ignores longer IN lists */
 
 struct hr_query_arg;
 
-/* The values that a column must have; `known` false: any. */
+/* The values that a column must have. `known` false: any value. */
 struct hr_prune_set {
 	bool known;
 	unsigned n;
@@ -46,16 +43,17 @@ struct hr_prune {
 	struct hr_prune_set path;				 /* of the event's file */
 	struct hr_prune_range start_ns, end_ns;			 /* wall clock */
 	bool ops_known;
-	uint64_t ops[HR_PRUNE_OPS / 64]; /* ops that can match, classes included */
-	bool distinct; /* rows that are equal in all requested columns count as one */
+	uint64_t
+	    ops[HR_PRUNE_OPS / 64]; /* ops that can match, including those of matching classes */
+	bool distinct;		    /* rows that are equal in all requested columns count once */
 };
 
 void hr_prune_init(struct hr_prune *p); /* everything matches */
 void hr_prune_done(struct hr_prune *p);
 
 /*
- * Narrows `p` by the parse tree of a statement (the output of json_serialize_sql), with the values
- * of its parameters. Whatever is not understood leaves `p` wider. 0 or -ENOMEM.
+ * Narrows `p` by the parse tree of a statement (from json_serialize_sql) and its parameters.
+ * Ignores what it does not understand. 0 or -ENOMEM.
  */
 int hr_prune_parse(struct hr_prune *p, const char *json, const struct hr_query_arg *args,
 		   size_t n_args);

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Whether the answer of a SELECT depends only on which rows exist, not on how many of each: it
- * counts DISTINCT values, takes minima and maxima, or is DISTINCT itself. Then a scan may skip rows
- * that equal one that it has returned. Any doubt means no.
+ * Whether a SELECT has the same answer if equal rows are returned once: it is DISTINCT, counts
+ * DISTINCT values, or takes minima and maxima. In doubt the answer is no.
  */
 #include <string.h>
 #include <strings.h>
@@ -18,7 +17,7 @@ static bool is_one_of(const char *text, const char *const *list)
 	return false;
 }
 
-/* Functions of the values of one row, the same whenever they are called. */
+/* Functions whose result depends only on the values of one row. */
 static bool is_plain_function(const char *name)
 {
 	static const char *const known[] = {
@@ -57,7 +56,6 @@ static bool is_plain_function(const char *name)
 	return is_one_of(name, known);
 }
 
-/* What the walk over a SELECT has found. */
 struct walk {
 	bool aggregates;
 	bool unsure;
@@ -73,7 +71,7 @@ static void take_function(struct walk *w, const struct hr_json_tree *e)
 	bool counts = name != NULL && strcasecmp(name, "count") == 0 && distinct != NULL &&
 		      distinct->type == HR_JSON_TREE_TRUE;
 
-	if (one && (counts || is_one_of(name, sets))) /* max(x, 3) is a list of three */
+	if (one && (counts || is_one_of(name, sets))) /* max(x, 3) returns a list of three */
 		w->aggregates = true;
 	else if (!is_plain_function(name))
 		w->unsure = true;
@@ -94,7 +92,7 @@ static void take_tree(struct walk *w, const struct hr_json_tree *n)
 		take_tree(w, c);
 }
 
-/* Whether a whole SELECT is DISTINCT. DISTINCT ON would choose among rows. */
+/* Whether a SELECT is DISTINCT. DISTINCT ON would choose among rows. */
 static bool has_distinct(const struct hr_json_tree *select)
 {
 	const struct hr_json_tree *modifiers = hr_json_tree_get(select, "modifiers");

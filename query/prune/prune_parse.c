@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Reads the predicates out of a parse tree. Any doubt makes the result wider. */
+/* Extracts the predicates from a parse tree. In doubt the result is wider. */
 #include "query/prune/prune.h"
 
 #include <errno.h>
@@ -14,9 +14,9 @@
 
 #define TABLE	 "events"
 #define FUNCTION "hr_events"
-#define BUSY	 "hr_busy" /* hr_busy(): its rows have columns of the events */
+#define BUSY	 "hr_busy" /* hr_busy(): its rows have columns of events */
 
-/* ---- columns that prune ------------------------------------------------------------- */
+/* ---- columns that prune, the one mention of events ---- */
 
 enum target { TEXT_SET, NUMBER_SET, RANGE, OP, CLASS };
 
@@ -50,21 +50,18 @@ static const struct column *column_by_name(const char *name)
 	return NULL;
 }
 
-/* ---- the one mention of events ------------------------------------------------------ */
-
-/* The state of the walk. */
 struct look {
 	struct hr_prune *p;
 	const struct hr_query_arg *args;
 	size_t n_args;
-	unsigned mentions; /* of events, anywhere */
-	int64_t mentioned; /* the position in the statement of the last of them */
-	bool unsure;	   /* something could mention events, or change what a name means */
+	unsigned mentions; /* number of mentions of events */
+	int64_t mentioned; /* position of the last mention in the statement */
+	bool unsure; /* events may be mentioned otherwise, or a name may have another meaning */
 	const char *alias; /* of events in the current SELECT */
 	bool alone;	   /* events is the whole FROM: unqualified names are its columns */
 };
 
-/* The name of events in a FROM without an alias; NULL: it is another table. */
+/* The name of events in a FROM; NULL: another table. */
 static const char *events_name(const struct hr_json_tree *n)
 {
 	static const char *const names[] = {TABLE, FUNCTION, BUSY};
@@ -97,7 +94,7 @@ static bool harmless_function(const char *name)
 	return strncasecmp(name, "hr_", 3) == 0;
 }
 
-/* A tree contains the text of a MATERIALIZED CTE three times: equal positions are one mention. */
+/* Counts a mention. Equal positions are one: a MATERIALIZED CTE is in the tree three times. */
 static void mention(struct look *l, const struct hr_json_tree *n)
 {
 	const struct hr_json_tree *at = hr_json_tree_get(n, "query_location");
@@ -138,7 +135,7 @@ static bool prune_parse_absent(const struct hr_json_tree *n, const char *key)
 	       (c->type == HR_JSON_TREE_ARRAY && c->child == NULL);
 }
 
-/* Finds events in a FROM: itself, or below inner joins with a condition. */
+/* Finds events in a FROM, directly or below inner joins with a condition. */
 static bool find_events(struct look *l, const struct hr_json_tree *from)
 {
 	if (from == NULL)
@@ -164,7 +161,7 @@ static bool find_events(struct look *l, const struct hr_json_tree *from)
 	       find_events(l, hr_json_tree_get(from, "right"));
 }
 
-/* ---- expressions -------------------------------------------------------------------- */
+/* ---- expressions ---- */
 
 static const struct column *column_of(const struct look *l, const struct hr_json_tree *e)
 {
@@ -202,7 +199,7 @@ static const struct hr_query_arg *arg_of(const struct look *l, const struct hr_j
 	return NULL;
 }
 
-/* A text or whole number that is known before the statement runs. NULL and other types are not. */
+/* The value of a constant or parameter: a text or whole number. False: NULL or another type. */
 static bool prune_parse_value_of(const struct look *l, const struct hr_json_tree *e,
 				 struct value *ret)
 {
@@ -233,7 +230,7 @@ static bool prune_parse_value_of(const struct look *l, const struct hr_json_tree
 	return true;
 }
 
-/* ---- narrowing ---------------------------------------------------------------------- */
+/* ---- narrowing ---- */
 
 static void narrow_ops(struct hr_prune *p, enum target target, const struct value *values,
 		       unsigned n)
@@ -254,7 +251,7 @@ static void narrow_ops(struct hr_prune *p, enum target target, const struct valu
 	p->ops_known = true;
 }
 
-/* `column IN (values)`: all of the column's type, at least one. */
+/* `column IN (values)`: at least one value, all of the column's type. */
 static int narrow_set(struct hr_prune *p, const struct column *column, const struct value *values,
 		      unsigned n)
 {
@@ -381,7 +378,7 @@ static int take_in(struct look *l, const struct hr_json_tree *e)
 	return n > 0 ? narrow_set(l->p, column, values, n) : 0;
 }
 
-/* `$x IS NULL` of a parameter that has a value: the usual way to make an argument optional. */
+/* `$x IS NULL` for a given parameter: the usual form of an optional argument. */
 static bool is_false(const struct look *l, const struct hr_json_tree *e)
 {
 	const struct hr_json_tree *children = hr_json_tree_get(e, "children");
@@ -393,7 +390,7 @@ static bool is_false(const struct look *l, const struct hr_json_tree *e)
 	return arg != NULL && arg->text != NULL;
 }
 
-/* The only side of an OR that can be true; NULL when there are more. */
+/* The only side of an OR that can be true; NULL: several can be. */
 static const struct hr_json_tree *only_choice(const struct look *l, const struct hr_json_tree *e)
 {
 	const struct hr_json_tree *children = hr_json_tree_get(e, "children"), *choice = NULL;
@@ -409,7 +406,7 @@ static const struct hr_json_tree *only_choice(const struct look *l, const struct
 	return choice;
 }
 
-/* An expression that is true of every row that counts. */
+/* Narrows by an expression that is true for every row of the answer. */
 static int take_condition(struct look *l, const struct hr_json_tree *e)
 {
 	const struct hr_json_tree *children = hr_json_tree_get(e, "children");
@@ -434,7 +431,7 @@ static int take_condition(struct look *l, const struct hr_json_tree *e)
 	return 0;
 }
 
-/* Whether the SELECT list gives another expression the name of a column that prunes. */
+/* Whether a SELECT list gives another expression the name of a pruning column. */
 static bool shadowed(const struct hr_json_tree *select)
 {
 	const struct hr_json_tree *list = hr_json_tree_get(select, "select_list");

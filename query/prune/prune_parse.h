@@ -1,9 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * prune_parse.h - shared by the files that read a statement's parse tree
- *
- * Threads   Pure functions over the tree.
- */
+/* prune_parse.h - shared by the files that read a statement's parse tree */
 #ifndef HEADRACE_QUERY_PRUNE_PRUNE_PARSE_H
 #define HEADRACE_QUERY_PRUNE_PRUNE_PARSE_H
 

@@ -3,8 +3,8 @@
  * columns.h - every SQL table and column, once: HR_COLUMNS_<TABLE>(X) with X(name, TYPE)
  *
  * TYPE is BIGINT, UBIGINT, VARCHAR or HIST (UBIGINT[64]). Names and order are contract
- * (docs/sql.md explains units and sources; tests/query/test_contract.c compares); none is a
- * reserved word in DuckDB or ClickHouse. A table's own columns follow those of HR_COLUMNS_STREAM
+ * (docs/sql.md explains units and sources; tests/query/test_contract.c compares); no name is
+ * a reserved word in DuckDB or ClickHouse. A table's own columns follow those of HR_COLUMNS_STREAM
  * or HR_COLUMNS_PROCESS. Columns in HR_HIDDEN_<TABLE> are those of the table function
  * hr_<table>() that the view <table> leaves out.
  */
@@ -93,7 +93,7 @@
 	X(errors, BIGINT) X(dur_ns, BIGINT)
 #define HR_HIDDEN_KERNEL_RECORDS(X) X(file_id, UBIGINT)
 
-/* Table name, and its columns' macro: everything done for each table follows from this list. */
+/* Table name and its columns' macro. Everything for each table is made from this list. */
 #define HR_TABLES(X) \
 	X(events, EVENTS) X(rollups, ROLLUPS) X(file_records, FILE_RECORDS) \
 	X(processes, PROCESSES) X(files, FILES) X(regions, REGIONS) X(labels, LABELS) \

@@ -5,7 +5,7 @@
 #include <stddef.h>
 #include <stdlib.h>
 
-/* The work of one call of an emitter. */
+/* One call of an emitter. */
 struct job {
 	const struct hr_emit *e;
 	const uint32_t *rows;
@@ -13,10 +13,10 @@ struct job {
 	struct hr_query_out *out;
 };
 
-/* Loops read through local pointers: stores to the vector might change what `j` points to. */
+/* Loops use local pointers: for the compiler, stores to the vector might change `j`. */
 typedef void (*emitter)(const struct job *j);
 
-/* Names of ops, made once: few are longer than what fits into a string_t. */
+/* Texts of each op as DuckDB strings, made once. */
 enum op_text { OP_NAME, OP_API, OP_CLASS, OP_TEXTS };
 static duckdb_string_t op_texts[OP_TEXTS][HR_OP_MAX];
 static uint8_t op_rules[HR_OP_MAX];
@@ -39,7 +39,7 @@ static void make_op_texts(void)
 	}
 }
 
-/* ---- constants of the stream -------------------------------------------------------- */
+/* ---- constants of the stream, of the task ---- */
 
 static void emit_text(const struct job *j, duckdb_string_t text)
 {
@@ -72,8 +72,6 @@ static void emit_attempt(const struct job *j)
 		to[k] = attempt;
 }
 
-/* ---- of the task -------------------------------------------------------------------- */
-
 static void emit_task(const struct job *j, size_t member)
 {
 	const char *base = (const char *)j->e->tasks + member;
@@ -101,7 +99,7 @@ TASK_EMITTER(loader)
 TASK_EMITTER(loader_worker)
 TASK_EMITTER(tid)
 
-/* ---- of the operation --------------------------------------------------------------- */
+/* ---- of the operation ---- */
 
 static void emit_op_text(const struct job *j, enum op_text which)
 {
@@ -192,7 +190,7 @@ static void emit_asked(const struct job *j)
 	}
 }
 
-/* The number of bytes of an operation that was cut short is not known: NULL, like `ret`. */
+/* NULL if an operation was cut short: its bytes are unknown. */
 static void emit_bytes(const struct job *j)
 {
 	const struct hr_columns c = j->e->c;
@@ -211,7 +209,7 @@ static void emit_bytes(const struct job *j)
 	}
 }
 
-/* As the program saw it: a failed call returned -1 and set errno. */
+/* The return value for the program: -1 for a failed call, which set errno. */
 static void emit_ret(const struct job *j)
 {
 	const uint32_t *rows = j->rows;
@@ -284,7 +282,7 @@ static void emit_dur_ns(const struct job *j)
 		to[k] = (int64_t)dur_ns[rows[k]];
 }
 
-/* ---- of the file -------------------------------------------------------------------- */
+/* ---- of the file ---- */
 
 static void emit_name(const struct job *j, const duckdb_string_t *text, const uint32_t *file)
 {
@@ -369,7 +367,7 @@ static void emit_file_id(const struct job *j)
 	}
 }
 
-/* ---- the table of columns ----------------------------------------------------------- */
+/* ---- the table of columns ---- */
 
 #define C(column) HR_COL_BIT(HR_COL_##column)
 
@@ -516,7 +514,7 @@ int hr__emit_files(struct hr_emit *e)
 	r = hr_stream_files(e->st->s, &n_files);
 	if (r < 0)
 		return r;
-	/* The ids are mostly 1, 2, 3...: then they equal the file numbers. */
+	/* Usually the ids are 1, 2, 3...: then they equal the file numbers. */
 	by_id = hr_stream_file_at(e->st->s, n_files, false, &last) == 0 && last.id == n_files;
 	r = number_files(e, by_id, n_files, &e->c.file, &e->numbers[0]);
 	return r < 0 ? r : number_files(e, by_id, n_files, &e->c.file2, &e->numbers[1]);

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * emit.h - decoded events to DuckDB vectors, column by column
- *
- * Purpose   Every column of `events` is one function over an array of row numbers; the scan
- *           (events.c) decides which batch and which rows.
- * Threads   A struct hr_emit belongs to one scanning thread.
+ * 
+ * Each column of `events` is one function over an array of row numbers. The scan (events.c)
+ * chooses batch and rows. A struct hr_emit belongs to one scanning thread.
  */
 #ifndef HEADRACE_QUERY_TABLES_EMIT_H
 #define HEADRACE_QUERY_TABLES_EMIT_H
@@ -12,14 +11,13 @@
 #include "query/tables/internal.h"
 #include "common/batch.h"
 
-/* Columns of a task's process, by row; HR_TASK_NULL: not known. */
+/* Columns of a task's process, for each row. HR_TASK_NULL: unknown. */
 #define HR_TASK_NULL INT64_MIN
 struct hr_task_values {
 	uint64_t proc;
 	int64_t tid, pid, rank, local_rank, worker, loader, loader_worker;
 };
 
-/* One decoded batch of one stream. */
 struct hr_emit {
 	struct hr_qstream *st;
 	struct hr_columns c;	      /* file and file2 are file numbers, after hr__emit_files */
@@ -28,12 +26,12 @@ struct hr_emit {
 	uint32_t *numbers[2]; /* room for file and file2 */
 };
 
-/* Adds what a column needs: decoding (HR_COL_BIT()), names (HR_NAMES_*). */
+/* Adds what a column needs: decoding (HR_COL_BIT()) and names (HR_NAMES_*). */
 void hr__emit_needs(unsigned column, uint32_t *want, unsigned *names);
 
 /*
- * The key that determines a column with few different values in a batch: rows with equal keys have
- * equal values. Rows are grouped in this order, coarse keys first.
+ * The key of a column with few values: rows with equal keys have equal values. Rows are grouped in
+ * this order, coarse keys first.
  */
 enum hr_emit_key {
 	HR_KEY_STREAM, /* the same in all rows */
@@ -42,30 +40,29 @@ enum hr_emit_key {
 	HR_KEY_OP,
 	HR_KEY_PATTERN,
 	HR_KEY_TASK,
-	HR_KEY_FILE, /* few rows share a value: rows are not grouped by it */
-	HR_KEY_NONE, /* has its own value in each row */
+	HR_KEY_FILE, /* too many values: rows are not grouped by it */
+	HR_KEY_NONE, /* each row has its own value */
 };
 enum hr_emit_key hr__emit_key(unsigned column);
 
-/* The keys of rows[0..n), HR_KEY_MOUNT to HR_KEY_TASK. */
+/* The keys of rows[0..n), for HR_KEY_MOUNT to HR_KEY_TASK. */
 void hr__emit_keys(const struct hr_emit *e, enum hr_emit_key key, const uint32_t *rows, uint32_t n,
 		   uint32_t *values);
 
-/* Writes a column of n rows that all have the value of `row`. */
+/* Writes a column of n rows with the value of `row`. */
 void hr__emit_constant(const struct hr_emit *e, unsigned column, uint32_t row, uint32_t n,
 		       duckdb_vector vector);
 
-/* Whether an op may have bytes in items of `flags` bytes. An empty bitmap: it may. */
+/* Whether an op may have bytes in items of `flags` bytes. An empty bitmap: yes. */
 bool hr__emit_has_items(const uint8_t *ops, uint32_t bytes);
 
-/* Replaces the stream's file ids by file numbers; 0: no file, or an unknown one. 0 or -ENOMEM. */
+/* Replaces file ids by file numbers; 0: no file, or an unknown one. 0 or -ENOMEM. */
 int hr__emit_files(struct hr_emit *e);
 
 /* Looks up the processes of the batch's tasks. 0 or -ENOMEM. */
 int hr__emit_tasks(struct hr_emit *e);
 void hr__emit_done(struct hr_emit *e);
 
-/* Writes one column of rows[0..n). */
 void hr__emit_column(const struct hr_emit *e, unsigned column, const uint32_t *rows, uint32_t n,
 		     struct hr_query_out *out);
 

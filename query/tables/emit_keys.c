@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Columns that are equal in many rows: finds these rows, and writes such a column as one constant.
- */
+/* Finds rows that are equal in a column, and writes their column as one constant. */
 #include "query/tables/emit.h"
 
 #include <string.h>
@@ -44,7 +42,7 @@ void hr__emit_keys(const struct hr_emit *e, enum hr_emit_key key, const uint32_t
 	}
 }
 
-/* The C API has no NULL of a given type, so n of them are written. */
+/* The C API has no constant NULL of a given type, so this writes n of them. */
 static void emit_nulls(uint32_t n, enum hr_sql_type type, duckdb_vector vector)
 {
 	uint64_t *validity;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * hr_events(): the table function behind `events`. A task is one batch: a thread takes the next
- * batch that is left after pruning, decodes the columns that the plan needs, groups rows that are
- * equal in some of them (groups.h), and returns them a vector at a time (emit.h).
+ * hr_events(): the table function behind `events`. A thread takes the next batch that pruning
+ * left, decodes the columns of the plan, groups equal rows (groups.h), and returns vectors
+ * (emit.h).
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -10,7 +10,7 @@
 #include "query/tables/emit.h"
 #include "query/tables/groups.h"
 
-/* Statements with more columns that differ by row list or export rows: kept in time order. */
+/* With more columns that differ by row, a statement lists or exports rows: keeps time order. */
 #define FEW_COLUMNS 4u
 
 struct unit {
@@ -18,14 +18,14 @@ struct unit {
 	uint32_t batch;
 };
 
-/* The files of a stream that WHERE names, found by the first thread that scans the stream. */
+/* The files of a stream that WHERE names. The first thread that scans the stream finds them. */
 struct file_filter {
 	pthread_mutex_t lock;
 	_Atomic(uint8_t *)
 	    bits; /* by file number; release after it is filled, acquire before it is read */
 };
 
-/* One use of hr_events() in a running plan; read-only but for `next` and `files`. */
+/* One use of hr_events() in a running plan; constant except `next` and `files`. */
 struct scan {
 	struct hr_query *q;
 	struct unit *units;
@@ -52,9 +52,9 @@ struct worker {
 	Headrace__Frame *frame;
 	struct hr_emit emit;
 	struct hr_groups *groups; /* of the batch's selected rows */
-	uint32_t group, at;	  /* next to return: group, and position in it */
+	uint32_t group, at;	  /* the next group to return, and the position in it */
 	unsigned constant;	  /* bit k: columns of key k are constant in each group */
-	uint32_t *keys;		  /* of the rows, while they are grouped */
+	uint32_t *keys;		  /* of the rows, during grouping */
 };
 
 static void scan_free(void *data)
@@ -105,7 +105,7 @@ static bool can_matter(const struct hr_query *q, const struct hr_stream *s, uint
 	       (hr_prune_stream(&q->prune, s) && hr_prune_batch(&q->prune, s, &s->batches[batch]));
 }
 
-/* Alternates between streams, so that threads make the names of different ones in parallel. */
+/* Alternates between streams, so that threads make names of different streams in parallel. */
 static int list_units(struct scan *s)
 {
 	struct hr_query *q = s->q;
@@ -147,7 +147,7 @@ static int make_file_filters(struct scan *s)
 	return 0;
 }
 
-/* If rows differ only by their file, each file is returned once in the whole scan. */
+/* If rows differ only by their file, the scan returns each file once. */
 static int make_seen(struct scan *s)
 {
 	const unsigned of_file =
@@ -178,7 +178,7 @@ static void events_init(duckdb_init_info info)
 	for (idx_t i = 0; i < n; i++) {
 		idx_t column = hr_duckdb.init_get_column_index(info, i);
 
-		/* For count(*), DuckDB requests a row number or nothing: no column of the table. */
+		/* For count(*), DuckDB requests no column, or a row number. */
 		s->columns[i] = column < HR_EVENTS_END ? (uint16_t)column : HR_EVENTS_END;
 		if (s->columns[i] == HR_EVENTS_END)
 			continue;
@@ -217,7 +217,7 @@ static inline bool has_bit(const uint8_t *bits, uint32_t i)
 	return (bits[i / 8] >> (i % 8) & 1) != 0;
 }
 
-/* Selects the rows to return: all, or those whose op and file can match. */
+/* Selects the rows whose op and file can match. */
 static uint32_t select_rows(const struct scan *s, const struct hr_emit *e, const uint8_t *files,
 			    uint32_t *rows)
 {
@@ -238,7 +238,7 @@ static uint32_t select_rows(const struct scan *s, const struct hr_emit *e, const
 	return n;
 }
 
-/* The bitmap of a stream's files that were returned; NULL: out of memory. */
+/* The stream's files that were returned already; NULL: out of memory. */
 static _Atomic uint64_t *seen_files(const struct scan *s, uint32_t stream)
 {
 	_Atomic uint64_t *bits = atomic_load_explicit(&s->seen[stream], memory_order_acquire);
@@ -256,7 +256,7 @@ static _Atomic uint64_t *seen_files(const struct scan *s, uint32_t stream)
 	return other;
 }
 
-/* Of the selected rows, keeps the first of each file that no thread has returned yet. */
+/* Keeps the first selected row of each file that no thread has returned yet. */
 static uint32_t leave_unseen(const struct hr_emit *e, _Atomic uint64_t *seen, uint32_t *rows,
 			     uint32_t n_rows)
 {
@@ -276,7 +276,7 @@ static uint32_t leave_unseen(const struct hr_emit *e, _Atomic uint64_t *seen, ui
 	return n;
 }
 
-/* Rows that are equal in all columns count as one: keeps one per group, or per file in it. */
+/* Keeps one row per group, or per file in it: rows that are equal in all columns count once. */
 static int leave_distinct(const struct scan *s, struct worker *w)
 {
 	struct hr_groups *g = w->groups;
@@ -289,7 +289,6 @@ static int leave_distinct(const struct scan *s, struct worker *w)
 	return 0;
 }
 
-/* Orders the selected rows so that many columns stay constant for long. */
 static int group_rows(const struct scan *s, struct worker *w, uint32_t stream, const uint8_t *files)
 {
 	struct hr_groups *g = w->groups;
@@ -335,7 +334,7 @@ static int wanted_files(const struct scan *s, uint32_t stream, const uint8_t **r
 	return r;
 }
 
-/* Whether a batch contains one of the files: its list has zigzag coded differences of ids. */
+/* Whether a batch contains one of the files. Its list is zigzag coded differences of ids. */
 static bool names_file(const struct hr_stream *s, const Headrace__EventBatch *b,
 		       const uint8_t *files)
 {
@@ -349,7 +348,7 @@ static bool names_file(const struct hr_stream *s, const Headrace__EventBatch *b,
 	return files == NULL;
 }
 
-/* `bytes` needs flags (item sizes) only for fread and its kin: few batches have any. */
+/* `bytes` needs flags (item sizes) only for calls like fread, which few batches contain. */
 static uint32_t needed(const struct scan *s, const struct hr_batch_ref *ref)
 {
 	if (s->shows_flags || hr__emit_has_items(ref->ops, ref->ops_bytes))
@@ -357,7 +356,7 @@ static uint32_t needed(const struct scan *s, const struct hr_batch_ref *ref)
 	return s->want & ~HR_COL_BIT(HR_COL_FLAGS);
 }
 
-/* Reads and decodes one batch. A damaged one counts as empty and is noted. Else -ENOMEM. */
+/* Reads and decodes one batch. Notes a damaged batch and treats it as empty. -ENOMEM. */
 static int events_load(const struct scan *s, struct worker *w, struct unit unit)
 {
 	struct hr_qstream *st = &s->q->streams[unit.stream];
@@ -367,7 +366,7 @@ static int events_load(const struct scan *s, struct worker *w, struct unit unit)
 
 	w->group = w->at = w->groups->n_groups = 0;
 	w->emit.st = st;
-	if (ref->count > HR_BATCH_EVENTS) { /* a segment's index may claim any count */
+	if (ref->count > HR_BATCH_EVENTS) { /* a segment's index may contain any count */
 		hr__query_damage(s->q, st, ref->frame, -EBADMSG);
 		return 0;
 	}

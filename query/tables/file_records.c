@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * file_records: what each process did with each file, per api.
- */
+/* file_records: the operations of each process on each file, per api. */
 #include "query/tables/sums.h"
 #include "common/ops.h"
 
@@ -58,7 +56,7 @@ static void file_cell(const struct hr_qstream *st, uint32_t id, unsigned column,
 	}
 }
 
-/* Offsets in the message, for columns that are plain sums. */
+/* Offsets in the message of columns that are plain sums. */
 static const size_t file_sums[HR_FILE_RECORDS_END] = {
 #define S(name) [HR_FILE_RECORDS_##name] = offsetof(Headrace__FileRecord, name)
     S(opens),	  S(reads),	   S(writes),	     S(seeks),	     S(stats),	       S(syncs),

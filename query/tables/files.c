@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * files: one row for each file of a stream. First and last use come from its file records, which
- * are read only for these columns: counting files needs no more than the stream's table of paths.
+ * files: one row per file of a stream. Reads file records only for first and last use: counting
+ * files needs no more than the stream's table of paths.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -9,8 +9,8 @@
 #include "query/tables/rows.h"
 
 struct files {
-	uint32_t *numbers;	      /* of the file in row i */
-	uint64_t *first_ns, *last_ns; /* by number; NULL when not needed */
+	uint32_t *numbers;	      /* of the file in each row */
+	uint64_t *first_ns, *last_ns; /* by file number; NULL: not needed */
 };
 
 static void files_done(struct hr_rows *rows)

@@ -9,12 +9,12 @@
 
 _Static_assert(HR_GROUPS_MAX <= UINT8_MAX + 1, "a group's number is a byte");
 
-/* Group and value to refined group, by hash with linear probing; at most a quarter is used. */
+/* Group and value to refined group: linear probing, at most a quarter of the slots used. */
 #define SLOTS 512u
 
 struct slot {
 	uint64_t key; /* group, value */
-	uint32_t id;  /* the refined group plus one; 0: free */
+	uint32_t id;  /* refined group + 1; 0: free */
 };
 
 struct hr_groups *hr__groups_new(void)
@@ -89,7 +89,7 @@ bool hr__groups_refine(struct hr_groups *g, const uint32_t *values)
 	return true;
 }
 
-/* Two counters per group, so that a row need not wait for the row before. */
+/* Two counters per group: a row does not wait for the previous one. */
 static void count_rows(struct hr_groups *g)
 {
 	uint32_t even[HR_GROUPS_MAX] = {0}, odd[HR_GROUPS_MAX] = {0}, first = 0, k = 0;
@@ -109,7 +109,6 @@ static void count_rows(struct hr_groups *g)
 	}
 }
 
-/* Groups are numbered in the order of their first rows. */
 static void find_first_rows(struct hr_groups *g)
 {
 	uint32_t found = 0;
@@ -140,7 +139,7 @@ void hr__groups_finish(struct hr_groups *g, bool want_rows)
 		rows[next[group[k]]++] = unordered[k];
 }
 
-/* Passes restart when their number would overflow. */
+/* Resets when the number of the pass would overflow. */
 static int begin_pass(struct hr_groups *g, uint32_t n_values)
 {
 	if (n_values > g->n_met) {

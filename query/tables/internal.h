@@ -1,12 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * internal.h - shared by the files of query
- *
- * Owner     A struct hr_query owns everything here. Strings that scans hand to DuckDB are not
- *           copied: they live in the catalogue, in constant tables, or in the query's pool, all of
- *           which outlive every result.
- * Threads   Built by the driving thread in hr_query_new and constant afterwards, except where a
- *           lock or an atomic is named. Scans run on DuckDB's threads.
+ * internal.h - the structure of a query, shared by its files
+ * 
+ * The driving thread builds it in hr_query_new; later it is constant, except members with a lock
+ * or an atomic. Strings that scans return are not copied: they are in the catalogue, in constant
+ * tables, or in the query's pool, which all outlive every result.
  */
 #ifndef HEADRACE_QUERY_TABLES_INTERNAL_H
 #define HEADRACE_QUERY_TABLES_INTERNAL_H
@@ -20,9 +18,7 @@
 #include "query/prune/prune.h"
 #include "query/duckdb/statement.h"
 
-/* ---- strings ------------------------------------------------------------------------ */
-
-/* Memory that is freed all at once; any thread. */
+/* ---- strings ---- */
 struct hr_pool {
 	pthread_mutex_t lock;
 	struct hr_arena arena;
@@ -31,7 +27,7 @@ void hr__pool_init(struct hr_pool *p);
 void hr__pool_done(struct hr_pool *p);
 void *hr__pool_get(struct hr_pool *p, size_t bytes); /* NULL: out of memory */
 
-/* A string in DuckDB's format: up to 12 bytes inside, else a pointer to memory that stays. */
+/* A string in DuckDB's format: up to 12 bytes inside, else a pointer to bytes that stay valid. */
 static inline duckdb_string_t hr__string(const char *text, size_t n)
 {
 	duckdb_string_t s = {0};
@@ -55,9 +51,8 @@ static inline const char *hr__string_text(const duckdb_string_t *s)
 }
 
 /*
- * Any bytes as text: unchanged if they are printable ASCII (then they must stay valid), otherwise a
- * copy in the arena, escaped by the rules of common/text.h. Without memory it returns an empty
- * string and no error: DuckDB fails first.
+ * Any bytes as text: printable ASCII unchanged (it must stay valid), otherwise a copy in the pool,
+ * escaped as in common/text.h. Without memory: an empty string, since DuckDB fails first.
  */
 duckdb_string_t hr__string_of(struct hr_pool *pool, const void *bytes, size_t n);
 static inline duckdb_string_t hr__string_ofz(struct hr_pool *pool, const char *text)
@@ -65,14 +60,13 @@ static inline duckdb_string_t hr__string_ofz(struct hr_pool *pool, const char *t
 	return hr__string_of(pool, text, text != NULL ? strlen(text) : 0);
 }
 
-/* As hr__string_of, for text that does not stay valid. */
+/* Like hr__string_of, for text that does not stay valid. */
 duckdb_string_t hr__string_copy(struct hr_pool *pool, const char *text);
 
-/* ---- streams ------------------------------------------------------------------------ */
-
+/* ---- streams ---- */
 /*
- * The names of a stream's files, as arrays by file number (hr_stream_files; 0 is no file and has no
- * name). Each array is made when a scan first needs it (names.c).
+ * Names of a stream's files, as arrays by file number (hr_stream_files; 0: no file). A scan makes
+ * each array when it first needs it (names.c).
  */
 enum hr_names_part {
 	HR_NAMES_INFO = 1,    /* hash, mount, scope */
@@ -82,9 +76,10 @@ enum hr_names_part {
 };
 
 struct hr_query_names {
-	pthread_mutex_t lock;	/* held while parts are made */
-	_Atomic unsigned ready; /* HR_NAMES_*; release after the arrays, acquire before them */
-	uint32_t n;		/* entries of each array: files + 1 */
+	pthread_mutex_t lock;
+	_Atomic unsigned
+	    ready; /* HR_NAMES_*; release after the arrays are filled, acquire before they are read */
+	uint32_t n; /* length of each array: files + 1 */
 	uint64_t *hash;
 	uint32_t *mount; /* index into hr_qstream.mounts */
 	uint8_t *scope;	 /* 1: runtime */
@@ -116,13 +111,13 @@ struct hr_qstream {
 	struct hr_query_names names;
 };
 
-/* Makes the parts that are not ready yet. 0 or -ENOMEM. Any thread; others wait. */
+/* Makes missing parts. 0 or -ENOMEM. Any thread; other threads wait. */
 int hr__names_need(struct hr_query *q, struct hr_qstream *st, unsigned parts);
 void hr__names_done(struct hr_query_names *names);
 
 /*
- * Finds the files whose path is in a set: a bitmap (bit i % 8 of byte i / 8) by file number,
- * malloc'ed. Reads the stream's paths without making the arrays above. Any thread. 0 or -ENOMEM.
+ * Finds the files whose path is in a set: a malloc'ed bitmap by file number (bit i % 8 of byte i /
+ * 8). Reads paths without making the arrays above. Any thread. 0 or -ENOMEM.
  */
 int hr__names_match(struct hr_query *q, const struct hr_qstream *st,
 		    const struct hr_prune_set *paths, uint8_t **ret_bits);
@@ -132,8 +127,7 @@ static inline int64_t hr__wall_ns(const struct hr_qstream *st, uint64_t boot_ns)
 	return hr_stream_real_ns(st->s, boot_ns);
 }
 
-/* ---- tables ------------------------------------------------------------------------- */
-
+/* ---- tables ---- */
 enum hr_sql_type { HR_SQL_BIGINT, HR_SQL_UBIGINT, HR_SQL_VARCHAR, HR_SQL_HIST };
 #define HR_HIST_BINS 64u
 
@@ -142,7 +136,7 @@ struct hr_sql_column {
 	enum hr_sql_type type;
 };
 
-/* Columns of the table function: the view's, then the hidden ones. */
+/* Columns of the table function: those of the view, then hidden ones. */
 struct hr_sql_table {
 	const char *name;
 	const struct hr_sql_column *columns;
@@ -179,18 +173,17 @@ enum hr_sql_table_id {
 };
 extern const struct hr_sql_table hr__tables[HR_TABLE_END];
 
-/* Number of the columns that all tables share, and of those that all tables of processes share. */
+/* Numbers of columns that all tables share, and that all tables of processes share. */
 enum { HR_STREAM_COLUMNS = HR_EVENTS_proc, HR_PROCESS_COLUMNS = HR_EVENTS_tid };
 
-/* ---- the query ---------------------------------------------------------------------- */
-
+/* ---- the query ---- */
 struct hr_query {
 	const struct hr_catalog *catalog;
 	struct hr_qstream *streams;
 	size_t n_streams;
 	struct hr_pool pool;
 	unsigned threads;
-	/* wall clock for deciding which streams are silent, and after how long */
+	/* wall clock to decide which streams are silent, and the time after which they are */
 	uint64_t now_ns, silent_ns;
 	bool no_prune;
 	char *parquet;
@@ -198,7 +191,7 @@ struct hr_query {
 	duckdb_database database;
 	duckdb_connection connection;
 
-	/* of the running statement: set before it starts */
+	/* of the running statement; set before it starts */
 	struct hr_prune prune;
 	_Atomic uint64_t batches_read, batches_pruned, batches;
 	_Atomic bool interrupted; /* for scans that return nothing for a long time */
@@ -208,39 +201,36 @@ struct hr_query {
 	char *first_damage;
 };
 
-/* Notes a frame that cannot be read, once; the scan continues without it. Any thread. */
+/* Notes an unreadable frame, once; the scan continues without it. Any thread. */
 void hr__query_damage(struct hr_query *q, const struct hr_qstream *st, uint32_t frame, int error);
 
 /*
- * Registers hr_events() (events.c), hr_busy() (busy_scan.c), hr_during() (during_scan.c), and the table functions of all other
- * tables (rows.c). 0 or -EIO.
+ * Registers hr_events() (events.c), hr_busy() (busy_scan.c), hr_during() (during_scan.c), and the
+ * table functions of other tables (rows.c). 0 or -EIO.
  */
 int hr__events_register(struct hr_query *q);
 int hr__busy_register(struct hr_query *q);
 int hr__during_register(struct hr_query *q);
 int hr__rows_register(struct hr_query *q);
 
-/* Declares a table's columns in a bind callback. */
 void hr__table_bind(duckdb_bind_info info, const struct hr_sql_table *table);
 
-/* The callbacks of a table function; bind receives `extra`. 0 or -EIO. */
+/* Callbacks of a table function; bind receives `extra`. 0 or -EIO. */
 struct hr_table_function {
 	duckdb_table_function_bind_t bind;
 	duckdb_table_function_init_t init, init_local;
 	duckdb_table_function_t scan;
-	/* named ones, all of type VARCHAR; ends with NULL. NULL: none */
+	/* named ones of type VARCHAR; ends with NULL. NULL: none */
 	const char *const *parameters;
 };
 int hr__table_register(struct hr_query *q, const char *name, void *extra,
 		       const struct hr_table_function *table);
 
-/* ---- cells -------------------------------------------------------------------------- */
-
-/* An output vector that is being filled. */
+/* ---- cells ---- */
 struct hr_query_out {
 	duckdb_vector vector;
 	void *data;
-	uint64_t *validity; /* NULL while all rows are valid */
+	uint64_t *validity; /* NULL: all rows are valid so far */
 };
 
 static inline struct hr_query_out hr__out(duckdb_vector vector)

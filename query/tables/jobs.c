@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * jobs: a row is made from all streams of one (cluster, job, attempt), since each node's daemon
- * knows only its own part.
- */
+/* jobs: one row from all streams of a (cluster, job, attempt): each node's daemon has a part. */
 #include <errno.h>
 #include <stdlib.h>
 
@@ -23,9 +20,8 @@ struct job {
 	bool uid_known;
 	uint32_t uid, ranks_expected, nodes_expected;
 	uint64_t ranks_seen, nodes;
-	bool live, silent,
-	    unfinished;	     /* some stream: is running, is silent, stopped without an end */
-	bool killed, failed; /* the state that some stream ended with */
+	bool live, silent, unfinished; /* a stream is running, is silent, stopped without an end */
+	bool killed, failed;	       /* the end state of a stream */
 };
 
 struct jobs {
@@ -121,7 +117,7 @@ static int compare_int(const void *a, const void *b)
 	return x < y ? -1 : x > y;
 }
 
-/* Counts distinct ranks and nodes over the streams of a job; the streams of a node are adjacent. */
+/* Counts distinct ranks and nodes. Streams of a node are adjacent. */
 static int count_parts(struct job *job)
 {
 	int32_t *ranks = NULL;

@@ -1,12 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * losses: what was not recorded, and why.
- */
+/* losses: what was not recorded, and why. */
 #include "query/tables/sums.h"
 #include "common/fnv.h"
 #include "common/ops.h"
 
-/* key: proc, op, hash of the reason, which may be one of a later version */
+/* key: process, op, hash of the reason, which a later version may have added */
 static int losses_gather(struct hr_rows *rows, uint64_t want)
 {
 	struct hr_query_sums *s;

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The names of a stream's files as arrays by file number, so that a scan spends one load and one
- * store on a name. They are made in one pass over the files when a scan first needs them: a query
- * that uses no path reads no path text.
+ * The names of a stream's files as arrays by file number: a scan spends one load and store per
+ * name. The first scan that needs an array makes it, in one pass over the files.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -11,9 +10,9 @@
 #include "common/fnv.h"
 #include "common/text.h"
 
-#define NAME_BYTES 8192 /* longer than any base name: NAME_MAX is 255 */
+#define NAME_BYTES 8192 /* more than NAME_MAX, 255 */
 
-/* Distinct patterns of one stream, while collected: open addressing over indexes into `list`. */
+/* Distinct patterns of one stream: open addressing over indexes into `list`. */
 struct interned {
 	uint32_t *slots;
 	uint32_t mask;
@@ -45,7 +44,7 @@ static int interned_grow(struct interned *t)
 	t->mask = 2 * size - 1;
 	t->size = size;
 	if (t->n == 0)
-		t->n = 1; /* index 0 means none */
+		t->n = 1; /* index 0: none */
 	for (uint32_t i = 1; i < t->n; i++) {
 		uint64_t h = hash_text(hr__string_text(&list[i]), list[i].value.inlined.length);
 
@@ -56,7 +55,7 @@ static int interned_grow(struct interned *t)
 	return 0;
 }
 
-/* Index of a text, which is added when new. Negative: -ENOMEM. */
+/* The index of a text, which is added if new. -ENOMEM. */
 static int64_t intern(struct interned *t, struct hr_pool *pool, const char *text, size_t n)
 {
 	uint64_t h = hash_text(text, n);
@@ -94,8 +93,7 @@ static const char *base_of(const char *path, size_t bytes, size_t *ret_n)
 	return path + at;
 }
 
-/* A name without its [0-9-]+ runs: files of one kind that differ by step, rank or shard look the
- * same. */
+/* Removes [0-9-]+ from a name: files of different step, rank or shard become equal. */
 static size_t strip_digits(char *out, const char *name, size_t n)
 {
 	size_t len = 0;
@@ -107,7 +105,7 @@ static size_t strip_digits(char *out, const char *name, size_t n)
 	return len;
 }
 
-/* A file without a readable name looks like one without a name: so the damage is noted. */
+/* Notes the damage: otherwise a lost name would look like a file without a name. */
 static void note_lost(struct hr_query *q, const struct hr_qstream *st)
 {
 	for (uint32_t i = 0; i < st->s->n_frames; i++) {
@@ -139,7 +137,7 @@ static int make_info(struct hr_qstream *st)
 	return 0;
 }
 
-/* A file whose Paths frame is lost has no name: its length stays 0, which scans show as NULL. */
+/* If its Paths frame is lost, a file's name has length 0, which scans return as NULL. */
 static int make_paths(struct hr_query *q, struct hr_qstream *st)
 {
 	struct hr_query_names *names = &st->names;
@@ -171,7 +169,7 @@ static int make_bases(struct hr_query_names *names)
 	return 0;
 }
 
-/* Digits are removed before escaping: those of an escape are not part of the name. */
+/* Removes digits before escaping, because an escape contains digits. */
 static int make_patterns(struct hr_query *q, struct hr_qstream *st)
 {
 	struct hr_query_names *names = &st->names;
@@ -203,7 +201,7 @@ static int make_patterns(struct hr_query *q, struct hr_qstream *st)
 	return names->pattern == NULL || index < 0 ? -ENOMEM : 0;
 }
 
-/* In this order: a later part uses an earlier one. */
+/* Makes parts in this order: a later part uses an earlier one. */
 static int names_make(struct hr_query *q, struct hr_qstream *st, unsigned part)
 {
 	switch (part) {
@@ -247,7 +245,7 @@ int hr__names_need(struct hr_query *q, struct hr_qstream *st, unsigned parts)
 	return r;
 }
 
-/* Converts a path of the statement to bytes; negative length: no path is shown like that. */
+/* Converts a path of the statement to bytes. Negative length: no path has this text. */
 struct wanted {
 	char *bytes;
 	long n;

@@ -1,14 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * labels and nodes.
- */
+/* labels and nodes. */
 #include <errno.h>
 #include <stdlib.h>
 
 #include "common/array.h"
 #include "query/tables/rows.h"
-
-/* ---- labels ------------------------------------------------------------------------- */
 
 /* Every node of a job has the same labels: the view is DISTINCT. */
 
@@ -37,7 +33,7 @@ static int labels_take(struct hr_rows *rows, const Headrace__JobEvent *e)
 	return 0;
 }
 
-/* A job event repeats all labels: the last one that has any counts. */
+/* Each job event repeats all labels: uses the last event with labels. */
 static int labels_gather(struct hr_rows *rows, uint64_t want)
 {
 	struct hr_frames events;
@@ -85,9 +81,7 @@ const struct hr_row_kind hr__labels_kind = {
     .cell = labels_cell,
 };
 
-/* ---- nodes -------------------------------------------------------------------------- */
-
-/* "killed" if the daemon cut the stream short, or had no time to end it. */
+/* "killed": the daemon cut the stream short, or could not end it. */
 static int nodes_gather(struct hr_rows *rows, uint64_t want)
 {
 	static const char *const states[] = {[HR_STREAM_RUNNING] = "running",
@@ -119,7 +113,7 @@ static void nodes_cell(const struct hr_rows *rows, size_t row, unsigned column, 
 	case HR_NODES_boot:
 		hr__cell_text(c, rows->st->boot);
 		break;
-	/* only a collector, which receives from many nodes, can estimate it */
+	/* only a collector can estimate it */
 	case HR_NODES_clock_offset_ns:
 		c->u = (uint64_t)s->clock_offset_ns;
 		c->null = !s->clock_known;

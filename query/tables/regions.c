@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * regions: the spans of time that the application named.
- *
- * A row is an entry of a frame's arrays. Texts are made only for requested columns, and are copied:
- * a result outlives the frames.
+ * regions: spans of time that the application marked.
+ * 
+ * A row is an entry of a frame's arrays. Texts are copied, and only for requested columns: a
+ * result outlives the frames.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -13,8 +13,8 @@
 
 struct regions {
 	struct hr_frames frames;
-	size_t *first; /* of each frame: its first row; at the end the number of rows */
-	/* of each frame, by number - 1; texts that no requested column has are empty */
+	size_t *first; /* of each frame: its first row; then the number of rows */
+	/* of each frame, by number - 1; texts of other columns are empty */
 	duckdb_string_t **texts;
 };
 
@@ -147,7 +147,6 @@ static void regions_done(struct hr_rows *rows)
 	rows->data = NULL;
 }
 
-/* The frame of a row. */
 static size_t regions_find(const struct regions *g, size_t row)
 {
 	size_t low = 0, high = g->frames.n - 1;

@@ -3,7 +3,7 @@
 #include "query/tables/sums.h"
 #include "common/ops.h"
 
-/* key: window start, proc, then op, mount and scope in one word */
+/* key: window start, process, then op, mount and scope in one word */
 static int rollups_add(struct hr_query_sums *s, const Headrace__RollupBatch *batch,
 		       Headrace__Rollup **rows, size_t n)
 {

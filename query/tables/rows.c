@@ -14,13 +14,12 @@ static const struct hr_row_kind *const kinds[] = {
 };
 #define N_KINDS (sizeof(kinds) / sizeof(kinds[0]))
 
-/* What a table function is registered with; lives in the query's arena. */
+/* The data of a registered table function, in the query's arena. */
 struct bound {
 	struct hr_query *q;
 	const struct hr_row_kind *kind;
 };
 
-/* One use of a table function in a running plan. */
 struct scan {
 	struct hr_query *q;
 	const struct hr_row_kind *kind;
@@ -84,7 +83,7 @@ static void rows_init(duckdb_init_info info)
 	}
 	hr_duckdb.init_set_max_threads(info,
 				       s->n_units < b->q->threads ? s->n_units + 1 : b->q->threads);
-	/* Sanitizers cannot follow DuckDB's queues to other threads: see next_unit(). */
+	/* Sanitizers cannot follow DuckDB's queues between threads: see next_unit(). */
 	atomic_store_explicit(&s->next, 0, memory_order_release);
 	hr_duckdb.init_set_init_data(info, s, free);
 }
@@ -99,7 +98,7 @@ static void init_worker(duckdb_init_info info)
 		hr_duckdb.init_set_init_data(info, w, rows_worker_free);
 }
 
-/* ---- cells -------------------------------------------------------------------------- */
+/* ---- cells ---- */
 
 static void stream_cell(const struct hr_qstream *st, unsigned column, struct hr_cell *c)
 {
@@ -172,7 +171,7 @@ static void rows_put(const struct hr_cell *c, enum hr_sql_type type, size_t k,
 	}
 }
 
-/* Writes n rows of the unit to the rows of `vector` from `first` on. */
+/* Writes n rows of the unit to `vector`, from row `first` on. */
 static void emit(const struct worker *w, unsigned column, size_t n, duckdb_vector vector,
 		 size_t first)
 {
@@ -205,9 +204,9 @@ static void emit(const struct worker *w, unsigned column, size_t n, duckdb_vecto
 	}
 }
 
-/* ---- the scan ----------------------------------------------------------------------- */
+/* ---- the scan ---- */
 
-/* Gathers the next unit; false when there is none. */
+/* Gathers the next unit. False: no unit is left. */
 static bool next_unit(struct scan *s, struct worker *w, int *ret_error)
 {
 	size_t unit = atomic_fetch_add_explicit(&s->next, 1, memory_order_acquire);
@@ -231,7 +230,7 @@ static void scan_chunk(duckdb_function_info info, duckdb_data_chunk output)
 	size_t room = hr_duckdb.vector_size(), used = 0;
 	int r = 0;
 
-	/* A chunk costs DuckDB microseconds, however few rows it has: small units share one. */
+	/* A chunk costs microseconds, however few rows it contains: small units share one. */
 	while (used < room && !atomic_load_explicit(&s->q->interrupted, memory_order_relaxed)) {
 		size_t n = w->loaded ? w->rows.n - w->at : 0;
 
@@ -276,7 +275,7 @@ int hr__rows_register(struct hr_query *q)
 	return r;
 }
 
-/* ---- helpers of the kinds ----------------------------------------------------------- */
+/* ---- helpers of the kinds ---- */
 
 int hr__frames_read(struct hr_query *q, const struct hr_qstream *st, int body_case,
 		    struct hr_frames *ret)

@@ -1,21 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * rows.h - all tables but events: rows are gathered, merged, and read cell by cell
- *
- * Purpose   A kind gathers the rows of one unit (a stream, or the whole catalogue) and reads a
- *           cell; the table function around it (rows.c) does the rest. Columns that tables share
- *           are filled by rows.c from the row's stream and process.
- * Threads   Units of one scan are gathered in parallel; a struct hr_rows belongs to one thread.
+ * 
+ * A kind gathers the rows of a unit (a stream, or the whole catalogue) and reads a cell; the table
+ * function (rows.c) does everything else, and fills columns that tables share. Units of a scan are
+ * gathered in parallel; a struct hr_rows belongs to one thread.
  */
 #ifndef HEADRACE_QUERY_TABLES_ROWS_H
 #define HEADRACE_QUERY_TABLES_ROWS_H
 
 #include "query/tables/internal.h"
 
-/* Rows of one unit. `data` belongs to the kind; its `done` frees it. */
+/* Rows of one unit. The kind owns `data`; its `done` frees it. */
 struct hr_rows {
 	struct hr_query *q;
-	struct hr_qstream *st; /* NULL when the unit is the catalogue */
+	struct hr_qstream *st; /* NULL: the unit is the catalogue */
 	size_t n;
 	void *data;
 };
@@ -27,18 +26,18 @@ struct hr_cell {
 		uint64_t u;
 		duckdb_string_t s;
 	};
-	uint64_t *hist; /* where a HIST cell is written: HR_HIST_BINS counts, all zero */
+	uint64_t *hist; /* a HIST cell goes here: HR_HIST_BINS counts, all zero */
 };
 
 struct hr_row_kind {
 	enum hr_sql_table_id table;
 	bool of_job; /* `node` is NULL */
-	/* `want`: bit i for column i. 0 or -ENOMEM; damaged frames are noted and left out. */
+	/* `want`: bit i for column i. Notes and leaves out damaged frames. 0 or -ENOMEM. */
 	int (*gather)(struct hr_rows *rows, uint64_t want);
 	void (*done)(struct hr_rows *rows); /* may be NULL */
-	/* The process of a row, 0: none; NULL: the table has no columns of processes. */
+	/* The process of a row, 0: none. NULL: the table has no columns of processes. */
 	uint64_t (*proc)(const struct hr_rows *rows, size_t row);
-	/* The stream of a row, for a table that is one unit for all streams; else NULL. */
+	/* The stream of a row, if one unit contains all streams; else NULL. */
 	const struct hr_qstream *(*stream)(const struct hr_rows *rows, size_t row);
 	void (*cell)(const struct hr_rows *rows, size_t row, unsigned column, struct hr_cell *ret);
 };
@@ -49,9 +48,7 @@ extern const struct hr_row_kind hr__rollups_kind, hr__file_records_kind, hr__fil
     hr__processes_kind, hr__levels_kind, hr__losses_kind, hr__jobs_kind, hr__labels_kind,
     hr__nodes_kind, hr__regions_kind, hr__kernel_records_kind;
 
-/* ---- for kinds ---------------------------------------------------------------------- */
-
-/* The unpacked frames of one body case in a stream. */
+/* ---- for kinds ---- */
 struct hr_frames {
 	Headrace__Frame **list;
 	size_t n;
@@ -60,7 +57,7 @@ int hr__frames_read(struct hr_query *q, const struct hr_qstream *st, int body_ca
 		    struct hr_frames *ret);
 void hr__frames_free(struct hr_frames *f);
 
-/* The frames with regions, each valid for hr_regions_get(); damaged ones are noted and left out. */
+/* The frames with regions, valid for hr_regions_get(). Notes and leaves out damaged frames. */
 int hr__regions_read(struct hr_query *q, const struct hr_qstream *st, struct hr_frames *ret);
 
 static inline void hr__cell_text(struct hr_cell *c, duckdb_string_t s)
@@ -82,7 +79,7 @@ static inline void hr__cell_mount(const struct hr_qstream *st, uint32_t mount, b
 		c->s = fs_type ? st->mounts[mount].fs_type : st->mounts[mount].path;
 }
 
-/* Zero means "not known" in the messages. */
+/* In the messages, zero means unknown. */
 static inline void hr__cell_nonzero(struct hr_cell *c, uint64_t value)
 {
 	c->u = value;
@@ -95,7 +92,7 @@ static inline void hr__cell_wall(struct hr_cell *c, const struct hr_qstream *st,
 	c->null = boot_ns == 0;
 }
 
-/* Adds a sparse histogram (pairs of bin and count) to a full one; ignores bins out of range. */
+/* Adds a sparse histogram (pairs of bin and count); ignores bins out of range. */
 void hr__hist_add(uint64_t *hist, const uint64_t *pairs, size_t n);
 
 #endif

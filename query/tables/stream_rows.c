@@ -7,7 +7,7 @@
 
 #include "query/tables/rows.h"
 
-/* ---- processes ---------------------------------------------------------------------- */
+/* ---- processes ---- */
 
 static int processes_gather(struct hr_rows *rows, uint64_t want)
 {
@@ -21,7 +21,7 @@ static uint64_t processes_proc(const struct hr_rows *rows, size_t row)
 	return rows->st->s->processes[row].msg->proc;
 }
 
-/* Each argument ends with NUL; shown with spaces between, like ps. */
+/* Joins arguments, which end with NUL, by spaces, like ps. */
 static duckdb_string_t command_line(struct hr_query *q, const Headrace__Process *p)
 {
 	size_t n = p->cmdline.len;
@@ -137,7 +137,7 @@ const struct hr_row_kind hr__processes_kind = {
     .cell = processes_cell,
 };
 
-/* ---- levels ------------------------------------------------------------------------- */
+/* ---- levels ---- */
 
 static int frames_new(struct hr_rows *rows, int body_case, struct hr_frames **ret)
 {
@@ -160,8 +160,8 @@ static bool same_span(const Headrace__Levels *a, const Headrace__Levels *b)
 }
 
 /*
- * A span is stored when it begins, and again when it ends: moves the last message of each to the
- * front. Returns how many spans there are.
+ * Spans are stored when they begin and when they end: moves the last message of each span to the
+ * front. Returns the number of spans.
  */
 static size_t levels_merge(Headrace__Frame **list, size_t n)
 {

@@ -1,14 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * sums.h - messages of equal key, added up
- *
- * Purpose   The daemon writes partial sums (rollups, file records, losses): those with equal keys
- *           are one row of SQL. The messages of a stream are sorted by key, a row is a run of equal
- *           keys, and a cell sums over its run, mostly of length one: nothing is copied, and
- *           columns that a query does not use are never added up.
- * Threads   As struct hr_rows: one.
- * Lifetime  `data` of a struct hr_rows: hr_sums_new .. hr_sums_add .. hr_sums_group ..
- *           hr_sums_done.
+ * sums.h - messages with equal keys, added up
+ * 
+ * The daemon writes partial sums (rollups, file records, losses); those with equal keys are one
+ * row. Messages are sorted by key, a row is a run of equal keys, and a cell adds up its run,
+ * mostly one message. Nothing is copied, and unused columns are never added up.
+ * 
+ * hr_sums_new, hr_sums_add, hr_sums_group, hr_sums_done: `data` of a struct hr_rows
  */
 #ifndef HEADRACE_QUERY_TABLES_SUMS_H
 #define HEADRACE_QUERY_TABLES_SUMS_H
@@ -26,25 +24,24 @@ struct hr_query_sums {
 	struct hr_frames frames;
 	struct hr_sums_entry *entries;
 	size_t n, size;
-	size_t *starts; /* start of each row's run, and the end of the last */
+	size_t *starts; /* start of each row's run, and the end of the last run */
 };
 
 /* Reads the stream's frames of one kind into rows->data. 0 or -ENOMEM. */
 int hr_sums_new(struct hr_rows *rows, int body_case, struct hr_query_sums **ret);
-void hr_sums_done(struct hr_rows *rows); /* also of a partly built one */
+void hr_sums_done(struct hr_rows *rows); /* accepts a partly built one */
 
 int hr_sums_add(struct hr_query_sums *s, uint64_t a, uint64_t b, uint64_t c, const void *msg);
 
-/* Sorts, finds the runs, sets rows->n. */
+/* Sorts messages, finds the runs, and sets rows->n. */
 int hr_sums_group(struct hr_rows *rows);
 
-/* The messages of a row. */
 const struct hr_sums_entry *hr_sums_run(const struct hr_rows *rows, size_t row, size_t *ret_n);
 
-/* Of a table whose first key is the process. */
+/* For a table whose first key is the process. */
 uint64_t hr_sums_proc(const struct hr_rows *rows, size_t row);
 
-/* Sum, largest, smallest except zero, of the uint64_t at offset `member` of each message. */
+/* Sum, maximum, minimum except zero, of the uint64_t at offset `member` of each message. */
 uint64_t hr_sums_total(const struct hr_sums_entry *e, size_t n, size_t member);
 uint64_t hr_sums_max(const struct hr_sums_entry *e, size_t n, size_t member);
 uint64_t hr_sums_min(const struct hr_sums_entry *e, size_t n, size_t member);
