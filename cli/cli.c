@@ -30,8 +30,6 @@ const char *hr_getenv(const char *name)
 	return value != NULL && value[0] != '\0' ? value : NULL;
 }
 
-/* ---- options --------------------------------------------------------------------------------- */
-
 static const struct hr_option *find_long(const struct hr_option *table, const char *name,
 					 size_t bytes)
 {
@@ -108,9 +106,6 @@ void hr_options_print(const struct hr_option *table)
 	}
 }
 
-/* ---- installation ---------------------------------------------------------------------------- */
-
-/* The real path of "<dir>/<below><name>"; NULL: it cannot be read. */
 static char *part_at(const char *dir, const char *below, const char *name)
 {
 	char *path, *real;

@@ -1,12 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * cli.h - what all commands share: messages, exit statuses, options, paths of installed parts
- *
- * Purpose   Messages go to standard error and begin with `headrace: `: standard output belongs to
- *           the recorded program, or to the answer of a query. One option table per command yields
- *           parsing, --help, man page and completions.
- * Owner     Results are the caller's to free. Option tables are constant.
- * Threads   One.
+ * 
+ * Messages go to standard error and begin with `headrace: `; standard output belongs to the
+ * recorded program or to an answer. Each command has one constant table of options, from which
+ * parsing, --help, man page and completions follow. The caller frees results.
  */
 #ifndef HEADRACE_CLI_CLI_H
 #define HEADRACE_CLI_CLI_H
@@ -15,29 +13,27 @@
 
 enum hr_exit {
 	HR_EXIT_USAGE = 2,
-	HR_EXIT_STORE_FAILED = 125, /* run: nothing was started */
+	HR_EXIT_STORE_FAILED = 125, /* run: no process was started */
 	HR_EXIT_NOT_EXECUTABLE = 126,
 	HR_EXIT_NOT_FOUND = 127,
 	HR_EXIT_SIGNAL = 128
 };
 
-/* Prints "headrace: ..." on standard error. */
 void hr_report(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
-/* Begins the second line of a message: what the user can do. */
+/* Begins the second line of a message, with advice. */
 #define HR_HINT "\nheadrace: hint: "
 
 /* The value of an environment variable; NULL: unset or empty. */
 const char *hr_getenv(const char *name);
 
-/* ---- options --------------------------------------------------------------------------------- */
-
+/* ---- options ---- */
 struct hr_option {
 	const char *name; /* long name; NULL: end of the table */
-	int id;		  /* result of hr_option_next; below 128: the short option too */
-	const char *arg;  /* name of the argument in --help; NULL: the option has none */
-	const char *help; /* one line */
-	/* for completions: possible values of the argument, or HR_VALUES_...; NULL: a path */
+	int id;		  /* result of hr_option_next; below 128, it is the short option, too */
+	const char *arg;  /* name of the argument in --help; NULL: the option takes no argument */
+	const char *help;
+	/* for completions: values of the argument, or HR_VALUES_...; NULL: a path */
 	const char *values;
 };
 
@@ -48,16 +44,16 @@ struct hr_options {
 	const struct hr_option *table;
 	char **argv;
 	int argc;
-	/* index of the next argument; after the last option: of the first operand */
+	/* index of the next argument; at the end, of the first operand */
 	int next;
-	const char *value; /* argument of the option that hr_option_next returned last */
+	const char *value; /* argument of the last option */
 };
 
 enum { HR_OPTION_END = -1, HR_OPTION_BAD = -2 };
 
 /*
  * Returns the next option's id; HR_OPTION_END at the first operand or after `--`; HR_OPTION_BAD
- * after it has reported a mistake. Accepts --name VALUE, --name=VALUE, -x VALUE and -xVALUE.
+ * after reporting a mistake. Accepts --name VALUE, --name=VALUE, -x VALUE and -xVALUE.
  */
 int hr_option_next(struct hr_options *o);
 
@@ -67,11 +63,10 @@ int hr_option_wrong(const char *name, const char *expected, const char *value);
 /* Prints the options of --help on standard output. */
 void hr_options_print(const struct hr_option *table);
 
-/* ---- installation ---------------------------------------------------------------------------- */
-
+/* ---- installation ---- */
 /*
- * Finds "headraced", "libheadrace.so" or "python/startup": in $HEADRACE_LIBEXEC, in the build tree,
- * or relative to this program in an installation. A new string; NULL: not found.
+ * Finds "headraced", "libheadrace.so" or "python/startup" in $HEADRACE_LIBEXEC, in the build tree,
+ * or relative to this program. Returns a new string; NULL: not found.
  */
 char *hr_part_find(const char *name);
 

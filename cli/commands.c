@@ -23,7 +23,6 @@ const struct hr_variable hr_variables[] = {
     {NULL, NULL, NULL},
 };
 
-/* Wraps the text at HELP_WIDTH characters. */
 static void print_wrapped(const char *text)
 {
 	size_t at = 0;
@@ -46,7 +45,7 @@ static void print_topic(const char *name, const char *about, size_t n)
 	printf("  %-12s %.*s\n", name, (int)n, about);
 }
 
-/* Prints names only, so that help fits a screen. */
+/* Prints only names: the help must fit a screen. */
 static void print_variables(const char *command)
 {
 	char text[512];
@@ -76,7 +75,7 @@ static void add_topic_name(const char *name, const char *about, size_t n)
 	n_topics++;
 }
 
-/* Prints only the names if there are many topics, so that help fits a screen. */
+/* Prints only names if the help would not fit a screen. */
 static void print_topics(const struct hr_command *c)
 {
 	if (c->topics == NULL)

@@ -1,11 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * commands.h - the commands (commands.def) and the environment variables (variables.def)
- *
- * Purpose   A main function gets the command's name in argv[0] and returns the exit status. --help,
- *           the man page and the completions are generated from the two tables.
- * Owner     Constant data.
- * Threads   One.
+ * 
+ * From these tables, --help, man page and completions are generated. A main function receives the
+ * command's name in argv[0] and returns the exit status.
  */
 #ifndef HEADRACE_CLI_COMMANDS_H
 #define HEADRACE_CLI_COMMANDS_H
@@ -14,7 +12,7 @@
 
 #include "cli/cli.h"
 
-/* Called with the name of a topic (named query, check of doctor) and n bytes of text about it. */
+/* Called for each topic (named query, check of doctor), with n bytes of text about it. */
 typedef void hr_topic(const char *name, const char *about, size_t n);
 
 void hr_query_topics(hr_topic *topic);
@@ -45,10 +43,10 @@ struct hr_variable {
 };
 extern const struct hr_variable hr_variables[];
 
-/* Prints the help of the command with this name on standard output. Returns EXIT_SUCCESS. */
+/* Prints the help of a command on standard output. Returns EXIT_SUCCESS. */
 int hr_command_help(const char *name);
 
-/* Prints "man", the man page, or completions for "bash", "zsh" or "fish". False: unknown form. */
+/* Prints "man", or completions for "bash", "zsh" or "fish". False: unknown form. */
 bool hr_manual_print(const char *form);
 
 #endif

@@ -36,7 +36,7 @@ static bool is_query(const struct hr_command *c)
 	return c->topics == hr_query_topics;
 }
 
-/* The possible values of an option, each after a blank. */
+/* Prints the values of an option, each after a blank. */
 static void put_values(const struct hr_option *o)
 {
 	if (strcmp(o->values, HR_VALUES_QUERIES) == 0)
@@ -45,7 +45,7 @@ static void put_values(const struct hr_option *o)
 		printf(" %s", o->values);
 }
 
-/* " top= class= ...", from the header of a named query. */
+/* Prints " top= class= ...", from the header of a named query. */
 static void put_arguments(const char *sql)
 {
 	static const char begin[] = "-- arg ";
@@ -56,9 +56,9 @@ static void put_arguments(const char *sql)
 			       sql + sizeof(begin) - 1);
 }
 
-/* ---- bash ------------------------------------------------------------------------------------ */
+/* ---- bash ---- */
 
-/* `case` lines: the values of each option that has a list of them. */
+/* Prints `case` lines with the values of each option that has a list of values. */
 static void put_bash_values(const struct hr_command *c)
 {
 	for (const struct hr_option *o = c->options; o->name != NULL; o++) {
@@ -93,8 +93,8 @@ static void put_bash_cases(void)
 }
 
 /*
- * Completes the command first, then its options, and files or named queries. After an option with a
- * free value it offers files; after `run --` the shell completes CMD by its own rules.
+ * Completes the command, its options, then files or named queries. After an option with a free
+ * value it completes files. After `run --` the shell completes CMD by its own rules.
  */
 void hr_completions_bash(void)
 {
@@ -144,9 +144,9 @@ void hr_completions_bash(void)
 	     "complete -o filenames -F _headrace headrace");
 }
 
-/* ---- zsh, fish ------------------------------------------------------------------------------- */
+/* ---- zsh, fish ---- */
 
-/* A text inside '...', in which a quote becomes '\'' */
+/* Prints a text for '...', where a quote becomes '\'' */
 static void put_quoted(const char *text)
 {
 	for (; *text != '\0'; text++)
@@ -177,7 +177,7 @@ static void put_zsh_option(const struct hr_option *o)
 	putchar('\'');
 }
 
-/* The operands: a command line of `run`, stores and a name of `query`, else a folder. */
+/* Completes operands: a command line of `run`, stores and a name of `query`, else a folder. */
 static void put_zsh_operands(const struct hr_command *c)
 {
 	if (strcmp(c->name, "run") == 0) {
@@ -192,7 +192,7 @@ static void put_zsh_operands(const struct hr_command *c)
 	}
 }
 
-/* `commands` is zsh's own table of programs, which completes CMD: the script may not set it. */
+/* The script must not set `commands`: zsh's own table of programs, which completes CMD. */
 void hr_completions_zsh(void)
 {
 	puts("#compdef headrace\nlocal -a known\nknown=(");

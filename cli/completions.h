@@ -1,11 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * completions.h - completion scripts for shells, from the command table
- *
- * Purpose   Each function prints the script for its shell on standard output. The arguments of
- *           named queries come from their headers (query/named.h).
- * Threads   One.
- */
+/* Each function prints the completion script of a shell, from the command table. */
 #ifndef HEADRACE_CLI_COMPLETIONS_H
 #define HEADRACE_CLI_COMPLETIONS_H
 

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* headrace-job - `headrace job` for hooks: it starts faster than the whole program. */
+/* headrace-job - `headrace job` for hooks: it starts faster than headrace. */
 #include <stdio.h>
 #include <stdlib.h>
 
 #include "cli/commands.h"
 
-/* Replaces that of commands.c, whose table links all commands and their libraries. */
+/* Replaces the function of commands.c, whose table links all commands. */
 int hr_command_help(const char *name)
 {
 	printf("headrace-job is `headrace %s`, for hooks: see headrace %s --help\n", name, name);

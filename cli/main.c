@@ -25,7 +25,7 @@ static int print_help(void)
 	return EXIT_SUCCESS;
 }
 
-/* The command with the longest common prefix with `typed`; NULL: no command has one. */
+/* The command with the longest common prefix with `typed`; NULL: none. */
 static const char *nearest_command(const char *typed)
 {
 	const char *best = NULL;
@@ -62,7 +62,6 @@ static int unknown_command(const char *typed)
 	return HR_EXIT_USAGE;
 }
 
-/* `headrace help`, `headrace help COMMAND`. */
 static int help(const char *name)
 {
 	if (name == NULL)

@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * headrace doctor - what works here, and how to fix what does not. Exit status 1 when something
- * fails.
- */
+/* headrace doctor - what works here, and how to fix the rest. Exit status 1: a check failed. */
 #include "cli/doctor/doctor.h"
 
 #include <stdarg.h>
@@ -39,11 +36,10 @@ static const struct collector_check {
 };
 #define COLLECTOR_CHECKS (sizeof(collector_checks) / sizeof(collector_checks[0]))
 
-/* Which rows are shown. */
 struct report {
 	struct row {
 		const char *name, *what;
-		char collector[HR_ADDRESS_HOST_BYTES + 32]; /* "": of this machine */
+		char collector[HR_ADDRESS_HOST_BYTES + 32]; /* "": a check of this machine */
 		struct hr_check result;
 	} rows[CHECKS + COLLECTOR_CHECKS * HR_ADDRESSES_MAX];
 	size_t n;
@@ -114,7 +110,7 @@ void hr_doctor_topics(hr_topic *topic)
 		      strlen(collector_checks[i].what));
 }
 
-/* Adds a row, to be filled in before the next one. */
+/* Adds a row, to be filled in before the next call. */
 static struct row *doctor_add(struct report *report, const char *name, const char *what)
 {
 	struct row *row = &report->rows[report->n];
@@ -123,7 +119,7 @@ static struct row *doctor_add(struct report *report, const char *name, const cha
 	return row;
 }
 
-/* Keeps the row, unless its check did not apply. */
+/* Keeps the row if its check applies. */
 static void doctor_keep(struct report *report, const struct row *row)
 {
 	report->n += row->result.found[0] != '\0';
@@ -158,7 +154,7 @@ static void check_collector(const struct hr_address *to, struct report *report)
 
 static int diagnose(const char *store, const struct hr_address *to, size_t n, bool json)
 {
-	static struct report report; /* too large for a stack */
+	static struct report report; /* too large for the stack */
 	char *library = hr_part_find("libheadrace.so"), *headraced = hr_part_find("headraced");
 	char *python = hr_part_find("python/startup");
 	struct hr_doctor doctor = {.store = store,
@@ -180,7 +176,7 @@ static int diagnose(const char *store, const struct hr_address *to, size_t n, bo
 	return report.failed ? EXIT_FAILURE : EXIT_SUCCESS;
 }
 
-/* Parses STORE or COLLECTOR,...: false after a message about a wrong collector. */
+/* Parses STORE or COLLECTOR,... False: it has reported a wrong collector. */
 static bool parse_collectors(const char *operand, struct hr_address to[HR_ADDRESSES_MAX],
 			     size_t *ret_n)
 {

@@ -30,7 +30,7 @@
 
 #define REINSTALL "install headrace again, or set HEADRACE_LIBEXEC to the folder that contains it"
 
-/* The first line of a file in `out`, without its newline; false when it cannot be read. */
+/* Reads the first line of a file, without its newline. False: the file cannot be read. */
 static bool read_line(const char *path, char *out, size_t bytes)
 {
 	FILE *f = fopen(path, "re");
@@ -43,7 +43,7 @@ static bool read_line(const char *path, char *out, size_t bytes)
 	return read;
 }
 
-/* The value of a "Name:\tvalue" line of /proc/self/status. */
+/* Reads the value of a "Name:\tvalue" line of /proc/self/status. */
 static bool read_status(const char *name, char *out, size_t bytes)
 {
 	FILE *f = fopen("/proc/self/status", "re");
@@ -62,9 +62,7 @@ static bool read_status(const char *name, char *out, size_t bytes)
 	return found;
 }
 
-/* ---- requirements of run --------------------------------------------------------------------- */
-
-/* Runs a shell with the library preloaded: returns ld.so's error messages in `errors`. */
+/* Runs a shell with the library preloaded. `errors` receives ld.so's messages. */
 static int run_preloaded(const char *library, char *errors, size_t bytes)
 {
 	int out[2], status = -1;
@@ -293,7 +291,7 @@ void hr_check_files(const struct hr_doctor *d, struct hr_check *c)
 		    (unsigned long long)limit.rlim_max);
 }
 
-/* The store if it exists, otherwise the folder in which it would be made. */
+/* The store if it exists, otherwise the folder where it would be made. */
 static void store_place(const char *store, char *out, size_t bytes)
 {
 	char *slash;
@@ -308,7 +306,7 @@ static void store_place(const char *store, char *out, size_t bytes)
 		slash[slash == out] = '\0';
 }
 
-/* Describes a store that does not exist yet; a word without a slash may be meant as a host. */
+/* Describes a store that does not exist. A word without a slash may be meant as a host. */
 static void show_absent(const char *store, char *out, size_t bytes)
 {
 	if (strchr(store, '/') != NULL)
@@ -350,8 +348,6 @@ void hr_check_store(const struct hr_doctor *d, struct hr_check *c)
 	else
 		hr_check_set(c, HR_HEALTH_OK, NULL, "%s is on %s", shown, kind.name);
 }
-
-/* ---- optional parts -------------------------------------------------------------------------- */
 
 void hr_check_cgroup(const struct hr_doctor *d, struct hr_check *c)
 {

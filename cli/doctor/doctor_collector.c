@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * doctor_collector.c - the checks of `headrace doctor tcp://...`, from the results of a probe; a
- * check that does not apply leaves `found` empty
- */
+/* The checks of `headrace doctor tcp://...`. If a check does not apply, `found` stays empty. */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>

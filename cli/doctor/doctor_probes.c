@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Whether `headrace run --probes` could load its programs here: tries it, without libbpf. */
+/* Tries whether `headrace run --probes` could load its programs here; without libbpf. */
 #include <errno.h>
 #include <linux/bpf.h>
 #include <stdbool.h>
@@ -20,7 +20,7 @@
 #define BUILT false
 #endif
 
-/* Loads a program that does nothing, of a kind that needs CAP_BPF and CAP_PERFMON. 0 or -errno. */
+/* Loads a program that does nothing. Its kind needs CAP_BPF and CAP_PERFMON. 0 or -errno. */
 static int load_nothing(void)
 {
 	static const struct bpf_insn insns[] = {
@@ -41,7 +41,7 @@ static int load_nothing(void)
 	return 0;
 }
 
-/* Kernel lockdown, as the file shows it: "none integrity [confidentiality]". */
+/* The file of kernel lockdown contains, for example, "none integrity [confidentiality]". */
 static bool is_confidential(void)
 {
 	FILE *f = fopen(LOCKDOWN, "re");

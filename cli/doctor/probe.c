@@ -10,14 +10,13 @@
 
 #define GREETING_MS 10000 /* for the answer to Hello */
 
-/* One connection. */
 struct attempt {
 	struct hr_probe *p;
 	uv_loop_t loop;
 	uv_timer_t timer;
 	struct hr_conn *conn;
 	bool over;	  /* `p` has the result */
-	bool understands; /* a MUNGE credential */
+	bool understands; /* the collector accepts MUNGE credentials */
 };
 
 static void probe_end(struct attempt *a, enum hr_probe_end how, int error, const char *why)
@@ -99,7 +98,7 @@ static void probe_on_closed(void *self, int error, const char *why)
 		  error == 0 ? "the collector has closed the connection" : why);
 }
 
-/* Tries once; true when a credential could change the result. */
+/* Tries once. True: a credential could change the result. */
 static bool try(struct hr_probe *p)
 {
 	static const struct hr_conn_events events = {

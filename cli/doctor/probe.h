@@ -1,12 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * probe.h - one attempt to reach a collector, and what was found: for `headrace doctor`
- *
- * Purpose   Resolves, connects and sends Hello like `headrace query`, with the same certificate,
- *           and with a MUNGE credential if the collector accepts one; then disconnects.
- *           doctor_collector.c interprets the result.
- * Owner     The caller; hr_probe_done frees.
- * Threads   One, with a loop of its own; some 20 s at most for each collector.
+ * probe.h - one attempt of `headrace doctor` to reach a collector
+ * 
+ * Resolves, connects and sends Hello like `headrace query`, with the same certificate, and with a
+ * MUNGE credential if the collector accepts one. Then it disconnects. It has its own loop and
+ * takes at most about 20 s. doctor_collector.c interprets the result.
  */
 #ifndef HEADRACE_CLI_DOCTOR_PROBE_H
 #define HEADRACE_CLI_DOCTOR_PROBE_H
@@ -16,7 +14,7 @@
 
 enum hr_probe_end {
 	HR_PROBE_NO_ADDRESS,	 /* `error` of the resolver */
-	HR_PROBE_NO_CERTIFICATE, /* `why`: what is wrong with the own certificate */
+	HR_PROBE_NO_CERTIFICATE, /* `why`: the mistake in the own certificate */
 	HR_PROBE_CLOSED,	 /* `error`, `why` */
 	HR_PROBE_REFUSED,	 /* `reason`, `why` */
 	HR_PROBE_WELCOME,	 /* `software`, `version`, `who` */
@@ -27,7 +25,7 @@ struct hr_probe {
 	char shown[HR_ADDRESS_HOST_BYTES + 32];
 	char addresses[256]; /* "10.0.0.5:4747, [::1]:4747" */
 	struct hr_query_identity identity;
-	struct hr_conn_peer peer; /* as far as a connection got */
+	struct hr_conn_peer peer; /* what is known of the connection */
 	enum hr_probe_end end;
 	int error;
 	char why[1200], reason[32], software[64], who[320];

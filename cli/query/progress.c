@@ -23,7 +23,7 @@ void hr_progress_init(struct hr_progress *p, bool always)
 	p->next_ms = p->started_ms + FIRST_MS;
 }
 
-/* Call it with the lock held. */
+/* The caller holds the lock. */
 static void erase(struct hr_progress *p)
 {
 	if (p->shown)

@@ -1,12 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * progress.h - the line on standard error that shows a query's progress
- *
- * Purpose   Appears when a query takes longer than a second. On a terminal it is rewritten in
- *           place, and erased before messages and before the answer. If standard error is no
- *           terminal it needs --progress, and is a line every 5 s.
- * Owner     The command.
- * Threads   Any: one lock around what is shown.
+ * 
+ * It appears when a query takes longer than a second. On a terminal it is rewritten in place, and
+ * erased before messages and the answer. Without a terminal it needs --progress, and a line is
+ * printed every 5 s. Any thread may call these functions.
  */
 #ifndef HEADRACE_CLI_QUERY_PROGRESS_H
 #define HEADRACE_CLI_QUERY_PROGRESS_H
@@ -21,8 +19,8 @@
 struct hr_progress {
 	pthread_mutex_t lock;
 	bool on, terminal;
-	bool shown;    /* a line is on the terminal now */
-	bool answered; /* the answer is on the same terminal: progress is no longer shown */
+	bool shown;
+	bool answered; /* the answer is on the same terminal: shows no more progress */
 	uint64_t started_ms, next_ms;
 };
 
@@ -30,20 +28,20 @@ struct hr_progress {
 void hr_progress_init(struct hr_progress *p, bool always);
 void hr_progress_done(struct hr_progress *p); /* erases the line */
 
-/* `text` instead of the counts when it is not NULL and not empty. `total` 0: not known. */
+/* Shows `text`, or the counts if it is NULL or empty. `total` 0: unknown. */
 void hr_progress_show(struct hr_progress *p, uint64_t done, uint64_t total, const char *text);
 
-/* Prints a line like hr_report, after erasing the progress line; `self`: struct hr_progress. */
+/* Prints a line like hr_report, after erasing the progress. `self`: struct hr_progress. */
 void hr_progress_line(void *self, const char *text);
 static inline struct hr_sink hr_progress_sink(struct hr_progress *p)
 {
 	return (struct hr_sink){hr_progress_line, p};
 }
 
-/* Call it before output: erases the line; if output is a terminal, it does not return. */
+/* Call it before the answer: erases the line. If the answer is on a terminal, no more progress. */
 void hr_progress_answer(struct hr_progress *p);
 
-/* Standard output; its first byte erases the line. NULL: no memory. The caller closes it. */
+/* Standard output; its first byte erases the line. The caller closes it. NULL: no memory. */
 FILE *hr_progress_stdout(struct hr_progress *p);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * headrace query: SQL or a named query over stores; the answer on standard output, what is
- * missing on standard error.
+ * headrace query: SQL or a named query over stores. The answer goes to standard output, and what
+ * it lacks to standard error.
  */
 #include "cli/query/query.h"
 
@@ -33,22 +33,22 @@
 
 int (*hr_query_recover)(const char *store, char **ret_note);
 
-/* ---- Ctrl-C, progress, time limit ------------------------------------------------------------- */
+/* ---- Ctrl-C, progress, time limit ---- */
 
 /*
  * Turns the first SIGINT or SIGTERM into an interrupt of the statement. DuckDB checks for it
- * between vectors, but not while the stores are opened or while the reader of the answer does not
- * read: then the first or the second signal ends the process and removes its temporary files.
+ * between vectors, but not while stores are opened or while the answer waits for its reader. Then
+ * this or the second signal ends the process and removes its temporary files.
  */
 struct watcher {
 	pthread_t thread;
 	bool started;
-	bool late; /* interrupted by the time limit; read it after the thread has ended */
+	bool late; /* the time limit has interrupted it; read this after the thread has ended */
 	_Atomic(struct hr_asking *) asking; /* NULL: the stores are being opened */
 	struct hr_progress *progress;
 	const struct hr_outfile *file;
 	uint64_t limit_ns; /* 0: none */
-	char *spill;	   /* the folder that DuckDB spills to; NULL: none */
+	char *spill;	   /* folder where DuckDB spills; NULL: none */
 	sigset_t set;
 };
 
@@ -104,14 +104,14 @@ static void *watch(void *arg)
 		if (!interrupted && w->limit_ns != 0 &&
 		    hr_now_ns(CLOCK_MONOTONIC) - started > w->limit_ns)
 			interrupted = w->late = true;
-		if (interrupted) /* repeatedly: a statement that has not started yet may miss it */
+		if (interrupted) /* repeats it: a statement that has not started yet may miss it */
 			hr_asking_interrupt(asking);
 		else
 			show_progress(w, asking);
 	}
 }
 
-/* Signals must be blocked before DuckDB makes threads, which inherit the mask. */
+/* Blocks the signals before DuckDB makes threads, which inherit the mask. */
 static void watcher_block(struct watcher *w)
 {
 	sigemptyset(&w->set);
@@ -134,9 +134,9 @@ static void watcher_stop(struct watcher *w)
 	pthread_join(w->thread, NULL);
 }
 
-/* ---- stores ---------------------------------------------------------------------------------- */
+/* ---- stores ---- */
 
-/* Columns of the terminal that gets the answer; 0: none. */
+/* Columns of the terminal that shows the answer; 0: none. */
 static unsigned width(const struct hr_query_request *r)
 {
 	struct winsize size;
@@ -201,7 +201,7 @@ static int run_watched(struct hr_ask *a, const struct hr_query_request *r, struc
 	return HR_ASK_FAILED;
 }
 
-/* A private folder for what does not fit into memory; NULL: none, and such a query fails. */
+/* A private folder for data beyond the memory limit; NULL: none, such a query fails. */
 static char *make_spill(void)
 {
 	const char *tmp = getenv("TMPDIR");

@@ -2,9 +2,8 @@
 /*
  * query_identity.h - how a user proves their identity to a collector
  *
- *      TLS      with a certificate, if there is one (net/tls_find.h); the collector's is always checked
- *      MUNGE    a credential, if the collector accepts one: its HelloAck or refusal shows that. munged's
- *               socket is the usual one, or HEADRACE_MUNGE_SOCKET.
+ *      TLS      with a certificate, if one is found (net/tls_find.h); the collector's is checked
+ *      MUNGE    with a credential, if the HelloAck or refusal shows that the collector accepts it
  *      neither  a plain connection: on one machine the kernel identifies the peer
  */
 #ifndef HEADRACE_CLI_QUERY_QUERY_IDENTITY_H
@@ -20,10 +19,9 @@ struct hr_query_identity {
 	char *munge;	    /* NULL: none (yet) */
 };
 
-/* -errno with *ret_error, malloc'ed: what is wrong with the certificates. */
+/* -errno, and *ret_error (malloc'ed): what is wrong with the certificates. */
 int hr_identity_init(struct hr_query_identity *i, const struct hr_address *to, char **ret_error);
 
-/* Makes a credential; false when MUNGE is not available. */
 bool hr_identity_credential(struct hr_query_identity *i);
 void hr_identity_done(struct hr_query_identity *i);
 

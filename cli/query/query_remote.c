@@ -17,11 +17,11 @@
 #include "net/wire.h"
 
 #define TICK_MS	     100
-#define UNWRITTEN    (4u << 20) /* of the answer, held in memory: beyond that the collector waits */
-#define GREETING_MS  10000	/* for the answer to Hello */
+#define UNWRITTEN    (4u << 20) /* limit of the answer in memory; above it the collector waits */
+#define GREETING_MS  10000	/* time for the answer to Hello */
 #define SILENT_PINGS 3		/* as in wire.proto */
 
-/* A piece of the answer to be written. */
+/* A piece of the unwritten answer. */
 struct piece {
 	struct piece *next;
 	Headrace__Wire *msg;
@@ -38,17 +38,17 @@ struct remote {
 	uv_timer_t tick;
 	uv_signal_t signals[2];
 	struct hr_conn *conn;
-	bool welcome; /* HelloAck has come */
+	bool welcome; /* has received HelloAck */
 	bool again;   /* reconnecting with a credential */
 	bool interrupted, answered, over;
 	uint32_t ping_ms;
-	uint64_t sent_ms; /* uv_now of our last message; 0: none on this connection */
+	uint64_t sent_ms; /* time of our last message; 0: none on this connection */
 	uint64_t done, total;
 	char *text; /* of Progress */
 	int status;
 	int out;
 	struct piece *first, **last;
-	size_t unwritten, at; /* bytes; `at` within the first piece */
+	size_t unwritten, at; /* bytes of the queue; position in the first piece */
 	uv_fs_t write;
 	bool writing;
 };
@@ -67,7 +67,7 @@ static void pong(struct remote *r, uint64_t id)
 		hr_conn_pong(r->conn, id);
 }
 
-/* ---- the end ----------------------------------------------------------------------------------- */
+/* ---- the end, the answer ---- */
 
 static void query_remote_close_handles(struct remote *r)
 {
@@ -76,7 +76,7 @@ static void query_remote_close_handles(struct remote *r)
 		uv_close((uv_handle_t *)&r->signals[i], NULL);
 }
 
-/* The loop ends when the connection is closed and the last write has finished. */
+/* Ends the query. The loop ends after the connection is closed and the last write is done. */
 static void query_remote_finish(struct remote *r, int status)
 {
 	if (r->over)
@@ -87,8 +87,6 @@ static void query_remote_finish(struct remote *r, int status)
 	if (r->conn != NULL)
 		hr_conn_close(r->conn, true);
 }
-
-/* ---- the answer -------------------------------------------------------------------------------- */
 
 static void write_on(struct remote *r);
 
@@ -148,7 +146,7 @@ static void write_on(struct remote *r)
 		query_remote_finish(r, HR_ASK_FAILED);
 }
 
-/* Owns the message. */
+/* Frees the message. */
 static int take_output(struct remote *r, Headrace__Wire *msg)
 {
 	struct piece *p = calloc(1, sizeof(*p));
@@ -168,9 +166,9 @@ static int take_output(struct remote *r, Headrace__Wire *msg)
 	return 0;
 }
 
-/* ---- messages ---------------------------------------------------------------------------------- */
+/* ---- messages ---- */
 
-/* Prints a line of the collector's: characters that would move the cursor become "?". */
+/* Prints a line of the collector. Characters that would move the cursor become "?". */
 static void print_foreign(struct remote *r, char *text)
 {
 	for (char *c = text; *c != '\0'; c++)
@@ -191,7 +189,7 @@ static void hello(void *self)
 	query_remote_send(r, HR_WIRE(HELLO, hello, &body));
 }
 
-/* The query's words; arguments as resolved here, since paths are. malloc'ed; NULL: no memory. */
+/* The query's words, with paths resolved here. malloc'ed; NULL: no memory. */
 static char **words(const struct hr_query_request *request, size_t *ret_n)
 {
 	const struct hr_named_args *args = &request->question.args;
@@ -230,7 +228,7 @@ static void query_remote_ask(struct remote *r)
 	free(body.words);
 }
 
-/* Reconnects with a credential, if the collector accepts one and could not identify the user. */
+/* Reconnects with a credential if the collector accepts one and has not identified the user. */
 static bool try_again(struct remote *r)
 {
 	if (r->again || !hr_identity_credential(&r->identity))
@@ -300,7 +298,7 @@ static int query_remote_take(struct remote *r, Headrace__Wire *msg)
 		r->status = (int)(msg->done->status & 0xff);
 		write_on(r);
 		break;
-	default: /* of a later version */
+	default: /* from a later version */
 		break;
 	}
 	headrace__wire__free_unpacked(msg, NULL);
@@ -322,7 +320,7 @@ static int frame(void *self, uint8_t *buf, size_t bytes, bool control)
 	return query_remote_take(r, msg);
 }
 
-/* ---- the connection ---------------------------------------------------------------------------- */
+/* ---- the connection ---- */
 
 static void closed(void *self, int error, const char *why);
 
@@ -341,7 +339,7 @@ static void connect_to(struct remote *r)
 	query_remote_finish(r, HR_ASK_UNAVAILABLE);
 }
 
-/* "tcp://h:4747: why; what to do" */
+/* Prints "tcp://h:4747: why; what to do". */
 static void report_closed(struct remote *r, int error, const char *why)
 {
 	const char *advice = hr_conn_advice(&r->request->collector, r->identity.tls != NULL, error);
@@ -390,7 +388,7 @@ static void query_remote_on_tick(uv_timer_t *tick)
 	if (!r->welcome || r->conn == NULL || r->ping_ms == 0)
 		return;
 	if (now - r->sent_ms >=
-	    r->ping_ms) /* while the answer waits to be written, pings are not read */
+	    r->ping_ms) /* pings are not read while the answer waits to be written */
 		pong(r, 0);
 	if (r->unwritten < UNWRITTEN &&
 	    now - hr_conn_received_ms(r->conn) > (uint64_t)SILENT_PINGS * r->ping_ms) {

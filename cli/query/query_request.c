@@ -43,7 +43,6 @@ const struct hr_option hr_query_option_table[] = {
     {NULL, 0, NULL, NULL, NULL},
 };
 
-/* Calls `topic` for each named query. */
 void hr_query_topics(hr_topic *topic)
 {
 	for (const struct hr_named *q = hr_named_list; q->name != NULL; q++) {
@@ -88,7 +87,7 @@ static bool parse_format(const char *text, enum hr_ask_format *ret)
 	return false;
 }
 
-/* Stores are the first operand, and addresses or existing paths after it; NAMEs are not. */
+/* Stores are the first operand, and later addresses or existing paths. NAMEs are not. */
 static bool is_store(const char *text, size_t index)
 {
 	struct stat st;
@@ -110,7 +109,7 @@ static void take_operand(struct hr_query_request *r, char *text)
 		r->words[r->n_words++] = text;
 }
 
-/* Takes one option. 0 to continue, 1 when *ret_status is the result. */
+/* Reads one option. 0: continue; 1: *ret_status is the result. */
 static int query_request_take_option(struct hr_query_request *r, int id, const char *value,
 				     int *ret_status)
 {
@@ -166,7 +165,7 @@ static bool is_comment(const char *word)
 	return word != NULL && strncmp(word, "-- ", 3) == 0;
 }
 
-/* Options may be anywhere. 0 to continue, 1 when *ret_status is the result. */
+/* Accepts options between operands. 0: continue; 1: *ret_status is the result. */
 static int query_request_parse(struct hr_query_request *r, int argc, char **argv, int *ret_status)
 {
 	struct hr_options o = {
@@ -185,7 +184,7 @@ static int query_request_parse(struct hr_query_request *r, int argc, char **argv
 	}
 }
 
-/* Skips what a pattern such as ./headrace-* matches besides stores: summaries, source folders. */
+/* Skips what a pattern like ./headrace-* matches in addition: summaries, source folders. */
 static void skip_others(struct hr_query_request *r)
 {
 	size_t kept = 0;
@@ -229,7 +228,7 @@ static bool check_collector(struct hr_query_request *r)
 	return false;
 }
 
-/* Resolves the words. A NAME that is unknown here may be one of the collector's. */
+/* Resolves the words. The collector may have a NAME that is unknown here. */
 static int query_request_resolve(struct hr_query_request *r)
 {
 	if (r->remote && hr_question_is_name(r->words[0]) && hr_named_find(r->words[0]) == NULL)

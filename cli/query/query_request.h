@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * query_request.h - the command line of `headrace query`
- *
- * Purpose   Turns the command line into a request: stores, query, format; reports mistakes.
- * Owner     Texts are the command line's; hr_request_done() frees the rest.
- * Threads   One.
+ * query_request.h - the command line of `headrace query`: stores, query, format
+ * 
+ * Texts belong to the command line; hr_request_done() frees everything else.
  */
 #ifndef HEADRACE_CLI_QUERY_QUERY_REQUEST_H
 #define HEADRACE_CLI_QUERY_QUERY_REQUEST_H
@@ -19,7 +17,7 @@
 struct hr_query_request {
 	const char **stores;
 	size_t n_stores;
-	bool remote; /* one collector in place of stores */
+	bool remote; /* a collector instead of stores */
 	struct hr_address collector;
 	const char *job; /* NULL: all */
 	enum hr_ask_format format;
@@ -27,14 +25,14 @@ struct hr_query_request {
 	uint64_t memory_bytes;
 	unsigned threads;
 	uint64_t limit_ns; /* of time; 0: none */
-	bool progress;	   /* also if standard error is no terminal */
+	bool progress;	   /* also without a terminal */
 	char **words;	   /* SQL, or a NAME and its arguments, as typed */
 	size_t n_words;
-	/* the resolved words; of a NAME that only the collector has: empty */
+	/* the resolved words; empty if only the collector has the NAME */
 	struct hr_question question;
 };
 
-/* 0 to continue; 1 when *ret_status is the exit status: after --help or a reported mistake. */
+/* 0: continue; 1: *ret_status is the exit status, after --help or a reported mistake. */
 int hr_request_parse(int argc, char **argv, struct hr_query_request *ret, int *ret_status);
 void hr_request_done(struct hr_query_request *r);
 

@@ -18,9 +18,9 @@
 #include "common/procfs.h"
 
 #define CHECK_NS     20000000L
-#define PAUSE_CHECKS 10 /* a shorter stop is a pause: cpulimit makes ten per second */
+#define PAUSE_CHECKS 10 /* stops up to this many checks are pauses: cpulimit makes ten per second */
 
-/* Signals to `headrace run` that are meant for CMD. */
+/* Signals that `headrace run` forwards to CMD. */
 static const int forwarded[] = {SIGTERM, SIGINT,  SIGHUP,  SIGQUIT, SIGUSR1,
 				SIGUSR2, SIGALRM, SIGCONT, SIGWINCH};
 
@@ -66,7 +66,7 @@ int hr_child_init(struct hr_child *child)
 	sigset_t set;
 
 	*child = (struct hr_child){.signal_fd = -1};
-	/* If the parent ignores SIGCHLD, waitid could not return CMD's exit status. */
+	/* If the parent ignores SIGCHLD, waitid cannot return CMD's exit status. */
 	sigaction(SIGCHLD, &(struct sigaction){.sa_handler = SIG_DFL}, &child->sigchld);
 	sigemptyset(&set);
 	sigaddset(&set, SIGCHLD);
@@ -109,7 +109,7 @@ int hr_child_start(struct hr_child *child, char *const argv[], char *const envir
 	return -error;
 }
 
-/* From now on only signals that shorten the waits of run make signal_fd readable. */
+/* From now on only signals that shorten waits of run make signal_fd readable. */
 static void watch_interrupts(struct hr_child *child)
 {
 	sigset_t set;
@@ -129,7 +129,7 @@ static int wait_status(const siginfo_t *info)
 	return info->si_status | (info->si_code == CLD_DUMPED ? 0x80 : 0);
 }
 
-/* True: the process has such a state change. */
+/* True: the process has a state change of this kind. */
 static bool wait_for(pid_t pid, int what, siginfo_t *ret)
 {
 	*ret = (siginfo_t){0};
@@ -141,7 +141,7 @@ static void sleep_a_moment(void)
 	nanosleep(&(struct timespec){.tv_nsec = CHECK_NS}, NULL);
 }
 
-/* CMD has stopped. True: it continues or ends within 0.2 s, so that run need not stop. */
+/* CMD has stopped. True: it continues or ends within 0.2 s, and run need not stop. */
 static bool only_paused(pid_t pid)
 {
 	siginfo_t info;
@@ -155,14 +155,14 @@ static bool only_paused(pid_t pid)
 }
 
 /*
- * Sends SIGCONT to run when CMD continues. It is a process of its own, because run is stopped. It
- * repeats the signal until run kills it, because the first one may arrive before run has stopped.
+ * Sends SIGCONT to run when CMD continues. It is a separate process, because run is stopped. It
+ * repeats the signal until run kills it: the first signal may arrive before run has stopped.
  */
 static void guard(pid_t run, pid_t pid)
 {
 	struct hr_procstat stat;
 
-	setpgid(0, 0); /* signals that stop run's group do not stop this process */
+	setpgid(0, 0); /* signals to run's group must not stop this process */
 	while (getppid() == run) {
 		if (hr_procstat_read(pid, &stat) != 0 || stat.state != 'T')
 			kill(run, SIGCONT);
@@ -171,7 +171,7 @@ static void guard(pid_t run, pid_t pid)
 	_exit(0);
 }
 
-/* Stops run as CMD has stopped, until the shell continues run or another process continues CMD. */
+/* Stops run as CMD has stopped, until the shell continues run, or CMD continues. */
 static void stop_with(pid_t pid)
 {
 	pid_t run = getpid(), guarding = fork();
@@ -187,7 +187,7 @@ static void stop_with(pid_t pid)
 }
 
 /*
- * Handles an end or a stop of CMD: run stops with it, and continues it. An ended CMD stays a zombie
+ * Handles an end or stop of CMD: run stops with CMD and continues CMD. An ended CMD stays a zombie
  * until hr_child_done, so that headraced can read its exit status.
  */
 static void child_check(struct hr_child *child)
@@ -214,7 +214,7 @@ void hr_child_signals(struct hr_child *child)
 
 		if (signum == SIGCHLD)
 			continue;
-		/* CMD has a signal of the terminal already, and its own ones are not for it. */
+		/* CMD has the terminal's signals already, and must not get its own. */
 		if (info.ssi_code != SI_KERNEL && (pid_t)info.ssi_pid != child->pid)
 			kill(child->pid, signum);
 	}

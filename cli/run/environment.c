@@ -9,13 +9,13 @@
 
 #define ADDED_MAX 12u
 
-/* True: `variable` is "NAME=value" of this name. */
+/* Whether `variable` is "NAME=value" of this name. */
 static bool is_named(const char *variable, const char *name, size_t bytes)
 {
 	return strncmp(variable, name, bytes) == 0 && variable[bytes] == '=';
 }
 
-/* True: `word` is in `list`, which spaces and colons separate (ld.so(8)). */
+/* Whether `word` is in `list`, which spaces and colons separate (ld.so(8)). */
 static bool list_has(const char *list, const char *word)
 {
 	size_t bytes = strlen(word);
@@ -51,7 +51,6 @@ static char *environment_join(const char *name, const char *first, const char *c
 	return out;
 }
 
-/* Replaces the variable that `entry` names, or appends it. False when entry is NULL. */
 static bool environment_put(char **environment, char *entry)
 {
 	size_t bytes;
@@ -76,7 +75,7 @@ static bool put_value(char **environment, const char *name, const char *value)
 	return environment_put(environment, environment_join(name, value, none, ','));
 }
 
-/* Appends the list to that of the variable. */
+/* Appends the list to the variable's value. */
 static bool put_list(char **environment, const char *name, const char *const *list)
 {
 	return list[0] == NULL ||
@@ -107,7 +106,7 @@ enum hr_python hr_environment_python(const char *folder)
 	return strchr(folder, ':') != NULL ? HR_PYTHON_COLON : HR_PYTHON_USED;
 }
 
-/* The folder comes first: Python imports only the first sitecustomize. Ours runs the next one. */
+/* Puts the folder first: Python imports only one sitecustomize. Ours runs the next one. */
 static bool put_python(char **environment, const char *folder)
 {
 	const char *old = getenv("PYTHONPATH");
@@ -119,7 +118,7 @@ static bool put_python(char **environment, const char *folder)
 	return environment_put(environment, environment_join("PYTHONPATH", folder, rest, ':'));
 }
 
-/* True: the value is the path of a shim, of any version. */
+/* Whether the value is the path of a shim, of any version. */
 static bool is_shim(const char *value)
 {
 	const char *slash = strrchr(value, '/');
@@ -127,7 +126,7 @@ static bool is_shim(const char *value)
 	return strcmp(slash != NULL ? slash + 1 : value, "libheadrace.so") == 0;
 }
 
-/* Names the shim as the tool of NVTX and ITT, unless another tool is set (docs/regions.md). */
+/* Sets the shim as the tool of NVTX and ITT, unless another tool is set (docs/regions.md). */
 static bool put_tools(char **environment, const char *library)
 {
 	static const char *const names[] = {"NVTX_INJECTION64_PATH", "INTEL_LIBITTNOTIFY64"};
@@ -150,7 +149,7 @@ static bool put_all(char **environment, const struct hr_environment *e)
 	       put_value(environment, "HEADRACE_SOCKET", e->socket) &&
 	       put_value(environment, "HEADRACE_STORE", e->store) &&
 	       put_value(environment, "HEADRACE_JOB", e->job) &&
-	       /* The shim overwrites the digits with the time of a failed attach: shim/core/session.c. */
+	       /* The shim overwrites the digits with the time of a failed attach. */
 	       put_value(environment, "HEADRACE_ATTACH_FAILED", "00000000000000000000") &&
 	       put_list(environment, "HEADRACE_EXCLUDE", e->exclude) &&
 	       put_list(environment, "HEADRACE_INCLUDE", e->include) &&

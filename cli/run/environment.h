@@ -12,9 +12,6 @@
  *      HEADRACE_SOCKET, HEADRACE_STORE (absolute), HEADRACE_JOB, HEADRACE_EXCLUDE, HEADRACE_INCLUDE
  *      NVTX_INJECTION64_PATH, INTEL_LIBITTNOTIFY64
  *                        the shim, unless another tool is set; not with HEADRACE_NVTX=off
- *
- * Owner     The caller frees the result.
- * Threads   One.
  */
 #ifndef HEADRACE_CLI_RUN_ENVIRONMENT_H
 #define HEADRACE_CLI_RUN_ENVIRONMENT_H
@@ -22,15 +19,15 @@
 #include <stdbool.h>
 
 struct hr_environment {
-	const char *library; /* path of libheadrace.so */
-	const char *python;  /* folder of Python's start-up module, or NULL */
+	const char *library;
+	const char *python; /* folder of Python's start-up module, or NULL */
 	const char *socket, *store, *job;
 	const char *const *exclude,
 	    *const *include; /* NULL-terminated; added to the lists of the variables */
 	bool full_cmdline;
 };
 
-/* Whether CMD gets Python's start-up module in `folder`; NULL: it is not installed. */
+/* Whether CMD gets Python's start-up module in `folder`. NULL: it is not installed. */
 enum hr_python {
 	HR_PYTHON_USED,
 	HR_PYTHON_OFF,	  /* HEADRACE_PYTHON=off */
@@ -39,11 +36,10 @@ enum hr_python {
 };
 enum hr_python hr_environment_python(const char *folder);
 
-/* NULL when out of memory. */
 char **hr_environment_new(const struct hr_environment *e);
 void hr_environment_free(char **environment);
 
-/* NULL, or why LD_PRELOAD cannot contain this path. */
+/* Why LD_PRELOAD cannot contain this path; NULL: it can. */
 const char *hr_environment_problem(const char *library);
 
 #endif

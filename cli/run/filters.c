@@ -18,7 +18,7 @@ static bool is_relative(const char *pattern, size_t n)
 	return n > 0 && strchr("/*?", pattern[0]) == NULL;
 }
 
-/* Skips leading "./" and "../" of the pattern; each "../" shortens *cwd_bytes by one folder. */
+/* Skips leading "./" and "../" of the pattern. Each "../" removes a folder from *cwd_bytes. */
 static const char *skip_dots(const char *pattern, const char *cwd, size_t *cwd_bytes)
 {
 	for (;; pattern += strspn(pattern, "/")) {

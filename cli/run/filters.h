@@ -1,26 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * filters.h - prepares the lists of --exclude and --include for the shim
- *
- * Purpose   The shim (common/path_filter.h) compares absolute paths with a limited number of
- *           patterns. These functions make relative patterns absolute, and refuse too long lists
- *           before CMD starts.
- * Owner     The caller frees results.
- * Threads   One.
+ * 
+ * The shim (common/path_filter.h) compares absolute paths with a limited number of patterns. These
+ * functions make relative patterns absolute, and refuse too long lists before CMD starts.
  */
 #ifndef HEADRACE_CLI_RUN_FILTERS_H
 #define HEADRACE_CLI_RUN_FILTERS_H
 
 /*
- * Makes every relative pattern of the list absolute, below the working directory. A pattern that
- * begins with `*` or `?` stays, because it applies in every folder. -ENOMEM; -EINVAL: the path of
- * the working directory has a comma or a wildcard; or the -errno of getcwd.
+ * Makes relative patterns absolute, below the working directory. Patterns that begin with `*` or
+ * `?` stay, because they apply in every folder. -ENOMEM; -EINVAL: the working directory's path has
+ * a comma or a wildcard; or the -errno of getcwd.
  */
 int hr_filter_absolute(const char *list, char **ret);
 
 /*
  * Checks that the patterns of `lists` (NULL-terminated, from `option`) and of the environment
- * variable `variable` fit into the shim. 0, or -E2BIG after it has reported the limit.
+ * variable fit into the shim. 0, or -E2BIG after it has reported the limit.
  */
 int hr_filter_check(const char *option, const char *variable, const char *const *lists);
 

@@ -13,13 +13,13 @@
 #include "common/ranks.h"
 #include "common/text.h"
 
-/* "id" or "id_task". */
+/* Sets "id" or "id_task". */
 static void set_id(char *out, size_t bytes, const char *id, const char *task)
 {
 	snprintf(out, bytes, task != NULL ? "%s_%s" : "%s", id, task);
 }
 
-/* PBS: the id of "123.server" is 123, of the array task "123[4].server" 123_4. */
+/* PBS: the id of "123.server" is 123; of the array task "123[4].server" it is 123_4. */
 static void set_pbs_id(char *out, size_t bytes, const char *id)
 {
 	size_t digits = strspn(id, "0123456789");
@@ -33,7 +33,7 @@ static void set_pbs_id(char *out, size_t bytes, const char *id)
 		snprintf(out, bytes, "%.*s", (int)digits, id);
 }
 
-/* The scheduler's id of this job. False: no scheduler runs it. */
+/* Sets the scheduler's id of this job. False: the job has no scheduler. */
 static bool scheduler_id(char *out, size_t bytes)
 {
 	static const char *const plain[] = {"SLURM_JOB_ID", "FLUX_JOB_ID", "COBALT_JOBID"};
@@ -74,7 +74,7 @@ bool hr_job_scheduled(void)
 	return scheduler_id(id, sizeof(id));
 }
 
-/* The last component of the store's path: the id of a job without a scheduler. */
+/* The last component of the store's path is the id of a job without a scheduler. */
 static void name_of_store(char *out, size_t bytes, const char *store)
 {
 	size_t end = strlen(store), start;
@@ -103,7 +103,7 @@ static void default_store(struct hr_job *job, bool scheduled)
 		 utc.tm_sec, (int)getpid());
 }
 
-/* Sets the rank, if each rank has its own `headrace run`. With a world of 1, CMD may start them. */
+/* Sets the rank if each rank has its own `headrace run`. In a world of 1, CMD may start ranks. */
 static void find_rank(struct hr_job *job)
 {
 	struct hr_rank rank = {0};
@@ -117,7 +117,7 @@ static void find_rank(struct hr_job *job)
 void hr_job_find(const char *store, const char *id, struct hr_job *ret)
 {
 	bool scheduled = scheduler_id(ret->id, sizeof(ret->id));
-	/* A prolog has only the second variable; in an epilog it counts the next attempt. */
+	/* A prolog has only the second variable; in an epilog that is the next attempt. */
 	const char *restarts = hr_getenv("SLURM_RESTART_COUNT")
 				   ? hr_getenv("SLURM_RESTART_COUNT")
 				   : hr_getenv("SLURM_JOB_RESTART_COUNT");

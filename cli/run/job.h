@@ -5,8 +5,6 @@
  * Purpose   The defaults of `headrace run`: STORE is ./headrace-<job> inside a scheduler's job,
  *           else ./headrace-<UTC time>-<pid>; the job id is the scheduler's ("123_4" for an array
  *           task), else the name of the store.
- * Owner     struct hr_job owns nothing outside itself.
- * Threads   One: reads the environment.
  */
 #ifndef HEADRACE_CLI_RUN_JOB_H
 #define HEADRACE_CLI_RUN_JOB_H
@@ -25,13 +23,13 @@ struct hr_job {
 	char boot_id[HR_HOST_BOOT_BYTES];
 	uint32_t attempt;	 /* requeues of a scheduler's job */
 	uint32_t ranks_expected; /* 0: unknown */
-	int rank;		 /* of this run; -1: it does not run as one rank */
+	int rank;		 /* of this run; -1: the run has several ranks or none */
 };
 
 /* store and id may be NULL: defaults. */
 void hr_job_find(const char *store, const char *id, struct hr_job *ret);
 
-/* True: a scheduler's variables identify a job. */
+/* Whether a scheduler's variables identify a job. */
 bool hr_job_scheduled(void);
 
 #endif

@@ -11,7 +11,7 @@
 #include "daemon/control/control.h"
 #include "daemon/control/private.h"
 
-/* The id of a job number: "NAME" for 1, "NAME.2" for 2. */
+/* The id of a job by number: "NAME" for 1, "NAME.2" for 2. */
 static int number_id(const char *name, unsigned number, char ret[HR_JOB_ID_BYTES])
 {
 	int n = number == 1 ? snprintf(ret, HR_JOB_ID_BYTES, "%s", name)
@@ -20,7 +20,7 @@ static int number_id(const char *name, unsigned number, char ret[HR_JOB_ID_BYTES
 	return n < (int)HR_JOB_ID_BYTES ? 0 : -ENAMETOOLONG;
 }
 
-/* True: the streams are of other ranks of a job of the same size, and not of this rank. */
+/* True: the streams belong to other ranks of a job of this size, and none to this rank. */
 static bool lacks_rank(const struct hr_stream *streams, size_t n, const struct hr_job *job)
 {
 	bool others = false;
@@ -61,8 +61,8 @@ bool hr_job_is_open(const char *store, const char *id, const char *node, const s
 }
 
 /*
- * True: the job runs. The lock waits until a headraced of the job has started or ended, so that the
- * state in the store is up to date.
+ * Whether the job runs. The lock waits while a headraced of the job starts or ends, so that the
+ * store has its current state.
  */
 static bool is_running(const char *store, const char *id, const struct hr_job *job)
 {

@@ -1,12 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * job_reuse.h - finds the job of a run in a store that already has jobs
- *
- * Purpose   A run that neither a scheduler nor --job assigns to a job belongs to a job named like
- *           its store. It joins the last such job if that job is running, on this node or another,
- *           or if the run is a rank that the job lacks. Otherwise it is a new job: STORE.2,
- *           STORE.3...
- * Threads   One.
+ * 
+ * Without a scheduler and --job, a run belongs to a job with the name of its store. It joins the
+ * last such job if that job is running on any node, or lacks the rank of this run. Otherwise it
+ * starts a new job: STORE.2, STORE.3...
  */
 #ifndef HEADRACE_CLI_RUN_JOB_REUSE_H
 #define HEADRACE_CLI_RUN_JOB_REUSE_H

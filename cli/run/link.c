@@ -15,12 +15,12 @@
 #include "cli/cli.h"
 
 #define JOIN_TIMEOUT_MS	  30000 /* headraced may replay a journal first */
-#define ANSWER_TIMEOUT_MS 60000 /* headraced writes its last data, maybe to a slow file system */
+#define ANSWER_TIMEOUT_MS 60000 /* headraced writes its last data, perhaps to a slow file system */
 #define MAX_REJOINS	  32u
 
-/* ---- starting the daemon --------------------------------------------------------------------- */
+/* ---- starting the daemon ---- */
 
-/* In a child process; without the shim, because headraced must not record itself. */
+/* Runs in a child process, without the shim: headraced must not record itself. */
 static void become_daemon(const char *headraced, int config_fd, int ready_fd, char *const argv[])
 {
 	int null;
@@ -43,7 +43,7 @@ static void become_daemon(const char *headraced, int config_fd, int ready_fd, ch
 	_exit(1);
 }
 
-/* Writes the configuration to a memory file, which the keeper and each recording process read. */
+/* Writes the configuration to a memory file for the keeper and each recording process. */
 static int config_file(const struct hr_private_config *config, int *ret_fd)
 {
 	int fd = memfd_create("headraced-config", MFD_CLOEXEC), r;
@@ -58,7 +58,7 @@ static int config_file(const struct hr_private_config *config, int *ret_fd)
 	return r;
 }
 
-/* Waits for "ready\n" from headraced. *ret_error: its other output, if it ends instead. */
+/* Waits for "ready\n" of headraced. *ret_error: its other output, if it ends. */
 static int await_ready(int fd, char **ret_error)
 {
 	char text[4096];
@@ -110,7 +110,7 @@ static int start_daemon(const char *headraced, const struct hr_private_config *c
 	return r;
 }
 
-/* ---- joining --------------------------------------------------------------------------------- */
+/* ---- joining ---- */
 
 static int send_join(struct hr_link *link, char **ret_error)
 {
@@ -167,8 +167,8 @@ static bool hung_up(int r)
 }
 
 /*
- * Joins again while recording processes die (`r`: how the last attempt failed): the keeper's socket
- * accepts the connection at once, and the next recording process answers.
+ * Joins again while recording processes die (`r`: the error of the last attempt). The keeper's
+ * socket accepts a connection at once, and the next recording process answers.
  */
 static int join_next(struct hr_link *link, int r, int (*join)(struct hr_link *, char **),
 		     char **ret_error)
@@ -184,7 +184,7 @@ static int join_next(struct hr_link *link, int r, int (*join)(struct hr_link *, 
 	return r;
 }
 
-/* The caller holds the lock, so that no other run starts or ends this headraced meanwhile. */
+/* The caller holds the lock: no other run starts or ends this headraced. */
 static int join_or_start(struct hr_link *link, const struct hr_private_config *config,
 			 const char *headraced, char **ret_error)
 {
@@ -224,7 +224,7 @@ int hr_link_open(struct hr_link *link, struct hr_private_config *config, int ran
 	return 0;
 }
 
-/* ---- while CMD runs -------------------------------------------------------------------------- */
+/* ---- while CMD runs ---- */
 
 static void send_started(struct hr_link *link)
 {
@@ -241,7 +241,7 @@ void hr_link_started(struct hr_link *link, pid_t cmd)
 		send_started(link);
 }
 
-/* The recording process died. Joins the next one, whose answer hr_link_read receives. */
+/* The recording process died: joins the next one. hr_link_read receives its answer. */
 static void rejoin(struct hr_link *link)
 {
 	link->state = HR_LINK_REJOINING;
@@ -255,7 +255,7 @@ static void rejoin(struct hr_link *link)
 	    "headraced ended and was not restarted: CMD continues, but is no longer recorded");
 }
 
-/* Reads one message or the end of the connection. False: there is no message to read. */
+/* Reads one message or the end of the connection. False: nothing to read. */
 static bool read_one(struct hr_link *link)
 {
 	int r = link_receive(link, 0);
@@ -282,7 +282,7 @@ void hr_link_read(struct hr_link *link)
 		;
 }
 
-/* ---- leaving --------------------------------------------------------------------------------- */
+/* ---- leaving ---- */
 
 static int send_leave(struct hr_link *link, uint64_t linger_ns, int status)
 {
@@ -306,9 +306,9 @@ static void drain_interrupts(int interrupt_fd)
 }
 
 /*
- * One step of leaving: sends `leave` unless it was sent on this connection (*sent_fd), and waits
- * for headraced or an interrupt. The first interrupt ends the lingering, the second one all
- * waiting. 1: `left` has arrived.
+ * One step of leaving: sends `leave`, once per connection (*sent_fd), and waits for headraced or
+ * an interrupt. The first interrupt ends the lingering, the second one all waiting. 1: `left` has
+ * arrived.
  */
 static int leave_step(struct hr_link *link, uint64_t *linger_ns, int status, int interrupt_fd,
 		      int *sent_fd)
@@ -329,7 +329,7 @@ static int leave_step(struct hr_link *link, uint64_t *linger_ns, int status, int
 		if (*linger_ns == 0)
 			return -EINTR;
 		*linger_ns = 0;
-		*sent_fd = -1; /* send it again, without lingering */
+		*sent_fd = -1; /* sends it again, without lingering */
 	}
 	if (n > 0 && fds[0].revents != 0) {
 		hr_link_read(link);
@@ -349,7 +349,7 @@ int hr_link_leave(struct hr_link *link, uint64_t linger_ns, int status, int inte
 	while (r == 0)
 		r = link->fd >= 0 ? leave_step(link, &linger_ns, status, interrupt_fd, &sent_fd)
 				  : -ECONNRESET;
-	/* A headraced that drains sends more messages: run_uplink.h. */
+	/* A draining headraced sends more messages: run_uplink.h. */
 	if (r < 0 || !link->last->left->drains)
 		hr_link_close(link);
 	return r < 0 ? r : 0;

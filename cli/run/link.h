@@ -7,9 +7,6 @@
  *      hr_link_open --> LINKED --connection ends--> REJOINING --`joined`--> LINKED
  *                         |                           +--no connection--> GONE: CMD unrecorded
  *                         +--hr_link_leave--> CLOSED
- *
- * Owner     The caller owns struct hr_link; closing accepts a half-opened one.
- * Threads   One.
  */
 #ifndef HEADRACE_CLI_RUN_LINK_H
 #define HEADRACE_CLI_RUN_LINK_H
@@ -30,13 +27,13 @@ struct hr_link {
 	pid_t cmd;
 	unsigned rejoins;
 	bool leaving; /* CMD has ended */
-	/* the last message received; after hr_link_open `joined`, after hr_link_leave `left` */
+	/* last received message; after hr_link_open `joined`, after hr_link_leave `left` */
 	Headrace__Control *last;
 };
 
 /*
- * Joins the headraced of the job, or starts `headraced` (a path) with `config` if none runs. Sets
- * config->names. *ret_error: the cause of a failure, malloc'ed; may be NULL.
+ * Joins the headraced of the job, or starts `headraced` (a path) with `config`. Sets
+ * config->names. *ret_error: why it failed, malloc'ed or NULL.
  */
 int hr_link_open(struct hr_link *link, struct hr_private_config *config, int rank,
 		 const char *headraced, char **ret_error);
@@ -44,19 +41,20 @@ int hr_link_open(struct hr_link *link, struct hr_private_config *config, int ran
 /* Sends the pid of CMD, which has started. */
 void hr_link_started(struct hr_link *link, pid_t cmd);
 
-/* Reads messages: prints notices, joins again after a restart of headraced. Does not wait. */
+/* Reads messages without waiting: prints notices, joins again after a restart of headraced. */
 void hr_link_read(struct hr_link *link);
 
 /*
- * Leaves: requests that headraced waits at most linger_ns for attached processes, and then
- * finishes. `status` is that of CMD, from wait(2). When interrupt_fd (a signalfd, or -1) becomes
- * readable, headraced stops waiting for processes; the second time, this function returns. On
- * success link->last is `left`, and the connection stays open if its `drains` is set. -ECONNRESET:
+ * Leaves: headraced waits at most linger_ns for attached processes, then finishes. `status` is
+ * that of CMD, from wait(2). When interrupt_fd (a signalfd, or -1) becomes readable, headraced
+ * stops waiting; the second time, this function returns.
+ * On success link->last is `left`, and the connection stays open if `drains` is set. -ECONNRESET:
  * headraced has ended; -ETIMEDOUT: it does not answer; -EINTR: the second interrupt.
  */
 int hr_link_leave(struct hr_link *link, uint64_t linger_ns, int status, int interrupt_fd);
 
 void hr_link_close(struct hr_link *link);
-void hr_link_done(struct hr_link *link); /* closes, and frees the last message */
+void hr_link_done(
+    struct hr_link *link); /* frees the last message, too; accepts a half-opened link */
 
 #endif

@@ -1,14 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * refusal.h - texts of run and doctor: why a folder cannot be a store, and what to do
- *
- * Owner     Constant texts.
- * Threads   Any.
- */
+/* refusal.h - why a folder cannot be a store, and what to do: constant texts of run and doctor */
 #ifndef HEADRACE_CLI_RUN_REFUSAL_H
 #define HEADRACE_CLI_RUN_REFUSAL_H
 
-/* The reason of an error of hr_store_create, and the hint. */
+/* The reason for an error of hr_store_create, and the hint. */
 const char *hr_refusal_reason(int error);
 const char *hr_refusal_fix(int error);
 

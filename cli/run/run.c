@@ -40,7 +40,7 @@
 #include "daemon/node/recover.h"
 #include "proto/abi.h"
 
-#define FILES_MIN 48u /* of RLIMIT_NOFILE */
+#define FILES_MIN 48u /* minimum of RLIMIT_NOFILE */
 
 struct run {
 	struct hr_run_options options;
@@ -48,16 +48,16 @@ struct run {
 	struct hr_private_config config;
 	struct hr_link link;
 	struct hr_child child;
-	char store[PATH_MAX]; /* absolute; the spool when there are collectors */
+	char store[PATH_MAX]; /* absolute; with collectors, the spool */
 	struct hr_run_uplink uplink;
 	char *library, *headraced;
 	char *python; /* folder of the start-up module; NULL: not installed */
 	char **environment;
-	char *exclude[HR_RUN_FILTERS + 1]; /* of the options, absolute */
+	char *exclude[HR_RUN_FILTERS + 1]; /* from the options, absolute */
 	char *include[HR_RUN_FILTERS + 1];
 };
 
-/* ---- before CMD ------------------------------------------------------------------------------ */
+/* ---- before CMD, CMD ---- */
 
 static int find_parts(struct run *run)
 {
@@ -100,7 +100,7 @@ static int make_absolute(const char *option, const char *const *lists, char **re
 	return 0;
 }
 
-/* Makes the paths absolute, which the shim compares, and refuses more than it has room for. */
+/* Makes the paths absolute, and refuses more than the shim can hold. */
 static int make_filters(struct run *run)
 {
 	const struct hr_run_options *o = &run->options;
@@ -155,7 +155,7 @@ static int make_store(struct run *run)
 	return r;
 }
 
-/* Checks --summary before CMD runs, but after the store is made: the file may be in it. */
+/* Checks --summary before CMD runs, but after the store is made, which may contain the file. */
 static int check_summary(const struct run *run)
 {
 	const char *file = run->options.summary;
@@ -224,7 +224,7 @@ static bool same_text(const char *in_force, const char *option)
 	return strcmp(in_force, option != NULL ? option : "") == 0;
 }
 
-/* Runs of a job on a node share a headraced, which has the options of the run that started it. */
+/* Runs of a job on a node share a headraced, with the options of the run that started it. */
 static void report_options_in_force(const struct run *run)
 {
 	const struct hr_run_options *o = &run->options;
@@ -307,8 +307,6 @@ static int run_prepare(struct run *run)
 	return r < 0 ? r : make_environment(run);
 }
 
-/* ---- CMD ------------------------------------------------------------------------------------- */
-
 static void wait_for_command(struct run *run)
 {
 	while (!run->child.ended) {
@@ -324,7 +322,7 @@ static void wait_for_command(struct run *run)
 	}
 }
 
-/* ---- after CMD ------------------------------------------------------------------------------- */
+/* ---- after CMD ---- */
 
 static void report_store_error(const Headrace__Left *left)
 {
@@ -371,7 +369,7 @@ static void report_problems(const struct run *run)
 			  left->runs == 1 ? "" : "s", left->runs == 1 ? "s" : "");
 }
 
-/* `left`: the last message of headraced; NULL: it did not send one. */
+/* `left`: the last message of headraced; NULL: not received. */
 static void summarise(struct run *run, const Headrace__Left *left)
 {
 	struct hr_summary *summary;
@@ -401,7 +399,7 @@ static void summarise(struct run *run, const Headrace__Left *left)
 	hr_summary_free(summary);
 }
 
-/* Without a rank 0, only the last run prints the summary. */
+/* Without a rank 0, the last run prints the summary. */
 static void report_other_runs(const struct run *run)
 {
 	unsigned others = run->link.last->left->runs;
@@ -416,7 +414,7 @@ static void report_other_runs(const struct run *run)
 #define RECOVER_TRIES	 50
 #define RECOVER_PAUSE_NS 100000000
 
-/* headraced died and was not restarted: stores the data of its journal. */
+/* Stores the data of the journal: headraced died and was not restarted. */
 static void recover(struct run *run)
 {
 	const struct timespec pause = {.tv_nsec = RECOVER_PAUSE_NS};

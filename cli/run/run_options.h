@@ -1,11 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * run_options.h - the options of `headrace run`, parsed and checked
- *
- * Purpose   Parses argv into a struct of checked values, and reports mistakes.
- * Owner     Strings point into argv.
- * Threads   One.
- */
+/* run_options.h - the options of `headrace run`, parsed and checked. Strings point into argv. */
 #ifndef HEADRACE_CLI_RUN_RUN_OPTIONS_H
 #define HEADRACE_CLI_RUN_RUN_OPTIONS_H
 
@@ -28,7 +22,7 @@ struct hr_run_options {
 	char **command; /* CMD and its arguments */
 };
 
-/* 0; negative: it has reported a usage error; 1: it has printed the help. */
+/* 0; 1: it has printed the help; negative: it has reported a mistake. */
 int hr_run_options_parse(int argc, char **argv, struct hr_run_options *ret);
 
 #endif

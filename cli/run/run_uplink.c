@@ -22,7 +22,7 @@
 #define PROGRESS_FIRST_NS UINT64_C(1000000000)
 #define PROGRESS_NS	  UINT64_C(5000000000)
 
-/* ---- spool and certificates ------------------------------------------------------------------ */
+/* ---- spool and certificates, the summary ---- */
 
 int hr_run_uplink_check(const char *store)
 {
@@ -40,7 +40,6 @@ int hr_run_uplink_check(const char *store)
 	return r;
 }
 
-/* Makes a folder and its parents. */
 static int make_folders(const char *path)
 {
 	char above[PATH_MAX];
@@ -76,7 +75,7 @@ static int state_folder(char *ret, size_t bytes)
 }
 
 /*
- * One spool for all jobs of the user; on a network file system one per node. On failure `ret` may
+ * One spool for all jobs of the user; on a network file system, one per node. On failure `ret` may
  * contain the path that could not be made.
  */
 static int spool_path(const char *node, char *ret, size_t bytes)
@@ -166,8 +165,6 @@ void hr_run_uplink_done(struct hr_run_uplink *u)
 	*u = (struct hr_run_uplink){0};
 }
 
-/* ---- the summary ----------------------------------------------------------------------------- */
-
 void hr_run_uplink_adapt(const struct hr_run_uplink *u, struct hr_summary *s)
 {
 	char *first = strdup(u->first);
@@ -188,9 +185,9 @@ void hr_run_uplink_adapt(const struct hr_run_uplink *u, struct hr_summary *s)
 	s->ranks_missing = NULL;
 }
 
-/* ---- sending --------------------------------------------------------------------------------- */
+/* ---- sending ---- */
 
-/* Prints the option and the quoted path, unless it is NULL. False: out of memory. */
+/* Prints the option and the quoted path, if not NULL. False: out of memory. */
 static bool add_option(FILE *out, const char *option, const char *path)
 {
 	char *quoted = path != NULL ? hr_text_quote(path) : NULL;
@@ -258,7 +255,7 @@ static void report_result(const struct hr_run_uplink *u, const Headrace__Sending
 		hr_report("sent to %s: %s frames", s->collector, hr_text_count(s->frames).s);
 		return;
 	}
-	if (s->set_aside[0] != '\0') { /* no collector accepts the stream, now or later */
+	if (s->set_aside[0] != '\0') { /* no collector will accept the stream */
 		hr_report("%s", s->set_aside);
 		return;
 	}

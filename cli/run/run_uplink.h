@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * run_uplink.h - `headrace run -o tcp://...`: makes the spool, and reports at the end what was sent
- *
- * Purpose   headraced records into a spool of this user, and sends from it while the job runs.
- * Owner     struct hr_run_uplink owns its strings; hr_run_uplink_done frees them.
- * Threads   One: reads the environment.
+ * run_uplink.h - `headrace run -o tcp://...`: makes the spool, and reports what was sent
+ * 
+ * headraced records into a spool of this user, and sends from it while the job runs. struct
+ * hr_run_uplink owns its strings; hr_run_uplink_done frees them.
  */
 #ifndef HEADRACE_CLI_RUN_RUN_UPLINK_H
 #define HEADRACE_CLI_RUN_RUN_UPLINK_H
@@ -15,7 +14,7 @@
 
 struct hr_run_uplink {
 	const char *collectors;	 /* as typed; NULL: the data stays in a store */
-	char first[300];	 /* the first of them, which hints name */
+	char first[300];	 /* the first collector, for hints */
 	char *spool;		 /* path of the folder */
 	struct hr_tls_paths tls; /* of the certificate, if a collector needs one */
 	uint64_t spool_bytes;
@@ -26,23 +25,22 @@ int hr_run_uplink_check(const char *store);
 
 /*
  * Makes the spool (HEADRACE_SPOOL, HEADRACE_SPOOL_SIZE) and finds certificates (net/tls_find.h).
- * Reports mistakes. `node`: the name of this node, for a spool on a file system that nodes share.
+ * Reports mistakes. `node` names the spool on a file system that nodes share.
  */
 int hr_run_uplink_init(const char *collectors, const char *node, struct hr_run_uplink *ret);
 void hr_run_uplink_done(struct hr_run_uplink *u);
 
-/* The summary covers the data of this node: reports what it lacks, and which collector has it. */
+/* The summary covers this node: adds what it lacks, and which collector has the data. */
 void hr_run_uplink_adapt(const struct hr_run_uplink *u, struct hr_summary *s);
 
 /*
- * After `left`: sends headraced that the summary is printed, waits until it has sent all frames or
- * its drain time is over (an interrupt ends the wait), and reports what was sent, or what remains
- * and how to send it. `headraced`: its path.
+ * After `left`: reports to headraced that the summary is printed, and waits until all frames are
+ * sent, the drain time is over, or an interrupt. Then reports what was sent, or how to send the
+ * frames that remain. `headraced`: its path.
  */
 void hr_run_uplink_drain(const struct hr_run_uplink *u, struct hr_link *link, int interrupt_fd,
 			 const char *headraced);
 
-/* Reports how to send the frames that remain in the spool. */
 void hr_run_uplink_report_unsent(const struct hr_run_uplink *u, const char *headraced);
 
 #endif

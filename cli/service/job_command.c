@@ -150,7 +150,7 @@ static int job_command_set_option(struct request *q, int id, const char *value)
 	}
 }
 
-/* Sets values without an option from the environment of a prolog or epilog. False: no job. */
+/* Sets missing values from the environment of a prolog or epilog. False: no job. */
 static bool fill_in(struct request *q, struct hr_job *job)
 {
 	const char *uid = hr_getenv("SLURM_JOB_UID"), *code = hr_getenv("SLURM_JOB_EXIT_CODE");
@@ -268,7 +268,7 @@ static void job_command_give_up(int signum)
 	_exit(HR_EXIT_NO_SERVICE);
 }
 
-/* Ends the process after this time, whatever it waits for. */
+/* Ends the process after this time, even while it waits. */
 static void give_up_after(uint64_t ns)
 {
 	const struct itimerval timer = {

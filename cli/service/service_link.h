@@ -1,9 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * service_link.h - one request to the headraced of this node (proto/control.proto)
- *
- * Owner     The caller. Threads: one.
- */
+/* service_link.h - one request to the headraced of this node (proto/control.proto) */
 #ifndef HEADRACE_CLI_SERVICE_SERVICE_LINK_H
 #define HEADRACE_CLI_SERVICE_SERVICE_LINK_H
 
@@ -11,32 +7,32 @@
 
 #include "daemon/control/control.h"
 
-#define HR_EXIT_NO_SERVICE 69 /* as sysexits' EX_UNAVAILABLE */
+#define HR_EXIT_NO_SERVICE 69 /* EX_UNAVAILABLE of sysexits.h */
 
-/* The path given by --socket (`option`, may be NULL), by HEADRACE_CONTROL, or the default. */
+/* The path of --socket (`option`, may be NULL), of HEADRACE_CONTROL, or the default. */
 const char *hr_service_socket(const char *option);
 
-/* Called for each answer but the last, in order: `take` of hr_control_request. */
+/* Called for each answer except the last, in order: `take` of hr_control_request. */
 typedef void hr_service_answer(void *arg, Headrace__Control *m);
 
 /*
- * Sends a request (control.h) to the socket of hr_service_socket, and waits without a limit for the
- * answers. Reports a failure. Returns the exit status of the command.
+ * Sends a request (control.h) to the socket of hr_service_socket, and waits without a limit.
+ * Reports a failure. Returns the exit status of the command.
  */
 int hr_service_request(const char *option, hr_control_kind kind, const ProtobufCMessage *body,
 		       hr_service_answer *answer, void *arg);
 
 /*
  * The same over the connection `fd` (hr_control_connect), which it closes. Returns 0, or -errno
- * after it has reported the failure: -EREMOTEIO if headraced refuses.
+ * after it has reported the failure. -EREMOTEIO: headraced refused.
  */
 int hr_service_request_over(int fd, hr_control_kind kind, const ProtobufCMessage *body,
 			    hr_service_answer *answer, void *arg);
 
-/* True: r, a result of hr_control_connect, means that no service runs. */
+/* Whether r, a result of hr_control_connect, means that no service runs. */
 bool hr_service_is_absent(int r);
 
-/* Reports that hr_control_connect to the socket failed with r; returns r. */
+/* Reports that hr_control_connect failed with r. Returns r. */
 int hr_service_report_absent(const char *socket, int r);
 
 #endif

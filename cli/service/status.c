@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * headrace status - shows the jobs of this node's service, and the caller's own runs. The exit
- * status is one of STATUS_OK, STATUS_DEGRADED and STATUS_DOWN.
- */
+/* headrace status - shows the jobs of this node's service, and the caller's own runs. */
 #include <pwd.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -44,9 +41,9 @@ struct status {
 	size_t n, room;
 };
 
-/* ---- requests -------------------------------------------------------------------------------- */
+/* ---- requests ---- */
 
-/* Keeps the body of `m`; ignores it when the table is full or memory is out. */
+/* Keeps the body of `m`, unless the table is full or memory is out. */
 static void add_job(struct status *s, bool run, Headrace__Control *m)
 {
 	if (s->n == JOBS_MAX || !hr_array_reserve(s->jobs, s->n, s->room))
@@ -86,7 +83,7 @@ static void status_done(struct status *s)
 	headrace__node_status__free_unpacked(s->node, NULL);
 }
 
-/* True: the job has collectors, but no connection to one. */
+/* Whether the job has collectors, but no connection to any of them. */
 static bool is_cut_off(const struct status *s, const struct job_row *row)
 {
 	const char *collectors = row->run ? row->j->collectors : s->node->collectors;
@@ -106,9 +103,9 @@ static int overall_status(const struct status *s)
 	return s->node && s->node->refused > 0 ? STATUS_DEGRADED : STATUS_OK;
 }
 
-/* ---- showing --------------------------------------------------------------------------------- */
+/* ---- showing ---- */
 
-/* The user's name, or the number if it has none. */
+/* The user's name, or the number of a user without a name. */
 static const char *user_name(uint32_t uid, char *ret, size_t bytes)
 {
 	const struct passwd *user = getpwuid(uid); // NOLINT(concurrency-mt-unsafe): one thread
@@ -130,7 +127,7 @@ static void print_run(const Headrace__JobStatus *j)
 	hr_text_print(stdout, "    headrace run, into %s\n", text);
 }
 
-/* Prints values that have a line of their own, if they apply. */
+/* Prints values with a line of their own. */
 static void print_job_details(const Headrace__JobStatus *j)
 {
 	if (j->has_input_wait)
@@ -290,11 +287,11 @@ static void print_json(const struct status *s, int verdict)
 	hr_json_end(&j);
 }
 
-/* ---- the command ----------------------------------------------------------------------------- */
+/* ---- the command ---- */
 
 /*
- * Requests the status of the service, and of the caller's runs unless `alone`. Returns 0, or -errno
- * after it has reported why there is nothing to print.
+ * Requests the status of the service, and of the caller's runs unless `alone`. Returns 0, or
+ * -errno after it has reported why nothing is printed.
  */
 static int status_request(const char *socket, bool alone, struct status *s)
 {

@@ -28,13 +28,13 @@ struct loader {
 	struct hr_lives lives;
 	struct hr_covers covers;
 	struct hr_runs runs;
-	struct hr_run_part part; /* the stream that is being read */
-	uint64_t counters_ns;	 /* when only counters were kept first, wall clock */
+	struct hr_run_part part; /* the current stream */
+	uint64_t counters_ns;	 /* since when only counters were kept, wall clock */
 	uint32_t world;
 	size_t who_room;
 };
 
-/* ---- small helpers --------------------------------------------------------------------------- */
+/* ---- small helpers ---- */
 
 static uint64_t wall_ns(const struct hr_stream *stream, uint64_t boot_ns)
 {
@@ -61,7 +61,7 @@ static struct hr_summary_who *find_who(struct loader *l, const struct hr_process
 	return &s->who[s->n_who++];
 }
 
-/* ---- frames ---------------------------------------------------------------------------------- */
+/* ---- frames ---- */
 
 static uint64_t small(const uint64_t *hist, size_t n)
 {
@@ -73,7 +73,7 @@ static uint64_t small(const uint64_t *hist, size_t n)
 	return reads;
 }
 
-/* A copy is one operation here; its reads and writes are sides. */
+/* A copy is one operation here; its read and write are sides. */
 static void add_totals(struct hr_totals *t, const Headrace__Rollup *row)
 {
 	const struct hr_op_info *op = hr_op_info((uint16_t)row->op);
@@ -99,7 +99,7 @@ static void add_totals(struct hr_totals *t, const Headrace__Rollup *row)
 	}
 }
 
-/* Single characters and copies, as counted per file (enum hr_side). */
+/* Adds single characters and copies, which file records count (enum hr_side). */
 static void add_side(struct hr_totals *t, const Headrace__Rollup *row)
 {
 	if (hr_side_single(row->op))
@@ -220,7 +220,7 @@ int hr_summary_add_loss(struct hr_summary *s, const char *reason, uint64_t count
 	return 0;
 }
 
-/* A process of which only the start is recorded: keeps the first one's program. */
+/* Counts a process of which only the start is recorded; keeps the first one's program. */
 static int take_unrecorded(struct hr_summary *s, const struct hr_stream *stream,
 			   const Headrace__LossRow *row)
 {
@@ -248,7 +248,7 @@ static int fold_losses(struct loader *l, const struct hr_stream *stream, const H
 	for (size_t i = 0; i < loss->n_rows && r == 0; i++) {
 		const Headrace__LossRow *row = loss->rows[i];
 
-		/* the file has a second id, and nothing is missing */
+		/* the file has two ids, and nothing is missing */
 		if (is_reason(row->reason, HR_LOSS_COLLISION))
 			continue;
 		r = hr_summary_add_loss(l->s, row->reason, row->count, row->bytes);
@@ -311,7 +311,7 @@ static int fold_frame(struct loader *l, const struct hr_stream *stream,
 	}
 }
 
-/* Skips frames with events: the small ones have everything here. */
+/* Skips frames with events: the small frames suffice. */
 static bool summary_reads(uint32_t kind)
 {
 	return kind == HEADRACE__FRAME__BODY_ROLLUPS ||
@@ -321,7 +321,7 @@ static bool summary_reads(uint32_t kind)
 	       kind == HEADRACE__FRAME__BODY_KERNEL_RECORDS;
 }
 
-/* ---- streams --------------------------------------------------------------------------------- */
+/* ---- streams ---- */
 
 static int fold_processes(struct loader *l, const struct hr_stream *stream)
 {
@@ -387,7 +387,7 @@ static uint32_t count_nodes(const struct hr_stream *streams, size_t n)
 	return nodes;
 }
 
-/* ---- loading --------------------------------------------------------------------------------- */
+/* ---- loading ---- */
 
 static int copy_problems(struct hr_summary *s, const struct hr_catalog *catalog)
 {

@@ -1,13 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * summary.h - the summary at the end of a run, computed from rollups and file records
- *
- * Purpose   The answer to "where did my I/O time go?" without DuckDB: reads the small frames of a
- *           job's streams (never its events), so it takes a moment even for long jobs.
- * Owner     hr_summary_load makes it, the caller frees it; strings belong to it.
- * Threads   One.
- * Times     `io_ns` sums durations over threads: it can exceed the wall clock. `span_ns` is wall
- *           time.
+ * 
+ * It answers "where did my I/O time go?" without DuckDB. It reads only the small frames of a job's
+ * streams, never events: this is fast even for long jobs. Strings belong to the summary.
+ * 
+ * `io_ns` sums durations over threads, and may exceed the wall clock. `span_ns` is wall time.
  */
 #ifndef HEADRACE_CLI_SUMMARY_SUMMARY_H
 #define HEADRACE_CLI_SUMMARY_SUMMARY_H
@@ -20,7 +18,7 @@
 #include "store/left_out.h"
 #include "common/cause.h"
 
-#define HR_SUMMARY_SMALL_BYTES 65536u /* reads that moved less are "small" */
+#define HR_SUMMARY_SMALL_BYTES 65536u /* limit below which a read is small */
 
 struct hr_totals {
 	uint64_t ops, errors, io_ns; /* a copy is one operation, one read and one write */
@@ -31,10 +29,10 @@ struct hr_totals {
 	uint64_t small_reads;
 };
 
-struct hr_summary_loop { /* of training: 0 if it is not recorded */
+struct hr_summary_loop { /* of training; 0: not recorded */
 	uint64_t waits, wait_ns;
 	uint64_t steps, step_ns;
-	/* boot time: start of its first wait, step or epoch, end of the last */
+	/* boot time: start of the first wait, step or epoch, and end of the last */
 	uint64_t from_ns, to_ns;
 };
 
@@ -42,7 +40,7 @@ struct hr_summary_who {	  /* a rank's own processes, or one of its workers */
 	int rank, worker; /* -1: none */
 	bool deselected;
 	uint32_t processes;
-	uint64_t life_ns; /* while at least one of them was alive */
+	uint64_t life_ns; /* while at least one of these processes was alive */
 	struct hr_totals data;
 	struct hr_summary_loop loop;
 };
@@ -51,15 +49,15 @@ struct hr_summary_sums { /* of files */
 	uint64_t files, io_ns, read_bytes, written_bytes, opens;
 };
 
-/* a file, or a folder with everything below it that has no row of its own */
+/* a file; or a folder, with everything below it that has no row */
 struct hr_summary_path {
 	char *path; /* escaped (common/text.h) */
 	struct hr_summary_sums sums;
 };
 
 struct hr_summary_mapped {
-	uint64_t files, files_in_memory; /* of the files: on tmpfs or as memfd */
-	uint64_t maps;			 /* calls of mmap */
+	uint64_t files, files_in_memory; /* files; of these, on tmpfs or memfd */
+	uint64_t maps;
 };
 
 #define HR_KILLED_NAMED 3u
@@ -73,16 +71,16 @@ struct hr_summary_killed { /* processes that a signal ended */
 
 struct hr_summary_cover {	       /* reads and writes of data; all 0: no probes ran */
 	uint64_t count, bytes;	       /* seen by the kernel */
-	uint64_t bpf_count, bpf_bytes; /* of these: recorded by probes, or fetched by a mapping */
+	uint64_t bpf_count, bpf_bytes; /* of these, recorded by probes or fetched by a mapping */
 	uint64_t missing_count, missing_bytes; /* in no record */
-	uint64_t unrecorded;		       /* of these: not because of a full buffer */
+	uint64_t unrecorded;		       /* of these, for other reasons than a full buffer */
 	uint64_t by_cause[HR_CAUSE_END];
 };
 
 struct hr_summary_loss {
 	char *reason;
 	uint64_t count, bytes; /* of the reason's unit (proto/losses.def) */
-	char *program;	       /* of the first process with the reason "no_preload"; else NULL */
+	char *program; /* program of the first process with reason "no_preload"; else NULL */
 };
 
 struct hr_summary {
@@ -90,25 +88,25 @@ struct hr_summary {
 	char *state; /* "running", "ended", "failed", "killed", "unfinished" */
 	uint32_t streams, nodes, ranks, workers;
 	uint32_t processes, processes_open;
-	uint64_t span_ns; /* of the job, as in table jobs: start_ns to end_ns */
-	uint32_t runs;	  /* of the job, in sequence */
-	char *run_state;  /* of the last run, as `state` */
+	uint64_t span_ns; /* of the job, as in table jobs */
+	uint32_t runs;	  /* runs of the job, one after another */
+	char *run_state;  /* of the last run, as in `state` */
 	uint64_t run_span_ns;
-	int command; /* wait status of CMD, if its run prints the summary; -1: not known */
+	int command; /* wait status of CMD, if this run started it; -1: unknown */
 	uint64_t stored_bytes;
 	uint32_t ranks_expected;
 	char *ranks_missing;	/* "3 7-9"; NULL: none, or unknown */
-	char *ranks_deselected; /* the same for those excluded by --ranks and --local-ranks */
-	/* recorded one by one; operations of level counters are only in the totals */
+	char *ranks_deselected; /* excluded by --ranks and --local-ranks */
+	/* recorded events; operations of level counters are only in the totals */
 	uint64_t events;
-	uint64_t regions;		/* including each of those that were added up */
+	uint64_t regions;		/* includes each region that was added up */
 	struct hr_totals data, runtime; /* by scope */
-	struct hr_summary_sums memory;	/* of `data`: files on tmpfs and the like */
+	struct hr_summary_sums memory;	/* of `data`: files in memory, such as tmpfs */
 	struct hr_summary_mapped mapped;
 	struct hr_summary_cover cover;
 	struct hr_summary_killed *killed; /* a row per signal */
 	size_t n_killed;
-	bool counters_only;	   /* at least for a while */
+	bool counters_only;	   /* for the whole job or a part */
 	uint64_t counters_from_ns; /* the first time, since the job's start */
 	struct hr_summary_who *who;
 	size_t n_who;
@@ -118,27 +116,27 @@ struct hr_summary {
 	size_t n_losses, losses_room;
 	uint64_t lost; /* operations */
 	struct hr_left_out left_out;
-	uint32_t cut_short; /* streams: headraced was killed, or stopped */
-	bool partial;	    /* the beginning of a stream is missing: a collector has it */
-	bool unreported;    /* the store had no room to report what is missing */
+	uint32_t cut_short; /* streams whose headraced was killed or stopped */
+	bool partial;	    /* a stream lacks its beginning, which a collector has */
+	bool unreported;    /* the store had no room for a report of losses */
 	char **problems;    /* of the catalogue */
 	size_t n_problems;
 };
 
-/* On failure *ret_error (malloc'ed, may be NULL) explains it. */
+/* On failure *ret_error (malloc'ed or NULL) explains it. */
 int hr_summary_load(const char *store, const char *job, struct hr_summary **ret, char **ret_error);
 void hr_summary_free(struct hr_summary *s);
 
 /* Adds a loss that the store does not contain. -ENOMEM. */
 int hr_summary_add_loss(struct hr_summary *s, const char *reason, uint64_t count, uint64_t bytes);
 
-/* Some 30 lines at most; what is missing comes first. */
+/* Prints at most about 30 lines, first what is missing. */
 void hr_summary_print(const struct hr_summary *s, FILE *out);
 
-/* As JSON (docs/run.md), replacing `file` atomically. 0 or -errno. */
+/* Writes JSON (docs/run.md), and replaces `file` atomically. 0 or -errno. */
 int hr_summary_write(const struct hr_summary *s, const char *file);
 
-/* Whether hr_summary_write would succeed: 0 or its error; leaves nothing behind. */
+/* Returns what hr_summary_write would return, and leaves nothing behind. */
 int hr_summary_check(const char *file);
 
 #endif

@@ -8,16 +8,16 @@
 #include "common/ops.h"
 #include "common/text.h"
 
-/* Kinds whose calls correspond to the kernel's, and others (query/named/coverage.sql). */
+/* Kinds whose calls match the kernel's, then others (query/named/coverage.sql). */
 enum kind { KIND_READ, KIND_WRITE, KIND_STDIO, KIND_AIO, KINDS, KIND_NONE };
 
 struct hr_cover_cell {
-	uint64_t under, under_bytes; /* calls of the shim, as the kernel saw them */
-	uint64_t bpf, bpf_bytes;     /* what probes recorded: in rollups, too */
+	uint64_t under, under_bytes; /* calls that the shim recorded, as the kernel counts them */
+	uint64_t bpf, bpf_bytes;     /* recorded by probes; also in rollups */
 	uint64_t recorded, recorded_bytes;
 };
 
-/* The cell of a process; the last row is for unknown processes. NULL: no memory. */
+/* The cell of a process; the last one is for unknown processes. NULL: no memory. */
 static struct hr_cover_cell *cell_of(struct hr_covers *c, const struct hr_stream *stream,
 				     uint64_t proc, enum kind kind)
 {
@@ -33,7 +33,7 @@ static enum kind summary_cover_kind_of(uint16_t op)
 {
 	const struct hr_op_info *info = hr_op_info(op);
 
-	if (op < HR_OP_FIRST) /* a side: single characters; copies are operations as well */
+	if (op < HR_OP_FIRST) /* a side: single characters; copies are also operations */
 		return hr_side_single(op) ? KIND_STDIO : KIND_NONE;
 	if (info->api == HR_API_STDIO)
 		return KIND_STDIO;
@@ -71,7 +71,7 @@ static bool is_compared(const struct hr_stream *stream, const Headrace__KernelRe
 		return false;
 	if (class != HR_CLASS_READ && class != HR_CLASS_WRITE && row->cause != HR_CAUSE_FILL)
 		return false;
-	/* No file: maybe a thread's first call, on a file of Python's; pages of programs. */
+	/* No file: a thread's first call, perhaps on Python's own file, or pages of programs. */
 	if (row->file == 0)
 		return row->cause != HR_CAUSE_SHIM && row->cause != HR_CAUSE_FILL;
 	return hr_stream_file(stream, row->file, false, &info) < 0 || info.scope == 0;
@@ -133,7 +133,7 @@ void hr_covers_take(struct hr_covers *c, const struct hr_stream *stream,
 		sum->bpf_count += probed;
 		sum->bpf_bytes += probed_bytes;
 		if (i % KINDS >= KIND_STDIO && cell->recorded > 0)
-			continue; /* not comparable: the sizes of the program's calls */
+			continue; /* the program's call sizes differ from the kernel's */
 		sum->unrecorded += lack;
 		sum->missing_count += lack;
 		sum->missing_bytes += less(cell->under_bytes, cell->recorded_bytes - probed_bytes) +
@@ -148,9 +148,7 @@ void hr_covers_done(struct hr_covers *c)
 	*c = (struct hr_covers){0};
 }
 
-/* ---- printing ------------------------------------------------------------------------------------ */
-
-/* "100 %", or less, rounded down: never 100 % if something is missing. */
+/* Prints a share, rounded down: never 100 % if something is missing. */
 static void print_share(uint64_t missing, uint64_t whole, FILE *out)
 {
 	double tenths;

@@ -1,11 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * summary_cover.h - compares reads and writes that the kernel saw with recorded ones
- * (docs/probes.md)
- *
- * Purpose   The summary's line about coverage; `headrace query STORE coverage` has it per file. It
- *           compares per process, so extra records of one file can hide missing ones of another.
- * Owner     The caller; hr_covers_done frees.
+ * summary_cover.h - compares reads and writes of the kernel with recorded ones (docs/probes.md)
+ * 
+ * It compares per process: extra records of one file may hide missing records of another.
+ * `headrace query STORE coverage` compares per file.
  */
 #ifndef HEADRACE_CLI_SUMMARY_SUMMARY_COVER_H
 #define HEADRACE_CLI_SUMMARY_SUMMARY_COVER_H
@@ -15,7 +13,7 @@
 
 struct hr_cover_cell;
 
-struct hr_covers { /* of the stream that is being read; zero it before the first one */
+struct hr_covers { /* of the current stream; zero it before the first stream */
 	struct hr_cover_cell *cells;
 	bool probed;
 };
@@ -26,12 +24,12 @@ int hr_covers_rollup(struct hr_covers *c, const struct hr_stream *stream,
 int hr_covers_kernel(struct hr_covers *c, const struct hr_stream *stream,
 		     const Headrace__KernelRecord *row, struct hr_summary_cover *sum);
 
-/* The stream is read: adds what was unrecorded if probes ran, and resets the cells. */
+/* At the end of a stream: adds what is unrecorded if probes ran, and resets the cells. */
 void hr_covers_take(struct hr_covers *c, const struct hr_stream *stream,
 		    struct hr_summary_cover *sum);
 void hr_covers_done(struct hr_covers *c);
 
-/* Prints nothing if no probes ran. `store`: quoted. */
+/* Prints nothing if no probes ran. `store` is quoted. */
 void hr_cover_print(const struct hr_summary_cover *cover, const char *store, FILE *out);
 
 #endif

@@ -8,14 +8,14 @@
 #include "cli/summary/summary_paths.h"
 #include "common/fnv.h"
 
-#define HEAVY 5u /* a folder needs this share of the whole for a row: a fifth */
+#define HEAVY 5u /* a folder with a fifth of the whole gets a row */
 
 struct folder {
 	char *path; /* without the last slash, except "/" */
 	uint32_t depth;
 	bool reported;
 	struct hr_summary_sums sums;
-	uint64_t most_ns, most_bytes; /* of one file below it */
+	uint64_t most_ns, most_bytes; /* of the largest file below it */
 };
 
 struct folders {
@@ -57,7 +57,7 @@ static uint32_t depth_of(const char *path, size_t n)
 	return depth;
 }
 
-/* The index entry of the folder with this name, or a free one. */
+/* The index entry of this folder, or a free one. */
 static size_t find_place(const struct folders *f, const char *path, size_t n)
 {
 	size_t at = hr_fnv(HR_FNV_BASIS, path, n) & (f->index_room - 1);
@@ -72,7 +72,6 @@ static size_t find_place(const struct folders *f, const char *path, size_t n)
 	return at;
 }
 
-/* NULL: not found. */
 static struct folder *lookup(const struct folders *f, const char *path, size_t n)
 {
 	uint32_t i = f->index_room > 0 ? f->index[find_place(f, path, n)] : 0;
@@ -80,7 +79,7 @@ static struct folder *lookup(const struct folders *f, const char *path, size_t n
 	return i > 0 ? &f->list[i - 1] : NULL;
 }
 
-/* False when it was there, or when memory is out. */
+/* False: the folder existed, or memory is out. */
 static bool add_folder(struct folders *f, const char *path, size_t n)
 {
 	size_t at;
@@ -115,7 +114,7 @@ static void see_path(void *self, const char *path, size_t n, const struct hr_sum
 	(void)sums;
 	do
 		n = parent_bytes(path, n);
-	while (n > 0 && add_folder(f, path, n)); /* its parents are there, too */
+	while (n > 0 && add_folder(f, path, n)); /* its parents exist, too */
 }
 
 static uint64_t bytes_of(const struct hr_summary_sums *sums)
@@ -133,7 +132,7 @@ static void summary_folders_take(struct folder *folder, const struct hr_summary_
 		folder->most_bytes = most_bytes;
 }
 
-/* Adds a file's sums to its folder; a folder's own, of its listing or its creation, to itself. */
+/* Adds a file's sums to its folder; sums of a folder itself go to that folder. */
 static void add_path(void *self, const char *path, size_t n, const struct hr_summary_sums *sums)
 {
 	struct folders *f = self;
@@ -157,14 +156,14 @@ static int deepest_first(const void *a, const void *b)
 	return x->depth < y->depth ? 1 : x->depth > y->depth ? -1 : strcmp(x->path, y->path);
 }
 
-/* A folder needs enough I/O beyond its largest file, which has a row of its own. */
+/* Whether a folder has enough I/O beyond its largest file, which has its own row. */
 static bool is_heavy(const struct folder *f, const struct hr_summary_sums *whole)
 {
 	return f->sums.io_ns - f->most_ns > whole->io_ns / HEAVY ||
 	       bytes_of(&f->sums) - f->most_bytes > bytes_of(whole) / HEAVY;
 }
 
-/* Folders of unrelated things. */
+/* Folders of unrelated files. */
 static bool is_common(const char *path)
 {
 	static const char *const common[] = {"/",    "/dev", "/home", "/media", "/mnt", "/opt",
@@ -178,7 +177,7 @@ static bool is_common(const char *path)
 	       strchr(path + sizeof(home) - 1, '/') == NULL;
 }
 
-/* Reports the i-th folder, or adds it to its parent, which comes later in the list. */
+/* Reports the i-th folder, or adds it to its parent, which follows in the list. */
 static void fold(struct folders *f, size_t i)
 {
 	struct folder *folder = &f->list[i];

@@ -249,7 +249,7 @@ int hr_summary_check(const char *file)
 	return r;
 }
 
-/* A pipe without a reader is an error (ENXIO): it does not wait. */
+/* Opens without waiting: a pipe without a reader is an error (ENXIO). */
 static FILE *open_at_once(const char *name)
 {
 	int fd = open(name, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NONBLOCK, 0666);
@@ -281,7 +281,7 @@ int hr_summary_write(const struct hr_summary *s, const char *file)
 	}
 	hr_json_init(&j, out);
 	put_summary(&j, s);
-	/* A device or a pipe cannot be synced. */
+	/* Devices and pipes cannot be synced. */
 	if (fflush(out) != 0 || (target.partial != NULL && fsync(fileno(out)) != 0))
 		r = -errno;
 	if (fclose(out) != 0 && r == 0)

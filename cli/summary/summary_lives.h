@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * summary_lives.h - how long each part of a job (a rank, a worker slot) had a process alive
- *
- * Purpose   The time of which its I/O time is a share. Overlapping lives count once, gaps between
- *           them do not count: a worker slot has a new process each epoch.
- * Owner     The caller; hr_lives_done frees.
+ * 
+ * The whole of which I/O time is a share. Overlaps count once; gaps do not count: a worker slot
+ * has a new process each epoch. hr_lives_done frees.
  */
 #ifndef HEADRACE_CLI_SUMMARY_SUMMARY_LIVES_H
 #define HEADRACE_CLI_SUMMARY_SUMMARY_LIVES_H
@@ -23,7 +22,7 @@ struct hr_lives {
 
 int hr_lives_add(struct hr_lives *lives, const struct hr_life *life); /* 0 or -ENOMEM */
 
-/* Fills in life_ns of every part; processes that are alive count until now_ns. */
+/* Sets life_ns of every part; living processes count until now_ns. */
 void hr_lives_sum(struct hr_lives *lives, uint64_t now_ns, struct hr_summary_who *who, size_t n);
 void hr_lives_done(struct hr_lives *lives);
 

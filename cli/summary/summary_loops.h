@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * summary_loops.h - how long training loops waited for their batches: the summary's line; `headrace
- * query STORE input-wait` has it per rank
+ * summary_loops.h - how long training loops waited for batches
+ * 
+ * `headrace query STORE input-wait` has details per rank.
  */
 #ifndef HEADRACE_CLI_SUMMARY_SUMMARY_LOOPS_H
 #define HEADRACE_CLI_SUMMARY_SUMMARY_LOOPS_H
@@ -12,7 +13,7 @@
 /* Adds a region of a rank or worker. */
 void hr_loop_add(struct hr_summary_loop *loop, const struct hr_region *region);
 
-/* Prints nothing if nothing waited. `store`: quoted. */
+/* Prints nothing without waits. `store` is quoted. */
 void hr_loops_print(const struct hr_summary *s, const char *store, FILE *out);
 
 #endif

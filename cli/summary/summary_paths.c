@@ -23,8 +23,6 @@ struct hr_summary_paths {
 	size_t n, room;
 };
 
-/* ---- files ----------------------------------------------------------------------------------- */
-
 struct hr_summary_paths *hr_paths_new(void)
 {
 	struct hr_summary_paths *p = calloc(1, sizeof(*p));
@@ -103,7 +101,6 @@ static bool entry_path(const struct entry *e, struct hr_file_info *ret)
 	return hr_stream_file(e->stream, e->file, true, ret) == 0 && ret->path_bytes > 0;
 }
 
-/* Escaped; NULL: out of memory. */
 static char *escaped(const char *path, size_t n)
 {
 	char *text = malloc(4 * n + 1);
@@ -151,7 +148,7 @@ size_t hr_paths_files(struct hr_summary_paths *p, struct hr_summary_path *ret, s
 	return n;
 }
 
-/* Folders with the same name are one, whatever path leads to them. */
+/* Folders with one real name are one, whatever path leads to them. */
 static void visit_resolved(hr_paths_visit *visit, void *self, const struct hr_file_info *info,
 			   const struct hr_summary_sums *sums)
 {
@@ -177,8 +174,6 @@ void hr_paths_each(const struct hr_summary_paths *p, hr_paths_visit *visit, void
 			visit_resolved(visit, self, &info, &e->sums);
 	}
 }
-
-/* ---- memory files and mapped files ----------------------------------------------------------- */
 
 static bool in_memory(const struct entry *e)
 {

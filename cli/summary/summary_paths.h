@@ -1,15 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * summary_paths.h - file records summed per path, and folded into the folders that matter
- *
- * Purpose   The same file read by many processes, on many nodes, is one row here (by the hash of
- *           its path). A folder has a row if the files below it, without its largest file and
- *           without folders that have their own row, have a fifth of all I/O time or bytes.
- *           Otherwise its sums count for its parent. So ImageNet's thousand class folders show as
- *           one `train`, and a checkpoint folder shows, too. Folders of unrelated things, such as /
- *           and /tmp, have no row.
- * Owner     hr_paths_new .. hr_paths_free.
- * Threads   One.
+ * summary_paths.h - file records per path, and the folders that matter
+ * 
+ * Files with the same path, of many processes and nodes, are one row. A folder has a row if its
+ * files have a fifth of all I/O time or bytes; its largest file and folders with their own row do
+ * not count. Otherwise its sums go to its parent. So ImageNet's thousand class folders become one
+ * `train`. Folders of unrelated files, such as / and /tmp, have no row.
  */
 #ifndef HEADRACE_CLI_SUMMARY_SUMMARY_PATHS_H
 #define HEADRACE_CLI_SUMMARY_SUMMARY_PATHS_H
@@ -22,11 +18,11 @@ struct hr_summary_paths;
 struct hr_summary_paths *hr_paths_new(void); /* NULL: out of memory */
 void hr_paths_free(struct hr_summary_paths *p);
 
-/* Adds one row of a stream. 0, -ENOMEM. Rows of unknown files are summed under no path. */
+/* Adds one row of a stream. Sums of unknown files go to no path. 0 or -ENOMEM. */
 int hr_paths_add(struct hr_summary_paths *p, const struct hr_stream *s,
 		 const Headrace__FileRecord *row);
 
-/* The first `max` files by I/O time; strings belong to the caller. Fewer when memory is short. */
+/* The first `max` files by I/O time; the caller frees strings. Fewer if memory is short. */
 size_t hr_paths_files(struct hr_summary_paths *p, struct hr_summary_path *ret, size_t max);
 size_t hr_paths_folders(const struct hr_summary_paths *p, struct hr_summary_path *ret, size_t max);
 
@@ -35,13 +31,13 @@ typedef void hr_paths_visit(void *self, const char *path, size_t n,
 			    const struct hr_summary_sums *sums);
 void hr_paths_each(const struct hr_summary_paths *p, hr_paths_visit *visit, void *self);
 
-/* Adds up the files in memory (on tmpfs, in memfds), and counts those that are mapped. */
+/* Adds up the files in memory (tmpfs, memfds), and counts mapped files. */
 void hr_paths_special(const struct hr_summary_paths *p, struct hr_summary_sums *ret_memory,
 		      struct hr_summary_mapped *ret_mapped);
 
 /*
- * Inserts a row into a list of at most max rows, sorted by io_ns, and frees the path of the row
- * that drops out. Returns how many rows there are. `path` is as in the store, not escaped.
+ * Inserts a row into a list of at most max rows, sorted by io_ns, and frees the path of a row that
+ * drops out. Returns the number of rows. `path` is unescaped, as in the store.
  */
 size_t hr_summary_path_insert(struct hr_summary_path *list, size_t n, size_t max, const char *path,
 			      size_t bytes, const struct hr_summary_sums *sums);

@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * The summary for people: what is missing, totals, ranks and workers, folders, files, further
- * queries.
- */
+/* The summary for people: what is missing, totals, ranks, folders, files, further queries. */
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -29,7 +26,7 @@ static const char *plural(uint64_t n)
 	return n == 1 ? "" : "s";
 }
 
-/* ---- losses ---------------------------------------------------------------------------------- */
+/* ---- losses ---- */
 
 static const struct hr_summary_loss *find_loss(const struct hr_summary *s,
 					       enum hr_loss_reason reason)
@@ -42,7 +39,7 @@ static const struct hr_summary_loss *find_loss(const struct hr_summary *s,
 
 static void print_loss(const struct hr_summary *s, const struct hr_summary_loss *loss, FILE *out)
 {
-	/* At level counters there are no events: a full disk or spool drops rollups instead. */
+	/* At level counters a full disk or spool drops rollups, because there are no events. */
 	bool unsure =
 	    s->counters_only || s->unreported || find_loss(s, HR_LOSS_ROLLUPS_FULL) != NULL;
 	char *text = hr_loss_text(
@@ -53,7 +50,7 @@ static void print_loss(const struct hr_summary *s, const struct hr_summary_loss 
 	free(text);
 }
 
-/* By --level or --max-size. */
+/* Prints that --level or --max-size left out events. */
 static void print_counters_only(const struct hr_summary *s, FILE *out)
 {
 	bool full = find_loss(s, HR_LOSS_MAX_SIZE) != NULL;
@@ -88,7 +85,7 @@ static void print_missing(const struct hr_summary *s, FILE *out)
 			s->ranks_expected);
 	print_left_out(s, out);
 	for (size_t i = 0; i < s->n_losses; i++)
-		/* printed below, with its time */
+		/* print_counters_only has printed it, with its time */
 		if (&s->losses[i] != find_loss(s, HR_LOSS_MAX_SIZE))
 			print_loss(s, &s->losses[i], out);
 	if (s->counters_only)
@@ -111,7 +108,7 @@ static void print_missing(const struct hr_summary *s, FILE *out)
 		fprintf(out, "  damaged   and %zu more\n", s->n_problems - 3);
 }
 
-/* ---- totals ---------------------------------------------------------------------------------- */
+/* ---- totals ---- */
 
 /* "failed (exit status 3)": the state of the last run, and its reason if known. */
 static void print_state(const struct hr_summary *s, FILE *out)
@@ -174,8 +171,8 @@ static void print_head(const struct hr_summary *s, FILE *out)
 }
 
 /*
- * Processes that a signal ended: by signal, with the first ones. Programs that end normally may
- * stop their helpers like this: Ray does.
+ * Prints the processes that a signal ended. Programs that end normally may stop helpers by a
+ * signal, for example Ray.
  */
 static void print_killed(const struct hr_summary *s, FILE *out)
 {
@@ -200,7 +197,7 @@ static void print_killed(const struct hr_summary *s, FILE *out)
 	}
 }
 
-/* Prints times, counts and bytes, with rates if bytes were moved. The caller prints the label. */
+/* Prints times, counts, bytes, and rates if bytes were moved. The caller prints the label. */
 static void print_row(uint64_t ns, uint64_t ops, uint64_t bytes, uint64_t span_ns, FILE *out)
 {
 	fprintf(out, "  %10s %12s %12s ", hr_text_duration(ns).s,
@@ -245,7 +242,7 @@ static void print_totals(const struct hr_summary *s, FILE *out)
 	}
 }
 
-/* A mapped file is read by page faults, which no call shows. */
+/* Page faults read a mapped file, without calls. */
 static void print_mapped(const struct hr_summary *s, FILE *out)
 {
 	const struct hr_summary_mapped *mapped = &s->mapped;
@@ -263,7 +260,7 @@ static void print_mapped(const struct hr_summary *s, FILE *out)
 		hr_text_count(mapped->maps).s, plural(mapped->maps));
 }
 
-/* ---- ranks and workers ----------------------------------------------------------------------- */
+/* ---- ranks and workers ---- */
 
 /* A program without ranks has one main part and perhaps workers. */
 static void name_who(const struct hr_summary *s, const struct hr_summary_who *who, char *out,
@@ -295,7 +292,7 @@ static void print_part(uint64_t io_ns, uint64_t read_bytes, uint64_t written_byt
 		hr_text_size(read_bytes).s, hr_text_size(written_bytes).s, hr_text_count(opens).s);
 }
 
-/* Prints nothing if the only row would repeat the totals. */
+/* Prints nothing if its only row would repeat the totals. */
 static void print_who(const struct hr_summary *s, const char *store, FILE *out)
 {
 	size_t active = 0, printed = 0;
@@ -323,9 +320,9 @@ static void print_who(const struct hr_summary *s, const char *store, FILE *out)
 			store);
 }
 
-/* ---- paths ----------------------------------------------------------------------------------- */
+/* ---- paths ---- */
 
-/* Cuts a long path at its beginning, since its end matters more. */
+/* Cuts a long path at its beginning, because its end matters more. */
 static void print_path(const struct hr_summary_path *row, bool folder, FILE *out)
 {
 	size_t n = strlen(row->path), width = PATH_WIDTH - folder;
@@ -334,7 +331,7 @@ static void print_path(const struct hr_summary_path *row, bool folder, FILE *out
 	if (n > width) {
 		shown += n - width + 3;
 		while (((uint8_t)*shown & 0xc0) == 0x80)
-			shown++; /* not in the middle of a character */
+			shown++; /* never cuts within a character */
 	}
 	print_part(row->sums.io_ns, row->sums.read_bytes, row->sums.written_bytes, row->sums.opens,
 		   out);
@@ -345,7 +342,6 @@ static void print_path(const struct hr_summary_path *row, bool folder, FILE *out
 	fputc('\n', out);
 }
 
-/* The folders and files with most I/O time. */
 static void print_paths(const struct hr_summary *s, FILE *out)
 {
 	if (s->n_folders > 0)
@@ -359,8 +355,8 @@ static void print_paths(const struct hr_summary *s, FILE *out)
 }
 
 /*
- * "STORE", as `headrace query` takes it; with --job if the job is not named like its store, and may
- * share it. NULL: no memory.
+ * STORE as an argument of `headrace query`, with --job if the job's name differs from the store's.
+ * NULL: no memory.
  */
 static char *query_words(const struct hr_summary *s)
 {

@@ -1,19 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * summary_runs.h - a job's streams as runs, one after the other
- *
- * Purpose   Streams of several nodes that overlap in time are one run. A stream that begins after
- *           all earlier ones have ended is another run of the same job in the same store, or
- *           another attempt. The summary adds up all runs, and reports their number.
- * Owner     hr_runs_done frees the list.
- * Threads   One.
+ * summary_runs.h - a job's streams as runs, one after another
+ * 
+ * Streams of several nodes that overlap in time are one run. A stream that begins after all
+ * earlier ones have ended is another run, or attempt, of the job in the same store. The summary
+ * adds up all runs.
  */
 #ifndef HEADRACE_CLI_SUMMARY_SUMMARY_RUNS_H
 #define HEADRACE_CLI_SUMMARY_SUMMARY_RUNS_H
 
 #include "cli/summary/summary.h"
 
-/* A stream, or several. Times are of the wall clock, 0: not known. */
+/* One stream or several. Times are wall clock; 0: unknown. */
 struct hr_run_part {
 	uint64_t start_ns, end_ns;  /* as the daemon stored it */
 	uint64_t first_ns, last_ns; /* of processes and operations */
@@ -34,7 +32,7 @@ uint64_t hr_run_part_end(const struct hr_run_part *part);
 
 int hr_runs_add(struct hr_runs *runs, const struct hr_run_part *stream); /* 0 or -ENOMEM */
 
-/* Fills in state and span of the summary, and of the last run; *ret_job: of all runs. -ENOMEM. */
+/* Sets state and span of the summary and of the last run. *ret_job: all runs. -ENOMEM. */
 int hr_runs_take(struct hr_runs *runs, struct hr_summary *s, struct hr_run_part *ret_job);
 void hr_runs_done(struct hr_runs *runs);
 

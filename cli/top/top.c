@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* headrace top - shows what a running job of this machine waits for. Options, and the main loop. */
+/* headrace top - shows what a running job waits for: options and the main loop. */
 #include <errno.h>
 #include <poll.h>
 #include <signal.h>
@@ -65,7 +65,7 @@ static uint64_t now_ns(void)
 	return hr_now_ns(CLOCK_MONOTONIC);
 }
 
-/* ---- showing --------------------------------------------------------------------------------- */
+/* ---- showing ---- */
 
 static void draw(struct top *t)
 {
@@ -105,7 +105,7 @@ static void top_end(struct top *t, int status, const char *text)
 		hr_report("%s", text);
 }
 
-/* ---- requests -------------------------------------------------------------------------------- */
+/* ---- requests, keys ---- */
 
 static void top_take(struct top *t, Headrace__LiveJob *picture)
 {
@@ -125,7 +125,7 @@ static void top_take(struct top *t, Headrace__LiveJob *picture)
 		top_end(t, EXIT_FAILURE, NULL);
 }
 
-/* True: no later request can succeed: the job has ended, or the caller may not see it. */
+/* Whether later requests must fail, too: the job has ended, or the caller may not see it. */
 static bool is_final(const struct top *t, int r, bool connected)
 {
 	if (connected)
@@ -182,8 +182,6 @@ static void top_answer(struct top *t)
 		top_failed(t, r, true);
 }
 
-/* ---- keys ------------------------------------------------------------------------------------ */
-
 static void press(struct top *t, char key)
 {
 	static const char sorts[] = "tbol", views[] = "rwpfmcn";
@@ -206,7 +204,7 @@ static void press(struct top *t, char key)
 	top_show(t);
 }
 
-/* Ignores keys of more than one byte (arrows), which begin with an escape. */
+/* Ignores keys of several bytes (arrows), which begin with an escape. */
 static void read_keys(struct top *t)
 {
 	char keys[64];
@@ -220,7 +218,7 @@ static void read_keys(struct top *t)
 		press(t, keys[i]);
 }
 
-/* ---- the loop -------------------------------------------------------------------------------- */
+/* ---- the loop ---- */
 
 /* Milliseconds to wait; -1: until an event. */
 static int poll_timeout(const struct top *t)
@@ -262,7 +260,7 @@ static void top_step(struct top *t)
 		top_request(t);
 }
 
-/* Fetches the first picture before the screen opens, so that a failure is an ordinary message. */
+/* Fetches the first picture before the screen opens: a failure is an ordinary message. */
 static void fetch_first(struct top *t)
 {
 	top_request(t);
@@ -290,11 +288,11 @@ static int top_run(struct top *t)
 	headrace__live_job__free_unpacked(t->before, NULL);
 	headrace__live_job__free_unpacked(t->picture, NULL);
 	if (t->signal)
-		raise(t->signal); /* so that the shell sees the signal that ended top */
+		raise(t->signal); /* the shell must see the signal that ended top */
 	return t->status;
 }
 
-/* ---- options --------------------------------------------------------------------------------- */
+/* ---- options ---- */
 
 static int one_of(const char *const *names, int n, const char *value, const char *option)
 {

@@ -2,8 +2,6 @@
 /*
  * top.h - `headrace top`: shows a running job periodically
  *
- * Purpose   The interfaces between the parts of the command.
- *
  *      top_find.c     finds the job, and the socket of its headraced
  *      top_fetch.c    fetches one picture of the job (proto/live.proto), without waiting
  *      top_sums.c     two pictures -> rows of a view: operations between them, and in all
@@ -11,8 +9,6 @@
  *      top_json.c     rows -> an object on a line
  *      top_screen.c   the terminal: modes, size, keys
  *      top.c          options, and the main loop
- *
- * Owner     The caller. Threads: one.
  */
 #ifndef HEADRACE_CLI_TOP_TOP_H
 #define HEADRACE_CLI_TOP_TOP_H
@@ -26,8 +22,7 @@
 
 #define HR_TOP_BINS 64u
 
-/* ---- which job (top_find.c) ------------------------------------------------------------------ */
-
+/* ---- which job (top_find.c) ---- */
 struct hr_top_source {
 	char socket[256];
 	char job[256]; /* its id */
@@ -36,13 +31,12 @@ struct hr_top_source {
 };
 
 /*
- * Finds a job by id or name; NULL: the only running job of the caller. 0, or the exit status of the
- * command after it has reported the failure.
+ * Finds a job by id or name; NULL: the caller's only running job. Returns 0, or the command's exit
+ * status after it has reported the failure.
  */
 int hr_top_find(const char *job, const char *socket, struct hr_top_source *ret);
 
-/* ---- one picture (top_fetch.c) --------------------------------------------------------------- */
-
+/* ---- one picture (top_fetch.c) ---- */
 struct hr_top_fetch {
 	int fd; /* readable: call hr_top_fetch_step; -1: no request is active */
 	uint8_t *data;
@@ -50,18 +44,16 @@ struct hr_top_fetch {
 	char refusal[512];  /* the text of headraced's error, else "" */
 };
 
-/* Sends the request. 0 or -errno. */
 int hr_top_fetch_begin(struct hr_top_fetch *f, const struct hr_top_source *source);
 
 /*
  * Reads what has arrived. 1: *ret is the picture (headrace__live_job__free_unpacked); 0: more
- * follows; -errno: the request has failed, and f->refusal may have the cause.
+ * follows; -errno: the request failed, and f->refusal may contain the cause.
  */
 int hr_top_fetch_step(struct hr_top_fetch *f, Headrace__LiveJob **ret);
 void hr_top_fetch_done(struct hr_top_fetch *f);
 
-/* ---- sums (top_sums.c) ----------------------------------------------------------------------- */
-
+/* ---- sums (top_sums.c) ---- */
 enum hr_top_view {
 	HR_TOP_RANK,
 	HR_TOP_WORKER,
@@ -107,14 +99,14 @@ struct hr_top_table {
 };
 
 /*
- * Makes the rows of `picture`; they point into it. `before`: an earlier picture, or NULL. Sorts the
- * contents of both pictures. 0 or -ENOMEM.
+ * Makes the rows of `picture`, which point into it. `before`: an earlier picture, or NULL. Sorts
+ * both pictures. 0 or -ENOMEM.
  */
 int hr_top_sums(Headrace__LiveJob *before, Headrace__LiveJob *picture, enum hr_top_view view,
 		enum hr_top_sort sort, struct hr_top_table *ret);
 void hr_top_table_done(struct hr_top_table *t);
 
-/* The share of the interval that the waiters spent in input waits; -1: no waiters. */
+/* The share of the interval that waiters spent in input waits; -1: no waiters. */
 double hr_top_wait(const struct hr_top_sum *now, uint32_t waiters, uint64_t interval_ns);
 
 /* The quantile `part` (0 to 1) of the durations, interpolated in a bin. 0: no durations. */
@@ -123,11 +115,10 @@ uint64_t hr_top_quantile(const struct hr_top_sum *s, double part);
 const Headrace__LiveProcess *hr_top_process(const Headrace__LiveJob *m, uint64_t proc);
 const Headrace__LiveFile *hr_top_file(const Headrace__LiveJob *m, uint32_t file);
 
-/* True: ranks are known, and the first view is by rank. */
+/* Whether ranks are known, and the first view is by rank. */
 bool hr_top_has_ranks(const Headrace__LiveJob *m);
 
-/* ---- showing --------------------------------------------------------------------------------- */
-
+/* ---- showing ---- */
 struct hr_top_display {
 	const Headrace__LiveJob *job;
 	const struct hr_top_table *table;
@@ -155,25 +146,23 @@ void hr_top_print(FILE *out, const struct hr_top_display *display);
 /* Prints one line of JSON, whose keys docs/top.md documents. top_json.c */
 void hr_top_json(FILE *out, const struct hr_top_display *display);
 
-/* ---- the terminal (top_screen.c) ------------------------------------------------------------- */
-
-/* True: standard output is a terminal that top can draw on. */
+/* ---- the terminal (top_screen.c) ---- */
+/* Whether standard output is a terminal that top can draw on. */
 bool hr_top_screen_usable(void);
 
-/* Opens the alternate screen, without echo and line editing. *ret_fd: readable after a signal. */
+/* Opens the alternate screen, without echo. *ret_fd: readable after a signal. */
 int hr_top_screen_open(int *ret_fd);
 
-/* Restores the terminal; does nothing if the screen is not open. */
+/* Restores the terminal if the screen is open. */
 void hr_top_screen_close(void);
 
 enum hr_top_event { HR_TOP_NOTHING, HR_TOP_REDRAW, HR_TOP_END };
 
-/* Handles pending signals: a new size, stop and continue, and the end (*ret_signal, else 0). */
+/* Handles signals: a new size, stop and continue, and the end (*ret_signal, else 0). */
 enum hr_top_event hr_top_screen_signals(int *ret_signal);
 
 void hr_top_screen_size(unsigned *ret_columns, unsigned *ret_rows);
 
-/* Writes a whole screen. */
 void hr_top_screen_put(const struct hr_top_text *text);
 
 #endif

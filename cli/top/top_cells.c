@@ -32,9 +32,7 @@ void hr_top_text_done(struct hr_top_text *t)
 	*t = (struct hr_top_text){0};
 }
 
-/* ---- cells ----------------------------------------------------------------------------------- */
-
-/* The locale for the widths of characters, made once; 0: the user's locale is not UTF-8. */
+/* The locale for widths of characters, made once; 0: the user's locale is not UTF-8. */
 static locale_t wide_locale(void)
 {
 	static bool made;

@@ -38,7 +38,7 @@ int hr_top_fetch_begin(struct hr_top_fetch *f, const struct hr_top_source *sourc
 	return r;
 }
 
-/* The first message: the size of the picture, or a refusal. */
+/* Handles the first message: the size of the picture, or a refusal. */
 static int start_picture(struct hr_top_fetch *f, const Headrace__Control *m)
 {
 	uint64_t bytes;

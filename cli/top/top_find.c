@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Finds the job for `headrace top`, among those of the service and of this user's runs. */
+/* Finds the job for `headrace top` among jobs of the service and runs of this user. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -79,7 +79,7 @@ static void add_run(void *arg, const char *socket, Headrace__Control *m)
 	add_job(s, m->job_status);
 }
 
-/* True: all are attempts of one job. The latest attempt is the last one. */
+/* Whether all are attempts of one job. The last one is the latest attempt. */
 static bool same_job(const struct search *s)
 {
 	for (size_t i = 1; i < s->n; i++)

@@ -26,7 +26,7 @@ static void put_mount(struct hr_json *j, const Headrace__LiveMount *m)
 	hr_json_string(j, "fs_type", m ? m->fs_type : NULL);
 }
 
-/* Sums since the job began, then of the interval. `files`: null for what file records lack. */
+/* Sums since the job began, then of the interval. `files`: null for values not in file records. */
 static void put_sums(struct hr_json *j, const struct hr_top_sum *all, const struct hr_top_sum *now,
 		     uint64_t interval_ns, bool files)
 {

@@ -13,7 +13,7 @@
 #define LABEL_BYTES 4200u
 #define PRINT_ROWS  10u
 
-/* ---- labels ---------------------------------------------------------------------------------- */
+/* ---- labels ---- */
 
 /* Appends at `at`; returns the new end. */
 __attribute__((format(printf, 4, 5))) static size_t
@@ -49,7 +49,8 @@ static size_t add_process(const Headrace__LiveProcess *p, char *ret, size_t byte
 	const uint8_t *blank = text->len ? memchr(text->data, ' ', text->len) : NULL;
 	size_t program = blank ? (size_t)(blank - text->data) : text->len;
 	const uint8_t *slash = program ? memrchr(text->data, '/', program) : NULL;
-	size_t skipped = slash ? (size_t)(slash + 1 - text->data) : 0; /* the program's folder */
+	size_t skipped =
+	    slash ? (size_t)(slash + 1 - text->data) : 0; /* skips the program's folder */
 
 	at = top_lines_append(ret, bytes, at, "%u ", p->pid);
 	if (p->rank_plus1 || p->worker_plus1)
@@ -114,7 +115,7 @@ static void row_label(const struct hr_top_row *row, enum hr_top_view view, char 
 	}
 }
 
-/* ---- numbers --------------------------------------------------------------------------------- */
+/* ---- numbers ---- */
 
 static double seconds(const struct hr_top_table *t)
 {
@@ -208,10 +209,10 @@ static struct hr_human steps(const struct hr_top_row *r, const struct hr_top_tab
 static const struct column {
 	const char *title;
 	int width;
-	unsigned from; /* least width of the terminal that shows it */
+	unsigned from; /* minimum width of a terminal that shows it */
 	struct hr_human (*value)(const struct hr_top_row *r, const struct hr_top_table *t);
 } columns_table[] = {
-    {"WAIT", 6, 0, wait}, /* only if there are waiters */
+    {"WAIT", 6, 0, wait}, /* only with waiters */
     {"IN I/O", 7, 0, in_io},
     {"OPS/S", 9, 36, ops},
     {"BYTES/S", 10, 48, bytes},
@@ -229,7 +230,7 @@ static bool has_room(const struct column *c, unsigned columns, const struct hr_t
 	return columns >= c->from && (c->value != wait || t->waiters);
 }
 
-/* ---- a screen -------------------------------------------------------------------------------- */
+/* ---- a screen, lines ---- */
 
 struct page {
 	struct hr_top_text *to;
@@ -237,21 +238,21 @@ struct page {
 	unsigned last; /* number of the screen's last row */
 };
 
-/* Puts a line, cut to the width. `text` has no control bytes. */
+/* Prints a line, cut to the width. `text` has no control bytes. */
 static void put_line(struct page *p, const char *style, const char *text)
 {
 	if (p->used == p->rows)
 		return;
 	if (p->used++ > 0)
 		hr_top_text_put(p->to, "\r\n", 2);
-	/* Before the text: after a full line, erasing would clear the last cell. */
+	/* Erases before the text: after a full line, it would clear the last cell. */
 	hr_top_text_put(p->to, p->used == p->last ? "\033[J" : "\033[K", 3);
 	hr_top_text_put(p->to, style, strlen(style));
 	hr_top_text_fit(p->to, text, p->columns, HR_TOP_CUT_END, false);
 	hr_top_text_put(p->to, "\033[0m", 4);
 }
 
-/* Puts a line of a label, escaped and cut, and of `right` at the end of the line. */
+/* Prints a line: the label, escaped and cut, and `right` at the end. */
 static void put_row(struct page *p, const char *style, const char *label, const char *right,
 		    enum hr_top_cut cut)
 {
@@ -420,8 +421,6 @@ void hr_top_draw(struct hr_top_text *to, const struct hr_top_display *display, u
 	if (p.used < p.last)
 		hr_top_text_put(to, "\033[J", 3);
 }
-
-/* ---- lines ----------------------------------------------------------------------------------- */
 
 static void print_escaped(FILE *out, const char *text)
 {

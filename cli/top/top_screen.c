@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The terminal of `headrace top`. There is only one, so its state is static. */
+/* The terminal of `headrace top`. A process has only one, so its state is static. */
 #include <errno.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -11,7 +11,7 @@
 
 #include "cli/top/top.h"
 
-/* To the alternate screen, without cursor and line wrapping; and back. */
+/* Switches to the alternate screen, without cursor and line wrapping; and back. */
 #define OPEN  "\033[?1049h\033[?25l\033[?7l\033[2J"
 #define CLOSE "\033[0m\033[?7h\033[?25h\033[?1049l"
 
@@ -65,7 +65,7 @@ static void top_screen_restore(void)
 	screen.open = false;
 }
 
-/* Stops as ^Z does: the kernel ignores SIGTSTP if no shell could continue this process. */
+/* Stops like ^Z: the kernel ignores SIGTSTP if no shell could continue this process. */
 static void top_screen_stop(void)
 {
 	struct sigaction before;

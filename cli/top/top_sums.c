@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Makes rows from pictures. The increase is computed per row of a picture, and then added up: when
- * the rank of a process becomes known, the rank gets its earlier operations, but not as increase.
+ * Makes rows from pictures. It computes the increase per row of a picture, and then adds it up. So
+ * when the rank of a process becomes known, the rank's row gets earlier operations, but not as
+ * increase.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -17,7 +18,7 @@ const char *const hr_top_view_names[] = {"rank",  "worker", "process", "file",
 					 "mount", "class",  "op"};
 const char *const hr_top_sort_names[] = {"time", "bytes", "ops", "latency"};
 
-/* ---- searching pictures ---------------------------------------------------------------------- */
+/* ---- searching pictures ---- */
 
 static int compare_numbers(uint64_t a, uint64_t b)
 {
@@ -111,7 +112,7 @@ bool hr_top_has_ranks(const Headrace__LiveJob *m)
 	return false;
 }
 
-/* ---- rows ------------------------------------------------------------------------------------ */
+/* ---- rows, files, order ---- */
 
 struct sums {
 	const Headrace__LiveJob *m;
@@ -158,7 +159,7 @@ static void top_sums_add(struct hr_top_sum *s, const Headrace__LiveRow *before,
 		s->hist[before->dur_hist[i] % HR_TOP_BINS] -= before->dur_hist[i + 1];
 }
 
-/* The key of a process's row in the views of processes. False: it has no row. */
+/* The key of a process's row in views of processes. False: it has no row. */
 static bool process_key(enum hr_top_view view, const Headrace__LiveProcess *p, uint64_t *ret)
 {
 	uint64_t rank = p ? p->rank_plus1 : 0, worker = p ? p->worker_plus1 : 0;
@@ -171,7 +172,7 @@ static bool process_key(enum hr_top_view view, const Headrace__LiveProcess *p, u
 	return true;
 }
 
-/* Finds the row for a row of the picture; *ret NULL: out of memory. False: the view omits it. */
+/* Finds the row for a row of the picture; *ret NULL: out of memory. False: not in this view. */
 static bool find_row(struct sums *k, const Headrace__LiveRow *r, struct hr_top_row **ret)
 {
 	const Headrace__LiveProcess *p = hr_top_process(k->m, r->proc);
@@ -204,8 +205,8 @@ static bool find_row(struct sums *k, const Headrace__LiveRow *r, struct hr_top_r
 }
 
 /*
- * The same row in the earlier picture; NULL: none. A row of ended processes of a (rank, worker) has
- * no operations in the interval: it grows by processes that ended before the earlier picture.
+ * The same row in the earlier picture; NULL: none. A row of ended processes has no operations in
+ * the interval: it grows only by processes that ended before the earlier picture.
  */
 static const Headrace__LiveRow *row_before(const Headrace__LiveJob *before, size_t *at,
 					   const Headrace__LiveRow *r)
@@ -245,7 +246,7 @@ static void add_wait(struct hr_top_sum *all, struct hr_top_sum *now,
 {
 	static const Headrace__LiveProcess nothing;
 
-	/* pid 0: the sum of ended processes, which has no increase (row_before). */
+	/* pid 0: the sum of ended processes, without increase (row_before) */
 	before = p->pid == 0 ? p : before ? before : &nothing;
 	all->wait_ns += p->wait_ns;
 	all->steps += p->steps;
@@ -285,9 +286,7 @@ double hr_top_wait(const struct hr_top_sum *now, uint32_t waiters, uint64_t inte
 	return (double)now->wait_ns / (double)interval_ns / waiters;
 }
 
-/* ---- files ----------------------------------------------------------------------------------- */
-
-/* headraced may have dropped the record since, and started a new one at 0. */
+/* headraced may have dropped the record and started a new one at 0. */
 static void top_sums_add_use(struct hr_top_sum *s, const Headrace__LiveUse *before,
 			     const Headrace__LiveUse *u)
 {
@@ -328,8 +327,6 @@ static int add_uses(struct sums *k, const Headrace__LiveJob *before)
 	return 0;
 }
 
-/* ---- order ----------------------------------------------------------------------------------- */
-
 static double weight(const struct hr_top_sum *s, enum hr_top_sort sort)
 {
 	switch (sort) {
@@ -344,7 +341,7 @@ static double weight(const struct hr_top_sum *s, enum hr_top_sort sort)
 	}
 }
 
-/* By the interval; rows that are equal in it, by the sums since the job began. */
+/* Sorts by the interval, then by the sums since the job began. */
 static int by_weight(const void *a, const void *b, void *sort)
 {
 	const struct hr_top_row *x = a, *y = b;
@@ -359,7 +356,7 @@ static int by_weight(const void *a, const void *b, void *sort)
 	return compare_numbers(x->key, y->key);
 }
 
-/* ---- the table ------------------------------------------------------------------------------- */
+/* ---- the table ---- */
 
 static void count_processes(const Headrace__LiveJob *m, struct hr_top_table *t)
 {
