@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * cli.h - what all commands share: messages, exit statuses, options, paths of installed parts
- * 
+ *
  * Messages go to standard error and begin with `headrace: `; standard output belongs to the
  * recorded program or to an answer. Each command has one constant table of options, from which
  * parsing, --help, man page and completions follow. The caller frees results.

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * commands.h - the commands (commands.def) and the environment variables (variables.def)
- * 
+ *
  * From these tables, --help, man page and completions are generated. A main function receives the
  * command's name in argv[0] and returns the exit status.
  */

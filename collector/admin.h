@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * admin.h - `headrace-collector close-job` and `remove-job`
- * 
+ *
  * Both change a stream only under the stream's lock, so they work while a collector runs. Root
  * becomes the store's owner, so that the collector can read the files. Results go to stdout,
  * failures to stderr; the functions return the exit status.

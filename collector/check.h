@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * check.h - checks that files, folders and addresses of a configuration exist (--check-config)
- * 
+ *
  * Checks the group and munged, too. Starts nothing and leaves nothing behind. May wait for the
  * resolver, the user database and munged.
  */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * ingest_commit.c - syncs changed streams, and closes streams whose daemon has disconnected
- * 
+ *
  * A frame is acknowledged only after an fsync of the file or file system succeeded. A failed fsync
  * is never repeated: the kernel has dropped the unwritten pages, so the next fsync would succeed
  * without them. Instead the stream is cut back to its last successful fsync, and the daemon sends

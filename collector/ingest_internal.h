@@ -2,7 +2,7 @@
 /*
  * ingest_internal.h - shared by ingest.c (queues, threads) and the files that run in store
  * threads: ingest_open.c, ingest_limit.c, ingest_frame.c, ingest_commit.c, ingest_stats.c
- * 
+ *
  * A worker uses only its own streams.
  */
 #ifndef HEADRACE_COLLECTOR_INGEST_INTERNAL_H

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * ingest_limit.c - limits how many streams a user begins
- * 
+ *
  * Each stream keeps a folder and three files until retention removes them, so one user could use
  * up the store's inodes. Users are few and new streams are rare: a linear search is fast enough.
  */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * ingest_open.c - decides who may open a stream
- * 
+ *
  * The first peer that opens a stream sends a secret; later only a peer with this secret may open
  * it. `state` contains the secret, and is on disk before OPENED is sent.
  */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * ingest_stats.c - counters of ingest, for other threads
- * 
+ *
  * A store thread publishes its counters twice a second. It remembers silent streams, up to a
  * limit, for a day after their writers were closed. A restarted collector starts without any.
  */

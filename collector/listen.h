@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * listen.h - the addresses at which a collector listens
- * 
+ *
  * With certificates, TCP uses TLS; unless plain = no, a peer may begin without TLS, and who.h then
  * accepts only peers of this machine. Local sockets are always plain: the kernel identifies the
  * peer. After hr_listeners_close the loop frees the listeners.

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * node_clock.h - the offset of a node's wall clock from ours, from round trips
- * 
+ *
  * A Pong contains the node's time between our Ping and the arrival of the Pong. The middle of
  * these two is the estimate; half of the round trip limits its error. The sample with the smallest
  * error of the last minutes is kept. One struct per connection.

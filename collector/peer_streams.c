@@ -256,7 +256,7 @@ int hr__peer_data(struct hr__peer *p, uint8_t *frame, size_t bytes)
 	return 0;
 }
 
-/* ---- answers, signs of life ---- */
+/* ---- acknowledgements and heartbeats ---- */
 
 static void take_nack(struct hr__chan *chan, const struct hr_answer *a)
 {

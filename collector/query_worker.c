@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The child of a collector that runs one query: `headrace-collector query-worker FD`.
- * 
+ *
  * It receives one QueryOrder and answers with Progress, Output, Note and at last Done. SIGINT ends
  * the statement. A second thread waits for this signal and sends the progress.
  */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * retire.h - removes the segments of a job's streams, and later their marks
- * 
+ *
  * Reads folders and last footers, never frames of a sealed segment. A stream's lock keeps writers
  * out.
  */

@@ -57,7 +57,7 @@ struct server {
 	int status;
 };
 
-/* ---- the end, events ---- */
+/* ---- shutdown and events ---- */
 
 /* Takes the next step of stopping once the current one is complete. */
 static void continue_stop(struct server *s)

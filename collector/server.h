@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * server.h - starts and stops headrace-collector
- * 
+ *
  * It locks the store, listens, and runs until SIGTERM or SIGINT. SIGHUP reloads the configuration
  * and certificates. To stop, within 10 s, it refuses connections, stops reading, commits and
  * acknowledges received frames, seals segments and notifies peers.

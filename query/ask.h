@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * ask.h - one query of stores, from opening the stores to the answer and its notes
- * 
+ *
  * `headrace query` and a collector's child call it, so that answers, notes and statuses are equal.
  * The caller owns the request, which must outlive the struct hr_asking. Any thread may call
  * hr_asking_interrupt and hr_asking_scan between hr_ask_open and hr_asking_close.

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * notes.h - what an answer does not cover: damage, losses, counters only, missing ends and ranks
- * 
+ *
  * Call these between statements, from the thread that drives the query.
  */
 #ifndef HEADRACE_QUERY_NOTES_H

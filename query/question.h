@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * question.h - the operands of a query: SQL, or a NAME and its arguments
- * 
+ *
  * Turns operands into a statement and parameters, and reports mistakes. The words must outlive the
  * question.
  */

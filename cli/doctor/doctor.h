@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * doctor.h - the checks of `headrace doctor`
- * 
+ *
  * Each row of doctor_checks.def, or of doctor_collector.def, is a check: name and function. The
  * result has a health, what was found, and how to fix it. With `fail`, `headrace run` cannot
  * record, or the collector cannot be used; `warn` means slower, less complete or temporary.

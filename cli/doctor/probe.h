@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * probe.h - one attempt of `headrace doctor` to reach a collector
- * 
+ *
  * Resolves, connects and sends Hello like `headrace query`, with the same certificate, and with a
  * MUNGE credential if the collector accepts one. Then it disconnects. It has its own loop and
  * takes at most about 20 s. doctor_collector.c interprets the result.

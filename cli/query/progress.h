@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * progress.h - the line on standard error that shows a query's progress
- * 
+ *
  * It appears when a query takes longer than a second. On a terminal it is rewritten in place, and
  * erased before messages and the answer. Without a terminal it needs --progress, and a line is
  * printed every 5 s. Any thread may call these functions.

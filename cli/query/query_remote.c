@@ -67,7 +67,7 @@ static void pong(struct remote *r, uint64_t id)
 		hr_conn_pong(r->conn, id);
 }
 
-/* ---- the end, the answer ---- */
+/* ---- the answer and its end ---- */
 
 static void query_remote_close_handles(struct remote *r)
 {

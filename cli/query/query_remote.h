@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * query_remote.h - a query of a collector: sends it, writes the answer, prints the notes
- * 
+ *
  * libuv's threads write the answer, so that a pausing reader (`| less`) delays only the
  * collector's child.
  */

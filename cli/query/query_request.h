@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * query_request.h - the command line of `headrace query`: stores, query, format
- * 
+ *
  * Texts belong to the command line; hr_request_done() frees everything else.
  */
 #ifndef HEADRACE_CLI_QUERY_QUERY_REQUEST_H

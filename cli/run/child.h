@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * child.h - starts CMD, waits for it, forwards signals to it
- * 
+ *
  * CMD stays in the process group of `headrace run`, so that it owns the terminal. run forwards
  * signals of other processes, but not those of the terminal, which reach CMD directly. When CMD
  * stops (SIGSTOP), run stops too, so that the shell notices it. One struct per program: it owns

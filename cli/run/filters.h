@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * filters.h - prepares the lists of --exclude and --include for the shim
- * 
+ *
  * The shim (common/path_filter.h) compares absolute paths with a limited number of patterns. These
  * functions make relative patterns absolute, and refuse too long lists before CMD starts.
  */

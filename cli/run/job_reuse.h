@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * job_reuse.h - finds the job of a run in a store that already has jobs
- * 
+ *
  * Without a scheduler and --job, a run belongs to a job with the name of its store. It joins the
  * last such job if that job is running on any node, or lacks the rank of this run. Otherwise it
  * starts a new job: STORE.2, STORE.3...

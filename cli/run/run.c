@@ -57,7 +57,7 @@ struct run {
 	char *include[HR_RUN_FILTERS + 1];
 };
 
-/* ---- before CMD, CMD ---- */
+/* ---- up to the start of CMD ---- */
 
 static int find_parts(struct run *run)
 {

@@ -22,7 +22,7 @@
 #define PROGRESS_FIRST_NS UINT64_C(1000000000)
 #define PROGRESS_NS	  UINT64_C(5000000000)
 
-/* ---- spool and certificates, the summary ---- */
+/* ---- spool, certificates, and the summary of a job that is sent ---- */
 
 int hr_run_uplink_check(const char *store)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * run_uplink.h - `headrace run -o tcp://...`: makes the spool, and reports what was sent
- * 
+ *
  * headraced records into a spool of this user, and sends from it while the job runs. struct
  * hr_run_uplink owns its strings; hr_run_uplink_done frees them.
  */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * runs.h - the active `headrace run`s of this user on this machine
- * 
+ *
  * Each run has a private headraced, which answers for its job. The node service does not have
  * these jobs.
  */

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * summary.h - the summary at the end of a run, computed from rollups and file records
- * 
+ *
  * It answers "where did my I/O time go?" without DuckDB. It reads only the small frames of a job's
  * streams, never events: this is fast even for long jobs. Strings belong to the summary.
- * 
+ *
  * `io_ns` sums durations over threads, and may exceed the wall clock. `span_ns` is wall time.
  */
 #ifndef HEADRACE_CLI_SUMMARY_SUMMARY_H

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * summary_cover.h - compares reads and writes of the kernel with recorded ones (docs/probes.md)
- * 
+ *
  * It compares per process: extra records of one file may hide missing records of another.
  * `headrace query STORE coverage` compares per file.
  */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * summary_lives.h - how long each part of a job (a rank, a worker slot) had a process alive
- * 
+ *
  * The whole of which I/O time is a share. Overlaps count once; gaps do not count: a worker slot
  * has a new process each epoch. hr_lives_done frees.
  */

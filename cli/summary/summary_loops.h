@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * summary_loops.h - how long training loops waited for batches
- * 
+ *
  * `headrace query STORE input-wait` has details per rank.
  */
 #ifndef HEADRACE_CLI_SUMMARY_SUMMARY_LOOPS_H

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * summary_paths.h - file records per path, and the folders that matter
- * 
+ *
  * Files with the same path, of many processes and nodes, are one row. A folder has a row if its
  * files have a fifth of all I/O time or bytes; its largest file and folders with their own row do
  * not count. Otherwise its sums go to its parent. So ImageNet's thousand class folders become one

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * summary_runs.h - a job's streams as runs, one after another
- * 
+ *
  * Streams of several nodes that overlap in time are one run. A stream that begins after all
  * earlier ones have ended is another run, or attempt, of the job in the same store. The summary
  * adds up all runs.

@@ -105,7 +105,7 @@ static void top_end(struct top *t, int status, const char *text)
 		hr_report("%s", text);
 }
 
-/* ---- requests, keys ---- */
+/* ---- requests and keys ---- */
 
 static void top_take(struct top *t, Headrace__LiveJob *picture)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * top_cells.h - growing text, and the cells of a terminal that it occupies
- * 
+ *
  * Callers escape paths and command lines first (hr_text_escape), so that the text has no control
  * bytes. These functions replace format characters and right-to-left marks by `?`.
  */

@@ -230,7 +230,7 @@ static bool has_room(const struct column *c, unsigned columns, const struct hr_t
 	return columns >= c->from && (c->value != wait || t->waiters);
 }
 
-/* ---- a screen, lines ---- */
+/* ---- output as a screen and as lines ---- */
 
 struct page {
 	struct hr_top_text *to;

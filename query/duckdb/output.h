@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * output.h - answers as a table or a list for people, JSON, or CSV
- * 
+ *
  * A sink (statement.h) that writes rows to a FILE as they come. Tables and lists show three
  * significant digits of a DOUBLE and milliseconds of timestamps; JSON and CSV show all digits.
  */

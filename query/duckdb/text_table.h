@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * text_table.h - cells of text as aligned columns, or as a list of lines
- * 
+ *
  * The first rows are buffered to find the widths. To fit a terminal, texts are cut, then the last
  * columns are left out and named below the table. A few rows that are too wide become a list: one
  * line per cell, uncut.

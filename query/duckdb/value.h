@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * value.h - a value of any SQL type as text
- * 
+ *
  * A shape describes a column's type; it is made once, so that printing a cell needs no look-up.
  */
 #ifndef HEADRACE_QUERY_DUCKDB_VALUE_H

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * busy.h - how long each rank (node, process, worker, class of calls) had an operation under way
- * 
+ *
  * The union of intervals, without a sort of all events. Batches of all streams are read by the end
  * of their last event, latest first. No remaining batch reaches the time after that end, so this
  * time is added up and dropped. Only intervals that overlap remaining batches stay in memory.
- * 
+ *
  * Any number of threads call hr__busy_work, each with its own worker. They decode batches in
  * parallel and unite the intervals of each key; one thread at a time adds finished batches in
  * order. One thread calls hr__busy_new and hr__busy_rows.

@@ -2,7 +2,7 @@
 /*
  * busy_internal.h - shared by busy.c (order of batches), busy_keys.c (keys), busy_batch.c (a
  * batch)
- * 
+ *
  * A lane is a key and a class, and has its own row. Without HR_BUSY_CLASS each key has one lane.
  */
 #ifndef HEADRACE_QUERY_INTERVALS_BUSY_INTERNAL_H

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * during.h - the I/O of a rank during each region of some kinds: a step, an epoch, an input wait
- * 
+ *
  * Starts and ends of a rank's regions are points that divide its time. For the time between two
  * points, these are added up: operations that began then, their bytes, and the time with an
  * operation under way; for all processes of the rank, and for its training threads alone. A region
  * is the sum between its two points, even if regions nest or overlap. One pass over the events
  * (busy.h).
- * 
+ *
  * Any number of threads call hr__during_ops; one at a time hr__during_busy; one thread the others.
  * The struct hr_busy that receives a struct hr_during owns it.
  */

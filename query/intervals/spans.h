@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * spans.h - intervals of time: sorted, merged, and united into intervals that do not touch
- * 
+ *
  * Events of one thread are sorted already, and the lists of several threads are merged: this needs
  * no general sort.
  */

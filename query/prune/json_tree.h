@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * json_tree.h - a JSON text as a tree: DuckDB's json_serialize_sql writes JSON without blanks
- * 
+ *
  * No library fits: jansson rejects the uint64_t of "no location", cJSON rounds integers, and
  * json-c takes eight times as long for input-wait's 80,000 nodes. The caller's arena owns nodes
  * and strings.

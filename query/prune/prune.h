@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * prune.h - which events a statement's WHERE can match
- * 
+ *
  * DuckDB's C API gives table functions no filters. So the statement's parse tree is searched for
  * AND-ed comparisons of the columns below with constants, and batches are skipped if their header
  * contradicts them. DuckDB still applies the whole WHERE: a predicate that is not understood costs
  * time, but never changes an answer. Pruning applies to `hr_busy`, too.
- * 
+ *
  * It requires that the statement mentions `events` exactly once: in the FROM of the SELECT with
  * the WHERE, alone or in inner joins (then with qualified column names), without TABLESAMPLE and
  * without shadowed names. Any number of threads may read the result.

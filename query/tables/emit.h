@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * emit.h - decoded events to DuckDB vectors, column by column
- * 
+ *
  * Each column of `events` is one function over an array of row numbers. The scan (events.c)
  * chooses batch and rows. A struct hr_emit belongs to one scanning thread.
  */

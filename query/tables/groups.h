@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * groups.h - orders the rows of a batch so that some columns stay constant for long
- * 
+ *
  * DuckDB groups, compares and filters a constant vector once instead of row by row. So rows with
  * the same op (task, mount, pattern...) are returned together if a statement needs the column.
  * Columns that would divide the batch into too small pieces are not used. One scanning thread owns
  * it.
- * 
+ *
  * hr__groups_new, (hr__groups_start, hr__groups_refine*, hr__groups_finish)*, hr__groups_free
  */
 #ifndef HEADRACE_QUERY_TABLES_GROUPS_H

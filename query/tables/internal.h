@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * internal.h - the structure of a query, shared by its files
- * 
+ *
  * The driving thread builds it in hr_query_new; later it is constant, except members with a lock
  * or an atomic. Strings that scans return are not copied: they are in the catalogue, in constant
  * tables, or in the query's pool, which all outlive every result.

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * regions: spans of time that the application marked.
- * 
+ *
  * A row is an entry of a frame's arrays. Texts are copied, and only for requested columns: a
  * result outlives the frames.
  */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * rows.h - all tables but events: rows are gathered, merged, and read cell by cell
- * 
+ *
  * A kind gathers the rows of a unit (a stream, or the whole catalogue) and reads a cell; the table
  * function (rows.c) does everything else, and fills columns that tables share. Units of a scan are
  * gathered in parallel; a struct hr_rows belongs to one thread.

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * sums.h - messages with equal keys, added up
- * 
+ *
  * The daemon writes partial sums (rollups, file records, losses); those with equal keys are one
  * row. Messages are sorted by key, a row is a run of equal keys, and a cell adds up its run,
  * mostly one message. Nothing is copied, and unused columns are never added up.
- * 
+ *
  * hr_sums_new, hr_sums_add, hr_sums_group, hr_sums_done: `data` of a struct hr_rows
  */
 #ifndef HEADRACE_QUERY_TABLES_SUMS_H
