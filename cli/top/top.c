@@ -109,8 +109,13 @@ static void top_end(struct top *t, int status, const char *text)
 
 static void top_take(struct top *t, Headrace__LiveJob *picture)
 {
-	headrace__live_job__free_unpacked(t->before, NULL);
-	t->before = t->picture;
+	/* headraced sends one picture to all requests within a short time: it has no interval to itself. */
+	bool same = t->picture && t->picture->instance == picture->instance &&
+		    t->picture->boot_ns == picture->boot_ns;
+
+	headrace__live_job__free_unpacked(same ? t->picture : t->before, NULL);
+	if (!same)
+		t->before = t->picture;
 	t->picture = picture;
 	t->failing_ns = 0;
 	t->display.trouble = NULL;
