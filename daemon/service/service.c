@@ -344,6 +344,8 @@ static void service_stop(struct service *s)
 		if (s->jobs->channel >= 0)
 			close(s->jobs->channel);
 		hr_kept_done(&s->jobs->kept);
+		headrace__job_status__free_unpacked(s->jobs->status, NULL);
+		free(s->jobs->cgroup);
 		free(s->jobs->poll);
 		free(s->jobs);
 		s->jobs = next;
