@@ -19,11 +19,11 @@ enum message_kind { NEW_SESSION, NEW_MAP, ENDED, LEVEL, PROBES };
 struct message {
 	struct message *next;
 	enum message_kind kind;
+	uint32_t level;
 	uint64_t proc;
 	struct hr_session *session;
 	struct hr_map map;
 	char exit[HR_EXIT_TEXT];
-	uint32_t level;
 	struct hr_probes *probes;
 };
 
