@@ -184,7 +184,7 @@ void hr__seal_all(struct hr__worker *w);
 
 /* ---- ingest_stats.c ---- */
 void hr__stats_commit(struct hr__worker *w, uint64_t ns);
-/* Closes the writer of a stream that has not ended; a new frame opens it again. */
+/* Remembers a stream without a daemon and without an end, when its writer is closed. */
 void hr__stats_silent(struct hr__worker *w, const struct hr__ingest_stream *s);
 void hr__stats_back(struct hr__worker *w, const struct hr__ingest_stream *s);
 void hr__stats_log(struct hr__worker *w);

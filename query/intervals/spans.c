@@ -70,7 +70,7 @@ static int by_length(const void *a, const void *b)
 	return (x->n > y->n) - (x->n < y->n);
 }
 
-/* Merges runs[0..2 * pairs) two by two, into the first half of the array. */
+/* Merges runs[0..2 * pairs) two by two, into runs[0..pairs). */
 static void merge_pairs(struct hr_span_run *runs, size_t pairs, struct hr_span *to)
 {
 	for (size_t i = 0; i < pairs; i++) {
