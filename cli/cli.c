@@ -25,9 +25,7 @@ void hr_report(const char *format, ...)
 
 const char *hr_getenv(const char *name)
 {
-	const char *value = getenv(name);
-
-	return value != NULL && value[0] != '\0' ? value : NULL;
+	return hr_text_or_null(getenv(name));
 }
 
 static const struct hr_option *find_long(const struct hr_option *table, const char *name,

@@ -37,6 +37,12 @@ static inline bool hr_text_given(const char *text)
 	return text && text[0] != '\0';
 }
 
+/* NULL for NULL and "". */
+static inline const char *hr_text_or_null(const char *text)
+{
+	return hr_text_given(text) ? text : NULL;
+}
+
 /* ---- messages -------------------------------------------------------------------------------- */
 
 /*
@@ -95,8 +101,8 @@ struct hr_json {
 void hr_json_init(struct hr_json *j, FILE *out);
 void hr_json_object(struct hr_json *j, const char *key);
 void hr_json_array(struct hr_json *j, const char *key);
-void hr_json_end(
-    struct hr_json *j); /* of the innermost object or array; a newline after the outermost */
+/* of the innermost object or array; a newline after the outermost */
+void hr_json_end(struct hr_json *j);
 void hr_json_string(struct hr_json *j, const char *key, const char *text); /* NULL: null */
 void hr_json_path(struct hr_json *j, const char *key, const void *path, size_t n);
 void hr_json_uint(struct hr_json *j, const char *key, uint64_t value);

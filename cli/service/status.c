@@ -84,11 +84,9 @@ static void status_done(struct status *s)
 }
 
 /* Whether the job has collectors, but no connection to any of them. */
-static bool is_cut_off(const struct status *s, const struct job_row *row)
+static bool is_cut_off(const Headrace__JobStatus *j)
 {
-	const char *collectors = row->run ? row->j->collectors : s->node->collectors;
-
-	return collectors[0] != '\0' && !row->j->connected && strcmp(row->j->state, "running") == 0;
+	return j->collectors[0] != '\0' && !j->connected && strcmp(j->state, "running") == 0;
 }
 
 static int overall_status(const struct status *s)
@@ -97,7 +95,7 @@ static int overall_status(const struct status *s)
 		const Headrace__JobStatus *j = s->jobs[i].j;
 
 		if (j->lost > 0 || j->refused > 0 || j->store_error < 0 || j->failing[0] != '\0' ||
-		    is_cut_off(s, &s->jobs[i]))
+		    is_cut_off(j))
 			return STATUS_DEGRADED;
 	}
 	return s->node && s->node->refused > 0 ? STATUS_DEGRADED : STATUS_OK;
@@ -210,29 +208,24 @@ static void print_text(const struct status *s)
 		print_job(&s->jobs[i]);
 }
 
-static const char *or_null(const char *text)
-{
-	return text[0] != '\0' ? text : NULL;
-}
-
 static void print_json_job(struct hr_json *j, const struct job_row *row)
 {
 	const Headrace__JobStatus *s = row->j;
 
 	hr_json_object(j, NULL);
 	hr_json_string(j, "job", s->id);
-	hr_json_string(j, "name", or_null(s->name));
+	hr_json_string(j, "name", hr_text_or_null(s->name));
 	hr_json_bool(j, "run", row->run);
-	hr_json_string(j, "store", or_null(s->store));
+	hr_json_string(j, "store", hr_text_or_null(s->store));
 	hr_json_string(j, "state", s->state);
-	hr_json_string(j, "failing", or_null(s->failing));
-	hr_json_string(j, "policy", or_null(s->policy));
+	hr_json_string(j, "failing", hr_text_or_null(s->failing));
+	hr_json_string(j, "policy", hr_text_or_null(s->policy));
 	hr_json_int(j, "attempt", s->attempt);
 	hr_json_int(j, "uid", s->uid);
 	hr_json_bool(j, "announced", s->announced);
 	hr_json_string(j, "level", hr_level_name(s->level));
 	hr_json_bool(j, "probes", s->probes);
-	hr_json_string(j, "no_probes", or_null(s->no_probes));
+	hr_json_string(j, "no_probes", hr_text_or_null(s->no_probes));
 	hr_json_double(j, "level_for_s", (double)s->level_for_ms / 1000);
 	hr_json_int(j, "processes", s->processes);
 	hr_json_int(j, "processes_total", (int64_t)s->processes_total);
@@ -276,7 +269,7 @@ static void print_json(const struct status *s, int verdict)
 	hr_json_string(&j, "spool", node->spool);
 	hr_json_int(&j, "spool_bytes", (int64_t)node->spool_bytes);
 	hr_json_int(&j, "spool_limit_bytes", (int64_t)node->spool_limit_bytes);
-	hr_json_string(&j, "collectors", or_null(node->collectors));
+	hr_json_string(&j, "collectors", hr_text_or_null(node->collectors));
 	hr_json_int(&j, "refused", (int64_t)node->refused);
 	hr_json_int(&j, "limited", (int64_t)node->limited);
 	hr_json_int(&j, "unplaced", (int64_t)node->unplaced);

@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "common/fnv.h"
+#include "common/text.h"
 
 #define FOLDER_MOST 80 /* bytes of the runtime folder; the rest of a socket's path is its name */
 #define FOLDERS	    4  /* places for the runtime folder */
@@ -349,7 +350,7 @@ int hr_private_config_read(int fd, struct hr_private_config *ret)
 		return -EBADMSG;
 	}
 	*ret = (struct hr_private_config){.message = m};
-#define GET_TEXT(key, field)   ret->field = m->key[0] != '\0' ? m->key : NULL;
+#define GET_TEXT(key, field)   ret->field = hr_text_or_null(m->key);
 #define GET_NAME(key, field)   snprintf(ret->field, sizeof(ret->field), "%s", m->key);
 #define GET_NUMBER(key, field) ret->field = (__typeof__(ret->field))m->key;
 	CONFIG_TEXTS(GET_TEXT)

@@ -114,6 +114,9 @@ struct client {
 	struct job *awaits_start; /* gets its answer when this job is recorded */
 };
 
+/* While it records, a worker sends a status each second: older rates are 0. */
+#define STATUS_FRESH_MS 2500u
+
 struct service {
 	struct hr_service_config *c;
 	const struct hr_config_source *from;

@@ -110,8 +110,8 @@ static void send_job(struct client *a, const struct job *job)
 	status.level_for_ms = job->level_until_ms > now ? job->level_until_ms - now : 0;
 	status.pid = job->pid;
 	status.failing = hr_control_text(job->why);
-	status.collectors = NULL; /* NodeStatus has them */
-	if (job->pid == 0)
+	status.collectors = hr_control_text(job->service->c->collectors);
+	if (now - job->status_ms > STATUS_FRESH_MS)
 		status.events_per_s = status.bytes_per_s = 0;
 	hr_control_send(a->fd, HR_CONTROL(JOB_STATUS), &status.base);
 }
@@ -155,27 +155,22 @@ static struct job *register_again(struct job *job, const struct job_spec *spec, 
 											: job;
 }
 
-static const char *or_null(const char *text)
-{
-	return text[0] != '\0' ? text : NULL;
-}
-
 static void do_begin(struct client *a, const Headrace__BeginJob *b)
 {
 	struct service *s = a->service;
 	const struct job_spec spec = {
 	    .id = b->job,
 	    .scheduler = b->scheduler_id[0] != '\0' ? b->scheduler_id : b->job,
-	    .name = or_null(b->name),
-	    .ranks = or_null(b->ranks),
-	    .local_ranks = or_null(b->local_ranks),
+	    .name = hr_text_or_null(b->name),
+	    .ranks = hr_text_or_null(b->ranks),
+	    .local_ranks = hr_text_or_null(b->local_ranks),
 	    .uid = b->uid,
 	    .attempt = b->attempt,
 	    .ranks_expected = b->ranks_expected,
 	    .nodes_expected = b->nodes_expected,
-	    .account = or_null(b->account),
-	    .partition = or_null(b->partition),
-	    .cgroup = or_null(b->cgroup),
+	    .account = hr_text_or_null(b->account),
+	    .partition = hr_text_or_null(b->partition),
+	    .cgroup = hr_text_or_null(b->cgroup),
 	    .level = b->has_level ? (int)b->level : -1,
 	    .probes = b->has_probes ? b->probes : -1,
 	    .registered = true,

@@ -49,6 +49,14 @@ class Status(harness.LiveCase):
         said = json.loads(done.stdout)
         self.assertEqual((said["status"], said["service"], said["jobs"]), ("down", False, []))
 
+    def test_a_runs_socket_is_no_service(self):
+        """A private headraced answers without a NodeStatus."""
+        process = self.start("--job", "j", "--", "sh", "-c", "echo $HEADRACE_SOCKET; read x")
+        socket = process.stdout.readline().decode().strip().replace(".shim", ".control")
+        done = self.status("--json", "--socket", socket)
+        said = json.loads(done.stdout)
+        self.assertEqual((done.returncode, said["service"], [j["job"] for j in said["jobs"]]), (0, False, ["j"]))
+
     def test_counts_are_the_generators(self):
         gate = os.path.join(self.dir, "gate")
         os.mkfifo(gate)
