@@ -208,7 +208,7 @@ int hr_doctor_main(int argc, char **argv)
 		json = true;
 	}
 	if (argc - options.next > 1) {
-		hr_report("too many operands: at most one STORE\nheadrace: hint: headrace doctor "
+		hr_report("too many operands: at most one STORE" HR_HINT "headrace doctor "
 			  "[--json] [STORE|COLLECTOR,...]");
 		return HR_EXIT_USAGE;
 	}

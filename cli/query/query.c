@@ -213,7 +213,7 @@ static char *make_spill(void)
 	if (mkdtemp(path) != NULL)
 		return path;
 	hr_report("cannot create a folder for temporary files in %s: %s; queries that exceed their "
-		  "memory will fail\nheadrace: hint: set TMPDIR to a folder that you can write to",
+		  "memory will fail" HR_HINT "set TMPDIR to a folder that you can write to",
 		  tmp, strerrordesc_np(errno));
 	free(path);
 	return NULL;

@@ -239,14 +239,14 @@ static int query_request_resolve(struct hr_query_request *r)
 static int query_request_check(struct hr_query_request *r)
 {
 	if (r->n_stores == 0) {
-		hr_report("no store given\nheadrace: hint: `headrace query STORE summary`, "
+		hr_report("no store given" HR_HINT "`headrace query STORE summary`, "
 			  "`headrace query --help`");
 		return HR_EXIT_USAGE;
 	}
 	if (!check_collector(r))
 		return HR_EXIT_USAGE;
 	if (r->n_words == 0) {
-		hr_report("no query given\nheadrace: hint: `headrace query %s summary`, or SQL in "
+		hr_report("no query given" HR_HINT "`headrace query %s summary`, or SQL in "
 			  "quotes; `headrace query --list` lists the named queries",
 			  r->stores[0]);
 		return HR_EXIT_USAGE;

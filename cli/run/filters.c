@@ -111,8 +111,7 @@ int hr_filter_check(const char *option, const char *variable, const char *const 
 		return 0;
 	hr_report(
 	    "%s and %s are too long: %s patterns with %s in all, the limits are %s and %s" HR_HINT
-	    "list "
-	    "folders, or use globs",
+	    "list folders, or use globs",
 	    option, variable, hr_text_count(patterns).s, hr_text_size(bytes).s,
 	    hr_text_count(HR_FILTER_PATTERNS).s, hr_text_size(HR_FILTER_BYTES).s);
 	return -E2BIG;

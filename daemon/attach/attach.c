@@ -13,6 +13,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include "daemon/base/exit.h"
 #include "daemon/base/hello.h"
 #include "daemon/base/passfd.h"
 
@@ -207,7 +208,7 @@ static bool handle(struct hr_attach *a, uint64_t data)
 		return true;
 	case EV_PIDFD:
 		accept_all(a); /* children that connected while it lived must find their parent */
-		if (a->clients[i].pidfd >= 0 && hr__pidfd_ended(a->clients[i].pidfd))
+		if (a->clients[i].pidfd >= 0 && hr_pidfd_ended(a->clients[i].pidfd))
 			hr__client_gone(a, i, NULL);
 		return true;
 	default:

@@ -6,7 +6,6 @@
 #include "daemon/attach/attach_internal.h"
 
 #include <errno.h>
-#include <poll.h>
 #include <stdlib.h>
 #include <sys/epoll.h>
 #include <sys/syscall.h>
@@ -74,13 +73,6 @@ static void client_remove(struct hr_attach *a, uint32_t i)
 	a->live--;
 	a->ring_bytes -= c->bytes;
 	pthread_mutex_unlock(&a->lock);
-}
-
-bool hr__pidfd_ended(int pidfd)
-{
-	struct pollfd p = {.fd = pidfd, .events = POLLIN};
-
-	return poll(&p, 1, 0) > 0;
 }
 
 static void client_end(struct hr_attach *a, uint32_t i, struct hr_drain_end *ret)

@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "common/fdstore.h"
+#include "daemon/base/exit.h"
 #include "daemon/base/hello.h"
 #include "daemon/probes/probes.h"
 #include "common/ranks.h"
@@ -284,7 +285,7 @@ static void find_replaced(struct hr_attach *a, struct handshake *v)
 	if (gone) {
 		v->exec_of = gone->was.proc;
 		gone->replaced = true;
-	} else if (old && v->pidfd >= 0 && hr__pidfd_ended(old->pidfd)) {
+	} else if (old && v->pidfd >= 0 && hr_pidfd_ended(old->pidfd)) {
 		hr__client_gone(a, (uint32_t)(old - a->clients), NULL);
 	} else if (old) {
 		v->exec_of = old->proc;
@@ -303,7 +304,7 @@ static int attach_handshake_identify(struct hr_attach *a, struct handshake *v, b
 	if (v->pidfd >= 0 && hr_procstat_read(v->cred.pid, &v->stat) == 0 &&
 	    (!v->offered || !hr__offer_outlived(a, v->ticks, v->stat.start_time))) {
 		if (abandoned)
-			return hr__pidfd_ended(v->pidfd) ? -ESRCH : -ECONNABORTED;
+			return hr_pidfd_ended(v->pidfd) ? -ESRCH : -ECONNABORTED;
 		return 0;
 	}
 	if (v->pidfd >= 0)

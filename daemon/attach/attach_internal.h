@@ -165,8 +165,6 @@ struct client *hr__client_by(struct hr_attach *a, const struct hr_map64 *map, ui
 /* On success it owns the pidfd. */
 int hr__client_add(struct hr_attach *a, const struct client *c);
 
-bool hr__pidfd_ended(int pidfd);
-
 /* Forgets the clients that have exited, except `proc` and client `replaced`; returns their ends. */
 size_t hr__clients_end(struct hr_attach *a, uint64_t proc, uint32_t replaced,
 		       struct hr_drain_end ret[HR_DRAIN_ENDS]);

@@ -2,6 +2,7 @@
 #include "daemon/base/exit.h"
 
 #include <errno.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -76,6 +77,13 @@ void hr_exit_text(int status, char ret[HR_EXIT_TEXT])
 		snprintf(ret, HR_EXIT_TEXT, "SIG%s", name);
 	else
 		snprintf(ret, HR_EXIT_TEXT, "SIG%u", (unsigned)WTERMSIG(status) & 0x7f);
+}
+
+bool hr_pidfd_ended(int pidfd)
+{
+	struct pollfd p = {.fd = pidfd, .events = POLLIN};
+
+	return poll(&p, 1, 0) > 0;
 }
 
 void hr_exit_read(int pidfd, pid_t pid, char ret[HR_EXIT_TEXT])

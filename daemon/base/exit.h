@@ -1,15 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * exit.h - the exit status of a process that is not a child of this one
+ * exit.h - the end of a process that is not a child of this one
  *
  * Threads   Any. Never waits.
  */
 #ifndef HEADRACE_DAEMON_BASE_EXIT_H
 #define HEADRACE_DAEMON_BASE_EXIT_H
 
+#include <stdbool.h>
 #include <sys/types.h>
 
 #define HR_EXIT_TEXT 16u
+
+/* Whether the process has ended: its pidfd is readable. */
+bool hr_pidfd_ended(int pidfd);
 
 /*
  * For a readable pidfd: "0".."255", "SIGKILL"..., or "" if it is not available: before Linux 6.15,

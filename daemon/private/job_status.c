@@ -23,31 +23,28 @@ void hr_job_status_measure(struct hr_job_status *s, const struct hr_node_stats *
 	s->bytes = now->bytes_moved;
 }
 
-static void fill_counts(struct hr_job_status *s, Headrace__JobStatus *ret)
+static void fill_counts(const struct hr_node_stats *n, Headrace__JobStatus *ret)
 {
-	struct hr_node_stats n;
-
-	hr_node_stats(s->node, &n);
-	ret->processes_total = n.sessions_total;
-	ret->events = n.events;
-	ret->bytes_moved = n.bytes_moved;
-	ret->read_bytes = n.read_bytes;
-	ret->written_bytes = n.written_bytes;
-	ret->stored_bytes = n.stored_bytes;
-	ret->has_input_wait = n.input_wait >= 0;
-	ret->input_wait = ret->has_input_wait ? (uint32_t)n.input_wait : 0;
-	ret->steps = n.steps;
-	ret->lost = n.lost + n.torn;
-	ret->ring_full = n.lost - n.stray - n.detached;
-	ret->stray = n.stray;
-	ret->detached = n.detached;
-	ret->torn = n.torn;
-	ret->hostile = n.hostile;
-	ret->refused = n.refused;
-	ret->store_error = n.store_error;
-	ret->kernel_ops = n.kernel_ops;
-	ret->kernel_added = n.kernel_added;
-	ret->kernel_lost = n.kernel_lost;
+	ret->processes_total = n->sessions_total;
+	ret->events = n->events;
+	ret->bytes_moved = n->bytes_moved;
+	ret->read_bytes = n->read_bytes;
+	ret->written_bytes = n->written_bytes;
+	ret->stored_bytes = n->stored_bytes;
+	ret->has_input_wait = n->input_wait >= 0;
+	ret->input_wait = ret->has_input_wait ? (uint32_t)n->input_wait : 0;
+	ret->steps = n->steps;
+	ret->lost = n->lost + n->torn;
+	ret->ring_full = n->lost - n->stray - n->detached;
+	ret->stray = n->stray;
+	ret->detached = n->detached;
+	ret->torn = n->torn;
+	ret->hostile = n->hostile;
+	ret->refused = n->refused;
+	ret->store_error = n->store_error;
+	ret->kernel_ops = n->kernel_ops;
+	ret->kernel_added = n->kernel_added;
+	ret->kernel_lost = n->kernel_lost;
 }
 
 static void fill_sending(struct hr_job_status *s, Headrace__JobStatus *ret)
@@ -60,7 +57,8 @@ static void fill_sending(struct hr_job_status *s, Headrace__JobStatus *ret)
 	ret->unsent_ms = s->sending.oldest_ns / 1000000;
 }
 
-void hr_job_status_fill(struct hr_job_status *s, Headrace__JobStatus *ret)
+void hr_job_status_fill(struct hr_job_status *s, const struct hr_node_stats *now,
+			Headrace__JobStatus *ret)
 {
 	const struct hr_node_config *config = &s->config->node;
 	const char *no_probes = hr_node_probes_error(s->node);
@@ -82,7 +80,7 @@ void hr_job_status_fill(struct hr_job_status *s, Headrace__JobStatus *ret)
 	ret->probes = hr_node_probes(s->node);
 	if (no_probes)
 		ret->no_probes = hr_control_text(no_probes);
-	fill_counts(s, ret);
+	fill_counts(now, ret);
 	if (s->uplink)
 		fill_sending(s, ret);
 }

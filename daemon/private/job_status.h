@@ -31,7 +31,8 @@ struct hr_job_status {
 void hr_job_status_measure(struct hr_job_status *s, const struct hr_node_stats *now,
 			   uint64_t now_ms);
 
-/* Sets the fields that this process has values for. */
-void hr_job_status_fill(struct hr_job_status *s, Headrace__JobStatus *ret);
+/* Sets the fields that this process has values for. `now`: of hr_node_stats. */
+void hr_job_status_fill(struct hr_job_status *s, const struct hr_node_stats *now,
+			Headrace__JobStatus *ret);
 
 #endif

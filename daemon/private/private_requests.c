@@ -6,8 +6,10 @@
 static void answer_status(struct hr_job_status *s, int fd)
 {
 	Headrace__JobStatus status = HEADRACE__JOB_STATUS__INIT;
+	struct hr_node_stats stats;
 
-	hr_job_status_fill(s, &status);
+	hr_node_stats(s->node, &stats);
+	hr_job_status_fill(s, &stats, &status);
 	status.state = (char[]){"running"};
 	status.store = hr_control_text(s->config->node.store);
 	hr_control_send(fd, HR_CONTROL(JOB_STATUS), &status.base);

@@ -3,7 +3,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,6 +15,7 @@
 
 #include "common/text.h"
 #include "common/fdstore.h"
+#include "daemon/base/exit.h"
 #include "daemon/private/job_status.h"
 #include "daemon/private/keeper.h"
 #include "daemon/control/private.h"
@@ -91,13 +91,6 @@ static void run_free(struct run *run)
 	uv_close((uv_handle_t *)&run->poll, run_closed);
 }
 
-static bool pidfd_ended(int pidfd)
-{
-	struct pollfd p = {.fd = pidfd, .events = POLLIN};
-
-	return poll(&p, 1, 0) > 0;
-}
-
 static unsigned runs_in(const struct worker *w, enum run_state state)
 {
 	unsigned n = 0;
@@ -155,7 +148,7 @@ static unsigned reap_vanished(struct worker *w)
 		next = run->next;
 		if (run->state != RUN_VANISHED)
 			continue;
-		if (run->cmd_pidfd < 0 || pidfd_ended(run->cmd_pidfd))
+		if (run->cmd_pidfd < 0 || hr_pidfd_ended(run->cmd_pidfd))
 			run_free(run);
 		else
 			alive++;

@@ -46,9 +46,12 @@ struct worker {
 
 static void worker_fill(struct worker *w, Headrace__JobStatus *ret)
 {
+	struct hr_node_stats stats;
 	struct hr_spool_stats spool;
 
-	hr_job_status_fill(&w->status, ret);
+	hr_node_stats(w->node, &stats);
+	hr_job_status_measure(&w->status, &stats, uv_now(&w->loop));
+	hr_job_status_fill(&w->status, &stats, ret);
 	hr_spool_stats(w->spool, &spool);
 	ret->spool_bytes = spool.bytes;
 	ret->given_up = spool.given_up;
@@ -70,12 +73,9 @@ static void log_no_probes(struct worker *w)
 static void send_status(struct worker *w)
 {
 	Headrace__JobStatus status = HEADRACE__JOB_STATUS__INIT;
-	struct hr_node_stats stats;
 	uint8_t *packed;
 	size_t bytes;
 
-	hr_node_stats(w->node, &stats);
-	hr_job_status_measure(&w->status, &stats, uv_now(&w->loop));
 	worker_fill(w, &status);
 	bytes = headrace__job_status__get_packed_size(&status);
 	packed = malloc(bytes);
