@@ -58,7 +58,7 @@ static bool has_share(const struct hr__peer *p)
 {
 	size_t most = HR__SHARE(p->peers->config.max_connections), n = 0;
 
-	if (p->who.any_node || p->who.nobody || p->peers->n <= most)
+	if (p->who.any_node || p->who.anonymous || p->peers->n <= most)
 		return false;
 	for (const struct hr__peer *q = p->peers->first; q; q = q->next)
 		n += q->state == HR__PEER_KNOWN && strcmp(q->who.text, p->who.text) == 0;

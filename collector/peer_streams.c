@@ -180,7 +180,7 @@ static const char *refusal(const struct hr__peer *p, const Headrace__Open *o)
 {
 	const struct hr_who *w = &p->who;
 
-	if (w->any_node || w->nobody)
+	if (w->any_node || w->anonymous)
 		return NULL;
 	if (w->one_node)
 		return hr_who_is_node(w, o->node) ? NULL

@@ -131,7 +131,7 @@ static int who_decide(const struct hr_who_rules *rules, const struct hr_conn_pee
 	if (r == 0) {
 		be_user(rules, uid, w);
 	} else {
-		w->nobody = true;
+		w->anonymous = true;
 		snprintf(w->text, sizeof(w->text), "an unknown peer");
 	}
 	return 0;

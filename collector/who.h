@@ -9,11 +9,11 @@
  *      what is known                                    who
  *      certificate with OU headrace-node                the node CN: streams of node CN, any job and user
  *      certificate with OU headrace-user                the user CN, by the collector's user database
- *      certificate with OU headrace-client              nobody, without a MUNGE credential
+ *      certificate with OU headrace-client              anonymous, without a MUNGE credential
  *      a good MUNGE credential                          that user: with any of these certificates, or plain if
  *                                                       accepted; root with a node's certificate: the node
  *      plain, from this machine                         the user of the socket, from the kernel
- *      plain, from elsewhere (only with plain = yes)    nobody: streams only
+ *      plain, from elsewhere (only with plain = yes)    anonymous: streams only
  *
  *      root and the collector's user are nodes and operators; members of group `operators`: operators
  */
@@ -30,7 +30,7 @@ struct hr_who {
 	bool one_node;	/* may open streams of `node`, of any user */
 	bool user;	/* `uid` is known: may open streams of own jobs, and query them */
 	bool operator_; /* may query all jobs */
-	bool nobody;	/* may open any streams; may not query */
+	bool anonymous; /* may open any streams; may not query */
 	uint32_t uid;
 	char node[256];
 	char text[320]; /* "node n1", "user alice (1000)", "operator bob (1001)" */

@@ -160,7 +160,7 @@ void collector_kill(struct collector *c)
 	assert_int_equal(wait_for(c->pid), 128 + SIGKILL);
 }
 
-bool collector_said(const struct collector *c, const char *text)
+bool collector_printed(const struct collector *c, const char *text)
 {
 	char *log = read_log(c->log);
 	bool said = strstr(log, text) != NULL;
@@ -169,7 +169,7 @@ bool collector_said(const struct collector *c, const char *text)
 	return said;
 }
 
-unsigned collector_said_times(const struct collector *c, const char *text)
+unsigned collector_printed_times(const struct collector *c, const char *text)
 {
 	char *log = read_log(c->log);
 	unsigned n = 0;

@@ -33,8 +33,8 @@ int collector_stop(struct collector *c);
 void collector_kill(struct collector *c); /* SIGKILL */
 
 /* Does the log contain `text`? How often? */
-bool collector_said(const struct collector *c, const char *text);
-unsigned collector_said_times(const struct collector *c, const char *text);
+bool collector_printed(const struct collector *c, const char *text);
+unsigned collector_printed_times(const struct collector *c, const char *text);
 
 /*
  * Collectors that are started from now on have clocks of their own: the kernel's, and what was added to them. The file `path` holds it;

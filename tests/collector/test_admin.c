@@ -72,7 +72,7 @@ static void test_check_says_all(void **state)
 				   "munge = yes\nmunge_socket = FOLDER/none\n"),
 			 2);
 	for (size_t i = 0; i < sizeof(says) / sizeof(says[0]); i++)
-		if (!collector_said(&c, says[i]))
+		if (!collector_printed(&c, says[i]))
 			fail_msg("not said: %s", says[i]);
 	assert_int_equal(access(store_path, F_OK), -1); /* nothing was made */
 }
@@ -83,7 +83,7 @@ static void checked(const char *conf, const char *says)
 	struct collector c;
 
 	assert_int_equal(check(&c, conf), says ? 1 : 0);
-	if (says && !collector_said(&c, says))
+	if (says && !collector_printed(&c, says))
 		fail_msg("not said: %s", says);
 }
 
@@ -103,12 +103,13 @@ static void test_check_surroundings(void **state)
 	assert_int_equal(collector_run(file, log_path, "--check-config", NULL), 1);
 	assert_int_equal(collector_run(folder, log_path, "--check-config", NULL), 1);
 	snprintf(c.log, sizeof(c.log), "%s", log_path);
-	assert_true(collector_said(&c, "is not a headrace store, and not empty"));
+	assert_true(collector_printed(&c, "is not a headrace store, and not empty"));
 	assert_int_equal(collector_run(store_path, log_path, "--check-config", "--listen",
 				       "tcp://192.0.2.1,unix:///nowhere/here", NULL),
 			 1);
-	assert_true(collector_said(&c, "tcp://192.0.2.1:4747 is not an address of this machine"));
-	assert_true(collector_said(&c, "unix:///nowhere/here: No such file or directory"));
+	assert_true(
+	    collector_printed(&c, "tcp://192.0.2.1:4747 is not an address of this machine"));
+	assert_true(collector_printed(&c, "unix:///nowhere/here: No such file or directory"));
 }
 
 /* Beside the collector that runs with it a configuration is still good. */
@@ -184,9 +185,9 @@ static void reload(struct collector *c, const char *text, const char *said)
 	snprintf(path, sizeof(path), "%sconf", folder);
 	help_write(path, (const uint8_t *)text, strlen(text));
 	assert_int_equal(kill(c->pid, SIGHUP), 0);
-	for (int i = 0; i < 1000 && !collector_said(c, said); i++)
+	for (int i = 0; i < 1000 && !collector_printed(c, said); i++)
 		usleep(10000);
-	assert_true(collector_said(c, said));
+	assert_true(collector_printed(c, said));
 }
 
 /* Rules of retention count at once, mistakes change nothing, what cannot change is said. */
@@ -202,10 +203,10 @@ static void test_reload(void **state)
 	assert_int_equal(command(&told, "close-job", "7", NULL, NULL), 0);
 	usleep(20000); /* it is older than retention_age */
 	reload(&c, "retention_age = old\n", "keeping the previous one");
-	assert_true(collector_said(&c, "retention_age: 'old' is not a time"));
+	assert_true(collector_printed(&c, "retention_age: 'old' is not a time"));
 	reload(&c, "retention_age = 1ms\nwindow = 64MiB\nnews = 1\n", "retention: removed 1 jobs");
-	assert_true(collector_said(&c, "window: the change needs a restart"));
-	assert_true(collector_said(&c, "conf:3: unknown key 'news'"));
+	assert_true(collector_printed(&c, "window: the change needs a restart"));
+	assert_true(collector_printed(&c, "conf:3: unknown key 'news'"));
 	assert_int_equal(collector_stop(&c), 0);
 }
 
@@ -233,23 +234,23 @@ static void test_close(void **state)
 	(void)state;
 	start_with_job(&c);
 	assert_int_equal(command(&told, "close-job", "7", NULL, NULL), 0);
-	assert_true(collector_said(&told, "job 7, node n2: closed; last message on "));
-	assert_false(collector_said(&told, "n1"));
+	assert_true(collector_printed(&told, "job 7, node n2: closed; last message on "));
+	assert_false(collector_printed(&told, "n1"));
 	read_state("n2", &s);
 	assert_true(s.closed_ns > 0 && !s.connected && s.has_secret);
 	assert_int_equal(command(&told, "close-job", "7", NULL, NULL), 0);
-	assert_true(collector_said(&told, "nothing to close"));
+	assert_true(collector_printed(&told, "nothing to close"));
 	client_join(&d, c.address, "n2");
 	client_open(&d, 1, "7", "n2", 5);
 	assert_int_equal(client_opened(&d, 1), 4);
 	read_state("n2", &s);
 	assert_true(s.closed_ns == 0 && s.connected);
 	assert_int_equal(command(&told, "close-job", "7", NULL, NULL), 1);
-	assert_true(collector_said(&told, "node n2: a daemon has it open"));
+	assert_true(collector_printed(&told, "node n2: a daemon has it open"));
 	assert_int_equal(command(&told, "close-job", "7", "--node", "n1"), 0);
-	assert_true(collector_said(&told, "job 7, node n1: nothing to close"));
+	assert_true(collector_printed(&told, "job 7, node n1: nothing to close"));
 	assert_int_equal(command(&told, "close-job", "7", "--node", "n3"), 1);
-	assert_true(collector_said(&told, "job '7' has no node 'n3'"));
+	assert_true(collector_printed(&told, "job '7' has no node 'n3'"));
 	client_done(&d);
 	assert_int_equal(collector_stop(&c), 0);
 	frames_check(store_path, "7", "n2", 4);
@@ -269,12 +270,12 @@ static void test_remove(void **state)
 	client_open(&d, 1, "7", "n2", 5);
 	assert_int_equal(client_opened(&d, 1), 4);
 	assert_int_equal(command(&told, "remove-job", "7", NULL, NULL), 1);
-	assert_true(collector_said(&told, "cannot remove job 7: a daemon has it open"));
+	assert_true(collector_printed(&told, "cannot remove job 7: a daemon has it open"));
 	client_done(&d);
 	assert_int_equal(collector_stop(&c), 0);
 	collector_start(&c, store_path, running_path, NULL);
 	assert_int_equal(command(&told, "remove-job", "7", NULL, NULL), 0);
-	assert_true(collector_said(&told, "removed"));
+	assert_true(collector_printed(&told, "removed"));
 	frames_first(store_path, "7", "n2", &last);
 	assert_int_equal(last, 0);
 	read_state("n1", &s);
@@ -298,7 +299,7 @@ static void test_commands(void **state)
 	start_with_job(&c);
 	assert_int_equal(collector_stop(&c), 0);
 	assert_int_equal(command(&told, "close-job", "8", NULL, NULL), 1);
-	assert_true(collector_said(&told, "no job '8' in the store"));
+	assert_true(collector_printed(&told, "no job '8' in the store"));
 	assert_int_equal(command(&told, "remove-job", "8", NULL, NULL), 1);
 	assert_int_equal(command(&told, "remove-job", "--x", NULL, NULL), 2);
 	assert_int_equal(command(&told, "remove-job", "7", "--node", "n1"), 2);

@@ -196,8 +196,8 @@ static void test_node(void **state)
 		;
 	client_done(&plain);
 	assert_int_equal(collector_stop(&c), 0);
-	assert_true(collector_said(&c, "(TLS)"));
-	assert_true(collector_said(&c, "another node"));
+	assert_true(collector_printed(&c, "(TLS)"));
+	assert_true(collector_printed(&c, "another node"));
 }
 
 /* One port for both: a node with its certificate, and whoever asks on the collector's own machine. */
@@ -232,8 +232,8 @@ static void test_reload(void **state)
 		skip();
 	start(&c, state, "no");
 	assert_int_equal(kill(c.pid, SIGHUP), 0);
-	for (int i = 0; i < 1000 && !collector_said(&c, "reloaded configuration and certificates");
-	     i++)
+	for (int i = 0;
+	     i < 1000 && !collector_printed(&c, "reloaded configuration and certificates"); i++)
 		usleep(10000);
 	join(&s, c.address, "node/n1");
 	hello(&s, "node n1");
@@ -243,9 +243,9 @@ static void test_reload(void **state)
 	*strrchr(folder, '/') = '\0';
 	*strrchr(folder, '/') = '\0';
 	assert_int_equal(kill(c.pid, SIGHUP), 0);
-	for (int i = 0; i < 1000 && !collector_said(&c, "ca.pem"); i++)
+	for (int i = 0; i < 1000 && !collector_printed(&c, "ca.pem"); i++)
 		usleep(10000);
-	assert_true(collector_said(&c, "ca.pem"));
+	assert_true(collector_printed(&c, "ca.pem"));
 	assert_int_equal(collector_stop(&c), 0);
 }
 
@@ -274,7 +274,7 @@ static void test_expired(void **state)
 	done(&before);
 	assert_int_equal(collector_stop(&c), 0);
 	collector_clocks(NULL);
-	assert_int_equal(collector_said_times(&c, "expired"), 1);
+	assert_int_equal(collector_printed_times(&c, "expired"), 1);
 }
 
 /* Who sends the first bytes of a handshake and no more has as long as any stranger. */

@@ -132,7 +132,7 @@ static void test_takeover(void **state)
 	client_opened(&older, 1);
 	client_open(&thief, 2, "7", "n1", 6);
 	client_nacked(&thief, 2, "denied");
-	assert_true(collector_said(&c, "denied"));
+	assert_true(collector_printed(&c, "denied"));
 	client_open(&newer, 3, "7", "n1", 5);
 	assert_int_equal(client_opened(&newer, 3), 1);
 	client_nacked(&older, 1, "in_use");
@@ -242,8 +242,8 @@ static void test_second(void **state)
 	start(&c, state);
 	assert_int_equal(collector_run(store_path, second, NULL), 125);
 	snprintf(other.log, sizeof(other.log), "%s", second);
-	assert_true(collector_said(&other, c.address));
-	assert_true(collector_said(&other, "pid"));
+	assert_true(collector_printed(&other, c.address));
+	assert_true(collector_printed(&other, "pid"));
 	collector_kill(&c);
 	start(&c, state); /* who was killed holds nothing */
 	assert_int_equal(collector_stop(&c), 0);
@@ -267,7 +267,7 @@ static void test_run_is_refused(void **state)
 	assert_int_equal(waitpid(pid, &status, 0), pid);
 	assert_true(WIFEXITED(status));
 	assert_int_equal(WEXITSTATUS(status), 125);
-	assert_true(collector_said(&run, "-o tcp://127.0.0.1:"));
+	assert_true(collector_printed(&run, "-o tcp://127.0.0.1:"));
 	assert_int_equal(collector_stop(&c), 0);
 }
 
@@ -287,7 +287,7 @@ static void test_mistakes(void **state)
 	assert_int_equal(collector_run(STORE, log, "--check-config", NULL), 0);
 	help_write(conf, (const uint8_t *)text, sizeof(text) - 1);
 	assert_int_equal(collector_run(STORE, log, "--check-config", "--config", conf, NULL), 2);
-	assert_true(collector_said(&c, "windwo"));
+	assert_true(collector_printed(&c, "windwo"));
 	assert_int_equal(access(STORE, F_OK), -1); /* nothing was made */
 }
 
@@ -339,7 +339,7 @@ static void test_full_disk(void **state)
 	client_acked(&d, 1, 2000);
 	client_done(&d);
 	assert_int_equal(collector_stop(&c), 0);
-	assert_true(collector_said(&c, "full"));
+	assert_true(collector_printed(&c, "full"));
 	frames_check(store_path, "7", "n1", 2000);
 	disk_unmount(disk);
 }

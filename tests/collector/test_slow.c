@@ -103,13 +103,13 @@ static void test_frame(void **state)
 	client_use(&slow, 1);
 	for (unsigned s = 0; s < FRAME_S + 3; s++) {
 		if (s == FRAME_S - EARLY_S)
-			assert_false(collector_said(&c, "closed"));
+			assert_false(collector_printed(&c, "closed"));
 		second(&slow, 1, &f.buf[s], &h);
 	}
 	client_expect_end(&slow);
 	client_done(&slow);
 	free(f.buf);
-	assert_int_equal(collector_said_times(&c, "no data, or too slow: closed"), 1);
+	assert_int_equal(collector_printed_times(&c, "no data, or too slow: closed"), 1);
 	end(&c, &h);
 }
 

@@ -109,7 +109,7 @@ static void test_mere_user(void **state)
 	client_nacked(&d, 2, "denied");
 	client_done(&d);
 	assert_int_equal(collector_stop(&c), 0);
-	assert_true(collector_said(&c, "65534"));
+	assert_true(collector_printed(&c, "65534"));
 	frames_check(store_path, "7", "n1", 2);
 }
 
@@ -129,9 +129,9 @@ static void test_log(void **state)
 	client_connect(&d, c.address);
 	assert_string_equal(client_hello(&d, 9, 9, "n1"), "version");
 	client_done(&d);
-	assert_true(collector_said(&c, "job \\x0A<0>forged on n1: channel numbers begin at 1"));
-	assert_true(collector_said(&c, "a stream must have a job, a node and an instance"));
-	assert_true(collector_said(&c, ": a test supports protocols 9 to 9"));
+	assert_true(collector_printed(&c, "job \\x0A<0>forged on n1: channel numbers begin at 1"));
+	assert_true(collector_printed(&c, "a stream must have a job, a node and an instance"));
+	assert_true(collector_printed(&c, ": a test supports protocols 9 to 9"));
 	assert_int_equal(collector_stop(&c), 0);
 }
 
@@ -169,7 +169,7 @@ static void test_silent(void **state)
 	client_done(&mute);
 	client_done(&honest);
 	assert_int_equal(collector_stop(&c), 0);
-	assert_true(collector_said(&c, "no data, or too slow"));
+	assert_true(collector_printed(&c, "no data, or too slow"));
 }
 
 /* A thousand who have said who they are and nothing else: the one that works does not notice. */
@@ -214,7 +214,7 @@ static void test_too_many(void **state)
 		client_done(&idle[i]);
 	client_done(&d);
 	assert_int_equal(collector_stop(&c), 0);
-	assert_true(collector_said(&c, "max_connections"));
+	assert_true(collector_printed(&c, "max_connections"));
 }
 
 /* Beginnings of frames, each of nearly 64 KiB, where there is memory for four: the first to begin go, the others are served. */
@@ -241,7 +241,7 @@ static void test_begun(void **state)
 	client_acked(&d, 1, 10);
 	for (int i = 0; i < 4; i++)
 		assert_null(client_next(&begun[i]));
-	assert_true(collector_said(&c, "the frame is not completed"));
+	assert_true(collector_printed(&c, "the frame is not completed"));
 	for (int i = 0; i < 8; i++)
 		client_done(&begun[i]);
 	client_done(&d);
@@ -258,10 +258,10 @@ static void test_unread(void **state)
 
 	start(&c, state);
 	client_join(&d, c.address, "n1");
-	for (int i = 0; i < 100 && !collector_said(&c, "does not read the answers"); i++)
+	for (int i = 0; i < 100 && !collector_printed(&c, "does not read the answers"); i++)
 		for (int k = 0; k < 10000; k++)
 			client_open(&d, 0, "a", "n1", 5);
-	assert_true(collector_said(&c, "does not read the answers"));
+	assert_true(collector_printed(&c, "does not read the answers"));
 	client_done(&d);
 	assert_int_equal(collector_stop(&c), 0);
 }

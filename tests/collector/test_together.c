@@ -44,9 +44,9 @@ static void whole_job(struct client *c, uint32_t channel, const char *job)
 
 static void wait_until_said(const struct collector *c, const char *text)
 {
-	for (int i = 0; i < 1500 && !collector_said(c, text); i++)
+	for (int i = 0; i < 1500 && !collector_printed(c, text); i++)
 		usleep(10000);
-	assert_true(collector_said(c, text));
+	assert_true(collector_printed(c, text));
 }
 
 static void test_together(void **state)
@@ -61,8 +61,8 @@ static void test_together(void **state)
 	snprintf(store, sizeof(store), "%s", help_path(state, "store"));
 	snprintf(asked, sizeof(asked), "%s", help_path(state, "asked"));
 	collector_clocks(help_path(state, "clocks"));
-	collector_later(
-	    -3600); /* whoever waits for a point in time, as retention, finds that it was long ago */
+	/* whoever waits for a point in time, as retention, finds that it was long ago */
+	collector_later(-3600);
 	collector_start(&c, store, help_path(state, "log"), "--retention-size", "1", NULL);
 	client_join(&longest, c.address, "n1");
 	client_join(&others, c.address, "n2");

@@ -92,7 +92,7 @@ static void live(void **state, const char *complaint, void (*allow)(void))
 	struct client d;
 
 	collector_start(&c, store, LOG, NULL);
-	assert_true(collector_said(&c, complaint));
+	assert_true(collector_printed(&c, complaint));
 	check_jobs(&c, "job\r\n7\r\n");
 	client_join(&d, c.address, "n1");
 	client_open(&d, 1, "8", "n1", 5);

@@ -77,7 +77,7 @@ static void test_certificates(void **state)
 	struct hr_who w = accepted(&rules, certificate("n1.cluster", "headrace-node"), "");
 
 	(void)state;
-	assert_true(w.one_node && !w.any_node && !w.user && !w.operator_ && !w.nobody);
+	assert_true(w.one_node && !w.any_node && !w.user && !w.operator_ && !w.anonymous);
 	assert_string_equal(w.text, "node n1.cluster");
 	assert_true(hr_who_is_node(&w, "n1.cluster"));
 	assert_true(hr_who_is_node(&w, "n1"));
@@ -99,7 +99,7 @@ static void test_local(void **state)
 	struct hr_who w = accepted(&rules, local(NOBODY), "");
 
 	(void)state;
-	assert_true(w.user && !w.operator_ && !w.any_node && !w.one_node && !w.nobody);
+	assert_true(w.user && !w.operator_ && !w.any_node && !w.one_node && !w.anonymous);
 	assert_string_equal(w.text, "user nobody (65534)");
 	w = accepted(&rules, local(0), "");
 	assert_true(w.user && w.operator_ && w.any_node);
@@ -139,8 +139,8 @@ static void test_plain(void **state)
 	refused(&rules, unknown, "", "plain = yes");
 	rules.plain_anywhere = true;
 	w = accepted(&rules, far, "");
-	assert_true(w.nobody && !w.user && !w.any_node && !w.one_node && !w.operator_);
-	assert_true(accepted(&rules, unknown, "").nobody);
+	assert_true(w.anonymous && !w.user && !w.any_node && !w.one_node && !w.operator_);
+	assert_true(accepted(&rules, unknown, "").anonymous);
 }
 
 static void test_munge(void **state)
@@ -168,7 +168,7 @@ static void test_munge(void **state)
 	refused(&rules, far, "uid:65534", "plain = yes");
 	rules.plain_anywhere = true;
 	w = accepted(&rules, far, "uid:65534");
-	assert_true(w.user && !w.nobody);
+	assert_true(w.user && !w.anonymous);
 	rules.munge = false; /* a credential that nobody asked for says nothing */
 	assert_int_equal(accepted(&rules, local(0), "nonsense").uid, 0);
 }

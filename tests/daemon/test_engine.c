@@ -521,108 +521,6 @@ static void the_daemon_tells_of_its_own_losses(void **state)
 	rig_done(&r);
 }
 
-/* Twelve thousand processes with long command lines: a half has room for all, and what does not fit is counted. */
-static void a_snapshot_holds_thousands_of_processes(void **state)
-{
-	static const unsigned counts[] = {12000, 80000};
-	char line[400];
-
-	memset(line, 'x', sizeof(line) - 1);
-	line[sizeof(line) - 1] = 0;
-	for (unsigned c = 0; c < 2; c++) {
-		struct hr_engine_stats stats;
-		uint64_t left_out = 0;
-		struct rig r;
-
-		(void)state;
-		rig_init(&r);
-		for (unsigned i = 1; i <= counts[c]; i++) {
-			rig_attach(&r, &(struct rig_hello){.pid = 10 + (int)i, .cmdline = line});
-			if (i % 2000)
-				continue;
-			rig_restart(&r);
-			rig_tick(&r, r.now + 1);
-			left_out += rig_loss(&r, "restart");
-		}
-		hr_engine_stats_get(r.engine, &stats);
-		assert_int_equal(stats.processes + left_out, counts[c]);
-		assert_int_equal(left_out == 0, c == 0);
-		rig_done(&r);
-	}
-}
-
-/* Processes that a snapshot had no room for change no frame, nor its number, when it is replayed. */
-static void a_full_snapshot_numbers_frames_alike(void **state)
-{
-	char line[400];
-	struct rig r;
-
-	(void)state;
-	memset(line, 'x', sizeof(line) - 1);
-	line[sizeof(line) - 1] = 0;
-	rig_init(&r);
-	for (unsigned i = 1; i <= 80000; i++) {
-		rig_attach(&r, &(struct rig_hello){.pid = 10 + (int)i, .cmdline = line});
-		if (i % 2000 == 0)
-			rig_next_half(&r);
-	}
-	rig_clear(&r);
-	rig_attach(&r, &(struct rig_hello){.pid = 5, .cmdline = line});
-	rig_tick(&r, r.now + 1);
-	rig_replay(&r);
-	rig_done(&r);
-}
-
-struct lost_frames {
-	struct rig *r;
-	uint64_t first, last; /* numbers of the frames that report the reason frames_lost */
-};
-
-static void note_lost_frames(void *arg, struct hr_out_list *out)
-{
-	struct lost_frames *l = arg;
-	struct hr_out *o;
-
-	while ((o = hr_out_list_pop(out))) {
-		if (o->frame.body_case == HEADRACE__FRAME__BODY_LOSS &&
-		    strcmp(o->frame.loss->rows[0]->reason, "frames_lost") == 0) {
-			assert_int_equal(o->frame.loss->n_rows, 1);
-			assert_int_equal(o->frame.loss->rows[0]->count, 1);
-			if (!l->first)
-				l->first = o->frame.seq;
-			l->last = o->frame.seq;
-		}
-		hr_out_free(o, l->r->pool);
-	}
-}
-
-/* The store has frame 1, and the journal begins later: a loss takes the number of each frame between. */
-static void frames_that_the_journal_dropped_are_a_loss(void **state)
-{
-	struct rig r;
-	struct hr_engine *next;
-	struct lost_frames lost = {.r = &r};
-	uint64_t made;
-
-	(void)state;
-	rig_init(&r);
-	for (int i = 0; i < 4; i++) {
-		rig_attach(&r, &(struct rig_hello){.pid = 10 + i});
-		rig_tick(&r, r.now + 20 * RIG_SECOND);
-	}
-	rig_checkpoint(&r);
-	made = r.frames[r.n_frames - 1]->frame.seq;
-	assert_true(made > 3);
-	assert_int_equal(hr_engine_new(r.pool, &next), 0);
-	assert_int_equal(hr_engine_replay(next, r.journal,
-					  &(struct hr_replay){1, note_lost_frames, NULL, &lost}),
-			 0);
-	assert_int_equal(lost.first, 2);
-	assert_int_equal(lost.last, made);
-	hr_engine_free(next);
-	rig_done(&r);
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -641,9 +539,6 @@ int main(void)
 	    cmocka_unit_test(rings_are_merged_by_end),
 	    cmocka_unit_test(many_rings_are_merged_by_end),
 	    cmocka_unit_test(a_parents_path_names_its_childs_events),
-	    cmocka_unit_test(a_snapshot_holds_thousands_of_processes),
-	    cmocka_unit_test(a_full_snapshot_numbers_frames_alike),
-	    cmocka_unit_test(frames_that_the_journal_dropped_are_a_loss),
 	    cmocka_unit_test(the_daemon_tells_of_its_own_losses),
 	};
 
