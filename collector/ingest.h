@@ -58,8 +58,8 @@ extern const struct hr_ingest_config hr_ingest_defaults;
 
 struct hr_ingest_right {
 	bool own_jobs; /* only streams of jobs of user `uid` */
-	bool
-	    node; /* a node, root or the collector's user: its statement about a job's user counts */
+	/* a node, root or the collector's user: its statement about a job's user counts */
+	bool node;
 	uint32_t uid;
 	char peer[HR_STREAM_PEER_BYTES]; /* for `state` and messages */
 };
@@ -134,8 +134,8 @@ void hr_ingest_stats(struct hr_ingest *in, struct hr_ingest_stats *ret);
  * Afterwards call only _answers, _close, _stopped and _free.
  */
 void hr_ingest_stop(struct hr_ingest *in);
-bool hr_ingest_stopped(
-    struct hr_ingest *in);		   /* everything is on disk; the last `wake` reported it */
+/* everything is on disk; the last `wake` reported it */
+bool hr_ingest_stopped(struct hr_ingest *in);
 void hr_ingest_free(struct hr_ingest *in); /* stops, and waits; accepts NULL */
 
 #endif

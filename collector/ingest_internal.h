@@ -52,8 +52,8 @@ struct hr_channel {
 	size_t released;   /* bytes since the last RELEASED */
 	bool in_released;
 	struct hr_channel *next_released;
-	struct hr__item
-	    close; /* last item and last answer, allocated in advance: a close must not fail */
+	/* last item and last answer, allocated in advance: a close must not fail */
+	struct hr__item close;
 	struct hr__answer gone;
 };
 
@@ -92,8 +92,8 @@ struct hr__worker {
 	struct hr__item *first, **last;
 	bool stop;
 	struct hr_ingest_stats published; /* as of the last round */
-	uint64_t
-	    published_silent_ms; /* when the first silent stream became silent; 0: none is silent */
+	/* when the first silent stream became silent; 0: none is silent */
+	uint64_t published_silent_ms;
 	/* Used only by the store thread: */
 	struct hr__ingest_stream *buckets[HR__BUCKETS];
 	size_t n_streams, max_streams;

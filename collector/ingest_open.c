@@ -100,8 +100,8 @@ void hr__stream_drop(struct hr__worker *w, struct hr__ingest_stream *s, bool sea
 	if (s->owner)
 		s->owner->stream = NULL;
 	if (seal)
-		(void)hr_writer_close(
-		    s->writer); /* without a footer, readers scan the last segment */
+		/* without a footer, readers scan the last segment */
+		(void)hr_writer_close(s->writer);
 	else
 		hr_writer_abandon(s->writer);
 	stream_free(s);

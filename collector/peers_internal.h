@@ -83,8 +83,8 @@ __attribute__((format(printf, 3, 4))) void hr__peer_refuse(struct hr__peer *p, c
 /* Logs a line, at most once a minute per host and `about`, so that no event hides others. */
 __attribute__((format(printf, 3, 4))) void
 hr__peer_complain(const struct hr__peer *p, const char *about, const char *format, ...);
-void hr__peer_free(
-    struct hr__peer *p); /* only when it is closed and its identification has finished */
+/* only when it is closed and its identification has finished */
+void hr__peer_free(struct hr__peer *p);
 void hr__peer_send(struct hr__peer *p, int body_case, void *body);
 
 /* ---- peer_hello.c ---- */

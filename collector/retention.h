@@ -26,8 +26,8 @@ struct hr_retention_config {
 	/* time after which no daemon returns to a removed stream; 0: no limit */
 	uint64_t forget_ms;
 	uint64_t (*real_ns)(void); /* the wall clock; NULL: the real one */
-	uint64_t (*written)(
-	    void *self); /* bytes stored so far; called by any thread; NULL: unknown */
+	/* bytes stored so far; called by any thread; NULL: unknown */
+	uint64_t (*written)(void *self);
 	void *self;
 };
 

@@ -16,8 +16,8 @@
 
 struct hr_question {
 	struct hr_named named; /* what the first word resolves to */
-	struct hr_named_args
-	    args; /* of a NAME, or of SQL with the header of a named query (named.h) */
+	/* of a NAME, or of SQL with the header of a named query (named.h) */
+	struct hr_named_args args;
 };
 
 bool hr_question_is_name(const char *word);

@@ -54,7 +54,7 @@ void hr_link_read(struct hr_link *link);
 int hr_link_leave(struct hr_link *link, uint64_t linger_ns, int status, int interrupt_fd);
 
 void hr_link_close(struct hr_link *link);
-void hr_link_done(
-    struct hr_link *link); /* frees the last message, too; accepts a half-opened link */
+/* frees the last message, too; accepts a half-opened link */
+void hr_link_done(struct hr_link *link);
 
 #endif

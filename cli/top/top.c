@@ -109,7 +109,7 @@ static void top_end(struct top *t, int status, const char *text)
 
 static void top_take(struct top *t, Headrace__LiveJob *picture)
 {
-	/* headraced sends one picture to all requests within a short time: it has no interval to itself. */
+	/* headraced answers requests within a short time with one picture: no interval is between. */
 	bool same = t->picture && t->picture->instance == picture->instance &&
 		    t->picture->boot_ns == picture->boot_ns;
 

@@ -151,7 +151,7 @@ void hr__feed_flush(struct hr_feed *f, struct feed_image *img)
 	img->n_slots = 0;
 }
 
-/* ---- a process that sent no hello ----------------------------------------------------------------- */
+/* ---- a process that sent no hello ------------------------------------------------------------ */
 
 struct hello {
 	uint8_t bytes[HELLO_BYTES];

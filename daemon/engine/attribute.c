@@ -313,7 +313,7 @@ static void infer_rank(struct hr_engine *e, struct hr_proc *p)
 	renumber(e, parent, p);
 }
 
-/* ---- events --------------------------------------------------------------------------------------- */
+/* ---- events ---------------------------------------------------------------------------------- */
 
 static struct hr_proc *find_parent(const struct hr_engine *e, const struct hr_proc *p,
 				   uint64_t token, const int32_t *ancestors)

@@ -444,7 +444,7 @@ void hr__emit_filerecs(struct hr_engine *e, const uint32_t *indexes, size_t n)
 	}
 }
 
-/* ---- losses, levels, the job and its end ------------------------------------------------------------ */
+/* ---- losses, levels, the job and its end ----------------------------------------------------- */
 
 void hr__emit_losses(struct hr_engine *e)
 {

@@ -332,7 +332,7 @@ int hr_engine_checkpoint(struct hr_engine *e)
 	return e->failed ? -ENOMEM : 0;
 }
 
-/* ---- life cycle, and reading the state ------------------------------------------------------------- */
+/* ---- life cycle, and reading the state ------------------------------------------------------- */
 
 int hr_engine_new(struct hr_batch_pool *pool, struct hr_engine **ret)
 {

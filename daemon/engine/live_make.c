@@ -71,7 +71,7 @@ void hr__live_end(struct hr_engine *e, const struct hr_proc *p)
 	hr_live_end(&e->live, &who);
 }
 
-/* ---- making a picture ------------------------------------------------------------------------------- */
+/* ---- making a picture ------------------------------------------------------------------------ */
 
 static void fill_process(const struct hr_engine *e, struct hr_live_picture *p,
 			 Headrace__LiveProcess *m, const struct hr_proc *of)
@@ -371,7 +371,7 @@ static void add_in_flight(const struct hr_engine *e, struct hr_live_picture *p, 
 	}
 }
 
-/* ---- the message ------------------------------------------------------------------------------------ */
+/* ---- the message ----------------------------------------------------------------------------- */
 
 int hr_engine_live(struct hr_engine *e, const struct hr_clock_sample *now,
 		   const struct hr_live_cell *cells, size_t n, struct hr_live_picture **ret)

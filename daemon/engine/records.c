@@ -107,7 +107,7 @@ static __attribute__((noinline)) uint32_t take_text(struct fold *f, const struct
 	return n + 1;
 }
 
-/* ---- one record and its further slots ------------------------------------------------------------ */
+/* ---- one record and its further slots -------------------------------------------------------- */
 
 /* One record with its further slots: returns the slots it took. */
 static uint32_t records_take(struct fold *f, const struct hr_record *r, uint32_t left)
@@ -152,7 +152,7 @@ static uint32_t records_take(struct fold *f, const struct hr_record *r, uint32_t
 	}
 }
 
-/* ---- prefetching ---------------------------------------------------------------------------------- */
+/* ---- prefetching ----------------------------------------------------------------------------- */
 
 /*
  * There are many files, and their tables are larger than caches. So the path from a record to its

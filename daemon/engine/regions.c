@@ -329,7 +329,7 @@ void hr__regions_due(struct hr_engine *e)
 		hr__emit_regions(e);
 }
 
-/* ---- open regions --------------------------------------------------------------------------------- */
+/* ---- open regions ---------------------------------------------------------------------------- */
 
 /* It ended, and its thread died before it cleared the cell. */
 static bool seen(const struct hr_proc *p, const struct hr_record *r)

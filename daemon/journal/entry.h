@@ -253,9 +253,9 @@ struct hr_entry_excluded {
 
 /*
  * KERNEL: also for a process that has ended. `file`: the hash of a path in a record of this
- * process, 0: none. `op` and `file` are untrusted: a client may have written them. `by_kernel` 1: `file` is
- * the kernel's name of a file that the shim may have recorded under another name; it counts only if
- * a record of this stream has it.
+ * process, 0: none. `op` and `file` are untrusted: a client may have written them. `by_kernel` 1:
+ * `file` is the kernel's name of a file that the shim may have recorded under another name; it
+ * counts only if a record of this stream has it.
  */
 struct hr_kernel_row {
 	uint64_t file;

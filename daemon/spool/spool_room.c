@@ -44,7 +44,7 @@ struct survey {
 	uint64_t total;
 };
 
-/* ---- the survey --------------------------------------------------------------------------------- */
+/* ---- the survey ------------------------------------------------------------------------------ */
 
 static int spool_room_add_part(struct survey *v, const struct hr_segment_file *file, bool newest)
 {
@@ -109,7 +109,7 @@ static int open_folder(const struct survey *v, const struct part *p)
 	return fd < 0 ? -errno : fd;
 }
 
-/* ---- acknowledged segments ----------------------------------------------------------------------- */
+/* ---- acknowledged segments ------------------------------------------------------------------- */
 
 static bool acknowledged(const struct survey *v, const struct part *p, int dir_fd)
 {
@@ -139,7 +139,7 @@ static void drop_acknowledged(struct survey *v, uint64_t room)
 	}
 }
 
-/* ---- dropping frames ----------------------------------------------------------------------------- */
+/* ---- dropping frames ------------------------------------------------------------------------- */
 
 struct giving {
 	Headrace__Frame__BodyCase kind;

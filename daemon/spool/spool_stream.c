@@ -310,7 +310,7 @@ void hr_spool_stream_rest(struct hr_spool_stream *st)
 	o->fd = -1;
 }
 
-/* ---- acknowledged frames -------------------------------------------------------------------------- */
+/* ---- acknowledged frames --------------------------------------------------------------------- */
 
 static int note_acknowledged(struct hr__spool_reader *o, uint64_t seq)
 {

@@ -20,7 +20,7 @@
 
 static void dial(struct hr_uplink *u);
 
-/* ---- errors -------------------------------------------------------------------------------------- */
+/* ---- errors ---------------------------------------------------------------------------------- */
 
 static void set_state(struct hr_uplink *u, enum hr__link_state state)
 {
@@ -66,7 +66,7 @@ void hr__link_good(struct hr_uplink *u)
 	pthread_mutex_unlock(&u->lock);
 }
 
-/* ---- reconnecting --------------------------------------------------------------------------------- */
+/* ---- reconnecting ---------------------------------------------------------------------------- */
 
 static void on_redial(uv_timer_t *timer)
 {
@@ -114,7 +114,7 @@ static void uplink_link_on_closed(void *self, int error, const char *why)
 	u->moving = false;
 }
 
-/* ---- Hello --------------------------------------------------------------------------------------- */
+/* ---- Hello ----------------------------------------------------------------------------------- */
 
 /* For peers that the kernel cannot identify. The collector reports if it needs a credential. */
 static char *credential(struct hr_uplink *u)

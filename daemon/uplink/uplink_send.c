@@ -276,7 +276,7 @@ static void note_acknowledged(struct hr_uplink *u, struct hr__sending *s, uint64
 	s->acked = seq;
 }
 
-/* ---- messages of the collector ---------------------------------------------------------------------- */
+/* ---- messages of the collector --------------------------------------------------------------- */
 
 int hr__send_opened(struct hr_uplink *u, const Headrace__Opened *m)
 {

@@ -11,7 +11,7 @@
 #include "common/now.h"
 #include "daemon/node/recover.h"
 
-/* ---- waiting time of frames ------------------------------------------------------------------------ */
+/* ---- waiting time of frames ------------------------------------------------------------------ */
 
 static void thin_out(struct hr__sending *s)
 {
@@ -130,7 +130,7 @@ static struct hr__sending *uplink_streams_add(struct hr_uplink *u, struct hr_spo
 	return s;
 }
 
-/* ---- finding streams ------------------------------------------------------------------------------ */
+/* ---- finding streams ------------------------------------------------------------------------- */
 
 /* Whether the journal has been there for so long that no keeper will restart its daemon. */
 static bool is_orphan(struct hr_uplink *u, const char *folder)
@@ -290,7 +290,7 @@ void hr__streams_wake(struct hr_uplink *u)
 	hr__streams_settle(u, s);
 }
 
-/* ---- finished streams ------------------------------------------------------------------------------- */
+/* ---- finished streams ------------------------------------------------------------------------ */
 
 void hr__streams_settle(struct hr_uplink *u, struct hr__sending *s)
 {

@@ -77,8 +77,8 @@ enum hr_names_part {
 
 struct hr_query_names {
 	pthread_mutex_t lock;
-	_Atomic unsigned
-	    ready; /* HR_NAMES_*; release after the arrays are filled, acquire before they are read */
+	/* HR_NAMES_*; release after the arrays are filled, acquire before they are read */
+	_Atomic unsigned ready;
 	uint32_t n; /* length of each array: files + 1 */
 	uint64_t *hash;
 	uint32_t *mount; /* index into hr_qstream.mounts */

@@ -125,8 +125,8 @@ void hr_end_buffer(uint8_t outer);
 /* In a vfork child these do nothing. */
 void hr_fd_set(int fd, hr_file file); /* dup target, fdopen, received */
 hr_file hr_fd_get(int fd);	      /* resolves an unknown fd; HR_FILE_IGNORED: no file */
-void hr_fd_clear(
-    int fd); /* now HR_FILE_UNKNOWN; call before the real close, which frees the number */
+/* now HR_FILE_UNKNOWN; call before the real close, which frees the number */
+void hr_fd_clear(int fd);
 void hr_fd_clear_range(unsigned first, unsigned last); /* close_range, closefrom */
 int64_t hr_fd_position(
     /* the file position, by a system call; negative: none, or system calls are forbidden */

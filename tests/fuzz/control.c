@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A packet on a control socket, and the configuration of a daemon. A message that was received can be sent and received again; a
- * configuration that was read can be written and read again.
+ * A packet on a control socket, and the configuration of a daemon. A message that was received can
+ * be sent and received again; a configuration that was read can be written and read again.
  */
 #include <errno.h>
 #include <stdlib.h>

@@ -19,8 +19,8 @@ static void *busy(void *arg)
 	while (!__atomic_load_n(&stop, __ATOMIC_RELAXED)) {
 		t_pread(fd, local, 8, 0);
 		if (__atomic_fetch_add((uint64_t *)arg, 1, __ATOMIC_RELAXED) % 32 == 0)
-			usleep(
-			    10); /* or the daemon's memory, which every child copies, would grow */
+			/* or the daemon's memory, which every child copies, would grow */
+			usleep(10);
 	}
 	t_close(fd);
 	return NULL;

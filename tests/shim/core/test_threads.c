@@ -303,8 +303,8 @@ CASE(full_ring_drops_exactly)
 	for (uint64_t i = 0; i < n; i++)
 		CHECK(t_pread(fd, buf, 8, 0) == 8);
 	for (int i = 0; i < 10; i++)
-		t_close(
-		    t_open(i % 2 ? "b" : "c", O_CREAT | O_RDWR)); /* their paths are dropped too */
+		/* their paths are dropped too */
+		t_close(t_open(i % 2 ? "b" : "c", O_CREAT | O_RDWR));
 	fake_pause(d, false);
 	fake_settle(d);
 	lost = fake_lost(d, HR_OP_pread64);
