@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "query/prune/json_tree.h"
 
+#include <ctype.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -39,7 +40,8 @@ static int take_escape(struct parser *p, char **to)
 		p->at++;
 		return 0;
 	}
-	if (!take_word(p, "u00"))
+	if (!take_word(p, "u00") || !isxdigit((unsigned char)p->at[0]) ||
+	    !isxdigit((unsigned char)p->at[1]))
 		return -EBADMSG;
 	memcpy(hex, p->at, 2);
 	p->at += 2;

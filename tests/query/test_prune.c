@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* test_prune.c - pruning skips batches where it may, and never changes an answer */
+#include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 #include <cmocka.h>
 
+#include "query/prune/json_tree.h"
 #include "query/tables/internal.h"
 #include "query/named.h"
 #include "tests/query/fixture.h"
@@ -212,6 +214,36 @@ static int teardown(void **state)
 	return 0;
 }
 
+/* Each text in memory of its own length, so that a read behind its end is found. */
+static int parse_string(const char *json, struct hr_arena *arena, const char **ret)
+{
+	char *text = strdup(json);
+	const struct hr_json_tree *root = NULL;
+	int r = hr_json_tree_parse(arena, text, &root);
+
+	if (r == 0)
+		*ret = root->text;
+	free(text);
+	return r;
+}
+
+static void escapes_of_a_tree_are_complete(void **state)
+{
+	static const char *const damaged[] = {"\"\\u001\"",  "\"\\u00\"",   "\"\\u00-1\"",
+					      "\"\\u00+1\"", "\"\\u0000\"", "\"\\u1234\"",
+					      "\"\\x\"",     "\"\\u0"};
+	struct hr_arena arena = {0};
+	const char *text = NULL;
+
+	(void)state;
+	assert_int_equal(parse_string("\"a\\u001Fb\\n\\\\\"", &arena, &text), 0);
+	assert_string_equal(text, "a\x1f"
+				  "b\n\\");
+	for (unsigned i = 0; i < sizeof(damaged) / sizeof(damaged[0]); i++)
+		assert_int_equal(parse_string(damaged[i], &arena, &text), -EBADMSG);
+	hr_arena_free(&arena);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -219,6 +251,7 @@ int main(void)
 	    cmocka_unit_test(pruning_skips_what_cannot_match),
 	    cmocka_unit_test(parameters_prune),
 	    cmocka_unit_test(the_query_of_one_file_prunes),
+	    cmocka_unit_test(escapes_of_a_tree_are_complete),
 	};
 
 	return cmocka_run_group_tests(tests, setup, teardown);
