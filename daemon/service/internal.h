@@ -188,6 +188,8 @@ void hr__service_job_end(struct job *job, const char *state, uint64_t linger_ms,
 /* Removes the job, whose worker has ended. `error`: for clients that wait; NULL: a normal end. */
 void hr__service_job_forget(struct job *job, const char *error);
 void hr__service_jobs_tick(struct service *s);
+/* Frees all, after the loop has ended; files and retained descriptors stay for the next service. */
+void hr__service_jobs_free(struct service *s);
 
 /* cgroup.c */
 struct cgroup_of {

@@ -213,6 +213,16 @@ static void job_free(struct job *job)
 	free(job);
 }
 
+void hr__service_jobs_free(struct service *s)
+{
+	while (s->jobs) {
+		if (s->jobs->channel >= 0)
+			close(s->jobs->channel);
+		free(s->jobs->poll);
+		job_free(s->jobs);
+	}
+}
+
 static int check_spec(struct service *s, const struct job_spec *spec, char **ret_error)
 {
 	const struct job *other = hr__service_job_find(s, spec->id, spec->attempt);

@@ -338,18 +338,7 @@ static void service_stop(struct service *s)
 	uv_walk(&s->loop, service_close_handle, NULL);
 	uv_run(&s->loop, UV_RUN_DEFAULT);
 	uv_loop_close(&s->loop);
-	while (s->jobs) {
-		struct job *next = s->jobs->next;
-
-		if (s->jobs->channel >= 0)
-			close(s->jobs->channel);
-		hr_kept_done(&s->jobs->kept);
-		headrace__job_status__free_unpacked(s->jobs->status, NULL);
-		free(s->jobs->cgroup);
-		free(s->jobs->poll);
-		free(s->jobs);
-		s->jobs = next;
-	}
+	hr__service_jobs_free(s);
 }
 
 int hr_service_run(const struct hr_config_source *from, struct hr_service_config *config)
