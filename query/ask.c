@@ -41,7 +41,7 @@ bool hr_ask_format(const char *name, enum hr_ask_format *ret)
 
 /* ---- opening ---- */
 
-/* Prints the result of a recovery. `text`: a line per journal, or NULL. */
+/* `text`: a line per recovered journal, or NULL. */
 static void report_recovered(const struct hr_ask *a, const char *store, char *text, int err)
 {
 	char *rest = text, *line;
@@ -115,12 +115,11 @@ static void report_no_jobs(const struct hr_ask *a, const struct hr_catalog *all,
 			     a->filter.one_user ? "note: no job of yours yet in %s%s"
 						: "note: no jobs yet in %s%s",
 			     where, more);
-	else if (a->filter.job != NULL) /* otherwise the notes of the answer print it */
+	else if (a->filter.job != NULL) /* otherwise the answer's notes name removed jobs */
 		hr_sink_line(&a->messages, "note: %s", gone);
 	free(gone);
 }
 
-/* No stream matches: prints whether the requested job or every job is missing. */
 static enum hr_ask_status report_empty(const struct hr_ask *a)
 {
 	const char *where = a->where != NULL ? a->where : a->stores[0];
@@ -144,7 +143,7 @@ static enum hr_ask_status report_empty(const struct hr_ask *a)
 		hr_sink_line(&a->messages, "no job '%s' in %s%s; it contains: %s", job, where, more,
 			     jobs != NULL ? jobs : "");
 		status = HR_ASK_NO_STORE;
-	} else if (n == 0) { /* otherwise a job has begun in between */
+	} else if (n == 0) { /* otherwise a job has just begun */
 		report_no_jobs(a, all, where, more);
 	}
 	free(gone);
@@ -280,7 +279,6 @@ static enum hr_ask_status answer_text(struct hr_asking *s, FILE *to)
 	return status;
 }
 
-/* Prints what the answer lacks, and why an empty answer is empty. */
 static void send_notes(struct hr_asking *s)
 {
 	const struct hr_sink notes = {send_note, s};

@@ -2,9 +2,9 @@
 /*
  * ask.h - one query of stores, from opening the stores to the answer and its notes
  *
- * `headrace query` and a collector's child call it, so that answers, notes and statuses are equal.
- * The caller owns the request, which must outlive the struct hr_asking. Any thread may call
- * hr_asking_interrupt and hr_asking_scan between hr_ask_open and hr_asking_close.
+ * `headrace query` and a query's process at a collector call it. The request must outlive the
+ * struct hr_asking. Any thread may call hr_asking_interrupt and hr_asking_scan between hr_ask_open
+ * and hr_asking_close.
  */
 #ifndef HEADRACE_QUERY_ASK_H
 #define HEADRACE_QUERY_ASK_H
@@ -54,9 +54,8 @@ struct hr_ask {
 	uint64_t spill_bytes;
 	uint64_t now_ns, silent_ns; /* as in struct hr_query_options */
 	/*
-	 * Called with each store before it is opened: stores what the journal of a killed private
-	 * daemon contains. *ret_note (malloc'ed or NULL) is for the user. -errno: failure. NULL:
-	 * no recovery.
+	 * Called with each store before it is opened: replays the journal of a killed private
+	 * headraced. *ret_note (malloc'ed or NULL) is for the user. -errno. NULL: no recovery.
 	 */
 	int (*recover)(const char *store, char **ret_note);
 	struct hr_sink messages;
@@ -70,7 +69,7 @@ enum hr_ask_status hr_ask_open(const struct hr_ask *a, struct hr_asking **ret);
 /* Runs the query, writes the answer to `to` (not for parquet) and sends the notes to `messages`. */
 enum hr_ask_status hr_asking_answer(struct hr_asking *s, FILE *to);
 
-/* Ends the answer soon. Call it repeatedly: a statement that is about to start may miss it. */
+/* Ends the answer soon. Call it repeatedly: a statement that is about to start may ignore it. */
 void hr_asking_interrupt(struct hr_asking *s);
 void hr_asking_scan(struct hr_asking *s, struct hr_query_scan *ret);
 uint64_t hr_asking_rows(const struct hr_asking *s); /* of the answer; 0 for parquet */

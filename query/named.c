@@ -49,7 +49,7 @@ static bool named_is(const char *text, size_t n, const char *word)
 	return strlen(word) == n && memcmp(text, word, n) == 0;
 }
 
-/* Takes one word of a header line, and moves past it. */
+/* Takes one word of a header line. */
 static size_t word(const char **at, const char **ret)
 {
 	size_t n;
@@ -119,7 +119,7 @@ static int declare_all(struct hr_named_args *a, const char *sql)
 
 /* ---- arguments of the user ---- */
 
-/* Which numbers `type` accepts, if `text` is not one of them; NULL: it is. */
+/* The numbers that `type` allows, if `text` is none of them; else NULL. */
 static const char *misfit(const char *type, const char *text)
 {
 	bool whole = is_whole(type), number;
@@ -158,7 +158,7 @@ static bool is_word(const char *type, const char *text)
 	return false;
 }
 
-/* Appends the components of `path`, possibly none, to the absolute path in `out`. */
+/* Appends the components of `path` to the absolute path in `out`. */
 static void walk(char *out, const char *path)
 {
 	while (*path != '\0') {
@@ -229,7 +229,7 @@ static int set(struct hr_named_args *a, struct hr_query_arg *arg, const char *te
 	return arg->text != NULL ? 0 : -ENOMEM;
 }
 
-/* The argument that `name=value` sets. NULL: no argument has this name. */
+/* NULL: no argument has this name. */
 static struct hr_query_arg *named_arg(struct hr_named_args *a, const char *text)
 {
 	size_t n = strcspn(text, "=");
@@ -241,7 +241,7 @@ static struct hr_query_arg *named_arg(struct hr_named_args *a, const char *text)
 	return NULL;
 }
 
-/* Whether a word must be `name=value`: a path or a pattern may contain `=`, too. */
+/* `name=value`, not a path or a pattern that contains `=`. */
 static bool is_named_argument(const char *text)
 {
 	size_t n = strspn(text, "abcdefghijklmnopqrstuvwxyz_");

@@ -51,16 +51,16 @@ struct hr_named_args {
 };
 
 /*
- * Makes the arguments from defaults and words. A word is `name=value`, or the value of the next
- * argument in the header. -EINVAL with *ret_error (malloc'ed), -ENOMEM.
+ * Makes the arguments from defaults and words: `name=value`, or the value of the next argument in
+ * the header's order. -EINVAL with *ret_error (malloc'ed), -ENOMEM.
  */
 int hr_named_args_init(const struct hr_named *q, char *const *words, size_t n_words,
 		       struct hr_named_args *ret, char **ret_error);
 void hr_named_args_done(struct hr_named_args *a);
 
 /*
- * For an empty answer, prints each given argument whose value the store lacks, and some values
- * that it contains. 0 or hr_query_run's error.
+ * For an empty answer: prints each given argument whose value the store lacks, and some values
+ * that the store has. 0 or hr_query_run's error.
  */
 int hr_named_absent(struct hr_query *q, const struct hr_named_args *a,
 		    const struct hr_sink *messages);

@@ -2,7 +2,7 @@
 /*
  * notes.h - what an answer does not cover: damage, losses, counters only, missing ends and ranks
  *
- * Call these between statements, from the thread that drives the query.
+ * Call these functions between statements, from the thread that drives the query.
  */
 #ifndef HEADRACE_QUERY_NOTES_H
 #define HEADRACE_QUERY_NOTES_H

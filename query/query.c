@@ -147,10 +147,7 @@ out:
 	return r;
 }
 
-/*
- * Whether a node has several streams of a job, because its daemon restarted. Such streams are
- * adjacent in the catalogue.
- */
+/* Whether a node's daemon restarted during a job. Streams of a job and node are adjacent. */
 static bool node_streams_repeat(const struct hr_query *q)
 {
 	for (size_t i = 1; i < q->n_streams; i++) {
@@ -163,7 +160,7 @@ static bool node_streams_repeat(const struct hr_query *q)
 	return false;
 }
 
-/* The columns of a view. A file in several streams gets the earliest and latest times. */
+/* A view's columns. A file in several streams gets its earliest and latest times. */
 static void print_columns(FILE *to, const struct hr_sql_table *t, bool merge_times)
 {
 	for (unsigned i = 0; i < t->n_visible; i++) {
@@ -203,7 +200,7 @@ static int create_view(struct hr_query *q, enum hr_sql_table_id id, char **ret_e
 	return r;
 }
 
-/* Creates hr_is_copy(op) from common/ops.h, and then the macros of macros.sql. */
+/* Creates hr_is_copy(op), from common/ops.h, and the macros of macros.sql. */
 static int create_macros(struct hr_query *q, char **ret_error)
 {
 	char *sql = NULL;
@@ -223,7 +220,7 @@ static int create_macros(struct hr_query *q, char **ret_error)
 	return r;
 }
 
-/* Forbids files (except the one to write), extensions and changes of settings. */
+/* From now on: no files (except the one to write), no extensions, no changes of settings. */
 static int lock_down(struct hr_query *q, char **ret_error)
 {
 	char *sql = NULL;

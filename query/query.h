@@ -2,10 +2,9 @@
 /*
  * query.h - SQL over an opened catalogue
  *
- * Binds the streams of a catalogue (store/store.h) to DuckDB as the tables of docs/sql.md and runs
- * one read-only statement at a time, which can read no file, change no setting and load nothing.
- * The caller's catalogue and strings must outlive the query.
- *
+ * Shows the streams of a catalogue (store/store.h) as the tables of docs/sql.md. Runs one read-only
+ * statement at a time, which can read no file, change no setting and load nothing. The caller's
+ * catalogue and strings must outlive the query.
  *      SQL --parse--> prune (prune.h): which batches can matter
  *       |
  *       +--> DuckDB --> views --> hr_events() (events.c), hr_rollups()... (rows.h)
@@ -32,9 +31,8 @@ int hr_query_new(const struct hr_catalog *catalog, const struct hr_query_options
 void hr_query_free(struct hr_query *q);
 
 /*
- * Runs one statement. -EINVAL: several statements, or not read-only; -EBADMSG: DuckDB failed;
- * -EINTR: interrupted; errors of the sink. *ret_error is malloc'ed, and untouched for the sink's
- * errors.
+ * Runs one statement. -EINVAL: several statements, or one that writes; -EBADMSG: DuckDB failed;
+ * -EINTR: interrupted. These set *ret_error (malloc'ed); errors of the sink leave it unchanged.
  */
 int hr_query_run(struct hr_query *q, const char *sql, const struct hr_query_arg *args,
 		 size_t n_args, const struct hr_query_sink *sink, char **ret_error);
@@ -46,10 +44,7 @@ int hr_query_parquet(struct hr_query *q, const char *sql, const struct hr_query_
 /* Ends the running statement soon; for any thread. */
 void hr_query_interrupt(struct hr_query *q);
 
-/*
- * Number of damaged frames found by scans so far. *ret_first: a text about the first one, owned by
- * the query; NULL: no damage.
- */
+/* Damaged frames found so far. *ret_first: a text about the first, owned by the query, or NULL. */
 uint64_t hr_query_damaged(struct hr_query *q, const char **ret_first);
 
 /* Batches that the last statement has read and skipped so far; any thread. */

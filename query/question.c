@@ -45,7 +45,6 @@ bool hr_question_is_name(const char *word)
 	return true;
 }
 
-/* Takes SQL, or the SQL of a NAME. */
 static bool question_resolve(struct hr_question *q, char *const *words, size_t n_words,
 			     const struct hr_sink *messages)
 {

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * question.h - the operands of a query: SQL, or a NAME and its arguments
+ * question.h - turns the operands of a query (SQL, or a NAME and its arguments) into a statement
  *
- * Turns operands into a statement and parameters, and reports mistakes. The words must outlive the
- * question.
+ * Reports mistakes. The words must outlive the question.
  */
 #ifndef HEADRACE_QUERY_QUESTION_H
 #define HEADRACE_QUERY_QUESTION_H

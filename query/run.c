@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Runs one statement. Four independent checks keep it read-only: the kind of statement, a
- * read-only transaction, no access to files, and locked settings (query.c).
+ * Runs one statement. Four independent checks keep it read-only: its kind, a read-only
+ * transaction, no access to files, and locked settings (query.c).
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -36,7 +36,7 @@ static void plain_statement(struct hr_query *q, const char *sql)
 
 /* ---- pruning, preparing ---- */
 
-/* The statement's parse tree as JSON, malloc'ed; NULL: DuckDB makes none. */
+/* JSON, malloc'ed; NULL: DuckDB makes none. */
 static char *parse_tree(struct hr_query *q, const char *sql)
 {
 	duckdb_prepared_statement statement = NULL;
@@ -103,7 +103,7 @@ static const char *first_word(const char *sql)
 	}
 }
 
-/* Whether the statement would change a table. Views have DuckDB's own message. */
+/* Whether the statement changes a table. For views, DuckDB's own message is clear. */
 static bool changes_table(const char *sql)
 {
 	static const char *const words[] = {"INSERT", "UPDATE", "DELETE", "MERGE"};
@@ -134,7 +134,7 @@ static int too_many(const char *sql, idx_t n, char **ret_error)
 					       "values: ON op IN ('read', 'write'))");
 }
 
-/* Prepares `sql`, which must be one statement. */
+/* `sql` must be one statement. */
 static int run_prepare(struct hr_query *q, const char *sql, duckdb_prepared_statement *ret,
 		       char **ret_error)
 {
@@ -159,7 +159,7 @@ static int run_prepare(struct hr_query *q, const char *sql, duckdb_prepared_stat
 	return r;
 }
 
-/* The kind of one statement that can be prepared; INVALID: any other text. */
+/* INVALID: not one statement, or one that cannot be prepared. */
 static duckdb_statement_type run_kind_of(struct hr_query *q, const char *sql)
 {
 	duckdb_statement_type kind = DUCKDB_STATEMENT_TYPE_INVALID;
@@ -174,8 +174,8 @@ static duckdb_statement_type run_kind_of(struct hr_query *q, const char *sql)
 }
 
 /*
- * Whether an EXPLAIN explains a SELECT. With ANALYZE, EXPLAIN runs the statement, and COPY writes.
- * Options (a word, or several in parentheses) may precede the statement.
+ * Whether an EXPLAIN, after its options, explains a SELECT: with ANALYZE, EXPLAIN runs the
+ * statement, and a COPY would write.
  */
 static bool explains_select(struct hr_query *q, const char *sql)
 {
@@ -339,7 +339,6 @@ int hr_query_run(struct hr_query *q, const char *sql, const struct hr_query_arg 
 	return r;
 }
 
-/* Puts COPY around a SELECT. */
 static char *copy_statement(const char *sql, const char *path)
 {
 	char *text = NULL;
@@ -350,7 +349,7 @@ static char *copy_statement(const char *sql, const char *path)
 		return NULL;
 	while (n > 0 && (sql[n - 1] == ';' || strchr(" \t\r\n", sql[n - 1]) != NULL))
 		n--;
-	/* Without the line end, a trailing comment would include the parenthesis. */
+	/* A comment at the end of `sql` must not include the parenthesis. */
 	fprintf(to, "COPY (%.*s\n) TO '", (int)n, sql);
 	for (; *path != '\0'; path++)
 		fprintf(to, *path == '\'' ? "''" : "%c", *path);

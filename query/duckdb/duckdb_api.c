@@ -29,7 +29,7 @@ static const struct symbol symbols[] = {
 #undef HR_DUCKDB
 };
 
-/* Fills the table. *ret_missing: the first function that the library lacks, or NULL. */
+/* *ret_missing: the first function that the library lacks, or NULL. */
 static void duckdb_api_resolve(void *handle, const char **ret_missing)
 {
 	*ret_missing = NULL;
@@ -87,7 +87,7 @@ static int try_folder(const char *folder, const char *below, char **ret_error)
 	return try_file(path, ret_error);
 }
 
-/* `named`: HEADRACE_DUCKDB, the library or its folder. */
+/* `named`: the value of HEADRACE_DUCKDB, a library or its folder. */
 static int try_named(const char *named, char **ret_error)
 {
 	struct stat st;

@@ -2,9 +2,9 @@
 /*
  * duckdb_api.h - DuckDB's C API, loaded at run time
  *
- * No program of headrace links against DuckDB, because nodes need none. hr_duckdb_load() fills the
- * table with dlopen, from any thread; the library stays loaded until exit. The types are declared
- * here, so that building needs no duckdb.h; tests/query/duckdb_check.c compares them with it.
+ * Nodes need no DuckDB, so no program links against it: hr_duckdb_load() fills the table with
+ * dlopen, from any thread, and the library stays loaded. The types are declared here, so that a
+ * build needs no duckdb.h; tests/query/duckdb_check.c compares them with it.
  */
 #ifndef HEADRACE_QUERY_DUCKDB_DUCKDB_API_H
 #define HEADRACE_QUERY_DUCKDB_DUCKDB_API_H
@@ -131,10 +131,10 @@ struct hr_duckdb {
 extern struct hr_duckdb hr_duckdb;
 
 /*
- * Finds and loads libduckdb.so, once per process: $HEADRACE_DUCKDB (file or folder; if set,
- * nothing else is tried), the folder of the program, ../lib/headrace from there,
- * third_party/duckdb of the checkout, $XDG_DATA_HOME/headrace, /usr/lib/headrace, the system's
- * search path. 0; -ENOENT: not found; -ELIBACC: unsuitable. *ret_error (malloc'ed) has advice.
+ * Loads libduckdb.so, once per process: $HEADRACE_DUCKDB (file or folder; if set, nothing else),
+ * else the first of: the program's folder, ../lib/headrace from there, third_party/duckdb of the
+ * checkout, $XDG_DATA_HOME/headrace, /usr/lib/headrace, the system's search path.
+ * 0; -ENOENT: not found; -ELIBACC: unsuitable. *ret_error (malloc'ed) has advice.
  */
 int hr_duckdb_load(char **ret_error);
 

@@ -9,7 +9,7 @@
 #include "query/duckdb/text_table.h"
 #include "query/duckdb/value.h"
 
-/* Bytes to buffer before a write: memory may not suffice for a copy of a text. */
+/* Bytes to buffer before a write. A whole text may not fit into memory twice. */
 #define LINE_BYTES  (1u << 20)
 #define PIECE_BYTES (1u << 16) /* of a text; escaping makes it at most six times as long */
 
@@ -27,7 +27,7 @@ struct hr_output {
 	unsigned n_columns;
 	uint64_t rows;
 	struct hr_buffer line;
-	int error;		     /* of writing; drops later output */
+	int error;		     /* of a write; drops later output */
 	struct hr_text_table *table; /* NULL in other formats, and for a plan */
 	bool plan;		     /* an EXPLAIN: prints its second column unchanged */
 	bool sparse;		     /* JSON: leaves out members that are NULL */
@@ -217,11 +217,11 @@ static void json_row(struct hr_output *o, duckdb_data_chunk chunk, idx_t row)
 
 #define SHORT_MIN 1e-9 /* one nanosecond: smaller numbers keep their exponent */
 #define SHORT_MAX 1e15
-/* from this number on, all significant digits are before the point */
+/* from here on, all significant digits are before the point */
 #define SHORT_DIGITS  100
 #define SECOND_DIGITS 3 /* decimals of a timestamp's seconds */
 
-/* Rounds a number for people to three significant digits, or to a whole number. */
+/* Three significant digits, or a whole number. */
 static void add_short(struct hr_buffer *b, double v)
 {
 	double size = fabs(v);
@@ -238,7 +238,7 @@ static void add_short(struct hr_buffer *b, double v)
 	hr_buffer_add(b, text, (size_t)n);
 }
 
-/* Cuts timestamps to milliseconds. */
+/* To milliseconds. */
 static void cut_fraction(struct hr_buffer *b)
 {
 	const char *point = memchr(b->data, '.', b->n);

@@ -31,7 +31,7 @@ struct hr_query_arg {
 	enum { HR_ARG_VARCHAR, HR_ARG_BIGINT, HR_ARG_DOUBLE } type;
 };
 
-/* Receives the answer, chunk by chunk. A negative return value ends the query with this error. */
+/* Receives the answer, chunk by chunk. A negative result ends the query with this error. */
 struct hr_query_sink {
 	int (*begin)(void *self, duckdb_result *result); /* column names and types are known */
 	int (*chunk)(void *self, duckdb_data_chunk chunk);

@@ -159,7 +159,7 @@ static unsigned total(const struct hr_text_table *t)
 	return n;
 }
 
-/* Leaves out last columns until the smallest widths fit, then cuts the widest column. */
+/* Leaves out the last columns until the smallest widths fit, then cuts the widest column. */
 static void fit(struct hr_text_table *t)
 {
 	for (unsigned i = 0; i < t->n_columns; i++)
@@ -225,7 +225,6 @@ static void add_cell(const struct hr_text_table *t, unsigned i, const char *text
 		hr_buffer_add(out, "\n", 1);
 }
 
-/* A cell's line. The first line of a row follows a rule that separates rows. */
 static void add_line(const struct hr_text_table *t, unsigned i, const char *text, bool first,
 		     struct hr_buffer *out)
 {
@@ -259,7 +258,6 @@ static void text_table_add(const struct hr_text_table *t, unsigned i, const char
 		add_cell(t, i, text, out);
 }
 
-/* Computes the widths and prints the buffered rows. */
 static void text_table_start(struct hr_text_table *t, struct hr_buffer *out)
 {
 	text_table_measure(t);

@@ -2,8 +2,8 @@
 /*
  * text_table.h - cells of text as aligned columns, or as a list of lines
  *
- * The first rows are buffered to find the widths. To fit a terminal, texts are cut, then the last
- * columns are left out and named below the table. A few rows that are too wide become a list: one
+ * The first rows are buffered to find the widths. If a table is wider than the terminal, texts are
+ * cut; then last columns are left out and named below. A few such rows become a list instead: one
  * line per cell, uncut.
  */
 #ifndef HEADRACE_QUERY_DUCKDB_TEXT_TABLE_H
@@ -24,8 +24,8 @@ int hr_text_table_column(struct hr_text_table *t, unsigned i, const char *name, 
 void hr_text_table_list(struct hr_text_table *t);
 
 /*
- * Takes the next cell, row by row: a malloc'ed line of text, which the table frees. Appends lines
- * that are complete to *out, whose `failed` is set without memory.
+ * Takes (and frees) the next cell, row by row: a malloc'ed line of text. Appends complete lines to
+ * *out; without memory, `failed` is set there.
  */
 void hr_text_table_cell(struct hr_text_table *t, char *text, struct hr_buffer *out);
 

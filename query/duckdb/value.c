@@ -140,7 +140,7 @@ static int init_child(struct hr_shape *s, unsigned i, duckdb_logical_type type, 
 {
 	int r = init_depth(&s->children[i], type, depth + 1);
 
-	/* The caller destroys the logical type if reading the enum's texts failed. */
+	/* If reading the enum's texts failed, the caller destroys the logical type. */
 	return r == 0 && s->children[i].type == DUCKDB_TYPE_ENUM ? -ENOTSUP : r;
 }
 
@@ -233,7 +233,6 @@ static void print_integer(struct hr_buffer *b, __int128 v, unsigned scale)
 	print_unsigned(b, v < 0 ? -(unsigned __int128)v : (unsigned __int128)v, scale);
 }
 
-/* Digits and exponent of a number with an exponent; false: it has none. */
 static bool scientific(const char *text, int *ret_digits, int *ret_exponent)
 {
 	const char *e = strchr(text, 'e');
@@ -262,7 +261,7 @@ static void print_double(struct hr_buffer *b, double v, bool is_float)
 	hr_buffer_add(b, text, strlen(text));
 }
 
-/* Converts days since 1970 to a date of the proleptic Gregorian calendar; year 0 is 1 BC. */
+/* Days since 1970, as a date of the proleptic Gregorian calendar; year 0 is 1 BC. */
 static void print_date(struct hr_buffer *b, int64_t days)
 {
 	int64_t z = days + 719468;
@@ -279,7 +278,7 @@ static void print_date(struct hr_buffer *b, int64_t days)
 			year > 0 ? "" : " (BC)");
 }
 
-/* The largest value of a date or timestamp type means infinity; its negative, -infinity. */
+/* A type's largest value means infinity, and its negative -infinity. */
 static bool print_infinity(struct hr_buffer *b, int64_t v, int64_t infinity)
 {
 	const char *text = v < 0 ? "-infinity" : "infinity";
@@ -290,7 +289,7 @@ static bool print_infinity(struct hr_buffer *b, int64_t v, int64_t infinity)
 	return true;
 }
 
-/* Prints a time of day in units of 1 / per_second, with the necessary decimals. */
+/* A time of day in units of 1 / per_second, with as many decimals as it needs. */
 static void print_time(struct hr_buffer *b, int64_t v, int64_t per_second)
 {
 	int64_t s = v / per_second, fraction = v % per_second;
@@ -364,7 +363,6 @@ static void print_enum(struct hr_buffer *b, const struct hr_shape *s, const void
 	hr_duckdb.free(text);
 }
 
-/* All types without children. */
 static void print_scalar(struct hr_buffer *b, const struct hr_shape *s, duckdb_vector vector,
 			 idx_t row)
 {

@@ -1,9 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * value.h - a value of any SQL type as text
- *
- * A shape describes a column's type; it is made once, so that printing a cell needs no look-up.
- */
+/* value.h - a value of any SQL type as text. A shape describes a column's type and is made once. */
 #ifndef HEADRACE_QUERY_DUCKDB_VALUE_H
 #define HEADRACE_QUERY_DUCKDB_VALUE_H
 

@@ -6,15 +6,15 @@
 #include "common/array.h"
 #include "query/intervals/during.h"
 
-/* The pending intervals of a lane, which later batches may overlap. */
+/* The intervals of a lane that later batches may overlap. */
 struct pending {
 	struct hr_span *spans;
-	size_t n;    /* the first n spans are united */
-	size_t used; /* pieces follow them, each united by itself, not merged yet */
+	size_t n;    /* spans[0..n) are united */
+	size_t used; /* spans[n..used) are pieces: each is united, but not with the others */
 	size_t room;
-	size_t *ends; /* ends of these pieces */
+	size_t *ends; /* of the pieces */
 	size_t n_pieces, pieces_room;
-	uint64_t busy_ns; /* final */
+	uint64_t busy_ns; /* of the time above the cut */
 	struct hr_busy_sums sums;
 };
 
@@ -30,8 +30,8 @@ struct hr_busy {
 	pthread_mutex_t lock;
 	pthread_cond_t moved; /* `added` or `error` has changed */
 	size_t next;	      /* the next batch to read */
-	size_t added;	      /* number of batches added up */
-	bool adding;	      /* one thread adds batches up and owns the members below */
+	size_t added;	      /* batches that were added up */
+	bool adding;	      /* a thread adds batches up, and owns the members below */
 	int error;
 
 	struct pending *pending; /* of each lane; zero before its first event */
@@ -207,7 +207,6 @@ static int need_rooms(struct hr_busy *b, size_t n)
 	return r < 0 ? r : hr_array_fit(b->room[1], n, b->room_n[1]) ? 0 : -ENOMEM;
 }
 
-/* Adds up the time above the cut, which no later batch changes. */
 static size_t cut_off(struct hr_busy *b, struct pending *p, struct hr_span *spans, size_t n,
 		      int64_t cut)
 {
@@ -239,8 +238,8 @@ static int settle(struct hr_busy *b, struct pending *p, int64_t cut)
 }
 
 /*
- * Like settle(), with one more piece. Usually only the end of a long piece overlaps pending spans,
- * so most spans are copied without a merge. Reuses the piece's memory.
+ * Like settle(), with one more piece, whose memory it reuses. Usually only the end of a long piece
+ * overlaps pending spans: the rest is copied without a merge.
  */
 static int settle_with(struct hr_busy *b, struct pending *p, struct hr_span *piece, size_t n,
 		       int64_t cut)
@@ -270,8 +269,8 @@ static int settle_with(struct hr_busy *b, struct pending *p, struct hr_span *pie
 }
 
 /*
- * Merges pieces only when they are as many as the pending spans. So the work stays proportional to
- * the pieces, even for a lane of many streams.
+ * Merges pieces only when they have as many spans as those that are united already. So the work
+ * is proportional to the pieces, even for a lane of many streams.
  */
 static int add_piece(struct hr_busy *b, struct pending *p, struct hr_span *piece, size_t n,
 		     int64_t cut)
@@ -291,7 +290,7 @@ static int add_piece(struct hr_busy *b, struct pending *p, struct hr_span *piece
 	return p->used - p->n >= p->n ? settle(b, p, cut) : 0;
 }
 
-/* No later batch has an event of the key that ends after this time. */
+/* The end of the latest event that is not added up yet, in streams with processes of the key. */
 static int64_t cut_of(const struct hr_busy *b, const struct hr_busy_key *key)
 {
 	int64_t cut = INT64_MIN;
@@ -369,7 +368,7 @@ static bool busy_take_turn(struct hr_busy *b, size_t *ret)
 	return some;
 }
 
-/* Called with the lock held. Releases it while it adds a batch up. */
+/* The caller holds the lock, which is released while a batch is added up. */
 static void add_ready(struct hr_busy *b)
 {
 	b->adding = true;

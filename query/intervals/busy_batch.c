@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Reads one batch and unites the intervals of each lane. The rows of a task are contiguous and end
- * in order: each task's rows are sorted already, and the runs of a lane are merged.
+ * Reads one batch and unites the intervals of each lane. The rows of a task are contiguous and
+ * almost sorted, so only the runs of different tasks are merged.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -71,7 +71,7 @@ void hr__busy_sums_add(struct hr_busy_sums *to, const struct hr_busy_sums *from)
 
 /* ---- which rows ---- */
 
-/* The class of each row, or HR_BUSY_NO_LANE. NULL: a row's task determines its lane. */
+/* The class of each row, or HR_BUSY_NO_LANE. NULL: all rows of a task are in its lane. */
 static const uint8_t *classify(const struct hr_busy_lanes *l, const struct hr_columns *c,
 			       struct hr_busy_worker *w)
 {
@@ -92,7 +92,7 @@ static const uint8_t *classify(const struct hr_busy_lanes *l, const struct hr_co
 	return classes;
 }
 
-/* Appends rows [first, end) of one class, or (NULL) of all, to spans. Inlined for speed. */
+/* Takes the intervals of rows [first, end) of a class (`classes` NULL: all). Inlined for speed. */
 ALWAYS_INLINE struct run busy_batch_take(const struct hr_columns *c, uint64_t offset_ns,
 					 uint32_t first, uint32_t end, const uint8_t *classes,
 					 uint8_t class, struct hr_span *to)
@@ -149,7 +149,7 @@ static uint32_t rows_end(const struct hr_columns *c, uint32_t first)
 	return low;
 }
 
-/* Adds the rows of a training task to its rank's lane and to the lane of training threads. */
+/* A training task counts for its rank's lane, and for the lane of the rank's training threads. */
 static int add_trained(struct hr_busy_worker *w, uint32_t lane, uint32_t *used, struct run run)
 {
 	uint32_t first = *used;
@@ -264,7 +264,6 @@ static uint32_t columns_of(const struct hr_busy_lanes *l, const struct hr_batch_
 	return want;
 }
 
-/* Adds up the operations during regions of an undamaged batch. */
 static void busy_batch_count(const struct hr_busy_lanes *l, const struct hr_query *q,
 			     uint32_t stream, const struct hr_columns *c,
 			     const struct hr_busy_worker *w)

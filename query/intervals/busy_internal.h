@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * busy_internal.h - shared by busy.c (order of batches), busy_keys.c (keys), busy_batch.c (a
- * batch)
+ * busy_internal.h - shared by busy.c (order), busy_keys.c (keys) and busy_batch.c (one batch)
  *
- * A lane is a key and a class, and has its own row. Without HR_BUSY_CLASS each key has one lane.
+ * A lane is a key and a class: it becomes a row. Without HR_BUSY_CLASS each key has one lane.
  */
 #ifndef HEADRACE_QUERY_INTERVALS_BUSY_INTERNAL_H
 #define HEADRACE_QUERY_INTERVALS_BUSY_INTERNAL_H
@@ -37,7 +36,7 @@ struct hr_busy_keys {
 bool hr__busy_stream_has(const struct hr_stream *s, int32_t rank);
 bool hr__busy_batch_has(const struct hr_stream *s, const struct hr_batch_ref *b, int32_t rank);
 
-/* Makes keys of the streams that have a bit in `used`. -ENOMEM. */
+/* Makes keys for the streams with used[i]. -ENOMEM. */
 int hr__busy_keys_make(struct hr_busy_keys *k, const struct hr_query *q,
 		       const struct hr_busy_args *args, const bool *used);
 void hr__busy_keys_done(struct hr_busy_keys *k);
@@ -51,7 +50,6 @@ struct hr_busy_sums {
 	int64_t first_ns, last_ns;
 };
 
-/* One lane's part of a batch. */
 struct hr_busy_piece {
 	uint32_t lane;
 	uint32_t first, n; /* in hr_busy_part.spans: united */
@@ -72,10 +70,9 @@ struct hr_busy_batch {
 	int64_t next_last_ns; /* of the stream's next batch; INT64_MIN: no batch is left */
 };
 
-/* Which rows belong to which lane. */
 struct hr_busy_lanes {
 	const struct hr_busy_keys *keys;
-	/* lanes per key: one per class; or one for all and one for training threads; or 1 */
+	/* lanes per key: its classes; or all threads, training threads; or 1 */
 	unsigned classes;
 	struct hr_during *during; /* NULL: hr_busy() */
 	enum hr_busy_scope scope;
@@ -83,7 +80,7 @@ struct hr_busy_lanes {
 };
 
 /*
- * Reads, decodes and unites a batch. A damaged batch is noted and has no pieces, and so is a batch
+ * Reads, decodes and unites a batch. Notes a damaged batch, which then has no pieces; likewise one
  * with an event that ends after last_ns, because it would be added too late. -ENOMEM.
  */
 int hr__busy_batch_read(struct hr_query *q, const struct hr_busy_lanes *lanes,

@@ -5,7 +5,7 @@
 
 #include "query/intervals/busy_internal.h"
 
-/* A process of a stream, or all unlisted ones; fields not in `by` are empty. */
+/* A process of a stream, or all unlisted processes. Fields that are not in `by` are empty. */
 struct entry {
 	const struct hr_qstream *st;
 	const char *node;
@@ -97,7 +97,6 @@ static size_t add_stream(struct entry *to, size_t process, const struct hr_query
 	return process + st->s->n_processes + 1;
 }
 
-/* Turns sorted entries into keys with their streams. */
 static void busy_keys_number(struct hr_busy_keys *k, const struct entry *entries, size_t n)
 {
 	uint32_t n_streams = 0;

@@ -5,13 +5,11 @@
 
 #include "query/intervals/busy_table.h"
 
-/* The data of a registered table function, in the query's pool. */
 struct bound {
 	struct hr_query *q;
 	const struct hr_busy_table *table;
 };
 
-/* The state of one thread. */
 struct worker {
 	struct hr_busy_worker *w;
 	bool worked;
@@ -145,7 +143,7 @@ static void busy_table_init_worker(duckdb_init_info info)
 
 /* ---- rows ---- */
 
-/* The thread that adds up the last batch makes the rows. False: sets an error. */
+/* The thread that adds up the last batch makes the rows. False: has set an error. */
 static bool work(const struct hr_busy_use *use, struct worker *w, duckdb_function_info info)
 {
 	const void *rows = NULL;

@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * busy_table.h - what hr_busy() and hr_during() share: table functions that return rows after all
- * of DuckDB's scanning threads have united the intervals
- */
+/* busy_table.h - shared by hr_busy() and hr_during(): rows follow when all batches are added up */
 #ifndef HEADRACE_QUERY_INTERVALS_BUSY_TABLE_H
 #define HEADRACE_QUERY_INTERVALS_BUSY_TABLE_H
 

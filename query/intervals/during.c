@@ -9,10 +9,7 @@
 
 #define TRAINING (1u << HR_REGION_STEP | 1u << HR_REGION_EPOCH | 1u << HR_REGION_INPUT_WAIT)
 
-/*
- * Points in time at which regions of a rank start or end. sums[i] belongs to the time before
- * points[i], the last one to the time after all points.
- */
+/* sums[i] is of the time from points[i - 1] to points[i]; the first and last are open-ended. */
 struct place {
 	int64_t *points;
 	size_t n;
@@ -24,7 +21,6 @@ struct thread {
 	uint64_t proc;
 };
 
-/* A region in which a worker makes a batch. */
 struct fetch {
 	uint32_t stream, key;
 	uint64_t proc;
@@ -70,7 +66,7 @@ static int by_thread(const void *a, const void *b)
 	return (x->tid > y->tid) - (x->tid < y->tid);
 }
 
-/* Regions of one thread are adjacent, so most of them repeat the last thread. */
+/* Regions of one thread are adjacent: usually this is the last thread again. */
 static int add_thread(struct hr_during *d, uint32_t stream, const struct hr_region *region)
 {
 	struct thread thread = {stream, region->tid, region->proc};
@@ -198,7 +194,7 @@ static int by_time(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-/* Number of points not after `time`: the index of its sums. */
+/* The number of points at or before `time`: the index of its sums. */
 static size_t sums_at(const struct place *p, int64_t time)
 {
 	size_t low = 0, high = p->n;
@@ -214,7 +210,6 @@ static size_t sums_at(const struct place *p, int64_t time)
 	return low;
 }
 
-/* Short regions that were added up have no position in time. */
 static bool has_place(const struct hr_during_row *row)
 {
 	return row->region.count <= 1;

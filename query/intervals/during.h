@@ -2,14 +2,18 @@
 /*
  * during.h - the I/O of a rank during each region of some kinds: a step, an epoch, an input wait
  *
- * Starts and ends of a rank's regions are points that divide its time. For the time between two
- * points, these are added up: operations that began then, their bytes, and the time with an
- * operation under way; for all processes of the rank, and for its training threads alone. A region
- * is the sum between its two points, even if regions nest or overlap. One pass over the events
- * (busy.h).
+ * The starts and ends of a rank's regions are points that divide its time into pieces:
  *
- * Any number of threads call hr__during_ops; one at a time hr__during_busy; one thread the others.
- * The struct hr_busy that receives a struct hr_during owns it.
+ *      step           |-------------------|
+ *      input wait         |-----|
+ *      sums         0 | 1 |  2  |    3    | 4       of the step: 1 + 2 + 3; of the wait: 2
+ *
+ * One pass over the events (busy.h) adds up, for each piece, the operations that begin in it, their
+ * bytes, and the time with an operation under way: of all processes of the rank, and of its
+ * training threads alone. So regions may nest or overlap.
+ *
+ * Threads   hr__during_ops: any number at once. hr__during_busy: one at a time. Others: one thread.
+ * Owner     The struct hr_busy that receives a struct hr_during owns it.
  */
 #ifndef HEADRACE_QUERY_INTERVALS_DURING_H
 #define HEADRACE_QUERY_INTERVALS_DURING_H
@@ -17,51 +21,52 @@
 #include "query/intervals/busy_internal.h"
 #include "common/region.h"
 
-/* Sums between two points; after hr__during_sum, of all time before the second point. */
+/* Sums between two points. After hr__during_sum: of all time before the second point. */
 struct hr_during_sums {
 	_Atomic uint64_t ops, bytes_read, bytes_written, io_ns;
-	uint64_t busy_ns[2];   /* of the rank; of its training threads */
+	/* time with an operation under way: of the rank; of its training threads */
+	uint64_t busy_ns[2];
 	uint64_t made_ns;      /* time in which a worker of the rank made a batch */
 	uint64_t made_busy_ns; /* the part of it in which the rank had an operation under way */
-	int64_t makers; /* fetches that begin at the first point, minus fetches that end there */
+	int64_t makers; /* fetches that begin at the first point, minus those that end there */
 };
 
 struct hr_during_row {
 	uint32_t stream;
-	uint32_t key; /* of its rank, in hr_busy_keys */
+	uint32_t key; /* of the region's rank, in hr_busy_keys */
 	struct hr_region region;
 	int64_t start_ns, end_ns; /* wall clock */
-	size_t from, to; /* hr_during_sums of the key: a region's sum is `to` minus `from` */
+	size_t from, to; /* in hr__during_sums(): the region's I/O is sums[to] - sums[from] */
 };
 
 struct hr_during;
 
 struct hr_during_args {
-	uint32_t kinds; /* of regions: bits by number */
-	int32_t rank;	/* only of that rank, or HR_BUSY_ANY_RANK */
+	uint32_t kinds; /* bit i: regions of kind i */
+	int32_t rank;	/* only this rank, or HR_BUSY_ANY_RANK */
 	bool made;	/* also read fetches of workers, for made_ns */
 };
 
-/* Reads the requested regions. -ENOMEM. */
+/* Reads the regions, not the events. -ENOMEM. */
 int hr__during_new(struct hr_query *q, const struct hr_during_args *args, struct hr_during **ret);
 void hr__during_free(struct hr_during *d);
 
-/* Computes the points of the regions, for the ranks of `keys`. -ENOMEM. */
+/* Makes the points. Call it before the events are added. -ENOMEM. */
 int hr__during_place(struct hr_during *d, const struct hr_query *q,
 		     const struct hr_busy_keys *keys);
 
-/* Whether the thread has steps, epochs or input waits, and its process is no worker. */
+/* A training thread: has steps, epochs or input waits, and its process is no worker. */
 bool hr__during_trains(const struct hr_during *d, uint32_t stream, const struct hr_task *task);
 
-/* Adds rows [first, end) of one task. classes: NULL, or HR_BUSY_NO_LANE for excluded rows. */
+/* Adds operations [first, end) of one task. `classes`: NULL, or HR_BUSY_NO_LANE excludes a row. */
 void hr__during_ops(struct hr_during *d, uint32_t key, const struct hr_columns *c,
 		    uint64_t offset_ns, uint32_t first, uint32_t end, const uint8_t *classes);
 
-/* Adds up spans of a united list above `cut`. trains: they belong to training threads. */
+/* Adds the time above `cut` of united spans. `trains`: the spans are those of training threads. */
 void hr__during_busy(struct hr_during *d, uint32_t key, bool trains, const struct hr_span *spans,
 		     size_t n, int64_t cut);
 
-/* Completes the rows, after all events were added. */
+/* Call it once, after all events were added. */
 void hr__during_sum(struct hr_during *d);
 
 size_t hr__during_rows(const struct hr_during *d, const struct hr_during_row **ret);

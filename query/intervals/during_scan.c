@@ -8,7 +8,7 @@
 
 #define DEFAULT_KIND "step"
 
-/* The number is unknown before reading. For few rows DuckDB would join by nested loops. */
+/* The number is unknown at planning. If it were small, DuckDB would join by nested loops. */
 #define GUESSED_ROWS 1000000u
 
 /* clang-format off */
@@ -146,7 +146,7 @@ static uint64_t process_of(const struct hr_during_row *row)
 	return (uint64_t)row->stream << 40 | (row->region.proc & ((UINT64_C(1) << 40) - 1));
 }
 
-/* NULL for short regions that were added up: their I/O is unknown. */
+/* NULL for short regions that were added up: they have no place in time. */
 static void put_sum(const struct hr_busy_use *use, const struct hr_during_row *row,
 		    enum column column, size_t k, struct hr_query_out *out)
 {

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Maximum insertion steps per span for a list that counts as almost sorted. */
+/* An almost sorted list: at most so many insertion steps per span. */
 #define STEPS 8u
 
 static int by_start(const void *a, const void *b)
@@ -39,10 +39,7 @@ void hr_spans_sort(struct hr_span *spans, size_t n)
 		qsort(spans, n, sizeof(*spans), by_start);
 }
 
-/*
- * The loop has no branch on which list is next, because that is unpredictable. For a condition,
- * compilers make a branch: twice the time.
- */
+/* Chooses the next list without a branch, which would be mispredicted and take twice the time. */
 static struct hr_span_run merge_two(struct hr_span_run a, struct hr_span_run b, struct hr_span *to)
 {
 	const struct hr_span *x = a.at, *y = b.at, *x_end = x + a.n, *y_end = y + b.n;
@@ -70,7 +67,6 @@ static int by_length(const void *a, const void *b)
 	return (x->n > y->n) - (x->n < y->n);
 }
 
-/* Merges runs[0..2 * pairs) two by two, into runs[0..pairs). */
 static void merge_pairs(struct hr_span_run *runs, size_t pairs, struct hr_span *to)
 {
 	for (size_t i = 0; i < pairs; i++) {
@@ -79,10 +75,7 @@ static void merge_pairs(struct hr_span_run *runs, size_t pairs, struct hr_span *
 	}
 }
 
-/*
- * Merges the shortest runs first until their number is a power of two. Then every pass copies all
- * spans from one buffer to the other.
- */
+/* First merges the shortest runs until a power of two is left; then each pass copies all spans. */
 struct hr_span_run hr_spans_merge(struct hr_span_run *runs, size_t n_runs,
 				  struct hr_span *const room[2])
 {

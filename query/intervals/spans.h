@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * spans.h - intervals of time: sorted, merged, and united into intervals that do not touch
+ * spans.h - intervals of time: sorted, merged, and united so that they do not touch
  *
- * Events of one thread are sorted already, and the lists of several threads are merged: this needs
- * no general sort.
+ * Events of one thread are sorted already, so lists are merged, and no general sort is needed.
  */
 #ifndef HEADRACE_QUERY_INTERVALS_SPANS_H
 #define HEADRACE_QUERY_INTERVALS_SPANS_H
@@ -25,8 +24,8 @@ struct hr_span_run {
 void hr_spans_sort(struct hr_span *spans, size_t n);
 
 /*
- * Merges runs (at least one; their order is lost) into one. `room`: two buffers for all spans,
- * which do not overlap the runs. The result is in one of them, or is the only run.
+ * Merges runs (at least one; reorders them) into one. Each of the two buffers `room` has space for
+ * all spans and does not overlap the runs. The result is in a buffer, or is the only run.
  */
 struct hr_span_run hr_spans_merge(struct hr_span_run *runs, size_t n_runs,
 				  struct hr_span *const room[2]);
@@ -34,10 +33,7 @@ struct hr_span_run hr_spans_merge(struct hr_span_run *runs, size_t n_runs,
 /* Unites sorted spans; `to` may be the same array. Returns the number of spans left. */
 size_t hr_spans_unite(struct hr_span_run from, struct hr_span *to);
 
-/*
- * Splits a united list at `cut`: adds the time above it to *total, and returns the number of spans
- * below it. A span that crosses the cut ends there.
- */
+/* Splits united spans at `cut`: adds the time above to *total, returns how many spans are below. */
 size_t hr_spans_cut(struct hr_span *spans, size_t n, int64_t cut, uint64_t *total);
 
 size_t hr_spans_before(const struct hr_span *spans, size_t n, int64_t time);

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * json_tree.h - a JSON text as a tree: DuckDB's json_serialize_sql writes JSON without blanks
+ * json_tree.h - a JSON text as a tree: only for json_serialize_sql, which writes no blanks
  *
- * No library fits: jansson rejects the uint64_t of "no location", cJSON rounds integers, and
- * json-c takes eight times as long for input-wait's 80,000 nodes. The caller's arena owns nodes
- * and strings.
+ * jansson rejects the uint64_t of "no location", cJSON rounds integers, and json-c takes eight
+ * times as long for the 80,000 nodes of input-wait. The caller's arena owns nodes and strings.
  */
 #ifndef HEADRACE_QUERY_PRUNE_JSON_TREE_H
 #define HEADRACE_QUERY_PRUNE_JSON_TREE_H
@@ -40,7 +39,7 @@ int hr_json_tree_parse(struct hr_arena *arena, const char *text, const struct hr
 /* A member of an object. NULL: missing, or `node` is NULL or no object. */
 const struct hr_json_tree *hr_json_tree_get(const struct hr_json_tree *node, const char *key);
 
-/* The text of a string member. NULL: the member is missing or no string. */
+/* The text of a string member; NULL: none. */
 const char *hr_json_tree_text(const struct hr_json_tree *node, const char *key);
 
 bool hr_json_tree_is(const struct hr_json_tree *node, const char *key, const char *text);

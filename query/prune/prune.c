@@ -31,7 +31,7 @@ void hr_prune_done(struct hr_prune *p)
 	set_done(&p->path);
 }
 
-/* Does not compare escaped names: they are too rare. */
+/* A name with escaped bytes is rare: it always matches. */
 static bool has_text(const struct hr_prune_set *set, const char *text)
 {
 	if (!set->known)

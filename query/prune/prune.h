@@ -1,15 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * prune.h - which events a statement's WHERE can match
+ * prune.h - which batches a statement's WHERE can match
  *
- * DuckDB's C API gives table functions no filters. So the statement's parse tree is searched for
- * AND-ed comparisons of the columns below with constants, and batches are skipped if their header
- * contradicts them. DuckDB still applies the whole WHERE: a predicate that is not understood costs
- * time, but never changes an answer. Pruning applies to `hr_busy`, too.
+ * DuckDB's C API passes no filters to table functions. So headrace searches the statement's parse
+ * tree for comparisons of the columns below with constants, joined by AND. A scan skips a batch
+ * whose header contradicts them. DuckDB still applies the whole WHERE: if a predicate is not
+ * understood, the query takes longer, but has the same answer.
  *
- * It requires that the statement mentions `events` exactly once: in the FROM of the SELECT with
- * the WHERE, alone or in inner joins (then with qualified column names), without TABLESAMPLE and
- * without shadowed names. Any number of threads may read the result.
+ * Nothing is pruned unless all of these hold:
+ *
+ *   - the statement names `events` (or calls hr_busy) once, in the FROM that belongs to the WHERE
+ *   - `events` is alone there, or in inner joins whose columns have qualified names
+ *   - it has no TABLESAMPLE, and nothing else has its name or that of such a column
+ *
+ * Any number of threads may read the result.
  */
 #ifndef HEADRACE_QUERY_PRUNE_PRUNE_H
 #define HEADRACE_QUERY_PRUNE_PRUNE_H
@@ -21,11 +25,11 @@
 #include "store/store.h"
 
 #define HR_PRUNE_OPS	512u /* op ids are smaller: HR_OP_MAX */
-#define HR_PRUNE_VALUES 64u  /* ignores longer IN lists */
+#define HR_PRUNE_VALUES 64u  /* a longer IN list prunes nothing */
 
 struct hr_query_arg;
 
-/* The values that a column must have. `known` false: any value. */
+/* The values that a column can have. `known` false: all values. */
 struct hr_prune_set {
 	bool known;
 	unsigned n;
@@ -43,22 +47,22 @@ struct hr_prune {
 	struct hr_prune_set path;				 /* of the event's file */
 	struct hr_prune_range start_ns, end_ns;			 /* wall clock */
 	bool ops_known;
-	uint64_t
-	    ops[HR_PRUNE_OPS / 64]; /* ops that can match, including those of matching classes */
-	bool distinct;		    /* rows that are equal in all requested columns count once */
+	/* ops that can match: those named, and those of named classes */
+	uint64_t ops[HR_PRUNE_OPS / 64];
+	bool distinct; /* the answer is the same if equal rows are returned once */
 };
 
 void hr_prune_init(struct hr_prune *p); /* everything matches */
 void hr_prune_done(struct hr_prune *p);
 
 /*
- * Narrows `p` by the parse tree of a statement (from json_serialize_sql) and its parameters.
+ * Narrows `p` by a statement's parse tree (the text of json_serialize_sql) and its parameters.
  * Ignores what it does not understand. 0 or -ENOMEM.
  */
 int hr_prune_parse(struct hr_prune *p, const char *json, const struct hr_query_arg *args,
 		   size_t n_args);
 
-/* Whether rows of the stream, of the batch, can match. */
+/* Whether a row of the stream, or of the batch, can match. */
 bool hr_prune_stream(const struct hr_prune *p, const struct hr_stream *s);
 bool hr_prune_batch(const struct hr_prune *p, const struct hr_stream *s,
 		    const struct hr_batch_ref *b);

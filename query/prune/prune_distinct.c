@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Whether a SELECT has the same answer if equal rows are returned once: it is DISTINCT, counts
- * DISTINCT values, or takes minima and maxima. In doubt the answer is no.
+ * Whether a SELECT has the same answer if equal rows are returned once: SELECT DISTINCT,
+ * count(DISTINCT ...), min, max. In doubt the answer is no.
  */
 #include <string.h>
 #include <strings.h>

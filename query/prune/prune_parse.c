@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Extracts the predicates from a parse tree. In doubt the result is wider. */
+/* Extracts predicates from a parse tree. A predicate that it does not understand prunes nothing. */
 #include "query/prune/prune.h"
 
 #include <errno.h>
@@ -14,7 +14,7 @@
 
 #define TABLE	 "events"
 #define FUNCTION "hr_events"
-#define BUSY	 "hr_busy" /* hr_busy(): its rows have columns of events */
+#define BUSY	 "hr_busy" /* hr_busy() has the columns of events that prune */
 
 /* ---- columns that prune, the one mention of events ---- */
 
@@ -54,9 +54,9 @@ struct look {
 	struct hr_prune *p;
 	const struct hr_query_arg *args;
 	size_t n_args;
-	unsigned mentions; /* number of mentions of events */
+	unsigned mentions;
 	int64_t mentioned; /* position of the last mention in the statement */
-	bool unsure; /* events may be mentioned otherwise, or a name may have another meaning */
+	bool unsure;	   /* there may be another mention, or a name may have another meaning */
 	const char *alias; /* of events in the current SELECT */
 	bool alone;	   /* events is the whole FROM: unqualified names are its columns */
 };
@@ -94,7 +94,7 @@ static bool harmless_function(const char *name)
 	return strncasecmp(name, "hr_", 3) == 0;
 }
 
-/* Counts a mention. Equal positions are one: a MATERIALIZED CTE is in the tree three times. */
+/* A MATERIALIZED CTE is in the tree three times, at the same position: counts it once. */
 static void mention(struct look *l, const struct hr_json_tree *n)
 {
 	const struct hr_json_tree *at = hr_json_tree_get(n, "query_location");
@@ -135,7 +135,6 @@ static bool prune_parse_absent(const struct hr_json_tree *n, const char *key)
 	       (c->type == HR_JSON_TREE_ARRAY && c->child == NULL);
 }
 
-/* Finds events in a FROM, directly or below inner joins with a condition. */
 static bool find_events(struct look *l, const struct hr_json_tree *from)
 {
 	if (from == NULL)
@@ -251,7 +250,6 @@ static void narrow_ops(struct hr_prune *p, enum target target, const struct valu
 	p->ops_known = true;
 }
 
-/* `column IN (values)`: at least one value, all of the column's type. */
 static int narrow_set(struct hr_prune *p, const struct column *column, const struct value *values,
 		      unsigned n)
 {
@@ -286,7 +284,7 @@ static void narrow_range(struct hr_prune *p, const struct column *column, int64_
 	range->max = max < range->max ? max : range->max;
 }
 
-/* `column <type> value`, with the column on the left. */
+/* `column <type> value` */
 static int narrow_comparison(struct hr_prune *p, const struct column *column, const char *type,
 			     const struct value *value)
 {
@@ -378,7 +376,7 @@ static int take_in(struct look *l, const struct hr_json_tree *e)
 	return n > 0 ? narrow_set(l->p, column, values, n) : 0;
 }
 
-/* `$x IS NULL` for a given parameter: the usual form of an optional argument. */
+/* `$x IS NULL` with a value for $x: the usual form of an optional argument. */
 static bool is_false(const struct look *l, const struct hr_json_tree *e)
 {
 	const struct hr_json_tree *children = hr_json_tree_get(e, "children");
@@ -431,7 +429,7 @@ static int take_condition(struct look *l, const struct hr_json_tree *e)
 	return 0;
 }
 
-/* Whether a SELECT list gives another expression the name of a pruning column. */
+/* Whether the SELECT list gives the name of a pruning column to another expression. */
 static bool shadowed(const struct hr_json_tree *select)
 {
 	const struct hr_json_tree *list = hr_json_tree_get(select, "select_list");

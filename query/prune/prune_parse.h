@@ -5,7 +5,6 @@
 
 #include "query/prune/json_tree.h"
 
-/* Whether a SELECT has the same answer if its FROM contains each different row once. */
 bool hr__prune_distinct(const struct hr_json_tree *select);
 
 #endif

@@ -5,7 +5,6 @@
 #include <stddef.h>
 #include <stdlib.h>
 
-/* One call of an emitter. */
 struct job {
 	const struct hr_emit *e;
 	const uint32_t *rows;
@@ -209,7 +208,7 @@ static void emit_bytes(const struct job *j)
 	}
 }
 
-/* The return value for the program: -1 for a failed call, which set errno. */
+/* As the program got it: -1 for a failed call. */
 static void emit_ret(const struct job *j)
 {
 	const uint32_t *rows = j->rows;

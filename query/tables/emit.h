@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * emit.h - decoded events to DuckDB vectors, column by column
+ * emit.h - decoded events to DuckDB vectors: one function per column, over an array of row numbers
  *
- * Each column of `events` is one function over an array of row numbers. The scan (events.c)
- * chooses batch and rows. A struct hr_emit belongs to one scanning thread.
+ * events.c chooses batch and rows. A struct hr_emit belongs to one scanning thread.
  */
 #ifndef HEADRACE_QUERY_TABLES_EMIT_H
 #define HEADRACE_QUERY_TABLES_EMIT_H
@@ -26,13 +25,10 @@ struct hr_emit {
 	uint32_t *numbers[2]; /* room for file and file2 */
 };
 
-/* Adds what a column needs: decoding (HR_COL_BIT()) and names (HR_NAMES_*). */
+/* Adds what a column needs: decoded columns (HR_COL_BIT()) and names (HR_NAMES_*). */
 void hr__emit_needs(unsigned column, uint32_t *want, unsigned *names);
 
-/*
- * The key of a column with few values: rows with equal keys have equal values. Rows are grouped in
- * this order, coarse keys first.
- */
+/* Rows with equal keys have equal values. Rows are grouped in this order, coarse keys first. */
 enum hr_emit_key {
 	HR_KEY_STREAM, /* the same in all rows */
 	HR_KEY_MOUNT,
@@ -56,7 +52,7 @@ void hr__emit_constant(const struct hr_emit *e, unsigned column, uint32_t row, u
 /* Whether an op may have bytes in items of `flags` bytes. An empty bitmap: yes. */
 bool hr__emit_has_items(const uint8_t *ops, uint32_t bytes);
 
-/* Replaces file ids by file numbers; 0: no file, or an unknown one. 0 or -ENOMEM. */
+/* Replaces file ids by file numbers; 0: none or unknown. 0 or -ENOMEM. */
 int hr__emit_files(struct hr_emit *e);
 
 /* Looks up the processes of the batch's tasks. 0 or -ENOMEM. */

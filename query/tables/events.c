@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * hr_events(): the table function behind `events`. A thread takes the next batch that pruning
- * left, decodes the columns of the plan, groups equal rows (groups.h), and returns vectors
- * (emit.h).
+ * hr_events(), the table function of `events`. Each thread takes the next batch, decodes the
+ * columns that the plan needs, groups equal rows (groups.h) and writes vectors (emit.h).
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -10,7 +9,7 @@
 #include "query/tables/emit.h"
 #include "query/tables/groups.h"
 
-/* With more columns that differ by row, a statement lists or exports rows: keeps time order. */
+/* If more columns differ by row, the statement lists rows: they stay in the order of time. */
 #define FEW_COLUMNS 4u
 
 struct unit {
@@ -18,42 +17,40 @@ struct unit {
 	uint32_t batch;
 };
 
-/* The files of a stream that WHERE names. The first thread that scans the stream finds them. */
+/* The files of a stream that WHERE names, found by the first thread that scans the stream. */
 struct file_filter {
 	pthread_mutex_t lock;
-	_Atomic(uint8_t *)
-	    bits; /* by file number; release after it is filled, acquire before it is read */
+	/* by file number; release after it is filled, acquire before it is read */
+	_Atomic(uint8_t *) bits;
 };
 
-/* One use of hr_events() in a running plan; constant except `next` and `files`. */
+/* One use of hr_events() in a plan. Only `next`, `files` and `seen` change. */
 struct scan {
 	struct hr_query *q;
 	struct unit *units;
 	size_t n_units;
 	_Atomic size_t next;
 	struct file_filter *files; /* of each stream; NULL: all files */
-	_Atomic(_Atomic uint64_t *) *
-	    /* of each stream, by file number, made when needed; NULL: do not merge a file's rows */
-	    seen;
+	/* of each stream, by file number, made when needed; NULL: do not merge a file's rows */
+	_Atomic(_Atomic uint64_t *) *seen;
 	bool filter_ops;
 	bool shows_flags;
 	bool distinct;
-	uint32_t most_groups; /* 1: rows stay in their order */
-	unsigned keys;	      /* bit k: some column depends on enum hr_emit_key k */
+	uint32_t most_groups; /* 1: rows keep their order */
+	unsigned keys;	      /* bit k: a column depends on enum hr_emit_key k */
 	uint32_t want;	      /* HR_COL_BIT()s */
 	unsigned names;	      /* HR_NAMES_* */
 	unsigned n_columns;
 	uint16_t columns[];
 };
 
-/* One thread's state. */
 struct worker {
 	struct hr_decoder *decoder;
 	Headrace__Frame *frame;
 	struct hr_emit emit;
 	struct hr_groups *groups; /* of the batch's selected rows */
 	uint32_t group, at;	  /* the next group to return, and the position in it */
-	unsigned constant;	  /* bit k: columns of key k are constant in each group */
+	unsigned constant;	  /* bit k: in each group, columns of key k are constant */
 	uint32_t *keys;		  /* of the rows, during grouping */
 };
 
@@ -105,7 +102,7 @@ static bool can_matter(const struct hr_query *q, const struct hr_stream *s, uint
 	       (hr_prune_stream(&q->prune, s) && hr_prune_batch(&q->prune, s, &s->batches[batch]));
 }
 
-/* Alternates between streams, so that threads make names of different streams in parallel. */
+/* Alternates between streams: threads then make the names of different streams in parallel. */
 static int list_units(struct scan *s)
 {
 	struct hr_query *q = s->q;
@@ -147,7 +144,7 @@ static int make_file_filters(struct scan *s)
 	return 0;
 }
 
-/* If rows differ only by their file, the scan returns each file once. */
+/* If rows differ only by file, each file is returned once. */
 static int make_seen(struct scan *s)
 {
 	const unsigned of_file =
@@ -217,7 +214,6 @@ static inline bool has_bit(const uint8_t *bits, uint32_t i)
 	return (bits[i / 8] >> (i % 8) & 1) != 0;
 }
 
-/* Selects the rows whose op and file can match. */
 static uint32_t select_rows(const struct scan *s, const struct hr_emit *e, const uint8_t *files,
 			    uint32_t *rows)
 {
@@ -238,7 +234,7 @@ static uint32_t select_rows(const struct scan *s, const struct hr_emit *e, const
 	return n;
 }
 
-/* The stream's files that were returned already; NULL: out of memory. */
+/* The files that were returned already; NULL: out of memory. */
 static _Atomic uint64_t *seen_files(const struct scan *s, uint32_t stream)
 {
 	_Atomic uint64_t *bits = atomic_load_explicit(&s->seen[stream], memory_order_acquire);
@@ -256,7 +252,7 @@ static _Atomic uint64_t *seen_files(const struct scan *s, uint32_t stream)
 	return other;
 }
 
-/* Keeps the first selected row of each file that no thread has returned yet. */
+/* Keeps the first row of each file that no thread has returned. */
 static uint32_t leave_unseen(const struct hr_emit *e, _Atomic uint64_t *seen, uint32_t *rows,
 			     uint32_t n_rows)
 {
@@ -276,7 +272,7 @@ static uint32_t leave_unseen(const struct hr_emit *e, _Atomic uint64_t *seen, ui
 	return n;
 }
 
-/* Keeps one row per group, or per file in it: rows that are equal in all columns count once. */
+/* Keeps one row per group, or per file in it. */
 static int leave_distinct(const struct scan *s, struct worker *w)
 {
 	struct hr_groups *g = w->groups;
@@ -314,7 +310,7 @@ static int group_rows(const struct scan *s, struct worker *w, uint32_t stream, c
 	return s->distinct ? leave_distinct(s, w) : 0;
 }
 
-/* The bitmap of a stream's files that can match; NULL: all. */
+/* NULL: all files match. */
 static int wanted_files(const struct scan *s, uint32_t stream, const uint8_t **ret)
 {
 	struct file_filter *f = s->files != NULL ? &s->files[stream] : NULL;
@@ -334,7 +330,7 @@ static int wanted_files(const struct scan *s, uint32_t stream, const uint8_t **r
 	return r;
 }
 
-/* Whether a batch contains one of the files. Its list is zigzag coded differences of ids. */
+/* Whether a batch has one of the files. It lists differences of ids, zigzag coded. */
 static bool names_file(const struct hr_stream *s, const Headrace__EventBatch *b,
 		       const uint8_t *files)
 {
@@ -348,7 +344,7 @@ static bool names_file(const struct hr_stream *s, const Headrace__EventBatch *b,
 	return files == NULL;
 }
 
-/* `bytes` needs flags (item sizes) only for calls like fread, which few batches contain. */
+/* `bytes` needs `flags` (item sizes) only for calls like fread: few batches have them. */
 static uint32_t needed(const struct scan *s, const struct hr_batch_ref *ref)
 {
 	if (s->shows_flags || hr__emit_has_items(ref->ops, ref->ops_bytes))
@@ -356,7 +352,7 @@ static uint32_t needed(const struct scan *s, const struct hr_batch_ref *ref)
 	return s->want & ~HR_COL_BIT(HR_COL_FLAGS);
 }
 
-/* Reads and decodes one batch. Notes a damaged batch and treats it as empty. -ENOMEM. */
+/* Notes a damaged batch and treats it as empty. -ENOMEM. */
 static int events_load(const struct scan *s, struct worker *w, struct unit unit)
 {
 	struct hr_qstream *st = &s->q->streams[unit.stream];

@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * files: one row per file of a stream. Reads file records only for first and last use: counting
- * files needs no more than the stream's table of paths.
- */
+/* files: a row per file of a stream. Only the times of first and last use need file records. */
 #include <errno.h>
 #include <stdlib.h>
 

@@ -9,7 +9,7 @@
 
 _Static_assert(HR_GROUPS_MAX <= UINT8_MAX + 1, "a group's number is a byte");
 
-/* Group and value to refined group: linear probing, at most a quarter of the slots used. */
+/* Maps group and value to the refined group: linear probing, at most a quarter full. */
 #define SLOTS 512u
 
 struct slot {
@@ -89,7 +89,7 @@ bool hr__groups_refine(struct hr_groups *g, const uint32_t *values)
 	return true;
 }
 
-/* Two counters per group: a row does not wait for the previous one. */
+/* Two counters per group, so that a row need not wait for the one before. */
 static void count_rows(struct hr_groups *g)
 {
 	uint32_t even[HR_GROUPS_MAX] = {0}, odd[HR_GROUPS_MAX] = {0}, first = 0, k = 0;
@@ -139,7 +139,7 @@ void hr__groups_finish(struct hr_groups *g, bool want_rows)
 		rows[next[group[k]]++] = unordered[k];
 }
 
-/* Resets when the number of the pass would overflow. */
+/* Resets `met` before the number of the pass overflows. */
 static int begin_pass(struct hr_groups *g, uint32_t n_values)
 {
 	if (n_values > g->n_met) {

@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * groups.h - orders the rows of a batch so that some columns stay constant for long
+ * groups.h - orders the rows of a batch so that some columns are constant for many rows
  *
- * DuckDB groups, compares and filters a constant vector once instead of row by row. So rows with
- * the same op (task, mount, pattern...) are returned together if a statement needs the column.
- * Columns that would divide the batch into too small pieces are not used. One scanning thread owns
- * it.
+ * DuckDB handles a constant vector as one value. So if a statement needs a column with few values
+ * (op, task, mount, pattern...), rows with equal values are returned together, unless the groups
+ * become too small. One scanning thread owns a struct hr_groups.
  *
  * hr__groups_new, (hr__groups_start, hr__groups_refine*, hr__groups_finish)*, hr__groups_free
  */
@@ -16,7 +15,7 @@
 #include <stdint.h>
 
 #define HR_GROUPS_MAX 128u
-/* A vector of DuckDB has 2048 rows: a quarter of it costs little more. */
+/* A vector has 2048 rows, and one of a quarter costs little more. */
 #define HR_GROUPS_MIN_ROWS 512u
 
 struct hr_group {
@@ -43,7 +42,7 @@ struct hr_groups *hr__groups_new(void);
 void hr__groups_free(struct hr_groups *g);
 
 /*
- * Begins with one group; the caller fills `unordered` with n_rows ascending row numbers. `most`:
+ * Begins with one group; the caller puts n_rows ascending row numbers into `unordered`. `most`:
  * maximum number of groups; 1 keeps the order of rows.
  */
 void hr__groups_start(struct hr_groups *g, uint32_t n_rows, uint32_t most);
@@ -55,8 +54,8 @@ bool hr__groups_refine(struct hr_groups *g, const uint32_t *values);
 void hr__groups_finish(struct hr_groups *g, bool want_rows);
 
 /*
- * Keeps the first row of each value in a group. `value_of` is indexed by row; values from
- * `n_values` on count as 0. -ENOMEM.
+ * Keeps the first row of each value in a group. `value_of` is indexed by row; a value from
+ * n_values on counts as 0. -ENOMEM.
  */
 int hr__groups_distinct(struct hr_groups *g, const uint32_t *value_of, uint32_t n_values);
 

@@ -2,9 +2,9 @@
 /*
  * internal.h - the structure of a query, shared by its files
  *
- * The driving thread builds it in hr_query_new; later it is constant, except members with a lock
- * or an atomic. Strings that scans return are not copied: they are in the catalogue, in constant
- * tables, or in the query's pool, which all outlive every result.
+ * hr_query_new builds it. Later it is constant, except members with a lock or an atomic. Scans do
+ * not copy strings: these are in the catalogue, in constant tables or in the query's pool, which
+ * outlive every result.
  */
 #ifndef HEADRACE_QUERY_TABLES_INTERNAL_H
 #define HEADRACE_QUERY_TABLES_INTERNAL_H
@@ -27,7 +27,7 @@ void hr__pool_init(struct hr_pool *p);
 void hr__pool_done(struct hr_pool *p);
 void *hr__pool_get(struct hr_pool *p, size_t bytes); /* NULL: out of memory */
 
-/* A string in DuckDB's format: up to 12 bytes inside, else a pointer to bytes that stay valid. */
+/* A string of DuckDB: up to 12 bytes inside, else a pointer to bytes that must stay valid. */
 static inline duckdb_string_t hr__string(const char *text, size_t n)
 {
 	duckdb_string_t s = {0};
@@ -51,8 +51,8 @@ static inline const char *hr__string_text(const duckdb_string_t *s)
 }
 
 /*
- * Any bytes as text: printable ASCII unchanged (it must stay valid), otherwise a copy in the pool,
- * escaped as in common/text.h. Without memory: an empty string, since DuckDB fails first.
+ * Any bytes as text: printable ASCII, which must stay valid, is not copied; other bytes are escaped
+ * (common/text.h) in the pool. Without memory: an empty string, since DuckDB fails first.
  */
 duckdb_string_t hr__string_of(struct hr_pool *pool, const void *bytes, size_t n);
 static inline duckdb_string_t hr__string_ofz(struct hr_pool *pool, const char *text)
@@ -64,10 +64,7 @@ static inline duckdb_string_t hr__string_ofz(struct hr_pool *pool, const char *t
 duckdb_string_t hr__string_copy(struct hr_pool *pool, const char *text);
 
 /* ---- streams ---- */
-/*
- * Names of a stream's files, as arrays by file number (hr_stream_files; 0: no file). A scan makes
- * each array when it first needs it (names.c).
- */
+/* Names of a stream's files: arrays by file number (hr_stream_files; 0: none), made on demand. */
 enum hr_names_part {
 	HR_NAMES_INFO = 1,    /* hash, mount, scope */
 	HR_NAMES_PATH = 2,    /* path */
@@ -105,7 +102,7 @@ struct hr_qstream {
 	const struct hr_stream *s;
 	enum hr_stream_life state;
 	duckdb_string_t cluster, job, node, boot;
-	struct hr_qmount *mounts; /* s->n_mounts entries; [0] and absent ids: known[] false */
+	struct hr_qmount *mounts; /* s->n_mounts; [0] and absent ids: mount_known[] is false */
 	bool *mount_known;
 	uint8_t *damaged; /* bit by frame: already counted; under hr_query.damage_lock */
 	struct hr_query_names names;
@@ -116,8 +113,8 @@ int hr__names_need(struct hr_query *q, struct hr_qstream *st, unsigned parts);
 void hr__names_done(struct hr_query_names *names);
 
 /*
- * Finds the files whose path is in a set: a malloc'ed bitmap by file number (bit i % 8 of byte i /
- * 8). Reads paths without making the arrays above. Any thread. 0 or -ENOMEM.
+ * Finds the files whose path is in the set: a malloc'ed bitmap by file number (bit i % 8 of byte
+ * i / 8). Makes none of the arrays above. Any thread. 0 or -ENOMEM.
  */
 int hr__names_match(struct hr_query *q, const struct hr_qstream *st,
 		    const struct hr_prune_set *paths, uint8_t **ret_bits);
@@ -204,10 +201,7 @@ struct hr_query {
 /* Notes an unreadable frame, once; the scan continues without it. Any thread. */
 void hr__query_damage(struct hr_query *q, const struct hr_qstream *st, uint32_t frame, int error);
 
-/*
- * Registers hr_events() (events.c), hr_busy() (busy_scan.c), hr_during() (during_scan.c), and the
- * table functions of other tables (rows.c). 0 or -EIO.
- */
+/* Register hr_events(), hr_busy(), hr_during(), and the functions of rows.c. 0 or -EIO. */
 int hr__events_register(struct hr_query *q);
 int hr__busy_register(struct hr_query *q);
 int hr__during_register(struct hr_query *q);

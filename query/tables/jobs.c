@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* jobs: one row from all streams of a (cluster, job, attempt): each node's daemon has a part. */
+/* jobs: a row per (cluster, job, attempt), from all its streams. */
 #include <errno.h>
 #include <stdlib.h>
 
@@ -117,7 +117,7 @@ static int compare_int(const void *a, const void *b)
 	return x < y ? -1 : x > y;
 }
 
-/* Counts distinct ranks and nodes. Streams of a node are adjacent. */
+/* Streams of a node are adjacent. */
 static int count_parts(struct job *job)
 {
 	int32_t *ranks = NULL;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The names of a stream's files as arrays by file number: a scan spends one load and store per
- * name. The first scan that needs an array makes it, in one pass over the files.
+ * The names of a stream's files, as arrays by file number: a name then costs a scan one load. The
+ * first scan that needs an array makes it, in one pass over the files.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -82,7 +82,6 @@ static int64_t intern(struct interned *t, struct hr_pool *pool, const char *text
 	return t->n++;
 }
 
-/* The part after the last `/`. */
 static const char *base_of(const char *path, size_t bytes, size_t *ret_n)
 {
 	size_t at = bytes;
@@ -93,7 +92,7 @@ static const char *base_of(const char *path, size_t bytes, size_t *ret_n)
 	return path + at;
 }
 
-/* Removes [0-9-]+ from a name: files of different step, rank or shard become equal. */
+/* Removes [0-9-]+: files of different step, rank or shard become equal. */
 static size_t strip_digits(char *out, const char *name, size_t n)
 {
 	size_t len = 0;
@@ -137,7 +136,7 @@ static int make_info(struct hr_qstream *st)
 	return 0;
 }
 
-/* If its Paths frame is lost, a file's name has length 0, which scans return as NULL. */
+/* A file whose Paths frame is lost gets a name of length 0, which scans return as NULL. */
 static int make_paths(struct hr_query *q, struct hr_qstream *st)
 {
 	struct hr_query_names *names = &st->names;
@@ -169,7 +168,7 @@ static int make_bases(struct hr_query_names *names)
 	return 0;
 }
 
-/* Removes digits before escaping, because an escape contains digits. */
+/* Removes digits, then escapes the text: an escape contains digits. */
 static int make_patterns(struct hr_query *q, struct hr_qstream *st)
 {
 	struct hr_query_names *names = &st->names;
@@ -201,7 +200,7 @@ static int make_patterns(struct hr_query *q, struct hr_qstream *st)
 	return names->pattern == NULL || index < 0 ? -ENOMEM : 0;
 }
 
-/* Makes parts in this order: a later part uses an earlier one. */
+/* Call it in the order of the parts: a later part uses an earlier one. */
 static int names_make(struct hr_query *q, struct hr_qstream *st, unsigned part)
 {
 	switch (part) {
@@ -245,7 +244,7 @@ int hr__names_need(struct hr_query *q, struct hr_qstream *st, unsigned parts)
 	return r;
 }
 
-/* Converts a path of the statement to bytes. Negative length: no path has this text. */
+/* A path of the statement as bytes. Negative length: no path has this text. */
 struct wanted {
 	char *bytes;
 	long n;

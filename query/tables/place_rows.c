@@ -33,7 +33,7 @@ static int labels_take(struct hr_rows *rows, const Headrace__JobEvent *e)
 	return 0;
 }
 
-/* Each job event repeats all labels: uses the last event with labels. */
+/* Each job event repeats all labels: the last one with labels counts. */
 static int labels_gather(struct hr_rows *rows, uint64_t want)
 {
 	struct hr_frames events;

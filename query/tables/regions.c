@@ -1,10 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * regions: spans of time that the application marked.
- *
- * A row is an entry of a frame's arrays. Texts are copied, and only for requested columns: a
- * result outlives the frames.
- */
+/* regions: a row is an entry of a frame's arrays. Results outlive frames, so texts are copied. */
 #include <errno.h>
 #include <stdlib.h>
 
@@ -14,7 +9,7 @@
 struct regions {
 	struct hr_frames frames;
 	size_t *first; /* of each frame: its first row; then the number of rows */
-	/* of each frame, by number - 1; texts of other columns are empty */
+	/* of each frame, by number - 1; empty for columns that were not requested */
 	duckdb_string_t **texts;
 };
 
@@ -75,7 +70,7 @@ static int make_texts(struct hr_rows *rows, const Headrace__Regions *m, uint64_t
 	return r;
 }
 
-/* Leaves out frames with contradictory contents, and notes them. */
+/* Notes frames with contradictory contents, and leaves them out. */
 static void restore(struct hr_query *q, const struct hr_qstream *st, struct hr_frames *f)
 {
 	size_t kept = 0;

@@ -19,7 +19,7 @@ static int rollups_add(struct hr_query_sums *s, const Headrace__RollupBatch *bat
 	return r;
 }
 
-/* Sides are rows only if the statement uses the column `side`. */
+/* Rows of sides are left out unless the statement uses the column `side`. */
 static int rollups_gather(struct hr_rows *rows, uint64_t want)
 {
 	struct hr_query_sums *s;

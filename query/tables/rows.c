@@ -14,7 +14,6 @@ static const struct hr_row_kind *const kinds[] = {
 };
 #define N_KINDS (sizeof(kinds) / sizeof(kinds[0]))
 
-/* The data of a registered table function, in the query's arena. */
 struct bound {
 	struct hr_query *q;
 	const struct hr_row_kind *kind;
@@ -171,7 +170,6 @@ static void rows_put(const struct hr_cell *c, enum hr_sql_type type, size_t k,
 	}
 }
 
-/* Writes n rows of the unit to `vector`, from row `first` on. */
 static void emit(const struct worker *w, unsigned column, size_t n, duckdb_vector vector,
 		 size_t first)
 {
@@ -206,7 +204,6 @@ static void emit(const struct worker *w, unsigned column, size_t n, duckdb_vecto
 
 /* ---- the scan ---- */
 
-/* Gathers the next unit. False: no unit is left. */
 static bool next_unit(struct scan *s, struct worker *w, int *ret_error)
 {
 	size_t unit = atomic_fetch_add_explicit(&s->next, 1, memory_order_acquire);
@@ -230,7 +227,7 @@ static void scan_chunk(duckdb_function_info info, duckdb_data_chunk output)
 	size_t room = hr_duckdb.vector_size(), used = 0;
 	int r = 0;
 
-	/* A chunk costs microseconds, however few rows it contains: small units share one. */
+	/* A chunk costs microseconds, even with few rows: small units share one. */
 	while (used < room && !atomic_load_explicit(&s->q->interrupted, memory_order_relaxed)) {
 		size_t n = w->loaded ? w->rows.n - w->at : 0;
 

@@ -2,9 +2,9 @@
 /*
  * rows.h - all tables but events: rows are gathered, merged, and read cell by cell
  *
- * A kind gathers the rows of a unit (a stream, or the whole catalogue) and reads a cell; the table
- * function (rows.c) does everything else, and fills columns that tables share. Units of a scan are
- * gathered in parallel; a struct hr_rows belongs to one thread.
+ * A kind of table gathers the rows of a unit (a stream, or the whole catalogue) and reads a cell.
+ * rows.c does the rest, and fills the columns that tables share. Units are gathered in parallel; a
+ * struct hr_rows belongs to one thread.
  */
 #ifndef HEADRACE_QUERY_TABLES_ROWS_H
 #define HEADRACE_QUERY_TABLES_ROWS_H

@@ -21,7 +21,7 @@ static uint64_t processes_proc(const struct hr_rows *rows, size_t row)
 	return rows->st->s->processes[row].msg->proc;
 }
 
-/* Joins arguments, which end with NUL, by spaces, like ps. */
+/* Joins arguments by spaces, like ps. */
 static duckdb_string_t command_line(struct hr_query *q, const Headrace__Process *p)
 {
 	size_t n = p->cmdline.len;
@@ -160,8 +160,8 @@ static bool same_span(const Headrace__Levels *a, const Headrace__Levels *b)
 }
 
 /*
- * Spans are stored when they begin and when they end: moves the last message of each span to the
- * front. Returns the number of spans.
+ * A span is stored when it begins and when it ends: moves the last message of each to the front,
+ * and returns their number.
  */
 static size_t levels_merge(Headrace__Frame **list, size_t n)
 {

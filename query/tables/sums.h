@@ -2,9 +2,9 @@
 /*
  * sums.h - messages with equal keys, added up
  *
- * The daemon writes partial sums (rollups, file records, losses); those with equal keys are one
- * row. Messages are sorted by key, a row is a run of equal keys, and a cell adds up its run,
- * mostly one message. Nothing is copied, and unused columns are never added up.
+ * headraced writes partial sums (rollups, file records, losses): those with equal keys are one row.
+ * Messages are sorted by key, a row is a run of equal keys, and only cells that are read are added
+ * up. Nothing is copied.
  *
  * hr_sums_new, hr_sums_add, hr_sums_group, hr_sums_done: `data` of a struct hr_rows
  */
@@ -33,7 +33,6 @@ void hr_sums_done(struct hr_rows *rows); /* accepts a partly built one */
 
 int hr_sums_add(struct hr_query_sums *s, uint64_t a, uint64_t b, uint64_t c, const void *msg);
 
-/* Sorts messages, finds the runs, and sets rows->n. */
 int hr_sums_group(struct hr_rows *rows);
 
 const struct hr_sums_entry *hr_sums_run(const struct hr_rows *rows, size_t row, size_t *ret_n);
