@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* catalog.c - finds the streams of one or more stores */
 #include "store/catalog.h"
 
 #include <errno.h>
@@ -15,7 +14,7 @@
 #include "common/fnv.h"
 #include "common/text.h"
 
-#define HR__NODE_JOB "_node" /* what a node records that belongs to no job */
+#define HR__NODE_JOB "_node" /* job of what a node records outside of jobs */
 #define BUCKETS_MIN  64u
 
 void hr__problem(struct hr_catalog *c, const char *format, ...)
@@ -51,7 +50,7 @@ struct opening {
 	struct hr__stream_folder folder; /* what visit_stream is reading */
 };
 
-/* Calls `visit` for each folder in `fd`, in the order of their names. */
+/* Calls `visit` for each folder in `fd`, by name. */
 typedef int visit_folder(struct opening *o, int fd, const char *name);
 
 /* Reports a folder that was replaced by a link: its streams would be missing silently. */
@@ -126,7 +125,7 @@ static struct hr__stream *find_stream(const struct hr_catalog *c,
 	return s;
 }
 
-/* Appends to the bucket: find_stream then returns the first store's copy. */
+/* Appends, so that find_stream returns the first store's copy. */
 static void add_to_bucket(const struct hr_catalog *c, struct hr__stream *s)
 {
 	const struct hr_stream *v = &s->view;
@@ -138,7 +137,6 @@ static void add_to_bucket(const struct hr_catalog *c, struct hr__stream *s)
 	*at = s;
 }
 
-/* Adds the catalogue's last stream to the index. */
 static int index_stream(struct hr_catalog *c)
 {
 	size_t n = c->n_buckets ? 2 * c->n_buckets : BUCKETS_MIN;
@@ -198,7 +196,7 @@ static int complete_start(struct hr__stream *s, const Headrace__StreamStart *sta
 	return s->view.cluster && s->view.boot_id ? 0 : -ENOMEM;
 }
 
-/* Reads the StreamStart at the head of a segment. NULL: none yet, or (*damaged) unreadable. */
+/* NULL: none yet, or unreadable (*damaged). */
 static Headrace__Frame *read_start(struct hr__stream_folder *f, const char *name, bool *damaged)
 {
 	const uint64_t at = sizeof(struct hr_segment_hdr);
@@ -221,9 +219,9 @@ static Headrace__Frame *read_start(struct hr__stream_folder *f, const char *name
 }
 
 /*
- * Finds out who wrote the folder, from any segment's StreamStart; the caller frees *ret_msg. When
- * none can be read, *ret_msg is NULL and *ret_guess has what the folder's name contains, in
- * `job` and `node`.
+ * Identifies the stream of a folder by any segment's StreamStart, which the caller frees. If none
+ * can be read, *ret_msg is NULL, and *ret_guess refers to the folder's name, decoded into `job` and
+ * `node`.
  */
 static int catalog_identify(struct opening *o, const char *name, Headrace__Frame **ret_msg,
 			    Headrace__StreamStart *ret_guess, char job[HR__NAME_BYTES],
@@ -261,7 +259,7 @@ static int catalog_identify(struct opening *o, const char *name, Headrace__Frame
 	return 0;
 }
 
-/* Checked before the folder is read: problems of a folder that is left out must not be reported. */
+/* Call it before the folder is read, so that problems of invisible folders are not reported. */
 static bool visible(const struct opening *o, int fd)
 {
 	uint32_t uid;
@@ -272,7 +270,7 @@ static bool visible(const struct opening *o, int fd)
 	       uid == o->filter->uid;
 }
 
-/* Handles a folder without segments, which may be that of a retired stream. */
+/* A folder without segments may belong to a retired stream. */
 static int add_retired(struct hr_catalog *c, int fd, const char *job)
 {
 	struct hr_retired *last = c->n_retired > 0 ? &c->retired[c->n_retired - 1] : NULL;
@@ -421,7 +419,7 @@ static int by_job_and_node(const void *a, const void *b)
 	return r;
 }
 
-/* When the stream's first process started: real ns. */
+/* Start of the stream's first process: real ns. */
 static int64_t started(const struct hr_stream *s)
 {
 	uint64_t first = UINT64_MAX;
@@ -450,7 +448,7 @@ static int by_place_and_time(const void *a, const void *b)
 	return x->instance < y->instance ? -1 : x->instance > y->instance;
 }
 
-/* The highest process number in use: events may outlive the damaged row of their process. */
+/* Events may outlive the row of their process, if that is damaged. */
 static uint64_t last_proc(const struct hr_stream *s)
 {
 	uint64_t last = s->n_processes ? s->processes[s->n_processes - 1].msg->proc : 0;
@@ -481,7 +479,7 @@ static void number_processes(struct hr_catalog *c)
 	}
 }
 
-/* Completes the streams and sorts them, independently of the file system's order. */
+/* The order does not depend on the file system. */
 static int catalog_finish(struct hr_catalog *c)
 {
 	c->views = calloc(c->n_streams + 1, sizeof(*c->views));

@@ -3,8 +3,7 @@
  * catalog.h - internals of an open catalogue
  *
  * catalog.c finds the streams, stream_load.c builds one from its segments, stream.c and files.c
- * answer queries about one. The thread that opens the catalogue writes it; afterwards only `files`
- * changes, by the rules of files.c.
+ * answer questions about one. One thread opens the catalogue; later only `files` changes (files.c).
  */
 #ifndef HEADRACE_STORE_CATALOG_H
 #define HEADRACE_STORE_CATALOG_H
@@ -19,7 +18,7 @@
 
 struct hr__files;
 
-/* Small segments are kept in memory: opening files dominates queries of many small jobs. */
+/* Small segments stay in memory: otherwise a query of many small jobs mostly opens files. */
 #define HR__CONTENT_BYTES (16u << 10) /* per segment */
 
 struct hr__segment {
@@ -63,7 +62,6 @@ struct hr_catalog {
 	bool journals; /* see hr_catalog_journals */
 };
 
-/* A segment while its folder is read. */
 struct hr__segment_file {
 	char name[16];
 	int fd; /* -1: none is open */
@@ -72,7 +70,6 @@ struct hr__segment_file {
 	uint8_t content[HR__CONTENT_BYTES];
 };
 
-/* A stream's folder while it is read. */
 struct hr__stream_folder {
 	int fd;
 	const char *store;
@@ -83,35 +80,32 @@ struct hr__stream_folder {
 	struct hr__segment_file segment; /* the last one opened */
 };
 
-/* Adds a line for people. Dropped silently when memory is short: the open then fails anyway. */
+/* Reports a line for people. Dropped without memory, since the open then fails anyway. */
 __attribute__((format(printf, 2, 3))) void hr__problem(struct hr_catalog *c, const char *format,
 						       ...);
 
-/* Adds one folder of segments to a stream, which may have another store's copy already. */
+/* Adds a folder's segments to a stream, which may have those of another store already. */
 int hr__stream_add_folder(struct hr_catalog *c, struct hr__stream *s, struct hr__stream_folder *f);
 
 /*
- * Opens a segment of the folder and reads it if it is small. *ret is valid until a call with
- * another name or hr__stream_folder_close; further calls with the same name return it again.
+ * Opens a segment, and reads it if it is small. *ret is valid until a call with another name or
+ * hr__stream_folder_close.
  */
 int hr__stream_folder_segment(struct hr__stream_folder *f, const char *name,
 			      struct hr__source *ret);
 void hr__stream_folder_close(struct hr__stream_folder *f);
 
-/*
- * Returns the job's owner, from the collector's file `state`, else from the first JobEvent.
- * -ENODATA: neither has it, or the file is damaged.
- */
+/* The job's owner, from the collector's `state` or the first JobEvent. -ENODATA: no owner. */
 int hr__folder_owner(int dir_fd, uint32_t *ret_uid);
 
-/* Called after the last folder: sorts and joins the frames, loads the small ones, reports gaps. */
+/* Call it after the last folder: sorts and joins the frames, loads small ones, reports gaps. */
 int hr__stream_finish(struct hr_catalog *c, struct hr__stream *s);
 void hr__stream_free(struct hr__stream *s);
 
-/* Where to read a segment: its content, or its file, which the caller closes. 0 or -EIO. */
+/* The segment's content, or its file, which the caller closes. 0 or -EIO. */
 int hr__segment_source(const struct hr__segment *g, struct hr__source *ret);
 
-/* hr_stream_read with the memory of `allocator`. The frame must have its reference's kind. */
+/* hr_stream_read with an allocator. The frame must have its reference's kind. */
 int hr__stream_read(const struct hr_stream *s, uint32_t frame, ProtobufCAllocator *allocator,
 		    Headrace__Frame **ret);
 

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * files.c - the files of a stream: a table by id, built on first use, and path text, loaded from
- * its Paths frame on demand
+ * files.c - the files of a stream: a table by id, made on first use, and texts of paths, loaded
+ * frame by frame on demand
  *
- * Both are published once with a release store and never change afterwards; readers use an acquire
- * load and take no lock.
+ * Both are published once, by a release store, and never change: readers use an acquire load.
  */
 #include "store/catalog.h"
 
@@ -42,7 +41,7 @@ struct hr__files {
 	_Atomic(struct text *) texts[]; /* by frame of the stream */
 };
 
-/* Stands for a frame that cannot be read, so that it is tried only once. */
+/* A frame that cannot be read: tried only once. */
 static struct text unreadable;
 
 /* ---- the table ------------------------------------------------------------------------------- */
@@ -62,7 +61,7 @@ static uint32_t frame_by_seq(const struct hr_stream *v, uint64_t seq)
 	return low < v->n_frames && v->frames[low].seq == seq ? low : NO_FRAME;
 }
 
-/* Marks a segment's unreadable frame as lost, unless another store's copy has it. */
+/* Marks a frame as lost, unless another store's copy has it. */
 static void mark_lost(const struct hr__stream *s, const struct hr__segment *g,
 		      const struct hr__frame_entry *e, struct hr__files *f)
 {
@@ -72,7 +71,7 @@ static void mark_lost(const struct hr__stream *s, const struct hr__segment *g,
 		atomic_store_explicit(&f->texts[frame], &unreadable, memory_order_relaxed);
 }
 
-/* Reads a segment's Paths frames into a zero index. `source` NULL: it cannot be opened. */
+/* `ret` is zero. `source` NULL: the segment cannot be opened. */
 static int read_paths_frames(const struct hr__stream *s, const struct hr__segment *g,
 			     const struct hr__source *source, struct hr__files *f,
 			     struct hr__index *ret)
@@ -99,8 +98,8 @@ static int read_paths_frames(const struct hr__stream *s, const struct hr__segmen
 }
 
 /*
- * Reads the paths of a sealed segment into a zero index. A damaged footer is replaced by the Paths
- * frames; damage in these, too, is marked in `f`.
+ * Reads the paths of a sealed segment into a zero index: from the footer, or, if that is damaged,
+ * from the Paths frames. Marks damage of these in `f`.
  */
 static int read_paths(const struct hr__stream *s, const struct hr__segment *g, struct hr__files *f,
 		      struct hr__index *ret)
@@ -173,7 +172,6 @@ static int by_id(const void *a, const void *b)
 	return x->frame > y->frame ? -1 : x->frame < y->frame;
 }
 
-/* One entry per id. */
 static void sort_table(struct table *t)
 {
 	size_t n = 0;
@@ -195,7 +193,7 @@ static int compare_hashes(const void *a, const void *b, void *entries)
 	return x->hash < y->hash ? -1 : x->hash > y->hash;
 }
 
-/* For files without text: another id with the same hash may have it. */
+/* For a file without text: another id with its hash may have one. */
 static int index_hashes(struct hr__files *f)
 {
 	size_t n = 0;
@@ -289,7 +287,7 @@ static const struct entry *files_find(const struct hr__files *f, uint32_t id)
 	return low < f->n_entries && f->entries[low].id == id ? &f->entries[low] : NULL;
 }
 
-/* The entry that holds the text of `e`; NULL: no entry does. */
+/* The entry with the text of `e`; NULL: none. */
 static const struct entry *find_text(const struct hr__files *f, const struct entry *e)
 {
 	size_t low = 0, high = f->n_by_hash;

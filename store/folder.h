@@ -2,8 +2,8 @@
 /*
  * folder.h - the names in an open folder
  *
- * A query of many jobs reads several folders per job. hr__folder_read needs two system calls for a
- * small folder, scandirat() five.
+ * A query of many jobs reads thousands of small folders: two system calls each, not the five of
+ * scandirat().
  */
 #ifndef HEADRACE_STORE_FOLDER_H
 #define HEADRACE_STORE_FOLDER_H
@@ -17,7 +17,7 @@ struct hr__folder {
 	char *text; /* memory of `names` */
 };
 
-/* Moves the offset of `fd` to the end: a second call finds no names. -ENOMEM, -errno. */
+/* Leaves the offset of `fd` at the end. -ENOMEM, -errno. */
 int hr__folder_read(int fd, struct hr__folder *ret);
 void hr__folder_done(struct hr__folder *f);
 

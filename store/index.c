@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* index.c - building the index of a segment, frame by frame */
 #include "store/index.h"
 
 #include <errno.h>

@@ -2,9 +2,8 @@
 /*
  * index.h - the index of a segment, which replaces reading its frames
  *
- * Purpose   The writer builds it frame by frame and stores it as the segment's footer. Readers take
- *           it from the footer, or build it by scanning a segment that has none.
- * Owner     The code that opened the segment. One thread while it is built, any number afterwards.
+ * The writer builds it frame by frame and stores it as the footer. A reader takes it from there, or
+ * scans a segment without footer. While it is built, one thread uses it; afterwards any number.
  */
 #ifndef HEADRACE_STORE_INDEX_H
 #define HEADRACE_STORE_INDEX_H
@@ -12,7 +11,6 @@
 #include "common/arena.h"
 #include "store/store.h"
 
-/* A row of a Paths frame. */
 struct hr__path_row {
 	uint64_t hash;
 	uint32_t id;
@@ -30,7 +28,7 @@ struct hr__path_row {
 
 struct hr__frame_entry {
 	uint64_t offset;
-	uint64_t seq; /* 0: an index frame; copies of the StreamStart have the previous frame's */
+	uint64_t seq; /* 0: an index frame. A copy of the StreamStart has the previous frame's */
 	uint32_t bytes;
 	uint32_t kind;
 };
@@ -63,7 +61,6 @@ static inline bool hr__is_start_copy(const struct hr__frame_entry *f)
 
 void hr__index_done(struct hr__index *ix); /* frees and zeroes */
 
-/* Approximate memory. */
 size_t hr__index_bytes(const struct hr__index *ix);
 
 /* Adds the frame `msg`, stored at `offset`. -ENOMEM. */
@@ -78,21 +75,21 @@ int hr__index_mount(struct hr__index *ix, const Headrace__Mount *mount);
 void hr__index_clock(struct hr__index *ix, const Headrace__Frame *msg);
 
 /*
- * Packs the footer to be stored at `offset`: frame of the paths (if any), frame of the rest,
- * trailer, in one malloc'ed buffer. -ENOMEM, -E2BIG.
+ * Packs the footer for `offset` into one malloc'ed buffer: frame of the paths (if any), frame of
+ * the rest, trailer. -ENOMEM, -E2BIG.
  */
 int hr__index_pack(const struct hr__index *ix, uint64_t offset, uint8_t **ret_buf,
 		   size_t *ret_bytes);
 
 /*
- * Fills a zero `ix` from the main frame of a footer, except for the paths; *ret_paths gets the
- * frame that holds those (offset 0: none). Input is untrusted: offsets must lie in [header, limit),
- * arrays must agree. -EBADMSG, -ENOMEM.
+ * Fills a zero `ix` from a footer's main frame. *ret_paths: the frame with the paths (offset 0:
+ * none). Input is untrusted: offsets must be in [header, limit), and arrays must agree. -EBADMSG,
+ * -ENOMEM.
  */
 int hr__index_unpack(struct hr__index *ix, const Headrace__Frame *msg, uint64_t first_seq,
 		     uint64_t limit, struct hr__frame_entry *ret_paths);
 
-/* Adds the paths from the footer's other frame to `ix`. -EBADMSG, -ENOMEM. */
+/* Adds the paths of the frame *ret_paths. -EBADMSG, -ENOMEM. */
 int hr__index_unpack_paths(struct hr__index *ix, const Headrace__Frame *msg);
 
 #endif

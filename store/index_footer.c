@@ -25,7 +25,6 @@ static uint32_t unzigzag(uint32_t v)
 
 /* ---- packing --------------------------------------------------------------------------------- */
 
-/* Packs the columns of the paths into one allocation. */
 static int pack_paths(const struct hr__index *ix, uint8_t **ret_buf, size_t *ret_bytes)
 {
 	size_t n = ix->n_paths;
@@ -63,7 +62,6 @@ static int pack_paths(const struct hr__index *ix, uint8_t **ret_buf, size_t *ret
 	return r;
 }
 
-/* Memory that the main frame's message points into. */
 struct main_parts {
 	uint64_t *offsets;
 	uint32_t *lengths, *kinds;
@@ -304,7 +302,7 @@ int hr__index_unpack_paths(struct hr__index *ix, const Headrace__Frame *msg)
 		    .has_text = !(index->path_scope.data[i] & PATH_NO_TEXT),
 		};
 
-		/* A frame's rows are listed completely and in order. */
+		/* The rows of a frame are complete and in order. */
 		row = i > 0 && p.frame == index->path_frame[i - 1] ? row + 1 : 0;
 		p.row = row;
 

@@ -210,7 +210,7 @@ static int write_store_file(int dir_fd, int flags)
 	return r;
 }
 
-/* Returns whether the folder has only what a new file system contains; ignores a headrace.store. */
+/* Whether the folder is empty. A new file system has a folder lost+found. */
 static int folder_empty(int dir_fd)
 {
 	int fd = openat(dir_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -235,7 +235,7 @@ static int folder_empty(int dir_fd)
 	return empty;
 }
 
-/* Several runs may create the same store: one makes the file, the others wait for its text. */
+/* Several runs may create a store at once: one makes the file, the others wait for its text. */
 static int adopt_folder(int dir_fd)
 {
 	for (int tries = 0; tries < CREATE_TRIES; tries++) {
@@ -331,9 +331,8 @@ int hr__folder_open(int dir_fd, const char *name, int *ret_fd)
 /* ---- locks ----------------------------------------------------------------------------------- */
 
 /*
- * A lock of the open file description (F_OFD_SETLK), because it can be queried without being taken:
- * a reader that tried flock() would make a writer that starts at that moment believe that another
- * one has the stream.
+ * F_OFD_SETLK, because a reader can query it. A reader that tried flock() instead could make a
+ * writer that starts at that moment believe that another one has the stream.
  */
 static struct flock whole_file(short type)
 {

@@ -1,9 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * layout.h - names in a store folder, and the file that marks it as one
- *
- * Pure functions and system calls without state; any thread.
- */
+/* layout.h - names in a store folder, and the file that marks it as one. No state; any thread. */
 #ifndef HEADRACE_STORE_LAYOUT_H
 #define HEADRACE_STORE_LAYOUT_H
 
@@ -31,31 +27,27 @@ void hr__segment_name(uint32_t number, char ret[16]);
 /* The number in "000012.seg", 0 for any other name. */
 uint32_t hr__segment_number(const char *name);
 
-/*
- * Reads headrace.store: 0, -ENOENT, -EPROTONOSUPPORT, -ENOTEMPTY (other text), -EAGAIN (being
- * written), -ELOOP (not a regular file).
- */
+/* -ENOENT, -EPROTONOSUPPORT, -ENOTEMPTY (other text), -EAGAIN (being written), -ELOOP (no file). */
 int hr__store_version(int dir_fd);
 
 /*
- * Opens the file `path` below a store, such as "jobs/7/n1.ab/000003.seg", for reading, each part by
+ * Opens a file below a store ("jobs/7/n1.ab/000003.seg") for reading, each part by
  * hr_store_open_folder or hr_store_open_file. Returns a descriptor or -errno.
  */
 int hr__store_open(const char *store, const char *path);
 
-/* hr_store_open_file that also returns the file's attributes. */
+/* hr_store_open_file, and the file's attributes. */
 int hr__store_open_stat(int dir_fd, const char *name, int flags, struct stat *ret);
 
-/* Opens the folder `name` in dir_fd; creates it (0700) if absent. */
+/* Opens a folder; creates it (0700) if absent. */
 int hr__folder_open(int dir_fd, const char *name, int *ret_fd);
 
 /* hr_store_create without the check for a collector. */
 int hr__store_make(const char *path);
 
-/* Returns whether a collector holds the store. */
 bool hr__store_held(int store_fd);
 
-/* Returns whether a writer holds the stream's lock, without taking it. */
+/* Whether a writer holds the stream's lock. Does not take it. */
 bool hr__stream_locked(int stream_fd);
 
 /* Takes the lock until the returned descriptor is closed; -EBUSY. */

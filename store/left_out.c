@@ -17,7 +17,6 @@ static uint64_t sum(uint64_t a, uint64_t b)
 	return a + b < a ? UINT64_MAX : a + b;
 }
 
-/* The pattern's row, or one past the last. */
 static size_t left_out_find(const struct hr_left_out *l, const char *pattern)
 {
 	size_t i = 0;

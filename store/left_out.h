@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * left_out.h - the opens that default excludes left out (Process.excluded), and when to report them
- * to a person
+ * left_out.h - the opens that default excludes left out (Process.excluded), and whether to report
+ * them to the user
  *
- * Owner     The caller; zeroed memory is an empty list. Threads: one.
+ * The caller owns the list; zeroed memory is an empty one. One thread.
  */
 #ifndef HEADRACE_STORE_LEFT_OUT_H
 #define HEADRACE_STORE_LEFT_OUT_H
@@ -23,16 +23,15 @@ struct hr_left_out {
 	size_t n;
 };
 
-/* Adds to the pattern's row. 0 or -ENOMEM. */
 int hr_left_out_add(struct hr_left_out *l, const void *pattern, size_t bytes, uint64_t opens);
 
-/* Adds what a process reported. 0 or -ENOMEM. */
+/* Adds what a process sent. 0 or -ENOMEM. */
 int hr_left_out_take(struct hr_left_out *l, const struct hr_process *process);
 
 /*
- * "12,340 opens below /opt, 210 below /var: ...", malloc'ed: patterns that may well cover data,
- * with a hundred opens or more each, if together they are a tenth of all opens of data, `recorded`
- * and left out. NULL: nothing to report.
+ * "12,340 opens below /opt, 210 below /var: ...", malloc'ed: patterns that may cover data, with at
+ * least 100 opens each. NULL: none, or fewer than a tenth of all opens of data: these and the
+ * `recorded` ones.
  */
 char *hr_left_out_text(const struct hr_left_out *l, uint64_t recorded);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* owner.c - the owner of a stream's job, known before the rest of the folder is read */
+/* owner.c - finds the owner of a stream's job before the rest of the folder is read */
 #include "store/catalog.h"
 
 #include <dirent.h>

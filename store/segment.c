@@ -108,7 +108,6 @@ int hr__segment_footer(const struct hr__source *s, const struct hr_segment_hdr *
 
 /* ---- scanning -------------------------------------------------------------------------------- */
 
-/* A stretch of the source in memory. */
 struct window {
 	const struct hr__source *source;
 	uint8_t *buf; /* NULL for a source in memory */
@@ -118,7 +117,7 @@ struct window {
 	uint64_t checked; /* bytes checked as frames */
 };
 
-/* Provides `need` bytes or more at `offset`, fewer at the end; *ret_bytes is their number. */
+/* Provides at least `need` bytes at `offset`, fewer only at the end: *ret_bytes. */
 static int window_at(struct window *w, uint64_t offset, size_t need, const uint8_t **ret,
 		     size_t *ret_bytes)
 {
@@ -154,7 +153,7 @@ static int window_at(struct window *w, uint64_t offset, size_t need, const uint8
 	return 0;
 }
 
-/* Looks for a whole frame at `offset`. 1 and its bytes; 0: none; or a read error. */
+/* 1: there is a whole frame at `offset`; 0: there is none; or a read error. */
 static int frame_at(struct window *w, uint64_t offset, const uint8_t **ret, size_t *ret_bytes)
 {
 	size_t need = HR_FRAME_HDR_BYTES, have;
@@ -175,8 +174,8 @@ static int frame_at(struct window *w, uint64_t offset, const uint8_t **ret, size
 }
 
 /*
- * Finds the next whole frame after damage. Each false start may cost a CRC over 64 MiB, so the
- * search ends after the work of a few passes; the rest then counts as tail.
+ * Finds the next whole frame after damage. A false start may cost a CRC over 64 MiB, so the search
+ * ends after the work of a few passes; the rest then counts as tail.
  */
 static int next_frame(struct window *w, uint64_t *offset, const uint8_t **ret, size_t *ret_bytes)
 {
@@ -212,7 +211,7 @@ static int note_hole(struct hr__scan *scan, uint64_t offset, uint64_t bytes)
 	return 0;
 }
 
-/* Passes a frame on. A payload that does not unpack in spite of its CRC is damage too. */
+/* A payload with a good CRC that does not unpack is damage, too. */
 static int visit(const uint8_t *buf, size_t bytes, uint64_t offset, hr__scan_frame *frame,
 		 void *context, struct hr__scan *scan)
 {

@@ -4,8 +4,8 @@
  *
  * Purpose   The only parser of segments: for the writer (recovery), the catalogue and fuzzing.
  * Owner     The caller owns source and index. Many threads may read a source at once.
- * Trust     Segments are untrusted: every length is checked against the size of the source when it
- * was opened. A file that shrinks meanwhile gives read errors, not faults (no mmap).
+ * Trust     None: lengths are checked against the source's size at its opening. A file that shrinks
+ *           later gives read errors, not faults (no mmap).
  */
 #ifndef HEADRACE_STORE_SEGMENT_H
 #define HEADRACE_STORE_SEGMENT_H
@@ -22,8 +22,8 @@ struct hr__source {
 int hr__source_read(const struct hr__source *s, uint64_t offset, void *buf, size_t bytes);
 
 /*
- * Reads, checks and unpacks one frame at a known place, in the allocator's memory (NULL: malloc).
- * -EBADMSG, -ENOMEM, or as hr__source_read.
+ * Reads, checks and unpacks one frame, in the allocator's memory (NULL: malloc). -EBADMSG, -ENOMEM,
+ * or as hr__source_read.
  */
 int hr__source_frame(const struct hr__source *s, uint64_t offset, uint32_t bytes,
 		     ProtobufCAllocator *allocator, Headrace__Frame **ret);
@@ -31,10 +31,7 @@ int hr__source_frame(const struct hr__source *s, uint64_t offset, uint32_t bytes
 /* 0; -EPROTONOSUPPORT; -EBADMSG: not a segment, or shorter than a header. */
 int hr__segment_header(const struct hr__source *s, struct hr_segment_hdr *ret);
 
-/*
- * Fills a zero `ix` from the footer. -ENODATA: the segment is not sealed. -EBADMSG: its footer is
- * damaged (scan instead). *ret_paths as hr__index_unpack.
- */
+/* Fills a zero `ix`. -ENODATA: not sealed. -EBADMSG: scan instead. *ret_paths: hr__index_unpack. */
 int hr__segment_footer(const struct hr__source *s, const struct hr_segment_hdr *h,
 		       struct hr__index *ix, struct hr__frame_entry *ret_paths);
 
@@ -54,9 +51,9 @@ struct hr__scan {
 };
 
 /*
- * Visits all frames after the header. After a damaged one it continues at the next magic whose
- * header and CRC are valid. What follows `end` is the tail: torn, or being written. 0, or the
- * result of `frame`, or a read error.
+ * Visits all frames. After a damaged one it continues at the next magic with a good header and CRC.
+ * What follows `end` is the tail: torn, or being written. 0, or the result of `frame`, or a read
+ * error.
  */
 int hr__segment_scan(const struct hr__source *s, hr__scan_frame *frame, void *context,
 		     struct hr__scan *ret);

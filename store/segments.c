@@ -105,7 +105,6 @@ static int add_frame(void *context, uint64_t offset, uint32_t bytes, const Headr
 	return hr__index_add(context, offset, bytes, msg);
 }
 
-/* Reads the index of a segment, from its footer or its frames. */
 static int read_index(const struct hr__source *source, struct hr__index *ix,
 		      struct hr_segment_info *ret)
 {
@@ -213,7 +212,6 @@ static int segments_put(struct rewrite *w, const void *data, size_t bytes)
 	return 0;
 }
 
-/* Copies the frame unchanged. */
 static int copy_frame(struct rewrite *w, uint64_t offset, uint32_t bytes,
 		      const Headrace__Frame *msg)
 {
@@ -248,7 +246,7 @@ static int rewrite_frame(void *context, uint64_t offset, uint32_t bytes, const H
 	return r;
 }
 
-/* Builds header, frames and footer in memory: segments of a spool are small. */
+/* In memory: segments of a spool are small. */
 static int compose(struct rewrite *w)
 {
 	struct hr_segment_hdr h;
@@ -288,7 +286,7 @@ static int segments_write_all(int fd, const uint8_t *buf, size_t bytes)
 	return 0;
 }
 
-/* Syncs the new file before it gets the name: a crash leaves a whole segment. */
+/* Syncs the file before the rename, so that a crash leaves a whole segment. */
 static int replace_file(int dir_fd, const struct rewrite *w, const char *name)
 {
 	char other[16 + sizeof(NEW_SUFFIX)];

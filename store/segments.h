@@ -1,12 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * segments.h - a stream's segments as files, for a spool, which sends, shrinks and removes them
+ * segments.h - sealed segments as files, for a spool (daemon/spool/spool.h)
  *
- * Purpose   Changes of sealed segments without the writer, made by a spool (daemon/spool/spool.h),
- *           never in a store.
- * Owner     The caller owns results. Nothing here locks: the holder of the spool's lock may change
- *           segments.
- * Threads   Functions on the caller's memory; any thread.
+ * Purpose   A spool sends, shrinks and removes segments without the writer; a store does not.
+ * Owner     The caller owns results, and holds the spool's lock while it changes segments.
+ * Threads   Any, on the caller's memory.
  */
 #ifndef HEADRACE_STORE_SEGMENTS_H
 #define HEADRACE_STORE_SEGMENTS_H
@@ -23,13 +21,13 @@ struct hr_segment_file {
 	int64_t time_ns; /* of the last write, wall clock */
 };
 
-/* Lists them by number; *ret is malloc'ed, NULL when there are none. -errno, -ENOMEM. */
+/* By number; *ret is malloc'ed, NULL when there are none. -errno, -ENOMEM. */
 int hr_segments_list(int stream_dir_fd, struct hr_segment_file **ret, size_t *ret_n);
 
 /* The segment's name: "000012.seg". */
 void hr_segments_name(uint32_t number, char ret[16]);
 
-/* Reads it from the segment's header. -EBADMSG: not a segment; -EPROTONOSUPPORT, -errno. */
+/* From the header. -EBADMSG: not a segment; -EPROTONOSUPPORT, -errno. */
 int hr_segment_first_seq(int stream_dir_fd, uint32_t number, uint64_t *ret);
 
 struct hr_segment_info {
@@ -43,20 +41,17 @@ struct hr_segment_info {
 /* From the footer, or by reading all frames. -EBADMSG: not a segment; -EPROTONOSUPPORT, -errno. */
 int hr_segment_info(int stream_dir_fd, uint32_t number, struct hr_segment_info *ret);
 
-/*
- * Returns the segment's first frame, which identifies the stream; free it with
- * headrace__frame__free_unpacked. -EBADMSG, -errno.
- */
+/* The first frame: free it with headrace__frame__free_unpacked. -EBADMSG, -errno. */
 int hr_segment_start(int stream_dir_fd, uint32_t number, Headrace__Frame **ret);
 
 /* Returns a replacement (same seq and clock, valid until the next call), or NULL to keep `msg`. */
 typedef const Headrace__Frame *hr_segment_replace(void *context, const Headrace__Frame *msg);
 
 /*
- * Writes the segment again, sealed, with some frames replaced, to another file that then takes its
- * name: programs that have it open continue to read the old one, and a crash leaves the old or the
- * new one, whole. Keeps the file's time. *ret_bytes: the new size. -EBADMSG: it is damaged and
- * stays unchanged; -ENOSPC and other errors likewise. Not for the segment that a writer has open.
+ * Writes a sealed segment again, with some frames replaced, to another file that then takes its
+ * name: programs that have it open continue to read the old one, and a crash leaves one of them,
+ * whole. Keeps the file's time. *ret_bytes: the new size. Errors change nothing: -EBADMSG: damaged;
+ * -ENOSPC... Not for the segment that a writer has open.
  */
 int hr_segment_rewrite(int stream_dir_fd, uint32_t number, hr_segment_replace *replace,
 		       void *context, uint64_t *ret_bytes);
@@ -64,7 +59,7 @@ int hr_segment_rewrite(int stream_dir_fd, uint32_t number, hr_segment_replace *r
 /* Removes the remains of an interrupted rewrite. */
 void hr_segments_sweep(int stream_dir_fd);
 
-/* Is there a writer? The second takes its lock until *ret_fd is closed: 0, -EBUSY, -errno. */
+/* Whether there is a writer; takes the writer's lock until *ret_fd is closed: 0, -EBUSY, -errno. */
 bool hr_segments_taken(int stream_dir_fd);
 int hr_segments_take(int stream_dir_fd, int *ret_fd);
 

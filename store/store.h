@@ -53,53 +53,50 @@ _Static_assert(sizeof(struct hr_segment_trailer) == 32, "segment trailer");
 /* ---- files ----------------------------------------------------------------------------------- */
 
 /*
- * The owner of a store controls its names. So every file in a store is opened by these two
- * functions: they follow no symbolic link, open no FIFO or device, and never wait. Both return a
- * descriptor or -errno; -ELOOP: the name is a symbolic link, a FIFO, a socket or a device. O_CREAT
- * creates the file with mode 0600.
+ * The owner of a store controls the names in it. So every file is opened by these two functions:
+ * they never follow a symbolic link, open a FIFO or device, or wait. They return a descriptor or
+ * -errno (-ELOOP: a link, FIFO, socket or device). O_CREAT creates the file with mode 0600.
  */
 int hr_store_open_file(int dir_fd, const char *name, int flags);
 int hr_store_open_folder(int dir_fd, const char *name);
 
-/* Returns whether only this process's user owns and may write to the open file or folder. */
+/* Whether only this process's user owns the open file or folder and may write to it. */
 bool hr_store_is_own(int fd);
 
 /* ---- writing --------------------------------------------------------------------------------- */
 
 /*
- * Creates the folder (0700) and headrace.store if absent. Errors: -EACCES, -EROFS, -ENOSPC,
- * -ENOTDIR, -EPROTONOSUPPORT (a newer version), -ENOTEMPTY (not a store), -EBUSY (a collector holds
- * it: hr_store_holder).
+ * Creates the folder (0700) and headrace.store if absent. -EACCES, -EROFS, -ENOSPC, -ENOTDIR;
+ * -EPROTONOSUPPORT: a newer version; -ENOTEMPTY: another folder; -EBUSY: a collector holds it
+ * (hr_store_holder).
  */
 int hr_store_create(const char *path);
 
-/* Returns what hr_store_create would return for this path; leaves nothing there. */
+/* What hr_store_create would return for this path. Leaves nothing there. */
 int hr_store_check(const char *path);
 
 /*
- * For a collector: creates the store if absent and locks it until *ret_fd is closed. Runs that
- * write into it already continue to their end; new ones are refused. As hr_store_create; -EBUSY
- * when another collector has it.
+ * For a collector: hr_store_create, and locks the store until *ret_fd is closed. -EBUSY: another
+ * collector has it. Runs that write into it already continue; new ones are refused.
  */
 int hr_store_hold(const char *path, int *ret_fd);
 
 /*
- * The same for a read-only file system: *ret_fd keeps others out like that of hr_store_hold. Once
- * the file system is writable, close it and call hr_store_hold. -ENOENT: no store there; -EBUSY:
- * another collector has it.
+ * The same for a read-only file system. When it is writable again, close *ret_fd and call
+ * hr_store_hold. -ENOENT: no store there; -EBUSY: another collector has it.
  */
 int hr_store_hold_read_only(const char *path, int *ret_fd);
 
 /* Writes a line for users who are refused: "tcp://127.0.0.1:4747 (pid 17 on n1)". */
 int hr_store_write_holder(const char *path, const char *text);
 
-/* Returns whether a collector holds the store. `ret` gets that line, "" when there is none. */
+/* Whether a collector holds the store. `ret`: that line, or "". */
 bool hr_store_holder(const char *path, char *ret, size_t bytes);
 
-/* Returns whether the path is a store, even a damaged or unreadable one. */
+/* Whether the path is a store, even a damaged or unreadable one. */
 bool hr_store_is(const char *path);
 
-/* Returns whether a run of this job has written into the store. */
+/* Whether a run of this job has written into the store. */
 bool hr_store_has_job(const char *path, const char *job);
 
 struct hr_stream_id {
@@ -114,18 +111,17 @@ struct hr_stream_id {
 struct hr_writer;
 
 /*
- * Opens a stream for appending and writes the StreamStart of a new one, as seq 1; the caller
- * appends StreamEnd. Recovers a torn tail (*ret_cut_bytes, unless NULL, gets the bytes cut). A
- * retired stream (store/stream_state.h) continues at the mark in its state. -EBUSY when another
- * writer has it or a collector the store, else as hr_store_create.
+ * Opens a stream for appending, and writes the StreamStart of a new one, as seq 1; the caller
+ * appends StreamEnd. Cuts a torn tail (*ret_cut_bytes, unless NULL: its size). A retired stream
+ * (store/stream_state.h) continues after its mark. -EBUSY: another writer has the stream, or a
+ * collector the store; else as hr_store_create.
  */
 int hr_writer_open(const char *store, const struct hr_stream_id *id, struct hr_writer **ret,
 		   uint64_t *ret_cut_bytes);
 
 /*
- * The same in an open store folder, and only if the stream's folder exists and passes
- * hr_store_is_own, else -EPERM. The folders above may belong to other users: these can rename the
- * stream's folder, but not change its content.
+ * The same, only if the stream's folder exists and passes hr_store_is_own, else -EPERM. The folders
+ * above it may belong to other users, who can rename it but not change its content.
  */
 int hr_writer_open_own(int store_fd, const char *store, const struct hr_stream_id *id,
 		       struct hr_writer **ret);
@@ -134,34 +130,30 @@ int hr_writer_open_own(int store_fd, const char *store, const struct hr_stream_i
 int hr_writer_open_held(const char *store, const struct hr_stream_id *id, struct hr_writer **ret,
 			uint64_t *ret_cut_bytes);
 
-/* The stream's folder, as path and as descriptor, valid while the writer exists. */
+/* The stream's folder: path and descriptor, valid while the writer exists. */
 const char *hr_writer_dir(const struct hr_writer *w);
 int hr_writer_dir_fd(const struct hr_writer *w);
 
-/* Seq of the stream's last frame, 0 for a new stream. */
+/* Seq of the last frame, 0 for a new stream. */
 uint64_t hr_writer_mark(const struct hr_writer *w);
 
-/* Checksum in that frame's header; false: unknown (another writer sealed it). */
+/* Checksum in the last frame's header; false: unknown (another writer sealed it). */
 bool hr_writer_last_crc(const struct hr_writer *w, uint32_t *ret);
 
 /* Bytes of all segments of the stream. */
 uint64_t hr_writer_bytes(const struct hr_writer *w);
 
 /*
- * Appends one frame (hr_frame_pack) whose seq is mark + 1. -EALREADY when seq <= mark (nothing
- * done), -ERANGE on a gap, -ENOSPC and other write errors. After an error the file is cut back: it
- * holds whole frames only.
+ * Appends a frame (hr_frame_pack) whose seq is mark + 1. -EALREADY: seq <= mark, nothing done;
+ * -ERANGE: a gap; -ENOSPC and other write errors. An error leaves whole frames only.
  */
 int hr_writer_append(struct hr_writer *w, const uint8_t *frame, size_t bytes);
 
-/* The same for a caller that has just packed the frame from `msg`: saves unpacking it. */
+/* The same for a caller that has the frame as `msg`, too: saves unpacking it. */
 int hr_writer_append_packed(struct hr_writer *w, const Headrace__Frame *msg, const uint8_t *frame,
 			    size_t bytes);
 
-/*
- * The same for a stream's last frames when the disk is full: uses the space that hr_writer_append
- * keeps free. (None where the file system cannot reserve space.)
- */
+/* The same for last frames on a full disk: uses reserved space, if the file system has any. */
 int hr_writer_append_last(struct hr_writer *w, const uint8_t *frame, size_t bytes);
 
 /* Seals segments at `bytes` instead of HR_SEGMENT_BYTES: a spool drops small ones. */
@@ -171,50 +163,47 @@ void hr_writer_segment_bytes(struct hr_writer *w, uint64_t bytes);
 int hr_writer_roll(struct hr_writer *w);
 
 /*
- * Continues after `mark`, in a new segment: the frames between are missing in this store, because
- * another collector has acknowledged them and the daemon has dropped them. -EINVAL below the mark;
- * a failure changes nothing.
+ * Continues after `mark`, in a new segment. The frames before it are missing here: another
+ * collector has acknowledged them, and the daemon has dropped them. -EINVAL: below the mark. A
+ * failure changes nothing.
  */
 int hr_writer_skip(struct hr_writer *w, uint64_t mark);
 
 int hr_writer_sync(struct hr_writer *w); /* fdatasync */
 
-/* The caller synced the file system after the last append: hr_writer_sync has nothing to do. */
+/* The caller has synced the file system since the last append: hr_writer_sync need not. */
 void hr_writer_synced(struct hr_writer *w);
 
 /*
- * After a failed sync: what was appended since the last good one may be on disk or not, whatever
- * reads and further syncs return (the kernel drops such pages and marks them clean). Cuts the
- * stream back to the last sync, as far as this writer wrote it, and continues there: see
- * hr_writer_mark. After an error only hr_writer_abandon is left.
+ * After a failed sync, data since the last good one may be on disk or not, whatever reads and later
+ * syncs return: the kernel drops such pages and marks them clean. Cuts the stream back to the last
+ * good sync of this writer, and continues there (hr_writer_mark). After an error, call only
+ * hr_writer_abandon.
  */
 int hr_writer_rewind(struct hr_writer *w);
 
-/* Returns whether the open segment or the folder was removed: appended data would be lost. */
+/* Whether the open segment or the folder was removed: appended data would be lost. */
 bool hr_writer_removed(const struct hr_writer *w);
 
-/* Also seals the open segment when its index needs more memory: for thousands of streams. */
+/* Also seals a segment whose index needs more memory: for thousands of streams. */
 void hr_writer_limit_index(struct hr_writer *w, size_t bytes);
 
-/* Seals the open segment with its index, closes. Accepts NULL. */
+/* Seals the open segment, and closes. Accepts NULL. */
 int hr_writer_close(struct hr_writer *w);
 
-/* Closes without a seal, after errors: the next writer recovers the stream. Accepts NULL. */
+/* Closes without sealing, after errors: the next writer recovers the stream. Accepts NULL. */
 void hr_writer_abandon(struct hr_writer *w);
 
 /* ---- reading --------------------------------------------------------------------------------- */
 
 /*
- * A catalogue: all streams of one or more stores, with indexed frames and loaded processes and
- * mounts; other frames are found by kind and read with hr_stream_read. Immutable after opening, so
- * any number of threads may read it.
+ * A catalogue: all streams of some stores. Frames are indexed, found by kind and read with
+ * hr_stream_read; processes and mounts are loaded. It never changes: any number of threads may
+ * read it.
  */
 struct hr_catalog;
 
-/*
- * Damage that does not stop the reading:
- * "jobs/7/n1.ab/000003.seg: frame at 4711 is damaged; 18234 bytes skipped"
- */
+/* "jobs/7/n1.ab/000003.seg: frame at 4711 is damaged; 18234 bytes skipped": the rest is read. */
 struct hr_problem {
 	char *text;
 };
@@ -280,7 +269,7 @@ struct hr_stream {
 	struct hr__stream *own; /* internal */
 };
 
-/* On the wall clock. Both numbers come from the sender: the sum may wrap, but nothing worse. */
+/* On the wall clock. The sender sent both numbers: the sum may wrap, nothing worse. */
 static inline int64_t hr_stream_real_ns(const struct hr_stream *s, uint64_t boot_ns)
 {
 	return (int64_t)(boot_ns + (uint64_t)s->real_minus_boot_ns);
@@ -288,8 +277,7 @@ static inline int64_t hr_stream_real_ns(const struct hr_stream *s, uint64_t boot
 
 /*
  * Which streams to open. A stream that is left out appears nowhere: not in problems, names or
- * counts. `one_user` also leaves out streams of the node (job "_node") and those with unknown
- * owner.
+ * counts. `one_user` also leaves out streams of a node (job "_node") and of unknown owners.
  */
 struct hr_catalog_filter {
 	const char *job; /* NULL: all */
@@ -297,10 +285,7 @@ struct hr_catalog_filter {
 	uint32_t uid;
 };
 
-/*
- * Opens the stores. `filter` NULL: all streams. -ENOENT: not a store; -EPROTONOSUPPORT: newer
- * version (*ret_error, malloc'ed, has the message).
- */
+/* `filter` NULL: all. -ENOENT: no store; -EPROTONOSUPPORT: newer. *ret_error: malloc'ed. */
 int hr_catalog_open(const char *const *stores, size_t n, const struct hr_catalog_filter *filter,
 		    struct hr_catalog **ret, char **ret_error);
 void hr_catalog_free(struct hr_catalog *c);
@@ -309,13 +294,10 @@ void hr_catalog_free(struct hr_catalog *c);
 size_t hr_catalog_streams(const struct hr_catalog *c, const struct hr_stream **ret);
 size_t hr_catalog_problems(const struct hr_catalog *c, const struct hr_problem **ret);
 
-/*
- * Returns whether the folder of an opened stream has a journal and no writer: hr_store_recover
- * (daemon/node/recover.h) replays it.
- */
+/* Whether a stream has a journal and no writer: then call hr_store_recover (daemon/node). */
 bool hr_catalog_journals(const struct hr_catalog *c);
 
-/* A job that lost whole streams, by age, by size or by hand: all that is known of those. */
+/* A job that lost whole streams, by age, by size or by hand. */
 struct hr_retired {
 	char *job;
 	unsigned streams;
@@ -330,21 +312,20 @@ size_t hr_catalog_retired(const struct hr_catalog *c, const struct hr_retired **
 int hr_stream_read(const struct hr_stream *s, uint32_t frame, Headrace__Frame **ret);
 
 /*
- * A process's number outside its stream: a job's streams on one node each count from 1, so each
- * starts after the one before, by start time. 0 (none) stays 0.
+ * The number of a process outside its stream. A job's streams on a node each count from 1; here the
+ * next stream, by start time, continues the count. 0 (none) stays 0.
  */
 static inline uint64_t hr_stream_proc(const struct hr_stream *s, uint64_t proc)
 {
 	return proc ? s->proc_base + proc : 0;
 }
 
-/* Process by id, NULL if unknown. */
 const struct hr_process *hr_stream_process(const struct hr_stream *s, uint64_t proc);
 
 /*
- * A file of the stream. Hash, mount and scope come from a table loaded on first use; the path is
- * read from its Paths frame on demand and kept. The path is not NUL-terminated and may hold any
- * byte. -ENOENT: unknown id (its Paths frame was lost).
+ * A file of the stream, from a table that is loaded on first use; the path comes from its Paths
+ * frame, on demand. The path is not NUL-terminated and may hold any byte. -ENOENT: unknown id (its
+ * Paths frame was lost).
  */
 struct hr_file_info {
 	uint32_t id;
@@ -357,19 +338,13 @@ struct hr_file_info {
 int hr_stream_file(const struct hr_stream *s, uint32_t id, bool want_path,
 		   struct hr_file_info *ret);
 
-/*
- * File ids are chosen by the stream's writer: any of 1 to UINT32_MAX. For tables by file, the files
- * have the numbers 1 to *ret_n, in order of their ids. -ENOMEM.
- */
+/* Numbers the files 1 to *ret_n, by id, for tables: ids may be any of 1 to UINT32_MAX. -ENOMEM. */
 int hr_stream_files(const struct hr_stream *s, uint32_t *ret_n);
 uint32_t hr_stream_file_number(const struct hr_stream *s, uint32_t id); /* 0: unknown id */
 int hr_stream_file_at(const struct hr_stream *s, uint32_t number, bool want_path,
 		      struct hr_file_info *ret); /* as hr_stream_file */
 
-/*
- * Returns whether hr_stream_file failed to read this frame: some files are lost, have no path
- * (-EBADMSG) or are unknown (-ENOENT).
- */
+/* Whether this Paths frame is lost: files have no path (-EBADMSG) or are unknown (-ENOENT). */
 bool hr_stream_paths_lost(const struct hr_stream *s, uint32_t frame);
 
 #endif

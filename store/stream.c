@@ -21,8 +21,8 @@ int hr__segment_source(const struct hr__segment *g, struct hr__source *ret)
 }
 
 /*
- * A segment that is not in memory is opened for each frame: that costs microseconds per frame of
- * hundreds of KiB, and a catalogue of thousands of segments needs no descriptors.
+ * Opens a segment for each frame: microseconds per frame of hundreds of KiB, and thousands of
+ * segments need no descriptors.
  */
 int hr__stream_read(const struct hr_stream *s, uint32_t frame, ProtobufCAllocator *allocator,
 		    Headrace__Frame **ret)

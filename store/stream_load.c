@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* stream_load.c - building one stream from the segments of its folders */
 #include "store/catalog.h"
 
 #include <errno.h>
@@ -28,7 +27,7 @@ static int index_frame(void *context, uint64_t offset, uint32_t bytes, const Hea
 	return hr__index_add(context, offset, bytes, msg);
 }
 
-/* Indexes a segment without footer. `growing`: a frame is being written at its end. */
+/* `growing`: a frame is being written at the end. */
 static int scan_segment(struct hr_catalog *c, struct hr__segment *g,
 			const struct hr__source *source, bool growing)
 {
@@ -66,7 +65,7 @@ static int stream_load_refuse(struct hr_catalog *c, const struct hr__segment *g,
 	return r;
 }
 
-/* 1: loaded; 0: left out, with the reason among the problems. */
+/* 1: loaded; 0: left out, and reported. */
 static int load_segment(struct hr_catalog *c, struct hr__segment *g,
 			const struct hr__source *source, bool growing)
 {
@@ -140,7 +139,6 @@ int hr__stream_folder_segment(struct hr__stream_folder *f, const char *name, str
 	return 0;
 }
 
-/* Keeps a small segment in memory. */
 static int keep_content(struct hr_catalog *c, struct hr__segment *g,
 			const struct hr__source *source)
 {
@@ -200,7 +198,7 @@ static int add_segment(struct hr_catalog *c, struct hr__stream *s, struct hr__st
 	return r < 0 ? r : 0;
 }
 
-/* Takes the latest state when several stores have copies. */
+/* If several stores have copies, the latest state counts. */
 static void load_state(struct hr_stream *s, int dir_fd)
 {
 	struct hr_stream_state state;
@@ -247,7 +245,7 @@ int hr__stream_add_folder(struct hr_catalog *c, struct hr__stream *s, struct hr_
 
 /* ---- frames ---------------------------------------------------------------------------------- */
 
-/* A frame with the segment it came from, and its batch (index in the segment's index), if any. */
+/* A frame, its segment and, if it is a batch, its index in the segment's index. */
 struct placed {
 	struct hr_frame_ref ref;
 	uint32_t batch;
@@ -376,7 +374,7 @@ static int by_proc(const void *a, const void *b)
 	return x->order < y->order ? -1 : 1;
 }
 
-/* The team of a worker: its rank, or, without ranks, the children of its parent. */
+/* The team of a worker: its rank, or without ranks the children of its parent. */
 static uint64_t team_of(const struct hr_process *p)
 {
 	return p->rank >= 0 ? (uint64_t)p->rank : UINT64_C(1) << 63 | p->msg->parent_proc;
@@ -390,8 +388,8 @@ static int by_number(const void *a, const void *b)
 }
 
 /*
- * Where DataLoader workers reported their numbers, other children of the same rank are not workers.
- * The daemon knows that only after the first report; processes that ended earlier kept their slots.
+ * If DataLoader workers reported their numbers, the rank's other children are no workers. The
+ * daemon learns that from the first report only, so children that ended earlier have slots.
  */
 static int drop_slots(struct hr_process *processes, size_t n)
 {
@@ -427,7 +425,7 @@ static int32_t less_one(uint32_t plus1)
 	return plus1 > INT32_MAX ? -1 : (int32_t)plus1 - 1;
 }
 
-/* Keeps the last row of each process. Sorts `rows`. */
+/* The last row of each process counts. Sorts `rows`. */
 static int merge_processes(struct hr__stream *s, struct process_row *rows, size_t n)
 {
 	struct hr_process *processes = hr_arena_get(&s->memory, n * sizeof(*processes));

@@ -1,11 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * stream_state.h - what a collector knows about a stream besides its frames
+ * stream_state.h - the file `state` in a stream's folder: what a collector knows about the stream
  *
- * Purpose   The file `state` in a stream's folder: the owner, when the daemon last sent something,
- *           the node's clock offset. Written by the collector only; read by catalogues. Streams
- *           that never had a collector have none.
- * Threads   Functions on the caller's memory; any thread. The file is replaced as a whole (rename).
+ * It has the owner, the time of the daemon's last message, the node's clock offset. Only a
+ * collector writes it, as a whole (rename); catalogues read it. Any thread.
  */
 #ifndef HEADRACE_STORE_STREAM_STATE_H
 #define HEADRACE_STORE_STREAM_STATE_H
@@ -40,7 +38,7 @@ struct hr_stream_state {
 /* -ENOENT: none; -EBADMSG: damaged; -errno. */
 int hr_stream_state_read(int stream_dir_fd, struct hr_stream_state *ret);
 
-/* `sync`: also against power failure. */
+/* `sync`: also safe against power failure. */
 int hr_stream_state_write(int stream_dir_fd, const struct hr_stream_state *state, bool sync);
 
 #endif

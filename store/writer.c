@@ -2,17 +2,15 @@
 /*
  * writer.c - appending to a stream
  *
- * Every change of a segment is one pwrite at its end, so a writer that dies leaves at most one
- * partial frame, which the next one cuts. Segments are only appended to, cut at the tail, or
- * sealed.
- *
+ * Every change of a segment is one pwrite at its end: a writer that dies leaves at most one partial
+ * frame, which the next one cuts.
  *      none   --(append: header + StreamStart)-->  open
  *      open   --(append past the limit and the next one can be made, close: footer)-->  sealed = none
  *      open   --(damage inside, found at recovery)-->  left as it is = none
  *
- * Disk space is reserved ahead of the data (fallocate, the file's size stays). The last
- * HR_WRITER_RESERVE_BYTES are for hr_writer_append_last alone: on a full disk, a stream can still
- * record at its end what is missing.
+ * Disk space is reserved ahead of the data (fallocate; the file's size stays). On a full disk, the
+ * last HR_WRITER_RESERVE_BYTES remain for hr_writer_append_last: a stream can still record at its
+ * end what is missing.
  */
 #include "store/writer.h"
 
@@ -47,7 +45,7 @@ static int write_at(int fd, const uint8_t *buf, size_t bytes, uint64_t offset)
 	return 0;
 }
 
-/* Reserves disk space for a segment up to `end`; *room_end is how far it got. */
+/* Reserves disk space up to `end`; *room_end: how far it got. */
 static int reserve(struct hr_writer *w, int fd, uint64_t end, uint64_t *room_end)
 {
 	int r;
@@ -77,7 +75,7 @@ static int writer_make_room(struct hr_writer *w, uint64_t bytes)
 	return reserve(w, w->fd, need, &w->room_end);
 }
 
-/* Cuts the open segment after its last frame: removes a failed write and unused space. */
+/* Cuts the open segment after its last frame: removes a failed write and reserved space. */
 static void cut(struct hr_writer *w)
 {
 	/* If this fails, the next append or recovery removes it. */
@@ -85,7 +83,6 @@ static void cut(struct hr_writer *w)
 	w->room_end = w->offset;
 }
 
-/* Appends to the open segment, or leaves it unchanged. */
 static int append_bytes(struct hr_writer *w, const uint8_t *buf, size_t bytes)
 {
 	int r = write_at(w->fd, buf, bytes, w->offset);
@@ -103,7 +100,7 @@ static int append_bytes(struct hr_writer *w, const uint8_t *buf, size_t bytes)
 
 /* ---- segments -------------------------------------------------------------------------------- */
 
-/* Seals the open segment. A segment that cannot be sealed stays readable without a footer. */
+/* If it fails, the segment stays readable without a footer. */
 static int seal(struct hr_writer *w)
 {
 	uint8_t *buf;
@@ -133,7 +130,7 @@ void hr__writer_reserve(struct hr_writer *w)
 	(void)writer_make_room(w, 0);
 }
 
-/* Packs header and StreamStart of the next segment into one malloc'ed buffer. */
+/* Header and StreamStart of the next segment, in one malloc'ed buffer. */
 static int pack_head(const struct hr_writer *w, Headrace__Frame *frame, uint8_t **ret_buf,
 		     size_t *ret_bytes)
 {
@@ -156,7 +153,7 @@ static int pack_head(const struct hr_writer *w, Headrace__Frame *frame, uint8_t 
 	return buf ? 0 : -ENOMEM;
 }
 
-/* Makes a file with the head of the next segment and its reserve, or none at all. */
+/* Makes a file with the next segment's head and reserve, or none at all. */
 static int make_segment(struct hr_writer *w, const uint8_t *head, size_t bytes, int *ret_fd,
 			uint64_t *ret_room_end)
 {
@@ -413,7 +410,7 @@ int hr_writer_skip(struct hr_writer *w, uint64_t mark)
 	return r;
 }
 
-/* Opens a segment for the next frame. A full one stays in use while there is no disk space. */
+/* A full segment stays in use while the disk has no space for the next one. */
 static int open_for_append(struct hr_writer *w)
 {
 	int r;
@@ -447,7 +444,7 @@ static int append_message(struct hr_writer *w, const Headrace__Frame *msg, const
 	if (r < 0)
 		return r;
 	w->mark = msg->seq;
-	/* The frame is stored. A segment that cannot be indexed is read without a footer. */
+	/* The frame is stored; a segment that cannot be indexed is read without a footer. */
 	if (hr__index_add(&w->index, offset, (uint32_t)bytes, msg) < 0)
 		hr__writer_leave_segment(w);
 	return 0;
@@ -485,7 +482,7 @@ int hr_writer_append_last(struct hr_writer *w, const uint8_t *frame, size_t byte
 	return writer_append(w, frame, bytes, true);
 }
 
-/* Syncs the names of new segments and of the folders above, which may be new too. */
+/* Names of new segments and, which may be new too, of the folders above. */
 static int sync_folders(struct hr_writer *w)
 {
 	static const char *const folders[] = {".", "..", "../..", "../../.."};

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * writer.h - internals of a writer
- *
- * writer.c opens, appends, seals; writer_recover.c finds the end of a stream. One thread.
+ * writer.h - internals of a writer: writer.c opens, appends, seals; writer_recover.c finds the end
+ * of a stream. One thread.
  */
 #ifndef HEADRACE_STORE_WRITER_H
 #define HEADRACE_STORE_WRITER_H
@@ -34,10 +33,7 @@ struct hr_writer {
 	struct hr_arena memory; /* of `start` and `dir` */
 };
 
-/*
- * Starts the next segment with its reserve, and seals the open one; for a new stream, this writes
- * seq 1. After a failure the old one stays open.
- */
+/* Starts the next segment (a new stream: seq 1), seals the open one. On failure that stays open. */
 int hr__writer_start_segment(struct hr_writer *w);
 
 /* Closes the open segment without sealing it. */
@@ -46,7 +42,7 @@ void hr__writer_leave_segment(struct hr_writer *w);
 /* Reserves space in an open segment that another writer left, if there is any. */
 void hr__writer_reserve(struct hr_writer *w);
 
-/* Continues the folder's last segment, or starts the first. Adds the bytes cut to *cut_bytes. */
+/* Continues the last segment, or starts the first. Adds the bytes cut to *cut_bytes. */
 int hr__writer_resume(struct hr_writer *w, uint64_t *cut_bytes);
 
 /* Remembers the current end: a later rewind returns to it. */

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* writer_recover.c - finding the end of a stream that another writer closed or left */
 #include "store/writer.h"
 
 #include <dirent.h>
@@ -21,7 +20,7 @@ static int index_frame(void *context, uint64_t offset, uint32_t bytes, const Hea
 	return hr__index_add(context, offset, bytes, msg);
 }
 
-/* Returns whether a footer can describe these frames: only if they are numbered consecutively. */
+/* A footer can only describe frames with consecutive numbers. */
 static bool unbroken(const struct hr__index *ix)
 {
 	const struct hr__frame_entry *f = ix->frames;
@@ -45,8 +44,8 @@ static int drop_segment(struct hr_writer *w, const struct hr__source *source)
 }
 
 /*
- * Scans a segment without footer and cuts its tail. It becomes the open segment; one that is
- * damaged inside stays as it is, and a new one follows.
+ * Scans a segment without footer and cuts its tail. It becomes the open segment, unless it is
+ * damaged inside: then it stays as it is, and a new one follows.
  */
 static int recover_segment(struct hr_writer *w, const struct hr__source *source, bool sound_header,
 			   uint64_t *cut_bytes)
@@ -80,7 +79,7 @@ static int recover_segment(struct hr_writer *w, const struct hr__source *source,
 	return 0;
 }
 
-/* Sets mark and state by segment w->number. -ENOENT: it was empty; the one before is the last. */
+/* Sets mark and state by segment w->number. -ENOENT: it had no whole frame, and was removed. */
 static int open_segment(struct hr_writer *w, uint64_t *cut_bytes)
 {
 	struct hr__source source = {0};
@@ -146,7 +145,7 @@ void hr__writer_note_synced(struct hr_writer *w)
 	w->synced_offset = w->fd >= 0 ? w->offset : HR__WRITER_WHOLE;
 }
 
-/* A stream without segments: new, or retired by a collector. */
+/* A stream without segments is new, or retired by a collector. */
 static int writer_recover_begin(struct hr_writer *w)
 {
 	struct hr_stream_state state;
@@ -174,7 +173,7 @@ int hr__writer_resume(struct hr_writer *w, uint64_t *cut_bytes)
 	return r < 0 ? r : writer_recover_begin(w);
 }
 
-/* Removes segments that began after the last good sync, and cuts the one that was open then. */
+/* Removes segments that began after the last good sync, cuts the one that was open. */
 static int undo(struct hr_writer *w)
 {
 	char name[16];
