@@ -35,7 +35,7 @@ __attribute__((format(printf, 1, 2))) static int admin_fail(const char *format, 
 	return EXIT_FAILURE;
 }
 
-/* Becomes the store's owner if run as root: the collector could not read files of root. */
+/* The collector could not read files of root, so root becomes the store's owner. */
 static int become_owner(int store_fd)
 {
 	struct stat st;
@@ -71,7 +71,7 @@ static void close_jobs(int fd)
 	if (fd >= 0)
 		close(fd);
 	if (geteuid() != getuid() && (seteuid(getuid()) < 0 || setegid(getgid()) < 0))
-		abort(); /* never continues with another user's rights */
+		abort(); /* never continue with another user's rights */
 }
 
 static int fail_absent(const char *store, const char *job, int error)

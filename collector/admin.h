@@ -2,9 +2,9 @@
 /*
  * admin.h - `headrace-collector close-job` and `remove-job`
  *
- * Both change a stream only under the stream's lock, so they work while a collector runs. Root
- * becomes the store's owner, so that the collector can read the files. Results go to stdout,
- * failures to stderr; the functions return the exit status.
+ * They change a stream only while they hold its lock, so a collector may run. They run as the
+ * store's owner (admin.c), print results to stdout and failures to stderr, and return the exit
+ * status.
  */
 #ifndef HEADRACE_COLLECTOR_ADMIN_H
 #define HEADRACE_COLLECTOR_ADMIN_H
@@ -12,7 +12,7 @@
 /* Closes the job's streams that have not ended, on all nodes (NULL) or on one. */
 int hr_admin_close_job(const char *store, const char *job, const char *node);
 
-/* Removes the job's data; as after retention, its marks stay. */
+/* Removes the job's data. Marks stay, as after retention. */
 int hr_admin_remove_job(const char *store, const char *job);
 
 #endif

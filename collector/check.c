@@ -64,7 +64,7 @@ static void check_tls(struct check *k)
 	hr_tls_unref(tls);
 }
 
-/* Whether this machine has the address. Binds a free port: a collector may use the real one. */
+/* Binds a free port, because a running collector may use the real one. */
 static int bind_any_port(struct sockaddr_storage *s)
 {
 	bool six = s->ss_family == AF_INET6;
@@ -118,7 +118,7 @@ static void check_address(struct check *k, const char *key, const struct hr_addr
 		mistake(k, "%s: %s: %s", key, text, strerrordesc_np(-r));
 }
 
-/* hr_collector_config_check has reported wrong addresses */
+/* hr_collector_config_check reports addresses that are wrong in themselves */
 static void check_addresses(struct check *k)
 {
 	struct hr_address addresses[HR_ADDRESSES_MAX];
@@ -132,7 +132,7 @@ static void check_addresses(struct check *k)
 		check_address(k, "metrics", addresses);
 }
 
-/* Whether the folder can be created or written into. Leaves nothing behind. */
+/* Leaves nothing behind. */
 static int check_folder(const char *path)
 {
 	int fd, r;

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * config.h - the configuration of headrace-collector: one table for file, flags, --help and the man
- * page
+ * config.h - the configuration of headrace-collector: one table for file, flags, --help, man page
  *
- * Owner     The caller's structure; texts are its own until hr_config_done().
+ * The caller owns the structure; its texts are valid until hr_config_done().
  */
 #ifndef HEADRACE_COLLECTOR_CONFIG_H
 #define HEADRACE_COLLECTOR_CONFIG_H
@@ -46,7 +45,7 @@ struct hr_collector_config {
 extern const struct hr_config_key hr_collector_keys[];
 extern const size_t hr_collector_n_keys;
 
-/* Checks keys against each other. Returns false after it has reported each mistake. */
+/* Checks keys against each other. False: has reported each mistake. */
 bool hr_collector_config_check(const struct hr_collector_config *c,
 			       void (*report)(const char *text));
 

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* ingest.c - queues between the loop and the store threads */
 #include "collector/ingest_internal.h"
 
 #include <errno.h>
@@ -50,7 +49,7 @@ static struct hr__answer *add_answer(struct hr__worker *w, struct hr_channel *ch
 {
 	struct hr__answer *a = calloc(1, sizeof(*a));
 
-	/* Without memory the answer is lost: the daemon then sends the frames again. */
+	/* Without memory no answer is sent: the daemon then sends the frames again. */
 	if (!a)
 		return NULL;
 	a->channel = ch;
@@ -200,7 +199,7 @@ static void work_on(struct hr__worker *w, struct hr__item *item)
 	}
 }
 
-/* Queues the channel's last answer, after all others of this round. */
+/* The channel's last answer, after all others of this round. */
 static void put_gone(struct hr__worker *w, struct hr_channel *ch)
 {
 	ch->gone = (struct hr__answer){.channel = ch, .view.kind = HR_ANSWER_GONE};
@@ -229,7 +228,7 @@ static void round_of(struct hr__worker *w, struct hr__item *items)
 	hr__answers_flush(w);
 }
 
-/* Waits for items or a tick. At the end it returns NULL and sets *ret_stop. */
+/* Waits for items or a tick. NULL and *ret_stop: the thread must end. */
 static struct hr__item *take_items(struct hr__worker *w, bool *ret_stop)
 {
 	struct hr__item *items;
@@ -462,7 +461,7 @@ static void drop_answer(void *context, const struct hr_answer *a)
 	(void)a;
 }
 
-/* Frees the channels of closes that were queued after the thread ended. */
+/* Closes may be queued after the thread has ended: frees their channels. */
 static void worker_done(struct hr__worker *w)
 {
 	struct hr__item *next;

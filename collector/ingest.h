@@ -2,14 +2,12 @@
 /*
  * ingest.h - frames of streams go in, acknowledgements come out once they are on disk
  *
- * Purpose   Exactly once: a stream's frame is appended only if it is mark + 1, and acknowledged
- *           after a successful fsync. It works on streams and the store and uses no sockets, so
- *           that a test can drive it.
- * Owner     The server makes one. A channel is one stream that a daemon has opened; its opener
- *           closes it.
- * Threads   Store threads of its own; a stream belongs to one of them, by its hash. Every function
- *           here is for one other thread, the loop's, and returns at once. `wake` is called from
- *           store threads.
+ * Purpose   Exactly once: a frame is appended only if it is mark + 1, and acknowledged after a
+ *           successful fsync. Uses no sockets, so that tests can drive it.
+ * Owner     The server. A channel is a stream that a daemon has opened; its opener closes it.
+ * Threads   Store threads of its own; a stream belongs to one of them, by its hash. The functions
+ *           here are for one other thread, the loop's, and return at once. Store threads call
+ *           `wake`.
  *
  *      loop                                          store thread, in rounds
  *      ----                                          -----------------------
@@ -41,19 +39,19 @@ struct hr_ingest_config {
 	unsigned sync_each; /* fdatasync up to this many changed streams, syncfs for more */
 	/* time without a connection after which the segment is sealed */
 	uint64_t idle_ms;
-	uint64_t state_ms;   /* shortest time between two writes of a stream's `state` */
+	uint64_t state_ms;   /* minimum time between two writes of a stream's `state` */
 	uint32_t retry_ms;   /* Nack.retry_ms of a full disk */
-	size_t index_bytes;  /* limit of memory for the index of one open segment */
-	size_t unpack_bytes; /* limit of memory for one unpacked frame */
-	size_t max_streams;  /* limit of open streams, because of their descriptors; 0: no limit */
-	/* limit of new streams per user (own_jobs) in 24 hours; 0: no limit */
+	size_t index_bytes;  /* of memory for the index of an open segment */
+	size_t unpack_bytes; /* of memory for an unpacked frame */
+	size_t max_streams;  /* open streams, because of their descriptors; 0: no limit */
+	/* new streams of a user (own_jobs) in 24 hours; 0: no limit */
 	uint64_t max_new;
 	uint64_t (*real_ns)(void); /* wall clock */
 	void (*wake)(void *self);  /* called by any thread when answers are available */
 	void *self;
 };
 
-/* Values for a collector of daemons; the caller sets `store`, `wake` and `self`. */
+/* For a collector of daemons. The caller sets `store`, `wake` and `self`. */
 extern const struct hr_ingest_config hr_ingest_defaults;
 
 struct hr_ingest_right {
@@ -104,13 +102,13 @@ struct hr_node_clock {
 	uint64_t error_ns;
 };
 
-/* The daemon of the channel has sent something: it is alive, and its clock is known or not. */
+/* The channel's daemon has sent something: it is alive. -ENOMEM. */
 int hr_ingest_clock(struct hr_channel *ch, const struct hr_node_clock *clock);
 
-/* Closes the channel. Its last answer is GONE, after all items queued before. Accepts NULL. */
+/* GONE follows, after the answers to all items queued before. Accepts NULL. */
 void hr_ingest_close(struct hr_channel *ch);
 
-/* Passes all available answers to `take`, which may call hr_ingest_close. */
+/* Passes the available answers to `take`, which may call hr_ingest_close. */
 void hr_ingest_answers(struct hr_ingest *in, void (*take)(void *context, const struct hr_answer *a),
 		       void *context);
 
@@ -129,10 +127,7 @@ struct hr_ingest_stats {
 };
 void hr_ingest_stats(struct hr_ingest *in, struct hr_ingest_stats *ret);
 
-/*
- * Begins to stop: commits received frames, seals segments. Does not wait.
- * Afterwards call only _answers, _close, _stopped and _free.
- */
+/* Commits, then seals; does not wait. Then call only _answers, _close, _stopped and _free. */
 void hr_ingest_stop(struct hr_ingest *in);
 /* everything is on disk; the last `wake` reported it */
 bool hr_ingest_stopped(struct hr_ingest *in);

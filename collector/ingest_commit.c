@@ -2,10 +2,9 @@
 /*
  * ingest_commit.c - syncs changed streams, and closes streams whose daemon has disconnected
  *
- * A frame is acknowledged only after an fsync of the file or file system succeeded. A failed fsync
- * is never repeated: the kernel has dropped the unwritten pages, so the next fsync would succeed
- * without them. Instead the stream is cut back to its last successful fsync, and the daemon sends
- * the later frames again.
+ * A frame is acknowledged only after a successful fsync. A failed fsync is never repeated: the
+ * kernel has dropped the unwritten pages, so the next one would succeed without them. Instead the
+ * stream is cut back to its last good fsync, and the daemon sends the later frames again.
  */
 #include "collector/ingest_internal.h"
 
@@ -54,7 +53,6 @@ static void committed(struct hr__worker *w, struct hr__ingest_stream *s)
 	s->opening = s->ack_due = false;
 }
 
-/* Cuts the stream back to its last successful sync, where the daemon resumes later. */
 static void ingest_commit_failed(struct hr__worker *w, struct hr__ingest_stream *s, int error)
 {
 	struct hr_channel *ch = s->owner;
@@ -128,7 +126,7 @@ void hr__commit(struct hr__worker *w)
 	for (; s; s = next) {
 		if (each)
 			s->error = sync_one(s);
-		/* The stream's folder was removed, so the file is lost. */
+		/* Its folder was removed, so the data is lost. */
 		if (s->error == 0 && hr_writer_removed(s->writer))
 			s->error = -ESTALE;
 		next = s->next_changed;
@@ -147,7 +145,7 @@ static void tick_stream(struct hr__worker *w, struct hr__ingest_stream *s, uint6
 
 	if (s->state_late && now_ms - s->state_ms >= c->state_ms)
 		(void)hr__state_write(s, false);
-	/* Closes a stream idle_ms after its daemon left; an ended one after a sixtieth of it. */
+	/* An ended stream is closed after a sixtieth of the time. */
 	if (!s->owner && now_ms - s->idle_since_ms >= (s->ended ? c->idle_ms / 60 : c->idle_ms))
 		hr__stream_drop(w, s, true);
 }

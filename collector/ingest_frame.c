@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Checks one frame of a stream as untrusted input, then appends it. */
+/* Checks a stream's frame, which is untrusted, and appends it. */
 #include "collector/ingest_internal.h"
 
 #include <errno.h>
@@ -65,7 +65,7 @@ static void unpack_done(struct hr__worker *w)
 
 /* ---- checks ---- */
 
-/* The store has its own StreamStart. A repeated one must equal it. */
+/* The store has its own StreamStart: a repeated one must equal it. */
 static bool same_start(const struct hr__ingest_stream *s, const Headrace__Frame *msg)
 {
 	const Headrace__StreamStart *a = msg->stream_start;
@@ -103,7 +103,7 @@ static const char *wrong(const struct hr__ingest_stream *s, const Headrace__Fram
 	}
 }
 
-/* Whether this peer owns the job. The first JobEvent sets the stream's user. */
+/* Whether this peer owns the job. The first JobEvent sets the stream's owner. */
 static bool owns_job(struct hr__worker *w, struct hr_channel *ch, const Headrace__JobEvent *job)
 {
 	struct hr_stream_state *state = &ch->stream->state;
@@ -127,7 +127,7 @@ static bool owns_job(struct hr__worker *w, struct hr_channel *ch, const Headrace
 
 /* ---- appending ---- */
 
-/* Sends one Nack for a gap, and another one if the daemon resumes at a wrong number. */
+/* Sends one Nack per gap, and another one if the daemon resumes at a wrong number. */
 static void gap(struct hr__worker *w, struct hr_channel *ch, uint64_t seq)
 {
 	uint64_t mark = hr_writer_mark(ch->stream->writer);

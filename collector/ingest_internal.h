@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * ingest_internal.h - shared by ingest.c (queues, threads) and the files that run in store
- * threads: ingest_open.c, ingest_limit.c, ingest_frame.c, ingest_commit.c, ingest_stats.c
- *
- * A worker uses only its own streams.
+ * ingest_internal.h - shared by ingest.c (queues, threads) and the files that run in store threads:
+ * ingest_open.c, ingest_limit.c, ingest_frame.c, ingest_commit.c, ingest_stats.c
  */
 #ifndef HEADRACE_COLLECTOR_INGEST_INTERNAL_H
 #define HEADRACE_COLLECTOR_INGEST_INTERNAL_H
@@ -34,7 +32,7 @@ struct hr__answer {
 	char *text;
 };
 
-/* The loop owns it until it is queued, then the store thread, except `detached` and `self`. */
+/* Until it is queued, the loop owns it; then a store thread, except `detached` and `self`. */
 struct hr_channel {
 	struct hr_ingest *ingest;
 	struct hr__worker *worker;
@@ -52,7 +50,7 @@ struct hr_channel {
 	size_t released;   /* bytes since the last RELEASED */
 	bool in_released;
 	struct hr_channel *next_released;
-	/* last item and last answer, allocated in advance: a close must not fail */
+	/* allocated in advance: a close must not fail */
 	struct hr__item close;
 	struct hr__answer gone;
 };
@@ -92,7 +90,7 @@ struct hr__worker {
 	struct hr__item *first, **last;
 	bool stop;
 	struct hr_ingest_stats published; /* as of the last round */
-	/* when the first silent stream became silent; 0: none is silent */
+	/* since when the first silent stream is silent; 0: none is */
 	uint64_t published_silent_ms;
 	/* Used only by the store thread: */
 	struct hr__ingest_stream *buckets[HR__BUCKETS];
@@ -106,13 +104,13 @@ struct hr__worker {
 	struct hr_arena unpacked; /* of one frame */
 	size_t unpacked_bytes;
 	uint64_t ticked_ms;
-	/* counters; the other values are computed when they are published */
+	/* counters; other values are computed at publication */
 	struct hr_ingest_stats stats;
 	struct hr__silent *silent; /* streams with closed writers */
 	size_t n_silent, silent_room;
 };
 
-/* How many streams a user has begun in the current 24 hours. */
+/* How many streams a user has begun in 24 hours. */
 struct hr__begun {
 	uint32_t uid;
 	uint64_t n;
@@ -127,7 +125,7 @@ struct hr_ingest {
 	struct hr__answer *answers, **answers_last;
 	unsigned running;
 	pthread_mutex_t begun_lock;
-	struct hr__begun *begun; /* users that have begun a stream since the collector started */
+	struct hr__begun *begun; /* by users since the collector started */
 	size_t n_begun, begun_room;
 	struct hr__worker workers[];
 };
@@ -148,7 +146,6 @@ __attribute__((format(printf, 4, 5))) void hr__nack(struct hr__worker *w, struct
 						    const struct hr__nack *n, const char *format,
 						    ...);
 
-/* Passes the worker's answers to the loop. */
 void hr__answers_flush(struct hr__worker *w);
 
 /* ---- ingest_limit.c ---- */
@@ -158,13 +155,13 @@ void hr__has_begun(struct hr_ingest *in, uint32_t uid);
 /* ---- ingest_open.c ---- */
 void hr__channel_open(struct hr__worker *w, struct hr_channel *ch);
 void hr__channel_close(struct hr__worker *w, struct hr_channel *ch);
-/* The store cannot take the stream now (no space, no descriptor, another writer): tries later. */
+/* The store has no room now (space, descriptors, another writer): tries again later. */
 void hr__wait_for_room(struct hr__worker *w, struct hr_channel *ch, int error);
 void hr__waiting_retry(struct hr__worker *w);
 
 void hr__stream_leave(struct hr__ingest_stream *s);
 
-/* Removes the stream from the table. `seal`: seals its segment; false: abandons its writer. */
+/* `seal`: seals the segment; false: abandons the writer. */
 void hr__stream_drop(struct hr__worker *w, struct hr__ingest_stream *s, bool seal);
 
 /* ---- ingest_frame.c ---- */
@@ -184,12 +181,12 @@ void hr__seal_all(struct hr__worker *w);
 
 /* ---- ingest_stats.c ---- */
 void hr__stats_commit(struct hr__worker *w, uint64_t ns);
-/* Remembers a stream without a daemon and without an end, when its writer is closed. */
+/* A stream without an end or a daemon whose writer is closed; _back: a daemon opens it again. */
 void hr__stats_silent(struct hr__worker *w, const struct hr__ingest_stream *s);
 void hr__stats_back(struct hr__worker *w, const struct hr__ingest_stream *s);
 void hr__stats_log(struct hr__worker *w);
 
-/* Writes `state` if the folder has space. */
+/* If the folder has space. */
 int hr__state_write(struct hr__ingest_stream *s, bool sync);
 
 #endif

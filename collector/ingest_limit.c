@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * ingest_limit.c - limits how many streams a user begins
+ * ingest_limit.c - how many streams a user may begin
  *
- * Each stream keeps a folder and three files until retention removes them, so one user could use
- * up the store's inodes. Users are few and new streams are rare: a linear search is fast enough.
+ * A stream has a folder and three files until retention removes them, so one user could use up the
+ * store's inodes. Users are few and new streams rare: a linear search is fast enough.
  */
 #include "collector/ingest_internal.h"
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * ingest_open.c - decides who may open a stream
+ * ingest_open.c - who may open a stream
  *
- * The first peer that opens a stream sends a secret; later only a peer with this secret may open
- * it. `state` contains the secret, and is on disk before OPENED is sent.
+ * The first peer that opens a stream sends a secret; later only a peer with it may open the stream.
+ * `state` has the secret, and is on disk before OPENED is sent.
  */
 #include "collector/ingest_internal.h"
 
@@ -100,7 +100,7 @@ void hr__stream_drop(struct hr__worker *w, struct hr__ingest_stream *s, bool sea
 	if (s->owner)
 		s->owner->stream = NULL;
 	if (seal)
-		/* without a footer, readers scan the last segment */
+		/* if it fails: readers scan a segment without footer */
 		(void)hr_writer_close(s->writer);
 	else
 		hr_writer_abandon(s->writer);
@@ -162,8 +162,8 @@ static void add_owner(struct owners *o, const struct hr_stream_state *state, uin
 }
 
 /*
- * Whether the job belongs to another user than `uid`. A node decides first: its scheduler assigned
- * the id. Without a node's decision, the id belongs to the first user that streamed it.
+ * Whether another user than `uid` owns the job. A node decides, since its scheduler assigned the
+ * id; otherwise the id belongs to the first user that streamed it.
  */
 static bool job_of_another(int job_fd, uint32_t uid)
 {
@@ -223,7 +223,7 @@ static void too_many_begun(struct hr__worker *w, struct hr_channel *ch)
 		 ch->right.uid, (unsigned long long)w->ingest->config.max_new, ch->open->job);
 }
 
-/* Checks whether this peer may continue the stream. -ECANCELED: it may not, and a Nack was sent. */
+/* Whether this peer may continue the stream. -ECANCELED: it may not, and got a Nack. */
 static int check_stream(struct hr__worker *w, struct hr_channel *ch, struct hr__ingest_stream *s)
 {
 	int job = -1, stream = -1, r = open_folders(w, &s->id, &job, &stream);
@@ -268,8 +268,8 @@ static int open_writer(struct hr__worker *w, struct hr_channel *ch, struct hr__i
 	}
 	s->state.has_secret = true;
 	memcpy(s->state.secret, ch->open->secret.data, HR_STREAM_SECRET_BYTES);
-	s->state.retired = false; /* its new segment records the mark */
-	s->state.closed_ns = 0;	  /* the close was premature: the node is back */
+	s->state.retired = false; /* its mark is then in the new segment */
+	s->state.closed_ns = 0;	  /* the node is back: closed too early */
 	if (s->begins)
 		s->state.by_node = ch->right.node;
 	if (ch->right.own_jobs) {
@@ -279,7 +279,7 @@ static int open_writer(struct hr__worker *w, struct hr_channel *ch, struct hr__i
 	return 0;
 }
 
-/* Counts open streams, of all peers or of a user, and finds the longest abandoned one. */
+/* Counts open streams (`of`: of one user), and finds the one abandoned longest ago. */
 static size_t count_streams(struct hr__worker *w, const struct hr_ingest_right *of,
 			    struct hr__ingest_stream **ret_idle)
 {
@@ -299,7 +299,7 @@ static size_t count_streams(struct hr__worker *w, const struct hr_ingest_right *
 	return n;
 }
 
-/* Makes room for one stream: closes the longest abandoned one if needed. A user may have 1/4. */
+/* If needed, closes the stream abandoned longest ago. A user may have a quarter. */
 static int room_for_one(struct hr__worker *w, const struct hr_ingest_right *right)
 {
 	const struct hr_ingest_right *of = right->own_jobs ? right : NULL;
@@ -360,8 +360,8 @@ static bool sound(struct hr__worker *w, struct hr_channel *ch, const struct hr__
 }
 
 /*
- * Checks that the daemon's frames continue those of the store. 0, or -ECANCELED after a Nack. The
- * store may lack frames that another collector acknowledged and the daemon then dropped.
+ * Whether the daemon's frames continue the store's, which may lack frames that another collector
+ * acknowledged and the daemon then dropped. 0, or -ECANCELED after a Nack.
  */
 static int ingest_open_join(struct hr__worker *w, struct hr_channel *ch,
 			    struct hr__ingest_stream *s)
@@ -412,7 +412,7 @@ static void in_use(struct hr__worker *w, struct hr_channel *ch, const struct hr_
 			s->node);
 }
 
-/* Replaces the older connection: the newer peer has the secret, and the older may be dead. */
+/* The newer connection wins: it has the secret, too, and the older one may be dead. */
 static void ingest_open_take_over(struct hr__worker *w, struct hr_channel *ch,
 				  struct hr__ingest_stream *s)
 {
@@ -477,7 +477,7 @@ static void stop_waiting(struct hr__worker *w, struct hr_channel *ch)
 	ch->waiting = false;
 }
 
-/* Each try reads from the disk, so one tick retries only some channels. */
+/* Each try reads from the disk, so a tick retries only some. */
 void hr__waiting_retry(struct hr__worker *w)
 {
 	struct hr_channel *ch = w->waiting, *next, **end;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * ingest_stats.c - counters of ingest, for other threads
+ * ingest_stats.c - counters of ingest, which store threads publish twice a second
  *
- * A store thread publishes its counters twice a second. It remembers silent streams, up to a
- * limit, for a day after their writers were closed. A restarted collector starts without any.
+ * Streams that are silent count for a day after their writers were closed, up to a limit. A
+ * restarted collector begins without any.
  */
 #include "collector/ingest_internal.h"
 

@@ -48,7 +48,7 @@ static void listen_on_connection(uv_stream_t *stream, int status)
 		hr_peers_accept(l->all->peers, stream, l->tcp ? l->all->tls : NULL, l->all->plain);
 }
 
-/* Names the address with the actual port, also for port 0. */
+/* With the actual port, if the configured one is 0. */
 static void name_tcp(struct listener *l, const struct hr_address *a)
 {
 	struct hr_address real = *a;

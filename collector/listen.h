@@ -2,9 +2,9 @@
 /*
  * listen.h - the addresses at which a collector listens
  *
- * With certificates, TCP uses TLS; unless plain = no, a peer may begin without TLS, and who.h then
- * accepts only peers of this machine. Local sockets are always plain: the kernel identifies the
- * peer. After hr_listeners_close the loop frees the listeners.
+ * With certificates, TCP uses TLS; unless plain = no, a peer may begin without, and who.h decides
+ * which. Local sockets are plain: the kernel identifies the peer. The loop frees the listeners after
+ * hr_listeners_close.
  */
 #ifndef HEADRACE_COLLECTOR_LISTEN_H
 #define HEADRACE_COLLECTOR_LISTEN_H
@@ -14,7 +14,7 @@
 
 struct hr_listeners;
 
-/* Opens all addresses or none. Logs errors. */
+/* All addresses or none. Logs errors. */
 int hr_listeners_open(uv_loop_t *loop, const struct hr_collector_config *config, struct hr_tls *tls,
 		      struct hr_peers *peers, struct hr_listeners **ret);
 void hr_listeners_tls(struct hr_listeners *l, struct hr_tls *tls); /* for new connections */

@@ -42,7 +42,6 @@ static int run_command(struct options *o, const struct hr_config_source *from)
 	return o->check ? EXIT_SUCCESS : hr_server_run(from, &o->config);
 }
 
-/* Reports all mistakes in the configuration. */
 static int main_run(int argc, char **argv, struct options o)
 {
 	const struct hr_config_source from = {
@@ -69,7 +68,7 @@ static int main_run(int argc, char **argv, struct options o)
 	return status;
 }
 
-/* Removes `--node NODE` from the arguments. NULL: the option is missing. */
+/* Removes `--node NODE` from the arguments; NULL: none. */
 static const char *take_node(int *argc, char **argv)
 {
 	for (int i = 0; i + 1 < *argc; i++) {

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "collector/node_clock.h"
 
-/* |a - b|, without overflow. */
 static uint64_t apart(int64_t a, int64_t b)
 {
 	return a > b ? (uint64_t)a - (uint64_t)b : (uint64_t)b - (uint64_t)a;

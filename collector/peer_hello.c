@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Identifies a peer: queries munged and the user database in libuv's pool. */
+/* Identifies a peer, in libuv's pool: munged and the user database may be slow. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -8,7 +8,6 @@
 #include "collector/peers_internal.h"
 #include "net/wire.h"
 
-/* One identification. It keeps the peer alive. */
 struct question {
 	uv_work_t work;
 	struct hr__peer *peer;
@@ -28,7 +27,6 @@ static void question_free(struct question *q)
 	free(q);
 }
 
-/* Runs in the pool. */
 static void peer_hello_decide(uv_work_t *work)
 {
 	struct question *q = work->data;
@@ -53,7 +51,7 @@ static void welcome(struct hr__peer *p, uint32_t version)
 	hr__peer_ping(p); /* gives a first estimate of the node's clock */
 }
 
-/* Limits connections per user or node. Peers that cannot be distinguished are exempt. */
+/* A user or node has a share of the connections. Peers without either are exempt. */
 static bool has_share(const struct hr__peer *p)
 {
 	size_t most = HR__SHARE(p->peers->config.max_connections), n = 0;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Channels of a connection: passes frames to ingest, and its answers back. */
+/* The channels of a connection: frames to ingest, answers back. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -25,7 +25,7 @@ static size_t senders(const struct hr_peers *peers)
 	return n > 0 ? n : 1;
 }
 
-/* Whether reading from the peer must pause after a frame. */
+/* Whether to stop reading from the peer. */
 static bool takes_too_much(const struct hr__peer *p)
 {
 	const struct hr_peers_config *c = &p->peers->config;
@@ -90,7 +90,7 @@ static void take_out(struct hr__chan *chan)
 		chan->next->at = chan->at;
 }
 
-/* The link to the channel with this number, or the place to insert it. */
+/* The link to the channel with this number, or where to insert it. */
 static struct hr__chan **place_of(struct hr__peer *p, uint32_t number)
 {
 	struct hr__chan **at = &p->by_number[number % HR__CHAN_BUCKETS];
@@ -111,7 +111,7 @@ static void opened(struct hr__chan *chan)
 	chan->opening = false;
 }
 
-/* Frees the number for reuse; ingest reports later that the channel is gone. */
+/* The number is free again. Ingest reports later that the channel is gone. */
 static void drop(struct hr__chan *chan)
 {
 	struct hr__peer *p = chan->peer;

@@ -37,7 +37,6 @@ static void frame_done(struct hr__peer *p)
 	p->begun = 0;
 }
 
-/* Ignores further messages of the peer. */
 static void peers_leave(struct hr__peer *p, bool now)
 {
 	if (p->state == HR__PEER_STRANGE)
@@ -152,7 +151,6 @@ static void peers_on_ready(void *self)
 		snprintf(p->host, sizeof(p->host), "this machine");
 }
 
-/* The peer whose unfinished frame began first. */
 static struct hr__peer *slowest(struct hr_peers *peers)
 {
 	struct hr__peer *found = NULL;
@@ -260,7 +258,7 @@ static void peers_on_closed(void *self, int error, const char *why)
 
 /* ---- limits ---- */
 
-/* The peer that has been without Hello for longest, of one host or (NULL) of all. */
+/* The peer that waits longest for its Hello, of one host or (NULL) of all. */
 static struct hr__peer *oldest_stranger(struct hr_peers *peers, const char *host)
 {
 	for (struct hr__peer *p = peers->first; p; p = p->next)
@@ -283,7 +281,7 @@ static void peers_make_room(struct hr_peers *peers, struct hr__peer *newest)
 	size_t max = peers->config.max_connections, share = HR__SHARE(max);
 	struct hr__peer *victim = NULL;
 
-	/* counts, which takes a walk, only if the number can be too high */
+	/* the count is a walk: only if the number can be too high */
 	if (peers->n_strange > share && strangers_of(peers, newest->host) > share)
 		victim = oldest_stranger(peers, newest->host);
 	else if (peers->n > max)
@@ -318,7 +316,7 @@ void hr_peers_accept(struct hr_peers *peers, uv_stream_t *listener, struct hr_tl
 		free(p);
 		return;
 	}
-	peers_on_ready(p); /* before the handshake only the address is known */
+	peers_on_ready(p); /* before the handshake only the address was known */
 	p->at = peers->last;
 	*peers->last = p;
 	peers->last = &p->next;
@@ -335,9 +333,9 @@ static bool is_being_answered(const struct hr__peer *p)
 }
 
 /*
- * A client of queries may answer Pings late: it reads nothing while a pager blocks it. When it
- * answers a Ping that was sent after the answer, it has read the answer. Keepalive detects dead
- * machines.
+ * While a pager blocks it, a client of queries reads nothing and answers Pings late. Once it
+ * answers a Ping that was sent after a query's answer, it has read the answer. Keepalive detects
+ * dead machines.
  */
 static void tick_asking(struct hr__peer *p, uint64_t now_ms)
 {

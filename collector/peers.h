@@ -2,17 +2,15 @@
 /*
  * peers.h - the connections of a collector: identity, permissions and limits
  *
- * Purpose   Implements proto/wire.proto for each peer: Hello, frames to ingest and answers back,
- *           queries to their children, Ping and Pong. A peer is untrusted until who.h has decided.
+ * Purpose   Implements proto/wire.proto: Hello, frames to ingest and answers back, queries to their
+ *           child processes, Ping and Pong. A peer is untrusted until who.h has decided.
  * Lifetime  A peer lives until its connection is closed and its identification has finished.
- *
  *      strange --Hello--> asked (user database, munged) --> known --> gone
  *         +---(10 s, too many)---> gone <---(refused)-+        (end, error, silence, shutdown)
  *
- * Memory    Received frames that are not in the store yet count against one limit for all peers.
- *           Above it, reading pauses for peers that hold more than their share, until half of the
- *           limit is free. Incomplete frames have a second limit of the same size: above it, the
- *           peer whose incomplete frame is oldest is disconnected.
+ * Memory    One limit for all frames that are received and not in the store yet. Above it, peers
+ *           above their share are not read until half of the limit is free. Another limit of that
+ *           size is for incomplete frames: above it, the peer with the oldest one is disconnected.
  */
 #ifndef HEADRACE_COLLECTOR_PEERS_H
 #define HEADRACE_COLLECTOR_PEERS_H
@@ -36,7 +34,7 @@ struct hr_peers;
 
 int hr_peers_new(uv_loop_t *loop, const struct hr_peers_config *config, struct hr_ingest *ingest,
 		 struct hr_queries *queries, struct hr_peers **ret);
-/* Rules for new connections. Their texts must outlive the peers. */
+/* For new connections. The texts must outlive the peers. */
 void hr_peers_rules(struct hr_peers *p, const struct hr_who_rules *rules);
 void hr_peers_free(struct hr_peers *p); /* call it when hr_peers_count is 0; accepts NULL */
 
@@ -55,7 +53,7 @@ struct hr_peers_stats {
 };
 void hr_peers_stats(const struct hr_peers *p, struct hr_peers_stats *ret);
 
-/* To stop: pause ends reading; after all answers of ingest, dismiss disconnects every peer. */
+/* To stop: pause ends reading; when ingest has answered everything, dismiss disconnects all. */
 void hr_peers_pause(struct hr_peers *p);
 void hr_peers_dismiss(struct hr_peers *p);
 

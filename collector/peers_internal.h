@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * peers_internal.h - shared by peers.c (life of a connection, limits, Pings), peer_hello.c
- * (identity) and peer_streams.c (channels, frames)
+ * peers_internal.h - shared by peers.c (connections, limits, Pings), peer_hello.c (identity) and
+ * peer_streams.c (channels, frames)
  */
 #ifndef HEADRACE_COLLECTOR_PEERS_INTERNAL_H
 #define HEADRACE_COLLECTOR_PEERS_INTERNAL_H
@@ -9,14 +9,14 @@
 #include "collector/node_clock.h"
 #include "collector/peers.h"
 
-/* Limit of connections without Hello from one address, and of those of one user or node. */
+/* The most connections without Hello from one address, and of one user or node. */
 #define HR__SHARE(max_connections) ((max_connections) / 4 + 1)
 
 #define HR__CHAN_BUCKETS 256u
 
 struct hr__peer;
 
-/* A channel of a connection. It counts until ingest reports it gone. */
+/* A channel of a connection, until ingest reports it gone. */
 struct hr__chan {
 	struct hr__chan *next, **at;  /* of peer->chans, or of peers->orphans */
 	struct hr__chan *next_number; /* in peer->by_number; NULL: the last, or closed */
@@ -80,7 +80,7 @@ struct hr_peers {
 /* ---- peers.c ---- */
 __attribute__((format(printf, 3, 4))) void hr__peer_refuse(struct hr__peer *p, const char *reason,
 							   const char *format, ...);
-/* Logs a line, at most once a minute per host and `about`, so that no event hides others. */
+/* Logs at most once a minute per host and `about`, so that no event hides others. */
 __attribute__((format(printf, 3, 4))) void
 hr__peer_complain(const struct hr__peer *p, const char *about, const char *format, ...);
 /* only when it is closed and its identification has finished */

@@ -87,7 +87,7 @@ static void queries_count(struct hr_queries_stats *stats, uint32_t status)
 	stats->failed += status != HR_ASK_ANSWERED && status != HR_ASK_INTERRUPTED;
 }
 
-/* Sends Done: the client may send the next query. */
+/* The client may then send its next query. */
 static void queries_done(struct query *q, uint32_t status)
 {
 	Headrace__Done body = HEADRACE__DONE__INIT;
@@ -113,7 +113,7 @@ static void send_waiting(struct query *q)
 	hr_conn_send_now(q->client, HR_WIRE(PROGRESS, progress, &body));
 }
 
-/* Explains the end of a query if its process has not sent Done. */
+/* If the process has not sent Done. */
 static void explain_end(struct query *q)
 {
 	char *text;
@@ -180,7 +180,7 @@ static void queries_close_handles(struct query *q)
 		uv_close((uv_handle_t *)&q->process, handle_closed);
 }
 
-/* Finishes a query when its process has exited and all output was read. */
+/* The process has exited, and its output was read. */
 static void settle(struct query *q)
 {
 	if (!q->exited || q->child != NULL)
@@ -211,7 +211,7 @@ static void kill_it(uv_timer_t *timer)
 		uv_process_kill(&q->process, SIGKILL);
 }
 
-/* Ends a query: SIGINT first if the client waits for it. Drops further output. */
+/* SIGINT first, if the client waits for the end. Drops further output. */
 static void queries_end(struct query *q, enum why why)
 {
 	if (why <= q->why)
@@ -236,7 +236,7 @@ static void time_over(uv_timer_t *timer)
 
 /* ---- the child ---- */
 
-/* Passes a child's messages to the client; rejects all others. Frees `frame`. */
+/* Passes on a child's messages of valid kinds. Frees `frame`. */
 static int relay(struct query *q, uint8_t *frame, size_t bytes, const Headrace__Wire *msg)
 {
 	bool last = msg->body_case == HEADRACE__WIRE__BODY_DONE;
@@ -324,7 +324,7 @@ static int order(struct query *q)
 	return hr_conn_send_now(q->child, HR_WIRE(QUERY_ORDER, query_order, &body));
 }
 
-/* Starts a process and sends its order. The caller closes the handles, also on failure. */
+/* The caller closes the handles, also on failure. */
 static int begin_child(struct query *q)
 {
 	const struct hr_queries_config *c = &q->all->config;
@@ -397,9 +397,9 @@ static unsigned running_of(const struct hr_queries *all, uint32_t uid)
 }
 
 /*
- * The next query: the oldest one of the caller with the fewest running queries. With three places
- * or more, the last place is reserved for a caller without one. So a caller with many queries, or
- * one that does not read its answers, cannot block all others.
+ * The oldest query of the caller with the fewest running queries. Of three places or more, the last
+ * is for a caller without a running query: one with many queries, or one that does not read its
+ * answers, cannot block all others.
  */
 static struct query *next_in_line(const struct hr_queries *all, unsigned most)
 {

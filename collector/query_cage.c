@@ -63,7 +63,7 @@ int hr_cage_begin(void)
 
 /* ---- limits ---- */
 
-/* `more`: difference between the soft limit, which sends a signal, and the hard limit. */
+/* `more`: from the soft limit, which sends a signal, to the hard limit. */
 static int limit(int what, uint64_t most, uint64_t more)
 {
 	struct rlimit l;
@@ -219,8 +219,8 @@ static int lock_land(const struct hr_cage *c)
 #define DENY(call)   BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, __NR_##call, 0, 1), ANSWER(NO(EPERM))
 
 /*
- * Lists forbidden calls, by which a compromised engine could reach processes or the network. A
- * list of allowed calls would fail with each new C library.
+ * The calls with which a compromised engine could reach processes or the network. A list of allowed
+ * calls would fail with each new C library.
  */
 static int filter_calls(void)
 {
@@ -257,7 +257,7 @@ static int filter_calls(void)
 	    DENY(add_key),
 	    DENY(request_key),
 	    DENY(memfd_create),
-	    /* With ENOSYS, libc creates threads by clone, whose flags the filter checks. */
+	    /* With ENOSYS, libc creates threads by clone, whose flags the filter can check. */
 	    BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, __NR_clone3, 0, 1),
 	    ANSWER(NO(ENOSYS)),
 #ifdef __NR_fork

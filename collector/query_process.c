@@ -64,7 +64,7 @@ void hr_query_spill_clean(const char *parent)
 		closedir(dir);
 }
 
-/* Only variables for DuckDB's search and sanitizers. malloc'ed with its texts. */
+/* Variables for DuckDB's search and sanitizers. malloc'ed with its texts. */
 static char **environment(void)
 {
 	static const char *const kept[] = {"HEADRACE_DUCKDB", "HOME",	      "XDG_DATA_HOME",

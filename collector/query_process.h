@@ -9,16 +9,16 @@
 
 #include "proto/wire.pb-c.h"
 
-/* Makes a folder below `parent` for one process, 0700. *ret is malloc'ed, also on failure. */
+/* A folder for one process, 0700. *ret is malloc'ed, also on failure. */
 int hr_query_spill_make(const char *parent, uint64_t number, char **ret);
 void hr_query_spill_remove(const char *path);
 
-/* Removes folders of killed collectors, which have the pid of no running process. */
+/* Removes folders of collectors whose pid no process has. */
 void hr_query_spill_clean(const char *parent);
 
 /*
- * Starts `exe query-worker FD`; FD is a copy of `child_fd`, which the caller closes. If
- * *ret_handle is true, the caller must close `process`, even on failure. -ENOMEM.
+ * Starts `exe query-worker FD` with a copy of `child_fd`, which the caller closes. *ret_handle: the
+ * caller must close `process`, even on failure. -ENOMEM.
  */
 int hr_query_spawn(uv_loop_t *loop, const char *exe, int child_fd, uv_exit_cb exited,
 		   uv_process_t *process, bool *ret_handle);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The child of a collector that runs one query: `headrace-collector query-worker FD`.
+ * The child of a collector that runs one query: `headrace-collector query-worker FD`
  *
- * It receives one QueryOrder and answers with Progress, Output, Note and at last Done. SIGINT ends
- * the statement. A second thread waits for this signal and sends the progress.
+ * It receives a QueryOrder and sends Progress, Output, Note and at last Done. A second thread sends
+ * the progress, and ends the statement at SIGINT.
  */
 #include <errno.h>
 #include <malloc.h>
@@ -25,14 +25,14 @@
 #include "common/now.h"
 
 #define PROGRESS_MS 250
-/* of malloc: each arena reserves 64 MiB of addresses, and DuckDB has its own allocator */
+
 #define ARENAS	2
 #define PARQUET "answer.parquet"
 
 struct worker {
 	int fd;
-	pthread_mutex_t lock;	 /* for one message at a time; held while the pipe is full */
-	Headrace__Wire *message; /* the message that contains `order` */
+	pthread_mutex_t lock;	 /* one message at a time; held while the pipe is full */
+	Headrace__Wire *message; /* contains `order` */
 	Headrace__QueryOrder *order;
 	struct hr_asking *asking;
 	pthread_t control;
@@ -84,7 +84,7 @@ static int output(struct worker *w, const void *data, size_t bytes)
 	return query_worker_send(w, HR_WIRE(OUTPUT, output, &body));
 }
 
-/* Skips progress while the pipe is full. A short message is sent as a whole or not at all. */
+/* Skipped while the pipe is full. A short message is sent as a whole or not at all. */
 static void progress(struct worker *w, uint64_t now_ms)
 {
 	Headrace__Progress body = HEADRACE__PROGRESS__INIT;
@@ -218,7 +218,6 @@ static enum hr_ask_status query_worker_answer(struct worker *w, const struct hr_
 	return status == HR_ASK_ANSWERED ? send_file(w, a->parquet) : status;
 }
 
-/* Limits memory, now that the store is open, and runs the statement. */
 static enum hr_ask_status query_worker_run(struct worker *w, const struct hr_ask *a,
 					   struct hr_cage *cage)
 {
@@ -237,7 +236,7 @@ static enum hr_ask_status query_worker_run(struct worker *w, const struct hr_ask
 	return status;
 }
 
-/* Turns the order into a query. False after a message about the mistake. */
+/* False: has sent a message about the mistake. */
 static bool understand(struct worker *w, const char *const *store, struct hr_ask *a,
 		       struct hr_question *question, char **ret_parquet)
 {
@@ -311,7 +310,7 @@ static enum hr_ask_status serve(struct worker *w, uint64_t *ret_rows)
 	return status;
 }
 
-/* The parent may have died before PR_SET_PDEATHSIG: then its end of the pipe is closed. */
+/* If the parent died before PR_SET_PDEATHSIG, its end of the pipe is closed. */
 static bool parent_ended(int fd)
 {
 	struct pollfd end = {.fd = fd};

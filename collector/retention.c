@@ -21,7 +21,7 @@
 #include "common/text.h"
 
 #define PERIOD_S	60
-#define IDLE_PERIOD_S	3600 /* period if only streams are forgotten */
+#define IDLE_PERIOD_S	3600 /* if only streams are forgotten */
 #define SILENT_LEAST_MS 3600000u
 #define NS_PER_MS	UINT64_C(1000000)
 
@@ -32,7 +32,7 @@ struct job {
 	uint64_t bytes;
 	uint64_t heard_ns; /* latest data of any stream */
 	bool in_use;	   /* a writer has a stream open */
-	bool ended;	   /* all streams have ended; found only when needed */
+	bool ended;	   /* all streams have ended; set only to remove by size */
 };
 
 struct jobs {
@@ -51,7 +51,7 @@ static uint64_t before(uint64_t now_ns, uint64_t ms)
 	return now_ns > ns ? now_ns - ns : 0;
 }
 
-/* Forgets streams. One without an end keeps its mark longer, since its daemon may return. */
+/* If a stream has no end, its daemon may return: it keeps its mark for longer. */
 static void forget_job(struct jobs *jobs, int jobs_fd, const char *name)
 {
 	const struct hr_retention_config *c = jobs->config;
@@ -109,7 +109,7 @@ static int by_heard(const void *a, const void *b)
 	return x->heard_ns < y->heard_ns ? -1 : x->heard_ns > y->heard_ns;
 }
 
-/* Ended jobs first, then by time. */
+/* Ended jobs first, then the oldest. */
 static int by_end(const void *a, const void *b)
 {
 	const struct job *x = a, *y = b;
@@ -209,7 +209,7 @@ struct hr_retention {
 	struct hr_retention_stats stats;
 };
 
-/* Waits for the next pass. False: the thread must end. */
+/* False: the thread must end. */
 static bool wait_period(struct hr_retention *r)
 {
 	struct timespec until;

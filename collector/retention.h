@@ -2,14 +2,17 @@
 /*
  * retention.h - removes old jobs from the store
  *
- * By age, it removes jobs that have received no data for age_ms. By size, it removes ended jobs with
- * the oldest data first, then jobs that have been silent for an hour. Its thread makes a pass every
- * minute, or every hour if it only forgets streams. Jobs with a stream open in ingest stay.
+ * A thread makes a pass every minute, or every hour if it only forgets streams. A pass removes:
  *
- * `state` stays with the stream's secret and mark, so that repeated frames are still recognized
- * (hr_writer_open). Queries continue to read open segments; later queries print a note. `state` is
- * removed forget_ms after the last data of an ended stream, or forget_ms plus age_ms after that of
- * another stream. Frames that come even later are stored as new ones.
+ *   by age    jobs without new data for age_ms
+ *   by size   jobs with the oldest data, until the store has at most size_bytes: first ended jobs,
+ *             then jobs without new data for silent_ms
+ *   marks     `state` of removed streams, forget_ms after their last data or removal; if the stream
+ *             did not end, age_ms + forget_ms after it
+ *
+ * A job with a stream open in ingest stays. Of a removed job, `state` remains, with each stream's
+ * secret and mark: repeated frames are recognized (hr_writer_open). Once `state` is removed, such
+ * frames begin a new stream. Running queries continue; later ones print a note.
  */
 #ifndef HEADRACE_COLLECTOR_RETENTION_H
 #define HEADRACE_COLLECTOR_RETENTION_H
@@ -19,13 +22,13 @@
 
 struct hr_retention_config {
 	const char *store;
-	uint64_t age_ms;     /* 0: any */
-	uint64_t size_bytes; /* 0: any */
-	/* minimum silence before a job without an end is removed; at least an hour */
+	uint64_t age_ms;     /* 0: no limit */
+	uint64_t size_bytes; /* 0: no limit */
+	/* before a job without an end is removed by size; at least an hour */
 	uint64_t silent_ms;
-	/* time after which no daemon returns to a removed stream; 0: no limit */
+	/* 0: keeps marks */
 	uint64_t forget_ms;
-	uint64_t (*real_ns)(void); /* the wall clock; NULL: the real one */
+	uint64_t (*real_ns)(void); /* NULL: the real wall clock */
 	/* bytes stored so far; called by any thread; NULL: unknown */
 	uint64_t (*written)(void *self);
 	void *self;

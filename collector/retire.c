@@ -102,7 +102,7 @@ static int note_frame(void *context, uint64_t offset, uint32_t bytes, const Head
 	return hr__index_add(context, offset, bytes, msg);
 }
 
-/* Reads the index from the footer, or from the frames if the footer is missing. */
+/* From the footer, or without one from the frames. */
 static int index_of(int stream_fd, const char *name, struct hr__index *ix)
 {
 	struct hr__source source = {.fd = hr_store_open_file(stream_fd, name, O_RDONLY)};
@@ -128,7 +128,7 @@ static int index_of(int stream_fd, const char *name, struct hr__index *ix)
 	return r;
 }
 
-/* The last frame in the segments. -ENODATA: they contain no frames. */
+/* -ENODATA: the segments contain no frames. */
 static int last_frame(int stream_fd, struct hr__frame_entry *ret)
 {
 	struct dirent **names;
@@ -185,7 +185,7 @@ bool hr__retire_ended(int jobs_fd, const char *job)
 
 /* ---- removing ---- */
 
-/* Removes the oldest segment first: if interrupted, the last segment, with the mark, remains. */
+/* From the oldest on: if interrupted, the last segment remains, which has the mark. */
 static int remove_segments(int stream_fd, uint64_t *ret_bytes)
 {
 	struct dirent **names;
@@ -225,7 +225,7 @@ static int retire_locked(int stream_fd, struct retiring *what)
 		return 0;
 	if (r < 0)
 		return r;
-	/* A stream continued without new data contains only a copy of its StreamStart. */
+	/* A stream that continued without new data has only a copy of its StreamStart. */
 	if (last.kind != HEADRACE__FRAME__BODY_STREAM_START)
 		state.ended = last.kind == HEADRACE__FRAME__BODY_STREAM_END;
 	state.retired = true;
@@ -274,7 +274,7 @@ static int is_something(const struct dirent *entry)
 	return 1;
 }
 
-/* Whether only the mark is left, and no daemon needs it again. */
+/* Whether only the mark is left, and no daemon needs it. */
 static bool may_be_forgotten(int stream_fd, const struct forgetting *when)
 {
 	struct hr_stream_state state = {0};
@@ -298,7 +298,7 @@ static bool may_be_forgotten(int stream_fd, const struct forgetting *when)
 	return last_ns < (state.ended ? when->ended_before_ns : when->silent_before_ns);
 }
 
-/* A writer that opens the stream now makes a new folder. */
+/* A writer that opens the stream meanwhile makes a new folder. */
 static int retire_forget(const struct hr__stream_folder *f, void *context)
 {
 	struct forgetting *when = context;

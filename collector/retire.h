@@ -2,8 +2,7 @@
 /*
  * retire.h - removes the segments of a job's streams, and later their marks
  *
- * Reads folders and last footers, never frames of a sealed segment. A stream's lock keeps writers
- * out.
+ * Reads footers, never frames of sealed segments. Holds a stream's lock against writers.
  */
 #ifndef HEADRACE_COLLECTOR_RETIRE_H
 #define HEADRACE_COLLECTOR_RETIRE_H
@@ -17,7 +16,7 @@ struct hr__stream_folder {
 	const char *name;
 };
 
-/* Calls `visit` for each folder of streams in a job. 0, or the first error. */
+/* Calls `visit` for each stream's folder. 0, or the first error. */
 typedef int hr__visit_stream(const struct hr__stream_folder *f, void *context);
 int hr__each_stream(int jobs_fd, const char *job, hr__visit_stream *visit, void *context);
 
@@ -34,12 +33,12 @@ int hr__retire_inspect(int jobs_fd, const char *job, struct hr__retire_job *ret)
 
 bool hr__retire_ended(int jobs_fd, const char *job);
 
-/* Removes the segments of all streams. -EBUSY: a writer has opened a stream, which stays. */
+/* -EBUSY: a writer has opened one of the streams, which stays. */
 int hr__retire_job(int jobs_fd, const char *job, uint64_t now_ns, uint64_t *ret_bytes);
 
 /*
- * Removes folders of streams without segments, if their last data or removal is older than the
- * limit for ended streams or that for others. Returns how many.
+ * Removes folders without segments whose last data or removal was before the limit for ended
+ * streams, or that for others. Returns how many.
  */
 unsigned hr__retire_forget(int jobs_fd, const char *job, uint64_t ended_before_ns,
 			   uint64_t silent_before_ns);

@@ -25,7 +25,7 @@
 #define STOP_MS	     10000u
 #define STREAM_FILES 3u /* descriptors of an open stream */
 
-/* A configuration that a reload has replaced: threads may still use its texts. */
+/* A configuration before a reload: threads may still use its texts. */
 struct past {
 	struct past *next;
 	struct hr_collector_config config;
@@ -59,7 +59,7 @@ struct server {
 
 /* ---- shutdown and events ---- */
 
-/* Takes the next step of stopping once the current one is complete. */
+/* Takes the next step of stopping, if the current one is complete. */
 static void continue_stop(struct server *s)
 {
 	if (!s->dismissed && hr_ingest_stopped(s->ingest)) {
@@ -85,7 +85,7 @@ static void on_stop_timer(uv_timer_t *timer)
 		uv_stop(&s->loop);
 		return;
 	}
-	/* The disk hangs. Daemons still have all frames that were not acknowledged. */
+	/* The disk hangs. Daemons still have what was not acknowledged. */
 	hr_log(HR_LOG_ERROR, "cannot write received data to disk in time; ending without it (nodes "
 			     "will send it again)");
 	_exit(EXIT_FAILURE);
@@ -108,7 +108,6 @@ static void begin_to_stop(struct server *s)
 	uv_timer_start(&s->stop_timer, on_stop_timer, STOP_MS, 0);
 }
 
-/* Runs in a store thread. */
 static void wake(void *self)
 {
 	struct server *s = self;
@@ -169,7 +168,7 @@ static bool hold_for_writing(struct server *s)
 	return false;
 }
 
-/* Does what a read-only or full disk prevented at the start. */
+/* Does what was impossible at the start, on a read-only or full disk. */
 static void settle_store(struct server *s)
 {
 	if (s->read_only && !hold_for_writing(s))
@@ -188,7 +187,6 @@ static void server_on_tick(uv_timer_t *timer)
 		settle_store(s);
 }
 
-/* Any round of the loop may complete the current step of stopping. */
 static void on_check(uv_timer_t *timer)
 {
 	struct server *s = timer->data;
@@ -244,7 +242,6 @@ static int load_tls(const struct hr_collector_config *c, struct hr_tls **ret)
 	return r;
 }
 
-/* False: the configuration is unchanged. */
 static bool load_config(struct server *s)
 {
 	struct past *past = calloc(1, sizeof(*past));
@@ -340,7 +337,7 @@ static int take_store(struct server *s)
 	return r;
 }
 
-/* Makes the folder where queries spill: a configured one, none, or one in the store. */
+/* A configured folder, none, or one in the store. */
 static int make_spill(struct server *s)
 {
 	const char *set = s->config->query_spill;
@@ -435,7 +432,7 @@ static void write_metrics(void *self, FILE *out)
 				   out);
 }
 
-/* A failure is logged, and does not prevent collecting. */
+/* A failure is logged, and collecting continues. */
 static void open_metrics(struct server *s)
 {
 	const struct hr_metrics_config config = {.address = s->config->metrics,

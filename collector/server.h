@@ -2,8 +2,8 @@
 /*
  * server.h - starts and stops headrace-collector
  *
- * It locks the store, listens, and runs until SIGTERM or SIGINT. SIGHUP reloads the configuration
- * and certificates. To stop, within 10 s, it refuses connections, stops reading, commits and
+ * It locks the store, and runs until SIGTERM or SIGINT. SIGHUP reloads the configuration and
+ * certificates. To stop, within 10 s, it refuses connections, stops reading, commits and
  * acknowledges received frames, seals segments and notifies peers.
  */
 #ifndef HEADRACE_COLLECTOR_SERVER_H

@@ -80,7 +80,7 @@ static int by_certificate(const struct hr_conn_peer *peer, uid_t *ret, char **re
 	return 0;
 }
 
-/* Identifies the peer of plain TCP or a local socket. 1: unknown. */
+/* The peer of plain TCP or of a local socket. 1: unknown. */
 static int by_kernel(const struct hr_who_rules *rules, const struct hr_conn_peer *peer, uid_t *ret,
 		     char **ret_error)
 {

@@ -2,7 +2,7 @@
 /*
  * who.h - identifies the peer of a connection, and what it may do
  *
- * Purpose   One decision per connection, after Hello, from transport, kernel and MUNGE; never from
+ * Purpose   One decision per connection, after Hello: from transport, kernel and MUNGE, never from
  *           what the peer claims.
  * Threads   Any. hr_who_decide waits some milliseconds for munged and the user database.
  *
@@ -43,11 +43,11 @@ struct hr_who_rules {
 	bool plain_anywhere;	  /* plain connections from other machines are accepted */
 };
 
-/* -EACCES: the peer has no rights here; *ret_error (malloc'ed) has advice. */
+/* -EACCES: no rights here; *ret_error (malloc'ed) has advice. */
 int hr_who_decide(const struct hr_who_rules *rules, const struct hr_conn_peer *peer,
 		  const char *credential, struct hr_who *ret, char **ret_error);
 
-/* Whether a one_node peer may use the name `node`: its certificate's CN, or its first label. */
+/* Whether a one_node peer may be called `node`: by its certificate's CN, or its first label. */
 bool hr_who_is_node(const struct hr_who *w, const char *node);
 
 #endif
