@@ -260,7 +260,7 @@ static int open_writer(struct hr__worker *w, struct hr_channel *ch, struct hr__i
 		return r;
 	hr_writer_limit_index(s->writer, w->ingest->config.index_bytes);
 	if (!s->state.has_secret && hr_writer_mark(s->writer) > 1) {
-		/* Without `state`, as after a run that wrote it here, no peer can prove ownership. */
+		/* Without `state`, as after a run that wrote here, no peer can prove ownership. */
 		hr__channel_end(w, ch, "denied", true,
 				"the stream of job %s on %s was not written by a collector", s->job,
 				s->node);

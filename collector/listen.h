@@ -3,8 +3,8 @@
  * listen.h - the addresses at which a collector listens
  *
  * With certificates, TCP uses TLS; unless plain = no, a peer may begin without, and who.h decides
- * which. Local sockets are plain: the kernel identifies the peer. The loop frees the listeners after
- * hr_listeners_close.
+ * which. Local sockets are plain: the kernel identifies the peer. The loop frees the listeners
+ * after hr_listeners_close.
  */
 #ifndef HEADRACE_COLLECTOR_LISTEN_H
 #define HEADRACE_COLLECTOR_LISTEN_H

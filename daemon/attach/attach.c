@@ -19,20 +19,17 @@
 
 #define BACKLOG	      4096 /* connections that wait for accept */
 #define READABLE_MOST 64   /* earlier connections that one call reads */
-/* wait before a map is made: the process that just got its answer may need this CPU */
+/* wait before a map is made: a process that just got its answer may need this CPU */
 #define REFILL_MS   2
 #define EXITED_MOST BACKLOG /* sessions of exited processes that stay open for their children */
 
-/* ---- connections ----------------------------------------------------------------------------------- */
+/* ---- connections ----------------------------------------------------------------------------- */
 
 static void pending_close(struct hr_attach *a, struct pending *g)
 {
 	hr_hello_discard(g->fd);
-	epoll_ctl(a->epoll_fd, EPOLL_CTL_DEL, g->fd,
-		  /*
-		   * closing g->fd does not remove it while another process has the connection open
-		   */
-		  NULL);
+	/* close() alone does not remove it while another process has the connection open */
+	epoll_ctl(a->epoll_fd, EPOLL_CTL_DEL, g->fd, NULL);
 	close(g->fd);
 	g->fd = -1;
 	free(g->notice);
@@ -41,7 +38,7 @@ static void pending_close(struct hr_attach *a, struct pending *g)
 	a->n_pending--;
 }
 
-/* False: the first message has not arrived. */
+/* False: the hello has not arrived. */
 static bool read_first(struct hr_attach *a, struct pending *g)
 {
 	ssize_t n = recv(g->fd, a->message, HR_HELLO_MAX_BYTES + 1, hr__attach_read_flags(a));
@@ -69,8 +66,9 @@ static int by_arrival(const void *a, const void *b)
 }
 
 /*
- * Reads earlier connections whose message has arrived since: a second connection of a process refers to its first one, and the
- * hello of a child to that of its parent. epoll returns only those, so many silent connections cost nothing.
+ * Reads earlier connections that have a message by now: a second connection of a process refers to
+ * its first one, and a child's hello to its parent's. epoll returns only those, so many silent
+ * connections cost nothing.
  */
 static void read_earlier(struct hr_attach *a)
 {
@@ -89,7 +87,7 @@ static void read_earlier(struct hr_attach *a)
 			pending_read(a, readable[i]);
 }
 
-/* Usually the hello has arrived with the connection, and needs no second turn of the loop. */
+/* Usually the hello has arrived with the connection: saves a turn of the loop. */
 static void pending_open(struct hr_attach *a, struct pending *g, int fd)
 {
 	*g = (struct pending){.fd = fd, .since_ns = hr_boot_ns()};
@@ -101,8 +99,9 @@ static void pending_open(struct hr_attach *a, struct pending *g, int fd)
 }
 
 /*
- * The first connection in the hand-off queue; -1: none. It and its messages stay there until it is answered, refused or counted:
- * if this daemon is killed meanwhile, the next one finds them unchanged. The end of the queue is reported once.
+ * The first connection in the hand-off queue; -1: none. It stays there, with its messages, until it
+ * is answered, refused or counted: if headraced is killed, the next one finds both unchanged.
+ * Reports the end of the queue once.
  */
 static int peek_handoff(struct hr_attach *a)
 {
@@ -130,7 +129,7 @@ static int accept_one(struct hr_attach *a, const struct pending *g)
 	return fd;
 }
 
-/* An unused slot; the caller has checked that there is one. */
+/* The caller has checked that there is an unused slot. */
 static struct pending *pending_unused(struct hr_attach *a)
 {
 	struct pending *g = a->pending;
@@ -140,7 +139,7 @@ static struct pending *pending_unused(struct hr_attach *a)
 	return g;
 }
 
-/* Accepts all waiting connections in the order of their arrival: parents before children. */
+/* In the order of their arrival: parents before children. */
 static void accept_all(struct hr_attach *a)
 {
 	int fd = -1;
@@ -154,10 +153,7 @@ static void accept_all(struct hr_attach *a)
 		pending_open(a, g, fd);
 		if (a->c.handoff_fd > 0) {
 			hr_passfd_drop(a->listen_fd);
-			/*
-			 * Release: pairs with hr_attach_use, which reads the clients after this
-			 * counter.
-			 */
+			/* Release: hr_attach_use reads this counter, then the clients. */
 			__atomic_add_fetch(&a->served, 1, __ATOMIC_RELEASE);
 			a->takeover = false;
 		}
@@ -172,9 +168,7 @@ static void pending_expire(struct hr_attach *a, struct pending *g)
 	pending_close(a, g);
 }
 
-/*
- * Closes connections without a message: all that are late, or the oldest if all slots are in use.
- */
+/* Closes late connections without a message, or the oldest one if all slots are in use. */
 static void pending_expire_late(struct hr_attach *a)
 {
 	uint64_t now_ns = hr_boot_ns();
@@ -207,7 +201,7 @@ static bool handle(struct hr_attach *a, uint64_t data)
 			pending_read(a, &a->pending[i]);
 		return true;
 	case EV_PIDFD:
-		accept_all(a); /* children that connected while it lived must find their parent */
+		accept_all(a); /* children that connected while it lived must find it */
 		if (a->clients[i].pidfd >= 0 && hr_pidfd_ended(a->clients[i].pidfd))
 			hr__client_gone(a, i, NULL);
 		return true;
@@ -237,10 +231,7 @@ static void *attach_run(void *arg)
 			pending_expire_late(a);
 		if (a->n_orphans && hr_boot_ns() > a->orphans_until_ns)
 			hr__orphans_missed(a);
-		/*
-		 * One map per turn without events, so that a process that connects meanwhile waits
-		 * for one map at most.
-		 */
+		/* One map per turn without events: a new process waits for one map at most. */
 		if (n <= 0 && hr_ringpool_refill(&a->pool))
 			wait_ms = 0;
 		else if (n > 0)
@@ -250,7 +241,7 @@ static void *attach_run(void *arg)
 	}
 }
 
-/* ---- life ----------------------------------------------------------------------------------------- */
+/* ---- life ------------------------------------------------------------------------------------ */
 
 static int listen_at(const char *path)
 {
@@ -292,8 +283,8 @@ int hr_attach_new(const struct hr_attach_config *config, struct hr_attach **ret)
 	hr_ringpool_init(&a->pool);
 	a->message = malloc(HR_HELLO_MAX_BYTES + 1);
 	/*
-	 * Connections wait at a socket that outlives this process while headraced restarts. listen() again makes this process
-	 * the peer that clients see: a shim checks whether that process is stopped (shim/core/session.c).
+	 * Connections wait at a socket that outlives this process. listen() again makes this
+	 * process the peer whose state a shim checks (shim/core/session.c): is it stopped?
 	 */
 	if (config->handoff_fd > 0) {
 		a->listen_fd = fcntl(config->handoff_fd, F_DUPFD_CLOEXEC, 3);

@@ -3,9 +3,10 @@
  * attach.h - the thread that accepts processes
  *
  * Owner     The node.
- * Threads   Its own: it listens, reads hellos, journals processes, hands out maps or adopts offered ones (abi.h), and watches
- *           pidfds for deaths. A connection lives for one message each way. A process is journaled before it gets its answer, so
- *           that a crash forgets none that has rings. A connection without a message for a second is closed.
+ * Threads   Its own: listens, reads hellos, journals processes, sends maps or adopts offered ones
+ *           (abi.h), and watches pidfds for deaths. A process is journaled before its answer, so a
+ *           crash forgets none that has rings. A connection has one message each way; without one
+ *           it is closed after a second.
  */
 #ifndef HEADRACE_DAEMON_ATTACH_ATTACH_H
 #define HEADRACE_DAEMON_ATTACH_ATTACH_H
@@ -22,23 +23,20 @@ struct hr_attach_config {
 	const char *socket;
 	int listen_fd;	/* listens at `socket`; the caller keeps it; 0: none */
 	int handoff_fd; /* accepted connections (passfd.h); the caller keeps it; 0: none */
-	uint32_t uid;	/* others, except root, are refused */
+	uint32_t uid;	/* other users, except root, are refused */
 	const char *ranks, *local_ranks;
 	uint32_t max_sessions;
 	uint64_t max_ring_bytes;
 	/* the highest process number in use; atomic, shared with the drain thread */
 	uint64_t *last_proc;
 	struct hr_probes *probes; /* NULL: none yet; atomic */
-	/*
-	 * a daemon was killed, perhaps while it processed the first connection of the hand-off
-	 * queue
-	 */
+	/* a daemon was killed, perhaps while it processed the first connection of the queue */
 	bool takeover;
 	struct hr_last_hello last; /* the last hello in the journal */
 	struct hr_journal *journal;
 	struct hr_drain *drain;
 	const struct hr_clock *clock;
-	/* descriptor of the node page, sent to clients; the caller keeps it */
+	/* of the node page, sent to clients; the caller keeps it */
 	int page_fd;
 	/* its `pending` cells; NULL: the hand-off queue keeps the connections instead */
 	struct hr_node_page *page;
@@ -47,10 +45,7 @@ struct hr_attach_config {
 /* Listens; processes wait in the backlog until hr_attach_start. */
 int hr_attach_new(const struct hr_attach_config *config, struct hr_attach **ret);
 
-/*
- * Call before hr_attach_start. Watches the process of a session from before a restart; an exit
- * during the restart is noticed, too.
- */
+/* Before hr_attach_start: watches a process from before a restart, even if it has exited since. */
 int hr_attach_adopt(struct hr_attach *a, const struct hr_session *s, uint64_t start_time);
 
 /* From now on the thread passes hellos to these probes. Any thread. */
@@ -61,7 +56,6 @@ int hr_attach_start(struct hr_attach *a);
 void hr_attach_stop(struct hr_attach *a);
 void hr_attach_free(struct hr_attach *a); /* accepts NULL */
 
-/* Resources that clients use. */
 struct hr_attach_use {
 	uint64_t served; /* connections of the hand-off queue; their processes are counted below */
 	uint64_t ring_bytes;
@@ -69,7 +63,7 @@ struct hr_attach_use {
 };
 void hr_attach_use(struct hr_attach *a, struct hr_attach_use *ret); /* any thread */
 
-/* Pids of processes attached now, at most max; returns how many there are. Any thread. */
+/* At most `max` pids of attached processes; returns how many there are. Any thread. */
 size_t hr_attach_pids(struct hr_attach *a, pid_t *pids, size_t max);
 
 #endif

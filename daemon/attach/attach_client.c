@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Attached processes, by pid and token; each has a pidfd that becomes readable at its exit.
- * Processes that exited before they attached.
- */
+/* Attached processes, by pid and token, and those that exited before they attached. */
 #include "daemon/attach/attach_internal.h"
 
 #include <errno.h>
@@ -110,10 +107,7 @@ size_t hr__clients_end(struct hr_attach *a, uint64_t proc, uint32_t replaced,
 	return n;
 }
 
-/*
- * ---- exited processes
- * -----------------------------------------------------------------------------------
- */
+/* ---- exited processes ------------------------------------------------------------------------ */
 
 void hr__exited_add(struct hr_attach *a, const struct client *was)
 {
@@ -151,7 +145,7 @@ void hr__exited_end(struct hr_attach *a)
 	a->n_exited = 0;
 }
 
-/* ---- from before a restart ------------------------------------------------------------------------------ */
+/* ---- from before a restart ------------------------------------------------------------------- */
 
 int hr_attach_adopt(struct hr_attach *a, const struct hr_session *s, uint64_t start_time)
 {
@@ -165,7 +159,7 @@ int hr_attach_adopt(struct hr_attach *a, const struct hr_session *s, uint64_t st
 	int r;
 
 	c.pidfd = (int)syscall(SYS_pidfd_open, c.pid, 0);
-	/* Read after the pidfd is open: from then on the kernel does not reuse the pid. */
+	/* Read it after the pidfd is open: the kernel then does not reuse the pid. */
 	r = c.pidfd < 0 || hr_procstat_read(c.pid, &stat) || stat.start_time != start_time ? -ESRCH
 											   : 0;
 	if (!r)

@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * One hello: identifies the process, decides whether to record it, makes its session, and sends the
- * answer.
- */
+/* One hello: identifies the process, decides whether to record it, makes its session, answers. */
 #include "daemon/attach/attach_internal.h"
 
 #include <errno.h>
@@ -20,7 +17,7 @@
 #include "daemon/base/served.h"
 
 #define JOURNAL_WAIT_NS UINT64_C(20000000)
-/* No client waits for an offer to be read, and the client does not repeat it. */
+/* An offer is not repeated, and no client waits for it. */
 #define JOURNAL_WAIT_OFFER_NS UINT64_C(1000000000)
 
 static uint64_t next_proc(struct hr_attach *a)
@@ -28,12 +25,9 @@ static uint64_t next_proc(struct hr_attach *a)
 	return __atomic_add_fetch(a->c.last_proc, 1, __ATOMIC_RELAXED);
 }
 
-/* ---- who it is -------------------------------------------------------------------------------------- */
+/* ---- who it is ------------------------------------------------------------------------------- */
 
-/*
- * True: the environment names a rank that the job does not record. The drain thread checks ranks
- * that are found later (drain.c).
- */
+/* True: its environment names a deselected rank. The drain thread checks ranks found later. */
 static bool deselected(const struct hr_attach *a, const struct handshake *v)
 {
 	struct hr_rank rank = {0};
@@ -55,9 +49,7 @@ static bool attached(void *arg, pid_t pid)
 	return hr__client_by(a, &a->by_pid, (uint32_t)pid) != NULL;
 }
 
-/*
- * Journals the process, in time order with all other entries. -EAGAIN: the journal is full for now.
- */
+/* Journals the process, in time order with all other entries. -EAGAIN: the journal is full now. */
 static int journal_attach(struct hr_attach *a, const struct handshake *v, uint64_t proc,
 			  uint64_t token, bool out)
 {
@@ -99,9 +91,9 @@ static int journal_attach(struct hr_attach *a, const struct handshake *v, uint64
 	return 0;
 }
 
-/* ---- a session -------------------------------------------------------------------------------------- */
+/* ---- a session ------------------------------------------------------------------------------- */
 
-/* Makes a map for the session and maps it here; *ret_fd is for the client. */
+/* Makes and maps a map for the session; *ret_fd is for the client. */
 static int make_map(struct hr_attach *a, uint32_t abi, uint64_t token, uint32_t index,
 		    struct hr_map *ret, int *ret_fd)
 {
@@ -127,7 +119,7 @@ static int make_map(struct hr_attach *a, uint32_t abi, uint64_t token, uint32_t 
 	return 0;
 }
 
-/* The descriptor survives this process: the next daemon continues to read the map. */
+/* The descriptor survives this process: the next one continues to read the map. */
 static void attach_handshake_keep(uint64_t proc, uint32_t index, int fd)
 {
 	char name[HR_MAP_NAME_BYTES];
@@ -160,10 +152,7 @@ static int next_map(struct hr_attach *a, struct handshake *v, const struct clien
 	return 0;
 }
 
-/*
- * Before the answer: from then on, the shim's in-flight cells show which system calls are the
- * shim's own.
- */
+/* Before the answer: then the shim's in-flight cells show which system calls are the shim's own. */
 static void notify_probes(const struct hr_attach *a, const struct handshake *v,
 			  struct hr_probed *ret)
 {
@@ -190,7 +179,7 @@ static void notify_probes(const struct hr_attach *a, const struct handshake *v,
 	ret->offered = v->offered;
 }
 
-/* Ticks of another clock than this daemon's cannot be compared. */
+/* Ticks of another clock cannot be compared. */
 static uint64_t hello_ticks(const struct hr_attach *a, const struct handshake *v)
 {
 	bool same = !(v->hello.flags & HR_HELLO_TICKS_TSC) == !a->c.clock->tsc;
@@ -249,7 +238,7 @@ static int more_rings(struct hr_attach *a, struct handshake *v, struct hr_ack *a
 
 	if (!c || c->pid != v->cred.pid)
 		return -EACCES;
-	/* a previous daemon has it already */
+	/* a previous daemon has adopted it already */
 	if (v->offered && v->offer.map.inode == c->last_inode) {
 		hr__offer_drop(&v->offer);
 		return -EALREADY;
@@ -273,9 +262,8 @@ static int more_rings(struct hr_attach *a, struct handshake *v, struct hr_ack *a
 }
 
 /*
- * The same pid again. An exec, if it is the same process; otherwise the kernel reused the pid
- * before the exit was noticed. If the process has exited, assume exec: pids are not reused that
- * soon.
+ * The same pid again: an exec, or the kernel has reused the pid before the exit was noticed. If the
+ * process has exited, assumes an exec: pids are not reused that soon.
  */
 static void find_replaced(struct hr_attach *a, struct handshake *v)
 {
@@ -294,9 +282,8 @@ static void find_replaced(struct hr_attach *a, struct handshake *v)
 }
 
 /*
- * Finds the process. -ESRCH: it has exited and left no offer. If it left one, only the hello
- * describes it; its parent's pid is valid here if its own pid is, that is, in the pid namespace of
- * headraced.
+ * -ESRCH: the process has exited without an offer. If it left one, only the hello describes it: its
+ * parent's pid is valid if its own is, that is, in headraced's pid namespace.
  */
 static int attach_handshake_identify(struct hr_attach *a, struct handshake *v, bool abandoned)
 {
@@ -336,8 +323,8 @@ static int attach(struct hr_attach *a, struct handshake *v, bool abandoned, stru
 }
 
 /*
- * A program was started without the shim: journal it as a process without operations, unless probes
- * record it. If libc started it (posix_spawn), its pid is unknown, too.
+ * A program that was started without the shim is journaled as a process without operations, unless
+ * probes record it. If libc started it (posix_spawn), its pid is unknown, too.
  */
 static void note_unrecorded(struct hr_attach *a, struct handshake *v)
 {
@@ -362,9 +349,9 @@ static void note_unrecorded(struct hr_attach *a, struct handshake *v)
 		hr__client_gone(a, (uint32_t)(old - a->clients), "exec");
 }
 
-/* ---- the answer ------------------------------------------------------------------------------------- */
+/* ---- the answer ------------------------------------------------------------------------------ */
 
-/* Answers with the map and, for a new session, the node page. */
+/* With the map and, for a new session, the node page. */
 static void reply(struct hr_attach *a, int fd, const struct hr_ack *ack, int map_fd, bool with_page)
 {
 	union {
@@ -431,8 +418,8 @@ static int attach_handshake_answer(struct hr_attach *a, int fd, struct handshake
 }
 
 /*
- * Counts a process that is not recorded and could be missed. A process that left without an offer
- * connects again. So did one whose hello a previous daemon read before it was killed (`takeover`).
+ * Counts a process that is not recorded. Not counted: one that connects again, because it left no
+ * offer, or because a previous daemon read its hello before it was killed (`takeover`).
  */
 static void count_refusal(struct hr_attach *a, const struct handshake *v, int status)
 {
@@ -445,9 +432,9 @@ static void count_refusal(struct hr_attach *a, const struct handshake *v, int st
 }
 
 /*
- * The drain thread gets the session together with the ends of processes that died before it: both
- * decide which worker's slot is free. The ATTACH entry is journaled before the ends: the engine
- * still finds a parent that has ended.
+ * The drain thread gets the session with the ends of processes that died before it: both decide
+ * which worker's slot is free. ATTACH is journaled before the ends, so that the engine finds a
+ * parent that has ended.
  */
 static void hand_over(struct hr_attach *a, const struct handshake *v)
 {
@@ -477,17 +464,14 @@ void hr__handshake(struct hr_attach *a, const struct pending *g, uint32_t bytes)
 	int map_fd = -1;
 
 	ack.status = attach_handshake_answer(a, g->fd, &v, &ack, &map_fd);
-	if (hr_served(v.hello.abi)) /* answer in the client's ABI version */
+	if (hr_served(v.hello.abi)) /* in the client's ABI version */
 		ack.abi = v.hello.abi;
 	if (ack.status)
 		count_refusal(a, &v, ack.status);
-	/*
-	 * No answer for a message that is no hello, nor for a client that made an offer or attached
-	 * to a previous daemon.
-	 */
+	/* No answer to an offer, to no hello, or to a client attached to a previous daemon. */
 	if (ack.status != -EBADMSG && ack.status != -EALREADY && !v.offered)
 		reply(a, g->fd, &ack, ack.status ? -1 : map_fd, v.hello.kind == HR_HELLO_ATTACH);
-	/* After the answer, because the process waits for the answer. */
+	/* After the answer, for which the process waits. */
 	if (v.session)
 		hand_over(a, &v);
 	if (!ack.status && v.replaces != UINT32_MAX)

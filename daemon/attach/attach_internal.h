@@ -37,7 +37,7 @@ struct client {
 	uint64_t last_inode; /* of the latest map */
 };
 
-/* A process that exited before its offer was read. Its session ends when no waiting child can refer to it. */
+/* Exited before its offer was read. Its session ends when no waiting child can refer to it. */
 struct exited {
 	struct client was; /* pidfd -1 */
 	bool replaced;	   /* by another image of the same process */
@@ -74,14 +74,12 @@ struct hr_attach {
 	uint32_t n_exited, room_exited;
 };
 
-/* An offer: a map that a client made. */
 struct offer {
 	int fd; /* -1: none */
 	uint64_t token;
 	struct hr_map map;
 };
 
-/* One hello while it is processed. */
 struct handshake {
 	const struct pending *pending;
 	struct ucred cred;
@@ -94,36 +92,35 @@ struct handshake {
 	int pidfd;	/* -1: the process has exited, or no session was made */
 	uint64_t ticks; /* time of the hello: now, or when the offer was made */
 	uint64_t exec_of;
-	/* The drain thread gets it after the client has its answer; NULL: none. */
+	/* The drain thread gets it after the client's answer; NULL: none. */
 	struct hr_session *session;
 	/* index of the client that this process was before exec; UINT32_MAX: none */
 	uint32_t replaces;
 };
 
-/* recv flags: messages of a hand-off queue stay in it until they are processed. */
+/* Flags of recv: messages of a hand-off queue stay in it until they are processed. */
 static inline int hr__attach_read_flags(const struct hr_attach *a)
 {
 	return a->c.handoff_fd > 0 ? MSG_DONTWAIT | MSG_PEEK : MSG_DONTWAIT;
 }
 
-/* attach_handshake.c: processes the message of `bytes` in a->message, and answers it. */
+/* attach_handshake.c: processes and answers the message of `bytes` in a->message. */
 void hr__handshake(struct hr_attach *a, const struct pending *g, uint32_t bytes);
 
 /*
- * attach_notice.c: notices (HR_HELLO_EXEC). A notice waits until the kernel closes its connection,
- * at the exec.
+ * attach_notice.c: a notice (HR_HELLO_EXEC) waits until the kernel closes its connection, at exec.
  */
-/* False: the message in a->message is no notice. Removes it from the connection. */
+/* Takes the message in a->message out of the connection. False: it is no notice. */
 bool hr__notice_keep(struct hr_attach *a, struct pending *g, uint32_t bytes);
-/* True: the notice is counted, or the client withdrew it because the exec failed. */
+/* True: the notice is counted, or withdrawn, because the exec failed. */
 bool hr__notice_over(struct hr_attach *a, struct pending *g);
-/* Counts the notice of the connection, if it has one, without waiting for the exec. */
+/* Counts the connection's notice, if any, without waiting for the exec. */
 void hr__notice_count(struct hr_attach *a, struct pending *g);
 
 /*
- * attach_orphan.c: connections that were accepted and not journaled when a daemon was killed. They
- * are lost, and with them the offer of a client that did not wait for an answer. A client that
- * waited connects again within a second; each other one is counted as missed.
+ * attach_orphan.c: connections that a killed daemon had accepted and not journaled. They are lost,
+ * with the offer of a client that did not wait. A client that waited connects again within a
+ * second; the others are counted as missed.
  */
 /* Call before and after a connection is accepted into this slot. */
 void hr__pending_expect(struct hr_attach *a, const struct pending *g);
@@ -134,14 +131,14 @@ void hr__pending_forget(struct hr_attach *a, const struct pending *g);
 bool hr__orphan_has(const struct hr_attach *a, const struct pending *g);
 /* Finds the orphans of the previous daemon, before the first connection is accepted. */
 void hr__orphans_find(struct hr_attach *a);
-/* The process has connected again: it is no orphan. */
+/* The process has connected again. */
 void hr__orphan_came(struct hr_attach *a, pid_t pid);
 /* Counts the orphans that have not connected again. */
 void hr__orphans_missed(struct hr_attach *a);
 
 /*
- * attach_offer.c: shuts fd for reading, and takes an offer that was sent before that. 0: ret->fd is
- * the offered map, or -1 if there is no offer; -EINVAL: the message is no valid offer.
+ * attach_offer.c: shuts fd for reading, and takes an offer that was sent before. 0: ret->fd is the
+ * offered map, or -1: no offer; -EINVAL: not a valid offer.
  */
 int hr__offer_take(struct hr_attach *a, int fd, const struct hr_hello *hello, struct offer *ret);
 /*
@@ -149,14 +146,11 @@ int hr__offer_take(struct hr_attach *a, int fd, const struct hr_hello *hello, st
  * of a failed hr__offer_take.
  */
 void hr__offer_refuse(struct offer *o);
-/* Closes an offer that belongs to a session already. */
+/* Closes an offer that a session has. */
 void hr__offer_drop(struct offer *o);
-/* The time at which the client made it, or now if the client's time is impossible. */
+/* When the client made it, or now if that time is impossible. */
 uint64_t hr__offer_ticks(const struct hr_attach *a, const struct hr_hello *hello);
-/*
- * True: /proc shows a process with the offer's pid that started after the offer, so it is another
- * process.
- */
+/* By /proc, a process with the offer's pid started after the offer: it is another process. */
 bool hr__offer_outlived(const struct hr_attach *a, uint64_t offer_ticks, uint64_t start_time);
 
 /* attach_client.c. By pid or token; NULL: not attached. */
@@ -165,20 +159,20 @@ struct client *hr__client_by(struct hr_attach *a, const struct hr_map64 *map, ui
 /* On success it owns the pidfd. */
 int hr__client_add(struct hr_attach *a, const struct client *c);
 
-/* Forgets the clients that have exited, except `proc` and client `replaced`; returns their ends. */
+/* Forgets exited clients, except `proc` and client `replaced`; returns their ends. */
 size_t hr__clients_end(struct hr_attach *a, uint64_t proc, uint32_t replaced,
 		       struct hr_drain_end ret[HR_DRAIN_ENDS]);
 
-/* Forgets client i and notifies the drain thread; `exit` NULL: it is dead, and its exit status is looked up. */
+/* Forgets client i. `exit` NULL: it is dead, and its exit status is looked up. */
 void hr__client_gone(struct hr_attach *a, uint32_t i, const char *exit);
 
-/* Keeps its session open for children that wait; without memory the session ends at once. */
+/* Its session stays for children that wait; without memory it ends at once. */
 void hr__exited_add(struct hr_attach *a, const struct client *was);
 struct exited *hr__exited_by_pid(struct hr_attach *a, pid_t pid);    /* the latest; NULL: none */
 struct client *hr__token_owner(struct hr_attach *a, uint64_t token); /* also if exited; or NULL */
 void hr__exited_end(struct hr_attach *a);			     /* ends their sessions */
 
-/* Adds a descriptor to the epoll set; `data`: EV_*. */
+/* `data`: EV_*. */
 int hr__attach_watch(struct hr_attach *a, int fd, uint64_t data);
 
 #endif

@@ -1,16 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Clients whose connection a daemon had accepted when it was killed. The node page lists their
- * pids.
- */
+/* Clients whose connection a killed daemon had accepted: the node page lists their pids. */
 #include "daemon/attach/attach_internal.h"
 
 #define EXPECTED (-1) /* a connection is being accepted; its pid is not known yet */
 
 /*
- * A client makes an offer if it sees that the daemon is stopped (SIGSTOP). If the daemon was killed
- * without a stop while it accepted a connection, the client still waits and connects again. A
- * daemon that was killed is replaced sooner than this.
+ * A client that sees the daemon stopped (SIGSTOP) makes an offer. If it was killed without a stop
+ * during an accept, the client still waits, and connects again: a killed daemon is replaced sooner
+ * than this.
  */
 #define STOPPED_NS UINT64_C(300000000)
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * backoff.h - how long to wait before the next attempt: a random time up to a bound that doubles
- * (full jitter), so that daemons do not all connect at once when a collector comes back
+ * (full jitter), so that daemons do not all connect at once to a collector that is back
  */
 #ifndef HEADRACE_DAEMON_BASE_BACKOFF_H
 #define HEADRACE_DAEMON_BASE_BACKOFF_H
@@ -21,7 +21,7 @@ static inline uint32_t hr_backoff_bound_ms(uint32_t failed)
 	return failed < 8 ? HR_BACKOFF_LEAST_MS << failed : HR_BACKOFF_MOST_MS;
 }
 
-/* Counts one more failed attempt, and returns how long to wait. */
+/* Counts a failed attempt, and returns how long to wait. */
 static inline uint32_t hr_backoff_next_ms(struct hr_backoff *b)
 {
 	uint32_t bound = hr_backoff_bound_ms(b->failed);

@@ -26,7 +26,7 @@ const char *hr_cgroup_mount(void)
 	return NULL;
 }
 
-/* The path of this process in the hierarchy: "/system.slice/headraced.service". */
+/* "/system.slice/headraced.service": this process in the hierarchy. */
 static bool own_path(char *ret, size_t bytes)
 {
 	FILE *f = fopen("/proc/self/cgroup", "re");
@@ -43,7 +43,7 @@ static bool own_path(char *ret, size_t bytes)
 	return true;
 }
 
-/* True: the folder with this id contains this process, directly or in a subfolder. */
+/* True: the folder with this id has this process, directly or in a subfolder. */
 static bool is_around_us(uint64_t id)
 {
 	char own[CGROUP_PATH / 2], path[CGROUP_PATH];

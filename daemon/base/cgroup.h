@@ -1,9 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * cgroup.h - folders of the cgroup hierarchy (version 2)
- *
- * Threads   Any: plain functions over files of the kernel.
- */
+/* cgroup.h - folders of the cgroup hierarchy (version 2). No state; any thread. */
 #ifndef HEADRACE_DAEMON_BASE_CGROUP_H
 #define HEADRACE_DAEMON_BASE_CGROUP_H
 
@@ -13,8 +9,8 @@
 const char *hr_cgroup_mount(void);
 
 /*
- * The id of a folder; probes identify a job's processes by it (probes.h). -ENOENT and other errors
- * of open; -ENOTSUP: not a folder of version 2; -EBUSY: this process is in it, and would record
+ * The id of a folder, by which probes identify a job's processes (probes.h). -ENOENT and other
+ * errors of open; -ENOTSUP: not of version 2; -EBUSY: this process is in it, and would record
  * itself. *ret_error (malloc'ed) explains an error.
  */
 int hr_cgroup_id(const char *path, uint64_t *ret, char **ret_error);

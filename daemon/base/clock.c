@@ -21,7 +21,7 @@ uint64_t hr_clock_ticks(const struct hr_clock *c)
 	return c->tsc ? hr_tsc_read() : hr_now_ns(CLOCK_MONOTONIC);
 }
 
-/* Ticks and boot time of one moment: the reading with the smallest error of a few. */
+/* Ticks and boot time of one moment: of a few readings, that with the smallest error. */
 static void clock_measure(const struct hr_clock *c, uint64_t *ret_ticks, uint64_t *ret_ns)
 {
 	uint64_t best = UINT64_MAX;
@@ -95,10 +95,7 @@ void hr_clock_update(struct hr_clock *c)
 	c->line.mult = slope;
 	if (lag_ns >= 0)
 		return;
-	/*
-	 * The line is ahead: run slower, to be correct in a second; the bounded difference limits
-	 * the slope.
-	 */
+	/* The line is ahead: runs slower, to be correct in a second. The bound limits the slope. */
 	if (lag_ns < -MOST_AHEAD_NS)
 		lag_ns = -MOST_AHEAD_NS;
 	c->line.mult += (uint64_t)(((__int128)lag_ns * (__int128)slope) / 1000000000);

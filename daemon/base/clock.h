@@ -1,15 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * clock.h - from session ticks (TSC of common/tsc.h, or ns of CLOCK_MONOTONIC) to nanoseconds of
- * CLOCK_BOOTTIME
+ * clock.h - session ticks (TSC of common/tsc.h, or ns of CLOCK_MONOTONIC) to ns of CLOCK_BOOTTIME
  *
  * Owner     The node; one clock for all its sessions.
- * Threads   hr_clock_ticks from any thread; the rest from the drain thread.
+ * Threads   hr_clock_ticks: any. The rest: the drain thread.
  *
- * The conversion is a line through (ticks0, ns0) of slope mult / 2^32. An update moves the line
- * forward to the measured time if it is late (also after a suspend) and slows it if it is ahead:
- * converted times never step back. Each tick entry of the journal has the line in use: replay
- * converts with the same numbers.
+ * The conversion is a line through (ticks0, ns0) of slope mult / 2^32. If the line is late (also
+ * after a suspend), an update moves it forward to the measured time; if it is ahead, an update
+ * slows it. So converted times never step back. Tick entries of the journal have the line, so that
+ * replay converts in the same way.
  */
 #ifndef HEADRACE_DAEMON_BASE_CLOCK_H
 #define HEADRACE_DAEMON_BASE_CLOCK_H
@@ -23,7 +22,7 @@ struct hr_clock_line {
 	uint64_t mult; /* ns per tick, 32.32 fixed point */
 };
 
-/* boot_ns and real_ns were read together, within error_ns of one another. */
+/* boot_ns and real_ns are of moments at most error_ns apart. */
 struct hr_clock_sample {
 	uint64_t boot_ns;
 	uint64_t real_ns;
@@ -37,21 +36,18 @@ struct hr_clock {
 	uint64_t seen_ns;
 };
 
-/*
- * hr_clock_init reads the clocks once. hr_clock_settle reads them again, 5 ms after that (it waits
- * if need be), and sets the slope of the line.
- */
+/* hr_clock_settle reads the clocks again, 5 ms after hr_clock_init (it waits): sets the slope. */
 void hr_clock_init(struct hr_clock *c);
 void hr_clock_settle(struct hr_clock *c);
 
-/* Measures again and corrects the line; call about once a second. */
+/* Measures and corrects the line; call it about once a second. */
 void hr_clock_update(struct hr_clock *c);
 
 void hr_clock_sample(struct hr_clock_sample *ret);
 uint64_t hr_clock_ticks(const struct hr_clock *c);
 uint64_t hr_boot_ns(void);
 
-/* More than 0 and less than 256 ns per tick: the range that is accepted from a journal. */
+/* Accepted from a journal: more than 0 and less than 256 ns per tick. */
 static inline bool hr_clock_line_valid(const struct hr_clock_line *l)
 {
 	return l->mult > 0 && l->mult >> 40 == 0;
@@ -69,10 +65,7 @@ static inline uint64_t hr_ticks_ns(const struct hr_clock_line *l, uint64_t ticks
 	return l->ns0 + (uint64_t)(int64_t)(((__int128)away * l->mult) >> 32);
 }
 
-/*
- * The ticks at that boot time, rounded towards ticks0: hr_ticks_ns of them differs from ns by a
- * tick and 1 ns at most.
- */
+/* Rounded towards ticks0: hr_ticks_ns of the result differs from ns by at most a tick and 1 ns. */
 static inline uint64_t hr_clock_ticks_at(const struct hr_clock_line *l, uint64_t ns)
 {
 	int64_t away = (int64_t)(ns - l->ns0);

@@ -15,7 +15,7 @@
 
 #include "common/procfs.h"
 
-/* <linux/pidfd.h> of Linux 6.15: PIDFD_GET_INFO and its structure, up to the exit status. */
+/* PIDFD_GET_INFO of <linux/pidfd.h>, Linux 6.15, up to the exit status. */
 struct info {
 	uint64_t mask; /* requested fields on input, available fields on output */
 	uint64_t cgroup;
@@ -26,10 +26,7 @@ _Static_assert(sizeof(struct info) == 64, "PIDFD_INFO_SIZE_VER0");
 #define GET_INFO  _IOWR(0xFF, 11, struct info)
 #define INFO_EXIT (UINT64_C(1) << 3)
 
-/*
- * False: this process lacks permission, and the kernel shows an exit code of 0. Reading the exe
- * link needs the same permission.
- */
+/* False: without permission the kernel shows exit code 0. The exe link needs the same one. */
 static bool exit_code_visible(pid_t pid)
 {
 	char name[48], target[8];
@@ -38,7 +35,6 @@ static bool exit_code_visible(pid_t pid)
 	return readlink(name, target, sizeof(target)) >= 0 || errno != EACCES;
 }
 
-/* Reads the exit code from a zombie's /proc/PID/stat. */
 static int read_zombie(int pidfd, pid_t pid, int *ret)
 {
 	struct hr_procstat stat;
@@ -46,14 +42,14 @@ static int read_zombie(int pidfd, pid_t pid, int *ret)
 	if (hr_procstat_read(pid, &stat) || stat.state != 'Z' ||
 	    (stat.exit_code == 0 && !exit_code_visible(pid)))
 		return -1;
-	/* The process is still not reaped, so /proc/PID was this process when it was read. */
+	/* Not reaped yet, so /proc/PID was this process when it was read. */
 	if (syscall(SYS_pidfd_send_signal, pidfd, 0, NULL, 0) < 0)
 		return -1;
 	*ret = stat.exit_code;
 	return 0;
 }
 
-/* Reads the exit code of a reaped process; the kernel keeps it while a pidfd is open. */
+/* Of a reaped process, which the kernel keeps while a pidfd is open. */
 static int read_reaped(int pidfd, int *ret)
 {
 	struct info info = {.mask = INFO_EXIT};

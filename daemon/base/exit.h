@@ -1,9 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * exit.h - the end of a process that is not a child of this one
- *
- * Threads   Any. Never waits.
- */
+/* exit.h - the end of a process that is not a child of this one. Any thread; never waits. */
 #ifndef HEADRACE_DAEMON_BASE_EXIT_H
 #define HEADRACE_DAEMON_BASE_EXIT_H
 
@@ -16,8 +12,8 @@
 bool hr_pidfd_ended(int pidfd);
 
 /*
- * For a readable pidfd: "0".."255", "SIGKILL"..., or "" if it is not available: before Linux 6.15,
- * once the parent has reaped it.
+ * For a readable pidfd: "0".."255", "SIGKILL"..., or "": not available, because the parent has
+ * reaped it (before Linux 6.15).
  */
 void hr_exit_read(int pidfd, pid_t pid, char ret[HR_EXIT_TEXT]);
 

@@ -26,10 +26,7 @@ int hr_hello_check(const uint8_t *msg, size_t bytes, struct hr_hello *ret)
 	memcpy(ret, msg, sizeof(*ret));
 	if (ret->magic != HR_ABI_MAGIC)
 		return -EBADMSG;
-	/*
-	 * The fields up to here are the same in every version, so that the answer can report an
-	 * unknown version.
-	 */
+	/* The fields up to here are in every version: the answer can report an unknown one. */
 	if (!hr_served(ret->abi) || (ret->word_bytes != 4 && ret->word_bytes != 8))
 		return -EPROTO;
 	if (ret->bytes != bytes || ret->kind < HR_HELLO_ATTACH || ret->kind > HR_HELLO_EXEC ||

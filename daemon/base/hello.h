@@ -1,9 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * hello.h - reads a client's hello, which may be any bytes
- *
- * Threads   Any. All but hr_hello_discard are pure functions over the caller's memory.
- */
+/* hello.h - reads a client's hello, which may be any bytes. Any thread. */
 #ifndef HEADRACE_DAEMON_BASE_HELLO_H
 #define HEADRACE_DAEMON_BASE_HELLO_H
 
@@ -20,22 +16,17 @@ struct hr_hello_item {
 };
 
 /*
- * Copies the fixed part. -EBADMSG: not a hello, lengths that contradict each other, or an
- * HR_ITEM_COVER of another length; -EPROTO: an ABI version or word size that this daemon does not
- * serve.
+ * Copies the fixed part. -EBADMSG: no hello, contradictory lengths, or a wrong length of
+ * HR_ITEM_COVER; -EPROTO: an ABI version or word size that this daemon does not serve.
  */
 int hr_hello_check(const uint8_t *msg, size_t bytes, struct hr_hello *ret);
 
-/*
- * Reads the item at *at (0 at first) and advances *at; false at the end, or if the rest is
- * malformed.
- */
+/* Reads the item at *at (first 0), and advances *at; false: the end, or malformed. */
 bool hr_hello_next(const uint8_t *msg, size_t bytes, size_t *at, struct hr_hello_item *ret);
 
 /*
- * Removes the messages that a connection still holds, a hello and an offer. Call before close:
- * otherwise the client gets ECONNRESET in place of the answer. True: there was an offer, so the
- * client does not connect again.
+ * Call it before close: reads what is left, a hello and an offer. Otherwise the client gets
+ * ECONNRESET in place of the answer. True: an offer, so the client does not connect again.
  */
 bool hr_hello_discard(int fd);
 

@@ -16,7 +16,7 @@ void hr_page_init(struct hr_page *p)
 	*p = (struct hr_page){.fd = -1, .shared_fd = -1};
 }
 
-/* Maps it for writing. The caller keeps the descriptor. -EINVAL: not a node page. */
+/* The caller keeps the descriptor. -EINVAL: not a node page. */
 static int map(int fd, struct hr_node_page **ret)
 {
 	struct stat st;
@@ -50,10 +50,7 @@ static bool take_kept(struct hr_page *p, struct hr_inherited *list, size_t n)
 static int page_make(struct hr_page *p)
 {
 	p->fd = memfd_create("headrace-node", MFD_CLOEXEC | MFD_ALLOW_SEALING);
-	/*
-	 * Not sealed against writing: the next daemon maps it for writing. Other users cannot open
-	 * it again.
-	 */
+	/* Not sealed against writing: the next daemon writes to it. Others cannot open it again. */
 	if (p->fd < 0 || fchmod(p->fd, 0400) < 0 || ftruncate(p->fd, sizeof(*p->at)) < 0 ||
 	    fcntl(p->fd, F_ADD_SEALS, HR_SIZE_SEALS) < 0)
 		return -errno;

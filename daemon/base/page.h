@@ -2,9 +2,7 @@
 /*
  * page.h - the node page (proto/abi.h): the doorbell for clients, and the heartbeat that they check
  *
- * Owner     The node; its threads write to it. The descriptor store keeps the page for the next
- *           daemon.
- * Lifetime  hr_page_init .. hr_page_done.
+ * The node owns it, and its threads write to it. The descriptor store keeps it for the next daemon.
  */
 #ifndef HEADRACE_DAEMON_BASE_PAGE_H
 #define HEADRACE_DAEMON_BASE_PAGE_H
@@ -24,13 +22,10 @@ struct hr_page {
 
 void hr_page_init(struct hr_page *p);
 
-/*
- * Takes over the page that clients from before a restart use, or makes one. 0 or -errno; call
- * hr_page_done in both cases.
- */
+/* Takes over the page of the previous daemon, or makes one. Call hr_page_done even on failure. */
 int hr_page_open(struct hr_page *p, struct hr_inherited *list, size_t n);
 
-/* Removes the page from the descriptor store: no daemon follows. */
+/* Removes the page from the descriptor store, when no daemon follows. */
 void hr_page_forget(void);
 void hr_page_done(struct hr_page *p);
 

@@ -25,7 +25,7 @@ struct hr_privacy {
 	EVP_MAC_CTX *mac; /* has the key */
 };
 
-/* ---- the key ---------------------------------------------------------------------------------- */
+/* ---- the key --------------------------------------------------------------------------------- */
 
 static int read_key(const char *path, uint8_t ret[DIGEST_BYTES], char **ret_error)
 {
@@ -96,14 +96,14 @@ static void digest(struct hr_privacy *p, const void *bytes, size_t n, uint8_t re
 		memset(ret, 0, DIGEST_BYTES);
 }
 
-/* ---- paths ------------------------------------------------------------------------------------ */
+/* ---- paths ----------------------------------------------------------------------------------- */
 
 static bool is_letter(uint8_t c)
 {
 	return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
 }
 
-/* Bytes of an extension (".tar") at the end of a name; 0: none. */
+/* Bytes of a name's extension (".tar"); 0: none. */
 static size_t extension(const uint8_t *name, size_t bytes)
 {
 	for (size_t n = 1; n < bytes && n <= EXTENSION_MOST; n++) {
@@ -189,7 +189,7 @@ uint64_t hr_privacy_hash(struct hr_privacy *p, uint64_t hash)
 	return hidden;
 }
 
-/* ---- command lines ---------------------------------------------------------------------------- */
+/* ---- command lines --------------------------------------------------------------------------- */
 
 size_t hr_privacy_command(const struct hr_privacy *p, const uint8_t *command, size_t bytes)
 {

@@ -2,18 +2,18 @@
 /*
  * privacy.h - hides parts of paths and command lines, as a site configured it
  *
- * Purpose   Paths and command lines are personal data. What is hidden here is in no frame: the
- *           engine hides it when it makes Paths and Processes frames. The journal (a file or memory
- *           of this node, which only headraced reads and which is removed with the job) has the
- *           unhidden text and these rules, so that a replay hides the same.
+ * Purpose   Paths and command lines are personal data. The engine hides parts when it makes Paths
+ *           and Processes frames, so no frame has them. The journal (a file or memory that only
+ *           headraced reads, removed with the job) has all text and these rules, so that a replay
+ *           hides the same.
  *
  *      keep 2, full      /gpfs/alice/imagenet/train/n015.tar        hash 9f3c...
  *      keep 2, hash      /gpfs/alice/3e1b90c2/77ad41f0/c01d22e9.tar hash 51d0...   each component has a pseudonym
  *      keep 2, cut       /gpfs/alice/+.tar                          hash 51d0...   hash: the file
  *
- * Pseudonyms and hashes are HMAC-SHA256 with the site's key: nodes with the same key give the same
- * ones, and only the key makes it possible to test a guessed name. An extension (a letter, then up
- * to seven letters or digits) stays.
+ * Pseudonyms and hashes are HMAC-SHA256 with the site's key: equal on nodes with the same key, and
+ * a guess can be tested only with the key. An extension (a letter, then up to seven letters or
+ * digits) stays.
  *
  * Owner     The maker.
  * Threads   One at a time.
@@ -39,8 +39,8 @@ struct hr_privacy_rules {  /* journals contain it */
 };
 
 /*
- * Derives the key from a file. If the file cannot be used, *ret_error (malloc'ed) has the reason
- * and the key is random: recording continues, with everything hidden. -errno: no random key either.
+ * The key of a file. If that fails, *ret_error (malloc'ed) has the reason, and the key is random:
+ * recording continues, with everything hidden. -errno: no random key either.
  */
 int hr_privacy_key(const char *path, uint8_t ret[32], char **ret_error);
 
@@ -58,16 +58,13 @@ void hr_privacy_free(struct hr_privacy *p); /* accepts NULL */
 /* Most bytes that hr_privacy_path writes. */
 size_t hr_privacy_room(size_t bytes);
 
-/*
- * Writes the path with its hidden parts replaced, not terminated; returns its bytes. `keep` applies
- * to absolute paths only.
- */
+/* Writes the path, parts hidden, not terminated; returns its bytes. `keep`: for absolute paths. */
 size_t hr_privacy_path(struct hr_privacy *p, const uint8_t *path, size_t bytes, uint8_t *out);
 
 /* The hash that replaces the hash of a path. */
 uint64_t hr_privacy_hash(struct hr_privacy *p, uint64_t hash);
 
-/* How many leading bytes of a command line are kept. */
+/* Leading bytes of a command line that are kept. */
 size_t hr_privacy_command(const struct hr_privacy *p, const uint8_t *command, size_t bytes);
 
 #endif

@@ -2,10 +2,9 @@
 /*
  * served.h - the versions of abi.h that this daemon serves: its own and the one before
  *
- * Purpose   A node is upgraded while its jobs run: running processes keep the shim that they have.
- *           Code that treats the versions differently decides here, and nowhere else. A client of
- *           an unknown version gets EPROTO, is counted, and is not recorded. Only magic, abi and
- *           the status of an answer have the same place in all versions.
+ * A node is upgraded while its jobs run, and running processes keep their shim. Only this file
+ * distinguishes versions. A client of an unknown version gets EPROTO, is counted, and not recorded:
+ * magic, abi and the status of an answer have the same place in all versions.
  */
 #ifndef HEADRACE_DAEMON_BASE_SERVED_H
 #define HEADRACE_DAEMON_BASE_SERVED_H

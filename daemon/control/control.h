@@ -2,9 +2,9 @@
 /*
  * control.h - sends and receives the messages of proto/control.proto
  *
- * Purpose   The control sockets of headraced (SOCK_SEQPACKET): for commands, hooks and the
- *           service's workers.
- * Owner     The caller, of messages and sockets. A received message is freed with hr_control_free.
+ * Purpose   The control sockets of headraced (SOCK_SEQPACKET): commands, hooks, the service's
+ *           workers.
+ * Owner     The caller, of messages (hr_control_free) and sockets.
  * Threads   Any, over the caller's memory. Only hr_control_wait, hr_control_request and connecting
  *           block.
  */
@@ -30,14 +30,14 @@ typedef Headrace__Control__KindCase hr_control_kind;
 /* accept() on the socket does not block. -ENAMETOOLONG: the path does not fit a socket address. */
 int hr_control_listen(const char *path, int *ret_fd);
 int hr_control_connect(const char *path, int *ret_fd);
-/* Connecting, and each send, waits at most timeout_ms, then returns -EAGAIN. 0: no limit. */
+/* Connecting, and each send, waits at most timeout_ms, then: -EAGAIN. 0: no limit. */
 int hr_control_connect_within(const char *path, unsigned timeout_ms, int *ret_fd);
 
 /* ---- messages -------------------------------------------------------------------------------- */
 
 /*
- * Sends one message. `body`: the `base` of the kind's message; NULL for one without fields (Empty).
- * -EMSGSIZE: longer than HR_CONTROL_BYTES; -EAGAIN: the socket is full; -EPIPE: the peer has closed.
+ * `body`: the `base` of the kind's message; NULL: a message without fields (Empty). -EMSGSIZE:
+ * longer than HR_CONTROL_BYTES; -EAGAIN: the socket is full; -EPIPE: the peer has closed.
  */
 int hr_control_send(int fd, hr_control_kind kind, const ProtobufCMessage *body);
 /* The same, with a copy of the descriptor `carried`. */
@@ -46,17 +46,17 @@ int hr_control_send_fd(int fd, hr_control_kind kind, const ProtobufCMessage *bod
 int hr_control_send_error(int fd, int code, const char *text);
 
 /*
- * Receives one message of a known kind: its member is not NULL. -ECONNRESET: the peer has closed
- * the connection; -EAGAIN: no message yet; -EBADMSG: not a valid message.
+ * Receives a message of a known kind: its member is not NULL. -ECONNRESET: the peer has closed;
+ * -EAGAIN: none yet; -EBADMSG: not valid.
  */
 int hr_control_recv(int fd, Headrace__Control **ret);
-/* The same, with the message's descriptor (-1: none), which the caller closes, also on failure. */
+/* The same, with its descriptor (-1: none), which the caller closes, even on failure. */
 int hr_control_recv_fd(int fd, Headrace__Control **ret, int *ret_carried);
 void hr_control_free(Headrace__Control *m); /* accepts NULL */
-/* Gives the body of `m` to the caller, who frees it with protobuf_c_message_free_unpacked. */
+/* The caller gets m's body, and frees it with protobuf_c_message_free_unpacked. */
 void hr_control_keep(Headrace__Control *m);
 
-/* Casts `const` away: protobuf-c has char * fields, but does not change what it packs. */
+/* Removes `const`: protobuf-c has char * fields, but changes no message that it packs. */
 static inline char *hr_control_text(const char *text)
 {
 	return (char *)(uintptr_t)text;
@@ -66,10 +66,9 @@ static inline char *hr_control_text(const char *text)
 int hr_control_wait(int fd, int timeout_ms, Headrace__Control **ret);
 
 /*
- * Sends a request, and passes each answer to `take` (NULL: ignored) until `done`. `take` may keep
- * the body with hr_control_keep. Waits timeout_ms for each answer, as hr_control_wait does.
- * 0; -EREMOTEIO after an `error`, with its text in *ret_refusal (malloc'ed; the pointer may be
- * NULL); else -errno.
+ * Sends a request, and passes each answer up to `done` to `take` (NULL: ignored), which may keep
+ * the body by hr_control_keep. Waits timeout_ms for each, like hr_control_wait. 0; -EREMOTEIO: an
+ * `error`, with its text in *ret_refusal (malloc'ed; the pointer may be NULL); else -errno.
  */
 int hr_control_request(int fd, int timeout_ms, hr_control_kind kind, const ProtobufCMessage *body,
 		       void (*take)(void *arg, Headrace__Control *m), void *arg,

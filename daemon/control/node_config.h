@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * node_config.h - configuration of a node (daemon/node), from `headrace run` or the node service
- */
+/* node_config.h - configuration of a node (daemon/node), from `headrace run` or the node service */
 #ifndef HEADRACE_DAEMON_CONTROL_NODE_CONFIG_H
 #define HEADRACE_DAEMON_CONTROL_NODE_CONFIG_H
 
@@ -20,7 +18,7 @@ struct hr_node_config {
 	struct hr_spool *spool;	 /* if `store` is a spool; outlives the node */
 	const char *shim_socket; /* path to listen on, mode 0666; the caller makes its folder */
 	int shim_fd;		 /* listens there already and outlives this process; 0: none */
-	/* Instead of shim_fd: a hand-off queue, which carries accepted connections; 0: none. */
+	/* instead of shim_fd: a hand-off queue, which carries accepted connections; 0: none */
 	int handoff_fd;
 	/* NULL: the stream's folder; else a local folder, for a store on a network */
 	const char *journal_dir;

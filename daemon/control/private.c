@@ -22,7 +22,7 @@
 
 /* ---- names ----------------------------------------------------------------------------------- */
 
-/* 0: the folder is this user's, and no other user can enter it. */
+/* No other user owns or can enter the folder: 0. */
 static int check_own(const char *dir)
 {
 	struct stat st;
@@ -34,7 +34,6 @@ static int check_own(const char *dir)
 	return st.st_uid == geteuid() && (st.st_mode & 077) == 0 ? 0 : -EPERM;
 }
 
-/* Makes the folder if it is absent, and checks it. */
 static int own_folder(const char *dir)
 {
 	if (mkdir(dir, 0700) != 0 && errno != EEXIST)
@@ -43,9 +42,8 @@ static int own_folder(const char *dir)
 }
 
 /*
- * If another user has made /tmp/headrace-UID, the runtime folder is /tmp/headrace-UID.XXXXXX. Of
- * several, all runs use the first by name, so that they find each other's daemon. "": there is none
- * yet.
+ * If /tmp/headrace-UID is another user's, the runtime folder is a /tmp/headrace-UID.XXXXXX: the
+ * first by name, so that all runs find each other's daemon. "": there is none yet.
  */
 static void find_random_folder(char name[HR_PRIVATE_PATH])
 {
@@ -83,7 +81,7 @@ static int find_or_make_random_folder(char name[HR_PRIVATE_PATH])
 	return name[0] != '\0' ? 0 : -ENOENT;
 }
 
-/* Places for the runtime folder, in order of preference. "": variable not set, or path too long. */
+/* In order of preference. "": the variable is not set, or the path too long. */
 static void folder_names(char names[FOLDERS][HR_PRIVATE_PATH])
 {
 	const char *xdg = getenv("XDG_RUNTIME_DIR"), *tmp = getenv("TMPDIR");
@@ -108,7 +106,6 @@ static void folder_names(char names[FOLDERS][HR_PRIVATE_PATH])
 			names[i][0] = '\0';
 }
 
-/* Makes and checks the runtime folder. */
 static int runtime_folder(char *out, size_t bytes)
 {
 	char names[FOLDERS][HR_PRIVATE_PATH];
@@ -211,7 +208,7 @@ static int lock_file(const char *path, int how, int *ret_fd)
 			close(fd);
 			return r;
 		}
-		/* A daemon that ended meanwhile has removed the file: lock the new one. */
+		/* A daemon that ended meanwhile has removed the file: locks the new one. */
 		if (fstat(fd, &ours) == 0 && stat(path, &named) == 0 &&
 		    ours.st_ino == named.st_ino && ours.st_dev == named.st_dev) {
 			*ret_fd = fd;

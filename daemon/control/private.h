@@ -2,9 +2,8 @@
 /*
  * private.h - sockets, lock and configuration of a private headraced
  *
- * Purpose   `headrace run` starts a private headraced, or joins the one that another run of the
- *           same job started on this node. Both programs take names and configuration from here.
- *
+ * `headrace run` starts a private headraced, or joins that of another run of the same job on this
+ * node. Both programs take names and configuration from here.
  *      Runtime folder: the first of $XDG_RUNTIME_DIR/headrace/, $TMPDIR/headrace-UID/,
  *      /tmp/headrace-UID/ and /tmp/headrace-UID.XXXXXX/ that this user owns with mode 0700.
  *      HEADRACE_RUNTIME replaces the list.
@@ -43,26 +42,25 @@ struct hr_private_names {
 };
 
 /*
- * Sets the names for an existing store, and makes the runtime folder. -EPERM: the folder belongs to
- * another user, or others may enter it; -ENAMETOOLONG; errors of stat and mkdir. *ret_error
- * (malloc'ed) names the folder and what to do.
+ * Names for an existing store; makes the runtime folder. -EPERM: other users own or may enter it;
+ * -ENAMETOOLONG; errors of stat and mkdir. *ret_error (malloc'ed) names the folder and what to do.
  */
 int hr_private_names(const char *store, const char *job, struct hr_private_names *ret,
 		     char **ret_error);
 
-/* Calls `found` for each control socket of this user, also of killed daemons. May repeat a path. */
+/* Each control socket of this user, also of killed daemons; some paths twice. */
 void hr_private_each(void (*found)(void *arg, const char *control), void *arg);
 
-/* Waits for the lock. Closing the descriptor releases it; so does exec. */
+/* Waits for the lock. Closing the descriptor, or exec, releases it. */
 int hr_private_lock(const struct hr_private_names *names, int *ret_fd);
 
-/* The same without waiting. -EWOULDBLOCK: another process has the lock. */
+/* Does not wait. -EWOULDBLOCK: another process has the lock. */
 int hr_private_trylock(const struct hr_private_names *names, int *ret_fd);
 
-/* Removes sockets and lock file. The caller holds the lock, or is a daemon that gives up. */
+/* Removes sockets and lock file. The caller has the lock, or is a daemon that gives up. */
 void hr_private_remove(const struct hr_private_names *names);
 
-/* Removes sockets and lock file if their daemon was killed, and no process has the lock. */
+/* The same, if the daemon was killed and no process has the lock. */
 void hr_private_sweep(const struct hr_private_names *names);
 
 /* ---- configuration: a JobConfig (proto/control.proto) on standard input --------------------- */
@@ -93,10 +91,10 @@ struct hr_private_config {
 /* Writes `config` to an empty file. -EMSGSIZE: its texts are too long; -EIO: a short write. */
 int hr_private_config_write(const struct hr_private_config *config, int fd);
 
-/* A hash of all labels ("k=v", NULL-terminated): a run that joins compares it with its own. */
+/* Of all labels ("k=v", NULL-terminated): a run that joins compares it with its own. */
 uint64_t hr_private_labels_id(const char *const *labels);
 
-/* Reads a file from its start, whatever its position: restarted workers share it. -EBADMSG. */
+/* Reads from the file's start, since restarted workers share its position. -EBADMSG. */
 int hr_private_config_read(int fd, struct hr_private_config *ret);
 void hr_private_config_done(struct hr_private_config *config);
 
@@ -107,10 +105,9 @@ struct hr_fs_kind {
 	bool network;	  /* mapped files there are slow, or lose data in a crash */
 };
 
-/* The kind of the file system that holds `path`. */
 int hr_fs_kind(const char *path, struct hr_fs_kind *ret);
 
-/* The folder for the journal: local if the store is on a network. NULL: the stream's folder. */
+/* For the journal: a local folder if the store is on a network; NULL: the stream's folder. */
 const char *hr_private_journal_dir(const char *store);
 
 #endif

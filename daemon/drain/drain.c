@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The drain thread: requests of other threads, sleep, statistics. */
 #include "common/now.h"
 #include "daemon/drain/drain_internal.h"
 #include "daemon/drain/feed.h"
@@ -14,7 +13,7 @@
 #define SLEEP_MIN_NS  UINT64_C(1000000)
 #define SLEEP_BUSY_NS UINT64_C(20000000) /* the longest while there is traffic */
 #define SLEEP_RING_NS UINT64_C(20000) /* added for each ring: checking it costs two cache misses */
-/* The same, while a ring fills whose owner has no node page to ring the doorbell. */
+/* while a ring fills whose owner has no node page, and cannot ring the doorbell */
 #define SLEEP_DEAF_NS UINT64_C(2000000)
 #define SLEEP_IDLE_NS UINT64_C(100000000)
 /* Without traffic it sleeps this many times the cost of the last sweep: 1/2000 of a core. */
@@ -22,13 +21,13 @@
 #define SLEEP_REST_NS UINT64_C(2000000000)
 #define REST_FEED_NS  UINT64_C(300000000) /* the most with probes: their buffer has no doorbell */
 /*
- * If one sweep finds more than this, the next follows soon. With many rings the limit is higher:
- * each one rings the doorbell when it fills.
+ * If a sweep finds more, the next one follows soon. The limit is higher with many rings, since each
+ * rings the doorbell when it fills.
  */
 #define BUSY_SLOTS	1024u
 #define BUSY_RING_SLOTS 32u
 
-/* ---- requests --------------------------------------------------------------------------------------- */
+/* ---- requests -------------------------------------------------------------------------------- */
 
 static struct hr_session *session_of(struct hr_drain *d, uint64_t proc)
 {
@@ -39,7 +38,7 @@ static struct hr_session *session_of(struct hr_drain *d, uint64_t proc)
 	return s;
 }
 
-/* Passes a session to the probes, if the attach thread did not because it had none. */
+/* The attach thread did not, if it had no probes yet. */
 static void follow(struct hr_drain *d, struct hr_session *s)
 {
 	struct hr_engine_proc p = {0};
@@ -64,7 +63,6 @@ static void add_probes(struct hr_drain *d, struct hr_probes *probes)
 		follow(d, s);
 }
 
-/* Initializes the fields of a new map that the shim reads. */
 static void init_map(struct hr_drain *d, struct hr_session *s)
 {
 	hr_session_set_level(s, d->level);
@@ -133,7 +131,7 @@ static void take_inbox(struct hr_drain *d)
 	}
 }
 
-/* 1/1000 of the sum of the times since each waiter's first wait; -1: no waiter. */
+/* 1/1000 of the time since each waiter's first wait; -1: no waiter. */
 static int input_wait(const struct hr_engine_stats *e, uint64_t now_ns)
 {
 	uint64_t lived = e->waiters * now_ns, all;
@@ -214,7 +212,7 @@ static void drain_stop(struct hr_drain *d, const struct hr_job_end *end)
 	publish(d);
 }
 
-/* Past max_bytes only counters are recorded; levels and statistics show it. */
+/* Beyond max_bytes only counters are recorded. */
 static void check_size(struct hr_drain *d)
 {
 	if (d->counters_only || !d->c.max_bytes ||
@@ -225,7 +223,7 @@ static void check_size(struct hr_drain *d)
 		hr__drain_set_level(d, HR_LEVEL_COUNTERS, true);
 }
 
-/* ---- sleeping ---------------------------------------------------------------------------------------- */
+/* ---- sleeping -------------------------------------------------------------------------------- */
 
 static bool pressed(const struct hr_drain *d)
 {
@@ -251,7 +249,7 @@ static uint64_t drain_least(uint64_t a, uint64_t b)
 	return a < b ? a : b;
 }
 
-/* The cost of a sweep is all CPU time since the thread last slept, wake-up included. */
+/* Cost of a sweep: all CPU time since the thread last slept, wake-up included. */
 static uint64_t idle_ns(struct hr_drain *d)
 {
 	uint64_t most = d->feed ? REST_FEED_NS : SLEEP_REST_NS;
@@ -262,7 +260,6 @@ static uint64_t idle_ns(struct hr_drain *d)
 	return ns > SLEEP_IDLE_NS ? ns : SLEEP_IDLE_NS;
 }
 
-/* Sleeps until the doorbell rings, or for a time that depends on traffic and cost of a sweep. */
 static void drain_sleep(struct hr_drain *d, uint64_t found)
 {
 	uint32_t bell = __atomic_load_n(&d->c.page->bell, __ATOMIC_ACQUIRE);
@@ -275,10 +272,7 @@ static void drain_sleep(struct hr_drain *d, uint64_t found)
 		d->sleep_ns = drain_least(d->sleep_ns * 3 / 2, drain_least(busy_ns, SLEEP_IDLE_NS));
 	else
 		d->sleep_ns = drain_least(d->sleep_ns * 2, idle_ns(d));
-	/*
-	 * Pairs with the shim, which reads `sleeping` after its commit: either it sees 1, or this
-	 * thread sees the commit in `pressed`.
-	 */
+	/* The shim commits, then reads `sleeping`: it sees 1, or `pressed` sees its commit. */
 	__atomic_store_n(&d->c.page->sleeping, 1, __ATOMIC_SEQ_CST);
 	if (!requested(d) && !pressed(d)) {
 		t.tv_sec = (time_t)(d->sleep_ns / 1000000000);
@@ -325,7 +319,7 @@ static void *drain_run(void *arg)
 	}
 }
 
-/* ---- from other threads ------------------------------------------------------------------------------ */
+/* ---- from other threads ---------------------------------------------------------------------- */
 
 int hr_drain_new(const struct hr_drain_config *config, struct hr_drain **ret)
 {
@@ -360,8 +354,9 @@ int hr_drain_start(struct hr_drain *d)
 }
 
 /*
- * The thread gets these messages together. No wake-up for a new session, which rings the doorbell
- * when its ring fills, nor for the image that it replaced. Without a node page it cannot ring.
+ * The thread gets these messages together. A new session needs no wake-up (it rings the doorbell
+ * when its ring fills), nor does the image that it replaced; but without a node page it cannot
+ * ring.
  */
 static void send(struct hr_drain *d, struct message *messages, size_t n)
 {

@@ -2,15 +2,14 @@
 /*
  * drain.h - the thread that copies records from rings to the journal and passes them to the engine
  *
- * Owner     The node. The drain thread owns all sessions and the engine, from hr_drain_start to
- *           hr_drain_stop.
- * Threads   Its own. The attach thread hands it sessions, maps and ends; the loop thread requests
+ * Owner     The node. From hr_drain_start to hr_drain_stop the thread owns all sessions and the
+ *           engine.
+ * Threads   Its own. The attach thread sends it sessions, maps and ends; the loop thread requests
  *           flush and stop.
  *
- * One sweep, for each session: copy the committed records into one RECORDS entry, commit the
- * journal, release the slots, apply the entry. A sweep takes only records that ended before it
- * began, and merges the rings of a session by time: an operation never precedes one that it depends
- * on.
+ * A sweep, for each session: copies the committed records into a RECORDS entry, commits it, returns
+ * the slots, applies the entry. It takes only records that ended before it began, and merges the
+ * rings of a session by time: an operation never precedes one that it depends on.
  */
 #ifndef HEADRACE_DAEMON_DRAIN_DRAIN_H
 #define HEADRACE_DAEMON_DRAIN_DRAIN_H
@@ -31,14 +30,14 @@ struct hr_drain_config {
 	struct hr_clock *clock;
 	struct hr_node_page *page;
 	uint64_t max_bytes; /* of the stream; 0: no limit */
-	/* A process whose rank is found late is put to sleep if these do not select it. */
+	/* A process with a rank that is found late sleeps if these do not select it. */
 	const char *ranks;
 	const char *local_ranks;
 	bool counters_only; /* max_bytes was reached before a restart */
 	bool journal_in_memory;
 	bool continued;		  /* the stream of a previous daemon, whose probes are gone */
 	struct hr_probes *probes; /* NULL: none */
-	/* the highest process number in use; atomic, shared with the attach thread */
+	/* highest process number; atomic, shared with the attach thread */
 	uint64_t *last_proc;
 };
 
@@ -49,7 +48,7 @@ int hr_drain_start(struct hr_drain *d);
 void hr_drain_add_map(struct hr_drain *d, uint64_t proc, const struct hr_map *map);
 void hr_drain_ended(struct hr_drain *d, uint64_t proc, const char *exit);
 
-/* A new session, and the ends of processes that died before: the thread gets them together. */
+/* A session, and the ends of processes that died before: the thread gets them together. */
 #define HR_DRAIN_ENDS 64
 struct hr_drain_end {
 	uint64_t proc;
@@ -58,13 +57,13 @@ struct hr_drain_end {
 void hr_drain_add_session(struct hr_drain *d, struct hr_session *s, const struct hr_drain_end *ends,
 			  size_t n);
 
-/* Late probes: once, and not if hr_drain_new got some. They outlive the drain. */
+/* Late probes, which outlive the drain: once, and only if hr_drain_new got none. */
 void hr_drain_probes(struct hr_drain *d, struct hr_probes *probes);
 
-/* The level from now on, for all processes; a level that max_bytes has lowered stays. */
+/* For all processes, from now on, unless max_bytes has lowered the level. */
 void hr_drain_set_level(struct hr_drain *d, uint32_t level);
 
-/* Count clients without rings: by a limit, by a restart, exited before their hello was read. */
+/* Counts clients without rings: by a limit, a restart, or an exit before their hello. */
 void hr_drain_refused(struct hr_drain *d, uint64_t n);
 void hr_drain_unrecovered(struct hr_drain *d, uint64_t n);
 void hr_drain_missed(struct hr_drain *d);
@@ -76,8 +75,8 @@ void hr_drain_flush(struct hr_drain *d);
 void hr_drain_stop(struct hr_drain *d, const struct hr_job_end *end);
 
 /*
- * Loop thread: a picture of the job (live.h) between two sweeps, with operations in flight for
- * in_flight_ns or longer. Blocks for about a sweep. -ENOMEM; -ESHUTDOWN: the thread does not run.
+ * Loop thread: a picture (live.h) between two sweeps, with operations in flight for in_flight_ns or
+ * longer. Blocks for about a sweep. -ENOMEM; -ESHUTDOWN: the thread does not run.
  */
 struct hr_live_picture;
 int hr_drain_live(struct hr_drain *d, uint64_t in_flight_ns, struct hr_live_picture **ret);

@@ -12,7 +12,7 @@
 #define ENTRY_SLACK (HR_JOURNAL_SLACK + HR_KNOWN_SLACK)
 #define MOUNT_BYTES (256u << 10)
 
-/* ---- journal and engine ---------------------------------------------------------------------------- */
+/* ---- journal and engine ---------------------------------------------------------------------- */
 
 static void pass_frames(struct hr_drain *d)
 {
@@ -23,7 +23,7 @@ static void pass_frames(struct hr_drain *d)
 	hr_appender_give(d->c.appender, &out);
 }
 
-/* Under the journal's lock: journals older files that the engine has just used again. */
+/* Under the journal's lock: older files that the engine has just used again. */
 static void journal_known(struct hr_drain *d, uint32_t n)
 {
 	struct hr_entry_known *in =
@@ -37,8 +37,7 @@ static void journal_known(struct hr_drain *d, uint32_t n)
 }
 
 /*
- * Applies the committed entries in order, those of the attach thread included. `locked`: the caller
- * holds the journal's lock.
+ * Applies committed entries in order, also the attach thread's. `locked`: the caller has the lock.
  */
 static void apply_committed(struct hr_drain *d, bool locked)
 {
@@ -59,7 +58,7 @@ static void apply_committed(struct hr_drain *d, bool locked)
 	}
 }
 
-/* Under the journal's lock, which it releases while it waits: continues in the other half. */
+/* Under the journal's lock, except for waiting: continues in the other half. */
 static void checkpoint(struct hr_drain *d)
 {
 	uint64_t full = hr_journal_gen(d->c.journal);
@@ -72,7 +71,7 @@ static void checkpoint(struct hr_drain *d)
 	apply_committed(d, true);
 	hr_engine_checkpoint(d->c.engine);
 	hr_journal_begin(d->c.journal);
-	/* What does not fit is lost if the daemon restarts; the snapshot has a note about it. */
+	/* What does not fit is lost by a restart; the snapshot has its number. */
 	(void)hr_engine_snapshot(d->c.engine, d->c.journal);
 	hr_journal_begun(d->c.journal);
 	d->applied = hr_journal_head(d->c.journal);
@@ -109,7 +108,7 @@ void hr__drain_catch_up(struct hr_drain *d)
 	pass_frames(d);
 }
 
-/* ---- small entries --------------------------------------------------------------------------------- */
+/* ---- small entries --------------------------------------------------------------------------- */
 
 void hr__drain_tick(struct hr_drain *d, uint64_t now_ns)
 {

@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * drain_internal.h - the drain thread's own state, shared by drain.c (thread, requests, sleep),
- * drain_sweep.c (rings) and drain_entry.c (journal entries)
- *
- * Threads   All functions run on the drain thread.
+ * drain_internal.h - the drain thread's state: drain.c (requests, sleep), drain_sweep.c (rings),
+ * drain_entry.c (journal entries). All functions run on this thread.
  */
 #ifndef HEADRACE_DAEMON_DRAIN_DRAIN_INTERNAL_H
 #define HEADRACE_DAEMON_DRAIN_DRAIN_INTERNAL_H
@@ -63,10 +61,10 @@ struct hr_drain {
 	struct hr_feed *feed; /* NULL: no probes */
 };
 
-/* Locks the journal and reserves `bytes`, after a checkpoint if need be; NULL: not locked. */
+/* Locks the journal and reserves `bytes`, maybe after a checkpoint; NULL: not locked. */
 void *hr__drain_begin(struct hr_drain *d, uint64_t bytes);
 
-/* Commits the entry, unlocks the journal, and applies the entry. */
+/* Commits the entry, unlocks the journal, applies the entry. */
 void hr__drain_commit(struct hr_drain *d, uint32_t kind, uint64_t bytes);
 
 /* Applies all new entries, also the attach thread's, and passes frames to the appender. */
@@ -77,13 +75,10 @@ void hr__drain_seal(struct hr_drain *d);
 void hr__drain_set_level(struct hr_drain *d, uint32_t level, bool full);
 void hr__drain_read_mounts(struct hr_drain *d, int32_t pid, uint64_t now_ns);
 
-/*
- * One sweep of all sessions: takes the records of their rings and ends the sessions of exited
- * processes. Returns the slots taken.
- */
+/* Takes records of all sessions, ends those of exited processes. Returns the slots taken. */
 uint64_t hr__drain_sweep(struct hr_drain *d);
 
-/* Sweeps until it has taken as many slots as the rings can hold: one entry may hold less. */
+/* Sweeps until it has taken as many slots as all rings have: an entry may hold fewer. */
 void hr__drain_sweep_out(struct hr_drain *d);
 
 /* Journals the operations and regions that the threads of a session have not finished. */

@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A picture of the running job, on the drain thread between two sweeps. */
 #include "daemon/drain/drain_internal.h"
 
 #define CELLS_MOST 1024u
 
 /*
- * Reads the in-flight cell of a ring if the operation is at least `least_ns` old. The writer may
- * change the cell during the copy, so it is read twice: both reads agree if it did not change.
+ * Reads a cell if its operation is at least `least_ns` old. Its writer may change it meanwhile: two
+ * reads that agree show that it did not.
  */
 static bool read_cell(const struct hr_drain *d, const struct hr_ring_view *r, uint64_t least_ns,
 		      struct hr_live_cell *ret)
@@ -53,7 +52,6 @@ static int by_proc(const void *a, const void *b)
 	return (*p)->proc < (*q)->proc ? -1 : (*p)->proc > (*q)->proc;
 }
 
-/* Adds the input waits that last at the moment. */
 static void add_waits(const struct hr_drain *d, const struct hr_session *s,
 		      Headrace__LiveProcess *ret)
 {

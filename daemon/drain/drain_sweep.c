@@ -12,9 +12,9 @@
 /* if a sweep takes more than this part of a ring, the next follows soon */
 #define DEAF_PART 8
 
-/* ---- sweeping -------------------------------------------------------------------------------------- */
+/* ---- sweeping -------------------------------------------------------------------------------- */
 
-/* The rings of a session that have records, and how many of each go into the next entry. */
+/* A session's rings with records, and how many of each go into the next entry. */
 struct share {
 	uint32_t n;
 	uint32_t all; /* slots */
@@ -22,7 +22,7 @@ struct share {
 	uint32_t count[HR_SESSION_RINGS];
 };
 
-/* Counts the ready slots of each ring, at most `most` per ring, all up to the same time. */
+/* Counts ready slots, at most `most` per ring, up to the same time in all rings. */
 static void measure_up_to(struct hr_session *s, uint32_t most, uint64_t limit, uint64_t now_ns,
 			  struct share *share)
 {
@@ -41,14 +41,13 @@ static void measure_up_to(struct hr_session *s, uint32_t most, uint64_t limit, u
 			if (end < earliest)
 				earliest = end;
 		}
-		/* All rings stop at the earliest time, or an effect could precede its cause. */
+		/* All rings stop at the earliest time: an effect must not precede its cause. */
 		again = share->n > 1 && earliest < limit && earliest != 0;
 		if (again)
 			limit = earliest;
 	} while (again);
 }
 
-/* Chooses as many slots as fit into an entry. */
 static void drain_sweep_measure(struct hr_session *s, uint64_t limit, uint64_t now_ns,
 				struct share *share)
 {
@@ -105,7 +104,7 @@ static uint32_t sweep_rings(struct hr_drain *d, struct hr_session *s, uint64_t s
 	}
 	hr_journal_commit(d->c.journal, HR_ENTRY_RECORDS, bytes);
 	hr_journal_unlock(d->c.journal);
-	/* The records are in the journal: the client may reuse the slots while the engine works. */
+	/* They are in the journal: the client may reuse the slots while the engine works. */
 	for (uint32_t i = 0; i < share.n; i++)
 		if (share.count[i])
 			hr_ring_consumed(&s->rings[share.ring[i]], share.count[i]);
@@ -159,7 +158,7 @@ static void sweep_excluded(struct hr_drain *d, struct hr_session *s)
 	hr__drain_commit(d, HR_ENTRY_EXCLUDED, sizeof(*in));
 }
 
-/* Not in each sweep: programs open excluded files all the time, which would fill the journal. */
+/* Less often: programs open excluded files all the time, which would fill the journal. */
 static void sweep_all_excluded(struct hr_drain *d, uint64_t now_ns)
 {
 	if (now_ns - d->last_excluded_ns < TICK_NS)
@@ -178,7 +177,7 @@ static uint32_t sweep_session(struct hr_drain *d, struct hr_session *s, uint64_t
 	return all;
 }
 
-/* ---- the end of a session ---------------------------------------------------------------------------- */
+/* ---- the end of a session -------------------------------------------------------------------- */
 
 static void leave_regions(struct hr_drain *d, const struct hr_session *s, uint32_t ring,
 			  enum hr_left_regions what, uint64_t ticks)
@@ -262,13 +261,12 @@ static void settle_dead(struct hr_drain *d, uint64_t now_ns)
 		hr_feed_settle(d->feed, now_ns);
 }
 
-/* The process has exited: journals all that it left, then its end. */
 static void drain_sweep_finish(struct hr_drain *d, struct hr_session *s, uint64_t now_ns)
 {
 	uint64_t ticks = hr_clock_ticks(d->c.clock);
 	char name[HR_MAP_NAME_BYTES];
 
-	/* No more than the rings can hold: another process with the map may still write. */
+	/* No more than the rings hold: another process with the map may still write. */
 	for (uint64_t left = hr_session_slots(s), taken = 1; left > 0 && taken > 0; left -= taken) {
 		taken = sweep_session(d, s, ticks, now_ns);
 		if (taken > left)
@@ -286,7 +284,7 @@ static void drain_sweep_finish(struct hr_drain *d, struct hr_session *s, uint64_
 	hr_session_free(s);
 }
 
-/* Journals the clients that the attach thread has counted since the last time. */
+/* Journals clients that the attach thread counted since the last call. */
 static void note_clients(struct hr_drain *d, const uint64_t *count, uint64_t *noted,
 			 enum hr_loss_reason reason)
 {
@@ -307,7 +305,7 @@ static bool met_dead(const struct hr_drain *d, const struct hr_session *later)
 	return false;
 }
 
-/* Takes the records of all sessions but those that attached after a death. Returns their slots. */
+/* All sessions but those that attached after a death. Returns their slots. */
 static uint64_t sweep_living(struct hr_drain *d, uint64_t ticks, uint64_t now_ns)
 {
 	uint64_t all = 0;
@@ -339,9 +337,8 @@ uint64_t hr__drain_sweep(struct hr_drain *d)
 	if (now_ns - d->last_tick_ns >= TICK_NS && (d->traffic || hr_engine_waiting(d->c.engine)))
 		hr__drain_tick(d, now_ns);
 	/*
-	 * Workers' slots depend on which processes live at the same time. First come the records of
-	 * processes that lived together with those that died, then the ends, then the records of
-	 * processes that attached after a death.
+	 * Workers' slots depend on which processes live at the same time: first the records of
+	 * processes that lived with the dead, then the ends, then those that attached afterwards.
 	 */
 	d->deaf_full = false;
 	all = sweep_living(d, ticks, now_ns);
@@ -353,9 +350,8 @@ uint64_t hr__drain_sweep(struct hr_drain *d)
 			continue;
 		}
 		*at = s->next;
-		s->next =
-		    /* the newest session is first in the list and ends last */
-		    dead;
+		/* the newest session is first in the list and ends last */
+		s->next = dead;
 		dead = s;
 	}
 	while ((s = dead)) {
@@ -379,7 +375,7 @@ uint64_t hr__drain_sweep(struct hr_drain *d)
 	note_clients(d, &d->refused, &d->refused_noted, HR_LOSS_LIMIT);
 	note_clients(d, &d->missed, &d->missed_noted, HR_LOSS_UNATTACHED);
 	note_clients(d, &d->unrecovered, &d->unrecovered_noted, HR_LOSS_RESTART);
-	/* The counter continues from the previous daemon: clients only check that it changes. */
+	/* Continues the previous daemon's count: clients only check that it changes. */
 	__atomic_add_fetch(&d->c.page->beat, 1, __ATOMIC_RELAXED);
 	d->traffic = all != 0;
 	return all;

@@ -12,7 +12,7 @@
 
 #define AT_ONCE 16384u /* records in one sweep */
 #define SUMS_NS UINT64_C(1000000000)
-#define WAIT_NS UINT64_C(1000000000) /* for the hello of an image */
+#define WAIT_NS UINT64_C(1000000000) /* for an image's hello */
 /* how long after the end of a process its hello may arrive */
 #define ENDED_NS     UINT64_C(200000000)
 #define WAITING_MOST 4096u		  /* operations kept for one image */
@@ -20,7 +20,7 @@
 /* largest difference between the kernel's clock and a shim's ticks */
 #define SLACK_NS UINT64_C(2000)
 
-/* ---- images ------------------------------------------------------------------------------------------- */
+/* ---- images ---------------------------------------------------------------------------------- */
 
 struct feed_image *hr__feed_image(struct hr_feed *f, uint64_t image, bool make)
 {
@@ -66,10 +66,9 @@ static void wait_with(struct hr_feed *f, struct feed_image *img, const struct hr
 }
 
 /*
- * True: the shim records this operation itself. It is the call at whose end the process attached,
- * or any call since an offer. Other threads at the end of their first call wait for the answer and
- * then record that call. Which of their system calls belong to it is unknown: all that had begun
- * count.
+ * The shim records this operation: the call at whose end the process attached, or any since an
+ * offer. Other threads wait for the answer at the end of their first call, and record it; since its
+ * system calls are unknown, all that had begun count.
  */
 static bool is_shims(const struct hr_feed *f, const struct feed_image *img,
 		     const struct hr_probe_op *r)
@@ -110,7 +109,6 @@ static void attach(struct hr_feed *f, struct feed_image *img)
 		record_waiting(f, img);
 }
 
-/* The wait for a hello is over. */
 static void give_up_waiting(struct hr_feed *f, struct feed_image *img)
 {
 	if (img->state == FEED_PROBED && img->n_waiting)
@@ -125,9 +123,8 @@ void hr_feed_session(struct hr_feed *f, const struct hr_session *s)
 
 	if (!img)
 		return;
-	if (img->state ==
-	    /* a late hello: the earlier operations stay those of a separate process */
-	    FEED_PROBED) {
+	/* a late hello: the earlier operations stay those of a separate process */
+	if (img->state == FEED_PROBED) {
 		hr__feed_flush(f, img);
 		hr__drain_end(f->d, img->proc, "exec");
 	}
@@ -146,7 +143,7 @@ void hr_feed_session_ended(struct hr_feed *f, uint64_t proc)
 			f->images[i].ended_ns = hr_boot_ns();
 }
 
-/* ---- records ------------------------------------------------------------------------------------------ */
+/* ---- records --------------------------------------------------------------------------------- */
 
 static void take_image(struct hr_feed *f, const struct hr_probe_image *r, size_t bytes)
 {
@@ -223,7 +220,7 @@ static void feed_take(void *arg, const void *record, size_t bytes)
 	}
 }
 
-/* ---- sweeps ------------------------------------------------------------------------------------------- */
+/* ---- sweeps ---------------------------------------------------------------------------------- */
 
 static void check_images(struct hr_feed *f, uint64_t now_ns, bool all)
 {
@@ -239,7 +236,7 @@ static void check_images(struct hr_feed *f, uint64_t now_ns, bool all)
 	}
 }
 
-/* Journals ends of processes without a session after their last sums; drops old images. */
+/* Ends of processes without a session, after their last sums; drops old images. */
 static void end_due(struct hr_feed *f, uint64_t now_ns, bool all)
 {
 	for (uint32_t i = 0; i < f->n_images; i++) {
@@ -281,7 +278,7 @@ static uint64_t take_records(struct hr_feed *f)
 	return all;
 }
 
-/* Takes the sums of both sides, the side in use last, after the records that it counts. */
+/* Both sides; the side in use last, after the records that it counts. */
 static void take_all_sums(struct hr_feed *f, uint64_t now_ns, bool all)
 {
 	const struct timespec turn = {.tv_nsec = HR_PROBES_TURN_NS};
@@ -301,7 +298,7 @@ void hr_feed_settle(struct hr_feed *f, uint64_t now_ns)
 		take_all_sums(f, now_ns, false);
 }
 
-/* Operations and processes that the probes missed: the audit lacks them, and perhaps the store. */
+/* Operations and processes that the probes missed: not in the audit, maybe not in the store. */
 static void note_missed(struct hr_feed *f)
 {
 	struct hr_probes_missed now;

@@ -2,9 +2,8 @@
 /*
  * feed.h - turns records and sums of probes into journal entries
  *
- * Purpose   Finds the process and the file of each record and sum of probes.h, applies the path
- *           filters, and writes ATTACH (for processes without a hello), RECORDS, KERNEL and END
- *           entries.
+ * Purpose   Finds process and file of each record and sum of probes.h, applies path filters, writes
+ *           ATTACH (for processes without a hello), RECORDS, KERNEL and END entries.
  * Owner     The drain; its thread.
  *
  *      States of an image (bpf/probe.h)
@@ -13,11 +12,9 @@
  *         \                              \--(hello)--> attached: the session's process
  *          `--(hello)--> attached
  *
- * A probed image is a process of its own, by an ATTACH entry of the feed. Records of a waiting
- * image are kept: most processes send a hello within milliseconds, and until then the dynamic
- * loader reads libraries, which belong to the session like all other operations. The hello of a
- * probed image may still come: its operations that could be before the hello are kept for a second,
- * too.
+ * A probed image is a process of its own. Records of a waiting image are kept: most processes send
+ * a hello within milliseconds, and what the dynamic loader read until then belongs to the session.
+ * The hello of a probed image may still come, so its latest second is kept, too.
  */
 #ifndef HEADRACE_DAEMON_DRAIN_FEED_H
 #define HEADRACE_DAEMON_DRAIN_FEED_H
@@ -30,14 +27,14 @@ struct hr_feed;
 int hr_feed_new(struct hr_drain *d, struct hr_probes *probes, struct hr_feed **ret);
 void hr_feed_free(struct hr_feed *f); /* accepts NULL */
 
-/* The drain owns this session from now on; `s->probed` describes its hello. */
+/* The drain has this session now; `s->probed` describes its hello. */
 void hr_feed_session(struct hr_feed *f, const struct hr_session *s);
 void hr_feed_session_ended(struct hr_feed *f, uint64_t proc);
 
-/* Processes have exited: takes all that the probes have of them, so that it precedes their end. */
+/* Processes have exited: takes what the probes have of them, so that it precedes their end. */
 void hr_feed_settle(struct hr_feed *f, uint64_t now_ns);
 
-/* Takes new records and sums; returns the number of records. `all`: the last sweep, keeps none. */
+/* Returns how many records it took. `all`: the last sweep, keeps none. */
 uint64_t hr_feed_sweep(struct hr_feed *f, uint64_t now_ns, bool all);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * feed_internal.h - shared by feed.c (images, records), feed_names.c (files), feed_slots.c (records
- * as entries) and feed_sums.c (sums)
+ * feed_internal.h - feed.c (images), feed_names.c (files), feed_slots.c (entries), feed_sums.c
+ * (sums)
  */
 #ifndef HEADRACE_DAEMON_DRAIN_FEED_INTERNAL_H
 #define HEADRACE_DAEMON_DRAIN_FEED_INTERNAL_H
@@ -13,7 +13,7 @@
 #include "common/ranks.h"
 #include "common/path_filter.h"
 
-/* A file that programs have named. The table forgets it when its slot is needed for a newer one. */
+/* A file that programs have named, until a newer one needs its slot. */
 struct feed_name {
 	uint64_t name; /* 0: unused */
 	uint64_t hash;
@@ -85,17 +85,17 @@ struct hr_feed {
 	uint64_t salt;	       /* for the tokens of probed processes */
 };
 
-/* feed.c: NULL: unknown, or no memory */
+/* NULL: unknown, or no memory */
 struct feed_image *hr__feed_image(struct hr_feed *f, uint64_t image, bool make);
 
-/* feed_sums.c: turns the sides of the maps, and writes the sums whose process is known */
+/* turns the sides of the maps, writes the sums whose process is known */
 void hr__feed_sums(struct hr_feed *f, uint64_t now_ns);
-/* Counts the sums that still wait as missed: no more records follow. */
+/* Sums that still wait are missed: no more records follow. */
 void hr__feed_sums_end(struct hr_feed *f);
 void hr__feed_sums_done(struct hr_feed *f);
 /*
- * Adds an operation of a known process to the audit; `shims`: the shim records it, too. Returns its
- * cause (enum hr_cause), HR_CAUSE_LOST if its file is forgotten.
+ * Adds a known process's operation to the audit; `shims`: the shim records it, too. Returns its
+ * cause (enum hr_cause); HR_CAUSE_LOST: its file is forgotten.
  */
 uint16_t hr__feed_sum_op(struct hr_feed *f, const struct feed_image *img,
 			 const struct hr_probe_op *r, bool shims);
@@ -103,22 +103,22 @@ uint16_t hr__feed_sum_op(struct hr_feed *f, const struct feed_image *img,
 /* feed_names.c */
 void hr__feed_name(struct hr_feed *f, const struct hr_probe_name *r, size_t bytes);
 struct feed_name *hr__feed_name_get(struct hr_feed *f, uint64_t name); /* NULL: forgotten */
-/* The caller has checked the sizes of its texts. */
+/* The caller has checked its texts' sizes. */
 void hr__feed_filter(struct hr_feed *f, const struct hr_probe_image *r);
-/* Writes components (leaf first, each with its NUL) as a path; returns its length, 0: none. */
+/* Components (leaf first, each with its NUL) as a path: its length, 0: none. */
 size_t hr__feed_unwalk(const char *text, size_t bytes, char *to, size_t room);
 
 /* feed_slots.c */
 /* True: operations on this file are recorded. */
 bool hr__feed_recorded(const struct feed_name *n);
-/* Writes its path, unless it is written already. */
+/* Writes its path, once. */
 void hr__feed_path(struct feed_image *img, struct feed_name *n);
 void hr__feed_op(struct hr_feed *f, struct feed_image *img, const struct hr_probe_op *r);
 void hr__feed_flush(struct hr_feed *f, struct feed_image *img);
 /* Makes a process without a session. False: no room now. */
 bool hr__feed_attach(struct hr_feed *f, struct feed_image *img);
 
-/* The texts that follow an IMAGE record; the caller has checked its size. */
+/* The texts after an IMAGE record, whose size the caller has checked. */
 static inline const char *hr__feed_text(const struct hr_probe_image *r)
 {
 	return (const char *)(r + 1);

@@ -39,7 +39,7 @@ size_t hr__feed_unwalk(const char *text, size_t bytes, char *to, size_t room)
 	return n;
 }
 
-/* Normalizes a path as the shim does: no empty components, no "."; ".." stays. */
+/* Like the shim: no empty components, no "."; ".." stays. */
 static size_t tidy(char *path, size_t bytes)
 {
 	size_t to = 0;
@@ -81,7 +81,7 @@ static bool ends(const char *path, size_t bytes, const char *with)
 	       memcmp(path + bytes - strlen(with), with, strlen(with)) == 0;
 }
 
-/* The kernel names an O_TMPFILE file "#INODE": use the shim's name, which is the same for all. */
+/* For an O_TMPFILE file "#INODE": the shim's name, which is the same for all. */
 static size_t name_tmpfile(const struct hr_probe_name *r, char *path, size_t bytes)
 {
 	char leaf[32];
@@ -122,9 +122,9 @@ static size_t path_of(const struct hr_probe_name *r, size_t bytes, char *path, s
 }
 
 /*
- * Excludes headrace's own files: the shim library and rings. Other memfds are recorded. A library
- * whose operations are in no table still gets the record that it was loaded. Semaphores are files
- * only inside libc.
+ * Excludes headrace's own files: its library and rings. Other memfds are recorded. A library whose
+ * operations are in no table still has a record of its loading. Semaphores are files inside libc
+ * only.
  */
 static enum hr__verdict verdict_of(const struct hr_feed *f, const char *path, size_t bytes)
 {
@@ -169,7 +169,7 @@ void hr__feed_name(struct hr_feed *f, const struct hr_probe_name *r, size_t byte
 		n->verdict = HR__EXCLUDED;
 }
 
-/* ---- which paths are recorded ------------------------------------------------------------------------- */
+/* ---- which paths are recorded ---------------------------------------------------------------- */
 
 static const char *feed_names_value_of(const char *env, size_t bytes, const char *name)
 {
@@ -186,7 +186,7 @@ static const char *feed_names_value_of(const char *env, size_t bytes, const char
 	return NULL;
 }
 
-/* All processes of a job have the same lists: takes the first with headrace's variables. */
+/* All processes of a job have the same lists: the first one with headrace's variables. */
 void hr__feed_filter(struct hr_feed *f, const struct hr_probe_image *r)
 {
 	const char *env = hr__feed_text(r) + r->exe_bytes + r->args_bytes;

@@ -14,7 +14,7 @@
 #define KERNEL_ROWS 512u    /* in one entry */
 #define TALLY_ROWS  128u
 
-/* ---- taking ------------------------------------------------------------------------------------------- */
+/* ---- taking ---------------------------------------------------------------------------------- */
 
 static struct feed_sum *feed_sums_add(struct hr_feed *f)
 {
@@ -27,8 +27,8 @@ static struct feed_sum *feed_sums_add(struct hr_feed *f)
 }
 
 /*
- * A sum without room or without a known process. Operations of a tally, or of a full buffer, are in
- * no record: they are missed. All others have a record, and only the audit lacks them.
+ * A sum without room or without a known process. Operations without a record (of a tally, or of a
+ * full buffer) are missed; otherwise only the audit lacks them.
  */
 static void miss(struct hr_feed *f, bool tally, uint32_t kind, uint64_t count)
 {
@@ -65,7 +65,7 @@ static void tallied(void *arg, const struct hr_tally_key *key, const struct hr_t
 	s->tally = copy;
 }
 
-/* ---- rows --------------------------------------------------------------------------------------------- */
+/* ---- rows ------------------------------------------------------------------------------------ */
 
 /* The cause of an operation that no call of the shim covers. */
 static uint16_t own_cause(const struct feed_image *img, uint32_t kind)
@@ -191,9 +191,9 @@ static void make_tally(const struct feed_name *n, const struct feed_sum *s,
 	row->dur_hist[HR_TALLY_BINS - 1] += (uint32_t)(t->sum.count - known);
 }
 
-/* ---- entries ------------------------------------------------------------------------------------------ */
+/* ---- entries --------------------------------------------------------------------------------- */
 
-/* Writes the KERNEL rows of one process, from `from` on; returns where the next one begins. */
+/* A process's KERNEL rows from `from` on; returns where the next process begins. */
 static uint32_t write_kernel(struct hr_feed *f, uint32_t from)
 {
 	const struct hr_kernel_sum *rows = f->rows.v;
@@ -266,14 +266,14 @@ static int feed_sums_compare(const void *a, const void *b)
 	return (x->tally == NULL) - (y->tally == NULL);
 }
 
-/* True: the NAME record of its file is still in the buffer. */
+/* Its file's NAME record is still in the buffer. */
 static bool is_early(const struct hr_feed *f, const struct feed_sum *s)
 {
 	return HR_COVER_NAMED(s->key.cell_op) && s->key.file > f->last_name &&
 	       s->key.file != HR_PROBE_NO_NAME;
 }
 
-/* An image that has sent no record yet gets some time to do so. */
+/* An image without a record yet gets some time. */
 static bool is_kept(struct hr_feed *f, const struct feed_image *img, const struct feed_sum *s)
 {
 	if (s->sum.count == 0 || (img && img->left_out))
@@ -285,8 +285,8 @@ static bool is_kept(struct hr_feed *f, const struct feed_image *img, const struc
 }
 
 /*
- * Finds the process of each sum, and writes paths before the sums that use them. While operations
- * of an image wait for a hello, its sums wait, too: a hello would make them the shim's.
+ * Finds the process of each sum; writes paths before their sums. While operations of an image wait
+ * for a hello, its sums wait, too: a hello would make them the shim's.
  */
 static void feed_sums_prepare(struct hr_feed *f)
 {
