@@ -118,7 +118,6 @@ static bool owns_job(struct hr__worker *w, struct hr_channel *ch, const Headrace
 		state->uid_known = true;
 		state->uid = job->uid;
 		ch->stream->state_late = true;
-		/* job_of_another uses it */
 		if (state->by_node)
 			(void)hr__state_write(ch->stream, false);
 	}

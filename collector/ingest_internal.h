@@ -75,7 +75,6 @@ struct hr__ingest_stream {
 	struct hr__ingest_stream *next_changed;
 };
 
-/* A stream that has not ended and has no daemon. */
 struct hr__silent {
 	uint64_t key;
 	uint64_t since_ms;
@@ -186,7 +185,7 @@ void hr__stats_silent(struct hr__worker *w, const struct hr__ingest_stream *s);
 void hr__stats_back(struct hr__worker *w, const struct hr__ingest_stream *s);
 void hr__stats_log(struct hr__worker *w);
 
-/* If the folder has space. */
+/* Writes `state` if the folder has space. */
 int hr__state_write(struct hr__ingest_stream *s, bool sync);
 
 #endif

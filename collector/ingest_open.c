@@ -477,7 +477,7 @@ static void stop_waiting(struct hr__worker *w, struct hr_channel *ch)
 	ch->waiting = false;
 }
 
-/* Each try reads from the disk, so a tick retries only some. */
+/* Each try reads from the disk, so a tick tries only some again. */
 void hr__waiting_retry(struct hr__worker *w)
 {
 	struct hr_channel *ch = w->waiting, *next, **end;

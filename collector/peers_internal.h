@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * peers_internal.h - shared by peers.c (connections, limits, Pings), peer_hello.c (identity) and
- * peer_streams.c (channels, frames)
- */
+/* peers_internal.h - shared by peers.c, peer_hello.c (identity), peer_streams.c (channels) */
 #ifndef HEADRACE_COLLECTOR_PEERS_INTERNAL_H
 #define HEADRACE_COLLECTOR_PEERS_INTERNAL_H
 

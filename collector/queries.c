@@ -113,7 +113,7 @@ static void send_waiting(struct query *q)
 	hr_conn_send_now(q->client, HR_WIRE(PROGRESS, progress, &body));
 }
 
-/* If the process has not sent Done. */
+/* Explains the end of a query whose process has not sent Done. */
 static void explain_end(struct query *q)
 {
 	char *text;
@@ -180,7 +180,7 @@ static void queries_close_handles(struct query *q)
 		uv_close((uv_handle_t *)&q->process, handle_closed);
 }
 
-/* The process has exited, and its output was read. */
+/* Finishes a query once its process has exited and its output was read. */
 static void settle(struct query *q)
 {
 	if (!q->exited || q->child != NULL)

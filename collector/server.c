@@ -337,7 +337,7 @@ static int take_store(struct server *s)
 	return r;
 }
 
-/* A configured folder, none, or one in the store. */
+/* The folder where queries spill: a configured one, none, or one in the store. */
 static int make_spill(struct server *s)
 {
 	const char *set = s->config->query_spill;

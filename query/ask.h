@@ -16,7 +16,6 @@
 #include "query/sink.h"
 #include "store/store.h"
 
-/* Exit statuses of `headrace query`. */
 enum hr_ask_status {
 	HR_ASK_ANSWERED = 0,
 	HR_ASK_FAILED = 1,

@@ -173,10 +173,7 @@ static duckdb_statement_type run_kind_of(struct hr_query *q, const char *sql)
 	return kind;
 }
 
-/*
- * Whether an EXPLAIN, after its options, explains a SELECT: with ANALYZE, EXPLAIN runs the
- * statement, and a COPY would write.
- */
+/* Whether it explains a SELECT: with ANALYZE, EXPLAIN runs the statement, and a COPY writes. */
 static bool explains_select(struct hr_query *q, const char *sql)
 {
 	sql = first_word(sql) + strlen("EXPLAIN");

@@ -186,7 +186,6 @@ static int new_stream(const struct opening *o, const Headrace__StreamStart *star
 	return index_stream(c);
 }
 
-/* Completes a damaged copy from another store's. */
 static int complete_start(struct hr__stream *s, const Headrace__StreamStart *start)
 {
 	if (s->view.boot_id[0] != '\0' || start->boot_id[0] == '\0')

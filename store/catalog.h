@@ -87,10 +87,7 @@ __attribute__((format(printf, 2, 3))) void hr__problem(struct hr_catalog *c, con
 /* Adds a folder's segments to a stream, which may have those of another store already. */
 int hr__stream_add_folder(struct hr_catalog *c, struct hr__stream *s, struct hr__stream_folder *f);
 
-/*
- * Opens a segment, and reads it if it is small. *ret is valid until a call with another name or
- * hr__stream_folder_close.
- */
+/* Reads a small segment. *ret is valid until another name, or hr__stream_folder_close. */
 int hr__stream_folder_segment(struct hr__stream_folder *f, const char *name,
 			      struct hr__source *ret);
 void hr__stream_folder_close(struct hr__stream_folder *f);

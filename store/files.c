@@ -160,7 +160,6 @@ static int files_add_rows(struct table *t, const struct hr_stream *v, const stru
 	return 0;
 }
 
-/* Rows with text first, then the newest. */
 static int by_id(const void *a, const void *b)
 {
 	const struct entry *x = a, *y = b;

@@ -74,10 +74,7 @@ int hr__index_paths(struct hr__index *ix, const Headrace__Paths *paths); /* of f
 int hr__index_mount(struct hr__index *ix, const Headrace__Mount *mount);
 void hr__index_clock(struct hr__index *ix, const Headrace__Frame *msg);
 
-/*
- * Packs the footer for `offset` into one malloc'ed buffer: frame of the paths (if any), frame of
- * the rest, trailer. -ENOMEM, -E2BIG.
- */
+/* The footer for `offset`, malloc'ed: paths (if any), main frame, trailer. -ENOMEM, -E2BIG. */
 int hr__index_pack(const struct hr__index *ix, uint64_t offset, uint8_t **ret_buf,
 		   size_t *ret_bytes);
 

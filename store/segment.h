@@ -21,10 +21,7 @@ struct hr__source {
 /* -ESTALE when the source ends early, or -errno. Retries short reads and EINTR. */
 int hr__source_read(const struct hr__source *s, uint64_t offset, void *buf, size_t bytes);
 
-/*
- * Reads, checks and unpacks one frame, in the allocator's memory (NULL: malloc). -EBADMSG, -ENOMEM,
- * or as hr__source_read.
- */
+/* A checked frame in the allocator's memory (NULL: malloc). -EBADMSG, -ENOMEM, -errno. */
 int hr__source_frame(const struct hr__source *s, uint64_t offset, uint32_t bytes,
 		     ProtobufCAllocator *allocator, Headrace__Frame **ret);
 

@@ -140,7 +140,6 @@ uint64_t hr_writer_mark(const struct hr_writer *w);
 /* Checksum in the last frame's header; false: unknown (another writer sealed it). */
 bool hr_writer_last_crc(const struct hr_writer *w, uint32_t *ret);
 
-/* Bytes of all segments of the stream. */
 uint64_t hr_writer_bytes(const struct hr_writer *w);
 
 /*

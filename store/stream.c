@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* stream.c - frames and processes of an open stream */
 #include "store/catalog.h"
 
 #include <errno.h>
@@ -20,10 +19,7 @@ int hr__segment_source(const struct hr__segment *g, struct hr__source *ret)
 	return 0;
 }
 
-/*
- * Opens a segment for each frame: microseconds per frame of hundreds of KiB, and thousands of
- * segments need no descriptors.
- */
+/* Opens the segment each time: microseconds, and thousands of segments need no descriptors. */
 int hr__stream_read(const struct hr_stream *s, uint32_t frame, ProtobufCAllocator *allocator,
 		    Headrace__Frame **ret)
 {

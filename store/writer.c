@@ -65,7 +65,6 @@ static int reserve(struct hr_writer *w, int fd, uint64_t end, uint64_t *room_end
 	return 0;
 }
 
-/* Reserves `bytes` more, plus the reserve. */
 static int writer_make_room(struct hr_writer *w, uint64_t bytes)
 {
 	uint64_t need = w->offset + bytes + HR_WRITER_RESERVE_BYTES;

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * writer.h - internals of a writer: writer.c opens, appends, seals; writer_recover.c finds the end
- * of a stream. One thread.
+ * writer.h - internals of a writer (writer.c) and of its recovery (writer_recover.c). One thread.
  */
 #ifndef HEADRACE_STORE_WRITER_H
 #define HEADRACE_STORE_WRITER_H
@@ -36,7 +35,6 @@ struct hr_writer {
 /* Starts the next segment (a new stream: seq 1), seals the open one. On failure that stays open. */
 int hr__writer_start_segment(struct hr_writer *w);
 
-/* Closes the open segment without sealing it. */
 void hr__writer_leave_segment(struct hr_writer *w);
 
 /* Reserves space in an open segment that another writer left, if there is any. */

@@ -221,7 +221,7 @@ static void json_row(struct hr_output *o, duckdb_data_chunk chunk, idx_t row)
 #define SHORT_DIGITS  100
 #define SECOND_DIGITS 3 /* decimals of a timestamp's seconds */
 
-/* Three significant digits, or a whole number. */
+/* Rounds to three significant digits, or to a whole number. */
 static void add_short(struct hr_buffer *b, double v)
 {
 	double size = fabs(v);
@@ -238,7 +238,7 @@ static void add_short(struct hr_buffer *b, double v)
 	hr_buffer_add(b, text, (size_t)n);
 }
 
-/* To milliseconds. */
+/* Cuts timestamps to milliseconds. */
 static void cut_fraction(struct hr_buffer *b)
 {
 	const char *point = memchr(b->data, '.', b->n);

@@ -12,7 +12,6 @@
 
 #define ALWAYS_INLINE static inline __attribute__((always_inline))
 
-/* A task's rows in one lane. */
 struct run {
 	uint32_t lane;
 	uint32_t first, n; /* in hr_busy_worker.spans: sorted and not empty */

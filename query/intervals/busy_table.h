@@ -7,7 +7,6 @@
 
 struct hr_busy_table;
 
-/* One use of a table function in a plan. */
 struct hr_busy_use {
 	const struct hr_busy_table *table;
 	struct hr_query *q;

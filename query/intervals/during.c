@@ -100,7 +100,6 @@ static int add_region(struct hr_during *d, const struct hr_qstream *st, uint32_t
 	return 0;
 }
 
-/* Short regions that were added up have no position in time. */
 static int add_fetch(struct hr_during *d, const struct hr_qstream *st, uint32_t stream,
 		     const struct hr_region *region)
 {
@@ -210,6 +209,7 @@ static size_t sums_at(const struct place *p, int64_t time)
 	return low;
 }
 
+/* Short regions that were added up have no position in time. */
 static bool has_place(const struct hr_during_row *row)
 {
 	return row->region.count <= 1;

@@ -284,7 +284,6 @@ static void narrow_range(struct hr_prune *p, const struct column *column, int64_
 	range->max = max < range->max ? max : range->max;
 }
 
-/* `column <type> value` */
 static int narrow_comparison(struct hr_prune *p, const struct column *column, const char *type,
 			     const struct value *value)
 {

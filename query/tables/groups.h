@@ -50,13 +50,9 @@ void hr__groups_start(struct hr_groups *g, uint32_t n_rows, uint32_t most);
 /* Splits the groups by `values` of unordered[0..n_rows). False: too many groups; unchanged. */
 bool hr__groups_refine(struct hr_groups *g, const uint32_t *values);
 
-/* Fills `groups`, and `rows` if want_rows. */
 void hr__groups_finish(struct hr_groups *g, bool want_rows);
 
-/*
- * Keeps the first row of each value in a group. `value_of` is indexed by row; a value from
- * n_values on counts as 0. -ENOMEM.
- */
+/* Keeps a value's first row in each group. `value_of`: by row; from n_values on, 0. -ENOMEM. */
 int hr__groups_distinct(struct hr_groups *g, const uint32_t *value_of, uint32_t n_values);
 
 #endif

@@ -117,7 +117,7 @@ static int compare_int(const void *a, const void *b)
 	return x < y ? -1 : x > y;
 }
 
-/* Streams of a node are adjacent. */
+/* Counts ranks and nodes. Streams of a node are adjacent. */
 static int count_parts(struct job *job)
 {
 	int32_t *ranks = NULL;

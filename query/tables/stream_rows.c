@@ -159,10 +159,7 @@ static bool same_span(const Headrace__Levels *a, const Headrace__Levels *b)
 	return a->start_ns == b->start_ns && strcmp(a->level, b->level) == 0;
 }
 
-/*
- * A span is stored when it begins and when it ends: moves the last message of each to the front,
- * and returns their number.
- */
+/* A span is stored at begin and end: moves the last message of each to the front, counts them. */
 static size_t levels_merge(Headrace__Frame **list, size_t n)
 {
 	size_t spans = 0;
