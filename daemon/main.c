@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * headraced - records the jobs of one node. `headrace run` starts a private one, and systemd starts
- * the node service:
+ * headraced - records the jobs of one node. `headrace run` starts a private one, systemd the
+ * service
  *
  *      headraced private STORE JOB     the keeper of a private headraced; arguments are for ps
  *      headraced worker STORE JOB N    its recording process; sockets N, N + 1

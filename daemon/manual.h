@@ -1,9 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * manual.h - the man page headraced(8), from the tables of keys and options
- *
- * Threads   Any.
- */
+/* manual.h - the man page headraced(8), from the tables of keys and options. Any thread. */
 #ifndef HEADRACE_DAEMON_MANUAL_H
 #define HEADRACE_DAEMON_MANUAL_H
 

@@ -166,9 +166,7 @@ int hr_attach_adopt(struct hr_attach *a, const struct hr_session *s, uint64_t st
 		r = hr__client_add(a, &c);
 	if (r && c.pidfd >= 0)
 		close(c.pidfd);
-	/*
-	 * Its children, or its own offer after an unanswered hello, may wait in the hand-off queue.
-	 */
+	/* Its children, or its own unanswered hello's offer, may wait in the hand-off queue. */
 	if (r)
 		hr__exited_add(a, &c);
 	return r;

@@ -351,7 +351,7 @@ static void note_unrecorded(struct hr_attach *a, struct handshake *v)
 
 /* ---- the answer ------------------------------------------------------------------------------ */
 
-/* With the map and, for a new session, the node page. */
+/* Sends the answer with the map and, for a new session, the node page. */
 static void reply(struct hr_attach *a, int fd, const struct hr_ack *ack, int map_fd, bool with_page)
 {
 	union {

@@ -107,9 +107,7 @@ static inline int hr__attach_read_flags(const struct hr_attach *a)
 /* attach_handshake.c: processes and answers the message of `bytes` in a->message. */
 void hr__handshake(struct hr_attach *a, const struct pending *g, uint32_t bytes);
 
-/*
- * attach_notice.c: a notice (HR_HELLO_EXEC) waits until the kernel closes its connection, at exec.
- */
+/* attach_notice.c: a notice (HR_HELLO_EXEC) waits until the exec closes its connection. */
 /* Takes the message in a->message out of the connection. False: it is no notice. */
 bool hr__notice_keep(struct hr_attach *a, struct pending *g, uint32_t bytes);
 /* True: the notice is counted, or withdrawn, because the exec failed. */
@@ -133,7 +131,6 @@ bool hr__orphan_has(const struct hr_attach *a, const struct pending *g);
 void hr__orphans_find(struct hr_attach *a);
 /* The process has connected again. */
 void hr__orphan_came(struct hr_attach *a, pid_t pid);
-/* Counts the orphans that have not connected again. */
 void hr__orphans_missed(struct hr_attach *a);
 
 /*

@@ -21,7 +21,6 @@ static inline uint32_t hr_backoff_bound_ms(uint32_t failed)
 	return failed < 8 ? HR_BACKOFF_LEAST_MS << failed : HR_BACKOFF_MOST_MS;
 }
 
-/* Counts a failed attempt, and returns how long to wait. */
 static inline uint32_t hr_backoff_next_ms(struct hr_backoff *b)
 {
 	uint32_t bound = hr_backoff_bound_ms(b->failed);

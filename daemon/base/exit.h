@@ -11,13 +11,9 @@
 /* Whether the process has ended: its pidfd is readable. */
 bool hr_pidfd_ended(int pidfd);
 
-/*
- * For a readable pidfd: "0".."255", "SIGKILL"..., or "": not available, because the parent has
- * reaped it (before Linux 6.15).
- */
+/* For a readable pidfd: "0".."255", "SIGKILL"..., or "": reaped already (before Linux 6.15). */
 void hr_exit_read(int pidfd, pid_t pid, char ret[HR_EXIT_TEXT]);
 
-/* The same text for a wait(2) status. */
 void hr_exit_text(int status, char ret[HR_EXIT_TEXT]);
 
 #endif

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * node_stats.h - statistics of a node: the drain thread fills them, status and metrics report them
- */
+/* node_stats.h - statistics of a node, from the drain thread, for status and metrics */
 #ifndef HEADRACE_DAEMON_BASE_NODE_STATS_H
 #define HEADRACE_DAEMON_BASE_NODE_STATS_H
 

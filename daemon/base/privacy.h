@@ -39,8 +39,8 @@ struct hr_privacy_rules {  /* journals contain it */
 };
 
 /*
- * The key of a file. If that fails, *ret_error (malloc'ed) has the reason, and the key is random:
- * recording continues, with everything hidden. -errno: no random key either.
+ * Derives the key from a file. If that fails, *ret_error (malloc'ed) has the reason, and the key is
+ * random: recording continues, with everything hidden. -errno: no random key either.
  */
 int hr_privacy_key(const char *path, uint8_t ret[32], char **ret_error);
 
@@ -55,7 +55,6 @@ static inline bool hr_privacy_hides(const struct hr_privacy_rules *rules)
 struct hr_privacy *hr_privacy_new(const struct hr_privacy_rules *rules);
 void hr_privacy_free(struct hr_privacy *p); /* accepts NULL */
 
-/* Most bytes that hr_privacy_path writes. */
 size_t hr_privacy_room(size_t bytes);
 
 /* Writes the path, parts hidden, not terminated; returns its bytes. `keep`: for absolute paths. */

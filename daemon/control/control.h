@@ -45,10 +45,7 @@ int hr_control_send_fd(int fd, hr_control_kind kind, const ProtobufCMessage *bod
 /* Sends an `error`. code: a positive errno. */
 int hr_control_send_error(int fd, int code, const char *text);
 
-/*
- * Receives a message of a known kind: its member is not NULL. -ECONNRESET: the peer has closed;
- * -EAGAIN: none yet; -EBADMSG: not valid.
- */
+/* A message of a known kind (member not NULL). -ECONNRESET: closed; -EAGAIN: none; -EBADMSG. */
 int hr_control_recv(int fd, Headrace__Control **ret);
 /* The same, with its descriptor (-1: none), which the caller closes, even on failure. */
 int hr_control_recv_fd(int fd, Headrace__Control **ret, int *ret_carried);

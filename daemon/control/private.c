@@ -22,7 +22,7 @@
 
 /* ---- names ----------------------------------------------------------------------------------- */
 
-/* No other user owns or can enter the folder: 0. */
+/* 0: no other user owns or can enter the folder. */
 static int check_own(const char *dir)
 {
 	struct stat st;

@@ -42,13 +42,14 @@ struct hr_private_names {
 };
 
 /*
- * Names for an existing store; makes the runtime folder. -EPERM: other users own or may enter it;
- * -ENAMETOOLONG; errors of stat and mkdir. *ret_error (malloc'ed) names the folder and what to do.
+ * Sets the names for an existing store; makes the runtime folder. -EPERM: other users own or may
+ * enter it; -ENAMETOOLONG; errors of stat and mkdir. *ret_error (malloc'ed) has the folder and
+ * advice.
  */
 int hr_private_names(const char *store, const char *job, struct hr_private_names *ret,
 		     char **ret_error);
 
-/* Each control socket of this user, also of killed daemons; some paths twice. */
+/* Calls `found` for each control socket of this user, also of killed daemons; may repeat one. */
 void hr_private_each(void (*found)(void *arg, const char *control), void *arg);
 
 /* Waits for the lock. Closing the descriptor, or exec, releases it. */
@@ -91,7 +92,7 @@ struct hr_private_config {
 /* Writes `config` to an empty file. -EMSGSIZE: its texts are too long; -EIO: a short write. */
 int hr_private_config_write(const struct hr_private_config *config, int fd);
 
-/* Of all labels ("k=v", NULL-terminated): a run that joins compares it with its own. */
+/* A hash of all labels ("k=v", NULL-terminated): a run that joins compares it with its own. */
 uint64_t hr_private_labels_id(const char *const *labels);
 
 /* Reads from the file's start, since restarted workers share its position. -EBADMSG. */

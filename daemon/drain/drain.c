@@ -13,7 +13,7 @@
 #define SLEEP_MIN_NS  UINT64_C(1000000)
 #define SLEEP_BUSY_NS UINT64_C(20000000) /* the longest while there is traffic */
 #define SLEEP_RING_NS UINT64_C(20000) /* added for each ring: checking it costs two cache misses */
-/* while a ring fills whose owner has no node page, and cannot ring the doorbell */
+/* the longest while a ring fills whose owner has no node page, and so no doorbell */
 #define SLEEP_DEAF_NS UINT64_C(2000000)
 #define SLEEP_IDLE_NS UINT64_C(100000000)
 /* Without traffic it sleeps this many times the cost of the last sweep: 1/2000 of a core. */
@@ -38,7 +38,7 @@ static struct hr_session *session_of(struct hr_drain *d, uint64_t proc)
 	return s;
 }
 
-/* The attach thread did not, if it had no probes yet. */
+/* Passes a session to the probes, if the attach thread had none yet. */
 static void follow(struct hr_drain *d, struct hr_session *s)
 {
 	struct hr_engine_proc p = {0};

@@ -23,7 +23,7 @@ static void pass_frames(struct hr_drain *d)
 	hr_appender_give(d->c.appender, &out);
 }
 
-/* Under the journal's lock: older files that the engine has just used again. */
+/* Under the journal's lock: journals the older files that the engine has just used again. */
 static void journal_known(struct hr_drain *d, uint32_t n)
 {
 	struct hr_entry_known *in =
@@ -36,9 +36,7 @@ static void journal_known(struct hr_drain *d, uint32_t n)
 	hr_journal_commit(d->c.journal, HR_ENTRY_KNOWN, sizeof(*in) + n * sizeof(in->rows[0]));
 }
 
-/*
- * Applies committed entries in order, also the attach thread's. `locked`: the caller has the lock.
- */
+/* Applies all committed entries in order. `locked`: the caller has the journal's lock. */
 static void apply_committed(struct hr_drain *d, bool locked)
 {
 	const struct hr_entry *entry;
@@ -58,7 +56,7 @@ static void apply_committed(struct hr_drain *d, bool locked)
 	}
 }
 
-/* Under the journal's lock, except for waiting: continues in the other half. */
+/* Under the journal's lock, which it releases while it waits: continues in the other half. */
 static void checkpoint(struct hr_drain *d)
 {
 	uint64_t full = hr_journal_gen(d->c.journal);

@@ -158,7 +158,7 @@ static void sweep_excluded(struct hr_drain *d, struct hr_session *s)
 	hr__drain_commit(d, HR_ENTRY_EXCLUDED, sizeof(*in));
 }
 
-/* Less often: programs open excluded files all the time, which would fill the journal. */
+/* Less often than sweeps: programs open excluded files all the time, which fills the journal. */
 static void sweep_all_excluded(struct hr_drain *d, uint64_t now_ns)
 {
 	if (now_ns - d->last_excluded_ns < TICK_NS)
@@ -305,7 +305,7 @@ static bool met_dead(const struct hr_drain *d, const struct hr_session *later)
 	return false;
 }
 
-/* All sessions but those that attached after a death. Returns their slots. */
+/* Sweeps all sessions but those that attached after a death. Returns their slots. */
 static uint64_t sweep_living(struct hr_drain *d, uint64_t ticks, uint64_t now_ns)
 {
 	uint64_t all = 0;

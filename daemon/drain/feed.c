@@ -236,7 +236,7 @@ static void check_images(struct hr_feed *f, uint64_t now_ns, bool all)
 	}
 }
 
-/* Ends of processes without a session, after their last sums; drops old images. */
+/* Journals ends of processes without a session, after their last sums; drops old images. */
 static void end_due(struct hr_feed *f, uint64_t now_ns, bool all)
 {
 	for (uint32_t i = 0; i < f->n_images; i++) {
@@ -278,7 +278,7 @@ static uint64_t take_records(struct hr_feed *f)
 	return all;
 }
 
-/* Both sides; the side in use last, after the records that it counts. */
+/* Takes the sums of both sides: the side in use last, after the records that it counts. */
 static void take_all_sums(struct hr_feed *f, uint64_t now_ns, bool all)
 {
 	const struct timespec turn = {.tv_nsec = HR_PROBES_TURN_NS};

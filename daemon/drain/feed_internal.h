@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * feed_internal.h - feed.c (images), feed_names.c (files), feed_slots.c (entries), feed_sums.c
- * (sums)
- */
+/* feed_internal.h - shared by feed.c (images), feed_names.c (files), feed_slots.c, feed_sums.c */
 #ifndef HEADRACE_DAEMON_DRAIN_FEED_INTERNAL_H
 #define HEADRACE_DAEMON_DRAIN_FEED_INTERNAL_H
 
@@ -52,7 +49,6 @@ struct feed_image {
 	uint32_t n_slots, room_slots;
 };
 
-/* A sum or tally that waits until its process is known. */
 struct feed_sum {
 	uint64_t proc;	       /* 0: not known */
 	struct hr_sum_key key; /* of a tally: the key of its sum */

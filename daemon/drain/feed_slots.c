@@ -65,7 +65,7 @@ bool hr__feed_recorded(const struct feed_name *n)
 	return n && (n->verdict == HR__TRACED || n->verdict == HR__TRACED_RUNTIME);
 }
 
-/* n: NULL: the other end of a copy is not recorded, as in the shim. */
+/* n NULL: the other end of a copy is not recorded, as in the shim. */
 static void write_pair(struct hr_record *at, const struct hr_probe_op *r, const struct feed_name *n)
 {
 	struct hr_pair *pair = (struct hr_pair *)at;
@@ -169,7 +169,7 @@ static void add_item(struct hello *h, enum hr_item_kind kind, const char *text, 
 	h->used += (uint32_t)(sizeof(head) + bytes);
 }
 
-/* A shim sends this variable (proto/env_names.def). */
+/* True: a shim sends this variable (proto/env_names.def). */
 static bool is_sent(const char *text, size_t bytes)
 {
 #define HR_ENV_NAME(name)                                                                          \
@@ -202,7 +202,7 @@ static void add_env(const struct hr_feed *f, struct feed_image *img, struct hell
 	img->left_out = hr_rank_left_out(&rank, f->d->c.ranks, f->d->c.local_ranks);
 }
 
-/* As the process's shim would have sent it. */
+/* Makes the hello that the process's shim would have sent. */
 static void make_hello(const struct hr_feed *f, struct feed_image *img,
 		       const struct hr_probe_image *who, uint64_t parent_token, struct hello *h)
 {

@@ -1,16 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The rank of a process, and whether it is a worker of one.
+ * The rank of a process, and whether it is a worker of a rank.
  *
- * A process has the rank in its own environment; otherwise the one inferred for it; otherwise that
- * of the image it replaced, or of its parent. A worker is a process forked without exec from a
- * rank's process (or from a forkserver that works for one), or one exec'ed by multiprocessing's
- * spawn, that has read a data file. A job without ranks works in the same way, with rank NULL: the
- * forking process takes the place of the rank.
+ * A process has the rank in its own environment; else the one inferred for it; else that of the
+ * image that it replaced, or of its parent. A worker has read a data file, and was forked without
+ * exec from a rank's process (or from a forkserver that works for one), or exec'ed by
+ * multiprocessing's spawn. In a job without ranks, the forking process takes the place of the rank.
  *
- * A worker of torch's DataLoader reports its loader's number and its own. It is a worker before it
- * reads, its slot is its own number where that is free, and the rank's other children (pools,
- * os.fork) are no workers.
+ * A worker of torch's DataLoader reports its number and its loader's. Then it is a worker before it
+ * reads, its slot is its number if that is free, and the rank's other children (pools, os.fork) are
+ * no workers.
  */
 #include "daemon/engine/state.h"
 
@@ -65,7 +64,7 @@ static bool mentions(const struct hr_proc *p, const char *text)
 	return p->cmdline && memmem(p->cmdline, p->cmdline_bytes, text, strlen(text)) != NULL;
 }
 
-/* The kind of multiprocessing's exec'ed children, by the code in their command line. */
+/* The kind of a child that multiprocessing exec'ed, by the code in its command line. */
 static enum hr_proc_kind exec_kind(const struct hr_proc *p)
 {
 	if (mentions(p, "multiprocessing.resource_tracker") ||
@@ -83,7 +82,7 @@ static struct hr_proc *parent_of(const struct hr_engine *e, const struct hr_proc
 	return p->id.parent ? hr__proc_find(e, p->id.parent) : NULL;
 }
 
-/* Whether the process has a rank of its own, not the environment of the one it works for. */
+/* Whether the rank in its environment is its own, not that of the process it works for. */
 static bool own_rank(const struct hr_engine *e, const struct hr_proc *p)
 {
 	const struct hr_proc *base = p->id.base ? hr__proc_find(e, p->id.base) : NULL;
@@ -93,7 +92,7 @@ static bool own_rank(const struct hr_engine *e, const struct hr_proc *p)
 	return p->id.env.rank_plus1 && !(base && base->id.rank_plus1 == p->id.env.rank_plus1);
 }
 
-/* Whether one launcher sets both: then a local rank of one family completes a rank of the other. */
+/* Whether one launcher sets both variables, so that the rank and local rank belong together. */
 static bool same_launcher(unsigned a, unsigned b)
 {
 	return a == b || (a >= 6 && a <= 8 && b >= 6 && b <= 8);
@@ -128,7 +127,7 @@ static bool resolve_rank(const struct hr_engine *e, struct hr_proc *p)
 	from = p->id.exec_of ? hr__proc_find(e, p->id.exec_of) : NULL;
 	if (!from)
 		from = parent_of(e, p);
-	if (!from) /* its parent has ended: what was inherited stays */
+	if (!from) /* its parent has ended: it keeps what it inherited */
 		return p->id.source == HR_RANK_INHERITED ? false
 							 : set_rank(p, 0, 0, 0, HR_RANK_NONE);
 	return set_rank(p, from->id.rank_plus1, from->id.local_plus1, from->id.world,
@@ -149,7 +148,7 @@ const char *hr__rank_source(const struct hr_proc *p)
 	}
 }
 
-/* ---- workers -------------------------------------------------------------------------------------- */
+/* ---- workers --------------------------------------------------------------------------------- */
 
 bool hr__loader_worker(const struct hr_engine *e, const struct hr_proc *p)
 {
@@ -171,9 +170,8 @@ static bool needs_slot(const struct hr_engine *e, const struct hr_proc *p)
 		return true;
 	if (!p->id.read_data || (base && base->id.has_loaders))
 		return false;
-	if (!base) /* it ended before its worker: a slot that was taken stays taken */
+	if (!base) /* it ended before its worker: a taken slot stays taken */
 		return p->id.worker_plus1 != 0;
-	/* A child of a worker is not a worker. */
 	return !base->id.wrapper && (!base->id.base || own_rank(e, base));
 }
 
@@ -197,10 +195,7 @@ static uint32_t lowest_free(const struct hr_engine *e, const struct hr_proc *p)
 	return slot;
 }
 
-/*
- * Takes its own number as its slot, unless another loader's worker has that slot. The worker with
- * the same number in an earlier epoch may just be ending.
- */
+/* Its own number, even while a predecessor of an earlier epoch ends; else the lowest free one. */
 static uint32_t own_slot(const struct hr_engine *e, const struct hr_proc *p)
 {
 	const struct hr_rank *own = &p->id.env;
@@ -226,10 +221,7 @@ static void update_worker(struct hr_engine *e, struct hr_proc *p)
 	hr__proc_dirty(e, p);
 }
 
-/*
- * p has reported its number: a slot that it has from reading is assigned again, and children of the
- * same process that have not reported lose theirs.
- */
+/* p has reported its number: gets its slot again. Siblings that have not reported lose theirs. */
 static void attribute_take_number(struct hr_engine *e, struct hr_proc *p)
 {
 	struct hr_proc *base = p->id.base ? hr__proc_find(e, p->id.base) : NULL;
@@ -246,7 +238,7 @@ static void attribute_take_number(struct hr_engine *e, struct hr_proc *p)
 	update_worker(e, p);
 }
 
-/* p's rank may have changed: so may ranks inherited from it, of processes that attached later. */
+/* If p's rank has changed, ranks that later processes inherited from it change, too. */
 static void update_from(struct hr_engine *e, struct hr_proc *p)
 {
 	for (struct hr_proc *q = p; q; q = q->next) {
@@ -255,14 +247,14 @@ static void update_from(struct hr_engine *e, struct hr_proc *p)
 		e->ranks_changed = true;
 		if (q->id.world > e->job->ranks_expected)
 			e->job->ranks_expected = q->id.world;
-		/* Slots are counted within the rank: takes a new one in the new rank. */
+		/* Slots are counted within the rank. */
 		q->id.worker_plus1 = 0;
 		hr__proc_dirty(e, q);
 		update_worker(e, q);
 	}
 }
 
-/* ---- ranks that no variable names ------------------------------------------------------------------ */
+/* ---- ranks that no variable names ------------------------------------------------------------ */
 
 static int spawned_order(const struct hr_spawned *a, const struct hr_spawned *b)
 {
@@ -288,7 +280,7 @@ static void note_spawned(struct hr_proc *parent, const struct hr_proc *child)
 	parent->n_spawned++;
 }
 
-/* Inferred ranks follow the order of starts, so a sibling that attaches late may move them. */
+/* Inferred ranks follow the order of starts, so a sibling that attaches late may change them. */
 static void renumber(struct hr_engine *e, struct hr_proc *parent, struct hr_proc *infer)
 {
 	for (uint32_t i = 0; i < parent->n_spawned; i++) {
@@ -302,7 +294,7 @@ static void renumber(struct hr_engine *e, struct hr_proc *parent, struct hr_proc
 	}
 }
 
-/* mp.spawn without variables: infers the rank of a child of an unranked process. */
+/* mp.spawn sets no variables: infers the rank of a child of a process without a rank. */
 static void infer_rank(struct hr_engine *e, struct hr_proc *p)
 {
 	struct hr_proc *parent = parent_of(e, p);

@@ -1,15 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The totals that clients count in shared memory: operations without room in a ring, and opens that
- * default excludes left out.
- *
- * Totals that shrink or grow impossibly fast are hostile and ignored.
+ * default excludes left out. Totals that shrink or grow impossibly fast are hostile and ignored.
  */
 #include <errno.h>
 
 #include "daemon/engine/state.h"
 
-/* ---- lost operations, and strays ------------------------------------------------------------------ */
+/* ---- lost operations, and strays ------------------------------------------------------------- */
 
 static struct hr_lost_row *lost_row(struct hr_ring_state *ring, uint32_t op)
 {
@@ -26,7 +24,7 @@ static struct hr_lost_row *lost_row(struct hr_ring_state *ring, uint32_t op)
 	return &v[ring->n_lost++];
 }
 
-/* The row of an op's totals, strays included; NULL: there is no such op. */
+/* The row of an op's totals, strays included; NULL: no such op. */
 static struct hr_lost_row *lost_seen(const struct hr_engine *e, struct hr_ring_state *ring,
 				     uint64_t op)
 {
@@ -75,7 +73,7 @@ int hr__apply_lost(struct hr_engine *e, const struct hr_entry_lost *in)
 	return 0;
 }
 
-/* ---- excluded opens -------------------------------------------------------------------------------- */
+/* ---- excluded opens -------------------------------------------------------------------------- */
 
 int hr__apply_excluded(struct hr_engine *e, const struct hr_entry_excluded *in)
 {

@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * The effect of operations on descriptors: opens, closes, copies, and positions in files
- * (position.h).
- */
+/* The effect of operations on descriptors: opens, closes, copies, positions (position.h). */
 #include "daemon/engine/fold.h"
 
 #include <fcntl.h>
@@ -106,7 +103,7 @@ static void fd_sought(struct fold *f, const struct operation *op)
 /*
  * A read or write without offset happens at the descriptor's position, and moves it. If the
  * descriptor has another file now, it was closed and reused unobserved (close_range, a received
- * descriptor): its position is unknown.
+ * descriptor), so its position is unknown.
  */
 static int64_t fd_moved(struct fold *f, int32_t fd, uint32_t path, int64_t offset, uint64_t bytes)
 {
@@ -126,8 +123,8 @@ static int64_t fd_moved(struct fold *f, int32_t fd, uint32_t path, int64_t offse
 
 /*
  * The kernel reports all offsets. A plain read or write has moved the position past its bytes.
- * Other calls have forms with and without an offset: if one happened at the position, the position
- * becomes unknown.
+ * Other calls have forms with and without an offset: after one at the position, the position is
+ * unknown.
  */
 static void kernel_moved(struct fold *f, const struct operation *op)
 {
@@ -165,7 +162,7 @@ void hr__fd_move(struct fold *f, struct operation *op)
 		op->offset2 = fd_moved(f, op->pair->fd, op->path2, op->pair->offset, op->of.bytes);
 }
 
-/* A record of the kernel may come late: the descriptor's new file, if any, stays. */
+/* A record of the kernel may come late: the descriptor may have a new file, which stays. */
 static bool is_reopened(const struct fold *f, const struct operation *op)
 {
 	const struct hr_place *place = hr_position_get(&f->p->positions, op->r->fd);

@@ -1,12 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Makes frames from the engine's state: each takes the next number and leaves through
- * hr_engine_take.
- */
+/* Makes frames from the engine's state: each gets the next number; hr_engine_take returns it. */
 #include "common/level.h"
 #include "daemon/engine/state.h"
 
-/* rows in one frame: far below HR_FRAME_MAX_BYTES, however long the paths are */
+/* rows of a frame: far below HR_FRAME_MAX_BYTES, however long the paths are */
 #define ROWS_MOST	 4096u
 #define PATHS_MOST_BYTES (4u << 20)
 #define EMIT_AHEAD	 4u /* file records */
@@ -92,7 +89,7 @@ static size_t sparse(struct hr_out *o, const uint32_t *bins, size_t n, uint64_t 
 	return *ret ? used : 0;
 }
 
-/* ---- names ---------------------------------------------------------------------------------------- */
+/* ---- names ----------------------------------------------------------------------------------- */
 
 static void fill_excluded(struct hr_out *o, Headrace__Process *m, const struct hr_proc *p)
 {
@@ -149,7 +146,7 @@ static void fill_process(const struct hr_engine *e, struct hr_out *o, Headrace__
 	fill_excluded(o, m, p);
 }
 
-/* Sends changed processes only: a walk over all of them would be too slow. */
+/* Sends changed processes: a walk over all of them would be too slow. */
 static void emit_processes(struct hr_engine *e)
 {
 	struct hr_out *o = hr__out_begin(e, HEADRACE__FRAME__BODY_PROCESSES);
@@ -251,7 +248,7 @@ void hr__emit_names(struct hr_engine *e)
 	hr_paths_fresh_sent(&e->paths);
 }
 
-/* ---- events --------------------------------------------------------------------------------------- */
+/* ---- events ---------------------------------------------------------------------------------- */
 
 void hr__emit_batch(struct hr_engine *e)
 {
@@ -272,7 +269,7 @@ void hr__emit_batch(struct hr_engine *e)
 	hr__out_end(e, o);
 }
 
-/* ---- aggregates ----------------------------------------------------------------------------------- */
+/* ---- aggregates ------------------------------------------------------------------------------ */
 
 static void fill_rollup(struct hr_out *o, Headrace__Rollup *m, const struct hr_rollup *r)
 {
@@ -290,7 +287,7 @@ static void fill_rollup(struct hr_out *o, Headrace__Rollup *m, const struct hr_r
 	m->n_dur_hist = sparse(o, r->dur_hist, HR_HIST_BINS, &m->dur_hist);
 }
 
-/* Without events the rollups are the only record of an operation. */
+/* Without events, rollups are the only record of an operation. */
 static struct hr_loss absence_of_rollups(const Headrace__RollupBatch *m)
 {
 	struct hr_loss l = {.reason = m->alone ? HR_LOSS_STORE_FULL : HR_LOSS_ROLLUPS_FULL};
@@ -302,7 +299,7 @@ static struct hr_loss absence_of_rollups(const Headrace__RollupBatch *m)
 	return l;
 }
 
-/* The window's rows of t->v[from..to): operations, or sides (op below HR_OP_FIRST). */
+/* A window's rows of t->v[from..to): operations, or sides (op below HR_OP_FIRST). */
 static size_t fill_rollups(struct hr_out *o, const struct hr_rollups *t, uint64_t window,
 			   uint32_t from, uint32_t to, bool sides, Headrace__Rollup ***ret)
 {
@@ -406,7 +403,7 @@ static void fill_filerec(struct hr_out *o, Headrace__FileRecord *m, const struct
 	m->n_write_size_hist = few(o, &r->write_hist, &m->write_size_hist);
 }
 
-/* The records were last used long ago: loads their cache lines while others are written. */
+/* The records were used long ago: loads their cache lines while others are written. */
 static void prefetch_filerec(const struct hr_engine *e, const uint32_t *indexes, size_t n, size_t i)
 {
 	const char *r = i < n ? (const char *)&e->filerecs.v[indexes[i]] : NULL;
@@ -492,7 +489,7 @@ static Headrace__JobEvent__LabelsEntry **copy_labels(struct hr_arena *arena,
 	return labels;
 }
 
-/* A copy: a snapshot may replace the engine's job while the appender packs the frame. */
+/* A snapshot may replace the engine's job while the appender packs the frame. */
 static Headrace__JobEvent *copy_job(struct hr_arena *arena, const Headrace__JobEvent *job)
 {
 	Headrace__JobEvent *m = hr_arena_copy(arena, job, sizeof(*job));

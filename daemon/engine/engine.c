@@ -15,7 +15,7 @@ void hr__loss(struct hr_engine *e, uint64_t proc, enum hr_loss_reason reason, ui
 		      &(struct hr_loss){.proc = proc, .reason = reason, .op = op, .count = count});
 }
 
-/* ---- start ------------------------------------------------------------------------------------------ */
+/* ---- start ----------------------------------------------------------------------------------- */
 
 static int apply_start(struct hr_engine *e, const struct hr_entry_start *in)
 {
@@ -42,12 +42,12 @@ static int apply_start(struct hr_engine *e, const struct hr_entry_start *in)
 	return 0;
 }
 
-/* ---- the other entries ----------------------------------------------------------------------------- */
+/* ---- the other entries ----------------------------------------------------------------------- */
 
 /*
- * A shim sends hello because of an operation that it is about to record, and the first record in a
- * ring names its thread. A process without any record ended before the answer reached it, unless
- * the same process sent another hello ("exec"), or probes recorded it.
+ * A shim sends hello because of an operation that it then records. A process without a record ended
+ * before it got the answer, unless the same process sent another hello ("exec"), or probes recorded
+ * it.
  */
 static bool never_came(const struct hr_proc *p, const char exit[16])
 {
@@ -90,7 +90,7 @@ static int apply_mounts(struct hr_engine *e, const struct hr_entry_mounts *in)
 	return 0;
 }
 
-/* Without memory for the rules nothing is recorded, so that nothing is revealed. */
+/* Without memory for the rules nothing is recorded: nothing may be revealed. */
 static int apply_privacy(struct hr_engine *e, const struct hr_entry_privacy *in)
 {
 	hr_privacy_free(e->privacy);
@@ -115,7 +115,7 @@ static int apply_level(struct hr_engine *e, const struct hr_entry_level *in)
 	return 0;
 }
 
-/* Sends the records of files that have been idle for long, or are too many, one frame at a time. */
+/* Sends records of files that are idle for long, or too many, one frame at a time. */
 void hr__flush_idle(struct hr_engine *e)
 {
 	uint32_t due[256], n;
@@ -154,7 +154,7 @@ static int apply_tick(struct hr_engine *e, const struct hr_entry_tick *in)
 	return 0;
 }
 
-/* Sends all file records, of one process or (0) of all, in the order of their last use. */
+/* Sends all file records, of one process or (0) of all, in the order of last use. */
 static void flush_filerecs(struct hr_engine *e, uint64_t proc, bool forget_open)
 {
 	struct hr_filerecs *f = &e->filerecs;

@@ -6,10 +6,10 @@
  *           the open batch.
  * Owner     The node; used by one thread at a time (drain thread, or recovery).
  *
- * Determinism. State changes only through hr_engine_apply and hr_engine_checkpoint; nothing here
- * reads a clock, the environment or /proc, or depends on the order of a hash map. So applying a
- * journal again, up to the same entry, gives the same frames with the same numbers, and the store
- * ignores those that it has (-EALREADY). Two rules make that hold across checkpoints:
+ * Determinism. State changes only in hr_engine_apply and hr_engine_checkpoint, which read no clock,
+ * environment or /proc, and do not depend on the order of a hash map. So a replay of a journal
+ * gives the same frames with the same numbers, and the store ignores those that it has (-EALREADY).
+ * Across checkpoints, two rules ensure this:
  *   - after hr_engine_checkpoint the state is what hr_engine_snapshot writes, plus the file table;
  *   - a KNOWN entry (hr_engine_known) names each file of that table that is used again; it is
  *     committed before the frames leave (hr_engine_take), and replay reads a half's KNOWN entries first.
@@ -35,14 +35,11 @@ struct hr_engine_stats {
 	uint64_t stray, detached;	    /* of `lost`; for the others the ring was full */
 	uint64_t spare;			    /* a snapshot holds this struct */
 	uint32_t processes, processes_total;
-	/*
-	 * Live processes that are waiting for a batch: how many, the sum of the times since which
-	 * each waits, and the time waited before.
-	 */
+	/* live processes that wait for a batch: number, sum of start times, time waited before */
 	uint32_t waiters;
 	uint64_t waiting_since_ns, waited_ns;
 	uint64_t steps; /* of all */
-	/* Operations on files that probes reported; of these: recorded by probes; lost by them. */
+	/* operations on files that probes reported; of these: recorded by probes, lost by probes */
 	uint64_t kernel_ops, kernel_added, kernel_lost;
 };
 
@@ -52,18 +49,18 @@ void hr_engine_free(struct hr_engine *e); /* accepts NULL */
 /* Takes one entry. -ENOMEM is final; malformed entries are ignored (-EBADMSG). */
 int hr_engine_apply(struct hr_engine *e, const struct hr_entry *entry);
 
-/* The frames made since the last call; the caller owns them. */
+/* The frames since the last call; the caller owns them. */
 void hr_engine_take(struct hr_engine *e, struct hr_out_list *ret);
 
-/* Files to be named in a KNOWN entry: how many; and their rows, which then count as named. */
+/* Files for a KNOWN entry: how many; their rows, which then count as named. */
 uint32_t hr_engine_known(const struct hr_engine *e);
 void hr_engine_known_rows(struct hr_engine *e, struct hr_known_row *rows);
 
 /*
- * Replays a journal, each half with its KNOWN entries first, and checkpoints between two halves.
- * The frames that `taken` gets have their original numbers: the store ignores those that it has.
- * -EBADMSG: entries are missing or damaged. Those before the damage are applied, and
- * hr_engine_give_up decides what happens to their sums.
+ * Replays a journal, each half with its KNOWN entries first, with a checkpoint between the halves.
+ * `taken` gets frames with their original numbers: the store ignores those that it has. -EBADMSG:
+ * entries are missing or damaged. Earlier ones are applied; hr_engine_give_up decides about their
+ * sums.
  */
 #define HR_MARK_ANY UINT64_MAX
 struct hr_replay {
@@ -75,17 +72,14 @@ struct hr_replay {
 };
 int hr_engine_replay(struct hr_engine *e, struct hr_journal *j, const struct hr_replay *replay);
 
-/*
- * Counts the operations, and their bytes, in those entries after the damage that are intact.
- * `prefix`: the engine of that replay, whose batch pool is used.
- */
+/* Counts operations in intact entries after the damage. `prefix`: the replay's engine. */
 int hr_engine_count_lost(const struct hr_engine *prefix, struct hr_journal *j, struct hr_loss *ret);
 
 /*
  * Call it after a replay that found damage, or without a replay if the journal is lost. If the
- * store has frames that the entries did not give, the open sums may be in them already: they are
- * dropped, and `lost` is reported with a count of 0. The caller ends the job next; if the job's
- * beginning is lost, this function ends the stream. `end_seq`: hr_journal_end_seq, or 0.
+ * store has frames that the replay did not make, these may have the open sums: drops them, and
+ * reports `lost` with a count of 0. Then the caller ends the job; without the job's beginning this
+ * function ends the stream. `end_seq`: hr_journal_end_seq, or 0.
  */
 void hr_engine_give_up(struct hr_engine *e, uint64_t store_mark, uint64_t end_seq,
 		       const struct hr_loss *lost);
@@ -93,15 +87,13 @@ void hr_engine_give_up(struct hr_engine *e, uint64_t store_mark, uint64_t end_se
 /* Processes that did not fit into a snapshot and are not counted yet (HR_LOSS_RESTART). */
 uint64_t hr_engine_left_out(const struct hr_engine *e);
 
-/* Number of the next frame. */
 uint64_t hr_engine_next_seq(const struct hr_engine *e);
 
-/* Makes frames of all sums. */
 int hr_engine_checkpoint(struct hr_engine *e);
 
 /*
- * Writes the state that is left after a checkpoint to the active half, under the journal's lock.
- * -ENOSPC: some processes did not fit; the snapshot has their number (hr_engine_left_out).
+ * Writes the state after a checkpoint to the active half, under the journal's lock. -ENOSPC: some
+ * processes did not fit; the snapshot has their number (hr_engine_left_out).
  */
 int hr_engine_snapshot(struct hr_engine *e, struct hr_journal *j);
 
@@ -117,15 +109,15 @@ uint32_t hr_engine_level(const struct hr_engine *e);
 bool hr_engine_stopped(const struct hr_engine *e);
 uint64_t hr_engine_now(const struct hr_engine *e); /* CLOCK_BOOTTIME of the last tick, ns */
 
-/* Whether a tick would change anything: there is something to send. */
+/* Whether a tick has anything to send. */
 bool hr_engine_waiting(const struct hr_engine *e);
 
-/* A process whose mountinfo should be read now (pid; 0: none); the call clears it. */
+/* A process whose mountinfo should be read now (0: none); the call clears it. */
 int32_t hr_engine_mounts_wanted(struct hr_engine *e);
 struct hr_mounts;
 const struct hr_mounts *hr_engine_mounts(const struct hr_engine *e);
 
-/* Live processes in order of attaching, to take over their sessions; NULL after the last. */
+/* Live processes in order of attaching, whose sessions are taken over; NULL: no more. */
 struct hr_engine_proc {
 	uint64_t proc;
 	uint64_t token;
@@ -146,7 +138,7 @@ bool hr_engine_ranks_changed(struct hr_engine *e); /* since the last call */
 /* Position of a ring that the journal has reached; 0: unknown. */
 uint64_t hr_engine_ring_next(const struct hr_engine *e, uint64_t proc, uint32_t map, uint32_t ring);
 
-/* A picture of the job's sums (live.h), with the cells of operations in flight. 0 or -ENOMEM. */
+/* The job's sums (live.h), with the cells of operations in flight. 0 or -ENOMEM. */
 struct hr_live_cell;
 struct hr_live_picture;
 int hr_engine_live(struct hr_engine *e, const struct hr_clock_sample *now,

@@ -6,7 +6,7 @@
 
 #define NONE UINT32_MAX
 
-/* Exact: processes are numbered from 1, below 2^29 in one stream. */
+/* Exact, since a stream numbers processes from 1 to below 2^29. */
 static uint64_t filerec_key(uint64_t proc, uint32_t file, uint32_t api)
 {
 	return proc << 35 | (uint64_t)file << 3 | (api & 7);
@@ -154,9 +154,9 @@ int hr_filerec_restore(struct hr_filerecs *f, const struct hr_filerec_tail *tail
 	return filerec_make(f, tail) == NONE ? -ENOMEM : 0;
 }
 
-/* ---- histograms ----------------------------------------------------------------------------------- */
+/* ---- histograms ------------------------------------------------------------------------------ */
 
-/* A fifth size: from now on all bins are counted. */
+/* A fifth size: counts all bins from now on. */
 static int hist_spill(struct hr_few_hist *h)
 {
 	h->all = calloc(HR_FILE_BINS, sizeof(*h->all));
@@ -206,7 +206,7 @@ size_t hr_few_hist_pairs(const struct hr_few_hist *h, uint64_t *pairs)
 	return used;
 }
 
-/* ---- operations ----------------------------------------------------------------------------------- */
+/* ---- operations ------------------------------------------------------------------------------ */
 
 static unsigned size_bin(uint64_t bytes)
 {
@@ -263,7 +263,7 @@ static int add_write(struct hr_filerec *r, const struct hr_file_op *op)
 	return result;
 }
 
-/* Failed reads and writes count as calls without bytes; failed opens only as meta operations. */
+/* Failed reads and writes are calls without bytes; failed opens are only meta operations. */
 static void add_meta(struct hr_filerec *r, const struct hr_file_op *op)
 {
 	static const uint8_t count_of[] = {
@@ -313,7 +313,7 @@ int hr_filerec_tally(struct hr_filerecs *f, uint32_t index, const struct hr_file
 	struct hr_file_op sum = *op;
 	int result;
 
-	/* Adds them as one long operation, then corrects what its length distorts. */
+	/* As one long operation; then corrects what its length distorts. */
 	sum.dur_ns = sum_ns;
 	result = hr_filerec_add(f, index, &sum);
 	r->last_ns = last_ns;

@@ -3,12 +3,12 @@
  * filerec.h - the counters of each (process, file, api), like Darshan's
  *
  * Owner     The engine; drain thread.
- * Lifetime  A record is made by the first operation. While a descriptor is open it is `open`, else
- *           `idle`, in the order of its last operation. It is sent and removed after
- *           HR_FILE_IDLE_NS without an operation, when its process ends, or when there are more
- *           than HR_FILERECS_MOST records or HR_FILERECS_IDLE idle ones (the longest idle first,
- *           until HR_FILERECS_LESS fewer are left). At a checkpoint all are sent; open ones are
- *           kept with zero counters and what sequence detection needs.
+ * Lifetime  The first operation makes a record. It is `open` while a descriptor is, else `idle`, in
+ *           the order of last operations. It is sent and removed: after HR_FILE_IDLE_NS without an
+ *           operation; when its process ends; when there are more than HR_FILERECS_MOST records or
+ *           HR_FILERECS_IDLE idle ones (those idle longest, HR_FILERECS_LESS more than needed). A
+ *           checkpoint sends all, and keeps open ones with zero counters and the state of sequence
+ *           detection.
  */
 #ifndef HEADRACE_DAEMON_ENGINE_FILEREC_H
 #define HEADRACE_DAEMON_ENGINE_FILEREC_H
@@ -21,8 +21,8 @@
 
 #define HR_FILE_IDLE_NS	 UINT64_C(5000000000)
 #define HR_FILERECS_MOST 4096u
-#define HR_FILERECS_IDLE 256u /* idle records: few enough to stay in the processor's caches */
-/* so many below the limit are left once it is exceeded, since each time costs a frame */
+#define HR_FILERECS_IDLE 256u /* few enough to stay in the processor's caches */
+/* so many more than the excess are removed, since each time costs a frame */
 #define HR_FILERECS_LESS 64u
 #define HR_FILE_BINS	 48u /* sizes of 2^47 bytes and more share the last bin */
 #define HR_FEW_BINS	 4u
@@ -39,7 +39,7 @@ struct hr_filerec_tail {
 	uint32_t refs;	    /* descriptors open on it */
 };
 
-/* A histogram of a few sizes, as files have: with more sizes it moves to an array of all bins. */
+/* Counts of a few sizes, as files have. With more sizes it uses an array of all bins. */
 struct hr_few_hist {
 	uint32_t count[HR_FEW_BINS];
 	uint8_t bin[HR_FEW_BINS];
@@ -57,12 +57,12 @@ enum hr_filerec_count {
 	HR_FILE_COUNTS
 };
 
-/* What was sent of it at checkpoints, for pictures of a running job (live.h). */
+/* What checkpoints have sent of it, for pictures of a running job (live.h). */
 struct hr_filerec_past {
 	uint64_t ops, bytes_read, bytes_written, dur_ns, max_ns;
 };
 
-/* Small, since thousands are in use. 32 bits suffice for the slots between two checkpoints. */
+/* Small, since thousands are in use. 32 bits suffice between two checkpoints. */
 struct hr_filerec {
 	struct hr_filerec_tail t;
 	bool dirty; /* has something to send */
@@ -76,7 +76,7 @@ struct hr_filerec {
 	struct hr_filerec_past *past; /* NULL: none */
 };
 
-/* Neighbours in a list by last operation; in their own array, so a walk touches few lines. */
+/* Neighbours in a list by last operation. A separate array: a walk touches few cache lines. */
 struct hr_filerec_link {
 	uint32_t newer, older;
 };
@@ -95,7 +95,6 @@ struct hr_filerecs {
 	struct hr_filerec_list open, idle;
 };
 
-/* One operation on a file, as its record needs it. */
 struct hr_file_op {
 	uint8_t class; /* enum hr_class */
 	bool failed;
@@ -115,13 +114,13 @@ static inline bool hr__filerec_is(const struct hr_filerecs *f, uint32_t i, uint6
 	return i < f->n && f->v[i].t.proc == proc && f->v[i].t.file == file && f->v[i].t.api == api;
 }
 
-/* Index or UINT32_MAX; tries `cached` first. */
+/* An index, or UINT32_MAX; tries `cached` first. */
 uint32_t hr_filerec_find(const struct hr_filerecs *f, uint64_t proc, uint32_t file, uint32_t api,
 			 uint32_t cached);
 
 uint32_t hr__filerec_get(struct hr_filerecs *f, uint64_t proc, uint32_t file, uint32_t api);
 
-/* Index of a record, made when absent; *cached: the caller's last. UINT32_MAX: out of memory. */
+/* Index of a record, made if absent; *cached: the caller's last. UINT32_MAX: out of memory. */
 static inline uint32_t hr_filerec_get(struct hr_filerecs *f, uint64_t proc, uint32_t file,
 				      uint32_t api, uint32_t *cached)
 {
@@ -130,28 +129,26 @@ static inline uint32_t hr_filerec_get(struct hr_filerecs *f, uint64_t proc, uint
 	return *cached;
 }
 
-/* Prefetches the record of a key. */
 void hr_filerec_prefetch(const struct hr_filerecs *f, uint64_t proc, uint32_t file, uint32_t api);
 
 /* 0 or -ENOMEM. */
 int hr_filerec_add(struct hr_filerecs *f, uint32_t index, const struct hr_file_op *op);
 /*
- * Many operations at once, in `dur_ns` from op->start_ns on: they took `sum_ns`, the longest
- * `max_ns`. Their order is unknown, so sequences are not counted.
+ * Many operations from op->start_ns on, in `dur_ns`; `sum_ns`: sum of their durations, the longest
+ * `max_ns`. Their order is unknown: sequences are not counted.
  */
 int hr_filerec_tally(struct hr_filerecs *f, uint32_t index, const struct hr_file_op *op,
 		     uint64_t sum_ns, uint64_t max_ns);
 void hr_filerec_refs(struct hr_filerecs *f, uint32_t index, int change);
 
 /*
- * Records to be sent at `now_ns`, longest idle first, at most `max`: idle for HR_FILE_IDLE_NS, or
- * in excess of a limit (open ones, too, when no idle one is left). The caller sends and removes
- * them. Returns how many.
+ * Up to `max` records to be sent at `now_ns`, longest idle first: idle for HR_FILE_IDLE_NS, or in
+ * excess of a limit (without idle ones, also open ones). Returns how many; the caller sends and
+ * removes them.
  */
 uint32_t hr_filerecs_due(const struct hr_filerecs *f, uint64_t now_ns, uint32_t *indexes,
 			 uint32_t max);
 
-/* Whether there are more than a limit allows. */
 static inline bool hr_filerecs_full(const struct hr_filerecs *f)
 {
 	return f->idle.n > HR_FILERECS_IDLE || f->live > HR_FILERECS_MOST;
@@ -159,13 +156,12 @@ static inline bool hr_filerecs_full(const struct hr_filerecs *f)
 
 void hr_filerec_remove(struct hr_filerecs *f, uint32_t index);
 
-/* Pairs (bin, count), lowest bin first; `pairs` has room for 2 * HR_FILE_BINS. Returns values written. */
+/* Pairs (bin, count), lowest bin first; `pairs`: 2 * HR_FILE_BINS. Returns values written. */
 size_t hr_few_hist_pairs(const struct hr_few_hist *h, uint64_t *pairs);
 
-/* Sets the counters to zero; the tail stays, and the past grows (if there is memory for it). */
+/* Zeroes the counters; the tail stays, and the past grows, if there is memory for it. */
 void hr_filerec_reset(struct hr_filerec *r);
 
-/* The sums since the record was made. */
 struct hr_filerec_past hr_filerec_all(const struct hr_filerec *r);
 
 int hr_filerec_restore(struct hr_filerecs *f, const struct hr_filerec_tail *tail);

@@ -2,8 +2,8 @@
 /*
  * One operation: checked, given its file and position, added up, appended to the batch.
  *
- * Slots were copied out of shared memory once, but a client wrote them: everything is checked. A
- * record that fails a check is counted and dropped, and has no other effect.
+ * A client wrote its slots, so everything is checked. A record that fails a check is counted and
+ * dropped, without any other effect.
  */
 #include "daemon/engine/fold.h"
 
@@ -33,7 +33,7 @@ uint32_t hr__fold_find_path(struct fold *f, uint64_t hash, uint16_t scope)
 	return p->last_path;
 }
 
-/* ---- sums ----------------------------------------------------------------------------------------- */
+/* ---- sums ------------------------------------------------------------------------------------ */
 
 static void add_rollup(struct fold *f, const struct operation *op)
 {
@@ -75,7 +75,6 @@ static void add_side(struct fold *f, uint16_t side, uint16_t scope, const struct
 	row->size_hist[hr_log2_bin(op->bytes / op->count)] += (uint32_t)op->count;
 }
 
-/* Single characters. */
 static void add_singles(struct fold *f, const struct operation *op)
 {
 	add_side(f, op->of.class == HR_CLASS_READ ? HR_SIDE_SINGLE_READ : HR_SIDE_SINGLE_WRITE,
@@ -92,8 +91,8 @@ static void add_to_file(struct fold *f, uint32_t path, uint32_t api, const struc
 }
 
 /*
- * Two files: data moves from the first to the second. The time counts once: for the file that
- * matches the call's class, or the one that is recorded.
+ * Data moves from the first file to the second. The time counts once: for the file that matches the
+ * call's class, or the one that is recorded.
  */
 static void add_to_both(struct fold *f, const struct operation *op)
 {
@@ -121,7 +120,7 @@ static void add_to_both(struct fold *f, const struct operation *op)
 	}
 }
 
-/* ---- events --------------------------------------------------------------------------------------- */
+/* ---- events ---------------------------------------------------------------------------------- */
 
 static uint32_t find_task(struct fold *f)
 {
@@ -141,7 +140,7 @@ static uint32_t find_task(struct fold *f)
 	return i;
 }
 
-/* The batch, with room for one more event and one more task. */
+/* With room for one more event and one more task. */
 static struct hr_batch *open_batch(struct hr_engine *e)
 {
 	hr__emit_batch(e);
@@ -184,7 +183,7 @@ static void add_event(struct fold *f, const struct operation *op)
 	f->e->stats.events++;
 }
 
-/* ---- one record ----------------------------------------------------------------------------------- */
+/* ---- one record ------------------------------------------------------------------------------ */
 
 /* Checks and converts; false: hostile. */
 static bool understand(const struct fold *f, const struct hr_record *r, struct operation *op)
@@ -223,7 +222,7 @@ static uint64_t seen_key(uint64_t start_ticks, uint16_t op)
 	return start_ticks ^ (uint64_t)op << 52;
 }
 
-/* The last few are enough: signal handlers nest, and each level leaves one. */
+/* The last few suffice: signal handlers nest, and each level leaves one. */
 static void note_seen(struct hr_ring_state *ring, const struct hr_record *r)
 {
 	ring->seen[ring->n_seen++ % HR_RING_SEEN] = seen_key(r->start_ticks, r->op);

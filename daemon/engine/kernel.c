@@ -7,9 +7,9 @@
 
 #define FRAME_ROWS 4096u /* send when so many rows are kept */
 
-/* ---- the table -------------------------------------------------------------------------------------- */
+/* ---- the table ------------------------------------------------------------------------------- */
 
-/* Two keys may share a hash: if a row does not match, the next hash is tried. */
+/* Keys may share a hash: if the row does not match, tries the next hash. */
 static uint64_t kernel_key(const struct hr_kernel_sum *r)
 {
 	return hr_mix64(r->proc) ^ hr_mix64(hr_mix64(r->file) + ((uint32_t)r->op << 16 | r->cause));
@@ -56,7 +56,7 @@ void hr_kernel_sums_done(struct hr_kernel_sums *t)
 	*t = (struct hr_kernel_sums){0};
 }
 
-/* ---- frames ---------------------------------------------------------------------------------------- */
+/* ---- frames ---------------------------------------------------------------------------------- */
 
 /* Makes one frame of sums from `from` on; returns where the next one starts. */
 static uint32_t emit_sums(struct hr_engine *e, uint32_t from)
@@ -103,9 +103,9 @@ void hr__emit_kernel(struct hr_engine *e)
 	hr_kernel_sums_clear(&e->kernel);
 }
 
-/* ---- entries ---------------------------------------------------------------------------------------- */
+/* ---- entries --------------------------------------------------------------------------------- */
 
-/* The cell of the surrounding operation gives the op, and it is in the process's memory. */
+/* The op comes from a cell in the process's memory: it may have any value. */
 static bool makes_sense(const struct hr_engine *e, const struct hr_kernel_row *row)
 {
 	return row->op < HR_OP_MAX && e->trait[row->op].class != HR_CLASS_NONE &&
@@ -115,8 +115,8 @@ static bool makes_sense(const struct hr_engine *e, const struct hr_kernel_row *r
 }
 
 /*
- * The file under which a record of this process has it. An unknown file gets a number, as for a
- * record: after a restart an earlier Paths frame names it. Files that are left out get none, nor
+ * The file under which records of this process have it. As for a record, an unknown file gets a
+ * number: after a restart, an earlier Paths frame names it. Files that are left out get none, nor
  * does a name that only the kernel has.
  */
 static uint32_t file_of(struct hr_engine *e, struct hr_proc *p, const struct hr_kernel_row *row)
@@ -155,7 +155,6 @@ static void take_row(struct hr_engine *e, struct hr_proc *p, uint64_t proc,
 		e->failed = true;
 }
 
-/* For pictures of a running job. */
 static void kernel_count(struct hr_engine_stats *s, const struct hr_kernel_row *row)
 {
 	if (row->cause == HR_CAUSE_FILL || row->cause == HR_CAUSE_FETCH ||
@@ -194,7 +193,7 @@ int hr__apply_kernel(struct hr_engine *e, const struct hr_entry_kernel *in)
 	return 0;
 }
 
-/* ---- tallies ---------------------------------------------------------------------------------------- */
+/* ---- tallies --------------------------------------------------------------------------------- */
 
 static bool tally_makes_sense(const struct hr_engine *e, const struct hr_tally_row *row)
 {

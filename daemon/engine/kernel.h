@@ -2,9 +2,8 @@
 /*
  * kernel.h - sums of what the kernel saw (docs/probes.md)
  *
- * Owner: the engine, until the next KernelRecords frame; the feed of the probes, until the next
- * KERNEL entry. Drain thread. Rows of equal (proc, file, op, cause) add up here and again in
- * readers.
+ * The engine has them until the next KernelRecords frame, the feed of the probes until the next
+ * KERNEL entry. Drain thread. Rows of equal (proc, file, op, cause) are added up, again by readers.
  */
 #ifndef HEADRACE_DAEMON_ENGINE_KERNEL_H
 #define HEADRACE_DAEMON_ENGINE_KERNEL_H

@@ -4,14 +4,14 @@
 
 #include "common/array.h"
 
-/* ---- rows ------------------------------------------------------------------------------------------ */
+/* ---- rows ------------------------------------------------------------------------------------ */
 
 static uint64_t live_key(uint64_t proc, uint16_t op, uint16_t mount)
 {
 	return hr_mix64(proc) ^ hr_mix64((uint64_t)op << 32 | mount);
 }
 
-/* Two keys may share a hash: if a row does not match, the next hash is tried. */
+/* Keys may share a hash: if the row does not match, tries the next hash. */
 static uint32_t live_find(const struct hr_live *l, uint64_t proc, uint16_t op, uint16_t mount,
 			  uint64_t *ret_free)
 {
@@ -81,7 +81,7 @@ static void add_row(struct hr_live_row *to, const struct hr_live_row *r)
 		to->dur_hist[i] += r->dur_hist[i];
 }
 
-/* ---- processes that have ended --------------------------------------------------------------------- */
+/* ---- processes that have ended --------------------------------------------------------------- */
 
 static struct hr_live_ended *ended(const struct hr_live *l, uint64_t proc)
 {
@@ -106,7 +106,7 @@ static bool live_append(struct hr_live *l, const struct hr_live_ended *who)
 	return true;
 }
 
-/* The (rank, worker) under which it counts from now on; 0 if there is no room for another. */
+/* The (rank, worker) under which it counts from now on; 0: no room for another one. */
 static uint64_t live_join(struct hr_live *l, const struct hr_live_ended *who)
 {
 	uint64_t proc =
@@ -129,7 +129,7 @@ static uint64_t live_join(struct hr_live *l, const struct hr_live_ended *who)
 	return proc;
 }
 
-/* Copies all rows, those of `gone` under the key that they were joined to. */
+/* Copies all rows; those of `gone` go to the key that they joined. */
 static void move_rows(struct hr_live *to, const struct hr_live *from, const struct hr_map64 *gone,
 		      const uint64_t *joined)
 {

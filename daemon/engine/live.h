@@ -2,14 +2,12 @@
 /*
  * live.h - the sums of a running job (proto/live.proto, `headrace top`)
  *
- * Purpose   Windows of rollups are sent and dropped; here they are added up. A picture has these
- *           sums, the windows that are still open, the file records in use, and operations in
- *           flight.
- * Owner     The engine; drain thread. The store does not depend on it, so it may lose data at a
- *           restart: the sums then begin where the journal begins, and have a flag for that.
- * Cost      An addition for each row of a window, when it is sent (every 10 s). A picture is made
- *           by the drain thread between two sweeps, packed by the requesting thread.
- *
+ * Purpose   Rows of windows are sent and dropped; here they are added up. A picture has these sums,
+ *           the open windows, the file records in use, and operations in flight.
+ * Owner     The engine; drain thread. The store does not need it, so a restart may lose data: the
+ *           sums then begin where the journal begins, and have a flag for that.
+ * Cost      An addition per row of a window (every 10 s). The drain thread makes a picture between
+ *           two sweeps; the requesting thread packs it.
  *      row of a window --sent--> row of (proc, op, mount)
  *      process ends    --------> its identity is kept; after HR_LIVE_KEPT_NS its rows are added, together
  *                                with those of others, to those of its (rank, worker)
@@ -66,20 +64,18 @@ struct hr_live {
 	bool failed;		    /* out of memory: the sums are too small */
 };
 
-/* The row of a key, made when absent; of no process (0) if too many. UINT32_MAX: no memory. */
+/* The row of a key, made if absent; if there are too many, of no process. UINT32_MAX: no memory. */
 uint32_t hr_live_row(struct hr_live *l, uint64_t proc, uint16_t op, uint16_t mount);
 
 void hr_live_add(struct hr_live_row *row, const struct hr_rollup *r);
 
-/* Keeps the identity of an ended process; sums up earlier ones when they are many. */
+/* Keeps the identity of an ended process; sums up earlier ones if there are many. */
 void hr_live_end(struct hr_live *l, const struct hr_live_ended *who);
 
-/* Whether `proc` ended, and is still kept. */
 bool hr_live_knows(const struct hr_live *l, uint64_t proc);
 
 void hr_live_done(struct hr_live *l);
 
-/* An operation that has not returned: the cell of a ring. */
 struct hr_live_cell {
 	uint64_t proc;
 	uint32_t map, ring;
@@ -87,7 +83,6 @@ struct hr_live_cell {
 	struct hr_inflight cell;
 };
 
-/* A picture: a message with all that it points to. */
 struct hr_live_picture {
 	struct hr_arena arena;
 	Headrace__LiveJob m;

@@ -9,7 +9,7 @@
 #define CMDLINE_BYTES  96u
 #define PATHS_BYTES    (1u << 20) /* of all files together */
 
-/* ---- adding up -------------------------------------------------------------------------------------- */
+/* ---- adding up ------------------------------------------------------------------------------- */
 
 /* The row to which a row of a window is added. Sides are no operations (ops.h). */
 static uint32_t row_of(struct hr_engine *e, const struct hr_rollup *r)
@@ -34,7 +34,7 @@ void hr__live_window(struct hr_engine *e, uint64_t window)
 	}
 }
 
-/* The name of its executable, without folders, as it may be stored. */
+/* The executable's name, without folders, as it may be stored. */
 static ProtobufCBinaryData live_make_name_of(const struct hr_engine *e, struct hr_arena *a,
 					     const struct hr_proc *p)
 {
@@ -131,7 +131,7 @@ static void add_processes(const struct hr_engine *e, struct hr_live_picture *p)
 	p->m.n_processes = n;
 }
 
-/* The sums, with the windows that are still open. malloc'ed; NULL: none, or no memory. */
+/* The sums, and windows that are still open. malloc'ed; NULL: none, or no memory. */
 static struct hr_live_row *sums(struct hr_engine *e)
 {
 	const struct hr_rollups *t = &e->rollups;
@@ -211,7 +211,7 @@ static void add_mounts(const struct hr_engine *e, struct hr_live_picture *p)
 	}
 }
 
-/* ---- files ------------------------------------------------------------------------------------------ */
+/* ---- files ----------------------------------------------------------------------------------- */
 
 static void live_make_add_use(struct hr_live_picture *p, Headrace__LiveUse *rows,
 			      const struct hr_filerec *r)
@@ -255,7 +255,6 @@ static void name_file(const struct hr_map64 *wanted, Headrace__LiveFile *rows,
 	rows[i].path.len = name->bytes;
 }
 
-/* Each one once. */
 static void number_file(struct hr_live_picture *p, struct hr_map64 *wanted,
 			Headrace__LiveFile *rows, uint32_t file)
 {
@@ -266,7 +265,6 @@ static void number_file(struct hr_live_picture *p, struct hr_map64 *wanted,
 	rows[p->m.n_files++].id = file;
 }
 
-/* The files in uses or cells. */
 static void number_files(struct hr_live_picture *p, struct hr_map64 *wanted,
 			 Headrace__LiveFile *rows)
 {
@@ -291,7 +289,7 @@ static void drop_nameless(struct hr_live_picture *p, const struct hr_map64 *want
 	p->m.n_uses = n;
 }
 
-/* Names, as far as there is room. */
+/* Copies names while there is room. */
 static void copy_names(const struct hr_engine *e, struct hr_live_picture *p,
 		       Headrace__LiveFile *rows)
 {
@@ -332,7 +330,7 @@ static void add_files(const struct hr_engine *e, struct hr_live_picture *p)
 	copy_names(e, p, rows);
 }
 
-/* ---- in flight -------------------------------------------------------------------------------------- */
+/* ---- in flight ------------------------------------------------------------------------------- */
 
 static uint32_t file_of(const struct hr_engine *e, const struct hr_proc *p, uint64_t hash)
 {
@@ -344,7 +342,7 @@ static uint32_t file_of(const struct hr_engine *e, const struct hr_proc *p, uint
 	return path < e->paths.n ? e->paths.v[path].id : 0;
 }
 
-/* Clients wrote the cells: an unknown operation, or one of an unknown process, is not shown. */
+/* Clients wrote the cells: unknown operations and processes are not shown. */
 static void add_in_flight(const struct hr_engine *e, struct hr_live_picture *p, uint64_t now_ns,
 			  const struct hr_live_cell *cells, size_t n)
 {

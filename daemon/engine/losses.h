@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * losses.h - what was not recorded, summed up until the next Loss frame
+ * losses.h - what was not recorded, until the next Loss frame
  *
- * Owner: the engine; drain thread. Rows of equal (proc, reason, op) add up here and again in readers.
+ * Owner: the engine; drain thread. Rows of equal (proc, reason, op) are added up, again by readers.
  */
 #ifndef HEADRACE_DAEMON_ENGINE_LOSSES_H
 #define HEADRACE_DAEMON_ENGINE_LOSSES_H

@@ -187,7 +187,7 @@ static uint32_t unescape(char *s)
 	return (uint32_t)(to - start);
 }
 
-/* A number and the separator after it; moves *at past both. */
+/* A number and the separator after it; advances *at. */
 static bool mounts_number(char **at, char separator, uint32_t *ret)
 {
 	char *end;

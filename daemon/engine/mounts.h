@@ -2,11 +2,11 @@
 /*
  * mounts.h - the mount of each file
  *
- * Purpose   The kernel's mount ids (mountinfo, statx) are unique on the node while the mount lives,
- *           in every mount namespace: one table serves all processes. A mount gets an id in the
- *           stream, small and never reused, when a file on it is first seen; its row is sent with
- *           the next Paths frame once its text is known.
- * Owner     The engine; drain thread. hr_mountinfo_read is a pure reader for the drain thread.
+ * Purpose   The kernel's mount ids (mountinfo, statx) are unique on the node while a mount lives,
+ *           in all mount namespaces, so one table is for all processes. At its first file, a mount
+ *           gets an id in the stream, small and never reused; when its text is known, the next
+ *           Paths frame has its row.
+ * Owner     The engine; drain thread. hr_mountinfo_read only reads, for the drain thread.
  */
 #ifndef HEADRACE_DAEMON_ENGINE_MOUNTS_H
 #define HEADRACE_DAEMON_ENGINE_MOUNTS_H
@@ -38,25 +38,25 @@ struct hr_mounts {
 };
 
 /*
- * Stream id of a file's mount: by kernel id (-1: none), otherwise by device (dev < 0: none),
- * otherwise by the longest mount point that is a prefix of the path. 0: unknown. Sets *ret_missing
- * when a mountinfo should be read.
+ * Stream id of a file's mount: by kernel id (-1: none), else by device (dev < 0: none), else by the
+ * longest mount point that is a prefix of the path. 0: unknown. *ret_missing: a mountinfo should be
+ * read.
  */
 uint16_t hr_mounts_find(struct hr_mounts *m, int64_t kernel_id, int64_t dev, const uint8_t *path,
 			uint32_t bytes, bool *ret_missing);
 
-/* Takes one row of a MOUNTS entry. -EBADMSG when it does not fit into `bytes`; *ret_used: its size. */
+/* Takes a row of a MOUNTS entry. -EBADMSG: it does not fit into `bytes`; *ret_used: its size. */
 int hr_mounts_take(struct hr_mounts *m, const struct hr_mount_row *row, uint64_t bytes,
 		   uint64_t *ret_used);
 
-/* Writes mount i as such a row to `to` (NULL: computes the size only). Returns its size. */
+/* Writes mount i as such a row to `to` (NULL: only its size). Returns its size. */
 uint64_t hr_mounts_row(const struct hr_mounts *m, uint32_t i, uint8_t *to);
 
 void hr_mounts_done(struct hr_mounts *m);
 
 /*
- * Rows of /proc/PID/mountinfo text (hostile: mount points hold any byte, \ooo escapes) that differ from what `m` has, written
- * to `to`; rows that do not fit are left out. Returns bytes used, *ret_n rows.
+ * Writes rows of /proc/PID/mountinfo that `m` does not have to `to`, as far as they fit. The text
+ * is hostile: mount points have any byte, and \ooo escapes. Returns bytes used, *ret_n rows.
  */
 uint64_t hr_mountinfo_rows(const struct hr_mounts *m, char *text, uint8_t *to, uint64_t room,
 			   uint64_t *ret_n);

@@ -3,7 +3,7 @@
 
 #include "common/array.h"
 
-/* Numbers of files: a bit for each from the lowest to the highest. */
+/* A bit for each file, from the lowest to the highest number. */
 struct wanted {
 	uint8_t *bits;
 	uint32_t lowest, highest;
@@ -32,7 +32,6 @@ static bool names_is_wanted(const struct wanted *w, uint32_t file)
 	       (w->bits[(file - w->lowest) / 8] >> (file - w->lowest) % 8 & 1);
 }
 
-/* Marks the files of a list that were used last. */
 static void want_last(struct wanted *w, const struct hr_filerecs *records,
 		      const struct hr_filerec_list *list, uint32_t most)
 {
@@ -51,7 +50,7 @@ static void names_keep(struct hr_names *n, struct hr_name name)
 		n->v[n->n++] = name;
 }
 
-/* Newly opened files are among those used last; the first operation of the newest may follow. */
+/* Opened files are among those used last, but the newest may have no operation yet. */
 void hr_names_take(struct hr_names *n, const struct hr_paths *paths,
 		   const struct hr_filerecs *records)
 {

@@ -2,11 +2,10 @@
 /*
  * names.h - the paths of files in use, for pictures of a running job
  *
- * Purpose   The engine sends a path once and drops its text (paths.h). Here the text stays while
- *           the file has a record (filerec.h), but only of files that are open when their path is
- *           sent, or are among those closed last: a job that reads small files opens, reads and
- *           closes most of them between two frames.
- * Owner     The engine; drain thread. The store does not depend on it.
+ * Purpose   The engine sends a path and drops its text (paths.h). Here it stays while the file has
+ *           a record (filerec.h), if the file is open when the path is sent, or among those closed
+ *           last: a job that reads small files closes most of them between two frames.
+ * Owner     The engine; drain thread. The store does not need it.
  */
 #ifndef HEADRACE_DAEMON_ENGINE_NAMES_H
 #define HEADRACE_DAEMON_ENGINE_NAMES_H

@@ -2,11 +2,10 @@
 /*
  * out.h - a frame between the engine and the store
  *
- * Purpose   What the engine produces: a numbered Frame whose messages are in the frame's own arena,
- *           or a buffer of events that are not encoded yet, or a marker that a journal half is
- *           complete.
- * Owner     Made by the engine (drain thread), passed to the appender, which frees it.
- * Threads   One at a time; the batch pool is locked.
+ * Purpose   A numbered Frame whose messages are in its own arena, or events that are not encoded
+ *           yet, or a marker that a journal half is complete.
+ * Owner     The engine makes it (drain thread), the appender frees it. One thread at a time; the
+ *           batch pool is locked.
  */
 #ifndef HEADRACE_DAEMON_ENGINE_OUT_H
 #define HEADRACE_DAEMON_ENGINE_OUT_H
@@ -17,7 +16,7 @@
 #include "common/arena.h"
 #include "daemon/engine/losses.h"
 
-/* Events of one batch before encoding: 4.5 MiB, so there are few and they are reused. */
+/* Events of a batch before encoding: 4.5 MiB, so there are few, and they are reused. */
 struct hr_batch {
 	struct hr_batch *next;
 	uint32_t n;
@@ -30,7 +29,7 @@ struct hr_batch {
 
 struct hr_batch_pool;
 
-/* At most `max` batches exist; hr_batch_get waits for one when all are taken. */
+/* At most `max` batches exist; if all are in use, hr_batch_get waits. */
 int hr_batch_pool_new(unsigned max, struct hr_batch_pool **ret);
 void hr_batch_pool_free(struct hr_batch_pool *p); /* accepts NULL; every batch must be back */
 struct hr_batch *hr_batch_get(struct hr_batch_pool *p);
@@ -38,7 +37,7 @@ void hr_batch_put(struct hr_batch_pool *p, struct hr_batch *b); /* b may be NULL
 
 struct hr_out {
 	struct hr_out *next;
-	/* not 0: no frame; the half may be retired once all frames before are stored */
+	/* not 0: no frame; the half may be retired once all earlier frames are stored */
 	uint64_t retire_gen;
 	Headrace__Frame frame;
 	Headrace__Clock clock;
@@ -69,10 +68,9 @@ static inline void hr_out_list_push(struct hr_out_list *l, struct hr_out *o)
 	l->last = &o->next;
 }
 
-/* NULL when empty. */
 struct hr_out *hr_out_list_pop(struct hr_out_list *l);
 
-/* Appends all of `from`, which is empty then. */
+/* Appends `from`, which is then empty. */
 void hr_out_list_join(struct hr_out_list *l, struct hr_out_list *from);
 
 struct hr_out *hr_out_new(void); /* NULL: out of memory */

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "daemon/engine/paths.h"
 
-/* Makes room for one more element of an array. */
 static int paths_room_for(void **v, uint32_t *room, uint32_t n, size_t size)
 {
 	uint32_t more = *room ? *room * 2 : 64;
@@ -20,7 +19,7 @@ static int paths_room_for(void **v, uint32_t *room, uint32_t n, size_t size)
 	return 0;
 }
 
-/* Reads eight bytes at a time; only compared with other results of itself. Never 0. */
+/* For comparisons with its own results only. Reads eight bytes at a time. Never 0. */
 static uint64_t text_check(const uint8_t *text, uint32_t bytes)
 {
 	uint64_t h = bytes, word;

@@ -2,12 +2,12 @@
 /*
  * paths.h - the stream's files: path hash to file id
  *
- * Owner     The engine; drain thread. Texts are not kept: a second hash of the text shows whether
- *           two texts with the same path hash are equal. New files and late texts wait in `fresh`
- *           until the next Paths frame.
- * Lifetime  Indexes are stable until hr_paths_clear. A file known from before a checkpoint and used
- *           again is noted in `known`, to be journaled: replay, which starts at the checkpoint,
- *           must give it the same id.
+ * Owner     The engine; drain thread. Keeps no texts: a second hash shows whether two texts with
+ *           one path hash are equal. New files and late texts wait in `fresh` for the next Paths
+ *           frame.
+ * Lifetime  Indexes are stable until hr_paths_clear. A file from before a checkpoint that is used
+ *           again is in `known`, to be journaled: replay from the checkpoint must give it the same
+ *           id.
  */
 #ifndef HEADRACE_DAEMON_ENGINE_PATHS_H
 #define HEADRACE_DAEMON_ENGINE_PATHS_H
@@ -47,12 +47,12 @@ struct hr_paths {
 	uint32_t n_known, room_known;
 };
 
-/* Index of the file with this hash, made when new; UINT32_MAX: out of memory. */
+/* Index of the file with this hash, made if new; UINT32_MAX: out of memory. */
 uint32_t hr_paths_use(struct hr_paths *p, uint64_t hash, uint16_t scope);
 
 /*
- * A path text came for `hash`. *ret_index: its file. Returns 0; 1 when the hash belongs to another
- * text already and a second file was made, which the hash does not find; -ENOMEM.
+ * The text of `hash`. *ret_index: its file. 0; 1: the hash has another text already, so this made a
+ * second file, which the hash does not find; -ENOMEM.
  */
 int hr_paths_name(struct hr_paths *p, uint64_t hash, const uint8_t *text, uint32_t bytes,
 		  uint16_t mount, uint16_t scope, uint32_t *ret_index);
@@ -60,7 +60,7 @@ int hr_paths_name(struct hr_paths *p, uint64_t hash, const uint8_t *text, uint32
 /* A file from a KNOWN row. */
 int hr_paths_restore(struct hr_paths *p, const struct hr_known_row *row);
 
-/* Marks a file from before the checkpoint as used in this half; hr_paths_use does so itself. */
+/* A file from before the checkpoint is used in this half; hr_paths_use calls this itself. */
 void hr__paths_note(struct hr_paths *p, uint32_t index);
 
 static inline struct hr_path *hr_paths_at(struct hr_paths *p, uint32_t index)

@@ -2,11 +2,10 @@
 /*
  * position.h - the file position of each descriptor of a process
  *
- * Purpose   read, write and stdio have no offset argument. Events and file records still have an
- *           offset if every move of the position was seen, from an open (0) or a seek on.
- *           Descriptors made by dup share a position. A position is unknown (and stays so until the
- *           next seek) for descriptors that were open before the process attached, inherited over
- *           fork or exec, or opened with O_APPEND.
+ * Purpose   read, write and stdio have no offset argument. Events and file records have an offset
+ *           if all moves of the position were seen, since an open (0) or a seek. Descriptors made
+ *           by dup share one. Until the next seek the position is unknown for descriptors that were
+ *           open before the attach, inherited over fork or exec, or opened with O_APPEND.
  * Owner     One table per process, in the engine; drain thread. Zeroed memory is an empty table.
  */
 #ifndef HEADRACE_DAEMON_ENGINE_POSITION_H
@@ -35,14 +34,14 @@ struct hr_positions {
 
 struct hr_place *hr_position_get(struct hr_positions *t, int32_t fd); /* NULL: not tracked */
 
-/* fd is new, at `at`. Drops its earlier state. Returns NULL when there are too many. */
+/* fd is new, at `at`. Drops its earlier state. NULL: there are too many. */
 struct hr_place *hr_position_open(struct hr_positions *t, int32_t fd, uint32_t file, uint16_t api,
 				  int64_t at, bool append);
 
-/* `to` shares the position of `from` (which may be unknown). */
+/* `to` shares the position of `from`, which may be unknown. */
 void hr_position_dup(struct hr_positions *t, int32_t from, int32_t to);
 
-/* Removes fd. Returns true and its place if it was the last descriptor there. */
+/* True: it was the last descriptor of its place, *ret_last. */
 bool hr_position_close(struct hr_positions *t, int32_t fd, struct hr_place *ret_last);
 
 void hr_positions_done(struct hr_positions *t);

@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * The records of an entry: found in the slots of each ring, ordered, and passed to fold.c; control
- * records are handled here.
- */
+/* Finds the records of an entry in the slots of each ring, orders them; handles control records. */
 #include "daemon/engine/fold.h"
 
 #define CLOCK_SLACK_NS UINT64_C(1000000000)
@@ -10,7 +7,6 @@
 
 struct ahead;
 
-/* The slots of one ring. */
 struct cursor {
 	const struct hr_record *slots;
 	uint32_t n, at;
@@ -19,7 +15,7 @@ struct cursor {
 	struct ahead *ahead;
 };
 
-/* ---- files ---------------------------------------------------------------------------------------- */
+/* ---- files ----------------------------------------------------------------------------------- */
 
 static void note_collision(struct hr_proc *p, uint64_t hash, uint32_t path)
 {
@@ -50,7 +46,7 @@ static void take_path(struct fold *f, const struct hr_record *r, const uint8_t *
 	mount = hr_mounts_find(&e->mounts, r->ret, r->offset, text, (uint32_t)r->asked, &missing);
 	if (missing)
 		e->mounts_wanted = f->p->id.proc;
-	/* A process with a collision of this hash sends its own text again. */
+	/* A process with a collision of this hash sends its text again. */
 	for (uint32_t i = 0; i < f->p->n_collisions; i++)
 		if (f->p->collisions[i].hash == r->file)
 			return;
@@ -77,7 +73,7 @@ static uint32_t text_slots(const struct hr_record *r)
 	return (uint32_t)(r->asked + HR_TEXT_BYTES - 1) / HR_TEXT_BYTES;
 }
 
-/* A control record with text: returns the slots it took. Not inlined, to save registers. */
+/* Returns the slots it took. Not inlined, to save registers. */
 static __attribute__((noinline)) uint32_t take_text(struct fold *f, const struct hr_record *r,
 						    uint32_t left)
 {
@@ -109,7 +105,7 @@ static __attribute__((noinline)) uint32_t take_text(struct fold *f, const struct
 
 /* ---- one record and its further slots -------------------------------------------------------- */
 
-/* One record with its further slots: returns the slots it took. */
+/* A record with its further slots: returns the slots it took. */
 static uint32_t records_take(struct fold *f, const struct hr_record *r, uint32_t left)
 {
 	if (r->op >= HR_OP_FIRST) {
@@ -155,9 +151,8 @@ static uint32_t records_take(struct fold *f, const struct hr_record *r, uint32_t
 /* ---- prefetching ----------------------------------------------------------------------------- */
 
 /*
- * There are many files, and their tables are larger than caches. So the path from a record to its
- * file, and on to the file's record, is prefetched in three steps, a stretch of slots apart: each
- * step uses what the one before has loaded.
+ * The tables of many files are larger than caches. So three steps prefetch what a record needs (its
+ * file, then the file's record), each a stretch of slots after the one whose result it uses.
  */
 #define STRETCH	     16u /* slots */
 #define STRETCH_MOST 8u	 /* distinct files in one */
@@ -174,7 +169,7 @@ struct ahead {
 	} found[3]; /* by turn: just found, cell prefetched, row prefetched */
 };
 
-/* Notes the files of the records up to slot `to`, and prefetches their cells. */
+/* Finds the files of records up to slot `to`, and prefetches their cells. */
 static void find_files(struct ahead *a, const struct fold *f, const struct cursor *c, uint32_t to)
 {
 	uint32_t n = 0, turn = a->turn % 3;
@@ -220,9 +215,9 @@ static __attribute__((noinline)) void look_ahead(struct ahead *a, const struct f
 	a->due = c->at + STRETCH;
 }
 
-/* ---- entries -------------------------------------------------------------------------------------- */
+/* ---- entries --------------------------------------------------------------------------------- */
 
-/* End of a cursor's next record, in ticks; names have no time and precede their use. */
+/* When the next record ends, in ticks; names have no time and precede their use. */
 static uint64_t next_end(const struct cursor *c)
 {
 	const struct hr_record *r = &c->slots[c->at];
@@ -240,7 +235,7 @@ static void advance(struct fold *f, struct cursor *c)
 	c->at += records_take(f, &c->slots[c->at], c->n - c->at);
 }
 
-/* The root of the heap is the cursor whose next record ended first. */
+/* The heap's root is the cursor whose next record ended first. */
 static void sift_down(struct cursor *heap, uint32_t n, uint32_t i)
 {
 	struct cursor c = heap[i];
@@ -280,7 +275,7 @@ static void merge(struct fold *f, struct cursor *heap, uint32_t n)
 	}
 }
 
-/* Records of probes have no ring: threads are numbered anew in each entry. */
+/* Records of probes have no ring: each entry numbers threads anew. */
 static struct hr_ring_state *ring_of(struct hr_proc *p, const struct hr_run *run,
 				     struct hr_ring_state *kernel)
 {
@@ -300,7 +295,7 @@ void hr__apply_records(struct hr_engine *e, const struct hr_entry_records *in)
 	if (!f.p || f.p->end_ns || in->n_runs > HR_PROC_RINGS + 1 || (const uint8_t *)slots > end)
 		return;
 	f.max_ticks = in->sweep_ticks + hr_ns_ticks(&e->line, CLOCK_SLACK_NS);
-	/* Makes all rings first: making one may move earlier ones. */
+	/* First makes all rings: making one may move others. */
 	for (uint32_t i = 0; i < in->n_runs; i++)
 		if (!ring_of(f.p, &in->runs[i], &kernel))
 			return;
@@ -342,7 +337,7 @@ static void left_inflight(struct fold *f, const struct hr_inflight *c, uint64_t 
 	    .bits = (c->bits & (HR_REC_RUNTIME | HR_REC_DIR)) | HR_REC_CUT,
 	};
 
-	/* the cell had no room for the second file of a copy */
+	/* a cell has no room for the second file of a copy */
 	hr__fold(f, &r, hr_op_copies(c->op) ? &(struct hr_pair){.offset = HR_OFFSET_NONE} : NULL);
 }
 
@@ -373,7 +368,7 @@ void hr__apply_left(struct hr_engine *e, const struct hr_entry_left *in)
 	if (!f.ring)
 		return;
 	f.max_ticks = in->now_ticks;
-	/* The owner died between the commit and clearing the cell: the record is already here. */
+	/* If the owner died after the commit, with the cell set, the record is here already. */
 	if (in->inflight.op != 0 && !hr__fold_seen(f.ring, &in->inflight))
 		left_inflight(&f, &in->inflight, in->now_ticks);
 	if (in->aggregate.op != 0 && in->aggregate.count != 0 &&

@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Regions: their names, and adding an ended or open one to the open frame. Clients wrote every
- * byte.
- */
+/* Names of regions, and ended or open regions in the open frame. Clients wrote every byte. */
 #include "daemon/engine/regions.h"
 
 #include <errno.h>
@@ -13,7 +10,7 @@
 #define FRAME_NS   UINT64_C(1000000000)
 #define NAMELESS   "(more names than are kept)"
 
-/* KEYS, in a snapshot: all rows, then all texts. */
+/* An entry of a snapshot: all rows, then all texts. */
 struct entry_keys {
 	struct hr_entry h;
 	uint32_t n;
@@ -30,7 +27,7 @@ void hr_region_state_done(struct hr_region_state *s)
 	*s = (struct hr_region_state){0};
 }
 
-/* ---- keys ----------------------------------------------------------------------------------------- */
+/* ---- keys ------------------------------------------------------------------------------------ */
 
 /* Allocates all room at once: untouched pages take no memory. */
 static int regions_room_for(struct hr_region_state *s, size_t bytes)
@@ -135,9 +132,8 @@ int hr_region_keys_read(struct hr_region_state *s, const struct hr_entry *entry)
 	return 0;
 }
 
-/* ---- regions -------------------------------------------------------------------------------------- */
+/* ---- regions --------------------------------------------------------------------------------- */
 
-/* Gives its texts numbers in the open frame. */
 static int key_texts(const struct hr_region_state *s, const struct hr_region_key *k,
 		     struct hr_region *g)
 {
@@ -154,7 +150,7 @@ static int key_texts(const struct hr_region_state *s, const struct hr_region_key
 	return r ? r : hr_regions_text(s->open, at, k->name_bytes, &g->name);
 }
 
-/* A process sends a key in one thread's ring; that of another user of it may be read before. */
+/* A key is sent in one thread's ring; another thread's ring, which uses it, may be read first. */
 static int unreported(struct hr_region_state *s, uint64_t id, struct hr_region *g)
 {
 	uint8_t text[1 + sizeof(id)] = {0};
@@ -177,10 +173,7 @@ static int unreported(struct hr_region_state *s, uint64_t id, struct hr_region *
 	return r;
 }
 
-/*
- * Before their frame is sent, regions with such a key get its name, if the key came meanwhile.
- * Regions whose texts do not fit have no name.
- */
+/* Names regions whose key has come since. Those whose texts do not fit stay without a name. */
 static void name_unreported(struct hr_region_state *s)
 {
 	for (uint32_t i = 0; i < s->n_unreported; i++) {
@@ -249,7 +242,6 @@ static uint64_t seen_key(uint64_t key, uint64_t start_ticks)
 	return key ^ start_ticks << 8;
 }
 
-/* For pictures of a running job. */
 static void note_loop(struct hr_engine *e, struct hr_proc *p, const struct hr_region *g)
 {
 	if (g->kind == HR_REGION_STEP) {
@@ -331,7 +323,7 @@ void hr__regions_due(struct hr_engine *e)
 
 /* ---- open regions ---------------------------------------------------------------------------- */
 
-/* It ended, and its thread died before it cleared the cell. */
+/* The region ended, and the thread died before it cleared the cell. */
 static bool seen(const struct hr_proc *p, const struct hr_record *r)
 {
 	for (uint32_t i = 0; i < p->n_rings; i++)
@@ -340,7 +332,6 @@ static bool seen(const struct hr_proc *p, const struct hr_record *r)
 	return false;
 }
 
-/* Open until now. */
 static struct hr_record record_of_open(const struct hr_region_cell *c, uint64_t now_ticks,
 				       bool span, uint32_t depth)
 {

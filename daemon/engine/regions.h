@@ -2,10 +2,9 @@
 /*
  * regions.h - the names of regions, and the open frame of regions
  *
- * Purpose   Part of the engine's state (state.h). Each process sends a key once, with its texts; a
- *           key is a hash of its texts, so that processes agree.
- * Limits    HR_REGION_KEYS keys, HR_REGION_KEY_BYTES of text. Regions with further keys are
- *           recorded without a name, and counted (docs/daemon.md).
+ * Part of the engine's state (state.h). A key is a hash of texts, so that processes agree; each
+ * process sends it once. Beyond HR_REGION_KEYS keys and HR_REGION_KEY_BYTES of text, regions are
+ * recorded without a name, and counted (docs/daemon.md).
  */
 #ifndef HEADRACE_DAEMON_ENGINE_REGIONS_H
 #define HEADRACE_DAEMON_ENGINE_REGIONS_H
@@ -33,7 +32,7 @@ struct hr_region_state {
 	char *texts;
 	uint64_t n_bytes;
 	struct hr_regions *open; /* frame; NULL: none */
-	/* Texts in it that stand for unknown keys, which a ring that is read later may contain. */
+	/* texts in it of unknown keys, which a ring that is read later may have */
 	struct {
 		uint64_t id;
 		uint32_t text;
@@ -44,13 +43,13 @@ struct hr_region_state {
 
 void hr_region_state_done(struct hr_region_state *s);
 
-/* Takes the text of a HR_CTL_REGION_KEY. -EBADMSG: invalid text; -ENOSPC: a limit; -ENOMEM. */
+/* Takes a HR_CTL_REGION_KEY. -EBADMSG: invalid text; -ENOSPC: a limit; -ENOMEM. */
 int hr_region_key_add(struct hr_region_state *s, uint64_t id, const void *text, size_t bytes);
 
 /* NULL: not known. */
 const struct hr_region_key *hr_region_key_find(const struct hr_region_state *s, uint64_t id);
 
-/* All keys as one entry, and back; they stay known. */
+/* All keys as one entry, and back. */
 int hr_region_keys_write(const struct hr_region_state *s, struct hr_journal *j);
 int hr_region_keys_read(struct hr_region_state *s, const struct hr_entry *entry);
 

@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Replay of a journal that a killed daemon left, and the end of a stream whose journal is damaged.
+ * Replays the journal of a killed daemon, and ends a stream whose journal is damaged.
  *
- * Each record counts exactly once, whatever the damage: entries determine the numbers of frames. So
- * the frames of an undamaged prefix have their original numbers, and the store ignores those that
- * it has. If all stored frames come from the prefix, none of them contains the prefix's open sums.
- * Otherwise the stored frames that the prefix did not make again may contain them: then the sums
- * are dropped.
+ * Each record counts once, whatever the damage. The frames of an undamaged prefix have their
+ * original numbers, and the store ignores those that it has. If the prefix made all stored frames,
+ * none has the prefix's open sums. If the store has others, these may have them, and the sums are
+ * dropped.
  */
 #include <errno.h>
 
@@ -14,7 +13,6 @@
 
 #define GAP_MOST (UINT64_C(1) << 20) /* frames; more are damage */
 
-/* Restores files from before the half, under their ids. */
 static int restore_known(struct hr_engine *e, const struct hr_entry *entry)
 {
 	const struct hr_entry_known *in = (const struct hr_entry_known *)entry;
@@ -44,8 +42,8 @@ static int restore_paths(struct hr_engine *e, const struct hr_journal *j, uint64
 
 /*
  * The store lacks frames from before a snapshot: the journal dropped them while the disk was full,
- * or a power cut took them. A Loss frame takes the number of each, so that later frames keep their
- * numbers, in this replay and any other.
+ * or a power cut took them. A Loss frame gets the number of each, so that later ones keep theirs,
+ * in this replay and in any other.
  */
 static int fill_gap(struct hr_engine *e, uint64_t mark)
 {
@@ -74,13 +72,13 @@ static void hand_on(struct hr_engine *e, const struct hr_replay *replay)
 		replay->taken(replay->arg, &out);
 }
 
-/* Other errors than -ENOMEM are those of clients: an entry may be of a process that has ended. */
+/* Clients cause errors other than -ENOMEM: an entry may be of a process that has ended. */
 static int apply(struct hr_engine *e, const struct hr_entry *entry)
 {
 	return hr_engine_apply(e, entry) == -ENOMEM ? -ENOMEM : 0;
 }
 
-/* `salvage`: also with intact entries after the damage. */
+/* `salvage`: also applies intact entries after the damage. */
 static int replay_half(struct hr_engine *e, struct hr_journal *j, uint64_t gen,
 		       const struct hr_replay *replay, bool salvage)
 {
@@ -99,7 +97,7 @@ static int replay_half(struct hr_engine *e, struct hr_journal *j, uint64_t gen,
 	return r || e->job ? r : -EBADMSG;
 }
 
-/* Whether the store has all frames from before a half: then the half before it is not needed. */
+/* Whether the store has all frames from before a half, so the older half is not needed. */
 static bool begins_stored(const struct hr_journal *j, uint64_t gen, uint64_t store_mark)
 {
 	uint64_t at = 0, next_seq;
@@ -122,7 +120,7 @@ static int replay_older(struct hr_engine *e, struct hr_journal *j, uint64_t gen,
 	return r;
 }
 
-/* Whether the store has frames that neither the entries nor a killed recovery made. */
+/* Whether the store has frames that neither these entries nor a killed recovery made. */
 static bool may_be_stored(const struct hr_engine *e, uint64_t store_mark, uint64_t end_seq)
 {
 	return e->next_seq <= store_mark && (e->next_seq == 0 || e->next_seq != end_seq);
@@ -155,7 +153,7 @@ int hr_engine_replay(struct hr_engine *e, struct hr_journal *j, const struct hr_
 	return 0;
 }
 
-/* ---- damage ---------------------------------------------------------------------------------------- */
+/* ---- damage ---------------------------------------------------------------------------------- */
 
 static void throw_away(void *arg, struct hr_out_list *out)
 {
@@ -188,7 +186,7 @@ int hr_engine_count_lost(const struct hr_engine *prefix, struct hr_journal *j, s
 	return r == -ENOMEM ? r : 0;
 }
 
-/* Drops all sums that are not sent. */
+/* Drops all sums that were not sent. */
 static void replay_forget(struct hr_engine *e)
 {
 	hr_batch_put(e->pool, e->batch);
@@ -219,7 +217,7 @@ void hr_engine_give_up(struct hr_engine *e, uint64_t store_mark, uint64_t end_se
 	hr_losses_add(&e->losses, &loss);
 	if (e->job)
 		return;
-	/* Even the beginning of the journal is lost: nothing is known about the job. */
+	/* The journal's beginning is lost, too: nothing is known about the job. */
 	hr__emit_losses(e);
 	hr__emit_end(e, "killed", true);
 	e->stopped = true;

@@ -3,7 +3,7 @@
 
 #include "common/array.h"
 
-/* Two keys may share a hash: if a row does not match, the next hash is tried. */
+/* Keys may share a hash: if the row does not match, tries the next hash. */
 static uint64_t rollup_key(uint64_t window, uint64_t proc, uint16_t op, uint16_t mount,
 			   uint16_t scope)
 {

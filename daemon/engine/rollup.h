@@ -2,11 +2,9 @@
 /*
  * rollup.h - sums per window and (process, op, mount, scope)
  *
- * Owner     The engine; drain thread. Rows live from their first event until their window is over,
- *           or a checkpoint; a row that is sent early is partial, and readers add rows with equal
- *           keys.
- * Cost      A row is found through the process's own cache by op; the map is used for the first
- *           event of a row.
+ * Owner     The engine; drain thread. A row lives until its window is over, or a checkpoint. A row
+ *           that is sent early is partial: readers add up rows with equal keys.
+ * Cost      The process's cache by op finds a row; the map is for the first event of a row.
  */
 #ifndef HEADRACE_DAEMON_ENGINE_ROLLUP_H
 #define HEADRACE_DAEMON_ENGINE_ROLLUP_H
@@ -42,7 +40,7 @@ struct hr_rollups {
 	uint64_t oldest;	/* window of the oldest row, UINT64_MAX: none */
 };
 
-/* The row of a key. *cached: per (process, op), any value at first. NULL: out of memory. */
+/* *cached: per (process, op), any value at first. NULL: out of memory. */
 struct hr_rollup *hr__rollup_find(struct hr_rollups *t, uint64_t window, uint64_t proc, uint16_t op,
 				  uint16_t mount, uint16_t scope, uint32_t *cached);
 
@@ -60,7 +58,7 @@ static inline struct hr_rollup *hr_rollup_row(struct hr_rollups *t, uint64_t win
 	return hr__rollup_find(t, window, proc, op, mount, scope, cached);
 }
 
-/* Removes the rows of windows up to `window`, after the caller has sent them. */
+/* Removes rows of windows up to `window`, which the caller has sent. */
 void hr_rollups_drop(struct hr_rollups *t, uint64_t window);
 void hr_rollups_done(struct hr_rollups *t);
 

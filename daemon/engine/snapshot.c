@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The engine's state after a checkpoint, as entries: written at the head of a fresh journal half,
- * read back at replay.
+ * The engine's state after a checkpoint, as entries at the head of a journal half.
  *
- * The file table is not in it (paths.h, engine.h): KNOWN entries of a half name the files that it
+ * It lacks the file table (paths.h, engine.h): the half's KNOWN entries name the files that it
  * uses.
  */
 #include <errno.h>
@@ -35,7 +34,10 @@ struct entry_snap {
 	uint8_t job[];
 };
 
-/* Followed by: exe, cmdline, defaults, then 8-aligned: rings, their lost rows, places, descriptors, spawned children. */
+/*
+ * Followed by: exe, cmdline, defaults, then 8-aligned: rings, their lost rows, places, descriptors,
+ * spawned children.
+ */
 struct entry_proc {
 	struct hr_entry h;
 	struct hr_identity id;
@@ -73,7 +75,7 @@ struct entry_filerecs {
 	struct hr_filerec_tail rows[];
 };
 
-/* ---- writing -------------------------------------------------------------------------------------- */
+/* ---- writing --------------------------------------------------------------------------------- */
 
 static int write_snap(const struct hr_engine *e, struct hr_journal *j)
 {
@@ -194,7 +196,7 @@ static uint64_t proc_bytes(const struct hr_proc *p, uint32_t cmdline_most)
 	       p->n_spawned * sizeof(struct hr_spawned);
 }
 
-/* Cuts command lines, almost all of which are stored already, so that more processes fit. */
+/* Most command lines are stored already: cuts them so that more processes fit. */
 static uint32_t cmdline_most(const struct hr_engine *e, uint64_t room)
 {
 	uint32_t most = CMDLINE_KEPT;
@@ -288,7 +290,7 @@ int hr_engine_snapshot(struct hr_engine *e, struct hr_journal *j)
 	return left_out ? write_left_out(j, left_out) : r;
 }
 
-/* ---- reading -------------------------------------------------------------------------------------- */
+/* ---- reading --------------------------------------------------------------------------------- */
 
 bool hr__snap_read(const struct hr_entry *entry, uint64_t *ret_next_seq, uint32_t *ret_epoch)
 {

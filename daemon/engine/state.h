@@ -1,10 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * state.h - the engine's state, shared by the files that make up the engine
- *
- * Purpose   The files of the engine work on these structures; no other file includes this header.
- * Owner     struct hr_engine; one thread at a time.
- */
+/* state.h - the engine's state, for the engine's files only. One thread at a time. */
 #ifndef HEADRACE_DAEMON_ENGINE_STATE_H
 #define HEADRACE_DAEMON_ENGINE_STATE_H
 
@@ -38,7 +33,7 @@ enum hr_proc_kind {
 	HR_PROC_TOOL	    /* exec'ed by multiprocessing: resource_tracker */
 };
 
-/* Identity of a process: the part of it that a snapshot copies unchanged. */
+/* The part of a process that a snapshot copies unchanged. */
 struct hr_identity {
 	uint64_t proc;
 	uint64_t token;
@@ -86,7 +81,7 @@ struct hr_ring_state {
 	struct hr_lost_row *lost; /* totals seen, per op */
 };
 
-/* A spawned child of a process without a rank: the order of starts numbers inferred ranks. */
+/* A spawned child of a process without a rank: starts, in order, number the inferred ranks. */
 struct hr_spawned {
 	uint64_t start_time;
 	uint64_t proc;
@@ -107,8 +102,7 @@ struct hr_proc {
 	struct {
 		uint64_t hash;
 		uint32_t path;
-		/* hashes of which this process uses another file than the rest */
-	} collisions[HR_PROC_COLLISIONS];
+	} collisions[HR_PROC_COLLISIONS]; /* hashes with another file than in other processes */
 	uint32_t n_collisions;
 	struct hr_spawned *spawned;
 	uint32_t n_spawned;
@@ -126,7 +120,7 @@ struct hr_proc {
 	uint64_t wait_ns, steps, waiting_since_ns;
 };
 
-/* The effect of an op on descriptors, beyond its class. */
+/* What an op does to descriptors, in addition to its class. */
 enum hr_fd_effect {
 	HR_FD_NONE,
 	HR_FD_MOVE, /* read, write: moves the position unless an offset is named */
@@ -138,7 +132,7 @@ enum hr_fd_effect {
 	HR_FD_FSEEK  /* offset and whence; ret 0 */
 };
 
-/* Properties of an op, in one load. */
+/* What an op is, in one load. */
 struct hr_op_trait {
 	uint8_t class; /* enum hr_class; NONE: such a record is hostile */
 	uint8_t api;
@@ -159,7 +153,6 @@ struct hr_engine {
 	struct hr_clock_line line;
 	struct hr_clock_sample now;
 	uint64_t now_ns; /* of the current entry */
-	/* processes */
 	struct hr_proc *first, *last;
 	struct hr_proc **slots;
 	uint32_t n_slots, room_slots;
@@ -170,7 +163,6 @@ struct hr_engine {
 	uint32_t n_dirty;
 	bool excluded_unsent; /* of some process */
 	bool ranks_changed;
-	/* open sums */
 	struct hr_paths paths;
 	struct hr_mounts mounts;
 	uint64_t mounts_wanted; /* proc that uses an unknown mount, 0: none */
@@ -203,7 +195,7 @@ void hr__proc_dirty(struct hr_engine *e, struct hr_proc *p);
 void hr__procs_sent(struct hr_engine *e);
 /* It existed before it attached: its first operation began then. */
 void hr__proc_started(struct hr_engine *e, struct hr_proc *p, uint64_t start_ns);
-/* From now on its pid and token find nothing; its number does until its last row is sent. */
+/* Its pid and token find nothing from now on; its number does until its last row is sent. */
 void hr__proc_forget(struct hr_engine *e, struct hr_proc *p);
 void hr__proc_free(struct hr_engine *e, struct hr_proc *p);
 struct hr_ring_state *hr__ring(struct hr_proc *p, uint32_t map, uint32_t ring);
@@ -223,7 +215,7 @@ void hr__emit_job(struct hr_engine *e, const char *state, uint64_t end_ns);
 void hr__emit_levels(struct hr_engine *e, uint64_t end_ns);
 void hr__emit_end(struct hr_engine *e, const char *state, bool cut_short);
 
-/* emit.c: a frame with the current clock, and its end, which numbers it. NULL: no memory. */
+/* emit.c: begins a frame with the current clock; ends it, which numbers it. NULL: no memory. */
 struct hr_out *hr__out_begin(struct hr_engine *e, Headrace__Frame__BodyCase body);
 void hr__out_end(struct hr_engine *e, struct hr_out *o);
 
@@ -231,7 +223,7 @@ void hr__out_end(struct hr_engine *e, struct hr_out *o);
 void *hr__rows_in(struct hr_arena *a, size_t n, size_t size, void *ret_pointers);
 ProtobufCBinaryData hr__bytes_in(struct hr_arena *a, const void *data, size_t bytes);
 
-/* The part of a path, of a command line, that may be stored (privacy.h), in memory of the arena. */
+/* The part of a path, or command line, that may be stored (privacy.h), in the arena. */
 ProtobufCBinaryData hr__kept_path(const struct hr_engine *e, struct hr_arena *a, const void *path,
 				  size_t bytes);
 ProtobufCBinaryData hr__kept_command(const struct hr_engine *e, struct hr_arena *a,
@@ -263,9 +255,9 @@ void hr__regions_end(struct hr_engine *e, const struct hr_proc *p); /* the proce
 /* counts.c */
 int hr__apply_lost(struct hr_engine *e, const struct hr_entry_lost *in);
 int hr__apply_excluded(struct hr_engine *e, const struct hr_entry_excluded *in);
-/* Unsent rows leave with the next names: at the end of a window, and whenever all is flushed. */
+/* Unsent rows are sent with the next names: at the end of a window, and with every flush. */
 void hr__excluded_due(struct hr_engine *e);
-/* The pattern that excluded[kind] counts; no text for those without a count of their own. */
+/* The pattern of excluded[kind]; empty text: without a count of its own. */
 const char *hr__excluded_pattern(const struct hr_proc *p, uint32_t kind, size_t *ret_bytes);
 
 /* kernel.c */
@@ -285,7 +277,7 @@ int hr__apply_snap(struct hr_engine *e, const struct hr_entry *entry);
 int hr__apply_proc(struct hr_engine *e, const struct hr_entry *entry);
 int hr__apply_filerecs(struct hr_engine *e, const struct hr_entry *entry);
 void hr__procs_clear(struct hr_engine *e);
-/* Of a SNAP entry: the next frame's number, and the file table's epoch. False: another entry. */
+/* A SNAP entry's next frame number, and epoch of the file table. False: another entry. */
 bool hr__snap_read(const struct hr_entry *entry, uint64_t *ret_next_seq, uint32_t *ret_epoch);
 
 #endif

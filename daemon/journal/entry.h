@@ -2,13 +2,12 @@
 /*
  * entry.h - entries of the journal: the inputs of the engine, in order
  *
- * Purpose   The engine's state depends on these entries alone: applying the entries of a journal
- *           again gives the same frames with the same numbers (engine.h).
+ * Purpose   The engine's state depends on them alone, so a replay gives the same frames with the
+ *           same numbers (engine.h).
  * Owner     Plain data in the journal's memory. The attach thread writes ATTACH, the drain thread
- *           the rest, under the journal's lock. No client maps it, but RECORDS, LOST, LEFT,
- *           LEFT_REGIONS, EXCLUDED and the hello in ATTACH contain bytes from clients: the engine
- *           checks each of their fields.
- *
+ *           the others, under the journal's lock. Clients do not map it, but their bytes are in
+ *           RECORDS, LOST, LEFT, LEFT_REGIONS, EXCLUDED and the hello of ATTACH: the engine checks
+ *           each field.
  *      | hr_entry 8 | fixed part of its kind | variable part | pad to 8 |
  *
  * A journal starts with START, or after a checkpoint with a snapshot: SNAP, MOUNTS, one PROC per
@@ -88,7 +87,7 @@ struct hr_entry_attach {
 	uint64_t token;
 	uint64_t now_ns;
 	uint64_t now_ticks; /* time of the hello: earlier than now_ns if an offer waited */
-	/* Field 22 of /proc/PID/stat: identifies a reused pid; 0: the process had exited. */
+	/* field 22 of /proc/PID/stat: identifies a reused pid; 0: the process had exited */
 	uint64_t start_time;
 	uint64_t exec_of; /* proc of the image that this one replaced, or 0 */
 	int32_t pid;	  /* in the daemon's pid namespace, from SO_PEERCRED */
@@ -108,10 +107,10 @@ struct hr_run {
 };
 
 /*
- * hr_run.map of records that probes made (docs/probes.md). At most one such run in an entry, best
- * together with the process's rings: runs are merged by time. It begins with HR_CTL_THREAD; no
- * state remains from an earlier run. Offsets are explicit. Descriptors are the process's, except
- * with HR_REC_VFORK, which marks those of io_uring.
+ * hr_run.map of records of probes (docs/probes.md). An entry has at most one such run, best with
+ * the runs of the process's rings: they are merged by time. It begins with HR_CTL_THREAD, without
+ * state of an earlier run. Offsets are explicit. Descriptors are the process's; with HR_REC_VFORK,
+ * those of io_uring.
  */
 #define HR_MAP_KERNEL UINT16_MAX
 
@@ -126,8 +125,8 @@ struct hr_entry_records {
 };
 
 /*
- * The most operations that `cpus` processors can do in this time: none takes less than 10 ns. A
- * client that counts more has forged the count.
+ * The most operations that `cpus` processors can do in this time, each in at least 10 ns. A client
+ * that counts more has forged the count.
  */
 static inline uint64_t hr_count_most(uint32_t cpus, uint64_t age_ns)
 {
@@ -233,7 +232,7 @@ struct hr_entry_known {
 struct hr_entry_note {
 	struct hr_entry h;
 	uint32_t reason; /* enum hr_loss_reason */
-	/* In a snapshot, `count` processes did not fit: a loss if a daemon continues from it. */
+	/* in a snapshot, `count` processes did not fit: a loss if a daemon continues from it */
 	uint32_t snapshot;
 	uint64_t count;
 };
@@ -253,9 +252,9 @@ struct hr_entry_excluded {
 
 /*
  * KERNEL: also for a process that has ended. `file`: the hash of a path in a record of this
- * process, 0: none. `op` and `file` are untrusted: a client may have written them. `by_kernel` 1:
- * `file` is the kernel's name of a file that the shim may have recorded under another name; it
- * counts only if a record of this stream has it.
+ * process; 0: none. `op` and `file` are untrusted: a client may have written them. `by_kernel` 1:
+ * `file` is the kernel's name, and the shim may have recorded another: it counts only if a record
+ * of this stream has it.
  */
 struct hr_kernel_row {
 	uint64_t file;
@@ -314,7 +313,7 @@ static inline uint64_t hr_entry_round(uint64_t bytes)
 	return (bytes + 7) & ~UINT64_C(7);
 }
 
-/* Size of the fixed part, which each entry of this kind has. Entries of a snapshot: snapshot.c. */
+/* Size of the fixed part of each entry of this kind. Of a snapshot: snapshot.c. */
 static inline uint64_t hr_entry_least(uint32_t kind)
 {
 	static const uint16_t least[] = {

@@ -55,7 +55,7 @@ static int map_file(struct hr_journal *j, int fd)
 	if (map == MAP_FAILED)
 		return -errno;
 	j->map = map;
-	/* No readahead: it would fill megabytes of page cache, and delay a job's start. */
+	/* Readahead would fill megabytes of page cache, and delay a job's start. */
 	madvise(map, j->map_bytes, MADV_RANDOM);
 	find_halves(j);
 	return 0;
@@ -103,9 +103,7 @@ static int journal_make(struct hr_journal *j, int fd)
 	return 0;
 }
 
-/*
- * 1: a journal of this version; 0: a new file, or its maker was killed before it wrote the magic.
- */
+/* 1: a journal of this version; 0: new, or its maker was killed before it wrote the magic. */
 static int read_header(int fd, struct hr_journal_hdr *hdr, uint64_t *ret_file_bytes)
 {
 	ssize_t n = pread(fd, hdr, sizeof(*hdr), 0);
@@ -131,7 +129,6 @@ static bool was_used(const struct hr_journal *j)
 	return j->map->last_gen || j->halves[0]->gen || j->halves[1]->gen;
 }
 
-/* Like read_header, and maps the journal. */
 static int open_found(struct hr_journal *j, int fd)
 {
 	struct hr_journal_hdr hdr = {0};
@@ -191,7 +188,7 @@ void hr_journal_close(struct hr_journal *j)
 	free(j);
 }
 
-/* ---- appending ------------------------------------------------------------------------------------- */
+/* ---- appending ------------------------------------------------------------------------------- */
 
 static uint32_t entry_crc(const struct hr_entry *e, uint64_t gen, uint64_t offset)
 {
@@ -246,7 +243,7 @@ void hr_journal_commit(struct hr_journal *j, uint32_t kind, uint64_t bytes)
 	e->kind = kind & (HR_ENTRY_KINDS_MOST - 1);
 	e->crc = entry_crc(e, j->gen, j->head);
 	j->head += e->bytes;
-	/* Pairs with hr_journal_next; after a kill the page cache has all earlier stores. */
+	/* Pairs with hr_journal_next. After a kill the page cache has all earlier stores. */
 	__atomic_store_n(&half->head, j->head, __ATOMIC_RELEASE);
 }
 
@@ -283,17 +280,17 @@ void hr_journal_retire(struct hr_journal *j, uint64_t gen)
 	}
 }
 
-/* ---- reading back ---------------------------------------------------------------------------------- */
+/* ---- reading back ---------------------------------------------------------------------------- */
 
 static unsigned index_of(const struct hr_journal *j, uint64_t gen)
 {
-	/* Relaxed: the appender may retire the other half meanwhile, never the requested one. */
+	/* Relaxed: the appender may retire the other half, never the requested one. */
 	if (gen == j->gen)
 		return j->active;
 	return __atomic_load_n(&j->halves[0]->gen, __ATOMIC_RELAXED) == gen ? 0 : 1;
 }
 
-/* The entry at `offset`; NULL: its header is not valid. */
+/* NULL: the header at `offset` is not valid. */
 static const struct hr_entry *entry_at(const struct hr_journal *j, unsigned i, uint64_t offset)
 {
 	const struct hr_entry *e = (const struct hr_entry *)(j->halves[i]->entries + offset);
@@ -374,9 +371,8 @@ const struct hr_entry *hr_journal_next(const struct hr_journal *j, uint64_t gen,
 	if (*offset + sizeof(*e) > end)
 		return NULL;
 	e = (const struct hr_entry *)(j->halves[i]->entries + *offset);
-	if (e->bytes < sizeof(*e) ||
-	    /* another process wrote to the journal */
-	    e->bytes > end - *offset)
+	/* otherwise another process wrote to the journal */
+	if (e->bytes < sizeof(*e) || e->bytes > end - *offset)
 		return NULL;
 	*offset += e->bytes;
 	return e;
@@ -417,7 +413,7 @@ const struct hr_entry *hr_journal_salvage(struct hr_journal *j, uint64_t gen, ui
 	return NULL;
 }
 
-/* ---- a private copy -------------------------------------------------------------------------------- */
+/* ---- a private copy -------------------------------------------------------------------------- */
 
 uint64_t hr_journal_end_seq(const struct hr_journal *j)
 {

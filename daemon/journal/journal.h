@@ -3,10 +3,9 @@
  * journal.h - records that the daemon took from rings and has not stored yet, safe from kill -9
  *
  * Purpose   A file (private mode) or memfd of two halves. Entries (entry.h) are appended to one
- *           half and committed by one release store of its head; ring positions are published after
- *           that. So a record is either in its ring or in the journal, whenever the daemon dies.
- * Owner     The node; after a kill also recover.c, which reads a private copy. The file is removed
- *           when its job ends.
+ *           half, and committed by a release store of its head; then ring positions are published.
+ *           So, whenever the daemon dies, a record is in its ring or in the journal.
+ * Owner     The node; after a kill recover.c, which reads a copy. The file is removed with its job.
  * Threads   Appending: attach and drain thread, under the journal's lock. Retiring: the appender
  *           thread. Reading back: before any thread runs.
  *
@@ -24,17 +23,17 @@
  *      active  --(the other half becomes active)-->                   full      frames are sent
  *      full    --(all its frames are in the store: gen = 0)-->        free
  *
- * Recovery replays the halves with a gen, the older first. Space is reserved when the file is made:
- * a full disk fails the opening, and never raises SIGBUS later.
+ * Recovery replays the halves with a gen, the older first. Space is reserved at first: a full disk
+ * fails the opening, and never raises SIGBUS later.
  *
- * Checksums. crc of an entry is the CRC-32C of the gen of its half, its offset there, and all of
- * the entry but crc. It fails for an entry that was damaged, moved, not written to disk, or left
- * from an earlier gen of the half. Replay ends at the first entry that fails, whatever head is:
+ * Checksums. crc is the CRC-32C of the gen of the half, the offset of the entry there, and the
+ * entry without crc. It fails if the entry was damaged, moved, not written, or left from an earlier
+ * gen. Replay ends at the first entry that fails, whatever head is:
  * - valid entries after head were complete when the daemon was killed;
  * - an invalid entry before head is damage (hr_journal_damaged).
- * The last entry before the damage may lack the KNOWN entry with the numbers of its files, and
- * replay would number these again. In a half that begins with a snapshot, replay therefore skips a
- * last entry that uses files.
+ * The last entry before damage may lack its KNOWN entry, which has the numbers of its files: replay
+ * would number them again. So, in a half that begins with a snapshot, replay skips a last entry
+ * that uses files.
  */
 #ifndef HEADRACE_DAEMON_JOURNAL_JOURNAL_H
 #define HEADRACE_DAEMON_JOURNAL_JOURNAL_H
@@ -75,23 +74,22 @@ _Static_assert(sizeof(struct hr_half) == 64, "journal half");
 struct hr_journal;
 
 /*
- * Opens the journal in the file `fd` or makes one with two free halves; -1: makes one in memory. It
- * always closes `fd`. *ret_found: there was one with entries. Errors: -EPROTONOSUPPORT (another
- * version), -EBADMSG (not a journal), -ENOSPC...
+ * Opens the journal in the file `fd`, or makes one with two free halves; -1: in memory. Always
+ * closes `fd`. *ret_found: it has entries. -EPROTONOSUPPORT: another version; -EBADMSG: not a
+ * journal;
+ * -ENOSPC...
  */
 int hr_journal_open(int fd, uint64_t half_bytes, struct hr_journal **ret, bool *ret_found);
 
 /*
- * For replay only: a private copy of the journal in the file `fd`, of this version. The file does
- * not change, and `fd` stays open. Errors as of hr_journal_open; -ENODATA: no entry was ever
- * committed.
+ * For replay only: a private copy of a journal of this version. The file does not change, and `fd`
+ * stays open. As hr_journal_open; -ENODATA: no entry was ever committed.
  */
 int hr_journal_read(int fd, struct hr_journal **ret);
 
 /*
- * Recovery is about to store frames from `seq` on that no entry made: the end of the stream. If it
- * is killed, the next recovery finds them in the store and identifies them by this number in the
- * journal's file `fd`.
+ * Recovery calls it before it stores frames that no entry made, from `seq` on: the stream's end. If
+ * recovery is killed, the next one identifies these by the number in the journal's file `fd`.
  */
 int hr_journal_note_end(int fd, uint64_t seq);
 uint64_t hr_journal_end_seq(const struct hr_journal *j);
@@ -101,11 +99,9 @@ void hr_journal_close(struct hr_journal *j); /* keeps the file; accepts NULL */
 void hr_journal_lock(struct hr_journal *j);
 void hr_journal_unlock(struct hr_journal *j);
 
-/*
- * Under the lock. Reserves an entry of the active half, with `slack` bytes after it; NULL: no room.
- */
+/* Under the lock. Reserves an entry of the active half, and `slack` after it; NULL: no room. */
 void *hr_journal_reserve(struct hr_journal *j, uint64_t bytes, uint64_t slack);
-/* Under the lock. Commits the reserved entry: sets its header and trims it to `bytes`. */
+/* Under the lock. Commits the reserved entry, with its header, trimmed to `bytes`. */
 void hr_journal_commit(struct hr_journal *j, uint32_t kind, uint64_t bytes);
 
 /* Under the lock. Makes the free half active; its gen counts from hr_journal_begun on. -EBUSY. */
@@ -118,22 +114,20 @@ uint64_t hr_journal_capacity(const struct hr_journal *j); /* bytes of entries in
 bool hr_journal_spare_free(const struct hr_journal *j);
 void hr_journal_retire(struct hr_journal *j, uint64_t gen); /* any thread */
 
-/*
- * Checks all entries, makes the newest half active. Returns the gens to replay, oldest first: 0..2.
- */
+/* Checks all entries, activates the newest half. Returns the gens to replay, oldest first: 0..2. */
 unsigned hr_journal_replay(struct hr_journal *j, uint64_t ret_gens[2]);
 
-/* The entry at *offset of a half; advances *offset. NULL: the end, or the first invalid entry. */
+/* The entry at *offset, which advances. NULL: the end, or the first invalid entry. */
 const struct hr_entry *hr_journal_next(const struct hr_journal *j, uint64_t gen, uint64_t *offset);
 
-/* Bytes of committed entries of a half that replay does not reach, from hr_journal_replay. */
+/* Committed bytes of a half that replay does not reach, from hr_journal_replay. */
 uint64_t hr_journal_damaged(const struct hr_journal *j, uint64_t gen);
 /* True: the newest half has lost its header, so its contents are unknown. */
 bool hr_journal_headless(const struct hr_journal *j);
 
 /*
- * To count the losses of damage: the next valid entry at or after *offset; advances *offset past
- * it. NULL: none up to head, or the search has read several times the bytes of a half.
+ * To count what damage lost: the next valid entry from *offset on, which advances. NULL: none up to
+ * head, or the search has read several times a half's bytes.
  */
 const struct hr_entry *hr_journal_salvage(struct hr_journal *j, uint64_t gen, uint64_t *offset);
 

@@ -16,7 +16,7 @@
 #define JOURNAL_NAME "journal"
 #define TARGET_BYTES 48 /* of "headrace-<instance>.journal" */
 
-/* The first of these variables that is set, or "". */
+/* The first of these variables that is set; or "". */
 static char *env_of(const char *const *names)
 {
 	for (; *names; names++) {
@@ -76,7 +76,7 @@ static void fill_array(struct hr_arena *a, const char *job, Headrace__JobEvent *
 		m->array_job[digits] = 0;
 }
 
-/* `value` of the configuration; NULL: the scheduler's variables. */
+/* A value of the configuration; NULL: the scheduler's variables. */
 static char *value_or_env(struct hr_arena *a, const char *value, const char *const *names)
 {
 	return value ? hr_arena_text(a, value) : env_of(names);
@@ -118,7 +118,7 @@ static void target_name(uint64_t instance, char ret[TARGET_BYTES])
 	snprintf(ret, TARGET_BYTES, "headrace-%016" PRIx64 ".journal", instance);
 }
 
-/* Opens the folder that the journal's link leads to. -ELOOP: not a link of headraced. */
+/* The folder to which the journal's link leads. -ELOOP: not a link of headraced. */
 static int target_folder(int stream_dir_fd, uint64_t instance, char ret_name[TARGET_BYTES])
 {
 	char target[PATH_MAX], *slash;

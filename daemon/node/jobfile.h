@@ -2,7 +2,7 @@
 /*
  * jobfile.h - what a node writes when a job starts: the JobEvent, and the journal's file
  *
- * Threads   The loop thread, before other threads start: hr_job_pack reads the environment.
+ * For the loop thread, before other threads start: hr_job_pack reads the environment.
  */
 #ifndef HEADRACE_DAEMON_NODE_JOBFILE_H
 #define HEADRACE_DAEMON_NODE_JOBFILE_H
@@ -14,17 +14,16 @@ int hr_job_pack(const struct hr_node_config *config, uint64_t start_ns, uint8_t 
 		size_t *ret_bytes);
 
 /*
- * The journal is the file "journal" in the stream's folder. If the store is on a network file
- * system, "journal" is a symbolic link to "<dir>/headrace-<instance>.journal"; no other link is
- * followed. Both functions open it for reading and writing: a descriptor or -errno. -ELOOP: neither
- * a regular file nor such a link to one; -EPERM: the link leads to a file that hr_store_is_own
- * refuses. hr_journal_make makes the journal if it is absent, with a link into `dir` unless that is
- * NULL.
+ * The journal is the file "journal" in the stream's folder. If the store is on a network, it is a
+ * symbolic link to "<dir>/headrace-<instance>.journal"; no other link is followed. Both functions
+ * open it for reading and writing: a descriptor or -errno. -ELOOP: no regular file, and no such
+ * link to one; -EPERM: hr_store_is_own refuses the link's file. hr_journal_make makes it if absent,
+ * with a link into `dir` (NULL: none).
  */
 int hr_journal_file(int stream_dir_fd, uint64_t instance);
 int hr_journal_make(int stream_dir_fd, uint64_t instance, const char *dir);
 
-/* Removes the journal, and the file that its link leads to. */
+/* Removes the journal, and its link's file. */
 void hr_journal_unlink(int stream_dir_fd, uint64_t instance);
 
 #endif

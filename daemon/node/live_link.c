@@ -81,7 +81,7 @@ static void live_link_leave(struct hr_live_client *a)
 	uv_close((uv_handle_t *)&a->poll, client_freed);
 }
 
-/* Sends as much as the socket takes. False: all is sent, or sending failed. */
+/* False: all is sent, or sending has failed. */
 static bool send_more(struct hr_live_client *a)
 {
 	while (a->sent < a->picture->bytes) {
@@ -107,7 +107,6 @@ static void on_room(uv_poll_t *poll, int status, int events)
 		live_link_leave(a);
 }
 
-/* Closes the oldest client if there are HR_LIVE_CLIENTS. */
 static void live_link_make_room(struct hr_live_link *l)
 {
 	struct hr_live_client *oldest = NULL;

@@ -2,9 +2,9 @@
 /*
  * live_link.h - sends pictures of a running job (live.h) to clients
  *
- * Purpose   Answers get_live (proto/control.proto) in the process that records the job. The caller
- *           has checked the client's permission.
- * Limits    All requests within HR_LIVE_FRESH_MS get the same picture. A client that does not read
+ * Purpose   Answers get_live (proto/control.proto) in the process that records the job, after the
+ *           caller has checked the client's permission.
+ * Limits    All requests within HR_LIVE_FRESH_MS get one picture. A client that does not read
  *           delays no other. Beyond HR_LIVE_CLIENTS the oldest connection is closed.
  * Owner     The embedding structure. Threads: the loop thread.
  */
@@ -35,7 +35,7 @@ void hr_live_link_init(struct hr_live_link *l, uv_loop_t *loop);
 void hr_live_link_take(struct hr_live_link *l, struct hr_node *n,
 		       const Headrace__JobRequest *request, int fd);
 
-/* Closes all connections. Call it before the loop runs for the last time. */
+/* Call it before the loop runs for the last time. */
 void hr_live_link_done(struct hr_live_link *l);
 
 #endif

@@ -54,7 +54,7 @@ static void node_take_over(struct hr_node *n, const struct hr_engine_proc *p,
 	if (n->prober.probes &&
 	    !hr_probes_cover(n->prober.probes, p->pid, p->covered ? &p->cover : NULL))
 		s->probed.image = hr_probes_image(n->prober.probes, p->pid);
-	/* The drain thread has not started, so s stays valid. */
+	/* The drain thread has not started: s stays valid. */
 	hr_drain_add_session(n->drain, s, NULL, 0);
 	/* If the process has ended, the drain thread reads its rings and ends the session. */
 	hr_attach_adopt(n->attach, s, p->start_time);
@@ -290,14 +290,14 @@ static int close_writer(struct hr_node *n)
 	return r;
 }
 
-/* All frames are with the appender, and no thread uses the journal. */
+/* All frames are with the appender; no thread uses the journal. */
 static int end_stream(struct hr_node *n)
 {
 	int r = hr_appender_stop(n->appender), closed;
 	struct hr_given_up given_up;
 
 	if (hr__node_disk_full(r)) {
-		/* Removing the journal may free the space that the frames need. */
+		/* Removing the journal may free the space for these frames. */
 		hr__node_drop_journal(n);
 		hr_appender_settle(n->appender, &given_up);
 		n->last.given_up = given_up.count;
@@ -309,7 +309,7 @@ static int end_stream(struct hr_node *n)
 	n->appender = NULL;
 	n->last.stored_bytes = hr_writer_bytes(n->writer);
 	closed = close_writer(n);
-	/* A full disk may leave a segment without its footer: it stays readable. */
+	/* A full disk may prevent a segment's footer: the segment stays readable. */
 	return r || hr__node_disk_full(closed) ? r : closed;
 }
 

@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * node_internal.h - the state of a node, for node.c (start, stop, threads) and node_stream.c
- * (stream)
- */
+/* node_internal.h - the state of a node: node.c (start, stop, threads), node_stream.c (stream) */
 #ifndef HEADRACE_DAEMON_NODE_NODE_INTERNAL_H
 #define HEADRACE_DAEMON_NODE_NODE_INTERNAL_H
 
@@ -28,7 +25,7 @@ struct hr_node {
 	struct hr_prober prober;
 	uint64_t last_proc; /* attach and drain thread; atomic */
 	uint64_t instance;  /* of this process; live pictures have it */
-	/* Streams of this job that could not continue: */
+	/* of streams of this job that could not continue: */
 	uint64_t orphans;   /* their processes */
 	bool other_version; /* one has a journal of another version */
 	bool given_up;	    /* one has a damaged journal, or its journal was in memory */
@@ -42,16 +39,16 @@ bool hr__node_disk_full(int r); /* r: an error of a store */
 int hr__node_open_stream(struct hr_node *n, bool *ret_found);
 
 /*
- * Continues the open stream, or begins it. If its journal is damaged, ends the stream and begins
- * the next one (sets *found to false). `inherited`: the retained descriptors.
+ * Continues the open stream, or begins it. If its journal is damaged, ends it and begins the next
+ * one (*found: false). `inherited`: the retained descriptors.
  */
 int hr__node_start_stream(struct hr_node *n, bool *found, const struct hr_inherited *inherited,
 			  size_t n_inherited);
 
-/* Closes the folder of the journal; `unlink`: removes the journal first. */
+/* `unlink`: removes the journal first. */
 void hr__node_leave_folder(struct hr_node *n, bool unlink);
 
-/* Removes the journal if it is open; a journal of another version is not open, and stays. */
+/* A journal of another version is not open, and stays. */
 void hr__node_drop_journal(struct hr_node *n);
 
 void hr__node_free_engine(struct hr_node *n); /* and the appender */

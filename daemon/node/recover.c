@@ -33,7 +33,7 @@ struct recovered {
 	struct hr_loss lost;
 };
 
-/* The processes and the job end where the journal ends: nothing after that can be recorded. */
+/* Processes and job end where the journal ends: nothing later can be recorded. */
 static void recover_end_job(struct hr_engine *e, struct hr_appender *a)
 {
 	struct hr_entry_end end = {.h = {sizeof(end), HR_ENTRY_END}, .now_ns = hr_engine_now(e)};
@@ -74,7 +74,6 @@ static int replay(struct recovered *ret, struct hr_engine *e, struct hr_appender
 	return r;
 }
 
-/* Replays the journal into the stream, and ends the stream. */
 static int recover_finish(struct recovered *ret, struct hr_writer *w)
 {
 	struct hr_batch_pool *pool = NULL;
@@ -104,7 +103,7 @@ static int recover_finish(struct recovered *ret, struct hr_writer *w)
 	return r ? r : stored;
 }
 
-/* `own`: the journal must belong to this user. 1: recovered; 0: no journal. */
+/* `own`: the journal must be this user's. 1: recovered; 0: no journal. */
 static int recover_stream(struct hr_writer *w, uint64_t instance, bool own, struct recovered *ret)
 {
 	int fd = hr_journal_file(hr_writer_dir_fd(w), instance), r;
@@ -188,7 +187,7 @@ static int recover_one(int store_fd, const char *store, const struct hr_stream *
 	int r = hr_writer_open_own(store_fd, store, &id, &w), closed;
 	uint64_t before;
 
-	/* A writer continues the stream, or it belongs to another user: its journal stays. */
+	/* A writer continues the stream, or it is another user's: the journal stays. */
 	if (r == -EBUSY || r == -EPERM)
 		return 0;
 	if (r) {
@@ -203,7 +202,7 @@ static int recover_one(int store_fd, const char *store, const struct hr_stream *
 	return r < 0 ? r : closed;
 }
 
-/* Journals whose streams have no writer, by the folder that they are in. */
+/* Journals of streams without a writer. */
 struct journals {
 	bool own;     /* one is in a folder of this user */
 	bool foreign; /* one is in a folder that hr_store_is_own refuses */
@@ -224,7 +223,6 @@ static void find_in_stream(int fd, struct journals *ret)
 	}
 }
 
-/* Searches the folders `levels` below `fd`. */
 static void find_journals(int fd, unsigned levels, struct journals *ret)
 {
 	struct dirent **entries;

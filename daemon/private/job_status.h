@@ -2,11 +2,8 @@
 /*
  * job_status.h - fills in the JobStatus (proto/control.proto) of the job that this process records
  *
- * Purpose   A private headraced answers `headrace status` with it; a worker sends it to the
- *           service.
- * Owner     The caller. Strings of a status belong to the configuration, the node and
- *           hr_job_status.
- * Threads   The loop thread.
+ * A private headraced answers `headrace status` with it; a worker sends it to the service. Strings
+ * of a status belong to the configuration, the node and hr_job_status. Threads: the loop thread.
  */
 #ifndef HEADRACE_DAEMON_PRIVATE_JOB_STATUS_H
 #define HEADRACE_DAEMON_PRIVATE_JOB_STATUS_H
@@ -27,11 +24,11 @@ struct hr_job_status {
 	uint64_t events, bytes, events_per_s, bytes_per_s;
 };
 
-/* Measures rates if the last measurement is about a second old. Call it at least once a second. */
+/* If the last measurement is about a second old. Call it at least once a second. */
 void hr_job_status_measure(struct hr_job_status *s, const struct hr_node_stats *now,
 			   uint64_t now_ms);
 
-/* Sets the fields that this process has values for. `now`: of hr_node_stats. */
+/* Sets the fields that this process knows. `now`: of hr_node_stats. */
 void hr_job_status_fill(struct hr_job_status *s, const struct hr_node_stats *now,
 			Headrace__JobStatus *ret);
 

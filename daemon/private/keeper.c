@@ -48,7 +48,7 @@ void hr_keeper_quiet(void)
 
 /* ---- notifications --------------------------------------------------------------------------- */
 
-/* Handles one datagram of the worker. False: there is none. */
+/* Reads one datagram of the worker. False: none. */
 static bool read_notification(struct keeper *k)
 {
 	struct hr_notice notice;

@@ -2,10 +2,10 @@
 /*
  * keeper.h - the small parent process of a private headraced: keeps its descriptors and restarts it
  *
- * Purpose   Does what systemd does for a service: it holds the memfds of all sessions (with
- *           sd_notify's FDSTORE, see fdstore.h) and the listening sockets. So `kill -9` of the
- *           worker loses nothing: processes still write records to their rings, new processes wait
- *           in the backlog, and the next worker continues with rings and journal.
+ * Purpose   Like systemd for a service, it holds the listening sockets and the memfds of all
+ *           sessions (sd_notify's FDSTORE, fdstore.h). So `kill -9` of the worker loses nothing:
+ *           processes write records to their rings, new ones wait in the backlog, and the next
+ *           worker continues with rings and journal.
  *
  *      headrace run --fork, setsid, exec--> keeper --fork, exec--> worker (private_worker.h)
  *                                             ^                      | FDSTORE=1 FDSTOREREMOVE=1
@@ -29,18 +29,17 @@
 struct hr_keeper_config {
 	const char *exe;   /* the worker's program */
 	char *const *argv; /* its arguments; the keeper appends the number of the first socket */
-	/* Each worker inherits them with consecutive numbers. */
+	/* each worker inherits them, with consecutive numbers */
 	int listening[HR_KEEPER_LISTENING];
 };
 
 /*
- * Runs workers until one exits, or until there were too many restarts. Returns the worker's exit
- * status, or 70 after too many restarts. When the first worker is ready, writes "ready\n" to
- * standard error, then calls hr_keeper_quiet.
+ * Runs workers until one exits: returns its exit status, or 70 after too many restarts. When the
+ * first worker is ready, writes "ready\n" to standard error, and calls hr_keeper_quiet.
  */
 int hr_keeper_run(const struct hr_keeper_config *config);
 
-/* Redirects standard error to $HEADRACE_DAEMON_LOG or /dev/null, from a pipe of `headrace run`. */
+/* Standard error, which is a pipe of `headrace run`, becomes $HEADRACE_DAEMON_LOG or /dev/null. */
 void hr_keeper_quiet(void);
 
 #endif

@@ -83,7 +83,7 @@ void hr_notify_close(struct hr_notify *n)
 	n->fd = -1;
 }
 
-/* Keeps the last of the descriptors that came with a notice. */
+/* Keeps the last descriptor of a notice. */
 static void take_rights(const struct cmsghdr *c, int *fd)
 {
 	size_t count = (c->cmsg_len - CMSG_LEN(0)) / sizeof(int);
@@ -127,7 +127,7 @@ bool hr_notify_read(struct hr_notify *n, struct hr_notice *ret)
 	return true;
 }
 
-/* The value of `key` in the notice's lines, as a new string; NULL: absent. */
+/* The value of `key`, a new string; NULL: none. */
 static char *notice_value(const struct hr_notice *notice, const char *key)
 {
 	size_t n = strlen(key);
@@ -168,8 +168,8 @@ void hr_kept_take(struct hr_kept *k, struct hr_notice *notice)
 /* ---- the child ------------------------------------------------------------------------------- */
 
 /*
- * Moves the kept descriptors to 3, 4..., and the sockets to the next numbers; returns the first
- * socket's number. Moves all to higher numbers first, since a target number may be in use.
+ * Moves the kept descriptors to 3, 4..., then the sockets; returns the first socket's number. First
+ * moves all to higher numbers, since a target may be in use.
  */
 static int pass_descriptors(struct hr_kept *k, const int *sockets, size_t n_sockets)
 {

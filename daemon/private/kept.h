@@ -36,7 +36,7 @@ struct hr_kept {
 	size_t n, room;
 };
 
-/* Takes fd, and closes another one of that name. Without memory or room it closes fd. */
+/* Takes fd, and closes the one of that name. Without memory or room it closes fd. */
 void hr_kept_add(struct hr_kept *k, const char *name, int fd);
 void hr_kept_remove(struct hr_kept *k, const char *name);
 int hr_kept_find(const struct hr_kept *k, const char *name); /* the descriptor; -1: none */
@@ -55,24 +55,24 @@ struct hr_notice {
 	char text[4096];
 };
 
-/* Makes an abstract socket. 0 or -errno; call hr_notify_close in either case. */
+/* An abstract socket. 0 or -errno; call hr_notify_close in either case. */
 int hr_notify_open(struct hr_notify *n);
 void hr_notify_close(struct hr_notify *n);
 
-/* Reads one notice, without waiting. False: there is none. */
+/* Does not wait. False: there is none. */
 bool hr_notify_read(struct hr_notify *n, struct hr_notice *ret);
 
-/* Has the notice a line `key=value`? */
+/* Whether the notice has the line `key=value`. */
 bool hr_notice_has(const struct hr_notice *notice, const char *key, const char *value);
 
-/* FDSTORE: adds the notice's descriptor, else closes it. FDSTOREREMOVE: removes the named one. */
+/* FDSTORE: adds the descriptor, else closes it. FDSTOREREMOVE: removes the named one. */
 void hr_kept_take(struct hr_kept *k, struct hr_notice *notice);
 
 /* ---- the child ------------------------------------------------------------------------------- */
 
 /*
- * Executes `exe`: the kept descriptors get the numbers 3, 4..., `sockets` the next ones. Appends
- * the number of the first socket to the arguments. Exits with HR_KEPT_FAILED on failure.
+ * Executes `exe`, with the kept descriptors as 3, 4..., then `sockets`, whose first number it
+ * appends to the arguments. On failure it exits with HR_KEPT_FAILED.
  */
 _Noreturn void hr_kept_exec(struct hr_kept *k, const struct hr_notify *notify, const char *exe,
 			    char *const *argv, const int *sockets, size_t n_sockets);

@@ -1,9 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * private_health.h - notices to the runs of a job about problems of its recording, each once
- *
- * Pure function over the caller's memory.
- */
+/* private_health.h - notices to a job's runs about problems of its recording, each once. Pure. */
 #ifndef HEADRACE_DAEMON_PRIVATE_PRIVATE_HEALTH_H
 #define HEADRACE_DAEMON_PRIVATE_PRIVATE_HEALTH_H
 
@@ -14,7 +10,7 @@ struct hr_health { /* what notices have reported so far */
 	bool counters_only, journal_in_memory, refused;
 };
 
-/* Writes the next notice, a line. False: there is none. `spool`: the store is a spool. */
+/* The next notice, a line. False: none. `spool`: the store is a spool. */
 bool hr_health_next_notice(struct hr_health *reported, const struct hr_node_stats *now, bool spool,
 			   char *ret, size_t bytes);
 

@@ -144,7 +144,7 @@ bool hr_private_uplink_progress(struct hr_private_uplink *p, uint64_t now_ms,
 	struct hr_spool_live live;
 
 	hr_uplink_stats(p->uplink, s);
-	/* The uplink thread may not have read the last frames yet. */
+	/* The uplink thread may not have read the last frames. */
 	if (hr_spool_live(p->spool, &live) && s->own_frames < live.mark)
 		s->own_frames = live.mark;
 	ret->finished = ((s->own_gone || s->own_aside) && p->released) || now_ms >= p->until_ms;

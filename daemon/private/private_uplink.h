@@ -18,7 +18,7 @@
 struct hr_private_uplink;
 struct hr_uplink_stats;
 
-/* Opens spool and uplink. *ret: NULL without collectors. *ret_error: malloc'ed or NULL. */
+/* *ret: NULL without collectors. *ret_error: malloc'ed or NULL. */
 int hr_private_uplink_open(const struct hr_private_config *config, struct hr_private_uplink **ret,
 			   char **ret_error);
 struct hr_spool *hr_private_uplink_spool(struct hr_private_uplink *p); /* accepts NULL: NULL */
@@ -26,16 +26,16 @@ void hr_private_uplink_free(struct hr_private_uplink *p);	       /* accepts NULL
 
 void hr_private_uplink_stats(struct hr_private_uplink *p, struct hr_uplink_stats *ret);
 
-/* Writes the next notice: about the connection, or a refused stream. False: there is none. */
+/* About the connection, or a refused stream. False: no notice. */
 bool hr_private_uplink_next_notice(struct hr_private_uplink *p, char *ret, size_t bytes);
 
-/* The job has ended: draining lasts until `until_ms` at most. */
+/* The job has ended: sends until `until_ms` at most. */
 void hr_private_uplink_drain(struct hr_private_uplink *p, uint64_t until_ms);
 
-/* From now on the uplink deletes acknowledged frames from the spool. */
+/* The uplink may delete acknowledged frames from the spool. */
 void hr_private_uplink_release(struct hr_private_uplink *p);
 
-/* True every 250 ms and at the end: progress. Its strings are valid until the next call. */
+/* True every 250 ms and at the end. The strings are valid until the next call. */
 bool hr_private_uplink_progress(struct hr_private_uplink *p, uint64_t now_ms,
 				Headrace__Sending *ret);
 

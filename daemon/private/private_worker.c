@@ -72,7 +72,7 @@ static void run_closed(uv_handle_t *handle)
 	free(handle->data);
 }
 
-/* Forgets the run. libuv frees its memory after the handle is closed. */
+/* libuv frees its memory after the handle is closed. */
 static void run_free(struct run *run)
 {
 	struct run **link = &run->worker->runs;
@@ -100,7 +100,7 @@ static unsigned runs_in(const struct worker *w, enum run_state state)
 	return n;
 }
 
-/* Runs that still wait for an answer, without `but`. */
+/* Number of runs that wait for an answer, without `but`. */
 static unsigned runs_present(const struct worker *w, const struct run *but)
 {
 	return runs_in(w, RUN_JOINED) + runs_in(w, RUN_LEAVING) -
@@ -113,7 +113,7 @@ static void private_worker_finish(struct worker *w)
 	uv_stop(&w->loop);
 }
 
-/* The run's connection ended. Without `leave` the run was killed, and its CMD may still run. */
+/* Without `leave` the run was killed, and its CMD may still run. */
 static void run_lost(struct run *run)
 {
 	struct worker *w = run->worker;
@@ -139,7 +139,7 @@ static void run_lost(struct run *run)
 	run_free(run);
 }
 
-/* Frees vanished runs whose CMD has ended; returns how many remain. */
+/* Frees vanished runs whose CMD has ended; returns how many are left. */
 static unsigned reap_vanished(struct worker *w)
 {
 	unsigned alive = 0;
@@ -170,7 +170,7 @@ static void notice_all(struct worker *w, const char *text)
 
 /* ---- the end --------------------------------------------------------------------------------- */
 
-/* Attached processes; if there are none, processes that could still attach. */
+/* Attached processes; if there are none, those that could still attach. */
 static size_t remaining_processes(struct worker *w, pid_t *pids, size_t max)
 {
 	size_t n = hr_node_attached(w->node, pids, max);
@@ -200,7 +200,7 @@ static const char *job_state(const struct worker *w)
 	return w->failed ? "failed" : "ended";
 }
 
-/* `last`: the run that waits. NULL: no run prints a summary, so acknowledged frames can go. */
+/* `last`: the run that waits. NULL: no run prints a summary, so acknowledged frames may go. */
 static void begin_to_drain(struct worker *w, struct run *last)
 {
 	w->draining = true;
@@ -213,8 +213,8 @@ static void begin_to_drain(struct worker *w, struct run *last)
 }
 
 /*
- * Ends the job. False: a run is joining at this moment. A run that joins has the lock from connect
- * to ready, so with the lock held here and the sockets removed no run can be joining.
+ * Ends the job. False: a run is joining. Such a run has the lock from connect to ready: with the
+ * lock and without the sockets, no run can be joining.
  */
 static bool private_worker_end_job(struct worker *w, struct run *last, bool print)
 {
@@ -262,7 +262,7 @@ static void continue_draining(struct worker *w)
 		private_worker_finish(w);
 }
 
-/* Does this run, which is about to be answered, print the summary? */
+/* Whether this run, which gets its answer next, prints the summary. */
 static bool run_prints(const struct worker *w, const struct run *run, bool last)
 {
 	if (w->printed)
@@ -270,7 +270,7 @@ static bool run_prints(const struct worker *w, const struct run *run, bool last)
 	return run->rank == 0 || (last && !w->has_ranks);
 }
 
-/* Answers a leaving run. False: it has to wait. */
+/* False: it has to wait. */
 static bool try_answer(struct worker *w, struct run *run)
 {
 	bool waited = now_ms(w) - run->leave_at_ms >= run->linger_ms;
@@ -300,7 +300,7 @@ static void answer_leaving(struct worker *w)
 	}
 }
 
-/* If no run is connected: ends the job when no process is attached. */
+/* Ends the job when no run is connected and no process is attached. */
 static void end_if_no_runs(struct worker *w)
 {
 	unsigned vanished = reap_vanished(w);
@@ -353,7 +353,7 @@ static void handle_join(struct run *run, const Headrace__Join *join)
 	run->rank = join->has_rank ? (int)join->rank : -1;
 	w->has_ranks = w->has_ranks || run->rank >= 0;
 	run->state = RUN_JOINED;
-	/* Probes record what the run starts from now on, without the run itself. */
+	/* Probes record what the run starts from now on, but not the run. */
 	hr_node_root(w->node, join->pid, true);
 	send_joined(run);
 }
@@ -450,7 +450,6 @@ static void private_worker_on_connection(uv_poll_t *poll, int status, int events
 
 /* ---- the loop -------------------------------------------------------------------------------- */
 
-/* Measures rates, and sends notices about problems to the runs. */
 static void check_health(struct worker *w)
 {
 	struct hr_node_stats s;
@@ -502,7 +501,7 @@ static int start_node(struct worker *w, int config_fd)
 		return r;
 	}
 	w->config.node.shim_fd = w->shim_fd;
-	/* With collectors: the worker before this one was killed while it was draining. */
+	/* With collectors: an earlier worker was killed while it was draining. */
 	if (w->config.collectors && hr_node_stream_ended(w->config.node.store, &w->config.node.id))
 		return -ESTALE;
 	r = hr_private_uplink_open(&w->config, &w->uplink, &error);

@@ -28,7 +28,7 @@
 
 #define HR_WORKER_GRACE_MS 5000u
 
-/* Runs until the job is over; both sockets listen. Returns the exit status; prints failures. */
+/* Both sockets listen. Returns the exit status when the job is over; prints failures. */
 int hr_private_worker(int config_fd, int control_fd, int shim_fd);
 
 #endif

@@ -4,10 +4,10 @@
  * and cgroups to follow until the probes are loaded
  *
  * Owner     The node.
- * Threads   hr_prober_root, _ready and _error from any thread; the others from the thread that
- *           makes and frees the node.
- * Lifetime  hr_prober_init .. hr_prober_done. Users of the probes end between hr_prober_wait and
- *           hr_prober_done.
+ * Threads   hr_prober_root, _ready and _error: any. Others: the thread that makes and frees the
+ *           node.
+ * Lifetime  hr_prober_init .. hr_prober_done. Users of the probes end before hr_prober_done, after
+ *           hr_prober_wait.
  */
 #ifndef HEADRACE_DAEMON_PROBES_PROBER_H
 #define HEADRACE_DAEMON_PROBES_PROBER_H
@@ -21,7 +21,7 @@
 
 #define HR_PROBER_ROOTS 256u
 
-/* Called from the loading thread: the probes are loaded and follow the roots. */
+/* In the loading thread: the probes are loaded and follow the roots. */
 typedef void hr_prober_loaded(void *arg, struct hr_probes *probes);
 
 struct hr_prober {
@@ -43,20 +43,17 @@ struct hr_prober {
 
 void hr_prober_init(struct hr_prober *p);
 
-/* Call one of these, once; hr_prober_ready and _error have the result. */
+/* Call one of these, once: hr_prober_ready and _error have the result. */
 void hr_prober_load(struct hr_prober *p);
 void hr_prober_load_async(struct hr_prober *p, hr_prober_loaded *loaded, void *arg);
 
-/*
- * hr_probes_root or _cgroup as soon as probes are loaded; nothing if loading failed. 0 or -errno.
- */
+/* hr_probes_root or _cgroup once probes are loaded; nothing if that failed. 0 or -errno. */
 int hr_prober_root(struct hr_prober *p, const struct hr_prober_root *root);
 
 bool hr_prober_ready(struct hr_prober *p);
-/* Why loading failed; NULL: it did not fail, or is not finished, or no client requested probes. */
+/* Why loading failed; NULL: it did not, is not finished, or was not requested. */
 const char *hr_prober_error(const struct hr_prober *p);
 
-/* Waits until loading has ended. */
 void hr_prober_wait(struct hr_prober *p);
 /* After hr_prober_wait: unloads the probes. */
 void hr_prober_done(struct hr_prober *p);

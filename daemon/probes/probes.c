@@ -38,7 +38,7 @@ struct hr_probes {
 	void *arg;
 	size_t left;	 /* records that this poll may still take */
 	uint32_t turned; /* the side that the programs do not use now */
-	/* The value of skel's `unmarked` at the last pass over all tasks. */
+	/* skel's `unmarked` at the last pass over all tasks */
 	uint64_t marked;
 	struct hr_tally tallies[AT_ONCE];
 	char lacks[256]; /* features that are missing, as text; "": none */
@@ -46,7 +46,7 @@ struct hr_probes {
 
 /* ---- messages of libbpf ---------------------------------------------------------------------- */
 
-/* The callback of libbpf has no argument for context; one thread at a time loads programs. */
+/* The callback of libbpf has no context: one thread at a time loads programs. */
 static pthread_mutex_t log_lock = PTHREAD_MUTEX_INITIALIZER;
 static char libbpf_log[LOG_BYTES];
 static size_t log_used;
@@ -80,7 +80,7 @@ static int probes_fail(char **ret_error, int r, const char *what)
 
 /* ---- features of this kernel ----------------------------------------------------------------- */
 
-/* Number of parameters of a tracepoint without the context; -1: no such tracepoint. */
+/* Parameters of a tracepoint, without the context; -1: no such tracepoint. */
 static int tracepoint_args(const struct btf *kernel, const char *name)
 {
 	char type[128];
@@ -96,7 +96,6 @@ static int tracepoint_args(const struct btf *kernel, const char *name)
 	return t && btf_is_func_proto(t) ? btf_vlen(t) - 1 : -1;
 }
 
-/* Adds a clause about one more missing feature. */
 static __attribute__((format(printf, 2, 3))) void lack(struct hr_probes *p, const char *format, ...)
 {
 	size_t used = strlen(p->lacks);
@@ -110,7 +109,7 @@ static __attribute__((format(printf, 2, 3))) void lack(struct hr_probes *p, cons
 	va_end(args);
 }
 
-/* Chooses the program variants that fit this kernel; io_uring is left out if none fits. */
+/* Chooses the program variants for this kernel; leaves out io_uring if none fits. */
 static void choose(struct hr_probes *p, const struct btf *kernel)
 {
 	struct probe_bpf *skel = p->skel;
@@ -165,7 +164,7 @@ static unsigned open_files(void)
 	return n;
 }
 
-/* Fails if the probes would leave too few descriptors for the recording itself. */
+/* The recording itself needs descriptors, too. */
 static int check_room(char **ret_error)
 {
 	unsigned needed = open_files() + FILES + FILES_LEFT;
@@ -181,7 +180,7 @@ static int check_room(char **ret_error)
 
 /* ---- tables that the programs read ----------------------------------------------------------- */
 
-/* The columns of syscalls.def: what a call's file is. The programs ignore calls without a file. */
+/* Columns of syscalls.def: what a call's file is. The programs ignore calls without a file. */
 enum {
 	HOW_FD = HR_CALL_FD,
 	HOW_VECTOR = HR_CALL_VECTOR,
@@ -278,7 +277,7 @@ static int fill_uring(struct probe_bpf *skel)
 	return r;
 }
 
-/* ---- life ---------------------------------------------------------------------------------------------- */
+/* ---- life ------------------------------------------------------------------------------------ */
 
 static int probes_take(void *arg, void *data, size_t bytes)
 {
@@ -364,7 +363,7 @@ void hr_probes_free(struct hr_probes *p)
 
 /* ---- processes to follow --------------------------------------------------------------------- */
 
-/* One pass over all tasks; returns how many of them it has marked. */
+/* One pass over all tasks; returns how many it marked. */
 static uint64_t list_tasks(struct hr_probes *p)
 {
 	int fd = bpf_iter_create(bpf_link__fd(p->skel->links.list_tasks));
@@ -379,7 +378,7 @@ static uint64_t list_tasks(struct hr_probes *p)
 	return p->skel->bss->marked;
 }
 
-/* Marks all tasks that belong to the job now. Under the lock. */
+/* Under the lock: marks all tasks that belong to the job now. */
 static void mark_all(struct hr_probes *p)
 {
 	for (int i = 0; i < ITERATIONS_MOST && list_tasks(p) > 0; i++)
@@ -406,7 +405,7 @@ int hr_probes_cgroup(struct hr_probes *p, uint64_t id)
 
 	pthread_mutex_lock(&p->lock);
 	if (!bpf_map_update_elem(bpf_map__fd(p->skel->maps.cgroups), &id, &one, BPF_NOEXIST)) {
-		/* From now on programs check at fork and exec; the pass finds older tasks. */
+		/* Programs check at fork and exec from now on; the pass finds older tasks. */
 		__atomic_add_fetch(&p->skel->bss->n_cgroups, 1, __ATOMIC_SEQ_CST);
 		mark_all(p);
 	} else if (errno != EEXIST) {
@@ -489,7 +488,7 @@ size_t hr_probes_poll(struct hr_probes *p, size_t most, hr_probes_taken *taken, 
 	return most - p->left;
 }
 
-/* Empties a map that no program adds to now, and passes its entries to `found`. */
+/* Empties a map that no program adds to now. */
 static void empty(int map, void *keys, size_t key_bytes, void *values, size_t value_bytes,
 		  void (*found)(void *arg, const void *key, const void *value), void *arg)
 {

@@ -1,11 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * probes.h - the programs of bpf/ in the kernel: loads them, sets what they follow, and reads their
- * results
+ * probes.h - loads the programs of bpf/ into the kernel, sets what they follow, reads their results
  *
  * Owner     The node; each job has its own programs and maps, which are unloaded with it.
- * Threads   hr_probes_root, _cgroup and _cover from any thread; _poll and _sums from one, the drain
- *           thread.
+ * Threads   hr_probes_root, _cgroup and _cover: any; _poll and _sums: one, the drain thread.
  *
  * In a build without libbpf (HEADRACE_BPF=OFF), hr_probes_new fails with -ENOTSUP.
  */
@@ -22,9 +20,9 @@
 struct hr_probes;
 
 /*
- * Loads and attaches the programs. -EPERM; -ENOTSUP: no BTF, not a supported kernel, or not built
- * in; other errors of libbpf. *ret_error (malloc'ed) explains the error, with the verifier's
- * messages if it refused a program.
+ * Loads and attaches the programs. -EPERM; -ENOTSUP: no BTF, an unsupported kernel, or not built
+ * in; other errors of libbpf. *ret_error (malloc'ed) explains it, with the verifier's messages, if
+ * any.
  */
 int hr_probes_new(struct hr_probes **ret, char **ret_error);
 void hr_probes_free(struct hr_probes *p); /* accepts NULL */
@@ -33,40 +31,37 @@ void hr_probes_free(struct hr_probes *p); /* accepts NULL */
 const char *hr_probes_lacks(const struct hr_probes *p);
 
 /*
- * From now on a process, its threads and its descendants belong to the job. quiet: only what the
- * process starts belongs, not the process itself. Nothing changes if it belongs already. 0 or
- * -errno.
+ * From now on a process, its threads and its descendants belong to the job. `quiet`: only what it
+ * starts, not the process itself. Nothing changes if it belongs already. 0 or -errno.
  */
 int hr_probes_root(struct hr_probes *p, pid_t pid, bool quiet);
 
 /*
- * The same for all processes of a cgroup (version 2) and of the cgroups below it, now and later.
- * `id`: from hr_cgroup_id (cgroup.h). -E2BIG: HR_PROBE_CGROUPS are in use already.
+ * The same for all processes of a cgroup (version 2) and of cgroups below it, now and later. `id`:
+ * from hr_cgroup_id (cgroup.h). -E2BIG: HR_PROBE_CGROUPS are in use.
  */
 int hr_probes_cgroup(struct hr_probes *p, uint64_t id);
 
 /*
- * The shim of a process has sent its hello; `thread` is its struct hr_item_cover.thread. NULL: the
- * shim sends no cover, and the programs report nothing more of this process. A process that did not
- * belong to the job does now.
+ * A process has sent its hello, and belongs to the job now. `thread`: its
+ * struct hr_item_cover.thread; NULL: without a cover, the programs report nothing more of it.
  */
 int hr_probes_cover(struct hr_probes *p, pid_t pid, const int64_t *thread);
 
 /* The current image of the process; 0: it does not belong to the job, or has exited. */
 uint64_t hr_probes_image(struct hr_probes *p, pid_t pid);
 
-/* Passes up to `most` records to `taken`, in order; returns how many. Each begins with its kind. */
+/* Passes up to `most` records, in order, to `taken`; returns how many. The kind comes first. */
 typedef void hr_probes_taken(void *arg, const void *record, size_t bytes);
 size_t hr_probes_poll(struct hr_probes *p, size_t most, hr_probes_taken *taken, void *arg);
 
-/* True: each operation becomes a record (level trace). False: a tally, if possible. */
+/* True: operations become records (level trace). False: tallies, if possible. */
 void hr_probes_events(struct hr_probes *p, bool wanted);
 
 /*
- * Passes tallies and sums since the last call, and clears them. The programs use two sides in turn.
- * A call reads the side that the previous call turned away from, so it returns sums up to that
- * call. Call it no sooner than HR_PROBES_TURN_NS after the previous call, and soon if
- * hr_probes_full.
+ * Passes tallies and sums since the last call, and clears them. The programs use two sides in turn:
+ * a call reads the side that the previous call turned away from, so it returns sums up to that
+ * call. Call it at least HR_PROBES_TURN_NS after the previous call, and soon if hr_probes_full.
  */
 #define HR_PROBES_TURN_NS UINT64_C(2000000)
 typedef void hr_probes_summed(void *arg, const struct hr_sum_key *key, const struct hr_sum *sum);
@@ -76,10 +71,7 @@ void hr_probes_sums(struct hr_probes *p, hr_probes_summed *summed, hr_probes_tal
 		    void *arg);
 bool hr_probes_full(const struct hr_probes *p);
 
-/*
- * Counts of what the programs could not record: calls without room for a sum, processes that they
- * do not follow, 32-bit programs.
- */
+/* What the programs could not record: calls without room for a sum, processes, 32-bit programs. */
 struct hr_probes_missed {
 	uint64_t calls;
 	uint64_t processes;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* --check-config: checks what the configuration names, with the rights of the user who runs it. */
+/* --check-config: what the configuration names, with the rights of the user who runs it. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -58,7 +58,7 @@ static bool check_operators(const struct hr_service_config *c, void (*report)(co
 	return false;
 }
 
-/* A typo in a user's name would record that user against the rule. */
+/* A misspelt user would be recorded against the rule. */
 static bool check_users(const struct hr_service_config *c, void (*report)(const char *text))
 {
 	char name[256], text[320];

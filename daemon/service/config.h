@@ -2,8 +2,7 @@
 /*
  * config.h - configuration of the node service: one table for file, flags, --help and the man page
  *
- * Owner     The caller owns the structure, which owns its texts until hr_config_done().
- * Threads   Plain data.
+ * The caller owns the structure, which owns its texts until hr_config_done().
  */
 #ifndef HEADRACE_DAEMON_SERVICE_CONFIG_H
 #define HEADRACE_DAEMON_SERVICE_CONFIG_H
@@ -46,13 +45,13 @@ struct hr_service_config {
 extern const struct hr_config_key hr_service_keys[];
 extern const size_t hr_service_n_keys;
 
-/* Checks all keys, alone and together. Passes each mistake to `report`. */
+/* Checks keys, alone and together. Passes each mistake to `report`. */
 bool hr_service_config_check(const struct hr_service_config *c, void (*report)(const char *text));
 
-/* Sets defaults that depend on the machine, in a configuration without mistakes. */
+/* Defaults that depend on the machine, in a configuration without mistakes. */
 void hr_service_config_settle(struct hr_service_config *c);
 
-/* Checks the files, users and groups in the configuration. Passes each mistake to `report`. */
+/* Checks files, users and groups. Passes each mistake to `report`. */
 bool hr_service_check(const struct hr_service_config *c, void (*report)(const char *text));
 
 #endif

@@ -1,9 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * internal.h - the state of the node service, shared by its files
- *
- * Threads   All functions run on the loop thread.
- */
+/* internal.h - the state of the node service. All functions run on the loop thread. */
 #ifndef HEADRACE_DAEMON_SERVICE_INTERNAL_H
 #define HEADRACE_DAEMON_SERVICE_INTERNAL_H
 
@@ -62,7 +58,6 @@ struct job {
 	bool killed;	 /* a signal ended its script: a job that would be "ended" is "killed" */
 	enum hr_policy policy;
 	enum job_state state;
-	/* its worker */
 	pid_t pid; /* 0: none */
 	int channel;
 	int handoff;	  /* the service's end of the hand-off queue; in `kept` */
@@ -87,8 +82,7 @@ struct job {
 	bool probes;		     /* are requested */
 	char *cgroup;		     /* probes record its processes; NULL: none */
 	uint64_t cgroup_id;	     /* of that folder; 0: not read yet */
-	/* its end */
-	char end_state[16]; /* "": it has not ended */
+	char end_state[16];	     /* "": it has not ended */
 	uint64_t linger_ms, drain_ms;
 };
 
@@ -114,7 +108,7 @@ struct client {
 	struct job *awaits_start; /* gets its answer when this job is recorded */
 };
 
-/* While it records, a worker sends a status each second: older rates are 0. */
+/* A recording worker sends a status each second: rates of an older one are 0. */
 #define STATUS_FRESH_MS 2500u
 
 struct service {
@@ -170,25 +164,25 @@ struct job_spec { /* of a new job */
 struct job *hr__service_job_find(struct service *s, const char *id, int64_t attempt);
 /* "starting", "running", ...: of job_state. */
 const char *hr__service_job_state(enum job_state state);
-/* Opens its file (a private configuration, private.h) for reading. The descriptor, or -errno. */
+/* For reading: a private configuration (private.h). A descriptor, or -errno. */
 int hr__service_job_conf_open(const struct job *job);
-/* The prefix of its descriptors' names in systemd's descriptor store. */
+/* The prefix of its descriptors in systemd's descriptor store. */
 void hr__service_job_prefix(const struct job *job, char ret[JOB_PREFIX]);
-/* The job of that name: a registered one, else an unregistered one of user `uid`. NULL: none. */
+/* A registered job of that name, else an unregistered one of user `uid`. NULL: none. */
 struct job *hr__service_job_named(struct service *s, const char *name, uint32_t uid);
-/* Begins a job, and starts its worker. NULL with *ret_error (malloc'ed). */
+/* Starts its worker, too. NULL with *ret_error (malloc'ed). */
 struct job *hr__service_job_begin(struct service *s, const struct job_spec *spec, char **ret_error);
 /* Continues the jobs of an earlier service, with their retained descriptors. */
 void hr__service_jobs_resume(struct service *s, struct hr_inherited *list, size_t n);
-/* Sets the level; after for_ms (0: no limit) it returns to level_base. */
+/* After for_ms (0: no limit) the level returns to level_base. */
 void hr__service_job_level(struct job *job, uint32_t level, uint64_t for_ms);
 /* Writes level, cgroup and end to the job's file, for a later service. */
 void hr__service_job_note(struct job *job);
 void hr__service_job_end(struct job *job, const char *state, uint64_t linger_ms, uint64_t drain_ms);
-/* Removes the job, whose worker has ended. `error`: for clients that wait; NULL: a normal end. */
+/* Its worker has ended. `error`: for clients that wait; NULL: a normal end. */
 void hr__service_job_forget(struct job *job, const char *error);
 void hr__service_jobs_tick(struct service *s);
-/* Frees all, after the loop has ended; files and retained descriptors stay for the next service. */
+/* After the loop. Files and retained descriptors stay for the next service. */
 void hr__service_jobs_free(struct service *s);
 
 /* cgroup.c */
@@ -200,7 +194,7 @@ bool hr__service_cgroup_of(pid_t pid, struct cgroup_of *ret);
 /* 0: the job can have the cgroup of `spec`. */
 int hr__service_cgroup_check(const struct service *s, const struct job_spec *spec,
 			     char **ret_error);
-/* Probes record the processes of that cgroup. Does nothing without probes, or if it has another. */
+/* Probes record its processes. Does nothing without probes, or if the job has another cgroup. */
 int hr__service_cgroup_set(struct job *job, const char *path, char **ret_error);
 void hr__service_cgroup_send(struct job *job); /* to its worker */
 
@@ -208,35 +202,35 @@ void hr__service_cgroup_send(struct job *job); /* to its worker */
 int hr__service_worker_start(struct job *job);
 /* The worker failed, or did not start: retries later, or forgets a job that has ended. */
 void hr__service_worker_failed(struct job *job, const char *why);
-/* Starts another worker for a failing job. May forget the job. */
+/* May forget the job. */
 void hr__service_worker_retry(struct job *job);
 void hr__service_workers_reap(struct service *s);
-/* Its worker is ready: sends it what changed meanwhile. */
+/* Sends its worker what has changed meanwhile. */
 void hr__service_job_ready(struct job *job);
 void hr__service_worker_send(struct job *job, hr_control_kind kind, const ProtobufCMessage *body);
 void hr__service_on_notice(uv_poll_t *poll, int status, int events);
-/* Empties the hand-off queue; counts the connections whose process does not connect again. */
+/* Counts connections in the hand-off queue whose process does not connect again. */
 void hr__service_handoff_close(struct job *job);
-/* Makes all workers flush and exit, and waits: at the end of the service. */
+/* At the end of the service: all workers flush and exit; waits for them. */
 void hr__service_workers_pause(struct service *s);
 
 /* limits.c */
 #define WHY_BYTES 128u
-/* Would one more process (or one more map of a process) exceed a limit of user or node? */
+/* Whether one more process (or map of a process) would exceed a limit of user or node. */
 bool hr__service_limit_reached(const struct job *job, bool new_session, char ret_why[WHY_BYTES]);
-/* A worker starts: counts the connections in its hand-off queue as passed. */
+/* A worker starts: connections in its hand-off queue count as passed. */
 void hr__service_limit_start(struct job *job, int handoff);
 
 /* route.c */
 void hr__service_on_shim(uv_poll_t *poll, int status, int events);
 void hr__service_pending_tick(struct service *s);
-/* Frees all; the accept queue keeps their connections for the next service. */
+/* Frees all. The accept queue keeps their connections for the next service. */
 void hr__service_pending_leave(struct service *s);
 void hr__service_pending_resume(struct service *s);
 
 /* requests.c */
 void hr__service_on_client(uv_poll_t *poll, int status, int events);
-/* Forwards a message of the worker to clients that wait for this job's end. */
+/* Forwards a worker's message to clients that wait for the job's end. */
 void hr__service_clients_notify(struct job *job, const Headrace__Control *m);
 void hr__service_clients_done(struct job *job, const char *error);
 /* Answers clients that wait for its start. NULL: it is recorded; else why not. */
@@ -244,9 +238,9 @@ void hr__service_clients_begun(struct job *job, const char *error);
 void hr__service_clients_tick(struct service *s);
 void hr__service_clients_leave(struct service *s); /* closes all, without an answer */
 
-/* metrics.c: logs a failure, then the service records without metrics. */
+/* A failure is logged, and the service records without metrics. */
 void hr__service_metrics_open(struct service *s);
-/* Call it before `now` replaces the job's status: adds the difference to the metrics. */
+/* Adds to the metrics what `now` has more. Call it before `now` replaces the job's status. */
 void hr__service_metrics_count(struct job *job, const Headrace__JobStatus *now);
 
 #endif

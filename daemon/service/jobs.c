@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The table of jobs: begins, finds, resumes and ends them. */
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -23,7 +22,7 @@
 
 /* ---- finding --------------------------------------------------------------------------------- */
 
-/* The table has the newest first. */
+/* The newest job comes first. */
 struct job *hr__service_job_find(struct service *s, const char *id, int64_t attempt)
 {
 	for (struct job *job = s->jobs; job; job = job->next)
@@ -83,7 +82,7 @@ void hr__service_job_prefix(const struct job *job, char ret[JOB_PREFIX])
 	snprintf(ret, JOB_PREFIX, "%016" PRIx64 ".", job->key);
 }
 
-/* Replaces the file atomically: a killed service leaves the old one or the new one. */
+/* Atomically: a killed service leaves the old file or the new one. */
 static int write_conf(struct job *job, const struct hr_private_config *config)
 {
 	char path[SERVICE_PATH], fresh[SERVICE_PATH];
@@ -147,9 +146,8 @@ void hr__service_job_note(struct job *job)
 /* ---- beginning ------------------------------------------------------------------------------- */
 
 /*
- * The key in the names of a job's file and descriptors. A user chooses a part of the id of an
- * unregistered job, so the hash must be one for which users cannot find collisions with jobs of
- * others.
+ * The key in the names of a job's file and descriptors. A user chooses a part of an unregistered
+ * job's id, so users must not find collisions of this hash with jobs of others.
  */
 static uint64_t jobs_key_of(const char *id, uint32_t attempt)
 {
@@ -302,7 +300,7 @@ static int write_first(struct job *job, const struct job_spec *spec)
 	return write_conf(job, &config);
 }
 
-/* Sets policy, level and probes from the request, the rules and the configuration. */
+/* Policy, level and probes: from the request, the rules and the configuration. */
 static void jobs_decide(struct job *job, const struct job_spec *spec)
 {
 	const struct hr_policy_rules rules = hr__service_policy(job->service);
@@ -316,7 +314,6 @@ static void jobs_decide(struct job *job, const struct job_spec *spec)
 	job->probes = spec->probes < 0 ? job->service->c->probes != 0 : spec->probes != 0;
 }
 
-/* Starts its worker, if policy records the job. */
 static int jobs_start(struct job *job)
 {
 	if (job->policy != HR_POLICY_OFF)
@@ -435,7 +432,7 @@ void hr__service_jobs_resume(struct service *s, struct hr_inherited *list, size_
 
 /* ---- the end --------------------------------------------------------------------------------- */
 
-/* Sends the number of processes refused by a limit: the worker stores it as a loss. */
+/* The worker stores the processes that a limit refused as a loss. */
 static void send_refused(struct job *job)
 {
 	Headrace__Refused refused = HEADRACE__REFUSED__INIT;

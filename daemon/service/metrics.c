@@ -16,7 +16,7 @@
 
 /* ---- counting -------------------------------------------------------------------------------- */
 
-/* A restarted worker continues all counters of its job, except `given_up`, which starts at 0. */
+/* A restarted worker continues its job's counters, except `given_up`, which starts at 0. */
 static uint64_t grown(uint64_t now, uint64_t before)
 {
 	return now >= before ? now - before : now;
@@ -30,7 +30,7 @@ static void add_grown(Headrace__JobStatus *sum, const Headrace__JobStatus *now,
 #undef ADD
 }
 
-/* Decided once for each job: a sum of `others` that falls looks like a restart to Prometheus. */
+/* Decided once per job: to Prometheus, a falling sum of `others` looks like a restart. */
 static bool may_be_shown(const struct service *s)
 {
 	uint64_t shown = 0;

@@ -6,10 +6,9 @@
  *      partition = gpu=trace      jobs in that partition:     record | counters | trace | asked | off
  *      user = alice=off           jobs of that user:          the same; a name or a uid
  *
- * A user rule has priority over a partition rule, and that over `policy`. A level of a rule has
- * priority over `level` of the configuration; `job begin --level` has priority over both. Users
- * choose with HEADRACE=off or HEADRACE=on in the environment of a job: off always works; `asked`
- * records only jobs with on.
+ * A user rule comes before a partition rule, and that before `policy`. A rule's level comes before
+ * the configuration's `level`; `job begin --level` before both. In a job's environment, users
+ * choose with HEADRACE=off, which always works, or HEADRACE=on: `asked` records only jobs with on.
  *
  * Threads   Any; pure, but for the user database.
  */
@@ -38,10 +37,10 @@ struct hr_decision {
 struct hr_decision hr_policy_decide(const struct hr_policy_rules *rules, uint32_t uid,
 				    const char *partition);
 
-/* Is each rule NAME=WORD, with one of the words above? */
+/* Whether each rule is NAME=WORD, with a word from above. */
 bool hr_policy_valid(const char *rules);
 
-/* Is there a rule for an unknown user? *ret: the first such name, truncated to `bytes`. */
+/* Whether a rule is for an unknown user. *ret: the first such name, truncated. */
 bool hr_policy_unknown_user(const char *rules, char *ret, size_t bytes);
 
 /* "record", "asked" or "off". */

@@ -142,7 +142,7 @@ static void do_status(struct client *a)
 
 /* ---- jobs begin and end ---------------------------------------------------------------------- */
 
-/* For a job that its processes, or an earlier prolog, began. NULL: it cannot have the cgroup. */
+/* Its processes, or an earlier prolog, began the job. NULL: it cannot have the cgroup. */
 static struct job *register_again(struct job *job, const struct job_spec *spec, char **ret_error)
 {
 	struct job_spec same = *spec;
@@ -197,7 +197,7 @@ static void do_begin(struct client *a, const Headrace__BeginJob *b)
 	free(error);
 }
 
-/* The job of the request, or an unregistered one of its user. NULL: the client got an error. */
+/* The requested job, or an unregistered one of the user. NULL: the client got an error. */
 static struct job *find_job(struct client *a, const Headrace__JobRequest *q)
 {
 	char text[JOB_BYTES + 64];
@@ -237,7 +237,7 @@ static void do_killed(struct client *a, const Headrace__JobRequest *q)
 
 /* ---- requests of owners ---------------------------------------------------------------------- */
 
-/* The same, for a recorded job that this client may change. */
+/* The same, for a recorded job that the client may change. */
 static struct job *find_own_job(struct client *a, const Headrace__JobRequest *q)
 {
 	struct job *job = find_job(a, q);
@@ -291,7 +291,7 @@ static void take_owners_request(struct client *a, Headrace__Control *m)
 		do_level(a, m->set_level);
 		break;
 	case HR_CONTROL(FOLLOW):
-		/* Probes record what the client starts from now on, without the client itself. */
+		/* Probes record what the client starts from now on, but not the client. */
 		m->follow->pid = a->pid;
 		/* fall through */
 	case HR_CONTROL(GET_LIVE):
@@ -338,7 +338,7 @@ static void on_request(uv_poll_t *poll, int status, int events)
 	hr_control_free(m);
 }
 
-/* Root has its own number of connections, so that users cannot block prolog and epilog. */
+/* Root has its own connections: users cannot block prolog and epilog. */
 static bool has_place(const struct service *s, uint32_t uid)
 {
 	unsigned own = 0;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Connections of shims: finds the job, and passes the connection, unread, to the job's worker. */
+/* Finds the job of a shim's connection, and passes it, unread, to the job's worker. */
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -18,7 +18,6 @@
 
 #define ACCEPT_MOST 256u /* in one turn of the loop */
 
-/* How a process names its job. */
 struct named {
 	char job[JOB_BYTES];	   /* HEADRACE_JOB */
 	char scheduler[JOB_BYTES]; /* SLURM_JOB_ID and its like */
@@ -67,7 +66,7 @@ static void read_names(const uint8_t *message, size_t bytes, struct named *ret)
 
 /* ---- the job --------------------------------------------------------------------------------- */
 
-/* Counts and logs a refused process; logs at most once a minute for each user. */
+/* Logs at most once a minute for each user. */
 __attribute__((format(printf, 3, 4))) static void
 count_refused(struct service *s, const struct ucred *peer, const char *why, ...)
 {
@@ -84,7 +83,7 @@ count_refused(struct service *s, const struct ucred *peer, const char *why, ...)
 		     (int)peer->pid, peer->uid, text);
 }
 
-/* `certain`: from the cgroup. Other names get their user's prefix: users can forge them. */
+/* `certain`: from the cgroup. Other names, which users can forge, get their user's prefix. */
 static struct job *begin_unregistered(struct service *s, const char *name, bool certain,
 				      const struct ucred *peer)
 {
@@ -105,7 +104,7 @@ static struct job *begin_unregistered(struct service *s, const char *name, bool 
 	return job;
 }
 
-/* Does policy record an unregistered job of this process? */
+/* Whether policy records an unregistered job of this process. */
 static bool may_record(const struct service *s, const struct ucred *peer, const struct named *named)
 {
 	const struct hr_policy_rules rules = hr__service_policy(s);
@@ -152,7 +151,6 @@ static int job_of_peer(struct service *s, const struct ucred *peer, const struct
 	return 0;
 }
 
-/* Probes record all processes of the job's cgroup. */
 static void follow_cgroup(struct job *job, const char *folder)
 {
 	char *error = NULL;
@@ -166,7 +164,7 @@ static void follow_cgroup(struct job *job, const char *folder)
 
 /* ---- to the worker --------------------------------------------------------------------------- */
 
-/* Refuses the process, so that the shim does not wait for an answer. */
+/* Sends a refusal, so that the shim does not wait for an answer. */
 static void route_refuse(int fd, uint32_t abi, int status)
 {
 	const struct hr_ack ack = {.magic = HR_ABI_MAGIC, .abi = abi, .status = status};
@@ -175,7 +173,7 @@ static void route_refuse(int fd, uint32_t abi, int status)
 	hr_hello_discard(fd);
 }
 
-/* Passes the connection to the job's worker. False: a limit was reached. */
+/* False: a limit was reached. */
 static bool pass_to_worker(struct job *job, int fd, bool new_session, const struct ucred *peer)
 {
 	struct service *s = job->service;
@@ -231,13 +229,13 @@ static bool route_connection(struct service *s, int fd)
 	return true;
 }
 
+/* ---- accepted connections, until the hand-off queue of a worker has them --------------------- */
+
 /*
- * ---- accepted connections, until the hand-off queue of a worker has them ------------------------
- *
- * The kernel's backlog no longer holds an accepted connection. So the service puts it into the
- * accept queue, which systemd retains, and removes it when it is processed. The queue and the list
- * `pending` have the same order. If a kill of the service makes the next one process a connection
- * again, its hello is gone, and the connection is dropped.
+ * An accepted connection is not in the kernel's backlog. So it is in the accept queue, which
+ * systemd retains, until it is processed. The list `pending` has the queue's order. If a killed
+ * service's successor processes a connection again, its hello is gone, and the connection is
+ * dropped.
  */
 static void pending_freed(uv_handle_t *handle)
 {
@@ -280,7 +278,7 @@ static void on_pending(uv_poll_t *poll, int status, int events)
 	accept_queue_trim(s);
 }
 
-/* Routes the connection if its hello has arrived; else waits for it. */
+/* Routes the connection if its hello is there; else waits for the hello. */
 static void pending_check(struct pending *g)
 {
 	bool done = route_connection(g->service, g->fd);
@@ -297,9 +295,9 @@ static void pending_check(struct pending *g)
 }
 
 /*
- * Routes earlier connections of the same user that have a hello by now, before `last`: the second
- * connection of a process refers to its first one, and the hello of a child to that of its parent.
- * A user with many silent connections delays only their own.
+ * Routes earlier connections of the same user that have a hello by now: the second connection of a
+ * process refers to its first one, and a child's hello to its parent's. A user with many silent
+ * connections delays only their own.
  */
 static void read_earlier(struct service *s, const struct pending *last)
 {
@@ -376,7 +374,7 @@ void hr__service_pending_leave(struct service *s)
 	s->pending_last = &s->pending;
 }
 
-/* Connections of an earlier service in the accept queue: queues all again, then processes them. */
+/* An earlier service left these in the accept queue: queues all again, then processes them. */
 void hr__service_pending_resume(struct service *s)
 {
 	uint32_t by;

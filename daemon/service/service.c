@@ -34,7 +34,7 @@ uint64_t hr__service_now_ms(const struct service *s)
 
 static void become_uplink(const struct service *s)
 {
-	/* After a kill of all processes, workers have UPLINK_RECOVER to continue their streams. */
+	/* If all processes were killed, workers have UPLINK_RECOVER to continue their streams. */
 	char *argv[16] = {(char[]){"headraced"},
 			  (char[]){"uplink"},
 			  s->c->spool,
@@ -105,7 +105,7 @@ static void on_stop(uv_signal_t *handle, int signum)
 	uv_stop(&s->loop);
 }
 
-/* Running jobs keep their configuration; the new one applies to later jobs and requests. */
+/* Running jobs keep their configuration; later jobs and requests get the new one. */
 static void on_reload(uv_signal_t *handle, int signum)
 {
 	struct service *s = handle->data;
@@ -212,7 +212,6 @@ static int open_socket(const struct service *s, struct hr_inherited *list, size_
 	return r < 0 ? service_fail(r, "cannot listen at", path) : 0;
 }
 
-/* Takes the accept queue of the service before this one, or makes a new one. */
 static int open_accept_queue(struct service *s, struct hr_inherited *list, size_t n)
 {
 	static const char *const names[2] = {"landing.out", "landing.in"};
@@ -234,8 +233,8 @@ static int make_folder(const char *path, mode_t mode)
 }
 
 /*
- * Locks the runtime folder: a second service would take sockets and jobs of the first. Tries for
- * two seconds: children of a killed service hold its lock until their exec.
+ * A second service would take sockets and jobs of the first. Tries for two seconds, because
+ * children of a killed service hold its lock until their exec.
  */
 static int lock_runtime(struct service *s)
 {
@@ -260,7 +259,7 @@ static int open_folders(struct service *s)
 {
 	int r = make_folder(s->c->runtime, 0755);
 
-	/* The umask is 077, but all users must reach the sockets in this folder. */
+	/* The umask is 077, but all users connect to sockets in this folder. */
 	if (r == 0 && chmod(s->c->runtime, 0755) < 0 && errno != EPERM)
 		r = -errno;
 	if (r < 0)
@@ -328,7 +327,7 @@ static void service_close_handle(uv_handle_t *handle, void *arg)
 		uv_close(handle, NULL);
 }
 
-/* Stops workers, frees jobs; files and retained descriptors stay for the next service. */
+/* Files and retained descriptors stay for the next service. */
 static void service_stop(struct service *s)
 {
 	hr__service_workers_pause(s);

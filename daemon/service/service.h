@@ -34,13 +34,9 @@
 
 #include "daemon/service/config.h"
 
-/*
- * Runs until SIGTERM or SIGINT. Returns the exit status; logs failures. SIGHUP reads the
- * configuration again from its sources.
- */
+/* Until SIGTERM or SIGINT; SIGHUP reloads. Returns the exit status; logs failures. */
 int hr_service_run(const struct hr_config_source *from, struct hr_service_config *config);
 
-/* `headraced service [OPTION...]` */
 int hr_service_main(int argc, char **argv);
 
 #endif

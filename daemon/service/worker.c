@@ -161,7 +161,7 @@ static void take_end(struct worker *w, const Headrace__JobRequest *end)
 	uv_timer_start(&w->tick, worker_on_tick, 0, ENDING_MS);
 }
 
-/* The message carries the connection of a client: answers it. */
+/* The message carries the client's connection. */
 static void take_client(struct worker *w, const Headrace__Control *m, int fd)
 {
 	if (m->kind_case == HR_CONTROL(GET_LIVE)) {
@@ -175,7 +175,6 @@ static void take_client(struct worker *w, const Headrace__Control *m, int fd)
 	close(fd);
 }
 
-/* Probes record the processes of that cgroup. */
 static void take_cgroup(struct worker *w, const char *path)
 {
 	char *error = NULL;
@@ -245,7 +244,6 @@ static int open_spool(struct worker *w, char **ret_error)
 	return r;
 }
 
-/* Reads the key for hidden paths. */
 static int open_privacy(struct worker *w)
 {
 	struct hr_privacy_rules *rules = &w->config.node.privacy;
@@ -292,7 +290,7 @@ static int start_node(struct worker *w, int config_fd, int handoff_fd)
 	}
 	if (r == 0)
 		r = hr_node_start(w->node);
-	/* -ESTALE: the journal has the end of the job; the spool's uplink recovers the stream. */
+	/* -ESTALE: the journal has the job's end; the spool's uplink recovers the stream. */
 	if (r < 0 && r != -ESTALE)
 		report_failure(w, error ? error : strerrordesc_np(-r));
 	free(error);
@@ -312,7 +310,7 @@ static int worker_start_loop(struct worker *w)
 	uv_poll_init(&w->loop, &w->channel, w->channel_fd);
 	uv_poll_start(&w->channel, UV_READABLE | UV_DISCONNECT, on_channel);
 	uv_timer_init(&w->loop, &w->tick);
-	/* At once: for its limits the service needs the number of sessions. */
+	/* At once: the service needs the number of sessions for its limits. */
 	uv_timer_start(&w->tick, worker_on_tick, 0, TICK_MS);
 	return 0;
 }

@@ -2,9 +2,8 @@
 /*
  * worker.h - the recording process of one job of the node service
  *
- * Purpose   Runs hr_node (node.h) and the job's uplink, controlled by the service
- *           (proto/control.proto).
- * Threads   The loop thread; hr_node and the uplink have their own.
+ * Runs hr_node (node.h) and the job's uplink. The service controls it (proto/control.proto). The
+ * loop thread; hr_node and the uplink have their own.
  */
 #ifndef HEADRACE_DAEMON_SERVICE_WORKER_H
 #define HEADRACE_DAEMON_SERVICE_WORKER_H
@@ -12,7 +11,7 @@
 #define HR_WORKER_PAUSED    75	 /* exit status: another worker is to continue the job */
 #define HR_WORKER_WHY_BYTES 512u /* the text of `failed` is truncated to this */
 
-/* Runs until the job is over. handoff_fd: its hand-off queue. Returns the exit status. */
+/* Until the job is over. handoff_fd: its hand-off queue. Returns the exit status. */
 int hr_service_worker(int config_fd, int channel_fd, int handoff_fd);
 
 #endif

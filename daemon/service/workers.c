@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Worker processes, one for each job: starts and restarts them, and receives their messages. */
+/* Starts and restarts the workers, one for each job, and receives their messages. */
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -26,7 +26,6 @@
 
 /* ---- messages of workers --------------------------------------------------------------------- */
 
-/* The job takes the status over. */
 static void take_status(struct job *job, Headrace__JobStatus *status)
 {
 	uint64_t now = hr__service_now_ms(job->service);
@@ -77,7 +76,6 @@ static void take_message(struct job *job, Headrace__Control *m)
 	}
 }
 
-/* Receives and handles one message. 0 or -errno. */
 static int receive(struct job *job)
 {
 	Headrace__Control *m;
@@ -190,7 +188,7 @@ static void become_worker(struct job *job, int conf, int channel, int handoff)
 	hr_kept_exec(&job->kept, &s->notify, s->exe, argv, sockets, 2);
 }
 
-/* Finds or makes the hand-off queue. Service and systemd retain both ends for the next worker. */
+/* Service and systemd retain both ends of the hand-off queue for the next worker. */
 static int open_handoff(struct job *job, int *ret_theirs)
 {
 	int pair[2], r;

@@ -10,9 +10,9 @@
 #define MOST	     (sizeof(((struct hr_ringpool *)0)->fds) / sizeof(int))
 
 /*
- * Allocates zeroed pages, without mapping them here: all that a process of a few operations uses,
- * and all that a client touches before it can ask for memory (shim/core/ring.c). Without memory
- * this call fails, and not the client with SIGBUS.
+ * Allocates zeroed pages, without mapping them here: all for a process of a few operations, and
+ * what a client touches before it can ask for memory (shim/core/ring.c). If memory is short, this
+ * call fails, and not the client with SIGBUS.
  */
 static int allocate(int fd)
 {
@@ -27,7 +27,7 @@ static int allocate(int fd)
 	return 0;
 }
 
-/* Returns the descriptor of a sealed map, mapped at *ret; -errno. */
+/* A sealed map's descriptor, mapped at *ret; -errno. */
 static int ringpool_make(struct hr_map *ret)
 {
 	int fd = memfd_create("headrace-ring", MFD_CLOEXEC | MFD_ALLOW_SEALING);

@@ -117,16 +117,13 @@ static const struct hr_record *slot_at(const struct hr_ring_view *r, uint64_t in
 	return &r->slots[index & (r->n_slots - 1)];
 }
 
-/* Pairs with the shim's release store of seq: it comes after the slot's contents. */
+/* Pairs with the shim's release store of seq, which follows the slot's contents. */
 static bool committed(const struct hr_ring_view *r, uint64_t index)
 {
 	return __atomic_load_n(&slot_at(r, index)->seq, __ATOMIC_ACQUIRE) == (uint32_t)(index + 1);
 }
 
-/*
- * Slots that the client claims to have reserved after our tail. Only reserved slots are committed,
- * so this avoids slots that were never used, whose pages do not exist yet.
- */
+/* Slots that the client claims as reserved after our tail: other pages may not exist yet. */
 static uint64_t reserved(const struct hr_ring_view *r)
 {
 	return __atomic_load_n(&r->hdr->head, __ATOMIC_RELAXED) - r->tail;
@@ -142,9 +139,9 @@ bool hr_ring_half_full(const struct hr_ring_view *r)
 	return reserved(r) > r->n_slots / 2 && committed(r, r->tail + r->n_slots / 2);
 }
 
-/* ---- slots that will never be committed -------------------------------------------------------------- */
+/* ---- slots that will never be committed ------------------------------------------------------ */
 
-/* One past the last reserved slot; an invalid head counts as one ring at most. */
+/* One past the last reserved slot. An invalid head counts as one ring. */
 static uint64_t reserved_to(const struct hr_ring_view *r)
 {
 	uint64_t n = reserved(r);
@@ -161,13 +158,13 @@ static uint64_t last_committed(const struct hr_ring_view *r, uint64_t index)
 	return index;
 }
 
-/* The client states whether the ring is common: if it lies, only its own records wait longer. */
+/* The client sets whether the ring is common: if it lies, only its own records wait longer. */
 static uint64_t torn_ns(const struct hr_ring_view *r)
 {
 	return __atomic_load_n(&r->hdr->common, __ATOMIC_RELAXED) ? HR_TORN_COMMON_NS : HR_TORN_NS;
 }
 
-/* The slot at `index` is not committed: whether to skip it as torn. */
+/* Whether to skip the slot at `index`, which is not committed, as torn. */
 static bool skip(struct hr_ring_view *r, uint64_t index, bool gone, uint64_t now_ns)
 {
 	if (index < r->torn_to)
@@ -194,14 +191,14 @@ static bool skip(struct hr_ring_view *r, uint64_t index, bool gone, uint64_t now
 	return index < r->torn_to;
 }
 
-/* ---- taking --------------------------------------------------------------------------------------- */
+/* ---- taking ---------------------------------------------------------------------------------- */
 
 static uint64_t session_end_of(const struct hr_record *s)
 {
 	return s->start_ticks + ((uint64_t)s->dur_hi << 32 | s->dur_lo);
 }
 
-/* Number of slots of a record, as the first slot states now. */
+/* Slots of a record, as its first slot shows now. */
 static uint32_t slots_of(const struct hr_record *s)
 {
 	uint64_t asked = s->asked;
@@ -283,7 +280,7 @@ static uint64_t add_up(uint64_t a, uint64_t b)
 	return a > UINT64_MAX - b ? UINT64_MAX : a + b;
 }
 
-/* Rows of a table, as ops from `base` on, if *total differs from *seen. */
+/* If *total differs from *seen, writes rows of a table, as ops from `base` on. */
 static uint32_t lost_rows(const struct hr_lost *table, const uint64_t *total, uint64_t *seen,
 			  uint64_t base, struct hr_lost_row *rows, uint64_t *ret_count)
 {
@@ -318,7 +315,7 @@ uint32_t hr_session_strays(struct hr_session *s, struct hr_lost_row *rows)
 			 &s->strays_count);
 }
 
-/* Read once: sysconf() opens and reads a file on every call. */
+/* Once: sysconf() opens and reads a file on every call. */
 static uint32_t cpus_online(void)
 {
 	static uint32_t known;
@@ -389,7 +386,7 @@ void hr_ring_cells(const struct hr_ring_view *r, struct hr_inflight *ret_infligh
 
 uint32_t hr_ring_regions(const struct hr_ring_view *r, struct hr_region_cell *cells)
 {
-	/* Pairs with the owner's release store: it comes after the cells below. */
+	/* Pairs with the owner's release store, which follows the cells below. */
 	uint32_t n = __atomic_load_n(&r->hdr->region_depth, __ATOMIC_ACQUIRE);
 
 	n = n < HR_REGION_DEPTH ? n : HR_REGION_DEPTH;

@@ -2,11 +2,11 @@
 /*
  * session.h - one attached process: its maps, and reading its rings
  *
- * Purpose   The only code that reads what clients write. Positions are the daemon's own; everything
- *           in shared memory (slots, head, cells, counters) is copied and bounded, and may change
- *           between two reads.
- * Owner     Made by the attach thread (or at recovery), then owned by the drain thread.
- * Lifetime  Until the process is gone and its rings are read to the end, or the job ends.
+ * Purpose   The only code that reads what clients write. Positions are the daemon's; all in shared
+ *           memory (slots, head, cells, counters) is copied and bounded, and may change between two
+ *           reads.
+ * Owner     The attach thread (or recovery) makes it; then the drain thread owns it.
+ * Lifetime  Until the process is gone and its rings are read, or the job ends.
  */
 #ifndef HEADRACE_DAEMON_SESSION_SESSION_H
 #define HEADRACE_DAEMON_SESSION_SESSION_H
@@ -33,7 +33,7 @@ struct hr_ring_view {
 	uint64_t last_end;   /* ticks: the end of the last operation that was read */
 };
 
-/* A map in memory. The client can change the header, so the sealed size gives the geometry. */
+/* The client can change the header, so the sealed size gives the geometry. */
 struct hr_map {
 	struct hr_map_hdr *hdr; /* NULL: none */
 	uint64_t inode;		/* of its memfd */
@@ -41,8 +41,8 @@ struct hr_map {
 };
 
 /*
- * For probes (feed.h): operations that the shim records although no cell shows them. Between the
- * two times, in thread `tid`; for an offer, in all threads.
+ * For probes (feed.h): operations that the shim records although no cell shows them, between the
+ * two times; in thread `tid`, or, for an offer, in all threads.
  */
 struct hr_probed {
 	uint64_t image;	      /* of bpf/probe.h; 0: no probes */
@@ -59,7 +59,7 @@ struct hr_session {
 	pid_t pid;
 	bool dead;  /* the process has ended */
 	bool later; /* attached after the death of a process that is not finished yet */
-	/* it cannot ring the bell: it has that of an earlier daemon, or none (offered) */
+	/* it cannot ring the doorbell: it has that of an earlier daemon, or none (offered) */
 	bool deaf;
 	bool asleep; /* deselected: its level stays off */
 	char exit[16];
@@ -79,8 +79,8 @@ int hr_session_new(uint64_t proc, uint64_t token, pid_t pid, struct hr_session *
 void hr_session_free(struct hr_session *s); /* unmaps; accepts NULL */
 
 /*
- * Maps a memfd of HR_MAP_RINGS rings, of HR_RING_SLOTS_LOG2 to HR_OFFER_SLOTS_LOG2 slots, whose
- * size is sealed. The caller keeps the descriptor, which may be anything. -EINVAL: no such map.
+ * Maps a memfd, which may be anything: HR_MAP_RINGS rings of HR_RING_SLOTS_LOG2 to
+ * HR_OFFER_SLOTS_LOG2 slots, of sealed size. The caller keeps the descriptor. -EINVAL: no such map.
  */
 int hr_map_open(int fd, struct hr_map *ret);
 void hr_map_close(struct hr_map *map); /* accepts one that was never opened */
@@ -94,7 +94,7 @@ static inline uint64_t hr_map_size(const struct hr_map *map)
 	return hr_map_bytes(HR_MAP_RINGS, map->slots_log2);
 }
 
-/* Takes over a map with all its rings at position 0; -ENOSPC when there are too many. */
+/* Takes over a map whose rings are at position 0; -ENOSPC: there are too many. */
 int hr_session_add_map(struct hr_session *s, const struct hr_map *map);
 
 static inline uint32_t hr_session_rings(const struct hr_session *s)
@@ -109,57 +109,57 @@ bool hr_ring_has_slots(const struct hr_ring_view *r);
 bool hr_ring_half_full(const struct hr_ring_view *r);
 
 /*
- * Slots that can be read now: committed (or torn), of operations that ended by `limit`, at most
+ * Slots that can be read now: committed or torn, of operations that ended by `limit`. At most
  * `most`, but at least one record: a control record or a pair is never split. `gone`: the owner is
- * dead, so no more slots will be committed. *ret_end: the end of the last operation, if `most` cut
- * the count short; otherwise UINT64_MAX.
+ * dead, and commits no more. *ret_end: the end of the last operation if `most` was reached, else
+ * UINT64_MAX.
  */
 uint32_t hr_ring_ready(struct hr_ring_view *r, uint64_t limit, uint32_t most, bool gone,
 		       uint64_t now_ns, uint64_t *ret_end);
 
-/* Whether the process ended an operation after that, or its rings are not read to the end. */
+/* Whether an operation ended after that, or its rings are not read to the end. */
 bool hr_session_active_after(const struct hr_session *s, uint64_t ticks);
 
-/* Copies slots from tail on; an uncommitted one becomes all zero. */
+/* Copies n slots from tail; an uncommitted one becomes all zero. */
 void hr_ring_copy(const struct hr_ring_view *r, uint32_t n, struct hr_record *to);
 
-/* n slots are in the journal: returns them to the client, and wakes it if it waits. */
+/* n slots are in the journal: the client may reuse them, and wakes if it waits. */
 void hr_ring_consumed(struct hr_ring_view *r, uint32_t n);
 
-/* Rows of lost[] that are not zero, when they have changed since the last call; at most HR_OP_MAX. */
+/* Non-zero rows of lost[], if any has changed since the last call; at most HR_OP_MAX. */
 uint32_t hr_ring_lost(struct hr_ring_view *r, struct hr_lost_row *rows);
 
 /* The same for strays: ops from HR_LOST_STRAYS on. */
 uint32_t hr_session_strays(struct hr_session *s, struct hr_lost_row *rows);
 
 /*
- * Checks such rows, the session's latest: if a client counts more than the node can have done since
- * the process began, one row is left, which the engine refuses as hostile. Returns how many rows
- * there are.
+ * Checks such rows, the session's latest. If a client counts more than the node can have done since
+ * the process began, one row is left, which the engine refuses as hostile. Returns how many are
+ * left.
  */
 uint32_t hr_session_check_lost(struct hr_session *s, struct hr_lost_row *rows, uint32_t n,
 			       uint64_t now_ns);
 
-/* Opens that default excludes left out so far, checked as above; false when unchanged. */
+/* Opens that default excludes left out, checked as above; false: unchanged. */
 bool hr_session_excluded(struct hr_session *s, uint64_t ret_total[HR_EXCLUDED_KINDS]);
 
 void hr_ring_cells(const struct hr_ring_view *r, struct hr_inflight *ret_inflight,
 		   struct hr_aggregate *ret_aggregate);
 
-/* Regions that are open: in the ring's thread, outermost first; in the process. Returns how many. */
+/* Open regions: of the ring's thread, outermost first; of the process. Returns how many. */
 uint32_t hr_ring_regions(const struct hr_ring_view *r, struct hr_region_cell *cells);
 uint32_t hr_ring_deeper(const struct hr_ring_view *r); /* those without a cell */
 uint32_t hr_session_spans(const struct hr_session *s, struct hr_region_cell *cells);
-/* Short regions of its thread that no record has yet. */
+/* Short regions of the thread that are in no record yet. */
 uint32_t hr_ring_shorts(const struct hr_ring_view *r, struct hr_region_short *cells);
 
 /* Slots of all its rings, bytes of all its maps. */
 uint64_t hr_session_slots(const struct hr_session *s);
 uint64_t hr_session_bytes(const struct hr_session *s);
 
-/* Of all its maps; off while it is asleep. */
+/* Sets the level in all maps; off while the process sleeps. */
 void hr_session_set_level(struct hr_session *s, uint32_t level);
-/* What its threads may combine (abi.h), in all its maps. */
+/* Sets what threads may combine (abi.h), in all maps. */
 void hr_session_set_short(struct hr_session *s, uint64_t ticks);
 
 #endif

@@ -7,9 +7,9 @@
 
 #define COMPRESS_FROM_BYTES 512u /* of unpacked messages: smaller frames gain nothing */
 
-/* ---- packing -------------------------------------------------------------------------------------- */
+/* ---- packing --------------------------------------------------------------------------------- */
 
-/* Packs o's frame. Its message stays; that of events, until the next ones are encoded. */
+/* The message stays; a message of events, until the next ones are encoded. */
 static int pack(struct hr_appender *a, struct hr_out *o)
 {
 	bool compress = !o->batch && o->arena.bytes >= COMPRESS_FROM_BYTES;
@@ -28,7 +28,6 @@ static int pack(struct hr_appender *a, struct hr_out *o)
 	return r;
 }
 
-/* Frees what the bytes were made of. */
 static void keep_bytes(struct hr_appender *a, struct hr_out *o)
 {
 	o->frame.events = NULL; /* or another message: all share one place */
@@ -96,7 +95,7 @@ static void appender_give_up(struct hr_appender *a)
 				replace(a, o);
 }
 
-/* ---- storing -------------------------------------------------------------------------------------- */
+/* ---- storing --------------------------------------------------------------------------------- */
 
 static void note_done(struct hr_appender *a, uint64_t n, int error)
 {
@@ -129,14 +128,14 @@ static int appender_store(struct hr_appender *a, struct hr_out *o)
 	if (o->packed)
 		return hr__appender_append(a, o);
 	r = pack(a, o);
-	if (r && r != -ENOMEM) { /* cannot be encoded: too large, or a mistake in headraced */
+	if (r && r != -ENOMEM) { /* cannot be encoded: too large, or an error in headraced */
 		r = replace(a, o);
 		return r ? r : hr__appender_append(a, o);
 	}
 	if (r)
 		return r;
 	r = appender_make_room(a, o);
-	/* The message is still there, so the writer need not unpack the frame for its index. */
+	/* The writer then need not unpack the frame for its index. */
 	if (!r)
 		r = hr_writer_append_packed(a->writer, &o->frame, o->packed, o->packed_bytes);
 	keep_bytes(a, o);
@@ -181,9 +180,9 @@ static bool take_cornered(struct hr_appender *a)
 }
 
 /*
- * The store fails: encodes waiting frames, so that batches are free again. The journal keeps what a
- * kill would lose, until both of its halves are full: the drain thread must continue, so the older
- * half is retired then.
+ * The store fails: encodes waiting frames, which frees their batches. The journal keeps what a kill
+ * would lose, until both halves are full: then the older half is retired, since the drain thread
+ * must continue.
  */
 static void appender_keep(struct hr_appender *a)
 {
@@ -198,7 +197,7 @@ static void appender_keep(struct hr_appender *a)
 	appender_give_up(a);
 }
 
-/* Waits for frames, or a second when some are kept. Returns false at the end. */
+/* Waits for frames, at most a second if some are kept. False: the end. */
 static bool take_inbox(struct hr_appender *a)
 {
 	struct timespec until;
@@ -232,7 +231,7 @@ static void *appender_run(void *arg)
 	return NULL;
 }
 
-/* ---- from other threads ---------------------------------------------------------------------------- */
+/* ---- from other threads ---------------------------------------------------------------------- */
 
 int hr_appender_new(struct hr_writer *w, struct hr_batch_pool *pool, struct hr_journal *journal,
 		    struct hr_spool *spool, struct hr_appender **ret)

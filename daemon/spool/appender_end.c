@@ -2,8 +2,8 @@
 /*
  * The end of a stream on a disk that stays full: stores what fits, and the count of the rest.
  *
- * No journal will be replayed again, so frames that were never stored may get new numbers. Names
- * are stored first, then sums, then events, so that the little room serves the totals.
+ * No journal will be replayed again, so frames may get new numbers. Names come first, then sums,
+ * then events: the little room is for the totals.
  */
 #include "daemon/spool/appender_internal.h"
 
@@ -66,7 +66,7 @@ static int appender_end_store(struct hr_appender *a, struct hr_out *o, bool endi
 		      : hr__appender_append(a, o);
 }
 
-/* Adds up Loss frames that did not fit by reason only, so that the sum fits. */
+/* By reason only, so that the sum of the Loss frames fits. */
 static void take_losses(struct hr_losses *lost, const struct hr_out *o)
 {
 	Headrace__Frame *msg;
@@ -112,7 +112,7 @@ static int store_losses(struct hr_appender *a, const struct hr_losses *lost)
 	return r;
 }
 
-/* Stores the frames of one turn; adds what does not fit to `lost`. */
+/* The frames of one turn; those that do not fit are added to `lost`. */
 static void appender_end_take_turn(struct hr_appender *a, enum turn turn, struct hr_losses *lost)
 {
 	for (struct hr_out *o = a->kept.first; o; o = o->next) {

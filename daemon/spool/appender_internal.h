@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * appender_internal.h - the appender's state, shared by appender.c (its thread) and appender_end.c
- * (the end on a full disk)
- */
+/* appender_internal.h - the appender's state: appender.c (thread), appender_end.c (full disk) */
 #ifndef HEADRACE_DAEMON_SPOOL_APPENDER_INTERNAL_H
 #define HEADRACE_DAEMON_SPOOL_APPENDER_INTERNAL_H
 
@@ -39,7 +36,7 @@ struct hr_appender {
 /* Packs o's frame unless it is packed; frees what it was made of. */
 int hr__appender_pack(struct hr_appender *a, struct hr_out *o);
 
-/* Appends o's bytes; a spool makes room for them first. As hr_writer_append. */
+/* A spool first makes room for the bytes. As hr_writer_append. */
 int hr__appender_append(struct hr_appender *a, const struct hr_out *o);
 
 #endif

@@ -19,7 +19,7 @@
 #define BUSY_MS	 5000u
 #define LOOK_US	 10000u
 
-/* ---- the folder -------------------------------------------------------------------------------- */
+/* ---- the folder ------------------------------------------------------------------------------ */
 
 static uint64_t segment_bytes(uint64_t limit)
 {
@@ -155,7 +155,7 @@ uint64_t hr__spool_acked(int stream_dir_fd)
 	return strtoull(text, NULL, 10);
 }
 
-/* ---- the stream that this process writes -------------------------------------------------------- */
+/* ---- the stream that this process writes ----------------------------------------------------- */
 
 /* Whole or not at all. */
 static int make_file(int dir_fd, const char *name, const void *content, size_t bytes)
@@ -174,7 +174,7 @@ static int make_file(int dir_fd, const char *name, const void *content, size_t b
 	return r;
 }
 
-/* Written before any frame: the collectors, and the secret, which completes the stream's folder. */
+/* Before any frame, writes the collectors, then the secret, which completes the folder. */
 static int write_stream_files(const struct hr_spool *s, const char *dir)
 {
 	uint8_t secret[HR_SPOOL_SECRET_BYTES];
@@ -211,7 +211,7 @@ static bool has_secret(const char *dir)
 	return access(path, F_OK) == 0;
 }
 
-/* Needs the spool's lock: another process could remove the new folder as a finished one. */
+/* With the spool's lock: another process could remove the new folder as a finished one. */
 static int open_stream(struct hr_spool *s, const struct hr_stream_id *id, struct hr_writer **ret)
 {
 	struct hr_writer *w;
@@ -220,7 +220,7 @@ static int open_stream(struct hr_spool *s, const struct hr_stream_id *id, struct
 	if (r)
 		return r;
 	hr_writer_segment_bytes(w, s->segment_bytes);
-	/* Without its secret no collector takes a stream: the uplink reports that. */
+	/* Without its secret no collector takes a stream, and the uplink reports that. */
 	if (hr_writer_mark(w) <= 1 && !has_secret(hr_writer_dir(w)))
 		r = write_stream_files(s, hr_writer_dir(w));
 	if (r) {
@@ -262,7 +262,7 @@ int hr_spool_open_stream(struct hr_spool *s, const struct hr_stream_id *id, stru
 	return 0;
 }
 
-/* Holds the lock during `changed`: it does not run after hr_spool_watch has returned. */
+/* With the lock: `changed` does not run after hr_spool_watch has returned. */
 static void spool_notify(struct hr_spool *s)
 {
 	if (s->changed)

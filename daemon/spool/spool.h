@@ -3,8 +3,7 @@
  * spool.h - a store of this node that holds frames until a collector has them
  *
  * Purpose   Keeps all streams of a folder, of any number of daemons, within one size limit, and
- *           reports the loss of each frame that it drops. What is sent and acknowledged:
- *           spool_stream.h, uplink.h.
+ *           reports the loss of each frame that it drops. Sending: spool_stream.h, uplink.h.
  *
  *      SPOOL/                              a store: store/store.h
  *          spool.lock                      F_OFD_SETLK: needed to change or remove segments
@@ -14,10 +13,9 @@
  *              collectors                  its collectors, as typed; uplinks to other ones skip it
  *              acked                       last seq that a collector has, if its segments are kept
  *
- * A full spool drops its oldest event batches first, then file records, then rollups. A Loss frame
- * with the same sequence number replaces each dropped frame. The spool writes the changed segment to
- * a new file and renames it, so a kill leaves either the old or the new segment. It never drops
- * other frames (names, processes, the job).
+ * A full spool drops the oldest event batches, then file records, then rollups; never other frames
+ * (names, processes, the job). A Loss frame of the same number replaces each. A changed segment is
+ * a new file that is renamed: a kill leaves the old or the new one.
  *
  * Owner     The process that records, or the command `headraced uplink`.
  * Threads   daemon/spool/README.md lists the threads and the functions that each of them calls.
@@ -36,7 +34,7 @@
 
 struct hr_spool;
 
-/* Makes the folder when absent. `limit_bytes` 0: nothing is dropped. As hr_store_create. */
+/* Makes the folder if absent. `limit_bytes` 0: drops nothing. As hr_store_create. */
 int hr_spool_new(const char *path, uint64_t limit_bytes, struct hr_spool **ret);
 void hr_spool_free(struct hr_spool *s); /* accepts NULL; all writers must be closed */
 const char *hr_spool_path(const struct hr_spool *s);
@@ -44,32 +42,32 @@ const char *hr_spool_path(const struct hr_spool *s);
 /* Waits for the spool's lock; closing *ret_fd releases it. */
 int hr_spool_lock(struct hr_spool *s, int *ret_fd);
 
-/* ---- the stream that this process writes, one at most ------------------------------------------ */
+/* ---- the stream that this process writes, one at most ---------------------------------------- */
 
 /* For streams that are made later: "tcp://A,tcp://B". -ENOMEM. */
 int hr_spool_aim(struct hr_spool *s, const char *collectors);
 
-/* As hr_writer_open; makes the stream's secret. Waits some seconds for another writer's end. */
+/* As hr_writer_open; makes the secret. Waits some seconds for another writer's end. */
 int hr_spool_open_stream(struct hr_spool *s, const struct hr_stream_id *id, struct hr_writer **ret);
 
 /*
- * Call it before `bytes` are appended: drops frames to make room. -ENOSPC: only names and other
- * daemons' open segments are left. Sometimes waits for the disk.
+ * Before `bytes` are appended: drops frames to make room. -ENOSPC: only names and other daemons'
+ * open segments are left. Sometimes waits for the disk.
  */
 int hr_spool_make_room(struct hr_spool *s, struct hr_writer *w, uint64_t bytes);
 
 /* All frames up to `mark` are in the spool's files. */
 void hr_spool_appended(struct hr_spool *s, uint64_t mark);
 
-/* The stream's writer is closed: nothing will be added. */
+/* The writer is closed: nothing will be added. */
 void hr_spool_closed(struct hr_spool *s);
 
-/* ---- for the uplink ---------------------------------------------------------------------------- */
+/* ---- for the uplink -------------------------------------------------------------------------- */
 
-/* Calls `changed` from the appender's thread after each of the last two; NULL: stops that. */
+/* The appender's thread calls `changed` after each of the last two; NULL: no longer. */
 void hr_spool_watch(struct hr_spool *s, void (*changed)(void *arg), void *arg);
 
-/* This process's stream: folder below the spool ("jobs/7/n1.17-0"), mark. False: none. */
+/* The folder ("jobs/7/n1.17-0") and mark of this process's stream. False: none. */
 struct hr_spool_live {
 	char folder[600];
 	uint64_t mark;
@@ -77,7 +75,7 @@ struct hr_spool_live {
 };
 bool hr_spool_live(struct hr_spool *s, struct hr_spool_live *ret);
 
-/* Calls `see` for each stream's folder, open at `dir_fd`, until one returns something negative. 0 or that, or -errno. */
+/* For each stream's folder, open at `dir_fd`, until a negative result. 0 or that, or -errno. */
 typedef int hr_spool_see(void *arg, const char *folder, int dir_fd);
 int hr_spool_each(struct hr_spool *s, hr_spool_see *see, void *arg);
 

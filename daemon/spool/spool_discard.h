@@ -1,12 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * spool_discard.h - discards a job of a spool that no collector accepts, for example because its id
- * belongs to another user there
+ * spool_discard.h - discards a job that no collector accepts, for example because its id belongs to
+ * another user there
  *
- * Streams that a daemon writes, that an uplink is sending, or whose journal waits to be replayed,
- * stay.
- *
- * Threads   One; uplinks of other processes may run.
+ * Streams stay that a daemon writes, that an uplink sends, or whose journal is to be replayed. One
+ * thread; uplinks of other processes may run.
  */
 #ifndef HEADRACE_DAEMON_SPOOL_SPOOL_DISCARD_H
 #define HEADRACE_DAEMON_SPOOL_SPOOL_DISCARD_H
@@ -18,7 +16,7 @@ struct hr_spool_discarded {
 	uint64_t frames, events; /* frames of the former that no collector has acknowledged */
 };
 
-/* 0, also when there is no such job; -errno, maybe with *ret_error, malloc'ed. */
+/* 0, even without such a job; -errno, maybe with *ret_error, malloc'ed. */
 int hr_spool_discard(struct hr_spool *s, const char *job, struct hr_spool_discarded *ret,
 		     char **ret_error);
 

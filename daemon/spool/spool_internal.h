@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * spool_internal.h - the spool's state, shared by spool.c (streams, notifications) and spool_room.c
- * (dropping frames)
- */
+/* spool_internal.h - the spool's state: spool.c (streams), spool_room.c (dropping frames) */
 #ifndef HEADRACE_DAEMON_SPOOL_SPOOL_INTERNAL_H
 #define HEADRACE_DAEMON_SPOOL_SPOOL_INTERNAL_H
 
@@ -33,7 +30,7 @@ struct hr_spool {
 	char *aim; /* NULL: streams are for any collector */
 };
 
-/* The number in the stream's file `acked`, 0: none. */
+/* The number in `acked`, 0: none. */
 uint64_t hr__spool_acked(int stream_dir_fd);
 
 #endif

@@ -224,9 +224,9 @@ static void rewrite(struct survey *v, struct part *p, int dir_fd, Headrace__Fram
 }
 
 /*
- * Prepares the rewrite of a stream's newest segment, which a writer may have open: the own writer
- * seals it and continues in another one. The segment of a daemon that has ended, without a journal
- * to replay, is free while this process has the stream's lock. 1: it may be rewritten.
+ * A writer may have a stream's newest segment open: the own writer seals it and continues in
+ * another. That of a daemon that has ended, without a journal, is free while this process has the
+ * stream's lock. 1: it may be rewritten.
  */
 static int take_newest(struct survey *v, struct part *p, int dir_fd, int *ret_lock)
 {
@@ -275,9 +275,9 @@ static void give_up_until(struct survey *v, uint64_t room)
 				give_up_part(v, &v->parts[i], order[k]);
 }
 
-/* ---- room ---------------------------------------------------------------------------------------- */
+/* ---- room ------------------------------------------------------------------------------------ */
 
-/* Counts what the own writer added since the survey, which is recent, since others add, too. */
+/* Counts what the own writer has added since the survey; for others, that must be recent. */
 static bool fits(const struct hr_spool *s, const struct hr_writer *w, uint64_t bytes)
 {
 	uint64_t added = hr_writer_bytes(w) - s->seen_own_bytes;

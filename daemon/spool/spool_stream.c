@@ -33,7 +33,7 @@ struct hr__spool_reader {
 	uint64_t noted; /* the number in the file `acked`, rounded down to a segment's end */
 };
 
-/* ---- opening ------------------------------------------------------------------------------------- */
+/* ---- opening --------------------------------------------------------------------------------- */
 
 static bool read_secret(int dir_fd, uint8_t ret[HR_SPOOL_SECRET_BYTES])
 {
@@ -132,7 +132,7 @@ void hr_spool_stream_free(struct hr_spool_stream *st)
 	free(st);
 }
 
-/* ---- segments ------------------------------------------------------------------------------------ */
+/* ---- segments -------------------------------------------------------------------------------- */
 
 static int spool_stream_add_part(struct hr__spool_reader *o, uint32_t number)
 {
@@ -180,7 +180,7 @@ int hr_spool_stream_refresh(struct hr_spool_stream *st, bool newest)
 	return r;
 }
 
-/* The index of the segment with frame `seq`; a writer may have begun more segments meanwhile. */
+/* The segment with frame `seq`; a writer may have begun more segments. */
 static int find_part(struct hr__spool_reader *o, uint64_t seq, size_t *ret)
 {
 	size_t i;
@@ -201,7 +201,7 @@ static int find_part(struct hr__spool_reader *o, uint64_t seq, size_t *ret)
 	return 0;
 }
 
-/* ---- reading ------------------------------------------------------------------------------------- */
+/* ---- reading --------------------------------------------------------------------------------- */
 
 static int read_at(int fd, uint64_t offset, void *buf, size_t bytes)
 {
@@ -231,9 +231,8 @@ static int read_header(const struct hr__spool_reader *o, struct hr_frame_hdr *re
 }
 
 /*
- * Moves to the beginning of segment `at`. Its frames have consecutive numbers: the first segment
- * begins with the StreamStart, which is number 1, each further one with a copy that has the number
- * of the frame before.
+ * Goes to the beginning of segment `at`. The first one begins with the StreamStart, number 1,
+ * others with a copy that has the previous frame's number; then numbers are consecutive.
  */
 static int open_part(struct hr__spool_reader *o, size_t at)
 {
@@ -327,7 +326,7 @@ static int note_acknowledged(struct hr__spool_reader *o, uint64_t seq)
 	return r;
 }
 
-/* How many segments, from the first on, have no frame after `seq`. */
+/* Returns how many segments at the beginning have no frame after `seq`. */
 static size_t done_with(const struct hr__spool_reader *o, uint64_t seq)
 {
 	size_t n = 0;
@@ -370,7 +369,7 @@ int hr_spool_stream_acknowledge(struct hr_spool_stream *st, uint64_t seq, bool k
 	n = r ? 0 : done_with(o, seq);
 	if (!n || (keep && o->noted == o->parts[n].first_seq))
 		return r == -ENOENT ? 0 : r;
-	/* Another process that makes room in the spool may be rewriting one of them. */
+	/* Another process that makes room may be rewriting one. */
 	r = hr_spool_lock(o->spool, &lock);
 	if (r)
 		return r;

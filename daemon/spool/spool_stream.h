@@ -2,10 +2,10 @@
 /*
  * spool_stream.h - one stream of a spool, for its sender
  *
- * Purpose   Reads frames in order, by number, byte for byte; removes what a collector has; removes
- *           the folder at the end.
- * Owner     The uplink. Holds the stream's file `sender` locked: one uplink of a node sends it.
- * Threads   The uplink's.
+ * Purpose   Reads frames by number, byte for byte; removes what a collector has, and at the end the
+ *           folder.
+ * Owner     The uplink; its thread. It locks the stream's file `sender`: one uplink of a node sends
+ *           it.
  */
 #ifndef HEADRACE_DAEMON_SPOOL_SPOOL_STREAM_H
 #define HEADRACE_DAEMON_SPOOL_SPOOL_STREAM_H
@@ -30,27 +30,27 @@ struct hr_spool_stream {
 int hr_spool_stream_open(struct hr_spool *s, const char *folder, struct hr_spool_stream **ret);
 void hr_spool_stream_free(struct hr_spool_stream *st); /* accepts NULL */
 
-/* Reads the list of its segments again. `newest`: also sets last_seq, which takes reading. */
+/* Reads the list of segments again. `newest`: also sets last_seq, which needs reading. */
 int hr_spool_stream_refresh(struct hr_spool_stream *st, bool newest);
 
 /*
- * The whole frame `seq`, its CRC checked; malloc'ed. Reading in order is cheap. The frame must be
- * wholly in the file. -ENOENT: there is no such frame (now); -EBADMSG: damaged; -ENOMEM, -errno.
+ * The frame `seq`, its CRC checked; malloc'ed. Cheap in order. It must be whole in the file.
+ * -ENOENT: no such frame (now); -EBADMSG: damaged; -ENOMEM, -errno.
  */
 int hr_spool_stream_read(struct hr_spool_stream *st, uint64_t seq, uint8_t **ret,
 			 size_t *ret_bytes);
 
-/* Closes the descriptor that reading keeps open. */
+/* Closes the descriptor of the last read. */
 void hr_spool_stream_rest(struct hr_spool_stream *st);
 
 /*
- * A collector has all frames up to `seq`: removes segments except the newest. `keep`: only notes in
- * the folder that they may be removed when there is no room. *ret_removed: bytes.
+ * A collector has all frames up to `seq`: removes segments except the newest. `keep`: only notes
+ * that they may be removed when there is no room. *ret_removed: bytes.
  */
 int hr_spool_stream_acknowledge(struct hr_spool_stream *st, uint64_t seq, bool keep,
 				uint64_t *ret_removed);
 
-/* Notes that a collector has all frames: for a stream that has ended and whose folder stays. */
+/* A collector has all frames of a stream that has ended, and whose folder stays. */
 int hr_spool_stream_note(struct hr_spool_stream *st, uint64_t seq);
 
 enum hr_spool_end {

@@ -12,7 +12,7 @@
 #define BETTER_MS     300000u
 #define SEED_FALLBACK UINT64_C(0x9e3779b97f4a7c15)
 
-/* ---- the thread ---------------------------------------------------------------------------------- */
+/* ---- the thread ------------------------------------------------------------------------------ */
 
 static void take_orders(struct hr_uplink *u, bool *ret_stop)
 {
@@ -55,7 +55,7 @@ static void uplink_on_tick(uv_timer_t *tick)
 	hr__streams_publish(u);
 }
 
-/* Runs in the appender's thread. */
+/* In the appender's thread. */
 static void changed(void *arg)
 {
 	struct hr_uplink *u = arg;
@@ -68,7 +68,7 @@ static void *uplink_run(void *arg)
 	struct hr_uplink *u = arg;
 	sigset_t pipe;
 
-	/* libuv writes to sockets as to pipes: a closed one must be an error, not a signal. */
+	/* libuv writes to sockets as to pipes: for a closed one it must get an error. */
 	sigemptyset(&pipe);
 	sigaddset(&pipe, SIGPIPE);
 	pthread_sigmask(SIG_BLOCK, &pipe, NULL);
@@ -78,7 +78,7 @@ static void *uplink_run(void *arg)
 	return NULL;
 }
 
-/* ---- from other threads --------------------------------------------------------------------------- */
+/* ---- from other threads ---------------------------------------------------------------------- */
 
 static int copy_config(struct hr_uplink *u, const struct hr_uplink_config *c)
 {

@@ -2,8 +2,8 @@
 /*
  * uplink.h - sends the frames of a spool to a collector, until they are acknowledged
  *
- * Purpose   The daemon's side of proto/wire.proto. A frame is sent after it is in the spool's file;
- *           it is removed from the spool after a collector has acknowledged that it is on its disk.
+ * Purpose   The daemon's side of proto/wire.proto. A frame is sent once the spool has it, and
+ *           removed from the spool once a collector has acknowledged that its disk has it.
  *
  *      connection   waiting --(back-off is over)--> dialling --> greeting --HelloAck--> up --(silence, end, error)--> waiting
  *                                                     +--(fails: the next collector; after the last one)--^
@@ -32,16 +32,16 @@ struct hr_uplink_config {
 	struct hr_spool *spool; /* outlives the uplink */
 	const struct hr_address *collectors;
 	size_t n_collectors; /* in order of preference */
-	/* NULL: plain TCP; read again for each connection, so that they can be renewed */
+	/* NULL: plain TCP; read again for each connection, since they are renewed */
 	const struct hr_tls_files *tls;
 	bool tls_later; /* unreadable files fail connections, not hr_uplink_new */
 	const char *software, *node, *boot_id;
 	bool any_node; /* also streams of other nodes */
 	bool any_aim;  /* also streams for other collectors */
 	bool keep;     /* of this process's stream: segments stay until hr_uplink_release */
-	/* a stream without a daemon is ended once its journal is so old; HR_UPLINK_NEVER */
+	/* minimum age of the journal of a stream without a daemon, which is then ended */
 	uint64_t recover_ms;
-	/* 0: the usual; tests use less */
+	/* 0: the default; tests use less */
 	uint64_t better_ms; /* before a better collector is tried again */
 	uint64_t scan_ms;   /* between searches for streams */
 	/* without any answer from a connected collector: then it reconnects */
@@ -50,13 +50,13 @@ struct hr_uplink_config {
 
 struct hr_uplink;
 
-/* Starts it. On failure (certificates) *ret_error, malloc'ed, explains it. */
+/* If certificates fail, *ret_error (malloc'ed) explains it. */
 int hr_uplink_new(const struct hr_uplink_config *config, struct hr_uplink **ret, char **ret_error);
 
-/* The kept segments may be removed. */
+/* Kept segments may be removed. */
 void hr_uplink_release(struct hr_uplink *u);
 
-/* Ends the thread: unacknowledged frames stay in the spool. Accepts NULL. */
+/* Unacknowledged frames stay in the spool. Accepts NULL. */
 void hr_uplink_free(struct hr_uplink *u);
 
 struct hr_uplink_stats {

@@ -30,7 +30,7 @@ static void on_signal(int number)
 	interrupted = 1;
 }
 
-/* ---- the spool ------------------------------------------------------------------------------------- */
+/* ---- the spool ------------------------------------------------------------------------------- */
 
 /* 0, or the exit status after a message. */
 static int open_spool(const char *path, struct hr_spool **ret)
@@ -73,7 +73,7 @@ static int discard(const char *job, struct hr_spool *spool)
 	return done.kept > 0 ? EXIT_FAILURE : EXIT_SUCCESS;
 }
 
-/* ---- sending --------------------------------------------------------------------------------------- */
+/* ---- sending --------------------------------------------------------------------------------- */
 
 /* Prints what has changed since the last status, one line each. */
 static void print_changes(const struct hr_uplink_stats *s, struct hr_uplink_stats *printed)

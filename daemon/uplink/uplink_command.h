@@ -2,8 +2,7 @@
 /*
  * uplink_command.h - `headraced uplink SPOOL --collector LIST`: sends the frames of a spool
  *
- * For streams of earlier daemons, and for services that only send. Threads: one, and the uplink's
- * own.
+ * For streams of earlier daemons, and services that only send. One thread, and the uplink's.
  */
 #ifndef HEADRACE_DAEMON_UPLINK_UPLINK_COMMAND_H
 #define HEADRACE_DAEMON_UPLINK_UPLINK_COMMAND_H

@@ -2,9 +2,9 @@
 /*
  * uplink_internal.h - the uplink's state, in its thread
  *
- * uplink.c          the thread, what others ask of it, the clock tick
- * uplink_link.c     the connection: which collector, when, and what is said before frames flow
- * uplink_streams.c  which streams there are, and when they are done with
+ * uplink.c          the thread, requests of others, the clock tick
+ * uplink_link.c     the connection: which collector, when, and what precedes frames
+ * uplink_streams.c  which streams there are, and when they are finished
  * uplink_send.c     channels: Open, frames, Ack, Nack
  */
 #ifndef HEADRACE_DAEMON_UPLINK_UPLINK_INTERNAL_H
@@ -55,7 +55,7 @@ struct hr__sending { /* a stream */
 	size_t held_bytes;
 	struct hr__flight *flights; /* sent and not acknowledged, in order */
 	size_t first_flight, n_flights, flights_room;
-	/* When `newest` had which value: shows how long the oldest frame has been waiting. */
+	/* when `newest` had which value: shows how long the oldest frame has been waiting */
 	struct {
 		uint64_t seq, ms;
 	} points[HR__UPLINK_POINTS];
@@ -86,7 +86,6 @@ struct hr_uplink {
 	uv_loop_t loop;
 	uv_async_t wake;
 	uv_timer_t tick, redial;
-	/* the connection */
 	enum hr__link_state link;
 	struct hr_conn *conn;
 	size_t at, next; /* collector: connected to, tried next */
@@ -100,14 +99,13 @@ struct hr_uplink {
 	uint64_t in_flight; /* bytes */
 	uint32_t last_channel, used_channel;
 	unsigned channels;
-	/* streams */
 	struct hr__sending *streams;
 	struct hr__sending *turn; /* who sends next */
 	uint64_t scan_at_ms;
 	struct hr__orphan orphans[HR__UPLINK_ORPHANS];
 	unsigned n_orphans;
 	unsigned known; /* streams in the list */
-	/* as of the last search for streams, or of the current one */
+	/* of the last search for streams, or of the current one */
 	unsigned elsewhere, aimed_elsewhere, waiting_journals, unseen;
 	unsigned searches; /* that have ended */
 	/* shared with other threads */

@@ -28,7 +28,7 @@ static void set_state(struct hr_uplink *u, enum hr__link_state state)
 	u->link_ms = hr__uplink_now(u);
 }
 
-/* `advice`: what to do about it, "" if the text contains it. */
+/* `advice`: what to do about it; "": the text has it. */
 static void note_error(struct hr_uplink *u, const char *text, const char *advice)
 {
 	char name[HR_ADDRESS_HOST_BYTES + 32];
@@ -116,7 +116,7 @@ static void uplink_link_on_closed(void *self, int error, const char *why)
 
 /* ---- Hello ----------------------------------------------------------------------------------- */
 
-/* For peers that the kernel cannot identify. The collector reports if it needs a credential. */
+/* For peers that the kernel cannot identify. A collector reports that it needs a credential. */
 static char *credential(struct hr_uplink *u)
 {
 	struct hr_conn_peer peer;
@@ -237,9 +237,9 @@ static const struct hr_conn_events events = {.ready = uplink_link_on_ready,
 					     .drained = on_drained,
 					     .closed = uplink_link_on_closed};
 
-/* ---- life ---------------------------------------------------------------------------------------- */
+/* ---- life ------------------------------------------------------------------------------------ */
 
-/* Reads certificates again, since they are renewed; keeps the old ones on failure. */
+/* Certificates are renewed: reads them again, and keeps the old ones on failure. */
 static bool read_certificates(struct hr_uplink *u)
 {
 	const struct hr_tls_files files = {u->tls_cert, u->tls_key, u->tls_ca};
@@ -292,7 +292,6 @@ static uint64_t owed_ms(const struct hr_uplink *u)
 	return u->c.owed_ms ? u->c.owed_ms : OWED_MS;
 }
 
-/* Whether the collector owes an answer. */
 static bool owed(const struct hr_uplink *u)
 {
 	bool opening = false;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * uplink_options.h - the command line of `headraced uplink`, from one table with its --help and its part of headraced(8)
+ * uplink_options.h - the command line of `headraced uplink`: one table for it, --help and the man
+ * page
  *
- * Owner     The caller, of the structure; hr_uplink_options_done frees what it holds.
- * Threads   One.
+ * The caller owns the structure; hr_uplink_options_done frees what it holds. One thread.
  */
 #ifndef HEADRACE_DAEMON_UPLINK_UPLINK_OPTIONS_H
 #define HEADRACE_DAEMON_UPLINK_UPLINK_OPTIONS_H
@@ -27,7 +27,7 @@ struct hr_uplink_options {
 	bool follow, help;
 };
 
-/* 0, or -errno after a message on standard error. With `help` nothing else is checked. */
+/* 0, or -errno after a message on standard error. With `help` it checks nothing else. */
 int hr_uplink_options_read(int argc, char **argv, struct hr_uplink_options *ret);
 void hr_uplink_options_done(struct hr_uplink_options *o);
 

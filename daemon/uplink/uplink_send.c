@@ -15,10 +15,10 @@
 #define GAP_MS	     300u	  /* in which a repeated gap counts as the same one */
 #define REST_MS	     1000u	  /* if the collector sends none */
 #define REST_MOST_MS 30000u
-/* before a stream is opened again that another connection took, or that failed */
+/* before a stream that failed, or that another connection took, is opened again */
 #define LATER_MS 10000u
 
-/* ---- frames under way ------------------------------------------------------------------------------ */
+/* ---- frames under way ------------------------------------------------------------------------ */
 
 static int push_flight(struct hr__sending *s, uint64_t seq, size_t bytes)
 {
@@ -48,7 +48,6 @@ static void land_flights(struct hr_uplink *u, struct hr__sending *s, uint64_t se
 		s->first_flight = 0;
 }
 
-/* Continues with seq + 1. */
 static void rewind_to(struct hr_uplink *u, struct hr__sending *s, uint64_t seq)
 {
 	land_flights(u, s, UINT64_MAX);
@@ -107,7 +106,7 @@ void hr__send_aside(struct hr_uplink *u, struct hr__sending *s, const char *reas
 	pthread_mutex_unlock(&u->lock);
 }
 
-/* ---- channels -------------------------------------------------------------------------------------- */
+/* ---- channels -------------------------------------------------------------------------------- */
 
 static void uplink_send_message(struct hr_uplink *u, const Headrace__Wire *msg)
 {
@@ -131,7 +130,7 @@ static void open_channel(struct hr_uplink *u, struct hr__sending *s)
 	const Headrace__StreamStart *id = s->stream->id;
 	Headrace__Open open = HEADRACE__OPEN__INIT;
 
-	/* The spool may have changed since: it removed segments, or dropped frames. */
+	/* The spool may have removed segments, or dropped frames. */
 	if (hr_spool_stream_refresh(s->stream, false) < 0) {
 		s->retry_ms = hr__uplink_now(u) + LATER_MS;
 		return;
@@ -161,7 +160,7 @@ static bool needs_channel(const struct hr_uplink *u, const struct hr__sending *s
 	       hr__uplink_now(u) >= s->retry_ms;
 }
 
-/* This process's stream first: a user may be waiting for it. */
+/* This process's stream first: a user may wait for it. */
 static void open_channels(struct hr_uplink *u)
 {
 	for (int own = 1; own >= 0; own--)
@@ -171,7 +170,7 @@ static void open_channels(struct hr_uplink *u)
 				open_channel(u, s);
 }
 
-/* ---- sending --------------------------------------------------------------------------------------- */
+/* ---- sending --------------------------------------------------------------------------------- */
 
 static bool fits(const struct hr_uplink *u, size_t bytes)
 {
@@ -179,7 +178,6 @@ static bool fits(const struct hr_uplink *u, size_t bytes)
 	return u->in_flight == 0 || u->in_flight + bytes <= u->window_bytes;
 }
 
-/* Reads the next frame into `held`. */
 static bool hold(struct hr_uplink *u, struct hr__sending *s)
 {
 	int r;
@@ -233,7 +231,7 @@ static bool send_held(struct hr_uplink *u, struct hr__sending *s)
 	return true;
 }
 
-/* Sends for one turn of one stream: false when it must wait. */
+/* False: the stream must wait. */
 static bool uplink_send_take_turn(struct hr_uplink *u, struct hr__sending *s)
 {
 	size_t bytes = 0;
@@ -256,7 +254,6 @@ void hr__send_pump(struct hr_uplink *u)
 	open_channels(u);
 	for (struct hr__sending *s = u->streams; s; s = s->next)
 		n++;
-	/* Takes turns until no stream can send. */
 	while (u->link == HR__LINK_UP && idle < n) {
 		struct hr__sending *s = u->turn ? u->turn : u->streams;
 
@@ -265,7 +262,6 @@ void hr__send_pump(struct hr_uplink *u)
 	}
 }
 
-/* Some collector has all frames up to `seq`. */
 static void note_acknowledged(struct hr_uplink *u, struct hr__sending *s, uint64_t seq)
 {
 	if (seq <= s->acked)
@@ -296,7 +292,7 @@ int hr__send_opened(struct hr_uplink *u, const Headrace__Opened *m)
 	if (m->mark > s->acked)
 		hr__link_good(u);
 	note_acknowledged(u, s, m->mark < s->newest ? m->mark : s->newest);
-	/* If frames before the spool's first one are missing, a collector may answer `gap`. */
+	/* A collector may answer `gap` if frames before the spool's first one are missing. */
 	rewind_to(u, s, m->mark < oldest ? oldest : m->mark);
 	hr__streams_settle(u, s);
 	return 0;
@@ -329,7 +325,7 @@ static void on_gap(struct hr_uplink *u, struct hr__sending *s, uint64_t mark)
 			       "does not continue after them");
 		return;
 	}
-	/* Each frame that was under way when the gap was found gets the same answer. */
+	/* Each frame that was under way at the gap gets the same answer. */
 	s->gap_again = mark == s->gap_mark && now - s->gap_ms < GAP_MS;
 	if (s->gap_again) /* the tick checks whether the gap is closed */
 		return;
@@ -400,7 +396,7 @@ int hr__send_nack(struct hr_uplink *u, const Headrace__Nack *m)
 	return 0;
 }
 
-/* ---- the connection comes and goes ------------------------------------------------------------------- */
+/* ---- the connection comes and goes ----------------------------------------------------------- */
 
 void hr__send_connected(struct hr_uplink *u)
 {

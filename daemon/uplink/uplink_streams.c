@@ -22,7 +22,7 @@ static void thin_out(struct hr__sending *s)
 	s->n_points = kept;
 }
 
-/* Notes the time at which frames up to `seq` were there. */
+/* Notes when frames up to `seq` were there. */
 static void add_point(struct hr__sending *s, uint64_t seq, uint64_t ms)
 {
 	if (s->n_points && ms < s->points[s->n_points - 1].ms + 1000)
@@ -48,7 +48,7 @@ static uint64_t waiting_ms(const struct hr_uplink *u, const struct hr__sending *
 	return s->newest > s->acked && s->n_points ? hr__uplink_now(u) - s->points[0].ms : 0;
 }
 
-/* ---- the list ------------------------------------------------------------------------------------- */
+/* ---- the list -------------------------------------------------------------------------------- */
 
 struct hr__sending *hr__streams_by_channel(struct hr_uplink *u, uint32_t channel)
 {
@@ -132,7 +132,7 @@ static struct hr__sending *uplink_streams_add(struct hr_uplink *u, struct hr_spo
 
 /* ---- finding streams ------------------------------------------------------------------------- */
 
-/* Whether the journal has been there for so long that no keeper will restart its daemon. */
+/* Whether the journal is so old that no keeper will restart its daemon. */
 static bool is_orphan(struct hr_uplink *u, const char *folder)
 {
 	uint64_t hash = hr_fnv(HR_FNV_BASIS, folder, strlen(folder)), now = hr__uplink_now(u);
@@ -170,7 +170,7 @@ static int recover(struct hr_uplink *u, const struct hr_spool_stream *st)
 	return hr_stream_recover(hr_spool_path(u->c.spool), &id);
 }
 
-/* A stream that no daemon writes: whether this uplink may send it. */
+/* No daemon writes the stream: whether this uplink may send it. */
 static bool uplink_streams_take_over(struct hr_uplink *u, struct hr_spool_stream *st)
 {
 	enum hr_spool_end end = hr_spool_stream_end(st);
@@ -188,7 +188,6 @@ static bool uplink_streams_take_over(struct hr_uplink *u, struct hr_spool_stream
 	return hr_spool_stream_refresh(st, true) == 0;
 }
 
-/* Whether it is for one of these collectors. */
 static bool aimed_here(const struct hr_uplink *u, const char *aim)
 {
 	struct hr_address to[HR_ADDRESSES_MAX];
@@ -205,7 +204,7 @@ static bool aimed_here(const struct hr_uplink *u, const char *aim)
 	return false;
 }
 
-/* Its daemon was killed before it made the secret: the stream has only its StreamStart. */
+/* Its daemon was killed before it made the secret: it has only its StreamStart. */
 static bool is_unborn(const struct hr_spool_stream *st)
 {
 	return !st->has_secret && st->last_seq <= 1;
