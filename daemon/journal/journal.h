@@ -75,9 +75,8 @@ struct hr_journal;
 
 /*
  * Opens the journal in the file `fd`, or makes one with two free halves; -1: in memory. Always
- * closes `fd`. *ret_found: it has entries. -EPROTONOSUPPORT: another version; -EBADMSG: not a
- * journal;
- * -ENOSPC...
+ * closes `fd`. *ret_found: it has entries. Errors: -EPROTONOSUPPORT (another version), -EBADMSG
+ * (not a journal), -ENOSPC...
  */
 int hr_journal_open(int fd, uint64_t half_bytes, struct hr_journal **ret, bool *ret_found);
 

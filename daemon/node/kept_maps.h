@@ -13,7 +13,7 @@ bool hr_kept_map(struct hr_inherited *list, size_t n, uint64_t proc, uint32_t in
 /* The maps' processes record nothing from now on; returns how many there are. */
 uint64_t hr_kept_maps_orphan(const struct hr_inherited *list, size_t n);
 
-/* Removes maps from the descriptor store of processes that the journal does not have. */
+/* Removes the remaining maps from the descriptor store: the journal has no such processes. */
 void hr_kept_maps_drop(struct hr_inherited *list, size_t n);
 
 #endif

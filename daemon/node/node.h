@@ -64,7 +64,7 @@ int hr_node_live(struct hr_node *n, uint64_t in_flight_ns, uint8_t **ret, size_t
 /* Stores the records that were committed before the call. Blocks. 0 or the store's error. */
 int hr_node_flush(struct hr_node *n);
 
-/* Accepts processes that have connected, then flushes: another process continues the job. */
+/* Accepts connected processes, then no more, and flushes: another process continues the job. */
 void hr_node_pause(struct hr_node *n);
 
 /*

@@ -24,7 +24,7 @@ struct hr_job_status {
 	uint64_t events, bytes, events_per_s, bytes_per_s;
 };
 
-/* If the last measurement is about a second old. Call it at least once a second. */
+/* Measures rates about once a second. Call it at least so often. */
 void hr_job_status_measure(struct hr_job_status *s, const struct hr_node_stats *now,
 			   uint64_t now_ms);
 

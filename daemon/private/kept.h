@@ -59,7 +59,7 @@ struct hr_notice {
 int hr_notify_open(struct hr_notify *n);
 void hr_notify_close(struct hr_notify *n);
 
-/* Does not wait. False: there is none. */
+/* Reads one notice, without waiting. False: there is none. */
 bool hr_notify_read(struct hr_notify *n, struct hr_notice *ret);
 
 /* Whether the notice has the line `key=value`. */

@@ -10,7 +10,7 @@ struct hr_health { /* what notices have reported so far */
 	bool counters_only, journal_in_memory, refused;
 };
 
-/* The next notice, a line. False: none. `spool`: the store is a spool. */
+/* Writes the next notice, a line. False: there is none. `spool`: the store is a spool. */
 bool hr_health_next_notice(struct hr_health *reported, const struct hr_node_stats *now, bool spool,
 			   char *ret, size_t bytes);
 

@@ -26,7 +26,7 @@ void hr_private_uplink_free(struct hr_private_uplink *p);	       /* accepts NULL
 
 void hr_private_uplink_stats(struct hr_private_uplink *p, struct hr_uplink_stats *ret);
 
-/* About the connection, or a refused stream. False: no notice. */
+/* Writes the next notice: about the connection, or a refused stream. False: there is none. */
 bool hr_private_uplink_next_notice(struct hr_private_uplink *p, char *ret, size_t bytes);
 
 /* The job has ended: sends until `until_ms` at most. */

@@ -41,7 +41,7 @@ static void *prober_load(void *arg)
 	return NULL;
 }
 
-/* The kernel takes a tenth of a second or more: it checks the programs. */
+/* Loading takes a tenth of a second or more: the kernel checks the programs. */
 void hr_prober_load_async(struct hr_prober *p, hr_prober_loaded *loaded, void *arg)
 {
 	p->loaded = loaded;

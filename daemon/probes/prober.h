@@ -21,7 +21,7 @@
 
 #define HR_PROBER_ROOTS 256u
 
-/* In the loading thread: the probes are loaded and follow the roots. */
+/* Called in the loading thread: the probes are loaded and follow the roots. */
 typedef void hr_prober_loaded(void *arg, struct hr_probes *probes);
 
 struct hr_prober {

@@ -164,7 +164,7 @@ static unsigned open_files(void)
 	return n;
 }
 
-/* The recording itself needs descriptors, too. */
+/* Fails if the probes would leave too few descriptors for the recording itself. */
 static int check_room(char **ret_error)
 {
 	unsigned needed = open_files() + FILES + FILES_LEFT;

@@ -48,7 +48,7 @@ extern const size_t hr_service_n_keys;
 /* Checks keys, alone and together. Passes each mistake to `report`. */
 bool hr_service_config_check(const struct hr_service_config *c, void (*report)(const char *text));
 
-/* Defaults that depend on the machine, in a configuration without mistakes. */
+/* Sets defaults that depend on the machine, in a configuration without mistakes. */
 void hr_service_config_settle(struct hr_service_config *c);
 
 /* Checks files, users and groups. Passes each mistake to `report`. */

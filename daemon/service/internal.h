@@ -160,29 +160,29 @@ struct job_spec { /* of a new job */
 	bool registered;
 };
 #define ANY_ATTEMPT (-1)
-/* Of several attempts the latest. */
+/* The latest of several attempts. */
 struct job *hr__service_job_find(struct service *s, const char *id, int64_t attempt);
 /* "starting", "running", ...: of job_state. */
 const char *hr__service_job_state(enum job_state state);
-/* For reading: a private configuration (private.h). A descriptor, or -errno. */
+/* Opens its file (a private configuration, private.h) for reading. A descriptor, or -errno. */
 int hr__service_job_conf_open(const struct job *job);
 /* The prefix of its descriptors in systemd's descriptor store. */
 void hr__service_job_prefix(const struct job *job, char ret[JOB_PREFIX]);
 /* A registered job of that name, else an unregistered one of user `uid`. NULL: none. */
 struct job *hr__service_job_named(struct service *s, const char *name, uint32_t uid);
-/* Starts its worker, too. NULL with *ret_error (malloc'ed). */
+/* Begins a job, and starts its worker. NULL with *ret_error (malloc'ed). */
 struct job *hr__service_job_begin(struct service *s, const struct job_spec *spec, char **ret_error);
 /* Continues the jobs of an earlier service, with their retained descriptors. */
 void hr__service_jobs_resume(struct service *s, struct hr_inherited *list, size_t n);
-/* After for_ms (0: no limit) the level returns to level_base. */
+/* Sets the level; after for_ms (0: no limit) it returns to level_base. */
 void hr__service_job_level(struct job *job, uint32_t level, uint64_t for_ms);
 /* Writes level, cgroup and end to the job's file, for a later service. */
 void hr__service_job_note(struct job *job);
 void hr__service_job_end(struct job *job, const char *state, uint64_t linger_ms, uint64_t drain_ms);
-/* Its worker has ended. `error`: for clients that wait; NULL: a normal end. */
+/* Removes a job whose worker has ended. `error`: for clients that wait; NULL: a normal end. */
 void hr__service_job_forget(struct job *job, const char *error);
 void hr__service_jobs_tick(struct service *s);
-/* After the loop. Files and retained descriptors stay for the next service. */
+/* Frees all after the loop. Files and retained descriptors stay for the next service. */
 void hr__service_jobs_free(struct service *s);
 
 /* cgroup.c */
@@ -194,7 +194,7 @@ bool hr__service_cgroup_of(pid_t pid, struct cgroup_of *ret);
 /* 0: the job can have the cgroup of `spec`. */
 int hr__service_cgroup_check(const struct service *s, const struct job_spec *spec,
 			     char **ret_error);
-/* Probes record its processes. Does nothing without probes, or if the job has another cgroup. */
+/* Probes record that cgroup's processes. Does nothing without probes, or with another cgroup. */
 int hr__service_cgroup_set(struct job *job, const char *path, char **ret_error);
 void hr__service_cgroup_send(struct job *job); /* to its worker */
 
@@ -202,16 +202,16 @@ void hr__service_cgroup_send(struct job *job); /* to its worker */
 int hr__service_worker_start(struct job *job);
 /* The worker failed, or did not start: retries later, or forgets a job that has ended. */
 void hr__service_worker_failed(struct job *job, const char *why);
-/* May forget the job. */
+/* Starts another worker for a failing job. May forget the job. */
 void hr__service_worker_retry(struct job *job);
 void hr__service_workers_reap(struct service *s);
-/* Sends its worker what has changed meanwhile. */
+/* Its worker is ready: sends it what has changed meanwhile. */
 void hr__service_job_ready(struct job *job);
 void hr__service_worker_send(struct job *job, hr_control_kind kind, const ProtobufCMessage *body);
 void hr__service_on_notice(uv_poll_t *poll, int status, int events);
-/* Counts connections in the hand-off queue whose process does not connect again. */
+/* Empties the hand-off queue; counts the connections whose process does not connect again. */
 void hr__service_handoff_close(struct job *job);
-/* At the end of the service: all workers flush and exit; waits for them. */
+/* At the end of the service: makes all workers flush and exit, and waits. */
 void hr__service_workers_pause(struct service *s);
 
 /* limits.c */
@@ -238,7 +238,7 @@ void hr__service_clients_begun(struct job *job, const char *error);
 void hr__service_clients_tick(struct service *s);
 void hr__service_clients_leave(struct service *s); /* closes all, without an answer */
 
-/* A failure is logged, and the service records without metrics. */
+/* metrics.c: a failure is logged, and the service records without metrics. */
 void hr__service_metrics_open(struct service *s);
 /* Adds to the metrics what `now` has more. Call it before `now` replaces the job's status. */
 void hr__service_metrics_count(struct job *job, const Headrace__JobStatus *now);

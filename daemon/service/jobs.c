@@ -82,7 +82,7 @@ void hr__service_job_prefix(const struct job *job, char ret[JOB_PREFIX])
 	snprintf(ret, JOB_PREFIX, "%016" PRIx64 ".", job->key);
 }
 
-/* Atomically: a killed service leaves the old file or the new one. */
+/* Replaces the file atomically: a killed service leaves the old one or the new one. */
 static int write_conf(struct job *job, const struct hr_private_config *config)
 {
 	char path[SERVICE_PATH], fresh[SERVICE_PATH];
@@ -300,7 +300,7 @@ static int write_first(struct job *job, const struct job_spec *spec)
 	return write_conf(job, &config);
 }
 
-/* Policy, level and probes: from the request, the rules and the configuration. */
+/* Sets policy, level and probes from the request, the rules and the configuration. */
 static void jobs_decide(struct job *job, const struct job_spec *spec)
 {
 	const struct hr_policy_rules rules = hr__service_policy(job->service);
@@ -432,7 +432,7 @@ void hr__service_jobs_resume(struct service *s, struct hr_inherited *list, size_
 
 /* ---- the end --------------------------------------------------------------------------------- */
 
-/* The worker stores the processes that a limit refused as a loss. */
+/* Sends the number of processes refused by a limit: the worker stores it as a loss. */
 static void send_refused(struct job *job)
 {
 	Headrace__Refused refused = HEADRACE__REFUSED__INIT;

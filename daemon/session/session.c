@@ -315,7 +315,7 @@ uint32_t hr_session_strays(struct hr_session *s, struct hr_lost_row *rows)
 			 &s->strays_count);
 }
 
-/* Once: sysconf() opens and reads a file on every call. */
+/* Read once: sysconf() opens and reads a file on every call. */
 static uint32_t cpus_online(void)
 {
 	static uint32_t known;

@@ -33,7 +33,7 @@ void hr_appender_give(struct hr_appender *a, struct hr_out_list *list);
 /* Retires the half `gen` when all frames given before are stored. */
 int hr_appender_retire(struct hr_appender *a, uint64_t gen);
 
-/* Until all frames given before are stored: 0; or the store's error. */
+/* Waits until all frames given before are stored: 0; or the store's error. */
 int hr_appender_wait(struct hr_appender *a);
 
 /*

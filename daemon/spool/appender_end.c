@@ -66,7 +66,7 @@ static int appender_end_store(struct hr_appender *a, struct hr_out *o, bool endi
 		      : hr__appender_append(a, o);
 }
 
-/* By reason only, so that the sum of the Loss frames fits. */
+/* Adds up Loss frames that did not fit by reason only, so that the sum fits. */
 static void take_losses(struct hr_losses *lost, const struct hr_out *o)
 {
 	Headrace__Frame *msg;
@@ -112,7 +112,7 @@ static int store_losses(struct hr_appender *a, const struct hr_losses *lost)
 	return r;
 }
 
-/* The frames of one turn; those that do not fit are added to `lost`. */
+/* Stores the frames of one turn; adds those that do not fit to `lost`. */
 static void appender_end_take_turn(struct hr_appender *a, enum turn turn, struct hr_losses *lost)
 {
 	for (struct hr_out *o = a->kept.first; o; o = o->next) {

@@ -36,7 +36,7 @@ struct hr_appender {
 /* Packs o's frame unless it is packed; frees what it was made of. */
 int hr__appender_pack(struct hr_appender *a, struct hr_out *o);
 
-/* A spool first makes room for the bytes. As hr_writer_append. */
+/* Appends o's bytes, for which a spool first makes room. As hr_writer_append. */
 int hr__appender_append(struct hr_appender *a, const struct hr_out *o);
 
 #endif

@@ -211,7 +211,7 @@ static bool has_secret(const char *dir)
 	return access(path, F_OK) == 0;
 }
 
-/* With the spool's lock: another process could remove the new folder as a finished one. */
+/* Needs the spool's lock: another process could remove the new folder as a finished one. */
 static int open_stream(struct hr_spool *s, const struct hr_stream_id *id, struct hr_writer **ret)
 {
 	struct hr_writer *w;
@@ -262,7 +262,7 @@ int hr_spool_open_stream(struct hr_spool *s, const struct hr_stream_id *id, stru
 	return 0;
 }
 
-/* With the lock: `changed` does not run after hr_spool_watch has returned. */
+/* Holds the lock during `changed`: it does not run after hr_spool_watch has returned. */
 static void spool_notify(struct hr_spool *s)
 {
 	if (s->changed)

@@ -75,7 +75,7 @@ struct hr_spool_live {
 };
 bool hr_spool_live(struct hr_spool *s, struct hr_spool_live *ret);
 
-/* For each stream's folder, open at `dir_fd`, until a negative result. 0 or that, or -errno. */
+/* Calls `see` for each stream's folder until it fails. 0, its result, or -errno. */
 typedef int hr_spool_see(void *arg, const char *folder, int dir_fd);
 int hr_spool_each(struct hr_spool *s, hr_spool_see *see, void *arg);
 

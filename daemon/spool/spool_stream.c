@@ -180,7 +180,7 @@ int hr_spool_stream_refresh(struct hr_spool_stream *st, bool newest)
 	return r;
 }
 
-/* The segment with frame `seq`; a writer may have begun more segments. */
+/* Finds the segment with frame `seq`; a writer may have begun more segments. */
 static int find_part(struct hr__spool_reader *o, uint64_t seq, size_t *ret)
 {
 	size_t i;

@@ -50,7 +50,7 @@ void hr_spool_stream_rest(struct hr_spool_stream *st);
 int hr_spool_stream_acknowledge(struct hr_spool_stream *st, uint64_t seq, bool keep,
 				uint64_t *ret_removed);
 
-/* A collector has all frames of a stream that has ended, and whose folder stays. */
+/* Notes that a collector has all frames: for a stream that has ended and whose folder stays. */
 int hr_spool_stream_note(struct hr_spool_stream *st, uint64_t seq);
 
 enum hr_spool_end {

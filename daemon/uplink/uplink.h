@@ -39,7 +39,7 @@ struct hr_uplink_config {
 	bool any_node; /* also streams of other nodes */
 	bool any_aim;  /* also streams for other collectors */
 	bool keep;     /* of this process's stream: segments stay until hr_uplink_release */
-	/* minimum age of the journal of a stream without a daemon, which is then ended */
+	/* age of the journal at which a stream without a daemon is ended; HR_UPLINK_NEVER */
 	uint64_t recover_ms;
 	/* 0: the default; tests use less */
 	uint64_t better_ms; /* before a better collector is tried again */
@@ -56,7 +56,7 @@ int hr_uplink_new(const struct hr_uplink_config *config, struct hr_uplink **ret,
 /* Kept segments may be removed. */
 void hr_uplink_release(struct hr_uplink *u);
 
-/* Unacknowledged frames stay in the spool. Accepts NULL. */
+/* Ends the thread; unacknowledged frames stay in the spool. Accepts NULL. */
 void hr_uplink_free(struct hr_uplink *u);
 
 struct hr_uplink_stats {
