@@ -56,7 +56,7 @@ void hr_queries_drained(struct hr_queries *all,
 bool hr_queries_has(const struct hr_queries *all,
 		    const struct hr_conn *client); /* a query without Done */
 
-/* A query with a mistake counts as failed. */
+/* Current and total numbers. A query with a mistake counts as failed. */
 struct hr_queries_stats {
 	unsigned running, waiting;
 	uint64_t answered, failed, cancelled;

@@ -284,7 +284,7 @@ struct hr_catalog_filter {
 	uint32_t uid;
 };
 
-/* `filter` NULL: all. -ENOENT: no store; -EPROTONOSUPPORT: newer. *ret_error: malloc'ed. */
+/* `filter` NULL: all. -ENOENT: no store; -EPROTONOSUPPORT: newer. *ret_error is malloc'ed. */
 int hr_catalog_open(const char *const *stores, size_t n, const struct hr_catalog_filter *filter,
 		    struct hr_catalog **ret, char **ret_error);
 void hr_catalog_free(struct hr_catalog *c);

@@ -55,7 +55,7 @@ void hr__during_free(struct hr_during *d);
 int hr__during_place(struct hr_during *d, const struct hr_query *q,
 		     const struct hr_busy_keys *keys);
 
-/* A training thread: has steps, epochs or input waits, and its process is no worker. */
+/* Whether it is a training thread: with steps, epochs or input waits, and not of a worker. */
 bool hr__during_trains(const struct hr_during *d, uint32_t stream, const struct hr_task *task);
 
 /* Adds operations [first, end) of one task. `classes`: NULL, or HR_BUSY_NO_LANE excludes a row. */

@@ -11,7 +11,7 @@
  *
  *   - the statement names `events` (or calls hr_busy) once, in the FROM that belongs to the WHERE
  *   - `events` is alone there, or in inner joins whose columns have qualified names
- *   - it has no TABLESAMPLE, and nothing else has its name or that of such a column
+ *   - `events` has no TABLESAMPLE; its name, and the names of columns below, mean nothing else
  *
  * Any number of threads may read the result.
  */
