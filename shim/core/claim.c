@@ -2,8 +2,8 @@
 /*
  * claim.c - how a thread gets its ring: a free one, one of a dead thread, or one of another map
  *
- * The shim has no thread destructor: those run user code in any order, and not on _exit. A thread
- * that needs a ring checks whether the owners of the others live.
+ * The shim has no thread destructor, because destructors run in any order with user code, and not
+ * on _exit. A thread that needs a ring checks whether the owners of the other rings live.
  */
 #include "shim/core/ring.h"
 
@@ -33,7 +33,7 @@ static void end_dead_owner(struct hr__thread *t)
 	hr__regions_end_dead(t->ring);
 }
 
-/* Slots that have memory, because an earlier owner used them. UINT64_MAX: all. */
+/* Index up to which the ring has memory, from an earlier owner's use. UINT64_MAX: all of it. */
 static uint64_t memory_for(const struct hr_ring_hdr *ring, uint32_t slots)
 {
 	uint64_t head = __atomic_load_n(&ring->head, __ATOMIC_RELAXED);
@@ -137,7 +137,7 @@ void hr__ring_set_aside(void)
 	if (hr__ring_current() == NULL ||
 	    __atomic_load_n(&hr__wiped.common, __ATOMIC_RELAXED) != NULL)
 		return;
-	/* Signals blocked as in hr__ring_find. Two threads at once waste one ring. */
+	/* Signals blocked as in hr__ring_find. Two threads at once may waste one ring. */
 	HR_SYS4(rt_sigprocmask, 0 /* SIG_BLOCK */, &all, &old, sizeof(all));
 	do
 		maps = __atomic_load_n(&hr__wiped.map_count, __ATOMIC_ACQUIRE);
@@ -217,8 +217,8 @@ struct hr_ring_hdr *hr__ring_find(enum hr__seek seek)
 	if (!search_possible(t, seek) || hr__in_vfork_child())
 		return NULL;
 	/*
-	 * With signals blocked, no handler can find its own thread's half-made attachment, fork in
-	 * the middle of one, or leave it by longjmp. At most 50 ms, once.
+	 * Signals are blocked, at most 50 ms and once, so that no handler interrupts an attach: it
+	 * could need a ring itself, fork, or leave by longjmp.
 	 */
 	HR_SYS4(rt_sigprocmask, 0 /* SIG_BLOCK */, &all, &old, sizeof(all));
 	if (hr__ring_current() == NULL && hr__session_attach(seek))

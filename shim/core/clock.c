@@ -40,7 +40,7 @@ bool hr__clock_is_tsc(void)
 	if (mode == HR__CLOCK_UNKNOWN) {
 		uint32_t found = hr_tsc_is_invariant() ? HR__CLOCK_TSC : HR__CLOCK_MONOTONIC;
 
-		/* A daemon's decision, from another thread, has precedence. */
+		/* Another thread may have stored the daemon's decision, which has precedence. */
 		if (__atomic_compare_exchange_n(&hr__clock_mode, &mode, found, false,
 						__ATOMIC_RELAXED, __ATOMIC_RELAXED))
 			mode = found;
@@ -65,7 +65,7 @@ void hr__clock_freeze(void)
 
 void hr__clock_monotonic(void)
 {
-	if (!is_frozen()) /* then the ticks must stay in their unit */
+	if (!is_frozen()) /* frozen ticks keep their unit */
 		__atomic_store_n(&hr__clock_mode, HR__CLOCK_MONOTONIC, __ATOMIC_RELAXED);
 }
 

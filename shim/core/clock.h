@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * clock.h - session ticks
+ * clock.h - session ticks: the TSC (common/tsc.h), or nanoseconds of CLOCK_MONOTONIC
  *
- * Purpose   One 64-bit tick count: the TSC (common/tsc.h) if it is invariant, unless the daemon
- *           decides otherwise (hr_ack.flags); else nanoseconds of CLOCK_MONOTONIC. The mode is
- *           decided at the first use, not in the constructor: CPUID traps in a virtual machine, and
- *           most processes never need it. The clock is frozen once the program may not read clocks
- *           any longer: each reading is one tick after the last.
+ * The TSC is used if it is invariant and the daemon accepts it (hr_ack.flags). The first reading
+ * chooses the clock, not the constructor: CPUID traps in a virtual machine, and most processes
+ * never read the clock. Once the program may not read clocks, each reading is one tick after the
+ * last.
+ *
  * Threads   Any, signal handlers included.
  */
 #ifndef HEADRACE_SHIM_CORE_CLOCK_H
@@ -23,11 +23,11 @@ enum hr__clock_mode { HR__CLOCK_UNKNOWN, HR__CLOCK_TSC, HR__CLOCK_MONOTONIC, HR_
 extern uint32_t hr__clock_mode; /* relaxed */
 
 uint64_t hr__clock_ns(void);	/* CLOCK_MONOTONIC, by the vDSO if libc has it */
-uint64_t hr__clock_slow(void);	/* ticks; decides the mode first if need be */
-bool hr__clock_is_tsc(void);	/* the unit of ticks; decides the mode if need be */
+uint64_t hr__clock_slow(void);	/* ticks; chooses the clock at the first call */
+bool hr__clock_is_tsc(void);	/* ticks are the TSC; chooses the clock at the first call */
 bool hr__clock_is_fast(void);	/* hr__clock_tsc() is valid */
 void hr__clock_monotonic(void); /* the daemon does not accept the TSC */
-/* the kernel is about to forbid reading it, and with it the vDSO's clock */
+/* The kernel is about to forbid the TSC, which the vDSO's clock reads, too. */
 void hr__clock_freeze(void);
 
 /* For threads whose HR__SLOW_CLOCK is 0. */

@@ -5,7 +5,7 @@
 #include <stdint.h>
 #include <string.h>
 
-/* How an interpreter reads options: letters, perhaps in a cluster (`bash -ec`), and words. */
+/* How an interpreter reads options: letters, which may be in a cluster (`bash -ec`), and words. */
 struct interpreter {
 	const char *name;     /* of the program, without version */
 	const char *code;     /* letters: code follows, and no script */
@@ -77,7 +77,7 @@ static bool is_one_of(const char *list, const char *word, size_t n)
 	return false;
 }
 
-/* The name follows the last slash and the dash of a login shell; digits and dots are a version. */
+/* Strips the folder, the dash of a login shell, and the version (digits and dots). */
 static const struct interpreter *interpreter_of(const char *program, size_t n)
 {
 	size_t start = 0, name;

@@ -10,8 +10,8 @@
  *      java -Xmx1g -cp a.jar Main x      java Main
  *      rsync -a /data /backup            rsync
  *
- * Arguments may be secret; HEADRACE_CMDLINE=full sends them all. Of code only the import stays by
- * which Python's multiprocessing starts a process: the daemon identifies such a process by it.
+ * Arguments may be secret: HEADRACE_CMDLINE=full is needed to send them all. Code is cut, except
+ * the import with which Python's multiprocessing starts a process: it identifies the process.
  *
  * Threads   A pure function over the caller's memory; async-signal-safe.
  */

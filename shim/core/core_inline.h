@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * core_inline.h - the part of core.h that every wrapper inlines; only core.h includes it, at its
- * end
+ * core_inline.h - the part of core.h that every wrapper inlines; only the end of core.h includes it
  *
- * An operation on an ignored descriptor must cost one load and one comparison: the look-up in the
- * table of descriptors is here, everything else is out of line. Entries are single words, loaded
- * and stored relaxed, because they publish no other data. The constructor makes the table once.
- * With limit 0 (before the constructor, HEADRACE=off, deselected) all descriptors are ignored.
+ * An operation on an ignored descriptor costs one load and one comparison: only the look-up in the
+ * fd table is inline. Entries are single words, loaded and stored relaxed, because they publish no
+ * other data. The constructor makes the table. With limit 0 (before the constructor, HEADRACE=off,
+ * deselected rank) all descriptors are ignored.
  */
 #ifndef HEADRACE_SHIM_CORE_CORE_INLINE_H
 #define HEADRACE_SHIM_CORE_CORE_INLINE_H
@@ -32,8 +31,8 @@ static inline hr_file hr__fd_peek(int fd)
 }
 
 /*
- * True: fd needs no begin and no end. A wrapper that tests this first and tail-calls the original
- * leaves no frame across the system call, whose return would be mispredicted (7 ns).
+ * True: the call needs no begin and no end. A wrapper that tests this first can tail-call the
+ * original. With a frame across the system call, its return would be mispredicted (7 ns).
  */
 static inline bool hr_fd_ignored(int fd)
 {

@@ -2,15 +2,15 @@
 /*
  * counters.c - totals of operations, regions and excluded opens without a record
  *
- * In a session they go to a ring's lost[] at once: the thread's own if it was full, the session's
- * first if the thread has none. A forked child without a session adds to the strays of its parent's
- * (or an ancestor's) first map. Without any session they are private, and are sent with the next
- * hello. Excluded opens go the same ways, but to the head of a map: they alone do not make a
- * process attach.
+ * In a session they are added to a ring's lost[]: the thread's own ring if that was full, the
+ * session's first one if the thread has none. A forked child without a session adds to the strays
+ * of the first map of its parent (or an ancestor). Without any session they stay private, and the
+ * next hello sends them. Excluded opens are added to the head of a map instead of a ring; they
+ * alone do not make a process attach.
  */
 #include "shim/core/internal.h"
 
-/* The bytes rule of every op, from the table: ops.c would add names that the shim does not need. */
+/* The bytes rule of every op. Not from ops.c, which has names that the shim does not need. */
 #define HR_KERNEL(id, name, class, api, bytes_rule) [id] = HR_BYTES_##bytes_rule,
 #define HR_CALL(id, ret, name, params, args, class, api, bytes_rule, ...)                          \
 	HR_KERNEL(id, name, class, api, bytes_rule)
@@ -35,37 +35,37 @@ static void counters_add(struct hr_lost *l, uint64_t count, uint64_t bytes, uint
 	__atomic_fetch_add(&l->ticks, ticks, __ATOMIC_RELAXED);
 }
 
-/* Any thread: usually the ring's owner, or threads without one (hr__counters_add). */
+/* Any thread: the ring's owner, or a thread without a ring. */
 void hr__lost_add(struct hr_ring_hdr *ring, uint16_t op, uint64_t count, uint64_t bytes,
 		  uint64_t ticks)
 {
 	counters_add(&ring->lost[op % HR_OP_MAX], count, bytes, ticks);
-	/* Pairs with the daemon's acquire load: it reads lost[] when the total has changed. */
+	/* Release: pairs with the acquire load of the daemon, which then reads lost[]. */
 	__atomic_fetch_add(&ring->lost_total, count, __ATOMIC_RELEASE);
 }
 
 /*
- * The head of the session's first map, in a forked child that of its parent's; NULL: never
- * attached. Acquire: pairs with the attacher's release store.
+ * The head of the session's first map; in a forked child, of its parent's. NULL: never attached.
+ * Acquire: pairs with the attacher's release store.
  */
 static struct hr_map_hdr *head(void)
 {
 	return __atomic_load_n(&hr__image.strays, __ATOMIC_ACQUIRE);
 }
 
-/* Any process with the map, any thread. Nothing, if the rank of the ancestor is left out. */
+/* Any process with the map, any thread. Counts nothing if the ancestor's recording is off. */
 static void stray(struct hr_map_hdr *map, uint16_t op, uint64_t bytes, uint64_t ticks)
 {
 	if (__atomic_load_n(&map->level, __ATOMIC_RELAXED) == HR_LEVEL_OFF)
 		return;
 	counters_add(&map->strays[op % HR_OP_MAX], 1, bytes, ticks);
-	/* Pairs with the daemon's acquire load, as above. */
+	/* Release: pairs with the daemon's acquire load. */
 	__atomic_fetch_add(&map->stray_total, 1, __ATOMIC_RELEASE);
 }
 
 /*
- * The session's first ring, whichever thread owns it: its lost[] is memory that outlives the process. Losses
- * belong to the process, not to a thread. NULL: no session.
+ * The session's first ring, whichever thread owns it: losses belong to the process, and its lost[]
+ * outlives it. NULL: no session.
  */
 static struct hr_ring_hdr *first_ring(void)
 {
@@ -91,7 +91,7 @@ static void counters_count(uint16_t op, uint64_t bytes, uint64_t ticks)
 		return;
 	}
 	counters_add(&hr__wiped.counters[op % HR_OP_MAX], 1, bytes, ticks);
-	/* Sequentially consistent, as the attacher's in the other order: one sees the other. */
+	/* Sequentially consistent, as in the attacher: one of the two sees the other. */
 	__atomic_store_n(&hr__wiped.counting, 1, __ATOMIC_SEQ_CST);
 	if (__atomic_load_n(&hr__wiped.nonce, __ATOMIC_SEQ_CST) != 0)
 		hr__counters_to_session();

@@ -7,12 +7,12 @@
 extern char **environ __attribute__((weak));
 extern const char *gnu_get_libc_version(void) __attribute__((weak));
 
-/* atexit() is no symbol of libc: it passes the dso of the library that it is linked into. */
+/* Not atexit(): it is not a symbol of libc, and passes the dso of the library that links it. */
 extern int __cxa_atexit(void (*fn)(void *), void *arg, void *dso);
 
 /*
- * For probes: from now on only stdio writes, from its buffers. A vfork child that exits runs this
- * in its parent's memory, and the parent continues.
+ * For probes: from now on only stdio writes, from its buffers. A vfork child that exits runs
+ * this in the memory of its parent, which continues.
  */
 static void exiting(void *unused)
 {
@@ -24,8 +24,8 @@ static void exiting(void *unused)
 }
 
 /*
- * glibc passes main's arguments to a constructor. It has not set environ yet, because this library
- * is initialised before libc (-z initfirst). Other libcs pass nothing and have set it.
+ * glibc passes main's arguments to a constructor, and has not set environ yet: this library is
+ * initialised before libc (-z initfirst). Other libcs pass no arguments, but have set environ.
  */
 __attribute__((constructor)) static void ctor_start(int argc, char **argv, char **envp)
 {
@@ -37,10 +37,10 @@ __attribute__((constructor)) static void ctor_start(int argc, char **argv, char 
 	else
 		hr__init(&environ != NULL ? environ : NULL);
 	/*
-	 * A destructor of this library would run before those of later libraries. exit() runs
-	 * handlers in reverse order of registration, and this one is registered before libc
-	 * registers the destructors: only stdio is left when it runs. A dso argument would make it
-	 * a destructor; this library is never unloaded (-z nodelete).
+	 * exit() runs handlers in reverse order of registration. libc registers the destructors of
+	 * libraries after this handler, so only stdio is left when it runs. A destructor of this
+	 * library would run earlier, and so would a handler with a dso argument. Without one the
+	 * handler stays valid, because this library is never unloaded (-z nodelete).
 	 */
 	if (hr__image.on)
 		__cxa_atexit(exiting, NULL, NULL);

@@ -46,11 +46,11 @@ bool hr__env_wanted(const char *text)
 /* ---- kept variables -------------------------------------------------------------------------- */
 
 /*
- * Entries, one after another up to a head of 0: a head and "NAME=VALUE\\0", in whole words. A head
- * changes only by compare-and-swap, and an entry's length never changes. No thread waits for
- * another: one that is stopped in the middle (a signal handler that forks is enough) leaves an
- * entry that stays busy, and the others skip it. Texts are stored with release and loaded with
- * acquire, so a thread that has read an entry's newer text also sees its newer head.
+ * Entries, up to a head of 0: a head and "NAME=VALUE\\0", in whole words. A head changes only by
+ * compare-and-swap, and an entry's length never changes. No thread waits for another: if one stops
+ * in the middle (in a signal handler that forks), its entry stays busy and others skip it. Texts
+ * are stored with release and loaded with acquire: a thread that reads the newer text sees the
+ * newer head.
  */
 enum { BUSY = 1, KEPT, FREE };
 #define WORDS	      (HR__ENV_BYTES / 8)
@@ -66,8 +66,8 @@ static uint64_t head_of(uint64_t turn, uint32_t length, uint32_t state)
 }
 
 /*
- * 0: after the last entry. Sequentially consistent, like all accesses to a head: of two threads
- * that keep one name, one sees the other.
+ * 0: the end. Sequentially consistent, like all accesses to a head: if two threads store the same
+ * name, at least one sees the other.
  */
 static uint64_t head_at(uint32_t at)
 {
@@ -123,8 +123,8 @@ static bool claim(uint32_t length, uint64_t turn, uint32_t *ret_at, uint64_t *re
 }
 
 /*
- * Without room for a second one: claims the entry of that name itself, which readers miss for a
- * moment. False also if a later one exists.
+ * If there is no room for a second entry: claims the one of that name, which readers miss
+ * meanwhile. False also if another thread has stored a later one.
  */
 static bool claim_same(const char *name, size_t n, uint32_t length, uint64_t turn, uint32_t *ret_at,
 		       uint64_t *ret_head)
@@ -151,7 +151,7 @@ static char *env_store(char *to, const char *text, size_t n)
 	return to;
 }
 
-/* Keeps only the entry of the last turn for a name. */
+/* Frees all entries of a name except that of the latest turn. */
 static void overtake(const char *name, size_t n, uint32_t mine, uint64_t kept)
 {
 	uint64_t head;
@@ -166,7 +166,7 @@ static void overtake(const char *name, size_t n, uint32_t mine, uint64_t kept)
 	}
 }
 
-/* A value that does not fit leaves the old one. */
+/* If the value does not fit, the old one stays. */
 void hr__env_keep(const char *name, size_t n, const char *value)
 {
 	size_t n_value = strlen(value), bytes = n + n_value + 2;
@@ -185,7 +185,7 @@ void hr__env_keep(const char *name, size_t n, const char *value)
 	env_store(to, value, n_value + 1);
 	kept = head_of(turn, LENGTH(head), KEPT);
 	__atomic_store_n(&hr__image.env[at], kept, __ATOMIC_SEQ_CST);
-	/* Before the older one is freed: a reader that missed both must read again. */
+	/* Before the older one is freed: a reader that missed both reads again. */
 	__atomic_fetch_add(&hr__image.env_turn, 1, __ATOMIC_SEQ_CST);
 	overtake(name, n, at, kept);
 }
@@ -206,7 +206,7 @@ static bool is_overtaken(const char *text, uint64_t kept)
 	return false;
 }
 
-/* False: it has changed meanwhile, or does not fit. */
+/* False: the entry has changed meanwhile, or does not fit. */
 static bool read_entry(uint32_t at, uint64_t head, char *to, size_t cap)
 {
 	const char *text = text_at(at);

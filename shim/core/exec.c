@@ -2,9 +2,9 @@
 /*
  * exec.c - notices about programs that are started without this library
  *
- * The notice (HR_HELLO_EXEC) uses a connection of its own, not a ring: the process may have no
- * session, and a vfork child cannot get one in its parent's memory. It changes no state of the
- * image or the thread.
+ * The notice (HR_HELLO_EXEC) has its own connection instead of a ring: the process may have no
+ * session, and a vfork child cannot get one in its parent's memory. No state of the image or the
+ * thread changes.
  */
 #include <string.h>
 #include <sys/mman.h>
@@ -41,7 +41,7 @@ void hr__exec_init(char *const envp[])
 	hr__image.by_socket = hr__env_value(envp, "HEADRACE_SOCKET") != NULL;
 }
 
-/* A bad pointer must fail in exec, not here. libc's own environment is readable. */
+/* A bad pointer must fail in exec, not here. libc's own environment needs no test. */
 static bool environment_readable(char *const envp[])
 {
 	if (envp == NULL || (&environ != NULL && envp == environ))
@@ -55,7 +55,7 @@ static bool environment_readable(char *const envp[])
 	return false;
 }
 
-/* HEADRACE=off is the user's decision and gets no notice. */
+/* HEADRACE=off in the environment is the user's decision: no notice. */
 static bool environment_loses_shim(char *const envp[])
 {
 	const char *off = hr__env_value(envp, "HEADRACE");
@@ -66,7 +66,7 @@ static bool environment_loses_shim(char *const envp[])
 	       (hr__image.by_socket && hr__env_value(envp, "HEADRACE_SOCKET") == NULL);
 }
 
-/* Scripts have no set-user-id. An unreadable file is none: no interpreter could read it. */
+/* The kernel ignores set-user-id of scripts. An unreadable file cannot be one. */
 static bool is_script(const char *path)
 {
 	char magic[ELF_MAGIC_LEN];
@@ -98,7 +98,7 @@ static bool loses_shim(const char *path, char *const envp[])
 	uint8_t outer;
 	bool loses;
 
-	/* Otherwise (/etc/ld.so.preload) it does not depend on the environment. */
+	/* Without LD_PRELOAD (but /etc/ld.so.preload), the environment makes no difference. */
 	if (!hr__image.on || hr__image.quiet || !hr__image.by_preload)
 		return false;
 	if (!hr__path_readable(path) || !environment_readable(envp))
@@ -152,7 +152,7 @@ static size_t build(uint8_t *message, const char *path, uint32_t flags)
 	return used;
 }
 
-/* Does not wait: a connection keeps its message until the daemon accepts it. */
+/* Does not wait: the connection keeps its message until the daemon accepts it. */
 static int connect_daemon(void)
 {
 	struct sockaddr_un addr = {.sun_family = AF_UNIX};
@@ -168,7 +168,7 @@ static int connect_daemon(void)
 	return fd;
 }
 
-/* Returns the connection, or -1. Not on the stack: that of a signal handler may be small. */
+/* Returns the connection, or -1. A signal handler's stack may be too small for the message. */
 static int notify(const char *path, uint32_t flags)
 {
 	uint8_t *message = hr__sys_reserve(NOTICE_BYTES);

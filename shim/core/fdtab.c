@@ -2,9 +2,9 @@
 /*
  * fdtab.c - the file of each descriptor
  *
- *      entries[fd]   one word: hr_file, and if this session has its path; fd up to the hard limit
- *      texts[fd]     the path as opened, for fds below TEXT_FDS: forked children and *at calls need
- *                    it. Readers check that its hash is the entry's id, so it needs no lock.
+ *      entries[fd]   one word: hr_file, and whether this session has sent its path
+ *      texts[fd]     the path as opened, below TEXT_FDS: for forked children and *at calls. Readers
+ *                    check that its hash is the entry's id, so it needs no lock.
  */
 #include "shim/core/path.h"
 
@@ -45,7 +45,7 @@ bool hr__fdtab_init(void)
 
 		if (memory == NULL)
 			continue;
-		/* Otherwise the first touch would use two megabytes. */
+		/* With huge pages, the first touch would allocate two megabytes. */
 		HR_SYS3(madvise, memory, bytes, MADV_NOHUGEPAGE);
 		texts = memory;
 		hr__fdtab.entries = (hr_file *)(void *)(texts + TEXT_FDS);
@@ -68,7 +68,7 @@ static void raise_high(int fd)
 static void entry_store(int fd, hr_file file)
 {
 	raise_high(fd);
-	/* Release: a thread that uses the entry finds the text. */
+	/* Release: a thread that loads the entry finds the text. */
 	__atomic_store_n(&hr__fdtab.entries[fd], file, __ATOMIC_RELEASE);
 }
 
@@ -77,7 +77,7 @@ static bool in_table(int fd)
 	return (uint32_t)fd < __atomic_load_n(&hr__fdtab.limit, __ATOMIC_ACQUIRE);
 }
 
-/* Marks that the session has the path of fd, if the entry is still `was`. */
+/* Notes that this session has sent the path of fd, if the entry is still `was`. */
 static void announced_store(int fd, hr_file was, hr_file file)
 {
 	if (in_table(fd) && !hr__in_vfork_child())
@@ -85,7 +85,7 @@ static void announced_store(int fd, hr_file was, hr_file file)
 					    false, __ATOMIC_RELAXED, __ATOMIC_RELAXED);
 }
 
-/* A child's session starts without any path. */
+/* A child's session has sent no path yet. */
 void hr__fdtab_forget_announced(void)
 {
 	uint32_t end = __atomic_load_n(&high, __ATOMIC_RELAXED);
@@ -210,7 +210,7 @@ bool hr__stat_ignored(const struct hr__stat *st)
 
 /* ---- entries ----------------------------------------------------------------------------------- */
 
-/* True: a vfork child, which must not change its parent's table. It has its own descriptors. */
+/* True: a vfork child. It has descriptors of its own, and must not change its parent's table. */
 static bool of_parent(void)
 {
 	if (!hr__in_vfork_child())
@@ -234,10 +234,10 @@ hr_file hr__fd_resolve(int fd)
 	struct hr__stat st;
 	struct hr__text text;
 	bool child = hr__in_vfork_child();
-	uint32_t kind; /* not counted here: the shim has not seen the open */
+	uint32_t kind; /* unused: only opens that the shim intercepts are counted */
 
 	if (!in_table(fd) || hr__image.quiet || !hr__stat_fd(fd, &st))
-		return HR_FILE_IGNORED; /* not entered: EBADF today may be a file tomorrow */
+		return HR_FILE_IGNORED; /* not stored: the number may become a file later */
 	hr__text_init(&text);
 	if (!hr__stat_ignored(&st) && text_from_kernel(fd, &st, &text)) {
 		file = hr__path_classify(text.bytes, text.length, &kind);
@@ -251,14 +251,14 @@ hr_file hr__fd_resolve(int fd)
 	if (child)
 		return file;
 	raise_high(fd);
-	/* Another thread may have opened a file there meanwhile: its entry has precedence. */
+	/* If another thread has opened a file there meanwhile, its entry is kept. */
 	if (!__atomic_compare_exchange_n(&hr__fdtab.entries[fd], &unknown, file, false,
 					 __ATOMIC_RELEASE, __ATOMIC_RELAXED))
 		return unknown;
 	return file;
 }
 
-/* The text of `file` from another low descriptor, of which this one is a dup. */
+/* The text of `file` from another low descriptor of the same file (dup). */
 static size_t text_of_dup(hr_file file, char *buf)
 {
 	uint32_t end = __atomic_load_n(&high, __ATOMIC_RELAXED);
@@ -275,9 +275,9 @@ static size_t text_of_dup(hr_file file, char *buf)
 }
 
 /*
- * For a descriptor whose path this session has not sent: inherited through fork, opened while
- * detached, or its record was dropped. Its text is the table's, else the kernel's, which has
- * another identity if the file was opened through a link or renamed since.
+ * For a descriptor whose path this session has not sent: inherited by fork, opened while detached,
+ * or with a dropped record. If the table lacks the text, the kernel's name is used. It has another
+ * id if the file was opened through a link, or renamed since.
  */
 hr_file hr__fd_announce(int fd, hr_file file)
 {

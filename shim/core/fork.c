@@ -3,8 +3,8 @@
  * fork.c - fork, vfork, and the last moment to attach
  *
  * The kernel wipes hr__wiped in a forked child, so the child never uses the parent's session, even
- * if another thread was attaching at that moment. The child still has to remove the parent's rings
- * from its memory: a signal handler may have forked in the middle of a store to one.
+ * if another thread was attaching. The child covers the parent's rings with private memory: a
+ * signal handler may have forked in the middle of a store to one.
  */
 #include "shim/core/internal.h"
 
@@ -15,10 +15,9 @@
 #include "shim/core/sys.h"
 
 /*
- * Covers the shared rings in place with private memory: a frame that the forking handler
- * interrupted may store there later. They are neither unmapped nor used again. The heads of the
- * maps stay: no frame of the parent stores there, and the child counts in the first one's strays
- * while it has no session.
+ * Replaces the shared rings at their addresses, because the interrupted frame may store there
+ * later. They are not used otherwise. The heads of the maps stay shared: no frame of the parent
+ * stores there, and until it attaches, the child counts in the strays of the first one.
  */
 static void cover_mappings(void)
 {
@@ -36,9 +35,8 @@ void hr__fork_child(void)
 	hr__self.slow.why[HR__SLOW_RING] = 1;
 	hr__self.slow.why[HR__SLOW_AGGREGATE] = 0;
 	hr__self.slow.why[HR__SLOW_VFORK] = HR__VFORK_NO;
-	hr__self.slow.why[HR__SLOW_BARE] =
-	    /* the interrupted operation was the parent's */
-	    HR_BARE_NOT;
+	/* the interrupted operation was the parent's */
+	hr__self.slow.why[HR__SLOW_BARE] = HR_BARE_NOT;
 	hr__self.began = 0;
 	hr__fdtab_forget_announced();
 	hr__image.clock_switched = false;
@@ -75,10 +73,10 @@ void hr_after_fork_parent(int pid)
 
 void hr_before_vfork(void)
 {
-	/* A mark of an earlier vfork may still exist: this clears it, unless this is its child. */
+	/* hr__in_vfork_child() clears the mark of an earlier vfork, unless this is its child. */
 	if (!hr__image.on || hr__image.quiet || hr__in_vfork_child() || hr__shared())
 		return;
-	/* The child cannot search a ring for this thread. */
+	/* The child cannot search a ring for itself. */
 	if (__atomic_load_n(&hr__wiped.nonce, __ATOMIC_ACQUIRE) != 0)
 		hr__ring_find(HR__SEEK_FIRST);
 	hr__self.child_fds = false;
@@ -86,9 +84,9 @@ void hr_before_vfork(void)
 }
 
 /*
- * Two processes will run on one thread's state, each interrupting the other anywhere. From now on
- * they take slots by locked instructions, and do not use the in-flight cell and the aggregate. To
- * find out which process makes an operation costs a system call each time.
+ * Two processes will run on this thread's state, and interrupt each other anywhere. From now on
+ * they reserve slots by locked instructions and use neither in-flight cell nor aggregate. Each
+ * operation costs a system call, to find out which process makes it.
  */
 void hr_before_sharing(void)
 {
@@ -100,8 +98,8 @@ void hr_before_sharing(void)
 }
 
 /*
- * The child runs in this memory and with this thread pointer while the parent sleeps in vfork. Only
- * the kernel knows which process runs; the parent stops querying once it is back.
+ * The child has this memory and this thread pointer while the parent sleeps in vfork, so only the
+ * kernel can identify it. The parent stops asking once it is back.
  */
 bool hr__vfork_child(void)
 {
@@ -128,7 +126,7 @@ void hr_before_seccomp(void)
 	if (!hr__image.on || hr__image.quiet || hr__in_vfork_child())
 		return;
 	hr__ring_find(HR__SEEK_FORCE);
-	hr__path_know_cwd(); /* not available afterwards */
+	hr__path_know_cwd(); /* while the system call is allowed */
 	hr__image.quiet = true;
 }
 

@@ -14,15 +14,15 @@
 #include "shim/core/linkname.h"
 #include "shim/core/sys.h"
 
-#define BLIND_NS      UINT64_C(50000000) /* for a daemon whose state cannot be read */
-#define LOOK_FIRST_NS INT64_C(1000000)	 /* before the first check whether the daemon is stopped */
-#define LOOK_NS	      INT64_C(20000000)	 /* between two checks */
+#define BLIND_NS      UINT64_C(50000000) /* longest wait if the daemon's state cannot be read */
+#define LOOK_FIRST_NS INT64_C(1000000)	 /* until the first check whether the daemon is stopped */
+#define LOOK_NS	      INT64_C(20000000)	 /* until each further check */
 #define PAUSE_NS      UINT64_C(1000000)	 /* between attempts while the daemon's backlog is full */
 
 /*
- * The open descriptors of a handshake: socket, map, node page. The program may close them (a
- * daemonising loop): its close wrapper removes the number here first, so the shim never closes a
- * reused number.
+ * The open descriptors of a handshake: socket, map, node page. The program may close them (a loop
+ * of a daemon that closes all): its close wrapper removes the number here first, so that the shim
+ * never closes a reused number.
  */
 static int32_t own[HR__OWN_COUNT] = {-1, -1, -1};
 static uint32_t owning;
@@ -88,7 +88,7 @@ static int connect_daemon(uint64_t until)
 		if (fd < 0)
 			return -EBADF;
 		r = HR_SYS3(connect, fd, &addr, sizeof(addr));
-		/* the backlog is full: the daemon is stopped, or there are many clients */
+		/* The backlog is full: the daemon is stopped, or has many clients. */
 		if (r != -EAGAIN)
 			return (int)r;
 		if (remaining(until) <= (int64_t)PAUSE_NS)
@@ -98,9 +98,8 @@ static int connect_daemon(uint64_t until)
 }
 
 /*
- * False: no more waiting. A stopped daemon (SIGSTOP, a debugger) answers no client, and each new
- * program would wait for it. A daemon that was killed is replaced soon. One whose state cannot be
- * read gets BLIND_NS.
+ * False: stop waiting, because the daemon is stopped (SIGSTOP, a debugger) and each new program
+ * would wait. A killed daemon is worth the wait: it is replaced soon.
  */
 static bool daemon_answers(uint64_t waited_ns)
 {
@@ -122,7 +121,7 @@ static bool daemon_answers(uint64_t waited_ns)
 	if (n < 0)
 		return n == -ENOENT || n == -ESRCH || waited_ns < BLIND_NS;
 	text[n] = '\0';
-	state = strstr(text, ") "); /* after its name in parentheses */
+	state = strstr(text, ") "); /* after the name in parentheses */
 	return state == NULL || (state[2] != 'T' && state[2] != 't');
 }
 
@@ -179,10 +178,7 @@ int hr__handshake_hello(enum hr_hello_kind kind, bool forked, uint64_t until)
 	size_t bytes;
 	long r;
 
-	/*
-	 * Before the connection: a daemon that is killed while it waits for a hello cannot count
-	 * this process.
-	 */
+	/* Before the connection: a daemon killed while it waits for a hello loses this process. */
 	bytes = hr__hello_build(kind, forked, &message);
 	__atomic_store_n(&owning, 1, __ATOMIC_SEQ_CST);
 	r = connect_daemon(until);
@@ -195,7 +191,7 @@ int hr__handshake_hello(enum hr_hello_kind kind, bool forked, uint64_t until)
 
 /* ---- an offer ----------------------------------------------------------------------------------- */
 
-/* A file beyond the size limit causes a signal, and memfds are files. */
+/* memfds are files: one beyond the size limit of files causes a signal. */
 static bool size_allowed(uint64_t bytes)
 {
 	struct rlimit64 limit = {0};
@@ -253,7 +249,7 @@ int hr__handshake_offer(uint64_t token)
 	memcpy(CMSG_DATA(c), &fd, sizeof(fd));
 	r = HR_SYS3(sendmsg, own_get(HR__OWN_SOCKET), &msg, MSG_NOSIGNAL | MSG_DONTWAIT);
 	if (r == -EPIPE)
-		own_close(HR__OWN_MAP); /* the answer has another one */
+		own_close(HR__OWN_MAP); /* the answer has another map */
 	return r < 0 ? (int)r : 0;
 }
 

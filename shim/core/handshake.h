@@ -20,18 +20,18 @@ int hr__handshake_hello(enum hr_hello_kind kind, bool forked, uint64_t until_ns)
 
 /*
  * Receives the answer and its descriptors, HR__OWN_MAP and HR__OWN_NODE. -EAGAIN: no answer in time
- * or, with `look`, because the daemon is stopped; the daemon's refusal; -ECONNRESET: it closed the
- * connection.
+ * or, with `look`, the daemon is stopped. -ECONNRESET: it closed the connection. Others: it
+ * refused.
  */
 int hr__handshake_answer(uint64_t until_ns, bool look, struct hr_ack *ret_ack);
 
-/* Makes HR__OWN_MAP: sealed memory of `bytes` zeros, which uses no memory until touched. */
+/* Makes HR__OWN_MAP: `bytes` zeros of sealed memory, which is allocated when touched. */
 int hr__handshake_memory(uint64_t bytes);
 
-/* Sends HR__OWN_MAP after the hello. -EPIPE: too late, the daemon will answer. */
+/* Sends HR__OWN_MAP after the hello. -EPIPE: too late, the daemon is already answering. */
 int hr__handshake_offer(uint64_t token);
 
-/* Maps a descriptor of the handshake if it cannot shrink, which could cause a fault; or NULL. */
+/* Maps a descriptor of the handshake. NULL: failed, or its file can shrink (faults). */
 void *hr__handshake_map(enum hr__own which, uint64_t bytes, int prot);
 
 #endif

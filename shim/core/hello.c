@@ -12,7 +12,7 @@
 #define ARGV_BYTES 4096u
 #define ENV_READS  4
 
-/* Built under the attach lock. 64 KiB of bss, of which most processes touch two pages. */
+/* Written under the attach lock. 64 KiB of bss, of which most processes touch two pages. */
 static uint8_t message[HR_HELLO_MAX_BYTES];
 static size_t used;
 static const uint8_t *taken; /* struct hr_counter[n_taken] in `message`, unaligned */
@@ -34,7 +34,7 @@ static void item(enum hr_item_kind kind, const void *value, size_t bytes)
 	used += sizeof(hdr) + bytes;
 }
 
-/* An item whose value is read in place: the reader gets room and returns bytes or -errno. */
+/* An item whose value the reader writes in place; the reader returns its bytes, or -errno. */
 static void item_read(enum hr_item_kind kind, long (*reader)(char *buf, size_t cap), size_t cap)
 {
 	struct hr_item_hdr hdr = {.kind = (uint16_t)kind};
@@ -124,7 +124,7 @@ static size_t item_env(uint32_t *at)
 	return n;
 }
 
-/* Reads again if another thread has just set a variable, at most ENV_READS times. */
+/* Starts again if another thread has just set a variable, at most ENV_READS times. */
 static void items_env(void)
 {
 	size_t from = used;

@@ -10,7 +10,7 @@
 
 #include "shim/core/internal.h"
 
-/* Returns the bytes. Private counters move into the message: return them if it is not sent. */
+/* Returns its bytes. Moves the private counters into it: if it is not sent, restore them. */
 size_t hr__hello_build(enum hr_hello_kind kind, bool forked, const void **ret_message);
 void hr__hello_counters_return(void);
 /* The same buffer, as scratch memory for the holder of the lock; HR_HELLO_MAX_BYTES. */

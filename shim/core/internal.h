@@ -1,11 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * internal.h - declarations that the files of the shim's core share
+ * internal.h - declarations that the files of the shim's core share; wrappers include core.h only
  *
- * Purpose   State of three lifetimes, and the functions between the parts. Wrappers include core.h
- *           only.
- * Threads   Everything may run in any thread and in a signal handler that interrupts any other
- *           part. The attach lock is the only lock, and is taken only with all signals blocked.
+ * Threads   Any thread, and signal handlers that interrupt any other part. The attach lock is the
+ *           only lock, and is taken only with all signals blocked.
  * Lifetime  hr__image  set by the constructor, copied by fork
  *           hr__wiped  zeroed by the kernel in every forked child (MADV_WIPEONFORK)
  *           hr__self   per thread; its ring is valid only while `nonce` equals hr__wiped.nonce
@@ -21,33 +19,32 @@
 
 /* ---- for the life of the image --------------------------------------------------------------- */
 
-#define HR__PATH_MAX	 4096u /* bytes that are sent; a longer path is hashed whole and sent cut */
+#define HR__PATH_MAX	 4096u /* bytes sent of a path; its id is the hash of all of it */
 #define HR__ENV_BYTES	 12288u
 #define HR__SOCKET_BYTES 108u
 
 struct hr__image {
-	bool on;	      /* the shim intercepts calls */
-	bool quiet;	      /* seccomp: the shim makes no more system calls */
-	bool seccomp_allowed; /* HEADRACE_SECCOMP=allow */
-	bool full_cmdline;    /* HEADRACE_CMDLINE=full */
-	bool nvtx_off;	      /* HEADRACE_NVTX=off: no NVTX, no ITT */
-	bool by_preload;      /* LD_PRELOAD of the initial environment has this library */
-	bool by_socket;	      /* and HEADRACE_SOCKET was in it */
-	bool clock_switched;  /* operations from before the attach have ticks of another clock */
-	uint8_t on_full;      /* enum hr__on_full */
-	uint32_t wait_ms;     /* HEADRACE_ON_FULL=wait:MS */
-	/* of the latest session of this image, in this process or an ancestor */
-	uint64_t parent_token;
-	/* its first map, whose head forked children keep; NULL: none */
+	bool on;	       /* the shim intercepts calls */
+	bool quiet;	       /* seccomp: the shim makes no more system calls */
+	bool seccomp_allowed;  /* HEADRACE_SECCOMP=allow */
+	bool full_cmdline;     /* HEADRACE_CMDLINE=full */
+	bool nvtx_off;	       /* HEADRACE_NVTX=off: no NVTX, no ITT */
+	bool by_preload;       /* LD_PRELOAD of the initial environment has this library */
+	bool by_socket;	       /* and HEADRACE_SOCKET was in it */
+	bool clock_switched;   /* the attach changed the clock: earlier ticks have another unit */
+	uint8_t on_full;       /* enum hr__on_full */
+	uint32_t wait_ms;      /* HEADRACE_ON_FULL=wait:MS */
+	uint64_t parent_token; /* of the latest session of this process or an ancestor */
+	/* the first map of that session, whose head forked children keep; NULL: none */
 	struct hr_map_hdr *strays;
-	uint64_t retry_ns;	   /* no attach before; inherited by forked children */
-	uint64_t no_wait_until_ns; /* the daemon did not answer: no waiting before that time */
+	uint64_t retry_ns;	   /* no attach before this time; forked children inherit it */
+	uint64_t no_wait_until_ns; /* the daemon did not answer: no waits before this time */
 	uint32_t failures;
 	char *hint; /* the digits of HEADRACE_ATTACH_FAILED in the environment, or NULL */
 	char socket[HR__SOCKET_BYTES];
 	uint64_t env_turn; /* counts changes of `env` */
 	uint64_t env[HR__ENV_BYTES / 8];
-	/* Shared memory that only this process may write: a forked child covers it (fork.c). */
+	/* Shared memory of this session: a forked child covers it with private memory (fork.c). */
 	uint32_t mapping_count;
 	struct {
 		void *addr;
@@ -62,9 +59,9 @@ enum hr__on_full { HR__FULL_WAIT, HR__FULL_DROP };
 
 #define HR__SENT_SLOTS 65536u
 #define HR__REQUESTS   4096u
-/* The third free bit of an hr_file. In the sent set: type, device and mount were sent, too. */
+/* The third free bit of an hr_file. In the set of sent paths: type, device and mount are sent. */
 #define HR__SENT_TYPED UINT64_C(4)
-/* In the fd table: this session has the path. Wrappers never get this bit. */
+/* The same bit in the fd table: this session has sent the path. Wrappers never get it. */
 #define HR__FD_ANNOUNCED UINT64_C(4)
 
 #if defined(__aarch64__)
@@ -95,8 +92,7 @@ struct hr__opened {
 
 struct hr__wiped {
 	uint64_t nonce; /* of the session, 0: none; release store after the fields below */
-	/* enum hr__born */
-	uint32_t born;
+	uint32_t born;	/* enum hr__born */
 	int32_t pid;
 	uint32_t lock;	    /* attach lock: 0 free, 1 held; a futex */
 	uint32_t attempts;  /* to attach, in this process */
@@ -118,7 +114,7 @@ struct hr__wiped {
 	struct hr_lost counters[HR_OP_MAX];   /* operations without a ring */
 	uint64_t excluded[HR_EXCLUDED_KINDS]; /* like hr_map_hdr.excluded, before there is a map */
 	uint32_t request_count;		      /* used entries of the table below, approximately */
-	/* By path id: flags of the sent path. On pages of its own: path.c faults them in. */
+	/* By path id: the HR_FILE_* bits of the sent path. Own pages: path.c faults them in. */
 	uint64_t sent[HR__SENT_SLOTS] __attribute__((aligned(HR__PAGE_ALIGN)));
 	uint64_t request_keys[HR__REQUESTS]; /* request.c */
 	struct hr__request requests[HR__REQUESTS];
@@ -135,7 +131,7 @@ enum hr__vfork {
 	HR__VFORK_SHARED
 };
 
-/* Reasons to leave the fast path of begin and end, a byte each: signal handlers store them, too. */
+/* Reasons to leave the fast path. Each has a byte, because signal handlers store them, too. */
 enum hr__slow {
 	HR__SLOW_RING,			    /* no ring */
 	HR__SLOW_CLOCK,			    /* ticks are not the TSC */
@@ -146,7 +142,7 @@ enum hr__slow {
 	HR__SLOW_EXITING = HR_COVER_EXITING /* for probes */
 };
 
-/* The first cache line has all that every operation needs. Its head is a struct hr_cover. */
+/* The first cache line has all that every operation needs, and begins like struct hr_cover. */
 struct hr__thread {
 	uint64_t nonce;
 	union {
@@ -154,25 +150,23 @@ struct hr__thread {
 		uint64_t any;
 	} slow;
 	struct hr_ring_hdr *ring;
-	/* to reserve past this index call hr__ring_room(); never past tail + slots */
-	uint64_t limit;
-	uint32_t mask; /* slots - 1 */
-	uint32_t skip; /* operations without a ring until the next check of the clock, */
-	/* address of the struct hr_op in flight: only compared, never followed */
-	uintptr_t frame;
+	uint64_t
+	    limit; /* slots that may be reserved without hr__ring_room(); at most tail + slots */
+	uint32_t mask;	 /* slots - 1 */
+	uint32_t skip;	 /* operations without a ring until the next comparison with search_ns */
+	uintptr_t frame; /* address of the struct hr_op in flight; only compared */
 	const struct hr_map_hdr *map;
-	uint64_t gave_up_tail; /* the wait for room failed: no new wait until tail or beat change */
+	uint64_t gave_up_tail; /* a wait for room failed: no other until tail or beat change */
 	uint64_t gave_up_beat;
-	uint64_t search_ns;   /* against search_ns, the time of the next search for a ring */
+	uint64_t search_ns;   /* no search for a ring before this time */
 	uint64_t populate_at; /* the ring has memory up to this index */
 	uint64_t began;	      /* of the outermost operation in flight without a ring; 0: none */
-	/* this operation, as an in-flight cell would have it: reenter.c */
-	uint64_t bare_file;
+	uint64_t bare_file;   /* with bare_fd, bare_op: that operation, for reenter.c */
 	int32_t bare_fd;
 	uint16_t bare_op;
 	const char *path; /* of the latest hr_begin_path: only compared, never followed */
-	int32_t tid;	  /* of a thread that writes to the common ring, */
-	bool common;	  /* as this one does while it has no other */
+	int32_t tid;	  /* valid with `common` */
+	bool common;	  /* the thread has no ring, and writes to the common ring */
 	bool child_fds;	  /* a child in this memory has descriptors that the table lacks */
 } __attribute__((aligned(64)));
 _Static_assert(offsetof(struct hr__thread, nonce) == offsetof(struct hr_cover, nonce) &&
@@ -180,10 +174,10 @@ _Static_assert(offsetof(struct hr__thread, nonce) == offsetof(struct hr_cover, n
 		   offsetof(struct hr__thread, ring) == offsetof(struct hr_cover, ring) &&
 		   sizeof(struct hr_ring_hdr *) == sizeof(uint64_t),
 	       "its head is a struct hr_cover");
-#define HR__NONCE_NEVER (~UINT64_C(0)) /* of a thread without a search so far; no session has it */
+#define HR__NONCE_NEVER (~UINT64_C(0)) /* no search for a ring so far; no session has this nonce */
 extern __thread struct hr__thread hr__self __attribute__((tls_model("initial-exec")));
 
-/* The following code has no cell (enum hr_bare), until the leave with the result of the enter. */
+/* Marks code without an in-flight cell, for probes. The leave takes the result of the enter. */
 static inline uint8_t hr__bare_enter(enum hr_bare what)
 {
 	uint8_t outer = hr__self.slow.why[HR__SLOW_BARE];
@@ -202,15 +196,14 @@ static inline void hr__bare_leave(uint8_t outer)
 /* What hr__ring_find may do to get one. */
 enum hr__seek {
 	HR__SEEK_FIRST, /* attach if this process never tried */
-	/* attach again when the back-off has passed (calls with paths, which are slow anyway) */
-	HR__SEEK_RETRY,
-	HR__SEEK_FORCE /* attach now (before a seccomp filter) */
+	HR__SEEK_RETRY, /* attach again after the back-off; for calls with paths, which are slow */
+	HR__SEEK_FORCE	/* attach now (before a seccomp filter) */
 };
 
 /* The calling thread's ring; NULL: count privately. */
 struct hr_ring_hdr *hr__ring_find(enum hr__seek seek);
 
-/* Reserves a ring for threads without one, because no further map will be available. */
+/* Makes a free ring the common one, for threads without a ring: no further map will come. */
 void hr__ring_set_aside(void);
 void hr__ring_common_set(struct hr_map_hdr *map, struct hr_ring_hdr *ring);
 
@@ -228,8 +221,8 @@ void hr__ring_aggregate_flush(void);
 void hr__ring_cut(struct hr_ring_hdr *ring, const struct hr_inflight *cell, uint64_t end);
 
 /*
- * The calling thread's ring for an operation on a tracked file. NULL with *ret_off: recording is
- * off; NULL without: count privately.
+ * The calling thread's ring for an operation on a tracked file. NULL: recording is off if *ret_off,
+ * otherwise count privately.
  */
 struct hr_ring_hdr *hr__ring_for_op(enum hr__seek seek, bool *ret_off);
 
@@ -245,17 +238,17 @@ static inline struct hr_ring_hdr *hr__ring_current(void)
 /* ---- reenter.c ---------------------------------------------------------------------------------- */
 
 /*
- * True: `op` is part of the operation in flight on the same thread, whose original called a
- * wrapper. It is not recorded. Called only if there is one in flight.
+ * True: the original of the operation in flight called a wrapper, and `op` is that inner call. It
+ * is not recorded. Call it only with an operation in flight.
  */
 bool hr__reentered(const struct hr_op *op, uint16_t outer, int32_t outer_fd, uint64_t outer_file);
 /* The same for hr_count; `ring` is the thread's own, or NULL. */
 bool hr__count_reentered(const struct hr_ring_hdr *ring, enum hr_op_id id, int fd, hr_file file);
 
 /*
- * The common ring, for a thread that found no ring of its own. NULL: it has one, never searched, or
- * there is no session. Such a thread has no in-flight cell and no aggregate; its regions are
- * counted as lost.
+ * The common ring, for a thread that found no ring of its own. NULL: the thread has a ring or never
+ * searched, or there is no session. A thread on the common ring has no in-flight cell and no
+ * aggregate, and its regions are counted as lost.
  */
 static inline struct hr_ring_hdr *hr__ring_common(void)
 {
@@ -287,11 +280,11 @@ static inline struct hr_ring_hdr *hr__map_ring(struct hr_map_hdr *map, uint32_t 
  */
 bool hr__session_attach(enum hr__seek seek);
 bool hr__session_more_rings(uint32_t have_maps);
-/* True: there is a seccomp filter: a system call could kill the program. `text`: scratch memory. */
+/* True: a seccomp filter exists: system calls may kill the program. `text`: scratch memory. */
 bool hr__seccomp_forbids(char *text, size_t bytes);
-/* The program is about to close these descriptors: an attach must not use them any longer. */
+/* The program is about to close these descriptors: an attach must not use them. */
 void hr__session_fd_taken(unsigned first, unsigned last);
-/* the end of a conversation; in a forked child: of one that a thread of the parent was in */
+/* Closes the handshake's descriptors; in a forked child, those of another thread's handshake. */
 void hr__session_fds_drop(void);
 
 /* ---- fdtab.c: descriptors (path.h has the rest) ------------------------------------------------------ */
@@ -314,11 +307,10 @@ bool hr__stat_fd(int fd, struct hr__stat *ret); /* false: failed, *ret is unknow
 /* True: never recorded: pipe, socket, terminal, anonymous inode. */
 bool hr__stat_ignored(const struct hr__stat *st);
 
-/* ---- fork.c, counters.c
- * ---------------------------------------------------------------------------- */
+/* ---- fork.c, counters.c ---------------------------------------------------------------------- */
 
 void hr__fork_child(void); /* initializes a wiped child; attach lock held, or the only thread */
-/* Decides for a marked thread. True: this is the child, which must not change tables. */
+/* For a thread marked by vfork. True: this is the child, which must not change tables. */
 bool hr__vfork_child(void);
 
 static inline bool hr__shared(void)
@@ -334,31 +326,30 @@ static inline bool hr__in_vfork_child(void)
 void hr__requests_cut(void); /* request.c: all requests in flight, at exit */
 void hr__counters_add(uint16_t op, int64_t ret, uint64_t asked, uint32_t flags, uint64_t ticks);
 uint64_t hr__counters_bytes(uint16_t op, int64_t ret, uint64_t asked, uint32_t flags);
-/* A region that is not recorded: the thread has no ring, or it is a vfork child's. */
+/* Counts a region as lost: the thread has no ring, or is a vfork child's. */
 void hr__counters_region(void);
-void hr__counters_to_session(void);   /* counts of the time before the session */
+void hr__counters_to_session(void);   /* moves the counts from before the session */
 void hr__excluded_add(uint32_t kind); /* an open of a file excluded by default */
-void hr__excluded_to_session(void);   /* the same for excluded opens */
+void hr__excluded_to_session(void);   /* moves the excluded opens from before the session */
 void hr__lost_add(struct hr_ring_hdr *ring, uint16_t op, uint64_t count, uint64_t bytes,
 		  uint64_t ticks);
 
-/* ---- init.c, real.c
- * -------------------------------------------------------------------------------- */
+/* ---- init.c, real.c -------------------------------------------------------------------------- */
 
 /* Initializes the shim from an environment, which may be NULL. Once, before other threads. */
 void hr__init(char **envp);
 const char *hr__env_value(char *const envp[], const char *name); /* NULL: not set */
 void hr__real_init(void);
-/* exec.c: how this program was given the library, and so what other programs need. */
+/* exec.c: stores how this program got the library, which other programs then need, too. */
 void hr__exec_init(char *const envp[]);
 
-/* True: rank and job variables (env_names.def) and HEADRACE_*; `text` is NAME=VALUE or NAME. */
+/* True: a rank or job variable (env_names.def), or HEADRACE_*. `text` is NAME=VALUE or NAME. */
 bool hr__env_wanted(const char *text);
 void hr__env_keep(const char *name, size_t name_bytes, const char *value);
 /*
- * Copies the next kept "NAME=VALUE" from *at (first 0) on, with its NUL; skips one that does not
- * fit. Returns its bytes without the NUL; 0: the end. If hr__env_turn differs before the first and
- * after the last, a variable may be missing that was being replaced.
+ * Copies the next kept "NAME=VALUE" from *at (first 0) with its NUL; skips one that does not fit.
+ * Returns its bytes without the NUL; 0: the end. If hr__env_turn changes during the whole reading,
+ * read again: a variable that was being replaced may be missing.
  */
 size_t hr__env_next(uint32_t *at, char *to, size_t cap);
 uint64_t hr__env_turn(void);

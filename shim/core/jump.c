@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * jump.c - longjmp out of a signal handler: the operation in flight that it leaves will never end
- */
+/* jump.c - longjmp out of a signal handler: an operation in flight that it leaves will never end */
 #include <setjmp.h>
 
 #include "shim/core/clock.h"
@@ -10,10 +8,10 @@
 extern const char *gnu_get_libc_version(void) __attribute__((weak));
 
 /*
- * The stack pointer that a jump will set, from setjmp's buffer: word 6 on x86-64, in glibc XORed
- * with the thread's pointer guard and rotated (the same since 2.4), plain in musl. On aarch64 it is
- * word 13 in both. glibc XORs it with a value (musl: 0), which a setjmp with a known stack pointer
- * reveals.
+ * The stack pointer that a jump will set, from setjmp's buffer. It is word 6 on x86-64 and word 13
+ * on aarch64. musl stores it plainly. glibc on x86-64 XORs it with the thread's pointer guard and
+ * rotates it (the same since 2.4). glibc on aarch64 XORs it with a value that a setjmp with a known
+ * stack pointer reveals (musl: 0).
  */
 static uintptr_t jump_target(const void *env)
 {
@@ -35,9 +33,9 @@ static uintptr_t jump_target(const void *env)
 }
 
 /*
- * True: the jump ends in a frame below that of the operation in flight. A signal handler then jumps
- * inside itself, and will return into the operation. This does not detect an alternate stack above
- * the operation's: the operation is then recorded as cut, and again at its end.
+ * True: the jump ends in a frame below that of the operation in flight. So a signal handler jumps
+ * inside itself, and will return into the operation. A handler on an alternate stack above the
+ * operation's is not detected: the operation is recorded as cut, and again at its end.
  */
 static bool jump_stays(const void *env)
 {

@@ -63,7 +63,7 @@ size_t hr__linkname_clean(char *text, size_t bytes, bool unlinked)
 	}
 	folder = unlinked ? tmpfile_folder(text, bytes) : 0;
 	if (folder > 0) {
-		/* Never longer than the old text: " (deleted)" alone is longer than the name. */
+		/* Fits: " (deleted)" alone is longer than the name. */
 		memcpy(text + folder, TMPFILE, sizeof(TMPFILE) - 1);
 		bytes = folder + sizeof(TMPFILE) - 1;
 	}

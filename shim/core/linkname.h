@@ -15,8 +15,8 @@ void hr__linkname_proc(char buf[32], int fd);
 void hr__linkname_stat(char buf[32], int pid); /* "/proc/PID/stat" */
 
 /*
- * Cleans a link's text in place and returns its new length. `unlinked`: the file has no name left,
- * so " (deleted)" is not part of it.
+ * Cleans a link's text in place. Returns the new length. `unlinked`: the file has no name, so the
+ * kernel added " (deleted)", which is removed.
  *      /memfd:cache (deleted)     memfd:cache
  *      /data/x (deleted)          /data/x
  *      /tmp/#1234 (deleted)       /tmp/#tmpfile     an O_TMPFILE

@@ -2,9 +2,10 @@
 /*
  * local.h - read-modify-write that is atomic only against signal handlers of the same thread
  *
- * Purpose   A ring's head has one writer: a thread and its signal handlers. One instruction without
- *           lock prefix cannot be interrupted in its middle, and costs a quarter of a locked one.
- *           Other threads may load the word; they get one of its values.
+ * A ring's head has one writer: a thread and its signal handlers. A single instruction without lock
+ * prefix cannot be interrupted in its middle, and costs a quarter of a locked one. Other threads
+ * may load the word.
+ *
  * Threads   The owning thread. ThreadSanitizer does not understand assembly: with it these are
  *           ordinary atomics.
  */

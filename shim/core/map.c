@@ -2,9 +2,9 @@
 /*
  * map.c - tracked file mappings, for calls that have only an address
  *
- * A fixed array of slots, each claimed by compare-and-swap of its start: 0 is free, 1 is being
- * filled. No lock: a program that unmaps and maps one range from two threads at once gets one of
- * the two results.
+ * An array of slots without a lock. A thread claims a slot by compare-and-swap of its start: 0 is
+ * free, 1 is being filled. If two threads unmap and map the same range at once, either result may
+ * remain.
  */
 #include "shim/core/internal.h"
 
@@ -71,7 +71,7 @@ hr_file hr_map_find(const void *addr)
 	return HR_FILE_IGNORED;
 }
 
-/* Removes [from, to) from a mapping: nothing, a head, a tail, or both remain. */
+/* Removes [from, to) from a mapping: its head, its tail, both or nothing remain. */
 static void cut(struct mapping *m, uintptr_t start, uintptr_t from, uintptr_t to)
 {
 	uintptr_t end = __atomic_load_n(&m->end, __ATOMIC_RELAXED);

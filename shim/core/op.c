@@ -3,7 +3,7 @@
  * op.c - begin and end of an operation
  *
  * Order at the end: clock, record, in-flight cell. If the process is killed in between, the daemon
- *       finds the record and a cell with the same start; never neither.
+ * finds the record, or the cell, or both with the same start.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -29,18 +29,14 @@ struct hr_ring_hdr *hr__ring_for_op(enum hr__seek seek, bool *ret_off)
 	return *ret_off ? NULL : ring;
 }
 
-/*
- * The fast path is open: this thread has its ring, the clock is the TSC, there is no special state.
- */
+/* The fast path is open: this thread has its ring, the clock is the TSC, no special state. */
 static inline bool thread_ready(const struct hr__thread *t)
 {
 	/* Acquire: as in hr__ring_current. */
 	return t->nonce == __atomic_load_n(&hr__wiped.nonce, __ATOMIC_ACQUIRE) && t->slow.any == 0;
 }
 
-/*
- * The in-flight cell outside of the fast path: two processes that share a thread cannot share it.
- */
+/* The in-flight cell outside of the fast path: two processes on one thread cannot share it. */
 static void cell_enter(struct hr_op *op, uint32_t bits)
 {
 	if (!hr__shared())
@@ -49,16 +45,15 @@ static void cell_enter(struct hr_op *op, uint32_t bits)
 
 static void cell_leave(struct hr_op *op)
 {
-	/* If a child shares the thread: only if this operation began before that. */
+	/* If a child shares the thread, only an operation that began before that has a cell. */
 	if (!hr__shared() ||
 	    __atomic_load_n(&op->ring->inflight.start_ticks, __ATOMIC_RELAXED) == op->start)
 		hr__cell_leave(op);
 }
 
 /*
- * Without a ring the thread stores that an operation is in flight, and since when, for probes and
- * for the hello of an attach at its end. The frame of the outermost one shows whether a jump leaves
- * it.
+ * Without a ring, the thread stores since when an operation is in flight, for probes and for the
+ * hello. The frame of the outermost operation shows whether a jump leaves it.
  */
 static void bare_enter(struct hr_op *op)
 {
@@ -111,7 +106,7 @@ static void leave_special_states(struct hr__thread *t)
 		hr__vfork_child();
 }
 
-/* `file` without HR__FD_ANNOUNCED; HR_FILE_UNKNOWN: no file. */
+/* `file` has no HR__FD_ANNOUNCED; HR_FILE_UNKNOWN: no file. */
 static void begin_slow(struct hr_op *op, enum hr_op_id id, hr_file file, int fd, uint64_t asked,
 		       int64_t offset)
 {
@@ -150,7 +145,7 @@ void hr__begin_fd(struct hr_op *op, enum hr_op_id id, int fd, uint64_t asked, in
 {
 	struct hr__thread *t = &hr__self;
 
-	op->ring = t->ring; /* before the check: a later change belongs to another session */
+	op->ring = t->ring; /* before the check: if it changes later, the end finds another nonce */
 	if (hr_unlikely((file & HR__FD_ANNOUNCED) == 0 || !thread_ready(t))) {
 		begin_unknown(op, id, fd, asked, offset, file);
 		return;
@@ -171,8 +166,8 @@ void hr_begin_file(struct hr_op *op, enum hr_op_id id, hr_file file, int fd, uin
 static bool op_name(struct hr_op *op, bool proved, int fd, bool tmpfile);
 
 /*
- * Calls after which the path may be another file (chdir), or be gone: readlink may overwrite it,
- * truncate may remove the page of the file that contains it.
+ * Calls that can change the meaning of the path (chdir) or its memory: readlink may overwrite it,
+ * truncate may remove the page of the mapped file that contains it.
  */
 static bool resolves_early(enum hr_op_id id)
 {
@@ -190,7 +185,7 @@ static bool resolves_early(enum hr_op_id id)
 	}
 }
 
-/* With level off the table is still updated, and the end checks the level again. */
+/* If the level is off, the fd table is still updated, and the end checks the level again. */
 static struct hr_ring_hdr *ring_now(void)
 {
 	struct hr_ring_hdr *ring = hr__ring_current();
@@ -215,7 +210,7 @@ void hr_begin_path(struct hr_op *op, enum hr_op_id id, int dirfd, const char *pa
 		hr__ring_aggregate_flush();
 	if (hr_unlikely(hr__self.slow.why[HR__SLOW_VFORK] != HR__VFORK_NO))
 		hr__vfork_child();
-	/* Under seccomp no system call can test the path; only chdir needs it now. */
+	/* Without system calls (seccomp) the path cannot be tested; only chdir must read it now. */
 	if (hr_unlikely(resolves_early(id)) && (id == HR_OP_chdir || !hr__image.quiet)) {
 		op->live = op_name(op, hr__path_readable(path), -1, false);
 		op->path = NULL;
@@ -233,7 +228,7 @@ void hr_begin_path(struct hr_op *op, enum hr_op_id id, int dirfd, const char *pa
 
 /* ---- end --------------------------------------------------------------------------------------- */
 
-/* The ring from the begin is not valid: detached, or another session or thread by now. */
+/* The ring of the begin is not valid: detached then, or another session or process by now. */
 static void end_elsewhere(struct hr_op *op, uint64_t end, int64_t ret, uint32_t flags,
 			  const struct hr_pair *pair)
 {
@@ -241,7 +236,7 @@ static void end_elsewhere(struct hr_op *op, uint64_t end, int64_t ret, uint32_t 
 	uint64_t ticks = end > op->start ? end - op->start : 0;
 	bool off;
 
-	/* With op->path this is a call with a path, which may attach at its end. */
+	/* A call with a path may attach at its end. */
 	op->ring = hr__ring_for_op(op->path != NULL ? HR__SEEK_RETRY : HR__SEEK_FIRST, &off);
 	if (off)
 		return;
@@ -252,11 +247,10 @@ static void end_elsewhere(struct hr_op *op, uint64_t end, int64_t ret, uint32_t 
 		return;
 	}
 	if (began == NULL && hr__image.clock_switched)
-		op->start = end = hr__clock_ticks(); /* both may be of another clock */
+		op->start = end = hr__clock_ticks(); /* both may have the unit of the other clock */
+	/* began in the parent, ended in its forked child */
 	if (began != NULL && op->start < hr__wiped.start_ticks)
-		op->start =
-		    /* began in the parent, ended in its forked child */
-		    hr__wiped.start_ticks;
+		op->start = hr__wiped.start_ticks;
 	hr__ring_record(op, end, ret, flags, 0, pair);
 }
 
@@ -285,8 +279,8 @@ void hr__end_none(struct hr_op *op)
 }
 
 /*
- * True: the call may have ended before it read the path (an empty target), or have overwritten it
- * or removed its page since (a value in the same memory, a truncated file that contains it).
+ * True: the call may have failed before it read the path, or may have changed the path's memory (a
+ * value written over it, a truncated file that contains it).
  */
 static bool path_doubtful(enum hr_op_id id, int64_t ret, uint32_t flags)
 {
@@ -298,15 +292,14 @@ static bool path_doubtful(enum hr_op_id id, int64_t ret, uint32_t flags)
 	case HR_OP_lgetxattr:
 		return ret > 0;
 	default:
-		/* for an open; in other calls a match does no harm */
+		/* right for an open; for other calls a match only costs a system call */
 		return (flags & O_TRUNC) != 0;
 	}
 }
 
 /*
- * True: the path is readable, since the kernel has read it. Success proves that, and so do errors
- * that come after the look-up. Others (EINVAL for a bad flag) may come before it: then a system
- * call tests it.
+ * True: the path is readable, because the kernel has read it. Success proves that, and so do errors
+ * after the look-up. Other errors (EINVAL for a bad flag) may come earlier: a system call tests it.
  */
 static bool path_readable_after(const struct hr_op *op, int64_t ret, uint32_t flags)
 {
@@ -331,7 +324,7 @@ static bool path_readable_after(const struct hr_op *op, int64_t ret, uint32_t fl
 	}
 }
 
-/* The file of a path, sent to the daemon. fd >= 0: open on it, entered into the table. */
+/* The file of a path, sent to the daemon. fd >= 0: a descriptor of it, entered into the table. */
 static hr_file name_file(const char *path, size_t bytes, int fd)
 {
 	uint32_t kind;
@@ -372,7 +365,7 @@ static bool op_name(struct hr_op *op, bool proved, int fd, bool tmpfile)
 	}
 	op->file = known ? name_file(text.bytes, text.length, fd) : HR_FILE_IGNORED;
 	if (!known && fd >= 0)
-		hr_fd_clear(fd); /* resolved through the kernel when used */
+		hr_fd_clear(fd); /* the kernel resolves it at the next use */
 	hr__text_done(&text);
 	return hr_file_tracked(op->file);
 }
@@ -409,10 +402,7 @@ void hr__end(struct hr_op *op, int64_t ret, uint32_t flags)
 	r->bits = hr__file_bits(op->file);
 	hr__ring_commit(&r->seq, place.index);
 	hr__cell_leave(op);
-	/*
-	 * The daemon's core has read the next slot a lap ago: prefetch it while the program
-	 * continues.
-	 */
+	/* The next slot was last read by the daemon's core: prefetch it while the program runs. */
 	hr__prefetch_write(hr__ring_slot(&place, 1));
 }
 
@@ -455,7 +445,7 @@ void hr_end_pair(struct hr_op *op, hr_file second, int second_fd, int64_t second
 			hr__end_none(op);
 			return;
 		}
-		op->file = 0; /* from an excluded folder to a traced one */
+		op->file = 0; /* from an excluded folder to a tracked one */
 	}
 	if (hr_file_tracked(second)) {
 		second = second_fd >= 0 ? hr__fd_announce(second_fd, second) : second;
@@ -502,7 +492,7 @@ static void count_start(struct hr_aggregate *a, enum hr_op_id id, int fd, hr_fil
 	hr__self.slow.why[HR__SLOW_AGGREGATE] = 1;
 }
 
-/* Writes a record for one call, if the thread shares its aggregate. */
+/* Writes a record for one call, because the thread shares its aggregate. */
 static void count_one(struct hr_ring_hdr *ring, enum hr_op_id id, int fd, uint64_t bytes,
 		      hr_file file)
 {

@@ -2,9 +2,8 @@
 /*
  * path.c - a file's identity: its path as opened, made absolute; and the set of sent paths
  *
- * `//` and `/./` are collapsed and a trailing slash is removed; `..` and links stay. Text is built
- * in a small buffer on the stack, because a signal handler may run on a small one; long paths use a
- * pool.
+ * `//` and `/./` are collapsed, a trailing slash is removed; `..` and links stay. Text is built in
+ * a small buffer on the stack, which may be a signal handler's; long paths use a pool.
  */
 #include "shim/core/path.h"
 
@@ -65,9 +64,8 @@ void hr__text_done(struct hr__text *text)
 /* ---- the working directory --------------------------------------------------------------------- */
 
 /*
- * Cached under hr__wiped.cwd_seq: bit 0: a thread is writing; bit 1: valid; the rest is a
- * generation that every chdir increments. Words are atomic, and a copy is valid only if the
- * sequence is the same after it.
+ * The cache is guarded by hr__wiped.cwd_seq. Bit 0: a thread is writing; bit 1: valid; the rest is
+ * a generation that every chdir increments. A copy is valid only if the sequence did not change.
  */
 #define CWD_WRITING    1u
 #define CWD_VALID      2u
@@ -82,7 +80,7 @@ void hr_cwd_changed(void)
 	uint32_t seq = __atomic_load_n(&hr__wiped.cwd_seq, __ATOMIC_RELAXED);
 
 	if (hr__in_vfork_child())
-		return; /* the child has its own directory, and does not use the cache */
+		return; /* the cache is the parent's; the child does not use it */
 	while (!__atomic_compare_exchange_n(&hr__wiped.cwd_seq, &seq,
 					    (seq + CWD_GENERATION) & ~CWD_VALID, false,
 					    __ATOMIC_RELEASE, __ATOMIC_RELAXED))
@@ -130,7 +128,7 @@ static size_t cwd_refresh(char *buf, size_t cap)
 		__atomic_store_n(&cwd_words[at / sizeof(word)], word, __ATOMIC_RELEASE);
 	}
 	__atomic_store_n(&cwd_length, (uint32_t)n, __ATOMIC_RELEASE);
-	/* A chdir meanwhile has changed the generation: the cache is not valid. */
+	/* A chdir meanwhile has changed the generation: the cache stays invalid. */
 	if (n == 0 ||
 	    !__atomic_compare_exchange_n(&hr__wiped.cwd_seq, &seq, (seq & ~CWD_WRITING) | CWD_VALID,
 					 false, __ATOMIC_RELEASE, __ATOMIC_RELAXED))
@@ -166,7 +164,7 @@ void hr__path_know_cwd(void)
 
 /* ---- building ---------------------------------------------------------------------------------- */
 
-/* True: no empty component, none that begins with a dot, no slash at the end, as in most paths. */
+/* True for most paths: no empty component, none that begins with a dot, no slash at the end. */
 static bool clean(const char *path, size_t bytes)
 {
 	char before = '/';
@@ -227,12 +225,12 @@ bool hr__path_absolute(struct hr__text *text, int dirfd, const char *path)
 	return n > 0;
 }
 
-/* rt_sigprocmask reads its set before it finds that -1 is no valid request. */
+/* rt_sigprocmask reads its set before it refuses the request -1. */
 bool hr_readable(const void *p)
 {
 	uintptr_t word = (uintptr_t)p & ~(uintptr_t)7;
 
-	if (word == 0 || hr__image.quiet) /* the kernel does not read a NULL set */
+	if (word == 0 || hr__image.quiet) /* the kernel accepts a NULL set unread */
 		return word != 0;
 	return HR_SYS4(rt_sigprocmask, -1, word, NULL, 8) != -EFAULT;
 }
@@ -260,13 +258,13 @@ bool hr__path_readable(const char *path)
 
 /* ---- identity and announcement ----------------------------------------------------------------- */
 
-/* Direct-mapped and bounded: after an eviction a path is sent again, which does no harm. */
+/* Direct-mapped and bounded: an evicted path is sent again, which does no harm. */
 static uint64_t *sent_slot(hr_file file)
 {
 	return &hr__wiped.sent[(file >> 3) % HR__SENT_SLOTS];
 }
 
-/* A function of its own, so that its buffer is on the stack only when needed. */
+/* Not inlined, so that its buffer is on the stack only when needed. */
 static __attribute__((noinline)) enum hr__verdict verdict_resolved(const char *path, size_t bytes,
 								   uint32_t *ret_kind)
 {
@@ -296,7 +294,7 @@ hr_file hr__path_classify(const char *path, size_t bytes, uint32_t *ret_kind)
 {
 	hr_file file = hr_path_id(path, bytes);
 
-	/* Needed next and far away: prefetch it while the filter runs. */
+	/* Used next, and not in the cache: prefetch it while the filter runs. */
 	__builtin_prefetch(sent_slot(file), 1);
 	*ret_kind = HR_EXCLUDED_KINDS;
 	switch (verdict_of(path, bytes, ret_kind)) {
@@ -311,10 +309,7 @@ hr_file hr__path_classify(const char *path, size_t bytes, uint32_t *ret_kind)
 
 #define SENT_SOON 16u /* after so many paths the whole set is faulted in at once */
 
-/*
- * A program that opens some files opens many: one system call instead of a page fault for nearly
- * each one.
- */
+/* A program that opens some files opens many: one system call instead of a fault per path. */
 static void sent_populate(void)
 {
 	if (__atomic_add_fetch(&hr__wiped.announced, 1, __ATOMIC_RELAXED) == SENT_SOON &&

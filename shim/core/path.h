@@ -27,23 +27,21 @@ size_t hr__text_cap(const struct hr__text *text);
 bool hr__path_absolute(struct hr__text *text, int dirfd, const char *path);
 /* The same from a given base, pure. Returns the length; 0: it does not fit. */
 size_t hr__path_append(char *buf, size_t base, size_t cap, const char *path, size_t bytes);
-/* True: readable up to its NUL. Asks the kernel by a system call; false under seccomp. */
+/* True: readable up to its NUL, tested by a system call. False without system calls (seccomp). */
 bool hr__path_readable(const char *path);
 void hr__path_know_cwd(void); /* reads and caches it, while system calls are allowed */
 
 extern struct hr__filter hr__filter;
 /*
- * Id and filter verdict; HR_FILE_IGNORED: excluded. *ret_kind: index of the default exclude, as in
- * hr__filter_verdict; HR_EXCLUDED_KINDS: none.
+ * Id and filter verdict; HR_FILE_IGNORED: excluded. *ret_kind: index of the default exclude that
+ * matched (hr__filter_verdict), or HR_EXCLUDED_KINDS.
  */
 hr_file hr__path_classify(const char *path, size_t bytes, uint32_t *ret_kind);
 
-/* True: this session has sent the text with this id. Note it once it has. */
+/* True: this session has sent the text with this id. hr__sent_note: it is sent now. */
 bool hr__sent(uint64_t id);
 void hr__sent_note(uint64_t id);
-/*
- * True: this session has sent it (if `typed`, with type and mount). *ret_file: with its known bits.
- */
+/* True: this session has sent it, with type and mount if `typed`. *ret_file: with known bits. */
 bool hr__path_sent(hr_file file, bool typed, hr_file *ret_file);
 /* Sends HR_CTL_PATH unless it was sent. Returns the file with its known bits. st may be NULL. */
 hr_file hr__path_announce(hr_file file, const char *path, size_t bytes, const struct hr__stat *st,

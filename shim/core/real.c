@@ -2,10 +2,9 @@
 /*
  * real.c - the originals: reads the symbol tables of later objects, without dlsym
  *
- * dlsym may allocate, and was in another library before glibc 2.34. The dynamic section of every
- * loaded object has all that is needed: symbols, a hash table (GNU or System V), versions. Of a
- * symbol with several versions this takes the default one; if all are hidden (kept for old
- * programs), the last.
+ * The dynamic section of every loaded object has all that is needed: symbols, a hash table (GNU or
+ * System V), versions. If a symbol has several versions, the default one is taken; if all are
+ * hidden (kept for old programs), the last one.
  */
 #include <elf.h>
 #include <errno.h>
@@ -114,7 +113,7 @@ static bool object_read(struct object *o, const struct dl_phdr_info *info)
 	       (o->gnu_hash != NULL || o->sysv_hash != NULL);
 }
 
-/* Checks one candidate. *best is the latest hidden version until a default one is found. */
+/* Checks one candidate. *best becomes the last hidden version, until a default one is found. */
 static bool is_default(const struct object *o, uint32_t i, const char *name,
 		       const ElfW(Sym) * *best)
 {
@@ -191,7 +190,7 @@ static bool contains(const struct dl_phdr_info *info, uintptr_t addr)
 	return false;
 }
 
-/* Objects come in link order: the program, preloaded ones, libraries. Skips all up to the shim. */
+/* Objects come in link order: program, preloaded ones, libraries. Skips those up to the shim. */
 static int visit(struct dl_phdr_info *info, size_t bytes, void *data)
 {
 	struct search *s = data;
@@ -210,7 +209,7 @@ static int visit(struct dl_phdr_info *info, size_t bytes, void *data)
 	return s->missing == 0;
 }
 
-/* For an original that this libc lacks: a program found the shim's symbol and calls it. */
+/* Called only by programs that found the shim's symbol of a function that this libc lacks. */
 static long real_absent(void)
 {
 	errno = ENOSYS;
@@ -241,7 +240,7 @@ void *hr_real_resolve(uint16_t id)
 	return fn != NULL ? fn : (void *)real_absent;
 }
 
-/* All objects have the same number: stops at the first. */
+/* Every object has the same count of unloads: stops at the first. */
 static int unloads(struct dl_phdr_info *info, size_t bytes, void *data)
 {
 	(void)bytes;

@@ -2,11 +2,10 @@
 /*
  * reenter.c - originals that call wrappers
  *
- * The original of a wrapper need not be libc's: allocators, communication libraries and tracers
- * have functions of the same names, which may call another wrapped function (open calls openat), or
- * syscall(). Others patch libc's mapping functions in place. The program made one call, so the shim
- * records the outer operation only. A signal handler that interrupts libc's own function is not
- * affected.
+ * Allocators, communication libraries and tracers define functions that the shim wraps, too. Such
+ * an original may call another wrapped function (open calls openat), or syscall(). Others patch
+ * libc's mapping functions in place. The program made one call: only the outer operation is
+ * recorded. A signal handler that interrupts libc's own function is not affected.
  */
 #include "shim/core/ring.h"
 

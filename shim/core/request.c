@@ -2,10 +2,9 @@
 /*
  * request.c - asynchronous requests in flight (libaio): from submission to the result
  *
- * A table of requests, by the address of the control block, in memory that is zeroed in a forked
- * child: children do not inherit the kernel's queues either. One thread may submit while another
- * gets results. A key is 0 (free), 1 (a thread writes or takes the request) or the address; the
- * thread that stores 1 owns the request.
+ * A table by the address of the control block, in memory that is zeroed in a forked child, which
+ * does not inherit the kernel's queues either. A key is 0 (free), 1 (a thread holds the request) or
+ * the address. One thread may submit while another gets results.
  */
 #include "shim/core/clock.h"
 #include "shim/core/path.h"
@@ -79,10 +78,7 @@ static bool request_put(const void *address, const struct hr__request *r)
 	return false;
 }
 
-/*
- * Records its event, in the thread that got the result. It has no cell: it was no call of this
- * thread.
- */
+/* Records the event, in the thread that got the result. It never had an in-flight cell. */
 static void request_record(const struct hr__request *r, int64_t ret, uint32_t bits)
 {
 	uint64_t end = hr__clock_ticks();
@@ -100,7 +96,7 @@ static void request_record(const struct hr__request *r, int64_t ret, uint32_t bi
 	if (off)
 		return;
 	if (r->nonce != __atomic_load_n(&hr__wiped.nonce, __ATOMIC_RELAXED))
-		op.start = end; /* submitted before the attach, perhaps with another clock */
+		op.start = end; /* submitted before the attach, possibly with the other clock */
 	if (op.ring == NULL)
 		op.ring = hr__ring_common();
 	if (op.ring == NULL) {
@@ -118,11 +114,8 @@ void hr_request_begin(const void *address, const struct hr_request *asked)
 	struct hr__request r = {.asked = *asked, .file = hr_fd_get(asked->fd)}, old;
 	bool off;
 
-	if (request_take(address,
-			 /*
-			  * the old request is over, but the program read its result without a call
-			  */
-			 &old))
+	/* The old request is over: the program read its result without a call. */
+	if (request_take(address, &old))
 		request_record(&old, HR_RET_NONE, HR_REC_CUT);
 	if (!hr_file_tracked(r.file))
 		return;

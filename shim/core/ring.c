@@ -8,23 +8,19 @@
 #include "shim/core/clock.h"
 #include "shim/core/sys.h"
 
-#define NS_PER_MS UINT64_C(1000000)
-#define NEVER	  UINT64_MAX /* for gave_up_tail, populate_at */
-/* for gave_up_beat: the daemon lives, but did not empty this ring in time */
-#define BEAT_ANY      UINT64_MAX
-#define POPULATE_MOST 1024u /* slots */
+#define NS_PER_MS     UINT64_C(1000000)
+#define NEVER	      UINT64_MAX /* for gave_up_tail, populate_at */
+#define BEAT_ANY      UINT64_MAX /* for gave_up_beat: the daemon lives, but was too slow */
+#define POPULATE_MOST 1024u	 /* slots */
 
 __thread struct hr__thread hr__self
     __attribute__((tls_model("initial-exec"))) = {.nonce = HR__NONCE_NEVER};
 
-/*
- * Rings the doorbell if the daemon sleeps. FUTEX_WAKE needs no write access: the page is read-only.
- */
+/* Rings the doorbell if the daemon sleeps. FUTEX_WAKE works on the page, which is read-only. */
 static void ring_bell(void)
 {
-	const struct hr_node_page *node =
-	    /* NULL: an offer, or forked during an operation */
-	    hr__wiped.node;
+	/* NULL: an offer, or forked during an operation */
+	const struct hr_node_page *node = hr__wiped.node;
 
 	/* Acquire: pairs with the daemon's release store before it reads the rings a last time. */
 	if (!hr__image.quiet && node != NULL &&
@@ -42,7 +38,7 @@ struct wait {
 
 /*
  * Sleeps until tail changes, at most 1 ms. False: stop waiting, and drop. Without a node page (an
- * offer) a changed tail shows that there is a daemon.
+ * offer), only a changed tail shows that the daemon lives.
  */
 static bool wait_step(struct hr_ring_hdr *ring, struct wait *w, uint64_t tail)
 {
@@ -76,9 +72,8 @@ static bool wait_step(struct hr_ring_hdr *ring, struct wait *w, uint64_t tail)
 }
 
 /*
- * Allocates as much memory again as the ring has, at most POPULATE_MOST slots: one call instead of
- * a page fault for each page here and in the daemon. False: there is no memory, and a write would
- * end the program (SIGBUS, if memory is not overcommitted).
+ * Doubles the ring's memory, by at most POPULATE_MOST slots: one system call instead of a page
+ * fault per page, here and in the daemon. False: no memory, so that a write would cause SIGBUS.
  */
 static bool populate(struct hr__thread *t, struct hr_ring_hdr *ring)
 {
@@ -91,15 +86,15 @@ static bool populate(struct hr__thread *t, struct hr_ring_hdr *ring)
 	r = hr__image.quiet ? 0 : HR_SYS3(madvise, at, n * HR_SLOT_BYTES, MADV_POPULATE_WRITE);
 	if (r == -ENOMEM || r == -EFAULT)
 		return false;
-	/* Other errors (before Linux 5.14: EINVAL): page by page. */
+	/* Other errors (EINVAL before Linux 5.14): memory comes page by page. */
 	t->populate_at = r < 0 || from + n == slots ? NEVER : from + n;
 	return true;
 }
 
 /*
- * The slow side of hr__ring_reserve. It wakes the daemon when the ring is more than half full, and
- * again after each eighth of the ring. limit never exceeds tail + slots for a tail that was read
- * here; if a signal handler sets it in between, its value is as good.
+ * The slow side of hr__ring_reserve. Wakes the daemon when the ring is more than half full, and
+ * again after each eighth of the ring. limit never exceeds tail + slots, also if a signal handler
+ * stores it meanwhile.
  */
 bool hr__ring_room(struct hr_ring_hdr *ring, uint32_t n)
 {
@@ -222,9 +217,9 @@ void hr__ring_cut(struct hr_ring_hdr *ring, const struct hr_inflight *cell, uint
 }
 
 /*
- * Commits the open aggregate. It is marked as closed first, so that a signal handler starts another
- * one (with another gen). The cell is cleared after the commit: a daemon that finds it in a dead
- * owner's ring counts it, unless it has seen its gen.
+ * Writes the record of the open aggregate. First marks it as closed, so that a signal handler opens
+ * another (with another gen). Clears the cell last: a daemon that finds it in a dead owner's ring
+ * counts it, unless it has already read its gen.
  */
 void hr__ring_aggregate_flush(void)
 {

@@ -2,9 +2,10 @@
 /*
  * ring.h - the inlined half of the ring: reserve, commit, in-flight cell
  *
- * Purpose   The code that runs for each recorded operation; ring.c has the rest.
- * Threads   The ring's owner and its signal handlers. The reader is the daemon (abi.h has the state
- *           machine).
+ * Runs for each recorded operation; ring.c has the rest.
+ *
+ * Threads   The ring's owner and its signal handlers. The reader is the daemon: abi.h has the state
+ *           machine.
  */
 #ifndef HEADRACE_SHIM_CORE_RING_H
 #define HEADRACE_SHIM_CORE_RING_H
@@ -13,9 +14,9 @@
 #include "shim/core/local.h"
 
 /*
- * Reserved slots. `ring` is the ring that the caller found, not hr__self.ring: a signal handler may
- * fork, its child may attach, and the interrupted frame then continues in the child. Its stores
- * must go to the parent's ring, which is private memory there (fork.c), never to the child's.
+ * Reserved slots, in the ring that the caller found, which need not be hr__self.ring. A signal
+ * handler may fork, and its child attach; the interrupted frame then continues in the child, and
+ * must store to the parent's ring (private memory there, fork.c), never to the child's.
  */
 struct hr__place {
 	struct hr_ring_hdr *ring;
@@ -39,8 +40,7 @@ void hr__ring_name_thread(struct hr__place *place);
 
 /*
  * Reserves n slots. Check and add are one step for signal handlers, so the ring never overflows,
- * however deeply they nest, and needs no slack. In the common ring one more slot, the first, has
- * the thread's id.
+ * however deep handlers nest. The common ring needs one more slot, the first, for the thread's id.
  */
 static inline bool hr__ring_reserve(struct hr_ring_hdr *ring, uint32_t n, struct hr__place *ret)
 {
@@ -103,8 +103,8 @@ static inline uint32_t hr__file_bits(hr_file file)
 }
 
 /*
- * The in-flight cell's op and its spare half-word are one 32-bit word: one load shows whether a
- * signal handler interrupts an operation, or the writing of a cell.
+ * One 32-bit word holds the in-flight cell's op and spare. One load shows whether a signal handler
+ * interrupts an operation, or the writing of a cell.
  */
 #define HR__CELL_FILLING UINT32_C(0x10000) /* op 0: the daemon ignores it */
 _Static_assert(offsetof(struct hr_inflight, op) % 4 == 0, "one word with spare");
@@ -134,8 +134,8 @@ static inline void hr__cell_write(struct hr_inflight *cell, const struct hr_infl
 }
 
 /*
- * Writes op into op->ring's cell; op->outer keeps the old contents. An operation inside the one in
- * flight, made by its original, is not recorded: op->live becomes false.
+ * Writes op into op->ring's cell, and the old contents into op->outer. op->live becomes false if
+ * the operation is a call of the original in flight (hr__reentered).
  */
 static inline void hr__cell_enter(struct hr_op *op, uint32_t bits)
 {
@@ -173,7 +173,7 @@ static inline void hr__cell_leave(struct hr_op *op)
 	}
 }
 
-/* shim/regions: ends the open regions of a ring's dead owner, before the next owner writes. */
+/* shim/regions: before a ring's next owner writes, ends the open regions of the dead one. */
 void hr__regions_end_dead(struct hr_ring_hdr *ring);
 
 #endif

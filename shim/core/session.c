@@ -2,9 +2,9 @@
 /*
  * session.c - attach: one handshake with the daemon, after which no descriptor is open
  *
- * One thread at a time (the attach lock, all signals blocked); others wait at most as long as it
- * may take. If a running daemon does not answer, the shim offers a map. After a failure the process
- * stays untraced until the back-off has passed.
+ * One thread at a time attaches (the attach lock, all signals blocked); the others wait. If a
+ * running daemon does not answer, the shim offers a map. After a failure the process stays untraced
+ * until the back-off has passed.
  */
 #include "shim/core/hello.h"
 
@@ -17,17 +17,16 @@
 #include "shim/core/handshake.h"
 
 #define NS_PER_S   UINT64_C(1000000000)
-#define PATIENCE   UINT64_C(50000000) /* ns, all steps together, at least */
-#define NO_WAIT_S  5		      /* after a failed wait, so long without a wait */
+#define PATIENCE   UINT64_C(50000000) /* ns for an attach, if HEADRACE_ON_FULL allows no more */
+#define NO_WAIT_S  5		      /* no further wait so long after a failed one */
 #define GRND_NOW   1		      /* getrandom: do not wait for entropy */
 #define HINT_DIGIT 20
 #define REDIALS	   3
 
 /*
- * The longest time of an attach in ns: as long as a full ring may wait (HEADRACE_ON_FULL; a second
- * under `headrace run`). On a busy node a daemon may not be scheduled for longer than 50 ms, and
- * its map is better than the shim's (it has a doorbell, and threads wait for room).
- * hr__handshake_answer() stops earlier if the daemon is stopped.
+ * The longest time of an attach in ns: that of a full ring (HEADRACE_ON_FULL; a second under
+ * `headrace run`), at least PATIENCE. A daemon on a busy node may not be scheduled within 50 ms.
+ * Its map is better than the shim's: with a doorbell, and threads can wait for room.
  */
 static uint64_t patience(void)
 {
@@ -39,7 +38,7 @@ static uint64_t patience(void)
 
 /* ---- the attach lock -------------------------------------------------------------------------- */
 
-/* False: another thread holds it longer than an attach and an offer may take. */
+/* False: another thread has held it for longer than an attach and an offer may take. */
 static bool lock(void)
 {
 	uint64_t until = 0, now;
@@ -101,7 +100,7 @@ static struct hr_map_hdr *map_rings(const struct hr_ack *ack)
 	return map;
 }
 
-/* Release: claimers read map_count with acquire and then the entries below it. */
+/* Release: claimers acquire map_count, and then read the entries below it. */
 static void map_publish(struct hr_map_hdr *map, uint64_t bytes)
 {
 	uint32_t n = hr__wiped.map_count;
@@ -122,7 +121,7 @@ static void session_begin(struct hr_map_hdr *map, uint64_t bytes, const struct h
 	hr__wiped.token = map->session;
 	hr__wiped.start_ticks = hr__clock_ticks();
 	hr__image.parent_token = map->session;
-	/* Pairs with hr__excluded_add's load. */
+	/* Release: pairs with hr__excluded_add's load. */
 	__atomic_store_n(&hr__image.strays, map, __ATOMIC_RELEASE);
 	map_publish(map, bytes);
 	/* Time passes between a parent's attach and its child's, so their nonces differ. */
@@ -192,8 +191,8 @@ static uint64_t token_draw(void)
 }
 
 /*
- * Without an answer: sends a map of the shim, which the daemon adopts when it reads the offer. A
- * session's first map may be in use for long, and is bigger; others are like the daemon's.
+ * Without an answer: sends a map of the shim, which the daemon adopts when it reads the offer. The
+ * session's first map is bigger than the daemon's, because it may be used for long.
  */
 static int offer(enum hr_hello_kind kind)
 {
@@ -230,8 +229,8 @@ static int offer(enum hr_hello_kind kind)
 }
 
 /*
- * The daemon, which was stopped, has just read the hello. If it is stopped again it gets PATIENCE;
- * then -EPIPE makes the caller connect again, and offer a map.
+ * The daemon was stopped, and has just read the hello. It gets PATIENCE; then -EPIPE makes the
+ * caller connect again, and offer a map.
  */
 static int answer_late(struct hr_ack *ret_ack)
 {
@@ -259,8 +258,8 @@ static int handshake(enum hr_hello_kind kind, bool forked, uint64_t until)
 }
 
 /*
- * A daemon that is killed in the middle closes the connection; the socket is kept, and the next
- * recording process answers the next connection.
+ * A killed daemon closes the connection, but its socket is retained: the next recording process
+ * answers the next connection.
  */
 static int handshake_retry(enum hr_hello_kind kind, bool forked, uint64_t until)
 {
@@ -275,12 +274,12 @@ static int handshake_retry(enum hr_hello_kind kind, bool forked, uint64_t until)
 	return r;
 }
 
-/* ---- longest wait ---------------------------------------------------------------------------- */
+/* ---- after a failure ------------------------------------------------------------------------- */
 
 /*
- * The wait has failed: children, forked or exec'ed, shall not wait either. For the latter, this
- * overwrites the digits of HEADRACE_ATTACH_FAILED in the initial environment. The launcher reserves
- * their room there, because setenv would allocate.
+ * Children, forked or exec'ed, shall not wait either. For the latter, this overwrites the digits of
+ * HEADRACE_ATTACH_FAILED in the initial environment, where the launcher reserves room: setenv would
+ * allocate.
  */
 static void wait_failed(uint64_t now_ns)
 {
@@ -303,9 +302,8 @@ static void attach_failed(int error)
 	uint64_t now = hr__clock_ns();
 	uint64_t wait = NS_PER_S << (im->failures < 6 ? im->failures : 6);
 
-	if (error ==
-	    /* this rank is not recorded: asleep, and its forked children, too */
-	    -ECANCELED) {
+	/* This rank is deselected: off, also in its forked children. */
+	if (error == -ECANCELED) {
 		im->on = false;
 		__atomic_store_n(&hr__fdtab.limit, 0, __ATOMIC_RELAXED);
 		return;
@@ -369,7 +367,7 @@ static bool maps_beyond(uint32_t have)
 	return __atomic_load_n(&hr__wiped.map_count, __ATOMIC_ACQUIRE) > have;
 }
 
-/* After a refusal or no answer it does not ask for a second; the threads count in lost[]. */
+/* After a refusal or no answer: no other request for one second. Threads count in lost[]. */
 static void more_locked(void)
 {
 	uint64_t now = hr__clock_ns();
@@ -384,7 +382,7 @@ bool hr__session_more_rings(uint32_t have)
 {
 	if (!lock())
 		return maps_beyond(have);
-	if (!maps_beyond(have)) /* otherwise another thread has got one meanwhile */
+	if (!maps_beyond(have)) /* else another thread has got one meanwhile */
 		more_locked();
 	unlock();
 	return maps_beyond(have);

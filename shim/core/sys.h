@@ -2,9 +2,9 @@
 /*
  * sys.h - system calls without libc
  *
- * Purpose   The shim must not call functions that it (or another preload) intercepts, nor change
- *           errno: it enters the kernel itself. Every function returns the kernel's result, -errno
- *           on failure.
+ * The shim must not call functions that it or another preload intercepts, nor change errno. Every
+ * function returns the kernel's result, -errno on failure.
+ *
  * Threads   Any, signal handlers included.
  */
 #ifndef HEADRACE_SHIM_CORE_SYS_H

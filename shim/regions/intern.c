@@ -11,13 +11,13 @@
 
 enum kind { DOMAIN, TEXT, CATEGORY, NAME };
 
-/* One kept item; `kind` determines which fields are valid. */
+/* One stored item; `kind` determines which fields are valid. */
 struct node {
 	uint64_t hash;
 	uint32_t kind;
 	uint32_t number;       /* CATEGORY */
 	struct hr__domain *of; /* CATEGORY, NAME */
-	/* CATEGORY: its name, which may change; NAME: a kept text or NULL */
+	/* CATEGORY: its name, which may change; NAME: a stored text or NULL */
 	const char *category;
 	union {
 		struct hr__domain domain;
@@ -26,7 +26,7 @@ struct node {
 	};
 };
 
-/* A hash table with open addressing; a slot that is taken stays so. */
+/* A hash table with open addressing; entries are never removed. */
 struct store {
 	struct node *slots[SLOTS];
 	uint32_t used;
@@ -52,10 +52,7 @@ bool hr__interned_init(void)
 	fresh = hr__sys_reserve(sizeof(*fresh));
 	if (fresh == NULL)
 		return false;
-	/*
-	 * Release: pairs with the acquire loads. If two threads do this at once, one frees its
-	 * memory.
-	 */
+	/* Release: pairs with the acquire loads. If another thread was first, frees this memory. */
 	if (!__atomic_compare_exchange_n(&store, &none, fresh, false, __ATOMIC_ACQ_REL,
 					 __ATOMIC_ACQUIRE))
 		HR_SYS2(munmap, fresh, sizeof(*fresh));
@@ -80,7 +77,7 @@ static const char *copy(struct store *s, const char *text, size_t bytes)
 	char *to = intern_reserve(s, bytes + 1);
 
 	if (to != NULL)
-		memcpy(to, text, bytes); /* fresh memory: the NUL is there */
+		memcpy(to, text, bytes); /* the NUL is there: fresh memory is zero */
 	return to;
 }
 
@@ -196,10 +193,7 @@ static struct node *intern_find(const struct wanted *w)
 			}
 			if (fresh == NULL)
 				return NULL;
-			/*
-			 * Release: publishes the node. Another thread may have stored the same one
-			 * first.
-			 */
+			/* Release: publishes the node. Another thread may have stored it first. */
 			if (__atomic_compare_exchange_n(slot, &n, fresh, false, __ATOMIC_ACQ_REL,
 							__ATOMIC_ACQUIRE)) {
 				__atomic_fetch_add(&s->used, 1, __ATOMIC_RELAXED);

@@ -2,12 +2,12 @@
 /*
  * intern.h - names of the regions of NVTX and ITT programs
  *
- * Purpose   Those programs pass texts that are valid during the call, and need handles. The names
- *           of headrace.h live for ever: this makes one for each combination of domain, category
- *           and text.
- * Owner     Memory of the shim (no malloc: these functions may be called inside one), at most
- *           HR__INTERN_BYTES, never freed. A forked child has a copy. Regions without room for a
- *           name are called HR__INTERN_NAMELESS.
+ * NVTX and ITT programs pass texts that are valid only during the call, and need handles. This
+ * makes one permanent name of headrace.h for each combination of domain, category and text.
+ *
+ * Owner     Memory of the shim (no malloc: a program may call these inside malloc), at most
+ *           HR__INTERN_BYTES, never freed. A forked child has a copy. If there is no room for a
+ *           name, the region is called HR__INTERN_NAMELESS.
  * Threads   Any, and signal handlers; nothing waits.
  */
 #ifndef HEADRACE_SHIM_REGIONS_INTERN_H
@@ -37,12 +37,11 @@ struct hr__itt_string {
 	struct hr__itt_string *next;
 };
 
-/* A kept text: the handle of a registered string. */
+/* A stored text: the handle of a registered string. */
 struct hr__text_interned {
 	uint64_t hash;
 	const char *text;
-	/* its latest name without a category: usually in the same domain */
-	struct headrace_name *last;
+	struct headrace_name *last; /* the latest name of this text without a category */
 	struct hr__itt_string itt;
 };
 

@@ -2,12 +2,12 @@
 /*
  * itt.c - ITT: INTEL_LIBITTNOTIFY64 names this library
  *
- * A program has a static part of ITT in each library that uses it. At its first call it loads that
- * path and passes a list of its function pointers, under a lock of its own. Pointers without a
- * function here do nothing, as without a tool.
+ * Each library that uses ITT contains its static part. At the first call it loads that path, under
+ * a lock of its own, and passes a list of function pointers to fill. A pointer without a function
+ * here does nothing.
  *
  * Tasks belong to a thread and a domain, like pushed ranges of NVTX. Overlapped tasks, regions and
- * frames have an id of the program, and may end in any thread.
+ * frames have an id that the program chose, and may end in any thread.
  */
 #include <pthread.h>
 #include <string.h>
@@ -49,9 +49,7 @@ static const uint8_t magic[8] = {0xed, 0xab, 0xab, 0xec, 0x0d, 0xee, 0xda, 0x30}
 
 /* ---- handles ----------------------------------------------------------------------------------------- */
 
-/*
- * The shim's domain is stored in handles that the static part made before it loaded this library.
- */
+/* A handle from before the load of this library has no shim domain yet: stores it there. */
 static struct hr__domain *domain_of(struct hr__itt_domain *d)
 {
 	struct hr__domain *ours;
@@ -133,15 +131,12 @@ static void open_begin(uint64_t key, struct headrace_name *name)
 		__atomic_store_n(&o->key, key, __ATOMIC_RELEASE);
 		return;
 	}
-	/*
-	 * As many as spans; others came and went in cells checked before. The span stays open, and
-	 * is recorded so.
-	 */
+	/* All cells were in use when checked: the span stays open, and is recorded so. */
 }
 
 static void open_end(uint64_t key)
 {
-	/* A vfork child cannot end what its parent has begun. */
+	/* A vfork child cannot end its parent's region. */
 	for (uint32_t i = 0; !hr__in_vfork_child() && i < HR_REGION_SPANS; i++) {
 		struct hr__opened *o = &hr__wiped.opened[i];
 		uint64_t is = key, span;
@@ -229,7 +224,7 @@ static struct hr__text_interned *events[EVENTS];
 
 static int event_create(const char *name, int bytes)
 {
-	/* It may lack a NUL. */
+	/* The text may lack a NUL. */
 	struct hr__text_interned *text =
 	    name != NULL ? hr__interned_text_of(name, bytes > 0 ? (size_t)bytes : 0) : NULL;
 

@@ -3,9 +3,8 @@
  * nvtx.c - NVTX version 3: NVTX_INJECTION64_PATH names this library
  *
  * NVTX consists of headers. Each library that includes them loads that path at its first call,
- * looks up InitializeInjectionNvtx2, and has its own function pointers filled; this may happen for
- * several libraries at once. State is only in intern.h. A pointer that is not filled stays a
- * function that does nothing.
+ * looks up InitializeInjectionNvtx2, and has its function pointers filled; several libraries may do
+ * this at once. An unfilled pointer does nothing. All state is in intern.h.
  *
  * Pushed ranges belong to a thread and a domain: a pop ends the innermost of its domain.
  */
@@ -23,7 +22,7 @@
 #define TABLE_CALLBACKS 1u
 enum { MODULE_CORE = 1, MODULE_CORE2 = 5 };
 enum { MESSAGE_NONE, MESSAGE_ASCII, MESSAGE_WIDE, MESSAGE_REGISTERED };
-#define NO_TRACKING (-2) /* the result without a tool: levels are not returned */
+#define NO_TRACKING (-2) /* what NVTX returns without a tool: nesting levels are not counted */
 
 struct attributes {
 	uint16_t version;
@@ -43,7 +42,7 @@ typedef void function(void);
 
 struct callbacks {
 	size_t struct_size;
-	/* An array of addresses of function pointers; the first one is unused. */
+	/* Returns an array of addresses of function pointers; the first one is unused. */
 	int (*module_table)(int module, function ***ret_table, unsigned *ret_n);
 };
 
@@ -255,7 +254,7 @@ static void domain_name_category_w(void *domain, uint32_t category, const wchar_
 
 static const void *registered(const char *text)
 {
-	/* If there is no room: not NULL, which is the handle of no text. */
+	/* Without room: not NULL, which is the handle of no text. */
 	static struct hr__text_interned nameless = {.text = HR__INTERN_NAMELESS};
 	const struct hr__text_interned *kept = hr__interned_text(text);
 
@@ -286,7 +285,7 @@ static void *domain_create_w(const wchar_t *name)
 	return hr__interned_domain(name != NULL ? hr__interned_utf8(name, text) : NULL);
 }
 
-/* Another domain with the same name may still be in use, and names are never freed. */
+/* Does nothing: another domain with the same name may be in use, and names are never freed. */
 static void domain_destroy(void *domain)
 {
 }
@@ -322,7 +321,7 @@ static void fill(const struct callbacks *c, int module, function *const *ours, u
 
 EXPORT int InitializeInjectionNvtx2(const void *(*export_table)(uint32_t));
 
-/* 0: off; then all of NVTX does nothing in this program. */
+/* 0: off: NVTX does nothing in this program. */
 int InitializeInjectionNvtx2(const void *(*export_table)(uint32_t))
 {
 	const struct callbacks *c;

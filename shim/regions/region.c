@@ -13,10 +13,7 @@
 #define KIND_SPAN  2u
 #define KIND_STEP  4u
 #define KIND_EPOCH 5u
-/*
- * A span's handle: number of its cell, its gen, and the pid: a forked child cannot use inherited
- * ones.
- */
+/* A span's handle: cell number, gen, and pid, so that forked children cannot use inherited ones. */
 #define SPAN_BITS 8
 #define PID_SHIFT 40
 #define PID_MASK  UINT64_C(0xffffff)
@@ -26,7 +23,7 @@ _Static_assert(HR_REGION_SPANS < 1u << SPAN_BITS, "a handle has room for the num
 
 /* ---- names ---------------------------------------------------------------------------------------- */
 
-/* A NUL, the kind, domain NUL category NUL name. No path has this form. */
+/* A NUL, the kind, domain NUL category NUL name. A path cannot begin with a NUL. */
 struct text {
 	uint32_t bytes;
 	char at[2 + 3 * (NAME_BYTES + 1)];
@@ -52,7 +49,7 @@ static void region_text_of(const struct headrace_name *name, uint32_t kind, stru
 	ret->bytes--; /* no NUL at the end */
 }
 
-/* The kinds that a name may have; spans, steps and epochs are not made by names. */
+/* The kinds that a name may have; spans, steps and epochs have calls of their own. */
 static uint32_t region_kind_of(const struct headrace_name *name)
 {
 	bool has = name->kind == HEADRACE_MARK ||
@@ -61,7 +58,7 @@ static uint32_t region_kind_of(const struct headrace_name *name)
 	return has ? name->kind : HEADRACE_RANGE;
 }
 
-/* The key of a name, which is sent before it is used. 0: it could not be sent. */
+/* The key of a name, which is sent before its first use. 0: it could not be sent. */
 static __attribute__((noinline)) uint64_t key_reported(struct headrace_name *name, uint32_t kind)
 {
 	struct hr_record head = {.op = HR_CTL_REGION_KEY, .offset = HR_OFFSET_NONE};
@@ -99,7 +96,7 @@ static struct hr_ring_hdr *ring_here(void)
 
 	if (hr_unlikely(ring == NULL))
 		ring = hr__ring_find(HR__SEEK_FIRST);
-	/* Of two processes on one thread, the parent has the stack of ranges, and all spans. */
+	/* If two processes share a thread, the stack of ranges and all spans are the parent's. */
 	return ring == NULL || hr__in_vfork_child() ? NULL : ring;
 }
 
@@ -136,7 +133,7 @@ static void region_record(struct hr_ring_hdr *ring, const struct hr_region_cell 
 
 	if (level_off())
 		return;
-	if (bytes > 0 && bytes < HR_REGION_TEXT) { /* cut JSON is invalid */
+	if (bytes > 0 && bytes < HR_REGION_TEXT) { /* longer JSON would be cut, and invalid */
 		head.flags |= HR_REGION_HAS_ARGS;
 		head.asked = bytes;
 	} else {
@@ -150,7 +147,7 @@ static void region_record(struct hr_ring_hdr *ring, const struct hr_region_cell 
 /* Fills all fields except key, stack and start_ticks. */
 static void cell_fill(struct hr_region_cell *c, uint32_t kind, const struct hr__payload *payload)
 {
-	/* Stored so that 0 is none, because a fork zeroes the memory. */
+	/* XOR: a fork zeroes the memory, and 0 must be none. */
 	c->step = __atomic_load_n(&hr__wiped.step, __ATOMIC_RELAXED) ^ HR_REGION_NONE;
 	c->epoch = __atomic_load_n(&hr__wiped.epoch, __ATOMIC_RELAXED) ^ HR_REGION_NONE;
 	c->flags = HR_REGION_KIND(kind);
@@ -189,10 +186,7 @@ void hr__region_begin(struct headrace_name *name, uint32_t stack, const struct h
 	if (ring == NULL)
 		return;
 	key = region_key_of(name, kind);
-	/*
-	 * From now on the cell belongs to this range: a signal handler's ranges are above it. Its
-	 * key is 0 (unstack).
-	 */
+	/* From now on the cell is this range's: a signal handler's are above. Its key is 0. */
 	depth = ring->region_depth;
 	if (hr_unlikely(depth >= HR_REGION_DEEPEST)) {
 		hr__lost_add(ring, HR_CTL_REGION, 1, 0, 0);
@@ -205,7 +199,7 @@ void hr__region_begin(struct headrace_name *name, uint32_t stack, const struct h
 	cell_fill(c, kind, payload);
 	c->stack = stack;
 	c->start_ticks = hr__clock_ticks();
-	/* Release: a reader of a dead thread's cell finds all of it, or key 0. */
+	/* Release: a reader of a dead thread's cell finds all its fields, or key 0. */
 	__atomic_store_n(&c->key, key, __ATOMIC_RELEASE);
 }
 
@@ -305,7 +299,7 @@ static struct hr_region_cell *cell_claim(uint32_t *ret)
 	return NULL;
 }
 
-/* `at`: its start; 0: now. `as`: the fields of cell_fill(). */
+/* `at`: its start, 0: now. `as`: the fields for cell_fill(). */
 static uint64_t region_start(struct headrace_name *name, const struct hr_region_cell *as,
 			     uint64_t at)
 {
@@ -328,7 +322,7 @@ static uint64_t region_start(struct headrace_name *name, const struct hr_region_
 	c->payload = as->payload;
 	c->payload_type = as->payload_type;
 	c->tid = (uint32_t)hr__sys_gettid();
-	/* for threads that end a stale span */
+	/* so that a stale handle does not end the new span */
 	__atomic_store_n(&c->gen, c->gen + 1, __ATOMIC_RELAXED);
 	c->start_ticks = at != 0 ? at : hr__clock_ticks();
 	__atomic_store_n(&c->key, key, __ATOMIC_RELEASE);
@@ -346,8 +340,8 @@ uint64_t hr__region_start(struct headrace_name *name, const struct hr__payload *
 }
 
 /*
- * Takes a span's cell: it is TAKEN until the caller frees it. False: no such span, another one's,
- * or its parent's in a vfork child.
+ * Takes a span's cell: its key is TAKEN until the caller stores another. False: there is no such
+ * span, another thread is changing it, or it is the parent's (vfork child).
  */
 static bool span_take(uint64_t span, struct hr_region_cell **ret_cell,
 		      struct hr_region_cell *ret_was)
@@ -357,8 +351,8 @@ static bool span_take(uint64_t span, struct hr_region_cell **ret_cell,
 	struct hr_region_cell *c;
 	uint64_t key;
 
+	/* Acquire: pairs with the attacher's release store; maps[0] is valid with the nonce. */
 	if (span == 0 || hr__in_vfork_child() || i >= HR_REGION_SPANS ||
-	    /* Acquire: pairs with the attacher's release store; maps[0] is there with the nonce. */
 	    __atomic_load_n(&hr__wiped.nonce, __ATOMIC_ACQUIRE) == 0 ||
 	    span >> PID_SHIFT != ((uint64_t)hr__wiped.pid & PID_MASK))
 		return false;
@@ -368,16 +362,13 @@ static bool span_take(uint64_t span, struct hr_region_cell **ret_cell,
 	    !__atomic_compare_exchange_n(&c->key, &key, TAKEN, false, __ATOMIC_ACQUIRE,
 					 __ATOMIC_RELAXED))
 		return false;
-	/* All except the key, which other threads compare. */
+	/* Not the key, which other threads compare. */
 	memcpy(&ret_was->start_ticks, &c->start_ticks,
 	       sizeof(*c) - offsetof(struct hr_region_cell, start_ticks));
 	ret_was->key = key;
 	if (ret_was->gen == gen)
 		return true;
-	/*
-	 * Another thread has just ended it, and the next span of that name has its cell: put it
-	 * back.
-	 */
+	/* The cell is already that of the next span of this name: put its key back. */
 	__atomic_store_n(&c->key, key, __ATOMIC_RELEASE);
 	return false;
 }
@@ -424,9 +415,7 @@ static void turn(int64_t *number, uint64_t *span, struct headrace_name *name, ui
 		return;
 	cell_fill(&as, kind, NULL);
 	*(kind == KIND_STEP ? &as.step : &as.epoch) = to;
-	/*
-	 * A step that another thread or a handler has begun meanwhile ends where this one begins.
-	 */
+	/* A step that another thread or handler has begun meanwhile ends where this one begins. */
 	region_finish(__atomic_exchange_n(span, region_start(name, &as, at), __ATOMIC_ACQ_REL), at,
 		      NULL);
 }

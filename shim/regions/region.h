@@ -2,8 +2,9 @@
 /*
  * region.h - regions that the program reports: ranges, spans, marks, steps
  *
- * Purpose   The core of headrace.h, NVTX and ITT. Open regions are in shared memory (abi.h), so
- *           that they are known if the process dies; a record is written at a region's end.
+ * The core of headrace.h, NVTX and ITT. Open regions are in shared memory (abi.h), so that the
+ * daemon can read them if the process dies. The end of a region writes its record.
+ *
  * Threads   Any, and signal handlers. They wait only for room in a ring.
  */
 #ifndef HEADRACE_SHIM_REGIONS_REGION_H
@@ -13,9 +14,9 @@
 #include "shim/core/internal.h"
 
 /* The API of a range: hr__region_end() ends the innermost range of its API. */
-#define HR__REGIONS_API 1u /* headrace.h; others are hashes of a domain, with the highest bit set */
+#define HR__REGIONS_API 1u /* headrace.h; NVTX and ITT use hashes of the domain, highest bit set */
 
-/* A number of a region, as in NVTX: its types; any other type is none. */
+/* The number that NVTX attaches to a region, with NVTX's type; an unknown type is no number. */
 struct hr__payload {
 	uint32_t type;
 	uint64_t bits;
@@ -26,7 +27,7 @@ bool hr__payload_text(const struct hr__payload *p, char out[HR__PAYLOAD_TEXT]);
 /* At most 20 digits, without a NUL. Returns their end. */
 char *hr__put_digits(char *to, uint64_t n);
 
-/* Gets a ring for the thread first, if possible. payload: NULL: none. */
+/* Gets a ring for the thread first, if possible. `payload` may be NULL. */
 void hr__region_begin(struct headrace_name *name, uint32_t stack,
 		      const struct hr__payload *payload);
 void hr__region_end(uint32_t stack, const char *args);

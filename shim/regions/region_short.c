@@ -2,10 +2,9 @@
 /*
  * region_short.c - sums of short ranges, in shared memory
  *
- * With a record for each, ranges of a microsecond would use 64 bytes per microsecond. A sum is sent
- * when another name needs its cell, when its first range is a second old, and after the thread's
- * death; the daemon reads the rest when the process has exited. If a thread does nothing more, its
- * sums stay until then.
+ * Records of ranges of a microsecond would need 64 bytes per microsecond, so short ranges are
+ * summed up. A sum is sent when another name needs its cell, when its first range is a second old,
+ * or after the thread's death. The daemon reads the rest when the process has exited.
  *
  * Threads   The ring's owner. A signal handler that interrupts this code sends records of its own.
  */
@@ -41,7 +40,7 @@ static bool region_short_same(const struct hr_region_short *s, const struct hr_r
 	return s->key == c->key && s->depth == depth && s->step == c->step && s->epoch == c->epoch;
 }
 
-/* The cell of this key; else a free one; else the oldest one, sent. */
+/* The cell of this key; else a free one; else the oldest one, whose sum is sent. */
 static struct hr_region_short *region_short_find(struct hr_ring_hdr *ring,
 						 const struct hr_region_cell *c, uint32_t depth)
 {
@@ -52,7 +51,7 @@ static struct hr_region_short *region_short_find(struct hr_ring_hdr *ring,
 		struct hr_region_short *s = &ring->shorts[(home + i) % HR_REGION_SHORTS];
 
 		if (s->count == 0) {
-			/* A sent cell leaves a gap: the search continues after it. */
+			/* Cells in use may follow a free one, so the search continues. */
 			if (best == NULL || best->count != 0)
 				best = s;
 		} else if (region_short_same(s, c, depth)) {

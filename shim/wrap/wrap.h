@@ -2,10 +2,10 @@
 /*
  * wrap.h - declarations of all wrappers, and their common parts
  *
- * Purpose   The wrapper of `read` is the C function hr_wrap_read with the symbol name read: libc's
- *           headers make some names macros, inline them, or redirect them to other symbols (getc,
- *           fscanf), which must not affect the exports of this library. tests/shim/wrap compares
- *           the types of the table with the headers'.
+ * The wrapper of `read` is the C function hr_wrap_read with the symbol name read. libc's headers
+ * make some names macros, inline them, or redirect them (getc, fscanf); the exports stay
+ * unaffected. tests/shim/wrap compares the types of the table with those of the headers.
+ *
  * Threads   Like core.h: any thread, signal handlers, after fork, in a vfork child.
  * Lifetime  Nothing is held across the original call: it may be cancelled, or left by siglongjmp.
  */
@@ -47,8 +47,8 @@ struct __jmp_buf_tag;
 /* ---- streams -------------------------------------------------------------------------------- */
 
 /*
- * A glibc stream begins with a magic word, which streams of other libcs lack. Its descriptor and
- * state are read in place, since fileno() sets errno and, in other libcs, takes the stream's lock.
+ * A glibc stream begins with a magic word, which other libcs lack. Its descriptor and state are
+ * read in place: fileno() sets errno and, in other libcs, takes the stream's lock.
  */
 #define HR_STREAM_MAGIC	 0xFBAD0000u
 #define HR_STREAM_MASK	 0xFFFF0000u
@@ -115,8 +115,8 @@ static inline int64_t hr_ret_items(const FILE *fp, size_t r, size_t asked)
 }
 
 /*
- * scanf returns the number of items; the difference of the stream's positions gives the bytes. If
- * they are unknown (another libc's stream, no file) the operation has no size.
+ * scanf returns the number of items; the difference of the stream's positions gives the bytes. The
+ * size stays unknown for another libc's stream, or a stream without a file.
  */
 struct hr_scan {
 	struct hr_op op;
@@ -164,13 +164,13 @@ static inline int64_t hr_fpos(const void *pos)
 
 /* ---- paths ---------------------------------------------------------------------------------- */
 
-/* AT_EMPTY_PATH promises a readable path; only programs that test the kernel pass -1 or 1. */
+/* Safe: AT_EMPTY_PATH requires a readable path, and only programs that test the kernel pass -1. */
 static inline bool hr_path_is_empty(const char *path)
 {
 	return (uintptr_t)path >= 4096 && (intptr_t)path > 0 && *path == '\0';
 }
 
-/* A call with a dirfd; with an empty path (AT_EMPTY_PATH) or none (utimensat) the file is dirfd. */
+/* A call with a dirfd. Path empty (AT_EMPTY_PATH) or NULL (utimensat): the file is dirfd itself. */
 static inline void hr_begin_at(struct hr_op *op, enum hr_op_id id, int dirfd, const char *path,
 			       int at_flags, uint64_t asked)
 {
@@ -198,11 +198,11 @@ static inline void hr_end_two(struct hr_op *op, int to_fd, const char *to, int64
 /* ---- descriptors ---------------------------------------------------------------------------- */
 
 /*
- * Two descriptors, data from `in` to `out`. Returns the second file for hr__end_copy. An untracked
- * one leaves its half of the event empty; if both are, there is no event.
+ * Two descriptors, data from `in` to `out`. Returns the second file for hr__end_copy. If one of
+ * them is untracked, its half of the event is empty; if both are, there is no event.
  */
 hr_file hr__begin_copy(struct hr_op *op, enum hr_op_id id, int in, int out, uint64_t asked);
-/* The offsets are the caller's, advanced by the call; NULL: the file position. */
+/* The offsets are the caller's variables, which the call has advanced; NULL: the file position. */
 void hr__end_copy(struct hr_op *op, hr_file second, int out, const off64_t *in_offset,
 		  const off64_t *out_offset, int64_t ret, uint32_t flags);
 
@@ -216,9 +216,7 @@ static inline uint64_t hr_iov_bytes(const struct iovec *iov, int count)
 	return bytes;
 }
 
-/*
- * With any other `how` the call fails without a read of the control block, a bad pointer perhaps.
- */
+/* With another `how` the call fails before it reads the control block, perhaps a bad pointer. */
 #define hr_aio_sync_fd(how, cb) ((how) == O_SYNC || (how) == O_DSYNC ? (cb)->aio_fildes : -1)
 
 /* preadv2 and pwritev2 use -1 for the file position. */
@@ -228,8 +226,8 @@ static inline int64_t hr_v2_offset(off64_t offset)
 }
 
 /*
- * Makes `to` a copy of `fd` before the call, since afterwards another thread may have the number.
- * Clears it first, so that the core stops using the number if it is one of its own.
+ * Before a dup makes `to` a copy of `fd`: afterwards another thread may reuse the number. Clears
+ * `to` first, so that the core stops using the number if it is a descriptor of its own.
  */
 static inline void hr_before_dup(int fd, int to)
 {
@@ -266,7 +264,7 @@ static inline bool hr_fcntl_dups(int cmd)
 /* A call of io_submit, under any name. r: the kernel's result. */
 struct hr__submission {
 	struct hr_op op;
-	long n_read; /* requests that were read, from the first */
+	long n_read; /* requests that were read, from the first one on */
 };
 void hr__submit_begin(struct hr__submission *s, long n, struct iocb *const list[]);
 void hr__submit_end(struct hr__submission *s, struct iocb *const list[], long r);
@@ -276,8 +274,8 @@ void hr__requests_over(const struct io_event *events, long n);
 /* ---- seccomp -------------------------------------------------------------------------------- */
 
 /*
- * Strict mode and PR_TSC_SIGSEGV also forbid the time stamp counter. libseccomp's tests pass no
- * program and do not count. Numbers: linux/prctl.h, linux/seccomp.h.
+ * Strict mode and PR_TSC_SIGSEGV also forbid the time stamp counter. A call without a program, as
+ * libseccomp makes to test the kernel, is ignored. Numbers: linux/prctl.h, linux/seccomp.h.
  */
 static inline void hr_before_prctl(long option, unsigned long mode, unsigned long program)
 {
@@ -298,7 +296,7 @@ static inline void hr_before_seccomp_call(long operation, unsigned long program)
 
 /* ---- clone ---------------------------------------------------------------------------------- */
 
-/* A child in this memory, with this thread pointer. Numbers: linux/sched.h. */
+/* For a child in this memory that keeps this thread pointer. Numbers: linux/sched.h. */
 static inline void hr_before_clone(uint64_t flags)
 {
 	const uint64_t vm = 0x100, vfork = 0x4000, thread = 0x10000, settls = 0x80000;

@@ -2,15 +2,14 @@
 /*
  * wrap_aio.c - POSIX asynchronous I/O
  *
- * libc does the I/O in threads of its own, where no wrapper runs. So the submission is the
- * operation: it has descriptor, offset and size, and its duration is the submission's (with
- * LIO_WAIT, of the whole list).
+ * libc does the I/O in its own threads, where no wrapper runs. So the operation is the submission:
+ * its descriptor, offset and size, but its own duration (with LIO_WAIT, that of the whole list).
  */
 #include "shim/wrap/wrap.h"
 
 /* NOLINTBEGIN(bugprone-macro-parentheses): parameter lists, types and names take none */
 
-/* One layout for both, so one function serves both. */
+/* Both have one layout, so that one function serves both. */
 _Static_assert(sizeof(struct aiocb) == sizeof(struct aiocb64) &&
 		   offsetof(struct aiocb, aio_offset) == offsetof(struct aiocb64, aio_offset),
 	       "64-bit only");
@@ -35,7 +34,7 @@ static inline bool moves_data(const struct aiocb64 *cb)
 	return cb != NULL && (cb->aio_lio_opcode == LIO_READ || cb->aio_lio_opcode == LIO_WRITE);
 }
 
-/* lio_listio itself: on the first request's file, with the sum of the sizes. */
+/* lio_listio itself: the file of the first request, the sum of the sizes. */
 static void begin_list(struct hr_op *op, enum hr_op_id id, struct aiocb64 *const list[], int n)
 {
 	uint64_t asked = 0;
@@ -52,8 +51,8 @@ static void begin_list(struct hr_op *op, enum hr_op_id id, struct aiocb64 *const
 }
 
 /*
- * Records an operation for each request, so that its bytes count for its own file. Without LIO_WAIT
- * before the call: a notification may free a finished request.
+ * Records an operation for each request, so that its bytes count for its own file. Call it before
+ * the real call, except with LIO_WAIT: a notification may free a finished request.
  */
 static void record_requests(enum hr_op_id read_id, enum hr_op_id write_id,
 			    struct aiocb64 *const list[], int n, int64_t ret)

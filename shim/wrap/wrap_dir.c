@@ -37,7 +37,7 @@ DIR *hr_wrap_fdopendir(int fd)
 
 int hr_wrap_closedir(DIR *dir)
 {
-	int fd = dir != NULL ? HR_REAL(dirfd)(dir) : -1; /* NULL is an error, not a crash */
+	int fd = dir != NULL ? HR_REAL(dirfd)(dir) : -1; /* a NULL stream must not crash here */
 	struct hr_op op;
 	int r;
 
@@ -50,7 +50,7 @@ int hr_wrap_closedir(DIR *dir)
 
 /* ---- entries -------------------------------------------------------------------------------- */
 
-/* NULL is the end or an error; errno distinguishes them, and hr_end preserves it. */
+/* NULL is the end or an error; errno distinguishes them. */
 #define READDIR(name, type)                                                                        \
 	struct type *hr_wrap_##name(DIR *dir)                                                      \
 	{                                                                                          \
@@ -157,7 +157,7 @@ int hr_wrap_linkat(int fromfd, const char *from, int tofd, const char *to, int f
 	return r;
 }
 
-/* shm_open's namespace is a folder: uses the name to which shm_open's descriptor resolves. */
+/* shm_open's namespace is the folder /dev/shm, to which its descriptors resolve. */
 int hr_wrap_shm_unlink(const char *name)
 {
 	char path[sizeof("/dev/shm/") + NAME_MAX] = "/dev/shm/";

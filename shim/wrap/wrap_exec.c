@@ -2,8 +2,8 @@
 /*
  * wrap_exec.c - hooks: programs that are started
  *
- * The new image initializes itself. The hooks only check whether it will have this library.
- * posix_spawn, system and popen exec in a child inside libc, where no wrapper runs: the hook runs
+ * The new image initializes itself; the hooks only check whether it will have this library.
+ * posix_spawn, system and popen exec in a child inside libc, where no wrapper runs: their hooks run
  * in the parent.
  */
 #include <alloca.h>

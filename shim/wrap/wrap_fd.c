@@ -2,9 +2,9 @@
 /*
  * wrap_fd.c - descriptors: close and dup, vectors, copies between two of them
  *
- * The table follows the kernel without a lock, so the order matters: an entry is changed before the
- * call that frees a number, and after the call that first returns it, when no other thread can have
- * it.
+ * The table follows the kernel without a lock, so the order matters. Before a call that frees a
+ * number, its entry changes. After a call that returns a new number, it changes before any other
+ * thread can have the number.
  */
 #include "shim/wrap/wrap.h"
 
@@ -72,7 +72,7 @@ int hr_wrap_dup(int fd)
 DUP_TO(dup2, (int fd, int to), (fd, to), 0)
 DUP_TO(dup3, (int fd, int to, int flags), (fd, to, flags), flags)
 
-/* The argument is an int, a pointer, or missing: forwards a word in all cases. */
+/* The argument is an int, a pointer, or missing: one word is forwarded in all cases. */
 #define FCNTL(name)                                                                                \
 	int hr_wrap_##name(int fd, int cmd, ...)                                                   \
 	{                                                                                          \
@@ -115,7 +115,7 @@ int hr_wrap_ioctl(int fd, unsigned long request, ...)
 	return r;
 }
 
-/* All files at once: an operation without a file. */
+/* All files: an operation without a file. */
 void hr_wrap_sync(void)
 {
 	struct hr_op op;
@@ -178,9 +178,7 @@ hr_file hr__begin_copy(struct hr_op *op, enum hr_op_id id, int in, int out, uint
 	return second;
 }
 
-/*
- * With size 0 the kernel copies nothing and does not read the offset, which may be a bad pointer.
- */
+/* With size 0 the kernel copies nothing and does not read the offset, perhaps a bad pointer. */
 static inline int64_t before_copy(const off64_t *offset, uint64_t asked, int64_t ret)
 {
 	return offset != NULL && asked > 0 && ret >= 0 ? *offset - ret : HR_OFFSET_NONE;

@@ -2,11 +2,10 @@
 /*
  * wrap_libaio.c - the kernel's asynchronous I/O, by libaio's functions and by syscall()
  *
- * Each request is an event of its own, from its submission until the program takes its result:
- * io_getevents returns the address of the control block and the result. The control block is read
- * before the submission, since afterwards the request may be over and its memory freed. At that
- * time the kernel has not checked its pointers, so system calls test their pages. libaio's
- * functions return -errno and do not change errno.
+ * Each request is an event, from its submission until the program takes its result: io_getevents
+ * returns the address of the control block. The control block is read before the submission,
+ * because afterwards its memory may be freed. Its pointers are not checked by then, so system calls
+ * test their pages. libaio's functions return -errno and do not change errno.
  */
 #include <linux/aio_abi.h>
 
@@ -16,10 +15,10 @@
 #define NO_PAGE	    UINTPTR_MAX
 #define VECTOR_MOST 1024u /* IOV_MAX, the kernel's limit */
 
-/* The list of io_submit, which since libaio 0.3.112 reaches a wrapper again, through syscall(). */
+/* The list of io_submit. Since libaio 0.3.112 it reaches a wrapper again, through syscall(). */
 static __thread struct iocb *const *in_flight;
 
-/* The last page that was found readable, so that arrays cost one test per page. */
+/* The last page that was readable: one test per page of an array. */
 struct pages {
 	uintptr_t known;
 };
@@ -77,7 +76,7 @@ static bool request_of(struct pages *pages, const struct iocb *cb, struct hr_req
 	return true;
 }
 
-/* io_submit itself: on the first request's file, with the sum of the sizes. */
+/* io_submit itself: the file of the first request, the sum of the sizes. */
 void hr__submit_begin(struct hr__submission *s, long n, struct iocb *const list[])
 {
 	struct pages of_list = {NO_PAGE}, of_blocks = {NO_PAGE}, of_vectors = {NO_PAGE};
@@ -105,7 +104,7 @@ void hr__submit_begin(struct hr__submission *s, long n, struct iocb *const list[
 	hr_begin_fd(&s->op, HR_OP_io_submit, fd, asked, HR_OFFSET_NONE);
 }
 
-/* r: the number of requests that were submitted, in their order; or -errno. */
+/* r: how many requests were submitted, in their order; or -errno. */
 void hr__submit_end(struct hr__submission *s, struct iocb *const list[], long r)
 {
 	for (long i = r > 0 ? r : 0; i < s->n_read; i++)
@@ -121,7 +120,7 @@ void hr__requests_over(const struct io_event *events, long n)
 
 int hr_wrap_io_submit(void *ctx, long n, struct iocb **list)
 {
-	/* of an interrupted io_submit, in a signal handler */
+	/* not NULL in a signal handler that interrupts io_submit */
 	struct iocb *const *outer = in_flight;
 	struct hr__submission s;
 	int r;

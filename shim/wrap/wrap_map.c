@@ -2,8 +2,8 @@
 /*
  * wrap_map.c - mappings of tracked files
  *
- * Allocators map and unmap anonymous memory all the time: that costs a compare and, while no file
- * is mapped, one load.
+ * Allocators map and unmap anonymous memory all the time. That costs a comparison and, while no
+ * file is mapped, one load.
  */
 #include "shim/wrap/wrap.h"
 
@@ -44,9 +44,8 @@ void *hr_wrap_mremap(void *addr, size_t old, size_t n, int flags, ...)
 	void *r;
 
 	va_start(ap, flags);
-	if (flags &
-	    /* clang-analyzer fails with va_start if libc's name is an asm label */
-	    MREMAP_FIXED)
+	/* The analyzer fails with va_start if libc's name is an asm label. */
+	if (flags & MREMAP_FIXED)
 		to = va_arg(ap, void *); /* NOLINT(clang-analyzer-valist.Uninitialized) */
 	va_end(ap);
 	file = hr_begin_mremap(&op, addr, old, n, to);

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * wrap_open.c - calls that make a descriptor or a stream
- */
+/* wrap_open.c - calls that make a descriptor or a stream */
 #include "shim/core/clock.h"
 #include "shim/wrap/wrap.h"
 
@@ -193,7 +191,7 @@ FILE *hr_wrap_fdopen(int fd, const char *mode)
 	return fp;
 }
 
-/* The stream's descriptor is closed inside the call, and often the new one has its number. */
+/* The stream's descriptor is closed inside the call; the new one often has its number. */
 static hr_file begin_freopen(struct hr_op *op, enum hr_op_id id, const char *path, FILE *fp)
 {
 	int fd = hr_fileno(fp);
@@ -209,7 +207,7 @@ static hr_file begin_freopen(struct hr_op *op, enum hr_op_id id, const char *pat
 	return file;
 }
 
-/* Without a path it is the same file in another mode. */
+/* Without a path it is the same file, in another mode. */
 static FILE *end_freopen(struct hr_op *op, hr_file file, const char *path, const char *mode,
 			 FILE *fp)
 {

@@ -41,7 +41,7 @@ void *hr__vfork_target(void)
 
 HR_THUNK_VFORK
 
-/* The child of a clone with shared memory is treated as a vfork child; it starts in fn. */
+/* The child of a clone with shared memory is treated like a vfork child; it starts in fn. */
 int hr_wrap_clone(int (*fn)(void *), void *stack, int flags, void *arg, ...)
 {
 	void *parent_tid, *tls, *child_tid;
@@ -120,9 +120,7 @@ int hr_wrap_setenv(const char *name, const char *value, int overwrite)
 {
 	int r = HR_REAL(setenv)(name, value, overwrite);
 
-	/*
-	 * getenv could return the valid one of two values, but takes no lock against other threads.
-	 */
+	/* Not by getenv, which has the valid value but takes no lock against other threads. */
 	if (r == 0 && !overwrite)
 		hr_env_add(name, value);
 	else if (r == 0)

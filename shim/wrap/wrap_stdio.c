@@ -2,8 +2,8 @@
 /*
  * wrap_stdio.c - calls on streams that the table cannot describe
  *
- * A stdio call and the system calls inside it are one event: libc's own calls do not pass the
- * wrappers. Opening and closing of streams: wrap_open.c and fclose here.
+ * A stdio call and the system calls inside it are one event, because libc's own calls do not pass
+ * the wrappers. Opening and closing of streams: wrap_open.c, and fclose here.
  */
 #include "shim/wrap/wrap.h"
 
@@ -41,7 +41,7 @@ int hr_wrap_fclose(FILE *fp)
 	return r;
 }
 
-/* popen made the pipe inside libc; only its number has to be cleared. */
+/* popen opened the pipe inside libc, so only its table entry has to be cleared. */
 int hr_wrap_pclose(FILE *fp)
 {
 	hr_fd_clear(hr_fileno(fp));
@@ -107,7 +107,7 @@ int hr_wrap_puts(const char *s)
 	return r;
 }
 
-/* EOF is also a valid word of a file. */
+/* A result of EOF may also be a word of the file. */
 int hr_wrap_getw(FILE *fp)
 {
 	struct hr_op op;

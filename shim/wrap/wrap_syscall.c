@@ -2,13 +2,13 @@
 /*
  * wrap_syscall.c - libc's syscall()
  *
- * The wrapper forwards the number and six words unchanged to libc's own syscall. It records an
- * operation under the function of that name, as if the program had called it; a table has the
- * positions of descriptor, path, size, offset and flags among the words.
+ * The wrapper forwards the number and six words unchanged to libc's own syscall. The operation gets
+ * the name of the function that makes this system call. A table has the positions of descriptor,
+ * path, size, offset and flags among the words.
  *
- * A call that enters through syscall() leaves through syscall(), never through the wrapper or the
- * original of the function of that name: an allocator or a communication library may replace mmap()
- * by a function that calls syscall(SYS_mmap), which would recurse without end.
+ * Only libc's syscall() is called, never the function of that name or its wrapper. An allocator or
+ * communication library may replace mmap() by a function that calls syscall(SYS_mmap): endless
+ * recursion.
  */
 #include <sched.h>
 #include <string.h>
@@ -23,7 +23,7 @@ enum how {
 	HOW_NONE, /* forwarded only */
 	HOW_FD,
 	HOW_PATH, /* dirfd: the word before the path, or AT_FDCWD */
-	HOW_TWO,  /* two paths, each after its dirfd, or both without */
+	HOW_TWO,  /* two paths, each with a dirfd before it, or both without */
 	HOW_OPEN,
 	HOW_CLOSE,
 	HOW_CLOSE_RANGE,
@@ -113,7 +113,7 @@ static void begin_fd(struct hr_op *op, const struct call *c)
 
 static void begin_path(struct hr_op *op, const struct call *c)
 {
-	/* Except for open flags, only calls with AT_EMPTY_PATH have flags of that value. */
+	/* Except for open flags: only calls with AT_EMPTY_PATH have flags of that value. */
 	int at_flags = c->shape->how != HOW_OPEN ? (int)flags_of(c) : 0;
 
 	hr_begin_at(op, c->shape->id, dirfd_of(c, c->shape->file), path_of(c, c->shape->file),
@@ -374,9 +374,8 @@ long hr__syscall_record(long number, long a, long b, long c, long d, long e, lon
 }
 
 /*
- * The flags are the first word of clone3's arguments, which the kernel has not checked: programs
- * test for the call with NULL. If they are unreadable the call will fail, and the mark costs one
- * getpid.
+ * The flags are the first word of clone3's arguments, possibly a bad pointer: programs test for the
+ * call with NULL. An unreadable pointer makes the call fail; the mark costs one getpid.
  */
 static uint64_t clone3_flags(const void *arguments)
 {

@@ -2,7 +2,7 @@
 /*
  * wrap_table.c - the wrappers that proto/calls.def describes completely
  *
- * HR_CALL becomes HR_WRAP_<KIND>, and that a function: begin, call, end. All decisions are in
+ * HR_CALL becomes HR_WRAP_<KIND>, which is a function: begin, call, end. All decisions are in
  * inline functions of wrap.h and core.h.
  */
 #include "shim/wrap/wrap.h"
@@ -17,14 +17,11 @@
 
 #define HR_WRAP_HAND(...)
 
-/*
- * For an ignored descriptor a tail call without a frame. The traced case is a function of its own,
- * so that the other saves no registers.
- */
+/* An ignored descriptor: a tail call. Only the traced case, a function, saves registers. */
 #define HR_WRAP_FD(ret, name, params, args, file, asked, offset, flags)                            \
 	HR_WRAP_ON(ret, name, params, args, file, asked, offset, hr_ret(r), flags)
 
-/* `value`: the record's result, from the result r. */
+/* `value`: the record's result, computed from r. */
 #define HR_WRAP_ON(ret, name, params, args, file, asked, offset, value, flags)                     \
 	static __attribute__((noinline)) ret traced_##name params                                  \
 	{                                                                                          \
@@ -78,8 +75,8 @@
 		   r ? (int64_t)strlen(r) : hr_ret_eof(file, -1), flags)
 
 /*
- * Probes need to know which operation reads or writes the stream's buffer. A function of another
- * library is an operation while it runs, so that its inner calls are not counted, too.
+ * The unbuffered call is marked, so that probes do not count its system call as an operation. A
+ * function of another library is an operation while it runs, so that its inner calls do not count.
  */
 #define HR_WRAP_CHAR(ret, name, params, args, file, asked, offset, flags)                          \
 	static __attribute__((noinline)) ret unbuffered_##name params                              \
@@ -117,7 +114,7 @@
 		return r;                                                                          \
 	}
 
-/* Inlined getc_unlocked refills the buffer by this, and then reads all of it without a call. */
+/* Inlined getc_unlocked refills the buffer by this, and reads the rest of it without a call. */
 #define HR_WRAP_REFILL(ret, name, params, args, file, asked, offset, flags)                        \
 	ret hr_wrap_##name params                                                                  \
 	{                                                                                          \

@@ -2,14 +2,12 @@
 /*
  * wrap_thunk.h - the two entries that must not leave a frame
  *
- * Purpose   The child of vfork returns into its caller before the parent does, on the same stack:
- *           it would overwrite a frame of the wrapper. So vfork's wrapper calls a C function that
- *           marks the thread, and jumps to the original with stack and registers unchanged.
- *           syscall() does the same for the numbers that make a process, and enters
- *           hr__syscall_record for all others.
- * Owner     HR_THUNK_VFORK belongs in wrap_process.c, HR_THUNK_SYSCALL in wrap_syscall.c, once
- *           each.
- * Threads   Any.
+ * The child of vfork returns to its caller first, on the parent's stack, where it would overwrite a
+ * frame of the wrapper. So vfork's entry calls a C function that marks the thread, and then jumps
+ * to the original with stack and registers unchanged. syscall() does the same for the numbers that
+ * make a process, and enters hr__syscall_record for all others.
+ *
+ * HR_THUNK_VFORK is used once, in wrap_process.c; HR_THUNK_SYSCALL once, in wrap_syscall.c.
  */
 #ifndef HEADRACE_SHIM_WRAP_WRAP_THUNK_H
 #define HEADRACE_SHIM_WRAP_WRAP_THUNK_H
