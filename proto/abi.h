@@ -2,23 +2,15 @@
 /*
  * abi.h - the contract between libheadrace.so (the shim) and headraced (the daemon)
  *
- * Purpose   Everything that crosses the border between a traced process and the daemon of its node:
- *           the handshake on the shim socket, the shared memory of a session, and the 64-byte
- *           record.
+ * Everything between a traced process and the daemon of its node: the handshake on the shim socket,
+ * the shared memory of a session, and the 64-byte record. Terms: docs/glossary.md.
+ *
  * Owner     The daemon makes, seals and keeps the memfds. If it does not answer in time, the shim
  *           makes and seals one, and offers it. After the attach the shim holds no descriptor. All
  *           memory is little-endian, fixed-width, free of pointers.
- * Trust     Every byte the shim can write is hostile input to the daemon: it copies a record once,
- * then checks the copy. The node page is read-only for clients: their descriptor of it cannot be
- * mapped writable (it outlives its daemon, so it is not sealed against writing).
- *
- * Vocabulary
- *      session   one attached process image (one address space between attach and exec/death)
- *      map       one memfd of a session: a head and `ring_count` rings; 1 to HR_SESSION_MAPS maps
- *      offer     a map that the shim made, because headraced did not answer in time
- *      ring      single producer (one thread and its signal handlers), single consumer (the daemon)
- *      slot      64 bytes: a record, or a part of a control record
- *      node page one page for all sessions of a daemon: heartbeat and doorbell
+ * Trust     Every byte that the shim can write is hostile input: the daemon copies a record once,
+ *           then checks the copy. Clients cannot map the node page writable: their descriptor is
+ *           read-only. It is not sealed against writing, because it outlives its daemon.
  *
  * Actors
  *
@@ -33,10 +25,10 @@
  *      real call; head += n; fill; seq = i+1 (release) ------------------> seq == i+1 (acquire)? copy
  *      head - tail == slots?                                    <---------- tail = i+1 (release)
  *
- * A client gets an answer or its offer is adopted, never both. The daemon shuts its end for reading
- * once it has read the hello, then reads once more. An offer that was sent before is adopted in
- * place of an answer, even if its sender has exited: an unaccepted connection keeps messages and
- * descriptors. A later offer fails with EPIPE, and the client gets the answer.
+ * A client gets an answer, or its offer is adopted, never both. When the daemon has read the hello,
+ * it shuts its end for reading, and then reads once more. An offer sent before that is adopted,
+ * even if its sender has exited: an unaccepted connection keeps messages and descriptors. A later
+ * offer fails with EPIPE, and the client gets the answer.
  *
  * Ring slot states (slot i mod slots, absolute index i counts from 0)
  *
@@ -80,41 +72,35 @@
 #define HR_SESSION_MAPS	   64u	/* most maps of one session */
 #define HR_RING_SLOTS_LOG2 12	/* default: 4096 slots, 256 KiB */
 #define HR_MAP_RINGS	   4u	/* default: rings in a map */
-/* in a common ring, whose writers wait for processors */
-#define HR_TORN_COMMON_NS UINT64_C(5000000000)
-/* of an offer: the daemon may read it late; only pages in use cost memory */
-#define HR_OFFER_SLOTS_LOG2 14
+/* HR_TORN_NS of a common ring, whose writers wait for processors */
+#define HR_TORN_COMMON_NS   UINT64_C(5000000000)
+#define HR_OFFER_SLOTS_LOG2 14	/* of an offer, which may be read late; unused pages cost nothing */
 #define HR_RING_EARLY	    64u /* slots, a page: memory for these is allocated with the map */
 #define HR_TORN_NS	    UINT64_C(200000000)
-/*
- * Limits of HEADRACE_EXCLUDE, HEADRACE_INCLUDE and HEADRACE_DEFAULT_EXCLUDE, each; more is ignored.
- */
+/* Limits of HEADRACE_EXCLUDE, _INCLUDE and _DEFAULT_EXCLUDE, each; more is ignored. */
 #define HR_FILTER_PATTERNS 1024u
 #define HR_FILTER_BYTES	   65536u
-/* Default excludes that have a counter each, if their text fits; the last counts all others. */
+/* Default excludes with a counter each, if their text fits; the last counter is for all others. */
 #define HR_EXCLUDED_KINDS 16u
 #define HR_EXCLUDED_TEXT  1024u
 
 /* ---- record ------------------------------------------------------------------------------------- */
 
-/* `offset`: the call has none; the daemon tracks the file position */
-#define HR_OFFSET_NONE INT64_MIN
+#define HR_OFFSET_NONE INT64_MIN  /* `offset`: the call has none; the daemon tracks the position */
 #define HR_RET_NONE    INT64_MIN  /* `ret`: the call did not return (cut short) */
 #define HR_ASKED_NONE  UINT64_MAX /* `asked`: the call has no size */
 
 /* hr_record.bits */
-#define HR_REC_RUNTIME UINT32_C(1) /* scope = 'runtime' (Python's own files), else 'data' */
-/* the next slot is a struct hr_pair: second file of this operation */
-#define HR_REC_PAIR UINT32_C(2)
-/* `asked` calls folded into one record; `ret` = bytes in all */
-#define HR_REC_AGGREGATE UINT32_C(4)
-#define HR_REC_CUT	 UINT32_C(8)  /* left by siglongjmp or thread death before it returned */
+#define HR_REC_RUNTIME	 UINT32_C(1)  /* scope = 'runtime' (Python's own files), else 'data' */
+#define HR_REC_PAIR	 UINT32_C(2)  /* the next slot is a struct hr_pair: the second file */
+#define HR_REC_AGGREGATE UINT32_C(4)  /* `asked` calls in one record; `ret` = bytes in all */
+#define HR_REC_CUT	 UINT32_C(8)  /* did not return: left by siglongjmp, or its thread died */
 #define HR_REC_VFORK	 UINT32_C(16) /* made by a vfork child on its parent's ring */
 #define HR_REC_DIR	 UINT32_C(32) /* the file is a directory */
 
 /*
- * One operation. `ret` is the call's return value, or -errno; for a call that returns a pointer,
- * the count or descriptor that calls.def names. `file` is hr_path_id() of the path; 0: no file.
+ * One operation. `ret` is the call's return value, or -errno. For a call that returns a pointer it
+ * is the count or descriptor that calls.def names. `file` is hr_path_id() of the path; 0: no file.
  */
 struct hr_record {
 	uint64_t start_ticks; /*  0 session clock: TSC, or ns of CLOCK_MONOTONIC (hr_ack.flags) */
@@ -153,38 +139,34 @@ enum hr_ctl_id {
 	HR_CTL_PATH = 2,   /* a path: see below */
 	HR_CTL_PAIR = 3,   /* second half of a record with HR_REC_PAIR */
 	HR_CTL_ENV = 5, /* a rank variable was set: asked = length of "NAME=VALUE", which follows */
-	HR_CTL_FORK =
-	    /* a child was made: fd = its pid in the parent's namespace, flags = 1 for vfork */
-	6,
+	HR_CTL_FORK = 6, /* a new child: fd = pid in the parent's namespace, flags = 1 for vfork */
 	HR_CTL_REGION_KEY = 7, /* the name of regions: see below */
 	HR_CTL_REGION = 8,     /* an ended region: see below */
 	HR_OP_FIRST = 16
 };
 
 /*
- * HR_CTL_PATH: file = id, asked = length in bytes of the text that follows (1..4096; a longer path
- * is hashed whole and cut), fd = continuation slots that follow, offset = device (major << 32 |
- * minor) or HR_OFFSET_NONE, ret = mount id (mountinfo, first column) or -1, flags = st_mode &
- * S_IFMT or 0, bits = HR_REC_RUNTIME | HR_REC_DIR. Then ceil(asked / 56) text slots. One add
- * reserves all slots of a control record; its first slot is committed last.
+ * HR_CTL_PATH: file = id, asked = bytes of the text (1..4096; a longer path is hashed whole and
+ * cut), fd = text slots that follow, offset = device (major << 32 | minor) or HR_OFFSET_NONE, ret =
+ * mount id (mountinfo, first column) or -1, flags = st_mode & S_IFMT or 0, bits = HR_REC_RUNTIME |
+ * HR_REC_DIR. Then ceil(asked / 56) text slots. One add reserves all slots of a control record; its
+ * first slot is committed last.
  */
 struct hr_text {
-	/* 0; text covers the op field, too: only the first slot has an op */
-	uint8_t text[56];
-	uint32_t seq;	/* 56 */
-	uint32_t spare; /* 60 */
+	uint8_t text[56]; /* 0; covers the op field, too: only the first slot has an op */
+	uint32_t seq;	  /* 56 */
+	uint32_t spare;	  /* 60 */
 };
 #define HR_TEXT_BYTES 56u
 
 /*
- * HR_CTL_REGION_KEY: file = hr_path_id() of the text, flags = HR_REGION_KIND of it, asked = length
- * of the text that follows: a NUL, kind as a letter from 'A' on, domain NUL category NUL name.
+ * HR_CTL_REGION_KEY: file = hr_path_id() of the text, flags = HR_REGION_KIND, asked = bytes of the
+ * text that follows: a NUL, kind as a letter from 'A' on, domain NUL category NUL name.
  *
- * HR_CTL_REGION: file = key, offset = step and ret = epoch of the process (HR_REGION_NONE), fd =
- * depth of nesting, or for a span (HR_REGION_IS_SPAN) the tid of the thread that began it, flags =
- * HR_REGION_*, asked = number of regions in this record (their time is summed, start_ticks is the
- * first one's) or, with HR_REGION_HAS_ARGS, length of a JSON text that follows. Kinds:
- * common/region.h.
+ * HR_CTL_REGION: file = key, offset = step and ret = epoch of the process (HR_REGION_NONE), flags =
+ * HR_REGION_*. fd = depth of nesting; for a span, the tid of the thread that began it. asked =
+ * number of regions summed up here (start_ticks is the first one's); with HR_REGION_HAS_ARGS,
+ * bytes of a JSON text that follows. Kinds: common/region.h.
  */
 #define HR_REGION_NONE	     INT64_MIN
 #define HR_REGION_IS_OPEN    UINT32_C(1) /* its thread ended before it */
@@ -203,7 +185,7 @@ static inline bool hr_record_has_text(const struct hr_record *r)
 
 /* ---- shared memory ------------------------------------------------------------------------------ */
 
-/* Totals of operations without a record, per op. Any thread: atomic adds; they never decrease. */
+/* Totals of operations without a record, per op. Any thread: atomic adds; they only grow. */
 struct hr_lost {
 	uint64_t count;
 	uint64_t bytes;
@@ -211,11 +193,10 @@ struct hr_lost {
 };
 
 /*
- * An open region. In a ring: those of its thread, innermost last. The first `region_depth` cells
- * are valid, except those with key 0. In the head of a session's first map: spans, which any thread
+ * An open region. A ring has those of its thread, innermost last: the first `region_depth` cells
+ * are valid, except those with key 0. The head of a session's first map has spans, which any thread
  * may end; key 0: free, 1: a thread is changing the cell. The record is committed before the cell
- * is cleared: a reader of a dead owner's ring drops the cell if it has seen a record with its key
- * and start_ticks.
+ * is cleared: a reader of a dead owner's ring drops a cell if a record has its key and start_ticks.
  */
 struct hr_region_cell {
 	uint64_t key;
@@ -236,8 +217,8 @@ struct hr_region_cell {
 
 /*
  * Sum of ranges shorter than hr_map_hdr.short_ticks with the same key, depth, step and epoch: one
- * record for all. The record is committed before `count` becomes 0 (release): a reader of a dead
- * owner's ring drops the cell if it has seen a record with its key and start_ticks.
+ * record for all. The record is committed before `count` becomes 0 (release), so a reader of a dead
+ * owner's ring drops a cell as for hr_region_cell.
  */
 struct hr_region_short {
 	uint64_t key;
@@ -255,10 +236,9 @@ struct hr_region_short {
 /*
  * Head of each map. Its maker writes the first 64 bytes before the other side sees them; later the
  * daemon changes `level` and `short_ticks`. A forked child keeps the head of its parent's first
- * map. While the child has no session it counts its operations in `strays`, so those of a child
- * that can never attach (chroot, setuid, no free descriptor, an inherited seccomp filter) are
- * counted, too. `excluded`: both count opens of files excluded by default, by position in
- * HR_ITEM_DEFAULTS.
+ * map: until it has a session, it counts its operations in `strays`. Some children never attach
+ * (chroot, setuid, no free descriptor, an inherited seccomp filter). `excluded`: opens of files
+ * excluded by default, of parent and children, by position in HR_ITEM_DEFAULTS.
  */
 struct hr_map_hdr {
 	uint64_t magic;
@@ -267,9 +247,8 @@ struct hr_map_hdr {
 	uint64_t session; /* token, also in hr_ack */
 	uint32_t ring_count;
 	uint32_t slots_log2;
-	uint32_t level; /* enum hr_level; daemon: relaxed store, shim: relaxed load */
-	/* HR_SHORT_NS in ticks; 0: no range is short; stored and loaded as `level` */
-	uint32_t short_ticks;
+	uint32_t level;	      /* enum hr_level; daemon: relaxed store, shim: relaxed load */
+	uint32_t short_ticks; /* HR_SHORT_NS in ticks; 0: no range is short; accessed as `level` */
 	uint32_t spare[6];
 	uint64_t stray_total; /* operations in strays[]; atomic add with release, after theirs */
 	uint64_t spare2[7];
@@ -284,11 +263,10 @@ struct hr_map_hdr {
 enum hr_level { HR_LEVEL_OFF = 0, HR_LEVEL_COUNTERS = 1, HR_LEVEL_TRACE = 2 };
 
 /*
- * The operation that the owner is in. Valid if op != 0 (stored last with release, cleared with
- * release). It is cleared after the record is committed: a reader of a dead owner's ring drops the
- * cell if it has seen a record with its op and start_ticks. file is 0 for calls with a path: the
- * shim reads the caller's path only when the call has returned. start_ticks of a session's first
- * operation is before its attach.
+ * The operation that the owner is in. `op` is stored last and cleared with release; 0: none. The
+ * cell is cleared after the record is committed: a reader of a dead owner's ring drops the cell if
+ * a record has its op and start_ticks. file is 0 for calls with a path, which the shim reads only
+ * after the call. start_ticks of a session's first operation is before its attach.
  */
 struct hr_inflight {
 	uint64_t start_ticks;
@@ -305,9 +283,8 @@ struct hr_inflight {
 
 /*
  * Sum of calls too cheap for a record each (getc, putc). It becomes one HR_REC_AGGREGATE record
- * when file or op change, and at HR_AGGREGATE_CALLS, so that a long run of getc shows from time to
- * time (calls of signal handlers may exceed that). `gen` is in that record's `flags`; the cell of a
- * dead owner counts unless a record with its gen is committed.
+ * when file or op change, or after HR_AGGREGATE_CALLS (more, if signal handlers add calls). `flags`
+ * of the record is `gen`: the cell of a dead owner counts unless a committed record has its gen.
  */
 #define HR_AGGREGATE_CALLS 65536u
 struct hr_aggregate {
@@ -326,32 +303,29 @@ struct hr_aggregate {
 
 struct hr_ring_hdr {
 	/* line 0: written by the owner */
-	/* slots reserved; a plain (signal-atomic) add of the owner, relaxed load elsewhere */
-	uint64_t head;
+	uint64_t head; /* slots reserved; signal-atomic add of the owner, relaxed load elsewhere */
 	uint32_t owner_tid;    /* 0: free; claimed by compare-and-swap */
 	uint32_t waiting;      /* owner sleeps on `tail` */
 	uint64_t lost_total;   /* records in lost[]; atomic add with release, after them */
 	uint32_t region_depth; /* stored with release, after the cell */
-	/* the owner updates a short cell; its signal handlers must not meanwhile */
-	uint16_t short_busy;
-	uint16_t short_hand; /* the cell whose age is checked next */
+	uint16_t short_busy;   /* the owner updates a short cell: its signal handlers must not */
+	uint16_t short_hand;   /* the cell whose age is checked next */
 	/*
-	 * 1: common to all threads that found no ring of their own. They take slots by locked
-	 * instructions, each time with an HR_CTL_THREAD first; in-flight cell, aggregate and
-	 * regions stay unused. No thread claims it.
+	 * 1: the common ring of threads without a ring of their own; no thread claims it. They take
+	 * slots by locked instructions, each time with an HR_CTL_THREAD first. In-flight cell,
+	 * aggregate and regions stay unused.
 	 */
 	uint32_t common;
 	uint32_t spare0[7];
 	/* line 1: written by the daemon */
-	/* slots consumed; futex on its low word; release store, acquire load by the owner */
-	uint64_t tail;
+	uint64_t tail; /* slots consumed; release store, acquire load; futex on its low word */
 	uint64_t spare1[7];
 	struct hr_inflight inflight;
 	struct hr_aggregate aggregate;
 	struct hr_region_cell regions[HR_REGION_DEPTH];
 	struct hr_region_short shorts[HR_REGION_SHORTS];
 	uint8_t pad[HR_PAGE_BYTES - 256 - 64 * (HR_REGION_DEPTH + HR_REGION_SHORTS)];
-	/* operations without a slot: of the owner, and of threads without a ring */
+	/* operations without a slot, of the owner and of threads without a ring */
 	struct hr_lost lost[HR_OP_MAX];
 };
 
@@ -360,16 +334,15 @@ struct hr_ring_hdr {
 /*
  * One page, read-only for clients. The daemon stores, shims load (relaxed; `sleeping` acquire).
  * `pending` is for the next daemon: pids of clients whose connection was accepted and not
- * journaled, 0 in free places, -1 while the daemon accepts one, since `accept_ns`.
+ * journaled. 0: a free place; -1: the daemon has been accepting one since `accept_ns`.
  */
 struct hr_node_page {
 	uint64_t magic;
 	uint32_t abi;
-	uint32_t sleeping; /* 1: the drain thread is in (or about to enter) FUTEX_WAIT on `bell` */
+	uint32_t sleeping; /* 1: the drain thread is in FUTEX_WAIT on `bell`, or about to be */
 	uint32_t bell;	   /* futex word: shims FUTEX_WAKE it, never write it */
 	uint32_t spare;
-	/* number of sweeps: a shim that waits for room gives up if it does not change */
-	uint64_t beat;
+	uint64_t beat;	    /* number of sweeps: if it stops, a shim that waits for room gives up */
 	uint64_t accept_ns; /* CLOCK_BOOTTIME */
 	int32_t pending[HR_PAGE_PENDING];
 	uint8_t pad[HR_PAGE_BYTES - 40 - 4 * HR_PAGE_PENDING];
@@ -387,8 +360,7 @@ enum hr_hello_kind {
 /* hr_hello.flags */
 #define HR_HELLO_FORKED	   UINT32_C(1) /* same image as its parent: parent_session is valid */
 #define HR_HELLO_TICKS_TSC UINT32_C(2) /* counters and start_ticks were taken with the TSC */
-/* EXEC: the program runs in a child of the sender whose pid is unknown */
-#define HR_HELLO_SPAWNED UINT32_C(4)
+#define HR_HELLO_SPAWNED   UINT32_C(4) /* EXEC: in a child of the sender, of unknown pid */
 
 #define HR_HELLO_MAX_BYTES 65536u
 
@@ -406,44 +378,38 @@ struct hr_hello {
 	uint64_t session;	 /* MORE_RINGS, OFFER: token of the session */
 	uint64_t parent_session; /* FORKED: token of the parent's session; 0: the parent had none */
 	uint64_t start_ticks;	 /* now */
-	/* items follow: u16 kind, u16 bytes, bytes... to the end; MORE_RINGS has ENV items only */
+	/* items to the end: u16 kind, u16 bytes, bytes...; MORE_RINGS has ENV items only */
 };
 
 /*
- * An offer is a hello of kind OFFER without items. Its map is sealed (SHRINK, GROW, SEAL), with
- * HR_MAP_RINGS rings, index 0 and the token as `session` of its head. After an ATTACH:
- * 2^HR_OFFER_SLOTS_LOG2 slots, level TRACE, a random token. The session has no node page, so it
- * rings no doorbell, and waits for room only after the daemon has taken something. After a
- * MORE_RINGS: 2^HR_RING_SLOTS_LOG2 slots, level and token of the session's first map.
+ * An offer is a hello of kind OFFER without items. Its map is sealed (SHRINK, GROW, SEAL), and has
+ * HR_MAP_RINGS rings, index 0 and the token as `session`. After an ATTACH: 2^HR_OFFER_SLOTS_LOG2
+ * slots, level TRACE, a random token. That session has no node page: it rings no doorbell, and
+ * waits for room only after the daemon has read something. After a MORE_RINGS: 2^HR_RING_SLOTS_LOG2
+ * slots, level and token of the session's first map.
  */
 
 /*
- * A notice (EXEC) has the items EXE, as the call names the program, and ENV. The client keeps the
- * connection until the kernel closes it at the exec: then the notice counts. A second message of
- * any bytes withdraws it: the exec failed. A notice gets no answer. parent_session is the sender's
- * session (for a vfork child, its parent's), or the session of its parent, or 0.
+ * A notice (EXEC) has the items EXE, as the call names the program, and ENV. It is valid once the
+ * kernel closes the connection at the exec. A second message of any bytes withdraws it: the exec
+ * failed. A notice gets no answer. parent_session: the sender's session (for a vfork child, its
+ * parent's), or that of its parent, or 0.
  */
 
 enum hr_item_kind {
 	HR_ITEM_EXE = 1,  /* path of the executable */
 	HR_ITEM_ARGV = 2, /* arguments, each with its NUL; cut at 4096 bytes */
-	HR_ITEM_ENV =
-	    /* one NAME=VALUE: ranks and jobs (env_names.def), and HEADRACE_* */
-	3,
+	HR_ITEM_ENV = 3,  /* one NAME=VALUE: ranks and jobs (env_names.def), and HEADRACE_* */
 	HR_ITEM_CWD = 4,
-	HR_ITEM_COUNTERS =
-	    /* array of struct hr_counter: operations (and HR_CTL_REGION) while detached */
-	5,
-	HR_ITEM_COVER = 7, /* struct hr_item_cover: for probes (docs/probes.md) */
-	HR_ITEM_DEFAULTS =
-	    /* default excludes with a counter in `excluded`, in order, each with its NUL */
-	6
+	HR_ITEM_COUNTERS = 5, /* struct hr_counter[]: operations, HR_CTL_REGION, while detached */
+	HR_ITEM_COVER = 7,    /* struct hr_item_cover: for probes (docs/probes.md) */
+	HR_ITEM_DEFAULTS = 6  /* default excludes with a counter in `excluded`, each with its NUL */
 };
 
 /*
- * Where probes find the shim's cell of a thread: `thread` bytes from the thread pointer, the same
- * in all threads. `began_ticks`: start of the operation that attaches at its end, 0: none. The shim
- * records what the thread does from then on.
+ * Where probes find the shim's cell of a thread: `thread` bytes from the thread pointer, in every
+ * thread. `began_ticks`: start of the operation that attaches at its end, 0: none; the shim records
+ * the thread from then on.
  */
 struct hr_item_cover {
 	int64_t thread;
@@ -451,9 +417,9 @@ struct hr_item_cover {
 };
 
 /*
- * The head of the shim's thread-local memory. Programs in the kernel read it; it describes only its
- * own process. slow[]: why the shim cannot take its fast path. `ring`: address of a struct
- * hr_ring_hdr, whose cell `inflight` has the surrounding call; 0: none.
+ * The head of the shim's thread-local memory, for programs in the kernel. It describes only its own
+ * process. slow[]: why the shim cannot take its fast path. `ring`: address of a struct hr_ring_hdr,
+ * whose cell `inflight` has the surrounding call; 0: none.
  */
 struct hr_cover {
 	uint64_t nonce;
@@ -467,8 +433,7 @@ struct hr_cover {
 enum hr_bare {
 	HR_BARE_NOT,
 	HR_BARE_CALL, /* a call without a ring: recorded or counted as lost at its end */
-	/* a system call of the shim's own: no operation, whatever the cell contains */
-	HR_BARE_OWN,
+	HR_BARE_OWN, /* a system call of the shim's own: no operation, whatever the cell contains */
 	HR_BARE_STDIO /* the buffer of a stream whose characters are counted one by one */
 };
 
@@ -486,15 +451,11 @@ struct hr_counter {
 /* TSC of common/tsc.h; on aarch64 the generic timer */
 #define HR_ACK_CLOCK_TSC UINT32_C(1)
 
-/*
- * An answer with status 0 carries two descriptors, the map and the node page (ATTACH), or the map
- * alone.
- */
+/* Status 0: the descriptors of the map and, for an ATTACH, of the node page come with it. */
 struct hr_ack {
 	uint64_t magic;
 	uint32_t abi;
-	/* 0 or -errno: EPROTO version, EACCES, ENOSPC a limit, ECANCELED not selected */
-	int32_t status;
+	int32_t status; /* 0; -EPROTO: version, -EACCES, -ENOSPC: a limit, -ECANCELED: deselected */
 	uint64_t session;
 	uint32_t flags; /* HR_ACK_* */
 	uint32_t index; /* of the map */

@@ -1,13 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * live.h - constants of live.proto, for its producer (daemon/engine) and its reader (headrace top)
- */
+/* live.h - constants of live.proto, for daemon/engine and `headrace top` */
 #ifndef HEADRACE_PROTO_LIVE_H
 #define HEADRACE_PROTO_LIVE_H
 
 #include <stdint.h>
 
-/* An ended process stays in pictures this long: longer than a client waits between two. */
+/* Pictures show an ended process for so long: longer than a client waits between two of them. */
 #define HR_LIVE_KEPT_NS UINT64_C(40000000000)
 /* Bit of LiveProcess.proc: a (rank, worker), not one process. */
 #define HR_LIVE_GROUP (UINT64_C(1) << 63)
