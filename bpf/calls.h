@@ -8,7 +8,7 @@ static inline uint64_t word(const uint64_t *words, uint8_t place)
 	return words[(place - 1) & 7];
 }
 
-/* Notes the file of a descriptor, its position if the call has no offset. False: not recorded. */
+/* Stores the file of a descriptor, and its position if the call has none. False: not recorded. */
 static inline bool note_file(struct task_struct *self, struct hr_probe_task *t,
 			     const struct hr_call *call, int32_t fd)
 {
@@ -129,9 +129,9 @@ static inline void detect_shim(struct hr_image *image, struct file *file)
 }
 
 /*
- * A covered call whose cell has no file: false if its descriptor is a pipe or a socket, which the
- * shim does not record. The file of a stdio buffer or of an asynchronous request may be excluded:
- * the daemon decides that by the kernel's name.
+ * For a covered call whose cell has no file. False: its descriptor is a pipe or a socket, which the
+ * shim does not record. The file of a stdio buffer or asynchronous request may be excluded: the
+ * daemon decides that by the kernel's name.
  */
 static __always_inline bool is_of_files(struct task_struct *self, struct hr_probe_task *t,
 					const struct hr_call *call, struct pt_regs *regs)
@@ -244,9 +244,7 @@ static inline bool is_empty(uint64_t path)
 	return bpf_probe_read_user(&first, 1, (void *)path) == 0 && first == 0;
 }
 
-/*
- * True: the path does not identify the file: a link to an open file, or an unnamed file's folder.
- */
+/* True: the path is not the file's: a link to an open file, or the folder of an unnamed file. */
 static inline bool is_indirect(const struct hr_probe_task *t)
 {
 	char text[16] = {0};
@@ -335,7 +333,7 @@ static inline uint8_t log2_bin(uint64_t v)
 	return bin;
 }
 
-/* If two CPUs do this at once the later store wins; both values are among the greatest. */
+/* If two CPUs do this at once, the later store wins: both values are among the greatest. */
 static inline void raise(uint64_t *to, uint64_t v)
 {
 	if (*to < v)
@@ -344,7 +342,7 @@ static inline void raise(uint64_t *to, uint64_t v)
 
 static const struct hr_tally no_tally;
 
-/* Adds an operation to its tally, in place of a record. False: no room. */
+/* Adds an operation to its tally, instead of a record. False: no room. */
 static __always_inline bool add_tally(const struct hr_probe_task *t, uint64_t dur_ns, int64_t ret,
 				      uint8_t kind)
 {
@@ -384,9 +382,10 @@ static __always_inline bool add_tally(const struct hr_probe_task *t, uint64_t du
 }
 
 /*
- * Records an operation that no cell covers. It is a record, not a tally, if the shim may have
- * recorded it (then the daemon drops the record), if it has two files, or if it is a copy with an
- * end that is no file. The daemon sums up records and tallies itself: `sums` has only the rest.
+ * Records an operation that no cell covers. It needs a record, not a tally, in three cases: the
+ * shim may have recorded it (the daemon then drops the record), it has two files, or it is a copy
+ * with an end that is not a file. The daemon sums up records and tallies itself; `sums` has the
+ * rest.
  */
 static __always_inline void record_op(const struct hr_probe_task *t, uint32_t tid, uint64_t dur_ns,
 				      int64_t ret, uint8_t kind)

@@ -37,8 +37,8 @@ static inline uint64_t covered_file(const struct hr_probe_task *t)
 }
 
 /*
- * libc does POSIX AIO in threads of its own. The call that submits a request starts one, and such a
- * thread may start another. No cell surrounds their calls.
+ * libc does POSIX AIO in its own threads, without cells. The call that submits a request starts
+ * such a thread, which may start another.
  */
 static inline bool starts_aio_thread(struct task_struct *parent, const struct hr_image *image,
 				     struct hr_probe_task *t)

@@ -4,10 +4,9 @@
 #define HEADRACE_BPF_FAULTS_H
 
 /*
- * A fault proves to be major only at its end, where there is no tracepoint; the kernel counts it in
- * the task (getrusage). So this reads the count when the task faults on a file again, makes a
- * system call, or exits. One swap-in of an anonymous page in that time, without a major fault of
- * the file, counts as one.
+ * Only its end shows whether a fault is major, and there is no tracepoint at the end; the kernel
+ * counts it in the task (getrusage). So this reads the count at the task's next fault, system call
+ * or exit. A swap-in of an anonymous page in between counts as a major fault of the file.
  */
 static inline void settle_fault(struct task_struct *self, struct hr_probe_task *t)
 {

@@ -10,7 +10,7 @@ static inline struct hr_image *image_of(struct task_struct *task)
 	return bpf_map_lookup_elem(&images, &tgid);
 }
 
-/* True: what starts now without a cell is not the shim's: no hello can claim it later. */
+/* True: an operation without a cell is not the shim's, because no hello can claim it later. */
 static inline bool is_settled(const struct hr_image *image, uint64_t now_ns)
 {
 	return image->covered ||
@@ -70,7 +70,7 @@ static inline void join(struct task_struct *task, uint32_t flags)
 		__sync_fetch_and_add(&unmarked, 1);
 }
 
-/* The task has moved between cgroups; fork and exec handle those that start in one. */
+/* The task has moved to another cgroup; fork and exec handle tasks that start in one. */
 SEC("tp_btf/cgroup_attach_task")
 int BPF_PROG(task_moves, struct cgroup *to, const char *path, struct task_struct *task)
 {
@@ -175,8 +175,8 @@ int BPF_PROG(process_exits, struct task_struct *task)
 }
 
 /*
- * Marks the threads of listed processes, and lists and marks their children and processes in the
- * job's cgroups. headraced runs it until it marks none.
+ * Marks the threads of listed processes; lists and marks their children, and processes in the job's
+ * cgroups. headraced runs it until it marks none.
  */
 SEC("iter/task")
 int list_tasks(struct bpf_iter__task *it)

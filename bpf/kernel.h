@@ -2,8 +2,8 @@
 /*
  * kernel.h - types of the kernel that the programs use, and the differences between kernels
  *
- * Only members that are used; libbpf finds their offsets in the BTF of the running kernel (CO-RE).
- * `___` begins a flavour: the same type in another kernel version.
+ * Only used members are declared; libbpf finds their offsets in the BTF of the running kernel
+ * (CO-RE). `___` begins a flavour: the same type in another kernel version.
  */
 #ifndef HEADRACE_BPF_KERNEL_H
 #define HEADRACE_BPF_KERNEL_H

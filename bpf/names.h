@@ -20,7 +20,7 @@ MAP(texts, LRU_HASH, HR_PROBE_FILES, uint64_t, uint64_t);
 
 uint64_t last_name;
 
-/* True: the daemon will still have the name when it takes a record that refers to it now. */
+/* True: the daemon will still have the name when it reads a record that refers to it now. */
 static inline bool is_fresh(uint64_t name)
 {
 	return last_name - name < HR_PROBE_NAMES / 2;
@@ -44,8 +44,8 @@ static inline struct mount *mount_of(struct vfsmount *mnt)
 }
 
 /*
- * Takes one component, or steps from a mount to its mount point; 0 at the end. Global, so that the
- * verifier checks it once and not for each step.
+ * Adds one component, or steps from a mount to its mount point; 0 at the end. A global function is
+ * verified once, not for each step.
  */
 __attribute__((noinline)) int walk_step(struct walk *w)
 {
@@ -65,7 +65,7 @@ __attribute__((noinline)) int walk_step(struct walk *w)
 			w->mount = above;
 			return 1;
 		}
-		/* The top. A file without a place (memfd) is its own top, and has a name. */
+		/* The top. A file without a folder (memfd) is its own top, and has a name. */
 		if (w->steps > 0)
 			return 0;
 	}
@@ -85,7 +85,7 @@ __attribute__((noinline)) int walk_step(struct walk *w)
 	return 1;
 }
 
-/* Takes all components. Global for the same reason. */
+/* Adds all components. Global: verified once. */
 __attribute__((noinline)) int walk_up(struct walk *w)
 {
 	if (!w)
@@ -141,7 +141,7 @@ static inline uint64_t mixed(uint64_t hash, uint64_t more)
 	return hash ^ hash >> 29;
 }
 
-/* Global for the same reason as walk_step. */
+/* Global: verified once. */
 __attribute__((noinline)) int hash_name(struct name_text *t)
 {
 	uint64_t hash = 0;
@@ -162,9 +162,9 @@ __attribute__((noinline)) int hash_name(struct name_text *t)
 }
 
 /*
- * Sends a NAME, unless an equal one was sent recently, and returns its number. 0: it has none;
- * HR_PROBE_NO_NAME: no room. file: NULL for a path without an open file. given: address of the path
- * in the process, 0: none; from: start of a relative path.
+ * Sends a NAME, unless an equal one was sent recently. Returns its number; 0: none;
+ * HR_PROBE_NO_NAME: no room. file: NULL for a path that is not open. given: address of the path in
+ * the process, 0: none; from: start of a relative path.
  */
 static __attribute__((noinline)) uint64_t send_name(struct task_struct *self, uint64_t image,
 						    struct file *file, struct path *from,
@@ -259,7 +259,7 @@ static inline void keep_name(struct file *file, uint64_t name)
 	bpf_map_update_elem(&files, &key, &value, BPF_ANY);
 }
 
-/* After an open that the shim records: another file may have had this address, and its number. */
+/* After an open that the shim records: another file may have had this address and its number. */
 static inline void forget_name(struct file *file)
 {
 	uint64_t key = (uint64_t)file;
@@ -267,7 +267,7 @@ static inline void forget_name(struct file *file)
 	bpf_map_delete_elem(&files, &key);
 }
 
-/* The number of an open file's name. A reused address has another inode, except for links. */
+/* The number of an open file's name. A reused address has another inode, except for hard links. */
 static inline uint64_t name_of(struct task_struct *self, uint64_t image, struct file *file)
 {
 	uint64_t key = (uint64_t)file, name;

@@ -40,7 +40,7 @@ int BPF_PROG(page_comes, struct folio *folio)
 	return 0;
 }
 
-/* From Linux 6.12. A fault that waited may come here twice: the task's own count decides. */
+/* From Linux 6.12. A fault that waited may come twice: the task's own count decides. */
 SEC("tp_btf/mm_filemap_fault")
 int BPF_PROG(page_faults, struct address_space *mapping)
 {

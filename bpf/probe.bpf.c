@@ -52,8 +52,8 @@ struct {
 } sums SEC(".maps") = {.values = {&sums_a, &sums_b}};
 
 /*
- * The side that programs add to. The daemon changes it, and reads the other one some milliseconds
- * later: no program that began on the other side still runs then.
+ * The side that programs add to. The daemon changes it, and reads the other side some milliseconds
+ * later, when no program that began there still runs.
  */
 uint32_t side;
 
@@ -84,9 +84,8 @@ uint64_t last_image;
 uint64_t marked; /* by the last pass of the iterator */
 
 uint32_t n_cgroups; /* entries of `cgroups`; 0: no check needed */
-uint64_t
-    /* processes of a cgroup whose threads or children the iterator has to mark */
-    unmarked;
+/* processes of a cgroup whose threads or children the iterator has to mark */
+uint64_t unmarked;
 
 #include "names.h"
 
@@ -115,7 +114,7 @@ static inline void add_sum(const struct hr_sum_key *key, uint64_t bytes, bool fa
 		__sync_fetch_and_add(&summed[which & 1], 1);
 		sum = bpf_map_lookup_elem(inner, key);
 	}
-	if (!sum) { /* the audit lacks a covered call; only lost ones count */
+	if (!sum) { /* no room: the audit lacks a covered call; a lost one is counted */
 		if (key->kind == HR_SUM_LOST)
 			__sync_fetch_and_add(&unsummed, 1);
 		return;

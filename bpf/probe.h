@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * probe.h - the interface between the programs in the kernel (probe.bpf.c) and headraced
- * (daemon/probes)
+ * probe.h - maps and records between the programs in the kernel (probe.bpf.c) and headraced
+ * (daemon/probes); docs/probes.md explains their use
  *
- * Purpose   Maps and records. docs/probes.md explains their use.
- * Owner     The daemon of a job loads programs and maps of its own. No other process can write to
- *           the maps, but texts (paths, arguments, environments) and the head of the shim's thread
- *           memory come from traced processes.
+ * Owner     The daemon of a job loads its own programs and maps, to which no other process can
+ *           write. Texts (paths, arguments, environments) and the head of the shim's thread memory
+ *           come from traced processes.
  *
  *      map        key                value                    written by
  *      tasks      task storage       struct hr_probe_task     programs; the daemon marks roots
@@ -34,7 +33,7 @@
 #define HR_PROBE_DEPTH	160u   /* components of a path that the programs read */
 #define HR_PROBE_MOUNTS 32u    /* mounts on the way there */
 #define HR_PROBE_FILES	32768u
-/* The daemon keeps this many names; the programs send a name again after half as many others. */
+/* Names that the daemon keeps; the programs send a name again after half as many others. */
 #define HR_PROBE_NAMES	  65536u
 #define HR_PROBE_NO_NAME  UINT64_MAX /* in place of a name: the buffer had no room for it */
 #define HR_PROBE_IMAGES	  16384u
@@ -42,10 +41,9 @@
 #define HR_PROBE_LEVELS	  32u /* parent cgroups that the programs check */
 #define HR_PROBE_REQUESTS 16384u
 #define HR_PROBE_SUMS	  32768u
-/* of these, for sums without a file once the others are in use */
-#define HR_PROBE_REST	 2048u
-#define HR_PROBE_TALLIES 16384u
-#define HR_PROBE_BINS	 48u /* the last bin takes durations of 2^47 ns and more */
+#define HR_PROBE_REST	  2048u /* of these, for sums without a file once the others are in use */
+#define HR_PROBE_TALLIES  16384u
+#define HR_PROBE_BINS	  48u /* the last bin takes durations of 2^47 ns and more */
 /* A younger image may still send a hello, or be the child of one that attaches late. */
 #define HR_PROBE_YOUNG_NS 2000000000ull
 #define HR_SHIM_NAME	  "libheadrace.so" /* a file of that name is the shim */
@@ -73,27 +71,24 @@ struct hr_call {
 	uint16_t op; /* enum hr_op_id; 0: not recorded */
 	uint8_t how; /* enum hr_call_how */
 	uint8_t file, asked, offset, flags, at;
-	/* HR_MOVES_*: its result is bytes, from the file's position if `offset` is 0 */
-	uint8_t moves;
+	uint8_t moves; /* HR_MOVES_*: the result is bytes; `offset` 0: from the file's position */
 	uint8_t spare[7];
 };
 
 #define HR_PROBE_URING 64u /* opcodes of io_uring below this */
 
 #define HR_IMAGE_ANNOUNCED 1u /* its IMAGE is in the buffer */
-/* a vfork child in the memory of a covered process, whose shim records it */
-#define HR_IMAGE_BORROWED 2u
-/* it is not recorded, but the processes that it starts are: `headrace run` */
-#define HR_IMAGE_QUIET	4u
+#define HR_IMAGE_BORROWED  2u /* a vfork child in a covered process, whose shim records it */
+#define HR_IMAGE_QUIET                                                                             \
+	4u /* itself not recorded, but the processes that it starts: `headrace run` */
 #define HR_IMAGE_FORKED 8u  /* no exec since the fork from `parent` */
 #define HR_IMAGE_SHIM	16u /* has the shim in its memory: a hello may come at any age */
 #define HR_IMAGE_32BIT	32u /* has made 32-bit system calls, which are not recorded */
 
 /* A process between fork or exec and the next exec. */
 struct hr_image {
-	uint64_t id; /* unique for these programs; 0: none */
-	/* image before fork or exec; 0: a root */
-	uint64_t parent;
+	uint64_t id;	 /* unique for these programs; 0: none */
+	uint64_t parent; /* image before fork or exec; 0: a root */
 	uint64_t born_ns;
 	int64_t cover;	  /* struct hr_item_cover.thread (proto/abi.h) */
 	uint32_t covered; /* `cover` is valid */
@@ -118,7 +113,7 @@ struct hr_probe_task {
 	uint8_t at;    /* 1: fd and fd2 are the dirfds of path and path2 */
 	uint8_t moves; /* HR_MOVES_* */
 	uint8_t aio;   /* 1: a thread of libc for POSIX AIO */
-	/* Its last fault of a mapped file, counted later if it was a major one. */
+	/* Its last fault of a mapped file, which is counted later if it was a major one. */
 	uint64_t majors; /* the task's count at that fault */
 	uint64_t fault_ino;
 	uint32_t fault_dev;
@@ -134,7 +129,7 @@ struct hr_probe_task {
 #define HR_OP_AIO_FIRST 416u
 #define HR_OP_AIO_LAST	425u
 
-/* True: the kernel's name of the file counts, because no cell has one. */
+/* True: no cell has the file, so the kernel's name identifies it. */
 #define HR_COVER_NAMED(cell_op)                                                                    \
 	((cell_op) == 0 || (cell_op) == HR_COVER_EXIT || (cell_op) == HR_COVER_AIO)
 
@@ -227,9 +222,9 @@ struct hr_probe_image {
 };
 
 /*
- * A file. `walked` bytes of components up to the root of the process, leaf first, each with its
- * NUL; then the path of the call, absolute or relative to them. Without one, the components are the
- * path. If there are too many, the last one is "...".
+ * A file: `walked` bytes of components up to the root of the process, leaf first, each with its
+ * NUL; if there are too many, the last one is "...". Then the path of the call, absolute or
+ * relative to the components. Without it, the components are the path.
  */
 struct hr_probe_name {
 	uint32_t kind;

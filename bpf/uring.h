@@ -10,14 +10,13 @@ MAP(uring, ARRAY, HR_PROBE_URING, uint32_t, struct hr_call);
 
 MAP(requests, HASH, HR_PROBE_REQUESTS, uint64_t, struct hr_probe_request);
 
-/* The kernel thread that polls for a process (SQPOLL) is in its thread group, but not marked. */
+/* The kernel thread of SQPOLL is in the thread group of its process, but not marked. */
 static inline int submitted(struct io_kiocb *req)
 {
 	struct task_struct *self = bpf_get_current_task_btf();
 	struct hr_image *image = image_of(self);
-	struct io_rw *rw =
-	    /* the per-opcode data of a request begins with its file */
-	    (void *)req;
+	/* the per-opcode data of a request begins with its file */
+	struct io_rw *rw = (void *)req;
 	uint32_t opcode = BPF_CORE_READ(req, opcode);
 	uint64_t key = (uint64_t)req;
 	struct hr_sum_key lost = {0};
@@ -27,7 +26,7 @@ static inline int submitted(struct io_kiocb *req)
 
 	if (!image || image->flags & HR_IMAGE_QUIET)
 		return 0;
-	/* The kernel reuses this memory: an entry is from a request whose end was not seen. */
+	/* The kernel reuses this memory: an old entry is of a request whose end was not seen. */
 	bpf_map_delete_elem(&requests, &key);
 	call = bpf_map_lookup_elem(&uring, &opcode);
 	if (!call || !call->op)
