@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * headrace.h - the interface by which a program reports its regions, steps and epochs to headrace
+ * headrace.h - reports regions, steps and epochs of a program to headrace
  *
- * Purpose   Names spans of time, steps and epochs, so that queries can compare I/O with them:
- *           `headrace query ... steps`, `input-wait`, `checkpoints`. Without a preloaded
- *           libheadrace.so each function returns at once, after a nanosecond: a program links no
- *           library.
+ * Queries can compare I/O with the named spans of time: `headrace query ... steps`, `input-wait`,
+ * `checkpoints`. A program links no library: without a preloaded libheadrace.so each function
+ * returns after a nanosecond.
+ *
  * Threads   Any. Ranges belong to the thread that began them, steps and epochs to the process; a
  *           forked child begins without any.
  * Errors    None: what cannot be recorded is counted, and queries show the count.
- * Cost      A range with a static name (below): two reads of the clock and a record of 64 bytes, 60
- * ns.
+ * Cost      A range with a static name (below): two reads of the clock and a record of 64 bytes,
+ *           60 ns.
  *
  *      #include <headrace.h>
  *
@@ -49,9 +49,8 @@ enum headrace_kind {
 };
 
 /*
- * The name of a region. It and its texts must not change while anything uses them; best they are
- * static. Texts are UTF-8 by convention, and cut after 1,000 bytes. NULL in place of a name: the
- * call does nothing.
+ * The name of a region. It and its texts must not change while anything uses them: best static.
+ * Texts are UTF-8 by convention, and cut after 1,000 bytes. A call with NULL as name does nothing.
  */
 struct headrace_name {
 	const char *name;
@@ -72,12 +71,12 @@ struct headrace_api {
 	/* Begins a range; ends the thread's innermost one. args: a JSON object, or NULL. */
 	void (*begin)(struct headrace_name *name);
 	void (*end)(const char *args);
-	/* A span, which any thread may end, or none. 0: too many are open. */
+	/* A span, which any thread may end. Returns its handle; 0: too many are open. */
 	uint64_t (*start)(struct headrace_name *name);
 	void (*finish)(uint64_t span, const char *args);
 	/* One moment. */
 	void (*mark)(struct headrace_name *name, const char *args);
-	/* Ends the current step (epoch); begins number `step` unless it is HEADRACE_NONE. */
+	/* Ends the current step (epoch). Unless `step` is HEADRACE_NONE, begins that one. */
 	void (*step)(int64_t step);
 	void (*epoch)(int64_t epoch);
 	/* "NAME=VALUE", as if in the environment from the start: RANK, LOCAL_RANK... */
@@ -89,7 +88,7 @@ struct headrace_api {
 	/* Like step and epoch, but the change happened at `moment`. 0 or a future moment: now. */
 	void (*step_at)(int64_t step, uint64_t moment);
 	void (*epoch_at)(int64_t epoch, uint64_t moment);
-	/* Ends the current step, and does not record it. */
+	/* Ends the current step without recording it. */
 	void (*step_undo)(void);
 };
 
