@@ -2,9 +2,8 @@
 /*
  * spank_headrace.c - Slurm's plugin: srun, sbatch and salloc --headrace=trace|counters|off
  *
- * Purpose   The work of the task prolog, and an option. Never fails a job: errors are lines in
- *           Slurm's debug log. Only an unknown value of the option is refused, before there is a
- *           job.
+ * The work of the task prolog, and an option. It never fails a job: errors are lines in Slurm's
+ * debug log. An unknown value of the option is refused before there is a job.
  *
  *      process                            work
  *      srun, sbatch, salloc               checks the option; passes the level to the prolog
@@ -103,7 +102,7 @@ int slurm_spank_init(spank_t sp, int argc, char **argv)
 
 /* ---- where the job is submitted ----------------------------------------------------------------------- */
 
-/* Like the option, for scripts: HEADRACE_LEVEL=trace sbatch ... */
+/* The option for scripts: HEADRACE_LEVEL=trace sbatch ... */
 static enum choice choice_of_environment(void)
 {
 	const char *off = getenv("HEADRACE"), *level = getenv("HEADRACE_LEVEL");
@@ -157,7 +156,7 @@ static void send_request(spank_t sp, const char *socket, hr_control_kind kind, i
 	free(refusal);
 }
 
-/* Runs as the job's owner, once for a step on each of its nodes, before there is a task. */
+/* Runs as the job's owner, once per step and node, before there is a task. */
 int slurm_spank_user_init(spank_t sp, int argc, char **argv)
 {
 	const char *control = argument(argc, argv, "control", HR_SERVICE_CONTROL);
@@ -211,7 +210,7 @@ static void compose(const char *list, const char *library, bool with, char ret[P
 	ret[bytes] = '\0';
 }
 
-/* Without recording, this also removes the library from an inherited list: ld.so could complain. */
+/* Without `with`, removes the library from an inherited list: ld.so could complain about it. */
 static void set_preload(spank_t sp, const char *library, bool with)
 {
 	char list[PRELOAD_BYTES] = "", fresh[PRELOAD_BYTES];
