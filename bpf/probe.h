@@ -77,13 +77,12 @@ struct hr_call {
 
 #define HR_PROBE_URING 64u /* opcodes of io_uring below this */
 
-#define HR_IMAGE_ANNOUNCED 1u /* its IMAGE is in the buffer */
-#define HR_IMAGE_BORROWED  2u /* a vfork child in a covered process, whose shim records it */
-#define HR_IMAGE_QUIET                                                                             \
-	4u /* itself not recorded, but the processes that it starts: `headrace run` */
-#define HR_IMAGE_FORKED 8u  /* no exec since the fork from `parent` */
-#define HR_IMAGE_SHIM	16u /* has the shim in its memory: a hello may come at any age */
-#define HR_IMAGE_32BIT	32u /* has made 32-bit system calls, which are not recorded */
+#define HR_IMAGE_ANNOUNCED 1u  /* its IMAGE is in the buffer */
+#define HR_IMAGE_BORROWED  2u  /* a vfork child in a covered process, whose shim records it */
+#define HR_IMAGE_QUIET	   4u  /* `headrace run`: not recorded, but the processes that it starts */
+#define HR_IMAGE_FORKED	   8u  /* no exec since the fork from `parent` */
+#define HR_IMAGE_SHIM	   16u /* has the shim in its memory: a hello may come at any age */
+#define HR_IMAGE_32BIT	   32u /* has made 32-bit system calls, which are not recorded */
 
 /* A process between fork or exec and the next exec. */
 struct hr_image {

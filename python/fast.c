@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * fast.c - the table of libheadrace.so as functions of Python: like _headrace/api.py with ctypes,
- * in a third of the time
+ * fast.c - the functions of libheadrace.so for Python, like _headrace/api.py
  *
- * Purpose   A training step makes five of these calls; each takes 75 ns with ctypes, 25 ns with
- *           this module. It is optional: without it, or if it cannot be loaded (another libc,
- *           another Python than CPython), ctypes does the same.
- * ABI       Python's stable ABI, in all versions since 3.2, as declared below with an opaque
- * PyObject. So one build, without Python's headers, fits all versions.
+ * A training step makes five of these calls: each takes 75 ns with ctypes, 25 ns with this module.
+ * It is optional: if it is absent or cannot be loaded (another libc, another Python than CPython),
+ * ctypes does the same.
+ *
+ * ABI       Python's stable ABI since 3.2, declared below with an opaque PyObject: one build,
+ *           without Python's headers, fits all versions.
  * Threads   Python's lock is held in all functions.
  */
 #include "common/now.h"
@@ -26,8 +26,7 @@
 #include <time.h>
 #include <unistd.h>
 
-/* room for a range's args; longer ones are left out */
-#define ARGS_MAX 256
+#define ARGS_MAX 256 /* bytes of a range's args; longer ones are left out */
 
 #define METH_VARARGS	   1
 #define METH_O		   8
@@ -151,9 +150,8 @@ static PyObject *fast_end(PyObject *self, PyObject *arg)
 }
 
 /*
- * end_numbered(head, number): the range's args are `head`, a JSON object as bytes that is cut where
- * its last number begins, and that number. Each batch has one: printf() and PyArg_ParseTuple()
- * would take 100 ns more.
+ * end_numbered(head, number): the range's args are `head`, a JSON object as bytes cut before its
+ * last number, and that number. Each batch calls it: printf() and PyArg_ParseTuple() need 100 ns.
  */
 static PyObject *fast_end_numbered(PyObject *self, PyObject *args)
 {
@@ -192,9 +190,9 @@ struct spent {
 };
 
 /*
- * How long the thread was ready to run and had no core. Only a file of the kernel has it, and a
- * read takes 5 us. So it is read at ends of ranges at least CORE_WAIT_NS apart, and that end
- * reports all since the previous read.
+ * How long the thread was ready to run and had no core. Only a file in /proc has it, and a read
+ * takes 5 us. So ends of ranges read it at least CORE_WAIT_NS apart, and report all since the
+ * previous read.
  */
 #define CORE_WAIT_NS 20000000u
 
@@ -205,7 +203,7 @@ struct core_wait {
 
 static __thread struct core_wait core_wait;
 
-/* RUSAGE_THREAD has the CPU time only as of the last tick: a fetch of 2 ms would have none. */
+/* Not getrusage: its CPU time is that of the last tick, which a fetch of 2 ms would lack. */
 static struct spent spent_now(void)
 {
 	struct rusage usage = {0};
@@ -253,7 +251,7 @@ static bool core_wait_since(unsigned long long *ret_ns)
 		return false;
 	core_wait.waited_ns = waited;
 	*ret_ns = waited - before;
-	return known && waited >= before; /* less: a forked child has its parent's value */
+	return known && waited >= before; /* less: a forked child's `before` is its parent's */
 }
 
 /* begin_spent(name): begin(), and the second argument of end_spent(). */
@@ -272,7 +270,7 @@ static PyObject *fast_begin_spent(PyObject *self, PyObject *arg)
 	return PyBytes_FromStringAndSize((const char *)&before, sizeof(before));
 }
 
-/* Appends to the first `n` bytes; returns the bytes that all would need. */
+/* Appends to the first `n` bytes; returns the bytes needed for the whole text. */
 __attribute__((format(printf, 4, 5))) static size_t fast_put(char *room, size_t size, size_t n,
 							     const char *format, ...)
 {
