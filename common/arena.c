@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A catalog of many small streams has several arenas for each: blocks start small and double. */
+/* Small, and then doubles: a catalog of many small streams has several arenas for each. */
 #define FIRST_BLOCK_BYTES 1024u
 #define BLOCK_BYTES	  65536u
 #define ALIGNMENT	  16u

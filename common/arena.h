@@ -2,9 +2,10 @@
 /*
  * arena.h - small pieces of memory that are freed together
  *
- * Owner     The embedding structure; one thread at a time.
- * Lifetime  Zeroed memory is an empty arena. Pieces are aligned to 16 bytes. Without memory a piece
- *           is NULL, and `failed` stays set until the arena is freed.
+ * Owner     The embedding structure; one thread at a time. Zeroed memory is an empty arena.
+ * Errors    Without memory a piece is NULL, and `failed` stays set until the arena is freed.
+ *
+ * Pieces are aligned to 16 bytes.
  */
 #ifndef HEADRACE_COMMON_ARENA_H
 #define HEADRACE_COMMON_ARENA_H

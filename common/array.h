@@ -2,8 +2,8 @@
 /*
  * array.h - arrays that grow
  *
- * An array is a pointer, a count and a room: variables or members of the caller. All zero is an
- * empty array. The caller frees the pointer. One thread at a time.
+ * An array is a pointer, a count and a room, as variables or members of the caller, who frees the
+ * pointer. All zero is an empty array. One thread at a time.
  */
 #ifndef HEADRACE_COMMON_ARRAY_H
 #define HEADRACE_COMMON_ARRAY_H
@@ -14,8 +14,8 @@
 #define HR_ARRAY_FIRST_BYTES 256u /* the first room, or one element */
 
 /*
- * Makes room for `need` elements; the room at least doubles. False: no memory, and the array is
- * unchanged. `list` and `room` are evaluated more than once.
+ * Makes room for `need` elements; the room at least doubles. False: no memory, array unchanged.
+ * `list` and `room` are evaluated more than once.
  */
 #define hr_array_fit(list, need, room)                                                             \
 	({                                                                                         \

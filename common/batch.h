@@ -2,11 +2,10 @@
 /*
  * batch.h - events to columns and back (EventBatch of proto/headrace.proto)
  *
- * An encoder is reused for many batches by one thread; a decoder likewise. A batch is at most
- * HR_BATCH_EVENTS events. Encoding: rows sorted by task, stable in the order given; each column a
- * residual against what the task's previous rows predict; each column split into byte planes; each
- * plane constant, raw, or zstd level 1. See docs/storage.md for the residuals and the measured
- * sizes.
+ * One thread reuses an encoder, or a decoder, for many batches of at most HR_BATCH_EVENTS events.
+ * Encoding: rows are sorted by task, stable in the order given. Each column becomes residuals
+ * against what the task's previous rows predict, split into byte planes. Each plane is constant,
+ * raw, or zstd level 1. docs/storage.md has the residuals and measured sizes.
  */
 #ifndef HEADRACE_COMMON_BATCH_H
 #define HEADRACE_COMMON_BATCH_H
@@ -25,14 +24,13 @@ int hr_encoder_new(struct hr_encoder **ret);
 void hr_encoder_free(struct hr_encoder *e);
 
 /*
- * Fills `msg` (headrace__event_batch__init'ed by the callee) from n events in completion order. Its
- * memory belongs to the encoder and is valid until the next call. Errors: -EINVAL (n or task out of
- * range), -ENOMEM.
+ * Fills `msg` from n events in completion order (and calls headrace__event_batch__init). Its memory
+ * belongs to the encoder, until the next call. Errors: -EINVAL (n or task out of range), -ENOMEM.
  */
 int hr_batch_encode(struct hr_encoder *e, const struct hr_event *events, size_t n,
 		    const struct hr_task *tasks, size_t n_tasks, Headrace__EventBatch *msg);
 
-/* Columns that a reader can request; the bits of `want`. */
+/* Columns that a reader can request: bits of `want`. */
 enum hr_column {
 	HR_COL_START = 1,
 	HR_COL_DUR = 2,
@@ -51,8 +49,8 @@ enum hr_column {
 #define HR_COL_ALL    ((1u << HR_COL_END_) - 2u)
 
 /*
- * Decoded columns, each NULL unless requested; `count` rows. The memory belongs to the decoder, and
- * is valid until its next call.
+ * `count` rows of decoded columns, each NULL unless requested. The memory belongs to the decoder,
+ * until its next call.
  */
 struct hr_columns {
 	uint32_t count;
@@ -77,8 +75,8 @@ int hr_decoder_new(struct hr_decoder **ret);
 void hr_decoder_free(struct hr_decoder *d);
 
 /*
- * Decodes the columns of `want` and those that they depend on. The message is hostile input:
- * -EBADMSG if it contradicts itself, without a partial result.
+ * Decodes the columns of `want` and those that they need. The message is hostile input: -EBADMSG if
+ * it contradicts itself, without a partial result.
  */
 int hr_batch_decode(struct hr_decoder *d, const Headrace__EventBatch *msg, uint32_t want,
 		    struct hr_columns *ret);

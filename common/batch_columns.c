@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * batch_columns.c - decodes the codes of a chunk of rows: one loop per column, so that only
- * requested columns cost time
+ * batch_columns.c - decodes the codes of a chunk of rows, with one loop per column
  *
  * In most chunks all values of most columns are as predicted. So each loop is compiled twice: with
- * codes, and without.
+ * codes and without.
  */
 #include "common/batch_decoder.h"
 
@@ -98,7 +97,7 @@ ALWAYS_INLINE int op_rows(struct hr_decoder *d, uint32_t first, uint32_t end, co
 }
 WITH_AND_WITHOUT_CODES(op)
 
-/* 0: as before; 1: the next new one; else how far back its first use lies. */
+/* 0: the previous row's; 1: the next new one; else how far back its first use lies. */
 ALWAYS_INLINE int file_rows(struct hr_decoder *d, uint32_t first, uint32_t end,
 			    const uint64_t *codes, struct hr__model_task *at)
 {
@@ -113,8 +112,7 @@ ALWAYS_INLINE int file_rows(struct hr_decoder *d, uint32_t first, uint32_t end,
 			index = known++;
 		else if (back > 1)
 			index = known + 1 - back;
-		/* Also true for the first row's "as before" and for a step back past the first
-		 * file. */
+		/* Also if the first row has no file before it, or `back` is before the first file. */
 		if (index >= known || known > n_files)
 			return -EBADMSG;
 		local[i] = index;
@@ -200,8 +198,8 @@ ALWAYS_INLINE int ret_rows(struct hr_decoder *d, uint32_t first, uint32_t end,
 WITH_AND_WITHOUT_CODES(ret)
 
 /*
- * Rows of a file stand together: its model is kept at hand and stored when another file comes, so that
- * a row does not wait for the store of the row before.
+ * Rows of a file are adjacent: its model stays in `now` and is stored when another file comes, so
+ * that a row does not wait for the previous row's store.
  */
 ALWAYS_INLINE struct hr__model_file *
 turn_to(struct hr__model_file *file, struct hr__model_file *current, struct hr__model_file *now)

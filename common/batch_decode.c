@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * batch_decode.c - columns to rows, from untrusted bytes: the header, the planes, and the order of
- * columns, whose loops are in batch_columns.c
+ * batch_decode.c - columns to rows, from untrusted bytes: header, planes and the order of columns
+ *
+ * The loops of the columns are in batch_columns.c.
  */
 #include "common/batch_decoder.h"
 
@@ -51,7 +52,7 @@ void hr_decoder_free(struct hr_decoder *d)
 	free(d);
 }
 
-/* Untouched arrays cost address space only. */
+/* Arrays that are not touched cost address space only. */
 static int batch_decode_reserve(struct hr_decoder *d, uint32_t rows)
 {
 	uint32_t n = 1024;
@@ -84,8 +85,7 @@ static int batch_decode_reserve(struct hr_decoder *d, uint32_t rows)
 	return d->room ? 0 : -ENOMEM;
 }
 
-/* ---- header -------------------------------------------------------------------------------------
- */
+/* ---- header ---------------------------------------------------------------------------------- */
 
 static int take_tasks(struct hr_decoder *d, const Headrace__EventBatch *msg)
 {
@@ -122,8 +122,7 @@ static int take_files(struct hr_decoder *d, const Headrace__EventBatch *msg)
 	return 0;
 }
 
-/* A column that another one's prediction needs is decoded too. Unknown columns are a later
- * version's: left. */
+/* Drops unknown columns, and adds those that a prediction needs. */
 static uint32_t with_dependencies(uint32_t want)
 {
 	static const uint32_t needs[HR_COL_END_] = {
@@ -185,8 +184,7 @@ static int take_columns(struct hr_decoder *d, const Headrace__EventBatch *msg, u
 	return 0;
 }
 
-/* ---- columns ------------------------------------------------------------------------------------
- */
+/* ---- columns --------------------------------------------------------------------------------- */
 
 static int decode_chunk(struct hr_decoder *d, unsigned column, uint32_t first, uint32_t n)
 {

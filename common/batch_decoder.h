@@ -2,9 +2,9 @@
 /*
  * batch_decoder.h - the inside of a decoder
  *
- * Decodes a chunk of rows at a time, column after column (batch_decode.c), so that values which
- * another column's prediction needs are in the cache. Array indexes are checked when decoded: ops
- * below HR_OP_MAX, batch-local files below n_files, tasks below n_tasks.
+ * batch_decode.c decodes a chunk of rows at a time, column after column, so that values which
+ * another column's prediction needs are in the cache. Indexes of arrays are checked when decoded:
+ * ops below HR_OP_MAX, batch-local files below n_files, tasks below n_tasks.
  */
 #ifndef HEADRACE_COMMON_BATCH_DECODER_H
 #define HEADRACE_COMMON_BATCH_DECODER_H
@@ -52,8 +52,8 @@ struct hr_decoder {
 };
 
 /*
- * Decodes rows [first, end) of a column; `codes` NULL: all are zero. -EBADMSG. Columns that it depends on
- * have been decoded up to `end`.
+ * Decodes rows [first, end) of a column, after the columns that it needs. `codes` NULL: all are
+ * zero. 0 or -EBADMSG.
  */
 typedef int hr__decode_fn(struct hr_decoder *d, uint32_t first, uint32_t end, const uint64_t *codes,
 			  struct hr__model_task *at);

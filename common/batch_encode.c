@@ -12,7 +12,7 @@ struct file_slot {
 	uint32_t index; /* batch-local; UINT32_MAX: free */
 };
 
-/* Arrays that grow with the largest batch seen; the rest is fixed. */
+/* Arrays that grow with the largest batch; the rest is fixed. */
 struct hr_encoder {
 	ZSTD_CCtx *zstd;
 	size_t room; /* rows that the arrays hold */
@@ -135,8 +135,7 @@ static int survey(struct hr_encoder *e, const struct hr_event *events, size_t n,
 	return 0;
 }
 
-/* Lists the tasks that have rows, and sorts the rows by task without changing their order within
- * one. */
+/* Lists the tasks that have rows. Sorts the rows by task, and keeps their order within a task. */
 static void sort_rows(struct hr_encoder *e, const struct hr_event *events, size_t n,
 		      const struct hr_task *tasks, size_t n_tasks, Headrace__EventBatch *msg)
 {
@@ -274,8 +273,7 @@ static void encode_rows(struct hr_encoder *e, const struct hr_event *events,
 	split_chunk(e, in_chunk);
 }
 
-/* Bytes that hold every code. The gap before a row may be negative: it is kept as a signed number.
- */
+/* Bytes that hold every code. The gap before a row may be negative, so its codes are signed. */
 static unsigned column_width(const struct hr__splitter *s, unsigned column)
 {
 	uint64_t seen = column == HR_COL_START ? s->seen_signed << 1 : s->seen;

@@ -2,14 +2,14 @@
 /*
  * batch_model.h - predictions of the next row, for encoder and decoder
  *
- * Purpose   A column has codes: the difference of a value from a prediction by earlier rows.
- *           Encoder and decoder pass the same rows in the same order and update the same model, so
- *           the code of a predicted value is 0, and most byte planes are constant.
- * Owner     One encoder or decoder; reset for each batch.
- * Threads   One at a time.
+ * A code is the difference of a value from its prediction by earlier rows. Encoder and decoder pass
+ * the same rows in the same order and update the same model. The code of a predicted value is 0, so
+ * most byte planes are constant.
  *
- * All of this is part of the store format: a changed prediction is a new store version. So
- * predictions never use the table of operations, which grows.
+ * Owner     One encoder or decoder, one thread; reset for each batch.
+ *
+ * This is part of the store format: a changed prediction is a new store version. So predictions
+ * never use the table of operations, which grows.
  */
 #ifndef HEADRACE_COMMON_BATCH_MODEL_H
 #define HEADRACE_COMMON_BATCH_MODEL_H
@@ -43,7 +43,7 @@ struct hr__model_op {
 };
 _Static_assert(sizeof(struct hr__model_op) == 32, "shift instead of multiplication");
 
-/* Each half is valid for the task (index + 1) in its stamp: columns are decoded independently. */
+/* Columns are decoded independently: each half is valid for the task (index + 1) in its stamp. */
 struct hr__model_file {
 	int64_t position; /* never negative */
 	int32_t fd;
@@ -67,8 +67,7 @@ struct hr__model_task {
 	uint32_t file;	 /* of the previous row, batch-local index; continues across tasks */
 	uint16_t op;
 	int32_t fd;
-	/* the last transfer returned less than requested: the next one reads the end of the file */
-	bool was_short;
+	bool was_short; /* the last transfer was short: the next read is at the end of the file */
 };
 
 /* Entries of files are cleared when a file gets its index. */
@@ -105,9 +104,9 @@ static inline uint32_t hr__unzigzag32(uint32_t v)
 }
 
 /*
- * Codes a value that is near `expected`, or `none`. `none` is far away, so it swaps its slot with a
- * near and rare one; if it is expected it takes the first slot. Each value has exactly one code, as
- * long as `expected` is not `none` itself.
+ * Codes a value near `expected`, or `none`, which is far away. So `none` swaps its slot with a rare
+ * one nearby; if it is expected, it takes the first slot. Each value has exactly one code, as long
+ * as `expected` is not `none`.
  */
 #define HR__NONE_SLOT INT64_C(0x4001)
 
@@ -138,7 +137,7 @@ static inline int64_t hr__uncode(uint64_t code, int64_t expected, int64_t none, 
 	return (int64_t)slot;
 }
 
-/* op: 0 if it follows the previous op as it did last time. Swaps 0 and the expected id. */
+/* op: 0 if it follows the previous op as last time. Swaps 0 and the expected id. */
 static inline uint16_t hr__swap_op(uint16_t op, uint16_t expected)
 {
 	return op == expected ? 0 : op == 0 ? expected : op;
@@ -217,7 +216,7 @@ static inline void hr__saw_offset(struct hr__model_op *op, struct hr__model_file
 	if (asked == HR_ASKED_NONE) {
 		f->position = ret;
 	} else if (ret == 0) {
-		f->position = 0; /* the end was read: the next reader starts again */
+		f->position = 0; /* at the end of the file: the next reader begins at its start */
 	} else {
 		if (flags > 1 && bytes <= asked / flags)
 			bytes *= flags;

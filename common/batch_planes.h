@@ -2,9 +2,9 @@
 /*
  * batch_planes.h - a column of codes as byte planes
  *
- * Plane p holds byte p of every code, lowest first. A splitter takes codes in chunks and keeps
- * planes that are zero so far virtual; packing stores each plane the shortest way. Owned by one
- * encoder, one thread.
+ * Plane p holds byte p of every code, lowest first. A splitter takes codes in chunks, and gives a
+ * plane memory at its first byte that is not zero. Packing stores each plane the shortest way.
+ * Owned by one encoder, one thread.
  */
 #ifndef HEADRACE_COMMON_BATCH_PLANES_H
 #define HEADRACE_COMMON_BATCH_PLANES_H
@@ -19,8 +19,8 @@ struct hr__splitter {
 	size_t stride;
 	uint32_t rows;	      /* added so far */
 	uint32_t written;     /* bit p: plane p had a nonzero byte so far, and has memory */
-	uint64_t seen;	      /* all codes, or-ed */
-	uint64_t seen_signed; /* the same of the codes as signed numbers, negative ones inverted */
+	uint64_t seen;	      /* all codes, combined by or */
+	uint64_t seen_signed; /* the same for signed codes, with negative ones inverted */
 };
 
 /* Starts a column of at most `max_rows`; `planes` has HR__MAX_PLANES * (max_rows + 1) bytes. */
@@ -28,8 +28,8 @@ void hr__splitter_start(struct hr__splitter *s, uint8_t *planes, size_t max_rows
 void hr__splitter_add(struct hr__splitter *s, const uint64_t *codes, uint32_t n);
 
 /*
- * Stores the planes of the column into ret[0..width): constant and raw ones in place, compressed
- * ones in `arena` (width * rows bytes). Returns the bytes used in `arena`.
+ * Stores planes in ret[0..width): constant and raw ones in place, compressed ones in `arena` (width
+ * * rows bytes). Returns the bytes used in `arena`.
  */
 size_t hr__splitter_pack(struct hr__splitter *s, ZSTD_CCtx *zstd, unsigned width, uint8_t *arena,
 			 ProtobufCBinaryData *ret);

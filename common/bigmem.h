@@ -2,11 +2,9 @@
 /*
  * bigmem.h - memory for tables much larger than caches
  *
- * Purpose   A look-up in such a table misses the TLB, too. In a virtual machine the page walk takes
- *           longer than the load, and a prefetch does not hide it, because it waits for the walk.
- *           So large tables request huge pages, which most systems grant on request
- *           (transparent_hugepage=madvise).
- * Threads   Any.
+ * A look-up in such a table misses the TLB, too. In a virtual machine the page walk takes longer
+ * than the load, and a prefetch waits for it. So large tables request huge pages, which most
+ * systems grant (transparent_hugepage=madvise). Any thread.
  */
 #ifndef HEADRACE_COMMON_BIGMEM_H
 #define HEADRACE_COMMON_BIGMEM_H

@@ -12,8 +12,8 @@
 #define FILE_BYTES (256u << 10)
 
 /*
- * The source of a text: a later source replaces an earlier one's list, the same source appends to
- * it. The structure has only a pointer to the text, so this is stored before the text.
+ * Stored before a text, because the structure has only a pointer to the text. A list of a later
+ * source replaces it; the same source appends to it.
  */
 enum source { DEFAULT, FROM_FILE, FROM_FLAG };
 
@@ -48,7 +48,7 @@ static int set_text(const struct hr_config_key *key, char **field, const char *v
 	return 0;
 }
 
-/* The i-th choice of "no loopback yes"; its length, 0 after the last. */
+/* The i-th choice of "no loopback yes". Returns its length; 0 after the last. */
 static size_t choice(const char *choices, unsigned i, const char **ret)
 {
 	for (;; i--) {
@@ -91,7 +91,7 @@ static int parse_milliseconds(const char *value, uint64_t *ret)
 	uint64_t ns;
 	int r = hr_text_parse_duration(value, &ns);
 
-	/* On a command line a bare number is seconds; in a file, 30 might mean days. */
+	/* On a command line a bare number is seconds; in a file, it could be meant as days. */
 	if (r == 0 && ns != 0 && value[strspn(value, "0123456789.")] == '\0')
 		return -EINVAL;
 	if (r == 0)

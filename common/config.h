@@ -2,20 +2,20 @@
 /*
  * config.h - configuration of a daemon: a file of `key = value` lines, and flags of the same names
  *
- * Purpose   One table of keys for parsing, --help, the man page and the check for unknown keys.
- * Owner     The caller's table and structure; texts are copied into the structure, and
- *           hr_config_done() frees them. Only these functions write to its texts.
+ * One table of keys serves parsing, --help, the man page and the check for unknown keys.
+ *
+ * Owner     The caller's table and structure. Texts are copied into the structure; only these
+ *           functions write to them, and hr_config_done() frees them.
  * Threads   One.
  *
  *      # comment
  *      listen = tcp://0.0.0.0:4747        same as --listen tcp://0.0.0.0:4747
  *      retention_age = 30d                same as --retention-age 30d
  *
- * Flags override the file: read the file first. Values of a key that may be given several times
- * (HR_CONFIG_LIST) are joined with commas; the file's list replaces the default, a list of flags
- * replaces the file's. Other keys may be in a file once. A blank and # begin a comment. A value
- * between double quotes is taken literally, blanks and # included. An empty value (`spill =`) is
- * "".
+ * Flags override the file: read the file first. Values of a key that may be repeated
+ * (HR_CONFIG_LIST) are joined with commas. The file's list replaces the default, a list of flags
+ * the file's. Other keys may be in a file once. A blank and # begin a comment; between double
+ * quotes they are part of the value. An empty value (`spill =`) is "".
  */
 #ifndef HEADRACE_COMMON_CONFIG_H
 #define HEADRACE_COMMON_CONFIG_H
@@ -26,14 +26,13 @@
 #include <stdio.h>
 
 enum hr_config_type {
-	HR_CONFIG_TEXT,	 /* char *, NULL without value and default */
-	HR_CONFIG_LIST,	 /* char *, joined with commas */
-	HR_CONFIG_BYTES, /* uint64_t: 10GiB, 512MB, 4096 */
-	/* uint64_t, in milliseconds: 500ms, 30s, 5m, 12h, 30d; a unit is required; 0: none */
-	HR_CONFIG_DURATION,
-	HR_CONFIG_NUMBER, /* uint64_t */
-	HR_CONFIG_FLAG,	  /* bool: yes, no */
-	HR_CONFIG_CHOICE, /* unsigned: index in `choices` */
+	HR_CONFIG_TEXT,	    /* char *, NULL without value and default */
+	HR_CONFIG_LIST,	    /* char *, joined with commas */
+	HR_CONFIG_BYTES,    /* uint64_t: 10GiB, 512MB, 4096 */
+	HR_CONFIG_DURATION, /* uint64_t, in ms: 500ms, 30s, 5m, 12h, 30d; with a unit; 0: none */
+	HR_CONFIG_NUMBER,   /* uint64_t */
+	HR_CONFIG_FLAG,	    /* bool: yes, no */
+	HR_CONFIG_CHOICE,   /* unsigned: index in `choices` */
 };
 
 struct hr_config_key {
@@ -52,9 +51,9 @@ int hr_config_init(const struct hr_config_key *keys, size_t n, void *config);
 void hr_config_done(const struct hr_config_key *keys, size_t n, void *config);
 
 /*
- * Reads a file of at most 256 KiB. *ret_error has a line for each mistake:
- * "/etc/headrace/collector.conf:12: ...". Unknown keys go to `warn` if that is not NULL (a file of
- * another version), else they are mistakes. -EINVAL: there are mistakes; other -errno.
+ * Reads a file of at most 256 KiB. -EINVAL: *ret_error has a line for each mistake
+ * ("/etc/headrace/collector.conf:12: ..."); or another -errno. Unknown keys go to `warn`, since the
+ * file may be of another version; if `warn` is NULL, they are mistakes.
  */
 int hr_config_file(const struct hr_config_key *keys, size_t n, void *config, const char *path,
 		   void (*warn)(const char *text), char **ret_error);
@@ -76,18 +75,18 @@ struct hr_config_source {
 	void (*report)(const char *text); /* called with each line about a mistake or a warning */
 };
 
-/* True: --check-config: unknown keys are mistakes, and the daemon does not start. */
+/* True for --check-config: unknown keys are mistakes, and the daemon does not start. */
 bool hr_config_asks_check(const struct hr_config_source *from);
 
 /*
  * Sets everything, defaults first, and reports all mistakes. -EINVAL: there were any; -ENOMEM. Call
- * hr_config_done() in all cases. May be called again: on SIGHUP, with the same flags.
+ * hr_config_done() in all cases. SIGHUP calls it again, with the same flags.
  */
 int hr_config_load(const struct hr_config_source *from, void *config);
 
 /*
- * Keys that cannot change while a daemon runs (key.fixed) keep the value of `old`; reports which of
- * them differ in `fresh`. The structures swap these members.
+ * Keys that cannot change while a daemon runs (key.fixed) keep the value of `old`: the structures
+ * swap these members. Reports which of them differ in `fresh`.
  */
 void hr_config_keep_fixed(const struct hr_config_key *keys, size_t n, void *old, void *fresh,
 			  void (*report)(const char *text));
@@ -106,7 +105,7 @@ bool hr_config_rules(const struct hr_config_rule *rules, size_t n,
 int hr_config_set(const struct hr_config_key *keys, size_t n, void *config, const char *name,
 		  const char *value, char **ret_error);
 
-/* The lines of --help; the same as options of a man page, with or without their names in a file. */
+/* The lines of --help. The next two: as options of a man page, with or without names in a file. */
 void hr_config_help(const struct hr_config_key *keys, size_t n, FILE *to);
 void hr_config_man(const struct hr_config_key *keys, size_t n, FILE *to);
 void hr_config_man_flags(const struct hr_config_key *keys, size_t n, FILE *to);

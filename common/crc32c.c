@@ -2,8 +2,8 @@
 /*
  * crc32c.c - CRC-32C (Castagnoli), with the CPU's instruction if it has one
  *
- * Each call decides by flags that libgcc or the kernel has already read: this costs a load, and
- * needs no ifunc, no initialisation and no lock.
+ * Each call reads flags that libgcc or the kernel has set: a load, but no ifunc, initialisation or
+ * lock.
  */
 #include "common/frame.h"
 
@@ -41,9 +41,9 @@ static uint32_t crc_table(uint32_t crc, const uint8_t *p, size_t n)
 
 #if defined(__x86_64__)
 /*
- * The instruction takes three cycles and the CPU can start one in each, so three lanes of a long
- * input are summed in parallel. To join them, a sum is shifted by the bytes of later lanes:
- * multiplied by x^(8 * bytes - 33) modulo the polynomial.
+ * The instruction takes three cycles, and the CPU can start one in each: three lanes of a long
+ * input are summed in parallel. A sum is then shifted by the bytes of later lanes: multiplied by
+ * x^(8 * bytes - 33) modulo the polynomial.
  */
 #define LANE_BYTES     ((size_t)512)
 #define PAST_ONE_LANE  UINT32_C(0xdd7e3b0c)

@@ -2,8 +2,7 @@
 /*
  * event.h - one I/O operation, for daemon, codec and query engine
  *
- * The daemon makes events from checked records; batch.h turns arrays of them into columns and back.
- * Plain data, no ownership.
+ * The daemon makes events from checked records; batch.h encodes arrays of them. Plain data.
  */
 #ifndef HEADRACE_COMMON_EVENT_H
 #define HEADRACE_COMMON_EVENT_H

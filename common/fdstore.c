@@ -20,7 +20,7 @@
 struct store {
 	int fd; /* -1: none */
 	int error;
-	int vain; /* a push has failed after its wait: no waits until one succeeds */
+	int vain; /* a push has timed out: no waits until one succeeds */
 	char prefix[24];
 };
 
@@ -29,9 +29,8 @@ static struct store notify = {.fd = -1}, above = {.fd = -1};
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 
 /*
- * A push waits at most this long for a keeper that does not read, and only the first one does:
- * attaches must not hang. A descriptor that was not pushed is missing only if this process is
- * killed, too.
+ * How long a push waits for a keeper that does not read. Only the first one waits, because attaches
+ * must not hang. Without the push, a descriptor is missing only if this process is killed, too.
  */
 static const struct timeval send_timeout = {.tv_sec = 1};
 

@@ -3,10 +3,9 @@
  * fdstore.h - descriptors that outlive a crash of the daemon
  *
  * The protocol is systemd's (sd_notify FDSTORE=1, FDNAME=...; LISTEN_FDS, LISTEN_FDNAMES,
- * LISTEN_PID). Under systemd the service manager keeps them; in private mode the keeper (keeper.h),
- * a small parent process, does. A recording process of the node service pushes to both, the service
- * and systemd (HEADRACE_FDSTORE, its names start with HEADRACE_FDSTORE_PREFIX), because all may be
- * killed at once.
+ * LISTEN_PID). The service manager keeps the descriptors, or in private mode the keeper (keeper.h).
+ * A recording process of the node service pushes to the service and to systemd, because both may be
+ * killed at once (HEADRACE_FDSTORE; names start with HEADRACE_FDSTORE_PREFIX).
  *
  * Threads   Any. Without NOTIFY_SOCKET pushes succeed and do nothing.
  */
@@ -20,7 +19,7 @@ int hr_fdstore_push(const char *name, int fd);
 int hr_fdstore_remove(const char *name);
 int hr_fdstore_notify(const char *text); /* "READY=1", "STATUS=..." */
 
-/* Descriptors from the start of this process, close-on-exec; call once, before other threads. */
+/* Descriptors that this process started with, close-on-exec. Call once, before other threads. */
 struct hr_inherited {
 	char *name;
 	int fd; /* the caller takes it and sets -1 */

@@ -1,9 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * fnv.h - FNV-1a, 64 bits: a hash for small tables and names, in one or more calls
- *
- * Threads   A pure function.
- */
+/* fnv.h - FNV-1a, 64 bits: a hash for small tables and names, in one or more calls; pure */
 #ifndef HEADRACE_COMMON_FNV_H
 #define HEADRACE_COMMON_FNV_H
 

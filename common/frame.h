@@ -8,8 +8,7 @@
  *      +--------+--------+--------+--------+----------------- ... --+
  *
  * crc32c covers length, flags and payload. HR_FRAME_ZSTD: payload is one zstd frame whose header
- * declares its content size. All fields little-endian. Threads: pure functions over the caller's
- * memory.
+ * has its content size. All fields are little-endian. Pure functions over the caller's memory.
  */
 #ifndef HEADRACE_COMMON_FRAME_H
 #define HEADRACE_COMMON_FRAME_H
@@ -37,7 +36,7 @@ _Static_assert(sizeof(struct hr_frame_hdr) == HR_FRAME_HDR_BYTES, "frame header"
 
 /*
  * Packs `msg` after a header; compresses if `compress` and if that saves space. *ret_buf is
- * malloc'ed, the caller frees it. Errors: -ENOMEM, -E2BIG.
+ * malloc'ed for the caller. Errors: -ENOMEM, -E2BIG.
  */
 int hr_frame_pack(const Headrace__Frame *msg, int compress, uint8_t **ret_buf, size_t *ret_bytes);
 
@@ -49,15 +48,15 @@ int hr_frame_pack_with(const Headrace__Frame *msg, ZSTD_CCtx *zstd, uint8_t **re
 uint8_t *hr_frame_seal(uint8_t *buf, size_t payload_bytes, uint32_t flags);
 
 /*
- * Checks the header at buf[0..bytes). 0 and the whole frame's size: header, length and CRC are
- * right. -EAGAIN: more bytes are needed (*ret_bytes = size needed so far); -EBADMSG: not a frame;
- * -E2BIG: over the limit.
+ * Checks the header at buf[0..bytes). 0: header, length and CRC are right, *ret_bytes is the whole
+ * frame's size. -EAGAIN: *ret_bytes are needed so far; -EBADMSG: not a frame; -E2BIG: over the
+ * limit.
  */
 int hr_frame_check(const uint8_t *buf, size_t bytes, size_t *ret_bytes);
 
 /*
- * The same for a connection, control frames included. -E2BIG over `max_bytes` (header included), as
- * soon as the header is complete. *ret_flags: the header's flags.
+ * The same for a connection, control frames included. *ret_flags: the header's flags. -E2BIG over
+ * `max_bytes` (header included), as soon as the header is complete.
  */
 int hr_frame_check_any(const uint8_t *buf, size_t bytes, size_t max_bytes, size_t *ret_bytes,
 		       uint32_t *ret_flags);

@@ -1,9 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * hist.h - log2 histograms: bin i holds [2^i, 2^(i+1)), zero in bin 0
- *
- * Plain inline functions over the caller's memory; any thread.
- */
+/* hist.h - log2 histograms: bin i holds [2^i, 2^(i+1)), zero in bin 0; any thread */
 #ifndef HEADRACE_COMMON_HIST_H
 #define HEADRACE_COMMON_HIST_H
 
@@ -18,8 +14,8 @@ static inline unsigned hr_log2_bin(uint64_t v)
 }
 
 /*
- * Writes non-empty bins as pairs (bin, count) to `pairs`, which has room for 2 * n; n is a multiple
- * of 4. Returns the number of values. Most bins are empty, so it checks four at a time.
+ * Writes the non-empty bins as pairs (bin, count) to `pairs`, which has room for 2 * n, and returns
+ * the number of values. n is a multiple of 4: most bins are empty, so it checks four at a time.
  */
 static inline size_t hr_hist_sparse(const uint32_t *bins, size_t n, uint64_t *pairs)
 {

@@ -1,9 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * host.h - this machine: its name, its boot, the limit of open files
- *
- * Threads   Any.
- */
+/* host.h - this machine: its name, its boot, the limit of open files; any thread */
 #ifndef HEADRACE_COMMON_HOST_H
 #define HEADRACE_COMMON_HOST_H
 

@@ -1,9 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * level.h - the level of detail as text: "off", "counters", "trace" (enum hr_level of proto/abi.h)
- *
- * Threads   Any; pure functions.
- */
+/* level.h - enum hr_level of proto/abi.h as text: "off", "counters", "trace"; pure functions */
 #ifndef HEADRACE_COMMON_LEVEL_H
 #define HEADRACE_COMMON_LEVEL_H
 

@@ -15,7 +15,7 @@
 #include "common/text.h"
 
 #define QUIET_S	   60
-#define KEYS	   256u /* keys in the same slot replace each other: more lines, never fewer */
+#define KEYS	   256u /* keys of one slot replace each other: more lines, never fewer */
 #define LINE_BYTES 1024
 
 static struct {
@@ -25,7 +25,7 @@ static struct {
 } keys[KEYS];
 static pthread_mutex_t keys_lock = PTHREAD_MUTEX_INITIALIZER;
 
-/* Text from peers must not forge lines or control a terminal. */
+/* Escapes: text from peers must not forge lines or control a terminal. */
 static void log_line(enum hr_log_level level, const char *raw, unsigned left_out)
 {
 	char more[64] = "", *line = hr_text_line(raw);

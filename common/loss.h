@@ -2,10 +2,7 @@
 /*
  * loss.h - reasons of losses, and a loss as text
  *
- * proto/losses.def defines each reason once; the summary of `headrace run` and the notes of an
- * answer use the same sentence.
- *
- * Threads   Any; pure functions.
+ * proto/losses.def defines each reason and its sentence once. Pure functions.
  */
 #ifndef HEADRACE_COMMON_LOSS_H
 #define HEADRACE_COMMON_LOSS_H

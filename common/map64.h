@@ -3,10 +3,8 @@
  * map64.h - hash map from 64-bit keys to 32-bit indexes
  *
  * Open addressing with linear probing, at most half full, deletion by shifting back. Zeroed memory
- * is an empty map, and done() leaves one. The order of iteration is undefined: no data in the store
- * may depend on it (engine.h, determinism).
- *
- * Owner     The embedding structure; one thread.
+ * is an empty map. The order of iteration is undefined: no data in the store may depend on it
+ * (engine.h, determinism). Belongs to the embedding structure and one thread.
  */
 #ifndef HEADRACE_COMMON_MAP64_H
 #define HEADRACE_COMMON_MAP64_H

@@ -1,9 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * now.h - clocks of the kernel in nanoseconds
- *
- * Threads   Any.
- */
+/* now.h - clocks of the kernel in nanoseconds; any thread */
 #ifndef HEADRACE_COMMON_NOW_H
 #define HEADRACE_COMMON_NOW_H
 

@@ -2,8 +2,7 @@
 /*
  * ops.h - the table of operations, generated from proto/calls.def and proto/kernel.def
  *
- * Ids are never reused; a name is that of the libc function, or kernel.def's. Constant data, any
- * thread.
+ * Ids are never reused. A name is that of the libc function, or kernel.def's. Constant data.
  */
 #ifndef HEADRACE_COMMON_OPS_H
 #define HEADRACE_COMMON_OPS_H
@@ -32,9 +31,9 @@ enum hr_class {
 enum hr_api { HR_API_NONE, HR_API_POSIX, HR_API_STDIO, HR_API_AIO, HR_API_MMAP, HR_API_URING };
 
 /*
- * Counts of file records that belong to no operation: single characters, and the two sides of a
- * copy. They are summed with the rollups, under these ids in place of an op, so that totals of
- * reads and writes agree with the file records.
+ * Counts of file records that belong to no operation: single characters, and both sides of a copy.
+ * Rollups sum them under these ids instead of an op, so that totals of reads and writes agree with
+ * the file records.
  */
 enum hr_side {
 	HR_SIDE_NONE,
@@ -81,7 +80,7 @@ enum hr_op_id {
 #undef HR_CALL
 #undef HR_KERNEL
 
-/* Never NULL: for an unknown id an entry with name NULL and class NONE. */
+/* Never NULL; for an unknown id: name NULL, class NONE. */
 const struct hr_op_info *hr_op_info(uint16_t op);
 
 /* True: the op copies between two files: a read of the first and a write of the second. */

@@ -2,11 +2,10 @@
 /*
  * outfile.h - an output file that the user names
  *
- * Purpose   A regular file gets its name when it is complete: it is written in the same folder and
- *           renamed. Anything else (a device, a FIFO, /dev/stdout) is written in place, never
- *           replaced; links are followed first.
- * Owner     The caller; hr_outfile_done frees.
- * Threads   One.
+ * A regular file gets its name when it is complete: it is written in the same folder and renamed.
+ * Anything else (a device, a FIFO, /dev/stdout) is written in place. Links are followed first.
+ *
+ * Owner     The caller; hr_outfile_done frees. One thread.
  */
 #ifndef HEADRACE_COMMON_OUTFILE_H
 #define HEADRACE_COMMON_OUTFILE_H

@@ -15,7 +15,7 @@ static bool prefix_match(const char *prefix, size_t n_prefix, const char *path, 
 	       memcmp(prefix, path, n_prefix) == 0;
 }
 
-/* Greedy with one backtracking point: usually linear, quadratic at worst. */
+/* Greedy with one backtracking point: usually linear, at worst quadratic. */
 bool hr__glob_match(const char *pattern, size_t n_pattern, const char *path, size_t bytes)
 {
 	size_t p = 0, s = 0, star = n_pattern, retry = 0;
@@ -110,8 +110,7 @@ static bool starts(const char *s, const char *end, const char *word, size_t n)
 
 /*
  * True: one of Python's own files: in site-packages, dist-packages, lib/python3*, a __pycache__, or
- * headrace's own for Python. One pass over the path instead of four globs, because each open runs
- * it.
+ * headrace's own for Python. Each open runs this: one pass over the path instead of four globs.
  */
 static bool python_match(const char *path, size_t bytes)
 {
@@ -147,9 +146,7 @@ static bool python_match(const char *path, size_t bytes)
 	return false;
 }
 
-/*
- * Number of leading patterns that fit with their NULs in HR_EXCLUDED_TEXT, and have a counter each.
- */
+/* Leading patterns that have a counter each: those that fit with their NULs in HR_EXCLUDED_TEXT. */
 static uint32_t count_kinds(const struct hr__patterns *list)
 {
 	uint32_t n = 0, bytes = 0;

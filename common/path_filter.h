@@ -2,15 +2,16 @@
 /*
  * path_filter.h - decides which paths are recorded
  *
- * Purpose   Verdict on an absolute path, in this order: in the store, explicit exclude, include (if
- *           given, only these are traced), Python's own files, default excludes. Pure.
- * Threads   hr__filter_init once; then hr__filter_verdict from any thread.
+ * The verdict on an absolute path, in this order: in the store, explicit exclude, include (if
+ * given, only these are traced), Python's own files, default excludes.
+ *
+ * Threads   hr__filter_init once; then hr__filter_verdict, pure, from any thread.
  * Limits    A list keeps its first HR_FILTER_PATTERNS patterns and HR_FILTER_BYTES bytes
- * (proto/abi.h); the others are ignored and counted. `headrace run` refuses such a list.
+ *           (proto/abi.h); others are ignored and counted. `headrace run` refuses such a list.
  *
  * A pattern with `*` or `?` is a glob over the whole path (`*` matches any bytes, also `/`; `?` one
- * byte). A pattern without is a path prefix that ends at a component. Lists are separated by
- * commas; there is no escape.
+ * byte). Without, it is a path prefix that ends at a component. Commas separate patterns; there is
+ * no escape.
  */
 #ifndef HEADRACE_COMMON_PATH_FILTER_H
 #define HEADRACE_COMMON_PATH_FILTER_H
@@ -21,7 +22,7 @@
 
 #include "proto/abi.h"
 
-/* LEFT_OUT: excluded by default, not by the user; therefore counted (counters.c). */
+/* LEFT_OUT: excluded by default, not by the user, and therefore counted (counters.c). */
 enum hr__verdict { HR__TRACED, HR__TRACED_RUNTIME, HR__EXCLUDED, HR__LEFT_OUT };
 
 /* Lists as in the environment; NULL: not given. `defaults` NULL: HR__DEFAULT_EXCLUDE. */

@@ -2,10 +2,9 @@
 /*
  * pathid.h - the identity of a path in shim, daemon and store
  *
- * Purpose   XXH3 64-bit hash of the path's bytes, seed 0, with the low three bits cleared (the
- *           shim's fd table keeps flags there); 0, which means "no file", becomes 8. The value is
- *           stored: it never changes.
- * Threads   Pure functions; async-signal-safe, no allocation.
+ * XXH3 64-bit hash of the path's bytes, seed 0, low three bits cleared (the shim's fd table keeps
+ * flags there). 0 means "no file", so it becomes 8. Stores contain the value: it never changes.
+ * Pure, async-signal-safe.
  */
 #ifndef HEADRACE_COMMON_PATHID_H
 #define HEADRACE_COMMON_PATHID_H
@@ -18,8 +17,8 @@
 uint64_t hr_path_id(const void *path, size_t bytes);
 
 /*
- * Recorded paths keep `..`. This resolves each `..` by removing the component before it, link or
- * not. In place, for an absolute path without empty components; returns the new length.
+ * Recorded paths keep `..`. This removes each `..` and the component before it, which may be a
+ * link. In place, for an absolute path without empty components; returns the new length.
  */
 size_t hr_path_resolve(char *path, size_t bytes);
 

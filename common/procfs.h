@@ -28,8 +28,8 @@ uint64_t hr_procstat_ns(uint64_t start_time);
 uint64_t hr_procstat_start(uint64_t ns);
 
 /*
- * ppid, its parent and so on below init, at most `most`: up to one that has exited, or for which
- * `known` (may be NULL) returns true. Fills the rest with 0.
+ * Fills at most `most` ancestors below init: ppid, its parent and so on, up to one that has exited
+ * or for which `known` (may be NULL) returns true. The rest is 0.
  */
 typedef bool hr_procstat_known(void *arg, pid_t pid);
 void hr_procstat_ancestors(pid_t ppid, hr_procstat_known *known, void *arg, int32_t *ret_pids,

@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-/* In order of precedence; of two variables in `local` and `world` the first is preferred. */
+/* In order of precedence. Of two variables in `local` or `world`, the first is preferred. */
 static const struct family {
 	const char *rank;
 	const char *local[2];
@@ -46,7 +46,7 @@ static bool named(const char *name, const char *text, size_t bytes)
 	return name && strlen(name) == bytes && memcmp(name, text, bytes) == 0;
 }
 
-/* Stores a value of family f in *value, unless a better family's is there. */
+/* Stores a value of family f in *value, unless it has one of a better family. */
 static bool ranks_take(uint32_t *value, uint8_t *from, uint32_t v, size_t f)
 {
 	if (*from && *from < f + 1)

@@ -24,16 +24,14 @@ struct hr_rank {
 	uint8_t local_family; /* of local_plus1 */
 	uint8_t world_family;
 	uint8_t spare;
-	/*
-	 * torch's numbers of a DataLoader worker and its DataLoader. Forked children inherit both.
-	 */
+	/* torch's numbers of a DataLoader and its worker; forked children inherit both */
 	uint32_t loader_plus1;
 	uint32_t loader_worker_plus1;
 };
 
 /*
- * Reads one "NAME=VALUE" (not NUL-terminated, hostile). A higher family has precedence; within a
- * family the later value. True: something changed.
+ * Reads one "NAME=VALUE" (hostile, without NUL). A higher family has precedence, within a family
+ * the later value. True: something changed.
  */
 bool hr_rank_env(struct hr_rank *r, const char *text, size_t bytes);
 

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * region.h - regions of the application (a span of time with a name), and their encoding in a frame
- * (Regions of proto/headrace.proto)
+ * region.h - regions of the application, which are named spans of time, and their encoding
  *
- * Purpose   There may be millions of ranges of microseconds, and most differ only in start and
- *           duration. The rest is a key, which a frame has once, and the frame is compressed as a
- *           whole: 3 to 6 bytes a region.
+ * A job may have millions of ranges of microseconds, most of which differ only in start and
+ * duration. The rest is a key, which a frame (Regions of proto/headrace.proto) has once. Compressed
+ * as a whole, a region takes 3 to 6 bytes.
+ *
  * Threads   A struct hr_regions belongs to one thread; reading is pure.
  */
 #ifndef HEADRACE_COMMON_REGION_H
@@ -94,8 +94,8 @@ void hr_regions_reset(struct hr_regions *r);
 /* ---- reading ------------------------------------------------------------------------- */
 
 /*
- * Call once on an unpacked message, before hr_regions_get: checks it, and turns differences into
- * values in place. -EBADMSG: it contradicts itself.
+ * Checks an unpacked message, and turns differences into values in place. Call it once, before
+ * hr_regions_get. -EBADMSG: the message contradicts itself.
  */
 int hr_regions_restore(Headrace__Regions *msg);
 

@@ -42,7 +42,7 @@ static size_t utf8_length(const uint8_t *s, size_t n)
 	return want;
 }
 
-/* True: this sequence can be shown unchanged. C1 controls affect terminals like C0 ones. */
+/* True: shown unchanged. Terminals obey C1 control characters as well as C0 ones. */
 static bool is_printable(const uint8_t *s, size_t length)
 {
 	if (length == 1)
@@ -51,8 +51,8 @@ static bool is_printable(const uint8_t *s, size_t length)
 }
 
 /*
- * One character as shown, itself or `\xHH`: *ret_unit bytes in `piece`. Returns how many bytes of
- * s[0..n) it represents.
+ * Writes one character as shown, itself or `\xHH`: *ret_unit bytes in `piece`. Returns how many
+ * bytes of s[0..n) it represents.
  */
 static size_t text_show(const uint8_t *s, size_t n, char piece[4], size_t *ret_unit)
 {
@@ -305,7 +305,7 @@ struct unit {
 	double factor;
 };
 
-/* A non-negative decimal number and one of `units`; "" is a unit too when the table has it. */
+/* A non-negative decimal number and one of `units`, which may include "". */
 static int parse_scaled(const char *text, const struct unit *units, size_t n, uint64_t *ret)
 {
 	char *end;

@@ -2,11 +2,11 @@
 /*
  * text.h - text for users and scripts: escaped paths, sizes, durations, counts, JSON
  *
- * Purpose   One place for the rules of the contract: paths that are not UTF-8 or have control bytes
- *           are shown with `\xHH` and doubled `\`, everywhere; sizes are binary (KiB, MiB); JSON
- *           keys contain their unit.
+ * Paths that are not UTF-8 or have control bytes are shown with `\xHH` and doubled `\`, everywhere.
+ * Sizes are binary (KiB, MiB). JSON keys contain their unit.
+ *
  * Owner     Functions write into the caller's buffer or FILE.
- * Threads   Pure functions over the caller's memory. A struct hr_json belongs to one thread.
+ * Threads   Any. A struct hr_json belongs to one thread.
  */
 #ifndef HEADRACE_COMMON_TEXT_H
 #define HEADRACE_COMMON_TEXT_H
@@ -20,8 +20,8 @@
 
 /*
  * Escapes `n` bytes: `\` is doubled, control bytes (C0, DEL, C1) and bytes that are not UTF-8
- * become `\xHH`. Writes at most out_bytes - 1 characters and a NUL, never half an escape; returns
- * the length of the whole text, as snprintf does. 4 * n + 1 bytes always suffice.
+ * become `\xHH`. Writes at most out_bytes - 1 characters and a NUL, never half an escape. Returns
+ * the length of the whole text, as snprintf does; 4 * n + 1 bytes always suffice.
  */
 size_t hr_text_escape(char *out, size_t out_bytes, const void *in, size_t n);
 
@@ -46,14 +46,11 @@ static inline const char *hr_text_or_null(const char *text)
 /* ---- messages -------------------------------------------------------------------------------- */
 
 /*
- * Messages may quote text of another user or another machine: a job's id, a folder's name, an
- * error. These two write control bytes (C0, DEL, C1) and bytes that are not UTF-8 as `\xHH`, so
- * that a quoted text cannot control a terminal. They do not double `\`: a path in the message may
- * be escaped already.
+ * Messages may quote text of another user or machine: a job's id, a folder's name, an error. These
+ * two write control bytes (C0, DEL, C1) and bytes that are not UTF-8 as `\xHH`, so that the text
+ * cannot control a terminal. They do not double `\`: a path may be escaped already.
  *
- * hr_text_print writes a message with its line ends and tabs; use it for all output that may quote
- * foreign text.
- * hr_text_line returns one line, with escaped line ends: malloc'ed, NULL without memory.
+ * hr_text_print keeps line ends and tabs; hr_text_line escapes them (malloc'ed; NULL: no memory).
  */
 __attribute__((format(printf, 2, 3))) void hr_text_print(FILE *out, const char *format, ...);
 char *hr_text_line(const char *text);

@@ -2,9 +2,8 @@
 /*
  * tsc.h - the counter that user space reads in one instruction: ticks of a session's clock
  *
- * Purpose   The x86-64 TSC; on aarch64 the generic timer's virtual counter, under the same name.
- *           Shim and daemon must read the same counter, so both use this.
- * Threads   Any, signal handlers included.
+ * The x86-64 TSC; on aarch64 the generic timer's virtual counter, under the same name. Shim and
+ * daemon must read the same counter, so both use this. Any thread, signal handlers included.
  */
 #ifndef HEADRACE_COMMON_TSC_H
 #define HEADRACE_COMMON_TSC_H

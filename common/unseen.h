@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * unseen.h - libraries that move data without files, so that neither shim nor probes record it
- * (docs/probes.md)
  *
- * Identified by file name: clients of object stores. libcufile (GPUDirect Storage) is not in the
- * list: each program with CUDA's PyTorch loads it, used or not. Constant data, any thread.
+ * Identified by file name: clients of object stores (docs/probes.md). libcufile (GPUDirect Storage)
+ * is not in the list, because each program with CUDA's PyTorch loads it, used or not.
  */
 #ifndef HEADRACE_COMMON_UNSEEN_H
 #define HEADRACE_COMMON_UNSEEN_H

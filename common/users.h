@@ -2,9 +2,8 @@
 /*
  * users.h - the user database: users and their groups
  *
- * Purpose   Each call reads the database again (files, LDAP, sssd): groups change while daemons
- *           run.
- * Threads   Any.
+ * Each call reads the database again (files, LDAP, sssd), because groups change while daemons run.
+ * Any thread.
  */
 #ifndef HEADRACE_COMMON_USERS_H
 #define HEADRACE_COMMON_USERS_H
