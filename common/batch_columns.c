@@ -112,7 +112,7 @@ ALWAYS_INLINE int file_rows(struct hr_decoder *d, uint32_t first, uint32_t end,
 			index = known++;
 		else if (back > 1)
 			index = known + 1 - back;
-		/* Also if the first row has no file before it, or `back` is before the first file. */
+		/* Also if no file precedes the first row, or `back` is before the first file. */
 		if (index >= known || known > n_files)
 			return -EBADMSG;
 		local[i] = index;

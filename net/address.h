@@ -34,8 +34,8 @@ int hr_address_parse(const char *text, struct hr_address *ret);
 int hr_address_parse_list(const char *text, struct hr_address *ret, size_t max, size_t *ret_n);
 
 /*
- * The same for connecting: port 0, which only a listener may have, is an error. *ret_error,
- * malloc'ed, explains it to people.
+ * The same for connecting: port 0 is an error, since only a listener may have it. *ret_error
+ * (malloc'ed) is a message for the user.
  */
 int hr_address_parse_targets(const char *text, struct hr_address *ret, size_t max, size_t *ret_n,
 			     char **ret_error);
@@ -43,13 +43,11 @@ int hr_address_parse_targets(const char *text, struct hr_address *ret, size_t ma
 /* Formats it as users write it; at most HR_ADDRESS_HOST_BYTES + 32 bytes with NUL. */
 void hr_address_text(const struct hr_address *a, char *ret, size_t bytes);
 
-/*
- * Up to `max` socket addresses in the resolver's order. -ENOENT: no host, -EINVAL, -ENAMETOOLONG.
- */
+/* Up to `max` addresses, in the resolver's order. -ENOENT: no host, -EINVAL, -ENAMETOOLONG. */
 int hr_address_resolve(const struct hr_address *a, bool passive, struct sockaddr_storage *ret,
 		       size_t max, size_t *ret_n);
 
-/* Returns whether the path is a socket on which no process listens now. */
+/* True: the path is a socket on which no process listens now. */
 bool hr_address_stale(const char *path);
 
 /* The port of a TCP address. */

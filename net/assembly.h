@@ -2,9 +2,8 @@
 /*
  * assembly.h - frames from the bytes of a connection
  *
- * Purpose   The part of conn.c that needs no socket, so that tests and a fuzzer can call it.
- * Owner     The connection. hr_assembly_frame passes a whole frame to its caller.
- * Threads   One.
+ * The part of conn.c that needs no socket, so that tests and a fuzzer can call it. One thread. The
+ * connection owns it; hr_assembly_frame passes a whole frame to its caller.
  *
  *      between --(16 bytes)--> buffer of its size --(last byte, CRC)--> whole --(_frame)--> between
  *
@@ -32,20 +31,20 @@ void hr_assembly_init(struct hr_assembly *a, size_t limit);
 void hr_assembly_done(struct hr_assembly *a);
 
 /*
- * Adds bytes up to the end of a frame; *ret_taken is how many. 1: the frame is whole, get it with
- * hr_assembly_frame; 0: all added, more are needed; -E2BIG (as soon as the header shows it),
- * -EBADMSG, -ENOMEM: the connection must be closed.
+ * Adds bytes up to the end of a frame; *ret_taken is their number. 1: the frame is whole, get it
+ * with hr_assembly_frame; 0: more bytes are needed. The connection must be closed after -E2BIG
+ * (from the header on), -EBADMSG and -ENOMEM.
  */
 int hr_assembly_take(struct hr_assembly *a, const uint8_t *buf, size_t bytes, size_t *ret_taken);
 
-/* Where to read the rest of the current frame, and how many bytes it lacks; NULL between frames. */
+/* Where to read the rest of the current frame, and its length; NULL between frames. */
 uint8_t *hr_assembly_tail(struct hr_assembly *a, size_t *ret_bytes);
 int hr_assembly_grown(struct hr_assembly *a, size_t bytes); /* returns as hr_assembly_take */
 
 /* Returns the whole frame, malloc'ed, and starts the next. */
 uint8_t *hr_assembly_frame(struct hr_assembly *a, size_t *ret_bytes, bool *ret_control);
 
-/* Returns whether a frame is incomplete: the end of the connection is then an error. */
+/* True: a frame is incomplete, so the end of the connection is an error. */
 bool hr_assembly_within(const struct hr_assembly *a);
 
 #endif

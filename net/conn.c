@@ -7,8 +7,7 @@
 #include <stdlib.h>
 #include <sys/socket.h>
 
-/* for peers without pings, which find a dead peer sooner */
-#define KEEPALIVE_S 30
+#define KEEPALIVE_S 30 /* for peers without pings, which find a dead peer sooner */
 
 static void on_timer(uv_timer_t *timer);
 
@@ -99,7 +98,7 @@ static void conn_abandon(struct hr_conn *c)
 	uv_close(&c->io.handle, free_abandoned);
 }
 
-/* Only the first reason counts; errors after the owner has closed the connection are ignored. */
+/* Only the first reason counts. Errors after the owner has closed the connection are ignored. */
 static void conn_explain(struct hr_conn *c, int error, const char *why, va_list args)
 {
 	if (c->state == HR__CONN_FLUSHING || c->leaving)
@@ -124,7 +123,7 @@ void hr__conn_end(struct hr_conn *c, int error, const char *why, ...)
 		uv_close(&c->io.handle, hr__conn_gone);
 }
 
-/* Sends what is queued, then ends it as hr__conn_end. */
+/* Sends what is queued, then ends the connection as hr__conn_end does. */
 __attribute__((format(printf, 3, 4))) static void conn_leave(struct hr_conn *c, int error,
 							     const char *why, ...)
 {
@@ -137,7 +136,7 @@ __attribute__((format(printf, 3, 4))) static void conn_leave(struct hr_conn *c, 
 	va_end(args);
 	c->state = HR__CONN_FLUSHING;
 	hr__conn_timer(c, HR__CONN_FLUSH_MS);
-	hr__in_start(c); /* even if paused: the peer's end must be seen */
+	hr__in_start(c); /* even if paused: the peer's end must be noticed */
 	hr__out_pump(c);
 }
 
@@ -180,7 +179,7 @@ void hr__conn_shaken(struct hr_conn *c)
 		become_ready(c);
 }
 
-/* Starts the TLS handshake; the server waits for the client. */
+/* Starts the TLS handshake. The server waits for the client. */
 static void shake(struct hr_conn *c)
 {
 	hr__conn_timer(c, HR__CONN_SETUP_MS);

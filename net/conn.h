@@ -2,9 +2,9 @@
 /*
  * conn.h - one connection on a libuv loop: frames in, frames out
  *
- * Purpose   Connects or accepts, does the TLS handshake if there is TLS, splits the received bytes
- *           into frames, checks their headers, lengths and CRCs, and queues what is to be sent. It
- *           does not interpret frames.
+ * Connects or accepts, does the TLS handshake if there is TLS, checks received frames (headers,
+ * lengths, CRCs), and queues frames to be sent. It does not interpret frames.
+ *
  * Owner     The library owns the connection from hr_conn_connect/_accept until `closed` has
  *           returned. The caller's `self` must live until then.
  * Threads   All in the loop's thread.
@@ -14,8 +14,8 @@
  *          |                              |
  *          +------------------------------+--(error, end, hr_conn_close)--> closed once, freed
  *
- * Memory    A frame is read into its own buffer, which is no larger than its header and
- *           hr_conn_limit allow; an idle connection uses some hundred bytes.
+ * Memory    A frame has its own buffer, no larger than its header and hr_conn_limit allow. An idle
+ *           connection uses some hundred bytes.
  */
 #ifndef HEADRACE_NET_CONN_H
 #define HEADRACE_NET_CONN_H
@@ -33,30 +33,27 @@ struct hr_conn;
 struct hr_conn_events {
 	void (*ready)(void *self);
 	/*
-	 * One whole frame with header, its CRC checked; `control`: a Wire message. The callee frees
-	 * it. A negative return closes the connection with that error.
+	 * One whole frame with header, CRC checked; `control`: a Wire message. The callee frees it.
+	 * A negative return closes the connection with that error.
 	 */
 	int (*frame)(void *self, uint8_t *frame, size_t bytes, bool control);
 	void (*drained)(void *self); /* the kernel has taken the last queued byte; may be NULL */
-	/*
-	 * Exactly once. `error` is 0 after hr_conn_close and at the peer's end, else -errno; `why`
-	 * is for people, never NULL.
-	 */
+	/* Exactly once. `error`: 0 (hr_conn_close, the peer's end) or -errno; `why`: never NULL. */
 	void (*closed)(void *self, int error, const char *why);
-	/* An incomplete frame holds so many bytes until `frame` or `closed`. May be NULL. */
+	/* An incomplete frame will use so many bytes until `frame` or `closed`. May be NULL. */
 	void (*begun)(void *self, size_t bytes);
 };
 
 /*
- * `tls` NULL: plain, as unix:// always is; else takes a reference. `self` is passed to each event.
- * -ENOMEM, or an immediate error of the socket.
+ * `tls` NULL: plain, as unix:// always is; else takes a reference. Each event gets `self`. -ENOMEM,
+ * or an immediate error of the socket.
  */
 int hr_conn_connect(uv_loop_t *loop, const struct hr_address *to, struct hr_tls *tls,
 		    const struct hr_conn_events *events, void *self, struct hr_conn **ret);
 
 /*
- * Advice to people about a connection that was closed with `error` before the peer had sent a
- * frame; "" where `why` is enough. `tls`: hr_conn_connect was given a context.
+ * Advice to the user about a connection that `error` closed before the peer's first frame; "" if
+ * `why` is enough. `tls`: hr_conn_connect was given a context.
  */
 const char *hr_conn_advice(const struct hr_address *to, bool tls, int error);
 
@@ -64,7 +61,7 @@ const char *hr_conn_advice(const struct hr_address *to, bool tls, int error);
 int hr_conn_accept(uv_stream_t *listener, struct hr_tls *tls, const struct hr_conn_events *events,
 		   void *self, struct hr_conn **ret);
 
-/* The same for a peer with or without TLS: its first byte decides, then comes `ready`. */
+/* The same for a peer with or without TLS: its first byte decides, then `ready` follows. */
 int hr_conn_accept_either(uv_stream_t *listener, struct hr_tls *tls,
 			  const struct hr_conn_events *events, void *self, struct hr_conn **ret);
 
@@ -84,16 +81,16 @@ int hr_conn_pong(struct hr_conn *c, uint64_t id);
 
 size_t hr_conn_queued(const struct hr_conn *c); /* bytes not yet taken by the kernel */
 
-/* Pauses or resumes reading. A paused connection does not notice the peer's end. */
+/* Pauses or resumes reading. While paused, the peer's end is not noticed. */
 void hr_conn_pause(struct hr_conn *c, bool paused);
 
-/* Largest frame with header. Initially HR_CONN_FIRST_BYTES: limits an unknown peer's memory. */
+/* Largest frame with header. HR_CONN_FIRST_BYTES at first, to limit an unknown peer's memory. */
 #define HR_CONN_FIRST_BYTES (64u << 10)
 void hr_conn_limit(struct hr_conn *c, size_t max_frame_bytes);
 
 /*
- * Closes: `now` drops what is queued, else sends it first and waits for the peer's end (5 s at most
- * in all). No frame follows; `closed` does, from the loop, not from this call.
+ * Closes. `now`: drops what is queued; else sends it and waits for the peer's end, at most 5 s in
+ * all. No `frame` follows. The loop calls `closed`, not this function.
  */
 void hr_conn_close(struct hr_conn *c, bool now);
 
@@ -106,7 +103,7 @@ struct hr_conn_peer {
 	bool tls;	      /* its certificate is valid */
 	char cn[256], ou[64]; /* of the certificate */
 	int64_t until;	      /* end of its validity, seconds since 1970 */
-	bool uid_known; /* loopback, same network namespace: the kernel knows the socket's owner */
+	bool uid_known; /* loopback, same network namespace: the kernel has the socket's owner */
 	uint32_t uid;
 };
 void hr_conn_peer(struct hr_conn *c, struct hr_conn_peer *ret);

@@ -47,7 +47,7 @@ static void on_connect(uv_connect_t *req, int status)
 	struct hr_conn *c = req->handle->data;
 
 	if (status == UV_ECANCELED)
-		return; /* the closing code knows the reason */
+		return; /* the code that closed the handle has set the reason */
 	if (status < 0) {
 		conn_dial_failed(c, status);
 		return;
@@ -68,7 +68,7 @@ static void try_next(struct hr_conn *c)
 			     uv_strerror(d->error));
 		return;
 	}
-	/* An address without answer leaves time for the next ones. */
+	/* Divides the rest of the time among the addresses that are left. */
 	hr__conn_timer(c, (d->deadline_ms - now) / left);
 	r = uv_tcp_connect(&d->connect, &c->io.tcp, (struct sockaddr *)&d->to[d->next++],
 			   on_connect);

@@ -19,13 +19,13 @@ void hr__in_done(struct hr_conn *c)
 	hr_assembly_done(&c->in);
 }
 
-/* A TLS record, from a client's hello or a server that refuses ours; frames begin with an H. */
+/* A TLS record, of a client's hello or a server that refuses ours; frames begin with an H. */
 static bool looks_like_tls(const struct hr_conn *c)
 {
 	return !c->tls && hr__looks_like_tls(c->in.header[0]);
 }
 
-/* `r` is the assembly's result: passes on a whole frame, ends the connection on an error. */
+/* `r`: the assembly's result. Passes on a whole frame; an error ends the connection. */
 static void deliver(struct hr_conn *c, int r)
 {
 	uint8_t *frame;
@@ -138,7 +138,7 @@ static void on_alloc(uv_handle_t *handle, size_t suggested, uv_buf_t *ret)
 	ret->len = ret->base ? room : 0;
 }
 
-/* Handles bytes of TLS: they end the handshake, or contain frames, or both. */
+/* Processes bytes of TLS: they end the handshake, or contain frames, or both. */
 static void receive_tls(struct hr_conn *c, const uint8_t *buf, size_t bytes)
 {
 	if (hr_tls_in(c->tls, buf, bytes) < 0) {
@@ -171,7 +171,7 @@ static void on_read(uv_stream_t *stream, ssize_t n, const uv_buf_t *buf)
 		c->rest = (uint8_t *)buf->base;
 		c->rest_at = 0;
 		c->rest_bytes = (size_t)n;
-		if (c->state == HR__CONN_SHAKING) /* the peer could have used TLS */
+		if (c->state == HR__CONN_SHAKING) /* the peer has not used TLS */
 			hr__conn_shaken(c);
 		else
 			receive_rest(c);

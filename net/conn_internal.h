@@ -14,10 +14,9 @@
 #include "net/assembly.h"
 #include "net/conn.h"
 
-#define HR__CONN_SETUP_MS 10000u /* for look-up, connection and handshake, all addresses together */
-#define HR__CONN_FLUSH_MS 5000u
-/* read at once between large frames; larger parts are read into the frame */
-#define HR__CONN_READ_BYTES (16u << 10)
+#define HR__CONN_SETUP_MS   10000u /* for look-up, connection, handshake, all addresses together */
+#define HR__CONN_FLUSH_MS   5000u
+#define HR__CONN_READ_BYTES (16u << 10) /* of a read, except the rest of a large frame */
 
 enum hr__conn_state {
 	HR__CONN_DIALLING, /* no transport yet */
@@ -79,14 +78,14 @@ struct hr_conn {
 
 /* ---- conn.c: every way out of a state -------------------------------------------------------- */
 
-/* The transport is connected. Not called from functions that the owner calls. */
+/* The transport is connected. Functions that the owner calls must not call it. */
 void hr__conn_up(struct hr_conn *c);
 /* The TLS handshake is complete. */
 void hr__conn_shaken(struct hr_conn *c);
 /* TLS failed: sends the peer the reason, drops what was queued. */
 void hr__conn_tls_failed(struct hr_conn *c);
 
-/* Chooses by the first byte of a peer that may use TLS: 0, or why no session can be made. */
+/* The first byte of a peer decides about TLS. 0, or why no session can be made. */
 int hr__conn_choose(struct hr_conn *c, uint8_t first);
 
 /* Starts a TLS record, and no frame. */
@@ -94,10 +93,10 @@ static inline bool hr__looks_like_tls(uint8_t first)
 {
 	return first >= 0x14 && first <= 0x17;
 }
-/* Ends it with -errno or 0 and a reason for people. Later calls change nothing. */
+/* Ends the connection with -errno or 0, and a reason for the user. Later calls change nothing. */
 __attribute__((format(printf, 3, 4))) void hr__conn_end(struct hr_conn *c, int error,
 							const char *why, ...);
-/* Milliseconds from now; there is one timer, so the last call counts. */
+/* The timer fires so many milliseconds from now. There is one timer: the last call counts. */
 void hr__conn_timer(struct hr_conn *c, uint64_t ms);
 /* A handle of `c` was closed. */
 void hr__conn_gone(uv_handle_t *handle);
@@ -114,7 +113,7 @@ void hr__dial_end(struct hr_conn *c); /* frees, or leaves that to the resolver's
 /* ---- conn_in.c ----------------------------------------------------------------------------------- */
 
 void hr__in_start(struct hr_conn *c);
-/* Processes what was read before a pause, then reads on. */
+/* Processes what was read before a pause, then continues to read. */
 void hr__in_resume(struct hr_conn *c);
 void hr__in_done(struct hr_conn *c);
 

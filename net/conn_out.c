@@ -8,10 +8,7 @@
 #include "common/now.h"
 #include "net/wire.h"
 
-/*
- * One write is in progress at a time; what is queued meanwhile goes out with the next. Single
- * frames leave at once, many small ones together.
- */
+/* One write is in progress at a time. The next one has all frames that were queued meanwhile. */
 #define GATHER_CHUNKS 64u
 #define GATHER_BYTES  (1u << 20)
 #define ENCRYPT_BYTES (256u << 10) /* at a time: it stays in the cache */
@@ -65,8 +62,8 @@ static void on_shutdown(uv_shutdown_t *req, int status)
 }
 
 /*
- * The kernel has everything. Closing now would drop it if the peer has sent something unread (the
- * kernel then resets the connection), so: send our end and wait for the peer's.
+ * The kernel has everything. If we closed now and the peer had sent something that we did not read,
+ * the kernel would reset the connection and drop it. So we send our end and wait for the peer's.
  */
 static void finish_flush(struct hr_conn *c)
 {
@@ -106,7 +103,7 @@ static void gather_plain(struct hr_conn *c)
 		conn_out_append(&c->flying, remove_first(&c->out));
 }
 
-/* Records are filled completely: many small frames share one. */
+/* Records are filled: many small frames share one. */
 struct stage {
 	struct hr_conn *c;
 	uint8_t bytes[HR_TLS_RECORD_BYTES];

@@ -188,7 +188,7 @@ static void on_shut_down(uv_shutdown_t *shutdown, int status)
 	(void)status;
 }
 
-/* Closing at once would drop what the client has not read, if it has sent more than it should. */
+/* Lingers: if the client has sent too much, closing at once would drop the answer. */
 static void on_written(uv_write_t *write, int status)
 {
 	struct client *c = write->data;

@@ -8,7 +8,7 @@
 
 #include "net/munge_api.h"
 
-/* Payload of our credentials: one that was stolen from another service is invalid here. */
+/* Payload of our credentials, so that one stolen from another service is invalid here. */
 static const char purpose[] = "headrace";
 
 /* A context for `socket`; 0 and NULL for the usual one. */

@@ -2,8 +2,8 @@
 /*
  * munge.h - MUNGE credentials, which identify a user of this cluster
  *
- * Purpose   libmunge.so.2 is loaded at run time, so that only sites that use it need it.
- * Threads   Any; both functions wait for munged (milliseconds).
+ * libmunge.so.2 is loaded at run time, so that only sites that use it need it.
+ *
  */
 #ifndef HEADRACE_NET_MUNGE_H
 #define HEADRACE_NET_MUNGE_H
@@ -11,8 +11,8 @@
 #include <stdint.h>
 
 /*
- * Makes a credential of the calling user that is valid for headrace only. *ret is malloc'ed.
- * -ENOENT: no libmunge, -ECONNREFUSED: no munged; *ret_error is malloc'ed.
+ * Makes a credential of the calling user, valid for headrace only. *ret and *ret_error are
+ * malloc'ed. -ENOENT: no libmunge, -ECONNREFUSED: no munged.
  */
 int hr_munge_encode(const char *socket, char **ret, char **ret_error);
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * munge_api.h - libmunge's functions, loaded at run time
+ * munge_api.h - libmunge's functions, loaded at run time: hr_munge.encode(...) after
+ * hr_munge_load() returned 0
  *
- * Purpose   Only sites that use MUNGE have libmunge. Callers write hr_munge.encode(...) after hr_munge_load() returned 0.
- * Threads   hr_munge_load from any thread; the table is constant afterwards and stays loaded until exit.
+ * Threads   hr_munge_load from any thread. Afterwards the table is constant, and loaded until exit.
  */
 #ifndef HEADRACE_NET_MUNGE_API_H
 #define HEADRACE_NET_MUNGE_API_H

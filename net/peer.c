@@ -11,13 +11,13 @@
 #include <string.h>
 #include <unistd.h>
 
-/* Identifies the peer's socket within this machine: our peer's address is its own. */
+/* Selects the peer's socket within this machine: its own address is our peer's address. */
 struct diag_request {
 	struct nlmsghdr header;
 	struct inet_diag_req_v2 body;
 };
 
-/* Fills one side of a socket's identity; converts a v4 address in v6 form to v4. */
+/* Fills one side of a socket's identity; turns a v4 address in v6 form into v4. */
 static int diag_side(const struct sockaddr_storage *s, __be32 *ret_address, __be16 *ret_port)
 {
 	struct sockaddr_in v4;
@@ -40,10 +40,10 @@ static int diag_side(const struct sockaddr_storage *s, __be32 *ret_address, __be
 }
 
 /*
- * Reads the owner from an answer. A socket that its process has closed still exists for a while,
- * without an inode, and the kernel reports root as its owner: a user who sends and closes at once
- * must not become root. The kernel reads the owner before the inode, so with an inode the owner is
- * right. When the look-up finds no connection it returns listeners: reject those.
+ * Reads the owner from an answer. The kernel reports root as owner of a socket that its process has
+ * closed: a user who sends and closes at once must not become root. Such a socket has no inode. The
+ * kernel reads the owner before the inode, so with an inode the owner is right. If there is no
+ * connection, the kernel answers with a listener, which is rejected.
  */
 static int read_answer(const uint8_t *buf, size_t bytes, uint32_t *ret_uid)
 {
@@ -97,7 +97,7 @@ static int tcp_uid(const struct sockaddr_storage *ours, const struct sockaddr_st
 	return query_owner(&q, ret_uid);
 }
 
-/* Equal addresses on both sides are this machine's, too: no packet from outside has that source. */
+/* Equal addresses also mean this machine: no packet from outside has such a source. */
 static bool same_host(const struct sockaddr_storage *a, const struct sockaddr_storage *b)
 {
 	__be32 x[4] = {0}, y[4] = {0};

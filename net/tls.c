@@ -10,7 +10,7 @@
 
 #include "net/tls_internal.h"
 
-/* An empty buffer must not read as the end. */
+/* A read from an empty buffer must not return the end. */
 static BIO *new_buffer(void)
 {
 	BIO *b = BIO_new(BIO_s_mem());
@@ -21,7 +21,7 @@ static BIO *new_buffer(void)
 }
 
 /*
- * Sets the name that the server's certificate must have; also sends it, so that a server with
+ * Sets the name that the server's certificate must have. Sends it, too, so that a server with
  * several certificates chooses the right one.
  */
 static int expect(struct hr_tls_session *s, const char *host)
@@ -29,7 +29,7 @@ static int expect(struct hr_tls_session *s, const char *host)
 	X509_VERIFY_PARAM *rules = SSL_get0_param(s->ssl);
 	struct in6_addr address;
 
-	/* Without the zone of fe80::1%eth0, which only this machine knows. */
+	/* Not the zone of fe80::1%eth0, which only this machine has. */
 	snprintf(s->host, sizeof(s->host), "%.*s", (int)strcspn(host, "%"), host);
 	X509_VERIFY_PARAM_set_hostflags(rules, X509_CHECK_FLAG_NEVER_CHECK_SUBJECT |
 						   X509_CHECK_FLAG_NO_PARTIAL_WILDCARDS);
@@ -42,7 +42,7 @@ static int expect(struct hr_tls_session *s, const char *host)
 		   : -ENOMEM;
 }
 
-/* OpenSSL sends nothing to a peer that does not speak TLS: it would see an end without a reason. */
+/* OpenSSL sends nothing to a peer without TLS, which would then see an end without a reason. */
 static void send_alert(struct hr_tls_session *s)
 {
 	static const uint8_t alert[] = {0x15, 3, 3, 0, 2, SSL3_AL_FATAL, SSL_AD_PROTOCOL_VERSION};

@@ -2,12 +2,12 @@
 /*
  * tls.h - TLS 1.3 with certificates on both sides
  *
- * Purpose   A thin layer over OpenSSL's memory buffers: bytes from the socket go in, plain bytes
- *           come out, and vice versa. It has no sockets; conn.c moves the bytes.
- * Owner     A context is made from files and shared by its sessions (reference counted: a reload
- *           makes a new one, and the old one lives as long as its sessions). A session belongs to
- *           one connection.
- * Threads   A context is used from one thread; a session too.
+ * A layer over OpenSSL's memory buffers: bytes from the socket go in, plain bytes come out, and
+ * vice versa. conn.c moves the bytes from and to the socket.
+ *
+ * Owner     A context is made from files and shared by its sessions, which hold references. A
+ *           reload makes a new one. A session belongs to one connection.
+ * Threads   One thread for a context, and one for a session.
  *
  * Subjects of certificates (made by scripts/make-ca):
  *      OU = "headrace-node"        may stream as node CN (first label or whole name)
@@ -37,9 +37,7 @@ int hr_tls_new(const struct hr_tls_files *files, bool server, struct hr_tls **re
 struct hr_tls *hr_tls_ref(struct hr_tls *t);
 void hr_tls_unref(struct hr_tls *t); /* accepts NULL */
 
-/*
- * Our own certificate: its file (the context's), and the end of its validity, seconds since 1970.
- */
+/* Our certificate: its file (owned by the context), and its end in seconds since 1970. */
 void hr_tls_own(const struct hr_tls *t, const char **ret_file, int64_t *ret_until);
 
 struct hr_tls_session;
@@ -49,18 +47,18 @@ int hr_tls_session_new(struct hr_tls *t, const char *host, struct hr_tls_session
 void hr_tls_session_free(struct hr_tls_session *s); /* accepts NULL */
 
 /*
- * Processes all bytes received from the peer. Then the caller calls hr_tls_read until -EAGAIN, and
- * sends what hr_tls_out returns. -EPROTO: the peer broke the protocol or has no valid certificate
- * (see hr_tls_error).
+ * Processes all bytes received from the peer. Afterwards call hr_tls_read until -EAGAIN, and send
+ * what hr_tls_out returns. -EPROTO: the peer broke the protocol, or has no valid certificate
+ * (hr_tls_error).
  */
 int hr_tls_in(struct hr_tls_session *s, const uint8_t *buf, size_t bytes);
 /* Plain bytes: their number; -EAGAIN: none now, -EPIPE: the peer has closed, -EPROTO. */
 int hr_tls_read(struct hr_tls_session *s, uint8_t *buf, size_t bytes);
 /* Encrypts all of it for hr_tls_out. Only when ready. -EPROTO, -ENOMEM. */
 int hr_tls_write(struct hr_tls_session *s, const uint8_t *buf, size_t bytes);
-/* Queues the end for hr_tls_out: the peer then knows that nothing was cut off. */
+/* Queues the end for hr_tls_out, which shows the peer that nothing was cut off. */
 void hr_tls_end(struct hr_tls_session *s);
-/* Returns how many bytes to send to the peer. After -EPROTO they include the reason. */
+/* Returns the number of bytes to send to the peer. After -EPROTO they include the reason. */
 size_t hr_tls_out(struct hr_tls_session *s, uint8_t *buf, size_t bytes);
 size_t hr_tls_out_bytes(const struct hr_tls_session *s); /* how many there are */
 /* The handshake is complete and the peer's certificate valid. */
@@ -68,7 +66,7 @@ bool hr_tls_ready(const struct hr_tls_session *s);
 const char *hr_tls_error(const struct hr_tls_session *s); /* of the last -EPROTO; the session's */
 
 /*
- * From the peer's certificate, once ready; "" when absent, duplicate, too long or with control
+ * From the peer's certificate, once ready. "": absent, duplicate, too long, or with control
  * characters. Of several OU, the one that begins with "headrace-".
  */
 void hr_tls_peer(const struct hr_tls_session *s, char *cn, size_t cn_bytes, char *ou,

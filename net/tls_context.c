@@ -9,7 +9,7 @@
 
 #include "common/text.h"
 
-/* All are secure; AES with 128 bits costs a third less than with 256. */
+/* All are secure; AES with 128 bits costs a third less than with 256, so it is first. */
 #define SUITES "TLS_AES_128_GCM_SHA256:TLS_AES_256_GCM_SHA384:TLS_CHACHA20_POLY1305_SHA256"
 
 /* OpenSSL's description of the last failure. */
@@ -58,7 +58,7 @@ static int check_files(const struct hr_tls_files *files, char **ret_error)
 	return r;
 }
 
-/* Our own certificate: report it here, before the peer refuses it. */
+/* Our own certificate: an error here is clearer than the peer's refusal. */
 static int check_dates(SSL_CTX *ctx, const char *path, char **ret_error)
 {
 	const X509 *cert = SSL_CTX_get0_certificate(ctx);

@@ -38,7 +38,7 @@ static int copy_path(const char *name, const char *value, char **ret, char **ret
 	return *ret ? 0 : hr_text_fail(-ENOMEM, ret_error, "%s: out of memory", name);
 }
 
-/* Reads one place: 1 found, 0 it names none of the three, or an error. */
+/* Reads one place. 1: found; 0: it names none of the three; or an error. */
 static int find_in(const char *const names[FILES], const char *const values[FILES],
 		   struct hr_tls_paths *ret, char **ret_error)
 {

@@ -2,8 +2,8 @@
 /*
  * tls_find.h - which certificate this program uses with a collector
  *
- * Purpose   One rule for `headrace query`, `run`, `doctor` and `headraced uplink` (docs/tls.md).
- *           The first of these places that names any of the three files must name them all:
+ * One rule for `headrace query`, `run`, `doctor` and `headraced uplink` (docs/tls.md). The first
+ * place that names any of the three files must name them all:
  *
  *      --tls-cert, --tls-key, --tls-ca                          for commands with these flags
  *      HEADRACE_TLS_CERT, HEADRACE_TLS_KEY, HEADRACE_TLS_CA     HEADRACE_TLS_CERT empty: plain TCP
@@ -22,9 +22,9 @@ struct hr_tls_paths {
 };
 
 /*
- * `flags`: from the command line, all NULL where it has no such flags. Only checks that the files
- * exist; hr_tls_new reads them. -EINVAL: some of three; -ENOENT and the like: one is missing;
- * *ret_error, malloc'ed, explains it.
+ * `flags`: from the command line, all NULL for a command without such flags. Checks only that the
+ * files exist; hr_tls_new reads them. -EINVAL: not all three are named; -ENOENT and others: one is
+ * not there. *ret_error (malloc'ed) explains it.
  */
 int hr_tls_find(const struct hr_tls_files *flags, struct hr_tls_paths *ret, char **ret_error);
 void hr_tls_paths_done(struct hr_tls_paths *p);

@@ -22,7 +22,7 @@ int64_t hr__tls_seconds(const ASN1_TIME *t)
 	return ASN1_TIME_to_tm(t, &tm) == 1 ? timegm(&tm) : 0;
 }
 
-/* Text of an entry; false if it cannot be compared and shown. */
+/* The text of an entry. False: it cannot be compared and shown. */
 static bool entry_text(const X509_NAME *name, int at, char *ret, size_t bytes)
 {
 	const ASN1_STRING *value = X509_NAME_ENTRY_get_data(X509_NAME_get_entry(name, at));
@@ -40,7 +40,7 @@ static bool entry_text(const X509_NAME *name, int at, char *ret, size_t bytes)
 	return good;
 }
 
-/* The only entry that begins with `prefix`, "" when there is none or several. */
+/* The only entry that begins with `prefix`; "": none or several. */
 static void only_entry(const X509 *cert, int nid, const char *prefix, char *ret, size_t bytes)
 {
 	const X509_NAME *name = X509_get_subject_name(cert);
@@ -110,7 +110,7 @@ static void all_names(const X509 *cert, char *ret, size_t bytes)
 		snprintf(ret, bytes, "no host");
 }
 
-/* `leaf` is the peer's, `cert` the bad one of its chain. */
+/* `leaf`: the peer's certificate; `cert`: the bad one of its chain. */
 static void explain_certificate(struct hr_tls_session *s, const X509 *leaf, const X509 *cert,
 				int error)
 {
@@ -159,7 +159,7 @@ int hr__tls_verify(int good, X509_STORE_CTX *store)
 	return good;
 }
 
-/* Returns whether the alert is about our certificate. */
+/* True: the alert is about our certificate. */
 static bool about_certificate(int alert)
 {
 	switch (alert) {
@@ -176,7 +176,7 @@ static bool about_certificate(int alert)
 	}
 }
 
-/* What we can do about it. */
+/* What the user can do about it. */
 static const char *alert_advice(int alert)
 {
 	switch (alert) {

@@ -2,8 +2,7 @@
 /*
  * wire.h - packing and unpacking of Wire messages (proto/wire.proto)
  *
- * Pure functions on the caller's memory; any thread. Diagram and meaning of the messages:
- * proto/wire.proto.
+ * Diagram and meaning: proto/wire.proto. Pure functions on the caller's memory; any thread.
  */
 #ifndef HEADRACE_NET_WIRE_H
 #define HEADRACE_NET_WIRE_H
@@ -32,13 +31,13 @@ int hr_wire_pack(const Headrace__Wire *msg, uint8_t **ret_buf, size_t *ret_bytes
 
 /*
  * Unpacks a control frame that hr_frame_check_any accepted. Free with
- * headrace__wire__free_unpacked(msg, NULL). -EBADMSG: not one, or undecodable; -ENOMEM.
+ * headrace__wire__free_unpacked(msg, NULL). -EBADMSG: not a control frame, or undecodable; -ENOMEM.
  */
 int hr_wire_unpack(const uint8_t *frame, size_t bytes, Headrace__Wire **ret);
 
 /*
- * Makes a text from the peer safe for a terminal, in place: replaces control bytes by '?', also
- * those of C1 in UTF-8. `lines`: keeps line ends and tabs.
+ * Makes a text from the peer safe for a terminal, in place: control bytes, also those of C1 in
+ * UTF-8, become '?'. `lines`: keeps line ends and tabs.
  */
 void hr_wire_sanitize(char *text, bool lines);
 
