@@ -55,7 +55,6 @@ static inline bool note_pair(struct task_struct *self, struct hr_probe_task *t,
 	return any;
 }
 
-/* Sum of the sizes in an iovec. */
 static inline uint64_t vector_bytes(uint64_t vector, uint32_t n)
 {
 	struct {

@@ -33,8 +33,6 @@ static inline void new_image(struct task_struct *task, const struct hr_image *im
 		__sync_fetch_and_add(&unlisted, 1);
 }
 
-/* ---- roots by cgroup ---------------------------------------------------------------------------------- */
-
 /* True: the task is in one of `cgroups`, or in a cgroup below. */
 static inline bool in_cgroup(struct task_struct *task)
 {
@@ -78,8 +76,6 @@ int BPF_PROG(task_moves, struct cgroup *to, const char *path, struct task_struct
 		join(task, 0);
 	return 0;
 }
-
-/* ---- life of processes ----------------------------------------------------------------------- */
 
 SEC("tp_btf/sched_process_fork")
 int BPF_PROG(process_forks, struct task_struct *parent, struct task_struct *child)
@@ -203,7 +199,6 @@ struct image_text {
 
 MAP(image_texts, PERCPU_ARRAY, 1, uint32_t, struct image_text);
 
-/* Copies a part of the process's memory; 0: it cannot be read. */
 static inline uint32_t copy_user(char *to, uint64_t from, uint64_t end, uint32_t most)
 {
 	uint64_t n = end - from;

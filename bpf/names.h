@@ -117,7 +117,6 @@ static inline const struct walk *walk(struct task_struct *self, struct path *fro
 	return w;
 }
 
-/* Copies the components; returns their bytes. */
 static inline uint32_t walk_text(const struct walk *w, char *to)
 {
 	uint32_t n = w ? w->bytes & (HR_PROBE_PATH - 1) : 0;
@@ -282,7 +281,6 @@ static inline uint64_t name_of(struct task_struct *self, uint64_t image, struct 
 	return name;
 }
 
-/* The number of a path argument. */
 static inline uint64_t name_of_path(struct task_struct *self, uint64_t image, int32_t dirfd,
 				    uint64_t given, struct file *opened)
 {

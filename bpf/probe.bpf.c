@@ -89,8 +89,6 @@ uint64_t unmarked;
 
 #include "names.h"
 
-/* ---- sums ------------------------------------------------------------------------------------------- */
-
 static inline void add_sum(const struct hr_sum_key *key, uint64_t bytes, bool failed,
 			   uint64_t dur_ns)
 {

@@ -217,7 +217,6 @@ struct hr_probe_image {
 	uint32_t exe_bytes, args_bytes, env_bytes;
 	uint32_t flags; /* HR_IMAGE_* */
 	uint64_t parent;
-	/* texts follow */
 };
 
 /*
@@ -235,7 +234,6 @@ struct hr_probe_name {
 	int32_t mount; /* id of mountinfo; -1: unknown */
 	uint32_t walked_bytes;
 	uint32_t given_bytes; /* without its NUL */
-			      /* texts follow */
 };
 
 /* An operation that no call of the shim surrounded. */

@@ -85,8 +85,6 @@ static int batch_decode_reserve(struct hr_decoder *d, uint32_t rows)
 	return d->room ? 0 : -ENOMEM;
 }
 
-/* ---- header ---------------------------------------------------------------------------------- */
-
 static int take_tasks(struct hr_decoder *d, const Headrace__EventBatch *msg)
 {
 	size_t n = msg->n_task_rows;
@@ -183,8 +181,6 @@ static int take_columns(struct hr_decoder *d, const Headrace__EventBatch *msg, u
 	}
 	return 0;
 }
-
-/* ---- columns --------------------------------------------------------------------------------- */
 
 static int decode_chunk(struct hr_decoder *d, unsigned column, uint32_t first, uint32_t n)
 {

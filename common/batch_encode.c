@@ -305,7 +305,6 @@ static void pack_columns(struct hr_encoder *e, Headrace__EventBatch *msg)
 	}
 }
 
-/* Batch-local index to stream id, delta coded in place. */
 static void list_files(struct hr_encoder *e, Headrace__EventBatch *msg)
 {
 	uint32_t previous = 0;

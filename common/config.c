@@ -182,7 +182,6 @@ void hr_config_done(const struct hr_config_key *keys, size_t n, void *config)
 	}
 }
 
-/* Stores the value of an absent default. */
 static void set_nothing(const struct hr_config_key *key, void *config)
 {
 	void *field = (char *)config + key->offset;

@@ -7,7 +7,6 @@
 #define WIDTH	    100
 #define COLUMN_MOST 32 /* of the explanations; longer flags get a line of their own */
 
-/* "--retention-age TIME"; returns its length. */
 static size_t flag_and_value(const struct hr_config_key *key, char *ret, size_t bytes)
 {
 	const char *value = key->value_name;

@@ -112,8 +112,6 @@ bool hr_config_rules(const struct hr_config_rule *rules, size_t n, void (*report
 	return good;
 }
 
-/* ---- a reload ------------------------------------------------------------------------------------ */
-
 static size_t size_of(enum hr_config_type type)
 {
 	switch (type) {

@@ -66,7 +66,6 @@ static void connect_both(void)
 	snprintf(above.prefix, sizeof(above.prefix), "%s", prefix != NULL ? prefix : "");
 }
 
-/* Sends one datagram, with a descriptor if fd >= 0. */
 static int store_send(struct store *s, const char *text, int fd)
 {
 	struct iovec iov = {.iov_base = (void *)(uintptr_t)text, .iov_len = strlen(text)};
@@ -150,8 +149,6 @@ int hr_fdstore_notify(const char *text)
 {
 	return store_send(&notify, text, -1);
 }
-
-/* ---- inherited descriptors ------------------------------------------------------------------- */
 
 /* Number of descriptors for this process; LISTEN_PID excludes variables of a parent. */
 static long inherited_count(void)

@@ -76,7 +76,6 @@ static void list_cut(struct hr__filter *f, struct hr__patterns *list, const char
 	}
 }
 
-/* The first pattern that matches; NULL: none. */
 static const struct hr__pattern *list_find(const struct hr__patterns *list, const char *path,
 					   size_t bytes)
 {

@@ -20,8 +20,6 @@ const char *hr_region_kind_name(uint32_t kind)
 	}
 }
 
-/* ---- writing ------------------------------------------------------------------------- */
-
 #define SLOTS ((size_t)2 * HR_REGIONS_MAX) /* of a hash table: at most half of them are used */
 
 /* Optional arrays of a frame. */
@@ -203,8 +201,6 @@ const Headrace__Regions *hr_regions_message(struct hr_regions *r)
 #undef ARRAY
 	return m;
 }
-
-/* ---- reading ------------------------------------------------------------------------- */
 
 static bool whole_or_none(size_t n, size_t rows)
 {

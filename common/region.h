@@ -68,8 +68,6 @@ struct hr_region {
 
 #define HR_REGIONS_MAX 65536u /* of a frame */
 
-/* ---- writing ------------------------------------------------------------------------- */
-
 struct hr_regions;
 int hr_regions_new(struct hr_regions **ret);
 void hr_regions_free(struct hr_regions *r);
@@ -90,8 +88,6 @@ const Headrace__Regions *hr_regions_message(struct hr_regions *r);
 
 /* Starts an empty frame: all numbers of texts are invalid. */
 void hr_regions_reset(struct hr_regions *r);
-
-/* ---- reading ------------------------------------------------------------------------- */
 
 /*
  * Checks an unpacked message, and turns differences into values in place. Call it once, before

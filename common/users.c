@@ -11,7 +11,6 @@
 #define ENTRY_BYTES (64u << 10) /* groups list their members */
 #define GROUPS_MAX  4096
 
-/* By name, or by uid if that is NULL. */
 static bool users_find(const char *name, uid_t uid, struct hr_user *ret)
 {
 	char *buf = malloc(ENTRY_BYTES);

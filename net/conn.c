@@ -11,7 +11,6 @@
 
 static void on_timer(uv_timer_t *timer);
 
-/* `pipe`: io is a uv_pipe_t. */
 static int conn_new(uv_loop_t *loop, bool pipe, const struct hr_conn_events *events, void *self,
 		    struct hr_conn **ret)
 {

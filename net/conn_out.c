@@ -94,8 +94,6 @@ static void on_written(uv_write_t *req, int status)
 		c->events->drained(c->self);
 }
 
-/* ---- what to send next ----------------------------------------------------------------------- */
-
 static void gather_plain(struct hr_conn *c)
 {
 	for (unsigned n = 0; c->out.head && n < GATHER_CHUNKS && c->flying.bytes < GATHER_BYTES;

@@ -161,7 +161,6 @@ static void write_metrics(struct hr_metrics *m, FILE *out)
 	c->write(c->self, out);
 }
 
-/* malloc'ed; NULL: no memory. */
 static char *make_body(struct hr_metrics *m, int status, size_t *ret_bytes)
 {
 	char *body = NULL;

@@ -23,8 +23,6 @@
 #define HR_METRICS_CLIENTS	16u
 #define HR_METRICS_MS		5000u
 
-/* ---- the text ---------------------------------------------------------------------------------- */
-
 enum hr_metric_type { HR_METRIC_COUNTER, HR_METRIC_GAUGE, HR_METRIC_HISTOGRAM };
 
 /* Starts a metric. `help` is one line without a backslash. */
@@ -36,8 +34,6 @@ __attribute__((sentinel)) void hr_metric_value(FILE *out, const char *name, doub
 /* A metric without labels. */
 void hr_metric_single(FILE *out, const char *name, enum hr_metric_type type, const char *help,
 		      double value);
-
-/* ---- the server -------------------------------------------------------------------------------- */
 
 struct hr_metrics;
 

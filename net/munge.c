@@ -11,7 +11,6 @@
 /* Payload of our credentials, so that one stolen from another service is invalid here. */
 static const char purpose[] = "headrace";
 
-/* A context for `socket`; 0 and NULL for the usual one. */
 static int context(const char *socket, struct munge_ctx **ret, char **ret_error)
 {
 	int r = hr_munge_load(HR_MUNGE_LIBRARY, ret_error);

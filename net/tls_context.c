@@ -12,7 +12,6 @@
 /* All are secure; AES with 128 bits costs a third less than with 256, so it is first. */
 #define SUITES "TLS_AES_128_GCM_SHA256:TLS_AES_256_GCM_SHA384:TLS_CHACHA20_POLY1305_SHA256"
 
-/* OpenSSL's description of the last failure. */
 static const char *reason(void)
 {
 	unsigned long e = ERR_peek_last_error();

@@ -159,7 +159,6 @@ int hr__tls_verify(int good, X509_STORE_CTX *store)
 	return good;
 }
 
-/* True: the alert is about our certificate. */
 static bool about_certificate(int alert)
 {
 	switch (alert) {
@@ -176,7 +175,6 @@ static bool about_certificate(int alert)
 	}
 }
 
-/* What the user can do about it. */
 static const char *alert_advice(int alert)
 {
 	switch (alert) {

@@ -272,7 +272,6 @@ static void set_settings(spank_t sp, const char *path)
 		(void)fclose(file);
 }
 
-/* True: the list, separated by colons, has this entry. */
 static bool has_entry(const char *list, const char *entry)
 {
 	size_t n = strlen(entry);

@@ -108,7 +108,6 @@ void hr__ring_common_set(struct hr_map_hdr *map, struct hr_ring_hdr *ring)
 	__atomic_store_n(&hr__wiped.common, ring, __ATOMIC_RELEASE);
 }
 
-/* Makes a free ring the common one. */
 static bool set_aside(uint32_t maps)
 {
 	for (uint32_t m = maps; m-- > 0;) {

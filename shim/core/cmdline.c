@@ -68,7 +68,6 @@ static bool has(const char *letters, char c)
 	return c != '\0' && strchr(letters, c) != NULL;
 }
 
-/* True: the word is in a list with blanks around each word. */
 static bool is_one_of(const char *list, const char *word, size_t n)
 {
 	for (const char *p = list; *p != '\0'; p++)
@@ -110,7 +109,6 @@ static void keep_import(struct cutter *c, const char *code, size_t n)
 
 enum after { GO_ON, SKIP_ONE, DONE };
 
-/* One word of option letters. */
 static enum after take_letters(struct cutter *c, const struct interpreter *in, const char *word,
 			       size_t n)
 {

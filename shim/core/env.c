@@ -43,8 +43,6 @@ bool hr__env_wanted(const char *text)
 	return false;
 }
 
-/* ---- kept variables -------------------------------------------------------------------------- */
-
 /*
  * Entries, up to a head of 0: a head and "NAME=VALUE\\0", in whole words. A head changes only by
  * compare-and-swap, and an entry's length never changes. No thread waits for another: if one stops
@@ -232,8 +230,6 @@ size_t hr__env_next(uint32_t *at, char *to, size_t cap)
 	}
 	return 0;
 }
-
-/* ---- variables that the program sets --------------------------------------------------------- */
 
 void hr_env_set(const char *name, const char *value)
 {

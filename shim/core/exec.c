@@ -113,8 +113,6 @@ static bool loses_shim(const char *path, char *const envp[])
 	return loses;
 }
 
-/* ---- the notice -------------------------------------------------------------------------------- */
-
 static size_t item(uint8_t *to, enum hr_item_kind kind, size_t bytes)
 {
 	const struct hr_item_hdr hdr = {.kind = (uint16_t)kind, .bytes = (uint16_t)bytes};
@@ -123,7 +121,6 @@ static size_t item(uint8_t *to, enum hr_item_kind kind, size_t bytes)
 	return sizeof(hdr) + bytes;
 }
 
-/* The program, and the variables of job and rank. */
 static size_t build(uint8_t *message, const char *path, uint32_t flags)
 {
 	struct hr_hello h = {

@@ -189,8 +189,6 @@ int hr__handshake_hello(enum hr_hello_kind kind, bool forked, uint64_t until)
 	return r < 0 ? (int)r : 0;
 }
 
-/* ---- an offer ----------------------------------------------------------------------------------- */
-
 /* memfds are files: one beyond the size limit of files causes a signal. */
 static bool size_allowed(uint64_t bytes)
 {

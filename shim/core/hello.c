@@ -106,7 +106,6 @@ static void item_cover(void)
 	item(HR_ITEM_COVER, &cover, sizeof(cover));
 }
 
-/* Bytes, or 0: the end. */
 static size_t item_env(uint32_t *at)
 {
 	struct hr_item_hdr hdr = {.kind = HR_ITEM_ENV};

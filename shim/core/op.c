@@ -511,7 +511,6 @@ static void count_one(struct hr_ring_hdr *ring, enum hr_op_id id, int fd, uint64
 		hr__lost_add(ring, head.op, 1, bytes, 0);
 }
 
-/* True: an operation of this thread is in flight. */
 static inline bool in_flight(const struct hr_ring_hdr *ring)
 {
 	return ring != NULL ? ring->inflight.op != HR_OP_NONE

@@ -28,7 +28,6 @@ static const char *const names[HR_OP_MAX] = {
 };
 #undef HR_CALL
 
-/* The tables of one object. */
 struct object {
 	ElfW(Addr) base;
 	const ElfW(Sym) * symbols;

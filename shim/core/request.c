@@ -34,7 +34,6 @@ static bool hold(uint64_t *place, uint64_t key)
 					   __ATOMIC_RELAXED);
 }
 
-/* Removes a held request from the table. */
 static void request_release(uint64_t *place, struct hr__request *ret)
 {
 	*ret = *request_at(place);

@@ -28,7 +28,6 @@ static void ring_bell(void)
 		hr__sys_futex_wake(&node->bell, 1, 0);
 }
 
-/* One wait for room in a full ring. */
 struct wait {
 	uint64_t start_ns; /* 0: not started */
 	uint64_t moved_ns; /* last change of tail or beat */

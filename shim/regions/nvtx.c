@@ -78,7 +78,6 @@ static struct headrace_name *nvtx_name_of(struct hr__domain *d, const struct att
 	}
 }
 
-/* NULL: none. */
 static const struct hr__payload *payload_of(const struct attributes *a, struct hr__payload *room)
 {
 	if (a == NULL || a->payload_type == 0 || (a->size != 0 && a->size < sizeof(*a)))

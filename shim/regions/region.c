@@ -100,7 +100,6 @@ static struct hr_ring_hdr *ring_here(void)
 	return ring == NULL || hr__in_vfork_child() ? NULL : ring;
 }
 
-/* Without a ring, counts the region as lost. */
 static struct hr_ring_hdr *ring_or_loss(void)
 {
 	struct hr_ring_hdr *ring = ring_here();
@@ -115,7 +114,6 @@ static bool level_off(void)
 	return __atomic_load_n(&hr__self.map->level, __ATOMIC_RELAXED) == HR_LEVEL_OFF;
 }
 
-/* Records a region that has ended, or was left open. */
 static void region_record(struct hr_ring_hdr *ring, const struct hr_region_cell *c, int32_t fd,
 			  uint64_t end, uint32_t flags, const char *args)
 {

@@ -9,8 +9,6 @@ int hr_wrap_dirfd(DIR *dir)
 	return HR_REAL(dirfd)(dir);
 }
 
-/* ---- open and close ------------------------------------------------------------------------- */
-
 DIR *hr_wrap_opendir(const char *path)
 {
 	struct hr_op op;
@@ -47,8 +45,6 @@ int hr_wrap_closedir(DIR *dir)
 	hr_end(&op, hr_ret(r), 0);
 	return r;
 }
-
-/* ---- entries -------------------------------------------------------------------------------- */
 
 /* NULL is the end or an error; errno distinguishes them. */
 #define READDIR(name, type)                                                                        \
@@ -104,8 +100,6 @@ void hr_wrap_seekdir(DIR *dir, long offset)
 	HR_REAL(seekdir)(dir, offset);
 	hr_end(&op, 0, 0);
 }
-
-/* ---- names ---------------------------------------------------------------------------------- */
 
 /* The end of the operation reads the new name from `path`. */
 char *hr_wrap_mkdtemp(char *path)

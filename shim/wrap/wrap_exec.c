@@ -39,8 +39,6 @@ EXEC(execvp, (const char *file, char *const argv[]), (file, argv), file, environ
 EXEC(execvpe, (const char *file, char *const argv[], char *const envp[]), (file, argv, envp), file,
      envp)
 
-/* ---- arguments as a list ------------------------------------------------------------------------ */
-
 /* argv is on the stack, as in libc. `envp` may take a further argument from `ap`. */
 #define EXEC_LIST(name, envp, by, ...)                                                             \
 	int hr_wrap_##name(const char *path, const char *arg, ...)                                 \
@@ -74,8 +72,6 @@ EXEC_LIST(execlp, environment(), execvp)
 EXEC_LIST(execle, va_arg(ap, char *const *), execve, env)
 
 /* NOLINTEND(bugprone-macro-parentheses) */
-
-/* ---- in a child of libc's own ------------------------------------------------------------------- */
 
 int hr_wrap_posix_spawn(pid_t *pid, const char *path, const posix_spawn_file_actions_t *actions,
 			const posix_spawnattr_t *attributes, char *const argv[], char *const envp[])

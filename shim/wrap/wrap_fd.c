@@ -10,8 +10,6 @@
 
 /* NOLINTBEGIN(bugprone-macro-parentheses): parameter lists, types and names take none */
 
-/* ---- close ---------------------------------------------------------------------------------- */
-
 int hr_wrap_close(int fd)
 {
 	struct hr_op op;
@@ -39,8 +37,6 @@ void hr_wrap_closefrom(int first)
 	hr_before_close_range(first < 0 ? 0 : (unsigned)first, ~0u, 0);
 	HR_REAL(closefrom)(first);
 }
-
-/* ---- dup and fcntl -------------------------------------------------------------------------- */
 
 int hr_wrap_dup(int fd)
 {
@@ -125,8 +121,6 @@ void hr_wrap_sync(void)
 	hr_end(&op, 0, 0);
 }
 
-/* ---- vectors -------------------------------------------------------------------------------- */
-
 #define VECTOR(name, params, args, offset, flags)                                                  \
 	static __attribute__((noinline)) ssize_t traced_##name params                              \
 	{                                                                                          \
@@ -163,8 +157,6 @@ VECTOR(preadv64v2, (int fd, const struct iovec *iov, int count, off64_t offset, 
        (fd, iov, count, offset, flags), hr_v2_offset(offset), flags)
 VECTOR(pwritev64v2, (int fd, const struct iovec *iov, int count, off64_t offset, int flags),
        (fd, iov, count, offset, flags), hr_v2_offset(offset), flags)
-
-/* ---- copies --------------------------------------------------------------------------------- */
 
 hr_file hr__begin_copy(struct hr_op *op, enum hr_op_id id, int in, int out, uint64_t asked)
 {

@@ -54,7 +54,6 @@ void *hr_wrap_mremap(void *addr, size_t old, size_t n, int flags, ...)
 	return r;
 }
 
-/* Returns an error number. */
 int hr_wrap_posix_madvise(void *addr, size_t n, int advice)
 {
 	struct hr_op op;

@@ -79,8 +79,6 @@ MAKE_FD(open_by_handle_at, (int mount_fd, struct file_handle *handle, int flags)
 MAKE_STREAM(tmpfile)
 MAKE_STREAM(tmpfile64)
 
-/* ---- open ----------------------------------------------------------------------------------- */
-
 /* The mode is passed only with these flags. */
 static inline bool takes_mode(int flags)
 {
@@ -140,9 +138,6 @@ OPEN(__openat64_2, dirfd, (int dirfd, const char *path, int flags), (dirfd, path
 CREAT(creat)
 CREAT(creat64)
 
-/* ---- streams -------------------------------------------------------------------------------- */
-
-/* The open flags of fopen's mode. */
 static uint32_t mode_flags(const char *mode)
 {
 	int flags = *mode == 'r'   ? O_RDONLY

@@ -11,8 +11,6 @@
 
 /* NOLINTBEGIN(bugprone-macro-parentheses): parameter lists, types and names take none */
 
-/* ---- fork ----------------------------------------------------------------------------------- */
-
 static inline pid_t forked(pid_t pid)
 {
 	if (pid > 0)

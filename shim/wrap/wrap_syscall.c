@@ -221,7 +221,6 @@ static long record_copy(const struct call *c)
 	return r;
 }
 
-/* chdir and fchdir: the cached working directory becomes stale. */
 static long record_chdir(const struct call *c)
 {
 	struct hr_op op;

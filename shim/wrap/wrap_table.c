@@ -21,7 +21,6 @@
 #define HR_WRAP_FD(ret, name, params, args, file, asked, offset, flags)                            \
 	HR_WRAP_ON(ret, name, params, args, file, asked, offset, hr_ret(r), flags)
 
-/* `value`: the record's result, computed from r. */
 #define HR_WRAP_ON(ret, name, params, args, file, asked, offset, value, flags)                     \
 	static __attribute__((noinline)) ret traced_##name params                                  \
 	{                                                                                          \
