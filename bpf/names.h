@@ -43,10 +43,7 @@ static inline struct mount *mount_of(struct vfsmount *mnt)
 	return (void *)mnt - bpf_core_field_offset(struct mount, mnt);
 }
 
-/*
- * Adds one component, or steps from a mount to its mount point; 0 at the end. A global function is
- * verified once, not for each step.
- */
+/* Adds a component, or steps to a mount point; 0 at the end. Global: verified once, not per use. */
 __attribute__((noinline)) int walk_step(struct walk *w)
 {
 	struct dentry *here, *parent;

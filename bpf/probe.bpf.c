@@ -51,10 +51,7 @@ struct {
 	__array(values, struct sums_inner);
 } sums SEC(".maps") = {.values = {&sums_a, &sums_b}};
 
-/*
- * The side that programs add to. The daemon changes it, and reads the other side some milliseconds
- * later, when no program that began there still runs.
- */
+/* The side that programs add to. The daemon changes it, and reads the other once it is unused. */
 uint32_t side;
 
 struct tallies_inner {

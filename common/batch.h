@@ -48,10 +48,7 @@ enum hr_column {
 #define HR_COL_BIT(c) (1u << (c))
 #define HR_COL_ALL    ((1u << HR_COL_END_) - 2u)
 
-/*
- * `count` rows of decoded columns, each NULL unless requested. The memory belongs to the decoder,
- * until its next call.
- */
+/* Decoded columns, NULL unless requested; the decoder's memory, valid until its next call. */
 struct hr_columns {
 	uint32_t count;
 	const uint32_t *task; /* always: index into tasks */

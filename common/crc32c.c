@@ -2,8 +2,7 @@
 /*
  * crc32c.c - CRC-32C (Castagnoli), with the CPU's instruction if it has one
  *
- * Each call reads flags that libgcc or the kernel has set: a load, but no ifunc, initialisation or
- * lock.
+ * Each call reads flags of libgcc or the kernel: one load, no ifunc, initialisation or lock.
  */
 #include "common/frame.h"
 

@@ -32,8 +32,7 @@ enum hr_api { HR_API_NONE, HR_API_POSIX, HR_API_STDIO, HR_API_AIO, HR_API_MMAP, 
 
 /*
  * Counts of file records that belong to no operation: single characters, and both sides of a copy.
- * Rollups sum them under these ids instead of an op, so that totals of reads and writes agree with
- * the file records.
+ * Rollups sum them under these ids instead of an op: totals then agree with file records.
  */
 enum hr_side {
 	HR_SIDE_NONE,

@@ -50,10 +50,7 @@ static bool is_printable(const uint8_t *s, size_t length)
 	return length > 2 || s[0] != 0xc2 || s[1] > 0x9f;
 }
 
-/*
- * Writes one character as shown, itself or `\xHH`: *ret_unit bytes in `piece`. Returns how many
- * bytes of s[0..n) it represents.
- */
+/* Writes one character as shown, itself or `\xHH`. Returns how many bytes of s it represents. */
 static size_t text_show(const uint8_t *s, size_t n, char piece[4], size_t *ret_unit)
 {
 	static const char hex[] = "0123456789ABCDEF";

@@ -33,10 +33,7 @@ int hr_address_parse(const char *text, struct hr_address *ret);
 /* A comma-separated list in order of preference. -EINVAL, -E2BIG over `max`. */
 int hr_address_parse_list(const char *text, struct hr_address *ret, size_t max, size_t *ret_n);
 
-/*
- * The same for connecting: port 0 is an error, since only a listener may have it. *ret_error
- * (malloc'ed) is a message for the user.
- */
+/* The same for connecting: port 0 is an error. *ret_error (malloc'ed) is a message for the user. */
 int hr_address_parse_targets(const char *text, struct hr_address *ret, size_t max, size_t *ret_n,
 			     char **ret_error);
 

@@ -44,10 +44,7 @@ struct hr_conn_events {
 	void (*begun)(void *self, size_t bytes);
 };
 
-/*
- * `tls` NULL: plain, as unix:// always is; else takes a reference. Each event gets `self`. -ENOMEM,
- * or an immediate error of the socket.
- */
+/* `tls` NULL: plain, as unix:// always is; else takes a reference. -ENOMEM, or a socket's error. */
 int hr_conn_connect(uv_loop_t *loop, const struct hr_address *to, struct hr_tls *tls,
 		    const struct hr_conn_events *events, void *self, struct hr_conn **ret);
 

@@ -3,7 +3,7 @@
  * munge_api.h - libmunge's functions, loaded at run time: hr_munge.encode(...) after
  * hr_munge_load() returned 0
  *
- * Threads   hr_munge_load from any thread. Afterwards the table is constant, and loaded until exit.
+ * Threads   hr_munge_load from any thread. Then the table is constant until exit.
  */
 #ifndef HEADRACE_NET_MUNGE_API_H
 #define HEADRACE_NET_MUNGE_API_H

@@ -20,10 +20,7 @@ static BIO *new_buffer(void)
 	return b;
 }
 
-/*
- * Sets the name that the server's certificate must have. Sends it, too, so that a server with
- * several certificates chooses the right one.
- */
+/* Sets the name that the server's certificate must have; a server with several needs it, too. */
 static int expect(struct hr_tls_session *s, const char *host)
 {
 	X509_VERIFY_PARAM *rules = SSL_get0_param(s->ssl);

@@ -48,8 +48,7 @@ void hr_tls_session_free(struct hr_tls_session *s); /* accepts NULL */
 
 /*
  * Processes all bytes received from the peer. Afterwards call hr_tls_read until -EAGAIN, and send
- * what hr_tls_out returns. -EPROTO: the peer broke the protocol, or has no valid certificate
- * (hr_tls_error).
+ * what hr_tls_out returns. -EPROTO (hr_tls_error): protocol or certificate.
  */
 int hr_tls_in(struct hr_tls_session *s, const uint8_t *buf, size_t bytes);
 /* Plain bytes: their number; -EAGAIN: none now, -EPIPE: the peer has closed, -EPROTO. */

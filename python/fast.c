@@ -191,8 +191,7 @@ struct spent {
 
 /*
  * How long the thread was ready to run and had no core. Only a file in /proc has it, and a read
- * takes 5 us. So ends of ranges read it at least CORE_WAIT_NS apart, and report all since the
- * previous read.
+ * takes 5 us. So ends of ranges read it CORE_WAIT_NS apart, and report the difference.
  */
 #define CORE_WAIT_NS 20000000u
 

@@ -4,8 +4,7 @@
  *
  * The TSC is used if it is invariant and the daemon accepts it (hr_ack.flags). The first reading
  * chooses the clock, not the constructor: CPUID traps in a virtual machine, and most processes
- * never read the clock. Once the program may not read clocks, each reading is one tick after the
- * last.
+ * never read the clock. When clocks are forbidden, a reading is one tick after the last.
  *
  * Threads   Any, signal handlers included.
  */

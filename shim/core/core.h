@@ -203,8 +203,7 @@ void hr_env_add(const char *name, const char *value); /* only if the variable is
  * HR_REAL(name): the default version of the next definition after this library in link order. The
  * constructor finds it in the symbol tables of the link map, or the first use if that is earlier.
  * dlsym is not used: it may allocate, and is in libdl before glibc 2.34. Never NULL: a function
- * that this libc lacks fails with ENOSYS, since a program may find the shim's wrapper of it by
- * dlsym.
+ * that this libc lacks fails with ENOSYS, since programs may find its wrapper by dlsym.
  */
 #define HR_REAL(name) ((hr_fn_##name *)hr_real_get(HR_OP_##name)) /* hr_fn_name: shim/wrap/wrap.h */
 extern void *hr_real_table[HR_OP_MAX];
@@ -219,10 +218,7 @@ static inline void *hr_real_get(uint16_t id)
 	return hr_likely(fn != NULL) ? fn : hr_real_resolve(id);
 }
 
-/*
- * For libaio, which a plugin may load and unload: found again after each unload. A missing function
- * fails with the result -ENOSYS.
- */
+/* For libaio, which a plugin may unload: found again after each unload. Missing: -ENOSYS. */
 #define HR_REAL_UNLOADABLE(name) ((hr_fn_##name *)hr_real_unloadable(HR_OP_##name))
 void *hr_real_unloadable(uint16_t id);
 

@@ -5,8 +5,7 @@
  * In a session they are added to a ring's lost[]: the thread's own ring if that was full, the
  * session's first one if the thread has none. A forked child without a session adds to the strays
  * of the first map of its parent (or an ancestor). Without any session they stay private, and the
- * next hello sends them. Excluded opens are added to the head of a map instead of a ring; they
- * alone do not make a process attach.
+ * next hello sends them. Excluded opens go to the head of a map, and alone cause no attach.
  */
 #include "shim/core/internal.h"
 
@@ -63,10 +62,7 @@ static void stray(struct hr_map_hdr *map, uint16_t op, uint64_t bytes, uint64_t 
 	__atomic_fetch_add(&map->stray_total, 1, __ATOMIC_RELEASE);
 }
 
-/*
- * The session's first ring, whichever thread owns it: losses belong to the process, and its lost[]
- * outlives it. NULL: no session.
- */
+/* The session's first ring, for losses of threads without a ring. NULL: no session. */
 static struct hr_ring_hdr *first_ring(void)
 {
 	/* Acquire: pairs with the attacher's release store; maps[0] is valid with the nonce. */

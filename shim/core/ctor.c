@@ -10,10 +10,7 @@ extern const char *gnu_get_libc_version(void) __attribute__((weak));
 /* Not atexit(): it is not a symbol of libc, and passes the dso of the library that links it. */
 extern int __cxa_atexit(void (*fn)(void *), void *arg, void *dso);
 
-/*
- * For probes: from now on only stdio writes, from its buffers. A vfork child that exits runs
- * this in the memory of its parent, which continues.
- */
+/* For probes: from now on only stdio writes. A vfork child must not mark its parent's memory. */
 static void exiting(void *unused)
 {
 	(void)unused;

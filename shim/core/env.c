@@ -47,8 +47,7 @@ bool hr__env_wanted(const char *text)
  * Entries, up to a head of 0: a head and "NAME=VALUE\\0", in whole words. A head changes only by
  * compare-and-swap, and an entry's length never changes. No thread waits for another: if one stops
  * in the middle (in a signal handler that forks), its entry stays busy and others skip it. Texts
- * are stored with release and loaded with acquire: a thread that reads the newer text sees the
- * newer head.
+ * are stored with release and loaded with acquire, so newer text shows the newer head.
  */
 enum { BUSY = 1, KEPT, FREE };
 #define WORDS	      (HR__ENV_BYTES / 8)
@@ -63,10 +62,7 @@ static uint64_t head_of(uint64_t turn, uint32_t length, uint32_t state)
 	return turn << 16 | (uint64_t)length << 2 | state;
 }
 
-/*
- * 0: the end. Sequentially consistent, like all accesses to a head: if two threads store the same
- * name, at least one sees the other.
- */
+/* 0: the end. All accesses are sequentially consistent: of two threads, one sees the other. */
 static uint64_t head_at(uint32_t at)
 {
 	return at < WORDS ? __atomic_load_n(&hr__image.env[at], __ATOMIC_SEQ_CST) : 0;
@@ -120,10 +116,7 @@ static bool claim(uint32_t length, uint64_t turn, uint32_t *ret_at, uint64_t *re
 	return true;
 }
 
-/*
- * If there is no room for a second entry: claims the one of that name, which readers miss
- * meanwhile. False also if another thread has stored a later one.
- */
+/* Without room: claims the old entry, which readers then miss. False also if a later one exists. */
 static bool claim_same(const char *name, size_t n, uint32_t length, uint64_t turn, uint32_t *ret_at,
 		       uint64_t *ret_head)
 {

@@ -97,10 +97,7 @@ void hr_before_sharing(void)
 	hr__self.slow.why[HR__SLOW_VFORK] = HR__VFORK_SHARED;
 }
 
-/*
- * The child has this memory and this thread pointer while the parent sleeps in vfork, so only the
- * kernel can identify it. The parent stops asking once it is back.
- */
+/* Parent and child share memory and thread pointer, so only the kernel can identify the child. */
 bool hr__vfork_child(void)
 {
 	struct hr__thread *t = &hr__self;

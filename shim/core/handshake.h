@@ -20,8 +20,7 @@ int hr__handshake_hello(enum hr_hello_kind kind, bool forked, uint64_t until_ns)
 
 /*
  * Receives the answer and its descriptors, HR__OWN_MAP and HR__OWN_NODE. -EAGAIN: no answer in time
- * or, with `look`, the daemon is stopped. -ECONNRESET: it closed the connection. Others: it
- * refused.
+ * or, with `look`, the daemon is stopped. -ECONNRESET: it closed. Others: it refused.
  */
 int hr__handshake_answer(uint64_t until_ns, bool look, struct hr_ack *ret_ack);
 

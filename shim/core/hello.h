@@ -2,8 +2,7 @@
 /*
  * hello.h - builds the shim's hello
  *
- * Threads   The holder of the attach lock. The message is in a static buffer, valid until the next
- *           build.
+ * Threads   The holder of the attach lock. The static message is valid until the next.
  */
 #ifndef HEADRACE_SHIM_CORE_HELLO_H
 #define HEADRACE_SHIM_CORE_HELLO_H

@@ -220,10 +220,7 @@ void hr__ring_aggregate_flush(void);
 /* Writes the record of an in-flight cell whose call will not return. */
 void hr__ring_cut(struct hr_ring_hdr *ring, const struct hr_inflight *cell, uint64_t end);
 
-/*
- * The calling thread's ring for an operation on a tracked file. NULL: recording is off if *ret_off,
- * otherwise count privately.
- */
+/* The thread's ring for an operation on a tracked file. NULL: off (*ret_off) or count privately. */
 struct hr_ring_hdr *hr__ring_for_op(enum hr__seek seek, bool *ret_off);
 
 /* The valid ring, without a search. */
@@ -274,10 +271,7 @@ static inline struct hr_ring_hdr *hr__map_ring(struct hr_map_hdr *map, uint32_t 
 
 /* ---- session.c, handshake.c: attach ---------------------------------------------------------- */
 
-/*
- * Both take the attach lock, block at most 50 ms (or as HEADRACE_ON_FULL=wait:MS allows), and
- * return true if there is now a ring to claim.
- */
+/* Both block at most 50 ms, or as HEADRACE_ON_FULL=wait:MS allows. True: a ring can be claimed. */
 bool hr__session_attach(enum hr__seek seek);
 bool hr__session_more_rings(uint32_t have_maps);
 /* True: a seccomp filter exists: system calls may kill the program. `text`: scratch memory. */

@@ -2,9 +2,8 @@
 /*
  * local.h - read-modify-write that is atomic only against signal handlers of the same thread
  *
- * A ring's head has one writer: a thread and its signal handlers. A single instruction without lock
- * prefix cannot be interrupted in its middle, and costs a quarter of a locked one. Other threads
- * may load the word.
+ * A ring's head has one writer: a thread and its signal handlers. An instruction without lock
+ * prefix cannot be interrupted, and costs a quarter of a locked one. Other threads may load.
  *
  * Threads   The owning thread. ThreadSanitizer does not understand assembly: with it these are
  *           ordinary atomics.

@@ -32,10 +32,7 @@ bool hr__path_readable(const char *path);
 void hr__path_know_cwd(void); /* reads and caches it, while system calls are allowed */
 
 extern struct hr__filter hr__filter;
-/*
- * Id and filter verdict; HR_FILE_IGNORED: excluded. *ret_kind: index of the default exclude that
- * matched (hr__filter_verdict), or HR_EXCLUDED_KINDS.
- */
+/* Id, or HR_FILE_IGNORED: excluded. *ret_kind: index of a default exclude, or HR_EXCLUDED_KINDS. */
 hr_file hr__path_classify(const char *path, size_t bytes, uint32_t *ret_kind);
 
 /* True: this session has sent the text with this id. hr__sent_note: it is sent now. */

@@ -92,8 +92,7 @@ static bool populate(struct hr__thread *t, struct hr_ring_hdr *ring)
 
 /*
  * The slow side of hr__ring_reserve. Wakes the daemon when the ring is more than half full, and
- * again after each eighth of the ring. limit never exceeds tail + slots, also if a signal handler
- * stores it meanwhile.
+ * again after each eighth of the ring. limit never exceeds tail + slots.
  */
 bool hr__ring_room(struct hr_ring_hdr *ring, uint32_t n)
 {

@@ -4,8 +4,7 @@
  *
  * Runs for each recorded operation; ring.c has the rest.
  *
- * Threads   The ring's owner and its signal handlers. The reader is the daemon: abi.h has the state
- *           machine.
+ * Threads   The ring's owner and its signal handlers. The daemon reads (states: abi.h).
  */
 #ifndef HEADRACE_SHIM_CORE_RING_H
 #define HEADRACE_SHIM_CORE_RING_H

@@ -257,10 +257,7 @@ static int handshake(enum hr_hello_kind kind, bool forked, uint64_t until)
 	return kind == HR_HELLO_ATTACH ? adopt(&ack) : adopt_more(&ack);
 }
 
-/*
- * A killed daemon closes the connection, but its socket is retained: the next recording process
- * answers the next connection.
- */
+/* If the daemon was killed: its socket is retained, and the next recording process answers. */
 static int handshake_retry(enum hr_hello_kind kind, bool forked, uint64_t until)
 {
 	int r = -ECONNRESET;

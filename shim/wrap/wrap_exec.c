@@ -3,8 +3,7 @@
  * wrap_exec.c - hooks: programs that are started
  *
  * The new image initializes itself; the hooks only check whether it will have this library.
- * posix_spawn, system and popen exec in a child inside libc, where no wrapper runs: their hooks run
- * in the parent.
+ * posix_spawn, system and popen exec in a child inside libc: their hooks run in the parent.
  */
 #include <alloca.h>
 #include <stdlib.h>

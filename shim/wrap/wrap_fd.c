@@ -3,8 +3,7 @@
  * wrap_fd.c - descriptors: close and dup, vectors, copies between two of them
  *
  * The table follows the kernel without a lock, so the order matters. Before a call that frees a
- * number, its entry changes. After a call that returns a new number, it changes before any other
- * thread can have the number.
+ * number, its entry changes. After a call that makes one, it changes before another thread has it.
  */
 #include "shim/wrap/wrap.h"
 
