@@ -109,7 +109,7 @@ static inline void add_sum(const struct hr_sum_key *key, uint64_t bytes, bool fa
 		__sync_fetch_and_add(&summed[which & 1], 1);
 		sum = bpf_map_lookup_elem(inner, key);
 	}
-	if (!sum) { /* no room: the audit lacks a covered call; a lost one is counted */
+	if (!sum) { /* no room: a covered call is missing in the audit, a lost one is counted */
 		if (key->kind == HR_SUM_LOST)
 			__sync_fetch_and_add(&unsummed, 1);
 		return;

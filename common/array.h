@@ -36,7 +36,7 @@
 		hr_need <= (room);                                                                 \
 	})
 
-/* The same for one element more than the first `n`. The second test is for static analyzers. */
+/* The same for element n. The second test is for static analyzers. */
 #define hr_array_reserve(list, n, room)                                                            \
 	(hr_array_fit(list, (size_t)(n) + 1, room) && (list) != NULL)
 

@@ -19,7 +19,7 @@
 
 #include "common/batch.h"
 
-#define HR__CHUNK_ROWS 2048u /* codes of so many rows stay in the first two caches */
+#define HR__CHUNK_ROWS 2048u /* their codes fit into the first two caches */
 #define HR__MAX_PLANES 8u
 
 /* How a plane is stored: the first byte of Column.planes[i]. */

@@ -103,7 +103,7 @@ int hr__plane_unpack(ZSTD_DCtx *zstd, const ProtobufCBinaryData *stored, uint32_
 	}
 }
 
-/* Codes of rows [0, n) from the bytes of 8 planes side by side. Returns how many it has made. */
+/* Codes of rows [0, n) from the adjacent bytes of 8 planes. Returns the number of codes made. */
 #if defined(__SSE2__)
 #define JOIN_ROWS 16u
 

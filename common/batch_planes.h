@@ -20,7 +20,7 @@ struct hr__splitter {
 	uint32_t rows;	      /* added so far */
 	uint32_t written;     /* bit p: plane p had a nonzero byte so far, and has memory */
 	uint64_t seen;	      /* all codes, combined by or */
-	uint64_t seen_signed; /* the same for signed codes, with negative ones inverted */
+	uint64_t seen_signed; /* the same for codes as signed numbers, negative ones inverted */
 };
 
 /* Starts a column of at most `max_rows`; `planes` has HR__MAX_PLANES * (max_rows + 1) bytes. */

@@ -5,9 +5,8 @@
  * The protocol is systemd's (sd_notify FDSTORE=1, FDNAME=...; LISTEN_FDS, LISTEN_FDNAMES,
  * LISTEN_PID). The service manager keeps the descriptors, or in private mode the keeper (keeper.h).
  * A recording process of the node service pushes to the service and to systemd, because both may be
- * killed at once (HEADRACE_FDSTORE; names start with HEADRACE_FDSTORE_PREFIX).
- *
- * Threads   Any. Without NOTIFY_SOCKET pushes succeed and do nothing.
+ * killed at once (HEADRACE_FDSTORE; names start with HEADRACE_FDSTORE_PREFIX). Any thread. Without
+ * NOTIFY_SOCKET pushes succeed and do nothing.
  */
 #ifndef HEADRACE_COMMON_FDSTORE_H
 #define HEADRACE_COMMON_FDSTORE_H

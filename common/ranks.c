@@ -46,7 +46,7 @@ static bool named(const char *name, const char *text, size_t bytes)
 	return name && strlen(name) == bytes && memcmp(name, text, bytes) == 0;
 }
 
-/* Stores a value of family f in *value, unless it has one of a better family. */
+/* Stores a value of family f in *value, unless *value is of a better family. */
 static bool ranks_take(uint32_t *value, uint8_t *from, uint32_t v, size_t f)
 {
 	if (*from && *from < f + 1)

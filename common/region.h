@@ -4,9 +4,8 @@
  *
  * A job may have millions of ranges of microseconds, most of which differ only in start and
  * duration. The rest is a key, which a frame (Regions of proto/headrace.proto) has once. Compressed
- * as a whole, a region takes 3 to 6 bytes.
- *
- * Threads   A struct hr_regions belongs to one thread; reading is pure.
+ * as a whole, a region takes 3 to 6 bytes. A struct hr_regions belongs to one thread; reading is
+ * pure.
  */
 #ifndef HEADRACE_COMMON_REGION_H
 #define HEADRACE_COMMON_REGION_H

@@ -24,7 +24,7 @@ struct hr_address {
 	uint16_t port;
 };
 
-/* Returns whether it has an address's scheme: "tcp://..." or "unix://..." */
+/* True: it begins with "tcp://" or "unix://". */
 bool hr_address_is(const char *text);
 
 /* 0 or -EINVAL. */
@@ -50,7 +50,7 @@ bool hr_address_stale(const char *path);
 /* The port of a TCP address. */
 uint16_t hr_sockaddr_port(const struct sockaddr_storage *s);
 
-/* Returns whether it is local or in the loopback range. */
+/* True: a unix socket, or in the loopback range. */
 bool hr_sockaddr_loopback(const struct sockaddr_storage *s);
 
 /* "10.0.0.1:4747", "[::1]:4747", "local" */

@@ -96,7 +96,7 @@ static inline bool hr__looks_like_tls(uint8_t first)
 /* Ends the connection with -errno or 0, and a reason for the user. Later calls change nothing. */
 __attribute__((format(printf, 3, 4))) void hr__conn_end(struct hr_conn *c, int error,
 							const char *why, ...);
-/* The timer fires so many milliseconds from now. There is one timer: the last call counts. */
+/* Sets the connection's only timer, in milliseconds from now: the last call counts. */
 void hr__conn_timer(struct hr_conn *c, uint64_t ms);
 /* A handle of `c` was closed. */
 void hr__conn_gone(uv_handle_t *handle);

@@ -434,7 +434,7 @@ enum hr_bare {
 	HR_BARE_NOT,
 	HR_BARE_CALL, /* a call without a ring: recorded or counted as lost at its end */
 	HR_BARE_OWN, /* a system call of the shim's own: no operation, whatever the cell contains */
-	HR_BARE_STDIO /* the buffer of a stream whose characters are counted one by one */
+	HR_BARE_STDIO /* a read or write of the buffer of a stream, for a single character */
 };
 
 struct hr_item_hdr {

@@ -202,7 +202,7 @@ struct core_wait {
 
 static __thread struct core_wait core_wait;
 
-/* Not getrusage: its CPU time is that of the last tick, which a fetch of 2 ms would lack. */
+/* Not getrusage: its CPU time is as of the last tick, so a fetch of 2 ms would have none. */
 static struct spent spent_now(void)
 {
 	struct rusage usage = {0};

@@ -71,7 +71,7 @@ static void claim_take(struct hr__thread *t, struct hr_map_hdr *map, struct hr_r
 	hr__ring_control(&head, NULL, 0);
 }
 
-/* Claims a ring that is free, or whose owner has this thread's id (so it is dead) or is dead. */
+/* Claims the ring if it is free, or its owner is dead. An owner with this thread's id is dead. */
 static bool claim_one(struct hr__thread *t, struct hr_map_hdr *map, uint32_t i, int tid, bool dead)
 {
 	struct hr_ring_hdr *ring = hr__map_ring(map, i);

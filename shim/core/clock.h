@@ -4,9 +4,8 @@
  *
  * The TSC is used if it is invariant and the daemon accepts it (hr_ack.flags). The first reading
  * chooses the clock, not the constructor: CPUID traps in a virtual machine, and most processes
- * never read the clock. When clocks are forbidden, a reading is one tick after the last.
- *
- * Threads   Any, signal handlers included.
+ * never read the clock. When clocks are forbidden, a reading is one tick after the last. Any
+ * thread, signal handlers included.
  */
 #ifndef HEADRACE_SHIM_CORE_CLOCK_H
 #define HEADRACE_SHIM_CORE_CLOCK_H
@@ -29,7 +28,7 @@ void hr__clock_monotonic(void); /* the daemon does not accept the TSC */
 /* The kernel is about to forbid the TSC, which the vDSO's clock reads, too. */
 void hr__clock_freeze(void);
 
-/* For threads whose HR__SLOW_CLOCK is 0. */
+/* Valid if why[HR__SLOW_CLOCK] is 0. */
 static inline uint64_t hr__clock_tsc(void)
 {
 	return hr_tsc_read();

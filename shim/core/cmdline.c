@@ -12,7 +12,7 @@ struct interpreter {
 	const char *module;   /* letters: the name of a module follows, and no script */
 	const char *value;    /* letters: a value follows, in the same word or the next */
 	const char *attached; /* letters: the rest of the word is a value */
-	const char *words;    /* options, each between blanks, whose value is the next word */
+	const char *words;    /* options with the value in the next word; blanks around each */
 	bool long_options;    /* a single dash begins a word, not letters */
 };
 

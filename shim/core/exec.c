@@ -21,7 +21,7 @@
 
 #define LIBRARY	      "libheadrace.so"
 #define NOTICE_BYTES  (sizeof(struct hr_hello) + UINT64_C(2) * (HR__PATH_MAX + HR__ENV_BYTES))
-#define UID_UNMAPPED  65534u /* of files whose owner is not mapped in this user namespace */
+#define UID_UNMAPPED  65534u /* owner of files of users outside of this user namespace */
 #define MOUNT_NOSUID  2	     /* ST_NOSUID of statfs.f_flags */
 #define ELF_MAGIC     "\177ELF"
 #define ELF_MAGIC_LEN 4

@@ -46,7 +46,7 @@ static void read_on_full(const char *value)
 		im->wait_ms = (uint32_t)(parse_number(value + 5) % 60001);
 }
 
-/* A parent whose wait was in vain sets this, so that its children do not wait, too. */
+/* A parent sets this after a wait without an answer, so that its children do not wait, too. */
 static void read_hint(const char *value)
 {
 	uint64_t failed_s;

@@ -71,7 +71,7 @@ enum hr__on_full { HR__FULL_WAIT, HR__FULL_DROP };
 #endif
 
 enum hr__born {
-	HR__BORN_WIPED, /* a forked child whose state is not initialized */
+	HR__BORN_WIPED, /* a forked child before hr__fork_child() */
 	HR__BORN_IMAGE, /* the constructor ran in this process */
 	HR__BORN_FORKED
 };
@@ -167,7 +167,7 @@ struct hr__thread {
 	const char *path; /* of the latest hr_begin_path: only compared, never followed */
 	int32_t tid;	  /* valid with `common` */
 	bool common;	  /* the thread has no ring, and writes to the common ring */
-	bool child_fds;	  /* a child in this memory has descriptors that the table lacks */
+	bool child_fds;	  /* a child in this memory has descriptors that are not in the table */
 } __attribute__((aligned(64)));
 _Static_assert(offsetof(struct hr__thread, nonce) == offsetof(struct hr_cover, nonce) &&
 		   offsetof(struct hr__thread, slow) == offsetof(struct hr_cover, slow) &&
@@ -217,7 +217,7 @@ bool hr__ring_control(const struct hr_record *head, const void *text, size_t n_t
 void hr__ring_record(struct hr_op *op, uint64_t end, int64_t ret, uint32_t flags, uint32_t bits,
 		     const struct hr_pair *pair);
 void hr__ring_aggregate_flush(void);
-/* Writes the record of an in-flight cell whose call will not return. */
+/* Writes the record of an operation in flight that will not return. */
 void hr__ring_cut(struct hr_ring_hdr *ring, const struct hr_inflight *cell, uint64_t end);
 
 /* The thread's ring for an operation on a tracked file. NULL: off (*ret_off) or count privately. */
@@ -286,7 +286,7 @@ void hr__session_fds_drop(void);
 bool hr__fdtab_init(void);
 hr_file hr__fd_resolve(int fd); /* for HR_FILE_UNKNOWN */
 void hr__fd_open(int fd, hr_file file, const char *text, size_t bytes, bool announced);
-/* Sends the path of a descriptor's file if need be; may return a corrected file. */
+/* Sends the path of a descriptor's file unless it was sent; may return a corrected file. */
 hr_file hr__fd_announce(int fd, hr_file file);
 void hr__fdtab_forget_announced(void); /* in a forked child */
 

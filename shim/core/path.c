@@ -307,7 +307,7 @@ hr_file hr__path_classify(const char *path, size_t bytes, uint32_t *ret_kind)
 	}
 }
 
-#define SENT_SOON 16u /* after so many paths the whole set is faulted in at once */
+#define SENT_SOON 16u /* number of paths after which the whole set is faulted in at once */
 
 /* A program that opens some files opens many: one system call instead of a fault per path. */
 static void sent_populate(void)

@@ -25,7 +25,7 @@ size_t hr__text_cap(const struct hr__text *text);
 
 /* Absolute, normalised text of `path`, which must be readable. False: not possible. */
 bool hr__path_absolute(struct hr__text *text, int dirfd, const char *path);
-/* The same from a given base, pure. Returns the length; 0: it does not fit. */
+/* The same from a given base; pure. Returns the length; 0: does not fit. */
 size_t hr__path_append(char *buf, size_t base, size_t cap, const char *path, size_t bytes);
 /* True: readable up to its NUL, tested by a system call. False without system calls (seccomp). */
 bool hr__path_readable(const char *path);
@@ -44,7 +44,7 @@ bool hr__path_sent(hr_file file, bool typed, hr_file *ret_file);
 hr_file hr__path_announce(hr_file file, const char *path, size_t bytes, const struct hr__stat *st,
 			  bool *ret_sent);
 
-/* fdtab.c: the path of a descriptor, as opened if the table has it, else the kernel's name. */
+/* fdtab.c: the path of a descriptor: as opened, or (not in the table) the kernel's name. */
 bool hr__fd_path(int fd, struct hr__text *text);
 
 #endif

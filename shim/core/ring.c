@@ -106,7 +106,7 @@ bool hr__ring_room(struct hr_ring_hdr *ring, uint32_t n)
 		if (!populate(t, ring))
 			return false;
 	for (;;) {
-		/* Acquire: pairs with the daemon's release store; it has read the slots below. */
+		/* Acquire: pairs with the daemon's release store after its reads of the slots. */
 		uint64_t tail = __atomic_load_n(&ring->tail, __ATOMIC_ACQUIRE);
 		uint64_t head = __atomic_load_n(&ring->head, __ATOMIC_RELAXED);
 		uint64_t used = head - tail + n;

@@ -2,9 +2,8 @@
 /*
  * ring.h - the inlined half of the ring: reserve, commit, in-flight cell
  *
- * Runs for each recorded operation; ring.c has the rest.
- *
- * Threads   The ring's owner and its signal handlers. The daemon reads (states: abi.h).
+ * Runs for each recorded operation, in the ring's owner and its signal handlers; ring.c has the
+ * rest. The reader is the daemon: abi.h has the states.
  */
 #ifndef HEADRACE_SHIM_CORE_RING_H
 #define HEADRACE_SHIM_CORE_RING_H

@@ -18,7 +18,7 @@
 
 #define NS_PER_S   UINT64_C(1000000000)
 #define PATIENCE   UINT64_C(50000000) /* ns for an attach, if HEADRACE_ON_FULL allows no more */
-#define NO_WAIT_S  5		      /* no further wait so long after a failed one */
+#define NO_WAIT_S  5		      /* time after a failed wait in which no process waits again */
 #define GRND_NOW   1		      /* getrandom: do not wait for entropy */
 #define HINT_DIGIT 20
 #define REDIALS	   3

@@ -3,9 +3,7 @@
  * sys.h - system calls without libc
  *
  * The shim must not call functions that it or another preload intercepts, nor change errno. Every
- * function returns the kernel's result, -errno on failure.
- *
- * Threads   Any, signal handlers included.
+ * function returns the kernel's result, -errno on failure. Any thread, signal handlers included.
  */
 #ifndef HEADRACE_SHIM_CORE_SYS_H
 #define HEADRACE_SHIM_CORE_SYS_H

@@ -55,7 +55,7 @@ struct hr__domain {
 /* Reserves the memory, once per process. False: none. */
 bool hr__interned_init(void);
 
-/* The same name gives the same domain. NULL, or no room: the nameless domain; never NULL. */
+/* One domain per name. `name` NULL, or no room: the default domain. Never NULL. */
 struct hr__domain *hr__interned_domain(const char *name);
 /* NULL: no room. */
 struct hr__text_interned *hr__interned_text(const char *text);
@@ -66,7 +66,7 @@ struct hr__text_interned *hr__interned_text_of(const char *text, size_t bytes);
 struct headrace_name *hr__interned_name(struct hr__domain *d, uint32_t category, const char *text);
 struct headrace_name *hr__interned_name_kept(struct hr__domain *d, uint32_t category,
 					     struct hr__text_interned *text);
-/* Names a category from now on. NULL: no change. */
+/* Sets the name of a category for later regions. NULL: no change. */
 void hr__interned_category(struct hr__domain *d, uint32_t category, const char *name);
 
 /* A wide text as UTF-8, cut like a text. */

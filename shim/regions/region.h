@@ -3,9 +3,8 @@
  * region.h - regions that the program reports: ranges, spans, marks, steps
  *
  * The core of headrace.h, NVTX and ITT. Open regions are in shared memory (abi.h), so that the
- * daemon can read them if the process dies. The end of a region writes its record.
- *
- * Threads   Any, and signal handlers. They wait only for room in a ring.
+ * daemon can read them if the process dies. The end of a region writes its record. Any thread, and
+ * signal handlers; they wait only for room in a ring.
  */
 #ifndef HEADRACE_SHIM_REGIONS_REGION_H
 #define HEADRACE_SHIM_REGIONS_REGION_H

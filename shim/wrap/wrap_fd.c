@@ -3,7 +3,7 @@
  * wrap_fd.c - descriptors: close and dup, vectors, copies between two of them
  *
  * The table follows the kernel without a lock, so the order matters. Before a call that frees a
- * number, its entry changes. After a call that makes one, it changes before another thread has it.
+ * number, its entry changes. After a call that returns a new one, it changes at once.
  */
 #include "shim/wrap/wrap.h"
 
