@@ -383,7 +383,7 @@ static __always_inline bool add_tally(const struct hr_probe_task *t, uint64_t du
 /*
  * Records an operation that no cell covers. It needs a record, not a tally, in three cases: the
  * shim may have recorded it (the daemon then drops the record), it has two files, or it is a copy
- * with an end that is not a file. `sums` has neither records nor tallies.
+ * with an end that is not a file. `sums` has only operations in neither.
  */
 static __always_inline void record_op(const struct hr_probe_task *t, uint32_t tid, uint64_t dur_ns,
 				      int64_t ret, uint8_t kind)

@@ -49,7 +49,7 @@ uint8_t *hr_frame_seal(uint8_t *buf, size_t payload_bytes, uint32_t flags);
 
 /*
  * Checks the header at buf[0..bytes). 0: header, length and CRC are right, *ret_bytes is the whole
- * frame's size. -EAGAIN: *ret_bytes are needed; -EBADMSG: not a frame; -E2BIG: over the limit.
+ * frame's size. -EAGAIN: needs *ret_bytes; -EBADMSG: not a frame; -E2BIG: over the limit.
  */
 int hr_frame_check(const uint8_t *buf, size_t bytes, size_t *ret_bytes);
 

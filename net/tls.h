@@ -48,7 +48,7 @@ void hr_tls_session_free(struct hr_tls_session *s); /* accepts NULL */
 
 /*
  * Processes all bytes received from the peer. Afterwards call hr_tls_read until -EAGAIN, and send
- * what hr_tls_out returns. -EPROTO (hr_tls_error): protocol or certificate.
+ * what hr_tls_out returns. -EPROTO: bad protocol or certificate (hr_tls_error).
  */
 int hr_tls_in(struct hr_tls_session *s, const uint8_t *buf, size_t bytes);
 /* Plain bytes: their number; -EAGAIN: none now, -EPIPE: the peer has closed, -EPROTO. */

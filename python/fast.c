@@ -191,7 +191,7 @@ struct spent {
 
 /*
  * How long the thread was ready to run and had no core. Only a file in /proc has it, and a read
- * takes 5 us. So ends of ranges read it CORE_WAIT_NS apart, and report the difference.
+ * takes 5 us. So ends of ranges read it once per CORE_WAIT_NS, and report the difference.
  */
 #define CORE_WAIT_NS 20000000u
 

@@ -32,11 +32,11 @@ OPTIMIZER = 8
 CHECKPOINT = 9
 RESTORE = 10
 
-# Names are kept for ever, as libheadrace.so requires: the limit is for programs that make up a name for each call.
+# libheadrace.so requires that names are never freed. The limit is for programs that use a new name in each call.
 NAMES_MAX = 10000
 FURTHER = "(further names)"
 
-# The fields of struct headrace_api, in order; older versions of libheadrace.so lack the further ones.
+# The fields of struct headrace_api, in order. FURTHER_POINTERS are not in older versions of libheadrace.so.
 POINTERS = ["begin", "end", "start", "finish", "mark", "step", "epoch", "variable", "recording"]
 FURTHER_POINTERS = ["now", "step_at", "epoch_at", "step_undo"]
 
@@ -89,14 +89,14 @@ def _table(address):
     if not table or table.contents.bytes < getattr(Table, FURTHER_POINTERS[0]).offset:
         raise OSError("libheadrace.so is of another version")
     table = table.contents
-    # Functions without argument types where the arguments are references, bytes or None: the fastest way of ctypes.
+    # ctypes is fastest without argument types, which references, bytes and None do not need.
     plain, number = PYFUNCTYPE(None), PYFUNCTYPE(None, c_int64)
     made = {name: plain(getattr(table, name)) for name in ("begin", "end", "mark", "variable")}
     made.update((name, number(getattr(table, name))) for name in ("step", "epoch"))
     made["start"] = PYFUNCTYPE(c_uint64)(table.start)
     made["finish"] = PYFUNCTYPE(None, c_uint64, c_void_p)(table.finish)
     made["recording"] = PYFUNCTYPE(c_int)(table.recording)
-    if table.bytes < sizeof(Table):  # an older version: steps that are found later begin at that time
+    if table.bytes < sizeof(Table):  # an older version: a step that is found later begins when it is found
         made.update(now=_nothing, step_undo=_nothing, step_at=lambda n, _at: made["step"](n), epoch_at=lambda n, _at: made["epoch"](n))
         return made
     made["now"], made["step_undo"] = PYFUNCTYPE(c_uint64)(table.now), plain(table.step_undo)

@@ -30,7 +30,7 @@ def mark_saver(module):
     args_of = _stored("storage_writer")
     for name in ("save", "save_state_dict"):
         wrap(module, name, api.CHECKPOINT, "torch.distributed.checkpoint." + name, DOMAIN, args_of)
-    # The time that the program waits; the checkpoint is the save() that a thread or process runs later.
+    # The program's wait is a range. The checkpoint is the save() that a thread or process runs later.
     wrap(module, "async_save", api.RANGE, "torch.distributed.checkpoint.async_save", DOMAIN, args_of)
 
 

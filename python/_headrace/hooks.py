@@ -61,7 +61,7 @@ class Marker:
         return self._headrace_real.__reduce_ex__(protocol)
 
     def exec_module(self, module):
-        # Puts the real loader back first: the module, and later inspect, must not find this one.
+        # First restores the real loader: the module, and later inspect, must not find this one.
         real = self._headrace_real
         for owner, attribute in ((module, "__loader__"), (getattr(module, "__spec__", None), "loader")):
             if getattr(owner, attribute, None) is self:

@@ -9,14 +9,14 @@ from . import api, steps
 from .wrap import like
 
 DOMAIN = "torch"
-# Where a worker process finds the loader's number: multiprocessing passes this to all children, whatever the start method.
+# Key of the loader's number in the configuration that multiprocessing passes to workers, with every start method.
 CONFIG = "headrace_loader"
 
 WAIT = api.name("DataLoader.__next__", DOMAIN, None, api.INPUT_WAIT)
 START = api.name("DataLoader.__iter__", DOMAIN, None, api.RANGE)
 FETCH = api.name("DataLoader.fetch", DOMAIN, None, api.FETCH)
 
-_loaders = {}  # id of a DataLoader: its Loader; not an attribute, which would be pickled with it
+_loaders = {}  # by id of the DataLoader; an attribute would be pickled with it
 _count = 0
 
 
@@ -38,7 +38,7 @@ def known(loader):
     if entry is None:
         entry = _loaders[key] = Loader(_count)
         _count += 1
-        entry.ref = weakref.ref(loader, partial(_loaders.pop, key))  # no Python code, in which a signal handler could raise
+        entry.ref = weakref.ref(loader, partial(_loaders.pop, key))  # not Python code: a signal handler could raise in it
     return entry
 
 
@@ -183,7 +183,7 @@ def _marked_next(real):
         except BaseException as error:
             end(one.end, batch)
             steps.failed(one)
-            # The iterator is finished; freed() would be one more place that loses an exception of a signal handler.
+            # The iterator is finished, so freed() is not needed: it would lose an exception of a signal handler.
             if isinstance(error, StopIteration):
                 one.ref = None
             raise

@@ -14,14 +14,14 @@ from .wrap import like
 
 STEP = api.name("Optimizer.step", "torch", None, api.OPTIMIZER)
 
-_stepping = set()  # threads inside a step; optimizers call each other, and only the outermost call is a step
+_stepping = set()  # threads inside a step: if an optimizer calls another one, only the outermost call is a step
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_stepping.clear)
 
 
 def mark_torch(module):
     compiler = getattr(module, "compiler", None)
-    # is_dynamo_compiling is cheaper: it only has to be known to torch.compile.
+    # is_dynamo_compiling is cheaper, and torch.compile treats it as a constant, too.
     api.compiling = getattr(compiler, "is_dynamo_compiling", None) or getattr(compiler, "is_compiling", api.compiling)
 
 

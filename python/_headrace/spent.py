@@ -5,7 +5,7 @@ import os
 import threading
 
 CORE_WAIT = "/proc/thread-self/schedstat"
-APART_NS = 20000000  # shortest time between reads of that file: a read takes longer than everything else here
+APART_NS = 20000000  # shortest time between reads of schedstat: a read takes longer than everything else here
 
 
 class _Waited(threading.local):

@@ -31,7 +31,7 @@ from _thread import get_ident
 
 from . import api
 
-ASKS_MAX = 1000  # remembered requests of a pass that does not lead; those between the last two become one step
+ASKS_MAX = 1000  # requests remembered of a pass that does not lead; a further one replaces the last
 OTHERS_MAX = 10
 
 own_steps = False
@@ -48,7 +48,7 @@ leader = None
 alone = None  # without loaders: a weak reference to the optimizer that counts,
 alone_since = 0  # the moment of its last step,
 others = 0  # and the number of steps of others since
-born = 0  # a forked child's first moment: what it inherited began earlier
+born = 0  # a forked child's first moment: passes and steps of its parent began earlier
 
 
 class Ours:
@@ -79,12 +79,12 @@ class Pass(Ours):
         number = "null" if loader.number is None else loader.number
         self.loader = loader
         self.batch = 0  # the next one to request
-        self.counted = 0  # batches that were steps when it led before
+        self.counted = 0  # batches that became steps in its earlier leads
         self.first = 0  # while it leads: the number of the step of batch 0
         self.leads = False
         self.asked = 0  # while it leads: `optimized` at its latest request
         self.asks = []  # while it does not: moments of its requests (api.now)
-        self.asker = None  # the thread of the first request after one of another pass
+        self.asker = None  # the thread of the first request since another pass had one
         self.began = began  # a moment; 0: it has led
         args = '{"loader":%s,"workers":%d,' % (number, workers)
         self.head = (args + '"batch":').encode()  # args of a wait, without the batch's number,

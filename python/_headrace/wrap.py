@@ -22,7 +22,7 @@ def like(real):
         try:
             if wrapper.__code__.co_argcount == 0:  # (*args, **kwargs) ignores defaults
                 wrapper.__defaults__, wrapper.__kwdefaults__ = real.__defaults__, real.__kwdefaults__
-            # A wrapped wrapper has its own signature, and the real one through __wrapped__.
+            # Others have a signature: their own, or the real one through __wrapped__.
             if not hasattr(real, "__wrapped__") and not hasattr(real, "__signature__"):
                 wrapper.__signature__ = inspect.signature(real)
         except Exception:  # not a Python function
@@ -80,7 +80,7 @@ def region(function, kind, name, domain, args_of):
         try:
             if first:
                 within.add(kind)
-            # begin() is inside the try, here and elsewhere: a signal handler may raise as soon as it has returned.
+            # begin() is inside the try, as elsewhere: a signal handler may raise as soon as it has returned.
             try:
                 begin(outermost if first else inner)
                 return function(*args, **kwargs)

@@ -109,8 +109,8 @@ static inline void hr_end_none(struct hr_op *op);
 static inline void hr_count(enum hr_op_id id, int fd, uint64_t bytes);
 
 /*
- * Around a call that hr_count counts, if it reads or fills the stream's buffer with a system call:
- * probes must not count those bytes again. The end takes the result of the begin.
+ * Around a call that hr_count counts, if it fills or writes the stream's buffer by a system call:
+ * hr_count counts those bytes, so probes must not. The end takes the result of the begin.
  */
 uint8_t hr_begin_buffer(void);
 void hr_end_buffer(uint8_t outer);

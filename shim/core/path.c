@@ -65,7 +65,8 @@ void hr__text_done(struct hr__text *text)
 
 /*
  * The cache is guarded by hr__wiped.cwd_seq. Bit 0: a thread is writing; bit 1: valid; the rest is
- * a generation that every chdir increments. A copy is valid only if the sequence did not change.
+ * a generation that every chdir increments. Words are atomic; a copy is valid only if the sequence
+ * did not change.
  */
 #define CWD_WRITING    1u
 #define CWD_VALID      2u

@@ -74,8 +74,8 @@
 		   r ? (int64_t)strlen(r) : hr_ret_eof(file, -1), flags)
 
 /*
- * The unbuffered call is marked, so that probes do not count its system call as an operation. A
- * function of another library is an operation while it runs, so that its inner calls do not count.
+ * The unbuffered call is marked, so that probes attribute its system call to stdio. A function of
+ * another library is an operation while it runs, so that its inner calls do not count.
  */
 #define HR_WRAP_CHAR(ret, name, params, args, file, asked, offset, flags)                          \
 	static __attribute__((noinline)) ret unbuffered_##name params                              \
