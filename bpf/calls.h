@@ -290,7 +290,6 @@ static inline bool name_paths(struct task_struct *self, struct hr_probe_task *t,
 	return true;
 }
 
-/* Sends a record. False: the buffer is full. */
 static __always_inline bool send_op(const struct hr_probe_task *t, uint32_t tid, uint64_t dur_ns,
 				    int64_t ret, uint8_t kind)
 {

@@ -15,8 +15,7 @@ MAP(name_texts, PERCPU_ARRAY, 1, uint32_t, struct name_text);
 MAP(files, LRU_HASH, HR_PROBE_FILES, uint64_t, struct hr_file_name);
 MAP(inodes, LRU_HASH, HR_PROBE_FILES, struct hr_inode_key, struct hr_file_name);
 
-/* Key: struct name_text.hash. */
-MAP(texts, LRU_HASH, HR_PROBE_FILES, uint64_t, uint64_t);
+MAP(texts, LRU_HASH, HR_PROBE_FILES, uint64_t, uint64_t); /* key: struct name_text.hash. */
 
 uint64_t last_name;
 

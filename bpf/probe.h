@@ -236,7 +236,6 @@ struct hr_probe_name {
 	uint32_t given_bytes; /* without its NUL */
 };
 
-/* An operation that no call of the shim surrounded. */
 struct hr_probe_op {
 	uint32_t kind;
 	uint32_t tid;

@@ -26,7 +26,6 @@ void *hr_arena_alloc(struct hr_arena *a, size_t bytes); /* zeroed */
 void *hr_arena_copy(struct hr_arena *a, const void *data, size_t bytes);
 char *hr_arena_text(struct hr_arena *a, const char *text);
 
-/* Frees all pieces; the arena is empty again. */
-void hr_arena_free(struct hr_arena *a);
+void hr_arena_free(struct hr_arena *a); /* frees all pieces; the arena is empty again */
 
 #endif

@@ -23,7 +23,6 @@ enum hr_cause {
 	HR_CAUSE_END
 };
 
-/* "shim"...; NULL: out of range. */
-const char *hr_cause_name(unsigned cause);
+const char *hr_cause_name(unsigned cause); /* "shim"...; NULL: out of range. */
 
 #endif

@@ -300,7 +300,6 @@ static int read_line(struct reading *f, char *line, char **ret_error)
 	return set(key, f->config, name, value, FROM_FILE, ret_error);
 }
 
-/* Prefixes an error with file and line. */
 static void place(const char *path, unsigned line, char **error)
 {
 	char *text = *error;
@@ -329,7 +328,6 @@ static int take_line(struct reading *f, const char *path, char *line, size_t byt
 	return 0;
 }
 
-/* Reads all lines; each mistake is a line of `mistakes`. */
 static int read_lines(struct reading *f, const char *path, FILE *file, FILE *mistakes)
 {
 	char *line = NULL;

@@ -101,7 +101,6 @@ struct hr_config_rule {
 bool hr_config_rules(const struct hr_config_rule *rules, size_t n,
 		     void (*report)(const char *text));
 
-/* Sets one key by name. */
 int hr_config_set(const struct hr_config_key *keys, size_t n, void *config, const char *name,
 		  const char *value, char **ret_error);
 

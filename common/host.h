@@ -6,8 +6,7 @@
 #define HR_HOST_NAME_BYTES 256u
 #define HR_HOST_BOOT_BYTES 40u /* "5d7a...-...", 36 characters */
 
-/* "localhost" if the kernel has none. */
-void hr_host_name(char ret[HR_HOST_NAME_BYTES]);
+void hr_host_name(char ret[HR_HOST_NAME_BYTES]); /* "localhost" if the kernel has none */
 
 /* The id of the current boot, /proc/sys/kernel/random/boot_id; "unknown" without /proc. */
 void hr_host_boot_id(char ret[HR_HOST_BOOT_BYTES]);

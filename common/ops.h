@@ -85,8 +85,7 @@ const struct hr_op_info *hr_op_info(uint16_t op);
 /* True: the op copies between two files: a read of the first and a write of the second. */
 bool hr_op_copies(uint16_t op);
 
-/* 0: no such op. */
-uint16_t hr_op_by_name(const char *name);
+uint16_t hr_op_by_name(const char *name); /* 0: no such op */
 
 /* "open", "read"...; "posix"...; NULL: out of range. */
 const char *hr_class_name(unsigned class);

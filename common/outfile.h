@@ -20,8 +20,7 @@ struct hr_outfile {
 /* 0, -ENOMEM, or why the path is not accessible. Makes no file. */
 int hr_outfile_init(struct hr_outfile *o, const char *path);
 
-/* The name to write to. */
-const char *hr_outfile_name(const struct hr_outfile *o);
+const char *hr_outfile_name(const struct hr_outfile *o); /* the name to write to */
 
 /* After writing: renames the file if `whole`, else removes it. 0 or -errno. */
 int hr_outfile_end(const struct hr_outfile *o, bool whole);

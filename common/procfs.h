@@ -19,8 +19,7 @@ struct hr_procstat {
 	int exit_code;	     /* of a zombie: a wait(2) status; 0: not a zombie, or no permission */
 };
 
-/* 0, -ESRCH, -EIO. */
-int hr_procstat_read(pid_t pid, struct hr_procstat *ret);
+int hr_procstat_read(pid_t pid, struct hr_procstat *ret); /* 0, -ESRCH, -EIO */
 
 /* A start_time in ns since boot, rounded down to a clock tick (10 ms). */
 uint64_t hr_procstat_ns(uint64_t start_time);

@@ -44,8 +44,7 @@ enum hr_region_kind {
 #undef HR__REGION_KIND
 };
 
-/* "range"...; NULL: an unknown kind. */
-const char *hr_region_kind_name(uint32_t kind);
+const char *hr_region_kind_name(uint32_t kind); /* "range"...; NULL: an unknown kind. */
 
 #define HR_REGION_UNKNOWN UINT64_MAX /* step, epoch */
 

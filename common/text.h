@@ -63,7 +63,6 @@ __attribute__((format(printf, 3, 4))) int hr_text_fail(int r, char **ret_error, 
 
 /* ---- numbers --------------------------------------------------------------------------------- */
 
-/* A short text, returned by value. */
 struct hr_human {
 	char s[32];
 };

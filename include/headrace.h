@@ -74,22 +74,19 @@ struct headrace_api {
 	/* A span, which any thread may end. Returns its handle; 0: too many are open. */
 	uint64_t (*start)(struct headrace_name *name);
 	void (*finish)(uint64_t span, const char *args);
-	/* One moment. */
-	void (*mark)(struct headrace_name *name, const char *args);
+	void (*mark)(struct headrace_name *name, const char *args); /* one moment */
 	/* Ends the current step (epoch). Unless `step` is HEADRACE_NONE, begins that one. */
 	void (*step)(int64_t step);
 	void (*epoch)(int64_t epoch);
 	/* "NAME=VALUE", as if in the environment from the start: RANK, LOCAL_RANK... */
 	void (*variable)(const char *text);
-	/* Nonzero: this process records regions now. */
-	int (*recording)(void);
+	int (*recording)(void); /* Nonzero: this process records regions now */
 	/* The current time in an unspecified unit, for step_at and epoch_at of this process. */
 	uint64_t (*now)(void);
 	/* Like step and epoch, but the change happened at `moment`. 0 or a future moment: now. */
 	void (*step_at)(int64_t step, uint64_t moment);
 	void (*epoch_at)(int64_t epoch, uint64_t moment);
-	/* Ends the current step without recording it. */
-	void (*step_undo)(void);
+	void (*step_undo)(void); /* ends the current step without recording it */
 };
 
 /* From libheadrace.so; NULL: it does not support this version. */

@@ -24,11 +24,9 @@ struct hr_address {
 	uint16_t port;
 };
 
-/* True: it begins with "tcp://" or "unix://". */
-bool hr_address_is(const char *text);
+bool hr_address_is(const char *text); /* True: it begins with "tcp://" or "unix://" */
 
-/* 0 or -EINVAL. */
-int hr_address_parse(const char *text, struct hr_address *ret);
+int hr_address_parse(const char *text, struct hr_address *ret); /* 0 or -EINVAL */
 
 /* A comma-separated list in order of preference. -EINVAL, -E2BIG over `max`. */
 int hr_address_parse_list(const char *text, struct hr_address *ret, size_t max, size_t *ret_n);
@@ -47,8 +45,7 @@ int hr_address_resolve(const struct hr_address *a, bool passive, struct sockaddr
 /* True: the path is a socket on which no process listens now. */
 bool hr_address_stale(const char *path);
 
-/* The port of a TCP address. */
-uint16_t hr_sockaddr_port(const struct sockaddr_storage *s);
+uint16_t hr_sockaddr_port(const struct sockaddr_storage *s); /* the port of a TCP address */
 
 /* True: a unix socket, or in the loopback range. */
 bool hr_sockaddr_loopback(const struct sockaddr_storage *s);

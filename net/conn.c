@@ -178,7 +178,6 @@ void hr__conn_shaken(struct hr_conn *c)
 		become_ready(c);
 }
 
-/* Starts the TLS handshake. The server waits for the client. */
 static void shake(struct hr_conn *c)
 {
 	hr__conn_timer(c, HR__CONN_SETUP_MS);

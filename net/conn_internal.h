@@ -80,8 +80,7 @@ struct hr_conn {
 
 /* The transport is connected. Functions that the owner calls must not call it. */
 void hr__conn_up(struct hr_conn *c);
-/* The TLS handshake is complete. */
-void hr__conn_shaken(struct hr_conn *c);
+void hr__conn_shaken(struct hr_conn *c); /* the TLS handshake is complete */
 /* TLS failed: sends the peer the reason, drops what was queued. */
 void hr__conn_tls_failed(struct hr_conn *c);
 
@@ -98,11 +97,9 @@ __attribute__((format(printf, 3, 4))) void hr__conn_end(struct hr_conn *c, int e
 							const char *why, ...);
 /* Sets the connection's only timer, in milliseconds from now: the last call counts. */
 void hr__conn_timer(struct hr_conn *c, uint64_t ms);
-/* A handle of `c` was closed. */
-void hr__conn_gone(uv_handle_t *handle);
+void hr__conn_gone(uv_handle_t *handle); /* a handle of `c` was closed */
 
-/* libuv's own errors (end of file, resolver) as errno. */
-int hr__conn_errno(int uv_error);
+int hr__conn_errno(int uv_error); /* libuv's own errors (end of file, resolver) as errno */
 
 /* ---- conn_dial.c --------------------------------------------------------------------------------- */
 

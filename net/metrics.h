@@ -31,7 +31,6 @@ void hr_metric(FILE *out, const char *name, enum hr_metric_type type, const char
 /* Labels: names and values alternating, then NULL. Values: any bytes (escaped as in text.h). */
 __attribute__((sentinel)) void hr_metric_value(FILE *out, const char *name, double value, ...);
 
-/* A metric without labels. */
 void hr_metric_single(FILE *out, const char *name, enum hr_metric_type type, const char *help,
 		      double value);
 

@@ -79,7 +79,6 @@ int64_t hr_tls_peer_until(const struct hr_tls_session *s)
 	return cert ? hr__tls_seconds(X509_get0_notAfter(cert)) : 0;
 }
 
-/* "collector-1, 10.0.0.1" */
 static void all_names(const X509 *cert, char *ret, size_t bytes)
 {
 	GENERAL_NAMES *names = X509_get_ext_d2i(cert, NID_subject_alt_name, NULL, NULL);
@@ -190,7 +189,6 @@ static const char *alert_advice(int alert)
 	}
 }
 
-/* Explains the peer's alert if it ended the session. */
 static void explain_alert(struct hr_tls_session *s, int alert)
 {
 	bool certificate = about_certificate(alert);

@@ -102,7 +102,6 @@ static int fast_text_of(PyObject *arg, const char **ret_text)
 	return *ret_text != NULL;
 }
 
-/* The argument is a result of name(). */
 static struct headrace_name *fast_name_of(PyObject *arg)
 {
 	return PyLong_AsVoidPtr(arg);
@@ -184,7 +183,6 @@ static PyObject *fast_end_numbered(PyObject *self, PyObject *args)
 	return none();
 }
 
-/* What this thread has used since it began. */
 struct spent {
 	unsigned long long cpu_ns, major_faults;
 };

@@ -94,7 +94,6 @@ static const struct interpreter *interpreter_of(const char *program, size_t n)
 	return NULL;
 }
 
-/* Keeps multiprocessing's own import, and no other code. */
 static void keep_import(struct cutter *c, const char *code, size_t n)
 {
 	static const char import[] = "from multiprocessing.";

@@ -85,7 +85,6 @@ static void announced_store(int fd, hr_file was, hr_file file)
 					    false, __ATOMIC_RELAXED, __ATOMIC_RELAXED);
 }
 
-/* A child's session has sent no path yet. */
 void hr__fdtab_forget_announced(void)
 {
 	uint32_t end = __atomic_load_n(&high, __ATOMIC_RELAXED);

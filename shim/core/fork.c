@@ -76,7 +76,6 @@ void hr_before_vfork(void)
 	/* hr__in_vfork_child() clears the mark of an earlier vfork, unless this is its child. */
 	if (!hr__image.on || hr__image.quiet || hr__in_vfork_child() || hr__shared())
 		return;
-	/* The child cannot search a ring for itself. */
 	if (__atomic_load_n(&hr__wiped.nonce, __ATOMIC_ACQUIRE) != 0)
 		hr__ring_find(HR__SEEK_FIRST);
 	hr__self.child_fds = false;

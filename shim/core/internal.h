@@ -76,7 +76,6 @@ enum hr__born {
 	HR__BORN_FORKED
 };
 
-/* A submitted request. */
 struct hr__request {
 	struct hr_request asked;
 	hr_file file;
@@ -193,7 +192,6 @@ static inline void hr__bare_leave(uint8_t outer)
 
 /* ---- ring.c: the thread's ring --------------------------------------------------------------- */
 
-/* What hr__ring_find may do to get one. */
 enum hr__seek {
 	HR__SEEK_FIRST, /* attach if this process never tried */
 	HR__SEEK_RETRY, /* attach again after the back-off; for calls with paths, which are slow */

@@ -147,7 +147,6 @@ bool hr__seccomp_forbids(char *text, size_t bytes)
 	return line != NULL && line[10] != '0';
 }
 
-/* Takes over the daemon's map and node page. */
 static int adopt(const struct hr_ack *ack)
 {
 	struct hr_map_hdr *map = map_rings(ack);
@@ -310,7 +309,6 @@ static void attach_failed(int error)
 			 __ATOMIC_RELAXED);
 }
 
-/* A handshake with a wait, unless a wait has just failed. */
 static int handshake_in_time(enum hr_hello_kind kind)
 {
 	bool forked = hr__wiped.born == HR__BORN_FORKED;

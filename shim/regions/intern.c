@@ -174,7 +174,6 @@ static struct node *node_new(struct store *s, const struct wanted *w)
 	return n;
 }
 
-/* NULL: not in the table, and no room. */
 static struct node *intern_find(const struct wanted *w)
 {
 	/* Acquire: pairs with the releases in hr__interned_init and below. */

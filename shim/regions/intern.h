@@ -52,13 +52,11 @@ struct hr__domain {
 	struct hr__itt_domain itt;
 };
 
-/* Reserves the memory, once per process. False: none. */
-bool hr__interned_init(void);
+bool hr__interned_init(void); /* reserves the memory, once per process. False: none. */
 
 /* One domain per name. `name` NULL, or no room: the default domain. Never NULL. */
 struct hr__domain *hr__interned_domain(const char *name);
-/* NULL: no room. */
-struct hr__text_interned *hr__interned_text(const char *text);
+struct hr__text_interned *hr__interned_text(const char *text); /* NULL: no room */
 /* The same for at most `bytes`, without a NUL. */
 struct hr__text_interned *hr__interned_text_of(const char *text, size_t bytes);
 

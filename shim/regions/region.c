@@ -142,7 +142,6 @@ static void region_record(struct hr_ring_hdr *ring, const struct hr_region_cell 
 		hr__lost_add(ring, HR_CTL_REGION, 1, 0, 0);
 }
 
-/* Fills all fields except key, stack and start_ticks. */
 static void cell_fill(struct hr_region_cell *c, uint32_t kind, const struct hr__payload *payload)
 {
 	/* XOR: a fork zeroes the memory, and 0 must be none. */

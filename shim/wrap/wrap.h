@@ -180,7 +180,6 @@ static inline void hr_begin_at(struct hr_op *op, enum hr_op_id id, int dirfd, co
 		hr_begin_path(op, id, dirfd, path, asked);
 }
 
-/* The end of a call with two paths: rename, link. */
 static inline void hr_end_two(struct hr_op *op, int to_fd, const char *to, int64_t ret,
 			      uint32_t flags)
 {

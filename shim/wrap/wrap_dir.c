@@ -101,7 +101,6 @@ void hr_wrap_seekdir(DIR *dir, long offset)
 	hr_end(&op, 0, 0);
 }
 
-/* The end of the operation reads the new name from `path`. */
 char *hr_wrap_mkdtemp(char *path)
 {
 	struct hr_op op;

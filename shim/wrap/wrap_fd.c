@@ -110,7 +110,6 @@ int hr_wrap_ioctl(int fd, unsigned long request, ...)
 	return r;
 }
 
-/* All files: an operation without a file. */
 void hr_wrap_sync(void)
 {
 	struct hr_op op;
