@@ -34,7 +34,6 @@ static void put_default(const struct hr_config_key *key, char *ret, size_t bytes
 		snprintf(ret, bytes, " (default: %s)", key->otherwise);
 }
 
-/* Writes words of `text` from `column` on, wrapped at WIDTH; returns the end column. */
 static size_t put_words(const char *text, size_t at, size_t column, FILE *to)
 {
 	while (*text != '\0') {

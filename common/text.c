@@ -399,7 +399,6 @@ static void put_indent(struct hr_json *j)
 		fputs("  ", j->out);
 }
 
-/* Writes all that precedes a value: comma, newline, indentation, key. */
 static void begin_value(struct hr_json *j, const char *key)
 {
 	if (j->depth > 0) {

@@ -61,8 +61,6 @@ void hr__conn_timer(struct hr_conn *c, uint64_t ms)
 	uv_timer_start(&c->timer, on_timer, ms, 0);
 }
 
-/* ---- the end ------------------------------------------------------------------------------------- */
-
 void hr__conn_gone(uv_handle_t *handle)
 {
 	struct hr_conn *c = handle->data;
@@ -122,7 +120,6 @@ void hr__conn_end(struct hr_conn *c, int error, const char *why, ...)
 		uv_close(&c->io.handle, hr__conn_gone);
 }
 
-/* Sends what is queued, then ends the connection as hr__conn_end does. */
 __attribute__((format(printf, 3, 4))) static void conn_leave(struct hr_conn *c, int error,
 							     const char *why, ...)
 {
@@ -147,8 +144,6 @@ void hr__conn_tls_failed(struct hr_conn *c)
 	else
 		conn_leave(c, -EPROTO, "%s", hr_tls_error(c->tls));
 }
-
-/* ---- states -------------------------------------------------------------------------------------- */
 
 static void become_ready(struct hr_conn *c)
 {

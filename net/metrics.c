@@ -50,8 +50,6 @@ struct hr_metrics {
 	char text[TEXT_BYTES];
 };
 
-/* ---- requests ---------------------------------------------------------------------------------- */
-
 static bool metrics_begins(const char *text, size_t bytes, const char *with)
 {
 	size_t n = strlen(with);
@@ -88,8 +86,6 @@ int hr_metrics_status(const char *request, size_t bytes)
 	return bytes < HR_METRICS_REQUEST_MOST ? 0 : 431;
 }
 
-/* ---- the end of a connection --------------------------------------------------------------------- */
-
 static void handle_closed(struct hr_metrics *m)
 {
 	if (--m->handles == 0)
@@ -125,8 +121,6 @@ static void on_time(uv_timer_t *timer)
 {
 	metrics_leave(timer->data);
 }
-
-/* ---- answers --------------------------------------------------------------------------------- */
 
 static const char *status_text(int status)
 {
@@ -224,8 +218,6 @@ static void metrics_answer(struct client *c, int status)
 		metrics_leave(c);
 }
 
-/* ---- receiving requests ---------------------------------------------------------------------- */
-
 /* Drops what follows a request. */
 static void on_alloc(uv_handle_t *handle, size_t wanted, uv_buf_t *ret)
 {
@@ -299,8 +291,6 @@ static void metrics_on_connection(uv_stream_t *listener, int status)
 	    uv_read_start(&c->io.stream, on_alloc, on_read) < 0)
 		metrics_leave(c);
 }
-
-/* ---- opening and closing --------------------------------------------------------------------- */
 
 static int bind_local(struct hr_metrics *m)
 {

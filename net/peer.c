@@ -17,7 +17,6 @@ struct diag_request {
 	struct inet_diag_req_v2 body;
 };
 
-/* Fills one side of a socket's identity; turns a v4 address in v6 form into v4. */
 static int diag_side(const struct sockaddr_storage *s, __be32 *ret_address, __be16 *ret_port)
 {
 	struct sockaddr_in v4;

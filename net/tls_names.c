@@ -109,7 +109,6 @@ static void all_names(const X509 *cert, char *ret, size_t bytes)
 		snprintf(ret, bytes, "no host");
 }
 
-/* `leaf`: the peer's certificate; `cert`: the bad one of its chain. */
 static void explain_certificate(struct hr_tls_session *s, const X509 *leaf, const X509 *cert,
 				int error)
 {

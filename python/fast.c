@@ -251,7 +251,6 @@ static bool core_wait_since(unsigned long long *ret_ns)
 	return known && waited >= before; /* less: a forked child's `before` is its parent's */
 }
 
-/* begin_spent(name): begin(), and the second argument of end_spent(). */
 static PyObject *fast_begin_spent(PyObject *self, PyObject *arg)
 {
 	struct headrace_name *name = fast_name_of(arg);

@@ -162,8 +162,6 @@ bool hr__fd_path(int fd, struct hr__text *text)
 	return text_from_kernel(fd, NULL, text) && text->bytes[0] == '/';
 }
 
-/* ---- stat -------------------------------------------------------------------------------------- */
-
 bool hr__stat_fd(int fd, struct hr__stat *ret)
 {
 	struct statx st = {0};
@@ -257,7 +255,6 @@ hr_file hr__fd_resolve(int fd)
 	return file;
 }
 
-/* The text of `file` from another low descriptor of the same file (dup). */
 static size_t text_of_dup(hr_file file, char *buf)
 {
 	uint32_t end = __atomic_load_n(&high, __ATOMIC_RELAXED);

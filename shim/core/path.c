@@ -16,8 +16,6 @@
 #include "shim/core/ring.h"
 #include "shim/core/sys.h"
 
-/* ---- text -------------------------------------------------------------------------------------- */
-
 #define POOL_SLOTS 16
 #define POOL_BYTES 8448 /* a cwd, a slash, a path */
 
@@ -162,8 +160,6 @@ void hr__path_know_cwd(void)
 	base_cwd(&text);
 	hr__text_done(&text);
 }
-
-/* ---- building ---------------------------------------------------------------------------------- */
 
 /* True for most paths: no empty component, none that begins with a dot, no slash at the end. */
 static bool clean(const char *path, size_t bytes)

@@ -59,8 +59,6 @@ bool hr__interned_init(void)
 	return true;
 }
 
-/* ---- memory ------------------------------------------------------------------------------------------ */
-
 static void *intern_reserve(struct store *s, size_t bytes)
 {
 	uint64_t at;
@@ -80,8 +78,6 @@ static const char *copy(struct store *s, const char *text, size_t bytes)
 		memcpy(to, text, bytes); /* the NUL is there: fresh memory is zero */
 	return to;
 }
-
-/* ---- table ------------------------------------------------------------------------------------------- */
 
 static uint64_t mix(uint64_t h, uint64_t n)
 {
@@ -205,8 +201,6 @@ static struct node *intern_find(const struct wanted *w)
 	return NULL;
 }
 
-/* ---- items ----------------------------------------------------------------------------------- */
-
 static struct node *find_text(const char *text, size_t bytes, uint64_t hash)
 {
 	return intern_find(
@@ -320,8 +314,6 @@ struct headrace_name *hr__interned_name_kept(struct hr__domain *d, uint32_t cate
 		__atomic_store_n(&text->last, name, __ATOMIC_RELEASE);
 	return name;
 }
-
-/* ---- texts ------------------------------------------------------------------------------------------- */
 
 const char *hr__interned_utf8(const wchar_t *wide, char out[HR__INTERN_TEXT + 1])
 {

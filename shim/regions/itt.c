@@ -47,8 +47,6 @@ struct itt_global {
 
 static const uint8_t magic[8] = {0xed, 0xab, 0xab, 0xec, 0x0d, 0xee, 0xda, 0x30};
 
-/* ---- handles ----------------------------------------------------------------------------------------- */
-
 /* A handle from before the load of this library has no shim domain yet: stores it there. */
 static struct hr__domain *domain_of(struct hr__itt_domain *d)
 {
@@ -260,8 +258,6 @@ static int event_end(int event)
 		hr__region_end(event_stack(event), NULL);
 	return 0;
 }
-
-/* ---- the entry ------------------------------------------------------------------------------- */
 
 typedef void function(void);
 

@@ -46,8 +46,6 @@ struct callbacks {
 	int (*module_table)(int module, function ***ret_table, unsigned *ret_n);
 };
 
-/* ---- arguments of calls ---------------------------------------------------------------------- */
-
 static struct hr__domain *domain_of(void *handle)
 {
 	return handle != NULL ? handle : hr__interned_domain(NULL);
@@ -303,8 +301,6 @@ static function *const core2[] = {
     [13] = (function *)domain_create_w,
     [14] = (function *)domain_destroy,
 };
-
-/* ---- the entry ------------------------------------------------------------------------------- */
 
 static void fill(const struct callbacks *c, int module, function *const *ours, unsigned n)
 {

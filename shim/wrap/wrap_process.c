@@ -30,7 +30,6 @@ pid_t hr_wrap__Fork(void)
 	return forked(HR_REAL(_Fork)());
 }
 
-/* For the thunk, in the parent: marks the thread and returns the address of the original. */
 void *hr__vfork_target(void)
 {
 	hr_before_vfork();
