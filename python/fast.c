@@ -148,48 +148,16 @@ static PyObject *fast_end(PyObject *self, PyObject *arg)
 	return none();
 }
 
-/*
- * end_numbered(head, number): the range's args are `head`, a JSON object as bytes cut before its
- * last number, and that number. Each batch calls it: printf() and PyArg_ParseTuple() need 100 ns.
- */
-static PyObject *fast_end_numbered(PyObject *self, PyObject *args)
-{
-	PyObject *head = PyTuple_GetItem(args, 0), *given = PyTuple_GetItem(args, 1);
-	const char *text = head ? PyBytes_AsString(head) : NULL;
-	char room[ARGS_MAX], tail[24] = {[22] = '}'}, *at = tail + 22;
-	long long number;
-	size_t n, more;
-
-	if (!text || !given)
-		return NULL;
-	number = PyLong_AsLongLong(given);
-	if (number < 0) {
-		if (!PyErr_Occurred())
-			PyErr_SetString(PyExc_ValueError, "a number from 0 on");
-		return NULL;
-	}
-	do
-		*--at = (char)('0' + number % 10);
-	while ((number /= 10) > 0);
-	n = (size_t)PyBytes_Size(head);
-	more = (size_t)(tail + sizeof(tail) - at);
-	if (n + more > sizeof(room)) {
-		api->end(NULL);
-		return none();
-	}
-	memcpy(room, text, n);
-	memcpy(room + n, at, more);
-	api->end(room);
-	return none();
-}
-
+/* What this thread has used since it began, and when. */
 struct spent {
-	unsigned long long cpu_ns, major_faults;
+	unsigned long long at_ns, cpu_ns, major_faults;
 };
 
 /*
- * How long the thread was ready to run and had no core. Only a file in /proc has it, and a read
- * takes 5 us. So ends of ranges read it once per CORE_WAIT_NS, and report the difference.
+ * How long the thread was ready to run and had no core. Only a file of the kernel has it, and a
+ * read takes 5 us. So it is read where ranges begin and end, at least CORE_WAIT_NS apart. An end
+ * that reads it reports the wait since the previous read; of that before the range, nothing: it
+ * assumes that the thread waited evenly.
  */
 #define CORE_WAIT_NS 20000000u
 
@@ -208,7 +176,7 @@ static struct spent spent_now(void)
 
 	getrusage(RUSAGE_THREAD, &usage);
 	errno = error;
-	return (struct spent){hr_now_ns(CLOCK_THREAD_CPUTIME_ID),
+	return (struct spent){hr_now_ns(CLOCK_MONOTONIC), hr_now_ns(CLOCK_THREAD_CPUTIME_ID),
 			      (unsigned long long)usage.ru_majflt};
 }
 
@@ -234,13 +202,14 @@ static bool read_core_wait(unsigned long long *ret)
 	return end != at;
 }
 
-/* True: *ret_ns is the thread's wait for cores since this was last true. */
-static bool core_wait_since(unsigned long long *ret_ns)
+/* True: *ret_ns is the thread's wait for cores since the later of `from` and the previous read. */
+static bool core_wait_since(unsigned long long from, unsigned long long *ret_ns)
 {
 	unsigned long long now = hr_now_ns(CLOCK_MONOTONIC), waited, before = core_wait.waited_ns;
+	unsigned long long since = core_wait.read_at_ns;
 	bool known = core_wait.known;
 
-	if (core_wait.read_at_ns > 0 && now - core_wait.read_at_ns < CORE_WAIT_NS)
+	if (since > 0 && now - since < CORE_WAIT_NS)
 		return false;
 	core_wait.read_at_ns = now;
 	core_wait.known = read_core_wait(&waited);
@@ -248,7 +217,10 @@ static bool core_wait_since(unsigned long long *ret_ns)
 		return false;
 	core_wait.waited_ns = waited;
 	*ret_ns = waited - before;
-	return known && waited >= before; /* less: a forked child's `before` is its parent's */
+	if (from > since && now > since)
+		*ret_ns = (unsigned long long)((double)*ret_ns * (double)(now - from) /
+					       (double)(now - since));
+	return known && waited >= before; /* less: a forked child has its parent's value */
 }
 
 static PyObject *fast_begin_spent(PyObject *self, PyObject *arg)
@@ -260,8 +232,7 @@ static PyObject *fast_begin_spent(PyObject *self, PyObject *arg)
 	if (!name)
 		return NULL;
 	api->begin(name);
-	if (core_wait.read_at_ns == 0)
-		core_wait_since(&waited);
+	core_wait_since(0, &waited);
 	before = spent_now();
 	return PyBytes_FromStringAndSize((const char *)&before, sizeof(before));
 }
@@ -291,7 +262,7 @@ static const char *with_spent(const char *head, const struct spent *before, char
 		n = fast_put(room, size, n, ",\"cpu_ns\":%llu", now.cpu_ns - before->cpu_ns);
 	if (faults > 0)
 		n = fast_put(room, size, n, ",\"major_faults\":%llu", faults);
-	if (core_wait_since(&waited))
+	if (core_wait_since(before ? before->at_ns : 0, &waited))
 		n = fast_put(room, size, n, ",\"core_wait_ns\":%llu", waited);
 	n = fast_put(room, size, n, "}");
 	return n < size ? room : NULL;
@@ -426,7 +397,6 @@ PyObject *PyInit__headrace_fast(void)
 	    {"name", fast_name, METH_VARARGS, NULL},
 	    {"begin", fast_begin, METH_O, NULL},
 	    {"end", fast_end, METH_O, NULL},
-	    {"end_numbered", fast_end_numbered, METH_VARARGS, NULL},
 	    {"begin_spent", fast_begin_spent, METH_O, NULL},
 	    {"end_spent", fast_end_spent, METH_VARARGS, NULL},
 	    {"start", fast_start, METH_O, NULL},

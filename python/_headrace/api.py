@@ -4,7 +4,6 @@
 Without a preloaded library, `present` is False, and all of them do nothing.
 
     begin(ref) end(args)            a range of this thread
-    end_numbered(head, n)           args = head + n + "}": head is a JSON object as bytes, cut where its last number begins
     begin_spent(ref) end_spent(head, before)
                                     a range whose args include what its thread used (spent.py); before: the result of begin_spent(),
                                     or None; head: a JSON object as bytes without its closing brace
@@ -60,7 +59,7 @@ def _fast():
     path = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), name + ".abi3.so")
     loader = ExtensionFileLoader(name, path)
     module = loader.create_module(ModuleSpec(name, loader, origin=path))
-    made = {name: getattr(module, name) for name in POINTERS + FURTHER_POINTERS + ["end_numbered", "begin_spent", "end_spent"]}
+    made = {name: getattr(module, name) for name in POINTERS + FURTHER_POINTERS + ["begin_spent", "end_spent"]}
     made["_make"] = module.name
     return made
 
@@ -73,9 +72,7 @@ def _slow():
     made["_make"] = lambda *texts: byref(kept(*texts))
     from . import spent
 
-    end = made["end"]
-    made["end_numbered"] = lambda head, number: end(b"%b%d}" % (head, number))
-    made["begin_spent"], made["end_spent"] = spent.ways(made["begin"], end)
+    made["begin_spent"], made["end_spent"] = spent.ways(made["begin"], made["end"])
     return made
 
 
@@ -165,7 +162,7 @@ def _named(text, domain, category, kind):
 
 
 begin = end = start = finish = mark = step = epoch = variable = recording = now = step_at = epoch_at = step_undo = _nothing
-end_numbered = begin_spent = end_spent = _nothing
+begin_spent = end_spent = _nothing
 present = False
 _make = None
 for _way in (_fast, _slow):

@@ -10,6 +10,7 @@ MARKS = {
     "torch": ("optimizer", "mark_torch"),
     "torch.utils.data.dataloader": ("loader", "mark_loader"),
     "torch.utils.data._utils.fetch": ("loader", "mark_fetch"),
+    "torch.utils.data._utils.worker": ("loader", "mark_worker"),
     "torch.optim.optimizer": ("optimizer", "mark_optimizer"),
     "torch.serialization": ("checkpoint", "mark_serialization"),
     "torch.distributed.distributed_c10d": ("ranks", "mark_process_group"),

@@ -16,6 +16,7 @@ WAIT = api.name("DataLoader.__next__", DOMAIN, None, api.INPUT_WAIT)
 START = api.name("DataLoader.__iter__", DOMAIN, None, api.RANGE)
 FETCH = api.name("DataLoader.fetch", DOMAIN, None, api.FETCH)
 
+_fetching = None  # in a worker: the number of the batch that it makes, within its pass
 _loaders = {}  # by id of the DataLoader; an attribute would be pickled with it
 _count = 0
 
@@ -158,7 +159,7 @@ def _mark_opening(cls):
 
 
 def _marked_next(real):
-    begin, end, wait = api.begin, api.end_numbered, WAIT
+    begin, end, begin_spent, end_spent, wait = api.begin, api.end, api.begin_spent, api.end_spent, WAIT
 
     @like(real)
     def __next__(self):
@@ -177,21 +178,61 @@ def _marked_next(real):
         else:
             steps.remember(one)
         batch = one.batch
+        before = None
         try:
-            begin(wait)
+            if one.fetches:
+                before = begin_spent(wait)
+            else:
+                begin(wait)
             data = real(self)
         except BaseException as error:
-            end(one.end, batch)
+            if one.fetches:
+                end_spent(one.end % batch, before)
+            else:
+                end(one.end % batch)
             steps.failed(one)
             # The iterator is finished, so freed() is not needed: it would lose an exception of a signal handler.
             if isinstance(error, StopIteration):
                 one.ref = None
             raise
-        end(one.head, batch)
+        if one.fetches:
+            end_spent(one.head % batch, before)
+        else:
+            end(one.head % batch)
         one.batch = batch + 1
         return data
 
     return __next__
+
+
+class _Queue:
+    """A worker's queue of requests, which keeps the number of the latest requested batch."""
+
+    def __init__(self, queue):
+        self._queue = queue
+
+    def get(self, *args, **kwargs):
+        global _fetching
+        request = self._queue.get(*args, **kwargs)
+        try:
+            _fetching = int(request[0])
+        except Exception:  # a request to end, or to start another pass
+            _fetching = None
+        return request
+
+    def __getattr__(self, name):
+        return getattr(self._queue, name)
+
+
+def mark_worker(module):
+    """The numbers of the batches that a worker makes: torch passes them to the worker's loop, but not to its fetches."""
+    real = module._worker_loop
+
+    @like(real)
+    def _worker_loop(dataset_kind, dataset, index_queue, *args, **kwargs):
+        return real(dataset_kind, dataset, _Queue(index_queue), *args, **kwargs)
+
+    module._worker_loop = _worker_loop
 
 
 def mark_fetch(module):
@@ -224,6 +265,6 @@ def _marked_fetch(real, head):
             before = begin(name)
             return real(possibly_batched_index)
         finally:
-            end(head, before)
+            end(head if _fetching is None else b'%b,"batch":%d' % (head, _fetching), before)
 
     return fetch

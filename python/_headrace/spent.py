@@ -35,18 +35,22 @@ def ways(begin, end):
         return begin, lambda head, _before: end(head + b"}")
     last = _Waited()
 
-    def core_wait_since(now):
-        """The thread's wait for cores since this last returned a value."""
+    def core_wait_since(began):
+        """The thread's wait for cores since the later of `began` and the previous read of the file; it is assumed to be even."""
+        now, since = monotonic_ns(), last.at
+        if now - since < APART_NS:
+            return None
         before, waited = last.ns, _core_wait()
         last.at, last.ns = now, waited
         # Less than before: a forked child has its parent's value.
-        return None if before is None or waited is None or waited < before else waited - before
+        if before is None or waited is None or waited < before:
+            return None
+        return (waited - before) * (now - max(began, since)) // (now - since)
 
     def begin_spent(ref):
         begin(ref)
-        if last.at == 0:
-            core_wait_since(monotonic_ns())
-        return thread_time_ns(), getrusage(RUSAGE_THREAD).ru_majflt
+        core_wait_since(0)
+        return thread_time_ns(), getrusage(RUSAGE_THREAD).ru_majflt, monotonic_ns()
 
     def end_spent(head, before):
         args = head
@@ -55,11 +59,9 @@ def ways(begin, end):
             faults = getrusage(RUSAGE_THREAD).ru_majflt - before[1]
             if faults > 0:
                 args += b',"major_faults":%d' % faults
-        now = monotonic_ns()
-        if now - last.at >= APART_NS:
-            waited = core_wait_since(now)
-            if waited is not None:
-                args += b',"core_wait_ns":%d' % waited
+        waited = core_wait_since(before[2] if before else 0)
+        if waited is not None:
+            args += b',"core_wait_ns":%d' % waited
         end(args + b"}")
 
     return begin_spent, end_spent

@@ -73,7 +73,7 @@ class Loader(Ours):
 class Pass(Ours):
     """One iteration over a loader."""
 
-    __slots__ = ("loader", "batch", "counted", "first", "leads", "asked", "asks", "asker", "began", "head", "end", "ref")
+    __slots__ = ("loader", "batch", "counted", "first", "leads", "asked", "asks", "asker", "began", "fetches", "head", "end", "ref")
 
     def __init__(self, loader, workers, began):
         number = "null" if loader.number is None else loader.number
@@ -86,9 +86,11 @@ class Pass(Ours):
         self.asks = []  # while it does not: moments of its requests (api.now)
         self.asker = None  # the thread of the first request since another pass had one
         self.began = began  # a moment; 0: it has led
-        args = '{"loader":%s,"workers":%d,' % (number, workers)
-        self.head = (args + '"batch":').encode()  # args of a wait, without the batch's number,
-        self.end = (args + '"end":true,"batch":').encode()  # and of a wait without a batch
+        self.fetches = workers == 0  # a wait contains the fetch, and reports what it spent
+        # The args of a wait, and of one without a batch, as formats of the batch's number; end_spent() adds the closing brace
+        args, close = '{"loader":%s,"workers":%d,' % (number, workers), "" if self.fetches else "}"
+        self.head = (args + '"batch":%d' + close).encode()
+        self.end = (args + '"end":true,"batch":%d' + close).encode()
         if loader.trains and leader is None:
             lead(self, loader.trains)
 

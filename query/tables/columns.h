@@ -93,12 +93,17 @@
 	X(errors, BIGINT) X(dur_ns, BIGINT)
 #define HR_HIDDEN_KERNEL_RECORDS(X) X(file_id, UBIGINT)
 
+#define HR_COLUMNS_PARTS(X) HR_COLUMNS_PROCESS(X) \
+	X(epoch, BIGINT) X(step, BIGINT) X(phase, VARCHAR) X(part, VARCHAR) X(start_ns, BIGINT) \
+	X(ns, BIGINT)
+#define HR_HIDDEN_PARTS(X)
+
 /* Table name and its columns' macro. Everything for each table is made from this list. */
 #define HR_TABLES(X) \
 	X(events, EVENTS) X(rollups, ROLLUPS) X(file_records, FILE_RECORDS) \
 	X(processes, PROCESSES) X(files, FILES) X(regions, REGIONS) X(labels, LABELS) \
 	X(levels, LEVELS) X(jobs, JOBS) X(nodes, NODES) X(losses, LOSSES) \
-	X(kernel_records, KERNEL_RECORDS)
+	X(kernel_records, KERNEL_RECORDS) X(parts, PARTS)
 /* clang-format on */
 
 #endif

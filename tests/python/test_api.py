@@ -153,15 +153,6 @@ class Api(Case):
         self.assertIn("object", told.regions[-2]["args"]["1"])
         self.assertEqual(told.regions[-1]["args"], None)  # no JSON
 
-    def test_a_number_at_the_end(self):
-        told, _ = self.regions("""
-            from _headrace import api
-            for number in 0, 7, 1234567890, 2**63 - 1:
-                api.begin(api.name("x"))
-                api.end_numbered(b'{"loader":null,"batch":', number)
-        """)
-        self.assertEqual([r["args"] for r in told.regions], [{"loader": None, "batch": n} for n in (0, 7, 1234567890, 2**63 - 1)])
-
     def test_what_a_thread_has_spent(self):
         told, _ = self.regions("""
             import time

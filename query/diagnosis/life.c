@@ -1,0 +1,269 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "query/diagnosis/life_internal.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "common/array.h"
+
+/* ---- blocks ---- */
+
+int hr__block_add(struct hr_life_reader *r, enum hr_block_kind kind, int64_t from, int64_t to,
+		  struct hr_interval explains, uint32_t fetch)
+{
+	struct hr_life *life = r->life;
+	const struct hr_mark *step;
+	struct hr_block *b;
+
+	from = from > life->from ? from : life->from;
+	to = to < life->to ? to : life->to;
+	if (from >= to)
+		return 0;
+	if (!hr_array_reserve(life->blocks, life->n, life->room))
+		return -ENOMEM;
+	while (r->at.step < r->n_steps && r->steps[r->at.step]->to <= from)
+		r->at.step++;
+	step = r->at.step < r->n_steps && r->steps[r->at.step]->from <= from ? r->steps[r->at.step]
+									     : NULL;
+	b = &life->blocks[life->n++];
+	*b = (struct hr_block){.from = from,
+			       .to = to,
+			       .step = step != NULL ? step->step : HR_REGION_UNKNOWN,
+			       .epoch = step != NULL ? step->epoch : HR_REGION_UNKNOWN,
+			       .fetch = fetch,
+			       .kind = (uint8_t)kind,
+			       .phase = (uint8_t)hr__phase_at(r, from)};
+	explains.stream = r->stream;
+	explains.from = from;
+	explains.to = to;
+	explains.ops = b->ops = hr__scan_ops(r->scan);
+	return hr__scan_add(r->scan, &explains);
+}
+
+int hr__block_add_own(struct hr_life_reader *r, enum hr_block_kind kind, int64_t from, int64_t to,
+		      uint32_t fetch)
+{
+	struct hr_interval own = {.proc = r->life->proc, .tid = r->life->tid};
+
+	return hr__block_add(r, kind, from, to, own, fetch);
+}
+
+/* The start of a gap ends where a loop begins or ends. */
+static int add_gap(struct hr_life_reader *r, int64_t from, int64_t to)
+{
+	int error = 0;
+
+	while (error == 0 && from < to) {
+		int64_t cut = to;
+
+		for (size_t i = 0; i < r->n_passes; i++) {
+			int64_t edges[2] = {r->passes[i].from, r->passes[i].to};
+
+			for (int k = 0; k < 2; k++)
+				cut = edges[k] > from && edges[k] < cut ? edges[k] : cut;
+		}
+		error = hr__block_add_own(r, HR_BLOCK_GAP, from, cut, HR_NO_FETCH);
+		from = cut;
+	}
+	return error;
+}
+
+/* ---- workers ---- */
+
+int hr__fetch_add(struct hr_life_reader *r, const struct hr_mark *m, uint32_t worker, uint32_t *ret)
+{
+	struct hr_lives *l = r->to;
+
+	if (!hr_array_reserve(l->fetches, l->n_fetches, l->fetches_room))
+		return -ENOMEM;
+	*ret = (uint32_t)l->n_fetches;
+	l->fetches[l->n_fetches++] = (struct hr_fetch){.from = m->from,
+						       .to = m->to,
+						       .ops = hr__scan_ops(r->scan),
+						       .placed = m->from,
+						       .worker = worker,
+						       .batch = m->batch,
+						       .cpu_ns = m->cpu_ns,
+						       .major_faults = m->major_faults,
+						       .core_wait_ns = m->core_wait_ns};
+	return 0;
+}
+
+static int add_worker(struct hr_life_reader *r, const struct hr_mark *marks, size_t n)
+{
+	const struct hr_process *p = hr_stream_process(r->q->streams[r->stream].s, marks[0].proc);
+	struct hr_lives *l = r->to;
+	uint32_t fetch;
+	int64_t busy_to = INT64_MIN;
+
+	if (!hr_array_reserve(l->workers, l->n_workers, l->workers_room))
+		return -ENOMEM;
+	l->workers[l->n_workers++] = (struct hr_worker){.stream = r->stream,
+							.proc = marks[0].proc,
+							.parent = p->msg->parent_proc,
+							.first = (uint32_t)l->n_fetches,
+							.number = -1};
+	for (size_t i = 0; i < n; i++) {
+		struct hr_worker *w = &l->workers[l->n_workers - 1];
+
+		if (marks[i].kind != HR_REGION_FETCH || marks[i].from < busy_to)
+			continue; /* a worker makes one batch at a time */
+		busy_to = marks[i].to;
+		if (hr__fetch_add(r, &marks[i], (uint32_t)(l->n_workers - 1), &fetch) < 0)
+			return -ENOMEM;
+		w->tid = marks[i].tid;
+		w->loader = marks[i].loader;
+		w->number = marks[i].workers == HR_UNKNOWN ? -1 : (int64_t)marks[i].workers;
+		w->n++;
+	}
+	return 0;
+}
+
+/* ---- lives ---- */
+
+static bool is_block(const struct hr_mark *m)
+{
+	return m->kind == HR_REGION_INPUT_WAIT || m->kind == HR_REGION_OPTIMIZER ||
+	       m->kind == HR_REGION_CHECKPOINT || m->kind == HR_REGION_RESTORE ||
+	       m->kind == HR_MARK_CREATES;
+}
+
+/* The thread with most waits, steps and optimizer steps; 0: none. */
+static uint32_t training_thread(const struct hr_mark *marks, size_t n)
+{
+	struct {
+		uint32_t tid;
+		size_t n;
+	} threads[16] = {0};
+	size_t best = 0;
+
+	for (size_t i = 0; i < n; i++) {
+		uint32_t kind = marks[i].kind;
+
+		if (kind != HR_REGION_INPUT_WAIT && kind != HR_REGION_STEP &&
+		    kind != HR_REGION_EPOCH && kind != HR_REGION_OPTIMIZER)
+			continue;
+		for (size_t k = 0; k < 16; k++) {
+			if (threads[k].n > 0 && threads[k].tid != marks[i].tid)
+				continue;
+			threads[k].tid = marks[i].tid;
+			best = ++threads[k].n > threads[best].n ? k : best;
+			break;
+		}
+	}
+	return threads[best].tid;
+}
+
+static int add_blocks(struct hr_life_reader *r, const struct hr_mark *marks, size_t n)
+{
+	static const uint8_t kinds[] = {[HR_REGION_OPTIMIZER] = HR_BLOCK_OPTIMIZER,
+					[HR_REGION_CHECKPOINT] = HR_BLOCK_CHECKPOINT,
+					[HR_REGION_RESTORE] = HR_BLOCK_RESTORE};
+	int64_t from = r->life->from;
+	int error = 0;
+
+	for (size_t i = 0; error == 0 && i < n; i++) {
+		const struct hr_mark *m = &marks[i];
+
+		if (m->tid != r->life->tid || !is_block(m) || m->from < from || m->from >= m->to)
+			continue; /* inside another block */
+		error = add_gap(r, from, m->from);
+		if (error == 0 && m->kind == HR_REGION_INPUT_WAIT)
+			error = hr__wait_add(r, m);
+		else if (error == 0)
+			error = hr__block_add_own(
+			    r, m->kind == HR_MARK_CREATES ? HR_BLOCK_CREATE : kinds[m->kind],
+			    m->from, m->to, HR_NO_FETCH);
+		from = m->to;
+	}
+	return error < 0 ? error : add_gap(r, from, r->life->to);
+}
+
+/* The end of a process that still runs, or whose end was not seen, is that of its last region. */
+static int64_t end_of_process(const struct hr_life_reader *r, const struct hr_process *p,
+			      const struct hr_mark *marks, size_t n)
+{
+	int64_t end = INT64_MIN;
+
+	if (p->msg->end_ns != 0)
+		return hr__wall_ns(&r->q->streams[r->stream], p->msg->end_ns);
+	for (size_t i = 0; i < n; i++)
+		end = marks[i].to > end ? marks[i].to : end;
+	return end;
+}
+
+static int add_life(struct hr_life_reader *r, const struct hr_mark *marks, size_t n)
+{
+	const struct hr_qstream *st = &r->q->streams[r->stream];
+	const struct hr_process *p = hr_stream_process(st->s, marks[0].proc);
+	uint32_t tid = training_thread(marks, n);
+	int error;
+
+	if (tid == 0)
+		return 0;
+	if (!hr_array_reserve(r->to->list, r->to->n, r->to->room))
+		return -ENOMEM;
+	r->life = &r->to->list[r->to->n++];
+	*r->life = (struct hr_life){.stream = r->stream,
+				    .tid = tid,
+				    .proc = marks[0].proc,
+				    .rank = p->rank,
+				    .from = hr__wall_ns(st, p->msg->start_ns),
+				    .to = end_of_process(r, p, marks, n)};
+	error = hr__passes_find(r, marks, n);
+	if (error == 0)
+		error = hr__made_find(r, marks, n);
+	if (error == 0)
+		error = add_blocks(r, marks, n);
+	return error;
+}
+
+/* Workers first: the waits of lives refer to their fetches. */
+static int read_stream(struct hr_life_reader *r)
+{
+	size_t first_fetch = r->to->n_fetches;
+	int error = hr__marks_read(r);
+
+	r->first_worker = r->to->n_workers;
+	for (int lives = 0; lives < 2; lives++) {
+		for (size_t i = 0, n; error == 0 && i < r->n_marks; i += n) {
+			const struct hr_process *p =
+			    hr_stream_process(r->q->streams[r->stream].s, r->marks[i].proc);
+
+			n = 1;
+			while (i + n < r->n_marks && r->marks[i + n].proc == r->marks[i].proc)
+				n++;
+			if (p == NULL || (p->worker < 0) != lives)
+				continue;
+			error =
+			    lives ? add_life(r, &r->marks[i], n) : add_worker(r, &r->marks[i], n);
+		}
+	}
+	for (size_t i = first_fetch; error == 0 && i < r->to->n_fetches; i++)
+		if (r->to->fetches[i].worker != HR_NO_FETCH)
+			error = hr__fetch_hide(r, &r->to->fetches[i], r->to->fetches[i].to);
+	return error;
+}
+
+int hr__lives_read(struct hr_query *q, struct hr_scan *scan, struct hr_lives *ret)
+{
+	struct hr_life_reader r = {.q = q, .scan = scan, .to = ret};
+	int error = 0;
+
+	for (r.stream = 0; error == 0 && r.stream < q->n_streams; r.stream++)
+		error = read_stream(&r);
+	free(r.marks);
+	free(r.passes);
+	free(r.steps);
+	free(r.made);
+	return error;
+}
+
+void hr__lives_done(struct hr_lives *l)
+{
+	for (size_t i = 0; i < l->n; i++)
+		free(l->list[i].blocks);
+	free(l->list);
+	free(l->workers);
+	free(l->fetches);
+}

@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * life.h - the life of each training thread, from exec to exit of its process, as blocks
+ *
+ * A training thread reports steps, epochs or input waits, and its process is no DataLoader worker.
+ * If several threads of a process do, the one with most of these regions counts. Its outermost
+ * regions (a wait, a checkpoint...) are blocks, and so are the gaps between them. A wait for a batch
+ * of a worker is cut where the worker began and ended the batches that it made meanwhile.
+ *
+ * Blocks of a life do not overlap, and their durations sum to the life. Each block refers to the
+ * interval (scan.h) whose operations explain it.
+ *
+ * One thread. Times: wall clock of the node, nanoseconds.
+ */
+#ifndef HEADRACE_QUERY_DIAGNOSIS_LIFE_H
+#define HEADRACE_QUERY_DIAGNOSIS_LIFE_H
+
+#include "common/region.h"
+#include "query/diagnosis/scan.h"
+
+#define HR_NO_FETCH UINT32_MAX
+
+enum hr_phase {
+	HR_PHASE_START,	     /* before the first loop */
+	HR_PHASE_TRAIN,	     /* in a loop over a loader that feeds an optimizer */
+	HR_PHASE_VALIDATION, /* in a loop over another loader */
+	HR_PHASE_BETWEEN,    /* between loops */
+	HR_PHASE_END	     /* after the last loop */
+};
+
+enum hr_block_kind {
+	HR_BLOCK_GAP,	/* outside regions: the thread's own time */
+	HR_BLOCK_FETCH, /* waits while its worker makes a batch; without workers: makes it itself */
+	HR_BLOCK_WORKER_START, /* waits for a worker that has made no batch of the pass */
+	HR_BLOCK_PREFETCH,     /* waits for a worker that has nothing to do */
+	HR_BLOCK_HANDOVER,     /* waits for a batch that is made */
+	HR_BLOCK_END,	       /* a wait without a batch */
+	HR_BLOCK_UNKNOWN,      /* a wait whose fetch is unknown */
+	HR_BLOCK_CREATE,       /* iter() of a DataLoader */
+	HR_BLOCK_OPTIMIZER,
+	HR_BLOCK_CHECKPOINT,
+	HR_BLOCK_RESTORE
+};
+
+struct hr_block {
+	int64_t from, to;
+	uint64_t step, epoch; /* HR_REGION_UNKNOWN: none */
+	uint32_t ops;	      /* of its interval, in the scan */
+	uint32_t fetch;	      /* HR_BLOCK_FETCH: in hr_lives.fetches */
+	uint8_t kind;	      /* enum hr_block_kind */
+	uint8_t phase;	      /* enum hr_phase */
+};
+
+/* A batch that a worker made, or that a training thread without workers made during a wait. */
+struct hr_fetch {
+	int64_t from, to;
+	uint32_t worker; /* in hr_lives.workers; HR_NO_FETCH: no worker */
+	uint32_t ops;	 /* of the time in which the training thread did not wait for it */
+	int64_t placed;	 /* blocks and intervals cover its time up to here */
+	uint64_t batch;	 /* its number in its pass; UINT64_MAX: unknown */
+	uint64_t loader; /* UINT64_MAX: unknown */
+	uint64_t cpu_ns; /* of its thread; UINT64_MAX: unknown */
+	uint64_t major_faults, core_wait_ns;
+};
+
+struct hr_worker {
+	uint32_t stream, tid;
+	uint64_t proc, parent;
+	uint32_t first, n; /* its fetches in hr_lives.fetches, by time */
+	int64_t number;	   /* torch's, in its loader; -1: unknown */
+	uint64_t loader;
+};
+
+struct hr_life {
+	uint32_t stream, tid;
+	uint64_t proc;
+	int32_t rank; /* -1: none */
+	int64_t from, to;
+	struct hr_block *blocks; /* by time */
+	size_t n, room;
+};
+
+struct hr_lives {
+	struct hr_life *list;
+	size_t n, room;
+	struct hr_worker *workers; /* by stream and process */
+	size_t n_workers, workers_room;
+	struct hr_fetch *fetches;
+	size_t n_fetches, fetches_room;
+};
+
+/* Reads the regions of all streams, and adds intervals to `scan`. -ENOMEM. */
+int hr__lives_read(struct hr_query *q, struct hr_scan *scan, struct hr_lives *ret);
+void hr__lives_done(struct hr_lives *l);
+
+#endif

@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * life_internal.h - shared by life.c (lives), marks.c (regions), passes.c (loops) and waits.c (waits
+ * for a batch)
+ */
+#ifndef HEADRACE_QUERY_DIAGNOSIS_LIFE_INTERNAL_H
+#define HEADRACE_QUERY_DIAGNOSIS_LIFE_INTERNAL_H
+
+#include "query/diagnosis/life.h"
+
+#define HR_UNKNOWN UINT64_MAX
+
+/* A region of a thread. */
+struct hr_mark {
+	uint64_t proc;
+	uint32_t tid, kind; /* enum hr_region_kind, or HR_MARK_CREATES */
+	int64_t from, to;
+	uint64_t step, epoch;
+	uint64_t loader, batch; /* of a wait or fetch; HR_UNKNOWN */
+	uint64_t workers;	/* of a wait: number of workers; of a fetch: its worker's number */
+	uint64_t cpu_ns, major_faults, core_wait_ns;
+	bool end; /* a wait without a batch */
+};
+#define HR_MARK_CREATES UINT32_MAX /* iter() of a DataLoader, a region of kind RANGE */
+
+/* One iteration over a loader. */
+struct hr_pass {
+	int64_t from, to;
+	uint64_t loader;
+	bool trains;
+};
+
+/* Where the next block is: blocks are made in the order of time. */
+struct hr_place {
+	size_t step;
+	int64_t first_loop, last_loop; /* start of the first pass or step, end of the last one */
+};
+
+/* A batch that a life's worker made. */
+struct hr_made {
+	uint64_t loader, batch;
+	int64_t from;
+	uint32_t fetch;
+};
+
+/* The marks of a stream, and the life that is made from those of one process. */
+struct hr_life_reader {
+	struct hr_query *q;
+	struct hr_scan *scan;
+	struct hr_lives *to;
+	uint32_t stream;
+	struct hr_mark *marks; /* by process and time */
+	size_t n_marks, marks_room;
+	size_t first_worker; /* of the stream */
+
+	struct hr_life *life;
+	struct hr_place at;
+	struct hr_pass *passes; /* by time */
+	size_t n_passes, passes_room;
+	const struct hr_mark **steps; /* by time */
+	size_t n_steps, steps_room;
+	struct hr_made *made; /* by loader, batch and time */
+	size_t n_made, made_room;
+};
+
+/* marks.c: all marks of r->stream. -ENOMEM. */
+int hr__marks_read(struct hr_life_reader *r);
+
+/* passes.c: the loops of r->life, whose process has these marks. -ENOMEM. */
+int hr__passes_find(struct hr_life_reader *r, const struct hr_mark *marks, size_t n);
+/* The loader's latest pass that began until `time`; NULL: none. */
+const struct hr_pass *hr__pass_at(const struct hr_life_reader *r, uint64_t loader, int64_t time);
+enum hr_phase hr__phase_at(const struct hr_life_reader *r, int64_t time);
+
+/* waits.c: the batches that the life's workers made. -ENOMEM. */
+int hr__made_find(struct hr_life_reader *r, const struct hr_mark *marks, size_t n);
+/* Adds the blocks of a wait. -ENOMEM. */
+int hr__wait_add(struct hr_life_reader *r, const struct hr_mark *wait);
+/* Adds the part of a fetch until `to` that no block covers to the scan. -ENOMEM. */
+int hr__fetch_hide(struct hr_life_reader *r, struct hr_fetch *f, int64_t to);
+
+/* life.c: a block that the operations of `explains` explain, or those of the life's thread. -ENOMEM. */
+int hr__block_add(struct hr_life_reader *r, enum hr_block_kind kind, int64_t from, int64_t to,
+		  struct hr_interval explains, uint32_t fetch);
+int hr__block_add_own(struct hr_life_reader *r, enum hr_block_kind kind, int64_t from, int64_t to,
+		      uint32_t fetch);
+int hr__fetch_add(struct hr_life_reader *r, const struct hr_mark *m, uint32_t worker,
+		  uint32_t *ret);
+
+#endif

@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * parts.h - where the time of each training thread went: parts (parts.def) that sum to its life
+ *
+ * One thread calls; hr_parts_make reads events with all threads of the query.
+ */
+#ifndef HEADRACE_QUERY_DIAGNOSIS_PARTS_H
+#define HEADRACE_QUERY_DIAGNOSIS_PARTS_H
+
+#include "query/tables/internal.h"
+
+enum hr_part {
+#define HR_PART(NAME, text, meaning) HR_PART_##NAME,
+#include "query/diagnosis/parts.def"
+#undef HR_PART
+	HR_PART_END
+};
+
+const char *hr_part_name(enum hr_part part);
+
+/* Rows of a life follow each other in the order of time, and sum to the life. */
+struct hr_parts_row {
+	uint32_t stream;
+	int32_t rank; /* -1: none */
+	uint64_t proc;
+	uint64_t step, epoch; /* HR_REGION_UNKNOWN: none */
+	int64_t
+	    start_ns; /* wall clock: the time of the row's step, or outside steps of its phase */
+	uint64_t ns;
+	uint8_t phase, part;
+};
+
+const char *hr_phase_name(unsigned phase);
+
+struct hr_parts {
+	struct hr_parts_row *rows;
+	size_t n, room;
+};
+
+/* -ENOMEM; -EINTR after hr_query_interrupt. */
+int hr_parts_make(struct hr_query *q, struct hr_parts *ret);
+void hr_parts_done(struct hr_parts *p);
+
+#endif

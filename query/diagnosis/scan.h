@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * scan.h - adds up the operations of a process during intervals of its time
+ *
+ * An interval belongs to a thread. What other threads of its process did in it is added up
+ * separately. Operations of one thread follow each other, so their durations within the interval
+ * add up to the time during which the thread had an operation under way.
+ *
+ * One thread adds intervals; hr__scan_run reads all events once, with a thread for each core.
+ */
+#ifndef HEADRACE_QUERY_DIAGNOSIS_SCAN_H
+#define HEADRACE_QUERY_DIAGNOSIS_SCAN_H
+
+#include "query/tables/internal.h"
+
+enum hr_scan_group {
+	HR_SCAN_READ,
+	HR_SCAN_METADATA, /* open, close, stat, folders, names */
+	HR_SCAN_WRITE,
+	HR_SCAN_SYNC,
+	HR_SCAN_RUNTIME, /* any operation on files of the Python installation */
+	HR_SCAN_GROUPS
+};
+
+/* Sums of an interval; atomic while hr__scan_run runs. */
+struct hr_scan_ops {
+	_Atomic uint64_t ns[HR_SCAN_GROUPS];	 /* of the interval's thread */
+	_Atomic uint64_t others[HR_SCAN_GROUPS]; /* of other threads, summed over them */
+	_Atomic uint64_t cached_ns;		 /* of `ns`: operations that hardly left the CPU */
+	_Atomic int64_t runtime_end;		 /* end of the last runtime operation; 0: none */
+};
+
+struct hr_interval {
+	uint32_t stream, tid;
+	uint64_t proc;
+	int64_t from, to;
+	uint32_t ops; /* index of its sums, which several intervals may share */
+};
+
+struct hr_scan {
+	struct hr_interval *intervals; /* of a process: disjoint */
+	size_t n, room;
+	struct hr_scan_ops *ops;
+	uint32_t n_ops;
+};
+
+/* The index of new sums, for interval->ops. */
+static inline uint32_t hr__scan_ops(struct hr_scan *s)
+{
+	return s->n_ops++;
+}
+
+/* -ENOMEM. */
+int hr__scan_add(struct hr_scan *s, const struct hr_interval *interval);
+
+/* -ENOMEM; -EINTR after hr_query_interrupt. Notes damaged batches and leaves them out. */
+int hr__scan_run(struct hr_query *q, struct hr_scan *s);
+void hr__scan_done(struct hr_scan *s);
+
+#endif

@@ -1,0 +1,193 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Waits for a batch, and the batches that workers made. */
+#include "query/diagnosis/life_internal.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "common/array.h"
+
+/* During a longer hand-over, the worker's next fetch keeps its feeding thread from running. */
+#define HANDOVER_NS 5000000
+
+static int by_batch(const void *a, const void *b)
+{
+	const struct hr_made *x = a, *y = b;
+
+	if (x->loader != y->loader)
+		return x->loader < y->loader ? -1 : 1;
+	if (x->batch != y->batch)
+		return x->batch < y->batch ? -1 : 1;
+	return (x->from > y->from) - (x->from < y->from);
+}
+
+/* Whether the process is a child of the life's process, or of its fork server. */
+static bool is_child(const struct hr_life_reader *r, uint64_t proc)
+{
+	for (int i = 0; i < 4 && proc != 0; i++) {
+		const struct hr_process *p = hr_stream_process(r->q->streams[r->stream].s, proc);
+
+		proc = p != NULL ? p->msg->parent_proc : 0;
+		if (proc == r->life->proc)
+			return true;
+	}
+	return false;
+}
+
+/*
+ * Recordings of earlier versions have no numbers of batches: torch requests them from its workers
+ * in turn.
+ */
+static void number_fetches(const struct hr_life_reader *r, const struct hr_worker *w,
+			   uint64_t n_workers)
+{
+	struct hr_fetch *f = &r->to->fetches[w->first];
+	const struct hr_pass *pass = NULL;
+	uint64_t n = 0;
+
+	if (w->n == 0 || f[0].batch != HR_UNKNOWN || w->number < 0 || n_workers == 0)
+		return;
+	for (uint32_t i = 0; i < w->n; i++) {
+		const struct hr_pass *latest = hr__pass_at(r, w->loader, f[i].from);
+
+		n = latest == pass ? n : 0;
+		pass = latest;
+		f[i].batch = n++ * n_workers + (uint64_t)w->number;
+	}
+}
+
+int hr__made_find(struct hr_life_reader *r, const struct hr_mark *marks, size_t n)
+{
+	r->n_made = 0;
+	for (size_t i = r->first_worker; i < r->to->n_workers; i++) {
+		const struct hr_worker *w = &r->to->workers[i];
+		uint64_t workers = 0;
+
+		if (!is_child(r, w->proc))
+			continue;
+		for (size_t k = 0; workers == 0 && k < n; k++)
+			if (marks[k].kind == HR_REGION_INPUT_WAIT && marks[k].loader == w->loader)
+				workers = marks[k].workers != HR_UNKNOWN ? marks[k].workers : 0;
+		number_fetches(r, w, workers);
+		for (uint32_t k = 0; k < w->n; k++) {
+			const struct hr_fetch *f = &r->to->fetches[w->first + k];
+
+			if (!hr_array_reserve(r->made, r->n_made, r->made_room))
+				return -ENOMEM;
+			r->made[r->n_made++] =
+			    (struct hr_made){w->loader, f->batch, f->from, w->first + k};
+		}
+	}
+	if (r->n_made > 0)
+		qsort(r->made, r->n_made, sizeof(*r->made), by_batch);
+	return 0;
+}
+
+/* The latest fetch of the wait's batch that began before the wait ended; HR_NO_FETCH: none. */
+static uint32_t fetch_of(const struct hr_life_reader *r, const struct hr_mark *wait)
+{
+	size_t low = 0, high = r->n_made;
+	struct hr_made key = {wait->loader, wait->batch, wait->to, 0};
+
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+
+		if (by_batch(&r->made[middle], &key) <= 0)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	if (low == 0 || r->made[low - 1].loader != wait->loader ||
+	    r->made[low - 1].batch != wait->batch || wait->batch == HR_UNKNOWN)
+		return HR_NO_FETCH;
+	return r->made[low - 1].fetch;
+}
+
+/* The part of a fetch until `to` during which the training thread did not wait for it. */
+int hr__fetch_hide(struct hr_life_reader *r, struct hr_fetch *f, int64_t to)
+{
+	const struct hr_worker *w = &r->to->workers[f->worker];
+	struct hr_interval hidden = {r->stream, w->tid, w->proc, f->placed, to, f->ops};
+
+	if (to <= f->placed)
+		return 0;
+	f->placed = to;
+	return hr__scan_add(r->scan, &hidden);
+}
+
+static int add_while_fetching(struct hr_life_reader *r, uint32_t fetch, int64_t from, int64_t to)
+{
+	struct hr_fetch *f = &r->to->fetches[fetch];
+	const struct hr_worker *w = &r->to->workers[f->worker];
+	struct hr_interval explains = {.proc = w->proc, .tid = w->tid};
+
+	if (hr__fetch_hide(r, f, from) < 0)
+		return -ENOMEM;
+	f->placed = to;
+	return hr__block_add(r, HR_BLOCK_FETCH, from, to, explains, fetch);
+}
+
+/* Cuts a wait where the worker of its batch began and ended fetches. */
+static int add_wait_for(struct hr_life_reader *r, const struct hr_mark *wait, uint32_t number)
+{
+	const struct hr_fetch *made = &r->to->fetches[number];
+	const struct hr_worker *w = &r->to->workers[made->worker];
+	const struct hr_pass *pass = hr__pass_at(r, wait->loader, wait->from);
+	int64_t from = wait->from, pass_from = pass != NULL ? pass->from : INT64_MIN;
+	uint32_t i = w->first;
+	int error = 0;
+
+	while (i < number && r->to->fetches[i].to <= from)
+		i++;
+	for (; error == 0 && i <= number && from < wait->to; i++) {
+		struct hr_fetch f = r->to->fetches[i];
+		bool first = i == w->first || r->to->fetches[i - 1].from < pass_from;
+		int64_t begin = f.from < wait->to ? f.from : wait->to;
+		int64_t end = f.to < wait->to ? f.to : wait->to;
+
+		if (begin > from) {
+			error =
+			    hr__block_add_own(r, first ? HR_BLOCK_WORKER_START : HR_BLOCK_PREFETCH,
+					      from, begin, HR_NO_FETCH);
+			from = begin;
+		}
+		if (error == 0 && end > from) {
+			error = add_while_fetching(r, i, from, end);
+			from = end;
+		}
+	}
+	/* the hand-over, if it is not the worker's next fetch that delays it */
+	for (;
+	     error == 0 && from < wait->to && wait->to - from > HANDOVER_NS && i < w->first + w->n;
+	     i++) {
+		struct hr_fetch f = r->to->fetches[i];
+		int64_t end = f.to < wait->to ? f.to : wait->to;
+
+		if (f.from >= wait->to)
+			break;
+		if (f.from > from)
+			error = hr__block_add_own(r, HR_BLOCK_HANDOVER, from, f.from, HR_NO_FETCH);
+		from = f.from > from ? f.from : from;
+		if (error == 0 && end > from)
+			error = add_while_fetching(r, i, from, end);
+		from = end > from ? end : from;
+	}
+	return error < 0 || from >= wait->to
+		   ? error
+		   : hr__block_add_own(r, HR_BLOCK_HANDOVER, from, wait->to, HR_NO_FETCH);
+}
+
+int hr__wait_add(struct hr_life_reader *r, const struct hr_mark *wait)
+{
+	uint32_t fetch = fetch_of(r, wait);
+
+	if (wait->end)
+		return hr__block_add_own(r, HR_BLOCK_END, wait->from, wait->to, HR_NO_FETCH);
+	if (fetch != HR_NO_FETCH)
+		return add_wait_for(r, wait, fetch);
+	if (wait->workers != 0)
+		return hr__block_add_own(r, HR_BLOCK_UNKNOWN, wait->from, wait->to, HR_NO_FETCH);
+	if (hr__fetch_add(r, wait, HR_NO_FETCH, &fetch) < 0)
+		return -ENOMEM;
+	return hr__block_add_own(r, HR_BLOCK_FETCH, wait->from, wait->to, fetch);
+}
