@@ -43,13 +43,26 @@ def known(loader):
     return entry
 
 
+def _settings(iterator):
+    """Settings of the loader as members of a JSON object, for the args of a wait."""
+    args = ""
+    prefetch = getattr(iterator, "_prefetch_factor", None)
+    if isinstance(prefetch, int):
+        args += '"prefetch":%d,' % prefetch
+    if getattr(iterator, "_persistent_workers", False) is True:
+        args += '"persistent":true,'
+    if getattr(iterator, "_dataset_kind", 0) == 1:
+        args += '"iterable":true,'
+    return args
+
+
 def follow(iterator, loader, began):
     """Starts a new pass of iterator at the moment `began`, and ends its previous pass."""
     before = iterator.__dict__.get("_headrace")
     if before is not None:
         before.ref = None
         steps.over(before)
-    one = steps.Pass(loader, getattr(iterator, "_num_workers", 0), began)
+    one = steps.Pass(loader, getattr(iterator, "_num_workers", 0), began, _settings(iterator))
     one.ref = weakref.ref(iterator, one.freed)
     loader.latest = weakref.ref(iterator)
     iterator._headrace = one

@@ -75,7 +75,7 @@ class Pass(Ours):
 
     __slots__ = ("loader", "batch", "counted", "first", "leads", "asked", "asks", "asker", "began", "fetches", "head", "end", "ref")
 
-    def __init__(self, loader, workers, began):
+    def __init__(self, loader, workers, began, settings=""):
         number = "null" if loader.number is None else loader.number
         self.loader = loader
         self.batch = 0  # the next one to request
@@ -88,7 +88,7 @@ class Pass(Ours):
         self.began = began  # a moment; 0: it has led
         self.fetches = workers == 0  # a wait contains the fetch, and reports what it spent
         # The args of a wait, and of one without a batch, as formats of the batch's number; end_spent() adds the closing brace
-        args, close = '{"loader":%s,"workers":%d,' % (number, workers), "" if self.fetches else "}"
+        args, close = '{"loader":%s,"workers":%d,%s' % (number, workers, settings), "" if self.fetches else "}"
         self.head = (args + '"batch":%d' + close).encode()
         self.end = (args + '"end":true,"batch":%d' + close).encode()
         if loader.trains and leader is None:

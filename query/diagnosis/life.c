@@ -56,8 +56,8 @@ static int add_gap(struct hr_life_reader *r, int64_t from, int64_t to)
 	while (error == 0 && from < to) {
 		int64_t cut = to;
 
-		for (size_t i = 0; i < r->n_passes; i++) {
-			int64_t edges[2] = {r->passes[i].from, r->passes[i].to};
+		for (size_t i = 0; i < r->life->n_loops; i++) {
+			int64_t edges[2] = {r->life->loops[i].from, r->life->loops[i].to};
 
 			for (int k = 0; k < 2; k++)
 				cut = edges[k] > from && edges[k] < cut ? edges[k] : cut;
@@ -210,7 +210,7 @@ static int add_life(struct hr_life_reader *r, const struct hr_mark *marks, size_
 				    .rank = p->rank,
 				    .from = hr__wall_ns(st, p->msg->start_ns),
 				    .to = end_of_process(r, p, marks, n)};
-	error = hr__passes_find(r, marks, n);
+	error = hr__loops_find(r, marks, n);
 	if (error == 0)
 		error = hr__made_find(r, marks, n);
 	if (error == 0)
@@ -253,7 +253,6 @@ int hr__lives_read(struct hr_query *q, struct hr_scan *scan, struct hr_lives *re
 	for (r.stream = 0; error == 0 && r.stream < q->n_streams; r.stream++)
 		error = read_stream(&r);
 	free(r.marks);
-	free(r.passes);
 	free(r.steps);
 	free(r.made);
 	return error;
@@ -261,8 +260,12 @@ int hr__lives_read(struct hr_query *q, struct hr_scan *scan, struct hr_lives *re
 
 void hr__lives_done(struct hr_lives *l)
 {
-	for (size_t i = 0; i < l->n; i++)
+	for (size_t i = 0; i < l->n; i++) {
+		for (size_t k = 0; k < l->list[i].n_loops; k++)
+			free(l->list[i].loops[k].waits);
+		free(l->list[i].loops);
 		free(l->list[i].blocks);
+	}
 	free(l->list);
 	free(l->workers);
 	free(l->fetches);

@@ -71,6 +71,24 @@ struct hr_worker {
 	uint64_t loader;
 };
 
+/* A wait for a batch of a worker, or without workers for the thread's own batch. */
+struct hr_wait {
+	int64_t from, to;
+	uint32_t fetch; /* HR_NO_FETCH: unknown */
+	uint64_t batch; /* UINT64_MAX: none, at the end of a pass */
+};
+
+/* One iteration over a DataLoader. */
+struct hr_loop {
+	int64_t from, created, to;  /* `created`: end of iter() */
+	uint64_t loader;	    /* UINT64_MAX: unknown */
+	uint32_t workers, prefetch; /* 0: none */
+	bool persistent, iterable;
+	bool trains;	       /* an optimizer uses its batches */
+	struct hr_wait *waits; /* by time */
+	size_t n, room;
+};
+
 struct hr_life {
 	uint32_t stream, tid;
 	uint64_t proc;
@@ -78,6 +96,8 @@ struct hr_life {
 	int64_t from, to;
 	struct hr_block *blocks; /* by time */
 	size_t n, room;
+	struct hr_loop *loops; /* by time */
+	size_t n_loops, loops_room;
 };
 
 struct hr_lives {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * life_internal.h - shared by life.c (lives), marks.c (regions), passes.c (loops) and waits.c (waits
+ * life_internal.h - shared by life.c (lives), marks.c (regions), loops.c (loops) and waits.c (waits
  * for a batch)
  */
 #ifndef HEADRACE_QUERY_DIAGNOSIS_LIFE_INTERNAL_H
@@ -18,22 +18,17 @@ struct hr_mark {
 	uint64_t step, epoch;
 	uint64_t loader, batch; /* of a wait or fetch; HR_UNKNOWN */
 	uint64_t workers;	/* of a wait: number of workers; of a fetch: its worker's number */
+	uint64_t prefetch;	/* of a wait: batches per worker; HR_UNKNOWN */
 	uint64_t cpu_ns, major_faults, core_wait_ns;
-	bool end; /* a wait without a batch */
+	bool end;		   /* a wait without a batch */
+	bool persistent, iterable; /* of a wait: its loader */
 };
 #define HR_MARK_CREATES UINT32_MAX /* iter() of a DataLoader, a region of kind RANGE */
-
-/* One iteration over a loader. */
-struct hr_pass {
-	int64_t from, to;
-	uint64_t loader;
-	bool trains;
-};
 
 /* Where the next block is: blocks are made in the order of time. */
 struct hr_place {
 	size_t step;
-	int64_t first_loop, last_loop; /* start of the first pass or step, end of the last one */
+	int64_t first_loop, last_loop; /* start of the first loop or step, end of the last one */
 };
 
 /* A batch that a life's worker made. */
@@ -55,8 +50,6 @@ struct hr_life_reader {
 
 	struct hr_life *life;
 	struct hr_place at;
-	struct hr_pass *passes; /* by time */
-	size_t n_passes, passes_room;
 	const struct hr_mark **steps; /* by time */
 	size_t n_steps, steps_room;
 	struct hr_made *made; /* by loader, batch and time */
@@ -66,10 +59,10 @@ struct hr_life_reader {
 /* marks.c: all marks of r->stream. -ENOMEM. */
 int hr__marks_read(struct hr_life_reader *r);
 
-/* passes.c: the loops of r->life, whose process has these marks. -ENOMEM. */
-int hr__passes_find(struct hr_life_reader *r, const struct hr_mark *marks, size_t n);
-/* The loader's latest pass that began until `time`; NULL: none. */
-const struct hr_pass *hr__pass_at(const struct hr_life_reader *r, uint64_t loader, int64_t time);
+/* loops.c: the loops of r->life, whose process has these marks. -ENOMEM. */
+int hr__loops_find(struct hr_life_reader *r, const struct hr_mark *marks, size_t n);
+/* The loader's latest loop that began until `time`; NULL: none. */
+struct hr_loop *hr__loop_at(const struct hr_life_reader *r, uint64_t loader, int64_t time);
 enum hr_phase hr__phase_at(const struct hr_life_reader *r, int64_t time);
 
 /* waits.c: the batches that the life's workers made. -ENOMEM. */

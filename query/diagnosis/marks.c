@@ -62,6 +62,9 @@ static int add_mark(struct hr_life_reader *r, const Headrace__Regions *m, const 
 	    .cpu_ns = number_in(args, "\"cpu_ns\":"),
 	    .major_faults = or_zero(number_in(args, "\"major_faults\":")),
 	    .core_wait_ns = or_zero(number_in(args, "\"core_wait_ns\":")),
+	    .prefetch = number_in(args, "\"prefetch\":"),
+	    .persistent = memmem(args->data, args->len, "\"persistent\":true", 17) != NULL,
+	    .iterable = memmem(args->data, args->len, "\"iterable\":true", 15) != NULL,
 	    .end = memmem(args->data, args->len, "\"end\":true", 10) != NULL,
 	};
 	return 0;

@@ -1,14 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "query/diagnosis/parts.h"
+#include "query/diagnosis/diagnosis.h"
 
 #include <errno.h>
 #include <stdlib.h>
 
 #include "common/array.h"
-#include "query/diagnosis/life.h"
-
-/* A page of a mapped file takes at most this long. */
-#define FAULT_NS 20e6
 
 const char *hr_part_name(enum hr_part part)
 {
@@ -32,111 +28,17 @@ const char *hr_phase_name(unsigned phase)
 	return names[phase];
 }
 
-/* What a fetch did while it had no operation under way, as shares of that time. */
-struct shares {
-	double cpu, core, fault, asleep, unknown;
-};
-
 struct maker {
-	const struct hr_scan *scan;
-	const struct hr_lives *lives;
-	double *io_ns, *cached_ns; /* of each fetch */
-	struct shares *shares;	   /* of each fetch */
+	const struct hr_diagnosis *d;
 	struct hr_parts *to;
 	/* the rows that are made: those of a step, or outside steps of a phase */
 	double ns[HR_PART_END];
 	const struct hr_block *first; /* NULL: none */
 };
 
-/* ---- fetches ---- */
-
-static double sum(const _Atomic uint64_t *ns)
-{
-	double total = 0;
-
-	for (unsigned i = 0; i < HR_SCAN_GROUPS; i++)
-		total += (double)ns[i];
-	return total;
-}
-
-static void add_io(struct maker *m, uint32_t fetch, uint32_t ops)
-{
-	m->io_ns[fetch] += sum(m->scan->ops[ops].ns);
-	m->cached_ns[fetch] += (double)m->scan->ops[ops].cached_ns;
-}
-
-static void add_up_fetches(struct maker *m)
-{
-	for (size_t i = 0; i < m->lives->n_fetches; i++)
-		add_io(m, (uint32_t)i, m->lives->fetches[i].ops);
-	for (size_t i = 0; i < m->lives->n; i++) {
-		const struct hr_life *life = &m->lives->list[i];
-
-		for (size_t k = 0; k < life->n; k++)
-			if (life->blocks[k].kind == HR_BLOCK_FETCH)
-				add_io(m, life->blocks[k].fetch, life->blocks[k].ops);
-	}
-}
-
 static double least(double a, double b)
 {
 	return a < b ? a : b;
-}
-
-/* The time without operations, and the CPU time in it. */
-static double rest_of(const struct maker *m, size_t fetch, double *ret_cpu)
-{
-	const struct hr_fetch *f = &m->lives->fetches[fetch];
-	double ns = (double)(f->to - f->from), rest = ns - least(m->io_ns[fetch], ns);
-	double cpu = (double)f->cpu_ns - m->cached_ns[fetch];
-
-	*ret_cpu = f->cpu_ns == UINT64_MAX || cpu < 0 ? 0 : least(cpu, rest);
-	return rest;
-}
-
-/* Fetches [first, first + n) of one thread, which reports its waits for a core now and then. */
-static void share(struct maker *m, size_t first, size_t n)
-{
-	double left = 0, core_wait = 0, cpu;
-
-	for (size_t i = first; i < first + n; i++) {
-		left += rest_of(m, i, &cpu);
-		left -= cpu;
-		core_wait += (double)m->lives->fetches[i].core_wait_ns;
-	}
-	for (size_t i = first; i < first + n; i++) {
-		const struct hr_fetch *f = &m->lives->fetches[i];
-		double rest = rest_of(m, i, &cpu), idle = rest - cpu, core, fault;
-		struct shares *s = &m->shares[i];
-
-		if (f->cpu_ns == UINT64_MAX || rest <= 0) {
-			s->unknown = 1;
-			continue;
-		}
-		core = left > 0 ? idle * least(1, core_wait / left) : 0;
-		fault = least(idle - core, (double)f->major_faults * FAULT_NS);
-		*s = (struct shares){.cpu = cpu / rest,
-				     .core = core / rest,
-				     .fault = fault / rest,
-				     .asleep = (idle - core - fault) / rest};
-	}
-}
-
-static void share_all(struct maker *m)
-{
-	const struct hr_lives *l = m->lives;
-
-	for (size_t i = 0; i < l->n_workers; i++)
-		share(m, l->workers[i].first, l->workers[i].n);
-	/* without workers: the fetches of a life follow each other */
-	for (size_t i = 0, n; i < l->n_fetches; i += n) {
-		n = 1;
-		if (l->fetches[i].worker != HR_NO_FETCH)
-			continue;
-		while (i + n < l->n_fetches && l->fetches[i + n].worker == HR_NO_FETCH)
-			n++;
-		share(m, i, n);
-	}
 }
 
 /* ---- blocks ---- */
@@ -145,8 +47,11 @@ static void share_all(struct maker *m)
 static double put_io(struct maker *m, const _Atomic uint64_t *io, double ns,
 		     const enum hr_part parts[HR_SCAN_GROUPS])
 {
-	double total = sum(io), scale = total > ns ? ns / total : 1;
+	double total = 0, scale;
 
+	for (unsigned i = 0; i < HR_SCAN_GROUPS; i++)
+		total += (double)io[i];
+	scale = total > ns ? ns / total : 1;
 	for (unsigned i = 0; i < HR_SCAN_GROUPS; i++)
 		m->ns[parts[i]] += (double)io[i] * scale;
 	return ns - total * scale;
@@ -159,16 +64,18 @@ static void put_fetch(struct maker *m, const struct hr_block *b, double ns)
 	    [HR_SCAN_WRITE] = HR_PART_WAIT_WRITE,     [HR_SCAN_SYNC] = HR_PART_WAIT_WRITE,
 	    [HR_SCAN_RUNTIME] = HR_PART_WAIT_RUNTIME,
 	};
-	const struct hr_scan_ops *ops = &m->scan->ops[b->ops];
-	const struct shares *s = &m->shares[b->fetch];
-	double rest = put_io(m, ops->ns, ns, parts);
+	const struct hr_scan_ops *ops = &m->d->scan.ops[b->ops];
+	const struct hr_spent *s = &m->d->spent[b->fetch];
+	double rest = put_io(m, ops->ns, ns, parts), share = 0;
 
-	m->ns[HR_PART_WAIT_CPU] += rest * s->cpu;
-	m->ns[HR_PART_WAIT_CORE] += rest * s->core;
-	m->ns[HR_PART_WAIT_FAULT] += rest * s->fault;
-	m->ns[HR_PART_WAIT_UNKNOWN] += rest * s->unknown;
+	if (s->ns > s->io)
+		share = rest / (s->ns - s->io);
+	m->ns[HR_PART_WAIT_CPU] += share * s->cpu;
+	m->ns[HR_PART_WAIT_CORE] += share * s->core;
+	m->ns[HR_PART_WAIT_FAULT] += share * s->fault;
+	m->ns[HR_PART_WAIT_UNKNOWN] += share * s->unknown;
 	/* A thread that sleeps while other threads of its process read waits for these reads. */
-	m->ns[HR_PART_WAIT_ASLEEP] += put_io(m, ops->others, rest * s->asleep, parts);
+	m->ns[HR_PART_WAIT_ASLEEP] += put_io(m, ops->others, share * s->asleep, parts);
 }
 
 static void put_gap(struct maker *m, const struct hr_block *b, double ns, int64_t imported)
@@ -178,7 +85,7 @@ static void put_gap(struct maker *m, const struct hr_block *b, double ns, int64_
 	    [HR_SCAN_WRITE] = HR_PART_OWN_WRITE, [HR_SCAN_SYNC] = HR_PART_OWN_SYNC,
 	    [HR_SCAN_RUNTIME] = HR_PART_IMPORTS,
 	};
-	double rest = put_io(m, m->scan->ops[b->ops].ns, ns, parts), imports = 0;
+	double rest = put_io(m, m->d->scan.ops[b->ops].ns, ns, parts), imports = 0;
 
 	if (b->phase == HR_PHASE_START && imported > b->from)
 		imports = least(rest, rest * (double)(imported - b->from) / ns);
@@ -247,7 +154,7 @@ static int64_t end_of_imports(const struct maker *m, const struct hr_life *life)
 	int64_t end = INT64_MIN;
 
 	for (size_t i = 0; i < life->n && life->blocks[i].phase == HR_PHASE_START; i++) {
-		int64_t runtime = m->scan->ops[life->blocks[i].ops].runtime_end;
+		int64_t runtime = m->d->scan.ops[life->blocks[i].ops].runtime_end;
 
 		if (runtime != 0 && runtime > end)
 			end = runtime;
@@ -273,37 +180,12 @@ static int put_life(struct maker *m, const struct hr_life *life)
 	return r < 0 ? r : flush(m, life, life->to);
 }
 
-int hr_parts_make(struct hr_query *q, struct hr_parts *ret)
+int hr__parts_make(struct hr_diagnosis *d)
 {
-	struct hr_lives lives = {0};
-	struct hr_scan scan = {0};
-	struct maker m = {.scan = &scan, .lives = &lives, .to = ret};
-	int r = hr__lives_read(q, &scan, &lives);
+	struct maker m = {.d = d, .to = &d->parts};
+	int r = 0;
 
-	if (r == 0)
-		r = hr__scan_run(q, &scan);
-	if (r == 0) {
-		m.io_ns = calloc(lives.n_fetches + 1, sizeof(*m.io_ns));
-		m.cached_ns = calloc(lives.n_fetches + 1, sizeof(*m.cached_ns));
-		m.shares = calloc(lives.n_fetches + 1, sizeof(*m.shares));
-		if (m.io_ns == NULL || m.cached_ns == NULL || m.shares == NULL)
-			r = -ENOMEM;
-	}
-	if (r == 0) {
-		add_up_fetches(&m);
-		share_all(&m);
-	}
-	for (size_t i = 0; r == 0 && i < lives.n; i++)
-		r = put_life(&m, &lives.list[i]);
-	free(m.io_ns);
-	free(m.cached_ns);
-	free(m.shares);
-	hr__scan_done(&scan);
-	hr__lives_done(&lives);
+	for (size_t i = 0; r == 0 && i < d->lives.n; i++)
+		r = put_life(&m, &d->lives.list[i]);
 	return r;
-}
-
-void hr_parts_done(struct hr_parts *p)
-{
-	free(p->rows);
 }

@@ -1,9 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * parts.h - where the time of each training thread went: parts (parts.def) that sum to its life
- *
- * One thread calls; hr_parts_make reads events with all threads of the query.
- */
+/* parts.h - where the time of each training thread went: parts (parts.def) that sum to its life */
 #ifndef HEADRACE_QUERY_DIAGNOSIS_PARTS_H
 #define HEADRACE_QUERY_DIAGNOSIS_PARTS_H
 
@@ -36,9 +32,5 @@ struct hr_parts {
 	struct hr_parts_row *rows;
 	size_t n, room;
 };
-
-/* -ENOMEM; -EINTR after hr_query_interrupt. */
-int hr_parts_make(struct hr_query *q, struct hr_parts *ret);
-void hr_parts_done(struct hr_parts *p);
 
 #endif

@@ -3,35 +3,34 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "common/region.h"
-#include "query/diagnosis/parts.h"
+#include "query/diagnosis/diagnosis.h"
 #include "query/tables/rows.h"
 
 static int parts_gather(struct hr_rows *rows, uint64_t want)
 {
-	struct hr_parts *p = calloc(1, sizeof(*p));
+	struct hr_diagnosis *d = malloc(sizeof(*d));
 	int r;
 
 	(void)want;
-	rows->data = p;
-	if (p == NULL)
+	rows->data = d;
+	if (d == NULL)
 		return -ENOMEM;
-	r = hr_parts_make(rows->q, p);
-	rows->n = p->n;
+	r = hr_diagnosis_make(rows->q, d);
+	rows->n = d->parts.n;
 	return r;
 }
 
 static void parts_done(struct hr_rows *rows)
 {
 	if (rows->data != NULL)
-		hr_parts_done(rows->data);
+		hr_diagnosis_done(rows->data);
 	free(rows->data);
 	rows->data = NULL;
 }
 
 static const struct hr_parts_row *parts_row(const struct hr_rows *rows, size_t row)
 {
-	return &((const struct hr_parts *)rows->data)->rows[row];
+	return &((const struct hr_diagnosis *)rows->data)->parts.rows[row];
 }
 
 static uint64_t parts_proc(const struct hr_rows *rows, size_t row)

@@ -42,16 +42,16 @@ static void number_fetches(const struct hr_life_reader *r, const struct hr_worke
 			   uint64_t n_workers)
 {
 	struct hr_fetch *f = &r->to->fetches[w->first];
-	const struct hr_pass *pass = NULL;
+	const struct hr_loop *loop = NULL;
 	uint64_t n = 0;
 
 	if (w->n == 0 || f[0].batch != HR_UNKNOWN || w->number < 0 || n_workers == 0)
 		return;
 	for (uint32_t i = 0; i < w->n; i++) {
-		const struct hr_pass *latest = hr__pass_at(r, w->loader, f[i].from);
+		const struct hr_loop *latest = hr__loop_at(r, w->loader, f[i].from);
 
-		n = latest == pass ? n : 0;
-		pass = latest;
+		n = latest == loop ? n : 0;
+		loop = latest;
 		f[i].batch = n++ * n_workers + (uint64_t)w->number;
 	}
 }
@@ -132,8 +132,8 @@ static int add_wait_for(struct hr_life_reader *r, const struct hr_mark *wait, ui
 {
 	const struct hr_fetch *made = &r->to->fetches[number];
 	const struct hr_worker *w = &r->to->workers[made->worker];
-	const struct hr_pass *pass = hr__pass_at(r, wait->loader, wait->from);
-	int64_t from = wait->from, pass_from = pass != NULL ? pass->from : INT64_MIN;
+	const struct hr_loop *loop = hr__loop_at(r, wait->loader, wait->from);
+	int64_t from = wait->from, loop_from = loop != NULL ? loop->from : INT64_MIN;
 	uint32_t i = w->first;
 	int error = 0;
 
@@ -141,7 +141,7 @@ static int add_wait_for(struct hr_life_reader *r, const struct hr_mark *wait, ui
 		i++;
 	for (; error == 0 && i <= number && from < wait->to; i++) {
 		struct hr_fetch f = r->to->fetches[i];
-		bool first = i == w->first || r->to->fetches[i - 1].from < pass_from;
+		bool first = i == w->first || r->to->fetches[i - 1].from < loop_from;
 		int64_t begin = f.from < wait->to ? f.from : wait->to;
 		int64_t end = f.to < wait->to ? f.to : wait->to;
 
@@ -177,10 +177,29 @@ static int add_wait_for(struct hr_life_reader *r, const struct hr_mark *wait, ui
 		   : hr__block_add_own(r, HR_BLOCK_HANDOVER, from, wait->to, HR_NO_FETCH);
 }
 
+static int by_begin(const void *a, const void *b)
+{
+	const struct hr_wait *x = a, *y = b;
+
+	return (x->from > y->from) - (x->from < y->from);
+}
+
+static void note_fetch(const struct hr_life_reader *r, const struct hr_mark *wait, uint32_t fetch)
+{
+	const struct hr_loop *loop = hr__loop_at(r, wait->loader, wait->from);
+	struct hr_wait key = {.from = wait->from}, *found = NULL;
+
+	if (loop != NULL)
+		found = bsearch(&key, loop->waits, loop->n, sizeof(key), by_begin);
+	if (found != NULL)
+		found->fetch = fetch;
+}
+
 int hr__wait_add(struct hr_life_reader *r, const struct hr_mark *wait)
 {
 	uint32_t fetch = fetch_of(r, wait);
 
+	note_fetch(r, wait, fetch);
 	if (wait->end)
 		return hr__block_add_own(r, HR_BLOCK_END, wait->from, wait->to, HR_NO_FETCH);
 	if (fetch != HR_NO_FETCH)
@@ -189,5 +208,6 @@ int hr__wait_add(struct hr_life_reader *r, const struct hr_mark *wait)
 		return hr__block_add_own(r, HR_BLOCK_UNKNOWN, wait->from, wait->to, HR_NO_FETCH);
 	if (hr__fetch_add(r, wait, HR_NO_FETCH, &fetch) < 0)
 		return -ENOMEM;
+	note_fetch(r, wait, fetch);
 	return hr__block_add_own(r, HR_BLOCK_FETCH, wait->from, wait->to, fetch);
 }

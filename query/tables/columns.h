@@ -98,12 +98,17 @@
 	X(ns, BIGINT)
 #define HR_HIDDEN_PARTS(X)
 
+#define HR_COLUMNS_REPLAYS(X) HR_COLUMNS_PROCESS(X) \
+	X(recorded_ns, BIGINT) X(replayed_ns, BIGINT) X(low_ns, BIGINT) X(high_ns, BIGINT) \
+	X(refusal, VARCHAR)
+#define HR_HIDDEN_REPLAYS(X)
+
 /* Table name and its columns' macro. Everything for each table is made from this list. */
 #define HR_TABLES(X) \
 	X(events, EVENTS) X(rollups, ROLLUPS) X(file_records, FILE_RECORDS) \
 	X(processes, PROCESSES) X(files, FILES) X(regions, REGIONS) X(labels, LABELS) \
 	X(levels, LEVELS) X(jobs, JOBS) X(nodes, NODES) X(losses, LOSSES) \
-	X(kernel_records, KERNEL_RECORDS) X(parts, PARTS)
+	X(kernel_records, KERNEL_RECORDS) X(parts, PARTS) X(replays, REPLAYS)
 /* clang-format on */
 
 #endif

@@ -11,6 +11,7 @@ static const struct hr_row_kind *const kinds[] = {
     &hr__rollups_kind, &hr__file_records_kind, &hr__files_kind,		 &hr__processes_kind,
     &hr__levels_kind,  &hr__losses_kind,       &hr__jobs_kind,		 &hr__labels_kind,
     &hr__nodes_kind,   &hr__regions_kind,      &hr__kernel_records_kind, &hr__parts_kind,
+    &hr__replays_kind,
 };
 #define N_KINDS (sizeof(kinds) / sizeof(kinds[0]))
 
@@ -19,9 +20,15 @@ struct bound {
 	const struct hr_row_kind *kind;
 };
 
+/* The parameters of a use in a statement, for duckdb_free. */
+struct parameters {
+	char *texts[HR_ROW_PARAMETERS];
+};
+
 struct scan {
 	struct hr_query *q;
 	const struct hr_row_kind *kind;
+	const struct parameters *parameters;
 	uint64_t want;
 	size_t n_units;
 	_Atomic size_t next;
@@ -51,11 +58,44 @@ static void rows_worker_free(void *data)
 	free(w);
 }
 
+static void parameters_free(void *data)
+{
+	struct parameters *p = data;
+
+	for (unsigned i = 0; i < HR_ROW_PARAMETERS; i++)
+		hr_duckdb.free(p->texts[i]);
+	free(p);
+}
+
+static void bind_parameters(duckdb_bind_info info, const struct hr_row_kind *kind)
+{
+	struct parameters *p = calloc(1, sizeof(*p));
+	const char *wrong;
+
+	if (p == NULL) {
+		hr_duckdb.bind_set_error(info, "out of memory");
+		return;
+	}
+	for (unsigned i = 0; kind->parameters[i] != NULL; i++) {
+		duckdb_value value = hr_duckdb.bind_get_named_parameter(info, kind->parameters[i]);
+
+		if (value != NULL && !hr_duckdb.is_null_value(value))
+			p->texts[i] = hr_duckdb.get_varchar(value);
+		hr_duckdb.destroy_value(&value);
+	}
+	wrong = kind->check((const char *const *)p->texts);
+	if (wrong != NULL)
+		hr_duckdb.bind_set_error(info, wrong);
+	hr_duckdb.bind_set_bind_data(info, p, parameters_free);
+}
+
 static void rows_bind(duckdb_bind_info info)
 {
 	const struct bound *b = hr_duckdb.bind_get_extra_info(info);
 
 	hr__table_bind(info, &hr__tables[b->kind->table]);
+	if (b->kind->parameters != NULL)
+		bind_parameters(info, b->kind);
 }
 
 static void rows_init(duckdb_init_info info)
@@ -70,6 +110,7 @@ static void rows_init(duckdb_init_info info)
 	}
 	s->q = b->q;
 	s->kind = b->kind;
+	s->parameters = hr_duckdb.init_get_bind_data(info);
 	s->n_units = b->kind->stream != NULL ? 1 : b->q->n_streams;
 	s->n_columns = (unsigned)n;
 	for (idx_t i = 0; i < n; i++) {
@@ -185,15 +226,16 @@ static void emit(const struct worker *w, unsigned column, size_t n, duckdb_vecto
 		memset(hists, 0, n * HR_HIST_BINS * sizeof(*hists));
 	}
 	for (size_t k = 0; k < n; k++) {
+		const struct hr_qstream *st = kind->stream != NULL && column < process_end
+						  ? kind->stream(&w->rows, w->at + k)
+						  : w->rows.st;
 		struct hr_cell c = {.u = 0};
 
 		if (column < HR_STREAM_COLUMNS) {
-			stream_cell(kind->stream != NULL ? kind->stream(&w->rows, w->at + k)
-							 : w->rows.st,
-				    column, &c);
+			stream_cell(st, column, &c);
 			c.null = column == HR_EVENTS_node && kind->of_job;
 		} else if (column < process_end) {
-			process_cell(w->rows.st->s, kind->proc(&w->rows, w->at + k), column, &c);
+			process_cell(st->s, kind->proc(&w->rows, w->at + k), column, &c);
 		} else {
 			c.hist = hists != NULL ? hists + k * HR_HIST_BINS : NULL;
 			kind->cell(&w->rows, w->at + k, column, &c);
@@ -213,8 +255,10 @@ static bool next_unit(struct scan *s, struct worker *w, int *ret_error)
 	w->kind = s->kind;
 	if (unit >= s->n_units)
 		return false;
-	w->rows = (struct hr_rows){.q = s->q,
-				   .st = s->kind->stream != NULL ? NULL : &s->q->streams[unit]};
+	w->rows = (struct hr_rows){
+	    .q = s->q,
+	    .parameters = s->parameters != NULL ? (const char *const *)s->parameters->texts : NULL,
+	    .st = s->kind->stream != NULL ? NULL : &s->q->streams[unit]};
 	w->loaded = true;
 	*ret_error = s->kind->gather(&w->rows, s->want);
 	return *ret_error == 0;
@@ -251,8 +295,8 @@ static void scan_chunk(duckdb_function_info info, duckdb_data_chunk output)
 
 static int register_kind(struct hr_query *q, const struct hr_row_kind *kind)
 {
-	static const struct hr_table_function rows = {rows_bind, rows_init, init_worker, scan_chunk,
-						      NULL};
+	const struct hr_table_function rows = {rows_bind, rows_init, init_worker, scan_chunk,
+					       kind->parameters};
 	struct bound *b = hr__pool_get(&q->pool, sizeof(*b));
 	char name[64];
 

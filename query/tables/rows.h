@@ -11,9 +11,13 @@
 
 #include "query/tables/internal.h"
 
+#define HR_ROW_PARAMETERS 8u
+
 /* Rows of one unit. The kind owns `data`; its `done` frees it. */
 struct hr_rows {
 	struct hr_query *q;
+	/* the texts of hr_row_kind.parameters, in their order; NULL: not given, or SQL NULL */
+	const char *const *parameters;
 	struct hr_qstream *st; /* NULL: the unit is the catalogue */
 	size_t n;
 	void *data;
@@ -32,6 +36,10 @@ struct hr_cell {
 struct hr_row_kind {
 	enum hr_sql_table_id table;
 	bool of_job; /* `node` is NULL */
+	/* of the table function, all VARCHAR; ends with NULL, HR_ROW_PARAMETERS at most. NULL: none */
+	const char *const *parameters;
+	/* Returns what is wrong with their texts, or NULL. */
+	const char *(*check)(const char *const *parameters);
 	/* `want`: bit i for column i. Notes and leaves out damaged frames. 0 or -ENOMEM. */
 	int (*gather)(struct hr_rows *rows, uint64_t want);
 	void (*done)(struct hr_rows *rows); /* may be NULL */
@@ -46,7 +54,7 @@ struct hr_row_kind {
 
 extern const struct hr_row_kind hr__rollups_kind, hr__file_records_kind, hr__files_kind,
     hr__processes_kind, hr__levels_kind, hr__losses_kind, hr__jobs_kind, hr__labels_kind,
-    hr__nodes_kind, hr__regions_kind, hr__kernel_records_kind, hr__parts_kind;
+    hr__nodes_kind, hr__regions_kind, hr__kernel_records_kind, hr__parts_kind, hr__replays_kind;
 
 /* ---- for kinds ---- */
 struct hr_frames {

@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * diagnosis.h - what the training jobs of a query spent their time on
+ *
+ * hr_diagnosis_make reads regions and events once. Parts, findings and replays come from its result,
+ * so that they show the same numbers. One thread calls; the scan of events uses all threads of the
+ * query.
+ */
+#ifndef HEADRACE_QUERY_DIAGNOSIS_DIAGNOSIS_H
+#define HEADRACE_QUERY_DIAGNOSIS_DIAGNOSIS_H
+
+#include "query/diagnosis/life.h"
+#include "query/diagnosis/parts.h"
+
+/* The time of a fetch, in nanoseconds: ns = io + cpu + core + fault + asleep + unknown. */
+struct hr_spent {
+	double ns;
+	double io; /* its thread had an operation under way */
+	double
+	    cached; /* the part of `io` that is probably CPU time: the kernel's caches had the data */
+	double cpu;	/* outside operations */
+	double core;	/* it could run and had no core */
+	double fault;	/* it waited for pages of mapped files */
+	double asleep;	/* none of these: lock, network, sleep */
+	double unknown; /* outside operations, if the thread reported no CPU time */
+};
+
+struct hr_diagnosis {
+	struct hr_query *q;
+	struct hr_lives lives;
+	struct hr_scan scan;
+	struct hr_spent *spent; /* of each fetch of `lives` */
+	struct hr_parts parts;
+};
+
+/* -ENOMEM; -EINTR after hr_query_interrupt. hr_diagnosis_done frees the result of a failure, too. */
+int hr_diagnosis_make(struct hr_query *q, struct hr_diagnosis *ret);
+void hr_diagnosis_done(struct hr_diagnosis *d);
+
+int hr__spent_make(struct hr_diagnosis *d);
+int hr__parts_make(struct hr_diagnosis *d);
+
+#endif

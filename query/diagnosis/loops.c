@@ -1,0 +1,155 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The loops of a life: passes over loaders, and steps. */
+#include "query/diagnosis/life_internal.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "common/array.h"
+
+struct hr_loop *hr__loop_at(const struct hr_life_reader *r, uint64_t loader, int64_t time)
+{
+	struct hr_loop *latest = NULL;
+
+	for (size_t i = 0; i < r->life->n_loops && r->life->loops[i].from <= time; i++)
+		if (r->life->loops[i].loader == loader)
+			latest = &r->life->loops[i];
+	return latest;
+}
+
+/* A wait for batch 0, or for the first batch of a loader, begins a loop. */
+static int add_to_loop(struct hr_life_reader *r, const struct hr_mark *m,
+		       const struct hr_mark *create)
+{
+	struct hr_life *life = r->life;
+	struct hr_loop *l = hr__loop_at(r, m->loader, m->from);
+
+	if (l == NULL || m->batch == 0) {
+		if (!hr_array_reserve(life->loops, life->n_loops, life->loops_room))
+			return -ENOMEM;
+		l = &life->loops[life->n_loops++];
+		*l = (struct hr_loop){
+		    .from = create != NULL ? create->from : m->from,
+		    .created = create != NULL ? create->to : m->from,
+		    .loader = m->loader,
+		    .workers = m->workers < UINT32_MAX ? (uint32_t)m->workers : 0,
+		    .prefetch = m->prefetch < UINT32_MAX ? (uint32_t)m->prefetch : 0,
+		    .persistent = m->persistent,
+		    .iterable = m->iterable,
+		};
+	}
+	if (!hr_array_reserve(l->waits, l->n, l->room))
+		return -ENOMEM;
+	l->waits[l->n++] = (struct hr_wait){.from = m->from,
+					    .to = m->to,
+					    .fetch = HR_NO_FETCH,
+					    .batch = m->end ? UINT64_MAX : m->batch};
+	l->to = m->to;
+	return 0;
+}
+
+/* All loops of a loader train if an optimizer steps between a wait of one of them and the next wait. */
+static void find_training(struct hr_life_reader *r, const struct hr_mark *marks, size_t n)
+{
+	struct hr_life *life = r->life;
+	const struct hr_mark *wait = NULL;
+	bool any = false;
+
+	for (size_t i = 0; i < n; i++) {
+		if (marks[i].tid != life->tid)
+			continue;
+		if (marks[i].kind == HR_REGION_INPUT_WAIT)
+			wait = &marks[i];
+		if (marks[i].kind != HR_REGION_OPTIMIZER || wait == NULL)
+			continue;
+		for (size_t k = 0; k < life->n_loops; k++)
+			if (life->loops[k].loader == wait->loader)
+				any = life->loops[k].trains = true;
+		wait = NULL;
+	}
+	/* Without optimizers (inference), no loop is a validation. */
+	for (size_t k = 0; !any && k < life->n_loops; k++)
+		life->loops[k].trains = true;
+}
+
+/* If a loop is left early, its last step ends after its last wait. */
+static void extend_loops(struct hr_life_reader *r)
+{
+	for (size_t i = 0, k = 0; i < r->life->n_loops; i++) {
+		struct hr_loop *l = &r->life->loops[i];
+
+		while (k < r->n_steps && r->steps[k]->to <= l->to)
+			k++;
+		if (l->trains && k < r->n_steps && r->steps[k]->from < l->to)
+			l->to = r->steps[k]->to;
+	}
+}
+
+static struct hr_place start_of(const struct hr_life_reader *r)
+{
+	struct hr_place at = {.first_loop = INT64_MAX, .last_loop = INT64_MIN};
+
+	for (size_t i = 0; i < r->life->n_loops; i++) {
+		const struct hr_loop *l = &r->life->loops[i];
+
+		at.first_loop = l->from < at.first_loop ? l->from : at.first_loop;
+		at.last_loop = l->to > at.last_loop ? l->to : at.last_loop;
+	}
+	if (r->n_steps > 0) {
+		const struct hr_mark *first = r->steps[0], *last = r->steps[r->n_steps - 1];
+
+		at.first_loop = first->from < at.first_loop ? first->from : at.first_loop;
+		at.last_loop = last->to > at.last_loop ? last->to : at.last_loop;
+	}
+	return at;
+}
+
+int hr__loops_find(struct hr_life_reader *r, const struct hr_mark *marks, size_t n)
+{
+	const struct hr_mark *create = NULL;
+	int error = 0;
+
+	r->n_steps = 0;
+	for (size_t i = 0; error == 0 && i < n; i++) {
+		const struct hr_mark *m = &marks[i];
+
+		if (m->tid != r->life->tid)
+			continue;
+		if (m->kind == HR_MARK_CREATES) {
+			create = m;
+		} else if (m->kind == HR_REGION_INPUT_WAIT) {
+			error = add_to_loop(r, m, create);
+			create = NULL;
+		} else if (m->kind == HR_REGION_STEP) {
+			error = hr_array_reserve(r->steps, r->n_steps, r->steps_room) ? 0 : -ENOMEM;
+			if (error == 0)
+				r->steps[r->n_steps++] = m;
+		}
+	}
+	if (error < 0)
+		return error;
+	find_training(r, marks, n);
+	extend_loops(r);
+	r->at = start_of(r);
+	return 0;
+}
+
+enum hr_phase hr__phase_at(const struct hr_life_reader *r, int64_t time)
+{
+	const struct hr_place *at = &r->at;
+
+	if (time < at->first_loop)
+		return HR_PHASE_START;
+	if (time >= at->last_loop)
+		return HR_PHASE_END;
+	/* the innermost loop began last */
+	for (size_t i = r->life->n_loops; i-- > 0;) {
+		const struct hr_loop *l = &r->life->loops[i];
+
+		if (l->from <= time && time < l->to)
+			return l->trains ? HR_PHASE_TRAIN : HR_PHASE_VALIDATION;
+	}
+	if (at->step < r->n_steps && r->steps[at->step]->from <= time)
+		return HR_PHASE_TRAIN;
+	return HR_PHASE_BETWEEN;
+}

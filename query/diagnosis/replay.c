@@ -1,0 +1,315 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "query/diagnosis/replay.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+
+#define TOLERANCE   0.05
+#define WORKERS_MAX 1024u
+/* Assumed where a loop without workers shows none of these: to create, start and end a worker. */
+#define CREATE_NS 15e6
+#define START_NS  20e6
+/* A batch that was made this long ago is in the queue. */
+#define READY_NS 2e6
+#define END_NS	 40e6
+
+/* What is the same in all replays of a loop. */
+struct recorded {
+	const struct hr_diagnosis *d;
+	const struct hr_loop *loop;
+	size_t n;		 /* batches */
+	double create;		 /* iter() */
+	double start;		 /* from then until a worker fetches */
+	double end;		 /* until all workers have ended */
+	double pickle, unpickle; /* a hand-over: the worker's and the training thread's part */
+	double cores;		 /* 0: unknown */
+};
+
+static int by_value(const void *a, const void *b)
+{
+	double x = *(const double *)a, y = *(const double *)b;
+
+	return (x > y) - (x < y);
+}
+
+static double median(double *list, size_t n)
+{
+	if (n == 0)
+		return 0;
+	qsort(list, n, sizeof(*list), by_value);
+	return list[n / 2];
+}
+
+double hr_life_cores(const struct hr_diagnosis *d, const struct hr_life *life)
+{
+	const struct hr_process *p = hr_stream_process(d->q->streams[life->stream].s, life->proc);
+	unsigned sharing = 0;
+
+	/* Ranks of a node with as many processors and the same first one probably share them. */
+	for (size_t i = 0; i < d->lives.n; i++) {
+		const struct hr_life *other = &d->lives.list[i];
+		const struct hr_process *o =
+		    hr_stream_process(d->q->streams[other->stream].s, other->proc);
+
+		sharing += other->stream == life->stream && o->msg->cpus == p->msg->cpus &&
+			   o->msg->first_cpu == p->msg->first_cpu;
+	}
+	return sharing > 0 ? (double)p->msg->cpus / sharing : 0;
+}
+
+/* ---- what was recorded ---- */
+
+static const struct hr_fetch *fetch_of(const struct recorded *r, size_t batch)
+{
+	return &r->d->lives.fetches[r->loop->waits[batch].fetch];
+}
+
+/* The time from a batch until the next request, or until the loop ended. */
+static double gap_after(const struct recorded *r, size_t batch)
+{
+	const struct hr_wait *w = r->loop->waits;
+	int64_t next = batch + 1 < r->loop->n ? w[batch + 1].from : r->loop->to;
+
+	return (double)(next - w[batch].to);
+}
+
+/* The time for which a made batch delayed the thread. */
+static double handover(const struct recorded *r, size_t batch)
+{
+	const struct hr_wait *w = &r->loop->waits[batch];
+	const struct hr_fetch *f = fetch_of(r, batch);
+	int64_t from = f->to > w->from ? f->to : w->from;
+
+	return w->to > from ? (double)(w->to - from) : 0;
+}
+
+/* From the creation of the workers until the one of this batch began its first fetch. */
+static double start_of(const struct recorded *r, size_t batch)
+{
+	int64_t ns = batch < r->n ? fetch_of(r, batch)->from - r->loop->created : 0;
+
+	return ns > 0 ? (double)ns : 0;
+}
+
+/*
+ * A hand-over that the thread waits for contains both parts; if the batch was ready long before, the
+ * thread waits for its own part only.
+ */
+static int read_handovers(struct recorded *r)
+{
+	double *ready = malloc((r->n + 1) * sizeof(*ready));
+	double *made = malloc((r->n + 1) * sizeof(*made)), both;
+	size_t n_ready = 0, n_made = 0;
+	int error = ready != NULL && made != NULL ? 0 : -ENOMEM;
+
+	for (size_t i = 0; error == 0 && i < r->n; i++) {
+		const struct hr_wait *w = &r->loop->waits[i];
+
+		if (fetch_of(r, i)->to >= w->from)
+			made[n_made++] = handover(r, i);
+		else if ((double)(w->from - fetch_of(r, i)->to) > READY_NS)
+			ready[n_ready++] = handover(r, i);
+	}
+	if (error == 0) {
+		both = median(made, n_made);
+		r->unpickle = n_ready > 0 ? median(ready, n_ready) : both / 2;
+		r->pickle = both > r->unpickle ? both - r->unpickle : 0;
+	}
+	free(made);
+	free(ready);
+	return error;
+}
+
+/* False: fetches are unknown. -ENOMEM. */
+static int read_loop(struct recorded *r)
+{
+	const struct hr_loop *l = r->loop;
+	double *starts;
+	size_t n;
+
+	r->n = l->n > 0 && l->waits[l->n - 1].batch == UINT64_MAX ? l->n - 1 : l->n;
+	for (size_t i = 0; i < r->n; i++)
+		if (l->waits[i].fetch == HR_NO_FETCH)
+			return 0;
+	n = l->workers < r->n ? l->workers : r->n;
+	starts = malloc((n + 1) * sizeof(*starts));
+	if (starts == NULL)
+		return -ENOMEM;
+	for (size_t i = 0; i < n; i++)
+		starts[i] = start_of(r, i);
+	r->start = median(starts, n);
+	free(starts);
+	r->create = (double)(l->created - l->from);
+	r->end = r->n < l->n ? (double)(l->waits[r->n].to - l->waits[r->n].from) : 0;
+	return l->workers > 0 && read_handovers(r) < 0 ? -ENOMEM : 1;
+}
+
+/* ---- a replay ---- */
+
+/*
+ * How much slower computing is than on a core of its own: workers compute during `share` of their
+ * time, and the training thread during `main` of its own.
+ */
+static double slowdown(double cores, double workers, double share, double main)
+{
+	double wanted = workers * share + main;
+
+	return cores > 0 && wanted > cores ? wanted / cores : 1;
+}
+
+/* The part of the time of fetches, without waits for cores, that is CPU time. */
+static double cpu_share(const struct recorded *r)
+{
+	double cpu = 0, all = 0;
+
+	for (size_t i = 0; i < r->n; i++) {
+		const struct hr_spent *s = &r->d->spent[r->loop->waits[i].fetch];
+
+		cpu += s->cpu + s->cached;
+		all += s->ns - s->core;
+	}
+	return all > 0 ? cpu / all : 0;
+}
+
+struct changed {
+	uint32_t workers, prefetch;
+	bool persistent, same;
+	double io;   /* multiple of the time of I/O */
+	double slow; /* multiple of the CPU time of fetches, where they no longer wait for cores */
+	double gap;  /* multiple of the time between waits */
+};
+
+static double duration(const struct recorded *r, const struct changed *c, size_t batch)
+{
+	const struct hr_spent *s = &r->d->spent[r->loop->waits[batch].fetch];
+
+	if (c->same)
+		return s->ns;
+	return s->io * c->io + s->cpu * c->slow + s->fault + s->asleep + s->unknown;
+}
+
+/* The duration of the loop, in ns; NAN: out of memory. */
+static double run(const struct recorded *r, const struct changed *c)
+{
+	uint32_t workers = c->workers, ahead = c->workers * c->prefetch;
+	bool started = c->persistent && r->loop->workers > 0;
+	double create = 0, start = 0, end = r->end, now, *received, *idle;
+
+	if (workers > 0 && r->loop->workers > 0) {
+		double more = (double)workers / r->loop->workers;
+
+		create = r->create * more;
+		start = r->start;
+		end = r->end;
+	} else if (workers > 0) {
+		create = CREATE_NS * workers;
+		start = START_NS;
+		end = END_NS;
+	}
+	if (started && !c->same)
+		create = start = end = 0;
+	received = malloc((r->n + 1) * sizeof(*received));
+	idle = calloc((size_t)workers + 1, sizeof(*idle));
+	now = received != NULL && idle != NULL ? create : NAN;
+	for (uint32_t i = 0; i < workers && idle != NULL; i++)
+		idle[i] = create + (c->same ? start_of(r, i) : start);
+	for (size_t i = 0; i < r->n && !isnan(now); i++) {
+		double done = now + duration(r, c, i);
+
+		if (workers > 0) {
+			double asked = i < ahead ? create : received[i - ahead];
+			double *free_at = &idle[i % workers];
+
+			*free_at = fmax(asked, *free_at) + duration(r, c, i);
+			done = c->same ? fmax(now, *free_at) + handover(r, i)
+				       : fmax(now, *free_at + r->pickle) + r->unpickle;
+		}
+		received[i] = done;
+		now = done + gap_after(r, i) * c->gap;
+	}
+	free(received);
+	free(idle);
+	return now + end;
+}
+
+static uint32_t or_same(uint32_t value, uint32_t recorded)
+{
+	return value == HR_REPLAY_SAME ? recorded : value;
+}
+
+/* Adds the range of a loop to *ret. -ENOMEM. */
+static int replay_loop(const struct recorded *r, const struct hr_setting *s, struct hr_replay *ret)
+{
+	const struct hr_loop *l = r->loop;
+	uint32_t prefetch = l->prefetch > 0 ? l->prefetch : 2;
+	struct changed c = {.workers = l->workers, .prefetch = prefetch, .same = true, .gap = 1};
+	double share = cpu_share(r), low = INFINITY, high = 0;
+	double cores = s->cores > 0 ? s->cores : r->cores, replayed = run(r, &c);
+
+	if (isnan(replayed))
+		return -ENOMEM;
+	ret->recorded += (double)(l->to - l->from) / 1e9;
+	ret->replayed += replayed / 1e9;
+	c.workers = or_same(s->workers, l->workers);
+	c.workers = c.workers < WORKERS_MAX ? c.workers : WORKERS_MAX;
+	c.prefetch = or_same(s->prefetch, prefetch);
+	c.persistent = s->persistent || l->persistent;
+	c.same = c.workers == l->workers && c.prefetch == prefetch &&
+		 c.persistent == l->persistent && s->cores <= 0 && s->io == 1;
+	/* What the training thread does between waits is not known: it may need a core or not. */
+	for (int main = 0; main < 2; main++) {
+		double before = slowdown(r->cores, l->workers, share, main);
+
+		c.slow = c.workers > 0 ? slowdown(cores, c.workers, share, main) : 1;
+		c.gap = main ? (c.workers > 0 ? c.slow : 1) / before : 1;
+		/* I/O may take longer with more workers, if its mount is saturated. */
+		for (int loaded = 0; loaded < 2; loaded++) {
+			double ns;
+
+			c.io = s->io;
+			if (loaded && c.workers > l->workers && l->workers > 0)
+				c.io *= pow((double)c.workers / l->workers, 0.3);
+			ns = run(r, &c);
+			if (isnan(ns))
+				return -ENOMEM;
+			low = ns < low ? ns : low;
+			high = ns > high ? ns : high;
+		}
+	}
+	ret->low += low * (c.same ? 1 : 1 - TOLERANCE) / 1e9;
+	ret->high += high * (c.same ? 1 : 1 + TOLERANCE) / 1e9;
+	return 0;
+}
+
+int hr_replay(const struct hr_diagnosis *d, const struct hr_life *life,
+	      const struct hr_setting *setting, struct hr_replay *ret)
+{
+	struct recorded r = {.d = d, .cores = hr_life_cores(d, life)};
+	bool any = false;
+
+	*ret = (struct hr_replay){0};
+	for (size_t i = 0; i < life->n_loops; i++) {
+		int known;
+
+		r.loop = &life->loops[i];
+		if (!r.loop->trains || r.loop->n == 0)
+			continue;
+		any = true;
+		known = read_loop(&r);
+		if (known < 0)
+			return known;
+		if (!known) {
+			ret->refusal = HR_REPLAY_UNKNOWN_FETCH;
+			return 0;
+		}
+		known = replay_loop(&r, setting, ret);
+		if (known < 0)
+			return known;
+	}
+	if (!any)
+		ret->refusal = HR_REPLAY_NO_LOOP;
+	else if (fabs(ret->replayed - ret->recorded) > TOLERANCE * ret->recorded)
+		ret->refusal = HR_REPLAY_DIFFERS;
+	return 0;
+}

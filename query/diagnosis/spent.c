@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What each fetch spent its time on. */
+#include "query/diagnosis/diagnosis.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+/* A page of a mapped file takes at most this long. */
+#define FAULT_NS 20e6
+
+static double least(double a, double b)
+{
+	return a < b ? a : b;
+}
+
+static void add_io(struct hr_diagnosis *d, uint32_t fetch, uint32_t ops)
+{
+	const struct hr_scan_ops *o = &d->scan.ops[ops];
+
+	for (unsigned i = 0; i < HR_SCAN_GROUPS; i++)
+		d->spent[fetch].io += (double)o->ns[i];
+	d->spent[fetch].cached += (double)o->cached_ns;
+}
+
+static void add_up(struct hr_diagnosis *d)
+{
+	for (size_t i = 0; i < d->lives.n_fetches; i++)
+		add_io(d, (uint32_t)i, d->lives.fetches[i].ops);
+	for (size_t i = 0; i < d->lives.n; i++) {
+		const struct hr_life *life = &d->lives.list[i];
+
+		for (size_t k = 0; k < life->n; k++)
+			if (life->blocks[k].kind == HR_BLOCK_FETCH)
+				add_io(d, life->blocks[k].fetch, life->blocks[k].ops);
+	}
+}
+
+/* Fetches [first, first + n) of one thread, which reports its waits for a core now and then. */
+static void share(struct hr_diagnosis *d, size_t first, size_t n)
+{
+	double left = 0, core_wait = 0;
+
+	for (size_t i = first; i < first + n; i++) {
+		const struct hr_fetch *f = &d->lives.fetches[i];
+		struct hr_spent *s = &d->spent[i];
+		double cpu;
+
+		s->ns = (double)(f->to - f->from);
+		s->io = least(s->io, s->ns);
+		if (f->cpu_ns == UINT64_MAX) {
+			s->unknown = s->ns - s->io;
+			continue;
+		}
+		cpu = (double)f->cpu_ns - s->cached;
+		s->cpu = cpu > 0 ? least(cpu, s->ns - s->io) : 0;
+		left += s->ns - s->io - s->cpu;
+		core_wait += (double)f->core_wait_ns;
+	}
+	for (size_t i = first; i < first + n; i++) {
+		struct hr_spent *s = &d->spent[i];
+		double idle = s->ns - s->io - s->cpu - s->unknown;
+
+		s->core = left > 0 ? idle * least(1, core_wait / left) : 0;
+		s->fault =
+		    least(idle - s->core, (double)d->lives.fetches[i].major_faults * FAULT_NS);
+		s->asleep = idle - s->core - s->fault;
+	}
+}
+
+int hr__spent_make(struct hr_diagnosis *d)
+{
+	const struct hr_lives *l = &d->lives;
+
+	d->spent = calloc(l->n_fetches + 1, sizeof(*d->spent));
+	if (d->spent == NULL)
+		return -ENOMEM;
+	add_up(d);
+	for (size_t i = 0; i < l->n_workers; i++)
+		share(d, l->workers[i].first, l->workers[i].n);
+	/* without workers: the fetches of a life follow each other */
+	for (size_t i = 0, n; i < l->n_fetches; i += n) {
+		n = 1;
+		if (l->fetches[i].worker != HR_NO_FETCH)
+			continue;
+		while (i + n < l->n_fetches && l->fetches[i + n].worker == HR_NO_FETCH)
+			n++;
+		share(d, i, n);
+	}
+	return 0;
+}
