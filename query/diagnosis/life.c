@@ -36,6 +36,7 @@ int hr__block_add(struct hr_life_reader *r, enum hr_block_kind kind, int64_t fro
 	explains.stream = r->stream;
 	explains.from = from;
 	explains.to = to;
+	explains.use = kind == HR_BLOCK_FETCH ? HR_USE_WAITED : HR_USE_OWN;
 	explains.ops = b->ops = hr__scan_ops(r->scan);
 	return hr__scan_add(r->scan, &explains);
 }

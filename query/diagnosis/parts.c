@@ -81,9 +81,9 @@ static void put_fetch(struct maker *m, const struct hr_block *b, double ns)
 static void put_gap(struct maker *m, const struct hr_block *b, double ns, int64_t imported)
 {
 	static const enum hr_part parts[HR_SCAN_GROUPS] = {
-	    [HR_SCAN_READ] = HR_PART_OWN_READ,	 [HR_SCAN_METADATA] = HR_PART_OWN_METADATA,
-	    [HR_SCAN_WRITE] = HR_PART_OWN_WRITE, [HR_SCAN_SYNC] = HR_PART_OWN_SYNC,
-	    [HR_SCAN_RUNTIME] = HR_PART_IMPORTS,
+	    [HR_SCAN_READ] = HR_PART_OWN_READ,	   [HR_SCAN_METADATA] = HR_PART_OWN_METADATA,
+	    [HR_SCAN_WRITE] = HR_PART_OWN_WRITE,   [HR_SCAN_SYNC] = HR_PART_OWN_SYNC,
+	    [HR_SCAN_RUNTIME] = HR_PART_IMPORT_IO,
 	};
 	double rest = put_io(m, m->d->scan.ops[b->ops].ns, ns, parts), imports = 0;
 

@@ -6,6 +6,9 @@
 
 #include "common/array.h"
 #include "common/batch.h"
+#include "query/tables/emit.h"
+
+#define THREADS_MAX 64u
 
 /*
  * An operation that is shorter, or moves more bytes per nanosecond, is probably served by the
@@ -24,7 +27,15 @@ struct job {
 	} * batches;
 	size_t n_batches;
 	_Atomic size_t next;
-	_Atomic int error;
+	_Atomic bool failed;
+};
+
+/* A scanning thread. */
+struct worker {
+	struct job *job;
+	struct hr_decoder *decoder;
+	struct hr_items items;
+	int error;
 };
 
 int hr__scan_add(struct hr_scan *s, const struct hr_interval *interval)
@@ -39,6 +50,7 @@ void hr__scan_done(struct hr_scan *s)
 {
 	free(s->intervals);
 	free(s->ops);
+	free(s->items.list);
 }
 
 static int by_process_and_time(const void *a, const void *b)
@@ -101,119 +113,178 @@ static const struct hr_interval *interval_after(const struct hr_interval *at,
 	return at;
 }
 
-static bool is_cached(const struct hr_columns *c, uint32_t i)
-{
-	const struct hr_op_info *op = hr_op_info(c->op[i]);
+/* A row of a batch. */
+struct row {
+	int64_t from, to;
+	uint32_t stream, tid, file;
+	uint64_t bytes;
+	const struct hr_op_info *op;
+	enum hr_scan_group group;
+};
 
-	if (op->class == HR_CLASS_SYNC)
-		return false;
-	return c->dur_ns[i] < CACHED_NS ||
-	       (op->bytes_rule != HR_BYTES_NONE && c->ret[i] > 0 &&
-		(double)c->ret[i] / (double)c->dur_ns[i] > CACHED_BYTES_PER_NS);
+static bool is_cached(const struct row *row)
+{
+	double ns = (double)(row->to - row->from);
+
+	return row->op->class != HR_CLASS_SYNC &&
+	       (ns < CACHED_NS || (double)row->bytes / ns > CACHED_BYTES_PER_NS);
 }
 
-static void add_op(struct hr_scan *s, const struct hr_interval *i, uint32_t tid,
-		   enum hr_scan_group group, bool cached, int64_t from, int64_t to)
+static void add_to_ops(struct hr_scan_ops *ops, const struct hr_interval *i, const struct row *row,
+		       uint64_t ns)
 {
-	struct hr_scan_ops *ops = &s->ops[i->ops];
-	_Atomic uint64_t *sums = tid == i->tid ? ops->ns : ops->others;
+	bool own = row->tid == i->tid;
+	int64_t seen;
 
-	from = from > i->from ? from : i->from;
-	to = to < i->to ? to : i->to;
-	if (to > from)
-		atomic_fetch_add_explicit(&sums[group], (uint64_t)(to - from),
-					  memory_order_relaxed);
-	if (to > from && cached && sums == ops->ns)
-		atomic_fetch_add_explicit(&ops->cached_ns, (uint64_t)(to - from),
-					  memory_order_relaxed);
-	if (group == HR_SCAN_RUNTIME && tid == i->tid) {
-		int64_t seen = atomic_load_explicit(&ops->runtime_end, memory_order_relaxed);
+	atomic_fetch_add_explicit(own ? &ops->ns[row->group] : &ops->others[row->group], ns,
+				  memory_order_relaxed);
+	if (own && is_cached(row))
+		atomic_fetch_add_explicit(&ops->cached_ns, ns, memory_order_relaxed);
+	if (!own || row->group != HR_SCAN_RUNTIME)
+		return;
+	seen = atomic_load_explicit(&ops->runtime_end, memory_order_relaxed);
+	while (seen < row->to &&
+	       !atomic_compare_exchange_weak_explicit(&ops->runtime_end, &seen, row->to,
+						      memory_order_relaxed, memory_order_relaxed))
+		;
+}
 
-		while (seen < to && !atomic_compare_exchange_weak_explicit(&ops->runtime_end, &seen,
-									   to, memory_order_relaxed,
-									   memory_order_relaxed))
-			;
+/* Counts an operation in the interval in which it began. */
+static int add_to_item(struct hr_items *items, const struct hr_interval *i, const struct row *row,
+		       uint64_t ns)
+{
+	bool began = row->from >= i->from, reads = row->op->class == HR_CLASS_READ;
+	struct hr_item *item;
+
+	if (row->file == 0 || row->group == HR_SCAN_RUNTIME ||
+	    (i->use == HR_USE_OWN && row->tid != i->tid))
+		return 0;
+	item = hr__item(items, row->stream, row->file);
+	if (item == NULL)
+		return -ENOMEM;
+	if (i->use == HR_USE_OWN) {
+		item->own_ns += ns;
+		item->own_sync_ns += row->group == HR_SCAN_SYNC ? ns : 0;
+		return 0;
 	}
+	item->opens += began && row->op->class == HR_CLASS_OPEN;
+	item->reads += began && reads;
+	item->empty_reads += began && reads && row->bytes == 0;
+	item->bytes += began && reads ? row->bytes : 0;
+	*(reads ? &item->read_ns : &item->metadata_ns) += ns;
+	item->waited_ns += i->use == HR_USE_WAITED ? ns : 0;
+	return 0;
+}
+
+static int add_row(struct worker *w, const struct hr_interval *i, const struct row *row)
+{
+	int64_t from = row->from > i->from ? row->from : i->from;
+	int64_t to = row->to < i->to ? row->to : i->to;
+	uint64_t ns = to > from ? (uint64_t)(to - from) : 0;
+
+	add_to_ops(&w->job->scan->ops[i->ops], i, row, ns);
+	return add_to_item(&w->items, i, row, ns);
+}
+
+static struct row row_of(const struct job *j, uint32_t stream, const struct hr_columns *c,
+			 uint32_t i)
+{
+	uint64_t start = c->start_ns[i] + (uint64_t)j->q->streams[stream].s->real_minus_boot_ns;
+	const struct hr_op_info *op = hr_op_info(c->op[i]);
+
+	return (struct row){
+	    .from = (int64_t)start,
+	    .to = (int64_t)(start + c->dur_ns[i]),
+	    .stream = stream,
+	    .tid = c->tasks[c->task[i]].tid,
+	    .file = c->file[i],
+	    .bytes = op->bytes_rule == HR_BYTES_NONE || c->ret[i] == HR_RET_NONE
+			 ? 0
+			 : hr_bytes_moved(op->bytes_rule, c->ret[i], c->asked[i],
+					  c->flags != NULL ? c->flags[i] : 0),
+	    .op = op,
+	    .group = group_of(c->op[i], c->bits != NULL ? c->bits[i] : 0),
+	};
 }
 
 /* Rows [first, end) are of one task, almost in the order of time. */
-static void add_task(const struct job *j, uint32_t stream, const struct hr_columns *c,
-		     uint32_t first, uint32_t end)
+static int add_task(struct worker *w, uint32_t stream, const struct hr_columns *c, uint32_t first,
+		    uint32_t end)
 {
-	struct hr_scan *s = j->scan;
-	const struct hr_task *task = &c->tasks[c->task[first]];
-	uint64_t offset_ns = (uint64_t)j->q->streams[stream].s->real_minus_boot_ns;
-	struct hr_interval key = {.stream = stream, .proc = task->proc, .from = INT64_MIN};
-	uint32_t n = j->first[stream + 1], start = lower(s->intervals, j->first[stream], n, &key);
-	const struct hr_interval *low = s->intervals + start, *high, *at;
+	const struct job *j = w->job;
+	const struct hr_interval *list = j->scan->intervals, *low, *high, *at;
+	struct hr_interval key = {
+	    .stream = stream, .proc = c->tasks[c->task[first]].proc, .from = INT64_MIN};
+	uint32_t n = j->first[stream + 1], start = lower(list, j->first[stream], n, &key);
+	int r = 0;
 
 	key.from = INT64_MAX;
-	high = s->intervals + lower(s->intervals, start, n, &key);
-	at = low;
-	for (uint32_t i = first; i < end; i++) {
-		int64_t from = (int64_t)(c->start_ns[i] + offset_ns);
-		int64_t to = (int64_t)(c->start_ns[i] + offset_ns + c->dur_ns[i]);
-		uint16_t bits = c->bits != NULL ? c->bits[i] : 0;
+	at = low = list + start;
+	high = list + lower(list, start, n, &key);
+	for (uint32_t i = first; r == 0 && low < high && i < end; i++) {
+		struct row row = row_of(j, stream, c, i);
 
-		if (at == high || at->to <= from || (at > low && at[-1].to > from))
-			at = interval_after(low, high, from);
-		for (const struct hr_interval *k = at; k < high && k->from < to; k++)
-			add_op(s, k, task->tid, group_of(c->op[i], bits), is_cached(c, i), from,
-			       to);
+		if (at == high || at->to <= row.from || (at > low && at[-1].to > row.from))
+			at = interval_after(low, high, row.from);
+		for (const struct hr_interval *k = at; r == 0 && k < high && k->from < row.to; k++)
+			r = add_row(w, k, &row);
 	}
+	return r;
 }
 
-static int scan_batch(const struct job *j, struct hr_decoder *decoder, uint32_t stream,
-		      uint32_t batch)
+static int scan_batch(struct worker *w, uint32_t stream, const struct hr_batch_ref *batch)
 {
-	const uint32_t want = HR_COL_BIT(HR_COL_START) | HR_COL_BIT(HR_COL_DUR) |
-			      HR_COL_BIT(HR_COL_OP) | HR_COL_BIT(HR_COL_BITS) |
-			      HR_COL_BIT(HR_COL_RET);
-	const struct hr_qstream *st = &j->q->streams[stream];
-	uint32_t frame_index = st->s->batches[batch].frame;
+	uint32_t want = HR_COL_BIT(HR_COL_START) | HR_COL_BIT(HR_COL_DUR) | HR_COL_BIT(HR_COL_OP) |
+			HR_COL_BIT(HR_COL_BITS) | HR_COL_BIT(HR_COL_RET) |
+			HR_COL_BIT(HR_COL_ASKED) | HR_COL_BIT(HR_COL_FILE);
+	const struct hr_qstream *st = &w->job->q->streams[stream];
 	Headrace__Frame *frame = NULL;
 	struct hr_columns c;
-	int r = hr_stream_read(st->s, frame_index, &frame);
+	int r = hr_stream_read(st->s, batch->frame, &frame);
 
+	if (hr__emit_has_items(batch->ops, batch->ops_bytes))
+		want |= HR_COL_BIT(HR_COL_FLAGS);
 	if (r == 0)
 		r = frame->body_case == HEADRACE__FRAME__BODY_EVENTS
-			? hr_batch_decode(decoder, frame->events, want, &c)
+			? hr_batch_decode(w->decoder, frame->events, want, &c)
 			: -EBADMSG;
 	if (frame != NULL)
 		headrace__frame__free_unpacked(frame, NULL);
-	if (r == -ENOMEM)
-		return r;
-	if (r < 0) {
-		hr__query_damage(j->q, st, frame_index, r);
+	if (r < 0 && r != -ENOMEM) {
+		hr__query_damage(w->job->q, st, batch->frame, r);
 		return 0;
 	}
-	for (uint32_t first = 0, end; first < c.count; first = end) {
+	for (uint32_t first = 0, end; r == 0 && first < c.count; first = end) {
 		end = first + 1;
 		while (end < c.count && c.task[end] == c.task[first])
 			end++;
-		add_task(j, stream, &c, first, end);
+		r = add_task(w, stream, &c, first, end);
 	}
-	return 0;
+	return r;
 }
 
 /* ---- all batches ---- */
 
 static void *scan_thread(void *data)
 {
-	struct job *j = data;
-	struct hr_decoder *decoder;
-	int r = hr_decoder_new(&decoder);
+	struct worker *w = data;
+	struct job *j = w->job;
 	size_t i;
 
-	while (r == 0 && j->error == 0 && (i = atomic_fetch_add(&j->next, 1)) < j->n_batches) {
-		r = atomic_load_explicit(&j->q->interrupted, memory_order_relaxed)
-			? -EINTR
-			: scan_batch(j, decoder, j->batches[i].stream, j->batches[i].batch);
+	w->error = hr_decoder_new(&w->decoder);
+	while (w->error == 0 && !atomic_load(&j->failed) &&
+	       (i = atomic_fetch_add(&j->next, 1)) < j->n_batches) {
+		uint32_t stream = j->batches[i].stream;
+
+		w->error = atomic_load_explicit(&j->q->interrupted, memory_order_relaxed)
+			       ? -EINTR
+			       : scan_batch(w, stream,
+					    &j->q->streams[stream].s->batches[j->batches[i].batch]);
 		atomic_fetch_add_explicit(&j->q->batches_read, 1, memory_order_relaxed);
 	}
-	if (r < 0)
-		j->error = r;
-	hr_decoder_free(decoder);
+	if (w->error < 0)
+		atomic_store(&j->failed, true);
+	hr_decoder_free(w->decoder);
 	return NULL;
 }
 
@@ -263,26 +334,44 @@ static int list_batches(struct job *j)
 	return 0;
 }
 
+/* Runs the threads, and adds their items up. */
+static int scan_all(struct job *j)
+{
+	unsigned want = j->q->threads < THREADS_MAX ? j->q->threads : THREADS_MAX, n = 0;
+	struct worker workers[THREADS_MAX] = {{.job = j}};
+	pthread_t threads[THREADS_MAX];
+	int r = 0;
+
+	while (n + 1 < want && n + 1 < j->n_batches) {
+		workers[n + 1].job = j;
+		if (pthread_create(&threads[n], NULL, scan_thread, &workers[n + 1]) != 0)
+			break;
+		n++;
+	}
+	scan_thread(&workers[0]);
+	for (unsigned i = 0; i <= n; i++) {
+		if (i > 0)
+			pthread_join(threads[i - 1], NULL);
+		if (r == 0)
+			r = workers[i].error;
+		if (r == 0)
+			r = hr__items_merge(&j->scan->items, &workers[i].items);
+		free(workers[i].items.list);
+	}
+	return r;
+}
+
 int hr__scan_run(struct hr_query *q, struct hr_scan *s)
 {
 	struct job j = {.q = q, .scan = s};
-	pthread_t threads[64];
-	unsigned n = 0, want = q->threads < 64 ? q->threads : 64;
 	int r;
 
 	s->ops = calloc((size_t)s->n_ops + 1, sizeof(*s->ops));
 	if (s->n > 0)
 		qsort(s->intervals, s->n, sizeof(*s->intervals), by_process_and_time);
 	r = s->ops != NULL ? list_batches(&j) : -ENOMEM;
-	if (r == 0) {
-		while (n + 1 < want && n < j.n_batches &&
-		       pthread_create(&threads[n], NULL, scan_thread, &j) == 0)
-			n++;
-		scan_thread(&j);
-		for (unsigned i = 0; i < n; i++)
-			pthread_join(threads[i], NULL);
-		r = j.error;
-	}
+	if (r == 0)
+		r = scan_all(&j);
 	free(j.first);
 	free(j.batches);
 	return r;

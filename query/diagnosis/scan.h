@@ -11,6 +11,7 @@
 #ifndef HEADRACE_QUERY_DIAGNOSIS_SCAN_H
 #define HEADRACE_QUERY_DIAGNOSIS_SCAN_H
 
+#include "query/diagnosis/items.h"
 #include "query/tables/internal.h"
 
 enum hr_scan_group {
@@ -30,11 +31,19 @@ struct hr_scan_ops {
 	_Atomic int64_t runtime_end;		 /* end of the last runtime operation; 0: none */
 };
 
+/* Whose time an interval is. */
+enum hr_interval_use {
+	HR_USE_OWN,    /* a training thread's, outside fetches */
+	HR_USE_WAITED, /* a fetch, while a training thread waits for it */
+	HR_USE_HIDDEN  /* a fetch, while it does not */
+};
+
 struct hr_interval {
 	uint32_t stream, tid;
 	uint64_t proc;
 	int64_t from, to;
 	uint32_t ops; /* index of its sums, which several intervals may share */
+	enum hr_interval_use use;
 };
 
 struct hr_scan {
@@ -42,6 +51,7 @@ struct hr_scan {
 	size_t n, room;
 	struct hr_scan_ops *ops;
 	uint32_t n_ops;
+	struct hr_items items; /* of all fetches, after hr__scan_run */
 };
 
 /* The index of new sums, for interval->ops. */

@@ -107,7 +107,8 @@ static uint32_t fetch_of(const struct hr_life_reader *r, const struct hr_mark *w
 int hr__fetch_hide(struct hr_life_reader *r, struct hr_fetch *f, int64_t to)
 {
 	const struct hr_worker *w = &r->to->workers[f->worker];
-	struct hr_interval hidden = {r->stream, w->tid, w->proc, f->placed, to, f->ops};
+	struct hr_interval hidden = {r->stream, w->tid, w->proc,      f->placed,
+				     to,	f->ops, HR_USE_HIDDEN};
 
 	if (to <= f->placed)
 		return 0;

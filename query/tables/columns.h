@@ -103,12 +103,19 @@
 	X(refusal, VARCHAR)
 #define HR_HIDDEN_REPLAYS(X)
 
+#define HR_COLUMNS_FINDINGS(X) HR_COLUMNS_STREAM(X) \
+	X(number, BIGINT) X(cause, VARCHAR) X(lost_ns, BIGINT) X(wall_ns, BIGINT) \
+	X(meaning, VARCHAR) X(object, VARCHAR) X(evidence, VARCHAR) X(action, VARCHAR) \
+	X(gain_low_ns, BIGINT) X(gain_high_ns, BIGINT) X(avoid, VARCHAR)
+#define HR_HIDDEN_FINDINGS(X)
+
 /* Table name and its columns' macro. Everything for each table is made from this list. */
 #define HR_TABLES(X) \
 	X(events, EVENTS) X(rollups, ROLLUPS) X(file_records, FILE_RECORDS) \
 	X(processes, PROCESSES) X(files, FILES) X(regions, REGIONS) X(labels, LABELS) \
 	X(levels, LEVELS) X(jobs, JOBS) X(nodes, NODES) X(losses, LOSSES) \
-	X(kernel_records, KERNEL_RECORDS) X(parts, PARTS) X(replays, REPLAYS)
+	X(kernel_records, KERNEL_RECORDS) X(parts, PARTS) X(replays, REPLAYS) \
+	X(findings, FINDINGS)
 /* clang-format on */
 
 #endif

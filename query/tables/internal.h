@@ -156,6 +156,7 @@ struct hr_sql_table {
 #define HR__E_KERNEL_RECORDS(name, type) HR_KERNEL_RECORDS_##name,
 #define HR__E_PARTS(name, type)		 HR_PARTS_##name,
 #define HR__E_REPLAYS(name, type)	 HR_REPLAYS_##name,
+#define HR__E_FINDINGS(name, type)	 HR_FINDINGS_##name,
 #define X(table, TABLE)                                                                            \
 	enum {                                                                                     \
 		HR_COLUMNS_##TABLE(HR__E_##TABLE) HR_HIDDEN_##TABLE(HR__E_##TABLE)                 \

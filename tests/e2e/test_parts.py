@@ -29,12 +29,15 @@ class Parts(harness.Case):
                                 *options])
         rows = traced.sql("SELECT part, sum(ns) / 1e9 AS s FROM parts GROUP BY part")
         found = {row["part"]: float(row["s"]) for row in rows}
+        found["imports"] += found.pop("import_io")
         life = traced.sql("SELECT max(end_ns - start_ns) / 1e9 AS s FROM processes WHERE worker IS NULL AND cmdline LIKE '%training.py'")
         wall = float(life[0]["s"])
         self.assertAlmostEqual(sum(found.values()), wall, delta=1e-6 * wall)
         truth = {NAMES.get(name, name): s for name, s in training_truth.parts(log, batch, workers).items()}
         for part in (set(found) | set(truth)) - NOT_MEASURED:
             self.assertAlmostEqual(found.get(part, 0), truth.get(part, 0), delta=0.05 * wall, msg=f"{part}: {found} instead of {truth}")
+        self.findings = traced.sql("SELECT * FROM findings ORDER BY number")
+        self.assertEqual([int(row["number"]) for row in self.findings], list(range(1, len(self.findings) + 1)))
         return found, truth
 
     def test_workers_compute_and_sleep(self):
@@ -44,19 +47,23 @@ class Parts(harness.Case):
             self.assertGreater(found[part], 0.5 * truth[part])
 
     def test_no_workers(self):
-        found, truth = self.check("--decode-ms", "3", "--sleep-ms", "5", workers=0)
+        found, truth = self.check("--decode-ms", "3", "--sleep-ms", "15", workers=0)
         self.assertGreater(found["wait_asleep"], 0.8 * truth["wait_asleep"])
         self.assertLess(found["create_workers"], 0.01)
+        self.assertEqual(self.findings[0]["cause"], "asleep")
+        self.assertIn("num_workers", self.findings[0]["action"])
 
     def test_all_that_is_no_wait(self):
         found, truth = self.check("--checkpoint-every", "8", "--checkpoint-mb", "64", "--log-fsync", "3", "--list", "100", "--validate", "8",
                                   "--init-ms", "200")
+        self.assertIn("checkpoint", [row["cause"] for row in self.findings])
         for part in "checkpoint", "own_sync", "wait_worker_start":
             self.assertAlmostEqual(found[part], truth[part], delta=0.2 * truth[part] + 0.01)
 
     def test_persistent_workers_and_one_slow_item(self):
         found, _ = self.check("--persistent", "--slow-item", "13", "--slow-ms", "500")
         self.assertGreater(found["wait_asleep"], 0.6)
+        self.assertEqual(self.findings[0]["cause"], "asleep")
 
 
 if __name__ == "__main__":

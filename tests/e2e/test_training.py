@@ -10,6 +10,7 @@ import unittest
 import harness
 
 SCRIPT = os.path.join(harness.WORKLOADS, "train_waits.py")
+PREEMPTED = 0.02  # seconds by which two clocks differ if another program gets the core between their readings, a few times
 
 
 class Training(harness.Case):
@@ -83,7 +84,7 @@ class Waits(Training):
         said, traced = self.train("--workers", "2", "--compute", "20", "--files", *self.fast(96))
         _, seconds = self.waits(traced)
         self.assertLess(sum(said["waits"][1:-1]) / said["wall"], 0.2)
-        self.assertAlmostEqual(seconds, sum(said["waits"]), delta=0.05 * sum(said["waits"]) + 0.001 * said["steps"])
+        self.assertAlmostEqual(seconds, sum(said["waits"]), delta=0.05 * sum(said["waits"]) + 0.001 * said["steps"] + PREEMPTED)
         self.assertEqual(traced.value("SELECT count(DISTINCT proc) FROM regions WHERE kind = 'fetch'"), 2)
 
     def test_steps(self):
@@ -96,13 +97,13 @@ class Waits(Training):
             self.assertEqual(traced.value("SELECT count(*) FROM regions WHERE open = 1"), 0)
             epochs = self.ask(traced, "epochs")
             for row, wall in zip(epochs, said["epochs"], strict=True):
-                self.assertAlmostEqual(float(row["dur_s"]), wall, delta=0.02 * wall + 0.01)
+                self.assertAlmostEqual(float(row["dur_s"]), wall, delta=0.02 * wall + PREEMPTED)
                 self.assertEqual(int(row["steps"]), said["steps"] / 2)
-            self.assertAlmostEqual(sum(float(row["input_wait_s"]) for row in epochs), sum(said["waits"]), delta=0.05 * sum(said["waits"]) + 0.002)
+            self.assertAlmostEqual(sum(float(row["input_wait_s"]) for row in epochs), sum(said["waits"]), delta=0.05 * sum(said["waits"]) + PREEMPTED)
             each = len(said["waits"]) // 2  # of an epoch, the last of which gets nothing and is in no step
             waits = sum(said["waits"]) - said["waits"][each - 1] - said["waits"][-1]
             row, = self.ask(traced, "steps")
-            self.assertAlmostEqual(float(row["input_wait_s"]), waits, delta=0.05 * waits + 0.002)
+            self.assertAlmostEqual(float(row["input_wait_s"]), waits, delta=0.05 * waits + PREEMPTED)
 
 
 class Mapped(Training):

@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Findings about time that is no wait for a batch. */
+#include "query/diagnosis/findings_internal.h"
+
+static void find_start(struct hr_job *j, const struct hr_job_files *files)
+{
+	const double *p = j->part[HR_PHASE_START];
+	double listing = p[HR_PART_OWN_METADATA] + p[HR_PART_OWN_READ];
+	struct hr_finding *f = hr__finding_add(j, HR_FOUND_LISTING, listing);
+
+	if (f != NULL) {
+		f->object = hr__item_folder(j, files->own);
+		f->action = "keep a list of the files in one file, and read it instead";
+		f->gain_high = listing;
+		f->gain_low = 0.5 * listing;
+	}
+	f = hr__finding_add(j, HR_FOUND_IMPORTS, hr__job_part(j, HR_PART_IMPORT_IO));
+	if (f != NULL) {
+		f->action = "install Python on local storage, or in a container image in one file";
+		f->gain_low = 0.5 * f->lost;
+		f->gain_high = f->lost;
+	}
+}
+
+void hr__find_others(struct hr_job *j)
+{
+	struct hr_job_files files;
+	struct hr_finding *f;
+	double validation = 0, own = 0;
+
+	hr__job_files(j, &files);
+	find_start(j, &files);
+	for (unsigned part = 0; part < HR_PART_END; part++)
+		validation += j->part[HR_PHASE_VALIDATION][part];
+	for (unsigned phase = HR_PHASE_TRAIN; phase < HR_PHASES; phase++)
+		if (phase != HR_PHASE_VALIDATION)
+			own += j->part[phase][HR_PART_OWN_READ] +
+			       j->part[phase][HR_PART_OWN_WRITE] +
+			       j->part[phase][HR_PART_OWN_METADATA];
+	f = hr__finding_add(j, HR_FOUND_CHECKPOINT, hr__job_part(j, HR_PART_CHECKPOINT));
+	if (f != NULL) {
+		f->action =
+		    "save less often, or asynchronously (torch.distributed.checkpoint.async_save)";
+		f->gain_low = 0.5 * f->lost;
+		f->gain_high = f->lost;
+		f->avoid = "more workers: the training thread saves";
+	}
+	f = hr__finding_add(j, HR_FOUND_RESTORE, hr__job_part(j, HR_PART_RESTORE));
+	if (f != NULL)
+		f->action = "restore from faster storage, or one file per rank";
+	f = hr__finding_add(j, HR_FOUND_SYNC, hr__job_part(j, HR_PART_OWN_SYNC));
+	if (f != NULL) {
+		f->object = hr__item_path(j, files.synced);
+		f->action = "call fsync less often, or in another thread";
+		f->gain_low = 0.8 * f->lost;
+		f->gain_high = f->lost;
+	}
+	f = hr__finding_add(j, HR_FOUND_OWN_IO, own);
+	if (f != NULL) {
+		f->object = hr__item_path(j, files.own);
+		f->action = "move this work into the data set or another thread";
+		f->gain_high = f->lost;
+	}
+	f = hr__finding_add(j, HR_FOUND_VALIDATION, validation);
+	if (f != NULL)
+		f->action = "validate less often, or on fewer samples";
+}

@@ -1,0 +1,210 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Which part of the time is a finding, in which order, and what would help. */
+#include "query/diagnosis/findings_internal.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "common/array.h"
+#include "query/tables/rows.h"
+
+/* Less than this is not worth a change. */
+#define LEAST_SHARE   0.03
+#define LEAST_SECONDS 0.1
+
+static const struct {
+	const char *name, *meaning;
+} causes[] = {
+#define HR_FOUND(NAME, text, meaning) {text, meaning},
+#include "query/diagnosis/causes.def"
+#undef HR_FOUND
+};
+
+const char *hr_finding_name(enum hr_finding_cause cause)
+{
+	return causes[cause].name;
+}
+
+const char *hr_finding_meaning(enum hr_finding_cause cause)
+{
+	return causes[cause].meaning;
+}
+
+/* ---- the job ---- */
+
+static bool same_job(const struct hr_query *q, uint32_t a, uint32_t b)
+{
+	const struct hr_stream *x = q->streams[a].s, *y = q->streams[b].s;
+
+	return x->attempt == y->attempt && strcmp(x->job, y->job) == 0 &&
+	       strcmp(x->cluster, y->cluster) == 0;
+}
+
+static int read_levels(struct hr_job *j)
+{
+	struct hr_query *q = j->d->q;
+
+	for (uint32_t i = 0; i < q->n_streams; i++) {
+		struct hr_frames frames = {0};
+		int r;
+
+		if (!same_job(q, i, j->stream))
+			continue;
+		r = hr__frames_read(q, &q->streams[i], HEADRACE__FRAME__BODY_LEVELS, &frames);
+		for (size_t k = 0; r == 0 && k < frames.n; k++)
+			j->counters |= strcmp(frames.list[k]->levels->level, "counters") == 0;
+		hr__frames_free(&frames);
+		if (r < 0)
+			return r;
+	}
+	return 0;
+}
+
+static void add_life(struct hr_job *j, const struct hr_life *life)
+{
+	for (size_t i = 0; i < life->n_loops; i++) {
+		const struct hr_loop *l = &life->loops[i];
+
+		if (!l->trains)
+			continue;
+		j->loops++;
+		j->workers = l->workers;
+		j->prefetch = l->prefetch;
+		j->persistent = l->persistent;
+		j->waits += (double)l->n;
+	}
+	j->wall += (double)(life->to - life->from) / 1e9;
+	j->cores += hr_life_cores(j->d, life);
+	j->lives++;
+}
+
+/* Adds up all lives of the job of life `first`, as means. */
+static void make_job(struct hr_job *j, const struct hr_diagnosis *d, size_t first)
+{
+	*j = (struct hr_job){.d = d, .stream = d->lives.list[first].stream};
+	for (size_t i = first; i < d->lives.n; i++)
+		if (same_job(d->q, d->lives.list[i].stream, j->stream))
+			add_life(j, &d->lives.list[i]);
+	for (size_t i = 0; i < d->parts.n; i++) {
+		const struct hr_parts_row *row = &d->parts.rows[i];
+
+		if (same_job(d->q, row->stream, j->stream))
+			j->part[row->phase][row->part] += (double)row->ns / 1e9 / (double)j->lives;
+	}
+	j->wall /= (double)j->lives;
+	j->cores /= (double)j->lives;
+	j->loops /= (double)j->lives;
+	j->waits /= (double)j->lives;
+}
+
+double hr__job_part(const struct hr_job *j, enum hr_part part)
+{
+	double s = 0;
+
+	for (unsigned phase = 0; phase < HR_PHASES; phase++)
+		s += phase != HR_PHASE_VALIDATION ? j->part[phase][part] : 0;
+	return s;
+}
+
+int hr__job_replay(const struct hr_job *j, const struct hr_setting *setting, struct hr_replay *ret)
+{
+	const struct hr_diagnosis *d = j->d;
+
+	*ret = (struct hr_replay){0};
+	for (size_t i = 0; i < d->lives.n; i++) {
+		struct hr_replay one;
+		int r;
+
+		if (!same_job(d->q, d->lives.list[i].stream, j->stream))
+			continue;
+		r = hr_replay(d, &d->lives.list[i], setting, &one);
+		if (r < 0)
+			return r;
+		ret->refusal = one.refusal != HR_REPLAY_OK ? one.refusal : ret->refusal;
+		ret->recorded += one.recorded / (double)j->lives;
+		ret->replayed += one.replayed / (double)j->lives;
+		ret->low += one.low / (double)j->lives;
+		ret->high += one.high / (double)j->lives;
+	}
+	return 0;
+}
+
+/* ---- findings ---- */
+
+struct hr_finding *hr__finding_add(struct hr_job *j, enum hr_finding_cause cause, double lost)
+{
+	struct hr_finding *f;
+
+	if (lost < LEAST_SECONDS || lost < LEAST_SHARE * j->wall)
+		return NULL;
+	if (!hr_array_reserve(j->to->list, j->to->n, j->to->room)) {
+		j->error = -ENOMEM;
+		return NULL;
+	}
+	f = &j->to->list[j->to->n++];
+	*f = (struct hr_finding){
+	    .st = &j->d->q->streams[j->stream], .cause = cause, .lost = lost, .wall = j->wall};
+	return f;
+}
+
+const char *hr__finding_text(struct hr_job *j, const char *format, ...)
+{
+	va_list args;
+	char *text = NULL, *copy;
+	int n;
+
+	va_start(args, format);
+	n = vasprintf(&text, format, args);
+	va_end(args);
+	copy = n >= 0 ? hr__pool_get(&j->d->q->pool, (size_t)n + 1) : NULL;
+	if (copy != NULL)
+		memcpy(copy, text, (size_t)n + 1);
+	else
+		j->error = -ENOMEM;
+	if (n >= 0)
+		free(text);
+	return copy;
+}
+
+static int by_loss(const void *a, const void *b)
+{
+	const struct hr_finding *x = a, *y = b;
+
+	return (x->lost < y->lost) - (x->lost > y->lost);
+}
+
+static int find(struct hr_job *j)
+{
+	size_t first = j->to->n;
+
+	hr__find_waits(j);
+	hr__find_others(j);
+	if (j->to->n > first)
+		qsort(j->to->list + first, j->to->n - first, sizeof(*j->to->list), by_loss);
+	return j->error;
+}
+
+int hr_findings_make(const struct hr_diagnosis *d, struct hr_findings *ret)
+{
+	int r = 0;
+
+	for (size_t i = 0; r == 0 && i < d->lives.n; i++) {
+		struct hr_job job;
+		bool seen = false;
+
+		for (size_t k = 0; !seen && k < i; k++)
+			seen = same_job(d->q, d->lives.list[k].stream, d->lives.list[i].stream);
+		if (seen)
+			continue;
+		make_job(&job, d, i);
+		job.to = ret;
+		r = read_levels(&job);
+		r = r < 0 ? r : find(&job);
+	}
+	return r;
+}
+
+void hr_findings_done(struct hr_findings *f)
+{
+	free(f->list);
+}

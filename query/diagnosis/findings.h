@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * findings.h - the causes of lost time of each job, largest first
+ *
+ * Seconds are those of the mean training process of the job: they sum, with compute, to its wall
+ * time. Texts belong to the query's pool.
+ */
+#ifndef HEADRACE_QUERY_DIAGNOSIS_FINDINGS_H
+#define HEADRACE_QUERY_DIAGNOSIS_FINDINGS_H
+
+#include "query/diagnosis/diagnosis.h"
+
+enum hr_finding_cause {
+#define HR_FOUND(NAME, text, meaning) HR_FOUND_##NAME,
+#include "query/diagnosis/causes.def"
+#undef HR_FOUND
+	HR_FOUND_END
+};
+
+const char *hr_finding_name(enum hr_finding_cause cause);
+const char *hr_finding_meaning(enum hr_finding_cause cause);
+
+struct hr_finding {
+	const struct hr_qstream *st; /* a stream of the job */
+	enum hr_finding_cause cause;
+	double lost, wall;		       /* seconds */
+	double gain_low, gain_high;	       /* seconds that `action` saves; both 0: not known */
+	const char *object;		       /* a file, folder or setting; NULL: none */
+	const char *evidence, *action, *avoid; /* sentences; NULL: none */
+};
+
+struct hr_findings {
+	struct hr_finding *list;
+	size_t n, room;
+};
+
+/* -ENOMEM. */
+int hr_findings_make(const struct hr_diagnosis *d, struct hr_findings *ret);
+void hr_findings_done(struct hr_findings *f);
+
+#endif

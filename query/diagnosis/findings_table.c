@@ -1,0 +1,114 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* findings: the causes of lost time of each job. */
+#include <errno.h>
+#include <stdlib.h>
+
+#include "query/diagnosis/findings.h"
+#include "query/tables/rows.h"
+
+struct found {
+	struct hr_diagnosis d;
+	struct hr_findings findings;
+};
+
+static int findings_gather(struct hr_rows *rows, uint64_t want)
+{
+	struct found *f = calloc(1, sizeof(*f));
+	int r;
+
+	(void)want;
+	rows->data = f;
+	if (f == NULL)
+		return -ENOMEM;
+	r = hr_diagnosis_make(rows->q, &f->d);
+	if (r == 0)
+		r = hr_findings_make(&f->d, &f->findings);
+	rows->n = f->findings.n;
+	return r;
+}
+
+static void findings_done(struct hr_rows *rows)
+{
+	struct found *f = rows->data;
+
+	if (f != NULL) {
+		hr_findings_done(&f->findings);
+		hr_diagnosis_done(&f->d);
+	}
+	free(f);
+	rows->data = NULL;
+}
+
+static const struct hr_finding *findings_row(const struct hr_rows *rows, size_t row)
+{
+	return &((const struct found *)rows->data)->findings.list[row];
+}
+
+static const struct hr_qstream *findings_stream(const struct hr_rows *rows, size_t row)
+{
+	return findings_row(rows, row)->st;
+}
+
+/* The place of a finding among those of its job. */
+static uint64_t number_of(const struct hr_rows *rows, size_t row)
+{
+	uint64_t number = 1;
+
+	while (row > 0 && findings_row(rows, row - 1)->st == findings_row(rows, row)->st) {
+		number++;
+		row--;
+	}
+	return number;
+}
+
+static void findings_cell(const struct hr_rows *rows, size_t row, unsigned column,
+			  struct hr_cell *c)
+{
+	const struct hr_finding *f = findings_row(rows, row);
+
+	switch (column) {
+	case HR_FINDINGS_number:
+		c->u = number_of(rows, row);
+		break;
+	case HR_FINDINGS_cause:
+		hr__cell_constant(c, hr_finding_name(f->cause));
+		break;
+	case HR_FINDINGS_lost_ns:
+		c->i = (int64_t)(f->lost * 1e9);
+		break;
+	case HR_FINDINGS_wall_ns:
+		c->i = (int64_t)(f->wall * 1e9);
+		break;
+	case HR_FINDINGS_meaning:
+		hr__cell_constant(c, hr_finding_meaning(f->cause));
+		break;
+	case HR_FINDINGS_object:
+		hr__cell_constant(c, f->object);
+		break;
+	case HR_FINDINGS_evidence:
+		hr__cell_constant(c, f->evidence);
+		break;
+	case HR_FINDINGS_action:
+		hr__cell_constant(c, f->action);
+		break;
+	case HR_FINDINGS_gain_low_ns:
+		c->i = (int64_t)(f->gain_low * 1e9);
+		c->null = f->gain_high <= 0;
+		break;
+	case HR_FINDINGS_gain_high_ns:
+		c->i = (int64_t)(f->gain_high * 1e9);
+		c->null = f->gain_high <= 0;
+		break;
+	default:
+		hr__cell_constant(c, f->avoid);
+	}
+}
+
+const struct hr_row_kind hr__findings_kind = {
+    .table = HR_TABLE_FINDINGS,
+    .of_job = true,
+    .gather = findings_gather,
+    .done = findings_done,
+    .stream = findings_stream,
+    .cell = findings_cell,
+};

@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * items.h - sums of operations by file
+ *
+ * A map belongs to one thread. Maps of several threads are merged.
+ */
+#ifndef HEADRACE_QUERY_DIAGNOSIS_ITEMS_H
+#define HEADRACE_QUERY_DIAGNOSIS_ITEMS_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+struct hr_item {
+	uint32_t stream, file; /* hr_stream_file; file 0: a free entry */
+	uint64_t opens, reads, empty_reads, bytes;
+	uint64_t read_ns;     /* of reads in fetches */
+	uint64_t metadata_ns; /* of other operations in fetches */
+	uint64_t waited_ns;   /* the part of both during which a training thread waited */
+	uint64_t own_ns,
+	    own_sync_ns; /* of training threads outside fetches; of these, fsync and the like */
+};
+
+struct hr_items {
+	struct hr_item *list; /* an open hash table with `room` entries */
+	size_t n, room;
+};
+
+/* The entry of a file, new if it has none; NULL: out of memory. */
+struct hr_item *hr__item(struct hr_items *items, uint32_t stream, uint32_t file);
+
+/* Adds the entries of `from`. -ENOMEM. */
+int hr__items_merge(struct hr_items *to, const struct hr_items *from);
+
+#endif

@@ -1,0 +1,17 @@
+-- Where the time of each job was lost: causes, largest first, what would help and what would not
+-- arg top COUNT 10: at most this many causes of each job
+-- note: SELECT format('job {}: no training loop was recorded: PyTorch reports it under headrace run; other programs can mark it with headrace.h', string_agg(DISTINCT job, ', ' ORDER BY job)) FROM jobs ANTI JOIN (SELECT DISTINCT cluster, job, attempt FROM regions WHERE kind IN ('step', 'epoch', 'input_wait', 'optimizer')) USING (cluster, job, attempt) HAVING count(*) > 0
+-- column lost_s, percent: time lost by the mean training process of the job, and its share of the time from start to end
+-- column cause: what is lost, in one word
+-- column what: what is lost
+-- column object: file or folder
+-- column evidence: numbers that show the cause
+-- column action: what would help
+-- column gain_low_s, gain_high_s: what it would save; NULL: not known
+-- column avoid: what would not help
+-- column job, attempt: job of the row
+SELECT lost_ns / 1e9 AS lost_s, 100.0 * lost_ns / wall_ns AS percent, cause, meaning AS what, object, evidence, action,
+       gain_low_ns / 1e9 AS gain_low_s, gain_high_ns / 1e9 AS gain_high_s, avoid, job, attempt
+FROM findings
+WHERE number <= $top
+ORDER BY job, attempt, number
