@@ -263,7 +263,10 @@ static enum hr_ask_status answer_text(struct hr_asking *s, FILE *to)
 	struct hr_query_sink sink;
 	struct hr_output *out;
 	char *error = NULL;
-	int err = hr_output_new(formats[s->a->format], to, s->a->width, &out);
+	enum hr_output_format format = question->args.text && s->a->format == HR_FORMAT_TABLE
+					   ? HR_OUTPUT_TEXT
+					   : formats[s->a->format];
+	int err = hr_output_new(format, to, s->a->width, &out);
 
 	if (err < 0)
 		return ask_failed(s, err, NULL, NULL);

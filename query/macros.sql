@@ -12,3 +12,8 @@ CREATE MACRO hr_piece(start_ns, dur_ns) AS
 CREATE MACRO hr_pieces(start_ns, end_ns) AS
     list_concat(range((start_ns >> 27) - 1, ((end_ns - 1) >> 27) + 1),
                 list_transform(range((start_ns >> 37) - 1, ((end_ns - 1) >> 37) + 1), lambda p: -p), [0]);
+
+-- A duration for people, with two to four digits
+CREATE MACRO hr_duration(ns) AS
+    CASE WHEN ns < 995e7 THEN format('{:.2f} s', ns / 1e9) WHEN ns < 600e9 THEN format('{:.1f} s', ns / 1e9)
+         WHEN ns < 7200e9 THEN format('{:.0f} min', ns / 60e9) ELSE format('{:.1f} h', ns / 3600e9) END;

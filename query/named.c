@@ -10,6 +10,7 @@
 
 #define ARG_LINE  "-- arg "
 #define JSON_LINE "-- json: "
+#define TEXT_LINE "-- text: "
 #define WORDS	  '|' /* separates the words of a type */
 
 /* Limits of SECONDS: a microsecond to some thirty years. */
@@ -111,6 +112,7 @@ static int declare_all(struct hr_named_args *a, const char *sql)
 		if (strncmp(sql, ARG_LINE, strlen(ARG_LINE)) == 0)
 			r = declare(a, sql + strlen(ARG_LINE));
 		a->sparse |= strncmp(sql, JSON_LINE, strlen(JSON_LINE)) == 0;
+		a->text |= strncmp(sql, TEXT_LINE, strlen(TEXT_LINE)) == 0;
 		sql += strcspn(sql, "\n");
 		sql += *sql == '\n';
 	}

@@ -10,6 +10,7 @@
  *               -- note: SELECT a line of text for each thing that its answer does not know
  *               -- column NAME, NAME: what they hold
  *               -- json: members that are NULL are left out       (for a format that does not allow null)
+ *               -- text: each row is a line                       (instead of a table)
  *
  *           TYPE is VARCHAR, BIGINT, DOUBLE, COUNT (a BIGINT from 1 on), SECONDS (a DOUBLE from a
  *           microsecond on), allowed words as one|two|three, or PATH; relative paths are made absolute.
@@ -45,7 +46,7 @@ struct hr_named_args {
 	bool given[HR_NAMED_ARGS];	  /* set by the caller, not by default */
 	bool required[HR_NAMED_ARGS];
 	size_t n;
-	bool sparse;
+	bool sparse, text;
 	char *texts[4 * HR_NAMED_ARGS]; /* the texts of `list` and `types` */
 	size_t n_texts;
 };

@@ -131,12 +131,10 @@ int hr__job_replay(const struct hr_job *j, const struct hr_setting *setting, str
 
 /* ---- findings ---- */
 
-struct hr_finding *hr__finding_add(struct hr_job *j, enum hr_finding_cause cause, double lost)
+static struct hr_finding *add(struct hr_job *j, enum hr_finding_cause cause, double lost)
 {
 	struct hr_finding *f;
 
-	if (lost < LEAST_SECONDS || lost < LEAST_SHARE * j->wall)
-		return NULL;
 	if (!hr_array_reserve(j->to->list, j->to->n, j->to->room)) {
 		j->error = -ENOMEM;
 		return NULL;
@@ -145,6 +143,13 @@ struct hr_finding *hr__finding_add(struct hr_job *j, enum hr_finding_cause cause
 	*f = (struct hr_finding){
 	    .st = &j->d->q->streams[j->stream], .cause = cause, .lost = lost, .wall = j->wall};
 	return f;
+}
+
+struct hr_finding *hr__finding_add(struct hr_job *j, enum hr_finding_cause cause, double lost)
+{
+	bool small = lost < LEAST_SECONDS || lost < LEAST_SHARE * j->wall;
+
+	return small ? NULL : add(j, cause, lost);
 }
 
 const char *hr__finding_text(struct hr_job *j, const char *format, ...)
@@ -173,12 +178,26 @@ static int by_loss(const void *a, const void *b)
 	return (x->lost < y->lost) - (x->lost > y->lost);
 }
 
+static void find_nothing(struct hr_job *j)
+{
+	double used = hr__job_part(j, HR_PART_COMPUTE) + hr__job_part(j, HR_PART_OPTIMIZER);
+	struct hr_finding *f = add(j, HR_FOUND_NOTHING, 0);
+
+	if (f == NULL)
+		return;
+	f->evidence = hr__finding_text(
+	    j, "the training loop computes in %.0f %% of the time%s", 100 * used / j->wall,
+	    j->counters ? " (or reads and writes: only counters were recorded)" : "");
+}
+
 static int find(struct hr_job *j)
 {
 	size_t first = j->to->n;
 
 	hr__find_waits(j);
 	hr__find_others(j);
+	if (j->to->n == first)
+		find_nothing(j);
 	if (j->to->n > first)
 		qsort(j->to->list + first, j->to->n - first, sizeof(*j->to->list), by_loss);
 	return j->error;

@@ -209,12 +209,17 @@ static double run(const struct recorded *r, const struct changed *c)
 	}
 	if (started && !c->same)
 		create = start = end = 0;
-	received = malloc((r->n + 1) * sizeof(*received));
+	received = calloc(r->n + 1, sizeof(*received));
 	idle = calloc((size_t)workers + 1, sizeof(*idle));
-	now = received != NULL && idle != NULL ? create : NAN;
-	for (uint32_t i = 0; i < workers && idle != NULL; i++)
+	if (received == NULL || idle == NULL) {
+		free(received);
+		free(idle);
+		return NAN;
+	}
+	for (uint32_t i = 0; i < workers; i++)
 		idle[i] = create + (c->same ? start_of(r, i) : start);
-	for (size_t i = 0; i < r->n && !isnan(now); i++) {
+	now = create;
+	for (size_t i = 0; i < r->n; i++) {
 		double done = now + duration(r, c, i);
 
 		if (workers > 0) {

@@ -306,6 +306,43 @@ static int table_row(struct hr_output *o, duckdb_data_chunk chunk, idx_t row)
 	return 0;
 }
 
+#define LABEL_BYTES 16
+
+/* The column below which a line continues: that of the text after its label and two spaces. */
+static size_t text_indent(const char *line)
+{
+	size_t start = strspn(line, " ");
+	const char *gap = strstr(line + start, "  ");
+
+	return gap != NULL && gap < line + LABEL_BYTES ? (size_t)(gap - line) + strspn(gap, " ")
+						       : start;
+}
+
+static int text_row(struct hr_output *o, duckdb_data_chunk chunk, idx_t row)
+{
+	char *line = table_cell(&o->columns[0], hr_duckdb.data_chunk_get_vector(chunk, 0), row);
+	size_t indent, at = 0, n;
+
+	if (line == NULL)
+		return -ENOMEM;
+	indent = text_indent(line);
+	n = strlen(line);
+	while (o->terminal > indent && n - at > o->terminal - (at > 0 ? indent : 0)) {
+		size_t room = o->terminal - (at > 0 ? indent : 0), end = room;
+
+		while (end > 0 && line[at + end] != ' ')
+			end--;
+		if (at + end <= indent) /* a long word */
+			break;
+		hr_buffer_add(&o->line, line + at, end);
+		hr_buffer_print(&o->line, "\n%*s", (int)indent, "");
+		at += end + 1;
+	}
+	hr_buffer_print(&o->line, "%s\n", line + at);
+	free(line);
+	return 0;
+}
+
 static int table_begin(struct hr_output *o)
 {
 	int r = hr_text_table_new(o->n_columns, o->terminal, &o->table);
@@ -404,6 +441,8 @@ static int output_chunk_in(void *self, duckdb_data_chunk chunk)
 			csv_row(o, chunk, row);
 		else if (o->format == HR_OUTPUT_JSON)
 			json_row(o, chunk, row);
+		else if (o->format == HR_OUTPUT_TEXT)
+			r = text_row(o, chunk, row);
 		else
 			r = table_row(o, chunk, row);
 		flush_much(o);

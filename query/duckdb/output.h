@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * output.h - answers as a table or a list for people, JSON, or CSV
+ * output.h - answers as a table, a list or text for people, JSON, or CSV
  *
  * A sink (statement.h) that writes rows to a FILE as they come. Tables and lists show three
  * significant digits of a DOUBLE and milliseconds of timestamps; JSON and CSV show all digits.
+ * Text is the first column, one line for each row, which continues below the text after its label.
  */
 #ifndef HEADRACE_QUERY_DUCKDB_OUTPUT_H
 #define HEADRACE_QUERY_DUCKDB_OUTPUT_H
@@ -12,7 +13,13 @@
 
 #include "query/duckdb/statement.h"
 
-enum hr_output_format { HR_OUTPUT_TABLE, HR_OUTPUT_LIST, HR_OUTPUT_JSON, HR_OUTPUT_CSV };
+enum hr_output_format {
+	HR_OUTPUT_TABLE,
+	HR_OUTPUT_LIST,
+	HR_OUTPUT_TEXT,
+	HR_OUTPUT_JSON,
+	HR_OUTPUT_CSV
+};
 
 struct hr_output;
 

@@ -38,6 +38,9 @@ class Parts(harness.Case):
             self.assertAlmostEqual(found.get(part, 0), truth.get(part, 0), delta=0.05 * wall, msg=f"{part}: {found} instead of {truth}")
         self.findings = traced.sql("SELECT * FROM findings ORDER BY number")
         self.assertEqual([int(row["number"]) for row in self.findings], list(range(1, len(self.findings) + 1)))
+        page = harness.run([harness.HEADRACE, "diagnose", traced.store], self.folder.environment())
+        self.assertEqual(page.returncode, 0, page.stderr)
+        self.assertIn(self.findings[0]["meaning"], page.stdout.decode().splitlines()[0])
         return found, truth
 
     def test_workers_compute_and_sleep(self):

@@ -67,7 +67,7 @@ check $? 2 "the second store is mistyped"
 says err "unknown query or store: 'typo-of-a-store'" "the second store is mistyped"
 query "$store" "./headrace.typo" summary
 check $? 2 "the second store is mistyped"
-says err "named queries: blame, checkpoints, coverage, diagnose, epochs, file, files" "the second store is mistyped"
+says err "named queries: blame, checkpoints, coverage, diagnose, diagnosis, epochs, file, files" "the second store is mistyped"
 # What ./headrace-* matches in addition to stores: a summary, a folder of something else.
 mkdir "$tmp/glob" "$tmp/glob/headrace-sources"
 echo '{}' | tee "$tmp/glob/headrace-a.json" >"$tmp/glob/headrace-sources/file"

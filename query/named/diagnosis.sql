@@ -1,0 +1,31 @@
+-- Where the time of each job was lost, and what to change, as text
+-- text: each row is a line
+-- arg top COUNT 5: at most this many causes of each job
+-- note: SELECT format('job {}: no training loop was recorded: PyTorch reports it under headrace run; other programs can mark it with headrace.h', string_agg(DISTINCT job, ', ' ORDER BY job)) FROM jobs ANTI JOIN (SELECT DISTINCT cluster, job, attempt FROM regions WHERE kind IN ('step', 'epoch', 'input_wait', 'optimizer')) USING (cluster, job, attempt) HAVING count(*) > 0
+-- column line: text
+WITH found AS (
+    SELECT *, format('{} ({:.0f} %)', hr_duration(lost_ns), 100.0 * lost_ns / wall_ns) AS lost,
+           format('job {}{}', job, CASE WHEN attempt > 0 THEN format(', attempt {}', attempt) ELSE '' END) AS name
+    FROM findings
+    WHERE number <= $top),
+gains AS (
+    SELECT *, CASE WHEN gain_high_ns IS NULL THEN NULL
+                   WHEN gain_low_ns < 0.01 * wall_ns THEN format('up to {}', hr_duration(gain_high_ns))
+                   ELSE format('{} to {}', hr_duration(gain_low_ns), hr_duration(gain_high_ns)) END AS gain
+    FROM found),
+pages AS (
+    SELECT cluster, job, attempt, number, list_concat(
+        CASE WHEN number > 1 THEN []
+             WHEN cause = 'nothing' THEN [format('{} ({}): {}', name, hr_duration(wall_ns), meaning)]
+             ELSE [format('{} ({}): largest loss {}: {}', name, hr_duration(wall_ns), lost, meaning)] END,
+        CASE WHEN cause = 'nothing' THEN [] ELSE ['', format('{}. {}: {}', number, lost, meaning)] END,
+        list_filter([
+            format('   where:  {}', nullif(object, '')),
+            format('   shown:  {}', evidence),
+            format('   do:     {}', action),
+            format('   saves:  {} of {}', gain, hr_duration(wall_ns)),
+            format('   avoid:  {}', avoid)], lambda line: line IS NOT NULL)) AS lines
+    FROM gains)
+SELECT lines[i] AS line
+FROM pages, LATERAL (SELECT unnest(range(1, len(lines) + 1)) AS i)
+ORDER BY cluster, job, attempt, number, i
