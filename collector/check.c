@@ -132,7 +132,7 @@ static void check_addresses(struct check *k)
 		check_address(k, "metrics", addresses);
 }
 
-/* Leaves nothing behind. */
+/* Removes what it creates. */
 static int check_folder(const char *path)
 {
 	int fd, r;

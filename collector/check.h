@@ -2,7 +2,7 @@
 /*
  * check.h - --check-config: whether files, folders, addresses, the group and munged exist
  *
- * Starts nothing, leaves nothing behind. May wait for the resolver, the user database and munged.
+ * Starts and writes nothing. May wait for the resolver, the user database and munged.
  */
 #ifndef HEADRACE_COLLECTOR_CHECK_H
 #define HEADRACE_COLLECTOR_CHECK_H

@@ -111,6 +111,6 @@ bool hr_collector_config_check(const struct hr_collector_config *c,
 	     "max_connections, query_at_once and query_per_caller: must be at least 1"},
 	};
 
-	_Static_assert(HR_ADDRESSES_MAX == 16, "the text of `listen` says how many");
+	_Static_assert(HR_ADDRESSES_MAX == 16, "the number in the text of `listen`");
 	return hr_config_rules(rules, sizeof(rules) / sizeof(rules[0]), report);
 }

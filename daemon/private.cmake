@@ -15,7 +15,7 @@ hr_flags(headraced)
 target_link_libraries(headraced PRIVATE headrace_service headrace_keeper headrace_daemon headrace_uplink headrace_config)
 install(TARGETS headraced RUNTIME DESTINATION ${CMAKE_INSTALL_LIBEXECDIR}/headrace COMPONENT node)
 
-# The man page says what the table of options says.
+# The man page comes from the table of options.
 set(manual ${CMAKE_CURRENT_BINARY_DIR}/headraced.8)
 add_custom_command(OUTPUT ${manual} COMMAND headraced --generate man > ${manual} DEPENDS headraced VERBATIM)
 add_custom_target(headraced_manual ALL DEPENDS ${manual})

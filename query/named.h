@@ -31,7 +31,7 @@ struct hr_named {
 /* Sorted by name; ends with a NULL name. */
 extern const struct hr_named hr_named_list[];
 
-/* The macros that the queries use, and the query behind hr_query_notes(). */
+/* The macros that the queries use, and the query of hr_query_notes(). */
 extern const struct hr_named hr__macros_list[], hr__notes_list[];
 
 const struct hr_named *hr_named_find(const char *name);

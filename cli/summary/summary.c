@@ -261,10 +261,10 @@ static int fold_losses(struct loader *l, const struct hr_stream *stream, const H
 static void fold_job(struct loader *l, const struct hr_stream *stream,
 		     const Headrace__JobEvent *job)
 {
-	struct hr_run_part said = {.start_ns = wall_ns(stream, job->start_ns),
+	struct hr_run_part part = {.start_ns = wall_ns(stream, job->start_ns),
 				   .end_ns = wall_ns(stream, job->end_ns)};
 
-	hr_run_part_join(&l->part, &said);
+	hr_run_part_join(&l->part, &part);
 	if (job->ranks_expected > l->s->ranks_expected)
 		l->s->ranks_expected = job->ranks_expected;
 }

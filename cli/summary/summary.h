@@ -136,7 +136,7 @@ void hr_summary_print(const struct hr_summary *s, FILE *out);
 /* Writes JSON (docs/run.md), and replaces `file` atomically. 0 or -errno. */
 int hr_summary_write(const struct hr_summary *s, const char *file);
 
-/* Returns what hr_summary_write would return, and leaves nothing behind. */
+/* Returns what hr_summary_write would return, and writes no file. */
 int hr_summary_check(const char *file);
 
 #endif

@@ -94,14 +94,14 @@ static void print_missing(const struct hr_summary *s, FILE *out)
 	    find_loss(s, HR_LOSS_JOURNAL_DAMAGED) == NULL)
 		fprintf(out, "  note      %s\n", hr_loss_sentence(HR_LOSS_JOURNAL_MEMORY));
 	if (s->cut_short > 0)
-		fputs("  missing   what processes did after headraced was killed, or told to stop: "
-		      "the recording was cut short\n",
+		fputs("  missing   later operations: the recording was cut short (headraced was "
+		      "killed or stopped)\n",
 		      out);
 	if (strcmp(s->state, "unfinished") == 0)
 		fprintf(
 		    out,
-		    "  missing   a stream ended without a word: `headrace query` recovers what its "
-		    "journal holds\n");
+		    "  missing   the last operations of a stream, whose headraced reported no end: "
+		    "`headrace query` stores what its journal contains\n");
 	for (size_t i = 0; i < s->n_problems && i < 3; i++)
 		fprintf(out, "  damaged   %s\n", s->problems[i]);
 	if (s->n_problems > 3)
@@ -164,7 +164,7 @@ static void print_head(const struct hr_summary *s, FILE *out)
 		    "apart)\n",
 		    s->runs - 1, plural(s->runs - 1), hr_text_duration(s->span_ns).s, s->runs);
 	if (s->processes == 0 && find_loss(s, HR_LOSS_NO_PRELOAD) == NULL)
-		fputs("  note      nothing was there to record: no I/O on files that the filters "
+		fputs("  note      nothing was recorded: no I/O on files that the filters "
 		      "(--include, --exclude) let through, a static or 32-bit program, or one "
 		      "started without LD_PRELOAD\n",
 		      out);
@@ -214,7 +214,7 @@ static void print_totals(const struct hr_summary *s, FILE *out)
 	const struct hr_totals *d = &s->data, *own = &s->runtime;
 
 	fprintf(out, "  %10s %12s %12s %13s %13s\n", "I/O time", "operations", "bytes",
-		"while at it", "over the run");
+		"while active", "over the run");
 	print_row(d->io_ns, d->ops, d->read_bytes + d->written_bytes, s->span_ns, out);
 	fputs("all, summed over threads", out);
 	if (d->errors > 0)
@@ -233,7 +233,7 @@ static void print_totals(const struct hr_summary *s, FILE *out)
 	if (s->memory.files > 0) {
 		print_row(s->memory.io_ns, 0, s->memory.read_bytes + s->memory.written_bytes,
 			  s->span_ns, out);
-		fprintf(out, "of all this, in memory: %s file%s of tmpfs and the like\n",
+		fprintf(out, "of these, in memory: %s file%s of tmpfs and the like\n",
 			hr_text_count(s->memory.files).s, plural(s->memory.files));
 	}
 	if (own->ops > 0) {
@@ -387,7 +387,7 @@ static void print_all(const struct hr_summary *s, FILE *out)
 	hr_loops_print(s, store, out);
 	print_who(s, store, out);
 	print_paths(s, out);
-	fprintf(out, "  stored %s; ask on: headrace query %s %s\n", hr_text_size(s->stored_bytes).s,
+	fprintf(out, "  stored %s; next: headrace query %s %s\n", hr_text_size(s->stored_bytes).s,
 		store, s->events > 0 ? "io-time" : "files");
 	free(words);
 }

@@ -468,7 +468,9 @@ static void test_hints(void **state)
 				       .cover = {.count = 2, .missing_count = 1},
 				       .who = &who,
 				       .n_who = 1};
-		static const char *const queries[] = {"coverage", "input-wait", "files"};
+		static const char *const hints[] = {"headrace query %s coverage\n",
+						    "headrace diagnose %s\n",
+						    "headrace query %s files\n"};
 		char *text = NULL, hint[128];
 		size_t bytes = 0;
 		FILE *out = open_memstream(&text, &bytes);
@@ -476,8 +478,7 @@ static void test_hints(void **state)
 		hr_summary_print(&s, out);
 		fclose(out);
 		for (size_t k = 0; k < 3; k++) {
-			snprintf(hint, sizeof(hint), "headrace query %s %s\n", jobs[i][1],
-				 queries[k]);
+			snprintf(hint, sizeof(hint), hints[k], jobs[i][1]);
 			if (strstr(text, hint) == NULL)
 				fail_msg("no '%s' in %s", hint, text);
 		}
