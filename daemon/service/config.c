@@ -127,7 +127,8 @@ bool hr_service_config_check(const struct hr_service_config *c, void (*report)(c
 	     "least 1"},
 	};
 
-	_Static_assert(HR_SERVICE_PATH_MOST == 60 && HR_ADDRESSES_MAX == 16, "the numbers in the texts");
+	_Static_assert(HR_SERVICE_PATH_MOST == 60 && HR_ADDRESSES_MAX == 16,
+		       "the numbers in the texts");
 	return hr_config_rules(rules, sizeof(rules) / sizeof(rules[0]), report);
 }
 
