@@ -18,8 +18,9 @@ struct hr_spent {
 	double io; /* its thread had an operation under way */
 	double
 	    cached; /* the part of `io` that is probably CPU time: the kernel's caches had the data */
+	double io_core; /* the part of `io` in which it could run and had no core */
 	double cpu;	/* outside operations */
-	double core;	/* it could run and had no core */
+	double core;	/* outside operations: it could run and had no core */
 	double fault;	/* it waited for pages of mapped files */
 	double asleep;	/* none of these: lock, network, sleep */
 	double unknown; /* outside operations, if the thread reported no CPU time */

@@ -89,9 +89,11 @@ static uint32_t whole_cores(const struct hr_job *j)
 static void find_computing(struct hr_job *j, const struct waits *w)
 {
 	bool few_cores = j->workers > 0 && (w->core >= w->cpu || j->workers >= j->cores);
-	enum hr_finding_cause cause = j->workers == 0 ? HR_FOUND_NO_WORKERS
-				      : few_cores     ? HR_FOUND_FEW_CORES
-						      : HR_FOUND_FEW_WORKERS;
+	bool disturbed = w->core > w->cpu && j->cores > 0 && j->used < 0.7 * j->cores;
+	enum hr_finding_cause cause = disturbed		? HR_FOUND_DISTURBED
+				      : j->workers == 0 ? HR_FOUND_NO_WORKERS
+				      : few_cores	? HR_FOUND_FEW_CORES
+							: HR_FOUND_FEW_WORKERS;
 	struct hr_finding *f = hr__finding_add(j, cause, w->computing);
 
 	if (f == NULL)
@@ -101,7 +103,16 @@ static void find_computing(struct hr_job *j, const struct waits *w)
 			     "%u workers on %g cores; of the waits for batches, %.0f %% computing "
 			     "and %.0f %% without a core",
 			     j->workers, j->cores, 100 * w->cpu / w->all, 100 * w->core / w->all);
-	if (few_cores) {
+	if (disturbed) {
+		f->evidence = hr__finding_text(j,
+					       "the job keeps at most %.1f of %g cores busy, but "
+					       "%.0f %% of the waits are for a core",
+					       j->used, j->cores, 100 * w->core / w->all);
+		f->action = "find other programs on the node (top), or the CPU quota of the job "
+			    "(cpu.max of its cgroup)";
+		f->gain_high = w->core;
+		f->avoid = "more workers: they get no cores either";
+	} else if (few_cores) {
 		struct hr_setting setting = HR_SETTING_SAME;
 
 		setting.cores = 2 * j->cores;

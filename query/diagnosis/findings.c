@@ -78,6 +78,18 @@ static void add_life(struct hr_job *j, const struct hr_life *life)
 	j->lives++;
 }
 
+static const struct hr_worker *worker_of(const struct hr_diagnosis *d, const struct hr_fetch *f)
+{
+	return f->worker != HR_NO_FETCH ? &d->lives.workers[f->worker] : NULL;
+}
+
+/* The training thread may use a core. */
+static bool is_busy(unsigned part)
+{
+	return part == HR_PART_COMPUTE || part == HR_PART_OPTIMIZER || part == HR_PART_IMPORTS ||
+	       part == HR_PART_OTHER;
+}
+
 /* Adds up all lives of the job of life `first`, as means. */
 static void make_job(struct hr_job *j, const struct hr_diagnosis *d, size_t first)
 {
@@ -91,6 +103,16 @@ static void make_job(struct hr_job *j, const struct hr_diagnosis *d, size_t firs
 		if (same_job(d->q, row->stream, j->stream))
 			j->part[row->phase][row->part] += (double)row->ns / 1e9 / (double)j->lives;
 	}
+	for (size_t i = 0; i < d->lives.n_fetches; i++) {
+		const struct hr_worker *w = worker_of(d, &d->lives.fetches[i]);
+
+		if (w != NULL && same_job(d->q, w->stream, j->stream))
+			j->used += (d->spent[i].cpu + d->spent[i].cached) / 1e9;
+	}
+	for (unsigned phase = 0; phase < HR_PHASES; phase++)
+		for (unsigned part = 0; part < HR_PART_END; part++)
+			j->used += is_busy(part) ? j->part[phase][part] * (double)j->lives : 0;
+	j->used /= j->wall;
 	j->wall /= (double)j->lives;
 	j->cores /= (double)j->lives;
 	j->loops /= (double)j->lives;

@@ -20,6 +20,8 @@ struct hr_job {
 	uint32_t stream; /* one of its streams */
 	size_t lives;
 	double wall, cores;
+	double
+	    used; /* cores that the process and its workers kept busy, at most: compute may be a wait */
 	double part[HR_PHASES][HR_PART_END];
 	double loops, waits;	    /* numbers, of training loops */
 	uint32_t workers, prefetch; /* of the last training loop */

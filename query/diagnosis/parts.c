@@ -43,8 +43,11 @@ static double least(double a, double b)
 
 /* ---- blocks ---- */
 
-/* Adds the operations of a block to parts, at most `ns` in all; returns the time without one. */
-static double put_io(struct maker *m, const _Atomic uint64_t *io, double ns,
+/*
+ * Adds this share of the operations of a block to parts. They take at most `ns`; returns the time
+ * without one.
+ */
+static double put_io(struct maker *m, const _Atomic uint64_t *io, double ns, double share,
 		     const enum hr_part parts[HR_SCAN_GROUPS])
 {
 	double total = 0, scale;
@@ -53,7 +56,7 @@ static double put_io(struct maker *m, const _Atomic uint64_t *io, double ns,
 		total += (double)io[i];
 	scale = total > ns ? ns / total : 1;
 	for (unsigned i = 0; i < HR_SCAN_GROUPS; i++)
-		m->ns[parts[i]] += (double)io[i] * scale;
+		m->ns[parts[i]] += (double)io[i] * scale * share;
 	return ns - total * scale;
 }
 
@@ -66,8 +69,10 @@ static void put_fetch(struct maker *m, const struct hr_block *b, double ns)
 	};
 	const struct hr_scan_ops *ops = &m->d->scan.ops[b->ops];
 	const struct hr_spent *s = &m->d->spent[b->fetch];
-	double rest = put_io(m, ops->ns, ns, parts), share = 0;
+	double waiting = s->io > 0 ? s->io_core / s->io : 0, share = 0;
+	double rest = put_io(m, ops->ns, ns, 1 - waiting, parts);
 
+	m->ns[HR_PART_WAIT_CORE] += waiting * (ns - rest);
 	if (s->ns > s->io)
 		share = rest / (s->ns - s->io);
 	m->ns[HR_PART_WAIT_CPU] += share * s->cpu;
@@ -75,7 +80,7 @@ static void put_fetch(struct maker *m, const struct hr_block *b, double ns)
 	m->ns[HR_PART_WAIT_FAULT] += share * s->fault;
 	m->ns[HR_PART_WAIT_UNKNOWN] += share * s->unknown;
 	/* A thread that sleeps while other threads of its process read waits for these reads. */
-	m->ns[HR_PART_WAIT_ASLEEP] += put_io(m, ops->others, share * s->asleep, parts);
+	m->ns[HR_PART_WAIT_ASLEEP] += put_io(m, ops->others, share * s->asleep, 1, parts);
 }
 
 static void put_gap(struct maker *m, const struct hr_block *b, double ns, int64_t imported)
@@ -85,7 +90,7 @@ static void put_gap(struct maker *m, const struct hr_block *b, double ns, int64_
 	    [HR_SCAN_WRITE] = HR_PART_OWN_WRITE,   [HR_SCAN_SYNC] = HR_PART_OWN_SYNC,
 	    [HR_SCAN_RUNTIME] = HR_PART_IMPORT_IO,
 	};
-	double rest = put_io(m, m->d->scan.ops[b->ops].ns, ns, parts), imports = 0;
+	double rest = put_io(m, m->d->scan.ops[b->ops].ns, ns, 1, parts), imports = 0;
 
 	if (b->phase == HR_PHASE_START && imported > b->from)
 		imports = least(rest, rest * (double)(imported - b->from) / ns);

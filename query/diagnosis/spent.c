@@ -38,7 +38,7 @@ static void add_up(struct hr_diagnosis *d)
 /* Fetches [first, first + n) of one thread, which reports its waits for a core now and then. */
 static void share(struct hr_diagnosis *d, size_t first, size_t n)
 {
-	double left = 0, core_wait = 0;
+	double left = 0, core_wait = 0, io = 0, io_core;
 
 	for (size_t i = first; i < first + n; i++) {
 		const struct hr_fetch *f = &d->lives.fetches[i];
@@ -55,11 +55,14 @@ static void share(struct hr_diagnosis *d, size_t first, size_t n)
 		s->cpu = cpu > 0 ? least(cpu, s->ns - s->io) : 0;
 		left += s->ns - s->io - s->cpu;
 		core_wait += (double)f->core_wait_ns;
+		io += s->io;
 	}
+	io_core = io > 0 && core_wait > left ? least(1, (core_wait - left) / io) : 0;
 	for (size_t i = first; i < first + n; i++) {
 		struct hr_spent *s = &d->spent[i];
 		double idle = s->ns - s->io - s->cpu - s->unknown;
 
+		s->io_core = s->unknown > 0 ? 0 : s->io * io_core;
 		s->core = left > 0 ? idle * least(1, core_wait / left) : 0;
 		s->fault =
 		    least(idle - s->core, (double)d->lives.fetches[i].major_faults * FAULT_NS);

@@ -318,6 +318,15 @@ static size_t text_indent(const char *line)
 						       : start;
 }
 
+/* The last space after `from` and up to `to`; with a longer word, the next space or the end. */
+static size_t text_break(const char *line, size_t from, size_t to)
+{
+	for (size_t end = to; end > from; end--)
+		if (line[end] == ' ')
+			return end;
+	return to + strcspn(line + to, " ");
+}
+
 static int text_row(struct hr_output *o, duckdb_data_chunk chunk, idx_t row)
 {
 	char *line = table_cell(&o->columns[0], hr_duckdb.data_chunk_get_vector(chunk, 0), row);
@@ -328,17 +337,17 @@ static int text_row(struct hr_output *o, duckdb_data_chunk chunk, idx_t row)
 	indent = text_indent(line);
 	n = strlen(line);
 	while (o->terminal > indent && n - at > o->terminal - (at > 0 ? indent : 0)) {
-		size_t room = o->terminal - (at > 0 ? indent : 0), end = room;
+		size_t end = text_break(line, at == 0 ? indent : at,
+					at + o->terminal - (at > 0 ? indent : 0));
 
-		while (end > 0 && line[at + end] != ' ')
-			end--;
-		if (at + end <= indent) /* a long word */
+		if (end == n)
 			break;
-		hr_buffer_add(&o->line, line + at, end);
+		hr_buffer_add(&o->line, line + at, end - at);
 		hr_buffer_print(&o->line, "\n%*s", (int)indent, "");
-		at += end + 1;
+		at = end + 1;
 	}
-	hr_buffer_print(&o->line, "%s\n", line + at);
+	hr_buffer_add(&o->line, line + at, n - at);
+	hr_buffer_add(&o->line, "\n", 1);
 	free(line);
 	return 0;
 }

@@ -15,6 +15,7 @@ gains AS (
     FROM found),
 pages AS (
     SELECT cluster, job, attempt, number, list_concat(
+        CASE WHEN number = 1 AND row_number() OVER (ORDER BY cluster, job, attempt, number) > 1 THEN [''] ELSE [] END,
         CASE WHEN number > 1 THEN []
              WHEN cause = 'nothing' THEN [format('{} ({}): {}', name, hr_duration(wall_ns), meaning)]
              ELSE [format('{} ({}): largest loss {}: {}', name, hr_duration(wall_ns), lost, meaning)] END,

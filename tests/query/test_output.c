@@ -227,6 +227,23 @@ static void lists_have_a_line_for_each_cell(void **state)
 	       "NULL\n");
 }
 
+static void text_wraps_below_its_label(void **state)
+{
+	char line[400];
+
+	(void)state;
+	expect(HR_OUTPUT_TEXT, 0, "SELECT unnest(['one two', '', 'a' || chr(27)]), 2",
+	       "one two\n\na\\x1B\n");
+	expect(HR_OUTPUT_TEXT, 20, "SELECT '  do:  read larger blocks of it'",
+	       "  do:  read larger\n       blocks of it\n");
+	expect(HR_OUTPUT_TEXT, 9, "SELECT 'one two three four'", "one two\nthree\nfour\n");
+	expect(HR_OUTPUT_TEXT, 9, "SELECT 'a averylongword b'", "a\naverylongword\nb\n");
+	memset(line, 'x', 300);
+	memcpy(line + 300, "\n", 2);
+	expect(HR_OUTPUT_TEXT, 0, "SELECT repeat('x', 300)", line);
+	expect(HR_OUTPUT_TEXT, 40, "SELECT repeat('x', 300)", line);
+}
+
 static void types_without_text_are_refused(void **state)
 {
 	char *text, *error = NULL;
@@ -257,6 +274,7 @@ int main(void)
 	    cmocka_unit_test(tables_have_human_precision),
 	    cmocka_unit_test(tables_fit_the_terminal),
 	    cmocka_unit_test(lists_have_a_line_for_each_cell),
+	    cmocka_unit_test(text_wraps_below_its_label),
 	    cmocka_unit_test(types_without_text_are_refused),
 	};
 
