@@ -191,7 +191,8 @@ def _marked_next(real):
         else:
             steps.remember(one)
         batch = one.batch
-        before = None
+        # Before the range begins: to format a number, Python may run a signal handler, which may raise.
+        args, before = one.args % batch, None
         try:
             if one.fetches:
                 before = begin_spent(wait)
@@ -200,18 +201,18 @@ def _marked_next(real):
             data = real(self)
         except BaseException as error:
             if one.fetches:
-                end_spent(one.end % batch, before)
+                end_spent(args + b',"end":true', before)
             else:
-                end(one.end % batch)
+                end(args + b',"end":true}')
             steps.failed(one)
             # The iterator is finished, so freed() is not needed: it would lose an exception of a signal handler.
             if isinstance(error, StopIteration):
                 one.ref = None
             raise
         if one.fetches:
-            end_spent(one.head % batch, before)
+            end_spent(args, before)
         else:
-            end(one.head % batch)
+            end(args + b"}")
         one.batch = batch + 1
         return data
 
@@ -273,11 +274,11 @@ def _marked_fetch(real, head):
 
     @like(real)
     def fetch(possibly_batched_index):
-        before = None
+        args, before = head if _fetching is None else b'%b,"batch":%d' % (head, _fetching), None
         try:
             before = begin(name)
             return real(possibly_batched_index)
         finally:
-            end(head if _fetching is None else b'%b,"batch":%d' % (head, _fetching), before)
+            end(args, before)
 
     return fetch

@@ -73,7 +73,7 @@ class Loader(Ours):
 class Pass(Ours):
     """One iteration over a loader."""
 
-    __slots__ = ("loader", "batch", "counted", "first", "leads", "asked", "asks", "asker", "began", "fetches", "head", "end", "ref")
+    __slots__ = ("loader", "batch", "counted", "first", "leads", "asked", "asks", "asker", "began", "fetches", "args", "ref")
 
     def __init__(self, loader, workers, began, settings=""):
         number = "null" if loader.number is None else loader.number
@@ -87,10 +87,8 @@ class Pass(Ours):
         self.asker = None  # the thread of the first request since another pass had one
         self.began = began  # a moment; 0: it has led
         self.fetches = workers == 0  # a wait contains the fetch, and reports what it spent
-        # The args of a wait, and of one without a batch, as formats of the batch's number; end_spent() adds the closing brace
-        args, close = '{"loader":%s,"workers":%d,%s' % (number, workers, settings), "" if self.fetches else "}"
-        self.head = (args + '"batch":%d' + close).encode()
-        self.end = (args + '"end":true,"batch":%d' + close).encode()
+        # The args of a wait without the closing brace, as a format of the batch's number
+        self.args = ('{"loader":%s,"workers":%d,%s"batch":%%d' % (number, workers, settings)).encode()
         if loader.trains and leader is None:
             lead(self, loader.trains)
 
