@@ -17,3 +17,8 @@ CREATE MACRO hr_pieces(start_ns, end_ns) AS
 CREATE MACRO hr_duration(ns) AS
     CASE WHEN ns < 995e7 THEN format('{:.2f} s', ns / 1e9) WHEN ns < 600e9 THEN format('{:.1f} s', ns / 1e9)
          WHEN ns < 7200e9 THEN format('{:.0f} min', ns / 60e9) ELSE format('{:.1f} h', ns / 3600e9) END;
+
+-- Whether a part (table parts) is time of I/O that stops the training thread, of this scope: data, runtime or all
+CREATE MACRO hr_is_io(part, scope) AS
+    (scope <> 'runtime' AND part IN ('own_read', 'own_metadata', 'own_write', 'own_sync', 'wait_read', 'wait_metadata', 'wait_write'))
+    OR (scope <> 'data' AND part IN ('import_io', 'wait_runtime'));

@@ -6,6 +6,8 @@
 #include "query/diagnosis/findings_internal.h"
 
 #define SMALL_READ (64.0 * 1024)
+/* Handing over a batch of a few tensors takes less. */
+#define LONG_HANDOVER 5e-3
 
 /* What the training loops waited for, in seconds. */
 struct waits {
@@ -28,18 +30,19 @@ static struct waits waits_of(const struct hr_job *j)
 	return w;
 }
 
-/* The gain of a setting, if the replay knows it. Returns whether it does. */
+/* The gain of a setting, if the replay knows it: at most all waits. Returns whether it does. */
 static bool predict(struct hr_job *j, struct hr_finding *f, const struct hr_setting *setting)
 {
 	struct hr_replay replay;
+	double waits = waits_of(j).all;
 	int r = hr__job_replay(j, setting, &replay);
 
 	if (r < 0)
 		j->error = r;
 	if (r < 0 || replay.refusal != HR_REPLAY_OK)
 		return false;
-	f->gain_low = fmax(0, replay.recorded - replay.high);
-	f->gain_high = fmax(0, replay.recorded - replay.low);
+	f->gain_low = fmin(waits, fmax(0, replay.recorded - replay.high));
+	f->gain_high = fmin(waits, fmax(0, replay.recorded - replay.low));
 	return true;
 }
 
@@ -250,6 +253,25 @@ static void find_workers(struct hr_job *j, const double *p)
 	}
 }
 
+static void find_handover(struct hr_job *j, double lost)
+{
+	struct hr_finding *f = hr__finding_add(j, HR_FOUND_HANDOVER, lost);
+	double each = lost / fmax(1, j->waits);
+
+	if (f == NULL)
+		return;
+	if (each >= LONG_HANDOVER) {
+		f->evidence = hr__finding_text(j, "%.1f ms a batch", 1e3 * each);
+		f->action =
+		    "return few large tensors from the data set instead of many small objects";
+	} else {
+		f->evidence = hr__finding_text(
+		    j, "%.1f ms a batch, which is usual: larger batches need fewer hand-overs",
+		    1e3 * each);
+	}
+	f->avoid = "faster storage: the batches are already made";
+}
+
 void hr__find_waits(struct hr_job *j)
 {
 	const double *p = j->part[HR_PHASE_TRAIN];
@@ -274,12 +296,5 @@ void hr__find_waits(struct hr_job *j)
 					     setting.prefetch, j->prefetch);
 		(void)predict(j, f, &setting);
 	}
-	f = hr__finding_add(j, HR_FOUND_HANDOVER, p[HR_PART_WAIT_HANDOVER]);
-	if (f != NULL) {
-		f->evidence =
-		    hr__finding_text(j, "%.1f ms a batch", 1e3 * f->lost / fmax(1, j->waits));
-		f->action =
-		    "return few large tensors from the data set instead of many small objects";
-		f->avoid = "faster storage: the batches are already made";
-	}
+	find_handover(j, p[HR_PART_WAIT_HANDOVER]);
 }

@@ -8,12 +8,22 @@
 
 /* ---- blocks ---- */
 
+/* The region around `time`, from *next on; NULL: none. Times do not decrease from call to call. */
+static const struct hr_mark *mark_at(const struct hr_mark *const *list, size_t n, size_t *next,
+				     int64_t time)
+{
+	while (*next < n && list[*next]->to <= time)
+		++*next;
+	return *next < n && list[*next]->from <= time ? list[*next] : NULL;
+}
+
 int hr__block_add(struct hr_life_reader *r, enum hr_block_kind kind, int64_t from, int64_t to,
 		  struct hr_interval explains, uint32_t fetch)
 {
 	struct hr_life *life = r->life;
-	const struct hr_mark *step;
+	const struct hr_mark *step, *epoch;
 	struct hr_block *b;
+	uint32_t loop = hr__loop_around(r, from > life->from ? from : life->from);
 
 	from = from > life->from ? from : life->from;
 	to = to < life->to ? to : life->to;
@@ -21,22 +31,23 @@ int hr__block_add(struct hr_life_reader *r, enum hr_block_kind kind, int64_t fro
 		return 0;
 	if (!hr_array_reserve(life->blocks, life->n, life->room))
 		return -ENOMEM;
-	while (r->at.step < r->n_steps && r->steps[r->at.step]->to <= from)
-		r->at.step++;
-	step = r->at.step < r->n_steps && r->steps[r->at.step]->from <= from ? r->steps[r->at.step]
-									     : NULL;
+	step = mark_at(r->steps, r->n_steps, &r->at.step, from);
+	epoch = mark_at(r->epochs, r->n_epochs, &r->at.epoch, from);
+	epoch = epoch != NULL ? epoch : step;
 	b = &life->blocks[life->n++];
 	*b = (struct hr_block){.from = from,
 			       .to = to,
 			       .step = step != NULL ? step->step : HR_REGION_UNKNOWN,
-			       .epoch = step != NULL ? step->epoch : HR_REGION_UNKNOWN,
+			       .epoch = epoch != NULL ? epoch->epoch : HR_REGION_UNKNOWN,
 			       .fetch = fetch,
 			       .kind = (uint8_t)kind,
-			       .phase = (uint8_t)hr__phase_at(r, from)};
+			       .loop = loop,
+			       .phase = (uint8_t)hr__phase_at(r, from, loop)};
 	explains.stream = r->stream;
 	explains.from = from;
 	explains.to = to;
-	explains.use = kind == HR_BLOCK_FETCH ? HR_USE_WAITED : HR_USE_OWN;
+	explains.use =
+	    kind == HR_BLOCK_FETCH || kind == HR_BLOCK_UNKNOWN ? HR_USE_WAITED : HR_USE_OWN;
 	explains.ops = b->ops = hr__scan_ops(r->scan);
 	return hr__scan_add(r->scan, &explains);
 }
@@ -49,7 +60,6 @@ int hr__block_add_own(struct hr_life_reader *r, enum hr_block_kind kind, int64_t
 	return hr__block_add(r, kind, from, to, own, fetch);
 }
 
-/* The start of a gap ends where a loop begins or ends. */
 static int add_gap(struct hr_life_reader *r, int64_t from, int64_t to)
 {
 	int error = 0;
@@ -57,12 +67,10 @@ static int add_gap(struct hr_life_reader *r, int64_t from, int64_t to)
 	while (error == 0 && from < to) {
 		int64_t cut = to;
 
-		for (size_t i = 0; i < r->life->n_loops; i++) {
-			int64_t edges[2] = {r->life->loops[i].from, r->life->loops[i].to};
-
-			for (int k = 0; k < 2; k++)
-				cut = edges[k] > from && edges[k] < cut ? edges[k] : cut;
-		}
+		while (r->at.edge < r->n_edges && r->edges[r->at.edge] <= from)
+			r->at.edge++;
+		if (r->at.edge < r->n_edges && r->edges[r->at.edge] < to)
+			cut = r->edges[r->at.edge];
 		error = hr__block_add_own(r, HR_BLOCK_GAP, from, cut, HR_NO_FETCH);
 		from = cut;
 	}
@@ -155,27 +163,56 @@ static uint32_t training_thread(const struct hr_mark *marks, size_t n)
 	return threads[best].tid;
 }
 
+static enum hr_block_kind block_kind(const struct hr_mark *m)
+{
+	switch (m->kind) {
+	case HR_REGION_INPUT_WAIT:
+		return HR_BLOCK_UNKNOWN;
+	case HR_REGION_OPTIMIZER:
+		return HR_BLOCK_OPTIMIZER;
+	case HR_REGION_CHECKPOINT:
+		return HR_BLOCK_CHECKPOINT;
+	case HR_REGION_RESTORE:
+		return HR_BLOCK_RESTORE;
+	default:
+		return HR_BLOCK_CREATE;
+	}
+}
+
+static int add_added(struct hr_life_reader *r, const struct hr_mark *m)
+{
+	struct hr_life *life = r->life;
+
+	if (!hr_array_reserve(life->added, life->n_added, life->added_room))
+		return -ENOMEM;
+	life->added[life->n_added++] =
+	    (struct hr_added){m->from, (uint64_t)(m->to - m->from), (uint8_t)block_kind(m)};
+	return 0;
+}
+
 static int add_blocks(struct hr_life_reader *r, const struct hr_mark *marks, size_t n)
 {
-	static const uint8_t kinds[] = {[HR_REGION_OPTIMIZER] = HR_BLOCK_OPTIMIZER,
-					[HR_REGION_CHECKPOINT] = HR_BLOCK_CHECKPOINT,
-					[HR_REGION_RESTORE] = HR_BLOCK_RESTORE};
 	int64_t from = r->life->from;
 	int error = 0;
 
 	for (size_t i = 0; error == 0 && i < n; i++) {
-		const struct hr_mark *m = &marks[i];
+		struct hr_mark m = marks[i];
 
-		if (m->tid != r->life->tid || !is_block(m) || m->from < from || m->from >= m->to)
+		if (m.tid != r->life->tid || !is_block(&m))
+			continue;
+		if (m.added) {
+			error = add_added(r, &m);
+			continue;
+		}
+		if (m.to <= from)
 			continue; /* inside another block */
-		error = add_gap(r, from, m->from);
-		if (error == 0 && m->kind == HR_REGION_INPUT_WAIT)
-			error = hr__wait_add(r, m);
+		m.from = m.from > from ? m.from : from;
+		error = add_gap(r, from, m.from);
+		if (error == 0 && m.kind == HR_REGION_INPUT_WAIT)
+			error = hr__wait_add(r, &m);
 		else if (error == 0)
-			error = hr__block_add_own(
-			    r, m->kind == HR_MARK_CREATES ? HR_BLOCK_CREATE : kinds[m->kind],
-			    m->from, m->to, HR_NO_FETCH);
-		from = m->to;
+			error = hr__block_add_own(r, block_kind(&m), m.from, m.to, HR_NO_FETCH);
+		from = m.to;
 	}
 	return error < 0 ? error : add_gap(r, from, r->life->to);
 }
@@ -255,6 +292,8 @@ int hr__lives_read(struct hr_query *q, struct hr_scan *scan, struct hr_lives *re
 		error = read_stream(&r);
 	free(r.marks);
 	free(r.steps);
+	free(r.epochs);
+	free(r.edges);
 	free(r.made);
 	return error;
 }
@@ -265,6 +304,7 @@ void hr__lives_done(struct hr_lives *l)
 		for (size_t k = 0; k < l->list[i].n_loops; k++)
 			free(l->list[i].loops[k].waits);
 		free(l->list[i].loops);
+		free(l->list[i].added);
 		free(l->list[i].blocks);
 	}
 	free(l->list);

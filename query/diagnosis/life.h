@@ -7,8 +7,9 @@
  * regions (a wait, a checkpoint...) are blocks, and so are the gaps between them. A wait for a batch
  * of a worker is cut where the worker began and ended the batches that it made meanwhile.
  *
- * Blocks of a life do not overlap, and their durations sum to the life. Each block refers to the
- * interval (scan.h) whose operations explain it.
+ * Blocks of a life do not overlap, and their durations sum to the life. A gap ends where a step, an
+ * epoch or a loop begins or ends; another block belongs to the step in which it begins. Each block
+ * refers to the interval (scan.h) whose operations explain it.
  *
  * One thread. Times: wall clock of the node, nanoseconds.
  */
@@ -19,6 +20,7 @@
 #include "query/diagnosis/scan.h"
 
 #define HR_NO_FETCH UINT32_MAX
+#define HR_NO_LOOP  UINT32_MAX
 
 enum hr_phase {
 	HR_PHASE_START,	     /* before the first loop */
@@ -47,6 +49,7 @@ struct hr_block {
 	uint64_t step, epoch; /* HR_REGION_UNKNOWN: none */
 	uint32_t ops;	      /* of its interval, in the scan */
 	uint32_t fetch;	      /* HR_BLOCK_FETCH: in hr_lives.fetches */
+	uint32_t loop;	      /* the innermost loop around it, in hr_life.loops; HR_NO_LOOP */
 	uint8_t kind;	      /* enum hr_block_kind */
 	uint8_t phase;	      /* enum hr_phase */
 };
@@ -89,6 +92,13 @@ struct hr_loop {
 	size_t n, room;
 };
 
+/* Short regions that the recording added up: their time lies somewhere after `at`, without a block. */
+struct hr_added {
+	int64_t at;
+	uint64_t ns;
+	uint8_t kind; /* enum hr_block_kind */
+};
+
 struct hr_life {
 	uint32_t stream, tid;
 	uint64_t proc;
@@ -98,6 +108,8 @@ struct hr_life {
 	size_t n, room;
 	struct hr_loop *loops; /* by time */
 	size_t n_loops, loops_room;
+	struct hr_added *added; /* by time */
+	size_t n_added, added_room;
 };
 
 struct hr_lives {

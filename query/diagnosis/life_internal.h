@@ -20,6 +20,7 @@ struct hr_mark {
 	uint64_t workers;	/* of a wait: number of workers; of a fetch: its worker's number */
 	uint64_t prefetch;	/* of a wait: batches per worker; HR_UNKNOWN */
 	uint64_t cpu_ns, major_faults, core_wait_ns;
+	bool added;		   /* several short regions: hr_added */
 	bool end;		   /* a wait without a batch */
 	bool persistent, iterable; /* of a wait: its loader */
 };
@@ -27,7 +28,7 @@ struct hr_mark {
 
 /* Where the next block is: blocks are made in the order of time. */
 struct hr_place {
-	size_t step;
+	size_t step, epoch, edge;
 	int64_t first_loop, last_loop; /* start of the first loop or step, end of the last one */
 };
 
@@ -50,8 +51,10 @@ struct hr_life_reader {
 
 	struct hr_life *life;
 	struct hr_place at;
-	const struct hr_mark **steps; /* by time */
-	size_t n_steps, steps_room;
+	const struct hr_mark **steps, **epochs; /* by time */
+	size_t n_steps, steps_room, n_epochs, epochs_room;
+	int64_t *edges; /* where steps, epochs and loops begin and end, by time */
+	size_t n_edges, edges_room;
 	struct hr_made *made; /* by loader, batch and time */
 	size_t n_made, made_room;
 };
@@ -63,7 +66,9 @@ int hr__marks_read(struct hr_life_reader *r);
 int hr__loops_find(struct hr_life_reader *r, const struct hr_mark *marks, size_t n);
 /* The loader's latest loop that began until `time`; NULL: none. */
 struct hr_loop *hr__loop_at(const struct hr_life_reader *r, uint64_t loader, int64_t time);
-enum hr_phase hr__phase_at(const struct hr_life_reader *r, int64_t time);
+/* The innermost loop around `time`; HR_NO_LOOP: none. */
+uint32_t hr__loop_around(const struct hr_life_reader *r, int64_t time);
+enum hr_phase hr__phase_at(const struct hr_life_reader *r, int64_t time, uint32_t loop);
 
 /* waits.c: the batches that the life's workers made. -ENOMEM. */
 int hr__made_find(struct hr_life_reader *r, const struct hr_mark *marks, size_t n);

@@ -56,7 +56,7 @@ static void find_training(struct hr_life_reader *r, const struct hr_mark *marks,
 	bool any = false;
 
 	for (size_t i = 0; i < n; i++) {
-		if (marks[i].tid != life->tid)
+		if (marks[i].tid != life->tid || marks[i].added)
 			continue;
 		if (marks[i].kind == HR_REGION_INPUT_WAIT)
 			wait = &marks[i];
@@ -104,16 +104,64 @@ static struct hr_place start_of(const struct hr_life_reader *r)
 	return at;
 }
 
+static int by_time(const void *a, const void *b)
+{
+	int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
+
+	return (x > y) - (x < y);
+}
+
+static int find_edges(struct hr_life_reader *r)
+{
+	const struct hr_life *life = r->life;
+	size_t n = 2 * (r->n_steps + r->n_epochs + life->n_loops);
+
+	r->n_edges = 0;
+	if (!hr_array_fit(r->edges, n + 1, r->edges_room) || r->edges == NULL)
+		return -ENOMEM;
+	for (size_t i = 0; i < r->n_steps; i++) {
+		r->edges[r->n_edges++] = r->steps[i]->from;
+		r->edges[r->n_edges++] = r->steps[i]->to;
+	}
+	for (size_t i = 0; i < r->n_epochs; i++) {
+		r->edges[r->n_edges++] = r->epochs[i]->from;
+		r->edges[r->n_edges++] = r->epochs[i]->to;
+	}
+	for (size_t i = 0; i < life->n_loops; i++) {
+		r->edges[r->n_edges++] = life->loops[i].from;
+		r->edges[r->n_edges++] = life->loops[i].to;
+	}
+	if (n > 0)
+		qsort(r->edges, n, sizeof(*r->edges), by_time);
+	return 0;
+}
+
+static int add_step(struct hr_life_reader *r, const struct hr_mark *m)
+{
+	if (!hr_array_reserve(r->steps, r->n_steps, r->steps_room))
+		return -ENOMEM;
+	r->steps[r->n_steps++] = m;
+	return 0;
+}
+
+static int add_epoch(struct hr_life_reader *r, const struct hr_mark *m)
+{
+	if (!hr_array_reserve(r->epochs, r->n_epochs, r->epochs_room))
+		return -ENOMEM;
+	r->epochs[r->n_epochs++] = m;
+	return 0;
+}
+
 int hr__loops_find(struct hr_life_reader *r, const struct hr_mark *marks, size_t n)
 {
 	const struct hr_mark *create = NULL;
 	int error = 0;
 
-	r->n_steps = 0;
+	r->n_steps = r->n_epochs = 0;
 	for (size_t i = 0; error == 0 && i < n; i++) {
 		const struct hr_mark *m = &marks[i];
 
-		if (m->tid != r->life->tid)
+		if (m->tid != r->life->tid || m->added)
 			continue;
 		if (m->kind == HR_MARK_CREATES) {
 			create = m;
@@ -121,9 +169,9 @@ int hr__loops_find(struct hr_life_reader *r, const struct hr_mark *marks, size_t
 			error = add_to_loop(r, m, create);
 			create = NULL;
 		} else if (m->kind == HR_REGION_STEP) {
-			error = hr_array_reserve(r->steps, r->n_steps, r->steps_room) ? 0 : -ENOMEM;
-			if (error == 0)
-				r->steps[r->n_steps++] = m;
+			error = add_step(r, m);
+		} else if (m->kind == HR_REGION_EPOCH) {
+			error = add_epoch(r, m);
 		}
 	}
 	if (error < 0)
@@ -131,10 +179,29 @@ int hr__loops_find(struct hr_life_reader *r, const struct hr_mark *marks, size_t
 	find_training(r, marks, n);
 	extend_loops(r);
 	r->at = start_of(r);
-	return 0;
+	return find_edges(r);
 }
 
-enum hr_phase hr__phase_at(const struct hr_life_reader *r, int64_t time)
+/* Of loops within each other, the innermost one began last. */
+uint32_t hr__loop_around(const struct hr_life_reader *r, int64_t time)
+{
+	const struct hr_loop *loops = r->life->loops;
+	size_t low = 0, high = r->life->n_loops;
+
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+
+		if (loops[middle].from <= time)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	while (low > 0 && loops[low - 1].to <= time)
+		low--;
+	return low > 0 ? (uint32_t)(low - 1) : HR_NO_LOOP;
+}
+
+enum hr_phase hr__phase_at(const struct hr_life_reader *r, int64_t time, uint32_t loop)
 {
 	const struct hr_place *at = &r->at;
 
@@ -142,13 +209,8 @@ enum hr_phase hr__phase_at(const struct hr_life_reader *r, int64_t time)
 		return HR_PHASE_START;
 	if (time >= at->last_loop)
 		return HR_PHASE_END;
-	/* the innermost loop began last */
-	for (size_t i = r->life->n_loops; i-- > 0;) {
-		const struct hr_loop *l = &r->life->loops[i];
-
-		if (l->from <= time && time < l->to)
-			return l->trains ? HR_PHASE_TRAIN : HR_PHASE_VALIDATION;
-	}
+	if (loop != HR_NO_LOOP)
+		return r->life->loops[loop].trains ? HR_PHASE_TRAIN : HR_PHASE_VALIDATION;
 	if (at->step < r->n_steps && r->steps[at->step]->from <= time)
 		return HR_PHASE_TRAIN;
 	return HR_PHASE_BETWEEN;

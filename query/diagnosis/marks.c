@@ -33,7 +33,6 @@ static bool is_text(const Headrace__Regions *m, uint32_t text, const char *what)
 	       memcmp(m->texts[text - 1].data, what, strlen(what)) == 0;
 }
 
-/* Regions that are added up have no place: hr_region.count. */
 static int add_mark(struct hr_life_reader *r, const Headrace__Regions *m, const struct hr_region *g)
 {
 	const ProtobufCBinaryData none = {.data = (uint8_t *)""};
@@ -44,7 +43,7 @@ static int add_mark(struct hr_life_reader *r, const Headrace__Regions *m, const 
 	if (kind == HR_REGION_RANGE && is_text(m, g->name, "DataLoader.__iter__"))
 		kind = HR_MARK_CREATES;
 	if (kind == HR_REGION_RANGE || kind == HR_REGION_SPAN || kind == HR_REGION_MARK ||
-	    g->count > 1)
+	    (kind == HR_REGION_FETCH && g->count > 1))
 		return 0;
 	if (!hr_array_reserve(r->marks, r->n_marks, r->marks_room))
 		return -ENOMEM;
@@ -62,6 +61,7 @@ static int add_mark(struct hr_life_reader *r, const Headrace__Regions *m, const 
 	    .cpu_ns = number_in(args, "\"cpu_ns\":"),
 	    .major_faults = or_zero(number_in(args, "\"major_faults\":")),
 	    .core_wait_ns = or_zero(number_in(args, "\"core_wait_ns\":")),
+	    .added = g->count > 1,
 	    .prefetch = number_in(args, "\"prefetch\":"),
 	    .persistent = memmem(args->data, args->len, "\"persistent\":true", 17) != NULL,
 	    .iterable = memmem(args->data, args->len, "\"iterable\":true", 15) != NULL,

@@ -20,6 +20,7 @@ struct hr_parts_row {
 	int32_t rank; /* -1: none */
 	uint64_t proc;
 	uint64_t step, epoch; /* HR_REGION_UNKNOWN: none */
+	uint64_t loader;      /* UINT64_MAX: none, or unknown */
 	int64_t
 	    start_ns; /* wall clock: the time of the row's step, or outside steps of its phase */
 	uint64_t ns;

@@ -56,6 +56,10 @@ static void parts_cell(const struct hr_rows *rows, size_t row, unsigned column, 
 		c->u = p->step;
 		c->null = p->step == HR_REGION_UNKNOWN;
 		break;
+	case HR_PARTS_loop_loader:
+		c->u = p->loader;
+		c->null = p->loader == UINT64_MAX;
+		break;
 	case HR_PARTS_phase:
 		hr__cell_constant(c, hr_phase_name(p->phase));
 		break;

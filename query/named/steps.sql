@@ -11,63 +11,55 @@
 -- column steps: number of steps; by step, more than 1: short ones that were added up
 -- column time_s: begin of the (first) step, since the start of the job
 -- column dur_s: duration; by rank, of all steps
--- column input_wait_s, checkpoint_s, optimizer_s: part of dur_s that training threads spent in outermost regions of this kind that began in it
+-- column input_wait_s, checkpoint_s, optimizer_s: part of dur_s in waits, checkpoints and steps of optimizers, as in the table parts
+-- column own_io_s: part of dur_s in which the training thread itself used files, outside waits and checkpoints
+-- column validation_s: part of dur_s in loops over loaders that no optimizer uses, with their waits
 -- column compute_s: the rest of dur_s
--- column unoverlapped_io_s: I/O that does not overlap with compute: time during which a training thread had an operation in flight, or
--- waited for input while another process of the rank had one
+-- column unoverlapped_io_s: I/O that stops the training thread, outside checkpoints: own_io_s, and waits while the worker of the batch
+-- used files
 -- column median_s, p95_s, max_s: durations of ended steps of the rank; steps that were added up count with their mean
 -- column io_s: time during which a process of the rank, or one of its workers, had an operation in flight
 -- column ops, bytes_read, bytes_written, op_s: operations of the rank that began in it, and the sum of their durations
 -- column open: steps that had not ended when the process or the recording ended
 -- column epoch: its number; NULL by rank
 -- column job, attempt: job of the row
-WITH marked AS MATERIALIZED (
-    SELECT *, start_ns + dur_ns AS end_ns
-    FROM hr_during(kind := 'step, input_wait, checkpoint, optimizer', scope := $scope, rank := $rank)),
-steps AS MATERIALIZED (
-    SELECT *, row_number() OVER () AS n FROM marked WHERE kind = 'step'),
--- The time that the regions of a thread cover, each moment once. A region that begins within another counts from the end of that
--- one (from_ns): ranges nest, spans may overlap. Regions that were added up count at their start only.
-inner_ones AS (
-    SELECT process, kind, end_ns, wait_ns, greatest(start_ns, coalesce(reached_ns, start_ns)) AS from_ns,
-           (end_ns - from_ns) / greatest(dur_ns, 1) AS part
-    FROM (SELECT process, kind, start_ns, dur_ns, end_ns, count, busy_ns - train_busy_ns AS wait_ns,
-                 max(CASE count WHEN 1 THEN end_ns ELSE start_ns END)
-                        OVER (PARTITION BY process, tid ORDER BY start_ns, dur_ns DESC
-                              ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING) AS reached_ns
-          FROM marked SEMI JOIN (SELECT DISTINCT process, tid FROM marked WHERE kind IN ('step', 'input_wait')) t USING (process, tid)
-          WHERE kind <> 'step')
-    WHERE from_ns = start_ns OR (count = 1 AND from_ns < end_ns)),
-parts AS (
-    SELECT s.n, coalesce(sum(least(i.end_ns, s.end_ns) - i.from_ns) FILTER (i.kind = 'input_wait'), 0) AS wait_ns,
-           coalesce(sum(least(i.end_ns, s.end_ns) - i.from_ns) FILTER (i.kind = 'checkpoint'), 0) AS checkpoint_ns,
-           coalesce(sum(least(i.end_ns, s.end_ns) - i.from_ns) FILTER (i.kind = 'optimizer'), 0) AS optimizer_ns,
-           coalesce(sum(i.wait_ns * part) FILTER (i.kind = 'input_wait'), 0)::BIGINT AS waited_ns
-    FROM inner_ones i ASOF JOIN steps s
-      ON i.process = s.process AND i.from_ns >= s.start_ns
-    WHERE i.from_ns < s.end_ns
-    GROUP BY s.n),
+WITH steps AS MATERIALIZED (
+    SELECT *, start_ns + dur_ns AS end_ns, row_number() OVER () AS n
+    FROM hr_during(kind := 'step', scope := $scope, rank := $rank)),
+spent AS (
+    SELECT n, sum(ns) FILTER (phase = 'validation') AS validation_ns,
+           sum(ns) FILTER (phase <> 'validation' AND starts_with(part, 'wait_')) AS wait_ns,
+           sum(ns) FILTER (phase <> 'validation' AND part = 'checkpoint') AS checkpoint_ns,
+           sum(ns) FILTER (phase <> 'validation' AND part = 'optimizer') AS optimizer_ns,
+           sum(ns) FILTER (phase <> 'validation' AND NOT starts_with(part, 'wait_') AND hr_is_io(part, $scope)) AS own_ns,
+           sum(ns) FILTER (hr_is_io(part, $scope)) AS unoverlapped_ns
+    FROM parts p ASOF JOIN steps s
+      ON p.cluster = s.cluster AND p.job = s.job AND p.attempt = s.attempt AND p.node = s.node AND p.proc = s.proc AND p.start_ns >= s.start_ns
+    WHERE p.start_ns < s.end_ns
+    GROUP BY n),
 whole AS (
-    SELECT s.*, coalesce(wait_ns, 0) AS wait_ns, coalesce(checkpoint_ns, 0) AS checkpoint_ns,
-           coalesce(optimizer_ns, 0) AS optimizer_ns, train_busy_ns + coalesce(waited_ns, 0) AS unoverlapped_ns,
-           dur_ns / count AS each_ns,
+    SELECT * EXCLUDE (validation_ns, wait_ns, checkpoint_ns, optimizer_ns, own_ns, unoverlapped_ns),
+           coalesce(validation_ns, 0) AS validation_ns, coalesce(wait_ns, 0) AS wait_ns, coalesce(checkpoint_ns, 0) AS checkpoint_ns,
+           coalesce(optimizer_ns, 0) AS optimizer_ns, coalesce(own_ns, 0) AS own_ns,
+           CASE count WHEN 1 THEN coalesce(unoverlapped_ns, 0) END AS unoverlapped_ns, dur_ns / count AS each_ns,
            sum(CASE open WHEN 0 THEN count ELSE 0 END)
                OVER (PARTITION BY cluster, job, attempt, rank ORDER BY dur_ns / count ROWS UNBOUNDED PRECEDING) AS so_many,
            sum(CASE open WHEN 0 THEN count ELSE 0 END) OVER (PARTITION BY cluster, job, attempt, rank) AS of_many
-    FROM steps s LEFT JOIN parts USING (n)),
+    FROM steps LEFT JOIN spent USING (n)),
 rows AS (
     SELECT cluster, job, attempt, rank, CASE $by WHEN 'step' THEN n END AS n,
            CASE $by WHEN 'step' THEN any_value(step) END AS step, CASE $by WHEN 'step' THEN any_value(epoch) END AS epoch,
            sum(count) AS steps, min(start_ns) AS start_ns, sum(dur_ns) AS dur_ns, sum(wait_ns) AS wait_ns,
-           sum(checkpoint_ns) AS checkpoint_ns, sum(optimizer_ns) AS optimizer_ns,
+           sum(checkpoint_ns) AS checkpoint_ns, sum(optimizer_ns) AS optimizer_ns, sum(own_ns) AS own_ns, sum(validation_ns) AS validation_ns,
            sum(unoverlapped_ns) AS unoverlapped_ns, sum(busy_ns) AS busy_ns, sum(ops) AS ops, sum(bytes_read) AS bytes_read,
            sum(bytes_written) AS bytes_written, sum(io_ns) AS io_ns, sum(open) AS open,
            min(each_ns) FILTER (open = 0 AND so_many >= 0.5 * of_many) AS median_ns,
            min(each_ns) FILTER (open = 0 AND so_many >= 0.95 * of_many) AS p95_ns, max(each_ns) FILTER (open = 0) AS max_ns
     FROM whole GROUP BY ALL)
 SELECT rank, step, steps, ((r.start_ns - j.start_ns) / 1e9)::DECIMAL(19, 6) AS time_s, dur_ns / 1e9 AS dur_s,
-       wait_ns / 1e9 AS input_wait_s, checkpoint_ns / 1e9 AS checkpoint_s, optimizer_ns / 1e9 AS optimizer_s,
-       greatest(0, dur_ns - wait_ns - checkpoint_ns - optimizer_ns) / 1e9 AS compute_s,
+       wait_ns / 1e9 AS input_wait_s, checkpoint_ns / 1e9 AS checkpoint_s, optimizer_ns / 1e9 AS optimizer_s, own_ns / 1e9 AS own_io_s,
+       validation_ns / 1e9 AS validation_s,
+       greatest(0, dur_ns - wait_ns - checkpoint_ns - optimizer_ns - own_ns - validation_ns) / 1e9 AS compute_s,
        unoverlapped_ns / 1e9 AS unoverlapped_io_s,
        CASE $by WHEN 'rank' THEN median_ns END / 1e9 AS median_s, CASE $by WHEN 'rank' THEN p95_ns END / 1e9 AS p95_s,
        CASE $by WHEN 'rank' THEN max_ns END / 1e9 AS max_s, busy_ns / 1e9 AS io_s, ops, bytes_read, bytes_written,

@@ -94,8 +94,8 @@
 #define HR_HIDDEN_KERNEL_RECORDS(X) X(file_id, UBIGINT)
 
 #define HR_COLUMNS_PARTS(X) HR_COLUMNS_PROCESS(X) \
-	X(epoch, BIGINT) X(step, BIGINT) X(phase, VARCHAR) X(part, VARCHAR) X(start_ns, BIGINT) \
-	X(ns, BIGINT)
+	X(epoch, BIGINT) X(step, BIGINT) X(loop_loader, BIGINT) X(phase, VARCHAR) X(part, VARCHAR) \
+	X(start_ns, BIGINT) X(ns, BIGINT)
 #define HR_HIDDEN_PARTS(X)
 
 #define HR_COLUMNS_REPLAYS(X) HR_COLUMNS_PROCESS(X) \

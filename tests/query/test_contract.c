@@ -58,8 +58,8 @@ static const struct {
     {"kernel_records", PROCESS ",path VARCHAR,mount VARCHAR,fs_type VARCHAR,scope VARCHAR,op "
 			       "VARCHAR,api VARCHAR,class VARCHAR,cause VARCHAR,count BIGINT,bytes "
 			       "BIGINT,errors BIGINT,dur_ns BIGINT"},
-    {"parts",
-     PROCESS ",epoch BIGINT,step BIGINT,phase VARCHAR,part VARCHAR,start_ns BIGINT,ns BIGINT"},
+    {"parts", PROCESS ",epoch BIGINT,step BIGINT,loop_loader BIGINT,phase VARCHAR,part "
+		      "VARCHAR,start_ns BIGINT,ns BIGINT"},
     {"replays",
      PROCESS ",recorded_ns BIGINT,replayed_ns BIGINT,low_ns BIGINT,high_ns BIGINT,refusal VARCHAR"},
     {"findings", STREAM ",number BIGINT,cause VARCHAR,lost_ns BIGINT,wall_ns BIGINT,meaning "

@@ -9,17 +9,13 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "common/batch.h"
 #include "tests/query/fixture_frames.h"
 #include "tests/query/train_answer.h"
 
 #define MS UINT64_C(1000000)
 
-/*
- * 1: rank 0, which trains; 2 and 3: workers of its loader 0; 4: of its loader 1, in the slot that 2 has left; 5: rank 1; 6: rank 2, which
- * looks at another loader in the middle of an epoch; 7 and 8: the workers of its loaders, both alive all the time.
- */
-enum { TRAINS = 1, WORKER_0, WORKER_1, LOOKS, OTHER, MIXES, MIXES_0, MIXES_1, PROCESSES = MIXES_1 };
+/* Ranks 0, 1 and 2. MIXES uses another loader in the middle of an epoch. */
+enum { TRAINS = 1, OTHER, MIXES, PROCESSES = MIXES };
 
 static struct hr_regions *regions;
 
@@ -62,20 +58,17 @@ static void pass(uint64_t at, uint64_t end_dur)
 	wait_for(0, 2, 4, at + 80, end_dur, true);
 }
 
-/* Four batches of loader 0, a pass of loader 1 that takes 101 ms, and four more. Either worker is busy while its loader is in use. */
+/* Four batches of loader 0, a pass of loader 1 that takes 101 ms, and four more of loader 0. */
 static void mix(void)
 {
 	for (unsigned i = 0; i < 8; i++) {
 		uint64_t at = 10ul * i + (i < 4 ? 0 : 101);
 
 		wait_of(MIXES, 0, 1, i, at, 9, false);
-		region(MIXES_0, HR_REGION_FETCH, at, 10, "{\"loader\":0,\"worker\":0}");
 	}
 	wait_of(MIXES, 0, 1, 8, 181, 1, true);
-	for (unsigned i = 0; i < 10; i++) {
+	for (unsigned i = 0; i < 10; i++)
 		wait_of(MIXES, 1, 1, i, 40 + 10ul * i, 9, false);
-		region(MIXES_1, HR_REGION_FETCH, 40 + 10ul * i, 10, "{\"loader\":1,\"worker\":0}");
-	}
 	wait_of(MIXES, 1, 1, 10, 140, 1, true);
 }
 
@@ -87,12 +80,6 @@ static void make_regions(void)
 		wait_for(1, 1, i, 100 + 10ul * i, 4, false);
 	wait_for(1, 1, 2, 120, 2, true);
 	pass(200, 50);
-	for (unsigned i = 0; i < 8; i++)
-		region(WORKER_0 + i % 2, HR_REGION_FETCH, 40ul * i, 40,
-		       "{\"loader\":0,\"worker\":0,\"cpu_ns\":30000000}");
-	for (unsigned i = 0; i < 2; i++)
-		region(LOOKS, HR_REGION_FETCH, 100 + 10ul * i, 9,
-		       "{\"loader\":1,\"worker\":0,\"cpu_ns\":1000000,\"major_faults\":5}");
 	/* What programs say themselves may be anything. */
 	region(OTHER, HR_REGION_INPUT_WAIT, 0, 10, "batch 1 {");
 	region(OTHER, HR_REGION_INPUT_WAIT, 20, 10, "{\"loader\":\"first\",\"end\":7}");
@@ -107,7 +94,6 @@ static void send_regions(struct fixture__stream *s)
 
 static void send_processes(struct fixture__stream *s)
 {
-	static const uint32_t worker_plus1[] = {0, 1, 2, 1, 0, 0, 1, 2};
 	Headrace__Process rows[PROCESSES], *list[PROCESSES];
 	Headrace__Processes processes = HEADRACE__PROCESSES__INIT;
 	Headrace__Frame frame = HEADRACE__FRAME__INIT;
@@ -116,8 +102,7 @@ static void send_processes(struct fixture__stream *s)
 		headrace__process__init(&rows[i]);
 		rows[i].proc = i + 1;
 		rows[i].pid = (int32_t)i + 1;
-		rows[i].rank_plus1 = i + 1 < OTHER ? 1 : i + 1 == OTHER ? 2 : 3;
-		rows[i].worker_plus1 = worker_plus1[i];
+		rows[i].rank_plus1 = i + 1;
 		list[i] = &rows[i];
 	}
 	processes.n_rows = PROCESSES;
@@ -127,29 +112,9 @@ static void send_processes(struct fixture__stream *s)
 	fixture__send(s, &frame);
 }
 
-/* Worker 0 reads for 80 ms, that of loader 1 for 9. */
-static void send_events(struct fixture__stream *s)
-{
-	static const struct hr_task tasks[] = {{WORKER_0, WORKER_0}, {LOOKS, LOOKS}};
-	struct hr_event events[2];
-
-	for (uint32_t i = 0; i < 2; i++)
-		events[1 - i] = (struct hr_event){.start_ns = FIX_BOOT_NS + 100 * i * MS,
-						  .dur_ns = (i == 0 ? 80 : 9) * MS,
-						  .task = i,
-						  .op = HR_OP_read,
-						  .file = 1,
-						  .fd = 3,
-						  .offset = HR_OFFSET_NONE,
-						  .asked = HR_ASKED_NONE,
-						  .ret = 1};
-	fixture__send_events(s, events, 2, tasks, 2);
-}
-
 static void fill(struct fixture__stream *s)
 {
 	send_processes(s);
-	send_events(s);
 	send_regions(s);
 }
 
@@ -159,13 +124,13 @@ static int setup(void **state)
 }
 
 static void is_row(const struct answer *r, const char *rank, const char *loader, double waits,
-		   uint64_t wait_ms, uint64_t span_ms)
+		   uint64_t wait_ms, uint64_t loop_ms)
 {
 	answer_text(r, "rank", rank);
 	answer_text(r, "loader", loader);
 	answer_near(r, "waits", waits);
 	answer_ns(r, "wait_s", wait_ms * MS);
-	answer_ns(r, "span_s", span_ms * MS);
+	answer_ns(r, "loop_s", loop_ms * MS);
 }
 
 static void each_loader_has_its_row(void **state)
@@ -179,21 +144,13 @@ static void each_loader_has_its_row(void **state)
 	answer_ns(&r, "median_s", 10 * MS);
 	answer_ns(&r, "max_s", 10 * MS);
 	answer_near(&r, "workers", 2);
-	answer_near(&r, "fetches", 8);
-	answer_ns(&r, "fetch_s", 320 * MS);
-	answer_near(&r, "busy_percent", 100.0 * 320 / (2 * 215));
-	answer_near(&r, "fetch_io_percent", 25);
-	answer_near(&r, "fetch_cpu_percent", 75);
-	answer_near(&r, "major_faults", 0);
+	answer_ns(&r, "end_s", (5 + 50) * MS);
+	answer_ns(&r, "unknown_s", 80 * MS);
 
 	assert_true(answer_next(&r));
 	is_row(&r, "0", "1", 2, 4 + 4 + 2, 22);
 	answer_ns(&r, "max_s", 4 * MS);
 	answer_near(&r, "workers", 1);
-	answer_near(&r, "fetches", 2);
-	answer_near(&r, "fetch_io_percent", 50);
-	answer_near(&r, "fetch_cpu_percent", 100.0 * 1 / 9);
-	answer_near(&r, "major_faults", 10);
 
 	assert_true(answer_next(&r));
 	is_row(&r, "1", "", 2, 20, 30);
@@ -201,7 +158,6 @@ static void each_loader_has_its_row(void **state)
 	/* While loader 1 was in use, loader 0 was not. */
 	assert_true(answer_next(&r));
 	is_row(&r, "2", "0", 8, 73, 182 - 101);
-	answer_near(&r, "busy_percent", 100.0 * 80 / 81);
 	assert_true(answer_next(&r));
 	is_row(&r, "2", "1", 10, 91, 101);
 	assert_false(answer_next(&r));
@@ -213,31 +169,11 @@ static void a_rank_has_both(void **state)
 
 	(void)state;
 	assert_true(answer_next(&r));
-	is_row(&r, "0", "", 10, 145, 330);
+	is_row(&r, "0", "", 10, 145, 215 + 22);
 	answer_ns(&r, "median_s", 10 * MS);
 	answer_ns(&r, "p95_s", 10 * MS);
 	answer_ns(&r, "max_s", 10 * MS);
 	answer_near(&r, "workers", 2);
-	answer_near(&r, "fetches", 10);
-	answer_near(&r, "fetch_io_percent", 100.0 * 89 / 338);
-	answer_near(&r, "fetch_cpu_percent", 100.0 * 242 / 338);
-	answer_near(&r, "major_faults", 10);
-	answer_near(&r, "busy_percent", 100.0 * 338 / (2 * 215 + 22));
-	assert_false(answer_next(&r));
-}
-
-/* Two workers live, one makes batches at a time, and that one is always busy. */
-static void workers_of_a_loader_that_is_not_in_use_are_not_idle(void **state)
-{
-	struct answer r = answer_ask("input-wait", "rank=2", NULL, NULL);
-
-	(void)state;
-	assert_true(answer_next(&r));
-	is_row(&r, "2", "", 18, 164, 182);
-	answer_near(&r, "workers", 1);
-	answer_near(&r, "busy_percent", 100.0 * 180 / 182);
-	answer_text(&r, "advice", "more workers");
-	assert_null(strstr(answer_cell(&r, "why"), "more of them would wait, too"));
 	assert_false(answer_next(&r));
 }
 
@@ -246,7 +182,6 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(each_loader_has_its_row),
 	    cmocka_unit_test(a_rank_has_both),
-	    cmocka_unit_test(workers_of_a_loader_that_is_not_in_use_are_not_idle),
 	};
 
 	return cmocka_run_group_tests(tests, setup, fixture_teardown);

@@ -19,7 +19,8 @@ static void are_parts(const struct answer *r, const struct train_parts *p)
 	answer_ns(r, "input_wait_s", p->wait);
 	answer_ns(r, "checkpoint_s", p->checkpoint);
 	answer_ns(r, "optimizer_s", p->optimizer);
-	answer_ns(r, "compute_s", p->dur - p->wait - p->checkpoint - p->optimizer);
+	answer_ns(r, "own_io_s", p->own);
+	answer_ns(r, "compute_s", p->dur - p->wait - p->checkpoint - p->optimizer - p->own);
 	answer_ns(r, "unoverlapped_io_s", p->unoverlapped);
 }
 
@@ -95,6 +96,7 @@ static void steps_of_ranks(void **state)
 			all.wait += p.wait;
 			all.checkpoint += p.checkpoint;
 			all.optimizer += p.optimizer;
+			all.own += p.own;
 			all.unoverlapped += p.unoverlapped;
 			sums.ops += s.ops;
 			sums.io_ns += s.io_ns;

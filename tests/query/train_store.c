@@ -21,6 +21,8 @@ static const struct hr_task tasks[TRAIN_TASKS] = {{1, 11}, {1, 12}, {2, 20}, {3,
 struct maker {
 	struct train *t;
 	uint64_t seed;
+	uint64_t
+	    free[TRAIN_TASKS]; /* when the last operation of a training thread with a rank ended */
 };
 
 static uint64_t below(struct maker *m, uint64_t n)
@@ -33,6 +35,10 @@ static void event(struct maker *m, enum train_task task, uint16_t op, uint32_t f
 		  uint64_t dur, uint64_t bytes)
 {
 	assert_true(m->t->n_events < TRAIN_EVENTS);
+	if (task == TRAIN_0 || task == TRAIN_1) {
+		start = start > m->free[task] ? start : m->free[task];
+		m->free[task] = start + dur;
+	}
 	m->t->events[m->t->n_events++] = (struct hr_event){
 	    .start_ns = start,
 	    .dur_ns = dur,
@@ -296,7 +302,7 @@ static void send_regions(struct fixture__stream *s, const struct train *t)
 
 struct train *train_new(void)
 {
-	struct maker m = {calloc(1, sizeof(struct train)), 7};
+	struct maker m = {.t = calloc(1, sizeof(struct train)), .seed = 7};
 	struct fixture__stream s;
 
 	assert_non_null(m.t);

@@ -65,15 +65,22 @@ struct train_made {
 struct train_made train_made(const struct train *t, unsigned set, uint64_t from, uint64_t to);
 
 /*
- * I/O that a training thread's compute does not hide: when it has a call under way, or waits (in waits that begin in that time)
- * while its rank has.
+ * I/O of a training thread in its waits that begin between two moments: its own, and that of other threads of its process in the
+ * rest of the wait.
  */
+struct train_waited {
+	uint64_t own_ns, others_ns;
+};
+struct train_waited train_waited(const struct train *t, enum train_task task, uint64_t from,
+				 uint64_t to);
+
+/* I/O that stops a training thread: what it has under way outside checkpoints and steps of optimizers, and I/O in waits. */
 uint64_t train_unoverlapped(const struct train *t, enum train_task task, uint64_t from,
 			    uint64_t to);
 
 /* What a training thread says between two moments; what lies within another such region has depth 2, and counts for nothing. */
 struct train_parts {
-	uint64_t dur, wait, checkpoint, optimizer, unoverlapped;
+	uint64_t dur, wait, checkpoint, optimizer, own, unoverlapped;
 };
 struct train_parts train_parts(const struct train *t, enum train_task task, uint64_t from,
 			       uint64_t dur);

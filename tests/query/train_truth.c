@@ -111,20 +111,69 @@ struct train_made train_made(const struct train *t, unsigned set, uint64_t from,
 	return m;
 }
 
-uint64_t train_unoverlapped(const struct train *t, enum train_task task, uint64_t from, uint64_t to)
+static bool is_outermost(const struct hr_region *g, enum train_task task, uint32_t kind,
+			 uint64_t from, uint64_t to)
+{
+	return g->domain == task && g->kind == kind && g->count == 1 && g->depth != 2 &&
+	       g->start_ns >= from && g->start_ns < to;
+}
+
+static uint64_t busy_in(const struct train *t, enum train_task task, const struct hr_region *g)
+{
+	return train_between(t, 1u << task, g->start_ns, g->start_ns + g->dur_ns).busy_ns;
+}
+
+/* The durations of a thread's operations between two moments. */
+static uint64_t durations(const struct train *t, enum train_task task, uint64_t from, uint64_t to)
 {
 	struct spans spans = {0};
+	uint64_t sum = 0;
 
 	add_spans(t, 1u << task, from, to, &spans);
+	for (size_t i = 0; i < spans.n; i++)
+		sum += spans.list[i][1] - spans.list[i][0];
+	free(spans.list);
+	return sum;
+}
+
+struct train_waited train_waited(const struct train *t, enum train_task task, uint64_t from,
+				 uint64_t to)
+{
+	struct train_waited sums = {0};
+
 	for (size_t i = 0; i < t->n_regions; i++) {
 		const struct hr_region *w = &t->regions[i];
+		uint64_t own, others = 0;
 
-		if (w->domain == task && w->kind == HR_REGION_INPUT_WAIT && w->count == 1 &&
-		    w->start_ns >= from && w->start_ns < to)
-			add_spans(t, train_rank(task), w->start_ns, w->start_ns + w->dur_ns,
-				  &spans);
+		if (!is_outermost(w, task, HR_REGION_INPUT_WAIT, from, to))
+			continue;
+		own = busy_in(t, task, w);
+		if (task == TRAIN_0)
+			others = durations(t, TRAIN_0_OTHER, w->start_ns, w->start_ns + w->dur_ns);
+		sums.own_ns += own;
+		sums.others_ns += others < w->dur_ns - own ? others : w->dur_ns - own;
 	}
-	return united(&spans);
+	return sums;
+}
+
+/* What a training thread has under way between two moments, outside regions that stop it. */
+static uint64_t own_io(const struct train *t, enum train_task task, uint64_t from, uint64_t to)
+{
+	uint64_t ns = train_between(t, 1u << task, from, to).busy_ns;
+
+	for (size_t i = 0; i < t->n_regions; i++)
+		if (is_outermost(&t->regions[i], task, HR_REGION_CHECKPOINT, from, to) ||
+		    is_outermost(&t->regions[i], task, HR_REGION_OPTIMIZER, from, to) ||
+		    is_outermost(&t->regions[i], task, HR_REGION_INPUT_WAIT, from, to))
+			ns -= busy_in(t, task, &t->regions[i]);
+	return ns;
+}
+
+uint64_t train_unoverlapped(const struct train *t, enum train_task task, uint64_t from, uint64_t to)
+{
+	struct train_waited waited = train_waited(t, task, from, to);
+
+	return own_io(t, task, from, to) + waited.own_ns + waited.others_ns;
 }
 
 unsigned train_rank(enum train_task task)
@@ -136,6 +185,7 @@ struct train_parts train_parts(const struct train *t, enum train_task task, uint
 			       uint64_t dur)
 {
 	struct train_parts p = {.dur = dur,
+				.own = own_io(t, task, from, from + dur),
 				.unoverlapped = train_unoverlapped(t, task, from, from + dur)};
 
 	for (size_t i = 0; i < t->n_regions; i++) {

@@ -1,0 +1,224 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * test_parts.c - the table parts, and what the named queries make of it, of a job whose every millisecond is known
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include "common/batch.h"
+#include "common/event.h"
+#include "tests/query/fixture_frames.h"
+#include "tests/query/train_answer.h"
+
+#define MS UINT64_C(1000000)
+
+/*
+ * One epoch with two workers, which takes 300 ms, and a validation without workers:
+ *
+ *   0 to 100     starts           100 to 110  makes its workers
+ *   110 to 200   waits for batch 0: worker 0 makes it from 150 to 190, and reads from 160 to 175
+ *   250 to 260   optimizer        (step 0 ends)
+ *   260 to 300   waits for batch 1: worker 1 makes it from 200 to 280
+ *   310 to 325   reads            340 to 350  optimizer (step 1 ends)
+ *   350 to 400   checkpoint, and reads from 360 to 370
+ *   400 to 420   waits: there is no batch
+ *   500 to 520   validation: makes a batch itself until 510, computes, and waits until 521
+ *   600          ends
+ */
+enum { TRAINS = 1, WORKER_0, WORKER_1, PROCESSES = WORKER_1 };
+
+static struct hr_regions *regions;
+
+static void region(uint64_t proc, uint32_t kind, uint64_t from, uint64_t to, const char *args)
+{
+	struct hr_region g = {.proc = proc,
+			      .tid = (uint32_t)proc,
+			      .kind = kind,
+			      .count = 1,
+			      .start_ns = FIX_BOOT_NS + from * MS,
+			      .dur_ns = (to - from) * MS,
+			      .step = HR_REGION_UNKNOWN,
+			      .epoch = HR_REGION_UNKNOWN};
+
+	if (kind == HR_REGION_STEP)
+		g.step = from > 200;
+	if (kind == HR_REGION_EPOCH)
+		g.epoch = 0;
+	if (kind == HR_REGION_RANGE)
+		assert_int_equal(hr_regions_text(regions, "DataLoader.__iter__", 19, &g.name), 0);
+	if (args != NULL)
+		assert_int_equal(hr_regions_text(regions, args, strlen(args), &g.args), 0);
+	assert_int_equal(hr_regions_add(regions, &g), 0);
+}
+
+static void send_regions(struct fixture__stream *s)
+{
+	assert_int_equal(hr_regions_new(&regions), 0);
+	region(TRAINS, HR_REGION_RANGE, 100, 110, NULL);
+	region(TRAINS, HR_REGION_EPOCH, 100, 420, NULL);
+	region(TRAINS, HR_REGION_STEP, 110, 260, NULL);
+	region(TRAINS, HR_REGION_STEP, 260, 350, NULL);
+	region(TRAINS, HR_REGION_INPUT_WAIT, 110, 200, "{\"loader\":0,\"workers\":2,\"batch\":0}");
+	region(TRAINS, HR_REGION_OPTIMIZER, 250, 260, NULL);
+	region(TRAINS, HR_REGION_INPUT_WAIT, 260, 300, "{\"loader\":0,\"workers\":2,\"batch\":1}");
+	region(TRAINS, HR_REGION_OPTIMIZER, 340, 350, NULL);
+	region(TRAINS, HR_REGION_CHECKPOINT, 350, 400, NULL);
+	region(TRAINS, HR_REGION_INPUT_WAIT, 400, 420,
+	       "{\"loader\":0,\"workers\":2,\"batch\":2,\"end\":true}");
+	region(TRAINS, HR_REGION_INPUT_WAIT, 500, 510,
+	       "{\"loader\":1,\"workers\":0,\"batch\":0,\"cpu_ns\":7000000}");
+	region(TRAINS, HR_REGION_INPUT_WAIT, 520, 521,
+	       "{\"loader\":1,\"workers\":0,\"batch\":1,\"end\":true}");
+	region(
+	    WORKER_0, HR_REGION_FETCH, 150, 190,
+	    "{\"loader\":0,\"worker\":0,\"batch\":0,\"cpu_ns\":10000000,\"core_wait_ns\":5000000}");
+	region(WORKER_1, HR_REGION_FETCH, 200, 280,
+	       "{\"loader\":0,\"worker\":1,\"batch\":1,\"cpu_ns\":80000000}");
+	fixture__send_regions(s, regions);
+}
+
+static void send_processes(struct fixture__stream *s)
+{
+	Headrace__Process rows[PROCESSES], *list[PROCESSES];
+	Headrace__Processes processes = HEADRACE__PROCESSES__INIT;
+	Headrace__Frame frame = HEADRACE__FRAME__INIT;
+
+	for (unsigned i = 0; i < PROCESSES; i++) {
+		headrace__process__init(&rows[i]);
+		rows[i].proc = i + 1;
+		rows[i].pid = (int32_t)i + 1;
+		rows[i].start_ns = FIX_BOOT_NS;
+		rows[i].end_ns = FIX_BOOT_NS + 600 * MS;
+		rows[i].parent_proc = i > 0 ? TRAINS : 0;
+		rows[i].rank_plus1 = 1;
+		rows[i].worker_plus1 = i;
+		list[i] = &rows[i];
+	}
+	processes.n_rows = PROCESSES;
+	processes.rows = list;
+	frame.body_case = HEADRACE__FRAME__BODY_PROCESSES;
+	frame.processes = &processes;
+	fixture__send(s, &frame);
+}
+
+static void send_events(struct fixture__stream *s)
+{
+	static const struct {
+		uint32_t task;
+		uint64_t from, to;
+	} reads[] = {{1, 160, 175}, {0, 310, 325}, {0, 360, 370}};
+	static const struct hr_task tasks[] = {{TRAINS, TRAINS}, {WORKER_0, WORKER_0}};
+	struct hr_event events[3];
+
+	for (unsigned i = 0; i < 3; i++)
+		events[i] = (struct hr_event){.start_ns = FIX_BOOT_NS + reads[i].from * MS,
+					      .dur_ns = (reads[i].to - reads[i].from) * MS,
+					      .task = reads[i].task,
+					      .op = HR_OP_read,
+					      .file = 1,
+					      .fd = 3,
+					      .offset = HR_OFFSET_NONE,
+					      .asked = HR_ASKED_NONE,
+					      .ret = 1};
+	fixture__send_events(s, events, 3, tasks, 2);
+}
+
+static void fill(struct fixture__stream *s)
+{
+	send_processes(s);
+	send_events(s);
+	send_regions(s);
+}
+
+static int setup(void **state)
+{
+	return fixture__one_job(state, 1, fill);
+}
+
+static void each_moment_has_one_part(void **state)
+{
+	(void)state;
+	fixture_expect(
+	    &fix,
+	    "SELECT phase, part, sum(ns) // 1000000 AS ms FROM parts GROUP BY ALL ORDER BY ALL",
+	    "between,other,80\n"
+	    "end,other,79\n"
+	    "start,other,100\n"
+	    "train,checkpoint,50\n"
+	    "train,compute,75\n"
+	    "train,create_workers,10\n"
+	    "train,optimizer,20\n"
+	    "train,own_read,15\n"
+	    "train,wait_asleep,10\n"
+	    "train,wait_core,5\n"
+	    "train,wait_cpu,30\n"
+	    "train,wait_end,20\n"
+	    "train,wait_handover,30\n"
+	    "train,wait_read,15\n"
+	    "train,wait_worker_start,40\n"
+	    "validation,compute,10\n"
+	    "validation,wait_asleep,3\n"
+	    "validation,wait_cpu,7\n"
+	    "validation,wait_end,1\n");
+	fixture_expect(&fix, "SELECT sum(ns) FROM parts", "600000000\n");
+	fixture_expect(&fix,
+		       "SELECT epoch, step, loop_loader, sum(ns) // 1000000 AS ms FROM parts "
+		       "GROUP BY ALL ORDER BY ALL NULLS LAST",
+		       "0,0,0,150\n0,1,0,90\n0,,0,80\n,,1,21\n,,,259\n");
+}
+
+static void queries_have_the_same_numbers(void **state)
+{
+	struct answer r = answer_ask("input-wait", "by=loader", NULL, NULL);
+
+	(void)state;
+	assert_true(answer_next(&r));
+	answer_text(&r, "loader", "0");
+	answer_ns(&r, "wait_s", 150 * MS);
+	answer_ns(&r, "loop_s", 320 * MS);
+	answer_text(&r, "mostly", "worker_start");
+	answer_near(&r, "waits", 2);
+	answer_near(&r, "workers", 2);
+	answer_ns(&r, "read_s", 15 * MS);
+	answer_ns(&r, "cpu_s", 30 * MS);
+	answer_ns(&r, "core_s", 5 * MS);
+	answer_ns(&r, "asleep_s", 10 * MS);
+	answer_ns(&r, "worker_start_s", 40 * MS);
+	answer_ns(&r, "handover_s", 30 * MS);
+	answer_ns(&r, "end_s", 20 * MS);
+	assert_true(answer_next(&r));
+	answer_text(&r, "loader", "1");
+	answer_ns(&r, "wait_s", 11 * MS);
+	answer_ns(&r, "loop_s", 21 * MS);
+	assert_false(answer_next(&r));
+
+	r = answer_ask("steps", NULL, NULL, NULL);
+	assert_true(answer_next(&r));
+	answer_ns(&r, "dur_s", 240 * MS);
+	answer_ns(&r, "input_wait_s", 130 * MS);
+	answer_ns(&r, "optimizer_s", 20 * MS);
+	answer_ns(&r, "own_io_s", 15 * MS);
+	answer_ns(&r, "compute_s", 75 * MS);
+	answer_ns(&r, "unoverlapped_io_s", 30 * MS);
+	assert_false(answer_next(&r));
+
+	r = answer_ask("epochs", NULL, NULL, NULL);
+	assert_true(answer_next(&r));
+	answer_near(&r, "steps", 2);
+	answer_ns(&r, "input_wait_s", 150 * MS);
+	answer_ns(&r, "unoverlapped_io_s", 30 * MS);
+	assert_false(answer_next(&r));
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+	    cmocka_unit_test(each_moment_has_one_part),
+	    cmocka_unit_test(queries_have_the_same_numbers),
+	};
+
+	return cmocka_run_group_tests(tests, setup, fixture_teardown);
+}
