@@ -86,7 +86,7 @@ struct closing {
 	unsigned seen, closed, failed;
 };
 
-static void close_stream(const struct hr__stream_folder *f, struct closing *c, const char *node)
+static void close_stream(const struct hr__retired_folder *f, struct closing *c, const char *node)
 {
 	struct hr_stream_state state = {0};
 	int lock = -1, r = hr__stream_lock(f->fd, &lock);
@@ -110,7 +110,7 @@ static void close_stream(const struct hr__stream_folder *f, struct closing *c, c
 	}
 }
 
-static int visit_to_close(const struct hr__stream_folder *f, void *context)
+static int visit_to_close(const struct hr__retired_folder *f, void *context)
 {
 	struct closing *c = context;
 	struct hr_stream_state state;

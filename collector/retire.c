@@ -26,7 +26,7 @@ int hr__each_stream(int jobs_fd, const char *job, hr__visit_stream *visit, void 
 		return r;
 	}
 	while ((entry = readdir(dir)) != NULL) { // NOLINT(concurrency-mt-unsafe): own DIR
-		struct hr__stream_folder f = {.job_fd = fd, .name = entry->d_name};
+		struct hr__retired_folder f = {.job_fd = fd, .name = entry->d_name};
 		int error;
 
 		if (entry->d_name[0] == '.')
@@ -62,7 +62,7 @@ static uint64_t ns_of(const struct timespec *t)
 	return (uint64_t)t->tv_sec * 1000000000u + (uint64_t)t->tv_nsec;
 }
 
-static int retire_inspect(const struct hr__stream_folder *f, void *context)
+static int retire_inspect(const struct hr__retired_folder *f, void *context)
 {
 	struct hr__retire_job *job = context;
 	struct hr_stream_state state;
@@ -168,7 +168,7 @@ bool hr__stream_over(int stream_fd)
 	return r == -ENODATA || (r == 0 && last.kind == HEADRACE__FRAME__BODY_STREAM_END);
 }
 
-static int check_over(const struct hr__stream_folder *f, void *context)
+static int check_over(const struct hr__retired_folder *f, void *context)
 {
 	bool *over = context;
 
@@ -236,7 +236,7 @@ static int retire_locked(int stream_fd, struct retiring *what)
 	return r < 0 ? r : remove_segments(stream_fd, &what->bytes);
 }
 
-static int retire(const struct hr__stream_folder *f, void *context)
+static int retire(const struct hr__retired_folder *f, void *context)
 {
 	int lock, r = hr__stream_lock(f->fd, &lock);
 
@@ -299,7 +299,7 @@ static bool may_be_forgotten(int stream_fd, const struct forgetting *when)
 }
 
 /* A writer that opens the stream meanwhile makes a new folder. */
-static int retire_forget(const struct hr__stream_folder *f, void *context)
+static int retire_forget(const struct hr__retired_folder *f, void *context)
 {
 	struct forgetting *when = context;
 	int lock;

@@ -10,14 +10,14 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-struct hr__stream_folder {
+struct hr__retired_folder {
 	int fd;
 	int job_fd;
 	const char *name;
 };
 
 /* Calls `visit` for each stream's folder. 0, or the first error. */
-typedef int hr__visit_stream(const struct hr__stream_folder *f, void *context);
+typedef int hr__visit_stream(const struct hr__retired_folder *f, void *context);
 int hr__each_stream(int jobs_fd, const char *job, hr__visit_stream *visit, void *context);
 
 /* Whether the stream ended with a StreamEnd, has no frames, or was closed. */

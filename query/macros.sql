@@ -13,10 +13,15 @@ CREATE MACRO hr_pieces(start_ns, end_ns) AS
     list_concat(range((start_ns >> 27) - 1, ((end_ns - 1) >> 27) + 1),
                 list_transform(range((start_ns >> 37) - 1, ((end_ns - 1) >> 37) + 1), lambda p: -p), [0]);
 
--- A duration for people, with two to four digits
+-- A duration for people, as hr_text_duration of common/text.h prints it
+CREATE MACRO hr_three_digits(value, unit) AS
+    CASE WHEN value >= 99.95 THEN format('{:.0f} {}', value, unit) WHEN value >= 9.995 THEN format('{:.1f} {}', value, unit)
+         ELSE format('{:.2f} {}', value, unit) END;
 CREATE MACRO hr_duration(ns) AS
-    CASE WHEN ns < 995e7 THEN format('{:.2f} s', ns / 1e9) WHEN ns < 600e9 THEN format('{:.1f} s', ns / 1e9)
-         WHEN ns < 7200e9 THEN format('{:.0f} min', ns / 60e9) ELSE format('{:.1f} h', ns / 3600e9) END;
+    CASE WHEN ns < 999500 THEN hr_three_digits(ns / 1e3, 'us') WHEN ns < 999500000 THEN hr_three_digits(ns / 1e6, 'ms')
+         WHEN ns < 995e8 THEN hr_three_digits(ns / 1e9, 's')
+         WHEN round(ns / 1e9) < 3600 THEN format('{} min {:02d} s', round(ns / 1e9)::BIGINT // 60, round(ns / 1e9)::BIGINT % 60)
+         ELSE format('{} h {:02d} min', round(ns / 1e9)::BIGINT // 3600, round(ns / 1e9)::BIGINT % 3600 // 60) END;
 
 -- Whether a part (table parts) is time of I/O that stops the training thread, of this scope: data, runtime or all
 CREATE MACRO hr_is_io(part, scope) AS

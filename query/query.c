@@ -245,17 +245,14 @@ static int lock_down(struct hr_query *q, char **ret_error)
 		       ret_error);
 }
 
-int hr_query_new(const struct hr_catalog *catalog, const struct hr_query_options *options,
-		 struct hr_query **ret, char **ret_error)
+/* Without a database. NULL: no memory. */
+static struct hr_query *make_query(const struct hr_catalog *catalog,
+				   const struct hr_query_options *options)
 {
-	struct hr_query *q;
-	int r = hr_duckdb_load(ret_error);
+	struct hr_query *q = calloc(1, sizeof(*q));
 
-	if (r < 0)
-		return r;
-	q = calloc(1, sizeof(*q));
 	if (q == NULL)
-		return -ENOMEM;
+		return NULL;
 	q->catalog = catalog;
 	q->no_prune = options->no_prune;
 	q->threads = options->threads != 0 ? options->threads : usable_cpus();
@@ -266,9 +263,30 @@ int hr_query_new(const struct hr_catalog *catalog, const struct hr_query_options
 		q->parquet = strdup(options->parquet);
 	q->now_ns = options->now_ns != 0 ? options->now_ns : hr_now_ns(CLOCK_REALTIME);
 	q->silent_ns = options->silent_ns != 0 ? options->silent_ns : HR_SILENT_NS;
-	r = make_streams(q);
-	if (r == 0)
-		r = open_database(q, options, ret_error);
+	if (make_streams(q) == 0)
+		return q;
+	hr_query_free(q);
+	return NULL;
+}
+
+int hr_query_new_without_sql(const struct hr_catalog *catalog, struct hr_query **ret)
+{
+	*ret = make_query(catalog, &(const struct hr_query_options){0});
+	return *ret != NULL ? 0 : -ENOMEM;
+}
+
+int hr_query_new(const struct hr_catalog *catalog, const struct hr_query_options *options,
+		 struct hr_query **ret, char **ret_error)
+{
+	struct hr_query *q;
+	int r = hr_duckdb_load(ret_error);
+
+	if (r < 0)
+		return r;
+	q = make_query(catalog, options);
+	if (q == NULL)
+		return -ENOMEM;
+	r = open_database(q, options, ret_error);
 	if (r == 0)
 		r = hr__events_register(q);
 	if (r == 0)

@@ -8,6 +8,7 @@
 #include "common/array.h"
 #include "cli/summary/summary_cover.h"
 #include "cli/summary/summary_ends.h"
+#include "cli/summary/summary_finding.h"
 #include "cli/summary/summary_lives.h"
 #include "cli/summary/summary_loops.h"
 #include "cli/summary/summary_paths.h"
@@ -427,6 +428,9 @@ static int fold_catalog(struct loader *l, const struct hr_catalog *catalog)
 		r = take_runs(l);
 	if (r < 0)
 		return r;
+	r = hr_summary_diagnose(l->s, catalog);
+	if (r < 0)
+		return r;
 	l->s->streams = (uint32_t)n;
 	l->s->nodes = count_nodes(streams, n);
 	l->s->files = calloc(TOP_FILES, sizeof(*l->s->files));
@@ -480,6 +484,7 @@ void hr_summary_free(struct hr_summary *s)
 		return;
 	free_paths(s->files, s->n_files);
 	free_paths(s->folders, s->n_folders);
+	hr_summary_finding_free(&s->finding);
 	for (size_t i = 0; i < s->n_losses; i++) {
 		free(s->losses[i].reason);
 		free(s->losses[i].program);

@@ -34,6 +34,7 @@ struct hr_summary_loop { /* of training; 0: not recorded */
 	uint64_t steps, step_ns;
 	/* boot time: start of the first wait, step or epoch, and end of the last */
 	uint64_t from_ns, to_ns;
+	uint64_t loop_ns; /* time in loops, as column loop_s of input-wait; 0: unknown */
 };
 
 struct hr_summary_who {	  /* a rank's own processes, or one of its workers */
@@ -83,6 +84,14 @@ struct hr_summary_loss {
 	char *program; /* program of the first process with reason "no_preload"; else NULL */
 };
 
+/* The largest loss of a training job: a row of the table findings. Texts: NULL: none. */
+struct hr_summary_finding {
+	char *meaning; /* NULL: no training loop, or too many events to look for it */
+	char *object, *evidence, *action;
+	uint64_t lost_ns, wall_ns, gain_low_ns,
+	    gain_high_ns; /* lost_ns 0: nothing is worth a change */
+};
+
 struct hr_summary {
 	char *store, *job;
 	char *state; /* "running", "ended", "failed", "killed", "unfinished" */
@@ -110,6 +119,7 @@ struct hr_summary {
 	uint64_t counters_from_ns; /* the first time, since the job's start */
 	struct hr_summary_who *who;
 	size_t n_who;
+	struct hr_summary_finding finding;
 	struct hr_summary_path *files, *folders; /* by io_ns, a few each */
 	size_t n_files, n_folders;
 	struct hr_summary_loss *losses;

@@ -97,6 +97,24 @@ static void put_command(struct hr_json *j, const struct hr_summary *s)
 			   : NULL);
 }
 
+static void put_finding(struct hr_json *j, const struct hr_summary_finding *f)
+{
+	if (f->meaning == NULL) {
+		hr_json_null(j, "diagnosis");
+		return;
+	}
+	hr_json_object(j, "diagnosis");
+	hr_json_string(j, "meaning", f->meaning);
+	hr_json_string(j, "object", f->object);
+	hr_json_string(j, "evidence", f->evidence);
+	hr_json_string(j, "action", f->action);
+	hr_json_uint(j, "lost_ns", f->lost_ns);
+	hr_json_uint(j, "wall_ns", f->wall_ns);
+	hr_json_uint(j, "gain_low_ns", f->gain_low_ns);
+	hr_json_uint(j, "gain_high_ns", f->gain_high_ns);
+	hr_json_end(j);
+}
+
 static void put_killed(struct hr_json *j, const struct hr_summary *s)
 {
 	hr_json_array(j, "killed");
@@ -214,6 +232,7 @@ static void put_summary(struct hr_json *j, const struct hr_summary *s)
 	hr_json_uint(j, "events", s->events);
 	hr_json_uint(j, "regions", s->regions);
 	hr_json_uint(j, "small_read_limit_bytes", HR_SUMMARY_SMALL_BYTES);
+	put_finding(j, &s->finding);
 	put_killed(j, s);
 	put_missing(j, s);
 	put_totals(j, "data", &s->data);

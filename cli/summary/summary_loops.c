@@ -28,8 +28,9 @@ void hr_loop_add(struct hr_summary_loop *loop, const struct hr_region *region)
 static double share(const struct hr_summary_who *who)
 {
 	const struct hr_summary_loop *l = &who->loop;
+	uint64_t ns = l->loop_ns != 0 ? l->loop_ns : l->to_ns - l->from_ns;
 
-	return l->to_ns > l->from_ns ? (double)l->wait_ns / (double)(l->to_ns - l->from_ns) : 0;
+	return ns > 0 ? (double)l->wait_ns / (double)ns : 0;
 }
 
 void hr_loops_print(const struct hr_summary *s, const char *store, FILE *out)
@@ -62,5 +63,7 @@ void hr_loops_print(const struct hr_summary *s, const char *store, FILE *out)
 	if (all.steps)
 		fprintf(out, "; %s step%s of %s", hr_text_count(all.steps).s,
 			all.steps == 1 ? "" : "s", hr_text_duration(all.step_ns / all.steps).s);
-	fprintf(out, ": headrace diagnose %s\n", store);
+	if (s->finding.meaning == NULL)
+		fprintf(out, ": headrace diagnose %s", store);
+	fputc('\n', out);
 }

@@ -8,6 +8,7 @@
 #include "cli/summary/summary.h"
 #include "cli/summary/summary_cover.h"
 #include "cli/summary/summary_ends.h"
+#include "cli/summary/summary_finding.h"
 #include "cli/summary/summary_loops.h"
 #include "common/loss.h"
 #include "common/text.h"
@@ -378,6 +379,7 @@ static void print_all(const struct hr_summary *s, FILE *out)
 	const char *store = words != NULL ? words : s->store;
 
 	print_head(s, out);
+	hr_summary_finding_print(s, store, out);
 	print_missing(s, out);
 	print_killed(s, out);
 	if (s->processes > 0)

@@ -28,8 +28,8 @@ struct hr_spent {
 
 struct hr_diagnosis {
 	struct hr_query *q;
-	struct hr_lives lives;
-	struct hr_scan scan;
+	struct hr_train_lives lives;
+	struct hr_op_scan scan;
 	struct hr_spent *spent; /* of each fetch of `lives` */
 	struct hr_parts parts;
 };

@@ -2,14 +2,14 @@
 /* Findings about time that is no wait for a batch. */
 #include "query/diagnosis/findings_internal.h"
 
-static void find_start(struct hr_job *j, const struct hr_job_files *files)
+static void find_start(struct hr_training_job *j, const struct hr_job_files *files)
 {
 	const double *p = j->part[HR_PHASE_START];
 	double listing = p[HR_PART_OWN_METADATA] + p[HR_PART_OWN_READ];
 	struct hr_finding *f = hr__finding_add(j, HR_FOUND_LISTING, listing);
 
 	if (f != NULL) {
-		f->object = hr__item_folder(j, files->own);
+		f->object = hr__files_folder(j, files->own, true);
 		f->action = "keep a list of the files in one file, and read it instead";
 		f->gain_high = listing;
 		f->gain_low = 0.5 * listing;
@@ -22,7 +22,7 @@ static void find_start(struct hr_job *j, const struct hr_job_files *files)
 	}
 }
 
-void hr__find_others(struct hr_job *j)
+void hr__find_others(struct hr_training_job *j)
 {
 	struct hr_job_files files;
 	struct hr_finding *f;

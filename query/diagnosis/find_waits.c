@@ -14,7 +14,7 @@ struct waits {
 	double all, read, metadata, io, cpu, core, computing;
 };
 
-static struct waits waits_of(const struct hr_job *j)
+static struct waits waits_of(const struct hr_training_job *j)
 {
 	const double *p = j->part[HR_PHASE_TRAIN];
 	struct waits w = {.read = p[HR_PART_WAIT_READ],
@@ -31,9 +31,10 @@ static struct waits waits_of(const struct hr_job *j)
 }
 
 /* The gain of a setting, if the replay knows it: at most all waits. Returns whether it does. */
-static bool predict(struct hr_job *j, struct hr_finding *f, const struct hr_setting *setting)
+static bool predict(struct hr_training_job *j, struct hr_finding *f,
+		    const struct hr_setting *setting)
 {
-	struct hr_replay replay;
+	struct hr_replayed replay;
 	double waits = waits_of(j).all;
 	int r = hr__job_replay(j, setting, &replay);
 
@@ -47,14 +48,14 @@ static bool predict(struct hr_job *j, struct hr_finding *f, const struct hr_sett
 }
 
 /* The fewest workers, at most `most`, with which the loops take at most 3 % longer than with more. */
-static uint32_t best_workers(struct hr_job *j, uint32_t most)
+static uint32_t best_workers(struct hr_training_job *j, uint32_t most)
 {
 	double best = INFINITY;
 	uint32_t workers = j->workers;
 
 	for (uint32_t w = j->workers > 0 ? j->workers : 1; w <= most && j->error == 0; w++) {
 		struct hr_setting setting = HR_SETTING_SAME;
-		struct hr_replay replay;
+		struct hr_replayed replay;
 
 		setting.workers = w;
 		if (hr__job_replay(j, &setting, &replay) < 0) {
@@ -71,7 +72,7 @@ static uint32_t best_workers(struct hr_job *j, uint32_t most)
 	return workers;
 }
 
-static void add_workers(struct hr_job *j, struct hr_finding *f, uint32_t most)
+static void add_workers(struct hr_training_job *j, struct hr_finding *f, uint32_t most)
 {
 	uint32_t workers = best_workers(j, most);
 	struct hr_setting setting = HR_SETTING_SAME;
@@ -84,12 +85,12 @@ static void add_workers(struct hr_job *j, struct hr_finding *f, uint32_t most)
 					     workers, j->workers);
 }
 
-static uint32_t whole_cores(const struct hr_job *j)
+static uint32_t whole_cores(const struct hr_training_job *j)
 {
 	return j->cores >= 1 ? (uint32_t)j->cores : 1;
 }
 
-static void find_computing(struct hr_job *j, const struct waits *w)
+static void find_computing(struct hr_training_job *j, const struct waits *w)
 {
 	bool few_cores = j->workers > 0 && (w->core >= w->cpu || j->workers >= j->cores);
 	bool disturbed = w->core > w->cpu && j->cores > 0 && j->used < 0.7 * j->cores;
@@ -101,11 +102,12 @@ static void find_computing(struct hr_job *j, const struct waits *w)
 
 	if (f == NULL)
 		return;
-	f->evidence =
-	    hr__finding_text(j,
-			     "%u workers on %g cores; of the waits for batches, %.0f %% computing "
-			     "and %.0f %% without a core",
-			     j->workers, j->cores, 100 * w->cpu / w->all, 100 * w->core / w->all);
+	f->evidence = hr__finding_text(
+	    j,
+	    "%u worker%s on %g core%s; of the waits for batches, %.0f %% computing "
+	    "and %.0f %% without a core",
+	    j->workers, j->workers == 1 ? "" : "s", j->cores, j->cores == 1 ? "" : "s",
+	    100 * w->cpu / w->all, 100 * w->core / w->all);
 	if (disturbed) {
 		f->evidence = hr__finding_text(j,
 					       "the job keeps at most %.1f of %g cores busy, but "
@@ -149,7 +151,7 @@ static bool is_one_file(const struct hr_job_files *files)
 	return own > 3 * others;
 }
 
-static void find_reads(struct hr_job *j, const struct waits *w)
+static void find_reads(struct hr_training_job *j, const struct waits *w)
 {
 	struct hr_job_files files;
 	struct hr_finding *f;
@@ -166,7 +168,7 @@ static void find_reads(struct hr_job *j, const struct waits *w)
 	if (f == NULL)
 		return;
 	f->object = cause == HR_FOUND_SLOW_FILE ? hr__item_path(j, files.slowest)
-						: hr__item_folder(j, files.slowest);
+						: hr__files_folder(j, files.slowest, false);
 	f->evidence =
 	    hr__finding_text(j,
 			     "mount %s: %zu files, %llu opens, %llu reads of %.0f bytes on "
@@ -198,7 +200,7 @@ static void find_reads(struct hr_job *j, const struct waits *w)
 	}
 }
 
-static void find_asleep(struct hr_job *j, double lost)
+static void find_asleep(struct hr_training_job *j, double lost)
 {
 	struct hr_finding *f = hr__finding_add(j, HR_FOUND_ASLEEP, lost);
 
@@ -212,7 +214,7 @@ static void find_asleep(struct hr_job *j, double lost)
 }
 
 /* Counters have no operations: what looks like sleep may be a read. */
-static void find_unknown(struct hr_job *j, const double *p)
+static void find_unknown(struct hr_training_job *j, const double *p)
 {
 	double lost = p[HR_PART_WAIT_UNKNOWN] + (j->counters ? p[HR_PART_WAIT_ASLEEP] : 0);
 	struct hr_finding *f = hr__finding_add(j, HR_FOUND_WAIT_UNKNOWN, lost);
@@ -227,7 +229,7 @@ static void find_unknown(struct hr_job *j, const double *p)
 	}
 }
 
-static void find_workers(struct hr_job *j, const double *p)
+static void find_workers(struct hr_training_job *j, const double *p)
 {
 	double lost =
 	    p[HR_PART_WAIT_WORKER_START] + p[HR_PART_WAIT_END] + p[HR_PART_CREATE_WORKERS];
@@ -253,7 +255,7 @@ static void find_workers(struct hr_job *j, const double *p)
 	}
 }
 
-static void find_handover(struct hr_job *j, double lost)
+static void find_handover(struct hr_training_job *j, double lost)
 {
 	struct hr_finding *f = hr__finding_add(j, HR_FOUND_HANDOVER, lost);
 	double each = lost / fmax(1, j->waits);
@@ -272,7 +274,7 @@ static void find_handover(struct hr_job *j, double lost)
 	f->avoid = "faster storage: the batches are already made";
 }
 
-void hr__find_waits(struct hr_job *j)
+void hr__find_waits(struct hr_training_job *j)
 {
 	const double *p = j->part[HR_PHASE_TRAIN];
 	struct waits w = waits_of(j);

@@ -40,7 +40,7 @@ static bool same_job(const struct hr_query *q, uint32_t a, uint32_t b)
 	       strcmp(x->cluster, y->cluster) == 0;
 }
 
-static int read_levels(struct hr_job *j)
+static int read_levels(struct hr_training_job *j)
 {
 	struct hr_query *q = j->d->q;
 
@@ -60,7 +60,7 @@ static int read_levels(struct hr_job *j)
 	return 0;
 }
 
-static void add_life(struct hr_job *j, const struct hr_life *life)
+static void add_life(struct hr_training_job *j, const struct hr_train_life *life)
 {
 	for (size_t i = 0; i < life->n_loops; i++) {
 		const struct hr_loop *l = &life->loops[i];
@@ -91,9 +91,9 @@ static bool is_busy(unsigned part)
 }
 
 /* Adds up all lives of the job of life `first`, as means. */
-static void make_job(struct hr_job *j, const struct hr_diagnosis *d, size_t first)
+static void make_job(struct hr_training_job *j, const struct hr_diagnosis *d, size_t first)
 {
-	*j = (struct hr_job){.d = d, .stream = d->lives.list[first].stream};
+	*j = (struct hr_training_job){.d = d, .stream = d->lives.list[first].stream};
 	for (size_t i = first; i < d->lives.n; i++)
 		if (same_job(d->q, d->lives.list[i].stream, j->stream))
 			add_life(j, &d->lives.list[i]);
@@ -119,7 +119,7 @@ static void make_job(struct hr_job *j, const struct hr_diagnosis *d, size_t firs
 	j->waits /= (double)j->lives;
 }
 
-double hr__job_part(const struct hr_job *j, enum hr_part part)
+double hr__job_part(const struct hr_training_job *j, enum hr_part part)
 {
 	double s = 0;
 
@@ -128,13 +128,14 @@ double hr__job_part(const struct hr_job *j, enum hr_part part)
 	return s;
 }
 
-int hr__job_replay(const struct hr_job *j, const struct hr_setting *setting, struct hr_replay *ret)
+int hr__job_replay(const struct hr_training_job *j, const struct hr_setting *setting,
+		   struct hr_replayed *ret)
 {
 	const struct hr_diagnosis *d = j->d;
 
-	*ret = (struct hr_replay){0};
+	*ret = (struct hr_replayed){0};
 	for (size_t i = 0; i < d->lives.n; i++) {
-		struct hr_replay one;
+		struct hr_replayed one;
 		int r;
 
 		if (!same_job(d->q, d->lives.list[i].stream, j->stream))
@@ -153,7 +154,7 @@ int hr__job_replay(const struct hr_job *j, const struct hr_setting *setting, str
 
 /* ---- findings ---- */
 
-static struct hr_finding *add(struct hr_job *j, enum hr_finding_cause cause, double lost)
+static struct hr_finding *add(struct hr_training_job *j, enum hr_finding_cause cause, double lost)
 {
 	struct hr_finding *f;
 
@@ -167,14 +168,15 @@ static struct hr_finding *add(struct hr_job *j, enum hr_finding_cause cause, dou
 	return f;
 }
 
-struct hr_finding *hr__finding_add(struct hr_job *j, enum hr_finding_cause cause, double lost)
+struct hr_finding *hr__finding_add(struct hr_training_job *j, enum hr_finding_cause cause,
+				   double lost)
 {
 	bool small = lost < LEAST_SECONDS || lost < LEAST_SHARE * j->wall;
 
 	return small ? NULL : add(j, cause, lost);
 }
 
-const char *hr__finding_text(struct hr_job *j, const char *format, ...)
+const char *hr__finding_text(struct hr_training_job *j, const char *format, ...)
 {
 	va_list args;
 	char *text = NULL, *copy;
@@ -200,7 +202,7 @@ static int by_loss(const void *a, const void *b)
 	return (x->lost < y->lost) - (x->lost > y->lost);
 }
 
-static void find_nothing(struct hr_job *j)
+static void find_nothing(struct hr_training_job *j)
 {
 	double used = hr__job_part(j, HR_PART_COMPUTE) + hr__job_part(j, HR_PART_OPTIMIZER);
 	struct hr_finding *f = add(j, HR_FOUND_NOTHING, 0);
@@ -212,7 +214,7 @@ static void find_nothing(struct hr_job *j)
 	    j->counters ? " (or reads and writes: only counters were recorded)" : "");
 }
 
-static int find(struct hr_job *j)
+static int find(struct hr_training_job *j)
 {
 	size_t first = j->to->n;
 
@@ -230,7 +232,7 @@ int hr_findings_make(const struct hr_diagnosis *d, struct hr_findings *ret)
 	int r = 0;
 
 	for (size_t i = 0; r == 0 && i < d->lives.n; i++) {
-		struct hr_job job;
+		struct hr_training_job job;
 		bool seen = false;
 
 		for (size_t k = 0; !seen && k < i; k++)

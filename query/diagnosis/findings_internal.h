@@ -15,7 +15,7 @@
 #define HR_PHASES (HR_PHASE_END + 1u)
 
 /* A job: means of its training processes, in seconds. */
-struct hr_job {
+struct hr_training_job {
 	const struct hr_diagnosis *d;
 	uint32_t stream; /* one of its streams */
 	size_t lives;
@@ -32,20 +32,22 @@ struct hr_job {
 };
 
 /* The time of a part in all phases but validation. */
-double hr__job_part(const struct hr_job *j, enum hr_part part);
+double hr__job_part(const struct hr_training_job *j, enum hr_part part);
 
 /* -ENOMEM. */
-int hr__job_replay(const struct hr_job *j, const struct hr_setting *setting, struct hr_replay *ret);
+int hr__job_replay(const struct hr_training_job *j, const struct hr_setting *setting,
+		   struct hr_replayed *ret);
 
 /* NULL: the loss is too small to mention, or (j->error) out of memory. */
-struct hr_finding *hr__finding_add(struct hr_job *j, enum hr_finding_cause cause, double lost);
+struct hr_finding *hr__finding_add(struct hr_training_job *j, enum hr_finding_cause cause,
+				   double lost);
 
 /* A text in the query's pool; NULL: out of memory (j->error). */
-__attribute__((format(printf, 2, 3))) const char *hr__finding_text(struct hr_job *j,
+__attribute__((format(printf, 2, 3))) const char *hr__finding_text(struct hr_training_job *j,
 								   const char *format, ...);
 
-void hr__find_waits(struct hr_job *j);
-void hr__find_others(struct hr_job *j);
+void hr__find_waits(struct hr_training_job *j);
+void hr__find_others(struct hr_training_job *j);
 
 /* What the operations of a job on files have in common: find_files.c. */
 struct hr_job_files {
@@ -56,10 +58,14 @@ struct hr_job_files {
 	const struct hr_item *own;     /* with most own_ns; NULL: none */
 	const struct hr_item *synced;  /* with most own_sync_ns; NULL: none */
 };
-void hr__job_files(const struct hr_job *j, struct hr_job_files *ret);
+void hr__job_files(const struct hr_training_job *j, struct hr_job_files *ret);
 /* Its path, and the mount it lies on, as texts in the query's pool; "" if unknown. */
-const char *hr__item_path(struct hr_job *j, const struct hr_item *item);
-const char *hr__item_folder(struct hr_job *j, const struct hr_item *item);
-const char *hr__item_mount(struct hr_job *j, const struct hr_item *item);
+const char *hr__item_path(struct hr_training_job *j, const struct hr_item *item);
+/*
+ * The deepest folder that has most of the time of all files: that of training threads outside
+ * fetches (`own`), or that for which they waited. It contains `most`, the file with most of this time.
+ */
+const char *hr__files_folder(struct hr_training_job *j, const struct hr_item *most, bool own);
+const char *hr__item_mount(struct hr_training_job *j, const struct hr_item *item);
 
 #endif

@@ -20,7 +20,7 @@ static const struct hr_mark *mark_at(const struct hr_mark *const *list, size_t n
 int hr__block_add(struct hr_life_reader *r, enum hr_block_kind kind, int64_t from, int64_t to,
 		  struct hr_interval explains, uint32_t fetch)
 {
-	struct hr_life *life = r->life;
+	struct hr_train_life *life = r->life;
 	const struct hr_mark *step, *epoch;
 	struct hr_block *b;
 	uint32_t loop = hr__loop_around(r, from > life->from ? from : life->from);
@@ -81,7 +81,7 @@ static int add_gap(struct hr_life_reader *r, int64_t from, int64_t to)
 
 int hr__fetch_add(struct hr_life_reader *r, const struct hr_mark *m, uint32_t worker, uint32_t *ret)
 {
-	struct hr_lives *l = r->to;
+	struct hr_train_lives *l = r->to;
 
 	if (!hr_array_reserve(l->fetches, l->n_fetches, l->fetches_room))
 		return -ENOMEM;
@@ -101,7 +101,7 @@ int hr__fetch_add(struct hr_life_reader *r, const struct hr_mark *m, uint32_t wo
 static int add_worker(struct hr_life_reader *r, const struct hr_mark *marks, size_t n)
 {
 	const struct hr_process *p = hr_stream_process(r->q->streams[r->stream].s, marks[0].proc);
-	struct hr_lives *l = r->to;
+	struct hr_train_lives *l = r->to;
 	uint32_t fetch;
 	int64_t busy_to = INT64_MIN;
 
@@ -181,7 +181,7 @@ static enum hr_block_kind block_kind(const struct hr_mark *m)
 
 static int add_added(struct hr_life_reader *r, const struct hr_mark *m)
 {
-	struct hr_life *life = r->life;
+	struct hr_train_life *life = r->life;
 
 	if (!hr_array_reserve(life->added, life->n_added, life->added_room))
 		return -ENOMEM;
@@ -242,12 +242,12 @@ static int add_life(struct hr_life_reader *r, const struct hr_mark *marks, size_
 	if (!hr_array_reserve(r->to->list, r->to->n, r->to->room))
 		return -ENOMEM;
 	r->life = &r->to->list[r->to->n++];
-	*r->life = (struct hr_life){.stream = r->stream,
-				    .tid = tid,
-				    .proc = marks[0].proc,
-				    .rank = p->rank,
-				    .from = hr__wall_ns(st, p->msg->start_ns),
-				    .to = end_of_process(r, p, marks, n)};
+	*r->life = (struct hr_train_life){.stream = r->stream,
+					  .tid = tid,
+					  .proc = marks[0].proc,
+					  .rank = p->rank,
+					  .from = hr__wall_ns(st, p->msg->start_ns),
+					  .to = end_of_process(r, p, marks, n)};
 	error = hr__loops_find(r, marks, n);
 	if (error == 0)
 		error = hr__made_find(r, marks, n);
@@ -283,7 +283,7 @@ static int read_stream(struct hr_life_reader *r)
 	return error;
 }
 
-int hr__lives_read(struct hr_query *q, struct hr_scan *scan, struct hr_lives *ret)
+int hr__lives_read(struct hr_query *q, struct hr_op_scan *scan, struct hr_train_lives *ret)
 {
 	struct hr_life_reader r = {.q = q, .scan = scan, .to = ret};
 	int error = 0;
@@ -298,7 +298,7 @@ int hr__lives_read(struct hr_query *q, struct hr_scan *scan, struct hr_lives *re
 	return error;
 }
 
-void hr__lives_done(struct hr_lives *l)
+void hr__lives_done(struct hr_train_lives *l)
 {
 	for (size_t i = 0; i < l->n; i++) {
 		for (size_t k = 0; k < l->list[i].n_loops; k++)

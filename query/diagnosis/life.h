@@ -48,8 +48,8 @@ struct hr_block {
 	int64_t from, to;
 	uint64_t step, epoch; /* HR_REGION_UNKNOWN: none */
 	uint32_t ops;	      /* of its interval, in the scan */
-	uint32_t fetch;	      /* HR_BLOCK_FETCH: in hr_lives.fetches */
-	uint32_t loop;	      /* the innermost loop around it, in hr_life.loops; HR_NO_LOOP */
+	uint32_t fetch;	      /* HR_BLOCK_FETCH: in hr_train_lives.fetches */
+	uint32_t loop;	      /* the innermost loop around it, in hr_train_life.loops; HR_NO_LOOP */
 	uint8_t kind;	      /* enum hr_block_kind */
 	uint8_t phase;	      /* enum hr_phase */
 };
@@ -57,7 +57,7 @@ struct hr_block {
 /* A batch that a worker made, or that a training thread without workers made during a wait. */
 struct hr_fetch {
 	int64_t from, to;
-	uint32_t worker; /* in hr_lives.workers; HR_NO_FETCH: no worker */
+	uint32_t worker; /* in hr_train_lives.workers; HR_NO_FETCH: no worker */
 	uint32_t ops;	 /* of the time in which the training thread did not wait for it */
 	int64_t placed;	 /* blocks and intervals cover its time up to here */
 	uint64_t batch;	 /* its number in its pass; UINT64_MAX: unknown */
@@ -69,7 +69,7 @@ struct hr_fetch {
 struct hr_worker {
 	uint32_t stream, tid;
 	uint64_t proc, parent;
-	uint32_t first, n; /* its fetches in hr_lives.fetches, by time */
+	uint32_t first, n; /* its fetches in hr_train_lives.fetches, by time */
 	int64_t number;	   /* torch's, in its loader; -1: unknown */
 	uint64_t loader;
 };
@@ -99,7 +99,7 @@ struct hr_added {
 	uint8_t kind; /* enum hr_block_kind */
 };
 
-struct hr_life {
+struct hr_train_life {
 	uint32_t stream, tid;
 	uint64_t proc;
 	int32_t rank; /* -1: none */
@@ -112,8 +112,8 @@ struct hr_life {
 	size_t n_added, added_room;
 };
 
-struct hr_lives {
-	struct hr_life *list;
+struct hr_train_lives {
+	struct hr_train_life *list;
 	size_t n, room;
 	struct hr_worker *workers; /* by stream and process */
 	size_t n_workers, workers_room;
@@ -122,7 +122,7 @@ struct hr_lives {
 };
 
 /* Reads the regions of all streams, and adds intervals to `scan`. -ENOMEM. */
-int hr__lives_read(struct hr_query *q, struct hr_scan *scan, struct hr_lives *ret);
-void hr__lives_done(struct hr_lives *l);
+int hr__lives_read(struct hr_query *q, struct hr_op_scan *scan, struct hr_train_lives *ret);
+void hr__lives_done(struct hr_train_lives *l);
 
 #endif

@@ -27,7 +27,7 @@ struct hr_mark {
 #define HR_MARK_CREATES UINT32_MAX /* iter() of a DataLoader, a region of kind RANGE */
 
 /* Where the next block is: blocks are made in the order of time. */
-struct hr_place {
+struct hr_life_place {
 	size_t step, epoch, edge;
 	int64_t first_loop, last_loop; /* start of the first loop or step, end of the last one */
 };
@@ -42,15 +42,15 @@ struct hr_made {
 /* The marks of a stream, and the life that is made from those of one process. */
 struct hr_life_reader {
 	struct hr_query *q;
-	struct hr_scan *scan;
-	struct hr_lives *to;
+	struct hr_op_scan *scan;
+	struct hr_train_lives *to;
 	uint32_t stream;
 	struct hr_mark *marks; /* by process and time */
 	size_t n_marks, marks_room;
 	size_t first_worker; /* of the stream */
 
-	struct hr_life *life;
-	struct hr_place at;
+	struct hr_train_life *life;
+	struct hr_life_place at;
 	const struct hr_mark **steps, **epochs; /* by time */
 	size_t n_steps, steps_room, n_epochs, epochs_room;
 	int64_t *edges; /* where steps, epochs and loops begin and end, by time */

@@ -21,7 +21,7 @@ struct hr_loop *hr__loop_at(const struct hr_life_reader *r, uint64_t loader, int
 static int add_to_loop(struct hr_life_reader *r, const struct hr_mark *m,
 		       const struct hr_mark *create)
 {
-	struct hr_life *life = r->life;
+	struct hr_train_life *life = r->life;
 	struct hr_loop *l = hr__loop_at(r, m->loader, m->from);
 
 	if (l == NULL || m->batch == 0) {
@@ -51,7 +51,7 @@ static int add_to_loop(struct hr_life_reader *r, const struct hr_mark *m,
 /* All loops of a loader train if an optimizer steps between a wait of one of them and the next wait. */
 static void find_training(struct hr_life_reader *r, const struct hr_mark *marks, size_t n)
 {
-	struct hr_life *life = r->life;
+	struct hr_train_life *life = r->life;
 	const struct hr_mark *wait = NULL;
 	bool any = false;
 
@@ -85,9 +85,9 @@ static void extend_loops(struct hr_life_reader *r)
 	}
 }
 
-static struct hr_place start_of(const struct hr_life_reader *r)
+static struct hr_life_place start_of(const struct hr_life_reader *r)
 {
-	struct hr_place at = {.first_loop = INT64_MAX, .last_loop = INT64_MIN};
+	struct hr_life_place at = {.first_loop = INT64_MAX, .last_loop = INT64_MIN};
 
 	for (size_t i = 0; i < r->life->n_loops; i++) {
 		const struct hr_loop *l = &r->life->loops[i];
@@ -113,7 +113,7 @@ static int by_time(const void *a, const void *b)
 
 static int find_edges(struct hr_life_reader *r)
 {
-	const struct hr_life *life = r->life;
+	const struct hr_train_life *life = r->life;
 	size_t n = 2 * (r->n_steps + r->n_epochs + life->n_loops);
 
 	r->n_edges = 0;
@@ -203,7 +203,7 @@ uint32_t hr__loop_around(const struct hr_life_reader *r, int64_t time)
 
 enum hr_phase hr__phase_at(const struct hr_life_reader *r, int64_t time, uint32_t loop)
 {
-	const struct hr_place *at = &r->at;
+	const struct hr_life_place *at = &r->at;
 
 	if (time < at->first_loop)
 		return HR_PHASE_START;

@@ -28,6 +28,16 @@ const char *hr_phase_name(unsigned phase)
 	return names[phase];
 }
 
+bool hr_part_waits(unsigned part)
+{
+	return part >= HR_PART_WAIT_READ && part <= HR_PART_WAIT_END;
+}
+
+bool hr_phase_loops(unsigned phase)
+{
+	return phase == HR_PHASE_TRAIN || phase == HR_PHASE_VALIDATION;
+}
+
 struct maker {
 	const struct hr_diagnosis *d;
 	struct hr_parts *to;
@@ -106,9 +116,7 @@ static void put_gap(struct maker *m, const struct hr_block *b, double ns, int64_
 	if (b->phase == HR_PHASE_START && imported > b->from)
 		imports = least(rest, rest * (double)(imported - b->from) / ns);
 	m->ns[HR_PART_IMPORTS] += imports;
-	m->ns[b->phase == HR_PHASE_TRAIN || b->phase == HR_PHASE_VALIDATION ? HR_PART_COMPUTE
-									    : HR_PART_OTHER] +=
-	    rest - imports;
+	m->ns[hr_phase_loops(b->phase) ? HR_PART_COMPUTE : HR_PART_OTHER] += rest - imports;
 }
 
 /* The part of a block that is none of its operations; that of a gap or fetch has several. */
@@ -146,7 +154,7 @@ static double take(struct maker *m, enum hr_part from, enum hr_part to, double n
 	return ns - some;
 }
 
-static void put_added(struct maker *m, const struct hr_life *life, int64_t end)
+static void put_added(struct maker *m, const struct hr_train_life *life, int64_t end)
 {
 	for (; m->added < life->n_added && life->added[m->added].at < end; m->added++) {
 		const struct hr_added *a = &life->added[m->added];
@@ -159,13 +167,13 @@ static void put_added(struct maker *m, const struct hr_life *life, int64_t end)
 
 /* ---- rows ---- */
 
-static uint64_t loader_of(const struct hr_life *life, const struct hr_block *b)
+static uint64_t loader_of(const struct hr_train_life *life, const struct hr_block *b)
 {
 	return b->loop != HR_NO_LOOP ? life->loops[b->loop].loader : UINT64_MAX;
 }
 
 /* Rounds to whole nanoseconds so that the rows sum to the time from m->first to `end`. */
-static int flush(struct maker *m, const struct hr_life *life, int64_t end)
+static int flush(struct maker *m, const struct hr_train_life *life, int64_t end)
 {
 	uint64_t left = m->first != NULL ? (uint64_t)(end - m->first->from) : 0;
 
@@ -197,7 +205,7 @@ static int flush(struct maker *m, const struct hr_life *life, int64_t end)
 	return 0;
 }
 
-static int64_t end_of_imports(const struct maker *m, const struct hr_life *life)
+static int64_t end_of_imports(const struct maker *m, const struct hr_train_life *life)
 {
 	int64_t end = INT64_MIN;
 
@@ -210,7 +218,7 @@ static int64_t end_of_imports(const struct maker *m, const struct hr_life *life)
 	return end;
 }
 
-static int put_life(struct maker *m, const struct hr_life *life)
+static int put_life(struct maker *m, const struct hr_train_life *life)
 {
 	int64_t imported = end_of_imports(m, life);
 	int r = 0;

@@ -28,6 +28,8 @@ struct hr_parts_row {
 };
 
 const char *hr_phase_name(unsigned phase);
+bool hr_part_waits(unsigned part);   /* the training thread waits for a batch */
+bool hr_phase_loops(unsigned phase); /* training or validation */
 
 struct hr_parts {
 	struct hr_parts_row *rows;

@@ -41,14 +41,14 @@ static double median(double *list, size_t n)
 	return list[n / 2];
 }
 
-double hr_life_cores(const struct hr_diagnosis *d, const struct hr_life *life)
+double hr_life_cores(const struct hr_diagnosis *d, const struct hr_train_life *life)
 {
 	const struct hr_process *p = hr_stream_process(d->q->streams[life->stream].s, life->proc);
 	unsigned sharing = 0;
 
 	/* Ranks of a node with as many processors and the same first one probably share them. */
 	for (size_t i = 0; i < d->lives.n; i++) {
-		const struct hr_life *other = &d->lives.list[i];
+		const struct hr_train_life *other = &d->lives.list[i];
 		const struct hr_process *o =
 		    hr_stream_process(d->q->streams[other->stream].s, other->proc);
 
@@ -255,7 +255,8 @@ static uint32_t or_same(uint32_t value, uint32_t recorded)
 }
 
 /* Adds the range of a loop to *ret. -ENOMEM. */
-static int replay_loop(const struct recorded *r, const struct hr_setting *s, struct hr_replay *ret)
+static int replay_loop(const struct recorded *r, const struct hr_setting *s,
+		       struct hr_replayed *ret)
 {
 	const struct hr_loop *l = r->loop;
 	uint32_t prefetch = l->prefetch > 0 ? l->prefetch : 2;
@@ -304,13 +305,13 @@ static int replay_loop(const struct recorded *r, const struct hr_setting *s, str
 	return 0;
 }
 
-int hr_replay(const struct hr_diagnosis *d, const struct hr_life *life,
-	      const struct hr_setting *setting, struct hr_replay *ret)
+int hr_replay(const struct hr_diagnosis *d, const struct hr_train_life *life,
+	      const struct hr_setting *setting, struct hr_replayed *ret)
 {
 	struct recorded r = {.d = d, .cores = hr_life_cores(d, life)};
 	bool any = false;
 
-	*ret = (struct hr_replay){0};
+	*ret = (struct hr_replayed){0};
 	for (size_t i = 0; i < life->n_loops; i++) {
 		int known;
 

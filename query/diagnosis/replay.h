@@ -30,17 +30,17 @@ enum hr_replay_refusal {
 };
 
 /* Seconds of all training loops of a life. */
-struct hr_replay {
+struct hr_replayed {
 	enum hr_replay_refusal refusal;
 	double recorded, replayed; /* with the recorded settings */
 	double low, high;	   /* with the other ones */
 };
 
 /* The cores that a life's process may use: its share of those of its node; 0: unknown. */
-double hr_life_cores(const struct hr_diagnosis *d, const struct hr_life *life);
+double hr_life_cores(const struct hr_diagnosis *d, const struct hr_train_life *life);
 
 /* -ENOMEM. */
-int hr_replay(const struct hr_diagnosis *d, const struct hr_life *life,
-	      const struct hr_setting *setting, struct hr_replay *ret);
+int hr_replay(const struct hr_diagnosis *d, const struct hr_train_life *life,
+	      const struct hr_setting *setting, struct hr_replayed *ret);
 
 #endif

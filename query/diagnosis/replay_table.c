@@ -11,7 +11,7 @@ enum { WORKERS, PREFETCH, PERSISTENT, CORES, IO };
 
 struct replays {
 	struct hr_diagnosis d;
-	struct hr_replay *list; /* of each life */
+	struct hr_replayed *list; /* of each life */
 };
 
 static bool is_number(const char *text, double least, double most)
@@ -81,7 +81,7 @@ static void replay_done(struct hr_rows *rows)
 	rows->data = NULL;
 }
 
-static const struct hr_life *replay_life(const struct hr_rows *rows, size_t row)
+static const struct hr_train_life *replay_life(const struct hr_rows *rows, size_t row)
 {
 	return &((const struct replays *)rows->data)->d.lives.list[row];
 }
@@ -104,7 +104,7 @@ static const char *const refusals[] = {
 
 static void replay_cell(const struct hr_rows *rows, size_t row, unsigned column, struct hr_cell *c)
 {
-	const struct hr_replay *r = &((const struct replays *)rows->data)->list[row];
+	const struct hr_replayed *r = &((const struct replays *)rows->data)->list[row];
 
 	c->null = r->refusal == HR_REPLAY_NO_LOOP || r->refusal == HR_REPLAY_UNKNOWN_FETCH;
 	switch (column) {

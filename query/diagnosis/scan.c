@@ -20,7 +20,7 @@
 /* What the scanning threads share. */
 struct job {
 	struct hr_query *q;
-	struct hr_scan *scan;
+	struct hr_op_scan *scan;
 	uint32_t *first; /* of each stream: its first interval; then the number of intervals */
 	struct {
 		uint32_t stream, batch;
@@ -38,7 +38,7 @@ struct worker {
 	int error;
 };
 
-int hr__scan_add(struct hr_scan *s, const struct hr_interval *interval)
+int hr__scan_add(struct hr_op_scan *s, const struct hr_interval *interval)
 {
 	if (!hr_array_reserve(s->intervals, s->n, s->room))
 		return -ENOMEM;
@@ -46,7 +46,7 @@ int hr__scan_add(struct hr_scan *s, const struct hr_interval *interval)
 	return 0;
 }
 
-void hr__scan_done(struct hr_scan *s)
+void hr__scan_done(struct hr_op_scan *s)
 {
 	free(s->intervals);
 	free(s->ops);
@@ -361,7 +361,7 @@ static int scan_all(struct job *j)
 	return r;
 }
 
-int hr__scan_run(struct hr_query *q, struct hr_scan *s)
+int hr__scan_run(struct hr_query *q, struct hr_op_scan *s)
 {
 	struct job j = {.q = q, .scan = s};
 	int r;

@@ -46,7 +46,7 @@ struct hr_interval {
 	enum hr_interval_use use;
 };
 
-struct hr_scan {
+struct hr_op_scan {
 	struct hr_interval *intervals; /* of a process: disjoint */
 	size_t n, room;
 	struct hr_scan_ops *ops;
@@ -55,16 +55,16 @@ struct hr_scan {
 };
 
 /* The index of new sums, for interval->ops. */
-static inline uint32_t hr__scan_ops(struct hr_scan *s)
+static inline uint32_t hr__scan_ops(struct hr_op_scan *s)
 {
 	return s->n_ops++;
 }
 
 /* -ENOMEM. */
-int hr__scan_add(struct hr_scan *s, const struct hr_interval *interval);
+int hr__scan_add(struct hr_op_scan *s, const struct hr_interval *interval);
 
 /* -ENOMEM; -EINTR after hr_query_interrupt. Notes damaged batches and leaves them out. */
-int hr__scan_run(struct hr_query *q, struct hr_scan *s);
-void hr__scan_done(struct hr_scan *s);
+int hr__scan_run(struct hr_query *q, struct hr_op_scan *s);
+void hr__scan_done(struct hr_op_scan *s);
 
 #endif

@@ -27,7 +27,7 @@ static void add_up(struct hr_diagnosis *d)
 	for (size_t i = 0; i < d->lives.n_fetches; i++)
 		add_io(d, (uint32_t)i, d->lives.fetches[i].ops);
 	for (size_t i = 0; i < d->lives.n; i++) {
-		const struct hr_life *life = &d->lives.list[i];
+		const struct hr_train_life *life = &d->lives.list[i];
 
 		for (size_t k = 0; k < life->n; k++)
 			if (life->blocks[k].kind == HR_BLOCK_FETCH)
@@ -72,7 +72,7 @@ static void share(struct hr_diagnosis *d, size_t first, size_t n)
 
 int hr__spent_make(struct hr_diagnosis *d)
 {
-	const struct hr_lives *l = &d->lives;
+	const struct hr_train_lives *l = &d->lives;
 
 	d->spent = calloc(l->n_fetches + 1, sizeof(*d->spent));
 	if (d->spent == NULL)

@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* summary_finding.h - why a training job lost time, and what to change: its largest loss */
+#ifndef HEADRACE_CLI_SUMMARY_SUMMARY_FINDING_H
+#define HEADRACE_CLI_SUMMARY_SUMMARY_FINDING_H
+
+#include "cli/summary/summary.h"
+
+/*
+ * Sets s->finding, which needs s->events. Of several attempts, the last one counts. Reads all events,
+ * unless they are so many that this takes more than about a second: then nothing is set. -ENOMEM.
+ */
+int hr_summary_diagnose(struct hr_summary *s, const struct hr_catalog *catalog);
+void hr_summary_finding_free(struct hr_summary_finding *f);
+
+/* Prints nothing if nothing is set. `store` is quoted. */
+void hr_summary_finding_print(const struct hr_summary *s, const char *store, FILE *out);
+
+#endif
