@@ -35,7 +35,7 @@ __attribute__((format(printf, 1, 2))) static int admin_fail(const char *format, 
 	return EXIT_FAILURE;
 }
 
-/* The collector could not read files of root, so root becomes the store's owner. */
+/* Gives root the rights of the store's owner, because the collector cannot read files of root. */
 static int become_owner(int store_fd)
 {
 	struct stat st;
@@ -123,7 +123,9 @@ static int visit_to_close(const struct hr__retired_folder *f, void *context)
 	if (c->node && strcmp(c->node, node) != 0)
 		return 0;
 	c->seen++;
-	/* A stream without `state` has no collector, and nothing waits for its end. */
+	/*
+	 * No collector wrote a stream without `state`, and nothing waits for the end of the stream.
+	 */
 	if (hr_stream_state_read(f->fd, &state) == 0 && !hr__stream_over(f->fd))
 		close_stream(f, c, node);
 	return 0;

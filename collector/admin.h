@@ -2,17 +2,17 @@
 /*
  * admin.h - `headrace-collector close-job` and `remove-job`
  *
- * They change a stream only while they hold its lock, so a collector may run. They run as the
- * store's owner (admin.c), print results to stdout and failures to stderr, and return the exit
- * status.
+ * Both change a stream only while they hold the lock of the stream, so a collector may run at the
+ * same time. If root calls them, they take the rights of the store's owner (admin.c). They print
+ * results to stdout and failures to stderr, and return the exit status.
  */
 #ifndef HEADRACE_COLLECTOR_ADMIN_H
 #define HEADRACE_COLLECTOR_ADMIN_H
 
-/* Closes the job's streams that have not ended, on all nodes (NULL) or on one. */
+/* Closes the streams of the job that have not ended, on `node`, or on all nodes if it is NULL. */
 int hr_admin_close_job(const char *store, const char *job, const char *node);
 
-/* Removes the job's data. Marks stay, as after retention. */
+/* Removes the data of the job, but not the marks of its streams, as retention does. */
 int hr_admin_remove_job(const char *store, const char *job);
 
 #endif

@@ -118,7 +118,7 @@ static void check_address(struct check *k, const char *key, const struct hr_addr
 		mistake(k, "%s: %s: %s", key, text, strerrordesc_np(-r));
 }
 
-/* hr_collector_config_check reports addresses that are wrong in themselves */
+/* Skips addresses with a wrong syntax, which hr_collector_config_check reports. */
 static void check_addresses(struct check *k)
 {
 	struct hr_address addresses[HR_ADDRESSES_MAX];
@@ -132,7 +132,7 @@ static void check_addresses(struct check *k)
 		check_address(k, "metrics", addresses);
 }
 
-/* Removes what it creates. */
+/* Checks that a folder is usable or can be created. Removes the folder that it creates. */
 static int check_folder(const char *path)
 {
 	int fd, r;
@@ -157,7 +157,7 @@ static void check_folders(struct check *k)
 		mistake(k, "store: %s is not a headrace store, and not empty", k->c->store);
 	else if (r == -EPROTONOSUPPORT)
 		mistake(k, "store: a newer headrace wrote %s", k->c->store);
-	/* usually the running collector of this configuration holds it */
+	/* -EBUSY: usually, the running collector of this configuration has locked the store */
 	else if (r < 0 && r != -EBUSY)
 		mistake(k, "store: cannot create or use %s: %s", k->c->store, strerrordesc_np(-r));
 	r = hr_text_given(spill) && strcmp(spill, "none") != 0 ? check_folder(spill) : 0;

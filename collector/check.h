@@ -2,14 +2,14 @@
 /*
  * check.h - --check-config: whether files, folders, addresses, the group and munged exist
  *
- * Starts and writes nothing. May wait for the resolver, the user database and munged.
+ * The check leaves nothing on disk. It may wait for the resolver, the user database and munged.
  */
 #ifndef HEADRACE_COLLECTOR_CHECK_H
 #define HEADRACE_COLLECTOR_CHECK_H
 
 #include "collector/config.h"
 
-/* Run it as the collector's user. False: has reported each mistake. */
+/* Call it as the user of the collector. Returns false after it has reported each mistake. */
 bool hr_collector_check(const struct hr_collector_config *c, void (*report)(const char *text));
 
 #endif

@@ -2,7 +2,7 @@
 /*
  * config.h - the configuration of headrace-collector: one table for file, flags, --help, man page
  *
- * The caller owns the structure; its texts are valid until hr_config_done().
+ * The caller owns the structure. The texts in the structure are valid until hr_config_done().
  */
 #ifndef HEADRACE_COLLECTOR_CONFIG_H
 #define HEADRACE_COLLECTOR_CONFIG_H
@@ -11,7 +11,7 @@
 
 #define HR_COLLECTOR_CONFIG_FILE "/etc/headrace/collector.conf"
 
-/* in the order of the key's choices */
+/* in the order of the choices of the key `plain` */
 enum hr_plain { HR_PLAIN_NO, HR_PLAIN_LOOPBACK, HR_PLAIN_YES };
 
 struct hr_collector_config {
@@ -45,7 +45,7 @@ struct hr_collector_config {
 extern const struct hr_config_key hr_collector_keys[];
 extern const size_t hr_collector_n_keys;
 
-/* Checks keys against each other. False: has reported each mistake. */
+/* Checks keys against each other. Returns false after it has reported each mistake. */
 bool hr_collector_config_check(const struct hr_collector_config *c,
 			       void (*report)(const char *text));
 

@@ -49,7 +49,7 @@ static struct hr__answer *add_answer(struct hr__worker *w, struct hr_channel *ch
 {
 	struct hr__answer *a = calloc(1, sizeof(*a));
 
-	/* Without memory no answer is sent: the daemon then sends the frames again. */
+	/* If memory is short, no answer is sent, and the daemon sends the frames again. */
 	if (!a)
 		return NULL;
 	a->channel = ch;
@@ -136,7 +136,7 @@ void hr_ingest_answers(struct hr_ingest *in, void (*take)(void *context, const s
 		a->view.self = a->channel->self;
 		if (gone || !a->channel->detached)
 			take(context, &a->view);
-		if (gone) { /* part of the channel's memory */
+		if (gone) { /* `a` is part of the channel's memory */
 			channel_free(a->channel);
 			continue;
 		}
@@ -149,7 +149,7 @@ void hr_ingest_answers(struct hr_ingest *in, void (*take)(void *context, const s
 
 static void item_free(struct hr__item *item)
 {
-	if (item->kind == HR__ITEM_CLOSE) /* channel_free frees it */
+	if (item->kind == HR__ITEM_CLOSE) /* part of the channel, which channel_free frees */
 		return;
 	free(item->frame);
 	free(item);
@@ -228,7 +228,7 @@ static void round_of(struct hr__worker *w, struct hr__item *items)
 	hr__answers_flush(w);
 }
 
-/* Waits for items or a tick. NULL and *ret_stop: the thread must end. */
+/* Waits for items or a tick, when it may return NULL. *ret_stop: the thread must end. */
 static struct hr__item *take_items(struct hr__worker *w, bool *ret_stop)
 {
 	struct hr__item *items;
@@ -270,7 +270,7 @@ static void *store_thread(void *self)
 			hr__tick(w);
 			w->ticked_ms = hr__now_ms();
 		}
-		if (due || w->n_streams == 0) /* no item wakes the thread for the next tick */
+		if (due || w->n_streams == 0) /* without streams, no tick follows */
 			hr__stats_log(w);
 	}
 	hr__seal_all(w);
@@ -316,7 +316,7 @@ static struct hr__worker *worker_of(struct hr_ingest *in, const Headrace__Open *
 	return &in->workers[h % in->config.threads];
 }
 
-/* protobuf-c has no copy: packs and unpacks. */
+/* Packs and unpacks the message, because protobuf-c has no function that copies. */
 static Headrace__Open *copy_open(const Headrace__Open *o)
 {
 	size_t bytes = headrace__open__get_packed_size(o);
@@ -461,7 +461,7 @@ static void drop_answer(void *context, const struct hr_answer *a)
 	(void)a;
 }
 
-/* Closes may be queued after the thread has ended: frees their channels. */
+/* Frees items that were queued after the thread had ended; for a close, frees its channel. */
 static void worker_done(struct hr__worker *w)
 {
 	struct hr__item *next;

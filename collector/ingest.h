@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * ingest.h - frames of streams go in, acknowledgements come out once they are on disk
+ * ingest.h - stores frames of streams, and acknowledges them once they are on disk
  *
- * Purpose   Exactly once: a frame is appended only if it is mark + 1, and acknowledged after a
- *           successful fsync. Uses no sockets, so that tests can drive it.
- * Owner     The server. A channel is a stream that a daemon has opened; its opener closes it.
- * Threads   Store threads of its own; a stream belongs to one of them, by its hash. The functions
- *           here are for one other thread, the loop's, and return at once. Store threads call
- *           `wake`.
+ * Purpose   Stores each frame exactly once: a frame is appended only if its number is mark + 1
+ *           (mark: number of the stream's last frame), and acknowledged after a successful fsync.
+ *           Ingest uses no sockets, so that tests can drive it.
+ * Owner     The server. A channel is a stream that a daemon has opened. The caller of
+ *           hr_ingest_open also closes the channel.
+ * Threads   Ingest starts store threads. A stream belongs to the store thread that a hash of its
+ *           names selects. One other thread, that of the loop, calls the functions here, which
+ *           return at once. Store threads call `wake`.
  *
  *      loop                                          store thread, in rounds
  *      ----                                          -----------------------
@@ -37,26 +39,26 @@ struct hr_ingest_config {
 	const char *store;
 	unsigned threads;
 	unsigned sync_each; /* fdatasync up to this many changed streams, syncfs for more */
-	/* time without a connection after which the segment is sealed */
+	/* a stream without a connection for this time is closed, and its segment is sealed */
 	uint64_t idle_ms;
 	uint64_t state_ms;   /* minimum time between two writes of a stream's `state` */
 	uint32_t retry_ms;   /* Nack.retry_ms of a full disk */
-	size_t index_bytes;  /* of memory for the index of an open segment */
-	size_t unpack_bytes; /* of memory for an unpacked frame */
-	size_t max_streams;  /* open streams, because of their descriptors; 0: no limit */
-	/* new streams of a user (own_jobs) in 24 hours; 0: no limit */
+	size_t index_bytes;  /* memory limit for the index of an open segment */
+	size_t unpack_bytes; /* memory limit for an unpacked frame */
+	size_t max_streams;  /* limit of open streams, which use descriptors; 0: no limit */
+	/* limit of new streams of a user (`own_jobs`) in 24 hours; 0: no limit */
 	uint64_t max_new;
 	uint64_t (*real_ns)(void); /* wall clock */
 	void (*wake)(void *self);  /* called by any thread when answers are available */
 	void *self;
 };
 
-/* For a collector of daemons. The caller sets `store`, `wake` and `self`. */
+/* The values for a collector, except `store`, `wake` and `self`, which the caller sets. */
 extern const struct hr_ingest_config hr_ingest_defaults;
 
 struct hr_ingest_right {
-	bool own_jobs; /* only streams of jobs of user `uid` */
-	/* a node, root or the collector's user: its statement about a job's user counts */
+	bool own_jobs; /* the peer may open only streams of jobs of user `uid` */
+	/* the peer is a node, root or the collector's user, and decides which user owns a job */
 	bool node;
 	uint32_t uid;
 	char peer[HR_STREAM_PEER_BYTES]; /* for `state` and messages */
@@ -73,14 +75,14 @@ enum hr_answer_kind {
 
 struct hr_answer {
 	enum hr_answer_kind kind;
-	void *self;	    /* of hr_ingest_open */
-	uint64_t mark;	    /* OPENED, ACK, NACK */
-	size_t bytes;	    /* RELEASED */
-	const char *reason; /* NACK, as in Nack.reason */
-	const char *text;   /* NACK, for people */
+	void *self;	    /* argument of hr_ingest_open */
+	uint64_t mark;	    /* in OPENED, ACK, NACK */
+	size_t bytes;	    /* in RELEASED */
+	const char *reason; /* in NACK: as in Nack.reason */
+	const char *text;   /* in NACK: for people */
 	uint32_t retry_ms;
-	bool closed; /* NACK: the channel is over; the loop must still call hr_ingest_close */
-	bool alarm;  /* NACK: an error of the collector, or an attempt to forge: log it */
+	bool closed; /* in NACK: the channel has ended; the loop must still call hr_ingest_close */
+	bool alarm;  /* in NACK: log it, as an error of the collector or an attempt to forge */
 };
 
 struct hr_ingest;
@@ -88,11 +90,11 @@ struct hr_channel;
 
 int hr_ingest_new(const struct hr_ingest_config *config, struct hr_ingest **ret);
 
-/* Begins to open a stream; OPENED or NACK follows. Copies its arguments. -ENOMEM. */
+/* Begins to open a stream: the answer OPENED or NACK follows. Copies the arguments. -ENOMEM. */
 int hr_ingest_open(struct hr_ingest *in, void *self, const Headrace__Open *open,
 		   const struct hr_ingest_right *right, struct hr_channel **ret);
 
-/* Takes a frame that hr_frame_check_any has accepted, and frees `buf` (malloc'ed). -ENOMEM. */
+/* Takes a frame that hr_frame_check_any has accepted. Always frees `buf` (malloc'ed). -ENOMEM. */
 int hr_ingest_frame(struct hr_channel *ch, uint8_t *buf, size_t bytes);
 
 /* A node's clock, estimated from round trips. */
@@ -102,35 +104,38 @@ struct hr_node_clock {
 	uint64_t error_ns;
 };
 
-/* The channel's daemon has sent something: it is alive. -ENOMEM. */
+/* Call it when the channel's daemon has sent something and is therefore alive. -ENOMEM. */
 int hr_ingest_clock(struct hr_channel *ch, const struct hr_node_clock *clock);
 
-/* GONE follows, after the answers to all items queued before. Accepts NULL. */
+/* Closes a channel. GONE follows, after all other answers of the channel. Accepts NULL. */
 void hr_ingest_close(struct hr_channel *ch);
 
 /* Passes the available answers to `take`, which may call hr_ingest_close. */
 void hr_ingest_answers(struct hr_ingest *in, void (*take)(void *context, const struct hr_answer *a),
 		       void *context);
 
-/* Sums since the start, and current values; any thread. */
+/* Sums since the start, and current values. Any thread may call hr_ingest_stats. */
 #define HR_INGEST_COMMIT_STEPS 8u
 extern const double hr_ingest_commit_steps[HR_INGEST_COMMIT_STEPS]; /* seconds, upper bounds */
 struct hr_ingest_stats {
-	uint64_t frames, bytes; /* frames appended */
+	uint64_t frames, bytes; /* appended frames, and their bytes */
 	uint64_t repeated;	/* frames that the store already had */
 	uint64_t acks, nacks;
-	uint64_t commits[HR_INGEST_COMMIT_STEPS + 1]; /* of each step, and above the last */
+	uint64_t commits[HR_INGEST_COMMIT_STEPS + 1]; /* commits per step, and longer ones */
 	uint64_t commit_ns;
-	uint64_t streams, connected; /* open now; of these, with a daemon */
-	uint64_t silent;    /* streams of the last day without a daemon that have not ended */
+	uint64_t streams, connected; /* streams that are open now; those of them with a daemon */
+	uint64_t silent;    /* streams that lost their daemon in the last day and have not ended */
 	uint64_t silent_ms; /* how long the first of these streams has been silent */
 };
 void hr_ingest_stats(struct hr_ingest *in, struct hr_ingest_stats *ret);
 
-/* Commits, then seals; does not wait. Then call only _answers, _close, _stopped and _free. */
+/*
+ * Makes the store threads commit, seal all segments and end, and returns at once. Afterwards, only
+ * hr_ingest_answers, _close, _stopped and _free may be called.
+ */
 void hr_ingest_stop(struct hr_ingest *in);
-/* everything is on disk; the last `wake` reported it */
+/* Whether everything is on disk. `wake` is called when this becomes true. */
 bool hr_ingest_stopped(struct hr_ingest *in);
-void hr_ingest_free(struct hr_ingest *in); /* stops, and waits; accepts NULL */
+void hr_ingest_free(struct hr_ingest *in); /* stops the threads, and waits for them; accepts NULL */
 
 #endif

@@ -3,8 +3,8 @@
  * ingest_commit.c - syncs changed streams, and closes streams whose daemon has disconnected
  *
  * A frame is acknowledged only after a successful fsync. A failed fsync is never repeated: the
- * kernel has dropped the unwritten pages, so the next one would succeed without them. Instead the
- * stream is cut back to its last good fsync, and the daemon sends the later frames again.
+ * kernel has dropped the unwritten pages, so the next fsync would succeed without them. Instead,
+ * the frames after the last successful fsync are cut off, and the daemon sends them again.
  */
 #include "collector/ingest_internal.h"
 
@@ -79,7 +79,7 @@ static void ingest_commit_failed(struct hr__worker *w, struct hr__ingest_stream 
 	if (!ch)
 		return;
 	ch->nacked = true;
-	/* frames already on their way get no answer of their own */
+	/* frames that are already on the way do not get one Nack each */
 	ch->last_seq = sent;
 	hr__nack(w, ch,
 		 &(struct hr__nack){.reason = "full",
@@ -126,7 +126,7 @@ void hr__commit(struct hr__worker *w)
 	for (; s; s = next) {
 		if (each)
 			s->error = sync_one(s);
-		/* Its folder was removed, so the data is lost. */
+		/* If the folder of the stream was removed, the data is lost. */
 		if (s->error == 0 && hr_writer_removed(s->writer))
 			s->error = -ESTALE;
 		next = s->next_changed;
@@ -145,7 +145,7 @@ static void tick_stream(struct hr__worker *w, struct hr__ingest_stream *s, uint6
 
 	if (s->state_late && now_ms - s->state_ms >= c->state_ms)
 		(void)hr__state_write(s, false);
-	/* An ended stream is closed after a sixtieth of the time. */
+	/* An ended stream is closed after a sixtieth of idle_ms. */
 	if (!s->owner && now_ms - s->idle_since_ms >= (s->ended ? c->idle_ms / 60 : c->idle_ms))
 		hr__stream_drop(w, s, true);
 }

@@ -65,7 +65,7 @@ static void unpack_done(struct hr__worker *w)
 
 /* ---- checks ---- */
 
-/* The store has its own StreamStart: a repeated one must equal it. */
+/* The store wrote a StreamStart when the stream was opened: that of the daemon must equal it. */
 static bool same_start(const struct hr__ingest_stream *s, const Headrace__Frame *msg)
 {
 	const Headrace__StreamStart *a = msg->stream_start;
@@ -103,7 +103,7 @@ static const char *wrong(const struct hr__ingest_stream *s, const Headrace__Fram
 	}
 }
 
-/* Whether this peer owns the job. The first JobEvent sets the stream's owner. */
+/* Whether this peer owns the job. The first JobEvent sets the owner of the stream. */
 static bool owns_job(struct hr__worker *w, struct hr_channel *ch, const Headrace__JobEvent *job)
 {
 	struct hr_stream_state *state = &ch->stream->state;

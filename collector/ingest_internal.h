@@ -32,7 +32,7 @@ struct hr__answer {
 	char *text;
 };
 
-/* Until it is queued, the loop owns it; then a store thread, except `detached` and `self`. */
+/* Once its Open is queued, a store thread owns a channel, except `detached` and `self`. */
 struct hr_channel {
 	struct hr_ingest *ingest;
 	struct hr__worker *worker;
@@ -40,38 +40,38 @@ struct hr_channel {
 	bool detached; /* the loop has called hr_ingest_close */
 	struct hr_ingest_right right;
 	Headrace__Open *open;
-	struct hr__ingest_stream *stream; /* NULL: opening, or over */
-	uint64_t order;			  /* number of its Open in the worker's order */
+	struct hr__ingest_stream *stream; /* NULL: the channel is opening, or has ended */
+	uint64_t order;			  /* number of the Open: a later Open has a higher one */
 	struct hr_channel *next_waiting;
-	bool waiting;	   /* in worker->waiting, to be opened again */
+	bool waiting;	   /* in worker->waiting: the worker tries again to open it */
 	bool full_sent;	   /* the peer has received a Nack full */
 	bool nacked;	   /* frames after mark + 1 are ignored */
 	uint64_t last_seq; /* number of the last received frame */
 	size_t released;   /* bytes since the last RELEASED */
 	bool in_released;
 	struct hr_channel *next_released;
-	/* allocated in advance: a close must not fail */
+	/* allocated in advance, because a close must not fail */
 	struct hr__item close;
 	struct hr__answer gone;
 };
 
 struct hr__ingest_stream {
-	struct hr__ingest_stream *next; /* in its bucket */
+	struct hr__ingest_stream *next; /* next stream in the bucket */
 	char *cluster, *job, *node, *boot_id;
-	struct hr_stream_id id; /* of the texts above */
+	struct hr_stream_id id; /* refers to the texts above */
 	struct hr_writer *writer;
 	struct hr_channel *owner; /* NULL: no daemon has it open */
 	struct hr_stream_state state;
-	uint64_t durable; /* the last frame that is on disk */
+	uint64_t durable; /* number of the last frame that is on disk */
 	bool changed;	  /* in worker->changed */
-	bool begins;	  /* the store had no frame of it before */
+	bool begins;	  /* the store had no frame of this stream before */
 	bool opening;	  /* `owner` waits for OPENED */
-	int error;	  /* of this stream, in a commit */
+	int error;	  /* error of this stream in the current commit */
 	bool ack_due;
 	bool ended;	 /* its last frame is a StreamEnd */
 	bool state_late; /* `state` has changed since its file was written */
 	uint64_t state_ms;
-	uint64_t idle_since_ms; /* when its owner disconnected */
+	uint64_t idle_since_ms; /* when the owner disconnected */
 	struct hr__ingest_stream *next_changed;
 };
 
@@ -85,11 +85,11 @@ struct hr__worker {
 	pthread_t thread;
 	bool started;
 	pthread_mutex_t lock;
-	pthread_cond_t there; /* items, or stop */
+	pthread_cond_t there; /* signaled for new items and for `stop` */
 	struct hr__item *first, **last;
 	bool stop;
 	struct hr_ingest_stats published; /* as of the last round */
-	/* since when the first silent stream is silent; 0: none is */
+	/* time at which the first silent stream became silent; 0: no stream is silent */
 	uint64_t published_silent_ms;
 	/* Used only by the store thread: */
 	struct hr__ingest_stream *buckets[HR__BUCKETS];
@@ -100,12 +100,12 @@ struct hr__worker {
 	uint64_t opens;
 	struct hr_channel *released;
 	struct hr__answer *answers, **answers_last;
-	struct hr_arena unpacked; /* of one frame */
+	struct hr_arena unpacked; /* memory of one unpacked frame */
 	size_t unpacked_bytes;
 	uint64_t ticked_ms;
 	/* counters; other values are computed at publication */
 	struct hr_ingest_stats stats;
-	struct hr__silent *silent; /* streams with closed writers */
+	struct hr__silent *silent; /* silent streams whose writers are closed */
 	size_t n_silent, silent_room;
 };
 
@@ -124,7 +124,7 @@ struct hr_ingest {
 	struct hr__answer *answers, **answers_last;
 	unsigned running;
 	pthread_mutex_t begun_lock;
-	struct hr__begun *begun; /* by users since the collector started */
+	struct hr__begun *begun; /* an entry for each user that has begun a stream */
 	size_t n_begun, begun_room;
 	struct hr__worker workers[];
 };
@@ -154,13 +154,16 @@ void hr__has_begun(struct hr_ingest *in, uint32_t uid);
 /* ---- ingest_open.c ---- */
 void hr__channel_open(struct hr__worker *w, struct hr_channel *ch);
 void hr__channel_close(struct hr__worker *w, struct hr_channel *ch);
-/* The store has no room now (space, descriptors, another writer): tries again later. */
+/*
+ * Call it if the stream cannot be opened now (space, descriptors, another writer): a later tick
+ * tries to open it again.
+ */
 void hr__wait_for_room(struct hr__worker *w, struct hr_channel *ch, int error);
 void hr__waiting_retry(struct hr__worker *w);
 
 void hr__stream_leave(struct hr__ingest_stream *s);
 
-/* `seal`: seals the segment; false: abandons the writer. */
+/* Frees a stream. With `seal`, closes its writer, which seals the segment, else abandons it. */
 void hr__stream_drop(struct hr__worker *w, struct hr__ingest_stream *s, bool seal);
 
 /* ---- ingest_frame.c ---- */
@@ -180,12 +183,15 @@ void hr__seal_all(struct hr__worker *w);
 
 /* ---- ingest_stats.c ---- */
 void hr__stats_commit(struct hr__worker *w, uint64_t ns);
-/* A stream without an end or a daemon whose writer is closed; _back: a daemon opens it again. */
+/*
+ * Counts a stream as silent if its writer is closed, but it has no end and no daemon. _back: a
+ * daemon has opened the stream again.
+ */
 void hr__stats_silent(struct hr__worker *w, const struct hr__ingest_stream *s);
 void hr__stats_back(struct hr__worker *w, const struct hr__ingest_stream *s);
 void hr__stats_log(struct hr__worker *w);
 
-/* Writes `state` if the folder has space. */
+/* Writes the file `state` of the stream. Returns -errno, for example if the disk is full. */
 int hr__state_write(struct hr__ingest_stream *s, bool sync);
 
 #endif

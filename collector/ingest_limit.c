@@ -39,7 +39,7 @@ void hr__has_begun(struct hr_ingest *in, uint32_t uid)
 
 	pthread_mutex_lock(&in->begun_lock);
 	b = ingest_limit_find(in, uid);
-	/* Without memory the stream is accepted and not counted. */
+	/* If memory is short, the stream is accepted, but not counted. */
 	if (!b && hr_array_reserve(in->begun, in->n_begun, in->begun_room)) {
 		b = &in->begun[in->n_begun++];
 		*b = (struct hr__begun){.uid = uid, .since_ms = hr__now_ms()};

@@ -2,8 +2,8 @@
 /*
  * ingest_open.c - who may open a stream
  *
- * The first peer that opens a stream sends a secret; later only a peer with it may open the stream.
- * `state` has the secret, and is on disk before OPENED is sent.
+ * The first peer that opens a stream sends a secret. Later, only a peer with the same secret may
+ * open the stream. The file `state` contains the secret, and is on disk before OPENED is sent.
  */
 #include "collector/ingest_internal.h"
 
@@ -18,8 +18,8 @@
 #include "store/layout.h"
 #include "common/fnv.h"
 
-#define USER_DIVIDE 4u	   /* of max_streams */
-#define RETRIES_MAX 512u   /* per tick */
+#define USER_DIVIDE 4u	   /* one user may open max_streams divided by this */
+#define RETRIES_MAX 512u   /* waiting channels that a tick tries to open */
 #define LIMIT_MS    60000u /* Nack.retry_ms for a user with too many new streams */
 
 /* ---- the table ---- */
@@ -100,7 +100,7 @@ void hr__stream_drop(struct hr__worker *w, struct hr__ingest_stream *s, bool sea
 	if (s->owner)
 		s->owner->stream = NULL;
 	if (seal)
-		/* if it fails: readers scan a segment without footer */
+		/* A failure does no harm, because readers scan a segment without footer. */
 		(void)hr_writer_close(s->writer);
 	else
 		hr_writer_abandon(s->writer);
@@ -122,7 +122,7 @@ void hr__stream_leave(struct hr__ingest_stream *s)
 static bool same_secret(const struct hr_stream_state *state, const Headrace__Open *o)
 {
 	uint8_t difference =
-	    0; /* compares all bytes: the time must not reveal the first difference */
+	    0; /* compares all bytes, because the time must not reveal which byte differs */
 
 	for (size_t i = 0; i < HR_STREAM_SECRET_BYTES; i++)
 		difference |= state->secret[i] ^ o->secret.data[i];
@@ -162,8 +162,8 @@ static void add_owner(struct owners *o, const struct hr_stream_state *state, uin
 }
 
 /*
- * Whether another user than `uid` owns the job. A node decides, since its scheduler assigned the
- * id; otherwise the id belongs to the first user that streamed it.
+ * Whether another user than `uid` owns the job. If a node has named the owner, that counts, because
+ * the node's scheduler assigned the id. Otherwise the first user that streamed the id owns it.
  */
 static bool job_of_another(int job_fd, uint32_t uid)
 {
@@ -194,7 +194,7 @@ static bool job_of_another(int job_fd, uint32_t uid)
 
 /* ---- existing streams ---- */
 
-/* Sets *ret_fd and returns 0; -ENOENT: the stream is new. */
+/* Opens the folders of a job and its stream. -ENOENT: the stream is new; *ret_job may be open. */
 static int open_folders(const struct hr__worker *w, const struct hr_stream_id *id, int *ret_job,
 			int *ret_stream)
 {
@@ -223,7 +223,7 @@ static void too_many_begun(struct hr__worker *w, struct hr_channel *ch)
 		 ch->right.uid, (unsigned long long)w->ingest->config.max_new, ch->open->job);
 }
 
-/* Whether this peer may continue the stream. -ECANCELED: it may not, and got a Nack. */
+/* Returns 0 if this peer may begin or continue the stream, or -ECANCELED after a Nack. */
 static int check_stream(struct hr__worker *w, struct hr_channel *ch, struct hr__ingest_stream *s)
 {
 	int job = -1, stream = -1, r = open_folders(w, &s->id, &job, &stream);
@@ -260,7 +260,10 @@ static int open_writer(struct hr__worker *w, struct hr_channel *ch, struct hr__i
 		return r;
 	hr_writer_limit_index(s->writer, w->ingest->config.index_bytes);
 	if (!s->state.has_secret && hr_writer_mark(s->writer) > 1) {
-		/* Without `state`, as after a run that wrote here, no peer can prove ownership. */
+		/*
+		 * If `headrace run` wrote the stream, it has no `state`, and no peer can prove that
+		 * it owns the stream.
+		 */
 		hr__channel_end(w, ch, "denied", true,
 				"the stream of job %s on %s was not written by a collector", s->job,
 				s->node);
@@ -268,8 +271,8 @@ static int open_writer(struct hr__worker *w, struct hr_channel *ch, struct hr__i
 	}
 	s->state.has_secret = true;
 	memcpy(s->state.secret, ch->open->secret.data, HR_STREAM_SECRET_BYTES);
-	s->state.retired = false; /* its mark is then in the new segment */
-	s->state.closed_ns = 0;	  /* the node is back: closed too early */
+	s->state.retired = false; /* the new segment contains the mark */
+	s->state.closed_ns = 0;	  /* the node is back, so the stream was closed too early */
 	if (s->begins)
 		s->state.by_node = ch->right.node;
 	if (ch->right.own_jobs) {
@@ -279,7 +282,10 @@ static int open_writer(struct hr__worker *w, struct hr_channel *ch, struct hr__i
 	return 0;
 }
 
-/* Counts open streams (`of`: of one user), and finds the one abandoned longest ago. */
+/*
+ * Counts the open streams of one user (`of`) or of all (NULL). *ret_idle: the one that lost its
+ * owner first.
+ */
 static size_t count_streams(struct hr__worker *w, const struct hr_ingest_right *of,
 			    struct hr__ingest_stream **ret_idle)
 {
@@ -299,7 +305,10 @@ static size_t count_streams(struct hr__worker *w, const struct hr_ingest_right *
 	return n;
 }
 
-/* If needed, closes the stream abandoned longest ago. A user may have a quarter. */
+/*
+ * If there are too many, closes the stream that lost its owner first. One user may have a quarter
+ * of all streams.
+ */
 static int room_for_one(struct hr__worker *w, const struct hr_ingest_right *right)
 {
 	const struct hr_ingest_right *of = right->own_jobs ? right : NULL;
@@ -360,15 +369,16 @@ static bool sound(struct hr__worker *w, struct hr_channel *ch, const struct hr__
 }
 
 /*
- * Whether the daemon's frames continue the store's, which may lack frames that another collector
- * acknowledged and the daemon then dropped. 0, or -ECANCELED after a Nack.
+ * Checks that the frames of the daemon continue those of the store. The store may lack frames that
+ * the daemon has dropped because another collector acknowledged them. Returns 0, or -ECANCELED
+ * after a Nack.
  */
 static int ingest_open_join(struct hr__worker *w, struct hr_channel *ch,
 			    struct hr__ingest_stream *s)
 {
 	const Headrace__Open *o = ch->open;
 	uint64_t mark = hr_writer_mark(s->writer);
-	bool ahead = o->first_seq > 0 && o->first_seq - 1 > mark; /* mark + 1 may be 0 */
+	bool ahead = o->first_seq > 0 && o->first_seq - 1 > mark; /* mark + 1 may overflow */
 	uint32_t crc;
 
 	if (ahead && o->first_seq - 1 <= o->last_seq)
@@ -441,7 +451,7 @@ void hr__channel_open(struct hr__worker *w, struct hr_channel *ch)
 	if (!sound(w, ch, s))
 		return;
 	if (s && s->owner &&
-	    s->owner->order > ch->order) { /* it waited for room and is now the older connection */
+	    s->owner->order > ch->order) { /* `ch` waited for room, so it is the older one */
 		in_use(w, ch, s);
 		return;
 	}
@@ -477,7 +487,7 @@ static void stop_waiting(struct hr__worker *w, struct hr_channel *ch)
 	ch->waiting = false;
 }
 
-/* Each try reads from the disk, so a tick tries only some again. */
+/* Tries again to open waiting channels. As each try reads from the disk, a tick tries only some. */
 void hr__waiting_retry(struct hr__worker *w)
 {
 	struct hr_channel *ch = w->waiting, *next, **end;

@@ -2,8 +2,8 @@
 /*
  * ingest_stats.c - counters of ingest, which store threads publish twice a second
  *
- * Streams that are silent count for a day after their writers were closed, up to a limit. A
- * restarted collector begins without any.
+ * A silent stream whose writer was closed counts for a day. Each store thread counts at most
+ * SILENT_MOST of them. A restarted collector begins without any.
  */
 #include "collector/ingest_internal.h"
 

@@ -26,7 +26,7 @@ struct listener {
 	struct hr_listeners *all;
 	bool tcp;
 	char text[TEXT_BYTES];
-	char *path; /* of a local socket; removed at the end */
+	char *path; /* of a local socket, which is removed at the end */
 };
 
 struct hr_listeners {
@@ -48,7 +48,7 @@ static void listen_on_connection(uv_stream_t *stream, int status)
 		hr_peers_accept(l->all->peers, stream, l->tcp ? l->all->tls : NULL, l->all->plain);
 }
 
-/* With the actual port, if the configured one is 0. */
+/* Sets the text, with the actual port if the configured one is 0. */
 static void name_tcp(struct listener *l, const struct hr_address *a)
 {
 	struct hr_address real = *a;
@@ -91,7 +91,7 @@ static int open_local(uv_loop_t *loop, struct listener *l, const struct hr_addre
 	if (r < 0)
 		return r;
 	l->path = strdup(a->host);
-	/* Any local user may connect: the kernel identifies them. */
+	/* Any local user may connect, because the kernel identifies the user. */
 	if (!l->path || chmod(a->host, 0666) < 0)
 		return l->path ? -errno : -ENOMEM;
 	hr_address_text(a, l->text, sizeof(l->text));

@@ -2,9 +2,9 @@
 /*
  * listen.h - the addresses at which a collector listens
  *
- * With certificates, TCP uses TLS; unless plain = no, a peer may begin without, and who.h decides
- * which. Local sockets are plain: the kernel identifies the peer. The loop frees the listeners
- * after hr_listeners_close.
+ * If the collector has certificates, TCP uses TLS. Unless plain = no, a peer may also connect
+ * without TLS, and who.h decides which peers are accepted. Local sockets are plain, because the
+ * kernel identifies the peer. After hr_listeners_close, the loop frees the listeners.
  */
 #ifndef HEADRACE_COLLECTOR_LISTEN_H
 #define HEADRACE_COLLECTOR_LISTEN_H
@@ -14,7 +14,7 @@
 
 struct hr_listeners;
 
-/* All addresses or none. Logs errors. */
+/* Listens on all configured addresses, or fails and listens on none. Logs errors. */
 int hr_listeners_open(uv_loop_t *loop, const struct hr_collector_config *config, struct hr_tls *tls,
 		      struct hr_peers *peers, struct hr_listeners **ret);
 void hr_listeners_tls(struct hr_listeners *l, struct hr_tls *tls); /* for new connections */

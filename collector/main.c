@@ -68,7 +68,7 @@ static int main_run(int argc, char **argv, struct options o)
 	return status;
 }
 
-/* Removes `--node NODE` from the arguments; NULL: none. */
+/* Removes `--node NODE` from the arguments. Returns NULL if it is absent. */
 static const char *take_node(int *argc, char **argv)
 {
 	for (int i = 0; i + 1 < *argc; i++) {

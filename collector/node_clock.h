@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * node_clock.h - the offset of a node's wall clock from ours, from round trips. One per connection
+ * node_clock.h - estimates the offset of a node's wall clock from ours, one per connection
  *
- * A Pong has the node's time at a moment between our Ping and its arrival. So the middle of these
- * two is the estimate, and half of the round trip the largest error. Keeps the sample with the
- * smallest error of the last minutes.
+ * A Pong contains the time of the node at a moment between the sending of our Ping and the arrival
+ * of the Pong. The estimate assumes the middle of these two times, so its largest error is half of
+ * the round trip. Of the last minutes, the sample with the smallest error is kept.
  */
 #ifndef HEADRACE_COLLECTOR_NODE_CLOCK_H
 #define HEADRACE_COLLECTOR_NODE_CLOCK_H
@@ -19,8 +19,9 @@ struct hr_node_clock_samples {
 };
 
 /*
- * `sent_ns`, `came_ns`: our wall clock; `now_ns`: our monotonic clock; `real_ns`: the node's wall
- * clock. A sample that contradicts the best one replaces it: a clock was set. True: `best` changed.
+ * `sent_ns`, `came_ns`: our wall clock at Ping and Pong; `now_ns`: our monotonic clock; `real_ns`:
+ * the node's wall clock. A sample that contradicts the best one replaces it, because a clock was
+ * set. Returns whether `best` has changed.
  */
 bool hr_node_clock_add(struct hr_node_clock_samples *c, uint64_t sent_ns, uint64_t came_ns,
 		       uint64_t now_ns, uint64_t real_ns);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Identifies a peer, in libuv's pool: munged and the user database may be slow. */
+/* Identifies a peer, in a thread of libuv, because munged and the user database may be slow. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -51,7 +51,10 @@ static void welcome(struct hr__peer *p, uint32_t version)
 	hr__peer_ping(p); /* gives a first estimate of the node's clock */
 }
 
-/* A user or node has a share of the connections. Peers without either are exempt. */
+/*
+ * Whether a user or node has more connections than its share. Root and anonymous peers have no
+ * limit.
+ */
 static bool has_share(const struct hr__peer *p)
 {
 	size_t most = HR__SHARE(p->peers->config.max_connections), n = 0;

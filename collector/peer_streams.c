@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The channels of a connection: frames to ingest, answers back. */
+/* The channels of a connection: passes frames to ingest, and sends back its answers. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,9 +10,9 @@
 #include "common/now.h"
 
 #define CHANNELS_MAX 4096u
-#define BUSY_MAX     256u /* opening and closing channels; more of them wait in the peer's socket */
-#define OPEN_BYTES   4096u   /* of an Open, whose names become file names */
-#define NODE_JOB     "_node" /* messages about a node, not about a job */
+#define BUSY_MAX     256u    /* opening and closing channels; above it, reading pauses */
+#define OPEN_BYTES   4096u   /* limit of an Open, whose names become file names */
+#define NODE_JOB     "_node" /* job name of messages about a node */
 
 /* ---- memory ---- */
 
@@ -90,7 +90,7 @@ static void take_out(struct hr__chan *chan)
 		chan->next->at = chan->at;
 }
 
-/* The link to the channel with this number, or where to insert it. */
+/* The link to the channel with this number, or the link where it would be inserted. */
 static struct hr__chan **place_of(struct hr__peer *p, uint32_t number)
 {
 	struct hr__chan **at = &p->by_number[number % HR__CHAN_BUCKETS];
@@ -111,7 +111,7 @@ static void opened(struct hr__chan *chan)
 	chan->opening = false;
 }
 
-/* The number is free again. Ingest reports later that the channel is gone. */
+/* Closes a channel, whose number is then free. Ingest reports later that the channel is gone. */
 static void drop(struct hr__chan *chan)
 {
 	struct hr__peer *p = chan->peer;
@@ -162,7 +162,7 @@ void hr__peer_close_chans(struct hr__peer *p)
 void hr__peer_use(struct hr__peer *p, uint32_t number)
 {
 	p->current =
-	    peer_streams_find(p, number); /* without a channel: its closing Nack is on its way */
+	    peer_streams_find(p, number); /* NULL: a Nack that closes the channel is on the way */
 }
 
 static void nack(struct hr__peer *p, uint32_t number, const char *reason, const char *text)
@@ -175,7 +175,7 @@ static void nack(struct hr__peer *p, uint32_t number, const char *reason, const 
 	hr__peer_send(p, HEADRACE__WIRE__BODY_NACK, &msg);
 }
 
-/* Why the peer may not open this user's streams; NULL: it may. */
+/* Why the peer may not open this stream; NULL: it may. */
 static const char *refusal(const struct hr__peer *p, const Headrace__Open *o)
 {
 	const struct hr_who *w = &p->who;
@@ -241,7 +241,7 @@ int hr__peer_data(struct hr__peer *p, uint8_t *frame, size_t bytes)
 	struct hr__chan *chan = p->current;
 	int r;
 
-	if (!chan) { /* closed by a Nack that the peer has not read yet */
+	if (!chan) { /* closed by a Nack that the peer had not read when it sent the frame */
 		free(frame);
 		return 0;
 	}
@@ -263,7 +263,7 @@ static void take_nack(struct hr__chan *chan, const struct hr_answer *a)
 	Headrace__Nack msg = HEADRACE__NACK__INIT;
 	struct hr__peer *p = chan->peer;
 
-	opened(chan); /* also while the channel waits for room */
+	opened(chan); /* a channel that waits for room is not busy, either */
 	if (a->alarm)
 		hr__peer_complain(p, a->reason, "%s: %s", a->reason, a->text);
 	msg.channel = chan->number;

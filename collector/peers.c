@@ -14,10 +14,10 @@
 #define HELLO_MS     10000u
 #define FRAME_MS     300000u /* time for one frame of any size */
 #define SILENT_PINGS 3u
-/* Pings until a client without a query, which has read its answer, is disconnected */
+/* after this many Pings, a client that has read its answer and has no query is disconnected */
 #define IDLE_PINGS   12u
 #define UNREAD_MS    3600000u	/* time for reading an answer */
-#define UNREAD_BYTES (4u << 20) /* unread answers; before this limit, the child of a query pauses */
+#define UNREAD_BYTES (4u << 20) /* limit of unread answers; a query's child pauses earlier */
 
 /* ---- sending ---- */
 
@@ -27,7 +27,10 @@ void hr__peer_send(struct hr__peer *p, int body_case, void *body)
 
 	msg.body_case = (Headrace__Wire__BodyCase)body_case;
 	msg.hello = body; /* the bodies are pointers in one union */
-	/* On failure the connection closes or memory is short; the peer notices it. */
+	/*
+	 * An error is ignored: the connection is closing, or memory is short and the peer notices
+	 * that the message is missing.
+	 */
 	(void)hr_conn_send_now(p->conn, &msg);
 }
 
@@ -147,7 +150,7 @@ static void peers_on_ready(void *self)
 	colon = strrchr(p->host, ':');
 	if (colon)
 		*colon = '\0';
-	if (p->about.loopback) /* a machine has millions of loopback addresses */
+	if (p->about.loopback) /* one host, although it has millions of addresses */
 		snprintf(p->host, sizeof(p->host), "this machine");
 }
 
@@ -258,7 +261,7 @@ static void peers_on_closed(void *self, int error, const char *why)
 
 /* ---- limits ---- */
 
-/* The peer that waits longest for its Hello, of one host or (NULL) of all. */
+/* The oldest connection without Hello from `host`, or from all hosts if `host` is NULL. */
 static struct hr__peer *oldest_stranger(struct hr_peers *peers, const char *host)
 {
 	for (struct hr__peer *p = peers->first; p; p = p->next)
@@ -281,7 +284,7 @@ static void peers_make_room(struct hr_peers *peers, struct hr__peer *newest)
 	size_t max = peers->config.max_connections, share = HR__SHARE(max);
 	struct hr__peer *victim = NULL;
 
-	/* the count is a walk: only if the number can be too high */
+	/* strangers_of() visits all peers, so it is called only if its result may be too high. */
 	if (peers->n_strange > share && strangers_of(peers, newest->host) > share)
 		victim = oldest_stranger(peers, newest->host);
 	else if (peers->n > max)
@@ -316,7 +319,7 @@ void hr_peers_accept(struct hr_peers *peers, uv_stream_t *listener, struct hr_tl
 		free(p);
 		return;
 	}
-	peers_on_ready(p); /* before the handshake only the address was known */
+	peers_on_ready(p); /* until the handshake has ended, only the address is known */
 	p->at = peers->last;
 	*peers->last = p;
 	peers->last = &p->next;
@@ -333,9 +336,9 @@ static bool is_being_answered(const struct hr__peer *p)
 }
 
 /*
- * While a pager blocks it, a client of queries reads nothing and answers Pings late. Once it
- * answers a Ping that was sent after a query's answer, it has read the answer. Keepalive detects
- * dead machines.
+ * While a pager blocks a client of queries, the client reads nothing and answers Pings late. Once
+ * the client answers a Ping that was sent after the answer to a query, it has read that answer.
+ * Keepalive detects dead machines.
  */
 static void tick_asking(struct hr__peer *p, uint64_t now_ms)
 {

@@ -2,15 +2,17 @@
 /*
  * peers.h - the connections of a collector: identity, permissions and limits
  *
- * Purpose   Implements proto/wire.proto: Hello, frames to ingest and answers back, queries to their
- *           child processes, Ping and Pong. A peer is untrusted until who.h has decided.
+ * Purpose   Implements proto/wire.proto: reads Hello, passes frames to ingest and sends back its
+ *           answers, passes queries to child processes, and exchanges Ping and Pong. A peer is
+ *           untrusted until who.h has decided.
  * Lifetime  A peer lives until its connection is closed and its identification has finished.
  *      strange --Hello--> asked (user database, munged) --> known --> gone
  *         +---(10 s, too many)---> gone <---(refused)-+        (end, error, silence, shutdown)
  *
- * Memory    One limit for all frames that are received and not in the store yet. Above it, peers
- *           above their share are not read until half of the limit is free. Another limit of that
- *           size is for incomplete frames: above it, the peer with the oldest one is disconnected.
+ * Memory    One limit is for all frames that were received and are not in the store yet. Above this
+ *           limit, the collector does not read from peers that use more than their share, until
+ *           half of the limit is free. Another limit of the same size is for incomplete frames:
+ *           above it, the peer with the oldest incomplete frame is disconnected.
  */
 #ifndef HEADRACE_COLLECTOR_PEERS_H
 #define HEADRACE_COLLECTOR_PEERS_H
@@ -34,11 +36,14 @@ struct hr_peers;
 
 int hr_peers_new(uv_loop_t *loop, const struct hr_peers_config *config, struct hr_ingest *ingest,
 		 struct hr_queries *queries, struct hr_peers **ret);
-/* For new connections. The texts must outlive the peers. */
+/* Sets the rules for new connections. The texts must outlive the peers. */
 void hr_peers_rules(struct hr_peers *p, const struct hr_who_rules *rules);
 void hr_peers_free(struct hr_peers *p); /* call it when hr_peers_count is 0; accepts NULL */
 
-/* For a listener's connection callback. `tls` NULL: plain; `plain`: the peer may choose. */
+/*
+ * For the connection callback of a listener. With `tls` NULL, the connection is plain. With `tls`
+ * and `plain`, the peer chooses whether to use TLS.
+ */
 void hr_peers_accept(struct hr_peers *p, uv_stream_t *listener, struct hr_tls *tls, bool plain);
 
 void hr_peers_answers(struct hr_peers *p);
@@ -53,7 +58,10 @@ struct hr_peers_stats {
 };
 void hr_peers_stats(const struct hr_peers *p, struct hr_peers_stats *ret);
 
-/* To stop: pause ends reading; when ingest has answered everything, dismiss disconnects all. */
+/*
+ * To stop, call hr_peers_pause, which ends reading, and once ingest has answered everything,
+ * hr_peers_dismiss, which disconnects all peers.
+ */
 void hr_peers_pause(struct hr_peers *p);
 void hr_peers_dismiss(struct hr_peers *p);
 

@@ -6,16 +6,16 @@
 #include "collector/node_clock.h"
 #include "collector/peers.h"
 
-/* The most connections without Hello from one address, and of one user or node. */
+/* Limit of the connections without Hello from one address, and of those of one user or node. */
 #define HR__SHARE(max_connections) ((max_connections) / 4 + 1)
 
 #define HR__CHAN_BUCKETS 256u
 
 struct hr__peer;
 
-/* A channel of a connection, until ingest reports it gone. */
+/* A channel of a connection. It exists until ingest answers GONE. */
 struct hr__chan {
-	struct hr__chan *next, **at;  /* of peer->chans, or of peers->orphans */
+	struct hr__chan *next, **at;  /* in the list peer->chans or peers->orphans */
 	struct hr__chan *next_number; /* in peer->by_number; NULL: the last, or closed */
 	struct hr_peers *peers;
 	struct hr__peer *peer; /* NULL: the connection has ended */
@@ -35,7 +35,7 @@ enum hr__peer_state {
 struct hr__peer {
 	struct hr__peer *next, **at; /* all of them, oldest first */
 	struct hr_peers *peers;
-	struct hr_conn *conn; /* NULL: closed; the struct waits for its identification */
+	struct hr_conn *conn; /* NULL: closed; the struct stays until the peer is identified */
 	enum hr__peer_state state;
 	bool asking;
 	struct hr_conn_peer about;
@@ -43,9 +43,9 @@ struct hr__peer {
 	struct hr_who who;
 	char node[256];			 /* from Hello: for messages */
 	bool asks;			 /* has sent a Query */
-	uint64_t active_ms, active_ping; /* time of its last query; the last Ping at that time */
+	uint64_t active_ms, active_ping; /* last time of a query or its answer; last Ping then */
 	struct hr__chan *chans, *current;
-	/* the open ones, in HR__CHAN_BUCKETS lists; NULL: none so far */
+	/* the open channels in HR__CHAN_BUCKETS lists; NULL: no channel was opened yet */
 	struct hr__chan **by_number;
 	size_t n_chans; /* including closed ones */
 	size_t n_busy;	/* opening or closing */
@@ -56,7 +56,7 @@ struct hr__peer {
 	/* times: connected, last whole frame, reading resumed */
 	uint64_t came_ms, frame_ms, resumed_ms;
 	uint64_t pinged_ms, ping_id, ping_real_ns;
-	bool ping_open; /* Pings without a Pong */
+	bool ping_open; /* the last Ping has no Pong yet */
 	struct hr_node_clock_samples clock;
 };
 
@@ -80,7 +80,7 @@ __attribute__((format(printf, 3, 4))) void hr__peer_refuse(struct hr__peer *p, c
 /* Logs at most once a minute per host and `about`, so that no event hides others. */
 __attribute__((format(printf, 3, 4))) void
 hr__peer_complain(const struct hr__peer *p, const char *about, const char *format, ...);
-/* only when it is closed and its identification has finished */
+/* Call it only when the connection is closed and the identification has finished. */
 void hr__peer_free(struct hr__peer *p);
 void hr__peer_send(struct hr__peer *p, int body_case, void *body);
 

@@ -19,10 +19,10 @@
 #include "common/text.h"
 #include "net/wire.h"
 
-/* limit of output queued for a client; more waits in the child's pipe */
+/* limit of the output that is queued for a client; further output waits in the child's pipe */
 #define CLIENT_BYTES   (1u << 20)
 #define KILL_MS	       2000 /* from SIGINT to SIGKILL */
-#define PLACES_FOR_ALL 3u   /* from this many places on, one caller cannot have all */
+#define PLACES_FOR_ALL 3u   /* if this many queries may run, one caller cannot have all places */
 
 /* Why the collector ends a query. A higher value replaces a lower one. */
 enum why { WHY_NOT, WHY_BROKEN, WHY_CANCELLED, WHY_LATE, WHY_STOPPED, WHY_DROPPED };
@@ -44,7 +44,7 @@ struct query {
 	struct hr_conn *child;
 	uv_process_t process;
 	uv_timer_t timer;
-	unsigned handles; /* open handles of these two */
+	unsigned handles; /* number of open handles among these two */
 };
 
 struct hr_queries {
@@ -87,7 +87,7 @@ static void queries_count(struct hr_queries_stats *stats, uint32_t status)
 	stats->failed += status != HR_ASK_ANSWERED && status != HR_ASK_INTERRUPTED;
 }
 
-/* The client may then send its next query. */
+/* After Done, the client may send its next query. */
 static void queries_done(struct query *q, uint32_t status)
 {
 	Headrace__Done body = HEADRACE__DONE__INIT;
@@ -211,7 +211,7 @@ static void kill_it(uv_timer_t *timer)
 		uv_process_kill(&q->process, SIGKILL);
 }
 
-/* SIGINT first, if the client waits for the end. Drops further output. */
+/* Ends the child, and drops further output. Sends SIGINT first if the client waits for the end. */
 static void queries_end(struct query *q, enum why why)
 {
 	if (why <= q->why)
@@ -236,7 +236,7 @@ static void time_over(uv_timer_t *timer)
 
 /* ---- the child ---- */
 
-/* Passes on a child's messages of valid kinds. Frees `frame`. */
+/* Sends a message of the child to the client if its kind is valid. Frees `frame`. */
 static int relay(struct query *q, uint8_t *frame, size_t bytes, const Headrace__Wire *msg)
 {
 	bool last = msg->body_case == HEADRACE__WIRE__BODY_DONE;
@@ -397,9 +397,9 @@ static unsigned running_of(const struct hr_queries *all, uint32_t uid)
 }
 
 /*
- * The oldest query of the caller with the fewest running queries. Of three places or more, the last
- * is for a caller without a running query: one with many queries, or one that does not read its
- * answers, cannot block all others.
+ * Returns the oldest waiting query of the caller that has the fewest running queries. If three or
+ * more queries may run, the last place is for a caller without a running query, so that no caller
+ * with many queries, or with answers that it does not read, can block all others.
  */
 static struct query *next_in_line(const struct hr_queries *all, unsigned most)
 {

@@ -2,9 +2,10 @@
 /*
  * queries.h - queries of clients, each in a child process of its own
  *
- * Purpose   For each Query, starts `headrace-collector query-worker`, sends it a QueryOrder, and
- *           passes its messages to the client. Ends it when the client cancels or disconnects, its
- *           time is over, or it sends invalid messages. Ingest never waits.
+ * Purpose   For each Query, starts `headrace-collector query-worker`, sends this child a
+ *           QueryOrder, and passes its messages to the client. Ends the child when the client
+ *           cancels or disconnects, the time limit is reached, or the child sends an invalid
+ *           message. Ingest never waits for a query.
  *
  *      waiting --(a place is free)--> running --(Done, or the child ends)--> over
  *         +---------(Cancel, drop)-------+--(time over, Cancel, drop: SIGINT, 2 s later SIGKILL)--^
@@ -38,13 +39,13 @@ struct hr_queries;
 
 int hr_queries_new(uv_loop_t *loop, const struct hr_queries_config *config,
 		   struct hr_queries **ret);
-/* Ends all queries. The loop calls `gone` after the last child. */
+/* Ends all queries. Calls `gone` after the last child has ended. */
 void hr_queries_stop(struct hr_queries *all, void (*gone)(void *self), void *self);
 void hr_queries_free(struct hr_queries *all); /* accepts NULL */
 
 /*
- * Begins a query: sends Progress, Output, Note and Done to `client`. -EBUSY: it has a query.
- * -EACCES: the caller may not query; Done was sent.
+ * Begins a query: sends Progress, Output, Note and Done to `client`. -EBUSY: the client already has
+ * a query. -EACCES: the user may not query; Done was sent.
  */
 int hr_queries_begin(struct hr_queries *all, struct hr_conn *client, const struct hr_who *who,
 		     const Headrace__Query *query);
@@ -54,16 +55,16 @@ void hr_queries_drop(struct hr_queries *all,
 void hr_queries_drained(struct hr_queries *all,
 			struct hr_conn *client); /* the client's send buffer has room again */
 bool hr_queries_has(const struct hr_queries *all,
-		    const struct hr_conn *client); /* a query without Done */
+		    const struct hr_conn *client); /* whether a query runs or waits */
 
-/* Current and total numbers. A query with a mistake counts as failed. */
+/* Current numbers, and totals of ended queries. A query with a mistake counts as failed. */
 struct hr_queries_stats {
 	unsigned running, waiting;
 	uint64_t answered, failed, cancelled;
 };
 void hr_queries_stats(const struct hr_queries *all, struct hr_queries_stats *ret);
 
-/* The child: serves one QueryOrder on `fd` and returns its exit status. */
+/* The main function of the child: serves one QueryOrder on `fd`, and returns the exit status. */
 int hr_query_worker(int fd);
 
 #endif

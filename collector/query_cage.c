@@ -19,7 +19,10 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-/* Sanitizers map terabytes, read /proc, and trace their own process to find leaks. */
+/*
+ * Some limits are off with sanitizers, which map terabytes, read /proc, and trace their own
+ * process.
+ */
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 #define SANITIZED 1
 #else
@@ -29,7 +32,7 @@
 #define NICE	   10
 #define FILES_MAX  256u
 #define CPU_KILL_S 5u /* from SIGXCPU, which the collector reports, to SIGKILL */
-/* the engine's own limit applies first, with a better message */
+/* added to the limit of the engine, which then fails first, with a better message */
 #define SPILL_MORE (UINT64_C(64) << 20)
 /* added to what the time limit allows, so that the time limit applies first */
 #define CPU_MORE_S 10u
@@ -63,7 +66,9 @@ int hr_cage_begin(void)
 
 /* ---- limits ---- */
 
-/* `more`: from the soft limit, which sends a signal, to the hard limit. */
+/*
+ * `most` is the soft limit, at which the kernel may send a signal; the hard limit is `more` above.
+ */
 static int limit(int what, uint64_t most, uint64_t more)
 {
 	struct rlimit l;
@@ -110,7 +115,7 @@ int hr_cage_memory(struct hr_cage *c, uint64_t bytes)
 		     0);
 }
 
-/* ---- Landlock: the kernel's numbers, which older headers do not have, seccomp ---- */
+/* ---- Landlock (with numbers of the kernel that older headers lack), seccomp ---- */
 
 #ifndef __NR_landlock_create_ruleset
 #define __NR_landlock_create_ruleset 444
@@ -146,9 +151,12 @@ struct path_rule {
 #define FILES_1 ((UINT64_C(1) << 13) - 1)
 #define FILES_5 (UINT64_C(1) << 15) /* ioctl of devices */
 #define NET_4	UINT64_C(3)	    /* bind, connect TCP */
-#define SCOPE_6 UINT64_C(3)	    /* abstract sockets and signals stay inside */
+#define SCOPE_6 UINT64_C(3)	    /* abstract sockets and signals stay inside the process */
 
-/* All kinds of access that this kernel's Landlock can forbid, and the size of its structure. */
+/*
+ * Sets all kinds of access that this kernel's Landlock can forbid. Returns the size of the part of
+ * the structure that this kernel has.
+ */
 static size_t everything(long version, struct ruleset *ret)
 {
 	*ret = (struct ruleset){.files = FILES_1};
@@ -189,7 +197,7 @@ static int lock_land(const struct hr_cage *c)
 	int fd, r;
 
 	if (version < 1)
-		return 0; /* the kernel lacks it, or it is switched off */
+		return 0; /* the kernel lacks Landlock, or it is switched off */
 	bytes = everything(version, &all);
 	fd = (int)syscall(__NR_landlock_create_ruleset, &all, bytes, 0);
 	if (fd < 0)
@@ -219,8 +227,8 @@ static int lock_land(const struct hr_cage *c)
 #define DENY(call)   BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, __NR_##call, 0, 1), ANSWER(NO(EPERM))
 
 /*
- * The calls with which a compromised engine could reach processes or the network. A list of allowed
- * calls would fail with each new C library.
+ * Forbids the calls with which a compromised engine could reach processes or the network. A list of
+ * allowed calls instead would have to change with each new C library.
  */
 static int filter_calls(void)
 {
@@ -230,7 +238,8 @@ static int filter_calls(void)
 	    BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, ARCH, 1, 0),
 	    ANSWER(SECCOMP_RET_KILL_PROCESS),
 	    LOAD(nr),
-	    BPF_JUMP(BPF_JMP | BPF_JGE | BPF_K, 0x40000000, 0, 1), /* x32 has other numbers */
+	    BPF_JUMP(BPF_JMP | BPF_JGE | BPF_K, 0x40000000, 0,
+		     1), /* x32 calls have other numbers */
 	    ANSWER(NO(EPERM)),
 	    DENY(socket),
 	    DENY(socketpair),

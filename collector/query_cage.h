@@ -4,7 +4,8 @@
  *
  * Purpose   A bug in the engine, which has restrictions of its own (query/query.h), must not let a
  *           client read another user's jobs, write, reach the network, or starve the collector.
- * Threads   Call these functions while the process has one thread; later ones inherit the limits.
+ * Threads   Call these functions while the process has one thread; later threads inherit the
+ *           limits.
  *
  *      hr_cage_begin   at once: ends with its parent, low priority, first victim when memory is short
  *      hr_cage_enter   when the libraries are loaded: file descriptors, file sizes, processor time;
@@ -29,13 +30,16 @@ struct hr_cage {
 	int statm; /* set by hr_cage_enter: /proc/self/statm, which cannot be opened afterwards */
 };
 
-/* 0, or -errno: the process would outlive its parent. */
+/* Returns 0, or -errno if the process would outlive its parent. */
 int hr_cage_begin(void);
 
-/* 0, or -errno: no statement may run. */
+/* Returns 0, or -errno: then no statement may run. */
 int hr_cage_enter(struct hr_cage *cage);
 
-/* Allows `bytes` more than now, plus threads' memory. Closes statm. 0 or -errno. */
+/*
+ * Limits the address space to the current one, `bytes`, and memory of the engine and of its
+ * threads. Closes `statm`. 0 or -errno.
+ */
 int hr_cage_memory(struct hr_cage *cage, uint64_t bytes);
 
 #endif

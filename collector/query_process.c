@@ -64,7 +64,10 @@ void hr_query_spill_clean(const char *parent)
 		closedir(dir);
 }
 
-/* Variables for DuckDB's search and sanitizers. malloc'ed with its texts. */
+/*
+ * The variables that the search for DuckDB and sanitizers read. The list and its texts are
+ * malloc'ed.
+ */
 static char **environment(void)
 {
 	static const char *const kept[] = {"HEADRACE_DUCKDB", "HOME",	      "XDG_DATA_HOME",
@@ -111,7 +114,7 @@ int hr_query_spawn(uv_loop_t *loop, const char *exe, int child_fd, uv_exit_cb ex
 	return r;
 }
 
-/* protobuf-c has no copy: packs and unpacks. */
+/* Packs and unpacks the message, because protobuf-c has no function that copies. */
 Headrace__Query *hr_query_copy(const Headrace__Query *query)
 {
 	size_t bytes = headrace__query__get_packed_size(query);

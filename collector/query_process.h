@@ -9,16 +9,16 @@
 
 #include "proto/wire.pb-c.h"
 
-/* A folder for one process, 0700. *ret is malloc'ed, also on failure. */
+/* Makes a folder for one process, with mode 0700. *ret is malloc'ed, also on failure. */
 int hr_query_spill_make(const char *parent, uint64_t number, char **ret);
 void hr_query_spill_remove(const char *path);
 
-/* Removes folders of collectors whose pid no process has. */
+/* Removes the folders of ended collectors: a folder's name contains the collector's pid. */
 void hr_query_spill_clean(const char *parent);
 
 /*
- * Starts `exe query-worker FD` with a copy of `child_fd`, which the caller closes. *ret_handle: the
- * caller must close `process`, even on failure. -ENOMEM.
+ * Starts `exe query-worker FD` with a copy of `child_fd`, which the caller closes. If *ret_handle
+ * is true, the caller must close `process`, even on failure. -ENOMEM.
  */
 int hr_query_spawn(uv_loop_t *loop, const char *exe, int child_fd, uv_exit_cb exited,
 		   uv_process_t *process, bool *ret_handle);
@@ -26,7 +26,7 @@ int hr_query_spawn(uv_loop_t *loop, const char *exe, int child_fd, uv_exit_cb ex
 /* Why the process ended without an answer, for people; malloc'ed. NULL: no memory. */
 char *hr_query_exit_text(int64_t status, int signal);
 
-/* NULL: no memory. */
+/* Returns a copy; NULL: no memory. */
 Headrace__Query *hr_query_copy(const Headrace__Query *query);
 
 #endif

@@ -84,7 +84,7 @@ static int output(struct worker *w, const void *data, size_t bytes)
 	return query_worker_send(w, HR_WIRE(OUTPUT, output, &body));
 }
 
-/* Skipped while the pipe is full. A short message is sent as a whole or not at all. */
+/* Sends nothing while the pipe is full. A short message is sent as a whole or not at all. */
 static void progress(struct worker *w, uint64_t now_ms)
 {
 	Headrace__Progress body = HEADRACE__PROGRESS__INIT;
@@ -157,7 +157,7 @@ static void *control(void *arg)
 		if (signal == SIGUSR1)
 			return NULL;
 		interrupted |= signal > 0;
-		if (interrupted) /* repeats it: a statement that has not started yet may miss it */
+		if (interrupted) /* each time, as a statement that has not started may miss it */
 			hr_asking_interrupt(w->asking);
 		else if (w->order->query->progress)
 			progress(w, hr_now_ms(CLOCK_MONOTONIC));
@@ -236,7 +236,7 @@ static enum hr_ask_status query_worker_run(struct worker *w, const struct hr_ask
 	return status;
 }
 
-/* False: has sent a message about the mistake. */
+/* Returns false after it has sent a message about the mistake. */
 static bool understand(struct worker *w, const char *const *store, struct hr_ask *a,
 		       struct hr_question *question, char **ret_parquet)
 {
@@ -310,7 +310,7 @@ static enum hr_ask_status serve(struct worker *w, uint64_t *ret_rows)
 	return status;
 }
 
-/* If the parent died before PR_SET_PDEATHSIG, its end of the pipe is closed. */
+/* If the parent died before PR_SET_PDEATHSIG took effect, its end of the pipe is closed. */
 static bool parent_ended(int fd)
 {
 	struct pollfd end = {.fd = fd};

@@ -28,17 +28,17 @@
 /* ---- the jobs in the store ---- */
 
 struct job {
-	char name[HR__NAME_BYTES]; /* of its folder */
+	char name[HR__NAME_BYTES]; /* of the job's folder */
 	uint64_t bytes;
-	uint64_t heard_ns; /* latest data of any stream */
+	uint64_t heard_ns; /* time of the latest data of any stream */
 	bool in_use;	   /* a writer has a stream open */
-	bool ended;	   /* all streams have ended; set only to remove by size */
+	bool ended;	   /* all streams have ended; set only before jobs are removed by size */
 };
 
 struct jobs {
 	const struct hr_retention_config *config;
 	uint64_t now_ns;
-	struct job *list; /* those with data */
+	struct job *list; /* jobs with data */
 	size_t n, room;
 	uint64_t bytes;
 	unsigned forgotten;
@@ -51,7 +51,9 @@ static uint64_t before(uint64_t now_ns, uint64_t ms)
 	return now_ns > ns ? now_ns - ns : 0;
 }
 
-/* If a stream has no end, its daemon may return: it keeps its mark for longer. */
+/*
+ * Removes old marks. A stream without an end keeps its mark for longer, as its daemon may return.
+ */
 static void forget_job(struct jobs *jobs, int jobs_fd, const char *name)
 {
 	const struct hr_retention_config *c = jobs->config;
@@ -109,7 +111,7 @@ static int by_heard(const void *a, const void *b)
 	return x->heard_ns < y->heard_ns ? -1 : x->heard_ns > y->heard_ns;
 }
 
-/* Ended jobs first, then the oldest. */
+/* Orders ended jobs before others, and older data before newer. */
 static int by_end(const void *a, const void *b)
 {
 	const struct job *x = a, *y = b;
@@ -205,11 +207,11 @@ struct hr_retention {
 	bool stop;
 	bool pass_now;
 	bool passed;
-	uint64_t passed_written; /* before the previous pass */
+	uint64_t passed_written; /* result of `written` before the last pass */
 	struct hr_retention_stats stats;
 };
 
-/* False: the thread must end. */
+/* Waits until the next pass is due. Returns false if the thread must end. */
 static bool wait_period(struct hr_retention *r)
 {
 	struct timespec until;

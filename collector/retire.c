@@ -102,7 +102,7 @@ static int note_frame(void *context, uint64_t offset, uint32_t bytes, const Head
 	return hr__index_add(context, offset, bytes, msg);
 }
 
-/* From the footer, or without one from the frames. */
+/* Reads the index of a segment from its footer or, if it has none, from its frames. */
 static int index_of(int stream_fd, const char *name, struct hr__index *ix)
 {
 	struct hr__source source = {.fd = hr_store_open_file(stream_fd, name, O_RDONLY)};
@@ -128,7 +128,7 @@ static int index_of(int stream_fd, const char *name, struct hr__index *ix)
 	return r;
 }
 
-/* -ENODATA: the segments contain no frames. */
+/* Finds the last frame of a stream. -ENODATA: the segments contain no frames. */
 static int last_frame(int stream_fd, struct hr__frame_entry *ret)
 {
 	struct dirent **names;
@@ -185,7 +185,7 @@ bool hr__retire_ended(int jobs_fd, const char *job)
 
 /* ---- removing ---- */
 
-/* From the oldest on: if interrupted, the last segment remains, which has the mark. */
+/* Removes the oldest segment first, so that an interruption leaves the last one, with the mark. */
 static int remove_segments(int stream_fd, uint64_t *ret_bytes)
 {
 	struct dirent **names;
@@ -225,7 +225,10 @@ static int retire_locked(int stream_fd, struct retiring *what)
 		return 0;
 	if (r < 0)
 		return r;
-	/* A stream that continued without new data has only a copy of its StreamStart. */
+	/*
+	 * A stream that continued without new data has only a copy of its StreamStart, which does
+	 * not show whether the stream had ended.
+	 */
 	if (last.kind != HEADRACE__FRAME__BODY_STREAM_START)
 		state.ended = last.kind == HEADRACE__FRAME__BODY_STREAM_END;
 	state.retired = true;
@@ -274,7 +277,7 @@ static int is_something(const struct dirent *entry)
 	return 1;
 }
 
-/* Whether only the mark is left, and no daemon needs it. */
+/* Whether only the mark is left, and no daemon needs this mark. */
 static bool may_be_forgotten(int stream_fd, const struct forgetting *when)
 {
 	struct hr_stream_state state = {0};
@@ -292,13 +295,13 @@ static bool may_be_forgotten(int stream_fd, const struct forgetting *when)
 	if (r < 0 && r != -ENOENT)
 		return false;
 	last_ns = state.heard_ns > state.retired_ns ? state.heard_ns : state.retired_ns;
-	/* a writer or this function was interrupted */
+	/* no `state`: a writer or retire_forget() was interrupted */
 	if (r == -ENOENT)
 		last_ns = ns_of(&st.st_mtim);
 	return last_ns < (state.ended ? when->ended_before_ns : when->silent_before_ns);
 }
 
-/* A writer that opens the stream meanwhile makes a new folder. */
+/* Removes the folder. A writer that opens the stream meanwhile makes a new folder. */
 static int retire_forget(const struct hr__retired_folder *f, void *context)
 {
 	struct forgetting *when = context;
@@ -324,6 +327,6 @@ unsigned hr__retire_forget(int jobs_fd, const char *job, uint64_t ended_before_n
 
 	(void)hr__each_stream(jobs_fd, job, retire_forget, &when);
 	if (when.n > 0)
-		(void)unlinkat(jobs_fd, job, AT_REMOVEDIR); /* unless it has other streams */
+		(void)unlinkat(jobs_fd, job, AT_REMOVEDIR); /* fails if other streams exist */
 	return when.n;
 }

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * retire.h - removes the segments of a job's streams, and later their marks
+ * retire.h - removes the segments of a job's streams, and later the marks of the streams
  *
- * Reads footers, never frames of sealed segments. Holds a stream's lock against writers.
+ * These functions read the footers of sealed segments, never their frames. While they change a
+ * stream, they hold its lock, so that no writer can open it.
  */
 #ifndef HEADRACE_COLLECTOR_RETIRE_H
 #define HEADRACE_COLLECTOR_RETIRE_H
@@ -26,19 +27,19 @@ bool hr__stream_over(int stream_fd);
 struct hr__retire_job {
 	uint64_t bytes;
 	uint64_t heard_ns; /* time of the latest data or change of a segment */
-	bool in_use;	   /* a writer has one of them open */
+	bool in_use;	   /* a writer has one of the streams open */
 };
 
 int hr__retire_inspect(int jobs_fd, const char *job, struct hr__retire_job *ret);
 
 bool hr__retire_ended(int jobs_fd, const char *job);
 
-/* -EBUSY: a writer has opened one of the streams, which stays. */
+/* Removes the segments. -EBUSY: a writer has opened one of the streams; this stream stays. */
 int hr__retire_job(int jobs_fd, const char *job, uint64_t now_ns, uint64_t *ret_bytes);
 
 /*
- * Removes folders without segments whose last data or removal was before the limit for ended
- * streams, or that for others. Returns how many.
+ * Removes the folders of streams without segments if the last data and the removal were before
+ * `ended_before_ns` (ended streams) or `silent_before_ns` (others). Returns how many.
  */
 unsigned hr__retire_forget(int jobs_fd, const char *job, uint64_t ended_before_ns,
 			   uint64_t silent_before_ns);

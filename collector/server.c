@@ -25,7 +25,7 @@
 #define STOP_MS	     10000u
 #define STREAM_FILES 3u /* descriptors of an open stream */
 
-/* A configuration before a reload: threads may still use its texts. */
+/* A configuration from before a reload. It is kept because threads may still use its texts. */
 struct past {
 	struct past *next;
 	struct hr_collector_config config;
@@ -42,10 +42,10 @@ struct server {
 	char store[PATH_MAX];	/* absolute, because children have another working folder */
 	char spill[PATH_MAX];	/* "": none */
 	int hold_fd;		/* descriptor with the store's lock */
-	bool read_only;	 /* its file system is read-only: hold_fd is of hr_store_hold_read_only */
+	bool read_only;	 /* the file system is read-only: hr_store_hold_read_only opened hold_fd */
 	bool holder_due; /* the store's holder must still be written */
 	bool spill_due;	 /* the folder `spill` must still be made */
-	unsigned max_files; /* half of these are for streams */
+	unsigned max_files; /* limit of descriptors, half of which are for streams */
 	struct hr_tls *tls;
 	struct hr_ingest *ingest;
 	struct hr_queries *queries;
@@ -81,7 +81,7 @@ static void on_stop_timer(uv_timer_t *timer)
 {
 	struct server *s = timer->data;
 
-	if (s->dismissed) { /* a step takes too long */
+	if (s->dismissed) { /* a peer or query takes too long to end */
 		uv_stop(&s->loop);
 		return;
 	}
@@ -145,14 +145,14 @@ static int write_holder(const struct server *s)
 	return r;
 }
 
-/* False: the file system is still read-only, or another process has locked the store. */
+/* Returns false if the file system is still read-only, or another process has locked the store. */
 static bool hold_for_writing(struct server *s)
 {
 	int r;
 
 	if (faccessat(AT_FDCWD, s->store, W_OK, AT_EACCESS) < 0)
 		return false;
-	close(s->hold_fd); /* releases the lock, which excludes the new one */
+	close(s->hold_fd); /* releases its lock, which would prevent the new lock */
 	s->hold_fd = -1;
 	r = hr_store_hold(s->store, &s->hold_fd);
 	if (r == 0) {
@@ -168,7 +168,7 @@ static bool hold_for_writing(struct server *s)
 	return false;
 }
 
-/* Does what was impossible at the start, on a read-only or full disk. */
+/* Does what was impossible at the start because the disk was read-only or full. */
 static void settle_store(struct server *s)
 {
 	if (s->read_only && !hold_for_writing(s))
@@ -337,7 +337,7 @@ static int take_store(struct server *s)
 	return r;
 }
 
-/* The folder where queries spill: a configured one, none, or one in the store. */
+/* Makes the folder where queries spill: the configured one or STORE/spill, unless it is `none`. */
 static int make_spill(struct server *s)
 {
 	const char *set = s->config->query_spill;
@@ -432,7 +432,7 @@ static void write_metrics(void *self, FILE *out)
 				   out);
 }
 
-/* A failure is logged, and collecting continues. */
+/* If this fails, it logs the error, and the collector continues without metrics. */
 static void open_metrics(struct server *s)
 {
 	const struct hr_metrics_config config = {.address = s->config->metrics,
@@ -501,13 +501,13 @@ static void server_close_handles(struct server *s)
 
 static void server_done(struct server *s)
 {
-	/* Peers and children that are left end with the process. */
+	/* Peers and children that still exist end with this process. */
 	bool left = s->stopping && (!s->queries_gone || hr_peers_count(s->peers) > 0);
 
 	hr_retention_stop(s->retention);
 	if (left)
 		return;
-	hr_ingest_free(s->ingest); /* before the handle that the threads of ingest use */
+	hr_ingest_free(s->ingest); /* before the handle `answers`, which ingest's threads use */
 	server_close_handles(s);
 	uv_run(&s->loop, UV_RUN_DEFAULT);
 	hr_queries_free(s->queries);

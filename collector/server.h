@@ -2,9 +2,9 @@
 /*
  * server.h - starts and stops headrace-collector
  *
- * It locks the store, and runs until SIGTERM or SIGINT. SIGHUP reloads the configuration and
- * certificates. To stop, within 10 s, it refuses connections, stops reading, commits and
- * acknowledges received frames, seals segments and notifies peers.
+ * The collector locks the store, and runs until SIGTERM or SIGINT. SIGHUP reloads the configuration
+ * and certificates. To stop, the collector refuses connections, stops reading, commits and
+ * acknowledges received frames, seals segments and notifies peers. This takes at most 10 s.
  */
 #ifndef HEADRACE_COLLECTOR_SERVER_H
 #define HEADRACE_COLLECTOR_SERVER_H

@@ -80,7 +80,9 @@ static int by_certificate(const struct hr_conn_peer *peer, uid_t *ret, char **re
 	return 0;
 }
 
-/* The peer of plain TCP or of a local socket. 1: unknown. */
+/*
+ * Identifies the peer of plain TCP or of a local socket. Returns 1 if it is unknown, but accepted.
+ */
 static int by_kernel(const struct hr_who_rules *rules, const struct hr_conn_peer *peer, uid_t *ret,
 		     char **ret_error)
 {
@@ -113,7 +115,7 @@ static int who_decide(const struct hr_who_rules *rules, const struct hr_conn_pee
 		r = credible ? by_credential(rules, credential, &uid, ret_error) : 0;
 		if (r == 0 && uid != 0)
 			be_user(rules, uid, w);
-		else if (r == 0) /* root of a node is that node */
+		else if (r == 0) /* root on a node acts for that node */
 			be_node(peer, w);
 		return r;
 	}

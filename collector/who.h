@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * who.h - identifies the peer of a connection, and what it may do
+ * who.h - identifies the peer of a connection, and decides what the peer may do
  *
- * Purpose   One decision per connection, after Hello: from transport, kernel and MUNGE, never from
- *           what the peer claims.
+ * Purpose   Decides once per connection, after Hello. The decision depends on transport, kernel and
+ *           MUNGE, never on what the peer claims.
  * Threads   Any. hr_who_decide waits some milliseconds for munged and the user database.
  *
  *      what is known                                    who
@@ -43,11 +43,14 @@ struct hr_who_rules {
 	bool plain_anywhere;	  /* plain connections from other machines are accepted */
 };
 
-/* -EACCES: no rights here; *ret_error (malloc'ed) has advice. */
+/* -EACCES: the peer has no rights here; *ret_error (malloc'ed) contains advice. */
 int hr_who_decide(const struct hr_who_rules *rules, const struct hr_conn_peer *peer,
 		  const char *credential, struct hr_who *ret, char **ret_error);
 
-/* Whether a one_node peer may be called `node`: by its certificate's CN, or its first label. */
+/*
+ * Whether a peer with `one_node` may stream as `node`, which must be the CN of its certificate, or
+ * the first label of the CN.
+ */
 bool hr_who_is_node(const struct hr_who *w, const char *node);
 
 #endif
