@@ -4,7 +4,7 @@
  *
  * Messages go to standard error and begin with `headrace: `; standard output belongs to the
  * recorded program or to an answer. Each command has one constant table of options, from which
- * parsing, --help, man page and completions follow. The caller frees results.
+ * parsing, --help, man page and completions follow.
  */
 #ifndef HEADRACE_CLI_CLI_H
 #define HEADRACE_CLI_CLI_H
@@ -66,7 +66,7 @@ void hr_options_print(const struct hr_option *table);
 /* ---- installation ---- */
 /*
  * Finds "headraced", "libheadrace.so" or "python/startup" in $HEADRACE_LIBEXEC, in the build tree,
- * or relative to this program. Returns a new string; NULL: not found.
+ * or relative to this program. Returns a string that the caller frees; NULL: not found.
  */
 char *hr_part_find(const char *name);
 

@@ -45,7 +45,7 @@ static void print_topic(const char *name, const char *about, size_t n)
 	printf("  %-12s %.*s\n", name, (int)n, about);
 }
 
-/* Prints only names: the help must fit a screen. */
+/* Prints only names, because the help must fit a screen. */
 static void print_variables(const char *command)
 {
 	char text[512];

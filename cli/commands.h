@@ -38,7 +38,7 @@ extern const struct hr_command hr_commands[];
 
 struct hr_variable {
 	const char *names;    /* "A, B"; NULL: end of the table */
-	const char *commands; /* that read them: "run query" */
+	const char *commands; /* commands that read them: "run query" */
 	const char *what;
 };
 extern const struct hr_variable hr_variables[];
@@ -46,7 +46,7 @@ extern const struct hr_variable hr_variables[];
 /* Prints the help of a command on standard output. Returns EXIT_SUCCESS. */
 int hr_command_help(const char *name);
 
-/* Prints "man", or completions for "bash", "zsh" or "fish". False: unknown form. */
+/* Prints "man", or completions for "bash", "zsh" or "fish". Returns false for other forms. */
 bool hr_manual_print(const char *form);
 
 #endif

@@ -192,7 +192,7 @@ static void put_zsh_operands(const struct hr_command *c)
 	}
 }
 
-/* The script must not set `commands`: zsh's own table of programs, which completes CMD. */
+/* The script must not set `commands`, zsh's table of programs, from which zsh completes CMD. */
 void hr_completions_zsh(void)
 {
 	puts("#compdef headrace\nlocal -a known\nknown=(");

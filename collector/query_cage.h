@@ -37,8 +37,8 @@ int hr_cage_begin(void);
 int hr_cage_enter(struct hr_cage *cage);
 
 /*
- * Limits the address space to the current one, `bytes`, and memory of the engine and of its
- * threads. Closes `statm`. 0 or -errno.
+ * Limits the address space to the sum of its current size, `bytes`, and memory for the engine and
+ * its threads. Closes `statm`. 0 or -errno.
  */
 int hr_cage_memory(struct hr_cage *cage, uint64_t bytes);
 

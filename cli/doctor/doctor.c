@@ -176,7 +176,7 @@ static int diagnose(const char *store, const struct hr_address *to, size_t n, bo
 	return report.failed ? EXIT_FAILURE : EXIT_SUCCESS;
 }
 
-/* Parses STORE or COLLECTOR,... False: it has reported a wrong collector. */
+/* Parses STORE or COLLECTOR,... Returns false after it has reported a wrong collector. */
 static bool parse_collectors(const char *operand, struct hr_address to[HR_ADDRESSES_MAX],
 			     size_t *ret_n)
 {

@@ -4,7 +4,8 @@
  *
  * Each row of doctor_checks.def, or of doctor_collector.def, is a check: name and function. The
  * result has a health, what was found, and how to fix it. With `fail`, `headrace run` cannot
- * record, or the collector cannot be used; `warn` means slower, less complete or temporary.
+ * record, or the collector cannot be used. With `warn`, they work, but slower, less completely, or
+ * not for long.
  */
 #ifndef HEADRACE_CLI_DOCTOR_DOCTOR_H
 #define HEADRACE_CLI_DOCTOR_DOCTOR_H
@@ -21,9 +22,9 @@ struct hr_check {
 
 struct hr_doctor {
 	const char *store; /* NULL: a new folder in the current one */
-	bool no_store;	   /* checks a collector */
+	bool no_store;	   /* checks collectors instead of a store */
 	const char *library, *headraced,
-	    *python; /* NULL: not found; python: of the start-up module */
+	    *python; /* NULL: not found; `python`: folder of the start-up module */
 };
 
 #define HR_CHECK(name, function, what) void function(const struct hr_doctor *d, struct hr_check *c);

@@ -30,7 +30,7 @@
 
 #define REINSTALL "install headrace again, or set HEADRACE_LIBEXEC to the folder that contains it"
 
-/* Reads the first line of a file, without its newline. False: the file cannot be read. */
+/* Reads the first line of a file, without the newline. Returns false if that is impossible. */
 static bool read_line(const char *path, char *out, size_t bytes)
 {
 	FILE *f = fopen(path, "re");

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Tries whether `headrace run --probes` could load its programs here; without libbpf. */
+/* Tries, without libbpf, whether `headrace run --probes` could load BPF programs here. */
 #include <errno.h>
 #include <linux/bpf.h>
 #include <stdbool.h>

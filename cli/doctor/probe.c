@@ -98,7 +98,7 @@ static void probe_on_closed(void *self, int error, const char *why)
 		  error == 0 ? "the collector has closed the connection" : why);
 }
 
-/* Tries once. True: a credential could change the result. */
+/* Tries to connect once. Returns true if a credential could change the result. */
 static bool try(struct hr_probe *p)
 {
 	static const struct hr_conn_events events = {

@@ -20,7 +20,7 @@ struct hr_progress {
 	pthread_mutex_t lock;
 	bool on, terminal;
 	bool shown;
-	bool answered; /* the answer is on the same terminal: shows no more progress */
+	bool answered; /* the answer is on a terminal, so no more progress is shown */
 	uint64_t started_ms, next_ms;
 };
 
@@ -28,7 +28,7 @@ struct hr_progress {
 void hr_progress_init(struct hr_progress *p, bool always);
 void hr_progress_done(struct hr_progress *p); /* erases the line */
 
-/* Shows `text`, or the counts if it is NULL or empty. `total` 0: unknown. */
+/* Shows `text`, or the counts if `text` is NULL or empty. `total` 0: unknown. */
 void hr_progress_show(struct hr_progress *p, uint64_t done, uint64_t total, const char *text);
 
 /* Prints a line like hr_report, after erasing the progress. `self`: struct hr_progress. */
@@ -38,10 +38,16 @@ static inline struct hr_sink hr_progress_sink(struct hr_progress *p)
 	return (struct hr_sink){hr_progress_line, p};
 }
 
-/* Call it before the answer: erases the line. If the answer is on a terminal, no more progress. */
+/*
+ * Call it before the answer is written: erases the line, and ends progress if the answer goes to a
+ * terminal.
+ */
 void hr_progress_answer(struct hr_progress *p);
 
-/* Standard output; its first byte erases the line. The caller closes it. NULL: no memory. */
+/*
+ * Makes a stream for standard output, whose first byte erases the line. The caller closes the
+ * stream. NULL: no memory.
+ */
 FILE *hr_progress_stdout(struct hr_progress *p);
 
 #endif

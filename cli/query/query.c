@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * headrace query: SQL or a named query over stores. The answer goes to standard output, and what
- * it lacks to standard error.
+ * headrace query: SQL or a named query over stores. The answer goes to standard output; notes about
+ * data that the answer lacks go to standard error.
  */
 #include "cli/query/query.h"
 
@@ -36,14 +36,15 @@ int (*hr_query_recover)(const char *store, char **ret_note);
 /* ---- Ctrl-C, progress, time limit ---- */
 
 /*
- * Turns the first SIGINT or SIGTERM into an interrupt of the statement. DuckDB checks for it
- * between vectors, but not while stores are opened or while the answer waits for its reader. Then
- * this or the second signal ends the process and removes its temporary files.
+ * Turns the first SIGINT or SIGTERM into an interrupt of the statement, for which DuckDB checks
+ * between vectors. While stores are opened, there is no statement, and the first signal ends the
+ * process. While the answer waits for its reader, DuckDB does not check, but the second signal ends
+ * the process. In both cases, the temporary files are removed.
  */
 struct watcher {
 	pthread_t thread;
 	bool started;
-	bool late; /* the time limit has interrupted it; read this after the thread has ended */
+	bool late; /* the query reached its time limit; read this after the thread has ended */
 	_Atomic(struct hr_asking *) asking; /* NULL: the stores are being opened */
 	struct hr_progress *progress;
 	const struct hr_outfile *file;
@@ -104,7 +105,7 @@ static void *watch(void *arg)
 		if (!interrupted && w->limit_ns != 0 &&
 		    hr_now_ns(CLOCK_MONOTONIC) - started > w->limit_ns)
 			interrupted = w->late = true;
-		if (interrupted) /* repeats it: a statement that has not started yet may miss it */
+		if (interrupted) /* each time, as a statement that has not started may miss it */
 			hr_asking_interrupt(asking);
 		else
 			show_progress(w, asking);
@@ -160,7 +161,7 @@ static FILE *open_output(const struct hr_query_request *r, const struct hr_outfi
 	return to;
 }
 
-/* The file gets its name when it is complete. */
+/* The file of -o gets its name when it is complete. */
 static int query_answer(struct hr_asking *s, const struct hr_query_request *r,
 			const struct hr_outfile *file, struct hr_progress *progress)
 {
@@ -201,7 +202,10 @@ static int run_watched(struct hr_ask *a, const struct hr_query_request *r, struc
 	return HR_ASK_FAILED;
 }
 
-/* A private folder for data beyond the memory limit; NULL: none, such a query fails. */
+/*
+ * Makes a private folder for data beyond the memory limit. If it returns NULL after an error,
+ * queries with such data fail.
+ */
 static char *make_spill(void)
 {
 	const char *tmp = getenv("TMPDIR");

@@ -4,8 +4,9 @@
 #define HEADRACE_CLI_QUERY_QUERY_H
 
 /*
- * If set, called with each store before it is opened: stores what the journal of a killed private
- * daemon contains. *ret_note (malloc'ed or NULL) is printed to the user. -errno: it failed.
+ * If set, this function is called with each store before the store is opened. It stores the data
+ * that the journal of a killed private headraced contains. *ret_note (malloc'ed or NULL) is printed
+ * to the user. -errno: it failed.
  */
 extern int (*hr_query_recover)(const char *store, char **ret_note);
 

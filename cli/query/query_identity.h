@@ -2,7 +2,8 @@
 /*
  * query_identity.h - how a user proves their identity to a collector
  *
- *      TLS      with a certificate, if one is found (net/tls_find.h); the collector's is checked
+ *      TLS      with a certificate, if one is found (net/tls_find.h); that of the collector is
+ *               checked
  *      MUNGE    with a credential, if the HelloAck or refusal shows that the collector accepts it
  *      neither  a plain connection: on one machine the kernel identifies the peer
  */
@@ -19,7 +20,7 @@ struct hr_query_identity {
 	char *munge;	    /* NULL: none (yet) */
 };
 
-/* -errno, and *ret_error (malloc'ed): what is wrong with the certificates. */
+/* If it fails, *ret_error (malloc'ed) explains what is wrong with the certificates. */
 int hr_identity_init(struct hr_query_identity *i, const struct hr_address *to, char **ret_error);
 
 bool hr_identity_credential(struct hr_query_identity *i);

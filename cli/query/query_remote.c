@@ -110,7 +110,7 @@ static void query_remote_written(uv_fs_t *write)
 	uv_fs_req_cleanup(write);
 	r->writing = false;
 	if (n < 0 && n != UV_EAGAIN) {
-		if (n != UV_EPIPE) /* the reader has closed the pipe */
+		if (n != UV_EPIPE) /* UV_EPIPE: the reader has closed the pipe */
 			hr_report("cannot write the answer: %s", uv_strerror((int)n));
 		query_remote_finish(r, n == UV_EPIPE ? HR_ASK_ANSWERED : HR_ASK_FAILED);
 		return;
@@ -146,7 +146,7 @@ static void write_on(struct remote *r)
 		query_remote_finish(r, HR_ASK_FAILED);
 }
 
-/* Frees the message. */
+/* Queues a piece of the answer. Takes over the message, and frees it once it is written. */
 static int take_output(struct remote *r, Headrace__Wire *msg)
 {
 	struct piece *p = calloc(1, sizeof(*p));
@@ -388,7 +388,7 @@ static void query_remote_on_tick(uv_timer_t *tick)
 	if (!r->welcome || r->conn == NULL || r->ping_ms == 0)
 		return;
 	if (now - r->sent_ms >=
-	    r->ping_ms) /* pings are not read while the answer waits to be written */
+	    r->ping_ms) /* Pings are not read while the answer waits to be written */
 		pong(r, 0);
 	if (r->unwritten < UNWRITTEN &&
 	    now - hr_conn_received_ms(r->conn) > (uint64_t)SILENT_PINGS * r->ping_ms) {
@@ -439,7 +439,7 @@ static int open_out(struct remote *r)
 	return open(hr_outfile_name(r->file), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
 }
 
-/* The file gets its name when it is complete. */
+/* The file of -o gets its name when it is complete. */
 static int close_out(struct remote *r)
 {
 	int err = 0;

@@ -87,7 +87,10 @@ static bool parse_format(const char *text, enum hr_ask_format *ret)
 	return false;
 }
 
-/* Stores are the first operand, and later addresses or existing paths. NAMEs are not. */
+/*
+ * The first operand is a store. Later ones are stores if they are no NAME of a query, but an
+ * address or an existing path.
+ */
 static bool is_store(const char *text, size_t index)
 {
 	struct stat st;
@@ -184,7 +187,7 @@ static int query_request_parse(struct hr_query_request *r, int argc, char **argv
 	}
 }
 
-/* Skips what a pattern like ./headrace-* matches in addition: summaries, source folders. */
+/* Skips operands that are no stores: ./headrace-* may also match summaries or source folders. */
 static void skip_others(struct hr_query_request *r)
 {
 	size_t kept = 0;
@@ -198,13 +201,13 @@ static void skip_others(struct hr_query_request *r)
 		r->stores[kept++] = store;
 	}
 	if (kept == 0)
-		return; /* opening the first one explains what it is */
+		return; /* opening the first operand reports what it is */
 	for (size_t i = kept; i < r->n_stores; i++)
 		hr_report("note: skipping %s: it is not a headrace store", r->stores[i]);
 	r->n_stores = kept;
 }
 
-/* A query has one collector, or folders. */
+/* Checks that the stores are one collector, or folders. */
 static bool check_collector(struct hr_query_request *r)
 {
 	char *error = NULL;

@@ -18,7 +18,7 @@
 #include "common/procfs.h"
 
 #define CHECK_NS     20000000L
-#define PAUSE_CHECKS 10 /* stops up to this many checks are pauses: cpulimit makes ten per second */
+#define PAUSE_CHECKS 10 /* shorter stops are pauses, of which cpulimit makes ten per second */
 
 /* Signals that `headrace run` forwards to CMD. */
 static const int forwarded[] = {SIGTERM, SIGINT,  SIGHUP,  SIGQUIT, SIGUSR1,
@@ -129,7 +129,7 @@ static int wait_status(const siginfo_t *info)
 	return info->si_status | (info->si_code == CLD_DUMPED ? 0x80 : 0);
 }
 
-/* True: the process has a state change of this kind. */
+/* Whether the process has a state change of this kind. */
 static bool wait_for(pid_t pid, int what, siginfo_t *ret)
 {
 	*ret = (siginfo_t){0};
@@ -141,7 +141,7 @@ static void sleep_a_moment(void)
 	nanosleep(&(struct timespec){.tv_nsec = CHECK_NS}, NULL);
 }
 
-/* CMD has stopped. True: it continues or ends within 0.2 s, and run need not stop. */
+/* Whether CMD, which has stopped, continues or ends within 0.2 s, so that run need not stop. */
 static bool only_paused(pid_t pid)
 {
 	siginfo_t info;
@@ -155,8 +155,9 @@ static bool only_paused(pid_t pid)
 }
 
 /*
- * Sends SIGCONT to run when CMD continues. It is a separate process, because run is stopped. It
- * repeats the signal until run kills it: the first signal may arrive before run has stopped.
+ * Sends SIGCONT to run when CMD continues. This is a separate process, because run is stopped. It
+ * repeats the signal until run kills this process, because the first signal may arrive before run
+ * has stopped.
  */
 static void guard(pid_t run, pid_t pid)
 {
@@ -171,7 +172,7 @@ static void guard(pid_t run, pid_t pid)
 	_exit(0);
 }
 
-/* Stops run as CMD has stopped, until the shell continues run, or CMD continues. */
+/* Stops run because CMD has stopped, until the shell continues run, or CMD continues. */
 static void stop_with(pid_t pid)
 {
 	pid_t run = getpid(), guarding = fork();
@@ -214,7 +215,10 @@ void hr_child_signals(struct hr_child *child)
 
 		if (signum == SIGCHLD)
 			continue;
-		/* CMD has the terminal's signals already, and must not get its own. */
+		/*
+		 * CMD has received the terminal's signals already, and must not get signals that it
+		 * sent.
+		 */
 		if (info.ssi_code != SI_KERNEL && (pid_t)info.ssi_pid != child->pid)
 			kill(child->pid, signum);
 	}

@@ -4,8 +4,8 @@
  *
  * CMD stays in the process group of `headrace run`, so that it owns the terminal. run forwards
  * signals of other processes, but not those of the terminal, which reach CMD directly. When CMD
- * stops (SIGSTOP), run stops too, so that the shell notices it. One struct per program: it owns
- * the signal mask.
+ * stops (SIGSTOP), run stops too, so that the shell notices it. A program has only one struct,
+ * because hr_child_init changes the signal mask of the process.
  */
 #ifndef HEADRACE_CLI_RUN_CHILD_H
 #define HEADRACE_CLI_RUN_CHILD_H

@@ -106,7 +106,7 @@ enum hr_python hr_environment_python(const char *folder)
 	return strchr(folder, ':') != NULL ? HR_PYTHON_COLON : HR_PYTHON_USED;
 }
 
-/* Puts the folder first: Python imports only one sitecustomize. Ours runs the next one. */
+/* Puts the folder first, as Python imports only one sitecustomize. Ours runs the next one. */
 static bool put_python(char **environment, const char *folder)
 {
 	const char *old = getenv("PYTHONPATH");

@@ -27,7 +27,7 @@ struct hr_environment {
 	bool full_cmdline;
 };
 
-/* Whether CMD gets Python's start-up module in `folder`. NULL: it is not installed. */
+/* Whether CMD gets Python's start-up module in `folder`, which is NULL if it is not installed. */
 enum hr_python {
 	HR_PYTHON_USED,
 	HR_PYTHON_OFF,	  /* HEADRACE_PYTHON=off */

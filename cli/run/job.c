@@ -33,7 +33,7 @@ static void set_pbs_id(char *out, size_t bytes, const char *id)
 		snprintf(out, bytes, "%.*s", (int)digits, id);
 }
 
-/* Sets the scheduler's id of this job. False: the job has no scheduler. */
+/* Sets the scheduler's id of this job. Returns false if the job has no scheduler. */
 static bool scheduler_id(char *out, size_t bytes)
 {
 	static const char *const plain[] = {"SLURM_JOB_ID", "FLUX_JOB_ID", "COBALT_JOBID"};
@@ -103,7 +103,10 @@ static void default_store(struct hr_job *job, bool scheduled)
 		 utc.tm_sec, (int)getpid());
 }
 
-/* Sets the rank if each rank has its own `headrace run`. In a world of 1, CMD may start ranks. */
+/*
+ * Sets the rank if each rank has its own `headrace run`. If the world size is 1, CMD may start more
+ * ranks.
+ */
 static void find_rank(struct hr_job *job)
 {
 	struct hr_rank rank = {0};
@@ -117,7 +120,7 @@ static void find_rank(struct hr_job *job)
 void hr_job_find(const char *store, const char *id, struct hr_job *ret)
 {
 	bool scheduled = scheduler_id(ret->id, sizeof(ret->id));
-	/* A prolog has only the second variable; in an epilog that is the next attempt. */
+	/* A prolog has only the second variable, whose value in an epilog is the next attempt. */
 	const char *restarts = hr_getenv("SLURM_RESTART_COUNT")
 				   ? hr_getenv("SLURM_RESTART_COUNT")
 				   : hr_getenv("SLURM_JOB_RESTART_COUNT");

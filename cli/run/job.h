@@ -21,12 +21,12 @@ struct hr_job {
 	char store[4096]; /* of --store, or the default; may be relative */
 	char node[HR_HOST_NAME_BYTES];
 	char boot_id[HR_HOST_BOOT_BYTES];
-	uint32_t attempt;	 /* requeues of a scheduler's job */
+	uint32_t attempt;	 /* how often the scheduler requeued the job */
 	uint32_t ranks_expected; /* 0: unknown */
 	int rank;		 /* of this run; -1: the run has several ranks or none */
 };
 
-/* store and id may be NULL: defaults. */
+/* If `store` or `id` is NULL, the default is used. */
 void hr_job_find(const char *store, const char *id, struct hr_job *ret);
 
 /* Whether a scheduler's variables identify a job. */

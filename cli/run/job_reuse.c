@@ -20,7 +20,7 @@ static int number_id(const char *name, unsigned number, char ret[HR_JOB_ID_BYTES
 	return n < (int)HR_JOB_ID_BYTES ? 0 : -ENAMETOOLONG;
 }
 
-/* True: the streams belong to other ranks of a job of this size, and none to this rank. */
+/* Whether streams belong to other ranks of a job of this size, and none to the rank of `job`. */
 static bool lacks_rank(const struct hr_stream *streams, size_t n, const struct hr_job *job)
 {
 	bool others = false;
@@ -61,8 +61,8 @@ bool hr_job_is_open(const char *store, const char *id, const char *node, const s
 }
 
 /*
- * Whether the job runs. The lock waits while a headraced of the job starts or ends, so that the
- * store has its current state.
+ * Whether the job runs. Taking the lock waits while a headraced of the job starts or ends, so that
+ * the store has the current state.
  */
 static bool is_running(const char *store, const char *id, const struct hr_job *job)
 {
@@ -71,7 +71,7 @@ static bool is_running(const char *store, const char *id, const struct hr_job *j
 	int lock = -1, fd = -1, r = hr_private_names(store, id, &names, &error);
 	bool open;
 
-	free(error); /* joining the daemon reports it */
+	free(error); /* joining headraced reports the error */
 	if (r == 0)
 		r = hr_private_lock(&names, &lock);
 	if (r < 0)

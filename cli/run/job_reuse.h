@@ -15,8 +15,8 @@
 int hr_job_reuse(const char *store, struct hr_job *job, char ret_former[HR_JOB_ID_BYTES]);
 
 /*
- * True: a recording process still writes a stream of the job on this node (NULL: on any node), or
- * the job lacks the rank of the run `rank` (NULL: not checked).
+ * Returns true if a recording process still writes a stream of the job on `node` (NULL: on any
+ * node), or the job lacks the rank of the run `rank` (NULL: not checked).
  */
 bool hr_job_is_open(const char *store, const char *id, const char *node, const struct hr_job *rank);
 

@@ -20,7 +20,7 @@
 
 /* ---- starting the daemon ---- */
 
-/* Runs in a child process, without the shim: headraced must not record itself. */
+/* Runs in a child process, without the shim, because headraced must not record itself. */
 static void become_daemon(const char *headraced, int config_fd, int ready_fd, char *const argv[])
 {
 	int null;
@@ -58,7 +58,7 @@ static int config_file(const struct hr_private_config *config, int *ret_fd)
 	return r;
 }
 
-/* Waits for "ready\n" of headraced. *ret_error: its other output, if it ends. */
+/* Waits for "ready\n" of headraced. If headraced ends instead, *ret_error is its output. */
 static int await_ready(int fd, char **ret_error)
 {
 	char text[4096];
@@ -184,7 +184,7 @@ static int join_next(struct hr_link *link, int r, int (*join)(struct hr_link *, 
 	return r;
 }
 
-/* The caller holds the lock: no other run starts or ends this headraced. */
+/* The caller holds the lock, so that no other run starts or ends this headraced. */
 static int join_or_start(struct hr_link *link, const struct hr_private_config *config,
 			 const char *headraced, char **ret_error)
 {
@@ -241,7 +241,7 @@ void hr_link_started(struct hr_link *link, pid_t cmd)
 		send_started(link);
 }
 
-/* The recording process died: joins the next one. hr_link_read receives its answer. */
+/* Joins the next recording process after one has died. hr_link_read receives the answer. */
 static void rejoin(struct hr_link *link)
 {
 	link->state = HR_LINK_REJOINING;
@@ -306,9 +306,9 @@ static void drain_interrupts(int interrupt_fd)
 }
 
 /*
- * One step of leaving: sends `leave`, once per connection (*sent_fd), and waits for headraced or
- * an interrupt. The first interrupt ends the lingering, the second one all waiting. 1: `left` has
- * arrived.
+ * One step of leaving: sends `leave`, once per connection (*sent_fd), and waits for headraced or an
+ * interrupt. The first interrupt ends the lingering, the second one all waiting. Returns 1 if
+ * `left` has arrived.
  */
 static int leave_step(struct hr_link *link, uint64_t *linger_ns, int status, int interrupt_fd,
 		      int *sent_fd)
@@ -329,7 +329,7 @@ static int leave_step(struct hr_link *link, uint64_t *linger_ns, int status, int
 		if (*linger_ns == 0)
 			return -EINTR;
 		*linger_ns = 0;
-		*sent_fd = -1; /* sends it again, without lingering */
+		*sent_fd = -1; /* sends `leave` again, without lingering */
 	}
 	if (n > 0 && fds[0].revents != 0) {
 		hr_link_read(link);

@@ -2,7 +2,7 @@
 /*
  * link.h - a run's connection to the private headraced of its job
  *
- * Purpose   Starts a headraced or joins the running one, joins again after its restarts, leaves.
+ * Purpose   Starts headraced or joins the running one, joins again if it restarts, and leaves.
  *
  *      hr_link_open --> LINKED --connection ends--> REJOINING --`joined`--> LINKED
  *                         |                           +--no connection--> GONE: CMD unrecorded

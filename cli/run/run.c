@@ -4,8 +4,8 @@
  *
  *      store, job ──▶ private headraced (link.h) ──▶ CMD (child.h) ──▶ leave ──▶ summary
  *
- * Before CMD starts, a failure ends with exit status 125; with --best-effort CMD runs unrecorded.
- * Afterwards the exit status is that of CMD, even if the recording fails.
+ * If something fails before CMD starts, the exit status is 125; with --best-effort, CMD runs
+ * unrecorded. Once CMD has started, the exit status is that of CMD, even if the recording fails.
  */
 #include <errno.h>
 #include <signal.h>
@@ -224,7 +224,7 @@ static bool same_text(const char *in_force, const char *option)
 	return strcmp(in_force, option != NULL ? option : "") == 0;
 }
 
-/* Runs of a job on a node share a headraced, with the options of the run that started it. */
+/* Runs of a job on a node share one headraced, to which the options of the first run apply. */
 static void report_options_in_force(const struct run *run)
 {
 	const struct hr_run_options *o = &run->options;
@@ -399,7 +399,7 @@ static void summarise(struct run *run, const Headrace__Left *left)
 	hr_summary_free(summary);
 }
 
-/* Without a rank 0, the last run prints the summary. */
+/* If no run has rank 0, the last run prints the summary, and the others report this. */
 static void report_other_runs(const struct run *run)
 {
 	unsigned others = run->link.last->left->runs;
@@ -414,7 +414,7 @@ static void report_other_runs(const struct run *run)
 #define RECOVER_TRIES	 50
 #define RECOVER_PAUSE_NS 100000000
 
-/* Stores the data of the journal: headraced died and was not restarted. */
+/* Stores the data of the journal, because headraced died and was not restarted. */
 static void recover(struct run *run)
 {
 	const struct timespec pause = {.tv_nsec = RECOVER_PAUSE_NS};

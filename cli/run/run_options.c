@@ -49,7 +49,7 @@ const struct hr_option hr_run_option_table[] = {
     {"drain", OPT_DRAIN, "TIME", "wait at most TIME until all is sent (default: 30s)",
      HR_VALUES_OTHER},
     {"summary", OPT_SUMMARY, "FILE", "also write the summary to FILE, as JSON", NULL},
-    {"probes", OPT_PROBES, NULL, "record what the shim cannot see, by BPF (root; docs/probes.md)",
+    {"probes", OPT_PROBES, NULL, "record by BPF what the preload library cannot see (needs root)",
      NULL},
     {"best-effort", OPT_BEST_EFFORT, NULL, "run CMD even if it cannot be recorded", NULL},
     {"full-cmdline", OPT_FULL_CMDLINE, NULL,

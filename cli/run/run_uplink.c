@@ -75,8 +75,8 @@ static int state_folder(char *ret, size_t bytes)
 }
 
 /*
- * One spool for all jobs of the user; on a network file system, one per node. On failure `ret` may
- * contain the path that could not be made.
+ * Finds the path of the spool: one for all jobs of the user, but on a network file system one per
+ * node. On failure, `ret` may contain the path that could not be made.
  */
 static int spool_path(const char *node, char *ret, size_t bytes)
 {
@@ -187,7 +187,7 @@ void hr_run_uplink_adapt(const struct hr_run_uplink *u, struct hr_summary *s)
 
 /* ---- sending ---- */
 
-/* Prints the option and the quoted path, if not NULL. False: out of memory. */
+/* Prints the option and the quoted path, if it is not NULL. Returns false if memory is short. */
 static bool add_option(FILE *out, const char *option, const char *path)
 {
 	char *quoted = path != NULL ? hr_text_quote(path) : NULL;
@@ -225,7 +225,10 @@ static void report_progress(const Headrace__Sending *s)
 		  hr_text_count(s->frames).s, s->error[0] != '\0' ? "; " : "", s->error);
 }
 
-/* Waits for one message; keeps a `sending` in *last. -EINTR: an interrupt; else as receiving. */
+/*
+ * Waits for one message, and keeps it in *last if it is `sending`. -EINTR: an interrupt; other
+ * errors are those of receiving.
+ */
 static int drain_step(struct hr_link *link, Headrace__Control **last, int interrupt_fd)
 {
 	struct pollfd fds[] = {{.fd = link->fd, .events = POLLIN},

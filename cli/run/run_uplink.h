@@ -30,13 +30,13 @@ int hr_run_uplink_check(const char *store);
 int hr_run_uplink_init(const char *collectors, const char *node, struct hr_run_uplink *ret);
 void hr_run_uplink_done(struct hr_run_uplink *u);
 
-/* The summary covers this node: adds what it lacks, and which collector has the data. */
+/* Reports what the summary of this node lacks, and sets the collector as the store to query. */
 void hr_run_uplink_adapt(const struct hr_run_uplink *u, struct hr_summary *s);
 
 /*
- * After `left`: reports to headraced that the summary is printed, and waits until all frames are
- * sent, the drain time is over, or an interrupt. Then reports what was sent, or how to send the
- * frames that remain. `headraced`: its path.
+ * Call it after `left`. Reports to headraced that the summary is printed, and waits until all
+ * frames are sent, the drain time is over, or an interrupt arrives. Then reports what was sent, or
+ * how to send the frames that remain. `headraced` is a path.
  */
 void hr_run_uplink_drain(const struct hr_run_uplink *u, struct hr_link *link, int interrupt_fd,
 			 const char *headraced);

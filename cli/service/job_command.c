@@ -41,10 +41,10 @@ enum {
 const struct hr_option hr_job_option_table[] = {
     {"job", OPT_JOB, "ID", "job id (default: from the scheduler's variables)", HR_VALUES_OTHER},
     {"uid", OPT_UID, "UID", "owner of the job (default: $SLURM_JOB_UID)", HR_VALUES_OTHER},
-    {"attempt", OPT_ATTEMPT, "N", "restarts so far ($SLURM_JOB_RESTART_COUNT; end: the latest)",
+    {"attempt", OPT_ATTEMPT, "N", "number of restarts (default: Slurm's; for end: latest attempt)",
      HR_VALUES_OTHER},
     {"scheduler-id", OPT_SCHEDULER, "ID",
-     "begin: id that its processes have (default: $SLURM_JOB_ID)", HR_VALUES_OTHER},
+     "begin: job id in the job's environment (default: $SLURM_JOB_ID)", HR_VALUES_OTHER},
     {"name", OPT_NAME, "NAME", "begin: name to show (default: $SLURM_JOB_NAME)", HR_VALUES_OTHER},
     {"partition", OPT_PARTITION, "NAME",
      "begin: selects the policy (default: $SLURM_JOB_PARTITION)", HR_VALUES_OTHER},
@@ -150,7 +150,7 @@ static int job_command_set_option(struct request *q, int id, const char *value)
 	}
 }
 
-/* Sets missing values from the environment of a prolog or epilog. False: no job. */
+/* Sets missing values from the environment of a prolog or epilog. Returns false without a job. */
 static bool fill_in(struct request *q, struct hr_job *job)
 {
 	const char *uid = hr_getenv("SLURM_JOB_UID"), *code = hr_getenv("SLURM_JOB_EXIT_CODE");

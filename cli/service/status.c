@@ -125,7 +125,7 @@ static void print_run(const Headrace__JobStatus *j)
 	hr_text_print(stdout, "    headrace run, into %s\n", text);
 }
 
-/* Prints values with a line of their own. */
+/* Prints the values that have a line of their own. */
 static void print_job_details(const Headrace__JobStatus *j)
 {
 	if (j->has_input_wait)

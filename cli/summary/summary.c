@@ -30,7 +30,7 @@ struct loader {
 	struct hr_covers covers;
 	struct hr_runs runs;
 	struct hr_run_part part; /* the current stream */
-	uint64_t counters_ns;	 /* since when only counters were kept, wall clock */
+	uint64_t counters_ns;	 /* wall-clock time from which on only counters were kept */
 	uint32_t world;
 	size_t who_room;
 };
@@ -74,7 +74,7 @@ static uint64_t small(const uint64_t *hist, size_t n)
 	return reads;
 }
 
-/* A copy is one operation here; its read and write are sides. */
+/* A copy counts as one operation here; add_side() adds its read and its write. */
 static void add_totals(struct hr_totals *t, const Headrace__Rollup *row)
 {
 	const struct hr_op_info *op = hr_op_info((uint16_t)row->op);
@@ -100,7 +100,7 @@ static void add_totals(struct hr_totals *t, const Headrace__Rollup *row)
 	}
 }
 
-/* Adds single characters and copies, which file records count (enum hr_side). */
+/* Adds reads and writes that no operation counts: of single characters and copies (hr_side). */
 static void add_side(struct hr_totals *t, const Headrace__Rollup *row)
 {
 	if (hr_side_single(row->op))
@@ -221,7 +221,7 @@ int hr_summary_add_loss(struct hr_summary *s, const char *reason, uint64_t count
 	return 0;
 }
 
-/* Counts a process of which only the start is recorded; keeps the first one's program. */
+/* Does not count a process of which only the start is recorded. Keeps the first one's program. */
 static int take_unrecorded(struct hr_summary *s, const struct hr_stream *stream,
 			   const Headrace__LossRow *row)
 {
@@ -249,7 +249,7 @@ static int fold_losses(struct loader *l, const struct hr_stream *stream, const H
 	for (size_t i = 0; i < loss->n_rows && r == 0; i++) {
 		const Headrace__LossRow *row = loss->rows[i];
 
-		/* the file has two ids, and nothing is missing */
+		/* a collision only gives a file two ids: nothing is missing */
 		if (is_reason(row->reason, HR_LOSS_COLLISION))
 			continue;
 		r = hr_summary_add_loss(l->s, row->reason, row->count, row->bytes);
@@ -312,7 +312,7 @@ static int fold_frame(struct loader *l, const struct hr_stream *stream,
 	}
 }
 
-/* Skips frames with events: the small frames suffice. */
+/* Whether the summary reads frames of this kind. Events are skipped: the small frames suffice. */
 static bool summary_reads(uint32_t kind)
 {
 	return kind == HEADRACE__FRAME__BODY_ROLLUPS ||

@@ -25,11 +25,11 @@ struct hr_totals {
 	uint64_t reads, read_bytes, read_ns;
 	uint64_t writes, written_bytes, write_ns;
 	uint64_t others, opens,
-	    meta_ns; /* neither reads nor writes; opens that succeeded; their time */
+	    meta_ns; /* neither reads nor writes; successful opens; time of `others` */
 	uint64_t small_reads;
 };
 
-struct hr_summary_loop { /* of training; 0: not recorded */
+struct hr_summary_loop { /* the training loop; 0: not recorded */
 	uint64_t waits, wait_ns;
 	uint64_t steps, step_ns;
 	/* boot time: start of the first wait, step or epoch, and end of the last */
@@ -41,23 +41,23 @@ struct hr_summary_who {	  /* a rank's own processes, or one of its workers */
 	int rank, worker; /* -1: none */
 	bool deselected;
 	uint32_t processes;
-	uint64_t life_ns; /* while at least one of these processes was alive */
+	uint64_t life_ns; /* time in which at least one of these processes was alive */
 	struct hr_totals data;
 	struct hr_summary_loop loop;
 };
 
-struct hr_summary_sums { /* of files */
+struct hr_summary_sums { /* sums of files */
 	uint64_t files, io_ns, read_bytes, written_bytes, opens;
 };
 
-/* a file; or a folder, with everything below it that has no row */
+/* a file; or a folder, with everything below it that has no row of its own */
 struct hr_summary_path {
 	char *path; /* escaped (common/text.h) */
 	struct hr_summary_sums sums;
 };
 
 struct hr_summary_mapped {
-	uint64_t files, files_in_memory; /* files; of these, on tmpfs or memfd */
+	uint64_t files, files_in_memory; /* mapped files; those on tmpfs or memfd */
 	uint64_t maps;
 };
 
@@ -74,13 +74,13 @@ struct hr_summary_cover {	       /* reads and writes of data; all 0: no probes r
 	uint64_t count, bytes;	       /* seen by the kernel */
 	uint64_t bpf_count, bpf_bytes; /* of these, recorded by probes or fetched by a mapping */
 	uint64_t missing_count, missing_bytes; /* in no record */
-	uint64_t unrecorded;		       /* of these, for other reasons than a full buffer */
+	uint64_t unrecorded;		       /* those that no full buffer explains */
 	uint64_t by_cause[HR_CAUSE_END];
 };
 
 struct hr_summary_loss {
 	char *reason;
-	uint64_t count, bytes; /* of the reason's unit (proto/losses.def) */
+	uint64_t count, bytes; /* in the unit of the reason (proto/losses.def) */
 	char *program; /* program of the first process with reason "no_preload"; else NULL */
 };
 
@@ -108,19 +108,19 @@ struct hr_summary {
 	char *ranks_deselected; /* excluded by --ranks and --local-ranks */
 	/* recorded events; operations of level counters are only in the totals */
 	uint64_t events;
-	uint64_t regions;		/* includes each region that was added up */
+	uint64_t regions;		/* also counts regions of which only sums are stored */
 	struct hr_totals data, runtime; /* by scope */
-	struct hr_summary_sums memory;	/* of `data`: files in memory, such as tmpfs */
+	struct hr_summary_sums memory;	/* part of `data`: files in memory, such as tmpfs */
 	struct hr_summary_mapped mapped;
 	struct hr_summary_cover cover;
 	struct hr_summary_killed *killed; /* a row per signal */
 	size_t n_killed;
-	bool counters_only;	   /* for the whole job or a part */
-	uint64_t counters_from_ns; /* the first time, since the job's start */
+	bool counters_only;	   /* the whole job or a part has only counters */
+	uint64_t counters_from_ns; /* when this first began, since the job's start */
 	struct hr_summary_who *who;
 	size_t n_who;
 	struct hr_summary_finding finding;
-	struct hr_summary_path *files, *folders; /* by io_ns, a few each */
+	struct hr_summary_path *files, *folders; /* a few each, sorted by io_ns */
 	size_t n_files, n_folders;
 	struct hr_summary_loss *losses;
 	size_t n_losses, losses_room;
@@ -129,11 +129,11 @@ struct hr_summary {
 	uint32_t cut_short; /* streams whose headraced was killed or stopped */
 	bool partial;	    /* a stream lacks its beginning, which a collector has */
 	bool unreported;    /* the store had no room for a report of losses */
-	char **problems;    /* of the catalogue */
+	char **problems;    /* that the catalogue found */
 	size_t n_problems;
 };
 
-/* On failure *ret_error (malloc'ed or NULL) explains it. */
+/* On failure, *ret_error (malloc'ed or NULL) explains the reason. */
 int hr_summary_load(const char *store, const char *job, struct hr_summary **ret, char **ret_error);
 void hr_summary_free(struct hr_summary *s);
 

@@ -8,7 +8,10 @@
 #include "common/ops.h"
 #include "common/text.h"
 
-/* Kinds whose calls match the kernel's, then others (query/named/coverage.sql). */
+/*
+ * READ and WRITE: their calls match those of the kernel. The other kinds differ
+ * (query/named/coverage.sql).
+ */
 enum kind { KIND_READ, KIND_WRITE, KIND_STDIO, KIND_AIO, KINDS, KIND_NONE };
 
 struct hr_cover_cell {
@@ -17,7 +20,7 @@ struct hr_cover_cell {
 	uint64_t recorded, recorded_bytes;
 };
 
-/* The cell of a process; the last one is for unknown processes. NULL: no memory. */
+/* The cell of a process and kind. Unknown processes share the last cells. NULL: no memory. */
 static struct hr_cover_cell *cell_of(struct hr_covers *c, const struct hr_stream *stream,
 				     uint64_t proc, enum kind kind)
 {
@@ -33,7 +36,7 @@ static enum kind summary_cover_kind_of(uint16_t op)
 {
 	const struct hr_op_info *info = hr_op_info(op);
 
-	if (op < HR_OP_FIRST) /* a side: single characters; copies are also operations */
+	if (op < HR_OP_FIRST) /* the sides of a copy also count as operations */
 		return hr_side_single(op) ? KIND_STDIO : KIND_NONE;
 	if (info->api == HR_API_STDIO)
 		return KIND_STDIO;
@@ -71,7 +74,10 @@ static bool is_compared(const struct hr_stream *stream, const Headrace__KernelRe
 		return false;
 	if (class != HR_CLASS_READ && class != HR_CLASS_WRITE && row->cause != HR_CAUSE_FILL)
 		return false;
-	/* No file: a thread's first call, perhaps on Python's own file, or pages of programs. */
+	/*
+	 * A row without a file is a thread's first call, perhaps on Python's own file, or pages of
+	 * programs.
+	 */
 	if (row->file == 0)
 		return row->cause != HR_CAUSE_SHIM && row->cause != HR_CAUSE_FILL;
 	return hr_stream_file(stream, row->file, false, &info) < 0 || info.scope == 0;

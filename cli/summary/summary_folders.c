@@ -21,7 +21,7 @@ struct folder {
 struct folders {
 	struct folder *list;
 	size_t n, room;
-	uint32_t *index; /* open addressing into list, + 1 */
+	uint32_t *index; /* open addressing; an entry is an index of `list` + 1; 0: free */
 	size_t index_room;
 	struct hr_summary_sums whole;
 };
@@ -79,7 +79,7 @@ static struct folder *lookup(const struct folders *f, const char *path, size_t n
 	return i > 0 ? &f->list[i - 1] : NULL;
 }
 
-/* False: the folder existed, or memory is out. */
+/* Returns false if the folder existed, or memory is short. */
 static bool add_folder(struct folders *f, const char *path, size_t n)
 {
 	size_t at;
@@ -106,7 +106,7 @@ static size_t parent_bytes(const char *path, size_t n)
 	return n > 1 ? n - 1 : n;
 }
 
-/* Adds its folder, and the folders above it. */
+/* Adds the folder of a path, and the folders above that folder. */
 static void see_path(void *self, const char *path, size_t n, const struct hr_summary_sums *sums)
 {
 	struct folders *f = self;
@@ -114,7 +114,7 @@ static void see_path(void *self, const char *path, size_t n, const struct hr_sum
 	(void)sums;
 	do
 		n = parent_bytes(path, n);
-	while (n > 0 && add_folder(f, path, n)); /* its parents exist, too */
+	while (n > 0 && add_folder(f, path, n)); /* parents of a known folder are known, too */
 }
 
 static uint64_t bytes_of(const struct hr_summary_sums *sums)
@@ -163,7 +163,7 @@ static bool is_heavy(const struct folder *f, const struct hr_summary_sums *whole
 	       bytes_of(&f->sums) - f->most_bytes > bytes_of(whole) / HEAVY;
 }
 
-/* Folders of unrelated files. */
+/* Whether the folder has unrelated files. */
 static bool is_common(const char *path)
 {
 	static const char *const common[] = {"/",    "/dev", "/home", "/media", "/mnt", "/opt",

@@ -2,8 +2,9 @@
 /*
  * summary_lives.h - how long each part of a job (a rank, a worker slot) had a process alive
  *
- * The whole of which I/O time is a share. Overlaps count once; gaps do not count: a worker slot
- * has a new process each epoch. hr_lives_done frees.
+ * The summary shows the I/O time of a part as a share of this time. Processes that overlap count
+ * once. Gaps between processes do not count, because a worker slot has a new process each epoch.
+ * hr_lives_done frees the list.
  */
 #ifndef HEADRACE_CLI_SUMMARY_SUMMARY_LIVES_H
 #define HEADRACE_CLI_SUMMARY_SUMMARY_LIVES_H

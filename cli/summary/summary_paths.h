@@ -3,9 +3,9 @@
  * summary_paths.h - file records per path, and the folders that matter
  *
  * Files with the same path, of many processes and nodes, are one row. A folder has a row if its
- * files have a fifth of all I/O time or bytes; its largest file and folders with their own row do
- * not count. Otherwise its sums go to its parent. So ImageNet's thousand class folders become one
- * `train`. Folders of unrelated files, such as / and /tmp, have no row.
+ * files have a fifth of all I/O time or bytes, without its largest file and folders with their own
+ * row. Otherwise the sums of the folder go to its parent. So ImageNet's thousand class folders
+ * become one `train`. Folders of unrelated files, such as / and /tmp, have no row.
  */
 #ifndef HEADRACE_CLI_SUMMARY_SUMMARY_PATHS_H
 #define HEADRACE_CLI_SUMMARY_SUMMARY_PATHS_H
@@ -18,11 +18,14 @@ struct hr_summary_paths;
 struct hr_summary_paths *hr_paths_new(void); /* NULL: out of memory */
 void hr_paths_free(struct hr_summary_paths *p);
 
-/* Adds one row of a stream. Sums of unknown files go to no path. 0 or -ENOMEM. */
+/* Adds one row of a stream, unless its file is unknown. 0 or -ENOMEM. */
 int hr_paths_add(struct hr_summary_paths *p, const struct hr_stream *s,
 		 const Headrace__FileRecord *row);
 
-/* The first `max` files by I/O time; the caller frees strings. Fewer if memory is short. */
+/*
+ * Returns the number of rows: the first `max` files by I/O time, fewer if memory is short. The
+ * caller frees the strings.
+ */
 size_t hr_paths_files(struct hr_summary_paths *p, struct hr_summary_path *ret, size_t max);
 size_t hr_paths_folders(const struct hr_summary_paths *p, struct hr_summary_path *ret, size_t max);
 

@@ -86,7 +86,7 @@ static void print_missing(const struct hr_summary *s, FILE *out)
 			s->ranks_expected);
 	print_left_out(s, out);
 	for (size_t i = 0; i < s->n_losses; i++)
-		/* print_counters_only has printed it, with its time */
+		/* print_counters_only() prints this loss, with its time */
 		if (&s->losses[i] != find_loss(s, HR_LOSS_MAX_SIZE))
 			print_loss(s, &s->losses[i], out);
 	if (s->counters_only)
@@ -243,7 +243,7 @@ static void print_totals(const struct hr_summary *s, FILE *out)
 	}
 }
 
-/* Page faults read a mapped file, without calls. */
+/* Prints how many files were mapped. Page faults read such files, without calls. */
 static void print_mapped(const struct hr_summary *s, FILE *out)
 {
 	const struct hr_summary_mapped *mapped = &s->mapped;
@@ -263,7 +263,7 @@ static void print_mapped(const struct hr_summary *s, FILE *out)
 
 /* ---- ranks and workers ---- */
 
-/* A program without ranks has one main part and perhaps workers. */
+/* Names a part. A program without ranks has one main part and perhaps workers. */
 static void name_who(const struct hr_summary *s, const struct hr_summary_who *who, char *out,
 		     size_t bytes)
 {
@@ -293,7 +293,7 @@ static void print_part(uint64_t io_ns, uint64_t read_bytes, uint64_t written_byt
 		hr_text_size(read_bytes).s, hr_text_size(written_bytes).s, hr_text_count(opens).s);
 }
 
-/* Prints nothing if its only row would repeat the totals. */
+/* Prints nothing if there is only one row, which would repeat the totals. */
 static void print_who(const struct hr_summary *s, const char *store, FILE *out)
 {
 	size_t active = 0, printed = 0;

@@ -21,7 +21,7 @@
 /* headraced lists ended processes separately at least this long: proto/live.h */
 #define EVERY_MAX (30 * SECOND_NS)
 #define ANSWER_NS (3 * SECOND_NS)
-#define RETRY_NS  (10 * SECOND_NS) /* top ends after so long without an answer */
+#define RETRY_NS  (10 * SECOND_NS) /* top ends if headraced does not answer for this time */
 
 enum { OPT_SOCKET = 256 };
 
@@ -33,8 +33,8 @@ const struct hr_option hr_top_option_table[] = {
     {"interval", 'i', "TIME", "time between updates: 100ms to 30s (default: 1s)", HR_VALUES_OTHER},
     {"count", 'n', "N", "end after N updates", HR_VALUES_OTHER},
     {"json", 'j', NULL, "print each update as one line of JSON", NULL},
-    {"socket", OPT_SOCKET, "PATH", "control socket (default: the service, then your own runs)",
-     NULL},
+    {"socket", OPT_SOCKET, "PATH",
+     "search only this control socket (default: service and own runs)", NULL},
     {"help", 'h', NULL, "print this text", NULL},
     {NULL, 0, NULL, NULL, NULL},
 };
@@ -109,7 +109,7 @@ static void top_end(struct top *t, int status, const char *text)
 
 static void top_take(struct top *t, Headrace__LiveJob *picture)
 {
-	/* headraced answers requests within a short time with one picture: no interval is between. */
+	/* Requests that follow shortly after each other get the same picture. */
 	bool same = t->picture && t->picture->instance == picture->instance &&
 		    t->picture->boot_ns == picture->boot_ns;
 
@@ -265,7 +265,7 @@ static void top_step(struct top *t)
 		top_request(t);
 }
 
-/* Fetches the first picture before the screen opens: a failure is an ordinary message. */
+/* Fetches the first picture before the screen opens, so that a failure is an ordinary message. */
 static void fetch_first(struct top *t)
 {
 	top_request(t);
@@ -309,7 +309,7 @@ static int one_of(const char *const *names, int n, const char *value, const char
 	return -1;
 }
 
-/* False: it has reported a mistake. */
+/* Returns false after it has reported a mistake. */
 static bool top_set_option(struct top *t, int id, const char *value)
 {
 	int i = 0;

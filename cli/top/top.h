@@ -71,7 +71,7 @@ extern const char *const hr_top_sort_names[HR_TOP_SORTS];
 
 struct hr_top_sum {
 	uint64_t ops, bytes, errors, dur_ns;
-	uint64_t wait_ns, steps;    /* of processes, and of the whole job */
+	uint64_t wait_ns, steps;    /* only in views of processes, and in sums of the job */
 	uint64_t max_ns;	    /* since the job began */
 	uint64_t hist[HR_TOP_BINS]; /* of durations; empty for files */
 };
@@ -92,15 +92,15 @@ struct hr_top_table {
 	struct hr_top_row *rows; /* sorted */
 	size_t n;
 	struct hr_top_sum all, now; /* of the whole job, in every view */
-	uint64_t interval_ns; /* between the pictures; of the first one: since the job began */
+	uint64_t interval_ns; /* between the pictures; with one picture: since the job began */
 	uint32_t processes;   /* live ones */
 	uint32_t ranks;
 	uint32_t waiters;
 };
 
 /*
- * Makes the rows of `picture`, which point into it. `before`: an earlier picture, or NULL. Sorts
- * both pictures. 0 or -ENOMEM.
+ * Makes the rows of `picture`; the rows point into the picture. `before`: an earlier picture, or
+ * NULL. Sorts both pictures. 0 or -ENOMEM.
  */
 int hr_top_sums(Headrace__LiveJob *before, Headrace__LiveJob *picture, enum hr_top_view view,
 		enum hr_top_sort sort, struct hr_top_table *ret);
@@ -115,7 +115,7 @@ uint64_t hr_top_quantile(const struct hr_top_sum *s, double part);
 const Headrace__LiveProcess *hr_top_process(const Headrace__LiveJob *m, uint64_t proc);
 const Headrace__LiveFile *hr_top_file(const Headrace__LiveJob *m, uint32_t file);
 
-/* Whether ranks are known, and the first view is by rank. */
+/* Whether ranks are known. If so, the first view is by rank. */
 bool hr_top_has_ranks(const Headrace__LiveJob *m);
 
 /* ---- showing ---- */
@@ -129,7 +129,7 @@ struct hr_top_display {
 	const char *trouble; /* why the picture is old; NULL: it is current */
 };
 
-/* Growing text; `failed`: memory was out. */
+/* Growing text; `failed`: memory was short, and text is missing. */
 struct hr_top_text {
 	char *s;
 	size_t bytes, room;

@@ -56,7 +56,7 @@ static bool is_format_character(wchar_t c)
 	       (c >= 0x2060 && c <= 0x206f) || c == 0xfeff || c == 0xad || c == 0x61c;
 }
 
-/* The size of the first character in bytes and cells. False: `?` replaces it. */
+/* The size of the first character in bytes and cells. Returns false if `?` must replace it. */
 static bool next_character(const char *text, size_t *ret_bytes, unsigned *ret_cells)
 {
 	mbstate_t state = {0};

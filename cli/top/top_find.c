@@ -79,7 +79,7 @@ static void add_run(void *arg, const char *socket, Headrace__Control *m)
 	add_job(s, m->job_status);
 }
 
-/* Whether all are attempts of one job. The last one is the latest attempt. */
+/* Whether all found jobs are attempts of one job. The last one is the latest attempt. */
 static bool same_job(const struct search *s)
 {
 	for (size_t i = 1; i < s->n; i++)

@@ -26,7 +26,10 @@ static void put_mount(struct hr_json *j, const Headrace__LiveMount *m)
 	hr_json_string(j, "fs_type", m ? m->fs_type : NULL);
 }
 
-/* Sums since the job began, then of the interval. `files`: null for values not in file records. */
+/*
+ * Puts the sums since the job began, and then those of the interval. With `files`, values that file
+ * records lack are null.
+ */
 static void put_sums(struct hr_json *j, const struct hr_top_sum *all, const struct hr_top_sum *now,
 		     uint64_t interval_ns, bool files)
 {

@@ -79,7 +79,7 @@ static void file_label(const Headrace__LiveFile *f, uint64_t number, char *ret, 
 		snprintf(ret, bytes, "(file %llu: unknown name)", (unsigned long long)number);
 }
 
-/* "rank 3 worker 1", "/data/x", "pread64 (read)"; not escaped. */
+/* Sets a label such as "rank 3 worker 1", "/data/x" or "pread64 (read)"; not escaped. */
 static void row_label(const struct hr_top_row *row, enum hr_top_view view, char *ret, size_t bytes)
 {
 	const char *class;
@@ -209,7 +209,7 @@ static struct hr_human steps(const struct hr_top_row *r, const struct hr_top_tab
 static const struct column {
 	const char *title;
 	int width;
-	unsigned from; /* minimum width of a terminal that shows it */
+	unsigned from; /* minimum width of a terminal that shows the column */
 	struct hr_human (*value)(const struct hr_top_row *r, const struct hr_top_table *t);
 } columns_table[] = {
     {"WAIT", 6, 0, wait}, /* only with waiters */
@@ -245,7 +245,7 @@ static void put_line(struct page *p, const char *style, const char *text)
 		return;
 	if (p->used++ > 0)
 		hr_top_text_put(p->to, "\r\n", 2);
-	/* Erases before the text: after a full line, it would clear the last cell. */
+	/* Erases before the text: after a full line, erasing would clear the last cell. */
 	hr_top_text_put(p->to, p->used == p->last ? "\033[J" : "\033[K", 3);
 	hr_top_text_put(p->to, style, strlen(style));
 	hr_top_text_fit(p->to, text, p->columns, HR_TOP_CUT_END, false);
@@ -337,7 +337,7 @@ static int by_age(const void *a, const void *b)
 	return x->since_ns < y->since_ns ? -1 : x->since_ns > y->since_ns;
 }
 
-/* "10 min 03 s rank 0 main pid 7: pread64 /data/x" */
+/* Sets a label such as "10 min 03 s rank 0 main pid 7: pread64 /data/x". */
 static void flight_label(const Headrace__LiveJob *m, const Headrace__LiveInFlight *f, char *ret,
 			 size_t n)
 {

@@ -65,7 +65,7 @@ static void top_screen_restore(void)
 	screen.open = false;
 }
 
-/* Stops like ^Z: the kernel ignores SIGTSTP if no shell could continue this process. */
+/* Stops this process as ^Z does. The kernel ignores SIGTSTP if no shell could continue it. */
 static void top_screen_stop(void)
 {
 	struct sigaction before;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Makes rows from pictures. It computes the increase per row of a picture, and then adds it up. So
- * when the rank of a process becomes known, the rank's row gets earlier operations, but not as
- * increase.
+ * Makes the rows of a view from two pictures. The increase is computed for each row of a picture,
+ * and then added up. So, when the rank of a process becomes known, the row of the rank gets the
+ * earlier operations of the process, but not as an increase.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -159,7 +159,7 @@ static void top_sums_add(struct hr_top_sum *s, const Headrace__LiveRow *before,
 		s->hist[before->dur_hist[i] % HR_TOP_BINS] -= before->dur_hist[i + 1];
 }
 
-/* The key of a process's row in views of processes. False: it has no row. */
+/* The key of a process's row in views of processes. Returns false if the process has no row. */
 static bool process_key(enum hr_top_view view, const Headrace__LiveProcess *p, uint64_t *ret)
 {
 	uint64_t rank = p ? p->rank_plus1 : 0, worker = p ? p->worker_plus1 : 0;
@@ -172,7 +172,10 @@ static bool process_key(enum hr_top_view view, const Headrace__LiveProcess *p, u
 	return true;
 }
 
-/* Finds the row for a row of the picture; *ret NULL: out of memory. False: not in this view. */
+/*
+ * Finds the row of the view that a row of the picture belongs to. *ret NULL: out of memory. Returns
+ * false if the view has no such row.
+ */
 static bool find_row(struct sums *k, const Headrace__LiveRow *r, struct hr_top_row **ret)
 {
 	const Headrace__LiveProcess *p = hr_top_process(k->m, r->proc);
@@ -205,8 +208,8 @@ static bool find_row(struct sums *k, const Headrace__LiveRow *r, struct hr_top_r
 }
 
 /*
- * The same row in the earlier picture; NULL: none. A row of ended processes has no operations in
- * the interval: it grows only by processes that ended before the earlier picture.
+ * The same row in the earlier picture; NULL: none. A row that sums up ended processes has no
+ * operations in the interval, because it adds only processes that ended before the earlier picture.
  */
 static const Headrace__LiveRow *row_before(const Headrace__LiveJob *before, size_t *at,
 					   const Headrace__LiveRow *r)
@@ -286,7 +289,7 @@ double hr_top_wait(const struct hr_top_sum *now, uint32_t waiters, uint64_t inte
 	return (double)now->wait_ns / (double)interval_ns / waiters;
 }
 
-/* headraced may have dropped the record and started a new one at 0. */
+/* If a count fell, headraced has dropped the file record and started a new one at 0. */
 static void top_sums_add_use(struct hr_top_sum *s, const Headrace__LiveUse *before,
 			     const Headrace__LiveUse *u)
 {
@@ -378,7 +381,10 @@ int hr_top_sums(Headrace__LiveJob *before, Headrace__LiveJob *picture, enum hr_t
 	struct sums k = {.m = picture, .view = view, .t = ret};
 	int r;
 
-	/* Not comparable: another headraced, or ended processes were summed up in a pause. */
+	/*
+	 * Pictures of different headraced cannot be compared. After a long pause, neither can two
+	 * of the same: headraced has summed up processes that ended in between.
+	 */
 	if (before &&
 	    (before->instance != picture->instance || before->since_ns != picture->since_ns ||
 	     before->boot_ns >= picture->boot_ns ||
