@@ -270,7 +270,7 @@ static void *store_thread(void *self)
 			hr__tick(w);
 			w->ticked_ms = hr__now_ms();
 		}
-		if (due || w->n_streams == 0) /* without streams, no tick follows */
+		if (due || w->n_streams == 0) /* a thread without streams has no ticks */
 			hr__stats_log(w);
 	}
 	hr__seal_all(w);

@@ -122,7 +122,7 @@ static void take_known(struct hr__peer *p, const Headrace__Wire *msg)
 	case HEADRACE__WIRE__BODY_QUERY_ORDER:
 		hr__peer_refuse(p, "malformed", "unexpected message");
 		break;
-	default: /* from a newer version */
+	default: /* a message of a newer version */
 		break;
 	}
 }

@@ -27,8 +27,8 @@ struct hr_peers_config {
 	struct hr_who_rules rules;
 	size_t max_connections;
 	size_t max_frame_bytes;
-	uint64_t window_bytes; /* of one daemon */
-	uint64_t memory_bytes; /* of frames, all daemons */
+	uint64_t window_bytes; /* limit of unacknowledged bytes of one daemon */
+	uint64_t memory_bytes; /* limit for frames of all daemons */
 	uint64_t ping_ms;
 };
 

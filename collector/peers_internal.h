@@ -33,7 +33,7 @@ enum hr__peer_state {
 };
 
 struct hr__peer {
-	struct hr__peer *next, **at; /* all of them, oldest first */
+	struct hr__peer *next, **at; /* in the list of all peers, oldest first */
 	struct hr_peers *peers;
 	struct hr_conn *conn; /* NULL: closed; the struct stays until the peer is identified */
 	enum hr__peer_state state;
@@ -47,7 +47,7 @@ struct hr__peer {
 	struct hr__chan *chans, *current;
 	/* the open channels in HR__CHAN_BUCKETS lists; NULL: no channel was opened yet */
 	struct hr__chan **by_number;
-	size_t n_chans; /* including closed ones */
+	size_t n_chans; /* number of channels, including closed ones */
 	size_t n_busy;	/* opening or closing */
 	size_t in_flight;
 	size_t begun; /* memory for an incomplete frame */

@@ -25,13 +25,13 @@
 struct hr_queries_config {
 	const char *store;
 	const char *exe;       /* path of headrace-collector: /proc/self/exe */
-	unsigned at_once;      /* running queries; others wait */
-	unsigned per_caller;   /* running and waiting queries of one uid */
-	uint64_t memory_bytes; /* of one query */
+	unsigned at_once;      /* limit of running queries; others wait */
+	unsigned per_caller;   /* limit of running and waiting queries of one uid */
+	uint64_t memory_bytes; /* limit of one query */
 	uint64_t time_ms;
-	unsigned threads;     /* of one query; 0: one per CPU */
+	unsigned threads;     /* limit of one query; 0: one per CPU */
 	const char *spill;    /* folder; NULL: none */
-	uint64_t spill_bytes; /* of one query */
+	uint64_t spill_bytes; /* limit of one query */
 	uint64_t silent_ms;
 };
 

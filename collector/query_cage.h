@@ -24,7 +24,7 @@
 struct hr_cage {
 	const char *store;
 	const char *spill;    /* NULL: none */
-	uint64_t spill_bytes; /* of one file; 0: nothing may be written */
+	uint64_t spill_bytes; /* size limit of one file; 0: nothing may be written */
 	uint64_t time_ms;     /* real time, from which the limit of processor time follows */
 	unsigned threads;
 	int statm; /* set by hr_cage_enter: /proc/self/statm, which cannot be opened afterwards */

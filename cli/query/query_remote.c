@@ -17,7 +17,7 @@
 #include "net/wire.h"
 
 #define TICK_MS	     100
-#define UNWRITTEN    (4u << 20) /* limit of the answer in memory; above it the collector waits */
+#define UNWRITTEN    (4u << 20) /* limit of the answer in memory; then the collector waits */
 #define GREETING_MS  10000	/* time for the answer to Hello */
 #define SILENT_PINGS 3		/* as in wire.proto */
 
@@ -44,7 +44,7 @@ struct remote {
 	uint32_t ping_ms;
 	uint64_t sent_ms; /* time of our last message; 0: none on this connection */
 	uint64_t done, total;
-	char *text; /* of Progress */
+	char *text; /* text of the last Progress */
 	int status;
 	int out;
 	struct piece *first, **last;
@@ -298,7 +298,7 @@ static int query_remote_take(struct remote *r, Headrace__Wire *msg)
 		r->status = (int)(msg->done->status & 0xff);
 		write_on(r);
 		break;
-	default: /* from a later version */
+	default: /* a message of a later version */
 		break;
 	}
 	headrace__wire__free_unpacked(msg, NULL);

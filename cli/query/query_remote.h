@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * query_remote.h - a query of a collector: sends it, writes the answer, prints the notes
+ * query_remote.h - sends a query to a collector, writes the answer, prints the notes
  *
  * libuv's threads write the answer, so that a pausing reader (`| less`) delays only the
  * collector's child.

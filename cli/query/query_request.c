@@ -88,8 +88,8 @@ static bool parse_format(const char *text, enum hr_ask_format *ret)
 }
 
 /*
- * The first operand is a store. Later ones are stores if they are no NAME of a query, but an
- * address or an existing path.
+ * The first operand is a store. A later operand is a store if it is an address or an existing path,
+ * and not the NAME of a query.
  */
 static bool is_store(const char *text, size_t index)
 {

@@ -24,8 +24,8 @@ struct hr_query_request {
 	const char *output; /* NULL: standard output */
 	uint64_t memory_bytes;
 	unsigned threads;
-	uint64_t limit_ns; /* of time; 0: none */
-	bool progress;	   /* also without a terminal */
+	uint64_t limit_ns; /* time limit; 0: none */
+	bool progress;	   /* shows progress also without a terminal */
 	char **words;	   /* SQL, or a NAME and its arguments, as typed */
 	size_t n_words;
 	/* the resolved words; empty if only the collector has the NAME */

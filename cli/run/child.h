@@ -20,7 +20,7 @@ struct hr_child {
 	sigset_t before;	  /* the signal mask of CMD */
 	struct sigaction sigchld; /* CMD's action for SIGCHLD */
 	bool ended;
-	int status; /* of waitpid, once ended */
+	int status; /* status as from waitpid, valid if `ended` */
 };
 
 /* Checks that exec would find this program in PATH. 0, or the -errno of exec. */

@@ -23,7 +23,7 @@ struct hr_job {
 	char boot_id[HR_HOST_BOOT_BYTES];
 	uint32_t attempt;	 /* how often the scheduler requeued the job */
 	uint32_t ranks_expected; /* 0: unknown */
-	int rank;		 /* of this run; -1: the run has several ranks or none */
+	int rank;		 /* rank of this run; -1: the run has several ranks or none */
 };
 
 /* If `store` or `id` is NULL, the default is used. */

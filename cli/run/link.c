@@ -255,7 +255,7 @@ static void rejoin(struct hr_link *link)
 	    "headraced ended and was not restarted: CMD continues, but is no longer recorded");
 }
 
-/* Reads one message or the end of the connection. False: nothing to read. */
+/* Reads one message or the end of the connection. Returns false if no more can be read now. */
 static bool read_one(struct hr_link *link)
 {
 	int r = link_receive(link, 0);

@@ -53,7 +53,7 @@ struct run {
 	char *library, *headraced;
 	char *python; /* folder of the start-up module; NULL: not installed */
 	char **environment;
-	char *exclude[HR_RUN_FILTERS + 1]; /* from the options, absolute */
+	char *exclude[HR_RUN_FILTERS + 1]; /* absolute paths from the options */
 	char *include[HR_RUN_FILTERS + 1];
 };
 

@@ -22,7 +22,7 @@ struct hr_run_options {
 	char **command; /* CMD and its arguments */
 };
 
-/* 0; 1: it has printed the help; negative: it has reported a mistake. */
+/* Returns 0; 1 after it has printed the help; a negative number after it has reported a mistake. */
 int hr_run_options_parse(int argc, char **argv, struct hr_run_options *ret);
 
 #endif

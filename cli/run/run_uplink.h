@@ -16,7 +16,7 @@ struct hr_run_uplink {
 	const char *collectors;	 /* as typed; NULL: the data stays in a store */
 	char first[300];	 /* the first collector, for hints */
 	char *spool;		 /* path of the folder */
-	struct hr_tls_paths tls; /* of the certificate, if a collector needs one */
+	struct hr_tls_paths tls; /* paths of the certificate, if a collector needs one */
 	uint64_t spool_bytes;
 };
 

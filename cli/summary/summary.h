@@ -72,8 +72,8 @@ struct hr_summary_killed { /* processes that a signal ended */
 
 struct hr_summary_cover {	       /* reads and writes of data; all 0: no probes ran */
 	uint64_t count, bytes;	       /* seen by the kernel */
-	uint64_t bpf_count, bpf_bytes; /* of these, recorded by probes or fetched by a mapping */
-	uint64_t missing_count, missing_bytes; /* in no record */
+	uint64_t bpf_count, bpf_bytes; /* those recorded by probes or fetched by a mapping */
+	uint64_t missing_count, missing_bytes; /* those in no record */
 	uint64_t unrecorded;		       /* those that no full buffer explains */
 	uint64_t by_cause[HR_CAUSE_END];
 };
@@ -97,9 +97,9 @@ struct hr_summary {
 	char *state; /* "running", "ended", "failed", "killed", "unfinished" */
 	uint32_t streams, nodes, ranks, workers;
 	uint32_t processes, processes_open;
-	uint64_t span_ns; /* of the job, as in table jobs */
+	uint64_t span_ns; /* span of the job, as in table jobs */
 	uint32_t runs;	  /* runs of the job, one after another */
-	char *run_state;  /* of the last run, as in `state` */
+	char *run_state;  /* state of the last run, as in `state` */
 	uint64_t run_span_ns;
 	int command; /* wait status of CMD, if this run started it; -1: unknown */
 	uint64_t stored_bytes;
@@ -109,7 +109,7 @@ struct hr_summary {
 	/* recorded events; operations of level counters are only in the totals */
 	uint64_t events;
 	uint64_t regions;		/* also counts regions of which only sums are stored */
-	struct hr_totals data, runtime; /* by scope */
+	struct hr_totals data, runtime; /* totals of the scopes `data` and `runtime` */
 	struct hr_summary_sums memory;	/* part of `data`: files in memory, such as tmpfs */
 	struct hr_summary_mapped mapped;
 	struct hr_summary_cover cover;

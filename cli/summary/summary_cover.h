@@ -2,7 +2,7 @@
 /*
  * summary_cover.h - compares reads and writes of the kernel with recorded ones (docs/probes.md)
  *
- * It compares per process: extra records of one file may hide missing records of another.
+ * The comparison is per process, so extra records of one file may hide missing records of another.
  * `headrace query STORE coverage` compares per file.
  */
 #ifndef HEADRACE_CLI_SUMMARY_SUMMARY_COVER_H
@@ -13,7 +13,7 @@
 
 struct hr_cover_cell;
 
-struct hr_covers { /* of the current stream; zero it before the first stream */
+struct hr_covers { /* cells of the current stream; zero this struct before the first one */
 	struct hr_cover_cell *cells;
 	bool probed;
 };

@@ -11,11 +11,11 @@
 #include "common/text.h"
 
 struct entry {
-	uint64_t hash; /* of the path; the key */
+	uint64_t hash; /* hash of the path, which is the key */
 	const struct hr_stream *stream;
 	uint32_t file; /* id in that stream */
 	bool mapped;
-	struct hr_summary_sums sums; /* of one file */
+	struct hr_summary_sums sums; /* sums of the file with this path */
 };
 
 struct hr_summary_paths {

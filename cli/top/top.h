@@ -25,7 +25,7 @@
 /* ---- which job (top_find.c) ---- */
 struct hr_top_source {
 	char socket[256];
-	char job[256]; /* its id */
+	char job[256]; /* id of the job */
 	uint32_t attempt;
 	bool private; /* a job of `headrace run`, not of the service */
 };
@@ -40,7 +40,7 @@ int hr_top_find(const char *job, const char *socket, struct hr_top_source *ret);
 struct hr_top_fetch {
 	int fd; /* readable: call hr_top_fetch_step; -1: no request is active */
 	uint8_t *data;
-	size_t bytes, used; /* of `data`; 0: the size is not known yet */
+	size_t bytes, used; /* sizes of `data`; 0: the size is not known yet */
 	char refusal[512];  /* the text of headraced's error, else "" */
 };
 
@@ -73,13 +73,13 @@ struct hr_top_sum {
 	uint64_t ops, bytes, errors, dur_ns;
 	uint64_t wait_ns, steps;    /* only in views of processes, and in sums of the job */
 	uint64_t max_ns;	    /* since the job began */
-	uint64_t hist[HR_TOP_BINS]; /* of durations; empty for files */
+	uint64_t hist[HR_TOP_BINS]; /* histogram of durations; empty for files */
 };
 
 struct hr_top_row {
 	uint64_t key;		    /* identifies the row in its view */
 	struct hr_top_sum all, now; /* since the job began, and between the two pictures */
-	/* views of processes: one process of the row; NULL: unknown */
+	/* in views of processes: one process of the row; NULL: unknown */
 	const Headrace__LiveProcess *process;
 	const Headrace__LiveFile *file;
 	const Headrace__LiveMount *mount; /* NULL: unknown */
@@ -91,9 +91,9 @@ struct hr_top_row {
 struct hr_top_table {
 	struct hr_top_row *rows; /* sorted */
 	size_t n;
-	struct hr_top_sum all, now; /* of the whole job, in every view */
+	struct hr_top_sum all, now; /* sums of the whole job, in every view */
 	uint64_t interval_ns; /* between the pictures; with one picture: since the job began */
-	uint32_t processes;   /* live ones */
+	uint32_t processes;   /* live processes */
 	uint32_t ranks;
 	uint32_t waiters;
 };

@@ -212,7 +212,7 @@ static const struct column {
 	unsigned from; /* minimum width of a terminal that shows the column */
 	struct hr_human (*value)(const struct hr_top_row *r, const struct hr_top_table *t);
 } columns_table[] = {
-    {"WAIT", 6, 0, wait}, /* only with waiters */
+    {"WAIT", 6, 0, wait}, /* only shown if the table has waiters */
     {"IN I/O", 7, 0, in_io},
     {"OPS/S", 9, 36, ops},
     {"BYTES/S", 10, 48, bytes},
