@@ -33,7 +33,7 @@ static void end_dead_owner(struct hr__thread *t)
 	hr__regions_end_dead(t->ring);
 }
 
-/* Index up to which the ring has memory, from an earlier owner's use. UINT64_MAX: all of it. */
+/* Index up to which the ring has memory, because earlier owners used it. UINT64_MAX: all of it. */
 static uint64_t memory_for(const struct hr_ring_hdr *ring, uint32_t slots)
 {
 	uint64_t head = __atomic_load_n(&ring->head, __ATOMIC_RELAXED);
@@ -71,7 +71,9 @@ static void claim_take(struct hr__thread *t, struct hr_map_hdr *map, struct hr_r
 	hr__ring_control(&head, NULL, 0);
 }
 
-/* Claims the ring if it is free, or its owner is dead. An owner with this thread's id is dead. */
+/*
+ * Claims the ring if it is free or, with `dead`, if its owner is dead. An owner with this tid is.
+ */
 static bool claim_one(struct hr__thread *t, struct hr_map_hdr *map, uint32_t i, int tid, bool dead)
 {
 	struct hr_ring_hdr *ring = hr__map_ring(map, i);
@@ -83,7 +85,7 @@ static bool claim_one(struct hr__thread *t, struct hr_map_hdr *map, uint32_t i, 
 		if (!dead || HR_SYS3(tgkill, hr__wiped.pid, owner, 0) != -ESRCH)
 			return false;
 	}
-	/* Acquire and release: sees the dead owner's stores; the daemon sees the claim first. */
+	/* Acquire: for the dead owner's stores. Release: the daemon sees the claim first. */
 	if (!__atomic_compare_exchange_n(&ring->owner_tid, &owner, (uint32_t)tid, false,
 					 __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
 		return false;
@@ -136,7 +138,7 @@ void hr__ring_set_aside(void)
 	if (hr__ring_current() == NULL ||
 	    __atomic_load_n(&hr__wiped.common, __ATOMIC_RELAXED) != NULL)
 		return;
-	/* Signals blocked as in hr__ring_find. Two threads at once may waste one ring. */
+	/* Signals are blocked as in hr__ring_find. Two threads at once may waste one ring. */
 	HR_SYS4(rt_sigprocmask, 0 /* SIG_BLOCK */, &all, &old, sizeof(all));
 	do
 		maps = __atomic_load_n(&hr__wiped.map_count, __ATOMIC_ACQUIRE);
@@ -170,7 +172,7 @@ static void claim(struct hr__thread *t)
 	t->search_ns = hr__clock_ns() + SEARCH_NS;
 }
 
-/* True: time for another search; each one costs a system call per ring. */
+/* True: it is time for another search. Searches are rare: each costs a system call per ring. */
 static bool search_due(struct hr__thread *t)
 {
 	if (t->skip > 0) {
@@ -216,8 +218,8 @@ struct hr_ring_hdr *hr__ring_find(enum hr__seek seek)
 	if (!search_possible(t, seek) || hr__in_vfork_child())
 		return NULL;
 	/*
-	 * Signals are blocked, at most 50 ms and once, so that no handler interrupts an attach: it
-	 * could need a ring itself, fork, or leave by longjmp.
+	 * Signals are blocked, at most 50 ms and once, so that no handler interrupts an attach: the
+	 * handler could need a ring itself, fork, or leave by longjmp.
 	 */
 	HR_SYS4(rt_sigprocmask, 0 /* SIG_BLOCK */, &all, &old, sizeof(all));
 	if (hr__ring_current() == NULL && hr__session_attach(seek))

@@ -5,7 +5,7 @@
 
 #include "shim/core/sys.h"
 
-/* Weak: without it in libc, the system call is used. */
+/* Weak: if libc lacks clock_gettime, the system call is used. */
 extern __typeof__(clock_gettime) clock_gettime __attribute__((weak));
 
 uint32_t hr__clock_mode;

@@ -3,9 +3,9 @@
  * clock.h - session ticks: the TSC (common/tsc.h), or nanoseconds of CLOCK_MONOTONIC
  *
  * The TSC is used if it is invariant and the daemon accepts it (hr_ack.flags). The first reading
- * chooses the clock, not the constructor: CPUID traps in a virtual machine, and most processes
- * never read the clock. When clocks are forbidden, a reading is one tick after the last. Any
- * thread, signal handlers included.
+ * chooses the clock. The constructor does not, because CPUID traps in a virtual machine, and most
+ * processes never read the clock. When clocks are forbidden, each reading is the last one plus one
+ * tick. Any thread may call these functions, also in a signal handler.
  */
 #ifndef HEADRACE_SHIM_CORE_CLOCK_H
 #define HEADRACE_SHIM_CORE_CLOCK_H
@@ -24,11 +24,11 @@ uint64_t hr__clock_ns(void);	/* CLOCK_MONOTONIC, by the vDSO if libc has it */
 uint64_t hr__clock_slow(void);	/* ticks; chooses the clock at the first call */
 bool hr__clock_is_tsc(void);	/* ticks are the TSC; chooses the clock at the first call */
 bool hr__clock_is_fast(void);	/* hr__clock_tsc() is valid */
-void hr__clock_monotonic(void); /* the daemon does not accept the TSC */
+void hr__clock_monotonic(void); /* if the daemon does not accept the TSC */
 /* The kernel is about to forbid the TSC, which the vDSO's clock reads, too. */
 void hr__clock_freeze(void);
 
-/* Valid if why[HR__SLOW_CLOCK] is 0. */
+/* Call it only if hr__self.slow.why[HR__SLOW_CLOCK] is 0. */
 static inline uint64_t hr__clock_tsc(void)
 {
 	return hr_tsc_read();

@@ -35,7 +35,7 @@ static const struct interpreter interpreters[] = {
      " -cp -classpath --class-path -p --module-path --add-modules --upgrade-module-path ", true},
 };
 
-/* The rest of the input, and the bytes of the result. */
+/* The position in the input, and the size of the result, which grows in the same buffer. */
 struct cutter {
 	char *words;
 	size_t bytes, at, used;
@@ -54,7 +54,7 @@ static const char *next(struct cutter *c, size_t *ret_bytes)
 	return word;
 }
 
-/* Moves a word to the front: never past its own position. */
+/* Appends a word to the result, which never gets longer than the input that was read. */
 static void cmdline_keep(struct cutter *c, const char *word, size_t n)
 {
 	if (c->used > 0)
@@ -76,7 +76,7 @@ static bool is_one_of(const char *list, const char *word, size_t n)
 	return false;
 }
 
-/* Strips the folder, the dash of a login shell, and the version (digits and dots). */
+/* Ignores the folder, the dash of a login shell, and the version (digits and dots) of `program`. */
 static const struct interpreter *interpreter_of(const char *program, size_t n)
 {
 	size_t start = 0, name;

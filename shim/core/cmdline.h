@@ -11,7 +11,8 @@
  *      rsync -a /data /backup            rsync
  *
  * Arguments may be secret: HEADRACE_CMDLINE=full is needed to send them all. Code is cut, except
- * the import with which Python's multiprocessing starts a process: it identifies the process.
+ * the import with which Python's multiprocessing starts a process, because this import identifies
+ * the process.
  *
  * Threads   A pure function over the caller's memory; async-signal-safe.
  */

@@ -12,7 +12,7 @@
 
 struct hr__fdtab {
 	hr_file *entries;
-	uint32_t limit; /* entries; stored after `entries` */
+	uint32_t limit; /* number of entries; stored after the pointer */
 };
 extern struct hr__fdtab hr__fdtab;
 
@@ -32,7 +32,8 @@ static inline hr_file hr__fd_peek(int fd)
 
 /*
  * True: the call needs no begin and no end. A wrapper that tests this first can tail-call the
- * original. With a frame across the system call, its return would be mispredicted (7 ns).
+ * original. If the wrapper kept a frame during the system call, the CPU would mispredict the
+ * wrapper's return (7 ns).
  */
 static inline bool hr_fd_ignored(int fd)
 {

@@ -2,14 +2,15 @@
 /*
  * counters.c - totals of operations, regions and excluded opens without a record
  *
- * In a session they are added to a ring's lost[]: the thread's own ring if that was full, the
- * session's first one if the thread has none. A forked child without a session adds to the strays
- * of the first map of its parent (or an ancestor). Without any session they stay private, and the
- * next hello sends them. Excluded opens go to the head of a map, and alone cause no attach.
+ * In a session, totals are added to lost[] of a ring: the thread's own ring if that was full, the
+ * session's first ring if the thread has none. A forked child without a session adds to the strays
+ * of the first map of its parent (or an ancestor). Without any session, totals stay private until
+ * the next hello sends them. Excluded opens are counted in the head of a map; they do not cause an
+ * attach.
  */
 #include "shim/core/internal.h"
 
-/* The bytes rule of every op. Not from ops.c, which has names that the shim does not need. */
+/* The bytes rule of every op. ops.c has the same, but with names that the shim does not need. */
 #define HR_KERNEL(id, name, class, api, bytes_rule) [id] = HR_BYTES_##bytes_rule,
 #define HR_CALL(id, ret, name, params, args, class, api, bytes_rule, ...)                          \
 	HR_KERNEL(id, name, class, api, bytes_rule)
@@ -34,7 +35,7 @@ static void counters_add(struct hr_lost *l, uint64_t count, uint64_t bytes, uint
 	__atomic_fetch_add(&l->ticks, ticks, __ATOMIC_RELAXED);
 }
 
-/* Any thread: the ring's owner, or a thread without a ring. */
+/* The calling thread owns the ring, or has none. */
 void hr__lost_add(struct hr_ring_hdr *ring, uint16_t op, uint64_t count, uint64_t bytes,
 		  uint64_t ticks)
 {
@@ -44,15 +45,15 @@ void hr__lost_add(struct hr_ring_hdr *ring, uint16_t op, uint64_t count, uint64_
 }
 
 /*
- * The head of the session's first map; in a forked child, of its parent's. NULL: never attached.
- * Acquire: pairs with the attacher's release store.
+ * The head of the first map of the session; in a forked child, of the parent's session. NULL:
+ * neither process has attached. Acquire: pairs with the attacher's release store.
  */
 static struct hr_map_hdr *head(void)
 {
 	return __atomic_load_n(&hr__image.strays, __ATOMIC_ACQUIRE);
 }
 
-/* Any process with the map, any thread. Counts nothing if the ancestor's recording is off. */
+/* Any thread of a process that has the map. Counts nothing if the ancestor's recording is off. */
 static void stray(struct hr_map_hdr *map, uint16_t op, uint64_t bytes, uint64_t ticks)
 {
 	if (__atomic_load_n(&map->level, __ATOMIC_RELAXED) == HR_LEVEL_OFF)
@@ -87,7 +88,7 @@ static void counters_count(uint16_t op, uint64_t bytes, uint64_t ticks)
 		return;
 	}
 	counters_add(&hr__wiped.counters[op % HR_OP_MAX], 1, bytes, ticks);
-	/* Sequentially consistent, as in the attacher: one of the two sees the other. */
+	/* Sequentially consistent: the attacher sees the count, or this thread the session. */
 	__atomic_store_n(&hr__wiped.counting, 1, __ATOMIC_SEQ_CST);
 	if (__atomic_load_n(&hr__wiped.nonce, __ATOMIC_SEQ_CST) != 0)
 		hr__counters_to_session();
@@ -133,7 +134,7 @@ void hr__excluded_add(uint32_t kind)
 			__atomic_fetch_add(&map->excluded[kind], 1, __ATOMIC_RELAXED);
 		return;
 	}
-	/* As above: the attacher takes this count, or this thread sees the session. */
+	/* As in counters_count: the attacher takes this count, or this thread sees the session. */
 	__atomic_fetch_add(&hr__wiped.excluded[kind], 1, __ATOMIC_SEQ_CST);
 	if (__atomic_load_n(&hr__wiped.nonce, __ATOMIC_SEQ_CST) != 0)
 		hr__excluded_to_session();

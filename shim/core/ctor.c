@@ -36,8 +36,8 @@ __attribute__((constructor)) static void ctor_start(int argc, char **argv, char 
 	/*
 	 * exit() runs handlers in reverse order of registration. libc registers the destructors of
 	 * libraries after this handler, so only stdio is left when it runs. A destructor of this
-	 * library would run earlier, and so would a handler with a dso argument. Without one the
-	 * handler stays valid, because this library is never unloaded (-z nodelete).
+	 * library would run earlier, and so would a handler with a dso argument. Without a dso
+	 * argument the handler stays valid, because this library is never unloaded (-z nodelete).
 	 */
 	if (hr__image.on)
 		__cxa_atexit(exiting, NULL, NULL);

@@ -44,10 +44,11 @@ bool hr__env_wanted(const char *text)
 }
 
 /*
- * Entries, up to a head of 0: a head and "NAME=VALUE\\0", in whole words. A head changes only by
- * compare-and-swap, and an entry's length never changes. No thread waits for another: if one stops
- * in the middle (in a signal handler that forks), its entry stays busy and others skip it. Texts
- * are stored with release and loaded with acquire, so newer text shows the newer head.
+ * hr__image.env has entries up to a head of 0. An entry is a head and "NAME=VALUE\\0", in whole
+ * words. A head changes only by compare-and-swap, and an entry's length never changes. No thread
+ * waits for another: if a thread stops in the middle (in a signal handler that forks), its entry
+ * stays busy, and other threads skip that entry. Texts are stored with release and loaded with
+ * acquire, so that a thread that has read a newer text also finds the newer head.
  */
 enum { BUSY = 1, KEPT, FREE };
 #define WORDS	      (HR__ENV_BYTES / 8)
@@ -62,7 +63,7 @@ static uint64_t head_of(uint64_t turn, uint32_t length, uint32_t state)
 	return turn << 16 | (uint64_t)length << 2 | state;
 }
 
-/* 0: the end. All accesses are sequentially consistent: of two threads, one sees the other. */
+/* 0: the end. All accesses are sequentially consistent: of two writers, one sees the other. */
 static uint64_t head_at(uint32_t at)
 {
 	return at < WORDS ? __atomic_load_n(&hr__image.env[at], __ATOMIC_SEQ_CST) : 0;
@@ -110,13 +111,15 @@ static bool claim(uint32_t length, uint64_t turn, uint32_t *ret_at, uint64_t *re
 			return false;
 		best = found != 0 ? best : at;
 		head = head_of(turn, found != 0 ? LENGTH(found) : length, BUSY);
-	} while (!head_change(best, found, head)); /* another thread has taken it */
+	} while (!head_change(best, found, head)); /* again if another thread has taken it */
 	*ret_at = best;
 	*ret_head = head;
 	return true;
 }
 
-/* Without room: claims the old entry, which readers then miss. False also if a later one exists. */
+/*
+ * If no room is left: claims the name's old entry, which readers then miss, if that is big enough.
+ */
 static bool claim_same(const char *name, size_t n, uint32_t length, uint64_t turn, uint32_t *ret_at,
 		       uint64_t *ret_head)
 {
@@ -176,7 +179,7 @@ void hr__env_keep(const char *name, size_t n, const char *value)
 	env_store(to, value, n_value + 1);
 	kept = head_of(turn, LENGTH(head), KEPT);
 	__atomic_store_n(&hr__image.env[at], kept, __ATOMIC_SEQ_CST);
-	/* Before the older one is freed: a reader that missed both reads again. */
+	/* Before the older entry is freed: a reader that missed both entries reads again. */
 	__atomic_fetch_add(&hr__image.env_turn, 1, __ATOMIC_SEQ_CST);
 	overtake(name, n, at, kept);
 }

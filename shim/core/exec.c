@@ -2,9 +2,9 @@
 /*
  * exec.c - notices about programs that are started without this library
  *
- * The notice (HR_HELLO_EXEC) has its own connection instead of a ring: the process may have no
- * session, and a vfork child cannot get one in its parent's memory. No state of the image or the
- * thread changes.
+ * The notice (HR_HELLO_EXEC) is sent by a connection of its own, not by a ring: the process may
+ * have no session, and a vfork child cannot get a session in its parent's memory. These functions
+ * change no state of the image or the thread.
  */
 #include <string.h>
 #include <sys/mman.h>
@@ -66,7 +66,7 @@ static bool environment_loses_shim(char *const envp[])
 	       (hr__image.by_socket && hr__env_value(envp, "HEADRACE_SOCKET") == NULL);
 }
 
-/* The kernel ignores set-user-id of scripts. An unreadable file cannot be one. */
+/* The kernel ignores set-user-id of scripts. A file that is not readable cannot be a script. */
 static bool is_script(const char *path)
 {
 	char magic[ELF_MAGIC_LEN];
@@ -75,7 +75,7 @@ static bool is_script(const char *path)
 	return n >= 0 && (n < ELF_MAGIC_LEN || memcmp(magic, ELF_MAGIC, ELF_MAGIC_LEN) != 0);
 }
 
-/* True: the program runs as another user or group, and the dynamic loader ignores LD_PRELOAD. */
+/* True: the program runs as another user or group, so the dynamic loader ignores LD_PRELOAD. */
 static bool changes_user(const char *path)
 {
 	struct statfs mount = {0};
@@ -98,7 +98,7 @@ static bool loses_shim(const char *path, char *const envp[])
 	uint8_t outer;
 	bool loses;
 
-	/* Without LD_PRELOAD (but /etc/ld.so.preload), the environment makes no difference. */
+	/* If /etc/ld.so.preload has loaded this library, the environment makes no difference. */
 	if (!hr__image.on || hr__image.quiet || !hr__image.by_preload)
 		return false;
 	if (!hr__path_readable(path) || !environment_readable(envp))
@@ -149,7 +149,7 @@ static size_t build(uint8_t *message, const char *path, uint32_t flags)
 	return used;
 }
 
-/* Does not wait: the connection keeps its message until the daemon accepts it. */
+/* Does not wait for the daemon: the kernel keeps the message until the daemon accepts. */
 static int connect_daemon(void)
 {
 	struct sockaddr_un addr = {.sun_family = AF_UNIX};
@@ -165,7 +165,7 @@ static int connect_daemon(void)
 	return fd;
 }
 
-/* Returns the connection, or -1. A signal handler's stack may be too small for the message. */
+/* Returns the connection, or -1. The message is too big for the stack of a signal handler. */
 static int notify(const char *path, uint32_t flags)
 {
 	uint8_t *message = hr__sys_reserve(NOTICE_BYTES);

@@ -3,8 +3,8 @@
  * fdtab.c - the file of each descriptor
  *
  *      entries[fd]   one word: hr_file, and whether this session has sent its path
- *      texts[fd]     the path as opened, below TEXT_FDS: for forked children and *at calls. Readers
- *                    check that its hash is the entry's id, so it needs no lock.
+ *      texts[fd] path as opened, if fd < TEXT_FDS; for forked children and *at calls. Readers
+ *                    check that the text's hash is the entry's id, so no lock is needed.
  */
 #include "shim/core/path.h"
 
@@ -30,7 +30,7 @@
 
 struct hr__fdtab hr__fdtab;
 static uint64_t (*texts)[TEXT_WORDS];
-static uint32_t high; /* highest entry ever set: the end of ranges */
+static uint32_t high; /* index of the highest entry ever set, where loops end */
 
 bool hr__fdtab_init(void)
 {
@@ -115,7 +115,10 @@ static void text_store(int fd, const char *text, size_t bytes)
 	}
 }
 
-/* The text kept for fd, if it is that of `file`; buf has at least TEXT_BYTES. */
+/*
+ * Copies fd's stored path to buf (TEXT_BYTES) if it is the path of `file`. Returns the length, or
+ * 0.
+ */
 static size_t text_load(int fd, hr_file file, char *buf)
 {
 	size_t bytes;
@@ -134,7 +137,7 @@ static size_t text_load(int fd, hr_file file, char *buf)
 	return hr_path_id(buf, bytes) == HR_FILE_ID(file) ? bytes : 0;
 }
 
-/* The kernel's present name; st may be NULL. */
+/* Reads the present name of fd's file from the kernel; st may be NULL. */
 static bool text_from_kernel(int fd, const struct hr__stat *st, struct hr__text *text)
 {
 	char link[32];
@@ -177,7 +180,7 @@ bool hr__stat_fd(int fd, struct hr__stat *ret)
 	hr__bare_leave(outer);
 	if (r != 0)
 		return false;
-	/* An anonymous inode has no type: 1 distinguishes it from unknown. */
+	/* An anonymous inode has no type: mode 1 distinguishes it from an unknown mode. */
 	ret->mode = (st.stx_mode & S_IFMT) != 0 ? st.stx_mode : 1;
 	ret->nlink = st.stx_nlink;
 	ret->device = (int64_t)((uint64_t)st.stx_dev_major << 32 | st.stx_dev_minor);
@@ -207,7 +210,7 @@ bool hr__stat_ignored(const struct hr__stat *st)
 
 /* ---- entries ----------------------------------------------------------------------------------- */
 
-/* True: a vfork child. It has descriptors of its own, and must not change its parent's table. */
+/* True: a vfork child, which has its own descriptors, and must not change its parent's table. */
 static bool of_parent(void)
 {
 	if (!hr__in_vfork_child())
@@ -248,7 +251,7 @@ hr_file hr__fd_resolve(int fd)
 	if (child)
 		return file;
 	raise_high(fd);
-	/* If another thread has opened a file there meanwhile, its entry is kept. */
+	/* If another thread has opened a file with this number meanwhile, its entry is kept. */
 	if (!__atomic_compare_exchange_n(&hr__fdtab.entries[fd], &unknown, file, false,
 					 __ATOMIC_RELEASE, __ATOMIC_RELAXED))
 		return unknown;
@@ -271,9 +274,9 @@ static size_t text_of_dup(hr_file file, char *buf)
 }
 
 /*
- * For a descriptor whose path this session has not sent: inherited by fork, opened while detached,
- * or with a dropped record. If the table lacks the text, the kernel's name is used. It has another
- * id if the file was opened through a link, or renamed since.
+ * This session may not have sent the path of a descriptor that was inherited by fork or opened
+ * while detached, or the record of the path was dropped. If the table lacks the path, the kernel's
+ * name is used. That name has another id if the file was opened through a link, or renamed since.
  */
 hr_file hr__fd_announce(int fd, hr_file file)
 {

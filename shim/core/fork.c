@@ -4,7 +4,7 @@
  *
  * The kernel wipes hr__wiped in a forked child, so the child never uses the parent's session, even
  * if another thread was attaching. The child covers the parent's rings with private memory: a
- * signal handler may have forked in the middle of a store to one.
+ * signal handler may have forked in the middle of a store to a ring.
  */
 #include "shim/core/internal.h"
 
@@ -15,9 +15,10 @@
 #include "shim/core/sys.h"
 
 /*
- * Replaces the shared rings at their addresses, because the interrupted frame may store there
- * later. They are not used otherwise. The heads of the maps stay shared: no frame of the parent
- * stores there, and until it attaches, the child counts in the strays of the first one.
+ * Puts private memory at the addresses of the shared rings, because the interrupted frame may store
+ * there later. Nothing else uses that memory. The heads of the maps stay shared: no frame of the
+ * parent stores there, and the child counts in the strays of the first map until the child
+ * attaches.
  */
 static void cover_mappings(void)
 {
@@ -73,7 +74,7 @@ void hr_after_fork_parent(int pid)
 
 void hr_before_vfork(void)
 {
-	/* hr__in_vfork_child() clears the mark of an earlier vfork, unless this is its child. */
+	/* hr__in_vfork_child() clears the mark of an earlier vfork, unless this is the child. */
 	if (!hr__image.on || hr__image.quiet || hr__in_vfork_child() || hr__shared())
 		return;
 	if (__atomic_load_n(&hr__wiped.nonce, __ATOMIC_ACQUIRE) != 0)

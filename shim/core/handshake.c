@@ -20,9 +20,9 @@
 #define PAUSE_NS      UINT64_C(1000000)	 /* between attempts while the daemon's backlog is full */
 
 /*
- * The open descriptors of a handshake: socket, map, node page. The program may close them (a loop
- * of a daemon that closes all): its close wrapper removes the number here first, so that the shim
- * never closes a reused number.
+ * The open descriptors of a handshake: socket, map, node page. The program may close them (a daemon
+ * that closes all descriptors in a loop). The close wrapper first removes the number here, so that
+ * the shim never closes a number that was reused.
  */
 static int32_t own[HR__OWN_COUNT] = {-1, -1, -1};
 static uint32_t owning;
@@ -99,7 +99,7 @@ static int connect_daemon(uint64_t until)
 
 /*
  * False: stop waiting, because the daemon is stopped (SIGSTOP, a debugger) and each new program
- * would wait. A killed daemon is worth the wait: it is replaced soon.
+ * would wait. If the daemon was killed, waiting helps, because another one replaces it soon.
  */
 static bool daemon_answers(uint64_t waited_ns)
 {
@@ -178,7 +178,7 @@ int hr__handshake_hello(enum hr_hello_kind kind, bool forked, uint64_t until)
 	size_t bytes;
 	long r;
 
-	/* Before the connection: a daemon killed while it waits for a hello loses this process. */
+	/* Before the connection: a daemon killed while it waits for a hello loses the process. */
 	bytes = hr__hello_build(kind, forked, &message);
 	__atomic_store_n(&owning, 1, __ATOMIC_SEQ_CST);
 	r = connect_daemon(until);
@@ -189,7 +189,7 @@ int hr__handshake_hello(enum hr_hello_kind kind, bool forked, uint64_t until)
 	return r < 0 ? (int)r : 0;
 }
 
-/* memfds are files: one beyond the size limit of files causes a signal. */
+/* A memfd is a file, and a file that exceeds the limit of file sizes causes a signal. */
 static bool size_allowed(uint64_t bytes)
 {
 	struct rlimit64 limit = {0};

@@ -2,8 +2,8 @@
 /*
  * handshake.h - one handshake with the daemon: its messages and descriptors
  *
- * Threads   The holder of the attach lock, with all signals blocked. hr__session_fd_taken
- *           (internal.h): any.
+ * Threads   Only the holder of the attach lock calls these functions, with all signals blocked. Any
+ *           thread may call hr__session_fd_taken (internal.h).
  * Lifetime  From hr__handshake_hello to hr__session_fds_drop, which closes all open descriptors.
  */
 #ifndef HEADRACE_SHIM_CORE_HANDSHAKE_H
@@ -20,7 +20,8 @@ int hr__handshake_hello(enum hr_hello_kind kind, bool forked, uint64_t until_ns)
 
 /*
  * Receives the answer and its descriptors, HR__OWN_MAP and HR__OWN_NODE. -EAGAIN: no answer in time
- * or, with `look`, the daemon is stopped. -ECONNRESET: it closed. Others: it refused.
+ * or, with `look`, the daemon is stopped. -ECONNRESET: the daemon closed the connection. Other
+ * errors: it refused.
  */
 int hr__handshake_answer(uint64_t until_ns, bool look, struct hr_ack *ret_ack);
 
@@ -30,7 +31,9 @@ int hr__handshake_memory(uint64_t bytes);
 /* Sends HR__OWN_MAP after the hello. -EPIPE: too late, the daemon is already answering. */
 int hr__handshake_offer(uint64_t token);
 
-/* Maps a descriptor of the handshake. NULL: failed, or its file can shrink (faults). */
+/*
+ * Maps a descriptor of the handshake. NULL: mmap failed, or the file can shrink (access may fault).
+ */
 void *hr__handshake_map(enum hr__own which, uint64_t bytes, int prot);
 
 #endif

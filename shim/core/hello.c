@@ -34,7 +34,7 @@ static void item(enum hr_item_kind kind, const void *value, size_t bytes)
 	used += sizeof(hdr) + bytes;
 }
 
-/* An item whose value the reader writes in place; the reader returns its bytes, or -errno. */
+/* Adds an item whose value `reader` writes in place; `reader` returns its size, or -errno. */
 static void item_read(enum hr_item_kind kind, long (*reader)(char *buf, size_t cap), size_t cap)
 {
 	struct hr_item_hdr hdr = {.kind = (uint16_t)kind};
@@ -69,7 +69,7 @@ static long read_cwd(char *buf, size_t cap)
 	return n > 0 ? n - 1 : n; /* the kernel counts the NUL */
 }
 
-/* At most HR_EXCLUDED_TEXT bytes: common/path_filter.c limits it. */
+/* Returns at most HR_EXCLUDED_TEXT, because common/path_filter.c limits the patterns. */
 static long read_defaults(char *buf, size_t cap)
 {
 	const struct hr__patterns *defaults = &hr__filter.defaults;
@@ -89,7 +89,7 @@ static uintptr_t thread_pointer(void)
 #if defined(__x86_64__)
 	uintptr_t tp;
 
-	__asm__("mov %%fs:0, %0" : "=r"(tp)); /* its first word is its own address */
+	__asm__("mov %%fs:0, %0" : "=r"(tp)); /* the first word of the block is its own address */
 	return tp;
 #else
 	return (uintptr_t)__builtin_thread_pointer();
@@ -213,7 +213,7 @@ size_t hr__hello_build(enum hr_hello_kind kind, bool forked, const void **ret_me
 		item_read(HR_ITEM_DEFAULTS, read_defaults, HR_EXCLUDED_TEXT);
 		item_counters();
 	} else if (kind == HR_HELLO_MORE_RINGS) {
-		items_env(); /* the node service identifies the job by them */
+		items_env(); /* the node service finds the job by these variables */
 	}
 	if (hr__clock_is_tsc())
 		h.flags |= HR_HELLO_TICKS_TSC;

@@ -2,17 +2,18 @@
 /*
  * hello.h - builds the shim's hello
  *
- * Threads   The holder of the attach lock. The static message is valid until the next.
+ * Threads   Only the holder of the attach lock. The message is static, and valid until the next
+ *           one.
  */
 #ifndef HEADRACE_SHIM_CORE_HELLO_H
 #define HEADRACE_SHIM_CORE_HELLO_H
 
 #include "shim/core/internal.h"
 
-/* Returns its bytes. Moves the private counters into it: if it is not sent, restore them. */
+/* Returns the size. Moves the private counters into the hello: if it is not sent, return them. */
 size_t hr__hello_build(enum hr_hello_kind kind, bool forked, const void **ret_message);
 void hr__hello_counters_return(void);
-/* The same buffer, as scratch memory for the holder of the lock; HR_HELLO_MAX_BYTES. */
+/* The message's buffer of HR_HELLO_MAX_BYTES, as scratch memory for the holder of the lock. */
 char *hr__hello_scratch(void);
 
 #endif

@@ -29,16 +29,16 @@ struct hr__image {
 	bool seccomp_allowed;  /* HEADRACE_SECCOMP=allow */
 	bool full_cmdline;     /* HEADRACE_CMDLINE=full */
 	bool nvtx_off;	       /* HEADRACE_NVTX=off: no NVTX, no ITT */
-	bool by_preload;       /* LD_PRELOAD of the initial environment has this library */
-	bool by_socket;	       /* and HEADRACE_SOCKET was in it */
+	bool by_preload;       /* LD_PRELOAD in the initial environment names this library */
+	bool by_socket;	       /* HEADRACE_SOCKET was in the initial environment */
 	bool clock_switched;   /* the attach changed the clock: earlier ticks have another unit */
 	uint8_t on_full;       /* enum hr__on_full */
 	uint32_t wait_ms;      /* HEADRACE_ON_FULL=wait:MS */
-	uint64_t parent_token; /* of the latest session of this process or an ancestor */
-	/* the first map of that session, whose head forked children keep; NULL: none */
+	uint64_t parent_token; /* token of the latest session of this process or an ancestor */
+	/* first map of the session of parent_token; forked children keep its head. NULL: none */
 	struct hr_map_hdr *strays;
 	uint64_t retry_ns;	   /* no attach before this time; forked children inherit it */
-	uint64_t no_wait_until_ns; /* the daemon did not answer: no waits before this time */
+	uint64_t no_wait_until_ns; /* the daemon did not answer: no wait before this time */
 	uint32_t failures;
 	char *hint; /* the digits of HEADRACE_ATTACH_FAILED in the environment, or NULL */
 	char socket[HR__SOCKET_BYTES];
@@ -49,7 +49,7 @@ struct hr__image {
 	struct {
 		void *addr;
 		uint64_t bytes;
-	} mappings[HR_SESSION_MAPS + 1]; /* and the node page */
+	} mappings[HR_SESSION_MAPS + 1]; /* maps and the node page */
 };
 extern struct hr__image hr__image;
 
@@ -61,7 +61,7 @@ enum hr__on_full { HR__FULL_WAIT, HR__FULL_DROP };
 #define HR__REQUESTS   4096u
 /* The third free bit of an hr_file. In the set of sent paths: type, device and mount are sent. */
 #define HR__SENT_TYPED UINT64_C(4)
-/* The same bit in the fd table: this session has sent the path. Wrappers never get it. */
+/* The same bit in the fd table: this session has sent the path. Wrappers never see this bit. */
 #define HR__FD_ANNOUNCED UINT64_C(4)
 
 #if defined(__aarch64__)
@@ -80,30 +80,31 @@ struct hr__request {
 	struct hr_request asked;
 	hr_file file;
 	uint64_t start;
-	uint64_t nonce; /* of the session at that time */
+	uint64_t nonce; /* of the session in which the request started */
 };
 
-/* An open region of ITT, by the program's id. */
+/* An open region of ITT; its key is the id that the program gave it. */
 struct hr__opened {
 	uint64_t key; /* 0: free, 1: a thread is changing it */
 	uint64_t span;
 };
 
 struct hr__wiped {
-	uint64_t nonce; /* of the session, 0: none; release store after the fields below */
+	uint64_t nonce; /* of the session, 0: none; stored with release after the fields below */
 	uint32_t born;	/* enum hr__born */
 	int32_t pid;
 	uint32_t lock;	    /* attach lock: 0 free, 1 held; a futex */
-	uint32_t attempts;  /* to attach, in this process */
+	uint32_t attempts;  /* attempts of this process to attach */
 	uint32_t cwd_seq;   /* path.c: seqlock of the cached cwd; 0: not cached */
 	uint32_t scratch;   /* path.c: a bit for each big buffer in use */
 	uint32_t counting;  /* counters[] is not empty */
 	uint32_t map_count; /* release store after maps[] */
-	uint32_t announced; /* paths */
+	uint32_t announced; /* number of paths that were sent */
 	uint64_t token;
-	uint64_t more_after_ns; /* CLOCK_MONOTONIC; no request for more rings before; attach lock */
-	uint64_t start_ticks;	/* of the session */
-	int64_t step, epoch;	/* region.c: ^ HR_REGION_NONE, so that 0 is none */
+	/* guarded by the attach lock: no request for more rings before this CLOCK_MONOTONIC time */
+	uint64_t more_after_ns;
+	uint64_t start_ticks; /* of the session */
+	int64_t step, epoch;  /* region.c: the number ^ HR_REGION_NONE, so that 0 is none */
 	uint64_t step_span, epoch_span;
 	struct hr__opened opened[HR_REGION_SPANS]; /* itt.c */
 	const struct hr_node_page *node;
@@ -111,9 +112,9 @@ struct hr__wiped {
 	struct hr_map_hdr *common_map;
 	struct hr_ring_hdr *common; /* release store after common_map; NULL: no common ring */
 	struct hr_lost counters[HR_OP_MAX];   /* operations without a ring */
-	uint64_t excluded[HR_EXCLUDED_KINDS]; /* like hr_map_hdr.excluded, before there is a map */
+	uint64_t excluded[HR_EXCLUDED_KINDS]; /* hr_map_hdr.excluded while no map exists */
 	uint32_t request_count;		      /* used entries of the table below, approximately */
-	/* By path id: the HR_FILE_* bits of the sent path. Own pages: path.c faults them in. */
+	/* The set of sent paths: hr_files by id. On pages of its own: path.c faults them in. */
 	uint64_t sent[HR__SENT_SLOTS] __attribute__((aligned(HR__PAGE_ALIGN)));
 	uint64_t request_keys[HR__REQUESTS]; /* request.c */
 	struct hr__request requests[HR__REQUESTS];
@@ -126,22 +127,22 @@ enum hr__vfork {
 	HR__VFORK_NO,
 	HR__VFORK_MARKED,
 	HR__VFORK_CHILD,
-	/* for the rest of its life: a child runs at the same time on this struct and ring */
+	/* for the rest of the thread's life: a child uses this struct and ring at the same time */
 	HR__VFORK_SHARED
 };
 
-/* Reasons to leave the fast path. Each has a byte, because signal handlers store them, too. */
+/* Reasons to leave the fast path. One byte for each, because signal handlers store some of them. */
 enum hr__slow {
 	HR__SLOW_RING,			    /* no ring */
 	HR__SLOW_CLOCK,			    /* ticks are not the TSC */
-	HR__SLOW_LEVEL,			    /* off at the last check: check again */
-	HR__SLOW_AGGREGATE,		    /* an open aggregate, to be committed first */
-	HR__SLOW_VFORK,			    /* enum hr__vfork: parent or child? */
+	HR__SLOW_LEVEL,			    /* the level was off at the last check: check again */
+	HR__SLOW_AGGREGATE,		    /* an aggregate is open, and must be committed first */
+	HR__SLOW_VFORK,			    /* enum hr__vfork: find out whether this is the child */
 	HR__SLOW_BARE = HR_COVER_BARE,	    /* enum hr_bare, for probes */
 	HR__SLOW_EXITING = HR_COVER_EXITING /* for probes */
 };
 
-/* The first cache line has all that every operation needs, and begins like struct hr_cover. */
+/* The first cache line has all that every operation needs. The struct begins like hr_cover. */
 struct hr__thread {
 	uint64_t nonce;
 	union {
@@ -155,16 +156,16 @@ struct hr__thread {
 	uint32_t skip;	 /* operations without a ring until the next comparison with search_ns */
 	uintptr_t frame; /* address of the struct hr_op in flight; only compared */
 	const struct hr_map_hdr *map;
-	uint64_t gave_up_tail; /* a wait for room failed: no other until tail or beat change */
+	uint64_t gave_up_tail; /* values at a failed wait for room: no wait until one changes */
 	uint64_t gave_up_beat;
 	uint64_t search_ns;   /* no search for a ring before this time */
 	uint64_t populate_at; /* the ring has memory up to this index */
-	uint64_t began;	      /* of the outermost operation in flight without a ring; 0: none */
-	uint64_t bare_file;   /* with bare_fd, bare_op: that operation, for reenter.c */
+	uint64_t began;	    /* start of the outermost operation in flight without a ring; 0: none */
+	uint64_t bare_file; /* with bare_fd and bare_op: the same operation, for reenter.c */
 	int32_t bare_fd;
 	uint16_t bare_op;
-	const char *path; /* of the latest hr_begin_path: only compared, never followed */
-	int32_t tid;	  /* valid with `common` */
+	const char *path; /* of the latest hr_begin_path; compared, never dereferenced */
+	int32_t tid;	  /* valid if `common` */
 	bool common;	  /* the thread has no ring, and writes to the common ring */
 	bool child_fds;	  /* a child in this memory has descriptors that are not in the table */
 } __attribute__((aligned(64)));
@@ -176,7 +177,7 @@ _Static_assert(offsetof(struct hr__thread, nonce) == offsetof(struct hr_cover, n
 #define HR__NONCE_NEVER (~UINT64_C(0)) /* no search for a ring so far; no session has this nonce */
 extern __thread struct hr__thread hr__self __attribute__((tls_model("initial-exec")));
 
-/* Marks code without an in-flight cell, for probes. The leave takes the result of the enter. */
+/* Marks code without an in-flight cell, for probes. Pass the result of the enter to the leave. */
 static inline uint8_t hr__bare_enter(enum hr_bare what)
 {
 	uint8_t outer = hr__self.slow.why[HR__SLOW_BARE];
@@ -201,30 +202,30 @@ enum hr__seek {
 /* The calling thread's ring; NULL: count privately. */
 struct hr_ring_hdr *hr__ring_find(enum hr__seek seek);
 
-/* Makes a free ring the common one, for threads without a ring: no further map will come. */
+/* Makes a free ring the common one for threads without a ring, because no more maps will come. */
 void hr__ring_set_aside(void);
 void hr__ring_common_set(struct hr_map_hdr *map, struct hr_ring_hdr *ring);
 
-/* Makes room for n slots: wakes the daemon, waits as HEADRACE_ON_FULL specifies. False: drop. */
+/* Makes room for n slots: wakes the daemon, waits as HEADRACE_ON_FULL specifies. False: none. */
 bool hr__ring_room(struct hr_ring_hdr *ring, uint32_t n);
 
 /* Writes a control record (HR_CTL_*) with n_text bytes of text. False: dropped. */
 bool hr__ring_control(const struct hr_record *head, const void *text, size_t n_text);
 
-/* Writes a record of the calling thread, with `pair` unless NULL; counts it as lost if dropped. */
+/* Writes a record of the calling thread, and `pair` unless NULL. If dropped, it counts as lost. */
 void hr__ring_record(struct hr_op *op, uint64_t end, int64_t ret, uint32_t flags, uint32_t bits,
 		     const struct hr_pair *pair);
 void hr__ring_aggregate_flush(void);
 /* Writes the record of an operation in flight that will not return. */
 void hr__ring_cut(struct hr_ring_hdr *ring, const struct hr_inflight *cell, uint64_t end);
 
-/* The thread's ring for an operation on a tracked file. NULL: off (*ret_off) or count privately. */
+/* The ring for an operation on a tracked file. NULL: level off (*ret_off), or count privately. */
 struct hr_ring_hdr *hr__ring_for_op(enum hr__seek seek, bool *ret_off);
 
-/* The valid ring, without a search. */
+/* The ring that this thread has in this session; NULL: none. Does not search. */
 static inline struct hr_ring_hdr *hr__ring_current(void)
 {
-	/* Acquire: pairs with the attacher's release store; map and node page are valid with it. */
+	/* Acquire: pairs with the attacher's release store, made after map and node page. */
 	if (hr_likely(hr__self.nonce == __atomic_load_n(&hr__wiped.nonce, __ATOMIC_ACQUIRE)))
 		return hr__self.ring;
 	return NULL;
@@ -233,11 +234,11 @@ static inline struct hr_ring_hdr *hr__ring_current(void)
 /* ---- reenter.c ---------------------------------------------------------------------------------- */
 
 /*
- * True: the original of the operation in flight called a wrapper, and `op` is that inner call. It
- * is not recorded. Call it only with an operation in flight.
+ * True: the original of the operation in flight called a wrapper, and `op` is that inner call. That
+ * call is not recorded. Use this function only while an operation is in flight.
  */
 bool hr__reentered(const struct hr_op *op, uint16_t outer, int32_t outer_fd, uint64_t outer_file);
-/* The same for hr_count; `ring` is the thread's own, or NULL. */
+/* Like hr__reentered, for hr_count; `ring` is the thread's own ring, or NULL. */
 bool hr__count_reentered(const struct hr_ring_hdr *ring, enum hr_op_id id, int fd, hr_file file);
 
 /*
@@ -269,10 +270,10 @@ static inline struct hr_ring_hdr *hr__map_ring(struct hr_map_hdr *map, uint32_t 
 
 /* ---- session.c, handshake.c: attach ---------------------------------------------------------- */
 
-/* Both block at most 50 ms, or as HEADRACE_ON_FULL=wait:MS allows. True: a ring can be claimed. */
+/* Both block for 50 ms at most, or for the MS of HEADRACE_ON_FULL=wait:MS. True: claim a ring. */
 bool hr__session_attach(enum hr__seek seek);
 bool hr__session_more_rings(uint32_t have_maps);
-/* True: a seccomp filter exists: system calls may kill the program. `text`: scratch memory. */
+/* True: system calls may kill the program, because of a seccomp filter. `text`: scratch memory. */
 bool hr__seccomp_forbids(char *text, size_t bytes);
 /* The program is about to close these descriptors: an attach must not use them. */
 void hr__session_fd_taken(unsigned first, unsigned last);
@@ -284,7 +285,7 @@ void hr__session_fds_drop(void);
 bool hr__fdtab_init(void);
 hr_file hr__fd_resolve(int fd); /* for HR_FILE_UNKNOWN */
 void hr__fd_open(int fd, hr_file file, const char *text, size_t bytes, bool announced);
-/* Sends the path of a descriptor's file unless it was sent; may return a corrected file. */
+/* Sends the path of a descriptor's file unless the path was sent; may return a corrected file. */
 hr_file hr__fd_announce(int fd, hr_file file);
 void hr__fdtab_forget_announced(void); /* in a forked child */
 
@@ -296,12 +297,13 @@ struct hr__stat {
 	int64_t mount;	/* -1: unknown */
 };
 bool hr__stat_fd(int fd, struct hr__stat *ret); /* false: failed, *ret is unknown */
-/* True: never recorded: pipe, socket, terminal, anonymous inode. */
+/* True: such a file is never recorded (pipe, socket, terminal, anonymous inode). */
 bool hr__stat_ignored(const struct hr__stat *st);
 
 /* ---- fork.c, counters.c ---------------------------------------------------------------------- */
 
-void hr__fork_child(void); /* initializes a wiped child; attach lock held, or the only thread */
+/* Initializes a wiped child. Needs the attach lock, unless only one thread exists. */
+void hr__fork_child(void);
 /* For a thread marked by vfork. True: this is the child, which must not change tables. */
 bool hr__vfork_child(void);
 
@@ -318,7 +320,7 @@ static inline bool hr__in_vfork_child(void)
 void hr__requests_cut(void); /* request.c: all requests in flight, at exit */
 void hr__counters_add(uint16_t op, int64_t ret, uint64_t asked, uint32_t flags, uint64_t ticks);
 uint64_t hr__counters_bytes(uint16_t op, int64_t ret, uint64_t asked, uint32_t flags);
-/* Counts a region as lost: the thread has no ring, or is a vfork child's. */
+/* Counts a region as lost, because the thread has no ring, or this is a vfork child. */
 void hr__counters_region(void);
 void hr__counters_to_session(void);   /* moves the counts from before the session */
 void hr__excluded_add(uint32_t kind); /* an open of a file excluded by default */
@@ -332,16 +334,16 @@ void hr__lost_add(struct hr_ring_hdr *ring, uint16_t op, uint64_t count, uint64_
 void hr__init(char **envp);
 const char *hr__env_value(char *const envp[], const char *name); /* NULL: not set */
 void hr__real_init(void);
-/* exec.c: stores how this program got the library, which other programs then need, too. */
+/* exec.c: stores which variables loaded this library; programs started later need the same ones. */
 void hr__exec_init(char *const envp[]);
 
 /* True: a rank or job variable (env_names.def), or HEADRACE_*. `text` is NAME=VALUE or NAME. */
 bool hr__env_wanted(const char *text);
 void hr__env_keep(const char *name, size_t name_bytes, const char *value);
 /*
- * Copies the next kept "NAME=VALUE" from *at (first 0) with its NUL; skips one that does not fit.
- * Returns its bytes without the NUL; 0: the end. If hr__env_turn changes during the whole reading,
- * read again: a variable that was being replaced may be missing.
+ * Copies the next kept "NAME=VALUE" that fits, with its NUL, and advances *at (at first 0). Returns
+ * the length without the NUL; 0: no more. If hr__env_turn has changed at the end, read all again: a
+ * variable that was being replaced may be missing.
  */
 size_t hr__env_next(uint32_t *at, char *to, size_t cap);
 uint64_t hr__env_turn(void);

@@ -34,8 +34,9 @@ static uintptr_t jump_target(const void *env)
 
 /*
  * True: the jump ends in a frame below that of the operation in flight. So a signal handler jumps
- * inside itself, and will return into the operation. A handler on an alternate stack above the
- * operation's is not detected: the operation is recorded as cut, and again at its end.
+ * inside itself, and will return into the operation. This is not detected if the handler has an
+ * alternate stack above the operation's stack: then the operation is recorded as cut, and again at
+ * its end.
  */
 static bool jump_stays(const void *env)
 {

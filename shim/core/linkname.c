@@ -63,7 +63,7 @@ size_t hr__linkname_clean(char *text, size_t bytes, bool unlinked)
 	}
 	folder = unlinked ? tmpfile_folder(text, bytes) : 0;
 	if (folder > 0) {
-		/* Fits: " (deleted)" alone is longer than the name. */
+		/* The name fits, because it is shorter than the " (deleted)" that was removed. */
 		memcpy(text + folder, TMPFILE, sizeof(TMPFILE) - 1);
 		bytes = folder + sizeof(TMPFILE) - 1;
 	}

@@ -5,8 +5,8 @@
  * A ring's head has one writer: a thread and its signal handlers. An instruction without lock
  * prefix cannot be interrupted, and costs a quarter of a locked one. Other threads may load.
  *
- * Threads   The owning thread. ThreadSanitizer does not understand assembly: with it these are
- *           ordinary atomics.
+ * Threads   Only the owning thread. These functions are ordinary atomics under ThreadSanitizer,
+ *           which does not understand assembly.
  */
 #ifndef HEADRACE_SHIM_CORE_LOCAL_H
 #define HEADRACE_SHIM_CORE_LOCAL_H
@@ -40,7 +40,7 @@ static inline void hr__add_local(uint64_t *word, uint64_t n)
 }
 #endif
 
-/* A hint: the line will be written. An x86-64 without the instruction ignores it. */
+/* A hint that the cache line will be written. An x86-64 without the instruction ignores it. */
 static inline void hr__prefetch_write(const void *p)
 {
 #if defined(__x86_64__)

@@ -3,7 +3,8 @@
  * map.c - tracked file mappings, for calls that have only an address
  *
  * An array of slots without a lock. A thread claims a slot by compare-and-swap of its start: 0 is
- * free, 1 is being filled. Two threads that unmap and map one range leave either result.
+ * free, 1 is being filled. If two threads unmap and map the same range at once, either result may
+ * remain.
  */
 #include "shim/core/internal.h"
 

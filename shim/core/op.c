@@ -29,14 +29,14 @@ struct hr_ring_hdr *hr__ring_for_op(enum hr__seek seek, bool *ret_off)
 	return *ret_off ? NULL : ring;
 }
 
-/* The fast path is open: this thread has its ring, the clock is the TSC, no special state. */
+/* True: the fast path is open, because the thread has its ring, the TSC, and no special state. */
 static inline bool thread_ready(const struct hr__thread *t)
 {
 	/* Acquire: as in hr__ring_current. */
 	return t->nonce == __atomic_load_n(&hr__wiped.nonce, __ATOMIC_ACQUIRE) && t->slow.any == 0;
 }
 
-/* The in-flight cell outside of the fast path: two processes on one thread cannot share it. */
+/* For the slow path: two processes that share a thread cannot share its in-flight cell. */
 static void cell_enter(struct hr_op *op, uint32_t bits)
 {
 	if (!hr__shared())
@@ -45,21 +45,21 @@ static void cell_enter(struct hr_op *op, uint32_t bits)
 
 static void cell_leave(struct hr_op *op)
 {
-	/* If a child shares the thread, only an operation that began before that has a cell. */
+	/* If a child shares the thread, only an operation from before the sharing has a cell. */
 	if (!hr__shared() ||
 	    __atomic_load_n(&op->ring->inflight.start_ticks, __ATOMIC_RELAXED) == op->start)
 		hr__cell_leave(op);
 }
 
 /*
- * Without a ring, the thread stores since when an operation is in flight, for probes and for the
- * hello. The frame of the outermost operation shows whether a jump leaves it.
+ * If the thread has no ring, stores when the operation in flight began, for probes and for the
+ * hello. The frame of the outermost operation shows whether a longjmp leaves that operation.
  */
 static void bare_enter(struct hr_op *op)
 {
 	struct hr__thread *t = &hr__self;
 
-	/* Child handlers of pthread_atfork run before fork() returns to its wrapper. */
+	/* This may be a child handler of pthread_atfork, before fork() returns to its wrapper. */
 	hr_after_fork_child();
 	if (t->slow.why[HR__SLOW_BARE] == HR_BARE_CALL &&
 	    hr__reentered(op, t->bare_op, t->bare_fd, t->bare_file)) {
@@ -97,7 +97,7 @@ static inline void op_set(struct hr_op *op, enum hr_op_id id, hr_file file, int 
 	op->path = NULL;
 }
 
-/* States outside of thread_ready, at the begin of an operation. */
+/* At the begin of an operation: ends the states that keep a thread from the fast path. */
 static void leave_special_states(struct hr__thread *t)
 {
 	if (t->slow.why[HR__SLOW_AGGREGATE] != 0)
@@ -145,7 +145,7 @@ void hr__begin_fd(struct hr_op *op, enum hr_op_id id, int fd, uint64_t asked, in
 {
 	struct hr__thread *t = &hr__self;
 
-	op->ring = t->ring; /* before the check: if it changes later, the end finds another nonce */
+	op->ring = t->ring; /* before the check: if the ring changes later, the end finds it out */
 	if (hr_unlikely((file & HR__FD_ANNOUNCED) == 0 || !thread_ready(t))) {
 		begin_unknown(op, id, fd, asked, offset, file);
 		return;
@@ -210,7 +210,7 @@ void hr_begin_path(struct hr_op *op, enum hr_op_id id, int dirfd, const char *pa
 		hr__ring_aggregate_flush();
 	if (hr_unlikely(hr__self.slow.why[HR__SLOW_VFORK] != HR__VFORK_NO))
 		hr__vfork_child();
-	/* Without system calls (seccomp) the path cannot be tested; only chdir must read it now. */
+	/* Without system calls (seccomp) the path is not tested; only chdir must read it now. */
 	if (hr_unlikely(resolves_early(id)) && (id == HR_OP_chdir || !hr__image.quiet)) {
 		op->live = op_name(op, hr__path_readable(path), -1, false);
 		op->path = NULL;
@@ -228,7 +228,7 @@ void hr_begin_path(struct hr_op *op, enum hr_op_id id, int dirfd, const char *pa
 
 /* ---- end --------------------------------------------------------------------------------------- */
 
-/* The ring of the begin is not valid: detached then, or another session or process by now. */
+/* Ends an operation that began without a ring, or in another session or process. */
 static void end_elsewhere(struct hr_op *op, uint64_t end, int64_t ret, uint32_t flags,
 			  const struct hr_pair *pair)
 {
@@ -292,14 +292,15 @@ static bool path_doubtful(enum hr_op_id id, int64_t ret, uint32_t flags)
 	case HR_OP_lgetxattr:
 		return ret > 0;
 	default:
-		/* right for an open; for other calls a match only costs a system call */
+		/* O_TRUNC of an open; the same bit in other calls only costs a system call */
 		return (flags & O_TRUNC) != 0;
 	}
 }
 
 /*
  * True: the path is readable, because the kernel has read it. Success proves that, and so do errors
- * after the look-up. Other errors (EINVAL for a bad flag) may come earlier: a system call tests it.
+ * after the look-up. Other errors (EINVAL for a bad flag) may come before the look-up: a system
+ * call tests the path.
  */
 static bool path_readable_after(const struct hr_op *op, int64_t ret, uint32_t flags)
 {
@@ -324,7 +325,9 @@ static bool path_readable_after(const struct hr_op *op, int64_t ret, uint32_t fl
 	}
 }
 
-/* The file of a path, sent to the daemon. fd >= 0: a descriptor of it, entered into the table. */
+/*
+ * Sends a path to the daemon, and returns its file. fd >= 0: the file's descriptor, for the table.
+ */
 static hr_file name_file(const char *path, size_t bytes, int fd)
 {
 	uint32_t kind;
@@ -365,7 +368,7 @@ static bool op_name(struct hr_op *op, bool proved, int fd, bool tmpfile)
 	}
 	op->file = known ? name_file(text.bytes, text.length, fd) : HR_FILE_IGNORED;
 	if (!known && fd >= 0)
-		hr_fd_clear(fd); /* the kernel resolves it at the next use */
+		hr_fd_clear(fd); /* the next use reads the path from the kernel */
 	hr__text_done(&text);
 	return hr_file_tracked(op->file);
 }
@@ -492,7 +495,7 @@ static void count_start(struct hr_aggregate *a, enum hr_op_id id, int fd, hr_fil
 	hr__self.slow.why[HR__SLOW_AGGREGATE] = 1;
 }
 
-/* Writes a record for one call, because the thread shares its aggregate. */
+/* Writes a record for one call, because the thread has no aggregate of its own. */
 static void count_one(struct hr_ring_hdr *ring, enum hr_op_id id, int fd, uint64_t bytes,
 		      hr_file file)
 {

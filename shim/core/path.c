@@ -3,7 +3,8 @@
  * path.c - a file's identity: its path as opened, made absolute; and the set of sent paths
  *
  * `//` and `/./` are collapsed, a trailing slash is removed; `..` and links stay. Text is built in
- * a small buffer on the stack, which may be a signal handler's; long paths use a pool.
+ * a buffer on the stack, which is small because the stack may be a signal handler's; long paths use
+ * a pool.
  */
 #include "shim/core/path.h"
 
@@ -127,7 +128,7 @@ static size_t cwd_refresh(char *buf, size_t cap)
 		__atomic_store_n(&cwd_words[at / sizeof(word)], word, __ATOMIC_RELEASE);
 	}
 	__atomic_store_n(&cwd_length, (uint32_t)n, __ATOMIC_RELEASE);
-	/* A chdir meanwhile has changed the generation: the cache stays invalid. */
+	/* If a chdir has changed the generation meanwhile, the cache stays invalid. */
 	if (n == 0 ||
 	    !__atomic_compare_exchange_n(&hr__wiped.cwd_seq, &seq, (seq & ~CWD_WRITING) | CWD_VALID,
 					 false, __ATOMIC_RELEASE, __ATOMIC_RELAXED))
@@ -222,7 +223,7 @@ bool hr__path_absolute(struct hr__text *text, int dirfd, const char *path)
 	return n > 0;
 }
 
-/* rt_sigprocmask reads its set before it refuses the request -1. */
+/* rt_sigprocmask reads the signal set before it refuses the operation -1. */
 bool hr_readable(const void *p)
 {
 	uintptr_t word = (uintptr_t)p & ~(uintptr_t)7;
@@ -255,7 +256,7 @@ bool hr__path_readable(const char *path)
 
 /* ---- identity and announcement ----------------------------------------------------------------- */
 
-/* Direct-mapped and bounded: an evicted path is sent again, which does no harm. */
+/* The slot for a path. A path that replaces another is no problem: the other is sent again. */
 static uint64_t *sent_slot(hr_file file)
 {
 	return &hr__wiped.sent[(file >> 3) % HR__SENT_SLOTS];
@@ -279,7 +280,7 @@ static __attribute__((noinline)) enum hr__verdict verdict_resolved(const char *p
 	return verdict;
 }
 
-/* Patterns apply to the folders themselves: resolve `..` before the comparison. */
+/* Patterns match the real folders, so resolves `..` before the comparison. */
 static enum hr__verdict verdict_of(const char *path, size_t bytes, uint32_t *ret_kind)
 {
 	if (hr_unlikely(hr_path_has_parent(path, bytes)))
@@ -291,7 +292,7 @@ hr_file hr__path_classify(const char *path, size_t bytes, uint32_t *ret_kind)
 {
 	hr_file file = hr_path_id(path, bytes);
 
-	/* Used next, and not in the cache: prefetch it while the filter runs. */
+	/* The slot is used next, and not in the CPU's cache: prefetch it while the filter runs. */
 	__builtin_prefetch(sent_slot(file), 1);
 	*ret_kind = HR_EXCLUDED_KINDS;
 	switch (verdict_of(path, bytes, ret_kind)) {
@@ -306,7 +307,7 @@ hr_file hr__path_classify(const char *path, size_t bytes, uint32_t *ret_kind)
 
 #define SENT_SOON 16u /* number of paths after which the whole set is faulted in at once */
 
-/* A program that opens some files opens many: one system call instead of a fault per path. */
+/* Programs that open some files open many: one system call replaces a page fault for each path. */
 static void sent_populate(void)
 {
 	if (__atomic_add_fetch(&hr__wiped.announced, 1, __ATOMIC_RELAXED) == SENT_SOON &&

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * path.h - text of paths, their identity, and whether the daemon has it
+ * path.h - the text of paths, their ids, and which paths the daemon has
  *
  * Threads   Any, signal handlers included. A text belongs to the frame that initialised it.
  */
@@ -14,37 +14,37 @@
 struct hr__text {
 	char *bytes;
 	size_t length;
-	int slot;	 /* in the pool, -1: none */
-	char small[512]; /* enough for most, small enough for a signal stack */
+	int slot;	 /* index in the pool, -1: `small` */
+	char small[512]; /* enough for most paths, and not too big for a signal stack */
 };
 
 void hr__text_init(struct hr__text *text);
 void hr__text_done(struct hr__text *text);
-bool hr__text_grow(struct hr__text *text); /* keeps the bytes; false: the pool is empty */
+bool hr__text_grow(struct hr__text *text); /* keeps the bytes; false: the pool has no free buffer */
 size_t hr__text_cap(const struct hr__text *text);
 
 /* Absolute, normalised text of `path`, which must be readable. False: not possible. */
 bool hr__path_absolute(struct hr__text *text, int dirfd, const char *path);
-/* The same from a given base; pure. Returns the length; 0: does not fit. */
+/* Appends `path` to the path of `base` bytes in buf. Returns the length; 0: does not fit. */
 size_t hr__path_append(char *buf, size_t base, size_t cap, const char *path, size_t bytes);
-/* True: readable up to its NUL, tested by a system call. False without system calls (seccomp). */
+/* True: readable up to its NUL, tested by a system call. False if seccomp forbids system calls. */
 bool hr__path_readable(const char *path);
-void hr__path_know_cwd(void); /* reads and caches it, while system calls are allowed */
+void hr__path_know_cwd(void); /* caches the cwd, while system calls are allowed */
 
 extern struct hr__filter hr__filter;
-/* Id, or HR_FILE_IGNORED: excluded. *ret_kind: index of a default exclude, or HR_EXCLUDED_KINDS. */
+/* The file; HR_FILE_IGNORED: excluded. *ret_kind: which default exclude, or HR_EXCLUDED_KINDS. */
 hr_file hr__path_classify(const char *path, size_t bytes, uint32_t *ret_kind);
 
-/* True: this session has sent the text with this id. hr__sent_note: it is sent now. */
+/* True: this session has sent the text with this id. hr__sent_note() stores that. */
 bool hr__sent(uint64_t id);
 void hr__sent_note(uint64_t id);
-/* True: this session has sent it, with type and mount if `typed`. *ret_file: with known bits. */
+/* True: the path was sent (with type and mount, if `typed`). *ret_file: `file` with known bits. */
 bool hr__path_sent(hr_file file, bool typed, hr_file *ret_file);
 /* Sends HR_CTL_PATH unless it was sent. Returns the file with its known bits. st may be NULL. */
 hr_file hr__path_announce(hr_file file, const char *path, size_t bytes, const struct hr__stat *st,
 			  bool *ret_sent);
 
-/* fdtab.c: the path of a descriptor: as opened, or (not in the table) the kernel's name. */
+/* fdtab.c: a descriptor's path as it was opened or, if the table lacks it, the kernel's name. */
 bool hr__fd_path(int fd, struct hr__text *text);
 
 #endif

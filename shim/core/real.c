@@ -112,7 +112,7 @@ static bool object_read(struct object *o, const struct dl_phdr_info *info)
 	       (o->gnu_hash != NULL || o->sysv_hash != NULL);
 }
 
-/* Checks one candidate. *best becomes the last hidden version, until a default one is found. */
+/* True: the candidate is the default version. *best: the last version so far, also if hidden. */
 static bool is_default(const struct object *o, uint32_t i, const char *name,
 		       const ElfW(Sym) * *best)
 {
@@ -189,7 +189,7 @@ static bool contains(const struct dl_phdr_info *info, uintptr_t addr)
 	return false;
 }
 
-/* Objects come in link order: program, preloaded ones, libraries. Skips those up to the shim. */
+/* Objects come in link order: program, preloaded ones, libraries. Skips all up to the shim. */
 static int visit(struct dl_phdr_info *info, size_t bytes, void *data)
 {
 	struct search *s = data;
@@ -239,7 +239,7 @@ void *hr_real_resolve(uint16_t id)
 	return fn != NULL ? fn : (void *)real_absent;
 }
 
-/* Every object has the same count of unloads: stops at the first. */
+/* Reads the count of unloads from the first object, because it is the same in all. */
 static int unloads(struct dl_phdr_info *info, size_t bytes, void *data)
 {
 	(void)bytes;

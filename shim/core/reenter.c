@@ -3,9 +3,9 @@
  * reenter.c - originals that call wrappers
  *
  * Allocators, communication libraries and tracers define functions that the shim wraps, too. Such
- * an original may call another wrapped function (open calls openat), or syscall(). Others patch
- * libc's mapping functions in place. The program made one call: only the outer operation is
- * recorded. A signal handler that interrupts libc's own function is not affected.
+ * an original may call another wrapped function (open calls openat), or syscall(). Some libraries
+ * patch libc's mapping functions in place. Because the program made one call, only the outer
+ * operation is recorded. A signal handler that interrupts libc's own function is not affected.
  */
 #include "shim/core/ring.h"
 
@@ -26,7 +26,7 @@ bool hr__reentered(const struct hr_op *op, uint16_t outer, int32_t outer_fd, uin
 	if (outer >= HR_OP_MAX || !calls_back(outer) || classes[outer] != classes[op->id] ||
 	    outer_fd != op->fd)
 		return false;
-	/* The descriptor alone is enough: close forgets its file before the call. */
+	/* The descriptor alone is enough: close clears the table's entry before the call. */
 	return op->fd >= 0 || (outer_file == HR_FILE_ID(op->file) &&
 			       (op->path == NULL || op->path == hr__self.path));
 }

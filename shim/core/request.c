@@ -2,9 +2,9 @@
 /*
  * request.c - asynchronous requests in flight (libaio): from submission to the result
  *
- * A table by the address of the control block, in memory that is zeroed in a forked child, which
- * does not inherit the kernel's queues either. A key is 0 (free), 1 (a thread holds the request) or
- * the address. One thread may submit while another gets results.
+ * A table with the address of the control block as key. Its memory is zeroed in a forked child,
+ * because the child does not inherit the kernel's queues either. A key is 0 (free), 1 (a thread
+ * holds the request) or the address. One thread may submit while another gets results.
  */
 #include "shim/core/clock.h"
 #include "shim/core/path.h"
@@ -70,14 +70,14 @@ static bool request_put(const void *address, const struct hr__request *r)
 			continue;
 		*request_at(place) = *r;
 		__atomic_fetch_add(&hr__wiped.request_count, 1, __ATOMIC_RELAXED);
-		/* Release: pairs with the acquire of the thread that takes it. */
+		/* Release: pairs with the acquire of the thread that takes the request. */
 		__atomic_store_n(place, key, __ATOMIC_RELEASE);
 		return true;
 	}
 	return false;
 }
 
-/* Records the event, in the thread that got the result. It never had an in-flight cell. */
+/* Records the event, in the thread that got the result. A request never has an in-flight cell. */
 static void request_record(const struct hr__request *r, int64_t ret, uint32_t bits)
 {
 	uint64_t end = hr__clock_ticks();
@@ -113,7 +113,7 @@ void hr_request_begin(const void *address, const struct hr_request *asked)
 	struct hr__request r = {.asked = *asked, .file = hr_fd_get(asked->fd)}, old;
 	bool off;
 
-	/* The old request is over: the program read its result without a call. */
+	/* An old request at this address is over: the program read the result without a call. */
 	if (request_take(address, &old))
 		request_record(&old, HR_RET_NONE, HR_REC_CUT);
 	if (!hr_file_tracked(r.file))

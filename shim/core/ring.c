@@ -16,10 +16,10 @@
 __thread struct hr__thread hr__self
     __attribute__((tls_model("initial-exec"))) = {.nonce = HR__NONCE_NEVER};
 
-/* Rings the doorbell if the daemon sleeps. FUTEX_WAKE works on the page, which is read-only. */
+/* Rings the doorbell if the daemon sleeps. FUTEX_WAKE also works on this read-only page. */
 static void ring_bell(void)
 {
-	/* NULL: an offer, or forked during an operation */
+	/* NULL: the first map is an offer, or this process was forked during an operation */
 	const struct hr_node_page *node = hr__wiped.node;
 
 	/* Acquire: pairs with the daemon's release store before it reads the rings a last time. */
@@ -85,7 +85,7 @@ static bool populate(struct hr__thread *t, struct hr_ring_hdr *ring)
 	r = hr__image.quiet ? 0 : HR_SYS3(madvise, at, n * HR_SLOT_BYTES, MADV_POPULATE_WRITE);
 	if (r == -ENOMEM || r == -EFAULT)
 		return false;
-	/* Other errors (EINVAL before Linux 5.14): memory comes page by page. */
+	/* Other errors (EINVAL before Linux 5.14): page faults get the memory page by page. */
 	t->populate_at = r < 0 || from + n == slots ? NEVER : from + n;
 	return true;
 }
@@ -215,9 +215,10 @@ void hr__ring_cut(struct hr_ring_hdr *ring, const struct hr_inflight *cell, uint
 }
 
 /*
- * Writes the record of the open aggregate. First marks it as closed, so that a signal handler opens
- * another (with another gen). Clears the cell last: a daemon that finds it in a dead owner's ring
- * counts it, unless it has already read its gen.
+ * Writes the record of the open aggregate. First marks the aggregate as closed, so that a signal
+ * handler opens another one (with another gen). Clears the cell last: a daemon that finds an
+ * aggregate in a dead owner's ring counts it, unless the daemon has already read a record with this
+ * gen.
  */
 void hr__ring_aggregate_flush(void)
 {

@@ -2,8 +2,8 @@
 /*
  * ring.h - the inlined half of the ring: reserve, commit, in-flight cell
  *
- * Runs for each recorded operation, in the ring's owner and its signal handlers; ring.c has the
- * rest. The reader is the daemon: abi.h has the states.
+ * This code runs for each recorded operation, in the thread that owns the ring and in its signal
+ * handlers; ring.c has the rest. The daemon reads the ring; abi.h describes its states.
  */
 #ifndef HEADRACE_SHIM_CORE_RING_H
 #define HEADRACE_SHIM_CORE_RING_H
@@ -12,9 +12,10 @@
 #include "shim/core/local.h"
 
 /*
- * Reserved slots, in the ring that the caller found, which need not be hr__self.ring. A signal
- * handler may fork, and its child attach; the interrupted frame then continues in the child, and
- * must store to the parent's ring (private memory there, fork.c), never to the child's.
+ * Reserved slots in the ring that the caller found. That need not be hr__self.ring: a signal
+ * handler may fork, and the child may attach. The interrupted frame then continues in the child,
+ * and must store to the parent's ring (in the child: private memory, fork.c), never to the child's
+ * ring.
  */
 struct hr__place {
 	struct hr_ring_hdr *ring;
@@ -37,8 +38,9 @@ static inline void hr__ring_commit(uint32_t *seq, uint64_t index)
 void hr__ring_name_thread(struct hr__place *place);
 
 /*
- * Reserves n slots. Check and add are one step for signal handlers, so the ring never overflows,
- * however deep handlers nest. The common ring needs one more slot, the first, for the thread's id.
+ * Reserves n slots. Signal handlers cannot interrupt between check and add, so the ring never
+ * overflows, however deep handlers nest. The common ring needs one more slot, the first, for the
+ * thread's id.
  */
 static inline bool hr__ring_reserve(struct hr_ring_hdr *ring, uint32_t n, struct hr__place *ret)
 {
@@ -171,7 +173,7 @@ static inline void hr__cell_leave(struct hr_op *op)
 	}
 }
 
-/* shim/regions: before a ring's next owner writes, ends the open regions of the dead one. */
+/* In shim/regions: ends the open regions of a dead owner, before the ring's next owner writes. */
 void hr__regions_end_dead(struct hr_ring_hdr *ring);
 
 #endif

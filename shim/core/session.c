@@ -24,9 +24,10 @@
 #define REDIALS	   3
 
 /*
- * The longest time of an attach in ns: that of a full ring (HEADRACE_ON_FULL; a second under
- * `headrace run`), at least PATIENCE. A daemon on a busy node may not be scheduled within 50 ms.
- * Its map is better than the shim's: with a doorbell, and threads can wait for room.
+ * The longest time of an attach in ns: as long as a thread waits for a full ring (HEADRACE_ON_FULL;
+ * a second under `headrace run`), at least PATIENCE. A daemon on a busy node may not be scheduled
+ * within 50 ms. A map of the daemon is worth the wait: unlike an offered map, it has a doorbell,
+ * and threads can wait for room.
  */
 static uint64_t patience(void)
 {
@@ -38,7 +39,7 @@ static uint64_t patience(void)
 
 /* ---- the attach lock -------------------------------------------------------------------------- */
 
-/* False: another thread has held it for longer than an attach and an offer may take. */
+/* False: another thread has held the lock for longer than an attach and an offer may take. */
 static bool lock(void)
 {
 	uint64_t until = 0, now;
@@ -100,7 +101,7 @@ static struct hr_map_hdr *map_rings(const struct hr_ack *ack)
 	return map;
 }
 
-/* Release: claimers acquire map_count, and then read the entries below it. */
+/* Release: claiming threads load map_count with acquire, then read the entries below it. */
 static void map_publish(struct hr_map_hdr *map, uint64_t bytes)
 {
 	uint32_t n = hr__wiped.map_count;
@@ -112,7 +113,7 @@ static void map_publish(struct hr_map_hdr *map, uint64_t bytes)
 	__atomic_store_n(&hr__wiped.map_count, n + 1, __ATOMIC_RELEASE);
 }
 
-/* Starts the session of this process. `node` NULL: its first map is an offer. */
+/* Starts the session of this process. `node` NULL: the session's first map is an offer. */
 static void session_begin(struct hr_map_hdr *map, uint64_t bytes, const struct hr_node_page *node)
 {
 	if (node != NULL)
@@ -179,7 +180,7 @@ static int adopt_more(const struct hr_ack *ack)
 	return 0;
 }
 
-/* Must differ from those of other processes; the daemon refuses a duplicate. */
+/* A token for a session. No other process may have the same: the daemon refuses a duplicate. */
 static uint64_t token_draw(void)
 {
 	uint64_t token = 0;
@@ -190,8 +191,9 @@ static uint64_t token_draw(void)
 }
 
 /*
- * Without an answer: sends a map of the shim, which the daemon adopts when it reads the offer. The
- * session's first map is bigger than the daemon's, because it may be used for long.
+ * Because the daemon does not answer, sends a map of the shim, which the daemon adopts when it
+ * reads the offer. The first map of the session is bigger than a map that the daemon makes, because
+ * it may be used for long.
  */
 static int offer(enum hr_hello_kind kind)
 {
@@ -228,8 +230,8 @@ static int offer(enum hr_hello_kind kind)
 }
 
 /*
- * The daemon was stopped, and has just read the hello. It gets PATIENCE; then -EPIPE makes the
- * caller connect again, and offer a map.
+ * The daemon was stopped, and has just read the hello. Waits for its answer for PATIENCE; then
+ * -EPIPE makes the caller connect again, and offer a map.
  */
 static int answer_late(struct hr_ack *ret_ack)
 {
@@ -256,7 +258,7 @@ static int handshake(enum hr_hello_kind kind, bool forked, uint64_t until)
 	return kind == HR_HELLO_ATTACH ? adopt(&ack) : adopt_more(&ack);
 }
 
-/* If the daemon was killed: its socket is retained, and the next recording process answers. */
+/* Tries again if the daemon was killed: the next recording process answers at the same socket. */
 static int handshake_retry(enum hr_hello_kind kind, bool forked, uint64_t until)
 {
 	int r = -ECONNRESET;
@@ -273,9 +275,9 @@ static int handshake_retry(enum hr_hello_kind kind, bool forked, uint64_t until)
 /* ---- after a failure ------------------------------------------------------------------------- */
 
 /*
- * Children, forked or exec'ed, shall not wait either. For the latter, this overwrites the digits of
- * HEADRACE_ATTACH_FAILED in the initial environment, where the launcher reserves room: setenv would
- * allocate.
+ * Child processes shall not wait either. For those that exec, this overwrites the digits of
+ * HEADRACE_ATTACH_FAILED in the initial environment, where the launcher has reserved room, because
+ * setenv would allocate memory.
  */
 static void wait_failed(uint64_t now_ns)
 {
@@ -298,7 +300,7 @@ static void attach_failed(int error)
 	uint64_t now = hr__clock_ns();
 	uint64_t wait = NS_PER_S << (im->failures < 6 ? im->failures : 6);
 
-	/* This rank is deselected: off, also in its forked children. */
+	/* The user has deselected this rank: the shim is off, also in forked children. */
 	if (error == -ECANCELED) {
 		im->on = false;
 		__atomic_store_n(&hr__fdtab.limit, 0, __ATOMIC_RELAXED);
@@ -362,7 +364,7 @@ static bool maps_beyond(uint32_t have)
 	return __atomic_load_n(&hr__wiped.map_count, __ATOMIC_ACQUIRE) > have;
 }
 
-/* After a refusal or no answer: no other request for one second. Threads count in lost[]. */
+/* After a refusal or no answer, sends no request for a second: threads count in lost[]. */
 static void more_locked(void)
 {
 	uint64_t now = hr__clock_ns();

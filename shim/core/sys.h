@@ -76,7 +76,7 @@ static inline int hr__sys_gettid(void)
 	return (int)HR_SYS0(gettid);
 }
 
-/* Anonymous private memory, committed when touched; NULL: none. */
+/* Anonymous private memory, committed when touched. NULL: mmap failed. */
 static inline void *hr__sys_reserve(size_t bytes)
 {
 	long r = HR_SYS6(mmap, 0, bytes, 3 /* PROT_READ|PROT_WRITE */,
@@ -99,7 +99,7 @@ static inline long hr__sys_futex_wake(const void *word, int n, int private)
 	return HR_SYS3(futex, word, FUTEX_WAKE | (private ? FUTEX_PRIVATE_FLAG : 0), n);
 }
 
-/* Reads a whole file into buf (at most cap bytes); bytes read or -errno. */
+/* Reads a whole file into buf (at most cap bytes). Returns the bytes read, or -errno. */
 static inline long hr__sys_slurp(const char *path, char *buf, size_t cap)
 {
 	long fd = HR_SYS4(openat, AT_FDCWD, path, O_RDONLY | O_CLOEXEC, 0);
