@@ -6,8 +6,8 @@
  * `checkpoints`. A program links no library: without a preloaded libheadrace.so each function
  * returns after a nanosecond.
  *
- * Threads   Any. Ranges belong to the thread that began them, steps and epochs to the process; a
- *           forked child begins without any.
+ * Threads   Any thread may call these functions. Ranges belong to the thread that began them, steps
+ *           and epochs to the process; a forked child begins without ranges, steps and epochs.
  * Errors    None: what cannot be recorded is counted, and queries show the count.
  * Cost      A range with a static name (below): two reads of the clock and a record of 64 bytes,
  *           60 ns.
@@ -49,8 +49,9 @@ enum headrace_kind {
 };
 
 /*
- * The name of a region. It and its texts must not change while anything uses them: best static.
- * Texts are UTF-8 by convention, and cut after 1,000 bytes. A call with NULL as name does nothing.
+ * The name of a region. The name and its texts must not change while anything uses them, so they
+ * are best static. Texts are UTF-8 by convention, and cut after 1,000 bytes. A call with NULL as
+ * name does nothing.
  */
 struct headrace_name {
 	const char *name;
@@ -63,22 +64,22 @@ struct headrace_name {
 
 /*
  * The functions of libheadrace.so in one table, for languages that look symbols up at run time.
- * Later versions add to its end; `bytes` is its length.
+ * Later versions add functions at the end of the table; `bytes` is the length of the table.
  */
 struct headrace_api {
 	uint32_t version;
 	uint32_t bytes;
-	/* Begins a range; ends the thread's innermost one. args: a JSON object, or NULL. */
+	/* Begins a range; `end` ends the thread's innermost one. args: a JSON object, or NULL. */
 	void (*begin)(struct headrace_name *name);
 	void (*end)(const char *args);
-	/* A span, which any thread may end. Returns its handle; 0: too many are open. */
+	/* Starts a span, which any thread may finish. Returns its handle; 0: too many are open. */
 	uint64_t (*start)(struct headrace_name *name);
 	void (*finish)(uint64_t span, const char *args);
-	void (*mark)(struct headrace_name *name, const char *args); /* one moment */
-	/* Ends the current step (epoch). Unless `step` is HEADRACE_NONE, begins that one. */
+	void (*mark)(struct headrace_name *name, const char *args); /* a point in time */
+	/* Ends the current step (epoch), and begins the given one unless it is HEADRACE_NONE. */
 	void (*step)(int64_t step);
 	void (*epoch)(int64_t epoch);
-	/* "NAME=VALUE", as if in the environment from the start: RANK, LOCAL_RANK... */
+	/* "NAME=VALUE" takes effect as if in the environment from the start: RANK, LOCAL_RANK... */
 	void (*variable)(const char *text);
 	int (*recording)(void); /* Nonzero: this process records regions now */
 	/* The current time in an unspecified unit, for step_at and epoch_at of this process. */
@@ -89,7 +90,7 @@ struct headrace_api {
 	void (*step_undo)(void); /* ends the current step without recording it */
 };
 
-/* From libheadrace.so; NULL: it does not support this version. */
+/* libheadrace.so defines this function. NULL: it does not support this version. */
 const struct headrace_api *headrace_api(uint32_t version)
 #if defined(__GNUC__)
     __attribute__((weak))

@@ -30,7 +30,7 @@ struct node {
 struct store {
 	struct node *slots[SLOTS];
 	uint32_t used;
-	uint64_t bytes; /* of room[] */
+	uint64_t bytes; /* used bytes of room[] */
 	uint8_t room[HR__INTERN_BYTES] __attribute__((aligned(16)));
 };
 
@@ -261,7 +261,7 @@ void hr__interned_category(struct hr__domain *d, uint32_t category, const char *
 		__atomic_store_n(&n->category, text->text, __ATOMIC_RELEASE);
 }
 
-/* The name of a category; without one, the number as a text. */
+/* The name of a category; if it has none, its number as a text. */
 static const char *category_of(struct hr__domain *d, uint32_t number)
 {
 	struct node *n = number != 0 ? category_node(d, number) : NULL;
@@ -325,7 +325,7 @@ const char *hr__interned_utf8(const wchar_t *wide, char out[HR__INTERN_TEXT + 1]
 		if (n + 4 > HR__INTERN_TEXT)
 			break;
 		if (c > 0x10ffff || (c >= 0xd800 && c < 0xe000))
-			c = 0xfffd; /* no character: the replacement */
+			c = 0xfffd; /* not a character: the replacement character */
 		if (c < 0x80) {
 			out[n++] = (char)c;
 			continue;

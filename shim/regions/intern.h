@@ -2,13 +2,13 @@
 /*
  * intern.h - names of the regions of NVTX and ITT programs
  *
- * NVTX and ITT programs pass texts that are valid only during the call, and need handles. This
+ * NVTX and ITT programs pass texts that are valid only during the call, and need handles. This file
  * makes one permanent name of headrace.h for each combination of domain, category and text.
  *
  * Owner     Memory of the shim (no malloc: a program may call these inside malloc), at most
  *           HR__INTERN_BYTES, never freed. A forked child has a copy. If there is no room for a
  *           name, the region is called HR__INTERN_NAMELESS.
- * Threads   Any, and signal handlers; nothing waits.
+ * Threads   Any thread, and signal handlers. No function waits.
  */
 #ifndef HEADRACE_SHIM_REGIONS_INTERN_H
 #define HEADRACE_SHIM_REGIONS_INTERN_H
@@ -52,12 +52,12 @@ struct hr__domain {
 	struct hr__itt_domain itt;
 };
 
-bool hr__interned_init(void); /* reserves the memory, once per process. False: none. */
+bool hr__interned_init(void); /* reserves the memory, once per process. False: no memory. */
 
-/* One domain per name. `name` NULL, or no room: the default domain. Never NULL. */
+/* The domain of this name; if `name` is NULL or there is no room, the default one. Never NULL. */
 struct hr__domain *hr__interned_domain(const char *name);
 struct hr__text_interned *hr__interned_text(const char *text); /* NULL: no room */
-/* The same for at most `bytes`, without a NUL. */
+/* The same for a text of at most `bytes`, which may lack a NUL. */
 struct hr__text_interned *hr__interned_text_of(const char *text, size_t bytes);
 
 /* Never NULL. `category`: a number that the program chose; 0: none. */
@@ -67,10 +67,10 @@ struct headrace_name *hr__interned_name_kept(struct hr__domain *d, uint32_t cate
 /* Sets the name of a category for later regions. NULL: no change. */
 void hr__interned_category(struct hr__domain *d, uint32_t category, const char *name);
 
-/* A wide text as UTF-8, cut like a text. */
+/* Returns a wide text as UTF-8, cut like other texts. */
 const char *hr__interned_utf8(const wchar_t *wide, char out[HR__INTERN_TEXT + 1]);
 
-/* A mark with args "{"tid":N}": a thread was given a name. */
+/* Records that a thread got a name, by a mark with the args {"tid":N}. */
 void hr__interned_thread(struct hr__domain *d, const char *name, uint64_t tid);
 
 #endif

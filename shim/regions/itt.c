@@ -2,9 +2,9 @@
 /*
  * itt.c - ITT: INTEL_LIBITTNOTIFY64 names this library
  *
- * Each library that uses ITT contains its static part. At the first call it loads that path, under
- * a lock of its own, and passes a list of function pointers to fill. A pointer without a function
- * here does nothing.
+ * Each library that uses ITT contains ITT's static part. At the first call, that part loads the
+ * library of this name, under a lock of its own, and passes a list of function pointers to fill. A
+ * pointer for which this file has no function gets one that does nothing.
  *
  * Tasks belong to a thread and a domain, like pushed ranges of NVTX. Overlapped tasks, regions and
  * frames have an id that the program chose, and may end in any thread.
@@ -47,7 +47,7 @@ struct itt_global {
 
 static const uint8_t magic[8] = {0xed, 0xab, 0xab, 0xec, 0x0d, 0xee, 0xda, 0x30};
 
-/* A handle from before the load of this library has no shim domain yet: stores it there. */
+/* A handle that is older than the load of this library has no shim domain yet: stores one in it. */
 static struct hr__domain *domain_of(struct hr__itt_domain *d)
 {
 	struct hr__domain *ours;
@@ -88,7 +88,7 @@ static struct hr__itt_domain *domain_create(const char *name)
 
 static struct hr__itt_string *string_handle_create(const char *text)
 {
-	/* `ours` stays NULL, and so does every use of it. */
+	/* `ours` stays NULL, so itt_text_of() returns NULL for this handle. */
 	static struct hr__itt_string nameless = {.text = HR__INTERN_NAMELESS};
 	struct hr__text_interned *kept = text != NULL ? hr__interned_text(text) : NULL;
 
@@ -129,7 +129,7 @@ static void open_begin(uint64_t key, struct headrace_name *name)
 		__atomic_store_n(&o->key, key, __ATOMIC_RELEASE);
 		return;
 	}
-	/* All cells were in use when checked: the span stays open, and is recorded so. */
+	/* All cells were in use when checked: the span stays open, and is recorded as open. */
 }
 
 static void open_end(uint64_t key)
@@ -214,7 +214,7 @@ static void thread_set_name(const char *name)
 	hr__interned_thread(hr__interned_domain(NULL), name, (uint64_t)hr__sys_gettid());
 }
 
-/* ---- events: a number, and a stack of each --------------------------------------------------- */
+/* ---- events: each has a number and a stack --------------------------------------------------- */
 
 #define EVENTS 1024
 

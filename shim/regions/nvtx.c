@@ -2,11 +2,11 @@
 /*
  * nvtx.c - NVTX version 3: NVTX_INJECTION64_PATH names this library
  *
- * NVTX consists of headers. Each library that includes them loads that path at its first call,
- * looks up InitializeInjectionNvtx2, and has its function pointers filled; several libraries may do
- * this at once. An unfilled pointer does nothing. All state is in intern.h.
+ * NVTX consists of headers. Each library that includes them loads the library of this name at its
+ * first call, and calls InitializeInjectionNvtx2 to fill its function pointers; several libraries
+ * may do this at once. NVTX skips pointers that were not filled. All state is in intern.h.
  *
- * Pushed ranges belong to a thread and a domain: a pop ends the innermost of its domain.
+ * Pushed ranges belong to a thread and a domain: a pop ends the innermost range of its domain.
  */
 #include <string.h>
 
@@ -251,7 +251,7 @@ static void domain_name_category_w(void *domain, uint32_t category, const wchar_
 
 static const void *registered(const char *text)
 {
-	/* Without room: not NULL, which is the handle of no text. */
+	/* The handle if there is no room. It is not NULL, because NULL means no text. */
 	static struct hr__text_interned nameless = {.text = HR__INTERN_NAMELESS};
 	const struct hr__text_interned *kept = hr__interned_text(text);
 
@@ -316,7 +316,7 @@ static void fill(const struct callbacks *c, int module, function *const *ours, u
 
 EXPORT int InitializeInjectionNvtx2(const void *(*export_table)(uint32_t));
 
-/* 0: off: NVTX does nothing in this program. */
+/* Returns 0 if recording is off: NVTX then does nothing in this program. */
 int InitializeInjectionNvtx2(const void *(*export_table)(uint32_t))
 {
 	const struct callbacks *c;

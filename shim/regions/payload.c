@@ -9,7 +9,7 @@ enum { TYPE_UINT64 = 1, TYPE_INT64, TYPE_DOUBLE, TYPE_UINT32, TYPE_INT32, TYPE_F
 
 #define DIGITS_DOUBLE 15
 #define DIGITS_FLOAT  7
-#define WHOLE	      1e15 /* whole numbers below are written without exponent */
+#define WHOLE	      1e15 /* whole numbers below this are written without exponent */
 
 char *hr__put_digits(char *to, uint64_t n)
 {
@@ -32,7 +32,7 @@ static char *put_signed(char *to, int64_t n)
 	return hr__put_digits(to, n < 0 ? -(uint64_t)n : (uint64_t)n);
 }
 
-/* 12, or 1.25e-3 with as many digits as the type has. */
+/* Writes 12, or 1.25e-3 with as many digits as the type has. */
 static char *put_real(char *to, double d, int digits)
 {
 	uint64_t unit = 1, n;

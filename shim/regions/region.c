@@ -13,7 +13,7 @@
 #define KIND_SPAN  2u
 #define KIND_STEP  4u
 #define KIND_EPOCH 5u
-/* A span's handle: cell number, gen, and pid, so that forked children cannot use inherited ones. */
+/* A span's handle: cell number, gen, and pid (a forked child cannot use inherited handles). */
 #define SPAN_BITS 8
 #define PID_SHIFT 40
 #define PID_MASK  UINT64_C(0xffffff)
@@ -23,7 +23,9 @@ _Static_assert(HR_REGION_SPANS < 1u << SPAN_BITS, "a handle has room for the num
 
 /* ---- names ---------------------------------------------------------------------------------------- */
 
-/* A NUL, the kind, domain NUL category NUL name. A path cannot begin with a NUL. */
+/*
+ * A key is the id of this text: NUL, kind, domain NUL category NUL name. No path begins with NUL.
+ */
 struct text {
 	uint32_t bytes;
 	char at[2 + 3 * (NAME_BYTES + 1)];
@@ -58,7 +60,7 @@ static uint32_t region_kind_of(const struct headrace_name *name)
 	return has ? name->kind : HEADRACE_RANGE;
 }
 
-/* The key of a name, which is sent before its first use. 0: it could not be sent. */
+/* Returns the key of a name, after sending the name if it is new. 0: it could not be sent. */
 static __attribute__((noinline)) uint64_t key_reported(struct headrace_name *name, uint32_t kind)
 {
 	struct hr_record head = {.op = HR_CTL_REGION_KEY, .offset = HR_OFFSET_NONE};
@@ -96,7 +98,7 @@ static struct hr_ring_hdr *ring_here(void)
 
 	if (hr_unlikely(ring == NULL))
 		ring = hr__ring_find(HR__SEEK_FIRST);
-	/* If two processes share a thread, the stack of ranges and all spans are the parent's. */
+	/* If two processes share a thread, the ranges and spans belong to the parent. */
 	return ring == NULL || hr__in_vfork_child() ? NULL : ring;
 }
 
@@ -144,7 +146,7 @@ static void region_record(struct hr_ring_hdr *ring, const struct hr_region_cell 
 
 static void cell_fill(struct hr_region_cell *c, uint32_t kind, const struct hr__payload *payload)
 {
-	/* XOR: a fork zeroes the memory, and 0 must be none. */
+	/* Stored with XOR: a fork zeroes the memory, and 0 must mean none. */
 	c->step = __atomic_load_n(&hr__wiped.step, __ATOMIC_RELAXED) ^ HR_REGION_NONE;
 	c->epoch = __atomic_load_n(&hr__wiped.epoch, __ATOMIC_RELAXED) ^ HR_REGION_NONE;
 	c->flags = HR_REGION_KIND(kind);
@@ -155,7 +157,7 @@ static void cell_fill(struct hr_region_cell *c, uint32_t kind, const struct hr__
 	}
 }
 
-/* The args of the end, else the payload of the begin. */
+/* Returns the args of the end; if these are NULL, the payload of the begin. */
 static const char *args_of(const struct hr_region_cell *c, const char *args,
 			   char room[HR__PAYLOAD_TEXT])
 {
@@ -183,7 +185,7 @@ void hr__region_begin(struct headrace_name *name, uint32_t stack, const struct h
 	if (ring == NULL)
 		return;
 	key = region_key_of(name, kind);
-	/* From now on the cell is this range's: a signal handler's are above. Its key is 0. */
+	/* This range takes the cell, whose key is still 0. A signal handler's are above it. */
 	depth = ring->region_depth;
 	if (hr_unlikely(depth >= HR_REGION_DEEPEST)) {
 		hr__lost_add(ring, HR_CTL_REGION, 1, 0, 0);
@@ -200,7 +202,7 @@ void hr__region_begin(struct headrace_name *name, uint32_t stack, const struct h
 	__atomic_store_n(&c->key, key, __ATOMIC_RELEASE);
 }
 
-/* Removes cell i: those inside it move up. */
+/* Removes cell i: the cells of its inner ranges move by one. */
 static void unstack(struct hr_ring_hdr *ring, uint32_t i, uint32_t depth)
 {
 	for (; i + 1 < depth; i++)
@@ -296,7 +298,7 @@ static struct hr_region_cell *cell_claim(uint32_t *ret)
 	return NULL;
 }
 
-/* `at`: its start, 0: now. `as`: the fields for cell_fill(). */
+/* Starts a span at `at` (0: now), with the fields that cell_fill() has set in `as`. */
 static uint64_t region_start(struct headrace_name *name, const struct hr_region_cell *as,
 			     uint64_t at)
 {
@@ -338,7 +340,8 @@ uint64_t hr__region_start(struct headrace_name *name, const struct hr__payload *
 
 /*
  * Takes a span's cell: its key is TAKEN until the caller stores another. False: there is no such
- * span, another thread is changing it, or it is the parent's (vfork child).
+ * span, another thread is changing it, or the caller is a vfork child, and the span is the
+ * parent's.
  */
 static bool span_take(uint64_t span, struct hr_region_cell **ret_cell,
 		      struct hr_region_cell *ret_was)
@@ -348,7 +351,7 @@ static bool span_take(uint64_t span, struct hr_region_cell **ret_cell,
 	struct hr_region_cell *c;
 	uint64_t key;
 
-	/* Acquire: pairs with the attacher's release store; maps[0] is valid with the nonce. */
+	/* Acquire: pairs with the attacher's release store; with a nonce, maps[0] is valid. */
 	if (span == 0 || hr__in_vfork_child() || i >= HR_REGION_SPANS ||
 	    __atomic_load_n(&hr__wiped.nonce, __ATOMIC_ACQUIRE) == 0 ||
 	    span >> PID_SHIFT != ((uint64_t)hr__wiped.pid & PID_MASK))
@@ -359,13 +362,13 @@ static bool span_take(uint64_t span, struct hr_region_cell **ret_cell,
 	    !__atomic_compare_exchange_n(&c->key, &key, TAKEN, false, __ATOMIC_ACQUIRE,
 					 __ATOMIC_RELAXED))
 		return false;
-	/* Not the key, which other threads compare. */
+	/* Copies all but the key, which other threads compare. */
 	memcpy(&ret_was->start_ticks, &c->start_ticks,
 	       sizeof(*c) - offsetof(struct hr_region_cell, start_ticks));
 	ret_was->key = key;
 	if (ret_was->gen == gen)
 		return true;
-	/* The cell is already that of the next span of this name: put its key back. */
+	/* A new span of the same name already has the cell: put the key back. */
 	__atomic_store_n(&c->key, key, __ATOMIC_RELEASE);
 	return false;
 }
@@ -400,7 +403,7 @@ static void turn(int64_t *number, uint64_t *span, struct headrace_name *name, ui
 	uint64_t now = hr__clock_ticks();
 	struct hr_region_cell as = {0};
 
-	if (hr__in_vfork_child()) { /* the number is the parent's */
+	if (hr__in_vfork_child()) { /* steps and epochs are the parent's */
 		if (to != HEADRACE_NONE)
 			hr__counters_region();
 		return;

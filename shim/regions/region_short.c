@@ -6,13 +6,14 @@
  * summed up. A sum is sent when another name needs its cell, when its first range is a second old,
  * or after the thread's death. The daemon reads the rest when the process has exited.
  *
- * Threads   The ring's owner. A signal handler that interrupts this code sends records of its own.
+ * Threads   Only the ring's owner. A signal handler that interrupts this code sends a record per
+ *           range.
  */
 #include "shim/regions/region.h"
 
 #include "shim/core/ring.h"
 
-#define SHORT_MOST UINT64_C(10000) /* times hr_map_hdr.short_ticks: a second */
+#define SHORT_MOST UINT64_C(10000) /* multiplied by hr_map_hdr.short_ticks: one second */
 
 static void region_short_flush(struct hr_ring_hdr *ring, struct hr_region_short *s)
 {

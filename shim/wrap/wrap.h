@@ -7,7 +7,8 @@
  * unaffected. tests/shim/wrap compares the types of the table with those of the headers.
  *
  * Threads   Like core.h: any thread, signal handlers, after fork, in a vfork child.
- * Lifetime  Nothing is held across the original call: it may be cancelled, or left by siglongjmp.
+ * Lifetime  Nothing is held across the original call, which may be cancelled, or left by
+ *           siglongjmp.
  */
 #ifndef HEADRACE_SHIM_WRAP_WRAP_H
 #define HEADRACE_SHIM_WRAP_WRAP_H
@@ -47,8 +48,9 @@ struct __jmp_buf_tag;
 /* ---- streams -------------------------------------------------------------------------------- */
 
 /*
- * A glibc stream begins with a magic word, which other libcs lack. Its descriptor and state are
- * read in place: fileno() sets errno and, in other libcs, takes the stream's lock.
+ * A glibc stream begins with a magic word, which other libcs lack. The descriptor and state of such
+ * a stream are read in place, because fileno() sets errno and, in other libcs, takes the stream's
+ * lock.
  */
 #define HR_STREAM_MAGIC	 0xFBAD0000u
 #define HR_STREAM_MASK	 0xFFFF0000u
@@ -57,7 +59,7 @@ struct __jmp_buf_tag;
 #define HR_STREAM_BACKUP 0x0100u /* reads the characters of ungetc */
 #define HR_STREAM_FILE	 0x2000u /* has a descriptor */
 
-int hr__fileno_slow(FILE *fp); /* by the original; errno kept */
+int hr__fileno_slow(FILE *fp); /* calls the original; keeps errno */
 
 #ifdef __GLIBC__
 static inline bool hr_stream_is(const FILE *fp, uint32_t mask, uint32_t want)
@@ -75,7 +77,7 @@ static inline int hr_fileno(FILE *fp)
 	return hr__fileno_slow(fp);
 }
 
-/* Bytes read ahead, and written but not flushed; 0 for a stream of another libc. */
+/* The bytes read ahead, and those written but not flushed; 0 for a stream of another libc. */
 static inline int64_t hr_stream_ahead(const FILE *fp)
 {
 	return hr_stream_is(fp, 0, 0) ? fp->_IO_read_end - fp->_IO_read_ptr : 0;
@@ -156,7 +158,7 @@ static inline void hr_end_scan(struct hr_scan *s, FILE *fp, int r)
 	hr_end(&s->op, ret, 0);
 }
 
-/* A position from fgetpos: its first word, in every libc. */
+/* The position in an fpos_t, which is its first word in every libc. */
 static inline int64_t hr_fpos(const void *pos)
 {
 	return *(const int64_t *)pos;
@@ -164,13 +166,13 @@ static inline int64_t hr_fpos(const void *pos)
 
 /* ---- paths ---------------------------------------------------------------------------------- */
 
-/* Safe: AT_EMPTY_PATH requires a readable path, and only programs that test the kernel pass -1. */
+/* Reading is safe: AT_EMPTY_PATH needs a readable path, and only tests of the kernel pass -1. */
 static inline bool hr_path_is_empty(const char *path)
 {
 	return (uintptr_t)path >= 4096 && (intptr_t)path > 0 && *path == '\0';
 }
 
-/* A call with a dirfd. Path empty (AT_EMPTY_PATH) or NULL (utimensat): the file is dirfd itself. */
+/* If the path is empty (AT_EMPTY_PATH) or NULL (utimensat), the file is dirfd itself. */
 static inline void hr_begin_at(struct hr_op *op, enum hr_op_id id, int dirfd, const char *path,
 			       int at_flags, uint64_t asked)
 {
@@ -197,15 +199,15 @@ static inline void hr_end_two(struct hr_op *op, int to_fd, const char *to, int64
 /* ---- descriptors ---------------------------------------------------------------------------- */
 
 /*
- * Two descriptors, data from `in` to `out`. Returns the second file for hr__end_copy. If one of
- * them is untracked, its half of the event is empty; if both are, there is no event.
+ * For a call that copies data from `in` to `out`. Returns the file of `out` for hr__end_copy. If
+ * one of the files is untracked, its half of the event is empty; if both are, there is no event.
  */
 hr_file hr__begin_copy(struct hr_op *op, enum hr_op_id id, int in, int out, uint64_t asked);
 /* The offsets are the caller's variables, which the call has advanced; NULL: the file position. */
 void hr__end_copy(struct hr_op *op, hr_file second, int out, const off64_t *in_offset,
 		  const off64_t *out_offset, int64_t ret, uint32_t flags);
 
-/* After the call, for an iovec that the kernel could read. */
+/* The sum of the sizes. Use it after the call, and only if the kernel could read the iovec. */
 static inline uint64_t hr_iov_bytes(const struct iovec *iov, int count)
 {
 	uint64_t bytes = 0;
@@ -215,7 +217,7 @@ static inline uint64_t hr_iov_bytes(const struct iovec *iov, int count)
 	return bytes;
 }
 
-/* With another `how` the call fails before it reads the control block, perhaps a bad pointer. */
+/* With another `how` the call fails before it reads cb, which may then be a bad pointer. */
 #define hr_aio_sync_fd(how, cb) ((how) == O_SYNC || (how) == O_DSYNC ? (cb)->aio_fildes : -1)
 
 /* preadv2 and pwritev2 use -1 for the file position. */
@@ -225,8 +227,9 @@ static inline int64_t hr_v2_offset(off64_t offset)
 }
 
 /*
- * Before a dup makes `to` a copy of `fd`: afterwards another thread may reuse the number. Clears
- * `to` first, so that the core stops using the number if it is a descriptor of its own.
+ * Call this before a dup makes `to` a copy of `fd`, because afterwards another thread may reuse
+ * `to`. The entry is cleared first, so that the core stops using `to` if that is a descriptor of
+ * the core.
  */
 static inline void hr_before_dup(int fd, int to)
 {
@@ -260,7 +263,7 @@ static inline bool hr_fcntl_dups(int cmd)
 
 /* ---- libaio --------------------------------------------------------------------------------- */
 
-/* A call of io_submit, under any name. r: the kernel's result. */
+/* A call of io_submit() or syscall(SYS_io_submit). r: the kernel's result. */
 struct hr__submission {
 	struct hr_op op;
 	long n_read; /* requests that were read, from the first one on */
@@ -295,7 +298,7 @@ static inline void hr_before_seccomp_call(long operation, unsigned long program)
 
 /* ---- clone ---------------------------------------------------------------------------------- */
 
-/* For a child in this memory that keeps this thread pointer. Numbers: linux/sched.h. */
+/* Before a clone whose child process may share this memory. Numbers: linux/sched.h. */
 static inline void hr_before_clone(uint64_t flags)
 {
 	const uint64_t vm = 0x100, vfork = 0x4000, thread = 0x10000, settls = 0x80000;
@@ -336,7 +339,7 @@ static inline void hr_end_mmap(struct hr_op *op, const void *addr, size_t n, uin
 	hr_end(op, addr != MAP_FAILED ? 0 : hr_ret(-1), flags);
 }
 
-/* Forgets the mapping before the call: afterwards another thread may have the addresses. */
+/* Removes the mapping before the call, because afterwards another thread may have the addresses. */
 static inline void hr_begin_munmap(struct hr_op *op, const void *addr, size_t n)
 {
 	hr_begin_map(op, HR_OP_munmap, addr, n);

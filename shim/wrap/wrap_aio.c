@@ -3,13 +3,14 @@
  * wrap_aio.c - POSIX asynchronous I/O
  *
  * libc does the I/O in its own threads, where no wrapper runs. So the operation is the submission:
- * its descriptor, offset and size, but its own duration (with LIO_WAIT, that of the whole list).
+ * it has the descriptor, offset and size of the request, but the duration of the submission (with
+ * LIO_WAIT, of the whole list).
  */
 #include "shim/wrap/wrap.h"
 
-/* NOLINTBEGIN(bugprone-macro-parentheses): parameter lists, types and names take none */
+/* NOLINTBEGIN(bugprone-macro-parentheses): parameters, types and names cannot have parentheses */
 
-/* Both have one layout, so that one function serves both. */
+/* The two structs have one layout, so that one function serves both. */
 _Static_assert(sizeof(struct aiocb) == sizeof(struct aiocb64) &&
 		   offsetof(struct aiocb, aio_offset) == offsetof(struct aiocb64, aio_offset),
 	       "64-bit only");
@@ -34,7 +35,7 @@ static inline bool moves_data(const struct aiocb64 *cb)
 	return cb != NULL && (cb->aio_lio_opcode == LIO_READ || cb->aio_lio_opcode == LIO_WRITE);
 }
 
-/* lio_listio itself: the file of the first request, the sum of the sizes. */
+/* Begins the lio_listio itself, with the file of the first request and the sum of the sizes. */
 static void begin_list(struct hr_op *op, enum hr_op_id id, struct aiocb64 *const list[], int n)
 {
 	uint64_t asked = 0;
@@ -51,8 +52,9 @@ static void begin_list(struct hr_op *op, enum hr_op_id id, struct aiocb64 *const
 }
 
 /*
- * Records an operation for each request, so that its bytes count for its own file. Call it before
- * the real call, except with LIO_WAIT: a notification may free a finished request.
+ * Records an operation for each request, so that the bytes count for the file of the request. Call
+ * it before the real call, except with LIO_WAIT, because a notification may free a finished
+ * request.
  */
 static void record_requests(enum hr_op_id read_id, enum hr_op_id write_id,
 			    struct aiocb64 *const list[], int n, int64_t ret)
@@ -77,7 +79,7 @@ static void record_requests(enum hr_op_id read_id, enum hr_op_id write_id,
 		int r;                                                                             \
                                                                                                    \
 		if (mode != LIO_WAIT && mode != LIO_NOWAIT)                                        \
-			return HR_REAL(name)(mode, list, n, event); /* reads no list */            \
+			return HR_REAL(name)(mode, list, n, event); /* no list is read */          \
 		if (mode != LIO_WAIT)                                                              \
 			record_requests(read_id, write_id, list64, n, 0);                          \
 		begin_list(&op, HR_OP_##name, list64, n);                                          \

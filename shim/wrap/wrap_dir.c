@@ -2,7 +2,7 @@
 /* wrap_dir.c - directories, and calls with names that the table cannot describe */
 #include "shim/wrap/wrap.h"
 
-/* NOLINTBEGIN(bugprone-macro-parentheses): parameter lists, types and names take none */
+/* NOLINTBEGIN(bugprone-macro-parentheses): parameters, types and names cannot have parentheses */
 
 int hr_wrap_dirfd(DIR *dir)
 {
@@ -150,7 +150,7 @@ int hr_wrap_linkat(int fromfd, const char *from, int tofd, const char *to, int f
 	return r;
 }
 
-/* shm_open's namespace is the folder /dev/shm, to which its descriptors resolve. */
+/* The names of shm_open are files in /dev/shm: the kernel's names of its descriptors show that. */
 int hr_wrap_shm_unlink(const char *name)
 {
 	char path[sizeof("/dev/shm/") + NAME_MAX] = "/dev/shm/";

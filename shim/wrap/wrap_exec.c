@@ -19,7 +19,7 @@ static char *const *environment(void)
 	return &environ != NULL ? environ : NULL;
 }
 
-/* NOLINTBEGIN(bugprone-macro-parentheses): parameter lists and names take none */
+/* NOLINTBEGIN(bugprone-macro-parentheses): parameters and names cannot have parentheses */
 
 #define EXEC(name, params, args, path, envp)                                                       \
 	int hr_wrap_##name params                                                                  \

@@ -2,12 +2,12 @@
 /*
  * wrap_fd.c - descriptors: close and dup, vectors, copies between two of them
  *
- * The table follows the kernel without a lock, so the order matters. Before a call that frees a
- * number, its entry changes. After a call that returns a new one, it changes at once.
+ * The fd table follows the kernel without a lock, so the order matters: an entry changes before a
+ * call that frees its number, and immediately after a call that returns a new number.
  */
 #include "shim/wrap/wrap.h"
 
-/* NOLINTBEGIN(bugprone-macro-parentheses): parameter lists, types and names take none */
+/* NOLINTBEGIN(bugprone-macro-parentheses): parameters, types and names cannot have parentheses */
 
 int hr_wrap_close(int fd)
 {
@@ -168,7 +168,7 @@ hr_file hr__begin_copy(struct hr_op *op, enum hr_op_id id, int in, int out, uint
 	return second;
 }
 
-/* With size 0 the kernel copies nothing and does not read the offset, perhaps a bad pointer. */
+/* With size 0 the kernel does not read the offset, which may then be a bad pointer. */
 static inline int64_t before_copy(const off64_t *offset, uint64_t asked, int64_t ret)
 {
 	return offset != NULL && asked > 0 && ret >= 0 ? *offset - ret : HR_OFFSET_NONE;

@@ -4,8 +4,8 @@
  *
  * Each request is an event, from its submission until the program takes its result: io_getevents
  * returns the address of the control block. The control block is read before the submission,
- * because afterwards its memory may be freed. Its pointers are not checked by then, so system calls
- * test their pages. libaio's functions return -errno and do not change errno.
+ * because afterwards its memory may be freed. The pointers in it are not checked by then, so system
+ * calls test the pages. libaio's functions return -errno and do not change errno.
  */
 #include <linux/aio_abi.h>
 
@@ -15,10 +15,10 @@
 #define NO_PAGE	    UINTPTR_MAX
 #define VECTOR_MOST 1024u /* IOV_MAX, the kernel's limit */
 
-/* The list of io_submit. Since libaio 0.3.112 it reaches a wrapper again, through syscall(). */
+/* The list of a running io_submit. libaio >= 0.3.112 passes it on to the wrapper of syscall(). */
 static __thread struct iocb *const *in_flight;
 
-/* The last page that was readable: one test per page of an array. */
+/* The last page that was readable, so that each page of an array is tested once. */
 struct pages {
 	uintptr_t known;
 };
@@ -76,7 +76,7 @@ static bool request_of(struct pages *pages, const struct iocb *cb, struct hr_req
 	return true;
 }
 
-/* io_submit itself: the file of the first request, the sum of the sizes. */
+/* Begins the io_submit itself, with the file of the first request and the sum of the sizes. */
 void hr__submit_begin(struct hr__submission *s, long n, struct iocb *const list[])
 {
 	struct pages of_list = {NO_PAGE}, of_blocks = {NO_PAGE}, of_vectors = {NO_PAGE};
@@ -93,7 +93,7 @@ void hr__submit_begin(struct hr__submission *s, long n, struct iocb *const list[
 
 		if (!readable(&of_list, at, sizeof(*at)) ||
 		    !readable(&of_blocks, *at, sizeof(**at)))
-			break; /* so does the kernel */
+			break; /* the kernel stops here, too */
 		if (!request_of(&of_vectors, *at, &r))
 			continue;
 		hr_request_begin(*at, &r);
@@ -104,7 +104,7 @@ void hr__submit_begin(struct hr__submission *s, long n, struct iocb *const list[
 	hr_begin_fd(&s->op, HR_OP_io_submit, fd, asked, HR_OFFSET_NONE);
 }
 
-/* r: how many requests were submitted, in their order; or -errno. */
+/* r: how many requests were submitted, counted from the first one; or -errno. */
 void hr__submit_end(struct hr__submission *s, struct iocb *const list[], long r)
 {
 	for (long i = r > 0 ? r : 0; i < s->n_read; i++)

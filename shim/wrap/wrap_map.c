@@ -7,7 +7,7 @@
  */
 #include "shim/wrap/wrap.h"
 
-/* NOLINTBEGIN(bugprone-macro-parentheses): parameter lists, types and names take none */
+/* NOLINTBEGIN(bugprone-macro-parentheses): parameters, types and names cannot have parentheses */
 
 #define MMAP(name, type)                                                                           \
 	void *hr_wrap_##name(void *addr, size_t n, int prot, int flags, int fd, type offset)       \

@@ -4,15 +4,15 @@
 #include "shim/wrap/wrap.h"
 
 /*
- * NOLINTBEGIN(bugprone-macro-parentheses, clang-analyzer-valist.Uninitialized): parameter lists,
- * types and names take none; the analyzer does not follow va_start inside a macro
+ * NOLINTBEGIN(bugprone-macro-parentheses, clang-analyzer-valist.Uninitialized): parameters, types
+ * and names cannot have parentheses; the analyzer does not follow va_start inside a macro
  */
 
 #define MADE_FLAGS (O_RDWR | O_CREAT | O_EXCL)
 
 /* ---- a file that has no name before the call ------------------------------------------------ */
 
-/* The new descriptor gives the file; a failed call has no file. */
+/* The file is that of the new descriptor; a failed call has no file. */
 static void record_made_fd(enum hr_op_id id, uint64_t start, int fd, uint32_t flags)
 {
 	int64_t ret = hr_ret(fd);
@@ -79,7 +79,7 @@ MAKE_FD(open_by_handle_at, (int mount_fd, struct file_handle *handle, int flags)
 MAKE_STREAM(tmpfile)
 MAKE_STREAM(tmpfile64)
 
-/* The mode is passed only with these flags. */
+/* The caller passes a mode only with these flags. */
 static inline bool takes_mode(int flags)
 {
 	return (flags & O_CREAT) || (flags & O_TMPFILE) == O_TMPFILE;
@@ -186,7 +186,7 @@ FILE *hr_wrap_fdopen(int fd, const char *mode)
 	return fp;
 }
 
-/* The stream's descriptor is closed inside the call; the new one often has its number. */
+/* The call closes the stream's descriptor, and the new one often gets the same number. */
 static hr_file begin_freopen(struct hr_op *op, enum hr_op_id id, const char *path, FILE *fp)
 {
 	int fd = hr_fileno(fp);
@@ -202,7 +202,7 @@ static hr_file begin_freopen(struct hr_op *op, enum hr_op_id id, const char *pat
 	return file;
 }
 
-/* Without a path it is the same file, in another mode. */
+/* Without a path, freopen opens the same file in another mode. */
 static FILE *end_freopen(struct hr_op *op, hr_file file, const char *path, const char *mode,
 			 FILE *fp)
 {

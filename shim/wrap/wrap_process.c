@@ -9,7 +9,7 @@
 #include "shim/wrap/wrap.h"
 #include "shim/wrap/wrap_thunk.h"
 
-/* NOLINTBEGIN(bugprone-macro-parentheses): parameter lists, types and names take none */
+/* NOLINTBEGIN(bugprone-macro-parentheses): parameters, types and names cannot have parentheses */
 
 static inline pid_t forked(pid_t pid)
 {
@@ -57,7 +57,7 @@ int hr_wrap_clone(int (*fn)(void *), void *stack, int flags, void *arg, ...)
 	return r;
 }
 
-/* Forks inside libc, returns in the child, and may replace descriptors 0 to 2. */
+/* daemon() forks inside libc, returns in the child, and may replace descriptors 0 to 2. */
 int hr_wrap_daemon(int nochdir, int noclose)
 {
 	int r = HR_REAL(daemon)(nochdir, noclose);
@@ -70,7 +70,7 @@ int hr_wrap_daemon(int nochdir, int noclose)
 	return r;
 }
 
-/* With a seccomp filter the shim makes no system calls. */
+/* prctl may set a seccomp filter, after which the shim makes no system calls. */
 int hr_wrap_prctl(int option, ...)
 {
 	unsigned long a, b, c, d;
@@ -117,7 +117,7 @@ int hr_wrap_setenv(const char *name, const char *value, int overwrite)
 {
 	int r = HR_REAL(setenv)(name, value, overwrite);
 
-	/* Not by getenv, which has the valid value but takes no lock against other threads. */
+	/* getenv would return the valid value, but takes no lock against other threads. */
 	if (r == 0 && !overwrite)
 		hr_env_add(name, value);
 	else if (r == 0)
@@ -143,7 +143,7 @@ int hr_wrap_putenv(char *text)
 	return r;
 }
 
-/* ---- jumps: an operation that a signal handler leaves will never end -------------------------- */
+/* ---- jumps: an operation that a signal handler jumps out of will never end -------------------- */
 
 #define JUMP(name)                                                                                 \
 	void hr_wrap_##name(struct __jmp_buf_tag *env, int value)                                  \

@@ -7,7 +7,7 @@
  */
 #include "shim/wrap/wrap.h"
 
-/* NOLINTBEGIN(bugprone-macro-parentheses): parameter lists, types and names take none */
+/* NOLINTBEGIN(bugprone-macro-parentheses): parameters, types and names cannot have parentheses */
 
 int hr__fileno_slow(FILE *fp)
 {
@@ -107,7 +107,7 @@ int hr_wrap_puts(const char *s)
 	return r;
 }
 
-/* A result of EOF may also be a word of the file. */
+/* EOF may also be a word that was read from the file. */
 int hr_wrap_getw(FILE *fp)
 {
 	struct hr_op op;

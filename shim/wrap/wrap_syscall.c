@@ -6,9 +6,9 @@
  * the name of the function that makes this system call. A table has the positions of descriptor,
  * path, size, offset and flags among the words.
  *
- * Only libc's syscall() is called, never the function of that name or its wrapper. An allocator or
- * communication library may replace mmap() by a function that calls syscall(SYS_mmap): endless
- * recursion.
+ * The wrapper calls libc's syscall() only, never the libc function of that system call or its
+ * wrapper. An allocator or communication library may replace mmap() by a function that calls
+ * syscall(SYS_mmap), and the recursion would be endless.
  */
 #include <sched.h>
 #include <string.h>
@@ -113,7 +113,7 @@ static void begin_fd(struct hr_op *op, const struct call *c)
 
 static void begin_path(struct hr_op *op, const struct call *c)
 {
-	/* Except for open flags: only calls with AT_EMPTY_PATH have flags of that value. */
+	/* In open flags the bit of AT_EMPTY_PATH may mean something else; in others it does not. */
 	int at_flags = c->shape->how != HOW_OPEN ? (int)flags_of(c) : 0;
 
 	hr_begin_at(op, c->shape->id, dirfd_of(c, c->shape->file), path_of(c, c->shape->file),
@@ -373,8 +373,8 @@ long hr__syscall_record(long number, long a, long b, long c, long d, long e, lon
 }
 
 /*
- * The flags are the first word of clone3's arguments, possibly a bad pointer: programs test for the
- * call with NULL. An unreadable pointer makes the call fail; the mark costs one getpid.
+ * The flags are the first word of clone3's arguments. The pointer may be bad: programs pass NULL to
+ * test whether the call exists. Then the call fails, and marking the thread costs one getpid.
  */
 static uint64_t clone3_flags(const void *arguments)
 {
@@ -386,7 +386,7 @@ static uint64_t clone3_flags(const void *arguments)
 	return flags;
 }
 
-/* The numbers that make a process; `a` is the flags, or for clone3 points to them. */
+/* For the numbers that make a process. `a`: the flags; for clone3, a pointer to them. */
 void *hr__syscall_target(long number, unsigned long a)
 {
 	uint64_t flags = CLONE_VM | CLONE_VFORK;

@@ -7,7 +7,7 @@
  */
 #include "shim/wrap/wrap.h"
 
-/* NOLINTBEGIN(bugprone-macro-parentheses): parameter lists, types and names take none */
+/* NOLINTBEGIN(bugprone-macro-parentheses): parameters, types and names cannot have parentheses */
 
 #define NO_SIZE				  HR_ASKED_NONE
 #define NO_POS				  HR_OFFSET_NONE
@@ -17,7 +17,7 @@
 
 #define HR_WRAP_HAND(...)
 
-/* An ignored descriptor: a tail call. Only the traced case, a function, saves registers. */
+/* A tail call if the descriptor is ignored: only the traced_ function has to save registers. */
 #define HR_WRAP_FD(ret, name, params, args, file, asked, offset, flags)                            \
 	HR_WRAP_ON(ret, name, params, args, file, asked, offset, hr_ret(r), flags)
 
@@ -75,7 +75,7 @@
 
 /*
  * The unbuffered call is marked, so that probes attribute its system call to stdio. A function of
- * another library is an operation while it runs, so that its inner calls do not count.
+ * another library is an operation while it runs, so that the wrappers that it calls do not count.
  */
 #define HR_WRAP_CHAR(ret, name, params, args, file, asked, offset, flags)                          \
 	static __attribute__((noinline)) ret unbuffered_##name params                              \
@@ -113,7 +113,7 @@
 		return r;                                                                          \
 	}
 
-/* Inlined getc_unlocked refills the buffer by this, and reads the rest of it without a call. */
+/* An inlined getc_unlocked calls this to refill the buffer, which it then reads without a call. */
 #define HR_WRAP_REFILL(ret, name, params, args, file, asked, offset, flags)                        \
 	ret hr_wrap_##name params                                                                  \
 	{                                                                                          \
@@ -161,7 +161,7 @@
 		return r;                                                                          \
 	}
 
-/* The printf and scanf families call the v-function: one variadic call cannot forward another. */
+/* printf and scanf call the v-function: variadic arguments cannot be forwarded otherwise. */
 #define HR_WRAP_VFD(ret, name, params, args, file, asked, offset, flags, real, last)               \
 	ret hr_wrap_##name params                                                                  \
 	{                                                                                          \
