@@ -8,7 +8,7 @@ static inline uint64_t word(const uint64_t *words, uint8_t place)
 	return words[(place - 1) & 7];
 }
 
-/* Stores the file of a descriptor, and its position if the call has none. False: not recorded. */
+/* Stores a descriptor's file, and its position if the call has no offset. False: do not record. */
 static inline bool note_file(struct task_struct *self, struct hr_probe_task *t,
 			     const struct hr_call *call, int32_t fd)
 {
@@ -72,7 +72,7 @@ static inline uint64_t vector_bytes(uint64_t vector, uint32_t n)
 	return sum;
 }
 
-/* Reads the arguments that a record of its own needs. False: not recorded. */
+/* Reads the arguments that the record of this call needs. False: the call is not recorded. */
 static inline bool read_args(struct task_struct *self, struct hr_probe_task *t,
 			     const struct hr_call *call, const uint64_t *words)
 {
@@ -114,7 +114,7 @@ static __always_inline bool begins(const char *text, const char *with, uint32_t 
 	return true;
 }
 
-/* Sets HR_IMAGE_SHIM if the file is the shim: the dynamic loader maps it at the start. */
+/* Sets HR_IMAGE_SHIM if the file is the shim: the dynamic loader maps it when a program starts. */
 static inline void detect_shim(struct hr_image *image, struct file *file)
 {
 	char name[16] = {0};
@@ -128,9 +128,9 @@ static inline void detect_shim(struct hr_image *image, struct file *file)
 }
 
 /*
- * For a covered call whose cell has no file. False: its descriptor is a pipe or a socket, which the
- * shim does not record. The file of a stdio buffer or asynchronous request may be excluded: the
- * daemon decides that by the kernel's name.
+ * For a covered call whose cell has no file. False: the call's descriptor is a pipe or a socket,
+ * which the shim does not record. The file of a stdio buffer or asynchronous request may be
+ * excluded: the daemon decides that by the kernel's name.
  */
 static __always_inline bool is_of_files(struct task_struct *self, struct hr_probe_task *t,
 					const struct hr_call *call, struct pt_regs *regs)
@@ -150,7 +150,7 @@ static __always_inline bool is_of_files(struct task_struct *self, struct hr_prob
 }
 
 #ifdef TS_COMPAT
-/* True for a 32-bit system call: its numbers and arguments differ. */
+/* True for a 32-bit system call, which is not recorded: its number and arguments differ. */
 static inline bool is_compat(struct task_struct *self)
 {
 	struct hr_image *image;
@@ -243,7 +243,9 @@ static inline bool is_empty(uint64_t path)
 	return bpf_probe_read_user(&first, 1, (void *)path) == 0 && first == 0;
 }
 
-/* True: the path is not the file's: a link to an open file, or the folder of an unnamed file. */
+/*
+ * True: the path is not the name of the file: a link to an open file, or an unnamed file's folder.
+ */
 static inline bool is_indirect(const struct hr_probe_task *t)
 {
 	char text[16] = {0};
@@ -255,7 +257,7 @@ static inline bool is_indirect(const struct hr_probe_task *t)
 	       begins(text, "/dev/std", 8);
 }
 
-/* Names of paths, which the kernel has read by now. False: not recorded. */
+/* Sends the names of paths, which the kernel has read by now. False: the call is not recorded. */
 static inline bool name_paths(struct task_struct *self, struct hr_probe_task *t, long ret)
 {
 	struct file *file = NULL;
@@ -331,7 +333,7 @@ static inline uint8_t log2_bin(uint64_t v)
 	return bin;
 }
 
-/* If two CPUs do this at once, the later store wins: both values are among the greatest. */
+/* If two CPUs do this at once, the later store wins. Both values are greater than before. */
 static inline void raise(uint64_t *to, uint64_t v)
 {
 	if (*to < v)
@@ -340,7 +342,7 @@ static inline void raise(uint64_t *to, uint64_t v)
 
 static const struct hr_tally no_tally;
 
-/* Adds an operation to its tally, instead of a record. False: no room. */
+/* Adds an operation to its tally, which replaces a record. False: no room for the tally. */
 static __always_inline bool add_tally(const struct hr_probe_task *t, uint64_t dur_ns, int64_t ret,
 				      uint8_t kind)
 {
@@ -380,9 +382,10 @@ static __always_inline bool add_tally(const struct hr_probe_task *t, uint64_t du
 }
 
 /*
- * Records an operation that no cell covers. It needs a record, not a tally, in three cases: the
- * shim may have recorded it (the daemon then drops the record), it has two files, or it is a copy
- * with an end that is not a file. `sums` has only operations in neither.
+ * Records an operation that no cell covers. Such an operation needs a record, not a tally, in three
+ * cases: the shim may have recorded the same operation (the daemon then drops this record), it has
+ * two files, or it is a copy between a file and something else. If there is no room for record or
+ * tally, `sums` counts the operation as lost.
  */
 static __always_inline void record_op(const struct hr_probe_task *t, uint32_t tid, uint64_t dur_ns,
 				      int64_t ret, uint8_t kind)

@@ -4,9 +4,10 @@
 #define HEADRACE_BPF_FAULTS_H
 
 /*
- * Only its end shows whether a fault is major, and there is no tracepoint at the end; the kernel
- * counts it in the task (getrusage). So this reads the count at the task's next fault, system call
- * or exit. A swap-in of an anonymous page in between counts as a major fault of the file.
+ * Only the end of a fault shows whether it is major, and there is no tracepoint at the end. But the
+ * kernel counts a task's major faults (getrusage), so this reads that count at the task's next
+ * fault, system call or exit. A swap-in of an anonymous page in between counts as a major fault of
+ * the file.
  */
 static inline void settle_fault(struct task_struct *self, struct hr_probe_task *t)
 {

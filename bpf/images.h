@@ -10,7 +10,7 @@ static inline struct hr_image *image_of(struct task_struct *task)
 	return bpf_map_lookup_elem(&images, &tgid);
 }
 
-/* True: an operation without a cell is not the shim's, because no hello can claim it later. */
+/* True: the shim does not record an operation without a cell, and no later hello can claim it. */
 static inline bool is_settled(const struct hr_image *image, uint64_t now_ns)
 {
 	return image->covered ||
@@ -19,7 +19,7 @@ static inline bool is_settled(const struct hr_image *image, uint64_t now_ns)
 
 #include "faults.h"
 
-/* how: BPF_NOEXIST if fork and exec may list the process at the same time, with more details. */
+/* how: BPF_NOEXIST if fork or exec may have just listed the process, with more details. */
 static inline void new_image(struct task_struct *task, const struct hr_image *image, uint64_t how)
 {
 	uint32_t tgid = task->tgid;
@@ -54,8 +54,8 @@ static inline bool in_cgroup(struct task_struct *task)
 }
 
 /*
- * Adds a task of such a cgroup whose parent does not belong to the job. headraced marks other
- * threads and children of its process.
+ * Adds a task of one of `cgroups`, if the task's parent does not belong to the job. headraced then
+ * marks the other threads and the children of that process.
  */
 static inline void join(struct task_struct *task, uint32_t flags)
 {
@@ -68,7 +68,7 @@ static inline void join(struct task_struct *task, uint32_t flags)
 		__sync_fetch_and_add(&unmarked, 1);
 }
 
-/* The task has moved to another cgroup; fork and exec handle tasks that start in one. */
+/* A task has moved to another cgroup. Tasks that start in a cgroup are handled at fork and exec. */
 SEC("tp_btf/cgroup_attach_task")
 int BPF_PROG(task_moves, struct cgroup *to, const char *path, struct task_struct *task)
 {
@@ -172,7 +172,7 @@ int BPF_PROG(process_exits, struct task_struct *task)
 
 /*
  * Marks the threads of listed processes; lists and marks their children, and processes in the job's
- * cgroups. headraced runs it until it marks none.
+ * cgroups. headraced runs this program until it marks no more tasks.
  */
 SEC("iter/task")
 int list_tasks(struct bpf_iter__task *it)

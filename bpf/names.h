@@ -8,7 +8,7 @@ struct name_text {
 	/* components, then the path of the call; 8 more bytes for zeros of hash_name() */
 	char text[2 * HR_PROBE_PATH + 8];
 	uint32_t bytes;
-	uint64_t hash; /* of all fields and text: equal names have one number */
+	uint64_t hash; /* of all fields and the text: equal names get the same number */
 };
 
 MAP(name_texts, PERCPU_ARRAY, 1, uint32_t, struct name_text);
@@ -19,13 +19,13 @@ MAP(texts, LRU_HASH, HR_PROBE_FILES, uint64_t, uint64_t); /* key: struct name_te
 
 uint64_t last_name;
 
-/* True: the daemon will still have the name when it reads a record that refers to it now. */
+/* True: the daemon will still have the name when it reads a record that is written now. */
 static inline bool is_fresh(uint64_t name)
 {
 	return last_name - name < HR_PROBE_NAMES / 2;
 }
 
-/* A walk from a file up to the root of a process. Components, leaf first, each with its NUL. */
+/* A walk from a file up to a process's root. `text`: components, leaf first, each with a NUL. */
 struct walk {
 	struct dentry *dentry, *root;
 	struct mount *mount, *root_mount;
@@ -42,7 +42,7 @@ static inline struct mount *mount_of(struct vfsmount *mnt)
 	return (void *)mnt - bpf_core_field_offset(struct mount, mnt);
 }
 
-/* Adds a component, or steps to a mount point; 0 at the end. Global: verified once, not per use. */
+/* Adds a component, or steps to a mount point; 0: end. Global, so that it is verified only once. */
 __attribute__((noinline)) int walk_step(struct walk *w)
 {
 	struct dentry *here, *parent;
@@ -61,7 +61,7 @@ __attribute__((noinline)) int walk_step(struct walk *w)
 			w->mount = above;
 			return 1;
 		}
-		/* The top. A file without a folder (memfd) is its own top, and has a name. */
+		/* The top. A file without a folder (memfd) is its own top: adds its name. */
 		if (w->steps > 0)
 			return 0;
 	}
@@ -81,7 +81,7 @@ __attribute__((noinline)) int walk_step(struct walk *w)
 	return 1;
 }
 
-/* Adds all components. Global: verified once. */
+/* Adds all components. Global, so that it is verified only once. */
 __attribute__((noinline)) int walk_up(struct walk *w)
 {
 	if (!w)
@@ -136,7 +136,7 @@ static inline uint64_t mixed(uint64_t hash, uint64_t more)
 	return hash ^ hash >> 29;
 }
 
-/* Global: verified once. */
+/* Global, so that it is verified only once. */
 __attribute__((noinline)) int hash_name(struct name_text *t)
 {
 	uint64_t hash = 0;
@@ -157,9 +157,9 @@ __attribute__((noinline)) int hash_name(struct name_text *t)
 }
 
 /*
- * Sends a NAME, unless an equal one was sent recently. Returns its number; 0: none;
- * HR_PROBE_NO_NAME: no room. file: NULL for a path that is not open. given: address of the path in
- * the process, 0: none; from: start of a relative path.
+ * Sends a NAME, unless an equal one was sent recently. Returns the number of the NAME; 0: the file
+ * has none; HR_PROBE_NO_NAME: no room in the buffer. file: NULL for a path that is not open. given:
+ * address of the path in the process, 0: none. from: the folder to which a relative path refers.
  */
 static __attribute__((noinline)) uint64_t send_name(struct task_struct *self, uint64_t image,
 						    struct file *file, struct path *from,
@@ -254,7 +254,9 @@ static inline void keep_name(struct file *file, uint64_t name)
 	bpf_map_update_elem(&files, &key, &value, BPF_ANY);
 }
 
-/* After an open that the shim records: another file may have had this address and its number. */
+/*
+ * For an open that the shim records: `files` may have the name of an earlier file at this address.
+ */
 static inline void forget_name(struct file *file)
 {
 	uint64_t key = (uint64_t)file;
@@ -262,7 +264,9 @@ static inline void forget_name(struct file *file)
 	bpf_map_delete_elem(&files, &key);
 }
 
-/* The number of an open file's name. A reused address has another inode, except for hard links. */
+/*
+ * The number of a file's name. If another file was at this address, its inode differs (or a link).
+ */
 static inline uint64_t name_of(struct task_struct *self, uint64_t image, struct file *file)
 {
 	uint64_t key = (uint64_t)file, name;

@@ -13,7 +13,7 @@ int BPF_PROG(page_comes, struct folio *folio)
 	struct hr_sum_key key = {0};
 	struct hr_image *image;
 
-	/* Not the file system's own pages, which it reads at each open or sync. */
+	/* Not for the file system's own pages, which are read at each open or sync. */
 	if (!t || (BPF_CORE_READ(folio, mapping, host, i_mode) & S_IFMT) != S_IFREG)
 		return 0;
 	image = image_of(self);
@@ -40,7 +40,7 @@ int BPF_PROG(page_comes, struct folio *folio)
 	return 0;
 }
 
-/* From Linux 6.12. A fault that waited may come twice: the task's own count decides. */
+/* From Linux 6.12. May run twice for a fault that waited: only the task's own count matters. */
 SEC("tp_btf/mm_filemap_fault")
 int BPF_PROG(page_faults, struct address_space *mapping)
 {

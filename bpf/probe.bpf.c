@@ -32,7 +32,7 @@ struct {
 
 MAP(images, HASH, HR_PROBE_IMAGES, uint32_t, struct hr_image);
 
-/* Key: a cgroup's id, the inode of its folder. */
+/* Key: the id of a cgroup, which is the inode number of its folder. */
 MAP(cgroups, HASH, HR_PROBE_CGROUPS, uint64_t, uint32_t);
 
 MAP(calls, ARRAY, HR_PROBE_CALLS, uint32_t, struct hr_call);
@@ -51,7 +51,7 @@ struct {
 	__array(values, struct sums_inner);
 } sums SEC(".maps") = {.values = {&sums_a, &sums_b}};
 
-/* The side that programs add to. The daemon changes it, and reads the other once it is unused. */
+/* The side that programs add to. The daemon switches it, and reads the side that is not in use. */
 uint32_t side;
 
 struct tallies_inner {
@@ -70,7 +70,7 @@ struct {
 
 const volatile bool faults_traced; /* this kernel has the tracepoint of page_faults */
 
-bool events;	    /* the daemon wants a record of each operation */
+bool events;	    /* set by the daemon: send a record of each operation */
 uint64_t filled[2]; /* entries of each side's maps, sums and tallies together */
 uint64_t summed[2]; /* entries of `sums` alone */
 
@@ -78,7 +78,7 @@ uint64_t unsummed; /* lost calls that `sums` had no room for */
 uint64_t unlisted; /* processes that `images` had no room for */
 uint64_t compat;   /* processes of 32-bit programs */
 uint64_t last_image;
-uint64_t marked; /* by the last pass of the iterator */
+uint64_t marked; /* tasks that the last pass of the iterator marked */
 
 uint32_t n_cgroups; /* entries of `cgroups`; 0: no check needed */
 /* processes of a cgroup whose threads or children the iterator has to mark */

@@ -31,7 +31,7 @@
 #define HR_PROBE_ARGS	2048u  /* of a command line */
 #define HR_PROBE_ENV	16384u /* of an environment */
 #define HR_PROBE_DEPTH	160u   /* components of a path that the programs read */
-#define HR_PROBE_MOUNTS 32u    /* mounts on the way there */
+#define HR_PROBE_MOUNTS 32u    /* mounts that such a path crosses */
 #define HR_PROBE_FILES	32768u
 /* Names that the daemon keeps; the programs send a name again after half as many others. */
 #define HR_PROBE_NAMES	  65536u
@@ -41,10 +41,10 @@
 #define HR_PROBE_LEVELS	  32u /* parent cgroups that the programs check */
 #define HR_PROBE_REQUESTS 16384u
 #define HR_PROBE_SUMS	  32768u
-#define HR_PROBE_REST	  2048u /* of these, for sums without a file once the others are in use */
+#define HR_PROBE_REST	  2048u /* the last HR_PROBE_SUMS are for sums without a file */
 #define HR_PROBE_TALLIES  16384u
 #define HR_PROBE_BINS	  48u /* the last bin takes durations of 2^47 ns and more */
-/* A younger image may still send a hello, or be the child of one that attaches late. */
+/* An image younger than this may still send a hello, or its parent may attach late. */
 #define HR_PROBE_YOUNG_NS 2000000000ull
 #define HR_SHIM_NAME	  "libheadrace.so" /* a file of that name is the shim */
 #define HR_PROBE_BUFFER	  (16u << 20)	   /* bytes */
@@ -55,7 +55,7 @@
 enum hr_call_how {
 	HR_CALL_NONE,
 	HR_CALL_FD,	  /* file: a descriptor */
-	HR_CALL_VECTOR,	  /* the same; words 2 and 3 are an iovec and its length */
+	HR_CALL_VECTOR,	  /* like HR_CALL_FD; words 2 and 3 are an iovec and its length */
 	HR_CALL_OPEN,	  /* file: a path (at: a dirfd before it); the result is a descriptor */
 	HR_CALL_PATH,	  /* file: a path */
 	HR_CALL_TWO,	  /* file: a path, followed by another one */
@@ -71,17 +71,17 @@ struct hr_call {
 	uint16_t op; /* enum hr_op_id; 0: not recorded */
 	uint8_t how; /* enum hr_call_how */
 	uint8_t file, asked, offset, flags, at;
-	uint8_t moves; /* HR_MOVES_*: the result is bytes; `offset` 0: from the file's position */
+	uint8_t moves; /* HR_MOVES_*: the result is bytes; `offset` 0: at the file's position */
 	uint8_t spare[7];
 };
 
 #define HR_PROBE_URING 64u /* opcodes of io_uring below this */
 
-#define HR_IMAGE_ANNOUNCED 1u  /* its IMAGE is in the buffer */
+#define HR_IMAGE_ANNOUNCED 1u  /* its IMAGE was sent */
 #define HR_IMAGE_BORROWED  2u  /* a vfork child in a covered process, whose shim records it */
-#define HR_IMAGE_QUIET	   4u  /* `headrace run`: not recorded, but the processes that it starts */
+#define HR_IMAGE_QUIET	   4u  /* `headrace run`: not recorded, unlike its child processes */
 #define HR_IMAGE_FORKED	   8u  /* no exec since the fork from `parent` */
-#define HR_IMAGE_SHIM	   16u /* has the shim in its memory: a hello may come at any age */
+#define HR_IMAGE_SHIM	   16u /* has loaded the shim: a hello may come at any time */
 #define HR_IMAGE_32BIT	   32u /* has made 32-bit system calls, which are not recorded */
 
 /* A process between fork or exec and the next exec. */
@@ -100,19 +100,19 @@ struct hr_probe_task {
 	uint64_t image;
 	uint64_t name, name2; /* of files known at the start */
 	uint64_t path, path2; /* addresses of path arguments */
-	uint64_t cell_file;   /* of the cell */
+	uint64_t cell_file;   /* file of the cell */
 	uint64_t asked;
 	int64_t offset, offset2;
 	int32_t fd, fd2;
 	uint32_t flags;
-	uint32_t settled; /* if no cell covers it, it is not the shim's (images.h) */
-	uint16_t op;	  /* 0: in none */
+	uint32_t settled; /* is_settled(): without a cell, the shim does not record it */
+	uint16_t op;	  /* 0: the task is in none */
 	uint16_t cell_op; /* the surrounding operation: enum hr_op_id, HR_COVER_* */
 	uint8_t how;
 	uint8_t at;    /* 1: fd and fd2 are the dirfds of path and path2 */
 	uint8_t moves; /* HR_MOVES_* */
 	uint8_t aio;   /* 1: a thread of libc for POSIX AIO */
-	/* Its last fault of a mapped file, which is counted later if it was a major one. */
+	/* The task's last fault of a mapped file, which is counted later if it was major. */
 	uint64_t majors; /* the task's count at that fault */
 	uint64_t fault_ino;
 	uint32_t fault_dev;
@@ -128,7 +128,7 @@ struct hr_probe_task {
 #define HR_OP_AIO_FIRST 416u
 #define HR_OP_AIO_LAST	425u
 
-/* True: no cell has the file, so the kernel's name identifies it. */
+/* True: no cell has the file, so the kernel's name identifies the file. */
 #define HR_COVER_NAMED(cell_op)                                                                    \
 	((cell_op) == 0 || (cell_op) == HR_COVER_EXIT || (cell_op) == HR_COVER_AIO)
 
@@ -147,7 +147,7 @@ struct hr_inode_key {
 struct hr_probe_request {
 	uint64_t image;
 	uint64_t start_ns;
-	uint64_t name; /* 0: a fixed file; found when the request is done */
+	uint64_t name; /* 0: a fixed file, whose name is found when the request is done */
 	uint64_t asked;
 	int64_t offset;
 	uint32_t tid, tgid;
@@ -155,7 +155,7 @@ struct hr_probe_request {
 	uint16_t op;
 	uint8_t moves;
 	uint8_t opens;
-	uint8_t settled; /* as struct hr_probe_task's */
+	uint8_t settled; /* as in struct hr_probe_task */
 	uint8_t fixed;	 /* in the ring's own table of files */
 	uint8_t spare[6];
 };
@@ -170,7 +170,7 @@ struct hr_sum_key {
 
 enum hr_sum_kind {
 	HR_SUM_CALL, /* in `sums`: covered by a cell */
-	HR_SUM_LOST, /* no room for its record in the buffer */
+	HR_SUM_LOST, /* the buffer had no room for the record */
 	HR_SUM_URING,
 	HR_SUM_FILL,  /* pages that faults added to the page cache */
 	HR_SUM_FETCH, /* pages that a system call added */
@@ -205,7 +205,7 @@ struct hr_tally {
 
 enum hr_probe_kind { HR_PROBE_IMAGE = 1, HR_PROBE_NAME, HR_PROBE_OP, HR_PROBE_EXIT };
 
-/* Precedes an image's first OP. Texts: exe (as in a NAME), arguments, environment. */
+/* Precedes the first OP of an image. Texts follow: exe (as in a NAME), arguments, environment. */
 struct hr_probe_image {
 	uint32_t kind;
 	uint32_t tgid; /* in the initial pid namespace */
@@ -220,9 +220,9 @@ struct hr_probe_image {
 };
 
 /*
- * A file: `walked` bytes of components up to the root of the process, leaf first, each with its
- * NUL; if there are too many, the last one is "...". Then the path of the call, absolute or
- * relative to the components. Without it, the components are the path.
+ * A file. First come walked_bytes of components up to the root of the process, leaf first, each
+ * with its NUL; if there are too many, the last one is "...". Then comes the path of the call,
+ * absolute or relative to the components. If there is no such path, the components are the path.
  */
 struct hr_probe_name {
 	uint32_t kind;
@@ -250,7 +250,7 @@ struct hr_probe_op {
 	uint32_t flags;
 	uint16_t op;
 	uint8_t sum;	 /* enum hr_sum_kind */
-	uint8_t settled; /* 0: the shim may have recorded it */
+	uint8_t settled; /* 0: the shim may have recorded the same call */
 };
 
 struct hr_probe_exit {

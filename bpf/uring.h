@@ -10,7 +10,7 @@ MAP(uring, ARRAY, HR_PROBE_URING, uint32_t, struct hr_call);
 
 MAP(requests, HASH, HR_PROBE_REQUESTS, uint64_t, struct hr_probe_request);
 
-/* The kernel thread of SQPOLL is in the thread group of its process, but not marked. */
+/* Accepts unmarked tasks, because the kernel thread of SQPOLL is in the process but not marked. */
 static inline int submitted(struct io_kiocb *req)
 {
 	struct task_struct *self = bpf_get_current_task_btf();
@@ -26,7 +26,7 @@ static inline int submitted(struct io_kiocb *req)
 
 	if (!image || image->flags & HR_IMAGE_QUIET)
 		return 0;
-	/* The kernel reuses this memory: an old entry is of a request whose end was not seen. */
+	/* The kernel reuses this memory: an old entry belongs to a request whose end was missed. */
 	bpf_map_delete_elem(&requests, &key);
 	call = bpf_map_lookup_elem(&uring, &opcode);
 	if (!call || !call->op)

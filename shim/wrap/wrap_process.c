@@ -143,7 +143,7 @@ int hr_wrap_putenv(char *text)
 	return r;
 }
 
-/* ---- jumps: an operation that a signal handler jumps out of will never end -------------------- */
+/* ---- jumps: an operation that a signal handler jumps out of will never end ----------------- */
 
 #define JUMP(name)                                                                                 \
 	void hr_wrap_##name(struct __jmp_buf_tag *env, int value)                                  \
