@@ -11,7 +11,7 @@
 #include <stdbool.h>
 #include <stdlib.h>
 
-#define HR_ARRAY_FIRST_BYTES 256u /* the first room, or one element */
+#define HR_ARRAY_FIRST_BYTES 256u /* the first room; one element if that is bigger */
 
 /*
  * Makes room for `need` elements; the room at least doubles. False: no memory, array unchanged.
@@ -36,7 +36,7 @@
 		hr_need <= (room);                                                                 \
 	})
 
-/* The same for element n. The second test is for static analyzers. */
+/* Makes room for element n. The second test is for static analyzers. */
 #define hr_array_reserve(list, n, room)                                                            \
 	(hr_array_fit(list, (size_t)(n) + 1, room) && (list) != NULL)
 

@@ -24,8 +24,9 @@ int hr_encoder_new(struct hr_encoder **ret);
 void hr_encoder_free(struct hr_encoder *e);
 
 /*
- * Fills `msg` from n events in completion order (and calls headrace__event_batch__init). Its memory
- * belongs to the encoder, until the next call. Errors: -EINVAL (n or task out of range), -ENOMEM.
+ * Fills `msg` from n events in completion order (and calls headrace__event_batch__init). The memory
+ * that `msg` refers to belongs to the encoder, and is valid until the next call. Errors: -EINVAL (n
+ * or task out of range), -ENOMEM.
  */
 int hr_batch_encode(struct hr_encoder *e, const struct hr_event *events, size_t n,
 		    const struct hr_task *tasks, size_t n_tasks, Headrace__EventBatch *msg);
@@ -48,7 +49,7 @@ enum hr_column {
 #define HR_COL_BIT(c) (1u << (c))
 #define HR_COL_ALL    ((1u << HR_COL_END_) - 2u)
 
-/* Decoded columns, NULL unless requested; the decoder's memory, valid until its next call. */
+/* Decoded columns; NULL: not requested. The memory is the decoder's, valid until its next call. */
 struct hr_columns {
 	uint32_t count;
 	const uint32_t *task; /* always: index into tasks */
@@ -72,8 +73,8 @@ int hr_decoder_new(struct hr_decoder **ret);
 void hr_decoder_free(struct hr_decoder *d);
 
 /*
- * Decodes the columns of `want` and those that they need. The message is hostile input: -EBADMSG if
- * it contradicts itself, without a partial result.
+ * Decodes the columns of `want` and those that they need. The message may be hostile: if it
+ * contradicts itself, returns -EBADMSG and no partial result.
  */
 int hr_batch_decode(struct hr_decoder *d, const Headrace__EventBatch *msg, uint32_t want,
 		    struct hr_columns *ret);

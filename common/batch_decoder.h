@@ -3,7 +3,7 @@
  * batch_decoder.h - the inside of a decoder
  *
  * batch_decode.c decodes a chunk of rows at a time, column after column, so that values which
- * another column's prediction needs are in the cache. Indexes of arrays are checked when decoded:
+ * another column's prediction needs are in the cache. Each decoded index of an array is checked:
  * ops below HR_OP_MAX, batch-local files below n_files, tasks below n_tasks.
  */
 #ifndef HEADRACE_COMMON_BATCH_DECODER_H
@@ -46,14 +46,14 @@ struct hr_decoder {
 	struct hr__column columns[HR_COL_END_];
 	uint64_t codes[HR__CHUNK_ROWS];
 	struct hr_task tasks[HR_BATCH_TASKS];
-	uint32_t task_end[HR_BATCH_TASKS]; /* row after the task's last */
+	uint32_t task_end[HR_BATCH_TASKS]; /* one past the task's last row */
 	struct hr__model model;
-	uint32_t files_known; /* known to the file column so far */
+	uint32_t files_known; /* first uses that the file column has decoded so far */
 };
 
 /*
- * Decodes rows [first, end) of a column, after the columns that it needs. `codes` NULL: all are
- * zero. 0 or -EBADMSG.
+ * Decodes rows [first, end) of a column. The columns that it needs come first. `codes` NULL: all
+ * codes are zero. 0 or -EBADMSG.
  */
 typedef int hr__decode_fn(struct hr_decoder *d, uint32_t first, uint32_t end, const uint64_t *codes,
 			  struct hr__model_task *at);

@@ -8,8 +8,8 @@
  *
  * Owner     One encoder or decoder, one thread; reset for each batch.
  *
- * This is part of the store format: a changed prediction is a new store version. So predictions
- * never use the table of operations, which grows.
+ * The model is part of the store format: a changed prediction needs a new store version. So
+ * predictions never use the table of operations, because that table grows.
  */
 #ifndef HEADRACE_COMMON_BATCH_MODEL_H
 #define HEADRACE_COMMON_BATCH_MODEL_H
@@ -19,7 +19,7 @@
 
 #include "common/batch.h"
 
-#define HR__CHUNK_ROWS 2048u /* their codes fit into the first two caches */
+#define HR__CHUNK_ROWS 2048u /* the codes of so many rows fit into the first two caches */
 #define HR__MAX_PLANES 8u
 
 /* How a plane is stored: the first byte of Column.planes[i]. */
@@ -35,15 +35,16 @@ static const uint8_t hr__column_width[HR_COL_END_] = {
 struct hr__model_op {
 	int64_t ret;
 	uint32_t flags;
-	bool no_offset; /* no offset the last time */
+	bool no_offset; /* the last row of this op had no offset */
 	bool no_fd;
 	bool some_file2;
-	bool items;	   /* ret counted items of `flags` bytes */
-	uint8_t spare[16]; /* makes the size a power of two: these are indexed for every value */
+	bool items; /* the last ret was a number of items of `flags` bytes */
+	uint8_t
+	    spare[16]; /* makes the size a power of two: rows index these structs for every value */
 };
 _Static_assert(sizeof(struct hr__model_op) == 32, "shift instead of multiplication");
 
-/* Columns are decoded independently: each half is valid for the task (index + 1) in its stamp. */
+/* Columns are decoded separately, so each field has the task (index + 1) for which it is valid. */
 struct hr__model_file {
 	int64_t position; /* never negative */
 	int32_t fd;
@@ -61,16 +62,17 @@ struct hr__model {
 	struct hr__model_file files[HR_BATCH_EVENTS]; /* by batch-local index */
 };
 
-/* The parts of a model that are scoped to a task: zero at its first row. */
+/* The parts of a model that hold for one task; all zero at the first row of a task. */
 struct hr__model_task {
-	uint64_t end_ns; /* of the previous row */
-	uint32_t file;	 /* of the previous row, batch-local index; continues across tasks */
+	uint64_t end_ns; /* end of the previous row */
+	uint32_t
+	    file; /* batch-local index of the previous row's file, also if that row is of another task */
 	uint16_t op;
 	int32_t fd;
 	bool was_short; /* the last transfer was short: the next read is at the end of the file */
 };
 
-/* Entries of files are cleared when a file gets its index. */
+/* Does not clear `files`: an entry is cleared when a file gets its index. */
 static inline void hr__model_reset(struct hr__model *m)
 {
 	memset(m->ops, 0, sizeof(m->ops));
@@ -104,9 +106,9 @@ static inline uint32_t hr__unzigzag32(uint32_t v)
 }
 
 /*
- * Codes a value near `expected`, or `none`, which is far away. So `none` swaps its slot with a rare
- * one nearby; if it is expected, it takes the first slot. Each value has exactly one code, as long
- * as `expected` is not `none`.
+ * Codes a value near `expected`, or the value `none`, which is far away from it. So `none` swaps
+ * its slot with that of a rare value near `expected`, or, with `expect_none`, with that of
+ * `expected`. Each value has exactly one code, as long as `expected` is not `none`.
  */
 #define HR__NONE_SLOT INT64_C(0x4001)
 
@@ -137,19 +139,19 @@ static inline int64_t hr__uncode(uint64_t code, int64_t expected, int64_t none, 
 	return (int64_t)slot;
 }
 
-/* op: 0 if it follows the previous op as last time. Swaps 0 and the expected id. */
+/* Codes an op: the expected op, which followed the previous op last time, swaps its code with 0. */
 static inline uint16_t hr__swap_op(uint16_t op, uint16_t expected)
 {
 	return op == expected ? 0 : op == 0 ? expected : op;
 }
 
-/* asked: the size that this op requested last time after the same op. */
+/* Predicts `asked`: the size that this op requested last time after the same previous op. */
 static inline uint64_t *hr__asked_entry(struct hr__model *m, uint16_t previous_op, uint16_t op)
 {
 	return &m->asked[(previous_op * 31u + op) % HR__ASKED_ENTRIES];
 }
 
-/* The expected return value of a call with a size: all of it. */
+/* The expected return value of a call with a size: all bytes or items. */
 static inline int64_t hr__full_ret(const struct hr__model_op *op, uint64_t asked, uint32_t flags)
 {
 	if (asked > INT64_MAX)
@@ -178,7 +180,7 @@ static inline void hr__saw_ret(struct hr__model_op *op, struct hr__model_task *t
 	t->was_short = ret > 0 && ret < hr__full_ret(op, asked, flags);
 }
 
-/* fd: the file's last one in this task, else the task's last one. */
+/* Predicts the fd: the file's last fd in this task or, if there is none, the task's last fd. */
 static inline int32_t hr__expect_fd(const struct hr__model_file *f, const struct hr__model_task *t,
 				    uint32_t task)
 {
@@ -196,7 +198,9 @@ static inline void hr__saw_fd(struct hr__model_op *op, struct hr__model_file *f,
 	t->fd = fd;
 }
 
-/* offset: the file's position in this task; for a call without a size (a seek), its result. */
+/*
+ * Predicts the offset: the file's position in this task or, for a call without size (seek), `ret`.
+ */
 static inline int64_t hr__expect_offset(const struct hr__model_file *f, uint32_t task,
 					uint64_t asked, int64_t ret)
 {
@@ -216,7 +220,8 @@ static inline void hr__saw_offset(struct hr__model_op *op, struct hr__model_file
 	if (asked == HR_ASKED_NONE) {
 		f->position = ret;
 	} else if (ret == 0) {
-		f->position = 0; /* at the end of the file: the next reader begins at its start */
+		f->position =
+		    0; /* at the end of the file: the next read is expected at the start of the file */
 	} else {
 		if (flags > 1 && bytes <= asked / flags)
 			bytes *= flags;

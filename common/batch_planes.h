@@ -2,9 +2,9 @@
 /*
  * batch_planes.h - a column of codes as byte planes
  *
- * Plane p holds byte p of every code, lowest first. A splitter takes codes in chunks, and gives a
- * plane memory at its first byte that is not zero. Packing stores each plane the shortest way.
- * Owned by one encoder, one thread.
+ * Plane p holds byte p of every code, lowest first. A splitter takes codes in chunks. A plane gets
+ * memory when its first byte comes that is not zero. Packing stores each plane in the shortest way.
+ * One encoder and one thread own a splitter.
  */
 #ifndef HEADRACE_COMMON_BATCH_PLANES_H
 #define HEADRACE_COMMON_BATCH_PLANES_H
@@ -20,7 +20,7 @@ struct hr__splitter {
 	uint32_t rows;	      /* added so far */
 	uint32_t written;     /* bit p: plane p had a nonzero byte so far, and has memory */
 	uint64_t seen;	      /* all codes, combined by or */
-	uint64_t seen_signed; /* the same for codes as signed numbers, negative ones inverted */
+	uint64_t seen_signed; /* the same for codes as signed numbers, if negative inverted */
 };
 
 /* Starts a column of at most `max_rows`; `planes` has HR__MAX_PLANES * (max_rows + 1) bytes. */
@@ -28,8 +28,8 @@ void hr__splitter_start(struct hr__splitter *s, uint8_t *planes, size_t max_rows
 void hr__splitter_add(struct hr__splitter *s, const uint64_t *codes, uint32_t n);
 
 /*
- * Stores planes in ret[0..width): constant and raw ones in place, compressed ones in `arena` (width
- * * rows bytes). Returns the bytes used in `arena`.
+ * Stores planes in ret[0..width). Constant and raw planes stay in place, compressed ones are
+ * written to `arena` (width * rows bytes). Returns the bytes used in `arena`.
  */
 size_t hr__splitter_pack(struct hr__splitter *s, ZSTD_CCtx *zstd, unsigned width, uint8_t *arena,
 			 ProtobufCBinaryData *ret);
@@ -40,11 +40,13 @@ struct hr__plane {
 	uint8_t constant;
 };
 
-/* Hostile input. `room` takes `rows` bytes; -EBADMSG. Raw planes are not copied. */
+/* `stored` may be hostile: -EBADMSG. `room` has `rows` bytes, which raw planes do not use. */
 int hr__plane_unpack(ZSTD_DCtx *zstd, const ProtobufCBinaryData *stored, uint32_t rows,
 		     uint8_t *room, struct hr__plane *ret);
 
-/* Joins n <= HR__CHUNK_ROWS rows from `first` on into codes. False: all are zero, not written. */
+/*
+ * Joins n <= HR__CHUNK_ROWS rows from `first` on into codes. False: all are zero, nothing written.
+ */
 bool hr__planes_join(const struct hr__plane *planes, unsigned width, uint32_t first, uint32_t n,
 		     uint64_t *ret);
 

@@ -12,10 +12,10 @@
  *      listen = tcp://0.0.0.0:4747        same as --listen tcp://0.0.0.0:4747
  *      retention_age = 30d                same as --retention-age 30d
  *
- * Flags override the file: read the file first. Values of a key that may be repeated
- * (HR_CONFIG_LIST) are joined with commas. The file's list replaces the default, a list of flags
- * the file's. Other keys may be in a file once. A blank and # begin a comment; between double
- * quotes they are part of the value. An empty value (`spill =`) is "".
+ * Flags override the file, so read the file first. An HR_CONFIG_LIST key may be repeated: its
+ * values are joined with commas. A list in the file replaces the default, and a list of flags
+ * replaces that of the file. Other keys may be in a file once. A blank and # begin a comment;
+ * between double quotes they are part of the value. An empty value (`spill =`) is "".
  */
 #ifndef HEADRACE_COMMON_CONFIG_H
 #define HEADRACE_COMMON_CONFIG_H
@@ -26,10 +26,10 @@
 #include <stdio.h>
 
 enum hr_config_type {
-	HR_CONFIG_TEXT,	    /* char *, NULL without value and default */
+	HR_CONFIG_TEXT,	    /* char *; NULL: neither value nor default */
 	HR_CONFIG_LIST,	    /* char *, joined with commas */
 	HR_CONFIG_BYTES,    /* uint64_t: 10GiB, 512MB, 4096 */
-	HR_CONFIG_DURATION, /* uint64_t, in ms: 500ms, 30s, 5m, 12h, 30d; with a unit; 0: none */
+	HR_CONFIG_DURATION, /* uint64_t, in ms: 500ms, 30s, 5m, 12h, 30d, or 0; needs a unit */
 	HR_CONFIG_NUMBER,   /* uint64_t */
 	HR_CONFIG_FLAG,	    /* bool: yes, no */
 	HR_CONFIG_CHOICE,   /* unsigned: index in `choices` */
@@ -39,7 +39,7 @@ struct hr_config_key {
 	const char *name; /* "retention_age"; the flag is --retention-age */
 	enum hr_config_type type;
 	bool fixed;		/* read at the start only, not by a reload */
-	size_t offset;		/* of its member in the structure */
+	size_t offset;		/* of the key's member in the structure */
 	const char *value_name; /* for --help: "TIME" */
 	const char *otherwise;	/* the default as text; NULL: none */
 	const char *help;	/* one sentence */
@@ -52,8 +52,8 @@ void hr_config_done(const struct hr_config_key *keys, size_t n, void *config);
 
 /*
  * Reads a file of at most 256 KiB. -EINVAL: *ret_error has a line for each mistake
- * ("/etc/headrace/collector.conf:12: ..."); or another -errno. Unknown keys go to `warn`, since the
- * file may be of another version; if `warn` is NULL, they are mistakes.
+ * ("/etc/headrace/collector.conf:12: ..."); or another -errno. Unknown keys are passed to `warn`,
+ * because the file may be for another version; if `warn` is NULL, they are mistakes.
  */
 int hr_config_file(const struct hr_config_key *keys, size_t n, void *config, const char *path,
 		   void (*warn)(const char *text), char **ret_error);
@@ -79,14 +79,14 @@ struct hr_config_source {
 bool hr_config_asks_check(const struct hr_config_source *from);
 
 /*
- * Sets everything, defaults first, and reports all mistakes. -EINVAL: there were any; -ENOMEM. Call
- * hr_config_done() in all cases. SIGHUP calls it again, with the same flags.
+ * Sets everything, defaults first, and reports all mistakes. -EINVAL: there were mistakes; -ENOMEM.
+ * Call hr_config_done() in all cases. A daemon calls this again at SIGHUP, with the same flags.
  */
 int hr_config_load(const struct hr_config_source *from, void *config);
 
 /*
- * Keys that cannot change while a daemon runs (key.fixed) keep the value of `old`: the structures
- * swap these members. Reports which of them differ in `fresh`.
+ * Keys that cannot change while a daemon runs (key.fixed) keep the value of `old`: `old` and
+ * `fresh` swap these members. Reports which of these keys differ in `fresh`.
  */
 void hr_config_keep_fixed(const struct hr_config_key *keys, size_t n, void *old, void *fresh,
 			  void (*report)(const char *text));
@@ -104,11 +104,11 @@ bool hr_config_rules(const struct hr_config_rule *rules, size_t n,
 int hr_config_set(const struct hr_config_key *keys, size_t n, void *config, const char *name,
 		  const char *value, char **ret_error);
 
-/* The lines of --help. The next two: as options of a man page, with or without names in a file. */
+/* Writes --help, or the options of a man page, with the names in the file or (_flags) without. */
 void hr_config_help(const struct hr_config_key *keys, size_t n, FILE *to);
 void hr_config_man(const struct hr_config_key *keys, size_t n, FILE *to);
 void hr_config_man_flags(const struct hr_config_key *keys, size_t n, FILE *to);
-/* Text for troff: no line starts with a control character, backslashes and hyphens are literal. */
+/* Writes text for troff: no line starts a request, backslashes and hyphens are literal. */
 void hr_config_roff(const char *text, FILE *to);
 
 #endif

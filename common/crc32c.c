@@ -41,8 +41,8 @@ static uint32_t crc_table(uint32_t crc, const uint8_t *p, size_t n)
 #if defined(__x86_64__)
 /*
  * The instruction takes three cycles, and the CPU can start one in each: three lanes of a long
- * input are summed in parallel. A sum is then shifted by the bytes of later lanes: multiplied by
- * x^(8 * bytes - 33) modulo the polynomial.
+ * input are summed in parallel. To shift a lane's sum by the bytes of the later lanes, it is
+ * multiplied by x^(8 * bytes - 33) modulo the polynomial.
  */
 #define LANE_BYTES     ((size_t)512)
 #define PAST_ONE_LANE  UINT32_C(0xdd7e3b0c)

@@ -2,7 +2,7 @@
 /*
  * event.h - one I/O operation, for daemon, codec and query engine
  *
- * The daemon makes events from checked records; batch.h encodes arrays of them. Plain data.
+ * The daemon makes events from checked records; batch.h encodes arrays of events. Plain data.
  */
 #ifndef HEADRACE_COMMON_EVENT_H
 #define HEADRACE_COMMON_EVENT_H
@@ -22,7 +22,7 @@ struct hr_event {
 	uint64_t dur_ns;
 	int64_t offset; /* bytes; HR_OFFSET_NONE: unknown or not applicable */
 	int64_t ret;	/* return value, -errno on failure, HR_RET_NONE: did not return */
-	uint64_t asked; /* bytes; HR_ASKED_NONE */
+	uint64_t asked; /* bytes, or HR_ASKED_NONE */
 	uint32_t file;	/* stream file id, 0: none */
 	uint32_t file2; /* second file (rename, link, copy_file_range), 0: none */
 	uint32_t task;	/* index into the batch's tasks */

@@ -3,10 +3,10 @@
  * fdstore.h - descriptors that outlive a crash of the daemon
  *
  * The protocol is systemd's (sd_notify FDSTORE=1, FDNAME=...; LISTEN_FDS, LISTEN_FDNAMES,
- * LISTEN_PID). The service manager keeps the descriptors, or in private mode the keeper (keeper.h).
- * A recording process of the node service pushes to the service and to systemd, because both may be
- * killed at once (HEADRACE_FDSTORE; names start with HEADRACE_FDSTORE_PREFIX). Any thread. Without
- * NOTIFY_SOCKET pushes succeed and do nothing.
+ * LISTEN_PID). The service manager keeps the descriptors; in private mode, the keeper does
+ * (keeper.h). A recording process of the node service pushes to the service and to systemd, because
+ * service and recording process may be killed at once (HEADRACE_FDSTORE; names start with
+ * HEADRACE_FDSTORE_PREFIX). Any thread. Without NOTIFY_SOCKET, pushes succeed and do nothing.
  */
 #ifndef HEADRACE_COMMON_FDSTORE_H
 #define HEADRACE_COMMON_FDSTORE_H
@@ -21,7 +21,7 @@ int hr_fdstore_notify(const char *text); /* "READY=1", "STATUS=..." */
 /* Descriptors that this process started with, close-on-exec. Call once, before other threads. */
 struct hr_inherited {
 	char *name;
-	int fd; /* the caller takes it and sets -1 */
+	int fd; /* a caller that takes it sets -1 */
 };
 int hr_fdstore_inherit(struct hr_inherited **ret, size_t *ret_n);
 void hr_fdstore_inherited_free(struct hr_inherited *list, size_t n); /* closes those not taken */

@@ -7,8 +7,9 @@
  *      | magic  | length | flags  | crc32c | payload, length bytes   |
  *      +--------+--------+--------+--------+----------------- ... --+
  *
- * crc32c covers length, flags and payload. HR_FRAME_ZSTD: payload is one zstd frame whose header
- * has its content size. All fields are little-endian. Pure functions over the caller's memory.
+ * crc32c covers length, flags and payload. With HR_FRAME_ZSTD, the payload is one zstd frame, whose
+ * header has the size of the content. All fields are little-endian. Pure functions over the
+ * caller's memory.
  */
 #ifndef HEADRACE_COMMON_FRAME_H
 #define HEADRACE_COMMON_FRAME_H
@@ -40,7 +41,7 @@ _Static_assert(sizeof(struct hr_frame_hdr) == HR_FRAME_HDR_BYTES, "frame header"
  */
 int hr_frame_pack(const Headrace__Frame *msg, int compress, uint8_t **ret_buf, size_t *ret_bytes);
 
-/* The same with the caller's context, for many frames; NULL: plain. */
+/* The same with the caller's zstd context, for many frames; NULL: no compression. */
 int hr_frame_pack_with(const Headrace__Frame *msg, ZSTD_CCtx *zstd, uint8_t **ret_buf,
 		       size_t *ret_bytes);
 
@@ -48,14 +49,15 @@ int hr_frame_pack_with(const Headrace__Frame *msg, ZSTD_CCtx *zstd, uint8_t **re
 uint8_t *hr_frame_seal(uint8_t *buf, size_t payload_bytes, uint32_t flags);
 
 /*
- * Checks the header at buf[0..bytes). 0: header, length and CRC are right, *ret_bytes is the whole
- * frame's size. -EAGAIN: needs *ret_bytes; -EBADMSG: not a frame; -E2BIG: over the limit.
+ * Checks the header at buf[0..bytes). 0: header, length and CRC are right, and *ret_bytes is the
+ * size of the whole frame. -EAGAIN: call again with *ret_bytes; -EBADMSG: not a frame; -E2BIG: over
+ * the limit.
  */
 int hr_frame_check(const uint8_t *buf, size_t bytes, size_t *ret_bytes);
 
 /*
- * The same for a connection, control frames included. *ret_flags: the header's flags. -E2BIG over
- * `max_bytes` (header included), as soon as the header is complete.
+ * The same for frames on a connection, where control frames are allowed. *ret_flags: the header's
+ * flags. -E2BIG: more than `max_bytes` with the header; returned as soon as the header is complete.
  */
 int hr_frame_check_any(const uint8_t *buf, size_t bytes, size_t max_bytes, size_t *ret_bytes,
 		       uint32_t *ret_flags);
@@ -66,14 +68,14 @@ int hr_frame_check_any(const uint8_t *buf, size_t bytes, size_t max_bytes, size_
  */
 int hr_frame_unpack(const uint8_t *buf, size_t bytes, Headrace__Frame **ret_msg);
 
-/* The same with the memory of `allocator` (NULL: malloc), for readers of many messages. */
+/* The same, but `allocator` gives the memory (NULL: malloc), for readers of many messages. */
 int hr__frame_unpack(const uint8_t *buf, size_t bytes, ProtobufCAllocator *allocator,
 		     Headrace__Frame **ret_msg);
 
 /* CRC-32C (Castagnoli), by the CPU if it can. `crc`: the value so far, 0 at first. */
 uint32_t hr_crc32c(uint32_t crc, const void *data, size_t bytes);
 
-/* The same without the instruction, for other CPUs and for tests. */
+/* The same without the CPU's instruction, for other CPUs and for tests. */
 uint32_t hr__crc32c_table(uint32_t crc, const void *data, size_t bytes);
 
 #endif

@@ -15,7 +15,8 @@ static inline unsigned hr_log2_bin(uint64_t v)
 
 /*
  * Writes the non-empty bins as pairs (bin, count) to `pairs`, which has room for 2 * n, and returns
- * the number of values. n is a multiple of 4: most bins are empty, so it checks four at a time.
+ * the number of values. n is a multiple of 4, because four bins are checked at a time: most are
+ * empty.
  */
 static inline size_t hr_hist_sparse(const uint32_t *bins, size_t n, uint64_t *pairs)
 {

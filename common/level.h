@@ -9,7 +9,7 @@
 
 #include "proto/abi.h"
 
-/* Any number; too large ones are treated as the highest level. */
+/* Accepts any number: too large ones are treated as the highest level. */
 static inline const char *hr_level_name(uint32_t level)
 {
 	static const char *const names[] = {"off", "counters", "trace"};

@@ -10,7 +10,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-enum hr_loss_reason { /* in journals: numbers are never reused */
+enum hr_loss_reason { /* journals contain the numbers, which are never reused */
 #define HR_LOSS(id, ...) HR_LOSS_##id,
 #include "proto/losses.def"
 		      HR_LOSS_REASONS
@@ -20,13 +20,13 @@ const char *hr_loss_name(enum hr_loss_reason reason);
 int hr_loss_by_name(const char *name); /* enum hr_loss_reason; -ENOENT */
 const char *hr_loss_sentence(enum hr_loss_reason reason);
 
-/* True: the reason counts operations that have no event. True also for an unknown name. */
+/* True: the reason counts operations that have no event, or its name is unknown. */
 bool hr_loss_is_operations(const char *name);
 
 struct hr_loss_sum {
 	const char *reason; /* a name, perhaps of a later version */
 	uint64_t count, bytes;
-	const char *program; /* of the first process; NULL: unknown */
+	const char *program; /* name of the first process with this loss; NULL: unknown */
 	bool totals_unsure;  /* rollups of the job may be missing, too */
 };
 

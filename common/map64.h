@@ -107,7 +107,7 @@ static inline void hr_map64_remove(struct hr_map64 *m, uint64_t key)
 	for (i = (hole + 1) & m->mask; m->cells[i].value != HR_MAP64_NONE; i = (i + 1) & m->mask) {
 		uint32_t home = (uint32_t)hr_mix64(m->cells[i].key) & m->mask;
 
-		/* Cell i may move into the hole unless its home is after the hole. */
+		/* Cell i may move into the hole unless the key's first cell is after the hole. */
 		if (((i - home) & m->mask) < ((i - hole) & m->mask))
 			continue;
 		m->cells[hole] = m->cells[i];

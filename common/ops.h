@@ -2,7 +2,7 @@
 /*
  * ops.h - the table of operations, generated from proto/calls.def and proto/kernel.def
  *
- * Ids are never reused. A name is that of the libc function, or kernel.def's. Constant data.
+ * Ids are never reused. Names are those of libc functions, or from kernel.def. Constant data.
  */
 #ifndef HEADRACE_COMMON_OPS_H
 #define HEADRACE_COMMON_OPS_H
@@ -31,8 +31,9 @@ enum hr_class {
 enum hr_api { HR_API_NONE, HR_API_POSIX, HR_API_STDIO, HR_API_AIO, HR_API_MMAP, HR_API_URING };
 
 /*
- * Counts of file records that belong to no operation: single characters, and both sides of a copy.
- * Rollups sum them under these ids instead of an op: totals then agree with file records.
+ * File records also count what is no operation of its own: single characters, and both sides of a
+ * copy. Roll-ups have sums of these under the following ids instead of an op, so that the totals of
+ * both agree.
  */
 enum hr_side {
 	HR_SIDE_NONE,
@@ -54,12 +55,15 @@ static inline bool hr_side_single(unsigned side)
 	return side == HR_SIDE_SINGLE_READ || side == HR_SIDE_SINGLE_WRITE;
 }
 
-/* The source of `bytes`. Always 0 if the call failed, except HR_BYTES_NONE: not applicable. */
+/*
+ * How `bytes` of an operation is found. 0 if the call failed, but with HR_BYTES_NONE not
+ * applicable.
+ */
 enum hr_bytes_rule {
 	HR_BYTES_NONE,	/* moves no data */
 	HR_BYTES_RET,	/* ret */
 	HR_BYTES_ITEMS, /* ret * flags: items of `flags` bytes (fread, fwrite) */
-	HR_BYTES_ASKED	/* asked, when ret >= 0 */
+	HR_BYTES_ASKED	/* asked, if ret >= 0 */
 };
 
 struct hr_op_info {

@@ -2,16 +2,17 @@
 /*
  * path_filter.h - decides which paths are recorded
  *
- * The verdict on an absolute path, in this order: in the store, explicit exclude, include (if
- * given, only these are traced), Python's own files, default excludes.
+ * For an absolute path, the first of these decides: the store, explicit excludes, includes (if
+ * there are any, other paths are not recorded), Python's own files, default excludes.
  *
- * Threads   hr__filter_init once; then hr__filter_verdict, pure, from any thread.
+ * Threads   One thread calls hr__filter_init once; then any may call hr__filter_verdict, which is
+ *           pure.
  * Limits    A list keeps its first HR_FILTER_PATTERNS patterns and HR_FILTER_BYTES bytes
  *           (proto/abi.h); others are ignored and counted. `headrace run` refuses such a list.
  *
  * A pattern with `*` or `?` is a glob over the whole path (`*` matches any bytes, also `/`; `?` one
- * byte). Without, it is a path prefix that ends at a component. Commas separate patterns; there is
- * no escape.
+ * byte). Other patterns are path prefixes that end at a component. Commas separate patterns; there
+ * is no escape.
  */
 #ifndef HEADRACE_COMMON_PATH_FILTER_H
 #define HEADRACE_COMMON_PATH_FILTER_H
@@ -22,7 +23,7 @@
 
 #include "proto/abi.h"
 
-/* LEFT_OUT: excluded by default, not by the user, and therefore counted (counters.c). */
+/* LEFT_OUT: excluded by default, not by the user. Such opens are counted (counters.c). */
 enum hr__verdict { HR__TRACED, HR__TRACED_RUNTIME, HR__EXCLUDED, HR__LEFT_OUT };
 
 /* Lists as in the environment; NULL: not given. `defaults` NULL: HR__DEFAULT_EXCLUDE. */
@@ -39,7 +40,7 @@ struct hr__filter_config {
 
 struct hr__pattern {
 	const char *text;
-	uint32_t bytes; /* of a prefix without its trailing slashes */
+	uint32_t bytes; /* length; for a prefix, without its trailing slashes */
 	bool glob;
 };
 
@@ -49,13 +50,13 @@ struct hr__patterns {
 	uint32_t n;
 };
 
-/* Only the pages in use are allocated. Text is copied: programs overwrite their environment. */
+/* Only pages in use get memory. Texts are copied, because programs overwrite their environment. */
 struct hr__filter {
 	uint32_t used, text_used;
 	uint32_t dropped; /* patterns that did not fit */
 	struct hr__patterns exclude, include, defaults;
 	struct hr__patterns store; /* one prefix, or none */
-	uint32_t kinds;		   /* the first default excludes, which have a counter each */
+	uint32_t kinds;		   /* how many of the first default excludes have a counter each */
 	bool has_include;
 	bool shm; /* default excludes are on, and /dev/shm is not one of them */
 	struct hr__pattern pool[HR__FILTER_LISTS * HR_FILTER_PATTERNS + 1];

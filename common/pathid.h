@@ -3,8 +3,8 @@
  * pathid.h - the identity of a path in shim, daemon and store
  *
  * XXH3 64-bit hash of the path's bytes, seed 0, low three bits cleared (the shim's fd table keeps
- * flags there). 0 means "no file", so it becomes 8. Stores contain the value: it never changes.
- * Pure, async-signal-safe.
+ * flags there). 0 means "no file", so a result of 0 becomes 8. Stores contain ids, so the function
+ * never changes. Pure, async-signal-safe.
  */
 #ifndef HEADRACE_COMMON_PATHID_H
 #define HEADRACE_COMMON_PATHID_H

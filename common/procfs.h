@@ -15,8 +15,8 @@
 struct hr_procstat {
 	char state; /* 'Z': a zombie */
 	pid_t ppid;
-	uint64_t start_time; /* clock ticks since boot: with the pid it identifies a process */
-	int exit_code;	     /* of a zombie: a wait(2) status; 0: not a zombie, or no permission */
+	uint64_t start_time; /* clock ticks since boot; with the pid, identifies a process */
+	int exit_code;	     /* wait(2) status of a zombie; 0: not a zombie, or no permission */
 };
 
 int hr_procstat_read(pid_t pid, struct hr_procstat *ret); /* 0, -ESRCH, -EIO */
@@ -28,7 +28,7 @@ uint64_t hr_procstat_start(uint64_t ns);
 
 /*
  * Fills at most `most` ancestors below init: ppid, its parent and so on, up to one that has exited
- * or for which `known` (may be NULL) returns true. The rest is 0.
+ * or for which `known` (may be NULL) returns true. The other entries of ret_pids become 0.
  */
 typedef bool hr_procstat_known(void *arg, pid_t pid);
 void hr_procstat_ancestors(pid_t ppid, hr_procstat_known *known, void *arg, int32_t *ret_pids,

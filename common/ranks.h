@@ -12,10 +12,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* More than any machine has: other numbers are no rank and no world size. */
+/* More than any machine has: greater numbers are not accepted as a rank or world size. */
 #define HR_RANK_MAX (1u << 24)
 
-/* The result of the variables read so far; zeroed memory: none. Values are "+ 1", 0: unknown. */
+/* The result of the variables read so far; zeroed memory: none. In NAME_plus1, 0 means unknown. */
 struct hr_rank {
 	uint32_t rank_plus1;
 	uint32_t local_plus1;
@@ -30,19 +30,21 @@ struct hr_rank {
 };
 
 /*
- * Reads one "NAME=VALUE" (hostile, without NUL). A higher family has precedence, within a family
- * the later value. True: something changed.
+ * Reads one "NAME=VALUE", which may be hostile and has no NUL. The family with the higher
+ * precedence replaces others; within a family, the later value does. True: something changed.
  */
 bool hr_rank_env(struct hr_rank *r, const char *text, size_t bytes);
 
 /* Name of the family's rank variable ("RANK", "SLURM_PROCID"); "" for 0. */
 const char *hr_rank_source(unsigned family);
 
-/* "0-47,64": true if n is in it; NULL contains all. hr_ranks_valid: true if the text is a list. */
+/*
+ * True: n is in a list such as "0-47,64"; NULL contains all. hr_ranks_valid(): the text is a list.
+ */
 bool hr_ranks_hold(const char *list, uint32_t n);
 bool hr_ranks_valid(const char *list);
 
-/* True: the rank or local rank is known and not in its list; NULL contains all. */
+/* True: the rank or local rank is known, but not in the list for it; NULL contains all. */
 bool hr_rank_left_out(const struct hr_rank *r, const char *ranks, const char *local_ranks);
 
 #endif

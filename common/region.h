@@ -3,9 +3,9 @@
  * region.h - regions of the application, which are named spans of time, and their encoding
  *
  * A job may have millions of ranges of microseconds, most of which differ only in start and
- * duration. The rest is a key, which a frame (Regions of proto/headrace.proto) has once. Compressed
- * as a whole, a region takes 3 to 6 bytes. A struct hr_regions belongs to one thread; reading is
- * pure.
+ * duration. Their other fields are a key, which a frame (Regions of proto/headrace.proto) contains
+ * only once. Compressed as a whole, a region takes 3 to 6 bytes. A struct hr_regions belongs to one
+ * thread; reading is pure.
  */
 #ifndef HEADRACE_COMMON_REGION_H
 #define HEADRACE_COMMON_REGION_H
@@ -52,7 +52,7 @@ struct hr_region {
 	uint64_t proc;
 	uint32_t tid;
 	uint32_t kind;	 /* enum hr_region_kind */
-	uint32_t domain; /* these and args: numbers of texts, 0: none */
+	uint32_t domain; /* domain to args: numbers of texts, 0: none */
 	uint32_t category;
 	uint32_t name;
 	uint32_t args; /* JSON */
@@ -64,13 +64,13 @@ struct hr_region {
 	uint64_t step, epoch;
 };
 
-#define HR_REGIONS_MAX 65536u /* of a frame */
+#define HR_REGIONS_MAX 65536u /* regions in a frame, at most */
 
 struct hr_regions;
 int hr_regions_new(struct hr_regions **ret);
 void hr_regions_free(struct hr_regions *r);
 
-/* The number of a text in the open frame; 0 for none. -ENOMEM. */
+/* *ret: the number of a text in the open frame; 0 for an empty text. -ENOMEM. */
 int hr_regions_text(struct hr_regions *r, const void *text, size_t bytes, uint32_t *ret);
 
 /* -ENOSPC: the frame is full: send it and call again. -ENOMEM. */

@@ -25,10 +25,12 @@
  */
 size_t hr_text_escape(char *out, size_t out_bytes, const void *in, size_t n);
 
-/* The reverse, in place, of a NUL-terminated text. Returns the length in bytes, or -EINVAL. */
+/* Reverses hr_text_escape in place, up to a NUL. Returns the length in bytes, or -EINVAL. */
 long hr_text_unescape(char *text);
 
-/* `text` as one word of a shell command, quoted if need be. malloc'ed; NULL: no memory. */
+/*
+ * Returns `text` as one word of a shell command, quoted if necessary; malloc'ed. NULL: no memory.
+ */
 char *hr_text_quote(const char *text);
 
 /* False for NULL and "". */
@@ -48,7 +50,8 @@ static inline const char *hr_text_or_null(const char *text)
 /*
  * Messages may quote text of another user or machine: a job's id, a folder's name, an error. These
  * two write control bytes (C0, DEL, C1) and bytes that are not UTF-8 as `\xHH`, so that the text
- * cannot control a terminal. They do not double `\`: a path may be escaped already.
+ * cannot control a terminal. They do not double `\`, because a path in the text may be escaped
+ * already.
  *
  * hr_text_print keeps line ends and tabs; hr_text_line escapes them (malloc'ed; NULL: no memory).
  */
@@ -72,7 +75,7 @@ struct hr_human
 hr_text_duration(uint64_t ns); /* "812 ns", "1.23 ms", "12.3 s", "2 min 03 s", "1 h 02 min" */
 struct hr_human hr_text_date(uint64_t real_ns);			/* "2026-11-21 23:22 UTC" */
 struct hr_human hr_text_count(uint64_t n);			/* "1,234,567" */
-struct hr_human hr_text_percent(uint64_t part, uint64_t whole); /* "12.3 %"; "-" of nothing */
+struct hr_human hr_text_percent(uint64_t part, uint64_t whole); /* "12.3 %"; "-" if whole is 0 */
 
 /* "10GiB", "64K", "1.5MB", "4096"; KB and K are binary, like KiB. 0, -EINVAL or -ERANGE. */
 int hr_text_parse_size(const char *text, uint64_t *ret_bytes);
@@ -97,7 +100,7 @@ struct hr_json {
 void hr_json_init(struct hr_json *j, FILE *out);
 void hr_json_object(struct hr_json *j, const char *key);
 void hr_json_array(struct hr_json *j, const char *key);
-/* of the innermost object or array; a newline after the outermost */
+/* Ends the innermost object or array; writes a newline after the outermost. */
 void hr_json_end(struct hr_json *j);
 void hr_json_string(struct hr_json *j, const char *key, const char *text); /* NULL: null */
 void hr_json_path(struct hr_json *j, const char *key, const void *path, size_t n);

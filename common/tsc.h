@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * tsc.h - the counter that user space reads in one instruction: ticks of a session's clock
+ * tsc.h - the counter that user space reads in one instruction, whose ticks a session uses as clock
  *
  * The x86-64 TSC; on aarch64 the generic timer's virtual counter, under the same name. Shim and
- * daemon must read the same counter, so both use this. Any thread, signal handlers included.
+ * daemon must read the same counter, so both use this file. Any thread, signal handlers included.
  */
 #ifndef HEADRACE_COMMON_TSC_H
 #define HEADRACE_COMMON_TSC_H
@@ -26,7 +26,7 @@ static inline bool hr_tsc_is_invariant(void)
 #endif
 }
 
-/* Not ordered with loads and stores around it; a system call orders it. */
+/* The CPU may reorder it with loads and stores around it, but not with a system call. */
 static inline uint64_t hr_tsc_read(void)
 {
 #if defined(__x86_64__)

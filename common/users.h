@@ -22,7 +22,9 @@ bool hr_user_by_id(uid_t uid, struct hr_user *ret);
 bool hr_user_by_name(const char *name, struct hr_user *ret);
 bool hr_group_by_name(const char *name, gid_t *ret);
 
-/* True: this uid may control all users' jobs: root, and the group `operators` (NULL, "": none). */
+/*
+ * True: uid may control all users' jobs. It is root, or in the group `operators` (NULL, "": none).
+ */
 bool hr_user_is_operator(uid_t uid, const char *operators);
 
 #endif
