@@ -54,8 +54,20 @@ static int take(struct hr_summary_finding *to, const struct hr_finding *f)
 	return error;
 }
 
+static void add_life(struct hr_summary_loop *l, const struct hr_part_sums *sums)
+{
+	for (unsigned phase = 0; phase <= HR_PHASE_END; phase++) {
+		for (unsigned part = 0; part < HR_PART_END; part++) {
+			uint64_t ns = sums->ns[phase][part];
+
+			l->wait_ns += hr_part_waits(part) ? ns : 0;
+			l->loop_ns += hr_phase_loops(phase) ? ns : 0;
+		}
+	}
+}
+
 /* The parts of all training threads, which hr_loop_add summed up from regions. */
-static void take_loops(struct hr_summary *s, const struct hr_parts *parts)
+static void take_loops(struct hr_summary *s, const struct hr_diagnosis *d)
 {
 	for (size_t i = 0; i < s->n_who; i++) {
 		struct hr_summary_loop *l = &s->who[i].loop;
@@ -63,14 +75,9 @@ static void take_loops(struct hr_summary *s, const struct hr_parts *parts)
 		if (s->who[i].worker >= 0 || l->waits == 0)
 			continue;
 		l->wait_ns = 0;
-		for (size_t k = 0; k < parts->n; k++) {
-			const struct hr_parts_row *p = &parts->rows[k];
-
-			if (p->rank != s->who[i].rank)
-				continue;
-			l->wait_ns += hr_part_waits(p->part) ? p->ns : 0;
-			l->loop_ns += hr_phase_loops(p->phase) ? p->ns : 0;
-		}
+		for (size_t k = 0; k < d->lives.n; k++)
+			if (d->lives.list[k].rank == s->who[i].rank)
+				add_life(l, &d->sums[k]);
 	}
 }
 
@@ -96,7 +103,7 @@ int hr_summary_diagnose(struct hr_summary *s, const struct hr_catalog *catalog)
 		return r;
 	r = hr_diagnosis_make(q, &d);
 	if (r == 0) {
-		take_loops(s, &d.parts);
+		take_loops(s, &d);
 		r = hr_findings_make(&d, &all);
 	}
 	if (r == 0)

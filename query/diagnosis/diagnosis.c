@@ -13,7 +13,7 @@ int hr_diagnosis_make(struct hr_query *q, struct hr_diagnosis *ret)
 		r = hr__scan_run(q, &ret->scan);
 	if (r == 0)
 		r = hr__spent_make(ret);
-	return r < 0 ? r : hr__parts_make(ret);
+	return r < 0 ? r : hr__sums_make(ret);
 }
 
 void hr_diagnosis_done(struct hr_diagnosis *d)
@@ -21,5 +21,5 @@ void hr_diagnosis_done(struct hr_diagnosis *d)
 	hr__lives_done(&d->lives);
 	hr__scan_done(&d->scan);
 	free(d->spent);
-	free(d->parts.rows);
+	free(d->sums);
 }

@@ -26,19 +26,27 @@ struct hr_spent {
 	double unknown; /* outside operations, if the thread reported no CPU time */
 };
 
+/* The time of a life, in nanoseconds. */
+struct hr_part_sums {
+	uint64_t ns[HR_PHASE_END + 1][HR_PART_END];
+};
+
 struct hr_diagnosis {
 	struct hr_query *q;
 	struct hr_train_lives lives;
 	struct hr_op_scan scan;
-	struct hr_spent *spent; /* of each fetch of `lives` */
-	struct hr_parts parts;
+	struct hr_spent *spent;	   /* of each fetch of `lives` */
+	struct hr_part_sums *sums; /* of each life */
 };
 
 /* -ENOMEM; -EINTR after hr_query_interrupt. hr_diagnosis_done frees the result of a failure, too. */
 int hr_diagnosis_make(struct hr_query *q, struct hr_diagnosis *ret);
 void hr_diagnosis_done(struct hr_diagnosis *d);
 
+/* The parts of each step of all lives; the caller frees the rows, also of a failure. -ENOMEM. */
+int hr_parts_make(const struct hr_diagnosis *d, struct hr_parts *ret);
+
 int hr__spent_make(struct hr_diagnosis *d);
-int hr__parts_make(struct hr_diagnosis *d);
+int hr__sums_make(struct hr_diagnosis *d);
 
 #endif

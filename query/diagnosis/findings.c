@@ -78,6 +78,14 @@ static void add_life(struct hr_training_job *j, const struct hr_train_life *life
 	j->lives++;
 }
 
+static void add_parts(struct hr_training_job *j, const struct hr_part_sums *sums)
+{
+	for (unsigned phase = 0; phase < HR_PHASES; phase++)
+		for (unsigned part = 0; part < HR_PART_END; part++)
+			j->part[phase][part] +=
+			    (double)sums->ns[phase][part] / 1e9 / (double)j->lives;
+}
+
 static const struct hr_worker *worker_of(const struct hr_diagnosis *d, const struct hr_fetch *f)
 {
 	return f->worker != HR_NO_FETCH ? &d->lives.workers[f->worker] : NULL;
@@ -97,12 +105,9 @@ static void make_job(struct hr_training_job *j, const struct hr_diagnosis *d, si
 	for (size_t i = first; i < d->lives.n; i++)
 		if (same_job(d->q, d->lives.list[i].stream, j->stream))
 			add_life(j, &d->lives.list[i]);
-	for (size_t i = 0; i < d->parts.n; i++) {
-		const struct hr_parts_row *row = &d->parts.rows[i];
-
-		if (same_job(d->q, row->stream, j->stream))
-			j->part[row->phase][row->part] += (double)row->ns / 1e9 / (double)j->lives;
-	}
+	for (size_t i = first; i < d->lives.n; i++)
+		if (same_job(d->q, d->lives.list[i].stream, j->stream))
+			add_parts(j, &d->sums[i]);
 	for (size_t i = 0; i < d->lives.n_fetches; i++) {
 		const struct hr_worker *w = worker_of(d, &d->lives.fetches[i]);
 

@@ -112,6 +112,12 @@ struct hr_train_life {
 	size_t n_added, added_room;
 };
 
+/* The number of the loader over which a block's loop runs; UINT64_MAX: none, or unknown. */
+static inline uint64_t hr_block_loader(const struct hr_train_life *life, const struct hr_block *b)
+{
+	return b->loop != HR_NO_LOOP ? life->loops[b->loop].loader : UINT64_MAX;
+}
+
 struct hr_train_lives {
 	struct hr_train_life *list;
 	size_t n, room;

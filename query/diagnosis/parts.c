@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "query/diagnosis/diagnosis.h"
+#include "query/diagnosis/parts_internal.h"
 
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "common/array.h"
 
@@ -38,116 +39,20 @@ bool hr_phase_loops(unsigned phase)
 	return phase == HR_PHASE_TRAIN || phase == HR_PHASE_VALIDATION;
 }
 
+/* Adds up blocks of one step, or outside steps of one phase, and then makes rows or sums of them. */
 struct maker {
 	const struct hr_diagnosis *d;
-	struct hr_parts *to;
-	/* the rows that are made: those of a step, or outside steps of a phase */
+	struct hr_parts *rows;	   /* NULL: sums */
+	struct hr_part_sums *sums; /* of the current life */
 	double ns[HR_PART_END];
 	const struct hr_block *first; /* NULL: none */
 	size_t added;		      /* the next of the life's */
 };
 
-static double least(double a, double b)
-{
-	return a < b ? a : b;
-}
-
-/* ---- blocks ---- */
-
-/*
- * Adds this share of the operations of a block to parts. They take at most `ns`; returns the time
- * without one.
- */
-static double put_io(struct maker *m, const _Atomic uint64_t *io, double ns, double share,
-		     const enum hr_part parts[HR_SCAN_GROUPS])
-{
-	double total = 0, scale;
-
-	for (unsigned i = 0; i < HR_SCAN_GROUPS; i++)
-		total += (double)io[i];
-	scale = total > ns ? ns / total : 1;
-	for (unsigned i = 0; i < HR_SCAN_GROUPS; i++)
-		m->ns[parts[i]] += (double)io[i] * scale * share;
-	return ns - total * scale;
-}
-
-static const enum hr_part wait_parts[HR_SCAN_GROUPS] = {
-    [HR_SCAN_READ] = HR_PART_WAIT_READ,	      [HR_SCAN_METADATA] = HR_PART_WAIT_METADATA,
-    [HR_SCAN_WRITE] = HR_PART_WAIT_WRITE,     [HR_SCAN_SYNC] = HR_PART_WAIT_WRITE,
-    [HR_SCAN_RUNTIME] = HR_PART_WAIT_RUNTIME,
-};
-
-static void put_fetch(struct maker *m, const struct hr_block *b, double ns)
-{
-	const struct hr_scan_ops *ops = &m->d->scan.ops[b->ops];
-	const struct hr_spent *s = &m->d->spent[b->fetch];
-	double waiting = s->io > 0 ? s->io_core / s->io : 0, share = 0;
-	double rest = put_io(m, ops->ns, ns, 1 - waiting, wait_parts);
-
-	m->ns[HR_PART_WAIT_CORE] += waiting * (ns - rest);
-	if (s->ns > s->io)
-		share = rest / (s->ns - s->io);
-	m->ns[HR_PART_WAIT_CPU] += share * s->cpu;
-	m->ns[HR_PART_WAIT_CORE] += share * s->core;
-	m->ns[HR_PART_WAIT_FAULT] += share * s->fault;
-	m->ns[HR_PART_WAIT_UNKNOWN] += share * s->unknown;
-	/* A thread that sleeps while other threads of its process read waits for these reads. */
-	m->ns[HR_PART_WAIT_ASLEEP] += put_io(m, ops->others, share * s->asleep, 1, wait_parts);
-}
-
-/* Who made the batch is unknown: the thread itself, or another one of its process. */
-static void put_unknown(struct maker *m, const struct hr_block *b, double ns)
-{
-	const struct hr_scan_ops *ops = &m->d->scan.ops[b->ops];
-	double rest = put_io(m, ops->ns, ns, 1, wait_parts);
-
-	m->ns[HR_PART_WAIT_UNKNOWN] += put_io(m, ops->others, rest, 1, wait_parts);
-}
-
-static void put_gap(struct maker *m, const struct hr_block *b, double ns, int64_t imported)
-{
-	static const enum hr_part parts[HR_SCAN_GROUPS] = {
-	    [HR_SCAN_READ] = HR_PART_OWN_READ,	   [HR_SCAN_METADATA] = HR_PART_OWN_METADATA,
-	    [HR_SCAN_WRITE] = HR_PART_OWN_WRITE,   [HR_SCAN_SYNC] = HR_PART_OWN_SYNC,
-	    [HR_SCAN_RUNTIME] = HR_PART_IMPORT_IO,
-	};
-	double rest = put_io(m, m->d->scan.ops[b->ops].ns, ns, 1, parts), imports = 0;
-
-	if (b->phase == HR_PHASE_START && imported > b->from)
-		imports = least(rest, rest * (double)(imported - b->from) / ns);
-	m->ns[HR_PART_IMPORTS] += imports;
-	m->ns[hr_phase_loops(b->phase) ? HR_PART_COMPUTE : HR_PART_OTHER] += rest - imports;
-}
-
-/* The part of a block that is none of its operations; that of a gap or fetch has several. */
-static const uint8_t whole_parts[] = {[HR_BLOCK_WORKER_START] = HR_PART_WAIT_WORKER_START,
-				      [HR_BLOCK_PREFETCH] = HR_PART_WAIT_PREFETCH,
-				      [HR_BLOCK_HANDOVER] = HR_PART_WAIT_HANDOVER,
-				      [HR_BLOCK_END] = HR_PART_WAIT_END,
-				      [HR_BLOCK_UNKNOWN] = HR_PART_WAIT_UNKNOWN,
-				      [HR_BLOCK_CREATE] = HR_PART_CREATE_WORKERS,
-				      [HR_BLOCK_OPTIMIZER] = HR_PART_OPTIMIZER,
-				      [HR_BLOCK_CHECKPOINT] = HR_PART_CHECKPOINT,
-				      [HR_BLOCK_RESTORE] = HR_PART_RESTORE};
-
-static void put_block(struct maker *m, const struct hr_block *b, int64_t imported)
-{
-	double ns = (double)(b->to - b->from);
-
-	if (b->kind == HR_BLOCK_GAP)
-		put_gap(m, b, ns, imported);
-	else if (b->kind == HR_BLOCK_FETCH)
-		put_fetch(m, b, ns);
-	else if (b->kind == HR_BLOCK_UNKNOWN)
-		put_unknown(m, b, ns);
-	else
-		m->ns[whole_parts[b->kind]] += ns;
-}
-
 /* Regions that were added up lie in time that counts as `from` so far. */
 static double take(struct maker *m, enum hr_part from, enum hr_part to, double ns)
 {
-	double some = least(m->ns[from], ns);
+	double some = m->ns[from] < ns ? m->ns[from] : ns;
 
 	m->ns[from] -= some;
 	m->ns[to] += some;
@@ -158,50 +63,51 @@ static void put_added(struct maker *m, const struct hr_train_life *life, int64_t
 {
 	for (; m->added < life->n_added && life->added[m->added].at < end; m->added++) {
 		const struct hr_added *a = &life->added[m->added];
-		enum hr_part part = whole_parts[a->kind];
+		enum hr_part part = hr__whole_part(a->kind);
 		double left = take(m, HR_PART_COMPUTE, part, (double)a->ns);
 
 		(void)take(m, HR_PART_OTHER, part, left);
 	}
 }
 
-/* ---- rows ---- */
-
-static uint64_t loader_of(const struct hr_train_life *life, const struct hr_block *b)
+static int add_rows(struct hr_parts *to, const struct hr_train_life *life,
+		    const struct hr_block *first, const uint64_t ns[HR_PART_END])
 {
-	return b->loop != HR_NO_LOOP ? life->loops[b->loop].loader : UINT64_MAX;
+	for (unsigned part = 0; part < HR_PART_END; part++) {
+		if (ns[part] == 0)
+			continue;
+		if (!hr_array_reserve(to->rows, to->n, to->room))
+			return -ENOMEM;
+		to->rows[to->n++] = (struct hr_parts_row){.stream = life->stream,
+							  .rank = life->rank,
+							  .proc = life->proc,
+							  .step = first->step,
+							  .epoch = first->epoch,
+							  .loader = hr_block_loader(life, first),
+							  .start_ns = first->from,
+							  .ns = ns[part],
+							  .phase = first->phase,
+							  .part = (uint8_t)part};
+	}
+	return 0;
 }
 
-/* Rounds to whole nanoseconds so that the rows sum to the time from m->first to `end`. */
+/* Ends what has been added up, from m->first to `end`. */
 static int flush(struct maker *m, const struct hr_train_life *life, int64_t end)
 {
-	uint64_t left = m->first != NULL ? (uint64_t)(end - m->first->from) : 0;
+	const struct hr_block *first = m->first;
+	uint64_t ns[HR_PART_END];
 
+	if (first == NULL)
+		return 0;
 	put_added(m, life, end);
-	for (unsigned part = 0; left > 0 && part < HR_PART_END; part++) {
-		uint64_t ns = (uint64_t)(m->ns[part] + 0.5);
-
-		ns = ns < left ? ns : left;
-		m->ns[part] = 0;
-		if (ns == 0)
-			continue;
-		if (!hr_array_reserve(m->to->rows, m->to->n, m->to->room))
-			return -ENOMEM;
-		left -= ns;
-		m->to->rows[m->to->n++] = (struct hr_parts_row){.stream = life->stream,
-								.rank = life->rank,
-								.proc = life->proc,
-								.step = m->first->step,
-								.epoch = m->first->epoch,
-								.loader = loader_of(life, m->first),
-								.start_ns = m->first->from,
-								.ns = ns,
-								.phase = m->first->phase,
-								.part = (uint8_t)part};
-	}
-	if (left > 0 && m->to->n > 0)
-		m->to->rows[m->to->n - 1].ns += left;
+	hr__whole_ns(m->ns, (uint64_t)(end - first->from), ns);
+	memset(m->ns, 0, sizeof(m->ns));
 	m->first = NULL;
+	if (m->rows != NULL)
+		return add_rows(m->rows, life, first, ns);
+	for (unsigned part = 0; part < HR_PART_END; part++)
+		m->sums->ns[first->phase][part] += ns[part];
 	return 0;
 }
 
@@ -232,17 +138,32 @@ static int put_life(struct maker *m, const struct hr_train_life *life)
 			r = flush(m, life, b->from);
 		if (m->first == NULL)
 			m->first = b;
-		put_block(m, b, imported);
+		hr__block_parts(m->d, b, imported, m->ns);
 	}
 	return r < 0 ? r : flush(m, life, life->to);
 }
 
-int hr__parts_make(struct hr_diagnosis *d)
+int hr_parts_make(const struct hr_diagnosis *d, struct hr_parts *ret)
 {
-	struct maker m = {.d = d, .to = &d->parts};
+	struct maker m = {.d = d, .rows = ret};
 	int r = 0;
 
 	for (size_t i = 0; r == 0 && i < d->lives.n; i++)
 		r = put_life(&m, &d->lives.list[i]);
+	return r;
+}
+
+int hr__sums_make(struct hr_diagnosis *d)
+{
+	struct maker m = {.d = d};
+	int r = 0;
+
+	d->sums = calloc(d->lives.n + 1, sizeof(*d->sums));
+	if (d->sums == NULL)
+		return -ENOMEM;
+	for (size_t i = 0; r == 0 && i < d->lives.n; i++) {
+		m.sums = &d->sums[i];
+		r = put_life(&m, &d->lives.list[i]);
+	}
 	return r;
 }

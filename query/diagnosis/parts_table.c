@@ -8,29 +8,35 @@
 
 static int parts_gather(struct hr_rows *rows, uint64_t want)
 {
-	struct hr_diagnosis *d = malloc(sizeof(*d));
+	struct hr_parts *parts = calloc(1, sizeof(*parts));
+	struct hr_diagnosis d;
 	int r;
 
 	(void)want;
-	rows->data = d;
-	if (d == NULL)
+	rows->data = parts;
+	if (parts == NULL)
 		return -ENOMEM;
-	r = hr_diagnosis_make(rows->q, d);
-	rows->n = d->parts.n;
+	r = hr_diagnosis_make(rows->q, &d);
+	if (r == 0)
+		r = hr_parts_make(&d, parts);
+	hr_diagnosis_done(&d);
+	rows->n = parts->n;
 	return r;
 }
 
 static void parts_done(struct hr_rows *rows)
 {
-	if (rows->data != NULL)
-		hr_diagnosis_done(rows->data);
-	free(rows->data);
+	struct hr_parts *parts = rows->data;
+
+	if (parts != NULL)
+		free(parts->rows);
+	free(parts);
 	rows->data = NULL;
 }
 
 static const struct hr_parts_row *parts_row(const struct hr_rows *rows, size_t row)
 {
-	return &((const struct hr_diagnosis *)rows->data)->parts.rows[row];
+	return &((const struct hr_parts *)rows->data)->rows[row];
 }
 
 static uint64_t parts_proc(const struct hr_rows *rows, size_t row)

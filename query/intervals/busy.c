@@ -112,9 +112,7 @@ static int make_lanes(struct hr_busy *b, const struct hr_busy_args *args, const 
 		return r;
 	b->lanes.keys = &b->keys;
 	b->lanes.scope = args->scope;
-	b->lanes.classes = b->lanes.during != NULL    ? 2
-			   : args->by & HR_BUSY_CLASS ? HR_BUSY_CLASSES
-						      : 1;
+	b->lanes.classes = args->by & HR_BUSY_CLASS ? HR_BUSY_CLASSES : 1;
 	if (b->lanes.during != NULL)
 		r = hr__during_place(b->lanes.during, b->q, &b->keys);
 	if (r < 0)
@@ -210,11 +208,8 @@ static int need_rooms(struct hr_busy *b, size_t n)
 static size_t cut_off(struct hr_busy *b, struct pending *p, struct hr_span *spans, size_t n,
 		      int64_t cut)
 {
-	size_t lane = (size_t)(p - b->pending);
-
 	if (b->lanes.during != NULL)
-		hr__during_busy(b->lanes.during, (uint32_t)(lane / b->lanes.classes),
-				lane % b->lanes.classes == 1, spans, n, cut);
+		hr__during_busy(b->lanes.during, (uint32_t)(p - b->pending), spans, n, cut);
 	return hr_spans_cut(spans, n, cut, &p->busy_ns);
 }
 

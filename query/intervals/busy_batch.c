@@ -20,7 +20,7 @@ struct run {
 
 struct hr_busy_worker {
 	struct hr_decoder *decoder;
-	struct hr_span *spans, *room[2]; /* HR_BUSY_SPANS each */
+	struct hr_span *spans, *room[2]; /* HR_BATCH_EVENTS each */
 	uint8_t *classes;		 /* of each row, or HR_BUSY_NO_LANE */
 	const uint8_t *counted;		 /* NULL: a row's task determines its lane */
 	struct run *runs;
@@ -35,9 +35,9 @@ struct hr_busy_worker *hr__busy_worker_new(void)
 
 	if (w == NULL)
 		return NULL;
-	w->spans = malloc(HR_BUSY_SPANS * sizeof(*w->spans));
-	w->room[0] = malloc(HR_BUSY_SPANS * sizeof(*w->room[0]));
-	w->room[1] = malloc(HR_BUSY_SPANS * sizeof(*w->room[1]));
+	w->spans = malloc(HR_BATCH_EVENTS * sizeof(*w->spans));
+	w->room[0] = malloc(HR_BATCH_EVENTS * sizeof(*w->room[0]));
+	w->room[1] = malloc(HR_BATCH_EVENTS * sizeof(*w->room[1]));
 	w->classes = malloc(HR_BATCH_EVENTS);
 	if (w->spans != NULL && w->room[0] != NULL && w->room[1] != NULL && w->classes != NULL &&
 	    hr_decoder_new(&w->decoder) == 0)
@@ -80,7 +80,7 @@ static const uint8_t *classify(const struct hr_busy_lanes *l, const struct hr_co
 	for (uint32_t i = 0; c->bits != NULL && i < c->count; i++)
 		differ |= c->bits[i] ^ want;
 	differ &= HR_EV_SCOPE_RUNTIME;
-	if (differ == 0 && (l->classes == 1 || l->during != NULL))
+	if (differ == 0 && l->classes == 1)
 		return NULL;
 	for (uint32_t i = 0; i < c->count; i++)
 		classes[i] = l->classes == HR_BUSY_CLASSES ? l->class_of_op[c->op[i]] : 0;
@@ -148,18 +148,6 @@ static uint32_t rows_end(const struct hr_columns *c, uint32_t first)
 	return low;
 }
 
-/* A training task counts for its rank's lane, and for the lane of the rank's training threads. */
-static int add_trained(struct hr_busy_worker *w, uint32_t lane, uint32_t *used, struct run run)
-{
-	uint32_t first = *used;
-	int r = add_run(w, lane, used, run);
-
-	if (r < 0)
-		return r;
-	memcpy(w->spans + *used, w->spans + first, run.n * sizeof(*w->spans));
-	return add_run(w, lane + 1, used, run);
-}
-
 static int find_runs(const struct hr_busy_lanes *l, const struct hr_query *q, uint32_t stream,
 		     const struct hr_columns *c, struct hr_busy_worker *w)
 {
@@ -173,19 +161,13 @@ static int find_runs(const struct hr_busy_lanes *l, const struct hr_query *q, ui
 	for (uint32_t first = 0, end; r == 0 && first < c->count; first = end) {
 		const struct hr_task *task = &c->tasks[c->task[first]];
 		uint32_t lane = hr__busy_key(l->keys, q, stream, task->proc) * l->classes;
-		struct hr_span *to = w->spans + used;
 		uint32_t present = 0;
 
 		end = rows_end(c, first);
-		if (l->during != NULL || classes == NULL) {
-			struct run run =
-			    classes == NULL
-				? busy_batch_take(c, offset_ns, first, end, NULL, 0, to)
-				: busy_batch_take(c, offset_ns, first, end, classes, 0, to);
-
-			r = l->during != NULL && hr__during_trains(l->during, stream, task)
-				? add_trained(w, lane, &used, run)
-				: add_run(w, lane, &used, run);
+		if (classes == NULL) {
+			r = add_run(
+			    w, lane, &used,
+			    busy_batch_take(c, offset_ns, first, end, NULL, 0, w->spans + used));
 			continue;
 		}
 		for (uint32_t i = first; i < end; i++)
@@ -252,7 +234,7 @@ static uint32_t columns_of(const struct hr_busy_lanes *l, const struct hr_batch_
 {
 	uint32_t want = HR_COL_BIT(HR_COL_START) | HR_COL_BIT(HR_COL_DUR);
 
-	if (l->classes > 1)
+	if (l->classes > 1 || l->during != NULL)
 		want |= HR_COL_BIT(HR_COL_OP);
 	if (l->scope != HR_BUSY_ALL)
 		want |= HR_COL_BIT(HR_COL_BITS);
@@ -321,7 +303,7 @@ int hr__busy_batch_read(struct hr_query *q, const struct hr_busy_lanes *lanes,
 
 	ret->n_pieces = 0;
 	if (ret->spans == NULL &&
-	    (ret->spans = malloc(HR_BUSY_SPANS * sizeof(*ret->spans))) == NULL)
+	    (ret->spans = malloc(HR_BATCH_EVENTS * sizeof(*ret->spans))) == NULL)
 		return -ENOMEM;
 	r = read_batch(q, lanes, batch, frame, w);
 	if (r == 0)

@@ -56,9 +56,8 @@ struct hr_busy_piece {
 	struct hr_busy_sums sums;
 };
 
-#define HR_BUSY_SPANS ((size_t)2 * HR_BATCH_EVENTS) /* an event is in at most two lanes */
 struct hr_busy_part {
-	struct hr_span *spans; /* HR_BUSY_SPANS of them */
+	struct hr_span *spans; /* HR_BATCH_EVENTS of them */
 	struct hr_busy_piece *pieces;
 	size_t n_pieces, room;
 	bool ready;
@@ -72,8 +71,7 @@ struct hr_busy_batch {
 
 struct hr_busy_lanes {
 	const struct hr_busy_keys *keys;
-	/* lanes per key: its classes; or all threads, training threads; or 1 */
-	unsigned classes;
+	unsigned classes;	  /* lanes per key: HR_BUSY_CLASSES or 1 */
 	struct hr_during *during; /* NULL: hr_busy() */
 	enum hr_busy_scope scope;
 	uint8_t class_of_op[HR_OP_MAX];

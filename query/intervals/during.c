@@ -7,8 +7,6 @@
 #include "common/array.h"
 #include "query/tables/rows.h"
 
-#define TRAINING (1u << HR_REGION_STEP | 1u << HR_REGION_EPOCH | 1u << HR_REGION_INPUT_WAIT)
-
 /* sums[i] is of the time from points[i - 1] to points[i]; the first and last are open-ended. */
 struct place {
 	int64_t *points;
@@ -16,24 +14,9 @@ struct place {
 	struct hr_during_sums *sums;
 };
 
-struct thread {
-	uint32_t stream, tid;
-	uint64_t proc;
-};
-
-struct fetch {
-	uint32_t stream, key;
-	uint64_t proc;
-	int64_t start_ns, end_ns;
-};
-
 struct hr_during {
 	struct hr_during_row *rows;
 	size_t n_rows, rows_room;
-	struct fetch *fetches; /* empty if no column needs them */
-	size_t n_fetches, fetches_room;
-	struct thread *threads; /* training threads: sorted, without duplicates */
-	size_t n_threads, threads_room;
 	struct place *places; /* by key */
 	size_t n_places;
 };
@@ -47,38 +30,11 @@ void hr__during_free(struct hr_during *d)
 		free(d->places[i].sums);
 	}
 	free(d->places);
-	free(d->threads);
-	free(d->fetches);
 	free(d->rows);
 	free(d);
 }
 
 /* ---- regions ---- */
-
-static int by_thread(const void *a, const void *b)
-{
-	const struct thread *x = a, *y = b;
-
-	if (x->stream != y->stream)
-		return x->stream < y->stream ? -1 : 1;
-	if (x->proc != y->proc)
-		return x->proc < y->proc ? -1 : 1;
-	return (x->tid > y->tid) - (x->tid < y->tid);
-}
-
-/* Regions of one thread are adjacent: usually this is the last thread again. */
-static int add_thread(struct hr_during *d, uint32_t stream, const struct hr_region *region)
-{
-	struct thread thread = {stream, region->tid, region->proc};
-	int r;
-
-	if (d->n_threads > 0 && by_thread(&d->threads[d->n_threads - 1], &thread) == 0)
-		return 0;
-	r = hr_array_reserve(d->threads, d->n_threads, d->threads_room) ? 0 : -ENOMEM;
-	if (r == 0)
-		d->threads[d->n_threads++] = thread;
-	return r;
-}
 
 static int64_t during_end_of(int64_t start, const struct hr_region *region)
 {
@@ -100,24 +56,9 @@ static int add_region(struct hr_during *d, const struct hr_qstream *st, uint32_t
 	return 0;
 }
 
-static int add_fetch(struct hr_during *d, const struct hr_qstream *st, uint32_t stream,
-		     const struct hr_region *region)
-{
-	int64_t start = hr__wall_ns(st, region->start_ns);
-	int r = 0;
-
-	if (region->count <= 1)
-		r = hr_array_reserve(d->fetches, d->n_fetches, d->fetches_room) ? 0 : -ENOMEM;
-	if (region->count <= 1 && r == 0)
-		d->fetches[d->n_fetches++] =
-		    (struct fetch){stream, 0, region->proc, start, during_end_of(start, region)};
-	return r;
-}
-
 static int read_stream(struct hr_during *d, struct hr_query *q, uint32_t stream,
 		       const struct hr_during_args *args)
 {
-	const uint32_t fetches = args->made ? 1u << HR_REGION_FETCH : 0;
 	struct hr_qstream *st = &q->streams[stream];
 	struct hr_frames frames;
 	int r;
@@ -133,20 +74,12 @@ static int read_stream(struct hr_during *d, struct hr_query *q, uint32_t stream,
 		for (size_t k = 0; r == 0 && k < m->n_key; k++) {
 			const struct hr_process *p;
 			struct hr_region region;
-			uint32_t bit;
 
 			hr_regions_get(m, k, &region);
-			bit = region.kind < 32 ? 1u << region.kind : 0;
-			if (!(bit & (TRAINING | args->kinds | fetches)))
+			if (region.kind >= 32 || !(args->kinds >> region.kind & 1))
 				continue;
 			p = hr_stream_process(st->s, region.proc);
-			if (args->rank != HR_BUSY_ANY_RANK && (p == NULL || p->rank != args->rank))
-				continue;
-			if (bit & TRAINING && (p == NULL || p->worker < 0))
-				r = add_thread(d, stream, &region);
-			else if (bit & fetches && p != NULL && p->worker >= 0)
-				r = add_fetch(d, st, stream, &region);
-			if (r == 0 && bit & args->kinds)
+			if (args->rank == HR_BUSY_ANY_RANK || (p != NULL && p->rank == args->rank))
 				r = add_region(d, st, stream, &region);
 		}
 	}
@@ -157,7 +90,6 @@ static int read_stream(struct hr_during *d, struct hr_query *q, uint32_t stream,
 int hr__during_new(struct hr_query *q, const struct hr_during_args *args, struct hr_during **ret)
 {
 	struct hr_during *d = calloc(1, sizeof(*d));
-	size_t n = 0;
 	int r = d != NULL ? 0 : -ENOMEM;
 
 	for (uint32_t i = 0; r == 0 && i < q->n_streams; i++)
@@ -166,22 +98,8 @@ int hr__during_new(struct hr_query *q, const struct hr_during_args *args, struct
 		hr__during_free(d);
 		return r;
 	}
-	if (d->n_threads > 0)
-		qsort(d->threads, d->n_threads, sizeof(*d->threads), by_thread);
-	for (size_t i = 0; i < d->n_threads; i++)
-		if (n == 0 || by_thread(&d->threads[n - 1], &d->threads[i]) != 0)
-			d->threads[n++] = d->threads[i];
-	d->n_threads = n;
 	*ret = d;
 	return 0;
-}
-
-bool hr__during_trains(const struct hr_during *d, uint32_t stream, const struct hr_task *task)
-{
-	struct thread thread = {stream, task->tid, task->proc};
-
-	return d->n_threads > 0 &&
-	       bsearch(&thread, d->threads, d->n_threads, sizeof(thread), by_thread) != NULL;
 }
 
 /* ---- points ---- */
@@ -233,12 +151,6 @@ static int make_points(struct hr_during *d)
 		p->points[p->n++] = d->rows[i].start_ns;
 		p->points[p->n++] = d->rows[i].end_ns;
 	}
-	for (size_t i = 0; i < d->n_fetches; i++) {
-		struct place *p = &d->places[d->fetches[i].key];
-
-		p->points[p->n++] = d->fetches[i].start_ns;
-		p->points[p->n++] = d->fetches[i].end_ns;
-	}
 	for (size_t i = 0; i < d->n_places; i++) {
 		struct place *p = &d->places[i];
 		size_t n = 0;
@@ -270,20 +182,7 @@ int hr__during_place(struct hr_during *d, const struct hr_query *q, const struct
 		row->key = hr__busy_key(keys, q, row->stream, row->region.proc);
 		d->places[row->key].n += has_place(row) ? 2 : 0;
 	}
-	for (size_t i = 0; i < d->n_fetches; i++) {
-		struct fetch *f = &d->fetches[i];
-
-		f->key = hr__busy_key(keys, q, f->stream, f->proc);
-		d->places[f->key].n += 2;
-	}
 	r = make_points(d);
-	for (size_t i = 0; r == 0 && i < d->n_fetches; i++) {
-		const struct fetch *f = &d->fetches[i];
-		const struct place *p = &d->places[f->key];
-
-		p->sums[sums_at(p, f->start_ns)].makers++;
-		p->sums[sums_at(p, f->end_ns)].makers--;
-	}
 	for (size_t i = 0; r == 0 && i < d->n_rows; i++) {
 		struct hr_during_row *row = &d->rows[i];
 		const struct place *p = &d->places[row->key];
@@ -351,8 +250,8 @@ void hr__during_ops(struct hr_during *d, uint32_t key, const struct hr_columns *
 	during_flush(&p->sums[at], &moved);
 }
 
-void hr__during_busy(struct hr_during *d, uint32_t key, bool trains, const struct hr_span *spans,
-		     size_t n, int64_t cut)
+void hr__during_busy(struct hr_during *d, uint32_t key, const struct hr_span *spans, size_t n,
+		     int64_t cut)
 {
 	const struct place *p = &d->places[key];
 	size_t first = hr_spans_before(spans, n, cut), at;
@@ -370,24 +269,8 @@ void hr__during_busy(struct hr_during *d, uint32_t key, bool trains, const struc
 				at++;
 			if (at < p->n && p->points[at] < to)
 				to = p->points[at];
-			p->sums[at].busy_ns[trains] += (uint64_t)to - (uint64_t)from;
+			p->sums[at].busy_ns += (uint64_t)to - (uint64_t)from;
 			from = to;
-		}
-	}
-}
-
-/* While a fetch is under way, all time between two points counts as made. */
-static void sum_made(const struct place *p)
-{
-	int64_t makers = 0;
-
-	for (size_t k = 1; k < p->n; k++) {
-		struct hr_during_sums *s = &p->sums[k];
-
-		makers += s->makers;
-		if (makers > 0) {
-			s->made_ns = (uint64_t)p->points[k] - (uint64_t)p->points[k - 1];
-			s->made_busy_ns = s->busy_ns[0];
 		}
 	}
 }
@@ -397,16 +280,12 @@ void hr__during_sum(struct hr_during *d)
 	for (size_t i = 0; i < d->n_places; i++) {
 		struct hr_during_sums *s = d->places[i].sums;
 
-		sum_made(&d->places[i]);
 		for (size_t k = 1; k <= d->places[i].n; k++) {
 			s[k].ops += s[k - 1].ops;
 			s[k].bytes_read += s[k - 1].bytes_read;
 			s[k].bytes_written += s[k - 1].bytes_written;
 			s[k].io_ns += s[k - 1].io_ns;
-			s[k].busy_ns[0] += s[k - 1].busy_ns[0];
-			s[k].busy_ns[1] += s[k - 1].busy_ns[1];
-			s[k].made_ns += s[k - 1].made_ns;
-			s[k].made_busy_ns += s[k - 1].made_busy_ns;
+			s[k].busy_ns += s[k - 1].busy_ns;
 		}
 	}
 }

@@ -8,9 +8,9 @@
  *      input wait         |-----|
  *      sums         0 | 1 |  2  |    3    | 4       of the step: 1 + 2 + 3; of the wait: 2
  *
- * One pass over the events (busy.h) adds up, for each piece, the operations that begin in it, their
- * bytes, and the time with an operation under way: of all processes of the rank, and of its
- * training threads alone. So regions may nest or overlap.
+ * One pass over the events (busy.h) adds up, for each piece, the operations of the rank's processes
+ * that begin in it, their bytes, and the time with an operation under way. So regions may nest or
+ * overlap.
  *
  * Threads   hr__during_ops: any number at once. hr__during_busy: one at a time. Others: one thread.
  * Owner     The struct hr_busy that receives a struct hr_during owns it.
@@ -24,11 +24,7 @@
 /* Sums between two points. After hr__during_sum: of all time before the second point. */
 struct hr_during_sums {
 	_Atomic uint64_t ops, bytes_read, bytes_written, io_ns;
-	/* time with an operation under way: of the rank; of its training threads */
-	uint64_t busy_ns[2];
-	uint64_t made_ns;      /* time in which a worker of the rank made a batch */
-	uint64_t made_busy_ns; /* the part of it in which the rank had an operation under way */
-	int64_t makers; /* fetches that begin at the first point, minus those that end there */
+	uint64_t busy_ns; /* time with an operation under way */
 };
 
 struct hr_during_row {
@@ -44,7 +40,6 @@ struct hr_during;
 struct hr_during_args {
 	uint32_t kinds; /* bit i: regions of kind i */
 	int32_t rank;	/* only this rank, or HR_BUSY_ANY_RANK */
-	bool made;	/* also read fetches of workers, for made_ns */
 };
 
 /* Reads the regions, not the events. -ENOMEM. */
@@ -55,16 +50,13 @@ void hr__during_free(struct hr_during *d);
 int hr__during_place(struct hr_during *d, const struct hr_query *q,
 		     const struct hr_busy_keys *keys);
 
-/* Whether it is a training thread: with steps, epochs or input waits, and not of a worker. */
-bool hr__during_trains(const struct hr_during *d, uint32_t stream, const struct hr_task *task);
-
 /* Adds operations [first, end) of one task. `classes`: NULL, or HR_BUSY_NO_LANE excludes a row. */
 void hr__during_ops(struct hr_during *d, uint32_t key, const struct hr_columns *c,
 		    uint64_t offset_ns, uint32_t first, uint32_t end, const uint8_t *classes);
 
-/* Adds the time above `cut` of united spans. `trains`: the spans are those of training threads. */
-void hr__during_busy(struct hr_during *d, uint32_t key, bool trains, const struct hr_span *spans,
-		     size_t n, int64_t cut);
+/* Adds the time above `cut` of united spans. */
+void hr__during_busy(struct hr_during *d, uint32_t key, const struct hr_span *spans, size_t n,
+		     int64_t cut);
 
 /* Call it once, after all events were added. */
 void hr__during_sum(struct hr_during *d);

@@ -16,8 +16,7 @@
 	HR_COLUMNS_STREAM(X) X(proc, UBIGINT) X(rank, BIGINT) X(tid, BIGINT) X(kind, VARCHAR) \
 	X(depth, BIGINT) X(open, BIGINT) X(count, BIGINT) X(start_ns, BIGINT) X(dur_ns, BIGINT) \
 	X(step, BIGINT) X(epoch, BIGINT) X(ops, BIGINT) X(bytes_read, BIGINT) \
-	X(bytes_written, BIGINT) X(io_ns, BIGINT) X(busy_ns, BIGINT) X(train_busy_ns, BIGINT) \
-	X(made_ns, BIGINT) X(made_busy_ns, BIGINT) X(process, UBIGINT)
+	X(bytes_written, BIGINT) X(io_ns, BIGINT) X(busy_ns, BIGINT)
 /* clang-format on */
 #define COLUMN_ID(name, type) COLUMN_##name,
 enum column { HR_COLUMNS_DURING(COLUMN_ID) COLUMNS };
@@ -140,12 +139,6 @@ static void put_region(const struct hr_busy_use *use, const struct hr_during_row
 	}
 }
 
-/* Each stream numbers its processes from 1. */
-static uint64_t process_of(const struct hr_during_row *row)
-{
-	return (uint64_t)row->stream << 40 | (row->region.proc & ((UINT64_C(1) << 40) - 1));
-}
-
 /* NULL for short regions that were added up: they have no place in time. */
 static void put_sum(const struct hr_busy_use *use, const struct hr_during_row *row,
 		    enum column column, size_t k, struct hr_query_out *out)
@@ -167,17 +160,8 @@ static void put_sum(const struct hr_busy_use *use, const struct hr_during_row *r
 	case COLUMN_io_ns:
 		value = to->io_ns - from->io_ns;
 		break;
-	case COLUMN_busy_ns:
-		value = to->busy_ns[0] - from->busy_ns[0];
-		break;
-	case COLUMN_train_busy_ns:
-		value = to->busy_ns[1] - from->busy_ns[1];
-		break;
-	case COLUMN_made_ns:
-		value = to->made_ns - from->made_ns;
-		break;
 	default:
-		value = to->made_busy_ns - from->made_busy_ns;
+		value = to->busy_ns - from->busy_ns;
 	}
 	hr__out_number(out, k, value, row->region.count > 1);
 }
@@ -191,8 +175,6 @@ static void during_scan_put(const struct hr_busy_use *use, const void *data, uns
 		put_stream(use, row, column, k, out);
 	else if (column < COLUMN_ops)
 		put_region(use, row, column, k, out);
-	else if (column == COLUMN_process)
-		hr__out_number(out, k, process_of(row), false);
 	else
 		put_sum(use, row, column, k, out);
 }
@@ -203,9 +185,6 @@ static int during_scan_start(struct hr_busy_use *use, const void *args)
 	struct hr_during_args regions = {.kinds = a->kinds, .rank = a->busy.rank};
 	struct hr_during *during;
 
-	for (unsigned i = 0; i < use->n_columns; i++)
-		regions.made |=
-		    use->columns[i] == COLUMN_made_ns || use->columns[i] == COLUMN_made_busy_ns;
 	if (hr__during_new(use->q, &regions, &during) < 0)
 		return -ENOMEM;
 	use->during = during;

@@ -98,6 +98,12 @@
 	X(start_ns, BIGINT) X(ns, BIGINT)
 #define HR_HIDDEN_PARTS(X)
 
+#define HR_COLUMNS_WAITS(X) HR_COLUMNS_PROCESS(X) \
+	X(epoch, BIGINT) X(step, BIGINT) X(loop_loader, BIGINT) X(phase, VARCHAR) X(batch, BIGINT) \
+	X(start_ns, BIGINT) X(dur_ns, BIGINT) X(piece_ns, BIGINT) X(piece_dur_ns, BIGINT) \
+	X(maker, UBIGINT) X(maker_tid, BIGINT) X(part, VARCHAR) X(ns, BIGINT)
+#define HR_HIDDEN_WAITS(X)
+
 #define HR_COLUMNS_REPLAYS(X) HR_COLUMNS_PROCESS(X) \
 	X(recorded_ns, BIGINT) X(replayed_ns, BIGINT) X(low_ns, BIGINT) X(high_ns, BIGINT) \
 	X(refusal, VARCHAR)
@@ -115,7 +121,7 @@
 	X(processes, PROCESSES) X(files, FILES) X(regions, REGIONS) X(labels, LABELS) \
 	X(levels, LEVELS) X(jobs, JOBS) X(nodes, NODES) X(losses, LOSSES) \
 	X(kernel_records, KERNEL_RECORDS) X(parts, PARTS) X(replays, REPLAYS) \
-	X(findings, FINDINGS)
+	X(findings, FINDINGS) X(waits, WAITS)
 /* clang-format on */
 
 #endif

@@ -155,6 +155,7 @@ struct hr_sql_table {
 #define HR__E_LOSSES(name, type)	 HR_LOSSES_##name,
 #define HR__E_KERNEL_RECORDS(name, type) HR_KERNEL_RECORDS_##name,
 #define HR__E_PARTS(name, type)		 HR_PARTS_##name,
+#define HR__E_WAITS(name, type)		 HR_WAITS_##name,
 #define HR__E_REPLAYS(name, type)	 HR_REPLAYS_##name,
 #define HR__E_FINDINGS(name, type)	 HR_FINDINGS_##name,
 #define X(table, TABLE)                                                                            \

@@ -11,7 +11,7 @@ static const struct hr_row_kind *const kinds[] = {
     &hr__rollups_kind, &hr__file_records_kind, &hr__files_kind,		 &hr__processes_kind,
     &hr__levels_kind,  &hr__losses_kind,       &hr__jobs_kind,		 &hr__labels_kind,
     &hr__nodes_kind,   &hr__regions_kind,      &hr__kernel_records_kind, &hr__parts_kind,
-    &hr__replays_kind, &hr__findings_kind,
+    &hr__replays_kind, &hr__findings_kind,     &hr__waits_kind,
 };
 #define N_KINDS (sizeof(kinds) / sizeof(kinds[0]))
 

@@ -151,7 +151,7 @@ class Mapped(Training):
         self.assertEqual(self.ask(traced, "diagnose")[0]["cause"], "mapped_files")
         self.assertEqual(self.ask(traced, "input-wait")[0]["mostly"], "fault")
         blamed = self.ask(traced, "blame")
-        self.assertEqual(blamed[0]["what"], "(no I/O: a worker made a batch)")
+        self.assertEqual(blamed[0]["what"], "(pages of mapped files)")
         self.assertGreater(float(blamed[0]["percent"]), 90)
         worker = self.ask(traced, "blame", "by=worker")[0]
         self.assertEqual(worker["what"], "no rank worker 0")

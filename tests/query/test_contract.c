@@ -60,6 +60,10 @@ static const struct {
 			       "BIGINT,errors BIGINT,dur_ns BIGINT"},
     {"parts", PROCESS ",epoch BIGINT,step BIGINT,loop_loader BIGINT,phase VARCHAR,part "
 		      "VARCHAR,start_ns BIGINT,ns BIGINT"},
+    {"waits", PROCESS
+     ",epoch BIGINT,step BIGINT,loop_loader BIGINT,phase VARCHAR,batch BIGINT,start_ns BIGINT,"
+     "dur_ns BIGINT,piece_ns BIGINT,piece_dur_ns BIGINT,maker UBIGINT,maker_tid BIGINT,part "
+     "VARCHAR,ns BIGINT"},
     {"replays",
      PROCESS ",recorded_ns BIGINT,replayed_ns BIGINT,low_ns BIGINT,high_ns BIGINT,refusal VARCHAR"},
     {"findings", STREAM ",number BIGINT,cause VARCHAR,lost_ns BIGINT,wall_ns BIGINT,meaning "
@@ -91,7 +95,7 @@ static void tables_have_their_columns(void **state)
 static void tables_are_all_there_is(void **state)
 {
 	(void)state;
-	fixture_expect(&fix, "SELECT count(*) FROM duckdb_views() WHERE NOT internal", "15\n");
+	fixture_expect(&fix, "SELECT count(*) FROM duckdb_views() WHERE NOT internal", "16\n");
 }
 
 /* A column whose name is a reserved word could only be asked for in quotes. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * test_parts.c - the table parts, and what the named queries make of it, of a job whose every millisecond is known
+ * test_parts.c - the tables parts and waits, and what the named queries make of it, of a job whose every millisecond is known
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -170,6 +170,81 @@ static void each_moment_has_one_part(void **state)
 		       "0,0,0,150\n0,1,0,90\n0,,0,80\n,,1,21\n,,,259\n");
 }
 
+static void waits_know_what_their_worker_did(void **state)
+{
+	(void)state;
+	fixture_expect(
+	    &fix,
+	    "SELECT batch, (start_ns - min(start_ns) OVER ()) // 1000000 AS start_ms, dur_ns // "
+	    "1000000 AS dur_ms, (piece_ns - start_ns) // 1000000 AS piece_ms, piece_dur_ns // "
+	    "1000000 AS piece_dur_ms, maker, maker_tid, part, ns // 1000000 AS ms FROM waits "
+	    "ORDER BY start_ns, piece_ns, part",
+	    "0,0,90,0,40,,,wait_worker_start,40\n"
+	    "0,0,90,40,40,2,2,wait_asleep,10\n"
+	    "0,0,90,40,40,2,2,wait_core,5\n"
+	    "0,0,90,40,40,2,2,wait_cpu,10\n"
+	    "0,0,90,40,40,2,2,wait_read,15\n"
+	    "0,0,90,80,10,,,wait_handover,10\n"
+	    "1,150,40,0,20,3,3,wait_cpu,20\n"
+	    "1,150,40,20,20,,,wait_handover,20\n"
+	    ",290,20,0,20,,,wait_end,20\n"
+	    "0,390,10,0,10,1,1,wait_asleep,3\n"
+	    "0,390,10,0,10,1,1,wait_cpu,7\n"
+	    ",410,1,0,1,,,wait_end,1\n");
+	fixture_expect(&fix,
+		       "SELECT part, sum(ns) FROM waits GROUP BY part EXCEPT SELECT part, sum(ns) "
+		       "FROM parts GROUP BY part",
+		       "");
+}
+
+/* Of the longest wait, and of all: only the operations of the worker that made the batch count. */
+static void waits_are_blamed(void **state)
+{
+	struct answer r = answer_ask("blame", "longer=0.08", NULL, NULL);
+	unsigned n = 0;
+
+	(void)state;
+	assert_true(answer_next(&r));
+	answer_text(&r, "what", "(the worker started)");
+	answer_ns(&r, "waited_s", 40 * MS);
+	answer_near(&r, "percent", 100.0 * 40 / 90);
+	assert_true(answer_next(&r));
+	answer_ns(&r, "waited_s", 15 * MS);
+	answer_near(&r, "ops", 1);
+	answer_ns(&r, "op_s", 15 * MS);
+	for (n = 0; answer_next(&r); n++)
+		assert_int_equal(answer_cell(&r, "what")[0], '(');
+	assert_int_equal(n, 4);
+
+	r = answer_ask("blame", "longer=0.001", "by=worker", NULL);
+	assert_true(answer_next(&r));
+	answer_text(&r, "what", "(the worker started)");
+	assert_true(answer_next(&r));
+	answer_text(&r, "what", "rank 0 worker 0");
+	answer_ns(&r, "waited_s", 40 * MS);
+	answer_near(&r, "ops", 1);
+	assert_true(answer_next(&r));
+	answer_text(&r, "what", "(the batch was on its way)");
+	answer_ns(&r, "waited_s", 30 * MS);
+	answer_near(&r, "waits", 2);
+	assert_true(answer_next(&r));
+	answer_text(&r, "what", "(no batch was left)");
+	assert_true(answer_next(&r));
+	answer_text(&r, "what", "rank 0 worker 1");
+	answer_ns(&r, "waited_s", 20 * MS);
+	answer_near(&r, "ops", 0);
+	assert_true(answer_next(&r));
+	answer_text(&r, "what", "rank 0");
+	answer_ns(&r, "waited_s", 10 * MS);
+	assert_false(answer_next(&r));
+
+	r = answer_ask("blame", "longer=0.08", "by=wait", NULL);
+	assert_true(answer_next(&r));
+	answer_text(&r, "what", "rank 0 at 0.110000 s");
+	answer_ns(&r, "waited_s", 90 * MS);
+	assert_false(answer_next(&r));
+}
+
 static void queries_have_the_same_numbers(void **state)
 {
 	struct answer r = answer_ask("input-wait", "by=loader", NULL, NULL);
@@ -217,6 +292,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(each_moment_has_one_part),
+	    cmocka_unit_test(waits_know_what_their_worker_did),
+	    cmocka_unit_test(waits_are_blamed),
 	    cmocka_unit_test(queries_have_the_same_numbers),
 	};
 

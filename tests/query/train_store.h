@@ -58,12 +58,6 @@ void train_free(struct train *t);
 /* What a set of threads did on data between two moments: operations that began there; when any was under way. */
 struct train_sums train_between(const struct train *t, unsigned set, uint64_t from, uint64_t to);
 
-/* For how long some worker of rank 0 was making a batch between two moments, and its rank had an operation under way meanwhile. */
-struct train_made {
-	uint64_t made_ns, busy_ns;
-};
-struct train_made train_made(const struct train *t, unsigned set, uint64_t from, uint64_t to);
-
 /*
  * I/O of a training thread in its waits that begin between two moments: its own, and that of other threads of its process in the
  * rest of the wait.

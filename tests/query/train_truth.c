@@ -76,41 +76,6 @@ struct train_sums train_between(const struct train *t, unsigned set, uint64_t fr
 	return sums;
 }
 
-/* Fetches of a set of threads between two moments. */
-static void add_fetches(const struct train *t, unsigned set, uint64_t from, uint64_t to,
-			struct spans *s)
-{
-	s->list = realloc(s->list, (s->n + t->n_regions) * sizeof(*s->list));
-	assert_non_null(s->list);
-	for (size_t i = 0; i < t->n_regions; i++) {
-		const struct hr_region *g = &t->regions[i];
-		uint64_t end = g->start_ns + g->dur_ns;
-
-		if (g->kind != HR_REGION_FETCH || !(set >> g->domain & 1) || g->start_ns >= to ||
-		    end <= from)
-			continue;
-		s->list[s->n][0] = g->start_ns > from ? g->start_ns : from;
-		s->list[s->n++][1] = end < to ? end : to;
-	}
-}
-
-/* What two sets have in common is what both together have less than each by itself. */
-struct train_made train_made(const struct train *t, unsigned set, uint64_t from, uint64_t to)
-{
-	struct spans made = {0}, io = {0}, both = {0};
-	struct train_made m;
-	uint64_t io_ns;
-
-	add_fetches(t, set, from, to, &made);
-	add_spans(t, set, from, to, &io);
-	add_fetches(t, set, from, to, &both);
-	add_spans(t, set, from, to, &both);
-	m.made_ns = united(&made);
-	io_ns = united(&io);
-	m.busy_ns = m.made_ns + io_ns - united(&both);
-	return m;
-}
-
 static bool is_outermost(const struct hr_region *g, enum train_task task, uint32_t kind,
 			 uint64_t from, uint64_t to)
 {

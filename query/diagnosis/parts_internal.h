@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* parts_internal.h - shared by block_parts.c, parts.c (steps) and wait_rows.c (waits) */
+#ifndef HEADRACE_QUERY_DIAGNOSIS_PARTS_INTERNAL_H
+#define HEADRACE_QUERY_DIAGNOSIS_PARTS_INTERNAL_H
+
+#include "query/diagnosis/diagnosis.h"
+
+/*
+ * Adds the time of a block to its parts, in nanoseconds. Imports of the life last until `imported`
+ * (INT64_MIN: none).
+ */
+void hr__block_parts(const struct hr_diagnosis *d, const struct hr_block *b, int64_t imported,
+		     double parts[HR_PART_END]);
+
+/* The part of a block of this kind, without operations; that of a gap or fetch has several. */
+enum hr_part hr__whole_part(enum hr_block_kind kind);
+
+/* Rounds parts to whole nanoseconds that sum to `all`. */
+void hr__whole_ns(const double parts[HR_PART_END], uint64_t all, uint64_t ret[HR_PART_END]);
+
+#endif

@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "query/diagnosis/wait_rows.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "common/array.h"
+#include "query/diagnosis/parts_internal.h"
+
+static bool is_wait(const struct hr_block *b)
+{
+	return b->kind >= HR_BLOCK_FETCH && b->kind <= HR_BLOCK_UNKNOWN;
+}
+
+/* The wait of a loop that contains the piece; NULL: it began within another wait. */
+static const struct hr_wait *wait_of(const struct hr_loop *l, const struct hr_block *b)
+{
+	size_t low = 0, high = l->n;
+
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+
+		if (l->waits[middle].from <= b->from)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low > 0 && b->from < l->waits[low - 1].to ? &l->waits[low - 1] : NULL;
+}
+
+static void find_maker(const struct hr_diagnosis *d, struct hr_wait_row *row)
+{
+	uint32_t worker;
+
+	if (row->piece->kind == HR_BLOCK_UNKNOWN) {
+		row->maker = row->life->proc;
+		row->maker_tid = row->life->tid;
+	}
+	if (row->piece->kind != HR_BLOCK_FETCH)
+		return;
+	worker = d->lives.fetches[row->piece->fetch].worker;
+	row->maker = worker != HR_NO_FETCH ? d->lives.workers[worker].proc : row->life->proc;
+	row->maker_tid = worker != HR_NO_FETCH ? d->lives.workers[worker].tid : row->life->tid;
+}
+
+static int add_piece(const struct hr_diagnosis *d, const struct hr_train_life *life,
+		     const struct hr_block *b, struct hr_wait_rows *to)
+{
+	const struct hr_wait *wait =
+	    b->loop != HR_NO_LOOP ? wait_of(&life->loops[b->loop], b) : NULL;
+	struct hr_wait_row row = {.life = life,
+				  .piece = b,
+				  .from = wait != NULL ? wait->from : b->from,
+				  .to = wait != NULL ? wait->to : b->to,
+				  .batch = wait != NULL ? wait->batch : UINT64_MAX};
+	double parts[HR_PART_END] = {0};
+	uint64_t ns[HR_PART_END];
+
+	find_maker(d, &row);
+	hr__block_parts(d, b, INT64_MIN, parts);
+	hr__whole_ns(parts, (uint64_t)(b->to - b->from), ns);
+	for (unsigned part = 0; part < HR_PART_END; part++) {
+		if (ns[part] == 0)
+			continue;
+		if (!hr_array_reserve(to->rows, to->n, to->room))
+			return -ENOMEM;
+		row.part = (uint8_t)part;
+		row.ns = ns[part];
+		to->rows[to->n++] = row;
+	}
+	return 0;
+}
+
+int hr_wait_rows_make(const struct hr_diagnosis *d, struct hr_wait_rows *ret)
+{
+	int r = 0;
+
+	for (size_t i = 0; r == 0 && i < d->lives.n; i++) {
+		const struct hr_train_life *life = &d->lives.list[i];
+
+		for (size_t k = 0; r == 0 && k < life->n; k++)
+			if (is_wait(&life->blocks[k]))
+				r = add_piece(d, life, &life->blocks[k], ret);
+	}
+	return r;
+}
