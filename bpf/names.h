@@ -26,7 +26,7 @@ static inline bool is_fresh(uint64_t name)
 }
 
 /* A walk from a file up to a process's root. `text`: components, leaf first, each with a NUL. */
-struct walk {
+struct name_walk {
 	struct dentry *dentry, *root;
 	struct mount *mount, *root_mount;
 	uint32_t bytes;
@@ -35,7 +35,7 @@ struct walk {
 	char text[HR_PROBE_PATH + 256];
 };
 
-MAP(walks, PERCPU_ARRAY, 1, uint32_t, struct walk);
+MAP(walks, PERCPU_ARRAY, 1, uint32_t, struct name_walk);
 
 static inline struct mount *mount_of(struct vfsmount *mnt)
 {
@@ -43,7 +43,7 @@ static inline struct mount *mount_of(struct vfsmount *mnt)
 }
 
 /* Adds a component, or steps to a mount point; 0: end. Global, so that it is verified only once. */
-__attribute__((noinline)) int walk_step(struct walk *w)
+__attribute__((noinline)) int walk_step(struct name_walk *w)
 {
 	struct dentry *here, *parent;
 	struct mount *mount, *above;
@@ -82,7 +82,7 @@ __attribute__((noinline)) int walk_step(struct walk *w)
 }
 
 /* Adds all components. Global, so that it is verified only once. */
-__attribute__((noinline)) int walk_up(struct walk *w)
+__attribute__((noinline)) int walk_up(struct name_walk *w)
 {
 	if (!w)
 		return 0;
@@ -97,10 +97,10 @@ __attribute__((noinline)) int walk_up(struct walk *w)
 }
 
 /* The components of a file; the next walk overwrites them. NULL: none. */
-static inline const struct walk *walk(struct task_struct *self, struct path *from)
+static inline const struct name_walk *walk(struct task_struct *self, struct path *from)
 {
 	uint32_t zero = 0;
-	struct walk *w = bpf_map_lookup_elem(&walks, &zero);
+	struct name_walk *w = bpf_map_lookup_elem(&walks, &zero);
 
 	if (!w)
 		return NULL;
@@ -113,7 +113,7 @@ static inline const struct walk *walk(struct task_struct *self, struct path *fro
 	return w;
 }
 
-static inline uint32_t walk_text(const struct walk *w, char *to)
+static inline uint32_t walk_text(const struct name_walk *w, char *to)
 {
 	uint32_t n = w ? w->bytes & (HR_PROBE_PATH - 1) : 0;
 

@@ -19,13 +19,14 @@
 #include "net/munge.h"
 #include "net/tls.h"
 
-struct check {
+struct store_check {
 	const struct hr_collector_config *c;
 	void (*report)(const char *text);
 	bool bad;
 };
 
-__attribute__((format(printf, 2, 3))) static void mistake(struct check *k, const char *format, ...)
+__attribute__((format(printf, 2, 3))) static void mistake(struct store_check *k, const char *format,
+							  ...)
 {
 	va_list args;
 	char *text;
@@ -40,7 +41,7 @@ __attribute__((format(printf, 2, 3))) static void mistake(struct check *k, const
 		free(text);
 }
 
-static bool readable(struct check *k, const char *key, const char *path)
+static bool readable(struct store_check *k, const char *key, const char *path)
 {
 	if (faccessat(AT_FDCWD, path, R_OK, AT_EACCESS) == 0)
 		return true;
@@ -48,7 +49,7 @@ static bool readable(struct check *k, const char *key, const char *path)
 	return false;
 }
 
-static void check_tls(struct check *k)
+static void check_tls(struct store_check *k)
 {
 	const struct hr_tls_files files = {
 	    .cert = k->c->tls_cert, .key = k->c->tls_key, .ca = k->c->tls_ca};
@@ -104,7 +105,7 @@ static int check_local(const struct hr_address *a)
 	return faccessat(AT_FDCWD, folder, W_OK | X_OK, AT_EACCESS) < 0 ? -errno : 0;
 }
 
-static void check_address(struct check *k, const char *key, const struct hr_address *a)
+static void check_address(struct store_check *k, const char *key, const struct hr_address *a)
 {
 	char text[HR_ADDRESS_HOST_BYTES + 32];
 	int r = a->local ? check_local(a) : check_tcp(a);
@@ -119,7 +120,7 @@ static void check_address(struct check *k, const char *key, const struct hr_addr
 }
 
 /* Skips addresses with a wrong syntax, which hr_collector_config_check reports. */
-static void check_addresses(struct check *k)
+static void check_addresses(struct store_check *k)
 {
 	struct hr_address addresses[HR_ADDRESSES_MAX];
 	size_t n = 0;
@@ -148,7 +149,7 @@ static int check_folder(const char *path)
 	return r;
 }
 
-static void check_folders(struct check *k)
+static void check_folders(struct store_check *k)
 {
 	const char *spill = k->c->query_spill;
 	int r = hr_text_given(k->c->store) ? hr_store_check(k->c->store) : 0;
@@ -165,7 +166,7 @@ static void check_folders(struct check *k)
 		mistake(k, "query_spill: cannot create or use %s: %s", spill, strerrordesc_np(-r));
 }
 
-static void check_people(struct check *k)
+static void check_people(struct store_check *k)
 {
 	const char *socket = hr_text_given(k->c->munge_socket) ? k->c->munge_socket : NULL;
 	char *credential = NULL, *error = NULL;
@@ -181,7 +182,7 @@ static void check_people(struct check *k)
 
 bool hr_collector_check(const struct hr_collector_config *c, void (*report)(const char *text))
 {
-	struct check k = {.c = c, .report = report};
+	struct store_check k = {.c = c, .report = report};
 
 	check_tls(&k);
 	check_addresses(&k);

@@ -29,7 +29,7 @@
 #define ARENAS	2
 #define PARQUET "answer.parquet"
 
-struct worker {
+struct query_worker {
 	int fd;
 	pthread_mutex_t lock;	 /* one message at a time; held while the pipe is full */
 	Headrace__Wire *message; /* contains `order` */
@@ -42,7 +42,7 @@ struct worker {
 
 /* ---- messages, signals ---- */
 
-static int query_worker_send(struct worker *w, const Headrace__Wire *msg)
+static int query_worker_send(struct query_worker *w, const Headrace__Wire *msg)
 {
 	uint8_t *buf;
 	size_t bytes;
@@ -66,7 +66,7 @@ static void query_worker_note(void *self, const char *text)
 	query_worker_send(self, HR_WIRE(NOTE, note, &body));
 }
 
-static void query_worker_done(struct worker *w, uint32_t status, uint64_t rows)
+static void query_worker_done(struct query_worker *w, uint32_t status, uint64_t rows)
 {
 	Headrace__Done body = HEADRACE__DONE__INIT;
 
@@ -75,7 +75,7 @@ static void query_worker_done(struct worker *w, uint32_t status, uint64_t rows)
 	query_worker_send(w, HR_WIRE(DONE, done, &body));
 }
 
-static int output(struct worker *w, const void *data, size_t bytes)
+static int output(struct query_worker *w, const void *data, size_t bytes)
 {
 	Headrace__Output body = HEADRACE__OUTPUT__INIT;
 
@@ -85,7 +85,7 @@ static int output(struct worker *w, const void *data, size_t bytes)
 }
 
 /* Sends nothing while the pipe is full. A short message is sent as a whole or not at all. */
-static void progress(struct worker *w, uint64_t now_ms)
+static void progress(struct query_worker *w, uint64_t now_ms)
 {
 	Headrace__Progress body = HEADRACE__PROGRESS__INIT;
 	struct hr_query_scan scan;
@@ -112,7 +112,7 @@ static int read_all(int fd, uint8_t *buf, size_t bytes)
 	return n == (ssize_t)bytes ? 0 : n < 0 ? -errno : -EPIPE;
 }
 
-static int read_order(struct worker *w)
+static int read_order(struct query_worker *w)
 {
 	uint8_t header[HR_FRAME_HDR_BYTES], *frame;
 	Headrace__Wire *msg = NULL;
@@ -148,7 +148,7 @@ static int read_order(struct worker *w)
 static void *control(void *arg)
 {
 	const struct timespec wait = {.tv_nsec = PROGRESS_MS * 1000000L};
-	struct worker *w = arg;
+	struct query_worker *w = arg;
 	bool interrupted = false;
 
 	for (;;) {
@@ -180,7 +180,7 @@ static ssize_t write_out(void *cookie, const char *buf, size_t bytes)
 	return (ssize_t)bytes;
 }
 
-static enum hr_ask_status answer_text(struct worker *w)
+static enum hr_ask_status answer_text(struct query_worker *w)
 {
 	FILE *to = fopencookie(w, "w", (cookie_io_functions_t){.write = write_out});
 	enum hr_ask_status status;
@@ -192,7 +192,7 @@ static enum hr_ask_status answer_text(struct worker *w)
 	return fclose(to) == 0 || status != HR_ASK_ANSWERED ? status : HR_ASK_FAILED;
 }
 
-static enum hr_ask_status send_file(struct worker *w, const char *path)
+static enum hr_ask_status send_file(struct query_worker *w, const char *path)
 {
 	char *buf = malloc(HR_WIRE_OUTPUT_BYTES);
 	FILE *from = fopen(path, "re");
@@ -208,7 +208,7 @@ static enum hr_ask_status send_file(struct worker *w, const char *path)
 	return r == 0 ? HR_ASK_ANSWERED : HR_ASK_FAILED;
 }
 
-static enum hr_ask_status query_worker_answer(struct worker *w, const struct hr_ask *a)
+static enum hr_ask_status query_worker_answer(struct query_worker *w, const struct hr_ask *a)
 {
 	enum hr_ask_status status;
 
@@ -218,7 +218,7 @@ static enum hr_ask_status query_worker_answer(struct worker *w, const struct hr_
 	return status == HR_ASK_ANSWERED ? send_file(w, a->parquet) : status;
 }
 
-static enum hr_ask_status query_worker_run(struct worker *w, const struct hr_ask *a,
+static enum hr_ask_status query_worker_run(struct query_worker *w, const struct hr_ask *a,
 					   struct hr_cage *cage)
 {
 	enum hr_ask_status status = hr_ask_open(a, &w->asking);
@@ -237,7 +237,7 @@ static enum hr_ask_status query_worker_run(struct worker *w, const struct hr_ask
 }
 
 /* Returns false after it has sent a message about the mistake. */
-static bool understand(struct worker *w, const char *const *store, struct hr_ask *a,
+static bool understand(struct query_worker *w, const char *const *store, struct hr_ask *a,
 		       struct hr_question *question, char **ret_parquet)
 {
 	const Headrace__QueryOrder *o = w->order;
@@ -278,7 +278,7 @@ static bool understand(struct worker *w, const char *const *store, struct hr_ask
 	return a->parquet != NULL;
 }
 
-static enum hr_ask_status serve(struct worker *w, uint64_t *ret_rows)
+static enum hr_ask_status serve(struct query_worker *w, uint64_t *ret_rows)
 {
 	const char *store = w->order->store;
 	struct hr_cage cage = {.store = store,
@@ -320,7 +320,7 @@ static bool parent_ended(int fd)
 
 int hr_query_worker(int fd)
 {
-	struct worker w = {
+	struct query_worker w = {
 	    .fd = fd, .lock = PTHREAD_MUTEX_INITIALIZER, .started_ms = hr_now_ms(CLOCK_MONOTONIC)};
 	enum hr_ask_status status;
 	uint64_t rows = 0;

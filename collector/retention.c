@@ -27,7 +27,7 @@
 
 /* ---- the jobs in the store ---- */
 
-struct job {
+struct kept_job {
 	char name[HR__NAME_BYTES]; /* of the job's folder */
 	uint64_t bytes;
 	uint64_t heard_ns; /* time of the latest data of any stream */
@@ -35,10 +35,10 @@ struct job {
 	bool ended;	   /* all streams have ended; set only before jobs are removed by size */
 };
 
-struct jobs {
+struct kept_jobs {
 	const struct hr_retention_config *config;
 	uint64_t now_ns;
-	struct job *list; /* jobs with data */
+	struct kept_job *list; /* jobs with data */
 	size_t n, room;
 	uint64_t bytes;
 	unsigned forgotten;
@@ -54,7 +54,7 @@ static uint64_t before(uint64_t now_ns, uint64_t ms)
 /*
  * Removes old marks. A stream without an end keeps its mark for longer, as its daemon may return.
  */
-static void forget_job(struct jobs *jobs, int jobs_fd, const char *name)
+static void forget_job(struct kept_jobs *jobs, int jobs_fd, const char *name)
 {
 	const struct hr_retention_config *c = jobs->config;
 
@@ -64,10 +64,10 @@ static void forget_job(struct jobs *jobs, int jobs_fd, const char *name)
 				      before(jobs->now_ns, c->age_ms + c->forget_ms));
 }
 
-static int add_job(struct jobs *jobs, int jobs_fd, const char *name)
+static int add_job(struct kept_jobs *jobs, int jobs_fd, const char *name)
 {
 	struct hr__retire_job found;
-	struct job *j;
+	struct kept_job *j;
 	int r = hr__retire_inspect(jobs_fd, name, &found);
 
 	if (r < 0) /* another process removed it */
@@ -79,13 +79,14 @@ static int add_job(struct jobs *jobs, int jobs_fd, const char *name)
 	if (!hr_array_reserve(jobs->list, jobs->n, jobs->room))
 		return -ENOMEM;
 	j = &jobs->list[jobs->n++];
-	*j = (struct job){.bytes = found.bytes, .heard_ns = found.heard_ns, .in_use = found.in_use};
+	*j = (struct kept_job){
+	    .bytes = found.bytes, .heard_ns = found.heard_ns, .in_use = found.in_use};
 	snprintf(j->name, sizeof(j->name), "%s", name);
 	jobs->bytes += found.bytes;
 	return 0;
 }
 
-static int list_jobs(struct jobs *jobs, int jobs_fd)
+static int list_jobs(struct kept_jobs *jobs, int jobs_fd)
 {
 	int fd = openat(jobs_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC), r = 0;
 	DIR *dir = fd < 0 ? NULL : fdopendir(fd);
@@ -106,7 +107,7 @@ static int list_jobs(struct jobs *jobs, int jobs_fd)
 
 static int by_heard(const void *a, const void *b)
 {
-	const struct job *x = a, *y = b;
+	const struct kept_job *x = a, *y = b;
 
 	return x->heard_ns < y->heard_ns ? -1 : x->heard_ns > y->heard_ns;
 }
@@ -114,7 +115,7 @@ static int by_heard(const void *a, const void *b)
 /* Orders ended jobs before others, and older data before newer. */
 static int by_end(const void *a, const void *b)
 {
-	const struct job *x = a, *y = b;
+	const struct kept_job *x = a, *y = b;
 
 	if (x->ended != y->ended)
 		return x->ended ? -1 : 1;
@@ -123,7 +124,7 @@ static int by_end(const void *a, const void *b)
 
 /* ---- removing ---- */
 
-static void remove_job(struct jobs *jobs, struct job *j, int jobs_fd,
+static void remove_job(struct kept_jobs *jobs, struct kept_job *j, int jobs_fd,
 		       struct hr_retention_result *ret)
 {
 	uint64_t bytes = 0;
@@ -138,12 +139,12 @@ static void remove_job(struct jobs *jobs, struct job *j, int jobs_fd,
 			     strerrordesc_np(-r));
 }
 
-static bool silent_for(const struct job *j, uint64_t now_ns, uint64_t ms)
+static bool silent_for(const struct kept_job *j, uint64_t now_ns, uint64_t ms)
 {
 	return !j->in_use && j->heard_ns < now_ns && now_ns - j->heard_ns > ms * NS_PER_MS;
 }
 
-static void remove_old(struct jobs *jobs, int jobs_fd, struct hr_retention_result *ret)
+static void remove_old(struct kept_jobs *jobs, int jobs_fd, struct hr_retention_result *ret)
 {
 	uint64_t age_ms = jobs->config->age_ms;
 
@@ -152,7 +153,7 @@ static void remove_old(struct jobs *jobs, int jobs_fd, struct hr_retention_resul
 			remove_job(jobs, &jobs->list[i], jobs_fd, ret);
 }
 
-static void remove_oldest(struct jobs *jobs, int jobs_fd, struct hr_retention_result *ret)
+static void remove_oldest(struct kept_jobs *jobs, int jobs_fd, struct hr_retention_result *ret)
 {
 	const struct hr_retention_config *c = jobs->config;
 	uint64_t patience = c->silent_ms > SILENT_LEAST_MS ? c->silent_ms : SILENT_LEAST_MS;
@@ -164,7 +165,7 @@ static void remove_oldest(struct jobs *jobs, int jobs_fd, struct hr_retention_re
 				      hr__retire_ended(jobs_fd, jobs->list[i].name);
 	qsort(jobs->list, jobs->n, sizeof(*jobs->list), by_end);
 	for (size_t i = 0; i < jobs->n && jobs->bytes > c->size_bytes; i++) {
-		struct job *j = &jobs->list[i];
+		struct kept_job *j = &jobs->list[i];
 
 		if (j->bytes > 0 && (j->ended || silent_for(j, jobs->now_ns, patience)))
 			remove_job(jobs, j, jobs_fd, ret);
@@ -173,8 +174,8 @@ static void remove_oldest(struct jobs *jobs, int jobs_fd, struct hr_retention_re
 
 int hr_retention_once(const struct hr_retention_config *c, struct hr_retention_result *ret)
 {
-	struct jobs jobs = {.config = c,
-			    .now_ns = c->real_ns ? c->real_ns() : hr_now_ns(CLOCK_REALTIME)};
+	struct kept_jobs jobs = {.config = c,
+				 .now_ns = c->real_ns ? c->real_ns() : hr_now_ns(CLOCK_REALTIME)};
 	char path[4096];
 	int fd, r;
 

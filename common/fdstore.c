@@ -17,7 +17,7 @@
 #define LISTEN_FDS_START 3
 #define NAME_MAX_BYTES	 200
 
-struct store {
+struct fd_store {
 	int fd; /* -1: none */
 	int error;
 	int vain; /* a push has timed out: no waits until one succeeds */
@@ -25,7 +25,7 @@ struct store {
 };
 
 /* The process that started this one, and the one that keeps descriptors for both. */
-static struct store notify = {.fd = -1}, above = {.fd = -1};
+static struct fd_store notify = {.fd = -1}, above = {.fd = -1};
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 
 /*
@@ -34,7 +34,7 @@ static pthread_once_t once = PTHREAD_ONCE_INIT;
  */
 static const struct timeval send_timeout = {.tv_sec = 1};
 
-static void store_connect(struct store *s, const char *name)
+static void store_connect(struct fd_store *s, const char *name)
 {
 	struct sockaddr_un address = {.sun_family = AF_UNIX};
 	size_t bytes;
@@ -66,7 +66,7 @@ static void connect_both(void)
 	snprintf(above.prefix, sizeof(above.prefix), "%s", prefix != NULL ? prefix : "");
 }
 
-static int store_send(struct store *s, const char *text, int fd)
+static int store_send(struct fd_store *s, const char *text, int fd)
 {
 	struct iovec iov = {.iov_base = (void *)(uintptr_t)text, .iov_len = strlen(text)};
 	union {

@@ -297,13 +297,13 @@ struct hr_human hr_text_percent(uint64_t part, uint64_t whole)
 	return t;
 }
 
-struct unit {
+struct text_unit {
 	const char *name;
 	double factor;
 };
 
 /* A non-negative decimal number and one of `units`, which may include "". */
-static int parse_scaled(const char *text, const struct unit *units, size_t n, uint64_t *ret)
+static int parse_scaled(const char *text, const struct text_unit *units, size_t n, uint64_t *ret)
 {
 	char *end;
 	double value;
@@ -328,7 +328,7 @@ static int parse_scaled(const char *text, const struct unit *units, size_t n, ui
 
 int hr_text_parse_size(const char *text, uint64_t *ret_bytes)
 {
-	static const struct unit units[] = {
+	static const struct text_unit units[] = {
 	    {"", 1},	     {"B", 1},	     {"K", 0x1p10},   {"KB", 0x1p10},  {"KiB", 0x1p10},
 	    {"M", 0x1p20},   {"MB", 0x1p20}, {"MiB", 0x1p20}, {"G", 0x1p30},   {"GB", 0x1p30},
 	    {"GiB", 0x1p30}, {"T", 0x1p40},  {"TB", 0x1p40},  {"TiB", 0x1p40},
@@ -339,7 +339,7 @@ int hr_text_parse_size(const char *text, uint64_t *ret_bytes)
 
 int hr_text_parse_duration(const char *text, uint64_t *ret_ns)
 {
-	static const struct unit units[] = {
+	static const struct text_unit units[] = {
 	    {"", 1e9},	 {"s", 1e9},	{"ms", 1e6},   {"us", 1e3},    {"ns", 1},
 	    {"m", 60e9}, {"min", 60e9}, {"h", 3600e9}, {"d", 86400e9},
 	};

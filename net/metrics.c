@@ -24,8 +24,8 @@ union io {
 	uv_pipe_t pipe;
 };
 
-struct client {
-	struct client *next; /* an older one */
+struct metrics_client {
+	struct metrics_client *next; /* an older one */
 	struct hr_metrics *server;
 	union io io;
 	uv_timer_t timer;
@@ -44,7 +44,7 @@ struct hr_metrics {
 	struct hr_address address;
 	union io io;
 	double start_s; /* wall clock */
-	struct client *clients;
+	struct metrics_client *clients;
 	unsigned n_clients;
 	unsigned handles; /* open ones: its own, and one of each client; freed with the last */
 	char text[TEXT_BYTES];
@@ -94,7 +94,7 @@ static void handle_closed(struct hr_metrics *m)
 
 static void on_client_closed(uv_handle_t *handle)
 {
-	struct client *c = handle->data;
+	struct metrics_client *c = handle->data;
 
 	if (--c->handles > 0)
 		return;
@@ -103,9 +103,9 @@ static void on_client_closed(uv_handle_t *handle)
 	free(c);
 }
 
-static void metrics_leave(struct client *c)
+static void metrics_leave(struct metrics_client *c)
 {
-	struct client **at = &c->server->clients;
+	struct metrics_client **at = &c->server->clients;
 
 	if (uv_is_closing(&c->io.handle))
 		return;
@@ -184,14 +184,14 @@ static void on_shut_down(uv_shutdown_t *shutdown, int status)
 /* Lingers: if the client has sent too much, closing at once would drop the answer. */
 static void on_written(uv_write_t *write, int status)
 {
-	struct client *c = write->data;
+	struct metrics_client *c = write->data;
 
 	c->answering = false;
 	if (status < 0 || c->ended || uv_shutdown(&c->shutdown, &c->io.stream, on_shut_down) < 0)
 		metrics_leave(c);
 }
 
-static void metrics_answer(struct client *c, int status)
+static void metrics_answer(struct metrics_client *c, int status)
 {
 	size_t bytes = 0;
 	char *body = make_body(c->server, status, &bytes);
@@ -221,7 +221,7 @@ static void metrics_answer(struct client *c, int status)
 /* Drops what follows a request. */
 static void on_alloc(uv_handle_t *handle, size_t wanted, uv_buf_t *ret)
 {
-	struct client *c = handle->data;
+	struct metrics_client *c = handle->data;
 
 	(void)wanted;
 	if (c->answer)
@@ -231,7 +231,7 @@ static void on_alloc(uv_handle_t *handle, size_t wanted, uv_buf_t *ret)
 
 static void on_read(uv_stream_t *stream, ssize_t n, const uv_buf_t *buf)
 {
-	struct client *c = stream->data;
+	struct metrics_client *c = stream->data;
 	int status;
 
 	(void)buf;
@@ -250,9 +250,9 @@ static void on_read(uv_stream_t *stream, ssize_t n, const uv_buf_t *buf)
 		metrics_answer(c, status);
 }
 
-static struct client *oldest(const struct hr_metrics *m)
+static struct metrics_client *oldest(const struct hr_metrics *m)
 {
-	struct client *c = m->clients;
+	struct metrics_client *c = m->clients;
 
 	while (c->next)
 		c = c->next;
@@ -267,7 +267,7 @@ static int init_stream(uv_loop_t *loop, const struct hr_metrics *m, union io *io
 static void metrics_on_connection(uv_stream_t *listener, int status)
 {
 	struct hr_metrics *m = listener->data;
-	struct client *c = status < 0 ? NULL : calloc(1, sizeof(*c));
+	struct metrics_client *c = status < 0 ? NULL : calloc(1, sizeof(*c));
 
 	if (!c)
 		return;

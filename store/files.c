@@ -16,7 +16,7 @@
 
 #define NO_FRAME UINT32_MAX /* of an entry: without text */
 
-struct entry {
+struct file_entry {
 	uint64_t hash;
 	uint32_t id;
 	uint32_t frame; /* of the stream */
@@ -26,23 +26,23 @@ struct entry {
 };
 
 /* Paths of one frame: row i is bytes[start[i]..start[i + 1]). */
-struct text {
+struct file_text {
 	uint32_t n;
 	const uint8_t *bytes;
 	uint32_t start[];
 };
 
 struct hr__files {
-	struct entry *entries; /* sorted by id */
+	struct file_entry *entries; /* sorted by id */
 	size_t n_entries;
 	uint32_t *by_hash; /* entries with text, sorted by hash; only when some lack text */
 	size_t n_by_hash;
 	size_t n_texts;
-	_Atomic(struct text *) texts[]; /* by frame of the stream */
+	_Atomic(struct file_text *) texts[]; /* by frame of the stream */
 };
 
 /* A frame that cannot be read: tried only once. */
-static struct text unreadable;
+static struct file_text unreadable;
 
 /* ---- the table ------------------------------------------------------------------------------- */
 
@@ -124,7 +124,7 @@ static int read_paths(const struct hr__stream *s, const struct hr__segment *g, s
 }
 
 struct table {
-	struct entry *entries;
+	struct file_entry *entries;
 	size_t n, room;
 	bool sorted;
 };
@@ -147,7 +147,7 @@ static int files_add_rows(struct table *t, const struct hr_stream *v, const stru
 				    ? frame_by_seq(v, g->index.frames[p->frame].seq)
 				    : NO_FRAME;
 		}
-		t->entries[t->n++] = (struct entry){
+		t->entries[t->n++] = (struct file_entry){
 		    .hash = p->hash,
 		    .id = p->id,
 		    .frame = p->has_text ? frame : NO_FRAME,
@@ -162,7 +162,7 @@ static int files_add_rows(struct table *t, const struct hr_stream *v, const stru
 
 static int by_id(const void *a, const void *b)
 {
-	const struct entry *x = a, *y = b;
+	const struct file_entry *x = a, *y = b;
 
 	if (x->id != y->id)
 		return x->id < y->id ? -1 : 1;
@@ -186,8 +186,8 @@ static void sort_table(struct table *t)
 
 static int compare_hashes(const void *a, const void *b, void *entries)
 {
-	const struct entry *x = (struct entry *)entries + *(const uint32_t *)a;
-	const struct entry *y = (struct entry *)entries + *(const uint32_t *)b;
+	const struct file_entry *x = (struct file_entry *)entries + *(const uint32_t *)a;
+	const struct file_entry *y = (struct file_entry *)entries + *(const uint32_t *)b;
 
 	return x->hash < y->hash ? -1 : x->hash > y->hash;
 }
@@ -266,7 +266,7 @@ static int get_files(struct hr__stream *s, struct hr__files **ret)
 }
 
 /* Ids are mostly 1, 2, 3...: then the id gives the entry's place. */
-static const struct entry *files_find(const struct hr__files *f, uint32_t id)
+static const struct file_entry *files_find(const struct hr__files *f, uint32_t id)
 {
 	size_t low = 0, high = f->n_entries, guess;
 
@@ -287,7 +287,7 @@ static const struct entry *files_find(const struct hr__files *f, uint32_t id)
 }
 
 /* The entry with the text of `e`; NULL: none. */
-static const struct entry *find_text(const struct hr__files *f, const struct entry *e)
+static const struct file_entry *find_text(const struct hr__files *f, const struct file_entry *e)
 {
 	size_t low = 0, high = f->n_by_hash;
 
@@ -308,10 +308,10 @@ static const struct entry *find_text(const struct hr__files *f, const struct ent
 
 /* ---- text ------------------------------------------------------------------------------------ */
 
-static struct text *pack_text(const Headrace__Paths *paths)
+static struct file_text *pack_text(const Headrace__Paths *paths)
 {
 	size_t bytes = 0;
-	struct text *t;
+	struct file_text *t;
 	uint8_t *to;
 
 	for (size_t i = 0; i < paths->n_rows; i++)
@@ -347,11 +347,11 @@ static void arena_free(void *arena, void *piece)
 }
 
 /* Returns `unreadable` for a damaged frame; NULL: out of memory. */
-static struct text *read_text(const struct hr_stream *v, uint32_t frame)
+static struct file_text *read_text(const struct hr_stream *v, uint32_t frame)
 {
 	struct hr_arena memory = {0};
 	ProtobufCAllocator allocator = {arena_alloc, arena_free, &memory};
-	struct text *t = NULL;
+	struct file_text *t = NULL;
 	Headrace__Frame *msg;
 	int r = -EBADMSG; /* of a wrong footer */
 
@@ -365,7 +365,7 @@ static struct text *read_text(const struct hr_stream *v, uint32_t frame)
 	return t;
 }
 
-static void free_text(struct text *t)
+static void free_text(struct file_text *t)
 {
 	if (t != &unreadable)
 		free(t);
@@ -373,10 +373,10 @@ static void free_text(struct text *t)
 
 /* Two threads may load the same frame; the first to publish wins. */
 static int load_text(const struct hr_stream *v, struct hr__files *f, uint32_t frame,
-		     const struct text **ret)
+		     const struct file_text **ret)
 {
-	struct text *t = atomic_load_explicit(&f->texts[frame], memory_order_acquire),
-		    *other = NULL;
+	struct file_text *t = atomic_load_explicit(&f->texts[frame], memory_order_acquire),
+			 *other = NULL;
 
 	if (!t) {
 		t = read_text(v, frame);
@@ -392,12 +392,12 @@ static int load_text(const struct hr_stream *v, struct hr__files *f, uint32_t fr
 	return t == &unreadable ? -EBADMSG : 0;
 }
 
-static int file_info(const struct hr_stream *s, struct hr__files *f, const struct entry *e,
+static int file_info(const struct hr_stream *s, struct hr__files *f, const struct file_entry *e,
 		     bool want_path, struct hr_file_info *ret)
 {
 	struct hr_file_info info = {
 	    .id = e->id, .hash = e->hash, .mount = e->mount, .scope = e->scope};
-	const struct text *text;
+	const struct file_text *text;
 	int r;
 
 	if (want_path) {
@@ -418,7 +418,7 @@ static int file_info(const struct hr_stream *s, struct hr__files *f, const struc
 
 int hr_stream_file(const struct hr_stream *s, uint32_t id, bool want_path, struct hr_file_info *ret)
 {
-	const struct entry *e;
+	const struct file_entry *e;
 	struct hr__files *f;
 	int r = get_files(s->own, &f);
 
@@ -440,7 +440,7 @@ int hr_stream_files(const struct hr_stream *s, uint32_t *ret_n)
 
 uint32_t hr_stream_file_number(const struct hr_stream *s, uint32_t id)
 {
-	const struct entry *e = NULL;
+	const struct file_entry *e = NULL;
 	struct hr__files *f;
 
 	if (get_files(s->own, &f) == 0)

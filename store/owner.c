@@ -13,7 +13,7 @@
 
 #define FRAMES_MAX 1024u /* the first JobEvent follows StreamStart within so many frames */
 
-struct search {
+struct owner_search {
 	unsigned frames;
 	bool found;
 	uint32_t uid;
@@ -22,7 +22,7 @@ struct search {
 /* Ends the scan with -ECANCELED. */
 static int find_owner(void *context, uint64_t offset, uint32_t bytes, const Headrace__Frame *msg)
 {
-	struct search *s = context;
+	struct owner_search *s = context;
 
 	(void)offset;
 	(void)bytes;
@@ -33,7 +33,7 @@ static int find_owner(void *context, uint64_t offset, uint32_t bytes, const Head
 	return s->found || ++s->frames == FRAMES_MAX ? -ECANCELED : 0;
 }
 
-static void search_segment(int dir_fd, const char *name, struct search *s)
+static void search_segment(int dir_fd, const char *name, struct owner_search *s)
 {
 	struct hr__source source = {.fd = hr_store_open_file(dir_fd, name, O_RDONLY)};
 	struct hr__scan scan = {0};
@@ -57,7 +57,7 @@ static int owner_is_segment(const struct dirent *entry)
 int hr__folder_owner(int dir_fd, uint32_t *ret_uid)
 {
 	struct hr_stream_state state;
-	struct search search = {0};
+	struct owner_search search = {0};
 	struct dirent **entries;
 	int n, r = hr_stream_state_read(dir_fd, &state);
 

@@ -12,13 +12,13 @@
 #include "cli/commands.h"
 #include "common/text.h"
 
-struct check {
+struct doctor_check {
 	const char *name;
 	void (*run)(const struct hr_doctor *d, struct hr_check *c);
 	const char *what;
 };
 
-static const struct check checks[] = {
+static const struct doctor_check checks[] = {
 #define HR_CHECK(name, function, what) {#name, function, what},
 #include "cli/doctor/doctor_checks.def"
 #undef HR_CHECK
@@ -128,7 +128,7 @@ static void doctor_keep(struct report *report, const struct row *row)
 
 static void check_machine(const struct hr_doctor *d, struct report *report)
 {
-	for (const struct check *check = checks; check < checks + CHECKS; check++) {
+	for (const struct doctor_check *check = checks; check < checks + CHECKS; check++) {
 		struct row *row = doctor_add(report, check->name, check->what);
 
 		check->run(d, &row->result);

@@ -10,14 +10,14 @@
 
 #define ANSWER_MS 2000u
 
-struct status {
+struct service_answer {
 	char node[256];
 	unsigned jobs;
 };
 
 static void doctor_service_take(void *arg, Headrace__Control *m)
 {
-	struct status *s = arg;
+	struct service_answer *s = arg;
 
 	if (m->kind_case != HR_CONTROL(NODE_STATUS))
 		return;
@@ -25,7 +25,7 @@ static void doctor_service_take(void *arg, Headrace__Control *m)
 	s->jobs = m->node_status->jobs;
 }
 
-static int doctor_service_ask(const char *socket, struct status *ret)
+static int doctor_service_ask(const char *socket, struct service_answer *ret)
 {
 	int fd = -1, r = hr_control_connect_within(socket, ANSWER_MS, &fd);
 
@@ -40,7 +40,7 @@ static int doctor_service_ask(const char *socket, struct status *ret)
 void hr_check_service(const struct hr_doctor *d, struct hr_check *c)
 {
 	const char *socket = hr_service_socket(NULL);
-	struct status status = {.node = "?"};
+	struct service_answer status = {.node = "?"};
 	int r = doctor_service_ask(socket, &status);
 
 	(void)d;

@@ -42,7 +42,7 @@
 
 #define FILES_MIN 48u /* minimum of RLIMIT_NOFILE */
 
-struct run {
+struct run_command {
 	struct hr_run_options options;
 	struct hr_job job;
 	struct hr_private_config config;
@@ -59,7 +59,7 @@ struct run {
 
 /* ---- up to the start of CMD ---- */
 
-static int find_parts(struct run *run)
+static int find_parts(struct run_command *run)
 {
 	const char *problem;
 
@@ -101,7 +101,7 @@ static int make_absolute(const char *option, const char *const *lists, char **re
 }
 
 /* Makes the paths absolute, and refuses more than the shim can hold. */
-static int make_filters(struct run *run)
+static int make_filters(struct run_command *run)
 {
 	const struct hr_run_options *o = &run->options;
 	int r = make_absolute("--exclude", o->exclude, run->exclude);
@@ -129,7 +129,7 @@ static int check_limits(void)
 	return -EMFILE;
 }
 
-static int make_store(struct run *run)
+static int make_store(struct run_command *run)
 {
 	char holder[512];
 	int r;
@@ -156,7 +156,7 @@ static int make_store(struct run *run)
 }
 
 /* Checks --summary before CMD runs, but after the store is made, which may contain the file. */
-static int check_summary(const struct run *run)
+static int check_summary(const struct run_command *run)
 {
 	const char *file = run->options.summary;
 	int r = file != NULL ? hr_summary_check(file) : 0;
@@ -167,7 +167,7 @@ static int check_summary(const struct run *run)
 }
 
 /* Chooses the job in a store with jobs, unless a scheduler or --job identifies it. */
-static int choose_job(struct run *run)
+static int choose_job(struct run_command *run)
 {
 	char former[HR_JOB_ID_BYTES];
 	int r;
@@ -185,7 +185,7 @@ static int choose_job(struct run *run)
 	return r;
 }
 
-static void configure(struct run *run)
+static void configure(struct run_command *run)
 {
 	const struct hr_run_options *o = &run->options;
 	uint64_t instance = 0;
@@ -225,7 +225,7 @@ static bool same_text(const char *in_force, const char *option)
 }
 
 /* Runs of a job on a node share one headraced, to which the options of the first run apply. */
-static void report_options_in_force(const struct run *run)
+static void report_options_in_force(const struct run_command *run)
 {
 	const struct hr_run_options *o = &run->options;
 	const Headrace__Joined *j = run->link.last->joined;
@@ -251,7 +251,7 @@ static void report_options_in_force(const struct run *run)
 		  j->local_ranks[0] != '\0' ? j->local_ranks : "all");
 }
 
-static int join_daemon(struct run *run)
+static int join_daemon(struct run_command *run)
 {
 	char *error = NULL;
 	int r = hr_link_open(&run->link, &run->config, run->job.rank, run->headraced, &error);
@@ -265,7 +265,7 @@ static int join_daemon(struct run *run)
 	return r;
 }
 
-static int make_environment(struct run *run)
+static int make_environment(struct run_command *run)
 {
 	struct hr_environment e = {
 	    .library = run->library,
@@ -285,7 +285,7 @@ static int make_environment(struct run *run)
 	return -ENOMEM;
 }
 
-static int run_prepare(struct run *run)
+static int run_prepare(struct run_command *run)
 {
 	int r = find_parts(run);
 
@@ -307,7 +307,7 @@ static int run_prepare(struct run *run)
 	return r < 0 ? r : make_environment(run);
 }
 
-static void wait_for_command(struct run *run)
+static void wait_for_command(struct run_command *run)
 {
 	while (!run->child.ended) {
 		struct pollfd fds[] = {{.fd = run->child.signal_fd, .events = POLLIN},
@@ -341,7 +341,7 @@ static void report_store_error(const Headrace__Left *left)
 			  error);
 }
 
-static void report_processes_left(const struct run *run, const Headrace__Left *left)
+static void report_processes_left(const struct run_command *run, const Headrace__Left *left)
 {
 	char pids[1024] = "";
 	size_t used = 0;
@@ -356,7 +356,7 @@ static void report_processes_left(const struct run *run, const Headrace__Left *l
 		  left->processes_left_total == 1 ? "is" : "are", pids);
 }
 
-static void report_problems(const struct run *run)
+static void report_problems(const struct run_command *run)
 {
 	const Headrace__Left *left = run->link.last->left;
 
@@ -370,7 +370,7 @@ static void report_problems(const struct run *run)
 }
 
 /* `left`: the last message of headraced; NULL: not received. */
-static void summarise(struct run *run, const Headrace__Left *left)
+static void summarise(struct run_command *run, const Headrace__Left *left)
 {
 	struct hr_summary *summary;
 	char *error = NULL;
@@ -400,7 +400,7 @@ static void summarise(struct run *run, const Headrace__Left *left)
 }
 
 /* If no run has rank 0, the last run prints the summary, and the others report this. */
-static void report_other_runs(const struct run *run)
+static void report_other_runs(const struct run_command *run)
 {
 	unsigned others = run->link.last->left->runs;
 
@@ -415,7 +415,7 @@ static void report_other_runs(const struct run *run)
 #define RECOVER_PAUSE_NS 100000000
 
 /* Stores the data of the journal, because headraced died and was not restarted. */
-static void recover(struct run *run)
+static void recover(struct run_command *run)
 {
 	const struct timespec pause = {.tv_nsec = RECOVER_PAUSE_NS};
 	char *note = NULL;
@@ -434,7 +434,7 @@ static void recover(struct run *run)
 	hr_private_sweep(&run->config.names);
 }
 
-static void run_finish(struct run *run)
+static void run_finish(struct run_command *run)
 {
 	int r = hr_link_leave(&run->link, run->options.linger_ns, run->child.status,
 			      run->child.signal_fd);
@@ -462,7 +462,7 @@ static void run_finish(struct run *run)
 		hr_run_uplink_report_unsent(&run->uplink, run->headraced);
 }
 
-static int run_recorded(struct run *run)
+static int run_recorded(struct run_command *run)
 {
 	int r = hr_child_init(&run->child);
 
@@ -480,7 +480,7 @@ static int run_recorded(struct run *run)
 	return hr_child_exit_status(&run->child);
 }
 
-static void run_done(struct run *run)
+static void run_done(struct run_command *run)
 {
 	hr_link_done(&run->link);
 	hr_child_done(&run->child);
@@ -496,7 +496,7 @@ static void run_done(struct run *run)
 	free(run);
 }
 
-static int run_or_exec(struct run *run)
+static int run_or_exec(struct run_command *run)
 {
 	const char *off = getenv("HEADRACE");
 	char **command = run->options.command;
@@ -519,7 +519,7 @@ static int run_or_exec(struct run *run)
 
 int hr_run_main(int argc, char **argv)
 {
-	struct run *run = calloc(1, sizeof(*run));
+	struct run_command *run = calloc(1, sizeof(*run));
 	int r, status;
 
 	if (run == NULL)

@@ -35,7 +35,7 @@ struct job_row {
 	Headrace__JobStatus *j;
 };
 
-struct status {
+struct status_view {
 	Headrace__NodeStatus *node; /* NULL: there is no service */
 	struct job_row *jobs;
 	size_t n, room;
@@ -44,7 +44,7 @@ struct status {
 /* ---- requests ---- */
 
 /* Keeps the body of `m`, unless the table is full or memory is out. */
-static void add_job(struct status *s, bool run, Headrace__Control *m)
+static void add_job(struct status_view *s, bool run, Headrace__Control *m)
 {
 	if (s->n == JOBS_MAX || !hr_array_reserve(s->jobs, s->n, s->room))
 		return;
@@ -54,7 +54,7 @@ static void add_job(struct status *s, bool run, Headrace__Control *m)
 
 static void add_run(void *arg, const char *socket, Headrace__Control *m)
 {
-	struct status *s = arg;
+	struct status_view *s = arg;
 
 	(void)socket;
 	for (size_t i = 0; i < s->n; i++)
@@ -65,7 +65,7 @@ static void add_run(void *arg, const char *socket, Headrace__Control *m)
 
 static void add_answer(void *arg, Headrace__Control *m)
 {
-	struct status *s = arg;
+	struct status_view *s = arg;
 
 	if (m->kind_case == HR_CONTROL(JOB_STATUS)) {
 		add_job(s, false, m);
@@ -75,7 +75,7 @@ static void add_answer(void *arg, Headrace__Control *m)
 	}
 }
 
-static void status_done(struct status *s)
+static void status_done(struct status_view *s)
 {
 	for (size_t i = 0; i < s->n; i++)
 		headrace__job_status__free_unpacked(s->jobs[i].j, NULL);
@@ -89,7 +89,7 @@ static bool is_cut_off(const Headrace__JobStatus *j)
 	return j->collectors[0] != '\0' && !j->connected && strcmp(j->state, "running") == 0;
 }
 
-static int overall_status(const struct status *s)
+static int overall_status(const struct status_view *s)
 {
 	for (size_t i = 0; i < s->n; i++) {
 		const Headrace__JobStatus *j = s->jobs[i].j;
@@ -171,7 +171,7 @@ static void print_job(const struct job_row *row)
 	print_job_details(j);
 }
 
-static void print_node(const struct status *s)
+static void print_node(const struct status_view *s)
 {
 	const Headrace__NodeStatus *node = s->node;
 	size_t jobs = 0;
@@ -191,7 +191,7 @@ static void print_node(const struct status *s)
 			      hr_text_count(node->refused).s, hr_text_count(node->limited).s);
 }
 
-static void print_text(const struct status *s)
+static void print_text(const struct status_view *s)
 {
 	if (s->node)
 		print_node(s);
@@ -252,7 +252,7 @@ static void print_json_job(struct hr_json *j, const struct job_row *row)
 	hr_json_end(j);
 }
 
-static void print_json(const struct status *s, int verdict)
+static void print_json(const struct status_view *s, int verdict)
 {
 	static const char *const verdicts[] = {"ok", "degraded", "down"};
 	static const Headrace__NodeStatus none = HEADRACE__NODE_STATUS__INIT;
@@ -286,7 +286,7 @@ static void print_json(const struct status *s, int verdict)
  * Requests the status of the service, and of the caller's runs unless `alone`. Returns 0, or
  * -errno after it has reported why nothing is printed.
  */
-static int status_request(const char *socket, bool alone, struct status *s)
+static int status_request(const char *socket, bool alone, struct status_view *s)
 {
 	int fd = -1, r = hr_control_connect(socket, &fd);
 
@@ -304,7 +304,7 @@ static int status_request(const char *socket, bool alone, struct status *s)
 
 static int status_print(const char *socket, bool alone, bool json, bool again)
 {
-	struct status s = {0};
+	struct status_view s = {0};
 	int r = status_request(socket, alone, &s),
 	    verdict = r < 0 ? STATUS_DOWN : overall_status(&s);
 

@@ -12,7 +12,7 @@
  * READ and WRITE: their calls match those of the kernel. The other kinds differ
  * (query/named/coverage.sql).
  */
-enum kind { KIND_READ, KIND_WRITE, KIND_STDIO, KIND_AIO, KINDS, KIND_NONE };
+enum cover_kind { KIND_READ, KIND_WRITE, KIND_STDIO, KIND_AIO, KINDS, KIND_NONE };
 
 struct hr_cover_cell {
 	uint64_t under, under_bytes; /* calls that the shim recorded, as the kernel counts them */
@@ -22,7 +22,7 @@ struct hr_cover_cell {
 
 /* The cell of a process and kind. Unknown processes share the last cells. NULL: no memory. */
 static struct hr_cover_cell *cell_of(struct hr_covers *c, const struct hr_stream *stream,
-				     uint64_t proc, enum kind kind)
+				     uint64_t proc, enum cover_kind kind)
 {
 	const struct hr_process *process = hr_stream_process(stream, proc);
 	size_t row = process ? (size_t)(process - stream->processes) : stream->n_processes;
@@ -32,7 +32,7 @@ static struct hr_cover_cell *cell_of(struct hr_covers *c, const struct hr_stream
 	return c->cells ? &c->cells[row * KINDS + kind] : NULL;
 }
 
-static enum kind summary_cover_kind_of(uint16_t op)
+static enum cover_kind summary_cover_kind_of(uint16_t op)
 {
 	const struct hr_op_info *info = hr_op_info(op);
 
@@ -50,7 +50,7 @@ static enum kind summary_cover_kind_of(uint16_t op)
 int hr_covers_rollup(struct hr_covers *c, const struct hr_stream *stream,
 		     const Headrace__Rollup *row)
 {
-	enum kind kind = summary_cover_kind_of((uint16_t)row->op);
+	enum cover_kind kind = summary_cover_kind_of((uint16_t)row->op);
 	struct hr_cover_cell *cell;
 
 	if (kind == KIND_NONE || row->scope != 0)
@@ -86,9 +86,10 @@ static bool is_compared(const struct hr_stream *stream, const Headrace__KernelRe
 int hr_covers_kernel(struct hr_covers *c, const struct hr_stream *stream,
 		     const Headrace__KernelRecord *row, struct hr_summary_cover *sum)
 {
-	enum kind kind = row->cause == HR_CAUSE_STDIO ? KIND_STDIO
-			 : row->cause == HR_CAUSE_AIO ? KIND_AIO
-						      : summary_cover_kind_of((uint16_t)row->op);
+	enum cover_kind kind = row->cause == HR_CAUSE_STDIO ? KIND_STDIO
+			       : row->cause == HR_CAUSE_AIO
+				   ? KIND_AIO
+				   : summary_cover_kind_of((uint16_t)row->op);
 	struct hr_cover_cell *cell;
 
 	c->probed = true;

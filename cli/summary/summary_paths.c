@@ -10,7 +10,7 @@
 #include "common/pathid.h"
 #include "common/text.h"
 
-struct entry {
+struct path_entry {
 	uint64_t hash; /* hash of the path, which is the key */
 	const struct hr_stream *stream;
 	uint32_t file; /* id in that stream */
@@ -19,7 +19,7 @@ struct entry {
 };
 
 struct hr_summary_paths {
-	struct entry *slots; /* open addressing, a power of two; hash 0: free */
+	struct path_entry *slots; /* open addressing, a power of two; hash 0: free */
 	size_t n, room;
 };
 
@@ -46,7 +46,7 @@ void hr_paths_free(struct hr_summary_paths *p)
 	free(p);
 }
 
-static struct entry *find_slot(struct entry *slots, size_t room, uint64_t hash)
+static struct path_entry *find_slot(struct path_entry *slots, size_t room, uint64_t hash)
 {
 	size_t i = (hash >> 3) & (room - 1);
 
@@ -58,7 +58,7 @@ static struct entry *find_slot(struct entry *slots, size_t room, uint64_t hash)
 static int grow(struct hr_summary_paths *p)
 {
 	size_t room = 2 * p->room;
-	struct entry *slots = calloc(room, sizeof(*slots));
+	struct path_entry *slots = calloc(room, sizeof(*slots));
 
 	if (slots == NULL)
 		return -ENOMEM;
@@ -79,7 +79,7 @@ int hr_paths_add(struct hr_summary_paths *p, const struct hr_stream *s,
 				       .read_bytes = row->bytes_read,
 				       .written_bytes = row->bytes_written};
 	struct hr_file_info info;
-	struct entry *e;
+	struct path_entry *e;
 
 	if (row->file == 0 || hr_stream_file(s, row->file, false, &info) < 0 || info.scope != 0)
 		return 0;
@@ -87,7 +87,7 @@ int hr_paths_add(struct hr_summary_paths *p, const struct hr_stream *s,
 		return -ENOMEM;
 	e = find_slot(p->slots, p->room, info.hash | 1);
 	if (e->hash == 0) {
-		*e = (struct entry){
+		*e = (struct path_entry){
 		    .hash = info.hash | 1, .stream = s, .file = row->file, .sums.files = 1};
 		p->n++;
 	}
@@ -96,7 +96,7 @@ int hr_paths_add(struct hr_summary_paths *p, const struct hr_stream *s,
 	return 0;
 }
 
-static bool entry_path(const struct entry *e, struct hr_file_info *ret)
+static bool entry_path(const struct path_entry *e, struct hr_file_info *ret)
 {
 	return hr_stream_file(e->stream, e->file, true, ret) == 0 && ret->path_bytes > 0;
 }
@@ -136,7 +136,7 @@ size_t hr_paths_files(struct hr_summary_paths *p, struct hr_summary_path *ret, s
 	size_t n = 0;
 
 	for (size_t i = 0; i < p->room; i++) {
-		const struct entry *e = &p->slots[i];
+		const struct path_entry *e = &p->slots[i];
 		struct hr_file_info info;
 
 		if (e->hash == 0 || (n == max && ret[n - 1].sums.io_ns >= e->sums.io_ns) ||
@@ -167,7 +167,7 @@ static void visit_resolved(hr_paths_visit *visit, void *self, const struct hr_fi
 void hr_paths_each(const struct hr_summary_paths *p, hr_paths_visit *visit, void *self)
 {
 	for (size_t i = 0; i < p->room; i++) {
-		const struct entry *e = &p->slots[i];
+		const struct path_entry *e = &p->slots[i];
 		struct hr_file_info info;
 
 		if (e->hash != 0 && entry_path(e, &info))
@@ -175,7 +175,7 @@ void hr_paths_each(const struct hr_summary_paths *p, hr_paths_visit *visit, void
 	}
 }
 
-static bool in_memory(const struct entry *e)
+static bool in_memory(const struct path_entry *e)
 {
 	static const char *const types[] = {"tmpfs", "ramfs", "hugetlbfs"};
 	static const char memfd[] = "memfd:";
@@ -199,7 +199,7 @@ void hr_paths_special(const struct hr_summary_paths *p, struct hr_summary_sums *
 		      struct hr_summary_mapped *ret_mapped)
 {
 	for (size_t i = 0; i < p->room; i++) {
-		const struct entry *e = &p->slots[i];
+		const struct path_entry *e = &p->slots[i];
 		bool memory = e->hash != 0 && in_memory(e);
 
 		if (memory)

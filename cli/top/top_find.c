@@ -14,20 +14,20 @@
 #define FOUND_MAX 256u
 #define ANSWER_MS 3000
 
-struct found {
+struct found_service {
 	struct hr_top_source source;
 	uint32_t processes;
 };
 
-struct search {
+struct top_search {
 	const char *job; /* id or name; NULL: any job of the caller */
 	const char *socket;
 	bool private;
-	struct found *v;
+	struct found_service *v;
 	size_t n;
 };
 
-static bool is_known(const struct search *s, const struct found *f)
+static bool is_known(const struct top_search *s, const struct found_service *f)
 {
 	for (size_t i = 0; i < s->n; i++)
 		if (strcmp(s->v[i].source.socket, f->source.socket) == 0 &&
@@ -37,10 +37,10 @@ static bool is_known(const struct search *s, const struct found *f)
 	return false;
 }
 
-static void add_job(struct search *s, const Headrace__JobStatus *j)
+static void add_job(struct top_search *s, const Headrace__JobStatus *j)
 {
-	struct found f = {.source = {.private = s->private, .attempt = j->attempt},
-			  .processes = j->processes};
+	struct found_service f = {.source = {.private = s->private, .attempt = j->attempt},
+				  .processes = j->processes};
 
 	snprintf(f.source.socket, sizeof(f.source.socket), "%s", s->socket);
 	snprintf(f.source.job, sizeof(f.source.job), "%s", j->id);
@@ -59,7 +59,7 @@ static void add_answer(void *arg, Headrace__Control *m)
 }
 
 /* Requests the jobs of the headraced at this socket. 0 or -errno. */
-static int request_jobs(struct search *s, const char *socket)
+static int request_jobs(struct top_search *s, const char *socket)
 {
 	int fd = -1, r = hr_control_connect(socket, &fd);
 
@@ -73,14 +73,14 @@ static int request_jobs(struct search *s, const char *socket)
 
 static void add_run(void *arg, const char *socket, Headrace__Control *m)
 {
-	struct search *s = arg;
+	struct top_search *s = arg;
 
 	s->socket = socket;
 	add_job(s, m->job_status);
 }
 
 /* Whether all found jobs are attempts of one job. The last one is the latest attempt. */
-static bool same_job(const struct search *s)
+static bool same_job(const struct top_search *s)
 {
 	for (size_t i = 1; i < s->n; i++)
 		if (strcmp(s->v[i].source.socket, s->v[0].source.socket) != 0 ||
@@ -89,12 +89,12 @@ static bool same_job(const struct search *s)
 	return true;
 }
 
-static void report_choice(const struct search *s)
+static void report_choice(const struct top_search *s)
 {
 	hr_report("%zu jobs%s run here; choose one: headrace top %s", s->n,
 		  s->job ? " of that name" : "", s->job ? "--socket PATH JOB" : "JOB");
 	for (size_t i = 0; i < s->n; i++) {
-		const struct found *f = &s->v[i];
+		const struct found_service *f = &s->v[i];
 		char id[4 * sizeof(f->source.job)];
 
 		hr_text_escape(id, sizeof(id), f->source.job, strlen(f->source.job));
@@ -105,7 +105,7 @@ static void report_choice(const struct search *s)
 	}
 }
 
-static int report_none(const struct search *s, const char *socket, int r)
+static int report_none(const struct top_search *s, const char *socket, int r)
 {
 	if (s->job)
 		hr_report("no job %s of yours is recorded on this machine" HR_HINT
@@ -122,7 +122,7 @@ static int report_none(const struct search *s, const char *socket, int r)
 
 int hr_top_find(const char *job, const char *socket, struct hr_top_source *ret)
 {
-	struct search s = {.job = job, .v = calloc(FOUND_MAX, sizeof(*s.v))};
+	struct top_search s = {.job = job, .v = calloc(FOUND_MAX, sizeof(*s.v))};
 	const char *service = hr_service_socket(socket);
 	int status = EXIT_SUCCESS, r;
 

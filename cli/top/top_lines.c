@@ -206,7 +206,7 @@ static struct hr_human steps(const struct hr_top_row *r, const struct hr_top_tab
 	return decimal((double)r->now.steps / seconds(t));
 }
 
-static const struct column {
+static const struct top_column {
 	const char *title;
 	int width;
 	unsigned from; /* minimum width of a terminal that shows the column */
@@ -225,7 +225,7 @@ static const struct column {
 };
 #define COLUMNS (sizeof(columns_table) / sizeof(columns_table[0]))
 
-static bool has_room(const struct column *c, unsigned columns, const struct hr_top_table *t)
+static bool has_room(const struct top_column *c, unsigned columns, const struct hr_top_table *t)
 {
 	return columns >= c->from && (c->value != wait || t->waiters);
 }

@@ -25,7 +25,7 @@
 
 /* ---- connections ----------------------------------------------------------------------------- */
 
-static void pending_close(struct hr_attach *a, struct pending *g)
+static void pending_close(struct hr_attach *a, struct pending_attach *g)
 {
 	hr_hello_discard(g->fd);
 	/* close() alone does not remove it while another process has the connection open */
@@ -39,7 +39,7 @@ static void pending_close(struct hr_attach *a, struct pending *g)
 }
 
 /* False: the hello has not arrived. */
-static bool read_first(struct hr_attach *a, struct pending *g)
+static bool read_first(struct hr_attach *a, struct pending_attach *g)
 {
 	ssize_t n = recv(g->fd, a->message, HR_HELLO_MAX_BYTES + 1, hr__attach_read_flags(a));
 
@@ -50,7 +50,7 @@ static bool read_first(struct hr_attach *a, struct pending *g)
 	return true;
 }
 
-static void pending_read(struct hr_attach *a, struct pending *g)
+static void pending_read(struct hr_attach *a, struct pending_attach *g)
 {
 	if (!g->notice && !read_first(a, g))
 		return;
@@ -60,7 +60,7 @@ static void pending_read(struct hr_attach *a, struct pending *g)
 
 static int by_arrival(const void *a, const void *b)
 {
-	const struct pending *const *g = a, *const *h = b;
+	const struct pending_attach *const *g = a, *const *h = b;
 
 	return (*g)->since_ns < (*h)->since_ns ? -1 : (*g)->since_ns > (*h)->since_ns;
 }
@@ -73,7 +73,7 @@ static int by_arrival(const void *a, const void *b)
 static void read_earlier(struct hr_attach *a)
 {
 	struct epoll_event events[READABLE_MOST];
-	struct pending *readable[READABLE_MOST];
+	struct pending_attach *readable[READABLE_MOST];
 	unsigned n = 0;
 	int ready = epoll_wait(a->epoll_fd, events, READABLE_MOST, 0);
 
@@ -88,9 +88,9 @@ static void read_earlier(struct hr_attach *a)
 }
 
 /* Usually the hello has arrived with the connection: saves a turn of the loop. */
-static void pending_open(struct hr_attach *a, struct pending *g, int fd)
+static void pending_open(struct hr_attach *a, struct pending_attach *g, int fd)
 {
-	*g = (struct pending){.fd = fd, .since_ns = hr_boot_ns()};
+	*g = (struct pending_attach){.fd = fd, .since_ns = hr_boot_ns()};
 	if (a->n_pending++)
 		read_earlier(a);
 	pending_read(a, g);
@@ -113,7 +113,7 @@ static int peek_handoff(struct hr_attach *a)
 	return fd;
 }
 
-static int accept_one(struct hr_attach *a, const struct pending *g)
+static int accept_one(struct hr_attach *a, const struct pending_attach *g)
 {
 	struct pollfd p = {.fd = a->listen_fd, .events = POLLIN};
 	int fd;
@@ -130,9 +130,9 @@ static int accept_one(struct hr_attach *a, const struct pending *g)
 }
 
 /* The caller has checked that there is an unused slot. */
-static struct pending *pending_unused(struct hr_attach *a)
+static struct pending_attach *pending_unused(struct hr_attach *a)
 {
-	struct pending *g = a->pending;
+	struct pending_attach *g = a->pending;
 
 	while (g->fd >= 0 || hr__orphan_has(a, g))
 		g++;
@@ -145,7 +145,7 @@ static void accept_all(struct hr_attach *a)
 	int fd = -1;
 
 	while (a->n_pending + a->n_orphans < PENDING_MOST && a->n_exited < EXITED_MOST) {
-		struct pending *g = pending_unused(a);
+		struct pending_attach *g = pending_unused(a);
 
 		fd = a->c.handoff_fd > 0 ? peek_handoff(a) : accept_one(a, g);
 		if (fd < 0)
@@ -162,7 +162,7 @@ static void accept_all(struct hr_attach *a)
 		hr__exited_end(a);
 }
 
-static void pending_expire(struct hr_attach *a, struct pending *g)
+static void pending_expire(struct hr_attach *a, struct pending_attach *g)
 {
 	hr__notice_count(a, g);
 	pending_close(a, g);
@@ -172,10 +172,10 @@ static void pending_expire(struct hr_attach *a, struct pending *g)
 static void pending_expire_late(struct hr_attach *a)
 {
 	uint64_t now_ns = hr_boot_ns();
-	struct pending *oldest = NULL;
+	struct pending_attach *oldest = NULL;
 
 	for (unsigned i = 0; i < PENDING_MOST && a->n_pending; i++) {
-		struct pending *g = &a->pending[i];
+		struct pending_attach *g = &a->pending[i];
 
 		if (g->fd < 0)
 			continue;

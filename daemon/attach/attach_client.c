@@ -11,7 +11,7 @@
 #include "common/array.h"
 #include "daemon/base/exit.h"
 
-struct client *hr__client_by(struct hr_attach *a, const struct hr_map64 *map, uint64_t key)
+struct attach_client *hr__client_by(struct hr_attach *a, const struct hr_map64 *map, uint64_t key)
 {
 	uint32_t i = hr_map64_get(map, key);
 
@@ -33,7 +33,7 @@ static uint32_t client_slot(struct hr_attach *a)
 	return hr_array_reserve(a->clients, a->n, a->room) ? a->n++ : UINT32_MAX;
 }
 
-int hr__client_add(struct hr_attach *a, const struct client *c)
+int hr__client_add(struct hr_attach *a, const struct attach_client *c)
 {
 	uint32_t i;
 	int r = -ENOMEM;
@@ -58,7 +58,7 @@ int hr__client_add(struct hr_attach *a, const struct client *c)
 
 static void client_remove(struct hr_attach *a, uint32_t i)
 {
-	struct client *c = &a->clients[i];
+	struct attach_client *c = &a->clients[i];
 
 	pthread_mutex_lock(&a->lock);
 	if (hr__client_by(a, &a->by_pid, (uint32_t)c->pid) == c)
@@ -109,7 +109,7 @@ size_t hr__clients_end(struct hr_attach *a, uint64_t proc, uint32_t replaced,
 
 /* ---- exited processes ------------------------------------------------------------------------ */
 
-void hr__exited_add(struct hr_attach *a, const struct client *was)
+void hr__exited_add(struct hr_attach *a, const struct attach_client *was)
 {
 	if (!hr_array_reserve(a->exited, a->n_exited, a->room_exited)) {
 		hr_drain_ended(a->c.drain, was->proc, "");
@@ -127,9 +127,9 @@ struct exited *hr__exited_by_pid(struct hr_attach *a, pid_t pid)
 	return NULL;
 }
 
-struct client *hr__token_owner(struct hr_attach *a, uint64_t token)
+struct attach_client *hr__token_owner(struct hr_attach *a, uint64_t token)
 {
-	struct client *c = hr__client_by(a, &a->by_token, token);
+	struct attach_client *c = hr__client_by(a, &a->by_token, token);
 
 	for (uint32_t i = 0; i < a->n_exited && !c; i++)
 		if (a->exited[i].was.token == token)
@@ -149,12 +149,12 @@ void hr__exited_end(struct hr_attach *a)
 
 int hr_attach_adopt(struct hr_attach *a, const struct hr_session *s, uint64_t start_time)
 {
-	struct client c = {.proc = s->proc,
-			   .token = s->token,
-			   .bytes = hr_session_bytes(s),
-			   .pid = s->pid,
-			   .n_maps = s->n_maps,
-			   .last_inode = s->n_maps ? s->maps[s->n_maps - 1].inode : 0};
+	struct attach_client c = {.proc = s->proc,
+				  .token = s->token,
+				  .bytes = hr_session_bytes(s),
+				  .pid = s->pid,
+				  .n_maps = s->n_maps,
+				  .last_inode = s->n_maps ? s->maps[s->n_maps - 1].inode : 0};
 	struct hr_procstat stat;
 	int r;
 

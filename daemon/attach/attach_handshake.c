@@ -139,7 +139,7 @@ static uint64_t new_token(void)
 }
 
 /* The map of the client's offer, or a new one. The caller closes *ret_fd. */
-static int next_map(struct hr_attach *a, struct handshake *v, const struct client *c,
+static int next_map(struct hr_attach *a, struct handshake *v, const struct attach_client *c,
 		    struct hr_map *ret, int *ret_fd)
 {
 	if (!v->offered)
@@ -189,9 +189,9 @@ static uint64_t hello_ticks(const struct hr_attach *a, const struct handshake *v
 
 static int new_session(struct hr_attach *a, struct handshake *v, struct hr_ack *ack, int *ret_fd)
 {
-	struct client c = {.token = v->offered ? v->offer.token : new_token(),
-			   .pid = v->cred.pid,
-			   .pidfd = v->pidfd};
+	struct attach_client c = {.token = v->offered ? v->offer.token : new_token(),
+				  .pid = v->cred.pid,
+				  .pidfd = v->pidfd};
 	struct hr_session *s = NULL;
 	struct hr_map map;
 	int r;
@@ -232,7 +232,7 @@ static int new_session(struct hr_attach *a, struct handshake *v, struct hr_ack *
 
 static int more_rings(struct hr_attach *a, struct handshake *v, struct hr_ack *ack, int *ret_fd)
 {
-	struct client *c = hr__token_owner(a, v->hello.session);
+	struct attach_client *c = hr__token_owner(a, v->hello.session);
 	struct hr_map map;
 	int r;
 
@@ -267,7 +267,7 @@ static int more_rings(struct hr_attach *a, struct handshake *v, struct hr_ack *a
  */
 static void find_replaced(struct hr_attach *a, struct handshake *v)
 {
-	struct client *old = hr__client_by(a, &a->by_pid, (uint32_t)v->cred.pid);
+	struct attach_client *old = hr__client_by(a, &a->by_pid, (uint32_t)v->cred.pid);
 	struct exited *gone = v->pidfd < 0 ? hr__exited_by_pid(a, v->cred.pid) : NULL;
 
 	if (gone) {
@@ -328,7 +328,7 @@ static int attach(struct hr_attach *a, struct handshake *v, bool abandoned, stru
  */
 static void note_unrecorded(struct hr_attach *a, struct handshake *v)
 {
-	struct client *old = NULL;
+	struct attach_client *old = NULL;
 
 	if (__atomic_load_n(&a->c.probes, __ATOMIC_ACQUIRE) || deselected(a, v))
 		return;
@@ -444,7 +444,7 @@ static void hand_over(struct hr_attach *a, const struct handshake *v)
 	hr_drain_add_session(a->c.drain, v->session, ends, n);
 }
 
-void hr__handshake(struct hr_attach *a, const struct pending *g, uint32_t bytes)
+void hr__handshake(struct hr_attach *a, const struct pending_attach *g, uint32_t bytes)
 {
 	struct handshake v = {.pending = g,
 			      .message = a->message,

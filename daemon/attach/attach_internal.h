@@ -27,7 +27,7 @@
 #define EV_PIDFD   (UINT64_C(4) << 32)
 #define EV_KIND(d) ((d) & ~UINT64_C(0xffffffff))
 
-struct client {
+struct attach_client {
 	uint64_t proc;
 	uint64_t token;
 	uint64_t bytes; /* of its maps */
@@ -39,11 +39,11 @@ struct client {
 
 /* Exited before its offer was read. Its session ends when no waiting child can refer to it. */
 struct exited {
-	struct client was; /* pidfd -1 */
-	bool replaced;	   /* by another image of the same process */
+	struct attach_client was; /* pidfd -1 */
+	bool replaced;		  /* by another image of the same process */
 };
 
-struct pending {
+struct pending_attach {
 	int fd; /* -1: unused slot */
 	uint64_t since_ns;
 	uint8_t *notice; /* a notice (HR_HELLO_EXEC) until the program has started; NULL: none */
@@ -61,13 +61,13 @@ struct hr_attach {
 	bool takeover;	     /* until the first connection of the hand-off queue */
 	uint64_t ring_bytes; /* protected by `lock`, as are `clients` */
 	uint64_t served;     /* connections of the hand-off queue; atomic */
-	struct pending pending[PENDING_MOST];
+	struct pending_attach pending[PENDING_MOST];
 	unsigned n_pending;
 	unsigned n_orphans;	   /* attach_orphan.c */
 	uint64_t orphans_until_ns; /* until then they can connect again */
 	uint8_t *message;	   /* HR_HELLO_MAX_BYTES + 1 */
 	pthread_mutex_t lock;	   /* protects the clients, for hr_attach_pids */
-	struct client *clients;
+	struct attach_client *clients;
 	uint32_t n, room, live;
 	struct hr_map64 by_pid, by_token;
 	struct exited *exited; /* in order of arrival */
@@ -81,7 +81,7 @@ struct offer {
 };
 
 struct handshake {
-	const struct pending *pending;
+	const struct pending_attach *pending;
 	struct ucred cred;
 	struct hr_hello hello;
 	const uint8_t *message;
@@ -105,15 +105,15 @@ static inline int hr__attach_read_flags(const struct hr_attach *a)
 }
 
 /* attach_handshake.c: processes and answers the message of `bytes` in a->message. */
-void hr__handshake(struct hr_attach *a, const struct pending *g, uint32_t bytes);
+void hr__handshake(struct hr_attach *a, const struct pending_attach *g, uint32_t bytes);
 
 /* attach_notice.c: a notice (HR_HELLO_EXEC) waits until the exec closes its connection. */
 /* Takes the message in a->message out of the connection. False: it is no notice. */
-bool hr__notice_keep(struct hr_attach *a, struct pending *g, uint32_t bytes);
+bool hr__notice_keep(struct hr_attach *a, struct pending_attach *g, uint32_t bytes);
 /* True: the notice is counted, or withdrawn, because the exec failed. */
-bool hr__notice_over(struct hr_attach *a, struct pending *g);
+bool hr__notice_over(struct hr_attach *a, struct pending_attach *g);
 /* Counts the connection's notice, if any, without waiting for the exec. */
-void hr__notice_count(struct hr_attach *a, struct pending *g);
+void hr__notice_count(struct hr_attach *a, struct pending_attach *g);
 
 /*
  * attach_orphan.c: connections that a killed daemon had accepted and not journaled. They are lost,
@@ -121,12 +121,12 @@ void hr__notice_count(struct hr_attach *a, struct pending *g);
  * second; the others are counted as missed.
  */
 /* Call before and after a connection is accepted into this slot. */
-void hr__pending_expect(struct hr_attach *a, const struct pending *g);
-void hr__pending_note(struct hr_attach *a, const struct pending *g, int fd);
+void hr__pending_expect(struct hr_attach *a, const struct pending_attach *g);
+void hr__pending_note(struct hr_attach *a, const struct pending_attach *g, int fd);
 /* Call when the process is journaled or the connection is closed. */
-void hr__pending_forget(struct hr_attach *a, const struct pending *g);
+void hr__pending_forget(struct hr_attach *a, const struct pending_attach *g);
 /* True: the slot belongs to an orphan and takes no connection. */
-bool hr__orphan_has(const struct hr_attach *a, const struct pending *g);
+bool hr__orphan_has(const struct hr_attach *a, const struct pending_attach *g);
 /* Finds the orphans of the previous daemon, before the first connection is accepted. */
 void hr__orphans_find(struct hr_attach *a);
 /* The process has connected again. */
@@ -151,10 +151,10 @@ uint64_t hr__offer_ticks(const struct hr_attach *a, const struct hr_hello *hello
 bool hr__offer_outlived(const struct hr_attach *a, uint64_t offer_ticks, uint64_t start_time);
 
 /* attach_client.c. By pid or token; NULL: not attached. */
-struct client *hr__client_by(struct hr_attach *a, const struct hr_map64 *map, uint64_t key);
+struct attach_client *hr__client_by(struct hr_attach *a, const struct hr_map64 *map, uint64_t key);
 
 /* On success it owns the pidfd. */
-int hr__client_add(struct hr_attach *a, const struct client *c);
+int hr__client_add(struct hr_attach *a, const struct attach_client *c);
 
 /* Forgets exited clients, except `proc` and client `replaced`; returns their ends. */
 size_t hr__clients_end(struct hr_attach *a, uint64_t proc, uint32_t replaced,
@@ -164,10 +164,11 @@ size_t hr__clients_end(struct hr_attach *a, uint64_t proc, uint32_t replaced,
 void hr__client_gone(struct hr_attach *a, uint32_t i, const char *exit);
 
 /* Its session stays for children that wait; without memory it ends at once. */
-void hr__exited_add(struct hr_attach *a, const struct client *was);
-struct exited *hr__exited_by_pid(struct hr_attach *a, pid_t pid);    /* the latest; NULL: none */
-struct client *hr__token_owner(struct hr_attach *a, uint64_t token); /* also if exited; or NULL */
-void hr__exited_end(struct hr_attach *a);			     /* ends their sessions */
+void hr__exited_add(struct hr_attach *a, const struct attach_client *was);
+struct exited *hr__exited_by_pid(struct hr_attach *a, pid_t pid); /* the latest; NULL: none */
+struct attach_client *hr__token_owner(struct hr_attach *a,
+				      uint64_t token); /* also if exited; or NULL */
+void hr__exited_end(struct hr_attach *a);	       /* ends their sessions */
 
 /* `data`: EV_*. */
 int hr__attach_watch(struct hr_attach *a, int fd, uint64_t data);

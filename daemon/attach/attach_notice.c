@@ -8,7 +8,7 @@
 
 #include "daemon/base/hello.h"
 
-bool hr__notice_keep(struct hr_attach *a, struct pending *g, uint32_t bytes)
+bool hr__notice_keep(struct hr_attach *a, struct pending_attach *g, uint32_t bytes)
 {
 	struct hr_hello hello;
 
@@ -24,7 +24,7 @@ bool hr__notice_keep(struct hr_attach *a, struct pending *g, uint32_t bytes)
 	return true;
 }
 
-bool hr__notice_over(struct hr_attach *a, struct pending *g)
+bool hr__notice_over(struct hr_attach *a, struct pending_attach *g)
 {
 	char failed;
 	ssize_t n = recv(g->fd, &failed, sizeof(failed), MSG_DONTWAIT);
@@ -36,7 +36,7 @@ bool hr__notice_over(struct hr_attach *a, struct pending *g)
 	return true;
 }
 
-void hr__notice_count(struct hr_attach *a, struct pending *g)
+void hr__notice_count(struct hr_attach *a, struct pending_attach *g)
 {
 	if (!g->notice)
 		return;

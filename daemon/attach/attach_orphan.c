@@ -11,12 +11,12 @@
  */
 #define STOPPED_NS UINT64_C(300000000)
 
-static int32_t *slot(const struct hr_attach *a, const struct pending *g)
+static int32_t *slot(const struct hr_attach *a, const struct pending_attach *g)
 {
 	return &a->c.page->pending[g - a->pending];
 }
 
-void hr__pending_expect(struct hr_attach *a, const struct pending *g)
+void hr__pending_expect(struct hr_attach *a, const struct pending_attach *g)
 {
 	if (!a->c.page)
 		return;
@@ -24,7 +24,7 @@ void hr__pending_expect(struct hr_attach *a, const struct pending *g)
 	__atomic_store_n(slot(a, g), EXPECTED, __ATOMIC_RELEASE);
 }
 
-void hr__pending_note(struct hr_attach *a, const struct pending *g, int fd)
+void hr__pending_note(struct hr_attach *a, const struct pending_attach *g, int fd)
 {
 	struct ucred cred = {0};
 	socklen_t bytes = sizeof(cred);
@@ -33,13 +33,13 @@ void hr__pending_note(struct hr_attach *a, const struct pending *g, int fd)
 		__atomic_store_n(slot(a, g), cred.pid, __ATOMIC_RELAXED);
 }
 
-void hr__pending_forget(struct hr_attach *a, const struct pending *g)
+void hr__pending_forget(struct hr_attach *a, const struct pending_attach *g)
 {
 	if (a->c.page)
 		__atomic_store_n(slot(a, g), 0, __ATOMIC_RELAXED);
 }
 
-bool hr__orphan_has(const struct hr_attach *a, const struct pending *g)
+bool hr__orphan_has(const struct hr_attach *a, const struct pending_attach *g)
 {
 	return a->n_orphans > 0 && g->fd < 0 && *slot(a, g) != 0;
 }
@@ -49,7 +49,7 @@ void hr__orphans_find(struct hr_attach *a)
 	uint64_t now_ns = hr_boot_ns();
 
 	for (unsigned i = 0; i < PENDING_MOST && a->c.page; i++) {
-		const struct pending *g = &a->pending[i];
+		const struct pending_attach *g = &a->pending[i];
 
 		if (*slot(a, g) == EXPECTED && now_ns - a->c.page->accept_ns < STOPPED_NS)
 			hr__pending_forget(a, g);
@@ -61,7 +61,7 @@ void hr__orphans_find(struct hr_attach *a)
 void hr__orphan_came(struct hr_attach *a, pid_t pid)
 {
 	for (unsigned i = 0; i < PENDING_MOST && a->n_orphans > 0; i++) {
-		const struct pending *g = &a->pending[i];
+		const struct pending_attach *g = &a->pending[i];
 
 		if (!hr__orphan_has(a, g) || *slot(a, g) != pid)
 			continue;
@@ -73,7 +73,7 @@ void hr__orphan_came(struct hr_attach *a, pid_t pid)
 void hr__orphans_missed(struct hr_attach *a)
 {
 	for (unsigned i = 0; i < PENDING_MOST && a->n_orphans > 0; i++) {
-		const struct pending *g = &a->pending[i];
+		const struct pending_attach *g = &a->pending[i];
 
 		if (!hr__orphan_has(a, g))
 			continue;

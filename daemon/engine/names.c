@@ -4,35 +4,35 @@
 #include "common/array.h"
 
 /* A bit for each file, from the lowest to the highest number. */
-struct wanted {
+struct wanted_name {
 	uint8_t *bits;
 	uint32_t lowest, highest;
 };
 
-static void widen(struct wanted *w, uint32_t file)
+static void widen(struct wanted_name *w, uint32_t file)
 {
 	w->lowest = file < w->lowest ? file : w->lowest;
 	w->highest = file > w->highest ? file : w->highest;
 }
 
-static bool is_within(const struct wanted *w, uint32_t file)
+static bool is_within(const struct wanted_name *w, uint32_t file)
 {
 	return file >= w->lowest && file <= w->highest;
 }
 
-static void want(struct wanted *w, uint32_t file)
+static void want(struct wanted_name *w, uint32_t file)
 {
 	if (is_within(w, file))
 		w->bits[(file - w->lowest) / 8] |= (uint8_t)(1u << (file - w->lowest) % 8);
 }
 
-static bool names_is_wanted(const struct wanted *w, uint32_t file)
+static bool names_is_wanted(const struct wanted_name *w, uint32_t file)
 {
 	return is_within(w, file) &&
 	       (w->bits[(file - w->lowest) / 8] >> (file - w->lowest) % 8 & 1);
 }
 
-static void want_last(struct wanted *w, const struct hr_filerecs *records,
+static void want_last(struct wanted_name *w, const struct hr_filerecs *records,
 		      const struct hr_filerec_list *list, uint32_t most)
 {
 	for (uint32_t i = list->newest; i != UINT32_MAX && most > 0; i = records->links[i].older) {
@@ -54,7 +54,7 @@ static void names_keep(struct hr_names *n, struct hr_name name)
 void hr_names_take(struct hr_names *n, const struct hr_paths *paths,
 		   const struct hr_filerecs *records)
 {
-	struct wanted w = {.lowest = UINT32_MAX};
+	struct wanted_name w = {.lowest = UINT32_MAX};
 
 	for (uint32_t i = 0; i < paths->n_fresh; i++)
 		widen(&w, paths->v[paths->fresh[i].path].id);
@@ -76,7 +76,7 @@ void hr_names_take(struct hr_names *n, const struct hr_paths *paths,
 
 void hr_names_tidy(struct hr_names *n, const struct hr_filerecs *records)
 {
-	struct wanted w = {.lowest = UINT32_MAX};
+	struct wanted_name w = {.lowest = UINT32_MAX};
 	struct hr_names kept = {0};
 
 	if (n->texts.bytes <= (n->limit ? n->limit : HR_NAMES_BYTES))

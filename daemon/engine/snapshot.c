@@ -349,12 +349,12 @@ int hr__apply_snap(struct hr_engine *e, const struct hr_entry *entry)
 	return 0;
 }
 
-struct reader {
+struct snapshot_reader {
 	const uint8_t *at, *end;
 	bool bad;
 };
 
-static const void *get(struct reader *r, uint64_t n, size_t size)
+static const void *get(struct snapshot_reader *r, uint64_t n, size_t size)
 {
 	const uint8_t *at = r->at;
 
@@ -366,7 +366,7 @@ static const void *get(struct reader *r, uint64_t n, size_t size)
 	return at;
 }
 
-static bool read_rings(struct hr_proc *p, const struct entry_proc *in, struct reader *rd)
+static bool read_rings(struct hr_proc *p, const struct entry_proc *in, struct snapshot_reader *rd)
 {
 	const struct ring_row *rows = get(rd, in->n_rings, sizeof(*rows));
 	const struct hr_lost_row *lost = get(rd, in->n_lost, sizeof(*lost));
@@ -398,7 +398,8 @@ static bool read_rings(struct hr_proc *p, const struct entry_proc *in, struct re
 	return true;
 }
 
-static bool read_positions(struct hr_proc *p, const struct entry_proc *in, struct reader *rd)
+static bool read_positions(struct hr_proc *p, const struct entry_proc *in,
+			   struct snapshot_reader *rd)
 {
 	const struct hr_place *places = get(rd, in->n_places, sizeof(*places));
 	const struct fd_row *fds = get(rd, in->n_fds, sizeof(*fds));
@@ -438,7 +439,7 @@ static bool read_texts(struct hr_proc *p, const struct entry_proc *in, const uin
 int hr__apply_proc(struct hr_engine *e, const struct hr_entry *entry)
 {
 	const struct entry_proc *in = (const struct entry_proc *)entry;
-	struct reader rd = {in->rest, (const uint8_t *)in + in->h.bytes, false};
+	struct snapshot_reader rd = {in->rest, (const uint8_t *)in + in->h.bytes, false};
 	const struct hr_spawned *spawned;
 	const uint8_t *texts;
 	struct hr_proc *p;

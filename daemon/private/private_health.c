@@ -27,8 +27,8 @@ static bool first_time(bool now, bool *reported)
 	return first;
 }
 
-bool hr_health_next_notice(struct hr_health *reported, const struct hr_node_stats *now, bool spool,
-			   char *ret, size_t bytes)
+bool hr_health_next_notice(struct hr_reported *reported, const struct hr_node_stats *now,
+			   bool spool, char *ret, size_t bytes)
 {
 	const char *text;
 

@@ -30,9 +30,9 @@
 
 enum run_state { RUN_NEW, RUN_JOINED, RUN_LEAVING, RUN_VANISHED, RUN_DRAINING };
 
-struct run {
-	struct run *next;
-	struct worker *worker;
+struct private_run {
+	struct private_run *next;
+	struct private_worker *worker;
 	enum run_state state;
 	int fd; /* -1 once vanished */
 	uv_poll_t poll;
@@ -41,7 +41,7 @@ struct run {
 	uint64_t leave_at_ms, linger_ms;
 };
 
-struct worker {
+struct private_worker {
 	uv_loop_t loop;
 	uv_poll_t accept;
 	uv_signal_t sigterm;
@@ -51,16 +51,16 @@ struct worker {
 	struct hr_node *node;
 	struct hr_job_status status;
 	struct hr_live_link live;
-	struct run *runs;
+	struct private_run *runs;
 	int control_fd, shim_fd;
 	uint64_t empty_since_ms; /* since then no run is connected */
 	bool has_ranks;		 /* some run has a rank */
 	bool printed, vanished, killed, failed, over;
-	bool draining;		   /* the job has ended, the uplink still sends */
-	struct hr_health reported; /* in notices to the runs */
+	bool draining;		     /* the job has ended, the uplink still sends */
+	struct hr_reported reported; /* in notices to the runs */
 };
 
-static uint64_t now_ms(const struct worker *w)
+static uint64_t now_ms(const struct private_worker *w)
 {
 	return uv_now(&w->loop);
 }
@@ -73,9 +73,9 @@ static void run_closed(uv_handle_t *handle)
 }
 
 /* libuv frees its memory after the handle is closed. */
-static void run_free(struct run *run)
+static void run_free(struct private_run *run)
 {
-	struct run **link = &run->worker->runs;
+	struct private_run **link = &run->worker->runs;
 
 	while (*link != run)
 		link = &(*link)->next;
@@ -91,33 +91,33 @@ static void run_free(struct run *run)
 	uv_close((uv_handle_t *)&run->poll, run_closed);
 }
 
-static unsigned runs_in(const struct worker *w, enum run_state state)
+static unsigned runs_in(const struct private_worker *w, enum run_state state)
 {
 	unsigned n = 0;
 
-	for (const struct run *run = w->runs; run != NULL; run = run->next)
+	for (const struct private_run *run = w->runs; run != NULL; run = run->next)
 		n += run->state == state;
 	return n;
 }
 
 /* Number of runs that wait for an answer, without `but`. */
-static unsigned runs_present(const struct worker *w, const struct run *but)
+static unsigned runs_present(const struct private_worker *w, const struct private_run *but)
 {
 	return runs_in(w, RUN_JOINED) + runs_in(w, RUN_LEAVING) -
 	       (but->state == RUN_JOINED || but->state == RUN_LEAVING);
 }
 
-static void private_worker_finish(struct worker *w)
+static void private_worker_finish(struct private_worker *w)
 {
 	w->over = true;
 	uv_stop(&w->loop);
 }
 
 /* Without `leave` the run was killed, and its CMD may still run. */
-static void run_lost(struct run *run)
+static void run_lost(struct private_run *run)
 {
-	struct worker *w = run->worker;
-	struct run *rest;
+	struct private_worker *w = run->worker;
+	struct private_run *rest;
 
 	if (run->state != RUN_JOINED) {
 		if (run->state == RUN_DRAINING) /* no run waits; the spool keeps the rest */
@@ -128,11 +128,11 @@ static void run_lost(struct run *run)
 	w->vanished = true;
 	rest = calloc(1, sizeof(*rest));
 	if (rest != NULL) {
-		*rest = (struct run){.next = w->runs,
-				     .worker = w,
-				     .state = RUN_VANISHED,
-				     .fd = -1,
-				     .cmd_pidfd = run->cmd_pidfd};
+		*rest = (struct private_run){.next = w->runs,
+					     .worker = w,
+					     .state = RUN_VANISHED,
+					     .fd = -1,
+					     .cmd_pidfd = run->cmd_pidfd};
 		run->cmd_pidfd = -1;
 		w->runs = rest;
 	}
@@ -140,11 +140,11 @@ static void run_lost(struct run *run)
 }
 
 /* Frees vanished runs whose CMD has ended; returns how many are left. */
-static unsigned reap_vanished(struct worker *w)
+static unsigned reap_vanished(struct private_worker *w)
 {
 	unsigned alive = 0;
 
-	for (struct run *run = w->runs, *next; run != NULL; run = next) {
+	for (struct private_run *run = w->runs, *next; run != NULL; run = next) {
 		next = run->next;
 		if (run->state != RUN_VANISHED)
 			continue;
@@ -158,12 +158,12 @@ static unsigned reap_vanished(struct worker *w)
 
 static void private_worker_on_tick(uv_timer_t *timer);
 
-static void notice_all(struct worker *w, const char *text)
+static void notice_all(struct private_worker *w, const char *text)
 {
 	Headrace__Notice notice = HEADRACE__NOTICE__INIT;
 
 	notice.text = hr_control_text(text);
-	for (struct run *run = w->runs; run != NULL; run = run->next)
+	for (struct private_run *run = w->runs; run != NULL; run = run->next)
 		if (run->state == RUN_JOINED || run->state == RUN_LEAVING)
 			hr_control_send(run->fd, HR_CONTROL(NOTICE), &notice.base);
 }
@@ -171,15 +171,15 @@ static void notice_all(struct worker *w, const char *text)
 /* ---- the end --------------------------------------------------------------------------------- */
 
 /* Attached processes; if there are none, those that could still attach. */
-static size_t remaining_processes(struct worker *w, pid_t *pids, size_t max)
+static size_t remaining_processes(struct private_worker *w, pid_t *pids, size_t max)
 {
 	size_t n = hr_node_attached(w->node, pids, max);
 
 	return n > 0 ? n : hr_stragglers(w->config.names.shim, pids, max);
 }
 
-static void fill_left(struct worker *w, const struct run *run, bool print, int store_error,
-		      Headrace__Left *ret)
+static void fill_left(struct private_worker *w, const struct private_run *run, bool print,
+		      int store_error, Headrace__Left *ret)
 {
 	struct hr_node_stats s;
 
@@ -193,7 +193,7 @@ static void fill_left(struct worker *w, const struct run *run, bool print, int s
 	ret->unreported = s.unreported;
 }
 
-static const char *job_state(const struct worker *w)
+static const char *job_state(const struct private_worker *w)
 {
 	if (w->vanished || w->killed)
 		return "killed";
@@ -201,7 +201,7 @@ static const char *job_state(const struct worker *w)
 }
 
 /* `last`: the run that waits. NULL: no run prints a summary, so acknowledged frames may go. */
-static void begin_to_drain(struct worker *w, struct run *last)
+static void begin_to_drain(struct private_worker *w, struct private_run *last)
 {
 	w->draining = true;
 	hr_private_uplink_drain(w->uplink, now_ms(w) + w->config.drain_ms);
@@ -216,7 +216,7 @@ static void begin_to_drain(struct worker *w, struct run *last)
  * Ends the job. False: a run is joining. Such a run has the lock from connect to ready: with the
  * lock and without the sockets, no run can be joining.
  */
-static bool private_worker_end_job(struct worker *w, struct run *last, bool print)
+static bool private_worker_end_job(struct private_worker *w, struct private_run *last, bool print)
 {
 	Headrace__Left left = HEADRACE__LEFT__INIT;
 	pid_t open[MAX_OPEN_PIDS];
@@ -249,13 +249,13 @@ static bool private_worker_end_job(struct worker *w, struct run *last, bool prin
 	return true;
 }
 
-static void continue_draining(struct worker *w)
+static void continue_draining(struct private_worker *w)
 {
 	Headrace__Sending sending = HEADRACE__SENDING__INIT;
 
 	if (!hr_private_uplink_progress(w->uplink, now_ms(w), &sending))
 		return;
-	for (struct run *run = w->runs; run != NULL; run = run->next)
+	for (struct private_run *run = w->runs; run != NULL; run = run->next)
 		if (run->state == RUN_DRAINING)
 			hr_control_send(run->fd, HR_CONTROL(SENDING), &sending.base);
 	if (sending.finished)
@@ -263,7 +263,7 @@ static void continue_draining(struct worker *w)
 }
 
 /* Whether this run, which gets its answer next, prints the summary. */
-static bool run_prints(const struct worker *w, const struct run *run, bool last)
+static bool run_prints(const struct private_worker *w, const struct private_run *run, bool last)
 {
 	if (w->printed)
 		return false;
@@ -271,7 +271,7 @@ static bool run_prints(const struct worker *w, const struct run *run, bool last)
 }
 
 /* False: it has to wait. */
-static bool try_answer(struct worker *w, struct run *run)
+static bool try_answer(struct private_worker *w, struct private_run *run)
 {
 	bool waited = now_ms(w) - run->leave_at_ms >= run->linger_ms;
 	bool last = runs_present(w, run) == 0;
@@ -291,9 +291,9 @@ static bool try_answer(struct worker *w, struct run *run)
 	return true;
 }
 
-static void answer_leaving(struct worker *w)
+static void answer_leaving(struct private_worker *w)
 {
-	for (struct run *run = w->runs, *next; run != NULL && !w->over; run = next) {
+	for (struct private_run *run = w->runs, *next; run != NULL && !w->over; run = next) {
 		next = run->next;
 		if (run->state == RUN_LEAVING && !w->draining)
 			try_answer(w, run);
@@ -301,7 +301,7 @@ static void answer_leaving(struct worker *w)
 }
 
 /* Ends the job when no run is connected and no process is attached. */
-static void end_if_no_runs(struct worker *w)
+static void end_if_no_runs(struct private_worker *w)
 {
 	unsigned vanished = reap_vanished(w);
 
@@ -319,9 +319,9 @@ static void end_if_no_runs(struct worker *w)
 
 /* ---- messages of runs ------------------------------------------------------------------------ */
 
-static void send_joined(struct run *run)
+static void send_joined(struct private_run *run)
 {
-	const struct worker *w = run->worker;
+	const struct private_worker *w = run->worker;
 	const struct hr_private_config *c = &w->config;
 	Headrace__Joined joined = HEADRACE__JOINED__INIT;
 
@@ -337,9 +337,9 @@ static void send_joined(struct run *run)
 	hr_control_send(run->fd, HR_CONTROL(JOINED), &joined.base);
 }
 
-static void handle_join(struct run *run, const Headrace__Join *join)
+static void handle_join(struct private_run *run, const Headrace__Join *join)
 {
-	struct worker *w = run->worker;
+	struct private_worker *w = run->worker;
 	char text[160];
 
 	if (join->version != HR_CONTROL_VERSION) {
@@ -358,7 +358,7 @@ static void handle_join(struct run *run, const Headrace__Join *join)
 	send_joined(run);
 }
 
-static void handle_started(struct run *run, pid_t cmd)
+static void handle_started(struct private_run *run, pid_t cmd)
 {
 	if (run->cmd_pidfd >= 0)
 		return;
@@ -367,9 +367,9 @@ static void handle_started(struct run *run, pid_t cmd)
 		fcntl(run->cmd_pidfd, F_SETFD, FD_CLOEXEC);
 }
 
-static void handle_leave(struct run *run, const Headrace__Leave *leave)
+static void handle_leave(struct private_run *run, const Headrace__Leave *leave)
 {
-	struct worker *w = run->worker;
+	struct private_worker *w = run->worker;
 
 	if (run->state == RUN_JOINED)
 		run->leave_at_ms = now_ms(w);
@@ -380,9 +380,9 @@ static void handle_leave(struct run *run, const Headrace__Leave *leave)
 	uv_timer_start(&w->tick, private_worker_on_tick, TICK_MS, TICK_MS);
 }
 
-static void handle_message(struct run *run, const Headrace__Control *m)
+static void handle_message(struct private_run *run, const Headrace__Control *m)
 {
-	struct worker *w = run->worker;
+	struct private_worker *w = run->worker;
 	bool joined = run->state == RUN_JOINED;
 
 	if (run->state == RUN_NEW && hr_private_answer(&w->status, &w->live, m, run->fd))
@@ -399,8 +399,8 @@ static void handle_message(struct run *run, const Headrace__Control *m)
 
 static void on_message(uv_poll_t *poll, int status, int events)
 {
-	struct run *run = poll->data;
-	struct worker *w = run->worker;
+	struct private_run *run = poll->data;
+	struct private_worker *w = run->worker;
 	Headrace__Control *m = NULL;
 	int r = status < 0 ? status : hr_control_recv(run->fd, &m);
 
@@ -417,7 +417,7 @@ static void on_message(uv_poll_t *poll, int status, int events)
 }
 
 /* Only the owner of the job, and root, may join. */
-static bool may_join(const struct worker *w, int fd)
+static bool may_join(const struct private_worker *w, int fd)
 {
 	struct ucred peer;
 	socklen_t bytes = sizeof(peer);
@@ -428,9 +428,9 @@ static bool may_join(const struct worker *w, int fd)
 
 static void private_worker_on_connection(uv_poll_t *poll, int status, int events)
 {
-	struct worker *w = poll->data;
+	struct private_worker *w = poll->data;
 	int fd = accept4(w->control_fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
-	struct run *run;
+	struct private_run *run;
 
 	(void)status;
 	(void)events;
@@ -441,7 +441,8 @@ static void private_worker_on_connection(uv_poll_t *poll, int status, int events
 		close(fd);
 		return;
 	}
-	*run = (struct run){.next = w->runs, .worker = w, .fd = fd, .rank = -1, .cmd_pidfd = -1};
+	*run = (struct private_run){
+	    .next = w->runs, .worker = w, .fd = fd, .rank = -1, .cmd_pidfd = -1};
 	run->poll.data = run;
 	w->runs = run;
 	uv_poll_init(&w->loop, &run->poll, fd);
@@ -450,7 +451,7 @@ static void private_worker_on_connection(uv_poll_t *poll, int status, int events
 
 /* ---- the loop -------------------------------------------------------------------------------- */
 
-static void check_health(struct worker *w)
+static void check_health(struct private_worker *w)
 {
 	struct hr_node_stats s;
 	char text[2048];
@@ -464,7 +465,7 @@ static void check_health(struct worker *w)
 
 static void private_worker_on_tick(uv_timer_t *timer)
 {
-	struct worker *w = timer->data;
+	struct private_worker *w = timer->data;
 
 	if (w->draining) {
 		continue_draining(w);
@@ -480,7 +481,7 @@ static void private_worker_on_tick(uv_timer_t *timer)
 
 static void on_sigterm(uv_signal_t *handle, int signum)
 {
-	struct worker *w = handle->data;
+	struct private_worker *w = handle->data;
 
 	(void)signum;
 	w->killed = true;
@@ -490,7 +491,7 @@ static void on_sigterm(uv_signal_t *handle, int signum)
 	private_worker_finish(w);
 }
 
-static int start_node(struct worker *w, int config_fd)
+static int start_node(struct private_worker *w, int config_fd)
 {
 	char *error = NULL;
 	int r = hr_private_config_read(config_fd, &w->config);
@@ -517,7 +518,7 @@ static int start_node(struct worker *w, int config_fd)
 	return r;
 }
 
-static int private_worker_start_loop(struct worker *w)
+static int private_worker_start_loop(struct private_worker *w)
 {
 	int r = uv_loop_init(&w->loop);
 
@@ -537,9 +538,9 @@ static int private_worker_start_loop(struct worker *w)
 	return 0;
 }
 
-static void stop_loop(struct worker *w)
+static void stop_loop(struct private_worker *w)
 {
-	for (struct run *run = w->runs, *next; run != NULL; run = next) {
+	for (struct private_run *run = w->runs, *next; run != NULL; run = next) {
 		next = run->next;
 		run_free(run);
 	}
@@ -553,7 +554,7 @@ static void stop_loop(struct worker *w)
 
 int hr_private_worker(int config_fd, int control_fd, int shim_fd)
 {
-	struct worker *w = calloc(1, sizeof(*w));
+	struct private_worker *w = calloc(1, sizeof(*w));
 	int status = EXIT_FAILURE;
 
 	if (w == NULL)

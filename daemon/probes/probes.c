@@ -508,7 +508,7 @@ static void empty(int map, void *keys, size_t key_bytes, void *values, size_t va
 	} while (!r);
 }
 
-struct reader {
+struct probe_reader {
 	hr_probes_summed *summed;
 	hr_probes_tallied *tallied;
 	void *arg;
@@ -516,14 +516,14 @@ struct reader {
 
 static void found_sum(void *arg, const void *key, const void *value)
 {
-	const struct reader *r = arg;
+	const struct probe_reader *r = arg;
 
 	r->summed(r->arg, key, value);
 }
 
 static void found_tally(void *arg, const void *key, const void *value)
 {
-	const struct reader *r = arg;
+	const struct probe_reader *r = arg;
 
 	r->tallied(r->arg, key, value);
 }
@@ -532,7 +532,7 @@ void hr_probes_sums(struct hr_probes *p, hr_probes_summed *summed, hr_probes_tal
 		    void *arg)
 {
 	struct probe_bpf *skel = p->skel;
-	struct reader r = {summed, tallied, arg};
+	struct probe_reader r = {summed, tallied, arg};
 	struct hr_sum_key sum_keys[AT_ONCE];
 	struct hr_sum sums[AT_ONCE];
 	struct hr_tally_key tally_keys[AT_ONCE];

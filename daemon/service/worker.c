@@ -23,7 +23,7 @@
 #define REAP_MS	  20u /* until the node notices that a process has ended */
 #define ENDING_MS 5u  /* between checks whether processes are left */
 
-struct worker {
+struct service_worker {
 	uv_loop_t loop;
 	uv_poll_t channel;
 	uv_timer_t tick;
@@ -44,7 +44,7 @@ struct worker {
 
 /* ---- status ---------------------------------------------------------------------------------- */
 
-static void worker_fill(struct worker *w, Headrace__JobStatus *ret)
+static void worker_fill(struct service_worker *w, Headrace__JobStatus *ret)
 {
 	struct hr_node_stats stats;
 	struct hr_spool_stats spool;
@@ -57,7 +57,7 @@ static void worker_fill(struct worker *w, Headrace__JobStatus *ret)
 	ret->given_up = spool.given_up;
 }
 
-static void log_no_probes(struct worker *w)
+static void log_no_probes(struct service_worker *w)
 {
 	const char *error = hr_node_probes_error(w->node), *lack = hr_node_probes_lack(w->node);
 
@@ -70,7 +70,7 @@ static void log_no_probes(struct worker *w)
 }
 
 /* Sends the status if it has changed. */
-static void send_status(struct worker *w)
+static void send_status(struct service_worker *w)
 {
 	Headrace__JobStatus status = HEADRACE__JOB_STATUS__INIT;
 	uint8_t *packed;
@@ -95,13 +95,13 @@ static void send_status(struct worker *w)
 
 /* ---- the end --------------------------------------------------------------------------------- */
 
-static void worker_leave(struct worker *w, int status)
+static void worker_leave(struct service_worker *w, int status)
 {
 	w->exit_status = status;
 	uv_stop(&w->loop);
 }
 
-static void check_drain(struct worker *w)
+static void check_drain(struct service_worker *w)
 {
 	Headrace__Sending sending = HEADRACE__SENDING__INIT;
 
@@ -112,7 +112,7 @@ static void check_drain(struct worker *w)
 		worker_leave(w, EXIT_SUCCESS);
 }
 
-static void worker_end_job(struct worker *w)
+static void worker_end_job(struct service_worker *w)
 {
 	Headrace__JobStatus status = HEADRACE__JOB_STATUS__INIT;
 	Headrace__Sending nowhere = HEADRACE__SENDING__INIT;
@@ -135,7 +135,7 @@ static void worker_end_job(struct worker *w)
 
 static void worker_on_tick(uv_timer_t *timer)
 {
-	struct worker *w = timer->data;
+	struct service_worker *w = timer->data;
 
 	if (w->draining) {
 		check_drain(w);
@@ -150,7 +150,7 @@ static void worker_on_tick(uv_timer_t *timer)
 
 /* ---- messages of the service ----------------------------------------------------------------- */
 
-static void take_end(struct worker *w, const Headrace__JobRequest *end)
+static void take_end(struct service_worker *w, const Headrace__JobRequest *end)
 {
 	uint64_t linger_ms = end->linger_ms;
 
@@ -162,7 +162,7 @@ static void take_end(struct worker *w, const Headrace__JobRequest *end)
 }
 
 /* The message carries the client's connection. */
-static void take_client(struct worker *w, const Headrace__Control *m, int fd)
+static void take_client(struct service_worker *w, const Headrace__Control *m, int fd)
 {
 	if (m->kind_case == HR_CONTROL(GET_LIVE)) {
 		hr_live_link_take(&w->live, w->node, m->get_live, fd);
@@ -175,7 +175,7 @@ static void take_client(struct worker *w, const Headrace__Control *m, int fd)
 	close(fd);
 }
 
-static void take_cgroup(struct worker *w, const char *path)
+static void take_cgroup(struct service_worker *w, const char *path)
 {
 	char *error = NULL;
 	uint64_t id;
@@ -189,7 +189,7 @@ static void take_cgroup(struct worker *w, const char *path)
 	free(error);
 }
 
-static void take_message(struct worker *w, const Headrace__Control *m)
+static void take_message(struct service_worker *w, const Headrace__Control *m)
 {
 	if (m->kind_case == HR_CONTROL(PAUSE)) {
 		if (!w->draining)
@@ -210,7 +210,7 @@ static void take_message(struct worker *w, const Headrace__Control *m)
 
 static void on_channel(uv_poll_t *poll, int status, int events)
 {
-	struct worker *w = poll->data;
+	struct service_worker *w = poll->data;
 	Headrace__Control *m = NULL;
 	int client = -1;
 	int r = status < 0 ? status : hr_control_recv_fd(w->channel_fd, &m, &client);
@@ -229,7 +229,7 @@ static void on_channel(uv_poll_t *poll, int status, int events)
 
 /* ---- life ------------------------------------------------------------------------------------ */
 
-static int open_spool(struct worker *w, char **ret_error)
+static int open_spool(struct service_worker *w, char **ret_error)
 {
 	int r;
 
@@ -244,7 +244,7 @@ static int open_spool(struct worker *w, char **ret_error)
 	return r;
 }
 
-static int open_privacy(struct worker *w)
+static int open_privacy(struct service_worker *w)
 {
 	struct hr_privacy_rules *rules = &w->config.node.privacy;
 	char *error = NULL;
@@ -261,7 +261,7 @@ static int open_privacy(struct worker *w)
 }
 
 /* Reports to the log, and to the service for a prolog that waits. */
-static void report_failure(struct worker *w, const char *why)
+static void report_failure(struct service_worker *w, const char *why)
 {
 	const char *job = w->config.node.id.job ? w->config.node.id.job : "?";
 	Headrace__Error failed = HEADRACE__ERROR__INIT;
@@ -273,7 +273,7 @@ static void report_failure(struct worker *w, const char *why)
 	hr_control_send(w->channel_fd, HR_CONTROL(FAILED), &failed.base);
 }
 
-static int start_node(struct worker *w, int config_fd, int handoff_fd)
+static int start_node(struct service_worker *w, int config_fd, int handoff_fd)
 {
 	char *error = NULL;
 	int r = hr_private_config_read(config_fd, &w->config);
@@ -297,7 +297,7 @@ static int start_node(struct worker *w, int config_fd, int handoff_fd)
 	return r;
 }
 
-static int worker_start_loop(struct worker *w)
+static int worker_start_loop(struct service_worker *w)
 {
 	int r = uv_loop_init(&w->loop);
 
@@ -315,7 +315,7 @@ static int worker_start_loop(struct worker *w)
 	return 0;
 }
 
-static void stop_loop(struct worker *w)
+static void stop_loop(struct service_worker *w)
 {
 	hr_live_link_done(&w->live);
 	uv_close((uv_handle_t *)&w->channel, NULL);
@@ -326,7 +326,7 @@ static void stop_loop(struct worker *w)
 
 int hr_service_worker(int config_fd, int channel_fd, int handoff_fd)
 {
-	struct worker *w = calloc(1, sizeof(*w));
+	struct service_worker *w = calloc(1, sizeof(*w));
 	int status = EXIT_FAILURE, r;
 
 	if (!w)

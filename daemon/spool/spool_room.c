@@ -25,7 +25,7 @@
 #define SLACK	      256u /* survey again after this part of the limit has been written */
 #define LOOK_AGAIN_MS 1000u
 
-struct part { /* a segment */
+struct room_part { /* a segment */
 	uint32_t stream, number;
 	uint64_t bytes;
 	int64_t time_ns;
@@ -39,7 +39,7 @@ struct survey {
 	struct hr_writer *own;
 	char (*folders)[sizeof(((struct hr_spool_live *)0)->folder)];
 	size_t n_folders, folders_room;
-	struct part *parts;
+	struct room_part *parts;
 	size_t n_parts, parts_room;
 	uint64_t total;
 };
@@ -50,11 +50,11 @@ static int spool_room_add_part(struct survey *v, const struct hr_segment_file *f
 {
 	if (!hr_array_reserve(v->parts, v->n_parts, v->parts_room))
 		return -ENOMEM;
-	v->parts[v->n_parts++] = (struct part){.stream = (uint32_t)v->n_folders - 1,
-					       .number = file->number,
-					       .bytes = file->bytes,
-					       .time_ns = file->time_ns,
-					       .newest = newest};
+	v->parts[v->n_parts++] = (struct room_part){.stream = (uint32_t)v->n_folders - 1,
+						    .number = file->number,
+						    .bytes = file->bytes,
+						    .time_ns = file->time_ns,
+						    .newest = newest};
 	v->total += file->bytes;
 	return 0;
 }
@@ -83,7 +83,7 @@ static int see_stream(void *arg, const char *folder, int dir_fd)
 
 static int oldest_first(const void *a, const void *b)
 {
-	const struct part *x = a, *y = b;
+	const struct room_part *x = a, *y = b;
 
 	if (x->time_ns != y->time_ns)
 		return x->time_ns < y->time_ns ? -1 : 1;
@@ -101,7 +101,7 @@ static int spool_room_survey(struct survey *v)
 	return r;
 }
 
-static int open_folder(const struct survey *v, const struct part *p)
+static int open_folder(const struct survey *v, const struct room_part *p)
 {
 	int fd =
 	    openat(v->spool->dir_fd, v->folders[p->stream], O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -111,7 +111,7 @@ static int open_folder(const struct survey *v, const struct part *p)
 
 /* ---- acknowledged segments ------------------------------------------------------------------- */
 
-static bool acknowledged(const struct survey *v, const struct part *p, int dir_fd)
+static bool acknowledged(const struct survey *v, const struct room_part *p, int dir_fd)
 {
 	uint64_t acked = hr__spool_acked(dir_fd), next;
 
@@ -125,7 +125,7 @@ static void drop_acknowledged(struct survey *v, uint64_t room)
 	char name[16];
 
 	for (size_t i = 0; i < v->n_parts && v->total > room; i++) {
-		struct part *p = &v->parts[i];
+		struct room_part *p = &v->parts[i];
 		int dir_fd = p->newest ? -1 : open_folder(v, p);
 
 		if (dir_fd < 0)
@@ -208,7 +208,8 @@ static void note_given_up(struct hr_spool *s, const struct giving *g)
 	pthread_mutex_unlock(&s->lock);
 }
 
-static void rewrite(struct survey *v, struct part *p, int dir_fd, Headrace__Frame__BodyCase kind)
+static void rewrite(struct survey *v, struct room_part *p, int dir_fd,
+		    Headrace__Frame__BodyCase kind)
 {
 	struct giving g = {.kind = kind};
 	uint64_t bytes;
@@ -228,7 +229,7 @@ static void rewrite(struct survey *v, struct part *p, int dir_fd, Headrace__Fram
  * another. That of a daemon that has ended, without a journal, is free while this process has the
  * stream's lock. 1: it may be rewritten.
  */
-static int take_newest(struct survey *v, struct part *p, int dir_fd, int *ret_lock)
+static int take_newest(struct survey *v, struct room_part *p, int dir_fd, int *ret_lock)
 {
 	uint64_t before = hr_writer_bytes(v->own);
 
@@ -243,7 +244,7 @@ static int take_newest(struct survey *v, struct part *p, int dir_fd, int *ret_lo
 	       hr_segments_take(dir_fd, ret_lock) == 0;
 }
 
-static void give_up_part(struct survey *v, struct part *p, Headrace__Frame__BodyCase kind)
+static void give_up_part(struct survey *v, struct room_part *p, Headrace__Frame__BodyCase kind)
 {
 	struct hr_segment_info info;
 	int dir_fd = open_folder(v, p), lock = -1;

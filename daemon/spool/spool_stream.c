@@ -15,7 +15,7 @@
 #include "store/segments.h"
 #include "daemon/spool/spool_internal.h"
 
-struct part { /* a segment */
+struct stream_part { /* a segment */
 	uint32_t number;
 	uint64_t first_seq; /* of its frames after the StreamStart */
 };
@@ -24,7 +24,7 @@ struct hr__spool_reader {
 	struct hr_spool *spool;
 	int dir_fd, sender_fd;
 	Headrace__Frame *start;
-	struct part *parts;
+	struct stream_part *parts;
 	size_t n_parts, parts_room;
 	/* position of the next frame */
 	int fd; /* -1: none */
@@ -143,7 +143,7 @@ static int spool_stream_add_part(struct hr__spool_reader *o, uint32_t number)
 		return r;
 	if (!hr_array_reserve(o->parts, o->n_parts, o->parts_room))
 		return -ENOMEM;
-	o->parts[o->n_parts++] = (struct part){number, first_seq};
+	o->parts[o->n_parts++] = (struct stream_part){number, first_seq};
 	return 0;
 }
 

@@ -6,14 +6,14 @@
 #include "query/diagnosis/findings.h"
 #include "query/tables/rows.h"
 
-struct found {
+struct found_rows {
 	struct hr_diagnosis d;
 	struct hr_findings findings;
 };
 
 static int findings_gather(struct hr_rows *rows, uint64_t want)
 {
-	struct found *f = calloc(1, sizeof(*f));
+	struct found_rows *f = calloc(1, sizeof(*f));
 	int r;
 
 	(void)want;
@@ -29,7 +29,7 @@ static int findings_gather(struct hr_rows *rows, uint64_t want)
 
 static void findings_done(struct hr_rows *rows)
 {
-	struct found *f = rows->data;
+	struct found_rows *f = rows->data;
 
 	if (f != NULL) {
 		hr_findings_done(&f->findings);
@@ -41,7 +41,7 @@ static void findings_done(struct hr_rows *rows)
 
 static const struct hr_finding *findings_row(const struct hr_rows *rows, size_t row)
 {
-	return &((const struct found *)rows->data)->findings.list[row];
+	return &((const struct found_rows *)rows->data)->findings.list[row];
 }
 
 static const struct hr_qstream *findings_stream(const struct hr_rows *rows, size_t row)

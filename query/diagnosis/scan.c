@@ -18,7 +18,7 @@
 #define CACHED_BYTES_PER_NS 0.5
 
 /* What the scanning threads share. */
-struct job {
+struct scan_job {
 	struct hr_query *q;
 	struct hr_op_scan *scan;
 	uint32_t *first; /* of each stream: its first interval; then the number of intervals */
@@ -31,8 +31,8 @@ struct job {
 };
 
 /* A scanning thread. */
-struct worker {
-	struct job *job;
+struct scan_worker {
+	struct scan_job *job;
 	struct hr_decoder *decoder;
 	struct hr_items items;
 	int error;
@@ -176,7 +176,7 @@ static int add_to_item(struct hr_items *items, const struct hr_interval *i, cons
 	return 0;
 }
 
-static int add_row(struct worker *w, const struct hr_interval *i, const struct row *row)
+static int add_row(struct scan_worker *w, const struct hr_interval *i, const struct row *row)
 {
 	int64_t from = row->from > i->from ? row->from : i->from;
 	int64_t to = row->to < i->to ? row->to : i->to;
@@ -186,7 +186,7 @@ static int add_row(struct worker *w, const struct hr_interval *i, const struct r
 	return add_to_item(&w->items, i, row, ns);
 }
 
-static struct row row_of(const struct job *j, uint32_t stream, const struct hr_columns *c,
+static struct row row_of(const struct scan_job *j, uint32_t stream, const struct hr_columns *c,
 			 uint32_t i)
 {
 	uint64_t start = c->start_ns[i] + (uint64_t)j->q->streams[stream].s->real_minus_boot_ns;
@@ -208,10 +208,10 @@ static struct row row_of(const struct job *j, uint32_t stream, const struct hr_c
 }
 
 /* Rows [first, end) are of one task, almost in the order of time. */
-static int add_task(struct worker *w, uint32_t stream, const struct hr_columns *c, uint32_t first,
-		    uint32_t end)
+static int add_task(struct scan_worker *w, uint32_t stream, const struct hr_columns *c,
+		    uint32_t first, uint32_t end)
 {
-	const struct job *j = w->job;
+	const struct scan_job *j = w->job;
 	const struct hr_interval *list = j->scan->intervals, *low, *high, *at;
 	struct hr_interval key = {
 	    .stream = stream, .proc = c->tasks[c->task[first]].proc, .from = INT64_MIN};
@@ -232,7 +232,7 @@ static int add_task(struct worker *w, uint32_t stream, const struct hr_columns *
 	return r;
 }
 
-static int scan_batch(struct worker *w, uint32_t stream, const struct hr_batch_ref *batch)
+static int scan_batch(struct scan_worker *w, uint32_t stream, const struct hr_batch_ref *batch)
 {
 	uint32_t want = HR_COL_BIT(HR_COL_START) | HR_COL_BIT(HR_COL_DUR) | HR_COL_BIT(HR_COL_OP) |
 			HR_COL_BIT(HR_COL_BITS) | HR_COL_BIT(HR_COL_RET) |
@@ -267,8 +267,8 @@ static int scan_batch(struct worker *w, uint32_t stream, const struct hr_batch_r
 
 static void *scan_thread(void *data)
 {
-	struct worker *w = data;
-	struct job *j = w->job;
+	struct scan_worker *w = data;
+	struct scan_job *j = w->job;
 	size_t i;
 
 	w->error = hr_decoder_new(&w->decoder);
@@ -289,7 +289,7 @@ static void *scan_thread(void *data)
 }
 
 /* Whether the batch may have rows of a process with intervals. */
-static bool is_wanted(const struct job *j, uint32_t stream, const struct hr_batch_ref *b)
+static bool is_wanted(const struct scan_job *j, uint32_t stream, const struct hr_batch_ref *b)
 {
 	const struct hr_interval *list = j->scan->intervals;
 	uint32_t first = j->first[stream], end = j->first[stream + 1];
@@ -306,7 +306,7 @@ static bool is_wanted(const struct job *j, uint32_t stream, const struct hr_batc
 	return false;
 }
 
-static int list_batches(struct job *j)
+static int list_batches(struct scan_job *j)
 {
 	struct hr_query *q = j->q;
 	size_t total = 0, at = 0;
@@ -335,10 +335,10 @@ static int list_batches(struct job *j)
 }
 
 /* Runs the threads, and adds their items up. */
-static int scan_all(struct job *j)
+static int scan_all(struct scan_job *j)
 {
 	unsigned want = j->q->threads < THREADS_MAX ? j->q->threads : THREADS_MAX, n = 0;
-	struct worker workers[THREADS_MAX] = {{.job = j}};
+	struct scan_worker workers[THREADS_MAX] = {{.job = j}};
 	pthread_t threads[THREADS_MAX];
 	int r = 0;
 
@@ -363,7 +363,7 @@ static int scan_all(struct job *j)
 
 int hr__scan_run(struct hr_query *q, struct hr_op_scan *s)
 {
-	struct job j = {.q = q, .scan = s};
+	struct scan_job j = {.q = q, .scan = s};
 	int r;
 
 	s->ops = calloc((size_t)s->n_ops + 1, sizeof(*s->ops));

@@ -13,7 +13,7 @@
 #define LINE_BYTES  (1u << 20)
 #define PIECE_BYTES (1u << 16) /* of a text; escaping makes it at most six times as long */
 
-struct column {
+struct output_column {
 	char *name;
 	struct hr_shape shape;
 	duckdb_logical_type type;
@@ -23,7 +23,7 @@ struct hr_output {
 	enum hr_output_format format;
 	FILE *to;
 	unsigned terminal;
-	struct column *columns;
+	struct output_column *columns;
 	unsigned n_columns;
 	uint64_t rows;
 	struct hr_buffer line;
@@ -247,7 +247,8 @@ static void cut_fraction(struct hr_buffer *b)
 		b->n = (size_t)(point - b->data) + 1 + SECOND_DIGITS;
 }
 
-static void raw_cell(const struct column *c, duckdb_vector v, idx_t row, struct hr_buffer *raw)
+static void raw_cell(const struct output_column *c, duckdb_vector v, idx_t row,
+		     struct hr_buffer *raw)
 {
 	double number = 0;
 
@@ -263,7 +264,7 @@ static void raw_cell(const struct column *c, duckdb_vector v, idx_t row, struct 
 }
 
 /* A cell as one line, without control characters, which could drive a terminal. */
-static char *table_cell(const struct column *c, duckdb_vector v, idx_t row)
+static char *table_cell(const struct output_column *c, duckdb_vector v, idx_t row)
 {
 	struct hr_buffer raw = {0}, cell = {0};
 	const char *text;
@@ -409,7 +410,7 @@ static int output_begin(void *self, duckdb_result *result)
 	if (o->columns == NULL)
 		return -ENOMEM;
 	for (; o->n_columns < n; o->n_columns++) {
-		struct column *c = &o->columns[o->n_columns];
+		struct output_column *c = &o->columns[o->n_columns];
 		int r;
 
 		c->type = hr_duckdb.column_logical_type(result, o->n_columns);

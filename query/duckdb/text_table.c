@@ -15,7 +15,7 @@
 #define LIST_ROWS      5u  /* up to this number, rows that are too wide become a list */
 #define LIST_RULE      16u /* length of the rule between rows, in addition to the names */
 
-struct column {
+struct text_column {
 	char *name;
 	bool number;
 	bool path;	/* a cell looks like a path */
@@ -27,7 +27,7 @@ struct hr_text_table {
 	unsigned terminal;
 	unsigned n_columns, n_shown;
 	unsigned widest_name;
-	struct column *columns;
+	struct text_column *columns;
 	char **cells; /* of buffered rows; NULL: the widths are known */
 	size_t n_cells;
 	uint64_t rows;
@@ -123,7 +123,7 @@ static void add_cut(struct hr_buffer *out, const char *text, unsigned have, unsi
 static void add_field(const struct hr_text_table *t, unsigned i, const char *text,
 		      struct hr_buffer *out)
 {
-	const struct column *c = &t->columns[i];
+	const struct text_column *c = &t->columns[i];
 	unsigned have = characters(text), room = have < c->width ? c->width - have : 0;
 
 	if (i > 0)
@@ -141,7 +141,7 @@ static void add_field(const struct hr_text_table *t, unsigned i, const char *tex
 
 /* ---- widths, lines, lists ---- */
 
-static unsigned text_table_least(const struct hr_text_table *t, const struct column *c)
+static unsigned text_table_least(const struct hr_text_table *t, const struct text_column *c)
 {
 	unsigned n = MIN_TEXT;
 
@@ -169,10 +169,10 @@ static void fit(struct hr_text_table *t)
 	for (unsigned i = 0; i < t->n_columns; i++)
 		t->columns[i].width = t->columns[i].whole;
 	while (total(t) > t->terminal) {
-		struct column *widest = NULL;
+		struct text_column *widest = NULL;
 
 		for (unsigned i = 0; i < t->n_shown; i++) {
-			struct column *c = &t->columns[i];
+			struct text_column *c = &t->columns[i];
 
 			if (c->width > text_table_least(t, c) &&
 			    (widest == NULL || c->width > widest->width))
@@ -187,7 +187,7 @@ static void fit(struct hr_text_table *t)
 static void text_table_measure(struct hr_text_table *t)
 {
 	for (size_t k = 0; k < t->n_cells; k++) {
-		struct column *c = &t->columns[k % t->n_columns];
+		struct text_column *c = &t->columns[k % t->n_columns];
 		unsigned have = characters(t->cells[k]);
 
 		if (have > c->whole)

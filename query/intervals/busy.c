@@ -7,7 +7,7 @@
 #include "query/intervals/during.h"
 
 /* The intervals of a lane that later batches may overlap. */
-struct pending {
+struct pending_spans {
 	struct hr_span *spans;
 	size_t n;    /* spans[0..n) are united */
 	size_t used; /* spans[n..used) are pieces: each is united, but not with the others */
@@ -34,7 +34,7 @@ struct hr_busy {
 	bool adding;	      /* a thread adds batches up, and owns the members below */
 	int error;
 
-	struct pending *pending; /* of each lane; zero before its first event */
+	struct pending_spans *pending; /* of each lane; zero before its first event */
 	int64_t *last_ns; /* of each stream: no later batch has an event that ends after it */
 	struct hr_span *room[2];
 	size_t room_n[2];
@@ -205,7 +205,7 @@ static int need_rooms(struct hr_busy *b, size_t n)
 	return r < 0 ? r : hr_array_fit(b->room[1], n, b->room_n[1]) ? 0 : -ENOMEM;
 }
 
-static size_t cut_off(struct hr_busy *b, struct pending *p, struct hr_span *spans, size_t n,
+static size_t cut_off(struct hr_busy *b, struct pending_spans *p, struct hr_span *spans, size_t n,
 		      int64_t cut)
 {
 	if (b->lanes.during != NULL)
@@ -214,7 +214,7 @@ static size_t cut_off(struct hr_busy *b, struct pending *p, struct hr_span *span
 }
 
 /* Unites all intervals of a lane, and adds up the time above the cut. */
-static int settle(struct hr_busy *b, struct pending *p, int64_t cut)
+static int settle(struct hr_busy *b, struct pending_spans *p, int64_t cut)
 {
 	size_t n_runs = 0, at = p->n;
 	int r = need_rooms(b, p->used);
@@ -236,7 +236,7 @@ static int settle(struct hr_busy *b, struct pending *p, int64_t cut)
  * Like settle(), with one more piece, whose memory it reuses. Usually only the end of a long piece
  * overlaps pending spans: the rest is copied without a merge.
  */
-static int settle_with(struct hr_busy *b, struct pending *p, struct hr_span *piece, size_t n,
+static int settle_with(struct hr_busy *b, struct pending_spans *p, struct hr_span *piece, size_t n,
 		       int64_t cut)
 {
 	size_t below = p->n > 0 ? hr_spans_before(piece, n, p->spans[0].start) : n;
@@ -267,7 +267,7 @@ static int settle_with(struct hr_busy *b, struct pending *p, struct hr_span *pie
  * Merges pieces only when they have as many spans as those that are united already. So the work
  * is proportional to the pieces, even for a lane of many streams.
  */
-static int add_piece(struct hr_busy *b, struct pending *p, struct hr_span *piece, size_t n,
+static int add_piece(struct hr_busy *b, struct pending_spans *p, struct hr_span *piece, size_t n,
 		     int64_t cut)
 {
 	int r;
@@ -305,7 +305,7 @@ static int busy_add(struct hr_busy *b, const struct hr_busy_batch *batch, struct
 	b->last_ns[batch->stream] = batch->next_last_ns;
 	for (size_t i = 0; r == 0 && i < part->n_pieces; i++) {
 		const struct hr_busy_piece *piece = &part->pieces[i];
-		struct pending *p = &b->pending[piece->lane];
+		struct pending_spans *p = &b->pending[piece->lane];
 
 		if (p->sums.count == 0)
 			p->sums = HR_BUSY_NO_SUMS;
@@ -321,7 +321,7 @@ static int busy_finish(struct hr_busy *b)
 {
 	for (size_t i = 0; i < b->keys.n * b->lanes.classes; i++) {
 		const struct hr_busy_key *key = &b->keys.list[i / b->lanes.classes];
-		struct pending *p = &b->pending[i];
+		struct pending_spans *p = &b->pending[i];
 
 		if (p->sums.count == 0 || key->rank == HR_BUSY_OTHER_RANK)
 			continue;

@@ -12,7 +12,7 @@
 
 #define ALWAYS_INLINE static inline __attribute__((always_inline))
 
-struct run {
+struct span_run {
 	uint32_t lane;
 	uint32_t first, n; /* in hr_busy_worker.spans: sorted and not empty */
 	struct hr_busy_sums sums;
@@ -23,7 +23,7 @@ struct hr_busy_worker {
 	struct hr_span *spans, *room[2]; /* HR_BATCH_EVENTS each */
 	uint8_t *classes;		 /* of each row, or HR_BUSY_NO_LANE */
 	const uint8_t *counted;		 /* NULL: a row's task determines its lane */
-	struct run *runs;
+	struct span_run *runs;
 	size_t n_runs, runs_room;
 	struct hr_span_run *merge;
 	size_t merge_room;
@@ -92,9 +92,9 @@ static const uint8_t *classify(const struct hr_busy_lanes *l, const struct hr_co
 }
 
 /* Takes the intervals of rows [first, end) of a class (`classes` NULL: all). Inlined for speed. */
-ALWAYS_INLINE struct run busy_batch_take(const struct hr_columns *c, uint64_t offset_ns,
-					 uint32_t first, uint32_t end, const uint8_t *classes,
-					 uint8_t class, struct hr_span *to)
+ALWAYS_INLINE struct span_run busy_batch_take(const struct hr_columns *c, uint64_t offset_ns,
+					      uint32_t first, uint32_t end, const uint8_t *classes,
+					      uint8_t class, struct hr_span *to)
 {
 	const uint64_t *start_ns = c->start_ns, *dur_ns = c->dur_ns;
 	struct hr_busy_sums sums = HR_BUSY_NO_SUMS;
@@ -113,10 +113,10 @@ ALWAYS_INLINE struct run busy_batch_take(const struct hr_columns *c, uint64_t of
 		to[n] = span;
 		n += span.end > span.start;
 	}
-	return (struct run){.n = n, .sums = sums};
+	return (struct span_run){.n = n, .sums = sums};
 }
 
-static int add_run(struct hr_busy_worker *w, uint32_t lane, uint32_t *used, struct run run)
+static int add_run(struct hr_busy_worker *w, uint32_t lane, uint32_t *used, struct span_run run)
 {
 	int r;
 
@@ -186,14 +186,14 @@ static int find_runs(const struct hr_busy_lanes *l, const struct hr_query *q, ui
 
 static int by_lane(const void *a, const void *b)
 {
-	const struct run *x = a, *y = b;
+	const struct span_run *x = a, *y = b;
 
 	if (x->lane != y->lane)
 		return x->lane < y->lane ? -1 : 1;
 	return (x->first > y->first) - (x->first < y->first);
 }
 
-static int make_piece(struct hr_busy_worker *w, const struct run *runs, size_t n,
+static int make_piece(struct hr_busy_worker *w, const struct span_run *runs, size_t n,
 		      struct hr_busy_part *to)
 {
 	size_t done = to->n_pieces > 0

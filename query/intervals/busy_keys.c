@@ -6,7 +6,7 @@
 #include "query/intervals/busy_internal.h"
 
 /* A process of a stream, or all unlisted processes. Fields that are not in `by` are empty. */
-struct entry {
+struct key_entry {
 	const struct hr_qstream *st;
 	const char *node;
 	uint64_t proc;
@@ -44,7 +44,7 @@ static int compare_numbers(int64_t a, int64_t b)
 	return (a > b) - (a < b);
 }
 
-static int compare_keys(const struct entry *x, const struct entry *y)
+static int compare_keys(const struct key_entry *x, const struct key_entry *y)
 {
 	const struct hr_stream *s = x->st->s, *t = y->st->s;
 	int r = strcmp(s->cluster, t->cluster);
@@ -59,7 +59,7 @@ static int compare_keys(const struct entry *x, const struct entry *y)
 
 static int busy_keys_compare(const void *a, const void *b)
 {
-	const struct entry *x = a, *y = b;
+	const struct key_entry *x = a, *y = b;
 	int r = compare_keys(x, y);
 
 	return r != 0 ? r : compare_numbers(x->stream, y->stream);
@@ -74,7 +74,7 @@ static int32_t rank_of(const struct hr_process *p, const struct hr_busy_args *ar
 	return args->by & HR_BUSY_RANK ? rank : -1;
 }
 
-static size_t add_stream(struct entry *to, size_t process, const struct hr_query *q,
+static size_t add_stream(struct key_entry *to, size_t process, const struct hr_query *q,
 			 uint32_t stream, const struct hr_busy_args *args)
 {
 	const struct hr_qstream *st = &q->streams[stream];
@@ -83,7 +83,7 @@ static size_t add_stream(struct entry *to, size_t process, const struct hr_query
 	for (uint32_t i = 0; i <= st->s->n_processes; i++) {
 		const struct hr_process *p = i < st->s->n_processes ? &st->s->processes[i] : NULL;
 
-		*to++ = (struct entry){
+		*to++ = (struct key_entry){
 		    .st = st,
 		    .node = by & HR_BUSY_NODE ? st->s->node : "",
 		    .proc =
@@ -97,12 +97,12 @@ static size_t add_stream(struct entry *to, size_t process, const struct hr_query
 	return process + st->s->n_processes + 1;
 }
 
-static void busy_keys_number(struct hr_busy_keys *k, const struct entry *entries, size_t n)
+static void busy_keys_number(struct hr_busy_keys *k, const struct key_entry *entries, size_t n)
 {
 	uint32_t n_streams = 0;
 
 	for (size_t i = 0; i < n; i++) {
-		const struct entry *e = &entries[i];
+		const struct key_entry *e = &entries[i];
 		bool new = i == 0 || compare_keys(&entries[i - 1], e) != 0;
 		struct hr_busy_key *key = &k->list[new ? k->n++ : k->n - 1];
 
@@ -123,7 +123,7 @@ static void busy_keys_number(struct hr_busy_keys *k, const struct entry *entries
 int hr__busy_keys_make(struct hr_busy_keys *k, const struct hr_query *q,
 		       const struct hr_busy_args *args, const bool *used)
 {
-	struct entry *entries;
+	struct key_entry *entries;
 	size_t n = 0;
 
 	for (size_t i = 0; i < q->n_streams; i++)

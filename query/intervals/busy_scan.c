@@ -15,7 +15,7 @@
 	X(first_ns, BIGINT) X(last_ns, BIGINT)
 /* clang-format on */
 #define COLUMN_ID(name, type) COLUMN_##name,
-enum column { HR_COLUMNS_BUSY(COLUMN_ID) COLUMNS };
+enum busy_column { HR_COLUMNS_BUSY(COLUMN_ID) COLUMNS };
 
 #define COLUMN(name, type) {#name, HR_SQL_##type},
 static const struct hr_sql_column columns[] = {HR_COLUMNS_BUSY(COLUMN)};

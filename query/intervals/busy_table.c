@@ -5,12 +5,12 @@
 
 #include "query/intervals/busy_table.h"
 
-struct bound {
+struct busy_bound {
 	struct hr_query *q;
 	const struct hr_busy_table *table;
 };
 
-struct worker {
+struct busy_thread {
 	struct hr_busy_worker *w;
 	bool worked;
 	const char *rows;
@@ -93,7 +93,7 @@ static void use_free(void *data)
 
 static void busy_table_worker_free(void *data)
 {
-	struct worker *w = data;
+	struct busy_thread *w = data;
 
 	hr__busy_worker_free(w->w);
 	free(w);
@@ -101,7 +101,7 @@ static void busy_table_worker_free(void *data)
 
 static void busy_table_init(duckdb_init_info info)
 {
-	const struct bound *bound = hr_duckdb.init_get_extra_info(info);
+	const struct busy_bound *bound = hr_duckdb.init_get_extra_info(info);
 	const struct hr_busy_table *table = bound->table;
 	struct hr_query *q = bound->q;
 	idx_t n = hr_duckdb.init_get_column_count(info);
@@ -131,7 +131,7 @@ static void busy_table_init(duckdb_init_info info)
 
 static void busy_table_init_worker(duckdb_init_info info)
 {
-	struct worker *w = calloc(1, sizeof(*w));
+	struct busy_thread *w = calloc(1, sizeof(*w));
 
 	if (w == NULL || (w->w = hr__busy_worker_new()) == NULL) {
 		free(w);
@@ -144,7 +144,7 @@ static void busy_table_init_worker(duckdb_init_info info)
 /* ---- rows ---- */
 
 /* The thread that adds up the last batch makes the rows. False: has set an error. */
-static bool work(const struct hr_busy_use *use, struct worker *w, duckdb_function_info info)
+static bool work(const struct hr_busy_use *use, struct busy_thread *w, duckdb_function_info info)
 {
 	const void *rows = NULL;
 	int r;
@@ -166,7 +166,7 @@ static void busy_table_scan(duckdb_function_info info, duckdb_data_chunk output)
 {
 	const struct hr_busy_use *use = hr_duckdb.function_get_init_data(info);
 	const struct hr_busy_table *table = use->table;
-	struct worker *w = hr_duckdb.function_get_local_init_data(info);
+	struct busy_thread *w = hr_duckdb.function_get_local_init_data(info);
 	size_t n = hr_duckdb.vector_size();
 
 	if (!work(use, w, info))
@@ -191,10 +191,10 @@ int hr__busy_table_register(struct hr_query *q, const char *name, duckdb_table_f
 {
 	const struct hr_table_function f = {bind, busy_table_init, busy_table_init_worker,
 					    busy_table_scan, parameters};
-	struct bound *bound = hr__pool_get(&q->pool, sizeof(*bound));
+	struct busy_bound *bound = hr__pool_get(&q->pool, sizeof(*bound));
 
 	if (bound == NULL)
 		return -ENOMEM;
-	*bound = (struct bound){q, table};
+	*bound = (struct busy_bound){q, table};
 	return hr__table_register(q, name, bound, &f);
 }

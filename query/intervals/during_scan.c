@@ -19,7 +19,7 @@
 	X(bytes_written, BIGINT) X(io_ns, BIGINT) X(busy_ns, BIGINT)
 /* clang-format on */
 #define COLUMN_ID(name, type) COLUMN_##name,
-enum column { HR_COLUMNS_DURING(COLUMN_ID) COLUMNS };
+enum during_column { HR_COLUMNS_DURING(COLUMN_ID) COLUMNS };
 
 #define COLUMN(name, type) {#name, HR_SQL_##type},
 static const struct hr_sql_column columns[] = {HR_COLUMNS_DURING(COLUMN)};
@@ -81,7 +81,7 @@ static void during_scan_bind(duckdb_bind_info info)
 /* ---- rows ---- */
 
 static void put_stream(const struct hr_busy_use *use, const struct hr_during_row *row,
-		       enum column column, size_t k, struct hr_query_out *out)
+		       enum during_column column, size_t k, struct hr_query_out *out)
 {
 	const struct hr_qstream *st = &use->q->streams[row->stream];
 
@@ -96,7 +96,7 @@ static void put_stream(const struct hr_busy_use *use, const struct hr_during_row
 }
 
 static void put_region(const struct hr_busy_use *use, const struct hr_during_row *row,
-		       enum column column, size_t k, struct hr_query_out *out)
+		       enum during_column column, size_t k, struct hr_query_out *out)
 {
 	const struct hr_busy_keys *keys = hr__busy_keys(use->busy);
 	const struct hr_region *g = &row->region;
@@ -141,7 +141,7 @@ static void put_region(const struct hr_busy_use *use, const struct hr_during_row
 
 /* NULL for short regions that were added up: they have no place in time. */
 static void put_sum(const struct hr_busy_use *use, const struct hr_during_row *row,
-		    enum column column, size_t k, struct hr_query_out *out)
+		    enum during_column column, size_t k, struct hr_query_out *out)
 {
 	const struct hr_during_sums *sums = hr__during_sums(use->during, row->key);
 	const struct hr_during_sums *from = &sums[row->from], *to = &sums[row->to];

@@ -56,12 +56,12 @@ static bool is_plain_function(const char *name)
 	return is_one_of(name, known);
 }
 
-struct walk {
+struct plan_walk {
 	bool aggregates;
 	bool unsure;
 };
 
-static void take_function(struct walk *w, const struct hr_json_tree *e)
+static void take_function(struct plan_walk *w, const struct hr_json_tree *e)
 {
 	static const char *const sets[] = {"min", "max", "bool_and", "bool_or", NULL};
 	const char *name = hr_json_tree_text(e, "function_name");
@@ -77,7 +77,7 @@ static void take_function(struct walk *w, const struct hr_json_tree *e)
 		w->unsure = true;
 }
 
-static void take_tree(struct walk *w, const struct hr_json_tree *n)
+static void take_tree(struct plan_walk *w, const struct hr_json_tree *n)
 {
 	static const char *const plain[] = {"COLUMN_REF",  "CONSTANT", "PARAMETER", "COMPARISON",
 					    "CONJUNCTION", "BETWEEN",  "OPERATOR",  "CAST",
@@ -110,7 +110,7 @@ static bool has_distinct(const struct hr_json_tree *select)
 bool hr__prune_distinct(const struct hr_json_tree *select)
 {
 	const struct hr_json_tree *groups = hr_json_tree_get(select, "group_expressions");
-	struct walk w = {0};
+	struct plan_walk w = {0};
 
 	for (const struct hr_json_tree *c = select->child; c != NULL && !w.unsure; c = c->next) {
 		if (c->key == NULL || strcmp(c->key, "from_table") != 0)

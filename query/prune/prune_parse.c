@@ -20,7 +20,7 @@
 
 enum target { TEXT_SET, NUMBER_SET, RANGE, OP, CLASS };
 
-static const struct column {
+static const struct prune_column {
 	const char *name;
 	enum target target;
 	size_t member; /* in struct hr_prune */
@@ -41,7 +41,7 @@ static const struct column {
 };
 #define N_COLUMNS (sizeof(columns) / sizeof(columns[0]))
 
-static const struct column *column_by_name(const char *name)
+static const struct prune_column *column_by_name(const char *name)
 {
 	for (size_t i = 0; i < N_COLUMNS; i++) {
 		if (strcasecmp(columns[i].name, name) == 0)
@@ -162,7 +162,7 @@ static bool find_events(struct look *l, const struct hr_json_tree *from)
 
 /* ---- expressions ---- */
 
-static const struct column *column_of(const struct look *l, const struct hr_json_tree *e)
+static const struct prune_column *column_of(const struct look *l, const struct hr_json_tree *e)
 {
 	const struct hr_json_tree *names = hr_json_tree_get(e, "column_names"), *first;
 
@@ -250,8 +250,8 @@ static void narrow_ops(struct hr_prune *p, enum target target, const struct valu
 	p->ops_known = true;
 }
 
-static int narrow_set(struct hr_prune *p, const struct column *column, const struct value *values,
-		      unsigned n)
+static int narrow_set(struct hr_prune *p, const struct prune_column *column,
+		      const struct value *values, unsigned n)
 {
 	struct hr_prune_set *set = (struct hr_prune_set *)((char *)p + column->member);
 	bool text = column->target != NUMBER_SET;
@@ -276,7 +276,8 @@ static int narrow_set(struct hr_prune *p, const struct column *column, const str
 	return 0;
 }
 
-static void narrow_range(struct hr_prune *p, const struct column *column, int64_t min, int64_t max)
+static void narrow_range(struct hr_prune *p, const struct prune_column *column, int64_t min,
+			 int64_t max)
 {
 	struct hr_prune_range *range = (struct hr_prune_range *)((char *)p + column->member);
 
@@ -284,8 +285,8 @@ static void narrow_range(struct hr_prune *p, const struct column *column, int64_
 	range->max = max < range->max ? max : range->max;
 }
 
-static int narrow_comparison(struct hr_prune *p, const struct column *column, const char *type,
-			     const struct value *value)
+static int narrow_comparison(struct hr_prune *p, const struct prune_column *column,
+			     const char *type, const struct value *value)
 {
 	int64_t v = value->number;
 
@@ -328,7 +329,7 @@ static int take_comparison(struct look *l, const struct hr_json_tree *e)
 	const struct hr_json_tree *left = hr_json_tree_get(e, "left"),
 				  *right = hr_json_tree_get(e, "right");
 	const char *type = hr_json_tree_text(e, "type");
-	const struct column *column;
+	const struct prune_column *column;
 	struct value value = {0};
 
 	if (type == NULL || left == NULL || right == NULL)
@@ -344,7 +345,7 @@ static int take_comparison(struct look *l, const struct hr_json_tree *e)
 
 static int take_between(struct look *l, const struct hr_json_tree *e)
 {
-	const struct column *column = column_of(l, hr_json_tree_get(e, "input"));
+	const struct prune_column *column = column_of(l, hr_json_tree_get(e, "input"));
 	struct value low = {0}, high = {0};
 
 	if (column == NULL || column->target != RANGE)
@@ -360,7 +361,7 @@ static int take_in(struct look *l, const struct hr_json_tree *e)
 {
 	const struct hr_json_tree *children = hr_json_tree_get(e, "children"), *item;
 	struct value values[HR_PRUNE_VALUES] = {{0}};
-	const struct column *column;
+	const struct prune_column *column;
 	unsigned n = 0;
 
 	item = children != NULL ? children->child : NULL;

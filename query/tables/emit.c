@@ -5,7 +5,7 @@
 #include <stddef.h>
 #include <stdlib.h>
 
-struct job {
+struct emit_job {
 	const struct hr_emit *e;
 	const uint32_t *rows;
 	uint32_t n;
@@ -13,7 +13,7 @@ struct job {
 };
 
 /* Loops use local pointers: for the compiler, stores to the vector might change `j`. */
-typedef void (*emitter)(const struct job *j);
+typedef void (*emitter)(const struct emit_job *j);
 
 /* Texts of each op as DuckDB strings, made once. */
 enum op_text { OP_NAME, OP_API, OP_CLASS, OP_TEXTS };
@@ -40,7 +40,7 @@ static void make_op_texts(void)
 
 /* ---- constants of the stream, of the task ---- */
 
-static void emit_text(const struct job *j, duckdb_string_t text)
+static void emit_text(const struct emit_job *j, duckdb_string_t text)
 {
 	duckdb_string_t *to = j->out->data;
 
@@ -48,22 +48,22 @@ static void emit_text(const struct job *j, duckdb_string_t text)
 		to[k] = text;
 }
 
-static void emit_cluster(const struct job *j)
+static void emit_cluster(const struct emit_job *j)
 {
 	emit_text(j, j->e->st->cluster);
 }
 
-static void emit_job(const struct job *j)
+static void emit_job(const struct emit_job *j)
 {
 	emit_text(j, j->e->st->job);
 }
 
-static void emit_node(const struct job *j)
+static void emit_node(const struct emit_job *j)
 {
 	emit_text(j, j->e->st->node);
 }
 
-static void emit_attempt(const struct job *j)
+static void emit_attempt(const struct emit_job *j)
 {
 	int64_t *to = j->out->data, attempt = j->e->st->s->attempt;
 
@@ -71,7 +71,7 @@ static void emit_attempt(const struct job *j)
 		to[k] = attempt;
 }
 
-static void emit_task(const struct job *j, size_t member)
+static void emit_task(const struct emit_job *j, size_t member)
 {
 	const char *base = (const char *)j->e->tasks + member;
 	const uint32_t *rows = j->rows, *task = j->e->c.task;
@@ -85,7 +85,7 @@ static void emit_task(const struct job *j, size_t member)
 }
 
 #define TASK_EMITTER(name)                                                                         \
-	static void emit_##name(const struct job *j)                                               \
+	static void emit_##name(const struct emit_job *j)                                          \
 	{                                                                                          \
 		emit_task(j, offsetof(struct hr_task_values, name));                               \
 	}
@@ -100,7 +100,7 @@ TASK_EMITTER(tid)
 
 /* ---- of the operation ---- */
 
-static void emit_op_text(const struct job *j, enum op_text which)
+static void emit_op_text(const struct emit_job *j, enum op_text which)
 {
 	const duckdb_string_t *texts = op_texts[which];
 	const uint32_t *rows = j->rows;
@@ -114,22 +114,22 @@ static void emit_op_text(const struct job *j, enum op_text which)
 	}
 }
 
-static void emit_op(const struct job *j)
+static void emit_op(const struct emit_job *j)
 {
 	emit_op_text(j, OP_NAME);
 }
 
-static void emit_api(const struct job *j)
+static void emit_api(const struct emit_job *j)
 {
 	emit_op_text(j, OP_API);
 }
 
-static void emit_class(const struct job *j)
+static void emit_class(const struct emit_job *j)
 {
 	emit_op_text(j, OP_CLASS);
 }
 
-static void emit_bit(const struct job *j, unsigned bit, const char *set, const char *clear)
+static void emit_bit(const struct emit_job *j, unsigned bit, const char *set, const char *clear)
 {
 	duckdb_string_t choice[2] = {constant(clear), constant(set)};
 	const uint32_t *rows = j->rows;
@@ -140,17 +140,17 @@ static void emit_bit(const struct job *j, unsigned bit, const char *set, const c
 		to[k] = choice[(bits[rows[k]] & bit) != 0];
 }
 
-static void emit_scope(const struct job *j)
+static void emit_scope(const struct emit_job *j)
 {
 	emit_bit(j, HR_EV_SCOPE_RUNTIME, "runtime", "data");
 }
 
-static void emit_source(const struct job *j)
+static void emit_source(const struct emit_job *j)
 {
 	emit_bit(j, HR_EV_BPF, "bpf", "shim");
 }
 
-static void emit_fd(const struct job *j)
+static void emit_fd(const struct emit_job *j)
 {
 	const uint32_t *rows = j->rows;
 	const int32_t *fd = j->e->c.fd;
@@ -163,7 +163,7 @@ static void emit_fd(const struct job *j)
 	}
 }
 
-static void emit_file_offset(const struct job *j)
+static void emit_file_offset(const struct emit_job *j)
 {
 	const uint32_t *rows = j->rows;
 	const int64_t *offset = j->e->c.offset;
@@ -176,7 +176,7 @@ static void emit_file_offset(const struct job *j)
 	}
 }
 
-static void emit_asked(const struct job *j)
+static void emit_asked(const struct emit_job *j)
 {
 	const uint32_t *rows = j->rows;
 	const uint64_t *asked = j->e->c.asked;
@@ -190,7 +190,7 @@ static void emit_asked(const struct job *j)
 }
 
 /* NULL if an operation was cut short: its bytes are unknown. */
-static void emit_bytes(const struct job *j)
+static void emit_bytes(const struct emit_job *j)
 {
 	const struct hr_columns c = j->e->c;
 	const uint32_t *rows = j->rows;
@@ -209,7 +209,7 @@ static void emit_bytes(const struct job *j)
 }
 
 /* As the program got it: -1 for a failed call. */
-static void emit_ret(const struct job *j)
+static void emit_ret(const struct emit_job *j)
 {
 	const uint32_t *rows = j->rows;
 	const int64_t *from = j->e->c.ret;
@@ -224,7 +224,7 @@ static void emit_ret(const struct job *j)
 	}
 }
 
-static void emit_errno(const struct job *j)
+static void emit_errno(const struct emit_job *j)
 {
 	const uint32_t *rows = j->rows;
 	const int64_t *from = j->e->c.ret;
@@ -240,7 +240,7 @@ static void emit_errno(const struct job *j)
 	}
 }
 
-static void emit_flags(const struct job *j)
+static void emit_flags(const struct emit_job *j)
 {
 	const uint32_t *rows = j->rows, *flags = j->e->c.flags;
 	int64_t *to = j->out->data;
@@ -249,7 +249,7 @@ static void emit_flags(const struct job *j)
 		to[k] = flags[rows[k]];
 }
 
-static void emit_start_ns(const struct job *j)
+static void emit_start_ns(const struct emit_job *j)
 {
 	const uint32_t *rows = j->rows;
 	const uint64_t *start_ns = j->e->c.start_ns;
@@ -260,7 +260,7 @@ static void emit_start_ns(const struct job *j)
 		to[k] = (int64_t)(wall_ns + start_ns[rows[k]]);
 }
 
-static void emit_end_ns(const struct job *j)
+static void emit_end_ns(const struct emit_job *j)
 {
 	const uint32_t *rows = j->rows;
 	const uint64_t *start_ns = j->e->c.start_ns, *dur_ns = j->e->c.dur_ns;
@@ -271,7 +271,7 @@ static void emit_end_ns(const struct job *j)
 		to[k] = (int64_t)(wall_ns + start_ns[rows[k]] + dur_ns[rows[k]]);
 }
 
-static void emit_dur_ns(const struct job *j)
+static void emit_dur_ns(const struct emit_job *j)
 {
 	const uint32_t *rows = j->rows;
 	const uint64_t *dur_ns = j->e->c.dur_ns;
@@ -283,7 +283,7 @@ static void emit_dur_ns(const struct job *j)
 
 /* ---- of the file ---- */
 
-static void emit_name(const struct job *j, const duckdb_string_t *text, const uint32_t *file)
+static void emit_name(const struct emit_job *j, const duckdb_string_t *text, const uint32_t *file)
 {
 	const uint32_t *rows = j->rows;
 	duckdb_string_t *to = j->out->data;
@@ -295,22 +295,22 @@ static void emit_name(const struct job *j, const duckdb_string_t *text, const ui
 	}
 }
 
-static void emit_path(const struct job *j)
+static void emit_path(const struct emit_job *j)
 {
 	emit_name(j, j->e->st->names.path, j->e->c.file);
 }
 
-static void emit_path2(const struct job *j)
+static void emit_path2(const struct emit_job *j)
 {
 	emit_name(j, j->e->st->names.path, j->e->c.file2);
 }
 
-static void emit_base(const struct job *j)
+static void emit_base(const struct emit_job *j)
 {
 	emit_name(j, j->e->st->names.base, j->e->c.file);
 }
 
-static void emit_pattern(const struct job *j)
+static void emit_pattern(const struct emit_job *j)
 {
 	const struct hr_query_names *names = &j->e->st->names;
 	const uint32_t *rows = j->rows, *file = j->e->c.file, *patterns = names->pattern;
@@ -327,7 +327,7 @@ static void emit_pattern(const struct job *j)
 	}
 }
 
-static void emit_mount_text(const struct job *j, size_t member)
+static void emit_mount_text(const struct emit_job *j, size_t member)
 {
 	const char *base = (const char *)j->e->st->mounts + member;
 	const uint32_t *rows = j->rows, *file = j->e->c.file, *mounts = j->e->st->names.mount;
@@ -343,17 +343,17 @@ static void emit_mount_text(const struct job *j, size_t member)
 	}
 }
 
-static void emit_mount(const struct job *j)
+static void emit_mount(const struct emit_job *j)
 {
 	emit_mount_text(j, offsetof(struct hr_qmount, path));
 }
 
-static void emit_fs_type(const struct job *j)
+static void emit_fs_type(const struct emit_job *j)
 {
 	emit_mount_text(j, offsetof(struct hr_qmount, fs_type));
 }
 
-static void emit_file_id(const struct job *j)
+static void emit_file_id(const struct emit_job *j)
 {
 	const uint64_t *hash = j->e->st->names.hash;
 	const uint32_t *rows = j->rows, *file = j->e->c.file;
@@ -370,14 +370,14 @@ static void emit_file_id(const struct job *j)
 
 #define C(column) HR_COL_BIT(HR_COL_##column)
 
-struct column {
+struct event_column {
 	emitter emit;
 	uint32_t want;
 	unsigned names;
 	enum hr_emit_key key;
 };
 
-static const struct column columns[HR_EVENTS_END] = {
+static const struct event_column columns[HR_EVENTS_END] = {
     [HR_EVENTS_cluster] = {emit_cluster, 0, 0, HR_KEY_STREAM},
     [HR_EVENTS_job] = {emit_job, 0, 0, HR_KEY_STREAM},
     [HR_EVENTS_attempt] = {emit_attempt, 0, 0, HR_KEY_STREAM},
@@ -529,7 +529,7 @@ void hr__emit_done(struct hr_emit *e)
 void hr__emit_column(const struct hr_emit *e, unsigned column, const uint32_t *rows, uint32_t n,
 		     struct hr_query_out *out)
 {
-	struct job j = {e, rows, n, out};
+	struct emit_job j = {e, rows, n, out};
 
 	columns[column].emit(&j);
 }

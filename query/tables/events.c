@@ -12,7 +12,7 @@
 /* If more columns differ by row, the statement lists rows: they stay in the order of time. */
 #define FEW_COLUMNS 4u
 
-struct unit {
+struct scan_unit {
 	uint32_t stream;
 	uint32_t batch;
 };
@@ -25,9 +25,9 @@ struct file_filter {
 };
 
 /* One use of hr_events() in a plan. Only `next`, `files` and `seen` change. */
-struct scan {
+struct events_scan {
 	struct hr_query *q;
-	struct unit *units;
+	struct scan_unit *units;
 	size_t n_units;
 	_Atomic size_t next;
 	struct file_filter *files; /* of each stream; NULL: all files */
@@ -44,7 +44,7 @@ struct scan {
 	uint16_t columns[];
 };
 
-struct worker {
+struct events_worker {
 	struct hr_decoder *decoder;
 	Headrace__Frame *frame;
 	struct hr_emit emit;
@@ -56,7 +56,7 @@ struct worker {
 
 static void scan_free(void *data)
 {
-	struct scan *s = data;
+	struct events_scan *s = data;
 
 	for (size_t i = 0; s->files != NULL && i < s->q->n_streams; i++) {
 		pthread_mutex_destroy(&s->files[i].lock);
@@ -72,7 +72,7 @@ static void scan_free(void *data)
 
 static void events_worker_free(void *data)
 {
-	struct worker *w = data;
+	struct events_worker *w = data;
 
 	if (w->frame != NULL)
 		headrace__frame__free_unpacked(w->frame, NULL);
@@ -103,7 +103,7 @@ static bool can_matter(const struct hr_query *q, const struct hr_stream *s, uint
 }
 
 /* Alternates between streams: threads then make the names of different streams in parallel. */
-static int list_units(struct scan *s)
+static int list_units(struct events_scan *s)
 {
 	struct hr_query *q = s->q;
 	size_t total = 0, pruned = 0;
@@ -121,7 +121,7 @@ static int list_units(struct scan *s)
 			if (b >= q->streams[i].s->n_batches)
 				continue;
 			if (can_matter(q, q->streams[i].s, b))
-				s->units[s->n_units++] = (struct unit){i, b};
+				s->units[s->n_units++] = (struct scan_unit){i, b};
 			else
 				pruned++;
 		}
@@ -131,7 +131,7 @@ static int list_units(struct scan *s)
 	return 0;
 }
 
-static int make_file_filters(struct scan *s)
+static int make_file_filters(struct events_scan *s)
 {
 	if (s->q->no_prune || !s->q->prune.path.known)
 		return 0;
@@ -145,7 +145,7 @@ static int make_file_filters(struct scan *s)
 }
 
 /* If rows differ only by file, each file is returned once. */
-static int make_seen(struct scan *s)
+static int make_seen(struct events_scan *s)
 {
 	const unsigned of_file =
 	    1u << HR_KEY_STREAM | 1u << HR_KEY_MOUNT | 1u << HR_KEY_PATTERN | 1u << HR_KEY_FILE;
@@ -160,7 +160,7 @@ static void events_init(duckdb_init_info info)
 {
 	struct hr_query *q = hr_duckdb.init_get_extra_info(info);
 	idx_t n = hr_duckdb.init_get_column_count(info);
-	struct scan *s = calloc(1, sizeof(*s) + n * sizeof(s->columns[0]));
+	struct events_scan *s = calloc(1, sizeof(*s) + n * sizeof(s->columns[0]));
 	unsigned loose = 0; /* columns that differ from row to row */
 
 	if (s == NULL) {
@@ -196,7 +196,7 @@ static void events_init(duckdb_init_info info)
 
 static void init_worker(duckdb_init_info info)
 {
-	struct worker *w = calloc(1, sizeof(*w));
+	struct events_worker *w = calloc(1, sizeof(*w));
 
 	if (w == NULL || hr_decoder_new(&w->decoder) < 0 ||
 	    (w->groups = hr__groups_new()) == NULL ||
@@ -214,8 +214,8 @@ static inline bool has_bit(const uint8_t *bits, uint32_t i)
 	return (bits[i / 8] >> (i % 8) & 1) != 0;
 }
 
-static uint32_t select_rows(const struct scan *s, const struct hr_emit *e, const uint8_t *files,
-			    uint32_t *rows)
+static uint32_t select_rows(const struct events_scan *s, const struct hr_emit *e,
+			    const uint8_t *files, uint32_t *rows)
 {
 	const uint64_t *ops = s->filter_ops ? s->q->prune.ops : NULL;
 	uint32_t count = e->c.count, n = 0;
@@ -235,7 +235,7 @@ static uint32_t select_rows(const struct scan *s, const struct hr_emit *e, const
 }
 
 /* The files that were returned already; NULL: out of memory. */
-static _Atomic uint64_t *seen_files(const struct scan *s, uint32_t stream)
+static _Atomic uint64_t *seen_files(const struct events_scan *s, uint32_t stream)
 {
 	_Atomic uint64_t *bits = atomic_load_explicit(&s->seen[stream], memory_order_acquire);
 	_Atomic uint64_t *other = NULL;
@@ -273,7 +273,7 @@ static uint32_t leave_unseen(const struct hr_emit *e, _Atomic uint64_t *seen, ui
 }
 
 /* Keeps one row per group, or per file in it. */
-static int leave_distinct(const struct scan *s, struct worker *w)
+static int leave_distinct(const struct events_scan *s, struct events_worker *w)
 {
 	struct hr_groups *g = w->groups;
 	unsigned loose = s->keys & ~w->constant;
@@ -285,7 +285,8 @@ static int leave_distinct(const struct scan *s, struct worker *w)
 	return 0;
 }
 
-static int group_rows(const struct scan *s, struct worker *w, uint32_t stream, const uint8_t *files)
+static int group_rows(const struct events_scan *s, struct events_worker *w, uint32_t stream,
+		      const uint8_t *files)
 {
 	struct hr_groups *g = w->groups;
 	uint32_t n = select_rows(s, &w->emit, files, g->unordered);
@@ -311,7 +312,7 @@ static int group_rows(const struct scan *s, struct worker *w, uint32_t stream, c
 }
 
 /* NULL: all files match. */
-static int wanted_files(const struct scan *s, uint32_t stream, const uint8_t **ret)
+static int wanted_files(const struct events_scan *s, uint32_t stream, const uint8_t **ret)
 {
 	struct file_filter *f = s->files != NULL ? &s->files[stream] : NULL;
 	uint8_t *bits = f != NULL ? atomic_load_explicit(&f->bits, memory_order_acquire) : NULL;
@@ -345,7 +346,7 @@ static bool names_file(const struct hr_stream *s, const Headrace__EventBatch *b,
 }
 
 /* `bytes` needs `flags` (item sizes) only for calls like fread: few batches have them. */
-static uint32_t needed(const struct scan *s, const struct hr_batch_ref *ref)
+static uint32_t needed(const struct events_scan *s, const struct hr_batch_ref *ref)
 {
 	if (s->shows_flags || hr__emit_has_items(ref->ops, ref->ops_bytes))
 		return s->want;
@@ -353,7 +354,7 @@ static uint32_t needed(const struct scan *s, const struct hr_batch_ref *ref)
 }
 
 /* Notes a damaged batch and treats it as empty. -ENOMEM. */
-static int events_load(const struct scan *s, struct worker *w, struct unit unit)
+static int events_load(const struct events_scan *s, struct events_worker *w, struct scan_unit unit)
 {
 	struct hr_qstream *st = &s->q->streams[unit.stream];
 	const struct hr_batch_ref *ref = &st->s->batches[unit.batch];
@@ -402,7 +403,7 @@ static int events_load(const struct scan *s, struct worker *w, struct unit unit)
 	return r;
 }
 
-static void emit_columns(const struct scan *s, const struct worker *w, uint32_t n,
+static void emit_columns(const struct events_scan *s, const struct events_worker *w, uint32_t n,
 			 duckdb_data_chunk output)
 {
 	const struct hr_groups *g = w->groups;
@@ -427,8 +428,8 @@ static void emit_columns(const struct scan *s, const struct worker *w, uint32_t 
 
 static void scan_chunk(duckdb_function_info info, duckdb_data_chunk output)
 {
-	struct scan *s = hr_duckdb.function_get_init_data(info);
-	struct worker *w = hr_duckdb.function_get_local_init_data(info);
+	struct events_scan *s = hr_duckdb.function_get_init_data(info);
+	struct events_worker *w = hr_duckdb.function_get_local_init_data(info);
 	uint32_t n = (uint32_t)hr_duckdb.vector_size();
 
 	while (w->group == w->groups->n_groups) {

@@ -12,7 +12,7 @@
 #define STATE_FAILED  "failed"
 #define STATE_ENDED   "ended"
 
-struct job {
+struct listed_job {
 	const struct hr_qstream *st; /* its streams are adjacent */
 	size_t n_streams;
 	duckdb_string_t array_job, array_task, user, account, partition, name, state;
@@ -24,8 +24,8 @@ struct job {
 	bool killed, failed;	       /* the end state of a stream */
 };
 
-struct jobs {
-	struct job *list;
+struct listed_jobs {
+	struct listed_job *list;
 	size_t n, size;
 };
 
@@ -52,7 +52,7 @@ static void take_text(struct hr_query *q, duckdb_string_t *to, const char *text)
 		*to = hr__string_copy(&q->pool, text);
 }
 
-static void take_event(struct hr_query *q, struct job *job, const struct hr_qstream *st,
+static void take_event(struct hr_query *q, struct listed_job *job, const struct hr_qstream *st,
 		       const Headrace__JobEvent *e)
 {
 	int64_t start = e->start_ns != 0 ? hr__wall_ns(st, e->start_ns) : 0;
@@ -76,7 +76,7 @@ static void take_event(struct hr_query *q, struct job *job, const struct hr_qstr
 		job->nodes_expected = e->nodes_expected;
 }
 
-static int take_stream(struct hr_query *q, struct job *job, const struct hr_qstream *st)
+static int take_stream(struct hr_query *q, struct listed_job *job, const struct hr_qstream *st)
 {
 	struct hr_frames events, ends;
 	int r = hr__frames_read(q, st, HEADRACE__FRAME__BODY_JOB, &events);
@@ -118,7 +118,7 @@ static int compare_int(const void *a, const void *b)
 }
 
 /* Counts ranks and nodes. Streams of a node are adjacent. */
-static int count_parts(struct job *job)
+static int count_parts(struct listed_job *job)
 {
 	int32_t *ranks = NULL;
 	size_t n = 0, size = 0;
@@ -145,7 +145,7 @@ static int count_parts(struct job *job)
 	return 0;
 }
 
-static int jobs_finish(struct job *job)
+static int jobs_finish(struct listed_job *job)
 {
 	const char *state = STATE_ENDED;
 
@@ -164,7 +164,7 @@ static int jobs_finish(struct job *job)
 static int jobs_gather(struct hr_rows *rows, uint64_t want)
 {
 	struct hr_query *q = rows->q;
-	struct jobs *jobs = calloc(1, sizeof(*jobs));
+	struct listed_jobs *jobs = calloc(1, sizeof(*jobs));
 	int r = 0;
 
 	(void)want;
@@ -173,13 +173,13 @@ static int jobs_gather(struct hr_rows *rows, uint64_t want)
 		return -ENOMEM;
 	for (size_t i = 0; r == 0 && i < q->n_streams; i++) {
 		const struct hr_qstream *st = &q->streams[i];
-		struct job *job;
+		struct listed_job *job;
 
 		if (i == 0 || !same_job(st - 1, st)) {
 			r = hr_array_reserve(jobs->list, jobs->n, jobs->size) ? 0 : -ENOMEM;
 			if (r < 0)
 				return r;
-			jobs->list[jobs->n++] = (struct job){.st = st};
+			jobs->list[jobs->n++] = (struct listed_job){.st = st};
 		}
 		job = &jobs->list[jobs->n - 1];
 		job->n_streams++;
@@ -193,7 +193,7 @@ static int jobs_gather(struct hr_rows *rows, uint64_t want)
 
 static void jobs_done(struct hr_rows *rows)
 {
-	struct jobs *jobs = rows->data;
+	struct listed_jobs *jobs = rows->data;
 
 	if (jobs != NULL)
 		free(jobs->list);
@@ -203,13 +203,13 @@ static void jobs_done(struct hr_rows *rows)
 
 static const struct hr_qstream *jobs_stream(const struct hr_rows *rows, size_t row)
 {
-	const struct jobs *jobs = rows->data;
+	const struct listed_jobs *jobs = rows->data;
 
 	return jobs->list[row].st;
 }
 
 static const size_t job_texts[HR_JOBS_END] = {
-#define T(name) [HR_JOBS_##name] = offsetof(struct job, name)
+#define T(name) [HR_JOBS_##name] = offsetof(struct listed_job, name)
     T(array_job), T(array_task), T(user), T(account),
     T(partition), T(name),	 T(state)
 #undef T
@@ -217,8 +217,8 @@ static const size_t job_texts[HR_JOBS_END] = {
 
 static void jobs_cell(const struct hr_rows *rows, size_t row, unsigned column, struct hr_cell *c)
 {
-	const struct jobs *jobs = rows->data;
-	const struct job *job = &jobs->list[row];
+	const struct listed_jobs *jobs = rows->data;
+	const struct listed_job *job = &jobs->list[row];
 
 	if (job_texts[column] != 0) {
 		hr__cell_text(c, *(const duckdb_string_t *)((const char *)job + job_texts[column]));

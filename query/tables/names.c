@@ -245,12 +245,12 @@ int hr__names_need(struct hr_query *q, struct hr_qstream *st, unsigned parts)
 }
 
 /* A path of the statement as bytes. Negative length: no path has this text. */
-struct wanted {
+struct wanted_path {
 	char *bytes;
 	long n;
 };
 
-static bool names_is_wanted(const struct wanted *wanted, unsigned n,
+static bool names_is_wanted(const struct wanted_path *wanted, unsigned n,
 			    const struct hr_file_info *info)
 {
 	for (unsigned i = 0; i < n; i++) {
@@ -264,7 +264,7 @@ static bool names_is_wanted(const struct wanted *wanted, unsigned n,
 int hr__names_match(struct hr_query *q, const struct hr_qstream *st,
 		    const struct hr_prune_set *paths, uint8_t **ret_bits)
 {
-	struct wanted wanted[HR_PRUNE_VALUES];
+	struct wanted_path wanted[HR_PRUNE_VALUES];
 	uint8_t *bits = NULL;
 	struct hr_file_info info;
 	uint32_t files = 0;

@@ -15,7 +15,7 @@ static const struct hr_row_kind *const kinds[] = {
 };
 #define N_KINDS (sizeof(kinds) / sizeof(kinds[0]))
 
-struct bound {
+struct rows_bound {
 	struct hr_query *q;
 	const struct hr_row_kind *kind;
 };
@@ -25,7 +25,7 @@ struct parameters {
 	char *texts[HR_ROW_PARAMETERS];
 };
 
-struct scan {
+struct rows_scan {
 	struct hr_query *q;
 	const struct hr_row_kind *kind;
 	const struct parameters *parameters;
@@ -36,14 +36,14 @@ struct scan {
 	uint16_t columns[];
 };
 
-struct worker {
+struct rows_worker {
 	const struct hr_row_kind *kind;
 	bool loaded;
 	struct hr_rows rows;
 	size_t at;
 };
 
-static void unload(struct worker *w)
+static void unload(struct rows_worker *w)
 {
 	if (w->loaded && w->kind->done != NULL)
 		w->kind->done(&w->rows);
@@ -52,7 +52,7 @@ static void unload(struct worker *w)
 
 static void rows_worker_free(void *data)
 {
-	struct worker *w = data;
+	struct rows_worker *w = data;
 
 	unload(w);
 	free(w);
@@ -91,7 +91,7 @@ static void bind_parameters(duckdb_bind_info info, const struct hr_row_kind *kin
 
 static void rows_bind(duckdb_bind_info info)
 {
-	const struct bound *b = hr_duckdb.bind_get_extra_info(info);
+	const struct rows_bound *b = hr_duckdb.bind_get_extra_info(info);
 
 	hr__table_bind(info, &hr__tables[b->kind->table]);
 	if (b->kind->parameters != NULL)
@@ -100,9 +100,9 @@ static void rows_bind(duckdb_bind_info info)
 
 static void rows_init(duckdb_init_info info)
 {
-	const struct bound *b = hr_duckdb.init_get_extra_info(info);
+	const struct rows_bound *b = hr_duckdb.init_get_extra_info(info);
 	idx_t n = hr_duckdb.init_get_column_count(info);
-	struct scan *s = calloc(1, sizeof(*s) + n * sizeof(s->columns[0]));
+	struct rows_scan *s = calloc(1, sizeof(*s) + n * sizeof(s->columns[0]));
 
 	if (s == NULL) {
 		hr_duckdb.init_set_error(info, "out of memory");
@@ -130,7 +130,7 @@ static void rows_init(duckdb_init_info info)
 
 static void init_worker(duckdb_init_info info)
 {
-	struct worker *w = calloc(1, sizeof(*w));
+	struct rows_worker *w = calloc(1, sizeof(*w));
 
 	if (w == NULL)
 		hr_duckdb.init_set_error(info, "out of memory");
@@ -211,7 +211,7 @@ static void rows_put(const struct hr_cell *c, enum hr_sql_type type, size_t k,
 	}
 }
 
-static void emit(const struct worker *w, unsigned column, size_t n, duckdb_vector vector,
+static void emit(const struct rows_worker *w, unsigned column, size_t n, duckdb_vector vector,
 		 size_t first)
 {
 	const struct hr_row_kind *kind = w->kind;
@@ -246,7 +246,7 @@ static void emit(const struct worker *w, unsigned column, size_t n, duckdb_vecto
 
 /* ---- the scan ---- */
 
-static bool next_unit(struct scan *s, struct worker *w, int *ret_error)
+static bool next_unit(struct rows_scan *s, struct rows_worker *w, int *ret_error)
 {
 	size_t unit = atomic_fetch_add_explicit(&s->next, 1, memory_order_acquire);
 
@@ -266,8 +266,8 @@ static bool next_unit(struct scan *s, struct worker *w, int *ret_error)
 
 static void scan_chunk(duckdb_function_info info, duckdb_data_chunk output)
 {
-	struct scan *s = hr_duckdb.function_get_init_data(info);
-	struct worker *w = hr_duckdb.function_get_local_init_data(info);
+	struct rows_scan *s = hr_duckdb.function_get_init_data(info);
+	struct rows_worker *w = hr_duckdb.function_get_local_init_data(info);
 	size_t room = hr_duckdb.vector_size(), used = 0;
 	int r = 0;
 
@@ -297,12 +297,12 @@ static int register_kind(struct hr_query *q, const struct hr_row_kind *kind)
 {
 	const struct hr_table_function rows = {rows_bind, rows_init, init_worker, scan_chunk,
 					       kind->parameters};
-	struct bound *b = hr__pool_get(&q->pool, sizeof(*b));
+	struct rows_bound *b = hr__pool_get(&q->pool, sizeof(*b));
 	char name[64];
 
 	if (b == NULL)
 		return -ENOMEM;
-	*b = (struct bound){q, kind};
+	*b = (struct rows_bound){q, kind};
 	snprintf(name, sizeof(name), "hr_%s", hr__tables[kind->table].name);
 	return hr__table_register(q, name, b, &rows);
 }

@@ -38,7 +38,7 @@ struct object {
 	bool foreign;
 };
 
-struct search {
+struct symbol_search {
 	bool past_us;
 	uint16_t first, last; /* ids to find, both included */
 	unsigned missing;
@@ -162,7 +162,7 @@ static const ElfW(Sym) * lookup_sysv(const struct object *o, const char *name)
 	return best;
 }
 
-static void resolve_one(const struct object *o, uint16_t id, struct search *s)
+static void resolve_one(const struct object *o, uint16_t id, struct symbol_search *s)
 {
 	const ElfW(Sym) *sym = o->gnu_hash != NULL ? lookup_gnu(o, names[id], hash_gnu(names[id]))
 						   : lookup_sysv(o, names[id]);
@@ -192,7 +192,7 @@ static bool contains(const struct dl_phdr_info *info, uintptr_t addr)
 /* Objects come in link order: program, preloaded ones, libraries. Skips all up to the shim. */
 static int visit(struct dl_phdr_info *info, size_t bytes, void *data)
 {
-	struct search *s = data;
+	struct symbol_search *s = data;
 	struct object o;
 
 	(void)bytes;
@@ -222,7 +222,7 @@ static long absent_request(void)
 
 void hr__real_init(void)
 {
-	struct search s = {.first = HR_OP_FIRST, .last = HR_OP_MAX - 1};
+	struct symbol_search s = {.first = HR_OP_FIRST, .last = HR_OP_MAX - 1};
 
 	for (unsigned id = HR_OP_FIRST; id < HR_OP_MAX; id++)
 		s.missing += names[id] != NULL && hr_real_table[id] == NULL;
@@ -231,7 +231,7 @@ void hr__real_init(void)
 
 void *hr_real_resolve(uint16_t id)
 {
-	struct search s = {.first = id, .last = id, .missing = 1};
+	struct symbol_search s = {.first = id, .last = id, .missing = 1};
 	void *fn;
 
 	dl_iterate_phdr(visit, &s);

@@ -9,7 +9,7 @@
 #define SLOTS_USED (SLOTS / 4 * 3)
 #define SEED	   UINT64_C(0x9e3779b97f4a7c15)
 
-enum kind { DOMAIN, TEXT, CATEGORY, NAME };
+enum text_kind { DOMAIN, TEXT, CATEGORY, NAME };
 
 /* One stored item; `kind` determines which fields are valid. */
 struct node {
@@ -27,14 +27,14 @@ struct node {
 };
 
 /* A hash table with open addressing; entries are never removed. */
-struct store {
+struct text_store {
 	struct node *slots[SLOTS];
 	uint32_t used;
 	uint64_t bytes; /* used bytes of room[] */
 	uint8_t room[HR__INTERN_BYTES] __attribute__((aligned(16)));
 };
 
-static struct store *store; /* set once */
+static struct text_store *store; /* set once */
 static struct hr__domain no_domain = {
     .stack = UINT32_C(1) << 31,
     .nameless = {.name = HR__INTERN_NAMELESS},
@@ -43,7 +43,7 @@ static struct hr__domain no_domain = {
 
 bool hr__interned_init(void)
 {
-	struct store *fresh, *none = NULL;
+	struct text_store *fresh, *none = NULL;
 
 	if (__atomic_load_n(&store, __ATOMIC_ACQUIRE) != NULL)
 		return true;
@@ -59,7 +59,7 @@ bool hr__interned_init(void)
 	return true;
 }
 
-static void *intern_reserve(struct store *s, size_t bytes)
+static void *intern_reserve(struct text_store *s, size_t bytes)
 {
 	uint64_t at;
 
@@ -70,7 +70,7 @@ static void *intern_reserve(struct store *s, size_t bytes)
 	return at + bytes <= sizeof(s->room) ? s->room + at : NULL;
 }
 
-static const char *copy(struct store *s, const char *text, size_t bytes)
+static const char *copy(struct text_store *s, const char *text, size_t bytes)
 {
 	char *to = intern_reserve(s, bytes + 1);
 
@@ -108,9 +108,9 @@ static size_t intern_length(const char *text)
 	return strnlen(text, HR__INTERN_TEXT);
 }
 
-struct wanted {
+struct wanted_text {
 	uint64_t hash;
-	enum kind kind;
+	enum text_kind kind;
 	uint32_t number;
 	struct hr__domain *of;
 	const char *category;
@@ -118,7 +118,7 @@ struct wanted {
 	size_t bytes;
 };
 
-static bool node_is(const struct node *n, const struct wanted *w)
+static bool node_is(const struct node *n, const struct wanted_text *w)
 {
 	if (n->hash != w->hash || n->kind != w->kind || n->of != w->of)
 		return false;
@@ -136,7 +136,7 @@ static bool node_is(const struct node *n, const struct wanted *w)
 
 static const char *kept_text(const char *text, size_t bytes);
 
-static struct node *node_new(struct store *s, const struct wanted *w)
+static struct node *node_new(struct text_store *s, const struct wanted_text *w)
 {
 	const char *text = NULL;
 	struct node *n;
@@ -170,10 +170,10 @@ static struct node *node_new(struct store *s, const struct wanted *w)
 	return n;
 }
 
-static struct node *intern_find(const struct wanted *w)
+static struct node *intern_find(const struct wanted_text *w)
 {
 	/* Acquire: pairs with the releases in hr__interned_init and below. */
-	struct store *s = __atomic_load_n(&store, __ATOMIC_ACQUIRE);
+	struct text_store *s = __atomic_load_n(&store, __ATOMIC_ACQUIRE);
 	struct node *fresh = NULL;
 
 	for (uint32_t i = 0; s != NULL && i < SLOTS; i++) {
@@ -204,7 +204,7 @@ static struct node *intern_find(const struct wanted *w)
 static struct node *find_text(const char *text, size_t bytes, uint64_t hash)
 {
 	return intern_find(
-	    &(struct wanted){.hash = hash, .kind = TEXT, .text = text, .bytes = bytes});
+	    &(struct wanted_text){.hash = hash, .kind = TEXT, .text = text, .bytes = bytes});
 }
 
 static const char *kept_text(const char *text, size_t bytes)
@@ -236,19 +236,20 @@ struct hr__domain *hr__interned_domain(const char *name)
 	if (name == NULL)
 		return &no_domain;
 	bytes = intern_length(name);
-	n = intern_find(&(struct wanted){.hash = mix(hash_text(name, bytes), DOMAIN + 1),
-					 .kind = DOMAIN,
-					 .text = name,
-					 .bytes = bytes});
+	n = intern_find(&(struct wanted_text){.hash = mix(hash_text(name, bytes), DOMAIN + 1),
+					      .kind = DOMAIN,
+					      .text = name,
+					      .bytes = bytes});
 	return n != NULL ? &n->domain : &no_domain;
 }
 
 static struct node *category_node(struct hr__domain *d, uint32_t number)
 {
-	return intern_find(&(struct wanted){.hash = mix(mix(number, (uintptr_t)d), CATEGORY + 1),
-					    .kind = CATEGORY,
-					    .number = number,
-					    .of = d});
+	return intern_find(
+	    &(struct wanted_text){.hash = mix(mix(number, (uintptr_t)d), CATEGORY + 1),
+				  .kind = CATEGORY,
+				  .number = number,
+				  .of = d});
 }
 
 void hr__interned_category(struct hr__domain *d, uint32_t category, const char *name)
@@ -280,12 +281,12 @@ static struct headrace_name *intern_name_of(struct hr__domain *d, uint32_t categ
 {
 	const char *kept = category_of(d, category);
 	struct node *n = intern_find(
-	    &(struct wanted){.hash = mix(mix(hash, (uintptr_t)d), (uintptr_t)kept + NAME),
-			     .kind = NAME,
-			     .of = d,
-			     .category = kept,
-			     .text = text,
-			     .bytes = bytes});
+	    &(struct wanted_text){.hash = mix(mix(hash, (uintptr_t)d), (uintptr_t)kept + NAME),
+				  .kind = NAME,
+				  .of = d,
+				  .category = kept,
+				  .text = text,
+				  .bytes = bytes});
 
 	return n != NULL ? &n->name : &d->nameless;
 }

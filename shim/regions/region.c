@@ -26,12 +26,12 @@ _Static_assert(HR_REGION_SPANS < 1u << SPAN_BITS, "a handle has room for the num
 /*
  * A key is the id of this text: NUL, kind, domain NUL category NUL name. No path begins with NUL.
  */
-struct text {
+struct region_text {
 	uint32_t bytes;
 	char at[2 + 3 * (NAME_BYTES + 1)];
 };
 
-static void region_put(struct text *t, const char *s)
+static void region_put(struct region_text *t, const char *s)
 {
 	size_t n = s != NULL ? strnlen(s, NAME_BYTES) : 0;
 
@@ -40,7 +40,7 @@ static void region_put(struct text *t, const char *s)
 	t->at[t->bytes++] = '\0';
 }
 
-static void region_text_of(const struct headrace_name *name, uint32_t kind, struct text *ret)
+static void region_text_of(const struct headrace_name *name, uint32_t kind, struct region_text *ret)
 {
 	ret->at[0] = '\0';
 	ret->at[1] = (char)('A' + kind);
@@ -64,7 +64,7 @@ static uint32_t region_kind_of(const struct headrace_name *name)
 static __attribute__((noinline)) uint64_t key_reported(struct headrace_name *name, uint32_t kind)
 {
 	struct hr_record head = {.op = HR_CTL_REGION_KEY, .offset = HR_OFFSET_NONE};
-	struct text t;
+	struct region_text t;
 
 	region_text_of(name, kind, &t);
 	head.file = hr_path_id(t.at, t.bytes);
