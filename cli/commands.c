@@ -9,8 +9,8 @@
 #define MANY_TOPICS 20u
 
 const struct hr_command hr_commands[] = {
-#define HR_COMMAND(name, synopsis, what, about, title, topics)                                     \
-	{#name, hr_##name##_main, hr_##name##_option_table, synopsis, what, about, title, topics},
+#define HR_COMMAND(id, name, synopsis, what, about, title, topics)                                 \
+	{name, hr_##id##_main, hr_##id##_option_table, synopsis, what, about, title, topics},
 #include "cli/commands.def"
 #undef HR_COMMAND
     {NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL},

@@ -18,9 +18,9 @@ typedef void hr_topic(const char *name, const char *about, size_t n);
 void hr_query_topics(hr_topic *topic);
 void hr_doctor_topics(hr_topic *topic);
 
-#define HR_COMMAND(name, synopsis, what, about, title, topics)                                     \
-	int hr_##name##_main(int argc, char **argv);                                               \
-	extern const struct hr_option hr_##name##_option_table[];
+#define HR_COMMAND(id, name, synopsis, what, about, title, topics)                                 \
+	int hr_##id##_main(int argc, char **argv);                                                 \
+	extern const struct hr_option hr_##id##_option_table[];
 #include "cli/commands.def"
 #undef HR_COMMAND
 

@@ -23,6 +23,14 @@ CREATE MACRO hr_duration(ns) AS
          WHEN round(ns / 1e9) < 3600 THEN format('{} min {:02d} s', round(ns / 1e9)::BIGINT // 60, round(ns / 1e9)::BIGINT % 60)
          ELSE format('{} h {:02d} min', round(ns / 1e9)::BIGINT // 3600, round(ns / 1e9)::BIGINT % 3600 // 60) END;
 
+-- A range of durations
+CREATE MACRO hr_durations(low_ns, high_ns) AS
+    CASE WHEN hr_duration(low_ns) = hr_duration(high_ns) THEN hr_duration(low_ns) ELSE format('{} to {}', hr_duration(low_ns), hr_duration(high_ns)) END;
+
+-- What a process saves if it continues while its checkpoints are written: this share of their time; the table findings has the same
+-- range, from half of it to all
+CREATE MACRO hr_checkpoint_saving(checkpoint_ns, setting, share) AS CASE setting WHEN 'async' THEN share * checkpoint_ns ELSE 0 END;
+
 -- Whether a part (table parts) is time of I/O that stops the training thread, of this scope: data, runtime or all
 CREATE MACRO hr_is_io(part, scope) AS
     (scope <> 'runtime' AND part IN ('own_read', 'own_metadata', 'own_write', 'own_sync', 'wait_read', 'wait_metadata', 'wait_write'))

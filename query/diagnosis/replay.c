@@ -18,6 +18,7 @@
 struct recorded {
 	const struct hr_diagnosis *d;
 	const struct hr_loop *loop;
+	bool first;		 /* over its loader: persistent workers start in it */
 	size_t n;		 /* batches */
 	double create;		 /* iter() */
 	double start;		 /* from then until a worker fetches */
@@ -204,7 +205,6 @@ static double duration(const struct recorded *r, const struct changed *c, size_t
 static double run(const struct recorded *r, const struct changed *c)
 {
 	uint32_t workers = c->workers, ahead = c->workers * c->prefetch;
-	bool started = c->persistent && r->loop->workers > 0;
 	double create = 0, start = 0, end = r->end, now, *received, *idle;
 
 	if (workers > 0 && r->loop->workers > 0) {
@@ -212,14 +212,15 @@ static double run(const struct recorded *r, const struct changed *c)
 
 		create = r->create * more;
 		start = r->start;
-		end = r->end;
 	} else if (workers > 0) {
 		create = CREATE_NS * workers;
 		start = START_NS;
 		end = END_NS;
 	}
-	if (started && !c->same)
-		create = start = end = 0;
+	if (c->persistent && !c->same && !r->first)
+		create = start = 0;
+	if (c->persistent && !c->same)
+		end = 0;
 	received = calloc(r->n + 1, sizeof(*received));
 	idle = calloc((size_t)workers + 1, sizeof(*idle));
 	if (received == NULL || idle == NULL) {
@@ -300,9 +301,22 @@ static int replay_loop(const struct recorded *r, const struct hr_setting *s,
 			high = ns > high ? ns : high;
 		}
 	}
+	if (ret->loops++ == 0) {
+		ret->workers = c.workers;
+		ret->prefetch = c.workers > 0 ? c.prefetch : 0;
+		ret->persistent = c.persistent;
+	}
 	ret->low += low * (c.same ? 1 : 1 - TOLERANCE) / 1e9;
 	ret->high += high * (c.same ? 1 : 1 + TOLERANCE) / 1e9;
 	return 0;
+}
+
+static bool is_first(const struct hr_train_life *life, const struct hr_loop *loop)
+{
+	for (const struct hr_loop *l = life->loops; l < loop; l++)
+		if (l->loader == loop->loader)
+			return false;
+	return true;
 }
 
 int hr_replay(const struct hr_diagnosis *d, const struct hr_train_life *life,
@@ -319,6 +333,7 @@ int hr_replay(const struct hr_diagnosis *d, const struct hr_train_life *life,
 		if (!r.loop->trains || r.loop->n == 0)
 			continue;
 		any = true;
+		r.first = is_first(life, r.loop);
 		known = read_loop(&r);
 		if (known < 0)
 			return known;

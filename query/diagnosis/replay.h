@@ -32,6 +32,9 @@ enum hr_replay_refusal {
 /* Seconds of all training loops of a life. */
 struct hr_replayed {
 	enum hr_replay_refusal refusal;
+	uint32_t loops;
+	uint32_t workers, prefetch; /* of the setting; prefetch 0: there are no workers */
+	bool persistent;
 	double recorded, replayed; /* with the recorded settings */
 	double low, high;	   /* with the other ones */
 };

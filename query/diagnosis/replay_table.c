@@ -1,17 +1,25 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* replays: how long the training loops of each rank would take with other settings. */
+/* replays: how long the training loops of each rank would take with other settings. A row is a life and a setting. */
 #include <errno.h>
 #include <stdlib.h>
 
 #include "query/diagnosis/replay.h"
 #include "query/tables/rows.h"
 
-static const char *const parameters[] = {"workers", "prefetch", "persistent", "cores", "io", NULL};
-enum { WORKERS, PREFETCH, PERSISTENT, CORES, IO };
+static const char *const parameters[] = {"workers", "prefetch", "persistent", "cores",
+					 "io",	    "search",	NULL};
+enum { WORKERS, PREFETCH, PERSISTENT, CORES, IO, SEARCH };
+
+/* A search tries all settings of these, with and without workers that stay. */
+static const uint32_t tried_workers[] = {0, 1, 2, 3, 4, 6, 8, 12, 16, 24, 32};
+static const uint32_t tried_prefetch[] = {2, 4, 8};
+#define N_OF(list) (sizeof(list) / sizeof((list)[0]))
 
 struct replays {
 	struct hr_diagnosis d;
-	struct hr_replayed *list; /* of each life */
+	struct hr_setting settings[1 + 2 * N_OF(tried_workers) * N_OF(tried_prefetch)];
+	size_t n_settings;
+	struct hr_replayed *list; /* of each life: one for each setting */
 };
 
 static bool is_number(const char *text, double least, double most)
@@ -31,6 +39,8 @@ static const char *replay_check(const char *const *p)
 	if (p[PERSISTENT] != NULL && strcmp(p[PERSISTENT], "true") != 0 &&
 	    strcmp(p[PERSISTENT], "false") != 0)
 		return "hr_replays: `persistent` must be true or false";
+	if (p[SEARCH] != NULL && strcmp(p[SEARCH], "true") != 0 && strcmp(p[SEARCH], "false") != 0)
+		return "hr_replays: `search` must be true or false";
 	if (!is_number(p[CORES], 1, 65536))
 		return "hr_replays: `cores` must be a number from 1 to 65536";
 	if (!is_number(p[IO], 0, 1000000))
@@ -43,13 +53,55 @@ static double number(const char *text, double absent)
 	return text != NULL ? strtod(text, NULL) : absent;
 }
 
+static bool is_true(const char *text)
+{
+	return text != NULL && strcmp(text, "true") == 0;
+}
+
+/* Adds the settings to try: what the parameters give is not varied. */
+static void add_settings(struct replays *all, const char *const *p)
+{
+	const struct hr_setting given = all->settings[0];
+
+	for (size_t w = 0; w < (p[WORKERS] == NULL ? N_OF(tried_workers) : 1); w++) {
+		for (size_t k = 0; k < (p[PREFETCH] == NULL ? N_OF(tried_prefetch) : 1); k++) {
+			for (int stay = 0; stay < (p[PERSISTENT] == NULL ? 2 : 1); stay++) {
+				struct hr_setting s = given;
+
+				if (p[WORKERS] == NULL)
+					s.workers = tried_workers[w];
+				if (p[PREFETCH] == NULL)
+					s.prefetch = tried_prefetch[k];
+				if (p[PERSISTENT] == NULL)
+					s.persistent = stay;
+				if (s.workers > 0 || (k == 0 && stay == 0))
+					all->settings[all->n_settings++] = s;
+			}
+		}
+	}
+}
+
+static int replay_all(struct replays *all)
+{
+	size_t n = all->n_settings;
+	int r = 0;
+
+	all->list = calloc(all->d.lives.n * n + 1, sizeof(*all->list));
+	if (all->list == NULL)
+		return -ENOMEM;
+	for (size_t i = 0; r == 0 && i < all->d.lives.n * n; i++)
+		r = hr_replay(&all->d, &all->d.lives.list[i / n], &all->settings[i % n],
+			      &all->list[i]);
+	return r;
+}
+
 static int replay_gather(struct hr_rows *rows, uint64_t want)
 {
 	const char *const *p = rows->parameters;
 	struct hr_setting setting = {
 	    .workers = (uint32_t)number(p[WORKERS], HR_REPLAY_SAME),
 	    .prefetch = (uint32_t)number(p[PREFETCH], HR_REPLAY_SAME),
-	    .persistent = p[PERSISTENT] != NULL && strcmp(p[PERSISTENT], "true") == 0,
+	    .persistent = is_true(p[PERSISTENT]),
 	    .cores = number(p[CORES], 0),
 	    .io = number(p[IO], 1),
 	};
@@ -60,12 +112,13 @@ static int replay_gather(struct hr_rows *rows, uint64_t want)
 	rows->data = all;
 	if (all == NULL)
 		return -ENOMEM;
+	all->settings[all->n_settings++] = setting;
+	if (is_true(p[SEARCH]))
+		add_settings(all, p);
 	r = hr_diagnosis_make(rows->q, &all->d);
-	if (r == 0 && (all->list = calloc(all->d.lives.n + 1, sizeof(*all->list))) == NULL)
-		r = -ENOMEM;
-	for (size_t i = 0; r == 0 && i < all->d.lives.n; i++)
-		r = hr_replay(&all->d, &all->d.lives.list[i], &setting, &all->list[i]);
-	rows->n = all->d.lives.n;
+	if (r == 0)
+		r = replay_all(all);
+	rows->n = r == 0 ? all->d.lives.n * all->n_settings : 0;
 	return r;
 }
 
@@ -83,7 +136,9 @@ static void replay_done(struct hr_rows *rows)
 
 static const struct hr_train_life *replay_life(const struct hr_rows *rows, size_t row)
 {
-	return &((const struct replays *)rows->data)->d.lives.list[row];
+	const struct replays *all = rows->data;
+
+	return &all->d.lives.list[row / all->n_settings];
 }
 
 static uint64_t replay_proc(const struct hr_rows *rows, size_t row)
@@ -102,12 +157,48 @@ static const char *const refusals[] = {
     [HR_REPLAY_DIFFERS] = "with the recorded settings, the replay differs by more than 5 %",
 };
 
+static uint64_t checkpoint_ns(const struct hr_part_sums *sums)
+{
+	uint64_t ns = 0;
+
+	for (unsigned phase = 0; phase <= HR_PHASE_END; phase++)
+		ns += sums->ns[phase][HR_PART_CHECKPOINT];
+	return ns;
+}
+
 static void replay_cell(const struct hr_rows *rows, size_t row, unsigned column, struct hr_cell *c)
 {
-	const struct hr_replayed *r = &((const struct replays *)rows->data)->list[row];
+	const struct replays *all = rows->data;
+	const struct hr_train_life *life = replay_life(rows, row);
+	const struct hr_replayed *r = &all->list[row];
 
 	c->null = r->refusal == HR_REPLAY_NO_LOOP || r->refusal == HR_REPLAY_UNKNOWN_FETCH;
 	switch (column) {
+	case HR_REPLAYS_setting:
+		c->u = row % all->n_settings;
+		c->null = false;
+		break;
+	case HR_REPLAYS_workers:
+		c->u = r->workers;
+		break;
+	case HR_REPLAYS_prefetch:
+		c->u = r->prefetch;
+		c->null = c->null || r->prefetch == 0;
+		break;
+	case HR_REPLAYS_persistent:
+		c->u = r->persistent;
+		break;
+	case HR_REPLAYS_loops:
+		c->u = r->loops;
+		break;
+	case HR_REPLAYS_wall_ns:
+		c->i = life->to - life->from;
+		c->null = false;
+		break;
+	case HR_REPLAYS_checkpoint_ns:
+		c->u = checkpoint_ns(&all->d.sums[life - all->d.lives.list]);
+		c->null = false;
+		break;
 	case HR_REPLAYS_recorded_ns:
 		c->i = (int64_t)(r->recorded * 1e9);
 		break;

@@ -5,17 +5,25 @@
 -- arg cores DOUBLE NULL: processors of the rank
 -- arg io DOUBLE NULL: I/O of workers takes this multiple of its time, for example 0.5 on storage that is twice as fast, or 0 from memory
 -- arg rank BIGINT NULL: only this rank
+-- arg checkpoint recorded|async recorded: async: the training continues while a checkpoint is written
+-- arg best true|false false: a row for each setting that headrace tries, after the one that is given
 -- known rank: SELECT DISTINCT rank FROM processes WHERE rank IS NOT NULL ORDER BY rank
 -- column rank: NULL: processes without a rank
+-- column workers, prefetch, persistent: the setting of the row; NULL: not known, or no workers
 -- column recorded_s: time of the training loops
 -- column predicted_s: middle of low_s and high_s; NULL: not known, see why
 -- column low_s, high_s: predicted time: what the training thread does between waits, and how storage behaves under more load, is not known
 -- column gain_s, speedup: recorded_s minus predicted_s, and recorded_s divided by it
+-- column wall_s: from exec to exit of the process
+-- column wall_low_s, wall_high_s: predicted wall_s
 -- column why: why there is no prediction
 -- column job, attempt: job of the row
-SELECT rank, recorded_ns / 1e9 AS recorded_s, (low_ns + high_ns) / 2e9 AS predicted_s, low_ns / 1e9 AS low_s, high_ns / 1e9 AS high_s,
-       (recorded_ns - (low_ns + high_ns) / 2) / 1e9 AS gain_s, 2 * recorded_ns / nullif(low_ns + high_ns, 0) AS speedup,
+SELECT rank, workers, prefetch, persistent, recorded_ns / 1e9 AS recorded_s, (low_ns + high_ns) / 2e9 AS predicted_s, low_ns / 1e9 AS low_s,
+       high_ns / 1e9 AS high_s, (recorded_ns - (low_ns + high_ns) / 2) / 1e9 AS gain_s,
+       2 * recorded_ns / nullif(low_ns + high_ns, 0) AS speedup, wall_ns / 1e9 AS wall_s,
+       (wall_ns - recorded_ns + low_ns - hr_checkpoint_saving(checkpoint_ns, $checkpoint, 1.0)) / 1e9 AS wall_low_s,
+       (wall_ns - recorded_ns + high_ns - hr_checkpoint_saving(checkpoint_ns, $checkpoint, 0.5)) / 1e9 AS wall_high_s,
        refusal AS why, job, attempt
-FROM hr_replays(workers := $workers, prefetch := $prefetch, persistent := $persistent, cores := $cores, io := $io)
+FROM hr_replays(workers := $workers, prefetch := $prefetch, persistent := $persistent, cores := $cores, io := $io, search := $best)
 WHERE $rank IS NULL OR rank = $rank
-ORDER BY job, attempt, rank
+ORDER BY job, attempt, rank, setting

@@ -27,7 +27,7 @@ class Usage(harness.Case):
     def test_help_and_version(self):
         done = self.headrace("--help")
         self.assertEqual(done.returncode, 0)
-        for command in ("run", "query", "diagnose", "status", "top", "job", "level", "doctor"):
+        for command in ("run", "query", "diagnose", "what-if", "status", "top", "job", "level", "doctor"):
             self.assertIn(f"headrace {command} ", done.stdout)
         for later in ("report", "export"):  # not listed before they exist
             self.assertNotIn(f"headrace {later} ", done.stdout)
@@ -73,7 +73,7 @@ class Usage(harness.Case):
 class Manual(harness.Case):
     """Help, man page and completions say the same: they come from one table."""
 
-    COMMANDS = ("run", "query", "diagnose", "doctor", "top")
+    COMMANDS = ("run", "query", "diagnose", "what-if", "doctor", "top")
 
     def options(self, command):
         """[(short or None, long)] as --help lists them."""

@@ -64,8 +64,10 @@ static const struct {
      ",epoch BIGINT,step BIGINT,loop_loader BIGINT,phase VARCHAR,batch BIGINT,start_ns BIGINT,"
      "dur_ns BIGINT,piece_ns BIGINT,piece_dur_ns BIGINT,maker UBIGINT,maker_tid BIGINT,part "
      "VARCHAR,ns BIGINT"},
-    {"replays",
-     PROCESS ",recorded_ns BIGINT,replayed_ns BIGINT,low_ns BIGINT,high_ns BIGINT,refusal VARCHAR"},
+    {"replays", PROCESS
+     ",setting BIGINT,workers BIGINT,prefetch BIGINT,persistent BIGINT,loops BIGINT,recorded_ns "
+     "BIGINT,replayed_ns "
+     "BIGINT,low_ns BIGINT,high_ns BIGINT,refusal VARCHAR,wall_ns BIGINT,checkpoint_ns BIGINT"},
     {"findings", STREAM ",number BIGINT,cause VARCHAR,lost_ns BIGINT,wall_ns BIGINT,meaning "
 			"VARCHAR,object VARCHAR,evidence VARCHAR,action VARCHAR,gain_low_ns BIGINT,"
 			"gain_high_ns BIGINT,avoid VARCHAR"},

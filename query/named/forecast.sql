@@ -1,0 +1,61 @@
+-- How long each job would take with other settings, as text
+-- text: each row is a line
+-- arg workers BIGINT NULL: num_workers of the DataLoader
+-- arg prefetch COUNT NULL: prefetch_factor
+-- arg persistent true|false NULL: persistent_workers
+-- arg cores DOUBLE NULL: processors of each rank
+-- arg io DOUBLE NULL: I/O of workers takes this multiple of its time, for example 0.5 on storage that is twice as fast, or 0 from memory
+-- arg checkpoint recorded|async recorded: async: the training continues while a checkpoint is written
+-- arg best true|false false: try all settings that are not given, and take the cheapest one that is within 3 % of the best
+-- note: SELECT format('job {}: no training loop was recorded: PyTorch reports it under headrace run; other programs can mark it with headrace.h', string_agg(DISTINCT job, ', ' ORDER BY job)) FROM jobs ANTI JOIN (SELECT DISTINCT cluster, job, attempt FROM regions WHERE kind IN ('step', 'epoch', 'input_wait', 'optimizer')) USING (cluster, job, attempt) HAVING count(*) > 0
+-- column line: text
+-- Numbers are those of the mean rank, as in the table findings.
+WITH tried AS MATERIALIZED (
+    SELECT cluster, job, attempt, setting, count(*) AS ranks, max(workers) AS workers, max(prefetch) AS prefetch, max(persistent) AS persistent,
+           avg(loops) AS loops, avg(recorded_ns) AS recorded_ns, avg(replayed_ns) AS replayed_ns, avg(low_ns) AS low_ns, avg(high_ns) AS high_ns,
+           max(refusal) AS refusal, avg(wall_ns) AS wall_ns, avg(checkpoint_ns) AS checkpoint_ns
+    FROM hr_replays(workers := $workers, prefetch := $prefetch, persistent := $persistent, cores := $cores, io := $io, search := $best)
+    GROUP BY cluster, job, attempt, setting),
+predicted AS (
+    SELECT *, (low_ns + high_ns) / 2 AS mid_ns, wall_ns - recorded_ns + low_ns - hr_checkpoint_saving(checkpoint_ns, $checkpoint, 1.0) AS job_low_ns,
+           wall_ns - recorded_ns + high_ns - hr_checkpoint_saving(checkpoint_ns, $checkpoint, 0.5) AS job_high_ns,
+           CASE workers WHEN 0 THEN 'num_workers=0'
+                ELSE format('num_workers={} prefetch_factor={}{}', workers, prefetch, CASE persistent WHEN 1 THEN ' persistent_workers=True' ELSE '' END)
+                END AS name
+    FROM tried
+    WHERE refusal IS NULL),
+near AS (
+    SELECT *, row_number() OVER (PARTITION BY cluster, job, attempt, workers ORDER BY prefetch, persistent, setting) AS nth
+    FROM (SELECT *, min(mid_ns) OVER (PARTITION BY cluster, job, attempt, workers) AS least_ns FROM predicted WHERE setting > 0)
+    WHERE mid_ns <= 1.03 * least_ns),
+-- The cheapest setting of each number of workers, and of all.
+kept AS (
+    SELECT *, row_number() OVER (PARTITION BY cluster, job, attempt ORDER BY mid_ns > 1.03 * best_ns, workers) AS place
+    FROM (SELECT *, min(mid_ns) OVER (PARTITION BY cluster, job, attempt) AS best_ns FROM near)
+    WHERE nth = 1),
+chosen AS (
+    SELECT p.*, format('job {}{}', job, CASE WHEN attempt > 0 THEN format(', attempt {}', attempt) ELSE '' END) AS whose
+    FROM predicted p
+    WHERE setting = CASE $best WHEN 'true' THEN (SELECT setting FROM kept k WHERE k.cluster = p.cluster AND k.job = p.job AND k.attempt = p.attempt AND place = 1)
+                         ELSE 0 END),
+said AS (
+    SELECT cluster, job, attempt, 0 AS place, list_concat([
+        format('{}: predicted {} instead of {}', whose, hr_durations(job_low_ns, job_high_ns), hr_duration(wall_ns)),
+        format('   with:        {}{}{}{}', name, CASE WHEN $cores IS NULL THEN '' ELSE format(' cores={:g}', $cores) END,
+               CASE WHEN $io IS NULL THEN '' ELSE format(' io={:g}', $io) END, CASE $checkpoint WHEN 'async' THEN ' checkpoint=async' ELSE '' END),
+        format('   loops:       {} instead of {} (the replay of the recorded settings takes {})', hr_durations(low_ns, high_ns), hr_duration(recorded_ns),
+               hr_duration(replayed_ns))],
+        CASE WHEN loops > 1 THEN [format('   each loop:   {} instead of {}, on average of {:.0f}', hr_durations(low_ns / loops, high_ns / loops), hr_duration(recorded_ns / loops), loops)] ELSE [] END,
+        CASE WHEN $checkpoint = 'async' AND checkpoint_ns > 0 THEN [format('   checkpoints: at most {} instead of {}', hr_duration(checkpoint_ns / 2), hr_duration(checkpoint_ns))] ELSE [] END,
+        CASE WHEN ranks > 1 THEN [format('   ranks:       the mean of {}; what they wait for each other is not predicted', ranks)] ELSE [] END,
+        CASE $best WHEN 'true' THEN ['   tried:'] ELSE [] END) AS lines
+    FROM chosen
+    UNION ALL
+    SELECT cluster, job, attempt, workers + 1, [format('      {:56s} loops {}', name, hr_durations(low_ns, high_ns))]
+    FROM kept WHERE $best = 'true' AND mid_ns <= 1.5 * best_ns
+    UNION ALL
+    SELECT cluster, job, attempt, 0, [format('job {}: no prediction: {}', job, max(refusal))]
+    FROM tried WHERE refusal IS NOT NULL GROUP BY cluster, job, attempt)
+SELECT lines[i] AS line
+FROM said, LATERAL (SELECT unnest(range(1, len(lines) + 1)) AS i)
+ORDER BY cluster, job, attempt, place, i

@@ -1,0 +1,199 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * test_what_if.c - replays of a job whose batches all take 10 ms, against what other settings make of it by hand
+ */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include "tests/query/fixture_frames.h"
+#include "tests/query/train_answer.h"
+
+#define MS	UINT64_C(1000000)
+#define BATCHES 20u
+
+/*
+ * One worker sleeps for 10 ms in each fetch; the training thread takes 5 ms for a batch:
+ *
+ *   0 to 100     starts           100 to 110  makes its worker
+ *   110 to 310   the worker makes 20 batches, and the loop waits for each
+ *   315 to 320   waits: there is no batch, the worker ends
+ *   320 to 360   checkpoint       400         ends
+ */
+enum { TRAINS = 1, WORKER };
+
+static struct hr_regions *regions;
+
+static struct hr_region *region(uint64_t proc, uint32_t kind, uint64_t from, uint64_t to,
+				const char *args)
+{
+	static struct hr_region g;
+
+	g = (struct hr_region){.proc = proc,
+			       .tid = (uint32_t)proc,
+			       .kind = kind,
+			       .count = 1,
+			       .start_ns = FIX_BOOT_NS + from * MS,
+			       .dur_ns = (to - from) * MS,
+			       .step = HR_REGION_UNKNOWN,
+			       .epoch = HR_REGION_UNKNOWN};
+	if (kind == HR_REGION_RANGE)
+		assert_int_equal(hr_regions_text(regions, "DataLoader.__iter__", 19, &g.name), 0);
+	if (args != NULL)
+		assert_int_equal(hr_regions_text(regions, args, strlen(args), &g.args), 0);
+	assert_int_equal(hr_regions_add(regions, &g), 0);
+	return &g;
+}
+
+static void send_regions(struct fixture__stream *s)
+{
+	char args[128];
+
+	assert_int_equal(hr_regions_new(&regions), 0);
+	region(TRAINS, HR_REGION_RANGE, 100, 110, NULL);
+	for (unsigned i = 0; i < BATCHES; i++) {
+		uint64_t made = 110 + 10 * i, from = i > 0 ? made + 5 : made;
+
+		snprintf(args, sizeof(args),
+			 "{\"loader\":0,\"workers\":1,\"prefetch\":2,\"batch\":%u}", i);
+		region(TRAINS, HR_REGION_INPUT_WAIT, from, made + 10, args);
+		region(TRAINS, HR_REGION_OPTIMIZER, made + 14, made + 15, NULL);
+		snprintf(args, sizeof(args),
+			 "{\"loader\":0,\"worker\":0,\"batch\":%u,\"cpu_ns\":0}", i);
+		region(WORKER, HR_REGION_FETCH, made, made + 10, args);
+	}
+	region(TRAINS, HR_REGION_INPUT_WAIT, 315, 320,
+	       "{\"loader\":0,\"workers\":1,\"prefetch\":2,\"batch\":20,\"end\":true}");
+	region(TRAINS, HR_REGION_CHECKPOINT, 320, 360, NULL);
+	fixture__send_regions(s, regions);
+}
+
+static void fill(struct fixture__stream *s)
+{
+	Headrace__Process rows[2], *list[2] = {&rows[0], &rows[1]};
+	Headrace__Processes processes = HEADRACE__PROCESSES__INIT;
+	Headrace__Frame frame = HEADRACE__FRAME__INIT;
+
+	for (unsigned i = 0; i < 2; i++) {
+		headrace__process__init(&rows[i]);
+		rows[i].proc = i + 1;
+		rows[i].pid = (int32_t)i + 1;
+		rows[i].start_ns = FIX_BOOT_NS;
+		rows[i].end_ns = FIX_BOOT_NS + 400 * MS;
+		rows[i].parent_proc = i > 0 ? TRAINS : 0;
+		rows[i].worker_plus1 = i;
+	}
+	processes.n_rows = 2;
+	processes.rows = list;
+	frame.body_case = HEADRACE__FRAME__BODY_PROCESSES;
+	frame.processes = &processes;
+	fixture__send(s, &frame);
+	send_regions(s);
+}
+
+static int setup(void **state)
+{
+	return fixture__one_job(state, 1, fill);
+}
+
+static void replays_the_recorded_settings(void **state)
+{
+	struct answer r = answer_ask("what-if", NULL, NULL, NULL);
+
+	(void)state;
+	assert_true(answer_next(&r));
+	answer_near(&r, "workers", 1);
+	answer_near(&r, "prefetch", 2);
+	answer_near(&r, "persistent", 0);
+	answer_ns(&r, "recorded_s", 220 * MS);
+	answer_ns(&r, "low_s", 220 * MS);
+	answer_ns(&r, "high_s", 220 * MS);
+	answer_ns(&r, "wall_s", 400 * MS);
+	answer_ns(&r, "wall_low_s", 400 * MS);
+	assert_false(answer_next(&r));
+}
+
+/*
+ * Two workers take 20 ms to make, and deliver two batches each 10 ms: the loop gets its first batch after 30 ms and is busy from
+ * then on, for 100 ms. Their range is 5 %, because storage may be slower for more workers, and nothing here is I/O.
+ */
+static void replays_more_workers(void **state)
+{
+	struct answer r = answer_ask("what-if", "workers=2", "checkpoint=async", NULL);
+	double low = 135 * 0.95, high = 135 * 1.05;
+
+	(void)state;
+	assert_true(answer_next(&r));
+	answer_near(&r, "workers", 2);
+	answer_near(&r, "low_s", low / 1e3);
+	answer_near(&r, "high_s", high / 1e3);
+	answer_near(&r, "wall_low_s", (400 - 220 + low - 40) / 1e3);
+	answer_near(&r, "wall_high_s", (400 - 220 + high - 20) / 1e3);
+	assert_false(answer_next(&r));
+
+	/* As its workers start once for all loops, and do not end with it. */
+	r = answer_ask("what-if", "workers=2", "persistent=true", NULL);
+	assert_true(answer_next(&r));
+	answer_near(&r, "low_s", 130 * 0.95 / 1e3);
+	while (answer_next(&r))
+		;
+}
+
+/* Without workers, the loop makes its batches itself: 15 ms for each. */
+static void replays_no_workers(void **state)
+{
+	struct answer r = answer_ask("what-if", "workers=0", NULL, NULL);
+
+	(void)state;
+	assert_true(answer_next(&r));
+	answer_near(&r, "low_s", 305 * 0.95 / 1e3);
+	answer_text(&r, "prefetch", "");
+	while (answer_next(&r))
+		;
+}
+
+static void finds_the_cheapest_setting(void **state)
+{
+	char *text = fixture_named(&fix, "forecast", "best=true", NULL, NULL);
+
+	(void)state;
+	assert_non_null(strstr(text, "predicted 304 ms to 316 ms instead of 400 ms"));
+	assert_non_null(strstr(text, "num_workers=2 prefetch_factor=2 persistent_workers=True\n"));
+	free(text);
+	text = fixture_named(&fix, "forecast", "best=true", "persistent=false", "workers=2");
+	assert_non_null(strstr(text, "num_workers=2 prefetch_factor=2\n"));
+	free(text);
+}
+
+/* Without fetches there is a reason instead of a prediction. */
+static void refuses_what_it_does_not_know(void **state)
+{
+	struct fixture f;
+	char *store = fixture_make_runs(), *text;
+
+	(void)state;
+	fixture_open(&f, store, NULL);
+	text = fixture_named(&f, "what-if", "workers=2", NULL, NULL);
+	assert_ptr_equal(strchr(text, '\n'), text + strlen(text) - 1);
+	free(text);
+	assert_int_equal(answer_notes(&f, "forecast"), 1);
+	fixture_close(&f);
+	fixture_remove(store);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+	    cmocka_unit_test(replays_the_recorded_settings),
+	    cmocka_unit_test(replays_more_workers),
+	    cmocka_unit_test(replays_no_workers),
+	    cmocka_unit_test(finds_the_cheapest_setting),
+	    cmocka_unit_test(refuses_what_it_does_not_know),
+	};
+
+	return cmocka_run_group_tests(tests, setup, fixture_teardown);
+}
