@@ -87,9 +87,9 @@ struct hr_summary_loss {
 /* The largest loss of a training job: a row of the table findings. Texts: NULL: none. */
 struct hr_summary_finding {
 	char *meaning; /* NULL: no training loop, or too many events to look for it */
-	char *object, *evidence, *action;
-	uint64_t lost_ns, wall_ns, gain_low_ns,
-	    gain_high_ns; /* lost_ns 0: nothing is worth a change */
+	char *whose, *object, *evidence, *action; /* NULL: none */
+	uint64_t lost_ns, wall_ns;		  /* lost_ns 0: nothing is worth a change */
+	uint64_t gain_low_ns, gain_high_ns;
 };
 
 struct hr_summary {

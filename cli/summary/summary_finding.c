@@ -45,6 +45,7 @@ static int take(struct hr_summary_finding *to, const struct hr_finding *f)
 		return 0;
 	*to = (struct hr_summary_finding){.meaning = copy(hr_finding_meaning(f->cause), &error),
 					  .object = copy(f->object, &error),
+					  .whose = copy(f->whose, &error),
 					  .evidence = copy(f->evidence, &error),
 					  .action = copy(f->action, &error),
 					  .lost_ns = to_ns(f->lost),
@@ -118,6 +119,7 @@ void hr_summary_finding_free(struct hr_summary_finding *f)
 {
 	free(f->meaning);
 	free(f->object);
+	free(f->whose);
 	free(f->evidence);
 	free(f->action);
 }
@@ -135,8 +137,10 @@ void hr_summary_finding_print(const struct hr_summary *s, const char *store, FIL
 	fprintf(out, "  diagnosis largest loss %s of %s (%.0f %%): %s\n",
 		hr_text_duration(f->lost_ns).s, hr_text_duration(f->wall_ns).s,
 		100.0 * (double)f->lost_ns / (double)f->wall_ns, f->meaning);
-	if (f->object != NULL)
-		fprintf(out, "  where     %s\n", f->object);
+	if (f->whose != NULL || f->object != NULL)
+		fprintf(out, "  where     %s%s%s\n", f->whose != NULL ? f->whose : "",
+			f->whose != NULL && f->object != NULL ? ": " : "",
+			f->object != NULL ? f->object : "");
 	if (f->action != NULL)
 		fprintf(out, "  do        %s\n", f->action);
 	if (f->gain_high_ns > 0 && f->gain_low_ns < f->wall_ns / 100)

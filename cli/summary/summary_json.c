@@ -105,6 +105,7 @@ static void put_finding(struct hr_json *j, const struct hr_summary_finding *f)
 	}
 	hr_json_object(j, "diagnosis");
 	hr_json_string(j, "meaning", f->meaning);
+	hr_json_string(j, "whose", f->whose);
 	hr_json_string(j, "object", f->object);
 	hr_json_string(j, "evidence", f->evidence);
 	hr_json_string(j, "action", f->action);

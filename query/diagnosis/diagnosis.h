@@ -11,6 +11,7 @@
 
 #include "query/diagnosis/life.h"
 #include "query/diagnosis/parts.h"
+#include "query/diagnosis/stalls.h"
 
 /* The time of a fetch, in nanoseconds: ns = io + cpu + core + fault + asleep + unknown. */
 struct hr_spent {
@@ -35,8 +36,11 @@ struct hr_diagnosis {
 	struct hr_query *q;
 	struct hr_train_lives lives;
 	struct hr_op_scan scan;
-	struct hr_spent *spent;	   /* of each fetch of `lives` */
-	struct hr_part_sums *sums; /* of each life */
+	struct hr_spent *spent; /* of each fetch of `lives` */
+	/* of each life: */
+	struct hr_cycles *cycles;
+	struct hr_part_sums *sums;
+	struct hr_part_sums *caused; /* stalls of other lives that this one caused, by its parts */
 };
 
 /* -ENOMEM; -EINTR after hr_query_interrupt. hr_diagnosis_done frees the result of a failure, too. */
@@ -46,7 +50,11 @@ void hr_diagnosis_done(struct hr_diagnosis *d);
 /* The parts of each step of all lives; the caller frees the rows, also of a failure. -ENOMEM. */
 int hr_parts_make(const struct hr_diagnosis *d, struct hr_parts *ret);
 
+bool hr__same_job(const struct hr_query *q, uint32_t stream_a, uint32_t stream_b);
+
 int hr__spent_make(struct hr_diagnosis *d);
+int hr__stalls_make(struct hr_diagnosis *d);
+void hr__stalls_done(struct hr_diagnosis *d);
 int hr__sums_make(struct hr_diagnosis *d);
 
 #endif

@@ -3,6 +3,7 @@
 #include "query/diagnosis/findings_internal.h"
 
 #include <errno.h>
+#include <math.h>
 #include <stdlib.h>
 
 #include "common/array.h"
@@ -13,11 +14,15 @@
 #define LEAST_SECONDS 0.1
 
 static const struct {
-	const char *name, *meaning;
+	const char *name;
+	uint64_t parts; /* bits of enum hr_part: whose time this is; 0: not known by part */
+	const char *meaning;
 } causes[] = {
-#define HR_FOUND(NAME, text, meaning) {text, meaning},
+#define P(part)				     (UINT64_C(1) << HR_PART_##part)
+#define HR_FOUND(NAME, text, parts, meaning) {text, parts, meaning},
 #include "query/diagnosis/causes.def"
 #undef HR_FOUND
+#undef P
 };
 
 const char *hr_finding_name(enum hr_finding_cause cause)
@@ -32,14 +37,6 @@ const char *hr_finding_meaning(enum hr_finding_cause cause)
 
 /* ---- the job ---- */
 
-static bool same_job(const struct hr_query *q, uint32_t a, uint32_t b)
-{
-	const struct hr_stream *x = q->streams[a].s, *y = q->streams[b].s;
-
-	return x->attempt == y->attempt && strcmp(x->job, y->job) == 0 &&
-	       strcmp(x->cluster, y->cluster) == 0;
-}
-
 static int read_levels(struct hr_training_job *j)
 {
 	struct hr_query *q = j->d->q;
@@ -48,7 +45,7 @@ static int read_levels(struct hr_training_job *j)
 		struct hr_frames frames = {0};
 		int r;
 
-		if (!same_job(q, i, j->stream))
+		if (!hr__same_job(q, i, j->stream))
 			continue;
 		r = hr__frames_read(q, &q->streams[i], HEADRACE__FRAME__BODY_LEVELS, &frames);
 		for (size_t k = 0; r == 0 && k < frames.n; k++)
@@ -78,12 +75,17 @@ static void add_life(struct hr_training_job *j, const struct hr_train_life *life
 	j->lives++;
 }
 
-static void add_parts(struct hr_training_job *j, const struct hr_part_sums *sums)
+/* What stalled other lives counts as the parts of this one, instead of as stalls. */
+static void add_parts(struct hr_training_job *j, size_t life)
 {
+	const struct hr_part_sums *sums = &j->d->sums[life], *caused = &j->d->caused[life];
+
 	for (unsigned phase = 0; phase < HR_PHASES; phase++)
 		for (unsigned part = 0; part < HR_PART_END; part++)
-			j->part[phase][part] +=
-			    (double)sums->ns[phase][part] / 1e9 / (double)j->lives;
+			if (part != HR_PART_STALL)
+				j->part[phase][part] +=
+				    (double)(sums->ns[phase][part] + caused->ns[phase][part]) /
+				    1e9 / (double)j->lives;
 }
 
 static const struct hr_worker *worker_of(const struct hr_diagnosis *d, const struct hr_fetch *f)
@@ -103,15 +105,15 @@ static void make_job(struct hr_training_job *j, const struct hr_diagnosis *d, si
 {
 	*j = (struct hr_training_job){.d = d, .stream = d->lives.list[first].stream};
 	for (size_t i = first; i < d->lives.n; i++)
-		if (same_job(d->q, d->lives.list[i].stream, j->stream))
+		if (hr__same_job(d->q, d->lives.list[i].stream, j->stream))
 			add_life(j, &d->lives.list[i]);
 	for (size_t i = first; i < d->lives.n; i++)
-		if (same_job(d->q, d->lives.list[i].stream, j->stream))
-			add_parts(j, &d->sums[i]);
+		if (hr__same_job(d->q, d->lives.list[i].stream, j->stream))
+			add_parts(j, i);
 	for (size_t i = 0; i < d->lives.n_fetches; i++) {
 		const struct hr_worker *w = worker_of(d, &d->lives.fetches[i]);
 
-		if (w != NULL && same_job(d->q, w->stream, j->stream))
+		if (w != NULL && hr__same_job(d->q, w->stream, j->stream))
 			j->used += (d->spent[i].cpu + d->spent[i].cached) / 1e9;
 	}
 	for (unsigned phase = 0; phase < HR_PHASES; phase++)
@@ -137,13 +139,15 @@ int hr__job_replay(const struct hr_training_job *j, const struct hr_setting *set
 		   struct hr_replayed *ret)
 {
 	const struct hr_diagnosis *d = j->d;
+	double low = 0, high = 0, stalls = 0;
 
 	*ret = (struct hr_replayed){0};
 	for (size_t i = 0; i < d->lives.n; i++) {
 		struct hr_replayed one;
+		double stall = hr_cycles_stall(&d->cycles[i]) / 1e9;
 		int r;
 
-		if (!same_job(d->q, d->lives.list[i].stream, j->stream))
+		if (!hr__same_job(d->q, d->lives.list[i].stream, j->stream))
 			continue;
 		r = hr_replay(d, &d->lives.list[i], setting, &one);
 		if (r < 0)
@@ -153,6 +157,13 @@ int hr__job_replay(const struct hr_training_job *j, const struct hr_setting *set
 		ret->replayed += one.replayed / (double)j->lives;
 		ret->low += one.low / (double)j->lives;
 		ret->high += one.high / (double)j->lives;
+		low = fmax(low, one.low - stall);
+		high = fmax(high, one.high - stall);
+		stalls += stall;
+	}
+	if (stalls > 0) {
+		ret->low = low;
+		ret->high = high;
 	}
 	return 0;
 }
@@ -168,8 +179,11 @@ static struct hr_finding *add(struct hr_training_job *j, enum hr_finding_cause c
 		return NULL;
 	}
 	f = &j->to->list[j->to->n++];
-	*f = (struct hr_finding){
-	    .st = &j->d->q->streams[j->stream], .cause = cause, .lost = lost, .wall = j->wall};
+	*f = (struct hr_finding){.st = &j->d->q->streams[j->stream],
+				 .cause = cause,
+				 .lost = lost,
+				 .wall = j->wall,
+				 .rank = -1};
 	return f;
 }
 
@@ -200,6 +214,48 @@ const char *hr__finding_text(struct hr_training_job *j, const char *format, ...)
 	return copy;
 }
 
+/* ---- one rank of several ---- */
+
+/* What a cause took of a life, and of others that waited for it. */
+static double loss_of(const struct hr_training_job *j, enum hr_finding_cause cause, size_t life)
+{
+	double ns = 0;
+
+	for (unsigned phase = 0; phase < HR_PHASES; phase++)
+		for (unsigned part = 0; part < HR_PART_END; part++)
+			if (causes[cause].parts >> part & 1 && phase != HR_PHASE_VALIDATION)
+				ns += (double)(j->d->sums[life].ns[phase][part] +
+					       j->d->caused[life].ns[phase][part]);
+	return ns;
+}
+
+/* Names the rank that caused more than half of a loss, and four times as much as the others on average. */
+static void find_rank(struct hr_training_job *j, struct hr_finding *f)
+{
+	const struct hr_diagnosis *d = j->d;
+	const struct hr_train_life *most = NULL;
+	double loss = 0, all = 0;
+
+	for (size_t i = 0; i < d->lives.n; i++) {
+		double ns;
+
+		if (!hr__same_job(d->q, d->lives.list[i].stream, j->stream))
+			continue;
+		ns = loss_of(j, f->cause, i);
+		all += ns;
+		if (ns <= loss)
+			continue;
+		loss = ns;
+		most = &d->lives.list[i];
+	}
+	if (most == NULL || most->rank < 0 || loss < 0.5 * all ||
+	    4 * (all - loss) > loss * (double)(j->lives - 1))
+		return;
+	f->rank = most->rank;
+	f->whose =
+	    hr__finding_text(j, "rank %d on %s", most->rank, d->q->streams[most->stream].s->node);
+}
+
 static int by_loss(const void *a, const void *b)
 {
 	const struct hr_finding *x = a, *y = b;
@@ -227,6 +283,8 @@ static int find(struct hr_training_job *j)
 	hr__find_others(j);
 	if (j->to->n == first)
 		find_nothing(j);
+	for (size_t i = first; j->lives > 1 && i < j->to->n; i++)
+		find_rank(j, &j->to->list[i]);
 	if (j->to->n > first)
 		qsort(j->to->list + first, j->to->n - first, sizeof(*j->to->list), by_loss);
 	return j->error;
@@ -241,7 +299,7 @@ int hr_findings_make(const struct hr_diagnosis *d, struct hr_findings *ret)
 		bool seen = false;
 
 		for (size_t k = 0; !seen && k < i; k++)
-			seen = same_job(d->q, d->lives.list[k].stream, d->lives.list[i].stream);
+			seen = hr__same_job(d->q, d->lives.list[k].stream, d->lives.list[i].stream);
 		if (seen)
 			continue;
 		make_job(&job, d, i);

@@ -11,7 +11,7 @@
 #include "query/diagnosis/diagnosis.h"
 
 enum hr_finding_cause {
-#define HR_FOUND(NAME, text, meaning) HR_FOUND_##NAME,
+#define HR_FOUND(NAME, text, parts, meaning) HR_FOUND_##NAME,
 #include "query/diagnosis/causes.def"
 #undef HR_FOUND
 	HR_FOUND_END
@@ -23,9 +23,11 @@ const char *hr_finding_meaning(enum hr_finding_cause cause);
 struct hr_finding {
 	const struct hr_qstream *st; /* a stream of the job */
 	enum hr_finding_cause cause;
-	double lost, wall;		       /* seconds */
-	double gain_low, gain_high;	       /* seconds that `action` saves; both 0: not known */
-	const char *object;		       /* a file, folder or setting; NULL: none */
+	double lost, wall;	    /* seconds */
+	double gain_low, gain_high; /* seconds that `action` saves; both 0: not known */
+	const char *object;	    /* a file, folder or setting; NULL: none */
+	int32_t rank;		    /* that caused most of the loss; -1: no single rank did */
+	const char *whose;	    /* this rank and its node, as text; NULL: none */
 	const char *evidence, *action, *avoid; /* sentences; NULL: none */
 };
 

@@ -34,7 +34,10 @@ struct hr_training_job {
 /* The time of a part in all phases but validation. */
 double hr__job_part(const struct hr_training_job *j, enum hr_part part);
 
-/* -ENOMEM. */
+/*
+ * Means of the job's ranks. If ranks stall for others, the loops take as long as the slowest rank's
+ * without its stalls. -ENOMEM.
+ */
 int hr__job_replay(const struct hr_training_job *j, const struct hr_setting *setting,
 		   struct hr_replayed *ret);
 

@@ -82,6 +82,13 @@ static void findings_cell(const struct hr_rows *rows, size_t row, unsigned colum
 	case HR_FINDINGS_meaning:
 		hr__cell_constant(c, hr_finding_meaning(f->cause));
 		break;
+	case HR_FINDINGS_rank:
+		c->i = f->rank;
+		c->null = f->rank < 0;
+		break;
+	case HR_FINDINGS_whose:
+		hr__cell_constant(c, f->whose);
+		break;
 	case HR_FINDINGS_object:
 		hr__cell_constant(c, f->object);
 		break;

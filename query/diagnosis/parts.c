@@ -47,6 +47,9 @@ struct maker {
 	double ns[HR_PART_END];
 	const struct hr_block *first; /* NULL: none */
 	size_t added;		      /* the next of the life's */
+	const struct hr_cycles *cycles;
+	const struct hr_cycle *cycle; /* of the last step that stalled; NULL: none */
+	double stall;		      /* the part of its stall that is left */
 };
 
 /* Regions that were added up lie in time that counts as `from` so far. */
@@ -68,6 +71,20 @@ static void put_added(struct maker *m, const struct hr_train_life *life, int64_t
 
 		(void)take(m, HR_PART_OTHER, part, left);
 	}
+}
+
+/* A stall is somewhere in the computing of its step. */
+static void put_stall(struct maker *m)
+{
+	const struct hr_cycle *cycle =
+	    m->first->step != HR_REGION_UNKNOWN ? hr_cycle_of(m->cycles, m->first->step) : NULL;
+
+	if (cycle == NULL)
+		return;
+	if (cycle != m->cycle)
+		m->stall = cycle->stall;
+	m->cycle = cycle;
+	m->stall = take(m, HR_PART_COMPUTE, HR_PART_STALL, m->stall);
 }
 
 static int add_rows(struct hr_parts *to, const struct hr_train_life *life,
@@ -101,6 +118,7 @@ static int flush(struct maker *m, const struct hr_train_life *life, int64_t end)
 	if (first == NULL)
 		return 0;
 	put_added(m, life, end);
+	put_stall(m);
 	hr__whole_ns(m->ns, (uint64_t)(end - first->from), ns);
 	memset(m->ns, 0, sizeof(m->ns));
 	m->first = NULL;
@@ -130,6 +148,8 @@ static int put_life(struct maker *m, const struct hr_train_life *life)
 	int r = 0;
 
 	m->added = 0;
+	m->cycles = &m->d->cycles[life - m->d->lives.list];
+	m->cycle = NULL;
 	for (size_t i = 0; r == 0 && i < life->n; i++) {
 		const struct hr_block *b = &life->blocks[i];
 

@@ -195,6 +195,10 @@ static void replay_cell(const struct hr_rows *rows, size_t row, unsigned column,
 		c->i = life->to - life->from;
 		c->null = false;
 		break;
+	case HR_REPLAYS_stall_ns:
+		c->u = (uint64_t)hr_cycles_stall(&all->d.cycles[life - all->d.lives.list]);
+		c->null = false;
+		break;
 	case HR_REPLAYS_checkpoint_ns:
 		c->u = checkpoint_ns(&all->d.sums[life - all->d.lives.list]);
 		c->null = false;

@@ -21,7 +21,7 @@ pages AS (
              ELSE [format('{}: largest loss {} of {} ({:.0f} %): {}', name, hr_duration(lost_ns), hr_duration(wall_ns), 100.0 * lost_ns / wall_ns, meaning)] END,
         CASE WHEN cause = 'nothing' THEN [] ELSE ['', format('{}. {}: {}', number, lost, meaning)] END,
         list_filter([
-            format('   where:  {}', nullif(object, '')),
+            format('   where:  {}', nullif(concat_ws(': ', whose, nullif(object, '')), '')),
             format('   shown:  {}', evidence),
             format('   do:     {}', action),
             format('   saves:  {}', gain),

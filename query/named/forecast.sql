@@ -9,10 +9,13 @@
 -- arg best true|false false: try all settings that are not given, and take the cheapest one that is within 3 % of the best
 -- note: SELECT format('job {}: no training loop was recorded: PyTorch reports it under headrace run; other programs can mark it with headrace.h', string_agg(DISTINCT job, ', ' ORDER BY job)) FROM jobs ANTI JOIN (SELECT DISTINCT cluster, job, attempt FROM regions WHERE kind IN ('step', 'epoch', 'input_wait', 'optimizer')) USING (cluster, job, attempt) HAVING count(*) > 0
 -- column line: text
--- Numbers are those of the mean rank, as in the table findings.
+-- Numbers are those of the mean rank, as in the table findings. Ranks that wait for each other take as long as the slowest one
+-- without its waits for others.
 WITH tried AS MATERIALIZED (
     SELECT cluster, job, attempt, setting, count(*) AS ranks, max(workers) AS workers, max(prefetch) AS prefetch, max(persistent) AS persistent,
-           avg(loops) AS loops, avg(recorded_ns) AS recorded_ns, avg(replayed_ns) AS replayed_ns, avg(low_ns) AS low_ns, avg(high_ns) AS high_ns,
+           avg(loops) AS loops, avg(recorded_ns) AS recorded_ns, avg(replayed_ns) AS replayed_ns,
+           sum(stall_ns) > 0 AS stalls, CASE WHEN stalls THEN max(low_ns - stall_ns) ELSE avg(low_ns) END AS low_ns,
+           CASE WHEN stalls THEN max(high_ns - stall_ns) ELSE avg(high_ns) END AS high_ns,
            max(refusal) AS refusal, avg(wall_ns) AS wall_ns, avg(checkpoint_ns) AS checkpoint_ns
     FROM hr_replays(workers := $workers, prefetch := $prefetch, persistent := $persistent, cores := $cores, io := $io, search := $best)
     GROUP BY cluster, job, attempt, setting),
@@ -38,7 +41,7 @@ chosen AS (
     FROM predicted p
     WHERE setting = CASE $best WHEN 'true' THEN (SELECT setting FROM kept k WHERE k.cluster = p.cluster AND k.job = p.job AND k.attempt = p.attempt AND place = 1)
                          ELSE 0 END),
-said AS (
+texts AS (
     SELECT cluster, job, attempt, 0 AS place, list_concat([
         format('{}: predicted {} instead of {}', whose, hr_durations(job_low_ns, job_high_ns), hr_duration(wall_ns)),
         format('   with:        {}{}{}{}', name, CASE WHEN $cores IS NULL THEN '' ELSE format(' cores={:g}', $cores) END,
@@ -47,7 +50,8 @@ said AS (
                hr_duration(replayed_ns))],
         CASE WHEN loops > 1 THEN [format('   each loop:   {} instead of {}, on average of {:.0f}', hr_durations(low_ns / loops, high_ns / loops), hr_duration(recorded_ns / loops), loops)] ELSE [] END,
         CASE WHEN $checkpoint = 'async' AND checkpoint_ns > 0 THEN [format('   checkpoints: at most {} instead of {}', hr_duration(checkpoint_ns / 2), hr_duration(checkpoint_ns))] ELSE [] END,
-        CASE WHEN ranks > 1 THEN [format('   ranks:       the mean of {}; what they wait for each other is not predicted', ranks)] ELSE [] END,
+        CASE WHEN ranks > 1 AND stalls THEN [format('   ranks:       {}, which wait for each other: of the slowest one', ranks)]
+             WHEN ranks > 1 THEN [format('   ranks:       the mean of {}', ranks)] ELSE [] END,
         CASE $best WHEN 'true' THEN ['   tried:'] ELSE [] END) AS lines
     FROM chosen
     UNION ALL
@@ -57,5 +61,5 @@ said AS (
     SELECT cluster, job, attempt, 0, [format('job {}: no prediction: {}', job, max(refusal))]
     FROM tried WHERE refusal IS NOT NULL GROUP BY cluster, job, attempt)
 SELECT lines[i] AS line
-FROM said, LATERAL (SELECT unnest(range(1, len(lines) + 1)) AS i)
+FROM texts, LATERAL (SELECT unnest(range(1, len(lines) + 1)) AS i)
 ORDER BY cluster, job, attempt, place, i

@@ -14,6 +14,7 @@
 -- column input_wait_s, checkpoint_s, optimizer_s: part of dur_s in waits, checkpoints and steps of optimizers, as in the table parts
 -- column own_io_s: part of dur_s in which the training thread itself used files, outside waits and checkpoints
 -- column validation_s: part of dur_s in loops over loaders that no optimizer uses, with their waits
+-- column stall_s: part of dur_s in waits for other ranks
 -- column compute_s: the rest of dur_s
 -- column unoverlapped_io_s: I/O that stops the training thread, outside checkpoints: own_io_s, and waits while the worker of the batch
 -- used files
@@ -32,15 +33,16 @@ spent AS (
            sum(ns) FILTER (phase <> 'validation' AND part = 'checkpoint') AS checkpoint_ns,
            sum(ns) FILTER (phase <> 'validation' AND part = 'optimizer') AS optimizer_ns,
            sum(ns) FILTER (phase <> 'validation' AND NOT starts_with(part, 'wait_') AND hr_is_io(part, $scope)) AS own_ns,
+           sum(ns) FILTER (part = 'stall') AS stall_ns,
            sum(ns) FILTER (hr_is_io(part, $scope)) AS unoverlapped_ns
     FROM parts p ASOF JOIN steps s
       ON p.cluster = s.cluster AND p.job = s.job AND p.attempt = s.attempt AND p.node = s.node AND p.proc = s.proc AND p.start_ns >= s.start_ns
     WHERE p.start_ns < s.end_ns
     GROUP BY n),
 whole AS (
-    SELECT * EXCLUDE (validation_ns, wait_ns, checkpoint_ns, optimizer_ns, own_ns, unoverlapped_ns),
+    SELECT * EXCLUDE (validation_ns, wait_ns, checkpoint_ns, optimizer_ns, own_ns, stall_ns, unoverlapped_ns),
            coalesce(validation_ns, 0) AS validation_ns, coalesce(wait_ns, 0) AS wait_ns, coalesce(checkpoint_ns, 0) AS checkpoint_ns,
-           coalesce(optimizer_ns, 0) AS optimizer_ns, coalesce(own_ns, 0) AS own_ns,
+           coalesce(optimizer_ns, 0) AS optimizer_ns, coalesce(own_ns, 0) AS own_ns, coalesce(stall_ns, 0) AS stall_ns,
            CASE count WHEN 1 THEN coalesce(unoverlapped_ns, 0) END AS unoverlapped_ns, dur_ns / count AS each_ns,
            sum(CASE open WHEN 0 THEN count ELSE 0 END)
                OVER (PARTITION BY cluster, job, attempt, rank ORDER BY dur_ns / count ROWS UNBOUNDED PRECEDING) AS so_many,
@@ -50,7 +52,7 @@ rows AS (
     SELECT cluster, job, attempt, rank, CASE $by WHEN 'step' THEN n END AS n,
            CASE $by WHEN 'step' THEN any_value(step) END AS step, CASE $by WHEN 'step' THEN any_value(epoch) END AS epoch,
            sum(count) AS steps, min(start_ns) AS start_ns, sum(dur_ns) AS dur_ns, sum(wait_ns) AS wait_ns,
-           sum(checkpoint_ns) AS checkpoint_ns, sum(optimizer_ns) AS optimizer_ns, sum(own_ns) AS own_ns, sum(validation_ns) AS validation_ns,
+           sum(checkpoint_ns) AS checkpoint_ns, sum(optimizer_ns) AS optimizer_ns, sum(own_ns) AS own_ns, sum(stall_ns) AS stall_ns, sum(validation_ns) AS validation_ns,
            sum(unoverlapped_ns) AS unoverlapped_ns, sum(busy_ns) AS busy_ns, sum(ops) AS ops, sum(bytes_read) AS bytes_read,
            sum(bytes_written) AS bytes_written, sum(io_ns) AS io_ns, sum(open) AS open,
            min(each_ns) FILTER (open = 0 AND so_many >= 0.5 * of_many) AS median_ns,
@@ -59,7 +61,7 @@ rows AS (
 SELECT rank, step, steps, ((r.start_ns - j.start_ns) / 1e9)::DECIMAL(19, 6) AS time_s, dur_ns / 1e9 AS dur_s,
        wait_ns / 1e9 AS input_wait_s, checkpoint_ns / 1e9 AS checkpoint_s, optimizer_ns / 1e9 AS optimizer_s, own_ns / 1e9 AS own_io_s,
        validation_ns / 1e9 AS validation_s,
-       greatest(0, dur_ns - wait_ns - checkpoint_ns - optimizer_ns - own_ns - validation_ns) / 1e9 AS compute_s,
+       stall_ns / 1e9 AS stall_s, greatest(0, dur_ns - wait_ns - checkpoint_ns - optimizer_ns - own_ns - validation_ns - stall_ns) / 1e9 AS compute_s,
        unoverlapped_ns / 1e9 AS unoverlapped_io_s,
        CASE $by WHEN 'rank' THEN median_ns END / 1e9 AS median_s, CASE $by WHEN 'rank' THEN p95_ns END / 1e9 AS p95_s,
        CASE $by WHEN 'rank' THEN max_ns END / 1e9 AS max_s, busy_ns / 1e9 AS io_s, ops, bytes_read, bytes_written,

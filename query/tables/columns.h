@@ -108,12 +108,13 @@
 	X(setting, BIGINT) X(workers, BIGINT) X(prefetch, BIGINT) X(persistent, BIGINT) \
 	X(loops, BIGINT) \
 	X(recorded_ns, BIGINT) X(replayed_ns, BIGINT) X(low_ns, BIGINT) X(high_ns, BIGINT) \
-	X(refusal, VARCHAR) X(wall_ns, BIGINT) X(checkpoint_ns, BIGINT)
+	X(refusal, VARCHAR) X(wall_ns, BIGINT) X(checkpoint_ns, BIGINT) \
+	X(stall_ns, BIGINT)
 #define HR_HIDDEN_REPLAYS(X)
 
 #define HR_COLUMNS_FINDINGS(X) HR_COLUMNS_STREAM(X) \
 	X(number, BIGINT) X(cause, VARCHAR) X(lost_ns, BIGINT) X(wall_ns, BIGINT) \
-	X(meaning, VARCHAR) X(object, VARCHAR) X(evidence, VARCHAR) X(action, VARCHAR) \
+	X(meaning, VARCHAR) X(rank, BIGINT) X(whose, VARCHAR) X(object, VARCHAR) X(evidence, VARCHAR) X(action, VARCHAR) \
 	X(gain_low_ns, BIGINT) X(gain_high_ns, BIGINT) X(avoid, VARCHAR)
 #define HR_HIDDEN_FINDINGS(X)
 

@@ -203,6 +203,23 @@ class Launchers(Training):
     def test_torchrun(self):
         self.launch(harness.PYTHON, f"{harness.WORKLOADS}/torchrun_fix.py", "--nproc_per_node", "2", "--master_port", "29642")
 
+    def test_a_slow_rank(self):
+        """Rank 0 stalls for as long as rank 1 waits longer for its batches, and rank 1 is to blame."""
+        say = os.path.join(self.folder.log, "said")
+        traced = self.headrace([harness.PYTHON, f"{harness.WORKLOADS}/torchrun_fix.py", "--nproc_per_node", "2", "--master_port", "29643",
+                                f"{harness.WORKLOADS}/train_ranks.py", say], timeout=240)
+        waits = []
+        for rank in range(2):
+            with open(f"{say}.{rank}", encoding="ascii") as f:
+                waits.append(sum(json.load(f)[1:]))  # the first step begins with the start of the workers
+        stalls = [float(row["s"] or 0) for row in traced.sql("""SELECT sum(ns) FILTER (part = 'stall' AND step > 0) / 1e9 AS s FROM parts
+            WHERE rank IS NOT NULL GROUP BY rank ORDER BY rank""")]
+        self.assertAlmostEqual(stalls[0], waits[1] - waits[0], delta=0.1 * waits[1])
+        self.assertLess(stalls[1], 0.1 * waits[1])
+        first = self.ask(traced, "diagnose")[0]
+        self.assertEqual((first["cause"], first["rank"]), ("asleep", 1))
+        self.assertGreater(first["lost_s"], 0.9 * (waits[1] - waits[0]))
+
     def test_mpirun(self):
         self.launch(harness.need_program("mpirun"), "--oversubscribe", "-n", "2", harness.PYTHON)
 

@@ -67,9 +67,11 @@ static const struct {
     {"replays", PROCESS
      ",setting BIGINT,workers BIGINT,prefetch BIGINT,persistent BIGINT,loops BIGINT,recorded_ns "
      "BIGINT,replayed_ns "
-     "BIGINT,low_ns BIGINT,high_ns BIGINT,refusal VARCHAR,wall_ns BIGINT,checkpoint_ns BIGINT"},
+     "BIGINT,low_ns BIGINT,high_ns BIGINT,refusal VARCHAR,wall_ns BIGINT,checkpoint_ns "
+     "BIGINT,stall_ns BIGINT"},
     {"findings", STREAM ",number BIGINT,cause VARCHAR,lost_ns BIGINT,wall_ns BIGINT,meaning "
-			"VARCHAR,object VARCHAR,evidence VARCHAR,action VARCHAR,gain_low_ns BIGINT,"
+			"VARCHAR,rank BIGINT,whose VARCHAR,object VARCHAR,evidence VARCHAR,action "
+			"VARCHAR,gain_low_ns BIGINT,"
 			"gain_high_ns BIGINT,avoid VARCHAR"},
 };
 #define N_TABLES (sizeof(contract) / sizeof(contract[0]))

@@ -1,0 +1,234 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "query/diagnosis/stalls.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "common/array.h"
+#include "query/diagnosis/parts_internal.h"
+
+/* Ranks end their steps together if their cycles differ by less than this share of their delays. */
+#define TOGETHER 0.5
+
+struct hr_cycle *hr_cycle_of(const struct hr_cycles *c, uint64_t step)
+{
+	size_t low = 0, high = c->n;
+
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+
+		if (c->list[middle].step < step)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low < c->n && c->list[low].step == step ? &c->list[low] : NULL;
+}
+
+double hr_cycles_stall(const struct hr_cycles *c)
+{
+	double ns = 0;
+
+	for (size_t i = 0; i < c->n; i++)
+		ns += c->list[i].stall;
+	return ns;
+}
+
+/* In a step, a thread computes for the step; outside, all of its time is a delay. */
+static bool is_delay(const struct hr_block *b, unsigned part)
+{
+	return b->step == HR_REGION_UNKNOWN ||
+	       (part != HR_PART_COMPUTE && part != HR_PART_OPTIMIZER);
+}
+
+/* ---- cycles of one life ---- */
+
+static int begin_cycle(struct hr_cycles *c, uint64_t step, const struct hr_cycle *between)
+{
+	if (!hr_array_reserve(c->list, c->n, c->room))
+		return -ENOMEM;
+	c->list[c->n] = *between;
+	c->list[c->n++].step = step;
+	return 0;
+}
+
+static void add_block(const struct hr_diagnosis *d, const struct hr_block *b, struct hr_cycle *to)
+{
+	double parts[HR_PART_END] = {0};
+
+	hr__block_parts(d, b, INT64_MIN, parts);
+	to->ns += (double)(b->to - b->from);
+	for (unsigned part = 0; part < HR_PART_END; part++)
+		to->delay += is_delay(b, part) ? parts[part] : 0;
+}
+
+static int make_cycles(const struct hr_diagnosis *d, const struct hr_train_life *life,
+		       struct hr_cycles *c)
+{
+	struct hr_cycle between = {0};
+	int r = 0;
+
+	for (size_t i = 0; r == 0 && i < life->n; i++) {
+		const struct hr_block *b = &life->blocks[i];
+
+		if (b->step == HR_REGION_UNKNOWN) {
+			add_block(d, b, &between);
+			continue;
+		}
+		if (c->n > 0 && b->step < c->list[c->n - 1].step) {
+			c->n = 0;
+			break;
+		}
+		if (c->n == 0) /* the time before the first step is no cycle's */
+			between = (struct hr_cycle){0};
+		if (c->n == 0 || b->step != c->list[c->n - 1].step) {
+			r = begin_cycle(c, b->step, &between);
+			between = (struct hr_cycle){0};
+		}
+		if (r == 0)
+			add_block(d, b, &c->list[c->n - 1]);
+	}
+	return r;
+}
+
+/* ---- the ranks of a job ---- */
+
+struct ranks {
+	struct hr_cycles **list;
+	size_t n;
+	double spread, delays; /* how much cycles differ, and how much their delays do */
+};
+
+/* The cycle of a step of each rank, in `at`. False: some rank has none. */
+static bool find_step(const struct ranks *r, uint64_t step, struct hr_cycle **at)
+{
+	for (size_t i = 0; i < r->n; i++)
+		if ((at[i] = hr_cycle_of(r->list[i], step)) == NULL)
+			return false;
+	return true;
+}
+
+static void compare(struct ranks *r, struct hr_cycle *const *at)
+{
+	double shortest = at[0]->ns, longest = at[0]->ns;
+	double least = at[0]->delay, most = at[0]->delay;
+
+	for (size_t i = 1; i < r->n; i++) {
+		shortest = at[i]->ns < shortest ? at[i]->ns : shortest;
+		longest = at[i]->ns > longest ? at[i]->ns : longest;
+		least = at[i]->delay < least ? at[i]->delay : least;
+		most = at[i]->delay > most ? at[i]->delay : most;
+	}
+	r->spread += longest - shortest;
+	r->delays += most - least;
+}
+
+static void stall(const struct ranks *r, struct hr_cycle *const *at)
+{
+	struct hr_cycle *last = at[0];
+
+	for (size_t i = 1; i < r->n; i++)
+		last = at[i]->delay > last->delay ? at[i] : last;
+	for (size_t i = 0; i < r->n; i++) {
+		double computed = at[i]->ns - at[i]->delay, later = last->delay - at[i]->delay;
+
+		at[i]->stall = later < computed ? later : computed;
+		last->caused += at[i]->stall;
+	}
+}
+
+static int find_stalls(struct ranks *r)
+{
+	struct hr_cycle **at = malloc(r->n * sizeof(struct hr_cycle *));
+
+	if (at == NULL)
+		return -ENOMEM;
+	for (size_t i = 0; i < r->list[0]->n; i++)
+		if (find_step(r, r->list[0]->list[i].step, at))
+			compare(r, at);
+	for (size_t i = 0; r->spread < TOGETHER * r->delays && i < r->list[0]->n; i++)
+		if (find_step(r, r->list[0]->list[i].step, at))
+			stall(r, at);
+	free(at);
+	return 0;
+}
+
+/* The lives with cycles of the job of life `first`, if no life before has this job. */
+static void find_ranks(struct hr_diagnosis *d, size_t first, struct ranks *r)
+{
+	r->n = 0;
+	for (size_t i = 0; i < d->lives.n; i++) {
+		if (d->lives.list[i].rank < 0 || d->cycles[i].n == 0 ||
+		    !hr__same_job(d->q, d->lives.list[i].stream, d->lives.list[first].stream))
+			continue;
+		if (i < first) {
+			r->n = 0;
+			return;
+		}
+		r->list[r->n++] = &d->cycles[i];
+	}
+}
+
+/* ---- what caused them ---- */
+
+static void add_caused(const struct hr_diagnosis *d, const struct hr_block *b,
+		       const struct hr_cycle *c, struct hr_part_sums *to)
+{
+	double parts[HR_PART_END] = {0};
+
+	if (c == NULL || c->caused <= 0 || c->delay <= 0)
+		return;
+	hr__block_parts(d, b, INT64_MIN, parts);
+	for (unsigned part = 0; part < HR_PART_END; part++)
+		if (is_delay(b, part))
+			to->ns[b->phase][part] +=
+			    (uint64_t)(parts[part] * c->caused / c->delay + 0.5);
+}
+
+/* Time between steps belongs to the next step's cycle. */
+static void sum_caused(const struct hr_diagnosis *d, size_t i)
+{
+	const struct hr_train_life *life = &d->lives.list[i];
+	struct hr_cycle *next = NULL;
+
+	for (size_t k = life->n; k-- > 0;) {
+		const struct hr_block *b = &life->blocks[k];
+
+		if (b->step != HR_REGION_UNKNOWN)
+			next = hr_cycle_of(&d->cycles[i], b->step);
+		else if (next == d->cycles[i].list) /* before the first step */
+			next = NULL;
+		add_caused(d, b, next, &d->caused[i]);
+	}
+}
+
+int hr__stalls_make(struct hr_diagnosis *d)
+{
+	struct ranks ranks = {.list = malloc((d->lives.n + 1) * sizeof(*ranks.list))};
+	int r = 0;
+
+	d->cycles = calloc(d->lives.n + 1, sizeof(*d->cycles));
+	d->caused = calloc(d->lives.n + 1, sizeof(*d->caused));
+	if (ranks.list == NULL || d->cycles == NULL || d->caused == NULL)
+		r = -ENOMEM;
+	for (size_t i = 0; r == 0 && i < d->lives.n; i++)
+		r = make_cycles(d, &d->lives.list[i], &d->cycles[i]);
+	for (size_t i = 0; r == 0 && i < d->lives.n; i++) {
+		ranks.spread = ranks.delays = 0;
+		find_ranks(d, i, &ranks);
+		if (ranks.n > 1)
+			r = find_stalls(&ranks);
+	}
+	for (size_t i = 0; r == 0 && i < d->lives.n; i++)
+		sum_caused(d, i);
+	free(ranks.list);
+	return r;
+}
+
+void hr__stalls_done(struct hr_diagnosis *d)
+{
+	for (size_t i = 0; d->cycles != NULL && i < d->lives.n; i++)
+		free(d->cycles[i].list);
+	free(d->cycles);
+	free(d->caused);
+}

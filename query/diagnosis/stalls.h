@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * stalls.h - how long training threads waited for others of their job
+ *
+ * The ranks of data-parallel training end each step together. A cycle of a rank is the time from the
+ * end of a step to the end of the next one. What a rank does in a cycle besides computing its step
+ * (waits for batches, I/O, a checkpoint, a validation) is its delay. A rank whose delay is shorter
+ * than that of another rank waits for the difference, somewhere in its step:
+ *
+ *      rank 0   | wait |  compute  |     stall      |
+ *      rank 1   | wait .................. | compute |
+ *
+ * Ranks that do not end their steps together have no stalls.
+ */
+#ifndef HEADRACE_QUERY_DIAGNOSIS_STALLS_H
+#define HEADRACE_QUERY_DIAGNOSIS_STALLS_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+/* In nanoseconds. */
+struct hr_cycle {
+	uint64_t step;
+	double ns;     /* duration */
+	double delay;  /* the part of `ns` that is no computing */
+	double stall;  /* the part of `ns` in which the rank waits for another one */
+	double caused; /* stalls of other ranks, which wait for this one */
+};
+
+/* The cycles of a life, by step; none if its steps have no ascending numbers. */
+struct hr_cycles {
+	struct hr_cycle *list;
+	size_t n, room;
+};
+
+/* NULL: the step has no cycle. */
+struct hr_cycle *hr_cycle_of(const struct hr_cycles *c, uint64_t step);
+
+double hr_cycles_stall(const struct hr_cycles *c);
+
+#endif

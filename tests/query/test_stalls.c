@@ -1,0 +1,158 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * test_stalls.c - waits of ranks for each other, in jobs whose every unit of time is known
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include "tests/query/fixture_frames.h"
+#include "tests/query/train_answer.h"
+
+#define UNIT  UINT64_C(10000000) /* 10 ms */
+#define STEPS 10u
+#define SAVES 5u /* rank 0 saves for 40 units before this step */
+
+static struct hr_regions *regions;
+static bool together;
+
+static uint64_t region(uint32_t rank, uint32_t kind, uint64_t from, uint64_t dur, uint64_t step)
+{
+	struct hr_region g = {.proc = rank + 1,
+			      .tid = rank + 1,
+			      .kind = kind,
+			      .count = 1,
+			      .start_ns = FIX_BOOT_NS + from * UNIT,
+			      .dur_ns = dur * UNIT,
+			      .step = step,
+			      .epoch = HR_REGION_UNKNOWN};
+
+	assert_int_equal(hr_regions_add(regions, &g), 0);
+	return from + dur;
+}
+
+/*
+ * Each step has 10 units of computing. Rank 0 waits for 2 units, and rank 1 for 20. If they end
+ * their steps together, rank 0 stalls for 18 units; after the checkpoint, rank 1 stalls for 22.
+ */
+static void train(uint32_t rank)
+{
+	uint64_t at = 100, wait = rank == 0 ? 2 : 20;
+
+	for (unsigned i = 0; i < STEPS; i++) {
+		uint64_t dur = 30;
+
+		if (i == SAVES && rank == 0) {
+			at = region(rank, HR_REGION_CHECKPOINT, at, 40, HR_REGION_UNKNOWN);
+			dur = 12;
+		} else if (i == SAVES) {
+			dur = 52;
+		}
+		if (!together)
+			dur = wait + 10;
+		region(rank, HR_REGION_INPUT_WAIT, at, wait, i);
+		at = region(rank, HR_REGION_STEP, at, dur, i);
+	}
+}
+
+static void fill(struct fixture__stream *s)
+{
+	Headrace__Process rows[2], *list[2] = {&rows[0], &rows[1]};
+	Headrace__Processes processes = HEADRACE__PROCESSES__INIT;
+	Headrace__Frame frame = HEADRACE__FRAME__INIT;
+
+	for (uint32_t i = 0; i < 2; i++) {
+		headrace__process__init(&rows[i]);
+		rows[i].proc = i + 1;
+		rows[i].pid = (int32_t)i + 1;
+		rows[i].start_ns = FIX_BOOT_NS;
+		rows[i].end_ns = FIX_BOOT_NS + 500 * UNIT;
+		rows[i].rank_plus1 = i + 1;
+	}
+	processes.n_rows = 2;
+	processes.rows = list;
+	frame.body_case = HEADRACE__FRAME__BODY_PROCESSES;
+	frame.processes = &processes;
+	fixture__send(s, &frame);
+	assert_int_equal(hr_regions_new(&regions), 0);
+	train(0);
+	train(1);
+	fixture__send_regions(s, regions);
+}
+
+static int setup_together(void **state)
+{
+	together = true;
+	return fixture__one_job(state, 2, fill);
+}
+
+static int setup_apart(void **state)
+{
+	together = false;
+	return fixture__one_job(state, 2, fill);
+}
+
+static const char *const parts_of_steps =
+    "SELECT rank, part, sum(ns) // 10000000 AS units FROM parts WHERE step IS NOT NULL GROUP BY "
+    "ALL ORDER BY ALL";
+
+static void faster_ranks_wait(void **state)
+{
+	(void)state;
+	fixture_expect(&fix, parts_of_steps,
+		       "0,compute,100\n0,stall,162\n0,wait_unknown,20\n"
+		       "1,compute,100\n1,stall,22\n1,wait_unknown,200\n");
+	fixture_expect(&fix, "SELECT rank, sum(ns) FROM parts GROUP BY rank ORDER BY rank",
+		       "0,5000000000\n1,5000000000\n");
+	fixture_expect(&fix,
+		       "SELECT rank, step, ns // 10000000 AS units FROM parts WHERE part = 'stall' "
+		       "AND step BETWEEN 4 AND 6 ORDER BY step",
+		       "0,4,18\n1,5,22\n0,6,18\n");
+}
+
+/* The stalls belong to the rank for which the others waited, and to what it did meanwhile. */
+static void losses_belong_to_the_slow_rank(void **state)
+{
+	double caused = 22.0 / 42, unit = (double)UNIT / 1e9;
+	struct answer r = answer_ask("diagnose", NULL, NULL, NULL);
+
+	(void)state;
+	assert_true(answer_next(&r));
+	answer_text(&r, "cause", "wait_unknown");
+	answer_text(&r, "rank", "1");
+	assert_float_equal(answer_number(&r, "lost_s"), (220 + 162 + 2 * caused) / 2 * unit, 1e-6);
+	assert_true(answer_next(&r));
+	answer_text(&r, "cause", "checkpoint");
+	answer_text(&r, "rank", "0");
+	assert_float_equal(answer_number(&r, "lost_s"), (40 + 40 * caused) / 2 * unit, 1e-6);
+	assert_false(answer_next(&r));
+
+	r = answer_ask("steps", NULL, NULL, NULL);
+	assert_true(answer_next(&r));
+	answer_ns(&r, "stall_s", 162 * UNIT);
+	answer_ns(&r, "compute_s", 100 * UNIT);
+	while (answer_next(&r))
+		;
+}
+
+static void independent_ranks_do_not_wait(void **state)
+{
+	(void)state;
+	fixture_expect(&fix, parts_of_steps,
+		       "0,compute,100\n0,wait_unknown,20\n1,compute,100\n1,wait_unknown,200\n");
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+	    cmocka_unit_test_setup_teardown(faster_ranks_wait, setup_together, fixture_teardown),
+	    cmocka_unit_test_setup_teardown(losses_belong_to_the_slow_rank, setup_together,
+					    fixture_teardown),
+	    cmocka_unit_test_setup_teardown(independent_ranks_do_not_wait, setup_apart,
+					    fixture_teardown),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
