@@ -11,7 +11,7 @@ static void find_start(struct hr_training_job *j, const struct hr_job_files *fil
 	if (f != NULL) {
 		f->object = hr__files_folder(j, files->own, true);
 		f->action = "keep a list of the files in one file, and read it instead";
-		f->gain_high = listing;
+		f->gain_high = listing + p[HR_PART_OTHER]; /* with the code around these calls */
 		f->gain_low = 0.5 * listing;
 	}
 	f = hr__finding_add(j, HR_FOUND_IMPORTS, hr__job_part(j, HR_PART_IMPORT_IO));

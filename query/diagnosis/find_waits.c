@@ -185,11 +185,13 @@ static void find_reads(struct hr_training_job *j, const struct waits *w)
 		break;
 	case HR_FOUND_SMALL_READS:
 		f->action = "read larger blocks, for example open(path, 'rb', buffering=1 << 20)";
-		f->gain_high = w->io;
+		f->gain_low = 0.5 * w->read;
+		f->gain_high = w->all; /* a call also takes CPU time */
 		break;
 	case HR_FOUND_METADATA:
 		f->action = "store the samples in fewer, larger files (tar, Parquet, HDF5)";
-		f->gain_high = w->metadata;
+		f->gain_low = 0.5 * w->metadata;
+		f->gain_high = w->all;
 		break;
 	default:
 		add_workers(j, f, 4 * whole_cores(j));
@@ -244,11 +246,9 @@ static void find_workers(struct hr_training_job *j, const double *p)
 	setting.persistent = true;
 	if (j->loops > 1.5 && !j->persistent) {
 		f->action = "set persistent_workers=True of the DataLoader";
-		if (predict(j, f, &setting)) {
-			/* the first loop starts them, too */
-			f->gain_low *= (j->loops - 1) / j->loops;
-			f->gain_high *= (j->loops - 1) / j->loops;
-		}
+		(void)predict(j, f, &setting);
+		f->gain_low = fmin(f->gain_low, lost);
+		f->gain_high = fmin(f->gain_high, lost);
 	} else {
 		f->action =
 		    "make the start of a worker cheaper: fewer imports, a smaller data set object";

@@ -18,7 +18,7 @@
 struct recorded {
 	const struct hr_diagnosis *d;
 	const struct hr_loop *loop;
-	bool first;		 /* over its loader: persistent workers start in it */
+	bool first;		 /* over its loader */
 	size_t n;		 /* batches */
 	double create;		 /* iter() */
 	double start;		 /* from then until a worker fetches */
@@ -217,10 +217,9 @@ static double run(const struct recorded *r, const struct changed *c)
 		start = START_NS;
 		end = END_NS;
 	}
+	/* Persistent workers start once, and end once. */
 	if (c->persistent && !c->same && !r->first)
-		create = start = 0;
-	if (c->persistent && !c->same)
-		end = 0;
+		create = start = end = 0;
 	received = calloc(r->n + 1, sizeof(*received));
 	idle = calloc((size_t)workers + 1, sizeof(*idle));
 	if (received == NULL || idle == NULL) {
@@ -282,15 +281,17 @@ static int replay_loop(const struct recorded *r, const struct hr_setting *s,
 		c.slow = c.workers > 0 ? slowdown(cores, c.workers, share, main) : 1;
 		c.gap = main ? (c.workers > 0 ? c.slow : 1) / before : 1;
 		c.io = s->io;
-		/* More workers may slow down each other: their mount, and cores that share a pipeline. */
+		/*
+		 * More workers may slow down each other: a mount that is already saturated
+		 * serves them one after the other, and cores may share a pipeline.
+		 */
 		for (int loaded = 0; loaded < 2; loaded++) {
 			double ns;
 
 			if (loaded && c.workers > l->workers) {
 				double shared = sharing(cores, l->workers, c.workers, share);
 
-				if (l->workers > 0)
-					c.io *= pow((double)c.workers / l->workers, 0.3);
+				c.io *= (double)c.workers / (l->workers > 0 ? l->workers : 1);
 				c.slow *= shared;
 				c.gap *= shared;
 			}
