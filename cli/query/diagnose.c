@@ -29,18 +29,19 @@ const struct hr_option hr_what_if_option_table[] = {
     {NULL, 0, NULL, NULL, NULL},
 };
 
-/* Words of `headrace what-if` that are no stores: NAME=VALUE. */
-static const char *const settings[] = {"workers", "prefetch",	"cores",
-				       "io",	  "persistent", "checkpoint"};
+/* Words of `headrace what-if` that are no stores: NAME=VALUE, or the name alone. */
+#define PERSISTENT "persistent"
+static const char *const settings[] = {"workers", "prefetch", "cores",
+				       "io",	  PERSISTENT, "checkpoint"};
 
-/* What `headrace query` gets: its options, the stores, the query and its arguments. */
+/* What `headrace query` gets: its options and the stores, then the query and its arguments. */
 struct words {
 	char **list;
-	int n;
+	int n, stores;
+	char **settings; /* arguments of the query */
+	int n_settings;
 	const char *query;
-	char *arguments[16]; /* of the query */
-	int n_arguments;
-	char top[32];
+	char top[32]; /* an argument of `diagnose` */
 };
 
 static void add(struct words *w, const char *word)
@@ -48,21 +49,50 @@ static void add(struct words *w, const char *word)
 	w->list[w->n++] = (char *)word;
 }
 
-static void add_argument(struct words *w, const char *word)
+static bool is_setting(const char *word)
 {
-	if (w->n_arguments < (int)(sizeof(w->arguments) / sizeof(w->arguments[0])))
-		w->arguments[w->n_arguments++] = (char *)word;
+	for (size_t i = 0; i < sizeof(settings) / sizeof(settings[0]); i++) {
+		size_t n = strlen(settings[i]);
+
+		if (strncmp(word, settings[i], n) == 0 && word[n] == '=')
+			return true;
+	}
+	return strcmp(word, PERSISTENT) == 0;
 }
 
-/* Reads the options. `json`: the query with --json. 0: continue; 1: *ret_status is the result. */
-static int take_options(struct hr_options *o, struct words *w, const char *command,
-			const char *json, int *ret_status)
+/* Without room for settings, all words are stores. */
+static void take_word(struct words *w, char *word)
 {
-	int id;
+	if (w->settings == NULL || !is_setting(word)) {
+		add(w, word);
+		w->stores++;
+	} else if (strcmp(word, PERSISTENT) == 0) {
+		w->settings[w->n_settings++] = (char *)PERSISTENT "=true";
+	} else {
+		w->settings[w->n_settings++] = word;
+	}
+}
 
+/* Reads all arguments. `json`: the query with --json. 0: continue; 1: *ret_status is the result. */
+static int take_arguments(struct hr_options *o, struct words *w, const char *command,
+			  const char *json, int *ret_status)
+{
 	*ret_status = HR_EXIT_USAGE;
-	while ((id = hr_option_next(o)) != HR_OPTION_END) {
+	for (;;) {
+		int id = hr_option_next(o);
+
 		switch (id) {
+		case HR_OPTION_END:
+			if (o->next < o->argc) {
+				take_word(w, o->argv[o->next++]);
+				continue;
+			}
+			if (w->stores > 0)
+				return 0;
+			hr_report("no store given" HR_HINT "`headrace %s STORE`: the folder that "
+				  "`headrace run` created, or a collector",
+				  command);
+			return 1;
 		case OPT_JOB:
 			add(w, "--job");
 			add(w, o->value);
@@ -71,7 +101,7 @@ static int take_options(struct hr_options *o, struct words *w, const char *comma
 			snprintf(w->top, sizeof(w->top), "top=%s", o->value);
 			break;
 		case OPT_BEST:
-			add_argument(w, "best=true");
+			w->settings[w->n_settings++] = (char *)"best=true";
 			break;
 		case OPT_JSON:
 			add(w, "--format");
@@ -85,90 +115,59 @@ static int take_options(struct hr_options *o, struct words *w, const char *comma
 			return 1;
 		}
 	}
-	if (o->next < o->argc)
-		return 0;
-	hr_report("no store given" HR_HINT "`headrace %s STORE`: the folder that `headrace "
-		  "run` created, or a collector",
-		  command);
-	return 1;
-}
-
-static int ask(struct words *w)
-{
-	add(w, w->query);
-	for (int i = 0; i < w->n_arguments; i++)
-		add(w, w->arguments[i]);
-	return hr_query_main(w->n, w->list);
-}
-
-/* Each argument becomes two words at most. */
-static bool words_init(struct words *w, int argc, const char *query)
-{
-	*w =
-	    (struct words){.list = calloc(2 * (size_t)argc + 32, sizeof(*w->list)), .query = query};
-	if (w->list != NULL)
-		add(w, "query");
-	return w->list != NULL;
 }
 
 int hr_diagnose_main(int argc, char **argv)
 {
 	struct hr_options o = {
 	    .table = hr_diagnose_option_table, .argv = argv, .argc = argc, .next = 1};
+	/* Each argument becomes two words at most. */
+	struct words w = {.list = calloc(2 * (size_t)argc + 4, sizeof(*w.list)),
+			  .query = "diagnosis",
+			  .top = "top=5"};
 	int status = EXIT_FAILURE;
-	struct words w;
 
-	if (!words_init(&w, argc, "diagnosis"))
+	if (w.list == NULL)
 		return status;
-	strcpy(w.top, "top=5");
-	add_argument(&w, w.top);
-	if (take_options(&o, &w, "diagnose", "diagnose", &status) == 0) {
-		while (o.next < argc)
-			add(&w, argv[o.next++]);
-		status = ask(&w);
+	add(&w, "query");
+	if (take_arguments(&o, &w, "diagnose", "diagnose", &status) == 0) {
+		add(&w, w.query);
+		add(&w, w.top);
+		status = hr_query_main(w.n, w.list);
 	}
 	free(w.list);
 	return status;
 }
 
-static bool is_setting(const char *word)
+static int ask_what_if(struct words *w)
 {
-	for (size_t i = 0; i < sizeof(settings) / sizeof(settings[0]); i++) {
-		size_t n = strlen(settings[i]);
-
-		if (strncmp(word, settings[i], n) == 0 && word[n] == '=')
-			return true;
+	if (w->n_settings == 0) {
+		hr_report("no setting given" HR_HINT
+			  "for example workers=4, or --best to try settings; "
+			  "`headrace what-if --help` lists them");
+		return HR_EXIT_USAGE;
 	}
-	return false;
+	add(w, w->query);
+	for (int i = 0; i < w->n_settings; i++)
+		add(w, w->settings[i]);
+	return hr_query_main(w->n, w->list);
 }
 
 int hr_what_if_main(int argc, char **argv)
 {
 	struct hr_options o = {
 	    .table = hr_what_if_option_table, .argv = argv, .argc = argc, .next = 1};
+	struct words w = {.list = calloc(3 * (size_t)argc + 4, sizeof(*w.list)),
+			  .settings = calloc((size_t)argc, sizeof(*w.settings)),
+			  .query = "forecast"};
 	int status = EXIT_FAILURE;
-	struct words w;
 
-	if (!words_init(&w, argc, "forecast"))
-		return status;
-	if (take_options(&o, &w, "what-if", "what-if", &status) == 0) {
-		for (; o.next < argc; o.next++) {
-			if (strcmp(argv[o.next], "persistent") == 0)
-				add_argument(&w, "persistent=true");
-			else if (is_setting(argv[o.next]))
-				add_argument(&w, argv[o.next]);
-			else
-				add(&w, argv[o.next]);
-		}
-		if (w.n_arguments > 0) {
-			status = ask(&w);
-		} else {
-			hr_report("no setting given" HR_HINT
-				  "for example workers=4, or --best to try settings; "
-				  "`headrace what-if --help` lists them");
-			status = HR_EXIT_USAGE;
-		}
+	if (w.list != NULL && w.settings != NULL) {
+		add(&w, "query");
+		if (take_arguments(&o, &w, "what-if", "what-if", &status) == 0)
+			status = ask_what_if(&w);
 	}
 	free(w.list);
+	free(w.settings);
 	return status;
 }

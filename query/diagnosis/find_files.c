@@ -12,14 +12,7 @@
 
 static bool is_of(const struct hr_training_job *j, const struct hr_item *item)
 {
-	const struct hr_stream *a = j->d->q->streams[j->stream].s;
-	const struct hr_stream *b;
-
-	if (item->file == 0)
-		return false;
-	b = j->d->q->streams[item->stream].s;
-	return a->attempt == b->attempt && strcmp(a->job, b->job) == 0 &&
-	       strcmp(a->cluster, b->cluster) == 0;
+	return item->file != 0 && hr__same_job(j->d->q, item->stream, j->stream);
 }
 
 void hr__job_files(const struct hr_training_job *j, struct hr_job_files *ret)

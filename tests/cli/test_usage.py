@@ -63,6 +63,14 @@ class Usage(harness.Case):
         self.assert_usage_error("top", "a", "b", hint="more than one job given")
         self.assertEqual(os.listdir(self.dir), ["data"])  # no store was made
 
+    def test_what_if_needs_a_store_and_a_setting(self):
+        self.assert_usage_error("what-if", hint="no store given")
+        self.assert_usage_error("what-if", "workers=3", "--best", hint="no store given")
+        self.assert_usage_error("what-if", self.dir, "--json", hint="no setting given")
+        self.assert_usage_error("what-if", self.dir, "workers=x", hint='workers must be a whole number, not "x"')
+        self.assert_usage_error("what-if", self.dir, "workers=2", "workers=3", hint="workers is given twice")
+        self.assert_usage_error("diagnose", self.dir, "--rank", hint="unknown option: --rank")
+
     def test_query_of_nothing(self):
         done = self.headrace("query", os.path.join(self.dir, "nothing"), "SELECT 1")
         self.assertIn(done.returncode, (66, 69), done.stderr)
