@@ -1,14 +1,15 @@
 -- Macros of the named queries; query.c creates hr_is_copy(op) from the table of operations
 
--- A row of hr_rollups(): read, write, other, or copy (read and write are then its sides, in rows of their own)
+-- The kind of a row of hr_rollups(): read, write, copy or other. The two sides of a copy, a read and a write, have rows of their own
 CREATE MACRO hr_what(op, class, side) AS
     CASE WHEN side IS NULL AND hr_is_copy(op) THEN 'copy' WHEN class IN ('read', 'write') THEN class ELSE 'other' END;
 
--- A join of overlapping intervals, as an equality of pieces of time: 2^27 ns (134 ms), 2^37 ns (137 s) for longer operations, and one
--- piece (0) for the longest. An operation is in the piece in which it starts, and extends at most into the next one.
+-- To join overlapping intervals by an equality, time is divided into pieces of 2^27 ns (134 ms), or of 2^37 ns (137 s) for longer
+-- operations; the longest operations share one piece (0). An operation belongs to the piece in which it starts, and ends in this or the
+-- next piece.
 CREATE MACRO hr_piece(start_ns, dur_ns) AS
     CASE WHEN dur_ns >> 27 = 0 THEN start_ns >> 27 WHEN dur_ns >> 37 = 0 THEN -(start_ns >> 37) ELSE 0 END;
--- An interval is in each of its pieces and in the one before.
+-- The pieces whose operations may overlap with an interval: those that it touches, and the one before
 CREATE MACRO hr_pieces(start_ns, end_ns) AS
     list_concat(range((start_ns >> 27) - 1, ((end_ns - 1) >> 27) + 1),
                 list_transform(range((start_ns >> 37) - 1, ((end_ns - 1) >> 37) + 1), lambda p: -p), [0]);

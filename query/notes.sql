@@ -1,17 +1,17 @@
 -- What an answer does not cover: one line of text each
--- Each table is scanned once: a scan reads frames of every stream.
+-- Each table is read once only, because a scan reads frames of every stream.
 WITH every_job AS MATERIALIZED (SELECT cluster, job, attempt, nodes, ranks_expected, nodes_expected FROM hr_jobs()),
 every_node AS MATERIALIZED (
     SELECT cluster, job, attempt, node, state, heard_ns, closed_ns, silent_ns, clock_offset_ns, clock_error_ns FROM hr_nodes()),
 counted AS MATERIALIZED (SELECT job, node, start_ns, end_ns FROM levels WHERE level = 'counters'),
--- If headraced is killed, a journal in memory is lost like a damaged one.
+-- If headraced is killed, a journal in memory is lost, which has the same effect as a damaged journal.
 lost AS MATERIALIZED (
     SELECT job, CASE reason WHEN 'journal_memory' THEN 'journal_damaged' ELSE reason END AS why, sum(count) AS count,
            sum(bytes) AS bytes
     FROM losses WHERE reason <> 'journal_memory' OR job IN (SELECT job FROM every_node WHERE state = 'killed')
     GROUP BY job, why),
 seen AS (SELECT DISTINCT cluster, job, attempt, rank FROM processes WHERE rank IS NOT NULL),
--- The world size comes from an environment, so it may be wrong: ranks are listed up to the number of known ones, and some more.
+-- The world size comes from an environment variable, so it may be wrong. Therefore this lists at most 17 ranks more than are known.
 some_ranks AS (
     SELECT *, unnest(range(least(ranks_expected, n_seen + 17))) AS rank
     FROM (SELECT cluster, job, attempt, any_value(ranks_expected) AS ranks_expected,

@@ -24,7 +24,7 @@ WITH named AS (
                  tid, name, regexp_replace(json_extract_string(try_cast(args AS JSON), '$.path'), '(^\./+)|(/+$)', '', 'g') AS saved_path,
                  start_ns, start_ns + dur_ns AS end_ns
           FROM regions WHERE CASE WHEN $name IS NULL THEN kind = 'checkpoint' ELSE name = $name END)),
--- One scan of events: a statement that names this table twice prunes no batches.
+-- The statement reads `events` once only: if a statement names the table twice, headrace cannot skip batches.
 operations AS MATERIALIZED (
     SELECT cluster, job, attempt, node, proc, tid, rank, class, path, path2, mount, start_ns, end_ns, dur_ns, bytes
     FROM events
@@ -33,7 +33,7 @@ operations AS MATERIALIZED (
 writes AS (
     SELECT cluster, job, attempt, node, proc, tid, rank, coalesce(rank, -1) AS who, path, mount, start_ns, end_ns, dur_ns, bytes
     FROM operations WHERE class = 'write'),
--- A framework may begin a save in one thread and write in another: two regions with one path and two names.
+-- A framework may begin a save in one thread and write it in another one. These two regions have the same path and different names.
 rounds AS (
     SELECT *, count(*) FILTER (saved_path IS NULL OR name IS NOT DISTINCT FROM first_name) OVER (PARTITION BY cluster, job, attempt, who, lane, node, proc, saved_path ORDER BY start_ns
                                                                                            ROWS UNBOUNDED PRECEDING) AS round
@@ -44,8 +44,9 @@ pieces AS MATERIALIZED (
     FROM (SELECT cluster, job, attempt, node, proc, rank, who, lane, saved_path, round, arg_min(tid, start_ns) AS tid, arg_min(name, start_ns) AS name,
                  min(start_ns) AS start_ns, max(end_ns) AS end_ns
           FROM rounds GROUP BY cluster, job, attempt, node, proc, rank, who, lane, saved_path, round)),
--- The training loop resumes when it waits for input, steps an optimizer or begins a step. Later than $gap after a piece it does not matter when.
--- An ASOF join sorts its right side. So hash joins first keep the few of these regions that begin in the time slots of that gap.
+-- The training loop has resumed when it waits for input, steps an optimizer or begins a step. If it resumes more than $gap seconds
+-- after a piece of a save, the time does not matter.
+-- An ASOF join sorts its right side. Therefore hash joins first select the few regions that begin within the gap after a piece.
 loop AS MATERIALIZED (
     SELECT cluster, job, attempt, node, proc, start_ns
     FROM (SELECT cluster, job, attempt, node, proc, start_ns, start_ns // (greatest($gap, 0.001) * 1e9)::BIGINT AS slot
@@ -57,13 +58,13 @@ resumed AS (
     SELECT p.*, l.start_ns AS loop_ns
     FROM pieces p ASOF LEFT JOIN loop l
       ON p.cluster = l.cluster AND p.job = l.job AND p.attempt = l.attempt AND p.node = l.node AND p.proc = l.proc AND p.end_ns <= l.start_ns),
--- A save into memory has no path; its thread writes the file next.
+-- A save into memory has no path. The thread that saved then writes the file.
 reaching AS (
     SELECT p.*, CASE WHEN p.saved_path IS NULL AND w.start_ns >= p.end_ns
                      THEN greatest(p.end_ns, least(p.end_ns + $gap * 1e9, p.further_ns, p.loop_ns))::BIGINT ELSE p.end_ns END AS until_ns
     FROM resumed p ASOF LEFT JOIN writes w
       ON p.cluster = w.cluster AND p.job = w.job AND p.attempt = w.attempt AND p.node = w.node AND p.proc = w.proc AND p.tid = w.tid AND p.start_ns <= w.start_ns),
--- Files saved into one folder before the loop resumes are one checkpoint, unless two names differ only by a number.
+-- All files that are saved into one folder before the loop resumes are one checkpoint, unless two names differ only in a number.
 following AS (
     SELECT *, coalesce(NOT (folder = lag(folder) OVER process AND start_ns <= lag(end_ns) OVER process + $gap * 1e9 AND start_ns <= coalesce(lag(loop_ns) OVER process, start_ns)
                             AND (nth = 1 OR nth = lag(nth) OVER process)), true) AS begins
@@ -144,7 +145,8 @@ islands AS (
 every_step AS MATERIALIZED (
     SELECT cluster, job, attempt, coalesce(rank, -1) AS who, step, start_ns, start_ns // 1000000000 AS second
     FROM regions WHERE kind = 'step' AND step IS NOT NULL),
--- The last step before a span began is in the same second, or it is the last step of its own second: few rows for the ASOF join to sort.
+-- The last step before a save began either began in the same second, or was the last step of its second. With these steps alone, the
+-- ASOF join has few rows to sort.
 steps AS (
     FROM every_step SEMI JOIN (SELECT *, start_ns // 1000000000 AS second FROM spans) USING (cluster, job, attempt, who, second)
     UNION ALL
@@ -153,7 +155,8 @@ stepped AS (
     SELECT s.*, l.step
     FROM islands s ASOF LEFT JOIN steps l
       ON s.cluster = l.cluster AND s.job = l.job AND s.attempt = l.attempt AND s.who = l.who AND s.start_ns >= l.start_ns),
--- Ranks save at the same step. Without steps: equally often, or else at the same time.
+-- Saves of several ranks are one checkpoint if they belong to the same step. If no steps were recorded, the saves are matched by their
+-- number if all ranks saved equally often, otherwise by time.
 lanes AS (
     SELECT *, count(*) OVER (PARTITION BY cluster, job, attempt, who, lane, source) AS own_saves FROM stepped),
 keyed AS (

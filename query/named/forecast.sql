@@ -31,7 +31,7 @@ near AS (
     SELECT *, row_number() OVER (PARTITION BY cluster, job, attempt, workers ORDER BY prefetch, persistent, setting) AS nth
     FROM (SELECT *, min(mid_ns) OVER (PARTITION BY cluster, job, attempt, workers) AS least_ns FROM predicted WHERE setting > 0)
     WHERE mid_ns <= 1.03 * least_ns),
--- The cheapest setting of each number of workers, and of all.
+-- The cheapest setting of each number of workers; place 1 is the cheapest of all.
 kept AS (
     SELECT *, row_number() OVER (PARTITION BY cluster, job, attempt ORDER BY mid_ns > 1.03 * best_ns, workers) AS place
     FROM (SELECT *, min(mid_ns) OVER (PARTITION BY cluster, job, attempt) AS best_ns FROM near)

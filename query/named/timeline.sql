@@ -7,8 +7,8 @@
 -- column read_s, write_s, meta_s: time in reads, writes, and other calls, summed over all processes
 -- column errors: failed calls
 -- column job, attempt: job of the row
--- Steps under 10 s are made from events. Longer ones, and all of a job for which only counters were kept at some
--- time, are made from the recorded windows of 10 s: a window counts for the step that contains its middle.
+-- Time steps under 10 s are sums of events. Longer time steps, and all time steps of a job that ran at level counters for some time, are
+-- sums of the recorded windows of 10 s. A window belongs to the time step that contains its middle.
 WITH windows AS (
     SELECT cluster, job, attempt, min(window_start_ns) AS first_ns, max(window_start_ns) AS last_ns
     FROM rollups GROUP BY cluster, job, attempt),

@@ -16,7 +16,7 @@
 WITH slices AS MATERIALIZED (
     SELECT *, row_number() OVER () AS slice FROM (
         SELECT cluster, job, attempt, node, proc, tid, coalesce(name, kind) AS name, coalesce(kind, 'region') AS cat, start_ns, dur_ns,
-               -- Of short regions that were added up, only the first start is known.
+               -- If short regions were added up, only the start of the first one is known.
                count > 1 OR kind IS NOT DISTINCT FROM 'mark' AS moment,
                CASE WHEN kind IN ('step', 'epoch', 'span') THEN kind ELSE '' END AS line,
                -- Removes members that are null, except those of the application.
@@ -28,7 +28,7 @@ WITH slices AS MATERIALIZED (
                    CASE WHEN json_type(TRY_CAST(args AS JSON)) = 'OBJECT' THEN args ELSE '{}' END) AS args
         FROM regions WHERE $rank IS NULL OR rank = $rank
         UNION ALL
-        -- An asynchronous operation of the kernel is no call of the thread: it lasts until its completion.
+        -- An asynchronous operation of the kernel lasts until its completion, not as long as a call of the thread.
         SELECT cluster, job, attempt, node, proc, tid, op, 'io', start_ns, dur_ns, false, CASE WHEN api IN ('aio', 'uring') THEN api ELSE '' END,
                json_merge_patch('{}', json_object('path', path, 'bytes', bytes, 'errno', errno))
         FROM events
@@ -36,8 +36,8 @@ WITH slices AS MATERIALIZED (
 known AS (
     SELECT cluster, job, attempt, node, proc, pid, exe, rank, worker, row_number() OVER (ORDER BY job, attempt, cluster, rank NULLS LAST, worker NULLS FIRST, node, proc) AS n
     FROM processes p SEMI JOIN slices USING (cluster, job, attempt, node, proc)),
--- Both ends of each slice, so that they can be sorted like brackets. At the same moment: first the ends (the innermost first), then
--- the beginnings (the longest first), then slices without duration.
+-- Both ends of each slice, to be sorted like brackets. Among those at the same moment, ends come first (the innermost slice first), then
+-- beginnings (the longest slice first), then slices without duration.
 ends AS MATERIALIZED (
     SELECT s.*, n, last, s.start_ns + CASE WHEN last THEN dur_ns ELSE 0 END AS ns,
            CASE WHEN moment OR dur_ns = 0 THEN 2 WHEN last THEN 0 ELSE 1 END AS turn,
@@ -46,16 +46,16 @@ ends AS MATERIALIZED (
            CASE WHEN last THEN -1 ELSE 1 END * hash(slice)::HUGEINT AS weight
     FROM slices s JOIN known k USING (cluster, job, attempt, node, proc) CROSS JOIN (VALUES (false), (true)) AS v(last)
     WHERE NOT (moment AND last)),
--- Slices of a line that begin within another one and end after it: viewers drop them. Between the ends of one that nests, the weights
--- add up to zero, since each slice that begins there also ends there.
+-- Slices that begin within another slice of their line and end after it: viewers drop these. Between the ends of a slice that nests
+-- correctly, the weights add up to zero, because each slice that begins there also ends there.
 crossing AS (
     SELECT slice FROM (
         SELECT slice, last, weight, sum(weight) OVER (
                    PARTITION BY n, tid, line ORDER BY ns, turn, inner_first, tie, last ROWS UNBOUNDED PRECEDING) AS level
         FROM ends WHERE NOT moment)
     GROUP BY slice HAVING sum(CASE WHEN last THEN level ELSE weight - level END) <> 0),
--- A thread has a line of its own for its steps, one for its epochs and one for each kind of asynchronous operation; a span, and a
--- slice that crosses another, has its own.
+-- Besides the line of its calls, a thread has one line for steps, one for epochs and one for each kind of asynchronous operation. Each
+-- span, and each slice that crosses another one, has a line of its own.
 drawn AS (
     SELECT e.*, CASE WHEN moment THEN NULL
                      WHEN c.slice IS NOT NULL OR line = 'span' THEN concat_ws(' ', tid, nullif(line, ''), e.slice)
