@@ -27,7 +27,7 @@ struct hr__segment {
 	uint64_t bytes;	    /* when the catalogue was opened */
 	uint8_t *content;   /* all of a small segment; NULL: read from the file */
 	uint64_t first_seq; /* from its header */
-	/* emptied when the stream is complete, except for `memory` and mounts */
+	/* hr__stream_finish empties it, except for `memory` and mounts */
 	struct hr__index index;
 	/* the footer's frame of paths, not read yet; offset 0: index has the paths */
 	struct hr__frame_entry paths;
@@ -74,13 +74,16 @@ struct hr__stream_folder {
 	int fd;
 	const char *store;
 	const char *name; /* its path in the store: "jobs/7/n1.ab" */
-	/* Tested before the names are read: no writer adds names to an unlocked folder. */
+	/*
+	 * Whether a writer had the folder before its names were read. If not, the names are
+	 * complete, because only a writer adds names.
+	 */
 	bool locked;
 	struct hr__folder names;
 	struct hr__segment_file segment; /* the last one opened */
 };
 
-/* Reports a line for people. Dropped without memory, since the open then fails anyway. */
+/* Adds a line to hr_catalog_problems. Without memory for it the line is lost, but then the open fails. */
 __attribute__((format(printf, 2, 3))) void hr__problem(struct hr_catalog *c, const char *format,
 						       ...);
 

@@ -2,8 +2,8 @@
 /*
  * folder.h - the names in an open folder
  *
- * A query of many jobs reads thousands of small folders: two system calls each, not the five of
- * scandirat().
+ * A query of many jobs reads thousands of small folders. These functions need two system calls for
+ * each; scandirat() needs five.
  */
 #ifndef HEADRACE_STORE_FOLDER_H
 #define HEADRACE_STORE_FOLDER_H

@@ -27,7 +27,10 @@ void hr__segment_name(uint32_t number, char ret[16]);
 /* The number in "000012.seg", 0 for any other name. */
 uint32_t hr__segment_number(const char *name);
 
-/* -ENOENT, -EPROTONOSUPPORT, -ENOTEMPTY (other text), -EAGAIN (being written), -ELOOP (no file). */
+/*
+ * Reads headrace.store. 0: a store of this version. -ENOENT: there is none; -EPROTONOSUPPORT: another
+ * version; -ENOTEMPTY: other text; -EAGAIN: another process writes it now; -ELOOP: not a regular file.
+ */
 int hr__store_version(int dir_fd);
 
 /*
@@ -36,13 +39,13 @@ int hr__store_version(int dir_fd);
  */
 int hr__store_open(const char *store, const char *path);
 
-/* hr_store_open_file, and the file's attributes. */
+/* As hr_store_open_file; *ret receives the attributes of the file. */
 int hr__store_open_stat(int dir_fd, const char *name, int flags, struct stat *ret);
 
 /* Opens a folder; creates it (0700) if absent. */
 int hr__folder_open(int dir_fd, const char *name, int *ret_fd);
 
-/* hr_store_create without the check for a collector. */
+/* As hr_store_create, but does not check whether a collector holds the store. */
 int hr__store_make(const char *path);
 
 bool hr__store_held(int store_fd);
@@ -53,7 +56,7 @@ bool hr__stream_locked(int stream_fd);
 /* Takes the lock until the returned descriptor is closed; -EBUSY. */
 int hr__stream_lock(int stream_fd, int *ret_fd);
 
-/* The same for another file of a folder; `flags`: O_CREAT or 0. */
+/* As hr__stream_lock, for the file `name` of a folder. `flags`: O_CREAT or 0. */
 int hr__lock_file(int dir_fd, const char *name, int flags, int *ret_fd);
 
 #endif

@@ -2,7 +2,7 @@
 /*
  * segments.h - sealed segments as files, for a spool (daemon/spool/spool.h)
  *
- * Purpose   A spool sends, shrinks and removes segments without the writer; a store does not.
+ * Purpose   A spool sends, shrinks and removes segments while no writer has them; a store keeps them.
  * Owner     The caller owns results, and holds the spool's lock while it changes segments.
  * Threads   Any, on the caller's memory.
  */
@@ -21,13 +21,13 @@ struct hr_segment_file {
 	int64_t time_ns; /* of the last write, wall clock */
 };
 
-/* By number; *ret is malloc'ed, NULL when there are none. -errno, -ENOMEM. */
+/* Lists the segments of a stream by number. *ret is malloc'ed; NULL: there are none. -errno, -ENOMEM. */
 int hr_segments_list(int stream_dir_fd, struct hr_segment_file **ret, size_t *ret_n);
 
 /* The segment's name: "000012.seg". */
 void hr_segments_name(uint32_t number, char ret[16]);
 
-/* From the header. -EBADMSG: not a segment; -EPROTONOSUPPORT, -errno. */
+/* Reads the first seq from the segment's header. -EBADMSG: not a segment; -EPROTONOSUPPORT, -errno. */
 int hr_segment_first_seq(int stream_dir_fd, uint32_t number, uint64_t *ret);
 
 struct hr_segment_info {
@@ -38,10 +38,10 @@ struct hr_segment_info {
 	bool damaged; /* the frames' numbers do not match their places */
 };
 
-/* From the footer, or by reading all frames. -EBADMSG: not a segment; -EPROTONOSUPPORT, -errno. */
+/* Reads the footer, or without one all frames. -EBADMSG: not a segment; -EPROTONOSUPPORT, -errno. */
 int hr_segment_info(int stream_dir_fd, uint32_t number, struct hr_segment_info *ret);
 
-/* The first frame: free it with headrace__frame__free_unpacked. -EBADMSG, -errno. */
+/* Reads the first frame; the caller frees it with headrace__frame__free_unpacked. -EBADMSG, -errno. */
 int hr_segment_start(int stream_dir_fd, uint32_t number, Headrace__Frame **ret);
 
 /* Returns a replacement (same seq and clock, valid until the next call), or NULL to keep `msg`. */

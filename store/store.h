@@ -82,15 +82,15 @@ int hr_store_check(const char *path);
 int hr_store_hold(const char *path, int *ret_fd);
 
 /*
- * The same for a read-only file system. When it is writable again, close *ret_fd and call
- * hr_store_hold. -ENOENT: no store there; -EBUSY: another collector has it.
+ * As hr_store_hold, for a store on a read-only file system. When the file system is writable again,
+ * close *ret_fd and call hr_store_hold. -ENOENT: no store there; -EBUSY: another collector has it.
  */
 int hr_store_hold_read_only(const char *path, int *ret_fd);
 
-/* Writes a line for users who are refused: "tcp://127.0.0.1:4747 (pid 17 on n1)". */
+/* Writes the line that refused users see: "tcp://127.0.0.1:4747 (pid 17 on n1)". */
 int hr_store_write_holder(const char *path, const char *text);
 
-/* Whether a collector holds the store. `ret`: that line, or "". */
+/* Whether a collector holds the store. *ret: the line of hr_store_write_holder, or "". */
 bool hr_store_holder(const char *path, char *ret, size_t bytes);
 
 /* Whether the path is a store, even a damaged or unreadable one. */
@@ -126,7 +126,7 @@ int hr_writer_open(const char *store, const struct hr_stream_id *id, struct hr_w
 int hr_writer_open_own(int store_fd, const char *store, const struct hr_stream_id *id,
 		       struct hr_writer **ret);
 
-/* The same for the collector that holds the store. */
+/* As hr_writer_open, for the collector that holds the store. */
 int hr_writer_open_held(const char *store, const struct hr_stream_id *id, struct hr_writer **ret,
 			uint64_t *ret_cut_bytes);
 
@@ -148,14 +148,14 @@ uint64_t hr_writer_bytes(const struct hr_writer *w);
  */
 int hr_writer_append(struct hr_writer *w, const uint8_t *frame, size_t bytes);
 
-/* The same for a caller that has the frame as `msg`, too: saves unpacking it. */
+/* As hr_writer_append. The caller also has the frame as `msg`, so that it need not be unpacked. */
 int hr_writer_append_packed(struct hr_writer *w, const Headrace__Frame *msg, const uint8_t *frame,
 			    size_t bytes);
 
-/* The same for last frames on a full disk: uses reserved space, if the file system has any. */
+/* As hr_writer_append, for the last frames on a full disk: uses the space that the writer reserved. */
 int hr_writer_append_last(struct hr_writer *w, const uint8_t *frame, size_t bytes);
 
-/* Seals segments at `bytes` instead of HR_SEGMENT_BYTES: a spool drops small ones. */
+/* Seals segments at `bytes` instead of HR_SEGMENT_BYTES: a spool needs small ones, to drop few frames. */
 void hr_writer_segment_bytes(struct hr_writer *w, uint64_t bytes);
 
 /* Seals the open segment now and starts the next. After a failure the old one stays open. */
@@ -170,7 +170,7 @@ int hr_writer_skip(struct hr_writer *w, uint64_t mark);
 
 int hr_writer_sync(struct hr_writer *w); /* fdatasync */
 
-/* The caller has synced the file system since the last append: hr_writer_sync need not. */
+/* Call it after a sync of the whole file system: the next hr_writer_sync then has nothing to do. */
 void hr_writer_synced(struct hr_writer *w);
 
 /*
@@ -184,7 +184,7 @@ int hr_writer_rewind(struct hr_writer *w);
 /* Whether the open segment or the folder was removed: appended data would be lost. */
 bool hr_writer_removed(const struct hr_writer *w);
 
-/* Also seals a segment whose index needs more memory: for thousands of streams. */
+/* Also seals a segment when its index needs more than `bytes` of memory: for thousands of streams. */
 void hr_writer_limit_index(struct hr_writer *w, size_t bytes);
 
 /* Seals the open segment, and closes. Accepts NULL. */

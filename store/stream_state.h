@@ -31,7 +31,7 @@ struct hr_stream_state {
 	uint64_t clock_error_ns;
 	bool retired;	     /* it has no segments and continues after `mark` */
 	uint64_t retired_ns; /* when segments were removed last, by the same clock; 0: never */
-	bool ended;	     /* the removed part ended in a StreamEnd */
+	bool ended;	     /* the last removed frame was a StreamEnd */
 	uint64_t closed_ns;  /* when an operator declared the stream complete; 0: not */
 };
 

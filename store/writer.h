@@ -32,18 +32,18 @@ struct hr_writer {
 	struct hr_arena memory; /* of `start` and `dir` */
 };
 
-/* Starts the next segment (a new stream: seq 1), seals the open one. On failure that stays open. */
+/* Seals the open segment, if any, and starts the next one. After a failure, the old one stays open. */
 int hr__writer_start_segment(struct hr_writer *w);
 
 void hr__writer_leave_segment(struct hr_writer *w);
 
-/* Reserves space in an open segment that another writer left, if there is any. */
+/* Reserves disk space in the open segment, which another writer may have left. */
 void hr__writer_reserve(struct hr_writer *w);
 
 /* Continues the last segment, or starts the first. Adds the bytes cut to *cut_bytes. */
 int hr__writer_resume(struct hr_writer *w, uint64_t *cut_bytes);
 
-/* Remembers the current end: a later rewind returns to it. */
+/* Notes the current end of the stream, to which hr_writer_rewind returns. */
 void hr__writer_note_synced(struct hr_writer *w);
 
 #endif
