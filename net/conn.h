@@ -58,11 +58,11 @@ const char *hr_conn_advice(const struct hr_address *to, bool tls, int error);
 int hr_conn_accept(uv_stream_t *listener, struct hr_tls *tls, const struct hr_conn_events *events,
 		   void *self, struct hr_conn **ret);
 
-/* The same for a peer with or without TLS: its first byte decides, then `ready` follows. */
+/* As hr_conn_accept, for peers with or without TLS: the peer's first byte shows which. Then `ready` is called. */
 int hr_conn_accept_either(uv_stream_t *listener, struct hr_tls *tls,
 			  const struct hr_conn_events *events, void *self, struct hr_conn **ret);
 
-/* Uses an open stream socket (a socketpair to a child): plain. */
+/* Makes a connection of an open stream socket (a socketpair to a child), without TLS. */
 int hr_conn_adopt(uv_loop_t *loop, int fd, const struct hr_conn_events *events, void *self,
 		  struct hr_conn **ret);
 

@@ -76,7 +76,7 @@ struct hr_conn {
 	char *why;
 };
 
-/* ---- conn.c: every way out of a state -------------------------------------------------------- */
+/* ---- conn.c: each function that changes the state -------------------------------------------------------- */
 
 /* The transport is connected. Functions that the owner calls must not call it. */
 void hr__conn_up(struct hr_conn *c);

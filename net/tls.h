@@ -55,12 +55,12 @@ int hr_tls_in(struct hr_tls_session *s, const uint8_t *buf, size_t bytes);
 int hr_tls_read(struct hr_tls_session *s, uint8_t *buf, size_t bytes);
 /* Encrypts all of it for hr_tls_out. Only when ready. -EPROTO, -ENOMEM. */
 int hr_tls_write(struct hr_tls_session *s, const uint8_t *buf, size_t bytes);
-/* Queues the end for hr_tls_out, which shows the peer that nothing was cut off. */
+/* Queues the message that ends the session, for hr_tls_out. It shows the peer that nothing was cut off. */
 void hr_tls_end(struct hr_tls_session *s);
 /* Returns the number of bytes to send to the peer. After -EPROTO they include the reason. */
 size_t hr_tls_out(struct hr_tls_session *s, uint8_t *buf, size_t bytes);
 size_t hr_tls_out_bytes(const struct hr_tls_session *s); /* how many there are */
-/* The handshake is complete and the peer's certificate valid. */
+/* Whether the handshake is complete and the peer's certificate is valid. */
 bool hr_tls_ready(const struct hr_tls_session *s);
 const char *hr_tls_error(const struct hr_tls_session *s); /* of the last -EPROTO; the session's */
 

@@ -29,7 +29,7 @@ struct hr_tls_paths {
 int hr_tls_find(const struct hr_tls_files *flags, struct hr_tls_paths *ret, char **ret_error);
 void hr_tls_paths_done(struct hr_tls_paths *p);
 
-/* The same files, for hr_tls_new; valid as long as `p`. */
+/* The files of `p`, for hr_tls_new; valid as long as `p`. */
 struct hr_tls_files hr_tls_paths_files(const struct hr_tls_paths *p);
 
 #endif

@@ -2,7 +2,7 @@
 /*
  * named.h - named queries: query/named/NAME.sql, embedded when built
  *
- * Purpose   Each is plain SQL with a header that describes its answer, arguments and columns:
+ * Purpose   Each file is plain SQL with a header that describes its answer, arguments and columns:
  *
  *               -- what it answers, in one line
  *               -- arg NAME TYPE DEFAULT: what it means

@@ -11,7 +11,10 @@
 #include "query/query.h"
 #include "query/sink.h"
 
-/* One line about a removed job, or about all (NULL); malloc'ed. NULL: none, or no memory. */
+/*
+ * A line about the removed streams of `job`, or of all jobs (NULL); malloc'ed. Returns NULL if none
+ * were removed, or without memory.
+ */
 char *hr_notes_retired(const struct hr_catalog *c, const char *job);
 
 /* Runs the `note` lines of a named query (named.h). 0 or hr_query_run's error. */

@@ -29,7 +29,8 @@ struct hr_query;
 int hr_query_new(const struct hr_catalog *catalog, const struct hr_query_options *options,
 		 struct hr_query **ret, char **ret_error);
 /*
- * The same without DuckDB: for hr_diagnosis_make (diagnosis/diagnosis.h), and not for SQL. -ENOMEM.
+ * A query without DuckDB: hr_diagnosis_make (diagnosis/diagnosis.h) can use it, and it runs no SQL.
+ * -ENOMEM.
  */
 int hr_query_new_without_sql(const struct hr_catalog *catalog, struct hr_query **ret);
 void hr_query_free(struct hr_query *q);

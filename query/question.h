@@ -14,7 +14,7 @@
 #include "query/sink.h"
 
 struct hr_question {
-	struct hr_named named; /* what the first word resolves to */
+	struct hr_named named; /* the query that the first word names, or the SQL itself */
 	/* of a NAME, or of SQL with the header of a named query (named.h) */
 	struct hr_named_args args;
 };
