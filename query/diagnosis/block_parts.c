@@ -49,6 +49,9 @@ static void put_fetch(struct cut *c, const struct hr_block *b, double ns)
 	c->ns[HR_PART_WAIT_CORE] += share * s->core;
 	c->ns[HR_PART_WAIT_FAULT] += share * s->fault;
 	c->ns[HR_PART_WAIT_UNKNOWN] += share * s->unknown;
+	c->ns[HR_PART_WAIT_SLEEP] += share * s->sleep;
+	c->ns[HR_PART_WAIT_NETWORK] += share * s->network;
+	c->ns[HR_PART_WAIT_LOCK] += share * s->lock;
 	/* A thread that sleeps while other threads of its process read waits for these reads. */
 	c->ns[HR_PART_WAIT_ASLEEP] += put_io(c, ops->others, share * s->asleep, 1, wait_parts);
 }
@@ -83,6 +86,9 @@ static const uint8_t whole_parts[] = {[HR_BLOCK_WORKER_START] = HR_PART_WAIT_WOR
 				      [HR_BLOCK_HANDOVER] = HR_PART_WAIT_HANDOVER,
 				      [HR_BLOCK_END] = HR_PART_WAIT_END,
 				      [HR_BLOCK_UNKNOWN] = HR_PART_WAIT_UNKNOWN,
+				      [HR_BLOCK_HIDDEN] = HR_PART_WAIT_HIDDEN,
+				      [HR_BLOCK_BACKWARD] = HR_PART_BACKWARD,
+				      [HR_BLOCK_COLLECTIVE] = HR_PART_COLLECTIVE,
 				      [HR_BLOCK_CREATE] = HR_PART_CREATE_WORKERS,
 				      [HR_BLOCK_OPTIMIZER] = HR_PART_OPTIMIZER,
 				      [HR_BLOCK_CHECKPOINT] = HR_PART_CHECKPOINT,

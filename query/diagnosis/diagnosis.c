@@ -15,6 +15,8 @@ int hr_diagnosis_make(struct hr_query *q, struct hr_diagnosis *ret)
 	if (r == 0)
 		r = hr__spent_make(ret);
 	if (r == 0)
+		r = hr__loads_make(q, &ret->scan.samples, &ret->loads);
+	if (r == 0)
 		r = hr__stalls_make(ret);
 	return r < 0 ? r : hr__sums_make(ret);
 }
@@ -33,5 +35,6 @@ void hr_diagnosis_done(struct hr_diagnosis *d)
 	hr__lives_done(&d->lives);
 	hr__scan_done(&d->scan);
 	free(d->spent);
+	free(d->loads.list);
 	free(d->sums);
 }

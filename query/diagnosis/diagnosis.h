@@ -13,19 +13,27 @@
 #include "query/diagnosis/parts.h"
 #include "query/diagnosis/stalls.h"
 
-/* The time of a fetch, in nanoseconds: ns = io + cpu + core + fault + asleep + unknown. */
+/* The time of a fetch, in nanoseconds: ns is the sum of all but cached and io_core. */
 struct hr_spent {
 	double ns;
 	double io; /* its thread had an operation under way */
-	double
-	    cached; /* the part of `io` that is probably CPU time: the kernel's caches had the data */
+	/* The part of `io` that is probably CPU time, because the kernel's caches had the data. */
+	double cached;
 	double io_core; /* the part of `io` in which it could run and had no core */
-	double cpu;	/* outside operations */
-	double core;	/* outside operations: it could run and had no core */
-	double fault;	/* it waited for pages of mapped files */
-	double asleep;	/* none of these: lock, network, sleep */
-	double unknown; /* outside operations, if the thread reported no CPU time */
+	/* Outside operations: */
+	double cpu;
+	double core;		     /* it could run and had no core */
+	double fault;		     /* it waited for pages of mapped files */
+	double sleep, network, lock; /* it slept, or waited for a socket or a lock */
+	double asleep;		     /* none of these */
+	double unknown;		     /* all of it, if the thread reported no CPU time */
 };
+
+/* It neither ran nor waited for a core, a file or a page. */
+static inline double hr_spent_idle(const struct hr_spent *s)
+{
+	return s->sleep + s->network + s->lock + s->asleep;
+}
 
 /* The time of a life, in nanoseconds. */
 struct hr_part_sums {
@@ -37,6 +45,7 @@ struct hr_diagnosis {
 	struct hr_train_lives lives;
 	struct hr_op_scan scan;
 	struct hr_spent *spent; /* of each fetch of `lives` */
+	struct hr_loads loads;	/* of each mount that fetches use */
 	/* of each life: */
 	struct hr_cycles *cycles;
 	struct hr_part_sums *sums;

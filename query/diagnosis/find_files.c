@@ -15,32 +15,147 @@ static bool is_of(const struct hr_training_job *j, const struct hr_item *item)
 	return item->file != 0 && hr__same_job(j->d->q, item->stream, j->stream);
 }
 
-void hr__job_files(const struct hr_training_job *j, struct hr_job_files *ret)
+static void add_item(struct hr_job_files *to, const struct hr_item *item)
+{
+	uint64_t operations = item->reads - item->empty_reads + item->opens + item->examined;
+
+	to->files += item->reads + item->opens + item->examined > 0;
+	to->read_files += item->bytes > 0;
+	to->operations += operations;
+	to->data_reads += item->reads - item->empty_reads;
+	to->opens += item->opens;
+	to->examined += item->examined;
+	to->bytes += item->bytes;
+	to->extent += item->extent;
+	to->read_s += (double)item->read_ns / 1e9;
+	to->metadata_s += (double)item->metadata_ns / 1e9;
+	to->waited_s += (double)item->waited_ns / 1e9;
+	to->own_s += (double)item->own_ns / 1e9;
+	if (to->slowest == NULL || item->waited_ns > to->slowest->waited_ns)
+		to->slowest = item;
+	if (to->own == NULL || item->own_ns > to->own->own_ns)
+		to->own = item;
+	if (to->synced == NULL || item->own_sync_ns > to->synced->own_sync_ns)
+		to->synced = item;
+}
+
+/* NULL: it is one mount too many. */
+static struct hr_job_mount *mount_of(struct hr_job_files *files, const char *path)
+{
+	for (size_t i = 0; i < files->n_mounts; i++)
+		if (strcmp(files->mounts[i].path, path) == 0)
+			return &files->mounts[i];
+	if (files->n_mounts == sizeof(files->mounts) / sizeof(files->mounts[0]))
+		return NULL;
+	files->mounts[files->n_mounts].path = path;
+	return &files->mounts[files->n_mounts++];
+}
+
+static void add_to_mount(struct hr_job_mount *m, const struct hr_item *item)
+{
+	m->files += item->reads + item->opens + item->examined > 0;
+	m->read_files += item->bytes > 0;
+	m->operations += item->reads - item->empty_reads + item->opens + item->examined;
+	m->read_s += (double)item->read_ns / 1e9;
+	m->metadata_s += (double)item->metadata_ns / 1e9;
+	m->waited_s += (double)item->waited_ns / 1e9;
+}
+
+/* The last mount that was looked up: files of one mount often follow each other. */
+struct last_mount {
+	uint32_t stream, mount;
+	struct hr_job_mount *to;
+};
+
+static void add_mount(struct hr_training_job *j, const struct hr_item *item,
+		      struct last_mount *last, struct hr_job_files *to)
+{
+	struct hr_file_info info;
+
+	if (item->reads + item->opens + item->examined == 0 ||
+	    hr_stream_file(j->d->q->streams[item->stream].s, item->file, false, &info) < 0)
+		return;
+	if (last->to == NULL || last->stream != item->stream || last->mount != info.mount)
+		*last = (struct last_mount){item->stream, info.mount,
+					    mount_of(to, hr__item_mount(j, item))};
+	if (last->to != NULL)
+		add_to_mount(last->to, item);
+}
+
+void hr__job_files(struct hr_training_job *j, struct hr_job_files *ret)
 {
 	const struct hr_items *items = &j->d->scan.items;
+	struct last_mount last = {0};
 
 	*ret = (struct hr_job_files){0};
 	for (size_t i = 0; i < items->room; i++) {
-		const struct hr_item *item = &items->list[i];
-
-		if (!is_of(j, item))
+		if (!is_of(j, &items->list[i]))
 			continue;
-		ret->files += item->reads + item->opens > 0;
-		ret->reads += item->reads;
-		ret->data_reads += item->reads - item->empty_reads;
-		ret->bytes += item->bytes;
-		ret->opens += item->opens;
-		ret->read_s += (double)item->read_ns / 1e9;
-		ret->metadata_s += (double)item->metadata_ns / 1e9;
-		ret->waited_s += (double)item->waited_ns / 1e9;
-		ret->own_s += (double)item->own_ns / 1e9;
-		if (ret->slowest == NULL || item->waited_ns > ret->slowest->waited_ns)
-			ret->slowest = item;
-		if (ret->own == NULL || item->own_ns > ret->own->own_ns)
-			ret->own = item;
-		if (ret->synced == NULL || item->own_sync_ns > ret->synced->own_sync_ns)
-			ret->synced = item;
+		add_item(ret, &items->list[i]);
+		add_mount(j, &items->list[i], &last, ret);
 	}
+	for (size_t i = 0; i < ret->n_mounts; i++)
+		if (ret->slowest_mount == NULL ||
+		    ret->mounts[i].waited_s > ret->slowest_mount->waited_s)
+			ret->slowest_mount = &ret->mounts[i];
+}
+
+/* Adds the waits of a loop for I/O, and the I/O of its batches; returns the number of batches. */
+static size_t add_pass(const struct hr_diagnosis *d, const struct hr_loop *l, double *io,
+		       double *wait)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < l->n; i++) {
+		double waited = (double)(l->waits[i].to - l->waits[i].from), ns;
+
+		if (l->waits[i].fetch == HR_NO_FETCH)
+			continue;
+		ns = d->spent[l->waits[i].fetch].io;
+		*io += ns / 1e9;
+		*wait += (waited < ns ? waited : ns) / 1e9;
+		n++;
+	}
+	return n;
+}
+
+static bool is_first(const struct hr_train_life *life, const struct hr_loop *loop)
+{
+	for (const struct hr_loop *l = life->loops; l < loop; l++)
+		if (l->loader == loop->loader)
+			return false;
+	return true;
+}
+
+void hr__job_passes(const struct hr_training_job *j, struct hr_passes *ret)
+{
+	const struct hr_diagnosis *d = j->d;
+	size_t first = 0, later = 0, firsts = 0;
+
+	*ret = (struct hr_passes){0};
+	for (size_t i = 0; i < d->lives.n; i++) {
+		const struct hr_train_life *life = &d->lives.list[i];
+
+		if (!hr__same_job(d->q, life->stream, j->stream))
+			continue;
+		for (size_t k = 0; k < life->n_loops; k++) {
+			const struct hr_loop *l = &life->loops[k];
+
+			if (!l->trains)
+				continue;
+			if (is_first(life, l)) {
+				first += add_pass(d, l, &ret->first_io, &ret->first_wait);
+				firsts++;
+			} else {
+				later += add_pass(d, l, &ret->later_io, &ret->later_wait);
+				ret->later++;
+			}
+		}
+	}
+	ret->first_io /= first > 0 ? (double)first : 1;
+	ret->later_io /= later > 0 ? (double)later : 1;
+	ret->first_wait /= firsts > 0 ? (double)firsts : 1;
+	ret->later_wait /= ret->later > 0 ? (double)ret->later : 1;
 }
 
 static const char *text(struct hr_training_job *j, duckdb_string_t s, size_t n)

@@ -22,6 +22,42 @@ static void find_start(struct hr_training_job *j, const struct hr_job_files *fil
 	}
 }
 
+/* The rank for whose computing the others wait most. */
+static void find_slow_rank(struct hr_training_job *j)
+{
+	const struct hr_diagnosis *d = j->d;
+	double all = 0, most = 0;
+	size_t slowest = 0;
+	struct hr_finding *f;
+
+	for (size_t i = 0; i < d->lives.n; i++) {
+		double slowed = hr_cycles_slowed(&d->cycles[i]) / 1e9;
+
+		if (!hr__same_job(d->q, d->lives.list[i].stream, j->stream))
+			continue;
+		all += slowed;
+		if (slowed > most) {
+			most = slowed;
+			slowest = i;
+		}
+	}
+	if (most < 0.5 * all)
+		return;
+	f = hr__finding_add(j, HR_FOUND_SLOW_RANK, most / (double)j->lives);
+	if (f == NULL)
+		return;
+	f->rank = d->lives.list[slowest].rank;
+	f->whose = hr__finding_text(j, "rank %d on %s", f->rank,
+				    d->q->streams[d->lives.list[slowest].stream].s->node);
+	f->evidence = hr__finding_text(
+	    j, "the other ranks wait in backward() or a collective until rank %d has computed",
+	    f->rank);
+	f->action = "compare the node, the accelerator and the batches of this rank with those of "
+		    "the others";
+	f->gain_high = f->lost;
+	f->avoid = "faster storage or more workers: no rank waits for batches meanwhile";
+}
+
 void hr__find_others(struct hr_training_job *j)
 {
 	struct hr_job_files files;
@@ -61,6 +97,7 @@ void hr__find_others(struct hr_training_job *j)
 		f->action = "move this work into the data set or another thread";
 		f->gain_high = f->lost;
 	}
+	find_slow_rank(j);
 	f = hr__finding_add(j, HR_FOUND_VALIDATION, validation);
 	if (f != NULL)
 		f->action = "validate less often, or on fewer samples";

@@ -1,38 +1,33 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Findings about waits for batches. */
+/* Findings about waits for batches: CPU time, sleep, locks, workers and hand-over. */
 #include <errno.h>
 #include <math.h>
 
 #include "query/diagnosis/findings_internal.h"
 
-#define SMALL_READ (64.0 * 1024)
 /* Handing over a batch of a few tensors takes less. */
 #define LONG_HANDOVER 5e-3
 
-/* What the training loops waited for, in seconds. */
-struct waits {
-	double all, read, metadata, io, cpu, core, computing;
-};
-
-static struct waits waits_of(const struct hr_training_job *j)
+static struct hr_waits waits_of(const struct hr_training_job *j)
 {
 	const double *p = j->part[HR_PHASE_TRAIN];
-	struct waits w = {.read = p[HR_PART_WAIT_READ],
-			  .metadata = p[HR_PART_WAIT_METADATA],
-			  .cpu = p[HR_PART_WAIT_CPU],
-			  .core = p[HR_PART_WAIT_CORE]};
+	struct hr_waits w = {.read = p[HR_PART_WAIT_READ],
+			     .metadata = p[HR_PART_WAIT_METADATA],
+			     .other_io = p[HR_PART_WAIT_WRITE] + p[HR_PART_WAIT_RUNTIME],
+			     .cpu = p[HR_PART_WAIT_CPU],
+			     .core = p[HR_PART_WAIT_CORE],
+			     .fault = p[HR_PART_WAIT_FAULT],
+			     .sleep = p[HR_PART_WAIT_SLEEP],
+			     .network = p[HR_PART_WAIT_NETWORK],
+			     .lock = p[HR_PART_WAIT_LOCK],
+			     .asleep = j->counters ? 0 : p[HR_PART_WAIT_ASLEEP]};
 
-	w.io = w.read + w.metadata + p[HR_PART_WAIT_WRITE] + p[HR_PART_WAIT_RUNTIME];
-	w.computing = w.cpu + w.core;
-	w.all = w.io + w.computing + p[HR_PART_WAIT_FAULT] + p[HR_PART_WAIT_ASLEEP] +
-		p[HR_PART_WAIT_UNKNOWN] + p[HR_PART_WAIT_WORKER_START] + p[HR_PART_WAIT_PREFETCH] +
-		p[HR_PART_WAIT_HANDOVER] + p[HR_PART_WAIT_END];
+	for (unsigned part = 0; part < HR_PART_END; part++)
+		w.all += hr_part_waits(part) && part != HR_PART_WAIT_HIDDEN ? p[part] : 0;
 	return w;
 }
 
-/* The gain of a setting, if the replay knows it: at most all waits. Returns whether it does. */
-static bool predict(struct hr_training_job *j, struct hr_finding *f,
-		    const struct hr_setting *setting)
+bool hr__predict(struct hr_training_job *j, struct hr_finding *f, const struct hr_setting *setting)
 {
 	struct hr_replayed replay;
 	double waits = waits_of(j).all;
@@ -72,7 +67,7 @@ static uint32_t best_workers(struct hr_training_job *j, uint32_t most)
 	return workers;
 }
 
-static void add_workers(struct hr_training_job *j, struct hr_finding *f, uint32_t most)
+void hr__add_workers(struct hr_training_job *j, struct hr_finding *f, uint32_t most)
 {
 	uint32_t workers = best_workers(j, most);
 	struct hr_setting setting = HR_SETTING_SAME;
@@ -80,138 +75,113 @@ static void add_workers(struct hr_training_job *j, struct hr_finding *f, uint32_
 	if (workers == j->workers)
 		return;
 	setting.workers = workers;
-	if (predict(j, f, &setting) && f->gain_high > 0)
+	if (hr__predict(j, f, &setting) && f->gain_high > 0)
 		f->action = hr__finding_text(j, "set num_workers=%u of the DataLoader (now %u)",
 					     workers, j->workers);
 }
 
-static uint32_t whole_cores(const struct hr_training_job *j)
+uint32_t hr__whole_cores(const struct hr_training_job *j)
 {
 	return j->cores >= 1 ? (uint32_t)j->cores : 1;
 }
 
-static void find_computing(struct hr_training_job *j, const struct waits *w)
+/* Others use the cores: this job does not. */
+static bool is_disturbed(const struct hr_training_job *j, const struct hr_waits *w)
+{
+	return w->core > w->cpu && j->cores > 0 && j->used < 0.7 * j->cores;
+}
+
+static void advise_cores(struct hr_training_job *j, struct hr_finding *f)
+{
+	struct hr_setting setting = HR_SETTING_SAME;
+
+	setting.cores = 2 * j->cores;
+	if (j->quota > 0)
+		f->action = hr__finding_text(
+		    j, "raise the CPU quota (cpu.max of the cgroup, now %g cores for each rank)",
+		    j->quota);
+	else
+		f->action = hr__finding_text(
+		    j,
+		    "request more cores (now %g), or make the transforms of the data set cheaper",
+		    j->cores);
+	(void)hr__predict(j, f, &setting);
+	f->avoid = "more workers: they share the same cores";
+}
+
+static void find_computing(struct hr_training_job *j, const struct hr_waits *w)
 {
 	bool few_cores = j->workers > 0 && (w->core >= w->cpu || j->workers >= j->cores);
-	bool disturbed = w->core > w->cpu && j->cores > 0 && j->used < 0.7 * j->cores;
+	bool disturbed = j->quota <= 0 && is_disturbed(j, w);
 	enum hr_finding_cause cause = disturbed		? HR_FOUND_DISTURBED
-				      : j->workers == 0 ? HR_FOUND_NO_WORKERS
 				      : few_cores	? HR_FOUND_FEW_CORES
+				      : j->workers == 0 ? HR_FOUND_NO_WORKERS
 							: HR_FOUND_FEW_WORKERS;
-	struct hr_finding *f = hr__finding_add(j, cause, w->computing);
+	struct hr_finding *f = hr__finding_add(j, cause, w->cpu + w->core);
 
 	if (f == NULL)
 		return;
 	f->evidence = hr__finding_text(
 	    j,
-	    "%u worker%s on %g core%s; of the waits for batches, %.0f %% computing "
-	    "and %.0f %% without a core",
+	    "%u worker%s on %g core%s%s; during %.0f %% of the waits a worker computed, during "
+	    "%.0f %% it had no core",
 	    j->workers, j->workers == 1 ? "" : "s", j->cores, j->cores == 1 ? "" : "s",
-	    100 * w->cpu / w->all, 100 * w->core / w->all);
+	    j->quota > 0 ? " (a CPU quota)" : "", 100 * w->cpu / w->all, 100 * w->core / w->all);
 	if (disturbed) {
 		f->evidence = hr__finding_text(j,
 					       "the job keeps at most %.1f of %g cores busy, but "
-					       "%.0f %% of the waits are for a core",
+					       "during %.0f %% of the waits a worker had no core",
 					       j->used, j->cores, 100 * w->core / w->all);
 		f->action = "find other programs on the node (top), or the CPU quota of the job "
 			    "(cpu.max of its cgroup)";
-		f->gain_high = w->core;
+		f->gain_low = 0.3 * w->core;
+		f->gain_high = w->core + 0.5 * w->cpu;
 		f->avoid = "more workers: they get no cores either";
 	} else if (few_cores) {
-		struct hr_setting setting = HR_SETTING_SAME;
-
-		setting.cores = 2 * j->cores;
-		f->action = hr__finding_text(
-		    j,
-		    "request more cores (now %g), or make the transforms of the data set cheaper",
-		    j->cores);
-		(void)predict(j, f, &setting);
-		f->avoid = "more workers: they share the same cores";
+		advise_cores(j, f);
 	} else {
-		add_workers(j, f, whole_cores(j));
+		hr__add_workers(j, f, hr__whole_cores(j));
 		if (f->action == NULL)
 			f->action = "make the transforms of the data set cheaper";
-		f->avoid = w->io < 0.1 * w->all
+		f->avoid = w->read + w->metadata < 0.1 * w->all
 			       ? "faster storage: it is not what the loop waits for"
 			       : NULL;
 	}
 }
 
-/* Most of the waiting is for one file of several, and its reads take much longer than others. */
-static bool is_one_file(const struct hr_job_files *files)
+/* The workers neither compute nor use files: what they wait for, as far as it is known. */
+static void find_idle(struct hr_training_job *j, const struct hr_waits *w)
 {
-	const struct hr_item *s = files->slowest;
-	double own, others;
+	double lost = w->sleep + w->network + w->lock + w->asleep;
+	enum hr_finding_cause cause = w->lock > 0.25 * lost	? HR_FOUND_LOCK
+				      : w->network > 0.4 * lost ? HR_FOUND_NETWORK
+				      : w->sleep > 0.4 * lost	? HR_FOUND_SLEEP
+								: HR_FOUND_ASLEEP;
+	struct hr_finding *f = hr__finding_add(j, cause, lost);
 
-	if (s == NULL || files->files < 3 || (double)s->waited_ns < 0.5e9 * files->waited_s)
-		return false;
-	own = (double)s->read_ns / (double)(s->bytes + 1);
-	others = (1e9 * files->read_s - (double)s->read_ns) /
-		 ((double)files->bytes - (double)s->bytes + 1);
-	return own > 3 * others;
-}
-
-static void find_reads(struct hr_training_job *j, const struct waits *w)
-{
-	struct hr_job_files files;
-	struct hr_finding *f;
-	double mean;
-	enum hr_finding_cause cause;
-
-	hr__job_files(j, &files);
-	mean = files.data_reads > 0 ? (double)files.bytes / (double)files.data_reads : 0;
-	cause = is_one_file(&files)					  ? HR_FOUND_SLOW_FILE
-		: w->metadata > w->read					  ? HR_FOUND_METADATA
-		: mean < SMALL_READ && files.data_reads > 8 * files.opens ? HR_FOUND_SMALL_READS
-									  : HR_FOUND_SLOW_READS;
-	f = hr__finding_add(j, cause, w->io);
 	if (f == NULL)
 		return;
-	f->object = cause == HR_FOUND_SLOW_FILE ? hr__item_path(j, files.slowest)
-						: hr__files_folder(j, files.slowest, false);
 	f->evidence =
 	    hr__finding_text(j,
-			     "mount %s: %zu files, %llu opens, %llu reads of %.0f bytes on "
-			     "average, %.1f MB/s of a reader",
-			     hr__item_mount(j, files.slowest), files.files,
-			     (unsigned long long)files.opens, (unsigned long long)files.data_reads,
-			     mean, files.read_s > 0 ? (double)files.bytes / 1e6 / files.read_s : 0);
-	switch (cause) {
-	case HR_FOUND_SLOW_FILE:
-		f->action = "copy this file to faster storage: reads of the other files are fast";
-		f->gain_high = w->io;
-		f->gain_low = 0.5 * w->io;
-		f->avoid = "more workers: only the worker that reads this file is slow";
-		break;
-	case HR_FOUND_SMALL_READS:
-		f->action = "read larger blocks, for example open(path, 'rb', buffering=1 << 20)";
-		f->gain_low = 0.5 * w->read;
-		f->gain_high = w->all; /* a call also takes CPU time */
-		break;
-	case HR_FOUND_METADATA:
-		f->action = "store the samples in fewer, larger files (tar, Parquet, HDF5)";
-		f->gain_low = 0.5 * w->metadata;
-		f->gain_high = w->all;
-		break;
-	default:
-		add_workers(j, f, 4 * whole_cores(j));
-		if (f->action == NULL)
-			f->action = "move the data to faster storage";
-		f->avoid =
-		    w->computing < 0.1 * w->all ? "more cores: the workers do not compute" : NULL;
-	}
-}
-
-static void find_asleep(struct hr_training_job *j, double lost)
-{
-	struct hr_finding *f = hr__finding_add(j, HR_FOUND_ASLEEP, lost);
-
-	if (f == NULL)
+			     "of this time, a worker slept %.0f %%, waited %.0f %% for the network "
+			     "and %.0f %% for a lock",
+			     100 * w->sleep / lost, 100 * w->network / lost, 100 * w->lock / lost);
+	if (cause == HR_FOUND_LOCK) {
+		f->action = "hold the lock for a shorter time, or use none: py-spy dump --pid "
+			    "WORKER shows who holds it";
+		f->gain_high = f->lost;
+		f->avoid = "more workers: they wait for the same lock";
 		return;
-	f->evidence = "no CPU time and no operation on a file: a lock, the network or a sleep";
-	add_workers(j, f, 4 * whole_cores(j));
+	}
+	if (cause == HR_FOUND_ASLEEP)
+		f->evidence =
+		    "no CPU time, and no operation on a file: a lock, a process or a device";
+	hr__add_workers(j, f, 4 * hr__whole_cores(j));
 	if (f->action == NULL)
-		f->action = "find out what the workers wait for: py-spy dump --pid WORKER";
+		f->action = cause == HR_FOUND_NETWORK
+				? "send requests ahead and at the same time, or copy the data to "
+				  "storage of the node"
+				: "find out what the workers wait for: py-spy dump --pid WORKER";
 	f->avoid = "more cores: the workers do not compute";
 }
 
@@ -246,7 +216,7 @@ static void find_workers(struct hr_training_job *j, const double *p)
 	setting.persistent = true;
 	if (j->loops > 1.5 && !j->persistent) {
 		f->action = "set persistent_workers=True of the DataLoader";
-		(void)predict(j, f, &setting);
+		(void)hr__predict(j, f, &setting);
 		f->gain_low = fmin(f->gain_low, lost);
 		f->gain_high = fmin(f->gain_high, lost);
 	} else {
@@ -274,29 +244,53 @@ static void find_handover(struct hr_training_job *j, double lost)
 	f->avoid = "faster storage: the batches are already made";
 }
 
+static void find_mapped(struct hr_training_job *j, double lost)
+{
+	struct hr_finding *f = hr__finding_add(j, HR_FOUND_MAPPED, lost);
+
+	if (f == NULL)
+		return;
+	f->evidence = "the kernel read pages of mapped files while a worker waited (major faults)";
+	f->action =
+	    "read the files instead of mapping them, or call madvise(MADV_WILLNEED) before use";
+	f->gain_low = 0.3 * lost;
+	f->gain_high = lost;
+	f->avoid = "more cores: the workers wait for pages";
+}
+
+static void find_prefetch(struct hr_training_job *j, double lost)
+{
+	uint32_t prefetch = j->prefetch > 0 ? j->prefetch : 2;
+	struct hr_setting setting = HR_SETTING_SAME;
+	struct hr_finding *f = hr__finding_add(j, HR_FOUND_PREFETCH, lost);
+
+	if (f == NULL)
+		return;
+	setting.prefetch = 4 * prefetch;
+	f->evidence = "the worker had nothing to do, and its next batch was not yet requested";
+	f->action = hr__finding_text(j, "set prefetch_factor=%u of the DataLoader (now %u)",
+				     setting.prefetch, prefetch);
+	(void)hr__predict(j, f, &setting);
+}
+
 void hr__find_waits(struct hr_training_job *j)
 {
 	const double *p = j->part[HR_PHASE_TRAIN];
-	struct waits w = waits_of(j);
-	struct hr_setting setting = HR_SETTING_SAME;
-	struct hr_finding *f;
+	struct hr_waits w = waits_of(j);
+	size_t before = j->to->n;
+	struct hr_job_files files;
 
+	hr__job_files(j, &files);
+	hr__find_places(j, &w, &files);
+	hr__find_uneven(j, &w);
+	/* A larger prefetch_factor is advised once. */
+	if (j->to->n == before || j->to->list[j->to->n - 1].cause != HR_FOUND_PREFETCH)
+		find_prefetch(j, p[HR_PART_WAIT_PREFETCH]);
+	hr__find_reads(j, &w, &files);
 	find_computing(j, &w);
-	find_reads(j, &w);
-	if (!j->counters)
-		find_asleep(j, p[HR_PART_WAIT_ASLEEP]);
+	find_idle(j, &w);
+	find_mapped(j, w.fault);
 	find_unknown(j, p);
 	find_workers(j, p);
-	f = hr__finding_add(j, HR_FOUND_MAPPED, p[HR_PART_WAIT_FAULT]);
-	if (f != NULL)
-		f->action =
-		    "read the files instead of mapping them, or call madvise(MADV_WILLNEED)";
-	f = hr__finding_add(j, HR_FOUND_PREFETCH, p[HR_PART_WAIT_PREFETCH]);
-	if (f != NULL) {
-		setting.prefetch = 4 * (j->prefetch > 0 ? j->prefetch : 2);
-		f->action = hr__finding_text(j, "set prefetch_factor=%u of the DataLoader (now %u)",
-					     setting.prefetch, j->prefetch);
-		(void)predict(j, f, &setting);
-	}
 	find_handover(j, p[HR_PART_WAIT_HANDOVER]);
 }

@@ -10,7 +10,7 @@
 #include "query/tables/rows.h"
 
 /* Less than this is not worth a change. */
-#define LEAST_SHARE   0.03
+#define LEAST_SHARE   0.05
 #define LEAST_SECONDS 0.1
 
 static const struct {
@@ -62,8 +62,10 @@ static void add_life(struct hr_training_job *j, const struct hr_train_life *life
 	for (size_t i = 0; i < life->n_loops; i++) {
 		const struct hr_loop *l = &life->loops[i];
 
+		j->all_loops++;
 		if (!l->trains)
 			continue;
+		j->loop += (double)(l->to - l->from) / 1e9;
 		j->loops++;
 		j->workers = l->workers;
 		j->prefetch = l->prefetch;
@@ -97,7 +99,7 @@ static const struct hr_worker *worker_of(const struct hr_diagnosis *d, const str
 static bool is_busy(unsigned part)
 {
 	return part == HR_PART_COMPUTE || part == HR_PART_OPTIMIZER || part == HR_PART_IMPORTS ||
-	       part == HR_PART_OTHER;
+	       part == HR_PART_OTHER || part == HR_PART_BACKWARD || part == HR_PART_COLLECTIVE;
 }
 
 /* Adds up all lives of the job of life `first`, as means. */
@@ -121,6 +123,7 @@ static void make_job(struct hr_training_job *j, const struct hr_diagnosis *d, si
 			j->used += is_busy(part) ? j->part[phase][part] * (double)j->lives : 0;
 	j->used /= j->wall;
 	j->wall /= (double)j->lives;
+	j->loop /= (double)j->lives;
 	j->cores /= (double)j->lives;
 	j->loops /= (double)j->lives;
 	j->waits /= (double)j->lives;
@@ -183,7 +186,8 @@ static struct hr_finding *add(struct hr_training_job *j, enum hr_finding_cause c
 				 .cause = cause,
 				 .lost = lost,
 				 .wall = j->wall,
-				 .rank = -1};
+				 .rank = -1,
+				 .worker = -1};
 	return f;
 }
 
@@ -265,7 +269,9 @@ static int by_loss(const void *a, const void *b)
 
 static void find_nothing(struct hr_training_job *j)
 {
-	double used = hr__job_part(j, HR_PART_COMPUTE) + hr__job_part(j, HR_PART_OPTIMIZER);
+	double used = hr__job_part(j, HR_PART_COMPUTE) + hr__job_part(j, HR_PART_OPTIMIZER) +
+		      hr__job_part(j, HR_PART_BACKWARD) + hr__job_part(j, HR_PART_COLLECTIVE);
+	double hidden = hr__job_part(j, HR_PART_WAIT_HIDDEN);
 	struct hr_finding *f = add(j, HR_FOUND_NOTHING, 0);
 
 	if (f == NULL)
@@ -273,6 +279,11 @@ static void find_nothing(struct hr_training_job *j)
 	f->evidence = hr__finding_text(
 	    j, "the training loop computes in %.0f %% of the time%s", 100 * used / j->wall,
 	    j->counters ? " (or reads and writes: only counters were recorded)" : "");
+	if (hidden >= LEAST_SHARE * j->wall)
+		f->evidence = hr__finding_text(j,
+					       "the loop waits for batches in %.0f %% of the time, "
+					       "but the accelerator still works on the step before",
+					       100 * hidden / j->wall);
 }
 
 static int find(struct hr_training_job *j)

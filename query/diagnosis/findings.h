@@ -25,7 +25,9 @@ struct hr_finding {
 	enum hr_finding_cause cause;
 	double lost, wall;	    /* seconds */
 	double gain_low, gain_high; /* seconds that `action` saves; both 0: not known */
-	const char *object;	    /* a file, folder or setting; NULL: none */
+	const char *object;	    /* a file or folder; NULL: none */
+	const char *mount;	    /* on which it lies; NULL: none */
+	int64_t worker;		    /* torch's number of the only worker that is slow; -1: none */
 	int32_t rank;		    /* that caused most of the loss; -1: no single rank did */
 	const char *whose;	    /* this rank and its node, as text; NULL: none */
 	const char *evidence, *action, *avoid; /* sentences; NULL: none */

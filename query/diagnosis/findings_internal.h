@@ -20,16 +20,35 @@ struct hr_training_job {
 	uint32_t stream; /* one of its streams */
 	size_t lives;
 	double wall, cores;
-	double
-	    used; /* cores that the process and its workers kept busy, at most: compute may be a wait */
+	double loop;  /* of `wall`, in training loops */
+	double quota; /* the part of a CPU quota that a rank has, in cores; 0: none */
+	/* Cores that a process and its workers kept busy, at most: what looks like computing may be a wait. */
+	double used;
 	double part[HR_PHASES][HR_PART_END];
 	double loops, waits;	    /* numbers, of training loops */
+	double all_loops;	    /* number of loops of all processes */
 	uint32_t workers, prefetch; /* of the last training loop */
 	bool persistent;
 	bool counters; /* for some time, without single operations */
 	struct hr_findings *to;
 	int error;
 };
+
+/*
+ * What the training loops waited for while a batch was made, in seconds. A finding takes its part, so
+ * that later ones do not name the same time.
+ */
+struct hr_waits {
+	double all; /* waits of training loops for batches, of any kind; constant */
+	double read, metadata, other_io, cpu, core, fault, sleep, network, lock, asleep;
+};
+
+/* Without other_io. */
+static inline double hr_waits_making(const struct hr_waits *w)
+{
+	return w->read + w->metadata + w->cpu + w->core + w->fault + w->sleep + w->network +
+	       w->lock + w->asleep;
+}
 
 /* The time of a part in all phases but validation. */
 double hr__job_part(const struct hr_training_job *j, enum hr_part part);
@@ -49,26 +68,63 @@ struct hr_finding *hr__finding_add(struct hr_training_job *j, enum hr_finding_ca
 __attribute__((format(printf, 2, 3))) const char *hr__finding_text(struct hr_training_job *j,
 								   const char *format, ...);
 
+/* find_waits.c */
 void hr__find_waits(struct hr_training_job *j);
-void hr__find_others(struct hr_training_job *j);
+/* The gain of a setting, at most all waits. False: the replay does not know it. */
+bool hr__predict(struct hr_training_job *j, struct hr_finding *f, const struct hr_setting *setting);
+/* If more workers (at most `most`) would help: the action, and its gain. */
+void hr__add_workers(struct hr_training_job *j, struct hr_finding *f, uint32_t most);
+uint32_t hr__whole_cores(const struct hr_training_job *j);
 
-/* What the operations of a job on files have in common: find_files.c. */
-struct hr_job_files {
-	size_t files;
-	uint64_t reads, data_reads, bytes, opens; /* data_reads: those that returned data */
-	double read_s, metadata_s, waited_s, own_s;
-	const struct hr_item *slowest; /* with most waited_ns; NULL: none */
-	const struct hr_item *own;     /* with most own_ns; NULL: none */
-	const struct hr_item *synced;  /* with most own_sync_ns; NULL: none */
+/* ---- find_files.c: what the fetches of a job have in common ---- */
+
+struct hr_job_mount {
+	const char *path; /* in the query's pool */
+	size_t files, read_files;
+	uint64_t operations;
+	double read_s, metadata_s, waited_s;
 };
-void hr__job_files(const struct hr_training_job *j, struct hr_job_files *ret);
+
+/* Operations are reads, opens and examinations. */
+struct hr_job_files {
+	size_t files, read_files; /* used; with reads that returned data */
+	uint64_t operations, data_reads, opens, examined;
+	uint64_t bytes, extent; /* read; sizes of the files, as far as they were read */
+	double read_s, metadata_s, waited_s, own_s;
+	const struct hr_item *slowest;	/* with most waited_ns; NULL: none */
+	const struct hr_item *own;	/* with most own_ns; NULL: none */
+	const struct hr_item *synced;	/* with most own_sync_ns; NULL: none */
+	struct hr_job_mount mounts[16]; /* the first ones */
+	size_t n_mounts;
+	const struct hr_job_mount *slowest_mount; /* with most waited_s; NULL: none */
+};
+void hr__job_files(struct hr_training_job *j, struct hr_job_files *ret);
 /* Its path, and the mount it lies on, as texts in the query's pool; "" if unknown. */
 const char *hr__item_path(struct hr_training_job *j, const struct hr_item *item);
+const char *hr__item_mount(struct hr_training_job *j, const struct hr_item *item);
 /*
  * The deepest folder that has most of the time of all files: that of training threads outside
  * fetches (`own`), or that for which they waited. It contains `most`, the file with most of this time.
  */
 const char *hr__files_folder(struct hr_training_job *j, const struct hr_item *most, bool own);
-const char *hr__item_mount(struct hr_training_job *j, const struct hr_item *item);
+
+/* The first pass over each loader, and later ones. Seconds. */
+struct hr_passes {
+	size_t later;		       /* number of later passes; 0: nothing else is known */
+	double first_io, later_io;     /* I/O of a batch */
+	double first_wait, later_wait; /* waits of a rank for I/O in a pass */
+};
+void hr__job_passes(const struct hr_training_job *j, struct hr_passes *ret);
+
+/* ---- other causes than those of find_waits.c ---- */
+
+/* find_reads.c: one file, one mount or the first pass is slow; then all other I/O of fetches. */
+void hr__find_places(struct hr_training_job *j, struct hr_waits *w,
+		     const struct hr_job_files *files);
+void hr__find_reads(struct hr_training_job *j, struct hr_waits *w,
+		    const struct hr_job_files *files);
+/* find_uneven.c: one worker, or single batches, are slow. Between the two functions above. */
+void hr__find_uneven(struct hr_training_job *j, struct hr_waits *w);
+void hr__find_others(struct hr_training_job *j);
 
 #endif

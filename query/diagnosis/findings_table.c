@@ -92,6 +92,13 @@ static void findings_cell(const struct hr_rows *rows, size_t row, unsigned colum
 	case HR_FINDINGS_object:
 		hr__cell_constant(c, f->object);
 		break;
+	case HR_FINDINGS_mount:
+		hr__cell_constant(c, f->mount);
+		break;
+	case HR_FINDINGS_worker:
+		c->i = f->worker;
+		c->null = f->worker < 0;
+		break;
 	case HR_FINDINGS_evidence:
 		hr__cell_constant(c, f->evidence);
 		break;

@@ -64,6 +64,8 @@ int hr__items_merge(struct hr_items *to, const struct hr_items *from)
 		t->reads += f->reads;
 		t->empty_reads += f->empty_reads;
 		t->bytes += f->bytes;
+		t->examined += f->examined;
+		t->extent = f->extent > t->extent ? f->extent : t->extent;
 		t->read_ns += f->read_ns;
 		t->metadata_ns += f->metadata_ns;
 		t->waited_ns += f->waited_ns;

@@ -12,7 +12,9 @@
 
 struct hr_item {
 	uint32_t stream, file; /* hr_stream_file; file 0: a free entry */
-	uint64_t opens, reads, empty_reads, bytes;
+	/* Of fetches; `examined`: operations that are no read, write, open, close or seek. */
+	uint64_t opens, reads, empty_reads, bytes, examined;
+	uint64_t extent;      /* end of the farthest read; 0: unknown */
 	uint64_t read_ns;     /* of reads in fetches */
 	uint64_t metadata_ns; /* of other operations in fetches */
 	uint64_t waited_ns;   /* the part of both during which a training thread waited */

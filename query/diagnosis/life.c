@@ -94,7 +94,10 @@ int hr__fetch_add(struct hr_life_reader *r, const struct hr_mark *m, uint32_t wo
 						       .batch = m->batch,
 						       .cpu_ns = m->cpu_ns,
 						       .major_faults = m->major_faults,
-						       .core_wait_ns = m->core_wait_ns};
+						       .core_wait_ns = m->core_wait_ns,
+						       .sleep_ns = m->sleep_ns,
+						       .network_ns = m->network_ns,
+						       .lock_ns = m->lock_ns};
 	return 0;
 }
 
@@ -134,7 +137,8 @@ static bool is_block(const struct hr_mark *m)
 {
 	return m->kind == HR_REGION_INPUT_WAIT || m->kind == HR_REGION_OPTIMIZER ||
 	       m->kind == HR_REGION_CHECKPOINT || m->kind == HR_REGION_RESTORE ||
-	       m->kind == HR_MARK_CREATES;
+	       m->kind == HR_MARK_CREATES || m->kind == HR_MARK_BACKWARD ||
+	       m->kind == HR_MARK_COLLECTIVE;
 }
 
 /* The thread with most waits, steps and optimizer steps; 0: none. */
@@ -174,6 +178,10 @@ static enum hr_block_kind block_kind(const struct hr_mark *m)
 		return HR_BLOCK_CHECKPOINT;
 	case HR_REGION_RESTORE:
 		return HR_BLOCK_RESTORE;
+	case HR_MARK_BACKWARD:
+		return HR_BLOCK_BACKWARD;
+	case HR_MARK_COLLECTIVE:
+		return HR_BLOCK_COLLECTIVE;
 	default:
 		return HR_BLOCK_CREATE;
 	}
@@ -208,7 +216,9 @@ static int add_blocks(struct hr_life_reader *r, const struct hr_mark *marks, siz
 			continue; /* inside another block */
 		m.from = m.from > from ? m.from : from;
 		error = add_gap(r, from, m.from);
-		if (error == 0 && m.kind == HR_REGION_INPUT_WAIT)
+		if (error == 0 && m.kind == HR_REGION_INPUT_WAIT && m.hidden)
+			error = hr__block_add_own(r, HR_BLOCK_HIDDEN, m.from, m.to, HR_NO_FETCH);
+		else if (error == 0 && m.kind == HR_REGION_INPUT_WAIT)
 			error = hr__wait_add(r, &m);
 		else if (error == 0)
 			error = hr__block_add_own(r, block_kind(&m), m.from, m.to, HR_NO_FETCH);

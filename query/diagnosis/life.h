@@ -38,8 +38,11 @@ enum hr_block_kind {
 	HR_BLOCK_HANDOVER,     /* waits for a batch that is made */
 	HR_BLOCK_END,	       /* a wait without a batch */
 	HR_BLOCK_UNKNOWN,      /* a wait whose fetch is unknown */
+	HR_BLOCK_HIDDEN,       /* a wait at whose end the accelerator still worked */
 	HR_BLOCK_CREATE,       /* iter() of a DataLoader */
 	HR_BLOCK_OPTIMIZER,
+	HR_BLOCK_BACKWARD,
+	HR_BLOCK_COLLECTIVE, /* a call of torch.distributed */
 	HR_BLOCK_CHECKPOINT,
 	HR_BLOCK_RESTORE
 };
@@ -64,6 +67,8 @@ struct hr_fetch {
 	uint64_t loader; /* UINT64_MAX: unknown */
 	uint64_t cpu_ns; /* of its thread; UINT64_MAX: unknown */
 	uint64_t major_faults, core_wait_ns;
+	uint64_t sleep_ns, network_ns,
+	    lock_ns; /* its thread slept, or waited for a socket or lock */
 };
 
 struct hr_worker {

@@ -13,18 +13,22 @@
 /* A region of a thread. */
 struct hr_mark {
 	uint64_t proc;
-	uint32_t tid, kind; /* enum hr_region_kind, or HR_MARK_CREATES */
+	uint32_t tid, kind; /* enum hr_region_kind, or HR_MARK_... */
 	int64_t from, to;
 	uint64_t step, epoch;
 	uint64_t loader, batch; /* of a wait or fetch; HR_UNKNOWN */
 	uint64_t workers;	/* of a wait: number of workers; of a fetch: its worker's number */
 	uint64_t prefetch;	/* of a wait: batches per worker; HR_UNKNOWN */
-	uint64_t cpu_ns, major_faults, core_wait_ns;
+	uint64_t cpu_ns, major_faults, core_wait_ns, sleep_ns, network_ns, lock_ns;
 	bool added;		   /* several short regions: hr_added */
 	bool end;		   /* a wait without a batch */
+	bool hidden;		   /* a wait at whose end the accelerator still worked */
 	bool persistent, iterable; /* of a wait: its loader */
 };
-#define HR_MARK_CREATES UINT32_MAX /* iter() of a DataLoader, a region of kind RANGE */
+/* Regions of kind RANGE: iter() of a DataLoader, backward(), a call of torch.distributed. */
+#define HR_MARK_CREATES	   UINT32_MAX
+#define HR_MARK_BACKWARD   (UINT32_MAX - 1)
+#define HR_MARK_COLLECTIVE (UINT32_MAX - 2)
 
 /* Where the next block is: blocks are made in the order of time. */
 struct hr_life_place {

@@ -33,6 +33,17 @@ static bool is_text(const Headrace__Regions *m, uint32_t text, const char *what)
 	       memcmp(m->texts[text - 1].data, what, strlen(what)) == 0;
 }
 
+static uint32_t kind_of_range(const Headrace__Regions *m, const struct hr_region *g)
+{
+	if (is_text(m, g->name, "DataLoader.__iter__"))
+		return HR_MARK_CREATES;
+	if (is_text(m, g->domain, "torch.distributed"))
+		return HR_MARK_COLLECTIVE;
+	if (is_text(m, g->domain, "torch") && is_text(m, g->name, "backward"))
+		return HR_MARK_BACKWARD;
+	return HR_REGION_RANGE;
+}
+
 static int add_mark(struct hr_life_reader *r, const Headrace__Regions *m, const struct hr_region *g)
 {
 	const ProtobufCBinaryData none = {.data = (uint8_t *)""};
@@ -40,8 +51,8 @@ static int add_mark(struct hr_life_reader *r, const Headrace__Regions *m, const 
 	int64_t from = hr__wall_ns(&r->q->streams[r->stream], g->start_ns), to;
 	uint32_t kind = g->kind;
 
-	if (kind == HR_REGION_RANGE && is_text(m, g->name, "DataLoader.__iter__"))
-		kind = HR_MARK_CREATES;
+	if (kind == HR_REGION_RANGE)
+		kind = kind_of_range(m, g);
 	if (kind == HR_REGION_RANGE || kind == HR_REGION_SPAN || kind == HR_REGION_MARK ||
 	    (kind == HR_REGION_FETCH && g->count > 1))
 		return 0;
@@ -61,10 +72,14 @@ static int add_mark(struct hr_life_reader *r, const Headrace__Regions *m, const 
 	    .cpu_ns = number_in(args, "\"cpu_ns\":"),
 	    .major_faults = or_zero(number_in(args, "\"major_faults\":")),
 	    .core_wait_ns = or_zero(number_in(args, "\"core_wait_ns\":")),
+	    .sleep_ns = or_zero(number_in(args, "\"sleep_ns\":")),
+	    .network_ns = or_zero(number_in(args, "\"network_ns\":")),
+	    .lock_ns = or_zero(number_in(args, "\"lock_ns\":")),
 	    .added = g->count > 1,
 	    .prefetch = number_in(args, "\"prefetch\":"),
 	    .persistent = memmem(args->data, args->len, "\"persistent\":true", 17) != NULL,
 	    .iterable = memmem(args->data, args->len, "\"iterable\":true", 15) != NULL,
+	    .hidden = memmem(args->data, args->len, "\"hidden\":true", 13) != NULL,
 	    .end = memmem(args->data, args->len, "\"end\":true", 10) != NULL,
 	};
 	return 0;

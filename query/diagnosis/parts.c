@@ -31,7 +31,7 @@ const char *hr_phase_name(unsigned phase)
 
 bool hr_part_waits(unsigned part)
 {
-	return part >= HR_PART_WAIT_READ && part <= HR_PART_WAIT_END;
+	return part >= HR_PART_WAIT_READ && part <= HR_PART_WAIT_HIDDEN;
 }
 
 bool hr_phase_loops(unsigned phase)
@@ -73,7 +73,7 @@ static void put_added(struct maker *m, const struct hr_train_life *life, int64_t
 	}
 }
 
-/* A stall is somewhere in the computing of its step. */
+/* A stall is in backward() or a collective of its step; if these are not known, in its computing. */
 static void put_stall(struct maker *m)
 {
 	const struct hr_cycle *cycle =
@@ -84,6 +84,8 @@ static void put_stall(struct maker *m)
 	if (cycle != m->cycle)
 		m->stall = cycle->stall;
 	m->cycle = cycle;
+	m->stall = take(m, HR_PART_BACKWARD, HR_PART_STALL, m->stall);
+	m->stall = take(m, HR_PART_COLLECTIVE, HR_PART_STALL, m->stall);
 	m->stall = take(m, HR_PART_COMPUTE, HR_PART_STALL, m->stall);
 }
 

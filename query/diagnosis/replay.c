@@ -7,6 +7,8 @@
 
 #define TOLERANCE   0.05
 #define WORKERS_MAX 1024u
+/* The measured exponent of a mount is that exact. */
+#define EXPONENT_ERROR 0.25
 /* Assumed where a loop without workers shows none of these: to create, start and end a worker. */
 #define CREATE_NS 15e6
 #define START_NS  20e6
@@ -18,13 +20,15 @@
 struct recorded {
 	const struct hr_diagnosis *d;
 	const struct hr_loop *loop;
-	bool first;		 /* over its loader */
-	size_t n;		 /* batches */
-	double create;		 /* iter() */
-	double start;		 /* from then until a worker fetches */
-	double end;		 /* until all workers have ended */
-	double pickle, unpickle; /* a hand-over: the worker's and the training thread's part */
-	double cores;		 /* 0: unknown */
+	bool first;		    /* over its loader */
+	size_t n;		    /* batches */
+	double create;		    /* iter() */
+	double start;		    /* from then until a worker fetches */
+	double end;		    /* until all workers have ended */
+	double pickle, unpickle;    /* a hand-over: the worker's and the training thread's part */
+	double cores;		    /* 0: unknown */
+	double load_low, load_high; /* exponent of the mount (samples.h) */
+	double stalled; /* share of the time between waits that it waited for other ranks */
 };
 
 static int by_value(const void *a, const void *b)
@@ -168,7 +172,7 @@ static double cpu_share(const struct recorded *r)
 		const struct hr_spent *s = &r->d->spent[r->loop->waits[i].fetch];
 
 		cpu += s->cpu + s->cached;
-		all += s->ns - s->core;
+		all += s->ns - s->core - s->io_core;
 	}
 	return all > 0 ? cpu / all : 0;
 }
@@ -187,7 +191,8 @@ static double sharing(double cores, uint32_t less, uint32_t more, double share)
 struct changed {
 	uint32_t workers, prefetch;
 	bool persistent, same;
-	double io;   /* multiple of the time of I/O */
+	double io;     /* multiple of the time of I/O, */
+	double cached; /* and of that which the kernel's caches serve */
 	double slow; /* multiple of the CPU time of fetches, where they no longer wait for cores */
 	double gap;  /* multiple of the time between waits */
 };
@@ -198,7 +203,9 @@ static double duration(const struct recorded *r, const struct changed *c, size_t
 
 	if (c->same)
 		return s->ns;
-	return s->io * c->io + s->cpu * c->slow + s->fault + s->asleep + s->unknown;
+	return fmax(0, s->io - s->cached - s->io_core) * c->io +
+	       (s->cached * c->cached + s->cpu) * c->slow + s->fault + hr_spent_idle(s) +
+	       s->unknown;
 }
 
 /* The duration of the loop, in ns; NAN: out of memory. */
@@ -242,7 +249,7 @@ static double run(const struct recorded *r, const struct changed *c)
 				       : fmax(now, *free_at + r->pickle) + r->unpickle;
 		}
 		received[i] = done;
-		now = done + gap_after(r, i) * c->gap;
+		now = done + gap_after(r, i) * (1 + (c->gap - 1) * (1 - r->stalled));
 	}
 	free(received);
 	free(idle);
@@ -262,7 +269,7 @@ static int replay_loop(const struct recorded *r, const struct hr_setting *s,
 	uint32_t prefetch = l->prefetch > 0 ? l->prefetch : 2;
 	struct changed c = {.workers = l->workers, .prefetch = prefetch, .same = true, .gap = 1};
 	double share = cpu_share(r), low = INFINITY, high = 0;
-	double cores = s->cores > 0 ? s->cores : r->cores, replayed = run(r, &c);
+	double cores = s->cores > 0 ? s->cores : r->cores, replayed = run(r, &c), more;
 
 	if (isnan(replayed))
 		return -ENOMEM;
@@ -270,28 +277,29 @@ static int replay_loop(const struct recorded *r, const struct hr_setting *s,
 	ret->replayed += replayed / 1e9;
 	c.workers = or_same(s->workers, l->workers);
 	c.workers = c.workers < WORKERS_MAX ? c.workers : WORKERS_MAX;
+	more = fmax(1, c.workers) / fmax(1, l->workers);
 	c.prefetch = or_same(s->prefetch, prefetch);
 	c.persistent = s->persistent || l->persistent;
 	c.same = c.workers == l->workers && c.prefetch == prefetch &&
-		 c.persistent == l->persistent && s->cores <= 0 && s->io == 1;
+		 c.persistent == l->persistent && s->cores <= 0 && s->io == 1 && s->cached == 1;
 	/* What the training thread does between waits is not known: it may need a core or not. */
 	for (int main = 0; main < 2; main++) {
 		double before = slowdown(r->cores, l->workers, share, main);
 
 		c.slow = c.workers > 0 ? slowdown(cores, c.workers, share, main) : 1;
 		c.gap = main ? (c.workers > 0 ? c.slow : 1) / before : 1;
-		c.io = s->io;
 		/*
 		 * More workers may slow down each other: a mount that is already saturated
 		 * serves them one after the other, and cores may share a pipeline.
 		 */
 		for (int loaded = 0; loaded < 2; loaded++) {
-			double ns;
+			double ns, exponent = loaded ? r->load_high : r->load_low;
 
+			c.io = s->io * pow(more, exponent);
+			c.cached = s->cached;
 			if (loaded && c.workers > l->workers) {
 				double shared = sharing(cores, l->workers, c.workers, share);
 
-				c.io *= (double)c.workers / (l->workers > 0 ? l->workers : 1);
 				c.slow *= shared;
 				c.gap *= shared;
 			}
@@ -320,13 +328,37 @@ static bool is_first(const struct hr_train_life *life, const struct hr_loop *loo
 	return true;
 }
 
+static double stalled(const struct hr_diagnosis *d, const struct hr_train_life *life)
+{
+	double stall = hr_cycles_stall(&d->cycles[life - d->lives.list]), between = 0;
+
+	for (size_t i = 0; i < life->n_loops; i++) {
+		struct recorded r = {.loop = &life->loops[i]};
+
+		for (size_t k = 0; r.loop->trains && k < r.loop->n; k++)
+			between += gap_after(&r, k);
+	}
+	return between > stall ? stall / between : 1;
+}
+
+/* Without different loads, anything from a latency to a saturated mount is possible. */
+static void read_load(struct recorded *r, uint32_t stream)
+{
+	const struct hr_load *load = hr__load_of(&r->d->loads, stream);
+	bool known = load != NULL && load->known;
+
+	r->load_low = known ? fmax(0, load->exponent - EXPONENT_ERROR) : 0;
+	r->load_high = known ? fmin(1, load->exponent + EXPONENT_ERROR) : 1;
+}
+
 int hr_replay(const struct hr_diagnosis *d, const struct hr_train_life *life,
 	      const struct hr_setting *setting, struct hr_replayed *ret)
 {
-	struct recorded r = {.d = d, .cores = hr_life_cores(d, life)};
+	struct recorded r = {.d = d, .cores = hr_life_cores(d, life), .stalled = stalled(d, life)};
 	bool any = false;
 
 	*ret = (struct hr_replayed){0};
+	read_load(&r, life->stream);
 	for (size_t i = 0; i < life->n_loops; i++) {
 		int known;
 

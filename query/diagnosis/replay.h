@@ -18,9 +18,10 @@ struct hr_setting {
 	uint32_t workers, prefetch; /* HR_REPLAY_SAME: as recorded */
 	bool persistent;	    /* workers are not started again for each loop */
 	double cores;		    /* of the rank; 0: as recorded */
-	double io;		    /* I/O of fetches takes this multiple of its time */
+	double io;		    /* I/O of fetches takes this multiple of its time, */
+	double cached;		    /* and operations that the kernel's caches serve, this one */
 };
-#define HR_SETTING_SAME ((struct hr_setting){HR_REPLAY_SAME, HR_REPLAY_SAME, false, 0, 1})
+#define HR_SETTING_SAME ((struct hr_setting){HR_REPLAY_SAME, HR_REPLAY_SAME, false, 0, 1, 1})
 
 enum hr_replay_refusal {
 	HR_REPLAY_OK,

@@ -104,6 +104,7 @@ static int replay_gather(struct hr_rows *rows, uint64_t want)
 	    .persistent = is_true(p[PERSISTENT]),
 	    .cores = number(p[CORES], 0),
 	    .io = number(p[IO], 1),
+	    .cached = 1,
 	};
 	struct replays *all = calloc(1, sizeof(*all));
 	int r;

@@ -35,6 +35,7 @@ struct scan_worker {
 	struct scan_job *job;
 	struct hr_decoder *decoder;
 	struct hr_items items;
+	struct hr_samples samples;
 	int error;
 };
 
@@ -51,6 +52,7 @@ void hr__scan_done(struct hr_op_scan *s)
 	free(s->intervals);
 	free(s->ops);
 	free(s->items.list);
+	free(s->samples.list);
 }
 
 static int by_process_and_time(const void *a, const void *b)
@@ -117,7 +119,7 @@ static const struct hr_interval *interval_after(const struct hr_interval *at,
 struct row {
 	int64_t from, to;
 	uint32_t stream, tid, file;
-	uint64_t bytes;
+	uint64_t bytes, end; /* end: the offset after the bytes; 0: unknown */
 	const struct hr_op_info *op;
 	enum hr_scan_group group;
 };
@@ -171,6 +173,9 @@ static int add_to_item(struct hr_items *items, const struct hr_interval *i, cons
 	item->reads += began && reads;
 	item->empty_reads += began && reads && row->bytes == 0;
 	item->bytes += began && reads ? row->bytes : 0;
+	item->examined += began && row->group == HR_SCAN_METADATA &&
+			  row->op->class != HR_CLASS_OPEN && row->op->class != HR_CLASS_CLOSE;
+	item->extent = reads && row->end > item->extent ? row->end : item->extent;
 	*(reads ? &item->read_ns : &item->metadata_ns) += ns;
 	item->waited_ns += i->use == HR_USE_WAITED ? ns : 0;
 	return 0;
@@ -182,6 +187,10 @@ static int add_row(struct scan_worker *w, const struct hr_interval *i, const str
 	int64_t to = row->to < i->to ? row->to : i->to;
 	uint64_t ns = to > from ? (uint64_t)(to - from) : 0;
 
+	if (i->use != HR_USE_OWN && row->from >= i->from && row->file != 0 && !is_cached(row) &&
+	    (row->group == HR_SCAN_READ || row->group == HR_SCAN_METADATA) &&
+	    hr__samples_add(&w->samples, row->stream, row->file, row->from, row->to) < 0)
+		return -ENOMEM;
 	add_to_ops(&w->job->scan->ops[i->ops], i, row, ns);
 	return add_to_item(&w->items, i, row, ns);
 }
@@ -191,6 +200,11 @@ static struct row row_of(const struct scan_job *j, uint32_t stream, const struct
 {
 	uint64_t start = c->start_ns[i] + (uint64_t)j->q->streams[stream].s->real_minus_boot_ns;
 	const struct hr_op_info *op = hr_op_info(c->op[i]);
+	uint64_t bytes = op->bytes_rule == HR_BYTES_NONE || c->ret[i] == HR_RET_NONE
+			     ? 0
+			     : hr_bytes_moved(op->bytes_rule, c->ret[i], c->asked[i],
+					      c->flags != NULL ? c->flags[i] : 0);
+	bool known = bytes > 0 && c->offset[i] >= 0;
 
 	return (struct row){
 	    .from = (int64_t)start,
@@ -198,10 +212,8 @@ static struct row row_of(const struct scan_job *j, uint32_t stream, const struct
 	    .stream = stream,
 	    .tid = c->tasks[c->task[i]].tid,
 	    .file = c->file[i],
-	    .bytes = op->bytes_rule == HR_BYTES_NONE || c->ret[i] == HR_RET_NONE
-			 ? 0
-			 : hr_bytes_moved(op->bytes_rule, c->ret[i], c->asked[i],
-					  c->flags != NULL ? c->flags[i] : 0),
+	    .bytes = bytes,
+	    .end = known ? (uint64_t)c->offset[i] + bytes : 0,
 	    .op = op,
 	    .group = group_of(c->op[i], c->bits != NULL ? c->bits[i] : 0),
 	};
@@ -236,7 +248,8 @@ static int scan_batch(struct scan_worker *w, uint32_t stream, const struct hr_ba
 {
 	uint32_t want = HR_COL_BIT(HR_COL_START) | HR_COL_BIT(HR_COL_DUR) | HR_COL_BIT(HR_COL_OP) |
 			HR_COL_BIT(HR_COL_BITS) | HR_COL_BIT(HR_COL_RET) |
-			HR_COL_BIT(HR_COL_ASKED) | HR_COL_BIT(HR_COL_FILE);
+			HR_COL_BIT(HR_COL_ASKED) | HR_COL_BIT(HR_COL_FILE) |
+			HR_COL_BIT(HR_COL_OFFSET);
 	const struct hr_qstream *st = &w->job->q->streams[stream];
 	Headrace__Frame *frame = NULL;
 	struct hr_columns c;
@@ -356,7 +369,10 @@ static int scan_all(struct scan_job *j)
 			r = workers[i].error;
 		if (r == 0)
 			r = hr__items_merge(&j->scan->items, &workers[i].items);
+		if (r == 0)
+			r = hr__samples_merge(&j->scan->samples, &workers[i].samples);
 		free(workers[i].items.list);
+		free(workers[i].samples.list);
 	}
 	return r;
 }

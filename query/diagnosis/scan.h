@@ -12,6 +12,7 @@
 #define HEADRACE_QUERY_DIAGNOSIS_SCAN_H
 
 #include "query/diagnosis/items.h"
+#include "query/diagnosis/samples.h"
 #include "query/tables/internal.h"
 
 enum hr_scan_group {
@@ -51,7 +52,10 @@ struct hr_op_scan {
 	size_t n, room;
 	struct hr_scan_ops *ops;
 	uint32_t n_ops;
-	struct hr_items items; /* of all fetches, after hr__scan_run */
+	/* After hr__scan_run: */
+	struct hr_items items;
+	struct hr_samples
+	    samples; /* of operations of fetches that the kernel's caches did not serve */
 };
 
 /* The index of new sums, for interval->ops. */

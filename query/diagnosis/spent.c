@@ -35,6 +35,13 @@ static void add_up(struct hr_diagnosis *d)
 	}
 }
 
+/* Moves at most `ns` of the time whose reason is unknown. */
+static void take(struct hr_spent *s, double *to, double ns)
+{
+	*to = least(s->asleep, ns);
+	s->asleep -= *to;
+}
+
 /* Fetches [first, first + n) of one thread, which reports its waits for a core now and then. */
 static void share(struct hr_diagnosis *d, size_t first, size_t n)
 {
@@ -67,6 +74,9 @@ static void share(struct hr_diagnosis *d, size_t first, size_t n)
 		s->fault =
 		    least(idle - s->core, (double)d->lives.fetches[i].major_faults * FAULT_NS);
 		s->asleep = idle - s->core - s->fault;
+		take(s, &s->network, (double)d->lives.fetches[i].network_ns);
+		take(s, &s->lock, (double)d->lives.fetches[i].lock_ns);
+		take(s, &s->sleep, (double)d->lives.fetches[i].sleep_ns);
 	}
 }
 

@@ -7,7 +7,7 @@
 #include "common/array.h"
 #include "query/diagnosis/parts_internal.h"
 
-/* Ranks end their steps together if their cycles differ by less than this share of their delays. */
+/* Ranks end their steps together if their cycles differ by less than this share of what their own times do. */
 #define TOGETHER 0.5
 
 struct hr_cycle *hr_cycle_of(const struct hr_cycles *c, uint64_t step)
@@ -34,11 +34,25 @@ double hr_cycles_stall(const struct hr_cycles *c)
 	return ns;
 }
 
+static bool is_sync(unsigned part)
+{
+	return part == HR_PART_BACKWARD || part == HR_PART_COLLECTIVE;
+}
+
+double hr_cycles_slowed(const struct hr_cycles *c)
+{
+	double ns = 0;
+
+	for (size_t i = 0; i < c->n; i++)
+		ns += c->list[i].slowed;
+	return ns;
+}
+
 /* In a step, a thread computes for the step; outside, all of its time is a delay. */
 static bool is_delay(const struct hr_block *b, unsigned part)
 {
 	return b->step == HR_REGION_UNKNOWN ||
-	       (part != HR_PART_COMPUTE && part != HR_PART_OPTIMIZER);
+	       (part != HR_PART_COMPUTE && part != HR_PART_OPTIMIZER && !is_sync(part));
 }
 
 /* ---- cycles of one life ---- */
@@ -58,8 +72,10 @@ static void add_block(const struct hr_diagnosis *d, const struct hr_block *b, st
 
 	hr__block_parts(d, b, INT64_MIN, parts);
 	to->ns += (double)(b->to - b->from);
-	for (unsigned part = 0; part < HR_PART_END; part++)
+	for (unsigned part = 0; part < HR_PART_END; part++) {
 		to->delay += is_delay(b, part) ? parts[part] : 0;
+		to->sync += is_sync(part) && b->step != HR_REGION_UNKNOWN ? parts[part] : 0;
+	}
 }
 
 static int make_cycles(const struct hr_diagnosis *d, const struct hr_train_life *life,
@@ -96,8 +112,15 @@ static int make_cycles(const struct hr_diagnosis *d, const struct hr_train_life 
 struct ranks {
 	struct hr_cycles **list;
 	size_t n;
-	double spread, delays; /* how much cycles differ, and how much their delays do */
+	bool sync;	     /* the time in backward() and collectives is known */
+	double spread, owns; /* how much cycles differ, and how much the ranks' own times do */
 };
+
+/* The time of a cycle in which a rank does not wait for others. */
+static double own_time(const struct ranks *r, const struct hr_cycle *c)
+{
+	return r->sync ? c->ns - c->sync : c->delay;
+}
 
 /* The cycle of a step of each rank, in `at`. False: some rank has none. */
 static bool find_step(const struct ranks *r, uint64_t step, struct hr_cycle **at)
@@ -111,30 +134,53 @@ static bool find_step(const struct ranks *r, uint64_t step, struct hr_cycle **at
 static void compare(struct ranks *r, struct hr_cycle *const *at)
 {
 	double shortest = at[0]->ns, longest = at[0]->ns;
-	double least = at[0]->delay, most = at[0]->delay;
+	double least = own_time(r, at[0]), most = least;
 
 	for (size_t i = 1; i < r->n; i++) {
+		double own = own_time(r, at[i]);
+
 		shortest = at[i]->ns < shortest ? at[i]->ns : shortest;
 		longest = at[i]->ns > longest ? at[i]->ns : longest;
-		least = at[i]->delay < least ? at[i]->delay : least;
-		most = at[i]->delay > most ? at[i]->delay : most;
+		least = own < least ? own : least;
+		most = own > most ? own : most;
 	}
 	r->spread += longest - shortest;
-	r->delays += most - least;
+	r->owns += most - least;
 }
 
+/* A rank waits for the one with most own time: for its longer delay, or else for its computing. */
 static void stall(const struct ranks *r, struct hr_cycle *const *at)
 {
 	struct hr_cycle *last = at[0];
 
 	for (size_t i = 1; i < r->n; i++)
-		last = at[i]->delay > last->delay ? at[i] : last;
+		last = own_time(r, at[i]) > own_time(r, last) ? at[i] : last;
 	for (size_t i = 0; i < r->n; i++) {
-		double computed = at[i]->ns - at[i]->delay, later = last->delay - at[i]->delay;
+		double most = r->sync ? at[i]->sync : at[i]->ns - at[i]->delay;
+		double later = own_time(r, last) - own_time(r, at[i]);
+		double delayed = last->delay - at[i]->delay;
 
-		at[i]->stall = later < computed ? later : computed;
-		last->caused += at[i]->stall;
+		at[i]->stall = later < most ? later : most;
+		if (delayed < 0)
+			delayed = 0;
+		if (delayed > at[i]->stall)
+			delayed = at[i]->stall;
+		last->caused += delayed;
+		last->slowed += at[i]->stall - delayed;
 	}
+}
+
+static bool know_sync(const struct ranks *r)
+{
+	for (size_t i = 0; i < r->n; i++) {
+		double sync = 0;
+
+		for (size_t k = 0; k < r->list[i]->n; k++)
+			sync += r->list[i]->list[k].sync;
+		if (sync <= 0)
+			return false;
+	}
+	return true;
 }
 
 static int find_stalls(struct ranks *r)
@@ -143,10 +189,12 @@ static int find_stalls(struct ranks *r)
 
 	if (at == NULL)
 		return -ENOMEM;
+	r->sync = know_sync(r);
+	r->spread = r->owns = 0;
 	for (size_t i = 0; i < r->list[0]->n; i++)
 		if (find_step(r, r->list[0]->list[i].step, at))
 			compare(r, at);
-	for (size_t i = 0; r->spread < TOGETHER * r->delays && i < r->list[0]->n; i++)
+	for (size_t i = 0; r->spread < TOGETHER * r->owns && i < r->list[0]->n; i++)
 		if (find_step(r, r->list[0]->list[i].step, at))
 			stall(r, at);
 	free(at);
@@ -174,15 +222,19 @@ static void find_ranks(struct hr_diagnosis *d, size_t first, struct ranks *r)
 static void add_caused(const struct hr_diagnosis *d, const struct hr_block *b,
 		       const struct hr_cycle *c, struct hr_part_sums *to)
 {
-	double parts[HR_PART_END] = {0};
+	double parts[HR_PART_END] = {0}, computed;
 
-	if (c == NULL || c->caused <= 0 || c->delay <= 0)
+	if (c == NULL || c->caused + c->slowed <= 0)
 		return;
+	computed = c->ns - c->delay;
 	hr__block_parts(d, b, INT64_MIN, parts);
-	for (unsigned part = 0; part < HR_PART_END; part++)
-		if (is_delay(b, part))
-			to->ns[b->phase][part] +=
-			    (uint64_t)(parts[part] * c->caused / c->delay + 0.5);
+	for (unsigned part = 0; part < HR_PART_END; part++) {
+		double share = is_delay(b, part) ? (c->delay > 0 ? c->caused / c->delay : 0)
+						 : (computed > 0 ? c->slowed / computed : 0);
+
+		to->ns[b->phase][is_delay(b, part) ? part : HR_PART_COMPUTE] +=
+		    (uint64_t)(parts[part] * share + 0.5);
+	}
 }
 
 /* Time between steps belongs to the next step's cycle. */
@@ -214,7 +266,6 @@ int hr__stalls_make(struct hr_diagnosis *d)
 	for (size_t i = 0; r == 0 && i < d->lives.n; i++)
 		r = make_cycles(d, &d->lives.list[i], &d->cycles[i]);
 	for (size_t i = 0; r == 0 && i < d->lives.n; i++) {
-		ranks.spread = ranks.delays = 0;
 		find_ranks(d, i, &ranks);
 		if (ranks.n > 1)
 			r = find_stalls(&ranks);

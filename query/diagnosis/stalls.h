@@ -10,7 +10,9 @@
  *      rank 0   | wait |  compute  |     stall      |
  *      rank 1   | wait .................. | compute |
  *
- * Ranks that do not end their steps together have no stalls.
+ * If backward() and the collectives of each rank are recorded, the ranks wait in them, and a rank's
+ * other time (its delay and its own computing) decides: the rank whose time in them is shortest came
+ * last, and the others waited as much longer. Ranks that do not end their steps together have no stalls.
  */
 #ifndef HEADRACE_QUERY_DIAGNOSIS_STALLS_H
 #define HEADRACE_QUERY_DIAGNOSIS_STALLS_H
@@ -23,8 +25,10 @@ struct hr_cycle {
 	uint64_t step;
 	double ns;     /* duration */
 	double delay;  /* the part of `ns` that is no computing */
+	double sync;   /* the part of `ns` in backward() and collectives */
 	double stall;  /* the part of `ns` in which the rank waits for another one */
-	double caused; /* stalls of other ranks, which wait for this one */
+	double caused; /* stalls of other ranks, which wait for this one's delay, */
+	double slowed; /* and for its computing */
 };
 
 /* The cycles of a life, by step; none if its steps have no ascending numbers. */
@@ -36,6 +40,8 @@ struct hr_cycles {
 /* NULL: the step has no cycle. */
 struct hr_cycle *hr_cycle_of(const struct hr_cycles *c, uint64_t step);
 
+/* Sums of all cycles. */
 double hr_cycles_stall(const struct hr_cycles *c);
+double hr_cycles_slowed(const struct hr_cycles *c);
 
 #endif

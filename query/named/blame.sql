@@ -37,6 +37,8 @@ spent AS MATERIALIZED (
     SELECT m.*, wait, hr_is_io(part, $scope) AS io,
            CASE part WHEN 'wait_cpu' THEN '(the worker computed)' WHEN 'wait_core' THEN '(the worker had no core)'
                      WHEN 'wait_fault' THEN '(pages of mapped files)' WHEN 'wait_asleep' THEN '(the worker was asleep)'
+                     WHEN 'wait_sleep' THEN '(the worker slept)' WHEN 'wait_network' THEN '(the network)' WHEN 'wait_lock' THEN '(a lock)'
+                     WHEN 'wait_hidden' THEN '(hidden by the accelerator)'
                      WHEN 'wait_worker_start' THEN '(the worker started)' WHEN 'wait_prefetch' THEN '(the worker had nothing to do)'
                      WHEN 'wait_handover' THEN '(the batch was on its way)' WHEN 'wait_end' THEN '(no batch was left)'
                      WHEN 'wait_runtime' THEN '(files of Python)' WHEN 'wait_unknown' THEN '(not known)' ELSE '(files)' END AS label

@@ -5,17 +5,20 @@
 -- note: SELECT format('no waits for input were recorded of job {}: PyTorch reports them under headrace run; other programs can mark them with HEADRACE_INPUT_WAIT of headrace.h', string_agg(DISTINCT job, ', ' ORDER BY job)) FROM jobs ANTI JOIN (SELECT DISTINCT cluster, job, attempt FROM regions WHERE kind = 'input_wait') USING (cluster, job, attempt) HAVING count(*) > 0
 -- column rank: NULL: processes without a rank
 -- column loader: by loader: its number, in the order in which its process created them; NULL: unknown, or by rank
--- column wait_s, wait_percent: time in waits, the sum of the columns read_s to end_s, and its share of loop_s
--- column mostly: the largest of the columns read_s to end_s
+-- column wait_s, wait_percent: time in waits, the sum of the columns read_s to hidden_s, and its share of loop_s
+-- column mostly: the largest of the columns read_s to hidden_s
 -- column waits: number of waits; without those that got no batch because none was left (end_s)
 -- column median_s, p95_s, max_s: durations of ended waits; waits that were added up count with their mean
 -- column read_s, metadata_s, write_s: waits while the worker of the batch read a file; opened, examined or listed files; wrote a file
 -- column runtime_s: waits while it used files of the Python installation
 -- column cpu_s, core_s: waits while it computed; while it could run and had no core
--- column fault_s, asleep_s: waits while it waited for pages of mapped files; while it did none of these: lock, network, sleep
+-- column fault_s: waits while it waited for pages of mapped files
+-- column sleep_s, network_s, lock_s: waits while it slept; while it waited for a socket; while it waited for a lock
+-- column asleep_s: waits while it did none of these
 -- column unknown_s: waits whose worker reported no CPU time, or is unknown
 -- column worker_start_s, prefetch_s: waits while the worker started; before it began the batch, although it had nothing else to do
 -- column handover_s, end_s: waits for a finished batch; waits at the end of a loop, without a batch
+-- column hidden_s: waits at whose end the accelerator still worked, so that they cost no time
 -- column workers: the largest num_workers of its loaders; NULL: unknown
 -- column loop_s: time in loops over loaders, training and validation, and in steps
 -- column job, attempt: job of the row
@@ -54,9 +57,10 @@ SELECT nullif(who, -1) AS rank, nullif(feed, -1) AS loader, wait_ns / 1e9 AS wai
        coalesce(ns['read'], 0) / 1e9 AS read_s, coalesce(ns['metadata'], 0) / 1e9 AS metadata_s,
        coalesce(ns['write'], 0) / 1e9 AS write_s, coalesce(ns['runtime'], 0) / 1e9 AS runtime_s,
        coalesce(ns['cpu'], 0) / 1e9 AS cpu_s, coalesce(ns['core'], 0) / 1e9 AS core_s,
-       coalesce(ns['fault'], 0) / 1e9 AS fault_s, coalesce(ns['asleep'], 0) / 1e9 AS asleep_s,
+       coalesce(ns['fault'], 0) / 1e9 AS fault_s, coalesce(ns['sleep'], 0) / 1e9 AS sleep_s,
+       coalesce(ns['network'], 0) / 1e9 AS network_s, coalesce(ns['lock'], 0) / 1e9 AS lock_s, coalesce(ns['asleep'], 0) / 1e9 AS asleep_s,
        coalesce(ns['unknown'], 0) / 1e9 AS unknown_s, coalesce(ns['worker_start'], 0) / 1e9 AS worker_start_s,
        coalesce(ns['prefetch'], 0) / 1e9 AS prefetch_s, coalesce(ns['handover'], 0) / 1e9 AS handover_s,
-       coalesce(ns['end'], 0) / 1e9 AS end_s, workers, loop_ns / 1e9 AS loop_s, job, attempt
+       coalesce(ns['end'], 0) / 1e9 AS end_s, coalesce(ns['hidden'], 0) / 1e9 AS hidden_s, workers, loop_ns / 1e9 AS loop_s, job, attempt
 FROM lengths LEFT JOIN spent USING (cluster, job, attempt, who, feed)
 ORDER BY job, attempt, cluster, who = -1, who, feed = -1, feed

@@ -1,0 +1,268 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Findings about batches that take much longer than others: those of one worker, or single ones. */
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+
+#include "common/array.h"
+#include "query/diagnosis/findings_internal.h"
+
+#define SLOW_FACTOR  2.5 /* a slow worker's batches take so many times as long as others */
+#define BATCHES_MIN  3u	 /* of a worker, to judge it */
+#define MOST	     0.6 /* share of the waits that a slow worker causes */
+#define PREFETCH_MAX 32u
+#define BUSY	     0.75 /* workers that make batches for this share of the time have no time left */
+#define REMOVES	     0.5 /* a larger prefetch_factor removes this share of the waits */
+
+/* ---- one worker ---- */
+
+/* A batch that a worker made, for which a rank waited. */
+struct made {
+	uint32_t worker;	     /* torch's number */
+	double fetch, wait, io, cpu; /* seconds */
+};
+
+struct made_list {
+	struct made *list; /* by worker and duration */
+	size_t n, room;
+};
+
+static int by_worker(const void *a, const void *b)
+{
+	const struct made *x = a, *y = b;
+
+	if (x->worker != y->worker)
+		return x->worker < y->worker ? -1 : 1;
+	return (x->fetch > y->fetch) - (x->fetch < y->fetch);
+}
+
+/* -ENOMEM. */
+static int add_made(const struct hr_diagnosis *d, const struct hr_wait *wait, struct made_list *to)
+{
+	const struct hr_fetch *f =
+	    wait->fetch != HR_NO_FETCH ? &d->lives.fetches[wait->fetch] : NULL;
+	const struct hr_worker *w =
+	    f != NULL && f->worker != HR_NO_FETCH ? &d->lives.workers[f->worker] : NULL;
+	const struct hr_spent *s;
+
+	if (w == NULL || w->number < 0)
+		return 0;
+	if (!hr_array_reserve(to->list, to->n, to->room))
+		return -ENOMEM;
+	s = &d->spent[wait->fetch];
+	to->list[to->n++] = (struct made){.worker = (uint32_t)w->number,
+					  .fetch = s->ns / 1e9,
+					  .wait = (double)(wait->to - wait->from) / 1e9,
+					  .io = s->io / 1e9,
+					  .cpu = (s->cpu + s->core) / 1e9};
+	return 0;
+}
+
+/* The batches of the training loops of a life. -ENOMEM. */
+static int read_made(const struct hr_diagnosis *d, const struct hr_train_life *life,
+		     struct made_list *to)
+{
+	int r = 0;
+
+	to->n = 0;
+	for (size_t k = 0; k < life->n_loops; k++)
+		for (size_t i = 0; r == 0 && life->loops[k].trains && i < life->loops[k].n; i++)
+			r = add_made(d, &life->loops[k].waits[i], to);
+	if (to->n > 0)
+		qsort(to->list, to->n, sizeof(*to->list), by_worker);
+	return r;
+}
+
+/* A worker whose median batch takes longest. */
+struct slow_worker {
+	uint32_t number;
+	double median,
+	    others;   /* duration of a batch: its median, and the longest median of another */
+	double share; /* of all waits, those for its batches */
+	const char *mostly;
+};
+
+/* The batches of one worker. */
+static void add_worker(const struct made *list, size_t n, double waits, struct slow_worker *slowest)
+{
+	double median = n >= BATCHES_MIN ? list[n / 2].fetch : 0, wait = 0, io = 0, cpu = 0,
+	       fetch = 0;
+
+	for (size_t i = 0; i < n; i++) {
+		wait += list[i].wait;
+		fetch += list[i].fetch;
+		io += list[i].io;
+		cpu += list[i].cpu;
+	}
+	slowest->others = fmax(slowest->others, fmin(median, slowest->median));
+	if (median <= slowest->median)
+		return;
+	slowest->number = list[0].worker;
+	slowest->median = median;
+	slowest->share = waits > 0 ? wait / waits : 0;
+	slowest->mostly = io > 0.5 * fetch    ? "files"
+			  : cpu > 0.5 * fetch ? "computing"
+					      : "neither files nor computing";
+}
+
+/* False: no worker is much slower than all others. */
+static bool find_slowest(const struct made_list *m, struct slow_worker *ret)
+{
+	double waits = 0;
+
+	*ret = (struct slow_worker){0};
+	for (size_t i = 0; i < m->n; i++)
+		waits += m->list[i].wait;
+	for (size_t i = 0, n; i < m->n; i += n) {
+		n = 1;
+		while (i + n < m->n && m->list[i + n].worker == m->list[i].worker)
+			n++;
+		add_worker(&m->list[i], n, waits, ret);
+	}
+	return ret->share >= MOST && ret->others > 0 && ret->median >= SLOW_FACTOR * ret->others;
+}
+
+static void add_slow_worker(struct hr_training_job *j, struct hr_waits *w,
+			    const struct hr_train_life *life, const struct slow_worker *slow)
+{
+	struct hr_finding *f =
+	    hr__finding_add(j, HR_FOUND_SLOW_WORKER, slow->share * hr_waits_making(w));
+
+	if (f == NULL)
+		return;
+	f->worker = slow->number;
+	f->rank = j->lives > 1 ? life->rank : -1;
+	f->evidence = hr__finding_text(j,
+				       "half of its batches take %.3g ms or more, of other workers "
+				       "at most %.3g ms; most of it: %s",
+				       1e3 * slow->median, 1e3 * slow->others, slow->mostly);
+	f->action = hr__finding_text(j,
+				     "find out what differs for worker %u (get_worker_info().id, "
+				     "its shard of the data): py-spy dump --pid WORKER",
+				     slow->number);
+	f->gain_low = 0.5 * f->lost;
+	f->gain_high = 1.1 * f->lost;
+	f->avoid = "faster storage or more cores: the other workers do the same work quickly";
+	*w = (struct hr_waits){.all = w->all};
+}
+
+static void find_worker(struct hr_training_job *j, struct hr_waits *w)
+{
+	const struct hr_diagnosis *d = j->d;
+	struct made_list made = {0};
+	struct slow_worker slow;
+
+	for (size_t i = 0; i < d->lives.n && j->error == 0; i++) {
+		const struct hr_train_life *life = &d->lives.list[i];
+
+		if (!hr__same_job(d->q, life->stream, j->stream))
+			continue;
+		j->error = read_made(d, life, &made);
+		if (j->error == 0 && find_slowest(&made, &slow)) {
+			add_slow_worker(j, w, life, &slow);
+			break;
+		}
+	}
+	free(made.list);
+}
+
+/* ---- single batches ---- */
+
+static int by_value(const void *a, const void *b)
+{
+	double x = *(const double *)a, y = *(const double *)b;
+
+	return (x > y) - (x < y);
+}
+
+/* The median and the longest twentieth of the batches' durations, in ms, as a text. */
+static const char *spread(struct hr_training_job *j)
+{
+	const struct hr_diagnosis *d = j->d;
+	double *ns = malloc((d->lives.n_fetches + 1) * sizeof(*ns));
+	const char *text;
+	size_t n = 0;
+
+	if (ns == NULL) {
+		j->error = -ENOMEM;
+		return NULL;
+	}
+	for (size_t i = 0; i < d->lives.n_fetches; i++) {
+		uint32_t worker = d->lives.fetches[i].worker;
+
+		if (worker != HR_NO_FETCH &&
+		    hr__same_job(d->q, d->lives.workers[worker].stream, j->stream))
+			ns[n++] = d->spent[i].ns;
+	}
+	qsort(ns, n, sizeof(*ns), by_value);
+	text = hr__finding_text(
+	    j, "most batches take %.3g ms, but one of twenty takes %.3g ms or more",
+	    n > 0 ? ns[n / 2] / 1e6 : 0, n > 0 ? ns[n - 1 - n / 20] / 1e6 : 0);
+	free(ns);
+	return text;
+}
+
+/* The share of the training loops in which a worker makes a batch. */
+static double busy(const struct hr_training_job *j)
+{
+	const struct hr_diagnosis *d = j->d;
+	double ns = 0;
+
+	for (size_t i = 0; i < d->lives.n_fetches; i++) {
+		uint32_t worker = d->lives.fetches[i].worker;
+
+		if (worker != HR_NO_FETCH &&
+		    hr__same_job(d->q, d->lives.workers[worker].stream, j->stream))
+			ns += d->spent[i].ns;
+	}
+	return ns / 1e9 / (j->loop * (double)j->lives * j->workers);
+}
+
+/* Batches are late although the workers have time: with more of them in the queue, nobody waits. */
+static void find_batches(struct hr_training_job *j, struct hr_waits *w)
+{
+	double before = j->part[HR_PHASE_TRAIN][HR_PART_WAIT_PREFETCH],
+	       lost = hr_waits_making(w) + before;
+	uint32_t prefetch = j->prefetch > 0 ? j->prefetch : 2, best = 0;
+	struct hr_finding *f;
+	double gain = 0;
+
+	if (j->workers == 0 || lost < 0.05 * j->wall || busy(j) > BUSY)
+		return;
+	for (uint32_t p = 2 * prefetch; p <= PREFETCH_MAX && j->error == 0; p *= 2) {
+		struct hr_setting setting = HR_SETTING_SAME;
+		struct hr_replayed r;
+
+		setting.prefetch = p;
+		if (hr__job_replay(j, &setting, &r) < 0)
+			j->error = -ENOMEM;
+		if (j->error < 0 || r.refusal != HR_REPLAY_OK)
+			return;
+		if (r.recorded - (r.low + r.high) / 2 > gain + 0.03 * r.recorded) {
+			gain = r.recorded - (r.low + r.high) / 2;
+			best = p;
+		}
+	}
+	if (best == 0 || gain < REMOVES * lost)
+		return;
+	f = hr__finding_add(j, HR_FOUND_PREFETCH, lost);
+	if (f != NULL) {
+		struct hr_setting setting = HR_SETTING_SAME;
+
+		setting.prefetch = best;
+		f->evidence = spread(j);
+		f->action = hr__finding_text(j, "set prefetch_factor=%u of the DataLoader (now %u)",
+					     best, prefetch);
+		(void)hr__predict(j, f, &setting);
+		f->avoid = "more cores: the workers wait for requests most of the time";
+		*w = (struct hr_waits){.all = w->all};
+	}
+}
+
+void hr__find_uneven(struct hr_training_job *j, struct hr_waits *w)
+{
+	if (hr_waits_making(w) < 0.05 * j->wall)
+		return;
+	find_worker(j, w);
+	find_batches(j, w);
+}

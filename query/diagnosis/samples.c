@@ -1,0 +1,220 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "query/diagnosis/samples.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+
+#include "common/array.h"
+#include "query/tables/internal.h"
+
+#define SAMPLES_MAX ((size_t)1 << 16)
+#define SLOT_SHIFT  28 /* a slot is 0.27 s */
+
+/* Bins by the number of operations under way: 1, 2, 3 to 4, 5 to 8... */
+#define BINS	  8u
+#define BIN_LEAST 6u /* a bin with fewer operations does not count */
+
+static bool is_kept(const struct hr_samples *s, int64_t from)
+{
+	return (((uint64_t)from >> SLOT_SHIFT) & ((UINT64_C(1) << s->halved) - 1)) == 0;
+}
+
+static void halve(struct hr_samples *s)
+{
+	size_t n = 0;
+
+	s->halved++;
+	for (size_t i = 0; i < s->n; i++)
+		if (is_kept(s, s->list[i].from))
+			s->list[n++] = s->list[i];
+	s->n = n;
+}
+
+int hr__samples_add(struct hr_samples *s, uint32_t stream, uint32_t file, int64_t from, int64_t to)
+{
+	if (!is_kept(s, from))
+		return 0;
+	if (!hr_array_reserve(s->list, s->n, s->room))
+		return -ENOMEM;
+	s->list[s->n++] =
+	    (struct hr_sample){.from = from, .to = to, .stream = stream, .file = file};
+	while (s->n >= SAMPLES_MAX && s->halved < 32)
+		halve(s);
+	return 0;
+}
+
+int hr__samples_merge(struct hr_samples *to, struct hr_samples *from)
+{
+	while (to->halved < from->halved)
+		halve(to);
+	for (size_t i = 0; i < from->n; i++) {
+		const struct hr_sample *f = &from->list[i];
+
+		if (hr__samples_add(to, f->stream, f->file, f->from, f->to) < 0)
+			return -ENOMEM;
+	}
+	return 0;
+}
+
+/* ---- the samples of a mount ---- */
+
+static int by_mount_and_time(const void *a, const void *b)
+{
+	const struct hr_sample *x = a, *y = b;
+
+	if (x->stream != y->stream)
+		return x->stream < y->stream ? -1 : 1;
+	if (x->file != y->file)
+		return x->file < y->file ? -1 : 1;
+	return (x->from > y->from) - (x->from < y->from);
+}
+
+static int by_value(const void *a, const void *b)
+{
+	double x = *(const double *)a, y = *(const double *)b;
+
+	return (x > y) - (x < y);
+}
+
+/* How many of the sorted values are at most `value`. */
+static size_t count_until(const double *list, size_t n, double value)
+{
+	size_t low = 0, high = n;
+
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+
+		if (list[middle] <= value)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low;
+}
+
+struct bin {
+	double *ns; /* durations */
+	size_t n, room;
+	double under_way; /* sum */
+};
+
+static unsigned bin_of(double under_way)
+{
+	unsigned bin = under_way < 1.5 ? 0 : (unsigned)ceil(log2(under_way - 0.5));
+
+	return bin < BINS ? bin : BINS - 1;
+}
+
+/* The slope of the bins' medians; false: fewer than two bins. */
+static bool fit(struct bin *bins, double *ret)
+{
+	double n = 0, sx = 0, sy = 0, sxx = 0, sxy = 0;
+	unsigned used = 0;
+
+	for (unsigned i = 0; i < BINS; i++) {
+		double x, y, weight = sqrt((double)bins[i].n);
+
+		if (bins[i].n < BIN_LEAST)
+			continue;
+		qsort(bins[i].ns, bins[i].n, sizeof(*bins[i].ns), by_value);
+		x = log(bins[i].under_way / (double)bins[i].n);
+		y = log(fmax(1, bins[i].ns[bins[i].n / 2]));
+		n += weight;
+		sx += weight * x;
+		sy += weight * y;
+		sxx += weight * x * x;
+		sxy += weight * x * y;
+		used++;
+	}
+	if (used < 2)
+		return false;
+	*ret = fmin(1, fmax(0, (n * sxy - sx * sy) / (n * sxx - sx * sx)));
+	return true;
+}
+
+/* Fills *l from the samples, which are of one mount and by time. -ENOMEM. */
+static int measure(const struct hr_sample *list, size_t n, struct hr_load *l)
+{
+	struct bin bins[BINS] = {0};
+	double *ends = malloc(n * sizeof(*ends)), *starts = malloc(n * sizeof(*starts)), sum = 0;
+	int r = ends != NULL && starts != NULL ? 0 : -ENOMEM;
+
+	for (size_t i = 0; r == 0 && i < n; i++) {
+		starts[i] = (double)(list[i].from - list[0].from);
+		ends[i] = (double)(list[i].to - list[0].from);
+	}
+	if (r == 0)
+		qsort(ends, n, sizeof(*ends), by_value);
+	for (size_t i = 0; r == 0 && i < n; i++) {
+		double to = (double)(list[i].to - list[0].from);
+		size_t first = i + 1 - count_until(ends, n, starts[i]);
+		size_t last = count_until(starts, n, to) + 1 - count_until(ends, n, to);
+		double under_way = fmax(1, (double)(first + last) / 2);
+		struct bin *b = &bins[bin_of(under_way)];
+
+		if (!hr_array_reserve(b->ns, b->n, b->room)) {
+			r = -ENOMEM;
+			break;
+		}
+		b->ns[b->n++] = to - starts[i];
+		b->under_way += under_way;
+		sum += under_way;
+	}
+	if (r == 0) {
+		l->under_way = sum / (double)n;
+		l->known = fit(bins, &l->exponent);
+		for (size_t i = 0; i < n; i++) {
+			ends[i] = (double)(list[i].to - list[i].from);
+			l->total_s += ends[i] / 1e9;
+		}
+		qsort(ends, n, sizeof(*ends), by_value);
+		l->median_s = ends[n / 2] / 1e9;
+	}
+	for (unsigned i = 0; i < BINS; i++)
+		free(bins[i].ns);
+	free(ends);
+	free(starts);
+	return r;
+}
+
+const struct hr_load *hr__load_of(const struct hr_loads *l, uint32_t stream)
+{
+	const struct hr_load *most = NULL;
+
+	for (size_t i = 0; i < l->n; i++)
+		if (l->list[i].stream == stream &&
+		    (most == NULL || l->list[i].total_s > most->total_s))
+			most = &l->list[i];
+	return most;
+}
+
+int hr__loads_make(const struct hr_query *q, struct hr_samples *s, struct hr_loads *ret)
+{
+	int r = 0;
+
+	for (size_t i = 0; i < s->n; i++) {
+		struct hr_file_info info;
+
+		/* From here on, `file` is the number of the mount. */
+		s->list[i].file = hr_stream_file(q->streams[s->list[i].stream].s, s->list[i].file,
+						 false, &info) == 0
+				      ? info.mount
+				      : UINT32_MAX;
+	}
+	if (s->n > 0)
+		qsort(s->list, s->n, sizeof(*s->list), by_mount_and_time);
+	for (size_t i = 0, n; r == 0 && i < s->n; i += n) {
+		const struct hr_sample *first = &s->list[i];
+
+		n = 1;
+		while (i + n < s->n && s->list[i + n].stream == first->stream &&
+		       s->list[i + n].file == first->file)
+			n++;
+		if (!hr_array_reserve(ret->list, ret->n, ret->room))
+			return -ENOMEM;
+		ret->list[ret->n] = (struct hr_load){.stream = first->stream, .mount = first->file};
+		r = measure(first, n, &ret->list[ret->n++]);
+	}
+	return r;
+}

@@ -1,0 +1,289 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Training jobs with a planted bottleneck, for scenarios.py: sizes and rates come from a random generator."""
+
+import dataclasses
+
+
+@dataclasses.dataclass
+class Job:
+    """A job of workloads/training.py, and what a diagnosis of it must name first."""
+
+    cause: str
+    options: dict
+    also: tuple = ()  # other names of the same cause that are right, too
+    files: int = None  # None: as many as items
+    bytes: int = 200_000  # of each file
+    mount: dict = None  # settings of blockfs; its files replace the last `mounted` ones
+    mounted: int = None  # None: all
+    ranks: int = 1
+    cpus: int = 2
+    quota: float = 0  # cores
+    spinners: int = 0  # programs that compute at the same time
+    where: str = None  # the finding's object contains this; "mount": the path of the mount
+    rank: int = None
+    worker: int = None
+    remedies: dict = dataclasses.field(default_factory=dict)  # by words of the action: changed fields or options
+
+    def __post_init__(self):
+        self.files = self.files or self.options["items"]
+
+    def changed(self, change):
+        """The job with other fields or, for a name that is no field, other options."""
+        names = {f.name for f in dataclasses.fields(self)}
+        fields = {name: value for name, value in change.items() if name in names}
+        options = self.options | {name: value for name, value in change.items() if name not in names}
+        return dataclasses.replace(self, options=options, **fields)
+
+
+def base(r, **more):
+    batch = r.choice([2, 4, 8])
+    o = {"batch": batch, "items": batch * r.randint(14, 24), "epochs": r.randint(1, 3), "workers": r.randint(1, 3), "compute-ms": r.randint(1, 4),
+         "device-ms": r.randint(4, 12)}
+    return o | more
+
+
+def steps(o):
+    return o["items"] // o["batch"] * o["epochs"]
+
+
+def per_item(o, ms):
+    """Time of an item so that a batch takes `ms`."""
+    return ms / o["batch"]
+
+
+def no_workers(r):
+    o = base(r, workers=0)
+    return Job("no_workers", o | {"decode-ms": per_item(o, r.uniform(40, 90))})
+
+
+def few_workers(r):
+    o = base(r, workers=1)
+    return Job("few_workers", o | {"compute-ms": 1, "device-ms": r.randint(3, 8), "decode-ms": per_item(o, r.uniform(50, 100))})
+
+
+def few_cores(r):
+    o = base(r, workers=r.randint(2, 4))
+    return Job("few_cores", o | {"decode-ms": per_item(o, r.uniform(50, 90))}, cpus=1, remedies={"more cores": {"cpus": 2}})
+
+
+def quota(r):
+    o = base(r, workers=r.randint(2, 4))
+    return Job("few_cores", o | {"decode-ms": per_item(o, r.uniform(40, 70))}, quota=r.choice([0.5, 0.8, 1.0]), remedies={"quota": {"quota": 0}})
+
+
+def disturbed(r):
+    o = base(r, workers=r.randint(1, 2))
+    return Job("disturbed", o | {"decode-ms": per_item(o, r.uniform(30, 50))}, spinners=r.randint(4, 6), remedies={"other programs": {"spinners": 0}})
+
+
+def prefetch(r):
+    o = base(r, workers=2, batch=1, items=r.randint(100, 140), epochs=1)
+    every = r.randint(12, 16)
+    return Job("prefetch", o | {"device-ms": r.randint(18, 25), "slow-every": every, "slow-ms": every * r.randint(14, 18)})
+
+
+def slow_reads(r):
+    o = base(r, workers=r.randint(1, 2))
+    return Job("slow_reads", o, mount={"read": round(per_item(o, r.uniform(40, 90)) / 2, 1), "parallel": 1, "bytes": 65536}, where="mount")
+
+
+def saturated(r):
+    o = base(r, workers=r.randint(3, 4))
+    return Job("saturated", o, mount={"read": round(per_item(o, r.uniform(40, 70)) / 2, 1), "bytes": 65536}, where="mount",
+               remedies={"faster storage": {"mount": None}})
+
+
+def small_reads(r):
+    o = base(r, workers=r.randint(1, 2))
+    return Job("small_reads", o | {"read-bytes": r.choice([16, 32, 64])}, bytes=r.randint(100_000, 200_000) * 4 // o["batch"],
+               remedies={"larger blocks": {"read-bytes": 1 << 20}})
+
+
+def small_files(r):
+    o = base(r, workers=r.randint(1, 2))
+    ms = per_item(o, r.uniform(40, 80))
+    return Job("small_files", o, also=("metadata",), files=o["items"], mount={"open": round(ms * 0.6, 1), "read": round(ms * 0.2, 1), "parallel": 1,
+               "bytes": r.choice([2048, 8192, 16384])}, where="mount", remedies={"larger files": {"mount": None}})
+
+
+def metadata(r):
+    o = base(r, workers=r.randint(1, 2))
+    n = r.randint(6, 20)
+    return Job("metadata", o | {"stats": n}, files=32, mount={"stat": round(per_item(o, r.uniform(50, 90)) / n, 2), "parallel": 1, "bytes": 65536}, where="mount",
+               remedies={"examine": {"stats": 0}, "larger files": {"stats": 0}})
+
+
+def reopens(r):
+    o = base(r, workers=r.randint(1, 2))
+    n = r.randint(8, 24)
+    return Job("reopens", o | {"opens": n}, mount={"open": round(per_item(o, r.uniform(50, 90)) / n, 2), "parallel": 1, "bytes": 262144}, where="mount",
+               remedies={"open each file once": {"opens": 1}})
+
+
+def rereads(r):
+    o = base(r, workers=r.randint(1, 2))
+    return Job("rereads", o, files=r.randint(2, 5), bytes=round(per_item(o, r.uniform(40, 80)) * 2_500_000), remedies={"once": {"take": 64}})
+
+
+def slow_file(r):
+    o = base(r, workers=r.randint(2, 3), batch=r.choice([1, 2]), items=48, epochs=2)
+    return Job("slow_file", o, files=24, mount={"read": r.randint(100, 250), "bytes": 65536, "parallel": 1}, mounted=1, where="slow0",
+               remedies={"copy": {"mount": None}})
+
+
+def slow_file_of_mount(r):
+    o = base(r, workers=r.randint(2, 3), batch=r.choice([1, 2]), items=48, epochs=2)
+    return Job("slow_file", o, files=24, mount={"read": r.randint(100, 250), "bytes": 65536, "parallel": 1, "only": 7}, where="slow7",
+               remedies={"copy": {"mount": None}})
+
+
+def slow_mount(r):
+    o = base(r, workers=r.randint(1, 2))
+    return Job("slow_mount", o, mount={"read": round(per_item(o, r.uniform(60, 120)), 1), "parallel": 1, "bytes": 65536}, mounted=16, where="mount",
+               remedies={"copy": {"mount": None}})
+
+
+def cold_cache(r):
+    o = base(r, workers=r.randint(1, 2), epochs=r.randint(3, 4))
+    return Job("cold_cache", o, files=o["items"], mount={"read": round(per_item(o, r.uniform(80, 140)), 1), "cached": 1, "bytes": 65536}, where="mount",
+               remedies={"cache": {"mount": None}})
+
+
+def mapped(r):
+    o = base(r, workers=r.randint(1, 2))
+    return Job("mapped_files", o | {"mapped": True}, bytes=round(per_item(o, r.uniform(40, 80)) * 40_000), remedies={"instead of mapping": {"mapped": False}})
+
+
+def sleep(r):
+    o = base(r, workers=r.randint(0, 2))
+    return Job("sleep", o | {"sleep-ms": per_item(o, r.uniform(50, 110))}, also=("asleep",))
+
+
+def lock(r):
+    o = base(r, workers=r.randint(2, 4))
+    return Job("lock", o | {"lock-ms": round(per_item(o, r.uniform(30, 50)), 1)}, also=("asleep", "sleep"))
+
+
+def network(r):
+    o = base(r, workers=r.randint(0, 2))
+    return Job("network", o | {"network-ms": max(2, round(per_item(o, r.uniform(50, 110))))}, also=("asleep",))
+
+
+def slow_worker(r):
+    o = base(r, workers=r.randint(2, 3), batch=r.choice([2, 4]))
+    which = r.randrange(o["workers"])
+    return Job("slow_worker", o | {"slow-worker": which, "slow-ms": per_item(o, r.uniform(120, 200))}, worker=which)
+
+
+def worker_start(r):
+    o = base(r, workers=r.randint(1, 3), epochs=r.randint(3, 5))
+    return Job("worker_start", o | {"init-ms": r.randint(300, 800), "items": o["batch"] * 10})
+
+
+def worker_spawn(r):
+    o = base(r, workers=1, epochs=3)
+    return Job("worker_start", o | {"start": "spawn", "items": o["batch"] * 10})
+
+
+def handover(r):
+    o = base(r, workers=r.randint(1, 2), epochs=1)
+    return Job("handover", o | {"tensors": r.randint(400, 900) // o["batch"] * 2, "batch": 2, "items": 60, "compute-ms": 1, "device-ms": 1},
+               remedies={"few large": {"tensors": 1}})
+
+
+def checkpoint(r):
+    o = base(r)
+    return Job("checkpoint", o | {"checkpoint-every": r.randint(3, 6), "checkpoint-mb": r.randint(96, 192)},
+               remedies={"save": {"checkpoint-every": 0}})
+
+
+def restore(r):
+    o = base(r, epochs=1, items=60)
+    return Job("restore", o | {"restore": True, "checkpoint-mb": r.randint(1200, 1800)})
+
+
+def sync(r):
+    o = base(r)
+    return Job("sync", o | {"log-fsync": r.randint(10, 20)}, remedies={"fsync": {"log-fsync": 0}})
+
+
+def logging(r):
+    o = base(r)
+    return Job("own_io", o | {"log-lines": r.randint(8000, 14000)}, where="lines.txt", remedies={"": {"log-lines": 0}})
+
+
+def listing(r):
+    o = base(r)
+    return Job("listing", o | {"list": r.randint(8000, 16000)}, remedies={"list of the files": {"list": 0}})
+
+
+def validation(r):
+    o = base(r)
+    return Job("validation", o | {"validate": o["batch"] * r.randint(40, 80), "compute-ms": 20, "items": o["batch"] * 10}, remedies={"validate": {"validate": 0}})
+
+
+def main_thread(r):
+    o = base(r, workers=1)
+    return Job("heavy_main", o | {"main-ms": r.uniform(40, 80), "compute-ms": r.uniform(6, 10)}, remedies={"": {"main-ms": 0}})
+
+
+def slow_rank(r):
+    n = r.randint(2, 3)
+    which = r.randrange(n)
+    o = base(r, workers=1)
+    return Job("slow_rank", o | {"slow-rank": which, "rank-ms": r.randint(30, 70)}, ranks=n, rank=which)
+
+
+def rank_reads(r):
+    n = r.randint(2, 3)
+    which = r.randrange(n)
+    o = base(r, workers=1)
+    return Job("slow_reads", o | {"slow-rank": which}, mount={"read": round(per_item(o, r.uniform(60, 100)) / 2, 1), "parallel": 1, "bytes": 65536}, ranks=n,
+               rank=which)
+
+
+def rank_sleeps(r):
+    n = r.randint(2, 4)
+    which = r.randrange(n)
+    o = base(r, workers=1)
+    return Job("sleep", o | {"slow-rank": which, "sleep-ms": per_item(o, r.uniform(60, 100))}, also=("asleep",), ranks=n, rank=which)
+
+
+def rank_saves(r):
+    n = r.randint(2, 3)
+    o = base(r, workers=1)
+    return Job("checkpoint", o | {"slow-rank": 0, "checkpoint-every": r.randint(3, 6), "checkpoint-mb": r.randint(96, 192)}, ranks=n, rank=0,
+               remedies={"save": {"checkpoint-every": 0}})
+
+
+def ranks_few_workers(r):
+    o = base(r, workers=1)
+    return Job("sleep", o | {"sleep-ms": per_item(o, r.uniform(60, 100))}, also=("asleep",), ranks=2)
+
+
+def ranks_saturated(r):
+    o = base(r, workers=2)
+    return Job("saturated", o, mount={"read": round(per_item(o, r.uniform(20, 35)), 1), "bytes": 65536}, ranks=2, where="mount",
+               remedies={"faster storage": {"mount": None}})
+
+
+def nothing(r):
+    o = base(r, workers=2)
+    return Job("nothing", o | {"device-ms": r.randint(40, 90), "decode-ms": per_item(o, r.uniform(0, 10))})
+
+
+def nothing_ranks(r):
+    o = base(r, workers=1)
+    return Job("nothing", o | {"device-ms": r.randint(60, 100), "decode-ms": per_item(o, r.uniform(0, 5))}, ranks=2)
+
+
+def nothing_cpu(r):
+    o = base(r, workers=1)
+    return Job("nothing", o | {"compute-ms": r.randint(40, 80), "decode-ms": per_item(o, r.uniform(0, 5))})
+
+
+CLEAN = {f.__name__: f for f in (nothing, nothing_ranks, nothing_cpu)}
+PLANTED = {f.__name__: f for f in (
+    no_workers, few_workers, few_cores, quota, disturbed, prefetch, slow_reads, saturated, small_reads, small_files, metadata, reopens, rereads, slow_file,
+    slow_file_of_mount, slow_mount, cold_cache, mapped, sleep, lock, network, slow_worker, worker_start, worker_spawn, handover, checkpoint, restore, sync,
+    logging, listing, validation, main_thread, slow_rank, rank_reads, rank_sleeps, rank_saves, ranks_few_workers, ranks_saturated)}
