@@ -88,6 +88,11 @@ struct headrace_api {
 	void (*step_at)(int64_t step, uint64_t moment);
 	void (*epoch_at)(int64_t epoch, uint64_t moment);
 	void (*step_undo)(void); /* ends the current step without recording it */
+	/*
+	 * How long this thread has waited since it first called this function, in nanoseconds:
+	 * asleep, for the network, for locks. docs/python.md lists the calls that count.
+	 */
+	void (*waited)(uint64_t ret_ns[3]);
 };
 
 /* libheadrace.so defines this function. NULL: it does not support this version. */

@@ -26,7 +26,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#define ARGS_MAX 256 /* bytes of a range's args; longer ones are left out */
+#define ARGS_MAX 512 /* bytes of a range's args; longer ones are left out */
 
 #define METH_VARARGS	   1
 #define METH_O		   8
@@ -148,9 +148,12 @@ static PyObject *fast_end(PyObject *self, PyObject *arg)
 	return none();
 }
 
+#define WAITS 3
+
 /* What this thread has used since it began, and when. */
 struct spent {
 	unsigned long long at_ns, cpu_ns, major_faults;
+	uint64_t waited_ns[WAITS]; /* headrace_api.waited */
 };
 
 /*
@@ -172,12 +175,17 @@ static __thread struct core_wait core_wait;
 static struct spent spent_now(void)
 {
 	struct rusage usage = {0};
+	struct spent now = {0};
 	int error = errno;
 
 	getrusage(RUSAGE_THREAD, &usage);
 	errno = error;
-	return (struct spent){hr_now_ns(CLOCK_MONOTONIC), hr_now_ns(CLOCK_THREAD_CPUTIME_ID),
-			      (unsigned long long)usage.ru_majflt};
+	now.at_ns = hr_now_ns(CLOCK_MONOTONIC);
+	now.cpu_ns = hr_now_ns(CLOCK_THREAD_CPUTIME_ID);
+	now.major_faults = (unsigned long long)usage.ru_majflt;
+	if (api->bytes > offsetof(struct headrace_api, waited)) /* else an older library */
+		api->waited(now.waited_ns);
+	return now;
 }
 
 /* The second number of schedstat. False: no /proc, no free descriptor, or a kernel without it. */
@@ -254,6 +262,7 @@ __attribute__((format(printf, 4, 5))) static size_t fast_put(char *room, size_t 
 /* `head` without its closing brace, and what was used since `before`; NULL: too long. */
 static const char *with_spent(const char *head, const struct spent *before, char *room, size_t size)
 {
+	static const char *const waits[WAITS] = {"sleep_ns", "network_ns", "lock_ns"};
 	struct spent now = spent_now();
 	unsigned long long faults = before ? now.major_faults - before->major_faults : 0, waited;
 	size_t n = fast_put(room, size, 0, "%s", head);
@@ -264,6 +273,10 @@ static const char *with_spent(const char *head, const struct spent *before, char
 		n = fast_put(room, size, n, ",\"major_faults\":%llu", faults);
 	if (core_wait_since(before ? before->at_ns : 0, &waited))
 		n = fast_put(room, size, n, ",\"core_wait_ns\":%llu", waited);
+	for (int i = 0; before && i < WAITS; i++)
+		if (now.waited_ns[i] > before->waited_ns[i])
+			n = fast_put(room, size, n, ",\"%s\":%llu", waits[i],
+				     (unsigned long long)(now.waited_ns[i] - before->waited_ns[i]));
 	n = fast_put(room, size, n, "}");
 	return n < size ? room : NULL;
 }
@@ -420,7 +433,7 @@ PyObject *PyInit__headrace_fast(void)
 	};
 
 	api = headrace_api ? headrace_api(HEADRACE_API_VERSION) : NULL;
-	if (!api || api->bytes < sizeof(*api)) {
+	if (!api || api->bytes < offsetof(struct headrace_api, waited)) {
 		PyErr_SetString(PyExc_ImportError, "no libheadrace.so of this version");
 		return NULL;
 	}

@@ -38,6 +38,7 @@ FURTHER = "(further names)"
 # The fields of struct headrace_api, in order. FURTHER_POINTERS are not in older versions of libheadrace.so.
 POINTERS = ["begin", "end", "start", "finish", "mark", "step", "epoch", "variable", "recording"]
 FURTHER_POINTERS = ["now", "step_at", "epoch_at", "step_undo"]
+WAITED = "waited"  # not in older versions, either; only begin_spent() and end_spent() use it
 
 _names = {}
 
@@ -72,7 +73,7 @@ def _slow():
     made["_make"] = lambda *texts: byref(kept(*texts))
     from . import spent
 
-    made["begin_spent"], made["end_spent"] = spent.ways(made["begin"], made["end"])
+    made["begin_spent"], made["end_spent"] = spent.ways(made["begin"], made["end"], made.pop(WAITED))
     return made
 
 
@@ -80,7 +81,7 @@ def _table(address):
     from ctypes import POINTER, PYFUNCTYPE, Structure, c_int, c_int64, c_uint32, c_uint64, c_void_p, sizeof
 
     class Table(Structure):
-        _fields_ = [("version", c_uint32), ("bytes", c_uint32)] + [(name, c_void_p) for name in POINTERS + FURTHER_POINTERS]
+        _fields_ = [("version", c_uint32), ("bytes", c_uint32)] + [(name, c_void_p) for name in POINTERS + FURTHER_POINTERS + [WAITED]]
 
     table = PYFUNCTYPE(POINTER(Table), c_uint32)(address)(API_VERSION)
     if not table or table.contents.bytes < getattr(Table, FURTHER_POINTERS[0]).offset:
@@ -93,7 +94,17 @@ def _table(address):
     made["start"] = PYFUNCTYPE(c_uint64)(table.start)
     made["finish"] = PYFUNCTYPE(None, c_uint64, c_void_p)(table.finish)
     made["recording"] = PYFUNCTYPE(c_int)(table.recording)
-    if table.bytes < sizeof(Table):  # an older version: a step that is found later begins when it is found
+    made[WAITED] = tuple
+    if table.bytes >= sizeof(Table):
+        waits, waited = c_uint64 * 3, plain(table.waited)
+
+        def read_waits():
+            room = waits()
+            waited(room)
+            return tuple(room)
+
+        made[WAITED] = read_waits
+    if table.bytes < Table.waited.offset:  # an older version: a step that is found later begins when it is found
         made.update(now=_nothing, step_undo=_nothing, step_at=lambda n, _at: made["step"](n), epoch_at=lambda n, _at: made["epoch"](n))
         return made
     made["now"], made["step_undo"] = PYFUNCTYPE(c_uint64)(table.now), plain(table.step_undo)

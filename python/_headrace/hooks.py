@@ -8,12 +8,13 @@ present = api.present
 # For each module in MODULES of startup/sitecustomize.py: the file and the function that mark it.
 MARKS = {
     "torch": ("optimizer", "mark_torch"),
+    "torch.autograd": ("optimizer", "mark_autograd"),
     "torch.utils.data.dataloader": ("loader", "mark_loader"),
     "torch.utils.data._utils.fetch": ("loader", "mark_fetch"),
     "torch.utils.data._utils.worker": ("loader", "mark_worker"),
     "torch.optim.optimizer": ("optimizer", "mark_optimizer"),
     "torch.serialization": ("checkpoint", "mark_serialization"),
-    "torch.distributed.distributed_c10d": ("ranks", "mark_process_group"),
+    "torch.distributed.distributed_c10d": ("ranks", "mark_distributed"),
     "torch.distributed.checkpoint.state_dict_saver": ("checkpoint", "mark_saver"),
     "torch.distributed.checkpoint.state_dict_loader": ("checkpoint", "mark_state_loader"),
     "torch.distributed._shard.checkpoint.state_dict_saver": ("checkpoint", "mark_saver"),

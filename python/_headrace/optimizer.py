@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Steps of optimizers: torch.optim's and fastai's.
+"""Steps of optimizers: torch.optim's and fastai's; backward passes.
 
 Each subclass of Optimizer with a step() of its own is marked when the class is defined. The hooks of newer versions are not used:
 torch does not call them when a step fails, nor in a class that replaces them.
@@ -10,7 +10,7 @@ from _thread import get_ident
 from types import FunctionType
 
 from . import api, steps
-from .wrap import like
+from .wrap import like, outermost
 
 STEP = api.name("Optimizer.step", "torch", None, api.OPTIMIZER)
 
@@ -23,6 +23,11 @@ def mark_torch(module):
     compiler = getattr(module, "compiler", None)
     # is_dynamo_compiling is cheaper, and torch.compile treats it as a constant, too.
     api.compiling = getattr(compiler, "is_dynamo_compiling", None) or getattr(compiler, "is_compiling", api.compiling)
+
+
+def mark_autograd(module):
+    """Tensor.backward() calls the function of this module."""
+    outermost(module, ("backward",), "torch")
 
 
 def mark_optimizer(module):

@@ -1,10 +1,25 @@
 # SPDX-License-Identifier: Apache-2.0
-"""torch.distributed: reports the rank of this process, once it is known."""
+"""torch.distributed: reports the rank of this process, once it is known, and marks collective calls."""
 
 import os
 
 from . import api
-from .wrap import like
+from .wrap import like, outermost
+
+# Functions that return when this rank has its result. torch.distributed exports them after the module has been marked.
+COLLECTIVES = (
+    "all_reduce all_gather all_gather_object all_gather_into_tensor reduce_scatter reduce_scatter_tensor broadcast broadcast_object_list"
+    " reduce gather scatter all_to_all all_to_all_single barrier monitored_barrier".split()
+)
+
+
+def mark_distributed(module):
+    mark_process_group(module)
+    outermost(module, COLLECTIVES, "torch.distributed")
+    # torch.compile leaves these functions out of its graphs, and must find the marked ones in its list.
+    unsupported = getattr(module, "dynamo_unsupported_distributed_c10d_ops", None)
+    if isinstance(unsupported, list):
+        unsupported += [getattr(module, name) for name in COLLECTIVES if hasattr(module, name)]
 
 
 def mark_process_group(module):

@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a thread uses during a range, without fast.c: CPU time, major faults and waits for a core."""
+"""What a thread uses during a range, without fast.c: CPU time, major faults, waits for a core and other waits."""
 
 import os
 import threading
 
 CORE_WAIT = "/proc/thread-self/schedstat"
+WAITS = (b"sleep_ns", b"network_ns", b"lock_ns")
 APART_NS = 20000000  # shortest time between reads of schedstat: a read takes longer than everything else here
 
 
@@ -26,8 +27,8 @@ def _core_wait():
         return None
 
 
-def ways(begin, end):
-    """begin_spent() and end_spent() around begin() and end()."""
+def ways(begin, end, waited):
+    """begin_spent() and end_spent() around begin() and end(). waited() returns headrace_api.waited, or () for an older library."""
     try:
         from resource import RUSAGE_THREAD, getrusage
         from time import monotonic_ns, thread_time_ns
@@ -50,7 +51,7 @@ def ways(begin, end):
     def begin_spent(ref):
         begin(ref)
         core_wait_since(0)
-        return thread_time_ns(), getrusage(RUSAGE_THREAD).ru_majflt, monotonic_ns()
+        return thread_time_ns(), getrusage(RUSAGE_THREAD).ru_majflt, monotonic_ns(), waited()
 
     def end_spent(head, before):
         args = head
@@ -59,9 +60,12 @@ def ways(begin, end):
             faults = getrusage(RUSAGE_THREAD).ru_majflt - before[1]
             if faults > 0:
                 args += b',"major_faults":%d' % faults
-        waited = core_wait_since(before[2] if before else 0)
-        if waited is not None:
-            args += b',"core_wait_ns":%d' % waited
+        core_wait = core_wait_since(before[2] if before else 0)
+        if core_wait is not None:
+            args += b',"core_wait_ns":%d' % core_wait
+        for group, now, then in zip(WAITS, waited(), before[3] if before else ()):
+            if now > then:
+                args += b',"%b":%d' % (group, now - then)
         end(args + b"}")
 
     return begin_spent, end_spent

@@ -5,7 +5,9 @@ import functools
 import inspect
 import json
 import os
-from _thread import _local
+import sys
+from _thread import _local, get_ident
+from types import FunctionType
 
 from . import api
 
@@ -101,6 +103,41 @@ def wrap(owner, attribute, kind, name, domain, args_of):
     function = vars(owner).get(attribute)
     if callable(function):
         setattr(owner, attribute, region(function, kind, name, domain, args_of))
+
+
+def outermost(owner, names, domain):
+    """Makes these functions of owner ranges, if they exist. If one of them calls another, only the outer call is a range."""
+    inside, begin, end = set(), api.begin, api.end
+    if hasattr(os, "register_at_fork"):
+        os.register_at_fork(after_in_child=inside.clear)
+
+    def mark(name, function):
+        ref = api.name(name, domain)
+
+        @like(function)
+        def wrapper(*args, **kwargs):
+            if api.compiling():
+                return function(*args, **kwargs)
+            thread = get_ident()
+            # A thread that Python has not started is one of autograd, and works for a call in another thread.
+            if inside and (thread in inside or thread not in getattr(sys.modules.get("threading"), "_active", ())):
+                return function(*args, **kwargs)
+            try:
+                inside.add(thread)
+                try:
+                    begin(ref)
+                    return function(*args, **kwargs)
+                finally:
+                    end(None)
+            finally:
+                inside.discard(thread)
+
+        return wrapper
+
+    for name in names:
+        function = vars(owner).get(name)
+        if isinstance(function, FunctionType):
+            setattr(owner, name, mark(name, function))
 
 
 def argument(position, *names):

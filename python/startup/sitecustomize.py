@@ -10,8 +10,8 @@ STARTUP = 1  # must equal _headrace.STARTUP
 
 # Modules that are marked after their import; _headrace/hooks.py has a function for each.
 MODULES = set(
-    "torch torch.utils.data.dataloader torch.utils.data._utils.fetch torch.utils.data._utils.worker torch.optim.optimizer"
-    " torch.serialization torch.distributed.distributed_c10d torch.distributed.checkpoint.state_dict_saver"
+    "torch torch.autograd torch.utils.data.dataloader torch.utils.data._utils.fetch torch.utils.data._utils.worker"
+    " torch.optim.optimizer torch.serialization torch.distributed.distributed_c10d torch.distributed.checkpoint.state_dict_saver"
     " torch.distributed.checkpoint.state_dict_loader torch.distributed._shard.checkpoint.state_dict_saver"
     " torch.distributed._shard.checkpoint.state_dict_loader keras.callbacks keras.src.callbacks"
     " keras.src.callbacks.callback_list tf_keras.src.callbacks keras.src.saving.saving_api tf_keras.src.saving.saving_api"

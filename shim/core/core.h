@@ -171,6 +171,30 @@ void hr_request_begin(const void *address, const struct hr_request *asked);
 void hr_request_refused(const void *address);	       /* the submission failed */
 void hr_request_end(const void *address, int64_t ret); /* ignores unknown requests */
 
+/* ---- waits ---------------------------------------------------------------------------------------- */
+
+/*
+ * How long this thread has waited in calls that are no operations. A wrapper measures a call only
+ * while `on` is set: otherwise it tail-calls the original. If a call runs inside another one (a
+ * signal handler, a function of another library), its time counts only for the inner call. A call
+ * that is left by siglongjmp or by a cancellation does not count.
+ */
+enum hr_wait_group { HR_WAIT_SLEEP, HR_WAIT_NETWORK, HR_WAIT_LOCK, HR_WAIT_GROUPS };
+struct hr_waits {
+	uint64_t ns[HR_WAIT_GROUPS];
+	bool on; /* this thread has called headrace_api.waited */
+};
+extern __thread struct hr_waits hr_waits __attribute__((tls_model("initial-exec")));
+
+struct hr_waiting {
+	uint64_t start;	  /* 0: not measured */
+	uint64_t counted; /* sum of hr_waits.ns at the start */
+};
+void hr_wait_begin(struct hr_waiting *wait);
+void hr_wait_end(const struct hr_waiting *wait, enum hr_wait_group group); /* preserves errno */
+/* For read and write: counts the call if fd is a socket. */
+void hr_wait_end_fd(const struct hr_waiting *wait, int fd);
+
 /* ---- process events ------------------------------------------------------------------------------- */
 
 void hr_before_vfork(void); /* this thread is about to vfork: see wrap_process.c */

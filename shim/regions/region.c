@@ -514,6 +514,14 @@ static void api_step_undo(void)
 	__atomic_store_n(&hr__wiped.step, HEADRACE_NONE ^ HR_REGION_NONE, __ATOMIC_RELAXED);
 }
 
+_Static_assert(sizeof(hr_waits.ns) == 3 * sizeof(uint64_t), "headrace_api.waited");
+
+static void api_waited(uint64_t ret_ns[3])
+{
+	hr_waits.on = hr__image.on;
+	memcpy(ret_ns, hr_waits.ns, sizeof(hr_waits.ns));
+}
+
 static const struct headrace_api api = {
     .version = HEADRACE_API_VERSION,
     .bytes = sizeof(api),
@@ -530,6 +538,7 @@ static const struct headrace_api api = {
     .step_at = api_step_at,
     .epoch_at = api_epoch_at,
     .step_undo = api_step_undo,
+    .waited = api_waited,
 };
 
 __attribute__((visibility("default"))) const struct headrace_api *headrace_api(uint32_t version)

@@ -22,6 +22,15 @@
 	HR_WRAP_ON(ret, name, params, args, file, asked, offset, hr_ret(r), flags)
 
 #define HR_WRAP_ON(ret, name, params, args, file, asked, offset, value, flags)                     \
+	HR_TRACED(ret, name, params, args, file, asked, offset, value, flags)                      \
+	ret hr_wrap_##name params                                                                  \
+	{                                                                                          \
+		if (hr_fd_ignored(file))                                                           \
+			return HR_REAL(name) args;                                                 \
+		return traced_##name args;                                                         \
+	}
+
+#define HR_TRACED(ret, name, params, args, file, asked, offset, value, flags)                      \
 	static __attribute__((noinline)) ret traced_##name params                                  \
 	{                                                                                          \
 		struct hr_op op;                                                                   \
@@ -32,12 +41,39 @@
 		if (op.live)                                                                       \
 			hr_end(&op, value, (uint32_t)(flags));                                     \
 		return r;                                                                          \
-	}                                                                                          \
+	}
+
+/* An ignored descriptor may be a socket: then the call is a wait. */
+#define HR_WRAP_RW(ret, name, params, args, file, asked, offset, flags)                            \
+	HR_WAITED(ret, name, params, args, hr_wait_end_fd(&wait, file))                            \
+	HR_TRACED(ret, name, params, args, file, asked, offset, hr_ret(r), flags)                  \
 	ret hr_wrap_##name params                                                                  \
 	{                                                                                          \
+		if (hr_unlikely(hr_waits.on) && hr_fd_get(file) == HR_FILE_IGNORED)                \
+			return waited_##name args;                                                 \
 		if (hr_fd_ignored(file))                                                           \
 			return HR_REAL(name) args;                                                 \
 		return traced_##name args;                                                         \
+	}
+
+/* A tail call, unless the thread measures its waits. */
+#define HR_WRAP_WAIT(ret, name, params, args, group, asked, offset, flags)                         \
+	HR_WAITED(ret, name, params, args, hr_wait_end(&wait, group))                              \
+	ret hr_wrap_##name params                                                                  \
+	{                                                                                          \
+		return hr_likely(!hr_waits.on) ? HR_REAL(name) args : waited_##name args;          \
+	}
+
+#define HR_WAITED(ret, name, params, args, end)                                                    \
+	static __attribute__((noinline)) ret waited_##name params                                  \
+	{                                                                                          \
+		struct hr_waiting wait;                                                            \
+		ret r;                                                                             \
+                                                                                                   \
+		hr_wait_begin(&wait);                                                              \
+		r = HR_REAL(name) args;                                                            \
+		end;                                                                               \
+		return r;                                                                          \
 	}
 
 #define HR_WRAP_FDERR(ret, name, params, args, file, asked, offset, flags)                         \

@@ -108,6 +108,34 @@ class Waits(Training):
             self.assertAlmostEqual(float(row["input_wait_s"]), waits, delta=0.05 * waits + PREEMPTED)
 
 
+class Asleep(Training):
+    """What a fetch waited for, against the clock of each item."""
+
+    def waited(self, workers, kind):
+        say = os.path.join(self.folder.log, f"said{workers}")
+        traced = self.headrace([harness.PYTHON, os.path.join(harness.WORKLOADS, "train_asleep.py"), say, str(workers)])
+        said = {}
+        with open(say, encoding="ascii") as lines:
+            for group, ns in map(str.split, lines):
+                said[group] = said.get(group, 0) + int(ns)
+        groups = ("sleep", "network", "lock")
+        rows = traced.sql(f"""SELECT {", ".join(f"(args->>'$.{group}_ns')::BIGINT AS {group}" for group in groups)} FROM regions
+            WHERE kind = '{kind}' AND (args->>'$.end') IS NULL ORDER BY (args->>'$.batch')::BIGINT""")
+        self.assertEqual(len(rows), 28)
+        for group in groups:
+            recorded = sum(int(row[group] or 0) for row in rows)
+            self.assertAlmostEqual(recorded / said[group], 1, delta=0.05, msg=f"{group}: {recorded} of {said[group]} ns")
+        # An item that computes waits for nothing.
+        self.assertEqual([row[group] for row in rows[6::7] for group in groups if int(row[group] or 0) > 1000000], [])
+        self.assertLess(sum(int(row["lock"] or 0) for row in rows[0::7]), 1000000)
+
+    def test_of_a_worker(self):
+        self.waited(1, "fetch")
+
+    def test_without_workers(self):
+        self.waited(0, "input_wait")
+
+
 class Mapped(Training):
     """What the worker's thread spent in its fetches, against what the kernel told the worker of each item."""
 

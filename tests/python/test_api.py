@@ -9,8 +9,8 @@ from harness import CHECKPOINT, MARK, MODULES, NONE, RANGE, Case
 
 
 class Api(Case):
-    def regions(self, text):
-        self.run_python(text)
+    def regions(self, text, **env):
+        self.run_python(text, env=self.environment(**env))
         told = self.told()
         return told, [(r["name"], r["domain"], r["category"], r["kind"], r["args"]) for r in told.regions]
 
@@ -179,6 +179,19 @@ class Api(Case):
         self.assertEqual({k: x["args"][k] for k in ("loader", "worker")}, {"loader": 0, "worker": 1})
         self.assertTrue(20e6 <= x["args"]["cpu_ns"] <= x["end_ns"] - x["ns"] - 40e6, x)
         self.assertLess(y["args"]["cpu_ns"], 40e6)
+        for region in (x, y):  # what the fake library adds between two calls
+            self.assertEqual([region["args"][group] for group in ("sleep_ns", "network_ns", "lock_ns")], [1000000, 2000000, 3000000])
+
+    def test_a_library_that_measures_no_waits(self):
+        told, _ = self.regions("""
+            from _headrace import api
+            api.end_spent(b'{"loader":0', api.begin_spent(api.name("x")))
+            api.step_at(1, api.now())
+        """, FAKE_OLD="waited")
+        args = told.regions[0]["args"]
+        self.assertIn("cpu_ns", args)
+        self.assertEqual([name for name in ("sleep_ns", "network_ns", "lock_ns") if name in args], [])
+        self.assertIn("at", told.calls[-1])
 
     def test_whatever_is_passed(self):
         """As without the library, where nobody looks at it: nothing is raised, and what is no number is none."""

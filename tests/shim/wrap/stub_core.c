@@ -447,6 +447,27 @@ int64_t hr_fd_position(int fd)
 	return ((off_t(*)(int, off_t, int))hr_real_get(HR_OP_lseek))(fd, 0, SEEK_CUR);
 }
 
+/* ---- waits ---------------------------------------------------------------------------------- */
+
+__thread struct hr_waits hr_waits;
+
+void hr_wait_begin(struct hr_waiting *wait)
+{
+	wait->start = 1;
+}
+
+void hr_wait_end(const struct hr_waiting *wait, enum hr_wait_group group)
+{
+	if (on && wait->start == 1)
+		note_hook("hr_wait_end")->ret = group;
+}
+
+void hr_wait_end_fd(const struct hr_waiting *wait, int fd)
+{
+	if (on && wait->start == 1)
+		note_hook("hr_wait_end_fd")->ret = fd;
+}
+
 /* ---- originals ------------------------------------------------------------------------------ */
 
 void *hr_real_table[HR_OP_MAX];
