@@ -164,16 +164,16 @@ static enum hr_finding_cause cause_of(const struct hr_training_job *j, const str
 		return HR_FOUND_METADATA;
 	if (opened > AGAIN * passes && w->metadata > w->read)
 		return HR_FOUND_REOPENS;
+	if ((double)f->bytes > AGAIN * passes * (double)f->extent && w->read > w->metadata)
+		return HR_FOUND_REREADS;
+	if (load != NULL && load->known && load->exponent >= SATURATED && load->under_way > 1.3)
+		return HR_FOUND_SATURATED;
 	if (size < SMALL_FILE && f->read_files >= MANY_FILES && w->metadata > 0.3 * w->read)
 		return HR_FOUND_SMALL_FILES;
 	if (w->metadata > w->read)
 		return HR_FOUND_METADATA;
-	if ((double)f->bytes > AGAIN * passes * (double)f->extent)
-		return HR_FOUND_REREADS;
 	if (mean_read(f) < SMALL_READ && f->data_reads > 8 * f->opens)
 		return HR_FOUND_SMALL_READS;
-	if (load != NULL && load->known && load->exponent >= SATURATED && load->under_way > 1.3)
-		return HR_FOUND_SATURATED;
 	return HR_FOUND_SLOW_READS;
 }
 

@@ -227,7 +227,8 @@ static void find_batches(struct hr_training_job *j, struct hr_waits *w)
 	struct hr_finding *f;
 	double gain = 0;
 
-	if (j->workers == 0 || lost < 0.05 * j->wall || busy(j) > BUSY)
+	if (j->workers == 0 || lost < 0.05 * j->wall || busy(j) > BUSY ||
+	    w->core > 0.3 * hr_waits_making(w))
 		return;
 	for (uint32_t p = 2 * prefetch; p <= PREFETCH_MAX && j->error == 0; p *= 2) {
 		struct hr_setting setting = HR_SETTING_SAME;

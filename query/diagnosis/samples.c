@@ -31,30 +31,27 @@ static void halve(struct hr_samples *s)
 	s->n = n;
 }
 
-int hr__samples_add(struct hr_samples *s, uint32_t stream, uint32_t file, int64_t from, int64_t to)
+int hr__samples_add(struct hr_samples *s, const struct hr_sample *sample)
 {
-	if (!is_kept(s, from))
+	if (!is_kept(s, sample->from))
 		return 0;
 	if (!hr_array_reserve(s->list, s->n, s->room))
 		return -ENOMEM;
-	s->list[s->n++] =
-	    (struct hr_sample){.from = from, .to = to, .stream = stream, .file = file};
+	s->list[s->n++] = *sample;
 	while (s->n >= SAMPLES_MAX && s->halved < 32)
 		halve(s);
 	return 0;
 }
 
-int hr__samples_merge(struct hr_samples *to, struct hr_samples *from)
+int hr__samples_merge(struct hr_samples *to, const struct hr_samples *from)
 {
+	int r = 0;
+
 	while (to->halved < from->halved)
 		halve(to);
-	for (size_t i = 0; i < from->n; i++) {
-		const struct hr_sample *f = &from->list[i];
-
-		if (hr__samples_add(to, f->stream, f->file, f->from, f->to) < 0)
-			return -ENOMEM;
-	}
-	return 0;
+	for (size_t i = 0; r == 0 && i < from->n; i++)
+		r = hr__samples_add(to, &from->list[i]);
+	return r;
 }
 
 /* ---- the samples of a mount ---- */
@@ -133,13 +130,40 @@ static bool fit(struct bin *bins, double *ret)
 	return true;
 }
 
+/* Adds an operation, which ran while `under_way` operations were, to its bin. -ENOMEM. */
+static int add_to_bin(struct bin *bins, const struct hr_sample *sample, double under_way)
+{
+	struct bin *b = &bins[bin_of(under_way)];
+
+	if (!hr_array_reserve(b->ns, b->n, b->room))
+		return -ENOMEM;
+	b->ns[b->n++] = (double)(sample->to - sample->from);
+	b->under_way += under_way;
+	return 0;
+}
+
+static void choose(const struct hr_sample *list, size_t n, struct hr_load *l)
+{
+	double reads = 0;
+
+	for (size_t i = 0; i < n; i++) {
+		double s = (double)(list[i].to - list[i].from) / 1e9;
+
+		reads += list[i].reads ? s : 0;
+		l->total_s += s;
+	}
+	l->reads = reads >= l->total_s / 2;
+}
+
 /* Fills *l from the samples, which are of one mount and by time. -ENOMEM. */
 static int measure(const struct hr_sample *list, size_t n, struct hr_load *l)
 {
 	struct bin bins[BINS] = {0};
 	double *ends = malloc(n * sizeof(*ends)), *starts = malloc(n * sizeof(*starts)), sum = 0;
+	size_t chosen = 0;
 	int r = ends != NULL && starts != NULL ? 0 : -ENOMEM;
 
+	choose(list, n, l);
 	for (size_t i = 0; r == 0 && i < n; i++) {
 		starts[i] = (double)(list[i].from - list[0].from);
 		ends[i] = (double)(list[i].to - list[0].from);
@@ -148,28 +172,20 @@ static int measure(const struct hr_sample *list, size_t n, struct hr_load *l)
 		qsort(ends, n, sizeof(*ends), by_value);
 	for (size_t i = 0; r == 0 && i < n; i++) {
 		double to = (double)(list[i].to - list[0].from);
+		/* At its start and at its end: those that have begun and not ended, itself included. */
 		size_t first = i + 1 - count_until(ends, n, starts[i]);
 		size_t last = count_until(starts, n, to) + 1 - count_until(ends, n, to);
 		double under_way = fmax(1, (double)(first + last) / 2);
-		struct bin *b = &bins[bin_of(under_way)];
 
-		if (!hr_array_reserve(b->ns, b->n, b->room)) {
-			r = -ENOMEM;
-			break;
-		}
-		b->ns[b->n++] = to - starts[i];
-		b->under_way += under_way;
+		if (list[i].reads != l->reads)
+			continue;
+		r = add_to_bin(bins, &list[i], under_way);
 		sum += under_way;
+		chosen++;
 	}
-	if (r == 0) {
-		l->under_way = sum / (double)n;
+	if (r == 0 && chosen > 0) {
+		l->under_way = sum / (double)chosen;
 		l->known = fit(bins, &l->exponent);
-		for (size_t i = 0; i < n; i++) {
-			ends[i] = (double)(list[i].to - list[i].from);
-			l->total_s += ends[i] / 1e9;
-		}
-		qsort(ends, n, sizeof(*ends), by_value);
-		l->median_s = ends[n / 2] / 1e9;
 	}
 	for (unsigned i = 0; i < BINS; i++)
 		free(bins[i].ns);

@@ -22,6 +22,8 @@ struct hr_query;
 struct hr_sample {
 	int64_t from, to; /* wall clock, nanoseconds */
 	uint32_t stream, file;
+	bool
+	    reads; /* a read that returned data; else an operation on names, or a read without data */
 };
 
 struct hr_samples {
@@ -31,17 +33,18 @@ struct hr_samples {
 };
 
 /* -ENOMEM. */
-int hr__samples_add(struct hr_samples *s, uint32_t stream, uint32_t file, int64_t from, int64_t to);
-int hr__samples_merge(struct hr_samples *to, struct hr_samples *from);
+int hr__samples_add(struct hr_samples *s, const struct hr_sample *sample);
+int hr__samples_merge(struct hr_samples *to, const struct hr_samples *from);
 
 /* How a mount of a node reacts to load. */
 struct hr_load {
 	uint32_t stream, mount; /* hr_file_info.mount */
-	double exponent;	/* valid if `known` */
-	bool known;		/* different numbers of operations were under way */
-	double under_way;	/* number of operations under way, on average of its operations */
-	double median_s;	/* of an operation */
 	double total_s;		/* sum of its operations' durations */
+	/* Of reads, or if these take less time in all, of the other operations: */
+	bool reads;
+	double exponent;  /* valid if `known` */
+	bool known;	  /* different numbers of operations were under way */
+	double under_way; /* operations under way on the mount, on average */
 };
 
 struct hr_loads {

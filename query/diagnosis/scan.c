@@ -181,16 +181,26 @@ static int add_to_item(struct hr_items *items, const struct hr_interval *i, cons
 	return 0;
 }
 
+/* An operation of a fetch that the kernel's caches did not serve. */
+static bool is_sample(const struct hr_interval *i, const struct row *row)
+{
+	return i->use != HR_USE_OWN && row->from >= i->from && row->file != 0 && !is_cached(row) &&
+	       (row->group == HR_SCAN_READ || row->group == HR_SCAN_METADATA);
+}
+
 static int add_row(struct scan_worker *w, const struct hr_interval *i, const struct row *row)
 {
 	int64_t from = row->from > i->from ? row->from : i->from;
 	int64_t to = row->to < i->to ? row->to : i->to;
 	uint64_t ns = to > from ? (uint64_t)(to - from) : 0;
 
-	if (i->use != HR_USE_OWN && row->from >= i->from && row->file != 0 && !is_cached(row) &&
-	    (row->group == HR_SCAN_READ || row->group == HR_SCAN_METADATA) &&
-	    hr__samples_add(&w->samples, row->stream, row->file, row->from, row->to) < 0)
-		return -ENOMEM;
+	if (is_sample(i, row)) {
+		struct hr_sample sample = {row->from, row->to, row->stream, row->file,
+					   row->group == HR_SCAN_READ && row->bytes > 0};
+
+		if (hr__samples_add(&w->samples, &sample) < 0)
+			return -ENOMEM;
+	}
 	add_to_ops(&w->job->scan->ops[i->ops], i, row, ns);
 	return add_to_item(&w->items, i, row, ns);
 }

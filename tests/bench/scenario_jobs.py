@@ -122,18 +122,18 @@ def reopens(r):
 
 def rereads(r):
     o = base(r, workers=r.randint(1, 2))
-    return Job("rereads", o, files=r.randint(2, 5), bytes=round(per_item(o, r.uniform(40, 80)) * 2_500_000), remedies={"once": {"take": 64}})
+    return Job("rereads", o, files=r.randint(2, 5), bytes=round(per_item(o, r.uniform(40, 80)) * 8_000_000), remedies={"once": {"take": 64}})
 
 
 def slow_file(r):
     o = base(r, workers=r.randint(2, 3), batch=r.choice([1, 2]), items=48, epochs=2)
-    return Job("slow_file", o, files=24, mount={"read": r.randint(100, 250), "bytes": 65536, "parallel": 1}, mounted=1, where="slow0",
+    return Job("slow_file", o, files=24, mount={"read": r.randint(100, 250), "bytes": 65536, "parallel": 1}, mounted=1, where="f0023",
                remedies={"copy": {"mount": None}})
 
 
 def slow_file_of_mount(r):
     o = base(r, workers=r.randint(2, 3), batch=r.choice([1, 2]), items=48, epochs=2)
-    return Job("slow_file", o, files=24, mount={"read": r.randint(100, 250), "bytes": 65536, "parallel": 1, "only": 7}, where="slow7",
+    return Job("slow_file", o, files=24, mount={"read": r.randint(100, 250), "bytes": 65536, "parallel": 1, "only": 7}, where="f0007",
                remedies={"copy": {"mount": None}})
 
 
@@ -204,7 +204,7 @@ def restore(r):
 
 def sync(r):
     o = base(r)
-    return Job("sync", o | {"log-fsync": r.randint(10, 20)}, remedies={"fsync": {"log-fsync": 0}})
+    return Job("sync", o | {"log-fsync": r.randint(60, 120)}, remedies={"fsync": {"log-fsync": 0}})
 
 
 def logging(r):
@@ -238,7 +238,7 @@ def rank_reads(r):
     n = r.randint(2, 3)
     which = r.randrange(n)
     o = base(r, workers=1)
-    return Job("slow_reads", o | {"slow-rank": which}, mount={"read": round(per_item(o, r.uniform(60, 100)) / 2, 1), "parallel": 1, "bytes": 65536}, ranks=n,
+    return Job("slow_reads", o | {"slow-rank": which}, also=("slow_mount",), mount={"read": round(per_item(o, r.uniform(60, 100)) / 2, 1), "parallel": 1, "bytes": 65536}, ranks=n,
                rank=which)
 
 

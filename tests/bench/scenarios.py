@@ -36,13 +36,20 @@ NAMES = {"fsync": "own_sync", "listing": "own_metadata", "lines": "own_write"}
 NOT_MEASURED = {"other", "import_io", "imports"}
 TOGETHER = {"stall": "compute", "backward": "compute", "collective": "compute", "wait_sleep": "wait_asleep", "wait_network": "wait_asleep",
             "wait_lock": "wait_asleep"}
+# With this option, the job's part contains what it does around each operation.
+AROUND = (("read-bytes", "wait_read", "wait_cpu"), ("log-lines", "own_write", "compute"), ("list", "own_metadata", "other"),
+          ("tensors", "wait_handover", "wait_cpu"))
 QUOTA_PERIOD_US = 100000
 
 
-def together(parts):
+def together(parts, job):
     total = collections.Counter()
     for name, s in parts.items():
-        total[TOGETHER.get(name, name)] += s
+        name = TOGETHER.get(name, name)
+        for option, apart, whole in AROUND:
+            if option in job.options and name == apart:
+                name = whole
+        total[name] += s
     return total
 
 
@@ -171,7 +178,7 @@ class Lab:
         wall = sum(found.values())
         shutil.rmtree(top)
         # The first import of torch is slower than later ones, so comparisons of two runs leave it out.
-        return {"wall": wall, "loop": wall - statistics.mean(starts), "truth": together(truth), "found": together(found), "findings": findings, "mount": mount}
+        return {"wall": wall, "loop": wall - statistics.mean(starts), "truth": together(truth, job), "found": together(found, job), "findings": findings, "mount": mount}
 
 
 def is_right(job, first, ran):

@@ -150,8 +150,9 @@ class Items:
             os.stat(path)
         at = begin
         if o.mapped:
+            at = part("metadata", at)
             touch(path)
-            at = part("fault", part("metadata", begin))
+            at = part("fault", at)
         for _ in range(0 if o.mapped else o.opens):
             fd = os.open(path, os.O_RDONLY)
             at, left = part("metadata", at), self.part
@@ -162,6 +163,7 @@ class Items:
                     break
             at = part("read", at)
             os.close(fd)
+            at = part("metadata", at)
         cpu = time.thread_time_ns()
         at = now()
         spin(o.decode_ms)
@@ -182,11 +184,17 @@ class Items:
         self.log.add("item", begin, now(), item=i, first=self.first, parts=parts, cpu=cpu)
         if (i + 1) % o.batch == 0 or i + 1 == self.n:
             self.log.flush()
-        return [torch.zeros(8) for _ in range(o.tensors)] if o.tensors else 0.0
+        if o.tensors:
+            import torch
+
+            return [torch.zeros(8) for _ in range(o.tensors)]
+        return 0.0
 
     def sleep(self, i):
         o, ms = self.options, self.options.sleep_ms
-        worker = torch.utils.data.get_worker_info()
+        from torch.utils.data import get_worker_info
+
+        worker = get_worker_info()
         if i == o.slow_item or (o.slow_every > 0 and i % o.slow_every == o.slow_every - 1) or (worker and worker.id == o.slow_worker):
             ms += o.slow_ms
         if ms:
@@ -226,7 +234,6 @@ def main():
     o = options()
     log = Log(o.log + ".main")
     begin = now()
-    global torch
     import torch
     from torch.utils.data import DataLoader
 
