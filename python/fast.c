@@ -148,7 +148,7 @@ static PyObject *fast_end(PyObject *self, PyObject *arg)
 	return none();
 }
 
-/* What this thread has used since it began, and when. */
+/* Totals of this thread since its start, and the time at which they were read. */
 struct spent {
 	unsigned long long at_ns, cpu_ns, major_faults;
 };
