@@ -243,7 +243,7 @@ struct hr_probe_op {
 	uint64_t name, name2; /* 0: no file */
 	uint64_t start_ns;
 	uint64_t dur_ns;
-	int64_t ret; /* -errno */
+	int64_t ret; /* return value or -errno */
 	uint64_t asked;
 	int64_t offset, offset2;
 	int32_t fd, fd2;

@@ -141,7 +141,7 @@ static inline void join_words(const uint8_t *const planes[4], uint32_t i, __m128
 	ret[3] = _mm_unpackhi_epi16(high01, high23);
 }
 
-/* Has a path for 32 bits (`wide` is false), because most codes fit. */
+/* Joins only the 4 lower planes unless `wide`, because most codes fit in 32 bits. */
 static uint32_t join_blocks(const uint8_t *const planes[HR__MAX_PLANES], bool wide,
 			    uint64_t constant, uint32_t n, uint64_t *ret)
 {

@@ -15,7 +15,7 @@
 #include <cpuid.h>
 #endif
 
-/* True: ticks have one rate on all cores. The generic timer's always have. */
+/* True: ticks have one rate on all cores, as they always have with the generic timer. */
 static inline bool hr_tsc_is_invariant(void)
 {
 #if defined(__x86_64__)

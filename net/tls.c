@@ -26,7 +26,7 @@ static int expect(struct hr_tls_session *s, const char *host)
 	X509_VERIFY_PARAM *rules = SSL_get0_param(s->ssl);
 	struct in6_addr address;
 
-	/* Without the zone of fe80::1%eth0, which is only valid on this machine. */
+	/* Leaves out the zone of fe80::1%eth0, which is only valid on this machine. */
 	snprintf(s->host, sizeof(s->host), "%.*s", (int)strcspn(host, "%"), host);
 	X509_VERIFY_PARAM_set_hostflags(rules, X509_CHECK_FLAG_NEVER_CHECK_SUBJECT |
 						   X509_CHECK_FLAG_NO_PARTIAL_WILDCARDS);

@@ -59,7 +59,7 @@ int hr_segment_rewrite(int stream_dir_fd, uint32_t number, hr_segment_replace *r
 /* Removes the remains of an interrupted rewrite. */
 void hr_segments_sweep(int stream_dir_fd);
 
-/* True: a writer exists. hr_segments_take takes its lock until *ret_fd is closed, or -EBUSY. */
+/* True: a writer exists. hr_segments_take locks the stream until *ret_fd is closed, or -EBUSY. */
 bool hr_segments_taken(int stream_dir_fd);
 int hr_segments_take(int stream_dir_fd, int *ret_fd);
 

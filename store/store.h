@@ -6,7 +6,7 @@
  *        headrace.store                    "headrace store 1", checked first; a collector holds
  *                                          F_OFD_SETLK on it while it runs
  *        collector                         for people: "tcp://127.0.0.1:4747 (pid 17 on n1)"
- *        spill/                            of a collector's running queries
+ *        spill/                            temporary files of a collector's queries
  *        jobs/<job>/<node>.<stream>/       one stream, one writer at a time
  *            lock                          F_OFD_SETLK, held by the writer
  *            000001.seg 000002.seg ...     frames in order of arrival; an index footer when sealed
@@ -169,7 +169,7 @@ int hr_writer_skip(struct hr_writer *w, uint64_t mark);
 
 int hr_writer_sync(struct hr_writer *w); /* fdatasync */
 
-/* Call this after a sync of the whole file system. The next hr_writer_sync then does nothing. */
+/* Call this after a sync of the whole file system. The next hr_writer_sync has nothing to do. */
 void hr_writer_synced(struct hr_writer *w);
 
 /*
@@ -292,7 +292,7 @@ void hr_catalog_free(struct hr_catalog *c);
 size_t hr_catalog_streams(const struct hr_catalog *c, const struct hr_stream **ret);
 size_t hr_catalog_problems(const struct hr_catalog *c, const struct hr_problem **ret);
 
-/* Whether a stream has a journal but no writer. If so, call hr_store_recover (daemon/node). */
+/* True: a stream has a journal and no writer. Then call hr_store_recover (daemon/node). */
 bool hr_catalog_journals(const struct hr_catalog *c);
 
 /* A job from which whole streams were removed, by age, by size or by hand. */

@@ -10,7 +10,7 @@
  */
 #include "shim/core/internal.h"
 
-/* The bytes rule of every operation. ops.c has the rules, too, but with names, not needed here. */
+/* The bytes rule of every operation. The shim does not use ops.c, which also has the names. */
 #define HR_KERNEL(id, name, class, api, bytes_rule) [id] = HR_BYTES_##bytes_rule,
 #define HR_CALL(id, ret, name, params, args, class, api, bytes_rule, ...)                          \
 	HR_KERNEL(id, name, class, api, bytes_rule)

@@ -41,9 +41,7 @@ void hr__exec_init(char *const envp[])
 	hr__image.by_socket = hr__env_value(envp, "HEADRACE_SOCKET") != NULL;
 }
 
-/*
- * Tests for a bad pointer, which must fail in exec, not here. libc's own environment is readable.
- */
+/* A bad pointer must fail in exec, not here, so this tests envp. libc's own needs no test. */
 static bool environment_readable(char *const envp[])
 {
 	if (envp == NULL || (&environ != NULL && envp == environ))

@@ -35,7 +35,7 @@ struct hr__image {
 	uint8_t on_full;       /* enum hr__on_full */
 	uint32_t wait_ms;      /* HEADRACE_ON_FULL=wait:MS */
 	uint64_t parent_token; /* token of the latest session of this process, or of an ancestor */
-	/* first map of that session, or NULL; forked children keep the map's head */
+	/* first map of the session of parent_token, or NULL; forked children keep its head */
 	struct hr_map_hdr *strays;
 	uint64_t retry_ns;	   /* no attach before this time; forked children inherit it */
 	uint64_t no_wait_until_ns; /* after a time-out: attaches do not wait before this time */
@@ -91,7 +91,7 @@ struct hr__opened {
 
 struct hr__wiped {
 	uint64_t nonce; /* of the session, 0: no session; a release store after the fields below */
-	uint32_t born;	/* enum hr__born */
+	uint32_t born;	/* of the session, 0: none; stored with release after the fields below */
 	int32_t pid;
 	uint32_t lock;	    /* attach lock: 0 free, 1 held; a futex */
 	uint32_t attempts;  /* attempts of this process to attach */
@@ -155,7 +155,7 @@ struct hr__thread {
 	uint32_t skip;	 /* operations without a ring until the time is compared with search_ns */
 	uintptr_t frame; /* address of the struct hr_op in flight; only compared */
 	const struct hr_map_hdr *map;
-	uint64_t gave_up_tail; /* tail at a failed wait: no wait until it or beat changes */
+	uint64_t gave_up_tail; /* tail when a wait failed: no wait before tail or beat changes */
 	uint64_t gave_up_beat;
 	uint64_t search_ns;   /* no search for a ring before this time */
 	uint64_t populate_at; /* the ring has memory up to this index */

@@ -281,9 +281,9 @@ void hr__end_none(struct hr_op *op)
 }
 
 /*
- * True: the call may have failed before it read the path, or may have changed the memory of the
- * path (by a value that it wrote there, or by a truncation of the mapped file that contains the
- * path).
+ * True: the call may have failed before it read the path, or may have changed the memory that
+ * contains the path (by a value that it wrote there, or because it truncated the mapped file
+ * there).
  */
 static bool path_doubtful(enum hr_op_id id, int64_t ret, uint32_t flags)
 {

@@ -55,7 +55,7 @@ static inline long hr__syscall(long nr, long a, long b, long c, long d, long e, 
 #define MADV_POPULATE_WRITE 23 /* Linux 5.14; older kernels return EINVAL, and fault page by page */
 #endif
 
-/* Calls with the same name on both architectures; pointers are passed as long. */
+/* System calls whose names are the same on both architectures. Pointers are passed as long. */
 #define HR_SYS0(name)	       hr__syscall(SYS_##name, 0, 0, 0, 0, 0, 0)
 #define HR_SYS1(name, a)       hr__syscall(SYS_##name, (long)(a), 0, 0, 0, 0, 0)
 #define HR_SYS2(name, a, b)    hr__syscall(SYS_##name, (long)(a), (long)(b), 0, 0, 0, 0)

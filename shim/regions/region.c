@@ -146,7 +146,9 @@ static void region_record(struct hr_ring_hdr *ring, const struct hr_region_cell 
 
 static void cell_fill(struct hr_region_cell *c, uint32_t kind, const struct hr__payload *payload)
 {
-	/* Stored with XOR, because a fork zeroes the memory, and 0 must mean none. */
+	/*
+	 * hr__wiped has the numbers XOR HR_REGION_NONE, so that memory wiped by a fork means none.
+	 */
 	c->step = __atomic_load_n(&hr__wiped.step, __ATOMIC_RELAXED) ^ HR_REGION_NONE;
 	c->epoch = __atomic_load_n(&hr__wiped.epoch, __ATOMIC_RELAXED) ^ HR_REGION_NONE;
 	c->flags = HR_REGION_KIND(kind);

@@ -21,7 +21,7 @@
 /* Mark the thread, and return the address of the original. */
 HR_HIDDEN void *hr__vfork_target(void);
 HR_HIDDEN void *hr__syscall_target(long number, unsigned long a);
-/* Is syscall() for all other numbers. */
+/* Records a call of syscall() with any other number. */
 HR_HIDDEN long hr__syscall_record(long number, long a, long b, long c, long d, long e, long f);
 
 /* clang-format off */
