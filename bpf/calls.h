@@ -114,7 +114,7 @@ static __always_inline bool begins(const char *text, const char *with, uint32_t 
 	return true;
 }
 
-/* Sets HR_IMAGE_SHIM if the file is the shim: the dynamic loader maps it when a program starts. */
+/* If the file is the shim, sets HR_IMAGE_SHIM. The dynamic loader maps it at a program's start. */
 static inline void detect_shim(struct hr_image *image, struct file *file)
 {
 	char name[16] = {0};
@@ -128,9 +128,9 @@ static inline void detect_shim(struct hr_image *image, struct file *file)
 }
 
 /*
- * For a covered call whose cell has no file. False: the call's descriptor is a pipe or a socket,
+ * Call this for a covered call whose cell has no file. False: the descriptor is a pipe or a socket,
  * which the shim does not record. The file of a stdio buffer or asynchronous request may be
- * excluded: the daemon decides that by the kernel's name.
+ * excluded, which the daemon decides by the kernel's name.
  */
 static __always_inline bool is_of_files(struct task_struct *self, struct hr_probe_task *t,
 					const struct hr_call *call, struct pt_regs *regs)
@@ -150,7 +150,7 @@ static __always_inline bool is_of_files(struct task_struct *self, struct hr_prob
 }
 
 #ifdef TS_COMPAT
-/* True for a 32-bit system call, which is not recorded: its number and arguments differ. */
+/* True: a 32-bit system call, which is not recorded, because its number and arguments differ. */
 static inline bool is_compat(struct task_struct *self)
 {
 	struct hr_image *image;
@@ -244,7 +244,7 @@ static inline bool is_empty(uint64_t path)
 }
 
 /*
- * True: the path is not the name of the file: a link to an open file, or an unnamed file's folder.
+ * True: the path is not the file's name, but a link to an open file, or an unnamed file's folder.
  */
 static inline bool is_indirect(const struct hr_probe_task *t)
 {
@@ -333,7 +333,7 @@ static inline uint8_t log2_bin(uint64_t v)
 	return bin;
 }
 
-/* If two CPUs do this at once, the later store wins. Both values are greater than before. */
+/* If two CPUs do this at once, the later store remains. Both values are greater than before. */
 static inline void raise(uint64_t *to, uint64_t v)
 {
 	if (*to < v)
@@ -342,7 +342,7 @@ static inline void raise(uint64_t *to, uint64_t v)
 
 static const struct hr_tally no_tally;
 
-/* Adds an operation to its tally, which replaces a record. False: no room for the tally. */
+/* Adds an operation to its tally, which replaces a record. False: the tally has no room. */
 static __always_inline bool add_tally(const struct hr_probe_task *t, uint64_t dur_ns, int64_t ret,
 				      uint8_t kind)
 {
@@ -382,10 +382,10 @@ static __always_inline bool add_tally(const struct hr_probe_task *t, uint64_t du
 }
 
 /*
- * Records an operation that no cell covers. Such an operation needs a record, not a tally, in three
- * cases: the shim may have recorded the same operation (the daemon then drops this record), it has
- * two files, or it is a copy between a file and something else. If there is no room for record or
- * tally, `sums` counts the operation as lost.
+ * Records an operation that no cell covers. In three cases, it needs a record instead of a tally:
+ * the shim may have recorded the same operation (the daemon then drops this record), it has two
+ * files, or it is a copy between a file and something else. If record and tally have no room,
+ * `sums` counts the operation as lost.
  */
 static __always_inline void record_op(const struct hr_probe_task *t, uint32_t tid, uint64_t dur_ns,
 				      int64_t ret, uint8_t kind)

@@ -4,9 +4,9 @@
 #define HEADRACE_BPF_FAULTS_H
 
 /*
- * Only the end of a fault shows whether it is major, and there is no tracepoint at the end. But the
- * kernel counts a task's major faults (getrusage), so this reads that count at the task's next
- * fault, system call or exit. A swap-in of an anonymous page in between counts as a major fault of
+ * Only the end of a fault shows whether it is major, but the end has no tracepoint. The kernel
+ * counts a task's major faults (getrusage), so this reads the count at the task's next fault,
+ * system call or exit. If an anonymous page is swapped in between, that counts as a major fault of
  * the file.
  */
 static inline void settle_fault(struct task_struct *self, struct hr_probe_task *t)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* images.h - processes that belong to the job, and their images. Part of probe.bpf.c. */
+/* images.h - the processes of the job, and their images. Part of probe.bpf.c. */
 #ifndef HEADRACE_BPF_IMAGES_H
 #define HEADRACE_BPF_IMAGES_H
 
@@ -10,7 +10,7 @@ static inline struct hr_image *image_of(struct task_struct *task)
 	return bpf_map_lookup_elem(&images, &tgid);
 }
 
-/* True: the shim does not record an operation without a cell, and no later hello can claim it. */
+/* True: without a cell, the shim does not record an operation, and no later hello can claim it. */
 static inline bool is_settled(const struct hr_image *image, uint64_t now_ns)
 {
 	return image->covered ||
@@ -19,7 +19,7 @@ static inline bool is_settled(const struct hr_image *image, uint64_t now_ns)
 
 #include "faults.h"
 
-/* how: BPF_NOEXIST if fork or exec may have just listed the process, with more details. */
+/* `how`: BPF_NOEXIST if fork or exec may have just listed the process, with more details. */
 static inline void new_image(struct task_struct *task, const struct hr_image *image, uint64_t how)
 {
 	uint32_t tgid = task->tgid;
@@ -33,7 +33,7 @@ static inline void new_image(struct task_struct *task, const struct hr_image *im
 		__sync_fetch_and_add(&unlisted, 1);
 }
 
-/* True: the task is in one of `cgroups`, or in a cgroup below. */
+/* True: the task is in one of `cgroups`, or in a cgroup below one of them. */
 static inline bool in_cgroup(struct task_struct *task)
 {
 	struct cgroup *cgroup;
@@ -54,8 +54,8 @@ static inline bool in_cgroup(struct task_struct *task)
 }
 
 /*
- * Adds a task of one of `cgroups`, if the task's parent does not belong to the job. headraced then
- * marks the other threads and the children of that process.
+ * Adds a task of one of `cgroups` whose parent does not belong to the job. headraced then marks the
+ * other threads and the children of that process.
  */
 static inline void join(struct task_struct *task, uint32_t flags)
 {
@@ -68,7 +68,7 @@ static inline void join(struct task_struct *task, uint32_t flags)
 		__sync_fetch_and_add(&unmarked, 1);
 }
 
-/* A task has moved to another cgroup. Tasks that start in a cgroup are handled at fork and exec. */
+/* A task has moved to another cgroup. For tasks that start in a cgroup, fork and exec do this. */
 SEC("tp_btf/cgroup_attach_task")
 int BPF_PROG(task_moves, struct cgroup *to, const char *path, struct task_struct *task)
 {
@@ -171,7 +171,7 @@ int BPF_PROG(process_exits, struct task_struct *task)
 }
 
 /*
- * Marks the threads of listed processes; lists and marks their children, and processes in the job's
+ * Marks the threads of listed processes. Lists and marks their children, and processes in the job's
  * cgroups. headraced runs this program until it marks no more tasks.
  */
 SEC("iter/task")

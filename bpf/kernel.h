@@ -2,8 +2,8 @@
 /*
  * kernel.h - types of the kernel that the programs use, and the differences between kernels
  *
- * Only used members are declared; libbpf finds their offsets in the BTF of the running kernel
- * (CO-RE). `___` begins a flavour: the same type in another kernel version.
+ * Only used members are declared. libbpf finds their offsets in the BTF of the running kernel
+ * (CO-RE). A type with `___` in its name is a flavour: the same type in another kernel version.
  */
 #ifndef HEADRACE_BPF_KERNEL_H
 #define HEADRACE_BPF_KERNEL_H
@@ -128,7 +128,7 @@ struct pt_regs {
 #define WORD4(regs) ((regs)->r10)
 #define WORD5(regs) ((regs)->r8)
 #define WORD6(regs) ((regs)->r9)
-/* thread_info.status: a system call of the 32-bit table, with other numbers */
+/* thread_info.status: a system call of the 32-bit table, which has other numbers */
 #define TS_COMPAT 2u
 #else
 struct uw {
@@ -168,7 +168,7 @@ struct cgroup {
 };
 
 struct css_set {
-	struct cgroup *dfl_cgrp; /* version 2 */
+	struct cgroup *dfl_cgrp; /* the cgroup of version 2 */
 };
 
 struct task_struct {
@@ -209,7 +209,7 @@ struct filename {
 
 struct io_open {
 	int dfd;
-	/* index + 1 in the ring's own table of files, not a descriptor; 0: a descriptor */
+	/* index + 1 in the ring's own table of files; 0: the open makes a descriptor */
 	uint32_t file_slot;
 	struct filename *filename;
 };

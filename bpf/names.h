@@ -5,17 +5,17 @@
 
 struct name_text {
 	struct hr_probe_name head;
-	/* components, then the path of the call; 8 more bytes for zeros of hash_name() */
+	/* components, then the path of the call, and 8 bytes for zeros of hash_name() */
 	char text[2 * HR_PROBE_PATH + 8];
 	uint32_t bytes;
-	uint64_t hash; /* of all fields and the text: equal names get the same number */
+	uint64_t hash; /* of all fields and the text, so that equal names get the same number */
 };
 
 MAP(name_texts, PERCPU_ARRAY, 1, uint32_t, struct name_text);
 MAP(files, LRU_HASH, HR_PROBE_FILES, uint64_t, struct hr_file_name);
 MAP(inodes, LRU_HASH, HR_PROBE_FILES, struct hr_inode_key, struct hr_file_name);
 
-MAP(texts, LRU_HASH, HR_PROBE_FILES, uint64_t, uint64_t); /* key: struct name_text.hash. */
+MAP(texts, LRU_HASH, HR_PROBE_FILES, uint64_t, uint64_t); /* key: struct name_text.hash */
 
 uint64_t last_name;
 
@@ -42,7 +42,7 @@ static inline struct mount *mount_of(struct vfsmount *mnt)
 	return (void *)mnt - bpf_core_field_offset(struct mount, mnt);
 }
 
-/* Adds a component, or steps to a mount point; 0: end. Global, so that it is verified only once. */
+/* Adds a component, or moves to a mount point. 0: end. Global, so that it is verified once. */
 __attribute__((noinline)) int walk_step(struct name_walk *w)
 {
 	struct dentry *here, *parent;
@@ -61,7 +61,7 @@ __attribute__((noinline)) int walk_step(struct name_walk *w)
 			w->mount = above;
 			return 1;
 		}
-		/* The top. A file without a folder (memfd) is its own top: adds its name. */
+		/* The top. A file without a folder (memfd) is its own top: add its name. */
 		if (w->steps > 0)
 			return 0;
 	}
@@ -81,7 +81,7 @@ __attribute__((noinline)) int walk_step(struct name_walk *w)
 	return 1;
 }
 
-/* Adds all components. Global, so that it is verified only once. */
+/* Adds all components. Global, so that it is verified once. */
 __attribute__((noinline)) int walk_up(struct name_walk *w)
 {
 	if (!w)
@@ -96,7 +96,7 @@ __attribute__((noinline)) int walk_up(struct name_walk *w)
 	return 0;
 }
 
-/* The components of a file; the next walk overwrites them. NULL: none. */
+/* Returns the components of a file, valid until the next walk. NULL: it has none. */
 static inline const struct name_walk *walk(struct task_struct *self, struct path *from)
 {
 	uint32_t zero = 0;
@@ -136,7 +136,7 @@ static inline uint64_t mixed(uint64_t hash, uint64_t more)
 	return hash ^ hash >> 29;
 }
 
-/* Global, so that it is verified only once. */
+/* Global, so that it is verified once. */
 __attribute__((noinline)) int hash_name(struct name_text *t)
 {
 	uint64_t hash = 0;
@@ -157,9 +157,9 @@ __attribute__((noinline)) int hash_name(struct name_text *t)
 }
 
 /*
- * Sends a NAME, unless an equal one was sent recently. Returns the number of the NAME; 0: the file
- * has none; HR_PROBE_NO_NAME: no room in the buffer. file: NULL for a path that is not open. given:
- * address of the path in the process, 0: none. from: the folder to which a relative path refers.
+ * Sends a NAME, unless an equal one was sent recently. Returns its number. 0: the file has no name.
+ * HR_PROBE_NO_NAME: no room in the buffer. `file`: NULL for a path that is not open. `given`:
+ * address of the path in the process, or 0. `from`: the folder to which a relative path refers.
  */
 static __attribute__((noinline)) uint64_t send_name(struct task_struct *self, uint64_t image,
 						    struct file *file, struct path *from,
@@ -210,7 +210,7 @@ static __attribute__((noinline)) uint64_t send_name(struct task_struct *self, ui
 	return t->head.name;
 }
 
-/* True for files that are recorded: no pipes, sockets, character devices and anonymous inodes. */
+/* True: the file is recorded. Pipes, sockets, character devices and anonymous inodes are not. */
 static inline bool is_file(struct file *file)
 {
 	unsigned long magic = BPF_CORE_READ(file, f_inode, i_sb, s_magic);
@@ -255,7 +255,7 @@ static inline void keep_name(struct file *file, uint64_t name)
 }
 
 /*
- * For an open that the shim records: `files` may have the name of an earlier file at this address.
+ * For an open that the shim records. `files` may have the name of an earlier file at this address.
  */
 static inline void forget_name(struct file *file)
 {
@@ -265,7 +265,8 @@ static inline void forget_name(struct file *file)
 }
 
 /*
- * The number of a file's name. If another file was at this address, its inode differs (or a link).
+ * Returns the number of a file's name. If another file was at this address, it has another inode,
+ * or is a link to the same inode.
  */
 static inline uint64_t name_of(struct task_struct *self, uint64_t image, struct file *file)
 {
@@ -297,7 +298,7 @@ static inline uint64_t name_of_path(struct task_struct *self, uint64_t image, in
 	return send_name(self, image, opened, from, given);
 }
 
-/* Notes the name of a mapped file, for the pages that are read in later. */
+/* Stores the name of a mapped file, for pages that are read later. */
 static inline void note_inode(struct task_struct *self, uint64_t image, struct file *file)
 {
 	struct hr_inode_key key = {0};

@@ -6,7 +6,7 @@
 #include "proto/abi.h"
 
 #define HR_OP_PAGES 506 /* page_cache_fill of kernel.def */
-#define HR_OP_FAULT 507 /* major_fault */
+#define HR_OP_FAULT 507 /* major_fault of kernel.def */
 
 char LICENSE[] SEC("license") = "Dual BSD/GPL";
 
@@ -32,7 +32,7 @@ struct {
 
 MAP(images, HASH, HR_PROBE_IMAGES, uint32_t, struct hr_image);
 
-/* Key: the id of a cgroup, which is the inode number of its folder. */
+/* The key is the id of a cgroup, which is the inode number of its folder. */
 MAP(cgroups, HASH, HR_PROBE_CGROUPS, uint64_t, uint32_t);
 
 MAP(calls, ARRAY, HR_PROBE_CALLS, uint32_t, struct hr_call);
@@ -51,7 +51,7 @@ struct {
 	__array(values, struct sums_inner);
 } sums SEC(".maps") = {.values = {&sums_a, &sums_b}};
 
-/* The side that programs add to. The daemon switches it, and reads the side that is not in use. */
+/* The side to which programs add. The daemon switches it, and reads the other side. */
 uint32_t side;
 
 struct tallies_inner {
@@ -70,17 +70,17 @@ struct {
 
 const volatile bool faults_traced; /* this kernel has the tracepoint of page_faults */
 
-bool events;	    /* set by the daemon: send a record of each operation */
-uint64_t filled[2]; /* entries of each side's maps, sums and tallies together */
-uint64_t summed[2]; /* entries of `sums` alone */
+bool events;	    /* the daemon sets this: send a record of each operation */
+uint64_t filled[2]; /* number of entries of each side, `sums` and `tallies` together */
+uint64_t summed[2]; /* number of entries of `sums` alone */
 
-uint64_t unsummed; /* lost calls that `sums` had no room for */
-uint64_t unlisted; /* processes that `images` had no room for */
+uint64_t unsummed; /* lost calls for which `sums` had no room */
+uint64_t unlisted; /* processes for which `images` had no room */
 uint64_t compat;   /* processes of 32-bit programs */
 uint64_t last_image;
-uint64_t marked; /* tasks that the last pass of the iterator marked */
+uint64_t marked; /* number of tasks that the last pass of the iterator marked */
 
-uint32_t n_cgroups; /* entries of `cgroups`; 0: no check needed */
+uint32_t n_cgroups; /* number of entries of `cgroups`; 0: no check is needed */
 /* processes of a cgroup whose threads or children the iterator has to mark */
 uint64_t unmarked;
 
@@ -109,7 +109,7 @@ static inline void add_sum(const struct hr_sum_key *key, uint64_t bytes, bool fa
 		__sync_fetch_and_add(&summed[which & 1], 1);
 		sum = bpf_map_lookup_elem(inner, key);
 	}
-	if (!sum) { /* no room: a covered call is missing in the audit, a lost one is counted */
+	if (!sum) { /* no room: the audit misses a covered call, and lost calls are counted */
 		if (key->kind == HR_SUM_LOST)
 			__sync_fetch_and_add(&unsummed, 1);
 		return;

@@ -4,8 +4,8 @@
  * (daemon/probes); docs/probes.md explains their use
  *
  * Owner     The daemon of a job loads its own programs and maps, to which no other process can
- *           write. Texts (paths, arguments, environments) and the head of the shim's thread memory
- *           come from traced processes.
+ *           write. Traced processes control texts (paths, arguments, environments) and the head of
+ *           the shim's thread memory.
  *
  *      map        key                value                    written by
  *      tasks      task storage       struct hr_probe_task     programs; the daemon marks roots
@@ -28,14 +28,14 @@
 
 #define HR_PROBE_CALLS	512u   /* system call numbers below this */
 #define HR_PROBE_PATH	4096u  /* bytes of a path that are kept */
-#define HR_PROBE_ARGS	2048u  /* of a command line */
-#define HR_PROBE_ENV	16384u /* of an environment */
+#define HR_PROBE_ARGS	2048u  /* bytes of a command line */
+#define HR_PROBE_ENV	16384u /* bytes of an environment */
 #define HR_PROBE_DEPTH	160u   /* components of a path that the programs read */
-#define HR_PROBE_MOUNTS 32u    /* mounts that such a path crosses */
+#define HR_PROBE_MOUNTS 32u    /* number of mounts that such a path crosses */
 #define HR_PROBE_FILES	32768u
-/* Names that the daemon keeps; the programs send a name again after half as many others. */
+/* Names that the daemon keeps. After half as many other names, the programs send a name again. */
 #define HR_PROBE_NAMES	  65536u
-#define HR_PROBE_NO_NAME  UINT64_MAX /* in place of a name: the buffer had no room for it */
+#define HR_PROBE_NO_NAME  UINT64_MAX /* instead of a name, if the buffer had no room for it */
 #define HR_PROBE_IMAGES	  16384u
 #define HR_PROBE_CGROUPS  1024u
 #define HR_PROBE_LEVELS	  32u /* parent cgroups that the programs check */
@@ -43,22 +43,22 @@
 #define HR_PROBE_SUMS	  32768u
 #define HR_PROBE_REST	  2048u /* the last HR_PROBE_SUMS are for sums without a file */
 #define HR_PROBE_TALLIES  16384u
-#define HR_PROBE_BINS	  48u /* the last bin takes durations of 2^47 ns and more */
-/* An image younger than this may still send a hello, or its parent may attach late. */
+#define HR_PROBE_BINS	  48u /* the last bin counts durations of 2^47 ns and more */
+/* An image younger than this may still send a hello, and its parent may still attach. */
 #define HR_PROBE_YOUNG_NS 2000000000ull
 #define HR_SHIM_NAME	  "libheadrace.so" /* a file of that name is the shim */
 #define HR_PROBE_BUFFER	  (16u << 20)	   /* bytes */
 
 /* ---- maps ------------------------------------------------------------------------------------------- */
 
-/* How to read the arguments of a system call; places count from 1, 0: none. */
+/* How to read the arguments of a system call. Positions count from 1; 0: no such argument. */
 enum hr_call_how {
 	HR_CALL_NONE,
 	HR_CALL_FD,	  /* file: a descriptor */
 	HR_CALL_VECTOR,	  /* like HR_CALL_FD; words 2 and 3 are an iovec and its length */
-	HR_CALL_OPEN,	  /* file: a path (at: a dirfd before it); the result is a descriptor */
+	HR_CALL_OPEN,	  /* file: a path (at: after a dirfd); the result is a descriptor */
 	HR_CALL_PATH,	  /* file: a path */
-	HR_CALL_TWO,	  /* file: a path, followed by another one */
+	HR_CALL_TWO,	  /* file: a path, and another path follows */
 	HR_CALL_COPY,	  /* copy_file_range, splice: in, *offset, out, *offset */
 	HR_CALL_SENDFILE, /* out, in, *offset */
 	HR_CALL_MAP	  /* mmap: word 5 is a descriptor */
@@ -68,72 +68,72 @@ enum hr_call_how {
 #define HR_MOVES_OUT 2u
 
 struct hr_call {
-	uint16_t op; /* enum hr_op_id; 0: not recorded */
+	uint16_t op; /* enum hr_op_id; 0: the call is not recorded */
 	uint8_t how; /* enum hr_call_how */
 	uint8_t file, asked, offset, flags, at;
-	uint8_t moves; /* HR_MOVES_*: the result is bytes; `offset` 0: at the file's position */
+	uint8_t moves; /* HR_MOVES_*: the result is bytes. `offset` 0: at the file's position */
 	uint8_t spare[7];
 };
 
-#define HR_PROBE_URING 64u /* opcodes of io_uring below this */
+#define HR_PROBE_URING 64u /* limit of opcodes of io_uring */
 
-#define HR_IMAGE_ANNOUNCED 1u  /* its IMAGE was sent */
-#define HR_IMAGE_BORROWED  2u  /* a vfork child in a covered process, whose shim records it */
-#define HR_IMAGE_QUIET	   4u  /* `headrace run`: not recorded, unlike its child processes */
+#define HR_IMAGE_ANNOUNCED 1u  /* its IMAGE record was sent */
+#define HR_IMAGE_BORROWED  2u  /* vfork child in a covered process, whose shim records it */
+#define HR_IMAGE_QUIET	   4u  /* `headrace run`: not recorded, but its child processes are */
 #define HR_IMAGE_FORKED	   8u  /* no exec since the fork from `parent` */
-#define HR_IMAGE_SHIM	   16u /* has loaded the shim: a hello may come at any time */
+#define HR_IMAGE_SHIM	   16u /* has loaded the shim, so a hello may come at any time */
 #define HR_IMAGE_32BIT	   32u /* has made 32-bit system calls, which are not recorded */
 
 /* A process between fork or exec and the next exec. */
 struct hr_image {
-	uint64_t id;	 /* unique for these programs; 0: none */
-	uint64_t parent; /* image before fork or exec; 0: a root */
+	uint64_t id;	 /* unique for these programs; 0: no image */
+	uint64_t parent; /* image before fork or exec; 0: this image is a root */
 	uint64_t born_ns;
 	int64_t cover;	  /* struct hr_item_cover.thread (proto/abi.h) */
 	uint32_t covered; /* `cover` is valid */
 	uint32_t flags;	  /* HR_IMAGE_* */
 };
 
-/* The current system call of a marked task. */
+/* The current system call of a task that belongs to the job. */
 struct hr_probe_task {
 	uint64_t start_ns; /* CLOCK_BOOTTIME */
 	uint64_t image;
-	uint64_t name, name2; /* of files known at the start */
+	uint64_t name, name2; /* of files that are known at the start */
 	uint64_t path, path2; /* addresses of path arguments */
-	uint64_t cell_file;   /* file of the cell */
+	uint64_t cell_file;   /* file of the in-flight cell */
 	uint64_t asked;
 	int64_t offset, offset2;
 	int32_t fd, fd2;
 	uint32_t flags;
-	uint32_t settled; /* is_settled(): without a cell, the shim does not record it */
-	uint16_t op;	  /* 0: the task is in none */
+	uint32_t settled; /* is_settled(): without a cell, the shim does not record the call */
+	uint16_t op;	  /* 0: the task is in no call */
 	uint16_t cell_op; /* the surrounding operation: enum hr_op_id, HR_COVER_* */
 	uint8_t how;
 	uint8_t at;    /* 1: fd and fd2 are the dirfds of path and path2 */
 	uint8_t moves; /* HR_MOVES_* */
 	uint8_t aio;   /* 1: a thread of libc for POSIX AIO */
-	/* The task's last fault of a mapped file, which is counted later if it was major. */
-	uint64_t majors; /* the task's count at that fault */
+	/* Last fault of the task on a mapped file. It is counted later, if it was major. */
+	uint64_t majors; /* the task's count of major faults at that fault */
 	uint64_t fault_ino;
 	uint32_t fault_dev;
-	uint32_t faulted; /* 0: none, or counted */
+	uint32_t faulted; /* 0: no fault, or it was counted */
 };
-/* stdio writes or reads a stream's buffer: for single characters, or at exit. */
+/* stdio writes or reads a stream's buffer, for single characters or at exit. */
 #define HR_COVER_EXIT 65535u
 #define HR_COVER_CALL 65534u /* a call of the shim without a cell */
-#define HR_COVER_OWN  65533u /* the shim's own system call, not the program's */
-#define HR_COVER_AIO  65532u /* libc's thread for a request of POSIX AIO */
+#define HR_COVER_OWN  65533u /* a system call of the shim itself, not of the program */
+#define HR_COVER_AIO  65532u /* a thread of libc for a request of POSIX AIO */
 
 /* From proto/calls.def: the calls that submit requests, and aio_return. */
 #define HR_OP_AIO_FIRST 416u
 #define HR_OP_AIO_LAST	425u
 
-/* True: no cell has the file, so the kernel's name identifies the file. */
+/* True: no cell contains the file, so the kernel's name identifies it. */
 #define HR_COVER_NAMED(cell_op)                                                                    \
 	((cell_op) == 0 || (cell_op) == HR_COVER_EXIT || (cell_op) == HR_COVER_AIO)
 
 struct hr_file_name {
-	uint64_t name; /* number of a NAME */
+	uint64_t name; /* number of a NAME record */
 	uint64_t ino;
 	uint32_t dev; /* as in the kernel: major << 20 | minor */
 	uint32_t spare;
@@ -147,7 +147,7 @@ struct hr_inode_key {
 struct hr_probe_request {
 	uint64_t image;
 	uint64_t start_ns;
-	uint64_t name; /* 0: a fixed file, whose name is found when the request is done */
+	uint64_t name; /* 0: a fixed file, whose name is found when the request ends */
 	uint64_t asked;
 	int64_t offset;
 	uint32_t tid, tgid;
@@ -156,13 +156,13 @@ struct hr_probe_request {
 	uint8_t moves;
 	uint8_t opens;
 	uint8_t settled; /* as in struct hr_probe_task */
-	uint8_t fixed;	 /* in the ring's own table of files */
+	uint8_t fixed;	 /* the file is in the ring's own table of files */
 	uint8_t spare[6];
 };
 
 struct hr_sum_key {
 	uint64_t image;
-	uint64_t file; /* HR_COVER_NAMED: number of a NAME; else the shim's hash; 0: none */
+	uint64_t file; /* HR_COVER_NAMED: number of a NAME; otherwise the shim's hash; 0: no file */
 	uint16_t op;
 	uint16_t cell_op;
 	uint32_t kind; /* enum hr_sum_kind */
@@ -173,7 +173,7 @@ enum hr_sum_kind {
 	HR_SUM_LOST, /* the buffer had no room for the record */
 	HR_SUM_URING,
 	HR_SUM_FILL,  /* pages that faults added to the page cache */
-	HR_SUM_FETCH, /* pages that a system call added */
+	HR_SUM_FETCH, /* pages that a system call added to the page cache */
 	HR_SUM_FAULT  /* major faults of mapped files */
 };
 
@@ -184,20 +184,20 @@ struct hr_sum {
 	uint64_t dur_ns;
 };
 
-/* Operations with the same file, op and size class. */
+/* Operations with the same file, op and size class share a tally. */
 struct hr_tally_key {
 	uint64_t image;
 	uint64_t name;
 	uint16_t op;
 	uint8_t kind; /* enum hr_sum_kind */
-	uint8_t bin;  /* size class: [2^bin, 2^(bin+1)); bin 0: also 0 bytes */
+	uint8_t bin;  /* size class: [2^bin, 2^(bin+1)); bin 0 includes 0 bytes */
 	uint32_t failed;
 };
 
 struct hr_tally {
 	struct hr_sum sum;
 	uint64_t max_dur_ns;
-	uint64_t first_ns, last_ns; /* start of the first, end of the last; CLOCK_BOOTTIME */
+	uint64_t first_ns, last_ns; /* start of the first and end of the last, CLOCK_BOOTTIME */
 	uint32_t dur_hist[HR_PROBE_BINS];
 };
 
@@ -211,7 +211,7 @@ struct hr_probe_image {
 	uint32_t tgid; /* in the initial pid namespace */
 	uint64_t image;
 	uint64_t now_ns;
-	uint64_t start_ns; /* of the process, CLOCK_BOOTTIME */
+	uint64_t start_ns; /* start of the process, CLOCK_BOOTTIME */
 	uint32_t ppid;
 	uint32_t uid;
 	uint32_t exe_bytes, args_bytes, env_bytes;
@@ -220,9 +220,9 @@ struct hr_probe_image {
 };
 
 /*
- * A file. First come walked_bytes of components up to the root of the process, leaf first, each
- * with its NUL; if there are too many, the last one is "...". Then comes the path of the call,
- * absolute or relative to the components. If there is no such path, the components are the path.
+ * A file. The first walked_bytes are components up to the root of the process, leaf first, each
+ * with its NUL. If there are too many, the last one is "...". The path of the call follows,
+ * absolute or relative to the components. Without such a path, the components are the path.
  */
 struct hr_probe_name {
 	uint32_t kind;
@@ -233,17 +233,17 @@ struct hr_probe_name {
 	uint32_t mode; /* 0: unknown (the call failed, or has only a path) */
 	int32_t mount; /* id of mountinfo; -1: unknown */
 	uint32_t walked_bytes;
-	uint32_t given_bytes; /* without its NUL */
+	uint32_t given_bytes; /* size of the call's path, without its NUL */
 };
 
 struct hr_probe_op {
 	uint32_t kind;
 	uint32_t tid;
 	uint64_t image;
-	uint64_t name, name2; /* 0: none */
+	uint64_t name, name2; /* 0: no file */
 	uint64_t start_ns;
 	uint64_t dur_ns;
-	int64_t ret; /* -errno */
+	int64_t ret; /* return value or -errno */
 	uint64_t asked;
 	int64_t offset, offset2;
 	int32_t fd, fd2;
@@ -258,8 +258,8 @@ struct hr_probe_exit {
 	uint32_t tgid;
 	uint64_t image;
 	uint64_t now_ns;
-	int32_t status; /* as wait(2) */
-	uint32_t exec;	/* 1: replaced by another image */
+	int32_t status; /* status as of wait(2) */
+	uint32_t exec;	/* 1: another image replaced this one */
 };
 
 #endif

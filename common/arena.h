@@ -2,9 +2,9 @@
 /*
  * arena.h - small pieces of memory that are freed together
  *
- * Owner     The embedding structure; one thread at a time. Zeroed memory is an empty arena.
- * Errors    If there is no memory, a piece is NULL, and `failed` stays set until the arena is
- *           freed.
+ * Owner     The structure that contains the arena; one thread at a time. Zeroed memory is an empty
+ *           arena.
+ * Errors    Without memory, a piece is NULL, and `failed` stays set until the arena is freed.
  *
  * Pieces are aligned to 16 bytes.
  */

@@ -2,8 +2,8 @@
 /*
  * array.h - arrays that grow
  *
- * An array is a pointer, a count and a room, as variables or members of the caller, who frees the
- * pointer. All zero is an empty array. One thread at a time.
+ * An array is a pointer, a count and a room: variables or members of the caller, which frees the
+ * pointer. If all are zero, the array is empty. One thread at a time.
  */
 #ifndef HEADRACE_COMMON_ARRAY_H
 #define HEADRACE_COMMON_ARRAY_H
@@ -11,11 +11,11 @@
 #include <stdbool.h>
 #include <stdlib.h>
 
-#define HR_ARRAY_FIRST_BYTES 256u /* the first room; one element if that is bigger */
+#define HR_ARRAY_FIRST_BYTES 256u /* the first room, unless one element is bigger */
 
 /*
- * Makes room for `need` elements; the room at least doubles. False: no memory, array unchanged.
- * `list` and `room` are evaluated more than once.
+ * Makes room for `need` elements, and at least doubles the room. False: no memory, and the array is
+ * unchanged. The macro evaluates `list` and `room` more than once.
  */
 #define hr_array_fit(list, need, room)                                                             \
 	({                                                                                         \
@@ -36,7 +36,7 @@
 		hr_need <= (room);                                                                 \
 	})
 
-/* Makes room for element n. The second test is for static analyzers. */
+/* Makes room for element n. The comparison with NULL is for static analyzers. */
 #define hr_array_reserve(list, n, room)                                                            \
 	(hr_array_fit(list, (size_t)(n) + 1, room) && (list) != NULL)
 

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * batch.h - events to columns and back (EventBatch of proto/headrace.proto)
+ * batch.h - encodes events as columns, and decodes them (EventBatch of proto/headrace.proto)
  *
  * One thread reuses an encoder, or a decoder, for many batches of at most HR_BATCH_EVENTS events.
- * Encoding: rows are sorted by task, stable in the order given. Each column becomes residuals
- * against what the task's previous rows predict, split into byte planes. Each plane is constant,
- * raw, or zstd level 1. docs/storage.md has the residuals and measured sizes.
+ * The encoder sorts rows by task, and keeps their order within a task. It replaces each value by
+ * its difference from a prediction by the task's previous rows, and splits a column into byte
+ * planes. Each plane is constant, raw, or zstd level 1. docs/storage.md describes the differences
+ * and has measured sizes.
  */
 #ifndef HEADRACE_COMMON_BATCH_H
 #define HEADRACE_COMMON_BATCH_H
@@ -24,9 +25,9 @@ int hr_encoder_new(struct hr_encoder **ret);
 void hr_encoder_free(struct hr_encoder *e);
 
 /*
- * Fills `msg` from n events in completion order (and calls headrace__event_batch__init). The memory
- * that `msg` refers to belongs to the encoder, and is valid until the next call. Errors: -EINVAL (n
- * or task out of range), -ENOMEM.
+ * Fills `msg` from n events in the order of completion (and calls headrace__event_batch__init). The
+ * encoder owns the memory to which `msg` refers, which is valid until the next call. Errors:
+ * -EINVAL (n or task out of range), -ENOMEM.
  */
 int hr_batch_encode(struct hr_encoder *e, const struct hr_event *events, size_t n,
 		    const struct hr_task *tasks, size_t n_tasks, Headrace__EventBatch *msg);
@@ -49,10 +50,10 @@ enum hr_column {
 #define HR_COL_BIT(c) (1u << (c))
 #define HR_COL_ALL    ((1u << HR_COL_END_) - 2u)
 
-/* Decoded columns; NULL: not requested. The memory is the decoder's, valid until its next call. */
+/* Decoded columns; NULL: not requested. The decoder owns the memory until its next call. */
 struct hr_columns {
 	uint32_t count;
-	const uint32_t *task; /* always: index into tasks */
+	const uint32_t *task; /* index in `tasks`; always decoded */
 	const struct hr_task *tasks;
 	uint32_t n_tasks;
 	const uint64_t *start_ns;
@@ -73,7 +74,7 @@ int hr_decoder_new(struct hr_decoder **ret);
 void hr_decoder_free(struct hr_decoder *d);
 
 /*
- * Decodes the columns of `want` and those that they need. The message may be hostile: if it
+ * Decodes the columns of `want` and the columns that they need. The message may be hostile: if it
  * contradicts itself, returns -EBADMSG and no partial result.
  */
 int hr_batch_decode(struct hr_decoder *d, const Headrace__EventBatch *msg, uint32_t want,

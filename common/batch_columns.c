@@ -2,8 +2,8 @@
 /*
  * batch_columns.c - decodes the codes of a chunk of rows, with one loop per column
  *
- * In most chunks all values of most columns are as predicted. So each loop is compiled twice: with
- * codes and without.
+ * In most chunks, the predictions of most columns are all right, so there are no codes. Each loop
+ * is compiled twice: with codes and without.
  */
 #include "common/batch_decoder.h"
 
@@ -24,7 +24,7 @@ ALWAYS_INLINE uint64_t code_at(const uint64_t *codes, uint32_t k)
 	return codes != NULL ? codes[k] : 0;
 }
 
-/* End of the run of rows of one task; a task that begins here gets a fresh model. */
+/* Returns the end of the run of rows of one task. A task that begins here gets a fresh model. */
 static uint32_t run_end(const struct hr_decoder *d, uint32_t row, uint32_t end,
 			struct hr__model_task *at)
 {
@@ -38,7 +38,7 @@ static uint32_t run_end(const struct hr_decoder *d, uint32_t row, uint32_t end,
 ALWAYS_INLINE int start_rows(struct hr_decoder *d, uint32_t first, uint32_t end,
 			     const uint64_t *codes, struct hr__model_task *at)
 {
-	unsigned unused = (64 - 8 * d->columns[HR_COL_START].width) & 63; /* no width: no codes */
+	unsigned unused = (64 - 8 * d->columns[HR_COL_START].width) & 63; /* width 0: no codes */
 	const uint64_t *dur = d->dur_ns;
 	uint64_t *start = d->start_ns;
 
@@ -82,7 +82,7 @@ ALWAYS_INLINE int op_rows(struct hr_decoder *d, uint32_t first, uint32_t end, co
 		for (; i < stop; i++) {
 			uint16_t code = (uint16_t)code_at(codes, i - first), expected = next[op];
 
-			if (code != 0) { /* else the model stays as it is */
+			if (code != 0) { /* otherwise the model does not change */
 				expected = hr__swap_op(code, expected);
 				if (expected >= HR_OP_MAX)
 					return -EBADMSG;
@@ -97,7 +97,7 @@ ALWAYS_INLINE int op_rows(struct hr_decoder *d, uint32_t first, uint32_t end, co
 }
 WITH_AND_WITHOUT_CODES(op)
 
-/* 0: the previous row's; 1: the next new one; else how far back its first use lies. */
+/* Code 0: previous row's file; 1: next new file; otherwise the distance to its first use. */
 ALWAYS_INLINE int file_rows(struct hr_decoder *d, uint32_t first, uint32_t end,
 			    const uint64_t *codes, struct hr__model_task *at)
 {
@@ -198,8 +198,8 @@ ALWAYS_INLINE int ret_rows(struct hr_decoder *d, uint32_t first, uint32_t end,
 WITH_AND_WITHOUT_CODES(ret)
 
 /*
- * Rows of a file are adjacent: its model stays in `now` and is stored when another file comes, so
- * that a row does not wait for the previous row's store.
+ * Rows of one file are often adjacent. The file's model stays in `now`, and is stored when another
+ * file follows, so that a row does not wait for the store of the previous row.
  */
 ALWAYS_INLINE struct hr__model_file *
 turn_to(struct hr__model_file *file, struct hr__model_file *current, struct hr__model_file *now)

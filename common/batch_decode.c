@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * batch_decode.c - columns to rows, from untrusted bytes: header, planes and the order of columns
+ * batch_decode.c - decodes untrusted bytes of columns: header, planes and the order of columns
  *
  * The loops of the columns are in batch_columns.c.
  */
@@ -52,7 +52,7 @@ void hr_decoder_free(struct hr_decoder *d)
 	free(d);
 }
 
-/* Arrays that are not touched cost address space only. */
+/* An array that is not touched costs only address space. */
 static int batch_decode_reserve(struct hr_decoder *d, uint32_t rows)
 {
 	uint32_t n = 1024;
@@ -120,7 +120,7 @@ static int take_files(struct hr_decoder *d, const Headrace__EventBatch *msg)
 	return 0;
 }
 
-/* Drops unknown columns, and adds those that a prediction needs. */
+/* Drops unknown columns, and adds columns that a prediction needs. */
 static uint32_t with_dependencies(uint32_t want)
 {
 	static const uint32_t needs[HR_COL_END_] = {
@@ -192,7 +192,7 @@ static int decode_chunk(struct hr_decoder *d, unsigned column, uint32_t first, u
 
 static int decode_columns(struct hr_decoder *d, uint32_t needed)
 {
-	/* A column comes after those that it depends on. */
+	/* A column follows the columns that it needs. */
 	static const uint8_t order[] = {HR_COL_DUR,   HR_COL_START, HR_COL_OP,	HR_COL_FILE,
 					HR_COL_ASKED, HR_COL_FLAGS, HR_COL_RET, HR_COL_OFFSET,
 					HR_COL_FD,    HR_COL_FILE2, HR_COL_BITS};

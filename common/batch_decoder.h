@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * batch_decoder.h - the inside of a decoder
+ * batch_decoder.h - internals of a decoder
  *
  * batch_decode.c decodes a chunk of rows at a time, column after column, so that values which
  * another column's prediction needs are in the cache. Each decoded index of an array is checked:
@@ -14,21 +14,21 @@
 struct hr__column {
 	unsigned width;
 	struct hr__plane planes[HR__MAX_PLANES];
-	struct hr__model_task at; /* the model, continued from chunk to chunk */
+	struct hr__model_task at; /* the model, which continues from chunk to chunk */
 };
 
 struct hr_decoder {
 	ZSTD_DCtx *zstd;
-	uint32_t room; /* rows that the arrays hold */
+	uint32_t room; /* rows for which the arrays have room */
 	uint32_t count;
 	uint32_t n_files;
 	uint32_t n_tasks;
 	uint64_t base_ns;
 
-	/* (HR_COL_END_ - 1) * HR__MAX_PLANES of `room` bytes, used from the start */
+	/* room for (HR_COL_END_ - 1) * HR__MAX_PLANES planes of `room` bytes */
 	uint8_t *planes;
 	uint32_t planes_used;
-	uint32_t *files; /* stream ids by batch-local index */
+	uint32_t *files; /* ids of the stream, by batch-local index */
 	uint32_t *local; /* batch-local index of each row */
 	uint32_t *task;
 	uint64_t *start_ns;
@@ -48,12 +48,12 @@ struct hr_decoder {
 	struct hr_task tasks[HR_BATCH_TASKS];
 	uint32_t task_end[HR_BATCH_TASKS]; /* one past the task's last row */
 	struct hr__model model;
-	uint32_t files_known; /* first uses that the file column has decoded so far */
+	uint32_t files_known; /* number of first uses that the file column has decoded */
 };
 
 /*
- * Decodes rows [first, end) of a column. The columns that it needs come first. `codes` NULL: all
- * codes are zero. 0 or -EBADMSG.
+ * Decodes rows [first, end) of a column. The caller first decodes the columns that it needs.
+ * `codes` NULL: all codes are zero. 0 or -EBADMSG.
  */
 typedef int hr__decode_fn(struct hr_decoder *d, uint32_t first, uint32_t end, const uint64_t *codes,
 			  struct hr__model_task *at);

@@ -9,22 +9,22 @@
 
 struct file_slot {
 	uint32_t id;
-	uint32_t index; /* batch-local; UINT32_MAX: free */
+	uint32_t index; /* index in the batch; UINT32_MAX: the slot is free */
 };
 
-/* Arrays that grow with the largest batch; the rest is fixed. */
+/* The pointers refer to arrays that grow with the largest batch. The other members are fixed. */
 struct hr_encoder {
 	ZSTD_CCtx *zstd;
-	size_t room; /* rows that the arrays hold */
+	size_t room; /* rows for which the arrays have room */
 	uint32_t *order;
-	struct file_slot *slots; /* hash table of a power of two >= 2 * room */
+	struct file_slot *slots; /* hash table, whose size is a power of two >= 2 * room */
 	uint32_t *files;
 	uint8_t *planes; /* HR_COL_END_ - 1 columns of HR__MAX_PLANES */
 	uint8_t *arena;
-	uint32_t slot_mask; /* of the part in use */
+	uint32_t slot_mask; /* of the part of `slots` in use */
 	uint32_t n_files;
 
-	struct hr_op_info ops[HR_OP_MAX]; /* copied: the look-up is a function call */
+	struct hr_op_info ops[HR_OP_MAX]; /* a copy, because the look-up is a function call */
 	struct hr__splitter columns[HR_COL_END_];
 	uint64_t codes[HR_COL_END_][HR__CHUNK_ROWS];
 	struct hr__model model;
@@ -76,7 +76,7 @@ void hr_encoder_free(struct hr_encoder *e)
 	free(e);
 }
 
-/* Planes and arena are sized for the worst case, but only used pages become memory. */
+/* Planes and arena have the size of the worst case, but only used pages become memory. */
 static int batch_encode_reserve(struct hr_encoder *e, size_t n)
 {
 	size_t room = 1024, all_planes = (size_t)(HR_COL_END_ - 1) * HR__MAX_PLANES;
@@ -170,7 +170,7 @@ static void files_start(struct hr_encoder *e, size_t n)
 	e->n_files = 0;
 }
 
-/* Batch-local index of a file; a new one gets the next. */
+/* Returns the index of a file in the batch. A new file gets the next index. */
 static uint32_t file_index(struct hr_encoder *e, uint32_t id)
 {
 	uint32_t at = (id * UINT32_C(2654435769)) >> 7 & e->slot_mask;
@@ -189,7 +189,7 @@ static uint32_t file_index(struct hr_encoder *e, uint32_t id)
 	}
 }
 
-/* file: 0 the previous row's, 1 a new one, else how far back its first use lies. */
+/* Code of a file: 0 previous row's file, 1 new file, otherwise the distance to its first use. */
 static uint64_t file_code(struct hr_encoder *e, struct hr__model_task *t, uint32_t id)
 {
 	uint32_t known = e->n_files, index;
@@ -273,7 +273,7 @@ static void encode_rows(struct hr_encoder *e, const struct hr_event *events,
 	split_chunk(e, in_chunk);
 }
 
-/* Bytes that hold every code. The gap before a row may be negative, so its codes are signed. */
+/* Bytes that every code fits into. Codes of gaps are signed, because a gap may be negative. */
 static unsigned column_width(const struct hr__splitter *s, unsigned column)
 {
 	uint64_t seen = column == HR_COL_START ? s->seen_signed << 1 : s->seen;
@@ -284,7 +284,7 @@ static unsigned column_width(const struct hr__splitter *s, unsigned column)
 	return width;
 }
 
-/* A column whose codes are all zero is not sent. */
+/* A column is not sent if all its codes are zero. */
 static void pack_columns(struct hr_encoder *e, Headrace__EventBatch *msg)
 {
 	uint8_t *arena = e->arena;

@@ -3,7 +3,7 @@
  * batch_planes.h - a column of codes as byte planes
  *
  * Plane p holds byte p of every code, lowest first. A splitter takes codes in chunks. A plane gets
- * memory when its first byte comes that is not zero. Packing stores each plane in the shortest way.
+ * memory with its first byte that is not zero. The packer stores each plane in the shortest form.
  * One encoder and one thread own a splitter.
  */
 #ifndef HEADRACE_COMMON_BATCH_PLANES_H
@@ -14,13 +14,13 @@
 #include "common/batch_model.h"
 
 struct hr__splitter {
-	/* HR__MAX_PLANES times `stride`; data of a plane starts after its `how` byte */
+	/* HR__MAX_PLANES times `stride`; the data of a plane follows its `how` byte */
 	uint8_t *planes;
 	size_t stride;
-	uint32_t rows;	      /* added so far */
-	uint32_t written;     /* bit p: plane p had a nonzero byte so far, and has memory */
+	uint32_t rows;	      /* number of rows so far */
+	uint32_t written;     /* bit p: plane p has memory, because it has a nonzero byte */
 	uint64_t seen;	      /* all codes, combined by or */
-	uint64_t seen_signed; /* the same for codes as signed numbers, if negative inverted */
+	uint64_t seen_signed; /* as `seen` for signed codes, of which negative ones are inverted */
 };
 
 /* Starts a column of at most `max_rows`; `planes` has HR__MAX_PLANES * (max_rows + 1) bytes. */
@@ -28,24 +28,24 @@ void hr__splitter_start(struct hr__splitter *s, uint8_t *planes, size_t max_rows
 void hr__splitter_add(struct hr__splitter *s, const uint64_t *codes, uint32_t n);
 
 /*
- * Stores planes in ret[0..width). Constant and raw planes stay in place, compressed ones are
- * written to `arena` (width * rows bytes). Returns the bytes used in `arena`.
+ * Stores planes in ret[0..width). Constant and raw planes stay in place. Compressed planes are
+ * written to `arena` (width * rows bytes). Returns the number of bytes used in `arena`.
  */
 size_t hr__splitter_pack(struct hr__splitter *s, ZSTD_CCtx *zstd, unsigned width, uint8_t *arena,
 			 ProtobufCBinaryData *ret);
 
-/* A decoded plane: `data` NULL means that every byte is `constant`. */
+/* A decoded plane. If `data` is NULL, every byte is `constant`. */
 struct hr__plane {
 	const uint8_t *data;
 	uint8_t constant;
 };
 
-/* `stored` may be hostile: -EBADMSG. `room` has `rows` bytes, which raw planes do not use. */
+/* `stored` may be hostile: -EBADMSG. `room` has `rows` bytes; raw planes do not use it. */
 int hr__plane_unpack(ZSTD_DCtx *zstd, const ProtobufCBinaryData *stored, uint32_t rows,
 		     uint8_t *room, struct hr__plane *ret);
 
 /*
- * Joins n <= HR__CHUNK_ROWS rows from `first` on into codes. False: all are zero, nothing written.
+ * Joins n <= HR__CHUNK_ROWS rows, from `first` on, into codes. False: all are zero, none written.
  */
 bool hr__planes_join(const struct hr__plane *planes, unsigned width, uint32_t first, uint32_t n,
 		     uint64_t *ret);

@@ -15,7 +15,7 @@
 
 #define HR_HUGE_BYTES (UINT64_C(2) << 20)
 
-/* Like malloc: the caller calls free(); NULL: no memory. */
+/* As malloc; the caller calls free(). NULL: no memory. */
 static inline void *hr_big_alloc(size_t bytes)
 {
 	size_t whole = (bytes + HR_HUGE_BYTES - 1) & ~(size_t)(HR_HUGE_BYTES - 1);

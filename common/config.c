@@ -8,12 +8,12 @@
 
 #include "common/text.h"
 
-#define FLAG_BYTES 80 /* of "--retention-age" */
+#define FLAG_BYTES 80 /* limit of a flag such as "--retention-age" */
 #define FILE_BYTES (256u << 10)
 
 /*
- * Stored before a text, because the structure has only a pointer to the text. A list of a later
- * source replaces it; the same source appends to it.
+ * Precedes a text in memory, because the structure has only a pointer to the text. A list of a
+ * later source replaces the list, a list of the same source is appended.
  */
 enum source { DEFAULT, FROM_FILE, FROM_FLAG };
 
@@ -48,7 +48,7 @@ static int set_text(const struct hr_config_key *key, char **field, const char *v
 	return 0;
 }
 
-/* The i-th choice of "no loopback yes". Returns its length; 0 after the last. */
+/* Finds the i-th word of "no loopback yes". Returns its length, or 0 after the last word. */
 static size_t choice(const char *choices, unsigned i, const char **ret)
 {
 	for (;; i--) {
@@ -91,7 +91,7 @@ static int parse_milliseconds(const char *value, uint64_t *ret)
 	uint64_t ns;
 	int r = hr_text_parse_duration(value, &ns);
 
-	/* On a command line a bare number is seconds; in a file, it could be meant as days. */
+	/* On a command line, a bare number means seconds. In a file, it could be meant as days. */
 	if (r == 0 && ns != 0 && value[strspn(value, "0123456789.")] == '\0')
 		return -EINVAL;
 	if (r == 0)
@@ -115,7 +115,7 @@ static const char *what_is_wanted(enum hr_config_type type)
 	}
 }
 
-/* `name`: as the user wrote it. */
+/* `name`: the key as the user wrote it. */
 static int set(const struct hr_config_key *key, void *config, const char *name, const char *value,
 	       enum source source, char **ret_error)
 {
@@ -241,7 +241,7 @@ static char *trim(char *text)
 	return text;
 }
 
-/* The value: up to a # after a blank, or between double quotes. NULL: a quote is missing. */
+/* The value ends before a # after a blank, or is between double quotes. NULL: no second quote. */
 static char *config_value_of(char *text)
 {
 	char *end;
@@ -269,11 +269,11 @@ struct reading {
 	size_t n;
 	void *config;
 	void (*warn)(const char *text);
-	unsigned *seen; /* line of each key, 0: not yet */
+	unsigned *seen; /* line of each key; 0: not read yet */
 	unsigned line;
 };
 
-/* *ret_error without file and line. */
+/* *ret_error lacks file and line. */
 static int read_line(struct reading *f, char *line, char **ret_error)
 {
 	const struct hr_config_key *key;
@@ -309,7 +309,7 @@ static void place(const char *path, unsigned line, char **error)
 	free(text);
 }
 
-/* One line from getline(). *ret_error with file and line. */
+/* Reads one line of getline(). *ret_error contains file and line. */
 static int take_line(struct reading *f, const char *path, char *line, size_t bytes,
 		     char **ret_error)
 {

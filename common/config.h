@@ -2,7 +2,7 @@
 /*
  * config.h - configuration of a daemon: a file of `key = value` lines, and flags of the same names
  *
- * One table of keys serves parsing, --help, the man page and the check for unknown keys.
+ * The parser, --help, the man page and the check for unknown keys use one table of keys.
  *
  * Owner     The caller's table and structure. Texts are copied into the structure; only these
  *           functions write to them, and hr_config_done() frees them.
@@ -14,8 +14,8 @@
  *
  * Flags override the file, so read the file first. An HR_CONFIG_LIST key may be repeated: its
  * values are joined with commas. A list in the file replaces the default, and a list of flags
- * replaces that of the file. Other keys may be in a file once. A blank and # begin a comment;
- * between double quotes they are part of the value. An empty value (`spill =`) is "".
+ * replaces the list of the file. A file may contain any other key once. A blank and # begin a
+ * comment, but between double quotes they are part of the value. An empty value (`spill =`) is "".
  */
 #ifndef HEADRACE_COMMON_CONFIG_H
 #define HEADRACE_COMMON_CONFIG_H
@@ -26,7 +26,7 @@
 #include <stdio.h>
 
 enum hr_config_type {
-	HR_CONFIG_TEXT,	    /* char *; NULL: neither value nor default */
+	HR_CONFIG_TEXT,	    /* char *; NULL: no value and no default */
 	HR_CONFIG_LIST,	    /* char *, joined with commas */
 	HR_CONFIG_BYTES,    /* uint64_t: 10GiB, 512MB, 4096 */
 	HR_CONFIG_DURATION, /* uint64_t, in ms: 500ms, 30s, 5m, 12h, 30d, or 0; needs a unit */
@@ -38,12 +38,12 @@ enum hr_config_type {
 struct hr_config_key {
 	const char *name; /* "retention_age"; the flag is --retention-age */
 	enum hr_config_type type;
-	bool fixed;		/* read at the start only, not by a reload */
-	size_t offset;		/* of the key's member in the structure */
+	bool fixed;		/* read only at the start, not by a reload */
+	size_t offset;		/* offset of the key's member in the structure */
 	const char *value_name; /* for --help: "TIME" */
-	const char *otherwise;	/* the default as text; NULL: none */
+	const char *otherwise;	/* the default as text; NULL: no default */
 	const char *help;	/* one sentence */
-	const char *choices;	/* "no loopback yes" */
+	const char *choices;	/* words for HR_CONFIG_CHOICE: "no loopback yes" */
 };
 
 /* Sets all defaults. -ENOMEM; -EINVAL: an error in the table. */
@@ -52,41 +52,41 @@ void hr_config_done(const struct hr_config_key *keys, size_t n, void *config);
 
 /*
  * Reads a file of at most 256 KiB. -EINVAL: *ret_error has a line for each mistake
- * ("/etc/headrace/collector.conf:12: ..."); or another -errno. Unknown keys are passed to `warn`,
- * because the file may be for another version; if `warn` is NULL, they are mistakes.
+ * ("/etc/headrace/collector.conf:12: ..."). Other errors: -errno. Passes unknown keys to `warn`,
+ * because the file may be for another version. If `warn` is NULL, unknown keys are mistakes.
  */
 int hr_config_file(const struct hr_config_key *keys, size_t n, void *config, const char *path,
 		   void (*warn)(const char *text), char **ret_error);
 
-/* Takes the flag at argv[*i], and advances *i. -ENOENT: not a key; -EINVAL with *ret_error. */
+/* Takes the flag at argv[*i], and advances *i. -ENOENT: no such key; -EINVAL with *ret_error. */
 int hr_config_flag(const struct hr_config_key *keys, size_t n, void *config, int argc, char **argv,
 		   int *i, char **ret_error);
 
 /* ---- configuration of one daemon ------------------------------------------------------------- */
 
-/* The file, then the flags. */
+/* The sources: the file, then the flags. */
 struct hr_config_source {
 	const struct hr_config_key *keys;
 	size_t n;
-	const char *file; /* read if it exists; --config FILE names another one, which must exist */
+	const char *file; /* read if it exists; --config FILE names another, which must exist */
 	int argc;
-	char **argv;	  /* only flags: those of the keys, --config FILE, --check-config */
+	char **argv;	  /* only flags: those of keys, --config FILE, --check-config */
 	const char *help; /* the command that lists the flags */
 	void (*report)(const char *text); /* called with each line about a mistake or a warning */
 };
 
-/* True for --check-config: unknown keys are mistakes, and the daemon does not start. */
+/* True for --check-config. Then unknown keys are mistakes, and the daemon does not start. */
 bool hr_config_asks_check(const struct hr_config_source *from);
 
 /*
- * Sets everything, defaults first, and reports all mistakes. -EINVAL: there were mistakes; -ENOMEM.
- * Call hr_config_done() in all cases. A daemon calls this again at SIGHUP, with the same flags.
+ * Sets everything, defaults first, and reports all mistakes. -EINVAL: mistakes; -ENOMEM. Call
+ * hr_config_done() in all cases. At SIGHUP, a daemon calls this again with the same flags.
  */
 int hr_config_load(const struct hr_config_source *from, void *config);
 
 /*
- * Keys that cannot change while a daemon runs (key.fixed) keep the value of `old`: `old` and
- * `fresh` swap these members. Reports which of these keys differ in `fresh`.
+ * Keys that cannot change while a daemon runs (key.fixed) keep the value of `old`, because `old`
+ * and `fresh` swap these members. Reports each of these keys that differs in `fresh`.
  */
 void hr_config_keep_fixed(const struct hr_config_key *keys, size_t n, void *old, void *fresh,
 			  void (*report)(const char *text));
@@ -97,18 +97,18 @@ struct hr_config_rule {
 	const char *text;
 };
 
-/* Reports all conditions that are false; returns false if there are any. */
+/* Reports all rules whose condition is false. Returns true if none is. */
 bool hr_config_rules(const struct hr_config_rule *rules, size_t n,
 		     void (*report)(const char *text));
 
 int hr_config_set(const struct hr_config_key *keys, size_t n, void *config, const char *name,
 		  const char *value, char **ret_error);
 
-/* Writes --help, or the options of a man page, with the names in the file or (_flags) without. */
+/* Write --help or the options of a man page. The variant _flags omits the names in the file. */
 void hr_config_help(const struct hr_config_key *keys, size_t n, FILE *to);
 void hr_config_man(const struct hr_config_key *keys, size_t n, FILE *to);
 void hr_config_man_flags(const struct hr_config_key *keys, size_t n, FILE *to);
-/* Writes text for troff: no line starts a request, backslashes and hyphens are literal. */
+/* Writes text for troff: no line begins a request, backslashes and hyphens are literal. */
 void hr_config_roff(const char *text, FILE *to);
 
 #endif

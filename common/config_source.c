@@ -8,7 +8,7 @@
 #include "common/config.h"
 #include "common/text.h"
 
-/* Reports each line of `error` and frees it; NULL: reports r. */
+/* Reports each line of `error` and frees it. If `error` is NULL, reports r. */
 static int report_errors(const struct hr_config_source *from, char *error, int r)
 {
 	char *rest = error, *line;
@@ -21,7 +21,7 @@ static int report_errors(const struct hr_config_source *from, char *error, int r
 	return r;
 }
 
-/* Number of arguments of --config or --check-config at argv[i]; 0: another flag. */
+/* Returns the number of arguments of --config or --check-config at argv[i]; 0: another flag. */
 static int file_flag(const struct hr_config_source *from, int i, const char **ret_file)
 {
 	const char *word = from->argv[i];
@@ -75,7 +75,7 @@ static int read_flags(const struct hr_config_source *from, void *config)
 			hr_text_fail(r, &error, "unknown option: %s (see %s)", from->argv[i],
 				     from->help);
 		if (r < 0)
-			/* the next argument may be its value */
+			/* stop, because the next argument may be the value of this flag */
 			return report_errors(from, error, -EINVAL);
 	}
 	return 0;

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * crc32c.c - CRC-32C (Castagnoli), with the CPU's instruction if it has one
+ * crc32c.c - CRC-32C (Castagnoli), by an instruction if the CPU has it
  *
- * Each call reads flags of libgcc or the kernel: one load, no ifunc, initialisation or lock.
+ * Each call reads flags of libgcc or the kernel. This takes one load, and no ifunc, initialization
+ * or lock.
  */
 #include "common/frame.h"
 
@@ -19,7 +20,7 @@
 
 #define POLYNOMIAL UINT32_C(0x82f63b78) /* reflected */
 
-/* The CRC of each nibble: a table of one cache line for CPUs without the instruction. */
+/* The CRC of each nibble. CPUs without the instruction use this table of one cache line. */
 #define STEP(c)	  (((c) >> 1) ^ (POLYNOMIAL & -((c)&1u)))
 #define NIBBLE(n) STEP(STEP(STEP(STEP((uint32_t)(n)))))
 
@@ -40,9 +41,9 @@ static uint32_t crc_table(uint32_t crc, const uint8_t *p, size_t n)
 
 #if defined(__x86_64__)
 /*
- * The instruction takes three cycles, and the CPU can start one in each: three lanes of a long
- * input are summed in parallel. To shift a lane's sum by the bytes of the later lanes, it is
- * multiplied by x^(8 * bytes - 33) modulo the polynomial.
+ * The instruction takes three cycles, and the CPU can start one in each cycle. So three lanes of a
+ * long input are summed in parallel. A multiplication by x^(8 * bytes - 33) modulo the polynomial
+ * shifts a lane's sum by the bytes of the later lanes.
  */
 #define LANE_BYTES     ((size_t)512)
 #define PAST_ONE_LANE  UINT32_C(0xdd7e3b0c)

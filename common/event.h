@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * event.h - one I/O operation, for daemon, codec and query engine
+ * event.h - one I/O operation, for daemon, encoder, decoder and queries
  *
- * The daemon makes events from checked records; batch.h encodes arrays of events. Plain data.
+ * The daemon makes events from checked records. batch.h encodes arrays of events. Plain data.
  */
 #ifndef HEADRACE_COMMON_EVENT_H
 #define HEADRACE_COMMON_EVENT_H
@@ -12,16 +12,16 @@
 #include "common/ops.h"
 #include "proto/abi.h"
 
-/* hr_event.bits: the HR_REC_* of abi.h that are stored, and the source of the event */
+/* hr_event.bits: the stored HR_REC_* of abi.h, and the source of the event */
 #define HR_EV_SCOPE_RUNTIME HR_REC_RUNTIME
 #define HR_EV_CUT	    HR_REC_CUT
-#define HR_EV_BPF	    UINT32_C(256) /* source = 'bpf', else 'shim' */
+#define HR_EV_BPF	    UINT32_C(256) /* source = 'bpf', otherwise 'shim' */
 
 struct hr_event {
 	uint64_t start_ns; /* CLOCK_BOOTTIME */
 	uint64_t dur_ns;
 	int64_t offset; /* bytes; HR_OFFSET_NONE: unknown or not applicable */
-	int64_t ret;	/* return value, -errno on failure, HR_RET_NONE: did not return */
+	int64_t ret;	/* return value; -errno on failure; HR_RET_NONE: the call did not return */
 	uint64_t asked; /* bytes, or HR_ASKED_NONE */
 	uint32_t file;	/* stream file id, 0: none */
 	uint32_t file2; /* second file (rename, link, copy_file_range), 0: none */

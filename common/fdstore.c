@@ -18,19 +18,19 @@
 #define NAME_MAX_BYTES	 200
 
 struct fd_store {
-	int fd; /* -1: none */
+	int fd; /* -1: no socket */
 	int error;
-	int vain; /* a push has timed out: no waits until one succeeds */
+	int vain; /* a push has timed out: do not wait until a push succeeds */
 	char prefix[24];
 };
 
-/* The process that started this one, and the one that keeps descriptors for both. */
+/* `notify`: the process that started this one. `above`: the one that keeps descriptors for both. */
 static struct fd_store notify = {.fd = -1}, above = {.fd = -1};
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 
 /*
- * How long a push waits for a keeper that does not read. Only the first one waits, because attaches
- * must not hang. Without the push, a descriptor is missing only if this process is killed, too.
+ * How long a push waits for a keeper that does not read. Only the first push waits, because
+ * attaches must not hang. Its descriptor is missing only if this process is killed, too.
  */
 static const struct timeval send_timeout = {.tv_sec = 1};
 
@@ -116,7 +116,7 @@ static int name_check(const char *name)
 	return 0;
 }
 
-/* Sends to both; the result is that of the process that started this one. */
+/* Sends to both. Returns the result of the process that started this one. */
 static int send_both(const char *what, const char *name, int fd)
 {
 	char text[NAME_MAX_BYTES + 96];
@@ -150,7 +150,7 @@ int hr_fdstore_notify(const char *text)
 	return store_send(&notify, text, -1);
 }
 
-/* Number of descriptors for this process; LISTEN_PID excludes variables of a parent. */
+/* Returns the number of inherited descriptors. LISTEN_PID excludes variables meant for a parent. */
 static long inherited_count(void)
 {
 	const char *pid = getenv("LISTEN_PID"), *fds = getenv("LISTEN_FDS");

@@ -3,27 +3,27 @@
  * fdstore.h - descriptors that outlive a crash of the daemon
  *
  * The protocol is systemd's (sd_notify FDSTORE=1, FDNAME=...; LISTEN_FDS, LISTEN_FDNAMES,
- * LISTEN_PID). The service manager keeps the descriptors; in private mode, the keeper does
- * (keeper.h). A recording process of the node service pushes to the service and to systemd, because
- * service and recording process may be killed at once (HEADRACE_FDSTORE; names start with
- * HEADRACE_FDSTORE_PREFIX). Any thread. Without NOTIFY_SOCKET, pushes succeed and do nothing.
+ * LISTEN_PID). systemd keeps the descriptors; in private mode, the keeper does (keeper.h). A
+ * recording process of the node service pushes to the service and, through HEADRACE_FDSTORE, to
+ * systemd, because both processes may be killed at once. There, names start with
+ * HEADRACE_FDSTORE_PREFIX. Any thread. Without NOTIFY_SOCKET, pushes succeed and do nothing.
  */
 #ifndef HEADRACE_COMMON_FDSTORE_H
 #define HEADRACE_COMMON_FDSTORE_H
 
 #include <stddef.h>
 
-/* Sends one descriptor under `name` ([A-Za-z0-9._-], at most 200 bytes; unique). 0 or -errno. */
+/* Sends a descriptor under a unique `name` ([A-Za-z0-9._-], at most 200 bytes). 0 or -errno. */
 int hr_fdstore_push(const char *name, int fd);
 int hr_fdstore_remove(const char *name);
 int hr_fdstore_notify(const char *text); /* "READY=1", "STATUS=..." */
 
-/* Descriptors that this process started with, close-on-exec. Call once, before other threads. */
+/* Descriptors that this process inherited, close-on-exec. Call this once, before other threads. */
 struct hr_inherited {
 	char *name;
-	int fd; /* a caller that takes it sets -1 */
+	int fd; /* a caller that takes it stores -1 */
 };
 int hr_fdstore_inherit(struct hr_inherited **ret, size_t *ret_n);
-void hr_fdstore_inherited_free(struct hr_inherited *list, size_t n); /* closes those not taken */
+void hr_fdstore_inherited_free(struct hr_inherited *list, size_t n); /* closes the others */
 
 #endif

@@ -5,9 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* On Paths frames level 3 saves a tenth over level 1, and is still faster than the hashing. */
+/* For Paths frames, level 3 saves a tenth over level 1, and is still faster than the hashing. */
 #define FRAME_ZSTD_LEVEL     3
-#define FRAME_ZSTD_MIN_BYTES 128u /* for less, zstd's own header is larger than the saving */
+#define FRAME_ZSTD_MIN_BYTES 128u /* below this size, zstd's own header is larger than the saving */
 
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "frames and segments are little-endian");
 
@@ -28,7 +28,7 @@ uint8_t *hr_frame_seal(uint8_t *buf, size_t payload_bytes, uint32_t flags)
 	return buf;
 }
 
-/* Compresses into a new frame buffer; NULL if that saves nothing, or without memory. */
+/* Compresses into a new frame buffer. NULL: that saves nothing, or no memory. */
 static uint8_t *compress_payload(ZSTD_CCtx *zstd, const uint8_t *payload, size_t bytes,
 				 size_t *ret_bytes)
 {
@@ -82,7 +82,7 @@ int hr_frame_pack(const Headrace__Frame *msg, int compress, uint8_t **ret_buf, s
 	return r;
 }
 
-/* `known`: flags that may be set. */
+/* `known`: the flags that may be set. */
 static int frame_check(const uint8_t *buf, size_t bytes, uint32_t known, size_t max_payload,
 		       size_t *ret_bytes, uint32_t *ret_flags)
 {
@@ -134,7 +134,7 @@ static int inflate_payload(const uint8_t *payload, size_t bytes, uint8_t **ret_p
 	unsigned long long declared = ZSTD_getFrameContentSize(payload, bytes);
 	uint8_t *plain;
 
-	/* Also refuses ZSTD_CONTENTSIZE_UNKNOWN and _ERROR, the two largest values. */
+	/* Also refuses ZSTD_CONTENTSIZE_UNKNOWN and _ERROR, which are the two largest values. */
 	if (declared > HR_FRAME_MAX_BYTES)
 		return -EBADMSG;
 	plain = malloc(declared ? declared : 1);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* hist.h - log2 histograms: bin i holds [2^i, 2^(i+1)), zero in bin 0; any thread */
+/* hist.h - log2 histograms: bin i counts values in [2^i, 2^(i+1)), bin 0 also zero; any thread */
 #ifndef HEADRACE_COMMON_HIST_H
 #define HEADRACE_COMMON_HIST_H
 
@@ -14,9 +14,9 @@ static inline unsigned hr_log2_bin(uint64_t v)
 }
 
 /*
- * Writes the non-empty bins as pairs (bin, count) to `pairs`, which has room for 2 * n, and returns
- * the number of values. n is a multiple of 4, because four bins are checked at a time: most are
- * empty.
+ * Writes the bins that are not empty as pairs (bin, count) to `pairs`, which has room for 2 * n.
+ * Returns the number of values written. n is a multiple of 4, because the loop checks four bins at
+ * a time, which are mostly empty.
  */
 static inline size_t hr_hist_sparse(const uint32_t *bins, size_t n, uint64_t *pairs)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* In a file of its own, because tests replace fdstore.c. */
+/* This is a separate file, because tests replace fdstore.c. */
 #include "common/fdstore.h"
 
 #include <stdlib.h>

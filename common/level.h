@@ -9,7 +9,7 @@
 
 #include "proto/abi.h"
 
-/* Accepts any number: too large ones are treated as the highest level. */
+/* Accepts any number. A number that is too large is treated as the highest level. */
 static inline const char *hr_level_name(uint32_t level)
 {
 	static const char *const names[] = {"off", "counters", "trace"};
@@ -17,7 +17,7 @@ static inline const char *hr_level_name(uint32_t level)
 	return names[level <= HR_LEVEL_TRACE ? level : HR_LEVEL_TRACE];
 }
 
-/* HR_LEVEL_COUNTERS or HR_LEVEL_TRACE, the levels that users can request; else -EINVAL. */
+/* Returns HR_LEVEL_COUNTERS or HR_LEVEL_TRACE, which users can request; otherwise -EINVAL. */
 static inline int hr_level_parse(const char *text)
 {
 	for (int level = HR_LEVEL_COUNTERS; level <= HR_LEVEL_TRACE; level++)

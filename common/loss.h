@@ -17,17 +17,17 @@ enum hr_loss_reason { /* journals contain the numbers, which are never reused */
 };
 
 const char *hr_loss_name(enum hr_loss_reason reason);
-int hr_loss_by_name(const char *name); /* enum hr_loss_reason; -ENOENT */
+int hr_loss_by_name(const char *name); /* enum hr_loss_reason, or -ENOENT */
 const char *hr_loss_sentence(enum hr_loss_reason reason);
 
-/* True: the reason counts operations that have no event, or its name is unknown. */
+/* True: the reason counts operations without an event, or the name is unknown. */
 bool hr_loss_is_operations(const char *name);
 
 struct hr_loss_sum {
-	const char *reason; /* a name, perhaps of a later version */
+	const char *reason; /* name of the reason, perhaps of a later version */
 	uint64_t count, bytes;
-	const char *program; /* name of the first process with this loss; NULL: unknown */
-	bool totals_unsure;  /* rollups of the job may be missing, too */
+	const char *program; /* the first process with this loss; NULL: unknown */
+	bool totals_unsure;  /* roll-ups of the job may be missing, too */
 };
 
 /* "12 operations (3.1 MiB): SENTENCE (ring_full)...", malloc'ed. NULL: no loss, or no memory. */

@@ -8,7 +8,7 @@
 static bool prefix_match(const char *prefix, size_t n_prefix, const char *path, size_t bytes)
 {
 	while (n_prefix > 0 && prefix[n_prefix - 1] == '/')
-		n_prefix--; /* "/data/" is "/data", "/" is every absolute path */
+		n_prefix--; /* "/data/" means "/data", "/" means every absolute path */
 	if (n_prefix == 0)
 		return bytes > 0 && path[0] == '/';
 	return bytes >= n_prefix && (bytes == n_prefix || path[n_prefix] == '/') &&
@@ -65,7 +65,7 @@ static void list_cut(struct hr__filter *f, struct hr__patterns *list, const char
 	while (text != NULL && *text != '\0') {
 		size_t n = strcspn(text, ",");
 
-		/* A pattern that begins with neither a slash nor a wildcard can match no absolute path. */
+		/* Other patterns can match no absolute path. */
 		if (n > 0 && (text[0] == '/' || is_glob(text, n))) {
 			if (list->n < HR_FILTER_PATTERNS && n <= end - f->text_used)
 				pattern_add(f, list, text, n);
@@ -85,7 +85,7 @@ static const struct hr__pattern *list_find(const struct hr__patterns *list, cons
 				return p;
 			continue;
 		}
-		/* Most prefixes start with another folder, so their first letter differs. */
+		/* Most prefixes start with another folder, so the first letter differs. */
 		if (p->bytes > 1 && bytes > 1 && p->text[1] != path[1])
 			continue;
 		if (prefix_match(p->text, p->bytes, path, bytes))
@@ -104,12 +104,12 @@ static bool starts(const char *s, const char *end, const char *word, size_t n)
 	return (size_t)(end - s) >= n && memcmp(s, word, n) == 0;
 }
 
-/* True: `s` starts with the component `word` and has more after it. */
+/* True: `s` starts with the component `word`, and more components follow. */
 #define COMPONENT(s, end, word) (starts(s, end, word "/", sizeof(word)))
 
 /*
  * True: one of Python's own files: in site-packages, dist-packages, lib/python3*, a __pycache__, or
- * headrace's own for Python. Each open runs this: one pass over the path instead of four globs.
+ * headrace's folder for Python. Each open runs this, so it makes one pass instead of four globs.
  */
 static bool python_match(const char *path, size_t bytes)
 {
@@ -145,7 +145,7 @@ static bool python_match(const char *path, size_t bytes)
 	return false;
 }
 
-/* Leading patterns that have a counter each: those that fit with their NULs in HR_EXCLUDED_TEXT. */
+/* Number of first patterns that have a counter. With their NULs, they fit in HR_EXCLUDED_TEXT. */
 static uint32_t count_kinds(const struct hr__patterns *list)
 {
 	uint32_t n = 0, bytes = 0;
@@ -169,7 +169,7 @@ void hr__filter_init(struct hr__filter *f, const struct hr__filter_config *confi
 	f->store = (struct hr__patterns){.v = f->pool};
 	if (store > 0 && store < HR__STORE_BYTES && config->store[0] == '/') {
 		pattern_add(f, &f->store, config->store, store);
-		f->pool[0].glob = false; /* a folder's name is no glob */
+		f->pool[0].glob = false; /* the name of the folder is no glob */
 	}
 	list_cut(f, &f->exclude, config->exclude);
 	list_cut(f, &f->include, config->include);

@@ -5,10 +5,11 @@
  * For an absolute path, the first of these decides: the store, explicit excludes, includes (if
  * there are any, other paths are not recorded), Python's own files, default excludes.
  *
- * Threads   One thread calls hr__filter_init once; then any may call hr__filter_verdict, which is
- *           pure.
+ * Threads   One thread calls hr__filter_init once. Then any thread may call hr__filter_verdict,
+ *           which is pure.
  * Limits    A list keeps its first HR_FILTER_PATTERNS patterns and HR_FILTER_BYTES bytes
- *           (proto/abi.h); others are ignored and counted. `headrace run` refuses such a list.
+ *           (proto/abi.h). Further patterns are ignored and counted. `headrace run` refuses such a
+ *           list.
  *
  * A pattern with `*` or `?` is a glob over the whole path (`*` matches any bytes, also `/`; `?` one
  * byte). Other patterns are path prefixes that end at a component. Commas separate patterns; there
@@ -23,15 +24,15 @@
 
 #include "proto/abi.h"
 
-/* LEFT_OUT: excluded by default, not by the user. Such opens are counted (counters.c). */
+/* HR__LEFT_OUT: excluded by default, not by the user. counters.c counts such opens. */
 enum hr__verdict { HR__TRACED, HR__TRACED_RUNTIME, HR__EXCLUDED, HR__LEFT_OUT };
 
-/* Lists as in the environment; NULL: not given. `defaults` NULL: HR__DEFAULT_EXCLUDE. */
+/* Lists as in the environment. NULL: not given; for `defaults`, HR__DEFAULT_EXCLUDE. */
 struct hr__filter_config {
 	const char *exclude;
 	const char *include;
 	const char *defaults;
-	const char *store; /* a folder */
+	const char *store; /* folder of the store */
 };
 #define HR__DEFAULT_EXCLUDE "/etc,/dev,/usr,/bin,/boot,/lib,/lib64,/opt,/sbin,/sys,/proc,/run,/var"
 
@@ -40,31 +41,31 @@ struct hr__filter_config {
 
 struct hr__pattern {
 	const char *text;
-	uint32_t bytes; /* length; for a prefix, without its trailing slashes */
+	uint32_t bytes; /* length; a prefix has no trailing slashes */
 	bool glob;
 };
 
-/* A list split into its patterns once, not at each open. */
+/* The patterns of a list, which is split once, not at each open. */
 struct hr__patterns {
 	const struct hr__pattern *v;
 	uint32_t n;
 };
 
-/* Only pages in use get memory. Texts are copied, because programs overwrite their environment. */
+/* Only used pages become memory. Texts are copied, because programs overwrite their environment. */
 struct hr__filter {
 	uint32_t used, text_used;
-	uint32_t dropped; /* patterns that did not fit */
+	uint32_t dropped; /* number of patterns that did not fit */
 	struct hr__patterns exclude, include, defaults;
-	struct hr__patterns store; /* one prefix, or none */
-	uint32_t kinds;		   /* how many of the first default excludes have a counter each */
+	struct hr__patterns store; /* one prefix, or empty */
+	uint32_t kinds;		   /* number of the first default excludes that have a counter */
 	bool has_include;
-	bool shm; /* default excludes are on, and /dev/shm is not one of them */
+	bool shm; /* default excludes are on, and /dev/shm is not excluded */
 	struct hr__pattern pool[HR__FILTER_LISTS * HR_FILTER_PATTERNS + 1];
 	char text[HR__FILTER_LISTS * HR_FILTER_BYTES + HR__STORE_BYTES];
 };
 
 void hr__filter_init(struct hr__filter *f, const struct hr__filter_config *config);
-/* *ret_kind: for LEFT_OUT, the index in hr_map_hdr.excluded; else unchanged. */
+/* *ret_kind: for HR__LEFT_OUT, the index in hr_map_hdr.excluded; otherwise unchanged. */
 enum hr__verdict hr__filter_verdict(const struct hr__filter *f, const char *path, size_t bytes,
 				    uint32_t *ret_kind);
 

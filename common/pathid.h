@@ -2,9 +2,9 @@
 /*
  * pathid.h - the identity of a path in shim, daemon and store
  *
- * XXH3 64-bit hash of the path's bytes, seed 0, low three bits cleared (the shim's fd table keeps
- * flags there). 0 means "no file", so a result of 0 becomes 8. Stores contain ids, so the function
- * never changes. Pure, async-signal-safe.
+ * The 64-bit XXH3 hash of the path's bytes, with seed 0. The lowest three bits are cleared, because
+ * the shim's fd table has flags there. 0 means "no file", so a hash of 0 becomes 8. Stores contain
+ * ids, so the function never changes. It is pure and async-signal-safe.
  */
 #ifndef HEADRACE_COMMON_PATHID_H
 #define HEADRACE_COMMON_PATHID_H
@@ -17,12 +17,12 @@
 uint64_t hr_path_id(const void *path, size_t bytes);
 
 /*
- * Recorded paths keep `..`. This removes each `..` and the component before it, which may be a
- * link. In place, for an absolute path without empty components; returns the new length.
+ * Recorded paths contain `..`. This removes each `..` and the component before it, which may be a
+ * link. Works in place, on an absolute path without empty components. Returns the new length.
  */
 size_t hr_path_resolve(char *path, size_t bytes);
 
-/* True: hr_path_resolve might change the path. Faster than memmem, which sets up a table. */
+/* True: hr_path_resolve may change the path. Faster than memmem, which makes a table first. */
 static inline bool hr_path_has_parent(const char *path, size_t bytes)
 {
 	const char *end = path + bytes, *dot = path;

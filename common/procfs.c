@@ -9,7 +9,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-/* Fields of /proc/PID/stat, counted from 1. */
+/* Numbers of fields of /proc/PID/stat, from 1. */
 #define STATE	   3
 #define PPID	   4
 #define START_TIME 22

@@ -2,7 +2,7 @@
 /*
  * procfs.h - /proc/PID/stat of a process and its ancestors; its CPU affinity
  *
- * Threads   Any; pure readers.
+ * Threads   Any; the functions only read.
  */
 #ifndef HEADRACE_COMMON_PROCFS_H
 #define HEADRACE_COMMON_PROCFS_H
@@ -13,30 +13,31 @@
 #include <sys/types.h>
 
 struct hr_procstat {
-	char state; /* 'Z': a zombie */
+	char state; /* 'Z': the process is a zombie */
 	pid_t ppid;
-	uint64_t start_time; /* clock ticks since boot; with the pid, identifies a process */
-	int exit_code;	     /* wait(2) status of a zombie; 0: not a zombie, or no permission */
+	uint64_t start_time; /* clock ticks since boot; pid and start_time identify a process */
+	int exit_code;	     /* wait(2) status of a zombie; 0: no zombie, or no permission */
 };
 
 int hr_procstat_read(pid_t pid, struct hr_procstat *ret); /* 0, -ESRCH, -EIO */
 
-/* A start_time in ns since boot, rounded down to a clock tick (10 ms). */
+/* Converts a start_time to ns since boot, rounded down to a clock tick (10 ms). */
 uint64_t hr_procstat_ns(uint64_t start_time);
-/* The start_time of a process that started `ns` after boot. */
+/* Returns the start_time of a process that started `ns` after boot. */
 uint64_t hr_procstat_start(uint64_t ns);
 
 /*
- * Fills at most `most` ancestors below init: ppid, its parent and so on, up to one that has exited
- * or for which `known` (may be NULL) returns true. The other entries of ret_pids become 0.
+ * Stores at most `most` ancestors below init: ppid, its parent and so on. Stops at a process that
+ * has exited, or for which `known` (may be NULL) returns true. The other entries of ret_pids become
+ * 0.
  */
 typedef bool hr_procstat_known(void *arg, pid_t pid);
 void hr_procstat_ancestors(pid_t ppid, hr_procstat_known *known, void *arg, int32_t *ret_pids,
 			   size_t most);
 
-/* The processors that a process may use, by its affinity and its cpuset; zeros if it has exited. */
+/* The processors that a process may use, by affinity and cpuset. Zeros if it has exited. */
 struct hr_affinity {
-	uint32_t cpus, first; /* number of them; the lowest one */
+	uint32_t cpus, first; /* number of processors; the lowest one */
 };
 void hr_affinity_read(pid_t pid, struct hr_affinity *ret);
 

@@ -2,8 +2,8 @@
 /*
  * ranks.h - the rank of a process from its environment; lists of ranks
  *
- * Threads   Any; pure functions over the caller's memory. docs/daemon.md has the families of
- *           variables and their order.
+ * Threads   Any; the functions are pure, and use the caller's memory. docs/daemon.md has the
+ *           families of variables and their order.
  */
 #ifndef HEADRACE_COMMON_RANKS_H
 #define HEADRACE_COMMON_RANKS_H
@@ -12,15 +12,15 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* More than any machine has: greater numbers are not accepted as a rank or world size. */
+/* More than any machine has. Greater numbers are not accepted as a rank or world size. */
 #define HR_RANK_MAX (1u << 24)
 
-/* The result of the variables read so far; zeroed memory: none. In NAME_plus1, 0 means unknown. */
+/* Result of the variables so far; zeroed memory: none. In a member NAME_plus1, 0 means unknown. */
 struct hr_rank {
 	uint32_t rank_plus1;
 	uint32_t local_plus1;
 	uint32_t world;
-	uint8_t family;	      /* precedence of the rank's variable, 1 is the highest; 0: none */
+	uint8_t family;	      /* precedence of the rank's variable, 1 is the highest; 0: no rank */
 	uint8_t local_family; /* of local_plus1 */
 	uint8_t world_family;
 	uint8_t spare;
@@ -30,21 +30,22 @@ struct hr_rank {
 };
 
 /*
- * Reads one "NAME=VALUE", which may be hostile and has no NUL. The family with the higher
- * precedence replaces others; within a family, the later value does. True: something changed.
+ * Reads one "NAME=VALUE", which may be hostile and has no NUL. A family with higher precedence
+ * replaces others. Within a family, a later value replaces an earlier one. True: something changed.
  */
 bool hr_rank_env(struct hr_rank *r, const char *text, size_t bytes);
 
-/* Name of the family's rank variable ("RANK", "SLURM_PROCID"); "" for 0. */
+/* Returns the rank variable of a family ("RANK", "SLURM_PROCID"); "" for 0. */
 const char *hr_rank_source(unsigned family);
 
 /*
- * True: n is in a list such as "0-47,64"; NULL contains all. hr_ranks_valid(): the text is a list.
+ * hr_ranks_hold: true if n is in a list such as "0-47,64", or the list is NULL. hr_ranks_valid:
+ * true if the text is a list.
  */
 bool hr_ranks_hold(const char *list, uint32_t n);
 bool hr_ranks_valid(const char *list);
 
-/* True: the rank or local rank is known, but not in the list for it; NULL contains all. */
+/* True: the rank or local rank is known, but not in its list. A list that is NULL contains all. */
 bool hr_rank_left_out(const struct hr_rank *r, const char *ranks, const char *local_ranks);
 
 #endif

@@ -20,16 +20,16 @@ const char *hr_region_kind_name(uint32_t kind)
 	}
 }
 
-#define SLOTS ((size_t)2 * HR_REGIONS_MAX) /* of a hash table: at most half of them are used */
+#define SLOTS ((size_t)2 * HR_REGIONS_MAX) /* of a hash table, of which at most half is used */
 
 /* Optional arrays of a frame. */
 enum { DEPTH = 1, MORE = 2, OPEN = 4, ARGS = 8, STEP = 16, EPOCH = 32, DURATION = 64 };
 
 struct hr_regions {
 	Headrace__Regions msg;
-	size_t n;				      /* regions */
-	unsigned used;				      /* arrays with a value other than 0 */
-	struct hr_region last;			      /* base of differences */
+	size_t n;				      /* number of regions */
+	unsigned used;				      /* arrays that contain a value other than 0 */
+	struct hr_region last;			      /* base of the differences */
 	uint32_t text_slots[SLOTS], key_slots[SLOTS]; /* number + 1; 0: free */
 	ProtobufCBinaryData texts[HR_REGIONS_MAX];
 	Headrace__RegionKey keys[HR_REGIONS_MAX];
@@ -229,7 +229,7 @@ static int region_check(const Headrace__Regions *m)
 	return 0;
 }
 
-/* In unsigned arithmetic: hostile values may wrap. */
+/* Uses unsigned arithmetic, because hostile values may wrap. */
 static void add_up(int64_t *values, size_t n)
 {
 	uint64_t sum = 0;

@@ -4,8 +4,8 @@
  *
  * A job may have millions of ranges of microseconds, most of which differ only in start and
  * duration. Their other fields are a key, which a frame (Regions of proto/headrace.proto) contains
- * only once. Compressed as a whole, a region takes 3 to 6 bytes. A struct hr_regions belongs to one
- * thread; reading is pure.
+ * only once. A frame is compressed as a whole, which takes 3 to 6 bytes per region. A struct
+ * hr_regions belongs to one thread. The functions that read are pure.
  */
 #ifndef HEADRACE_COMMON_REGION_H
 #define HEADRACE_COMMON_REGION_H
@@ -17,7 +17,7 @@
 #include "proto/headrace.pb-c.h"
 
 /*
- * X(NAME, number, text in SQL). Numbers are stored: never reused.
+ * X(NAME, number, text in SQL). The store contains the numbers, so they are never reused.
  *
  *      RANGE       pushed and popped, or a scope of the program: nests in its thread
  *      SPAN        started and ended by a handle, perhaps in another thread; does not nest
@@ -58,9 +58,9 @@ struct hr_region {
 	uint32_t args; /* JSON */
 	uint32_t depth;
 	bool open;
-	uint64_t count;	   /* more than one: sum of short regions with the same key */
-	uint64_t start_ns; /* CLOCK_BOOTTIME, of the first */
-	uint64_t dur_ns;   /* sum */
+	uint64_t count;	   /* more than one: a sum of short regions with the same key */
+	uint64_t start_ns; /* CLOCK_BOOTTIME; for a sum, of its first region */
+	uint64_t dur_ns;   /* for a sum, the total */
 	uint64_t step, epoch;
 };
 
@@ -70,30 +70,30 @@ struct hr_regions;
 int hr_regions_new(struct hr_regions **ret);
 void hr_regions_free(struct hr_regions *r);
 
-/* *ret: the number of a text in the open frame; 0 for an empty text. -ENOMEM. */
+/* *ret: the number of a text in the open frame. An empty text has number 0. -ENOMEM. */
 int hr_regions_text(struct hr_regions *r, const void *text, size_t bytes, uint32_t *ret);
 
-/* -ENOSPC: the frame is full: send it and call again. -ENOMEM. */
+/* -ENOSPC: the frame is full. Send it, and call this again. -ENOMEM. */
 int hr_regions_add(struct hr_regions *r, const struct hr_region *region);
 
-/* Replaces the name `from` in the open frame. Call nothing else until the next reset. */
+/* Replaces the name `from` in the open frame. Until the next reset, call no other function. */
 void hr_regions_rename(struct hr_regions *r, uint32_t from, const struct hr_region *to);
 
 size_t hr_regions_count(const struct hr_regions *r);
 
-/* The open frame as a message; `r` owns the memory, valid until the next call. */
+/* Returns the open frame as a message, which `r` owns, and which is valid until the next call. */
 const Headrace__Regions *hr_regions_message(struct hr_regions *r);
 
 /* Starts an empty frame: all numbers of texts are invalid. */
 void hr_regions_reset(struct hr_regions *r);
 
 /*
- * Checks an unpacked message, and turns differences into values in place. Call it once, before
+ * Checks an unpacked message, and replaces differences by values in place. Call it once, before
  * hr_regions_get. -EBADMSG: the message contradicts itself.
  */
 int hr_regions_restore(Headrace__Regions *msg);
 
-/* Region i < msg->n_key of a restored message. */
+/* Reads region i < msg->n_key of a restored message. */
 void hr_regions_get(const Headrace__Regions *msg, size_t i, struct hr_region *ret);
 
 #endif

@@ -10,7 +10,7 @@
 #include <strings.h>
 #include <time.h>
 
-/* Length of the well-formed UTF-8 sequence at s[0..n); 0: none (RFC 3629). */
+/* Returns the length of the well-formed UTF-8 sequence at s[0..n), or 0 (RFC 3629). */
 static size_t utf8_length(const uint8_t *s, size_t n)
 {
 	size_t want;
@@ -42,7 +42,7 @@ static size_t utf8_length(const uint8_t *s, size_t n)
 	return want;
 }
 
-/* True: shown unchanged. Terminals obey C1 control characters as well as C0 ones. */
+/* True: is shown unchanged. Terminals also obey C1 control characters, not only C0 ones. */
 static bool is_printable(const uint8_t *s, size_t length)
 {
 	if (length == 1)
@@ -50,7 +50,7 @@ static bool is_printable(const uint8_t *s, size_t length)
 	return length > 2 || s[0] != 0xc2 || s[1] > 0x9f;
 }
 
-/* Writes one character as shown, itself or `\xHH`. Returns how many bytes of s it represents. */
+/* Writes one character as it is shown, unchanged or as `\xHH`. Returns its number of bytes in s. */
 static size_t text_show(const uint8_t *s, size_t n, char piece[4], size_t *ret_unit)
 {
 	static const char hex[] = "0123456789ABCDEF";
@@ -210,7 +210,7 @@ int hr_text_fail(int r, char **ret_error, const char *format, ...)
 
 /* ---- numbers --------------------------------------------------------------------------------- */
 
-/* Three significant digits, none after the point from 100 on. */
+/* Three significant digits, but from 100 on none after the point. */
 static void format_scaled(struct hr_human *t, double value, const char *unit)
 {
 	int decimals = value >= 99.95 ? 0 : value >= 9.995 ? 1 : 2;
@@ -302,7 +302,7 @@ struct text_unit {
 	double factor;
 };
 
-/* A non-negative decimal number and one of `units`, which may include "". */
+/* Reads a non-negative decimal number and one of `units`, which may include "". */
 static int parse_scaled(const char *text, const struct text_unit *units, size_t n, uint64_t *ret)
 {
 	char *end;

@@ -2,8 +2,8 @@
 /*
  * text.h - text for users and scripts: escaped paths, sizes, durations, counts, JSON
  *
- * Paths that are not UTF-8 or have control bytes are shown with `\xHH` and doubled `\`, everywhere.
- * Sizes are binary (KiB, MiB). JSON keys contain their unit.
+ * All programs show paths that are not UTF-8, or contain control bytes, with `\xHH` and doubled
+ * `\`. Sizes are binary (KiB, MiB). JSON keys contain their unit.
  *
  * Owner     Functions write into the caller's buffer or FILE.
  * Threads   Any. A struct hr_json belongs to one thread.
@@ -19,9 +19,9 @@
 /* ---- paths ----------------------------------------------------------------------------------- */
 
 /*
- * Escapes `n` bytes: `\` is doubled, control bytes (C0, DEL, C1) and bytes that are not UTF-8
- * become `\xHH`. Writes at most out_bytes - 1 characters and a NUL, never half an escape. Returns
- * the length of the whole text, as snprintf does; 4 * n + 1 bytes always suffice.
+ * Escapes `n` bytes: doubles `\`, and writes control bytes (C0, DEL, C1) and bytes that are not
+ * UTF-8 as `\xHH`. Writes at most out_bytes - 1 characters and a NUL, and never a part of an
+ * escape. Returns the length of the whole text, as snprintf does. 4 * n + 1 bytes always suffice.
  */
 size_t hr_text_escape(char *out, size_t out_bytes, const void *in, size_t n);
 
@@ -29,17 +29,17 @@ size_t hr_text_escape(char *out, size_t out_bytes, const void *in, size_t n);
 long hr_text_unescape(char *text);
 
 /*
- * Returns `text` as one word of a shell command, quoted if necessary; malloc'ed. NULL: no memory.
+ * Returns `text` as one word of a shell command, malloc'ed, quoted if necessary. NULL: no memory.
  */
 char *hr_text_quote(const char *text);
 
-/* False for NULL and "". */
+/* Returns whether a text is given, which is false for NULL and "". */
 static inline bool hr_text_given(const char *text)
 {
 	return text && text[0] != '\0';
 }
 
-/* NULL for NULL and "". */
+/* Returns NULL for NULL and "". */
 static inline const char *hr_text_or_null(const char *text)
 {
 	return hr_text_given(text) ? text : NULL;
@@ -48,12 +48,12 @@ static inline const char *hr_text_or_null(const char *text)
 /* ---- messages -------------------------------------------------------------------------------- */
 
 /*
- * Messages may quote text of another user or machine: a job's id, a folder's name, an error. These
- * two write control bytes (C0, DEL, C1) and bytes that are not UTF-8 as `\xHH`, so that the text
- * cannot control a terminal. They do not double `\`, because a path in the text may be escaped
- * already.
+ * Messages may quote text of another user or machine: a job's id, a folder's name, an error.
+ * hr_text_print and hr_text_line write control bytes (C0, DEL, C1) and bytes that are not UTF-8 as
+ * `\xHH`, so that the text cannot control a terminal. They do not double `\`, because a path in the
+ * text may already be escaped.
  *
- * hr_text_print keeps line ends and tabs; hr_text_line escapes them (malloc'ed; NULL: no memory).
+ * hr_text_print keeps line ends and tabs. hr_text_line escapes them (malloc'ed; NULL: no memory).
  */
 __attribute__((format(printf, 2, 3))) void hr_text_print(FILE *out, const char *format, ...);
 char *hr_text_line(const char *text);
@@ -77,32 +77,32 @@ struct hr_human hr_text_date(uint64_t real_ns);			/* "2026-11-21 23:22 UTC" */
 struct hr_human hr_text_count(uint64_t n);			/* "1,234,567" */
 struct hr_human hr_text_percent(uint64_t part, uint64_t whole); /* "12.3 %"; "-" if whole is 0 */
 
-/* "10GiB", "64K", "1.5MB", "4096"; KB and K are binary, like KiB. 0, -EINVAL or -ERANGE. */
+/* Reads "10GiB", "64K", "1.5MB", "4096". KB and K are binary, like KiB. 0, -EINVAL or -ERANGE. */
 int hr_text_parse_size(const char *text, uint64_t *ret_bytes);
 
-/* "5s", "100ms", "2m", "1h", "30d", "0"; a bare number is seconds. 0, -EINVAL or -ERANGE. */
+/* Reads "5s", "100ms", "2m", "1h", "30d", "0". A bare number is seconds. 0, -EINVAL or -ERANGE. */
 int hr_text_parse_duration(const char *text, uint64_t *ret_ns);
 
-/* A decimal integer up to `max`, nothing else. 0, -EINVAL or -ERANGE. */
+/* Reads a decimal integer up to `max`, and nothing else. 0, -EINVAL or -ERANGE. */
 int hr_text_parse_uint(const char *text, uint64_t max, uint64_t *ret);
 
 /* ---- JSON ------------------------------------------------------------------------------------ */
 
-/* A JSON writer, indented unless `line`. `key`: NULL in arrays and for the outermost value. */
+/* A JSON writer. It indents unless `line`. `key` is NULL in arrays and for the outermost value. */
 struct hr_json {
 	FILE *out;
 	unsigned depth;
-	bool first; /* no value yet at this depth */
-	bool line;  /* all on one line; set by the caller */
+	bool first; /* this depth has no value yet */
+	bool line;  /* all on one line; the caller sets it */
 	bool array[16];
 };
 
 void hr_json_init(struct hr_json *j, FILE *out);
 void hr_json_object(struct hr_json *j, const char *key);
 void hr_json_array(struct hr_json *j, const char *key);
-/* Ends the innermost object or array; writes a newline after the outermost. */
+/* Ends the innermost object or array. After the outermost, writes a newline. */
 void hr_json_end(struct hr_json *j);
-void hr_json_string(struct hr_json *j, const char *key, const char *text); /* NULL: null */
+void hr_json_string(struct hr_json *j, const char *key, const char *text); /* NULL becomes null */
 void hr_json_path(struct hr_json *j, const char *key, const void *path, size_t n);
 void hr_json_uint(struct hr_json *j, const char *key, uint64_t value);
 void hr_json_int(struct hr_json *j, const char *key, int64_t value);

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * tsc.h - the counter that user space reads in one instruction, whose ticks a session uses as clock
+ * tsc.h - a counter that user space reads by one instruction; its ticks are the clock of a session
  *
- * The x86-64 TSC; on aarch64 the generic timer's virtual counter, under the same name. Shim and
- * daemon must read the same counter, so both use this file. Any thread, signal handlers included.
+ * On x86-64 this is the TSC. On aarch64 it is the virtual counter of the generic timer, under the
+ * same name. Shim and daemon must read the same counter, so both use this file. Any thread, signal
+ * handlers included.
  */
 #ifndef HEADRACE_COMMON_TSC_H
 #define HEADRACE_COMMON_TSC_H
@@ -14,7 +15,7 @@
 #include <cpuid.h>
 #endif
 
-/* True: ticks at one rate on all cores, as the generic timer always does. */
+/* True: ticks have one rate on all cores, as they always have with the generic timer. */
 static inline bool hr_tsc_is_invariant(void)
 {
 #if defined(__x86_64__)
@@ -26,7 +27,7 @@ static inline bool hr_tsc_is_invariant(void)
 #endif
 }
 
-/* The CPU may reorder it with loads and stores around it, but not with a system call. */
+/* The CPU may reorder this with loads and stores, but not with a system call. */
 static inline uint64_t hr_tsc_read(void)
 {
 #if defined(__x86_64__)

@@ -2,9 +2,9 @@
 /*
  * unseen.h - libraries that move data without files, so that neither shim nor probes record it
  *
- * They are clients of object stores (docs/probes.md), and are identified by file name. libcufile
- * (GPUDirect Storage) is not in the list, because each program with CUDA's PyTorch loads it, used
- * or not.
+ * These libraries are clients of object stores (docs/probes.md). Their file names identify them.
+ * libcufile (GPUDirect Storage) is not in the list, because each program with CUDA's PyTorch loads
+ * it, even if it is not used.
  */
 #ifndef HEADRACE_COMMON_UNSEEN_H
 #define HEADRACE_COMMON_UNSEEN_H
@@ -17,7 +17,7 @@
  */
 extern const char *const hr_unseen_names[];
 
-/* True: a path (without NUL) is one of these libraries. */
+/* True: the path (without NUL) is one of these libraries. */
 bool hr_unseen_library(const char *path, size_t bytes);
 
 #endif

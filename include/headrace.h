@@ -2,13 +2,13 @@
 /*
  * headrace.h - reports regions, steps and epochs of a program to headrace
  *
- * Queries can compare I/O with the named spans of time: `headrace query ... steps`, `input-wait`,
- * `checkpoints`. A program links no library: without a preloaded libheadrace.so each function
+ * Queries can compare I/O with these named spans of time: `headrace query ... steps`, `input-wait`,
+ * `checkpoints`. A program links no library. Without a preloaded libheadrace.so, each function
  * returns after a nanosecond.
  *
- * Threads   Any thread may call these functions. Ranges belong to the thread that began them, steps
- *           and epochs to the process; a forked child begins without ranges, steps and epochs.
- * Errors    None: what cannot be recorded is counted, and queries show the count.
+ * Threads   Any thread may call these functions. A range belongs to the thread that began it, a
+ *           step or epoch to the process. A forked child begins without ranges, steps and epochs.
+ * Errors    None. Regions that cannot be recorded are counted, and queries show the count.
  * Cost      A range with a static name (below): two reads of the clock and a record of 64 bytes,
  *           60 ns.
  *
@@ -35,7 +35,7 @@ extern "C" {
 #endif
 
 #define HEADRACE_API_VERSION 1
-#define HEADRACE_NONE	     INT64_MIN /* step, epoch: none */
+#define HEADRACE_NONE	     INT64_MIN /* no step, no epoch */
 
 /* The kind of a region, as in the column `kind` of the table regions. */
 enum headrace_kind {
@@ -49,9 +49,9 @@ enum headrace_kind {
 };
 
 /*
- * The name of a region. The name and its texts must not change while anything uses them, so they
- * are best static. Texts are UTF-8 by convention, and cut after 1,000 bytes. A call with NULL as
- * name does nothing.
+ * The name of a region. Make it static if possible, because the name and its texts must not change
+ * while they are in use. Texts are UTF-8 by convention, and cut after 1,000 bytes. If a name is
+ * NULL, the call does nothing.
  */
 struct headrace_name {
 	const char *name;
@@ -63,13 +63,13 @@ struct headrace_name {
 };
 
 /*
- * The functions of libheadrace.so in one table, for languages that look symbols up at run time.
- * Later versions add functions at the end of the table; `bytes` is the length of the table.
+ * The functions of libheadrace.so in one table, for languages that find symbols at run time. Later
+ * versions add functions at the end of the table. `bytes` is the length of the table.
  */
 struct headrace_api {
 	uint32_t version;
 	uint32_t bytes;
-	/* Begins a range; `end` ends the thread's innermost one. args: a JSON object, or NULL. */
+	/* Begins a range. `end` ends the thread's innermost range. args: a JSON object, or NULL. */
 	void (*begin)(struct headrace_name *name);
 	void (*end)(const char *args);
 	/* Starts a span, which any thread may finish. Returns its handle; 0: too many are open. */
@@ -79,12 +79,12 @@ struct headrace_api {
 	/* Ends the current step (epoch), and begins the given one unless it is HEADRACE_NONE. */
 	void (*step)(int64_t step);
 	void (*epoch)(int64_t epoch);
-	/* "NAME=VALUE" takes effect as if in the environment from the start: RANK, LOCAL_RANK... */
+	/* "NAME=VALUE" takes effect as if in the initial environment: RANK, LOCAL_RANK... */
 	void (*variable)(const char *text);
-	int (*recording)(void); /* Nonzero: this process records regions now */
+	int (*recording)(void); /* nonzero: this process records regions now */
 	/* The current time in an unspecified unit, for step_at and epoch_at of this process. */
 	uint64_t (*now)(void);
-	/* Like step and epoch, but the change happened at `moment`. 0 or a future moment: now. */
+	/* Like step and epoch, for a change at `moment`. If `moment` is 0 or in the future: now. */
 	void (*step_at)(int64_t step, uint64_t moment);
 	void (*epoch_at)(int64_t epoch, uint64_t moment);
 	void (*step_undo)(void); /* ends the current step without recording it */
@@ -95,7 +95,7 @@ struct headrace_api {
 	void (*waited)(uint64_t ret_ns[3]);
 };
 
-/* libheadrace.so defines this function. NULL: it does not support this version. */
+/* libheadrace.so defines this function. It returns NULL if it does not support this version. */
 const struct headrace_api *headrace_api(uint32_t version)
 #if defined(__GNUC__)
     __attribute__((weak))

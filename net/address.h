@@ -28,29 +28,29 @@ bool hr_address_is(const char *text); /* True: it begins with "tcp://" or "unix:
 
 int hr_address_parse(const char *text, struct hr_address *ret); /* 0 or -EINVAL */
 
-/* A comma-separated list in order of preference. -EINVAL, -E2BIG over `max`. */
+/* Parses a comma-separated list in order of preference. -EINVAL; -E2BIG: more than `max`. */
 int hr_address_parse_list(const char *text, struct hr_address *ret, size_t max, size_t *ret_n);
 
-/* The same for connecting: port 0 is an error. *ret_error (malloc'ed) is a message for the user. */
+/* As hr_address_parse_list, but port 0 is an error. *ret_error (malloc'ed) is for the user. */
 int hr_address_parse_targets(const char *text, struct hr_address *ret, size_t max, size_t *ret_n,
 			     char **ret_error);
 
-/* Formats it as users write it; at most HR_ADDRESS_HOST_BYTES + 32 bytes with NUL. */
+/* Formats an address as users write it: at most HR_ADDRESS_HOST_BYTES + 32 bytes with NUL. */
 void hr_address_text(const struct hr_address *a, char *ret, size_t bytes);
 
-/* Up to `max` addresses, in the resolver's order. -ENOENT: no host, -EINVAL, -ENAMETOOLONG. */
+/* Finds up to `max` addresses, in resolver order. -ENOENT: no host; -EINVAL, -ENAMETOOLONG. */
 int hr_address_resolve(const struct hr_address *a, bool passive, struct sockaddr_storage *ret,
 		       size_t max, size_t *ret_n);
 
 /* True: the path is a socket on which no process listens now. */
 bool hr_address_stale(const char *path);
 
-uint16_t hr_sockaddr_port(const struct sockaddr_storage *s); /* the port of a TCP address */
+uint16_t hr_sockaddr_port(const struct sockaddr_storage *s); /* returns the port of a TCP address */
 
-/* True: a unix socket, or in the loopback range. */
+/* True: a unix socket, or an address in the loopback range. */
 bool hr_sockaddr_loopback(const struct sockaddr_storage *s);
 
-/* "10.0.0.1:4747", "[::1]:4747", "local" */
+/* Writes "10.0.0.1:4747", "[::1]:4747" or "local". */
 void hr_sockaddr_text(const struct sockaddr_storage *s, char *ret, size_t bytes);
 
 #endif

@@ -18,7 +18,7 @@ void hr_assembly_done(struct hr_assembly *a)
 	a->frame = NULL;
 }
 
-/* Call it when the header is complete, or its first bytes are already wrong. */
+/* Call it when the header is complete, or if its first bytes are wrong. */
 static int begin_frame(struct hr_assembly *a)
 {
 	uint32_t flags = 0;
@@ -84,7 +84,7 @@ int hr_assembly_grown(struct hr_assembly *a, size_t bytes)
 	a->have += bytes;
 	if (a->have < a->want)
 		return 0;
-	/* The header was within the limit, which may have changed since. */
+	/* The header was within the limit, which may have changed since then. */
 	r = hr_frame_check_any(a->frame, a->have, SIZE_MAX, &whole, &flags);
 	return r < 0 ? r : 1;
 }

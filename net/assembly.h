@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * assembly.h - frames from the bytes of a connection
+ * assembly.h - makes frames from the bytes of a connection
  *
  * The part of conn.c that needs no socket, so that tests and a fuzzer can call it. One thread. The
- * connection owns it; hr_assembly_frame passes a whole frame to its caller.
+ * connection owns the assembly; hr_assembly_frame passes a whole frame to its caller.
  *
  *      between --(16 bytes)--> buffer of its size --(last byte, CRC)--> whole --(_frame)--> between
  *
@@ -20,7 +20,7 @@
 #include "common/frame.h"
 
 struct hr_assembly {
-	size_t limit; /* largest frame, with header; applies from the next header on */
+	size_t limit; /* largest frame, with header; a change applies to the next header */
 	uint8_t header[HR_FRAME_HDR_BYTES];
 	uint8_t *frame; /* NULL until the header is complete */
 	size_t have, want;
@@ -31,15 +31,15 @@ void hr_assembly_init(struct hr_assembly *a, size_t limit);
 void hr_assembly_done(struct hr_assembly *a);
 
 /*
- * Adds bytes up to the end of a frame; *ret_taken is their number. 1: the frame is whole, get it
- * with hr_assembly_frame; 0: more bytes are needed. The connection must be closed after -E2BIG
- * (from the header on), -EBADMSG and -ENOMEM.
+ * Adds bytes up to the end of a frame; *ret_taken is their number. 1: the frame is whole, so get it
+ * with hr_assembly_frame. 0: more bytes are needed. After -E2BIG (from the header on), -EBADMSG and
+ * -ENOMEM, the connection must be closed.
  */
 int hr_assembly_take(struct hr_assembly *a, const uint8_t *buf, size_t bytes, size_t *ret_taken);
 
-/* Where to read the rest of the current frame, and its length; NULL between frames. */
+/* Memory for the rest of the current frame, and its length. NULL between frames. */
 uint8_t *hr_assembly_tail(struct hr_assembly *a, size_t *ret_bytes);
-int hr_assembly_grown(struct hr_assembly *a, size_t bytes); /* returns as hr_assembly_take */
+int hr_assembly_grown(struct hr_assembly *a, size_t bytes); /* result as of hr_assembly_take */
 
 /* Returns the whole frame, malloc'ed, and starts the next. */
 uint8_t *hr_assembly_frame(struct hr_assembly *a, size_t *ret_bytes, bool *ret_control);

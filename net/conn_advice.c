@@ -26,7 +26,7 @@ const char *hr_conn_advice(const struct hr_address *to, bool tls, int error)
 	case EBADMSG:
 	case ECONNRESET:
 		return NOT_COLLECTOR;
-	default: /* certificates, for example: the error text has the advice */
+	default: /* for example certificates, where the error text has the advice */
 		return "";
 	}
 }

@@ -8,14 +8,14 @@
 #include <sys/un.h>
 
 struct hr__dial {
-	struct hr_conn *c; /* NULL: it is closed, but the resolver has not returned */
+	struct hr_conn *c; /* NULL: the connection is closed, but the resolver has not returned */
 	uv_getaddrinfo_t resolve;
 	bool resolving;
 	uv_connect_t connect;
 	struct sockaddr_storage to[HR_ADDRESSES_MAX];
 	size_t n, next;
 	uint64_t deadline_ms;
-	int error; /* of the last address */
+	int error; /* error of the last address */
 	char name[HR_ADDRESS_HOST_BYTES + 32];
 };
 
@@ -68,7 +68,7 @@ static void try_next(struct hr_conn *c)
 			     uv_strerror(d->error));
 		return;
 	}
-	/* Divides the rest of the time among the addresses that are left. */
+	/* Divides the remaining time among the remaining addresses. */
 	hr__conn_timer(c, (d->deadline_ms - now) / left);
 	r = uv_tcp_connect(&d->connect, &c->io.tcp, (struct sockaddr *)&d->to[d->next++],
 			   on_connect);
@@ -76,7 +76,7 @@ static void try_next(struct hr_conn *c)
 		conn_dial_failed(c, r);
 }
 
-/* libuv connects a handle only once: the next address gets a new one in the same memory. */
+/* libuv connects a handle only once, so the next address gets a new handle in the same memory. */
 static void on_failed_closed(uv_handle_t *handle)
 {
 	struct hr_conn *c = handle->data;
@@ -93,7 +93,7 @@ static void on_failed_closed(uv_handle_t *handle)
 			     uv_strerror(d->error));
 		return;
 	}
-	(void)uv_tcp_init(loop, &c->io.tcp); /* creates no socket: cannot fail */
+	(void)uv_tcp_init(loop, &c->io.tcp); /* creates no socket, so it cannot fail */
 	c->io.handle.data = c;
 	try_next(c);
 }
@@ -152,7 +152,7 @@ int hr__dial_begin(struct hr_conn *c, const struct hr_address *to)
 	int r = 0;
 
 	if (to->local && strlen(to->host) >= sizeof(((struct sockaddr_un *)NULL)->sun_path))
-		return -ENAMETOOLONG; /* libuv would truncate it */
+		return -ENAMETOOLONG; /* libuv would truncate the path */
 	d = calloc(1, sizeof(*d));
 	if (!d)
 		return -ENOMEM;

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define TLS_READ_BYTES (64u << 10) /* several records at a time */
+#define TLS_READ_BYTES (64u << 10) /* several records in one read */
 
 static void drop_rest(struct hr_conn *c)
 {
@@ -19,13 +19,13 @@ void hr__in_done(struct hr_conn *c)
 	hr_assembly_done(&c->in);
 }
 
-/* A TLS record, of a client's hello or a server that refuses ours; frames begin with an H. */
+/* True: a TLS record, of a client's hello, or of a server that needs TLS. Frames begin with H. */
 static bool looks_like_tls(const struct hr_conn *c)
 {
 	return !c->tls && hr__looks_like_tls(c->in.header[0]);
 }
 
-/* `r`: the assembly's result. Passes on a whole frame; an error ends the connection. */
+/* `r`: result of the assembly. Passes a whole frame to the owner. An error ends the connection. */
 static void deliver(struct hr_conn *c, int r)
 {
 	uint8_t *frame;
@@ -86,7 +86,7 @@ static void on_end(struct hr_conn *c, int error)
 	}
 }
 
-/* Passes on all that the session can decrypt, until the owner pauses. */
+/* Passes all data that the session can decrypt to the owner, until the owner pauses. */
 static void read_tls(struct hr_conn *c)
 {
 	while (c->state == HR__CONN_READY && !c->paused) {
@@ -138,7 +138,7 @@ static void on_alloc(uv_handle_t *handle, size_t suggested, uv_buf_t *ret)
 	ret->len = ret->base ? room : 0;
 }
 
-/* Processes bytes of TLS: they end the handshake, or contain frames, or both. */
+/* Processes bytes of TLS, which end the handshake, contain frames, or both. */
 static void receive_tls(struct hr_conn *c, const uint8_t *buf, size_t bytes)
 {
 	if (hr_tls_in(c->tls, buf, bytes) < 0) {
@@ -149,7 +149,7 @@ static void receive_tls(struct hr_conn *c, const uint8_t *buf, size_t bytes)
 		hr__conn_shaken(c);
 	else
 		read_tls(c);
-	hr__out_pump(c); /* the handshake's messages */
+	hr__out_pump(c); /* sends messages of the handshake */
 }
 
 static void on_read(uv_stream_t *stream, ssize_t n, const uv_buf_t *buf)
@@ -199,7 +199,7 @@ void hr__in_start(struct hr_conn *c)
 void hr__in_resume(struct hr_conn *c)
 {
 	if (c->paused) {
-		(void)uv_read_stop(&c->io.stream); /* resumes after the TLS handshake */
+		(void)uv_read_stop(&c->io.stream); /* reading resumes after the TLS handshake */
 		return;
 	}
 	if (c->rest)

@@ -8,10 +8,10 @@
 #include "common/now.h"
 #include "net/wire.h"
 
-/* One write is in progress at a time. The next one has all frames that were queued meanwhile. */
+/* One write is in progress at a time. The next write contains all frames queued meanwhile. */
 #define GATHER_CHUNKS 64u
 #define GATHER_BYTES  (1u << 20)
-#define ENCRYPT_BYTES (256u << 10) /* at a time: it stays in the cache */
+#define ENCRYPT_BYTES (256u << 10) /* of one step, which stay in the cache */
 
 static void conn_out_append(struct hr__chunks *to, struct hr__chunk *chunk)
 {
@@ -62,12 +62,13 @@ static void on_shutdown(uv_shutdown_t *req, int status)
 }
 
 /*
- * The kernel has everything. If we closed now and the peer had sent something that we did not read,
- * the kernel would reset the connection and drop it. So we send our end and wait for the peer's.
+ * The kernel has all data. If this side closed now, and had not read all data of the peer, the
+ * kernel would reset the connection and drop its data. So this side sends its end, and waits for
+ * the peer's end.
  */
 static void finish_flush(struct hr_conn *c)
 {
-	if (c->shutdown.handle) { /* already sent: this is the peer's answer */
+	if (c->shutdown.handle) { /* the end was already sent, so this is the peer's answer */
 		if (c->peer_ended)
 			hr__conn_end(c, 0, "closed");
 		return;
@@ -101,7 +102,7 @@ static void gather_plain(struct hr_conn *c)
 		conn_out_append(&c->flying, remove_first(&c->out));
 }
 
-/* Records are filled: many small frames share one. */
+/* Fills records, so that many small frames share one. */
 struct stage {
 	struct hr_conn *c;
 	uint8_t bytes[HR_TLS_RECORD_BYTES];
@@ -182,7 +183,7 @@ static int gather_tls(struct hr_conn *c)
 	return 0;
 }
 
-/* -EPROTO: TLS failed. */
+/* Returns -EPROTO if TLS failed. */
 static int conn_out_gather(struct hr_conn *c)
 {
 	int r = 0;

@@ -25,11 +25,11 @@ union io {
 };
 
 struct metrics_client {
-	struct metrics_client *next; /* an older one */
+	struct metrics_client *next; /* next client, which connected earlier */
 	struct hr_metrics *server;
 	union io io;
 	uv_timer_t timer;
-	unsigned handles; /* of these two, still open */
+	unsigned handles; /* how many of these two are open */
 	uv_write_t write;
 	uv_shutdown_t shutdown;
 	char request[HR_METRICS_REQUEST_MOST];
@@ -46,7 +46,7 @@ struct hr_metrics {
 	double start_s; /* wall clock */
 	struct metrics_client *clients;
 	unsigned n_clients;
-	unsigned handles; /* open ones: its own, and one of each client; freed with the last */
+	unsigned handles; /* open ones: its own, and one of each client; the last frees this */
 	char text[TEXT_BYTES];
 };
 
@@ -57,7 +57,7 @@ static bool metrics_begins(const char *text, size_t bytes, const char *with)
 	return bytes >= n && memcmp(text, with, n) == 0;
 }
 
-/* METHOD SP TARGET SP HTTP/1.x */
+/* Returns the status for a line METHOD SP TARGET SP HTTP/1.x. */
 static int line_status(const char *line, size_t bytes)
 {
 	const char *target = memchr(line, ' ', bytes), *end = line + bytes, *version;
@@ -181,7 +181,7 @@ static void on_shut_down(uv_shutdown_t *shutdown, int status)
 	(void)status;
 }
 
-/* Lingers: if the client has sent too much, closing at once would drop the answer. */
+/* Does not close yet: if the client has sent too much, that would drop the answer. */
 static void on_written(uv_write_t *write, int status)
 {
 	struct metrics_client *c = write->data;
@@ -218,7 +218,7 @@ static void metrics_answer(struct metrics_client *c, int status)
 		metrics_leave(c);
 }
 
-/* Drops what follows a request. */
+/* Provides memory for bytes after the request, which are dropped. */
 static void on_alloc(uv_handle_t *handle, size_t wanted, uv_buf_t *ret)
 {
 	struct metrics_client *c = handle->data;

@@ -2,7 +2,7 @@
 /*
  * munge.h - MUNGE credentials, which identify a user of this cluster
  *
- * libmunge.so.2 is loaded at run time, so that only sites that use it need it.
+ * libmunge.so.2 is loaded at run time, so that only sites that use MUNGE need it.
  *
  */
 #ifndef HEADRACE_NET_MUNGE_H
@@ -12,7 +12,7 @@
 
 /*
  * Makes a credential of the calling user, valid for headrace only. *ret and *ret_error are
- * malloc'ed. -ENOENT: no libmunge, -ECONNREFUSED: no munged.
+ * malloc'ed. -ENOENT: libmunge is missing; -ECONNREFUSED: munged does not run.
  */
 int hr_munge_encode(const char *socket, char **ret, char **ret_error);
 

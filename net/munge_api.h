@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * munge_api.h - libmunge's functions, loaded at run time: hr_munge.encode(...) after
- * hr_munge_load() returned 0
+ * munge_api.h - libmunge's functions, loaded at run time
  *
- * Threads   hr_munge_load from any thread. Then the table is constant until exit.
+ * Threads   Any thread may call hr_munge_load. If it returns 0, hr_munge.encode(...) is callable,
+ *           and the table is constant until exit.
  */
 #ifndef HEADRACE_NET_MUNGE_API_H
 #define HEADRACE_NET_MUNGE_API_H
@@ -28,7 +28,7 @@ extern struct hr_munge hr_munge;
 
 #define HR_MUNGE_LIBRARY "libmunge.so.2"
 
-/* Once per process. -ENOENT: no library; -ELIBACC: it lacks a function. *ret_error is malloc'ed. */
+/* Loads libmunge once. -ENOENT: no library; -ELIBACC: no such function. *ret_error: malloc'ed. */
 int hr_munge_load(const char *library, char **ret_error);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* peer.c - identifying the peer of a connection through the kernel */
+/* peer.c - identifies the peer of a connection through the kernel */
 #include "net/conn_internal.h"
 
 #include <errno.h>
@@ -11,7 +11,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* Selects the peer's socket within this machine: its own address is our peer's address. */
+/* Selects the peer's socket on this machine. Its local address is the connection's peer address. */
 struct diag_request {
 	struct nlmsghdr header;
 	struct inet_diag_req_v2 body;
@@ -39,10 +39,10 @@ static int diag_side(const struct sockaddr_storage *s, __be32 *ret_address, __be
 }
 
 /*
- * Reads the owner from an answer. The kernel reports root as owner of a socket that its process has
- * closed: a user who sends and closes at once must not become root. Such a socket has no inode. The
- * kernel reads the owner before the inode, so with an inode the owner is right. If there is no
- * connection, the kernel answers with a listener, which is rejected.
+ * Reads the owner from an answer. If a process has closed its socket, the kernel reports root as
+ * owner: a user who sends and closes at once must not become root. Such a socket has no inode. The
+ * kernel reads the owner before the inode, so with an inode the owner is right. If no connection
+ * exists, the kernel returns a listener, which is rejected.
  */
 static int read_answer(const uint8_t *buf, size_t bytes, uint32_t *ret_uid)
 {
@@ -96,7 +96,7 @@ static int tcp_uid(const struct sockaddr_storage *ours, const struct sockaddr_st
 	return query_owner(&q, ret_uid);
 }
 
-/* Equal addresses also mean this machine: no packet from outside has such a source. */
+/* Equal addresses also mean this machine, because no packet from outside has such a source. */
 static bool same_host(const struct sockaddr_storage *a, const struct sockaddr_storage *b)
 {
 	__be32 x[4] = {0}, y[4] = {0};

@@ -20,13 +20,13 @@ static BIO *new_buffer(void)
 	return b;
 }
 
-/* Sets the name that the server's certificate must have; a server with several needs it, too. */
+/* Sets the name that the server's certificate must have. A server with several needs it, too. */
 static int expect(struct hr_tls_session *s, const char *host)
 {
 	X509_VERIFY_PARAM *rules = SSL_get0_param(s->ssl);
 	struct in6_addr address;
 
-	/* Not the zone of fe80::1%eth0, which only this machine has. */
+	/* Leaves out the zone of fe80::1%eth0, which is only valid on this machine. */
 	snprintf(s->host, sizeof(s->host), "%.*s", (int)strcspn(host, "%"), host);
 	X509_VERIFY_PARAM_set_hostflags(rules, X509_CHECK_FLAG_NEVER_CHECK_SUBJECT |
 						   X509_CHECK_FLAG_NO_PARTIAL_WILDCARDS);
@@ -39,7 +39,7 @@ static int expect(struct hr_tls_session *s, const char *host)
 		   : -ENOMEM;
 }
 
-/* OpenSSL sends nothing to a peer without TLS, which would then see an end without a reason. */
+/* OpenSSL sends nothing to a peer without TLS, which would then receive an end without a reason. */
 static void send_alert(struct hr_tls_session *s)
 {
 	static const uint8_t alert[] = {0x15, 3, 3, 0, 2, SSL3_AL_FATAL, SSL_AD_PROTOCOL_VERSION};
@@ -48,7 +48,7 @@ static void send_alert(struct hr_tls_session *s)
 		(void)BIO_write(s->out, alert, sizeof(alert));
 }
 
-/* 0: done or waiting for the peer. */
+/* Returns 0 if the handshake is complete or waits for the peer. */
 static int shake(struct hr_tls_session *s)
 {
 	int r, e;

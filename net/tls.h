@@ -2,11 +2,11 @@
 /*
  * tls.h - TLS 1.3 with certificates on both sides
  *
- * A layer over OpenSSL's memory buffers: bytes from the socket go in, plain bytes come out, and
- * vice versa. conn.c moves the bytes from and to the socket.
+ * A layer over OpenSSL's memory buffers, which converts bytes of the socket to plain bytes, and
+ * plain bytes to bytes for the socket. conn.c reads and writes the socket.
  *
- * Owner     A context is made from files and shared by its sessions, which hold references. A
- *           reload makes a new one. A session belongs to one connection.
+ * Owner     A context is made from files. Its sessions share it, and hold references. A reload
+ *           makes a new context. A session belongs to one connection.
  * Threads   One thread for a context, and one for a session.
  *
  * Subjects of certificates (made by scripts/make-ca):
@@ -23,55 +23,55 @@
 
 struct hr_tls_files {
 	const char *cert; /* PEM, chain allowed */
-	const char *key;  /* PEM; unreadable for others (but not for its group) */
-	const char *ca;	  /* PEM: authorities that may have signed the peer's */
+	const char *key;  /* PEM; other users cannot read it, but its group may */
+	const char *ca;	  /* PEM: authorities that may have signed the peer's certificate */
 };
 
 struct hr_tls; /* a context, reference counted */
 
 #define HR_TLS_RECORD_BYTES (16u << 10) /* plain bytes of a full record */
 
-/* *ret_error is malloc'ed and names the file and the problem. */
+/* *ret_error is malloc'ed, and names the file and the problem. */
 int hr_tls_new(const struct hr_tls_files *files, bool server, struct hr_tls **ret,
 	       char **ret_error);
 struct hr_tls *hr_tls_ref(struct hr_tls *t);
 void hr_tls_unref(struct hr_tls *t); /* accepts NULL */
 
-/* Our certificate: its file (owned by the context), and its end in seconds since 1970. */
+/* Returns the file of our certificate (owned by the context), and its end in seconds since 1970. */
 void hr_tls_own(const struct hr_tls *t, const char **ret_file, int64_t *ret_until);
 
 struct hr_tls_session;
 
-/* `host`: the name that the server's certificate must have; NULL for a server. -ENOMEM. */
+/* `host`: the name that the server's certificate must have. NULL for a server. -ENOMEM. */
 int hr_tls_session_new(struct hr_tls *t, const char *host, struct hr_tls_session **ret);
 void hr_tls_session_free(struct hr_tls_session *s); /* accepts NULL */
 
 /*
- * Processes all bytes received from the peer. Afterwards call hr_tls_read until -EAGAIN, and send
- * what hr_tls_out returns. -EPROTO: bad protocol or certificate (hr_tls_error).
+ * Processes all bytes received from the peer. Then call hr_tls_read until it returns -EAGAIN, and
+ * send the bytes of hr_tls_out. -EPROTO: bad protocol or certificate (hr_tls_error).
  */
 int hr_tls_in(struct hr_tls_session *s, const uint8_t *buf, size_t bytes);
-/* Plain bytes: their number; -EAGAIN: none now, -EPIPE: the peer has closed, -EPROTO. */
+/* Returns a number of plain bytes. -EAGAIN: none now; -EPIPE: the peer has closed; -EPROTO. */
 int hr_tls_read(struct hr_tls_session *s, uint8_t *buf, size_t bytes);
-/* Encrypts all of it for hr_tls_out. Only when ready. -EPROTO, -ENOMEM. */
+/* Encrypts all bytes for hr_tls_out. Call it only when ready. -EPROTO, -ENOMEM. */
 int hr_tls_write(struct hr_tls_session *s, const uint8_t *buf, size_t bytes);
-/* Queues the message that ends the session, for hr_tls_out. It shows the peer that nothing was cut off. */
+/* Queues the message that ends the session, for hr_tls_out. It proves that no data is cut off. */
 void hr_tls_end(struct hr_tls_session *s);
 /* Returns the number of bytes to send to the peer. After -EPROTO they include the reason. */
 size_t hr_tls_out(struct hr_tls_session *s, uint8_t *buf, size_t bytes);
-size_t hr_tls_out_bytes(const struct hr_tls_session *s); /* how many there are */
-/* Whether the handshake is complete and the peer's certificate is valid. */
+size_t hr_tls_out_bytes(const struct hr_tls_session *s); /* number of bytes that hr_tls_out has */
+/* Returns whether the handshake is complete and the peer's certificate is valid. */
 bool hr_tls_ready(const struct hr_tls_session *s);
 const char *hr_tls_error(const struct hr_tls_session *s); /* of the last -EPROTO; the session's */
 
 /*
- * From the peer's certificate, once ready. "": absent, duplicate, too long, or with control
- * characters. Of several OU, the one that begins with "headrace-".
+ * Returns names from the peer's certificate, when ready. "": absent, duplicate, too long, or with
+ * control characters. Of several OU, the one that begins with "headrace-" is used.
  */
 void hr_tls_peer(const struct hr_tls_session *s, char *cn, size_t cn_bytes, char *ou,
 		 size_t ou_bytes);
 
-/* End of its validity in seconds since 1970; 0 before ready. */
+/* End of the peer's certificate in seconds since 1970; 0 before ready. */
 int64_t hr_tls_peer_until(const struct hr_tls_session *s);
 
 #endif

@@ -9,7 +9,7 @@
 
 #include "common/text.h"
 
-/* All are secure; AES with 128 bits costs a third less than with 256, so it is first. */
+/* All are secure. AES with 128 bits is first, because it costs a third less than with 256. */
 #define SUITES "TLS_AES_128_GCM_SHA256:TLS_AES_256_GCM_SHA384:TLS_CHACHA20_POLY1305_SHA256"
 
 static const char *reason(void)
@@ -57,7 +57,7 @@ static int check_files(const struct hr_tls_files *files, char **ret_error)
 	return r;
 }
 
-/* Our own certificate: an error here is clearer than the peer's refusal. */
+/* Checks our own certificate, because an error here is clearer than the peer's refusal. */
 static int check_dates(SSL_CTX *ctx, const char *path, char **ret_error)
 {
 	const X509 *cert = SSL_CTX_get0_certificate(ctx);
@@ -95,7 +95,7 @@ static int tls_context_load(SSL_CTX *ctx, const struct hr_tls_files *files, char
 	return check_dates(ctx, files->cert, ret_error);
 }
 
-/* TLS 1.3 only; peers need a certificate; no session resumption. */
+/* Allows only TLS 1.3, requires a certificate of the peer, and disables session resumption. */
 static int set_rules(SSL_CTX *ctx)
 {
 	SSL_CTX_set_verify(ctx, SSL_VERIFY_PEER | SSL_VERIFY_FAIL_IF_NO_PEER_CERT, hr__tls_verify);

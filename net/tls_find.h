@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * tls_find.h - which certificate this program uses with a collector
+ * tls_find.h - finds the certificate that this program uses with a collector
  *
- * One rule for `headrace query`, `run`, `doctor` and `headraced uplink` (docs/tls.md). The first
- * place that names any of the three files must name them all:
+ * `headrace query`, `run`, `doctor` and `headraced uplink` use this rule (docs/tls.md). The first
+ * of these places that names one of the three files must name all three:
  *
  *      --tls-cert, --tls-key, --tls-ca                          for commands with these flags
  *      HEADRACE_TLS_CERT, HEADRACE_TLS_KEY, HEADRACE_TLS_CA     HEADRACE_TLS_CERT empty: plain TCP
  *      $XDG_CONFIG_HOME/headrace/tls, ~/.config/headrace/tls    cert.pem, key.pem, ca.pem
  *
  * Owner     The caller owns the paths; hr_tls_paths_done frees them.
- * Threads   Any, unless one changes the environment.
+ * Threads   Any, if no thread changes the environment.
  */
 #ifndef HEADRACE_NET_TLS_FIND_H
 #define HEADRACE_NET_TLS_FIND_H
@@ -22,14 +22,14 @@ struct hr_tls_paths {
 };
 
 /*
- * `flags`: from the command line, all NULL for a command without such flags. Checks only that the
- * files exist; hr_tls_new reads them. -EINVAL: not all three are named; -ENOENT and others: one is
- * not there. *ret_error (malloc'ed) explains it.
+ * `flags`: files on the command line; all NULL for a command without such flags. Checks only that
+ * the files exist; hr_tls_new reads them. -EINVAL: not all three are named. -ENOENT and others: one
+ * is missing. *ret_error (malloc'ed) explains the error.
  */
 int hr_tls_find(const struct hr_tls_files *flags, struct hr_tls_paths *ret, char **ret_error);
 void hr_tls_paths_done(struct hr_tls_paths *p);
 
-/* The files of `p`, for hr_tls_new; valid as long as `p`. */
+/* Returns the files of `p` for hr_tls_new, which are valid as long as `p`. */
 struct hr_tls_files hr_tls_paths_files(const struct hr_tls_paths *p);
 
 #endif

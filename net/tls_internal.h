@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* tls_internal.h - shared by tls_context.c, tls.c (sessions) and tls_names.c (explanations) */
+/* tls_internal.h - for tls_context.c, tls.c (sessions) and tls_names.c (explanations) */
 #ifndef HEADRACE_NET_TLS_INTERNAL_H
 #define HEADRACE_NET_TLS_INTERNAL_H
 
@@ -28,11 +28,11 @@ struct hr_tls_session {
 };
 
 /* tls_names.c */
-int64_t hr__tls_seconds(const ASN1_TIME *t); /* since 1970 */
+int64_t hr__tls_seconds(const ASN1_TIME *t); /* seconds since 1970 */
 void hr__tls_date(const ASN1_TIME *t, char ret[HR__TLS_DATE_BYTES]);
-/* OpenSSL's callback for a certificate; records what is wrong with it. */
+/* OpenSSL's callback for a certificate. Stores what is wrong with it. */
 int hr__tls_verify(int good, X509_STORE_CTX *store);
-/* After a failure: records OpenSSL's reason, unless there is one already. */
+/* After a failure, stores OpenSSL's reason, unless a reason is already stored. */
 void hr__tls_explain(struct hr_tls_session *s);
 
 #endif

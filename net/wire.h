@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * wire.h - packing and unpacking of Wire messages (proto/wire.proto)
+ * wire.h - packs and unpacks Wire messages (proto/wire.proto)
  *
- * Diagram and meaning: proto/wire.proto. Pure functions on the caller's memory; any thread.
+ * proto/wire.proto describes the messages. The functions are pure, and use the caller's memory. Any
+ * thread.
  */
 #ifndef HEADRACE_NET_WIRE_H
 #define HEADRACE_NET_WIRE_H
@@ -13,10 +14,10 @@
 
 #include "proto/wire.pb-c.h"
 
-#define HR_WIRE_VERSION	     1u		  /* spoken by this build */
-#define HR_WIRE_VERSION_MIN  1u		  /* oldest supported */
-#define HR_WIRE_MAX_BYTES    (1u << 20)	  /* of a control message */
-#define HR_WIRE_OUTPUT_BYTES (256u << 10) /* of Output.data */
+#define HR_WIRE_VERSION	     1u		  /* version of this build */
+#define HR_WIRE_VERSION_MIN  1u		  /* oldest supported version */
+#define HR_WIRE_MAX_BYTES    (1u << 20)	  /* limit of a control message */
+#define HR_WIRE_OUTPUT_BYTES (256u << 10) /* limit of Output.data */
 #define HR_WIRE_SECRET_BYTES 16u
 #define HR_WIRE_PORT	     4747
 
@@ -30,14 +31,14 @@
 int hr_wire_pack(const Headrace__Wire *msg, uint8_t **ret_buf, size_t *ret_bytes);
 
 /*
- * Unpacks a control frame that hr_frame_check_any accepted. Free with
- * headrace__wire__free_unpacked(msg, NULL). -EBADMSG: not a control frame, or undecodable; -ENOMEM.
+ * Unpacks a control frame that hr_frame_check_any accepted. Free it with
+ * headrace__wire__free_unpacked(msg, NULL). -EBADMSG: no control frame, or not decodable; -ENOMEM.
  */
 int hr_wire_unpack(const uint8_t *frame, size_t bytes, Headrace__Wire **ret);
 
 /*
- * Makes a text from the peer safe for a terminal, in place: control bytes, also those of C1 in
- * UTF-8, become '?'. `lines`: keeps line ends and tabs.
+ * Makes a text from the peer safe for a terminal, in place: replaces control bytes, also C1 in
+ * UTF-8, by '?'. `lines`: keeps line ends and tabs.
  */
 void hr_wire_sanitize(char *text, bool lines);
 

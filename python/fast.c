@@ -150,7 +150,7 @@ static PyObject *fast_end(PyObject *self, PyObject *arg)
 
 #define WAITS 3
 
-/* What this thread has used since it began, and when. */
+/* Totals of this thread since its start, and the time at which they were read. */
 struct spent {
 	unsigned long long at_ns, cpu_ns, major_faults;
 	uint64_t waited_ns[WAITS]; /* headrace_api.waited */

@@ -14,7 +14,7 @@
 #include "common/fnv.h"
 #include "common/text.h"
 
-#define HR__NODE_JOB "_node" /* job of what a node records outside of jobs */
+#define HR__NODE_JOB "_node" /* job of records that a node makes outside of jobs */
 #define BUCKETS_MIN  64u
 
 void hr__problem(struct hr_catalog *c, const char *format, ...)
@@ -45,15 +45,15 @@ struct opening {
 	struct hr_catalog *catalog;
 	const char *store;
 	const struct hr_catalog_filter *filter;
-	const char *job; /* the filter's, encoded; NULL: all */
+	const char *job; /* job of the filter, encoded; NULL: all jobs */
 	const char *job_folder;
-	struct hr__stream_folder folder; /* what visit_stream is reading */
+	struct hr__stream_folder folder; /* the folder that visit_stream reads */
 };
 
-/* Calls `visit` for each folder in `fd`, by name. */
+/* Is called for each folder in `fd`, in the order of names. */
 typedef int visit_folder(struct opening *o, int fd, const char *name);
 
-/* Reports a folder that was replaced by a link: its streams would be missing silently. */
+/* Reports a link in the place of a folder. Otherwise, its streams would be missing silently. */
 static void report_link(const struct opening *o, const char *name)
 {
 	if (!o->filter->one_user)
@@ -90,7 +90,7 @@ static int each_folder(struct opening *o, int fd, visit_folder *visit)
 	return r;
 }
 
-/* A copy with a damaged StreamStart has neither boot nor cluster. */
+/* Returns whether both are one stream. A damaged StreamStart gives neither boot nor cluster. */
 static bool same_stream(const struct hr_stream *a, const Headrace__StreamStart *b)
 {
 	bool guess = a->boot_id[0] == '\0' || b->boot_id[0] == '\0';
@@ -125,7 +125,7 @@ static struct hr__stream *find_stream(const struct hr_catalog *c,
 	return s;
 }
 
-/* Appends, so that find_stream returns the first store's copy. */
+/* Appends, so that find_stream returns the copy of the first store. */
 static void add_to_bucket(const struct hr_catalog *c, struct hr__stream *s)
 {
 	const struct hr_stream *v = &s->view;
@@ -195,7 +195,7 @@ static int complete_start(struct hr__stream *s, const Headrace__StreamStart *sta
 	return s->view.cluster && s->view.boot_id ? 0 : -ENOMEM;
 }
 
-/* NULL: none yet, or unreadable (*damaged). */
+/* NULL: the segment has no StreamStart yet, or it is damaged (*damaged). */
 static Headrace__Frame *read_start(struct hr__stream_folder *f, const char *name, bool *damaged)
 {
 	const uint64_t at = sizeof(struct hr_segment_hdr);
@@ -218,9 +218,9 @@ static Headrace__Frame *read_start(struct hr__stream_folder *f, const char *name
 }
 
 /*
- * Identifies the stream of a folder by any segment's StreamStart, which the caller frees. If none
- * can be read, *ret_msg is NULL, and *ret_guess refers to the folder's name, decoded into `job` and
- * `node`.
+ * Identifies the stream of a folder by the StreamStart of any segment; the caller frees *ret_msg.
+ * If no StreamStart can be read, *ret_msg is NULL, and *ret_guess refers to the folder's name,
+ * decoded into `job` and `node`.
  */
 static int catalog_identify(struct opening *o, const char *name, Headrace__Frame **ret_msg,
 			    Headrace__StreamStart *ret_guess, char job[HR__NAME_BYTES],
@@ -258,7 +258,7 @@ static int catalog_identify(struct opening *o, const char *name, Headrace__Frame
 	return 0;
 }
 
-/* Call it before the folder is read, so that problems of invisible folders are not reported. */
+/* Call this before the folder is read, so that problems of invisible folders are not reported. */
 static bool visible(const struct opening *o, int fd)
 {
 	uint32_t uid;
@@ -387,7 +387,7 @@ static int open_store(struct opening *o)
 	if (fd < 0)
 		return -errno;
 	r = hr__store_version(fd);
-	if (r == -EAGAIN) /* just being created: still empty */
+	if (r == -EAGAIN) /* another process creates the store, which is still empty */
 		r = 0;
 	jobs = r < 0 ? r : hr_store_open_folder(fd, "jobs");
 	if (jobs >= 0) {
@@ -418,7 +418,7 @@ static int by_job_and_node(const void *a, const void *b)
 	return r;
 }
 
-/* Start of the stream's first process: real ns. */
+/* Returns the start of the stream's first process, in ns of the wall clock. */
 static int64_t started(const struct hr_stream *s)
 {
 	uint64_t first = UINT64_MAX;
@@ -447,7 +447,7 @@ static int by_place_and_time(const void *a, const void *b)
 	return x->instance < y->instance ? -1 : x->instance > y->instance;
 }
 
-/* Events may outlive the row of their process, if that is damaged. */
+/* Returns the last process with a row or events. If a row is damaged, its events may remain. */
 static uint64_t last_proc(const struct hr_stream *s)
 {
 	uint64_t last = s->n_processes ? s->processes[s->n_processes - 1].msg->proc : 0;
@@ -478,7 +478,7 @@ static void number_processes(struct hr_catalog *c)
 	}
 }
 
-/* The order does not depend on the file system. */
+/* Sorts everything, so that the order does not depend on the file system. */
 static int catalog_finish(struct hr_catalog *c)
 {
 	c->views = calloc(c->n_streams + 1, sizeof(*c->views));

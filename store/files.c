@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * files.c - the files of a stream: a table by id, made on first use, and texts of paths, loaded
- * frame by frame on demand
+ * files.c - the files of a stream: a table by id, and the texts of paths
  *
- * Both are published once, by a release store, and never change: readers use an acquire load.
+ * The first use makes the table. The texts of a frame are loaded on demand. Both are published
+ * once, by a release store, and never change. Readers use an acquire load.
  */
 #include "store/catalog.h"
 
@@ -14,18 +14,18 @@
 
 #include "common/array.h"
 
-#define NO_FRAME UINT32_MAX /* of an entry: without text */
+#define NO_FRAME UINT32_MAX /* value of `frame` in an entry without text */
 
 struct file_entry {
 	uint64_t hash;
 	uint32_t id;
-	uint32_t frame; /* of the stream */
+	uint32_t frame; /* index in the stream's frames */
 	uint32_t row;
 	uint32_t mount : 31;
 	uint32_t scope : 1;
 };
 
-/* Paths of one frame: row i is bytes[start[i]..start[i + 1]). */
+/* The paths of one frame. Row i is bytes[start[i]..start[i + 1]). */
 struct file_text {
 	uint32_t n;
 	const uint8_t *bytes;
@@ -35,13 +35,13 @@ struct file_text {
 struct hr__files {
 	struct file_entry *entries; /* sorted by id */
 	size_t n_entries;
-	uint32_t *by_hash; /* entries with text, sorted by hash; only when some lack text */
+	uint32_t *by_hash; /* entries with text, sorted by hash; NULL if all entries have text */
 	size_t n_by_hash;
 	size_t n_texts;
-	_Atomic(struct file_text *) texts[]; /* by frame of the stream */
+	_Atomic(struct file_text *) texts[]; /* by index of the stream's frame */
 };
 
-/* A frame that cannot be read: tried only once. */
+/* Stands for a frame that cannot be read, which is tried only once. */
 static struct file_text unreadable;
 
 /* ---- the table ------------------------------------------------------------------------------- */
@@ -61,7 +61,7 @@ static uint32_t frame_by_seq(const struct hr_stream *v, uint64_t seq)
 	return low < v->n_frames && v->frames[low].seq == seq ? low : NO_FRAME;
 }
 
-/* Marks a frame as lost, unless another store's copy has it. */
+/* Marks a frame as lost, unless another store has a good copy of it. */
 static void mark_lost(const struct hr__stream *s, const struct hr__segment *g,
 		      const struct hr__frame_entry *e, struct hr__files *f)
 {
@@ -71,7 +71,7 @@ static void mark_lost(const struct hr__stream *s, const struct hr__segment *g,
 		atomic_store_explicit(&f->texts[frame], &unreadable, memory_order_relaxed);
 }
 
-/* `ret` is zero. `source` NULL: the segment cannot be opened. */
+/* `ret` is zero. If the segment cannot be opened, `source` is NULL. */
 static int read_paths_frames(const struct hr__stream *s, const struct hr__segment *g,
 			     const struct hr__source *source, struct hr__files *f,
 			     struct hr__index *ret)
@@ -98,8 +98,8 @@ static int read_paths_frames(const struct hr__stream *s, const struct hr__segmen
 }
 
 /*
- * Reads the paths of a sealed segment into a zero index: from the footer, or, if that is damaged,
- * from the Paths frames. Marks damage of these in `f`.
+ * Reads the paths of a sealed segment into a zero index, from the footer or, if the footer is
+ * damaged, from the Paths frames. Marks damaged Paths frames in `f`.
  */
 static int read_paths(const struct hr__stream *s, const struct hr__segment *g, struct hr__files *f,
 		      struct hr__index *ret)
@@ -192,7 +192,7 @@ static int compare_hashes(const void *a, const void *b, void *entries)
 	return x->hash < y->hash ? -1 : x->hash > y->hash;
 }
 
-/* For a file without text: another id with its hash may have one. */
+/* If a file has no text, another id with the same hash may have one. */
 static int index_hashes(struct hr__files *f)
 {
 	size_t n = 0;
@@ -265,7 +265,7 @@ static int get_files(struct hr__stream *s, struct hr__files **ret)
 	return r;
 }
 
-/* Ids are mostly 1, 2, 3...: then the id gives the entry's place. */
+/* Ids are mostly 1, 2, 3... In this case, the id gives the position of the entry. */
 static const struct file_entry *files_find(const struct hr__files *f, uint32_t id)
 {
 	size_t low = 0, high = f->n_entries, guess;
@@ -286,7 +286,7 @@ static const struct file_entry *files_find(const struct hr__files *f, uint32_t i
 	return low < f->n_entries && f->entries[low].id == id ? &f->entries[low] : NULL;
 }
 
-/* The entry with the text of `e`; NULL: none. */
+/* Returns the entry that has the text of `e`, or NULL. */
 static const struct file_entry *find_text(const struct hr__files *f, const struct file_entry *e)
 {
 	size_t low = 0, high = f->n_by_hash;
@@ -315,7 +315,7 @@ static struct file_text *pack_text(const Headrace__Paths *paths)
 	uint8_t *to;
 
 	for (size_t i = 0; i < paths->n_rows; i++)
-		bytes += paths->rows[i]->path.len; /* together at most a frame's payload */
+		bytes += paths->rows[i]->path.len; /* the sum is at most the payload of a frame */
 	t = malloc(sizeof(*t) + (paths->n_rows + 1) * sizeof(t->start[0]) + bytes);
 	if (!t)
 		return NULL;
@@ -334,7 +334,7 @@ static struct file_text *pack_text(const Headrace__Paths *paths)
 	return t;
 }
 
-/* A Paths frame has thousands of rows, all freed after packing: an arena is cheaper. */
+/* All thousands of rows of a Paths frame are freed after packing, so an arena is cheaper. */
 static void *arena_alloc(void *arena, size_t bytes)
 {
 	return hr_arena_get(arena, bytes);
@@ -346,14 +346,14 @@ static void arena_free(void *arena, void *piece)
 	(void)piece;
 }
 
-/* Returns `unreadable` for a damaged frame; NULL: out of memory. */
+/* Returns `unreadable` for a damaged frame, NULL without memory. */
 static struct file_text *read_text(const struct hr_stream *v, uint32_t frame)
 {
 	struct hr_arena memory = {0};
 	ProtobufCAllocator allocator = {arena_alloc, arena_free, &memory};
 	struct file_text *t = NULL;
 	Headrace__Frame *msg;
-	int r = -EBADMSG; /* of a wrong footer */
+	int r = -EBADMSG; /* if the footer is wrong */
 
 	if (v->frames[frame].kind == HEADRACE__FRAME__BODY_PATHS)
 		r = hr__stream_read(v, frame, &allocator, &msg);
@@ -371,7 +371,7 @@ static void free_text(struct file_text *t)
 		free(t);
 }
 
-/* Two threads may load the same frame; the first to publish wins. */
+/* If two threads load the same frame, the first one publishes it. */
 static int load_text(const struct hr_stream *v, struct hr__files *f, uint32_t frame,
 		     const struct file_text **ret)
 {

@@ -8,10 +8,10 @@
 
 #include "common/array.h"
 
-#define ENTRIES_BYTES (32u << 10) /* per system call */
+#define ENTRIES_BYTES (32u << 10) /* for each system call */
 
 struct names {
-	char *text; /* back to back, each with its NUL */
+	char *text; /* names in sequence, each with its NUL */
 	size_t bytes, room, n;
 };
 

@@ -2,8 +2,8 @@
 /*
  * folder.h - the names in an open folder
  *
- * A query of many jobs reads thousands of small folders. These functions need two system calls for
- * each; scandirat() needs five.
+ * A query of many jobs reads thousands of small folders. For each folder, these functions make two
+ * system calls, and scandirat() makes five.
  */
 #ifndef HEADRACE_STORE_FOLDER_H
 #define HEADRACE_STORE_FOLDER_H
@@ -12,12 +12,12 @@
 #include <stddef.h>
 
 struct hr__folder {
-	const char **names; /* sorted by their bytes, without those that begin with a dot */
+	const char **names; /* sorted by bytes, without names that begin with a dot */
 	size_t n;
 	char *text; /* memory of `names` */
 };
 
-/* Leaves the offset of `fd` at the end. -ENOMEM, -errno. */
+/* Leaves the offset of `fd` at the end of the folder. -ENOMEM, -errno. */
 int hr__folder_read(int fd, struct hr__folder *ret);
 void hr__folder_done(struct hr__folder *f);
 

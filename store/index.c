@@ -35,7 +35,7 @@ static int compare_u64(const void *a, const void *b)
 	return x < y ? -1 : x > y;
 }
 
-/* The different processes of a batch, ascending. */
+/* Lists the processes of a batch, each once, in ascending order. */
 static int list_procs(struct hr__index *ix, const Headrace__EventBatch *batch,
 		      struct hr_batch_ref *ret)
 {
@@ -88,7 +88,7 @@ static int add_batch(struct hr__index *ix, const Headrace__EventBatch *batch)
 	return 0;
 }
 
-/* protobuf-c has no copy function: pack and unpack. */
+/* Copies by packing and unpacking, because protobuf-c has no copy function. */
 int hr__index_mount(struct hr__index *ix, const Headrace__Mount *mount)
 {
 	size_t bytes = headrace__mount__get_packed_size(mount);
@@ -173,7 +173,7 @@ int hr__index_add(struct hr__index *ix, uint64_t offset, uint32_t bytes, const H
 {
 	int r = 0;
 
-	/* The parts refer to the frame by its index, which it gets last, when nothing can fail. */
+	/* The parts refer to the frame by its index. It is added last, when nothing can fail. */
 	if (ix->n_frames == UINT32_MAX)
 		return -ENOMEM;
 	if (msg->body_case == HEADRACE__FRAME__BODY_EVENTS)

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * index.h - the index of a segment, which replaces reading its frames
+ * index.h - the index of a segment, so that its frames need not be read
  *
- * The writer builds it frame by frame and stores it as the footer. A reader takes it from there, or
- * scans a segment without footer. While it is built, one thread uses it; afterwards any number.
+ * The writer builds the index frame by frame, and stores it as the footer. A reader loads the
+ * footer, or scans a segment without footer. One thread builds an index; afterwards any number of
+ * threads may use it.
  */
 #ifndef HEADRACE_STORE_INDEX_H
 #define HEADRACE_STORE_INDEX_H
@@ -15,7 +16,7 @@ struct hr__path_row {
 	uint64_t hash;
 	uint32_t id;
 	uint32_t frame; /* index in the segment's frames */
-	uint32_t row;	/* of the frame's Paths */
+	uint32_t row;	/* row in the frame's Paths */
 	uint32_t mount;
 	uint8_t scope;
 	bool has_text;
@@ -28,32 +29,32 @@ struct hr__path_row {
 
 struct hr__frame_entry {
 	uint64_t offset;
-	uint64_t seq; /* 0: an index frame. A copy of the StreamStart has the previous frame's */
+	uint64_t seq; /* 0: an index frame. A copy of StreamStart has the previous frame's seq */
 	uint32_t bytes;
 	uint32_t kind;
 };
 
 struct hr__index {
 	struct hr__frame_entry *frames;
-	/* `frame` is the index in `frames`; ops and procs in `memory` */
+	/* `frame` is an index in `frames`; ops and procs are in `memory` */
 	struct hr_batch_ref *batches;
 	struct hr__path_row *paths;
 	Headrace__Mount **mounts;
 	size_t n_frames, n_batches, n_paths, n_mounts;
 	size_t frames_room, batches_room, paths_room, mounts_room;
-	uint64_t first_seq, last_seq; /* of the segment's stream frames; 0: none */
-	uint64_t first_ns, last_ns;   /* of the segment's events */
+	uint64_t first_seq, last_seq; /* seq of the segment's stream frames; 0: it has none */
+	uint64_t first_ns, last_ns;   /* time of the segment's events */
 	uint64_t events;
 	uint32_t max_file;
-	size_t copied_bytes; /* of batches and mounts: see hr__index_bytes */
+	size_t copied_bytes; /* bytes of batches and mounts, for hr__index_bytes */
 	bool has_clock;
 	struct {
 		uint64_t boot_ns, real_ns, error_ns;
-	} clock; /* last sample */
+	} clock; /* the last sample */
 	struct hr_arena memory;
 };
 
-/* The copy of the stream's first frame at the head of every later segment. */
+/* True: f is the copy of the stream's first frame that begins every later segment. */
 static inline bool hr__is_start_copy(const struct hr__frame_entry *f)
 {
 	return f->kind == HEADRACE__FRAME__BODY_STREAM_START && f->seq != 1;
@@ -63,11 +64,11 @@ void hr__index_done(struct hr__index *ix); /* frees and zeroes */
 
 size_t hr__index_bytes(const struct hr__index *ix);
 
-/* Adds the frame `msg`, stored at `offset`. -ENOMEM. */
+/* Adds the frame `msg`, which is stored at `offset`. -ENOMEM. */
 int hr__index_add(struct hr__index *ix, uint64_t offset, uint32_t bytes,
 		  const Headrace__Frame *msg);
 
-/* Parts of hr__index_add, for index_footer.c and files.c: -ENOMEM. */
+/* Parts of hr__index_add, for index_footer.c and files.c. -ENOMEM. */
 int hr__index_frame(struct hr__index *ix, const struct hr__frame_entry *f);
 int hr__index_path(struct hr__index *ix, const struct hr__path_row *row);
 int hr__index_paths(struct hr__index *ix, const Headrace__Paths *paths); /* of frame n_frames */
@@ -79,9 +80,9 @@ int hr__index_pack(const struct hr__index *ix, uint64_t offset, uint8_t **ret_bu
 		   size_t *ret_bytes);
 
 /*
- * Fills a zero `ix` from a footer's main frame. *ret_paths: the frame with the paths (offset 0:
- * none). Input is untrusted: offsets must be in [header, limit), and arrays must agree. -EBADMSG,
- * -ENOMEM.
+ * Fills a zero `ix` from a footer's main frame. *ret_paths: the frame that contains the paths
+ * (offset 0: there is none). The input is not trusted: offsets must be in [header, limit), and
+ * arrays must match. -EBADMSG, -ENOMEM.
  */
 int hr__index_unpack(struct hr__index *ix, const Headrace__Frame *msg, uint64_t first_seq,
 		     uint64_t limit, struct hr__frame_entry *ret_paths);

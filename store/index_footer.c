@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* index_footer.c - an index to and from the footer of a sealed segment */
+/* index_footer.c - converts an index to and from the footer of a sealed segment */
 #include "store/index.h"
 
 #include <errno.h>
@@ -8,11 +8,11 @@
 
 #include "common/array.h"
 
-/* SegmentIndex.path_scope */
+/* bits of SegmentIndex.path_scope */
 #define PATH_RUNTIME 1u
 #define PATH_NO_TEXT 2u
 
-/* Ids are mostly consecutive: their differences compress to almost nothing. */
+/* Ids are mostly consecutive, so their differences compress well. */
 static uint32_t zigzag(uint32_t v)
 {
 	return v << 1 ^ -(v >> 31);
@@ -81,7 +81,7 @@ static void fill_summary(Headrace__BatchSummary *s, const struct hr_batch_ref *b
 	s->n_procs = b->n_procs;
 }
 
-/* `paths_bytes`: size of the paths frame at `offset`; 0: none. */
+/* `paths_bytes`: size of the paths frame at `offset`; 0: the footer has none. */
 static void fill_main(const struct hr__index *ix, const struct main_parts *parts, uint64_t offset,
 		      size_t paths_bytes, Headrace__SegmentIndex *index)
 {

@@ -210,7 +210,7 @@ static int write_store_file(int dir_fd, int flags)
 	return r;
 }
 
-/* Whether the folder is empty. A new file system has a folder lost+found. */
+/* Returns whether the folder is empty. lost+found, which a new file system has, is ignored. */
 static int folder_empty(int dir_fd)
 {
 	int fd = openat(dir_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -235,7 +235,7 @@ static int folder_empty(int dir_fd)
 	return empty;
 }
 
-/* Several runs may create a store at once: one makes the file, the others wait for its text. */
+/* Several runs may create a store at once. One makes the file, the others wait for its text. */
 static int adopt_folder(int dir_fd)
 {
 	for (int tries = 0; tries < CREATE_TRIES; tries++) {
@@ -260,7 +260,7 @@ static int adopt_folder(int dir_fd)
 		if (r != -EEXIST)
 			return r;
 	}
-	return write_store_file(dir_fd, 0); /* its creator died before writing the text */
+	return write_store_file(dir_fd, 0); /* the creator died before it wrote the text */
 }
 
 int hr__store_make(const char *path)
@@ -331,8 +331,8 @@ int hr__folder_open(int dir_fd, const char *name, int *ret_fd)
 /* ---- locks ----------------------------------------------------------------------------------- */
 
 /*
- * F_OFD_SETLK, because a reader can query it. A reader that tried flock() instead could make a
- * writer that starts at that moment believe that another one has the stream.
+ * F_OFD_SETLK, because a reader can query this lock. A reader would have to try flock(). A writer
+ * that starts at this moment would then assume that another writer has the stream.
  */
 static struct flock whole_file(short type)
 {

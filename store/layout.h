@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* layout.h - names in a store folder, and the file that marks it as one. No state; any thread. */
+/* layout.h - names in a store folder, and the file that marks a store. No state; any thread. */
 #ifndef HEADRACE_STORE_LAYOUT_H
 #define HEADRACE_STORE_LAYOUT_H
 
@@ -11,38 +11,38 @@
 #define HR__LOCK_FILE	 "lock"
 #define HR__JOURNAL_FILE "journal"
 #define HR__HOLDER_FILE	 "collector"
-#define HR__NAME_BYTES	 256 /* of a folder: NAME_MAX and NUL */
+#define HR__NAME_BYTES	 256 /* bytes of a folder's name: NAME_MAX and NUL */
 #define HR__SEGMENT_MAX	 999999u
 
-/* Encodes a job or node name as a folder name; -ENAMETOOLONG, -EINVAL when empty. */
+/* Encodes a job or node name as a folder name. -ENAMETOOLONG; -EINVAL: the name is empty. */
 int hr__name_encode(const char *name, char ret[HR__NAME_BYTES]);
 void hr__name_decode(const char *encoded, char ret[HR__NAME_BYTES]);
 
-/* "<node>.<instance>-<attempt>" */
+/* Writes "<node>.<instance>-<attempt>". */
 int hr__stream_name(const struct hr_stream_id *id, char ret[HR__NAME_BYTES]);
 
-/* "000012.seg" */
+/* Writes "000012.seg". */
 void hr__segment_name(uint32_t number, char ret[16]);
 
-/* The number in "000012.seg", 0 for any other name. */
+/* Returns the number in "000012.seg", 0 for any other name. */
 uint32_t hr__segment_number(const char *name);
 
 /*
- * Reads headrace.store. 0: a store of this version. -ENOENT: there is none; -EPROTONOSUPPORT: another
- * version; -ENOTEMPTY: other text; -EAGAIN: another process writes it now; -ELOOP: not a regular file.
+ * Reads headrace.store. 0: a store of this version. -ENOENT: no store; -EPROTONOSUPPORT: another
+ * version; -ENOTEMPTY: other text; -EAGAIN: another process writes it now; -ELOOP: no regular file.
  */
 int hr__store_version(int dir_fd);
 
 /*
- * Opens a file below a store ("jobs/7/n1.ab/000003.seg") for reading, each part by
+ * Opens a file of a store ("jobs/7/n1.ab/000003.seg") for reading. Opens each part with
  * hr_store_open_folder or hr_store_open_file. Returns a descriptor or -errno.
  */
 int hr__store_open(const char *store, const char *path);
 
-/* As hr_store_open_file; *ret receives the attributes of the file. */
+/* As hr_store_open_file. *ret receives the attributes of the file. */
 int hr__store_open_stat(int dir_fd, const char *name, int flags, struct stat *ret);
 
-/* Opens a folder; creates it (0700) if absent. */
+/* Opens a folder. If it is missing, creates it (0700). */
 int hr__folder_open(int dir_fd, const char *name, int *ret_fd);
 
 /* As hr_store_create, but does not check whether a collector holds the store. */
@@ -50,10 +50,10 @@ int hr__store_make(const char *path);
 
 bool hr__store_held(int store_fd);
 
-/* Whether a writer holds the stream's lock. Does not take it. */
+/* Returns whether a writer holds the stream's lock. Does not take the lock. */
 bool hr__stream_locked(int stream_fd);
 
-/* Takes the lock until the returned descriptor is closed; -EBUSY. */
+/* Takes the lock until the caller closes the returned descriptor. -EBUSY. */
 int hr__stream_lock(int stream_fd, int *ret_fd);
 
 /* As hr__stream_lock, for the file `name` of a folder. `flags`: O_CREAT or 0. */

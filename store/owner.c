@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* owner.c - finds the owner of a stream's job before the rest of the folder is read */
+/* owner.c - finds the owner of a stream's job before the folder is read */
 #include "store/catalog.h"
 
 #include <dirent.h>
@@ -11,7 +11,7 @@
 
 #include "store/layout.h"
 
-#define FRAMES_MAX 1024u /* the first JobEvent follows StreamStart within so many frames */
+#define FRAMES_MAX 1024u /* limit of the frames between StreamStart and the first JobEvent */
 
 struct owner_search {
 	unsigned frames;
@@ -65,7 +65,7 @@ int hr__folder_owner(int dir_fd, uint32_t *ret_uid)
 		*ret_uid = state.uid;
 		return 0;
 	}
-	if (r < 0 && r != -ENOENT) /* do not guess what it contained */
+	if (r < 0 && r != -ENOENT) /* the content is unknown, so do not guess the owner */
 		return -ENODATA;
 	n = scandirat(dir_fd, ".", &entries, owner_is_segment, alphasort);
 	if (n < 0)

@@ -114,10 +114,10 @@ struct window {
 	size_t room;
 	uint64_t offset;
 	size_t bytes;
-	uint64_t checked; /* bytes checked as frames */
+	uint64_t checked; /* bytes that were checked as frames */
 };
 
-/* Provides at least `need` bytes at `offset`, fewer only at the end: *ret_bytes. */
+/* Provides at least `need` bytes at `offset`. Only at the end, *ret_bytes may be smaller. */
 static int window_at(struct window *w, uint64_t offset, size_t need, const uint8_t **ret,
 		     size_t *ret_bytes)
 {
@@ -153,7 +153,7 @@ static int window_at(struct window *w, uint64_t offset, size_t need, const uint8
 	return 0;
 }
 
-/* 1: there is a whole frame at `offset`; 0: there is none; or a read error. */
+/* 1: a whole frame is at `offset`. 0: none is there. Negative: read error. */
 static int frame_at(struct window *w, uint64_t offset, const uint8_t **ret, size_t *ret_bytes)
 {
 	size_t need = HR_FRAME_HDR_BYTES, have;
@@ -174,8 +174,8 @@ static int frame_at(struct window *w, uint64_t offset, const uint8_t **ret, size
 }
 
 /*
- * Finds the next whole frame after damage. A false start may cost a CRC over 64 MiB, so the search
- * ends after the work of a few passes; the rest then counts as tail.
+ * Finds the next whole frame after damage. A magic without a frame may cost a CRC over 64 MiB, so
+ * the search ends after the work of a few passes. The bytes from there on count as tail.
  */
 static int next_frame(struct window *w, uint64_t *offset, const uint8_t **ret, size_t *ret_bytes)
 {
@@ -211,7 +211,7 @@ static int note_hole(struct hr__scan *scan, uint64_t offset, uint64_t bytes)
 	return 0;
 }
 
-/* A payload with a good CRC that does not unpack is damage, too. */
+/* If a payload has a good CRC but cannot be unpacked, it is damaged, too. */
 static int visit(const uint8_t *buf, size_t bytes, uint64_t offset, hr__scan_frame *frame,
 		 void *context, struct hr__scan *scan)
 {

@@ -2,10 +2,11 @@
 /*
  * segment.h - reading one segment, from a file or from memory
  *
- * Purpose   The only parser of segments: for the writer (recovery), the catalogue and fuzzing.
+ * Purpose   The only parser of segments. The writer (recovery), the catalogue and fuzz targets use
+ *           it.
  * Owner     The caller owns source and index. Many threads may read a source at once.
- * Trust     None: lengths are checked against the source's size at its opening. A file that shrinks
- *           later gives read errors, not faults (no mmap).
+ * Trust     None. Lengths are checked against the size that the source had when it was opened. If a
+ *           file shrinks later, reads return errors and cause no faults, because it is not mapped.
  */
 #ifndef HEADRACE_STORE_SEGMENT_H
 #define HEADRACE_STORE_SEGMENT_H
@@ -13,15 +14,15 @@
 #include "store/index.h"
 
 struct hr__source {
-	int fd; /* used when `memory` is NULL */
+	int fd; /* only used if `memory` is NULL */
 	const uint8_t *memory;
 	uint64_t bytes;
 };
 
-/* -ESTALE when the source ends early, or -errno. Retries short reads and EINTR. */
+/* -ESTALE: the source ends early. Other errors: -errno. Retries short reads and EINTR. */
 int hr__source_read(const struct hr__source *s, uint64_t offset, void *buf, size_t bytes);
 
-/* A checked frame in the allocator's memory (NULL: malloc). -EBADMSG, -ENOMEM, -errno. */
+/* Reads a checked frame into memory of the allocator (NULL: malloc). -EBADMSG, -ENOMEM, -errno. */
 int hr__source_frame(const struct hr__source *s, uint64_t offset, uint32_t bytes,
 		     ProtobufCAllocator *allocator, Headrace__Frame **ret);
 
@@ -37,20 +38,20 @@ struct hr__scan_hole {
 	uint64_t bytes;
 };
 
-/* Called for each whole frame; the message is freed afterwards. Negative ends the scan. */
+/* Is called for each whole frame, whose message is then freed. A negative result ends the scan. */
 typedef int hr__scan_frame(void *context, uint64_t offset, uint32_t bytes,
 			   const Headrace__Frame *msg);
 
 struct hr__scan {
-	struct hr__scan_hole *holes; /* damaged stretches followed by whole frames; free() */
+	struct hr__scan_hole *holes; /* damaged parts before whole frames; free() */
 	size_t n_holes, holes_room;
 	uint64_t end; /* end of the last whole frame */
 };
 
 /*
- * Visits all frames. After a damaged one it continues at the next magic with a good header and CRC.
- * What follows `end` is the tail: torn, or being written. 0, or the result of `frame`, or a read
- * error.
+ * Visits all frames. After a damaged frame, the scan continues at the next magic with a good header
+ * and CRC. The bytes after `end` are the tail, which is torn, or which a writer writes now. Returns
+ * 0, the result of `frame`, or a read error.
  */
 int hr__segment_scan(const struct hr__source *s, hr__scan_frame *frame, void *context,
 		     struct hr__scan *ret);

@@ -14,7 +14,7 @@
 #include "store/segment.h"
 
 #define NEW_SUFFIX	".new"
-#define START_BYTES_MAX (1u << 20) /* of a StreamStart, which has six short texts */
+#define START_BYTES_MAX (1u << 20) /* limit of a StreamStart, which has six short texts */
 
 void hr_segments_name(uint32_t number, char ret[16])
 {
@@ -246,7 +246,7 @@ static int rewrite_frame(void *context, uint64_t offset, uint32_t bytes, const H
 	return r;
 }
 
-/* In memory: segments of a spool are small. */
+/* Composes the new file in memory, because segments of a spool are small. */
 static int compose(struct rewrite *w)
 {
 	struct hr_segment_hdr h;

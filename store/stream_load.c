@@ -16,7 +16,7 @@
 
 #define MOUNT_MAX 65536u /* highest mount id accepted */
 
-#define CONTENT_BYTES_ALL (128u << 20) /* of all segments that a catalogue keeps in memory */
+#define CONTENT_BYTES_ALL (128u << 20) /* limit of all segments that a catalogue keeps in memory */
 
 /* ---- segments -------------------------------------------------------------------------------- */
 
@@ -27,7 +27,7 @@ static int index_frame(void *context, uint64_t offset, uint32_t bytes, const Hea
 	return hr__index_add(context, offset, bytes, msg);
 }
 
-/* `growing`: a frame is being written at the end. */
+/* `growing`: a writer may be writing a frame at the end. */
 static int scan_segment(struct hr_catalog *c, struct hr__segment *g,
 			const struct hr__source *source, bool growing)
 {
@@ -65,7 +65,7 @@ static int stream_load_refuse(struct hr_catalog *c, const struct hr__segment *g,
 	return r;
 }
 
-/* 1: loaded; 0: left out, and reported. */
+/* 1: the segment was loaded. 0: it was left out and reported. */
 static int load_segment(struct hr_catalog *c, struct hr__segment *g,
 			const struct hr__source *source, bool growing)
 {
@@ -151,7 +151,7 @@ static int keep_content(struct hr_catalog *c, struct hr__segment *g,
 	return 0;
 }
 
-/* -ESTALE: the writer cut the file while it was read; the caller reads it again. */
+/* -ESTALE: the writer cut the file during the read, so the caller reads it again. */
 static int open_segment(struct hr_catalog *c, struct hr__segment *g, struct hr__stream_folder *f,
 			const char *file, bool growing)
 {
@@ -198,7 +198,7 @@ static int add_segment(struct hr_catalog *c, struct hr__stream *s, struct hr__st
 	return r < 0 ? r : 0;
 }
 
-/* If several stores have copies, the latest state counts. */
+/* If several stores have a copy, the latest state is used. */
 static void load_state(struct hr_stream *s, int dir_fd)
 {
 	struct hr_stream_state state;
@@ -224,7 +224,7 @@ static void load_state(struct hr_stream *s, int dir_fd)
 
 int hr__stream_add_folder(struct hr_catalog *c, struct hr__stream *s, struct hr__stream_folder *f)
 {
-	const char *store = hr_arena_text(&s->memory, f->store); /* the caller frees its own */
+	const char *store = hr_arena_text(&s->memory, f->store); /* the caller frees f->store */
 	const char *segment = NULL;
 	int r = store ? 0 : -ENOMEM;
 
@@ -245,7 +245,7 @@ int hr__stream_add_folder(struct hr_catalog *c, struct hr__stream *s, struct hr_
 
 /* ---- frames ---------------------------------------------------------------------------------- */
 
-/* A frame, its segment and, if it is a batch, its index in the segment's index. */
+/* A frame and its segment. If the frame is a batch, also its index in the segment's index. */
 struct placed {
 	struct hr_frame_ref ref;
 	uint32_t batch;
@@ -258,11 +258,11 @@ static int by_seq(const void *a, const void *b)
 
 	if (x->ref.seq != y->ref.seq)
 		return x->ref.seq < y->ref.seq ? -1 : 1;
-	/* Equal frames of two stores: keep the first store's. */
+	/* if two stores have the same frame, the first store's is kept */
 	return x->ref.segment < y->ref.segment ? -1 : x->ref.segment > y->ref.segment;
 }
 
-/* Collects the frames of all segments, without copies of the StreamStart. */
+/* Collects the frames of all segments, except copies of the StreamStart. */
 static int stream_load_gather(const struct hr__stream *s, struct placed **ret, size_t *ret_n)
 {
 	size_t room = 0, n = 0;
@@ -374,7 +374,7 @@ static int by_proc(const void *a, const void *b)
 	return x->order < y->order ? -1 : 1;
 }
 
-/* The team of a worker: its rank, or without ranks the children of its parent. */
+/* The team of a worker is its rank. Without ranks, it is its parent, with the highest bit set. */
 static uint64_t team_of(const struct hr_process *p)
 {
 	return p->rank >= 0 ? (uint64_t)p->rank : UINT64_C(1) << 63 | p->msg->parent_proc;
@@ -388,8 +388,8 @@ static int by_number(const void *a, const void *b)
 }
 
 /*
- * If DataLoader workers reported their numbers, the rank's other children are no workers. The
- * daemon learns that from the first report only, so children that ended earlier have slots.
+ * If DataLoader workers reported their numbers, other children of their rank are no workers. The
+ * daemon knows that from the first report on, so children that ended earlier have slots.
  */
 static int drop_slots(struct hr_process *processes, size_t n)
 {
@@ -425,7 +425,7 @@ static int32_t less_one(uint32_t plus1)
 	return plus1 > INT32_MAX ? -1 : (int32_t)plus1 - 1;
 }
 
-/* The last row of each process counts. Sorts `rows`. */
+/* Sorts `rows`. If a process has several rows, the last one is used. */
 static int merge_processes(struct hr__stream *s, struct process_row *rows, size_t n)
 {
 	struct hr_process *processes = hr_arena_get(&s->memory, n * sizeof(*processes));

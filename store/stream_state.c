@@ -13,7 +13,7 @@
 
 #define STATE_MAX_BYTES 4096u
 
-/* The fields that the file has in the same form. */
+/* Copies the fields that have the same form in the file. */
 #define COPY_FIELDS(to, from)                                                                      \
 	((to)->by_node = (from)->by_node, (to)->mark = (from)->mark,                               \
 	 (to)->connected = (from)->connected, (to)->heard_ns = (from)->heard_ns,                   \

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * stream_state.h - the file `state` in a stream's folder: what a collector knows about the stream
+ * stream_state.h - the file `state` in a stream's folder, in which a collector describes the stream
  *
- * It has the owner, the time of the daemon's last message, the node's clock offset. Only a
- * collector writes it, as a whole (rename); catalogues read it. Any thread.
+ * It contains the owner, the time of the daemon's last message, and the node's clock offset. Only a
+ * collector writes it, each time as a whole (rename). Catalogues read it. Any thread.
  */
 #ifndef HEADRACE_STORE_STREAM_STATE_H
 #define HEADRACE_STORE_STREAM_STATE_H
@@ -21,24 +21,24 @@ struct hr_stream_state {
 	uint8_t secret[HR_STREAM_SECRET_BYTES];
 	bool by_node; /* a node started the stream, not a user */
 	bool uid_known;
-	uint32_t uid;			 /* of the job's owner */
+	uint32_t uid;			 /* the job's owner */
 	char peer[HR_STREAM_PEER_BYTES]; /* "node n1", for people */
 	uint64_t mark;
 	bool connected;
-	uint64_t heard_ns; /* wall clock of the collector */
+	uint64_t heard_ns; /* last message of the daemon, by the collector's wall clock */
 	bool clock_known;
-	int64_t clock_offset_ns; /* the node's wall clock minus the collector's */
+	int64_t clock_offset_ns; /* wall clock of the node minus that of the collector */
 	uint64_t clock_error_ns;
-	bool retired;	     /* it has no segments and continues after `mark` */
-	uint64_t retired_ns; /* when segments were removed last, by the same clock; 0: never */
+	bool retired;	     /* the stream has no segments, and continues after `mark` */
+	uint64_t retired_ns; /* when segments were last removed, collector's wall clock; 0: never */
 	bool ended;	     /* the last removed frame was a StreamEnd */
-	uint64_t closed_ns;  /* when an operator declared the stream complete; 0: not */
+	uint64_t closed_ns;  /* when an operator declared the stream complete; 0: never */
 };
 
-/* -ENOENT: none; -EBADMSG: damaged; -errno. */
+/* -ENOENT: no file; -EBADMSG: damaged; other -errno. */
 int hr_stream_state_read(int stream_dir_fd, struct hr_stream_state *ret);
 
-/* `sync`: also safe against power failure. */
+/* `sync`: the file also survives a power failure. */
 int hr_stream_state_write(int stream_dir_fd, const struct hr_stream_state *state, bool sync);
 
 #endif

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * writer.c - appending to a stream
+ * writer.c - appends to a stream
  *
- * Every change of a segment is one pwrite at its end: a writer that dies leaves at most one partial
- * frame, which the next one cuts.
+ * Every change of a segment is one pwrite at its end. If a writer dies, at most one partial frame
+ * remains, which the next writer cuts.
  *      none   --(append: header + StreamStart)-->  open
  *      open   --(append past the limit and the next one can be made, close: footer)-->  sealed = none
  *      open   --(damage inside, found at recovery)-->  left as it is = none
  *
- * Disk space is reserved ahead of the data (fallocate; the file's size stays). On a full disk, the
- * last HR_WRITER_RESERVE_BYTES remain for hr_writer_append_last: a stream can still record at its
- * end what is missing.
+ * The writer reserves disk space before it needs it (fallocate, which keeps the file's size). On a
+ * full disk, the last HR_WRITER_RESERVE_BYTES remain for hr_writer_append_last, so that the end of
+ * a stream can still record what is missing.
  */
 #include "store/writer.h"
 
@@ -25,7 +25,7 @@
 #include "store/layout.h"
 #include "store/segment.h"
 
-#define ROOM_STEP_BYTES (1u << 20) /* reserved ahead while there is plenty */
+#define ROOM_STEP_BYTES (1u << 20) /* reserved in advance while the disk has space */
 
 /* ---- system calls ---------------------------------------------------------------------------- */
 
@@ -45,7 +45,7 @@ static int write_at(int fd, const uint8_t *buf, size_t bytes, uint64_t offset)
 	return 0;
 }
 
-/* Reserves disk space up to `end`; *room_end: how far it got. */
+/* Reserves disk space up to `end`. *room_end: the end of the reserved space. */
 static int reserve(struct hr_writer *w, int fd, uint64_t end, uint64_t *room_end)
 {
 	int r;
@@ -56,7 +56,7 @@ static int reserve(struct hr_writer *w, int fd, uint64_t end, uint64_t *room_end
 		r = fallocate(fd, FALLOC_FL_KEEP_SIZE, (off_t)*room_end, (off_t)(end - *room_end));
 	while (r < 0 && errno == EINTR);
 	if (r < 0 && (errno == EOPNOTSUPP || errno == ENOSYS)) {
-		w->no_room_ahead = true; /* NFS before 4.2, and others */
+		w->no_room_ahead = true; /* NFS before 4.2, and other file systems */
 		return 0;
 	}
 	if (r < 0)
@@ -74,10 +74,10 @@ static int writer_make_room(struct hr_writer *w, uint64_t bytes)
 	return reserve(w, w->fd, need, &w->room_end);
 }
 
-/* Cuts the open segment after its last frame: removes a failed write and reserved space. */
+/* Cuts the open segment after its last frame: removes a failed write and the reserved space. */
 static void cut(struct hr_writer *w)
 {
-	/* If this fails, the next append or recovery removes it. */
+	/* If this fails, the next append or the recovery removes them. */
 	(void)!ftruncate(w->fd, (off_t)w->offset);
 	w->room_end = w->offset;
 }
@@ -88,7 +88,7 @@ static int append_bytes(struct hr_writer *w, const uint8_t *buf, size_t bytes)
 
 	if (r < 0) {
 		cut(w);
-		(void)writer_make_room(w, 0); /* the cut removed the reserve, too */
+		(void)writer_make_room(w, 0); /* the cut also removed the reserved space */
 		return r;
 	}
 	w->offset += bytes;
@@ -99,7 +99,7 @@ static int append_bytes(struct hr_writer *w, const uint8_t *buf, size_t bytes)
 
 /* ---- segments -------------------------------------------------------------------------------- */
 
-/* If it fails, the segment stays readable without a footer. */
+/* If this fails, the segment stays readable without a footer. */
 static int seal(struct hr_writer *w)
 {
 	uint8_t *buf;
@@ -129,7 +129,7 @@ void hr__writer_reserve(struct hr_writer *w)
 	(void)writer_make_room(w, 0);
 }
 
-/* Header and StreamStart of the next segment, in one malloc'ed buffer. */
+/* Packs header and StreamStart of the next segment into one malloc'ed buffer. */
 static int pack_head(const struct hr_writer *w, Headrace__Frame *frame, uint8_t **ret_buf,
 		     size_t *ret_bytes)
 {
@@ -152,7 +152,7 @@ static int pack_head(const struct hr_writer *w, Headrace__Frame *frame, uint8_t 
 	return buf ? 0 : -ENOMEM;
 }
 
-/* Makes a file with the next segment's head and reserve, or none at all. */
+/* Makes a file with the next segment's head and reserved space. On failure, leaves no file. */
 static int make_segment(struct hr_writer *w, const uint8_t *head, size_t bytes, int *ret_fd,
 			uint64_t *ret_room_end)
 {
@@ -198,7 +198,7 @@ int hr__writer_start_segment(struct hr_writer *w)
 	if (r < 0)
 		return r;
 	if (w->fd >= 0) {
-		(void)seal(w); /* it is also readable without a footer */
+		(void)seal(w); /* without a footer, the segment is readable, too */
 		hr__writer_leave_segment(w);
 	}
 	w->fd = fd;
@@ -404,12 +404,12 @@ int hr_writer_skip(struct hr_writer *w, uint64_t mark)
 		return 0;
 	w->mark = mark;
 	r = hr__writer_start_segment(w);
-	if (r < 0 && w->fd >= 0) /* no new segment: keep using the old one */
+	if (r < 0 && w->fd >= 0) /* without a new segment, keep using the old one */
 		w->mark = before;
 	return r;
 }
 
-/* A full segment stays in use while the disk has no space for the next one. */
+/* While the disk has no space for the next segment, a full segment stays in use. */
 static int open_for_append(struct hr_writer *w)
 {
 	int r;
@@ -443,7 +443,7 @@ static int append_message(struct hr_writer *w, const Headrace__Frame *msg, const
 	if (r < 0)
 		return r;
 	w->mark = msg->seq;
-	/* The frame is stored; a segment that cannot be indexed is read without a footer. */
+	/* The frame is stored. A segment that cannot be indexed is read without a footer. */
 	if (hr__index_add(&w->index, offset, (uint32_t)bytes, msg) < 0)
 		hr__writer_leave_segment(w);
 	return 0;
@@ -481,7 +481,7 @@ int hr_writer_append_last(struct hr_writer *w, const uint8_t *frame, size_t byte
 	return writer_append(w, frame, bytes, true);
 }
 
-/* Names of new segments and, which may be new too, of the folders above. */
+/* Syncs the names of new segments, and of the folders above, which may also be new. */
 static int sync_folders(struct hr_writer *w)
 {
 	static const char *const folders[] = {".", "..", "../..", "../../.."};
@@ -498,7 +498,7 @@ static int sync_folders(struct hr_writer *w)
 	return r;
 }
 
-/* Uses the descriptor that wrote the segment: it reports every error since. */
+/* For the open segment, uses the descriptor of the writes, which reports all their errors. */
 static int sync_segment(const struct hr_writer *w, uint32_t number)
 {
 	char name[16];

@@ -13,26 +13,26 @@ struct hr_writer {
 	char *dir;
 	int dir_fd;
 	int lock_fd;
-	int fd;		     /* open segment, -1: none */
-	uint32_t number;     /* of the last segment, 0: none */
-	uint32_t unsynced;   /* first segment with data not synced yet, 0: none */
-	bool folder_changed; /* likewise for the names of segments */
-	uint64_t offset;     /* where the next frame goes in the open segment */
+	int fd;		     /* open segment; -1: none */
+	uint32_t number;     /* number of the last segment; 0: none */
+	uint32_t unsynced;   /* first segment with unsynced data; 0: none */
+	bool folder_changed; /* names of segments are not synced */
+	uint64_t offset;     /* end of the open segment, where the next frame goes */
 	uint64_t room_end;   /* end of the reserved disk space */
 	bool no_room_ahead;  /* the file system cannot reserve space */
 	uint64_t mark;
-	uint64_t other_bytes; /* of segments that are not open */
+	uint64_t other_bytes; /* bytes of segments that are not open */
 	uint64_t segment_bytes;
-	size_t index_bytes; /* of memory, at which a segment is also sealed */
-	/* the last segment that was synced or recovered, 0: none */
+	size_t index_bytes; /* a segment whose index needs more memory is sealed */
+	/* the last segment that was synced or recovered; 0: none */
 	uint32_t synced_number;
-	uint64_t synced_offset; /* its end at that time; HR__WRITER_WHOLE: it was closed already */
+	uint64_t synced_offset; /* its end at that time; HR__WRITER_WHOLE: it was closed before */
 	struct hr__index index; /* of the open segment */
 	Headrace__StreamStart start;
 	struct hr_arena memory; /* of `start` and `dir` */
 };
 
-/* Seals the open segment, if any, and starts the next one. After a failure, the old one stays open. */
+/* Seals the open segment, if any, and starts the next. After a failure, the old one stays open. */
 int hr__writer_start_segment(struct hr_writer *w);
 
 void hr__writer_leave_segment(struct hr_writer *w);
@@ -40,10 +40,10 @@ void hr__writer_leave_segment(struct hr_writer *w);
 /* Reserves disk space in the open segment, which another writer may have left. */
 void hr__writer_reserve(struct hr_writer *w);
 
-/* Continues the last segment, or starts the first. Adds the bytes cut to *cut_bytes. */
+/* Continues the last segment, or starts the first. Adds the number of cut bytes to *cut_bytes. */
 int hr__writer_resume(struct hr_writer *w, uint64_t *cut_bytes);
 
-/* Notes the current end of the stream, to which hr_writer_rewind returns. */
+/* Stores the current end of the stream, to which hr_writer_rewind returns. */
 void hr__writer_note_synced(struct hr_writer *w);
 
 #endif

@@ -20,7 +20,7 @@ static int index_frame(void *context, uint64_t offset, uint32_t bytes, const Hea
 	return hr__index_add(context, offset, bytes, msg);
 }
 
-/* A footer can only describe frames with consecutive numbers. */
+/* True: the frames have consecutive numbers, which a footer requires. */
 static bool unbroken(const struct hr__index *ix)
 {
 	const struct hr__frame_entry *f = ix->frames;
@@ -33,7 +33,7 @@ static bool unbroken(const struct hr__index *ix)
 	return true;
 }
 
-/* Removes a segment without a whole frame: it was torn when it was made. */
+/* Removes a segment without a whole frame, whose writer died while it made the segment. */
 static int drop_segment(struct hr_writer *w, const struct hr__source *source)
 {
 	char name[16];
@@ -44,8 +44,8 @@ static int drop_segment(struct hr_writer *w, const struct hr__source *source)
 }
 
 /*
- * Scans a segment without footer and cuts its tail. It becomes the open segment, unless it is
- * damaged inside: then it stays as it is, and a new one follows.
+ * Scans a segment without footer and cuts its tail. The segment becomes the open one, unless it is
+ * damaged inside. Then it stays unchanged, and a new segment follows.
  */
 static int recover_segment(struct hr_writer *w, const struct hr__source *source, bool sound_header,
 			   uint64_t *cut_bytes)
@@ -79,7 +79,7 @@ static int recover_segment(struct hr_writer *w, const struct hr__source *source,
 	return 0;
 }
 
-/* Sets mark and state by segment w->number. -ENOENT: it had no whole frame, and was removed. */
+/* Sets mark and state from segment w->number. -ENOENT: it had no whole frame, and was removed. */
 static int open_segment(struct hr_writer *w, uint64_t *cut_bytes)
 {
 	struct hr__source source = {0};
@@ -145,7 +145,7 @@ void hr__writer_note_synced(struct hr_writer *w)
 	w->synced_offset = w->fd >= 0 ? w->offset : HR__WRITER_WHOLE;
 }
 
-/* A stream without segments is new, or retired by a collector. */
+/* A stream without segments is new, or a collector has retired it. */
 static int writer_recover_begin(struct hr_writer *w)
 {
 	struct hr_stream_state state;
@@ -173,7 +173,7 @@ int hr__writer_resume(struct hr_writer *w, uint64_t *cut_bytes)
 	return r < 0 ? r : writer_recover_begin(w);
 }
 
-/* Removes segments that began after the last good sync, cuts the one that was open. */
+/* Removes segments that began after the last successful sync, and cuts the one before them. */
 static int undo(struct hr_writer *w)
 {
 	char name[16];
@@ -192,7 +192,7 @@ static int undo(struct hr_writer *w)
 		return fd;
 	if (w->synced_offset != HR__WRITER_WHOLE && ftruncate(fd, (off_t)w->synced_offset) < 0)
 		r = -errno;
-	/* So that recovery reads from the disk. */
+	/* so that the recovery reads from the disk */
 	(void)posix_fadvise(fd, 0, 0, POSIX_FADV_DONTNEED);
 	close(fd);
 	return r;

@@ -1,25 +1,25 @@
 # SPDX-License-Identifier: Apache-2.0
 """The table of functions that libheadrace.so offers (include/headrace.h), as callables.
 
-Without a preloaded library, `present` is False, and all of them do nothing.
+Without a preloaded library, `present` is False, and all functions do nothing.
 
     begin(ref) end(args)            a range of this thread
     begin_spent(ref) end_spent(head, before)
-                                    a range whose args include what its thread used (spent.py); before: the result of begin_spent(),
-                                    or None; head: a JSON object as bytes without its closing brace
+                                    a range whose args include what its thread used (spent.py). before: the result of begin_spent(),
+                                    or None. head: a JSON object as bytes without its closing brace
     start(ref) finish(span, args)   a span that another thread may end
     mark(ref, args) step(n) epoch(n) variable(bytes) recording()
-    now() step_at(n, moment) epoch_at(n, moment) step_undo()    for steps that are found later; now() is a moment
+    now() step_at(n, moment) epoch_at(n, moment) step_undo()    for steps that are found later; now() returns a moment
 
-ref is the result of name(); args is a JSON object as bytes, or None. The functions are those of _headrace_fast (fast.c), 25 ns a
-call. Without it they use ctypes, with prepared arguments and Python's lock held: 75 ns. Releasing the lock and converting arguments
-would double that.
+ref is the result of name(); args is a JSON object as bytes, or None. The functions of _headrace_fast (fast.c) take 25 ns a call.
+Without that module, the functions use ctypes, with prepared arguments, and keep Python's lock: 75 ns. To release the lock and to
+convert arguments would take twice as long.
 """
 
 import os
 import sys
 
-NONE = -(2**63)  # step, epoch: none
+NONE = -(2**63)  # no step, no epoch
 API_VERSION = 1
 
 # enum headrace_kind
@@ -35,7 +35,7 @@ RESTORE = 10
 NAMES_MAX = 10000
 FURTHER = "(further names)"
 
-# The fields of struct headrace_api, in order. FURTHER_POINTERS are not in older versions of libheadrace.so.
+# The fields of struct headrace_api, in order. Older versions of libheadrace.so lack FURTHER_POINTERS.
 POINTERS = ["begin", "end", "start", "finish", "mark", "step", "epoch", "variable", "recording"]
 FURTHER_POINTERS = ["now", "step_at", "epoch_at", "step_undo"]
 WAITED = "waited"  # not in older versions, either; only begin_spent() and end_spent() use it
@@ -44,14 +44,14 @@ _names = {}
 
 
 def _find():
-    """The address of headrace_api. _ctypes alone is fast: importing ctypes takes milliseconds."""
+    """Returns the address of headrace_api. It uses only _ctypes, because importing ctypes takes milliseconds."""
     import _ctypes
 
     return _ctypes.dlsym(_ctypes.dlopen(None, 1), "headrace_api")
 
 
 def _fast():
-    """The functions of the C module in the same folder. It uses Python's stable ABI, which free-threaded Pythons lack."""
+    """Returns the functions of the C module, which uses Python's stable ABI. Free-threaded Pythons lack this ABI."""
     if sys.implementation.name != "cpython" or "t" in getattr(sys, "abiflags", ""):
         raise ImportError("not for this Python")
     from importlib.machinery import ExtensionFileLoader, ModuleSpec
@@ -104,7 +104,7 @@ def _table(address):
             return tuple(room)
 
         made[WAITED] = read_waits
-    if table.bytes < Table.waited.offset:  # an older version: a step that is found later begins when it is found
+    if table.bytes < Table.waited.offset:  # an older version: a step that is found later begins at that time
         made.update(now=_nothing, step_undo=_nothing, step_at=lambda n, _at: made["step"](n), epoch_at=lambda n, _at: made["epoch"](n))
         return made
     made["now"], made["step_undo"] = PYFUNCTYPE(c_uint64)(table.now), plain(table.step_undo)
@@ -133,8 +133,8 @@ def _nothing(*_):
 
 
 def compiling():
-    """True inside torch.compile. mark_torch replaces it by torch's function, which torch.compile treats as a constant: compiled
-    code has no marks."""
+    """Returns whether torch.compile runs. mark_torch replaces this function by torch's function, which torch.compile treats as a
+    constant, so compiled code has no marks."""
     return False
 
 
@@ -143,7 +143,7 @@ def _text(text):
 
 
 def _shown(text):
-    """The program's value as text: without headrace no code would convert it, so an error must not reach the program."""
+    """Converts a value of the program to text. Without headrace no code converts it, so an error must not reach the program."""
     try:
         return str(text)
     except Exception:
@@ -151,7 +151,7 @@ def _shown(text):
 
 
 def name(text, domain=None, category=None, kind=RANGE):
-    """The reference that begin(), start() and mark() take; equal texts give the same one."""
+    """Returns the reference that begin(), start() and mark() take. Equal texts have the same reference."""
     if not present:
         return None
     try:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Finds a module that has to be marked, for the start-up module's finder."""
+"""Finds a module to instrument, for the finder of the start-up module."""
 
 import sys
 from _thread import get_ident
@@ -10,7 +10,7 @@ _busy = set()  # (thread, name)
 
 
 def find(ours, name, path, target):
-    """Calls the other finders, and has the module marked after it has run. They may call this finder again."""
+    """Calls the other finders, which may call this one again. The module is instrumented after it has run."""
     key = get_ident(), name
     if key in _busy:
         return None
@@ -30,7 +30,7 @@ def find(ours, name, path, target):
 
 
 def _others(ours, name, path, target):
-    """Their exceptions are the program's."""
+    """Calls the finders after `ours`. Their exceptions reach the program."""
     after = False
     for finder in list(sys.meta_path):
         find_spec = getattr(finder, "find_spec", None) if after else None

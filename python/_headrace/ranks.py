@@ -31,7 +31,7 @@ def mark_process_group(module):
         try:
             api.variable(b"RANK=%d" % module.get_rank())
             api.variable(b"WORLD_SIZE=%d" % module.get_world_size())
-            if "LOCAL_RANK" in os.environ:  # the program may have set it itself
+            if "LOCAL_RANK" in os.environ:  # the launcher or the program has set it
                 api.variable(b"LOCAL_RANK=%d" % int(os.environ["LOCAL_RANK"]))
         except Exception:
             pass

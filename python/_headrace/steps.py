@@ -1,28 +1,28 @@
 # SPDX-License-Identifier: Apache-2.0
 """Finds steps and epochs of a training loop from requests for batches and steps of optimizers.
 
-A pass is one iteration over a loader. One pass at most leads: its requests for a batch begin steps.
+A pass is one iteration over a loader. At most one pass is the leading pass: each of its requests for a batch begins a step.
 
-  - When an optimizer steps, the open pass with the latest request is a pass of training. If no pass leads, it leads from now on, and
-    from its beginning: its earlier requests were remembered, and become steps now.
-  - The next pass of a loader that has led leads, unless another pass leads.
-  - A pass leads until it ends, or until there is a pass of training and the optimizers have stepped twice since the leading pass's
+  - When an optimizer steps, the open pass with the latest request is a pass of training. If no pass leads, this pass becomes the
+    leading pass, also for the time since it began: its earlier requests were stored, and become steps now.
+  - If a pass of a loader has led, the next pass of this loader leads, unless another pass leads.
+  - A pass leads until it ends. Another pass of training replaces it if the optimizers have stepped twice since the leading pass's
     last request.
 
-So loaders for validation begin no steps: no optimizer steps after their batches. If a step uses two loaders, the one with the latest
-request leads. A step lasts from request to request, an epoch from iter() to the end of the pass: StopIteration, an exception, or
-the iterator is freed. A request without a batch is no step. A program that numbers its own steps (epochs) is left to do so:
-own_steps, own_epochs.
+So requests for validation begin no steps, because no optimizer steps after their batches. If a step uses two loaders, the loader
+with the latest request leads. A step lasts from request to request. An epoch lasts from iter() to the end of the pass: StopIteration,
+an exception, or the iterator is freed. A request without a batch is no step. If a program numbers its own steps (own_steps) or
+epochs (own_epochs), this module reports none.
 
-Steps and epochs belong to the process. If several of its threads train, only the first one counts: while a pass leads, other threads'
-optimizers are ignored. After it has ended, a pass that began since may lead, and then its thread counts. If a thread without
-optimizers requests the batches, the pass belongs to the thread that trains.
+Steps and epochs belong to the process. If several of its threads train, only the first thread counts: while a pass leads, optimizers
+of other threads are ignored. After the pass has ended, a pass that began later may lead, and then its thread counts. If a thread
+without optimizers requests the batches, the pass belongs to the thread that trains.
 
-The code runs in all threads of the process, with Python's lock or without: another thread may change any value a moment later. The
-result may then be a wrong number, but no exception.
+The code runs in all threads of the process, with Python's lock or without it, so another thread may change any value at any time.
+The result may then be a wrong number, but no exception.
 
-A program that uses no loader has steps, and no epochs: a step ends with optimizer.step(), and begins where the step before it
-ended. Of several optimizers the one that stepped first counts, until it is freed or others have stepped OTHERS_MAX times since.
+A program that uses no loader has steps, but no epochs. A step ends with optimizer.step(), and begins where the previous step ended. Of
+several optimizers, the one that stepped first counts, until it is freed, or others have stepped OTHERS_MAX times since its last step.
 """
 
 import os
@@ -31,28 +31,28 @@ from _thread import get_ident
 
 from . import api
 
-ASKS_MAX = 1000  # requests remembered of a pass that does not lead; a further one replaces the last
+ASKS_MAX = 1000  # stored requests of a pass that does not lead; a further request replaces the last one
 OTHERS_MAX = 10
 
 own_steps = False
 own_epochs = False
-step_number = 0  # the next one, while no pass leads
+step_number = 0  # number of the next step, while no pass leads
 epoch_number = 0
-optimized = 0  # number of steps of the trainer's optimizers
-trainer = None  # the thread whose optimizers step after the batches of the pass that leads, or led last
+optimized = 0  # how often the trainer's optimizers have stepped
+trainer = None  # the thread that trains on the batches of the pass that leads or, without one, led last
 trainers = set()  # threads whose optimizers step
-ended = 0  # the moment when the last leading pass ended
+ended = 0  # when the last leading pass ended
 live = []  # open passes, in the order of their latest request
 last = None  # live[-1]
 leader = None
-alone = None  # without loaders: a weak reference to the optimizer that counts,
-alone_since = 0  # the moment of its last step,
-others = 0  # and the number of steps of others since
-born = 0  # a forked child's first moment: passes and steps of its parent began earlier
+alone = None  # without loaders: a weak reference to the optimizer that counts
+alone_since = 0  # when it stepped last
+others = 0  # number of steps of other optimizers since then
+born = 0  # when a forked child began: passes and steps of its parent began earlier
 
 
 class Ours:
-    """Part of a program's objects; pickled as None."""
+    """Base of objects that this package stores in objects of a program; they are pickled as None."""
 
     __slots__ = ()
 
@@ -61,13 +61,13 @@ class Ours:
 
 
 class Loader(Ours):
-    """State of a DataLoader, as long as it exists."""
+    """State of a DataLoader, which exists as long as the DataLoader."""
 
     __slots__ = ("number", "trains")
 
     def __init__(self, number):
         self.number = number
-        self.trains = None  # the thread that trains on its batches
+        self.trains = None  # the thread that trains on the loader's batches
 
 
 class Pass(Ours):
@@ -78,16 +78,16 @@ class Pass(Ours):
     def __init__(self, loader, workers, began, settings=""):
         number = "null" if loader.number is None else loader.number
         self.loader = loader
-        self.batch = 0  # the next one to request
-        self.counted = 0  # batches that became steps in its earlier leads
-        self.first = 0  # while it leads: the number of the step of batch 0
+        self.batch = 0  # number of the next batch to request
+        self.counted = 0  # number of batches that became steps when this pass led before
+        self.first = 0  # while the pass leads: the number of the step of batch 0
         self.leads = False
-        self.asked = 0  # while it leads: `optimized` at its latest request
-        self.asks = []  # while it does not: moments of its requests (api.now)
-        self.asker = None  # the thread of the first request since another pass had one
-        self.began = began  # a moment; 0: it has led
-        self.fetches = workers == 0  # a wait contains the fetch, and reports what it spent
-        # The args of a wait without the closing brace, as a format of the batch's number
+        self.asked = 0  # while the pass leads: `optimized` at its latest request
+        self.asks = []  # while the pass does not lead: moments of its requests (api.now)
+        self.asker = None  # the thread of the first request after the latest request of another pass
+        self.began = began  # the moment of iter(); 0: the pass has led
+        self.fetches = workers == 0  # a wait contains the fetch, and reports the resources that it used
+        # The args of a wait, without the closing brace: a format for the batch's number
         self.args = ('{"loader":%s,"workers":%d,%s"batch":%%d' % (number, workers, settings)).encode()
         if loader.trains and leader is None:
             lead(self, loader.trains)
@@ -96,12 +96,12 @@ class Pass(Ours):
         try:
             self.ref = None
             over(self)
-        except Exception:  # while Python shuts down
+        except Exception:  # Python shuts down
             pass
 
 
 def lead(one, thread):
-    """Makes a pass lead from now on, and from its beginning or its last lead; thread's optimizers follow it."""
+    """Makes a pass the leading pass, also for its stored requests; the optimizers of `thread` belong to it."""
     global leader, trainer, epoch_number
     asks, one.asks = one.asks, []
     leader = one
@@ -121,7 +121,7 @@ def lead(one, thread):
 
 
 def yield_lead(one, at=0):
-    """Ends the lead of a pass, at that moment; 0: now."""
+    """Ends the lead of a pass at the moment `at` (0: now)."""
     global leader, step_number, ended
     leader = None
     ended = api.now()
@@ -143,7 +143,7 @@ def _remove(one):
 
 
 def turn(one):
-    """The request is for another pass than the previous one."""
+    """This request is of another pass than the previous request."""
     global last
     _remove(one)
     live.append(one)
@@ -152,14 +152,14 @@ def turn(one):
 
 
 def begin(one):
-    """A request of the leading pass begins a step."""
+    """Begins a step, for a request of the leading pass."""
     one.asked = optimized
     if not own_steps:
         api.step(one.first + one.batch)
 
 
 def remember(one):
-    """Remembers a request of a pass that does not lead, or does not lead yet."""
+    """Stores a request of a pass that does not lead."""
     asks = one.asks
     if len(asks) < ASKS_MAX:
         asks.append(api.now())
@@ -168,7 +168,7 @@ def remember(one):
 
 
 def _followed(thread):
-    """The pass that thread's optimizers follow, or None."""
+    """Returns the pass to which the optimizers of `thread` belong, or None."""
     for own in (True, False):
         for one in reversed(live):
             if one.asker == thread if own else one.asker not in trainers:
@@ -177,7 +177,7 @@ def _followed(thread):
 
 
 def found(thread):
-    """thread's optimizer has stepped, and the pass with the latest request does not lead."""
+    """An optimizer of `thread` has stepped, and the pass with the latest request does not lead."""
     global trainer
     trainers.add(thread)
     one, led = _followed(thread), leader
@@ -185,19 +185,19 @@ def found(thread):
         return
     if led is not None:
         if thread != trainer and led.asker == thread:
-            trainer = thread  # this epoch's loop runs in another thread
+            trainer = thread  # the loop of this epoch runs in another thread than the last one
         if thread != trainer or optimized - led.asked < 2:
             return
         asks = one.asks
-        one.began = 0  # it ran while the other one led
+        one.began = 0  # this pass ran while the other pass led
         yield_lead(led, asks[0] if asks else 0)
     elif thread != trainer and one.began < ended:
-            return  # it ran while the other one led, in another thread
+            return  # this pass ran in another thread, while the other pass led
     lead(one, thread)
 
 
 def stepped(optimizer, began):
-    """An optimizer has stepped since the moment `began`, in a process that has not trained on a loader's batches."""
+    """An optimizer has stepped, from the moment `began` on, in a process that has not trained on a loader's batches."""
     global alone, alone_since, others, step_number
     counts = None if alone is None else alone()
     if counts is not optimizer:
@@ -218,7 +218,7 @@ def stepped(optimizer, began):
 
 
 def failed(one):
-    """A request got no batch: the pass has ended, and the request was no step."""
+    """A request returned no batch, so the pass has ended, and the request is no step."""
     if not one.leads:
         del one.asks[-1:]
     elif not own_steps:
@@ -227,7 +227,7 @@ def failed(one):
 
 
 def over(one):
-    """Ends a pass; may be called more than once."""
+    """Ends a pass. It may be called more than once."""
     global last
     _remove(one)
     if last is one:
@@ -239,7 +239,7 @@ def over(one):
 
 
 def forked():
-    """A child has no steps, and its parent's passes do not continue in it."""
+    """Starts without steps in a forked child, where the passes of the parent do not continue."""
     global step_number, epoch_number, optimized, trainer, ended, last, leader, alone, alone_since, others, born
     step_number = epoch_number = optimized = ended = alone_since = others = 0
     trainer = alone = None

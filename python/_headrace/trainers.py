@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Checkpoints of training frameworks: Lightning, Transformers, Accelerate and Ultralytics.
 
-The method that saves a whole checkpoint is the region. The calls inside it that write single files (torch.save, safetensors) are
-nested, and therefore ranges (wrap.kinds).
+The method that saves a whole checkpoint is the region. It calls functions that write single files (torch.save, safetensors). These
+calls are nested, and therefore ranges (wrap.kinds).
 """
 
 import os
@@ -16,7 +16,7 @@ def _save(cls, method, domain, args_of):
 
 
 def _value(of, *names):
-    """of.NAME.NAME through plain attributes, or None. Runs no code of the program."""
+    """Returns of.NAME.NAME from plain attributes, or None. Runs no code of the program."""
     for name in names:
         of = getattr(of, "__dict__", {}).get(name)
     return of
@@ -27,7 +27,7 @@ def mark_lightning(module):
 
 
 def mark_lightning_io(module):
-    """AsyncCheckpointIO calls this in a thread of its own, after Trainer.save_checkpoint() has returned."""
+    """AsyncCheckpointIO calls save_checkpoint in its own thread, after Trainer.save_checkpoint() has returned."""
     _save(module.TorchCheckpointIO, "save_checkpoint", "lightning", argument(2, "path"))
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Functions that are regions, with the name, signature, documentation and pickled form of the functions that they wrap."""
+"""Wraps functions as regions. A wrapper has the name, signature, documentation and pickled form of its function."""
 
 import functools
 import inspect
@@ -11,20 +11,20 @@ from types import FunctionType
 
 from . import api
 
-_thread = _local()  # .kinds: see kinds()
+_thread = _local()  # .kinds: the set of kinds()
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=lambda: _thread.__dict__.clear())
 
 
 def like(real):
-    """functools.wraps(), and the attributes that inspect.getfullargspec() and some programs read themselves."""
+    """As functools.wraps(), and copies attributes that inspect.getfullargspec() and some programs read directly."""
 
     def decorate(wrapper):
         functools.update_wrapper(wrapper, real)
         try:
             if wrapper.__code__.co_argcount == 0:  # (*args, **kwargs) ignores defaults
                 wrapper.__defaults__, wrapper.__kwdefaults__ = real.__defaults__, real.__kwdefaults__
-            # Others have a signature: their own, or the real one through __wrapped__.
+            # Other functions have a signature: their own, or that of __wrapped__.
             if not hasattr(real, "__wrapped__") and not hasattr(real, "__signature__"):
                 wrapper.__signature__ = inspect.signature(real)
         except Exception:  # not a Python function
@@ -35,8 +35,8 @@ def like(real):
 
 
 def kinds():
-    """The kinds of region that this thread is in. A nested region of the same kind (torch.save of an epoch's checkpoint) becomes a
-    range, so that no time counts twice. The function that enters a region adds its kind, and discards it at the end."""
+    """Returns the kinds of the regions in which this thread is. A nested region of the same kind (torch.save in a framework's
+    checkpoint) becomes a range, so that no time counts twice. A wrapper adds its kind at the begin, and discards it at the end."""
     try:
         return _thread.kinds
     except AttributeError:
@@ -44,12 +44,12 @@ def kinds():
         return _thread.kinds
 
 
-# Modules whose types return their path without running code of the program: a subclass could do anything.
+# Modules whose types return their path without running code of the program. A subclass could run any code.
 KNOWN = ("pathlib", "_io", "posix")
 
 
 def path_of(target):
-    """The path that a program passed, as a path or as an open file; None for anything else."""
+    """Returns the path of `target`, which is a path or an open file. None for other objects."""
     if type(target).__module__.partition(".")[0] in KNOWN:
         target = os.fspath(target) if isinstance(target, os.PathLike) else getattr(target, "name", None)
     elif type(target) not in (str, bytes):
@@ -68,7 +68,7 @@ def path_args(target):
 
 
 def region(function, kind, name, domain, args_of):
-    """Makes function a region of its kind, or a range inside one; args_of(args, kwargs) returns the region's args."""
+    """Wraps function as a region of `kind`. Inside a region of this kind, it becomes a range. args_of(args, kwargs) returns its args."""
     outermost = api.name(name, domain, None, kind)
     inner = api.name(name, domain, None, api.RANGE)
     begin, end = api.begin, api.end
@@ -82,7 +82,7 @@ def region(function, kind, name, domain, args_of):
         try:
             if first:
                 within.add(kind)
-            # begin() is inside the try, as elsewhere: a signal handler may raise as soon as it has returned.
+            # begin() is inside the try, because a signal handler may raise as soon as begin() has returned.
             try:
                 begin(outermost if first else inner)
                 return function(*args, **kwargs)
@@ -99,7 +99,7 @@ def region(function, kind, name, domain, args_of):
 
 
 def wrap(owner, attribute, kind, name, domain, args_of):
-    """Makes owner.attribute a region, if it exists."""
+    """If owner.attribute exists, wraps it as a region."""
     function = vars(owner).get(attribute)
     if callable(function):
         setattr(owner, attribute, region(function, kind, name, domain, args_of))
@@ -141,7 +141,7 @@ def outermost(owner, names, domain):
 
 
 def argument(position, *names):
-    """args_of for region(): the path in the argument at this position or with one of these names."""
+    """Returns an args_of for region(): the path in the argument at this position, or with one of these names."""
 
     def args_of(args, kwargs):
         for name in names:

@@ -15,7 +15,7 @@
 #define CALL_S 1.5e-6
 
 /* The seconds that the job waited for its files, and the part of them that a file or mount has. */
-static double io_of(const struct hr_waits *w)
+static double io_of(const struct hr_job_waits *w)
 {
 	return w->read + w->metadata;
 }
@@ -25,7 +25,7 @@ static double share_of(const struct hr_job_files *files, double waited)
 	return files->waited_s > 0 ? fmin(1, waited / files->waited_s) : 0;
 }
 
-static void take_io(struct hr_waits *w, double share)
+static void take_io(struct hr_job_waits *w, double share)
 {
 	w->read *= 1 - share;
 	w->metadata *= 1 - share;
@@ -38,7 +38,8 @@ static double per_operation(double seconds, double operations)
 
 /* ---- one file, or one mount ---- */
 
-static void find_file(struct hr_training_job *j, struct hr_waits *w, const struct hr_job_files *f)
+static void find_file(struct hr_training_job *j, struct hr_job_waits *w,
+		      const struct hr_job_files *f)
 {
 	const struct hr_item *s = f->slowest;
 	double share, own, others, n = s != NULL ? (double)(s->reads + s->opens + s->examined) : 0;
@@ -66,7 +67,8 @@ static void find_file(struct hr_training_job *j, struct hr_waits *w, const struc
 	take_io(w, share);
 }
 
-static void find_mount(struct hr_training_job *j, struct hr_waits *w, const struct hr_job_files *f)
+static void find_mount(struct hr_training_job *j, struct hr_job_waits *w,
+		       const struct hr_job_files *f)
 {
 	const struct hr_job_mount *m = f->slowest_mount;
 	double share, own, others;
@@ -99,7 +101,8 @@ static void find_mount(struct hr_training_job *j, struct hr_waits *w, const stru
 
 /* ---- the first pass ---- */
 
-static void find_cold(struct hr_training_job *j, struct hr_waits *w, const struct hr_job_files *f)
+static void find_cold(struct hr_training_job *j, struct hr_job_waits *w,
+		      const struct hr_job_files *f)
 {
 	struct hr_passes passes;
 	struct hr_finding *found;
@@ -151,7 +154,7 @@ static double mean_read(const struct hr_job_files *f)
 	return f->data_reads > 0 ? (double)f->bytes / (double)f->data_reads : 0;
 }
 
-static enum hr_finding_cause cause_of(const struct hr_training_job *j, const struct hr_waits *w,
+static enum hr_finding_cause cause_of(const struct hr_training_job *j, const struct hr_job_waits *w,
 				      const struct hr_job_files *f)
 {
 	const struct hr_load *load =
@@ -178,7 +181,7 @@ static enum hr_finding_cause cause_of(const struct hr_training_job *j, const str
 }
 
 static void advise(struct hr_training_job *j, struct hr_finding *f,
-		   const struct hr_job_files *files, const struct hr_waits *w)
+		   const struct hr_job_files *files, const struct hr_job_waits *w)
 {
 	const struct hr_load *load =
 	    files->slowest != NULL ? hr__load_of(&j->d->loads, files->slowest->stream) : NULL;
@@ -267,7 +270,7 @@ static void advise(struct hr_training_job *j, struct hr_finding *f,
 }
 
 /* The CPU time that a worker spends around its operations. */
-static double around(const struct hr_waits *w, const struct hr_job_files *f,
+static double around(const struct hr_job_waits *w, const struct hr_job_files *f,
 		     enum hr_finding_cause cause)
 {
 	double all = f->read_s + f->metadata_s, waited = all > 0 ? fmin(1, f->waited_s / all) : 0;
@@ -281,7 +284,7 @@ static double around(const struct hr_waits *w, const struct hr_job_files *f,
 	return 0;
 }
 
-void hr__find_places(struct hr_training_job *j, struct hr_waits *w,
+void hr__find_places(struct hr_training_job *j, struct hr_job_waits *w,
 		     const struct hr_job_files *files)
 {
 	find_file(j, w, files);
@@ -289,7 +292,8 @@ void hr__find_places(struct hr_training_job *j, struct hr_waits *w,
 	find_cold(j, w, files);
 }
 
-void hr__find_reads(struct hr_training_job *j, struct hr_waits *w, const struct hr_job_files *files)
+void hr__find_reads(struct hr_training_job *j, struct hr_job_waits *w,
+		    const struct hr_job_files *files)
 {
 	enum hr_finding_cause cause = cause_of(j, w, files);
 	struct hr_finding *f;

@@ -122,11 +122,11 @@ static bool find_slowest(const struct made_list *m, struct slow_worker *ret)
 	return ret->share >= MOST && ret->others > 0 && ret->median >= SLOW_FACTOR * ret->others;
 }
 
-static void add_slow_worker(struct hr_training_job *j, struct hr_waits *w,
+static void add_slow_worker(struct hr_training_job *j, struct hr_job_waits *w,
 			    const struct hr_train_life *life, const struct slow_worker *slow)
 {
 	struct hr_finding *f =
-	    hr__finding_add(j, HR_FOUND_SLOW_WORKER, slow->share * hr_waits_making(w));
+	    hr__finding_add(j, HR_FOUND_SLOW_WORKER, slow->share * hr_job_waits_making(w));
 
 	if (f == NULL)
 		return;
@@ -143,10 +143,10 @@ static void add_slow_worker(struct hr_training_job *j, struct hr_waits *w,
 	f->gain_low = 0.5 * f->lost;
 	f->gain_high = 1.1 * f->lost;
 	f->avoid = "faster storage or more cores: the other workers do the same work quickly";
-	*w = (struct hr_waits){.all = w->all};
+	*w = (struct hr_job_waits){.all = w->all};
 }
 
-static void find_worker(struct hr_training_job *j, struct hr_waits *w)
+static void find_worker(struct hr_training_job *j, struct hr_job_waits *w)
 {
 	const struct hr_diagnosis *d = j->d;
 	struct made_list made = {0};
@@ -218,17 +218,17 @@ static double busy(const struct hr_training_job *j)
 	return ns / 1e9 / (j->loop * (double)j->lives * j->workers);
 }
 
-/* Batches are late although the workers have time: with more of them in the queue, nobody waits. */
-static void find_batches(struct hr_training_job *j, struct hr_waits *w)
+/* Batches are late although the workers have time: with more of them in the queue, the loop does not wait. */
+static void find_batches(struct hr_training_job *j, struct hr_job_waits *w)
 {
 	double before = j->part[HR_PHASE_TRAIN][HR_PART_WAIT_PREFETCH],
-	       lost = hr_waits_making(w) + before;
+	       lost = hr_job_waits_making(w) + before;
 	uint32_t prefetch = j->prefetch > 0 ? j->prefetch : 2, best = 0;
 	struct hr_finding *f;
 	double gain = 0;
 
 	if (j->workers == 0 || lost < 0.05 * j->wall || busy(j) > BUSY ||
-	    w->core > 0.3 * hr_waits_making(w))
+	    w->core > 0.3 * hr_job_waits_making(w))
 		return;
 	for (uint32_t p = 2 * prefetch; p <= PREFETCH_MAX && j->error == 0; p *= 2) {
 		struct hr_setting setting = HR_SETTING_SAME;
@@ -256,13 +256,13 @@ static void find_batches(struct hr_training_job *j, struct hr_waits *w)
 					     best, prefetch);
 		(void)hr__predict(j, f, &setting);
 		f->avoid = "more cores: the workers wait for requests most of the time";
-		*w = (struct hr_waits){.all = w->all};
+		*w = (struct hr_job_waits){.all = w->all};
 	}
 }
 
-void hr__find_uneven(struct hr_training_job *j, struct hr_waits *w)
+void hr__find_uneven(struct hr_training_job *j, struct hr_job_waits *w)
 {
-	if (hr_waits_making(w) < 0.05 * j->wall)
+	if (hr_job_waits_making(w) < 0.05 * j->wall)
 		return;
 	find_worker(j, w);
 	find_batches(j, w);

@@ -8,19 +8,19 @@
 /* Handing over a batch of a few tensors takes less. */
 #define LONG_HANDOVER 5e-3
 
-static struct hr_waits waits_of(const struct hr_training_job *j)
+static struct hr_job_waits waits_of(const struct hr_training_job *j)
 {
 	const double *p = j->part[HR_PHASE_TRAIN];
-	struct hr_waits w = {.read = p[HR_PART_WAIT_READ],
-			     .metadata = p[HR_PART_WAIT_METADATA],
-			     .other_io = p[HR_PART_WAIT_WRITE] + p[HR_PART_WAIT_RUNTIME],
-			     .cpu = p[HR_PART_WAIT_CPU],
-			     .core = p[HR_PART_WAIT_CORE],
-			     .fault = p[HR_PART_WAIT_FAULT],
-			     .sleep = p[HR_PART_WAIT_SLEEP],
-			     .network = p[HR_PART_WAIT_NETWORK],
-			     .lock = p[HR_PART_WAIT_LOCK],
-			     .asleep = j->counters ? 0 : p[HR_PART_WAIT_ASLEEP]};
+	struct hr_job_waits w = {.read = p[HR_PART_WAIT_READ],
+				 .metadata = p[HR_PART_WAIT_METADATA],
+				 .other_io = p[HR_PART_WAIT_WRITE] + p[HR_PART_WAIT_RUNTIME],
+				 .cpu = p[HR_PART_WAIT_CPU],
+				 .core = p[HR_PART_WAIT_CORE],
+				 .fault = p[HR_PART_WAIT_FAULT],
+				 .sleep = p[HR_PART_WAIT_SLEEP],
+				 .network = p[HR_PART_WAIT_NETWORK],
+				 .lock = p[HR_PART_WAIT_LOCK],
+				 .asleep = j->counters ? 0 : p[HR_PART_WAIT_ASLEEP]};
 
 	for (unsigned part = 0; part < HR_PART_END; part++)
 		w.all += hr_part_waits(part) && part != HR_PART_WAIT_HIDDEN ? p[part] : 0;
@@ -86,7 +86,7 @@ uint32_t hr__whole_cores(const struct hr_training_job *j)
 }
 
 /* Others use the cores: this job does not. */
-static bool is_disturbed(const struct hr_training_job *j, const struct hr_waits *w)
+static bool is_disturbed(const struct hr_training_job *j, const struct hr_job_waits *w)
 {
 	return w->core > w->cpu && j->cores > 0 && j->used < 0.7 * j->cores;
 }
@@ -109,7 +109,7 @@ static void advise_cores(struct hr_training_job *j, struct hr_finding *f)
 	f->avoid = "more workers: they share the same cores";
 }
 
-static void find_computing(struct hr_training_job *j, const struct hr_waits *w)
+static void find_computing(struct hr_training_job *j, const struct hr_job_waits *w)
 {
 	bool few_cores = j->workers > 0 && (w->core >= w->cpu || j->workers >= j->cores);
 	bool disturbed = j->quota <= 0 && is_disturbed(j, w);
@@ -150,7 +150,7 @@ static void find_computing(struct hr_training_job *j, const struct hr_waits *w)
 }
 
 /* The workers neither compute nor use files: what they wait for, as far as it is known. */
-static void find_idle(struct hr_training_job *j, const struct hr_waits *w)
+static void find_idle(struct hr_training_job *j, const struct hr_job_waits *w)
 {
 	double lost = w->sleep + w->network + w->lock + w->asleep;
 	enum hr_finding_cause cause = w->lock > 0.25 * lost	? HR_FOUND_LOCK
@@ -276,7 +276,7 @@ static void find_prefetch(struct hr_training_job *j, double lost)
 void hr__find_waits(struct hr_training_job *j)
 {
 	const double *p = j->part[HR_PHASE_TRAIN];
-	struct hr_waits w = waits_of(j);
+	struct hr_job_waits w = waits_of(j);
 	size_t before = j->to->n;
 	struct hr_job_files files;
 

@@ -38,13 +38,13 @@ struct hr_training_job {
  * What the training loops waited for while a batch was made, in seconds. A finding takes its part, so
  * that later ones do not name the same time.
  */
-struct hr_waits {
+struct hr_job_waits {
 	double all; /* waits of training loops for batches, of any kind; constant */
 	double read, metadata, other_io, cpu, core, fault, sleep, network, lock, asleep;
 };
 
 /* Without other_io. */
-static inline double hr_waits_making(const struct hr_waits *w)
+static inline double hr_job_waits_making(const struct hr_job_waits *w)
 {
 	return w->read + w->metadata + w->cpu + w->core + w->fault + w->sleep + w->network +
 	       w->lock + w->asleep;
@@ -119,12 +119,12 @@ void hr__job_passes(const struct hr_training_job *j, struct hr_passes *ret);
 /* ---- other causes than those of find_waits.c ---- */
 
 /* find_reads.c: one file, one mount or the first pass is slow; then all other I/O of fetches. */
-void hr__find_places(struct hr_training_job *j, struct hr_waits *w,
+void hr__find_places(struct hr_training_job *j, struct hr_job_waits *w,
 		     const struct hr_job_files *files);
-void hr__find_reads(struct hr_training_job *j, struct hr_waits *w,
+void hr__find_reads(struct hr_training_job *j, struct hr_job_waits *w,
 		    const struct hr_job_files *files);
 /* find_uneven.c: one worker, or single batches, are slow. Between the two functions above. */
-void hr__find_uneven(struct hr_training_job *j, struct hr_waits *w);
+void hr__find_uneven(struct hr_training_job *j, struct hr_job_waits *w);
 void hr__find_others(struct hr_training_job *j);
 
 #endif

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * claim.c - how a thread gets its ring: a free one, one of a dead thread, or one of another map
+ * claim.c - a thread gets a ring: a free ring, a ring of a dead thread, or a ring of a further map
  *
- * The shim has no thread destructor, because destructors run in any order with user code, and not
- * on _exit. A thread that needs a ring checks whether the owners of the other rings live.
+ * The shim has no thread destructor, because user code may run after destructors, and _exit runs
+ * none. A thread that needs a ring therefore checks whether the owners of the rings are alive.
  */
 #include "shim/core/ring.h"
 
@@ -16,12 +16,12 @@
 #define SEARCH_NS UINT64_C(1000000000)
 #define SKIP_OPS  16u /* operations without a ring between two checks of the clock */
 
-/* Records what a dead owner had not finished, before the ring's next owner writes. */
+/* Before the new owner of a ring writes, records what the dead owner had not finished. */
 static void end_dead_owner(struct hr__thread *t)
 {
 	struct hr_inflight cell;
 
-	/* Acquire: pairs with the dead thread's last release stores of the two words. */
+	/* Acquire: pairs with the dead thread's last release stores of both words. */
 	__atomic_load_n(&t->ring->aggregate.op, __ATOMIC_ACQUIRE);
 	if (__atomic_load_n(hr__cell_word(&t->ring->inflight), __ATOMIC_ACQUIRE) != 0) {
 		cell = t->ring->inflight;
@@ -33,7 +33,7 @@ static void end_dead_owner(struct hr__thread *t)
 	hr__regions_end_dead(t->ring);
 }
 
-/* Index up to which the ring has memory, because earlier owners used it. UINT64_MAX: all of it. */
+/* The ring has memory up to this index, because earlier owners used it. UINT64_MAX: all of it. */
 static uint64_t memory_for(const struct hr_ring_hdr *ring, uint32_t slots)
 {
 	uint64_t head = __atomic_load_n(&ring->head, __ATOMIC_RELAXED);
@@ -43,7 +43,7 @@ static uint64_t memory_for(const struct hr_ring_hdr *ring, uint32_t slots)
 	return head >= slots ? UINT64_MAX : head & ~(uint64_t)(HR_RING_EARLY - 1);
 }
 
-/* Sets the fields that hr__ring_reserve needs for this ring. */
+/* Sets the fields of the thread that hr__ring_reserve needs for this ring. */
 static void claim_measure(struct hr__thread *t, struct hr_map_hdr *map, struct hr_ring_hdr *ring)
 {
 	t->map = map;
@@ -62,7 +62,7 @@ static void claim_take(struct hr__thread *t, struct hr_map_hdr *map, struct hr_r
 	t->ring = ring;
 	t->slow.why[HR__SLOW_RING] = 0;
 	t->slow.why[HR__SLOW_CLOCK] = !hr__clock_is_fast();
-	t->slow.why[HR__SLOW_LEVEL] = 1; /* hr__ring_room checks */
+	t->slow.why[HR__SLOW_LEVEL] = 1; /* hr__ring_room checks the level */
 	t->nonce = hr__wiped.nonce;
 	__atomic_store_n(&ring->waiting, 0, __ATOMIC_RELAXED);
 	if (used)
@@ -72,7 +72,7 @@ static void claim_take(struct hr__thread *t, struct hr_map_hdr *map, struct hr_r
 }
 
 /*
- * Claims the ring if it is free or, with `dead`, if its owner is dead. An owner with this tid is.
+ * Claims the ring if it is free, if its owner has this tid or, with `dead`, if its owner is dead.
  */
 static bool claim_one(struct hr__thread *t, struct hr_map_hdr *map, uint32_t i, int tid, bool dead)
 {
@@ -138,7 +138,7 @@ void hr__ring_set_aside(void)
 	if (hr__ring_current() == NULL ||
 	    __atomic_load_n(&hr__wiped.common, __ATOMIC_RELAXED) != NULL)
 		return;
-	/* Signals are blocked as in hr__ring_find. Two threads at once may waste one ring. */
+	/* Signals are blocked as in hr__ring_find. Two threads at once may waste a ring. */
 	HR_SYS4(rt_sigprocmask, 0 /* SIG_BLOCK */, &all, &old, sizeof(all));
 	do
 		maps = __atomic_load_n(&hr__wiped.map_count, __ATOMIC_ACQUIRE);
@@ -156,7 +156,7 @@ static void claim(struct hr__thread *t)
 	t->slow.why[HR__SLOW_RING] = 1;
 	t->slow.why[HR__SLOW_AGGREGATE] = 0;
 	do {
-		/* Acquire: pairs with the release store after a map's entry. */
+		/* Acquire: pairs with the release store of map_count, after a map's entry. */
 		maps = __atomic_load_n(&hr__wiped.map_count, __ATOMIC_ACQUIRE);
 		if (claim_any(t, maps, tid, false) || claim_any(t, maps, tid, true))
 			return;
@@ -172,7 +172,7 @@ static void claim(struct hr__thread *t)
 	t->search_ns = hr__clock_ns() + SEARCH_NS;
 }
 
-/* True: it is time for another search. Searches are rare: each costs a system call per ring. */
+/* True: a search is due. Searches are rare, because each search makes a system call per ring. */
 static bool search_due(struct hr__thread *t)
 {
 	if (t->skip > 0) {
@@ -183,7 +183,7 @@ static bool search_due(struct hr__thread *t)
 	return hr__clock_ns() >= t->search_ns;
 }
 
-/* True: a search could succeed. Cheap, because a detached process calls it for every operation. */
+/* True: a search can succeed. Cheap, because a detached process checks this for each operation. */
 static bool search_possible(struct hr__thread *t, enum hr__seek seek)
 {
 	uint64_t nonce = __atomic_load_n(&hr__wiped.nonce, __ATOMIC_ACQUIRE);
@@ -218,8 +218,8 @@ struct hr_ring_hdr *hr__ring_find(enum hr__seek seek)
 	if (!search_possible(t, seek) || hr__in_vfork_child())
 		return NULL;
 	/*
-	 * Signals are blocked, at most 50 ms and once, so that no handler interrupts an attach: the
-	 * handler could need a ring itself, fork, or leave by longjmp.
+	 * Signals are blocked once, for the time of an attach, so that no handler interrupts it.
+	 * The handler could need a ring itself, fork, or leave by longjmp.
 	 */
 	HR_SYS4(rt_sigprocmask, 0 /* SIG_BLOCK */, &all, &old, sizeof(all));
 	if (hr__ring_current() == NULL && hr__session_attach(seek))

@@ -5,7 +5,7 @@
 
 #include "shim/core/sys.h"
 
-/* Weak: if libc lacks clock_gettime, the system call is used. */
+/* Weak: if libc lacks clock_gettime, this code makes the system call. */
 extern __typeof__(clock_gettime) clock_gettime __attribute__((weak));
 
 uint32_t hr__clock_mode;
@@ -16,7 +16,7 @@ static struct {
 
 static bool is_frozen(void)
 {
-	/* Acquire: pairs with the release store after `frozen`. */
+	/* Acquire: pairs with the release store of the mode, after that of `frozen`. */
 	return __atomic_load_n(&hr__clock_mode, __ATOMIC_ACQUIRE) == HR__CLOCK_FROZEN;
 }
 

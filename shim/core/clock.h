@@ -2,10 +2,10 @@
 /*
  * clock.h - session ticks: the TSC (common/tsc.h), or nanoseconds of CLOCK_MONOTONIC
  *
- * The TSC is used if it is invariant and the daemon accepts it (hr_ack.flags). The first reading
- * chooses the clock. The constructor does not, because CPUID traps in a virtual machine, and most
- * processes never read the clock. When clocks are forbidden, each reading is the last one plus one
- * tick. Any thread may call these functions, also in a signal handler.
+ * Ticks are the TSC if it is invariant and the daemon accepts it (hr_ack.flags). The first reading
+ * chooses the clock. The constructor does not, because CPUID is slow in a virtual machine, and most
+ * processes never read the clock. When a filter forbids clocks, each reading is the last one plus
+ * one tick. Any thread may call these functions, also in a signal handler.
  */
 #ifndef HEADRACE_SHIM_CORE_CLOCK_H
 #define HEADRACE_SHIM_CORE_CLOCK_H
@@ -18,14 +18,14 @@
 
 enum hr__clock_mode { HR__CLOCK_UNKNOWN, HR__CLOCK_TSC, HR__CLOCK_MONOTONIC, HR__CLOCK_FROZEN };
 
-extern uint32_t hr__clock_mode; /* relaxed */
+extern uint32_t hr__clock_mode; /* accessed relaxed */
 
 uint64_t hr__clock_ns(void);	/* CLOCK_MONOTONIC, by the vDSO if libc has it */
 uint64_t hr__clock_slow(void);	/* ticks; chooses the clock at the first call */
 bool hr__clock_is_tsc(void);	/* ticks are the TSC; chooses the clock at the first call */
-bool hr__clock_is_fast(void);	/* hr__clock_tsc() is valid */
-void hr__clock_monotonic(void); /* if the daemon does not accept the TSC */
-/* The kernel is about to forbid the TSC, which the vDSO's clock reads, too. */
+bool hr__clock_is_fast(void);	/* true: hr__clock_tsc() is valid */
+void hr__clock_monotonic(void); /* the daemon does not accept the TSC */
+/* The kernel is about to forbid the TSC, which clock_gettime also reads in the vDSO. */
 void hr__clock_freeze(void);
 
 /* Call it only if hr__self.slow.why[HR__SLOW_CLOCK] is 0. */

@@ -5,15 +5,15 @@
 #include <stdint.h>
 #include <string.h>
 
-/* How an interpreter reads options: letters, which may be in a cluster (`bash -ec`), and words. */
+/* How an interpreter reads options: as words, or as letters in a cluster (`bash -ec`). */
 struct interpreter {
-	const char *name;     /* of the program, without version */
-	const char *code;     /* letters: code follows, and no script */
-	const char *module;   /* letters: the name of a module follows, and no script */
-	const char *value;    /* letters: a value follows, in the same word or the next */
-	const char *attached; /* letters: the rest of the word is a value */
-	const char *words;    /* options with the value in the next word; blanks around each */
-	bool long_options;    /* a single dash begins a word, not letters */
+	const char *name;     /* name of the program, without version */
+	const char *code;     /* letters after which code follows, and no script */
+	const char *module;   /* letters after which a module's name follows, and no script */
+	const char *value;    /* letters with a value: the rest of the word, or the next word */
+	const char *attached; /* letters whose value is the rest of the word */
+	const char *words; /* options whose value is the next word; a blank before and after each */
+	bool long_options; /* a single dash begins a long option, not letters */
 };
 
 static const struct interpreter interpreters[] = {
@@ -54,7 +54,7 @@ static const char *next(struct cutter *c, size_t *ret_bytes)
 	return word;
 }
 
-/* Appends a word to the result, which never gets longer than the input that was read. */
+/* Appends a word to the result, which is never longer than the input read so far. */
 static void cmdline_keep(struct cutter *c, const char *word, size_t n)
 {
 	if (c->used > 0)
@@ -143,7 +143,7 @@ static void take_script(struct cutter *c, const struct interpreter *in)
 	while ((word = next(c, &n)) != NULL) {
 		enum after after = GO_ON;
 
-		if (n < 2 || word[0] != '-') { /* `-` reads the standard input */
+		if (n < 2 || word[0] != '-') { /* `-` alone means the standard input */
 			cmdline_keep(c, word, n);
 			return;
 		}

@@ -3,12 +3,12 @@
  * core.h - the functions for wrappers: begin and end of an operation, the fd table, paths
  *
  * Wrappers (shim/wrap/wrap_*.c) use only this header of the shim's core. A wrapper describes the
- * call, calls the original, and passes on its result; it makes no decisions.
+ * call, calls the original, and passes its result to the end; it makes no decisions.
  *
  * Threads   Any thread may call all of this, also in a signal handler that interrupts any function
- *           of this file, after fork, and in a vfork child. Nothing blocks longer than
- *           HEADRACE_ON_FULL allows, calls malloc, prints, or takes a lock that can be held across
- *           fork. hr_begin_* and hr_end* preserve errno.
+ *           of this file, after fork, and in a vfork child. No function blocks longer than
+ *           HEADRACE_ON_FULL allows, calls malloc or prints. None takes a lock that can be held
+ *           across fork. hr_begin_* and hr_end* preserve errno.
  *
  *      ssize_t read(int fd, void *buf, size_t count)
  *      {
@@ -37,20 +37,21 @@
 
 /*
  * How the shim represents a file: hr_path_id() in the upper 61 bits, HR_FILE_* in the lower three.
- * It is one word, so that entries of the fd table change atomically. Values below 8 are not files.
+ * An hr_file is one word, so that an entry of the fd table changes atomically. Values below 8 are
+ * not files.
  */
 typedef uint64_t hr_file;
-#define HR_FILE_UNKNOWN	   UINT64_C(0) /* resolved through /proc/self/fd on first use */
-#define HR_FILE_IGNORED	   UINT64_C(1) /* excluded, or a pipe, socket, tty, anonymous inode */
-#define HR_FILE_RUNTIME	   UINT64_C(1) /* if there is an id: scope = 'runtime' */
-#define HR_FILE_DIR	   UINT64_C(2) /* if there is an id: a directory */
+#define HR_FILE_UNKNOWN	   UINT64_C(0) /* the shim reads /proc/self/fd at the first use */
+#define HR_FILE_IGNORED	   UINT64_C(1) /* excluded, or a pipe, socket, tty or anonymous inode */
+#define HR_FILE_RUNTIME	   UINT64_C(1) /* with an id: the file has scope 'runtime' */
+#define HR_FILE_DIR	   UINT64_C(2) /* with an id: the file is a directory */
 #define HR_FILE_ID(f)	   ((f) & ~UINT64_C(7))
 #define hr_file_tracked(f) ((f) >= 8)
 
 /* An operation between begin and end, on the wrapper's stack. If !live, it is not recorded. */
 struct hr_op {
 	bool live;
-	/* began in a signal handler, inside another operation: the end restores `outer` */
+	/* a signal handler began it inside another operation: the end restores `outer` */
 	bool nested;
 	uint16_t id;
 	int32_t fd;
@@ -59,45 +60,45 @@ struct hr_op {
 	int64_t offset;
 	uint64_t asked;
 	struct hr_ring_hdr *ring; /* NULL: detached, counted privately */
-	const char *path;	  /* argument of hr_begin_path; the end reads it */
+	const char *path;	  /* argument of hr_begin_path; the end reads the path */
 	int32_t dirfd;
 	uint8_t outer_bare;    /* if ring is NULL: enum hr_bare before this operation */
-	uintptr_t outer_frame; /* if nested: hr__thread.frame before */
+	uintptr_t outer_frame; /* if nested: value of hr__thread.frame before this operation */
 	struct hr_inflight outer;
 };
 
 /* ---- begin ---------------------------------------------------------------------------------------- */
 
-/* For a call on an open descriptor; resolves an unknown fd once. `offset` may be HR_OFFSET_NONE. */
+/* For a call on an open descriptor. Resolves an unknown fd once. `offset` may be HR_OFFSET_NONE. */
 static inline void hr_begin_fd(struct hr_op *op, enum hr_op_id id, int fd, uint64_t asked,
 			       int64_t offset);
 
 /*
  * For a call with a path (open, stat, unlink...). The begin only stores the pointer, because a bad
- * pointer must fail in the real call; the path must be valid until the end. The end makes the path
- * absolute against dirfd (AT_FDCWD allowed), applies the filter, attaches if needed, and sends the
- * path if this process has not sent it. op->file is valid only after the end. chdir is the
- * exception: its path is resolved here, because the call changes its meaning. A NULL or empty path
- * is not recorded; for an empty path with AT_EMPTY_PATH use hr_begin_fd.
+ * pointer must fail in the real call. The path must be valid until the end, which makes the path
+ * absolute against dirfd (AT_FDCWD allowed), applies the filter, attaches if needed, sends the path
+ * if this process has not sent it, and sets op->file. If the call can change the path or its
+ * meaning (readlink, truncate, chdir), the begin does all this. A NULL or empty path is not
+ * recorded; for an empty path with AT_EMPTY_PATH use hr_begin_fd.
  */
 void hr_begin_path(struct hr_op *op, enum hr_op_id id, int dirfd, const char *path, uint64_t asked);
 
 /* ---- end ------------------------------------------------------------------------------------------ */
 
-/* Records the operation. ret: value or -errno (hr_ret); flags: the column `flags` of calls.def. */
+/* Records the operation. ret: the value or -errno (hr_ret). flags: column `flags` of calls.def. */
 static inline void hr_end(struct hr_op *op, int64_t ret, uint32_t flags);
 
 /*
- * Like hr_end, for calls that return a new descriptor of the path (open family; fopen: fd =
- * fileno). fd < 0: the call failed. Enters fd into the table, reads type, device and mount of a new
- * file (one statx without sync), and drops the operation if it is not a file. With O_TMPFILE in
- * flags, the path is the directory and the file is DIR/#tmpfile.
+ * Like hr_end, for calls that return a new descriptor of the path (open family; for fopen, fd is
+ * the stream's fileno). fd < 0: the call failed. Enters fd into the table, and reads type, device
+ * and mount of a new file (one statx without sync). Drops the operation if fd is not a file. With
+ * O_TMPFILE in flags, the path is a directory, and the file is DIR/#tmpfile.
  */
 void hr_end_open(struct hr_op *op, int fd, int64_t ret, uint32_t flags);
 
 /*
- * Like hr_end, with a second file: rename, link, copy_file_range... The record is a pair even if
- * `second` is not tracked (its file is then 0), to distinguish source and target of a copy.
+ * Like hr_end, with a second file: rename, link, copy_file_range... If `second` is not tracked, the
+ * record is still a pair with file 0, because a copy's source and target must be distinguishable.
  */
 void hr_end_pair(struct hr_op *op, hr_file second, int second_fd, int64_t second_offset,
 		 int64_t ret, uint32_t flags);
@@ -105,12 +106,13 @@ void hr_end_pair(struct hr_op *op, hr_file second, int second_fd, int64_t second
 /* Drops the operation (clears the in-flight cell). */
 static inline void hr_end_none(struct hr_op *op);
 
-/* Counts a call on fd and its bytes, but no time: for calls too cheap for a record (getc, putc). */
+/* Counts a call on fd and its bytes, but no time. For calls too cheap for a record (getc, putc). */
 static inline void hr_count(enum hr_op_id id, int fd, uint64_t bytes);
 
 /*
- * Enclose a call that hr_count counts, if it fills or writes the stream's buffer by a system call:
- * hr_count counts those bytes, so the probes must not. Pass the result of the begin to the end.
+ * Enclose the original of a call that hr_count counts, if it fills or writes the stream's buffer by
+ * a system call. hr_count counts those bytes, so the probes must not. Pass the result of the begin
+ * to the end.
  */
 uint8_t hr_begin_buffer(void);
 void hr_end_buffer(uint8_t outer);
@@ -118,18 +120,18 @@ void hr_end_buffer(uint8_t outer);
 /* ---- fd table ------------------------------------------------------------------------------------- */
 
 /* In a vfork child, the functions that change the table do nothing. */
-void hr_fd_set(int fd, hr_file file); /* dup target, fdopen, received */
-hr_file hr_fd_get(int fd);	      /* resolves an unknown fd; HR_FILE_IGNORED: no file */
-void hr_fd_clear(int fd); /* sets HR_FILE_UNKNOWN; before the real close, which frees fd */
-void hr_fd_clear_range(unsigned first, unsigned last); /* close_range, closefrom */
+void hr_fd_set(int fd, hr_file file); /* for a dup target, fdopen, a received descriptor */
+hr_file hr_fd_get(int fd);	      /* resolves an unknown fd; HR_FILE_IGNORED: fd is no file */
+void hr_fd_clear(int fd); /* sets HR_FILE_UNKNOWN; call it before the real close, which frees fd */
+void hr_fd_clear_range(unsigned first, unsigned last); /* for close_range and closefrom */
 /* The file position, by a system call. Negative: none, or system calls are forbidden. */
 int64_t hr_fd_position(int fd);
 
 /* ---- paths ---------------------------------------------------------------------------------------- */
 
 /*
- * The file of a path, filtered and sent as for hr_begin_path; HR_FILE_IGNORED: not tracked. A bad
- * pointer does no harm: a system call tests it.
+ * Returns the file of a path, filtered and sent as by hr_end after hr_begin_path. HR_FILE_IGNORED:
+ * not tracked. The path may be a bad pointer, because a system call tests it.
  */
 hr_file hr_path_file(int dirfd, const char *path);
 
@@ -138,7 +140,7 @@ void hr_cwd_changed(void);
 
 /* ---- mappings ------------------------------------------------------------------------------------- */
 
-/* Tracked file mappings, for munmap, mremap, msync and madvise, which have only addresses. */
+/* Tracked file mappings, for calls that have only an address: munmap, mremap, msync, madvise. */
 void hr_map_add(const void *addr, uint64_t bytes, hr_file file);
 hr_file hr_map_find(const void *addr); /* HR_FILE_IGNORED: no mapping contains addr */
 void hr_map_remove(const void *addr, uint64_t bytes);
@@ -146,9 +148,7 @@ void hr_map_remove(const void *addr, uint64_t bytes);
 /* For calls on a mapped address: like hr_begin_fd, with the file of the mapping. */
 void hr_begin_map(struct hr_op *op, enum hr_op_id id, const void *addr, uint64_t asked);
 
-/*
- * For a call on a given file. HR_FILE_UNKNOWN: none (sync, fflush(NULL)), or the end will set it.
- */
+/* For a call on a given file. HR_FILE_UNKNOWN: no file (sync, fflush(NULL)), or the end sets it. */
 void hr_begin_file(struct hr_op *op, enum hr_op_id id, hr_file file, int fd, uint64_t asked,
 		   int64_t offset);
 
@@ -156,9 +156,9 @@ void hr_begin_file(struct hr_op *op, enum hr_op_id id, hr_file file, int fd, uin
 
 /*
  * An asynchronous request, identified by an address that is unique until its end. The event of a
- * request lasts from the begin, before the submission, to the end, possibly in another thread. A
- * request without an end is recorded as cut when the next request at this address begins, or when
- * the process exits. If the table is full, the request is recorded as cut at once.
+ * request lasts from the begin, which precedes the submission, to the end, possibly in another
+ * thread. A request without an end is recorded as cut when the next request at this address begins,
+ * or when the process exits. If the table is full, the request is recorded as cut at once.
  */
 struct hr_request {
 	uint16_t id; /* enum hr_op_id */
@@ -197,45 +197,45 @@ void hr_wait_end_fd(const struct hr_waiting *wait, int fd);
 
 /* ---- process events ------------------------------------------------------------------------------- */
 
-void hr_before_vfork(void); /* this thread is about to vfork: see wrap_process.c */
+void hr_before_vfork(void); /* this thread is about to vfork (wrap_process.c) */
 /* Like hr_before_vfork, but parent and child will run at the same time (clone with CLONE_VM). */
 void hr_before_sharing(void);
 void hr_after_fork_parent(int pid); /* records the child (HR_CTL_FORK) */
-/* In the child of fork or _Fork, before it returns to the program. */
+/* Call it in the child of fork or _Fork, before fork returns to the program. */
 void hr_after_fork_child(void);
-/* True: the kernel can read the word at p. If system calls are forbidden, only NULL gives false. */
+/* True: the kernel can read the word at p. If system calls are forbidden, true for all but NULL. */
 bool hr_readable(const void *p);
-void hr_before_seccomp(void);  /* attaches now; from then on the shim makes no system call */
-void hr_before_no_clock(void); /* the same, and the shim reads no clock */
+void hr_before_seccomp(void);  /* attaches now; afterwards the shim makes no system call */
+void hr_before_no_clock(void); /* like hr_before_seccomp; afterwards the shim also reads no clock */
 /* Attaches now: the socket may become unreachable (chroot, setuid...). */
 void hr_before_leaving(void);
 /* Before a jump to env: if the jump leaves the operation in flight, records it as cut. */
 void hr_before_longjmp(const void *env);
 /*
- * A program is about to replace this one, or (hr_after_spawn) libc has started one in a child. If
- * that program will not load this library, because of its environment or set-user-id, the daemon
- * gets a notice. The notice is valid once the exec closes its connection; hr_exec_failed withdraws
- * the notice. A vfork child may call these functions, too.
+ * A program is about to replace this one, or (hr_after_spawn) libc has started a program in a
+ * child. Sends a notice to the daemon if that program will not load this library, because of its
+ * environment or set-user-id. The notice is valid once the exec closes its connection;
+ * hr_exec_failed withdraws it. A vfork child may call these functions, too.
  */
-int hr_before_exec(const char *path, char *const envp[]); /* -1: no notice */
+int hr_before_exec(const char *path, char *const envp[]); /* -1: no notice was sent */
 void hr_exec_failed(int notice);
 void hr_after_spawn(const char *path, char *const envp[]);
 void hr_env_set(const char *name, const char *value); /* setenv, putenv: records rank variables */
-void hr_env_add(const char *name, const char *value); /* only if the variable is not known yet */
+void hr_env_add(const char *name, const char *value); /* does nothing if the variable is known */
 
 /* ---- originals ------------------------------------------------------------------------------------ */
 
 /*
- * HR_REAL(name): the original function, which is the default version of the next definition after
- * this library in link order. The constructor finds all originals in the symbol tables of the link
- * map; an earlier use finds only its own. dlsym is not used, because it may allocate memory, and is
- * in libdl before glibc 2.34. HR_REAL is never NULL: if this libc lacks the function, HR_REAL is a
- * function that fails with ENOSYS, because programs may find the wrapper by dlsym.
+ * HR_REAL(name): the original function. It is the default version in the first library after this
+ * one, in link order, that defines the name. The constructor finds all originals in the symbol
+ * tables of the link map; an earlier use finds only its own. dlsym is not used, because it may
+ * allocate memory, and is in libdl before glibc 2.34. HR_REAL is never NULL. If this libc lacks the
+ * function, HR_REAL fails with ENOSYS, because programs may find the wrapper by dlsym.
  */
 #define HR_REAL(name) ((hr_fn_##name *)hr_real_get(HR_OP_##name)) /* hr_fn_name: shim/wrap/wrap.h */
 extern void *hr_real_table[HR_OP_MAX];
-void *hr_real_resolve(uint16_t id); /* slow path: before the constructor */
-/* True: the original is in another library than libc, and may call wrappers. */
+void *hr_real_resolve(uint16_t id); /* slow path: a use before the constructor */
+/* True: the original is not in libc, and may call wrappers. */
 extern bool hr_real_foreign[HR_OP_MAX];
 
 static inline void *hr_real_get(uint16_t id)
@@ -245,7 +245,7 @@ static inline void *hr_real_get(uint16_t id)
 	return hr_likely(fn != NULL) ? fn : hr_real_resolve(id);
 }
 
-/* For libaio, which a plugin may unload: HR_REAL looked up again after each unload, or -ENOSYS. */
+/* For libaio, which a plugin may unload: HR_REAL, found again after each unload, or -ENOSYS. */
 #define HR_REAL_UNLOADABLE(name) ((hr_fn_##name *)hr_real_unloadable(HR_OP_##name))
 void *hr_real_unloadable(uint16_t id);
 

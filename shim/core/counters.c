@@ -2,15 +2,15 @@
 /*
  * counters.c - totals of operations, regions and excluded opens without a record
  *
- * In a session, totals are added to lost[] of a ring: the thread's own ring if that was full, the
- * session's first ring if the thread has none. A forked child without a session adds to the strays
- * of the first map of its parent (or an ancestor). Without any session, totals stay private until
- * the next hello sends them. Excluded opens are counted in the head of a map; they do not cause an
- * attach.
+ * In a session, totals are added to lost[] of the thread's own ring if that ring was full. If the
+ * thread has no ring, they are added to lost[] of the session's first ring. A forked child without
+ * a session adds to the strays of the first map of its parent (or an ancestor). Without any
+ * session, totals stay private until the next hello sends them. Excluded opens are counted in the
+ * head of a map; they do not cause an attach.
  */
 #include "shim/core/internal.h"
 
-/* The bytes rule of every op. ops.c has the same, but with names that the shim does not need. */
+/* The bytes rule of every operation. The shim does not use ops.c, which also has the names. */
 #define HR_KERNEL(id, name, class, api, bytes_rule) [id] = HR_BYTES_##bytes_rule,
 #define HR_CALL(id, ret, name, params, args, class, api, bytes_rule, ...)                          \
 	HR_KERNEL(id, name, class, api, bytes_rule)
@@ -35,25 +35,25 @@ static void counters_add(struct hr_lost *l, uint64_t count, uint64_t bytes, uint
 	__atomic_fetch_add(&l->ticks, ticks, __ATOMIC_RELAXED);
 }
 
-/* The calling thread owns the ring, or has none. */
+/* The calling thread owns the ring, or owns no ring. */
 void hr__lost_add(struct hr_ring_hdr *ring, uint16_t op, uint64_t count, uint64_t bytes,
 		  uint64_t ticks)
 {
 	counters_add(&ring->lost[op % HR_OP_MAX], count, bytes, ticks);
-	/* Release: pairs with the acquire load of the daemon, which then reads lost[]. */
+	/* Release: pairs with the daemon's acquire load, after which it reads lost[]. */
 	__atomic_fetch_add(&ring->lost_total, count, __ATOMIC_RELEASE);
 }
 
 /*
- * The head of the first map of the session; in a forked child, of the parent's session. NULL:
- * neither process has attached. Acquire: pairs with the attacher's release store.
+ * Returns the head of the first map of this session or, in a forked child, of the parent's session.
+ * NULL: neither process has attached. Acquire: pairs with the release store in session_begin.
  */
 static struct hr_map_hdr *head(void)
 {
 	return __atomic_load_n(&hr__image.strays, __ATOMIC_ACQUIRE);
 }
 
-/* Any thread of a process that has the map. Counts nothing if the ancestor's recording is off. */
+/* Any thread of a process with the map may call this. If the ancestor is off, counts nothing. */
 static void stray(struct hr_map_hdr *map, uint16_t op, uint64_t bytes, uint64_t ticks)
 {
 	if (__atomic_load_n(&map->level, __ATOMIC_RELAXED) == HR_LEVEL_OFF)
@@ -63,10 +63,10 @@ static void stray(struct hr_map_hdr *map, uint16_t op, uint64_t bytes, uint64_t 
 	__atomic_fetch_add(&map->stray_total, 1, __ATOMIC_RELEASE);
 }
 
-/* The session's first ring, for losses of threads without a ring. NULL: no session. */
+/* Returns the session's first ring, for losses of threads without a ring. NULL: no session. */
 static struct hr_ring_hdr *first_ring(void)
 {
-	/* Acquire: pairs with the attacher's release store; maps[0] is valid with the nonce. */
+	/* Acquire: pairs with the release store of nonce, which follows the store of maps[0]. */
 	if (__atomic_load_n(&hr__wiped.nonce, __ATOMIC_ACQUIRE) == 0)
 		return NULL;
 	return (struct hr_ring_hdr *)(hr__wiped.maps[0] + 1);
@@ -88,7 +88,7 @@ static void counters_count(uint16_t op, uint64_t bytes, uint64_t ticks)
 		return;
 	}
 	counters_add(&hr__wiped.counters[op % HR_OP_MAX], 1, bytes, ticks);
-	/* Sequentially consistent: the attacher sees the count, or this thread the session. */
+	/* Sequentially consistent: if this thread sees no session, the attach sees the count. */
 	__atomic_store_n(&hr__wiped.counting, 1, __ATOMIC_SEQ_CST);
 	if (__atomic_load_n(&hr__wiped.nonce, __ATOMIC_SEQ_CST) != 0)
 		hr__counters_to_session();
@@ -134,7 +134,7 @@ void hr__excluded_add(uint32_t kind)
 			__atomic_fetch_add(&map->excluded[kind], 1, __ATOMIC_RELAXED);
 		return;
 	}
-	/* As in counters_count: the attacher takes this count, or this thread sees the session. */
+	/* As in counters_count: if this thread sees no session, the attach sees the count. */
 	__atomic_fetch_add(&hr__wiped.excluded[kind], 1, __ATOMIC_SEQ_CST);
 	if (__atomic_load_n(&hr__wiped.nonce, __ATOMIC_SEQ_CST) != 0)
 		hr__excluded_to_session();

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* ctor.c - the constructor of libheadrace.so, and what runs last; tests call hr__init themselves */
+/* ctor.c - constructor of libheadrace.so, and its exit handler; tests call hr__init themselves */
 #include <stddef.h>
 
 #include "shim/core/internal.h"
@@ -7,10 +7,10 @@
 extern char **environ __attribute__((weak));
 extern const char *gnu_get_libc_version(void) __attribute__((weak));
 
-/* Not atexit(): it is not a symbol of libc, and passes the dso of the library that links it. */
+/* Not atexit(), which is not a symbol of libc, and passes the dso of the library that links it. */
 extern int __cxa_atexit(void (*fn)(void *), void *arg, void *dso);
 
-/* For probes: from now on only stdio writes. A vfork child must not mark its parent's memory. */
+/* For probes: from now on only stdio writes. A vfork child must not change its parent's memory. */
 static void exiting(void *unused)
 {
 	(void)unused;
@@ -21,8 +21,8 @@ static void exiting(void *unused)
 }
 
 /*
- * glibc passes main's arguments to a constructor, and has not set environ yet: this library is
- * initialised before libc (-z initfirst). Other libcs pass no arguments, but have set environ.
+ * glibc passes main's arguments to a constructor. It has not set environ yet, because this library
+ * is initialized before libc (-z initfirst). Other libcs pass no arguments, but have set environ.
  */
 __attribute__((constructor)) static void ctor_start(int argc, char **argv, char **envp)
 {
@@ -35,9 +35,10 @@ __attribute__((constructor)) static void ctor_start(int argc, char **argv, char 
 		hr__init(&environ != NULL ? environ : NULL);
 	/*
 	 * exit() runs handlers in reverse order of registration. libc registers the destructors of
-	 * libraries after this handler, so only stdio is left when it runs. A destructor of this
-	 * library would run earlier, and so would a handler with a dso argument. Without a dso
-	 * argument the handler stays valid, because this library is never unloaded (-z nodelete).
+	 * libraries after this handler, so this handler runs after them, and only stdio follows. A
+	 * destructor of this library would run earlier, and so would a handler with a dso argument.
+	 * This library is never unloaded (-z nodelete), so a handler without a dso argument stays
+	 * valid.
 	 */
 	if (hr__image.on)
 		__cxa_atexit(exiting, NULL, NULL);

@@ -44,11 +44,11 @@ bool hr__env_wanted(const char *text)
 }
 
 /*
- * hr__image.env has entries up to a head of 0. An entry is a head and "NAME=VALUE\\0", in whole
- * words. A head changes only by compare-and-swap, and an entry's length never changes. No thread
- * waits for another: if a thread stops in the middle (in a signal handler that forks), its entry
- * stays busy, and other threads skip that entry. Texts are stored with release and loaded with
- * acquire, so that a thread that has read a newer text also finds the newer head.
+ * hr__image.env contains entries, up to a head of 0. An entry is a head and "NAME=VALUE" with its
+ * NUL, in whole words. A head changes only by compare-and-swap, and an entry's length never
+ * changes. No thread waits for another: if a thread stops in the middle (in a signal handler that
+ * forks), its entry stays busy, and other threads skip that entry. Texts are stored with release
+ * and loaded with acquire, so that a thread that has read a newer text also finds the newer head.
  */
 enum { BUSY = 1, KEPT, FREE };
 #define WORDS	      (HR__ENV_BYTES / 8)
@@ -63,7 +63,7 @@ static uint64_t head_of(uint64_t turn, uint32_t length, uint32_t state)
 	return turn << 16 | (uint64_t)length << 2 | state;
 }
 
-/* 0: the end. All accesses are sequentially consistent: of two writers, one sees the other. */
+/* 0: the end. All accesses are sequentially consistent, so one of two writers sees the other. */
 static uint64_t head_at(uint32_t at)
 {
 	return at < WORDS ? __atomic_load_n(&hr__image.env[at], __ATOMIC_SEQ_CST) : 0;
@@ -92,7 +92,7 @@ static bool names(uint32_t at, uint64_t head, const char *name, size_t n)
 	return __atomic_load_n(&text[n], __ATOMIC_ACQUIRE) == '=';
 }
 
-/* Claims an entry to fill: the smallest free one that fits, else one after the last. */
+/* Claims an entry to fill: the smallest free entry that fits, otherwise a new one at the end. */
 static bool claim(uint32_t length, uint64_t turn, uint32_t *ret_at, uint64_t *ret_head)
 {
 	uint64_t head, found;
@@ -111,14 +111,15 @@ static bool claim(uint32_t length, uint64_t turn, uint32_t *ret_at, uint64_t *re
 			return false;
 		best = found != 0 ? best : at;
 		head = head_of(turn, found != 0 ? LENGTH(found) : length, BUSY);
-	} while (!head_change(best, found, head)); /* again if another thread has taken it */
+	} while (!head_change(best, found, head)); /* again if another thread has claimed it */
 	*ret_at = best;
 	*ret_head = head;
 	return true;
 }
 
 /*
- * If no room is left: claims the name's old entry, which readers then miss, if that is big enough.
+ * If no room is left: claims the name's old entry, if it is long enough. Until it is filled,
+ * readers miss it.
  */
 static bool claim_same(const char *name, size_t n, uint32_t length, uint64_t turn, uint32_t *ret_at,
 		       uint64_t *ret_head)
@@ -160,7 +161,7 @@ static void overtake(const char *name, size_t n, uint32_t mine, uint64_t kept)
 	}
 }
 
-/* If the value does not fit, the old one stays. */
+/* If the new value does not fit, the old value stays. */
 void hr__env_keep(const char *name, size_t n, const char *value)
 {
 	size_t n_value = strlen(value), bytes = n + n_value + 2;
@@ -200,7 +201,7 @@ static bool is_overtaken(const char *text, uint64_t kept)
 	return false;
 }
 
-/* False: the entry has changed meanwhile, or does not fit. */
+/* False: the entry has changed during the read, or does not fit. */
 static bool read_entry(uint32_t at, uint64_t head, char *to, size_t cap)
 {
 	const char *text = text_at(at);

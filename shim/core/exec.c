@@ -2,8 +2,8 @@
 /*
  * exec.c - notices about programs that are started without this library
  *
- * The notice (HR_HELLO_EXEC) is sent by a connection of its own, not by a ring: the process may
- * have no session, and a vfork child cannot get a session in its parent's memory. These functions
+ * The notice (HR_HELLO_EXEC) has its own connection and does not use a ring, because the process
+ * may have no session. A vfork child cannot get a session in its parent's memory. These functions
  * change no state of the image or the thread.
  */
 #include <string.h>
@@ -21,7 +21,7 @@
 
 #define LIBRARY	      "libheadrace.so"
 #define NOTICE_BYTES  (sizeof(struct hr_hello) + UINT64_C(2) * (HR__PATH_MAX + HR__ENV_BYTES))
-#define UID_UNMAPPED  65534u /* owner of files of users outside of this user namespace */
+#define UID_UNMAPPED  65534u /* owner of a file if this user namespace does not map its user */
 #define MOUNT_NOSUID  2	     /* ST_NOSUID of statfs.f_flags */
 #define ELF_MAGIC     "\177ELF"
 #define ELF_MAGIC_LEN 4
@@ -41,7 +41,7 @@ void hr__exec_init(char *const envp[])
 	hr__image.by_socket = hr__env_value(envp, "HEADRACE_SOCKET") != NULL;
 }
 
-/* A bad pointer must fail in exec, not here. libc's own environment needs no test. */
+/* A bad pointer must fail in exec, not here, so this tests envp. libc's own needs no test. */
 static bool environment_readable(char *const envp[])
 {
 	if (envp == NULL || (&environ != NULL && envp == environ))
@@ -55,7 +55,7 @@ static bool environment_readable(char *const envp[])
 	return false;
 }
 
-/* HEADRACE=off in the environment is the user's decision: no notice. */
+/* HEADRACE=off in the environment is the user's decision, so no notice is sent. */
 static bool environment_loses_shim(char *const envp[])
 {
 	const char *off = hr__env_value(envp, "HEADRACE");
@@ -66,7 +66,7 @@ static bool environment_loses_shim(char *const envp[])
 	       (hr__image.by_socket && hr__env_value(envp, "HEADRACE_SOCKET") == NULL);
 }
 
-/* The kernel ignores set-user-id of scripts. A file that is not readable cannot be a script. */
+/* The kernel ignores the set-user-id bit of scripts. An unreadable file cannot be a script. */
 static bool is_script(const char *path)
 {
 	char magic[ELF_MAGIC_LEN];
@@ -98,7 +98,7 @@ static bool loses_shim(const char *path, char *const envp[])
 	uint8_t outer;
 	bool loses;
 
-	/* If /etc/ld.so.preload has loaded this library, the environment makes no difference. */
+	/* If /etc/ld.so.preload loaded this library, the environment makes no difference. */
 	if (!hr__image.on || hr__image.quiet || !hr__image.by_preload)
 		return false;
 	if (!hr__path_readable(path) || !environment_readable(envp))

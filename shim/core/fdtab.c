@@ -25,12 +25,12 @@
 #define FDS_MAX	   (UINT32_C(1) << 26)
 #define FDS_MIN	   UINT32_C(1024)
 #define TEXT_FDS   UINT32_C(65536)
-#define TEXT_WORDS 32 /* the first one is the length */
+#define TEXT_WORDS 32 /* the first word is the length */
 #define TEXT_BYTES ((TEXT_WORDS - 1) * sizeof(uint64_t))
 
 struct hr__fdtab hr__fdtab;
 static uint64_t (*texts)[TEXT_WORDS];
-static uint32_t high; /* index of the highest entry ever set, where loops end */
+static uint32_t high; /* highest index that was ever set; loops end here */
 
 bool hr__fdtab_init(void)
 {
@@ -45,7 +45,7 @@ bool hr__fdtab_init(void)
 
 		if (memory == NULL)
 			continue;
-		/* With huge pages, the first touch would allocate two megabytes. */
+		/* With huge pages, the first access would allocate two megabytes. */
 		HR_SYS3(madvise, memory, bytes, MADV_NOHUGEPAGE);
 		texts = memory;
 		hr__fdtab.entries = (hr_file *)(void *)(texts + TEXT_FDS);
@@ -77,7 +77,7 @@ static bool in_table(int fd)
 	return (uint32_t)fd < __atomic_load_n(&hr__fdtab.limit, __ATOMIC_ACQUIRE);
 }
 
-/* Notes that this session has sent the path of fd, if the entry is still `was`. */
+/* Stores that this session has sent the path of fd, if the entry is still `was`. */
 static void announced_store(int fd, hr_file was, hr_file file)
 {
 	if (in_table(fd) && !hr__in_vfork_child())
@@ -116,8 +116,8 @@ static void text_store(int fd, const char *text, size_t bytes)
 }
 
 /*
- * Copies fd's stored path to buf (TEXT_BYTES) if it is the path of `file`. Returns the length, or
- * 0.
+ * Copies the stored path of fd to buf (TEXT_BYTES) if it is the path of `file`. Returns the length,
+ * or 0.
  */
 static size_t text_load(int fd, hr_file file, char *buf)
 {
@@ -137,7 +137,7 @@ static size_t text_load(int fd, hr_file file, char *buf)
 	return hr_path_id(buf, bytes) == HR_FILE_ID(file) ? bytes : 0;
 }
 
-/* Reads the present name of fd's file from the kernel; st may be NULL. */
+/* Reads the current name of fd's file from the kernel. st may be NULL. */
 static bool text_from_kernel(int fd, const struct hr__stat *st, struct hr__text *text)
 {
 	char link[32];
@@ -180,7 +180,7 @@ bool hr__stat_fd(int fd, struct hr__stat *ret)
 	hr__bare_leave(outer);
 	if (r != 0)
 		return false;
-	/* An anonymous inode has no type: mode 1 distinguishes it from an unknown mode. */
+	/* An anonymous inode has no type. Mode 1 distinguishes it from an unknown mode. */
 	ret->mode = (st.stx_mode & S_IFMT) != 0 ? st.stx_mode : 1;
 	ret->nlink = st.stx_nlink;
 	ret->device = (int64_t)((uint64_t)st.stx_dev_major << 32 | st.stx_dev_minor);
@@ -210,7 +210,7 @@ bool hr__stat_ignored(const struct hr__stat *st)
 
 /* ---- entries ----------------------------------------------------------------------------------- */
 
-/* True: a vfork child, which has its own descriptors, and must not change its parent's table. */
+/* True: this is a vfork child, which has its own descriptors. The table is its parent's. */
 static bool of_parent(void)
 {
 	if (!hr__in_vfork_child())
@@ -251,7 +251,7 @@ hr_file hr__fd_resolve(int fd)
 	if (child)
 		return file;
 	raise_high(fd);
-	/* If another thread has opened a file with this number meanwhile, its entry is kept. */
+	/* If another thread has meanwhile opened a file with this number, keep its entry. */
 	if (!__atomic_compare_exchange_n(&hr__fdtab.entries[fd], &unknown, file, false,
 					 __ATOMIC_RELEASE, __ATOMIC_RELAXED))
 		return unknown;
@@ -274,9 +274,10 @@ static size_t text_of_dup(hr_file file, char *buf)
 }
 
 /*
- * This session may not have sent the path of a descriptor that was inherited by fork or opened
- * while detached, or the record of the path was dropped. If the table lacks the path, the kernel's
- * name is used. That name has another id if the file was opened through a link, or renamed since.
+ * Sends the path of a descriptor if this session has not sent it: the descriptor was inherited by
+ * fork or opened while detached, or the record of the path was dropped. If the table lacks the
+ * path, sends the kernel's name. That name has another id if the file was opened through a link or
+ * renamed later.
  */
 hr_file hr__fd_announce(int fd, hr_file file)
 {

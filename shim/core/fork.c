@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * fork.c - fork, vfork, and the last moment to attach
+ * fork.c - fork, vfork, and the attach before a call that would prevent it
  *
  * The kernel wipes hr__wiped in a forked child, so the child never uses the parent's session, even
- * if another thread was attaching. The child covers the parent's rings with private memory: a
- * signal handler may have forked in the middle of a store to a ring.
+ * if another thread was attaching. The child covers the parent's rings with private memory, because
+ * a signal handler may have forked in the middle of a store to a ring.
  */
 #include "shim/core/internal.h"
 
@@ -15,10 +15,9 @@
 #include "shim/core/sys.h"
 
 /*
- * Puts private memory at the addresses of the shared rings, because the interrupted frame may store
- * there later. Nothing else uses that memory. The heads of the maps stay shared: no frame of the
- * parent stores there, and the child counts in the strays of the first map until the child
- * attaches.
+ * Puts private memory at the addresses of the shared rings, because interrupted code may store
+ * there later. No other code uses that memory. The heads of the maps stay shared: no interrupted
+ * code stores there, and the child counts in the strays of the first map until it attaches.
  */
 static void cover_mappings(void)
 {
@@ -36,7 +35,7 @@ void hr__fork_child(void)
 	hr__self.slow.why[HR__SLOW_RING] = 1;
 	hr__self.slow.why[HR__SLOW_AGGREGATE] = 0;
 	hr__self.slow.why[HR__SLOW_VFORK] = HR__VFORK_NO;
-	/* the interrupted operation was the parent's */
+	/* the interrupted operation belongs to the parent */
 	hr__self.slow.why[HR__SLOW_BARE] = HR_BARE_NOT;
 	hr__self.began = 0;
 	hr__fdtab_forget_announced();
@@ -84,9 +83,9 @@ void hr_before_vfork(void)
 }
 
 /*
- * Two processes will run on this thread's state, and interrupt each other anywhere. From now on
- * they reserve slots by locked instructions and use neither in-flight cell nor aggregate. Each
- * operation costs a system call, to find out which process makes it.
+ * Two processes will use the state of this thread, and may interrupt each other anywhere. From now
+ * on they reserve slots by locked instructions, and use no in-flight cell and no aggregate. Each
+ * operation makes a system call, to find out in which process it runs.
  */
 void hr_before_sharing(void)
 {

@@ -16,13 +16,13 @@
 
 #define BLIND_NS      UINT64_C(50000000) /* longest wait if the daemon's state cannot be read */
 #define LOOK_FIRST_NS INT64_C(1000000)	 /* until the first check whether the daemon is stopped */
-#define LOOK_NS	      INT64_C(20000000)	 /* until each further check */
+#define LOOK_NS	      INT64_C(20000000)	 /* time between further checks */
 #define PAUSE_NS      UINT64_C(1000000)	 /* between attempts while the daemon's backlog is full */
 
 /*
- * The open descriptors of a handshake: socket, map, node page. The program may close them (a daemon
- * that closes all descriptors in a loop). The close wrapper first removes the number here, so that
- * the shim never closes a number that was reused.
+ * The open descriptors of a handshake: socket, map, node page. The program may close them, for
+ * example if a daemon closes all descriptors in a loop. The close wrapper first removes the number
+ * here, so that the shim never closes a number that the program has reused.
  */
 static int32_t own[HR__OWN_COUNT] = {-1, -1, -1};
 static uint32_t owning;
@@ -98,8 +98,8 @@ static int connect_daemon(uint64_t until)
 }
 
 /*
- * False: stop waiting, because the daemon is stopped (SIGSTOP, a debugger) and each new program
- * would wait. If the daemon was killed, waiting helps, because another one replaces it soon.
+ * False: stop waiting, because the daemon is stopped (SIGSTOP, a debugger), and each new program
+ * would wait. If the daemon was killed, the wait continues, because another one replaces it soon.
  */
 static bool daemon_answers(uint64_t waited_ns)
 {
@@ -121,7 +121,7 @@ static bool daemon_answers(uint64_t waited_ns)
 	if (n < 0)
 		return n == -ENOENT || n == -ESRCH || waited_ns < BLIND_NS;
 	text[n] = '\0';
-	state = strstr(text, ") "); /* after the name in parentheses */
+	state = strstr(text, ") "); /* the state follows the name, which is in parentheses */
 	return state == NULL || (state[2] != 'T' && state[2] != 't');
 }
 
@@ -178,7 +178,7 @@ int hr__handshake_hello(enum hr_hello_kind kind, bool forked, uint64_t until)
 	size_t bytes;
 	long r;
 
-	/* Before the connection: a daemon killed while it waits for a hello loses the process. */
+	/* Built before the connection: a daemon killed between both would lose the process. */
 	bytes = hr__hello_build(kind, forked, &message);
 	__atomic_store_n(&owning, 1, __ATOMIC_SEQ_CST);
 	r = connect_daemon(until);
@@ -189,7 +189,7 @@ int hr__handshake_hello(enum hr_hello_kind kind, bool forked, uint64_t until)
 	return r < 0 ? (int)r : 0;
 }
 
-/* A memfd is a file, and a file that exceeds the limit of file sizes causes a signal. */
+/* A memfd is a file, and the kernel sends a signal if a file exceeds RLIMIT_FSIZE. */
 static bool size_allowed(uint64_t bytes)
 {
 	struct rlimit64 limit = {0};
@@ -247,7 +247,7 @@ int hr__handshake_offer(uint64_t token)
 	memcpy(CMSG_DATA(c), &fd, sizeof(fd));
 	r = HR_SYS3(sendmsg, own_get(HR__OWN_SOCKET), &msg, MSG_NOSIGNAL | MSG_DONTWAIT);
 	if (r == -EPIPE)
-		own_close(HR__OWN_MAP); /* the answer has another map */
+		own_close(HR__OWN_MAP); /* the answer contains another map */
 	return r < 0 ? (int)r : 0;
 }
 

@@ -19,20 +19,20 @@ enum hr__own { HR__OWN_SOCKET, HR__OWN_MAP, HR__OWN_NODE, HR__OWN_COUNT };
 int hr__handshake_hello(enum hr_hello_kind kind, bool forked, uint64_t until_ns);
 
 /*
- * Receives the answer and its descriptors, HR__OWN_MAP and HR__OWN_NODE. -EAGAIN: no answer in time
- * or, with `look`, the daemon is stopped. -ECONNRESET: the daemon closed the connection. Other
- * errors: it refused.
+ * Receives the answer and its descriptors, HR__OWN_MAP and HR__OWN_NODE. -EAGAIN: no answer arrived
+ * in time or, with `look`, the daemon is stopped. -ECONNRESET: the daemon closed the connection.
+ * Other errors: the daemon refused.
  */
 int hr__handshake_answer(uint64_t until_ns, bool look, struct hr_ack *ret_ack);
 
-/* Makes HR__OWN_MAP: `bytes` zeros of sealed memory, which is allocated when touched. */
+/* Makes HR__OWN_MAP: `bytes` zeros of sealed memory, allocated at the first access. */
 int hr__handshake_memory(uint64_t bytes);
 
-/* Sends HR__OWN_MAP after the hello. -EPIPE: too late, the daemon is already answering. */
+/* Sends HR__OWN_MAP after the hello. -EPIPE: the daemon is already answering. */
 int hr__handshake_offer(uint64_t token);
 
 /*
- * Maps a descriptor of the handshake. NULL: mmap failed, or the file can shrink (access may fault).
+ * Maps a descriptor of the handshake. NULL: mmap failed, or the file can shrink, which may fault.
  */
 void *hr__handshake_map(enum hr__own which, uint64_t bytes, int prot);
 

@@ -12,10 +12,10 @@
 #define ARGV_BYTES 4096u
 #define ENV_READS  4
 
-/* Written under the attach lock. 64 KiB of bss, of which most processes touch two pages. */
+/* Guarded by the attach lock. Has 64 KiB of bss, of which most processes use two pages. */
 static uint8_t message[HR_HELLO_MAX_BYTES];
 static size_t used;
-static const uint8_t *taken; /* struct hr_counter[n_taken] in `message`, unaligned */
+static const uint8_t *taken; /* struct hr_counter[n_taken], unaligned, in `message` */
 static size_t n_taken;
 
 char *hr__hello_scratch(void)
@@ -34,7 +34,7 @@ static void item(enum hr_item_kind kind, const void *value, size_t bytes)
 	used += sizeof(hdr) + bytes;
 }
 
-/* Adds an item whose value `reader` writes in place; `reader` returns its size, or -errno. */
+/* Adds an item. `reader` writes its value in place, and returns its size or -errno. */
 static void item_read(enum hr_item_kind kind, long (*reader)(char *buf, size_t cap), size_t cap)
 {
 	struct hr_item_hdr hdr = {.kind = (uint16_t)kind};
@@ -123,7 +123,7 @@ static size_t item_env(uint32_t *at)
 	return n;
 }
 
-/* Starts again if another thread has just set a variable, at most ENV_READS times. */
+/* If another thread sets a variable meanwhile, starts again, at most ENV_READS times. */
 static void items_env(void)
 {
 	size_t from = used;
@@ -141,7 +141,7 @@ static void items_env(void)
 	}
 }
 
-/* Moves the private counters into the message: no other thread changes them until the answer. */
+/* Moves the private counters into the message. No other thread changes them until the answer. */
 static void item_counters(void)
 {
 	struct hr_item_hdr hdr = {.kind = HR_ITEM_COUNTERS};

@@ -3,17 +3,17 @@
  * hello.h - builds the shim's hello
  *
  * Threads   Only the holder of the attach lock. The message is static, and valid until the next
- *           one.
+ *           call.
  */
 #ifndef HEADRACE_SHIM_CORE_HELLO_H
 #define HEADRACE_SHIM_CORE_HELLO_H
 
 #include "shim/core/internal.h"
 
-/* Returns the size. Moves the private counters into the hello: if it is not sent, return them. */
+/* Returns the size. Moves the private counters into the hello; if it is not sent, return them. */
 size_t hr__hello_build(enum hr_hello_kind kind, bool forked, const void **ret_message);
 void hr__hello_counters_return(void);
-/* The message's buffer of HR_HELLO_MAX_BYTES, as scratch memory for the holder of the lock. */
+/* The message's buffer of HR_HELLO_MAX_BYTES: scratch memory for the holder of the attach lock. */
 char *hr__hello_scratch(void);
 
 #endif

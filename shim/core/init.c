@@ -8,7 +8,7 @@
 
 #define NS_PER_S     UINT64_C(1000000000)
 #define HINT_NAME    "HEADRACE_ATTACH_FAILED"
-#define HINT_SECONDS 5 /* so long after a failure, children do not wait for an answer */
+#define HINT_SECONDS 5 /* for this time after a failed attach, children do not wait for an answer */
 #define WAIT_MS	     2
 
 struct hr__image hr__image;
@@ -82,7 +82,7 @@ static void read_environment(char **envp)
 	if (socket == NULL)
 		socket = "/run/headrace/shim.sock";
 	n = strlen(socket);
-	if (n < sizeof(hr__image.socket)) /* a longer path is no valid address: never attached */
+	if (n < sizeof(hr__image.socket)) /* a longer path is no valid address: never attach */
 		memcpy(hr__image.socket, socket, n + 1);
 	hr__image.seccomp_allowed = seccomp != NULL && strcmp(seccomp, "allow") == 0;
 	hr__image.full_cmdline = cmdline != NULL && strcmp(cmdline, "full") == 0;
@@ -105,7 +105,7 @@ void hr__init(char **envp)
 
 	if (off != NULL && strcmp(off, "off") == 0)
 		return;
-	/* Wiped memory distinguishes a forked child from its parent. Linux < 4.14 cannot wipe. */
+	/* Wiped memory distinguishes a forked child from its parent. It needs Linux 4.14. */
 	if (HR_SYS3(madvise, &hr__wiped, sizeof(hr__wiped), MADV_WIPEONFORK) != 0)
 		return;
 	hr__wiped.pid = hr__sys_getpid();

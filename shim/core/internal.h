@@ -19,7 +19,7 @@
 
 /* ---- for the life of the image --------------------------------------------------------------- */
 
-#define HR__PATH_MAX	 4096u /* bytes sent of a path; its id is the hash of all of it */
+#define HR__PATH_MAX	 4096u /* bytes of a path that are sent; its id is the hash of all bytes */
 #define HR__ENV_BYTES	 12288u
 #define HR__SOCKET_BYTES 108u
 
@@ -34,17 +34,17 @@ struct hr__image {
 	bool clock_switched;   /* the attach changed the clock: earlier ticks have another unit */
 	uint8_t on_full;       /* enum hr__on_full */
 	uint32_t wait_ms;      /* HEADRACE_ON_FULL=wait:MS */
-	uint64_t parent_token; /* token of the latest session of this process or an ancestor */
-	/* first map of the session of parent_token; forked children keep its head. NULL: none */
+	uint64_t parent_token; /* token of the latest session of this process, or of an ancestor */
+	/* first map of the session of parent_token, or NULL; forked children keep its head */
 	struct hr_map_hdr *strays;
 	uint64_t retry_ns;	   /* no attach before this time; forked children inherit it */
-	uint64_t no_wait_until_ns; /* the daemon did not answer: no wait before this time */
+	uint64_t no_wait_until_ns; /* after a time-out: attaches do not wait before this time */
 	uint32_t failures;
 	char *hint; /* the digits of HEADRACE_ATTACH_FAILED in the environment, or NULL */
 	char socket[HR__SOCKET_BYTES];
 	uint64_t env_turn; /* counts changes of `env` */
 	uint64_t env[HR__ENV_BYTES / 8];
-	/* Shared memory of this session: a forked child covers it with private memory (fork.c). */
+	/* Shared memory of this session. A forked child covers it with private memory (fork.c). */
 	uint32_t mapping_count;
 	struct {
 		void *addr;
@@ -59,7 +59,7 @@ enum hr__on_full { HR__FULL_WAIT, HR__FULL_DROP };
 
 #define HR__SENT_SLOTS 65536u
 #define HR__REQUESTS   4096u
-/* The third free bit of an hr_file. In the set of sent paths: type, device and mount are sent. */
+/* The third free bit of an hr_file. In the set of sent paths: type, device and mount were sent. */
 #define HR__SENT_TYPED UINT64_C(4)
 /* The same bit in the fd table: this session has sent the path. Wrappers never see this bit. */
 #define HR__FD_ANNOUNCED UINT64_C(4)
@@ -83,38 +83,38 @@ struct hr__request {
 	uint64_t nonce; /* of the session in which the request started */
 };
 
-/* An open region of ITT; its key is the id that the program gave it. */
+/* An open region of ITT; `key` is the id that the program gave to the region. */
 struct hr__opened {
 	uint64_t key; /* 0: free, 1: a thread is changing it */
 	uint64_t span;
 };
 
 struct hr__wiped {
-	uint64_t nonce; /* of the session, 0: none; stored with release after the fields below */
-	uint32_t born;	/* enum hr__born */
+	uint64_t nonce; /* of the session, 0: no session; a release store after the fields below */
+	uint32_t born;	/* of the session, 0: none; stored with release after the fields below */
 	int32_t pid;
 	uint32_t lock;	    /* attach lock: 0 free, 1 held; a futex */
 	uint32_t attempts;  /* attempts of this process to attach */
 	uint32_t cwd_seq;   /* path.c: seqlock of the cached cwd; 0: not cached */
 	uint32_t scratch;   /* path.c: a bit for each big buffer in use */
-	uint32_t counting;  /* counters[] is not empty */
-	uint32_t map_count; /* release store after maps[] */
+	uint32_t counting;  /* 1: counters[] is not empty */
+	uint32_t map_count; /* stored with release after maps[] */
 	uint32_t announced; /* number of paths that were sent */
 	uint64_t token;
-	/* guarded by the attach lock: no request for more rings before this CLOCK_MONOTONIC time */
+	/* Guarded by the attach lock. No request for more rings before this monotonic time. */
 	uint64_t more_after_ns;
 	uint64_t start_ticks; /* of the session */
-	int64_t step, epoch;  /* region.c: the number ^ HR_REGION_NONE, so that 0 is none */
+	int64_t step, epoch;  /* region.c: the number ^ HR_REGION_NONE, so that 0 means none */
 	uint64_t step_span, epoch_span;
 	struct hr__opened opened[HR_REGION_SPANS]; /* itt.c */
 	const struct hr_node_page *node;
 	struct hr_map_hdr *maps[HR_SESSION_MAPS];
 	struct hr_map_hdr *common_map;
-	struct hr_ring_hdr *common; /* release store after common_map; NULL: no common ring */
-	struct hr_lost counters[HR_OP_MAX];   /* operations without a ring */
+	struct hr_ring_hdr *common; /* stored with release after common_map; NULL: no common ring */
+	struct hr_lost counters[HR_OP_MAX];   /* operations of threads without a ring */
 	uint64_t excluded[HR_EXCLUDED_KINDS]; /* hr_map_hdr.excluded while no map exists */
 	uint32_t request_count;		      /* used entries of the table below, approximately */
-	/* The set of sent paths: hr_files by id. On pages of its own: path.c faults them in. */
+	/* The set of sent paths: hr_files by id. It has its own pages, which path.c faults in. */
 	uint64_t sent[HR__SENT_SLOTS] __attribute__((aligned(HR__PAGE_ALIGN)));
 	uint64_t request_keys[HR__REQUESTS]; /* request.c */
 	struct hr__request requests[HR__REQUESTS];
@@ -127,22 +127,22 @@ enum hr__vfork {
 	HR__VFORK_NO,
 	HR__VFORK_MARKED,
 	HR__VFORK_CHILD,
-	/* for the rest of the thread's life: a child uses this struct and ring at the same time */
+	/* Until the thread ends, a child uses this struct and this ring at the same time. */
 	HR__VFORK_SHARED
 };
 
-/* Reasons to leave the fast path. One byte for each, because signal handlers store some of them. */
+/* Reasons to leave the fast path. Signal handlers store some of them, so each has its own byte. */
 enum hr__slow {
 	HR__SLOW_RING,			    /* no ring */
 	HR__SLOW_CLOCK,			    /* ticks are not the TSC */
-	HR__SLOW_LEVEL,			    /* the level was off at the last check: check again */
+	HR__SLOW_LEVEL,			    /* at the last check, the level was off: check again */
 	HR__SLOW_AGGREGATE,		    /* an aggregate is open, and must be committed first */
-	HR__SLOW_VFORK,			    /* enum hr__vfork: find out whether this is the child */
+	HR__SLOW_VFORK,			    /* enum hr__vfork: check whether this is the child */
 	HR__SLOW_BARE = HR_COVER_BARE,	    /* enum hr_bare, for probes */
 	HR__SLOW_EXITING = HR_COVER_EXITING /* for probes */
 };
 
-/* The first cache line has all that every operation needs. The struct begins like hr_cover. */
+/* The first cache line contains all that each operation needs. The struct begins like hr_cover. */
 struct hr__thread {
 	uint64_t nonce;
 	union {
@@ -150,34 +150,33 @@ struct hr__thread {
 		uint64_t any;
 	} slow;
 	struct hr_ring_hdr *ring;
-	uint64_t
-	    limit; /* slots that may be reserved without hr__ring_room(); at most tail + slots */
+	uint64_t limit;	 /* slots before this index need no hr__ring_room(); at most tail + slots */
 	uint32_t mask;	 /* slots - 1 */
-	uint32_t skip;	 /* operations without a ring until the next comparison with search_ns */
+	uint32_t skip;	 /* operations without a ring until the time is compared with search_ns */
 	uintptr_t frame; /* address of the struct hr_op in flight; only compared */
 	const struct hr_map_hdr *map;
-	uint64_t gave_up_tail; /* values at a failed wait for room: no wait until one changes */
+	uint64_t gave_up_tail; /* tail when a wait failed: no wait before tail or beat changes */
 	uint64_t gave_up_beat;
 	uint64_t search_ns;   /* no search for a ring before this time */
 	uint64_t populate_at; /* the ring has memory up to this index */
 	uint64_t began;	    /* start of the outermost operation in flight without a ring; 0: none */
-	uint64_t bare_file; /* with bare_fd and bare_op: the same operation, for reenter.c */
+	uint64_t bare_file; /* with bare_fd, bare_op: the operation of `began`, for reenter.c */
 	int32_t bare_fd;
 	uint16_t bare_op;
 	const char *path; /* of the latest hr_begin_path; compared, never dereferenced */
 	int32_t tid;	  /* valid if `common` */
 	bool common;	  /* the thread has no ring, and writes to the common ring */
-	bool child_fds;	  /* a child in this memory has descriptors that are not in the table */
+	bool child_fds; /* a child in this memory has its own descriptors, which the table lacks */
 } __attribute__((aligned(64)));
 _Static_assert(offsetof(struct hr__thread, nonce) == offsetof(struct hr_cover, nonce) &&
 		   offsetof(struct hr__thread, slow) == offsetof(struct hr_cover, slow) &&
 		   offsetof(struct hr__thread, ring) == offsetof(struct hr_cover, ring) &&
 		   sizeof(struct hr_ring_hdr *) == sizeof(uint64_t),
 	       "its head is a struct hr_cover");
-#define HR__NONCE_NEVER (~UINT64_C(0)) /* no search for a ring so far; no session has this nonce */
+#define HR__NONCE_NEVER (~UINT64_C(0)) /* never searched for a ring; no session has this nonce */
 extern __thread struct hr__thread hr__self __attribute__((tls_model("initial-exec")));
 
-/* Marks code without an in-flight cell, for probes. Pass the result of the enter to the leave. */
+/* For probes: marks code that has no in-flight cell. Pass the result to hr__bare_leave. */
 static inline uint8_t hr__bare_enter(enum hr_bare what)
 {
 	uint8_t outer = hr__self.slow.why[HR__SLOW_BARE];
@@ -199,20 +198,20 @@ enum hr__seek {
 	HR__SEEK_FORCE	/* attach now (before a seccomp filter) */
 };
 
-/* The calling thread's ring; NULL: count privately. */
+/* Returns the calling thread's ring. NULL: count the operation privately. */
 struct hr_ring_hdr *hr__ring_find(enum hr__seek seek);
 
-/* Makes a free ring the common one for threads without a ring, because no more maps will come. */
+/* No more maps will come: makes a free ring the common ring, for threads without a ring. */
 void hr__ring_set_aside(void);
 void hr__ring_common_set(struct hr_map_hdr *map, struct hr_ring_hdr *ring);
 
-/* Makes room for n slots: wakes the daemon, waits as HEADRACE_ON_FULL specifies. False: none. */
+/* Makes room for n slots. Wakes the daemon, waits as HEADRACE_ON_FULL specifies. False: no room. */
 bool hr__ring_room(struct hr_ring_hdr *ring, uint32_t n);
 
-/* Writes a control record (HR_CTL_*) with n_text bytes of text. False: dropped. */
+/* Writes a control record (HR_CTL_*) with n_text bytes of text. False: the record was dropped. */
 bool hr__ring_control(const struct hr_record *head, const void *text, size_t n_text);
 
-/* Writes a record of the calling thread, and `pair` unless NULL. If dropped, it counts as lost. */
+/* Writes a record of the calling thread, and `pair` unless NULL. Counts a dropped one as lost. */
 void hr__ring_record(struct hr_op *op, uint64_t end, int64_t ret, uint32_t flags, uint32_t bits,
 		     const struct hr_pair *pair);
 void hr__ring_aggregate_flush(void);
@@ -222,10 +221,10 @@ void hr__ring_cut(struct hr_ring_hdr *ring, const struct hr_inflight *cell, uint
 /* The ring for an operation on a tracked file. NULL: level off (*ret_off), or count privately. */
 struct hr_ring_hdr *hr__ring_for_op(enum hr__seek seek, bool *ret_off);
 
-/* The ring that this thread has in this session; NULL: none. Does not search. */
+/* Returns this thread's ring in this session, without a search. NULL: the thread has none. */
 static inline struct hr_ring_hdr *hr__ring_current(void)
 {
-	/* Acquire: pairs with the attacher's release store, made after map and node page. */
+	/* Acquire: pairs with the release store of nonce, after those of map and node page. */
 	if (hr_likely(hr__self.nonce == __atomic_load_n(&hr__wiped.nonce, __ATOMIC_ACQUIRE)))
 		return hr__self.ring;
 	return NULL;
@@ -234,17 +233,17 @@ static inline struct hr_ring_hdr *hr__ring_current(void)
 /* ---- reenter.c ---------------------------------------------------------------------------------- */
 
 /*
- * True: the original of the operation in flight called a wrapper, and `op` is that inner call. That
- * call is not recorded. Use this function only while an operation is in flight.
+ * Returns whether `op` is a call that the original of the operation in flight makes to a wrapper.
+ * Such a call is not recorded. Use this function only while an operation is in flight.
  */
 bool hr__reentered(const struct hr_op *op, uint16_t outer, int32_t outer_fd, uint64_t outer_file);
 /* Like hr__reentered, for hr_count; `ring` is the thread's own ring, or NULL. */
 bool hr__count_reentered(const struct hr_ring_hdr *ring, enum hr_op_id id, int fd, hr_file file);
 
 /*
- * The common ring, for a thread that found no ring of its own. NULL: the thread has a ring or never
- * searched, or there is no session. A thread on the common ring has no in-flight cell and no
- * aggregate, and its regions are counted as lost.
+ * Returns the common ring for a thread that found no ring of its own. NULL: the thread has a ring,
+ * has never searched, or has no session. A thread that uses the common ring has no in-flight cell
+ * and no aggregate, and its regions are counted as lost.
  */
 static inline struct hr_ring_hdr *hr__ring_common(void)
 {
@@ -255,7 +254,7 @@ static inline struct hr_ring_hdr *hr__ring_common(void)
 	return NULL;
 }
 
-/* The ring for the calling thread's records: its own, or the common one. */
+/* Returns the ring for the calling thread's records: its own, or the common ring. */
 static inline struct hr_ring_hdr *hr__ring_any(void)
 {
 	struct hr_ring_hdr *ring = hr__ring_current();
@@ -270,26 +269,26 @@ static inline struct hr_ring_hdr *hr__map_ring(struct hr_map_hdr *map, uint32_t 
 
 /* ---- session.c, handshake.c: attach ---------------------------------------------------------- */
 
-/* Both block for 50 ms at most, or for the MS of HEADRACE_ON_FULL=wait:MS. True: claim a ring. */
+/* True: the caller can claim a ring. Both block at most 50 ms, or MS if wait:MS is longer. */
 bool hr__session_attach(enum hr__seek seek);
 bool hr__session_more_rings(uint32_t have_maps);
 /* True: system calls may kill the program, because of a seccomp filter. `text`: scratch memory. */
 bool hr__seccomp_forbids(char *text, size_t bytes);
-/* The program is about to close these descriptors: an attach must not use them. */
+/* The program is about to close these descriptors: the attach must stop using them. */
 void hr__session_fd_taken(unsigned first, unsigned last);
-/* Closes the handshake's descriptors; in a forked child, those of another thread's handshake. */
+/* Closes the handshake's descriptors. In a forked child, the parent's handshake opened them. */
 void hr__session_fds_drop(void);
 
 /* ---- fdtab.c: descriptors (path.h has the rest) ------------------------------------------------------ */
 
 bool hr__fdtab_init(void);
-hr_file hr__fd_resolve(int fd); /* for HR_FILE_UNKNOWN */
+hr_file hr__fd_resolve(int fd); /* for an entry that is HR_FILE_UNKNOWN */
 void hr__fd_open(int fd, hr_file file, const char *text, size_t bytes, bool announced);
-/* Sends the path of a descriptor's file unless the path was sent; may return a corrected file. */
+/* Sends the path of fd unless it was sent. Returns the file, which may be corrected. */
 hr_file hr__fd_announce(int fd, hr_file file);
-void hr__fdtab_forget_announced(void); /* in a forked child */
+void hr__fdtab_forget_announced(void); /* for a forked child */
 
-/* Result of a statx without sync; mode 0: unknown. */
+/* What statx returns without a synchronization. mode 0: unknown. */
 struct hr__stat {
 	uint32_t mode;
 	uint32_t nlink;
@@ -297,14 +296,14 @@ struct hr__stat {
 	int64_t mount;	/* -1: unknown */
 };
 bool hr__stat_fd(int fd, struct hr__stat *ret); /* false: failed, *ret is unknown */
-/* True: such a file is never recorded (pipe, socket, terminal, anonymous inode). */
+/* True: the file is a pipe, socket, terminal or anonymous inode, which are never recorded. */
 bool hr__stat_ignored(const struct hr__stat *st);
 
 /* ---- fork.c, counters.c ---------------------------------------------------------------------- */
 
 /* Initializes a wiped child. Needs the attach lock, unless only one thread exists. */
 void hr__fork_child(void);
-/* For a thread marked by vfork. True: this is the child, which must not change tables. */
+/* Only for a thread that vfork marked. True: this is the child, which must not change tables. */
 bool hr__vfork_child(void);
 
 static inline bool hr__shared(void)
@@ -317,33 +316,33 @@ static inline bool hr__in_vfork_child(void)
 	return hr_unlikely(hr__self.slow.why[HR__SLOW_VFORK] != HR__VFORK_NO) && hr__vfork_child();
 }
 
-void hr__requests_cut(void); /* request.c: all requests in flight, at exit */
+void hr__requests_cut(void); /* request.c: at exit, records all requests in flight as cut */
 void hr__counters_add(uint16_t op, int64_t ret, uint64_t asked, uint32_t flags, uint64_t ticks);
 uint64_t hr__counters_bytes(uint16_t op, int64_t ret, uint64_t asked, uint32_t flags);
 /* Counts a region as lost, because the thread has no ring, or this is a vfork child. */
 void hr__counters_region(void);
-void hr__counters_to_session(void);   /* moves the counts from before the session */
-void hr__excluded_add(uint32_t kind); /* an open of a file excluded by default */
-void hr__excluded_to_session(void);   /* moves the excluded opens from before the session */
+void hr__counters_to_session(void);   /* moves the counts of the time before the session */
+void hr__excluded_add(uint32_t kind); /* counts an open of a file that is excluded by default */
+void hr__excluded_to_session(void);   /* moves the excluded opens of the time before the session */
 void hr__lost_add(struct hr_ring_hdr *ring, uint16_t op, uint64_t count, uint64_t bytes,
 		  uint64_t ticks);
 
 /* ---- init.c, real.c -------------------------------------------------------------------------- */
 
-/* Initializes the shim from an environment, which may be NULL. Once, before other threads. */
+/* Initializes the shim from envp, which may be NULL. Call it once, before other threads exist. */
 void hr__init(char **envp);
-const char *hr__env_value(char *const envp[], const char *name); /* NULL: not set */
+const char *hr__env_value(char *const envp[], const char *name); /* NULL: the variable is not set */
 void hr__real_init(void);
-/* exec.c: stores which variables loaded this library; programs started later need the same ones. */
+/* exec.c: stores the variables that loaded this library. Later programs need the same values. */
 void hr__exec_init(char *const envp[]);
 
 /* True: a rank or job variable (env_names.def), or HEADRACE_*. `text` is NAME=VALUE or NAME. */
 bool hr__env_wanted(const char *text);
 void hr__env_keep(const char *name, size_t name_bytes, const char *value);
 /*
- * Copies the next kept "NAME=VALUE" that fits, with its NUL, and advances *at (at first 0). Returns
- * the length without the NUL; 0: no more. If hr__env_turn has changed at the end, read all again: a
- * variable that was being replaced may be missing.
+ * Copies the next "NAME=VALUE" that was kept and fits, with its NUL, and advances *at (first 0).
+ * Returns the length without the NUL, 0 at the end. If hr__env_turn has then changed, read all
+ * variables again, because one that was being replaced may be missing.
  */
 size_t hr__env_next(uint32_t *at, char *to, size_t cap);
 uint64_t hr__env_turn(void);

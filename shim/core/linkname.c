@@ -35,7 +35,7 @@ void hr__linkname_stat(char buf[32], int pid)
 	numbered(buf, "/proc/", pid, "/stat");
 }
 
-/* Length of the folder part if the base name is "#" and digits, else 0. */
+/* If the base name is "#" and digits, returns the length of the folder part, otherwise 0. */
 static size_t tmpfile_folder(const char *text, size_t bytes)
 {
 	size_t at = bytes;

@@ -2,7 +2,7 @@
 /*
  * linkname.h - turns a link /proc/self/fd/N into a path
  *
- * Threads   Pure functions over the caller's memory; async-signal-safe.
+ * Threads   Any: pure functions of the caller's memory, which are async-signal-safe.
  */
 #ifndef HEADRACE_SHIM_CORE_LINKNAME_H
 #define HEADRACE_SHIM_CORE_LINKNAME_H
@@ -10,13 +10,13 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* "/proc/self/fd/N"; fd >= 0. */
+/* Writes "/proc/self/fd/N"; fd >= 0. */
 void hr__linkname_proc(char buf[32], int fd);
-void hr__linkname_stat(char buf[32], int pid); /* "/proc/PID/stat" */
+void hr__linkname_stat(char buf[32], int pid); /* writes "/proc/PID/stat" */
 
 /*
- * Cleans a link's text in place. Returns the new length. `unlinked`: the file has no name, so the
- * kernel added " (deleted)", which is removed.
+ * Cleans a link's text in place. Returns the new length. If `unlinked`, the file has no name, and
+ * the function removes " (deleted)", which the kernel added.
  *      /memfd:cache (deleted)     memfd:cache
  *      /data/x (deleted)          /data/x
  *      /tmp/#1234 (deleted)       /tmp/#tmpfile     an O_TMPFILE

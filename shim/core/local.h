@@ -2,11 +2,12 @@
 /*
  * local.h - read-modify-write that is atomic only against signal handlers of the same thread
  *
- * A ring's head has one writer: a thread and its signal handlers. An instruction without lock
- * prefix cannot be interrupted, and costs a quarter of a locked one. Other threads may load.
+ * Only one thread and its signal handlers write a ring's head. A signal handler cannot interrupt an
+ * instruction, even without a lock prefix, and a locked one costs four times as much. Other threads
+ * may load the head.
  *
- * Threads   Only the owning thread. These functions are ordinary atomics under ThreadSanitizer,
- *           which does not understand assembly.
+ * Threads   Only the owning thread. Under ThreadSanitizer, which does not understand assembly,
+ *           these functions are ordinary atomics.
  */
 #ifndef HEADRACE_SHIM_CORE_LOCAL_H
 #define HEADRACE_SHIM_CORE_LOCAL_H
@@ -40,7 +41,7 @@ static inline void hr__add_local(uint64_t *word, uint64_t n)
 }
 #endif
 
-/* A hint that the cache line will be written. An x86-64 without the instruction ignores it. */
+/* A hint that the cache line will be written. An x86-64 CPU without this instruction ignores it. */
 static inline void hr__prefetch_write(const void *p)
 {
 #if defined(__x86_64__)

@@ -2,15 +2,15 @@
 /*
  * map.c - tracked file mappings, for calls that have only an address
  *
- * An array of slots without a lock. A thread claims a slot by compare-and-swap of its start: 0 is
- * free, 1 is being filled. If two threads unmap and map the same range at once, either result may
- * remain.
+ * An array of slots without a lock. A thread claims a slot by compare-and-swap of its start, which
+ * is 0 in a free slot and 1 while a thread fills it. If two threads unmap and map the same range at
+ * once, either result may remain.
  */
 #include "shim/core/internal.h"
 
 #define SLOTS	4096u
 #define FILLING ((uintptr_t)1)
-#define PAGE	4096u /* a mapping's last page counts in full */
+#define PAGE	4096u /* the last page of a mapping counts in full */
 
 struct mapping {
 	uintptr_t start;
@@ -19,8 +19,8 @@ struct mapping {
 };
 
 static struct mapping slots[SLOTS];
-static uint32_t used; /* mappings in slots[]; 0: no search needed */
-static uint32_t top;  /* slots from here on were never used */
+static uint32_t used; /* number of mappings in slots[]; 0: no search is needed */
+static uint32_t top;  /* the slots from this index on were never used */
 
 static void map_add(uintptr_t start, uintptr_t end, hr_file file)
 {
@@ -71,7 +71,7 @@ hr_file hr_map_find(const void *addr)
 	return HR_FILE_IGNORED;
 }
 
-/* Removes [from, to) from a mapping: its head, its tail, both or nothing remain. */
+/* Removes [from, to) from a mapping. The part before, the part after, both or nothing remain. */
 static void cut(struct mapping *m, uintptr_t start, uintptr_t from, uintptr_t to)
 {
 	uintptr_t end = __atomic_load_n(&m->end, __ATOMIC_RELAXED);

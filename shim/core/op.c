@@ -2,8 +2,9 @@
 /*
  * op.c - begin and end of an operation
  *
- * Order at the end: clock, record, in-flight cell. If the process is killed in between, the daemon
- * finds the record, or the cell, or both with the same start.
+ * An operation ends in this order: read the clock, write the record, clear the in-flight cell.
+ * After a kill between these steps, the daemon finds the record, the cell, or both with the same
+ * start.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -29,14 +30,14 @@ struct hr_ring_hdr *hr__ring_for_op(enum hr__seek seek, bool *ret_off)
 	return *ret_off ? NULL : ring;
 }
 
-/* True: the fast path is open, because the thread has its ring, the TSC, and no special state. */
+/* True: the fast path is open. The thread has its ring, the TSC, and no special state. */
 static inline bool thread_ready(const struct hr__thread *t)
 {
 	/* Acquire: as in hr__ring_current. */
 	return t->nonce == __atomic_load_n(&hr__wiped.nonce, __ATOMIC_ACQUIRE) && t->slow.any == 0;
 }
 
-/* For the slow path: two processes that share a thread cannot share its in-flight cell. */
+/* For the slow path: if two processes share a thread, they cannot share its in-flight cell. */
 static void cell_enter(struct hr_op *op, uint32_t bits)
 {
 	if (!hr__shared())
@@ -45,21 +46,22 @@ static void cell_enter(struct hr_op *op, uint32_t bits)
 
 static void cell_leave(struct hr_op *op)
 {
-	/* If a child shares the thread, only an operation from before the sharing has a cell. */
+	/* If a child shares the thread, only an older operation than the sharing has a cell. */
 	if (!hr__shared() ||
 	    __atomic_load_n(&op->ring->inflight.start_ticks, __ATOMIC_RELAXED) == op->start)
 		hr__cell_leave(op);
 }
 
 /*
- * If the thread has no ring, stores when the operation in flight began, for probes and for the
- * hello. The frame of the outermost operation shows whether a longjmp leaves that operation.
+ * If the thread has no ring, stores the start of the operation in flight, which probes and the
+ * hello read. The address of the outermost operation's frame shows whether a longjmp leaves that
+ * operation.
  */
 static void bare_enter(struct hr_op *op)
 {
 	struct hr__thread *t = &hr__self;
 
-	/* This may be a child handler of pthread_atfork, before fork() returns to its wrapper. */
+	/* A child handler of pthread_atfork may call this before fork() returns to its wrapper. */
 	hr_after_fork_child();
 	if (t->slow.why[HR__SLOW_BARE] == HR_BARE_CALL &&
 	    hr__reentered(op, t->bare_op, t->bare_fd, t->bare_file)) {
@@ -97,7 +99,7 @@ static inline void op_set(struct hr_op *op, enum hr_op_id id, hr_file file, int 
 	op->path = NULL;
 }
 
-/* At the begin of an operation: ends the states that keep a thread from the fast path. */
+/* An operation begins: ends the states that keep a thread from the fast path. */
 static void leave_special_states(struct hr__thread *t)
 {
 	if (t->slow.why[HR__SLOW_AGGREGATE] != 0)
@@ -106,7 +108,7 @@ static void leave_special_states(struct hr__thread *t)
 		hr__vfork_child();
 }
 
-/* `file` has no HR__FD_ANNOUNCED; HR_FILE_UNKNOWN: no file. */
+/* `file` lacks the bit HR__FD_ANNOUNCED. HR_FILE_UNKNOWN: the operation has no file. */
 static void begin_slow(struct hr_op *op, enum hr_op_id id, hr_file file, int fd, uint64_t asked,
 		       int64_t offset)
 {
@@ -145,7 +147,7 @@ void hr__begin_fd(struct hr_op *op, enum hr_op_id id, int fd, uint64_t asked, in
 {
 	struct hr__thread *t = &hr__self;
 
-	op->ring = t->ring; /* before the check: if the ring changes later, the end finds it out */
+	op->ring = t->ring; /* before the check, so that the end detects a change of the ring */
 	if (hr_unlikely((file & HR__FD_ANNOUNCED) == 0 || !thread_ready(t))) {
 		begin_unknown(op, id, fd, asked, offset, file);
 		return;
@@ -166,8 +168,8 @@ void hr_begin_file(struct hr_op *op, enum hr_op_id id, hr_file file, int fd, uin
 static bool op_name(struct hr_op *op, bool proved, int fd, bool tmpfile);
 
 /*
- * Calls that can change the meaning of the path (chdir) or its memory: readlink may overwrite it,
- * truncate may remove the page of the mapped file that contains it.
+ * True: the call can change the meaning of the path (chdir) or the memory that contains it.
+ * readlink may overwrite the path, truncate may remove the page of a mapped file that contains it.
  */
 static bool resolves_early(enum hr_op_id id)
 {
@@ -185,7 +187,7 @@ static bool resolves_early(enum hr_op_id id)
 	}
 }
 
-/* If the level is off, the fd table is still updated, and the end checks the level again. */
+/* At level off, returns NULL. The fd table is still updated, and the end checks the level again. */
 static struct hr_ring_hdr *ring_now(void)
 {
 	struct hr_ring_hdr *ring = hr__ring_current();
@@ -210,7 +212,7 @@ void hr_begin_path(struct hr_op *op, enum hr_op_id id, int dirfd, const char *pa
 		hr__ring_aggregate_flush();
 	if (hr_unlikely(hr__self.slow.why[HR__SLOW_VFORK] != HR__VFORK_NO))
 		hr__vfork_child();
-	/* Without system calls (seccomp) the path is not tested; only chdir must read it now. */
+	/* Without system calls (seccomp), the path is not tested, and only chdir reads it now. */
 	if (hr_unlikely(resolves_early(id)) && (id == HR_OP_chdir || !hr__image.quiet)) {
 		op->live = op_name(op, hr__path_readable(path), -1, false);
 		op->path = NULL;
@@ -236,7 +238,7 @@ static void end_elsewhere(struct hr_op *op, uint64_t end, int64_t ret, uint32_t 
 	uint64_t ticks = end > op->start ? end - op->start : 0;
 	bool off;
 
-	/* A call with a path may attach at its end. */
+	/* At the end, a call with a path may attach again. */
 	op->ring = hr__ring_for_op(op->path != NULL ? HR__SEEK_RETRY : HR__SEEK_FIRST, &off);
 	if (off)
 		return;
@@ -247,8 +249,8 @@ static void end_elsewhere(struct hr_op *op, uint64_t end, int64_t ret, uint32_t 
 		return;
 	}
 	if (began == NULL && hr__image.clock_switched)
-		op->start = end = hr__clock_ticks(); /* both may have the unit of the other clock */
-	/* began in the parent, ended in its forked child */
+		op->start = end = hr__clock_ticks(); /* both may have the other clock's unit */
+	/* the operation began in the parent and ends in its forked child */
 	if (began != NULL && op->start < hr__wiped.start_ticks)
 		op->start = hr__wiped.start_ticks;
 	hr__ring_record(op, end, ret, flags, 0, pair);
@@ -279,8 +281,9 @@ void hr__end_none(struct hr_op *op)
 }
 
 /*
- * True: the call may have failed before it read the path, or may have changed the path's memory (a
- * value written over it, a truncated file that contains it).
+ * True: the call may have failed before it read the path, or may have changed the memory that
+ * contains the path (by a value that it wrote there, or because it truncated the mapped file
+ * there).
  */
 static bool path_doubtful(enum hr_op_id id, int64_t ret, uint32_t flags)
 {
@@ -292,15 +295,14 @@ static bool path_doubtful(enum hr_op_id id, int64_t ret, uint32_t flags)
 	case HR_OP_lgetxattr:
 		return ret > 0;
 	default:
-		/* O_TRUNC of an open; the same bit in other calls only costs a system call */
+		/* O_TRUNC of an open; in other calls the same bit only costs a system call */
 		return (flags & O_TRUNC) != 0;
 	}
 }
 
 /*
- * True: the path is readable, because the kernel has read it. Success proves that, and so do errors
- * after the look-up. Other errors (EINVAL for a bad flag) may come before the look-up: a system
- * call tests the path.
+ * True: the path is readable. Success proves that, and so do errors of the look-up itself. If
+ * another error (EINVAL for a bad flag) may precede the look-up, a system call tests the path.
  */
 static bool path_readable_after(const struct hr_op *op, int64_t ret, uint32_t flags)
 {
@@ -326,7 +328,7 @@ static bool path_readable_after(const struct hr_op *op, int64_t ret, uint32_t fl
 }
 
 /*
- * Sends a path to the daemon, and returns its file. fd >= 0: the file's descriptor, for the table.
+ * Sends a path to the daemon, and returns its file. If fd >= 0, the fd table gets the file for fd.
  */
 static hr_file name_file(const char *path, size_t bytes, int fd)
 {
@@ -350,7 +352,7 @@ static hr_file name_file(const char *path, size_t bytes, int fd)
 	return file;
 }
 
-/* Finds op->file from op->path. False: not recorded. */
+/* Finds op->file from op->path. Returns whether the operation is recorded. */
 static bool op_name(struct hr_op *op, bool proved, int fd, bool tmpfile)
 {
 	static const char suffix[] = "#tmpfile";
@@ -368,7 +370,7 @@ static bool op_name(struct hr_op *op, bool proved, int fd, bool tmpfile)
 	}
 	op->file = known ? name_file(text.bytes, text.length, fd) : HR_FILE_IGNORED;
 	if (!known && fd >= 0)
-		hr_fd_clear(fd); /* the next use reads the path from the kernel */
+		hr_fd_clear(fd); /* the next operation on fd asks the kernel for the path */
 	hr__text_done(&text);
 	return hr_file_tracked(op->file);
 }
@@ -405,7 +407,7 @@ void hr__end(struct hr_op *op, int64_t ret, uint32_t flags)
 	r->bits = hr__file_bits(op->file);
 	hr__ring_commit(&r->seq, place.index);
 	hr__cell_leave(op);
-	/* The next slot was last read by the daemon's core: prefetch it while the program runs. */
+	/* The daemon's core accessed the next slot last: prefetch it while the program runs. */
 	hr__prefetch_write(hr__ring_slot(&place, 1));
 }
 
@@ -448,7 +450,7 @@ void hr_end_pair(struct hr_op *op, hr_file second, int second_fd, int64_t second
 			hr__end_none(op);
 			return;
 		}
-		op->file = 0; /* from an excluded folder to a tracked one */
+		op->file = 0; /* the first file is excluded: only the second file is recorded */
 	}
 	if (hr_file_tracked(second)) {
 		second = second_fd >= 0 ? hr__fd_announce(second_fd, second) : second;

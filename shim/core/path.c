@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * path.c - a file's identity: its path as opened, made absolute; and the set of sent paths
+ * path.c - the absolute path of a file, from which its id is made, and the set of sent paths
  *
- * `//` and `/./` are collapsed, a trailing slash is removed; `..` and links stay. Text is built in
- * a buffer on the stack, which is small because the stack may be a signal handler's; long paths use
- * a pool.
+ * A path loses `//`, `/./` and a trailing slash, and keeps `..` and links. Short paths are built in
+ * a buffer on the stack, which may be the small stack of a signal handler. Long paths use a pool.
  */
 #include "shim/core/path.h"
 
@@ -18,7 +17,7 @@
 #include "shim/core/sys.h"
 
 #define POOL_SLOTS 16
-#define POOL_BYTES 8448 /* a cwd, a slash, a path */
+#define POOL_BYTES 8448 /* a working directory, a slash, a path */
 
 static char pool[POOL_SLOTS][POOL_BYTES];
 
@@ -63,9 +62,9 @@ void hr__text_done(struct hr__text *text)
 /* ---- the working directory --------------------------------------------------------------------- */
 
 /*
- * The cache is guarded by hr__wiped.cwd_seq. Bit 0: a thread is writing; bit 1: valid; the rest is
- * a generation that every chdir increments. Words are atomic; a copy is valid only if the sequence
- * did not change.
+ * hr__wiped.cwd_seq guards the cache. Bit 0: a thread is writing. Bit 1: the cache is valid. Higher
+ * bits: a generation, which every chdir increments. Words are atomic. A copy is valid only if the
+ * sequence is the same before and after it.
  */
 #define CWD_WRITING    1u
 #define CWD_VALID      2u
@@ -80,7 +79,7 @@ void hr_cwd_changed(void)
 	uint32_t seq = __atomic_load_n(&hr__wiped.cwd_seq, __ATOMIC_RELAXED);
 
 	if (hr__in_vfork_child())
-		return; /* the cache is the parent's; the child does not use it */
+		return; /* the cache belongs to the parent, and the child does not use it */
 	while (!__atomic_compare_exchange_n(&hr__wiped.cwd_seq, &seq,
 					    (seq + CWD_GENERATION) & ~CWD_VALID, false,
 					    __ATOMIC_RELEASE, __ATOMIC_RELAXED))
@@ -162,7 +161,7 @@ void hr__path_know_cwd(void)
 	hr__text_done(&text);
 }
 
-/* True for most paths: no empty component, none that begins with a dot, no slash at the end. */
+/* True for most paths: no component is empty or begins with a dot, and no slash is at the end. */
 static bool clean(const char *path, size_t bytes)
 {
 	char before = '/';
@@ -175,7 +174,7 @@ static bool clean(const char *path, size_t bytes)
 	return before != '/';
 }
 
-/* Appends path to base (without its trailing slash), component by component. 0: it does not fit. */
+/* Appends path to base (without its trailing slash) by components. Returns 0 if it does not fit. */
 size_t hr__path_append(char *buf, size_t base, size_t cap, const char *path, size_t bytes)
 {
 	const char *end = path + bytes;
@@ -228,12 +227,12 @@ bool hr_readable(const void *p)
 {
 	uintptr_t word = (uintptr_t)p & ~(uintptr_t)7;
 
-	if (word == 0 || hr__image.quiet) /* the kernel accepts a NULL set unread */
+	if (word == 0 || hr__image.quiet) /* the kernel accepts NULL as a set without reading it */
 		return word != 0;
 	return HR_SYS4(rt_sigprocmask, -1, word, NULL, 8) != -EFAULT;
 }
 
-/* Tests a word per page, up to the NUL. */
+/* Tests one word per page, up to the NUL. */
 bool hr__path_readable(const char *path)
 {
 	size_t left = PATH_MAX;
@@ -256,7 +255,7 @@ bool hr__path_readable(const char *path)
 
 /* ---- identity and announcement ----------------------------------------------------------------- */
 
-/* The slot for a path. A path that replaces another is no problem: the other is sent again. */
+/* Returns the slot for a path. A path may replace another one, which is then sent again. */
 static uint64_t *sent_slot(hr_file file)
 {
 	return &hr__wiped.sent[(file >> 3) % HR__SENT_SLOTS];
@@ -280,7 +279,7 @@ static __attribute__((noinline)) enum hr__verdict verdict_resolved(const char *p
 	return verdict;
 }
 
-/* Patterns match the real folders, so resolves `..` before the comparison. */
+/* Patterns match real folders, so this function resolves `..` before the comparison. */
 static enum hr__verdict verdict_of(const char *path, size_t bytes, uint32_t *ret_kind)
 {
 	if (hr_unlikely(hr_path_has_parent(path, bytes)))
@@ -292,7 +291,7 @@ hr_file hr__path_classify(const char *path, size_t bytes, uint32_t *ret_kind)
 {
 	hr_file file = hr_path_id(path, bytes);
 
-	/* The slot is used next, and not in the CPU's cache: prefetch it while the filter runs. */
+	/* The CPU's cache lacks the slot, which is used next: prefetch it while the filter runs. */
 	__builtin_prefetch(sent_slot(file), 1);
 	*ret_kind = HR_EXCLUDED_KINDS;
 	switch (verdict_of(path, bytes, ret_kind)) {
@@ -307,7 +306,7 @@ hr_file hr__path_classify(const char *path, size_t bytes, uint32_t *ret_kind)
 
 #define SENT_SOON 16u /* number of paths after which the whole set is faulted in at once */
 
-/* Programs that open some files open many: one system call replaces a page fault for each path. */
+/* Programs that open some files open many. One system call replaces a page fault per path. */
 static void sent_populate(void)
 {
 	if (__atomic_add_fetch(&hr__wiped.announced, 1, __ATOMIC_RELAXED) == SENT_SOON &&

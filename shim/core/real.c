@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * real.c - the originals: reads the symbol tables of later objects, without dlsym
+ * real.c - finds the originals in the symbol tables of later objects, without dlsym
  *
- * The dynamic section of every loaded object has all that is needed: symbols, a hash table (GNU or
- * System V), versions. If a symbol has several versions, the default one is taken; if all are
- * hidden (kept for old programs), the last one.
+ * The dynamic section of every loaded object contains symbols, a hash table (GNU or System V) and
+ * versions. If a symbol has several versions, this code takes the default version. If all versions
+ * are hidden (kept for old programs), it takes the last one.
  */
 #include <elf.h>
 #include <errno.h>
@@ -70,7 +70,7 @@ static const void *pointer(const struct object *o, ElfW(Addr) value)
 	return (const void *)(value < o->base ? o->base + value : value);
 }
 
-/* By file name: libc, and parts of it that were libraries of their own before glibc 2.34. */
+/* By file name: libc, its parts that were libraries before glibc 2.34, libaio, the loader. */
 static bool is_libc(const char *path)
 {
 	static const char *const names_of_libc[] = {"libc.", "libc-",	"libpthread",
@@ -112,7 +112,7 @@ static bool object_read(struct object *o, const struct dl_phdr_info *info)
 	       (o->gnu_hash != NULL || o->sysv_hash != NULL);
 }
 
-/* True: the candidate is the default version. *best: the last version so far, also if hidden. */
+/* True: symbol i is the default version of `name`. *best: the last version, even if hidden. */
 static bool is_default(const struct object *o, uint32_t i, const char *name,
 		       const ElfW(Sym) * *best)
 {
@@ -189,7 +189,7 @@ static bool contains(const struct dl_phdr_info *info, uintptr_t addr)
 	return false;
 }
 
-/* Objects come in link order: program, preloaded ones, libraries. Skips all up to the shim. */
+/* Skips objects up to the shim. They come in link order: program, preloaded objects, libraries. */
 static int visit(struct dl_phdr_info *info, size_t bytes, void *data)
 {
 	struct symbol_search *s = data;
@@ -208,7 +208,7 @@ static int visit(struct dl_phdr_info *info, size_t bytes, void *data)
 	return s->missing == 0;
 }
 
-/* Called only by programs that found the shim's symbol of a function that this libc lacks. */
+/* For programs that find a wrapper by dlsym although this libc lacks the function. */
 static long real_absent(void)
 {
 	errno = ENOSYS;
@@ -239,7 +239,7 @@ void *hr_real_resolve(uint16_t id)
 	return fn != NULL ? fn : (void *)real_absent;
 }
 
-/* Reads the count of unloads from the first object, because it is the same in all. */
+/* Reads the count of unloads from the first object, because all objects contain the same count. */
 static int unloads(struct dl_phdr_info *info, size_t bytes, void *data)
 {
 	(void)bytes;

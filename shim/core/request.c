@@ -2,9 +2,9 @@
 /*
  * request.c - asynchronous requests in flight (libaio): from submission to the result
  *
- * A table with the address of the control block as key. Its memory is zeroed in a forked child,
- * because the child does not inherit the kernel's queues either. A key is 0 (free), 1 (a thread
- * holds the request) or the address. One thread may submit while another gets results.
+ * A table whose key is the address of the control block. The kernel zeroes it in a forked child,
+ * which does not inherit the queues of requests either. A key is 0 (free), 1 (a thread holds the
+ * request) or the address. One thread may submit while another gets results.
  */
 #include "shim/core/clock.h"
 #include "shim/core/path.h"
@@ -12,7 +12,7 @@
 
 #define FREE   0u
 #define HELD   1u
-#define WINDOW 16u /* positions of a key, from its hash on: two cache lines of keys */
+#define WINDOW 16u /* possible positions of a key, after its hash: two cache lines of keys */
 
 static uint64_t *place_of(uint64_t key, unsigned i)
 {
@@ -26,7 +26,7 @@ static struct hr__request *request_at(const uint64_t *place)
 	return &hr__wiped.requests[place - hr__wiped.request_keys];
 }
 
-/* Acquire: pairs with the last holder's release. */
+/* Acquire: pairs with the release store of the last holder. */
 static bool hold(uint64_t *place, uint64_t key)
 {
 	return __atomic_load_n(place, __ATOMIC_RELAXED) == key &&
@@ -77,7 +77,7 @@ static bool request_put(const void *address, const struct hr__request *r)
 	return false;
 }
 
-/* Records the event, in the thread that got the result. A request never has an in-flight cell. */
+/* Records the event in the thread that got the result. A request never has an in-flight cell. */
 static void request_record(const struct hr__request *r, int64_t ret, uint32_t bits)
 {
 	uint64_t end = hr__clock_ticks();
@@ -113,7 +113,7 @@ void hr_request_begin(const void *address, const struct hr_request *asked)
 	struct hr__request r = {.asked = *asked, .file = hr_fd_get(asked->fd)}, old;
 	bool off;
 
-	/* An old request at this address is over: the program read the result without a call. */
+	/* An old request at this address has ended: the program read its result without a call. */
 	if (request_take(address, &old))
 		request_record(&old, HR_RET_NONE, HR_REC_CUT);
 	if (!hr_file_tracked(r.file))

@@ -10,7 +10,7 @@
 
 #define NS_PER_MS     UINT64_C(1000000)
 #define NEVER	      UINT64_MAX /* for gave_up_tail, populate_at */
-#define BEAT_ANY      UINT64_MAX /* for gave_up_beat: the daemon lives, but was too slow */
+#define BEAT_ANY      UINT64_MAX /* for gave_up_beat: the daemon is alive, but was too slow */
 #define POPULATE_MOST 1024u	 /* slots */
 
 __thread struct hr__thread hr__self
@@ -22,7 +22,7 @@ static void ring_bell(void)
 	/* NULL: the first map is an offer, or this process was forked during an operation */
 	const struct hr_node_page *node = hr__wiped.node;
 
-	/* Acquire: pairs with the daemon's release store before it reads the rings a last time. */
+	/* Acquire: pairs with the daemon's release store before its last read of the rings. */
 	if (!hr__image.quiet && node != NULL &&
 	    __atomic_load_n(&node->sleeping, __ATOMIC_ACQUIRE) == 1)
 		hr__sys_futex_wake(&node->bell, 1, 0);
@@ -30,14 +30,14 @@ static void ring_bell(void)
 
 struct wait {
 	uint64_t start_ns; /* 0: not started */
-	uint64_t moved_ns; /* last change of tail or beat */
+	uint64_t moved_ns; /* when tail or beat changed last */
 	uint64_t tail;
 	uint64_t beat;
 };
 
 /*
- * Sleeps until tail changes, at most 1 ms. False: stop waiting, and drop. Without a node page (an
- * offer), only a changed tail shows that the daemon lives.
+ * Sleeps for at most 1 ms, until tail changes. False: stop the wait, and drop the record. Without a
+ * node page (offered map), only a change of tail shows that the daemon is alive.
  */
 static bool wait_step(struct hr_ring_hdr *ring, struct wait *w, uint64_t tail)
 {
@@ -62,7 +62,7 @@ static bool wait_step(struct hr_ring_hdr *ring, struct wait *w, uint64_t tail)
 		t->gave_up_beat = now - w->moved_ns >= patience ? beat : BEAT_ANY;
 		return false;
 	}
-	/* Sequentially consistent with the daemon's store of tail and load of waiting. */
+	/* Sequentially consistent, as the daemon's store of tail and its load of waiting. */
 	__atomic_store_n(&ring->waiting, 1, __ATOMIC_SEQ_CST);
 	if (__atomic_load_n(&ring->tail, __ATOMIC_SEQ_CST) == tail)
 		hr__sys_futex_wait(&ring->tail, (uint32_t)tail, NS_PER_MS, 0);
@@ -71,8 +71,8 @@ static bool wait_step(struct hr_ring_hdr *ring, struct wait *w, uint64_t tail)
 }
 
 /*
- * Doubles the ring's memory, by at most POPULATE_MOST slots: one system call instead of a page
- * fault per page, here and in the daemon. False: no memory, so that a write would cause SIGBUS.
+ * Doubles the ring's memory, by at most POPULATE_MOST slots. One system call replaces many page
+ * faults, here and in the daemon. False: no memory is left, so a write would cause SIGBUS.
  */
 static bool populate(struct hr__thread *t, struct hr_ring_hdr *ring)
 {
@@ -85,13 +85,13 @@ static bool populate(struct hr__thread *t, struct hr_ring_hdr *ring)
 	r = hr__image.quiet ? 0 : HR_SYS3(madvise, at, n * HR_SLOT_BYTES, MADV_POPULATE_WRITE);
 	if (r == -ENOMEM || r == -EFAULT)
 		return false;
-	/* Other errors (EINVAL before Linux 5.14): page faults get the memory page by page. */
+	/* After other errors (EINVAL before Linux 5.14), page faults allocate the memory. */
 	t->populate_at = r < 0 || from + n == slots ? NEVER : from + n;
 	return true;
 }
 
 /*
- * The slow side of hr__ring_reserve. Wakes the daemon when the ring is more than half full, and
+ * The slow part of hr__ring_reserve. Wakes the daemon when the ring is more than half full, and
  * again after each eighth of the ring. limit never exceeds tail + slots.
  */
 bool hr__ring_room(struct hr_ring_hdr *ring, uint32_t n)
@@ -216,9 +216,8 @@ void hr__ring_cut(struct hr_ring_hdr *ring, const struct hr_inflight *cell, uint
 
 /*
  * Writes the record of the open aggregate. First marks the aggregate as closed, so that a signal
- * handler opens another one (with another gen). Clears the cell last: a daemon that finds an
- * aggregate in a dead owner's ring counts it, unless the daemon has already read a record with this
- * gen.
+ * handler opens another one (with another gen). Clears the cell last. If the owner dies before
+ * that, the daemon counts the aggregate that it finds, unless it has read a record with this gen.
  */
 void hr__ring_aggregate_flush(void)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * ring.h - the inlined half of the ring: reserve, commit, in-flight cell
+ * ring.h - the inlined part of the ring: reserve, commit, in-flight cell
  *
  * This code runs for each recorded operation, in the thread that owns the ring and in its signal
  * handlers; ring.c has the rest. The daemon reads the ring; abi.h describes its states.
@@ -12,10 +12,10 @@
 #include "shim/core/local.h"
 
 /*
- * Reserved slots in the ring that the caller found. That need not be hr__self.ring: a signal
- * handler may fork, and the child may attach. The interrupted frame then continues in the child,
- * and must store to the parent's ring (in the child: private memory, fork.c), never to the child's
- * ring.
+ * Reserved slots in the ring that the caller found. hr__self.ring may be another ring by now, if a
+ * signal handler forks and the child attaches. The interrupted code then continues in the child. It
+ * must store to the parent's ring, which is private memory in the child (fork.c), and never to the
+ * child's ring.
  */
 struct hr__place {
 	struct hr_ring_hdr *ring;
@@ -28,7 +28,7 @@ static inline void *hr__ring_slot(const struct hr__place *p, uint32_t i)
 	return (uint8_t *)(p->ring + 1) + ((p->index + i) & p->mask) * HR_SLOT_BYTES;
 }
 
-/* Release: pairs with the daemon's acquire load of seq; publishes the slot's other bytes. */
+/* Release: pairs with the daemon's acquire load of seq, before it reads the slot's other bytes. */
 static inline void hr__ring_commit(uint32_t *seq, uint64_t index)
 {
 	__atomic_store_n(seq, (uint32_t)(index + 1), __ATOMIC_RELEASE);
@@ -38,9 +38,9 @@ static inline void hr__ring_commit(uint32_t *seq, uint64_t index)
 void hr__ring_name_thread(struct hr__place *place);
 
 /*
- * Reserves n slots. Signal handlers cannot interrupt between check and add, so the ring never
- * overflows, however deep handlers nest. The common ring needs one more slot, the first, for the
- * thread's id.
+ * Reserves n slots. No signal handler can run between the check and the addition, so the ring never
+ * overflows, even if handlers nest. The common ring needs one more slot in front, for the thread's
+ * id.
  */
 static inline bool hr__ring_reserve(struct hr_ring_hdr *ring, uint32_t n, struct hr__place *ret)
 {
@@ -58,7 +58,7 @@ static inline bool hr__ring_reserve(struct hr_ring_hdr *ring, uint32_t n, struct
 				return false;
 			head = __atomic_load_n(&ring->head, __ATOMIC_RELAXED);
 		}
-		if (common || hr__shared()) /* the writers are several threads or processes */
+		if (common || hr__shared()) /* several threads or processes write */
 			done = __atomic_compare_exchange_n(&ring->head, &head, head + n, true,
 							   __ATOMIC_RELAXED, __ATOMIC_RELAXED);
 		else
@@ -70,7 +70,7 @@ static inline bool hr__ring_reserve(struct hr_ring_hdr *ring, uint32_t n, struct
 	return true;
 }
 
-/* 48 bits of duration, saturating. */
+/* Stores a duration in 48 bits; a longer one becomes the largest value. */
 static inline void hr__record_duration(struct hr_record *r, uint64_t start, uint64_t end)
 {
 	uint64_t ticks = end > start ? end - start : 0;
@@ -81,7 +81,7 @@ static inline void hr__record_duration(struct hr_record *r, uint64_t start, uint
 	r->dur_hi = (uint16_t)(ticks >> 32);
 }
 
-/* All fields except bits and seq. */
+/* Sets all fields except bits and seq. */
 static inline void hr__record_fill(struct hr_record *r, const struct hr_op *op, uint64_t end,
 				   int64_t ret, uint32_t flags)
 {
@@ -103,10 +103,10 @@ static inline uint32_t hr__file_bits(hr_file file)
 }
 
 /*
- * One 32-bit word holds the in-flight cell's op and spare. One load shows whether a signal handler
- * interrupts an operation, or the writing of a cell.
+ * One 32-bit word contains op and spare of the in-flight cell. One load shows whether a signal
+ * handler interrupts an operation, or interrupts code that writes a cell.
  */
-#define HR__CELL_FILLING UINT32_C(0x10000) /* op 0: the daemon ignores it */
+#define HR__CELL_FILLING UINT32_C(0x10000) /* op is 0, so the daemon ignores the cell */
 _Static_assert(offsetof(struct hr_inflight, op) % 4 == 0, "one word with spare");
 _Static_assert(offsetof(struct hr_inflight, spare) == offsetof(struct hr_inflight, op) + 2,
 	       "adjacent");
@@ -134,8 +134,8 @@ static inline void hr__cell_write(struct hr_inflight *cell, const struct hr_infl
 }
 
 /*
- * Writes op into op->ring's cell, and the old contents into op->outer. op->live becomes false if
- * the operation is a call of the original in flight (hr__reentered).
+ * Writes op into the cell of op->ring, and the old contents into op->outer. If the original of the
+ * operation in flight makes this call (hr__reentered), op->live becomes false instead.
  */
 static inline void hr__cell_enter(struct hr_op *op, uint32_t bits)
 {
@@ -173,7 +173,7 @@ static inline void hr__cell_leave(struct hr_op *op)
 	}
 }
 
-/* In shim/regions: ends the open regions of a dead owner, before the ring's next owner writes. */
+/* In shim/regions. Before the ring's next owner writes, ends the open regions of a dead owner. */
 void hr__regions_end_dead(struct hr_ring_hdr *ring);
 
 #endif

@@ -2,9 +2,9 @@
 /*
  * session.c - attach: one handshake with the daemon, after which no descriptor is open
  *
- * One thread at a time attaches (the attach lock, all signals blocked); the others wait. If a
- * running daemon does not answer, the shim offers a map. After a failure the process stays untraced
- * until the back-off has passed.
+ * One thread at a time attaches: it holds the attach lock, with all signals blocked, and other
+ * threads wait. If a running daemon does not answer, the shim offers a map. After a failure the
+ * process stays untraced until the back-off has passed.
  */
 #include "shim/core/hello.h"
 
@@ -18,16 +18,16 @@
 
 #define NS_PER_S   UINT64_C(1000000000)
 #define PATIENCE   UINT64_C(50000000) /* ns for an attach, if HEADRACE_ON_FULL allows no more */
-#define NO_WAIT_S  5		      /* time after a failed wait in which no process waits again */
-#define GRND_NOW   1		      /* getrandom: do not wait for entropy */
+#define NO_WAIT_S  5 /* seconds after a failed wait, in which no process waits again */
+#define GRND_NOW   1 /* getrandom: do not wait for entropy */
 #define HINT_DIGIT 20
 #define REDIALS	   3
 
 /*
- * The longest time of an attach in ns: as long as a thread waits for a full ring (HEADRACE_ON_FULL;
- * a second under `headrace run`), at least PATIENCE. A daemon on a busy node may not be scheduled
- * within 50 ms. A map of the daemon is worth the wait: unlike an offered map, it has a doorbell,
- * and threads can wait for room.
+ * The longest time of an attach in ns: the time that a thread waits for a full ring
+ * (HEADRACE_ON_FULL, one second under `headrace run`), but at least PATIENCE. On a busy node, the
+ * daemon may not run within 50 ms. The wait is useful, because a map of the daemon has a doorbell,
+ * unlike an offered map, so threads can wait for room.
  */
 static uint64_t patience(void)
 {
@@ -101,7 +101,7 @@ static struct hr_map_hdr *map_rings(const struct hr_ack *ack)
 	return map;
 }
 
-/* Release: claiming threads load map_count with acquire, then read the entries below it. */
+/* Release: a claiming thread loads map_count with acquire, then reads the entries before it. */
 static void map_publish(struct hr_map_hdr *map, uint64_t bytes)
 {
 	uint32_t n = hr__wiped.map_count;
@@ -113,7 +113,7 @@ static void map_publish(struct hr_map_hdr *map, uint64_t bytes)
 	__atomic_store_n(&hr__wiped.map_count, n + 1, __ATOMIC_RELEASE);
 }
 
-/* Starts the session of this process. `node` NULL: the session's first map is an offer. */
+/* Starts the session of this process. If `node` is NULL, its first map is an offer. */
 static void session_begin(struct hr_map_hdr *map, uint64_t bytes, const struct hr_node_page *node)
 {
 	if (node != NULL)
@@ -122,10 +122,10 @@ static void session_begin(struct hr_map_hdr *map, uint64_t bytes, const struct h
 	hr__wiped.token = map->session;
 	hr__wiped.start_ticks = hr__clock_ticks();
 	hr__image.parent_token = map->session;
-	/* Release: pairs with hr__excluded_add's load. */
+	/* Release: pairs with the load of head() in counters.c. */
 	__atomic_store_n(&hr__image.strays, map, __ATOMIC_RELEASE);
 	map_publish(map, bytes);
-	/* Time passes between a parent's attach and its child's, so their nonces differ. */
+	/* A child attaches later than its parent, so their nonces differ. */
 	__atomic_store_n(&hr__wiped.nonce, hr__clock_ticks() | 1, __ATOMIC_SEQ_CST);
 	hr__counters_to_session();
 	hr__excluded_to_session();
@@ -180,7 +180,7 @@ static int adopt_more(const struct hr_ack *ack)
 	return 0;
 }
 
-/* A token for a session. No other process may have the same: the daemon refuses a duplicate. */
+/* Draws a token for a session. It must be unique, because the daemon refuses a duplicate. */
 static uint64_t token_draw(void)
 {
 	uint64_t token = 0;
@@ -191,9 +191,9 @@ static uint64_t token_draw(void)
 }
 
 /*
- * Because the daemon does not answer, sends a map of the shim, which the daemon adopts when it
- * reads the offer. The first map of the session is bigger than a map that the daemon makes, because
- * it may be used for long.
+ * The daemon does not answer: sends a map of the shim, which the daemon adopts when it reads the
+ * offer. The first map of a session is bigger than a map of the daemon, because the session may
+ * have to use it for a long time.
  */
 static int offer(enum hr_hello_kind kind)
 {
@@ -230,8 +230,8 @@ static int offer(enum hr_hello_kind kind)
 }
 
 /*
- * The daemon was stopped, and has just read the hello. Waits for its answer for PATIENCE; then
- * -EPIPE makes the caller connect again, and offer a map.
+ * The daemon was stopped, and has just read the hello. Waits for its answer for PATIENCE. If none
+ * arrives, returns -EPIPE, so that the caller connects again and offers a map.
  */
 static int answer_late(struct hr_ack *ret_ack)
 {
@@ -258,7 +258,7 @@ static int handshake(enum hr_hello_kind kind, bool forked, uint64_t until)
 	return kind == HR_HELLO_ATTACH ? adopt(&ack) : adopt_more(&ack);
 }
 
-/* Tries again if the daemon was killed: the next recording process answers at the same socket. */
+/* If the daemon was killed, tries again: the next recording process answers at the same socket. */
 static int handshake_retry(enum hr_hello_kind kind, bool forked, uint64_t until)
 {
 	int r = -ECONNRESET;
@@ -275,9 +275,9 @@ static int handshake_retry(enum hr_hello_kind kind, bool forked, uint64_t until)
 /* ---- after a failure ------------------------------------------------------------------------- */
 
 /*
- * Child processes shall not wait either. For those that exec, this overwrites the digits of
- * HEADRACE_ATTACH_FAILED in the initial environment, where the launcher has reserved room, because
- * setenv would allocate memory.
+ * Prevents that child processes wait, too. For children that exec, this overwrites the digits of
+ * HEADRACE_ATTACH_FAILED in the initial environment, where the launcher reserved room. setenv would
+ * allocate memory.
  */
 static void wait_failed(uint64_t now_ns)
 {
@@ -358,13 +358,13 @@ bool hr__session_attach(enum hr__seek seek)
 	return __atomic_load_n(&hr__wiped.nonce, __ATOMIC_ACQUIRE) != 0;
 }
 
-/* Acquire: pairs with the release store after a map's entry. */
+/* Acquire: pairs with the release store of map_count, which follows the store of a map's entry. */
 static bool maps_beyond(uint32_t have)
 {
 	return __atomic_load_n(&hr__wiped.map_count, __ATOMIC_ACQUIRE) > have;
 }
 
-/* After a refusal or no answer, sends no request for a second: threads count in lost[]. */
+/* Requests a map. After a refusal or a time-out, sends no further request for one second. */
 static void more_locked(void)
 {
 	uint64_t now = hr__clock_ns();
@@ -379,7 +379,7 @@ bool hr__session_more_rings(uint32_t have)
 {
 	if (!lock())
 		return maps_beyond(have);
-	if (!maps_beyond(have)) /* else another thread has got one meanwhile */
+	if (!maps_beyond(have)) /* otherwise another thread has received a map */
 		more_locked();
 	unlock();
 	return maps_beyond(have);

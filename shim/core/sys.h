@@ -2,8 +2,9 @@
 /*
  * sys.h - system calls without libc
  *
- * The shim must not call functions that it or another preload intercepts, nor change errno. Every
- * function returns the kernel's result, -errno on failure. Any thread, signal handlers included.
+ * The shim must not change errno, or call functions that it or another preloaded library
+ * intercepts. Each function returns the result of the kernel, or -errno. Any thread and any signal
+ * handler may call them.
  */
 #ifndef HEADRACE_SHIM_CORE_SYS_H
 #define HEADRACE_SHIM_CORE_SYS_H
@@ -51,10 +52,10 @@ static inline long hr__syscall(long nr, long a, long b, long c, long d, long e, 
 #endif
 
 #ifndef MADV_POPULATE_WRITE
-#define MADV_POPULATE_WRITE 23 /* Linux 5.14; older kernels return EINVAL and fault page by page */
+#define MADV_POPULATE_WRITE 23 /* Linux 5.14; older kernels return EINVAL, and fault page by page */
 #endif
 
-/* Calls with the same name on both architectures; pointers are passed as long. */
+/* System calls whose names are the same on both architectures. Pointers are passed as long. */
 #define HR_SYS0(name)	       hr__syscall(SYS_##name, 0, 0, 0, 0, 0, 0)
 #define HR_SYS1(name, a)       hr__syscall(SYS_##name, (long)(a), 0, 0, 0, 0, 0)
 #define HR_SYS2(name, a, b)    hr__syscall(SYS_##name, (long)(a), (long)(b), 0, 0, 0, 0)
@@ -76,7 +77,7 @@ static inline int hr__sys_gettid(void)
 	return (int)HR_SYS0(gettid);
 }
 
-/* Anonymous private memory, committed when touched. NULL: mmap failed. */
+/* Anonymous private memory, which the kernel allocates at the first access. NULL: mmap failed. */
 static inline void *hr__sys_reserve(size_t bytes)
 {
 	long r = HR_SYS6(mmap, 0, bytes, 3 /* PROT_READ|PROT_WRITE */,
@@ -85,7 +86,7 @@ static inline void *hr__sys_reserve(size_t bytes)
 	return (unsigned long)r >= -4095UL ? NULL : (void *)r;
 }
 
-/* Sleeps while *word == value, at most ns. */
+/* Sleeps while *word == value, for at most ns. */
 static inline long hr__sys_futex_wait(const void *word, uint32_t value, uint64_t ns, int private)
 {
 	struct timespec ts = {.tv_sec = (time_t)(ns / 1000000000u),

@@ -11,13 +11,13 @@
 
 enum text_kind { DOMAIN, TEXT, CATEGORY, NAME };
 
-/* One stored item; `kind` determines which fields are valid. */
+/* One stored item. `kind` determines which fields are valid. */
 struct node {
 	uint64_t hash;
 	uint32_t kind;
 	uint32_t number;       /* CATEGORY */
 	struct hr__domain *of; /* CATEGORY, NAME */
-	/* CATEGORY: its name, which may change; NAME: a stored text or NULL */
+	/* CATEGORY: its name, which may change. NAME: a stored text, or NULL. */
 	const char *category;
 	union {
 		struct hr__domain domain;
@@ -34,7 +34,7 @@ struct text_store {
 	uint8_t room[HR__INTERN_BYTES] __attribute__((aligned(16)));
 };
 
-static struct text_store *store; /* set once */
+static struct text_store *store; /* is set once */
 static struct hr__domain no_domain = {
     .stack = UINT32_C(1) << 31,
     .nameless = {.name = HR__INTERN_NAMELESS},
@@ -75,7 +75,7 @@ static const char *copy(struct text_store *s, const char *text, size_t bytes)
 	char *to = intern_reserve(s, bytes + 1);
 
 	if (to != NULL)
-		memcpy(to, text, bytes); /* the NUL is there: fresh memory is zero */
+		memcpy(to, text, bytes); /* the NUL is there, because fresh memory is zero */
 	return to;
 }
 
@@ -172,7 +172,7 @@ static struct node *node_new(struct text_store *s, const struct wanted_text *w)
 
 static struct node *intern_find(const struct wanted_text *w)
 {
-	/* Acquire: pairs with the releases in hr__interned_init and below. */
+	/* Acquire: pairs with the release stores in hr__interned_init and below. */
 	struct text_store *s = __atomic_load_n(&store, __ATOMIC_ACQUIRE);
 	struct node *fresh = NULL;
 
@@ -188,7 +188,7 @@ static struct node *intern_find(const struct wanted_text *w)
 			}
 			if (fresh == NULL)
 				return NULL;
-			/* Release: publishes the node. Another thread may have stored it first. */
+			/* Release: publishes the node. Another thread may have been first. */
 			if (__atomic_compare_exchange_n(slot, &n, fresh, false, __ATOMIC_ACQ_REL,
 							__ATOMIC_ACQUIRE)) {
 				__atomic_fetch_add(&s->used, 1, __ATOMIC_RELAXED);
@@ -262,7 +262,7 @@ void hr__interned_category(struct hr__domain *d, uint32_t category, const char *
 		__atomic_store_n(&n->category, text->text, __ATOMIC_RELEASE);
 }
 
-/* The name of a category; if it has none, its number as a text. */
+/* Returns the name of a category. If it has no name, returns its number as a text. */
 static const char *category_of(struct hr__domain *d, uint32_t number)
 {
 	struct node *n = number != 0 ? category_node(d, number) : NULL;
@@ -306,7 +306,7 @@ struct headrace_name *hr__interned_name_kept(struct hr__domain *d, uint32_t cate
 
 	if (text == NULL)
 		return &d->nameless;
-	/* Acquire: pairs with the release below. */
+	/* Acquire: pairs with the release store below. */
 	name = __atomic_load_n(&text->last, __ATOMIC_ACQUIRE);
 	if (hr_likely(name != NULL && name->domain == d->name && category == 0))
 		return name;
@@ -326,7 +326,7 @@ const char *hr__interned_utf8(const wchar_t *wide, char out[HR__INTERN_TEXT + 1]
 		if (n + 4 > HR__INTERN_TEXT)
 			break;
 		if (c > 0x10ffff || (c >= 0xd800 && c < 0xe000))
-			c = 0xfffd; /* not a character: the replacement character */
+			c = 0xfffd; /* c is not a character: write the replacement character */
 		if (c < 0x80) {
 			out[n++] = (char)c;
 			continue;

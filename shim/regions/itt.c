@@ -2,9 +2,9 @@
 /*
  * itt.c - ITT: INTEL_LIBITTNOTIFY64 names this library
  *
- * Each library that uses ITT contains ITT's static part. At the first call, that part loads the
- * library of this name, under a lock of its own, and passes a list of function pointers to fill. A
- * pointer for which this file has no function gets one that does nothing.
+ * Each library that uses ITT contains ITT's static part. At the first call, that part takes its own
+ * lock, loads the library of this name, and passes a list of function pointers to fill. If this
+ * file has no function for a pointer, the pointer gets a function that does nothing.
  *
  * Tasks belong to a thread and a domain, like pushed ranges of NVTX. Overlapped tasks, regions and
  * frames have an id that the program chose, and may end in any thread.
@@ -15,7 +15,7 @@
 #include "shim/regions/intern.h"
 #include "shim/core/sys.h"
 
-/* The signatures are ITT's. */
+/* ITT defines the signatures. */
 #pragma GCC diagnostic ignored "-Wunused-parameter"
 
 #define EXPORT __attribute__((visibility("default")))
@@ -42,12 +42,12 @@ struct itt_global {
 	void *library;
 	void *error_handler;
 	const char **path;
-	struct itt_function *functions; /* ends with one without a name */
+	struct itt_function *functions; /* the last item has no name */
 };
 
 static const uint8_t magic[8] = {0xed, 0xab, 0xab, 0xec, 0x0d, 0xee, 0xda, 0x30};
 
-/* A handle that is older than the load of this library has no shim domain yet: stores one in it. */
+/* A handle that is older than the load of this library has no shim domain: stores one in it. */
 static struct hr__domain *domain_of(struct hr__itt_domain *d)
 {
 	struct hr__domain *ours;
@@ -88,7 +88,7 @@ static struct hr__itt_domain *domain_create(const char *name)
 
 static struct hr__itt_string *string_handle_create(const char *text)
 {
-	/* `ours` stays NULL, so itt_text_of() returns NULL for this handle. */
+	/* `ours` stays NULL, so that itt_text_of() returns NULL for this handle. */
 	static struct hr__itt_string nameless = {.text = HR__INTERN_NAMELESS};
 	struct hr__text_interned *kept = text != NULL ? hr__interned_text(text) : NULL;
 
@@ -129,12 +129,12 @@ static void open_begin(uint64_t key, struct headrace_name *name)
 		__atomic_store_n(&o->key, key, __ATOMIC_RELEASE);
 		return;
 	}
-	/* All cells were in use when checked: the span stays open, and is recorded as open. */
+	/* All cells were in use: the program cannot end the span, which is recorded as open. */
 }
 
 static void open_end(uint64_t key)
 {
-	/* A vfork child cannot end its parent's region. */
+	/* A vfork child cannot end a region of its parent. */
 	for (uint32_t i = 0; !hr__in_vfork_child() && i < HR_REGION_SPANS; i++) {
 		struct hr__opened *o = &hr__wiped.opened[i];
 		uint64_t is = key, span;

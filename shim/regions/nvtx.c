@@ -3,8 +3,9 @@
  * nvtx.c - NVTX version 3: NVTX_INJECTION64_PATH names this library
  *
  * NVTX consists of headers. Each library that includes them loads the library of this name at its
- * first call, and calls InitializeInjectionNvtx2 to fill its function pointers; several libraries
- * may do this at once. NVTX skips pointers that were not filled. All state is in intern.h.
+ * first NVTX call, and calls InitializeInjectionNvtx2 to fill its function pointers. Several
+ * libraries may do this at once. NVTX skips pointers that were not filled. All state is in
+ * intern.h.
  *
  * Pushed ranges belong to a thread and a domain: a pop ends the innermost range of its domain.
  */
@@ -12,7 +13,7 @@
 
 #include "shim/regions/intern.h"
 
-/* The signatures are NVTX's. */
+/* NVTX defines the signatures. */
 #pragma GCC diagnostic ignored "-Wunused-parameter"
 
 #define EXPORT __attribute__((visibility("default")))
@@ -22,7 +23,7 @@
 #define TABLE_CALLBACKS 1u
 enum { MODULE_CORE = 1, MODULE_CORE2 = 5 };
 enum { MESSAGE_NONE, MESSAGE_ASCII, MESSAGE_WIDE, MESSAGE_REGISTERED };
-#define NO_TRACKING (-2) /* what NVTX returns without a tool: nesting levels are not counted */
+#define NO_TRACKING (-2) /* result of NVTX without a tool: the shim counts no nesting levels */
 
 struct attributes {
 	uint16_t version;
@@ -42,7 +43,7 @@ typedef void function(void);
 
 struct callbacks {
 	size_t struct_size;
-	/* Returns an array of addresses of function pointers; the first one is unused. */
+	/* Returns an array of addresses of function pointers. The first address is unused. */
 	int (*module_table)(int module, function ***ret_table, unsigned *ret_n);
 };
 
@@ -68,7 +69,7 @@ static struct headrace_name *nvtx_name_of(struct hr__domain *d, const struct att
 	case MESSAGE_WIDE:
 		return wide_name(d, a->category, a->message);
 	case MESSAGE_REGISTERED:
-		if (a->message == NULL) /* never registered */
+		if (a->message == NULL) /* the string was never registered */
 			return hr__interned_name(d, a->category, NULL);
 		return hr__interned_name_kept(d, a->category, (void *)(uintptr_t)a->message);
 	default:
@@ -251,7 +252,7 @@ static void domain_name_category_w(void *domain, uint32_t category, const wchar_
 
 static const void *registered(const char *text)
 {
-	/* The handle if there is no room. It is not NULL, because NULL means no text. */
+	/* The handle if no room is left. It is not NULL, because NULL means no text. */
 	static struct hr__text_interned nameless = {.text = HR__INTERN_NAMELESS};
 	const struct hr__text_interned *kept = hr__interned_text(text);
 
@@ -282,7 +283,7 @@ static void *domain_create_w(const wchar_t *name)
 	return hr__interned_domain(name != NULL ? hr__interned_utf8(name, text) : NULL);
 }
 
-/* Does nothing: another domain with the same name may be in use, and names are never freed. */
+/* Does nothing, because another domain may use the same name, and names are never freed. */
 static void domain_destroy(void *domain)
 {
 }
@@ -316,7 +317,7 @@ static void fill(const struct callbacks *c, int module, function *const *ours, u
 
 EXPORT int InitializeInjectionNvtx2(const void *(*export_table)(uint32_t));
 
-/* Returns 0 if recording is off: NVTX then does nothing in this program. */
+/* If recording is off, returns 0. NVTX then does nothing in this program. */
 int InitializeInjectionNvtx2(const void *(*export_table)(uint32_t))
 {
 	const struct callbacks *c;

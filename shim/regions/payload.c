@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* payload.c - a number as JSON, without libc, which uses stdio and locales */
+/* payload.c - writes a number as JSON, without libc, which uses stdio and locales */
 #include <string.h>
 
 #include "shim/regions/region.h"
 
-/* As in NVTX. */
+/* The numbers are NVTX's. */
 enum { TYPE_UINT64 = 1, TYPE_INT64, TYPE_DOUBLE, TYPE_UINT32, TYPE_INT32, TYPE_FLOAT };
 
 #define DIGITS_DOUBLE 15
 #define DIGITS_FLOAT  7
-#define WHOLE	      1e15 /* whole numbers below this are written without exponent */
+#define WHOLE	      1e15 /* smaller whole numbers are written without exponent */
 
 char *hr__put_digits(char *to, uint64_t n)
 {
@@ -32,7 +32,7 @@ static char *put_signed(char *to, int64_t n)
 	return hr__put_digits(to, n < 0 ? -(uint64_t)n : (uint64_t)n);
 }
 
-/* Writes 12, or 1.25e-3 with as many digits as the type has. */
+/* Writes 12 or 1.25e-3, with as many digits as the type has. */
 static char *put_real(char *to, double d, int digits)
 {
 	uint64_t unit = 1, n;
@@ -51,12 +51,12 @@ static char *put_real(char *to, double d, int digits)
 	for (; d < 1; exponent--)
 		d *= 10;
 	n = (uint64_t)(d * (double)unit + 0.5);
-	if (n >= 10 * unit) { /* rounded up */
+	if (n >= 10 * unit) { /* n was rounded up */
 		n /= 10;
 		exponent++;
 	}
 	for (; unit > 1 && n % 10 == 0; n /= 10)
-		unit /= 10; /* 2.5, not 2.50000 */
+		unit /= 10; /* writes 2.5, not 2.50000 */
 	to = hr__put_digits(to, n / unit);
 	if (unit > 1) {
 		*to++ = '.';

@@ -9,17 +9,17 @@
 #include "shim/core/ring.h"
 #include "shim/core/sys.h"
 
-#define NAME_BYTES 1000u /* of a text; longer ones are cut */
+#define NAME_BYTES 1000u /* bytes of a text; longer texts are cut */
 #define KIND_SPAN  2u
 #define KIND_STEP  4u
 #define KIND_EPOCH 5u
-/* A span's handle: cell number, gen, and pid (a forked child cannot use inherited handles). */
+/* The handle of a span: cell number, gen, and pid. A forked child cannot use inherited handles. */
 #define SPAN_BITS 8
 #define PID_SHIFT 40
 #define PID_MASK  UINT64_C(0xffffff)
 _Static_assert(HR_REGION_SPANS < 1u << SPAN_BITS, "a handle has room for the number");
 
-#define TAKEN UINT64_C(1) /* a span's cell is being changed */
+#define TAKEN UINT64_C(1) /* key of a span's cell while a thread changes it */
 
 /* ---- names ---------------------------------------------------------------------------------------- */
 
@@ -51,7 +51,7 @@ static void region_text_of(const struct headrace_name *name, uint32_t kind, stru
 	ret->bytes--; /* no NUL at the end */
 }
 
-/* The kinds that a name may have; spans, steps and epochs have calls of their own. */
+/* Returns the kind that a name asks for. Spans, steps and epochs have functions of their own. */
 static uint32_t region_kind_of(const struct headrace_name *name)
 {
 	bool has = name->kind == HEADRACE_MARK ||
@@ -60,7 +60,7 @@ static uint32_t region_kind_of(const struct headrace_name *name)
 	return has ? name->kind : HEADRACE_RANGE;
 }
 
-/* Returns the key of a name, after sending the name if it is new. 0: it could not be sent. */
+/* Returns the key of a name. Sends the name if it is new. Returns 0 if it cannot be sent. */
 static __attribute__((noinline)) uint64_t key_reported(struct headrace_name *name, uint32_t kind)
 {
 	struct hr_record head = {.op = HR_CTL_REGION_KEY, .offset = HR_OFFSET_NONE};
@@ -98,7 +98,7 @@ static struct hr_ring_hdr *ring_here(void)
 
 	if (hr_unlikely(ring == NULL))
 		ring = hr__ring_find(HR__SEEK_FIRST);
-	/* If two processes share a thread, the ranges and spans belong to the parent. */
+	/* If two processes share a thread, its ranges and spans belong to the parent. */
 	return ring == NULL || hr__in_vfork_child() ? NULL : ring;
 }
 
@@ -133,7 +133,7 @@ static void region_record(struct hr_ring_hdr *ring, const struct hr_region_cell 
 
 	if (level_off())
 		return;
-	if (bytes > 0 && bytes < HR_REGION_TEXT) { /* longer JSON would be cut, and invalid */
+	if (bytes > 0 && bytes < HR_REGION_TEXT) { /* longer JSON would be cut, so invalid */
 		head.flags |= HR_REGION_HAS_ARGS;
 		head.asked = bytes;
 	} else {
@@ -146,7 +146,9 @@ static void region_record(struct hr_ring_hdr *ring, const struct hr_region_cell 
 
 static void cell_fill(struct hr_region_cell *c, uint32_t kind, const struct hr__payload *payload)
 {
-	/* Stored with XOR: a fork zeroes the memory, and 0 must mean none. */
+	/*
+	 * hr__wiped has the numbers XOR HR_REGION_NONE, so that memory wiped by a fork means none.
+	 */
 	c->step = __atomic_load_n(&hr__wiped.step, __ATOMIC_RELAXED) ^ HR_REGION_NONE;
 	c->epoch = __atomic_load_n(&hr__wiped.epoch, __ATOMIC_RELAXED) ^ HR_REGION_NONE;
 	c->flags = HR_REGION_KIND(kind);
@@ -157,7 +159,7 @@ static void cell_fill(struct hr_region_cell *c, uint32_t kind, const struct hr__
 	}
 }
 
-/* Returns the args of the end; if these are NULL, the payload of the begin. */
+/* Returns the args of the end. If these are NULL, returns the payload of the begin. */
 static const char *args_of(const struct hr_region_cell *c, const char *args,
 			   char room[HR__PAYLOAD_TEXT])
 {
@@ -185,7 +187,7 @@ void hr__region_begin(struct headrace_name *name, uint32_t stack, const struct h
 	if (ring == NULL)
 		return;
 	key = region_key_of(name, kind);
-	/* This range takes the cell, whose key is still 0. A signal handler's are above it. */
+	/* The key of the next cell is still 0. Ranges of a signal handler use the cells above. */
 	depth = ring->region_depth;
 	if (hr_unlikely(depth >= HR_REGION_DEEPEST)) {
 		hr__lost_add(ring, HR_CTL_REGION, 1, 0, 0);
@@ -202,7 +204,7 @@ void hr__region_begin(struct headrace_name *name, uint32_t stack, const struct h
 	__atomic_store_n(&c->key, key, __ATOMIC_RELEASE);
 }
 
-/* Removes cell i: the cells of its inner ranges move by one. */
+/* Removes cell i, and moves the cells of its inner ranges down by one. */
 static void unstack(struct hr_ring_hdr *ring, uint32_t i, uint32_t depth)
 {
 	for (; i + 1 < depth; i++)
@@ -298,7 +300,7 @@ static struct hr_region_cell *cell_claim(uint32_t *ret)
 	return NULL;
 }
 
-/* Starts a span at `at` (0: now), with the fields that cell_fill() has set in `as`. */
+/* Starts a span at time `at` (0: now), with the fields that cell_fill() has set in `as`. */
 static uint64_t region_start(struct headrace_name *name, const struct hr_region_cell *as,
 			     uint64_t at)
 {
@@ -321,7 +323,7 @@ static uint64_t region_start(struct headrace_name *name, const struct hr_region_
 	c->payload = as->payload;
 	c->payload_type = as->payload_type;
 	c->tid = (uint32_t)hr__sys_gettid();
-	/* so that a stale handle does not end the new span */
+	/* so that an old handle does not end the new span */
 	__atomic_store_n(&c->gen, c->gen + 1, __ATOMIC_RELAXED);
 	c->start_ticks = at != 0 ? at : hr__clock_ticks();
 	__atomic_store_n(&c->key, key, __ATOMIC_RELEASE);
@@ -339,9 +341,9 @@ uint64_t hr__region_start(struct headrace_name *name, const struct hr__payload *
 }
 
 /*
- * Takes a span's cell: its key is TAKEN until the caller stores another. False: there is no such
- * span, another thread is changing it, or the caller is a vfork child, and the span is the
- * parent's.
+ * Takes a span's cell, whose key is TAKEN until the caller stores another key. False: no such span
+ * exists, another thread is changing the cell, or the caller is a vfork child, whose parent owns
+ * the span.
  */
 static bool span_take(uint64_t span, struct hr_region_cell **ret_cell,
 		      struct hr_region_cell *ret_was)
@@ -351,7 +353,7 @@ static bool span_take(uint64_t span, struct hr_region_cell **ret_cell,
 	struct hr_region_cell *c;
 	uint64_t key;
 
-	/* Acquire: pairs with the attacher's release store; with a nonce, maps[0] is valid. */
+	/* Acquire: pairs with the release store of nonce, which follows that of maps[0]. */
 	if (span == 0 || hr__in_vfork_child() || i >= HR_REGION_SPANS ||
 	    __atomic_load_n(&hr__wiped.nonce, __ATOMIC_ACQUIRE) == 0 ||
 	    span >> PID_SHIFT != ((uint64_t)hr__wiped.pid & PID_MASK))
@@ -362,13 +364,13 @@ static bool span_take(uint64_t span, struct hr_region_cell **ret_cell,
 	    !__atomic_compare_exchange_n(&c->key, &key, TAKEN, false, __ATOMIC_ACQUIRE,
 					 __ATOMIC_RELAXED))
 		return false;
-	/* Copies all but the key, which other threads compare. */
+	/* Copies all fields except the key, which other threads compare. */
 	memcpy(&ret_was->start_ticks, &c->start_ticks,
 	       sizeof(*c) - offsetof(struct hr_region_cell, start_ticks));
 	ret_was->key = key;
 	if (ret_was->gen == gen)
 		return true;
-	/* A new span of the same name already has the cell: put the key back. */
+	/* A new span of the same name has the cell now: store its key again. */
 	__atomic_store_n(&c->key, key, __ATOMIC_RELEASE);
 	return false;
 }
@@ -403,7 +405,7 @@ static void turn(int64_t *number, uint64_t *span, struct headrace_name *name, ui
 	uint64_t now = hr__clock_ticks();
 	struct hr_region_cell as = {0};
 
-	if (hr__in_vfork_child()) { /* steps and epochs are the parent's */
+	if (hr__in_vfork_child()) { /* steps and epochs belong to the parent */
 		if (to != HEADRACE_NONE)
 			hr__counters_region();
 		return;
@@ -415,7 +417,7 @@ static void turn(int64_t *number, uint64_t *span, struct headrace_name *name, ui
 		return;
 	cell_fill(&as, kind, NULL);
 	*(kind == KIND_STEP ? &as.step : &as.epoch) = to;
-	/* A step that another thread or handler has begun meanwhile ends where this one begins. */
+	/* If another thread or a handler has begun a step meanwhile, that step ends here. */
 	region_finish(__atomic_exchange_n(span, region_start(name, &as, at), __ATOMIC_ACQ_REL), at,
 		      NULL);
 }

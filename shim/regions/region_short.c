@@ -2,9 +2,10 @@
 /*
  * region_short.c - sums of short ranges, in shared memory
  *
- * Records of ranges of a microsecond would need 64 bytes per microsecond, so short ranges are
- * summed up. A sum is sent when another name needs its cell, when its first range is a second old,
- * or after the thread's death. The daemon reads the rest when the process has exited.
+ * If ranges of one microsecond had records, they would need 64 bytes per microsecond, so short
+ * ranges are summed up. A sum is sent when another name needs its cell, when its first range is a
+ * second old, or after the thread's death. When the process has exited, the daemon reads the
+ * remaining sums.
  *
  * Threads   Only the ring's owner. A signal handler that interrupts this code sends a record per
  *           range.
@@ -13,7 +14,7 @@
 
 #include "shim/core/ring.h"
 
-#define SHORT_MOST UINT64_C(10000) /* multiplied by hr_map_hdr.short_ticks: one second */
+#define SHORT_MOST UINT64_C(10000) /* times hr_map_hdr.short_ticks: one second */
 
 static void region_short_flush(struct hr_ring_hdr *ring, struct hr_region_short *s)
 {
@@ -31,7 +32,7 @@ static void region_short_flush(struct hr_ring_hdr *ring, struct hr_region_short 
 	hr__record_duration(&head, 0, s->ticks);
 	if (!hr__ring_control(&head, NULL, 0))
 		hr__lost_add(ring, HR_CTL_REGION, s->count, 0, s->ticks);
-	/* Release: a reader of a dead thread's cell finds the record and no sum, or both. */
+	/* Release: a reader of a dead thread's cell finds the record without the sum, or both. */
 	__atomic_store_n(&s->count, 0, __ATOMIC_RELEASE);
 }
 
@@ -41,7 +42,7 @@ static bool region_short_same(const struct hr_region_short *s, const struct hr_r
 	return s->key == c->key && s->depth == depth && s->step == c->step && s->epoch == c->epoch;
 }
 
-/* The cell of this key; else a free one; else the oldest one, whose sum is sent. */
+/* Returns the cell of this key, else a free one. Else sends the oldest sum to free its cell. */
 static struct hr_region_short *region_short_find(struct hr_ring_hdr *ring,
 						 const struct hr_region_cell *c, uint32_t depth)
 {
@@ -52,7 +53,7 @@ static struct hr_region_short *region_short_find(struct hr_ring_hdr *ring,
 		struct hr_region_short *s = &ring->shorts[(home + i) % HR_REGION_SHORTS];
 
 		if (s->count == 0) {
-			/* Cells in use may follow a free one, so the search continues. */
+			/* The search continues, because cells in use may follow a free cell. */
 			if (best == NULL || best->count != 0)
 				best = s;
 		} else if (region_short_same(s, c, depth)) {

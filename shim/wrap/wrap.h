@@ -3,12 +3,12 @@
  * wrap.h - declarations of all wrappers, and their common parts
  *
  * The wrapper of `read` is the C function hr_wrap_read with the symbol name read. libc's headers
- * make some names macros, inline them, or redirect them (getc, fscanf); the exports stay
- * unaffected. tests/shim/wrap compares the types of the table with those of the headers.
+ * define some names as macros, inline them, or redirect them (getc, fscanf), which does not affect
+ * the exports. tests/shim/wrap compares the types of the table with those of the headers.
  *
- * Threads   Like core.h: any thread, signal handlers, after fork, in a vfork child.
- * Lifetime  Nothing is held across the original call, which may be cancelled, or left by
- *           siglongjmp.
+ * Threads   As core.h: any thread, in signal handlers, after fork, and in a vfork child.
+ * Lifetime  A wrapper holds no lock and no memory during the original call, which may be cancelled,
+ *           or left by siglongjmp.
  */
 #ifndef HEADRACE_SHIM_WRAP_WRAP_H
 #define HEADRACE_SHIM_WRAP_WRAP_H
@@ -42,7 +42,7 @@
 struct epoll_event;
 struct iocb;
 struct io_event;
-struct statx; /* unknown to the headers of an old libc */
+struct statx; /* the headers of an old libc lack it */
 struct __jmp_buf_tag;
 
 #define HR_CALL(id, ret, name, params, ...)                                                        \
@@ -54,18 +54,18 @@ struct __jmp_buf_tag;
 /* ---- streams -------------------------------------------------------------------------------- */
 
 /*
- * A glibc stream begins with a magic word, which other libcs lack. The descriptor and state of such
- * a stream are read in place, because fileno() sets errno and, in other libcs, takes the stream's
- * lock.
+ * A glibc stream begins with a magic word, which other libcs lack. The shim reads the descriptor
+ * and the state of such a stream in place. fileno() sets errno and, in other libcs, takes the
+ * stream's lock.
  */
 #define HR_STREAM_MAGIC	 0xFBAD0000u
 #define HR_STREAM_MASK	 0xFFFF0000u
 #define HR_STREAM_EOF	 0x0010u
 #define HR_STREAM_ERROR	 0x0020u
-#define HR_STREAM_BACKUP 0x0100u /* reads the characters of ungetc */
-#define HR_STREAM_FILE	 0x2000u /* has a descriptor */
+#define HR_STREAM_BACKUP 0x0100u /* the stream reads the characters of ungetc */
+#define HR_STREAM_FILE	 0x2000u /* the stream has a descriptor */
 
-int hr__fileno_slow(FILE *fp); /* calls the original; keeps errno */
+int hr__fileno_slow(FILE *fp); /* calls the original, and preserves errno */
 
 #ifdef __GLIBC__
 static inline bool hr_stream_is(const FILE *fp, uint32_t mask, uint32_t want)
@@ -73,7 +73,7 @@ static inline bool hr_stream_is(const FILE *fp, uint32_t mask, uint32_t want)
 	return ((uint32_t)fp->_flags & (HR_STREAM_MASK | mask)) == (HR_STREAM_MAGIC | want);
 }
 
-/* The stream's descriptor; negative: none (in memory, a cookie, NULL). */
+/* Returns the stream's descriptor. Negative: it has none (in memory, a cookie, NULL). */
 static inline int hr_fileno(FILE *fp)
 {
 	if (hr_unlikely(fp == NULL))
@@ -83,7 +83,7 @@ static inline int hr_fileno(FILE *fp)
 	return hr__fileno_slow(fp);
 }
 
-/* The bytes read ahead, and those written but not flushed; 0 for a stream of another libc. */
+/* Returns the number of bytes that the stream has read ahead; 0 for a stream of another libc. */
 static inline int64_t hr_stream_ahead(const FILE *fp)
 {
 	return hr_stream_is(fp, 0, 0) ? fp->_IO_read_end - fp->_IO_read_ptr : 0;
@@ -108,7 +108,7 @@ static inline bool hr_stream_buffered(const FILE *fp)
 #define hr_fileno(fp)		     ((fp) == NULL ? -1 : hr__fileno_slow(fp))
 #endif
 
-/* A reader's negative result: 0 at the end of the file, else -errno. */
+/* For a negative result of a reader: returns 0 at the end of the file, otherwise -errno. */
 static inline int64_t hr_ret_eof(const FILE *fp, int64_t r)
 {
 	if (r < 0 && hr_stream_is(fp, HR_STREAM_EOF | HR_STREAM_ERROR, HR_STREAM_EOF))
@@ -116,22 +116,22 @@ static inline int64_t hr_ret_eof(const FILE *fp, int64_t r)
 	return hr_ret(r);
 }
 
-/* fread and fwrite: 0 of some items is an error, except at the end of the file. */
+/* For fread and fwrite: if 0 of some items were moved, that is an error, or the end of the file. */
 static inline int64_t hr_ret_items(const FILE *fp, size_t r, size_t asked)
 {
 	return r == 0 && asked > 0 ? hr_ret_eof(fp, -1) : (int64_t)r;
 }
 
 /*
- * scanf returns the number of items; the difference of the stream's positions gives the bytes. The
- * size stays unknown for another libc's stream, or a stream without a file.
+ * scanf returns the number of items. The difference of the stream's positions is the number of
+ * bytes. For a stream of another libc, or without a file, that number is unknown.
  */
 struct hr_scan {
 	struct hr_op op;
 	int64_t from;
 };
 
-/* Position of the next byte that the program reads or writes; negative: unknown. */
+/* Returns the position of the next byte that the program reads or writes. Negative: unknown. */
 static inline int64_t hr_stream_position(FILE *fp)
 {
 	int64_t position = hr_fd_position(hr_fileno(fp));
@@ -164,7 +164,7 @@ static inline void hr_end_scan(struct hr_scan *s, FILE *fp, int r)
 	hr_end(&s->op, ret, 0);
 }
 
-/* The position in an fpos_t, which is its first word in every libc. */
+/* Returns the position in an fpos_t, which is its first word in every libc. */
 static inline int64_t hr_fpos(const void *pos)
 {
 	return *(const int64_t *)pos;
@@ -172,7 +172,7 @@ static inline int64_t hr_fpos(const void *pos)
 
 /* ---- paths ---------------------------------------------------------------------------------- */
 
-/* Reading is safe: AT_EMPTY_PATH needs a readable path, and only tests of the kernel pass -1. */
+/* The path is readable if AT_EMPTY_PATH is valid. Only tests of the kernel pass -1. */
 static inline bool hr_path_is_empty(const char *path)
 {
 	return (uintptr_t)path >= 4096 && (intptr_t)path > 0 && *path == '\0';
@@ -205,15 +205,15 @@ static inline void hr_end_two(struct hr_op *op, int to_fd, const char *to, int64
 /* ---- descriptors ---------------------------------------------------------------------------- */
 
 /*
- * For a call that copies data from `in` to `out`. Returns the file of `out` for hr__end_copy. If
- * one of the files is untracked, its half of the event is empty; if both are, there is no event.
+ * For a call that copies data from `in` to `out`. Returns the file of `out` for hr__end_copy. If a
+ * file is untracked, its part of the event is empty. If both are, no event is recorded.
  */
 hr_file hr__begin_copy(struct hr_op *op, enum hr_op_id id, int in, int out, uint64_t asked);
-/* The offsets are the caller's variables, which the call has advanced; NULL: the file position. */
+/* The offsets are the caller's variables, which the call has advanced. NULL: the file position. */
 void hr__end_copy(struct hr_op *op, hr_file second, int out, const off64_t *in_offset,
 		  const off64_t *out_offset, int64_t ret, uint32_t flags);
 
-/* The sum of the sizes. Use it after the call, and only if the kernel could read the iovec. */
+/* The sum of the sizes. Call this after the call, if the kernel was able to read the iovec. */
 static inline uint64_t hr_iov_bytes(const struct iovec *iov, int count)
 {
 	uint64_t bytes = 0;
@@ -233,9 +233,8 @@ static inline int64_t hr_v2_offset(off64_t offset)
 }
 
 /*
- * Call this before a dup makes `to` a copy of `fd`, because afterwards another thread may reuse
- * `to`. The entry is cleared first, so that the core stops using `to` if that is a descriptor of
- * the core.
+ * Call this before a dup makes `to` a copy of `fd`, because another thread may reuse `to` after the
+ * dup. First clears the entry of `to`, so that the core stops using `to` for its own connection.
  */
 static inline void hr_before_dup(int fd, int to)
 {
@@ -269,21 +268,21 @@ static inline bool hr_fcntl_dups(int cmd)
 
 /* ---- libaio --------------------------------------------------------------------------------- */
 
-/* A call of io_submit() or syscall(SYS_io_submit). r: the kernel's result. */
+/* A call of io_submit() or syscall(SYS_io_submit). */
 struct hr__submission {
 	struct hr_op op;
-	long n_read; /* requests that were read, from the first one on */
+	long n_read; /* number of requests that the shim has read, from the first */
 };
 void hr__submit_begin(struct hr__submission *s, long n, struct iocb *const list[]);
 void hr__submit_end(struct hr__submission *s, struct iocb *const list[], long r);
-/* The program gets the results of n requests. */
+/* The program takes the results of n requests. */
 void hr__requests_over(const struct io_event *events, long n);
 
 /* ---- seccomp -------------------------------------------------------------------------------- */
 
 /*
- * Strict mode and PR_TSC_SIGSEGV also forbid the time stamp counter. A call without a program, as
- * libseccomp makes to test the kernel, is ignored. Numbers: linux/prctl.h, linux/seccomp.h.
+ * Strict mode and PR_TSC_SIGSEGV also forbid the time stamp counter. A call without a program is
+ * ignored: libseccomp tests the kernel so. Numbers: linux/prctl.h, linux/seccomp.h.
  */
 static inline void hr_before_prctl(long option, unsigned long mode, unsigned long program)
 {
@@ -304,7 +303,7 @@ static inline void hr_before_seccomp_call(long operation, unsigned long program)
 
 /* ---- clone ---------------------------------------------------------------------------------- */
 
-/* Before a clone whose child process may share this memory. Numbers: linux/sched.h. */
+/* Call it before a clone whose child may share this memory. The numbers are from linux/sched.h. */
 static inline void hr_before_clone(uint64_t flags)
 {
 	const uint64_t vm = 0x100, vfork = 0x4000, thread = 0x10000, settls = 0x80000;
@@ -324,7 +323,7 @@ static inline uint32_t hr_map_flags(int prot, int flags)
 	return ((uint32_t)prot & 15) | (uint32_t)flags << 4;
 }
 
-/* A fixed mapping replaces others. Anonymous memory is no operation. */
+/* A fixed mapping replaces other mappings. A mapping of anonymous memory is not recorded. */
 static inline void hr_begin_mmap(struct hr_op *op, enum hr_op_id id, const void *addr, size_t n,
 				 int flags, int fd, int64_t offset)
 {
@@ -345,14 +344,14 @@ static inline void hr_end_mmap(struct hr_op *op, const void *addr, size_t n, uin
 	hr_end(op, addr != MAP_FAILED ? 0 : hr_ret(-1), flags);
 }
 
-/* Removes the mapping before the call, because afterwards another thread may have the addresses. */
+/* Removes the mapping before the call: after it, another thread may get these addresses. */
 static inline void hr_begin_munmap(struct hr_op *op, const void *addr, size_t n)
 {
 	hr_begin_map(op, HR_OP_munmap, addr, n);
 	hr_map_remove(addr, n);
 }
 
-/* `to`: the address of MREMAP_FIXED, or NULL. Returns the file of the mapping, for the end. */
+/* `to`: the address of MREMAP_FIXED, or NULL. Returns the mapping's file, for hr_end_mremap(). */
 static inline hr_file hr_begin_mremap(struct hr_op *op, const void *addr, size_t old, size_t n,
 				      const void *to)
 {

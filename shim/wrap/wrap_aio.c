@@ -2,15 +2,15 @@
 /*
  * wrap_aio.c - POSIX asynchronous I/O
  *
- * libc does the I/O in its own threads, where no wrapper runs. So the operation is the submission:
- * it has the descriptor, offset and size of the request, but the duration of the submission (with
- * LIO_WAIT, of the whole list).
+ * libc does the I/O in its own threads, where no wrapper runs. So the submission is the operation.
+ * It has the descriptor, offset and size of the request. Its duration is that of the submission,
+ * with LIO_WAIT that of the whole list.
  */
 #include "shim/wrap/wrap.h"
 
 /* NOLINTBEGIN(bugprone-macro-parentheses): parameters, types and names cannot have parentheses */
 
-/* The two structs have one layout, so that one function serves both. */
+/* Both structs have the same layout, so one function serves both. */
 _Static_assert(sizeof(struct aiocb) == sizeof(struct aiocb64) &&
 		   offsetof(struct aiocb, aio_offset) == offsetof(struct aiocb64, aio_offset),
 	       "64-bit only");
@@ -35,7 +35,7 @@ static inline bool moves_data(const struct aiocb64 *cb)
 	return cb != NULL && (cb->aio_lio_opcode == LIO_READ || cb->aio_lio_opcode == LIO_WRITE);
 }
 
-/* Begins the lio_listio itself, with the file of the first request and the sum of the sizes. */
+/* Begins lio_listio itself, with the file of the first request and the sum of the sizes. */
 static void begin_list(struct hr_op *op, enum hr_op_id id, struct aiocb64 *const list[], int n)
 {
 	uint64_t asked = 0;
@@ -52,9 +52,9 @@ static void begin_list(struct hr_op *op, enum hr_op_id id, struct aiocb64 *const
 }
 
 /*
- * Records an operation for each request, so that the bytes count for the file of the request. Call
- * it before the real call, except with LIO_WAIT, because a notification may free a finished
- * request.
+ * Records an operation for each request, so that its bytes count for its file. Call this before the
+ * real call, because a notification may free a finished request. With LIO_WAIT, call it after the
+ * real call.
  */
 static void record_requests(enum hr_op_id read_id, enum hr_op_id write_id,
 			    struct aiocb64 *const list[], int n, int64_t ret)

@@ -35,7 +35,7 @@ DIR *hr_wrap_fdopendir(int fd)
 
 int hr_wrap_closedir(DIR *dir)
 {
-	int fd = dir != NULL ? HR_REAL(dirfd)(dir) : -1; /* a NULL stream must not crash here */
+	int fd = dir != NULL ? HR_REAL(dirfd)(dir) : -1; /* NULL must not crash here */
 	struct hr_op op;
 	int r;
 
@@ -46,7 +46,7 @@ int hr_wrap_closedir(DIR *dir)
 	return r;
 }
 
-/* NULL is the end or an error; errno distinguishes them. */
+/* NULL means the end or an error, which errno distinguishes. */
 #define READDIR(name, type)                                                                        \
 	struct type *hr_wrap_##name(DIR *dir)                                                      \
 	{                                                                                          \
@@ -138,7 +138,7 @@ int hr_wrap_fchdir(int fd)
 	return r;
 }
 
-/* An empty first path gives a name to the open file fromfd. */
+/* With AT_EMPTY_PATH and an empty first path, the call gives a name to the open file fromfd. */
 int hr_wrap_linkat(int fromfd, const char *from, int tofd, const char *to, int flags)
 {
 	struct hr_op op;
@@ -150,7 +150,7 @@ int hr_wrap_linkat(int fromfd, const char *from, int tofd, const char *to, int f
 	return r;
 }
 
-/* The names of shm_open are files in /dev/shm: the kernel's names of its descriptors show that. */
+/* The names of shm_open are files in /dev/shm, as /proc/self/fd shows for its descriptors. */
 int hr_wrap_shm_unlink(const char *name)
 {
 	char path[sizeof("/dev/shm/") + NAME_MAX] = "/dev/shm/";

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * wrap_exec.c - hooks: programs that are started
+ * wrap_exec.c - hooks for calls that start programs
  *
- * The new image initializes itself; the hooks only check whether it will have this library.
- * posix_spawn, system and popen exec in a child inside libc: their hooks run in the parent.
+ * The new image initializes itself; the hooks only check whether it will load this library.
+ * posix_spawn, system and popen exec inside libc, in a child, so their hooks run in the parent.
  */
 #include <alloca.h>
 #include <stdlib.h>
@@ -38,7 +38,7 @@ EXEC(execvp, (const char *file, char *const argv[]), (file, argv), file, environ
 EXEC(execvpe, (const char *file, char *const argv[], char *const envp[]), (file, argv, envp), file,
      envp)
 
-/* argv is on the stack, as in libc. `envp` may take a further argument from `ap`. */
+/* argv is on the stack, as in libc. The expression `envp` may take an argument from `ap`. */
 #define EXEC_LIST(name, envp, by, ...)                                                             \
 	int hr_wrap_##name(const char *path, const char *arg, ...)                                 \
 	{                                                                                          \

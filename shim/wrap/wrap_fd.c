@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * wrap_fd.c - descriptors: close and dup, vectors, copies between two of them
+ * wrap_fd.c - descriptors: close, dup, vectors, and copies between two descriptors
  *
- * The fd table follows the kernel without a lock, so the order matters: an entry changes before a
- * call that frees its number, and immediately after a call that returns a new number.
+ * The fd table has no lock, so the order matters. An entry changes before a call that frees its
+ * number, and immediately after a call that returns a new number.
  */
 #include "shim/wrap/wrap.h"
 
@@ -67,7 +67,7 @@ int hr_wrap_dup(int fd)
 DUP_TO(dup2, (int fd, int to), (fd, to), 0)
 DUP_TO(dup3, (int fd, int to, int flags), (fd, to, flags), flags)
 
-/* The argument is an int, a pointer, or missing: one word is forwarded in all cases. */
+/* The argument is an int, a pointer, or missing. The wrapper always forwards one word. */
 #define FCNTL(name)                                                                                \
 	int hr_wrap_##name(int fd, int cmd, ...)                                                   \
 	{                                                                                          \
@@ -168,7 +168,7 @@ hr_file hr__begin_copy(struct hr_op *op, enum hr_op_id id, int in, int out, uint
 	return second;
 }
 
-/* With size 0 the kernel does not read the offset, which may then be a bad pointer. */
+/* If the size is 0, the kernel does not read the offset, which may then be a bad pointer. */
 static inline int64_t before_copy(const off64_t *offset, uint64_t asked, int64_t ret)
 {
 	return offset != NULL && asked > 0 && ret >= 0 ? *offset - ret : HR_OFFSET_NONE;

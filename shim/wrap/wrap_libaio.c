@@ -2,10 +2,10 @@
 /*
  * wrap_libaio.c - the kernel's asynchronous I/O, by libaio's functions and by syscall()
  *
- * Each request is an event, from its submission until the program takes its result: io_getevents
+ * Each request is an event, from its submission until the program takes its result. io_getevents
  * returns the address of the control block. The control block is read before the submission,
- * because afterwards its memory may be freed. The pointers in it are not checked by then, so system
- * calls test the pages. libaio's functions return -errno and do not change errno.
+ * because its memory may be freed afterwards. At that time the kernel has not checked its pointers,
+ * so system calls test the pages. libaio's functions return -errno and do not change errno.
  */
 #include <linux/aio_abi.h>
 
@@ -15,7 +15,7 @@
 #define NO_PAGE	    UINTPTR_MAX
 #define VECTOR_MOST 1024u /* IOV_MAX, the kernel's limit */
 
-/* The list of a running io_submit. libaio >= 0.3.112 passes it on to the wrapper of syscall(). */
+/* The list of the io_submit that runs. libaio >= 0.3.112 passes it to the wrapper of syscall(). */
 static __thread struct iocb *const *in_flight;
 
 /* The last page that was readable, so that each page of an array is tested once. */
@@ -44,11 +44,11 @@ static uint64_t vector_bytes(struct pages *pages, const struct iocb *cb)
 	const struct iovec *iov = (const struct iovec *)(uintptr_t)cb->aio_buf;
 
 	if (cb->aio_nbytes > VECTOR_MOST || !readable(pages, iov, cb->aio_nbytes * sizeof(*iov)))
-		return HR_ASKED_NONE; /* the kernel will refuse it */
+		return HR_ASKED_NONE; /* the kernel will refuse the request */
 	return hr_iov_bytes(iov, (int)cb->aio_nbytes);
 }
 
-/* False: the request has no file (a poll), or an unknown opcode. */
+/* False: the request has no file (a poll), or its opcode is unknown. */
 static bool request_of(struct pages *pages, const struct iocb *cb, struct hr_request *ret)
 {
 	static const uint16_t ids[] = {
@@ -76,7 +76,7 @@ static bool request_of(struct pages *pages, const struct iocb *cb, struct hr_req
 	return true;
 }
 
-/* Begins the io_submit itself, with the file of the first request and the sum of the sizes. */
+/* Begins io_submit itself, with the file of the first request and the sum of the sizes. */
 void hr__submit_begin(struct hr__submission *s, long n, struct iocb *const list[])
 {
 	struct pages of_list = {NO_PAGE}, of_blocks = {NO_PAGE}, of_vectors = {NO_PAGE};
@@ -104,7 +104,7 @@ void hr__submit_begin(struct hr__submission *s, long n, struct iocb *const list[
 	hr_begin_fd(&s->op, HR_OP_io_submit, fd, asked, HR_OFFSET_NONE);
 }
 
-/* r: how many requests were submitted, counted from the first one; or -errno. */
+/* r: number of requests that were submitted, from the first, or -errno. */
 void hr__submit_end(struct hr__submission *s, struct iocb *const list[], long r)
 {
 	for (long i = r > 0 ? r : 0; i < s->n_read; i++)
@@ -120,7 +120,7 @@ void hr__requests_over(const struct io_event *events, long n)
 
 int hr_wrap_io_submit(void *ctx, long n, struct iocb **list)
 {
-	/* not NULL in a signal handler that interrupts io_submit */
+	/* not NULL if this runs in a signal handler that interrupts io_submit */
 	struct iocb *const *outer = in_flight;
 	struct hr__submission s;
 	int r;

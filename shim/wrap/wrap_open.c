@@ -12,7 +12,7 @@
 
 /* ---- a file that has no name before the call ------------------------------------------------ */
 
-/* The file is that of the new descriptor; a failed call has no file. */
+/* The file is that of the new descriptor. A failed call has no file. */
 static void record_made_fd(enum hr_op_id id, uint64_t start, int fd, uint32_t flags)
 {
 	int64_t ret = hr_ret(fd);
@@ -28,7 +28,7 @@ static void record_made_fd(enum hr_op_id id, uint64_t start, int fd, uint32_t fl
 	hr_end(&op, ret, flags);
 }
 
-/* The mkstemp family: the end of the operation reads the new name from `path`. */
+/* For the mkstemp family: the end of the operation reads the new name from `path`. */
 #define MAKE_TEMP(name, params, args, flags)                                                       \
 	int hr_wrap_##name params                                                                  \
 	{                                                                                          \
@@ -79,7 +79,7 @@ MAKE_FD(open_by_handle_at, (int mount_fd, struct file_handle *handle, int flags)
 MAKE_STREAM(tmpfile)
 MAKE_STREAM(tmpfile64)
 
-/* The caller passes a mode only with these flags. */
+/* Returns whether the caller passes a mode, which it does only with these flags. */
 static inline bool takes_mode(int flags)
 {
 	return (flags & O_CREAT) || (flags & O_TMPFILE) == O_TMPFILE;
@@ -186,7 +186,7 @@ FILE *hr_wrap_fdopen(int fd, const char *mode)
 	return fp;
 }
 
-/* The call closes the stream's descriptor, and the new one often gets the same number. */
+/* The call closes the stream's descriptor, and the new descriptor often gets the same number. */
 static hr_file begin_freopen(struct hr_op *op, enum hr_op_id id, const char *path, FILE *fp)
 {
 	int fd = hr_fileno(fp);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* wrap_process.c - hooks: process life, environment, jumps (started programs: wrap_exec.c) */
+/* wrap_process.c - hooks: process life, environment, jumps (wrap_exec.c: start of programs) */
 #include <grp.h>
 #include <sched.h>
 #include <stdlib.h>
@@ -38,7 +38,7 @@ void *hr__vfork_target(void)
 
 HR_THUNK_VFORK
 
-/* The child of a clone with shared memory is treated like a vfork child; it starts in fn. */
+/* A clone with shared memory is treated like a vfork, but its child starts in fn. */
 int hr_wrap_clone(int (*fn)(void *), void *stack, int flags, void *arg, ...)
 {
 	void *parent_tid, *tls, *child_tid;
@@ -70,7 +70,7 @@ int hr_wrap_daemon(int nochdir, int noclose)
 	return r;
 }
 
-/* prctl may set a seccomp filter, after which the shim makes no system calls. */
+/* prctl may set a seccomp filter. After that, the shim makes no system calls. */
 int hr_wrap_prctl(int option, ...)
 {
 	unsigned long a, b, c, d;
@@ -117,7 +117,7 @@ int hr_wrap_setenv(const char *name, const char *value, int overwrite)
 {
 	int r = HR_REAL(setenv)(name, value, overwrite);
 
-	/* getenv would return the valid value, but takes no lock against other threads. */
+	/* getenv would return the current value, but takes no lock against other threads. */
 	if (r == 0 && !overwrite)
 		hr_env_add(name, value);
 	else if (r == 0)
@@ -125,7 +125,7 @@ int hr_wrap_setenv(const char *name, const char *value, int overwrite)
 	return r;
 }
 
-/* NAME=VALUE in one string; the names in env_names.def are shorter than the buffer. */
+/* `text` is NAME=VALUE. The names in env_names.def are shorter than the buffer. */
 int hr_wrap_putenv(char *text)
 {
 	int r = HR_REAL(putenv)(text);

@@ -2,8 +2,8 @@
 /*
  * wrap_stdio.c - calls on streams that the table cannot describe
  *
- * A stdio call and the system calls inside it are one event, because libc's own calls do not pass
- * the wrappers. Opening and closing of streams: wrap_open.c, and fclose here.
+ * A stdio call and the system calls inside it are one event, because libc's own calls do not use
+ * the wrappers. wrap_open.c has the calls that open streams.
  */
 #include "shim/wrap/wrap.h"
 
@@ -23,7 +23,7 @@ int hr_wrap_fileno(FILE *fp)
 	return HR_REAL(fileno)(fp);
 }
 
-/* Reads the number and clears its entry before the call: afterwards the stream is gone. */
+/* Before the call, reads the descriptor and clears its entry, because the call frees the stream. */
 int hr_wrap_fclose(FILE *fp)
 {
 	int fd = hr_fileno(fp);
@@ -41,14 +41,14 @@ int hr_wrap_fclose(FILE *fp)
 	return r;
 }
 
-/* popen opened the pipe inside libc, so only its table entry has to be cleared. */
+/* popen opens the pipe inside libc, so only the table's entry has to be cleared. */
 int hr_wrap_pclose(FILE *fp)
 {
 	hr_fd_clear(hr_fileno(fp));
 	return HR_REAL(pclose)(fp);
 }
 
-/* NULL flushes every stream: an operation without a file. */
+/* fflush(NULL) flushes every stream, and is an operation without a file. */
 #define FFLUSH(name)                                                                               \
 	int hr_wrap_##name(FILE *fp)                                                               \
 	{                                                                                          \

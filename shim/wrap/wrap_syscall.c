@@ -3,12 +3,12 @@
  * wrap_syscall.c - libc's syscall()
  *
  * The wrapper forwards the number and six words unchanged to libc's own syscall. The operation gets
- * the name of the function that makes this system call. A table has the positions of descriptor,
+ * the name of the libc function for this system call. A table gives the positions of descriptor,
  * path, size, offset and flags among the words.
  *
- * The wrapper calls libc's syscall() only, never the libc function of that system call or its
+ * The wrapper calls only libc's syscall(), never the libc function for that system call or its
  * wrapper. An allocator or communication library may replace mmap() by a function that calls
- * syscall(SYS_mmap), and the recursion would be endless.
+ * syscall(SYS_mmap). The recursion would then be endless.
  */
 #include <sched.h>
 #include <string.h>
@@ -20,10 +20,10 @@
 HR_THUNK_SYSCALL
 
 enum how {
-	HOW_NONE, /* forwarded only */
+	HOW_NONE, /* the wrapper only forwards the call */
 	HOW_FD,
-	HOW_PATH, /* dirfd: the word before the path, or AT_FDCWD */
-	HOW_TWO,  /* two paths, each with a dirfd before it, or both without */
+	HOW_PATH, /* the dirfd is the word before the path, or AT_FDCWD */
+	HOW_TWO,  /* two paths; a dirfd precedes each of them, or neither */
 	HOW_OPEN,
 	HOW_CLOSE,
 	HOW_CLOSE_RANGE,
@@ -46,7 +46,7 @@ enum how {
 	HOW_LEAVE
 };
 
-/* Positions among the six words, from 1; 0: the call has none. */
+/* Each position is a number among the six words, from 1. 0: the call has no such word. */
 struct shape {
 	uint16_t id; /* enum hr_op_id */
 	uint8_t how;
@@ -66,7 +66,7 @@ static const struct shape shapes[] = {
 #undef HOOK
 };
 
-/* One call of syscall(). word[0] is unused: positions count from 1. */
+/* One call of syscall(). word[0] is unused, because positions count from 1. */
 struct call {
 	const struct shape *shape;
 	long number;
@@ -113,7 +113,7 @@ static void begin_fd(struct hr_op *op, const struct call *c)
 
 static void begin_path(struct hr_op *op, const struct call *c)
 {
-	/* In open flags the bit of AT_EMPTY_PATH may mean something else; in others it does not. */
+	/* Flags of an open may use the bit of AT_EMPTY_PATH. Flags of other calls do not. */
 	int at_flags = c->shape->how != HOW_OPEN ? (int)flags_of(c) : 0;
 
 	hr_begin_at(op, c->shape->id, dirfd_of(c, c->shape->file), path_of(c, c->shape->file),
@@ -373,8 +373,8 @@ long hr__syscall_record(long number, long a, long b, long c, long d, long e, lon
 }
 
 /*
- * The flags are the first word of clone3's arguments. The pointer may be bad: programs pass NULL to
- * test whether the call exists. Then the call fails, and marking the thread costs one getpid.
+ * The flags are the first word of clone3's arguments. Programs may pass NULL, to test whether the
+ * call exists. Then the call fails, and the mark of the thread costs one getpid.
  */
 static uint64_t clone3_flags(const void *arguments)
 {
@@ -386,7 +386,7 @@ static uint64_t clone3_flags(const void *arguments)
 	return flags;
 }
 
-/* For the numbers that make a process. `a`: the flags; for clone3, a pointer to them. */
+/* For numbers that make a process. `a` contains the flags or, for clone3, a pointer to them. */
 void *hr__syscall_target(long number, unsigned long a)
 {
 	uint64_t flags = CLONE_VM | CLONE_VFORK;

@@ -2,8 +2,8 @@
 /*
  * wrap_table.c - the wrappers that proto/calls.def describes completely
  *
- * HR_CALL becomes HR_WRAP_<KIND>, which is a function: begin, call, end. All decisions are in
- * inline functions of wrap.h and core.h.
+ * HR_CALL becomes HR_WRAP_<KIND>, which defines a function: begin, call, end. Inline functions of
+ * wrap.h and core.h make all decisions.
  */
 #include "shim/wrap/wrap.h"
 
@@ -17,7 +17,7 @@
 
 #define HR_WRAP_HAND(...)
 
-/* A tail call if the descriptor is ignored: only the traced_ function has to save registers. */
+/* For an ignored descriptor, this is a tail call. Only the traced_ function saves registers. */
 #define HR_WRAP_FD(ret, name, params, args, file, asked, offset, flags)                            \
 	HR_WRAP_ON(ret, name, params, args, file, asked, offset, hr_ret(r), flags)
 
@@ -110,8 +110,8 @@
 		   r ? (int64_t)strlen(r) : hr_ret_eof(file, -1), flags)
 
 /*
- * The unbuffered call is marked, so that probes attribute its system call to stdio. A function of
- * another library is an operation while it runs, so that the wrappers that it calls do not count.
+ * Around an unbuffered call, hr_begin_buffer makes probes attribute its system call to stdio. An
+ * original of another library runs as an operation, so that wrappers that it calls do not count.
  */
 #define HR_WRAP_CHAR(ret, name, params, args, file, asked, offset, flags)                          \
 	static __attribute__((noinline)) ret unbuffered_##name params                              \
@@ -149,7 +149,7 @@
 		return r;                                                                          \
 	}
 
-/* An inlined getc_unlocked calls this to refill the buffer, which it then reads without a call. */
+/* An inlined getc_unlocked calls this to fill the buffer, which it then reads without calls. */
 #define HR_WRAP_REFILL(ret, name, params, args, file, asked, offset, flags)                        \
 	ret hr_wrap_##name params                                                                  \
 	{                                                                                          \
@@ -197,7 +197,7 @@
 		return r;                                                                          \
 	}
 
-/* printf and scanf call the v-function: variadic arguments cannot be forwarded otherwise. */
+/* printf and scanf call the v-function, because C cannot forward variadic arguments otherwise. */
 #define HR_WRAP_VFD(ret, name, params, args, file, asked, offset, flags, real, last)               \
 	ret hr_wrap_##name params                                                                  \
 	{                                                                                          \

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * wrap_thunk.h - the two entries that must not leave a frame
+ * wrap_thunk.h - the two entries that must not leave a stack frame
  *
- * The child of vfork returns to its caller first, on the parent's stack, where it would overwrite a
- * frame of the wrapper. So vfork's entry calls a C function that marks the thread, and then jumps
- * to the original with stack and registers unchanged. syscall() does the same for the numbers that
- * make a process, and enters hr__syscall_record for all others.
+ * The child of vfork returns to its caller first. It uses the parent's stack, where it would
+ * overwrite a frame of the wrapper. So vfork's entry calls a C function that marks the thread, and
+ * then jumps to the original with stack and registers unchanged. For the numbers that make a
+ * process, syscall() does the same. For all other numbers, it jumps to hr__syscall_record.
  *
- * HR_THUNK_VFORK is used once, in wrap_process.c; HR_THUNK_SYSCALL once, in wrap_syscall.c.
+ * wrap_process.c uses HR_THUNK_VFORK once; wrap_syscall.c uses HR_THUNK_SYSCALL once.
  */
 #ifndef HEADRACE_SHIM_WRAP_WRAP_THUNK_H
 #define HEADRACE_SHIM_WRAP_WRAP_THUNK_H
@@ -18,10 +18,10 @@
 #define HR_STRING(x)  HR_STRING_(x)
 #define HR_HIDDEN     __attribute__((visibility("hidden"), used))
 
-/* Mark the thread; return the address of the original. */
+/* Mark the thread, and return the address of the original. */
 HR_HIDDEN void *hr__vfork_target(void);
 HR_HIDDEN void *hr__syscall_target(long number, unsigned long a);
-/* syscall() for all other numbers. */
+/* Records a call of syscall() with any other number. */
 HR_HIDDEN long hr__syscall_record(long number, long a, long b, long c, long d, long e, long f);
 
 /* clang-format off */
@@ -51,7 +51,7 @@ HR_HIDDEN long hr__syscall_record(long number, long a, long b, long c, long d, l
 		"jmp *%rax\n" \
 		HR_ENTRY_END("vfork"));
 
-/* Seven words: six in registers, the last on the stack, as hr__syscall_record takes them. */
+/* Passes seven words to hr__syscall_record: six in registers, the last one on the stack. */
 #define HR_THUNK_SYSCALL \
 	__asm__(HR_ENTRY("syscall") \
 		"endbr64\n" \
@@ -98,7 +98,7 @@ HR_HIDDEN long hr__syscall_record(long number, long a, long b, long c, long d, l
 		"br x16\n" \
 		HR_ENTRY_END("vfork"));
 
-/* Seven words, all in registers; clone and clone3 only: this architecture has no fork and vfork. */
+/* Passes seven words, all in registers. This architecture lacks fork and vfork. */
 #define HR_THUNK_SYSCALL \
 	__asm__(HR_ENTRY("syscall") \
 		"hint #34\n" /* bti c */ \
@@ -129,6 +129,6 @@ HR_HIDDEN long hr__syscall_record(long number, long a, long b, long c, long d, l
 #endif
 /* clang-format on */
 
-#define HR_SYS_CLONE3 435 /* the same on every architecture; old headers lack it */
+#define HR_SYS_CLONE3 435 /* the same number on every architecture; old headers lack it */
 
 #endif

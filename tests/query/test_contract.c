@@ -70,7 +70,8 @@ static const struct {
      "BIGINT,low_ns BIGINT,high_ns BIGINT,refusal VARCHAR,wall_ns BIGINT,checkpoint_ns "
      "BIGINT,stall_ns BIGINT"},
     {"findings", STREAM ",number BIGINT,cause VARCHAR,lost_ns BIGINT,wall_ns BIGINT,meaning "
-			"VARCHAR,rank BIGINT,whose VARCHAR,worker BIGINT,object VARCHAR,mount VARCHAR,evidence VARCHAR,action "
+			"VARCHAR,rank BIGINT,whose VARCHAR,worker BIGINT,object VARCHAR,mount "
+			"VARCHAR,evidence VARCHAR,action "
 			"VARCHAR,gain_low_ns BIGINT,"
 			"gain_high_ns BIGINT,avoid VARCHAR"},
 };
