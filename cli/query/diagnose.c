@@ -10,10 +10,14 @@
 #include "cli/cli.h"
 #include "cli/commands.h"
 
-enum { OPT_JOB = 256, OPT_JSON, OPT_TOP, OPT_BEST };
+enum { OPT_JOB = 256, OPT_JSON, OPT_TOP, OPT_BEST, OPT_RANK, OPT_FROM, OPT_TO };
 
 const struct hr_option hr_diagnose_option_table[] = {
     {"job", OPT_JOB, "JOB", "only this job", HR_VALUES_OTHER},
+    {"rank", OPT_RANK, "N", "only this rank (default: the mean of all)", HR_VALUES_OTHER},
+    {"from", OPT_FROM, "SECONDS",
+     "only from this time on, since the start of the job; negative: before its end", HR_VALUES_OTHER},
+    {"to", OPT_TO, "SECONDS", "only until this time", HR_VALUES_OTHER},
     {"top", OPT_TOP, "N", "at most N causes of each job (default: 5)", HR_VALUES_OTHER},
     {"json", OPT_JSON, NULL, "print JSON instead of text", NULL},
     {"help", 'h', NULL, "print this text", NULL},
@@ -41,12 +45,25 @@ struct words {
 	char **settings; /* arguments of the query */
 	int n_settings;
 	const char *query;
-	char top[32]; /* an argument of `diagnose` */
+	char given[4][64]; /* arguments of `diagnose`: top, rank, from, to */
+	int n_given;
 };
 
 static void add(struct words *w, const char *word)
 {
 	w->list[w->n++] = (char *)word;
+}
+
+/* The last value of an option counts. */
+static void give(struct words *w, const char *name, const char *value)
+{
+	size_t n = strlen(name);
+	int i = 0;
+
+	while (i < w->n_given && (strncmp(w->given[i], name, n) != 0 || w->given[i][n] != '='))
+		i++;
+	snprintf(w->given[i], sizeof(w->given[i]), "%s=%s", name, value);
+	w->n_given += i == w->n_given;
 }
 
 static bool is_setting(const char *word)
@@ -98,7 +115,16 @@ static int take_arguments(struct hr_options *o, struct words *w, const char *com
 			add(w, o->value);
 			break;
 		case OPT_TOP:
-			snprintf(w->top, sizeof(w->top), "top=%s", o->value);
+			give(w, "top", o->value);
+			break;
+		case OPT_RANK:
+			give(w, "rank", o->value);
+			break;
+		case OPT_FROM:
+			give(w, "from", o->value);
+			break;
+		case OPT_TO:
+			give(w, "to", o->value);
 			break;
 		case OPT_BEST:
 			w->settings[w->n_settings++] = (char *)"best=true";
@@ -122,9 +148,8 @@ int hr_diagnose_main(int argc, char **argv)
 	struct hr_options o = {
 	    .table = hr_diagnose_option_table, .argv = argv, .argc = argc, .next = 1};
 	/* Each argument becomes two words at most. */
-	struct words w = {.list = calloc(2 * (size_t)argc + 4, sizeof(*w.list)),
-			  .query = "diagnosis",
-			  .top = "top=5"};
+	struct words w = {.list = calloc(2 * (size_t)argc + 8, sizeof(*w.list)),
+			  .query = "diagnosis"};
 	int status = EXIT_FAILURE;
 
 	if (w.list == NULL)
@@ -132,7 +157,8 @@ int hr_diagnose_main(int argc, char **argv)
 	add(&w, "query");
 	if (take_arguments(&o, &w, "diagnose", "diagnose", &status) == 0) {
 		add(&w, w.query);
-		add(&w, w.top);
+		for (int i = 0; i < w.n_given; i++)
+			add(&w, w.given[i]);
 		status = hr_query_main(w.n, w.list);
 	}
 	free(w.list);

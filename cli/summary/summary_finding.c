@@ -102,7 +102,7 @@ int hr_summary_diagnose(struct hr_summary *s, const struct hr_catalog *catalog)
 	r = hr_query_new_without_sql(catalog, &q);
 	if (r < 0)
 		return r;
-	r = hr_diagnosis_make(q, &d);
+	r = hr_diagnosis_make(q, &HR_SCOPE_ALL, &d);
 	if (r == 0) {
 		take_loops(s, &d);
 		r = hr_findings_make(&d, &all);

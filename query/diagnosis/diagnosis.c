@@ -4,12 +4,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-int hr_diagnosis_make(struct hr_query *q, struct hr_diagnosis *ret)
+int hr_diagnosis_make(struct hr_query *q, const struct hr_scope *scope, struct hr_diagnosis *ret)
 {
 	int r;
 
-	*ret = (struct hr_diagnosis){.q = q};
-	r = hr__lives_read(q, &ret->scan, &ret->lives);
+	*ret = (struct hr_diagnosis){.q = q, .scope = *scope};
+	r = hr__lives_read(q, &ret->scope, &ret->scan, &ret->lives);
 	if (r == 0)
 		r = hr__scan_run(q, &ret->scan);
 	if (r == 0)

@@ -42,6 +42,7 @@ struct hr_part_sums {
 
 struct hr_diagnosis {
 	struct hr_query *q;
+	struct hr_scope scope;
 	struct hr_train_lives lives;
 	struct hr_op_scan scan;
 	struct hr_spent *spent; /* of each fetch of `lives` */
@@ -53,7 +54,7 @@ struct hr_diagnosis {
 };
 
 /* -ENOMEM; -EINTR after hr_query_interrupt. hr_diagnosis_done frees the result of a failure, too. */
-int hr_diagnosis_make(struct hr_query *q, struct hr_diagnosis *ret);
+int hr_diagnosis_make(struct hr_query *q, const struct hr_scope *scope, struct hr_diagnosis *ret);
 void hr_diagnosis_done(struct hr_diagnosis *d);
 
 /* The parts of each step of all lives; the caller frees the rows, also of a failure. -ENOMEM. */

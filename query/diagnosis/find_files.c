@@ -136,7 +136,7 @@ void hr__job_passes(const struct hr_training_job *j, struct hr_passes *ret)
 	for (size_t i = 0; i < d->lives.n; i++) {
 		const struct hr_train_life *life = &d->lives.list[i];
 
-		if (!hr__same_job(d->q, life->stream, j->stream))
+		if (!hr__job_has(j, i))
 			continue;
 		for (size_t k = 0; k < life->n_loops; k++) {
 			const struct hr_loop *l = &life->loops[k];

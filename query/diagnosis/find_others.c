@@ -33,7 +33,7 @@ static void find_slow_rank(struct hr_training_job *j)
 	for (size_t i = 0; i < d->lives.n; i++) {
 		double slowed = hr_cycles_slowed(&d->cycles[i]) / 1e9;
 
-		if (!hr__same_job(d->q, d->lives.list[i].stream, j->stream))
+		if (!hr__job_has(j, i))
 			continue;
 		all += slowed;
 		if (slowed > most) {

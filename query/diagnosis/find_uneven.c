@@ -155,7 +155,7 @@ static void find_worker(struct hr_training_job *j, struct hr_job_waits *w)
 	for (size_t i = 0; i < d->lives.n && j->error == 0; i++) {
 		const struct hr_train_life *life = &d->lives.list[i];
 
-		if (!hr__same_job(d->q, life->stream, j->stream))
+		if (!hr__job_has(j, i))
 			continue;
 		j->error = read_made(d, life, &made);
 		if (j->error == 0 && find_slowest(&made, &slow)) {
@@ -188,10 +188,7 @@ static const char *spread(struct hr_training_job *j)
 		return NULL;
 	}
 	for (size_t i = 0; i < d->lives.n_fetches; i++) {
-		uint32_t worker = d->lives.fetches[i].worker;
-
-		if (worker != HR_NO_FETCH &&
-		    hr__same_job(d->q, d->lives.workers[worker].stream, j->stream))
+		if (hr__job_made(j, &d->lives.fetches[i]))
 			ns[n++] = d->spent[i].ns;
 	}
 	qsort(ns, n, sizeof(*ns), by_value);
@@ -209,10 +206,7 @@ static double busy(const struct hr_training_job *j)
 	double ns = 0;
 
 	for (size_t i = 0; i < d->lives.n_fetches; i++) {
-		uint32_t worker = d->lives.fetches[i].worker;
-
-		if (worker != HR_NO_FETCH &&
-		    hr__same_job(d->q, d->lives.workers[worker].stream, j->stream))
+		if (hr__job_made(j, &d->lives.fetches[i]))
 			ns += d->spent[i].ns;
 	}
 	return ns / 1e9 / (j->loop * (double)j->lives * j->workers);

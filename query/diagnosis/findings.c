@@ -90,11 +90,6 @@ static void add_parts(struct hr_training_job *j, size_t life)
 				    1e9 / (double)j->lives;
 }
 
-static const struct hr_worker *worker_of(const struct hr_diagnosis *d, const struct hr_fetch *f)
-{
-	return f->worker != HR_NO_FETCH ? &d->lives.workers[f->worker] : NULL;
-}
-
 /* The training thread may use a core. */
 static bool is_busy(unsigned part)
 {
@@ -107,15 +102,13 @@ static void make_job(struct hr_training_job *j, const struct hr_diagnosis *d, si
 {
 	*j = (struct hr_training_job){.d = d, .stream = d->lives.list[first].stream};
 	for (size_t i = first; i < d->lives.n; i++)
-		if (hr__same_job(d->q, d->lives.list[i].stream, j->stream))
+		if (hr__job_has(j, i))
 			add_life(j, &d->lives.list[i]);
 	for (size_t i = first; i < d->lives.n; i++)
-		if (hr__same_job(d->q, d->lives.list[i].stream, j->stream))
+		if (hr__job_has(j, i))
 			add_parts(j, i);
 	for (size_t i = 0; i < d->lives.n_fetches; i++) {
-		const struct hr_worker *w = worker_of(d, &d->lives.fetches[i]);
-
-		if (w != NULL && hr__same_job(d->q, w->stream, j->stream))
+		if (hr__job_made(j, &d->lives.fetches[i]))
 			j->used += (d->spent[i].cpu + d->spent[i].cached) / 1e9;
 	}
 	for (unsigned phase = 0; phase < HR_PHASES; phase++)
@@ -150,7 +143,7 @@ int hr__job_replay(const struct hr_training_job *j, const struct hr_setting *set
 		double stall = hr_cycles_stall(&d->cycles[i]) / 1e9;
 		int r;
 
-		if (!hr__same_job(d->q, d->lives.list[i].stream, j->stream))
+		if (!hr__job_has(j, i))
 			continue;
 		r = hr_replay(d, &d->lives.list[i], setting, &one);
 		if (r < 0)
@@ -243,7 +236,7 @@ static void find_rank(struct hr_training_job *j, struct hr_finding *f)
 	for (size_t i = 0; i < d->lives.n; i++) {
 		double ns;
 
-		if (!hr__same_job(d->q, d->lives.list[i].stream, j->stream))
+		if (!hr__job_has(j, i))
 			continue;
 		ns = loss_of(j, f->cause, i);
 		all += ns;
@@ -309,8 +302,12 @@ int hr_findings_make(const struct hr_diagnosis *d, struct hr_findings *ret)
 		struct hr_training_job job;
 		bool seen = false;
 
+		if (d->scope.rank != HR_ANY_RANK && d->scope.rank != d->lives.list[i].rank)
+			continue;
 		for (size_t k = 0; !seen && k < i; k++)
-			seen = hr__same_job(d->q, d->lives.list[k].stream, d->lives.list[i].stream);
+			seen = (d->scope.rank == HR_ANY_RANK ||
+				d->scope.rank == d->lives.list[k].rank) &&
+			       hr__same_job(d->q, d->lives.list[k].stream, d->lives.list[i].stream);
 		if (seen)
 			continue;
 		make_job(&job, d, i);

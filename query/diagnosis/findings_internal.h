@@ -34,6 +34,24 @@ struct hr_training_job {
 	int error;
 };
 
+/* Whether the job contains a life, and the diagnosis is about its rank. */
+static inline bool hr__job_has(const struct hr_training_job *j, size_t life)
+{
+	const struct hr_train_life *l = &j->d->lives.list[life];
+
+	return hr__same_job(j->d->q, l->stream, j->stream) &&
+	       (j->d->scope.rank == HR_ANY_RANK || j->d->scope.rank == l->rank);
+}
+/* Whether a worker made this batch for such a life. */
+static inline bool hr__job_made(const struct hr_training_job *j, const struct hr_fetch *f)
+{
+	const struct hr_worker *w =
+	    f->worker != HR_NO_FETCH ? &j->d->lives.workers[f->worker] : NULL;
+
+	return w != NULL && hr__same_job(j->d->q, w->stream, j->stream) &&
+	       (j->d->scope.rank == HR_ANY_RANK || j->d->scope.rank == w->rank);
+}
+
 /*
  * What the training loops waited for while a batch was made, in seconds. A finding takes its part, so
  * that later ones do not name the same time.

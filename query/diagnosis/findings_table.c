@@ -11,16 +11,46 @@ struct found_rows {
 	struct hr_findings findings;
 };
 
+static const char *const parameters[] = {"rank", "from_s", "to_s", NULL};
+enum { RANK, FROM, TO };
+
+static bool is_number(const char *text)
+{
+	char *end;
+
+	if (text == NULL)
+		return true;
+	(void)strtod(text, &end);
+	return *text != '\0' && *end == '\0';
+}
+
+static const char *findings_check(const char *const *p)
+{
+	if (!is_number(p[RANK]) || (p[RANK] != NULL && strtod(p[RANK], NULL) < 0))
+		return "hr_findings: `rank` must be a number from 0";
+	if (!is_number(p[FROM]) || !is_number(p[TO]))
+		return "hr_findings: `from_s` and `to_s` must be numbers of seconds";
+	return NULL;
+}
+
 static int findings_gather(struct hr_rows *rows, uint64_t want)
 {
 	struct found_rows *f = calloc(1, sizeof(*f));
+	const char *const *p = rows->parameters;
+	struct hr_scope scope = HR_SCOPE_ALL;
 	int r;
 
 	(void)want;
 	rows->data = f;
 	if (f == NULL)
 		return -ENOMEM;
-	r = hr_diagnosis_make(rows->q, &f->d);
+	if (p[RANK] != NULL)
+		scope.rank = (int32_t)strtol(p[RANK], NULL, 10);
+	if (p[FROM] != NULL)
+		scope.from = strtod(p[FROM], NULL);
+	if (p[TO] != NULL)
+		scope.to = strtod(p[TO], NULL);
+	r = hr_diagnosis_make(rows->q, &scope, &f->d);
 	if (r == 0)
 		r = hr_findings_make(&f->d, &f->findings);
 	rows->n = f->findings.n;
@@ -121,6 +151,8 @@ static void findings_cell(const struct hr_rows *rows, size_t row, unsigned colum
 const struct hr_row_kind hr__findings_kind = {
     .table = HR_TABLE_FINDINGS,
     .of_job = true,
+    .parameters = parameters,
+    .check = findings_check,
     .gather = findings_gather,
     .done = findings_done,
     .stream = findings_stream,

@@ -46,8 +46,9 @@ int hr__block_add(struct hr_life_reader *r, enum hr_block_kind kind, int64_t fro
 	explains.stream = r->stream;
 	explains.from = from;
 	explains.to = to;
-	explains.use =
-	    kind == HR_BLOCK_FETCH || kind == HR_BLOCK_UNKNOWN ? HR_USE_WAITED : HR_USE_OWN;
+	explains.use = !hr__in_scope(r, life->rank)			    ? HR_USE_NONE
+		       : kind == HR_BLOCK_FETCH || kind == HR_BLOCK_UNKNOWN ? HR_USE_WAITED
+									    : HR_USE_OWN;
 	explains.ops = b->ops = hr__scan_ops(r->scan);
 	return hr__scan_add(r->scan, &explains);
 }
@@ -114,6 +115,7 @@ static int add_worker(struct hr_life_reader *r, const struct hr_mark *marks, siz
 							.proc = marks[0].proc,
 							.parent = p->msg->parent_proc,
 							.first = (uint32_t)l->n_fetches,
+							.rank = p->rank,
 							.number = -1};
 	for (size_t i = 0; i < n; i++) {
 		struct hr_worker *w = &l->workers[l->n_workers - 1];
@@ -245,6 +247,7 @@ static int add_life(struct hr_life_reader *r, const struct hr_mark *marks, size_
 	const struct hr_qstream *st = &r->q->streams[r->stream];
 	const struct hr_process *p = hr_stream_process(st->s, marks[0].proc);
 	uint32_t tid = training_thread(marks, n);
+	int64_t from, to;
 	int error;
 
 	if (tid == 0)
@@ -252,12 +255,14 @@ static int add_life(struct hr_life_reader *r, const struct hr_mark *marks, size_
 	if (!hr_array_reserve(r->to->list, r->to->n, r->to->room))
 		return -ENOMEM;
 	r->life = &r->to->list[r->to->n++];
+	from = hr__wall_ns(st, p->msg->start_ns);
+	to = end_of_process(r, p, marks, n);
 	*r->life = (struct hr_train_life){.stream = r->stream,
 					  .tid = tid,
 					  .proc = marks[0].proc,
 					  .rank = p->rank,
-					  .from = hr__wall_ns(st, p->msg->start_ns),
-					  .to = end_of_process(r, p, marks, n)};
+					  .from = from > r->from ? from : r->from,
+					  .to = to < r->until ? to : r->until};
 	error = hr__loops_find(r, marks, n);
 	if (error == 0)
 		error = hr__made_find(r, marks, n);
@@ -270,7 +275,10 @@ static int add_life(struct hr_life_reader *r, const struct hr_mark *marks, size_
 static int read_stream(struct hr_life_reader *r)
 {
 	size_t first_fetch = r->to->n_fetches;
-	int error = hr__marks_read(r);
+	int error = hr__scope_find(r);
+
+	if (error == 0)
+		error = hr__marks_read(r);
 
 	r->first_worker = r->to->n_workers;
 	for (int lives = 0; lives < 2; lives++) {
@@ -293,9 +301,10 @@ static int read_stream(struct hr_life_reader *r)
 	return error;
 }
 
-int hr__lives_read(struct hr_query *q, struct hr_op_scan *scan, struct hr_train_lives *ret)
+int hr__lives_read(struct hr_query *q, const struct hr_scope *scope, struct hr_op_scan *scan,
+		   struct hr_train_lives *ret)
 {
-	struct hr_life_reader r = {.q = q, .scan = scan, .to = ret};
+	struct hr_life_reader r = {.q = q, .scope = scope, .scan = scan, .to = ret};
 	int error = 0;
 
 	for (r.stream = 0; error == 0 && r.stream < q->n_streams; r.stream++)

@@ -16,6 +16,8 @@
 #ifndef HEADRACE_QUERY_DIAGNOSIS_LIFE_H
 #define HEADRACE_QUERY_DIAGNOSIS_LIFE_H
 
+#include <math.h>
+
 #include "common/region.h"
 #include "query/diagnosis/scan.h"
 
@@ -75,6 +77,7 @@ struct hr_worker {
 	uint32_t stream, tid;
 	uint64_t proc, parent;
 	uint32_t first, n; /* its fetches in hr_train_lives.fetches, by time */
+	int32_t rank;	   /* -1: none */
 	int64_t number;	   /* torch's, in its loader; -1: unknown */
 	uint64_t loader;
 };
@@ -132,8 +135,19 @@ struct hr_train_lives {
 	size_t n_fetches, fetches_room;
 };
 
+#define HR_ANY_RANK INT32_MIN
+
+/* What a diagnosis is about. */
+struct hr_scope {
+	int32_t rank; /* files and samples of this rank only; HR_ANY_RANK */
+	/* Seconds since the start of the job; if negative, until its end (a running job's: now). */
+	double from, to; /* NAN: from its start, to its end */
+};
+#define HR_SCOPE_ALL ((struct hr_scope){HR_ANY_RANK, NAN, NAN})
+
 /* Reads the regions of all streams, and adds intervals to `scan`. -ENOMEM. */
-int hr__lives_read(struct hr_query *q, struct hr_op_scan *scan, struct hr_train_lives *ret);
+int hr__lives_read(struct hr_query *q, const struct hr_scope *scope, struct hr_op_scan *scan,
+		   struct hr_train_lives *ret);
 void hr__lives_done(struct hr_train_lives *l);
 
 #endif

@@ -48,7 +48,9 @@ struct hr_life_reader {
 	struct hr_query *q;
 	struct hr_op_scan *scan;
 	struct hr_train_lives *to;
+	const struct hr_scope *scope;
 	uint32_t stream;
+	int64_t from, until;   /* wall clock of the stream's job: other regions are left out */
 	struct hr_mark *marks; /* by process and time */
 	size_t n_marks, marks_room;
 	size_t first_worker; /* of the stream */
@@ -63,8 +65,16 @@ struct hr_life_reader {
 	size_t n_made, made_room;
 };
 
-/* marks.c: all marks of r->stream. -ENOMEM. */
+static inline bool hr__in_scope(const struct hr_life_reader *r, int32_t rank)
+{
+	return r->scope->rank == HR_ANY_RANK || r->scope->rank == rank;
+}
+
+/* marks.c: the marks of r->stream between r->from and r->until. -ENOMEM. */
 int hr__marks_read(struct hr_life_reader *r);
+
+/* scope.c: sets r->from and r->until for r->stream. -ENOMEM. */
+int hr__scope_find(struct hr_life_reader *r);
 
 /* loops.c: the loops of r->life, whose process has these marks. -ENOMEM. */
 int hr__loops_find(struct hr_life_reader *r, const struct hr_mark *marks, size_t n);

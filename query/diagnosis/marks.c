@@ -8,6 +8,8 @@
 #include "common/array.h"
 #include "query/tables/rows.h"
 
+#define FETCH_AHEAD_NS INT64_C(60000000000)
+
 /* The number after "name": in a JSON object; HR_UNKNOWN: none. */
 static uint64_t number_in(const ProtobufCBinaryData *args, const char *name)
 {
@@ -56,6 +58,11 @@ static int add_mark(struct hr_life_reader *r, const Headrace__Regions *m, const 
 	if (kind == HR_REGION_RANGE || kind == HR_REGION_SPAN || kind == HR_REGION_MARK ||
 	    (kind == HR_REGION_FETCH && g->count > 1))
 		return 0;
+	to = __builtin_add_overflow(from, g->dur_ns, &to) ? INT64_MAX : to;
+	/* A batch may be made long before the wait for it ends. */
+	if (from >= r->until ||
+	    to <= r->from - (kind == HR_REGION_FETCH && r->from > INT64_MIN ? FETCH_AHEAD_NS : 0))
+		return 0;
 	if (!hr_array_reserve(r->marks, r->n_marks, r->marks_room))
 		return -ENOMEM;
 	r->marks[r->n_marks++] = (struct hr_mark){
@@ -63,7 +70,7 @@ static int add_mark(struct hr_life_reader *r, const Headrace__Regions *m, const 
 	    .tid = g->tid,
 	    .kind = kind,
 	    .from = from,
-	    .to = __builtin_add_overflow(from, g->dur_ns, &to) ? INT64_MAX : to,
+	    .to = to,
 	    .step = g->step,
 	    .epoch = g->epoch,
 	    .loader = number_in(args, "\"loader\":"),

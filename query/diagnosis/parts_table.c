@@ -16,7 +16,7 @@ static int parts_gather(struct hr_rows *rows, uint64_t want)
 	rows->data = parts;
 	if (parts == NULL)
 		return -ENOMEM;
-	r = hr_diagnosis_make(rows->q, &d);
+	r = hr_diagnosis_make(rows->q, &HR_SCOPE_ALL, &d);
 	if (r == 0)
 		r = hr_parts_make(&d, parts);
 	hr_diagnosis_done(&d);

@@ -116,7 +116,7 @@ static int replay_gather(struct hr_rows *rows, uint64_t want)
 	all->settings[all->n_settings++] = setting;
 	if (is_true(p[SEARCH]))
 		add_settings(all, p);
-	r = hr_diagnosis_make(rows->q, &all->d);
+	r = hr_diagnosis_make(rows->q, &HR_SCOPE_ALL, &all->d);
 	if (r == 0)
 		r = replay_all(all);
 	rows->n = r == 0 ? all->d.lives.n * all->n_settings : 0;

@@ -158,7 +158,7 @@ static int add_to_item(struct hr_items *items, const struct hr_interval *i, cons
 	bool began = row->from >= i->from, reads = row->op->class == HR_CLASS_READ;
 	struct hr_item *item;
 
-	if (row->file == 0 || row->group == HR_SCAN_RUNTIME ||
+	if (i->use == HR_USE_NONE || row->file == 0 || row->group == HR_SCAN_RUNTIME ||
 	    (i->use == HR_USE_OWN && row->tid != i->tid))
 		return 0;
 	item = hr__item(items, row->stream, row->file);
@@ -184,8 +184,8 @@ static int add_to_item(struct hr_items *items, const struct hr_interval *i, cons
 /* An operation of a fetch that the kernel's caches did not serve. */
 static bool is_sample(const struct hr_interval *i, const struct row *row)
 {
-	return i->use != HR_USE_OWN && row->from >= i->from && row->file != 0 && !is_cached(row) &&
-	       (row->group == HR_SCAN_READ || row->group == HR_SCAN_METADATA);
+	return i->use >= HR_USE_WAITED && row->from >= i->from && row->file != 0 &&
+	       !is_cached(row) && (row->group == HR_SCAN_READ || row->group == HR_SCAN_METADATA);
 }
 
 static int add_row(struct scan_worker *w, const struct hr_interval *i, const struct row *row)

@@ -34,6 +34,7 @@ struct hr_scan_ops {
 
 /* Whose time an interval is. */
 enum hr_interval_use {
+	HR_USE_NONE,   /* of a rank that was not asked for: adds to no item and no sample */
 	HR_USE_OWN,    /* a training thread's, outside fetches */
 	HR_USE_WAITED, /* a fetch, while a training thread waits for it */
 	HR_USE_HIDDEN  /* a fetch, while it does not */

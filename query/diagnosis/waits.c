@@ -107,8 +107,13 @@ static uint32_t fetch_of(const struct hr_life_reader *r, const struct hr_mark *w
 int hr__fetch_hide(struct hr_life_reader *r, struct hr_fetch *f, int64_t to)
 {
 	const struct hr_worker *w = &r->to->workers[f->worker];
-	struct hr_interval hidden = {r->stream, w->tid, w->proc,      f->placed,
-				     to,	f->ops, HR_USE_HIDDEN};
+	struct hr_interval hidden = {r->stream,
+				     w->tid,
+				     w->proc,
+				     f->placed,
+				     to,
+				     f->ops,
+				     hr__in_scope(r, w->rank) ? HR_USE_HIDDEN : HR_USE_NONE};
 
 	if (to <= f->placed)
 		return 0;
@@ -128,6 +133,21 @@ static int add_while_fetching(struct hr_life_reader *r, uint32_t fetch, int64_t 
 	return hr__block_add(r, HR_BLOCK_FETCH, from, to, explains, fetch);
 }
 
+/* The first of fetches [low, high), which are by time, that ends after `time`; `high`: none. */
+static uint32_t first_after(const struct hr_fetch *fetches, uint32_t low, uint32_t high,
+			    int64_t time)
+{
+	while (low < high) {
+		uint32_t middle = low + (high - low) / 2;
+
+		if (fetches[middle].to <= time)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low;
+}
+
 /* Cuts a wait where the worker of its batch began and ended fetches. */
 static int add_wait_for(struct hr_life_reader *r, const struct hr_mark *wait, uint32_t number)
 {
@@ -135,11 +155,9 @@ static int add_wait_for(struct hr_life_reader *r, const struct hr_mark *wait, ui
 	const struct hr_worker *w = &r->to->workers[made->worker];
 	const struct hr_loop *loop = hr__loop_at(r, wait->loader, wait->from);
 	int64_t from = wait->from, loop_from = loop != NULL ? loop->from : INT64_MIN;
-	uint32_t i = w->first;
+	uint32_t i = first_after(r->to->fetches, w->first, number, from);
 	int error = 0;
 
-	while (i < number && r->to->fetches[i].to <= from)
-		i++;
 	for (; error == 0 && i <= number && from < wait->to; i++) {
 		struct hr_fetch f = r->to->fetches[i];
 		bool first = i == w->first || r->to->fetches[i - 1].from < loop_from;

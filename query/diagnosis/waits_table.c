@@ -20,7 +20,7 @@ static int waits_gather(struct hr_rows *rows, uint64_t want)
 	rows->data = w;
 	if (w == NULL)
 		return -ENOMEM;
-	r = hr_diagnosis_make(rows->q, &w->d);
+	r = hr_diagnosis_make(rows->q, &HR_SCOPE_ALL, &w->d);
 	if (r == 0)
 		r = hr_wait_rows_make(&w->d, &w->waits);
 	rows->n = w->waits.n;

@@ -1,5 +1,9 @@
 -- Where the time of each job was lost: causes, largest first, what would help and what would not
 -- arg top COUNT 10: at most this many causes of each job
+-- arg rank BIGINT NULL: only this rank
+-- arg from DOUBLE NULL: only from this time on, in seconds since the start of the job; a negative number: before its end
+-- arg to DOUBLE NULL: only until this time
+-- known rank: SELECT DISTINCT rank FROM processes WHERE rank IS NOT NULL ORDER BY rank
 -- note: SELECT format('job {}: no training loop was recorded: PyTorch reports it under headrace run; other programs can mark it with headrace.h', string_agg(DISTINCT job, ', ' ORDER BY job)) FROM jobs ANTI JOIN (SELECT DISTINCT cluster, job, attempt FROM regions WHERE kind IN ('step', 'epoch', 'input_wait', 'optimizer')) USING (cluster, job, attempt) HAVING count(*) > 0
 -- column lost_s, percent: time lost by the mean training process of the job, and its share of the time from start to end
 -- column cause: what is lost, in one word
@@ -13,6 +17,6 @@
 -- column job, attempt: job of the row
 SELECT lost_ns / 1e9 AS lost_s, 100.0 * lost_ns / wall_ns AS percent, cause, meaning AS what, rank, object, evidence, action,
        gain_low_ns / 1e9 AS gain_low_s, gain_high_ns / 1e9 AS gain_high_s, avoid, job, attempt
-FROM findings
+FROM hr_findings(rank := $rank, from_s := $from, to_s := $to)
 WHERE number <= $top
 ORDER BY job, attempt, number

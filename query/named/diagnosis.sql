@@ -1,12 +1,16 @@
 -- Where the time of each job was lost, and what to change, as text
 -- text: each row is a line
 -- arg top COUNT 5: at most this many causes of each job
+-- arg rank BIGINT NULL: only this rank
+-- arg from DOUBLE NULL: only from this time on, in seconds since the start of the job; a negative number: before its end
+-- arg to DOUBLE NULL: only until this time
+-- known rank: SELECT DISTINCT rank FROM processes WHERE rank IS NOT NULL ORDER BY rank
 -- note: SELECT format('job {}: no training loop was recorded: PyTorch reports it under headrace run; other programs can mark it with headrace.h', string_agg(DISTINCT job, ', ' ORDER BY job)) FROM jobs ANTI JOIN (SELECT DISTINCT cluster, job, attempt FROM regions WHERE kind IN ('step', 'epoch', 'input_wait', 'optimizer')) USING (cluster, job, attempt) HAVING count(*) > 0
 -- column line: text
 WITH found AS (
     SELECT *, format('{} ({:.0f} %)', hr_duration(lost_ns), 100.0 * lost_ns / wall_ns) AS lost,
            format('job {}{}', job, CASE WHEN attempt > 0 THEN format(', attempt {}', attempt) ELSE '' END) AS name
-    FROM findings
+    FROM hr_findings(rank := $rank, from_s := $from, to_s := $to)
     WHERE number <= $top),
 gains AS (
     SELECT *, CASE WHEN gain_high_ns IS NULL THEN NULL

@@ -80,7 +80,8 @@ static void reply_after(const struct fuse_in_header *in, double ms, const void *
 		reply(in->unique, 0, body, bytes);
 		return;
 	}
-	*w = (struct waiting){.at = now_ms() + ms, .unique = in->unique, .bytes = bytes, .zeros = body == NULL};
+	*w = (struct waiting){
+	    .at = now_ms() + ms, .unique = in->unique, .bytes = bytes, .zeros = body == NULL};
 	if (body != NULL)
 		memcpy(w->body, body, bytes);
 	queued++;
