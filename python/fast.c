@@ -12,6 +12,7 @@
  */
 #include "common/now.h"
 #include "include/headrace.h"
+#include "python/accelerator.h"
 
 /* The signatures are Python's. */
 #pragma GCC diagnostic ignored "-Wunused-parameter"
@@ -259,6 +260,42 @@ __attribute__((format(printf, 4, 5))) static size_t fast_put(char *room, size_t 
 	return more < 0 ? size : n + (size_t)more;
 }
 
+/* The member `hidden` of a wait that follows a step. */
+static const char *hidden(void)
+{
+	static const char *const texts[] = {
+	    [ACCELERATOR_UNKNOWN] = "",
+	    [ACCELERATOR_IDLE] = ",\"hidden\":false",
+	    [ACCELERATOR_BUSY] = ",\"hidden\":true",
+	};
+
+	return texts[accelerator_state()];
+}
+
+/* end_wait(head): of a wait; its args are `head`, as for end_spent, and `hidden`. */
+static PyObject *fast_end_wait(PyObject *self, PyObject *arg)
+{
+	const char *head = PyBytes_AsString(arg), *more = hidden();
+	char room[ARGS_MAX];
+	bool fits;
+
+	if (!head)
+		return NULL;
+	fits = strlen(head) + strlen(more) + sizeof("}") <= sizeof(room);
+	if (fits)
+		stpcpy(stpcpy(stpcpy(room, head), more), "}");
+	api->end(fits ? room : NULL);
+	return none();
+}
+
+/* end_step(): of a step of an optimizer. */
+static PyObject *fast_end_step(PyObject *self, PyObject *arg)
+{
+	api->end(NULL);
+	accelerator_stepped();
+	return none();
+}
+
 /* `head` without its closing brace, and what was used since `before`; NULL: too long. */
 static const char *with_spent(const char *head, const struct spent *before, char *room, size_t size)
 {
@@ -277,7 +314,7 @@ static const char *with_spent(const char *head, const struct spent *before, char
 		if (now.waited_ns[i] > before->waited_ns[i])
 			n = fast_put(room, size, n, ",\"%s\":%llu", waits[i],
 				     (unsigned long long)(now.waited_ns[i] - before->waited_ns[i]));
-	n = fast_put(room, size, n, "}");
+	n = fast_put(room, size, n, "%s}", hidden());
 	return n < size ? room : NULL;
 }
 
@@ -412,6 +449,8 @@ PyObject *PyInit__headrace_fast(void)
 	    {"end", fast_end, METH_O, NULL},
 	    {"begin_spent", fast_begin_spent, METH_O, NULL},
 	    {"end_spent", fast_end_spent, METH_VARARGS, NULL},
+	    {"end_wait", fast_end_wait, METH_O, NULL},
+	    {"end_step", fast_end_step, METH_VARARGS, NULL},
 	    {"start", fast_start, METH_O, NULL},
 	    {"finish", fast_finish, METH_VARARGS, NULL},
 	    {"mark", fast_mark, METH_VARARGS, NULL},
@@ -437,5 +476,6 @@ PyObject *PyInit__headrace_fast(void)
 		PyErr_SetString(PyExc_ImportError, "no libheadrace.so of this version");
 		return NULL;
 	}
+	accelerator_init();
 	return PyModule_Create2(&module, PYTHON_API_VERSION);
 }

@@ -172,7 +172,7 @@ def _mark_opening(cls):
 
 
 def _marked_next(real):
-    begin, end, begin_spent, end_spent, wait = api.begin, api.end, api.begin_spent, api.end_spent, WAIT
+    begin, begin_spent, end_spent, end_wait, wait = api.begin, api.begin_spent, api.end_spent, api.end_wait, WAIT
 
     @like(real)
     def __next__(self):
@@ -203,7 +203,7 @@ def _marked_next(real):
             if one.fetches:
                 end_spent(args + b',"end":true', before)
             else:
-                end(args + b',"end":true}')
+                end_wait(args + b',"end":true')
             steps.failed(one)
             # The iterator is finished, so freed() is not needed: it would lose an exception of a signal handler.
             if isinstance(error, StopIteration):
@@ -212,7 +212,7 @@ def _marked_next(real):
         if one.fetches:
             end_spent(args, before)
         else:
-            end(args + b"}")
+            end_wait(args)
         one.batch = batch + 1
         return data
 
