@@ -12,6 +12,7 @@
  */
 #include "common/now.h"
 #include "include/headrace.h"
+#include "python/accelerator.h"
 
 /* The signatures are Python's. */
 #pragma GCC diagnostic ignored "-Wunused-parameter"
@@ -259,6 +260,72 @@ __attribute__((format(printf, 4, 5))) static size_t fast_put(char *room, size_t 
 	return more < 0 ? size : n + (size_t)more;
 }
 
+/* The member `hidden` of a wait that follows a step. */
+static const char *hidden(void)
+{
+	static const char *const texts[] = {
+	    [ACCELERATOR_UNKNOWN] = "",
+	    [ACCELERATOR_IDLE] = ",\"hidden\":false",
+	    [ACCELERATOR_BUSY] = ",\"hidden\":true",
+	};
+
+	return texts[accelerator_state()];
+}
+
+/* CPU time of this thread when its latest wait began and ended; 0: it had none. */
+static __thread struct {
+	unsigned long long began_ns, ended_ns;
+} wait_cpu;
+
+/* Appends the CPU time between the previous wait and one that began at `began_ns`, if it is known. */
+static size_t put_before(char *room, size_t size, size_t n, unsigned long long began_ns)
+{
+	unsigned long long before = wait_cpu.ended_ns;
+
+	/* A forked child has its parent's value. */
+	if (before == 0 || before >= began_ns)
+		return n;
+	return fast_put(room, size, n, ",\"before_cpu_ns\":%llu", began_ns - before);
+}
+
+/* begin_wait(ref): begins the range of a wait. */
+static PyObject *fast_begin_wait(PyObject *self, PyObject *arg)
+{
+	struct headrace_name *name = fast_name_of(arg);
+
+	if (!name)
+		return NULL;
+	api->begin(name);
+	wait_cpu.began_ns = hr_now_ns(CLOCK_THREAD_CPUTIME_ID);
+	return none();
+}
+
+/* end_wait(head): its args are `head`, as for end_spent, CPU times and `hidden`. */
+static PyObject *fast_end_wait(PyObject *self, PyObject *arg)
+{
+	const char *head = PyBytes_AsString(arg);
+	unsigned long long now = hr_now_ns(CLOCK_THREAD_CPUTIME_ID);
+	char room[ARGS_MAX];
+	size_t n;
+
+	if (!head)
+		return NULL;
+	n = fast_put(room, sizeof(room), 0, "%s,\"cpu_ns\":%llu", head, now - wait_cpu.began_ns);
+	n = put_before(room, sizeof(room), n, wait_cpu.began_ns);
+	n = fast_put(room, sizeof(room), n, "%s}", hidden());
+	wait_cpu.ended_ns = now;
+	api->end(n < sizeof(room) ? room : NULL);
+	return none();
+}
+
+/* end_step(): of a step of an optimizer. */
+static PyObject *fast_end_step(PyObject *self, PyObject *arg)
+{
+	api->end(NULL);
+	accelerator_stepped();
+	return none();
+}
+
 /* `head` without its closing brace, and what was used since `before`; NULL: too long. */
 static const char *with_spent(const char *head, const struct spent *before, char *room, size_t size)
 {
@@ -277,7 +344,9 @@ static const char *with_spent(const char *head, const struct spent *before, char
 		if (now.waited_ns[i] > before->waited_ns[i])
 			n = fast_put(room, size, n, ",\"%s\":%llu", waits[i],
 				     (unsigned long long)(now.waited_ns[i] - before->waited_ns[i]));
-	n = fast_put(room, size, n, "}");
+	n = before ? put_before(room, size, n, before->cpu_ns) : n;
+	n = fast_put(room, size, n, "%s}", hidden());
+	wait_cpu.ended_ns = now.cpu_ns;
 	return n < size ? room : NULL;
 }
 
@@ -412,6 +481,9 @@ PyObject *PyInit__headrace_fast(void)
 	    {"end", fast_end, METH_O, NULL},
 	    {"begin_spent", fast_begin_spent, METH_O, NULL},
 	    {"end_spent", fast_end_spent, METH_VARARGS, NULL},
+	    {"begin_wait", fast_begin_wait, METH_O, NULL},
+	    {"end_wait", fast_end_wait, METH_O, NULL},
+	    {"end_step", fast_end_step, METH_VARARGS, NULL},
 	    {"start", fast_start, METH_O, NULL},
 	    {"finish", fast_finish, METH_VARARGS, NULL},
 	    {"mark", fast_mark, METH_VARARGS, NULL},
@@ -437,5 +509,6 @@ PyObject *PyInit__headrace_fast(void)
 		PyErr_SetString(PyExc_ImportError, "no libheadrace.so of this version");
 		return NULL;
 	}
+	accelerator_init();
 	return PyModule_Create2(&module, PYTHON_API_VERSION);
 }

@@ -7,6 +7,9 @@ Without a preloaded library, `present` is False, and all functions do nothing.
     begin_spent(ref) end_spent(head, before)
                                     a range whose args include what its thread used (spent.py). before: the result of begin_spent(),
                                     or None. head: a JSON object as bytes without its closing brace
+    begin_wait(ref) end_wait(head)  a wait, whose args include its CPU time, that since the previous wait, and `hidden`
+                                    (accelerator.c); not with ctypes
+    end_step()                      like end(), of a step of an optimizer
     start(ref) finish(span, args)   a span that another thread may end
     mark(ref, args) step(n) epoch(n) variable(bytes) recording()
     now() step_at(n, moment) epoch_at(n, moment) step_undo()    for steps that are found later; now() returns a moment
@@ -60,7 +63,7 @@ def _fast():
     path = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), name + ".abi3.so")
     loader = ExtensionFileLoader(name, path)
     module = loader.create_module(ModuleSpec(name, loader, origin=path))
-    made = {name: getattr(module, name) for name in POINTERS + FURTHER_POINTERS + ["begin_spent", "end_spent"]}
+    made = {name: getattr(module, name) for name in POINTERS + FURTHER_POINTERS + ["begin_spent", "end_spent", "begin_wait", "end_wait", "end_step"]}
     made["_make"] = module.name
     return made
 
@@ -74,6 +77,9 @@ def _slow():
     from . import spent
 
     made["begin_spent"], made["end_spent"] = spent.ways(made["begin"], made["end"], made.pop(WAITED))
+    end = made["end"]
+    made["begin_wait"] = made["begin"]
+    made["end_wait"], made["end_step"] = (lambda head: end(head + b"}")), (lambda: end(None))
     return made
 
 
@@ -173,7 +179,7 @@ def _named(text, domain, category, kind):
 
 
 begin = end = start = finish = mark = step = epoch = variable = recording = now = step_at = epoch_at = step_undo = _nothing
-begin_spent = end_spent = _nothing
+begin_spent = end_spent = begin_wait = end_wait = end_step = _nothing
 present = False
 _make = None
 for _way in (_fast, _slow):

@@ -172,7 +172,7 @@ def _mark_opening(cls):
 
 
 def _marked_next(real):
-    begin, end, begin_spent, end_spent, wait = api.begin, api.end, api.begin_spent, api.end_spent, WAIT
+    begin_wait, begin_spent, end_spent, end_wait, wait = api.begin_wait, api.begin_spent, api.end_spent, api.end_wait, WAIT
 
     @like(real)
     def __next__(self):
@@ -197,13 +197,13 @@ def _marked_next(real):
             if one.fetches:
                 before = begin_spent(wait)
             else:
-                begin(wait)
+                begin_wait(wait)
             data = real(self)
         except BaseException as error:
             if one.fetches:
                 end_spent(args + b',"end":true', before)
             else:
-                end(args + b',"end":true}')
+                end_wait(args + b',"end":true')
             steps.failed(one)
             # The iterator is finished, so freed() is not needed: it would lose an exception of a signal handler.
             if isinstance(error, StopIteration):
@@ -212,7 +212,7 @@ def _marked_next(real):
         if one.fetches:
             end_spent(args, before)
         else:
-            end(args + b"}")
+            end_wait(args)
         one.batch = batch + 1
         return data
 

@@ -49,7 +49,7 @@ def _mark_step(cls):
     real = cls.__dict__.get("step")
     if not isinstance(real, FunctionType):
         return
-    begin, end, name, stepping = api.begin, api.end, STEP, _stepping
+    begin, end, name, stepping = api.begin, api.end_step, STEP, _stepping
 
     @like(real)
     def step(*args, **kwargs):
@@ -72,7 +72,7 @@ def _mark_step(cls):
                 begin(name)
                 return real(*args, **kwargs)
             finally:
-                end(None)
+                end()
                 if began is not None:
                     steps.stepped(args[0], began)
         finally:

@@ -1,0 +1,101 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
+"""Waits that an accelerator hides, with a stand-in for libcuda.so.1 (cuda.c), whose work ends at a given time. No device is used."""
+
+import os
+
+import harness
+from harness import INPUT_WAIT
+from loops import Loops
+
+CUDA = os.environ["HR_CUDA"]
+
+SLOW = """
+import ctypes, threading, time
+class Slow(Data):
+    def __getitem__(self, i):
+        time.sleep(0.03)
+        return super().__getitem__(i)
+CONTEXT, CREATE, RECORD, QUERY = range(4)
+"""
+LOAD = f"""
+cuda = ctypes.CDLL("{CUDA}")
+cuda.stand_in_set.argtypes = ctypes.c_void_p, ctypes.c_longlong, ctypes.c_int
+def calls():
+    return [cuda.stand_in_calls(which) for which in range(4)]
+def device(context, ms, capture=0):
+    cuda.stand_in_set(context, ms, capture)
+"""
+
+
+def setUpModule():
+    harness.need("torch")
+
+
+class Accelerator(Loops):
+    def hidden(self, text, load=LOAD):
+        self.program(SLOW + load + text)
+        waits = sorted(self.told().of(INPUT_WAIT), key=lambda wait: wait["ns"])
+        return [wait["args"].get("hidden") for wait in waits]
+
+    def test_without_cuda(self):
+        self.assertEqual(self.hidden("for batch in DataLoader(Slow(3), 1): train(batch)", load=""), [None] * 4)
+
+    def test_without_a_context(self):
+        self.assertEqual(self.hidden("""
+for batch in DataLoader(Slow(3), 1): train(batch)
+assert calls()[CONTEXT] == 3 and calls()[1:] == [0, 0, 0], calls()
+"""), [None] * 4)
+
+    def test_work_that_lasts_and_work_that_ends(self):
+        """The first wait of a loop follows no step; the wait that ends the iteration is one, too."""
+        for workers in (0, 1):
+            if os.path.exists(self.told_at):
+                os.remove(self.told_at)
+            self.assertEqual(self.hidden(f"""
+device(1, 0)
+for i, batch in enumerate(DataLoader(Slow(6), 1, num_workers={workers}, prefetch_factor={workers and 1 or 2})):
+    device(1, 500 if i % 2 else 0)
+    train(batch)
+assert calls() == [6, 1, 6, 6], calls()
+"""), [None, False, True, False, True, False, True])
+
+    def test_only_the_first_wait_after_a_step(self):
+        self.assertEqual(self.hidden("""
+device(1, 500)
+loader = DataLoader(Slow(4), 1)
+for i, batch in enumerate(loader):
+    if i % 2 == 0:
+        train(batch)
+assert calls() == [2, 1, 2, 2], calls()
+"""), [None, True, None, True, None])
+
+    def test_captures_contexts_and_threads(self):
+        self.assertEqual(self.hidden("""
+loader = iter(DataLoader(Slow(6), 1))
+for context, capture in ((1, 0), (1, 1), (2, 0), (None, 0), (1, 0)):
+    device(context, 500, capture)
+    train(next(loader))
+other = threading.Thread(target=lambda: [train(batch) for batch in DataLoader(Data(2), 1)])
+other.start()
+other.join()
+next(loader)
+assert calls()[CREATE:] == [1, 2, 2], calls()
+"""), [None, True, None, None, None, None, None, None, True])
+
+    def test_a_forked_child(self):
+        """It trains, but does not call CUDA; nor do workers, nor a process that was forked before."""
+        self.assertEqual(self.hidden("""
+device(1, 500)
+for batch in DataLoader(Data(2), 1, num_workers=1):
+    train(batch)
+if os.fork() == 0:
+    for batch in DataLoader(Data(2), 1, num_workers=1):
+        train(batch)
+    os._exit(0)
+assert os.wait()[1] == 0
+"""), [None, True, True, None, None, None])
+
+
+if __name__ == "__main__":
+    harness.main()
