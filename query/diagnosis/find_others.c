@@ -1,6 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Findings about time that is no wait for a batch. */
+#include <math.h>
+
 #include "query/diagnosis/findings_internal.h"
+
+/* A heavy training thread computes so many times as long for other things as for the model... */
+#define MAIN_FACTOR 2.0
+/* ...and for this share of the wall time. */
+#define MAIN_SHARE 0.2
 
 static void find_start(struct hr_training_job *j, const struct hr_job_files *files)
 {
@@ -58,6 +65,41 @@ static void find_slow_rank(struct hr_training_job *j)
 	f->avoid = "faster storage or more workers: no rank waits for batches meanwhile";
 }
 
+/*
+ * The training thread computes, but hardly in backward() and optimizers: it probably makes or
+ * converts batches. The forward pass takes about half as long as backward().
+ */
+static void find_main(struct hr_training_job *j)
+{
+	const struct hr_diagnosis *d = j->d;
+	double backward = j->part[HR_PHASE_TRAIN][HR_PART_BACKWARD], lost, cpu = 0;
+	double model = 1.5 * backward + j->part[HR_PHASE_TRAIN][HR_PART_OPTIMIZER];
+	double between = backward + j->part[HR_PHASE_TRAIN][HR_PART_COMPUTE] +
+			 j->part[HR_PHASE_TRAIN][HR_PART_OPTIMIZER];
+	struct hr_finding *f;
+
+	for (size_t i = 0; i < d->lives.n; i++)
+		if (hr__job_has(j, i))
+			cpu += hr_life_main_share(&d->lives.list[i]) / (double)j->lives;
+	lost = cpu * between - model;
+	/* Not known (NAN): no finding. */
+	if (backward <= 0 || !(lost > MAIN_FACTOR * model) || lost < MAIN_SHARE * j->wall)
+		return;
+	f = hr__finding_add(j, HR_FOUND_HEAVY_MAIN, lost);
+	if (f == NULL)
+		return;
+	f->evidence = hr__finding_text(
+	    j,
+	    "of each step, the training thread computes %.3g ms, of which backward() and the "
+	    "optimizer take %.2g ms",
+	    1e3 * cpu * between / fmax(1, j->waits),
+	    1e3 * (backward + j->part[HR_PHASE_TRAIN][HR_PART_OPTIMIZER]) / fmax(1, j->waits));
+	f->action = "find out what it computes (py-spy top --pid PROCESS), and move work on "
+		    "batches into the data set";
+	f->gain_high = lost;
+	f->avoid = "more workers or faster storage: the batches are ready";
+}
+
 void hr__find_others(struct hr_training_job *j)
 {
 	struct hr_job_files files;
@@ -95,9 +137,10 @@ void hr__find_others(struct hr_training_job *j)
 	if (f != NULL) {
 		f->object = hr__item_path(j, files.own);
 		f->action = "move this work into the data set or another thread";
-		f->gain_high = f->lost;
+		f->gain_high = 1.6 * f->lost; /* with the code around these calls */
 	}
 	find_slow_rank(j);
+	find_main(j);
 	f = hr__finding_add(j, HR_FOUND_VALIDATION, validation);
 	if (f != NULL)
 		f->action = "validate less often, or on fewer samples";

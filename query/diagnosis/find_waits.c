@@ -5,6 +5,8 @@
 
 #include "query/diagnosis/findings_internal.h"
 
+/* Two runs of the same loop differ by this share. */
+#define ERROR 0.03
 /* Handing over a batch of a few tensors takes less. */
 #define LONG_HANDOVER 5e-3
 
@@ -37,8 +39,8 @@ bool hr__predict(struct hr_training_job *j, struct hr_finding *f, const struct h
 		j->error = r;
 	if (r < 0 || replay.refusal != HR_REPLAY_OK)
 		return false;
-	f->gain_low = fmin(waits, fmax(0, replay.recorded - replay.high));
-	f->gain_high = fmin(waits, fmax(0, replay.recorded - replay.low));
+	f->gain_low = fmin(waits, fmax(0, (1 - ERROR) * replay.recorded - replay.high));
+	f->gain_high = fmin(waits, fmax(0, (1 + ERROR) * replay.recorded - replay.low));
 	return true;
 }
 
@@ -135,7 +137,7 @@ static void find_computing(struct hr_training_job *j, const struct hr_job_waits 
 		f->action = "find other programs on the node (top), or the CPU quota of the job "
 			    "(cpu.max of its cgroup)";
 		f->gain_low = 0.3 * w->core;
-		f->gain_high = w->core + 0.5 * w->cpu;
+		f->gain_high = w->all; /* hand-overs take longer without a core, too */
 		f->avoid = "more workers: they get no cores either";
 	} else if (few_cores) {
 		advise_cores(j, f);

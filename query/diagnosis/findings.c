@@ -90,11 +90,33 @@ static void add_parts(struct hr_training_job *j, size_t life)
 				    1e9 / (double)j->lives;
 }
 
-/* The training thread may use a core. */
-static bool is_busy(unsigned part)
+/* The largest share of a part in which the training thread may use a core. */
+static double busy_share(unsigned part, double main_share)
 {
-	return part == HR_PART_COMPUTE || part == HR_PART_OPTIMIZER || part == HR_PART_IMPORTS ||
-	       part == HR_PART_OTHER || part == HR_PART_BACKWARD || part == HR_PART_COLLECTIVE;
+	switch (part) {
+	case HR_PART_COMPUTE:
+	case HR_PART_BACKWARD:
+	case HR_PART_COLLECTIVE:
+	case HR_PART_OPTIMIZER:
+		return isnan(main_share) ? 1 : main_share;
+	case HR_PART_IMPORTS:
+	case HR_PART_OTHER:
+		return 1;
+	default:
+		return 0;
+	}
+}
+
+/* Adds the cores that training threads use, in core seconds. */
+static void add_used(struct hr_training_job *j, size_t life)
+{
+	const struct hr_part_sums *sums = &j->d->sums[life];
+	double main_share = hr_life_main_share(&j->d->lives.list[life]);
+
+	for (unsigned phase = 0; phase < HR_PHASES; phase++)
+		for (unsigned part = 0; part < HR_PART_END; part++)
+			j->used +=
+			    busy_share(part, main_share) * (double)sums->ns[phase][part] / 1e9;
 }
 
 /* Adds up all lives of the job of life `first`, as means. */
@@ -107,13 +129,13 @@ static void make_job(struct hr_training_job *j, const struct hr_diagnosis *d, si
 	for (size_t i = first; i < d->lives.n; i++)
 		if (hr__job_has(j, i))
 			add_parts(j, i);
+	for (size_t i = first; i < d->lives.n; i++)
+		if (hr__job_has(j, i))
+			add_used(j, i);
 	for (size_t i = 0; i < d->lives.n_fetches; i++) {
 		if (hr__job_made(j, &d->lives.fetches[i]))
 			j->used += (d->spent[i].cpu + d->spent[i].cached) / 1e9;
 	}
-	for (unsigned phase = 0; phase < HR_PHASES; phase++)
-		for (unsigned part = 0; part < HR_PART_END; part++)
-			j->used += is_busy(part) ? j->part[phase][part] * (double)j->lives : 0;
 	j->used /= j->wall;
 	j->wall /= (double)j->lives;
 	j->loop /= (double)j->lives;

@@ -95,7 +95,9 @@ struct hr_loop {
 	uint64_t loader;	    /* UINT64_MAX: unknown */
 	uint32_t workers, prefetch; /* 0: none */
 	bool persistent, iterable;
-	bool trains;	       /* an optimizer uses its batches */
+	bool trains; /* an optimizer uses its batches */
+	/* Between waits: time for which the thread's CPU time is known, and this CPU time. */
+	uint64_t between_ns, between_cpu_ns;
 	struct hr_wait *waits; /* by time */
 	size_t n, room;
 };
@@ -125,6 +127,9 @@ static inline uint64_t hr_block_loader(const struct hr_train_life *life, const s
 {
 	return b->loop != HR_NO_LOOP ? life->loops[b->loop].loader : UINT64_MAX;
 }
+
+/* The part of the time between waits in which the training thread used a core; NAN: unknown. */
+double hr_life_main_share(const struct hr_train_life *life);
 
 struct hr_train_lives {
 	struct hr_train_life *list;

@@ -45,7 +45,24 @@ static int add_to_loop(struct hr_life_reader *r, const struct hr_mark *m,
 					    .fetch = HR_NO_FETCH,
 					    .batch = m->end ? UINT64_MAX : m->batch};
 	l->to = m->to;
+	if (l->n > 1) { /* before the first wait, the thread was not in the loop */
+		l->between_ns += m->before_ns;
+		l->between_cpu_ns += m->before_cpu_ns;
+	}
 	return 0;
+}
+
+double hr_life_main_share(const struct hr_train_life *life)
+{
+	double all = 0, cpu = 0;
+
+	for (size_t i = 0; i < life->n_loops; i++) {
+		const struct hr_loop *l = &life->loops[i];
+
+		all += l->trains ? (double)l->between_ns : 0;
+		cpu += l->trains ? (double)l->between_cpu_ns : 0;
+	}
+	return all > 0 ? fmin(1, cpu / all) : NAN;
 }
 
 /* All loops of a loader train if an optimizer steps between a wait of one of them and the next wait. */

@@ -76,6 +76,8 @@ static int add_mark(struct hr_life_reader *r, const Headrace__Regions *m, const 
 	    .loader = number_in(args, "\"loader\":"),
 	    .batch = number_in(args, "\"batch\":"),
 	    .workers = number_in(args, kind == HR_REGION_FETCH ? "\"worker\":" : "\"workers\":"),
+	    .before_cpu_ns = or_zero(number_in(args, "\"before_cpu_ns\":")),
+	    .before_ns = or_zero(number_in(args, "\"before_ns\":")),
 	    .cpu_ns = number_in(args, "\"cpu_ns\":"),
 	    .major_faults = or_zero(number_in(args, "\"major_faults\":")),
 	    .core_wait_ns = or_zero(number_in(args, "\"core_wait_ns\":")),

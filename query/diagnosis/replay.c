@@ -27,6 +27,7 @@ struct recorded {
 	double end;		    /* until all workers have ended */
 	double pickle, unpickle;    /* a hand-over: the worker's and the training thread's part */
 	double cores;		    /* 0: unknown */
+	double main_low, main_high; /* share of a core that the thread uses between waits */
 	double load_low, load_high; /* exponent of the mount (samples.h) */
 	double stalled; /* share of the time between waits that it waited for other ranks */
 };
@@ -154,11 +155,11 @@ static int read_loop(struct recorded *r)
 
 /*
  * How much slower computing is than on a core of its own: workers compute during `share` of their
- * time, and the training thread during `main` of its own.
+ * time, and the training thread during `main_share` of its own.
  */
-static double slowdown(double cores, double workers, double share, double main)
+static double slowdown(double cores, double workers, double share, double main_share)
 {
-	double wanted = workers * share + main;
+	double wanted = workers * share + main_share;
 
 	return cores > 0 && wanted > cores ? wanted / cores : 1;
 }
@@ -282,12 +283,12 @@ static int replay_loop(const struct recorded *r, const struct hr_setting *s,
 	c.persistent = s->persistent || l->persistent;
 	c.same = c.workers == l->workers && c.prefetch == prefetch &&
 		 c.persistent == l->persistent && s->cores <= 0 && s->io == 1 && s->cached == 1;
-	/* What the training thread does between waits is not known: it may need a core or not. */
-	for (int main = 0; main < 2; main++) {
-		double before = slowdown(r->cores, l->workers, share, main);
+	for (int most = 0; most < 2; most++) {
+		double main_share = most ? r->main_high : r->main_low;
+		double before = slowdown(r->cores, l->workers, share, main_share);
 
-		c.slow = c.workers > 0 ? slowdown(cores, c.workers, share, main) : 1;
-		c.gap = main ? (c.workers > 0 ? c.slow : 1) / before : 1;
+		c.slow = c.workers > 0 ? slowdown(cores, c.workers, share, main_share) : 1;
+		c.gap = 1 + main_share * (c.slow / before - 1);
 		/*
 		 * More workers may slow down each other: a mount that is already saturated
 		 * serves them one after the other, and cores may share a pipeline.
@@ -341,6 +342,15 @@ static double stalled(const struct hr_diagnosis *d, const struct hr_train_life *
 	return between > stall ? stall / between : 1;
 }
 
+/* If the thread's CPU time is not known, it may compute all the time or never. */
+static void read_main(struct recorded *r, const struct hr_train_life *life)
+{
+	double share = hr_life_main_share(life);
+
+	r->main_low = isnan(share) ? 0 : share;
+	r->main_high = isnan(share) ? 1 : share;
+}
+
 /* Without different loads, anything from a latency to a saturated mount is possible. */
 static void read_load(struct recorded *r, uint32_t stream)
 {
@@ -359,6 +369,7 @@ int hr_replay(const struct hr_diagnosis *d, const struct hr_train_life *life,
 
 	*ret = (struct hr_replayed){0};
 	read_load(&r, life->stream);
+	read_main(&r, life);
 	for (size_t i = 0; i < life->n_loops; i++) {
 		int known;
 

@@ -170,14 +170,14 @@ class Lab:
         truth, starts = collections.Counter(), []
         for log in logs:
             parts = training_truth.parts(os.path.join(top, log), job.options["batch"], job.options["workers"])
-            starts.append(parts.get("imports", 0))
+            starts.append(parts.get("imports", 0) + parts.pop("init", 0))
             for name, s in parts.items():
                 truth[NAMES.get(name, name)] += s / job.ranks
         found = {row["part"]: row["s"] / job.ranks for row in self.query(store, "SELECT part, sum(ns) / 1e9 AS s FROM parts GROUP BY part")}
         findings = self.query(store, "SELECT *, lost_ns / 1e9 AS lost, gain_low_ns / 1e9 AS low, gain_high_ns / 1e9 AS high FROM findings ORDER BY number")
         wall = sum(found.values())
         shutil.rmtree(top)
-        # The first import of torch is slower than later ones, so comparisons of two runs leave it out.
+        # The first import of torch is slower than later ones, and ranks may meet late: comparisons of two runs leave that out.
         return {"wall": wall, "loop": wall - statistics.mean(starts), "truth": together(truth, job), "found": together(found, job), "findings": findings, "mount": mount}
 
 

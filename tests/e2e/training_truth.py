@@ -74,7 +74,7 @@ def parts(log, batch, workers):
             to["create_workers"] += end - begin
         elif what in ("compute", "validate"):
             to["compute"] += end - begin
-        elif what in ("optimizer", "checkpoint", "restore", "imports", "listing", "fsync", "lines"):
+        elif what in ("optimizer", "checkpoint", "restore", "imports", "listing", "fsync", "lines", "init"):
             to[what] += end - begin
         elif what == "wait" and details["batch"] is None:
             to["wait_end"] += end - begin
