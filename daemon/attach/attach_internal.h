@@ -52,8 +52,8 @@ struct pending_attach {
 
 struct hr_attach {
 	struct hr_attach_config c;
-	struct hr_clock_line
-	    line; /* a copy from the start, because the drain thread updates the clock's line */
+	/* a copy from the start, because the drain thread updates the clock's line */
+	struct hr_clock_line line;
 	pthread_t thread;
 	bool running;
 	int listen_fd; /* or the reading end of the hand-off queue */

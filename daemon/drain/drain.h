@@ -35,8 +35,8 @@ struct hr_drain_config {
 	const char *local_ranks;
 	bool counters_only; /* max_bytes was reached before a restart */
 	bool journal_in_memory;
-	bool
-	    continued; /* the stream has records of a previous daemon, whose probes ended with it */
+	/* the stream has records of a previous daemon, whose probes ended with it */
+	bool continued;
 	struct hr_probes *probes; /* NULL: none */
 	/* highest process number; atomic, shared with the attach thread */
 	uint64_t *last_proc;

@@ -99,8 +99,8 @@ uint16_t hr__feed_sum_op(struct hr_feed *f, const struct feed_image *img,
 
 /* feed_names.c */
 void hr__feed_name(struct hr_feed *f, const struct hr_probe_name *r, size_t bytes);
-struct feed_name *hr__feed_name_get(struct hr_feed *f,
-				    uint64_t name); /* NULL: no longer in the table */
+/* NULL: no longer in the table */
+struct feed_name *hr__feed_name_get(struct hr_feed *f, uint64_t name);
 /* Makes the filter from an image's environment. The caller has checked the sizes of its texts. */
 void hr__feed_filter(struct hr_feed *f, const struct hr_probe_image *r);
 /* Makes a path from components (leaf first, each with its NUL). Returns its length; 0: none. */

@@ -123,8 +123,8 @@ static size_t path_of(const struct hr_probe_name *r, size_t bytes, char *path, s
 
 /*
  * Excludes headrace's library and rings, and semaphores, which libc implements as files. Other
- * memfds are recorded. Libraries that the shim does not intercept (hr_unseen_library) are recorded
- * even if a filter leaves them out.
+ * memfds are recorded. Clients of object stores (hr_unseen_library) are recorded even if a filter
+ * leaves them out, because only their loading can be recorded.
  */
 static enum hr__verdict verdict_of(const struct hr_feed *f, const char *path, size_t bytes)
 {
