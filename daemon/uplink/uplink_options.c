@@ -122,7 +122,7 @@ void hr_uplink_options_done(struct hr_uplink_options *o)
 	hr_tls_paths_done(&o->tls);
 }
 
-/* ---- for people ------------------------------------------------------------------------------------ */
+/* ---- help and man page ----------------------------------------------------------------------------- */
 
 void hr_uplink_help(FILE *to)
 {
