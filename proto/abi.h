@@ -23,7 +23,7 @@
  *      make, seal, map; OFFER + {map} ------> adopts it, at any time -----> sweeps the session
  *      close fds
  *      claim ring (CAS owner_tid)
- *      real call; head += n; fill; seq = i+1 (release) ------------------> seq == i+1 (acquire)? copy
+ *      real call; head += n; fill; seq = i+1 (release) ----------------> seq == i+1 (acquire)? copy
  *      head - tail == slots?                                    <---------- tail = i+1 (release)
  *
  * A client gets an answer, or its offer is adopted, never both. When the daemon has read the hello,
@@ -346,7 +346,7 @@ struct hr_node_page {
 	uint64_t magic;
 	uint32_t abi;
 	uint32_t sleeping; /* 1: the drain thread is in FUTEX_WAIT on `bell`, or about to be */
-	uint32_t bell;	   /* futex word: shims FUTEX_WAKE it, never write it */
+	uint32_t bell;	   /* futex word; shims wake the daemon by it, but never write it */
 	uint32_t spare;
 	uint64_t beat;	    /* number of sweeps; if it stops, a shim that waits for room gives up */
 	uint64_t accept_ns; /* CLOCK_BOOTTIME */
@@ -437,7 +437,7 @@ struct hr_cover {
 #define HR_COVER_BARE	 6 /* of slow[]: enum hr_bare */
 #define HR_COVER_EXITING 7 /* not 0: the process is exiting, and stdio writes its buffers */
 
-/* What the shim does in this thread without a cell that shows it. */
+/* What the shim does in this thread, if no cell shows it. */
 enum hr_bare {
 	HR_BARE_NOT,
 	HR_BARE_CALL, /* a call without a ring; at its end it is recorded, or counted as lost */

@@ -159,7 +159,7 @@ int hr_attach_adopt(struct hr_attach *a, const struct hr_session *s, uint64_t st
 	int r;
 
 	c.pidfd = (int)syscall(SYS_pidfd_open, c.pid, 0);
-	/* Reads the start time after it opens the pidfd, which then belongs to the same process. */
+	/* Reads the start time after the pidfd is open, when the kernel cannot reuse the pid. */
 	r = c.pidfd < 0 || hr_procstat_read(c.pid, &stat) || stat.start_time != start_time ? -ESRCH
 											   : 0;
 	if (!r)

@@ -152,7 +152,7 @@ static int next_map(struct hr_attach *a, struct handshake *v, const struct attac
 	return 0;
 }
 
-/* Call it before the answer, after which the shim's cells show which system calls it records. */
+/* Called before the answer: after the answer, the shim's cells show what the shim records. */
 static void notify_probes(const struct hr_attach *a, const struct handshake *v,
 			  struct hr_probed *ret)
 {
@@ -395,7 +395,7 @@ static int attach_handshake_answer(struct hr_attach *a, int fd, struct handshake
 
 	if (r)
 		return r;
-	if (v->hello.kind == HR_HELLO_OFFER) /* an offer needs a hello before it */
+	if (v->hello.kind == HR_HELLO_OFFER) /* an offer must follow a hello */
 		return -EBADMSG;
 	if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &v->cred, &len) < 0 || v->cred.pid <= 0)
 		return -EACCES;
@@ -473,7 +473,7 @@ void hr__handshake(struct hr_attach *a, const struct pending_attach *g, uint32_t
 	/* Offers, invalid hellos and clients that a previous daemon attached get no answer. */
 	if (ack.status != -EBADMSG && ack.status != -EALREADY && !v.offered)
 		reply(a, g->fd, &ack, ack.status ? -1 : map_fd, v.hello.kind == HR_HELLO_ATTACH);
-	/* The process waits for the answer, so the rest follows after it. */
+	/* The process waits for the answer, so all other work follows the answer. */
 	if (v.session)
 		hand_over(a, &v);
 	if (!ack.status && v.replaces != UINT32_MAX)

@@ -148,7 +148,7 @@ void hr__offer_refuse(struct offer *o);
 void hr__offer_drop(struct offer *o);
 /* Time at which the client made the offer, or now if that time is impossible. */
 uint64_t hr__offer_ticks(const struct hr_attach *a, const struct hr_hello *hello);
-/* True: the process that has the pid now started after the offer, so it is another process. */
+/* True: the process with this pid started after the offer, so another process sent the offer. */
 bool hr__offer_outlived(const struct hr_attach *a, uint64_t offer_ticks, uint64_t start_time);
 
 /* attach_client.c: finds a client by pid or token. NULL: not attached. */

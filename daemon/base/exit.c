@@ -26,7 +26,7 @@ _Static_assert(sizeof(struct info) == 64, "PIDFD_INFO_SIZE_VER0");
 #define GET_INFO  _IOWR(0xFF, 11, struct info)
 #define INFO_EXIT (UINT64_C(1) << 3)
 
-/* True: this process may read the exit code, as it may read the exe link. Otherwise it is 0. */
+/* True: this process may read the exe link, and so the exit code. False: the kernel shows 0. */
 static bool exit_code_visible(pid_t pid)
 {
 	char name[48], target[8];

@@ -9,7 +9,7 @@
 struct hr_node_stats { /* a consistent copy, which hr_drain_stats returns to any thread */
 	uint64_t events, bytes_moved, lost, torn, hostile;
 	uint64_t read_bytes, written_bytes; /* a copy from file to file counts in both */
-	uint64_t stray, detached;	    /* parts of `lost`; the rest found a full ring */
+	uint64_t stray, detached; /* parts of `lost`; other lost operations found a full ring */
 	uint64_t stored_bytes;
 	uint32_t sessions_total;
 	/* 0, or -errno of the last append; headraced retries each second */

@@ -61,7 +61,7 @@ int hr_private_trylock(const struct hr_private_names *names, int *ret_fd);
 /* Removes sockets and lock file. The caller has the lock, or is a daemon that gives up. */
 void hr_private_remove(const struct hr_private_names *names);
 
-/* Removes them if the daemon was killed and no process has the lock. */
+/* Removes sockets and lock file if the daemon was killed and no process has the lock. */
 void hr_private_sweep(const struct hr_private_names *names);
 
 /* ---- configuration: a JobConfig (proto/control.proto) on standard input --------------------- */

@@ -38,7 +38,7 @@ static struct hr_session *session_of(struct hr_drain *d, uint64_t proc)
 	return s;
 }
 
-/* Passes a session to the probe feed. If it attached before the probes started, covers it first. */
+/* Passes a session to the probe feed. If no probes ran at its attach, covers the process first. */
 static void follow(struct hr_drain *d, struct hr_session *s)
 {
 	struct hr_engine_proc p = {0};
@@ -272,7 +272,7 @@ static void drain_sleep(struct hr_drain *d, uint64_t found)
 		d->sleep_ns = drain_least(d->sleep_ns * 3 / 2, drain_least(busy_ns, SLEEP_IDLE_NS));
 	else
 		d->sleep_ns = drain_least(d->sleep_ns * 2, idle_ns(d));
-	/* The shim commits, then reads `sleeping`: it reads 1, or `pressed` finds its commit. */
+	/* The shim commits, then reads `sleeping`. So it reads 1, or `pressed` finds the commit. */
 	__atomic_store_n(&d->c.page->sleeping, 1, __ATOMIC_SEQ_CST);
 	if (!requested(d) && !pressed(d)) {
 		t.tv_sec = (time_t)(d->sleep_ns / 1000000000);

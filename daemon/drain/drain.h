@@ -35,7 +35,7 @@ struct hr_drain_config {
 	const char *local_ranks;
 	bool counters_only; /* max_bytes was reached before a restart */
 	bool journal_in_memory;
-	/* the stream has records of a previous daemon, whose probes ended with it */
+	/* a previous daemon has begun the stream, and its probes ended with that daemon */
 	bool continued;
 	struct hr_probes *probes; /* NULL: none */
 	/* highest process number; atomic, shared with the attach thread */
@@ -61,7 +61,7 @@ void hr_drain_add_session(struct hr_drain *d, struct hr_session *s, const struct
 /* Adds probes that started late, once, if hr_drain_new got none. They outlive the drain. */
 void hr_drain_probes(struct hr_drain *d, struct hr_probes *probes);
 
-/* Sets the level of all processes. After max_bytes lowered it, it cannot be `trace` again. */
+/* Sets the level of all processes. After max_bytes was reached, `trace` is refused. */
 void hr_drain_set_level(struct hr_drain *d, uint32_t level);
 
 /* Count clients without rings: because of a limit, a restart, or an exit before the attach. */

@@ -8,7 +8,7 @@
 #include "common/ranks.h"
 
 #define CLOCK_NS    UINT64_C(1000000000)
-#define MOUNTS_NS   UINT64_C(1000000000) /* between two readings of mountinfo */
+#define MOUNTS_NS   UINT64_C(1000000000) /* least time between two readings of mountinfo */
 #define ENTRY_SLACK (HR_JOURNAL_SLACK + HR_KNOWN_SLACK)
 #define MOUNT_BYTES (256u << 10)
 

@@ -31,7 +31,7 @@ void hr_feed_free(struct hr_feed *f); /* accepts NULL */
 void hr_feed_session(struct hr_feed *f, const struct hr_session *s);
 void hr_feed_session_ended(struct hr_feed *f, uint64_t proc);
 
-/* Call it before the ends of exited processes are journaled. Takes what the probes have of them. */
+/* Call it before the ends of exited processes are journaled. Takes their records and sums. */
 void hr_feed_settle(struct hr_feed *f, uint64_t now_ns);
 
 /* Returns the number of records taken. `all`: the last sweep, after which no record waits. */

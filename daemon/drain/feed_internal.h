@@ -74,7 +74,7 @@ struct hr_feed {
 	uint32_t n_sums, room_sums;
 	struct hr_kernel_sums rows; /* for KERNEL entries */
 	uint64_t last_name;	    /* number of the newest name */
-	uint64_t turned_name;	    /* as it was when the sums were last taken */
+	uint64_t turned_name;	    /* last_name when the sums were last taken */
 	uint64_t missed;	    /* operations that are lost because their process is unknown */
 	uint64_t missed_noted;
 	uint64_t compat_noted; /* processes of 32-bit programs */

@@ -69,7 +69,7 @@ ProtobufCBinaryData hr__kept_path(const struct hr_engine *e, struct hr_arena *a,
 	return d;
 }
 
-/* If only the first word may be stored, it is filtered as a path, because it may be one. */
+/* If only the first word may be stored, hides it like a path, because it may be a path. */
 ProtobufCBinaryData hr__kept_command(const struct hr_engine *e, struct hr_arena *a,
 				     const void *line, size_t bytes)
 {

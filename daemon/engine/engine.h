@@ -32,14 +32,14 @@ struct hr_loss;
 struct hr_engine_stats {
 	uint64_t records, events, bytes_moved, lost, torn, hostile, batches;
 	uint64_t read_bytes, written_bytes; /* a copy between files counts as both */
-	uint64_t stray, detached;	    /* parts of `lost`; the rest found a full ring */
+	uint64_t stray, detached;	    /* parts of `lost`; other lost ones found a full ring */
 	uint64_t spare;			    /* unused; snapshots contain this struct */
 	uint32_t processes, processes_total;
 	/* live processes that had an input wait: number, sum of first starts, sum of all waits */
 	uint32_t waiters;
 	uint64_t waiting_since_ns, waited_ns;
 	uint64_t steps; /* of all processes */
-	/* operations on files that probes reported; of these: recorded by probes, lost by probes */
+	/* operations on files that probes reported, and how many of them they recorded or lost */
 	uint64_t kernel_ops, kernel_added, kernel_lost;
 };
 
@@ -72,7 +72,7 @@ struct hr_replay {
 };
 int hr_engine_replay(struct hr_engine *e, struct hr_journal *j, const struct hr_replay *replay);
 
-/* Counts operations in intact entries after the damage. `prefix` has replayed the others. */
+/* Counts operations in intact entries after the damage. `prefix`: the engine of the replay. */
 int hr_engine_count_lost(const struct hr_engine *prefix, struct hr_journal *j, struct hr_loss *ret);
 
 /*

@@ -28,7 +28,7 @@
 
 #define HR_LIVE_BINS	  40u	 /* durations of 2^39 ns and more share the last bin */
 #define HR_LIVE_ROWS_MOST 32768u /* 12 MB */
-/* ended processes, and groups: the (rank, worker)s of those that ended earlier */
+/* ended processes and groups; a group has the processes of a (rank, worker) that ended earlier */
 #define HR_LIVE_ENDED_MOST 4096u
 #define HR_LIVE_ENDED_MANY 256u /* so many processes are added to groups at a time */
 

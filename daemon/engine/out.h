@@ -16,7 +16,7 @@
 #include "common/arena.h"
 #include "daemon/engine/losses.h"
 
-/* Events of a batch before encoding. It has 4.5 MiB, so a pool reuses a few of them. */
+/* Events of a batch before encoding. A batch has 4.5 MiB, so a pool reuses a few batches. */
 struct hr_batch {
 	struct hr_batch *next;
 	uint32_t n;

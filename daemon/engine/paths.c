@@ -19,7 +19,7 @@ static int paths_room_for(void **v, uint32_t *room, uint32_t n, size_t size)
 	return 0;
 }
 
-/* A hash of a text, never 0. It is not in any format, so it may read words of this machine. */
+/* A hash of a text, never 0. It is not portable, since it reads words, but no format has it. */
 static uint64_t text_check(const uint8_t *text, uint32_t bytes)
 {
 	uint64_t h = bytes, word;

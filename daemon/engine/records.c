@@ -217,7 +217,7 @@ static __attribute__((noinline)) void look_ahead(struct ahead *a, const struct f
 
 /* ---- entries --------------------------------------------------------------------------------- */
 
-/* When the next record ended, in ticks. A name has no time, and precedes the record with it. */
+/* When the next record ended, in ticks. A name has no time, and precedes its first record. */
 static uint64_t next_end(const struct cursor *c)
 {
 	const struct hr_record *r = &c->slots[c->at];

@@ -326,7 +326,7 @@ void hr__regions_due(struct hr_engine *e)
 
 /* ---- open regions ---------------------------------------------------------------------------- */
 
-/* True: the region has a record, because its thread died before it cleared the cell. */
+/* True: a record of this region exists, because the thread died before it cleared the cell. */
 static bool seen(const struct hr_proc *p, const struct hr_record *r)
 {
 	for (uint32_t i = 0; i < p->n_rings; i++)

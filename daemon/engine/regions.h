@@ -49,7 +49,7 @@ int hr_region_key_add(struct hr_region_state *s, uint64_t id, const void *text, 
 /* NULL: not known. */
 const struct hr_region_key *hr_region_key_find(const struct hr_region_state *s, uint64_t id);
 
-/* Writes all keys as one entry, and reads it. */
+/* Write all keys as one entry, and read this entry. */
 int hr_region_keys_write(const struct hr_region_state *s, struct hr_journal *j);
 int hr_region_keys_read(struct hr_region_state *s, const struct hr_entry *entry);
 

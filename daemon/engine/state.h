@@ -61,7 +61,7 @@ struct hr_identity {
 	uint8_t restart_plus1; /* number of restarts by its launcher + 1; 255: 254 or more */
 	uint8_t probed;	       /* probes have reported it */
 	uint8_t covered;
-	uint8_t has_loaders; /* one of its children has reported that it is a DataLoader worker */
+	uint8_t has_loaders; /* a child has reported to be a DataLoader worker */
 };
 
 enum hr_rank_from { HR_RANK_NONE, HR_RANK_ENV, HR_RANK_INFERRED, HR_RANK_INHERITED };
@@ -195,7 +195,7 @@ void hr__proc_dirty(struct hr_engine *e, struct hr_proc *p);
 void hr__procs_sent(struct hr_engine *e);
 /* Moves the start of a process to an earlier time, at which its first operation began. */
 void hr__proc_started(struct hr_engine *e, struct hr_proc *p, uint64_t start_ns);
-/* The pid and token no longer find p. Its number finds it until its last row is sent. */
+/* Removes p from the maps by pid and token. Its number finds p until the last row is sent. */
 void hr__proc_forget(struct hr_engine *e, struct hr_proc *p);
 void hr__proc_free(struct hr_engine *e, struct hr_proc *p);
 struct hr_ring_state *hr__ring(struct hr_proc *p, uint32_t map, uint32_t ring);

@@ -114,7 +114,7 @@ struct hr_run {
  */
 #define HR_MAP_KERNEL UINT16_MAX
 
-/* RECORDS: runs, then all their slots in the same order. */
+/* RECORDS: after the runs, all their slots follow in the order of the runs. */
 struct hr_entry_records {
 	struct hr_entry h;
 	uint64_t proc;

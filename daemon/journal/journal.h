@@ -99,12 +99,12 @@ void hr_journal_close(struct hr_journal *j); /* keeps the file; accepts NULL */
 void hr_journal_lock(struct hr_journal *j);
 void hr_journal_unlock(struct hr_journal *j);
 
-/* Under the lock. Reserves an entry of the active half, and `slack` after it; NULL: no room. */
+/* Under the lock. Reserves an entry if `slack` bytes remain after it in the half. NULL: no room. */
 void *hr_journal_reserve(struct hr_journal *j, uint64_t bytes, uint64_t slack);
 /* Under the lock. Commits the reserved entry, with its header, trimmed to `bytes`. */
 void hr_journal_commit(struct hr_journal *j, uint32_t kind, uint64_t bytes);
 
-/* Under the lock. Makes the free half active, and (begun) its gen valid. -EBUSY: none is free. */
+/* Under the lock. Make the free half active (-EBUSY: no half is free), then make its gen valid. */
 int hr_journal_begin(struct hr_journal *j);
 void hr_journal_begun(struct hr_journal *j);
 

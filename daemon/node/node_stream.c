@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Opens the stream of a node: begins it, continues it from its journal, or gives it up. */
+/* Opens the stream of a node: begins or continues it. Ends a stream that cannot continue. */
 #include "daemon/node/node_internal.h"
 
 #include <errno.h>

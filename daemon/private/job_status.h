@@ -19,12 +19,12 @@ struct hr_job_status {
 	struct hr_node *node;
 	struct hr_private_uplink *uplink; /* NULL: no collectors */
 	struct hr_uplink_stats sending;	  /* what the last status contained */
-	/* the last measurement, and the rates between it and the one before */
+	/* the last measurement, and the rates between the last two measurements */
 	uint64_t measured_ms; /* 0: no measurement yet */
 	uint64_t events, bytes, events_per_s, bytes_per_s;
 };
 
-/* Measures rates about once a second. Call it at least once a second. */
+/* Call it each second, or more often. Measures rates about once a second. */
 void hr_job_status_measure(struct hr_job_status *s, const struct hr_node_stats *now,
 			   uint64_t now_ms);
 

@@ -65,7 +65,7 @@ bool hr_notify_read(struct hr_notify *n, struct hr_notice *ret);
 /* Returns whether the notice has the line `key=value`. */
 bool hr_notice_has(const struct hr_notice *notice, const char *key, const char *value);
 
-/* Adds the descriptor of a notice with FDSTORE, or else closes it. FDSTOREREMOVE removes one. */
+/* Applies a notice: FDSTORE adds its descriptor, FDSTOREREMOVE removes one. Closes any other. */
 void hr_kept_take(struct hr_kept *k, struct hr_notice *notice);
 
 /* ---- the child ------------------------------------------------------------------------------- */

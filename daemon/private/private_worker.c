@@ -227,7 +227,7 @@ static bool private_worker_end_job(struct private_worker *w, struct private_run 
 		return false;
 	left.processes_left_total = (uint32_t)remaining_processes(w, open, MAX_OPEN_PIDS);
 	stopped = hr_node_stop(w->node, &(struct hr_job_end){.state = job_state(w)});
-	/* Only after hr_node_stop: if this worker is killed before, runs must find the next one. */
+	/* Only after hr_node_stop: until then, the next worker needs the sockets after a kill. */
 	hr_private_remove(&w->config.names);
 	if (r == 0)
 		close(lock);

@@ -25,7 +25,7 @@
 typedef void hr_prober_loaded(void *arg, struct hr_probes *probes);
 
 struct hr_prober {
-	/* NULL: not loaded yet; protected by the lock while a thread loads them */
+	/* NULL: not loaded yet; protected by the lock during the load */
 	struct hr_probes *probes;
 	char *error; /* atomic */
 	pthread_t loader;

@@ -134,7 +134,7 @@ struct service {
 	uint64_t uplink_ms; /* when it was last started */
 	bool stopping;
 	uint64_t started_ms;
-	uint64_t spool_bytes; /* in the last status of a worker */
+	uint64_t spool_bytes; /* bytes of the spool, from the last status of a worker */
 	bool watchdog;	      /* systemd expects WATCHDOG=1 */
 	uint64_t refused;     /* processes: a limit refused them, or the job is another user's */
 	uint64_t unplaced;    /* processes without a job */
@@ -235,7 +235,7 @@ void hr__service_on_client(uv_poll_t *poll, int status, int events);
 /* Forwards a worker's message to clients that wait for the job's end. */
 void hr__service_clients_notify(struct job *job, const Headrace__Control *m);
 void hr__service_clients_done(struct job *job, const char *error);
-/* Answers clients that wait for the start. `error`: why the job is not recorded; NULL: it is. */
+/* Answers clients that wait for the start. `error`: why it failed; NULL: the job is recorded. */
 void hr__service_clients_begun(struct job *job, const char *error);
 void hr__service_clients_tick(struct service *s);
 void hr__service_clients_leave(struct service *s); /* closes all clients without an answer */

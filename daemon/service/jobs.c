@@ -425,7 +425,7 @@ void hr__service_jobs_resume(struct service *s, struct hr_inherited *list, size_
 			job_resume(s, entry->d_name, list, n);
 	if (folder)
 		closedir(folder);
-	for (size_t i = 0; i < n; i++) /* the rest are descriptors of jobs without a file */
+	for (size_t i = 0; i < n; i++) /* remaining descriptors are of jobs without a file */
 		if (list[i].fd >= 0)
 			hr_fdstore_remove(list[i].name);
 }

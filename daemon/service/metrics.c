@@ -30,7 +30,7 @@ static void add_grown(Headrace__JobStatus *sum, const Headrace__JobStatus *now,
 #undef ADD
 }
 
-/* Called once per job, because to Prometheus a falling sum of `others` looks like a restart. */
+/* True: a new job gets metrics. Fixed per job: a decrease of `others` looks like a restart. */
 static bool may_be_shown(const struct service *s)
 {
 	uint64_t shown = 0;

@@ -83,7 +83,7 @@ count_refused(struct service *s, const struct ucred *peer, const char *why, ...)
 		     (int)peer->pid, peer->uid, text);
 }
 
-/* `certain`: the name is from the cgroup. Users can forge other names, so these get a prefix. */
+/* `certain`: the name is from the cgroup. Otherwise users can forge it, so it gets a prefix. */
 static struct job *begin_unregistered(struct service *s, const char *name, bool certain,
 				      const struct ucred *peer)
 {
@@ -374,7 +374,7 @@ void hr__service_pending_leave(struct service *s)
 	s->pending_last = &s->pending;
 }
 
-/* Queues again what an earlier service left in the accept queue, then processes it. */
+/* Queues connections that an earlier service left in the accept queue, then processes them. */
 void hr__service_pending_resume(struct service *s)
 {
 	uint32_t by;

@@ -26,10 +26,10 @@ struct hr_ring_view {
 	uint64_t n_slots;
 	uint64_t tail;	     /* the daemon's position; hdr->tail is its copy for the client */
 	uint64_t stalled_at; /* index of an uncommitted slot that blocks */
-	uint64_t stalled_ns; /* since when it blocks; 0: no slot blocks */
+	uint64_t stalled_ns; /* since when the slot blocks; 0: no slot blocks */
 	uint64_t torn_to;    /* uncommitted slots below this index are skipped */
 	uint64_t lost_seen;  /* lost_total when the counters were last journaled */
-	uint64_t lost_count; /* the sum of these counters */
+	uint64_t lost_count; /* sum of the counters when they were last journaled */
 	uint64_t last_end;   /* latest end of an operation that was read, in ticks */
 };
 

@@ -113,7 +113,7 @@ static int store_losses(struct hr_appender *a, const struct hr_losses *lost)
 	return r;
 }
 
-/* Stores the frames of one turn; adds those that do not fit to `lost`. */
+/* Stores the frames of one turn. If a frame does not fit, adds its loss to `lost`. */
 static void appender_end_take_turn(struct hr_appender *a, enum turn turn, struct hr_losses *lost)
 {
 	for (struct hr_out *o = a->kept.first; o; o = o->next) {

@@ -3,7 +3,7 @@
  * spool_room.c - makes room in a full spool
  *
  *      survey all segments (spool.lock held)
- *        -> remove what a collector has (kept for the summary of `headrace run`)
+ *        -> remove segments that a collector has (kept so far for `headrace run`)
  *        -> events (oldest segment first) -> file records -> rollups: each becomes a Loss frame
  *        -> -ENOSPC: the appender keeps frames in memory (appender.h)
  */
@@ -149,7 +149,7 @@ struct giving {
 	uint64_t frames, operations, bytes;
 };
 
-/* The loss of a dropped frame, like `absence` in emit.c for a full store. */
+/* Sets the loss of a dropped frame, as emit.c sets `absence` for a full store. */
 static void count_absence(const Headrace__Frame *msg, Headrace__LossRow *row)
 {
 	enum hr_loss_reason reason = HR_LOSS_SPOOL_FULL;
@@ -278,7 +278,7 @@ static void give_up_until(struct survey *v, uint64_t room)
 
 /* ---- room ------------------------------------------------------------------------------------ */
 
-/* Counts what the own writer has added since the survey. For others, the survey must be recent. */
+/* True: there is room. Adds the own writer's bytes since the survey, which must be recent. */
 static bool fits(const struct hr_spool *s, const struct hr_writer *w, uint64_t bytes)
 {
 	uint64_t added = hr_writer_bytes(w) - s->seen_own_bytes;

@@ -190,7 +190,7 @@ static int find_part(struct hr__spool_reader *o, uint64_t seq, size_t *ret)
 		r = o->n_parts ? spool_stream_add_part(o, o->parts[o->n_parts - 1].number + 1)
 			       : -ENOENT;
 	while (!r);
-	/* these mean that it has no header yet, and so no frame */
+	/* with these, the segment has no header yet, and so no frame */
 	if (r != -ENOENT && r != -EBADMSG)
 		return r;
 	i = o->n_parts;

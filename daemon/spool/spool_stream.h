@@ -18,7 +18,7 @@ struct hr_spool_stream {
 	char *aim;		   /* its collectors, as typed; "": any */
 	bool has_secret;
 	uint8_t secret[HR_SPOOL_SECRET_BYTES];
-	/* in the spool; set by refresh, but last_seq by the caller if this process writes it */
+	/* in the spool, set by hr_spool_stream_refresh; the own stream's last_seq by the caller */
 	uint64_t first_seq, last_seq;
 	uint64_t acked;		      /* number in the file `acked` at the opening; 0: none */
 	uint64_t bytes;		      /* of all segments at the last refresh */

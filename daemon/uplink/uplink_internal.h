@@ -50,7 +50,7 @@ struct hr__sending { /* a stream */
 	uint64_t retry_ms; /* KNOWN, RESTING: not opened or sent before this time */
 	uint64_t gap_mark, gap_ms; /* of the last Nack gap */
 	bool gap_again;		   /* the collector has repeated this Nack */
-	size_t aside_at;	   /* the collector that refused it */
+	size_t aside_at;	   /* index of the collector that refused the stream */
 	uint8_t *held;		   /* the next frame, for which the window has no room */
 	size_t held_bytes;
 	struct hr__flight *flights; /* sent and not acknowledged, in order */

@@ -292,7 +292,7 @@ int hr__send_opened(struct hr_uplink *u, const Headrace__Opened *m)
 	if (m->mark > s->acked)
 		hr__link_good(u);
 	note_acknowledged(u, s, m->mark < s->newest ? m->mark : s->newest);
-	/* If the collector lacks frames before the spool's first one, it may answer `gap`. */
+	/* A collector that lacks frames before the spool's first frame may answer `gap`. */
 	rewind_to(u, s, m->mark < oldest ? oldest : m->mark);
 	hr__streams_settle(u, s);
 	return 0;

@@ -170,7 +170,7 @@ static int recover(struct hr_uplink *u, const struct hr_spool_stream *st)
 	return hr_stream_recover(hr_spool_path(u->c.spool), &id);
 }
 
-/* Returns whether this uplink may send a stream of another daemon. Recovers it if necessary. */
+/* Returns whether this uplink may send another daemon's stream, which it may recover first. */
 static bool uplink_streams_take_over(struct hr_uplink *u, struct hr_spool_stream *st)
 {
 	enum hr_spool_end end = hr_spool_stream_end(st);
