@@ -243,7 +243,7 @@ void hr_journal_commit(struct hr_journal *j, uint32_t kind, uint64_t bytes)
 	e->kind = kind & (HR_ENTRY_KINDS_MOST - 1);
 	e->crc = entry_crc(e, j->gen, j->head);
 	j->head += e->bytes;
-	/* Pairs with hr_journal_next. If this store survives a kill, all earlier ones do. */
+	/* Pairs with hr_journal_next. If a kill leaves this head, the entry is complete. */
 	__atomic_store_n(&half->head, j->head, __ATOMIC_RELEASE);
 }
 

@@ -21,7 +21,7 @@ struct hr_uplink_options {
 	struct hr_address to[HR_ADDRESSES_MAX];
 	size_t n_to;
 	char *tls_cert, *tls_key, *tls_ca; /* as typed */
-	struct hr_tls_paths tls;	   /* as found */
+	struct hr_tls_paths tls;	   /* the files that were found */
 	char *discard; /* job to discard; NULL: none, then `collectors` is not NULL */
 	uint64_t recover_ms;
 	bool follow, help;
