@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * headraced - records the jobs of one node. `headrace run` starts a private one, systemd the
+ * headraced - records the jobs of one node. `headrace run` starts a private headraced, systemd the
  * service
  *
- *      headraced private STORE JOB     the keeper of a private headraced; arguments are for ps
- *      headraced worker STORE JOB N    its recording process; sockets N, N + 1
- *      headraced service ...           the node service: all jobs of a node (service/service.h)
+ *      headraced private STORE JOB     the keeper of a private headraced; the arguments are for ps
+ *      headraced worker STORE JOB N    its recording process; N and N + 1 are its sockets
+ *      headraced service ...           the node service, for all jobs of a node (service/service.h)
  *      headraced job JOB N             the recording process of one of its jobs; sockets N, N + 1
  *      headraced uplink SPOOL ...      sends the frames of a spool to a collector
  *
@@ -52,7 +52,7 @@ static int keeper_main(char **argv)
 		return EXIT_FAILURE;
 	}
 	status = hr_keeper_run(&keeper);
-	if (status != EXIT_SUCCESS) /* after a success the worker has removed them */
+	if (status != EXIT_SUCCESS) /* after a success, the worker has removed the sockets */
 		hr_private_remove(&config.names);
 	close(keeper.listening[0]);
 	close(keeper.listening[1]);

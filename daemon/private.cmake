@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# The daemon's process side: control protocol and names (shared with the CLI), keeper, headraced.
+# Control protocol and names (shared with the CLI), keeper, recording process, program headraced.
 hr_library(headrace_private control/private.c control/control.c)
 target_link_libraries(headrace_private PUBLIC headrace_text headrace_proto)
 
@@ -15,7 +15,7 @@ hr_flags(headraced)
 target_link_libraries(headraced PRIVATE headrace_service headrace_keeper headrace_daemon headrace_uplink headrace_config)
 install(TARGETS headraced RUNTIME DESTINATION ${CMAKE_INSTALL_LIBEXECDIR}/headrace COMPONENT node)
 
-# The man page comes from the table of options.
+# headraced generates the man page from its table of options.
 set(manual ${CMAKE_CURRENT_BINARY_DIR}/headraced.8)
 add_custom_command(OUTPUT ${manual} COMMAND headraced --generate man > ${manual} DEPENDS headraced VERBATIM)
 add_custom_target(headraced_manual ALL DEPENDS ${manual})

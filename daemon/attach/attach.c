@@ -19,7 +19,7 @@
 
 #define BACKLOG	      4096 /* connections that wait for accept */
 #define READABLE_MOST 64   /* earlier connections that one call reads */
-/* wait before a map is made: a process that just got its answer may need this CPU */
+/* wait before the pool makes a map, because a process that just got its answer needs the CPU */
 #define REFILL_MS   2
 #define EXITED_MOST BACKLOG /* sessions of exited processes that stay open for their children */
 
@@ -28,7 +28,7 @@
 static void pending_close(struct hr_attach *a, struct pending_attach *g)
 {
 	hr_hello_discard(g->fd);
-	/* close() alone does not remove it while another process has the connection open */
+	/* close() does not remove it from epoll while another process has the connection open */
 	epoll_ctl(a->epoll_fd, EPOLL_CTL_DEL, g->fd, NULL);
 	close(g->fd);
 	g->fd = -1;
@@ -66,9 +66,9 @@ static int by_arrival(const void *a, const void *b)
 }
 
 /*
- * Reads earlier connections that have a message by now: a second connection of a process refers to
- * its first one, and a child's hello to its parent's. epoll returns only those, so many silent
- * connections cost nothing.
+ * Reads earlier connections that have a message, because a later one may refer to them: a second
+ * connection of a process to its first one, a child's hello to its parent's. epoll returns only
+ * those, so many silent connections cost nothing.
  */
 static void read_earlier(struct hr_attach *a)
 {
@@ -87,7 +87,7 @@ static void read_earlier(struct hr_attach *a)
 			pending_read(a, readable[i]);
 }
 
-/* Usually the hello has arrived with the connection: saves a turn of the loop. */
+/* Reads the hello at once, because it usually arrives with the connection. */
 static void pending_open(struct hr_attach *a, struct pending_attach *g, int fd)
 {
 	*g = (struct pending_attach){.fd = fd, .since_ns = hr_boot_ns()};
@@ -99,9 +99,9 @@ static void pending_open(struct hr_attach *a, struct pending_attach *g, int fd)
 }
 
 /*
- * The first connection in the hand-off queue; -1: none. It stays there, with its messages, until it
- * is answered, refused or counted: if headraced is killed, the next one finds both unchanged.
- * Reports the end of the queue once.
+ * Returns the first connection in the hand-off queue; -1: none. The connection and its messages
+ * stay there until it is answered, refused or counted, so that they survive a kill of headraced. At
+ * the end of the queue, stops watching it.
  */
 static int peek_handoff(struct hr_attach *a)
 {
@@ -139,7 +139,7 @@ static struct pending_attach *pending_unused(struct hr_attach *a)
 	return g;
 }
 
-/* In the order of their arrival: parents before children. */
+/* Accepts connections in the order of their arrival, so that parents precede children. */
 static void accept_all(struct hr_attach *a)
 {
 	int fd = -1;
@@ -201,12 +201,12 @@ static bool handle(struct hr_attach *a, uint64_t data)
 			pending_read(a, &a->pending[i]);
 		return true;
 	case EV_PIDFD:
-		accept_all(a); /* children that connected while it lived must find it */
+		accept_all(a); /* children that connected before its end must find it */
 		if (a->clients[i].pidfd >= 0 && hr_pidfd_ended(a->clients[i].pidfd))
 			hr__client_gone(a, i, NULL);
 		return true;
 	default:
-		accept_all(a); /* a connection from before the end belongs to the job */
+		accept_all(a); /* connections from before the end belong to the job */
 		for (unsigned g = 0; g < PENDING_MOST; g++)
 			hr__notice_count(a, &a->pending[g]);
 		hr__orphans_missed(a);
@@ -231,7 +231,7 @@ static void *attach_run(void *arg)
 			pending_expire_late(a);
 		if (a->n_orphans && hr_boot_ns() > a->orphans_until_ns)
 			hr__orphans_missed(a);
-		/* One map per turn without events: a new process waits for one map at most. */
+		/* Makes one map at a time, so that a new process waits for one at most. */
 		if (n <= 0 && hr_ringpool_refill(&a->pool))
 			wait_ms = 0;
 		else if (n > 0)
@@ -283,8 +283,8 @@ int hr_attach_new(const struct hr_attach_config *config, struct hr_attach **ret)
 	hr_ringpool_init(&a->pool);
 	a->message = malloc(HR_HELLO_MAX_BYTES + 1);
 	/*
-	 * Connections wait at a socket that outlives this process. listen() again makes this
-	 * process the peer whose state a shim checks (shim/core/session.c): is it stopped?
+	 * The socket outlives this process, and connections wait at it. A shim checks whether its
+	 * peer is stopped (shim/core/session.c); a new listen() makes this process the peer.
 	 */
 	if (config->handoff_fd > 0) {
 		a->listen_fd = fcntl(config->handoff_fd, F_DUPFD_CLOEXEC, 3);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Attached processes, by pid and token, and those that exited before they attached. */
+/* Attached processes, by pid and token, and exited processes (struct exited). */
 #include "daemon/attach/attach_internal.h"
 
 #include <errno.h>
@@ -159,14 +159,14 @@ int hr_attach_adopt(struct hr_attach *a, const struct hr_session *s, uint64_t st
 	int r;
 
 	c.pidfd = (int)syscall(SYS_pidfd_open, c.pid, 0);
-	/* Read it after the pidfd is open: the kernel then does not reuse the pid. */
+	/* Reads the start time after the pidfd is open, when the kernel cannot reuse the pid. */
 	r = c.pidfd < 0 || hr_procstat_read(c.pid, &stat) || stat.start_time != start_time ? -ESRCH
 											   : 0;
 	if (!r)
 		r = hr__client_add(a, &c);
 	if (r && c.pidfd >= 0)
 		close(c.pidfd);
-	/* Its children, or its own unanswered hello's offer, may wait in the hand-off queue. */
+	/* Its children, or an offer of its unanswered hello, may wait in the hand-off queue. */
 	if (r)
 		hr__exited_add(a, &c);
 	return r;

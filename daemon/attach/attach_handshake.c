@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One hello: identifies the process, decides whether to record it, makes its session, answers. */
+/* Processes a hello: identifies the process, checks its rank, makes its session, and answers. */
 #include "daemon/attach/attach_internal.h"
 
 #include <errno.h>
@@ -17,7 +17,7 @@
 #include "daemon/base/served.h"
 
 #define JOURNAL_WAIT_NS UINT64_C(20000000)
-/* An offer is not repeated, and no client waits for it. */
+/* longer for an offer, because no client waits for it or repeats it */
 #define JOURNAL_WAIT_OFFER_NS UINT64_C(1000000000)
 
 static uint64_t next_proc(struct hr_attach *a)
@@ -25,9 +25,9 @@ static uint64_t next_proc(struct hr_attach *a)
 	return __atomic_add_fetch(a->c.last_proc, 1, __ATOMIC_RELAXED);
 }
 
-/* ---- who it is ------------------------------------------------------------------------------- */
+/* ---- rank and journal ------------------------------------------------------------------------ */
 
-/* True: its environment names a deselected rank. The drain thread checks ranks found later. */
+/* True: its environment has a deselected rank. The drain thread checks ranks found later. */
 static bool deselected(const struct hr_attach *a, const struct handshake *v)
 {
 	struct hr_rank rank = {0};
@@ -49,7 +49,7 @@ static bool attached(void *arg, pid_t pid)
 	return hr__client_by(a, &a->by_pid, (uint32_t)pid) != NULL;
 }
 
-/* Journals the process, in time order with all other entries. -EAGAIN: the journal is full now. */
+/* Journals the process in time order with all other entries. -EAGAIN: the journal is full. */
 static int journal_attach(struct hr_attach *a, const struct handshake *v, uint64_t proc,
 			  uint64_t token, bool out)
 {
@@ -119,7 +119,7 @@ static int make_map(struct hr_attach *a, uint32_t abi, uint64_t token, uint32_t 
 	return 0;
 }
 
-/* The descriptor survives this process: the next one continues to read the map. */
+/* Keeps the descriptor if this process is killed, so that the next one can read the map. */
 static void attach_handshake_keep(uint64_t proc, uint32_t index, int fd)
 {
 	char name[HR_MAP_NAME_BYTES];
@@ -138,7 +138,7 @@ static uint64_t new_token(void)
 	return token;
 }
 
-/* The map of the client's offer, or a new one. The caller closes *ret_fd. */
+/* Returns the map of the client's offer, or a new one. The caller closes *ret_fd. */
 static int next_map(struct hr_attach *a, struct handshake *v, const struct attach_client *c,
 		    struct hr_map *ret, int *ret_fd)
 {
@@ -152,7 +152,7 @@ static int next_map(struct hr_attach *a, struct handshake *v, const struct attac
 	return 0;
 }
 
-/* Before the answer: then the shim's in-flight cells show which system calls are the shim's own. */
+/* Called before the answer: after the answer, the shim's cells show what the shim records. */
 static void notify_probes(const struct hr_attach *a, const struct handshake *v,
 			  struct hr_probed *ret)
 {
@@ -179,7 +179,7 @@ static void notify_probes(const struct hr_attach *a, const struct handshake *v,
 	ret->offered = v->offered;
 }
 
-/* Ticks of another clock cannot be compared. */
+/* Ticks of the hello; 0 if the client uses another clock, so that they cannot be compared. */
 static uint64_t hello_ticks(const struct hr_attach *a, const struct handshake *v)
 {
 	bool same = !(v->hello.flags & HR_HELLO_TICKS_TSC) == !a->c.clock->tsc;
@@ -238,7 +238,7 @@ static int more_rings(struct hr_attach *a, struct handshake *v, struct hr_ack *a
 
 	if (!c || c->pid != v->cred.pid)
 		return -EACCES;
-	/* a previous daemon has adopted it already */
+	/* a previous daemon has adopted the offer */
 	if (v->offered && v->offer.map.inode == c->last_inode) {
 		hr__offer_drop(&v->offer);
 		return -EALREADY;
@@ -262,8 +262,9 @@ static int more_rings(struct hr_attach *a, struct handshake *v, struct hr_ack *a
 }
 
 /*
- * The same pid again: an exec, or the kernel has reused the pid before the exit was noticed. If the
- * process has exited, assumes an exec: pids are not reused that soon.
+ * Finds an earlier client with the same pid. Either this process made an exec, or the earlier one
+ * ended and the kernel has reused the pid. If the process of the hello has exited, it assumes an
+ * exec, because pids are not reused that soon.
  */
 static void find_replaced(struct hr_attach *a, struct handshake *v)
 {
@@ -282,8 +283,9 @@ static void find_replaced(struct hr_attach *a, struct handshake *v)
 }
 
 /*
- * -ESRCH: the process has exited without an offer. If it left one, only the hello describes it: its
- * parent's pid is valid if its own is, that is, in headraced's pid namespace.
+ * Opens a pidfd and reads /proc/PID/stat. If the process has exited and left an offer, only the
+ * hello describes it. Its parent's pid is then valid if both are in headraced's pid namespace,
+ * where the hello's pid equals the kernel's. -ESRCH: the process has exited without an offer.
  */
 static int attach_handshake_identify(struct hr_attach *a, struct handshake *v, bool abandoned)
 {
@@ -323,8 +325,8 @@ static int attach(struct hr_attach *a, struct handshake *v, bool abandoned, stru
 }
 
 /*
- * A program that was started without the shim is journaled as a process without operations, unless
- * probes record it. If libc started it (posix_spawn), its pid is unknown, too.
+ * Journals a program that was started without the shim as a process without operations, unless
+ * probes record it. If libc started the program (posix_spawn), its pid is unknown.
  */
 static void note_unrecorded(struct hr_attach *a, struct handshake *v)
 {
@@ -393,7 +395,7 @@ static int attach_handshake_answer(struct hr_attach *a, int fd, struct handshake
 
 	if (r)
 		return r;
-	if (v->hello.kind == HR_HELLO_OFFER) /* an offer needs a hello before it */
+	if (v->hello.kind == HR_HELLO_OFFER) /* an offer must follow a hello */
 		return -EBADMSG;
 	if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &v->cred, &len) < 0 || v->cred.pid <= 0)
 		return -EACCES;
@@ -418,8 +420,8 @@ static int attach_handshake_answer(struct hr_attach *a, int fd, struct handshake
 }
 
 /*
- * Counts a process that is not recorded. Not counted: one that connects again, because it left no
- * offer, or because a previous daemon read its hello before it was killed (`takeover`).
+ * Counts a process that is not recorded, unless it connects again: it left no offer, or a previous
+ * daemon read its hello before that daemon was killed (`takeover`).
  */
 static void count_refusal(struct hr_attach *a, const struct handshake *v, int status)
 {
@@ -432,9 +434,9 @@ static void count_refusal(struct hr_attach *a, const struct handshake *v, int st
 }
 
 /*
- * The drain thread gets the session with the ends of processes that died before it: both decide
- * which worker's slot is free. ATTACH is journaled before the ends, so that the engine finds a
- * parent that has ended.
+ * Passes the session to the drain thread, together with the exits of processes that died before it,
+ * because these decide which slot of a worker is free. The ATTACH entry precedes the END entries,
+ * so that the engine finds a parent that has ended.
  */
 static void hand_over(struct hr_attach *a, const struct handshake *v)
 {
@@ -464,14 +466,14 @@ void hr__handshake(struct hr_attach *a, const struct pending_attach *g, uint32_t
 	int map_fd = -1;
 
 	ack.status = attach_handshake_answer(a, g->fd, &v, &ack, &map_fd);
-	if (hr_served(v.hello.abi)) /* in the client's ABI version */
+	if (hr_served(v.hello.abi)) /* an older client gets its own version */
 		ack.abi = v.hello.abi;
 	if (ack.status)
 		count_refusal(a, &v, ack.status);
-	/* No answer to an offer, to no hello, or to a client attached to a previous daemon. */
+	/* Offers, invalid hellos and clients that a previous daemon attached get no answer. */
 	if (ack.status != -EBADMSG && ack.status != -EALREADY && !v.offered)
 		reply(a, g->fd, &ack, ack.status ? -1 : map_fd, v.hello.kind == HR_HELLO_ATTACH);
-	/* After the answer, for which the process waits. */
+	/* The process waits for the answer, so all other work follows the answer. */
 	if (v.session)
 		hand_over(a, &v);
 	if (!ack.status && v.replaces != UINT32_MAX)

@@ -34,10 +34,10 @@ struct attach_client {
 	pid_t pid;
 	int pidfd; /* -1: unused slot */
 	uint32_t n_maps;
-	uint64_t last_inode; /* of the latest map */
+	uint64_t last_inode; /* of the memfd of its latest map */
 };
 
-/* Exited before its offer was read. Its session ends when no waiting child can refer to it. */
+/* A process that exited before its offer was read. Its session stays for children that wait. */
 struct exited {
 	struct attach_client was; /* pidfd -1 */
 	bool replaced;		  /* by another image of the same process */
@@ -46,31 +46,32 @@ struct exited {
 struct pending_attach {
 	int fd; /* -1: unused slot */
 	uint64_t since_ns;
-	uint8_t *notice; /* a notice (HR_HELLO_EXEC) until the program has started; NULL: none */
+	uint8_t *notice; /* HR_HELLO_EXEC, until its program has started; NULL: none */
 	uint32_t notice_bytes;
 };
 
 struct hr_attach {
 	struct hr_attach_config c;
-	struct hr_clock_line line; /* at the start; the drain thread updates the clock's own line */
+	/* a copy from the start, because the drain thread updates the clock's line */
+	struct hr_clock_line line;
 	pthread_t thread;
 	bool running;
 	int listen_fd; /* or the reading end of the hand-off queue */
 	int epoll_fd, stop_fd;
 	struct hr_ringpool pool;
-	bool takeover;	     /* until the first connection of the hand-off queue */
-	uint64_t ring_bytes; /* protected by `lock`, as are `clients` */
+	bool takeover; /* true until the first connection of the hand-off queue was processed */
+	uint64_t ring_bytes; /* of all clients; protected by `lock` */
 	uint64_t served;     /* connections of the hand-off queue; atomic */
 	struct pending_attach pending[PENDING_MOST];
 	unsigned n_pending;
 	unsigned n_orphans;	   /* attach_orphan.c */
-	uint64_t orphans_until_ns; /* until then they can connect again */
+	uint64_t orphans_until_ns; /* how long they can connect again */
 	uint8_t *message;	   /* HR_HELLO_MAX_BYTES + 1 */
-	pthread_mutex_t lock;	   /* protects the clients, for hr_attach_pids */
+	pthread_mutex_t lock;	   /* for `clients` and `ring_bytes`, which other threads read */
 	struct attach_client *clients;
 	uint32_t n, room, live;
 	struct hr_map64 by_pid, by_token;
-	struct exited *exited; /* in order of arrival */
+	struct exited *exited; /* in order of connecting */
 	uint32_t n_exited, room_exited;
 };
 
@@ -89,86 +90,86 @@ struct handshake {
 	bool offered;
 	struct offer offer; /* until a session takes its map */
 	struct hr_procstat stat;
-	int pidfd;	/* -1: the process has exited, or no session was made */
+	int pidfd;	/* -1: the process has exited, or a client owns the pidfd */
 	uint64_t ticks; /* time of the hello: now, or when the offer was made */
 	uint64_t exec_of;
-	/* The drain thread gets it after the client's answer; NULL: none. */
+	/* The drain thread gets it after the answer. NULL: none. */
 	struct hr_session *session;
-	/* index of the client that this process was before exec; UINT32_MAX: none */
+	/* index of the client that exec replaced; UINT32_MAX: none */
 	uint32_t replaces;
 };
 
-/* Flags of recv: messages of a hand-off queue stay in it until they are processed. */
+/* Flags for recv: with a hand-off queue, messages stay in the socket until they are processed. */
 static inline int hr__attach_read_flags(const struct hr_attach *a)
 {
 	return a->c.handoff_fd > 0 ? MSG_DONTWAIT | MSG_PEEK : MSG_DONTWAIT;
 }
 
-/* attach_handshake.c: processes and answers the message of `bytes` in a->message. */
+/* attach_handshake.c: processes and answers the message in a->message. */
 void hr__handshake(struct hr_attach *a, const struct pending_attach *g, uint32_t bytes);
 
 /* attach_notice.c: a notice (HR_HELLO_EXEC) waits until the exec closes its connection. */
-/* Takes the message in a->message out of the connection. False: it is no notice. */
+/* If the message in a->message is a notice, removes it from the connection and returns true. */
 bool hr__notice_keep(struct hr_attach *a, struct pending_attach *g, uint32_t bytes);
-/* True: the notice is counted, or withdrawn, because the exec failed. */
+/* True: the notice was counted, or the exec failed. */
 bool hr__notice_over(struct hr_attach *a, struct pending_attach *g);
-/* Counts the connection's notice, if any, without waiting for the exec. */
+/* Counts the notice of a connection, if there is one, without a wait for the exec. */
 void hr__notice_count(struct hr_attach *a, struct pending_attach *g);
 
 /*
- * attach_orphan.c: connections that a killed daemon had accepted and not journaled. They are lost,
- * with the offer of a client that did not wait. A client that waited connects again within a
- * second; the others are counted as missed.
+ * attach_orphan.c: connections that a killed daemon had accepted and not journaled. Such a
+ * connection is lost, and with it an offer. A client that still waits connects again within a
+ * second; each other one is counted as missed.
  */
 /* Call before and after a connection is accepted into this slot. */
 void hr__pending_expect(struct hr_attach *a, const struct pending_attach *g);
 void hr__pending_note(struct hr_attach *a, const struct pending_attach *g, int fd);
 /* Call when the process is journaled or the connection is closed. */
 void hr__pending_forget(struct hr_attach *a, const struct pending_attach *g);
-/* True: the slot belongs to an orphan and takes no connection. */
+/* True: the slot belongs to an orphan, so a new connection must not use it. */
 bool hr__orphan_has(const struct hr_attach *a, const struct pending_attach *g);
 /* Finds the orphans of the previous daemon, before the first connection is accepted. */
 void hr__orphans_find(struct hr_attach *a);
-/* The process has connected again. */
+/* Call it when a process connects: removes it from the orphans. */
 void hr__orphan_came(struct hr_attach *a, pid_t pid);
-void hr__orphans_missed(struct hr_attach *a);
+void hr__orphans_missed(struct hr_attach *a); /* counts all remaining orphans as missed */
 
 /*
- * attach_offer.c: shuts fd for reading, and takes an offer that was sent before. 0: ret->fd is the
- * offered map, or -1: no offer; -EINVAL: not a valid offer.
+ * attach_offer.c: shuts fd for reading, and takes an offer that was sent before. Returns 0, and
+ * ret->fd is the offered map or (without an offer) -1. -EINVAL: the offer is invalid.
  */
 int hr__offer_take(struct hr_attach *a, int fd, const struct hr_hello *hello, struct offer *ret);
 /*
- * Closes an offer that will not be read, and stops its owner from writing to it. Accepts the result
- * of a failed hr__offer_take.
+ * Closes the map of an offer that is not accepted, and sets its level to off, so that the shim
+ * stops. Accepts the result of a failed hr__offer_take.
  */
 void hr__offer_refuse(struct offer *o);
-/* Closes an offer that a session has. */
+/* Closes an offer whose map belongs to a session. */
 void hr__offer_drop(struct offer *o);
-/* When the client made it, or now if that time is impossible. */
+/* Time at which the client made the offer, or now if that time is impossible. */
 uint64_t hr__offer_ticks(const struct hr_attach *a, const struct hr_hello *hello);
-/* By /proc, a process with the offer's pid started after the offer: it is another process. */
+/* True: the process with this pid started after the offer, so another process sent the offer. */
 bool hr__offer_outlived(const struct hr_attach *a, uint64_t offer_ticks, uint64_t start_time);
 
-/* attach_client.c. By pid or token; NULL: not attached. */
+/* attach_client.c: finds a client by pid or token. NULL: not attached. */
 struct attach_client *hr__client_by(struct hr_attach *a, const struct hr_map64 *map, uint64_t key);
 
-/* On success it owns the pidfd. */
+/* On success, the list of clients owns the pidfd. */
 int hr__client_add(struct hr_attach *a, const struct attach_client *c);
 
-/* Forgets exited clients, except `proc` and client `replaced`; returns their ends. */
+/* Removes exited clients except `proc` and client `replaced`. Returns how many are in `ret`. */
 size_t hr__clients_end(struct hr_attach *a, uint64_t proc, uint32_t replaced,
 		       struct hr_drain_end ret[HR_DRAIN_ENDS]);
 
-/* Forgets client i. `exit` NULL: it is dead, and its exit status is looked up. */
+/* Removes client i. `exit` NULL: the process has ended, and this function reads its exit status. */
 void hr__client_gone(struct hr_attach *a, uint32_t i, const char *exit);
 
-/* Its session stays for children that wait; without memory it ends at once. */
+/* Keeps the session for children that wait. If there is no memory, the session ends at once. */
 void hr__exited_add(struct hr_attach *a, const struct attach_client *was);
 struct exited *hr__exited_by_pid(struct hr_attach *a, pid_t pid); /* the latest; NULL: none */
 struct attach_client *hr__token_owner(struct hr_attach *a,
-				      uint64_t token); /* also if exited; or NULL */
-void hr__exited_end(struct hr_attach *a);	       /* ends their sessions */
+				      uint64_t token); /* including exited processes; NULL: none */
+void hr__exited_end(struct hr_attach *a); /* ends the sessions of all exited processes */
 
 /* `data`: EV_*. */
 int hr__attach_watch(struct hr_attach *a, int fd, uint64_t data);

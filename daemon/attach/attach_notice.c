@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Notices: a process announces a program without the shim, which is counted once it has started. */
+/* Notices: a process announces a program without the shim, which is counted at its start. */
 #include "daemon/attach/attach_internal.h"
 
 #include <errno.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Offers: maps that clients made, without an answer in time. A client may send anything. */
+/* Offers: maps of clients that got no answer in time. A client may send anything. */
 #include "daemon/attach/attach_internal.h"
 
 #include <errno.h>
@@ -8,12 +8,12 @@
 
 #include "daemon/base/hello.h"
 
-#define DESCRIPTORS_MOST 2u		    /* read of one message, to notice a second one */
+#define DESCRIPTORS_MOST 2u		    /* accepted in one message, to notice a second one */
 #define SLACK_NS	 UINT64_C(20000000) /* the resolution of a start time is 10 ms */
-/* 1/1000 of the offer's age: error of the clock's first calibration */
+/* The first calibration of the clock is wrong by at most 1/1000 of the offer's age. */
 #define SLACK_SHARE 1000u
 
-/* The message's only descriptor, for the caller; -1: none, or several (all closed). */
+/* Returns the only descriptor of a message. -1: none, or several, which it closes. */
 static int only_descriptor(struct msghdr *msg)
 {
 	unsigned n = 0;
@@ -39,7 +39,7 @@ static int only_descriptor(struct msghdr *msg)
 	return only;
 }
 
-/* Reads one message without waiting: its bytes, 0: none. *ret_fd: its only descriptor, or -1. */
+/* Reads a message if there is one. Returns its bytes, or 0; *ret_fd: its only descriptor, or -1. */
 static ssize_t receive(int fd, int flags, struct hr_hello *message, int *ret_fd)
 {
 	union {
@@ -57,7 +57,7 @@ static ssize_t receive(int fd, int flags, struct hr_hello *message, int *ret_fd)
 	return n > 0 ? n : 0;
 }
 
-/* Reads the header once, since the client can change it at any time. */
+/* Checks a copy of the header, because the client can change it at any time. */
 static bool header_valid(const struct offer *o, uint32_t abi)
 {
 	struct hr_map_hdr hdr;
@@ -77,14 +77,14 @@ static int attach_offer_check(struct hr_attach *a, const struct hr_hello *hello,
 	    copy.kind != HR_HELLO_OFFER || copy.abi != hello->abi || bytes != sizeof(copy) ||
 	    copy.session == 0)
 		return -EINVAL;
-	/* A client chooses the token of a new session; a further map is for the hello's session. */
+	/* A client chooses the token of a new session. A further map has the token of the hello. */
 	if (hello->kind == HR_HELLO_ATTACH ? hr__token_owner(a, copy.session) != NULL
 					   : copy.session != hello->session)
 		return -EINVAL;
 	o->token = copy.session;
 	if (hr_map_open(o->fd, &o->map) || !header_valid(o, hello->abi))
 		return -EINVAL;
-	/* Ticks of another clock cannot be compared. */
+	/* Ticks of different clocks cannot be compared. */
 	if (!(hello->flags & HR_HELLO_TICKS_TSC) != !a->c.clock->tsc ||
 	    (copy.flags ^ hello->flags) & HR_HELLO_TICKS_TSC)
 		return -EINVAL;
@@ -97,7 +97,7 @@ int hr__offer_take(struct hr_attach *a, int fd, const struct hr_hello *hello, st
 	ssize_t n;
 	int r;
 
-	/* From now on the client's send fails: its offer is here, or it waits for the answer. */
+	/* From now on the client cannot send an offer. Without one, it waits for the answer. */
 	shutdown(fd, SHUT_RD);
 	n = receive(fd, hr__attach_read_flags(a), &message, &ret->fd);
 	if (n == 0)

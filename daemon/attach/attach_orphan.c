@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Clients whose connection a killed daemon had accepted: the node page lists their pids. */
+/* Orphans: clients whose connection a killed daemon had accepted. The node page has their pids. */
 #include "daemon/attach/attach_internal.h"
 
 #define EXPECTED (-1) /* a connection is being accepted; its pid is not known yet */
 
 /*
- * A client that sees the daemon stopped (SIGSTOP) makes an offer. If it was killed without a stop
- * during an accept, the client still waits, and connects again: a killed daemon is replaced sooner
- * than this.
+ * If a daemon was killed during an accept, but was not stopped (SIGSTOP) before, its client made no
+ * offer. It still waits and connects again, so it is no orphan. A new daemon starts within this
+ * time after such a kill; a longer time means that the daemon was stopped.
  */
 #define STOPPED_NS UINT64_C(300000000)
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * backoff.h - how long to wait before the next attempt: a random time up to a bound that doubles
- * (full jitter), so that daemons do not all connect at once to a collector that is back
+ * backoff.h - waiting time before the next attempt: a random time up to a bound that doubles (full
+ * jitter), so that not all daemons connect at the same time to a collector that has restarted
  */
 #ifndef HEADRACE_DAEMON_BASE_BACKOFF_H
 #define HEADRACE_DAEMON_BASE_BACKOFF_H

@@ -26,7 +26,7 @@ const char *hr_cgroup_mount(void)
 	return NULL;
 }
 
-/* "/system.slice/headraced.service": this process in the hierarchy. */
+/* Finds the cgroup of this process: "/system.slice/headraced.service". */
 static bool own_path(char *ret, size_t bytes)
 {
 	FILE *f = fopen("/proc/self/cgroup", "re");
@@ -43,7 +43,7 @@ static bool own_path(char *ret, size_t bytes)
 	return true;
 }
 
-/* True: the folder with this id has this process, directly or in a subfolder. */
+/* True: this process is in the folder with this id, or below it. */
 static bool is_around_us(uint64_t id)
 {
 	char own[CGROUP_PATH / 2], path[CGROUP_PATH];

@@ -5,13 +5,13 @@
 
 #include <stdint.h>
 
-/* The mount point of version 2, alone or together with version 1; NULL: not mounted. */
+/* The mount point of version 2, alone or with version 1; NULL: it is not mounted. */
 const char *hr_cgroup_mount(void);
 
 /*
- * The id of a folder, by which probes identify a job's processes (probes.h). -ENOENT and other
- * errors of open; -ENOTSUP: not of version 2; -EBUSY: this process is in it, and would record
- * itself. *ret_error (malloc'ed) explains an error.
+ * Finds the id of a folder, by which probes identify the processes of a job (probes.h). Errors of
+ * open; -ENOTSUP: it is not of version 2; -EBUSY: this process is in it, and would record itself.
+ * *ret_error (malloc'ed) explains the error.
  */
 int hr_cgroup_id(const char *path, uint64_t *ret, char **ret_error);
 

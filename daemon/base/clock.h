@@ -3,12 +3,12 @@
  * clock.h - session ticks (TSC of common/tsc.h, or ns of CLOCK_MONOTONIC) to ns of CLOCK_BOOTTIME
  *
  * Owner     The node; one clock for all its sessions.
- * Threads   hr_clock_ticks: any. The rest: the drain thread.
+ * Threads   hr_clock_ticks: any; all others: the drain thread.
  *
- * The conversion is a line through (ticks0, ns0) of slope mult / 2^32. If the line is late (also
- * after a suspend), an update moves it forward to the measured time; if it is ahead, an update
- * slows it. So converted times never step back. Tick entries of the journal have the line, so that
- * replay converts in the same way.
+ * The conversion is a line through (ticks0, ns0) of slope mult / 2^32. If the line is late (for
+ * example after a suspend), an update moves it forward to the measured time. If it is ahead, an
+ * update slows it. So converted times never step back. Tick entries of the journal contain the
+ * line, so that a replay converts in the same way.
  */
 #ifndef HEADRACE_DAEMON_BASE_CLOCK_H
 #define HEADRACE_DAEMON_BASE_CLOCK_H
@@ -22,7 +22,7 @@ struct hr_clock_line {
 	uint64_t mult; /* ns per tick, 32.32 fixed point */
 };
 
-/* boot_ns and real_ns are of moments at most error_ns apart. */
+/* boot_ns and real_ns were read at most error_ns apart. */
 struct hr_clock_sample {
 	uint64_t boot_ns;
 	uint64_t real_ns;
@@ -36,7 +36,7 @@ struct hr_clock {
 	uint64_t seen_ns;
 };
 
-/* hr_clock_settle reads the clocks again, 5 ms after hr_clock_init (it waits): sets the slope. */
+/* hr_clock_settle waits until 5 ms after hr_clock_init, reads the clocks again, sets the slope. */
 void hr_clock_init(struct hr_clock *c);
 void hr_clock_settle(struct hr_clock *c);
 
@@ -47,7 +47,7 @@ void hr_clock_sample(struct hr_clock_sample *ret);
 uint64_t hr_clock_ticks(const struct hr_clock *c);
 uint64_t hr_boot_ns(void);
 
-/* Accepted from a journal: more than 0 and less than 256 ns per tick. */
+/* True: a journal may contain this line, which has more than 0 and less than 256 ns per tick. */
 static inline bool hr_clock_line_valid(const struct hr_clock_line *l)
 {
 	return l->mult > 0 && l->mult >> 40 == 0;
@@ -65,7 +65,7 @@ static inline uint64_t hr_ticks_ns(const struct hr_clock_line *l, uint64_t ticks
 	return l->ns0 + (uint64_t)(int64_t)(((__int128)away * l->mult) >> 32);
 }
 
-/* Rounded towards ticks0: hr_ticks_ns of the result differs from ns by at most a tick and 1 ns. */
+/* Rounds towards ticks0; hr_ticks_ns of the result differs from ns by at most a tick and 1 ns. */
 static inline uint64_t hr_clock_ticks_at(const struct hr_clock_line *l, uint64_t ns)
 {
 	int64_t away = (int64_t)(ns - l->ns0);

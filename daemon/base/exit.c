@@ -15,7 +15,7 @@
 
 #include "common/procfs.h"
 
-/* PIDFD_GET_INFO of <linux/pidfd.h>, Linux 6.15, up to the exit status. */
+/* Data of PIDFD_GET_INFO (<linux/pidfd.h> of Linux 6.15) up to the exit status. */
 struct info {
 	uint64_t mask; /* requested fields on input, available fields on output */
 	uint64_t cgroup;
@@ -26,7 +26,7 @@ _Static_assert(sizeof(struct info) == 64, "PIDFD_INFO_SIZE_VER0");
 #define GET_INFO  _IOWR(0xFF, 11, struct info)
 #define INFO_EXIT (UINT64_C(1) << 3)
 
-/* False: without permission the kernel shows exit code 0. The exe link needs the same one. */
+/* True: this process may read the exe link, and so the exit code. False: the kernel shows 0. */
 static bool exit_code_visible(pid_t pid)
 {
 	char name[48], target[8];
@@ -42,14 +42,14 @@ static int read_zombie(int pidfd, pid_t pid, int *ret)
 	if (hr_procstat_read(pid, &stat) || stat.state != 'Z' ||
 	    (stat.exit_code == 0 && !exit_code_visible(pid)))
 		return -1;
-	/* Not reaped yet, so /proc/PID was this process when it was read. */
+	/* If the process is not reaped yet, /proc/PID was this process when it was read. */
 	if (syscall(SYS_pidfd_send_signal, pidfd, 0, NULL, 0) < 0)
 		return -1;
 	*ret = stat.exit_code;
 	return 0;
 }
 
-/* Of a reaped process, which the kernel keeps while a pidfd is open. */
+/* Reads the status of a reaped process, which the kernel keeps while a pidfd is open. */
 static int read_reaped(int pidfd, int *ret)
 {
 	struct info info = {.mask = INFO_EXIT};
@@ -87,7 +87,7 @@ void hr_exit_read(int pidfd, pid_t pid, char ret[HR_EXIT_TEXT])
 	int status;
 
 	ret[0] = 0;
-	/* If its parent reaps it between the two reads, both fail: try again. */
+	/* If the parent reaps it between the two reads, both fail, so this tries again. */
 	for (unsigned tries = 0; tries < 3; tries++) {
 		if (read_zombie(pidfd, pid, &status) == 0 || read_reaped(pidfd, &status) == 0) {
 			hr_exit_text(status, ret);

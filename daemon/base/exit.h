@@ -8,10 +8,10 @@
 
 #define HR_EXIT_TEXT 16u
 
-/* Whether the process has ended: its pidfd is readable. */
+/* Returns whether the process has ended, that is, its pidfd is readable. */
 bool hr_pidfd_ended(int pidfd);
 
-/* For a readable pidfd: "0".."255", "SIGKILL"..., or "": reaped already (before Linux 6.15). */
+/* For a readable pidfd: "0".."255", "SIGKILL"...; "": already reaped (before Linux 6.15). */
 void hr_exit_read(int pidfd, pid_t pid, char ret[HR_EXIT_TEXT]);
 
 void hr_exit_text(int status, char ret[HR_EXIT_TEXT]);

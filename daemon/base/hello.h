@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* hello.h - reads a client's hello, which may be any bytes. Any thread. */
+/* hello.h - reads the hello of a client, which may be any bytes. Any thread. */
 #ifndef HEADRACE_DAEMON_BASE_HELLO_H
 #define HEADRACE_DAEMON_BASE_HELLO_H
 
@@ -16,17 +16,17 @@ struct hr_hello_item {
 };
 
 /*
- * Copies the fixed part. -EBADMSG: no hello, contradictory lengths, or a wrong length of
- * HR_ITEM_COVER; -EPROTO: an ABI version or word size that this daemon does not serve.
+ * Checks a hello, and copies its fixed part. -EBADMSG: it is no hello, or a length is wrong;
+ * -EPROTO: this daemon does not serve its ABI version or word size.
  */
 int hr_hello_check(const uint8_t *msg, size_t bytes, struct hr_hello *ret);
 
-/* Reads the item at *at (first 0), and advances *at; false: the end, or malformed. */
+/* Reads the item at *at (first 0), and advances *at. False: the end, or an invalid item. */
 bool hr_hello_next(const uint8_t *msg, size_t bytes, size_t *at, struct hr_hello_item *ret);
 
 /*
- * Call it before close: reads what is left, a hello and an offer. Otherwise the client gets
- * ECONNRESET in place of the answer. True: an offer, so the client does not connect again.
+ * Call it before close. Reads the remaining messages, because otherwise the client gets ECONNRESET
+ * instead of the answer. True: one was an offer, so the client does not connect again.
  */
 bool hr_hello_discard(int fd);
 

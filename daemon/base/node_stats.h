@@ -6,20 +6,20 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-struct hr_node_stats { /* A consistent copy; hr_drain_stats returns it to any thread. */
+struct hr_node_stats { /* a consistent copy, which hr_drain_stats returns to any thread */
 	uint64_t events, bytes_moved, lost, torn, hostile;
 	uint64_t read_bytes, written_bytes; /* a copy from file to file counts in both */
-	uint64_t stray, detached;	    /* parts of `lost`; for the rest the ring was full */
+	uint64_t stray, detached; /* parts of `lost`; other lost operations found a full ring */
 	uint64_t stored_bytes;
 	uint32_t sessions_total;
-	/* 0, or -errno of the last failed append; headraced appends again when the cause is gone */
+	/* 0, or -errno of the last append; headraced retries each second */
 	int store_error;
 	bool counters_only; /* max_bytes was reached */
-	/* The disk had no room for the journal: a kill of headraced loses what is not stored. */
+	/* the disk had no room for the journal: a kill of headraced loses unstored frames */
 	bool journal_in_memory;
 	/* operations that a full store did not take at the end */
 	uint64_t given_up, given_up_bytes;
-	bool unreported;  /* the store had no room for the Loss frame that reports it either */
+	bool unreported; /* the store also had no room for the Loss frame that reports `given_up` */
 	uint64_t refused; /* processes and threads without rings, because a limit was reached */
 	int input_wait;	  /* 1/1000 of the time of live training loops; -1: no training loop */
 	uint64_t steps;	  /* of training loops */

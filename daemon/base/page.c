@@ -9,14 +9,14 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define NAME "page" /* in the descriptor store */
+#define NAME "page" /* its name in the descriptor store */
 
 void hr_page_init(struct hr_page *p)
 {
 	*p = (struct hr_page){.fd = -1, .shared_fd = -1};
 }
 
-/* The caller keeps the descriptor. -EINVAL: not a node page. */
+/* Maps a node page. The caller owns the descriptor. -EINVAL: it is not a node page. */
 static int map(int fd, struct hr_node_page **ret)
 {
 	struct stat st;
@@ -50,7 +50,7 @@ static bool take_kept(struct hr_page *p, struct hr_inherited *list, size_t n)
 static int page_make(struct hr_page *p)
 {
 	p->fd = memfd_create("headrace-node", MFD_CLOEXEC | MFD_ALLOW_SEALING);
-	/* Not sealed against writing: the next daemon writes to it. Others cannot open it again. */
+	/* The next daemon writes to it, so it is not sealed. Other users cannot open it. */
 	if (p->fd < 0 || fchmod(p->fd, 0400) < 0 || ftruncate(p->fd, sizeof(*p->at)) < 0 ||
 	    fcntl(p->fd, F_ADD_SEALS, HR_SIZE_SEALS) < 0)
 		return -errno;

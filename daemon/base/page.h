@@ -22,10 +22,10 @@ struct hr_page {
 
 void hr_page_init(struct hr_page *p);
 
-/* Takes over the page of the previous daemon, or makes one. Call hr_page_done even on failure. */
+/* Opens the page of the previous daemon, or makes one. Call hr_page_done even after a failure. */
 int hr_page_open(struct hr_page *p, struct hr_inherited *list, size_t n);
 
-/* Removes the page from the descriptor store, when no daemon follows. */
+/* Call it if no daemon follows. Removes the page from the descriptor store. */
 void hr_page_forget(void);
 void hr_page_done(struct hr_page *p);
 

@@ -2,16 +2,17 @@
 /*
  * passfd.h - a queue of connections that outlives its reader
  *
- * Purpose   An accepted connection is in no backlog, and is lost with the process that holds it. So
- *           it is sent (SCM_RIGHTS) through a socket pair that a parent process or systemd keeps,
- *           and stays there while it is processed.
+ * Purpose   An accepted connection is no longer in the backlog, so it is lost if its process is
+ *           killed. So the process sends it (SCM_RIGHTS) through a socket pair that a parent
+ *           process or systemd keeps. The connection stays there while it is processed.
  *
  *      accept4 -> hr_passfd_send -> [ queue ] -> hr_passfd_peek -> ... -> hr_passfd_drop
  *                                                              killed here: the next reader
  *                                                              gets the same connection
  *
- *           The reader peeks at a connection's messages, too, and removes them (hr_hello_discard)
- *           when it has processed the connection: the next reader finds all of them, or none.
+ *           The reader also only peeks at the messages of a connection. It removes them
+ *           (hr_hello_discard) after it has processed the connection, so that the next reader finds
+ *           all of them, or none.
  *
  * Threads   Any; one reader.
  */
@@ -22,16 +23,16 @@
 
 #define HR_PASSFD_BYTES sizeof(uint32_t) /* of one connection, in the answer of FIONREAD */
 
-/* Both ends, not blocking: ret[0] is the reading end. */
+/* Makes a queue; neither socket blocks. ret[0] is for the reader. */
 int hr_passfd_open(int ret[2]);
 
-/* Sends fd, which the caller keeps, with a word for the reader. -EAGAIN: the queue is full. */
+/* Sends a copy of fd, with a word for the reader. -EAGAIN: the queue is full. */
 int hr_passfd_send(int queue, uint32_t word, int fd);
 
 /*
- * The first connection, which stays in the queue. *ret_fd: another descriptor of it, for the
- * caller, whose MSG_PEEK starts at the first message; -1: none came, or none was free. 0; -EAGAIN:
- * the queue is empty; -EPIPE: the other end is closed.
+ * Reads the first connection, which stays in the queue. *ret_fd: a new descriptor of it, which the
+ * caller owns, and whose MSG_PEEK starts at the first message; -1: none was sent, or none is free.
+ * 0; -EAGAIN: the queue is empty; -EPIPE: the other socket is closed.
  */
 int hr_passfd_peek(int queue, uint32_t *ret_word, int *ret_fd);
 

@@ -15,7 +15,7 @@
 
 #include "common/text.h"
 
-#define DIGITS	       8u /* hexadecimal, of a component's pseudonym */
+#define DIGITS	       8u /* hexadecimal digits of a component's pseudonym */
 #define EXTENSION_MOST 9u /* with its dot */
 #define DIGEST_BYTES   32u
 #define KEY_FILE_BYTES 4096u
@@ -86,7 +86,7 @@ void hr_privacy_free(struct hr_privacy *p)
 	free(p);
 }
 
-/* Without memory the digest is all zeros: nothing is revealed. */
+/* If there is no memory, the digest is all zeros, which reveals nothing. */
 static void digest(struct hr_privacy *p, const void *bytes, size_t n, uint8_t ret[DIGEST_BYTES])
 {
 	size_t length;
@@ -103,7 +103,7 @@ static bool is_letter(uint8_t c)
 	return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
 }
 
-/* Bytes of a name's extension (".tar"); 0: none. */
+/* Bytes of the extension of a name (".tar"); 0: it has none. */
 static size_t extension(const uint8_t *name, size_t bytes)
 {
 	for (size_t n = 1; n < bytes && n <= EXTENSION_MOST; n++) {
@@ -130,7 +130,7 @@ static size_t put_pseudonym(struct hr_privacy *p, const uint8_t *name, size_t by
 	return DIGITS + dot;
 }
 
-/* Worst case: a component of one byte with its slash becomes DIGITS bytes and a slash. */
+/* In the worst case, a component of one byte and its slash become DIGITS bytes and a slash. */
 size_t hr_privacy_room(size_t bytes)
 {
 	return bytes * (DIGITS + 1) / 2 + DIGITS + EXTENSION_MOST + 2;
@@ -145,7 +145,7 @@ size_t hr_privacy_path(struct hr_privacy *p, const uint8_t *path, size_t bytes, 
 		memcpy(out, path, bytes);
 		return bytes;
 	}
-	/* a relative path, or "memfd:name": no part of it is a folder of the site */
+	/* no part of a relative path, or of "memfd:name", is a folder of the site */
 	if (bytes == 0 || path[0] != '/')
 		keep = 0;
 	for (unsigned component = 0; at < bytes; component++) {

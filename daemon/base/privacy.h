@@ -2,20 +2,19 @@
 /*
  * privacy.h - hides parts of paths and command lines, as a site configured it
  *
- * Purpose   Paths and command lines are personal data. The engine hides parts when it makes Paths
- *           and Processes frames, so no frame has them. The journal (a file or memory that only
- *           headraced reads, removed with the job) has all text and these rules, so that a replay
- *           hides the same.
+ * Purpose   Paths and command lines are personal data. The engine hides parts of them when it makes
+ *           Paths and Processes frames. The journal has all text, and these rules, so that a replay
+ *           hides the same parts. Only headraced reads it, and removes it at the end of the job.
  *
  *      keep 2, full      /gpfs/alice/imagenet/train/n015.tar        hash 9f3c...
  *      keep 2, hash      /gpfs/alice/3e1b90c2/77ad41f0/c01d22e9.tar hash 51d0...   each component has a pseudonym
  *      keep 2, cut       /gpfs/alice/+.tar                          hash 51d0...   hash: the file
  *
- * Pseudonyms and hashes are HMAC-SHA256 with the site's key: equal on nodes with the same key, and
- * a guess can be tested only with the key. An extension (a letter, then up to seven letters or
- * digits) stays.
+ * Pseudonyms and hashes are HMAC-SHA256 with the site's key. They are equal on nodes with the same
+ * key, and only users with the key can test a guess. An extension (a letter, then up to seven
+ * letters or digits) stays.
  *
- * Owner     The maker.
+ * Owner     The caller of hr_privacy_new.
  * Threads   One at a time.
  */
 #ifndef HEADRACE_DAEMON_BASE_PRIVACY_H
@@ -30,7 +29,7 @@
 enum hr_paths_shown { HR_PATHS_FULL, HR_PATHS_HASH, HR_PATHS_CUT };
 enum hr_commands_shown { HR_COMMANDS_FULL, HR_COMMANDS_PROGRAM, HR_COMMANDS_NONE };
 
-struct hr_privacy_rules {  /* journals contain it */
+struct hr_privacy_rules {  /* journals contain this struct */
 	uint32_t paths;	   /* enum hr_paths_shown */
 	uint32_t keep;	   /* leading components that are not hidden */
 	uint32_t commands; /* enum hr_commands_shown */
@@ -40,7 +39,8 @@ struct hr_privacy_rules {  /* journals contain it */
 
 /*
  * Derives the key from a file. If that fails, *ret_error (malloc'ed) has the reason, and the key is
- * random: recording continues, with everything hidden. -errno: no random key either.
+ * random, so that recording continues with unique pseudonyms. -errno: there is no random key
+ * either.
  */
 int hr_privacy_key(const char *path, uint8_t ret[32], char **ret_error);
 
@@ -57,13 +57,13 @@ void hr_privacy_free(struct hr_privacy *p); /* accepts NULL */
 
 size_t hr_privacy_room(size_t bytes);
 
-/* Writes the path, parts hidden, not terminated; returns its bytes. `keep`: for absolute paths. */
+/* Writes the path without its hidden parts, and without a NUL. Returns the bytes written. */
 size_t hr_privacy_path(struct hr_privacy *p, const uint8_t *path, size_t bytes, uint8_t *out);
 
 /* The hash that replaces the hash of a path. */
 uint64_t hr_privacy_hash(struct hr_privacy *p, uint64_t hash);
 
-/* Leading bytes of a command line that are kept. */
+/* Number of leading bytes of a command line that may be stored. */
 size_t hr_privacy_command(const struct hr_privacy *p, const uint8_t *command, size_t bytes);
 
 #endif

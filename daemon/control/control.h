@@ -2,11 +2,11 @@
 /*
  * control.h - sends and receives the messages of proto/control.proto
  *
- * Purpose   The control sockets of headraced (SOCK_SEQPACKET): commands, hooks, the service's
- *           workers.
- * Owner     The caller, of messages (hr_control_free) and sockets.
- * Threads   Any, over the caller's memory. Only hr_control_wait, hr_control_request and connecting
- *           block.
+ * Purpose   Commands, hooks, and the workers of the service use the control sockets of headraced
+ *           (SOCK_SEQPACKET).
+ * Owner     The caller owns messages (hr_control_free) and sockets.
+ * Threads   Any, over the caller's memory. Only hr_control_wait, hr_control_request and the connect
+ *           functions block.
  */
 #ifndef HEADRACE_DAEMON_CONTROL_CONTROL_H
 #define HEADRACE_DAEMON_CONTROL_CONTROL_H
@@ -20,52 +20,53 @@
 #define HR_CONTROL_BYTES   32768u /* of a message, at most */
 #define HR_SERVICE_CONTROL "/run/headrace/control.sock"
 
-/* HR_CONTROL(GET_STATUS): a kind of message; its body is that member of `message Control`. */
+/* HR_CONTROL(GET_STATUS) is a kind of message, whose body is a member of `message Control`. */
 #define HR_CONTROL(kind) HEADRACE__CONTROL__KIND_##kind
 
 typedef Headrace__Control__KindCase hr_control_kind;
 
 /* ---- sockets --------------------------------------------------------------------------------- */
 
-/* accept() on the socket does not block. -ENAMETOOLONG: the path does not fit a socket address. */
+/* accept() on *ret_fd does not block. -ENAMETOOLONG: the path does not fit a socket address. */
 int hr_control_listen(const char *path, int *ret_fd);
 int hr_control_connect(const char *path, int *ret_fd);
-/* Connecting, and each send, waits at most timeout_ms, then: -EAGAIN. 0: no limit. */
+/* The connect and each send wait at most timeout_ms (0: no limit), then fail with -EAGAIN. */
 int hr_control_connect_within(const char *path, unsigned timeout_ms, int *ret_fd);
 
 /* ---- messages -------------------------------------------------------------------------------- */
 
 /*
- * `body`: the `base` of the kind's message; NULL: a message without fields (Empty). -EMSGSIZE:
- * longer than HR_CONTROL_BYTES; -EAGAIN: the socket is full; -EPIPE: the peer has closed.
+ * Sends a message. `body`: the `base` of its struct; NULL: a message without fields (Empty).
+ * -EMSGSIZE: longer than HR_CONTROL_BYTES; -EAGAIN: the socket is full; -EPIPE: the peer closed it.
  */
 int hr_control_send(int fd, hr_control_kind kind, const ProtobufCMessage *body);
-/* The same, with a copy of the descriptor `carried`. */
+/* Sends a message with a copy of the descriptor `carried`. */
 int hr_control_send_fd(int fd, hr_control_kind kind, const ProtobufCMessage *body, int carried);
 /* Sends an `error`. code: a positive errno. */
 int hr_control_send_error(int fd, int code, const char *text);
 
-/* A message of a known kind (member not NULL). -ECONNRESET: closed; -EAGAIN: none; -EBADMSG. */
+/* Receives a message of a known kind. -ECONNRESET: closed; -EAGAIN: none; -EBADMSG. */
 int hr_control_recv(int fd, Headrace__Control **ret);
-/* The same, with its descriptor (-1: none), which the caller closes, even on failure. */
+/* Receives a message and its descriptor (-1: none), which the caller closes, even on failure. */
 int hr_control_recv_fd(int fd, Headrace__Control **ret, int *ret_carried);
 void hr_control_free(Headrace__Control *m); /* accepts NULL */
-/* The caller gets m's body, and frees it with protobuf_c_message_free_unpacked. */
+/* Removes the body from m. The caller frees it with protobuf_c_message_free_unpacked. */
 void hr_control_keep(Headrace__Control *m);
 
-/* Removes `const`: protobuf-c has char * fields, but changes no message that it packs. */
+/* Removes `const`, since protobuf-c has char * fields, but changes no message that it packs. */
 static inline char *hr_control_text(const char *text)
 {
 	return (char *)(uintptr_t)text;
 }
 
-/* Waits at most timeout_ms (negative: no limit), then hr_control_recv. -ETIMEDOUT. */
+/* Waits at most timeout_ms (negative: no limit) for a message, and receives it. -ETIMEDOUT. */
 int hr_control_wait(int fd, int timeout_ms, Headrace__Control **ret);
 
 /*
- * Sends a request, and passes each answer up to `done` to `take` (NULL: ignored), which may keep
- * the body by hr_control_keep. Waits timeout_ms for each, like hr_control_wait. 0; -EREMOTEIO: an
- * `error`, with its text in *ret_refusal (malloc'ed; the pointer may be NULL); else -errno.
+ * Sends a request, and passes each answer before `done` to `take` (NULL: none), which may keep the
+ * body by hr_control_keep. Waits timeout_ms for each answer, like hr_control_wait. Returns 0 or
+ * -errno; -EREMOTEIO: an `error`, with its text in *ret_refusal (malloc'ed; ret_refusal may be
+ * NULL).
  */
 int hr_control_request(int fd, int timeout_ms, hr_control_kind kind, const ProtobufCMessage *body,
 		       void (*take)(void *arg, Headrace__Control *m), void *arg,

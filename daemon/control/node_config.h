@@ -14,13 +14,13 @@
 struct hr_spool;
 
 struct hr_node_config {
-	const char *store;	 /* private mode: where the stream is written */
-	struct hr_spool *spool;	 /* if `store` is a spool; outlives the node */
+	const char *store;	 /* folder of the store or spool */
+	struct hr_spool *spool;	 /* not NULL: `store` is this spool, which outlives the node */
 	const char *shim_socket; /* path to listen on, mode 0666; the caller makes its folder */
-	int shim_fd;		 /* listens there already and outlives this process; 0: none */
-	/* instead of shim_fd: a hand-off queue, which carries accepted connections; 0: none */
+	int shim_fd; /* a socket that listens there and outlives this process; 0: none */
+	/* instead of shim_fd, a hand-off queue of accepted connections; 0: none */
 	int handoff_fd;
-	/* NULL: the stream's folder; else a local folder, for a store on a network */
+	/* local folder of the journal, if the store is on a network; NULL: the stream's folder */
 	const char *journal_dir;
 	struct hr_stream_id id;
 	uint32_t uid; /* the job's owner; in private mode only this user and root may attach */
@@ -28,18 +28,18 @@ struct hr_node_config {
 	const char *job_name, *account, *partition;
 	const char *const *labels; /* "k=v", NULL-terminated; may be NULL */
 	int level;		   /* enum hr_level */
-	uint64_t max_bytes; /* of the stream; beyond it only counters are kept; 0: no limit */
-	const char *ranks;  /* "0-47,64"; NULL: all; others are deselected */
+	uint64_t max_bytes; /* of the stream; beyond it, only counters are recorded; 0: no limit */
+	const char *ranks;  /* ranks to record: "0-47,64"; NULL: all */
 	const char *local_ranks;
-	uint32_t ranks_expected; /* 0: unknown; raised when a process reports a larger world size */
-	uint32_t nodes_expected; /* that the scheduler assigned to the job; 0: unknown */
+	uint32_t ranks_expected; /* 0: unknown; grows when a process reports a larger world size */
+	uint32_t nodes_expected; /* nodes that the scheduler assigned to the job; 0: unknown */
 	bool probes;		 /* load probes, which record what the shim does not see */
-	bool probes_later;	 /* load them in a thread: hr_node_new does not wait */
-	struct hr_privacy_rules privacy; /* of a new stream; a journal has its own */
+	bool probes_later;	 /* load them in a thread, so that hr_node_new does not wait */
+	struct hr_privacy_rules privacy; /* of a new stream; a journal has its own rules */
 	uint32_t max_sessions;		 /* 0: 65536 */
 	/* 0: an eighth of RAM */
 	uint64_t max_ring_bytes;
-	/* 0: HR_JOURNAL_HALF_BYTES; tests set less, for more checkpoints */
+	/* 0: HR_JOURNAL_HALF_BYTES; tests set less to get more checkpoints */
 	uint64_t journal_half_bytes;
 };
 

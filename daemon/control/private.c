@@ -16,13 +16,13 @@
 #include "common/fnv.h"
 #include "common/text.h"
 
-#define FOLDER_MOST 80 /* bytes of the runtime folder; the rest of a socket's path is its name */
+#define FOLDER_MOST 80 /* bytes of the runtime folder, so that there is room for a socket's name */
 #define FOLDERS	    4  /* places for the runtime folder */
 #define RANDOM	    (FOLDERS - 1)
 
 /* ---- names ----------------------------------------------------------------------------------- */
 
-/* 0: no other user owns or can enter the folder. */
+/* Returns 0 if no other user owns or can enter the folder, else -errno. */
 static int check_own(const char *dir)
 {
 	struct stat st;
@@ -42,8 +42,8 @@ static int own_folder(const char *dir)
 }
 
 /*
- * If /tmp/headrace-UID is another user's, the runtime folder is a /tmp/headrace-UID.XXXXXX: the
- * first by name, so that all runs find each other's daemon. "": there is none yet.
+ * If /tmp/headrace-UID is another user's, the runtime folder is the first /tmp/headrace-UID.XXXXXX
+ * by name, so that all runs find each other's daemon. "": there is none yet.
  */
 static void find_random_folder(char name[HR_PRIVATE_PATH])
 {
@@ -81,7 +81,7 @@ static int find_or_make_random_folder(char name[HR_PRIVATE_PATH])
 	return name[0] != '\0' ? 0 : -ENOENT;
 }
 
-/* In order of preference. "": the variable is not set, or the path too long. */
+/* Sets names in order of preference. "": the variable is not set, or the path is too long. */
 static void folder_names(char names[FOLDERS][HR_PRIVATE_PATH])
 {
 	const char *xdg = getenv("XDG_RUNTIME_DIR"), *tmp = getenv("TMPDIR");
@@ -138,7 +138,7 @@ void hr_private_each(void (*found)(void *arg, const char *control), void *arg)
 		const struct dirent *entry;
 		struct stat st;
 
-		/* In another user's folder, that user could make false control sockets. */
+		/* Skips folders of other users, who could make false control sockets there. */
 		if (dir != NULL && (fstat(dirfd(dir), &st) != 0 || st.st_uid != geteuid())) {
 			closedir(dir);
 			dir = NULL;
@@ -162,7 +162,7 @@ int hr_private_names(const char *store, const char *job, struct hr_private_names
 		     char **ret_error)
 {
 	char dir[HR_PRIVATE_PATH] = "";
-	uint64_t key = HR_FNV_BASIS; /* not for security: only this user can use the folder */
+	uint64_t key = HR_FNV_BASIS; /* weak: only this user can use the folder */
 	struct stat st;
 	int r;
 
@@ -208,7 +208,7 @@ static int lock_file(const char *path, int how, int *ret_fd)
 			close(fd);
 			return r;
 		}
-		/* A daemon that ended meanwhile has removed the file: locks the new one. */
+		/* If a daemon that ended meanwhile has removed the file, locks the new one. */
 		if (fstat(fd, &ours) == 0 && stat(path, &named) == 0 &&
 		    ours.st_ino == named.st_ino && ours.st_dev == named.st_dev) {
 			*ret_fd = fd;

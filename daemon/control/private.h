@@ -2,16 +2,16 @@
 /*
  * private.h - sockets, lock and configuration of a private headraced
  *
- * `headrace run` starts a private headraced, or joins that of another run of the same job on this
- * node. Both programs take names and configuration from here.
+ * `headrace run` starts a private headraced, or joins the one of another run of the same job on
+ * this node. Both programs use these names and this configuration.
  *      Runtime folder: the first of $XDG_RUNTIME_DIR/headrace/, $TMPDIR/headrace-UID/,
  *      /tmp/headrace-UID/ and /tmp/headrace-UID.XXXXXX/ that this user owns with mode 0700.
  *      HEADRACE_RUNTIME replaces the list.
- *          <key>.lock      flock: of a run that starts or joins, of a headraced that ends the job
+ *          <key>.lock      flock of a run that starts or joins, or of a headraced that ends the job
  *          <key>.control   control socket, daemon/control/control.h
  *          <key>.shim      shim socket, proto/abi.h
  *
- *      key: 16 hex digits, a hash of the job, and of device and inode of the store or spool
+ *      key: 16 hex digits, a hash of the job and of the device and inode of the store or spool
  *
  *      run A                    run B                   headraced
  *      lock; connect: refused
@@ -42,26 +42,26 @@ struct hr_private_names {
 };
 
 /*
- * Sets the names for an existing store; makes the runtime folder. -EPERM: other users own or may
- * enter it; -ENAMETOOLONG; errors of stat and mkdir. *ret_error (malloc'ed) has the folder and
- * advice.
+ * Sets the names for an existing store, and makes the runtime folder. -EPERM: other users own or
+ * may enter the folder; -ENAMETOOLONG; errors of stat and mkdir. *ret_error (malloc'ed) has the
+ * folder and advice.
  */
 int hr_private_names(const char *store, const char *job, struct hr_private_names *ret,
 		     char **ret_error);
 
-/* Calls `found` for each control socket of this user, also of killed daemons; may repeat one. */
+/* Calls `found` for each control socket of this user, even of killed daemons. May repeat some. */
 void hr_private_each(void (*found)(void *arg, const char *control), void *arg);
 
 /* Waits for the lock. Closing the descriptor, or exec, releases it. */
 int hr_private_lock(const struct hr_private_names *names, int *ret_fd);
 
-/* Does not wait. -EWOULDBLOCK: another process has the lock. */
+/* Takes the lock without a wait. -EWOULDBLOCK: another process has the lock. */
 int hr_private_trylock(const struct hr_private_names *names, int *ret_fd);
 
 /* Removes sockets and lock file. The caller has the lock, or is a daemon that gives up. */
 void hr_private_remove(const struct hr_private_names *names);
 
-/* The same, if the daemon was killed and no process has the lock. */
+/* Removes sockets and lock file if the daemon was killed and no process has the lock. */
 void hr_private_sweep(const struct hr_private_names *names);
 
 /* ---- configuration: a JobConfig (proto/control.proto) on standard input --------------------- */
@@ -69,15 +69,16 @@ void hr_private_sweep(const struct hr_private_names *names);
 #define HR_PRIVATE_LABELS 64u
 
 struct hr_private_config {
-	struct hr_node_config node; /* its pointers are into the fields below, or the caller's */
+	/* its pointers point into the fields below, or to memory of the caller */
+	struct hr_node_config node;
 	struct hr_private_names names;
-	/* "tcp://A,tcp://B": node.store is a spool for these collectors; NULL: it is no spool */
+	/* "tcp://A,tcp://B": collectors of the spool node.store; NULL: it is no spool */
 	const char *collectors;
 	const char *tls_cert, *tls_key, *tls_ca; /* NULL: plain TCP */
 	bool tls_later;				 /* uplink.h; not packed */
 	uint64_t spool_bytes;			 /* limit of the spool */
 	uint64_t drain_ms; /* headraced sends for at most this long after the end of the job */
-	/* of a job of the node service (service/service.h) */
+	/* only for jobs of the node service (service/service.h) */
 	const char *scheduler;	      /* the job's id in the environment of its processes */
 	const char *end_state;	      /* state in which the job ends; NULL: it has not ended */
 	const char *cgroup;	      /* probes record its processes; NULL: none */
@@ -92,10 +93,10 @@ struct hr_private_config {
 /* Writes `config` to an empty file. -EMSGSIZE: its texts are too long; -EIO: a short write. */
 int hr_private_config_write(const struct hr_private_config *config, int fd);
 
-/* A hash of all labels ("k=v", NULL-terminated): a run that joins compares it with its own. */
+/* A hash of all labels ("k=v", NULL-terminated), which a run that joins compares with its own. */
 uint64_t hr_private_labels_id(const char *const *labels);
 
-/* Reads from the file's start, since restarted workers share its position. -EBADMSG. */
+/* Reads from the start of the file, since restarted workers share its position. -EBADMSG. */
 int hr_private_config_read(int fd, struct hr_private_config *ret);
 void hr_private_config_done(struct hr_private_config *config);
 
@@ -108,7 +109,7 @@ struct hr_fs_kind {
 
 int hr_fs_kind(const char *path, struct hr_fs_kind *ret);
 
-/* For the journal: a local folder if the store is on a network; NULL: the stream's folder. */
+/* Folder for the journal: a local one if the store is on a network. NULL: the stream's folder. */
 const char *hr_private_journal_dir(const char *store);
 
 #endif

@@ -13,16 +13,16 @@
 #define SLEEP_MIN_NS  UINT64_C(1000000)
 #define SLEEP_BUSY_NS UINT64_C(20000000) /* the longest while there is traffic */
 #define SLEEP_RING_NS UINT64_C(20000) /* added for each ring: checking it costs two cache misses */
-/* the longest while a ring fills whose owner has no node page, and so no doorbell */
+/* the longest while a ring fills whose owner has no node page, and so cannot ring the doorbell */
 #define SLEEP_DEAF_NS UINT64_C(2000000)
 #define SLEEP_IDLE_NS UINT64_C(100000000)
-/* Without traffic it sleeps this many times the cost of the last sweep: 1/2000 of a core. */
+/* Without traffic, a sleep takes this many times the CPU time of a sweep: 1/2000 of a core. */
 #define REST_TIMES    2000u
 #define SLEEP_REST_NS UINT64_C(2000000000)
-#define REST_FEED_NS  UINT64_C(300000000) /* the most with probes: their buffer has no doorbell */
+#define REST_FEED_NS  UINT64_C(300000000) /* the longest with probes, which have no doorbell */
 /*
- * If a sweep finds more, the next one follows soon. The limit is higher with many rings, since each
- * rings the doorbell when it fills.
+ * If a sweep takes more slots than this, the next one follows soon. With many rings the limit is
+ * higher, since the owner of each ring rings the doorbell when the ring is half full.
  */
 #define BUSY_SLOTS	1024u
 #define BUSY_RING_SLOTS 32u
@@ -38,7 +38,7 @@ static struct hr_session *session_of(struct hr_drain *d, uint64_t proc)
 	return s;
 }
 
-/* Passes a session to the probes, if the attach thread had none yet. */
+/* Passes a session to the probe feed. If no probes ran at its attach, covers the process first. */
 static void follow(struct hr_drain *d, struct hr_session *s)
 {
 	struct hr_engine_proc p = {0};
@@ -102,7 +102,7 @@ static void serve(struct hr_drain *d, struct message *m)
 	case PROBES:
 		add_probes(d, m->probes);
 		break;
-	case LEVEL: /* not back to a trace after max_bytes */
+	case LEVEL: /* after max_bytes, the level stays below trace */
 		if (m->level != d->level && !(d->counters_only && m->level == HR_LEVEL_TRACE))
 			hr__drain_set_level(d, m->level, false);
 		break;
@@ -122,7 +122,7 @@ static void take_inbox(struct hr_drain *d)
 	}
 	pthread_mutex_unlock(&d->lock);
 	if (m)
-		hr__drain_catch_up(d); /* their ATTACH entries come first */
+		hr__drain_catch_up(d); /* the messages need their ATTACH entries */
 	while (m) {
 		struct message *next = m->next;
 
@@ -131,7 +131,7 @@ static void take_inbox(struct hr_drain *d)
 	}
 }
 
-/* 1/1000 of the time since each waiter's first wait; -1: no waiter. */
+/* Input wait in 1/1000 of the time since the first wait of each process; -1: none waited. */
 static int input_wait(const struct hr_engine_stats *e, uint64_t now_ns)
 {
 	uint64_t lived = e->waiters * now_ns, all;
@@ -249,7 +249,7 @@ static uint64_t drain_least(uint64_t a, uint64_t b)
 	return a < b ? a : b;
 }
 
-/* Cost of a sweep: all CPU time since the thread last slept, wake-up included. */
+/* How long to sleep without traffic, from the CPU time since the last sleep. */
 static uint64_t idle_ns(struct hr_drain *d)
 {
 	uint64_t most = d->feed ? REST_FEED_NS : SLEEP_REST_NS;
@@ -272,7 +272,7 @@ static void drain_sleep(struct hr_drain *d, uint64_t found)
 		d->sleep_ns = drain_least(d->sleep_ns * 3 / 2, drain_least(busy_ns, SLEEP_IDLE_NS));
 	else
 		d->sleep_ns = drain_least(d->sleep_ns * 2, idle_ns(d));
-	/* The shim commits, then reads `sleeping`: it sees 1, or `pressed` sees its commit. */
+	/* The shim commits, then reads `sleeping`. So it reads 1, or `pressed` finds the commit. */
 	__atomic_store_n(&d->c.page->sleeping, 1, __ATOMIC_SEQ_CST);
 	if (!requested(d) && !pressed(d)) {
 		t.tv_sec = (time_t)(d->sleep_ns / 1000000000);
@@ -354,9 +354,8 @@ int hr_drain_start(struct hr_drain *d)
 }
 
 /*
- * The thread gets these messages together. A new session needs no wake-up (it rings the doorbell
- * when its ring fills), nor does the image that it replaced; but without a node page it cannot
- * ring.
+ * Sends messages that the thread gets together. A new session with a node page needs no wake-up,
+ * since it rings the doorbell when its ring fills. Nor does the end of the image that it replaced.
  */
 static void send(struct hr_drain *d, struct message *messages, size_t n)
 {
@@ -366,7 +365,7 @@ static void send(struct hr_drain *d, struct message *messages, size_t n)
 	for (size_t i = 0; i < n; i++) {
 		struct message *m = malloc(sizeof(*m));
 
-		if (!m) { /* the session has no reader: its client drops records and counts them */
+		if (!m) { /* without a reader, the client drops and counts records */
 			hr_session_free(messages[i].session);
 			hr_map_close(&messages[i].map);
 			continue;

@@ -4,12 +4,12 @@
  *
  * Owner     The node. From hr_drain_start to hr_drain_stop the thread owns all sessions and the
  *           engine.
- * Threads   Its own. The attach thread sends it sessions, maps and ends; the loop thread requests
- *           flush and stop.
+ * Threads   The drain thread. The attach thread sends it sessions, maps and exits of processes; the
+ *           loop thread requests flush and stop.
  *
- * A sweep, for each session: copies the committed records into a RECORDS entry, commits it, returns
- * the slots, applies the entry. It takes only records that ended before it began, and merges the
- * rings of a session by time: an operation never precedes one that it depends on.
+ * For each session, a sweep copies the committed records into a RECORDS entry, commits the entry,
+ * publishes the new tails, and applies the entry. A sweep takes only records that ended before it
+ * began, and merges the rings of a session by time. So a cause always precedes its effect.
  */
 #ifndef HEADRACE_DAEMON_DRAIN_DRAIN_H
 #define HEADRACE_DAEMON_DRAIN_DRAIN_H
@@ -30,12 +30,13 @@ struct hr_drain_config {
 	struct hr_clock *clock;
 	struct hr_node_page *page;
 	uint64_t max_bytes; /* of the stream; 0: no limit */
-	/* A process with a rank that is found late sleeps if these do not select it. */
+	/* If these do not select a rank that is found late, its process is deselected. */
 	const char *ranks;
 	const char *local_ranks;
 	bool counters_only; /* max_bytes was reached before a restart */
 	bool journal_in_memory;
-	bool continued;		  /* the stream of a previous daemon, whose probes are gone */
+	/* a previous daemon has begun the stream, and its probes ended with that daemon */
+	bool continued;
 	struct hr_probes *probes; /* NULL: none */
 	/* highest process number; atomic, shared with the attach thread */
 	uint64_t *last_proc;
@@ -48,7 +49,7 @@ int hr_drain_start(struct hr_drain *d);
 void hr_drain_add_map(struct hr_drain *d, uint64_t proc, const struct hr_map *map);
 void hr_drain_ended(struct hr_drain *d, uint64_t proc, const char *exit);
 
-/* A session, and the ends of processes that died before: the thread gets them together. */
+/* A session, and the exits of processes that died before it. The thread gets them together. */
 #define HR_DRAIN_ENDS 64
 struct hr_drain_end {
 	uint64_t proc;
@@ -57,26 +58,26 @@ struct hr_drain_end {
 void hr_drain_add_session(struct hr_drain *d, struct hr_session *s, const struct hr_drain_end *ends,
 			  size_t n);
 
-/* Late probes, which outlive the drain: once, and only if hr_drain_new got none. */
+/* Adds probes that started late, once, if hr_drain_new got none. They outlive the drain. */
 void hr_drain_probes(struct hr_drain *d, struct hr_probes *probes);
 
-/* For all processes, from now on, unless max_bytes has lowered the level. */
+/* Sets the level of all processes. After max_bytes was reached, `trace` is refused. */
 void hr_drain_set_level(struct hr_drain *d, uint32_t level);
 
-/* Counts clients without rings: by a limit, a restart, or an exit before their hello. */
+/* Count clients without rings: because of a limit, a restart, or an exit before the attach. */
 void hr_drain_refused(struct hr_drain *d, uint64_t n);
 void hr_drain_unrecovered(struct hr_drain *d, uint64_t n);
 void hr_drain_missed(struct hr_drain *d);
 
-/* Loop thread: sweeps all committed records, seals, passes all frames to the appender. Blocks. */
+/* Loop thread: takes all committed records, seals, passes all frames to the appender. Blocks. */
 void hr_drain_flush(struct hr_drain *d);
 
-/* Loop thread: last sweep, operations in flight, the job's end. Ends the thread. */
+/* Loop thread: makes the last sweep, journals operations in flight and the end, ends the thread. */
 void hr_drain_stop(struct hr_drain *d, const struct hr_job_end *end);
 
 /*
- * Loop thread: a picture (live.h) between two sweeps, with operations in flight for in_flight_ns or
- * longer. Blocks for about a sweep. -ENOMEM; -ESHUTDOWN: the thread does not run.
+ * Loop thread: makes a picture (live.h) between two sweeps, with the operations that are in flight
+ * for at least in_flight_ns. Blocks for about a sweep. -ENOMEM; -ESHUTDOWN: the thread has ended.
  */
 struct hr_live_picture;
 int hr_drain_live(struct hr_drain *d, uint64_t in_flight_ns, struct hr_live_picture **ret);

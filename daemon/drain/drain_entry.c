@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The drain thread's journal entries: reserve, commit, apply, and the small kinds. */
+/* Reserves, commits and applies the drain thread's journal entries, and writes the small ones. */
 #include "daemon/drain/drain_internal.h"
 
 #include <stdlib.h>
@@ -8,7 +8,7 @@
 #include "common/ranks.h"
 
 #define CLOCK_NS    UINT64_C(1000000000)
-#define MOUNTS_NS   UINT64_C(1000000000) /* between two readings of mountinfo */
+#define MOUNTS_NS   UINT64_C(1000000000) /* least time between two readings of mountinfo */
 #define ENTRY_SLACK (HR_JOURNAL_SLACK + HR_KNOWN_SLACK)
 #define MOUNT_BYTES (256u << 10)
 
@@ -23,13 +23,13 @@ static void pass_frames(struct hr_drain *d)
 	hr_appender_give(d->c.appender, &out);
 }
 
-/* Under the journal's lock: journals the older files that the engine has just used again. */
+/* Journals files from before the checkpoint that are used again. Needs the journal's lock. */
 static void journal_known(struct hr_drain *d, uint32_t n)
 {
 	struct hr_entry_known *in =
 	    hr_journal_reserve(d->c.journal, sizeof(*in) + n * sizeof(in->rows[0]), 0);
 
-	if (!in) /* cannot happen: all other entries leave HR_KNOWN_SLACK */
+	if (!in) /* impossible, because all other entries leave HR_KNOWN_SLACK */
 		return;
 	in->n = n;
 	hr_engine_known_rows(d->c.engine, in->rows);
@@ -56,7 +56,7 @@ static void apply_committed(struct hr_drain *d, bool locked)
 	}
 }
 
-/* Under the journal's lock, which it releases while it waits: continues in the other half. */
+/* Continues in the other half. The caller has the journal's lock; a wait releases it. */
 static void checkpoint(struct hr_drain *d)
 {
 	uint64_t full = hr_journal_gen(d->c.journal);
@@ -69,7 +69,7 @@ static void checkpoint(struct hr_drain *d)
 	apply_committed(d, true);
 	hr_engine_checkpoint(d->c.engine);
 	hr_journal_begin(d->c.journal);
-	/* What does not fit is lost by a restart; the snapshot has its number. */
+	/* Processes that do not fit are lost in a restart; the snapshot has their number. */
 	(void)hr_engine_snapshot(d->c.engine, d->c.journal);
 	hr_journal_begun(d->c.journal);
 	d->applied = hr_journal_head(d->c.journal);

@@ -43,31 +43,31 @@ struct hr_drain {
 	struct live_request *live;    /* not NULL: make a picture */
 	struct hr_node_stats stats;
 	uint32_t level;
-	uint64_t refused;     /* clients without rings; atomic */
+	uint64_t refused;     /* clients that a limit left without rings; atomic */
 	uint64_t missed;      /* clients that exited before they got rings; atomic */
 	uint64_t unrecovered; /* clients from before a restart whose rings are lost; atomic */
-	/* only the drain thread uses these */
+	/* only for the drain thread */
 	struct hr_session *sessions;
 	uint64_t applied; /* bytes of the active half that the engine has applied */
 	uint64_t last_tick_ns, last_clock_ns, last_mounts_ns, last_excluded_ns;
 	uint32_t rings; /* of the last sweep */
 	uint64_t sleep_ns;
 	uint64_t rested_cpu_ns; /* CPU time of the thread when it last went to sleep */
-	/* The last sweep found much in a ring whose owner cannot ring the doorbell. */
+	/* The last sweep took many records from a source that cannot ring the doorbell. */
 	bool deaf_full;
 	uint64_t refused_noted, missed_noted, unrecovered_noted;
 	bool counters_only;
-	bool traffic;	      /* the last sweep found something */
+	bool traffic;	      /* the last sweep took records */
 	struct hr_feed *feed; /* NULL: no probes */
 };
 
-/* Locks the journal and reserves `bytes`, maybe after a checkpoint; NULL: not locked. */
+/* Locks the journal and reserves `bytes`, maybe after a checkpoint. NULL: no room, not locked. */
 void *hr__drain_begin(struct hr_drain *d, uint64_t bytes);
 
 /* Commits the entry, unlocks the journal, applies the entry. */
 void hr__drain_commit(struct hr_drain *d, uint32_t kind, uint64_t bytes);
 
-/* Applies all new entries, also the attach thread's, and passes frames to the appender. */
+/* Applies all new entries, including the attach thread's, and passes frames to the appender. */
 void hr__drain_catch_up(struct hr_drain *d);
 
 void hr__drain_tick(struct hr_drain *d, uint64_t now_ns);
@@ -75,16 +75,16 @@ void hr__drain_seal(struct hr_drain *d);
 void hr__drain_set_level(struct hr_drain *d, uint32_t level, bool full);
 void hr__drain_read_mounts(struct hr_drain *d, int32_t pid, uint64_t now_ns);
 
-/* Takes records of all sessions, ends those of exited processes. Returns the slots taken. */
+/* Takes records of all sessions, and ends sessions of exited processes. Returns the slots taken. */
 uint64_t hr__drain_sweep(struct hr_drain *d);
 
-/* Sweeps until it has taken as many slots as all rings have: an entry may hold fewer. */
+/* Sweeps until it has taken as many slots as all rings have, since an entry may have fewer. */
 void hr__drain_sweep_out(struct hr_drain *d);
 
 /* Journals the operations and regions that the threads of a session have not finished. */
 void hr__drain_leave_cells(struct hr_drain *d, struct hr_session *s, uint64_t ticks);
 
-/* drain_live.c: a picture with operations in flight for in_flight_ns or longer. 0 or -ENOMEM. */
+/* drain_live.c: makes the picture of hr_drain_live. 0 or -ENOMEM. */
 int hr__drain_live(struct hr_drain *d, uint64_t in_flight_ns, struct hr_live_picture **ret);
 
 /* Journals the end of a process; `exit` as in hr_entry_end. */
@@ -93,7 +93,7 @@ void hr__drain_end(struct hr_drain *d, uint64_t proc, const char *exit);
 /* Journals a loss that no ring counts. */
 void hr__drain_note(struct hr_drain *d, enum hr_loss_reason reason, uint64_t count);
 
-/* Puts processes to sleep whose rank was found late and is not selected. */
+/* Deselects processes whose rank was found late and is not selected. */
 void hr__drain_deselect(struct hr_drain *d);
 
 #endif

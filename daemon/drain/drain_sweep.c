@@ -8,13 +8,13 @@
 #include "daemon/drain/feed.h"
 
 #define TICK_NS	    UINT64_C(250000000)
-#define PROBES_BUSY 4096u /* records of probes in one sweep: the same */
-/* if a sweep takes more than this part of a ring, the next follows soon */
+#define PROBES_BUSY 4096u /* if a sweep takes more records of probes, the next one follows soon */
+/* if a sweep takes more than this part of a ring without a doorbell, the next one follows soon */
 #define DEAF_PART 8
 
 /* ---- sweeping -------------------------------------------------------------------------------- */
 
-/* A session's rings with records, and how many of each go into the next entry. */
+/* The rings of a session that have records, and how many slots of each the next entry takes. */
 struct share {
 	uint32_t n;
 	uint32_t all; /* slots */
@@ -41,7 +41,7 @@ static void measure_up_to(struct hr_session *s, uint32_t most, uint64_t limit, u
 			if (end < earliest)
 				earliest = end;
 		}
-		/* All rings stop at the earliest time: an effect must not precede its cause. */
+		/* All rings stop at the earliest time, because no effect may precede its cause. */
 		again = share->n > 1 && earliest < limit && earliest != 0;
 		if (again)
 			limit = earliest;
@@ -104,7 +104,7 @@ static uint32_t sweep_rings(struct hr_drain *d, struct hr_session *s, uint64_t s
 	}
 	hr_journal_commit(d->c.journal, HR_ENTRY_RECORDS, bytes);
 	hr_journal_unlock(d->c.journal);
-	/* They are in the journal: the client may reuse the slots while the engine works. */
+	/* The journal has the slots, so the client may reuse them while the engine works. */
 	for (uint32_t i = 0; i < share.n; i++)
 		if (share.count[i])
 			hr_ring_consumed(&s->rings[share.ring[i]], share.count[i]);
@@ -158,7 +158,7 @@ static void sweep_excluded(struct hr_drain *d, struct hr_session *s)
 	hr__drain_commit(d, HR_ENTRY_EXCLUDED, sizeof(*in));
 }
 
-/* Less often than sweeps: programs open excluded files all the time, which fills the journal. */
+/* Rarer than sweeps: programs open excluded files all the time, which would fill the journal. */
 static void sweep_all_excluded(struct hr_drain *d, uint64_t now_ns)
 {
 	if (now_ns - d->last_excluded_ns < TICK_NS)
@@ -250,7 +250,7 @@ void hr__drain_end(struct hr_drain *d, uint64_t proc, const char *exit)
 	hr__drain_commit(d, HR_ENTRY_END, sizeof(*in));
 }
 
-/* Takes the records and sums of a dead process out of the probes before its end is journaled. */
+/* If a process is dead, takes its records and sums from the probes before its end is journaled. */
 static void settle_dead(struct hr_drain *d, uint64_t now_ns)
 {
 	const struct hr_session *s = d->sessions;
@@ -266,7 +266,7 @@ static void drain_sweep_finish(struct hr_drain *d, struct hr_session *s, uint64_
 	uint64_t ticks = hr_clock_ticks(d->c.clock);
 	char name[HR_MAP_NAME_BYTES];
 
-	/* No more than the rings hold: another process with the map may still write. */
+	/* Takes no more slots than the rings have: another process with the map may still write. */
 	for (uint64_t left = hr_session_slots(s), taken = 1; left > 0 && taken > 0; left -= taken) {
 		taken = sweep_session(d, s, ticks, now_ns);
 		if (taken > left)
@@ -284,7 +284,7 @@ static void drain_sweep_finish(struct hr_drain *d, struct hr_session *s, uint64_
 	hr_session_free(s);
 }
 
-/* Journals clients that the attach thread counted since the last call. */
+/* Journals the losses of clients that the attach thread counted since the last call. */
 static void note_clients(struct hr_drain *d, const uint64_t *count, uint64_t *noted,
 			 enum hr_loss_reason reason)
 {
@@ -305,7 +305,7 @@ static bool met_dead(const struct hr_drain *d, const struct hr_session *later)
 	return false;
 }
 
-/* Sweeps all sessions but those that attached after a death. Returns their slots. */
+/* Sweeps all sessions that did not attach after a death (`later`). Returns the slots taken. */
 static uint64_t sweep_living(struct hr_drain *d, uint64_t ticks, uint64_t now_ns)
 {
 	uint64_t all = 0;
@@ -337,8 +337,8 @@ uint64_t hr__drain_sweep(struct hr_drain *d)
 	if (now_ns - d->last_tick_ns >= TICK_NS && (d->traffic || hr_engine_waiting(d->c.engine)))
 		hr__drain_tick(d, now_ns);
 	/*
-	 * Workers' slots depend on which processes live at the same time: first the records of
-	 * processes that lived with the dead, then the ends, then those that attached afterwards.
+	 * Slots of workers depend on which processes live at the same time. So the sweep takes the
+	 * records of processes that lived at a death, then the ends, then all later records.
 	 */
 	d->deaf_full = false;
 	all = sweep_living(d, ticks, now_ns);
@@ -375,7 +375,7 @@ uint64_t hr__drain_sweep(struct hr_drain *d)
 	note_clients(d, &d->refused, &d->refused_noted, HR_LOSS_LIMIT);
 	note_clients(d, &d->missed, &d->missed_noted, HR_LOSS_UNATTACHED);
 	note_clients(d, &d->unrecovered, &d->unrecovered_noted, HR_LOSS_RESTART);
-	/* Continues the previous daemon's count: clients only check that it changes. */
+	/* Continues the count of the previous daemon, because clients check that it changes. */
 	__atomic_add_fetch(&d->c.page->beat, 1, __ATOMIC_RELAXED);
 	d->traffic = all != 0;
 	return all;
@@ -385,7 +385,7 @@ void hr__drain_sweep_out(struct hr_drain *d)
 {
 	uint64_t left = 0, taken = 1;
 
-	d->last_excluded_ns = 0; /* includes the counts of excluded files */
+	d->last_excluded_ns = 0; /* so that the sweep takes the counts of excluded files */
 	for (const struct hr_session *s = d->sessions; s; s = s->next)
 		left += hr_session_slots(s);
 	for (; left > 0 && taken > 0; left -= taken) {

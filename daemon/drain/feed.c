@@ -12,7 +12,7 @@
 
 #define AT_ONCE 16384u /* records in one sweep */
 #define SUMS_NS UINT64_C(1000000000)
-#define WAIT_NS UINT64_C(1000000000) /* for an image's hello */
+#define WAIT_NS UINT64_C(1000000000) /* how long operations of an image wait for its hello */
 /* how long after the end of a process its hello may arrive */
 #define ENDED_NS     UINT64_C(200000000)
 #define WAITING_MOST 4096u		  /* operations kept for one image */
@@ -66,9 +66,10 @@ static void wait_with(struct hr_feed *f, struct feed_image *img, const struct hr
 }
 
 /*
- * The shim records this operation: the call at whose end the process attached, or any since an
- * offer. Other threads wait for the answer at the end of their first call, and record it; since its
- * system calls are unknown, all that had begun count.
+ * True: the shim records this operation, although no cell shows it. In the thread that attaches,
+ * these are the operations since the start of the call at whose end it attaches. Other threads (or
+ * after an offer, all threads) may be in a call that they will record. Its start is unknown, so
+ * each operation counts that ends after began_ticks.
  */
 static bool is_shims(const struct hr_feed *f, const struct feed_image *img,
 		     const struct hr_probe_op *r)
@@ -123,7 +124,7 @@ void hr_feed_session(struct hr_feed *f, const struct hr_session *s)
 
 	if (!img)
 		return;
-	/* a late hello: the earlier operations stay those of a separate process */
+	/* the hello is late, so the earlier operations remain those of a separate process */
 	if (img->state == FEED_PROBED) {
 		hr__feed_flush(f, img);
 		hr__drain_end(f->d, img->proc, "exec");
@@ -236,7 +237,7 @@ static void check_images(struct hr_feed *f, uint64_t now_ns, bool all)
 	}
 }
 
-/* Journals ends of processes without a session, after their last sums; drops old images. */
+/* Journals the ends of processes without a session after their last sums. Drops old images. */
 static void end_due(struct hr_feed *f, uint64_t now_ns, bool all)
 {
 	for (uint32_t i = 0; i < f->n_images; i++) {
@@ -263,7 +264,7 @@ static bool sums_due(const struct hr_feed *f, uint64_t now_ns)
 		(hr_probes_full(f->probes) || f->last_name - f->turned_name > NAMES_MOST));
 }
 
-/* Many records must not delay the sums until maps are full or files are forgotten. */
+/* Takes due sums between records: a later time might find full maps, or forgotten files. */
 static uint64_t take_records(struct hr_feed *f)
 {
 	uint64_t all = 0, n, now_ns;
@@ -278,7 +279,7 @@ static uint64_t take_records(struct hr_feed *f)
 	return all;
 }
 
-/* Takes the sums of both sides: the side in use last, after the records that it counts. */
+/* Takes the sums of both sides of the maps. The side in use is last, after its records. */
 static void take_all_sums(struct hr_feed *f, uint64_t now_ns, bool all)
 {
 	const struct timespec turn = {.tv_nsec = HR_PROBES_TURN_NS};
@@ -298,7 +299,7 @@ void hr_feed_settle(struct hr_feed *f, uint64_t now_ns)
 		take_all_sums(f, now_ns, false);
 }
 
-/* Operations and processes that the probes missed: not in the audit, maybe not in the store. */
+/* Journals operations and processes that the probes missed. */
 static void note_missed(struct hr_feed *f)
 {
 	struct hr_probes_missed now;
@@ -328,7 +329,7 @@ uint64_t hr_feed_sweep(struct hr_feed *f, uint64_t now_ns, bool all)
 	}
 	end_due(f, now_ns, all);
 	note_missed(f);
-	/* Once: what happened between the previous daemon's programs and these. */
+	/* Notes once that operations between the previous daemon's probes and these are lost. */
 	if (f->continued)
 		hr__drain_note(f->d, HR_LOSS_PROBE_RESTART, 0);
 	f->continued = false;

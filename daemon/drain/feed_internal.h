@@ -18,12 +18,12 @@ struct feed_name {
 	int64_t mount;
 	uint32_t mode;
 	uint32_t bytes;
-	char *path; /* NULL: not needed, or not any longer */
+	char *path; /* NULL: not needed */
 	enum hr__verdict verdict;
 	bool written; /* its path is in a RECORDS entry */
 };
 
-/* sums of an image may come this long after its end */
+/* how long after its end an image may have sums */
 #define HR__FEED_FORGET_NS UINT64_C(5000000000)
 
 enum feed_state { FEED_WAITING, FEED_PROBED, FEED_ATTACHED };
@@ -33,16 +33,16 @@ struct feed_image {
 	uint64_t proc;	/* 0: no process yet */
 	uint64_t token;
 	uint64_t first_ns; /* of the first record that waits */
-	uint64_t ended_ns; /* 0: it lives */
+	uint64_t ended_ns; /* 0: it has not ended */
 	uint64_t index;	   /* of the next slot */
 	enum feed_state state;
-	struct hr_probed probed; /* of its session */
+	struct hr_probed probed; /* from its session */
 	uint32_t next_unused;	 /* while the slot is unused */
 	uint32_t tgid;
-	bool left_out; /* deselected: it is not recorded */
+	bool left_out; /* it is deselected, so not recorded */
 	bool end_due;  /* the feed has to write its END entry */
 	char exit[16];
-	struct hr_probe_image *who; /* while it waits; NULL: not known */
+	struct hr_probe_image *who; /* its first record, while it waits; NULL: not known */
 	struct hr_probe_op *waiting;
 	uint32_t n_waiting, room_waiting;
 	struct hr_record *slots; /* of the current sweep */
@@ -51,9 +51,9 @@ struct feed_image {
 
 struct feed_sum {
 	uint64_t proc;	       /* 0: not known */
-	struct hr_sum_key key; /* of a tally: the key of its sum */
+	struct hr_sum_key key; /* if it is a tally: the key of the sum in it */
 	struct hr_sum sum;
-	struct hr_tally *tally; /* NULL: a sum */
+	struct hr_tally *tally; /* NULL: it is a plain sum */
 	uint64_t taken_ns;
 };
 
@@ -64,7 +64,8 @@ struct hr_feed {
 	struct feed_name *names;
 	struct hr__filter *filter;
 	bool filter_known;
-	bool continued; /* the stream of a previous daemon, which is not journaled yet */
+	/* the loss between the probes of a previous daemon and these is not journaled yet */
+	bool continued;
 	struct feed_image *images;
 	uint32_t n_images, room_images;
 	uint32_t unused;	  /* 1 + index, chained by `next_unused`; 0: none */
@@ -72,9 +73,9 @@ struct hr_feed {
 	struct feed_sum *sums;
 	uint32_t n_sums, room_sums;
 	struct hr_kernel_sums rows; /* for KERNEL entries */
-	uint64_t last_name;	    /* the newest */
-	uint64_t turned_name;	    /* when the sums were last taken */
-	uint64_t missed; /* operations that cannot be recorded: their process is unknown */
+	uint64_t last_name;	    /* number of the newest name */
+	uint64_t turned_name;	    /* last_name when the sums were last taken */
+	uint64_t missed;	    /* operations that are lost because their process is unknown */
 	uint64_t missed_noted;
 	uint64_t compat_noted; /* processes of 32-bit programs */
 	uint64_t turned_ns;    /* when the sums were last taken */
@@ -84,34 +85,35 @@ struct hr_feed {
 /* NULL: unknown, or no memory */
 struct feed_image *hr__feed_image(struct hr_feed *f, uint64_t image, bool make);
 
-/* turns the sides of the maps, writes the sums whose process is known */
+/* Switches the sides of the maps, and writes the sums whose process is known. */
 void hr__feed_sums(struct hr_feed *f, uint64_t now_ns);
-/* Sums that still wait are missed: no more records follow. */
+/* Counts sums that still wait as missed, because no more records follow. */
 void hr__feed_sums_end(struct hr_feed *f);
 void hr__feed_sums_done(struct hr_feed *f);
 /*
- * Adds a known process's operation to the audit; `shims`: the shim records it, too. Returns its
- * cause (enum hr_cause); HR_CAUSE_LOST: its file is forgotten.
+ * Adds an operation of a known process to the audit; `shims`: the shim records it, too. Returns its
+ * cause (enum hr_cause); HR_CAUSE_LOST: the table of names no longer has its file.
  */
 uint16_t hr__feed_sum_op(struct hr_feed *f, const struct feed_image *img,
 			 const struct hr_probe_op *r, bool shims);
 
 /* feed_names.c */
 void hr__feed_name(struct hr_feed *f, const struct hr_probe_name *r, size_t bytes);
-struct feed_name *hr__feed_name_get(struct hr_feed *f, uint64_t name); /* NULL: forgotten */
-/* The caller has checked its texts' sizes. */
+/* NULL: no longer in the table */
+struct feed_name *hr__feed_name_get(struct hr_feed *f, uint64_t name);
+/* Makes the filter from an image's environment. The caller has checked the sizes of its texts. */
 void hr__feed_filter(struct hr_feed *f, const struct hr_probe_image *r);
-/* Components (leaf first, each with its NUL) as a path: its length, 0: none. */
+/* Makes a path from components (leaf first, each with its NUL). Returns its length; 0: none. */
 size_t hr__feed_unwalk(const char *text, size_t bytes, char *to, size_t room);
 
 /* feed_slots.c */
 /* True: operations on this file are recorded. */
 bool hr__feed_recorded(const struct feed_name *n);
-/* Writes its path, once. */
+/* Writes the path of a name, unless it was written before. */
 void hr__feed_path(struct feed_image *img, struct feed_name *n);
 void hr__feed_op(struct hr_feed *f, struct feed_image *img, const struct hr_probe_op *r);
 void hr__feed_flush(struct hr_feed *f, struct feed_image *img);
-/* Makes a process without a session. False: no room now. */
+/* Makes a process without a session. False: the journal has no room now. */
 bool hr__feed_attach(struct hr_feed *f, struct feed_image *img);
 
 /* The texts after an IMAGE record, whose size the caller has checked. */

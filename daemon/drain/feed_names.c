@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Files of probes: their paths, and whether they are recorded. */
+/* Finds the paths of files that probes report, and decides which of them are recorded. */
 #include "daemon/drain/feed_internal.h"
 
 #include <inttypes.h>
@@ -39,7 +39,7 @@ size_t hr__feed_unwalk(const char *text, size_t bytes, char *to, size_t room)
 	return n;
 }
 
-/* Like the shim: no empty components, no "."; ".." stays. */
+/* Removes empty components and ".", like the shim. ".." stays. */
 static size_t tidy(char *path, size_t bytes)
 {
 	size_t to = 0;
@@ -81,7 +81,7 @@ static bool ends(const char *path, size_t bytes, const char *with)
 	       memcmp(path + bytes - strlen(with), with, strlen(with)) == 0;
 }
 
-/* For an O_TMPFILE file "#INODE": the shim's name, which is the same for all. */
+/* Replaces the name "#INODE" of an O_TMPFILE file by the name that the shim gives to all. */
 static size_t name_tmpfile(const struct hr_probe_name *r, char *path, size_t bytes)
 {
 	char leaf[32];
@@ -122,9 +122,9 @@ static size_t path_of(const struct hr_probe_name *r, size_t bytes, char *path, s
 }
 
 /*
- * Excludes headrace's own files: its library and rings. Other memfds are recorded. A library whose
- * operations are in no table still has a record of its loading. Semaphores are files inside libc
- * only.
+ * Excludes headrace's library and rings, and semaphores, which libc implements as files. Other
+ * memfds are recorded. Clients of object stores (hr_unseen_library) are recorded even if a filter
+ * leaves them out, because only their loading can be recorded.
  */
 static enum hr__verdict verdict_of(const struct hr_feed *f, const char *path, size_t bytes)
 {
@@ -186,7 +186,7 @@ static const char *feed_names_value_of(const char *env, size_t bytes, const char
 	return NULL;
 }
 
-/* All processes of a job have the same lists: the first one with headrace's variables. */
+/* All processes of a job have equal lists, so the first one with headrace's variables decides. */
 void hr__feed_filter(struct hr_feed *f, const struct hr_probe_image *r)
 {
 	const char *env = hr__feed_text(r) + r->exe_bytes + r->args_bytes;

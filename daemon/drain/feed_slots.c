@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Entries from records of probes: processes without a session, records in the shim's form. */
+/* Makes entries from records of probes: ATTACH without a session, and RECORDS as of a shim. */
 #include "daemon/drain/feed_internal.h"
 
 #include <stdlib.h>
@@ -65,7 +65,7 @@ bool hr__feed_recorded(const struct feed_name *n)
 	return n && (n->verdict == HR__TRACED || n->verdict == HR__TRACED_RUNTIME);
 }
 
-/* n NULL: the other end of a copy is not recorded, as in the shim. */
+/* Writes the second slot of a copy. n NULL: its second file is not recorded. */
 static void write_pair(struct hr_record *at, const struct hr_probe_op *r, const struct feed_name *n)
 {
 	struct hr_pair *pair = (struct hr_pair *)at;
@@ -169,7 +169,7 @@ static void add_item(struct hello *h, enum hr_item_kind kind, const char *text, 
 	h->used += (uint32_t)(sizeof(head) + bytes);
 }
 
-/* True: a shim sends this variable (proto/env_names.def). */
+/* True: the shim sends this variable (proto/env_names.def). */
 static bool is_sent(const char *text, size_t bytes)
 {
 #define HR_ENV_NAME(name)                                                                          \

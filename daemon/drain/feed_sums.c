@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Sums of the kernel: KERNEL entries of all operations, TALLY entries of those without a record. */
+/* Writes sums of probes: KERNEL entries of all operations, TALLY entries of unrecorded ones. */
 #include "daemon/drain/feed_internal.h"
 
 #include <stdlib.h>
@@ -9,8 +9,8 @@
 #include "common/cause.h"
 #include "common/ops.h"
 
-#define SUMS_MOST   131072u /* that wait for their process */
-#define ROWS_MOST   32768u  /* held back until the next turn */
+#define SUMS_MOST   131072u /* sums that wait for their process */
+#define ROWS_MOST   32768u  /* kept until the next turn */
 #define KERNEL_ROWS 512u    /* in one entry */
 #define TALLY_ROWS  128u
 
@@ -27,8 +27,8 @@ static struct feed_sum *feed_sums_add(struct hr_feed *f)
 }
 
 /*
- * A sum without room or without a known process. Operations without a record (of a tally, or of a
- * full buffer) are missed; otherwise only the audit lacks them.
+ * Drops a sum that has no room or no known process. Its operations are missed if they have no
+ * record (they are in a tally, or the buffer was full). Otherwise only the audit lacks them.
  */
 static void miss(struct hr_feed *f, bool tally, uint32_t kind, uint64_t count)
 {
@@ -89,7 +89,7 @@ static uint16_t cause_of(const struct feed_image *img, const struct feed_name *n
 {
 	if (n && !hr__feed_recorded(n))
 		return HR_CAUSE_EXCLUDED;
-	if (s->tally && !n) /* the table has forgotten its file */
+	if (s->tally && !n) /* the table no longer has its file */
 		return HR_CAUSE_LOST;
 	switch (s->key.kind) {
 	case HR_SUM_LOST:
@@ -193,7 +193,7 @@ static void make_tally(const struct feed_name *n, const struct feed_sum *s,
 
 /* ---- entries --------------------------------------------------------------------------------- */
 
-/* A process's KERNEL rows from `from` on; returns where the next process begins. */
+/* Writes KERNEL rows of the process at `from`. Returns the index where the next process begins. */
 static uint32_t write_kernel(struct hr_feed *f, uint32_t from)
 {
 	const struct hr_kernel_sum *rows = f->rows.v;
@@ -256,7 +256,7 @@ static uint32_t write_tally(struct hr_feed *f, uint32_t from)
 	return i;
 }
 
-/* By process; tallies of a process first. */
+/* Orders by process, with the tallies of a process first. */
 static int feed_sums_compare(const void *a, const void *b)
 {
 	const struct feed_sum *x = a, *y = b;
@@ -266,14 +266,14 @@ static int feed_sums_compare(const void *a, const void *b)
 	return (x->tally == NULL) - (y->tally == NULL);
 }
 
-/* True: its file's NAME record is still in the buffer. */
+/* True: the NAME record of its file is still in the buffer. */
 static bool is_early(const struct hr_feed *f, const struct feed_sum *s)
 {
 	return HR_COVER_NAMED(s->key.cell_op) && s->key.file > f->last_name &&
 	       s->key.file != HR_PROBE_NO_NAME;
 }
 
-/* An image without a record yet gets some time. */
+/* True: s stays. If its image has no record yet, it stays for HR__FEED_FORGET_NS. */
 static bool is_kept(struct hr_feed *f, const struct feed_image *img, const struct feed_sum *s)
 {
 	if (s->sum.count == 0 || (img && img->left_out))
@@ -285,8 +285,8 @@ static bool is_kept(struct hr_feed *f, const struct feed_image *img, const struc
 }
 
 /*
- * Finds the process of each sum; writes paths before their sums. While operations of an image wait
- * for a hello, its sums wait, too: a hello would make them the shim's.
+ * Finds the process of each sum, and writes its path first. While operations of an image wait for a
+ * hello, its sums wait, too, because after a hello the shim may have recorded them.
  */
 static void feed_sums_prepare(struct hr_feed *f)
 {

@@ -2,14 +2,14 @@
 /*
  * The rank of a process, and whether it is a worker of a rank.
  *
- * A process has the rank in its own environment; else the one inferred for it; else that of the
- * image that it replaced, or of its parent. A worker has read a data file, and was forked without
- * exec from a rank's process (or from a forkserver that works for one), or exec'ed by
- * multiprocessing's spawn. In a job without ranks, the forking process takes the place of the rank.
+ * The rank of a process is the first of these that exists: the rank in its environment, an inferred
+ * rank (mp.spawn), the rank of the image that it replaced, the rank of its parent.
  *
- * A worker of torch's DataLoader reports its number and its loader's. Then it is a worker before it
- * reads, its slot is its number if that is free, and the rank's other children (pools, os.fork) are
- * no workers.
+ * A worker is a child of a rank's process that has read a data file. It was forked without exec
+ * (maybe by a forkserver), or exec'ed by multiprocessing's spawn. In a job without ranks, any
+ * process can have workers. A worker of torch's DataLoader reports its own number and that of its
+ * loader. It is a worker before its first read, and its slot is its number if that slot is free.
+ * The other children of its rank (pools, os.fork) are then not workers.
  */
 #include "daemon/engine/state.h"
 
@@ -21,7 +21,7 @@ static bool ends_in(const char *text, size_t bytes, const char *name)
 	       (bytes == n || text[bytes - n - 1] == '/');
 }
 
-/* Shells and launchers fork for other reasons. */
+/* True: a shell or launcher, whose children are not its workers. */
 static bool is_wrapper(const struct hr_proc *p)
 {
 	static const char *const names[] = {
@@ -64,7 +64,7 @@ static bool mentions(const struct hr_proc *p, const char *text)
 	return p->cmdline && memmem(p->cmdline, p->cmdline_bytes, text, strlen(text)) != NULL;
 }
 
-/* The kind of a child that multiprocessing exec'ed, by the code in its command line. */
+/* Recognizes children that multiprocessing exec'ed by the code in their command lines. */
 static enum hr_proc_kind exec_kind(const struct hr_proc *p)
 {
 	if (mentions(p, "multiprocessing.resource_tracker") ||
@@ -82,7 +82,7 @@ static struct hr_proc *parent_of(const struct hr_engine *e, const struct hr_proc
 	return p->id.parent ? hr__proc_find(e, p->id.parent) : NULL;
 }
 
-/* Whether the rank in its environment is its own, not that of the process it works for. */
+/* Returns whether p has a rank of its own, not that of the process whose worker it may be. */
 static bool own_rank(const struct hr_engine *e, const struct hr_proc *p)
 {
 	const struct hr_proc *base = p->id.base ? hr__proc_find(e, p->id.base) : NULL;
@@ -92,7 +92,7 @@ static bool own_rank(const struct hr_engine *e, const struct hr_proc *p)
 	return p->id.env.rank_plus1 && !(base && base->id.rank_plus1 == p->id.env.rank_plus1);
 }
 
-/* Whether one launcher sets both variables, so that the rank and local rank belong together. */
+/* Returns whether one launcher sets both variables, so that their values belong together. */
 static bool same_launcher(unsigned a, unsigned b)
 {
 	return a == b || (a >= 6 && a <= 8 && b >= 6 && b <= 8);
@@ -127,7 +127,7 @@ static bool resolve_rank(const struct hr_engine *e, struct hr_proc *p)
 	from = p->id.exec_of ? hr__proc_find(e, p->id.exec_of) : NULL;
 	if (!from)
 		from = parent_of(e, p);
-	if (!from) /* its parent has ended: it keeps what it inherited */
+	if (!from) /* the parent has ended: p keeps what it inherited */
 		return p->id.source == HR_RANK_INHERITED ? false
 							 : set_rank(p, 0, 0, 0, HR_RANK_NONE);
 	return set_rank(p, from->id.rank_plus1, from->id.local_plus1, from->id.world,
@@ -170,7 +170,7 @@ static bool needs_slot(const struct hr_engine *e, const struct hr_proc *p)
 		return true;
 	if (!p->id.read_data || (base && base->id.has_loaders))
 		return false;
-	if (!base) /* it ended before its worker: a taken slot stays taken */
+	if (!base) /* the base has ended: p keeps a slot that it has */
 		return p->id.worker_plus1 != 0;
 	return !base->id.wrapper && (!base->id.base || own_rank(e, base));
 }
@@ -195,7 +195,10 @@ static uint32_t lowest_free(const struct hr_engine *e, const struct hr_proc *p)
 	return slot;
 }
 
-/* Its own number, even while a predecessor of an earlier epoch ends; else the lowest free one. */
+/*
+ * The slot of a DataLoader worker: its own number, or the lowest free slot if that is taken.
+ * A worker of an earlier epoch with this number does not count, because it is about to end.
+ */
 static uint32_t own_slot(const struct hr_engine *e, const struct hr_proc *p)
 {
 	const struct hr_rank *own = &p->id.env;
@@ -221,7 +224,7 @@ static void update_worker(struct hr_engine *e, struct hr_proc *p)
 	hr__proc_dirty(e, p);
 }
 
-/* p has reported its number: gets its slot again. Siblings that have not reported lose theirs. */
+/* Assigns the slot of p again by its number. Siblings that have no number lose their slots. */
 static void attribute_take_number(struct hr_engine *e, struct hr_proc *p)
 {
 	struct hr_proc *base = p->id.base ? hr__proc_find(e, p->id.base) : NULL;
@@ -238,7 +241,7 @@ static void attribute_take_number(struct hr_engine *e, struct hr_proc *p)
 	update_worker(e, p);
 }
 
-/* If p's rank has changed, ranks that later processes inherited from it change, too. */
+/* Resolves the ranks of p and of all later processes, which may have inherited its rank. */
 static void update_from(struct hr_engine *e, struct hr_proc *p)
 {
 	for (struct hr_proc *q = p; q; q = q->next) {
@@ -247,7 +250,7 @@ static void update_from(struct hr_engine *e, struct hr_proc *p)
 		e->ranks_changed = true;
 		if (q->id.world > e->job->ranks_expected)
 			e->job->ranks_expected = q->id.world;
-		/* Slots are counted within the rank. */
+		/* Slots are numbered within a rank. */
 		q->id.worker_plus1 = 0;
 		hr__proc_dirty(e, q);
 		update_worker(e, q);
@@ -280,7 +283,7 @@ static void note_spawned(struct hr_proc *parent, const struct hr_proc *child)
 	parent->n_spawned++;
 }
 
-/* Inferred ranks follow the order of starts, so a sibling that attaches late may change them. */
+/* Infers ranks from the order of starts. So a sibling that attaches late may change ranks. */
 static void renumber(struct hr_engine *e, struct hr_proc *parent, struct hr_proc *infer)
 {
 	for (uint32_t i = 0; i < parent->n_spawned; i++) {
@@ -294,7 +297,7 @@ static void renumber(struct hr_engine *e, struct hr_proc *parent, struct hr_proc
 	}
 }
 
-/* mp.spawn sets no variables: infers the rank of a child of a process without a rank. */
+/* Infers the rank of a child of mp.spawn, which sets no variables, if its parent has no rank. */
 static void infer_rank(struct hr_engine *e, struct hr_proc *p)
 {
 	struct hr_proc *parent = parent_of(e, p);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The totals that clients count in shared memory: operations without room in a ring, and opens that
- * default excludes left out. Totals that shrink or grow impossibly fast are hostile and ignored.
+ * default excludes left out. A total that shrinks or grows impossibly fast is hostile, and ignored.
  */
 #include <errno.h>
 
@@ -24,7 +24,7 @@ static struct hr_lost_row *lost_row(struct hr_ring_state *ring, uint32_t op)
 	return &v[ring->n_lost++];
 }
 
-/* The row of an op's totals, strays included; NULL: no such op. */
+/* The totals of an op, or of strays (op + HR_LOST_STRAYS), at the last read. NULL: no such op. */
 static struct hr_lost_row *lost_seen(const struct hr_engine *e, struct hr_ring_state *ring,
 				     uint64_t op)
 {

@@ -101,9 +101,9 @@ static void fd_sought(struct fold *f, const struct operation *op)
 }
 
 /*
- * A read or write without offset happens at the descriptor's position, and moves it. If the
- * descriptor has another file now, it was closed and reused unobserved (close_range, a received
- * descriptor), so its position is unknown.
+ * Returns the offset of a read or write. A call without an offset uses and moves the descriptor's
+ * position. The position is unknown if the descriptor has another file than at its recorded open:
+ * an unrecorded call (close_range, a received descriptor) has replaced the file.
  */
 static int64_t fd_moved(struct fold *f, int32_t fd, uint32_t path, int64_t offset, uint64_t bytes)
 {
@@ -122,9 +122,9 @@ static int64_t fd_moved(struct fold *f, int32_t fd, uint32_t path, int64_t offse
 }
 
 /*
- * The kernel reports all offsets. A plain read or write has moved the position past its bytes.
- * Other calls have forms with and without an offset: after one at the position, the position is
- * unknown.
+ * Records of probes always have an offset. A plain read or write moved the position past its bytes.
+ * Calls other than pread and pwrite may have used the position or an explicit offset. If the offset
+ * equals the position, the position is unknown afterwards.
  */
 static void kernel_moved(struct fold *f, const struct operation *op)
 {
@@ -162,7 +162,7 @@ void hr__fd_move(struct fold *f, struct operation *op)
 		op->offset2 = fd_moved(f, op->pair->fd, op->path2, op->pair->offset, op->of.bytes);
 }
 
-/* A record of the kernel may come late: the descriptor may have a new file, which stays. */
+/* True: the kernel's record came late, and its descriptor already has a newer file. */
 static bool is_reopened(const struct fold *f, const struct operation *op)
 {
 	const struct hr_place *place = hr_position_get(&f->p->positions, op->r->fd);

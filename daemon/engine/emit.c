@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Makes frames from the engine's state: each gets the next number; hr_engine_take returns it. */
+/* Makes numbered frames from the engine's state. hr_engine_take returns them. */
 #include "common/level.h"
 #include "daemon/engine/state.h"
 
-/* rows of a frame: far below HR_FRAME_MAX_BYTES, however long the paths are */
+/* limits that keep each frame far below HR_FRAME_MAX_BYTES */
 #define ROWS_MOST	 4096u
 #define PATHS_MOST_BYTES (4u << 20)
-#define EMIT_AHEAD	 4u /* file records */
+#define EMIT_AHEAD	 4u /* file records to prefetch */
 
 struct hr_out *hr__out_begin(struct hr_engine *e, Headrace__Frame__BodyCase body)
 {
@@ -20,7 +20,7 @@ struct hr_out *hr__out_begin(struct hr_engine *e, Headrace__Frame__BodyCase body
 	o->clock.boot_ns = e->now.boot_ns;
 	o->clock.real_ns = e->now.real_ns;
 	o->clock.error_ns = e->now.error_ns;
-	if (!e->job) /* of a journal without its beginning, which has no clock */
+	if (!e->job) /* the journal has lost its beginning, and so the clock */
 		o->frame.clock = NULL;
 	return o;
 }
@@ -69,7 +69,7 @@ ProtobufCBinaryData hr__kept_path(const struct hr_engine *e, struct hr_arena *a,
 	return d;
 }
 
-/* The first word of a command line may be a path. */
+/* If only the first word may be stored, hides it like a path, because it may be a path. */
 ProtobufCBinaryData hr__kept_command(const struct hr_engine *e, struct hr_arena *a,
 				     const void *line, size_t bytes)
 {
@@ -146,7 +146,7 @@ static void fill_process(const struct hr_engine *e, struct hr_out *o, Headrace__
 	fill_excluded(o, m, p);
 }
 
-/* Sends changed processes: a walk over all of them would be too slow. */
+/* Sends the processes in the list of changed ones, because a walk over all would be too slow. */
 static void emit_processes(struct hr_engine *e)
 {
 	struct hr_out *o = hr__out_begin(e, HEADRACE__FRAME__BODY_PROCESSES);
@@ -193,7 +193,7 @@ static void fill_mounts(struct hr_engine *e, struct hr_out *o, Headrace__Paths *
 	}
 }
 
-/* Makes one Paths frame from fresh[from] on; returns where the next one starts. */
+/* Makes one Paths frame from fresh[from] on. Returns the index where the next frame starts. */
 static uint32_t emit_paths(struct hr_engine *e, uint32_t from)
 {
 	struct hr_paths *paths = &e->paths;
@@ -287,7 +287,7 @@ static void fill_rollup(struct hr_out *o, Headrace__Rollup *m, const struct hr_r
 	m->n_dur_hist = sparse(o, r->dur_hist, HR_HIST_BINS, &m->dur_hist);
 }
 
-/* Without events, rollups are the only record of an operation. */
+/* The loss if this frame is dropped. If there are no events, its operations are lost, too. */
 static struct hr_loss absence_of_rollups(const Headrace__RollupBatch *m)
 {
 	struct hr_loss l = {.reason = m->alone ? HR_LOSS_STORE_FULL : HR_LOSS_ROLLUPS_FULL};
@@ -299,7 +299,7 @@ static struct hr_loss absence_of_rollups(const Headrace__RollupBatch *m)
 	return l;
 }
 
-/* A window's rows of t->v[from..to): operations, or sides (op below HR_OP_FIRST). */
+/* Fills rows of a window from t->v[from..to): operations, or `sides` (op below HR_OP_FIRST). */
 static size_t fill_rollups(struct hr_out *o, const struct hr_rollups *t, uint64_t window,
 			   uint32_t from, uint32_t to, bool sides, Headrace__Rollup ***ret)
 {
@@ -315,7 +315,7 @@ static size_t fill_rollups(struct hr_out *o, const struct hr_rollups *t, uint64_
 	return used;
 }
 
-/* Makes one frame of a window's rows from row `from` on; returns where the next one starts. */
+/* Makes one frame of a window from row `from` on. Returns the row where the next frame starts. */
 static uint32_t emit_window(struct hr_engine *e, uint64_t window, uint32_t from)
 {
 	struct hr_rollups *t = &e->rollups;
@@ -403,7 +403,7 @@ static void fill_filerec(struct hr_out *o, Headrace__FileRecord *m, const struct
 	m->n_write_size_hist = few(o, &r->write_hist, &m->write_size_hist);
 }
 
-/* The records were used long ago: loads their cache lines while others are written. */
+/* Loads the cache lines of record i, which was used long ago, while earlier ones are written. */
 static void prefetch_filerec(const struct hr_engine *e, const uint32_t *indexes, size_t n, size_t i)
 {
 	const char *r = i < n ? (const char *)&e->filerecs.v[indexes[i]] : NULL;
@@ -489,7 +489,7 @@ static Headrace__JobEvent__LabelsEntry **copy_labels(struct hr_arena *arena,
 	return labels;
 }
 
-/* A snapshot may replace the engine's job while the appender packs the frame. */
+/* The frame needs a copy: a snapshot may replace the engine's job while the appender packs it. */
 static Headrace__JobEvent *copy_job(struct hr_arena *arena, const Headrace__JobEvent *job)
 {
 	Headrace__JobEvent *m = hr_arena_copy(arena, job, sizeof(*job));

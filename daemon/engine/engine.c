@@ -5,7 +5,7 @@
 
 #include "daemon/engine/state.h"
 
-/* after the end of a window its rollups wait this long for late records */
+/* how long the roll-ups of a window wait after its end for late records */
 #define GRACE_NS UINT64_C(1000000000)
 
 void hr__loss(struct hr_engine *e, uint64_t proc, enum hr_loss_reason reason, uint32_t op,
@@ -45,9 +45,9 @@ static int apply_start(struct hr_engine *e, const struct hr_entry_start *in)
 /* ---- the other entries ----------------------------------------------------------------------- */
 
 /*
- * A shim sends hello because of an operation that it then records. A process without a record ended
- * before it got the answer, unless the same process sent another hello ("exec"), or probes recorded
- * it.
+ * True: the process ended before it got the answer to its hello, so it recorded nothing. Otherwise
+ * it has a record, because a shim sends the hello for an operation that it then records. A process
+ * that sent another hello ("exec"), or that probes recorded, does not count.
  */
 static bool never_came(const struct hr_proc *p, const char exit[16])
 {
@@ -90,7 +90,7 @@ static int apply_mounts(struct hr_engine *e, const struct hr_entry_mounts *in)
 	return 0;
 }
 
-/* Without memory for the rules nothing is recorded: nothing may be revealed. */
+/* If there is no memory for the rules, the engine fails, because it must not reveal names. */
 static int apply_privacy(struct hr_engine *e, const struct hr_entry_privacy *in)
 {
 	hr_privacy_free(e->privacy);
@@ -115,7 +115,7 @@ static int apply_level(struct hr_engine *e, const struct hr_entry_level *in)
 	return 0;
 }
 
-/* Sends records of files that are idle for long, or too many, one frame at a time. */
+/* Sends and removes the file records that are due (hr_filerecs_due), one frame at a time. */
 void hr__flush_idle(struct hr_engine *e)
 {
 	uint32_t due[256], n;
@@ -154,7 +154,7 @@ static int apply_tick(struct hr_engine *e, const struct hr_entry_tick *in)
 	return 0;
 }
 
-/* Sends all file records, of one process or (0) of all, in the order of last use. */
+/* Sends all file records of one process, or (proc 0) of all processes, in the order of last use. */
 static void flush_filerecs(struct hr_engine *e, uint64_t proc, bool forget_open)
 {
 	struct hr_filerecs *f = &e->filerecs;
@@ -232,7 +232,7 @@ static int apply_note(struct hr_engine *e, const struct hr_entry_note *in)
 		e->left_out = in->count;
 		return 0;
 	}
-	if (in->reason == HR_LOSS_RESTART) /* a daemon that continued has counted these */
+	if (in->reason == HR_LOSS_RESTART) /* this entry counts the processes in left_out */
 		e->left_out = 0;
 	hr__loss(e, 0, in->reason, 0, in->count);
 	return 0;

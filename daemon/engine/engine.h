@@ -8,11 +8,11 @@
  *
  * Determinism. State changes only in hr_engine_apply and hr_engine_checkpoint, which read no clock,
  * environment or /proc, and do not depend on the order of a hash map. So a replay of a journal
- * gives the same frames with the same numbers, and the store ignores those that it has (-EALREADY).
+ * gives the same frames with the same numbers; the store ignores frames that it has (-EALREADY).
  * Across checkpoints, two rules ensure this:
  *   - after hr_engine_checkpoint the state is what hr_engine_snapshot writes, plus the file table;
- *   - a KNOWN entry (hr_engine_known) names each file of that table that is used again; it is
- *     committed before the frames leave (hr_engine_take), and replay reads a half's KNOWN entries first.
+ *   - if a file of that table is used again, a KNOWN entry (hr_engine_known) names it. The drain
+ *     thread commits the entry before it takes frames (hr_engine_take); a replay reads it first.
  */
 #ifndef HEADRACE_DAEMON_ENGINE_ENGINE_H
 #define HEADRACE_DAEMON_ENGINE_ENGINE_H
@@ -32,14 +32,14 @@ struct hr_loss;
 struct hr_engine_stats {
 	uint64_t records, events, bytes_moved, lost, torn, hostile, batches;
 	uint64_t read_bytes, written_bytes; /* a copy between files counts as both */
-	uint64_t stray, detached;	    /* of `lost`; for the others the ring was full */
-	uint64_t spare;			    /* a snapshot holds this struct */
+	uint64_t stray, detached;	    /* parts of `lost`; other lost ones found a full ring */
+	uint64_t spare;			    /* unused; snapshots contain this struct */
 	uint32_t processes, processes_total;
-	/* live processes that wait for a batch: number, sum of start times, time waited before */
+	/* live processes that had an input wait: number, sum of first starts, sum of all waits */
 	uint32_t waiters;
 	uint64_t waiting_since_ns, waited_ns;
-	uint64_t steps; /* of all */
-	/* operations on files that probes reported; of these: recorded by probes, lost by probes */
+	uint64_t steps; /* of all processes */
+	/* operations on files that probes reported, and how many of them they recorded or lost */
 	uint64_t kernel_ops, kernel_added, kernel_lost;
 };
 
@@ -49,42 +49,42 @@ void hr_engine_free(struct hr_engine *e); /* accepts NULL */
 /* Takes one entry. -ENOMEM is final; malformed entries are ignored (-EBADMSG). */
 int hr_engine_apply(struct hr_engine *e, const struct hr_entry *entry);
 
-/* The frames since the last call; the caller owns them. */
+/* Moves the frames that were made since the last call to *ret. The caller owns them. */
 void hr_engine_take(struct hr_engine *e, struct hr_out_list *ret);
 
-/* Files for a KNOWN entry: how many; their rows, which then count as named. */
+/* The number of files that the next KNOWN entry must name. */
 uint32_t hr_engine_known(const struct hr_engine *e);
+/* Fills the rows of that entry, after which these files count as named. */
 void hr_engine_known_rows(struct hr_engine *e, struct hr_known_row *rows);
 
 /*
- * Replays a journal, each half with its KNOWN entries first, with a checkpoint between the halves.
- * `taken` gets frames with their original numbers: the store ignores those that it has. -EBADMSG:
- * entries are missing or damaged. Earlier ones are applied; hr_engine_give_up decides about their
- * sums.
+ * Replays a journal, with a checkpoint between its halves. `taken` gets the frames with their
+ * original numbers; the store ignores frames that it has. -EBADMSG: entries are missing or damaged.
+ * Then earlier entries are applied, and hr_engine_give_up decides about their sums.
  */
 #define HR_MARK_ANY UINT64_MAX
 struct hr_replay {
-	uint64_t store_mark; /* before the replay; HR_MARK_ANY: there is no store */
+	uint64_t store_mark; /* last frame before the replay; HR_MARK_ANY: no store */
 	void (*taken)(void *arg, struct hr_out_list *out);
-	/* called after all frames of an older half; may be NULL */
+	/* called after all frames of the older half; may be NULL */
 	void (*half_taken)(void *arg, uint64_t gen);
 	void *arg;
 };
 int hr_engine_replay(struct hr_engine *e, struct hr_journal *j, const struct hr_replay *replay);
 
-/* Counts operations in intact entries after the damage. `prefix`: the replay's engine. */
+/* Counts operations in intact entries after the damage. `prefix`: the engine of the replay. */
 int hr_engine_count_lost(const struct hr_engine *prefix, struct hr_journal *j, struct hr_loss *ret);
 
 /*
  * Call it after a replay that found damage, or without a replay if the journal is lost. If the
- * store has frames that the replay did not make, these may have the open sums: drops them, and
- * reports `lost` with a count of 0. Then the caller ends the job; without the job's beginning this
- * function ends the stream. `end_seq`: hr_journal_end_seq, or 0.
+ * store has frames that the replay did not make, these may contain the engine's open sums. Then it
+ * drops these sums, and reports `lost` with a count of 0. If the journal has lost the beginning of
+ * the job, this function ends the stream, else the caller. `end_seq`: hr_journal_end_seq, or 0.
  */
 void hr_engine_give_up(struct hr_engine *e, uint64_t store_mark, uint64_t end_seq,
 		       const struct hr_loss *lost);
 
-/* Processes that did not fit into a snapshot and are not counted yet (HR_LOSS_RESTART). */
+/* Processes that did not fit into a snapshot, and that no loss (HR_LOSS_RESTART) counts yet. */
 uint64_t hr_engine_left_out(const struct hr_engine *e);
 
 uint64_t hr_engine_next_seq(const struct hr_engine *e);
@@ -97,9 +97,9 @@ int hr_engine_checkpoint(struct hr_engine *e);
  */
 int hr_engine_snapshot(struct hr_engine *e, struct hr_journal *j);
 
-/* The number of the first process that the attach thread may number. */
+/* The highest process number so far. */
 uint64_t hr_engine_last_proc(const struct hr_engine *e);
-/* The process that attached last; all zero: none since the last checkpoint. */
+/* The process that attached last; all zero: none since the snapshot that was replayed. */
 struct hr_last_hello {
 	uint64_t ticks; /* of its hello */
 	int32_t pid;
@@ -109,15 +109,15 @@ uint32_t hr_engine_level(const struct hr_engine *e);
 bool hr_engine_stopped(const struct hr_engine *e);
 uint64_t hr_engine_now(const struct hr_engine *e); /* CLOCK_BOOTTIME of the last tick, ns */
 
-/* Whether a tick has anything to send. */
+/* Returns whether a tick would send something. */
 bool hr_engine_waiting(const struct hr_engine *e);
 
-/* A process whose mountinfo should be read now (0: none); the call clears it. */
+/* The pid whose mountinfo should be read now, 0: none. The call clears this request. */
 int32_t hr_engine_mounts_wanted(struct hr_engine *e);
 struct hr_mounts;
 const struct hr_mounts *hr_engine_mounts(const struct hr_engine *e);
 
-/* Live processes in order of attaching, whose sessions are taken over; NULL: no more. */
+/* Iterates over live processes in order of attaching, for a takeover. NULL: no more. */
 struct hr_engine_proc {
 	uint64_t proc;
 	uint64_t token;
@@ -127,18 +127,18 @@ struct hr_engine_proc {
 	int32_t local_rank;
 	uint32_t uid;
 	bool deselected;
-	bool came; /* it has used its rings */
-	bool covered;
-	int64_t cover; /* struct hr_item_cover.thread, where `covered` */
+	bool came;     /* a record of one of its rings was read */
+	bool covered;  /* `cover` is valid */
+	int64_t cover; /* thread of struct hr_item_cover */
 };
 const void *hr_engine_next_proc(const struct hr_engine *e, const void *after,
 				struct hr_engine_proc *ret);
 bool hr_engine_ranks_changed(struct hr_engine *e); /* since the last call */
 
-/* Position of a ring that the journal has reached; 0: unknown. */
+/* The next slot of a ring that is not in the journal yet; 0: unknown. */
 uint64_t hr_engine_ring_next(const struct hr_engine *e, uint64_t proc, uint32_t map, uint32_t ring);
 
-/* The job's sums (live.h), with the cells of operations in flight. 0 or -ENOMEM. */
+/* Makes a picture (live.h) with the operations in flight in `cells`. 0 or -ENOMEM. */
 struct hr_live_cell;
 struct hr_live_picture;
 int hr_engine_live(struct hr_engine *e, const struct hr_clock_sample *now,

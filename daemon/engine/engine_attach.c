@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A process has sent hello: makes its state, and takes what it recorded before. */
+/* Applies an ATTACH entry: makes the state of the process, and takes what it counted before. */
 #include <errno.h>
 
 #include "daemon/base/hello.h"
@@ -7,7 +7,7 @@
 #include "daemon/engine/state.h"
 
 #define AGE_SLACK_NS UINT64_C(1000000000)
-/* of a process that ended before headraced read its offer */
+/* assumed age of a process that ended before headraced read its offer */
 #define UNKNOWN_AGE_NS UINT64_C(3600000000000)
 
 static uint64_t age_ns(const struct hr_entry_attach *in)
@@ -19,7 +19,7 @@ static uint64_t age_ns(const struct hr_entry_attach *in)
 	return (in->now_ns > started_ns ? in->now_ns - started_ns : 0) + AGE_SLACK_NS;
 }
 
-/* Takes what the process counted while no daemon was there. */
+/* Takes what the process counted while no daemon ran. */
 static void take_counters(struct hr_engine *e, const struct hr_entry_attach *in,
 			  const struct hr_hello_item *item)
 {
@@ -63,7 +63,7 @@ static void keep_text(char **text, size_t *bytes, const struct hr_hello_item *it
 	*bytes = n;
 }
 
-/* Sets a number that is unknown so far from "NAME=VALUE". False: another name, or no number. */
+/* Sets *ret, if still unknown, from "NAME=VALUE". False: known, another name, or no number. */
 static bool engine_attach_take_number(const char *text, size_t bytes, const char *name, char **ret)
 {
 	size_t skip = strlen(name), digits = 0;
@@ -77,11 +77,11 @@ static bool engine_attach_take_number(const char *text, size_t bytes, const char
 	copy = skip + digits == bytes ? strndup(text + skip, digits) : NULL;
 	if (!copy)
 		return false;
-	*ret = copy; /* it was protobuf-c's own empty text */
+	*ret = copy; /* it pointed to a constant of protobuf-c */
 	return true;
 }
 
-/* Slurm's prolog does not know the array that a job belongs to; the processes do. */
+/* Slurm's prolog has no variable for the array of a job, but the processes have it. */
 static void take_array(struct hr_engine *e, const char *text, size_t bytes)
 {
 	bool job =
@@ -111,7 +111,7 @@ static void take_restart(struct hr_identity *id, const char *text, size_t bytes)
 	id->restart_plus1 = (uint8_t)(n + 1);
 }
 
-/* For probes of a later daemon. hr_hello_check has checked the length. */
+/* Keeps the item for the probes of a later daemon. hr_hello_check has checked the length. */
 static void take_cover(struct hr_identity *id, const struct hr_hello_item *item)
 {
 	struct hr_item_cover cover;
@@ -155,7 +155,7 @@ static void take_items(struct hr_engine *e, struct hr_proc *p, const struct hr_e
 			break;
 		}
 	}
-	/* The words end with NUL, the last one, too: that NUL is not part of the line. */
+	/* Each word ends with NUL. The NULs at the end are not part of the line. */
 	while (p->cmdline_bytes && p->cmdline[p->cmdline_bytes - 1] == 0)
 		p->cmdline_bytes--;
 	for (size_t i = 0; i < p->cmdline_bytes; i++)
@@ -164,8 +164,8 @@ static void take_items(struct hr_engine *e, struct hr_proc *p, const struct hr_e
 }
 
 /*
- * No operation began before its process. The first one may be much older than the attach: an open
- * that waits for an automounter attaches at its end.
+ * The start of the process: no operation began earlier. The first one may be much older than the
+ * attach, because a process attaches at the end of an open, which may wait for an automounter.
  */
 static uint64_t min_ticks(const struct hr_engine *e, const struct hr_entry_attach *in)
 {
@@ -174,7 +174,7 @@ static uint64_t min_ticks(const struct hr_engine *e, const struct hr_entry_attac
 	return in->now_ticks > age ? in->now_ticks - age : 0;
 }
 
-/* It runs without the shim: nothing but its start is known. */
+/* The process runs a program without the shim, so only its start is recorded. */
 static void end_unrecorded(struct hr_engine *e, struct hr_proc *p, uint64_t now_ns)
 {
 	hr__loss(e, p->id.proc, HR_LOSS_NO_PRELOAD, 0, 1);

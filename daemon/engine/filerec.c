@@ -6,7 +6,7 @@
 
 #define NONE UINT32_MAX
 
-/* Exact, since a stream numbers processes from 1 to below 2^29. */
+/* Unique, because process numbers of a stream are below 2^29. */
 static uint64_t filerec_key(uint64_t proc, uint32_t file, uint32_t api)
 {
 	return proc << 35 | (uint64_t)file << 3 | (api & 7);
@@ -156,7 +156,7 @@ int hr_filerec_restore(struct hr_filerecs *f, const struct hr_filerec_tail *tail
 
 /* ---- histograms ------------------------------------------------------------------------------ */
 
-/* A fifth size: counts all bins from now on. */
+/* Counts in an array of all bins from now on, because a fifth bin is used. */
 static int hist_spill(struct hr_few_hist *h)
 {
 	h->all = calloc(HR_FILE_BINS, sizeof(*h->all));
@@ -313,7 +313,7 @@ int hr_filerec_tally(struct hr_filerecs *f, uint32_t index, const struct hr_file
 	struct hr_file_op sum = *op;
 	int result;
 
-	/* As one long operation; then corrects what its length distorts. */
+	/* Adds it as one long operation, then corrects the fields that this length distorts. */
 	sum.dur_ns = sum_ns;
 	result = hr_filerec_add(f, index, &sum);
 	r->last_ns = last_ns;

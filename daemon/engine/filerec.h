@@ -3,12 +3,12 @@
  * filerec.h - the counters of each (process, file, api), like Darshan's
  *
  * Owner     The engine; drain thread.
- * Lifetime  The first operation makes a record. It is `open` while a descriptor is, else `idle`, in
- *           the order of last operations. It is sent and removed: after HR_FILE_IDLE_NS without an
- *           operation; when its process ends; when there are more than HR_FILERECS_MOST records or
- *           HR_FILERECS_IDLE idle ones (those idle longest, HR_FILERECS_LESS more than needed). A
- *           checkpoint sends all, and keeps open ones with zero counters and the state of sequence
- *           detection.
+ * Lifetime  The first operation makes a record. The list `open` has the records of files that a
+ *           descriptor has open, the list `idle` the others, both in the order of last operations.
+ *           A record is sent and removed after HR_FILE_IDLE_NS without an operation, and when its
+ *           process ends. If there are too many records (HR_FILERECS_MOST, HR_FILERECS_IDLE), the
+ *           oldest of them are, too. A checkpoint sends all records. Those in `open` remain, with
+ *           zero counters and the state of sequence detection.
  */
 #ifndef HEADRACE_DAEMON_ENGINE_FILEREC_H
 #define HEADRACE_DAEMON_ENGINE_FILEREC_H
@@ -22,13 +22,13 @@
 #define HR_FILE_IDLE_NS	 UINT64_C(5000000000)
 #define HR_FILERECS_MOST 4096u
 #define HR_FILERECS_IDLE 256u /* few enough to stay in the processor's caches */
-/* so many more than the excess are removed, since each time costs a frame */
+/* so many are removed in addition to the excess, because each removal costs a frame */
 #define HR_FILERECS_LESS 64u
 #define HR_FILE_BINS	 48u /* sizes of 2^47 bytes and more share the last bin */
 #define HR_FEW_BINS	 4u
 #define HR_ALIGN_BYTES	 4096u
 
-/* The part that outlives a checkpoint. */
+/* The part of a record that a checkpoint keeps. */
 struct hr_filerec_tail {
 	uint64_t proc;
 	uint32_t file;
@@ -39,11 +39,11 @@ struct hr_filerec_tail {
 	uint32_t refs;	    /* descriptors open on it */
 };
 
-/* Counts of a few sizes, as files have. With more sizes it uses an array of all bins. */
+/* Counts a few sizes, enough for most files. For more, it has an array of all bins. */
 struct hr_few_hist {
 	uint32_t count[HR_FEW_BINS];
 	uint8_t bin[HR_FEW_BINS];
-	uint32_t *all; /* HR_FILE_BINS counts; NULL: the few suffice */
+	uint32_t *all; /* HR_FILE_BINS counts; NULL: unused */
 };
 
 enum hr_filerec_count {
@@ -57,12 +57,12 @@ enum hr_filerec_count {
 	HR_FILE_COUNTS
 };
 
-/* What checkpoints have sent of it, for pictures of a running job (live.h). */
+/* What checkpoints have sent of a record, for pictures of a running job (live.h). */
 struct hr_filerec_past {
 	uint64_t ops, bytes_read, bytes_written, dur_ns, max_ns;
 };
 
-/* Small, since thousands are in use. 32 bits suffice between two checkpoints. */
+/* Small, since thousands are in use. Counts between two checkpoints fit into 32 bits. */
 struct hr_filerec {
 	struct hr_filerec_tail t;
 	bool dirty; /* has something to send */
@@ -76,7 +76,7 @@ struct hr_filerec {
 	struct hr_filerec_past *past; /* NULL: none */
 };
 
-/* Neighbours in a list by last operation. A separate array: a walk touches few cache lines. */
+/* Neighbours in a list. They have their own array, so that a walk touches few cache lines. */
 struct hr_filerec_link {
 	uint32_t newer, older;
 };
@@ -98,7 +98,7 @@ struct hr_filerecs {
 struct hr_file_op {
 	uint8_t class; /* enum hr_class */
 	bool failed;
-	int64_t offset; /* HR_OFFSET_NONE */
+	int64_t offset; /* or HR_OFFSET_NONE */
 	uint64_t bytes;
 	uint64_t count; /* 1, or calls combined into an aggregate */
 	uint64_t start_ns;
@@ -114,13 +114,13 @@ static inline bool hr__filerec_is(const struct hr_filerecs *f, uint32_t i, uint6
 	return i < f->n && f->v[i].t.proc == proc && f->v[i].t.file == file && f->v[i].t.api == api;
 }
 
-/* An index, or UINT32_MAX; tries `cached` first. */
+/* Index of a record, which may be `cached`. UINT32_MAX: none. */
 uint32_t hr_filerec_find(const struct hr_filerecs *f, uint64_t proc, uint32_t file, uint32_t api,
 			 uint32_t cached);
 
 uint32_t hr__filerec_get(struct hr_filerecs *f, uint64_t proc, uint32_t file, uint32_t api);
 
-/* Index of a record, made if absent; *cached: the caller's last. UINT32_MAX: out of memory. */
+/* Finds or makes a record. *cached: the index of the caller's last one. UINT32_MAX: no memory. */
 static inline uint32_t hr_filerec_get(struct hr_filerecs *f, uint64_t proc, uint32_t file,
 				      uint32_t api, uint32_t *cached)
 {
@@ -134,17 +134,18 @@ void hr_filerec_prefetch(const struct hr_filerecs *f, uint64_t proc, uint32_t fi
 /* 0 or -ENOMEM. */
 int hr_filerec_add(struct hr_filerecs *f, uint32_t index, const struct hr_file_op *op);
 /*
- * Many operations from op->start_ns on, in `dur_ns`; `sum_ns`: sum of their durations, the longest
- * `max_ns`. Their order is unknown: sequences are not counted.
+ * Adds op->count operations, the first from op->start_ns on, the last until op->dur_ns later. Their
+ * durations have the sum `sum_ns` and the maximum `max_ns`. Sequences are not counted, since the
+ * order is unknown.
  */
 int hr_filerec_tally(struct hr_filerecs *f, uint32_t index, const struct hr_file_op *op,
 		     uint64_t sum_ns, uint64_t max_ns);
 void hr_filerec_refs(struct hr_filerecs *f, uint32_t index, int change);
 
 /*
- * Up to `max` records to be sent at `now_ns`, longest idle first: idle for HR_FILE_IDLE_NS, or in
- * excess of a limit (without idle ones, also open ones). Returns how many; the caller sends and
- * removes them.
+ * Finds up to `max` records that exceed a limit or HR_FILE_IDLE_NS without use, oldest first.
+ * If no idle record is left, open ones follow. Returns their number; the caller sends and removes
+ * them.
  */
 uint32_t hr_filerecs_due(const struct hr_filerecs *f, uint64_t now_ns, uint32_t *indexes,
 			 uint32_t max);
@@ -159,7 +160,7 @@ void hr_filerec_remove(struct hr_filerecs *f, uint32_t index);
 /* Pairs (bin, count), lowest bin first; `pairs`: 2 * HR_FILE_BINS. Returns values written. */
 size_t hr_few_hist_pairs(const struct hr_few_hist *h, uint64_t *pairs);
 
-/* Zeroes the counters; the tail stays, and the past grows, if there is memory for it. */
+/* Zeroes the counters, after it adds them to the past if there is memory. The tail stays. */
 void hr_filerec_reset(struct hr_filerec *r);
 
 struct hr_filerec_past hr_filerec_all(const struct hr_filerec *r);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * One operation: checked, given its file and position, added up, appended to the batch.
+ * Checks one operation, finds its file and position, adds it up, and appends it to the batch.
  *
- * A client wrote its slots, so everything is checked. A record that fails a check is counted and
+ * A client wrote the slots, so every field is checked. A record that fails a check is counted and
  * dropped, without any other effect.
  */
 #include "daemon/engine/fold.h"
@@ -91,8 +91,8 @@ static void add_to_file(struct fold *f, uint32_t path, uint32_t api, const struc
 }
 
 /*
- * Data moves from the first file to the second. The time counts once: for the file that matches the
- * call's class, or the one that is recorded.
+ * Adds a copy from the first file to the second. The time counts for one file only: the second if
+ * the class of the call is write, else the first; or the only one that is recorded.
  */
 static void add_to_both(struct fold *f, const struct operation *op)
 {
@@ -140,7 +140,7 @@ static uint32_t find_task(struct fold *f)
 	return i;
 }
 
-/* With room for one more event and one more task. */
+/* Returns a batch with room for one more event and one more task. */
 static struct hr_batch *open_batch(struct hr_engine *e)
 {
 	hr__emit_batch(e);
@@ -185,7 +185,7 @@ static void add_event(struct fold *f, const struct operation *op)
 
 /* ---- one record ------------------------------------------------------------------------------ */
 
-/* Checks and converts; false: hostile. */
+/* Checks and converts a record. False: it is hostile. */
 static bool understand(const struct fold *f, const struct hr_record *r, struct operation *op)
 {
 	uint64_t dur = (uint64_t)r->dur_hi << 32 | r->dur_lo;
@@ -222,7 +222,7 @@ static uint64_t seen_key(uint64_t start_ticks, uint16_t op)
 	return start_ticks ^ (uint64_t)op << 52;
 }
 
-/* The last few suffice: signal handlers nest, and each level leaves one. */
+/* Keeps the last few: signal handlers nest, and each level may leave an operation in a cell. */
 static void note_seen(struct hr_ring_state *ring, const struct hr_record *r)
 {
 	ring->seen[ring->n_seen++ % HR_RING_SEEN] = seen_key(r->start_ticks, r->op);

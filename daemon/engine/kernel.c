@@ -5,11 +5,11 @@
 #include "common/cause.h"
 #include "daemon/engine/fold.h"
 
-#define FRAME_ROWS 4096u /* send when so many rows are kept */
+#define FRAME_ROWS 4096u /* sent when there are so many */
 
 /* ---- the table ------------------------------------------------------------------------------- */
 
-/* Keys may share a hash: if the row does not match, tries the next hash. */
+/* Different keys may have one hash: if a row does not match, the caller tries the next hash. */
 static uint64_t kernel_key(const struct hr_kernel_sum *r)
 {
 	return hr_mix64(r->proc) ^ hr_mix64(hr_mix64(r->file) + ((uint32_t)r->op << 16 | r->cause));
@@ -58,7 +58,7 @@ void hr_kernel_sums_done(struct hr_kernel_sums *t)
 
 /* ---- frames ---------------------------------------------------------------------------------- */
 
-/* Makes one frame of sums from `from` on; returns where the next one starts. */
+/* Makes one frame of sums from `from` on. Returns the index where the next frame starts. */
 static uint32_t emit_sums(struct hr_engine *e, uint32_t from)
 {
 	struct hr_kernel_sums *t = &e->kernel;
@@ -105,7 +105,7 @@ void hr__emit_kernel(struct hr_engine *e)
 
 /* ---- entries --------------------------------------------------------------------------------- */
 
-/* The op comes from a cell in the process's memory: it may have any value. */
+/* The op may have any value, because it comes from the memory of the process. */
 static bool makes_sense(const struct hr_engine *e, const struct hr_kernel_row *row)
 {
 	return row->op < HR_OP_MAX && e->trait[row->op].class != HR_CLASS_NONE &&
@@ -115,9 +115,8 @@ static bool makes_sense(const struct hr_engine *e, const struct hr_kernel_row *r
 }
 
 /*
- * The file under which records of this process have it. As for a record, an unknown file gets a
- * number: after a restart, an earlier Paths frame names it. Files that are left out get none, nor
- * does a name that only the kernel has.
+ * The stream file id, as in records of this process; 0: none. An unknown file gets a new id (its
+ * path may be in an earlier Paths frame), unless it is excluded, or only the kernel has its name.
  */
 static uint32_t file_of(struct hr_engine *e, struct hr_proc *p, const struct hr_kernel_row *row)
 {

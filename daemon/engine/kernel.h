@@ -2,8 +2,9 @@
 /*
  * kernel.h - sums of what the kernel saw (docs/probes.md)
  *
- * The engine has them until the next KernelRecords frame, the feed of the probes until the next
- * KERNEL entry. Drain thread. Rows of equal (proc, file, op, cause) are added up, again by readers.
+ * The engine keeps them until the next KernelRecords frame, the probe feed until the next KERNEL
+ * entry. Drain thread. Rows of equal (proc, file, op, cause) are added up; readers of the store do
+ * so, too.
  */
 #ifndef HEADRACE_DAEMON_ENGINE_KERNEL_H
 #define HEADRACE_DAEMON_ENGINE_KERNEL_H
@@ -14,11 +15,11 @@
 
 struct hr_kernel_sum {
 	uint64_t proc;
-	/* the engine's: stream file id; the feed's: hash of the path; 0: not known */
+	/* in the engine: stream file id; in the feed: hash of the path; 0: not known */
 	uint64_t file;
 	uint16_t op;
 	uint16_t cause;	    /* enum hr_cause */
-	uint32_t by_kernel; /* the feed's: as in struct hr_kernel_row */
+	uint32_t by_kernel; /* in the feed: as in struct hr_kernel_row */
 	uint64_t count;
 	uint64_t bytes;
 	uint64_t errors;
@@ -26,9 +27,9 @@ struct hr_kernel_sum {
 };
 
 struct hr_kernel_sums {
-	struct hr_kernel_sum *v; /* in order of their first */
+	struct hr_kernel_sum *v; /* in order of their first operations */
 	uint32_t n, room;
-	struct hr_map64 by_key; /* of key hash; `v` decides */
+	struct hr_map64 by_key; /* by the hash of a key; `v` has the keys */
 };
 
 /* 0 or -ENOMEM. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The sums of a job, and what happens to those of ended processes. */
+/* The sums of a running job, and what happens to the sums of processes that end. */
 #include "daemon/engine/live.h"
 
 #include "common/array.h"
@@ -11,7 +11,7 @@ static uint64_t live_key(uint64_t proc, uint16_t op, uint16_t mount)
 	return hr_mix64(proc) ^ hr_mix64((uint64_t)op << 32 | mount);
 }
 
-/* Keys may share a hash: if the row does not match, tries the next hash. */
+/* Different keys may have one hash. If a row does not match, this tries the next hash. */
 static uint32_t live_find(const struct hr_live *l, uint64_t proc, uint16_t op, uint16_t mount,
 			  uint64_t *ret_free)
 {
@@ -45,7 +45,7 @@ uint32_t hr_live_row(struct hr_live *l, uint64_t proc, uint16_t op, uint16_t mou
 
 	if (i != HR_MAP64_NONE)
 		return i;
-	if (l->n >= HR_LIVE_ROWS_MOST) { /* rows of no process, which are at most HR_OP_MAX more */
+	if (l->n >= HR_LIVE_ROWS_MOST) { /* use proc 0, which has at most HR_OP_MAX rows */
 		l->cut = true;
 		proc = 0;
 		mount = 0;
@@ -106,7 +106,7 @@ static bool live_append(struct hr_live *l, const struct hr_live_ended *who)
 	return true;
 }
 
-/* The (rank, worker) under which it counts from now on; 0: no room for another one. */
+/* The key of the (rank, worker) that has its sums from now on; 0: no room for a new one. */
 static uint64_t live_join(struct hr_live *l, const struct hr_live_ended *who)
 {
 	uint64_t proc =
@@ -129,7 +129,7 @@ static uint64_t live_join(struct hr_live *l, const struct hr_live_ended *who)
 	return proc;
 }
 
-/* Copies all rows; those of `gone` go to the key that they joined. */
+/* Adds all rows to `to`. Rows of processes in `gone` go to the key in `joined`. */
 static void move_rows(struct hr_live *to, const struct hr_live *from, const struct hr_map64 *gone,
 		      const uint64_t *joined)
 {
@@ -173,10 +173,10 @@ void hr_live_end(struct hr_live *l, const struct hr_live_ended *who)
 {
 	uint32_t many = l->n_groups + HR_LIVE_ENDED_MANY;
 
-	/* Processes are stored in the order of their ends. */
+	/* `ended` has the groups, then processes in the order of their ends. */
 	if (l->n_ended > many && l->ended[many].end_ns + HR_LIVE_KEPT_NS <= who->end_ns)
 		sum_up(l, who->end_ns);
-	live_append(l, who); /* otherwise its sums since its last window are of no process */
+	live_append(l, who); /* if this fails, its later rows have proc 0 */
 }
 
 void hr_live_done(struct hr_live *l)

@@ -2,16 +2,16 @@
 /*
  * live.h - the sums of a running job (proto/live.proto, `headrace top`)
  *
- * Purpose   Rows of windows are sent and dropped; here they are added up. A picture has these sums,
- *           the open windows, the file records in use, and operations in flight.
- * Owner     The engine; drain thread. The store does not need it, so a restart may lose data: the
- *           sums then begin where the journal begins, and have a flag for that.
+ * Purpose   The engine sends and drops the rows of a window; their sums stay here. A picture has
+ *           these sums, the open windows, the file records in use, and operations in flight.
+ * Owner     The engine; drain thread. The store does not depend on the sums. After a restart they
+ *           begin where the journal begins, and `whole` is false.
  * Cost      An addition per row of a window (every 10 s). The drain thread makes a picture between
  *           two sweeps; the requesting thread packs it.
  *      row of a window --sent--> row of (proc, op, mount)
- *      process ends    --------> its identity is kept; after HR_LIVE_KEPT_NS its rows are added, together
- *                                with those of others, to those of its (rank, worker)
- *      too many rows   --------> rows of further processes are of no process (proc 0)
+ *      process ends    --------> its identity is kept; after HR_LIVE_KEPT_NS its rows are added to
+ *                                those of the group of its (rank, worker)
+ *      too many rows   --------> rows of further processes have no process (proc 0)
  */
 #ifndef HEADRACE_DAEMON_ENGINE_LIVE_H
 #define HEADRACE_DAEMON_ENGINE_LIVE_H
@@ -28,9 +28,9 @@
 
 #define HR_LIVE_BINS	  40u	 /* durations of 2^39 ns and more share the last bin */
 #define HR_LIVE_ROWS_MOST 32768u /* 12 MB */
-/* ended processes, and (rank, worker)s of earlier ones */
+/* ended processes and groups; a group has the processes of a (rank, worker) that ended earlier */
 #define HR_LIVE_ENDED_MOST 4096u
-#define HR_LIVE_ENDED_MANY 256u /* so many are summed up at a time */
+#define HR_LIVE_ENDED_MANY 256u /* so many processes are added to groups at a time */
 
 struct hr_live_row {
 	uint64_t proc;
@@ -40,7 +40,7 @@ struct hr_live_row {
 	uint64_t dur_hist[HR_LIVE_BINS];
 };
 
-/* An ended process, or (pid 0) `ended` of them. */
+/* An ended process, or (pid 0) a group of `ended` processes. */
 struct hr_live_ended {
 	uint64_t proc;
 	uint64_t start_ns, end_ns;
@@ -54,22 +54,22 @@ struct hr_live_ended {
 struct hr_live {
 	struct hr_live_row *v;
 	uint32_t n, room;
-	struct hr_map64 by_key; /* of key hash; `v` decides */
+	struct hr_map64 by_key; /* by the hash of a key; `v` has the keys */
 	struct hr_live_ended *ended;
 	uint32_t n_ended, n_groups; /* groups come first */
 	struct hr_map64 by_ended;   /* by proc */
 	uint64_t since_ns;	    /* 0: not begun */
-	bool whole;		    /* it covers the job from its beginning */
-	bool cut;		    /* some rows are of no process */
+	bool whole;		    /* the sums cover the job from its beginning */
+	bool cut;		    /* some rows have proc 0, because there were too many */
 	bool failed;		    /* out of memory: the sums are too small */
 };
 
-/* The row of a key, made if absent; if there are too many, of no process. UINT32_MAX: no memory. */
+/* Finds or makes the row of a key; if there are too many, with proc 0. UINT32_MAX: no memory. */
 uint32_t hr_live_row(struct hr_live *l, uint64_t proc, uint16_t op, uint16_t mount);
 
 void hr_live_add(struct hr_live_row *row, const struct hr_rollup *r);
 
-/* Keeps the identity of an ended process; sums up earlier ones if there are many. */
+/* Keeps the identity of an ended process. If there are many, adds earlier ones to groups. */
 void hr_live_end(struct hr_live *l, const struct hr_live_ended *who);
 
 bool hr_live_knows(const struct hr_live *l, uint64_t proc);
@@ -90,7 +90,7 @@ struct hr_live_picture {
 
 void hr_live_free(struct hr_live_picture *p); /* accepts NULL */
 
-/* As bytes, malloc'ed. 0 or -ENOMEM. */
+/* Packs a picture into malloc'ed bytes. 0 or -ENOMEM. */
 int hr_live_pack(const struct hr_live_picture *p, uint8_t **ret, size_t *ret_bytes);
 
 #endif

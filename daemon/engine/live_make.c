@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Makes pictures of the engine's state (live.h), and adds up what it sends. */
+/* Makes pictures of the engine's state (live.h), and adds up the rows that the engine sends. */
 #include <errno.h>
 
 #include "common/level.h"
@@ -11,7 +11,7 @@
 
 /* ---- adding up ------------------------------------------------------------------------------- */
 
-/* The row to which a row of a window is added. Sides are no operations (ops.h). */
+/* Finds or makes the row to which a row of a window is added. */
 static uint32_t row_of(struct hr_engine *e, const struct hr_rollup *r)
 {
 	bool known = hr__proc_find(e, r->proc) || hr_live_knows(&e->live, r->proc);
@@ -34,7 +34,7 @@ void hr__live_window(struct hr_engine *e, uint64_t window)
 	}
 }
 
-/* The executable's name, without folders, as it may be stored. */
+/* The name of the executable without folders, or what privacy rules leave of it. */
 static ProtobufCBinaryData live_make_name_of(const struct hr_engine *e, struct hr_arena *a,
 					     const struct hr_proc *p)
 {
@@ -131,7 +131,7 @@ static void add_processes(const struct hr_engine *e, struct hr_live_picture *p)
 	p->m.n_processes = n;
 }
 
-/* The sums, and windows that are still open. malloc'ed; NULL: none, or no memory. */
+/* Adds the sums and the open windows in a malloc'ed array. NULL: no rows, or no memory. */
 static struct hr_live_row *sums(struct hr_engine *e)
 {
 	const struct hr_rollups *t = &e->rollups;
@@ -251,7 +251,7 @@ static void name_file(const struct hr_map64 *wanted, Headrace__LiveFile *rows,
 	if (i == HR_MAP64_NONE)
 		return;
 	rows[i].mount = name->mount;
-	rows[i].path.data = (uint8_t *)(uintptr_t)name->text; /* copied below, of the last one */
+	rows[i].path.data = (uint8_t *)(uintptr_t)name->text; /* copy_names replaces it by a copy */
 	rows[i].path.len = name->bytes;
 }
 
@@ -274,7 +274,7 @@ static void number_files(struct hr_live_picture *p, struct hr_map64 *wanted,
 		number_file(p, wanted, rows, p->m.in_flight[i]->file);
 }
 
-/* A file that was closed too soon for its name to be kept (names.h) is not in use. */
+/* Drops files that were closed so early that their names were not kept (names.h). */
 static void drop_nameless(struct hr_live_picture *p, const struct hr_map64 *wanted,
 			  const Headrace__LiveFile *rows)
 {
@@ -342,7 +342,7 @@ static uint32_t file_of(const struct hr_engine *e, const struct hr_proc *p, uint
 	return path < e->paths.n ? e->paths.v[path].id : 0;
 }
 
-/* Clients wrote the cells: unknown operations and processes are not shown. */
+/* Ignores unknown operations and processes, because clients wrote the cells. */
 static void add_in_flight(const struct hr_engine *e, struct hr_live_picture *p, uint64_t now_ns,
 			  const struct hr_live_cell *cells, size_t n)
 {

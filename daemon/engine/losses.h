@@ -2,7 +2,8 @@
 /*
  * losses.h - what was not recorded, until the next Loss frame
  *
- * Owner: the engine; drain thread. Rows of equal (proc, reason, op) are added up, again by readers.
+ * Owner: the engine; drain thread. Rows of equal (proc, reason, op) are added up; readers of the
+ * store do so, too.
  */
 #ifndef HEADRACE_DAEMON_ENGINE_LOSSES_H
 #define HEADRACE_DAEMON_ENGINE_LOSSES_H

@@ -169,7 +169,7 @@ void hr_mounts_done(struct hr_mounts *m)
 	*m = (struct hr_mounts){0};
 }
 
-/* Decodes \ooo in place; returns the length. */
+/* Decodes \ooo in place. Returns the new length. */
 static uint32_t unescape(char *s)
 {
 	char *to = s, *start = s;
@@ -187,7 +187,7 @@ static uint32_t unescape(char *s)
 	return (uint32_t)(to - start);
 }
 
-/* A number and the separator after it; advances *at. */
+/* Reads a number and the separator after it, and advances *at. */
 static bool mounts_number(char **at, char separator, uint32_t *ret)
 {
 	char *end;
@@ -200,7 +200,7 @@ static bool mounts_number(char **at, char separator, uint32_t *ret)
 	return true;
 }
 
-/* One line: "36 35 98:0 /root /point options [tags] - type source super". */
+/* Parses one line: "36 35 98:0 /root /point options [tags] - type source super". */
 static bool parse_line(char *line, struct hr_mount_row *row, char **ret_path, char **ret_type)
 {
 	uint32_t id, parent, major, minor;

@@ -2,10 +2,10 @@
 /*
  * mounts.h - the mount of each file
  *
- * Purpose   The kernel's mount ids (mountinfo, statx) are unique on the node while a mount lives,
- *           in all mount namespaces, so one table is for all processes. At its first file, a mount
- *           gets an id in the stream, small and never reused; when its text is known, the next
- *           Paths frame has its row.
+ * Purpose   The kernel's mount ids (mountinfo, statx) are unique in all mount namespaces while a
+ *           mount exists, so one table is for all processes. At its first file, a mount gets a
+ *           small id in the stream, which is never reused. After its path is known, the next Paths
+ *           frame contains its row.
  * Owner     The engine; drain thread. hr_mountinfo_read only reads, for the drain thread.
  */
 #ifndef HEADRACE_DAEMON_ENGINE_MOUNTS_H
@@ -22,25 +22,25 @@
 struct hr_mount {
 	uint64_t dev;
 	uint32_t kernel_id;
-	uint32_t id; /* of the stream, 0: no file on it yet */
+	uint32_t id; /* in the stream; 0: no file on it yet */
 	char *path;  /* NULL: not known yet */
 	char *fs_type;
-	bool gone; /* its kernel id belongs to another mount now */
+	bool gone; /* the kernel has reused kernel_id */
 	bool sent;
 };
 
 struct hr_mounts {
 	struct hr_mount *v;
 	uint32_t n, room;
-	uint32_t next_id; /* ids given */
+	uint32_t next_id; /* the last one that was assigned */
 	uint32_t last;	  /* index found last */
-	bool unsent;	  /* some mount with id and text is not sent */
+	bool unsent;	  /* a mount with an id and a path is not sent yet */
 };
 
 /*
- * Stream id of a file's mount: by kernel id (-1: none), else by device (dev < 0: none), else by the
- * longest mount point that is a prefix of the path. 0: unknown. *ret_missing: a mountinfo should be
- * read.
+ * Stream id of a file's mount, found by kernel id (-1: none), else by device (dev < 0: none), else
+ * by the longest mount point that is a prefix of the path. 0: unknown. *ret_missing: the caller
+ * should read a mountinfo.
  */
 uint16_t hr_mounts_find(struct hr_mounts *m, int64_t kernel_id, int64_t dev, const uint8_t *path,
 			uint32_t bytes, bool *ret_missing);
@@ -49,14 +49,14 @@ uint16_t hr_mounts_find(struct hr_mounts *m, int64_t kernel_id, int64_t dev, con
 int hr_mounts_take(struct hr_mounts *m, const struct hr_mount_row *row, uint64_t bytes,
 		   uint64_t *ret_used);
 
-/* Writes mount i as such a row to `to` (NULL: only its size). Returns its size. */
+/* Writes mount i as a row of a MOUNTS entry to `to` (if not NULL). Returns the row's size. */
 uint64_t hr_mounts_row(const struct hr_mounts *m, uint32_t i, uint8_t *to);
 
 void hr_mounts_done(struct hr_mounts *m);
 
 /*
- * Writes rows of /proc/PID/mountinfo that `m` does not have to `to`, as far as they fit. The text
- * is hostile: mount points have any byte, and \ooo escapes. Returns bytes used, *ret_n rows.
+ * Writes the rows of a mountinfo that `m` lacks to `to`, as far as they fit. Mount points in the
+ * text may have any bytes, and \ooo escapes. Returns the bytes used; *ret_n: number of rows.
  */
 uint64_t hr_mountinfo_rows(const struct hr_mounts *m, char *text, uint8_t *to, uint64_t room,
 			   uint64_t *ret_n);

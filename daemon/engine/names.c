@@ -3,7 +3,7 @@
 
 #include "common/array.h"
 
-/* A bit for each file, from the lowest to the highest number. */
+/* A set of file ids: a bit for each id from the lowest to the highest. */
 struct wanted_name {
 	uint8_t *bits;
 	uint32_t lowest, highest;
@@ -50,7 +50,7 @@ static void names_keep(struct hr_names *n, struct hr_name name)
 		n->v[n->n++] = name;
 }
 
-/* Opened files are among those used last, but the newest may have no operation yet. */
+/* Keeps the newest path, too, because its file may not have a record yet. */
 void hr_names_take(struct hr_names *n, const struct hr_paths *paths,
 		   const struct hr_filerecs *records)
 {

@@ -2,10 +2,10 @@
 /*
  * names.h - the paths of files in use, for pictures of a running job
  *
- * Purpose   The engine sends a path and drops its text (paths.h). Here it stays while the file has
- *           a record (filerec.h), if the file is open when the path is sent, or among those closed
- *           last: a job that reads small files closes most of them between two frames.
- * Owner     The engine; drain thread. The store does not need it.
+ * Purpose   The engine sends a path and drops its text (paths.h). This table keeps the text while
+ *           the file has a record (filerec.h). It only takes files that are open when their path is
+ *           sent, or were closed last: most small files of a job are closed between two frames.
+ * Owner     The engine; drain thread. The store does not depend on it.
  */
 #ifndef HEADRACE_DAEMON_ENGINE_NAMES_H
 #define HEADRACE_DAEMON_ENGINE_NAMES_H
@@ -14,7 +14,7 @@
 #include "daemon/engine/filerec.h"
 #include "daemon/engine/paths.h"
 
-#define HR_NAMES_BYTES (1u << 20) /* of texts; more if the files in use have more */
+#define HR_NAMES_BYTES (1u << 20) /* of texts; more if the files in use need more */
 #define HR_NAMES_IDLE  16u	  /* files that were closed last */
 
 struct hr_name {
@@ -31,11 +31,11 @@ struct hr_names {
 	size_t limit;
 };
 
-/* Keeps some paths that were just sent: call it before hr_paths_fresh_sent. */
+/* Keeps some of the paths that were just sent. Call it before hr_paths_fresh_sent. */
 void hr_names_take(struct hr_names *n, const struct hr_paths *paths,
 		   const struct hr_filerecs *records);
 
-/* Removes files without a record, once there are many. */
+/* Removes files without a record if the texts exceed the limit. */
 void hr_names_tidy(struct hr_names *n, const struct hr_filerecs *records);
 
 void hr_names_done(struct hr_names *n);

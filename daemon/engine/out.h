@@ -3,9 +3,9 @@
  * out.h - a frame between the engine and the store
  *
  * Purpose   A numbered Frame whose messages are in its own arena, or events that are not encoded
- *           yet, or a marker that a journal half is complete.
+ *           yet, or a marker that all frames of a journal half precede.
  * Owner     The engine makes it (drain thread), the appender frees it. One thread at a time; the
- *           batch pool is locked.
+ *           batch pool has a lock.
  */
 #ifndef HEADRACE_DAEMON_ENGINE_OUT_H
 #define HEADRACE_DAEMON_ENGINE_OUT_H
@@ -16,7 +16,7 @@
 #include "common/arena.h"
 #include "daemon/engine/losses.h"
 
-/* Events of a batch before encoding: 4.5 MiB, so there are few, and they are reused. */
+/* Events of a batch before encoding. A batch has 4.5 MiB, so a pool reuses a few batches. */
 struct hr_batch {
 	struct hr_batch *next;
 	uint32_t n;
@@ -37,16 +37,16 @@ void hr_batch_put(struct hr_batch_pool *p, struct hr_batch *b); /* b may be NULL
 
 struct hr_out {
 	struct hr_out *next;
-	/* not 0: no frame; the half may be retired once all earlier frames are stored */
+	/* not 0: a marker. When all earlier frames are stored, this half may be retired */
 	uint64_t retire_gen;
 	Headrace__Frame frame;
 	Headrace__Clock clock;
 	struct hr_arena arena;
-	struct hr_batch *batch;	    /* frame.events is filled by the encoder */
+	struct hr_batch *batch;	    /* the encoder fills frame.events from it */
 	struct hr_regions *regions; /* owns the memory of frame.regions */
 	uint8_t *packed;	    /* appender: the frame's bytes; the arena is empty then */
 	size_t packed_bytes;
-	/* the loss if it must be dropped; count 0: none */
+	/* the loss if the frame must be dropped; count 0: none */
 	struct hr_loss absence;
 };
 
@@ -70,7 +70,7 @@ static inline void hr_out_list_push(struct hr_out_list *l, struct hr_out *o)
 
 struct hr_out *hr_out_list_pop(struct hr_out_list *l);
 
-/* Appends `from`, which is then empty. */
+/* Moves all of `from` to the end of `l`. */
 void hr_out_list_join(struct hr_out_list *l, struct hr_out_list *from);
 
 struct hr_out *hr_out_new(void); /* NULL: out of memory */

@@ -19,7 +19,7 @@ static int paths_room_for(void **v, uint32_t *room, uint32_t n, size_t size)
 	return 0;
 }
 
-/* For comparisons with its own results only. Reads eight bytes at a time. Never 0. */
+/* A hash of a text, never 0. It is not portable, since it reads words, but no format has it. */
 static uint64_t text_check(const uint8_t *text, uint32_t bytes)
 {
 	uint64_t h = bytes, word;
@@ -43,7 +43,7 @@ static int paths_add(struct hr_paths *p, uint64_t hash, uint32_t id, uint16_t sc
 	return 0;
 }
 
-/* The file needs a row in the next Paths frame. */
+/* Adds the file to those that need a row in the next Paths frame. */
 static int freshen(struct hr_paths *p, uint32_t index)
 {
 	struct hr_path *f = &p->v[index];

@@ -2,12 +2,11 @@
 /*
  * paths.h - the stream's files: path hash to file id
  *
- * Owner     The engine; drain thread. Keeps no texts: a second hash shows whether two texts with
- *           one path hash are equal. New files and late texts wait in `fresh` for the next Paths
- *           frame.
- * Lifetime  Indexes are stable until hr_paths_clear. A file from before a checkpoint that is used
- *           again is in `known`, to be journaled: replay from the checkpoint must give it the same
- *           id.
+ * Owner     The engine; drain thread. The table keeps no texts: a second hash shows whether two
+ *           texts with one path hash are equal. New files and late texts wait in `fresh` for the
+ *           next Paths frame.
+ * Lifetime  Indexes are stable until hr_paths_clear. If a file from before a checkpoint is used
+ *           again, `known` has it until it is journaled, so that a replay gives it the same id.
  */
 #ifndef HEADRACE_DAEMON_ENGINE_PATHS_H
 #define HEADRACE_DAEMON_ENGINE_PATHS_H
@@ -16,7 +15,7 @@
 #include "daemon/journal/entry.h"
 #include "common/map64.h"
 
-#define HR_PATHS_MOST (8u << 20) /* with more, the next checkpoint clears the table */
+#define HR_PATHS_MOST (8u << 20) /* if there are more, the next checkpoint clears the table */
 
 struct hr_path {
 	uint64_t hash;
@@ -47,20 +46,20 @@ struct hr_paths {
 	uint32_t n_known, room_known;
 };
 
-/* Index of the file with this hash, made if new; UINT32_MAX: out of memory. */
+/* Finds or makes the file with this hash. Returns its index; UINT32_MAX: out of memory. */
 uint32_t hr_paths_use(struct hr_paths *p, uint64_t hash, uint16_t scope);
 
 /*
- * The text of `hash`. *ret_index: its file. 0; 1: the hash has another text already, so this made a
- * second file, which the hash does not find; -ENOMEM.
+ * Sets the text of the file with this hash. *ret_index: the file. 0 or -ENOMEM; 1: this hash
+ * already had another text. Then it makes a second file, which hr_paths_use does not find.
  */
 int hr_paths_name(struct hr_paths *p, uint64_t hash, const uint8_t *text, uint32_t bytes,
 		  uint16_t mount, uint16_t scope, uint32_t *ret_index);
 
-/* A file from a KNOWN row. */
+/* Adds a file from a KNOWN row. */
 int hr_paths_restore(struct hr_paths *p, const struct hr_known_row *row);
 
-/* A file from before the checkpoint is used in this half; hr_paths_use calls this itself. */
+/* Call it if a file from before the checkpoint is used. hr_paths_use calls it itself. */
 void hr__paths_note(struct hr_paths *p, uint32_t index);
 
 static inline struct hr_path *hr_paths_at(struct hr_paths *p, uint32_t index)

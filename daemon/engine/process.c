@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The engine's processes: found by number, token and pid, listed in order of attaching. */
+/* The engine's processes, found by number, token or pid, in a list in order of attaching. */
 #include <errno.h>
 
 #include "daemon/engine/state.h"
@@ -30,7 +30,7 @@ void hr__proc_dirty(struct hr_engine *e, struct hr_proc *p)
 	e->n_dirty++;
 }
 
-/* apply_end marks ended processes as dirty, so all of them are in that list. */
+/* The list of dirty processes has all ended ones, because apply_end adds them. */
 void hr__procs_sent(struct hr_engine *e)
 {
 	struct hr_proc *p = e->dirty, *next;

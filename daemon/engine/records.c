@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Finds the records of an entry in the slots of each ring, orders them; handles control records. */
+/* Finds and orders the records in the slots of an entry, and handles control records. */
 #include "daemon/engine/fold.h"
 
 #define CLOCK_SLACK_NS UINT64_C(1000000000)
@@ -10,7 +10,7 @@ struct ahead;
 struct cursor {
 	const struct hr_record *slots;
 	uint32_t n, at;
-	uint64_t end; /* of the next record */
+	uint64_t end; /* ticks at which the next record ended */
 	struct hr_ring_state *ring;
 	struct ahead *ahead;
 };
@@ -46,7 +46,7 @@ static void take_path(struct fold *f, const struct hr_record *r, const uint8_t *
 	mount = hr_mounts_find(&e->mounts, r->ret, r->offset, text, (uint32_t)r->asked, &missing);
 	if (missing)
 		e->mounts_wanted = f->p->id.proc;
-	/* A process with a collision of this hash sends its text again. */
+	/* The process has sent this text before, because the hash has a collision. */
 	for (uint32_t i = 0; i < f->p->n_collisions; i++)
 		if (f->p->collisions[i].hash == r->file)
 			return;
@@ -56,7 +56,7 @@ static void take_path(struct fold *f, const struct hr_record *r, const uint8_t *
 		e->failed = true;
 		return;
 	}
-	/* The next record usually opens it. */
+	/* The next record is usually the open of this file. */
 	hr_filerec_prefetch(&e->filerecs, f->p->id.proc, hr_paths_at(&e->paths, index)->id,
 			    HR_API_POSIX);
 	if (second == 1) {
@@ -65,7 +65,7 @@ static void take_path(struct fold *f, const struct hr_record *r, const uint8_t *
 	}
 }
 
-/* Number of text slots after a control record; 0: an invalid size. */
+/* Number of text slots after a control record; 0: the size is invalid. */
 static uint32_t text_slots(const struct hr_record *r)
 {
 	if (r->asked < 1 || r->asked > TEXT_MOST)
@@ -73,7 +73,7 @@ static uint32_t text_slots(const struct hr_record *r)
 	return (uint32_t)(r->asked + HR_TEXT_BYTES - 1) / HR_TEXT_BYTES;
 }
 
-/* Returns the slots it took. Not inlined, to save registers. */
+/* Returns the number of slots taken. Not inlined, to save registers. */
 static __attribute__((noinline)) uint32_t take_text(struct fold *f, const struct hr_record *r,
 						    uint32_t left)
 {
@@ -105,7 +105,7 @@ static __attribute__((noinline)) uint32_t take_text(struct fold *f, const struct
 
 /* ---- one record and its further slots -------------------------------------------------------- */
 
-/* A record with its further slots: returns the slots it took. */
+/* Takes a record with its further slots. Returns their number. */
 static uint32_t records_take(struct fold *f, const struct hr_record *r, uint32_t left)
 {
 	if (r->op >= HR_OP_FIRST) {
@@ -151,22 +151,22 @@ static uint32_t records_take(struct fold *f, const struct hr_record *r, uint32_t
 /* ---- prefetching ----------------------------------------------------------------------------- */
 
 /*
- * The tables of many files are larger than caches. So three steps prefetch what a record needs (its
- * file, then the file's record), each a stretch of slots after the one whose result it uses.
+ * With many files, the tables are larger than caches. So three steps prefetch what a record needs:
+ * its file, then the file record. Each step runs a stretch of slots after the step that it needs.
  */
 #define STRETCH	     16u /* slots */
-#define STRETCH_MOST 8u	 /* distinct files in one */
+#define STRETCH_MOST 8u	 /* distinct files in a stretch */
 
 struct ahead {
 	uint32_t due;  /* slot at which to prefetch again */
 	uint32_t walk; /* the next record to inspect */
-	uint64_t file; /* of the record before it */
+	uint64_t file; /* of the previous record */
 	uint32_t turn;
 	struct {
 		uint32_t n;
 		uint32_t api[STRETCH_MOST];
 		uint64_t file[STRETCH_MOST];
-	} found[3]; /* by turn: just found, cell prefetched, row prefetched */
+	} found[3]; /* by turn: found, its hash cell prefetched, its row prefetched */
 };
 
 /* Finds the files of records up to slot `to`, and prefetches their cells. */
@@ -179,7 +179,7 @@ static void find_files(struct ahead *a, const struct fold *f, const struct curso
 
 		a->walk += hr_record_has_text(r) ? 1 + text_slots(r) : 1;
 		if (r->file == a->file || r->file == 0 || n == STRETCH_MOST ||
-		    (r->op < HR_OP_FIRST && r->op != HR_CTL_PATH)) /* for a region it is its key */
+		    (r->op < HR_OP_FIRST && r->op != HR_CTL_PATH)) /* a region has a key here */
 			continue;
 		a->file = r->file;
 		a->found[turn].api[n] = f->e->trait[r->op % HR_OP_MAX].api;
@@ -217,7 +217,7 @@ static __attribute__((noinline)) void look_ahead(struct ahead *a, const struct f
 
 /* ---- entries --------------------------------------------------------------------------------- */
 
-/* When the next record ends, in ticks; names have no time and precede their use. */
+/* When the next record ended, in ticks. A name has no time, and precedes its first record. */
 static uint64_t next_end(const struct cursor *c)
 {
 	const struct hr_record *r = &c->slots[c->at];
@@ -275,7 +275,7 @@ static void merge(struct fold *f, struct cursor *heap, uint32_t n)
 	}
 }
 
-/* Records of probes have no ring: each entry numbers threads anew. */
+/* Records of probes have no ring. Each entry has its own state for them. */
 static struct hr_ring_state *ring_of(struct hr_proc *p, const struct hr_run *run,
 				     struct hr_ring_state *kernel)
 {
@@ -295,7 +295,7 @@ void hr__apply_records(struct hr_engine *e, const struct hr_entry_records *in)
 	if (!f.p || f.p->end_ns || in->n_runs > HR_PROC_RINGS + 1 || (const uint8_t *)slots > end)
 		return;
 	f.max_ticks = in->sweep_ticks + hr_ns_ticks(&e->line, CLOCK_SLACK_NS);
-	/* First makes all rings: making one may move others. */
+	/* Makes all rings first, because making a ring may move others. */
 	for (uint32_t i = 0; i < in->n_runs; i++)
 		if (!ring_of(f.p, &in->runs[i], &kernel))
 			return;
@@ -319,7 +319,7 @@ void hr__apply_records(struct hr_engine *e, const struct hr_entry_records *in)
 		hr__flush_idle(e);
 }
 
-/* The operation that a ring's owner was in when it died. */
+/* Adds the operation during which the owner of a ring died. */
 static void left_inflight(struct fold *f, const struct hr_inflight *c, uint64_t now_ticks)
 {
 	uint64_t dur = now_ticks > c->start_ticks ? now_ticks - c->start_ticks : 0;
@@ -368,7 +368,7 @@ void hr__apply_left(struct hr_engine *e, const struct hr_entry_left *in)
 	if (!f.ring)
 		return;
 	f.max_ticks = in->now_ticks;
-	/* If the owner died after the commit, with the cell set, the record is here already. */
+	/* If the owner died after the commit, but before it cleared the cell, a record exists. */
 	if (in->inflight.op != 0 && !hr__fold_seen(f.ring, &in->inflight))
 		left_inflight(&f, &in->inflight, in->now_ticks);
 	if (in->aggregate.op != 0 && in->aggregate.count != 0 &&

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Names of regions, and ended or open regions in the open frame. Clients wrote every byte. */
+/* Keeps names of regions, and adds regions to the open frame. Clients wrote every byte. */
 #include "daemon/engine/regions.h"
 
 #include <errno.h>
 
 #include "daemon/engine/fold.h"
 
-#define COUNT_MOST (UINT64_C(1) << 40) /* combined into one record */
+#define COUNT_MOST (UINT64_C(1) << 40) /* regions in one record */
 #define FRAME_NS   UINT64_C(1000000000)
 #define NAMELESS   "(more names than are kept)"
 
@@ -29,7 +29,7 @@ void hr_region_state_done(struct hr_region_state *s)
 
 /* ---- keys ------------------------------------------------------------------------------------ */
 
-/* Allocates all room at once: untouched pages take no memory. */
+/* Allocates the maximum at once, because untouched pages take no memory. */
 static int regions_room_for(struct hr_region_state *s, size_t bytes)
 {
 	if (!s->keys)
@@ -150,7 +150,10 @@ static int key_texts(const struct hr_region_state *s, const struct hr_region_key
 	return r ? r : hr_regions_text(s->open, at, k->name_bytes, &g->name);
 }
 
-/* A key is sent in one thread's ring; another thread's ring, which uses it, may be read first. */
+/*
+ * Adds a region whose key is not known yet: the key may be in the ring of another thread, which is
+ * read later. The region gets a placeholder for its name.
+ */
 static int unreported(struct hr_region_state *s, uint64_t id, struct hr_region *g)
 {
 	uint8_t text[1 + sizeof(id)] = {0};
@@ -173,7 +176,7 @@ static int unreported(struct hr_region_state *s, uint64_t id, struct hr_region *
 	return r;
 }
 
-/* Names regions whose key has come since. Those whose texts do not fit stay without a name. */
+/* Replaces placeholders whose keys are known now. If a text does not fit, the name stays empty. */
 static void name_unreported(struct hr_region_state *s)
 {
 	for (uint32_t i = 0; i < s->n_unreported; i++) {
@@ -236,7 +239,7 @@ static uint64_t regions_number(int64_t n)
 	return n < 0 ? HR_REGION_UNKNOWN : (uint64_t)n;
 }
 
-/* Records of one thread with the same start tick and name are one region. */
+/* Records of one thread with the same start tick and key are one region. */
 static uint64_t seen_key(uint64_t key, uint64_t start_ticks)
 {
 	return key ^ start_ticks << 8;
@@ -323,7 +326,7 @@ void hr__regions_due(struct hr_engine *e)
 
 /* ---- open regions ---------------------------------------------------------------------------- */
 
-/* The region ended, and the thread died before it cleared the cell. */
+/* True: a record of this region exists, because the thread died before it cleared the cell. */
 static bool seen(const struct hr_proc *p, const struct hr_record *r)
 {
 	for (uint32_t i = 0; i < p->n_rings; i++)
@@ -381,9 +384,9 @@ int hr__apply_left_regions(struct hr_engine *e, const struct hr_entry_left_regio
 							  in->what == HR_LEFT_SPANS, i);
 
 		last = f.ring->last_region;
-		if (r.file != 0 && !seen(f.p, &r)) /* 0: it was about to begin, or to end */
+		if (r.file != 0 && !seen(f.p, &r)) /* 0: the thread was changing the cell */
 			hr__region_take(&f, &r, NULL);
-		f.ring->last_region = last; /* the cell does not hold a valid region */
+		f.ring->last_region = last; /* a cell is not a record of the ring */
 	}
 	if (in->deeper > HR_REGION_DEEPEST)
 		hr__fold_hostile(&f, 0);

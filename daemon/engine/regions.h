@@ -2,8 +2,8 @@
 /*
  * regions.h - the names of regions, and the open frame of regions
  *
- * Part of the engine's state (state.h). A key is a hash of texts, so that processes agree; each
- * process sends it once. Beyond HR_REGION_KEYS keys and HR_REGION_KEY_BYTES of text, regions are
+ * Part of the engine's state (state.h). A key is a hash of texts, so it is equal in all processes;
+ * each process sends it once. Beyond HR_REGION_KEYS or HR_REGION_KEY_BYTES (of texts), regions are
  * recorded without a name, and counted (docs/daemon.md).
  */
 #ifndef HEADRACE_DAEMON_ENGINE_REGIONS_H
@@ -31,25 +31,25 @@ struct hr_region_state {
 	uint32_t n;
 	char *texts;
 	uint64_t n_bytes;
-	struct hr_regions *open; /* frame; NULL: none */
-	/* texts in it of unknown keys, which a ring that is read later may have */
+	struct hr_regions *open; /* the open frame; NULL: none */
+	/* placeholders in `open` of keys that a ring may have which is read later */
 	struct {
 		uint64_t id;
 		uint32_t text;
 	} unreported[HR_REGION_UNREPORTED];
 	uint32_t n_unreported;
-	uint64_t first_ns; /* when its first region came */
+	uint64_t first_ns; /* when the first region of `open` was added */
 };
 
 void hr_region_state_done(struct hr_region_state *s);
 
-/* Takes a HR_CTL_REGION_KEY. -EBADMSG: invalid text; -ENOSPC: a limit; -ENOMEM. */
+/* Takes a HR_CTL_REGION_KEY. -EBADMSG: invalid text; -ENOSPC: a limit is reached; -ENOMEM. */
 int hr_region_key_add(struct hr_region_state *s, uint64_t id, const void *text, size_t bytes);
 
 /* NULL: not known. */
 const struct hr_region_key *hr_region_key_find(const struct hr_region_state *s, uint64_t id);
 
-/* All keys as one entry, and back. */
+/* Write all keys as one entry, and read this entry. */
 int hr_region_keys_write(const struct hr_region_state *s, struct hr_journal *j);
 int hr_region_keys_read(struct hr_region_state *s, const struct hr_entry *entry);
 

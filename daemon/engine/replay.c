@@ -2,16 +2,15 @@
 /*
  * Replays the journal of a killed daemon, and ends a stream whose journal is damaged.
  *
- * Each record counts once, whatever the damage. The frames of an undamaged prefix have their
- * original numbers, and the store ignores those that it has. If the prefix made all stored frames,
- * none has the prefix's open sums. If the store has others, these may have them, and the sums are
- * dropped.
+ * Each record counts once, whatever the damage. The entries before the damage make frames with
+ * their original numbers, and the store ignores frames that it has. If it has further frames, these
+ * may contain the sums that the engine has not sent yet, so the sums are dropped.
  */
 #include <errno.h>
 
 #include "daemon/engine/state.h"
 
-#define GAP_MOST (UINT64_C(1) << 20) /* frames; more are damage */
+#define GAP_MOST (UINT64_C(1) << 20) /* frames; a larger gap is damage */
 
 static int restore_known(struct hr_engine *e, const struct hr_entry *entry)
 {
@@ -41,9 +40,8 @@ static int restore_paths(struct hr_engine *e, const struct hr_journal *j, uint64
 }
 
 /*
- * The store lacks frames from before a snapshot: the journal dropped them while the disk was full,
- * or a power cut took them. A Loss frame gets the number of each, so that later ones keep theirs,
- * in this replay and in any other.
+ * If the store lacks frames from before a snapshot, a full disk or a power cut has lost them. For
+ * each, a Loss frame takes its number, so that later frames have equal numbers in every replay.
  */
 static int fill_gap(struct hr_engine *e, uint64_t mark)
 {
@@ -72,7 +70,7 @@ static void hand_on(struct hr_engine *e, const struct hr_replay *replay)
 		replay->taken(replay->arg, &out);
 }
 
-/* Clients cause errors other than -ENOMEM: an entry may be of a process that has ended. */
+/* Ignores errors that clients cause: an entry may be of a process that has ended. */
 static int apply(struct hr_engine *e, const struct hr_entry *entry)
 {
 	return hr_engine_apply(e, entry) == -ENOMEM ? -ENOMEM : 0;
@@ -93,11 +91,11 @@ static int replay_half(struct hr_engine *e, struct hr_journal *j, uint64_t gen,
 			r = fill_gap(e, replay->store_mark);
 		hand_on(e, replay);
 	}
-	e->paths.n_known = 0; /* they are in the journal */
+	e->paths.n_known = 0; /* the journal has them already */
 	return r || e->job ? r : -EBADMSG;
 }
 
-/* Whether the store has all frames from before a half, so the older half is not needed. */
+/* Returns whether the store has all frames from before a half, so that the older half can go. */
 static bool begins_stored(const struct hr_journal *j, uint64_t gen, uint64_t store_mark)
 {
 	uint64_t at = 0, next_seq;
@@ -120,7 +118,7 @@ static int replay_older(struct hr_engine *e, struct hr_journal *j, uint64_t gen,
 	return r;
 }
 
-/* Whether the store has frames that neither these entries nor a killed recovery made. */
+/* Returns whether the store has frames that neither this replay nor a killed recovery made. */
 static bool may_be_stored(const struct hr_engine *e, uint64_t store_mark, uint64_t end_seq)
 {
 	return e->next_seq <= store_mark && (e->next_seq == 0 || e->next_seq != end_seq);
@@ -186,7 +184,7 @@ int hr_engine_count_lost(const struct hr_engine *prefix, struct hr_journal *j, s
 	return r == -ENOMEM ? r : 0;
 }
 
-/* Drops all sums that were not sent. */
+/* Drops everything that is not in a frame yet. */
 static void replay_forget(struct hr_engine *e)
 {
 	hr_batch_put(e->pool, e->batch);
@@ -217,7 +215,7 @@ void hr_engine_give_up(struct hr_engine *e, uint64_t store_mark, uint64_t end_se
 	hr_losses_add(&e->losses, &loss);
 	if (e->job)
 		return;
-	/* The journal's beginning is lost, too: nothing is known about the job. */
+	/* The journal has lost the START entry, so the job is unknown. */
 	hr__emit_losses(e);
 	hr__emit_end(e, "killed", true);
 	e->stopped = true;

@@ -3,7 +3,7 @@
 
 #include "common/array.h"
 
-/* Keys may share a hash: if the row does not match, tries the next hash. */
+/* Different keys may have one hash: if a row does not match, the caller tries the next hash. */
 static uint64_t rollup_key(uint64_t window, uint64_t proc, uint16_t op, uint16_t mount,
 			   uint16_t scope)
 {

@@ -2,9 +2,9 @@
 /*
  * rollup.h - sums per window and (process, op, mount, scope)
  *
- * Owner     The engine; drain thread. A row lives until its window is over, or a checkpoint. A row
- *           that is sent early is partial: readers add up rows with equal keys.
- * Cost      The process's cache by op finds a row; the map is for the first event of a row.
+ * Owner     The engine; drain thread. A row is sent and dropped after the end of its window, or at
+ *           a checkpoint. So a window may have several rows of a key; readers add them up.
+ * Cost      Each process caches the row of each op, so only its first event needs the map.
  */
 #ifndef HEADRACE_DAEMON_ENGINE_ROLLUP_H
 #define HEADRACE_DAEMON_ENGINE_ROLLUP_H
@@ -36,11 +36,11 @@ struct hr_rollup {
 struct hr_rollups {
 	struct hr_rollup *v; /* in order of first event */
 	uint32_t n, room;
-	struct hr_map64 by_key; /* of key hash; `v` decides */
-	uint64_t oldest;	/* window of the oldest row, UINT64_MAX: none */
+	struct hr_map64 by_key; /* by the hash of a key; `v` has the keys */
+	uint64_t oldest;	/* window of the oldest row; UINT64_MAX: none */
 };
 
-/* *cached: per (process, op), any value at first. NULL: out of memory. */
+/* *cached: one variable per (process, op), with any value at first. NULL: out of memory. */
 struct hr_rollup *hr__rollup_find(struct hr_rollups *t, uint64_t window, uint64_t proc, uint16_t op,
 				  uint16_t mount, uint16_t scope, uint32_t *cached);
 

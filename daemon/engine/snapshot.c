@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The engine's state after a checkpoint, as entries at the head of a journal half.
- *
- * It lacks the file table (paths.h, engine.h): the half's KNOWN entries name the files that it
- * uses.
+ * Writes the engine's state after a checkpoint as entries at the head of a journal half, and reads
+ * them. They lack the file table (paths.h); KNOWN entries name the files that the half uses.
  */
 #include <errno.h>
 
@@ -29,14 +27,14 @@ struct entry_snap {
 	uint32_t next_file;
 	uint32_t next_mount;
 	uint32_t job_bytes;
-	/* of the version before: processes that did not fit. Now a NOTE entry counts them */
+	/* an older version wrote here what a NOTE entry counts now: processes that did not fit */
 	uint32_t left_out;
 	uint8_t job[];
 };
 
 /*
- * Followed by: exe, cmdline, defaults, then 8-aligned: rings, their lost rows, places, descriptors,
- * spawned children.
+ * After it follow exe, cmdline and defaults, then (8-aligned) rings, their lost rows, places,
+ * descriptors and spawned children.
  */
 struct entry_proc {
 	struct hr_entry h;
@@ -196,7 +194,7 @@ static uint64_t proc_bytes(const struct hr_proc *p, uint32_t cmdline_most)
 	       p->n_spawned * sizeof(struct hr_spawned);
 }
 
-/* Most command lines are stored already: cuts them so that more processes fit. */
+/* Returns the length to which command lines, mostly stored already, are cut to fit. */
 static uint32_t cmdline_most(const struct hr_engine *e, uint64_t room)
 {
 	uint32_t most = CMDLINE_KEPT;
@@ -337,7 +335,7 @@ int hr__apply_snap(struct hr_engine *e, const struct hr_entry *entry)
 	e->now = in->now;
 	e->now_ns = in->now.boot_ns;
 	e->last_proc = in->last_proc;
-	if (!e->live.since_ns) /* this journal does not have what was before */
+	if (!e->live.since_ns) /* the replay begins here */
 		e->live.since_ns = e->now_ns;
 	e->paths.epoch = in->epoch;
 	e->paths.next_id = in->next_file;

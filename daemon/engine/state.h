@@ -18,18 +18,18 @@
 #include "daemon/engine/rollup.h"
 
 #define HR_PROC_RINGS	   (HR_SESSION_MAPS * HR_MAP_RINGS)
-#define HR_PROC_TEXT	   4096u /* exe and command line kept, each */
+#define HR_PROC_TEXT	   4096u /* kept bytes of the exe, and of the command line */
 #define HR_PROC_COLLISIONS 16u
 #define HR_PROC_SPAWNED	   4096u
 #define HR_RING_SEEN	   4u
-/* by which a client's total may grow between two reads */
+/* the most by which a client's total may grow between two reads */
 #define HR_COUNT_MOST (UINT64_C(1) << 56)
 
 enum hr_proc_kind {
 	HR_PROC_MAIN,	    /* exec'ed */
-	HR_PROC_FORK,	    /* forked from a traced process, same image */
+	HR_PROC_FORK,	    /* forked from a recorded process, same image */
 	HR_PROC_SPAWN,	    /* exec'ed by multiprocessing: spawn */
-	HR_PROC_FORKSERVER, /* exec'ed by multiprocessing: its children work for its parent */
+	HR_PROC_FORKSERVER, /* exec'ed by multiprocessing: its children are workers of its parent */
 	HR_PROC_TOOL	    /* exec'ed by multiprocessing: resource_tracker */
 };
 
@@ -37,12 +37,12 @@ enum hr_proc_kind {
 struct hr_identity {
 	uint64_t proc;
 	uint64_t token;
-	uint64_t parent; /* proc, 0: not traced */
-	uint64_t base;	 /* proc whose worker it would be, 0: none */
+	uint64_t parent; /* proc; 0: not recorded */
+	uint64_t base;	 /* proc whose worker it may be; 0: none */
 	uint64_t exec_of;
 	uint64_t start_ns;
 	uint64_t start_time;		      /* /proc/PID/stat */
-	int64_t cover;			      /* struct hr_item_cover.thread, while `covered` */
+	int64_t cover;			      /* if `covered`: thread of struct hr_item_cover */
 	uint64_t min_ticks;		      /* records that began earlier are hostile */
 	uint64_t excluded[HR_EXCLUDED_KINDS]; /* opens that default excludes left out */
 	int32_t pid, ppid;
@@ -56,18 +56,18 @@ struct hr_identity {
 	uint8_t source;		  /* enum hr_rank_from */
 	uint8_t wrapper;	  /* a shell or launcher: its children are not its workers */
 	uint8_t read_data;
-	uint8_t rendezvous; /* set MASTER_ADDR or MASTER_PORT */
+	uint8_t rendezvous; /* MASTER_ADDR or MASTER_PORT is set */
 	uint8_t deselected;
-	uint8_t restart_plus1; /* of its launcher; 255: 254 or more */
+	uint8_t restart_plus1; /* number of restarts by its launcher + 1; 255: 254 or more */
 	uint8_t probed;	       /* probes have reported it */
 	uint8_t covered;
-	uint8_t has_loaders; /* a child of it has reported that it is a DataLoader's worker */
+	uint8_t has_loaders; /* a child has reported to be a DataLoader worker */
 };
 
 enum hr_rank_from { HR_RANK_NONE, HR_RANK_ENV, HR_RANK_INFERRED, HR_RANK_INHERITED };
 
 struct hr_ring_state {
-	uint64_t next; /* absolute index of the slot to come */
+	uint64_t next; /* absolute index of the next slot */
 	uint32_t tid;
 	uint32_t source; /* HR_EV_BPF: probes made its records */
 	uint32_t task;	 /* index in the open batch, while task_batch is its number */
@@ -75,13 +75,13 @@ struct hr_ring_state {
 	uint32_t aggregate_gen;
 	uint32_t n_lost;
 	uint32_t n_seen;
-	uint64_t last_region; /* a dead owner's cell may contain it again; regions.c */
-	/* its last operations, which a dead owner's cell may contain again */
+	uint64_t last_region; /* a dead owner's cell may repeat this region (regions.c) */
+	/* its last operations, which a dead owner's cell may repeat */
 	uint64_t seen[HR_RING_SEEN];
-	struct hr_lost_row *lost; /* totals seen, per op */
+	struct hr_lost_row *lost; /* the last totals, per op */
 };
 
-/* A spawned child of a process without a rank: starts, in order, number the inferred ranks. */
+/* A spawned child of a process without a rank. Its inferred rank is its place in start order. */
 struct hr_spawned {
 	uint64_t start_time;
 	uint64_t proc;
@@ -102,7 +102,7 @@ struct hr_proc {
 	struct {
 		uint64_t hash;
 		uint32_t path;
-	} collisions[HR_PROC_COLLISIONS]; /* hashes with another file than in other processes */
+	} collisions[HR_PROC_COLLISIONS]; /* hashes of other files than elsewhere */
 	uint32_t n_collisions;
 	struct hr_spawned *spawned;
 	uint32_t n_spawned;
@@ -110,20 +110,20 @@ struct hr_proc {
 	uint32_t last_path;
 	uint32_t last_filerec;
 	uint32_t slot;
-	bool dirty;		    /* its row is to be sent */
-	struct hr_proc *next_dirty; /* while it is */
+	bool dirty;		    /* its row must be sent */
+	struct hr_proc *next_dirty; /* list of dirty processes */
 	bool excluded_unsent;
 	uint64_t end_ns;
 	char exit[16];
 	uint32_t rollup_of[HR_OP_MAX];
-	/* For pictures (live.h): the store does not depend on it. */
+	/* For pictures (live.h); the store does not depend on these. */
 	uint64_t wait_ns, steps, waiting_since_ns;
 };
 
 /* What an op does to descriptors, in addition to its class. */
 enum hr_fd_effect {
 	HR_FD_NONE,
-	HR_FD_MOVE, /* read, write: moves the position unless an offset is named */
+	HR_FD_MOVE, /* read, write: moves the position unless the call has an offset */
 	HR_FD_OPEN,
 	HR_FD_CLOSE,
 	HR_FD_DUP,   /* new descriptor in ret */
@@ -132,9 +132,9 @@ enum hr_fd_effect {
 	HR_FD_FSEEK  /* offset and whence; ret 0 */
 };
 
-/* What an op is, in one load. */
+/* The properties of an op, which one load reads. */
 struct hr_op_trait {
-	uint8_t class; /* enum hr_class; NONE: such a record is hostile */
+	uint8_t class; /* enum hr_class; HR_CLASS_NONE: no such op, the record is hostile */
 	uint8_t api;
 	uint8_t bytes_rule;
 	uint8_t effect; /* enum hr_fd_effect */
@@ -148,7 +148,7 @@ struct hr_engine {
 	uint32_t level;
 	uint64_t level_since_ns;
 	uint64_t next_seq;
-	uint64_t last_proc; /* highest number seen */
+	uint64_t last_proc; /* the highest number so far */
 	struct hr_last_hello last_hello;
 	struct hr_clock_line line;
 	struct hr_clock_sample now;
@@ -156,7 +156,7 @@ struct hr_engine {
 	struct hr_proc *first, *last;
 	struct hr_proc **slots;
 	uint32_t n_slots, room_slots;
-	uint32_t *unused; /* slots below n_slots; there is room for all */
+	uint32_t *unused; /* free slots below n_slots; the array has room for all slots */
 	uint32_t n_unused;
 	struct hr_map64 by_proc, by_token, by_pid;
 	struct hr_proc *dirty, *last_dirty; /* in the order in which they became dirty */
@@ -165,7 +165,7 @@ struct hr_engine {
 	bool ranks_changed;
 	struct hr_paths paths;
 	struct hr_mounts mounts;
-	uint64_t mounts_wanted; /* proc that uses an unknown mount, 0: none */
+	uint64_t mounts_wanted; /* proc that uses an unknown mount; 0: none */
 	struct hr_rollups rollups;
 	struct hr_filerecs filerecs;
 	struct hr_names names;
@@ -191,11 +191,11 @@ struct hr_proc *hr__proc_find(const struct hr_engine *e, uint64_t proc);
 struct hr_proc *hr__proc_by(const struct hr_engine *e, const struct hr_map64 *map, uint64_t key);
 struct hr_proc *hr__proc_new(struct hr_engine *e, const struct hr_identity *id);
 void hr__proc_dirty(struct hr_engine *e, struct hr_proc *p);
-/* The dirty rows are sent: removes those of ended processes. */
+/* Call it when all dirty rows are sent. Removes processes that have ended. */
 void hr__procs_sent(struct hr_engine *e);
-/* It existed before it attached: its first operation began then. */
+/* Moves the start of a process to an earlier time, at which its first operation began. */
 void hr__proc_started(struct hr_engine *e, struct hr_proc *p, uint64_t start_ns);
-/* Its pid and token find nothing from now on; its number does until its last row is sent. */
+/* Removes p from the maps by pid and token. Its number finds p until the last row is sent. */
 void hr__proc_forget(struct hr_engine *e, struct hr_proc *p);
 void hr__proc_free(struct hr_engine *e, struct hr_proc *p);
 struct hr_ring_state *hr__ring(struct hr_proc *p, uint32_t map, uint32_t ring);
@@ -205,8 +205,8 @@ void hr__loss(struct hr_engine *e, uint64_t proc, enum hr_loss_reason reason, ui
 
 void hr__flush_idle(struct hr_engine *e);
 
-/* emit.c: frames out of state */
-void hr__emit_batch(struct hr_engine *e); /* completes the open batch; names first */
+/* emit.c: frames from the state */
+void hr__emit_batch(struct hr_engine *e); /* sends names, then the open batch */
 void hr__emit_names(struct hr_engine *e); /* Processes, Paths */
 void hr__emit_rollups(struct hr_engine *e, uint64_t up_to_window);
 void hr__emit_filerecs(struct hr_engine *e, const uint32_t *indexes, size_t n);
@@ -215,28 +215,28 @@ void hr__emit_job(struct hr_engine *e, const char *state, uint64_t end_ns);
 void hr__emit_levels(struct hr_engine *e, uint64_t end_ns);
 void hr__emit_end(struct hr_engine *e, const char *state, bool cut_short);
 
-/* emit.c: begins a frame with the current clock; ends it, which numbers it. NULL: no memory. */
+/* emit.c: begins a frame with the current clock (NULL: no memory); ends and numbers it. */
 struct hr_out *hr__out_begin(struct hr_engine *e, Headrace__Frame__BodyCase body);
 void hr__out_end(struct hr_engine *e, struct hr_out *o);
 
-/* emit.c: n messages, and the array of pointers to them. NULL: n is 0, or no memory. */
+/* emit.c: makes n messages and an array of pointers to them. NULL: n is 0, or no memory. */
 void *hr__rows_in(struct hr_arena *a, size_t n, size_t size, void *ret_pointers);
 ProtobufCBinaryData hr__bytes_in(struct hr_arena *a, const void *data, size_t bytes);
 
-/* The part of a path, or command line, that may be stored (privacy.h), in the arena. */
+/* Copies the part of a path or command line that may be stored (privacy.h) to the arena. */
 ProtobufCBinaryData hr__kept_path(const struct hr_engine *e, struct hr_arena *a, const void *path,
 				  size_t bytes);
 ProtobufCBinaryData hr__kept_command(const struct hr_engine *e, struct hr_arena *a,
 				     const void *line, size_t bytes);
 
-/* live_make.c: before a window, or a process, is dropped */
+/* live_make.c: keep the sums of a window or process that is about to be dropped */
 void hr__live_window(struct hr_engine *e, uint64_t window);
 void hr__live_end(struct hr_engine *e, const struct hr_proc *p);
 
 /* attribute.c */
 void hr__attribute_attach(struct hr_engine *e, struct hr_proc *p, bool forked,
 			  uint64_t parent_token, const int32_t *ancestors);
-/* Whether p is a DataLoader worker that has reported its number; its children are not. */
+/* Returns whether p has reported that it is a DataLoader worker. Its children are not. */
 bool hr__loader_worker(const struct hr_engine *e, const struct hr_proc *p);
 void hr__attribute_env(struct hr_engine *e, struct hr_proc *p, const char *text, size_t bytes);
 void hr__attribute_read(struct hr_engine *e, struct hr_proc *p); /* its first read of a data file */
@@ -255,9 +255,9 @@ void hr__regions_end(struct hr_engine *e, const struct hr_proc *p); /* the proce
 /* counts.c */
 int hr__apply_lost(struct hr_engine *e, const struct hr_entry_lost *in);
 int hr__apply_excluded(struct hr_engine *e, const struct hr_entry_excluded *in);
-/* Unsent rows are sent with the next names: at the end of a window, and with every flush. */
+/* Lets the next Processes frame have the unsent rows. At window ends and flushes. */
 void hr__excluded_due(struct hr_engine *e);
-/* The pattern of excluded[kind]; empty text: without a count of its own. */
+/* The pattern of excluded[kind]; an empty text: the pattern has no count of its own. */
 const char *hr__excluded_pattern(const struct hr_proc *p, uint32_t kind, size_t *ret_bytes);
 
 /* kernel.c */
@@ -270,14 +270,14 @@ void hr__apply_records(struct hr_engine *e, const struct hr_entry_records *in);
 void hr__apply_left(struct hr_engine *e, const struct hr_entry_left *in);
 void hr__traits_init(struct hr_engine *e);
 void hr__filerecs_end(struct hr_engine *e,
-		      uint64_t proc); /* sends and removes those of a process */
+		      uint64_t proc); /* sends and removes the file records of a process */
 
 /* snapshot.c */
 int hr__apply_snap(struct hr_engine *e, const struct hr_entry *entry);
 int hr__apply_proc(struct hr_engine *e, const struct hr_entry *entry);
 int hr__apply_filerecs(struct hr_engine *e, const struct hr_entry *entry);
 void hr__procs_clear(struct hr_engine *e);
-/* A SNAP entry's next frame number, and epoch of the file table. False: another entry. */
+/* Reads the next frame number and the file table's epoch of a SNAP entry. False: another kind. */
 bool hr__snap_read(const struct hr_entry *entry, uint64_t *ret_next_seq, uint32_t *ret_epoch);
 
 #endif

@@ -2,12 +2,12 @@
 /*
  * entry.h - entries of the journal: the inputs of the engine, in order
  *
- * Purpose   The engine's state depends on them alone, so a replay gives the same frames with the
- *           same numbers (engine.h).
+ * Purpose   The engine's state depends only on the entries, so a replay gives the same frames with
+ *           the same numbers (engine.h).
  * Owner     Plain data in the journal's memory. The attach thread writes ATTACH, the drain thread
- *           the others, under the journal's lock. Clients do not map it, but their bytes are in
- *           RECORDS, LOST, LEFT, LEFT_REGIONS, EXCLUDED and the hello of ATTACH: the engine checks
- *           each field.
+ *           all others, under the journal's lock. Clients do not map it. But RECORDS, LOST, LEFT,
+ *           LEFT_REGIONS, EXCLUDED and the hello of ATTACH contain bytes of clients, so the engine
+ *           checks each field.
  *      | hr_entry 8 | fixed part of its kind | variable part | pad to 8 |
  *
  * A journal starts with START, or after a checkpoint with a snapshot: SNAP, MOUNTS, one PROC per
@@ -42,7 +42,7 @@ enum hr_entry_kind {
 	HR_ENTRY_NOTE,	       /* a loss that the daemon itself noticed */
 	HR_ENTRY_DESELECT,     /* a process has a rank that the job does not record */
 	HR_ENTRY_EXCLUDED,     /* opens of files excluded by default */
-	HR_ENTRY_PRIVACY,      /* what is hidden from now on; follows START, and in a snapshot */
+	HR_ENTRY_PRIVACY,      /* privacy rules from now on; follows START, and in a snapshot */
 	HR_ENTRY_KERNEL,       /* the audit: sums of all operations of one process in the kernel */
 	HR_ENTRY_TALLY,	       /* sums of operations of one process that have no records */
 	HR_ENTRY_LEFT_REGIONS, /* open regions of a thread or process that has ended */
@@ -61,7 +61,7 @@ struct hr_entry {
 _Static_assert(sizeof(struct hr_entry) == 8 && HR_ENTRY_KINDS <= HR_ENTRY_KINDS_MOST,
 	       "entry header");
 
-/* START: the packed JobEvent follows. */
+/* START: `job` is the packed JobEvent. */
 struct hr_entry_start {
 	struct hr_entry h;
 	uint64_t next_seq;
@@ -80,7 +80,7 @@ struct hr_entry_privacy {
 
 #define HR_ANCESTORS 8u
 
-/* ATTACH: the hello follows unchanged. */
+/* ATTACH: `hello` is the unchanged hello. */
 struct hr_entry_attach {
 	struct hr_entry h;
 	uint64_t proc;
@@ -92,29 +92,29 @@ struct hr_entry_attach {
 	uint64_t exec_of; /* proc of the image that this one replaced, or 0 */
 	int32_t pid;	  /* in the daemon's pid namespace, from SO_PEERCRED */
 	uint32_t uid;
-	uint32_t deselected; /* refused: a rank that the job does not record */
+	uint32_t deselected; /* 1: the job does not record its rank */
 	uint32_t hello_bytes;
 	uint32_t cpus, first_cpu;	 /* struct hr_affinity */
-	int32_t ancestors[HR_ANCESTORS]; /* parent first; 0 ends */
+	int32_t ancestors[HR_ANCESTORS]; /* parent first; 0 ends the list */
 	uint8_t hello[];
 };
 
 struct hr_run {
 	uint16_t map;
 	uint16_t ring;
-	uint32_t count; /* slots; a torn one is all zero */
-	uint64_t first; /* absolute index of the first */
+	uint32_t count; /* slots; a torn slot is all zero */
+	uint64_t first; /* absolute index of the first slot */
 };
 
 /*
- * hr_run.map of records of probes (docs/probes.md). An entry has at most one such run, best with
- * the runs of the process's rings: they are merged by time. It begins with HR_CTL_THREAD, without
- * state of an earlier run. Offsets are explicit. Descriptors are the process's; with HR_REC_VFORK,
- * those of io_uring.
+ * hr_run.map of records of probes (docs/probes.md). An entry has at most one such run. The engine
+ * merges it by time with the runs of rings in the same entry. The run begins with HR_CTL_THREAD,
+ * without state of an earlier run. Its records have explicit offsets, and descriptors of the
+ * process or (HR_REC_VFORK) of io_uring.
  */
 #define HR_MAP_KERNEL UINT16_MAX
 
-/* RECORDS: runs, then all their slots in the same order. */
+/* RECORDS: after the runs, all their slots follow in the order of the runs. */
 struct hr_entry_records {
 	struct hr_entry h;
 	uint64_t proc;
@@ -134,7 +134,7 @@ static inline uint64_t hr_count_most(uint32_t cpus, uint64_t age_ns)
 }
 
 struct hr_lost_row {
-	uint64_t op;	      /* HR_LOST_STRAYS + op: strays of map 0, in the row of its ring 0 */
+	uint64_t op; /* op, or HR_LOST_STRAYS + op for strays, which are in ring 0 of map 0 */
 	struct hr_lost total; /* since the ring or map was made */
 };
 #define HR_LOST_STRAYS HR_OP_MAX
@@ -160,7 +160,7 @@ struct hr_entry_left {
 
 enum hr_left_regions {
 	HR_LEFT_RANGES, /* of a thread, outermost first */
-	HR_LEFT_SPANS,	/* of the process, with ring 0 of map 0 */
+	HR_LEFT_SPANS,	/* of the process; map and ring are 0 */
 	HR_LEFT_SHORTS	/* sums of a thread's short regions */
 };
 
@@ -192,7 +192,7 @@ struct hr_entry_tick {
 	struct hr_clock_sample now;
 };
 
-/* MOUNTS: rows, each followed by its two texts without terminators, padded to 8. */
+/* A row of MOUNTS. `texts`: path and type without terminators, padded to 8. */
 struct hr_mount_row {
 	uint64_t dev; /* major << 32 | minor */
 	uint32_t kernel_id;
@@ -232,7 +232,7 @@ struct hr_entry_known {
 struct hr_entry_note {
 	struct hr_entry h;
 	uint32_t reason; /* enum hr_loss_reason */
-	/* in a snapshot, `count` processes did not fit: a loss if a daemon continues from it */
+	/* 1: `count` processes did not fit into this snapshot; a restart loses them */
 	uint32_t snapshot;
 	uint64_t count;
 };
@@ -251,10 +251,10 @@ struct hr_entry_excluded {
 #define HR_TALLY_BINS 48u /* the last bin takes durations of 2^47 ns and more */
 
 /*
- * KERNEL: also for a process that has ended. `file`: the hash of a path in a record of this
- * process; 0: none. `op` and `file` are untrusted: a client may have written them. `by_kernel` 1:
- * `file` is the kernel's name, and the shim may have recorded another: it counts only if a record
- * of this stream has it.
+ * A row of KERNEL, whose process may have ended. `file`: the hash of a path in a record of this
+ * process; 0: none. A client may have written any `op` and `file`. `by_kernel` 1: `file` is the
+ * hash of the kernel's name, and the shim may use another name. So it counts only if a record of
+ * this stream has it.
  */
 struct hr_kernel_row {
 	uint64_t file;
@@ -274,16 +274,16 @@ struct hr_entry_kernel {
 	struct hr_kernel_row rows[];
 };
 
-/* TALLY: operations with the same file, op and size class (power of two); the kernel's clock. */
+/* A row of TALLY: operations with equal file, op and size class (power of two). */
 struct hr_tally_row {
-	uint64_t file; /* as of a KERNEL row */
+	uint64_t file; /* as in struct hr_kernel_row */
 	uint64_t count;
 	uint64_t bytes;
 	uint64_t errors;
 	uint64_t dur_ns;
 	uint64_t max_dur_ns;
-	uint64_t first_ns; /* start of the first, CLOCK_BOOTTIME */
-	uint64_t last_ns;  /* end of the last */
+	uint64_t first_ns; /* start of the first operation, CLOCK_BOOTTIME */
+	uint64_t last_ns;  /* end of the last operation */
 	uint16_t op;
 	uint16_t runtime; /* scope */
 	uint32_t spare;
@@ -313,7 +313,7 @@ static inline uint64_t hr_entry_round(uint64_t bytes)
 	return (bytes + 7) & ~UINT64_C(7);
 }
 
-/* Size of the fixed part of each entry of this kind. Of a snapshot: snapshot.c. */
+/* Size of the fixed part of an entry. 0: snapshot.c checks the entries of snapshots. */
 static inline uint64_t hr_entry_least(uint32_t kind)
 {
 	static const uint16_t least[] = {

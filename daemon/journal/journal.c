@@ -13,7 +13,7 @@
 #include "common/frame.h"
 
 #define HALF_MOST     (UINT64_C(1) << 30)
-#define SALVAGE_TIMES 4u /* a search for entries may read a half this many times */
+#define SALVAGE_TIMES 4u /* hr_journal_salvage may read the bytes of a half this many times */
 
 struct hr_journal {
 	pthread_mutex_t lock;
@@ -24,8 +24,8 @@ struct hr_journal {
 	/* hr_journal_next stops here: UINT64_MAX, or where hr_journal_replay found damage */
 	uint64_t ends[2];
 	bool headless;
-	uint64_t end_seq;	/* from the header when the copy was made */
-	uint64_t salvage_bytes; /* hr_journal_salvage may still read this much */
+	uint64_t end_seq;	/* of the header that was read */
+	uint64_t salvage_bytes; /* bytes that hr_journal_salvage may still read */
 	unsigned active;
 	uint64_t gen;	   /* generation of the active half; not valid before hr_journal_begun */
 	uint64_t head;	   /* bytes in use of the active half */
@@ -55,13 +55,13 @@ static int map_file(struct hr_journal *j, int fd)
 	if (map == MAP_FAILED)
 		return -errno;
 	j->map = map;
-	/* Readahead would fill megabytes of page cache, and delay a job's start. */
+	/* Readahead would fill megabytes of page cache, and delay the start of a job. */
 	madvise(map, j->map_bytes, MADV_RANDOM);
 	find_halves(j);
 	return 0;
 }
 
-/* Missing bytes of a truncated file read as zeros, which are no valid entry. */
+/* Bytes that a truncated file lacks become zeros, which are not a valid entry. */
 static int map_copy(struct hr_journal *j, int fd, uint64_t bytes_there)
 {
 	const int prot = PROT_READ | PROT_WRITE;
@@ -98,12 +98,12 @@ static int journal_make(struct hr_journal *j, int fd)
 	j->map->version = HR_JOURNAL_VERSION;
 	j->map->half_bytes = j->half_bytes;
 	j->map->crc = geometry_crc(j->half_bytes);
-	/* Last: the magic makes the file a journal. */
+	/* The magic is last, because it makes the file a journal. */
 	__atomic_store_n(&j->map->magic, HR_JOURNAL_MAGIC, __ATOMIC_RELEASE);
 	return 0;
 }
 
-/* 1: a journal of this version; 0: new, or its maker was killed before it wrote the magic. */
+/* 1: the file is a journal of this version; 0: it is new, or has no magic because of a kill. */
 static int read_header(int fd, struct hr_journal_hdr *hdr, uint64_t *ret_file_bytes)
 {
 	ssize_t n = pread(fd, hdr, sizeof(*hdr), 0);
@@ -137,7 +137,7 @@ static int open_found(struct hr_journal *j, int fd)
 
 	if (r <= 0)
 		return r;
-	/* Extends a truncated file: missing bytes read as zeros, which are no valid entry. */
+	/* Extends a truncated file by zeros, which are not a valid entry. */
 	r = file_bytes(hdr.half_bytes) > bytes_there
 		? posix_fallocate(fd, 0, (off_t)file_bytes(hdr.half_bytes))
 		: 0;
@@ -243,7 +243,7 @@ void hr_journal_commit(struct hr_journal *j, uint32_t kind, uint64_t bytes)
 	e->kind = kind & (HR_ENTRY_KINDS_MOST - 1);
 	e->crc = entry_crc(e, j->gen, j->head);
 	j->head += e->bytes;
-	/* Pairs with hr_journal_next. After a kill the page cache has all earlier stores. */
+	/* Pairs with hr_journal_next. If a kill leaves this head, the entry is complete. */
 	__atomic_store_n(&half->head, j->head, __ATOMIC_RELEASE);
 }
 
@@ -284,13 +284,13 @@ void hr_journal_retire(struct hr_journal *j, uint64_t gen)
 
 static unsigned index_of(const struct hr_journal *j, uint64_t gen)
 {
-	/* Relaxed: the appender may retire the other half, never the requested one. */
+	/* Relaxed, because the appender only retires the half that is not requested. */
 	if (gen == j->gen)
 		return j->active;
 	return __atomic_load_n(&j->halves[0]->gen, __ATOMIC_RELAXED) == gen ? 0 : 1;
 }
 
-/* NULL: the header at `offset` is not valid. */
+/* Returns the entry at `offset`. NULL: its header is not valid. */
 static const struct hr_entry *entry_at(const struct hr_journal *j, unsigned i, uint64_t offset)
 {
 	const struct hr_entry *e = (const struct hr_entry *)(j->halves[i]->entries + offset);
@@ -371,7 +371,7 @@ const struct hr_entry *hr_journal_next(const struct hr_journal *j, uint64_t gen,
 	if (*offset + sizeof(*e) > end)
 		return NULL;
 	e = (const struct hr_entry *)(j->halves[i]->entries + *offset);
-	/* otherwise another process wrote to the journal */
+	/* impossible, unless another process wrote to the journal */
 	if (e->bytes < sizeof(*e) || e->bytes > end - *offset)
 		return NULL;
 	*offset += e->bytes;

@@ -2,12 +2,13 @@
 /*
  * journal.h - records that the daemon took from rings and has not stored yet, safe from kill -9
  *
- * Purpose   A file (private mode) or memfd of two halves. Entries (entry.h) are appended to one
- *           half, and committed by a release store of its head; then ring positions are published.
- *           So, whenever the daemon dies, a record is in its ring or in the journal.
+ * Purpose   A file (private mode) or memfd of two halves. Threads append entries (entry.h) to one
+ *           half, and commit each by a release store of its head. Only then do they publish new
+ *           ring positions. So, whenever the daemon dies, a record is in its ring or in the
+ *           journal.
  * Owner     The node; after a kill recover.c, which reads a copy. The file is removed with its job.
- * Threads   Appending: attach and drain thread, under the journal's lock. Retiring: the appender
- *           thread. Reading back: before any thread runs.
+ * Threads   The attach and drain threads append, under the journal's lock. The appender thread
+ *           retires halves. Replay reads before any thread runs.
  *
  *      0       +--------------------------------+
  *              | struct hr_journal_hdr     4096 |
@@ -19,21 +20,21 @@
  *              +--------------------------------+
  *
  * States of a half
- *      free    --(begin: head = 0, snapshot, then gen = last + 1)-->  active    entries are appended
- *      active  --(the other half becomes active)-->                   full      frames are sent
- *      full    --(all its frames are in the store: gen = 0)-->        free
+ *      free    --(begin: head = 0, snapshot, gen = last + 1)-->      active    entries are appended
+ *      active  --(the other half becomes active)-->                  full      frames are sent
+ *      full    --(all its frames are in the store: gen = 0)-->       free
  *
- * Recovery replays the halves with a gen, the older first. Space is reserved at first: a full disk
- * fails the opening, and never raises SIGBUS later.
+ * Recovery replays the halves with a gen, the older first. Opening a journal reserves its space, so
+ * that a full disk makes it fail, and never raises SIGBUS later.
  *
  * Checksums. crc is the CRC-32C of the gen of the half, the offset of the entry there, and the
  * entry without crc. It fails if the entry was damaged, moved, not written, or left from an earlier
  * gen. Replay ends at the first entry that fails, whatever head is:
  * - valid entries after head were complete when the daemon was killed;
  * - an invalid entry before head is damage (hr_journal_damaged).
- * The last entry before damage may lack its KNOWN entry, which has the numbers of its files: replay
- * would number them again. So, in a half that begins with a snapshot, replay skips a last entry
- * that uses files.
+ * The last entry before damage may lack its KNOWN entry, which has the ids of its files. Replay
+ * would give them new ids. So, in a half that begins with a snapshot, it skips a last entry that
+ * uses files.
  */
 #ifndef HEADRACE_DAEMON_JOURNAL_JOURNAL_H
 #define HEADRACE_DAEMON_JOURNAL_JOURNAL_H
@@ -56,7 +57,7 @@ struct hr_journal_hdr {
 	uint32_t version;
 	uint32_t crc; /* of half_bytes */
 	uint64_t half_bytes;
-	/* set after the gen of its half: if no half has it, that half is damaged */
+	/* set after the gen of its half; if no half has this gen, the newest half is damaged */
 	uint64_t last_gen;
 	uint64_t end_seq; /* hr_journal_note_end; 0: not set */
 	uint8_t pad[HR_PAGE_BYTES - 40];
@@ -74,21 +75,21 @@ _Static_assert(sizeof(struct hr_half) == 64, "journal half");
 struct hr_journal;
 
 /*
- * Opens the journal in the file `fd`, or makes one with two free halves; -1: in memory. Always
- * closes `fd`. *ret_found: it has entries. Errors: -EPROTONOSUPPORT (another version), -EBADMSG
- * (not a journal), -ENOSPC...
+ * Opens the journal in the file `fd`, or makes one with two free halves there or (-1) in memory.
+ * Always closes `fd`. *ret_found: it has entries. Errors: -EPROTONOSUPPORT (another version),
+ * -EBADMSG (not a journal), -ENOSPC...
  */
 int hr_journal_open(int fd, uint64_t half_bytes, struct hr_journal **ret, bool *ret_found);
 
 /*
- * For replay only: a private copy of a journal of this version. The file does not change, and `fd`
- * stays open. As hr_journal_open; -ENODATA: no entry was ever committed.
+ * Opens a private copy of a journal, for replay only. The file does not change, and `fd` stays
+ * open. Errors of hr_journal_open, and -ENODATA: no entry was ever committed.
  */
 int hr_journal_read(int fd, struct hr_journal **ret);
 
 /*
- * Recovery calls it before it stores frames that no entry made, from `seq` on: the stream's end. If
- * recovery is killed, the next one identifies these by the number in the journal's file `fd`.
+ * Recovery calls it before it stores the end of the stream, whose frames no entry made, from `seq`
+ * on. If recovery is killed, the next one recognizes these frames by this number in the file `fd`.
  */
 int hr_journal_note_end(int fd, uint64_t seq);
 uint64_t hr_journal_end_seq(const struct hr_journal *j);
@@ -98,12 +99,12 @@ void hr_journal_close(struct hr_journal *j); /* keeps the file; accepts NULL */
 void hr_journal_lock(struct hr_journal *j);
 void hr_journal_unlock(struct hr_journal *j);
 
-/* Under the lock. Reserves an entry of the active half, and `slack` after it; NULL: no room. */
+/* Under the lock. Reserves an entry if `slack` bytes remain after it in the half. NULL: no room. */
 void *hr_journal_reserve(struct hr_journal *j, uint64_t bytes, uint64_t slack);
 /* Under the lock. Commits the reserved entry, with its header, trimmed to `bytes`. */
 void hr_journal_commit(struct hr_journal *j, uint32_t kind, uint64_t bytes);
 
-/* Under the lock. Makes the free half active; its gen counts from hr_journal_begun on. -EBUSY. */
+/* Under the lock. Make the free half active (-EBUSY: no half is free), then make its gen valid. */
 int hr_journal_begin(struct hr_journal *j);
 void hr_journal_begun(struct hr_journal *j);
 
@@ -113,20 +114,20 @@ uint64_t hr_journal_capacity(const struct hr_journal *j); /* bytes of entries in
 bool hr_journal_spare_free(const struct hr_journal *j);
 void hr_journal_retire(struct hr_journal *j, uint64_t gen); /* any thread */
 
-/* Checks all entries, activates the newest half. Returns the gens to replay, oldest first: 0..2. */
+/* Checks all entries, activates the newest half. Returns how many gens to replay, oldest first. */
 unsigned hr_journal_replay(struct hr_journal *j, uint64_t ret_gens[2]);
 
-/* The entry at *offset, which advances. NULL: the end, or the first invalid entry. */
+/* Returns the entry at *offset, and advances it. NULL: the end, or the first invalid entry. */
 const struct hr_entry *hr_journal_next(const struct hr_journal *j, uint64_t gen, uint64_t *offset);
 
-/* Committed bytes of a half that replay does not reach, from hr_journal_replay. */
+/* Committed bytes of a half that replay does not reach. Call hr_journal_replay first. */
 uint64_t hr_journal_damaged(const struct hr_journal *j, uint64_t gen);
 /* True: the newest half has lost its header, so its contents are unknown. */
 bool hr_journal_headless(const struct hr_journal *j);
 
 /*
- * To count what damage lost: the next valid entry from *offset on, which advances. NULL: none up to
- * head, or the search has read several times a half's bytes.
+ * Finds the next valid entry from *offset on, and advances it, to count what damage lost. NULL:
+ * none up to head, or the searches have read more bytes than several halves.
  */
 const struct hr_entry *hr_journal_salvage(struct hr_journal *j, uint64_t gen, uint64_t *offset);
 

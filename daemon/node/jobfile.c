@@ -16,7 +16,7 @@
 #define JOURNAL_NAME "journal"
 #define TARGET_BYTES 48 /* of "headrace-<instance>.journal" */
 
-/* The first of these variables that is set; or "". */
+/* Value of the first of these variables that is set; "": none is. */
 static char *env_of(const char *const *names)
 {
 	for (; *names; names++) {
@@ -62,7 +62,7 @@ static void fill_labels(struct hr_arena *a, const char *const *labels, Headrace_
 	}
 }
 
-/* "123_4": array job 123, task 4. */
+/* Sets array job (123) and task (4) if the id is like "123_4". */
 static void fill_array(struct hr_arena *a, const char *job, Headrace__JobEvent *m)
 {
 	size_t digits = strspn(job, "0123456789");
@@ -76,7 +76,7 @@ static void fill_array(struct hr_arena *a, const char *job, Headrace__JobEvent *
 		m->array_job[digits] = 0;
 }
 
-/* A value of the configuration; NULL: the scheduler's variables. */
+/* A value of the configuration or, if it is NULL, of the scheduler's variables. */
 static char *value_or_env(struct hr_arena *a, const char *value, const char *const *names)
 {
 	return value ? hr_arena_text(a, value) : env_of(names);
@@ -118,7 +118,7 @@ static void target_name(uint64_t instance, char ret[TARGET_BYTES])
 	snprintf(ret, TARGET_BYTES, "headrace-%016" PRIx64 ".journal", instance);
 }
 
-/* The folder to which the journal's link leads. -ELOOP: not a link of headraced. */
+/* Opens the folder of the file to which the journal is a link. -ELOOP: no link of headraced. */
 static int target_folder(int stream_dir_fd, uint64_t instance, char ret_name[TARGET_BYTES])
 {
 	char target[PATH_MAX], *slash;

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-/* "s<proc>.<index>" */
+/* Parses "s<proc>.<index>". */
 static bool parse_name(const char *name, uint64_t *ret_proc, uint32_t *ret_index)
 {
 	unsigned long long proc;

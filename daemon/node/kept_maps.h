@@ -6,14 +6,14 @@
 #include "common/fdstore.h"
 #include "daemon/session/session.h"
 
-/* Opens a map; its descriptor leaves the list. */
+/* Opens a map, and removes its descriptor from the list. False: there is none. */
 bool hr_kept_map(struct hr_inherited *list, size_t n, uint64_t proc, uint32_t index,
 		 struct hr_map *ret);
 
-/* The maps' processes record nothing from now on; returns how many there are. */
+/* Sets the level of all maps to off, so that their processes stop. Returns how many processes. */
 uint64_t hr_kept_maps_orphan(const struct hr_inherited *list, size_t n);
 
-/* Removes the remaining maps from the descriptor store: the journal has no such processes. */
+/* Removes the remaining maps, whose processes the journal lacks, from the descriptor store. */
 void hr_kept_maps_drop(struct hr_inherited *list, size_t n);
 
 #endif

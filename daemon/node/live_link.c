@@ -8,7 +8,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#define IN_FLIGHT_NS UINT64_C(1000000000) /* by default, only longer operations are listed */
+#define IN_FLIGHT_NS UINT64_C(1000000000) /* default: pictures list only longer operations */
 
 struct hr_live_bytes {
 	unsigned refs;
@@ -35,7 +35,7 @@ static void picture_unref(struct hr_live_bytes *b)
 	free(b);
 }
 
-/* *ret: a reference for the caller. */
+/* Returns the last picture, or makes one. *ret: a reference that the caller owns. */
 static int picture_get(struct hr_live_link *l, struct hr_node *n, uint64_t in_flight_ns,
 		       struct hr_live_bytes **ret)
 {
@@ -81,7 +81,7 @@ static void live_link_leave(struct hr_live_client *a)
 	uv_close((uv_handle_t *)&a->poll, client_freed);
 }
 
-/* False: all is sent, or sending has failed. */
+/* Sends a part of the picture. False: all parts are sent, or the send failed. */
 static bool send_more(struct hr_live_client *a)
 {
 	while (a->sent < a->picture->bytes) {

@@ -5,8 +5,8 @@
  * Purpose   Answers get_live (proto/control.proto) in the process that records the job, after the
  *           caller has checked the client's permission.
  * Limits    All requests within HR_LIVE_FRESH_MS get one picture. A client that does not read
- *           delays no other. Beyond HR_LIVE_CLIENTS the oldest connection is closed.
- * Owner     The embedding structure. Threads: the loop thread.
+ *           delays no other client. Beyond HR_LIVE_CLIENTS, the oldest connection is closed.
+ * Owner     The structure that contains it. Loop thread only.
  */
 #ifndef HEADRACE_DAEMON_NODE_LIVE_LINK_H
 #define HEADRACE_DAEMON_NODE_LIVE_LINK_H
@@ -31,7 +31,7 @@ struct hr_live_link {
 
 void hr_live_link_init(struct hr_live_link *l, uv_loop_t *loop);
 
-/* Answers, and takes `fd` over. */
+/* Answers a request, and owns `fd` from now on. */
 void hr_live_link_take(struct hr_live_link *l, struct hr_node *n,
 		       const Headrace__JobRequest *request, int fd);
 

@@ -41,9 +41,9 @@ static void node_take_over(struct hr_node *n, const struct hr_engine_proc *p,
 	s->asleep = p->deselected;
 	while (s->n_maps < HR_SESSION_MAPS && hr_kept_map(list, count, p->proc, s->n_maps, &map))
 		hr_session_add_map(s, &map);
-	if (s->n_maps == 0) { /* the rings are gone: the session ends */
+	if (s->n_maps == 0) { /* its rings are lost, so the session ends */
 		hr_session_free(s);
-		if (p->came) /* else hr_drain_ended counts it as unattached */
+		if (p->came) /* otherwise hr_drain_ended counts it as unattached */
 			hr_drain_unrecovered(n->drain, 1);
 		hr_drain_ended(n->drain, p->proc, "");
 		return;
@@ -54,7 +54,7 @@ static void node_take_over(struct hr_node *n, const struct hr_engine_proc *p,
 	if (n->prober.probes &&
 	    !hr_probes_cover(n->prober.probes, p->pid, p->covered ? &p->cover : NULL))
 		s->probed.image = hr_probes_image(n->prober.probes, p->pid);
-	/* The drain thread has not started: s stays valid. */
+	/* The drain thread has not started, so s stays valid after this. */
 	hr_drain_add_session(n->drain, s, NULL, 0);
 	/* If the process has ended, the drain thread reads its rings and ends the session. */
 	hr_attach_adopt(n->attach, s, p->start_time);
@@ -125,7 +125,7 @@ static void use_probes(void *arg, struct hr_probes *probes)
 	struct hr_node *n = arg;
 
 	hr_attach_probes(n->attach, probes);
-	hr_drain_probes(n->drain, probes); /* also for processes that attached before */
+	hr_drain_probes(n->drain, probes); /* and covers processes that attached before */
 }
 
 int hr_node_new(const struct hr_node_config *config, struct hr_node **ret, char **ret_error)
@@ -283,14 +283,14 @@ static int close_writer(struct hr_node *n)
 	int r = hr_writer_close(n->writer);
 
 	n->writer = NULL;
-	if (n->c.spool) { /* also the Loss frame of a full disk */
+	if (n->c.spool) { /* includes the Loss frame of a full disk */
 		hr_spool_appended(n->c.spool, mark);
 		hr_spool_closed(n->c.spool);
 	}
 	return r;
 }
 
-/* All frames are with the appender; no thread uses the journal. */
+/* Call it when the appender has all frames, and no thread uses the journal. */
 static int end_stream(struct hr_node *n)
 {
 	int r = hr_appender_stop(n->appender), closed;
@@ -309,7 +309,7 @@ static int end_stream(struct hr_node *n)
 	n->appender = NULL;
 	n->last.stored_bytes = hr_writer_bytes(n->writer);
 	closed = close_writer(n);
-	/* A full disk may prevent a segment's footer: the segment stays readable. */
+	/* If a full disk prevents the footer of a segment, the segment stays readable. */
 	return r || hr__node_disk_full(closed) ? r : closed;
 }
 
@@ -327,7 +327,7 @@ int hr_node_stop(struct hr_node *n, const struct hr_job_end *end)
 	n->stopped = true;
 	r = end_stream(n);
 	hr_page_forget();
-	if (r && n->journal) /* keep it: hr_store_recover can try again */
+	if (r && n->journal) /* keeps the journal, so that hr_store_recover can try again */
 		return r;
 	hr__node_drop_journal(n);
 	return r;

@@ -5,7 +5,7 @@
  * Threads   attach   accepts shim connections, sends them prefaulted maps (attach.c)
  *           drain    sweeps rings, journals, folds, seals batches (drain.c, engine.c)
  *           appender stores frames (appender.c)
- *           loop     the caller's libuv loop; calls all functions here that are not for any thread
+ *           loop     the caller's libuv loop; calls all functions here that are not "any thread"
  * Lifetime  hr_node_new .. hr_node_stop .. hr_node_free
  */
 #ifndef HEADRACE_DAEMON_NODE_NODE_H
@@ -20,10 +20,10 @@
 
 struct hr_node;
 
-/* Whether this stream has ended. False also if it cannot be read. */
+/* Returns whether this stream has ended; false if the stream is unreadable. */
 bool hr_node_stream_ended(const char *store, const struct hr_stream_id *id);
 
-/* Opens the store; begins a stream, or continues one with its journal and retained descriptors. */
+/* Opens the store. Begins a stream, or continues one with its journal and retained descriptors. */
 int hr_node_new(const struct hr_node_config *config, struct hr_node **ret, char **ret_error);
 int hr_node_start(struct hr_node *n); /* starts threads and listening */
 
@@ -33,18 +33,18 @@ void hr_node_stats(struct hr_node *n, struct hr_node_stats *ret);
 struct hr_attach_use;
 void hr_node_use(struct hr_node *n, struct hr_attach_use *ret);
 
-/* At most `max` pids of attached processes; returns how many there are. Any thread. */
+/* Stores at most `max` pids of attached processes. Returns the number of all. Any thread. */
 size_t hr_node_attached(struct hr_node *n, pid_t *pids, size_t max);
 
 /*
- * Probes record the descendants of a process, and the process itself unless `quiet` (probes.h);
- * hr_node_cgroup: all processes of a cgroup (cgroup.h) and of cgroups below it. 0 or -errno.
+ * hr_node_root makes probes record the descendants of a process, and the process itself unless
+ * `quiet` (probes.h). hr_node_cgroup does so for a cgroup (cgroup.h) and cgroups below it.
  * hr_node_probes_lack: what the probes lack on this kernel, or NULL. hr_node_probes_error: why
  * requested probes are not loaded; NULL: they are, will be, or were not requested.
  */
 void hr_node_root(struct hr_node *n, pid_t pid, bool quiet);
 int hr_node_cgroup(struct hr_node *n, uint64_t id);
-bool hr_node_probes(struct hr_node *n); /* are probes loaded? */
+bool hr_node_probes(struct hr_node *n); /* True: probes are loaded */
 const char *hr_node_probes_lack(struct hr_node *n);
 const char *hr_node_probes_error(const struct hr_node *n);
 
@@ -52,24 +52,24 @@ const char *hr_node_probes_error(const struct hr_node *n);
 void hr_node_set_level(struct hr_node *n, uint32_t level); /* enum hr_level */
 uint32_t hr_node_level(struct hr_node *n);
 
-/* Counts processes that a limit of the service refused as a loss. Any thread. */
+/* Counts, as a loss, processes that a limit of the service refused. Any thread. */
 void hr_node_refused(struct hr_node *n, uint64_t processes);
 
 /*
- * A LiveJob message (proto/live.proto), malloc'ed, with operations in flight for in_flight_ns or
- * longer. Blocks for about a sweep. -ENOMEM; -ESHUTDOWN: the job has ended.
+ * Makes a LiveJob message (proto/live.proto; malloc'ed), with the operations that are in flight for
+ * at least in_flight_ns. Blocks for about a sweep. -ENOMEM; -ESHUTDOWN: the job has ended.
  */
 int hr_node_live(struct hr_node *n, uint64_t in_flight_ns, uint8_t **ret, size_t *ret_bytes);
 
 /* Stores the records that were committed before the call. Blocks. 0 or the store's error. */
 int hr_node_flush(struct hr_node *n);
 
-/* Accepts connected processes, then no more, and flushes: another process continues the job. */
+/* Accepts waiting connections but no later ones, and flushes. Another process continues the job. */
 void hr_node_pause(struct hr_node *n);
 
 /*
- * Ends the job: last sweep, operations in flight, StreamEnd; seals the segment, removes the
- * journal. Processes that are still attached continue unrecorded.
+ * Ends the job: makes the last sweep, records operations in flight, ends the stream, seals the
+ * segment, and removes the journal. Processes that are still attached continue without a recording.
  */
 int hr_node_stop(struct hr_node *n, const struct hr_job_end *end);
 void hr_node_free(struct hr_node *n);

@@ -23,34 +23,34 @@ struct hr_node {
 	struct hr_drain *drain;
 	struct hr_attach *attach;
 	struct hr_prober prober;
-	uint64_t last_proc; /* attach and drain thread; atomic */
-	uint64_t instance;  /* of this process; live pictures have it */
-	/* of streams of this job that could not continue: */
-	uint64_t orphans;   /* their processes */
-	bool other_version; /* one has a journal of another version */
-	bool given_up;	    /* one has a damaged journal, or its journal was in memory */
+	uint64_t last_proc; /* highest process number; atomic, for attach and drain thread */
+	uint64_t instance;  /* random number of this process, for live pictures */
+	/* streams of this job that could not continue */
+	uint64_t orphans;   /* number of their processes */
+	bool other_version; /* one of them has a journal of another version */
+	bool given_up;	    /* the journal of one was damaged, or in memory */
 	bool stopped;
 	struct hr_node_stats last; /* valid when stopped */
 };
 
-bool hr__node_disk_full(int r); /* r: an error of a store */
+bool hr__node_disk_full(int r); /* True: the error r of a store means that the disk is full */
 
 /* Opens the stream that this node writes. *ret_found: its journal has entries. */
 int hr__node_open_stream(struct hr_node *n, bool *ret_found);
 
 /*
- * Continues the open stream, or begins it. If its journal is damaged, ends it and begins the next
- * one (*found: false). `inherited`: the retained descriptors.
+ * Continues the open stream, or begins it. If the journal is damaged, ends the stream, begins the
+ * next one and sets *found to false. `inherited`: the retained descriptors.
  */
 int hr__node_start_stream(struct hr_node *n, bool *found, const struct hr_inherited *inherited,
 			  size_t n_inherited);
 
-/* `unlink`: removes the journal first. */
+/* Closes the folder of the journal. `unlink`: removes the journal first. */
 void hr__node_leave_folder(struct hr_node *n, bool unlink);
 
-/* A journal of another version is not open, and stays. */
+/* Closes and removes the journal. One of another version is not open, and stays. */
 void hr__node_drop_journal(struct hr_node *n);
 
-void hr__node_free_engine(struct hr_node *n); /* and the appender */
+void hr__node_free_engine(struct hr_node *n); /* frees the appender, too */
 
 #endif

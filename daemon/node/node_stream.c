@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Opens the stream of a node: begins it, continues it from its journal, or gives it up. */
+/* Opens the stream of a node: begins or continues it. Ends a stream that cannot continue. */
 #include "daemon/node/node_internal.h"
 
 #include <errno.h>
@@ -56,7 +56,7 @@ static int open_journal(struct hr_node *n, bool *ret_found)
 		r = hr_journal_open(fd, half_bytes(n), &n->journal, ret_found);
 	if (!hr__node_disk_full(r))
 		return r;
-	/* The disk is full: records with a journal in memory, which a kill of headraced loses. */
+	/* If the disk is full, keeps the journal in memory, where a kill of headraced loses it. */
 	hr__node_leave_folder(n, true);
 	return hr_journal_open(-1, half_bytes(n), &n->journal, ret_found);
 }
@@ -99,7 +99,7 @@ bool hr_node_stream_ended(const char *store, const struct hr_stream_id *id)
 	return ended;
 }
 
-/* Ends a stream that cannot continue. The journal stays if frames cannot be stored now. */
+/* Ends a stream that cannot continue. If its frames cannot be stored now, the journal stays. */
 static void give_up_stream(struct hr_node *n)
 {
 	if (!hr_node_stream_ended(n->c.store, &n->c.id)) {
@@ -116,8 +116,8 @@ static void give_up_stream(struct hr_node *n)
  * A stream cannot continue in three cases:
  *   - its journal has another version: the journal stays, for a headraced of that version;
  *   - it has frames, but its journal was in memory: the numbers of processes and files are lost;
- *   - its journal is damaged: here its header; start_engine finds other damage.
- * The next instance number is tried then. A later daemon finds the same stream in the same way.
+ *   - its journal is damaged (here its header; start_engine finds other damage).
+ * Then this tries the next instance number. A later daemon finds the same stream in this way.
  */
 int hr__node_open_stream(struct hr_node *n, bool *ret_found)
 {
@@ -150,7 +150,7 @@ static void half_taken(void *arg, uint64_t gen)
 	hr_appender_retire(arg, gen);
 }
 
-/* Replays the journal; the store ignores frames that it has. */
+/* Replays the journal. The store ignores frames that it has. */
 static int replay(struct hr_node *n)
 {
 	const struct hr_replay to = {.store_mark = hr_writer_mark(n->writer),
@@ -173,7 +173,7 @@ static void node_stream_note(struct hr_node *n, enum hr_loss_reason reason, uint
 	hr_journal_commit(n->journal, HR_ENTRY_NOTE, sizeof(*in));
 }
 
-/* A process with the mounts of most clients: the node service has those of a sandbox. */
+/* A process with the mounts of most clients. The node service itself may run in a sandbox. */
 static pid_t mounts_pid(const struct hr_node *n)
 {
 	return n->c.handoff_fd > 0 ? 1 : getpid();
@@ -193,7 +193,7 @@ static int begin_privacy(struct hr_node *n)
 	return 0;
 }
 
-/* Reads mounts at once, for processes that end before headraced reads theirs. */
+/* Begins a stream, with mounts for processes that end before headraced reads their own. */
 static int begin_stream(struct hr_node *n)
 {
 	struct hr_entry_start *start;
@@ -251,7 +251,7 @@ static int start_engine(struct hr_node *n, bool found)
 	if (!r)
 		r = found ? replay(n) : begin_stream(n);
 	if (!r && hr_engine_stopped(n->engine))
-		r = -ESTALE; /* a kill came between the job's end and its last frames */
+		r = -ESTALE; /* the journal has the job's end already */
 	return r;
 }
 

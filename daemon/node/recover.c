@@ -28,12 +28,12 @@ static void recover_give(void *arg, struct hr_out_list *out)
 
 struct recovered {
 	struct hr_journal *j; /* NULL: absent, or unreadable */
-	int fd;		      /* of its file; valid with j */
+	int fd;		      /* of its file; valid if j is not NULL */
 	bool damaged;
 	struct hr_loss lost;
 };
 
-/* Processes and job end where the journal ends: nothing later can be recorded. */
+/* Ends the processes and the job at the last time in the journal. */
 static void recover_end_job(struct hr_engine *e, struct hr_appender *a)
 {
 	struct hr_entry_end end = {.h = {sizeof(end), HR_ENTRY_END}, .now_ns = hr_engine_now(e)};
@@ -83,7 +83,7 @@ static int recover_finish(struct recovered *ret, struct hr_writer *w)
 
 	if (!r)
 		r = hr_engine_new(pool, &e);
-	if (!r) /* no journal argument: both halves stay until all frames are stored */
+	if (!r) /* without the journal, so that both halves stay until all frames are stored */
 		r = hr_appender_new(w, pool, NULL, NULL, &a);
 	if (!r)
 		r = replay(ret, e, a, hr_writer_mark(w));
@@ -103,7 +103,7 @@ static int recover_finish(struct recovered *ret, struct hr_writer *w)
 	return r ? r : stored;
 }
 
-/* `own`: the journal must be this user's. 1: recovered; 0: no journal. */
+/* `own`: the journal must be this user's. Returns 1: recovered; 0: there is no journal. */
 static int recover_stream(struct hr_writer *w, uint64_t instance, bool own, struct recovered *ret)
 {
 	int fd = hr_journal_file(hr_writer_dir_fd(w), instance), r;
@@ -187,7 +187,7 @@ static int recover_one(int store_fd, const char *store, const struct hr_stream *
 	int r = hr_writer_open_own(store_fd, store, &id, &w), closed;
 	uint64_t before;
 
-	/* A writer continues the stream, or it is another user's: the journal stays. */
+	/* If a writer continues the stream, or it is another user's, the journal stays. */
 	if (r == -EBUSY || r == -EPERM)
 		return 0;
 	if (r) {
@@ -202,11 +202,11 @@ static int recover_one(int store_fd, const char *store, const struct hr_stream *
 	return r < 0 ? r : closed;
 }
 
-/* Journals of streams without a writer. */
+/* The journals that a search found in streams without a writer. */
 struct journals {
-	bool own;     /* one is in a folder of this user */
-	bool foreign; /* one is in a folder that hr_store_is_own refuses */
-	uid_t owner;  /* of the latter folder */
+	bool own;     /* a journal is in a folder of this user */
+	bool foreign; /* a journal is in a folder that hr_store_is_own refuses */
+	uid_t owner;  /* of a refused folder */
 };
 
 static void find_in_stream(int fd, struct journals *ret)

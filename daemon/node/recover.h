@@ -2,7 +2,7 @@
 /*
  * recover.h - finishes the streams of a killed headraced in a store
  *
- * Skips streams that have a writer. Any thread, but in this process one call at a time per store.
+ * Skips streams that have a writer. Any thread, but only one at a time per store in this process.
  */
 #ifndef HEADRACE_DAEMON_NODE_RECOVER_H
 #define HEADRACE_DAEMON_NODE_RECOVER_H
@@ -11,21 +11,21 @@
 
 /*
  * For each stream with a journal and no writer: replays the journal, ends the job as "killed",
- * seals the stream, removes the journal. Of a damaged journal it replays what precedes the damage,
- * and stores a Loss row (journal_damaged). *ret_note: a line per stream, malloc'ed; NULL: nothing
- * done. Returns 0, or the last error, which the note has, too: that journal stays, as do journals
- * of another version. -EPERM: another user owns, or may write to, a stream's folder or journal:
- * writes nothing there.
+ * seals the stream, and removes the journal. If a journal is damaged, it replays the entries before
+ * the damage, and stores a Loss row (journal_damaged). *ret_note: a line per stream (malloc'ed);
+ * NULL: it did nothing. Returns 0, or the last error, which is in the note, too. After an error,
+ * the journal stays; journals of another version stay, too. -EPERM: another user owns, or may write
+ * to, the folder or journal of a stream. Then it writes nothing there.
  */
 int hr_store_recover(const char *store, char **ret_note);
 
-/* The same for one stream, sealed even without a journal. -EBUSY: it has a writer. */
+/* Recovers one stream; seals it even if it has no journal. -EBUSY: it has a writer. */
 struct hr_stream_id;
 int hr_stream_recover(const char *store, const struct hr_stream_id *id);
 
 /*
- * The same for a stream that has not ended, and whose writer the caller has; `instance`: of its
- * hr_stream_id. Without the journal (it was in memory), only stores a Loss row and the end.
+ * Recovers a stream that has not ended, and whose writer is `w`. `instance`: from its hr_stream_id.
+ * If the journal was in memory, it only stores a Loss row and the end of the stream.
  */
 struct hr_writer;
 int hr_writer_recover(struct hr_writer *w, uint64_t instance);

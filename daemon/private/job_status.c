@@ -5,7 +5,7 @@
 
 #include "daemon/attach/attach.h"
 
-#define MEASURE_MS 900u /* less than a second: a timer may fire early */
+#define MEASURE_MS 900u /* less than a second, because a timer may fire early */
 
 void hr_job_status_measure(struct hr_job_status *s, const struct hr_node_stats *now,
 			   uint64_t now_ms)

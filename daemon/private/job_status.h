@@ -2,8 +2,8 @@
 /*
  * job_status.h - fills in the JobStatus (proto/control.proto) of the job that this process records
  *
- * A private headraced answers `headrace status` with it; a worker sends it to the service. Strings
- * of a status belong to the configuration, the node and hr_job_status. Threads: the loop thread.
+ * A private headraced answers `headrace status` with it; a worker sends it to the service. The
+ * strings of a status belong to the configuration, the node or hr_job_status. Loop thread only.
  */
 #ifndef HEADRACE_DAEMON_PRIVATE_JOB_STATUS_H
 #define HEADRACE_DAEMON_PRIVATE_JOB_STATUS_H
@@ -18,17 +18,17 @@ struct hr_job_status {
 	const struct hr_private_config *config;
 	struct hr_node *node;
 	struct hr_private_uplink *uplink; /* NULL: no collectors */
-	struct hr_uplink_stats sending;	  /* as in the last status */
-	/* the last measurement, and rates since the one before */
+	struct hr_uplink_stats sending;	  /* what the last status contained */
+	/* the last measurement, and the rates between the last two measurements */
 	uint64_t measured_ms; /* 0: no measurement yet */
 	uint64_t events, bytes, events_per_s, bytes_per_s;
 };
 
-/* Measures rates about once a second. Call it at least so often. */
+/* Call it each second, or more often. Measures rates about once a second. */
 void hr_job_status_measure(struct hr_job_status *s, const struct hr_node_stats *now,
 			   uint64_t now_ms);
 
-/* Sets the fields that this process knows. `now`: of hr_node_stats. */
+/* Sets the fields that this process can set. `now`: from hr_node_stats(). */
 void hr_job_status_fill(struct hr_job_status *s, const struct hr_node_stats *now,
 			Headrace__JobStatus *ret);
 

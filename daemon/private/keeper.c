@@ -29,7 +29,7 @@ struct keeper {
 	bool ready;
 	bool stopping; /* after SIGTERM: the worker is not restarted */
 	struct hr_kept kept;
-	uint64_t restarts_ns[HR_KEEPER_RESTARTS]; /* times of the last restarts, a ring */
+	uint64_t restarts_ns[HR_KEEPER_RESTARTS]; /* a ring of the times of the last restarts */
 	unsigned n_restarts;
 };
 
@@ -48,7 +48,7 @@ void hr_keeper_quiet(void)
 
 /* ---- notifications --------------------------------------------------------------------------- */
 
-/* Reads one datagram of the worker. False: none. */
+/* Reads one datagram of the worker. False: there is none. */
 static bool read_notification(struct keeper *k)
 {
 	struct hr_notice notice;
@@ -93,7 +93,7 @@ static bool restarts_used_up(struct keeper *k)
 	return used_up;
 }
 
-/* True: the keeper ends with *ret_status. */
+/* Handles the end of a worker. True: the keeper must end with *ret_status. */
 static bool reap_worker(struct keeper *k, int *ret_status)
 {
 	int status;
@@ -101,7 +101,7 @@ static bool reap_worker(struct keeper *k, int *ret_status)
 	if (waitpid(k->worker, &status, WNOHANG) != k->worker)
 		return false;
 	while (read_notification(k))
-		; /* datagrams that it sent before it ended */
+		; /* takes the datagrams that it sent before it ended */
 	if (WIFEXITED(status)) {
 		*ret_status = WEXITSTATUS(status);
 		return true;
@@ -134,7 +134,7 @@ static int keeper_init(struct keeper *k)
 	signal(SIGPIPE, SIG_IGN);
 	signal(SIGHUP, SIG_IGN);
 	signal(SIGINT, SIG_IGN);
-	signal(SIGXFSZ, SIG_IGN); /* a file beyond its size limit: write() fails with EFBIG */
+	signal(SIGXFSZ, SIG_IGN); /* beyond the file size limit, write() then fails with EFBIG */
 	signal(SIGCHLD, SIG_DFL); /* an inherited SIG_IGN would suppress it */
 	sigemptyset(&set);
 	sigaddset(&set, SIGCHLD);

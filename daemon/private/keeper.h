@@ -2,10 +2,10 @@
 /*
  * keeper.h - the small parent process of a private headraced: keeps its descriptors and restarts it
  *
- * Purpose   Like systemd for a service, it holds the listening sockets and the memfds of all
+ * Purpose   Like systemd for a service, it keeps the listening sockets and the memfds of all
  *           sessions (sd_notify's FDSTORE, fdstore.h). So `kill -9` of the worker loses nothing:
- *           processes write records to their rings, new ones wait in the backlog, and the next
- *           worker continues with rings and journal.
+ *           attached processes continue to write to their rings, new processes wait in the backlog,
+ *           and the next worker continues with the rings and the journal.
  *
  *      headrace run --fork, setsid, exec--> keeper --fork, exec--> worker (private_worker.h)
  *                                             ^                      | FDSTORE=1 FDSTOREREMOVE=1
@@ -13,8 +13,8 @@
  *
  *      a signal kills the worker   the keeper starts another, at most HR_KEEPER_RESTARTS in 10 s
  *      the worker exits            the keeper exits with the same status
- *      the keeper is killed        the worker continues alone; if it is killed, too, records in the
- *                                  rings are lost (the journal has those that it had read)
+ *      the keeper is killed        the worker continues alone; if it is killed, too, records that
+ *                                  it has not read from the rings are lost
  *      SIGTERM to the keeper       it sends SIGTERM to the worker, which ends the job
  *
  * Threads   One, in hr_keeper_run.
@@ -29,17 +29,17 @@
 struct hr_keeper_config {
 	const char *exe;   /* the worker's program */
 	char *const *argv; /* its arguments; the keeper appends the number of the first socket */
-	/* each worker inherits them, with consecutive numbers */
+	/* sockets that each worker inherits, with consecutive numbers */
 	int listening[HR_KEEPER_LISTENING];
 };
 
 /*
- * Runs workers until one exits: returns its exit status, or 70 after too many restarts. When the
+ * Runs workers until one exits. Returns its exit status, or 70 after too many restarts. When the
  * first worker is ready, writes "ready\n" to standard error, and calls hr_keeper_quiet.
  */
 int hr_keeper_run(const struct hr_keeper_config *config);
 
-/* Standard error, which is a pipe of `headrace run`, becomes $HEADRACE_DAEMON_LOG or /dev/null. */
+/* Replaces standard error, a pipe of `headrace run`, by $HEADRACE_DAEMON_LOG or /dev/null. */
 void hr_keeper_quiet(void);
 
 #endif

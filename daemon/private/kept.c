@@ -127,7 +127,7 @@ bool hr_notify_read(struct hr_notify *n, struct hr_notice *ret)
 	return true;
 }
 
-/* The value of `key`, a new string; NULL: none. */
+/* Returns the value of `key` as a new string; NULL: none. */
 static char *notice_value(const struct hr_notice *notice, const char *key)
 {
 	size_t n = strlen(key);
@@ -168,8 +168,8 @@ void hr_kept_take(struct hr_kept *k, struct hr_notice *notice)
 /* ---- the child ------------------------------------------------------------------------------- */
 
 /*
- * Moves the kept descriptors to 3, 4..., then the sockets; returns the first socket's number. First
- * moves all to higher numbers, since a target may be in use.
+ * Gives the kept descriptors the numbers 3, 4..., and the sockets the next ones. Returns the number
+ * of the first socket. First moves all to higher numbers, since a target may be in use.
  */
 static int pass_descriptors(struct hr_kept *k, const int *sockets, size_t n_sockets)
 {

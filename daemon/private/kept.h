@@ -36,7 +36,7 @@ struct hr_kept {
 	size_t n, room;
 };
 
-/* Takes fd, and closes the one of that name. Without memory or room it closes fd. */
+/* Keeps fd, and closes an earlier one with this name. If there is no memory or room, closes fd. */
 void hr_kept_add(struct hr_kept *k, const char *name, int fd);
 void hr_kept_remove(struct hr_kept *k, const char *name);
 int hr_kept_find(const struct hr_kept *k, const char *name); /* the descriptor; -1: none */
@@ -51,21 +51,21 @@ struct hr_notify {
 
 struct hr_notice {
 	pid_t from; /* the sender, from the kernel (SCM_CREDENTIALS) */
-	int fd;	    /* the caller's; -1: none */
+	int fd;	    /* owned by the caller; -1: none */
 	char text[4096];
 };
 
-/* An abstract socket. 0 or -errno; call hr_notify_close in either case. */
+/* Opens an abstract socket. 0 or -errno; call hr_notify_close in either case. */
 int hr_notify_open(struct hr_notify *n);
 void hr_notify_close(struct hr_notify *n);
 
-/* Reads one notice, without waiting. False: there is none. */
+/* Reads one notice without a wait. False: there is none. */
 bool hr_notify_read(struct hr_notify *n, struct hr_notice *ret);
 
-/* Whether the notice has the line `key=value`. */
+/* Returns whether the notice has the line `key=value`. */
 bool hr_notice_has(const struct hr_notice *notice, const char *key, const char *value);
 
-/* FDSTORE: adds the descriptor, else closes it. FDSTOREREMOVE: removes the named one. */
+/* Applies a notice: FDSTORE adds its descriptor, FDSTOREREMOVE removes one. Closes any other. */
 void hr_kept_take(struct hr_kept *k, struct hr_notice *notice);
 
 /* ---- the child ------------------------------------------------------------------------------- */

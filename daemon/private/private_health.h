@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* private_health.h - notices to a job's runs about problems of its recording, each once. Pure. */
+/* private_health.h - notices to the runs of a job about recording problems, each once. No state. */
 #ifndef HEADRACE_DAEMON_PRIVATE_PRIVATE_HEALTH_H
 #define HEADRACE_DAEMON_PRIVATE_PRIVATE_HEALTH_H
 

@@ -6,7 +6,7 @@
 #include "daemon/node/live_link.h"
 #include "daemon/private/job_status.h"
 
-/* Answers over `fd`, which stays the caller's. False: `m` is no such request. Loop thread. */
+/* Answers over `fd`, which the caller owns. False: `m` is another request. Loop thread. */
 bool hr_private_answer(struct hr_job_status *s, struct hr_live_link *live,
 		       const Headrace__Control *m, int fd);
 

@@ -5,10 +5,10 @@
  * Purpose   Connects private_worker.c and service/worker.c with the uplink (uplink.h).
  *
  *      job ends --> draining: the run prints its summary, then sends `summary_printed`
- *                   --> finished: all is acknowledged, no collector takes the stream,
- *                       time is over, or the run has gone
+ *                   --> finished: all frames are acknowledged, no collector accepts the stream,
+ *                       the time is over, or the run has ended
  *
- * Owner     The recording process. Threads: the loop thread; the uplink has its own.
+ * Owner     The recording process. Loop thread; the uplink has its own thread.
  */
 #ifndef HEADRACE_DAEMON_PRIVATE_PRIVATE_UPLINK_H
 #define HEADRACE_DAEMON_PRIVATE_PRIVATE_UPLINK_H
@@ -18,24 +18,24 @@
 struct hr_private_uplink;
 struct hr_uplink_stats;
 
-/* *ret: NULL without collectors. *ret_error: malloc'ed or NULL. */
+/* Without collectors, *ret is NULL. *ret_error: malloc'ed or NULL. */
 int hr_private_uplink_open(const struct hr_private_config *config, struct hr_private_uplink **ret,
 			   char **ret_error);
-struct hr_spool *hr_private_uplink_spool(struct hr_private_uplink *p); /* accepts NULL: NULL */
+struct hr_spool *hr_private_uplink_spool(struct hr_private_uplink *p); /* returns NULL for NULL */
 void hr_private_uplink_free(struct hr_private_uplink *p);	       /* accepts NULL */
 
 void hr_private_uplink_stats(struct hr_private_uplink *p, struct hr_uplink_stats *ret);
 
-/* Writes the next notice: about the connection, or a refused stream. False: there is none. */
+/* Writes the next notice, about the connection or a refused stream. False: there is none. */
 bool hr_private_uplink_next_notice(struct hr_private_uplink *p, char *ret, size_t bytes);
 
-/* The job has ended: sends until `until_ms` at most. */
+/* Call it when the job has ended. Sends until `until_ms` at most. */
 void hr_private_uplink_drain(struct hr_private_uplink *p, uint64_t until_ms);
 
-/* The uplink may delete acknowledged frames from the spool. */
+/* Lets the uplink delete acknowledged frames from the spool. */
 void hr_private_uplink_release(struct hr_private_uplink *p);
 
-/* True every 250 ms and at the end. The strings are valid until the next call. */
+/* True, every 250 ms and at the end: *ret is a new report. Its strings last until the next call. */
 bool hr_private_uplink_progress(struct hr_private_uplink *p, uint64_t now_ms,
 				Headrace__Sending *ret);
 

@@ -34,7 +34,7 @@ struct private_run {
 	struct private_run *next;
 	struct private_worker *worker;
 	enum run_state state;
-	int fd; /* -1 once vanished */
+	int fd; /* -1 after the run has vanished */
 	uv_poll_t poll;
 	int rank;      /* -1: not known */
 	int cmd_pidfd; /* -1: no CMD yet, or not known */
@@ -53,11 +53,11 @@ struct private_worker {
 	struct hr_live_link live;
 	struct private_run *runs;
 	int control_fd, shim_fd;
-	uint64_t empty_since_ms; /* since then no run is connected */
+	uint64_t empty_since_ms; /* since when no run is connected */
 	bool has_ranks;		 /* some run has a rank */
 	bool printed, vanished, killed, failed, over;
-	bool draining;		     /* the job has ended, the uplink still sends */
-	struct hr_reported reported; /* in notices to the runs */
+	bool draining;		     /* the job has ended, but the uplink still sends */
+	struct hr_reported reported; /* what notices to the runs have reported */
 };
 
 static uint64_t now_ms(const struct private_worker *w)
@@ -72,7 +72,7 @@ static void run_closed(uv_handle_t *handle)
 	free(handle->data);
 }
 
-/* libuv frees its memory after the handle is closed. */
+/* Removes a run. Its memory is freed after libuv has closed the handle. */
 static void run_free(struct private_run *run)
 {
 	struct private_run **link = &run->worker->runs;
@@ -100,7 +100,7 @@ static unsigned runs_in(const struct private_worker *w, enum run_state state)
 	return n;
 }
 
-/* Number of runs that wait for an answer, without `but`. */
+/* Number of runs that joined and have no answer yet, without `but`. */
 static unsigned runs_present(const struct private_worker *w, const struct private_run *but)
 {
 	return runs_in(w, RUN_JOINED) + runs_in(w, RUN_LEAVING) -
@@ -113,14 +113,15 @@ static void private_worker_finish(struct private_worker *w)
 	uv_stop(&w->loop);
 }
 
-/* Without `leave` the run was killed, and its CMD may still run. */
+/* Handles a connection that ended without `leave`: the run was killed, but CMD may still run. */
 static void run_lost(struct private_run *run)
 {
 	struct private_worker *w = run->worker;
 	struct private_run *rest;
 
 	if (run->state != RUN_JOINED) {
-		if (run->state == RUN_DRAINING) /* no run waits; the spool keeps the rest */
+		/* no run waits, and the spool keeps the other frames */
+		if (run->state == RUN_DRAINING)
 			private_worker_finish(w);
 		run_free(run);
 		return;
@@ -139,7 +140,7 @@ static void run_lost(struct private_run *run)
 	run_free(run);
 }
 
-/* Frees vanished runs whose CMD has ended; returns how many are left. */
+/* Frees vanished runs whose CMD has ended. Returns how many remain. */
 static unsigned reap_vanished(struct private_worker *w)
 {
 	unsigned alive = 0;
@@ -170,7 +171,7 @@ static void notice_all(struct private_worker *w, const char *text)
 
 /* ---- the end --------------------------------------------------------------------------------- */
 
-/* Attached processes; if there are none, those that could still attach. */
+/* Lists the attached processes or, if there are none, those that could still attach. */
 static size_t remaining_processes(struct private_worker *w, pid_t *pids, size_t max)
 {
 	size_t n = hr_node_attached(w->node, pids, max);
@@ -200,7 +201,7 @@ static const char *job_state(const struct private_worker *w)
 	return w->failed ? "failed" : "ended";
 }
 
-/* `last`: the run that waits. NULL: no run prints a summary, so acknowledged frames may go. */
+/* `last`: the run that waits. If it is NULL, no run prints a summary, so frames may be deleted. */
 static void begin_to_drain(struct private_worker *w, struct private_run *last)
 {
 	w->draining = true;
@@ -213,8 +214,8 @@ static void begin_to_drain(struct private_worker *w, struct private_run *last)
 }
 
 /*
- * Ends the job. False: a run is joining. Such a run has the lock from connect to ready: with the
- * lock and without the sockets, no run can be joining.
+ * Ends the job. False: a run is joining, because it has the lock from its connect until it is
+ * ready. While this function has the lock, and after it has removed the sockets, no run can join.
  */
 static bool private_worker_end_job(struct private_worker *w, struct private_run *last, bool print)
 {
@@ -226,7 +227,7 @@ static bool private_worker_end_job(struct private_worker *w, struct private_run 
 		return false;
 	left.processes_left_total = (uint32_t)remaining_processes(w, open, MAX_OPEN_PIDS);
 	stopped = hr_node_stop(w->node, &(struct hr_job_end){.state = job_state(w)});
-	/* After hr_node_stop: if this worker is killed before, runs must find the next one. */
+	/* Only after hr_node_stop: until then, the next worker needs the sockets after a kill. */
 	hr_private_remove(&w->config.names);
 	if (r == 0)
 		close(lock);
@@ -262,7 +263,7 @@ static void continue_draining(struct private_worker *w)
 		private_worker_finish(w);
 }
 
-/* Whether this run, which gets its answer next, prints the summary. */
+/* Returns whether this run, which gets its answer next, prints the summary. */
 static bool run_prints(const struct private_worker *w, const struct private_run *run, bool last)
 {
 	if (w->printed)
@@ -270,7 +271,7 @@ static bool run_prints(const struct private_worker *w, const struct private_run 
 	return run->rank == 0 || (last && !w->has_ranks);
 }
 
-/* False: it has to wait. */
+/* Answers a run that leaves. False: it must wait. */
 static bool try_answer(struct private_worker *w, struct private_run *run)
 {
 	bool waited = now_ms(w) - run->leave_at_ms >= run->linger_ms;
@@ -353,7 +354,7 @@ static void handle_join(struct private_run *run, const Headrace__Join *join)
 	run->rank = join->has_rank ? (int)join->rank : -1;
 	w->has_ranks = w->has_ranks || run->rank >= 0;
 	run->state = RUN_JOINED;
-	/* Probes record what the run starts from now on, but not the run. */
+	/* Probes will record the processes that the run starts, but not the run. */
 	hr_node_root(w->node, join->pid, true);
 	send_joined(run);
 }
@@ -416,7 +417,7 @@ static void on_message(uv_poll_t *poll, int status, int events)
 	answer_leaving(w);
 }
 
-/* Only the owner of the job, and root, may join. */
+/* Returns whether the peer is the owner of the job, or root. */
 static bool may_join(const struct private_worker *w, int fd)
 {
 	struct ucred peer;
@@ -502,7 +503,7 @@ static int start_node(struct private_worker *w, int config_fd)
 		return r;
 	}
 	w->config.node.shim_fd = w->shim_fd;
-	/* With collectors: an earlier worker was killed while it was draining. */
+	/* If the stream has ended, an earlier worker was killed while its uplink still sent. */
 	if (w->config.collectors && hr_node_stream_ended(w->config.node.store, &w->config.node.id))
 		return -ESTALE;
 	r = hr_private_uplink_open(&w->config, &w->uplink, &error);
@@ -511,7 +512,7 @@ static int start_node(struct private_worker *w, int config_fd)
 		r = hr_node_new(&w->config.node, &w->node, &error);
 	if (r == 0)
 		r = hr_node_start(w->node);
-	/* -ESTALE: the journal has the job's end; uplink or next query recovers the stream. */
+	/* -ESTALE: the journal has the job's end, and the uplink or a query recovers the stream. */
 	if (r < 0 && r != -ESTALE)
 		fprintf(stderr, "headraced: %s\n", error != NULL ? error : strerrordesc_np(-r));
 	free(error);

@@ -11,7 +11,7 @@
 
 #define ENVIRON_MAX (256u << 10) /* bytes of an environment that are searched */
 
-/* 0: a kernel thread, a zombie, or another user's process. */
+/* Returns the bytes read. 0: a kernel thread, a zombie, or another user's process. */
 static size_t read_environ(pid_t pid, char *buf, size_t room)
 {
 	char path[64];

@@ -2,9 +2,9 @@
 /*
  * stragglers.h - processes of a job that could still attach
  *
- * A process attaches at its first operation on a tracked file. If CMD left such a process running,
- * and the job ended, its operations would be lost without a count. Its initial environment has
- * HEADRACE_SOCKET with this daemon's socket. Any thread; reads /proc.
+ * A process attaches at its first operation on a tracked file. If CMD leaves a process that has not
+ * attached, and the job ends, later operations would be lost without a count. So headraced searches
+ * /proc for processes with HEADRACE_SOCKET of this daemon in their initial environment. Any thread.
  */
 #ifndef HEADRACE_DAEMON_PRIVATE_STRAGGLERS_H
 #define HEADRACE_DAEMON_PRIVATE_STRAGGLERS_H
@@ -14,7 +14,7 @@
 
 /*
  * Stores at most `max` pids of live processes (no zombies, not the caller) with
- * HEADRACE_SOCKET=`socket`, returns how many there are. Other users' processes cannot be read.
+ * HEADRACE_SOCKET=`socket`. Returns the number of all. Skips processes of other users.
  */
 size_t hr_stragglers(const char *socket, pid_t *pids, size_t max);
 

@@ -41,7 +41,7 @@ static void *prober_load(void *arg)
 	return NULL;
 }
 
-/* Loading takes a tenth of a second or more: the kernel checks the programs. */
+/* Loads in a thread, since the kernel checks the programs for a tenth of a second or longer. */
 void hr_prober_load_async(struct hr_prober *p, hr_prober_loaded *loaded, void *arg)
 {
 	p->loaded = loaded;
@@ -76,7 +76,7 @@ bool hr_prober_ready(struct hr_prober *p)
 	return there;
 }
 
-/* Pairs with the store of prober_load. */
+/* The load pairs with the store in prober_load. */
 const char *hr_prober_error(const struct hr_prober *p)
 {
 	return __atomic_load_n(&p->error, __ATOMIC_ACQUIRE);

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * prober.h - loads the probes of a node, at once or in a thread of its own, and keeps the processes
- * and cgroups to follow until the probes are loaded
+ * prober.h - loads the probes of a node, at once or in a separate thread; until they are loaded, it
+ * keeps the list of processes and cgroups to follow
  *
  * Owner     The node.
  * Threads   hr_prober_root, _ready and _error: any. Others: the thread that makes and frees the
  *           node.
- * Lifetime  hr_prober_init .. hr_prober_done. Users of the probes end before hr_prober_done, after
- *           hr_prober_wait.
+ * Lifetime  hr_prober_init .. hr_prober_done. At the end: hr_prober_wait, then users of the probes
+ *           end, then hr_prober_done.
  */
 #ifndef HEADRACE_DAEMON_PROBES_PROBER_H
 #define HEADRACE_DAEMON_PROBES_PROBER_H
@@ -21,11 +21,11 @@
 
 #define HR_PROBER_ROOTS 256u
 
-/* Called in the loading thread: the probes are loaded and follow the roots. */
+/* Called in the loading thread when the probes are loaded and follow the roots. */
 typedef void hr_prober_loaded(void *arg, struct hr_probes *probes);
 
 struct hr_prober {
-	/* NULL: none yet; under the lock while they are loaded */
+	/* NULL: not loaded yet; protected by the lock during the load */
 	struct hr_probes *probes;
 	char *error; /* atomic */
 	pthread_t loader;
@@ -38,24 +38,24 @@ struct hr_prober {
 		pid_t pid; /* 0: a cgroup */
 		bool quiet;
 		uint64_t cgroup;
-	} roots[HR_PROBER_ROOTS]; /* that were added before the probes were loaded */
+	} roots[HR_PROBER_ROOTS]; /* roots that were added before the probes were loaded */
 };
 
 void hr_prober_init(struct hr_prober *p);
 
-/* Call one of these, once: hr_prober_ready and _error have the result. */
+/* Call one of these once. hr_prober_ready and _error return the result. */
 void hr_prober_load(struct hr_prober *p);
 void hr_prober_load_async(struct hr_prober *p, hr_prober_loaded *loaded, void *arg);
 
-/* hr_probes_root or _cgroup once probes are loaded; nothing if that failed. 0 or -errno. */
+/* Follows a process or cgroup when probes are loaded, or never if that fails. 0 or -errno. */
 int hr_prober_root(struct hr_prober *p, const struct hr_prober_root *root);
 
 bool hr_prober_ready(struct hr_prober *p);
-/* Why loading failed; NULL: it did not, is not finished, or was not requested. */
+/* Why loading failed; NULL: it did not fail, has not finished, or was not requested. */
 const char *hr_prober_error(const struct hr_prober *p);
 
 void hr_prober_wait(struct hr_prober *p);
-/* After hr_prober_wait: unloads the probes. */
+/* Call it after hr_prober_wait. Unloads the probes. */
 void hr_prober_done(struct hr_prober *p);
 
 #endif

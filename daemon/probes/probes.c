@@ -25,9 +25,9 @@
 #define AT_ONCE		256u   /* entries of a map that one call reads */
 #define ITERATIONS_MOST 64     /* generations of descendants that a new root may already have */
 #define LOG_BYTES	65536u /* of messages from libbpf and the verifier */
-#define LOG_SHOWN_BYTES 1500u  /* of these, at the end, that the error shows */
-#define FILES		56u    /* descriptors of programs, maps and links, and of loading them */
-#define FILES_LEFT	40u    /* for the other files that headraced opens */
+#define LOG_SHOWN_BYTES 1500u  /* of these, the last bytes, which the error contains */
+#define FILES		56u    /* descriptors of programs, maps and links, and for loading them */
+#define FILES_LEFT	40u    /* descriptors for other files that headraced opens */
 #define PID_NS_INIT	0xEFFFFFFCu /* inode of the initial pid namespace (linux/proc_ns.h) */
 
 struct hr_probes {
@@ -46,7 +46,7 @@ struct hr_probes {
 
 /* ---- messages of libbpf ---------------------------------------------------------------------- */
 
-/* The callback of libbpf has no context: one thread at a time loads programs. */
+/* The callback of libbpf has no context, so only one thread at a time loads programs. */
 static pthread_mutex_t log_lock = PTHREAD_MUTEX_INITIALIZER;
 static char libbpf_log[LOG_BYTES];
 static size_t log_used;
@@ -80,7 +80,7 @@ static int probes_fail(char **ret_error, int r, const char *what)
 
 /* ---- features of this kernel ----------------------------------------------------------------- */
 
-/* Parameters of a tracepoint, without the context; -1: no such tracepoint. */
+/* Number of parameters of a tracepoint, without the context; -1: no such tracepoint. */
 static int tracepoint_args(const struct btf *kernel, const char *name)
 {
 	char type[128];
@@ -109,7 +109,7 @@ static __attribute__((format(printf, 2, 3))) void lack(struct hr_probes *p, cons
 	va_end(args);
 }
 
-/* Chooses the program variants for this kernel; leaves out io_uring if none fits. */
+/* Chooses the program variants for this kernel. If no variant fits, leaves out io_uring. */
 static void choose(struct hr_probes *p, const struct btf *kernel)
 {
 	struct probe_bpf *skel = p->skel;
@@ -157,7 +157,7 @@ static unsigned open_files(void)
 	DIR *d = opendir("/proc/self/fd");
 	unsigned n = 0;
 
-	while (d && readdir(d)) /* this thread's own. NOLINT(concurrency-mt-unsafe) */
+	while (d && readdir(d)) /* only this thread has d. NOLINT(concurrency-mt-unsafe) */
 		n++;
 	if (d)
 		(void)closedir(d);
@@ -180,7 +180,7 @@ static int check_room(char **ret_error)
 
 /* ---- tables that the programs read ----------------------------------------------------------- */
 
-/* Columns of syscalls.def: what a call's file is. The programs ignore calls without a file. */
+/* Values of the column `how` in syscalls.def. The programs ignore calls without a file. */
 enum {
 	HOW_FD = HR_CALL_FD,
 	HOW_VECTOR = HR_CALL_VECTOR,
@@ -232,7 +232,7 @@ static int fill_calls(struct probe_bpf *skel)
 		struct hr_call call = rows[i].call;
 
 		call.moves = moves(call.op);
-		/* libc calls isatty and the like for each stream that it opens: no data moves */
+		/* libc calls isatty and the like for each stream that it opens; no data moves */
 		if (call.op == HR_OP_ioctl)
 			continue;
 		if (call.how != HR_CALL_NONE && rows[i].number < HR_PROBE_CALLS)
@@ -241,7 +241,7 @@ static int fill_calls(struct probe_bpf *skel)
 	return r;
 }
 
-/* from Linux 6.15; not in the headers here */
+/* from Linux 6.15; the headers of Debian 12 lack them */
 #define URING_READV_FIXED  60
 #define URING_WRITEV_FIXED 61
 
@@ -284,10 +284,10 @@ static int probes_take(void *arg, void *data, size_t bytes)
 	struct hr_probes *p = arg;
 
 	p->taken(p->arg, data, bytes);
-	return --p->left == 0 ? -ECANCELED : 0; /* ends the poll; this record is consumed */
+	return --p->left == 0 ? -ECANCELED : 0; /* ends the poll after this record */
 }
 
-/* Under log_lock. */
+/* The caller has log_lock. */
 static int probes_load(struct hr_probes *p, const struct btf *kernel, char **ret_error)
 {
 	int r;
@@ -363,7 +363,7 @@ void hr_probes_free(struct hr_probes *p)
 
 /* ---- processes to follow --------------------------------------------------------------------- */
 
-/* One pass over all tasks; returns how many it marked. */
+/* Makes one pass over all tasks. Returns how many it marked. */
 static uint64_t list_tasks(struct hr_probes *p)
 {
 	int fd = bpf_iter_create(bpf_link__fd(p->skel->links.list_tasks));
@@ -378,14 +378,14 @@ static uint64_t list_tasks(struct hr_probes *p)
 	return p->skel->bss->marked;
 }
 
-/* Under the lock: marks all tasks that belong to the job now. */
+/* Marks all tasks that belong to the job now. The caller has the lock. */
 static void mark_all(struct hr_probes *p)
 {
 	for (int i = 0; i < ITERATIONS_MOST && list_tasks(p) > 0; i++)
 		;
 }
 
-/* Under the lock. */
+/* The caller has the lock. */
 static int add_root(struct hr_probes *p, pid_t pid, const struct hr_image *root)
 {
 	uint32_t tgid = (uint32_t)pid;
@@ -405,7 +405,7 @@ int hr_probes_cgroup(struct hr_probes *p, uint64_t id)
 
 	pthread_mutex_lock(&p->lock);
 	if (!bpf_map_update_elem(bpf_map__fd(p->skel->maps.cgroups), &id, &one, BPF_NOEXIST)) {
-		/* Programs check at fork and exec from now on; the pass finds older tasks. */
+		/* From now on the programs check at fork and exec; the pass finds older tasks. */
 		__atomic_add_fetch(&p->skel->bss->n_cgroups, 1, __ATOMIC_SEQ_CST);
 		mark_all(p);
 	} else if (errno != EEXIST) {
@@ -452,7 +452,7 @@ int hr_probes_cover(struct hr_probes *p, pid_t pid, const int64_t *thread)
 	if (bpf_map_lookup_elem(map, &tgid, &image)) {
 		r = add_root(p, pid, &root);
 	} else {
-		/* The process waits for the answer to its hello: nothing else changes its image. */
+		/* Nothing else changes the image: the process waits for the answer to its hello. */
 		image.cover = root.cover;
 		image.covered = root.covered;
 		image.flags |= root.flags;
@@ -488,7 +488,7 @@ size_t hr_probes_poll(struct hr_probes *p, size_t most, hr_probes_taken *taken, 
 	return most - p->left;
 }
 
-/* Empties a map that no program adds to now. */
+/* Empties a map to which no program adds at this time. */
 static void empty(int map, void *keys, size_t key_bytes, void *values, size_t value_bytes,
 		  void (*found)(void *arg, const void *key, const void *value), void *arg)
 {

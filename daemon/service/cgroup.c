@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The job that a process's cgroup names; the cgroup whose processes probes record. */
+/* Finds the job in the cgroup of a process, and sets the cgroup whose processes probes record. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -15,9 +15,9 @@
 /* ---- of a process ---------------------------------------------------------------------------- */
 
 /*
- * The job in a line of /proc/PID/cgroup: "4:cpuset:/slurm/uid_5/job_127/step_0" or
- * "0::/system.slice/slurmstepd.scope/job_127/step_0". In other folders users can make cgroups of
- * any name. Returns the end of the job's folder in `line`; NULL: no job.
+ * Finds the job in a line of /proc/PID/cgroup: "4:cpuset:/slurm/uid_5/job_127/step_0" or
+ * "0::/system.slice/slurmstepd.scope/job_127/step_0". It accepts no other folders, in which users
+ * can make cgroups of any name. Returns the end of the job's folder in `line`; NULL: no job.
  */
 static const char *line_job(const char *line, char ret[JOB_BYTES])
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* --check-config: what the configuration names, with the rights of the user who runs it. */
+/* --check-config: checks users, groups and files with the rights of the user who runs it. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -58,7 +58,7 @@ static bool check_operators(const struct hr_service_config *c, void (*report)(co
 	return false;
 }
 
-/* A misspelt user would be recorded against the rule. */
+/* If a rule misspells a user, the service would ignore the rule. */
 static bool check_users(const struct hr_service_config *c, void (*report)(const char *text))
 {
 	char name[256], text[320];
@@ -70,7 +70,7 @@ static bool check_users(const struct hr_service_config *c, void (*report)(const 
 	return false;
 }
 
-/* The spool may be absent if headraced can make it. */
+/* True: the spool is a folder that headraced can use, or can make. */
 static bool check_spool(const struct hr_service_config *c, void (*report)(const char *text))
 {
 	char *parent, *slash, *text = NULL;

@@ -33,8 +33,8 @@ const struct hr_config_key hr_service_keys[] = {
      .help = "Maximum size of the spool. If it is full, headraced deletes and counts the oldest "
 	     "data, events first. 0: 4GiB, or 256MiB if the spool is in memory (tmpfs)."},
     {KEY("collectors", LIST, collectors), .value_name = "ADDRESS",
-     .help = "tcp://HOST[:PORT] in order of preference; repeatable. None: all data stays in the "
-	     "spool."},
+     .help = "tcp://HOST[:PORT] in order of preference; repeatable. Without this key, all "
+	     "data stays in the spool."},
     {KEY("tls_cert", TEXT, tls_cert), .value_name = "FILE",
      .help = "This node's certificate (PEM)."},
     {KEY("tls_key", TEXT, tls_key), .value_name = "FILE", .help = "Key of tls_cert (PEM)."},
@@ -132,7 +132,7 @@ bool hr_service_config_check(const struct hr_service_config *c, void (*report)(c
 	return hr_config_rules(rules, sizeof(rules) / sizeof(rules[0]), report);
 }
 
-/* Of the folder, or where it will be made. */
+/* True: the folder, or (if absent) its first existing parent, is in memory. */
 static bool in_memory(const char *path)
 {
 	char *folder = strdup(path), *slash;

@@ -10,9 +10,9 @@
 #include "common/config.h"
 
 #define HR_SERVICE_CONFIG_FILE "/etc/headrace/headraced.conf"
-#define HR_SERVICE_PATH_MOST   60u /* bytes of `runtime`: its sockets must fit an address */
+#define HR_SERVICE_PATH_MOST   60u /* bytes of `runtime`: its sockets' paths must fit an address */
 
-/* In the order of the choices of `unregistered`. */
+/* in the order of the choices of `unregistered` */
 enum hr_unregistered { HR_UNREGISTERED_RECORD, HR_UNREGISTERED_REFUSE };
 
 struct hr_service_config {
@@ -23,7 +23,7 @@ struct hr_service_config {
 	char *collectors;
 	char *tls_cert, *tls_key, *tls_ca;
 	unsigned probes; /* bool */
-	unsigned level;	 /* HR_LEVEL_COUNTERS + it */
+	unsigned level;	 /* enum hr_level - HR_LEVEL_COUNTERS */
 	unsigned unregistered;
 	unsigned policy; /* policy.h */
 	char *policy_partitions, *policy_users;
@@ -45,7 +45,7 @@ struct hr_service_config {
 extern const struct hr_config_key hr_service_keys[];
 extern const size_t hr_service_n_keys;
 
-/* Checks keys, alone and together. Passes each mistake to `report`. */
+/* Checks each key, and contradictions between keys. Passes each mistake to `report`. */
 bool hr_service_config_check(const struct hr_service_config *c, void (*report)(const char *text));
 
 /* Sets defaults that depend on the machine, in a configuration without mistakes. */

@@ -18,11 +18,11 @@
 #include "daemon/service/internal.h"
 
 #define IDLE_DRAIN_MS 30000u
-#define SERVICE_PATH  256u /* of a job's file: below `runtime` */
+#define SERVICE_PATH  256u /* bytes of the path of a job's file */
 
 /* ---- finding --------------------------------------------------------------------------------- */
 
-/* The newest job comes first. */
+/* The list starts with the newest job. */
 struct job *hr__service_job_find(struct service *s, const char *id, int64_t attempt)
 {
 	for (struct job *job = s->jobs; job; job = job->next)
@@ -82,7 +82,7 @@ void hr__service_job_prefix(const struct job *job, char ret[JOB_PREFIX])
 	snprintf(ret, JOB_PREFIX, "%016" PRIx64 ".", job->key);
 }
 
-/* Replaces the file atomically: a killed service leaves the old one or the new one. */
+/* Replaces the file atomically, so that a killed service leaves the old or the new one. */
 static int write_conf(struct job *job, const struct hr_private_config *config)
 {
 	char path[SERVICE_PATH], fresh[SERVICE_PATH];
@@ -146,8 +146,8 @@ void hr__service_job_note(struct job *job)
 /* ---- beginning ------------------------------------------------------------------------------- */
 
 /*
- * The key in the names of a job's file and descriptors. A user chooses a part of an unregistered
- * job's id, so users must not find collisions of this hash with jobs of others.
+ * The key in the names of a job's file and descriptors. It is a hash for which users cannot find
+ * collisions with jobs of others, although they choose a part of an unregistered job's id.
  */
 static uint64_t jobs_key_of(const char *id, uint32_t attempt)
 {
@@ -245,7 +245,7 @@ static int check_spec(struct service *s, const struct job_spec *spec, char **ret
 	if (spec->registered)
 		return 0;
 	count_unregistered(s, spec->uid, &all, &own);
-	if (all >= (s->c->max_jobs + 1) / 2) /* the other half is for prologs */
+	if (all >= (s->c->max_jobs + 1) / 2) /* prologs have the other half */
 		return hr_text_fail(-ENOSPC, ret_error,
 				    "this node has %u unregistered jobs, the limit of max_jobs / 2",
 				    all);
@@ -425,14 +425,14 @@ void hr__service_jobs_resume(struct service *s, struct hr_inherited *list, size_
 			job_resume(s, entry->d_name, list, n);
 	if (folder)
 		closedir(folder);
-	for (size_t i = 0; i < n; i++) /* descriptors of jobs without a file */
+	for (size_t i = 0; i < n; i++) /* remaining descriptors are of jobs without a file */
 		if (list[i].fd >= 0)
 			hr_fdstore_remove(list[i].name);
 }
 
 /* ---- the end --------------------------------------------------------------------------------- */
 
-/* Sends the number of processes refused by a limit: the worker stores it as a loss. */
+/* Sends the number of processes that a limit refused. The worker stores it as a loss. */
 static void send_refused(struct job *job)
 {
 	Headrace__Refused refused = HEADRACE__REFUSED__INIT;

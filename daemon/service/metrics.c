@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Metrics of a node for Prometheus: docs/metrics.md. */
+/* Metrics of a node for Prometheus (docs/metrics.md). */
 #include "net/metrics.h"
 
 #include <errno.h>
@@ -16,7 +16,7 @@
 
 /* ---- counting -------------------------------------------------------------------------------- */
 
-/* A restarted worker continues its job's counters, except `given_up`, which starts at 0. */
+/* A restarted worker continues the counters of its job, but `given_up` starts at 0 again. */
 static uint64_t grown(uint64_t now, uint64_t before)
 {
 	return now >= before ? now - before : now;
@@ -30,7 +30,7 @@ static void add_grown(Headrace__JobStatus *sum, const Headrace__JobStatus *now,
 #undef ADD
 }
 
-/* Decided once per job: to Prometheus, a falling sum of `others` looks like a restart. */
+/* True: a new job gets metrics. Fixed per job: a decrease of `others` looks like a restart. */
 static bool may_be_shown(const struct service *s)
 {
 	uint64_t shown = 0;
@@ -85,7 +85,7 @@ static void write_lost(const Headrace__JobStatus *c, FILE *out)
 	};
 
 	hr_metric(out, "headrace_node_lost_total", COUNTER,
-		  "Operations without an event, by reason as in the table losses.");
+		  "Operations that were lost, by reason as in the table losses.");
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
 		hr_metric_value(out, "headrace_node_lost_total", (double)rows[i].n, "reason",
 				hr_loss_name(rows[i].reason), NULL);
@@ -226,7 +226,8 @@ static void metrics_write_all(void *self, FILE *out)
 		       out);
 	write_each_job(s, "headrace_job_written_bytes_total", "Bytes that the job wrote.",
 		       written_by, out);
-	write_each_job(s, "headrace_job_lost_total", "Operations without an event.", lost, out);
+	write_each_job(s, "headrace_job_lost_total", "Operations of the job that were lost.", lost,
+		       out);
 	write_job_sessions(s, out);
 }
 

@@ -36,7 +36,7 @@ struct rule {
 	struct hr_decision means;
 };
 
-/* Reads the rule at *at, which advances. 1; 0: the end; -1: not a rule. */
+/* Reads the rule at *at, and advances it. Returns 1; 0: the end; -1: not a rule. */
 static int next_rule(const char **at, struct rule *ret)
 {
 	size_t bytes = strcspn(*at, ",");
@@ -53,7 +53,7 @@ static int next_rule(const char **at, struct rule *ret)
 	return 1;
 }
 
-/* The last rule for that name counts, as in the whole configuration. */
+/* Finds the last rule for a name, because later keys of a configuration replace earlier ones. */
 static bool policy_find(const char *rules, const char *name, struct hr_decision *ret)
 {
 	const char *at = rules ? rules : "";

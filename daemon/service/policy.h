@@ -3,14 +3,14 @@
  * policy.h - decides whether a job is recorded, and at which level
  *
  *      policy = asked             all jobs:                   record | asked | off
- *      partition = gpu=trace      jobs in that partition:     record | counters | trace | asked | off
- *      user = alice=off           jobs of that user:          the same; a name or a uid
+ *      partition = gpu=trace jobs in that partition: record | counters | trace | asked | off user =
+ *      alice=off jobs of that user: the same; a name or a uid
  *
- * A user rule comes before a partition rule, and that before `policy`. A rule's level comes before
- * the configuration's `level`; `job begin --level` before both. In a job's environment, users
- * choose with HEADRACE=off, which always works, or HEADRACE=on: `asked` records only jobs with on.
+ * A user rule overrides a partition rule, and both override `policy`. The level of a rule overrides
+ * the configuration's `level`, and `job begin --level` overrides both. Users choose in a job's
+ * environment: HEADRACE=off always works, and `asked` records only jobs with HEADRACE=on.
  *
- * Threads   Any; pure, but for the user database.
+ * Threads   Any; the functions only read the user database.
  */
 #ifndef HEADRACE_DAEMON_SERVICE_POLICY_H
 #define HEADRACE_DAEMON_SERVICE_POLICY_H
@@ -19,7 +19,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* In the order of the choices of `policy`. */
+/* in the order of the choices of `policy` */
 enum hr_policy { HR_POLICY_RECORD, HR_POLICY_ASKED, HR_POLICY_OFF };
 
 struct hr_policy_rules {
@@ -37,10 +37,10 @@ struct hr_decision {
 struct hr_decision hr_policy_decide(const struct hr_policy_rules *rules, uint32_t uid,
 				    const char *partition);
 
-/* Whether each rule is NAME=WORD, with a word from above. */
+/* Returns whether each rule is NAME=WORD, with a word from above. */
 bool hr_policy_valid(const char *rules);
 
-/* Whether a rule is for an unknown user. *ret: the first such name, truncated. */
+/* Returns whether a rule is for an unknown user. *ret: the first such name, truncated. */
 bool hr_policy_unknown_user(const char *rules, char *ret, size_t bytes);
 
 /* "record", "asked" or "off". */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Requests of clients at control.sock: proto/control.proto. */
+/* Requests of clients at control.sock (proto/control.proto). */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -142,7 +142,7 @@ static void do_status(struct client *a)
 
 /* ---- jobs begin and end ---------------------------------------------------------------------- */
 
-/* Its processes, or an earlier prolog, began the job. NULL: it cannot have the cgroup. */
+/* Registers a job that its processes or an earlier prolog began. NULL: its cgroup is refused. */
 static struct job *register_again(struct job *job, const struct job_spec *spec, char **ret_error)
 {
 	struct job_spec same = *spec;
@@ -197,7 +197,7 @@ static void do_begin(struct client *a, const Headrace__BeginJob *b)
 	free(error);
 }
 
-/* The requested job, or an unregistered one of the user. NULL: the client got an error. */
+/* Finds the requested job, or an unregistered one of the user. NULL: the client got an error. */
 static struct job *find_job(struct client *a, const Headrace__JobRequest *q)
 {
 	char text[JOB_BYTES + 64];
@@ -237,7 +237,7 @@ static void do_killed(struct client *a, const Headrace__JobRequest *q)
 
 /* ---- requests of owners ---------------------------------------------------------------------- */
 
-/* The same, for a recorded job that the client may change. */
+/* Finds a recorded job that the client may change. NULL: the client got an error. */
 static struct job *find_own_job(struct client *a, const Headrace__JobRequest *q)
 {
 	struct job *job = find_job(a, q);
@@ -267,7 +267,7 @@ static void do_level(struct client *a, const Headrace__JobRequest *q)
 	requests_done(a);
 }
 
-/* Passes the connection to the worker, which answers: if it hangs, only this client waits. */
+/* Passes the connection to the worker, which answers. If it hangs, only this client waits. */
 static void pass_to_worker(struct client *a, hr_control_kind kind, const Headrace__JobRequest *q)
 {
 	const struct job *job = find_own_job(a, q);
@@ -291,7 +291,7 @@ static void take_owners_request(struct client *a, Headrace__Control *m)
 		do_level(a, m->set_level);
 		break;
 	case HR_CONTROL(FOLLOW):
-		/* Probes record what the client starts from now on, but not the client. */
+		/* Probes will record the processes that the client starts, but not the client. */
 		m->follow->pid = a->pid;
 		/* fall through */
 	case HR_CONTROL(GET_LIVE):
@@ -338,7 +338,7 @@ static void on_request(uv_poll_t *poll, int status, int events)
 	hr_control_free(m);
 }
 
-/* Root has its own connections: users cannot block prolog and epilog. */
+/* True: the service accepts the client. Users cannot block root's prolog and epilog. */
 static bool has_place(const struct service *s, uint32_t uid)
 {
 	unsigned own = 0;

@@ -16,16 +16,16 @@
 #include "daemon/base/passfd.h"
 #include "daemon/service/internal.h"
 
-#define ACCEPT_MOST 256u /* in one turn of the loop */
+#define ACCEPT_MOST 256u /* connections accepted in one turn of the loop */
 
 struct named {
 	char job[JOB_BYTES];	   /* HEADRACE_JOB */
-	char scheduler[JOB_BYTES]; /* SLURM_JOB_ID and its like */
+	char scheduler[JOB_BYTES]; /* SLURM_JOB_ID or another of scheduler_names */
 	bool asked;		   /* HEADRACE=on */
 	struct cgroup_of cgroup;   /* of Slurm; processes cannot leave it */
 };
 
-/* In order of priority. */
+/* in order of priority */
 static const char *const scheduler_names[] = {
     "SLURM_JOB_ID=", "SLURM_JOBID=",  "PBS_JOBID=", "FLUX_JOB_ID=",
     "LSB_JOBID=",    "COBALT_JOBID=", "JOB_ID="};
@@ -66,7 +66,7 @@ static void read_names(const uint8_t *message, size_t bytes, struct named *ret)
 
 /* ---- the job --------------------------------------------------------------------------------- */
 
-/* Logs at most once a minute for each user. */
+/* Counts a refused process. Logs it at most once a minute for each user. */
 __attribute__((format(printf, 3, 4))) static void
 count_refused(struct service *s, const struct ucred *peer, const char *why, ...)
 {
@@ -83,7 +83,7 @@ count_refused(struct service *s, const struct ucred *peer, const char *why, ...)
 		     (int)peer->pid, peer->uid, text);
 }
 
-/* `certain`: from the cgroup. Other names, which users can forge, get their user's prefix. */
+/* `certain`: the name is from the cgroup. Otherwise users can forge it, so it gets a prefix. */
 static struct job *begin_unregistered(struct service *s, const char *name, bool certain,
 				      const struct ucred *peer)
 {
@@ -104,7 +104,7 @@ static struct job *begin_unregistered(struct service *s, const char *name, bool 
 	return job;
 }
 
-/* Whether policy records an unregistered job of this process. */
+/* Returns whether policy records an unregistered job of this process. */
 static bool may_record(const struct service *s, const struct ucred *peer, const struct named *named)
 {
 	const struct hr_policy_rules rules = hr__service_policy(s);
@@ -113,7 +113,7 @@ static bool may_record(const struct service *s, const struct ucred *peer, const 
 	return policy == HR_POLICY_RECORD || (policy == HR_POLICY_ASKED && named->asked);
 }
 
-/* -ECANCELED: policy never records the process; -EACCES: not now. */
+/* Finds or begins the job. -ECANCELED: policy excludes the process; -EACCES: it has no job now. */
 static int job_of_peer(struct service *s, const struct ucred *peer, const struct named *named,
 		       struct job **ret)
 {
@@ -143,7 +143,7 @@ static int job_of_peer(struct service *s, const struct ucred *peer, const struct
 	}
 	if (job->state == JOB_OFF || (job->policy == HR_POLICY_ASKED && !named->asked))
 		return -ECANCELED;
-	if (job->state == JOB_DRAINING) { /* the job has ended */
+	if (job->state == JOB_DRAINING) { /* its end was stored */
 		s->unplaced++;
 		return -EACCES;
 	}
@@ -232,10 +232,10 @@ static bool route_connection(struct service *s, int fd)
 /* ---- accepted connections, until the hand-off queue of a worker has them --------------------- */
 
 /*
- * An accepted connection is not in the kernel's backlog. So it is in the accept queue, which
- * systemd retains, until it is processed. The list `pending` has the queue's order. If a killed
- * service's successor processes a connection again, its hello is gone, and the connection is
- * dropped.
+ * An accepted connection is no longer in the kernel's backlog. So the accept queue, which systemd
+ * retains, keeps it until it is processed. The list `pending` has the order of the queue. After a
+ * kill, the next service may process a connection again. Then its hello is gone, and the service
+ * drops the connection.
  */
 static void pending_freed(uv_handle_t *handle)
 {
@@ -258,7 +258,7 @@ static void accept_queue_trim(struct service *s)
 
 static void pending_done(struct pending *g)
 {
-	if (g->poll) /* before close(), after which another file may get the number */
+	if (g->poll) /* before close(), because another file may then get the number */
 		uv_close((uv_handle_t *)g->poll, pending_freed);
 	g->poll = NULL;
 	close(g->fd);
@@ -278,7 +278,7 @@ static void on_pending(uv_poll_t *poll, int status, int events)
 	accept_queue_trim(s);
 }
 
-/* Routes the connection if its hello is there; else waits for the hello. */
+/* Routes the connection if its hello has arrived, else waits for the hello. */
 static void pending_check(struct pending *g)
 {
 	bool done = route_connection(g->service, g->fd);
@@ -295,9 +295,9 @@ static void pending_check(struct pending *g)
 }
 
 /*
- * Routes earlier connections of the same user that have a hello by now: the second connection of a
- * process refers to its first one, and a child's hello to its parent's. A user with many silent
- * connections delays only their own.
+ * Routes earlier connections of this user that have a hello, because later ones may refer to them:
+ * a second connection of a process to its first one, a child's hello to its parent's. A user with
+ * many silent connections delays only their own.
  */
 static void read_earlier(struct service *s, const struct pending *last)
 {
@@ -374,7 +374,7 @@ void hr__service_pending_leave(struct service *s)
 	s->pending_last = &s->pending;
 }
 
-/* An earlier service left these in the accept queue: queues all again, then processes them. */
+/* Queues connections that an earlier service left in the accept queue, then processes them. */
 void hr__service_pending_resume(struct service *s)
 {
 	uint32_t by;

@@ -34,7 +34,7 @@ uint64_t hr__service_now_ms(const struct service *s)
 
 static void become_uplink(const struct service *s)
 {
-	/* If all processes were killed, workers have UPLINK_RECOVER to continue their streams. */
+	/* After a kill of all processes, workers have UPLINK_RECOVER to continue their streams. */
 	char *argv[16] = {(char[]){"headraced"},
 			  (char[]){"uplink"},
 			  s->c->spool,
@@ -233,8 +233,8 @@ static int make_folder(const char *path, mode_t mode)
 }
 
 /*
- * A second service would take sockets and jobs of the first. Tries for two seconds, because
- * children of a killed service hold its lock until their exec.
+ * Locks the folder, because a second service would take sockets and jobs of the first. Tries for
+ * two seconds, because children of a killed service hold its lock until their exec.
  */
 static int lock_runtime(struct service *s)
 {
@@ -300,7 +300,7 @@ static int service_start(struct service *s)
 		r = open_socket(s, list, n, "shim", &s->shim_fd);
 	if (r == 0)
 		r = open_socket(s, list, n, "control", &s->control_fd);
-	/* listen() makes this process the peer that shims see: they check whether it is stopped. */
+	/* listen() makes this process the peer; shims check whether their peer is stopped. */
 	if (r == 0 && (listen(s->shim_fd, SHIM_BACKLOG) < 0 || listen(s->control_fd, 64) < 0))
 		r = service_fail(-errno, "cannot listen at", s->c->runtime);
 	if (r == 0)
@@ -327,7 +327,7 @@ static void service_close_handle(uv_handle_t *handle, void *arg)
 		uv_close(handle, NULL);
 }
 
-/* Files and retained descriptors stay for the next service. */
+/* Keeps files and retained descriptors for the next service. */
 static void service_stop(struct service *s)
 {
 	hr__service_workers_pause(s);

@@ -2,16 +2,16 @@
 /*
  * worker.h - the recording process of one job of the node service
  *
- * Runs hr_node (node.h) and the job's uplink. The service controls it (proto/control.proto). The
- * loop thread; hr_node and the uplink have their own.
+ * Runs hr_node (node.h) and the job's uplink. The service controls it (proto/control.proto). All
+ * code runs in the loop thread, but hr_node and the uplink have their own threads.
  */
 #ifndef HEADRACE_DAEMON_SERVICE_WORKER_H
 #define HEADRACE_DAEMON_SERVICE_WORKER_H
 
-#define HR_WORKER_PAUSED    75	 /* exit status: another worker is to continue the job */
+#define HR_WORKER_PAUSED    75	 /* exit status: another worker must continue the job */
 #define HR_WORKER_WHY_BYTES 512u /* the text of `failed` is truncated to this */
 
-/* Until the job is over. handoff_fd: its hand-off queue. Returns the exit status. */
+/* Runs until the job is over. handoff_fd: its hand-off queue. Returns the exit status. */
 int hr_service_worker(int config_fd, int channel_fd, int handoff_fd);
 
 #endif

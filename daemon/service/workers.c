@@ -21,8 +21,8 @@
 #include "daemon/service/worker.h"
 
 #define RESTARTS_MOST 5u     /* of a worker, within RESTARTS_MS */
-#define RESTARTS_MS   10000u /* also the pause before a failing job gets another worker */
-#define PAUSE_MS      5000   /* for flushing; killing workers after that loses no record */
+#define RESTARTS_MS   10000u /* and the pause before a failing job gets another worker */
+#define PAUSE_MS      5000   /* for the flush; a kill of workers after this time loses no record */
 
 /* ---- messages of workers --------------------------------------------------------------------- */
 
@@ -139,7 +139,7 @@ static bool read_notice(struct service *s)
 			close(notice.fd);
 		return true;
 	}
-	hr_kept_take(&job->kept, &notice); /* the worker sends it to systemd, too */
+	hr_kept_take(&job->kept, &notice); /* the worker sent the notice to systemd, too */
 	if (job->state == JOB_STARTING && hr_notice_has(&notice, "READY", "1"))
 		hr__service_job_ready(job);
 	return true;
@@ -188,7 +188,7 @@ static void become_worker(struct job *job, int conf, int channel, int handoff)
 	hr_kept_exec(&job->kept, &s->notify, s->exe, argv, sockets, 2);
 }
 
-/* Service and systemd retain both ends of the hand-off queue for the next worker. */
+/* The service and systemd retain both sockets of the hand-off queue for the next worker. */
 static int open_handoff(struct job *job, int *ret_theirs)
 {
 	int pair[2], r;
@@ -275,7 +275,7 @@ static bool restarts_used_up(struct job *job)
 	return ++job->restarts > RESTARTS_MOST;
 }
 
-/* The journal stays: the spool's uplink, or a query of the spool, recovers the stream. */
+/* Keeps the journal, from which the uplink or a query of the spool recovers the stream. */
 static void workers_give_up(struct job *job)
 {
 	char text[sizeof(job->why) + 256];
@@ -349,7 +349,7 @@ static void worker_ended(struct job *job, int status)
 	char why[64];
 
 	while (read_notice(s))
-		; /* notices that it sent before it ended */
+		; /* takes notices that it sent before it ended */
 	while (job->channel >= 0 && receive(job) == 0)
 		;
 	forget_process(job);

@@ -10,9 +10,9 @@
 #define MOST	     (sizeof(((struct hr_ringpool *)0)->fds) / sizeof(int))
 
 /*
- * Allocates zeroed pages, without mapping them here: all for a process of a few operations, and
- * what a client touches before it can ask for memory (shim/core/ring.c). If memory is short, this
- * call fails, and not the client with SIGBUS.
+ * Allocates the first pages of each ring, without mapping them here. A process with few operations
+ * needs no others. For later pages, the client itself checks the memory (shim/core/ring.c). So if
+ * memory is short, this call fails, and the client gets no SIGBUS.
  */
 static int allocate(int fd)
 {
@@ -27,7 +27,7 @@ static int allocate(int fd)
 	return 0;
 }
 
-/* A sealed map's descriptor, mapped at *ret; -errno. */
+/* Makes a sealed map, and maps it at *ret. Returns its descriptor, or -errno. */
 static int ringpool_make(struct hr_map *ret)
 {
 	int fd = memfd_create("headrace-ring", MFD_CLOEXEC | MFD_ALLOW_SEALING);

@@ -2,7 +2,7 @@
 /*
  * ringpool.h - maps made in advance, so that attaching does not wait for memory
  *
- * Each is a sealed, mapped memfd with the pages that clients touch first. For the attach thread.
+ * A map is a sealed, mapped memfd with the pages that clients touch first. Attach thread only.
  */
 #ifndef HEADRACE_DAEMON_SESSION_RINGPOOL_H
 #define HEADRACE_DAEMON_SESSION_RINGPOOL_H
@@ -22,13 +22,13 @@ struct hr_ringpool {
 void hr_ringpool_init(struct hr_ringpool *p);
 void hr_ringpool_done(struct hr_ringpool *p);
 
-/* A descriptor and its zeroed map, for the caller, who writes the header. -errno. */
+/* Returns a descriptor, with its zeroed map in *ret, or -errno. The caller owns both. */
 int hr_ringpool_take(struct hr_ringpool *p, struct hr_map *ret);
 
-/* Whether less than half of the maps to keep are left. */
+/* Returns whether less than half of `target` maps are left. */
 bool hr_ringpool_low(const struct hr_ringpool *p);
 
-/* Makes one map, if needed; false: the pool is full, or memory is short. */
+/* Makes one map if the pool needs one. False: the pool is full, or memory is short. */
 bool hr_ringpool_refill(struct hr_ringpool *p);
 
 #endif

@@ -17,7 +17,7 @@
 
 #define TEXT_MOST      8192u
 #define UNKNOWN_AGE_NS UINT64_C(3600000000000)
-/* a few seconds of any clock: a longer wait is invalid */
+/* a few seconds of any clock; an end that is later than this is invalid */
 #define FUTURE_TICKS (UINT64_C(1) << 33)
 
 int hr_session_new(uint64_t proc, uint64_t token, pid_t pid, struct hr_session **ret)
@@ -123,7 +123,7 @@ static bool committed(const struct hr_ring_view *r, uint64_t index)
 	return __atomic_load_n(&slot_at(r, index)->seq, __ATOMIC_ACQUIRE) == (uint32_t)(index + 1);
 }
 
-/* Slots that the client claims as reserved after our tail: other pages may not exist yet. */
+/* Slots after our tail that the client claims to have reserved. Later pages may not exist. */
 static uint64_t reserved(const struct hr_ring_view *r)
 {
 	return __atomic_load_n(&r->hdr->head, __ATOMIC_RELAXED) - r->tail;
@@ -141,7 +141,7 @@ bool hr_ring_half_full(const struct hr_ring_view *r)
 
 /* ---- slots that will never be committed ------------------------------------------------------ */
 
-/* One past the last reserved slot. An invalid head counts as one ring. */
+/* One past the last reserved slot. If head is invalid, all slots count as reserved. */
 static uint64_t reserved_to(const struct hr_ring_view *r)
 {
 	uint64_t n = reserved(r);
@@ -158,18 +158,18 @@ static uint64_t last_committed(const struct hr_ring_view *r, uint64_t index)
 	return index;
 }
 
-/* The client sets whether the ring is common: if it lies, only its own records wait longer. */
+/* The client sets `common`. If it lies, only its own records wait longer. */
 static uint64_t torn_ns(const struct hr_ring_view *r)
 {
 	return __atomic_load_n(&r->hdr->common, __ATOMIC_RELAXED) ? HR_TORN_COMMON_NS : HR_TORN_NS;
 }
 
-/* Whether to skip the slot at `index`, which is not committed, as torn. */
+/* Returns whether to skip the slot at `index`, which is not committed, as torn. */
 static bool skip(struct hr_ring_view *r, uint64_t index, bool gone, uint64_t now_ns)
 {
 	if (index < r->torn_to)
 		return true;
-	if (gone) { /* its reserved slots are torn or committed */
+	if (gone) { /* the owner is dead, so uncommitted slots are torn */
 		uint64_t n = reserved(r);
 
 		r->torn_to = n <= r->n_slots ? reserved_to(r) : last_committed(r, index);
@@ -198,7 +198,7 @@ static uint64_t session_end_of(const struct hr_record *s)
 	return s->start_ticks + ((uint64_t)s->dur_hi << 32 | s->dur_lo);
 }
 
-/* Slots of a record, as its first slot shows now. */
+/* Number of slots of a record, as its first slot states now. */
 static uint32_t slots_of(const struct hr_record *s)
 {
 	uint64_t asked = s->asked;
@@ -268,7 +268,7 @@ void hr_ring_copy(const struct hr_ring_view *r, uint32_t n, struct hr_record *to
 void hr_ring_consumed(struct hr_ring_view *r, uint32_t n)
 {
 	r->tail += n;
-	/* Pairs with the owner's acquire load: slots before it may be overwritten. */
+	/* Pairs with the owner's acquire load, after which it may overwrite slots before tail. */
 	__atomic_store_n(&r->hdr->tail, r->tail, __ATOMIC_RELEASE);
 	__atomic_thread_fence(__ATOMIC_SEQ_CST);
 	if (__atomic_load_n(&r->hdr->waiting, __ATOMIC_RELAXED))
@@ -280,7 +280,7 @@ static uint64_t add_up(uint64_t a, uint64_t b)
 	return a > UINT64_MAX - b ? UINT64_MAX : a + b;
 }
 
-/* If *total differs from *seen, writes rows of a table, as ops from `base` on. */
+/* If *total differs from *seen, writes the rows of a table. The op of row i is `base` + i. */
 static uint32_t lost_rows(const struct hr_lost *table, const uint64_t *total, uint64_t *seen,
 			  uint64_t base, struct hr_lost_row *rows, uint64_t *ret_count)
 {
@@ -315,7 +315,7 @@ uint32_t hr_session_strays(struct hr_session *s, struct hr_lost_row *rows)
 			 &s->strays_count);
 }
 
-/* Read once: sysconf() opens and reads a file on every call. */
+/* Calls sysconf() once, because each call opens and reads a file. */
 static uint32_t cpus_online(void)
 {
 	static uint32_t known;
@@ -330,7 +330,7 @@ static uint32_t cpus_online(void)
 	return cpus;
 }
 
-/* If the process has ended, its start is unknown: assumes an hour before the session. */
+/* If the process has ended, its start is unknown, so this assumes an hour before the session. */
 static uint64_t count_most(struct hr_session *s, uint64_t now_ns)
 {
 	uint64_t started_ns = s->since_ns > UNKNOWN_AGE_NS ? s->since_ns - UNKNOWN_AGE_NS : 0;
@@ -338,8 +338,7 @@ static uint64_t count_most(struct hr_session *s, uint64_t now_ns)
 
 	if (!s->started_ns && hr_procstat_read(s->pid, &stat) == 0)
 		s->started_ns = hr_procstat_ns(stat.start_time);
-	if (s->started_ns &&
-	    s->started_ns <= s->since_ns) /* otherwise the pid belongs to another process now */
+	if (s->started_ns && s->started_ns <= s->since_ns) /* else the pid was reused */
 		started_ns = s->started_ns;
 	return hr_count_most(cpus_online(), now_ns - started_ns);
 }
@@ -386,7 +385,7 @@ void hr_ring_cells(const struct hr_ring_view *r, struct hr_inflight *ret_infligh
 
 uint32_t hr_ring_regions(const struct hr_ring_view *r, struct hr_region_cell *cells)
 {
-	/* Pairs with the owner's release store, which follows the cells below. */
+	/* Pairs with the owner's release store, which follows its stores to the cells. */
 	uint32_t n = __atomic_load_n(&r->hdr->region_depth, __ATOMIC_ACQUIRE);
 
 	n = n < HR_REGION_DEPTH ? n : HR_REGION_DEPTH;

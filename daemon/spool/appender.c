@@ -5,11 +5,11 @@
 #include <stdlib.h>
 #include <time.h>
 
-#define COMPRESS_FROM_BYTES 512u /* of unpacked messages: smaller frames gain nothing */
+#define COMPRESS_FROM_BYTES 512u /* of unpacked messages; smaller frames gain nothing */
 
 /* ---- packing --------------------------------------------------------------------------------- */
 
-/* The message stays; a message of events, until the next ones are encoded. */
+/* Packs a frame. Its message stays valid; a message of events until the next one is encoded. */
 static int pack(struct hr_appender *a, struct hr_out *o)
 {
 	bool compress = !o->batch && o->arena.bytes >= COMPRESS_FROM_BYTES;
@@ -30,7 +30,7 @@ static int pack(struct hr_appender *a, struct hr_out *o)
 
 static void keep_bytes(struct hr_appender *a, struct hr_out *o)
 {
-	o->frame.events = NULL; /* or another message: all share one place */
+	o->frame.events = NULL; /* or any other message, because they are a union */
 	hr_batch_put(a->pool, o->batch);
 	o->batch = NULL;
 	hr_arena_free(&o->arena);
@@ -79,7 +79,7 @@ static int replace(struct hr_appender *a, struct hr_out *o)
 	return 0;
 }
 
-/* Replaces frames by Loss frames until the rest fits into memory. */
+/* Replaces frames by Loss frames until all kept frames fit into memory. */
 static void appender_give_up(struct hr_appender *a)
 {
 	static const Headrace__Frame__BodyCase order[] = {
@@ -128,14 +128,14 @@ static int appender_store(struct hr_appender *a, struct hr_out *o)
 	if (o->packed)
 		return hr__appender_append(a, o);
 	r = pack(a, o);
-	if (r && r != -ENOMEM) { /* cannot be encoded: too large, or an error in headraced */
+	if (r && r != -ENOMEM) { /* the frame is too large, or headraced has a bug */
 		r = replace(a, o);
 		return r ? r : hr__appender_append(a, o);
 	}
 	if (r)
 		return r;
 	r = appender_make_room(a, o);
-	/* The writer then need not unpack the frame for its index. */
+	/* With the message, the writer need not unpack the frame for its index. */
 	if (!r)
 		r = hr_writer_append_packed(a->writer, &o->frame, o->packed, o->packed_bytes);
 	keep_bytes(a, o);
@@ -180,9 +180,9 @@ static bool take_cornered(struct hr_appender *a)
 }
 
 /*
- * The store fails: encodes waiting frames, which frees their batches. The journal keeps what a kill
- * would lose, until both halves are full: then the older half is retired, since the drain thread
- * must continue.
+ * If the store fails, encodes waiting frames, which frees their batches. Until both halves of the
+ * journal are full, a kill loses nothing. Then this retires the older half, because the drain
+ * thread must continue.
  */
 static void appender_keep(struct hr_appender *a)
 {
@@ -197,7 +197,7 @@ static void appender_keep(struct hr_appender *a)
 	appender_give_up(a);
 }
 
-/* Waits for frames, at most a second if some are kept. False: the end. */
+/* Waits for frames, but only a second if some are kept. False: the thread must end. */
 static bool take_inbox(struct hr_appender *a)
 {
 	struct timespec until;

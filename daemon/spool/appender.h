@@ -3,11 +3,11 @@
  * appender.h - the thread that encodes, compresses and stores frames, in order
  *
  * Owner     The node. The appender owns the frames that it gets.
- * Threads   Its own; the functions here are for the drain and loop threads.
+ * Threads   The appender thread; the drain and loop threads call the functions here.
  *
- * If the store fails (full disk, I/O error), it tries again each second, and frames wait in memory,
- * encoded, up to HR_KEPT_BYTES. Beyond that it drops the oldest event batches, then file records,
- * then rollups. A Loss frame of the same number replaces each: the stream has no gaps.
+ * If the store fails (full disk, I/O error), the thread tries again each second. Encoded frames
+ * wait in memory, up to HR_KEPT_BYTES. Beyond that, it drops the oldest event batches, then file
+ * records, then roll-ups. A Loss frame takes the number of each, so that the stream has no gaps.
  */
 #ifndef HEADRACE_DAEMON_SPOOL_APPENDER_H
 #define HEADRACE_DAEMON_SPOOL_APPENDER_H
@@ -22,8 +22,8 @@
 struct hr_appender;
 
 /*
- * Starts the thread. `journal`: retires its halves when all their frames are stored; may be NULL.
- * `spool`: of the stream, makes room for frames; NULL: the store is no spool.
+ * Starts the thread. If `journal` is not NULL, the thread retires a half when all its frames are
+ * stored. If `spool` is not NULL, the stream is in this spool, which makes room for each frame.
  */
 int hr_appender_new(struct hr_writer *w, struct hr_batch_pool *pool, struct hr_journal *journal,
 		    struct hr_spool *spool, struct hr_appender **ret);
@@ -33,13 +33,13 @@ void hr_appender_give(struct hr_appender *a, struct hr_out_list *list);
 /* Retires the half `gen` when all frames given before are stored. */
 int hr_appender_retire(struct hr_appender *a, uint64_t gen);
 
-/* Waits until all frames given before are stored: 0; or the store's error. */
+/* Waits until all frames given before are stored. Returns 0, or the store's error. */
 int hr_appender_wait(struct hr_appender *a);
 
 /*
- * Both journal halves are full: waits until the thread has done something since the last call, at
- * most 20 ms. If the store has an error, a half whose frames are all in memory is retired: a kill
- * then loses them.
+ * Call it if both journal halves are full. Waits at most 20 ms for progress since the last call. If
+ * the store fails, the thread retires a half whose frames are all in memory, and a kill would lose
+ * these frames.
  */
 void hr_appender_make_room(struct hr_appender *a);
 
@@ -47,13 +47,13 @@ void hr_appender_make_room(struct hr_appender *a);
 int hr_appender_error(const struct hr_appender *a);
 uint64_t hr_appender_stored_bytes(const struct hr_appender *a);
 
-/* Stores what it can, ends the thread. 0, or the store's error if frames are left. */
+/* Stores what it can, and ends the thread. Returns 0, or the store's error if frames are left. */
 int hr_appender_stop(struct hr_appender *a);
 
 /*
- * For a stopped appender with frames left, on a disk that stays full: stores the most useful frames
- * that fit, and reports the rest in one Loss frame from the writer's reserve. Frames get new
- * numbers: no journal may ever be replayed into this stream again.
+ * Call it if a stopped appender has frames left because the disk is full. Stores the most useful
+ * frames that fit, and reports the others in a Loss frame, for which the writer has a reserve. The
+ * frames get new numbers, so no journal may be replayed into this stream afterwards.
  */
 struct hr_given_up {
 	uint64_t count, bytes; /* operations that this call did not store */
@@ -61,7 +61,7 @@ struct hr_given_up {
 };
 void hr_appender_settle(struct hr_appender *a, struct hr_given_up *ret);
 
-/* Like hr_appender_stop, and frees. */
+/* Stops the appender like hr_appender_stop, and frees it. */
 int hr_appender_free(struct hr_appender *a);
 
 #endif

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The end of a stream on a disk that stays full: stores what fits, and the count of the rest.
+ * The end of a stream on a full disk: stores the frames that fit, and the number of lost
+ * operations.
  *
- * No journal will be replayed again, so frames may get new numbers. Names come first, then sums,
- * then events: the little room is for the totals.
+ * No journal will be replayed again, so frames may get new numbers. Names are first, then sums,
+ * then events, because totals are more useful than events and need less room.
  */
 #include "daemon/spool/appender_internal.h"
 
@@ -66,7 +67,7 @@ static int appender_end_store(struct hr_appender *a, struct hr_out *o, bool endi
 		      : hr__appender_append(a, o);
 }
 
-/* Adds up Loss frames that did not fit by reason only, so that the sum fits. */
+/* Adds up the Loss frames that did not fit. The sums are per reason only, so that they fit. */
 static void take_losses(struct hr_losses *lost, const struct hr_out *o)
 {
 	Headrace__Frame *msg;
@@ -112,7 +113,7 @@ static int store_losses(struct hr_appender *a, const struct hr_losses *lost)
 	return r;
 }
 
-/* Stores the frames of one turn; adds those that do not fit to `lost`. */
+/* Stores the frames of one turn. If a frame does not fit, adds its loss to `lost`. */
 static void appender_end_take_turn(struct hr_appender *a, enum turn turn, struct hr_losses *lost)
 {
 	for (struct hr_out *o = a->kept.first; o; o = o->next) {

@@ -12,31 +12,31 @@ struct hr_appender {
 	pthread_t thread;
 	bool joined;
 	pthread_mutex_t lock;
-	pthread_cond_t given_some; /* to the thread */
-	pthread_cond_t done_some;  /* from the thread */
+	pthread_cond_t given_some; /* the thread waits for frames */
+	pthread_cond_t done_some;  /* other threads wait for progress */
 	struct hr_out_list inbox;
-	uint64_t given, done; /* outs */
+	uint64_t given, done; /* number of outs */
 	uint64_t progress_seen;
 	bool cornered; /* the drain thread has no free journal half */
 	bool stop;
 	int error;
 	uint64_t stored_bytes;
-	/* for the thread; for the caller once it is joined */
+	/* only for the thread, or for the caller after the thread has ended */
 	struct hr_writer *writer;
 	struct hr_batch_pool *pool;
 	struct hr_journal *journal;
 	struct hr_spool *spool; /* NULL: the store is not a spool */
 	struct hr_encoder *encoder;
-	Headrace__EventBatch events; /* the last encoded ones */
+	Headrace__EventBatch events; /* the last encoded batch */
 	ZSTD_CCtx *zstd;	     /* for frames other than events */
 	struct hr_out_list kept;     /* packed, not yet stored */
 	uint64_t kept_bytes;
 };
 
-/* Packs o's frame unless it is packed; frees what it was made of. */
+/* Packs o's frame if it is not packed, and frees its message and events. */
 int hr__appender_pack(struct hr_appender *a, struct hr_out *o);
 
-/* Appends o's bytes, for which a spool first makes room. As hr_writer_append. */
+/* Makes room in a spool, and appends o's bytes. Returns the result of hr_writer_append. */
 int hr__appender_append(struct hr_appender *a, const struct hr_out *o);
 
 #endif

@@ -15,7 +15,7 @@
 #include "common/now.h"
 
 #define NEW_FILE "paper.new"
-#define SEGMENTS 64u /* about so many fill the limit */
+#define SEGMENTS 64u /* a full spool has about so many */
 #define BUSY_MS	 5000u
 #define LOOK_US	 10000u
 
@@ -157,7 +157,7 @@ uint64_t hr__spool_acked(int stream_dir_fd)
 
 /* ---- the stream that this process writes ----------------------------------------------------- */
 
-/* Whole or not at all. */
+/* Makes a file atomically. */
 static int make_file(int dir_fd, const char *name, const void *content, size_t bytes)
 {
 	int fd = hr_store_open_file(dir_fd, NEW_FILE, O_WRONLY | O_CREAT | O_TRUNC), r = 0;
@@ -211,7 +211,7 @@ static bool has_secret(const char *dir)
 	return access(path, F_OK) == 0;
 }
 
-/* Needs the spool's lock: another process could remove the new folder as a finished one. */
+/* Needs the spool's lock, without which another process could remove the new folder as finished. */
 static int open_stream(struct hr_spool *s, const struct hr_stream_id *id, struct hr_writer **ret)
 {
 	struct hr_writer *w;
@@ -220,7 +220,7 @@ static int open_stream(struct hr_spool *s, const struct hr_stream_id *id, struct
 	if (r)
 		return r;
 	hr_writer_segment_bytes(w, s->segment_bytes);
-	/* Without its secret no collector takes a stream, and the uplink reports that. */
+	/* No collector accepts a stream without its secret; the uplink reports such a stream. */
 	if (hr_writer_mark(w) <= 1 && !has_secret(hr_writer_dir(w)))
 		r = write_stream_files(s, hr_writer_dir(w));
 	if (r) {
@@ -248,7 +248,7 @@ int hr_spool_open_stream(struct hr_spool *s, const struct hr_stream_id *id, stru
 	uint64_t until = hr_now_ms(CLOCK_MONOTONIC) + BUSY_MS;
 	int r;
 
-	/* A killed writer holds the stream until the kernel has freed its memory. */
+	/* A killed writer has the stream's lock until the kernel has freed its memory. */
 	while ((r = try_open_stream(s, id, ret)) == -EBUSY && hr_now_ms(CLOCK_MONOTONIC) < until)
 		usleep(LOOK_US);
 	if (r)
@@ -262,7 +262,7 @@ int hr_spool_open_stream(struct hr_spool *s, const struct hr_stream_id *id, stru
 	return 0;
 }
 
-/* Holds the lock during `changed`: it does not run after hr_spool_watch has returned. */
+/* Called with the lock, so that `changed` does not run after hr_spool_watch has replaced it. */
 static void spool_notify(struct hr_spool *s)
 {
 	if (s->changed)

@@ -1,21 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * spool.h - a store of this node that holds frames until a collector has them
+ * spool.h - a store of this node that keeps frames until a collector has them
  *
  * Purpose   Keeps all streams of a folder, of any number of daemons, within one size limit, and
- *           reports the loss of each frame that it drops. Sending: spool_stream.h, uplink.h.
+ *           reports the loss of each frame that it drops. The uplink sends them (spool_stream.h).
+ *           The summary of `headrace run` and queries read the spool like any store.
  *
  *      SPOOL/                              a store: store/store.h
  *          spool.lock                      F_OFD_SETLK: needed to change or remove segments
  *          jobs/<job>/<node>.<stream>/
- *              secret                      16 random bytes, made with the stream: a proof of ownership
+ *              secret                      16 random bytes, made with the stream: proves ownership
  *              sender                      F_OFD_SETLK: held by the uplink that sends it
- *              collectors                  its collectors, as typed; uplinks to other ones skip it
+ *              collectors                  as typed; uplinks to other collectors skip the stream
  *              acked                       last seq that a collector has, if its segments are kept
  *
- * A full spool drops the oldest event batches, then file records, then rollups; never other frames
- * (names, processes, the job). A Loss frame of the same number replaces each. A changed segment is
- * a new file that is renamed: a kill leaves the old or the new one.
+ * A full spool drops the oldest event batches, then file records, then roll-ups; never other frames
+ * (names, processes, the job). A Loss frame takes the number of each. A changed segment is a new
+ * file that is renamed, so that a kill leaves the old or the new one.
  *
  * Owner     The process that records, or the command `headraced uplink`.
  * Threads   daemon/spool/README.md lists the threads and the functions that each of them calls.
@@ -34,7 +35,7 @@
 
 struct hr_spool;
 
-/* Makes the folder if absent. `limit_bytes` 0: drops nothing. As hr_store_create. */
+/* Makes the folder if it is absent. `limit_bytes` 0: no limit. Errors of hr_store_create. */
 int hr_spool_new(const char *path, uint64_t limit_bytes, struct hr_spool **ret);
 void hr_spool_free(struct hr_spool *s); /* accepts NULL; all writers must be closed */
 const char *hr_spool_path(const struct hr_spool *s);
@@ -44,30 +45,33 @@ int hr_spool_lock(struct hr_spool *s, int *ret_fd);
 
 /* ---- the stream that this process writes, one at most ---------------------------------------- */
 
-/* For streams that are made later: "tcp://A,tcp://B". -ENOMEM. */
+/* Sets the collectors ("tcp://A,tcp://B") of streams that are made later. 0 or -ENOMEM. */
 int hr_spool_aim(struct hr_spool *s, const char *collectors);
 
-/* As hr_writer_open; makes the secret. Waits some seconds for another writer's end. */
+/* Like hr_writer_open, and makes the secret. Waits some seconds for the end of another writer. */
 int hr_spool_open_stream(struct hr_spool *s, const struct hr_stream_id *id, struct hr_writer **ret);
 
 /*
- * Before `bytes` are appended: drops frames to make room. -ENOSPC: only names and other daemons'
- * open segments are left. Sometimes waits for the disk.
+ * Call it before `bytes` are appended. Drops frames to make room, and sometimes waits for the disk.
+ * -ENOSPC: only names, and segments that other daemons have open, are left.
  */
 int hr_spool_make_room(struct hr_spool *s, struct hr_writer *w, uint64_t bytes);
 
-/* All frames up to `mark` are in the spool's files. */
+/* Call it when all frames up to `mark` are in the spool's files. */
 void hr_spool_appended(struct hr_spool *s, uint64_t mark);
 
-/* The writer is closed: nothing will be added. */
+/* Call it when the writer is closed, so that nothing will be added. */
 void hr_spool_closed(struct hr_spool *s);
 
 /* ---- for the uplink -------------------------------------------------------------------------- */
 
-/* The appender's thread calls `changed` after each of the last two; NULL: no longer. */
+/*
+ * Sets the function that hr_spool_appended and hr_spool_closed call, in the thread of their caller
+ * (appender, or the loop at the end of the stream). NULL: none.
+ */
 void hr_spool_watch(struct hr_spool *s, void (*changed)(void *arg), void *arg);
 
-/* The folder ("jobs/7/n1.17-0") and mark of this process's stream. False: none. */
+/* Reads folder ("jobs/7/n1.17-0") and mark of this process's stream. False: it has none. */
 struct hr_spool_live {
 	char folder[600];
 	uint64_t mark;
@@ -75,15 +79,16 @@ struct hr_spool_live {
 };
 bool hr_spool_live(struct hr_spool *s, struct hr_spool_live *ret);
 
-/* Calls `see` for each stream's folder until it fails. 0, its result, or -errno. */
+/* Calls `see` for the folder of each stream until a call fails. 0, that result, or -errno. */
 typedef int hr_spool_see(void *arg, const char *folder, int dir_fd);
 int hr_spool_each(struct hr_spool *s, hr_spool_see *see, void *arg);
 
 struct hr_spool_stats {
 	uint64_t limit_bytes;
-	uint64_t bytes;			   /* of all segments, at the last survey */
-	uint64_t given_up_frames;	   /* by this process */
-	uint64_t given_up, given_up_bytes; /* operations whose events were dropped; their bytes */
+	uint64_t bytes;		  /* of all segments, at the last survey */
+	uint64_t given_up_frames; /* by this process */
+	/* operations whose events were dropped, and their bytes */
+	uint64_t given_up, given_up_bytes;
 };
 void hr_spool_stats(struct hr_spool *s, struct hr_spool_stats *ret);
 

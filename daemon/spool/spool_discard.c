@@ -7,7 +7,7 @@
 
 struct discard {
 	struct hr_spool *spool;
-	const struct hr_stream *streams; /* of the job, with all that they hold */
+	const struct hr_stream *streams; /* all streams of the job */
 	size_t n;
 	struct hr_spool_discarded done;
 };

@@ -3,7 +3,7 @@
  * spool_discard.h - discards a job that no collector accepts, for example because its id belongs to
  * another user there
  *
- * Streams stay that a daemon writes, that an uplink sends, or whose journal is to be replayed. One
+ * A stream stays if a daemon writes it, an uplink sends it, or it has a journal to replay. One
  * thread; uplinks of other processes may run.
  */
 #ifndef HEADRACE_DAEMON_SPOOL_SPOOL_DISCARD_H
@@ -12,11 +12,11 @@
 #include "daemon/spool/spool.h"
 
 struct hr_spool_discarded {
-	unsigned streams, kept;	 /* of the job: discarded; not discarded */
-	uint64_t frames, events; /* frames of the former that no collector has acknowledged */
+	unsigned streams, kept;	 /* of the job: discarded, and not discarded */
+	uint64_t frames, events; /* discarded ones that no collector has acknowledged */
 };
 
-/* 0, even without such a job; -errno, maybe with *ret_error, malloc'ed. */
+/* 0, even if the job does not exist; or -errno, maybe with *ret_error (malloc'ed). */
 int hr_spool_discard(struct hr_spool *s, const char *job, struct hr_spool_discarded *ret,
 		     char **ret_error);
 

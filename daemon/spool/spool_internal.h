@@ -18,10 +18,11 @@ struct hr_spool {
 	char *path;
 	int dir_fd;
 	uint64_t limit_bytes, segment_bytes;
-	/* for the appender's thread: the last survey of all streams */
-	uint64_t seen_bytes, seen_own_bytes; /* of all, and of the own stream's writer then */
-	uint64_t seen_ms;		     /* 0: none yet */
-	pthread_mutex_t lock;		     /* of what follows */
+	/* only for the appender thread: the last survey of all streams */
+	/* bytes of all streams, and of the own writer, at this survey */
+	uint64_t seen_bytes, seen_own_bytes;
+	uint64_t seen_ms;     /* time of this survey; 0: none yet */
+	pthread_mutex_t lock; /* for the fields below */
 	bool has_live;
 	struct hr_spool_live live;
 	struct hr_spool_stats stats;
@@ -30,7 +31,7 @@ struct hr_spool {
 	char *aim; /* NULL: streams are for any collector */
 };
 
-/* The number in `acked`, 0: none. */
+/* The number in the file `acked`; 0: none. */
 uint64_t hr__spool_acked(int stream_dir_fd);
 
 #endif

@@ -3,9 +3,9 @@
  * spool_room.c - makes room in a full spool
  *
  *      survey all segments (spool.lock held)
- *        -> remove what a collector has (kept for the summary of `headrace run`)
- *        -> events, oldest segment first -> file records -> rollups: each frame becomes a Loss frame
- *        -> -ENOSPC: the appender keeps frames in memory, by its own rules (appender.h)
+ *        -> remove segments that a collector has (kept so far for `headrace run`)
+ *        -> events (oldest segment first) -> file records -> rollups: each becomes a Loss frame
+ *        -> -ENOSPC: the appender keeps frames in memory (appender.h)
  */
 #include "daemon/spool/spool_internal.h"
 
@@ -29,7 +29,7 @@ struct room_part { /* a segment */
 	uint32_t stream, number;
 	uint64_t bytes;
 	int64_t time_ns;
-	bool newest;	/* of its stream: a writer may append to it */
+	bool newest;	/* the newest of its stream, to which a writer may append */
 	bool inspected; /* `kinds` is known */
 	uint64_t kinds;
 };
@@ -69,7 +69,7 @@ static int see_stream(void *arg, const char *folder, int dir_fd)
 	if (r == -ENOMEM)
 		return r;
 	if (r)
-		return 0; /* it is being removed */
+		return 0; /* another process is removing it */
 	hr_segments_sweep(dir_fd);
 	if (!hr_array_reserve(v->folders, v->n_folders, v->folders_room))
 		r = -ENOMEM;
@@ -149,7 +149,7 @@ struct giving {
 	uint64_t frames, operations, bytes;
 };
 
-/* The loss of a dropped frame: as in emit.c for a frame that a full store does not take. */
+/* Sets the loss of a dropped frame, as emit.c sets `absence` for a full store. */
 static void count_absence(const Headrace__Frame *msg, Headrace__LossRow *row)
 {
 	enum hr_loss_reason reason = HR_LOSS_SPOOL_FULL;
@@ -215,7 +215,7 @@ static void rewrite(struct survey *v, struct room_part *p, int dir_fd,
 	uint64_t bytes;
 
 	if (hr_segment_rewrite(dir_fd, p->number, spool_room_give_up, &g, &bytes) < 0) {
-		p->kinds = 0; /* do not try it again */
+		p->kinds = 0; /* so that it is not tried again */
 		return;
 	}
 	p->kinds &= ~(UINT64_C(1) << kind);
@@ -225,9 +225,9 @@ static void rewrite(struct survey *v, struct room_part *p, int dir_fd,
 }
 
 /*
- * A writer may have a stream's newest segment open: the own writer seals it and continues in
- * another. That of a daemon that has ended, without a journal, is free while this process has the
- * stream's lock. 1: it may be rewritten.
+ * Prepares the newest segment of a stream, which a writer may have open. The own writer seals it
+ * and continues in another. If the daemon of another stream has ended and left no journal, this
+ * locks the stream. 1: the caller may rewrite the segment.
  */
 static int take_newest(struct survey *v, struct room_part *p, int dir_fd, int *ret_lock)
 {
@@ -278,7 +278,7 @@ static void give_up_until(struct survey *v, uint64_t room)
 
 /* ---- room ------------------------------------------------------------------------------------ */
 
-/* Counts what the own writer has added since the survey; for others, that must be recent. */
+/* True: there is room. Adds the own writer's bytes since the survey, which must be recent. */
 static bool fits(const struct hr_spool *s, const struct hr_writer *w, uint64_t bytes)
 {
 	uint64_t added = hr_writer_bytes(w) - s->seen_own_bytes;

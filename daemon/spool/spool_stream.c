@@ -17,7 +17,7 @@
 
 struct stream_part { /* a segment */
 	uint32_t number;
-	uint64_t first_seq; /* of its frames after the StreamStart */
+	uint64_t first_seq; /* its first frame after the StreamStart */
 };
 
 struct hr__spool_reader {
@@ -30,7 +30,7 @@ struct hr__spool_reader {
 	int fd; /* -1: none */
 	size_t at;
 	uint64_t offset, next_seq;
-	uint64_t noted; /* the number in the file `acked`, rounded down to a segment's end */
+	uint64_t noted; /* the number in the file `acked`, rounded down to the end of a segment */
 };
 
 /* ---- opening --------------------------------------------------------------------------------- */
@@ -45,7 +45,7 @@ static bool read_secret(int dir_fd, uint8_t ret[HR_SPOOL_SECRET_BYTES])
 	return n == (ssize_t)HR_SPOOL_SECRET_BYTES;
 }
 
-/* NULL: no memory. */
+/* Reads the collectors of a stream. NULL: no memory. */
 static char *read_aim(int dir_fd)
 {
 	char text[4096];
@@ -163,7 +163,7 @@ int hr_spool_stream_refresh(struct hr_spool_stream *st, bool newest)
 	for (size_t i = 0; i < n && !r; i++) {
 		r = spool_stream_add_part(o, files[i].number);
 		if (r == -EBADMSG && i + 1 == n)
-			r = 0; /* torn when it was made: its writer drops it */
+			r = 0; /* a kill left it incomplete, and its writer drops it */
 		st->bytes += files[i].bytes;
 		st->time_ns = files[i].time_ns;
 	}
@@ -180,7 +180,7 @@ int hr_spool_stream_refresh(struct hr_spool_stream *st, bool newest)
 	return r;
 }
 
-/* Finds the segment with frame `seq`; a writer may have begun more segments. */
+/* Finds the segment with frame `seq`. Rereads the list, since a writer may have added segments. */
 static int find_part(struct hr__spool_reader *o, uint64_t seq, size_t *ret)
 {
 	size_t i;
@@ -190,7 +190,8 @@ static int find_part(struct hr__spool_reader *o, uint64_t seq, size_t *ret)
 		r = o->n_parts ? spool_stream_add_part(o, o->parts[o->n_parts - 1].number + 1)
 			       : -ENOENT;
 	while (!r);
-	if (r != -ENOENT && r != -EBADMSG) /* it has no header yet, and so no frame */
+	/* with these, the segment has no header yet, and so no frame */
+	if (r != -ENOENT && r != -EBADMSG)
 		return r;
 	i = o->n_parts;
 	while (i > 0 && o->parts[i - 1].first_seq > seq)
@@ -231,8 +232,9 @@ static int read_header(const struct hr__spool_reader *o, struct hr_frame_hdr *re
 }
 
 /*
- * Goes to the beginning of segment `at`. The first one begins with the StreamStart, number 1,
- * others with a copy that has the previous frame's number; then numbers are consecutive.
+ * Opens segment `at`. The first segment begins with the StreamStart, which is frame 1. The others
+ * begin with a copy of it, which has the number of the previous frame. Then numbers are
+ * consecutive.
  */
 static int open_part(struct hr__spool_reader *o, size_t at)
 {
@@ -369,7 +371,7 @@ int hr_spool_stream_acknowledge(struct hr_spool_stream *st, uint64_t seq, bool k
 	n = r ? 0 : done_with(o, seq);
 	if (!n || (keep && o->noted == o->parts[n].first_seq))
 		return r == -ENOENT ? 0 : r;
-	/* Another process that makes room may be rewriting one. */
+	/* Needs the lock, because another process that makes room may be rewriting a segment. */
 	r = hr_spool_lock(o->spool, &lock);
 	if (r)
 		return r;
@@ -437,7 +439,7 @@ static int remove_folder(struct hr_spool_stream *st)
 	remove_files(o->dir_fd);
 	r = unlinkat(o->spool->dir_fd, st->folder, AT_REMOVEDIR) < 0 ? -errno : 0;
 	slash = strrchr(st->folder, '/');
-	*slash = '\0'; /* the job's folder, when that was its last stream */
+	*slash = '\0'; /* removes the job's folder if this was its last stream */
 	(void)!unlinkat(o->spool->dir_fd, st->folder, AT_REMOVEDIR);
 	*slash = '/';
 	return r;

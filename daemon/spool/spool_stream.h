@@ -2,10 +2,10 @@
 /*
  * spool_stream.h - one stream of a spool, for its sender
  *
- * Purpose   Reads frames by number, byte for byte; removes what a collector has, and at the end the
- *           folder.
- * Owner     The uplink; its thread. It locks the stream's file `sender`: one uplink of a node sends
- *           it.
+ * Purpose   Reads frames by number, byte for byte. Removes segments that a collector has, and at
+ *           the end the folder.
+ * Owner     The uplink; its thread. It locks the file `sender` of the stream, so that only one
+ *           uplink of a node sends it.
  */
 #ifndef HEADRACE_DAEMON_SPOOL_SPOOL_STREAM_H
 #define HEADRACE_DAEMON_SPOOL_SPOOL_STREAM_H
@@ -14,28 +14,28 @@
 
 struct hr_spool_stream {
 	char *folder;		   /* "jobs/7/n1.17-0" */
-	Headrace__StreamStart *id; /* of its StreamStart */
-	char *aim;		   /* collectors that it is for, as typed; "" any */
+	Headrace__StreamStart *id; /* from its StreamStart */
+	char *aim;		   /* its collectors, as typed; "": any */
 	bool has_secret;
 	uint8_t secret[HR_SPOOL_SECRET_BYTES];
-	/* in the spool: hr_spool_stream_refresh; set by the caller for a stream being written */
+	/* in the spool, set by hr_spool_stream_refresh; the own stream's last_seq by the caller */
 	uint64_t first_seq, last_seq;
-	uint64_t acked;		      /* in the file `acked` when the stream was opened; 0: none */
-	uint64_t bytes;		      /* of all segments, then */
-	int64_t time_ns;	      /* change of the newest segment, wall clock, then */
+	uint64_t acked;		      /* number in the file `acked` at the opening; 0: none */
+	uint64_t bytes;		      /* of all segments at the last refresh */
+	int64_t time_ns;	      /* wall-clock time at which the newest segment had changed */
 	struct hr__spool_reader *own; /* private */
 };
 
-/* -EBUSY: another uplink has it; -ENOENT: it has no segment; -EBADMSG: no valid start. */
+/* -EBUSY: another uplink has it; -ENOENT: it has no segment; -EBADMSG: its start is invalid. */
 int hr_spool_stream_open(struct hr_spool *s, const char *folder, struct hr_spool_stream **ret);
 void hr_spool_stream_free(struct hr_spool_stream *st); /* accepts NULL */
 
-/* Reads the list of segments again. `newest`: also sets last_seq, which needs reading. */
+/* Reads the list of segments again. `newest`: also reads the newest segment to set last_seq. */
 int hr_spool_stream_refresh(struct hr_spool_stream *st, bool newest);
 
 /*
- * The frame `seq`, its CRC checked; malloc'ed. Cheap in order. It must be whole in the file.
- * -ENOENT: no such frame (now); -EBADMSG: damaged; -ENOMEM, -errno.
+ * Reads frame `seq` (malloc'ed), and checks its CRC. The file must have all of the frame. Reading
+ * in order is cheap. -ENOENT: no such frame (yet); -EBADMSG: it is damaged; -ENOMEM, -errno.
  */
 int hr_spool_stream_read(struct hr_spool_stream *st, uint64_t seq, uint8_t **ret,
 			 size_t *ret_bytes);
@@ -44,18 +44,18 @@ int hr_spool_stream_read(struct hr_spool_stream *st, uint64_t seq, uint8_t **ret
 void hr_spool_stream_rest(struct hr_spool_stream *st);
 
 /*
- * A collector has all frames up to `seq`: removes segments except the newest. `keep`: only notes
- * that they may be removed when there is no room. *ret_removed: bytes.
+ * Call it when a collector has all frames up to `seq`. Removes their segments except the newest.
+ * `keep`: only notes that a full spool may remove them. *ret_removed: bytes.
  */
 int hr_spool_stream_acknowledge(struct hr_spool_stream *st, uint64_t seq, bool keep,
 				uint64_t *ret_removed);
 
-/* Notes that a collector has all frames: for a stream that has ended and whose folder stays. */
+/* Notes that a collector has all frames of an ended stream whose folder stays. */
 int hr_spool_stream_note(struct hr_spool_stream *st, uint64_t seq);
 
 enum hr_spool_end {
 	HR_SPOOL_WRITTEN, /* a daemon writes it */
-	/* no daemon writes it, but there is a journal to replay: daemon/node/recover.h */
+	/* no daemon writes it, but it has a journal to replay (daemon/node/recover.h) */
 	HR_SPOOL_JOURNAL,
 	HR_SPOOL_ENDED, /* nothing will be added */
 };

@@ -55,7 +55,7 @@ static void uplink_on_tick(uv_timer_t *tick)
 	hr__streams_publish(u);
 }
 
-/* Runs in the appender's thread. */
+/* Runs in the appender thread, or at the end of the stream in the loop thread. */
 static void changed(void *arg)
 {
 	struct hr_uplink *u = arg;
@@ -68,7 +68,7 @@ static void *uplink_run(void *arg)
 	struct hr_uplink *u = arg;
 	sigset_t pipe;
 
-	/* libuv writes to sockets as to pipes: a closed one must be an error, not a signal. */
+	/* libuv writes to sockets as to pipes: a closed one must cause an error, not a signal. */
 	sigemptyset(&pipe);
 	sigaddset(&pipe, SIGPIPE);
 	pthread_sigmask(SIG_BLOCK, &pipe, NULL);

@@ -19,7 +19,7 @@
 #define LOOK_NS	      50000000L
 #define EXIT_USAGE    2
 #define EXIT_NO_SPOOL 66
-/* searches for streams: the second one finds what the first one recovered */
+/* searches for streams; the second one finds the streams that the first one recovered */
 #define SEARCHES_ENOUGH 2u
 
 static volatile sig_atomic_t interrupted;
@@ -75,7 +75,7 @@ static int discard(const char *job, struct hr_spool *spool)
 
 /* ---- sending --------------------------------------------------------------------------------- */
 
-/* Prints what has changed since the last status, one line each. */
+/* Prints a line for each change since the last status. */
 static void print_changes(const struct hr_uplink_stats *s, struct hr_uplink_stats *printed)
 {
 	if (s->connected && !printed->connected)

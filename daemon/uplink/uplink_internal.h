@@ -3,7 +3,7 @@
  * uplink_internal.h - the uplink's state, in its thread
  *
  * uplink.c          the thread, requests of others, the clock tick
- * uplink_link.c     the connection: which collector, when, and what precedes frames
+ * uplink_link.c     the connection: choice of the collector, retries, Hello
  * uplink_streams.c  which streams there are, and when they are finished
  * uplink_send.c     channels: Open, frames, Ack, Nack
  */
@@ -19,15 +19,15 @@
 #include "net/conn.h"
 #include "net/wire.h"
 
-#define HR__UPLINK_CHANNELS 64u	 /* open at once: each may hold a descriptor */
-#define HR__UPLINK_STREAMS  200u /* known at once: each holds two descriptors */
+#define HR__UPLINK_CHANNELS 64u	 /* open at once, because each may have a descriptor */
+#define HR__UPLINK_STREAMS  200u /* known at once, because each has two descriptors */
 #define HR__UPLINK_POINTS   16u
 
 enum hr__sending_state {
 	HR__SENDING_KNOWN, /* no channel */
 	HR__SENDING_OPENING,
 	HR__SENDING_OPEN,
-	HR__SENDING_RESTING, /* the collector is full: until retry_ms */
+	HR__SENDING_RESTING, /* until retry_ms, because the collector is full */
 	HR__SENDING_ASIDE,
 };
 
@@ -40,22 +40,22 @@ struct hr__sending { /* a stream */
 	struct hr__sending *next;
 	struct hr_spool_stream *stream;
 	enum hr__sending_state state;
-	bool own;   /* this process's */
+	bool own;   /* it is the stream of this process */
 	bool ends;  /* nothing will be added */
-	bool noted; /* the folder, which is kept, has a note that all is acknowledged */
+	bool noted; /* its folder is kept, and has a note that all is acknowledged */
 	uint32_t channel;
-	uint64_t acked;		   /* all up to here is on some collector's disk */
-	uint64_t sent;		   /* on this connection, or before it */
-	uint64_t newest;	   /* in the spool */
-	uint64_t retry_ms;	   /* KNOWN, RESTING: the earliest time to open or send */
+	uint64_t acked;	   /* last frame that is on the disk of a collector, with all before it */
+	uint64_t sent;	   /* last frame that was sent */
+	uint64_t newest;   /* last frame in the spool */
+	uint64_t retry_ms; /* KNOWN, RESTING: not opened or sent before this time */
 	uint64_t gap_mark, gap_ms; /* of the last Nack gap */
-	bool gap_again;		   /* repeated since */
-	size_t aside_at;	   /* the collector that refused it */
-	uint8_t *held;		   /* frame sent + 1, read, for which the window has no room */
+	bool gap_again;		   /* the collector has repeated this Nack */
+	size_t aside_at;	   /* index of the collector that refused the stream */
+	uint8_t *held;		   /* the next frame, for which the window has no room */
 	size_t held_bytes;
 	struct hr__flight *flights; /* sent and not acknowledged, in order */
 	size_t first_flight, n_flights, flights_room;
-	/* when `newest` had which value: shows how long the oldest frame has been waiting */
+	/* values of `newest` with times, which show how long the oldest frame has waited */
 	struct {
 		uint64_t seq, ms;
 	} points[HR__UPLINK_POINTS];
@@ -80,7 +80,7 @@ struct hr_uplink {
 	struct hr_uplink_config c;
 	struct hr_address *collectors;
 	char *software, *node, *boot_id;
-	struct hr_tls *tls;		   /* as last read; NULL: plain TCP, or not read yet */
+	struct hr_tls *tls; /* the files at the last read; NULL: plain TCP, or not read yet */
 	char *tls_cert, *tls_key, *tls_ca; /* NULL: plain TCP */
 	pthread_t thread;
 	uv_loop_t loop;
@@ -88,26 +88,26 @@ struct hr_uplink {
 	uv_timer_t tick, redial;
 	enum hr__link_state link;
 	struct hr_conn *conn;
-	size_t at, next; /* collector: connected to, tried next */
+	size_t at, next; /* index of the current collector, and of the next one to try */
 	struct hr_backoff backoff;
-	uint64_t link_ms;   /* since when in this state */
-	uint64_t answer_ms; /* the last Opened, Ack or Nack, or the last time when none was due */
-	bool moving;	    /* it is closed for a better one */
-	bool ending;	    /* never connect again */
-	uint64_t better_at_ms; /* when a better collector may be tried */
+	uint64_t link_ms;      /* since when in this state */
+	uint64_t answer_ms;    /* last time of an Opened, Ack or Nack, or when none was due */
+	bool moving;	       /* this connection is closed for a better collector */
+	bool ending;	       /* it must not connect again */
+	uint64_t better_at_ms; /* not before this time, a better collector is tried */
 	uint64_t ping_ms, window_bytes, max_frame_bytes;
 	uint64_t in_flight; /* bytes */
 	uint32_t last_channel, used_channel;
 	unsigned channels;
 	struct hr__sending *streams;
-	struct hr__sending *turn; /* who sends next */
+	struct hr__sending *turn; /* the stream that sends next */
 	uint64_t scan_at_ms;
 	struct hr__orphan orphans[HR__UPLINK_ORPHANS];
 	unsigned n_orphans;
 	unsigned known; /* streams in the list */
-	/* of the last search for streams, or of the current one */
+	/* results of the last search for streams, or of the current one */
 	unsigned elsewhere, aimed_elsewhere, waiting_journals, unseen;
-	unsigned searches; /* that have ended */
+	unsigned searches; /* finished ones */
 	/* shared with other threads */
 	pthread_mutex_t lock;
 	bool stop, release;
@@ -122,28 +122,30 @@ static inline uint64_t hr__uplink_now(const struct hr_uplink *u)
 /* ---- uplink_link.c ---- */
 void hr__link_start(struct hr_uplink *u);
 void hr__link_tick(struct hr_uplink *u);
-void hr__link_close(struct hr_uplink *u); /* never connect again */
+void hr__link_close(struct hr_uplink *u); /* and never connects again */
 void hr__link_broken(struct hr_uplink *u, const char *format, ...)
-    __attribute__((format(printf, 2, 3))); /* the collector violates the protocol */
-void hr__link_good(struct hr_uplink *u);   /* it has acknowledged something */
+    __attribute__((format(printf, 2, 3))); /* call it if the collector violates the protocol */
+void hr__link_good(struct hr_uplink *u);   /* call it if the collector has acknowledged a frame */
 
 /* ---- uplink_streams.c ---- */
 void hr__streams_scan(struct hr_uplink *u);
-void hr__streams_wake(struct hr_uplink *u); /* this process's stream has grown */
-void hr__streams_settle(struct hr_uplink *u, struct hr__sending *s); /* after an Ack; may free s */
+void hr__streams_wake(struct hr_uplink *u); /* call it if this process's stream has grown */
+/* call it after an Ack; may free s */
+void hr__streams_settle(struct hr_uplink *u, struct hr__sending *s);
 void hr__streams_free(struct hr_uplink *u);
 void hr__streams_publish(struct hr_uplink *u);
 struct hr__sending *hr__streams_by_channel(struct hr_uplink *u, uint32_t channel);
 
 /* ---- uplink_send.c ---- */
-void hr__send_connected(struct hr_uplink *u); /* streams may be opened */
+void hr__send_connected(struct hr_uplink *u); /* call it when streams may be opened */
 void hr__send_disconnected(struct hr_uplink *u);
 void hr__send_tick(struct hr_uplink *u);
-void hr__send_pump(struct hr_uplink *u); /* opens and sends what it may */
+/* opens channels and sends frames, as far as limits allow */
+void hr__send_pump(struct hr_uplink *u);
 int hr__send_opened(struct hr_uplink *u, const Headrace__Opened *m);
 int hr__send_ack(struct hr_uplink *u, const Headrace__Ack *m);
 int hr__send_nack(struct hr_uplink *u, const Headrace__Nack *m);
-void hr__send_close(struct hr_uplink *u, struct hr__sending *s); /* its channel */
+void hr__send_close(struct hr_uplink *u, struct hr__sending *s); /* closes its channel */
 void hr__send_aside(struct hr_uplink *u, struct hr__sending *s, const char *reason,
 		    const char *text);
 

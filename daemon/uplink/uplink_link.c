@@ -10,11 +10,11 @@
 
 #include "net/munge.h"
 
-#define GREETING_MS  10000u /* for HelloAck */
-#define PING_MS	     10000u /* if the collector sends none */
+#define GREETING_MS  10000u /* how long to wait for HelloAck */
+#define PING_MS	     10000u /* if the collector sends no value */
 #define SILENT_PINGS 3u
-#define WINDOW_BYTES (32u << 20) /* if the collector sends none */
-/* without an answer, though the collector is connected; a slow link needs time */
+#define WINDOW_BYTES (32u << 20) /* if the collector sends no value */
+/* how long a connected collector may owe an answer; a slow link needs time */
 #define OWED_MS	  600000u
 #define STEADY_MS 10000u /* a connection that lasted so long was good */
 
@@ -28,7 +28,7 @@ static void set_state(struct hr_uplink *u, enum hr__link_state state)
 	u->link_ms = hr__uplink_now(u);
 }
 
-/* `advice`: what to do about it; "": the text has it. */
+/* `advice`: what to do; "": the text states it. */
 static void note_error(struct hr_uplink *u, const char *text, const char *advice)
 {
 	char name[HR_ADDRESS_HOST_BYTES + 32];
@@ -82,7 +82,7 @@ static void round_failed(struct hr_uplink *u)
 	uv_timer_start(&u->redial, on_redial, hr_backoff_next_ms(&u->backoff), 0);
 }
 
-/* Tries the other collectors in turn, then pauses; after a good connection, the best first. */
+/* If the connection was good, starts with the first collector again, else tries the next one. */
 static void try_again(struct hr_uplink *u, bool stood)
 {
 	set_state(u, HR__LINK_WAITING);
@@ -116,7 +116,7 @@ static void uplink_link_on_closed(void *self, int error, const char *why)
 
 /* ---- Hello ----------------------------------------------------------------------------------- */
 
-/* For peers that the kernel cannot identify. A collector reports that it needs a credential. */
+/* Makes a MUNGE credential, if the kernel cannot identify the peer. NULL: none. */
 static char *credential(struct hr_uplink *u)
 {
 	struct hr_conn_peer peer;
@@ -207,7 +207,7 @@ static int on_message(struct hr_uplink *u, const Headrace__Wire *m)
 		hr_wire_sanitize(m->nack->text, false);
 		return hr__send_nack(u, m->nack);
 	default:
-		return 0; /* of a newer collector */
+		return 0; /* a message of a newer collector */
 	}
 }
 
@@ -239,7 +239,7 @@ static const struct hr_conn_events events = {.ready = uplink_link_on_ready,
 
 /* ---- life ------------------------------------------------------------------------------------ */
 
-/* Certificates are renewed: reads them again, and keeps the old ones on failure. */
+/* Reads the certificates again, since sites renew them. On failure, keeps the old ones. */
 static bool read_certificates(struct hr_uplink *u)
 {
 	const struct hr_tls_files files = {u->tls_cert, u->tls_key, u->tls_ca};
@@ -281,7 +281,7 @@ void hr__link_start(struct hr_uplink *u)
 	dial(u);
 }
 
-/* Returns to a better collector only while nothing is under way. */
+/* True: it may connect to a better collector, because no frame waits for an answer. */
 static bool may_try_better(const struct hr_uplink *u)
 {
 	return u->at > 0 && u->in_flight == 0 && hr__uplink_now(u) >= u->better_at_ms;

@@ -36,7 +36,7 @@ static const struct hr_config_key keys[] = {
 };
 #define KEYS (sizeof(keys) / sizeof(keys[0]))
 
-/* ---- the command line ------------------------------------------------------------------------------ */
+/* ---- the command line ------------------------------------------------------------------------ */
 
 static int mistake(const char *text)
 {
@@ -122,7 +122,7 @@ void hr_uplink_options_done(struct hr_uplink_options *o)
 	hr_tls_paths_done(&o->tls);
 }
 
-/* ---- for people ------------------------------------------------------------------------------------ */
+/* ---- help and man page ----------------------------------------------------------------------- */
 
 void hr_uplink_help(FILE *to)
 {

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * uplink_options.h - the command line of `headraced uplink`: one table for it, --help and the man
- * page
+ * uplink_options.h - the command line of `headraced uplink`: one table for parsing, --help and the
+ * man page
  *
- * The caller owns the structure; hr_uplink_options_done frees what it holds. One thread.
+ * The caller owns the structure; hr_uplink_options_done frees its texts. One thread.
  */
 #ifndef HEADRACE_DAEMON_UPLINK_UPLINK_OPTIONS_H
 #define HEADRACE_DAEMON_UPLINK_UPLINK_OPTIONS_H
@@ -21,13 +21,13 @@ struct hr_uplink_options {
 	struct hr_address to[HR_ADDRESSES_MAX];
 	size_t n_to;
 	char *tls_cert, *tls_key, *tls_ca; /* as typed */
-	struct hr_tls_paths tls;	   /* as found */
-	char *discard; /* job to discard; NULL: none, and there are collectors */
+	struct hr_tls_paths tls;	   /* the files that were found */
+	char *discard; /* job to discard; NULL: none, then `collectors` is not NULL */
 	uint64_t recover_ms;
 	bool follow, help;
 };
 
-/* 0, or -errno after a message on standard error. With `help` it checks nothing else. */
+/* 0, or -errno after a message on standard error. After --help it checks nothing else. */
 int hr_uplink_options_read(int argc, char **argv, struct hr_uplink_options *ret);
 void hr_uplink_options_done(struct hr_uplink_options *o);
 

@@ -10,12 +10,12 @@
 #include "common/array.h"
 #include "common/text.h"
 
-#define TURN_BYTES   (256u << 10) /* of one stream, before the next one has its turn */
-#define QUEUE_BYTES  (2u << 20)	  /* not sent by the kernel yet: more only uses memory */
-#define GAP_MS	     300u	  /* in which a repeated gap counts as the same one */
-#define REST_MS	     1000u	  /* if the collector sends none */
+#define TURN_BYTES   (256u << 10) /* that one stream sends before the next one */
+#define QUEUE_BYTES  (2u << 20)	  /* that the kernel has not sent yet; more would only use memory */
+#define GAP_MS	     300u	  /* repeated within this time, a gap counts as the earlier one */
+#define REST_MS	     1000u	  /* if the collector sends no value */
 #define REST_MOST_MS 30000u
-/* before a stream that failed, or that another connection took, is opened again */
+/* wait before a stream is opened again that failed, or that another connection has */
 #define LATER_MS 10000u
 
 /* ---- frames under way ------------------------------------------------------------------------ */
@@ -68,10 +68,10 @@ static void lose_channel(struct hr_uplink *u, struct hr__sending *s)
 	s->channel = 0;
 }
 
-/* Commands for a job that no collector accepts, as they must be typed; "" without memory. */
+/* Shell commands for a job that no collector accepts; "": no memory. */
 static void put_commands(const char *spool, const char *job, char *ret, size_t bytes)
 {
-	char program[4096] = "headraced"; /* it is not on PATH */
+	char program[4096] = "headraced"; /* replaced by its path: it is not in PATH */
 	ssize_t n = readlink("/proc/self/exe", program, sizeof(program) - 1);
 	char *p, *s = hr_text_quote(spool), *j = hr_text_quote(job);
 
@@ -160,7 +160,7 @@ static bool needs_channel(const struct hr_uplink *u, const struct hr__sending *s
 	       hr__uplink_now(u) >= s->retry_ms;
 }
 
-/* This process's stream first: a user may wait for it. */
+/* Opens this process's stream first, because a user may wait for it. */
 static void open_channels(struct hr_uplink *u)
 {
 	for (int own = 1; own >= 0; own--)
@@ -231,7 +231,7 @@ static bool send_held(struct hr_uplink *u, struct hr__sending *s)
 	return true;
 }
 
-/* False: the stream must wait. */
+/* Sends frames of one stream. False: the stream must wait. */
 static bool uplink_send_take_turn(struct hr_uplink *u, struct hr__sending *s)
 {
 	size_t bytes = 0;
@@ -292,7 +292,7 @@ int hr__send_opened(struct hr_uplink *u, const Headrace__Opened *m)
 	if (m->mark > s->acked)
 		hr__link_good(u);
 	note_acknowledged(u, s, m->mark < s->newest ? m->mark : s->newest);
-	/* A collector may answer `gap` if frames before the spool's first one are missing. */
+	/* A collector that lacks frames before the spool's first frame may answer `gap`. */
 	rewind_to(u, s, m->mark < oldest ? oldest : m->mark);
 	hr__streams_settle(u, s);
 	return 0;
@@ -325,7 +325,7 @@ static void on_gap(struct hr_uplink *u, struct hr__sending *s, uint64_t mark)
 			       "does not continue after them");
 		return;
 	}
-	/* Each frame that was under way at the gap gets the same answer. */
+	/* The collector sends this Nack for each frame that was in flight at the gap. */
 	s->gap_again = mark == s->gap_mark && now - s->gap_ms < GAP_MS;
 	if (s->gap_again) /* the tick checks whether the gap is closed */
 		return;
@@ -354,7 +354,7 @@ static bool is_final(const char *reason)
 	return false;
 }
 
-/* Records for the status why nothing is sent. */
+/* Notes for the status why no frame is sent. */
 static void note_wait(struct hr_uplink *u, const char *what, const char *why)
 {
 	pthread_mutex_lock(&u->lock);
@@ -378,7 +378,7 @@ int hr__send_nack(struct hr_uplink *u, const Headrace__Nack *m)
 		if (s->state != HR__SENDING_OPENING)
 			on_full(u, s, m);
 	} else if (strcmp(m->reason, "behind") == 0 && s->ends && m->mark >= s->newest) {
-		/* nothing will be added: the collector has all of it, and more */
+		/* the stream is complete, and the collector has all of it */
 		lose_channel(u, s);
 		s->state = HR__SENDING_KNOWN;
 		note_acknowledged(u, s, s->newest);
@@ -418,7 +418,7 @@ void hr__send_disconnected(struct hr_uplink *u)
 	}
 }
 
-/* The frames that were sent again did not arrive either: sends them once more. */
+/* If the frames that were sent again did not arrive either, sends them once more. */
 static void close_gap(struct hr_uplink *u, struct hr__sending *s)
 {
 	if (!s->gap_again || hr__uplink_now(u) - s->gap_ms < GAP_MS)

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Hook of OpenPBS and PBS Professional, on every node of a job, as root: does the work of Slurm's prolog, task prolog and epilog.
+"""Hook of OpenPBS and PBS Professional, on every node of a job, as root: does what prolog, task prolog and epilog do for Slurm.
 
     qmgr -c "create hook headrace"
     qmgr -c "set hook headrace event = 'execjob_begin,execjob_launch,execjob_epilogue'"
     qmgr -c "import hook headrace application/x-python default /usr/share/headrace/pbs/headrace.py"
 
-Never rejects an event: errors go to the MoM's log. It waits a second at most, in the epilogue DRAIN longer.
+It never rejects an event; errors are in the MoM's log. It waits a second at most, in the epilogue DRAIN seconds longer.
 """
 import os
 import pwd
@@ -38,14 +38,14 @@ def begin(job):
 
 
 def launch(environment):
-    """Preloads the library if it exists (ld.so would complain at every exec), headraced listens, and the user has not opted out."""
+    """Preloads the library if headraced listens, the user has not opted out, and it exists (else ld.so would complain at every exec)."""
     own = environment.get("LD_PRELOAD", "")
     if environment.get("HEADRACE") == "off" or LIBRARY in own.split(":") or not os.access(LIBRARY, os.R_OK):
         return
     if os.path.exists(SOCKET) and stat.S_ISSOCK(os.stat(SOCKET).st_mode):
         environment["LD_PRELOAD"] = f"{own}:{LIBRARY}" if own else LIBRARY
         settings(environment)
-        if environment.get("HEADRACE_NVTX") != "off":  # NVTX and ITT, unless there is another tool
+        if environment.get("HEADRACE_NVTX") != "off":  # NVTX and ITT, unless another tool is set
             for name in ("NVTX_INJECTION64_PATH", "INTEL_LIBITTNOTIFY64"):
                 if name not in environment:
                     environment[name] = LIBRARY
@@ -60,7 +60,7 @@ def python(environment):
 
 
 def settings(environment):
-    """Settings of the site for all jobs, a line HEADRACE_NAME=VALUE each; the user's have precedence."""
+    """Sets the site's settings for all jobs, which are lines HEADRACE_NAME=VALUE. The user's settings have precedence."""
     if not os.path.exists(SETTINGS):
         return
     with open(SETTINGS, encoding="utf-8") as file:
@@ -71,7 +71,7 @@ def settings(environment):
 
 
 def end(job):
-    """Exit_status is 256 plus the signal that ended the job, or negative if PBS could not run it."""
+    """Ends the job. Exit_status is 256 plus the signal that ended the job, or negative if PBS could not run the job."""
     code = int(job.Exit_status or 0)
     state = "ended" if code == 0 else "killed" if code >= 256 else "failed"
     headrace(job, "end", "--state", state, "--drain", f"{DRAIN}s", seconds=DRAIN + 10)

@@ -2,17 +2,17 @@
 /*
  * spank_headrace.c - Slurm's plugin: srun, sbatch and salloc --headrace=trace|counters|off
  *
- * The work of the task prolog, and an option. It never fails a job: errors are lines in Slurm's
- * debug log. An unknown value of the option is refused before there is a job.
+ * It adds an option, and does the work of the task prolog. It never fails a job, and writes errors
+ * to Slurm's debug log. srun, sbatch and salloc refuse an unknown value of the option.
  *
  *      process                            work
  *      srun, sbatch, salloc               checks the option; passes the level to the prolog
  *                                         (SPANK_HEADRACE_LEVEL)
- *      slurmstepd, as the user            sends the level to headraced, as the job may have begun
- *                                         before this step; probes follow the processes of the step
- *      a task, as the user, before exec   LD_PRELOAD and HEADRACE of its environment
- *      a task's end                       reports to headraced that a signal ended the job's script,
- *                                         which the epilog does not get
+ *      slurmstepd, as the user            sends the level to headraced, because the job may have
+ *                                         begun before; makes probes follow processes of the step
+ *      a task, as the user, before exec   sets LD_PRELOAD and HEADRACE in its environment
+ *      a task's end                       reports to headraced if a signal ended the job's script,
+ *                                         because the epilog cannot detect this
  *
  * Threads   One in each of these processes.
  */
@@ -32,7 +32,7 @@
 #include "daemon/control/control.h"
 #include "proto/abi.h"
 
-/* The signatures are Slurm's. */
+/* Slurm defines the signatures. */
 #pragma GCC diagnostic ignored "-Wunused-parameter"
 
 #define PRELOAD_BYTES 8192u
@@ -79,7 +79,7 @@ static struct spank_option option = {
     .cb = take_option,
 };
 
-/* The value of a line "NAME=VALUE" of plugstack.conf, or the default. */
+/* Value of the argument "NAME=VALUE" in plugstack.conf, or `otherwise`. */
 static const char *argument(int argc, char **argv, const char *name, const char *otherwise)
 {
 	size_t n = strlen(name);
@@ -100,9 +100,9 @@ int slurm_spank_init(spank_t sp, int argc, char **argv)
 	return 0;
 }
 
-/* ---- where the job is submitted ----------------------------------------------------------------------- */
+/* ---- where the job is submitted -------------------------------------------------------------- */
 
-/* The option for scripts: HEADRACE_LEVEL=trace sbatch ... */
+/* Scripts set the option by the environment: HEADRACE_LEVEL=trace sbatch ... */
 static enum choice choice_of_environment(void)
 {
 	const char *off = getenv("HEADRACE"), *level = getenv("HEADRACE_LEVEL");
@@ -116,7 +116,8 @@ int slurm_spank_init_post_opt(spank_t sp, int argc, char **argv)
 
 	if (spank_context() == S_CTX_REMOTE)
 		return 0;
-	if (choice != UNSET) /* also for all that it starts: an srun in the shell of a salloc */
+	/* child processes inherit it, for example an srun in the shell of a salloc */
+	if (choice != UNSET)
 		// NOLINTNEXTLINE(concurrency-mt-unsafe): srun has no other thread yet
 		setenv("HEADRACE", choice == OFF ? "off" : "on", 1);
 	if ((choice == COUNTERS || choice == TRACE) &&
@@ -125,9 +126,9 @@ int slurm_spank_init_post_opt(spank_t sp, int argc, char **argv)
 	return 0;
 }
 
-/* ---- on the nodes --------------------------------------------------------------------------------------- */
+/* ---- on the nodes ---------------------------------------------------------------------------- */
 
-/* Sends a request about this job; `level` 0: none. A failure is logged. */
+/* Sends a request about this job; `level` 0: no level. Logs a failure. */
 static void send_request(spank_t sp, const char *socket, hr_control_kind kind, int level)
 {
 	Headrace__JobRequest request = HEADRACE__JOB_REQUEST__INIT;
@@ -156,7 +157,7 @@ static void send_request(spank_t sp, const char *socket, hr_control_kind kind, i
 	free(refusal);
 }
 
-/* Runs as the job's owner, once per step and node, before there is a task. */
+/* Runs as the job's owner, once per step and node, before the tasks start. */
 int slurm_spank_user_init(spank_t sp, int argc, char **argv)
 {
 	const char *control = argument(argc, argv, "control", HR_SERVICE_CONTROL);
@@ -164,7 +165,8 @@ int slurm_spank_user_init(spank_t sp, int argc, char **argv)
 	if (chosen == COUNTERS || chosen == TRACE)
 		send_request(sp, control, HR_CONTROL(SET_LEVEL),
 			     chosen == TRACE ? HR_LEVEL_TRACE : HR_LEVEL_COUNTERS);
-	if (chosen != OFF) /* slurmstepd starts the tasks: probes record those without the shim */
+	/* slurmstepd starts the tasks, so probes record tasks without the shim */
+	if (chosen != OFF)
 		send_request(sp, control, HR_CONTROL(FOLLOW), 0);
 	return 0;
 }
@@ -185,7 +187,7 @@ static bool can_record(int argc, char **argv)
 	       stat(argument(argc, argv, "socket", SHIM_SOCKET), &st) == 0 && S_ISSOCK(st.st_mode);
 }
 
-/* Writes `list`, separated as for ld.so, without this library or with it at the end (`with`). */
+/* Writes `list`, separated for ld.so, without this library or (`with`) with it at the end. */
 static void compose(const char *list, const char *library, bool with, char ret[PRELOAD_BYTES])
 {
 	size_t bytes = 0, own = strlen(library);
@@ -210,7 +212,7 @@ static void compose(const char *list, const char *library, bool with, char ret[P
 	ret[bytes] = '\0';
 }
 
-/* Without `with`, removes the library from an inherited list: ld.so could complain about it. */
+/* If not `with`, removes the library from an inherited list, because ld.so could complain. */
 static void set_preload(spank_t sp, const char *library, bool with)
 {
 	char list[PRELOAD_BYTES] = "", fresh[PRELOAD_BYTES];
@@ -234,7 +236,7 @@ static void set_preload(spank_t sp, const char *library, bool with)
 		slurm_debug("headrace: LD_PRELOAD: %s", spank_strerror((spank_err_t)r));
 }
 
-/* Registers the library as tool of NVTX and ITT, unless there is one or HEADRACE_NVTX=off. */
+/* Registers the library as tool of NVTX and ITT, unless another one is set or HEADRACE_NVTX=off. */
 static void set_tools(spank_t sp, const char *library, bool with)
 {
 	static const char *const names[] = {"NVTX_INJECTION64_PATH", "INTEL_LIBITTNOTIFY64"};
@@ -247,12 +249,12 @@ static void set_tools(spank_t sp, const char *library, bool with)
 		if (with)
 			(void)spank_setenv(sp, names[i], library, 0);
 		else if (spank_getenv(sp, names[i], value, sizeof(value)) == ESPANK_SUCCESS &&
-			 strcmp(value, library) == 0) /* from the step around this one */
+			 strcmp(value, library) == 0) /* inherited from an outer step */
 			(void)spank_unsetenv(sp, names[i]);
 	}
 }
 
-/* Settings of the site, a line HEADRACE_NAME=VALUE each; the user's have precedence. */
+/* Sets the lines HEADRACE_NAME=VALUE of the site's file, unless the user has set the variable. */
 static void set_settings(spank_t sp, const char *path)
 {
 	FILE *file = fopen(path, "re");
@@ -284,7 +286,7 @@ static bool has_entry(const char *list, const char *entry)
 	return false;
 }
 
-/* Puts the start-up module, in a folder next to the library, first on Python's path. */
+/* Puts the folder of the start-up module, next to the library, first on Python's path. */
 static void set_python(spank_t sp, const char *library)
 {
 	char own[PRELOAD_BYTES] = "", folder[PATH_MAX], fresh[PRELOAD_BYTES];
@@ -322,7 +324,7 @@ int slurm_spank_task_init(spank_t sp, int argc, char **argv)
 	return 0;
 }
 
-/* Cancelled, or out of time: the epilog gets code 0. The script decides about steps. */
+/* If a job is cancelled or out of time, its epilog gets code 0. So this reports a killed script. */
 int slurm_spank_task_exit(spank_t sp, int argc, char **argv)
 {
 	uint32_t step = 0;

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 
 #include "common/array.h"
+#include "proto/abi.h"
 #include "query/tables/internal.h"
 
 #define SAMPLES_MAX ((size_t)1 << 16)
@@ -142,17 +143,19 @@ static int add_to_bin(struct bin *bins, const struct hr_sample *sample, double u
 	return 0;
 }
 
+/* Different operations take differently long, so that only one of them is compared. */
 static void choose(const struct hr_sample *list, size_t n, struct hr_load *l)
 {
-	double reads = 0;
+	double seconds[HR_OP_MAX] = {0};
 
 	for (size_t i = 0; i < n; i++) {
 		double s = (double)(list[i].to - list[i].from) / 1e9;
 
-		reads += list[i].reads ? s : 0;
+		seconds[list[i].op] += s;
 		l->total_s += s;
+		if (seconds[list[i].op] > seconds[l->op])
+			l->op = list[i].op;
 	}
-	l->reads = reads >= l->total_s / 2;
 }
 
 /* Fills *l from the samples, which are of one mount and by time. -ENOMEM. */
@@ -177,7 +180,7 @@ static int measure(const struct hr_sample *list, size_t n, struct hr_load *l)
 		size_t last = count_until(starts, n, to) + 1 - count_until(ends, n, to);
 		double under_way = fmax(1, (double)(first + last) / 2);
 
-		if (list[i].reads != l->reads)
+		if (list[i].op != l->op)
 			continue;
 		r = add_to_bin(bins, &list[i], under_way);
 		sum += under_way;

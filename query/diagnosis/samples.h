@@ -22,8 +22,7 @@ struct hr_query;
 struct hr_sample {
 	int64_t from, to; /* wall clock, nanoseconds */
 	uint32_t stream, file;
-	bool
-	    reads; /* a read that returned data; else an operation on names, or a read without data */
+	uint16_t op;
 };
 
 struct hr_samples {
@@ -40,11 +39,10 @@ int hr__samples_merge(struct hr_samples *to, const struct hr_samples *from);
 struct hr_load {
 	uint32_t stream, mount; /* hr_file_info.mount */
 	double total_s;		/* sum of its operations' durations */
-	/* Of reads, or if these take less time in all, of the other operations: */
-	bool reads;
-	double exponent;  /* valid if `known` */
-	bool known;	  /* different numbers of operations were under way */
-	double under_way; /* operations under way on the mount, on average */
+	uint16_t op;		/* the operation that takes most time; of it: */
+	double exponent;	/* valid if `known` */
+	bool known;		/* different numbers of operations were under way */
+	double under_way;	/* operations under way on the mount, on average */
 };
 
 struct hr_loads {

@@ -121,6 +121,7 @@ struct row {
 	uint32_t stream, tid, file;
 	uint64_t bytes, end; /* end: the offset after the bytes; 0: unknown */
 	const struct hr_op_info *op;
+	uint16_t op_number;
 	enum hr_scan_group group;
 };
 
@@ -181,11 +182,15 @@ static int add_to_item(struct hr_items *items, const struct hr_interval *i, cons
 	return 0;
 }
 
-/* An operation of a fetch that the kernel's caches did not serve. */
+/*
+ * An operation of a fetch that the kernel's caches did not serve. A read at the end of a file does not
+ * count.
+ */
 static bool is_sample(const struct hr_interval *i, const struct row *row)
 {
 	return i->use >= HR_USE_WAITED && row->from >= i->from && row->file != 0 &&
-	       !is_cached(row) && (row->group == HR_SCAN_READ || row->group == HR_SCAN_METADATA);
+	       !is_cached(row) &&
+	       (row->group == HR_SCAN_METADATA || (row->group == HR_SCAN_READ && row->bytes > 0));
 }
 
 static int add_row(struct scan_worker *w, const struct hr_interval *i, const struct row *row)
@@ -196,7 +201,7 @@ static int add_row(struct scan_worker *w, const struct hr_interval *i, const str
 
 	if (is_sample(i, row)) {
 		struct hr_sample sample = {row->from, row->to, row->stream, row->file,
-					   row->group == HR_SCAN_READ && row->bytes > 0};
+					   row->op_number};
 
 		if (hr__samples_add(&w->samples, &sample) < 0)
 			return -ENOMEM;
@@ -225,6 +230,7 @@ static struct row row_of(const struct scan_job *j, uint32_t stream, const struct
 	    .bytes = bytes,
 	    .end = known ? (uint64_t)c->offset[i] + bytes : 0,
 	    .op = op,
+	    .op_number = c->op[i],
 	    .group = group_of(c->op[i], c->bits != NULL ? c->bits[i] : 0),
 	};
 }

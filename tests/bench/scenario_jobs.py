@@ -109,7 +109,7 @@ def small_files(r):
 def metadata(r):
     o = base(r, workers=r.randint(1, 2))
     n = r.randint(6, 20)
-    return Job("metadata", o | {"stats": n}, files=32, mount={"stat": round(per_item(o, r.uniform(50, 90)) / n, 2), "parallel": 1, "bytes": 65536}, where="mount",
+    return Job("metadata", o | {"stats": n}, files=32, mount={"stat": round(per_item(o, r.uniform(50, 90)) / n, 2), "parallel": 1, "bytes": 65536},
                remedies={"examine": {"stats": 0}, "larger files": {"stats": 0}})
 
 
