@@ -151,7 +151,7 @@ def cold_cache(r):
 
 def mapped(r):
     o = base(r, workers=r.randint(1, 2))
-    return Job("mapped_files", o | {"mapped": True}, bytes=round(per_item(o, r.uniform(40, 80)) * 40_000), remedies={"instead of mapping": {"mapped": False}})
+    return Job("mapped_files", o | {"mapped": True}, bytes=round(per_item(o, r.uniform(40, 80)) * 120_000), remedies={"instead of mapping": {"mapped": False}})
 
 
 def sleep(r):
