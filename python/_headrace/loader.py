@@ -51,6 +51,9 @@ def _settings(iterator):
         args += '"prefetch":%d,' % prefetch
     if getattr(iterator, "_persistent_workers", False) is True:
         args += '"persistent":true,'
+    size = getattr(getattr(iterator, "_index_sampler", None), "batch_size", None)
+    if isinstance(size, int):
+        args += '"batch_size":%d,' % size
     if getattr(iterator, "_dataset_kind", 0) == 1:
         args += '"iterable":true,'
     return args

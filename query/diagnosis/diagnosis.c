@@ -11,6 +11,8 @@ int hr_diagnosis_make(struct hr_query *q, const struct hr_scope *scope, struct h
 	*ret = (struct hr_diagnosis){.q = q, .scope = *scope};
 	r = hr__lives_read(q, &ret->scope, &ret->scan, &ret->lives);
 	if (r == 0)
+		hr__cores_find(ret);
+	if (r == 0)
 		r = hr__scan_run(q, &ret->scan);
 	if (r == 0)
 		r = hr__spent_make(ret);

@@ -62,6 +62,7 @@ int hr_parts_make(const struct hr_diagnosis *d, struct hr_parts *ret);
 
 bool hr__same_job(const struct hr_query *q, uint32_t stream_a, uint32_t stream_b);
 
+void hr__cores_find(struct hr_diagnosis *d);
 int hr__spent_make(struct hr_diagnosis *d);
 int hr__stalls_make(struct hr_diagnosis *d);
 void hr__stalls_done(struct hr_diagnosis *d);

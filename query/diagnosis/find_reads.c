@@ -138,8 +138,8 @@ static void predict_io(struct hr_training_job *j, struct hr_finding *f, double i
 {
 	struct hr_setting setting = HR_SETTING_SAME;
 
-	setting.io = io;
-	setting.cached = cached;
+	setting.io = (struct hr_multiple){io, io};
+	setting.cached = (struct hr_multiple){cached, cached};
 	if (!hr__predict(j, f, &setting)) {
 		f->gain_low = 0.5 * f->lost * (1 - io);
 		f->gain_high = f->lost;

@@ -73,7 +73,7 @@ static void add_life(struct hr_training_job *j, const struct hr_train_life *life
 		j->waits += (double)l->n;
 	}
 	j->wall += (double)(life->to - life->from) / 1e9;
-	j->cores += hr_life_cores(j->d, life);
+	j->cores += life->cores;
 	j->lives++;
 }
 

@@ -94,6 +94,7 @@ struct hr_loop {
 	int64_t from, created, to;  /* `created`: end of iter() */
 	uint64_t loader;	    /* UINT64_MAX: unknown */
 	uint32_t workers, prefetch; /* 0: none */
+	uint32_t batch_size;	    /* samples of a batch; 0: unknown */
 	bool persistent, iterable;
 	bool trains; /* an optimizer uses its batches */
 	/* Between waits: time for which the thread's CPU time is known, and this CPU time. */
@@ -114,6 +115,9 @@ struct hr_train_life {
 	uint64_t proc;
 	int32_t rank; /* -1: none */
 	int64_t from, to;
+	/* That its process may use: its share of those of its node, or of a CPU quota; 0: unknown. */
+	double cores;
+	bool quota;		 /* `cores` is part of a CPU quota */
 	struct hr_block *blocks; /* by time */
 	size_t n, room;
 	struct hr_loop *loops; /* by time */

@@ -19,6 +19,7 @@ struct hr_mark {
 	uint64_t loader, batch; /* of a wait or fetch; HR_UNKNOWN */
 	uint64_t workers;	/* of a wait: number of workers; of a fetch: its worker's number */
 	uint64_t prefetch;	/* of a wait: batches per worker; HR_UNKNOWN */
+	uint64_t batch_size;	/* of a wait: samples; HR_UNKNOWN */
 	uint64_t before_cpu_ns, before_ns; /* of a wait: see hr_loop */
 	uint64_t cpu_ns, major_faults, core_wait_ns, sleep_ns, network_ns, lock_ns;
 	bool added;		   /* several short regions: hr_added */

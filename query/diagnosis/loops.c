@@ -34,6 +34,7 @@ static int add_to_loop(struct hr_life_reader *r, const struct hr_mark *m,
 		    .loader = m->loader,
 		    .workers = m->workers < UINT32_MAX ? (uint32_t)m->workers : 0,
 		    .prefetch = m->prefetch < UINT32_MAX ? (uint32_t)m->prefetch : 0,
+		    .batch_size = m->batch_size < UINT32_MAX ? (uint32_t)m->batch_size : 0,
 		    .persistent = m->persistent,
 		    .iterable = m->iterable,
 		};

@@ -85,6 +85,7 @@ static int add_mark(struct hr_life_reader *r, const Headrace__Regions *m, const 
 	    .network_ns = or_zero(number_in(args, "\"network_ns\":")),
 	    .lock_ns = or_zero(number_in(args, "\"lock_ns\":")),
 	    .added = g->count > 1,
+	    .batch_size = number_in(args, "\"batch_size\":"),
 	    .prefetch = number_in(args, "\"prefetch\":"),
 	    .persistent = memmem(args->data, args->len, "\"persistent\":true", 17) != NULL,
 	    .iterable = memmem(args->data, args->len, "\"iterable\":true", 15) != NULL,

@@ -14,19 +14,31 @@
 
 #define HR_REPLAY_SAME UINT32_MAX
 
+/* Something takes a multiple of its time, which lies between these. */
+struct hr_multiple {
+	double low, high;
+};
+
 struct hr_setting {
 	uint32_t workers, prefetch; /* HR_REPLAY_SAME: as recorded */
 	bool persistent;	    /* workers are not started again for each loop */
 	double cores;		    /* of the rank; 0: as recorded */
-	double io;		    /* I/O of fetches takes this multiple of its time, */
-	double cached;		    /* and operations that the kernel's caches serve, this one */
+	double batch;		    /* multiple of the batch size */
+	struct hr_multiple io;	    /* I/O of fetches that the kernel's caches do not serve, */
+	struct hr_multiple cached;  /* and that which they serve */
+	struct hr_multiple later;   /* I/O of passes after the first, in addition to `io` */
 };
-#define HR_SETTING_SAME ((struct hr_setting){HR_REPLAY_SAME, HR_REPLAY_SAME, false, 0, 1, 1})
+#define HR_SETTING_SAME                                                                            \
+	((struct hr_setting){HR_REPLAY_SAME, HR_REPLAY_SAME, false, 0, 1, {1, 1}, {1, 1}, {1, 1}})
 
 enum hr_replay_refusal {
 	HR_REPLAY_OK,
 	HR_REPLAY_NO_LOOP,	 /* no loop over a DataLoader trains */
 	HR_REPLAY_UNKNOWN_FETCH, /* the fetches of some batches are not recorded */
+	HR_REPLAY_SHARDS,	 /* with other numbers of workers, each would have other data */
+	HR_REPLAY_NO_MOUNT,	 /* no worker used files of one of two mounts */
+	HR_REPLAY_NO_PASS,	 /* each loader has one pass, so that its data are read once */
+	HR_REPLAY_NO_BATCH,	 /* the batch size is not known */
 	HR_REPLAY_DIFFERS /* with the recorded settings, it takes more than 5 % longer or shorter */
 };
 
@@ -40,8 +52,18 @@ struct hr_replayed {
 	double low, high;	   /* with the other ones */
 };
 
-/* The cores that a life's process may use: its share of those of its node; 0: unknown. */
-double hr_life_cores(const struct hr_diagnosis *d, const struct hr_train_life *life);
+/* Settings whose effect depends on what the job read; 0 or NULL: as recorded. */
+struct hr_storage {
+	const char *mounts; /* "A=B": the files of mount A lie on mount B */
+	double cached;	    /* bytes of memory that keep what was read */
+	double reads;	    /* size of a read, in bytes */
+	double batch;	    /* samples of a batch */
+};
+
+/* Adds them to *s, for the job of a life. */
+enum hr_replay_refusal hr_setting_storage(const struct hr_diagnosis *d,
+					  const struct hr_train_life *life,
+					  const struct hr_storage *storage, struct hr_setting *s);
 
 /* -ENOMEM. */
 int hr_replay(const struct hr_diagnosis *d, const struct hr_train_life *life,

@@ -3,12 +3,14 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "common/text.h"
 #include "query/diagnosis/replay.h"
 #include "query/tables/rows.h"
 
 static const char *const parameters[] = {"workers", "prefetch", "persistent", "cores",
-					 "io",	    "search",	NULL};
-enum { WORKERS, PREFETCH, PERSISTENT, CORES, IO, SEARCH };
+					 "io",	    "mount",	"cached",     "reads",
+					 "batch",   "search",	NULL};
+enum { WORKERS, PREFETCH, PERSISTENT, CORES, IO, MOUNT, CACHED, READS, BATCH, SEARCH };
 
 /* A search tries all settings of these, with and without workers that stay. */
 static const uint32_t tried_workers[] = {0, 1, 2, 3, 4, 6, 8, 12, 16, 24, 32};
@@ -30,6 +32,20 @@ static bool is_number(const char *text, double least, double most)
 	return text == NULL || (*text != '\0' && *end == '\0' && value >= least && value <= most);
 }
 
+static bool is_size(const char *text)
+{
+	uint64_t bytes;
+
+	return text == NULL || (hr_text_parse_size(text, &bytes) == 0 && bytes > 0);
+}
+
+static bool is_pair(const char *text)
+{
+	const char *to = text != NULL ? strchr(text, '=') : NULL;
+
+	return text == NULL || (to != NULL && to > text && to[1] != '\0');
+}
+
 static const char *replay_check(const char *const *p)
 {
 	if (!is_number(p[WORKERS], 0, 1024))
@@ -45,6 +61,12 @@ static const char *replay_check(const char *const *p)
 		return "hr_replays: `cores` must be a number from 1 to 65536";
 	if (!is_number(p[IO], 0, 1000000))
 		return "hr_replays: `io` must be a number from 0 to 1000000";
+	if (!is_pair(p[MOUNT]))
+		return "hr_replays: `mount` must be two mount points, for example /data=/scratch";
+	if (!is_size(p[CACHED]) || !is_size(p[READS]))
+		return "hr_replays: `cached` and `reads` must be sizes, for example 64GiB or 1MiB";
+	if (!is_number(p[BATCH], 1, 1e9))
+		return "hr_replays: `batch` must be a number from 1 to 1000000000";
 	return NULL;
 }
 
@@ -81,7 +103,36 @@ static void add_settings(struct replays *all, const char *const *p)
 	}
 }
 
-static int replay_all(struct replays *all)
+static double size(const char *text)
+{
+	uint64_t bytes = 0;
+
+	return text != NULL && hr_text_parse_size(text, &bytes) == 0 ? (double)bytes : 0;
+}
+
+/* Replays a life with all settings. -ENOMEM. */
+static int replay_life_all(struct replays *all, const char *const *p, size_t life)
+{
+	const struct hr_train_life *l = &all->d.lives.list[life];
+	struct hr_storage storage = {.mounts = p[MOUNT],
+				     .cached = size(p[CACHED]),
+				     .reads = size(p[READS]),
+				     .batch = number(p[BATCH], 0)};
+	int r = 0;
+
+	for (size_t i = 0; r == 0 && i < all->n_settings; i++) {
+		struct hr_setting s = all->settings[i];
+		struct hr_replayed *ret = &all->list[life * all->n_settings + i];
+		enum hr_replay_refusal refusal = hr_setting_storage(&all->d, l, &storage, &s);
+
+		r = hr_replay(&all->d, l, &s, ret);
+		if (ret->refusal == HR_REPLAY_OK)
+			ret->refusal = refusal;
+	}
+	return r;
+}
+
+static int replay_all(struct replays *all, const char *const *p)
 {
 	size_t n = all->n_settings;
 	int r = 0;
@@ -89,23 +140,15 @@ static int replay_all(struct replays *all)
 	all->list = calloc(all->d.lives.n * n + 1, sizeof(*all->list));
 	if (all->list == NULL)
 		return -ENOMEM;
-	for (size_t i = 0; r == 0 && i < all->d.lives.n * n; i++)
-		r = hr_replay(&all->d, &all->d.lives.list[i / n], &all->settings[i % n],
-			      &all->list[i]);
+	for (size_t i = 0; r == 0 && i < all->d.lives.n; i++)
+		r = replay_life_all(all, p, i);
 	return r;
 }
 
 static int replay_gather(struct hr_rows *rows, uint64_t want)
 {
 	const char *const *p = rows->parameters;
-	struct hr_setting setting = {
-	    .workers = (uint32_t)number(p[WORKERS], HR_REPLAY_SAME),
-	    .prefetch = (uint32_t)number(p[PREFETCH], HR_REPLAY_SAME),
-	    .persistent = is_true(p[PERSISTENT]),
-	    .cores = number(p[CORES], 0),
-	    .io = number(p[IO], 1),
-	    .cached = 1,
-	};
+	struct hr_setting setting = HR_SETTING_SAME;
 	struct replays *all = calloc(1, sizeof(*all));
 	int r;
 
@@ -113,12 +156,17 @@ static int replay_gather(struct hr_rows *rows, uint64_t want)
 	rows->data = all;
 	if (all == NULL)
 		return -ENOMEM;
+	setting.workers = (uint32_t)number(p[WORKERS], HR_REPLAY_SAME);
+	setting.prefetch = (uint32_t)number(p[PREFETCH], HR_REPLAY_SAME);
+	setting.persistent = is_true(p[PERSISTENT]);
+	setting.cores = number(p[CORES], 0);
+	setting.io = (struct hr_multiple){number(p[IO], 1), number(p[IO], 1)};
 	all->settings[all->n_settings++] = setting;
 	if (is_true(p[SEARCH]))
 		add_settings(all, p);
 	r = hr_diagnosis_make(rows->q, &HR_SCOPE_ALL, &all->d);
 	if (r == 0)
-		r = replay_all(all);
+		r = replay_all(all, p);
 	rows->n = r == 0 ? all->d.lives.n * all->n_settings : 0;
 	return r;
 }
@@ -155,6 +203,13 @@ static const struct hr_qstream *replay_stream(const struct hr_rows *rows, size_t
 static const char *const refusals[] = {
     [HR_REPLAY_NO_LOOP] = "no loop over a PyTorch DataLoader trains",
     [HR_REPLAY_UNKNOWN_FETCH] = "the fetches of some batches were not recorded",
+    [HR_REPLAY_SHARDS] =
+	"each worker of an IterableDataset has its own part of the data, which other "
+	"numbers of workers change",
+    [HR_REPLAY_NO_MOUNT] =
+	"the workers used no files of one of the two mounts, so that its speed is not known",
+    [HR_REPLAY_NO_PASS] = "each DataLoader has one pass, so that a cache would not be used",
+    [HR_REPLAY_NO_BATCH] = "the batch size of the recording is not known",
     [HR_REPLAY_DIFFERS] = "with the recorded settings, the replay differs by more than 5 %",
 };
 

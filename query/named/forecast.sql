@@ -5,6 +5,10 @@
 -- arg persistent true|false NULL: persistent_workers
 -- arg cores DOUBLE NULL: processors of each rank
 -- arg io DOUBLE NULL: I/O of workers takes this multiple of its time, for example 0.5 on storage that is twice as fast, or 0 from memory
+-- arg mount VARCHAR NULL: the files of one mount lie on another one, for example /data=/scratch
+-- arg cached VARCHAR NULL: so much memory keeps what was read, for example 64GiB
+-- arg reads VARCHAR NULL: workers read blocks of this size, for example 1MiB
+-- arg batch COUNT NULL: samples of a batch
 -- arg checkpoint recorded|async recorded: async: the training continues while a checkpoint is written
 -- arg best true|false false: try all settings that are not given, and take the cheapest one that is within 3 % of the best
 -- note: SELECT format('job {}: no training loop was recorded: PyTorch reports it under headrace run; other programs can mark it with headrace.h', string_agg(DISTINCT job, ', ' ORDER BY job)) FROM jobs ANTI JOIN (SELECT DISTINCT cluster, job, attempt FROM regions WHERE kind IN ('step', 'epoch', 'input_wait', 'optimizer')) USING (cluster, job, attempt) HAVING count(*) > 0
@@ -17,7 +21,8 @@ WITH tried AS MATERIALIZED (
            sum(stall_ns) > 0 AS stalls, CASE WHEN stalls THEN max(low_ns - stall_ns) ELSE avg(low_ns) END AS low_ns,
            CASE WHEN stalls THEN max(high_ns - stall_ns) ELSE avg(high_ns) END AS high_ns,
            max(refusal) AS refusal, avg(wall_ns) AS wall_ns, avg(checkpoint_ns) AS checkpoint_ns
-    FROM hr_replays(workers := $workers, prefetch := $prefetch, persistent := $persistent, cores := $cores, io := $io, search := $best)
+    FROM hr_replays(workers := $workers, prefetch := $prefetch, persistent := $persistent, cores := $cores, io := $io, mount := $mount, cached := $cached, reads := $reads,
+                    batch := $batch, search := $best)
     GROUP BY cluster, job, attempt, setting),
 predicted AS (
     SELECT *, (low_ns + high_ns) / 2 AS mid_ns, wall_ns - recorded_ns + low_ns - hr_checkpoint_saving(checkpoint_ns, $checkpoint, 1.0) AS job_low_ns,

@@ -5,6 +5,10 @@
 -- arg cores DOUBLE NULL: processors of the rank
 -- arg io DOUBLE NULL: I/O of workers takes this multiple of its time, for example 0.5 on storage that is twice as fast, or 0 from memory
 -- arg rank BIGINT NULL: only this rank
+-- arg mount VARCHAR NULL: the files of one mount lie on another one, for example /data=/scratch
+-- arg cached VARCHAR NULL: so much memory keeps what was read, for example 64GiB
+-- arg reads VARCHAR NULL: workers read blocks of this size, for example 1MiB
+-- arg batch COUNT NULL: samples of a batch
 -- arg checkpoint recorded|async recorded: async: the training continues while a checkpoint is written
 -- arg best true|false false: a row for each setting that headrace tries, after the one that is given
 -- known rank: SELECT DISTINCT rank FROM processes WHERE rank IS NOT NULL ORDER BY rank
@@ -24,6 +28,7 @@ SELECT rank, workers, prefetch, persistent, recorded_ns / 1e9 AS recorded_s, (lo
        (wall_ns - recorded_ns + low_ns - hr_checkpoint_saving(checkpoint_ns, $checkpoint, 1.0)) / 1e9 AS wall_low_s,
        (wall_ns - recorded_ns + high_ns - hr_checkpoint_saving(checkpoint_ns, $checkpoint, 0.5)) / 1e9 AS wall_high_s,
        refusal AS why, job, attempt
-FROM hr_replays(workers := $workers, prefetch := $prefetch, persistent := $persistent, cores := $cores, io := $io, search := $best)
+FROM hr_replays(workers := $workers, prefetch := $prefetch, persistent := $persistent, cores := $cores, io := $io, mount := $mount, cached := $cached, reads := $reads,
+                    batch := $batch, search := $best)
 WHERE $rank IS NULL OR rank = $rank
 ORDER BY job, attempt, rank, setting

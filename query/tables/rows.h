@@ -11,7 +11,7 @@
 
 #include "query/tables/internal.h"
 
-#define HR_ROW_PARAMETERS 8u
+#define HR_ROW_PARAMETERS 12u
 
 /* Rows of one unit. The kind owns `data`; its `done` frees it. */
 struct hr_rows {

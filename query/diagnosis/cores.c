@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The cores of each training process. */
+#include "query/diagnosis/diagnosis.h"
+
+static const Headrace__Process *process_of(const struct hr_diagnosis *d,
+					   const struct hr_train_life *life)
+{
+	return hr_stream_process(d->q->streams[life->stream].s, life->proc)->msg;
+}
+
+/* Ranks of a node with as many processors and the same first one probably share them. */
+static void share_cores(const struct hr_diagnosis *d, struct hr_train_life *life)
+{
+	const Headrace__Process *p = process_of(d, life);
+	unsigned sharing = 0;
+
+	for (size_t i = 0; i < d->lives.n; i++) {
+		const struct hr_train_life *other = &d->lives.list[i];
+		const Headrace__Process *o =
+		    other->stream == life->stream ? process_of(d, other) : NULL;
+
+		sharing += o != NULL && o->cpus == p->cpus && o->first_cpu == p->first_cpu;
+	}
+	life->cores = (double)p->cpus / sharing;
+}
+
+void hr__cores_find(struct hr_diagnosis *d)
+{
+	for (size_t i = 0; i < d->lives.n; i++)
+		share_cores(d, &d->lives.list[i]);
+}

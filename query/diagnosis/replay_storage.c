@@ -1,0 +1,154 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Settings of a replay that depend on what a job read: other mounts, a cache, larger reads, batches. */
+#include <math.h>
+#include <string.h>
+
+#include "query/diagnosis/replay.h"
+
+/* What the fetches of a job did, in all or on one mount. */
+struct storage_sums {
+	double operations, reads, opens, bytes, extent, ns;
+};
+
+static void add_item(struct storage_sums *to, const struct hr_item *item)
+{
+	double reads = (double)(item->reads - item->empty_reads);
+
+	to->operations += reads + (double)(item->opens + item->examined);
+	to->reads += reads;
+	to->opens += (double)item->opens;
+	to->bytes += (double)item->bytes;
+	to->extent += (double)item->extent;
+	to->ns += (double)(item->read_ns + item->metadata_ns);
+}
+
+static bool is_on(const struct hr_diagnosis *d, const struct hr_item *item, const char *mount,
+		  size_t bytes)
+{
+	const struct hr_qstream *st = &d->q->streams[item->stream];
+	struct hr_file_info info;
+	const duckdb_string_t *path;
+
+	if (hr_stream_file(st->s, item->file, false, &info) < 0 || info.mount >= st->s->n_mounts ||
+	    !st->mount_known[info.mount])
+		return false;
+	path = &st->mounts[info.mount].path;
+	return path->value.inlined.length == bytes &&
+	       memcmp(hr__string_text(path), mount, bytes) == 0;
+}
+
+/* `mount`: NULL: all. */
+static struct storage_sums sum_up(const struct hr_diagnosis *d, uint32_t stream, const char *mount,
+				  size_t mount_bytes)
+{
+	struct storage_sums sums = {0};
+
+	for (size_t i = 0; i < d->scan.items.room; i++) {
+		const struct hr_item *item = &d->scan.items.list[i];
+
+		if (item->file != 0 && hr__same_job(d->q, item->stream, stream) &&
+		    (mount == NULL || is_on(d, item, mount, mount_bytes)))
+			add_item(&sums, item);
+	}
+	return sums;
+}
+
+static void multiply(struct hr_multiple *m, double low, double high)
+{
+	m->low *= low;
+	m->high *= high;
+}
+
+/*
+ * The files of one mount lie on another one: an operation takes as long as there, or a byte does.
+ * What the kernel's caches serve depends on the mount, too.
+ */
+static enum hr_replay_refusal set_mount(const struct hr_diagnosis *d, uint32_t stream,
+					const char *mounts, struct hr_setting *s)
+{
+	const char *to = strchr(mounts, '=');
+	size_t bytes = (size_t)(to - mounts);
+	struct storage_sums all = sum_up(d, stream, NULL, 0), a = sum_up(d, stream, mounts, bytes);
+	struct storage_sums b = sum_up(d, stream, to + 1, strlen(to + 1));
+	double share, by_operation, by_byte, low, high;
+
+	if (a.operations == 0 || b.operations == 0)
+		return HR_REPLAY_NO_MOUNT;
+	share = all.ns > 0 ? a.ns / all.ns : 0;
+	by_operation = (b.ns / b.operations) / fmax(1e-9, a.ns / a.operations);
+	by_byte = b.bytes > 0 && a.bytes > 0 ? (b.ns / b.bytes) / fmax(1e-9, a.ns / a.bytes)
+					     : by_operation;
+	low = 1 - share + share * fmin(by_operation, by_byte);
+	high = 1 - share + share * fmax(by_operation, by_byte);
+	multiply(&s->io, low, high);
+	if (high > 1)
+		multiply(&s->cached, fmax(1, low), high);
+	return HR_REPLAY_OK;
+}
+
+/* After the first pass, memory has the data, or the share of them that fits. */
+static enum hr_replay_refusal set_cached(const struct hr_diagnosis *d,
+					 const struct hr_train_life *life, double bytes,
+					 struct hr_setting *s)
+{
+	struct storage_sums all = sum_up(d, life->stream, NULL, 0);
+	double share = all.extent > 0 ? fmin(1, bytes / all.extent) : 1;
+	bool again = false;
+
+	for (size_t i = 0; i < life->n_loops; i++)
+		for (size_t k = 0; k < i; k++)
+			again |=
+			    life->loops[i].trains && life->loops[k].loader == life->loops[i].loader;
+	if (!again)
+		return HR_REPLAY_NO_PASS;
+	multiply(&s->later, 1 - share, 1 - share);
+	return HR_REPLAY_OK;
+}
+
+/*
+ * The same bytes in reads of this size, at least one for each open. The time of a read of less than
+ * 64 KiB hardly depends on its size, that of longer ones does.
+ */
+static void set_reads(const struct hr_diagnosis *d, uint32_t stream, double size,
+		      struct hr_setting *s)
+{
+	struct storage_sums all = sum_up(d, stream, NULL, 0);
+	double mean = all.reads > 0 ? all.bytes / all.reads : 0, fewer;
+
+	if (mean <= 0 || mean >= size)
+		return;
+	fewer = fmin(1, fmax(all.bytes / size, all.opens) / all.reads);
+	multiply(&s->io, fewer, fewer + (1 - fewer) * (mean < 65536 ? 0.3 : 1));
+	multiply(&s->cached, fewer, fewer + (1 - fewer) * (mean < 4096 ? 0.3 : 1));
+}
+
+static enum hr_replay_refusal set_batch(const struct hr_train_life *life, double size,
+					struct hr_setting *s)
+{
+	for (size_t i = 0; i < life->n_loops; i++) {
+		if (!life->loops[i].trains)
+			continue;
+		if (life->loops[i].batch_size == 0)
+			return HR_REPLAY_NO_BATCH;
+		s->batch = size / life->loops[i].batch_size;
+		return HR_REPLAY_OK;
+	}
+	return HR_REPLAY_OK;
+}
+
+enum hr_replay_refusal hr_setting_storage(const struct hr_diagnosis *d,
+					  const struct hr_train_life *life,
+					  const struct hr_storage *storage, struct hr_setting *s)
+{
+	enum hr_replay_refusal r = HR_REPLAY_OK;
+
+	if (storage->mounts != NULL)
+		r = set_mount(d, life->stream, storage->mounts, s);
+	if (r == HR_REPLAY_OK && storage->cached > 0)
+		r = set_cached(d, life, storage->cached, s);
+	if (r == HR_REPLAY_OK && storage->reads > 0)
+		set_reads(d, life->stream, storage->reads, s);
+	if (r == HR_REPLAY_OK && storage->batch > 0)
+		r = set_batch(life, storage->batch, s);
+	return r;
+}
