@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * headrace-collector - takes the streams of many daemons into one store, and answers queries
+ * headrace-collector - stores the streams of many daemons in one store, and answers queries
  *
  *      headrace-collector [--config FILE] [--KEY VALUE]...
  *      headrace-collector close-job JOB [--node NODE] | remove-job JOB [--config FILE] [--store FOLDER]

@@ -12,11 +12,11 @@
 #include "net/wire.h"
 
 #define HELLO_MS     10000u
-#define FRAME_MS     300000u /* time for one frame of any size */
+#define FRAME_MS     300000u /* time limit for one frame of any size */
 #define SILENT_PINGS 3u
 /* after this many Pings, a client that has read its answer and has no query is disconnected */
 #define IDLE_PINGS   12u
-#define UNREAD_MS    3600000u	/* time for reading an answer */
+#define UNREAD_MS    3600000u	/* time limit for reading an answer */
 #define UNREAD_BYTES (4u << 20) /* limit of unread answers; a query's child pauses earlier */
 
 /* ---- sending ---- */
@@ -28,8 +28,8 @@ void hr__peer_send(struct hr__peer *p, int body_case, void *body)
 	msg.body_case = (Headrace__Wire__BodyCase)body_case;
 	msg.hello = body; /* the bodies are pointers in one union */
 	/*
-	 * An error is ignored: the connection is closing, or memory is short and the peer notices
-	 * that the message is missing.
+	 * Ignores errors: either the connection is closing, or memory is short and the peer notices
+	 * that a message is missing.
 	 */
 	(void)hr_conn_send_now(p->conn, &msg);
 }
@@ -150,7 +150,7 @@ static void peers_on_ready(void *self)
 	colon = strrchr(p->host, ':');
 	if (colon)
 		*colon = '\0';
-	if (p->about.loopback) /* one host, although it has millions of addresses */
+	if (p->about.loopback) /* all loopback addresses are one host */
 		snprintf(p->host, sizeof(p->host), "this machine");
 }
 
@@ -261,7 +261,7 @@ static void peers_on_closed(void *self, int error, const char *why)
 
 /* ---- limits ---- */
 
-/* The oldest connection without Hello from `host`, or from all hosts if `host` is NULL. */
+/* Returns the oldest connection without Hello from `host`, or from any host if `host` is NULL. */
 static struct hr__peer *oldest_stranger(struct hr_peers *peers, const char *host)
 {
 	for (struct hr__peer *p = peers->first; p; p = p->next)

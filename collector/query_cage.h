@@ -2,8 +2,9 @@
 /*
  * query_cage.h - limits of the process that runs a client's SQL
  *
- * Purpose   A bug in the engine, which has restrictions of its own (query/query.h), must not let a
- *           client read another user's jobs, write, reach the network, or starve the collector.
+ * Purpose   The engine restricts SQL itself (query/query.h). If it has a bug, the limits here
+ *           keep a client from reading files outside the store, writing, reaching the network, or
+ *           starving the collector.
  * Threads   Call these functions while the process has one thread; later threads inherit the
  *           limits.
  *
@@ -33,12 +34,12 @@ struct hr_cage {
 /* Returns 0, or -errno if the process would outlive its parent. */
 int hr_cage_begin(void);
 
-/* Returns 0, or -errno: then no statement may run. */
+/* Returns 0 or -errno. After a failure, no statement may run. */
 int hr_cage_enter(struct hr_cage *cage);
 
 /*
- * Limits the address space to the sum of its current size, `bytes`, and memory for the engine and
- * its threads. Closes `statm`. 0 or -errno.
+ * Limits the address space to the sum of its current size, `bytes`, and the needs of the engine and
+ * its threads. Closes `statm`. Returns 0 or -errno.
  */
 int hr_cage_memory(struct hr_cage *cage, uint64_t bytes);
 

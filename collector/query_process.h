@@ -23,7 +23,7 @@ void hr_query_spill_clean(const char *parent);
 int hr_query_spawn(uv_loop_t *loop, const char *exe, int child_fd, uv_exit_cb exited,
 		   uv_process_t *process, bool *ret_handle);
 
-/* Why the process ended without an answer, for people; malloc'ed. NULL: no memory. */
+/* Returns why the process ended without an answer, as text (malloc'ed). NULL: no memory. */
 char *hr_query_exit_text(int64_t status, int signal);
 
 /* Returns a copy; NULL: no memory. */

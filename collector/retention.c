@@ -21,7 +21,7 @@
 #include "common/text.h"
 
 #define PERIOD_S	60
-#define IDLE_PERIOD_S	3600 /* if only streams are forgotten */
+#define IDLE_PERIOD_S	3600 /* if retention only removes marks */
 #define SILENT_LEAST_MS 3600000u
 #define NS_PER_MS	UINT64_C(1000000)
 
@@ -52,7 +52,7 @@ static uint64_t before(uint64_t now_ns, uint64_t ms)
 }
 
 /*
- * Removes old marks. A stream without an end keeps its mark for longer, as its daemon may return.
+ * Removes old marks. A stream without an end keeps its mark longer, because its daemon may return.
  */
 static void forget_job(struct kept_jobs *jobs, int jobs_fd, const char *name)
 {

@@ -81,7 +81,7 @@ static int by_certificate(const struct hr_conn_peer *peer, uid_t *ret, char **re
 }
 
 /*
- * Identifies the peer of plain TCP or of a local socket. Returns 1 if it is unknown, but accepted.
+ * Identifies the peer of plain TCP or of a local socket. Returns 1 if an unknown peer is accepted.
  */
 static int by_kernel(const struct hr_who_rules *rules, const struct hr_conn_peer *peer, uid_t *ret,
 		     char **ret_error)

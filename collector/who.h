@@ -48,8 +48,8 @@ int hr_who_decide(const struct hr_who_rules *rules, const struct hr_conn_peer *p
 		  const char *credential, struct hr_who *ret, char **ret_error);
 
 /*
- * Whether a peer with `one_node` may stream as `node`, which must be the CN of its certificate, or
- * the first label of the CN.
+ * Returns whether a peer with `one_node` may stream as `node`, which must be the CN of its
+ * certificate, or the first label of the CN.
  */
 bool hr_who_is_node(const struct hr_who *w, const char *node);
 
