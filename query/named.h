@@ -53,7 +53,7 @@ struct hr_named_args {
 
 /*
  * Makes the arguments from defaults and words: `name=value`, or the value of the next argument in
- * the header's order. -EINVAL with *ret_error (malloc'ed), -ENOMEM.
+ * the order of the header. Returns 0, -ENOMEM, or -EINVAL with *ret_error (malloc'ed).
  */
 int hr_named_args_init(const struct hr_named *q, char *const *words, size_t n_words,
 		       struct hr_named_args *ret, char **ret_error);

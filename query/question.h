@@ -15,7 +15,7 @@
 
 struct hr_question {
 	struct hr_named named; /* the query that the first word names, or the SQL itself */
-	/* of a NAME, or of SQL with the header of a named query (named.h) */
+	/* arguments of a NAME, or of SQL with the header of a named query (named.h) */
 	struct hr_named_args args;
 };
 

@@ -36,7 +36,7 @@ static void plain_statement(struct hr_query *q, const char *sql)
 
 /* ---- pruning, preparing ---- */
 
-/* JSON, malloc'ed; NULL: DuckDB makes none. */
+/* Returns the parse tree as JSON (malloc'ed). NULL: DuckDB makes none. */
 static char *parse_tree(struct hr_query *q, const char *sql)
 {
 	duckdb_prepared_statement statement = NULL;
@@ -103,7 +103,7 @@ static const char *first_word(const char *sql)
 	}
 }
 
-/* Whether the statement changes a table. For views, DuckDB's own message is clear. */
+/* Returns whether the statement changes a table. */
 static bool changes_table(const char *sql)
 {
 	static const char *const words[] = {"INSERT", "UPDATE", "DELETE", "MERGE"};
@@ -159,7 +159,7 @@ static int run_prepare(struct hr_query *q, const char *sql, duckdb_prepared_stat
 	return r;
 }
 
-/* INVALID: not one statement, or one that cannot be prepared. */
+/* Returns the kind of a statement. INVALID: several statements, or one that cannot be prepared. */
 static duckdb_statement_type run_kind_of(struct hr_query *q, const char *sql)
 {
 	duckdb_statement_type kind = DUCKDB_STATEMENT_TYPE_INVALID;
@@ -173,7 +173,7 @@ static duckdb_statement_type run_kind_of(struct hr_query *q, const char *sql)
 	return kind;
 }
 
-/* Whether it explains a SELECT: with ANALYZE, EXPLAIN runs the statement, and a COPY writes. */
+/* True: EXPLAIN of a SELECT. EXPLAIN ANALYZE runs its statement, and a COPY would write. */
 static bool explains_select(struct hr_query *q, const char *sql)
 {
 	sql = first_word(sql) + strlen("EXPLAIN");

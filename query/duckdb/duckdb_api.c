@@ -29,7 +29,7 @@ static const struct symbol symbols[] = {
 #undef HR_DUCKDB
 };
 
-/* *ret_missing: the first function that the library lacks, or NULL. */
+/* Fills the table. *ret_missing: the first function that the library lacks, or NULL. */
 static void duckdb_api_resolve(void *handle, const char **ret_missing)
 {
 	*ret_missing = NULL;
@@ -62,7 +62,7 @@ static int use(void *handle, const char *path, char **ret_error)
 	return 0;
 }
 
-/* 0: loaded. -ENOENT: no such file. Other errors: the file cannot be loaded. */
+/* Returns 0; -ENOENT: no such file; another error: the file cannot be loaded. */
 static int try_file(const char *path, char **ret_error)
 {
 	void *handle;

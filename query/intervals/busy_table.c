@@ -33,7 +33,7 @@ static bool parse_scope(const char *text, enum hr_busy_scope *ret)
 	return false;
 }
 
-/* NULL: any. */
+/* `text` NULL: any rank. False: `text` is not a rank. */
 static bool parse_rank(const char *text, int32_t *ret)
 {
 	char *end;

@@ -9,11 +9,11 @@
 -- column name: name of the region, for example torch.save or Trainer.save_checkpoint; NULL: a burst of writes
 -- column path: the saved file, or the folder that contains all files; the final name if files were renamed
 -- column time_s: begin, since the start of the job
--- column dur_s: duration, with writes and renames that followed; steps has the time during which the training loop stood
+-- column dur_s: duration, with writes and renames that followed; the query steps shows for how long the training loop stood still
 -- column mount: mount to which it was written; one row per mount
 -- column files: number of files written there
--- column bytes_written, writes: bytes and writes of the rank for it there, including workers; without events, there are no bytes.
--- If checkpoints overlap, writes belong to the one that began last: of their own process, or, if that has none, of the rank
+-- column bytes_written, writes: what the rank and its workers wrote there for this checkpoint; without events, there are no bytes.
+-- If checkpoints overlap, a write belongs to the one that began last in its own process or, if this has none, in the rank
 -- column write_s: sum of the durations of these writes
 -- column source: regions: the application marked the checkpoint; writes: a burst of writes looks like one
 -- column job, attempt: job of the row

@@ -4,11 +4,11 @@
 -- column lost_s, percent: time lost by the mean training process of the job, and its share of the time from start to end
 -- column cause: what is lost, in one word
 -- column what: what is lost
--- column rank: the rank that caused most of the loss, by itself or because others waited for it; NULL: no single one
+-- column rank: the rank that caused most of the loss, by itself or because other ranks waited for it; NULL: no single rank
 -- column object: file or folder
 -- column evidence: numbers that show the cause
 -- column action: what would help
--- column gain_low_s, gain_high_s: what it would save; NULL: not known
+-- column gain_low_s, gain_high_s: time that the action would save; NULL: not known
 -- column avoid: what would not help
 -- column job, attempt: job of the row
 SELECT lost_ns / 1e9 AS lost_s, 100.0 * lost_ns / wall_ns AS percent, cause, meaning AS what, rank, object, evidence, action,

@@ -2,7 +2,7 @@
 -- arg top COUNT 20: maximum number of files
 -- arg by time|bytes|ops time: the order
 -- arg scope data|runtime|all data: runtime is I/O on Python's own files
--- arg pattern VARCHAR NULL: only files whose name without digits is this
+-- arg pattern VARCHAR NULL: only files with this pattern: base name without digits, as in the query patterns
 -- arg rank BIGINT NULL: only this rank
 -- known pattern: SELECT pattern FROM hr_file_records() WHERE $scope IN ('all', scope) GROUP BY ALL ORDER BY count(*) DESC, pattern
 -- known rank: SELECT DISTINCT rank FROM processes WHERE rank IS NOT NULL ORDER BY rank

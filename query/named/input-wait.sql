@@ -10,9 +10,9 @@
 -- column waits: number of waits; without those that got no batch because none was left (end_s)
 -- column median_s, p95_s, max_s: durations of ended waits; waits that were added up count with their mean
 -- column read_s, metadata_s, write_s: waits while the worker of the batch read a file; opened, examined or listed files; wrote a file
--- column runtime_s: waits while it used files of the Python installation
--- column cpu_s, core_s: waits while it computed; while it could run and had no core
--- column fault_s, asleep_s: waits while it waited for pages of mapped files; while it did none of these: lock, network, sleep
+-- column runtime_s: waits while this worker used files of the Python installation
+-- column cpu_s, core_s: waits while the worker computed; while it could run, but had no core
+-- column fault_s, asleep_s: waits while the worker waited for pages of mapped files; while it did none of these (lock, network, sleep)
 -- column unknown_s: waits whose worker reported no CPU time, or is unknown
 -- column worker_start_s, prefetch_s: waits while the worker started; before it began the batch, although it had nothing else to do
 -- column handover_s, end_s: waits for a finished batch; waits at the end of a loop, without a batch

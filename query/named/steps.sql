@@ -13,7 +13,7 @@
 -- column dur_s: duration; by rank, of all steps
 -- column input_wait_s, checkpoint_s, optimizer_s: part of dur_s in waits, checkpoints and steps of optimizers, as in the table parts
 -- column own_io_s: part of dur_s in which the training thread itself used files, outside waits and checkpoints
--- column validation_s: part of dur_s in loops over loaders that no optimizer uses, with their waits
+-- column validation_s: part of dur_s in validation: loops over loaders whose batches no optimizer uses, with their waits
 -- column stall_s: part of dur_s in waits for other ranks
 -- column compute_s: the rest of dur_s
 -- column unoverlapped_io_s: I/O that stops the training thread, outside checkpoints: own_io_s, and waits while the worker of the batch
