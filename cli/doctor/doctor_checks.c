@@ -291,7 +291,7 @@ void hr_check_files(const struct hr_doctor *d, struct hr_check *c)
 		    (unsigned long long)limit.rlim_max);
 }
 
-/* The store if it exists, otherwise the folder where it would be made. */
+/* Sets the store if it exists, otherwise the folder where it would be made. */
 static void store_place(const char *store, char *out, size_t bytes)
 {
 	char *slash;

@@ -29,7 +29,7 @@ struct hr_job {
 /* If `store` or `id` is NULL, the default is used. */
 void hr_job_find(const char *store, const char *id, struct hr_job *ret);
 
-/* Whether a scheduler's variables identify a job. */
+/* Returns whether a scheduler's variables identify a job. */
 bool hr_job_scheduled(void);
 
 #endif

@@ -116,7 +116,7 @@ static int make_filters(struct run_command *run)
 				       (const char *const *)run->include);
 }
 
-/* headraced and its keeper open some files, and two for each recorded process. */
+/* Checks the limit of files. headraced and its keeper open some, and two per recorded process. */
 static int check_limits(void)
 {
 	struct rlimit files;
@@ -224,7 +224,7 @@ static bool same_text(const char *in_force, const char *option)
 	return strcmp(in_force, option != NULL ? option : "") == 0;
 }
 
-/* Runs of a job on a node share one headraced, to which the options of the first run apply. */
+/* Reports ignored options: all runs of a job on a node have the options of the first one. */
 static void report_options_in_force(const struct run_command *run)
 {
 	const struct hr_run_options *o = &run->options;

@@ -111,7 +111,7 @@ static void print_missing(const struct hr_summary *s, FILE *out)
 
 /* ---- totals ---- */
 
-/* "failed (exit status 3)": the state of the last run, and its reason if known. */
+/* Prints the state of the last run, and its reason if known: "failed (exit status 3)". */
 static void print_state(const struct hr_summary *s, FILE *out)
 {
 	char signal[16];
@@ -356,8 +356,8 @@ static void print_paths(const struct hr_summary *s, FILE *out)
 }
 
 /*
- * STORE as an argument of `headrace query`, with --job if the job's name differs from the store's.
- * NULL: no memory.
+ * Returns STORE as an argument of `headrace query`, with --job if the job's name differs from the
+ * store's. NULL: no memory.
  */
 static char *query_words(const struct hr_summary *s)
 {

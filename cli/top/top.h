@@ -3,7 +3,7 @@
  * top.h - `headrace top`: shows a running job periodically
  *
  *      top_find.c     finds the job, and the socket of its headraced
- *      top_fetch.c    fetches one picture of the job (proto/live.proto), without waiting
+ *      top_fetch.c    fetches a picture (totals of the job at one moment: proto/live.proto), without waiting
  *      top_sums.c     two pictures -> rows of a view: operations between them, and in all
  *      top_lines.c    rows -> lines of a width, safe for a terminal
  *      top_json.c     rows -> an object on a line
@@ -106,16 +106,16 @@ int hr_top_sums(Headrace__LiveJob *before, Headrace__LiveJob *picture, enum hr_t
 		enum hr_top_sort sort, struct hr_top_table *ret);
 void hr_top_table_done(struct hr_top_table *t);
 
-/* The share of the interval that waiters spent in input waits; -1: no waiters. */
+/* Returns the share of the interval that waiters spent in input waits; -1: no waiters. */
 double hr_top_wait(const struct hr_top_sum *now, uint32_t waiters, uint64_t interval_ns);
 
-/* The quantile `part` (0 to 1) of the durations, interpolated in a bin. 0: no durations. */
+/* Returns the quantile `part` (0 to 1) of the durations, interpolated in a bin. 0: no durations. */
 uint64_t hr_top_quantile(const struct hr_top_sum *s, double part);
 
 const Headrace__LiveProcess *hr_top_process(const Headrace__LiveJob *m, uint64_t proc);
 const Headrace__LiveFile *hr_top_file(const Headrace__LiveJob *m, uint32_t file);
 
-/* Whether ranks are known. If so, the first view is by rank. */
+/* Returns whether ranks are known. If so, the first view is by rank. */
 bool hr_top_has_ranks(const Headrace__LiveJob *m);
 
 /* ---- showing ---- */
@@ -147,7 +147,7 @@ void hr_top_print(FILE *out, const struct hr_top_display *k);
 void hr_top_json(FILE *out, const struct hr_top_display *display);
 
 /* ---- the terminal (top_screen.c) ---- */
-/* Whether standard output is a terminal that top can draw on. */
+/* Returns whether standard output is a terminal that top can draw on. */
 bool hr_top_screen_usable(void);
 
 /* Opens the alternate screen, without echo. *ret_fd: readable after a signal. */

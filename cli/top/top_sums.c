@@ -208,8 +208,9 @@ static bool find_row(struct sums *k, const Headrace__LiveRow *r, struct hr_top_r
 }
 
 /*
- * The same row in the earlier picture; NULL: none. A row that sums up ended processes has no
- * operations in the interval, because it adds only processes that ended before the earlier picture.
+ * Returns the same row in the earlier picture; NULL: none. A row that sums up ended processes has
+ * no operations in the interval, because it adds only processes that ended before the earlier
+ * picture.
  */
 static const Headrace__LiveRow *row_before(const Headrace__LiveJob *before, size_t *at,
 					   const Headrace__LiveRow *r)
@@ -382,8 +383,9 @@ int hr_top_sums(Headrace__LiveJob *before, Headrace__LiveJob *picture, enum hr_t
 	int r;
 
 	/*
-	 * Pictures of different headraced cannot be compared. After a long pause, neither can two
-	 * of the same: headraced has summed up processes that ended in between.
+	 * Pictures of different headraced processes cannot be compared. After a long pause,
+	 * pictures of the same one cannot, either: it has summed up processes that ended in
+	 * between.
 	 */
 	if (before &&
 	    (before->instance != picture->instance || before->since_ns != picture->since_ns ||
