@@ -181,7 +181,7 @@ static void on_begun(void *self, size_t bytes)
 	p->begun_ms = uv_now(peers->loop);
 	peers->begun += bytes;
 	while (peers->begun > peers->config.memory_bytes && (victim = slowest(peers)) != p)
-		send_away(victim, "the frame is not completed");
+		send_away(victim, "the other side does not complete a frame");
 }
 
 static int peers_on_frame(void *self, uint8_t *frame, size_t bytes, bool control)
@@ -349,7 +349,7 @@ static void tick_asking(struct hr__peer *p, uint64_t now_ms)
 		p->active_ping = p->ping_id + 1; /* the Ping of this tick */
 	} else if (now_ms - p->active_ms >=
 		   (read ? IDLE_PINGS * p->peers->config.ping_ms : UNREAD_MS)) {
-		hr__peer_refuse(p, "limit", "no query for a while");
+		hr__peer_refuse(p, "limit", "the connection sent no query for too long");
 	}
 }
 
@@ -371,7 +371,7 @@ static void tick(struct hr__peer *p, uint64_t now_ms)
 		tick_asking(p, now_ms);
 	else if (now_ms - heard_ms >= SILENT_PINGS * c->ping_ms ||
 		 (p->frame_ms + FRAME_MS < now_ms && p->resumed_ms + FRAME_MS < now_ms))
-		send_away(p, "no data, or too slow");
+		send_away(p, "the other side sends no data, or is too slow");
 	if (p->state == HR__PEER_KNOWN && now_ms - p->pinged_ms >= c->ping_ms)
 		hr__peer_ping(p);
 }

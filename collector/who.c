@@ -62,8 +62,8 @@ static int by_certificate(const struct hr_conn_peer *peer, uid_t *ret, char **re
 	if (strcmp(peer->ou, OU_CLIENT) == 0)
 		return hr_text_fail(-EACCES, ret_error,
 				    "the certificate of \"%s\" (" OU_CLIENT
-				    ") does not identify a user: a MUNGE credential does (munge = "
-				    "yes at the collector, libmunge and munged on this machine)",
+				    ") does not identify a user: use MUNGE, too (munge = yes at "
+				    "the collector, libmunge and munged on this machine)",
 				    peer->cn);
 	if (strcmp(peer->ou, OU_USER) != 0 || peer->cn[0] == '\0')
 		return hr_text_fail(-EACCES, ret_error,

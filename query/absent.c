@@ -60,12 +60,12 @@ static int absent_end(void *self)
 static void report_absent(const struct known *k, const char *name, const struct hr_sink *messages)
 {
 	if (k->n == 0)
-		hr_sink_line(messages, "no %s %s: there is none at all", name, k->wanted);
+		hr_sink_line(messages, "no %s %s; the store has no %s", name, k->wanted, name);
 	else if (k->n <= SHOWN)
-		hr_sink_line(messages, "no %s %s; there is: %.*s", name, k->wanted, (int)k->list.n,
-			     k->list.data);
+		hr_sink_line(messages, "no %s %s; the store has: %.*s", name, k->wanted,
+			     (int)k->list.n, k->list.data);
 	else
-		hr_sink_line(messages, "no %s %s; there is: %.*s, and %" PRIu64 " more", name,
+		hr_sink_line(messages, "no %s %s; the store has: %.*s, and %" PRIu64 " more", name,
 			     k->wanted, (int)k->list.n, k->list.data, k->n - SHOWN);
 }
 

@@ -247,7 +247,9 @@ static int run_bind(duckdb_prepared_statement statement, const struct hr_query_a
 			r = hr_text_fail(-EINVAL, ret_error, "the parameter $%s has no value",
 					 name);
 		else if (bind_arg(statement, i, arg) != DuckDBSuccess)
-			r = hr_text_fail(-EINVAL, ret_error, "the value of $%s does not fit", name);
+			r = hr_text_fail(-EINVAL, ret_error,
+					 "the value of $%s does not fit the type of this parameter",
+					 name);
 		hr_duckdb.free((void *)name);
 	}
 	return r;

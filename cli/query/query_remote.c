@@ -394,7 +394,7 @@ static void query_remote_on_tick(uv_timer_t *tick)
 	    now - hr_conn_received_ms(r->conn) > (uint64_t)SILENT_PINGS * r->ping_ms) {
 		hr_progress_line(
 		    &r->progress,
-		    "the collector sends no data: check that it runs, and the network");
+		    "the collector sends no data: check that it runs, and that the network works");
 		query_remote_finish(r, HR_ASK_FAILED);
 	}
 }

@@ -161,7 +161,7 @@ static void print_head(const struct hr_summary *s, FILE *out)
 		fprintf(
 		    out,
 		    "  with      %u earlier run%s of this job in the same store, %s from first to "
-		    "last: all figures here are of the %u together (--job NAME keeps runs "
+		    "last: all numbers here are sums over the %u runs (--job NAME keeps runs "
 		    "apart)\n",
 		    s->runs - 1, plural(s->runs - 1), hr_text_duration(s->span_ns).s, s->runs);
 	if (s->processes == 0 && find_loss(s, HR_LOSS_NO_PRELOAD) == NULL)
@@ -257,7 +257,8 @@ static void print_mapped(const struct hr_summary *s, FILE *out)
 	if (mapped->files_in_memory > 0)
 		fprintf(out, "%s%s in memory", on_disk > 0 ? " and " : "",
 			hr_text_count(mapped->files_in_memory).s);
-	fprintf(out, ", by %s call%s of mmap: what page faults move is not in these lines\n",
+	fprintf(out,
+		", by %s call%s of mmap; the totals do not include bytes that page faults read\n",
 		hr_text_count(mapped->maps).s, plural(mapped->maps));
 }
 

@@ -26,7 +26,7 @@
 enum { OPT_SOCKET = 256 };
 
 const struct hr_option hr_top_option_table[] = {
-    {"by", 'b', "WHAT", "rank (or process), worker, process, file, mount, class or op",
+    {"by", 'b', "WHAT", "a row per rank, worker, process, file, mount, class or op",
      "rank worker process file mount class op"},
     {"sort", 's', "KEY", "time (default), bytes, ops or latency of the last interval",
      "time bytes ops latency"},

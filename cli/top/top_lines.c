@@ -372,7 +372,7 @@ static void put_help(struct page *p)
 {
 	static const char *const lines[] = {
 	    "keys",
-	    "  t b o l        sort by time, bytes, ops, latency (mean), as of the last interval",
+	    "  t b o l        sort by time, bytes, ops, latency (mean) of the last interval",
 	    "  r w p          by rank, by worker of a rank, by process",
 	    "  f m c n        by file in use, by mount, by class of operation, by operation",
 	    "  space          pause; again: continue",
@@ -380,9 +380,10 @@ static void put_help(struct page *p)
 	    "",
 	    "columns, of the last interval",
 	    "  WAIT           part of the time in which the training loop waited for a batch",
-	    "  IN I/O         threads inside an operation, on average: 1.00 is one all the time",
+	    "  IN I/O         average number of threads inside an operation",
 	    "  OPS/S BYTES/S  operations that returned, and what they moved",
-	    "  MEAN P99       of their durations (p99 within its power of two)",
+	    "  MEAN P99       mean and 99th percentile of their durations (P99 is within a power "
+	    "of two)",
 	    "and since the job began: LONGEST, ALL TIME, ALL BYTES, ERRORS (wider screens)",
 	};
 

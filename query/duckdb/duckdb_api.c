@@ -154,9 +154,9 @@ static int search(char **ret_error)
 	if (handle != NULL)
 		return use(handle, LIBRARY, ret_error);
 	if (asprintf(ret_error,
-		     "SQL needs DuckDB (" LIBRARY "): `install-duckdb --user` fetches it (it is in "
-		     "libexec/headrace, or in scripts of the sources), or HEADRACE_DUCKDB names "
-		     "the library or its folder; recording and summaries do without") < 0)
+		     "queries need DuckDB (" LIBRARY "), recording and summaries do not: run "
+		     "`install-duckdb --user` (in libexec/headrace, or in scripts/ of the "
+		     "sources), or set HEADRACE_DUCKDB to the library or its folder") < 0)
 		*ret_error = NULL;
 	return -ENOENT;
 }

@@ -367,12 +367,12 @@ static void absent_values_are_named(void **state)
 	static const struct {
 		const char *name, *word, *note;
 	} cases[] = {
-	    {"slow", "rank=9", "no rank 9; there is: 0, 2"},
+	    {"slow", "rank=9", "no rank 9; the store has: 0, 2"},
 	    {"slow", "rank=2", NULL},
-	    {"ops", "mount=/dat", "no mount /dat; there is: /data"},
-	    {"files", "pattern=x", "no pattern x; there is: img.jpg"},
+	    {"ops", "mount=/dat", "no mount /dat; the store has: /data"},
+	    {"files", "pattern=x", "no pattern x; the store has: img.jpg"},
 	    {"file", "/elsewhere/model-20.pt",
-	     "no path /elsewhere/model-20.pt; there is: /scratch/ckpt/model-20.pt, "
+	     "no path /elsewhere/model-20.pt; the store has: /scratch/ckpt/model-20.pt, "
 	     "/data/odd\\x0A\\xFF\\\\1, /data/train/img-001.jpg, /scratch/ckpt/model-10.pt, "
 	     "/usr/lib/python3/os.py"},
 	};
