@@ -340,9 +340,9 @@ static void notes_say_what_is_missing(void **state)
 	static const char *const expected[] = {
 	    "job 7: missing 11 operations (110 B): a ring buffer had no room; "
 	    "HEADRACE_ON_FULL=wait:MS makes threads wait longer (ring_full); totals are too low",
-	    "job 7, node n1: only counters were recorded for 1.5 s: these operations are in "
-	    "rollups and file_records, not in events, which io-time, slow and file read; --level "
-	    "trace records them",
+	    "job 7, node n1: only counters were recorded for 1.5 s: rollups and file_records have "
+	    "these operations, but events and the queries io-time, slow and file lack them; "
+	    "--level trace records them",
 	    "job 7, node n2: the recording was cut short (headraced was killed or stopped): later "
 	    "operations are missing",
 	    "job 7: 2 of 4 expected ranks were not seen: 1, 3",
