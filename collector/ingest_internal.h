@@ -45,7 +45,7 @@ struct hr_channel {
 	struct hr_channel *next_waiting;
 	/* in the list worker->waiting, whose channels the worker tries to open again */
 	bool waiting;
-	bool full_sent;	   /* the peer has received a Nack full */
+	bool full_sent;	   /* the peer has received a Nack with reason `full` */
 	bool nacked;	   /* frames after mark + 1 are ignored */
 	uint64_t last_seq; /* number of the last received frame */
 	size_t released;   /* bytes since the last RELEASED */
@@ -64,7 +64,7 @@ struct hr__ingest_stream {
 	struct hr_channel *owner; /* NULL: no daemon has it open */
 	struct hr_stream_state state;
 	uint64_t durable; /* number of the last frame that is on disk */
-	bool changed;	  /* in worker->changed */
+	bool changed;	  /* in the list worker->changed */
 	bool begins;	  /* the store had no frame of this stream before */
 	bool opening;	  /* `owner` waits for OPENED */
 	int error;	  /* error of this stream in the current commit */

@@ -4,7 +4,7 @@
  *
  *      headrace-collector [--config FILE] [--KEY VALUE]...
  *      headrace-collector close-job JOB [--node NODE] | remove-job JOB [--config FILE] [--store FOLDER]
- *      headrace-collector query-worker FD          its own child, which runs one query
+ *      headrace-collector query-worker FD          started by the collector for one query
  */
 #include <stdio.h>
 #include <stdlib.h>

@@ -38,7 +38,7 @@ struct query {
 	enum why why;
 	char *spill;
 	bool running;	/* has a process, or had one */
-	bool spawned;	/* `process` is a handle, even if no process started */
+	bool spawned;	/* `process` is an open handle, also if no process started */
 	bool exited;	/* no process runs */
 	int64_t status; /* exit status */
 	int signal;	/* signal that killed the process; 0: none */

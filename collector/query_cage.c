@@ -157,7 +157,7 @@ struct path_rule {
 
 /*
  * Sets all kinds of access that this kernel's Landlock can forbid. Returns the size of the part of
- * the structure that this kernel has.
+ * the structure that this kernel knows.
  */
 static size_t everything(long version, struct ruleset *ret)
 {

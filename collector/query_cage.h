@@ -8,11 +8,12 @@
  * Threads   Call these functions while the process has one thread; later threads inherit the
  *           limits.
  *
- *      hr_cage_begin   at once: ends with its parent, low priority, first victim when memory is short
- *      hr_cage_enter   when the libraries are loaded: file descriptors, file sizes, processor time;
- *                      Landlock (reads the store, writes the spill folder, no TCP); seccomp (no sockets,
- *                      programs, processes, tracing)
- *      hr_cage_memory  when the store is open: address space beyond the current mappings
+ *      hr_cage_begin   Call it first. The process then ends with its parent, has low priority, and is
+ *                      killed first when memory is short.
+ *      hr_cage_enter   Call it when the libraries are loaded. Limits file descriptors, file sizes and
+ *                      processor time. Landlock permits only to read the store and to write the spill
+ *                      folder, and no TCP. seccomp forbids sockets, programs, processes and tracing.
+ *      hr_cage_memory  Call it when the store is open. Limits address space beyond current mappings.
  *
  * The process can still read the whole store, since a query opens streams by name. Without Landlock
  * or seccomp in the kernel, the other limits apply.

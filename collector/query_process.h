@@ -13,12 +13,12 @@
 int hr_query_spill_make(const char *parent, uint64_t number, char **ret);
 void hr_query_spill_remove(const char *path);
 
-/* Removes the folders of ended collectors: a folder's name contains the collector's pid. */
+/* Removes folders of ended collectors. The name of a folder contains the pid of its collector. */
 void hr_query_spill_clean(const char *parent);
 
 /*
  * Starts `exe query-worker FD` with a copy of `child_fd`, which the caller closes. If *ret_handle
- * is true, the caller must close `process`, even on failure. -ENOMEM.
+ * is true, the caller must close `process`, even on failure. Returns 0 or -errno.
  */
 int hr_query_spawn(uv_loop_t *loop, const char *exe, int child_fd, uv_exit_cb exited,
 		   uv_process_t *process, bool *ret_handle);

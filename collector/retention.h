@@ -60,14 +60,11 @@ int hr_retention_start(const struct hr_retention_config *config, struct hr_reten
 void hr_retention_change(struct hr_retention *r, uint64_t age_ms, uint64_t size_bytes,
 			 uint64_t forget_ms);
 
-/*
- * `store_bytes` is the size at the last pass plus the bytes that were written since. Returns false
- * before the first pass. Accepts NULL.
- */
 struct hr_retention_stats {
-	uint64_t store_bytes;
+	uint64_t store_bytes; /* size at the last pass, plus the bytes that were written since */
 	uint64_t removed_jobs, removed_bytes;
 };
+/* Returns false before the first pass. Accepts NULL. */
 bool hr_retention_stats(struct hr_retention *r, struct hr_retention_stats *ret);
 void hr_retention_stop(struct hr_retention *r); /* waits for the current pass; accepts NULL */
 

@@ -17,7 +17,7 @@ struct hr__retired_folder {
 	const char *name;
 };
 
-/* Calls `visit` for each stream's folder. 0, or the first error. */
+/* Calls `visit` for each stream's folder. Returns 0, or the first error. */
 typedef int hr__visit_stream(const struct hr__retired_folder *f, void *context);
 int hr__each_stream(int jobs_fd, const char *job, hr__visit_stream *visit, void *context);
 

@@ -43,7 +43,7 @@ struct server {
 	char spill[PATH_MAX];	/* "": none */
 	int hold_fd;		/* descriptor with the store's lock */
 	bool read_only;	 /* the file system is read-only: hr_store_hold_read_only opened hold_fd */
-	bool holder_due; /* the store's holder must still be written */
+	bool holder_due; /* the file that names the holder of the lock must still be written */
 	bool spill_due;	 /* the folder `spill` must still be made */
 	unsigned max_files; /* limit of descriptors, half of which are for streams */
 	struct hr_tls *tls;
@@ -337,7 +337,7 @@ static int take_store(struct server *s)
 	return r;
 }
 
-/* Makes the folder where queries spill: the configured one or STORE/spill, unless it is `none`. */
+/* Makes the folder for temporary files of queries: the configured one or STORE/spill, or none. */
 static int make_spill(struct server *s)
 {
 	const char *set = s->config->query_spill;

@@ -2,7 +2,7 @@
 /*
  * ask.h - one query of stores, from opening the stores to the answer and its notes
  *
- * `headrace query` and a query's process at a collector call it. The request must outlive the
+ * `headrace query` and the child processes of a collector use it. The request must outlive the
  * struct hr_asking. Any thread may call hr_asking_interrupt and hr_asking_scan between hr_ask_open
  * and hr_asking_close.
  */

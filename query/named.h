@@ -42,7 +42,7 @@ void hr_named_about(const struct hr_named *q, const char **ret_text, size_t *ret
 struct hr_named_args {
 	const struct hr_named *query;
 	struct hr_query_arg list[HR_NAMED_ARGS];
-	const char *types[HR_NAMED_ARGS]; /* TYPE of each, as in the header */
+	const char *types[HR_NAMED_ARGS]; /* TYPE of each argument, as in the header */
 	bool given[HR_NAMED_ARGS];	  /* set by the caller, not by default */
 	bool required[HR_NAMED_ARGS];
 	size_t n;
@@ -60,8 +60,8 @@ int hr_named_args_init(const struct hr_named *q, char *const *words, size_t n_wo
 void hr_named_args_done(struct hr_named_args *a);
 
 /*
- * For an empty answer: prints each given argument whose value the store lacks, and some values
- * that the store has. 0 or hr_query_run's error.
+ * Call it after an empty answer. Prints each given argument whose value the store lacks, and some
+ * values that the store has. Returns 0 or the error of hr_query_run.
  */
 int hr_named_absent(struct hr_query *q, const struct hr_named_args *a,
 		    const struct hr_sink *messages);

@@ -17,7 +17,7 @@
  */
 char *hr_notes_retired(const struct hr_catalog *c, const char *job);
 
-/* Runs the `note` lines of a named query (named.h). 0 or hr_query_run's error. */
+/* Runs the `note` lines of a named query (named.h). Returns 0 or the error of hr_query_run. */
 int hr_named_notes(struct hr_query *q, const struct hr_named_args *a,
 		   const struct hr_sink *messages);
 

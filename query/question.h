@@ -21,7 +21,7 @@ struct hr_question {
 
 bool hr_question_is_name(const char *word);
 
-/* Takes at least one word. False: a usage mistake, which was reported. */
+/* `n_words` is at least 1. False: a usage mistake, which was reported. */
 bool hr_question_init(struct hr_question *q, char *const *words, size_t n_words,
 		      const struct hr_sink *messages);
 void hr_question_done(struct hr_question *q); /* accepts a zeroed one */

@@ -173,7 +173,7 @@ static duckdb_statement_type run_kind_of(struct hr_query *q, const char *sql)
 	return kind;
 }
 
-/* True: EXPLAIN of a SELECT. EXPLAIN ANALYZE runs its statement, and a COPY would write. */
+/* True: EXPLAIN of a SELECT. EXPLAIN ANALYZE of another statement, such as COPY, could write. */
 static bool explains_select(struct hr_query *q, const char *sql)
 {
 	sql = first_word(sql) + strlen("EXPLAIN");
@@ -304,7 +304,7 @@ static int execute(struct hr_query *q, duckdb_prepared_statement statement,
 	return r;
 }
 
-/* Begins the transaction and prepares `sql`, if its kind is allowed. end() must follow. */
+/* Begins the transaction and prepares `sql`, if its kind is allowed. run_end() must follow. */
 static int run_begin(struct hr_query *q, const char *sql, const struct hr_query_arg *args,
 		     size_t n_args, bool select_only, duckdb_prepared_statement *ret,
 		     char **ret_error)
@@ -348,7 +348,7 @@ static char *copy_statement(const char *sql, const char *path)
 		return NULL;
 	while (n > 0 && (sql[n - 1] == ';' || strchr(" \t\r\n", sql[n - 1]) != NULL))
 		n--;
-	/* A comment at the end of `sql` must not include the parenthesis. */
+	/* The newline ends a comment at the end of `sql`, which would include the parenthesis. */
 	fprintf(to, "COPY (%.*s\n) TO '", (int)n, sql);
 	for (; *path != '\0'; path++)
 		fprintf(to, *path == '\'' ? "''" : "%c", *path);

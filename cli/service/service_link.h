@@ -23,8 +23,8 @@ int hr_service_request(const char *option, hr_control_kind kind, const ProtobufC
 		       hr_service_answer *answer, void *arg);
 
 /*
- * Does the same over the connection `fd` (hr_control_connect), and closes `fd`. Returns 0, or
- * -errno after it has reported the failure. -EREMOTEIO: headraced refused.
+ * Like hr_service_request, but over the connection `fd` (hr_control_connect), which it closes.
+ * Returns 0, or -errno after it has reported the failure. -EREMOTEIO: headraced refused.
  */
 int hr_service_request_over(int fd, hr_control_kind kind, const ProtobufCMessage *body,
 			    hr_service_answer *answer, void *arg);

@@ -116,7 +116,7 @@ struct hr_summary {
 	struct hr_summary_killed *killed; /* a row per signal */
 	size_t n_killed;
 	bool counters_only;	   /* the whole job or a part has only counters */
-	uint64_t counters_from_ns; /* when counters_only first began, since the start of the job */
+	uint64_t counters_from_ns; /* when counters_only became true, since the start of the job */
 	struct hr_summary_who *who;
 	size_t n_who;
 	struct hr_summary_finding finding;
@@ -137,7 +137,7 @@ struct hr_summary {
 int hr_summary_load(const char *store, const char *job, struct hr_summary **ret, char **ret_error);
 void hr_summary_free(struct hr_summary *s);
 
-/* Adds a loss that the store does not contain. -ENOMEM. */
+/* Adds a loss that the store does not contain. Returns 0 or -ENOMEM. */
 int hr_summary_add_loss(struct hr_summary *s, const char *reason, uint64_t count, uint64_t bytes);
 
 /* Prints at most about 30 lines, first what is missing. */

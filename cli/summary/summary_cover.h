@@ -18,7 +18,7 @@ struct hr_covers { /* cells of the current stream; zero this struct before the f
 	bool probed;
 };
 
-/* 0 or -ENOMEM. */
+/* Add a row to its cell. Return 0 or -ENOMEM. */
 int hr_covers_rollup(struct hr_covers *c, const struct hr_stream *stream,
 		     const Headrace__Rollup *row);
 int hr_covers_kernel(struct hr_covers *c, const struct hr_stream *stream,

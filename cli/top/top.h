@@ -136,14 +136,14 @@ struct hr_top_text {
 	bool failed;
 };
 
-/* Draws a screen of `rows` lines of at most `columns` cells. top_lines.c */
+/* Draws a screen of `rows` lines of at most `columns` cells (top_lines.c). */
 void hr_top_draw(struct hr_top_text *to, const struct hr_top_display *display, unsigned columns,
 		 unsigned rows);
 
-/* Prints some lines for a file or a pipe, each with the time first. top_lines.c */
+/* Prints some lines for a file or a pipe, each with the time first (top_lines.c). */
 void hr_top_print(FILE *out, const struct hr_top_display *k);
 
-/* Prints one line of JSON, whose keys docs/top.md documents. top_json.c */
+/* Prints one line of JSON, whose keys docs/top.md documents (top_json.c). */
 void hr_top_json(FILE *out, const struct hr_top_display *display);
 
 /* ---- the terminal (top_screen.c) ---- */

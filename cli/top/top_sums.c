@@ -159,7 +159,7 @@ static void top_sums_add(struct hr_top_sum *s, const Headrace__LiveRow *before,
 		s->hist[before->dur_hist[i] % HR_TOP_BINS] -= before->dur_hist[i + 1];
 }
 
-/* The key of a process's row in views of processes. Returns false if the process has no row. */
+/* Finds the key of a process's row in views of processes. False: the process has no row. */
 static bool process_key(enum hr_top_view view, const Headrace__LiveProcess *p, uint64_t *ret)
 {
 	uint64_t rank = p ? p->rank_plus1 : 0, worker = p ? p->worker_plus1 : 0;

@@ -215,7 +215,7 @@ static void json_row(struct hr_output *o, duckdb_data_chunk chunk, idx_t row)
 
 /* ---- tables, names of members ---- */
 
-#define SHORT_MIN 1e-9 /* one nanosecond: smaller numbers keep their exponent */
+#define SHORT_MIN 1e-9 /* one nanosecond; smaller numbers are printed with an exponent */
 #define SHORT_MAX 1e15
 /* from this value on, all significant digits are before the point */
 #define SHORT_DIGITS  100
@@ -263,7 +263,7 @@ static void raw_cell(const struct output_column *c, duckdb_vector v, idx_t row,
 		cut_fraction(raw);
 }
 
-/* A cell as one line, without control characters, which could drive a terminal. */
+/* Returns a cell as one line, without control characters, because these could drive a terminal. */
 static char *table_cell(const struct output_column *c, duckdb_vector v, idx_t row)
 {
 	struct hr_buffer raw = {0}, cell = {0};

@@ -7,7 +7,7 @@
 
 #define KEPT_ROWS      1000u /* rows that determine the widths of columns */
 #define MIN_TEXT       8u    /* minimum number of characters of a cut text */
-#define MIN_PATH       24u   /* minimum for paths on a wide terminal */
+#define MIN_PATH       24u   /* the same for paths on a wide terminal */
 #define GAP	       2u
 #define DOTS	       "..."
 #define DOTS_WIDTH     (sizeof(DOTS) - 1)

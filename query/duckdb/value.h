@@ -23,13 +23,13 @@ void hr_buffer_done(struct hr_buffer *b);
 struct hr_shape {
 	duckdb_type type;
 	bool json;	      /* a VARCHAR of type JSON, printed unchanged */
-	duckdb_type internal; /* of DECIMAL and ENUM: the integer type of the values */
-	unsigned scale;	      /* of DECIMAL */
+	duckdb_type internal; /* of DECIMAL and ENUM: integer type of the values */
+	unsigned scale;	      /* scale of a DECIMAL */
 	uint64_t array;	      /* elements of an ARRAY */
 	struct hr_shape *children;
-	char **names; /* of a STRUCT's children */
+	char **names; /* names of a STRUCT's children */
 	unsigned n_children;
-	duckdb_logical_type logical; /* of an ENUM, to look up texts; else NULL */
+	duckdb_logical_type logical; /* type of an ENUM, to look up texts; else NULL */
 };
 
 /* Returns 0; -ENOTSUP: the type cannot be printed (cast it to VARCHAR); -ENOMEM. */

@@ -6,7 +6,10 @@
 #include "common/array.h"
 #include "query/intervals/during.h"
 
-/* The intervals of a lane that later batches may overlap. */
+/*
+ * The intervals of a lane below the cut, which later batches may overlap. The cut is the latest end
+ * of the events that are still to be added up.
+ */
 struct pending_spans {
 	struct hr_span *spans;
 	size_t n;    /* spans[0..n) are united */
@@ -14,7 +17,7 @@ struct pending_spans {
 	size_t room;
 	size_t *ends; /* end of each piece in `spans` */
 	size_t n_pieces, pieces_room;
-	uint64_t busy_ns; /* busy time above the cut, which later batches cannot change */
+	uint64_t busy_ns; /* busy time above the cut */
 	struct hr_busy_sums sums;
 };
 
@@ -285,7 +288,7 @@ static int add_piece(struct hr_busy *b, struct pending_spans *p, struct hr_span 
 	return p->used - p->n >= p->n ? settle(b, p, cut) : 0;
 }
 
-/* Returns the cut of a key: no event that is still to be added up in its streams ends later. */
+/* Returns the cut of a key, which is that of the streams with its processes. */
 static int64_t cut_of(const struct hr_busy *b, const struct hr_busy_key *key)
 {
 	int64_t cut = INT64_MIN;

@@ -7,9 +7,9 @@
  * batch, no later batch can change the time above that end. This time is added up, and its
  * intervals are freed. Memory holds only the intervals below that end.
  *
- * Threads   One thread calls hr__busy_new. Any number of threads call hr__busy_work, each with a
- *           worker of its own: they decode batches in parallel, and one at a time adds finished
- *           batches up, in order. The thread that adds the last batch calls hr__busy_rows.
+ * Threads   One thread calls hr__busy_new. Any number of threads call hr__busy_work, each with its
+ *           own struct hr_busy_worker. They decode batches in parallel. One thread at a time adds up
+ *           finished batches, in order. The thread that adds the last batch calls hr__busy_rows.
  */
 #ifndef HEADRACE_QUERY_INTERVALS_BUSY_H
 #define HEADRACE_QUERY_INTERVALS_BUSY_H

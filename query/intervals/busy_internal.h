@@ -74,7 +74,7 @@ struct hr_busy_batch {
 struct hr_busy_lanes {
 	const struct hr_busy_keys *keys;
 	unsigned classes;	  /* lanes per key: HR_BUSY_CLASSES or 1 */
-	struct hr_during *during; /* NULL: hr_busy() */
+	struct hr_during *during; /* NULL for hr_busy(), which has no regions */
 	enum hr_busy_scope scope;
 	uint8_t class_of_op[HR_OP_MAX];
 };

@@ -143,7 +143,7 @@ static void busy_table_init_worker(duckdb_init_info info)
 
 /* ---- rows ---- */
 
-/* The thread that adds up the last batch makes the rows. False: has set an error. */
+/* The thread that adds up the last batch makes the rows. False: it has set an error. */
 static bool work(const struct hr_busy_use *use, struct busy_thread *w, duckdb_function_info info)
 {
 	const void *rows = NULL;

@@ -50,11 +50,11 @@ void hr__during_free(struct hr_during *d);
 int hr__during_place(struct hr_during *d, const struct hr_query *q,
 		     const struct hr_busy_keys *keys);
 
-/* Adds operations [first, end) of one task. `classes`: NULL, or HR_BUSY_NO_LANE excludes a row. */
+/* Adds operations [first, end) of one task, without those of class HR_BUSY_NO_LANE in `classes`. */
 void hr__during_ops(struct hr_during *d, uint32_t key, const struct hr_columns *c,
 		    uint64_t offset_ns, uint32_t first, uint32_t end, const uint8_t *classes);
 
-/* Adds the time above `cut` of united spans. */
+/* Adds the time of the united spans that is above `cut`. */
 void hr__during_busy(struct hr_during *d, uint32_t key, const struct hr_span *spans, size_t n,
 		     int64_t cut);
 

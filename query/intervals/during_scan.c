@@ -8,7 +8,7 @@
 
 #define DEFAULT_KIND "step"
 
-/* An estimate, as the number is unknown. With a small one, DuckDB would join by nested loops. */
+/* Estimated number of rows. With a small estimate, DuckDB would join by nested loops. */
 #define GUESSED_ROWS 1000000u
 
 /* clang-format off */

@@ -41,7 +41,7 @@ void hr_spans_sort(struct hr_span *spans, size_t n)
 		qsort(spans, n, sizeof(*spans), by_start);
 }
 
-/* Chooses the next list without a branch, whose mispredictions would take twice the time. */
+/* Chooses the next list without a branch, because mispredicted branches would double the time. */
 static struct hr_span_run merge_two(struct hr_span_run a, struct hr_span_run b, struct hr_span *to)
 {
 	const struct hr_span *x = a.at, *y = b.at, *x_end = x + a.n, *y_end = y + b.n;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * spans.h - intervals of time: sorted, merged, and united so that they do not touch
+ * spans.h - sorts, merges and unites intervals of time; united intervals do not touch
  *
  * Events of one thread are sorted already, so lists are merged, and no general sort is needed.
  */
@@ -24,8 +24,9 @@ struct hr_span_run {
 void hr_spans_sort(struct hr_span *spans, size_t n);
 
 /*
- * Merges runs (at least one; reorders them) into one. Each of the two buffers `room` has space for
- * all spans and does not overlap the runs. The result is in a buffer, or is the only run.
+ * Merges one or more runs into one, and reorders the array `runs`. Each of the two buffers `room`
+ * has space for all spans and does not overlap the runs. The result is in a buffer, or is the only
+ * run.
  */
 struct hr_span_run hr_spans_merge(struct hr_span_run *runs, size_t n_runs,
 				  struct hr_span *const room[2]);

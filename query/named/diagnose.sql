@@ -1,9 +1,9 @@
 -- Where the time of each job was lost: causes, largest first, what would help and what would not
 -- arg top COUNT 10: at most this many causes of each job
 -- note: SELECT format('job {}: no training loop was recorded: PyTorch reports it under headrace run; other programs can mark it with headrace.h', string_agg(DISTINCT job, ', ' ORDER BY job)) FROM jobs ANTI JOIN (SELECT DISTINCT cluster, job, attempt FROM regions WHERE kind IN ('step', 'epoch', 'input_wait', 'optimizer')) USING (cluster, job, attempt) HAVING count(*) > 0
--- column lost_s, percent: time lost by the mean training process of the job, and its share of the time from start to end
--- column cause: what is lost, in one word
--- column what: what is lost
+-- column lost_s, percent: lost time of a training process (mean over those of the job), and its share of the time from start to end
+-- column cause: name of the cause
+-- column what: the cause as a sentence
 -- column rank: the rank that caused most of the loss, by itself or because other ranks waited for it; NULL: no single rank
 -- column object: file or folder
 -- column evidence: numbers that show the cause

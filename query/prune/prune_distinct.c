@@ -71,7 +71,7 @@ static void take_function(struct plan_walk *w, const struct hr_json_tree *e)
 	bool counts = name != NULL && strcasecmp(name, "count") == 0 && distinct != NULL &&
 		      distinct->type == HR_JSON_TREE_TRUE;
 
-	/* `one`, because max(x, 3) returns a list of three */
+	/* max(x, 3) has two arguments, and returns a list of three */
 	if (one && (counts || is_one_of(name, sets)))
 		w->aggregates = true;
 	else if (!is_plain_function(name))

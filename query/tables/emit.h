@@ -10,7 +10,7 @@
 #include "query/tables/internal.h"
 #include "common/batch.h"
 
-/* Columns of a task's process, for each row. HR_TASK_NULL: unknown. */
+/* Columns of the process of a task. HR_TASK_NULL: unknown. */
 #define HR_TASK_NULL INT64_MIN
 struct hr_task_values {
 	uint64_t proc;
@@ -45,7 +45,7 @@ enum hr_emit_key hr__emit_key(unsigned column);
 void hr__emit_keys(const struct hr_emit *e, enum hr_emit_key key, const uint32_t *rows, uint32_t n,
 		   uint32_t *values);
 
-/* Writes a column of n rows with the value of `row`. */
+/* Writes n rows of a column, all with the value of row `row`. */
 void hr__emit_constant(const struct hr_emit *e, unsigned column, uint32_t row, uint32_t n,
 		       duckdb_vector vector);
 

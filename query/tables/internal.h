@@ -2,7 +2,7 @@
 /*
  * internal.h - the structure of a query, shared by its files
  *
- * hr_query_new builds it. Later it is constant, except members with a lock or an atomic. Scans do
+ * hr_query_new builds it. Then it is constant, except members with a lock or an atomic. Scans do
  * not copy strings: these are in the catalogue, in constant tables or in the query's pool, which
  * outlive every result.
  */

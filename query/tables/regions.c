@@ -8,7 +8,7 @@
 
 struct regions {
 	struct hr_frames frames;
-	size_t *first; /* of each frame: its first row; then the number of rows */
+	size_t *first; /* first row of each frame; after the last frame, the number of rows */
 	/* texts of each frame, by number - 1; empty for columns that were not requested */
 	duckdb_string_t **texts;
 };

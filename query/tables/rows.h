@@ -69,7 +69,7 @@ int hr__frames_read(struct hr_query *q, const struct hr_qstream *st, int body_ca
 		    struct hr_frames *ret);
 void hr__frames_free(struct hr_frames *f);
 
-/* The frames with regions, valid for hr_regions_get(). Notes and leaves out damaged frames. */
+/* Reads the frames with regions, for hr_regions_get(). Notes and leaves out damaged frames. */
 int hr__regions_read(struct hr_query *q, const struct hr_qstream *st, struct hr_frames *ret);
 
 static inline void hr__cell_text(struct hr_cell *c, duckdb_string_t s)
@@ -91,7 +91,7 @@ static inline void hr__cell_mount(const struct hr_qstream *st, uint32_t mount, b
 		c->s = fs_type ? st->mounts[mount].fs_type : st->mounts[mount].path;
 }
 
-/* Sets a cell whose value is unknown if it is zero, as in messages. */
+/* Makes a cell NULL if `value` is 0, which in messages means unknown. */
 static inline void hr__cell_nonzero(struct hr_cell *c, uint64_t value)
 {
 	c->u = value;
