@@ -78,9 +78,9 @@ struct hr_answer {
 	enum hr_answer_kind kind;
 	void *self;	    /* argument of hr_ingest_open */
 	uint64_t mark;	    /* in OPENED, ACK, NACK */
-	size_t bytes;	    /* in RELEASED */
+	size_t bytes;	    /* in RELEASED: bytes of the frames */
 	const char *reason; /* in NACK: as in Nack.reason */
-	const char *text;   /* in NACK: for people */
+	const char *text;   /* in NACK: a text for people */
 	uint32_t retry_ms;
 	bool closed; /* in NACK: the channel has ended; the loop must still call hr_ingest_close */
 	/* in NACK: to be logged, because the collector has an error, or a peer may be forging */

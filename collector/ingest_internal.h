@@ -89,7 +89,7 @@ struct hr__worker {
 	pthread_cond_t there; /* signaled for new items and for `stop` */
 	struct hr__item *first, **last;
 	bool stop;
-	struct hr_ingest_stats published; /* as of the last round */
+	struct hr_ingest_stats published; /* values of the last round */
 	/* time at which the first silent stream became silent; 0: no stream is silent */
 	uint64_t published_silent_ms;
 	/* Used only by the store thread: */

@@ -53,7 +53,7 @@ struct hr_queries {
 	struct hr_queries_config config;
 	struct query *first;
 	unsigned n_running;
-	struct hr_queries_stats stats; /* of finished queries */
+	struct hr_queries_stats stats; /* sums over finished queries */
 	uint64_t n_spills;
 	void (*gone)(void *self);
 	void *gone_self;
@@ -367,7 +367,7 @@ static void queries_start(struct query *q)
 
 	q->running = true;
 	q->all->n_running++;
-	q->exited = true; /* until a process runs */
+	q->exited = true; /* set to false when a process runs */
 	uv_timer_init(q->all->loop, &q->timer);
 	q->timer.data = q;
 	q->handles = 1;

@@ -127,8 +127,8 @@ int hr_cage_memory(struct hr_cage *c, uint64_t bytes)
 
 struct ruleset {
 	uint64_t files;	 /* kinds of access that need a rule */
-	uint64_t net;	 /* from version 4 */
-	uint64_t scoped; /* from version 6 */
+	uint64_t net;	 /* from version 4 of Landlock */
+	uint64_t scoped; /* from version 6 of Landlock */
 };
 
 struct path_rule {
@@ -147,8 +147,8 @@ struct path_rule {
 #define MAY_REMOVE  (UINT64_C(1) << 5)
 #define MAY_MKDIR   (UINT64_C(1) << 7)
 #define MAY_CREATE  (UINT64_C(1) << 8)
-#define MAY_REFER   (UINT64_C(1) << 13) /* version 2 */
-#define MAY_CUT	    (UINT64_C(1) << 14) /* version 3 */
+#define MAY_REFER   (UINT64_C(1) << 13) /* from version 2 */
+#define MAY_CUT	    (UINT64_C(1) << 14) /* from version 3 */
 
 #define FILES_1 ((UINT64_C(1) << 13) - 1)
 #define FILES_5 (UINT64_C(1) << 15) /* ioctl of devices */

@@ -28,7 +28,7 @@
 /* ---- the jobs in the store ---- */
 
 struct kept_job {
-	char name[HR__NAME_BYTES]; /* of the job's folder */
+	char name[HR__NAME_BYTES]; /* name of the job's folder */
 	uint64_t bytes;
 	uint64_t heard_ns; /* time of the latest data of any stream */
 	bool in_use;	   /* a writer has a stream open */

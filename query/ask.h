@@ -72,7 +72,7 @@ enum hr_ask_status hr_asking_answer(struct hr_asking *s, FILE *to);
 /* Ends the answer soon. Call it repeatedly: a statement that is about to start may miss it. */
 void hr_asking_interrupt(struct hr_asking *s);
 void hr_asking_scan(struct hr_asking *s, struct hr_query_scan *ret);
-uint64_t hr_asking_rows(const struct hr_asking *s); /* of the answer; 0 for parquet */
+uint64_t hr_asking_rows(const struct hr_asking *s); /* rows of the answer; 0 for parquet */
 void hr_asking_close(struct hr_asking *s);	    /* accepts NULL */
 
 #endif

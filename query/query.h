@@ -58,7 +58,7 @@ uint64_t hr_query_damaged(struct hr_query *q, const char **ret_first);
 struct hr_query_scan {
 	uint64_t batches_read;
 	uint64_t batches_pruned;
-	uint64_t batches; /* in all scans that have begun */
+	uint64_t batches; /* number of batches in all scans that have begun */
 };
 void hr_query_scan(struct hr_query *q, struct hr_query_scan *ret);
 

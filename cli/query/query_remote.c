@@ -228,7 +228,7 @@ static void query_remote_ask(struct remote *r)
 	free(body.words);
 }
 
-/* True: reconnects with a credential, because the collector accepts one and knows no user yet. */
+/* True: reconnects with a credential. The collector accepts one and has not identified the user. */
 static bool try_again(struct remote *r)
 {
 	if (r->again || !hr_identity_credential(&r->identity))

@@ -106,7 +106,7 @@ enum hr_python hr_environment_python(const char *folder)
 	return strchr(folder, ':') != NULL ? HR_PYTHON_COLON : HR_PYTHON_USED;
 }
 
-/* Python imports only the first sitecustomize, so the folder is first. Its module runs the next. */
+/* Python imports only the first sitecustomize, which is that of `folder`. It runs the next one. */
 static bool put_python(char **environment, const char *folder)
 {
 	const char *old = getenv("PYTHONPATH");

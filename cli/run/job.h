@@ -18,7 +18,7 @@
 
 struct hr_job {
 	char id[HR_JOB_ID_BYTES];
-	char store[4096]; /* of --store, or the default; may be relative */
+	char store[4096]; /* value of --store, or the default; may be relative */
 	char node[HR_HOST_NAME_BYTES];
 	char boot_id[HR_HOST_BOOT_BYTES];
 	uint32_t attempt;	 /* how often the scheduler requeued the job */

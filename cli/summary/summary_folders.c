@@ -15,7 +15,7 @@ struct folder {
 	uint32_t depth;
 	bool reported;
 	struct hr_summary_sums sums;
-	uint64_t most_ns, most_bytes; /* of the largest file below the folder */
+	uint64_t most_ns, most_bytes; /* sums of the largest file below the folder */
 };
 
 struct folders {

@@ -13,7 +13,7 @@
 
 /* One stream, or several that were joined. Times are wall clock; 0: unknown. */
 struct hr_run_part {
-	uint64_t start_ns, end_ns;  /* as headraced stored them */
+	uint64_t start_ns, end_ns;  /* times that headraced stored */
 	uint64_t first_ns, last_ns; /* first and last time of a process or operation */
 	bool running, unfinished, killed, failed;
 };

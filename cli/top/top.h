@@ -72,13 +72,13 @@ extern const char *const hr_top_sort_names[HR_TOP_SORTS];
 struct hr_top_sum {
 	uint64_t ops, bytes, errors, dur_ns;
 	uint64_t wait_ns, steps;    /* only in views of processes, and in sums of the job */
-	uint64_t max_ns;	    /* since the job began */
+	uint64_t max_ns;	    /* longest duration since the job began */
 	uint64_t hist[HR_TOP_BINS]; /* histogram of durations; empty for files */
 };
 
 struct hr_top_row {
 	uint64_t key;		    /* identifies the row in its view */
-	struct hr_top_sum all, now; /* since the job began, and between the two pictures */
+	struct hr_top_sum all, now; /* sums since the job began; sums between the two pictures */
 	/* in views of processes: one process of the row; NULL: unknown */
 	const Headrace__LiveProcess *process;
 	const Headrace__LiveFile *file;

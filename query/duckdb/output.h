@@ -32,6 +32,6 @@ void hr_output_free(struct hr_output *o);
 /* Errors: -ENOTSUP (hr_output_problem() has the column), -ENOMEM, errors of writing. */
 struct hr_query_sink hr_output_sink(struct hr_output *o);
 const char *hr_output_problem(const struct hr_output *o); /* NULL: none */
-uint64_t hr_output_rows(const struct hr_output *o);	  /* so far */
+uint64_t hr_output_rows(const struct hr_output *o);	  /* rows so far */
 
 #endif

@@ -37,8 +37,9 @@ struct hr_busy {
 	bool adding;	      /* a thread adds batches up, and owns the members below */
 	int error;
 
-	struct pending_spans *pending; /* of each lane; zero before its first event */
-	int64_t *last_ns; /* of each stream: no later batch has an event that ends after it */
+	struct pending_spans *pending; /* intervals of each lane; zero before its first event */
+	/* of each stream: upper limit of the end of all events in batches to come */
+	int64_t *last_ns;
 	struct hr_span *room[2];
 	size_t room_n[2];
 	struct hr_span_run *runs;

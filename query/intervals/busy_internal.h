@@ -29,8 +29,9 @@ struct hr_busy_keys {
 	struct hr_busy_key *list;
 	size_t n;
 	uint32_t *streams;
-	size_t *first_process; /* of each stream: its first index in key_of */
-	uint32_t *key_of;      /* of each process; the unknown processes of a stream share a key */
+	size_t *first_process; /* first index of each stream in key_of */
+	/* key of each process; the unknown processes of a stream share one */
+	uint32_t *key_of;
 };
 
 /* Returns whether the stream, or the batch, may have processes of this rank or HR_BUSY_ANY_RANK. */

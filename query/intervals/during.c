@@ -17,7 +17,7 @@ struct place {
 struct hr_during {
 	struct hr_during_row *rows;
 	size_t n_rows, rows_room;
-	struct place *places; /* by key */
+	struct place *places; /* one per key */
 	size_t n_places;
 };
 

@@ -9,8 +9,8 @@
 -- arg best true|false false: true: try all settings that are not given, and choose the fewest workers that are within 3 % of the fastest setting
 -- note: SELECT format('job {}: no training loop was recorded: PyTorch reports it under headrace run; other programs can mark it with headrace.h', string_agg(DISTINCT job, ', ' ORDER BY job)) FROM jobs ANTI JOIN (SELECT DISTINCT cluster, job, attempt FROM regions WHERE kind IN ('step', 'epoch', 'input_wait', 'optimizer')) USING (cluster, job, attempt) HAVING count(*) > 0
 -- column line: text
--- Numbers are those of the mean rank, as in the table findings. Ranks that wait for each other take as long as the slowest one
--- without its waits for others.
+-- Numbers are means over the ranks, as in the table findings. Ranks that wait for each other take as long as the slowest rank,
+-- without its waits for other ranks.
 WITH tried AS MATERIALIZED (
     SELECT cluster, job, attempt, setting, count(*) AS ranks, max(workers) AS workers, max(prefetch) AS prefetch, max(persistent) AS persistent,
            avg(loops) AS loops, avg(recorded_ns) AS recorded_ns, avg(replayed_ns) AS replayed_ns,

@@ -2,7 +2,7 @@
 -- arg scope data|runtime|all data: runtime is I/O on Python's own files
 -- column mount, fs_type: mount of the opened file, as the process sees it
 -- column ops, errors: calls, and failed ones; without single characters (getc, putc), whose mount is not recorded
--- column bytes_read, bytes_written: transferred; a copy between files counts once, for the mount of its source
+-- column bytes_read, bytes_written: bytes transferred; a copy between files counts once, for the mount of its source
 -- column time_s: sum of the durations of all calls
 -- column slowest_proc_s: time_s of the process with the largest time, for which the others may have waited
 WITH per_proc AS (

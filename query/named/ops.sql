@@ -8,7 +8,7 @@
 -- not recorded, so the argument mount leaves them out)
 -- column ops: calls
 -- column time_s, mean_s, max_s: sum of the durations over all processes, mean and longest duration (NULL: not recorded)
--- column bytes: transferred; NULL if the call moves none
+-- column bytes: bytes transferred; NULL: the call moves none
 -- column errors: failed calls
 -- column class, api: class of the call, and posix, stdio, aio or mmap
 WITH calls AS (

@@ -12,7 +12,7 @@
 -- column pid: a number per process of all nodes, as the format requires
 -- column tid: thread
 -- column id2: for b and e: the line of the process in which they are drawn
--- column args: JSON: what the application reported, step, epoch, domain; count, sum_us of short regions that were added up; path, bytes of operations; open: it had not ended
+-- column args: JSON: what the application reported, step, epoch, domain; count, sum_us of short regions that were added up; path, bytes of operations; open: the region had not ended
 WITH slices AS MATERIALIZED (
     SELECT *, row_number() OVER () AS slice FROM (
         SELECT cluster, job, attempt, node, proc, tid, coalesce(name, kind) AS name, coalesce(kind, 'region') AS cat, start_ns, dur_ns,

@@ -12,7 +12,8 @@
 -- column workers, prefetch, persistent: the setting of the row; NULL: not known, or no workers
 -- column recorded_s: time of the training loops
 -- column predicted_s: middle of low_s and high_s; NULL: not known, see why
--- column low_s, high_s: limits of the predicted time; not known: what the training thread does between waits, and how storage behaves under more load
+-- column low_s, high_s: limits of the predicted time. headrace does not know exactly what the training thread does between waits,
+-- and how storage behaves under more load
 -- column gain_s, speedup: recorded_s minus predicted_s, and recorded_s divided by predicted_s
 -- column wall_s: from exec to exit of the process
 -- column wall_low_s, wall_high_s: predicted wall_s

@@ -27,10 +27,10 @@ enum hr_json_tree_type {
 
 struct hr_json_tree {
 	enum hr_json_tree_type type;
-	const char *key;	    /* in an object, else NULL */
-	const char *text;	    /* of a string */
-	int64_t number;		    /* of an integer */
-	struct hr_json_tree *child; /* first of array or object */
+	const char *key;	    /* name of a member of an object, else NULL */
+	const char *text;	    /* text of a string */
+	int64_t number;		    /* value of an integer */
+	struct hr_json_tree *child; /* first element or member */
 	struct hr_json_tree *next;
 };
 

@@ -42,9 +42,9 @@ struct hr_prune_range {
 };
 
 struct hr_prune {
-	struct hr_prune_set cluster, job, node;			 /* of the stream */
-	struct hr_prune_set proc, pid, rank, local_rank, worker; /* of processes in the batch */
-	struct hr_prune_set path;				 /* of the event's file */
+	struct hr_prune_set cluster, job, node;			 /* names of the stream */
+	struct hr_prune_set proc, pid, rank, local_rank, worker; /* values of processes */
+	struct hr_prune_set path;				 /* path of the event's file */
 	struct hr_prune_range start_ns, end_ns;			 /* wall clock */
 	bool ops_known;
 	/* ops that can match: named ones, and those of named classes */

@@ -23,7 +23,7 @@ enum target { TEXT_SET, NUMBER_SET, RANGE, OP, CLASS };
 static const struct prune_column {
 	const char *name;
 	enum target target;
-	size_t member; /* in struct hr_prune */
+	size_t member; /* offset in struct hr_prune */
 } columns[] = {
     {"cluster", TEXT_SET, offsetof(struct hr_prune, cluster)},
     {"job", TEXT_SET, offsetof(struct hr_prune, job)},
@@ -57,7 +57,7 @@ struct look {
 	unsigned mentions;
 	int64_t mentioned; /* position of the last mention in the statement */
 	bool unsure;	   /* there may be another mention, or a name may have another meaning */
-	const char *alias; /* of events in the current SELECT */
+	const char *alias; /* name of events in the current SELECT */
 	bool alone;	   /* events is the whole FROM, so unqualified names are its columns */
 };
 

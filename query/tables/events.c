@@ -20,7 +20,7 @@ struct scan_unit {
 /* The files of a stream that WHERE names, found by the first thread that scans the stream. */
 struct file_filter {
 	pthread_mutex_t lock;
-	/* by file number; release after it is filled, acquire before it is read */
+	/* bitmap by file number; released after it is filled, acquired before it is read */
 	_Atomic(uint8_t *) bits;
 };
 
@@ -30,8 +30,8 @@ struct events_scan {
 	struct scan_unit *units;
 	size_t n_units;
 	_Atomic size_t next;
-	struct file_filter *files; /* of each stream; NULL: all files */
-	/* of each stream, by file number, made when needed; NULL: rows of a file are not merged */
+	struct file_filter *files; /* filter of each stream; NULL: all files */
+	/* bitmap by file number per stream, made when needed; NULL: rows of a file are not merged */
 	_Atomic(_Atomic uint64_t *) *seen;
 	bool filter_ops;
 	bool shows_flags;
@@ -48,10 +48,10 @@ struct events_worker {
 	struct hr_decoder *decoder;
 	Headrace__Frame *frame;
 	struct hr_emit emit;
-	struct hr_groups *groups; /* of the batch's selected rows */
+	struct hr_groups *groups; /* groups of the batch's selected rows */
 	uint32_t group, at;	  /* the next group to return, and the position in it */
 	unsigned constant;	  /* bit k: in each group, columns of key k are constant */
-	uint32_t *keys;		  /* of the rows, during grouping */
+	uint32_t *keys;		  /* keys of the rows, during grouping */
 };
 
 static void scan_free(void *data)

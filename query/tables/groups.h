@@ -31,9 +31,9 @@ struct hr_groups {
 	uint32_t n_groups;
 	/* during refinement */
 	uint32_t *unordered;	  /* the rows, ascending */
-	uint8_t *group, *refined; /* of each row */
+	uint8_t *group, *refined; /* group of each row */
 	uint32_t most;
-	/* hr__groups_distinct: by value, the last pass that found it */
+	/* used by hr__groups_distinct: for each value, the last pass that found it */
 	uint32_t *met;
 	uint32_t n_met, pass;
 };

@@ -75,7 +75,7 @@ enum hr_names_part {
 
 struct hr_query_names {
 	pthread_mutex_t lock;
-	/* HR_NAMES_*; release after the arrays are filled, acquire before they are read */
+	/* HR_NAMES_*; released after the arrays are filled, acquired before they are read */
 	_Atomic unsigned ready;
 	uint32_t n; /* length of each array: files + 1 */
 	uint64_t *hash;
@@ -194,10 +194,10 @@ struct hr_query {
 	duckdb_database database;
 	duckdb_connection connection;
 
-	/* of the running statement; set before it starts */
+	/* predicates of the running statement, set before it starts */
 	struct hr_prune prune;
 	_Atomic uint64_t batches_read, batches_pruned, batches;
-	_Atomic bool interrupted; /* for scans that return nothing for a long time */
+	_Atomic bool interrupted; /* checked by scans that return nothing for a long time */
 
 	pthread_mutex_t damage_lock;
 	uint64_t damaged;
