@@ -35,7 +35,7 @@ __attribute__((format(printf, 1, 2))) static int admin_fail(const char *format, 
 	return EXIT_FAILURE;
 }
 
-/* Gives root the rights of the store's owner, because the collector cannot read files of root. */
+/* Gives root the rights of the owner of the store, who could not read files that root creates. */
 static int become_owner(int store_fd)
 {
 	struct stat st;

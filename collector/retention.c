@@ -21,7 +21,7 @@
 #include "common/text.h"
 
 #define PERIOD_S	60
-#define IDLE_PERIOD_S	3600 /* if retention only removes marks */
+#define IDLE_PERIOD_S	3600 /* period if retention only removes marks */
 #define SILENT_LEAST_MS 3600000u
 #define NS_PER_MS	UINT64_C(1000000)
 

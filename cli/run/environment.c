@@ -106,7 +106,9 @@ enum hr_python hr_environment_python(const char *folder)
 	return strchr(folder, ':') != NULL ? HR_PYTHON_COLON : HR_PYTHON_USED;
 }
 
-/* Python imports only the first sitecustomize, which is that of `folder`. It runs the next one. */
+/*
+ * Python imports only the first sitecustomize, so `folder` is first. That module runs the next one.
+ */
 static bool put_python(char **environment, const char *folder)
 {
 	const char *old = getenv("PYTHONPATH");

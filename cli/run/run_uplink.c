@@ -278,7 +278,7 @@ void hr_run_uplink_drain(const struct hr_run_uplink *u, struct hr_link *link, in
 	Headrace__Control *last = NULL;
 	int r = hr_control_send(link->fd, HR_CONTROL(SUMMARY_PRINTED), NULL);
 
-	none.left = 1; /* assumed until headraced reports */
+	none.left = 1; /* a frame may be left until headraced reports */
 	while (r == 0 && !s->finished) {
 		r = drain_step(link, &last, interrupt_fd);
 		s = last != NULL ? last->sending : s;

@@ -22,7 +22,8 @@ struct hr_busy_worker {
 	struct hr_decoder *decoder;
 	struct hr_span *spans, *room[2]; /* HR_BATCH_EVENTS each */
 	uint8_t *classes;		 /* class of each row, or HR_BUSY_NO_LANE */
-	const uint8_t *counted;		 /* NULL: a row's task determines its lane */
+	/* `classes` of the batch; NULL: the task of a row determines its lane */
+	const uint8_t *counted;
 	struct span_run *runs;
 	size_t n_runs, runs_room;
 	struct hr_span_run *merge;

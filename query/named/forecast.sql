@@ -5,8 +5,8 @@
 -- arg persistent true|false NULL: persistent_workers
 -- arg cores DOUBLE NULL: processors of each rank
 -- arg io DOUBLE NULL: factor for the I/O time of workers, for example 0.5 for storage that is twice as fast, or 0 for files in memory
--- arg checkpoint recorded|async recorded: async: the training continues while a checkpoint is written
--- arg best true|false false: true: try all settings that are not given, and choose the fewest workers that are within 3 % of the fastest setting
+-- arg checkpoint recorded|async recorded: with async, the training continues while a checkpoint is written
+-- arg best true|false false: with true, tries all settings that are not given, and chooses the fewest workers that are within 3 % of the fastest setting
 -- note: SELECT format('job {}: no training loop was recorded: PyTorch reports it under headrace run; other programs can mark it with headrace.h', string_agg(DISTINCT job, ', ' ORDER BY job)) FROM jobs ANTI JOIN (SELECT DISTINCT cluster, job, attempt FROM regions WHERE kind IN ('step', 'epoch', 'input_wait', 'optimizer')) USING (cluster, job, attempt) HAVING count(*) > 0
 -- column line: text
 -- Numbers are means over the ranks, as in the table findings. Ranks that wait for each other take as long as the slowest rank,

@@ -5,8 +5,8 @@
 -- arg cores DOUBLE NULL: processors of the rank
 -- arg io DOUBLE NULL: factor for the I/O time of workers, for example 0.5 for storage that is twice as fast, or 0 for files in memory
 -- arg rank BIGINT NULL: only this rank
--- arg checkpoint recorded|async recorded: async: the training continues while a checkpoint is written
--- arg best true|false false: true: after the row of the given setting, a row for each setting that headrace tries
+-- arg checkpoint recorded|async recorded: with async, the training continues while a checkpoint is written
+-- arg best true|false false: with true, a row for each setting that headrace tries follows the row of the given setting
 -- known rank: SELECT DISTINCT rank FROM processes WHERE rank IS NOT NULL ORDER BY rank
 -- column rank: NULL: processes without a rank
 -- column workers, prefetch, persistent: the setting of the row; NULL: not known, or no workers

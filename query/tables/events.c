@@ -31,7 +31,7 @@ struct events_scan {
 	size_t n_units;
 	_Atomic size_t next;
 	struct file_filter *files; /* filter of each stream; NULL: all files */
-	/* bitmap by file number per stream, made when needed; NULL: rows of a file are not merged */
+	/* bitmap by file number per stream, made when needed; NULL: rows of a file stay separate */
 	_Atomic(_Atomic uint64_t *) *seen;
 	bool filter_ops;
 	bool shows_flags;
