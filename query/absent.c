@@ -60,7 +60,7 @@ static int absent_end(void *self)
 static void report_absent(const struct known *k, const char *name, const struct hr_sink *messages)
 {
 	if (k->n == 0)
-		hr_sink_line(messages, "no %s %s; the store has no %s", name, k->wanted, name);
+		hr_sink_line(messages, "no %s %s; the store has none at all", name, k->wanted);
 	else if (k->n <= SHOWN)
 		hr_sink_line(messages, "no %s %s; the store has: %.*s", name, k->wanted,
 			     (int)k->list.n, k->list.data);

@@ -382,8 +382,7 @@ static void put_help(struct page *p)
 	    "  WAIT           part of the time in which the training loop waited for a batch",
 	    "  IN I/O         average number of threads inside an operation",
 	    "  OPS/S BYTES/S  operations that returned, and what they moved",
-	    "  MEAN P99       mean and 99th percentile of their durations (P99 is within a power "
-	    "of two)",
+	    "  MEAN P99       mean duration, and 99th percentile within its power of two",
 	    "and since the job began: LONGEST, ALL TIME, ALL BYTES, ERRORS (wider screens)",
 	};
 
