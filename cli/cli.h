@@ -24,14 +24,15 @@ void hr_report(const char *format, ...) __attribute__((format(printf, 1, 2)));
 /* Begins the second line of a message, with advice. */
 #define HR_HINT "\nheadrace: hint: "
 
-/* The value of an environment variable; NULL: unset or empty. */
+/* Returns the value of an environment variable; NULL: unset or empty. */
 const char *hr_getenv(const char *name);
 
 /* ---- options ---- */
 struct hr_option {
 	const char *name; /* long name; NULL: end of the table */
-	int id;		  /* result of hr_option_next; below 128, it is the short option, too */
-	const char *arg;  /* name of the argument in --help; NULL: the option takes no argument */
+	/* result of hr_option_next; below 128: also the letter of the short option */
+	int id;
+	const char *arg; /* name of the argument in --help; NULL: the option takes no argument */
 	const char *help;
 	/* for completions: values of the argument, or HR_VALUES_...; NULL: a path */
 	const char *values;
@@ -44,7 +45,7 @@ struct hr_options {
 	const struct hr_option *table;
 	char **argv;
 	int argc;
-	/* index of the next argument; at the end, of the first operand */
+	/* index of the next argument; after HR_OPTION_END: index of the first operand */
 	int next;
 	const char *value; /* argument of the last option */
 };

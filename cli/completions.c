@@ -177,7 +177,7 @@ static void put_zsh_option(const struct hr_option *o)
 	putchar('\'');
 }
 
-/* Completes operands: a command line of `run`, stores and a name of `query`, else a folder. */
+/* Completes operands: for `run` a command line, for `query` stores and a name, else a folder. */
 static void put_zsh_operands(const struct hr_command *c)
 {
 	if (strcmp(c->name, "run") == 0) {

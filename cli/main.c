@@ -25,7 +25,7 @@ static int print_help(void)
 	return EXIT_SUCCESS;
 }
 
-/* The command with the longest common prefix with `typed`; NULL: none. */
+/* Returns the command that has the longest common prefix with `typed`; NULL: none. */
 static const char *nearest_command(const char *typed)
 {
 	const char *best = NULL;

@@ -35,7 +35,7 @@ __attribute__((format(printf, 1, 2))) static int admin_fail(const char *format, 
 	return EXIT_FAILURE;
 }
 
-/* Gives root the rights of the store's owner, because the collector cannot read files of root. */
+/* Gives root the rights of the owner of the store, who could not read files that root creates. */
 static int become_owner(int store_fd)
 {
 	struct stat st;
@@ -123,9 +123,7 @@ static int visit_to_close(const struct hr__retired_folder *f, void *context)
 	if (c->node && strcmp(c->node, node) != 0)
 		return 0;
 	c->seen++;
-	/*
-	 * No collector wrote a stream without `state`, and nothing waits for the end of the stream.
-	 */
+	/* If a stream has no `state`, no collector wrote it, and nothing waits for its end. */
 	if (hr_stream_state_read(f->fd, &state) == 0 && !hr__stream_over(f->fd))
 		close_stream(f, c, node);
 	return 0;

@@ -9,10 +9,10 @@
 #ifndef HEADRACE_COLLECTOR_ADMIN_H
 #define HEADRACE_COLLECTOR_ADMIN_H
 
-/* Closes the streams of the job that have not ended, on `node`, or on all nodes if it is NULL. */
+/* Closes the unfinished streams of the job on `node`, or on all nodes if `node` is NULL. */
 int hr_admin_close_job(const char *store, const char *job, const char *node);
 
-/* Removes the data of the job, but not the marks of its streams, as retention does. */
+/* Like retention, removes the data of the job, but keeps the marks of its streams. */
 int hr_admin_remove_job(const char *store, const char *job);
 
 #endif

@@ -158,7 +158,7 @@ static void check_folders(struct store_check *k)
 		mistake(k, "store: %s is not a headrace store, and not empty", k->c->store);
 	else if (r == -EPROTONOSUPPORT)
 		mistake(k, "store: a newer headrace wrote %s", k->c->store);
-	/* -EBUSY: usually, the running collector of this configuration has locked the store */
+	/* -EBUSY usually means that the running collector holds the lock of the store */
 	else if (r < 0 && r != -EBUSY)
 		mistake(k, "store: cannot create or use %s: %s", k->c->store, strerrordesc_np(-r));
 	r = hr_text_given(spill) && strcmp(spill, "none") != 0 ? check_folder(spill) : 0;

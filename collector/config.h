@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * config.h - the configuration of headrace-collector: one table for file, flags, --help, man page
+ * config.h - the table of keys: for the configuration file, the flags, --help and the man page
  *
  * The caller owns the structure. The texts in the structure are valid until hr_config_done().
  */

@@ -149,7 +149,7 @@ void hr_ingest_answers(struct hr_ingest *in, void (*take)(void *context, const s
 
 static void item_free(struct hr__item *item)
 {
-	if (item->kind == HR__ITEM_CLOSE) /* part of the channel, which channel_free frees */
+	if (item->kind == HR__ITEM_CLOSE) /* channel_free() frees it with the channel */
 		return;
 	free(item->frame);
 	free(item);
@@ -199,7 +199,7 @@ static void work_on(struct hr__worker *w, struct hr__item *item)
 	}
 }
 
-/* The channel's last answer, after all others of this round. */
+/* Queues GONE, which must be the last answer of the channel. */
 static void put_gone(struct hr__worker *w, struct hr_channel *ch)
 {
 	ch->gone = (struct hr__answer){.channel = ch, .view.kind = HR_ANSWER_GONE};
@@ -228,7 +228,7 @@ static void round_of(struct hr__worker *w, struct hr__item *items)
 	hr__answers_flush(w);
 }
 
-/* Waits for items or a tick, when it may return NULL. *ret_stop: the thread must end. */
+/* Waits until items arrive or a tick is due. NULL: no items. *ret_stop: the thread must end. */
 static struct hr__item *take_items(struct hr__worker *w, bool *ret_stop)
 {
 	struct hr__item *items;
@@ -461,7 +461,7 @@ static void drop_answer(void *context, const struct hr_answer *a)
 	(void)a;
 }
 
-/* Frees items that were queued after the thread had ended; for a close, frees its channel. */
+/* Frees items that were queued after the thread had ended, and the channels of closes. */
 static void worker_done(struct hr__worker *w)
 {
 	struct hr__item *next;

@@ -18,7 +18,7 @@
  *                                                    group commit: fdatasync of each stream that changed, or one syncfs
  *      hr_ingest_answers  <---- OPENED, ACK -------
  *
- * What a channel goes through (the store thread decides, the loop gets answers):
+ * States of a channel (the store thread changes them, and the loop receives the answers):
  *
  *      opening --OPENED--> open --NACK closed--> over
  *         +------NACK closed-------------------^     (denied, limit, in_use, malformed, behind, version, error)
@@ -38,8 +38,9 @@
 struct hr_ingest_config {
 	const char *store;
 	unsigned threads;
-	unsigned sync_each; /* fdatasync up to this many changed streams, syncfs for more */
-	/* a stream without a connection for this time is closed, and its segment is sealed */
+	/* up to this many changed streams are synced by fdatasync, more by one syncfs */
+	unsigned sync_each;
+	/* after this time without a connection, a stream is closed and its segment sealed */
 	uint64_t idle_ms;
 	uint64_t state_ms;   /* minimum time between two writes of a stream's `state` */
 	uint32_t retry_ms;   /* Nack.retry_ms of a full disk */
@@ -77,12 +78,13 @@ struct hr_answer {
 	enum hr_answer_kind kind;
 	void *self;	    /* argument of hr_ingest_open */
 	uint64_t mark;	    /* in OPENED, ACK, NACK */
-	size_t bytes;	    /* in RELEASED */
+	size_t bytes;	    /* in RELEASED: bytes of the frames */
 	const char *reason; /* in NACK: as in Nack.reason */
-	const char *text;   /* in NACK: for people */
+	const char *text;   /* in NACK: a text for people */
 	uint32_t retry_ms;
 	bool closed; /* in NACK: the channel has ended; the loop must still call hr_ingest_close */
-	bool alarm;  /* in NACK: log it, as an error of the collector or an attempt to forge */
+	/* in NACK: to be logged, because the collector has an error, or a peer may be forging */
+	bool alarm;
 };
 
 struct hr_ingest;
@@ -90,11 +92,11 @@ struct hr_channel;
 
 int hr_ingest_new(const struct hr_ingest_config *config, struct hr_ingest **ret);
 
-/* Begins to open a stream: the answer OPENED or NACK follows. Copies the arguments. -ENOMEM. */
+/* Begins to open a stream; OPENED or NACK follows. Copies the arguments. Returns 0 or -ENOMEM. */
 int hr_ingest_open(struct hr_ingest *in, void *self, const Headrace__Open *open,
 		   const struct hr_ingest_right *right, struct hr_channel **ret);
 
-/* Takes a frame that hr_frame_check_any has accepted. Always frees `buf` (malloc'ed). -ENOMEM. */
+/* Queues a frame that passed hr_frame_check_any. Always frees `buf` (malloc'ed). 0 or -ENOMEM. */
 int hr_ingest_frame(struct hr_channel *ch, uint8_t *buf, size_t bytes);
 
 /* A node's clock, estimated from round trips. */
@@ -104,7 +106,7 @@ struct hr_node_clock {
 	uint64_t error_ns;
 };
 
-/* Call it when the channel's daemon has sent something and is therefore alive. -ENOMEM. */
+/* Call it when the daemon of the channel has sent something. Returns 0 or -ENOMEM. */
 int hr_ingest_clock(struct hr_channel *ch, const struct hr_node_clock *clock);
 
 /* Closes a channel. GONE follows, after all other answers of the channel. Accepts NULL. */
@@ -121,9 +123,10 @@ struct hr_ingest_stats {
 	uint64_t frames, bytes; /* appended frames, and their bytes */
 	uint64_t repeated;	/* frames that the store already had */
 	uint64_t acks, nacks;
-	uint64_t commits[HR_INGEST_COMMIT_STEPS + 1]; /* commits per step, and longer ones */
+	/* commits per step; the last entry counts longer ones */
+	uint64_t commits[HR_INGEST_COMMIT_STEPS + 1];
 	uint64_t commit_ns;
-	uint64_t streams, connected; /* streams that are open now; those of them with a daemon */
+	uint64_t streams, connected; /* open streams; open streams with a connected daemon */
 	uint64_t silent;    /* streams that lost their daemon in the last day and have not ended */
 	uint64_t silent_ms; /* how long the first of these streams has been silent */
 };
@@ -134,7 +137,7 @@ void hr_ingest_stats(struct hr_ingest *in, struct hr_ingest_stats *ret);
  * hr_ingest_answers, _close, _stopped and _free may be called.
  */
 void hr_ingest_stop(struct hr_ingest *in);
-/* Whether everything is on disk. `wake` is called when this becomes true. */
+/* Returns whether everything is on disk. When this becomes true, ingest calls `wake`. */
 bool hr_ingest_stopped(struct hr_ingest *in);
 void hr_ingest_free(struct hr_ingest *in); /* stops the threads, and waits for them; accepts NULL */
 

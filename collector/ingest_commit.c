@@ -79,7 +79,7 @@ static void ingest_commit_failed(struct hr__worker *w, struct hr__ingest_stream 
 	if (!ch)
 		return;
 	ch->nacked = true;
-	/* frames that are already on the way do not get one Nack each */
+	/* send no further Nack for frames that are already on the way */
 	ch->last_seq = sent;
 	hr__nack(w, ch,
 		 &(struct hr__nack){.reason = "full",

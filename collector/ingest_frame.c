@@ -31,7 +31,7 @@ void hr__channel_end(struct hr__worker *w, struct hr_channel *ch, const char *re
 
 /* ---- unpacking ---- */
 
-/* Limits memory: a frame of 64 KiB can unpack to gigabytes. */
+/* Allocates memory up to a limit, because a frame of 64 KiB can unpack to gigabytes. */
 static void *get(void *self, size_t bytes)
 {
 	struct hr__worker *w = self;
@@ -65,7 +65,7 @@ static void unpack_done(struct hr__worker *w)
 
 /* ---- checks ---- */
 
-/* The store wrote a StreamStart when the stream was opened: that of the daemon must equal it. */
+/* True: the daemon's StreamStart equals the one that the store wrote when it opened the stream. */
 static bool same_start(const struct hr__ingest_stream *s, const Headrace__Frame *msg)
 {
 	const Headrace__StreamStart *a = msg->stream_start;
@@ -77,7 +77,7 @@ static bool same_start(const struct hr__ingest_stream *s, const Headrace__Frame 
 	       strcmp(a->boot_id, s->boot_id) == 0;
 }
 
-/* Checks limits that decoders enforce, too, and that keep the index small. */
+/* True: the batch is within the limits that decoders enforce and that keep the index small. */
 static bool sound_batch(const Headrace__EventBatch *b)
 {
 	return b->count <= HR_BATCH_EVENTS && b->n_task_proc <= b->count &&
@@ -103,7 +103,7 @@ static const char *wrong(const struct hr__ingest_stream *s, const Headrace__Fram
 	}
 }
 
-/* Whether this peer owns the job. The first JobEvent sets the owner of the stream. */
+/* Returns whether this peer owns the job. The first JobEvent sets the owner of the stream. */
 static bool owns_job(struct hr__worker *w, struct hr_channel *ch, const Headrace__JobEvent *job)
 {
 	struct hr_stream_state *state = &ch->stream->state;

@@ -32,7 +32,7 @@ struct hr__answer {
 	char *text;
 };
 
-/* Once its Open is queued, a store thread owns a channel, except `detached` and `self`. */
+/* Once the Open is queued, a store thread owns the channel, except `detached` and `self`. */
 struct hr_channel {
 	struct hr_ingest *ingest;
 	struct hr__worker *worker;
@@ -43,8 +43,9 @@ struct hr_channel {
 	struct hr__ingest_stream *stream; /* NULL: the channel is opening, or has ended */
 	uint64_t order;			  /* number of the Open: a later Open has a higher one */
 	struct hr_channel *next_waiting;
-	bool waiting;	   /* in worker->waiting: the worker tries again to open it */
-	bool full_sent;	   /* the peer has received a Nack full */
+	/* in the list worker->waiting, whose channels the worker tries to open again */
+	bool waiting;
+	bool full_sent;	   /* the peer has received a Nack with reason `full` */
 	bool nacked;	   /* frames after mark + 1 are ignored */
 	uint64_t last_seq; /* number of the last received frame */
 	size_t released;   /* bytes since the last RELEASED */
@@ -63,7 +64,7 @@ struct hr__ingest_stream {
 	struct hr_channel *owner; /* NULL: no daemon has it open */
 	struct hr_stream_state state;
 	uint64_t durable; /* number of the last frame that is on disk */
-	bool changed;	  /* in worker->changed */
+	bool changed;	  /* in the list worker->changed */
 	bool begins;	  /* the store had no frame of this stream before */
 	bool opening;	  /* `owner` waits for OPENED */
 	int error;	  /* error of this stream in the current commit */
@@ -88,7 +89,7 @@ struct hr__worker {
 	pthread_cond_t there; /* signaled for new items and for `stop` */
 	struct hr__item *first, **last;
 	bool stop;
-	struct hr_ingest_stats published; /* as of the last round */
+	struct hr_ingest_stats published; /* values of the last round */
 	/* time at which the first silent stream became silent; 0: no stream is silent */
 	uint64_t published_silent_ms;
 	/* Used only by the store thread: */
@@ -120,7 +121,7 @@ struct hr_ingest {
 	struct hr_ingest_config config;
 	char *store;
 	int store_fd;	      /* for syncfs, which reports errors since the descriptor was opened */
-	pthread_mutex_t lock; /* of answers and `running` */
+	pthread_mutex_t lock; /* protects the answers and `running` */
 	struct hr__answer *answers, **answers_last;
 	unsigned running;
 	pthread_mutex_t begun_lock;
@@ -155,15 +156,15 @@ void hr__has_begun(struct hr_ingest *in, uint32_t uid);
 void hr__channel_open(struct hr__worker *w, struct hr_channel *ch);
 void hr__channel_close(struct hr__worker *w, struct hr_channel *ch);
 /*
- * Call it if the stream cannot be opened now (space, descriptors, another writer): a later tick
- * tries to open it again.
+ * Call it if the stream cannot be opened now (no space, no descriptors, or another writer). A later
+ * tick tries again to open it.
  */
 void hr__wait_for_room(struct hr__worker *w, struct hr_channel *ch, int error);
 void hr__waiting_retry(struct hr__worker *w);
 
 void hr__stream_leave(struct hr__ingest_stream *s);
 
-/* Frees a stream. With `seal`, closes its writer, which seals the segment, else abandons it. */
+/* Frees a stream. `seal`: closes its writer and seals the segment; else abandons the writer. */
 void hr__stream_drop(struct hr__worker *w, struct hr__ingest_stream *s, bool seal);
 
 /* ---- ingest_frame.c ---- */
@@ -184,8 +185,8 @@ void hr__seal_all(struct hr__worker *w);
 /* ---- ingest_stats.c ---- */
 void hr__stats_commit(struct hr__worker *w, uint64_t ns);
 /*
- * Counts a stream as silent if its writer is closed, but it has no end and no daemon. _back: a
- * daemon has opened the stream again.
+ * _silent counts a stream that loses its writer and has neither an end nor a daemon. Call _back
+ * when a daemon has opened the stream again.
  */
 void hr__stats_silent(struct hr__worker *w, const struct hr__ingest_stream *s);
 void hr__stats_back(struct hr__worker *w, const struct hr__ingest_stream *s);

@@ -3,7 +3,7 @@
  * ingest_limit.c - how many streams a user may begin
  *
  * A stream has a folder and three files until retention removes them, so one user could use up the
- * store's inodes. Users are few and new streams rare: a linear search is fast enough.
+ * store's inodes. Users and new streams are few, so a linear search is fast enough.
  */
 #include "collector/ingest_internal.h"
 

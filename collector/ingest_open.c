@@ -121,8 +121,8 @@ void hr__stream_leave(struct hr__ingest_stream *s)
 
 static bool same_secret(const struct hr_stream_state *state, const Headrace__Open *o)
 {
-	uint8_t difference =
-	    0; /* compares all bytes, because the time must not reveal which byte differs */
+	/* The loop compares all bytes, because its duration must not reveal which byte differs. */
+	uint8_t difference = 0;
 
 	for (size_t i = 0; i < HR_STREAM_SECRET_BYTES; i++)
 		difference |= state->secret[i] ^ o->secret.data[i];
@@ -162,8 +162,9 @@ static void add_owner(struct owners *o, const struct hr_stream_state *state, uin
 }
 
 /*
- * Whether another user than `uid` owns the job. If a node has named the owner, that counts, because
- * the node's scheduler assigned the id. Otherwise the first user that streamed the id owns it.
+ * Returns whether a user other than `uid` owns the job. An owner that a node has named takes
+ * precedence, because the scheduler of the node assigned the id. Otherwise, the first user that
+ * streamed the id owns the job.
  */
 static bool job_of_another(int job_fd, uint32_t uid)
 {
@@ -194,7 +195,7 @@ static bool job_of_another(int job_fd, uint32_t uid)
 
 /* ---- existing streams ---- */
 
-/* Opens the folders of a job and its stream. -ENOENT: the stream is new; *ret_job may be open. */
+/* Opens the folders of a job and its stream. On -ENOENT (a new stream), *ret_job may be open. */
 static int open_folders(const struct hr__worker *w, const struct hr_stream_id *id, int *ret_job,
 			int *ret_stream)
 {
@@ -283,8 +284,8 @@ static int open_writer(struct hr__worker *w, struct hr_channel *ch, struct hr__i
 }
 
 /*
- * Counts the open streams of one user (`of`) or of all (NULL). *ret_idle: the one that lost its
- * owner first.
+ * Counts the open streams of user `of`, or all open streams if `of` is NULL. Sets *ret_idle to the
+ * stream that lost its owner first, or to NULL.
  */
 static size_t count_streams(struct hr__worker *w, const struct hr_ingest_right *of,
 			    struct hr__ingest_stream **ret_idle)
@@ -306,8 +307,8 @@ static size_t count_streams(struct hr__worker *w, const struct hr_ingest_right *
 }
 
 /*
- * If there are too many, closes the stream that lost its owner first. One user may have a quarter
- * of all streams.
+ * Makes room for a stream: at the limit, closes the stream that lost its owner first. One user may
+ * have a quarter of all streams.
  */
 static int room_for_one(struct hr__worker *w, const struct hr_ingest_right *right)
 {
@@ -378,7 +379,8 @@ static int ingest_open_join(struct hr__worker *w, struct hr_channel *ch,
 {
 	const Headrace__Open *o = ch->open;
 	uint64_t mark = hr_writer_mark(s->writer);
-	bool ahead = o->first_seq > 0 && o->first_seq - 1 > mark; /* mark + 1 may overflow */
+	/* compares without `mark + 1`, which may overflow */
+	bool ahead = o->first_seq > 0 && o->first_seq - 1 > mark;
 	uint32_t crc;
 
 	if (ahead && o->first_seq - 1 <= o->last_seq)
@@ -422,7 +424,7 @@ static void in_use(struct hr__worker *w, struct hr_channel *ch, const struct hr_
 			s->node);
 }
 
-/* The newer connection wins: it has the secret, too, and the older one may be dead. */
+/* The newer connection takes over, because it has the secret, too, and the older may be dead. */
 static void ingest_open_take_over(struct hr__worker *w, struct hr_channel *ch,
 				  struct hr__ingest_stream *s)
 {
@@ -450,8 +452,8 @@ void hr__channel_open(struct hr__worker *w, struct hr_channel *ch)
 		ch->order = ++w->opens;
 	if (!sound(w, ch, s))
 		return;
-	if (s && s->owner &&
-	    s->owner->order > ch->order) { /* `ch` waited for room, so it is the older one */
+	/* If `ch` has waited for room, its Open may be older than that of the owner. */
+	if (s && s->owner && s->owner->order > ch->order) {
 		in_use(w, ch, s);
 		return;
 	}
@@ -487,7 +489,7 @@ static void stop_waiting(struct hr__worker *w, struct hr_channel *ch)
 	ch->waiting = false;
 }
 
-/* Tries again to open waiting channels. As each try reads from the disk, a tick tries only some. */
+/* Tries again to open waiting channels, but only some per tick, because each try reads the disk. */
 void hr__waiting_retry(struct hr__worker *w)
 {
 	struct hr_channel *ch = w->waiting, *next, **end;

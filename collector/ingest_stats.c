@@ -3,7 +3,7 @@
  * ingest_stats.c - counters of ingest, which store threads publish twice a second
  *
  * A silent stream whose writer was closed counts for a day. Each store thread counts at most
- * SILENT_MOST of them. A restarted collector begins without any.
+ * SILENT_MOST such streams. After a restart, the collector counts from 0.
  */
 #include "collector/ingest_internal.h"
 

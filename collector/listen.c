@@ -26,12 +26,12 @@ struct listener {
 	struct hr_listeners *all;
 	bool tcp;
 	char text[TEXT_BYTES];
-	char *path; /* of a local socket, which is removed at the end */
+	char *path; /* path of a local socket, which is removed at the end */
 };
 
 struct hr_listeners {
 	struct hr_tls *tls;
-	bool plain; /* also accept plain connections: who.h restricts them */
+	bool plain; /* also accept plain connections, which who.h restricts */
 	struct hr_peers *peers;
 	size_t n, closing;
 	struct listener list[SOCKETS];

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * headrace-collector - takes the streams of many daemons into one store, and answers queries
+ * headrace-collector - stores the streams of many daemons in one store, and answers queries
  *
  *      headrace-collector [--config FILE] [--KEY VALUE]...
  *      headrace-collector close-job JOB [--node NODE] | remove-job JOB [--config FILE] [--store FOLDER]
- *      headrace-collector query-worker FD          its own child, which runs one query
+ *      headrace-collector query-worker FD          started by the collector for one query
  */
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * node_clock.h - estimates the offset of a node's wall clock from ours, one per connection
+ * node_clock.h - estimates, for each connection, how far the node's wall clock is ahead of ours
  *
  * A Pong contains the time of the node at a moment between the sending of our Ping and the arrival
  * of the Pong. The estimate assumes the middle of these two times, so its largest error is half of
- * the round trip. Of the last minutes, the sample with the smallest error is kept.
+ * the round trip. `best` is the sample with the smallest error of the last minutes.
  */
 #ifndef HEADRACE_COLLECTOR_NODE_CLOCK_H
 #define HEADRACE_COLLECTOR_NODE_CLOCK_H
@@ -15,13 +15,13 @@
 
 struct hr_node_clock_samples {
 	struct hr_node_clock best;
-	uint64_t taken_ns; /* our monotonic clock */
+	uint64_t taken_ns; /* when `best` was taken, by our monotonic clock */
 };
 
 /*
  * `sent_ns`, `came_ns`: our wall clock at Ping and Pong; `now_ns`: our monotonic clock; `real_ns`:
- * the node's wall clock. A sample that contradicts the best one replaces it, because a clock was
- * set. Returns whether `best` has changed.
+ * the node's wall clock. A sample that contradicts the best one replaces it, because it shows that
+ * a clock was set. Returns whether `best` has changed.
  */
 bool hr_node_clock_add(struct hr_node_clock_samples *c, uint64_t sent_ns, uint64_t came_ns,
 		       uint64_t now_ns, uint64_t real_ns);

@@ -52,7 +52,7 @@ static void welcome(struct hr__peer *p, uint32_t version)
 }
 
 /*
- * Whether a user or node has more connections than its share. Root and anonymous peers have no
+ * True: the user or node has more connections than its share. Root and anonymous peers have no
  * limit.
  */
 static bool has_share(const struct hr__peer *p)

@@ -10,9 +10,10 @@
 #include "common/now.h"
 
 #define CHANNELS_MAX 4096u
-#define BUSY_MAX     256u    /* opening and closing channels; above it, reading pauses */
-#define OPEN_BYTES   4096u   /* limit of an Open, whose names become file names */
-#define NODE_JOB     "_node" /* job name of messages about a node */
+/* if more channels are opening or closing, reading from the peer pauses */
+#define BUSY_MAX   256u
+#define OPEN_BYTES 4096u   /* size limit of an Open, because its names become file names */
+#define NODE_JOB   "_node" /* job name of messages about a node */
 
 /* ---- memory ---- */
 
@@ -25,7 +26,7 @@ static size_t senders(const struct hr_peers *peers)
 	return n > 0 ? n : 1;
 }
 
-/* Whether to stop reading from the peer. */
+/* Returns whether to stop reading from the peer. */
 static bool takes_too_much(const struct hr__peer *p)
 {
 	const struct hr_peers_config *c = &p->peers->config;
@@ -90,7 +91,7 @@ static void take_out(struct hr__chan *chan)
 		chan->next->at = chan->at;
 }
 
-/* The link to the channel with this number, or the link where it would be inserted. */
+/* Returns the link to the channel with this number, or the link at which it is to be inserted. */
 static struct hr__chan **place_of(struct hr__peer *p, uint32_t number)
 {
 	struct hr__chan **at = &p->by_number[number % HR__CHAN_BUCKETS];
@@ -111,7 +112,7 @@ static void opened(struct hr__chan *chan)
 	chan->opening = false;
 }
 
-/* Closes a channel, whose number is then free. Ingest reports later that the channel is gone. */
+/* Closes a channel and frees its number. Later, ingest answers GONE. */
 static void drop(struct hr__chan *chan)
 {
 	struct hr__peer *p = chan->peer;
@@ -161,8 +162,8 @@ void hr__peer_close_chans(struct hr__peer *p)
 
 void hr__peer_use(struct hr__peer *p, uint32_t number)
 {
-	p->current =
-	    peer_streams_find(p, number); /* NULL: a Nack that closes the channel is on the way */
+	/* NULL: the Nack that closes the channel is still on the way to the peer */
+	p->current = peer_streams_find(p, number);
 }
 
 static void nack(struct hr__peer *p, uint32_t number, const char *reason, const char *text)
@@ -175,7 +176,7 @@ static void nack(struct hr__peer *p, uint32_t number, const char *reason, const 
 	hr__peer_send(p, HEADRACE__WIRE__BODY_NACK, &msg);
 }
 
-/* Why the peer may not open this stream; NULL: it may. */
+/* Returns why the peer may not open this stream. NULL: the peer may open it. */
 static const char *refusal(const struct hr__peer *p, const Headrace__Open *o)
 {
 	const struct hr_who *w = &p->who;
@@ -230,7 +231,8 @@ void hr__peer_open(struct hr__peer *p, const Headrace__Open *o)
 	*place_of(p, o->channel) = chan;
 	p->n_chans++;
 	p->n_busy++;
-	if (p->clock.best.known) /* a short job would end before the next Pong */
+	/* send the clock now, because a short job may end before the next Pong */
+	if (p->clock.best.known)
 		(void)hr_ingest_clock(chan->channel, &p->clock.best);
 	if (takes_too_much(p))
 		pause_peer(p, true);
@@ -263,7 +265,7 @@ static void take_nack(struct hr__chan *chan, const struct hr_answer *a)
 	Headrace__Nack msg = HEADRACE__NACK__INIT;
 	struct hr__peer *p = chan->peer;
 
-	opened(chan); /* a channel that waits for room is not busy, either */
+	opened(chan); /* a channel that waits for room does not count as busy */
 	if (a->alarm)
 		hr__peer_complain(p, a->reason, "%s: %s", a->reason, a->text);
 	msg.channel = chan->number;

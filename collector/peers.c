@@ -12,11 +12,11 @@
 #include "net/wire.h"
 
 #define HELLO_MS     10000u
-#define FRAME_MS     300000u /* time for one frame of any size */
+#define FRAME_MS     300000u /* time limit for one frame of any size */
 #define SILENT_PINGS 3u
 /* after this many Pings, a client that has read its answer and has no query is disconnected */
 #define IDLE_PINGS   12u
-#define UNREAD_MS    3600000u	/* time for reading an answer */
+#define UNREAD_MS    3600000u	/* time limit for reading an answer */
 #define UNREAD_BYTES (4u << 20) /* limit of unread answers; a query's child pauses earlier */
 
 /* ---- sending ---- */
@@ -28,8 +28,8 @@ void hr__peer_send(struct hr__peer *p, int body_case, void *body)
 	msg.body_case = (Headrace__Wire__BodyCase)body_case;
 	msg.hello = body; /* the bodies are pointers in one union */
 	/*
-	 * An error is ignored: the connection is closing, or memory is short and the peer notices
-	 * that the message is missing.
+	 * Ignores errors: either the connection is closing, or memory is short and the peer notices
+	 * that a message is missing.
 	 */
 	(void)hr_conn_send_now(p->conn, &msg);
 }
@@ -150,7 +150,7 @@ static void peers_on_ready(void *self)
 	colon = strrchr(p->host, ':');
 	if (colon)
 		*colon = '\0';
-	if (p->about.loopback) /* one host, although it has millions of addresses */
+	if (p->about.loopback) /* all loopback addresses are one host */
 		snprintf(p->host, sizeof(p->host), "this machine");
 }
 
@@ -181,7 +181,7 @@ static void on_begun(void *self, size_t bytes)
 	p->begun_ms = uv_now(peers->loop);
 	peers->begun += bytes;
 	while (peers->begun > peers->config.memory_bytes && (victim = slowest(peers)) != p)
-		send_away(victim, "the frame is not completed");
+		send_away(victim, "the other side does not complete a frame");
 }
 
 static int peers_on_frame(void *self, uint8_t *frame, size_t bytes, bool control)
@@ -261,7 +261,7 @@ static void peers_on_closed(void *self, int error, const char *why)
 
 /* ---- limits ---- */
 
-/* The oldest connection without Hello from `host`, or from all hosts if `host` is NULL. */
+/* Returns the oldest connection without Hello from `host`, or from any host if `host` is NULL. */
 static struct hr__peer *oldest_stranger(struct hr_peers *peers, const char *host)
 {
 	for (struct hr__peer *p = peers->first; p; p = p->next)
@@ -349,7 +349,7 @@ static void tick_asking(struct hr__peer *p, uint64_t now_ms)
 		p->active_ping = p->ping_id + 1; /* the Ping of this tick */
 	} else if (now_ms - p->active_ms >=
 		   (read ? IDLE_PINGS * p->peers->config.ping_ms : UNREAD_MS)) {
-		hr__peer_refuse(p, "limit", "no query for a while");
+		hr__peer_refuse(p, "limit", "the connection sent no query for too long");
 	}
 }
 
@@ -371,7 +371,7 @@ static void tick(struct hr__peer *p, uint64_t now_ms)
 		tick_asking(p, now_ms);
 	else if (now_ms - heard_ms >= SILENT_PINGS * c->ping_ms ||
 		 (p->frame_ms + FRAME_MS < now_ms && p->resumed_ms + FRAME_MS < now_ms))
-		send_away(p, "no data, or too slow");
+		send_away(p, "the other side sends no data, or is too slow");
 	if (p->state == HR__PEER_KNOWN && now_ms - p->pinged_ms >= c->ping_ms)
 		hr__peer_ping(p);
 }

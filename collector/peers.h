@@ -59,7 +59,7 @@ struct hr_peers_stats {
 void hr_peers_stats(const struct hr_peers *p, struct hr_peers_stats *ret);
 
 /*
- * To stop, call hr_peers_pause, which ends reading, and once ingest has answered everything,
+ * To stop, call hr_peers_pause, which ends reading. Once ingest has answered everything, call
  * hr_peers_dismiss, which disconnects all peers.
  */
 void hr_peers_pause(struct hr_peers *p);

@@ -6,7 +6,7 @@
 #include "collector/node_clock.h"
 #include "collector/peers.h"
 
-/* Limit of the connections without Hello from one address, and of those of one user or node. */
+/* Limit of connections: before Hello, of one address; after it, of one user or node. */
 #define HR__SHARE(max_connections) ((max_connections) / 4 + 1)
 
 #define HR__CHAN_BUCKETS 256u
@@ -16,7 +16,7 @@ struct hr__peer;
 /* A channel of a connection. It exists until ingest answers GONE. */
 struct hr__chan {
 	struct hr__chan *next, **at;  /* in the list peer->chans or peers->orphans */
-	struct hr__chan *next_number; /* in peer->by_number; NULL: the last, or closed */
+	struct hr__chan *next_number; /* in peer->by_number; NULL: last of its list, or closed */
 	struct hr_peers *peers;
 	struct hr__peer *peer; /* NULL: the connection has ended */
 	uint32_t number;       /* 0: closed */
@@ -29,7 +29,8 @@ enum hr__peer_state {
 	HR__PEER_STRANGE, /* no Hello so far */
 	HR__PEER_ASKED,	  /* the user database is being queried */
 	HR__PEER_KNOWN,
-	HR__PEER_LEAVING, /* disconnecting: queued messages are sent, received ones ignored */
+	/* disconnecting: queued messages are still sent, and received ones are ignored */
+	HR__PEER_LEAVING,
 };
 
 struct hr__peer {
@@ -41,9 +42,10 @@ struct hr__peer {
 	struct hr_conn_peer about;
 	char address[64], host[64]; /* with and without port */
 	struct hr_who who;
-	char node[256];			 /* from Hello: for messages */
-	bool asks;			 /* has sent a Query */
-	uint64_t active_ms, active_ping; /* last time of a query or its answer; last Ping then */
+	char node[256]; /* from Hello: for messages */
+	bool asks;	/* has sent a Query */
+	/* when a query last ran or was answered, and the Ping of that time */
+	uint64_t active_ms, active_ping;
 	struct hr__chan *chans, *current;
 	/* the open channels in HR__CHAN_BUCKETS lists; NULL: no channel was opened yet */
 	struct hr__chan **by_number;

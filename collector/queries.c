@@ -20,9 +20,10 @@
 #include "net/wire.h"
 
 /* limit of the output that is queued for a client; further output waits in the child's pipe */
-#define CLIENT_BYTES   (1u << 20)
-#define KILL_MS	       2000 /* from SIGINT to SIGKILL */
-#define PLACES_FOR_ALL 3u   /* if this many queries may run, one caller cannot have all places */
+#define CLIENT_BYTES (1u << 20)
+#define KILL_MS	     2000 /* time from SIGINT to SIGKILL */
+/* if at least this many queries may run at once, one caller may not use all places */
+#define PLACES_FOR_ALL 3u
 
 /* Why the collector ends a query. A higher value replaces a lower one. */
 enum why { WHY_NOT, WHY_BROKEN, WHY_CANCELLED, WHY_LATE, WHY_STOPPED, WHY_DROPPED };
@@ -37,14 +38,14 @@ struct query {
 	enum why why;
 	char *spill;
 	bool running;	/* has a process, or had one */
-	bool spawned;	/* `process` is a handle, even if no process started */
+	bool spawned;	/* `process` is an open handle, also if no process started */
 	bool exited;	/* no process runs */
 	int64_t status; /* exit status */
 	int signal;	/* signal that killed the process; 0: none */
 	struct hr_conn *child;
 	uv_process_t process;
 	uv_timer_t timer;
-	unsigned handles; /* number of open handles among these two */
+	unsigned handles; /* number of open handles: `process`, `timer` */
 };
 
 struct hr_queries {
@@ -52,7 +53,7 @@ struct hr_queries {
 	struct hr_queries_config config;
 	struct query *first;
 	unsigned n_running;
-	struct hr_queries_stats stats; /* of finished queries */
+	struct hr_queries_stats stats; /* sums over finished queries */
 	uint64_t n_spills;
 	void (*gone)(void *self);
 	void *gone_self;
@@ -324,7 +325,7 @@ static int order(struct query *q)
 	return hr_conn_send_now(q->child, HR_WIRE(QUERY_ORDER, query_order, &body));
 }
 
-/* The caller closes the handles, also on failure. */
+/* Starts the child and sends the order. The caller closes the handles, also on failure. */
 static int begin_child(struct query *q)
 {
 	const struct hr_queries_config *c = &q->all->config;
@@ -366,7 +367,7 @@ static void queries_start(struct query *q)
 
 	q->running = true;
 	q->all->n_running++;
-	q->exited = true; /* until a process runs */
+	q->exited = true; /* set to false when a process runs */
 	uv_timer_init(q->all->loop, &q->timer);
 	q->timer.data = q;
 	q->handles = 1;
@@ -398,8 +399,8 @@ static unsigned running_of(const struct hr_queries *all, uint32_t uid)
 
 /*
  * Returns the oldest waiting query of the caller that has the fewest running queries. If three or
- * more queries may run, the last place is for a caller without a running query, so that no caller
- * with many queries, or with answers that it does not read, can block all others.
+ * more queries may run, the last place is only for a caller without a running query. So a caller
+ * with many queries, or one that does not read its answers, cannot block all others.
  */
 static struct query *next_in_line(const struct hr_queries *all, unsigned most)
 {

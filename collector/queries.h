@@ -30,7 +30,7 @@ struct hr_queries_config {
 	uint64_t memory_bytes; /* limit of one query */
 	uint64_t time_ms;
 	unsigned threads;     /* limit of one query; 0: one per CPU */
-	const char *spill;    /* folder; NULL: none */
+	const char *spill;    /* folder for temporary files; NULL: none */
 	uint64_t spill_bytes; /* limit of one query */
 	uint64_t silent_ms;
 };
@@ -44,18 +44,18 @@ void hr_queries_stop(struct hr_queries *all, void (*gone)(void *self), void *sel
 void hr_queries_free(struct hr_queries *all); /* accepts NULL */
 
 /*
- * Begins a query: sends Progress, Output, Note and Done to `client`. -EBUSY: the client already has
- * a query. -EACCES: the user may not query; Done was sent.
+ * Begins a query, which sends Progress, Output, Note and Done to `client`. -EBUSY: the client
+ * already has a query. -EACCES: the user may not query; Done was sent.
  */
 int hr_queries_begin(struct hr_queries *all, struct hr_conn *client, const struct hr_who *who,
 		     const Headrace__Query *query);
 void hr_queries_cancel(struct hr_queries *all, struct hr_conn *client); /* Done follows */
-void hr_queries_drop(struct hr_queries *all,
-		     struct hr_conn *client); /* the connection is closing: sends nothing */
-void hr_queries_drained(struct hr_queries *all,
-			struct hr_conn *client); /* the client's send buffer has room again */
-bool hr_queries_has(const struct hr_queries *all,
-		    const struct hr_conn *client); /* whether a query runs or waits */
+/* Like _cancel, but sends nothing: call it when the connection closes. */
+void hr_queries_drop(struct hr_queries *all, struct hr_conn *client);
+/* Call it when the client's send buffer has room again. */
+void hr_queries_drained(struct hr_queries *all, struct hr_conn *client);
+/* Returns whether a query of the client runs or waits. */
+bool hr_queries_has(const struct hr_queries *all, const struct hr_conn *client);
 
 /* Current numbers, and totals of ended queries. A query with a mistake counts as failed. */
 struct hr_queries_stats {

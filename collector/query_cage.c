@@ -20,7 +20,7 @@
 #include <unistd.h>
 
 /*
- * Some limits are off with sanitizers, which map terabytes, read /proc, and trace their own
+ * With sanitizers, some limits are off: sanitizers map terabytes, read /proc, and trace their own
  * process.
  */
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
@@ -31,13 +31,13 @@
 
 #define NICE	   10
 #define FILES_MAX  256u
-#define CPU_KILL_S 5u /* from SIGXCPU, which the collector reports, to SIGKILL */
-/* added to the limit of the engine, which then fails first, with a better message */
+#define CPU_KILL_S 5u /* time from SIGXCPU, which the collector reports, to SIGKILL */
+/* added to the limit of the engine, so that the engine fails first, with a better message */
 #define SPILL_MORE (UINT64_C(64) << 20)
 /* added to what the time limit allows, so that the time limit applies first */
 #define CPU_MORE_S 10u
 
-/* Address space, measured: docs/measurements.md. */
+/* Measured needs of address space (docs/measurements.md). */
 #define ENGINE_BYTES (UINT64_C(512) << 20)
 #define THREAD_BYTES (UINT64_C(160) << 20) /* stack, allocator arena, columns of a batch */
 
@@ -67,7 +67,8 @@ int hr_cage_begin(void)
 /* ---- limits ---- */
 
 /*
- * `most` is the soft limit, at which the kernel may send a signal; the hard limit is `more` above.
+ * Sets the soft limit `most`, at which the kernel may send a signal, and a hard limit that is
+ * `more` higher.
  */
 static int limit(int what, uint64_t most, uint64_t more)
 {
@@ -86,7 +87,8 @@ static int limits(const struct hr_cage *c)
 	uint64_t cpu_s = (c->time_ms / 1000 + 1) * c->threads + CPU_MORE_S;
 	int r = limit(RLIMIT_NOFILE, FILES_MAX, 0);
 
-	signal(SIGXFSZ, SIG_IGN); /* a write beyond the limit fails, and so does the statement */
+	/* so a write beyond the limit fails, and the statement fails with it */
+	signal(SIGXFSZ, SIG_IGN);
 	if (r == 0)
 		r = limit(RLIMIT_CORE, 0, 0);
 	if (r == 0)
@@ -125,8 +127,8 @@ int hr_cage_memory(struct hr_cage *c, uint64_t bytes)
 
 struct ruleset {
 	uint64_t files;	 /* kinds of access that need a rule */
-	uint64_t net;	 /* from version 4 */
-	uint64_t scoped; /* from version 6 */
+	uint64_t net;	 /* from version 4 of Landlock */
+	uint64_t scoped; /* from version 6 of Landlock */
 };
 
 struct path_rule {
@@ -145,8 +147,8 @@ struct path_rule {
 #define MAY_REMOVE  (UINT64_C(1) << 5)
 #define MAY_MKDIR   (UINT64_C(1) << 7)
 #define MAY_CREATE  (UINT64_C(1) << 8)
-#define MAY_REFER   (UINT64_C(1) << 13) /* version 2 */
-#define MAY_CUT	    (UINT64_C(1) << 14) /* version 3 */
+#define MAY_REFER   (UINT64_C(1) << 13) /* from version 2 */
+#define MAY_CUT	    (UINT64_C(1) << 14) /* from version 3 */
 
 #define FILES_1 ((UINT64_C(1) << 13) - 1)
 #define FILES_5 (UINT64_C(1) << 15) /* ioctl of devices */
@@ -155,7 +157,7 @@ struct path_rule {
 
 /*
  * Sets all kinds of access that this kernel's Landlock can forbid. Returns the size of the part of
- * the structure that this kernel has.
+ * the structure that this kernel knows.
  */
 static size_t everything(long version, struct ruleset *ret)
 {
@@ -228,7 +230,7 @@ static int lock_land(const struct hr_cage *c)
 
 /*
  * Forbids the calls with which a compromised engine could reach processes or the network. A list of
- * allowed calls instead would have to change with each new C library.
+ * allowed calls would have to change with each new C library.
  */
 static int filter_calls(void)
 {

@@ -2,16 +2,18 @@
 /*
  * query_cage.h - limits of the process that runs a client's SQL
  *
- * Purpose   A bug in the engine, which has restrictions of its own (query/query.h), must not let a
- *           client read another user's jobs, write, reach the network, or starve the collector.
+ * Purpose   The engine restricts SQL itself (query/query.h). If it has a bug, the limits here
+ *           keep a client from reading files outside the store, writing, reaching the network, or
+ *           starving the collector.
  * Threads   Call these functions while the process has one thread; later threads inherit the
  *           limits.
  *
- *      hr_cage_begin   at once: ends with its parent, low priority, first victim when memory is short
- *      hr_cage_enter   when the libraries are loaded: file descriptors, file sizes, processor time;
- *                      Landlock (reads the store, writes the spill folder, no TCP); seccomp (no sockets,
- *                      programs, processes, tracing)
- *      hr_cage_memory  when the store is open: address space beyond the current mappings
+ *      hr_cage_begin   Call it first. The process then ends with its parent, has low priority, and is
+ *                      killed first when memory is short.
+ *      hr_cage_enter   Call it when the libraries are loaded. Limits file descriptors, file sizes and
+ *                      processor time. Landlock permits only to read the store and to write the spill
+ *                      folder, and no TCP. seccomp forbids sockets, programs, processes and tracing.
+ *      hr_cage_memory  Call it when the store is open. Limits address space beyond current mappings.
  *
  * The process can still read the whole store, since a query opens streams by name. Without Landlock
  * or seccomp in the kernel, the other limits apply.
@@ -33,12 +35,12 @@ struct hr_cage {
 /* Returns 0, or -errno if the process would outlive its parent. */
 int hr_cage_begin(void);
 
-/* Returns 0, or -errno: then no statement may run. */
+/* Returns 0 or -errno. After a failure, no statement may run. */
 int hr_cage_enter(struct hr_cage *cage);
 
 /*
- * Limits the address space to the sum of its current size, `bytes`, and memory for the engine and
- * its threads. Closes `statm`. 0 or -errno.
+ * Limits the address space to the sum of its current size, `bytes`, and the needs of the engine and
+ * its threads. Closes `statm`. Returns 0 or -errno.
  */
 int hr_cage_memory(struct hr_cage *cage, uint64_t bytes);
 

@@ -65,7 +65,7 @@ void hr_query_spill_clean(const char *parent)
 }
 
 /*
- * The variables that the search for DuckDB and sanitizers read. The list and its texts are
+ * Returns the variables that sanitizers and the search for DuckDB read. The list and its texts are
  * malloc'ed.
  */
 static char **environment(void)

@@ -13,17 +13,17 @@
 int hr_query_spill_make(const char *parent, uint64_t number, char **ret);
 void hr_query_spill_remove(const char *path);
 
-/* Removes the folders of ended collectors: a folder's name contains the collector's pid. */
+/* Removes folders of ended collectors. The name of a folder contains the pid of its collector. */
 void hr_query_spill_clean(const char *parent);
 
 /*
  * Starts `exe query-worker FD` with a copy of `child_fd`, which the caller closes. If *ret_handle
- * is true, the caller must close `process`, even on failure. -ENOMEM.
+ * is true, the caller must close `process`, even on failure. Returns 0 or -errno.
  */
 int hr_query_spawn(uv_loop_t *loop, const char *exe, int child_fd, uv_exit_cb exited,
 		   uv_process_t *process, bool *ret_handle);
 
-/* Why the process ended without an answer, for people; malloc'ed. NULL: no memory. */
+/* Returns why the process ended without an answer, as text (malloc'ed). NULL: no memory. */
 char *hr_query_exit_text(int64_t status, int signal);
 
 /* Returns a copy; NULL: no memory. */

@@ -157,7 +157,8 @@ static void *control(void *arg)
 		if (signal == SIGUSR1)
 			return NULL;
 		interrupted |= signal > 0;
-		if (interrupted) /* each time, as a statement that has not started may miss it */
+		/* repeated, because a statement that has not started may miss it */
+		if (interrupted)
 			hr_asking_interrupt(w->asking);
 		else if (w->order->query->progress)
 			progress(w, hr_now_ms(CLOCK_MONOTONIC));
@@ -310,7 +311,7 @@ static enum hr_ask_status serve(struct query_worker *w, uint64_t *ret_rows)
 	return status;
 }
 
-/* If the parent died before PR_SET_PDEATHSIG took effect, its end of the pipe is closed. */
+/* True: the parent died before PR_SET_PDEATHSIG took effect, so its end of the pipe is closed. */
 static bool parent_ended(int fd)
 {
 	struct pollfd end = {.fd = fd};

@@ -21,14 +21,14 @@
 #include "common/text.h"
 
 #define PERIOD_S	60
-#define IDLE_PERIOD_S	3600 /* if only streams are forgotten */
+#define IDLE_PERIOD_S	3600 /* period if retention only removes marks */
 #define SILENT_LEAST_MS 3600000u
 #define NS_PER_MS	UINT64_C(1000000)
 
 /* ---- the jobs in the store ---- */
 
 struct kept_job {
-	char name[HR__NAME_BYTES]; /* of the job's folder */
+	char name[HR__NAME_BYTES]; /* name of the job's folder */
 	uint64_t bytes;
 	uint64_t heard_ns; /* time of the latest data of any stream */
 	bool in_use;	   /* a writer has a stream open */
@@ -52,7 +52,7 @@ static uint64_t before(uint64_t now_ns, uint64_t ms)
 }
 
 /*
- * Removes old marks. A stream without an end keeps its mark for longer, as its daemon may return.
+ * Removes old marks. A stream without an end keeps its mark longer, because its daemon may return.
  */
 static void forget_job(struct kept_jobs *jobs, int jobs_fd, const char *name)
 {

@@ -2,13 +2,13 @@
 /*
  * retention.h - removes old jobs from the store
  *
- * A thread makes a pass every minute, or every hour if it only forgets streams. A pass removes:
+ * A thread makes a pass every minute, or every hour if it only removes marks. A pass removes:
  *
  *   by age    jobs without new data for age_ms
  *   by size   jobs with the oldest data, until the store has at most size_bytes: first ended jobs,
  *             then jobs without new data for silent_ms
- *   marks     the file `state` of removed streams, forget_ms after their last data or removal, or
- *             age_ms + forget_ms after it if the stream did not end
+ *   marks     the file `state` of a removed stream, forget_ms after its last data and its removal;
+ *             if the stream did not end, age_ms + forget_ms after them
  *
  * A job stays while ingest has one of its streams open. Of a removed job, the file `state` of each
  * stream remains, with the secret and the mark (the number of the last frame), so that repeated
@@ -26,14 +26,14 @@ struct hr_retention_config {
 	uint64_t age_ms;     /* 0: no limit */
 	uint64_t size_bytes; /* 0: no limit */
 	/*
-	 * time without new data before a job that has not ended is removed by size; at least an
-	 * hour
+	 * a job that has not ended may be removed by size after this time without new data; at
+	 * least an hour
 	 */
 	uint64_t silent_ms;
 	/* 0: marks stay */
 	uint64_t forget_ms;
 	uint64_t (*real_ns)(void); /* NULL: the real wall clock */
-	/* bytes stored so far; called by any thread; NULL: unknown */
+	/* returns the bytes stored so far; any thread may call it; NULL: unknown */
 	uint64_t (*written)(void *self);
 	void *self;
 };
@@ -60,14 +60,11 @@ int hr_retention_start(const struct hr_retention_config *config, struct hr_reten
 void hr_retention_change(struct hr_retention *r, uint64_t age_ms, uint64_t size_bytes,
 			 uint64_t forget_ms);
 
-/*
- * The size of the store is that of the last pass plus what was written since. Returns false before
- * the first pass. Accepts NULL.
- */
 struct hr_retention_stats {
-	uint64_t store_bytes;
+	uint64_t store_bytes; /* size at the last pass, plus the bytes that were written since */
 	uint64_t removed_jobs, removed_bytes;
 };
+/* Returns false before the first pass. Accepts NULL. */
 bool hr_retention_stats(struct hr_retention *r, struct hr_retention_stats *ret);
 void hr_retention_stop(struct hr_retention *r); /* waits for the current pass; accepts NULL */
 

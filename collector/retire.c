@@ -185,7 +185,9 @@ bool hr__retire_ended(int jobs_fd, const char *job)
 
 /* ---- removing ---- */
 
-/* Removes the oldest segment first, so that an interruption leaves the last one, with the mark. */
+/*
+ * Removes the oldest segment first, so an interrupted removal leaves the last one, with the mark.
+ */
 static int remove_segments(int stream_fd, uint64_t *ret_bytes)
 {
 	struct dirent **names;
@@ -277,7 +279,7 @@ static int is_something(const struct dirent *entry)
 	return 1;
 }
 
-/* Whether only the mark is left, and no daemon needs this mark. */
+/* Returns whether only the mark is left, and no daemon needs this mark. */
 static bool may_be_forgotten(int stream_fd, const struct forgetting *when)
 {
 	struct hr_stream_state state = {0};

@@ -17,11 +17,11 @@ struct hr__retired_folder {
 	const char *name;
 };
 
-/* Calls `visit` for each stream's folder. 0, or the first error. */
+/* Calls `visit` for each stream's folder. Returns 0, or the first error. */
 typedef int hr__visit_stream(const struct hr__retired_folder *f, void *context);
 int hr__each_stream(int jobs_fd, const char *job, hr__visit_stream *visit, void *context);
 
-/* Whether the stream ended with a StreamEnd, has no frames, or was closed. */
+/* Returns whether the stream ended with a StreamEnd, has no frames, or was closed. */
 bool hr__stream_over(int stream_fd);
 
 struct hr__retire_job {
@@ -39,7 +39,8 @@ int hr__retire_job(int jobs_fd, const char *job, uint64_t now_ns, uint64_t *ret_
 
 /*
  * Removes the folders of streams without segments if the last data and the removal were before
- * `ended_before_ns` (ended streams) or `silent_before_ns` (others). Returns how many.
+ * `ended_before_ns` (ended streams) or `silent_before_ns` (others). Returns the number of removed
+ * folders.
  */
 unsigned hr__retire_forget(int jobs_fd, const char *job, uint64_t ended_before_ns,
 			   uint64_t silent_before_ns);

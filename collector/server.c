@@ -43,7 +43,7 @@ struct server {
 	char spill[PATH_MAX];	/* "": none */
 	int hold_fd;		/* descriptor with the store's lock */
 	bool read_only;	 /* the file system is read-only: hr_store_hold_read_only opened hold_fd */
-	bool holder_due; /* the store's holder must still be written */
+	bool holder_due; /* the file that names the holder of the lock must still be written */
 	bool spill_due;	 /* the folder `spill` must still be made */
 	unsigned max_files; /* limit of descriptors, half of which are for streams */
 	struct hr_tls *tls;
@@ -59,7 +59,7 @@ struct server {
 
 /* ---- shutdown and events ---- */
 
-/* Takes the next step of stopping, if the current one is complete. */
+/* Continues the shutdown with its next step if the current step is complete. */
 static void continue_stop(struct server *s)
 {
 	if (!s->dismissed && hr_ingest_stopped(s->ingest)) {
@@ -85,7 +85,7 @@ static void on_stop_timer(uv_timer_t *timer)
 		uv_stop(&s->loop);
 		return;
 	}
-	/* The disk hangs. Daemons still have what was not acknowledged. */
+	/* The disk hangs. Daemons still have the frames that were not acknowledged. */
 	hr_log(HR_LOG_ERROR, "cannot write received data to disk in time; ending without it (nodes "
 			     "will send it again)");
 	_exit(EXIT_FAILURE);
@@ -337,7 +337,7 @@ static int take_store(struct server *s)
 	return r;
 }
 
-/* Makes the folder where queries spill: the configured one or STORE/spill, unless it is `none`. */
+/* Makes the folder for temporary files of queries: the configured one or STORE/spill, or none. */
 static int make_spill(struct server *s)
 {
 	const char *set = s->config->query_spill;
@@ -432,7 +432,7 @@ static void write_metrics(void *self, FILE *out)
 				   out);
 }
 
-/* If this fails, it logs the error, and the collector continues without metrics. */
+/* On failure, logs the error; the collector then continues without metrics. */
 static void open_metrics(struct server *s)
 {
 	const struct hr_metrics_config config = {.address = s->config->metrics,

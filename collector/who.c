@@ -62,8 +62,8 @@ static int by_certificate(const struct hr_conn_peer *peer, uid_t *ret, char **re
 	if (strcmp(peer->ou, OU_CLIENT) == 0)
 		return hr_text_fail(-EACCES, ret_error,
 				    "the certificate of \"%s\" (" OU_CLIENT
-				    ") does not identify a user: a MUNGE credential does (munge = "
-				    "yes at the collector, libmunge and munged on this machine)",
+				    ") does not identify a user: use MUNGE, too (munge = yes at "
+				    "the collector, libmunge and munged on this machine)",
 				    peer->cn);
 	if (strcmp(peer->ou, OU_USER) != 0 || peer->cn[0] == '\0')
 		return hr_text_fail(-EACCES, ret_error,
@@ -81,7 +81,7 @@ static int by_certificate(const struct hr_conn_peer *peer, uid_t *ret, char **re
 }
 
 /*
- * Identifies the peer of plain TCP or of a local socket. Returns 1 if it is unknown, but accepted.
+ * Identifies the peer of plain TCP or of a local socket. Returns 1 if an unknown peer is accepted.
  */
 static int by_kernel(const struct hr_who_rules *rules, const struct hr_conn_peer *peer, uid_t *ret,
 		     char **ret_error)

@@ -10,12 +10,13 @@
  *      certificate with OU headrace-node                the node CN: streams of node CN, any job and user
  *      certificate with OU headrace-user                the user CN, by the collector's user database
  *      certificate with OU headrace-client              anonymous, without a MUNGE credential
- *      a good MUNGE credential                          that user: with any of these certificates, or plain if
- *                                                       accepted; root with a node's certificate: the node
+ *      a good MUNGE credential                          its user, with any of these certificates or if plain is
+ *                                                       accepted; root with a node's certificate is the node
  *      plain, from this machine                         the user of the socket, from the kernel
  *      plain, from elsewhere (only with plain = yes)    anonymous: streams only
  *
- *      root and the collector's user are nodes and operators; members of group `operators`: operators
+ *      root and the collector's user have the rights of nodes and operators; members of group
+ *      `operators` are operators
  */
 #ifndef HEADRACE_COLLECTOR_WHO_H
 #define HEADRACE_COLLECTOR_WHO_H
@@ -28,7 +29,7 @@
 struct hr_who {
 	bool any_node;	/* may open streams of any node and user */
 	bool one_node;	/* may open streams of `node`, of any user */
-	bool user;	/* `uid` is known: may open streams of own jobs, and query them */
+	bool user;	/* `uid` is known; may open streams of own jobs, and query these jobs */
 	bool operator_; /* may query all jobs */
 	bool anonymous; /* may open any streams; may not query */
 	uint32_t uid;
@@ -48,8 +49,8 @@ int hr_who_decide(const struct hr_who_rules *rules, const struct hr_conn_peer *p
 		  const char *credential, struct hr_who *ret, char **ret_error);
 
 /*
- * Whether a peer with `one_node` may stream as `node`, which must be the CN of its certificate, or
- * the first label of the CN.
+ * Returns whether a peer with `one_node` may stream as `node`, which must be the CN of its
+ * certificate, or the first label of the CN.
  */
 bool hr_who_is_node(const struct hr_who *w, const char *node);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* hr_named_absent(): why an answer is empty if the store lacks the value of an argument. */
+/* hr_named_absent(): explains an empty answer if the store lacks the value of an argument. */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
@@ -60,16 +60,16 @@ static int absent_end(void *self)
 static void report_absent(const struct known *k, const char *name, const struct hr_sink *messages)
 {
 	if (k->n == 0)
-		hr_sink_line(messages, "no %s %s: there is none at all", name, k->wanted);
+		hr_sink_line(messages, "no %s %s; the store has none at all", name, k->wanted);
 	else if (k->n <= SHOWN)
-		hr_sink_line(messages, "no %s %s; there is: %.*s", name, k->wanted, (int)k->list.n,
-			     k->list.data);
+		hr_sink_line(messages, "no %s %s; the store has: %.*s", name, k->wanted,
+			     (int)k->list.n, k->list.data);
 	else
-		hr_sink_line(messages, "no %s %s; there is: %.*s, and %" PRIu64 " more", name,
+		hr_sink_line(messages, "no %s %s; the store has: %.*s, and %" PRIu64 " more", name,
 			     k->wanted, (int)k->list.n, k->list.data, k->n - SHOWN);
 }
 
-/* The SQL of the header's `known` line of this argument, malloc'ed; NULL: the header has none. */
+/* Returns the SQL of the header's `known` line for this argument (malloc'ed), or NULL. */
 static char *known_sql(const char *header, const char *name)
 {
 	size_t n = strlen(name);

@@ -11,7 +11,7 @@
 #include "common/text.h"
 
 #define MAX_NOTES 20
-#define MAX_JOBS  12 /* named in a message */
+#define MAX_JOBS  12 /* maximum number of jobs that a message names */
 
 struct hr_asking {
 	const struct hr_ask *a;
@@ -41,7 +41,7 @@ bool hr_ask_format(const char *name, enum hr_ask_format *ret)
 
 /* ---- opening ---- */
 
-/* `text`: a line per recovered journal, or NULL. */
+/* `text` has a line per recovered journal, or is NULL. */
 static void report_recovered(const struct hr_ask *a, const char *store, char *text, int err)
 {
 	char *rest = text, *line;
@@ -79,7 +79,7 @@ static enum hr_ask_status open_catalog(const struct hr_ask *a, const char *job,
 	return HR_ASK_NO_STORE;
 }
 
-/* "a, b and 3 more": the jobs of sorted streams. malloc'ed; NULL without memory. */
+/* Returns the jobs of sorted streams as "a, b and 3 more" (malloc'ed). NULL: no memory. */
 static char *job_list(const struct hr_stream *streams, size_t n)
 {
 	char *text = NULL;
@@ -104,7 +104,7 @@ static char *job_list(const struct hr_stream *streams, size_t n)
 	return NULL;
 }
 
-/* The stores contain no job: prints which jobs were removed, or that none was recorded. */
+/* Call it if the stores contain no job. Prints which jobs were removed, or that there was none. */
 static void report_no_jobs(const struct hr_ask *a, const struct hr_catalog *all, const char *where,
 			   const char *more)
 {
@@ -115,7 +115,8 @@ static void report_no_jobs(const struct hr_ask *a, const struct hr_catalog *all,
 			     a->filter.one_user ? "note: no job of yours yet in %s%s"
 						: "note: no jobs yet in %s%s",
 			     where, more);
-	else if (a->filter.job != NULL) /* otherwise the answer's notes name removed jobs */
+	/* without a job in the filter, the notes of the answer name the removed jobs */
+	else if (a->filter.job != NULL)
 		hr_sink_line(&a->messages, "note: %s", gone);
 	free(gone);
 }
@@ -143,7 +144,7 @@ static enum hr_ask_status report_empty(const struct hr_ask *a)
 		hr_sink_line(&a->messages, "no job '%s' in %s%s; it contains: %s", job, where, more,
 			     jobs != NULL ? jobs : "");
 		status = HR_ASK_NO_STORE;
-	} else if (n == 0) { /* otherwise a job has just begun */
+	} else if (n == 0) { /* n > 0: a job has just begun */
 		report_no_jobs(a, all, where, more);
 	}
 	free(gone);

@@ -2,7 +2,7 @@
 /*
  * ask.h - one query of stores, from opening the stores to the answer and its notes
  *
- * `headrace query` and a query's process at a collector call it. The request must outlive the
+ * `headrace query` and the child processes of a collector use it. The request must outlive the
  * struct hr_asking. Any thread may call hr_asking_interrupt and hr_asking_scan between hr_ask_open
  * and hr_asking_close.
  */
@@ -20,9 +20,9 @@ enum hr_ask_status {
 	HR_ASK_ANSWERED = 0,
 	HR_ASK_FAILED = 1,
 	HR_ASK_USAGE = 2,
-	HR_ASK_NO_STORE = 66,	 /* or no such job */
+	HR_ASK_NO_STORE = 66,	 /* no such store or job */
 	HR_ASK_NO_DUCKDB = 69,	 /* EX_UNAVAILABLE */
-	HR_ASK_UNAVAILABLE = 69, /* no collector there */
+	HR_ASK_UNAVAILABLE = 69, /* no collector answers */
 	HR_ASK_INTERRUPTED = 130
 };
 
@@ -45,16 +45,17 @@ struct hr_ask {
 	struct hr_catalog_filter filter;
 	const struct hr_question *question;
 	enum hr_ask_format format;
-	unsigned width;	     /* of the terminal, for a table; 0: none */
-	const char *parquet; /* the file for that format */
+	unsigned width;	     /* width of the terminal, for a table; 0: no terminal */
+	const char *parquet; /* output file of the format parquet */
 	uint64_t memory_bytes;
 	unsigned threads;
-	const char *spill; /* folder, made when needed; NULL: none */
+	const char *spill; /* folder for temporary files, made when needed; NULL: none */
 	uint64_t spill_bytes;
 	uint64_t now_ns, silent_ns; /* as in struct hr_query_options */
 	/*
-	 * Called with each store before it is opened: replays the journal of a killed private
-	 * headraced. *ret_note (malloc'ed or NULL) is for the user. -errno. NULL: no recovery.
+	 * Replays the journal of a killed private headraced. Called with each store before it is
+	 * opened. *ret_note (malloc'ed or NULL) is for the user. Returns 0 or -errno. NULL: no
+	 * recovery.
 	 */
 	int (*recover)(const char *store, char **ret_note);
 	struct hr_sink messages;
@@ -68,10 +69,10 @@ enum hr_ask_status hr_ask_open(const struct hr_ask *a, struct hr_asking **ret);
 /* Runs the query, writes the answer to `to` (not for parquet) and sends the notes to `messages`. */
 enum hr_ask_status hr_asking_answer(struct hr_asking *s, FILE *to);
 
-/* Ends the answer soon. Call it repeatedly: a statement that is about to start may ignore it. */
+/* Ends the answer soon. Call it repeatedly: a statement that is about to start may miss it. */
 void hr_asking_interrupt(struct hr_asking *s);
 void hr_asking_scan(struct hr_asking *s, struct hr_query_scan *ret);
-uint64_t hr_asking_rows(const struct hr_asking *s); /* of the answer; 0 for parquet */
+uint64_t hr_asking_rows(const struct hr_asking *s); /* rows of the answer; 0 for parquet */
 void hr_asking_close(struct hr_asking *s);	    /* accepts NULL */
 
 #endif

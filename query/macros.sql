@@ -28,8 +28,8 @@ CREATE MACRO hr_duration(ns) AS
 CREATE MACRO hr_durations(low_ns, high_ns) AS
     CASE WHEN hr_duration(low_ns) = hr_duration(high_ns) THEN hr_duration(low_ns) ELSE format('{} to {}', hr_duration(low_ns), hr_duration(high_ns)) END;
 
--- What a process saves if it continues while its checkpoints are written: this share of their time; the table findings has the same
--- range, from half of it to all
+-- Time that a process saves if it continues while its checkpoints are written: `share` of the time that these take. The table
+-- findings, too, uses shares from a half to one
 CREATE MACRO hr_checkpoint_saving(checkpoint_ns, setting, share) AS CASE setting WHEN 'async' THEN share * checkpoint_ns ELSE 0 END;
 
 -- Whether a part (table parts) is time of I/O that stops the training thread, of this scope: data, runtime or all

@@ -72,7 +72,7 @@ static bool is_real(const char *type)
 	return strcmp(type, "DOUBLE") == 0 || strcmp(type, "SECONDS") == 0;
 }
 
-/* "NAME TYPE DEFAULT: ..." */
+/* Declares an argument from "NAME TYPE DEFAULT: ...". */
 static int declare(struct hr_named_args *a, const char *line)
 {
 	struct hr_query_arg *arg = &a->list[a->n];
@@ -121,7 +121,7 @@ static int declare_all(struct hr_named_args *a, const char *sql)
 
 /* ---- arguments of the user ---- */
 
-/* The numbers that `type` allows, if `text` is none of them; else NULL. */
+/* Returns the numbers that `type` allows, if `text` is not one of them; else NULL. */
 static const char *misfit(const char *type, const char *text)
 {
 	bool whole = is_whole(type), number;
@@ -180,7 +180,7 @@ static void walk(char *out, const char *path)
 	}
 }
 
-/* Makes a path absolute; escapes the working folder's name like the store. NULL: no memory. */
+/* Makes a path absolute. Escapes the working folder as the store does. NULL: no memory. */
 static char *absolute(const char *text)
 {
 	char *folder = getcwd(NULL, 0), *path = NULL;
@@ -231,7 +231,7 @@ static int set(struct hr_named_args *a, struct hr_query_arg *arg, const char *te
 	return arg->text != NULL ? 0 : -ENOMEM;
 }
 
-/* NULL: no argument has this name. */
+/* Returns the argument that `text` names; NULL: none. */
 static struct hr_query_arg *named_arg(struct hr_named_args *a, const char *text)
 {
 	size_t n = strcspn(text, "=");
@@ -243,7 +243,7 @@ static struct hr_query_arg *named_arg(struct hr_named_args *a, const char *text)
 	return NULL;
 }
 
-/* `name=value`, not a path or a pattern that contains `=`. */
+/* True: `text` is `name=value`, not a path or pattern that contains `=`. */
 static bool is_named_argument(const char *text)
 {
 	size_t n = strspn(text, "abcdefghijklmnopqrstuvwxyz_");
@@ -251,7 +251,7 @@ static bool is_named_argument(const char *text)
 	return n > 0 && text[n] == '=';
 }
 
-/* "slow has no argument "x"; it has: top, class, ..." */
+/* Reports, for example: slow has no argument "x"; it has: top, class, ... */
 static int refuse_word(const struct hr_named_args *a, const struct hr_named *q, const char *text,
 		       char **ret_error)
 {

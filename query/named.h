@@ -42,7 +42,7 @@ void hr_named_about(const struct hr_named *q, const char **ret_text, size_t *ret
 struct hr_named_args {
 	const struct hr_named *query;
 	struct hr_query_arg list[HR_NAMED_ARGS];
-	const char *types[HR_NAMED_ARGS]; /* TYPE of each, as in the header */
+	const char *types[HR_NAMED_ARGS]; /* TYPE of each argument, as in the header */
 	bool given[HR_NAMED_ARGS];	  /* set by the caller, not by default */
 	bool required[HR_NAMED_ARGS];
 	size_t n;
@@ -53,15 +53,15 @@ struct hr_named_args {
 
 /*
  * Makes the arguments from defaults and words: `name=value`, or the value of the next argument in
- * the header's order. -EINVAL with *ret_error (malloc'ed), -ENOMEM.
+ * the order of the header. Returns 0, -ENOMEM, or -EINVAL with *ret_error (malloc'ed).
  */
 int hr_named_args_init(const struct hr_named *q, char *const *words, size_t n_words,
 		       struct hr_named_args *ret, char **ret_error);
 void hr_named_args_done(struct hr_named_args *a);
 
 /*
- * For an empty answer: prints each given argument whose value the store lacks, and some values
- * that the store has. 0 or hr_query_run's error.
+ * Call it after an empty answer. Prints each given argument whose value the store lacks, and some
+ * values that the store has. Returns 0 or the error of hr_query_run.
  */
 int hr_named_absent(struct hr_query *q, const struct hr_named_args *a,
 		    const struct hr_sink *messages);

@@ -115,7 +115,7 @@ static int opens_in(void *self, duckdb_data_chunk chunk)
 	return 0;
 }
 
-/* Recorded opens of data files, as in the summary; 0: unknown. */
+/* Returns the recorded opens of data files, as in the summary; 0: unknown. */
 static uint64_t recorded_opens(struct hr_query *q, const char *job)
 {
 	static const char sql[] =
@@ -136,7 +136,7 @@ static void add_left_out_of(struct hr_query *q, struct notes *notes, const char 
 {
 	char *text = hr_left_out_text(left_out, 0), *line;
 
-	if (text == NULL) /* usual; the rollups need not be read */
+	if (text == NULL) /* the usual case, in which the rollups need not be read */
 		return;
 	free(text);
 	text = hr_left_out_text(left_out, recorded_opens(q, job));

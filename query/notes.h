@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * notes.h - what an answer does not cover: damage, losses, counters only, missing ends and ranks
+ * notes.h - what an answer does not cover: damage, losses, missing events, ends and ranks
  *
  * Call these functions between statements, from the thread that drives the query.
  */
@@ -12,12 +12,12 @@
 #include "query/sink.h"
 
 /*
- * A line about the removed streams of `job`, or of all jobs (NULL); malloc'ed. Returns NULL if none
- * were removed, or without memory.
+ * Returns a line about the removed streams of `job`, or of all jobs if `job` is NULL (malloc'ed).
+ * NULL: no stream was removed, or no memory.
  */
 char *hr_notes_retired(const struct hr_catalog *c, const char *job);
 
-/* Runs the `note` lines of a named query (named.h). 0 or hr_query_run's error. */
+/* Runs the `note` lines of a named query (named.h). Returns 0 or the error of hr_query_run. */
 int hr_named_notes(struct hr_query *q, const struct hr_named_args *a,
 		   const struct hr_sink *messages);
 

@@ -19,7 +19,7 @@ some_ranks AS (
           FROM every_job LEFT JOIN seen s USING (cluster, job, attempt)
           WHERE ranks_expected IS NOT NULL GROUP BY cluster, job, attempt)),
 notes AS (
-    SELECT 2 AS part, job, format('job {}, node {}: only counters were recorded {}: these operations are in rollups and file_records, not in events, which io-time, slow and file read; --level trace records them',
+    SELECT 2 AS part, job, format('job {}, node {}: only counters were recorded {}: rollups and file_records have these operations, but events and the queries io-time, slow and file lack them; --level trace records them',
                           job, node, CASE WHEN end_ns IS NULL OR end_ns <= start_ns THEN 'from some point on'
                                      ELSE format('for {:.1f} s', (end_ns - start_ns) / 1e9) END) AS note
     FROM counted

@@ -147,7 +147,7 @@ out:
 	return r;
 }
 
-/* Whether a node's daemon restarted during a job. Streams of a job and node are adjacent. */
+/* True: a daemon restarted during a job. Streams of a job and node are adjacent. */
 static bool node_streams_repeat(const struct hr_query *q)
 {
 	for (size_t i = 1; i < q->n_streams; i++) {
@@ -160,7 +160,9 @@ static bool node_streams_repeat(const struct hr_query *q)
 	return false;
 }
 
-/* A view's columns. A file in several streams gets its earliest and latest times. */
+/*
+ * Prints a view's columns. `merge_times`: each file gets its first and last times of all streams.
+ */
 static void print_columns(FILE *to, const struct hr_sql_table *t, bool merge_times)
 {
 	for (unsigned i = 0; i < t->n_visible; i++) {
@@ -220,7 +222,7 @@ static int create_macros(struct hr_query *q, char **ret_error)
 	return r;
 }
 
-/* From now on: no files (except the one to write), no extensions, no changes of settings. */
+/* Forbids access to files (except the one to write), extensions, and changes of settings. */
 static int lock_down(struct hr_query *q, char **ret_error)
 {
 	char *sql = NULL;
@@ -245,7 +247,7 @@ static int lock_down(struct hr_query *q, char **ret_error)
 		       ret_error);
 }
 
-/* Without a database. NULL: no memory. */
+/* Makes a query without a database. NULL: no memory. */
 static struct hr_query *make_query(const struct hr_catalog *catalog,
 				   const struct hr_query_options *options)
 {

@@ -25,12 +25,12 @@
 
 struct hr_query;
 
-/* -ENOENT, -ELIBACC: no usable DuckDB, with advice in *ret_error (malloc'ed). -ENOMEM, -EIO. */
+/* -ENOENT, -ELIBACC: no usable DuckDB, and *ret_error (malloc'ed) has advice. -ENOMEM, -EIO. */
 int hr_query_new(const struct hr_catalog *catalog, const struct hr_query_options *options,
 		 struct hr_query **ret, char **ret_error);
 /*
- * A query without DuckDB: hr_diagnosis_make (diagnosis/diagnosis.h) can use it, and it runs no SQL.
- * -ENOMEM.
+ * Makes a query without DuckDB, for hr_diagnosis_make (diagnosis/diagnosis.h). It runs no SQL.
+ * Returns 0 or -ENOMEM.
  */
 int hr_query_new_without_sql(const struct hr_catalog *catalog, struct hr_query **ret);
 void hr_query_free(struct hr_query *q);
@@ -42,21 +42,23 @@ void hr_query_free(struct hr_query *q);
 int hr_query_run(struct hr_query *q, const char *sql, const struct hr_query_arg *args,
 		 size_t n_args, const struct hr_query_sink *sink, char **ret_error);
 
-/* Like hr_query_run; writes the answer to the options' parquet file. */
+/* Like hr_query_run, but writes the answer to the options' parquet file. */
 int hr_query_parquet(struct hr_query *q, const char *sql, const struct hr_query_arg *args,
 		     size_t n_args, char **ret_error);
 
-/* Ends the running statement soon; for any thread. */
+/* Ends the running statement soon. Any thread may call it. */
 void hr_query_interrupt(struct hr_query *q);
 
-/* Damaged frames found so far. *ret_first: a text about the first, owned by the query, or NULL. */
+/*
+ * Returns the number of damaged frames so far. *ret_first (owned by the query): the first, or NULL.
+ */
 uint64_t hr_query_damaged(struct hr_query *q, const char **ret_first);
 
-/* Batches that the last statement has read and skipped so far; any thread. */
+/* Batches that the last statement has read and skipped so far. Any thread may call it. */
 struct hr_query_scan {
 	uint64_t batches_read;
 	uint64_t batches_pruned;
-	uint64_t batches; /* in all scans that have begun */
+	uint64_t batches; /* number of batches in all scans that have begun */
 };
 void hr_query_scan(struct hr_query *q, struct hr_query_scan *ret);
 

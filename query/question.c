@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* "files, jobs, ..." malloc'ed; NULL without memory. */
+/* Returns "files, jobs, ..." (malloc'ed). NULL: no memory. */
 static char *names(void)
 {
 	char *text = NULL;

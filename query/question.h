@@ -15,13 +15,13 @@
 
 struct hr_question {
 	struct hr_named named; /* the query that the first word names, or the SQL itself */
-	/* of a NAME, or of SQL with the header of a named query (named.h) */
+	/* arguments of a NAME, or of SQL with the header of a named query (named.h) */
 	struct hr_named_args args;
 };
 
 bool hr_question_is_name(const char *word);
 
-/* Takes at least one word. False: a usage mistake, which was reported. */
+/* `n_words` is at least 1. False: a usage mistake, which was reported. */
 bool hr_question_init(struct hr_question *q, char *const *words, size_t n_words,
 		      const struct hr_sink *messages);
 void hr_question_done(struct hr_question *q); /* accepts a zeroed one */

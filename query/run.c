@@ -36,7 +36,7 @@ static void plain_statement(struct hr_query *q, const char *sql)
 
 /* ---- pruning, preparing ---- */
 
-/* JSON, malloc'ed; NULL: DuckDB makes none. */
+/* Returns the parse tree as JSON (malloc'ed). NULL: DuckDB makes none. */
 static char *parse_tree(struct hr_query *q, const char *sql)
 {
 	duckdb_prepared_statement statement = NULL;
@@ -103,7 +103,7 @@ static const char *first_word(const char *sql)
 	}
 }
 
-/* Whether the statement changes a table. For views, DuckDB's own message is clear. */
+/* Returns whether the statement changes a table. */
 static bool changes_table(const char *sql)
 {
 	static const char *const words[] = {"INSERT", "UPDATE", "DELETE", "MERGE"};
@@ -159,7 +159,7 @@ static int run_prepare(struct hr_query *q, const char *sql, duckdb_prepared_stat
 	return r;
 }
 
-/* INVALID: not one statement, or one that cannot be prepared. */
+/* Returns the kind of a statement. INVALID: several statements, or one that cannot be prepared. */
 static duckdb_statement_type run_kind_of(struct hr_query *q, const char *sql)
 {
 	duckdb_statement_type kind = DUCKDB_STATEMENT_TYPE_INVALID;
@@ -173,7 +173,7 @@ static duckdb_statement_type run_kind_of(struct hr_query *q, const char *sql)
 	return kind;
 }
 
-/* Whether it explains a SELECT: with ANALYZE, EXPLAIN runs the statement, and a COPY writes. */
+/* True: EXPLAIN of a SELECT. EXPLAIN ANALYZE of another statement, such as COPY, could write. */
 static bool explains_select(struct hr_query *q, const char *sql)
 {
 	sql = first_word(sql) + strlen("EXPLAIN");
@@ -247,7 +247,9 @@ static int run_bind(duckdb_prepared_statement statement, const struct hr_query_a
 			r = hr_text_fail(-EINVAL, ret_error, "the parameter $%s has no value",
 					 name);
 		else if (bind_arg(statement, i, arg) != DuckDBSuccess)
-			r = hr_text_fail(-EINVAL, ret_error, "the value of $%s does not fit", name);
+			r = hr_text_fail(-EINVAL, ret_error,
+					 "the value of $%s does not fit the type of this parameter",
+					 name);
 		hr_duckdb.free((void *)name);
 	}
 	return r;
@@ -302,7 +304,7 @@ static int execute(struct hr_query *q, duckdb_prepared_statement statement,
 	return r;
 }
 
-/* Begins the transaction and prepares `sql`, if its kind is allowed. end() must follow. */
+/* Begins the transaction and prepares `sql`, if its kind is allowed. run_end() must follow. */
 static int run_begin(struct hr_query *q, const char *sql, const struct hr_query_arg *args,
 		     size_t n_args, bool select_only, duckdb_prepared_statement *ret,
 		     char **ret_error)
@@ -346,7 +348,7 @@ static char *copy_statement(const char *sql, const char *path)
 		return NULL;
 	while (n > 0 && (sql[n - 1] == ';' || strchr(" \t\r\n", sql[n - 1]) != NULL))
 		n--;
-	/* A comment at the end of `sql` must not include the parenthesis. */
+	/* The newline ends a comment at the end of `sql`, which would include the parenthesis. */
 	fprintf(to, "COPY (%.*s\n) TO '", (int)n, sql);
 	for (; *path != '\0'; path++)
 		fprintf(to, *path == '\'' ? "''" : "%c", *path);

@@ -119,7 +119,7 @@ static struct row *doctor_add(struct report *report, const char *name, const cha
 	return row;
 }
 
-/* Keeps the row if the check applies, that is, has found something. */
+/* Keeps the row if the check applies. In this case, the check has set `found`. */
 static void doctor_keep(struct report *report, const struct row *row)
 {
 	report->n += row->result.found[0] != '\0';

@@ -23,8 +23,8 @@ struct hr_check {
 struct hr_doctor {
 	const char *store; /* NULL: a new folder in the current one */
 	bool no_store;	   /* checks collectors instead of a store */
-	const char *library, *headraced,
-	    *python; /* NULL: not found; `python`: folder of the start-up module */
+	/* NULL: not found; `python`: folder of the start-up module */
+	const char *library, *headraced, *python;
 };
 
 #define HR_CHECK(name, function, what) void function(const struct hr_doctor *d, struct hr_check *c);

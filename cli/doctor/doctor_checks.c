@@ -195,7 +195,8 @@ void hr_check_wipeonfork(const struct hr_doctor *d, struct hr_check *c)
 		hr_check_set(c, HR_HEALTH_OK, NULL, "MADV_WIPEONFORK");
 	else
 		hr_check_set(c, HR_HEALTH_FAIL,
-			     "use Linux 4.14 or newer: headrace could not identify forked workers",
+			     "use Linux 4.14 or newer; on this kernel headrace cannot identify "
+			     "forked workers",
 			     "MADV_WIPEONFORK: %s", strerrordesc_np(errno));
 	if (page != MAP_FAILED)
 		munmap(page, 4096);
@@ -230,7 +231,8 @@ void hr_check_pidfd(const struct hr_doctor *d, struct hr_check *c)
 		hr_check_set(c, HR_HEALTH_OK, NULL, "pidfd_open");
 	} else {
 		hr_check_set(c, HR_HEALTH_FAIL,
-			     "use Linux 5.3 or newer: headraced could not see the end of a process",
+			     "use Linux 5.3 or newer; on this kernel headraced cannot see the end "
+			     "of a process",
 			     "pidfd_open: %s", strerrordesc_np(errno));
 	}
 }
@@ -291,7 +293,7 @@ void hr_check_files(const struct hr_doctor *d, struct hr_check *c)
 		    (unsigned long long)limit.rlim_max);
 }
 
-/* The store if it exists, otherwise the folder where it would be made. */
+/* Sets the store if it exists, otherwise the folder where it would be made. */
 static void store_place(const char *store, char *out, size_t bytes)
 {
 	char *slash;
@@ -341,10 +343,10 @@ void hr_check_store(const struct hr_doctor *d, struct hr_check *c)
 	journal = hr_private_journal_dir(place);
 	if (journal != NULL)
 		hr_check_set(c, HR_HEALTH_WARN,
-			     "nothing to do: a store may be here; data that is not written yet is "
-			     "lost if the node crashes",
-			     "%s is on %s, a network file system: the journal will be in %s", shown,
-			     kind.name, journal);
+			     "nothing to do; but if the node crashes, data that is only in the "
+			     "journal is lost",
+			     "%s is on %s, a network file system, so the journal will be in %s",
+			     shown, kind.name, journal);
 	else
 		hr_check_set(c, HR_HEALTH_OK, NULL, "%s is on %s", shown, kind.name);
 }

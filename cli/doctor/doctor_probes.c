@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Tries, without libbpf, whether `headrace run --probes` could load BPF programs here. */
+/* Tests, without libbpf, whether `headrace run --probes` could load BPF programs here. */
 #include <errno.h>
 #include <linux/bpf.h>
 #include <stdbool.h>
@@ -41,7 +41,7 @@ static int load_nothing(void)
 	return 0;
 }
 
-/* The file of kernel lockdown contains, for example, "none integrity [confidentiality]". */
+/* True: the file of kernel lockdown is, for example, "none integrity [confidentiality]". */
 static bool is_confidential(void)
 {
 	FILE *f = fopen(LOCKDOWN, "re");

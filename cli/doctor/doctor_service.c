@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Whether a headraced serves all jobs of this node, and can record them. */
+/* Checks whether a headraced serves all jobs of this node, and can record them. */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>

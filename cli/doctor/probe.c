@@ -8,7 +8,7 @@
 
 #include "net/wire.h"
 
-#define GREETING_MS 10000 /* for the answer to Hello */
+#define GREETING_MS 10000 /* time for the answer to Hello */
 
 struct attempt {
 	struct hr_probe *p;

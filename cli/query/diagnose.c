@@ -26,7 +26,7 @@ const struct hr_option hr_diagnose_option_table[] = {
 };
 
 const struct hr_option hr_what_if_option_table[] = {
-    {"best", OPT_BEST, NULL, "try settings, and show the cheapest within 3 % of the best one",
+    {"best", OPT_BEST, NULL, "try settings; show the fewest workers within 3 % of the fastest",
      NULL},
     {"job", OPT_JOB, "JOB", "only this job", HR_VALUES_OTHER},
     {"json", OPT_JSON, NULL, "print JSON instead of text", NULL},
@@ -39,7 +39,7 @@ const struct hr_option hr_what_if_option_table[] = {
 static const char *const settings[] = {"workers", "prefetch", "cores",
 				       "io",	  PERSISTENT, "checkpoint"};
 
-/* What `headrace query` gets: its options and the stores, then the query and its arguments. */
+/* Arguments for `headrace query`: options and stores, then the query and its arguments. */
 struct words {
 	char **list;
 	int n, stores;
@@ -78,7 +78,7 @@ static bool is_setting(const char *word)
 	return strcmp(word, PERSISTENT) == 0;
 }
 
-/* Without room for settings, all words are stores. */
+/* If `settings` is NULL, all words are stores. */
 static void take_word(struct words *w, char *word)
 {
 	if (w->settings == NULL || !is_setting(word)) {
@@ -91,7 +91,7 @@ static void take_word(struct words *w, char *word)
 	}
 }
 
-/* Reads all arguments. `json`: the query with --json. 0: continue; 1: *ret_status is the result. */
+/* Reads all arguments. `json`: query for --json. 0: continue; 1: *ret_status is the result. */
 static int take_arguments(struct hr_options *o, struct words *w, const char *command,
 			  const char *json, int *ret_status)
 {

@@ -11,7 +11,7 @@
 #include "common/text.h"
 
 #define FIRST_MS UINT64_C(1000)
-#define LINES_MS UINT64_C(5000) /* between lines that cannot be rewritten */
+#define LINES_MS UINT64_C(5000) /* time between lines if they cannot be rewritten */
 #define ERASE	 "\r\033[K"
 
 void hr_progress_init(struct hr_progress *p, bool always)

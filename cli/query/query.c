@@ -29,7 +29,7 @@
 #include "common/text.h"
 #include "common/now.h"
 
-#define LOOK_NS 100000000L /* between updates of the progress line */
+#define LOOK_NS 100000000L /* time between updates of the progress line */
 
 int (*hr_query_recover)(const char *store, char **ret_note);
 
@@ -105,7 +105,8 @@ static void *watch(void *arg)
 		if (!interrupted && w->limit_ns != 0 &&
 		    hr_now_ns(CLOCK_MONOTONIC) - started > w->limit_ns)
 			interrupted = w->late = true;
-		if (interrupted) /* each time, as a statement that has not started may miss it */
+		/* repeated, because a statement that has not started may miss it */
+		if (interrupted)
 			hr_asking_interrupt(asking);
 		else
 			show_progress(w, asking);
@@ -137,7 +138,7 @@ static void watcher_stop(struct watcher *w)
 
 /* ---- stores ---- */
 
-/* Columns of the terminal that shows the answer; 0: none. */
+/* Returns the columns of the terminal that shows the answer; 0: no terminal. */
 static unsigned width(const struct hr_query_request *r)
 {
 	struct winsize size;

@@ -2,8 +2,8 @@
 /*
  * query_identity.h - how a user proves their identity to a collector
  *
- *      TLS      with a certificate, if one is found (net/tls_find.h); that of the collector is
- *               checked
+ *      TLS      with a certificate, if one is found (net/tls_find.h); headrace then checks that of
+ *               the collector
  *      MUNGE    with a credential, if the HelloAck or refusal shows that the collector accepts it
  *      neither  a plain connection: on one machine the kernel identifies the peer
  */

@@ -17,7 +17,7 @@
 #include "net/wire.h"
 
 #define TICK_MS	     100
-#define UNWRITTEN    (4u << 20) /* limit of the answer in memory; then the collector waits */
+#define UNWRITTEN    (4u << 20) /* limit of the answer in memory, above which the collector waits */
 #define GREETING_MS  10000	/* time for the answer to Hello */
 #define SILENT_PINGS 3		/* as in wire.proto */
 
@@ -189,7 +189,7 @@ static void hello(void *self)
 	query_remote_send(r, HR_WIRE(HELLO, hello, &body));
 }
 
-/* The query's words, with paths resolved here. malloc'ed; NULL: no memory. */
+/* Returns the query's words, with paths made absolute here (malloc'ed). NULL: no memory. */
 static char **words(const struct hr_query_request *request, size_t *ret_n)
 {
 	const struct hr_named_args *args = &request->question.args;
@@ -228,7 +228,7 @@ static void query_remote_ask(struct remote *r)
 	free(body.words);
 }
 
-/* Reconnects with a credential if the collector accepts one and has not identified the user. */
+/* True: reconnects with a credential. The collector accepts one and has not identified the user. */
 static bool try_again(struct remote *r)
 {
 	if (r->again || !hr_identity_credential(&r->identity))
@@ -387,14 +387,14 @@ static void query_remote_on_tick(uv_timer_t *tick)
 	}
 	if (!r->welcome || r->conn == NULL || r->ping_ms == 0)
 		return;
-	if (now - r->sent_ms >=
-	    r->ping_ms) /* Pings are not read while the answer waits to be written */
+	/* Does not wait for a Ping, because none is read while the answer waits to be written. */
+	if (now - r->sent_ms >= r->ping_ms)
 		pong(r, 0);
 	if (r->unwritten < UNWRITTEN &&
 	    now - hr_conn_received_ms(r->conn) > (uint64_t)SILENT_PINGS * r->ping_ms) {
 		hr_progress_line(
 		    &r->progress,
-		    "the collector sends no data: check that it runs, and the network");
+		    "the collector sends no data: check that it runs, and that the network works");
 		query_remote_finish(r, HR_ASK_FAILED);
 	}
 }

@@ -11,7 +11,7 @@
 #include "cli/query/query_request.h"
 #include "common/outfile.h"
 
-/* Returns the exit status. `width` is that of the terminal. `file` is prepared, for -o. */
+/* Returns the exit status. `width`: width of the terminal. `file`: prepared output file of -o. */
 int hr_query_remote(const struct hr_query_request *request, unsigned width,
 		    const struct hr_outfile *file);
 

@@ -88,8 +88,8 @@ static bool parse_format(const char *text, enum hr_ask_format *ret)
 }
 
 /*
- * The first operand is a store. A later operand is a store if it is an address or an existing path,
- * and not the NAME of a query.
+ * True: a store. The first operand is one. A later operand is one if it is an address or an
+ * existing path, and not the NAME of a query.
  */
 static bool is_store(const char *text, size_t index)
 {
@@ -162,7 +162,7 @@ static int query_request_take_option(struct hr_query_request *r, int id, const c
 	}
 }
 
-/* SQL that begins with a comment, like the output of --explain, is not an option. */
+/* True: SQL that begins with a comment, like the output of --explain. It is not an option. */
 static bool is_comment(const char *word)
 {
 	return word != NULL && strncmp(word, "-- ", 3) == 0;
@@ -207,7 +207,7 @@ static void skip_others(struct hr_query_request *r)
 	r->n_stores = kept;
 }
 
-/* Checks that the stores are one collector, or folders. */
+/* True: the stores are folders, or one collector. Otherwise reports the mistake. */
 static bool check_collector(struct hr_query_request *r)
 {
 	char *error = NULL;

@@ -17,8 +17,9 @@
 #include "cli/cli.h"
 #include "common/procfs.h"
 
-#define CHECK_NS     20000000L
-#define PAUSE_CHECKS 10 /* shorter stops are pauses, of which cpulimit makes ten per second */
+#define CHECK_NS 20000000L
+/* CMD only pauses if it stops for fewer checks; cpulimit makes ten pauses per second */
+#define PAUSE_CHECKS 10
 
 /* Signals that `headrace run` forwards to CMD. */
 static const int forwarded[] = {SIGTERM, SIGINT,  SIGHUP,  SIGQUIT, SIGUSR1,
@@ -109,7 +110,7 @@ int hr_child_start(struct hr_child *child, char *const argv[], char *const envir
 	return -error;
 }
 
-/* From now on only signals that shorten waits of run make signal_fd readable. */
+/* Makes signal_fd readable only for the signals that shorten waits of run. */
 static void watch_interrupts(struct hr_child *child)
 {
 	sigset_t set;
@@ -129,7 +130,7 @@ static int wait_status(const siginfo_t *info)
 	return info->si_status | (info->si_code == CLD_DUMPED ? 0x80 : 0);
 }
 
-/* Whether the process has a state change of this kind. */
+/* Returns whether the process has a state change of this kind. */
 static bool wait_for(pid_t pid, int what, siginfo_t *ret)
 {
 	*ret = (siginfo_t){0};
@@ -141,7 +142,7 @@ static void sleep_a_moment(void)
 	nanosleep(&(struct timespec){.tv_nsec = CHECK_NS}, NULL);
 }
 
-/* Whether CMD, which has stopped, continues or ends within 0.2 s, so that run need not stop. */
+/* True: CMD, which has stopped, continues or ends within 0.2 s, so run need not stop. */
 static bool only_paused(pid_t pid)
 {
 	siginfo_t info;
@@ -188,8 +189,8 @@ static void stop_with(pid_t pid)
 }
 
 /*
- * Handles an end or stop of CMD: run stops with CMD and continues CMD. An ended CMD stays a zombie
- * until hr_child_done, so that headraced can read its exit status.
+ * Handles an end or stop of CMD. run stops when CMD stops; when run continues, it continues CMD. An
+ * ended CMD stays a zombie until hr_child_done, so that headraced can read its exit status.
  */
 static void child_check(struct hr_child *child)
 {
@@ -216,8 +217,8 @@ void hr_child_signals(struct hr_child *child)
 		if (signum == SIGCHLD)
 			continue;
 		/*
-		 * CMD has received the terminal's signals already, and must not get signals that it
-		 * sent.
+		 * Skips signals of the terminal, which CMD has received already, and signals that
+		 * CMD has sent.
 		 */
 		if (info.ssi_code != SI_KERNEL && (pid_t)info.ssi_pid != child->pid)
 			kill(child->pid, signum);

@@ -9,13 +9,13 @@
 
 #define ADDED_MAX 12u
 
-/* Whether `variable` is "NAME=value" of this name. */
+/* Returns whether `variable` is "NAME=value" with this name. */
 static bool is_named(const char *variable, const char *name, size_t bytes)
 {
 	return strncmp(variable, name, bytes) == 0 && variable[bytes] == '=';
 }
 
-/* Whether `word` is in `list`, which spaces and colons separate (ld.so(8)). */
+/* Returns whether `word` is in `list`, which spaces and colons separate (ld.so(8)). */
 static bool list_has(const char *list, const char *word)
 {
 	size_t bytes = strlen(word);
@@ -30,7 +30,7 @@ static bool list_has(const char *list, const char *word)
 	return false;
 }
 
-/* "NAME=", `first` (or NULL) and the NULL-terminated `rest`, joined by `separator`. */
+/* Returns "NAME=", `first` (or NULL) and the NULL-terminated `rest`, joined by `separator`. */
 static char *environment_join(const char *name, const char *first, const char *const *rest,
 			      char separator)
 {
@@ -106,7 +106,9 @@ enum hr_python hr_environment_python(const char *folder)
 	return strchr(folder, ':') != NULL ? HR_PYTHON_COLON : HR_PYTHON_USED;
 }
 
-/* Puts the folder first, as Python imports only one sitecustomize. Ours runs the next one. */
+/*
+ * Python imports only the first sitecustomize, so `folder` is first. That module runs the next one.
+ */
 static bool put_python(char **environment, const char *folder)
 {
 	const char *old = getenv("PYTHONPATH");
@@ -118,7 +120,7 @@ static bool put_python(char **environment, const char *folder)
 	return environment_put(environment, environment_join("PYTHONPATH", folder, rest, ':'));
 }
 
-/* Whether the value is the path of a shim, of any version. */
+/* Returns whether the value is the path of a shim of any version. */
 static bool is_shim(const char *value)
 {
 	const char *slash = strrchr(value, '/');

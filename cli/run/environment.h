@@ -22,12 +22,12 @@ struct hr_environment {
 	const char *library;
 	const char *python; /* folder of Python's start-up module, or NULL */
 	const char *socket, *store, *job;
-	const char *const *exclude,
-	    *const *include; /* NULL-terminated; added to the lists of the variables */
+	/* NULL-terminated; added to the lists of the variables */
+	const char *const *exclude, *const *include;
 	bool full_cmdline;
 };
 
-/* Whether CMD gets Python's start-up module in `folder`, which is NULL if it is not installed. */
+/* Whether CMD gets the start-up module of Python. `folder` NULL: it is not installed. */
 enum hr_python {
 	HR_PYTHON_USED,
 	HR_PYTHON_OFF,	  /* HEADRACE_PYTHON=off */
@@ -39,7 +39,7 @@ enum hr_python hr_environment_python(const char *folder);
 char **hr_environment_new(const struct hr_environment *e);
 void hr_environment_free(char **environment);
 
-/* Why LD_PRELOAD cannot contain this path; NULL: it can. */
+/* Returns why LD_PRELOAD cannot contain this path; NULL: it can. */
 const char *hr_environment_problem(const char *library);
 
 #endif

@@ -10,8 +10,8 @@
 
 /*
  * Makes relative patterns absolute, below the working directory. Patterns that begin with `*` or
- * `?` stay, because they apply in every folder. -ENOMEM; -EINVAL: the working directory's path has
- * a comma or a wildcard; or the -errno of getcwd.
+ * `?` stay, because they apply in every folder. Errors: -ENOMEM; -EINVAL (the path of the working
+ * directory has a comma or a wildcard); those of getcwd.
  */
 int hr_filter_absolute(const char *list, char **ret);
 

@@ -120,7 +120,7 @@ static void find_rank(struct hr_job *job)
 void hr_job_find(const char *store, const char *id, struct hr_job *ret)
 {
 	bool scheduled = scheduler_id(ret->id, sizeof(ret->id));
-	/* A prolog has only the second variable, whose value in an epilog is the next attempt. */
+	/* A prolog has only the second variable. In an epilog, it counts the next attempt. */
 	const char *restarts = hr_getenv("SLURM_RESTART_COUNT")
 				   ? hr_getenv("SLURM_RESTART_COUNT")
 				   : hr_getenv("SLURM_JOB_RESTART_COUNT");

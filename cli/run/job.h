@@ -18,7 +18,7 @@
 
 struct hr_job {
 	char id[HR_JOB_ID_BYTES];
-	char store[4096]; /* of --store, or the default; may be relative */
+	char store[4096]; /* value of --store, or the default; may be relative */
 	char node[HR_HOST_NAME_BYTES];
 	char boot_id[HR_HOST_BOOT_BYTES];
 	uint32_t attempt;	 /* how often the scheduler requeued the job */
@@ -29,7 +29,7 @@ struct hr_job {
 /* If `store` or `id` is NULL, the default is used. */
 void hr_job_find(const char *store, const char *id, struct hr_job *ret);
 
-/* Whether a scheduler's variables identify a job. */
+/* Returns whether a scheduler's variables identify a job. */
 bool hr_job_scheduled(void);
 
 #endif

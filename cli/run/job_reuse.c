@@ -20,7 +20,7 @@ static int number_id(const char *name, unsigned number, char ret[HR_JOB_ID_BYTES
 	return n < (int)HR_JOB_ID_BYTES ? 0 : -ENAMETOOLONG;
 }
 
-/* Whether streams belong to other ranks of a job of this size, and none to the rank of `job`. */
+/* True: streams belong to other ranks of a job of this size, and none to the rank of `job`. */
 static bool lacks_rank(const struct hr_stream *streams, size_t n, const struct hr_job *job)
 {
 	bool others = false;
@@ -61,8 +61,8 @@ bool hr_job_is_open(const char *store, const char *id, const char *node, const s
 }
 
 /*
- * Whether the job runs. Taking the lock waits while a headraced of the job starts or ends, so that
- * the store has the current state.
+ * Returns whether the job runs. First waits for the lock, which is taken while a headraced of the
+ * job starts or ends, so that the store has the current state.
  */
 static bool is_running(const char *store, const char *id, const struct hr_job *job)
 {

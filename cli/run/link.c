@@ -349,7 +349,7 @@ int hr_link_leave(struct hr_link *link, uint64_t linger_ns, int status, int inte
 	while (r == 0)
 		r = link->fd >= 0 ? leave_step(link, &linger_ns, status, interrupt_fd, &sent_fd)
 				  : -ECONNRESET;
-	/* A draining headraced sends more messages: run_uplink.h. */
+	/* A headraced that drains its spool sends more messages (run_uplink.h). */
 	if (r < 0 || !link->last->left->drains)
 		hr_link_close(link);
 	return r < 0 ? r : 0;

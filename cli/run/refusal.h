@@ -3,7 +3,7 @@
 #ifndef HEADRACE_CLI_RUN_REFUSAL_H
 #define HEADRACE_CLI_RUN_REFUSAL_H
 
-/* The reason for an error of hr_store_create, and the hint. */
+/* Return the reason for an error of hr_store_create, and a hint. */
 const char *hr_refusal_reason(int error);
 const char *hr_refusal_fix(int error);
 

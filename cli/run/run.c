@@ -90,8 +90,8 @@ static int make_absolute(const char *option, const char *const *lists, char **re
 		if (r < 0) {
 			hr_report("%s %s: %s", option, *lists,
 				  r == -EINVAL
-				      ? "a relative path is not possible, because the path of the "
-					"working directory has a comma or a wildcard" HR_HINT
+				      ? "cannot use a relative path, because the path of the "
+					"working directory contains a comma or a wildcard" HR_HINT
 					"use absolute paths"
 				      : strerrordesc_np(-r));
 			return r;
@@ -116,7 +116,7 @@ static int make_filters(struct run_command *run)
 				       (const char *const *)run->include);
 }
 
-/* headraced and its keeper open some files, and two for each recorded process. */
+/* Checks the limit of files. headraced and its keeper open some, and two per recorded process. */
 static int check_limits(void)
 {
 	struct rlimit files;
@@ -179,9 +179,10 @@ static int choose_job(struct run_command *run)
 		hr_report("cannot add a job to the store %s: %s" HR_HINT "name the job with --job",
 			  run->job.store, strerrordesc_np(-r));
 	else if (former[0] != '\0' && run->job.rank <= 0)
-		hr_report("job %s in this store has ended: this run is job %s" HR_HINT
-			  "--job %s adds it to the ended job",
-			  former, run->job.id, former);
+		hr_report(
+		    "job %s in this store has ended, so this run is recorded as job %s" HR_HINT
+		    "--job %s adds it to the ended job",
+		    former, run->job.id, former);
 	return r;
 }
 
@@ -224,7 +225,7 @@ static bool same_text(const char *in_force, const char *option)
 	return strcmp(in_force, option != NULL ? option : "") == 0;
 }
 
-/* Runs of a job on a node share one headraced, to which the options of the first run apply. */
+/* Reports ignored options: all runs of a job on a node have the options of the first one. */
 static void report_options_in_force(const struct run_command *run)
 {
 	const struct hr_run_options *o = &run->options;
@@ -235,8 +236,9 @@ static void report_options_in_force(const struct run_command *run)
 			  "node has set them" HR_HINT
 			  "--job NAME records this run as a separate job");
 	if (j->collectors[0] != '\0' && !same_text(j->collectors, run->uplink.collectors))
-		hr_report("this run sends to %s, as another run of this job on this node does",
-			  j->collectors);
+		hr_report(
+		    "this run sends to %s, which another run of this job on this node has chosen",
+		    j->collectors);
 	if (j->no_probes[0] != '\0')
 		hr_report("recording without probes: %s", j->no_probes);
 	if (j->probes_lack[0] != '\0')
@@ -244,11 +246,12 @@ static void report_options_in_force(const struct run_command *run)
 	if (j->level == (uint32_t)o->level && j->max_bytes == o->max_bytes &&
 	    same_text(j->ranks, o->ranks) && same_text(j->local_ranks, o->local_ranks))
 		return;
-	hr_report("another run of this job on this node has set the options; in force are --level "
-		  "%s, --max-size %s, --ranks %s, --local-ranks %s",
-		  hr_level_name(j->level), j->max_bytes > 0 ? hr_text_size(j->max_bytes).s : "none",
-		  j->ranks[0] != '\0' ? j->ranks : "all",
-		  j->local_ranks[0] != '\0' ? j->local_ranks : "all");
+	hr_report(
+	    "the options of another run of this job on this node apply to this run, too: --level "
+	    "%s, --max-size %s, --ranks %s, --local-ranks %s",
+	    hr_level_name(j->level), j->max_bytes > 0 ? hr_text_size(j->max_bytes).s : "none",
+	    j->ranks[0] != '\0' ? j->ranks : "all",
+	    j->local_ranks[0] != '\0' ? j->local_ranks : "all");
 }
 
 static int join_daemon(struct run_command *run)
@@ -426,7 +429,8 @@ static void recover(struct run_command *run)
 		nanosleep(&pause, NULL);
 	r = hr_store_recover(run->store, &note);
 	if (note != NULL)
-		hr_report("headraced died before the end of the job; its journal was recovered");
+		hr_report("headraced died before the end of the job; the store now contains the "
+			  "data of its journal");
 	if (r < 0)
 		hr_report("cannot recover the journal: %s; the next `headrace query` tries again",
 			  strerrordesc_np(-r));

@@ -43,7 +43,7 @@ const struct hr_option hr_run_option_table[] = {
     {"local-ranks", OPT_LOCAL_RANKS, "LIST", "record only these local ranks of each node",
      HR_VALUES_OTHER},
     {"max-size", OPT_MAX_SIZE, "SIZE",
-     "record only counters after SIZE per node (default: no limit)", HR_VALUES_OTHER},
+     "after SIZE per node, record only totals (default: no limit)", HR_VALUES_OTHER},
     {"linger", OPT_LINGER, "TIME", "wait at most TIME for processes that outlive CMD (default: 5s)",
      HR_VALUES_OTHER},
     {"drain", OPT_DRAIN, "TIME", "wait at most TIME until all is sent (default: 30s)",
@@ -142,9 +142,10 @@ static int set_option(struct hr_run_options *o, int id, const char *value)
 		o->summary = value;
 		return value[0] != '\0' && strcmp(value, "-") != 0
 			   ? 0
-			   : hr_option_wrong(
-				 "summary", "a file (standard output is CMD's; ./- is a file, too)",
-				 value);
+			   : hr_option_wrong("summary",
+					     "a file; standard output is CMD's (for a file named "
+					     "`-`, write ./-)",
+					     value);
 	case OPT_PROBES:
 		o->probes = true;
 		return 0;

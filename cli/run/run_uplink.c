@@ -57,7 +57,7 @@ static int make_folders(const char *path)
 	return mkdir(above, 0700) < 0 && errno != EEXIST ? -errno : 0;
 }
 
-/* headrace's folder in $XDG_STATE_HOME or ~/.local/state. */
+/* Sets the folder of headrace in $XDG_STATE_HOME or ~/.local/state. */
 static int state_folder(char *ret, size_t bytes)
 {
 	const char *state = hr_getenv("XDG_STATE_HOME"), *home = getenv("HOME");
@@ -133,7 +133,7 @@ static int read_size(struct hr_run_uplink *u)
 	return -EINVAL;
 }
 
-/* unix:// needs no certificate. */
+/* Finds the certificate. unix:// needs none. */
 static int find_certificate(struct hr_run_uplink *u)
 {
 	const struct hr_tls_files none = {0};
@@ -187,7 +187,7 @@ void hr_run_uplink_adapt(const struct hr_run_uplink *u, struct hr_summary *s)
 
 /* ---- sending ---- */
 
-/* Prints the option and the quoted path, if it is not NULL. Returns false if memory is short. */
+/* Prints the option and the quoted path, unless `path` is NULL. False: no memory. */
 static bool add_option(FILE *out, const char *option, const char *path)
 {
 	char *quoted = path != NULL ? hr_text_quote(path) : NULL;
@@ -278,7 +278,7 @@ void hr_run_uplink_drain(const struct hr_run_uplink *u, struct hr_link *link, in
 	Headrace__Control *last = NULL;
 	int r = hr_control_send(link->fd, HR_CONTROL(SUMMARY_PRINTED), NULL);
 
-	none.left = 1; /* until headraced reports */
+	none.left = 1; /* a frame may be left until headraced reports */
 	while (r == 0 && !s->finished) {
 		r = drain_step(link, &last, interrupt_fd);
 		s = last != NULL ? last->sending : s;

@@ -13,7 +13,7 @@
 #include "net/tls_find.h"
 
 struct hr_run_uplink {
-	const char *collectors;	 /* as typed; NULL: the data stays in a store */
+	const char *collectors;	 /* value of -o, as typed; NULL: the data stays in a store */
 	char first[300];	 /* the first collector, for hints */
 	char *spool;		 /* path of the folder */
 	struct hr_tls_paths tls; /* paths of the certificate, if a collector needs one */

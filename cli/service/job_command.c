@@ -41,7 +41,7 @@ enum {
 const struct hr_option hr_job_option_table[] = {
     {"job", OPT_JOB, "ID", "job id (default: from the scheduler's variables)", HR_VALUES_OTHER},
     {"uid", OPT_UID, "UID", "owner of the job (default: $SLURM_JOB_UID)", HR_VALUES_OTHER},
-    {"attempt", OPT_ATTEMPT, "N", "number of restarts (default: Slurm's; for end: latest attempt)",
+    {"attempt", OPT_ATTEMPT, "N", "times the job was requeued (default: Slurm's; end: the latest)",
      HR_VALUES_OTHER},
     {"scheduler-id", OPT_SCHEDULER, "ID",
      "begin: job id in the job's environment (default: $SLURM_JOB_ID)", HR_VALUES_OTHER},

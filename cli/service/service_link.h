@@ -9,7 +9,7 @@
 
 #define HR_EXIT_NO_SERVICE 69 /* EX_UNAVAILABLE of sysexits.h */
 
-/* The path of --socket (`option`, may be NULL), of HEADRACE_CONTROL, or the default. */
+/* Returns the path of --socket (`option`, may be NULL), of HEADRACE_CONTROL, or the default. */
 const char *hr_service_socket(const char *option);
 
 /* Called for each answer except the last, in order: `take` of hr_control_request. */
@@ -23,13 +23,13 @@ int hr_service_request(const char *option, hr_control_kind kind, const ProtobufC
 		       hr_service_answer *answer, void *arg);
 
 /*
- * Does the same over the connection `fd` (hr_control_connect), and closes `fd`. Returns 0, or
- * -errno after it has reported the failure. -EREMOTEIO: headraced refused.
+ * Like hr_service_request, but over the connection `fd` (hr_control_connect), which it closes.
+ * Returns 0, or -errno after it has reported the failure. -EREMOTEIO: headraced refused.
  */
 int hr_service_request_over(int fd, hr_control_kind kind, const ProtobufCMessage *body,
 			    hr_service_answer *answer, void *arg);
 
-/* Whether r, a result of hr_control_connect, means that no service runs. */
+/* Returns whether r, a result of hr_control_connect, means that no service runs. */
 bool hr_service_is_absent(int r);
 
 /* Reports that hr_control_connect failed with r. Returns r. */

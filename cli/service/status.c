@@ -43,7 +43,7 @@ struct status_view {
 
 /* ---- requests ---- */
 
-/* Keeps the body of `m`, unless the table is full or memory is out. */
+/* Keeps the body of `m`, unless the table is full or memory is short. */
 static void add_job(struct status_view *s, bool run, Headrace__Control *m)
 {
 	if (s->n == JOBS_MAX || !hr_array_reserve(s->jobs, s->n, s->room))
@@ -83,7 +83,7 @@ static void status_done(struct status_view *s)
 	headrace__node_status__free_unpacked(s->node, NULL);
 }
 
-/* Whether the job has collectors, but no connection to any of them. */
+/* Returns whether the job has collectors, but no connection to any of them. */
 static bool is_cut_off(const Headrace__JobStatus *j)
 {
 	return j->collectors[0] != '\0' && !j->connected && strcmp(j->state, "running") == 0;
@@ -103,7 +103,7 @@ static int overall_status(const struct status_view *s)
 
 /* ---- showing ---- */
 
-/* The user's name, or the number of a user without a name. */
+/* Returns the user's name, or the number of a user without a name. */
 static const char *user_name(uint32_t uid, char *ret, size_t bytes)
 {
 	const struct passwd *user = getpwuid(uid); // NOLINT(concurrency-mt-unsafe): one thread

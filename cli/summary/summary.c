@@ -100,7 +100,7 @@ static void add_totals(struct hr_totals *t, const Headrace__Rollup *row)
 	}
 }
 
-/* Adds reads and writes that no operation counts: of single characters and copies (hr_side). */
+/* Adds reads and writes that are no operations: of single characters, sides of copies (hr_side). */
 static void add_side(struct hr_totals *t, const Headrace__Rollup *row)
 {
 	if (hr_side_single(row->op))
@@ -221,7 +221,7 @@ int hr_summary_add_loss(struct hr_summary *s, const char *reason, uint64_t count
 	return 0;
 }
 
-/* Does not count a process of which only the start is recorded. Keeps the first one's program. */
+/* Removes a process from the count, as it is not recorded. Keeps the program of the first one. */
 static int take_unrecorded(struct hr_summary *s, const struct hr_stream *stream,
 			   const Headrace__LossRow *row)
 {
@@ -249,7 +249,7 @@ static int fold_losses(struct loader *l, const struct hr_stream *stream, const H
 	for (size_t i = 0; i < loss->n_rows && r == 0; i++) {
 		const Headrace__LossRow *row = loss->rows[i];
 
-		/* a collision only gives a file two ids: nothing is missing */
+		/* a collision gives a file two ids, but nothing is missing */
 		if (is_reason(row->reason, HR_LOSS_COLLISION))
 			continue;
 		r = hr_summary_add_loss(l->s, row->reason, row->count, row->bytes);
@@ -312,7 +312,7 @@ static int fold_frame(struct loader *l, const struct hr_stream *stream,
 	}
 }
 
-/* Whether the summary reads frames of this kind. Events are skipped: the small frames suffice. */
+/* Returns whether the summary reads frames of this kind. It skips events, which are large. */
 static bool summary_reads(uint32_t kind)
 {
 	return kind == HEADRACE__FRAME__BODY_ROLLUPS ||

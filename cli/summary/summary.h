@@ -3,7 +3,7 @@
  * summary.h - the summary at the end of a run, computed from rollups and file records
  *
  * It answers "where did my I/O time go?" without DuckDB. It reads only the small frames of a job's
- * streams, never events: this is fast even for long jobs. Strings belong to the summary.
+ * streams, never events, so it is fast even for long jobs. Strings belong to the summary.
  *
  * `io_ns` sums durations over threads, and may exceed the wall clock. `span_ns` is wall time.
  */
@@ -24,8 +24,8 @@ struct hr_totals {
 	uint64_t ops, errors, io_ns; /* a copy is one operation, one read and one write */
 	uint64_t reads, read_bytes, read_ns;
 	uint64_t writes, written_bytes, write_ns;
-	uint64_t others, opens,
-	    meta_ns; /* neither reads nor writes; successful opens; time of `others` */
+	/* calls that neither read nor write; successful opens; time of `others` */
+	uint64_t others, opens, meta_ns;
 	uint64_t small_reads;
 };
 
@@ -50,7 +50,7 @@ struct hr_summary_sums { /* sums of files */
 	uint64_t files, io_ns, read_bytes, written_bytes, opens;
 };
 
-/* a file; or a folder, with everything below it that has no row of its own */
+/* a file, or a folder with everything below it that has no row of its own */
 struct hr_summary_path {
 	char *path; /* escaped (common/text.h) */
 	struct hr_summary_sums sums;
@@ -70,11 +70,11 @@ struct hr_summary_killed { /* processes that a signal ended */
 	} first[HR_KILLED_NAMED];
 };
 
-struct hr_summary_cover {	       /* reads and writes of data; all 0: no probes ran */
-	uint64_t count, bytes;	       /* seen by the kernel */
-	uint64_t bpf_count, bpf_bytes; /* those recorded by probes or fetched by a mapping */
-	uint64_t missing_count, missing_bytes; /* those in no record */
-	uint64_t unrecorded;		       /* those that no full buffer explains */
+struct hr_summary_cover {		       /* reads and writes of data; all 0: no probes ran */
+	uint64_t count, bytes;		       /* seen by the kernel */
+	uint64_t bpf_count, bpf_bytes;	       /* recorded by probes, or fetched by a mapping */
+	uint64_t missing_count, missing_bytes; /* seen, but not recorded */
+	uint64_t unrecorded;		       /* missing ones that no full buffer explains */
 	uint64_t by_cause[HR_CAUSE_END];
 };
 
@@ -84,7 +84,7 @@ struct hr_summary_loss {
 	char *program; /* program of the first process with reason "no_preload"; else NULL */
 };
 
-/* The largest loss of a training job: a row of the table findings. Texts: NULL: none. */
+/* The largest loss of a training job, which is a row of the table findings. */
 struct hr_summary_finding {
 	char *meaning; /* NULL: no training loop, or too many events to look for it */
 	char *whose, *object, *evidence, *action; /* NULL: none */
@@ -105,7 +105,7 @@ struct hr_summary {
 	uint64_t stored_bytes;
 	uint32_t ranks_expected;
 	char *ranks_missing;	/* "3 7-9"; NULL: none, or unknown */
-	char *ranks_deselected; /* excluded by --ranks and --local-ranks */
+	char *ranks_deselected; /* ranks that --ranks and --local-ranks exclude */
 	/* recorded events; operations of level counters are only in the totals */
 	uint64_t events;
 	uint64_t regions;		/* also counts regions of which only sums are stored */
@@ -116,7 +116,7 @@ struct hr_summary {
 	struct hr_summary_killed *killed; /* a row per signal */
 	size_t n_killed;
 	bool counters_only;	   /* the whole job or a part has only counters */
-	uint64_t counters_from_ns; /* when this first began, since the job's start */
+	uint64_t counters_from_ns; /* when counters_only became true, since the start of the job */
 	struct hr_summary_who *who;
 	size_t n_who;
 	struct hr_summary_finding finding;
@@ -124,12 +124,12 @@ struct hr_summary {
 	size_t n_files, n_folders;
 	struct hr_summary_loss *losses;
 	size_t n_losses, losses_room;
-	uint64_t lost; /* operations */
+	uint64_t lost; /* lost operations */
 	struct hr_left_out left_out;
 	uint32_t cut_short; /* streams whose headraced was killed or stopped */
 	bool partial;	    /* a stream lacks its beginning, which a collector has */
 	bool unreported;    /* the store had no room for a report of losses */
-	char **problems;    /* that the catalogue found */
+	char **problems;    /* problems that the catalogue found */
 	size_t n_problems;
 };
 
@@ -137,7 +137,7 @@ struct hr_summary {
 int hr_summary_load(const char *store, const char *job, struct hr_summary **ret, char **ret_error);
 void hr_summary_free(struct hr_summary *s);
 
-/* Adds a loss that the store does not contain. -ENOMEM. */
+/* Adds a loss that the store does not contain. Returns 0 or -ENOMEM. */
 int hr_summary_add_loss(struct hr_summary *s, const char *reason, uint64_t count, uint64_t bytes);
 
 /* Prints at most about 30 lines, first what is missing. */

@@ -9,7 +9,7 @@
 #include "common/text.h"
 
 /*
- * READ and WRITE: their calls match those of the kernel. The other kinds differ
+ * Calls of the kinds READ and WRITE match those of the kernel. Calls of the other kinds differ
  * (query/named/coverage.sql).
  */
 enum cover_kind { KIND_READ, KIND_WRITE, KIND_STDIO, KIND_AIO, KINDS, KIND_NONE };
@@ -20,7 +20,7 @@ struct hr_cover_cell {
 	uint64_t recorded, recorded_bytes;
 };
 
-/* The cell of a process and kind. Unknown processes share the last cells. NULL: no memory. */
+/* Returns the cell of a process and kind. Unknown processes share some cells. NULL: no memory. */
 static struct hr_cover_cell *cell_of(struct hr_covers *c, const struct hr_stream *stream,
 				     uint64_t proc, enum cover_kind kind)
 {
@@ -63,7 +63,7 @@ int hr_covers_rollup(struct hr_covers *c, const struct hr_stream *stream,
 	return 0;
 }
 
-/* Whether the row is a read or write of data, or pages of a mapping. */
+/* Returns whether the row is a read or write of data, or pages of a mapping. */
 static bool is_compared(const struct hr_stream *stream, const Headrace__KernelRecord *row)
 {
 	unsigned class = hr_op_info((uint16_t)row->op)->class;
@@ -75,8 +75,8 @@ static bool is_compared(const struct hr_stream *stream, const Headrace__KernelRe
 	if (class != HR_CLASS_READ && class != HR_CLASS_WRITE && row->cause != HR_CAUSE_FILL)
 		return false;
 	/*
-	 * A row without a file is a thread's first call, perhaps on Python's own file, or pages of
-	 * programs.
+	 * A row without a file is the first call of a thread, perhaps on a file of Python itself,
+	 * or pages of programs.
 	 */
 	if (row->file == 0)
 		return row->cause != HR_CAUSE_SHIM && row->cause != HR_CAUSE_FILL;
@@ -155,7 +155,7 @@ void hr_covers_done(struct hr_covers *c)
 	*c = (struct hr_covers){0};
 }
 
-/* Prints a share, rounded down: never 100 % if something is missing. */
+/* Prints a share, rounded down, so it is never 100 % if something is missing. */
 static void print_share(uint64_t missing, uint64_t whole, FILE *out)
 {
 	double tenths;

@@ -18,13 +18,13 @@ struct hr_covers { /* cells of the current stream; zero this struct before the f
 	bool probed;
 };
 
-/* 0 or -ENOMEM. */
+/* Add a row to its cell. Return 0 or -ENOMEM. */
 int hr_covers_rollup(struct hr_covers *c, const struct hr_stream *stream,
 		     const Headrace__Rollup *row);
 int hr_covers_kernel(struct hr_covers *c, const struct hr_stream *stream,
 		     const Headrace__KernelRecord *row, struct hr_summary_cover *sum);
 
-/* At the end of a stream: adds what is unrecorded if probes ran, and resets the cells. */
+/* Call it at the end of a stream. Adds what is unrecorded if probes ran, and resets the cells. */
 void hr_covers_take(struct hr_covers *c, const struct hr_stream *stream,
 		    struct hr_summary_cover *sum);
 void hr_covers_done(struct hr_covers *c);

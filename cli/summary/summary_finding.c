@@ -9,7 +9,7 @@
 #include "query/diagnosis/findings.h"
 #include "query/query.h"
 
-/* Events of about a second's work. */
+/* number of events that headrace reads in about a second */
 #define EVENTS_MAX 20000000u
 
 static char *copy(const char *text, int *error)
@@ -26,7 +26,7 @@ static uint64_t to_ns(double seconds)
 	return (uint64_t)(seconds * 1e9);
 }
 
-/* The first finding of the last attempt: findings of an attempt follow each other, largest first. */
+/* Returns the largest finding of the last attempt. An attempt lists its largest finding first. */
 static const struct hr_finding *largest(const struct hr_findings *all)
 {
 	const struct hr_finding *best = NULL;
@@ -67,7 +67,7 @@ static void add_life(struct hr_summary_loop *l, const struct hr_part_sums *sums)
 	}
 }
 
-/* The parts of all training threads, which hr_loop_add summed up from regions. */
+/* Replaces the wait times, which hr_loop_add summed up from regions, by those of the diagnosis. */
 static void take_loops(struct hr_summary *s, const struct hr_diagnosis *d)
 {
 	for (size_t i = 0; i < s->n_who; i++) {

@@ -6,13 +6,14 @@
 #include "cli/summary/summary.h"
 
 /*
- * Sets s->finding, which needs s->events. Of several attempts, the last one counts. Reads all events,
- * unless they are so many that this takes more than about a second: then nothing is set. -ENOMEM.
+ * Sets s->finding. Needs s->events, and reads all events unless this takes more than about a
+ * second; in this case, sets nothing. Of several attempts, the last one counts. Returns 0 or
+ * -ENOMEM.
  */
 int hr_summary_diagnose(struct hr_summary *s, const struct hr_catalog *catalog);
 void hr_summary_finding_free(struct hr_summary_finding *f);
 
-/* Prints nothing if nothing is set. `store` is quoted. */
+/* Prints nothing if there is no finding. `store` is quoted. */
 void hr_summary_finding_print(const struct hr_summary *s, const char *store, FILE *out);
 
 #endif

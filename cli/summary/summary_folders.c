@@ -15,7 +15,7 @@ struct folder {
 	uint32_t depth;
 	bool reported;
 	struct hr_summary_sums sums;
-	uint64_t most_ns, most_bytes; /* of the largest file below the folder */
+	uint64_t most_ns, most_bytes; /* sums of the largest file below the folder */
 };
 
 struct folders {
@@ -57,7 +57,7 @@ static uint32_t depth_of(const char *path, size_t n)
 	return depth;
 }
 
-/* The index entry of this folder, or a free one. */
+/* Returns the index entry of this folder, or a free one. */
 static size_t find_place(const struct folders *f, const char *path, size_t n)
 {
 	size_t at = hr_fnv(HR_FNV_BASIS, path, n) & (f->index_room - 1);
@@ -96,7 +96,7 @@ static bool add_folder(struct folders *f, const char *path, size_t n)
 	return true;
 }
 
-/* Length of the parent's name: "/a/b" -> 2, "/a" -> 1, "/" and "a" -> 0. */
+/* Returns the length of the parent's name: "/a/b" -> 2, "/a" -> 1, "/" and "a" -> 0. */
 static size_t parent_bytes(const char *path, size_t n)
 {
 	if (n <= 1)
@@ -156,14 +156,14 @@ static int deepest_first(const void *a, const void *b)
 	return x->depth < y->depth ? 1 : x->depth > y->depth ? -1 : strcmp(x->path, y->path);
 }
 
-/* Whether a folder has enough I/O beyond its largest file, which has its own row. */
+/* True: the folder has enough I/O beyond its largest file, which has its own row. */
 static bool is_heavy(const struct folder *f, const struct hr_summary_sums *whole)
 {
 	return f->sums.io_ns - f->most_ns > whole->io_ns / HEAVY ||
 	       bytes_of(&f->sums) - f->most_bytes > bytes_of(whole) / HEAVY;
 }
 
-/* Whether the folder has unrelated files. */
+/* Returns whether the folder has unrelated files. */
 static bool is_common(const char *path)
 {
 	static const char *const common[] = {"/",    "/dev", "/home", "/media", "/mnt", "/opt",

@@ -83,7 +83,7 @@ static void put_paths(struct hr_json *j, const char *key, const struct hr_summar
 	hr_json_end(j);
 }
 
-/* How CMD ended, if the run of CMD prints the summary. */
+/* Writes how CMD ended, if the run of CMD prints the summary. */
 static void put_command(struct hr_json *j, const struct hr_summary *s)
 {
 	bool known = s->command >= 0;

@@ -148,7 +148,7 @@ size_t hr_paths_files(struct hr_summary_paths *p, struct hr_summary_path *ret, s
 	return n;
 }
 
-/* Resolves the path, so that a folder counts as one, whatever path leads to it. */
+/* Resolves the path, so that a folder to which several paths lead is one folder. */
 static void visit_resolved(hr_paths_visit *visit, void *self, const struct hr_file_info *info,
 			   const struct hr_summary_sums *sums)
 {

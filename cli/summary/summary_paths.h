@@ -3,8 +3,8 @@
  * summary_paths.h - file records per path, and the folders that matter
  *
  * Files with the same path, of many processes and nodes, are one row. A folder has a row if its
- * files have a fifth of all I/O time or bytes, without its largest file and folders with their own
- * row. Otherwise the sums of the folder go to its parent. So ImageNet's thousand class folders
+ * files have a fifth of all I/O time or bytes, not counting its largest file and folders with their
+ * own row. Otherwise the sums of the folder go to its parent. So ImageNet's thousand class folders
  * become one `train`. Folders of unrelated files, such as / and /tmp, have no row.
  */
 #ifndef HEADRACE_CLI_SUMMARY_SUMMARY_PATHS_H
@@ -23,8 +23,8 @@ int hr_paths_add(struct hr_summary_paths *p, const struct hr_stream *s,
 		 const Headrace__FileRecord *row);
 
 /*
- * Returns the number of rows: the first `max` files by I/O time, fewer if memory is short. The
- * caller frees the strings.
+ * Store the first `max` files or folders by I/O time, fewer if memory is short. Return their
+ * number. The caller frees the strings.
  */
 size_t hr_paths_files(struct hr_summary_paths *p, struct hr_summary_path *ret, size_t max);
 size_t hr_paths_folders(const struct hr_summary_paths *p, struct hr_summary_path *ret, size_t max);

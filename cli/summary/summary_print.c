@@ -111,7 +111,7 @@ static void print_missing(const struct hr_summary *s, FILE *out)
 
 /* ---- totals ---- */
 
-/* "failed (exit status 3)": the state of the last run, and its reason if known. */
+/* Prints the state of the last run, and its reason if known: "failed (exit status 3)". */
 static void print_state(const struct hr_summary *s, FILE *out)
 {
 	char signal[16];
@@ -161,7 +161,7 @@ static void print_head(const struct hr_summary *s, FILE *out)
 		fprintf(
 		    out,
 		    "  with      %u earlier run%s of this job in the same store, %s from first to "
-		    "last: all figures here are of the %u together (--job NAME keeps runs "
+		    "last: all numbers here are sums over the %u runs (--job NAME keeps runs "
 		    "apart)\n",
 		    s->runs - 1, plural(s->runs - 1), hr_text_duration(s->span_ns).s, s->runs);
 	if (s->processes == 0 && find_loss(s, HR_LOSS_NO_PRELOAD) == NULL)
@@ -257,7 +257,8 @@ static void print_mapped(const struct hr_summary *s, FILE *out)
 	if (mapped->files_in_memory > 0)
 		fprintf(out, "%s%s in memory", on_disk > 0 ? " and " : "",
 			hr_text_count(mapped->files_in_memory).s);
-	fprintf(out, ", by %s call%s of mmap: what page faults move is not in these lines\n",
+	fprintf(out,
+		", by %s call%s of mmap; the totals do not include bytes that page faults read\n",
 		hr_text_count(mapped->maps).s, plural(mapped->maps));
 }
 
@@ -356,8 +357,8 @@ static void print_paths(const struct hr_summary *s, FILE *out)
 }
 
 /*
- * STORE as an argument of `headrace query`, with --job if the job's name differs from the store's.
- * NULL: no memory.
+ * Returns STORE as an argument of `headrace query`, with --job if the job's name differs from the
+ * store's. NULL: no memory.
  */
 static char *query_words(const struct hr_summary *s)
 {

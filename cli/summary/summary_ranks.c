@@ -28,7 +28,7 @@ static bool is_deselected(const struct hr_summary *s, int rank)
 	return false;
 }
 
-/* "3 7-9": the ranks below n of which `is` is true; NULL when there are none. */
+/* Returns the ranks below n for which `is` is true, such as "3 7-9"; NULL: none. */
 static char *rank_list(const struct hr_summary *s, int n,
 		       bool (*is)(const struct hr_summary *s, int rank))
 {

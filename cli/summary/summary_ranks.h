@@ -5,7 +5,9 @@
 
 #include "cli/summary/summary.h"
 
-/* `world`: the world size in the environment of processes; 0: unknown. */
+/*
+ * Sets lists and counts of ranks. `world`: world size in the environment of processes; 0: unknown.
+ */
 void hr_ranks_count(struct hr_summary *s, uint32_t world);
 
 #endif

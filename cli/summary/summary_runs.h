@@ -13,7 +13,7 @@
 
 /* One stream, or several that were joined. Times are wall clock; 0: unknown. */
 struct hr_run_part {
-	uint64_t start_ns, end_ns;  /* as headraced stored them */
+	uint64_t start_ns, end_ns;  /* times that headraced stored */
 	uint64_t first_ns, last_ns; /* first and last time of a process or operation */
 	bool running, unfinished, killed, failed;
 };
@@ -26,13 +26,13 @@ struct hr_runs {
 void hr_run_part_see(struct hr_run_part *part, uint64_t wall_ns);
 void hr_run_part_join(struct hr_run_part *to, const struct hr_run_part *from);
 
-/* Start and end of the part, as far as they are known. */
+/* Return start and end of the part, as far as they are known. */
 uint64_t hr_run_part_start(const struct hr_run_part *part);
 uint64_t hr_run_part_end(const struct hr_run_part *part);
 
 int hr_runs_add(struct hr_runs *runs, const struct hr_run_part *stream); /* 0 or -ENOMEM */
 
-/* Sets the states and spans of the job and of its last run. *ret_job: all runs joined. -ENOMEM. */
+/* Sets states and spans of the job and its last run. *ret_job: all runs joined. 0 or -ENOMEM. */
 int hr_runs_take(struct hr_runs *runs, struct hr_summary *s, struct hr_run_part *ret_job);
 void hr_runs_done(struct hr_runs *runs);
 

@@ -18,7 +18,7 @@
 
 #define SECOND_NS UINT64_C(1000000000)
 #define EVERY_MIN (SECOND_NS / 10)
-/* headraced lists ended processes separately at least this long: proto/live.h */
+/* for at least this time, headraced lists ended processes separately (proto/live.h) */
 #define EVERY_MAX (30 * SECOND_NS)
 #define ANSWER_NS (3 * SECOND_NS)
 #define RETRY_NS  (10 * SECOND_NS) /* top ends if headraced does not answer for this time */
@@ -26,7 +26,7 @@
 enum { OPT_SOCKET = 256 };
 
 const struct hr_option hr_top_option_table[] = {
-    {"by", 'b', "WHAT", "rank (or process), worker, process, file, mount, class or op",
+    {"by", 'b', "WHAT", "a row per rank, worker, process, file, mount, class or op",
      "rank worker process file mount class op"},
     {"sort", 's', "KEY", "time (default), bytes, ops or latency of the last interval",
      "time bytes ops latency"},
@@ -130,7 +130,7 @@ static void top_take(struct top *t, Headrace__LiveJob *picture)
 		top_end(t, EXIT_FAILURE, NULL);
 }
 
-/* Whether later requests must fail, too: the job has ended, or the caller may not see it. */
+/* True: later requests fail, too, because the job has ended, or the caller may not see it. */
 static bool is_final(const struct top *t, int r, bool connected)
 {
 	if (connected)
@@ -225,7 +225,7 @@ static void read_keys(struct top *t)
 
 /* ---- the loop ---- */
 
-/* Milliseconds to wait; -1: until an event. */
+/* Returns the milliseconds to wait; -1: until an event. */
 static int poll_timeout(const struct top *t)
 {
 	uint64_t now = now_ns();

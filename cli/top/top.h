@@ -3,7 +3,7 @@
  * top.h - `headrace top`: shows a running job periodically
  *
  *      top_find.c     finds the job, and the socket of its headraced
- *      top_fetch.c    fetches one picture of the job (proto/live.proto), without waiting
+ *      top_fetch.c    fetches a picture (totals of the job at one moment: proto/live.proto), without waiting
  *      top_sums.c     two pictures -> rows of a view: operations between them, and in all
  *      top_lines.c    rows -> lines of a width, safe for a terminal
  *      top_json.c     rows -> an object on a line
@@ -72,13 +72,13 @@ extern const char *const hr_top_sort_names[HR_TOP_SORTS];
 struct hr_top_sum {
 	uint64_t ops, bytes, errors, dur_ns;
 	uint64_t wait_ns, steps;    /* only in views of processes, and in sums of the job */
-	uint64_t max_ns;	    /* since the job began */
+	uint64_t max_ns;	    /* longest duration since the job began */
 	uint64_t hist[HR_TOP_BINS]; /* histogram of durations; empty for files */
 };
 
 struct hr_top_row {
 	uint64_t key;		    /* identifies the row in its view */
-	struct hr_top_sum all, now; /* since the job began, and between the two pictures */
+	struct hr_top_sum all, now; /* sums since the job began; sums between the two pictures */
 	/* in views of processes: one process of the row; NULL: unknown */
 	const Headrace__LiveProcess *process;
 	const Headrace__LiveFile *file;
@@ -106,16 +106,16 @@ int hr_top_sums(Headrace__LiveJob *before, Headrace__LiveJob *picture, enum hr_t
 		enum hr_top_sort sort, struct hr_top_table *ret);
 void hr_top_table_done(struct hr_top_table *t);
 
-/* The share of the interval that waiters spent in input waits; -1: no waiters. */
+/* Returns the share of the interval that waiters spent in input waits; -1: no waiters. */
 double hr_top_wait(const struct hr_top_sum *now, uint32_t waiters, uint64_t interval_ns);
 
-/* The quantile `part` (0 to 1) of the durations, interpolated in a bin. 0: no durations. */
+/* Returns the quantile `part` (0 to 1) of the durations, interpolated in a bin. 0: no durations. */
 uint64_t hr_top_quantile(const struct hr_top_sum *s, double part);
 
 const Headrace__LiveProcess *hr_top_process(const Headrace__LiveJob *m, uint64_t proc);
 const Headrace__LiveFile *hr_top_file(const Headrace__LiveJob *m, uint32_t file);
 
-/* Whether ranks are known. If so, the first view is by rank. */
+/* Returns whether ranks are known. If so, the first view is by rank. */
 bool hr_top_has_ranks(const Headrace__LiveJob *m);
 
 /* ---- showing ---- */
@@ -136,18 +136,18 @@ struct hr_top_text {
 	bool failed;
 };
 
-/* Draws a screen of `rows` lines of at most `columns` cells. top_lines.c */
+/* Draws a screen of `rows` lines of at most `columns` cells (top_lines.c). */
 void hr_top_draw(struct hr_top_text *to, const struct hr_top_display *display, unsigned columns,
 		 unsigned rows);
 
-/* Prints some lines for a file or a pipe, each with the time first. top_lines.c */
+/* Prints some lines for a file or a pipe, each with the time first (top_lines.c). */
 void hr_top_print(FILE *out, const struct hr_top_display *k);
 
-/* Prints one line of JSON, whose keys docs/top.md documents. top_json.c */
+/* Prints one line of JSON, whose keys docs/top.md documents (top_json.c). */
 void hr_top_json(FILE *out, const struct hr_top_display *display);
 
 /* ---- the terminal (top_screen.c) ---- */
-/* Whether standard output is a terminal that top can draw on. */
+/* Returns whether standard output is a terminal that top can draw on. */
 bool hr_top_screen_usable(void);
 
 /* Opens the alternate screen, without echo. *ret_fd: readable after a signal. */

@@ -32,7 +32,7 @@ void hr_top_text_done(struct hr_top_text *t)
 	*t = (struct hr_top_text){0};
 }
 
-/* The locale for widths of characters, made once; 0: the user's locale is not UTF-8. */
+/* Returns the locale for widths of characters, made once; 0: the user's locale is not UTF-8. */
 static locale_t wide_locale(void)
 {
 	static bool made;
@@ -56,7 +56,7 @@ static bool is_format_character(wchar_t c)
 	       (c >= 0x2060 && c <= 0x206f) || c == 0xfeff || c == 0xad || c == 0x61c;
 }
 
-/* The size of the first character in bytes and cells. Returns false if `?` must replace it. */
+/* Finds the size of the first character in bytes and cells. False: `?` must replace it. */
 static bool next_character(const char *text, size_t *ret_bytes, unsigned *ret_cells)
 {
 	mbstate_t state = {0};

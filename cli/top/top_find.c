@@ -79,7 +79,7 @@ static void add_run(void *arg, const char *socket, Headrace__Control *m)
 	add_job(s, m->job_status);
 }
 
-/* Whether all found jobs are attempts of one job. The last one is the latest attempt. */
+/* True: all found jobs are attempts of one job, of which the last one is the latest. */
 static bool same_job(const struct top_search *s)
 {
 	for (size_t i = 1; i < s->n; i++)

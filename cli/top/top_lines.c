@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Draws a picture as a screen, or prints it as lines. */
+/* Draws a picture (totals of a job: top.h) as a screen, or prints it as lines. */
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
@@ -49,8 +49,7 @@ static size_t add_process(const Headrace__LiveProcess *p, char *ret, size_t byte
 	const uint8_t *blank = text->len ? memchr(text->data, ' ', text->len) : NULL;
 	size_t program = blank ? (size_t)(blank - text->data) : text->len;
 	const uint8_t *slash = program ? memrchr(text->data, '/', program) : NULL;
-	size_t skipped =
-	    slash ? (size_t)(slash + 1 - text->data) : 0; /* skips the program's folder */
+	size_t skipped = slash ? (size_t)(slash + 1 - text->data) : 0; /* the program's folder */
 
 	at = top_lines_append(ret, bytes, at, "%u ", p->pid);
 	if (p->rank_plus1 || p->worker_plus1)
@@ -79,7 +78,7 @@ static void file_label(const Headrace__LiveFile *f, uint64_t number, char *ret, 
 		snprintf(ret, bytes, "(file %llu: unknown name)", (unsigned long long)number);
 }
 
-/* Sets a label such as "rank 3 worker 1", "/data/x" or "pread64 (read)"; not escaped. */
+/* Sets a label such as "rank 3 worker 1", "/data/x" or "pread64 (read)", without escapes. */
 static void row_label(const struct hr_top_row *row, enum hr_top_view view, char *ret, size_t bytes)
 {
 	const char *class;
@@ -245,7 +244,7 @@ static void put_line(struct page *p, const char *style, const char *text)
 		return;
 	if (p->used++ > 0)
 		hr_top_text_put(p->to, "\r\n", 2);
-	/* Erases before the text: after a full line, erasing would clear the last cell. */
+	/* Erases before the text, because after a full line, erasing would clear the last cell. */
 	hr_top_text_put(p->to, p->used == p->last ? "\033[J" : "\033[K", 3);
 	hr_top_text_put(p->to, style, strlen(style));
 	hr_top_text_fit(p->to, text, p->columns, HR_TOP_CUT_END, false);
@@ -373,7 +372,7 @@ static void put_help(struct page *p)
 {
 	static const char *const lines[] = {
 	    "keys",
-	    "  t b o l        sort by time, bytes, ops, latency (mean), as of the last interval",
+	    "  t b o l        sort by time, bytes, ops, latency (mean) of the last interval",
 	    "  r w p          by rank, by worker of a rank, by process",
 	    "  f m c n        by file in use, by mount, by class of operation, by operation",
 	    "  space          pause; again: continue",
@@ -381,9 +380,9 @@ static void put_help(struct page *p)
 	    "",
 	    "columns, of the last interval",
 	    "  WAIT           part of the time in which the training loop waited for a batch",
-	    "  IN I/O         threads inside an operation, on average: 1.00 is one all the time",
+	    "  IN I/O         average number of threads inside an operation",
 	    "  OPS/S BYTES/S  operations that returned, and what they moved",
-	    "  MEAN P99       of their durations (p99 within its power of two)",
+	    "  MEAN P99       mean duration, and 99th percentile within its power of two",
 	    "and since the job began: LONGEST, ALL TIME, ALL BYTES, ERRORS (wider screens)",
 	};
 

@@ -11,7 +11,7 @@
 
 #include "cli/top/top.h"
 
-/* Switches to the alternate screen, without cursor and line wrapping; and back. */
+/* Switches to the alternate screen, without cursor and line wrapping, and back. */
 #define OPEN  "\033[?1049h\033[?25l\033[?7l\033[2J"
 #define CLOSE "\033[0m\033[?7h\033[?25h\033[?1049l"
 
@@ -35,7 +35,7 @@ static void top_screen_put(const char *bytes, size_t n)
 	while (n > 0) {
 		ssize_t put = write(STDOUT_FILENO, bytes, n);
 
-		if (put < 0) /* the terminal has hung up: SIGHUP follows */
+		if (put < 0) /* the terminal has hung up, and SIGHUP follows */
 			return;
 		bytes += put;
 		n -= (size_t)put;

@@ -159,7 +159,7 @@ static void top_sums_add(struct hr_top_sum *s, const Headrace__LiveRow *before,
 		s->hist[before->dur_hist[i] % HR_TOP_BINS] -= before->dur_hist[i + 1];
 }
 
-/* The key of a process's row in views of processes. Returns false if the process has no row. */
+/* Finds the key of a process's row in views of processes. False: the process has no row. */
 static bool process_key(enum hr_top_view view, const Headrace__LiveProcess *p, uint64_t *ret)
 {
 	uint64_t rank = p ? p->rank_plus1 : 0, worker = p ? p->worker_plus1 : 0;
@@ -208,8 +208,9 @@ static bool find_row(struct sums *k, const Headrace__LiveRow *r, struct hr_top_r
 }
 
 /*
- * The same row in the earlier picture; NULL: none. A row that sums up ended processes has no
- * operations in the interval, because it adds only processes that ended before the earlier picture.
+ * Returns the same row in the earlier picture; NULL: none. A row that sums up ended processes has
+ * no operations in the interval, because it adds only processes that ended before the earlier
+ * picture.
  */
 static const Headrace__LiveRow *row_before(const Headrace__LiveJob *before, size_t *at,
 					   const Headrace__LiveRow *r)
@@ -382,8 +383,9 @@ int hr_top_sums(Headrace__LiveJob *before, Headrace__LiveJob *picture, enum hr_t
 	int r;
 
 	/*
-	 * Pictures of different headraced cannot be compared. After a long pause, neither can two
-	 * of the same: headraced has summed up processes that ended in between.
+	 * Pictures of different headraced processes cannot be compared. After a long pause,
+	 * pictures of the same one cannot, either: it has summed up processes that ended in
+	 * between.
 	 */
 	if (before &&
 	    (before->instance != picture->instance || before->since_ns != picture->since_ns ||

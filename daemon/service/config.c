@@ -51,7 +51,7 @@ const struct hr_config_key hr_service_keys[] = {
      .help = "Policy or level of the jobs of a partition: record, counters, trace, asked or off; "
 	     "repeatable."},
     {KEY("user", LIST, policy_users), .value_name = "NAME=WORD",
-     .help = "The same for the jobs of a user, in any partition; repeatable."},
+     .help = "Policy or level of the jobs of a user, in any partition; repeatable."},
     {KEY("paths", CHOICE, paths), .choices = "full hash cut", .otherwise = "full",
      .help = "How paths are stored: in full, as pseudonyms, or as their first components and "
 	     "extension only."},

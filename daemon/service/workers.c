@@ -337,8 +337,9 @@ static void worker_killed(struct job *job, int signum)
 		hr__service_worker_failed(job, why);
 		return;
 	}
-	hr_log(HR_LOG_WARNING, "job %s: signal %d killed its recording process; another continues",
-	       job->id, signum);
+	hr_log(HR_LOG_WARNING,
+	       "job %s: signal %d killed its recording process; a new one continues", job->id,
+	       signum);
 	job->service->restarts++;
 	start_again(job);
 }

@@ -29,7 +29,7 @@ static const struct symbol symbols[] = {
 #undef HR_DUCKDB
 };
 
-/* *ret_missing: the first function that the library lacks, or NULL. */
+/* Fills the table. *ret_missing: the first function that the library lacks, or NULL. */
 static void duckdb_api_resolve(void *handle, const char **ret_missing)
 {
 	*ret_missing = NULL;
@@ -62,7 +62,7 @@ static int use(void *handle, const char *path, char **ret_error)
 	return 0;
 }
 
-/* 0: loaded. -ENOENT: no such file. Other errors: the file cannot be loaded. */
+/* Returns 0; -ENOENT: no such file; another error: the file cannot be loaded. */
 static int try_file(const char *path, char **ret_error)
 {
 	void *handle;
@@ -154,9 +154,9 @@ static int search(char **ret_error)
 	if (handle != NULL)
 		return use(handle, LIBRARY, ret_error);
 	if (asprintf(ret_error,
-		     "SQL needs DuckDB (" LIBRARY "): `install-duckdb --user` fetches it (it is in "
-		     "libexec/headrace, or in scripts of the sources), or HEADRACE_DUCKDB names "
-		     "the library or its folder; recording and summaries do without") < 0)
+		     "queries need DuckDB (" LIBRARY "), recording and summaries do not: run "
+		     "`install-duckdb --user` (in libexec/headrace, or in scripts/ of the "
+		     "sources), or set HEADRACE_DUCKDB to the library or its folder") < 0)
 		*ret_error = NULL;
 	return -ENOENT;
 }

@@ -2,9 +2,9 @@
 /*
  * duckdb_api.h - DuckDB's C API, loaded at run time
  *
- * Nodes need no DuckDB, so no program links against it: hr_duckdb_load() fills the table with
- * dlopen, from any thread, and the library stays loaded. The types are declared here, so that a
- * build needs no duckdb.h; tests/query/duckdb_check.c compares them with it.
+ * Nodes need no DuckDB, so no program links against it. Instead, any thread may call
+ * hr_duckdb_load(), which fills the table with dlopen; the library stays loaded. The types are
+ * declared here, so a build needs no duckdb.h; tests/query/duckdb_check.c compares it with this.
  */
 #ifndef HEADRACE_QUERY_DUCKDB_DUCKDB_API_H
 #define HEADRACE_QUERY_DUCKDB_DUCKDB_API_H
@@ -88,7 +88,7 @@ typedef struct {
 	void *internal_data;
 } duckdb_result;
 
-/* Up to 12 bytes are inside; a longer string has its first four bytes next to a pointer. */
+/* A string of up to 12 bytes is inside; a longer one has its first four bytes next to a pointer. */
 typedef struct {
 	union {
 		struct {
@@ -131,10 +131,11 @@ struct hr_duckdb {
 extern struct hr_duckdb hr_duckdb;
 
 /*
- * Loads libduckdb.so, once per process: $HEADRACE_DUCKDB (file or folder; if set, nothing else),
- * else the first of: the program's folder, ../lib/headrace from there, third_party/duckdb of the
- * checkout, $XDG_DATA_HOME/headrace, /usr/lib/headrace, the system's search path.
- * 0; -ENOENT: not found; -ELIBACC: unsuitable. *ret_error (malloc'ed) has advice.
+ * Loads libduckdb.so, once per process. If $HEADRACE_DUCKDB (a file or folder) is set, tries only
+ * that. Otherwise tries, in this order: the program's folder, ../lib/headrace from there,
+ * third_party/duckdb of the checkout, $XDG_DATA_HOME/headrace, /usr/lib/headrace, the system's
+ * search path. Returns 0; -ENOENT: not found; -ELIBACC: unsuitable. *ret_error (malloc'ed) has
+ * advice.
  */
 int hr_duckdb_load(char **ret_error);
 

@@ -11,7 +11,7 @@
 
 /* Bytes to buffer before a write. A whole text may not fit into memory twice. */
 #define LINE_BYTES  (1u << 20)
-#define PIECE_BYTES (1u << 16) /* of a text; escaping makes it at most six times as long */
+#define PIECE_BYTES (1u << 16) /* piece of a text, which escaping makes at most six times as long */
 
 struct output_column {
 	char *name;
@@ -27,7 +27,7 @@ struct hr_output {
 	unsigned n_columns;
 	uint64_t rows;
 	struct hr_buffer line;
-	int error;		     /* of a write; drops later output */
+	int error;		     /* error of a write, after which output is dropped */
 	struct hr_text_table *table; /* NULL in other formats, and for a plan */
 	bool plan;		     /* an EXPLAIN: prints its second column unchanged */
 	bool sparse;		     /* JSON: leaves out members that are NULL */
@@ -215,9 +215,9 @@ static void json_row(struct hr_output *o, duckdb_data_chunk chunk, idx_t row)
 
 /* ---- tables, names of members ---- */
 
-#define SHORT_MIN 1e-9 /* one nanosecond: smaller numbers keep their exponent */
+#define SHORT_MIN 1e-9 /* one nanosecond; smaller numbers are printed with an exponent */
 #define SHORT_MAX 1e15
-/* from here on, all significant digits are before the point */
+/* from this value on, all significant digits are before the point */
 #define SHORT_DIGITS  100
 #define SECOND_DIGITS 3 /* decimals of a timestamp's seconds */
 
@@ -263,7 +263,7 @@ static void raw_cell(const struct output_column *c, duckdb_vector v, idx_t row,
 		cut_fraction(raw);
 }
 
-/* A cell as one line, without control characters, which could drive a terminal. */
+/* Returns a cell as one line, without control characters, because these could drive a terminal. */
 static char *table_cell(const struct output_column *c, duckdb_vector v, idx_t row)
 {
 	struct hr_buffer raw = {0}, cell = {0};
@@ -309,7 +309,7 @@ static int table_row(struct hr_output *o, duckdb_data_chunk chunk, idx_t row)
 
 #define LABEL_BYTES 16
 
-/* The column below which a line continues: that of the text after its label and two spaces. */
+/* Returns the column at which continuation lines begin: that of the text after the label. */
 static size_t text_indent(const char *line)
 {
 	size_t start = strspn(line, " ");
@@ -319,7 +319,7 @@ static size_t text_indent(const char *line)
 						       : start;
 }
 
-/* The last space after `from` and up to `to`; with a longer word, the next space or the end. */
+/* Returns the last space in (from, to]. If a word is longer, returns the next space or the end. */
 static size_t text_break(const char *line, size_t from, size_t to)
 {
 	for (size_t end = to; end > from; end--)

@@ -4,7 +4,8 @@
  *
  * A sink (statement.h) that writes rows to a FILE as they come. Tables and lists show three
  * significant digits of a DOUBLE and milliseconds of timestamps; JSON and CSV show all digits.
- * Text is the first column, one line for each row, which continues below the text after its label.
+ * The format text prints the first column of each row as a line. If the line is too long, its
+ * continuation is indented to the text that follows the label.
  */
 #ifndef HEADRACE_QUERY_DUCKDB_OUTPUT_H
 #define HEADRACE_QUERY_DUCKDB_OUTPUT_H
@@ -23,7 +24,7 @@ enum hr_output_format {
 
 struct hr_output;
 
-/* `width`: of the terminal, which a table must fit; 0: cuts nothing. 0 or -ENOMEM. */
+/* `width`: width of the terminal, to which a table is cut; 0: no cut. Returns 0 or -ENOMEM. */
 int hr_output_new(enum hr_output_format format, FILE *to, unsigned width, struct hr_output **ret);
 void hr_output_sparse(struct hr_output *o); /* JSON: leaves out members that are NULL */
 void hr_output_free(struct hr_output *o);
@@ -31,6 +32,6 @@ void hr_output_free(struct hr_output *o);
 /* Errors: -ENOTSUP (hr_output_problem() has the column), -ENOMEM, errors of writing. */
 struct hr_query_sink hr_output_sink(struct hr_output *o);
 const char *hr_output_problem(const struct hr_output *o); /* NULL: none */
-uint64_t hr_output_rows(const struct hr_output *o);	  /* so far */
+uint64_t hr_output_rows(const struct hr_output *o);	  /* rows so far */
 
 #endif

@@ -16,10 +16,10 @@ struct hr_query_options {
 	/* folder for data beyond the memory limit, made when needed; NULL: such a query fails */
 	const char *spill;
 	const char *parquet;  /* the only file that hr_query_parquet may write; NULL: none */
-	uint64_t spill_bytes; /* its maximum size; 0: the disk's free space */
+	uint64_t spill_bytes; /* maximum size of `spill`; 0: the free space of the disk */
 	uint64_t now_ns;      /* wall clock; 0: now */
 	uint64_t silent_ns;   /* a stream is silent after this time without data; 0: HR_SILENT_NS */
-	bool no_prune;	      /* read every batch: for tests */
+	bool no_prune;	      /* read every batch (for tests) */
 };
 
 struct hr_query;

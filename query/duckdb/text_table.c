@@ -7,12 +7,12 @@
 
 #define KEPT_ROWS      1000u /* rows that determine the widths of columns */
 #define MIN_TEXT       8u    /* minimum number of characters of a cut text */
-#define MIN_PATH       24u   /* minimum for paths on a wide terminal */
+#define MIN_PATH       24u   /* the same for paths on a wide terminal */
 #define GAP	       2u
 #define DOTS	       "..."
 #define DOTS_WIDTH     (sizeof(DOTS) - 1)
 #define ELSEWHERE_NOTE "a wider terminal or --format list shows them"
-#define LIST_ROWS      5u  /* up to this number, rows that are too wide become a list */
+#define LIST_ROWS      5u  /* at most this many rows become a list if they are too wide */
 #define LIST_RULE      16u /* length of the rule between rows, in addition to the names */
 
 struct text_column {
@@ -28,7 +28,7 @@ struct hr_text_table {
 	unsigned n_columns, n_shown;
 	unsigned widest_name;
 	struct text_column *columns;
-	char **cells; /* of buffered rows; NULL: the widths are known */
+	char **cells; /* cells of buffered rows; NULL: the widths are known */
 	size_t n_cells;
 	uint64_t rows;
 	unsigned at; /* the column of the next cell */
@@ -93,7 +93,7 @@ static void repeat(struct hr_buffer *out, const char *character, unsigned n)
 		hr_buffer_add(out, character, 1);
 }
 
-/* Characters [from, to) of a UTF-8 text. */
+/* Appends characters [from, to) of a UTF-8 text. */
 static void text_table_add_part(struct hr_buffer *out, const char *text, unsigned from, unsigned to)
 {
 	unsigned before = 0;
@@ -198,7 +198,7 @@ static void text_table_measure(struct hr_text_table *t)
 		t->columns[i].width = t->columns[i].whole;
 	if (t->terminal == 0 || total(t) <= t->terminal)
 		return;
-	t->list = t->rows > 0 && t->rows <= LIST_ROWS; /* then all rows are buffered */
+	t->list = t->rows > 0 && t->rows <= LIST_ROWS; /* in this case, all rows are buffered */
 	if (!t->list)
 		fit(t);
 }

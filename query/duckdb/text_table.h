@@ -2,9 +2,9 @@
 /*
  * text_table.h - cells of text as aligned columns, or as a list of lines
  *
- * The first rows are buffered to find the widths. If a table is wider than the terminal, texts are
- * cut; then last columns are left out and named below. A few such rows become a list instead: one
- * line per cell, uncut.
+ * The first rows are buffered to find the widths. If a table is wider than the terminal, its texts
+ * are cut. If this is not enough, its last columns are left out and named below the table. A table
+ * of a few such rows becomes a list instead, with one uncut line per cell.
  */
 #ifndef HEADRACE_QUERY_DUCKDB_TEXT_TABLE_H
 #define HEADRACE_QUERY_DUCKDB_TEXT_TABLE_H
@@ -13,19 +13,19 @@
 
 struct hr_text_table;
 
-/* `terminal`: its width in characters; 0: no terminal, nothing is cut. 0 or -ENOMEM. */
+/* `terminal`: width of the terminal in characters; 0: nothing is cut. Returns 0 or -ENOMEM. */
 int hr_text_table_new(unsigned n_columns, unsigned terminal, struct hr_text_table **ret);
 void hr_text_table_free(struct hr_text_table *t);
 
-/* Names a column, before the first cell. Numbers are aligned right and never cut. -ENOMEM. */
+/* Names a column, before the first cell. Numbers are aligned right and never cut. 0 or -ENOMEM. */
 int hr_text_table_column(struct hr_text_table *t, unsigned i, const char *name, bool number);
 
 /* Shows a list at any width. Call it between naming the columns and the first cell. */
 void hr_text_table_list(struct hr_text_table *t);
 
 /*
- * Takes (and frees) the next cell, row by row: a malloc'ed line of text. Appends complete lines to
- * *out; without memory, `failed` is set there.
+ * Takes and frees the next cell, a malloc'ed line of text. Cells come row by row. Appends complete
+ * lines to *out; if memory is short, sets out->failed.
  */
 void hr_text_table_cell(struct hr_text_table *t, char *text, struct hr_buffer *out);
 

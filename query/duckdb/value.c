@@ -245,7 +245,7 @@ static bool scientific(const char *text, int *ret_digits, int *ret_exponent)
 	return e != NULL;
 }
 
-/* The shortest text that reads back as the same number. Numbers of seconds have no exponent. */
+/* Prints the shortest text that reads back as the same number; numbers of seconds: no exponent. */
 static void print_double(struct hr_buffer *b, double v, bool is_float)
 {
 	int significant, exponent;
@@ -261,7 +261,7 @@ static void print_double(struct hr_buffer *b, double v, bool is_float)
 	hr_buffer_add(b, text, strlen(text));
 }
 
-/* Days since 1970, as a date of the proleptic Gregorian calendar; year 0 is 1 BC. */
+/* Prints days since 1970 as a date of the proleptic Gregorian calendar. Year 0 is 1 BC. */
 static void print_date(struct hr_buffer *b, int64_t days)
 {
 	int64_t z = days + 719468;
@@ -278,7 +278,7 @@ static void print_date(struct hr_buffer *b, int64_t days)
 			year > 0 ? "" : " (BC)");
 }
 
-/* A type's largest value means infinity, and its negative -infinity. */
+/* Prints a type's largest value as infinity, and its negative as -infinity. False: neither. */
 static bool print_infinity(struct hr_buffer *b, int64_t v, int64_t infinity)
 {
 	const char *text = v < 0 ? "-infinity" : "infinity";
@@ -289,7 +289,7 @@ static bool print_infinity(struct hr_buffer *b, int64_t v, int64_t infinity)
 	return true;
 }
 
-/* A time of day in units of 1 / per_second, with as many decimals as it needs. */
+/* Prints a time of day, in units of 1 / per_second, with as many decimals as it needs. */
 static void print_time(struct hr_buffer *b, int64_t v, int64_t per_second)
 {
 	int64_t s = v / per_second, fraction = v % per_second;

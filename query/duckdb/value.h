@@ -23,20 +23,20 @@ void hr_buffer_done(struct hr_buffer *b);
 struct hr_shape {
 	duckdb_type type;
 	bool json;	      /* a VARCHAR of type JSON, printed unchanged */
-	duckdb_type internal; /* of DECIMAL and ENUM: the integer type of the values */
-	unsigned scale;	      /* of DECIMAL */
+	duckdb_type internal; /* of DECIMAL and ENUM: integer type of the values */
+	unsigned scale;	      /* scale of a DECIMAL */
 	uint64_t array;	      /* elements of an ARRAY */
 	struct hr_shape *children;
-	char **names; /* of a STRUCT's children */
+	char **names; /* names of a STRUCT's children */
 	unsigned n_children;
-	duckdb_logical_type logical; /* of an ENUM, to look up texts; else NULL */
+	duckdb_logical_type logical; /* type of an ENUM, to look up texts; else NULL */
 };
 
-/* -ENOTSUP: the type cannot be printed (cast it to VARCHAR); -ENOMEM. */
+/* Returns 0; -ENOTSUP: the type cannot be printed (cast it to VARCHAR); -ENOMEM. */
 int hr_shape_init(struct hr_shape *s, duckdb_logical_type type);
 void hr_shape_done(struct hr_shape *s);
 
-/* Numbers are aligned right in tables, and unquoted in JSON. */
+/* True: a number, which is aligned right in tables, and unquoted in JSON. */
 bool hr_shape_is_number(const struct hr_shape *s);
 
 bool hr_value_is_null(duckdb_vector vector, idx_t row);
@@ -51,7 +51,7 @@ void hr_value_json(struct hr_buffer *b, const struct hr_shape *s, duckdb_vector 
 bool hr_value_plain(const struct hr_shape *s, duckdb_vector vector, idx_t row,
 		    const char **ret_text, size_t *ret_n);
 
-/* Appends a part of a JSON string; appends a whole one. */
+/* _escape appends a part of a JSON string; _string appends a whole one. */
 void hr_value_json_escape(struct hr_buffer *b, const char *text, size_t n);
 void hr_value_json_string(struct hr_buffer *b, const char *text, size_t n);
 

@@ -6,15 +6,18 @@
 #include "common/array.h"
 #include "query/intervals/during.h"
 
-/* The intervals of a lane that later batches may overlap. */
+/*
+ * The intervals of a lane below the cut, which later batches may overlap. The cut is the latest end
+ * of the events that are still to be added up.
+ */
 struct pending_spans {
 	struct hr_span *spans;
 	size_t n;    /* spans[0..n) are united */
-	size_t used; /* spans[n..used) are pieces: each is united, but not with the others */
+	size_t used; /* spans[n..used) are pieces; only spans of the same piece are united */
 	size_t room;
-	size_t *ends; /* of the pieces */
+	size_t *ends; /* end of each piece in `spans` */
 	size_t n_pieces, pieces_room;
-	uint64_t busy_ns; /* of the time above the cut */
+	uint64_t busy_ns; /* busy time above the cut */
 	struct hr_busy_sums sums;
 };
 
@@ -34,8 +37,9 @@ struct hr_busy {
 	bool adding;	      /* a thread adds batches up, and owns the members below */
 	int error;
 
-	struct pending_spans *pending; /* of each lane; zero before its first event */
-	int64_t *last_ns; /* of each stream: no later batch has an event that ends after it */
+	struct pending_spans *pending; /* intervals of each lane; zero before its first event */
+	/* of each stream: upper limit of the end of all events in batches to come */
+	int64_t *last_ns;
 	struct hr_span *room[2];
 	size_t room_n[2];
 	struct hr_span_run *runs;
@@ -233,8 +237,8 @@ static int settle(struct hr_busy *b, struct pending_spans *p, int64_t cut)
 }
 
 /*
- * Like settle(), with one more piece, whose memory it reuses. Usually only the end of a long piece
- * overlaps pending spans: the rest is copied without a merge.
+ * Like settle(), but adds one more piece, whose memory it reuses. Usually, only the end of a long
+ * piece overlaps pending spans, so the rest is copied without a merge.
  */
 static int settle_with(struct hr_busy *b, struct pending_spans *p, struct hr_span *piece, size_t n,
 		       int64_t cut)
@@ -264,8 +268,8 @@ static int settle_with(struct hr_busy *b, struct pending_spans *p, struct hr_spa
 }
 
 /*
- * Merges pieces only when they have as many spans as those that are united already. So the work
- * is proportional to the pieces, even for a lane of many streams.
+ * Merges the pieces only when they have as many spans as the united ones. So the work is
+ * proportional to the pieces, even for a lane of many streams.
  */
 static int add_piece(struct hr_busy *b, struct pending_spans *p, struct hr_span *piece, size_t n,
 		     int64_t cut)
@@ -285,7 +289,7 @@ static int add_piece(struct hr_busy *b, struct pending_spans *p, struct hr_span 
 	return p->used - p->n >= p->n ? settle(b, p, cut) : 0;
 }
 
-/* The end of the latest event that is not added up yet, in streams with processes of the key. */
+/* Returns the cut of a key, which is that of the streams with its processes. */
 static int64_t cut_of(const struct hr_busy *b, const struct hr_busy_key *key)
 {
 	int64_t cut = INT64_MIN;

@@ -7,9 +7,9 @@
  * batch, no later batch can change the time above that end. This time is added up, and its
  * intervals are freed. Memory holds only the intervals below that end.
  *
- * Threads   One thread calls hr__busy_new. Any number of threads call hr__busy_work, each with a
- *           worker of its own: they decode batches in parallel, and one at a time adds finished
- *           batches up, in order. The thread that adds the last batch calls hr__busy_rows.
+ * Threads   One thread calls hr__busy_new. Any number of threads call hr__busy_work, each with its
+ *           own struct hr_busy_worker. They decode batches in parallel. One thread at a time adds up
+ *           finished batches, in order. The thread that adds the last batch calls hr__busy_rows.
  */
 #ifndef HEADRACE_QUERY_INTERVALS_BUSY_H
 #define HEADRACE_QUERY_INTERVALS_BUSY_H
@@ -56,8 +56,8 @@ struct hr_busy_keys;
 
 /*
  * Without `during`, reads only batches that the statement's predicates (prune.h) can match. With
- * `during`, also adds up the I/O of its regions, and `by` is HR_BUSY_RANK: *ret then owns
- * `during`, and a failure frees it. -ENOMEM.
+ * `during`, also adds up the I/O of its regions; `by` must be HR_BUSY_RANK, *ret then owns
+ * `during`, and a failure frees it. Returns 0 or -ENOMEM.
  */
 int hr__busy_new(struct hr_query *q, const struct hr_busy_args *args, struct hr_during *during,
 		 struct hr_busy **ret);
@@ -69,15 +69,15 @@ struct hr_busy_worker *hr__busy_worker_new(void);
 void hr__busy_worker_free(struct hr_busy_worker *w);
 
 /*
- * Adds up batches until none is left. 1: this thread has made the rows; 0: another thread has or
- * will. -ENOMEM; -EINTR after hr_query_interrupt: in all threads.
+ * Adds up batches until none is left. Returns 1 if this thread has made the rows, and 0 if another
+ * one has or will. An error occurs in all threads: -ENOMEM, or -EINTR after hr_query_interrupt.
  */
 int hr__busy_work(struct hr_busy *b, struct hr_busy_worker *w);
 
-/* Capacity for pending intervals: at least their maximum number so far. No thread may work. */
+/* Returns the room for pending intervals, at least their highest number. No thread may work. */
 size_t hr__busy_pending(const struct hr_busy *b);
 
-/* The rows with at least one operation, unordered. */
+/* Returns the rows with at least one operation, unordered. */
 size_t hr__busy_rows(const struct hr_busy *b, const struct hr_busy_row **ret);
 
 #endif

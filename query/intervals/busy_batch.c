@@ -21,8 +21,9 @@ struct span_run {
 struct hr_busy_worker {
 	struct hr_decoder *decoder;
 	struct hr_span *spans, *room[2]; /* HR_BATCH_EVENTS each */
-	uint8_t *classes;		 /* of each row, or HR_BUSY_NO_LANE */
-	const uint8_t *counted;		 /* NULL: a row's task determines its lane */
+	uint8_t *classes;		 /* class of each row, or HR_BUSY_NO_LANE */
+	/* `classes` of the batch; NULL: the task of a row determines its lane */
+	const uint8_t *counted;
 	struct span_run *runs;
 	size_t n_runs, runs_room;
 	struct hr_span_run *merge;
@@ -70,7 +71,7 @@ void hr__busy_sums_add(struct hr_busy_sums *to, const struct hr_busy_sums *from)
 
 /* ---- which rows ---- */
 
-/* The class of each row, or HR_BUSY_NO_LANE. NULL: all rows of a task are in its lane. */
+/* Returns the class of each row, or HR_BUSY_NO_LANE. NULL: all rows of a task are in its lane. */
 static const uint8_t *classify(const struct hr_busy_lanes *l, const struct hr_columns *c,
 			       struct hr_busy_worker *w)
 {
@@ -91,7 +92,7 @@ static const uint8_t *classify(const struct hr_busy_lanes *l, const struct hr_co
 	return classes;
 }
 
-/* Takes the intervals of rows [first, end) of a class (`classes` NULL: all). Inlined for speed. */
+/* Takes the intervals of rows [first, end) of `class`, or of all if `classes` is NULL. */
 ALWAYS_INLINE struct span_run busy_batch_take(const struct hr_columns *c, uint64_t offset_ns,
 					      uint32_t first, uint32_t end, const uint8_t *classes,
 					      uint8_t class, struct hr_span *to)

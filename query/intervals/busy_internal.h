@@ -2,7 +2,7 @@
 /*
  * busy_internal.h - shared by busy.c (order), busy_keys.c (keys) and busy_batch.c (one batch)
  *
- * A lane is a key and a class: it becomes a row. Without HR_BUSY_CLASS each key has one lane.
+ * A lane is a pair of key and class, and becomes a row. Without HR_BUSY_CLASS, a key has one lane.
  */
 #ifndef HEADRACE_QUERY_INTERVALS_BUSY_INTERNAL_H
 #define HEADRACE_QUERY_INTERVALS_BUSY_INTERNAL_H
@@ -15,7 +15,8 @@
 #define HR_BUSY_NO_LANE UINT8_MAX /* class of a row that the scope excludes */
 
 /* ---- keys ---- */
-#define HR_BUSY_OTHER_RANK (-2) /* of another rank than the requested one: no row */
+/* rank of processes that have another rank than the requested one, and so no row */
+#define HR_BUSY_OTHER_RANK (-2)
 
 struct hr_busy_key {
 	const struct hr_qstream *st;
@@ -28,15 +29,16 @@ struct hr_busy_keys {
 	struct hr_busy_key *list;
 	size_t n;
 	uint32_t *streams;
-	size_t *first_process; /* of each stream, in key_of */
-	uint32_t *key_of;      /* of each process; the stream's unknown processes share one */
+	size_t *first_process; /* first index of each stream in key_of */
+	/* key of each process; the unknown processes of a stream share one */
+	uint32_t *key_of;
 };
 
-/* Whether the stream may have processes of the rank, or of HR_BUSY_ANY_RANK. */
+/* Returns whether the stream, or the batch, may have processes of this rank or HR_BUSY_ANY_RANK. */
 bool hr__busy_stream_has(const struct hr_stream *s, int32_t rank);
 bool hr__busy_batch_has(const struct hr_stream *s, const struct hr_batch_ref *b, int32_t rank);
 
-/* Makes keys for the streams with used[i]. -ENOMEM. */
+/* Makes keys for the streams with used[i]. Returns 0 or -ENOMEM. */
 int hr__busy_keys_make(struct hr_busy_keys *k, const struct hr_query *q,
 		       const struct hr_busy_args *args, const bool *used);
 void hr__busy_keys_done(struct hr_busy_keys *k);
@@ -52,7 +54,7 @@ struct hr_busy_sums {
 
 struct hr_busy_piece {
 	uint32_t lane;
-	uint32_t first, n; /* in hr_busy_part.spans: united */
+	uint32_t first, n; /* united spans in hr_busy_part.spans */
 	struct hr_busy_sums sums;
 };
 
@@ -65,21 +67,23 @@ struct hr_busy_part {
 
 struct hr_busy_batch {
 	uint32_t stream, batch;
-	int64_t last_ns;      /* wall clock: no event of the batch ends later */
-	int64_t next_last_ns; /* of the stream's next batch; INT64_MIN: no batch is left */
+	int64_t last_ns; /* wall clock: no event of the batch ends later */
+	/* last_ns of the next batch of the stream; INT64_MIN: no batch is left */
+	int64_t next_last_ns;
 };
 
 struct hr_busy_lanes {
 	const struct hr_busy_keys *keys;
 	unsigned classes;	  /* lanes per key: HR_BUSY_CLASSES or 1 */
-	struct hr_during *during; /* NULL: hr_busy() */
+	struct hr_during *during; /* NULL for hr_busy(), which has no regions */
 	enum hr_busy_scope scope;
 	uint8_t class_of_op[HR_OP_MAX];
 };
 
 /*
- * Reads, decodes and unites a batch. Notes a damaged batch, which then has no pieces; likewise one
- * with an event that ends after last_ns, because it would be added too late. -ENOMEM.
+ * Reads and decodes a batch, and unites its intervals. Notes a damaged batch, which then has no
+ * pieces. A batch with an event that ends after last_ns counts as damaged, because it would be
+ * added too late. Returns 0 or -ENOMEM.
  */
 int hr__busy_batch_read(struct hr_query *q, const struct hr_busy_lanes *lanes,
 			const struct hr_busy_batch *batch, struct hr_busy_worker *w,

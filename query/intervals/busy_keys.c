@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which processes share a row of hr_busy(), and which streams contain them. */
+/* Decides which processes share a row of hr_busy(), and which streams contain them. */
 #include <errno.h>
 #include <stdlib.h>
 
 #include "query/intervals/busy_internal.h"
 
-/* A process of a stream, or all unlisted processes. Fields that are not in `by` are empty. */
+/* A process, or all unlisted processes of a stream. Fields that are not in `by` are empty. */
 struct key_entry {
 	const struct hr_qstream *st;
 	const char *node;
 	uint64_t proc;
 	int32_t rank, worker;
 	uint32_t stream;
-	size_t process; /* in key_of */
+	size_t process; /* index in key_of */
 };
 
 bool hr__busy_stream_has(const struct hr_stream *s, int32_t rank)
@@ -25,7 +25,7 @@ bool hr__busy_stream_has(const struct hr_stream *s, int32_t rank)
 	return false;
 }
 
-/* A batch that lists no processes may contain any. */
+/* A batch that lists no processes may contain all of them. */
 bool hr__busy_batch_has(const struct hr_stream *s, const struct hr_batch_ref *b, int32_t rank)
 {
 	if (rank == HR_BUSY_ANY_RANK || b->n_procs == 0)

@@ -17,7 +17,7 @@ struct place {
 struct hr_during {
 	struct hr_during_row *rows;
 	size_t n_rows, rows_room;
-	struct place *places; /* by key */
+	struct place *places; /* one per key */
 	size_t n_places;
 };
 
@@ -111,7 +111,7 @@ static int by_time(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-/* The number of points at or before `time`: the index of its sums. */
+/* Returns the number of points at or before `time`, which is the index of its sums. */
 static size_t sums_at(const struct place *p, int64_t time)
 {
 	size_t low = 0, high = p->n;
@@ -127,7 +127,7 @@ static size_t sums_at(const struct place *p, int64_t time)
 	return low;
 }
 
-/* Short regions that were added up have no position in time. */
+/* False: the row is a sum of short regions, which has no position in time. */
 static bool has_place(const struct hr_during_row *row)
 {
 	return row->region.count <= 1;
@@ -222,7 +222,7 @@ void hr__during_ops(struct hr_during *d, uint32_t key, const struct hr_columns *
 		    uint64_t offset_ns, uint32_t first, uint32_t end, const uint8_t *classes)
 {
 	const struct place *p = &d->places[key];
-	int64_t low = INT64_MAX, high = INT64_MIN; /* of the sums at `at` */
+	int64_t low = INT64_MAX, high = INT64_MIN; /* limits of the sums at `at` */
 	struct moved moved = {0};
 	size_t at = 0;
 

@@ -21,7 +21,7 @@
 #include "query/intervals/busy_internal.h"
 #include "common/region.h"
 
-/* Sums between two points. After hr__during_sum: of all time before the second point. */
+/* Sums between two points. After hr__during_sum, they cover all time before the second point. */
 struct hr_during_sums {
 	_Atomic uint64_t ops, bytes_read, bytes_written, io_ns;
 	uint64_t busy_ns; /* time with an operation under way */
@@ -29,7 +29,7 @@ struct hr_during_sums {
 
 struct hr_during_row {
 	uint32_t stream;
-	uint32_t key; /* of the region's rank, in hr_busy_keys */
+	uint32_t key; /* key of the region's rank, in hr_busy_keys */
 	struct hr_region region;
 	int64_t start_ns, end_ns; /* wall clock */
 	size_t from, to; /* in hr__during_sums(): the region's I/O is sums[to] - sums[from] */
@@ -42,19 +42,19 @@ struct hr_during_args {
 	int32_t rank;	/* only this rank, or HR_BUSY_ANY_RANK */
 };
 
-/* Reads the regions, not the events. -ENOMEM. */
+/* Reads the regions, not the events. Returns 0 or -ENOMEM. */
 int hr__during_new(struct hr_query *q, const struct hr_during_args *args, struct hr_during **ret);
 void hr__during_free(struct hr_during *d);
 
-/* Makes the points. Call it before the events are added. -ENOMEM. */
+/* Makes the points. Call it before the events are added. Returns 0 or -ENOMEM. */
 int hr__during_place(struct hr_during *d, const struct hr_query *q,
 		     const struct hr_busy_keys *keys);
 
-/* Adds operations [first, end) of one task. `classes`: NULL, or HR_BUSY_NO_LANE excludes a row. */
+/* Adds operations [first, end) of one task, without those of class HR_BUSY_NO_LANE in `classes`. */
 void hr__during_ops(struct hr_during *d, uint32_t key, const struct hr_columns *c,
 		    uint64_t offset_ns, uint32_t first, uint32_t end, const uint8_t *classes);
 
-/* Adds the time above `cut` of united spans. */
+/* Adds the time of the united spans that is above `cut`. */
 void hr__during_busy(struct hr_during *d, uint32_t key, const struct hr_span *spans, size_t n,
 		     int64_t cut);
 

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* An almost sorted list: at most so many insertion steps per span. */
+/* A list counts as almost sorted up to this many insertion steps per span. */
 #define STEPS 8u
 
 static int by_start(const void *a, const void *b)
@@ -15,7 +15,9 @@ static int by_start(const void *a, const void *b)
 	return (x->start > y->start) - (x->start < y->start);
 }
 
-/* Overlapping operations of one thread (aio, signal handlers) end slightly out of order. */
+/*
+ * Operations of a thread that overlap (aio, signal handlers) end out of order. False: not sorted.
+ */
 static bool insertion_sort(struct hr_span *spans, size_t n)
 {
 	size_t steps = STEPS * n;
@@ -39,7 +41,7 @@ void hr_spans_sort(struct hr_span *spans, size_t n)
 		qsort(spans, n, sizeof(*spans), by_start);
 }
 
-/* Chooses the next list without a branch, which would be mispredicted and take twice the time. */
+/* Chooses the next list without a branch, because mispredicted branches would double the time. */
 static struct hr_span_run merge_two(struct hr_span_run a, struct hr_span_run b, struct hr_span *to)
 {
 	const struct hr_span *x = a.at, *y = b.at, *x_end = x + a.n, *y_end = y + b.n;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * spans.h - intervals of time: sorted, merged, and united so that they do not touch
+ * spans.h - sorts, merges and unites intervals of time; united intervals do not touch
  *
  * Events of one thread are sorted already, so lists are merged, and no general sort is needed.
  */
@@ -20,12 +20,13 @@ struct hr_span_run {
 	size_t n;
 };
 
-/* Sorts by start: one pass over a sorted list, little more over an almost sorted one. */
+/* Sorts by start, in one pass over a sorted list, and in little more over an almost sorted one. */
 void hr_spans_sort(struct hr_span *spans, size_t n);
 
 /*
- * Merges runs (at least one; reorders them) into one. Each of the two buffers `room` has space for
- * all spans and does not overlap the runs. The result is in a buffer, or is the only run.
+ * Merges one or more runs into one, and reorders the array `runs`. Each of the two buffers `room`
+ * has space for all spans and does not overlap the runs. The result is in a buffer, or is the only
+ * run.
  */
 struct hr_span_run hr_spans_merge(struct hr_span_run *runs, size_t n_runs,
 				  struct hr_span *const room[2]);
@@ -33,7 +34,7 @@ struct hr_span_run hr_spans_merge(struct hr_span_run *runs, size_t n_runs,
 /* Unites sorted spans; `to` may be the same array. Returns the number of spans left. */
 size_t hr_spans_unite(struct hr_span_run from, struct hr_span *to);
 
-/* Splits united spans at `cut`: adds the time above to *total, returns how many spans are below. */
+/* Splits united spans at `cut`. Adds the time above it to *total. Returns the number below it. */
 size_t hr_spans_cut(struct hr_span *spans, size_t n, int64_t cut, uint64_t *total);
 
 size_t hr_spans_before(const struct hr_span *spans, size_t n, int64_t time);

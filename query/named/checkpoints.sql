@@ -1,6 +1,6 @@
 -- Checkpoints, one row per save, rank and mount: which one, where, how long, how many files and bytes
 -- arg name VARCHAR NULL: only regions of this name; NULL: outermost regions of kind checkpoint, and bursts of writes outside of them
--- arg gap SECONDS 1: writes that follow a save within this time may belong to it; a pause of this length ends a burst of writes
+-- arg gap SECONDS 1: writes within this time after a save may belong to the save; a pause of this length ends a burst of writes
 -- arg least BIGINT 1048576: minimum bytes that a rank writes in a burst that counts as a checkpoint
 -- known name: SELECT DISTINCT name FROM regions WHERE name IS NOT NULL ORDER BY name
 -- column checkpoint: its number in the job, from 1; a save of several ranks has the same number in all of them
@@ -9,13 +9,13 @@
 -- column name: name of the region, for example torch.save or Trainer.save_checkpoint; NULL: a burst of writes
 -- column path: the saved file, or the folder that contains all files; the final name if files were renamed
 -- column time_s: begin, since the start of the job
--- column dur_s: duration, with writes and renames that followed; steps has the time during which the training loop stood
+-- column dur_s: duration, including writes and renames that followed; the query steps shows for how long the training loop stood still
 -- column mount: mount to which it was written; one row per mount
 -- column files: number of files written there
--- column bytes_written, writes: bytes and writes of the rank for it there, including workers; without events, there are no bytes.
--- If checkpoints overlap, writes belong to the one that began last: of their own process, or, if that has none, of the rank
+-- column bytes_written, writes: what the rank and its workers wrote there for this checkpoint; without events, there are no bytes.
+-- If checkpoints overlap, a write belongs to the one that began last in its own process or, if this has none, in the rank
 -- column write_s: sum of the durations of these writes
--- column source: regions: the application marked the checkpoint; writes: a burst of writes looks like one
+-- column source: regions: the application marked the checkpoint; writes: a burst of writes looks like a checkpoint
 -- column job, attempt: job of the row
 WITH named AS (
     SELECT *, end_ns > coalesce(max(end_ns) OVER (PARTITION BY cluster, job, attempt, who, lane ORDER BY start_ns, end_ns DESC
@@ -45,7 +45,7 @@ pieces AS MATERIALIZED (
                  min(start_ns) AS start_ns, max(end_ns) AS end_ns
           FROM rounds GROUP BY cluster, job, attempt, node, proc, rank, who, lane, saved_path, round)),
 -- The training loop has resumed when it waits for input, steps an optimizer or begins a step. If it resumes more than $gap seconds
--- after a piece of a save, the time does not matter.
+-- after a piece of a save, the exact time does not matter.
 -- An ASOF join sorts its right side. Therefore hash joins first select the few regions that begin within the gap after a piece.
 loop AS MATERIALIZED (
     SELECT cluster, job, attempt, node, proc, start_ns

@@ -3,17 +3,17 @@
 -- arg scope data|runtime|all data: runtime is I/O on Python's own files
 -- arg top COUNT 50: maximum number of rows
 -- note: SELECT format('probes did not run for {}{}, or saw no I/O on files: coverage there is unknown (headrace run --probes)', array_to_string(list(t ORDER BY t)[1:8], ', '), CASE WHEN count(*) > 8 THEN format(' and {} more', count(*) - 8) ELSE '' END) FROM (SELECT DISTINCT format('job {} on {}', job, node) AS t FROM nodes ANTI JOIN kernel_records USING (cluster, job, attempt, node)) HAVING count(*) > 0
--- note: SELECT format('job {} loaded {}: data that such a library moves is in no number, because it does not go through files', job, string_agg(DISTINCT name, ', ' ORDER BY name)) FROM (SELECT job, regexp_extract(path, '[^/]*$') AS name FROM files) WHERE regexp_matches(name, '^lib(aws-cpp-sdk-|aws-c-s3|google_cloud_cpp_storage|azure-storage|daos|dfs).*\.so') GROUP BY job ORDER BY job
--- column path: as opened; NULL: the kernel did not know it, or rows are not by file
--- column kernel_count, kernel_bytes: reads and writes that the kernel saw, and pages of mappings that faults fetched; without excluded files
--- column shim_count, shim_bytes: those of them that the shim recorded. For stdio and POSIX aio, whose calls differ from system calls: all
--- that the kernel saw, if the shim recorded such a call of that process on that file
+-- note: SELECT format('job {} loaded {}: the numbers lack the data that such a library moves, because it does not go through files', job, string_agg(DISTINCT name, ', ' ORDER BY name)) FROM (SELECT job, regexp_extract(path, '[^/]*$') AS name FROM files) WHERE regexp_matches(name, '^lib(aws-cpp-sdk-|aws-c-s3|google_cloud_cpp_storage|azure-storage|daos|dfs).*\.so') GROUP BY job ORDER BY job
+-- column path: the path as opened; NULL: the kernel did not know it, or rows are not by file
+-- column kernel_count, kernel_bytes: reads and writes that the kernel saw, and pages of mappings that page faults fetched; without excluded files
+-- column shim_count, shim_bytes: those of them that the shim recorded. Calls of stdio and POSIX aio differ from system calls: if the shim
+-- recorded such a call of a process on a file, all that the kernel saw of them counts
 -- column bpf_count, bpf_bytes: those that probes recorded
 -- column missing_count, missing_bytes: those that are not recorded
--- column extra_count: operations that the shim recorded, and the kernel did not see or not with their file: before probes were loaded, the
--- first operation of a thread, the target of a copy
--- column recorded_percent: share that shim or probes recorded: the smaller one of count and bytes, rounded down
--- column share_percent: share that the shim recorded, likewise
+-- column extra_count: operations that the shim recorded, but that the kernel did not see, or saw without their file: those before probes
+-- were loaded, the first operation of a thread, the target of a copy
+-- column recorded_percent: share that shim or probes recorded: the smaller one of the shares of count and bytes, rounded down
+-- column share_percent: share that the shim recorded, computed in the same way
 -- column causes: why the shim did not record, with the calls (docs/probes.md); `unrecorded`: seen by the kernel, not recorded
 -- column rank, pid, node: NULL unless rows are by process
 -- column job, attempt: job of the row
@@ -54,8 +54,8 @@ sums AS (
            coalesce(sum(count) FILTER (cause = 'recorded'), 0) AS recorded,
            coalesce(sum(bytes) FILTER (cause = 'recorded'), 0) AS recorded_bytes
     FROM parts GROUP BY cluster, job, attempt, node, proc, file, how, what),
--- The kernel's counts have file 0 if the thread had no cell that names the file, as in its first call. The shim recorded these calls with
--- their files.
+-- The kernel's counts have file 0 if no cell of the thread named the file, as in its first call. The shim recorded these calls with their
+-- files.
 spare AS (
     SELECT cluster, job, attempt, node, proc, how, what,
            sum(greatest(recorded - bpf - under, 0)) FILTER (file <> 0) AS calls,

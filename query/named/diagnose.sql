@@ -5,14 +5,14 @@
 -- arg to DOUBLE NULL: only until this time
 -- known rank: SELECT DISTINCT rank FROM processes WHERE rank IS NOT NULL ORDER BY rank
 -- note: SELECT format('job {}: no training loop was recorded: PyTorch reports it under headrace run; other programs can mark it with headrace.h', string_agg(DISTINCT job, ', ' ORDER BY job)) FROM jobs ANTI JOIN (SELECT DISTINCT cluster, job, attempt FROM regions WHERE kind IN ('step', 'epoch', 'input_wait', 'optimizer')) USING (cluster, job, attempt) HAVING count(*) > 0
--- column lost_s, percent: time lost by the mean training process of the job, and its share of the time from start to end
--- column cause: what is lost, in one word
--- column what: what is lost
--- column rank: the rank that caused most of the loss, by itself or because others waited for it; NULL: no single one
+-- column lost_s, percent: lost time of a training process (mean over those of the job), and its share of the time from start to end
+-- column cause: name of the cause
+-- column what: the cause as a sentence
+-- column rank: the rank that caused most of the loss, by itself or because other ranks waited for it; NULL: no single rank
 -- column object: file or folder
 -- column evidence: numbers that show the cause
 -- column action: what would help
--- column gain_low_s, gain_high_s: what it would save; NULL: not known
+-- column gain_low_s, gain_high_s: time that the action would save; NULL: not known
 -- column avoid: what would not help
 -- column job, attempt: job of the row
 SELECT lost_ns / 1e9 AS lost_s, 100.0 * lost_ns / wall_ns AS percent, cause, meaning AS what, rank, object, evidence, action,

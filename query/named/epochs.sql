@@ -7,13 +7,13 @@
 -- column epoch: its number; NULL: the program gave none
 -- column time_s: begin, since the start of the job
 -- column dur_s: duration
--- column steps: number of steps that began in it
--- column input_wait_s, input_wait_percent: part of dur_s in waits of training loops, as in the table parts, and its share
--- column validation_s: part of dur_s in loops over loaders that no optimizer uses, with their waits
--- column unoverlapped_io_s: I/O that stops the training thread, as in steps
+-- column steps: number of steps that began in the epoch
+-- column input_wait_s, input_wait_percent: part of dur_s in which training loops waited for input (see the table parts), and its share of dur_s
+-- column validation_s: part of dur_s in validation: loops over loaders whose batches no optimizer uses, with their waits
+-- column unoverlapped_io_s: I/O that stops the training thread, as in the query steps
 -- column io_s: time during which a process of the rank, or one of its workers, had an operation in flight
--- column ops, bytes_read, bytes_written: operations of the rank that began in it
--- column open: 1: it had not ended when the process or the recording ended
+-- column ops, bytes_read, bytes_written: operations of the rank that began in the epoch
+-- column open: 1: the epoch had not ended when the process or the recording ended
 -- column job, attempt: job of the row
 WITH epochs AS MATERIALIZED (
     SELECT *, start_ns + dur_ns AS end_ns, row_number() OVER () AS n

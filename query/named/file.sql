@@ -1,8 +1,8 @@
--- One file, operation by operation, in the order of time (renames and links to it are listed under their source)
--- arg path PATH REQUIRED: the file, as it was opened and as `files` shows it; relative to the current folder
+-- One file, operation by operation, in the order of time (renames and links are listed under their old path)
+-- arg path PATH REQUIRED: the file, as it was opened and as the query files shows it; a relative path starts at the current folder
 -- arg top COUNT 1000: maximum number of rows
 -- known path: SELECT path FROM files GROUP BY path ORDER BY parse_filename(path) <> parse_filename($path), parse_dirpath(path) <> parse_dirpath($path), path
--- column time_s: begin, since the start of its job
+-- column time_s: begin of the operation, since the start of its job
 -- column op, file_offset, asked, bytes, errno: the operation
 -- column dur_s: duration
 -- column rank, worker, pid, tid, node, job, attempt: thread that did it

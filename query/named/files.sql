@@ -2,14 +2,14 @@
 -- arg top COUNT 20: maximum number of files
 -- arg by time|bytes|ops time: the order
 -- arg scope data|runtime|all data: runtime is I/O on Python's own files
--- arg pattern VARCHAR NULL: only files whose name without digits is this
+-- arg pattern VARCHAR NULL: only files with this pattern: base name without digits, as in the query patterns
 -- arg rank BIGINT NULL: only this rank
 -- known pattern: SELECT pattern FROM hr_file_records() WHERE $scope IN ('all', scope) GROUP BY ALL ORDER BY count(*) DESC, pattern
 -- known rank: SELECT DISTINCT rank FROM processes WHERE rank IS NOT NULL ORDER BY rank
--- column path: as opened
+-- column path: the path as opened
 -- column ops: all calls on it, including single characters (getc, putc)
--- column bytes_read, bytes_written: transferred by calls
--- column bytes_mapped: bytes fetched by page faults of its mappings; NULL: none, or no probes (headrace run --probes)
+-- column bytes_read, bytes_written: bytes that calls transferred
+-- column bytes_mapped: bytes that page faults of its mappings fetched; NULL: none, or no probes (headrace run --probes)
 -- column io_s, read_s, write_s, meta_s: time in all calls, in reads, in writes, and in other calls
 -- column procs, ranks: processes and ranks that used it, in all jobs; if each rank has its own share of the data, ranks is 1
 WITH per_file AS (

@@ -4,17 +4,17 @@
 -- arg prefetch COUNT NULL: prefetch_factor
 -- arg persistent true|false NULL: persistent_workers
 -- arg cores DOUBLE NULL: processors of each rank
--- arg io DOUBLE NULL: I/O of workers takes this multiple of its time, for example 0.5 on storage that is twice as fast, or 0 from memory
+-- arg io DOUBLE NULL: factor for the I/O time of workers, for example 0.5 for storage that is twice as fast, or 0 for files in memory
 -- arg mount VARCHAR NULL: the files of one mount lie on another one, for example /data=/scratch
 -- arg cached VARCHAR NULL: so much memory keeps what was read, for example 64GiB
 -- arg reads VARCHAR NULL: workers read blocks of this size, for example 1MiB
 -- arg batch COUNT NULL: samples of a batch
--- arg checkpoint recorded|async recorded: async: the training continues while a checkpoint is written
--- arg best true|false false: try all settings that are not given, and take the cheapest one that is within 3 % of the best
+-- arg checkpoint recorded|async recorded: with async, the training continues while a checkpoint is written
+-- arg best true|false false: with true, tries all settings that are not given, and chooses the fewest workers that are within 3 % of the fastest setting
 -- note: SELECT format('job {}: no training loop was recorded: PyTorch reports it under headrace run; other programs can mark it with headrace.h', string_agg(DISTINCT job, ', ' ORDER BY job)) FROM jobs ANTI JOIN (SELECT DISTINCT cluster, job, attempt FROM regions WHERE kind IN ('step', 'epoch', 'input_wait', 'optimizer')) USING (cluster, job, attempt) HAVING count(*) > 0
 -- column line: text
--- Numbers are those of the mean rank, as in the table findings. Ranks that wait for each other take as long as the slowest one
--- without its waits for others.
+-- Numbers are means over the ranks, as in the table findings. Ranks that wait for each other take as long as the slowest rank,
+-- without its waits for other ranks.
 WITH tried AS MATERIALIZED (
     SELECT cluster, job, attempt, setting, count(*) AS ranks, max(workers) AS workers, max(prefetch) AS prefetch, max(persistent) AS persistent,
            avg(loops) AS loops, avg(recorded_ns) AS recorded_ns, avg(replayed_ns) AS replayed_ns,
@@ -36,7 +36,7 @@ near AS (
     SELECT *, row_number() OVER (PARTITION BY cluster, job, attempt, workers ORDER BY prefetch, persistent, setting) AS nth
     FROM (SELECT *, min(mid_ns) OVER (PARTITION BY cluster, job, attempt, workers) AS least_ns FROM predicted WHERE setting > 0)
     WHERE mid_ns <= 1.03 * least_ns),
--- The cheapest setting of each number of workers; place 1 is the cheapest of all.
+-- The cheapest setting of each number of workers. Place 1: the fewest workers that are within 3 % of the fastest setting.
 kept AS (
     SELECT *, row_number() OVER (PARTITION BY cluster, job, attempt ORDER BY mid_ns > 1.03 * best_ns, workers) AS place
     FROM (SELECT *, min(mid_ns) OVER (PARTITION BY cluster, job, attempt) AS best_ns FROM near)

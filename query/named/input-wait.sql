@@ -4,19 +4,19 @@
 -- known rank: SELECT DISTINCT rank FROM processes WHERE rank IS NOT NULL ORDER BY rank
 -- note: SELECT format('no waits for input were recorded of job {}: PyTorch reports them under headrace run; other programs can mark them with HEADRACE_INPUT_WAIT of headrace.h', string_agg(DISTINCT job, ', ' ORDER BY job)) FROM jobs ANTI JOIN (SELECT DISTINCT cluster, job, attempt FROM regions WHERE kind = 'input_wait') USING (cluster, job, attempt) HAVING count(*) > 0
 -- column rank: NULL: processes without a rank
--- column loader: by loader: its number, in the order in which its process created them; NULL: unknown, or by rank
--- column wait_s, wait_percent: time in waits, the sum of the columns read_s to hidden_s, and its share of loop_s
+-- column loader: number of the DataLoader, in the order in which its process created them; NULL: unknown, or by=rank
+-- column wait_s, wait_percent: time in waits (the sum of the columns read_s to hidden_s), and its share of loop_s
 -- column mostly: the largest of the columns read_s to hidden_s
 -- column waits: number of waits; without those that got no batch because none was left (end_s)
 -- column median_s, p95_s, max_s: durations of ended waits; waits that were added up count with their mean
 -- column read_s, metadata_s, write_s: waits while the worker of the batch read a file; opened, examined or listed files; wrote a file
--- column runtime_s: waits while it used files of the Python installation
--- column cpu_s, core_s: waits while it computed; while it could run and had no core
--- column fault_s: waits while it waited for pages of mapped files
--- column sleep_s, network_s, lock_s: waits while it slept; while it waited for a socket; while it waited for a lock
--- column asleep_s: waits while it did none of these
--- column unknown_s: waits whose worker reported no CPU time, or is unknown
--- column worker_start_s, prefetch_s: waits while the worker started; before it began the batch, although it had nothing else to do
+-- column runtime_s: waits while this worker used files of the Python installation
+-- column cpu_s, core_s: waits while the worker computed; while it could run, but had no core
+-- column fault_s: waits while the worker waited for pages of mapped files
+-- column sleep_s, network_s, lock_s: waits while the worker slept; while it waited for a socket; while it waited for a lock
+-- column asleep_s: waits while the worker did none of these
+-- column unknown_s: waits for a worker that is unknown, or that reported no CPU time
+-- column worker_start_s, prefetch_s: waits while the worker started; waits before an idle worker began the batch
 -- column handover_s, end_s: waits for a finished batch; waits at the end of a loop, without a batch
 -- column hidden_s: waits at whose end the accelerator still worked, so that they cost no time
 -- column workers: the largest num_workers of its loaders; NULL: unknown

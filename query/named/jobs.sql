@@ -1,7 +1,7 @@
 -- The jobs in the store
 -- column job, state: state is running, silent (its nodes send nothing to the collector), ended, failed or killed
--- column start, seconds: begin (UTC) and duration: until now for a running job, until the last message for a silent or killed job,
--- which may be up to 10 s before its end
+-- column start, seconds: begin (UTC) and duration. The duration of a running job is until now; that of a silent or killed job is until
+-- the last message, which may be up to 10 s before its end
 -- column nodes, ranks_seen, ranks_expected: NULL: the expected number is unknown
 -- column name, user, labels, attempt, cluster: program, owner, labels of --label, number of requeues (from 0), cluster
 WITH lives AS (

@@ -1,8 +1,8 @@
 -- What was not recorded, and why
 -- column reason: docs/daemon.md lists all reasons
--- column op: the call; NULL: any
+-- column op: the call; NULL: any call
 -- column ops: count in the unit of the reason, mostly operations
--- column bytes, time_s: bytes that they moved, and their duration; 0 if unknown
+-- column bytes, time_s: bytes that the lost operations moved, and their duration; 0: unknown
 -- column rank, pid, node, job, attempt: process that lost them
 SELECT reason, op, sum(count) AS ops, sum(bytes) AS bytes, sum(dur_ns) / 1e9 AS time_s, rank, pid, node, job,
        attempt

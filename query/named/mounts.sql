@@ -2,9 +2,9 @@
 -- arg scope data|runtime|all data: runtime is I/O on Python's own files
 -- column mount, fs_type: mount of the opened file, as the process sees it
 -- column ops, errors: calls, and failed ones; without single characters (getc, putc), whose mount is not recorded
--- column bytes_read, bytes_written: transferred; a copy between files counts once, for the mount of its source
+-- column bytes_read, bytes_written: bytes transferred; a copy between files counts once, for the mount of its source
 -- column time_s: sum of the durations of all calls
--- column slowest_proc_s: the same for the process that spent most, for which the others may have waited
+-- column slowest_proc_s: time_s of the process with the largest time, for which the others may have waited
 WITH per_proc AS (
     SELECT mount, fs_type, cluster, job, attempt, node, proc, sum(count) AS ops, sum(errors) AS errors,
            sum(bytes) FILTER (class = 'read') AS bytes_read,

@@ -1,10 +1,10 @@
 -- The nodes of each job
 -- column node, state: running; silent: its headraced sends nothing to the collector; ended; killed: the recording was cut short,
--- because headraced was killed or stopped, or an operator has closed it (headrace-collector close-job)
+-- because headraced was killed or stopped, or an operator has closed the job (headrace-collector close-job)
 -- column ranks, procs: ranks and processes on the node
--- column events, stored_bytes: single operations, and disk space of all its data
--- column clock_offset_s, clock_error_s: its clock minus that of the collector, and the possible error; NULL without a collector
--- column streams: number of headraced processes of the job there, one after another
+-- column events, stored_bytes: number of recorded events, and disk space of all data of the node
+-- column clock_offset_s, clock_error_s: clock of the node minus that of the collector, and the largest error; NULL without a collector
+-- column streams: number of headraced processes of the job on the node, one after another
 -- column job, attempt, cluster: job of the row
 WITH p AS (
     SELECT cluster, job, attempt, node, count(DISTINCT rank) AS ranks, count(*) AS procs

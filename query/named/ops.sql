@@ -5,10 +5,10 @@
 -- known mount: SELECT DISTINCT mount FROM rollups WHERE mount IS NOT NULL ORDER BY mount
 -- known rank: SELECT DISTINCT rank FROM processes WHERE rank IS NOT NULL ORDER BY rank
 -- column op: the name in libc; getc and putc stand for all calls that read or write single characters (their mount and time are
--- not recorded: with the argument mount they are left out)
+-- not recorded, so the argument mount leaves them out)
 -- column ops: calls
 -- column time_s, mean_s, max_s: sum of the durations over all processes, mean and longest duration (NULL: not recorded)
--- column bytes: transferred; NULL if the call moves none
+-- column bytes: bytes transferred; NULL: the call moves none
 -- column errors: failed calls
 -- column class, api: class of the call, and posix, stdio, aio or mmap
 WITH calls AS (

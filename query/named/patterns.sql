@@ -6,7 +6,7 @@
 -- column pattern: the base name without [0-9-]+
 -- column files: distinct files
 -- column opens, reads, writes: calls
--- column bytes_read, bytes_written: transferred
+-- column bytes_read, bytes_written: bytes transferred
 -- column time_s: sum of the durations of all calls
 SELECT pattern, count(DISTINCT file_id) AS files, sum(opens) AS opens, sum(reads) AS reads,
        sum(writes) AS writes, sum(bytes_read) AS bytes_read, sum(bytes_written) AS bytes_written,

@@ -6,7 +6,7 @@
 -- column io_s, read_s, write_s, meta_s: time in all calls, in reads, in writes, and in other calls, summed over its processes
 -- column errors: failed calls
 -- column procs: all processes of the rank
--- column node, job, attempt: the first node by name, and the job
+-- column node, job, attempt: node of the rank (the first by name), and its job
 SELECT rank, count(DISTINCT (node, worker)) FILTER (worker IS NOT NULL) AS workers,
        sum(count) FILTER (side IS DISTINCT FROM 'copy') AS ops,
        coalesce(sum(count - errors) FILTER (class = 'open'), 0) AS opens,

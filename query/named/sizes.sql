@@ -3,8 +3,8 @@
 -- arg rank BIGINT NULL: only this rank
 -- known rank: SELECT DISTINCT rank FROM processes WHERE rank IS NOT NULL ORDER BY rank
 -- column class: read or write
--- column from_bytes, to_bytes: they moved at least from_bytes, and less than to_bytes; from 0 to 2 are single characters and bytes,
--- and calls that moved none: reads at the end of a file, failed calls
+-- column from_bytes, to_bytes: calls that moved at least from_bytes, and less than to_bytes; from 0 to 2: single characters and
+-- bytes, and calls that moved nothing (reads at the end of a file, failed calls)
 -- column ops: number of calls
 -- column percent: share of the class
 WITH bins AS (

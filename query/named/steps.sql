@@ -7,22 +7,22 @@
 -- note: SELECT format('job {}: no steps of rank {}', job, string_agg(rank::VARCHAR, ', ' ORDER BY rank)) FROM (SELECT DISTINCT cluster, job, attempt, rank FROM processes WHERE rank IS NOT NULL AND ($rank IS NULL OR rank = $rank)) ANTI JOIN (SELECT DISTINCT cluster, job, attempt, rank FROM regions WHERE kind = 'step') USING (cluster, job, attempt, rank) SEMI JOIN (SELECT DISTINCT cluster, job, attempt FROM regions WHERE kind = 'step') USING (cluster, job, attempt) GROUP BY cluster, job, attempt ORDER BY job
 -- note: SELECT format('job {}: {} short steps were added up: their I/O is unknown', job, sum(count)) FROM regions WHERE kind = 'step' AND count > 1 GROUP BY job ORDER BY job
 -- column rank: NULL: processes without a rank
--- column step: its number; NULL by rank, and if the program gave none
--- column steps: number of steps; by step, more than 1: short ones that were added up
+-- column step: its number; NULL with by=rank, and if the program gave none
+-- column steps: number of steps; with by=step, more than 1 if short steps were added up
 -- column time_s: begin of the (first) step, since the start of the job
--- column dur_s: duration; by rank, of all steps
+-- column dur_s: duration; with by=rank, the sum over all steps
 -- column input_wait_s, checkpoint_s, optimizer_s: part of dur_s in waits, checkpoints and steps of optimizers, as in the table parts
 -- column own_io_s: part of dur_s in which the training thread itself used files, outside waits and checkpoints
--- column validation_s: part of dur_s in loops over loaders that no optimizer uses, with their waits
+-- column validation_s: part of dur_s in validation: loops over loaders whose batches no optimizer uses, with their waits
 -- column stall_s: part of dur_s in waits for other ranks
 -- column compute_s: the rest of dur_s
--- column unoverlapped_io_s: I/O that stops the training thread, outside checkpoints: own_io_s, and waits while the worker of the batch
--- used files
+-- column unoverlapped_io_s: I/O that stops the training thread, outside checkpoints: the sum of own_io_s and of the waits in which the
+-- worker of the batch used files
 -- column median_s, p95_s, max_s: durations of ended steps of the rank; steps that were added up count with their mean
 -- column io_s: time during which a process of the rank, or one of its workers, had an operation in flight
--- column ops, bytes_read, bytes_written, op_s: operations of the rank that began in it, and the sum of their durations
+-- column ops, bytes_read, bytes_written, op_s: operations of the rank that began in the step, and the sum of their durations
 -- column open: steps that had not ended when the process or the recording ended
--- column epoch: its number; NULL by rank
+-- column epoch: number of the epoch; NULL with by=rank
 -- column job, attempt: job of the row
 WITH steps AS MATERIALIZED (
     SELECT *, start_ns + dur_ns AS end_ns, row_number() OVER () AS n

@@ -12,7 +12,7 @@
 -- column pid: a number per process of all nodes, as the format requires
 -- column tid: thread
 -- column id2: for b and e: the line of the process in which they are drawn
--- column args: JSON: what the application reported, step, epoch, domain; count, sum_us of short regions that were added up; path, bytes of operations; open: it had not ended
+-- column args: JSON: what the application reported, step, epoch, domain; count, sum_us of short regions that were added up; path, bytes of operations; open: the region had not ended
 WITH slices AS MATERIALIZED (
     SELECT *, row_number() OVER () AS slice FROM (
         SELECT cluster, job, attempt, node, proc, tid, coalesce(name, kind) AS name, coalesce(kind, 'region') AS cat, start_ns, dur_ns,
@@ -36,8 +36,8 @@ WITH slices AS MATERIALIZED (
 known AS (
     SELECT cluster, job, attempt, node, proc, pid, exe, rank, worker, row_number() OVER (ORDER BY job, attempt, cluster, rank NULLS LAST, worker NULLS FIRST, node, proc) AS n
     FROM processes p SEMI JOIN slices USING (cluster, job, attempt, node, proc)),
--- Both ends of each slice, to be sorted like brackets. Among those at the same moment, ends come first (the innermost slice first), then
--- beginnings (the longest slice first), then slices without duration.
+-- The begin and the end of each slice, to be sorted like brackets. At the same moment, ends come first (that of the innermost slice
+-- first), then begins (that of the longest slice first), then slices without duration.
 ends AS MATERIALIZED (
     SELECT s.*, n, last, s.start_ns + CASE WHEN last THEN dur_ns ELSE 0 END AS ns,
            CASE WHEN moment OR dur_ns = 0 THEN 2 WHEN last THEN 0 ELSE 1 END AS turn,
@@ -46,8 +46,8 @@ ends AS MATERIALIZED (
            CASE WHEN last THEN -1 ELSE 1 END * hash(slice)::HUGEINT AS weight
     FROM slices s JOIN known k USING (cluster, job, attempt, node, proc) CROSS JOIN (VALUES (false), (true)) AS v(last)
     WHERE NOT (moment AND last)),
--- Slices that begin within another slice of their line and end after it: viewers drop these. Between the ends of a slice that nests
--- correctly, the weights add up to zero, because each slice that begins there also ends there.
+-- Slices that begin within another slice of their line and end after it, which viewers would drop. Between begin and end of a slice that
+-- nests correctly, the weights add up to zero, because each slice that begins there also ends there.
 crossing AS (
     SELECT slice FROM (
         SELECT slice, last, weight, sum(weight) OVER (

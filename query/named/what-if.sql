@@ -3,21 +3,22 @@
 -- arg prefetch COUNT NULL: prefetch_factor
 -- arg persistent true|false NULL: persistent_workers
 -- arg cores DOUBLE NULL: processors of the rank
--- arg io DOUBLE NULL: I/O of workers takes this multiple of its time, for example 0.5 on storage that is twice as fast, or 0 from memory
+-- arg io DOUBLE NULL: factor for the I/O time of workers, for example 0.5 for storage that is twice as fast, or 0 for files in memory
 -- arg rank BIGINT NULL: only this rank
 -- arg mount VARCHAR NULL: the files of one mount lie on another one, for example /data=/scratch
 -- arg cached VARCHAR NULL: so much memory keeps what was read, for example 64GiB
 -- arg reads VARCHAR NULL: workers read blocks of this size, for example 1MiB
 -- arg batch COUNT NULL: samples of a batch
--- arg checkpoint recorded|async recorded: async: the training continues while a checkpoint is written
--- arg best true|false false: a row for each setting that headrace tries, after the one that is given
+-- arg checkpoint recorded|async recorded: with async, the training continues while a checkpoint is written
+-- arg best true|false false: with true, a row for each setting that headrace tries follows the row of the given setting
 -- known rank: SELECT DISTINCT rank FROM processes WHERE rank IS NOT NULL ORDER BY rank
 -- column rank: NULL: processes without a rank
 -- column workers, prefetch, persistent: the setting of the row; NULL: not known, or no workers
 -- column recorded_s: time of the training loops
 -- column predicted_s: middle of low_s and high_s; NULL: not known, see why
--- column low_s, high_s: predicted time: what the training thread does between waits, and how storage behaves under more load, is not known
--- column gain_s, speedup: recorded_s minus predicted_s, and recorded_s divided by it
+-- column low_s, high_s: limits of the predicted time. headrace does not know exactly what the training thread does between waits,
+-- and how storage behaves under more load
+-- column gain_s, speedup: recorded_s minus predicted_s, and recorded_s divided by predicted_s
 -- column wall_s: from exec to exit of the process
 -- column wall_low_s, wall_high_s: predicted wall_s
 -- column why: why there is no prediction

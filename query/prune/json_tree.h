@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * json_tree.h - a JSON text as a tree: only for json_serialize_sql, which writes no blanks
+ * json_tree.h - parses the text of json_serialize_sql, which is JSON without blanks, into a tree
  *
- * jansson rejects the uint64_t of "no location", cJSON rounds integers, and json-c takes eight
- * times as long for the 80,000 nodes of input-wait. The caller's arena owns nodes and strings.
+ * No library fits: jansson rejects the uint64_t of "no location", cJSON rounds integers, and json-c
+ * takes eight times as long for the 80,000 nodes of input-wait. The caller's arena owns nodes and
+ * strings.
  */
 #ifndef HEADRACE_QUERY_PRUNE_JSON_TREE_H
 #define HEADRACE_QUERY_PRUNE_JSON_TREE_H
@@ -26,20 +27,20 @@ enum hr_json_tree_type {
 
 struct hr_json_tree {
 	enum hr_json_tree_type type;
-	const char *key;	    /* in an object, else NULL */
-	const char *text;	    /* of a string */
-	int64_t number;		    /* of an integer */
-	struct hr_json_tree *child; /* first of array or object */
+	const char *key;	    /* name of a member of an object, else NULL */
+	const char *text;	    /* text of a string */
+	int64_t number;		    /* value of an integer */
+	struct hr_json_tree *child; /* first element or member */
 	struct hr_json_tree *next;
 };
 
-/* -EBADMSG: no JSON, or nested too deeply. -ENOMEM. */
+/* Errors: -EBADMSG (no JSON, or nested too deeply), -ENOMEM. */
 int hr_json_tree_parse(struct hr_arena *arena, const char *text, const struct hr_json_tree **ret);
 
-/* A member of an object. NULL: missing, or `node` is NULL or no object. */
+/* Returns a member of an object. NULL: it is missing, or `node` is NULL or no object. */
 const struct hr_json_tree *hr_json_tree_get(const struct hr_json_tree *node, const char *key);
 
-/* The text of a string member; NULL: none. */
+/* Returns the text of a string member, or NULL. */
 const char *hr_json_tree_text(const struct hr_json_tree *node, const char *key);
 
 bool hr_json_tree_is(const struct hr_json_tree *node, const char *key, const char *text);

@@ -4,14 +4,14 @@
  *
  * DuckDB's C API passes no filters to table functions. So headrace searches the statement's parse
  * tree for comparisons of the columns below with constants, joined by AND. A scan skips a batch
- * whose header contradicts them. DuckDB still applies the whole WHERE: if a predicate is not
- * understood, the query takes longer, but has the same answer.
+ * whose header contradicts them. DuckDB still applies the whole WHERE. So if headrace
+ * does not understand a predicate, the query takes longer, but has the same answer.
  *
- * Nothing is pruned unless all of these hold:
+ * headrace skips batches only if all of these are true:
  *
  *   - the statement names `events` (or calls hr_busy) once, in the FROM that belongs to the WHERE
  *   - `events` is alone there, or in inner joins whose columns have qualified names
- *   - `events` has no TABLESAMPLE; its name, and the names of columns below, mean nothing else
+ *   - `events` has no TABLESAMPLE; its name, and the names of columns below, have no other meaning
  *
  * Any number of threads may read the result.
  */
@@ -42,12 +42,12 @@ struct hr_prune_range {
 };
 
 struct hr_prune {
-	struct hr_prune_set cluster, job, node;			 /* of the stream */
-	struct hr_prune_set proc, pid, rank, local_rank, worker; /* of processes in the batch */
-	struct hr_prune_set path;				 /* of the event's file */
+	struct hr_prune_set cluster, job, node;			 /* names of the stream */
+	struct hr_prune_set proc, pid, rank, local_rank, worker; /* values of processes */
+	struct hr_prune_set path;				 /* path of the event's file */
 	struct hr_prune_range start_ns, end_ns;			 /* wall clock */
 	bool ops_known;
-	/* ops that can match: those named, and those of named classes */
+	/* ops that can match: named ones, and those of named classes */
 	uint64_t ops[HR_PRUNE_OPS / 64];
 	bool distinct; /* the answer is the same if equal rows are returned once */
 };
@@ -62,7 +62,7 @@ void hr_prune_done(struct hr_prune *p);
 int hr_prune_parse(struct hr_prune *p, const char *json, const struct hr_query_arg *args,
 		   size_t n_args);
 
-/* Whether a row of the stream, or of the batch, can match. */
+/* Returns whether a row of the stream, or of the batch, can match. */
 bool hr_prune_stream(const struct hr_prune *p, const struct hr_stream *s);
 bool hr_prune_batch(const struct hr_prune *p, const struct hr_stream *s,
 		    const struct hr_batch_ref *b);

@@ -23,7 +23,7 @@ enum target { TEXT_SET, NUMBER_SET, RANGE, OP, CLASS };
 static const struct prune_column {
 	const char *name;
 	enum target target;
-	size_t member; /* in struct hr_prune */
+	size_t member; /* offset in struct hr_prune */
 } columns[] = {
     {"cluster", TEXT_SET, offsetof(struct hr_prune, cluster)},
     {"job", TEXT_SET, offsetof(struct hr_prune, job)},
@@ -57,11 +57,11 @@ struct look {
 	unsigned mentions;
 	int64_t mentioned; /* position of the last mention in the statement */
 	bool unsure;	   /* there may be another mention, or a name may have another meaning */
-	const char *alias; /* of events in the current SELECT */
-	bool alone;	   /* events is the whole FROM: unqualified names are its columns */
+	const char *alias; /* name of events in the current SELECT */
+	bool alone;	   /* events is the whole FROM, so unqualified names are its columns */
 };
 
-/* The name of events in a FROM; NULL: another table. */
+/* Returns the name that a FROM gives to events. NULL: another table. */
 static const char *events_name(const struct hr_json_tree *n)
 {
 	static const char *const names[] = {TABLE, FUNCTION, BUSY};
@@ -80,7 +80,7 @@ static const char *events_name(const struct hr_json_tree *n)
 	return NULL;
 }
 
-/* Table functions that do not run SQL, unlike query() and query_table(). */
+/* True: the table function does not run SQL, unlike query() and query_table(). */
 static bool harmless_function(const char *name)
 {
 	static const char *const known[] = {"range", "generate_series", "unnest"};
@@ -94,7 +94,9 @@ static bool harmless_function(const char *name)
 	return strncasecmp(name, "hr_", 3) == 0;
 }
 
-/* A MATERIALIZED CTE is in the tree three times, at the same position: counts it once. */
+/*
+ * Counts a mention once, although a MATERIALIZED CTE is in the tree three times (at one position).
+ */
 static void mention(struct look *l, const struct hr_json_tree *n)
 {
 	const struct hr_json_tree *at = hr_json_tree_get(n, "query_location");
@@ -198,7 +200,7 @@ static const struct hr_query_arg *arg_of(const struct look *l, const struct hr_j
 	return NULL;
 }
 
-/* The value of a constant or parameter: a text or whole number. False: NULL or another type. */
+/* Returns the text or whole number of a constant or parameter. False: NULL or another type. */
 static bool prune_parse_value_of(const struct look *l, const struct hr_json_tree *e,
 				 struct value *ret)
 {
@@ -376,7 +378,7 @@ static int take_in(struct look *l, const struct hr_json_tree *e)
 	return n > 0 ? narrow_set(l->p, column, values, n) : 0;
 }
 
-/* `$x IS NULL` with a value for $x: the usual form of an optional argument. */
+/* True: `$x IS NULL`, and $x has a value. This is the usual form of an optional argument. */
 static bool is_false(const struct look *l, const struct hr_json_tree *e)
 {
 	const struct hr_json_tree *children = hr_json_tree_get(e, "children");
@@ -388,7 +390,7 @@ static bool is_false(const struct look *l, const struct hr_json_tree *e)
 	return arg != NULL && arg->text != NULL;
 }
 
-/* The only side of an OR that can be true; NULL: several can be. */
+/* Returns the only side of an OR that can be true. NULL: several can be true. */
 static const struct hr_json_tree *only_choice(const struct look *l, const struct hr_json_tree *e)
 {
 	const struct hr_json_tree *children = hr_json_tree_get(e, "children"), *choice = NULL;
@@ -429,7 +431,7 @@ static int take_condition(struct look *l, const struct hr_json_tree *e)
 	return 0;
 }
 
-/* Whether the SELECT list gives the name of a pruning column to another expression. */
+/* Returns whether the SELECT list gives the name of a pruning column to another expression. */
 static bool shadowed(const struct hr_json_tree *select)
 {
 	const struct hr_json_tree *list = hr_json_tree_get(select, "select_list");

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * columns.h - every SQL table and column, once: HR_COLUMNS_<TABLE>(X) with X(name, TYPE)
+ * columns.h - all SQL tables and columns, as HR_COLUMNS_<TABLE>(X) with X(name, TYPE)
  *
- * TYPE is BIGINT, UBIGINT, VARCHAR or HIST (UBIGINT[64]). Names and order are contract
- * (docs/sql.md explains units and sources; tests/query/test_contract.c compares); no name is
- * a reserved word in DuckDB or ClickHouse. A table's own columns follow those of HR_COLUMNS_STREAM
- * or HR_COLUMNS_PROCESS. Columns in HR_HIDDEN_<TABLE> are those of the table function
+ * TYPE is BIGINT, UBIGINT, VARCHAR or HIST (UBIGINT[64]). Users rely on names and order.
+ * docs/sql.md explains units and sources, and tests/query/test_contract.c compares it with this
+ * file. No name is a reserved word in DuckDB or ClickHouse. A table's own columns follow those of
+ * HR_COLUMNS_STREAM or HR_COLUMNS_PROCESS. HR_HIDDEN_<TABLE> has the columns of the table function
  * hr_<table>() that the view <table> leaves out.
  */
 #ifndef HEADRACE_QUERY_TABLES_COLUMNS_H
@@ -119,7 +119,9 @@
 	X(gain_high_ns, BIGINT) X(avoid, VARCHAR)
 #define HR_HIDDEN_FINDINGS(X)
 
-/* Table name and its columns' macro. Everything for each table is made from this list. */
+/*
+ * Each table and the macro of its columns. All code that exists per table is made from this list.
+ */
 #define HR_TABLES(X) \
 	X(events, EVENTS) X(rollups, ROLLUPS) X(file_records, FILE_RECORDS) \
 	X(processes, PROCESSES) X(files, FILES) X(regions, REGIONS) X(labels, LABELS) \

@@ -12,7 +12,7 @@ struct emit_job {
 	struct hr_query_out *out;
 };
 
-/* Loops use local pointers: for the compiler, stores to the vector might change `j`. */
+/* Loops use local pointers, because for the compiler, stores to the vector might change `j`. */
 typedef void (*emitter)(const struct emit_job *j);
 
 /* Texts of each op as DuckDB strings, made once. */
@@ -38,7 +38,7 @@ static void make_op_texts(void)
 	}
 }
 
-/* ---- constants of the stream, of the task ---- */
+/* ---- columns that are constant in a stream or task ---- */
 
 static void emit_text(const struct emit_job *j, duckdb_string_t text)
 {
@@ -98,7 +98,7 @@ TASK_EMITTER(loader)
 TASK_EMITTER(loader_worker)
 TASK_EMITTER(tid)
 
-/* ---- of the operation ---- */
+/* ---- columns of the operation ---- */
 
 static void emit_op_text(const struct emit_job *j, enum op_text which)
 {
@@ -189,7 +189,7 @@ static void emit_asked(const struct emit_job *j)
 	}
 }
 
-/* NULL if an operation was cut short: its bytes are unknown. */
+/* Writes NULL if an operation was cut short, because its bytes are unknown. */
 static void emit_bytes(const struct emit_job *j)
 {
 	const struct hr_columns c = j->e->c;
@@ -208,7 +208,7 @@ static void emit_bytes(const struct emit_job *j)
 	}
 }
 
-/* As the program got it: -1 for a failed call. */
+/* Writes the result that the program got: -1 for a failed call. */
 static void emit_ret(const struct emit_job *j)
 {
 	const uint32_t *rows = j->rows;
@@ -281,7 +281,7 @@ static void emit_dur_ns(const struct emit_job *j)
 		to[k] = (int64_t)dur_ns[rows[k]];
 }
 
-/* ---- of the file ---- */
+/* ---- columns of the file ---- */
 
 static void emit_name(const struct emit_job *j, const duckdb_string_t *text, const uint32_t *file)
 {
@@ -513,7 +513,7 @@ int hr__emit_files(struct hr_emit *e)
 	r = hr_stream_files(e->st->s, &n_files);
 	if (r < 0)
 		return r;
-	/* Usually the ids are 1, 2, 3...: then they equal the file numbers. */
+	/* Usually, the ids are 1, 2, 3... and so equal the file numbers. */
 	by_id = hr_stream_file_at(e->st->s, n_files, false, &last) == 0 && last.id == n_files;
 	r = number_files(e, by_id, n_files, &e->c.file, &e->numbers[0]);
 	return r < 0 ? r : number_files(e, by_id, n_files, &e->c.file2, &e->numbers[1]);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * emit.h - decoded events to DuckDB vectors: one function per column, over an array of row numbers
+ * emit.h - writes columns of decoded events to DuckDB vectors, for an array of row numbers
  *
  * events.c chooses batch and rows. A struct hr_emit belongs to one scanning thread.
  */
@@ -10,7 +10,7 @@
 #include "query/tables/internal.h"
 #include "common/batch.h"
 
-/* Columns of a task's process, for each row. HR_TASK_NULL: unknown. */
+/* Columns of the process of a task. HR_TASK_NULL: unknown. */
 #define HR_TASK_NULL INT64_MIN
 struct hr_task_values {
 	uint64_t proc;
@@ -36,20 +36,20 @@ enum hr_emit_key {
 	HR_KEY_OP,
 	HR_KEY_PATTERN,
 	HR_KEY_TASK,
-	HR_KEY_FILE, /* too many values: rows are not grouped by it */
+	HR_KEY_FILE, /* it has too many values, so rows are not grouped by it */
 	HR_KEY_NONE, /* each row has its own value */
 };
 enum hr_emit_key hr__emit_key(unsigned column);
 
-/* The keys of rows[0..n), for HR_KEY_MOUNT to HR_KEY_TASK. */
+/* Stores the keys of rows[0..n), for HR_KEY_MOUNT to HR_KEY_TASK. */
 void hr__emit_keys(const struct hr_emit *e, enum hr_emit_key key, const uint32_t *rows, uint32_t n,
 		   uint32_t *values);
 
-/* Writes a column of n rows with the value of `row`. */
+/* Writes n rows of a column, all with the value of row `row`. */
 void hr__emit_constant(const struct hr_emit *e, unsigned column, uint32_t row, uint32_t n,
 		       duckdb_vector vector);
 
-/* Whether an op may have bytes in items of `flags` bytes. An empty bitmap: yes. */
+/* True: one of the ops may have bytes in items of `flags` bytes, or the bitmap is empty. */
 bool hr__emit_has_items(const uint8_t *ops, uint32_t bytes);
 
 /* Replaces file ids by file numbers; 0: none or unknown. 0 or -ENOMEM. */

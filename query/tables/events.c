@@ -9,7 +9,7 @@
 #include "query/tables/emit.h"
 #include "query/tables/groups.h"
 
-/* If more columns differ by row, the statement lists rows: they stay in the order of time. */
+/* If more columns differ by row, the statement lists rows, which stay in the order of time. */
 #define FEW_COLUMNS 4u
 
 struct scan_unit {
@@ -20,7 +20,7 @@ struct scan_unit {
 /* The files of a stream that WHERE names, found by the first thread that scans the stream. */
 struct file_filter {
 	pthread_mutex_t lock;
-	/* by file number; release after it is filled, acquire before it is read */
+	/* bitmap by file number; released after it is filled, acquired before it is read */
 	_Atomic(uint8_t *) bits;
 };
 
@@ -30,8 +30,8 @@ struct events_scan {
 	struct scan_unit *units;
 	size_t n_units;
 	_Atomic size_t next;
-	struct file_filter *files; /* of each stream; NULL: all files */
-	/* of each stream, by file number, made when needed; NULL: do not merge a file's rows */
+	struct file_filter *files; /* filter of each stream; NULL: all files */
+	/* bitmap by file number per stream, made when needed; NULL: rows of a file stay separate */
 	_Atomic(_Atomic uint64_t *) *seen;
 	bool filter_ops;
 	bool shows_flags;
@@ -48,10 +48,10 @@ struct events_worker {
 	struct hr_decoder *decoder;
 	Headrace__Frame *frame;
 	struct hr_emit emit;
-	struct hr_groups *groups; /* of the batch's selected rows */
+	struct hr_groups *groups; /* groups of the batch's selected rows */
 	uint32_t group, at;	  /* the next group to return, and the position in it */
 	unsigned constant;	  /* bit k: in each group, columns of key k are constant */
-	uint32_t *keys;		  /* of the rows, during grouping */
+	uint32_t *keys;		  /* keys of the rows, during grouping */
 };
 
 static void scan_free(void *data)
@@ -102,7 +102,7 @@ static bool can_matter(const struct hr_query *q, const struct hr_stream *s, uint
 	       (hr_prune_stream(&q->prune, s) && hr_prune_batch(&q->prune, s, &s->batches[batch]));
 }
 
-/* Alternates between streams: threads then make the names of different streams in parallel. */
+/* Alternates between streams, so that threads make the names of different streams in parallel. */
 static int list_units(struct events_scan *s)
 {
 	struct hr_query *q = s->q;
@@ -144,7 +144,7 @@ static int make_file_filters(struct events_scan *s)
 	return 0;
 }
 
-/* If rows differ only by file, each file is returned once. */
+/* If rows differ only by file, makes `seen`, by which each file is returned once. */
 static int make_seen(struct events_scan *s)
 {
 	const unsigned of_file =
@@ -234,7 +234,7 @@ static uint32_t select_rows(const struct events_scan *s, const struct hr_emit *e
 	return n;
 }
 
-/* The files that were returned already; NULL: out of memory. */
+/* Returns the files that were returned already. NULL: out of memory. */
 static _Atomic uint64_t *seen_files(const struct events_scan *s, uint32_t stream)
 {
 	_Atomic uint64_t *bits = atomic_load_explicit(&s->seen[stream], memory_order_acquire);
@@ -272,7 +272,7 @@ static uint32_t leave_unseen(const struct hr_emit *e, _Atomic uint64_t *seen, ui
 	return n;
 }
 
-/* Keeps one row per group, or per file in it. */
+/* Keeps one row per group, or one per file in the group. */
 static int leave_distinct(const struct events_scan *s, struct events_worker *w)
 {
 	struct hr_groups *g = w->groups;
@@ -311,7 +311,7 @@ static int group_rows(const struct events_scan *s, struct events_worker *w, uint
 	return s->distinct ? leave_distinct(s, w) : 0;
 }
 
-/* NULL: all files match. */
+/* *ret NULL: all files match. */
 static int wanted_files(const struct events_scan *s, uint32_t stream, const uint8_t **ret)
 {
 	struct file_filter *f = s->files != NULL ? &s->files[stream] : NULL;
@@ -331,7 +331,7 @@ static int wanted_files(const struct events_scan *s, uint32_t stream, const uint
 	return r;
 }
 
-/* Whether a batch has one of the files. It lists differences of ids, zigzag coded. */
+/* Returns whether a batch has one of the files. A batch lists differences of ids, zigzag coded. */
 static bool names_file(const struct hr_stream *s, const Headrace__EventBatch *b,
 		       const uint8_t *files)
 {
@@ -345,7 +345,7 @@ static bool names_file(const struct hr_stream *s, const Headrace__EventBatch *b,
 	return files == NULL;
 }
 
-/* `bytes` needs `flags` (item sizes) only for calls like fread: few batches have them. */
+/* `bytes` needs `flags` (item sizes) only for calls like fread, which few batches have. */
 static uint32_t needed(const struct events_scan *s, const struct hr_batch_ref *ref)
 {
 	if (s->shows_flags || hr__emit_has_items(ref->ops, ref->ops_bytes))
@@ -353,7 +353,7 @@ static uint32_t needed(const struct events_scan *s, const struct hr_batch_ref *r
 	return s->want & ~HR_COL_BIT(HR_COL_FLAGS);
 }
 
-/* Notes a damaged batch and treats it as empty. -ENOMEM. */
+/* Loads a batch. Notes a damaged one, and treats it as empty. Returns 0 or -ENOMEM. */
 static int events_load(const struct events_scan *s, struct events_worker *w, struct scan_unit unit)
 {
 	struct hr_qstream *st = &s->q->streams[unit.stream];

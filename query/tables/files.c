@@ -6,8 +6,8 @@
 #include "query/tables/rows.h"
 
 struct files {
-	uint32_t *numbers;	      /* of the file in each row */
-	uint64_t *first_ns, *last_ns; /* by file number; NULL: not needed */
+	uint32_t *numbers;	      /* number of the file in each row */
+	uint64_t *first_ns, *last_ns; /* times by file number; NULL: not needed */
 };
 
 static void files_done(struct hr_rows *rows)

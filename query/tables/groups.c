@@ -89,7 +89,7 @@ bool hr__groups_refine(struct hr_groups *g, const uint32_t *values)
 	return true;
 }
 
-/* Two counters per group, so that a row need not wait for the one before. */
+/* Uses two counters per group, so that a row need not wait for the count of the row before. */
 static void count_rows(struct hr_groups *g)
 {
 	uint32_t even[HR_GROUPS_MAX] = {0}, odd[HR_GROUPS_MAX] = {0}, first = 0, k = 0;

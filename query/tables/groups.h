@@ -15,7 +15,7 @@
 #include <stdint.h>
 
 #define HR_GROUPS_MAX 128u
-/* A vector has 2048 rows, and one of a quarter costs little more. */
+/* A vector has 2048 rows. A vector of a quarter of this size costs little more per row. */
 #define HR_GROUPS_MIN_ROWS 512u
 
 struct hr_group {
@@ -31,9 +31,9 @@ struct hr_groups {
 	uint32_t n_groups;
 	/* during refinement */
 	uint32_t *unordered;	  /* the rows, ascending */
-	uint8_t *group, *refined; /* of each row */
+	uint8_t *group, *refined; /* group of each row */
 	uint32_t most;
-	/* hr__groups_distinct: by value, the last pass that found it */
+	/* used by hr__groups_distinct: for each value, the last pass that found it */
 	uint32_t *met;
 	uint32_t n_met, pass;
 };
@@ -47,12 +47,15 @@ void hr__groups_free(struct hr_groups *g);
  */
 void hr__groups_start(struct hr_groups *g, uint32_t n_rows, uint32_t most);
 
-/* Splits the groups by `values` of unordered[0..n_rows). False: too many groups; unchanged. */
+/* Splits the groups by `values` of unordered[0..n_rows). False: no change, as too many groups. */
 bool hr__groups_refine(struct hr_groups *g, const uint32_t *values);
 
 void hr__groups_finish(struct hr_groups *g, bool want_rows);
 
-/* Keeps a value's first row in each group. `value_of`: by row; from n_values on, 0. -ENOMEM. */
+/*
+ * Keeps the first row of each value in each group. `value_of`: value of each row; values from
+ * n_values on count as 0. Returns 0 or -ENOMEM.
+ */
 int hr__groups_distinct(struct hr_groups *g, const uint32_t *value_of, uint32_t n_values);
 
 #endif

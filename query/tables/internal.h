@@ -2,7 +2,7 @@
 /*
  * internal.h - the structure of a query, shared by its files
  *
- * hr_query_new builds it. Later it is constant, except members with a lock or an atomic. Scans do
+ * hr_query_new builds it. Then it is constant, except members with a lock or an atomic. Scans do
  * not copy strings: these are in the catalogue, in constant tables or in the query's pool, which
  * outlive every result.
  */
@@ -51,8 +51,9 @@ static inline const char *hr__string_text(const duckdb_string_t *s)
 }
 
 /*
- * Any bytes as text: printable ASCII, which must stay valid, is not copied; other bytes are escaped
- * (common/text.h) in the pool. Without memory: an empty string, since DuckDB fails first.
+ * Returns any bytes as text. Printable ASCII is not copied, so it must stay valid; other bytes are
+ * escaped (common/text.h) in the pool. If memory is short, returns an empty string, since DuckDB
+ * fails first.
  */
 duckdb_string_t hr__string_of(struct hr_pool *pool, const void *bytes, size_t n);
 static inline duckdb_string_t hr__string_ofz(struct hr_pool *pool, const char *text)
@@ -74,7 +75,7 @@ enum hr_names_part {
 
 struct hr_query_names {
 	pthread_mutex_t lock;
-	/* HR_NAMES_*; release after the arrays are filled, acquire before they are read */
+	/* HR_NAMES_*; released after the arrays are filled, acquired before they are read */
 	_Atomic unsigned ready;
 	uint32_t n; /* length of each array: files + 1 */
 	uint64_t *hash;
@@ -102,19 +103,20 @@ struct hr_qstream {
 	const struct hr_stream *s;
 	enum hr_stream_life state;
 	duckdb_string_t cluster, job, node, boot;
-	struct hr_qmount *mounts; /* s->n_mounts; [0] and absent ids: mount_known[] is false */
+	/* s->n_mounts of them; mount_known[] is false for [0] and absent ids */
+	struct hr_qmount *mounts;
 	bool *mount_known;
-	uint8_t *damaged; /* bit by frame: already counted; under hr_query.damage_lock */
+	uint8_t *damaged; /* bit by frame: damage is already counted; under hr_query.damage_lock */
 	struct hr_query_names names;
 };
 
-/* Makes missing parts. 0 or -ENOMEM. Any thread; other threads wait. */
+/* Makes missing parts. Any thread may call it; other threads wait. Returns 0 or -ENOMEM. */
 int hr__names_need(struct hr_query *q, struct hr_qstream *st, unsigned parts);
 void hr__names_done(struct hr_query_names *names);
 
 /*
- * Finds the files whose path is in the set: a malloc'ed bitmap by file number (bit i % 8 of byte
- * i / 8). Makes none of the arrays above. Any thread. 0 or -ENOMEM.
+ * Finds the files whose path is in the set. *ret_bits: a malloc'ed bitmap by file number (bit i % 8
+ * of byte i / 8). Makes none of the arrays above. Any thread may call it. Returns 0 or -ENOMEM.
  */
 int hr__names_match(struct hr_query *q, const struct hr_qstream *st,
 		    const struct hr_prune_set *paths, uint8_t **ret_bits);
@@ -192,17 +194,17 @@ struct hr_query {
 	duckdb_database database;
 	duckdb_connection connection;
 
-	/* of the running statement; set before it starts */
+	/* predicates of the running statement, set before it starts */
 	struct hr_prune prune;
 	_Atomic uint64_t batches_read, batches_pruned, batches;
-	_Atomic bool interrupted; /* for scans that return nothing for a long time */
+	_Atomic bool interrupted; /* checked by scans that return nothing for a long time */
 
 	pthread_mutex_t damage_lock;
 	uint64_t damaged;
 	char *first_damage;
 };
 
-/* Notes an unreadable frame, once; the scan continues without it. Any thread. */
+/* Notes an unreadable frame once; the scan continues without it. Any thread may call it. */
 void hr__query_damage(struct hr_query *q, const struct hr_qstream *st, uint32_t frame, int error);
 
 /* Register hr_events(), hr_busy(), hr_during(), and the functions of rows.c. 0 or -EIO. */
@@ -213,12 +215,12 @@ int hr__rows_register(struct hr_query *q);
 
 void hr__table_bind(duckdb_bind_info info, const struct hr_sql_table *table);
 
-/* Callbacks of a table function; bind receives `extra`. 0 or -EIO. */
+/* Callbacks of a table function. `bind` receives `extra`. Returns 0 or -EIO. */
 struct hr_table_function {
 	duckdb_table_function_bind_t bind;
 	duckdb_table_function_init_t init, init_local;
 	duckdb_table_function_t scan;
-	/* named ones of type VARCHAR; ends with NULL. NULL: none */
+	/* named parameters, all VARCHAR; ends with NULL. NULL: none */
 	const char *const *parameters;
 };
 int hr__table_register(struct hr_query *q, const char *name, void *extra,

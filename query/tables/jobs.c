@@ -20,7 +20,7 @@ struct listed_job {
 	bool uid_known;
 	uint32_t uid, ranks_expected, nodes_expected;
 	uint64_t ranks_seen, nodes;
-	bool live, silent, unfinished; /* a stream is running, is silent, stopped without an end */
+	bool live, silent, unfinished; /* a stream runs; is silent; stopped without an end */
 	bool killed, failed;	       /* the end state of a stream */
 };
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The names of a stream's files, as arrays by file number: a name then costs a scan one load. The
- * first scan that needs an array makes it, in one pass over the files.
+ * The names of a stream's files, as arrays by file number, so that a scan loads a name in one step.
+ * The first scan that needs an array makes it, in one pass over the files.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -55,7 +55,7 @@ static int interned_grow(struct interned *t)
 	return 0;
 }
 
-/* The index of a text, which is added if new. -ENOMEM. */
+/* Returns the index of a text, which it adds if the text is new, or -ENOMEM. */
 static int64_t intern(struct interned *t, struct hr_pool *pool, const char *text, size_t n)
 {
 	uint64_t h = hash_text(text, n);
@@ -92,7 +92,7 @@ static const char *base_of(const char *path, size_t bytes, size_t *ret_n)
 	return path + at;
 }
 
-/* Removes [0-9-]+: files of different step, rank or shard become equal. */
+/* Removes [0-9-]+, so that files of different steps, ranks or shards have one pattern. */
 static size_t strip_digits(char *out, const char *name, size_t n)
 {
 	size_t len = 0;
@@ -104,7 +104,7 @@ static size_t strip_digits(char *out, const char *name, size_t n)
 	return len;
 }
 
-/* Notes the damage: otherwise a lost name would look like a file without a name. */
+/* Notes the damage, because otherwise a lost name would look like a file without a name. */
 static void note_lost(struct hr_query *q, const struct hr_qstream *st)
 {
 	for (uint32_t i = 0; i < st->s->n_frames; i++) {
@@ -168,7 +168,7 @@ static int make_bases(struct hr_query_names *names)
 	return 0;
 }
 
-/* Removes digits, then escapes the text: an escape contains digits. */
+/* Removes digits before it escapes the text, because an escape contains digits. */
 static int make_patterns(struct hr_query *q, struct hr_qstream *st)
 {
 	struct hr_query_names *names = &st->names;
@@ -200,7 +200,7 @@ static int make_patterns(struct hr_query *q, struct hr_qstream *st)
 	return names->pattern == NULL || index < 0 ? -ENOMEM : 0;
 }
 
-/* Call it in the order of the parts: a later part uses an earlier one. */
+/* Call it in the order of the parts, because a later part uses an earlier one. */
 static int names_make(struct hr_query *q, struct hr_qstream *st, unsigned part)
 {
 	switch (part) {
@@ -230,7 +230,7 @@ int hr__names_need(struct hr_query *q, struct hr_qstream *st, unsigned parts)
 	ready = atomic_load_explicit(&names->ready, memory_order_relaxed);
 	parts &= ~ready;
 	r = hr_stream_files(st->s, &n);
-	if (ready == 0) /* from here on other threads may read it */
+	if (ready == 0) /* not later, when other threads may read it */
 		names->n = n + 1;
 	for (unsigned part = HR_NAMES_INFO; r == 0 && part <= HR_NAMES_PATTERN; part <<= 1) {
 		if ((parts & part) == 0)
@@ -244,7 +244,7 @@ int hr__names_need(struct hr_query *q, struct hr_qstream *st, unsigned parts)
 	return r;
 }
 
-/* A path of the statement as bytes. Negative length: no path has this text. */
+/* A path of the statement as bytes. `n` is negative if no path has this text. */
 struct wanted_path {
 	char *bytes;
 	long n;

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* labels and nodes. */
+/* The tables labels and nodes. */
 #include <errno.h>
 #include <stdlib.h>
 
 #include "common/array.h"
 #include "query/tables/rows.h"
 
-/* Every node of a job has the same labels: the view is DISTINCT. */
+/* Every node of a job has the same labels, so the view selects DISTINCT rows. */
 
 struct label {
 	duckdb_string_t key, value;
@@ -33,7 +33,7 @@ static int labels_take(struct hr_rows *rows, const Headrace__JobEvent *e)
 	return 0;
 }
 
-/* Each job event repeats all labels: the last one with labels counts. */
+/* Each job event repeats all labels, so the last one with labels counts. */
 static int labels_gather(struct hr_rows *rows, uint64_t want)
 {
 	struct hr_frames events;
@@ -81,7 +81,7 @@ const struct hr_row_kind hr__labels_kind = {
     .cell = labels_cell,
 };
 
-/* "killed": the daemon cut the stream short, or could not end it. */
+/* A node is "killed" if the daemon cut the stream short, or could not end it. */
 static int nodes_gather(struct hr_rows *rows, uint64_t want)
 {
 	static const char *const states[] = {[HR_STREAM_RUNNING] = "running",
@@ -113,7 +113,7 @@ static void nodes_cell(const struct hr_rows *rows, size_t row, unsigned column, 
 	case HR_NODES_boot:
 		hr__cell_text(c, rows->st->boot);
 		break;
-	/* only a collector can estimate it */
+	/* only a collector can estimate the offset */
 	case HR_NODES_clock_offset_ns:
 		c->u = (uint64_t)s->clock_offset_ns;
 		c->null = !s->clock_known;

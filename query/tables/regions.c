@@ -8,12 +8,12 @@
 
 struct regions {
 	struct hr_frames frames;
-	size_t *first; /* of each frame: its first row; then the number of rows */
-	/* of each frame, by number - 1; empty for columns that were not requested */
+	size_t *first; /* first row of each frame; after the last frame, the number of rows */
+	/* texts of each frame, by number - 1; empty for columns that were not requested */
 	duckdb_string_t **texts;
 };
 
-/* The number of a region's text in a column; 0: none, or a column without texts. */
+/* Returns the number of a region's text in a column; 0: none, or a column without texts. */
 static uint32_t regions_text_of(const struct hr_region *g, unsigned column)
 {
 	switch (column) {

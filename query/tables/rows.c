@@ -271,7 +271,7 @@ static void scan_chunk(duckdb_function_info info, duckdb_data_chunk output)
 	size_t room = hr_duckdb.vector_size(), used = 0;
 	int r = 0;
 
-	/* A chunk costs microseconds, even with few rows: small units share one. */
+	/* A chunk costs microseconds, even with few rows, so small units share one. */
 	while (used < room && !atomic_load_explicit(&s->q->interrupted, memory_order_relaxed)) {
 		size_t n = w->loaded ? w->rows.n - w->at : 0;
 

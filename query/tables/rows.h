@@ -13,7 +13,7 @@
 
 #define HR_ROW_PARAMETERS 12u
 
-/* Rows of one unit. The kind owns `data`; its `done` frees it. */
+/* Rows of one unit. The kind of table owns `data`, and frees it in `done`. */
 struct hr_rows {
 	struct hr_query *q;
 	/* the texts of hr_row_kind.parameters, in their order; NULL: not given, or SQL NULL */
@@ -35,17 +35,20 @@ struct hr_cell {
 
 struct hr_row_kind {
 	enum hr_sql_table_id table;
-	bool of_job; /* `node` is NULL */
-	/* of the table function, all VARCHAR; ends with NULL, HR_ROW_PARAMETERS at most. NULL: none */
+	bool of_job; /* rows are of whole jobs, so `node` is NULL */
+	/*
+	 * parameters of the table function, all VARCHAR: at most HR_ROW_PARAMETERS, then NULL.
+	 * NULL: none
+	 */
 	const char *const *parameters;
-	/* Returns what is wrong with their texts, or NULL. */
+	/* Returns what is wrong with the texts of the parameters, or NULL. */
 	const char *(*check)(const char *const *parameters);
 	/* `want`: bit i for column i. Notes and leaves out damaged frames. 0 or -ENOMEM. */
 	int (*gather)(struct hr_rows *rows, uint64_t want);
 	void (*done)(struct hr_rows *rows); /* may be NULL */
-	/* The process of a row, 0: none. NULL: the table has no columns of processes. */
+	/* Returns the process of a row; 0: none. NULL: the table has no columns of processes. */
 	uint64_t (*proc)(const struct hr_rows *rows, size_t row);
-	/* The stream of a row, if one unit contains all streams; else NULL. */
+	/* Returns the stream of a row. Set only if one unit contains all streams, else NULL. */
 	const struct hr_qstream *(*stream)(const struct hr_rows *rows, size_t row);
 	void (*cell)(const struct hr_rows *rows, size_t row, unsigned column, struct hr_cell *ret);
 };
@@ -66,7 +69,7 @@ int hr__frames_read(struct hr_query *q, const struct hr_qstream *st, int body_ca
 		    struct hr_frames *ret);
 void hr__frames_free(struct hr_frames *f);
 
-/* The frames with regions, valid for hr_regions_get(). Notes and leaves out damaged frames. */
+/* Reads the frames with regions, for hr_regions_get(). Notes and leaves out damaged frames. */
 int hr__regions_read(struct hr_query *q, const struct hr_qstream *st, struct hr_frames *ret);
 
 static inline void hr__cell_text(struct hr_cell *c, duckdb_string_t s)
@@ -88,7 +91,7 @@ static inline void hr__cell_mount(const struct hr_qstream *st, uint32_t mount, b
 		c->s = fs_type ? st->mounts[mount].fs_type : st->mounts[mount].path;
 }
 
-/* In the messages, zero means unknown. */
+/* Makes a cell NULL if `value` is 0, which in messages means unknown. */
 static inline void hr__cell_nonzero(struct hr_cell *c, uint64_t value)
 {
 	c->u = value;

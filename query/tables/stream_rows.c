@@ -37,7 +37,7 @@ static duckdb_string_t command_line(struct hr_query *q, const Headrace__Process 
 	return hr__string_of(&q->pool, copy, n);
 }
 
-/* "PATTERN=OPENS,PATTERN=OPENS": a pattern contains no comma. */
+/* Returns "PATTERN=OPENS,PATTERN=OPENS". A pattern contains no comma. */
 static duckdb_string_t excluded_text(struct hr_query *q, const Headrace__Process *p)
 {
 	size_t bytes = 0, n = 0;
@@ -159,7 +159,10 @@ static bool same_span(const Headrace__Levels *a, const Headrace__Levels *b)
 	return a->start_ns == b->start_ns && strcmp(a->level, b->level) == 0;
 }
 
-/* A span is stored at begin and end: moves the last message of each to the front, counts them. */
+/*
+ * A span is stored at its begin and end. Moves the last message of each span to the front, and
+ * returns the number of spans.
+ */
 static size_t levels_merge(Headrace__Frame **list, size_t n)
 {
 	size_t spans = 0;

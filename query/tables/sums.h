@@ -2,7 +2,7 @@
 /*
  * sums.h - messages with equal keys, added up
  *
- * headraced writes partial sums (rollups, file records, losses): those with equal keys are one row.
+ * headraced writes partial sums (rollups, file records, losses). Those with equal keys make a row.
  * Messages are sorted by key, a row is a run of equal keys, and only cells that are read are added
  * up. Nothing is copied.
  *
@@ -40,7 +40,10 @@ const struct hr_sums_entry *hr_sums_run(const struct hr_rows *rows, size_t row, 
 /* For a table whose first key is the process. */
 uint64_t hr_sums_proc(const struct hr_rows *rows, size_t row);
 
-/* Sum, maximum, minimum except zero, of the uint64_t at offset `member` of each message. */
+/*
+ * Return the sum, the maximum, or the minimum except zero, of the uint64_t at offset `member` of
+ * each message.
+ */
 uint64_t hr_sums_total(const struct hr_sums_entry *e, size_t n, size_t member);
 uint64_t hr_sums_max(const struct hr_sums_entry *e, size_t n, size_t member);
 uint64_t hr_sums_min(const struct hr_sums_entry *e, size_t n, size_t member);

@@ -93,7 +93,7 @@ class Ask(harness.Case):
         self.assertEqual(rows, again)
         none, err = self.ask("file", os.path.basename(self.file))
         self.assertEqual(none, [])
-        self.assertIn(f"no path {self.dir}/f\u00fcnf.bin; there is: {self.file}", err)
+        self.assertIn(f"no path {self.dir}/f\u00fcnf.bin; the store has: {self.file}", err)
 
     def test_narrow_terminal(self):
         """Many rows are cut to fit; of a few, nothing is."""

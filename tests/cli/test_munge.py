@@ -198,7 +198,7 @@ class Munge(unittest.TestCase):
         self.assertEqual(self.jobs("mail"), [])
 
     def test_no_munged(self):
-        self.refused('the certificate of "login1" (headrace-client) does not identify a user: a MUNGE credential does',
+        self.refused('the certificate of "login1" (headrace-client) does not identify a user: use MUNGE, too',
                      munge="none")
 
     def test_another_key(self):

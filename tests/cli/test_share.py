@@ -101,7 +101,7 @@ class Shared(harness.Case):
         self.assertNotIn("--job", err)
         second, err = self.generate(5)
         self.assert_job("store.2", [second])
-        self.assertIn("job store in this store has ended: this run is job store.2\nheadrace: hint: --job store adds it to the ended job\n", err)
+        self.assertIn("job store in this store has ended, so this run is recorded as job store.2\nheadrace: hint: --job store adds it to the ended job\n", err)
         self.assertIn("--job store.2 ", err.splitlines()[-1])
         third, _ = self.generate(2)
         self.assert_job("store.3", [third])
@@ -146,8 +146,8 @@ class Shared(harness.Case):
         with open(gate, "w", encoding="utf-8") as f:
             f.write("x\n")
         _, err = self.finish_quietly(first)
-        said = "in force are --level trace, --max-size 1.00 GiB, --ranks 0-3, --local-ranks all"
-        self.assertNotIn("in force", err + same.stderr)
+        said = "apply to this run, too: --level trace, --max-size 1.00 GiB, --ranks 0-3, --local-ranks all"
+        self.assertNotIn("apply to this run", err + same.stderr)
         self.assertEqual(other.stderr.count(said), 1, other.stderr)
         self.assertIn("the labels of this run are not stored", other.stderr)
         self.assertNotIn("--label", err + same.stderr)

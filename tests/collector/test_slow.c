@@ -109,7 +109,7 @@ static void test_frame(void **state)
 	client_expect_end(&slow);
 	client_done(&slow);
 	free(f.buf);
-	assert_int_equal(collector_printed_times(&c, "no data, or too slow: closed"), 1);
+	assert_int_equal(collector_printed_times(&c, "sends no data, or is too slow: closed"), 1);
 	end(&c, &h);
 }
 

@@ -169,7 +169,7 @@ static void test_silent(void **state)
 	client_done(&mute);
 	client_done(&honest);
 	assert_int_equal(collector_stop(&c), 0);
-	assert_true(collector_printed(&c, "no data, or too slow"));
+	assert_true(collector_printed(&c, "sends no data, or is too slow"));
 }
 
 /* A thousand who have said who they are and nothing else: the one that works does not notice. */
@@ -241,7 +241,7 @@ static void test_begun(void **state)
 	client_acked(&d, 1, 10);
 	for (int i = 0; i < 4; i++)
 		assert_null(client_next(&begun[i]));
-	assert_true(collector_printed(&c, "the frame is not completed"));
+	assert_true(collector_printed(&c, "the other side does not complete a frame"));
 	for (int i = 0; i < 8; i++)
 		client_done(&begun[i]);
 	client_done(&d);

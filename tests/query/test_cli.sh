@@ -88,7 +88,7 @@ check $? 66 "a damaged store is not skipped"
 
 query "$store" slow rank=77
 check $? 0 "a rank that is not there"
-says err 'note: no rank 77; there is: 0, 2' "a rank that is not there"
+says err 'note: no rank 77; the store has: 0, 2' "a rank that is not there"
 says out '^(no rows)$' "a rank that is not there"
 query "$store" files by=size
 check $? 2 "an argument of a word that is none"

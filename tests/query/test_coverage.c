@@ -138,8 +138,9 @@ static void what_is_not_known_is_said(void **state)
 	assert_int_equal(n_said, 2);
 	assert_string_equal(said[0], "probes did not run for job 12 on n2, or saw no I/O on files: "
 				     "coverage there is unknown (headrace run --probes)");
-	assert_string_equal(said[1], "job 12 loaded libaws-c-s3.so.0: data that such a library "
-				     "moves is in no number, because it does not go through files");
+	assert_string_equal(said[1],
+			    "job 12 loaded libaws-c-s3.so.0: the numbers lack the data that "
+			    "such a library moves, because it does not go through files");
 	text = fixture_named(&f, "coverage", "by=job", NULL, NULL);
 	assert_non_null(strstr(text, ",61,29476,23,14168,28,14788,12,720,2,80.32,34.42,"));
 	free(text);

@@ -340,9 +340,9 @@ static void notes_say_what_is_missing(void **state)
 	static const char *const expected[] = {
 	    "job 7: missing 11 operations (110 B): a ring buffer had no room; "
 	    "HEADRACE_ON_FULL=wait:MS makes threads wait longer (ring_full); totals are too low",
-	    "job 7, node n1: only counters were recorded for 1.5 s: these operations are in "
-	    "rollups and file_records, not in events, which io-time, slow and file read; --level "
-	    "trace records them",
+	    "job 7, node n1: only counters were recorded for 1.5 s: rollups and file_records have "
+	    "these operations, but events and the queries io-time, slow and file lack them; "
+	    "--level trace records them",
 	    "job 7, node n2: the recording was cut short (headraced was killed or stopped): later "
 	    "operations are missing",
 	    "job 7: 2 of 4 expected ranks were not seen: 1, 3",
@@ -367,12 +367,12 @@ static void absent_values_are_named(void **state)
 	static const struct {
 		const char *name, *word, *note;
 	} cases[] = {
-	    {"slow", "rank=9", "no rank 9; there is: 0, 2"},
+	    {"slow", "rank=9", "no rank 9; the store has: 0, 2"},
 	    {"slow", "rank=2", NULL},
-	    {"ops", "mount=/dat", "no mount /dat; there is: /data"},
-	    {"files", "pattern=x", "no pattern x; there is: img.jpg"},
+	    {"ops", "mount=/dat", "no mount /dat; the store has: /data"},
+	    {"files", "pattern=x", "no pattern x; the store has: img.jpg"},
 	    {"file", "/elsewhere/model-20.pt",
-	     "no path /elsewhere/model-20.pt; there is: /scratch/ckpt/model-20.pt, "
+	     "no path /elsewhere/model-20.pt; the store has: /scratch/ckpt/model-20.pt, "
 	     "/data/odd\\x0A\\xFF\\\\1, /data/train/img-001.jpg, /scratch/ckpt/model-10.pt, "
 	     "/usr/lib/python3/os.py"},
 	};
