@@ -36,8 +36,8 @@ const struct hr_option hr_what_if_option_table[] = {
 
 /* Words of `headrace what-if` that are no stores: NAME=VALUE, or the name alone. */
 #define PERSISTENT "persistent"
-static const char *const settings[] = {"workers", "prefetch", "cores",
-				       "io",	  PERSISTENT, "checkpoint"};
+static const char *const settings[] = {"workers", "prefetch", "cores", "io",	"batch",
+				       "mount",	  "cached",   "reads", "checkpoint", PERSISTENT};
 
 /* Arguments for `headrace query`: options and stores, then the query and its arguments. */
 struct words {
@@ -72,7 +72,7 @@ static bool is_setting(const char *word)
 	for (size_t i = 0; i < sizeof(settings) / sizeof(settings[0]); i++) {
 		size_t n = strlen(settings[i]);
 
-		if (strncmp(word, settings[i], n) == 0 && word[n] == '=')
+		if (strncmp(word, settings[i], n) == 0 && (word[n] == '=' || word[n] == ':'))
 			return true;
 	}
 	return strcmp(word, PERSISTENT) == 0;
@@ -87,6 +87,7 @@ static void take_word(struct words *w, char *word)
 	} else if (strcmp(word, PERSISTENT) == 0) {
 		w->settings[w->n_settings++] = (char *)PERSISTENT "=true";
 	} else {
+		word[strcspn(word, "=:")] = '=';
 		w->settings[w->n_settings++] = word;
 	}
 }

@@ -14,6 +14,7 @@
 #include "daemon/base/hello.h"
 #include "daemon/probes/probes.h"
 #include "common/ranks.h"
+#include "daemon/base/quota.h"
 #include "daemon/base/served.h"
 
 #define JOURNAL_WAIT_NS UINT64_C(20000000)
@@ -57,9 +58,12 @@ static int journal_attach(struct hr_attach *a, const struct handshake *v, uint64
 	struct hr_entry_attach *in = NULL;
 	int32_t ancestors[HR_ANCESTORS];
 	struct hr_affinity affinity = {0};
+	uint32_t quota = 0;
 
-	if (v->cred.pid > 0)
+	if (v->cred.pid > 0) {
 		hr_affinity_read(v->cred.pid, &affinity);
+		quota = hr_cpu_quota_milli(v->cred.pid);
+	}
 	hr_procstat_ancestors(v->stat.ppid, attached, a, ancestors, HR_ANCESTORS);
 	for (;;) {
 		hr_journal_lock(a->c.journal);
@@ -83,6 +87,7 @@ static int journal_attach(struct hr_attach *a, const struct handshake *v, uint64
 	in->hello_bytes = v->bytes;
 	in->cpus = affinity.cpus;
 	in->first_cpu = affinity.first;
+	in->cpu_quota_milli = quota;
 	memcpy(in->ancestors, ancestors, sizeof(ancestors));
 	memcpy(in->hello, v->message, v->bytes);
 	hr_journal_commit(a->c.journal, HR_ENTRY_ATTACH, sizeof(*in) + v->bytes);

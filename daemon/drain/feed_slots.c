@@ -8,6 +8,7 @@
 #include "common/array.h"
 #include "common/ops.h"
 #include "common/procfs.h"
+#include "daemon/base/quota.h"
 
 #define SLOTS_MOST  8192u /* in one entry */
 #define HELLO_BYTES (HR_PROBE_PATH + HR_PROBE_ARGS + HR_PROBE_ENV + 8192u)
@@ -236,11 +237,13 @@ bool hr__feed_attach(struct hr_feed *f, struct feed_image *img)
 	struct hello *h = who ? malloc(sizeof(*h)) : NULL;
 	struct hr_affinity affinity;
 	struct hr_entry_attach *in;
+	uint32_t quota;
 
 	if (!h)
 		return false;
 	make_hello(f, img, who, forked && parent ? parent->token : 0, h);
 	hr_affinity_read((pid_t)who->tgid, &affinity);
+	quota = hr_cpu_quota_milli((pid_t)who->tgid);
 	in = hr__drain_begin(f->d, sizeof(*in) + h->used);
 	if (!in) {
 		free(h);
@@ -262,6 +265,7 @@ bool hr__feed_attach(struct hr_feed *f, struct feed_image *img)
 	in->hello_bytes = h->used;
 	in->cpus = affinity.cpus;
 	in->first_cpu = affinity.first;
+	in->cpu_quota_milli = quota;
 	hr_procstat_ancestors((pid_t)who->ppid, NULL, NULL, in->ancestors, HR_ANCESTORS);
 	memcpy(in->hello, h->bytes, h->used);
 	hr__drain_commit(f->d, HR_ENTRY_ATTACH, sizeof(*in) + h->used);

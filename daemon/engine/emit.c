@@ -142,6 +142,7 @@ static void fill_process(const struct hr_engine *e, struct hr_out *o, Headrace__
 	m->uid = id->uid;
 	m->cpus = id->cpus;
 	m->first_cpu = id->first_cpu;
+	m->cpu_quota_milli = id->cpu_quota_milli;
 	m->deselected = id->deselected;
 	fill_excluded(o, m, p);
 }

@@ -203,6 +203,7 @@ int hr__apply_attach(struct hr_engine *e, const struct hr_entry_attach *in)
 	id.uid = in->uid;
 	id.cpus = in->cpus;
 	id.first_cpu = in->first_cpu;
+	id.cpu_quota_milli = in->cpu_quota_milli;
 	id.deselected = in->deselected != 0;
 	e->last_hello = (struct hr_last_hello){.ticks = hello.start_ticks, .pid = in->pid};
 	p = hr__proc_new(e, &id);

@@ -53,6 +53,7 @@ struct hr_identity {
 	uint32_t rank_plus1, local_plus1, world;
 	uint32_t worker_plus1;
 	uint32_t cpus, first_cpu; /* struct hr_affinity */
+	uint32_t cpu_quota_milli; /* quota.h */
 	uint8_t source;		  /* enum hr_rank_from */
 	uint8_t wrapper;	  /* a shell or launcher: its children are not its workers */
 	uint8_t read_data;

@@ -95,6 +95,7 @@ struct hr_entry_attach {
 	uint32_t deselected; /* 1: the job does not record its rank */
 	uint32_t hello_bytes;
 	uint32_t cpus, first_cpu;	 /* struct hr_affinity */
+	uint32_t cpu_quota_milli, spare; /* quota.h */
 	int32_t ancestors[HR_ANCESTORS]; /* parent first; 0 ends the list */
 	uint8_t hello[];
 };

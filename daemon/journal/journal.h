@@ -46,7 +46,7 @@
 #include "daemon/journal/entry.h"
 
 #define HR_JOURNAL_MAGIC      UINT64_C(0x314c4e524a5248) /* "HRJRNL1" */
-#define HR_JOURNAL_VERSION    9u /* of entries, and of the frames that the engine makes from them */
+#define HR_JOURNAL_VERSION    10u /* of entries, and of the frames that the engine makes from them */
 #define HR_JOURNAL_HALF_BYTES (16u << 20)
 /* The drain thread leaves this room for ATTACH entries. */
 #define HR_JOURNAL_SLACK (UINT64_C(4) * (HR_HELLO_MAX_BYTES + 512u))

@@ -8,20 +8,26 @@ static const Headrace__Process *process_of(const struct hr_diagnosis *d,
 	return hr_stream_process(d->q->streams[life->stream].s, life->proc)->msg;
 }
 
-/* Ranks of a node with as many processors and the same first one probably share them. */
+/* Ranks of a node with as many processors and the same first one probably share them, and a quota. */
 static void share_cores(const struct hr_diagnosis *d, struct hr_train_life *life)
 {
 	const Headrace__Process *p = process_of(d, life);
-	unsigned sharing = 0;
+	unsigned ranks = 0, same = 0;
+	double quota;
 
 	for (size_t i = 0; i < d->lives.n; i++) {
 		const struct hr_train_life *other = &d->lives.list[i];
 		const Headrace__Process *o =
 		    other->stream == life->stream ? process_of(d, other) : NULL;
 
-		sharing += o != NULL && o->cpus == p->cpus && o->first_cpu == p->first_cpu;
+		same += o != NULL && o->cpus == p->cpus && o->first_cpu == p->first_cpu;
+		ranks += o != NULL && o->cpu_quota_milli == p->cpu_quota_milli;
 	}
-	life->cores = (double)p->cpus / sharing;
+	life->cores = (double)p->cpus / same;
+	quota = p->cpu_quota_milli / 1e3 / ranks;
+	life->quota = quota > 0 && (p->cpus == 0 || quota < life->cores);
+	if (life->quota)
+		life->cores = quota;
 }
 
 void hr__cores_find(struct hr_diagnosis *d)

@@ -74,6 +74,7 @@ static void add_life(struct hr_training_job *j, const struct hr_train_life *life
 	}
 	j->wall += (double)(life->to - life->from) / 1e9;
 	j->cores += life->cores;
+	j->quota = life->quota ? life->cores : 0;
 	j->lives++;
 }
 

@@ -21,7 +21,7 @@ struct hr_training_job {
 	size_t lives;
 	double wall, cores;
 	double loop;  /* of `wall`, in training loops */
-	double quota; /* the part of a CPU quota that a rank has, in cores; 0: none */
+	double quota; /* the part of a CPU quota that a rank has, in cores; 0: no quota */
 	/* Cores that a process and its workers kept busy, at most: what looks like computing may be a wait. */
 	double used;
 	double part[HR_PHASES][HR_PART_END];

@@ -47,7 +47,8 @@
 
 #define HR_COLUMNS_PROCESSES(X) HR_COLUMNS_PROCESS(X) \
 	X(ppid, BIGINT) X(exe, VARCHAR) X(cmdline, VARCHAR) X(exec_of, UBIGINT) \
-	X(start_ns, BIGINT) X(end_ns, BIGINT) X(exit, VARCHAR) X(restart, BIGINT)
+	X(start_ns, BIGINT) X(end_ns, BIGINT) X(exit, VARCHAR) X(restart, BIGINT) \
+	X(cpu_quota_milli, BIGINT)
 #define HR_HIDDEN_PROCESSES(X) \
 	X(parent_proc, UBIGINT) X(world_size, BIGINT) X(rank_source, VARCHAR) X(uid, BIGINT) \
 	X(deselected, BIGINT) X(excluded_opens, BIGINT) X(excluded, VARCHAR) \

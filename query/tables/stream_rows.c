@@ -118,6 +118,9 @@ static void processes_cell(const struct hr_rows *rows, size_t row, unsigned colu
 	case HR_PROCESSES_excluded:
 		hr__cell_text(c, excluded_text(rows->q, p));
 		break;
+	case HR_PROCESSES_cpu_quota_milli:
+		hr__cell_nonzero(c, p->cpu_quota_milli);
+		break;
 	case HR_PROCESSES_cpus:
 		hr__cell_nonzero(c, p->cpus);
 		break;

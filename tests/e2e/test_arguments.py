@@ -18,9 +18,10 @@ import harness
 
 ROOT = os.path.dirname(os.path.dirname(harness.HERE))
 
-# They leave, change the whole process for good, wait for the whole machine, take no arguments, or take a list that must have an end.
+# They leave, change the whole process for good, wait for the whole machine or for another process, take no arguments, or take a list
+# that must have an end.
 LEFT_OUT = set(
-    "fork _Fork vfork clone daemon longjmp _longjmp siglongjmp __longjmp_chk syscall sync syncfs"
+    "fork _Fork vfork clone daemon longjmp _longjmp siglongjmp __longjmp_chk syscall sync syncfs sem_wait"
     " setenv putenv prctl unshare setns chroot execl execlp execle".split()
 )
 POINTERS = ["0", "8", "room", "edge", "-1"]
@@ -32,6 +33,8 @@ FLAGS = ["0", "1", "2", "-1", "0x1000", "O_CREAT | O_RDWR", "O_TRUNC | O_RDWR", 
 BY_TYPE = [  # the first that is found in a parameter
     (r"^\.\.\.$", ["0", "8", "room"]),
     (r"\[\]$", ["0", "8", "room"]),
+    (r"\btime(spec|val) \*time$", ["8", "room + 64", "-1"]),  # of a wait: a time of 0, or a bad pointer
+    (r"^(unsigned s|useconds_t us|int ms)$", ["0", "1"]),
     (r"\bFILE \*", ["stream", "stream", "stream_in", "stream_memory", "0"]),
     (r"\bDIR \*", ["folder", "0"]),
     (r"\bchar \*\*", ["&line", "0", "8"]),

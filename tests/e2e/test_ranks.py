@@ -118,6 +118,37 @@ class Places(harness.Case):
         rows = traced.sql("SELECT cpus, first_cpu FROM hr_processes() WHERE ends_with(exe, '/cat') ORDER BY start_ns")
         self.assertEqual([(int(r["cpus"]), int(r["first_cpu"])) for r in rows], [(len(own), own[0]), (1, own[-1])])
 
+    def test_quota(self):
+        """Of the process's own cgroup, and of the one above it."""
+        outer = f"/sys/fs/cgroup/cpu/headrace-test-{os.getpid()}"
+        inner = f"{outer}/inner"
+        try:
+            os.mkdir(outer)
+            self.addCleanup(self.remove, outer)
+            os.mkdir(inner)
+            self.addCleanup(self.remove, inner)
+            with open(f"{outer}/cpu.cfs_quota_us", "w", encoding="ascii") as f:
+                f.write("150000")
+        except OSError as error:
+            raise harness.unittest.SkipTest(f"no cgroup with a quota can be made here: {error}") from None
+        self.folder.fill(1)
+        cat = f"cat {self.folder.data}/f000"
+        script = f"{cat}; echo $$ > {inner}/cgroup.procs; {cat}; echo 50000 > {inner}/cpu.cfs_quota_us; {cat}"
+        traced = self.headrace(["sh", "-c", script])
+        rows = traced.sql("SELECT cpu_quota_milli FROM processes WHERE ends_with(exe, '/cat') ORDER BY start_ns")
+        self.assertEqual([r["cpu_quota_milli"] and int(r["cpu_quota_milli"]) for r in rows[1:]], [1500, 500])
+
+    @staticmethod
+    def remove(cgroup):
+        """Its processes have ended, or are about to."""
+        for _ in range(100):
+            try:
+                os.rmdir(cgroup)
+                return
+            except OSError:
+                time.sleep(0.05)
+        os.rmdir(cgroup)
+
 
 class Shared(harness.Case):
     """As under `srun -n 8 headrace run -o SHARED -- CMD`: one store, one daemon, all ranks, no

@@ -38,7 +38,8 @@ static const struct {
      "last_ns BIGINT,seq_reads BIGINT,consec_reads BIGINT,seq_writes BIGINT,consec_writes BIGINT,"
      "rw_switches BIGINT,unaligned BIGINT,read_size_hist UBIGINT[64],write_size_hist UBIGINT[64]"},
     {"processes", PROCESS ",ppid BIGINT,exe VARCHAR,cmdline VARCHAR,exec_of UBIGINT,start_ns "
-			  "BIGINT,end_ns BIGINT,exit VARCHAR,restart BIGINT"},
+			  "BIGINT,end_ns BIGINT,exit VARCHAR,restart BIGINT,"
+			  "cpu_quota_milli BIGINT"},
     {"files", STREAM ",path VARCHAR,mount VARCHAR,fs_type VARCHAR,first_ns BIGINT,last_ns BIGINT"},
     {"regions",
      PROCESS ",tid BIGINT,kind VARCHAR,domain VARCHAR,category VARCHAR,name VARCHAR,depth "

@@ -32,7 +32,7 @@ def hold(lock):
     while True:
         with lock:
             time.sleep(SECONDS)
-        time.sleep(SECONDS / 3)
+        time.sleep(SECONDS / 10)  # seldom free
 
 
 class Waits(Dataset):

@@ -1,0 +1,115 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "daemon/base/quota.h"
+
+#include <fcntl.h>
+#include <limits.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "daemon/base/cgroup.h"
+
+#define LEVELS_MOST 32
+#define V1_MOUNT    "/sys/fs/cgroup/cpu" /* a link where cpu and cpuacct are one hierarchy */
+
+static bool text_read(const char *path, char *text, size_t size)
+{
+	int fd = open(path, O_RDONLY | O_CLOEXEC);
+	ssize_t n = fd >= 0 ? read(fd, text, size - 1) : -1;
+
+	if (fd >= 0)
+		close(fd);
+	text[n > 0 ? n : 0] = '\0';
+	return n > 0;
+}
+
+/* "max", -1 and text that is not a number: no quota. */
+static uint32_t milli_of(const char *quota, const char *period)
+{
+	long long us = strtoll(quota, NULL, 10), of_us = strtoll(period, NULL, 10), milli;
+
+	if (us <= 0 || us > LLONG_MAX / 1000 || of_us <= 0)
+		return 0;
+	milli = us * 1000 / of_us;
+	return milli < 1 ? 1 : milli > UINT32_MAX ? UINT32_MAX : (uint32_t)milli;
+}
+
+/* The quota of one cgroup. */
+static uint32_t quota_of(const char *folder, bool v2)
+{
+	char path[PATH_MAX + 32], quota[64], period[64];
+
+	snprintf(path, sizeof(path), "%s/%s", folder, v2 ? "cpu.max" : "cpu.cfs_quota_us");
+	if (!text_read(path, quota, sizeof(quota)) || quota[0] == '-' || quota[0] == 'm')
+		return 0;
+	if (v2) /* "QUOTA PERIOD" */
+		return milli_of(quota, strchrnul(quota, ' '));
+	snprintf(path, sizeof(path), "%s/cpu.cfs_period_us", folder);
+	return text_read(path, period, sizeof(period)) ? milli_of(quota, period) : 0;
+}
+
+static uint32_t smaller(uint32_t a, uint32_t b)
+{
+	return a == 0 || (b > 0 && b < a) ? b : a;
+}
+
+/* The smallest quota from the cgroup `path` of a hierarchy up to its root. */
+static uint32_t quota_up(const char *mount, const char *path, bool v2)
+{
+	char folder[PATH_MAX];
+	size_t root = strlen(mount);
+	uint32_t least = 0;
+
+	if (snprintf(folder, sizeof(folder), "%s%s", mount, path[1] ? path : "") >=
+	    (int)sizeof(folder))
+		return 0;
+	for (int level = 0; level < LEVELS_MOST; level++) {
+		least = smaller(least, quota_of(folder, v2));
+		if (strlen(folder) <= root)
+			break;
+		*strrchr(folder, '/') = '\0';
+	}
+	return least;
+}
+
+/* True: "cpu" is one of the controllers in "cpu,cpuacct". */
+static bool has_cpu(const char *controllers)
+{
+	for (; controllers; controllers = strchr(controllers, ',')) {
+		controllers += *controllers == ',';
+		if (strcmp(controllers, "cpu") == 0 || strncmp(controllers, "cpu,", 4) == 0)
+			return true;
+	}
+	return false;
+}
+
+/* Lines of /proc/PID/cgroup: "4:cpu,cpuacct:/path" of v1, "0::/path" of v2. */
+uint32_t hr_cpu_quota_milli(pid_t pid)
+{
+	char name[64], text[8192], *line = text, *end, *controllers, *path;
+	const char *mount;
+	uint32_t least = 0;
+
+	snprintf(name, sizeof(name), "/proc/%d/cgroup", (int)pid);
+	if (!text_read(name, text, sizeof(text)))
+		return 0;
+	for (; (end = strchr(line, '\n')) != NULL; line = end + 1) { /* not a line that was cut */
+		*end = '\0';
+		controllers = strchr(line, ':');
+		path = controllers ? strchr(++controllers, ':') : NULL;
+		if (!path)
+			continue;
+		*path++ = '\0';
+		/* "/../other" is outside of this namespace. */
+		if (path[0] != '/' || strncmp(path, "/..", 3) == 0)
+			continue;
+		mount = controllers[0] == '\0' ? hr_cgroup_mount() : NULL;
+		if (mount)
+			least = smaller(least, quota_up(mount, path, true));
+		else if (has_cpu(controllers))
+			least = smaller(least, quota_up(V1_MOUNT, path, false));
+	}
+	return least;
+}
