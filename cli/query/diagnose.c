@@ -36,7 +36,7 @@ const struct hr_option hr_what_if_option_table[] = {
 
 /* Words of `headrace what-if` that are no stores: NAME=VALUE, or the name alone. */
 #define PERSISTENT "persistent"
-static const char *const settings[] = {"workers", "prefetch", "cores", "io",	"batch",
+static const char *const settings[] = {"workers", "prefetch", "cores", "io",	     "batch",
 				       "mount",	  "cached",   "reads", "checkpoint", PERSISTENT};
 
 /* Arguments for `headrace query`: options and stores, then the query and its arguments. */
