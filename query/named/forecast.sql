@@ -49,8 +49,9 @@ chosen AS (
 texts AS (
     SELECT cluster, job, attempt, 0 AS place, list_concat([
         format('{}: predicted {} instead of {}', whose, hr_durations(job_low_ns, job_high_ns), hr_duration(wall_ns)),
-        format('   with:        {}{}{}{}', name, CASE WHEN $cores IS NULL THEN '' ELSE format(' cores={:g}', $cores) END,
-               CASE WHEN $io IS NULL THEN '' ELSE format(' io={:g}', $io) END, CASE $checkpoint WHEN 'async' THEN ' checkpoint=async' ELSE '' END),
+        format('   with:        {}', concat_ws(' ', name, format('batch_size={}', $batch), format('cores={:g}', $cores), format('io={:g}', $io),
+               format('mount:{}', $mount), format('cached={}', $cached), format('reads={}', $reads),
+               CASE $checkpoint WHEN 'async' THEN 'checkpoint=async' END)),
         format('   loops:       {} instead of {} (the replay of the recorded settings takes {})', hr_durations(low_ns, high_ns), hr_duration(recorded_ns),
                hr_duration(replayed_ns))],
         CASE WHEN loops > 1 THEN [format('   each loop:   {} instead of {}, on average of {:.0f}', hr_durations(low_ns / loops, high_ns / loops), hr_duration(recorded_ns / loops), loops)] ELSE [] END,
