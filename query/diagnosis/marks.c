@@ -60,8 +60,8 @@ static int add_mark(struct hr_life_reader *r, const Headrace__Regions *m, const 
 		return 0;
 	to = __builtin_add_overflow(from, g->dur_ns, &to) ? INT64_MAX : to;
 	/* A batch may be made long before the wait for it ends. */
-	if (from >= r->until ||
-	    to <= r->from - (kind == HR_REGION_FETCH && r->from > INT64_MIN ? FETCH_AHEAD_NS : 0))
+	if (from >= r->span.until ||
+	    to <= r->span.from - (kind == HR_REGION_FETCH && r->span.from > INT64_MIN ? FETCH_AHEAD_NS : 0))
 		return 0;
 	if (!hr_array_reserve(r->marks, r->n_marks, r->marks_room))
 		return -ENOMEM;

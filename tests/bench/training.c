@@ -12,6 +12,7 @@
 #define END_NS	     (30 * MS)
 #define FORWARD_NS   (25 * MS)
 #define BACKWARD_NS  (50 * MS)
+#define VARIES_NS    (0.5 * MS)
 #define OPTIMIZER_NS (4 * MS)
 #define GAP_NS	     (0.3 * MS)
 #define SAVE_NS	     (900 * MS)
@@ -94,8 +95,9 @@ static void plan_wait(struct hr_train_plan *p, uint32_t rank, uint32_t pass, uin
 	s->fetch_to = hr_train_fetch(p, rank, pass, batch, ready, calls, &n, &cpu_ns);
 	s->wait_from = now;
 	s->wait_to = most(now, s->fetch_to) + hr_gen_noisy(&p->random, HANDOVER_NS);
-	s->backward_from = s->wait_to + hr_gen_noisy(&p->random, FORWARD_NS);
-	s->backward_to = s->backward_from + hr_gen_noisy(&p->random, BACKWARD_NS);
+	s->backward_from = s->wait_to + (uint64_t)FORWARD_NS + hr_gen_noisy(&p->random, VARIES_NS);
+	s->backward_to =
+	    s->backward_from + (uint64_t)BACKWARD_NS + hr_gen_noisy(&p->random, VARIES_NS);
 }
 
 /* All ranks end backward() together. Returns when they begin the next step. */
