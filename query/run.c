@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
+#include <time.h>
 
 #include "query/query.h"
 #include "query/tables/internal.h"
@@ -286,6 +287,31 @@ static int drain(struct hr_query *q, duckdb_result *result, const struct hr_quer
 	return r == 0 && sink != NULL ? sink->end(sink->self) : r;
 }
 
+#define PAUSE_MIN_NS 20000
+#define PAUSE_MAX_NS 500000
+
+/*
+ * Works on the query until its first rows are there. While all of its tasks are under way in other
+ * threads, this thread sleeps: execute_pending would ask for tasks without a pause.
+ */
+static void work(duckdb_pending_result pending)
+{
+	struct timespec pause = {.tv_nsec = PAUSE_MIN_NS};
+	duckdb_pending_state state;
+
+	do {
+		state = hr_duckdb.pending_execute_task(pending);
+		if (state == DUCKDB_PENDING_NO_TASKS_AVAILABLE) {
+			nanosleep(&pause, NULL);
+			if (pause.tv_nsec < PAUSE_MAX_NS)
+				pause.tv_nsec *= 2;
+		} else {
+			pause.tv_nsec = PAUSE_MIN_NS;
+		}
+	} while (state == DUCKDB_PENDING_RESULT_NOT_READY ||
+		 state == DUCKDB_PENDING_NO_TASKS_AVAILABLE);
+}
+
 static int execute(struct hr_query *q, duckdb_prepared_statement statement,
 		   const struct hr_query_sink *sink, char **ret_error)
 {
@@ -293,12 +319,14 @@ static int execute(struct hr_query *q, duckdb_prepared_statement statement,
 	duckdb_result result = {0};
 	int r;
 
-	if (hr_duckdb.pending_prepared_streaming(statement, &pending) != DuckDBSuccess)
+	if (hr_duckdb.pending_prepared_streaming(statement, &pending) != DuckDBSuccess) {
 		r = run_failed(ret_error, hr_duckdb.pending_error(pending));
-	else if (hr_duckdb.execute_pending(pending, &result) != DuckDBSuccess)
-		r = result_failed(q, &result, ret_error);
-	else
-		r = drain(q, &result, sink, ret_error);
+	} else {
+		work(pending);
+		r = hr_duckdb.execute_pending(pending, &result) != DuckDBSuccess
+			? result_failed(q, &result, ret_error)
+			: drain(q, &result, sink, ret_error);
+	}
 	hr_duckdb.destroy_result(&result);
 	hr_duckdb.destroy_pending(&pending);
 	return r;

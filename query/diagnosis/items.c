@@ -8,12 +8,12 @@
 
 #define SLOTS_MIN 1024u
 
-static uint32_t *slot_of(const struct hr_items *items, uint32_t file)
+static struct hr_item_slot *slot_of(const struct hr_items *items, uint32_t file)
 {
 	uint64_t hash = file * UINT64_C(0x9e3779b97f4a7c15);
 	size_t at = (size_t)(hash >> 20) & (items->n_slots - 1);
 
-	while (items->slots[at] != 0 && items->list[items->slots[at] - 1].file != file)
+	while (items->slots[at].place != 0 && items->slots[at].file != file)
 		at = (at + 1) & (items->n_slots - 1);
 	return &items->slots[at];
 }
@@ -21,7 +21,7 @@ static uint32_t *slot_of(const struct hr_items *items, uint32_t file)
 static int grow(struct hr_items *items)
 {
 	size_t n = items->n_slots > 0 ? 2 * items->n_slots : SLOTS_MIN;
-	uint32_t *slots = calloc(n, sizeof(*slots));
+	struct hr_item_slot *slots = calloc(n, sizeof(*slots));
 
 	if (slots == NULL)
 		return -ENOMEM;
@@ -29,7 +29,8 @@ static int grow(struct hr_items *items)
 	items->slots = slots;
 	items->n_slots = n;
 	for (size_t i = 0; i < items->n; i++)
-		*slot_of(items, items->list[i].file) = (uint32_t)i + 1;
+		*slot_of(items, items->list[i].file) =
+		    (struct hr_item_slot){items->list[i].file, (uint32_t)i + 1};
 	return 0;
 }
 
@@ -40,21 +41,21 @@ static struct hr_item *add(struct hr_items *items, uint32_t stream, uint32_t fil
 		return NULL;
 	items->list[items->n] = (struct hr_item){.stream = stream, .file = file};
 	items->last = items->n++;
-	*slot_of(items, file) = (uint32_t)items->n;
+	*slot_of(items, file) = (struct hr_item_slot){file, (uint32_t)items->n};
 	return &items->list[items->last];
 }
 
 struct hr_item *hr__item(struct hr_items *items, uint32_t stream, uint32_t file)
 {
-	uint32_t slot;
+	uint32_t place;
 
 	/* Operations on a file often follow each other. */
 	if (items->n > 0 && items->list[items->last].file == file)
 		return &items->list[items->last];
-	slot = items->n > 0 ? *slot_of(items, file) : 0;
-	if (slot == 0)
+	place = items->n > 0 ? slot_of(items, file)->place : 0;
+	if (place == 0)
 		return add(items, stream, file);
-	items->last = slot - 1;
+	items->last = place - 1;
 	return &items->list[items->last];
 }
 

@@ -25,7 +25,10 @@ struct hr_item {
 struct hr_items {
 	struct hr_item *list; /* in the order of their first use */
 	size_t n, room;
-	uint32_t *slots; /* an open hash table of places in the list + 1; 0: free */
+	/* An open hash table; place: in the list, + 1; 0: the slot is free. */
+	struct hr_item_slot {
+		uint32_t file, place;
+	} *slots;
 	size_t n_slots;
 	size_t last; /* the place that was asked for last */
 };

@@ -13,6 +13,11 @@
 #define READY_NS 2e6
 #define END_NS	 40e6
 
+static double later(double a, double b)
+{
+	return a > b ? a : b;
+}
+
 static int by_value(const void *a, const void *b)
 {
 	double x = *(const double *)a, y = *(const double *)b;
@@ -235,9 +240,9 @@ double hr__loop_run(const struct hr_recorded_loop *r, const struct hr_changed_lo
 			double asked = i < ahead ? pass.create : received[i - ahead];
 			double *free_at = &idle[i % workers];
 
-			*free_at = fmax(asked, *free_at) + b.fetch[i];
-			done = c->same ? fmax(now, *free_at) + handover(r, i)
-				       : fmax(now, *free_at + r->pickle) + r->unpickle;
+			*free_at = later(asked, *free_at) + b.fetch[i];
+			done = c->same ? later(now, *free_at) + handover(r, i)
+				       : later(now, *free_at + r->pickle) + r->unpickle;
 		}
 		received[i] = done;
 		now = done + b.gap[i];
