@@ -82,6 +82,7 @@ static void parts_cell(const struct hr_rows *rows, size_t row, unsigned column, 
 
 const struct hr_row_kind hr__parts_kind = {
     .table = HR_TABLE_PARTS,
+    .many = true,
     .gather = parts_gather,
     .done = parts_done,
     .proc = parts_proc,

@@ -108,6 +108,7 @@ static void waits_cell(const struct hr_rows *rows, size_t row, unsigned column, 
 
 const struct hr_row_kind hr__waits_kind = {
     .table = HR_TABLE_WAITS,
+    .many = true,
     .gather = waits_gather,
     .done = waits_done,
     .proc = waits_proc,

@@ -218,6 +218,7 @@ static void regions_cell(const struct hr_rows *rows, size_t row, unsigned column
 
 const struct hr_row_kind hr__regions_kind = {
     .table = HR_TABLE_REGIONS,
+    .many = true,
     .gather = regions_gather,
     .done = regions_done,
     .proc = regions_proc,

@@ -13,6 +13,8 @@ static const struct hr_row_kind *const kinds[] = {
     &hr__nodes_kind,   &hr__regions_kind,      &hr__kernel_records_kind, &hr__parts_kind,
     &hr__replays_kind, &hr__findings_kind,     &hr__waits_kind,
 };
+/* An estimate: with a small one, DuckDB would join by nested loops. */
+#define MANY_ROWS 1000000u
 #define N_KINDS (sizeof(kinds) / sizeof(kinds[0]))
 
 struct rows_bound {
@@ -94,6 +96,8 @@ static void rows_bind(duckdb_bind_info info)
 	const struct rows_bound *b = hr_duckdb.bind_get_extra_info(info);
 
 	hr__table_bind(info, &hr__tables[b->kind->table]);
+	if (b->kind->many)
+		hr_duckdb.bind_set_cardinality(info, MANY_ROWS, false);
 	if (b->kind->parameters != NULL)
 		bind_parameters(info, b->kind);
 }
