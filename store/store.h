@@ -26,6 +26,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "common/arena.h"
 #include "common/frame.h"
 
 #define HR_SEGMENT_BYTES	(256u << 20) /* a larger segment is sealed */
@@ -308,6 +309,10 @@ size_t hr_catalog_retired(const struct hr_catalog *c, const struct hr_retired **
 
 /* Unpacks one frame, in any thread. Free it with headrace__frame__free_unpacked. -EBADMSG, -EIO. */
 int hr_stream_read(const struct hr_stream *s, uint32_t frame, Headrace__Frame **ret);
+
+/* As hr_stream_read. The frame is part of the arena, so do not free it. -ENOMEM. */
+int hr_stream_read_into(const struct hr_stream *s, uint32_t frame, struct hr_arena *arena,
+			Headrace__Frame **ret);
 
 /*
  * Returns a process's number outside its stream. Each stream of a job on a node counts from 1. The

@@ -54,6 +54,29 @@ int hr_stream_read(const struct hr_stream *s, uint32_t frame, Headrace__Frame **
 	return hr__stream_read(s, frame, NULL, ret);
 }
 
+static void *get_piece(void *arena, size_t bytes)
+{
+	return hr_arena_get(arena, bytes);
+}
+
+static void keep_piece(void *arena, void *piece)
+{
+	(void)arena;
+	(void)piece;
+}
+
+int hr_stream_read_into(const struct hr_stream *s, uint32_t frame, struct hr_arena *arena,
+			Headrace__Frame **ret)
+{
+	ProtobufCAllocator allocator = {
+	    .alloc = get_piece, .free = keep_piece, .allocator_data = arena};
+	int r;
+
+	arena->failed = false;
+	r = hr__stream_read(s, frame, &allocator, ret);
+	return r < 0 && arena->failed ? -ENOMEM : r;
+}
+
 const struct hr_process *hr_stream_process(const struct hr_stream *s, uint64_t proc)
 {
 	uint32_t low = 0, high = s->n_processes;

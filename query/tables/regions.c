@@ -87,7 +87,6 @@ static void restore(struct hr_query *q, const struct hr_qstream *st, struct hr_f
 			if (st->s->frames[k].seq == frame->seq &&
 			    st->s->frames[k].kind == HEADRACE__FRAME__BODY_REGIONS)
 				hr__query_damage(q, st, k, r);
-		headrace__frame__free_unpacked(frame, NULL);
 	}
 	f->n = kept;
 }

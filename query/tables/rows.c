@@ -335,15 +335,13 @@ int hr__frames_read(struct hr_query *q, const struct hr_qstream *st, int body_ca
 			continue;
 		r = hr_array_reserve(f.list, f.n, size) ? 0 : -ENOMEM;
 		if (r == 0)
-			r = hr_stream_read(st->s, i, &f.list[f.n]);
+			r = hr_stream_read_into(st->s, i, &f.arena, &f.list[f.n]);
 		if (r == -ENOMEM) {
 			hr__frames_free(&f);
 			return r;
 		}
-		if (r == 0 && (int)f.list[f.n]->body_case != body_case) {
-			headrace__frame__free_unpacked(f.list[f.n], NULL);
+		if (r == 0 && (int)f.list[f.n]->body_case != body_case)
 			r = -EBADMSG;
-		}
 		if (r < 0)
 			hr__query_damage(q, st, i, r);
 		else
@@ -355,9 +353,8 @@ int hr__frames_read(struct hr_query *q, const struct hr_qstream *st, int body_ca
 
 void hr__frames_free(struct hr_frames *f)
 {
-	for (size_t i = 0; i < f->n; i++)
-		headrace__frame__free_unpacked(f->list[i], NULL);
 	free(f->list);
+	hr_arena_free(&f->arena);
 	*f = (struct hr_frames){0};
 }
 

@@ -65,6 +65,7 @@ extern const struct hr_row_kind hr__rollups_kind, hr__file_records_kind, hr__fil
 struct hr_frames {
 	Headrace__Frame **list;
 	size_t n;
+	struct hr_arena arena; /* has the frames */
 };
 int hr__frames_read(struct hr_query *q, const struct hr_qstream *st, int body_case,
 		    struct hr_frames *ret);
