@@ -171,7 +171,7 @@ static enum hr_finding_cause cause_of(const struct hr_training_job *j, const str
 		return HR_FOUND_REREADS;
 	if (load != NULL && load->known && load->exponent >= SATURATED && load->under_way > 1.3)
 		return HR_FOUND_SATURATED;
-	if (size < SMALL_FILE && f->read_files >= MANY_FILES && w->metadata > 0.3 * w->read)
+	if (size < SMALL_FILE && f->read_files >= MANY_FILES && w->metadata > 0.5 * w->read)
 		return HR_FOUND_SMALL_FILES;
 	if (w->metadata > w->read)
 		return HR_FOUND_METADATA;
@@ -263,6 +263,10 @@ static void advise(struct hr_training_job *j, struct hr_finding *f,
 			f->action = "move the data to faster storage";
 			predict_io(j, f, 0.1, 1);
 		}
+		if (load == NULL || !load->known)
+			f->evidence = hr__finding_text(
+			    j, "%s; whether the storage serves more reads at a time is not known",
+			    f->evidence);
 		f->avoid = w->cpu + w->core < 0.1 * w->all
 			       ? "more cores: the workers do not compute"
 			       : NULL;

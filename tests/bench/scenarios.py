@@ -37,7 +37,7 @@ NOT_MEASURED = {"other", "import_io", "imports"}
 TOGETHER = {"stall": "compute", "backward": "compute", "collective": "compute", "wait_sleep": "wait_asleep", "wait_network": "wait_asleep",
             "wait_lock": "wait_asleep"}
 # With this option, the job's part contains what it does around each operation.
-AROUND = (("read-bytes", "wait_read", "wait_cpu"), ("log-lines", "own_write", "compute"), ("list", "own_metadata", "other"),
+AROUND = (("read-bytes", "wait_read", "wait_cpu"), ("log-lines", "own_write", "compute"), ("list", "own_metadata", "other"), ("mapped", "wait_fault", "wait_cpu"),
           ("tensors", "wait_handover", "wait_cpu"))
 QUOTA_PERIOD_US = 100000
 
