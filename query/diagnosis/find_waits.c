@@ -246,7 +246,7 @@ static void find_handover(struct hr_training_job *j, double lost)
 	f->avoid = "faster storage: the batches are already made";
 }
 
-static void find_mapped(struct hr_training_job *j, double lost)
+static void find_mapped(struct hr_training_job *j, double lost, double waits)
 {
 	struct hr_finding *f = hr__finding_add(j, HR_FOUND_MAPPED, lost);
 
@@ -256,7 +256,7 @@ static void find_mapped(struct hr_training_job *j, double lost)
 	f->action =
 	    "read the files instead of mapping them, or call madvise(MADV_WILLNEED) before use";
 	f->gain_low = 0.3 * lost;
-	f->gain_high = lost;
+	f->gain_high = waits; /* faults take CPU time, too */
 	f->avoid = "more cores: the workers wait for pages";
 }
 
@@ -291,7 +291,7 @@ void hr__find_waits(struct hr_training_job *j)
 	hr__find_reads(j, &w, &files);
 	find_computing(j, &w);
 	find_idle(j, &w);
-	find_mapped(j, w.fault);
+	find_mapped(j, w.fault, w.all);
 	find_unknown(j, p);
 	find_workers(j, p);
 	find_handover(j, p[HR_PART_WAIT_HANDOVER]);
