@@ -48,7 +48,7 @@ static int diagnose(struct hr_top_finding *f, const struct hr_catalog *catalog, 
 	return r;
 }
 
-int hr_top_finding_make(const struct hr_top_source *source, struct hr_top_finding *f)
+int hr_top_finding_make(const struct hr_top_source *source, struct hr_top_finding *ret)
 {
 	struct hr_catalog_filter filter = {.job = source->job};
 	const char *store = source->store;
@@ -56,14 +56,14 @@ int hr_top_finding_make(const struct hr_top_source *source, struct hr_top_findin
 	char *error = NULL;
 	int r;
 
-	f->loss[0] = f->action[0] = '\0';
+	ret->loss[0] = ret->action[0] = '\0';
 	if (store[0] == '\0')
 		return 0;
 	r = hr_catalog_open(&store, 1, &filter, &catalog, &error);
 	free(error);
 	if (r < 0)
 		return r;
-	r = diagnose(f, catalog, source->attempt);
+	r = diagnose(ret, catalog, source->attempt);
 	hr_catalog_free(catalog);
 	return r;
 }

@@ -154,11 +154,16 @@ static double mean_read(const struct hr_job_files *f)
 	return f->data_reads > 0 ? (double)f->bytes / (double)f->data_reads : 0;
 }
 
+static const struct hr_load *load_of(const struct hr_training_job *j,
+				     const struct hr_job_files *files)
+{
+	return files->slowest != NULL ? hr__load_of(&j->d->loads, files->slowest->stream) : NULL;
+}
+
 static enum hr_finding_cause cause_of(const struct hr_training_job *j, const struct hr_job_waits *w,
 				      const struct hr_job_files *f)
 {
-	const struct hr_load *load =
-	    f->slowest != NULL ? hr__load_of(&j->d->loads, f->slowest->stream) : NULL;
+	const struct hr_load *load = load_of(j, f);
 	double passes = fmax(1, j->all_loops),
 	       opened = (double)f->opens / fmax(1, (double)f->read_files);
 	double size = (double)f->extent / fmax(1, (double)f->read_files);
@@ -180,11 +185,24 @@ static enum hr_finding_cause cause_of(const struct hr_training_job *j, const str
 	return HR_FOUND_SLOW_READS;
 }
 
+static const char *saturation(struct hr_training_job *j, const struct hr_job_files *files)
+{
+	const struct hr_load *load = load_of(j, files);
+
+	if (load == NULL)
+		return NULL;
+	return hr__finding_text(j,
+				"%.1f operations are under way at a time, and with twice as many, "
+				"each takes %.1f times as long; %.3g MB/s in all",
+				load->under_way, pow(2, load->exponent),
+				(double)files->bytes / 1e6 /
+				    fmax(1e-9, (double)j->lives * j->loop));
+}
+
 static void advise(struct hr_training_job *j, struct hr_finding *f,
 		   const struct hr_job_files *files, const struct hr_job_waits *w)
 {
-	const struct hr_load *load =
-	    files->slowest != NULL ? hr__load_of(&j->d->loads, files->slowest->stream) : NULL;
+	const struct hr_load *load = load_of(j, files);
 	double passes = fmax(1, j->all_loops), read_files = fmax(1, (double)files->read_files);
 
 	switch (f->cause) {
@@ -241,12 +259,7 @@ static void advise(struct hr_training_job *j, struct hr_finding *f,
 		predict_io(j, f, 0.1, 0.1);
 		break;
 	case HR_FOUND_SATURATED:
-		f->evidence =
-		    hr__finding_text(j,
-				     "%.1f operations are under way at a time, and with twice as "
-				     "many, each takes %.1f times as long; %.3g MB/s in all",
-				     load->under_way, pow(2, load->exponent),
-				     (double)files->bytes / 1e6 / fmax(1e-9, j->lives * j->loop));
+		f->evidence = saturation(j, files);
 		f->action = "move the data to faster storage, or read fewer bytes (smaller or "
 			    "compressed samples)";
 		f->avoid = "more workers: the storage serves them one after the other";

@@ -6,7 +6,7 @@
 #include "query/diagnosis/findings_internal.h"
 
 /* Two runs of the same loop differ by this share. */
-#define ERROR 0.03
+#define ERROR 0.05
 /* Handing over a batch of a few tensors takes less. */
 #define LONG_HANDOVER 5e-3
 
@@ -137,7 +137,8 @@ static void find_computing(struct hr_training_job *j, const struct hr_job_waits 
 		f->action = "find other programs on the node (top), or the CPU quota of the job "
 			    "(cpu.max of its cgroup)";
 		f->gain_low = 0.3 * w->core;
-		f->gain_high = w->all; /* hand-overs take longer without a core, too */
+		/* Without a core, hand-overs and the training thread take longer, too. */
+		f->gain_high = w->all + 0.5 * j->part[HR_PHASE_TRAIN][HR_PART_COMPUTE];
 		f->avoid = "more workers: they get no cores either";
 	} else if (few_cores) {
 		advise_cores(j, f);

@@ -14,7 +14,7 @@
 
 /* Bins by the number of operations under way: 1, 2, 3 to 4, 5 to 8... */
 #define BINS	  8u
-#define BIN_LEAST 6u /* a bin with fewer operations does not count */
+#define BIN_LEAST 3u /* a bin with fewer operations does not count */
 
 static bool is_kept(const struct hr_samples *s, int64_t from)
 {

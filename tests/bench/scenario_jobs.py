@@ -94,7 +94,7 @@ def saturated(r):
 
 
 def small_reads(r):
-    o = base(r, workers=r.randint(1, 2))
+    o = base(r, workers=1)
     return Job("small_reads", o | {"read-bytes": r.choice([16, 32, 64])}, bytes=r.randint(100_000, 200_000) * 4 // o["batch"],
                remedies={"larger blocks": {"read-bytes": 1 << 20}})
 
@@ -150,8 +150,8 @@ def cold_cache(r):
 
 
 def mapped(r):
-    o = base(r, workers=r.randint(1, 2))
-    return Job("mapped_files", o | {"mapped": True}, bytes=round(per_item(o, r.uniform(40, 80)) * 120_000), remedies={"instead of mapping": {"mapped": False}})
+    o = base(r, workers=1)
+    return Job("mapped_files", o | {"mapped": True}, bytes=round(per_item(o, r.uniform(80, 140)) * 120_000), remedies={"instead of mapping": {"mapped": False}})
 
 
 def sleep(r):
