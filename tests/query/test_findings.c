@@ -41,6 +41,7 @@ static struct {
 	struct sample (*sample)(unsigned pass, unsigned i, unsigned worker, unsigned *file);
 	bool (*on_scratch)(unsigned file); /* else on /data */
 	bool serial;			   /* the storage serves one read at a time */
+	bool hidden;			   /* an accelerator hides the waits */
 	uint64_t step_ns;		   /* the training thread takes so long for a batch */
 } plan;
 
@@ -138,8 +139,8 @@ static uint64_t make_pass(unsigned pass, uint64_t at)
 		received[i] = (idle[worker] > at ? idle[worker] : at) + 100 * US;
 		snprintf(
 		    args, sizeof(args),
-		    "{\"loader\":0,\"workers\":%u,\"prefetch\":%u,\"batch_size\":1,\"batch\":%u}",
-		    WORKERS, PREFETCH, i);
+		    "{\"loader\":0,\"workers\":%u,\"prefetch\":%u,\"batch_size\":1,\"batch\":%u%s}",
+		    WORKERS, PREFETCH, i, plan.hidden ? ",\"hidden\":true" : "");
 		region(TRAINS, HR_REGION_INPUT_WAIT, at, received[i], args);
 		at = received[i] + plan.step_ns;
 		region(TRAINS, HR_REGION_OPTIMIZER, at - 100 * US, at, NULL);
@@ -248,7 +249,7 @@ static void expect(struct sample (*sample)(unsigned, unsigned, unsigned, unsigne
 		       finding);
 	assert_int_equal(fixture_teardown(&state), 0);
 	plan.on_scratch = NULL;
-	plan.serial = false;
+	plan.serial = plan.hidden = false;
 	plan.step_ns = STEP_NS;
 }
 
@@ -446,6 +447,8 @@ static void workers(void **state)
 	expect(locked, 40, 2, "lock,,,\n");
 	expect(remote, 40, 2, "network,,,\n");
 	expect(computes, 40, 2, "few_workers,,,\n");
+	plan.hidden = true;
+	expect(computes, 40, 2, "nothing,,,\n");
 }
 
 int main(void)
