@@ -14,7 +14,7 @@
 
 /* Bins by the number of operations under way: 1, 2, 3 to 4, 5 to 8... */
 #define BINS	  8u
-#define BIN_LEAST 3u /* a bin with fewer operations does not count */
+#define BIN_LEAST 2u /* a bin with fewer operations does not count */
 
 static bool is_kept(const struct hr_samples *s, int64_t from)
 {
@@ -99,8 +99,8 @@ static void moments_sort(struct moments *m)
 		m->sums[i] = sum += m->list[i];
 }
 
-/* For all moments before `time` together, how long ago they were. */
-static double moments_ago(const struct moments *m, double time)
+/* How many moments are not later than `time`. */
+static size_t moments_until(const struct moments *m, double time)
 {
 	size_t low = 0, high = m->n;
 
@@ -112,7 +112,15 @@ static double moments_ago(const struct moments *m, double time)
 		else
 			high = middle;
 	}
-	return low > 0 ? time * (double)low - m->sums[low - 1] : 0;
+	return low;
+}
+
+/* For all moments before `time` together, how long ago they were. */
+static double moments_ago(const struct moments *m, double time)
+{
+	size_t n = moments_until(m, time);
+
+	return n > 0 ? time * (double)n - m->sums[n - 1] : 0;
 }
 
 /* The mean number of operations under way between two moments. */
@@ -128,12 +136,12 @@ static double under_way(const struct moments *starts, const struct moments *ends
 struct bin {
 	double *ns; /* durations */
 	size_t n, room;
-	double under_way; /* sum */
+	double begun; /* sum */
 };
 
-static unsigned bin_of(double mean)
+static unsigned bin_of(double begun)
 {
-	unsigned bin = mean < 1.5 ? 0 : (unsigned)ceil(log2(mean - 0.5));
+	unsigned bin = (unsigned)ceil(log2(begun));
 
 	return bin < BINS ? bin : BINS - 1;
 }
@@ -150,7 +158,7 @@ static bool fit(struct bin *bins, double *ret)
 		if (bins[i].n < BIN_LEAST)
 			continue;
 		qsort(bins[i].ns, bins[i].n, sizeof(*bins[i].ns), by_value);
-		x = log(bins[i].under_way / (double)bins[i].n);
+		x = log(bins[i].begun / (double)bins[i].n);
 		y = log(fmax(1, bins[i].ns[bins[i].n / 2]));
 		n += weight;
 		sx += weight * x;
@@ -165,15 +173,15 @@ static bool fit(struct bin *bins, double *ret)
 	return true;
 }
 
-/* Adds an operation, during which `mean` ones were under way, to its bin. -ENOMEM. */
-static int add_to_bin(struct bin *bins, const struct hr_sample *sample, double mean)
+/* Adds an operation, at whose beginning `begun` ones were under way, itself included. -ENOMEM. */
+static int add_to_bin(struct bin *bins, const struct hr_sample *sample, double begun)
 {
-	struct bin *b = &bins[bin_of(mean)];
+	struct bin *b = &bins[bin_of(begun)];
 
 	if (!hr_array_reserve(b->ns, b->n, b->room))
 		return -ENOMEM;
 	b->ns[b->n++] = (double)(sample->to - sample->from);
-	b->under_way += mean;
+	b->begun += begun;
 	return 0;
 }
 
@@ -185,8 +193,10 @@ static void choose(const struct hr_sample *list, size_t n, struct hr_load *l)
 	for (size_t i = 0; i < n; i++) {
 		double s = (double)(list[i].to - list[i].from) / 1e9;
 
-		seconds[list[i].op] += s;
 		l->total_s += s;
+		if (list[i].op == 0)
+			continue;
+		seconds[list[i].op] += s;
 		if (seconds[list[i].op] > seconds[l->op])
 			l->op = list[i].op;
 	}
@@ -210,13 +220,15 @@ static int measure(const struct hr_sample *list, size_t n, struct hr_load *l)
 		choose(list, n, l);
 	}
 	for (size_t i = 0; r == 0 && i < n; i++) {
-		double mean = under_way(&starts, &ends, (double)(list[i].from - list[0].from),
-					(double)(list[i].to - list[0].from));
+		double from = (double)(list[i].from - list[0].from);
+		double to = (double)(list[i].to - list[0].from);
 
-		if (list[i].op != l->op)
+		if (list[i].op == 0 || list[i].op != l->op)
 			continue;
-		r = add_to_bin(bins, &list[i], mean);
-		l->under_way += mean;
+		/* Storage that is saturated serves those first that began earlier. */
+		r = add_to_bin(bins, &list[i],
+			       fmax(1, (double)(i + 1) - (double)moments_until(&ends, from)));
+		l->under_way += under_way(&starts, &ends, from, to);
 		chosen++;
 	}
 	if (r == 0 && chosen > 0) {

@@ -182,15 +182,16 @@ static int add_to_item(struct hr_items *items, const struct hr_interval *i, cons
 	return 0;
 }
 
-/*
- * An operation of a fetch that the kernel's caches did not serve. A read at the end of a file does not
- * count.
- */
+static bool is_empty_read(const struct row *row)
+{
+	return row->group == HR_SCAN_READ && row->bytes == 0;
+}
+
+/* An operation of a fetch that the kernel's caches did not serve. */
 static bool is_sample(const struct hr_interval *i, const struct row *row)
 {
 	return i->use >= HR_USE_WAITED && row->from >= i->from && row->file != 0 &&
-	       !is_cached(row) &&
-	       (row->group == HR_SCAN_METADATA || (row->group == HR_SCAN_READ && row->bytes > 0));
+	       !is_cached(row) && (row->group == HR_SCAN_METADATA || row->group == HR_SCAN_READ);
 }
 
 static int add_row(struct scan_worker *w, const struct hr_interval *i, const struct row *row)
@@ -201,7 +202,7 @@ static int add_row(struct scan_worker *w, const struct hr_interval *i, const str
 
 	if (is_sample(i, row)) {
 		struct hr_sample sample = {row->from, row->to, row->stream, row->file,
-					   row->op_number};
+					   is_empty_read(row) ? 0 : row->op_number};
 
 		if (hr__samples_add(&w->samples, &sample) < 0)
 			return -ENOMEM;

@@ -100,7 +100,7 @@ def small_reads(r):
 
 
 def small_files(r):
-    o = base(r, workers=r.randint(1, 2))
+    o = base(r, workers=r.randint(1, 2), items=r.randint(80, 120))
     ms = per_item(o, r.uniform(40, 80))
     return Job("small_files", o, also=("metadata",), files=o["items"], mount={"open": round(ms * 0.6, 1), "read": round(ms * 0.2, 1), "parallel": 1,
                "bytes": r.choice([2048, 8192, 16384])}, where="mount", remedies={"larger files": {"mount": None}})
