@@ -5,8 +5,6 @@
 
 #include "query/diagnosis/findings_internal.h"
 
-/* Two runs of the same loop differ by this share. */
-#define ERROR 0.05
 /* Handing over a batch of a few tensors takes less. */
 #define LONG_HANDOVER 5e-3
 
@@ -32,15 +30,14 @@ static struct hr_job_waits waits_of(const struct hr_training_job *j)
 bool hr__predict(struct hr_training_job *j, struct hr_finding *f, const struct hr_setting *setting)
 {
 	struct hr_replayed replay;
-	double waits = waits_of(j).all;
 	int r = hr__job_replay(j, setting, &replay);
 
 	if (r < 0)
 		j->error = r;
 	if (r < 0 || replay.refusal != HR_REPLAY_OK)
 		return false;
-	f->gain_low = fmin(waits, fmax(0, (1 - ERROR) * replay.recorded - replay.high));
-	f->gain_high = fmin(waits, fmax(0, (1 + ERROR) * replay.recorded - replay.low));
+	f->gain_low = fmax(0, replay.recorded - replay.high);
+	f->gain_high = fmax(0, replay.recorded - replay.low);
 	return true;
 }
 

@@ -136,13 +136,14 @@ void hr__job_passes(const struct hr_training_job *j, struct hr_passes *ret);
 
 /* ---- other causes than those of find_waits.c ---- */
 
-/* find_reads.c: one file, one mount or the first pass is slow; then all other I/O of fetches. */
+/* find_places.c: one file, one mount or the first pass is slow. Before hr__find_uneven. */
 void hr__find_places(struct hr_training_job *j, struct hr_job_waits *w,
 		     const struct hr_job_files *files);
+/* find_uneven.c: one worker, or single batches, are slow. Before hr__find_reads. */
+void hr__find_uneven(struct hr_training_job *j, struct hr_job_waits *w);
+/* find_reads.c: all other I/O of fetches. */
 void hr__find_reads(struct hr_training_job *j, struct hr_job_waits *w,
 		    const struct hr_job_files *files);
-/* find_uneven.c: one worker, or single batches, are slow. Between the two functions above. */
-void hr__find_uneven(struct hr_training_job *j, struct hr_job_waits *w);
 void hr__find_others(struct hr_training_job *j);
 
 #endif

@@ -22,6 +22,7 @@ struct hr_mark {
 	uint64_t batch_size;	/* of a wait: samples; HR_UNKNOWN */
 	uint64_t before_cpu_ns, before_ns; /* of a wait: see hr_loop */
 	uint64_t cpu_ns, major_faults, core_wait_ns, sleep_ns, network_ns, lock_ns;
+	bool open;		   /* it had not ended, and has no args */
 	bool added;		   /* several short regions: hr_added */
 	bool end;		   /* a wait without a batch */
 	bool hidden;		   /* a wait at whose end the accelerator still worked */

@@ -84,6 +84,7 @@ static int add_mark(struct hr_life_reader *r, const Headrace__Regions *m, const 
 	    .sleep_ns = or_zero(number_in(args, "\"sleep_ns\":")),
 	    .network_ns = or_zero(number_in(args, "\"network_ns\":")),
 	    .lock_ns = or_zero(number_in(args, "\"lock_ns\":")),
+	    .open = g->open,
 	    .added = g->count > 1,
 	    .batch_size = number_in(args, "\"batch_size\":"),
 	    .prefetch = number_in(args, "\"prefetch\":"),

@@ -41,6 +41,7 @@ static struct {
 	struct sample (*sample)(unsigned pass, unsigned i, unsigned worker, unsigned *file);
 	bool (*on_scratch)(unsigned file); /* else on /data */
 	bool serial;			   /* the storage serves one read at a time */
+	bool killed;			   /* at its end */
 	bool hidden;			   /* an accelerator hides the waits */
 	uint64_t step_ns;		   /* the training thread takes so long for a batch */
 } plan;
@@ -109,7 +110,8 @@ static void region(uint64_t proc, uint32_t kind, uint64_t from, uint64_t to, con
 			      .start_ns = FIX_BOOT_NS + from,
 			      .dur_ns = to - from,
 			      .step = HR_REGION_UNKNOWN,
-			      .epoch = HR_REGION_UNKNOWN};
+			      .epoch = HR_REGION_UNKNOWN,
+			      .open = args == NULL && kind != HR_REGION_OPTIMIZER};
 
 	if (args != NULL)
 		assert_int_equal(hr_regions_text(regions, args, strlen(args), &g.args), 0);
@@ -228,6 +230,10 @@ static void fill(struct fixture__stream *s)
 	assert_int_equal(hr_regions_new(&regions), 0);
 	for (unsigned pass = 0; pass < plan.passes; pass++)
 		at = make_pass(pass, at) + MS;
+	if (plan.killed) { /* while both wait; their open regions have no args */
+		region(WORKER, HR_REGION_FETCH, at, at + MS, NULL);
+		region(TRAINS, HR_REGION_INPUT_WAIT, at, at + MS, NULL);
+	}
 	send_processes(s, at);
 	send_files(s);
 	qsort(ops, n_ops, sizeof(*ops), by_end);
@@ -249,7 +255,7 @@ static void expect(struct sample (*sample)(unsigned, unsigned, unsigned, unsigne
 		       finding);
 	assert_int_equal(fixture_teardown(&state), 0);
 	plan.on_scratch = NULL;
-	plan.serial = plan.hidden = false;
+	plan.serial = plan.hidden = plan.killed = false;
 	plan.step_ns = STEP_NS;
 }
 
@@ -446,6 +452,8 @@ static void workers(void **state)
 	expect(sleeps, 40, 2, "sleep,,,\n");
 	expect(locked, 40, 2, "lock,,,\n");
 	expect(remote, 40, 2, "network,,,\n");
+	expect(computes, 40, 2, "few_workers,,,\n");
+	plan.killed = true;
 	expect(computes, 40, 2, "few_workers,,,\n");
 	plan.hidden = true;
 	expect(computes, 40, 2, "nothing,,,\n");
