@@ -120,16 +120,18 @@ static void find_computing(struct hr_training_job *j, const struct hr_job_waits 
 
 	if (f == NULL)
 		return;
-	f->evidence = hr__finding_text(
-	    j,
-	    "%u worker%s on %g core%s%s; during %.0f %% of the waits a worker computed, during "
-	    "%.0f %% it had no core",
-	    j->workers, j->workers == 1 ? "" : "s", j->cores, j->cores == 1 ? "" : "s",
-	    j->quota > 0 ? " (a CPU quota)" : "", 100 * w->cpu / w->all, 100 * w->core / w->all);
+	f->evidence =
+	    hr__finding_text(j,
+			     "%u worker%s on %g core%s%s; %s computed during %.0f %% of the waits, "
+			     "and had no core during %.0f %%",
+			     j->workers, j->workers == 1 ? "" : "s", j->cores,
+			     j->cores == 1 ? "" : "s", j->quota > 0 ? " (a CPU quota)" : "",
+			     j->workers > 0 ? "the worker of the batch" : "the training thread",
+			     100 * w->cpu / w->all, 100 * w->core / w->all);
 	if (disturbed) {
 		f->evidence = hr__finding_text(j,
 					       "the job keeps at most %.1f of %g cores busy, but "
-					       "during %.0f %% of the waits a worker had no core",
+					       "workers had no core during %.0f %% of the waits",
 					       j->used, j->cores, 100 * w->core / w->all);
 		f->action = "find other programs on the node (top), or the CPU quota of the job "
 			    "(cpu.max of its cgroup)";
