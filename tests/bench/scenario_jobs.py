@@ -287,3 +287,33 @@ PLANTED = {f.__name__: f for f in (
     no_workers, few_workers, few_cores, quota, disturbed, prefetch, slow_reads, saturated, small_reads, small_files, metadata, reopens, rereads, slow_file,
     slow_file_of_mount, slow_mount, cold_cache, mapped, sleep, lock, network, slow_worker, worker_start, worker_spawn, handover, checkpoint, restore, sync,
     logging, listing, validation, main_thread, slow_rank, rank_reads, rank_sleeps, rank_saves, ranks_few_workers, ranks_saturated)}
+# Jobs that wait for batches, which other settings change.
+LOADED = ["no_workers", "few_workers", "few_cores", "prefetch", "slow_reads", "saturated", "small_files", "slow_mount", "sleep", "network", "worker_start",
+          "nothing", "nothing_cpu"]
+
+
+def other_setting(job, r):
+    """A setting for `headrace what-if`, and the job with this setting."""
+    o = job.options
+    kinds = ["workers", "prefetch", "batch"]
+    if job.cause == "slow_mount":
+        kinds = ["mount"]
+    elif job.mount and o["epochs"] > 1:
+        kinds.append("cached")
+    elif job.cause == "worker_start":
+        kinds.append("persistent")
+    kind = r.choice(kinds)
+    if kind == "workers" or (o["workers"] == 0 and kind in ("prefetch", "cached")):
+        n = r.choice([n for n in (1, 2, 3, 4, 6) if n != o["workers"]])
+        return {"workers": n}, job.changed({"workers": n})
+    if kind == "prefetch":
+        n = r.choice([1, 3, 4, 8])
+        return {"prefetch": n}, job.changed({"prefetch": n})
+    if kind == "batch":
+        n = o["batch"] * 2 if r.random() < 0.5 or o["batch"] < 2 else o["batch"] // 2
+        return {"batch": n}, job.changed({"batch": n})
+    if kind == "persistent":
+        return {"persistent": "true"}, job.changed({"persistent": True})
+    if kind == "cached":
+        return {"cached": "1GiB"}, job.changed({"mount": job.mount | {"cached": 1}})
+    return {"mount": "MOUNT=/"}, job.changed({"mount": None})
