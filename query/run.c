@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
+#include <time.h>
 
 #include "query/query.h"
 #include "query/tables/internal.h"
@@ -257,14 +258,16 @@ static int run_bind(duckdb_prepared_statement statement, const struct hr_query_a
 
 /* ---- running ---- */
 
-static int result_failed(struct hr_query *q, duckdb_result *result, char **ret_error)
+static int execution_failed(const struct hr_query *q, const char *text, char **ret_error)
 {
-	if (hr_duckdb.result_error_type(result) == DUCKDB_ERROR_INTERRUPT ||
-	    atomic_load(&q->interrupted)) {
+	static const char interrupt[] = "INTERRUPT Error";
+
+	if (atomic_load(&q->interrupted) ||
+	    (text != NULL && strncmp(text, interrupt, sizeof(interrupt) - 1) == 0)) {
 		hr_text_fail(-EINVAL, ret_error, "interrupted");
 		return -EINTR;
 	}
-	return run_failed(ret_error, hr_duckdb.result_error(result));
+	return run_failed(ret_error, text);
 }
 
 static int drain(struct hr_query *q, duckdb_result *result, const struct hr_query_sink *sink,
@@ -282,8 +285,34 @@ static int drain(struct hr_query *q, duckdb_result *result, const struct hr_quer
 		hr_duckdb.destroy_data_chunk(&chunk);
 	}
 	if (r == 0 && hr_duckdb.result_error(result) != NULL)
-		return result_failed(q, result, ret_error);
+		return execution_failed(q, hr_duckdb.result_error(result), ret_error);
 	return r == 0 && sink != NULL ? sink->end(sink->self) : r;
+}
+
+#define PAUSE_MIN_NS 20000
+#define PAUSE_MAX_NS 500000
+
+/*
+ * Works on the query until its first rows are there. While all of its tasks are under way in other
+ * threads, this thread sleeps: execute_pending would ask for tasks without a pause.
+ */
+static duckdb_pending_state work(duckdb_pending_result pending)
+{
+	struct timespec pause = {.tv_nsec = PAUSE_MIN_NS};
+	duckdb_pending_state state;
+
+	do {
+		state = hr_duckdb.pending_execute_task(pending);
+		if (state == DUCKDB_PENDING_NO_TASKS_AVAILABLE) {
+			nanosleep(&pause, NULL);
+			if (pause.tv_nsec < PAUSE_MAX_NS)
+				pause.tv_nsec *= 2;
+		} else {
+			pause.tv_nsec = PAUSE_MIN_NS;
+		}
+	} while (state == DUCKDB_PENDING_RESULT_NOT_READY ||
+		 state == DUCKDB_PENDING_NO_TASKS_AVAILABLE);
+	return state;
 }
 
 static int execute(struct hr_query *q, duckdb_prepared_statement statement,
@@ -293,12 +322,16 @@ static int execute(struct hr_query *q, duckdb_prepared_statement statement,
 	duckdb_result result = {0};
 	int r;
 
-	if (hr_duckdb.pending_prepared_streaming(statement, &pending) != DuckDBSuccess)
+	if (hr_duckdb.pending_prepared_streaming(statement, &pending) != DuckDBSuccess) {
 		r = run_failed(ret_error, hr_duckdb.pending_error(pending));
-	else if (hr_duckdb.execute_pending(pending, &result) != DuckDBSuccess)
-		r = result_failed(q, &result, ret_error);
-	else
-		r = drain(q, &result, sink, ret_error);
+	} else {
+		if (work(pending) == DUCKDB_PENDING_ERROR)
+			r = execution_failed(q, hr_duckdb.pending_error(pending), ret_error);
+		else if (hr_duckdb.execute_pending(pending, &result) != DuckDBSuccess)
+			r = execution_failed(q, hr_duckdb.result_error(&result), ret_error);
+		else
+			r = drain(q, &result, sink, ret_error);
+	}
 	hr_duckdb.destroy_result(&result);
 	hr_duckdb.destroy_pending(&pending);
 	return r;

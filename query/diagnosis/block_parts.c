@@ -16,7 +16,7 @@ static double least(double a, double b)
  * Adds this share of the operations of a block to parts. They take at most `ns`; returns the time
  * without one.
  */
-static double put_io(struct cut *c, const _Atomic uint64_t *io, double ns, double share,
+static double put_io(struct cut *c, const uint64_t *io, double ns, double share,
 		     const enum hr_part parts[HR_SCAN_GROUPS])
 {
 	double total = 0, scale;
@@ -37,7 +37,7 @@ static const enum hr_part wait_parts[HR_SCAN_GROUPS] = {
 
 static void put_fetch(struct cut *c, const struct hr_block *b, double ns)
 {
-	const struct hr_scan_ops *ops = &c->d->scan.ops[b->ops];
+	const struct hr_block_ops *ops = &c->d->ops[b->ops];
 	const struct hr_spent *s = &c->d->spent[b->fetch];
 	double waiting = s->io > 0 ? s->io_core / s->io : 0, share = 0;
 	double rest = put_io(c, ops->ns, ns, 1 - waiting, wait_parts);
@@ -59,7 +59,7 @@ static void put_fetch(struct cut *c, const struct hr_block *b, double ns)
 /* Who made the batch is unknown: the thread itself, or another one of its process. */
 static void put_unknown(struct cut *c, const struct hr_block *b, double ns)
 {
-	const struct hr_scan_ops *ops = &c->d->scan.ops[b->ops];
+	const struct hr_block_ops *ops = &c->d->ops[b->ops];
 	double rest = put_io(c, ops->ns, ns, 1, wait_parts);
 
 	c->ns[HR_PART_WAIT_UNKNOWN] += put_io(c, ops->others, rest, 1, wait_parts);
@@ -72,7 +72,7 @@ static void put_gap(struct cut *c, const struct hr_block *b, double ns, int64_t 
 	    [HR_SCAN_WRITE] = HR_PART_OWN_WRITE,   [HR_SCAN_SYNC] = HR_PART_OWN_SYNC,
 	    [HR_SCAN_RUNTIME] = HR_PART_IMPORT_IO,
 	};
-	double rest = put_io(c, c->d->scan.ops[b->ops].ns, ns, 1, parts), imports = 0;
+	double rest = put_io(c, c->d->ops[b->ops].ns, ns, 1, parts), imports = 0;
 
 	if (b->phase == HR_PHASE_START && imported > b->from)
 		imports = least(rest, rest * (double)(imported - b->from) / ns);

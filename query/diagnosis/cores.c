@@ -8,20 +8,19 @@ static const Headrace__Process *process_of(const struct hr_diagnosis *d,
 	return hr_stream_process(d->q->streams[life->stream].s, life->proc)->msg;
 }
 
-/* Ranks of a node with as many processors and the same first one probably share them, and a quota. */
-static void share_cores(const struct hr_diagnosis *d, struct hr_train_life *life)
+/* Lives [first, end) are of one stream. Ranks of a node with as many processors and the same first one probably share them, and a quota. */
+static void share_cores(const struct hr_diagnosis *d, struct hr_train_life *life, size_t first,
+			size_t end)
 {
 	const Headrace__Process *p = process_of(d, life);
 	unsigned ranks = 0, same = 0;
 	double quota;
 
-	for (size_t i = 0; i < d->lives.n; i++) {
-		const struct hr_train_life *other = &d->lives.list[i];
-		const Headrace__Process *o =
-		    other->stream == life->stream ? process_of(d, other) : NULL;
+	for (size_t i = first; i < end; i++) {
+		const Headrace__Process *o = process_of(d, &d->lives.list[i]);
 
-		same += o != NULL && o->cpus == p->cpus && o->first_cpu == p->first_cpu;
-		ranks += o != NULL && o->cpu_quota_milli == p->cpu_quota_milli;
+		same += o->cpus == p->cpus && o->first_cpu == p->first_cpu;
+		ranks += o->cpu_quota_milli == p->cpu_quota_milli;
 	}
 	life->cores = (double)p->cpus / same;
 	quota = p->cpu_quota_milli / 1e3 / ranks;
@@ -32,6 +31,9 @@ static void share_cores(const struct hr_diagnosis *d, struct hr_train_life *life
 
 void hr__cores_find(struct hr_diagnosis *d)
 {
-	for (size_t i = 0; i < d->lives.n; i++)
-		share_cores(d, &d->lives.list[i]);
+	for (size_t i = 0; i < d->lives.n; i++) {
+		struct hr_train_life *life = &d->lives.list[i];
+
+		share_cores(d, life, d->first[life->stream].life, d->first[life->stream + 1].life);
+	}
 }

@@ -1,41 +1,70 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "query/diagnosis/diagnosis.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+
+static bool is_same_job(const struct hr_stream *a, const struct hr_stream *b)
+{
+	return a->attempt == b->attempt && strcmp(a->job, b->job) == 0 &&
+	       strcmp(a->cluster, b->cluster) == 0;
+}
+
+static int number_jobs(struct hr_diagnosis *d)
+{
+	const struct hr_query *q = d->q;
+
+	d->jobs = calloc(q->n_streams + 1, sizeof(*d->jobs));
+	if (d->jobs == NULL)
+		return -ENOMEM;
+	for (size_t i = 0; i < q->n_streams; i++) {
+		if (i == 0 || !is_same_job(q->streams[i - 1].s, q->streams[i].s))
+			d->n_jobs++;
+		d->jobs[i] = (uint32_t)(d->n_jobs - 1);
+	}
+	return 0;
+}
+
+struct hr_job_streams hr__job_streams(const struct hr_diagnosis *d, uint32_t stream)
+{
+	struct hr_job_streams s = {stream, stream};
+
+	while (s.first > 0 && d->jobs[s.first - 1] == d->jobs[stream])
+		s.first--;
+	while (s.end < d->q->n_streams && d->jobs[s.end] == d->jobs[stream])
+		s.end++;
+	return s;
+}
 
 int hr_diagnosis_make(struct hr_query *q, const struct hr_scope *scope, struct hr_diagnosis *ret)
 {
 	int r;
 
 	*ret = (struct hr_diagnosis){.q = q, .scope = *scope};
-	r = hr__lives_read(q, &ret->scope, &ret->scan, &ret->lives);
+	r = number_jobs(ret);
+	if (r == 0)
+		r = hr__read_all(ret);
 	if (r == 0)
 		hr__cores_find(ret);
 	if (r == 0)
-		r = hr__scan_run(q, &ret->scan);
-	if (r == 0)
 		r = hr__spent_make(ret);
 	if (r == 0)
-		r = hr__loads_make(q, &ret->scan.samples, &ret->loads);
+		r = hr__loads_make(q, &ret->samples, &ret->loads);
 	if (r == 0)
 		r = hr__stalls_make(ret);
 	return r < 0 ? r : hr__sums_make(ret);
-}
-
-bool hr__same_job(const struct hr_query *q, uint32_t stream_a, uint32_t stream_b)
-{
-	const struct hr_stream *a = q->streams[stream_a].s, *b = q->streams[stream_b].s;
-
-	return a->attempt == b->attempt && strcmp(a->job, b->job) == 0 &&
-	       strcmp(a->cluster, b->cluster) == 0;
 }
 
 void hr_diagnosis_done(struct hr_diagnosis *d)
 {
 	hr__stalls_done(d);
 	hr__lives_done(&d->lives);
-	hr__scan_done(&d->scan);
+	free(d->jobs);
+	free(d->first);
+	free(d->items);
+	free(d->ops);
+	free(d->samples.list);
 	free(d->spent);
 	free(d->loads.list);
 	free(d->sums);

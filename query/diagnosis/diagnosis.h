@@ -40,11 +40,28 @@ struct hr_part_sums {
 	uint64_t ns[HR_PHASE_END + 1][HR_PART_END];
 };
 
+/* Operations during a block; all zero: none that matter. */
+struct hr_block_ops {
+	uint64_t ns[HR_SCAN_GROUPS];	 /* of the thread that explains it */
+	uint64_t others[HR_SCAN_GROUPS]; /* of other threads of its process, summed over them */
+	int64_t runtime_end;		 /* end of the last runtime operation; 0: none */
+};
+
+/* Where those of a stream begin in the lists of a diagnosis. */
+struct hr_stream_firsts {
+	size_t life, worker, fetch, item;
+};
+
 struct hr_diagnosis {
 	struct hr_query *q;
 	struct hr_scope scope;
-	struct hr_train_lives lives;
-	struct hr_op_scan scan;
+	uint32_t *jobs; /* of each stream: the number of its job. Streams of a job are adjacent. */
+	size_t n_jobs;
+	struct hr_train_lives lives;	/* by stream */
+	struct hr_stream_firsts *first; /* of each stream; then the lengths of the lists */
+	struct hr_item *items;		/* by stream and file */
+	struct hr_block_ops *ops;	/* of hr_block.ops; [0] is zero */
+	struct hr_samples samples;
 	struct hr_spent *spent; /* of each fetch of `lives` */
 	struct hr_loads loads;	/* of each mount that fetches use */
 	/* of each life: */
@@ -60,8 +77,16 @@ void hr_diagnosis_done(struct hr_diagnosis *d);
 /* The parts of each step of all lives; the caller frees the rows, also of a failure. -ENOMEM. */
 int hr_parts_make(const struct hr_diagnosis *d, struct hr_parts *ret);
 
-bool hr__same_job(const struct hr_query *q, uint32_t stream_a, uint32_t stream_b);
+/* The streams [first, end) of the job of a stream. */
+struct hr_job_streams {
+	size_t first, end;
+};
+struct hr_job_streams hr__job_streams(const struct hr_diagnosis *d, uint32_t stream);
 
+/* scope.c: the span of each job; the caller frees the list, also after a failure. -ENOMEM. */
+int hr__spans_read(const struct hr_diagnosis *d, struct hr_job_span **ret);
+/* read.c: fills lives, firsts, items, operations and samples. -ENOMEM, -EINTR. */
+int hr__read_all(struct hr_diagnosis *d);
 void hr__cores_find(struct hr_diagnosis *d);
 int hr__spent_make(struct hr_diagnosis *d);
 int hr__stalls_make(struct hr_diagnosis *d);

@@ -10,11 +10,6 @@
 /* The folder of a finding has this share of the time of all files. */
 #define MOST 0.9
 
-static bool is_of(const struct hr_training_job *j, const struct hr_item *item)
-{
-	return item->file != 0 && hr__same_job(j->d->q, item->stream, j->stream);
-}
-
 static void add_item(struct hr_job_files *to, const struct hr_item *item)
 {
 	uint64_t operations = item->reads - item->empty_reads + item->opens + item->examined;
@@ -84,15 +79,13 @@ static void add_mount(struct hr_training_job *j, const struct hr_item *item,
 
 void hr__job_files(struct hr_training_job *j, struct hr_job_files *ret)
 {
-	const struct hr_items *items = &j->d->scan.items;
+	const struct hr_item *items = j->d->items;
 	struct last_mount last = {0};
 
 	*ret = (struct hr_job_files){0};
-	for (size_t i = 0; i < items->room; i++) {
-		if (!is_of(j, &items->list[i]))
-			continue;
-		add_item(ret, &items->list[i]);
-		add_mount(j, &items->list[i], &last, ret);
+	for (size_t i = j->first_item; i < j->end_item; i++) {
+		add_item(ret, &items[i]);
+		add_mount(j, &items[i], &last, ret);
 	}
 	for (size_t i = 0; i < ret->n_mounts; i++)
 		if (ret->slowest_mount == NULL ||
@@ -133,7 +126,7 @@ void hr__job_passes(const struct hr_training_job *j, struct hr_passes *ret)
 	size_t first = 0, later = 0, firsts = 0;
 
 	*ret = (struct hr_passes){0};
-	for (size_t i = 0; i < d->lives.n; i++) {
+	for (size_t i = j->first; i < j->end; i++) {
 		const struct hr_train_life *life = &d->lives.list[i];
 
 		if (!hr__job_has(j, i))
@@ -204,7 +197,6 @@ static uint64_t time_of(const struct hr_item *item, bool own)
 
 const char *hr__files_folder(struct hr_training_job *j, const struct hr_item *most, bool own)
 {
-	const struct hr_items *items = &j->d->scan.items;
 	uint64_t *ns, all = 0,
 		      below = 0; /* ns: by the length of the folder in common with `most` */
 	uint8_t path[PATH_MAX];
@@ -220,10 +212,10 @@ const char *hr__files_folder(struct hr_training_job *j, const struct hr_item *mo
 		j->error = -ENOMEM;
 		return "";
 	}
-	for (size_t i = 0; i < items->room; i++) {
-		const struct hr_item *item = &items->list[i];
+	for (size_t i = j->first_item; i < j->end_item; i++) {
+		const struct hr_item *item = &j->d->items[i];
 
-		if (!is_of(j, item) || time_of(item, own) == 0)
+		if (time_of(item, own) == 0)
 			continue;
 		all += time_of(item, own);
 		if (info_of(j, item, &info) == 0)

@@ -37,7 +37,7 @@ static void find_slow_rank(struct hr_training_job *j)
 	size_t slowest = 0;
 	struct hr_finding *f;
 
-	for (size_t i = 0; i < d->lives.n; i++) {
+	for (size_t i = j->first; i < j->end; i++) {
 		double slowed = hr_cycles_slowed(&d->cycles[i]) / 1e9;
 
 		if (!hr__job_has(j, i))
@@ -78,7 +78,7 @@ static void find_main(struct hr_training_job *j)
 			 j->part[HR_PHASE_TRAIN][HR_PART_OPTIMIZER];
 	struct hr_finding *f;
 
-	for (size_t i = 0; i < d->lives.n; i++)
+	for (size_t i = j->first; i < j->end; i++)
 		if (hr__job_has(j, i))
 			cpu += hr_life_main_share(&d->lives.list[i]) / (double)j->lives;
 	lost = cpu * between - model;
@@ -100,14 +100,12 @@ static void find_main(struct hr_training_job *j)
 	f->avoid = "more workers or faster storage: the batches are ready";
 }
 
-void hr__find_others(struct hr_training_job *j)
+void hr__find_others(struct hr_training_job *j, const struct hr_job_files *files)
 {
-	struct hr_job_files files;
 	struct hr_finding *f;
 	double validation = 0, own = 0;
 
-	hr__job_files(j, &files);
-	find_start(j, &files);
+	find_start(j, files);
 	for (unsigned part = 0; part < HR_PART_END; part++)
 		validation += j->part[HR_PHASE_VALIDATION][part];
 	for (unsigned phase = HR_PHASE_TRAIN; phase < HR_PHASES; phase++)
@@ -128,14 +126,14 @@ void hr__find_others(struct hr_training_job *j)
 		f->action = "restore from faster storage, or one file per rank";
 	f = hr__finding_add(j, HR_FOUND_SYNC, hr__job_part(j, HR_PART_OWN_SYNC));
 	if (f != NULL) {
-		f->object = hr__item_path(j, files.synced);
+		f->object = hr__item_path(j, files->synced);
 		f->action = "call fsync less often, or in another thread";
 		f->gain_low = 0.8 * f->lost;
 		f->gain_high = 1.2 * f->lost;
 	}
 	f = hr__finding_add(j, HR_FOUND_OWN_IO, own);
 	if (f != NULL) {
-		f->object = hr__item_path(j, files.own);
+		f->object = hr__item_path(j, files->own);
 		f->action = "move this work into the data set or another thread";
 		f->gain_high = 1.6 * f->lost; /* with the code around these calls */
 	}

@@ -152,7 +152,7 @@ static void find_worker(struct hr_training_job *j, struct hr_job_waits *w)
 	struct made_list made = {0};
 	struct slow_worker slow;
 
-	for (size_t i = 0; i < d->lives.n && j->error == 0; i++) {
+	for (size_t i = j->first; i < j->end && j->error == 0; i++) {
 		const struct hr_train_life *life = &d->lives.list[i];
 
 		if (!hr__job_has(j, i))
@@ -179,7 +179,7 @@ static int by_value(const void *a, const void *b)
 static const char *spread(struct hr_training_job *j)
 {
 	const struct hr_diagnosis *d = j->d;
-	double *ns = malloc((d->lives.n_fetches + 1) * sizeof(*ns));
+	double *ns = malloc((j->end_fetch - j->first_fetch + 1) * sizeof(*ns));
 	const char *text;
 	size_t n = 0;
 
@@ -187,7 +187,7 @@ static const char *spread(struct hr_training_job *j)
 		j->error = -ENOMEM;
 		return NULL;
 	}
-	for (size_t i = 0; i < d->lives.n_fetches; i++) {
+	for (size_t i = j->first_fetch; i < j->end_fetch; i++) {
 		if (hr__job_made(j, &d->lives.fetches[i]))
 			ns[n++] = d->spent[i].ns;
 	}
@@ -205,7 +205,7 @@ static double busy(const struct hr_training_job *j)
 	const struct hr_diagnosis *d = j->d;
 	double ns = 0;
 
-	for (size_t i = 0; i < d->lives.n_fetches; i++) {
+	for (size_t i = j->first_fetch; i < j->end_fetch; i++) {
 		if (hr__job_made(j, &d->lives.fetches[i]))
 			ns += d->spent[i].ns;
 	}

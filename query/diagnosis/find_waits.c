@@ -275,20 +275,18 @@ static void find_prefetch(struct hr_training_job *j, double lost)
 	(void)hr__predict(j, f, &setting);
 }
 
-void hr__find_waits(struct hr_training_job *j)
+void hr__find_waits(struct hr_training_job *j, const struct hr_job_files *files)
 {
 	const double *p = j->part[HR_PHASE_TRAIN];
 	struct hr_job_waits w = waits_of(j);
 	size_t before = j->to->n;
-	struct hr_job_files files;
 
-	hr__job_files(j, &files);
-	hr__find_places(j, &w, &files);
+	hr__find_places(j, &w, files);
 	hr__find_uneven(j, &w);
 	/* A larger prefetch_factor is advised once. */
 	if (j->to->n == before || j->to->list[j->to->n - 1].cause != HR_FOUND_PREFETCH)
 		find_prefetch(j, p[HR_PART_WAIT_PREFETCH]);
-	hr__find_reads(j, &w, &files);
+	hr__find_reads(j, &w, files);
 	find_computing(j, &w);
 	find_idle(j, &w);
 	find_mapped(j, w.fault, w.all);

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 
 #include "common/array.h"
+#include "query/diagnosis/each.h"
 #include "query/tables/rows.h"
 
 /* Less than this is not worth a change. */
@@ -41,12 +42,12 @@ static int read_levels(struct hr_training_job *j)
 {
 	struct hr_query *q = j->d->q;
 
-	for (uint32_t i = 0; i < q->n_streams; i++) {
+	struct hr_job_streams s = hr__job_streams(j->d, j->stream);
+
+	for (size_t i = s.first; i < s.end; i++) {
 		struct hr_frames frames = {0};
 		int r;
 
-		if (!hr__same_job(q, i, j->stream))
-			continue;
 		r = hr__frames_read(q, &q->streams[i], HEADRACE__FRAME__BODY_LEVELS, &frames);
 		for (size_t k = 0; r == 0 && k < frames.n; k++)
 			j->counters |= strcmp(frames.list[k]->levels->level, "counters") == 0;
@@ -120,20 +121,30 @@ static void add_used(struct hr_training_job *j, size_t life)
 			    busy_share(part, main_share) * (double)sums->ns[phase][part] / 1e9;
 }
 
-/* Adds up all lives of the job of life `first`, as means. */
-static void make_job(struct hr_training_job *j, const struct hr_diagnosis *d, size_t first)
+/* Adds up all lives of the job of a life, as means. */
+static void make_job(struct hr_training_job *j, const struct hr_diagnosis *d, size_t life)
 {
-	*j = (struct hr_training_job){.d = d, .stream = d->lives.list[first].stream};
-	for (size_t i = first; i < d->lives.n; i++)
+	struct hr_job_streams s = hr__job_streams(d, d->lives.list[life].stream);
+	const struct hr_stream_firsts *first = &d->first[s.first], *end = &d->first[s.end];
+
+	*j = (struct hr_training_job){.d = d,
+				      .stream = d->lives.list[life].stream,
+				      .first = first->life,
+				      .end = end->life,
+				      .first_fetch = first->fetch,
+				      .end_fetch = end->fetch,
+				      .first_item = first->item,
+				      .end_item = end->item};
+	for (size_t i = j->first; i < j->end; i++)
 		if (hr__job_has(j, i))
 			add_life(j, &d->lives.list[i]);
-	for (size_t i = first; i < d->lives.n; i++)
+	for (size_t i = j->first; i < j->end; i++)
 		if (hr__job_has(j, i))
 			add_parts(j, i);
-	for (size_t i = first; i < d->lives.n; i++)
+	for (size_t i = j->first; i < j->end; i++)
 		if (hr__job_has(j, i))
 			add_used(j, i);
-	for (size_t i = 0; i < d->lives.n_fetches; i++) {
+	for (size_t i = j->first_fetch; i < j->end_fetch; i++) {
 		if (hr__job_made(j, &d->lives.fetches[i]))
 			j->used += (d->spent[i].cpu + d->spent[i].cached) / 1e9;
 	}
@@ -154,23 +165,63 @@ double hr__job_part(const struct hr_training_job *j, enum hr_part part)
 	return s;
 }
 
-int hr__job_replay(const struct hr_training_job *j, const struct hr_setting *setting,
+/* What replays the lives of a job. */
+struct job_replay {
+	const struct hr_training_job *j;
+	const struct hr_setting *setting;
+	struct hr_replayed *list; /* of each life */
+};
+
+static int read_recorded(void *data, size_t i)
+{
+	struct hr_training_job *j = data;
+
+	return hr__job_has(j, j->first + i)
+		   ? hr_recorded_new(j->d, &j->d->lives.list[j->first + i], &j->recorded[i])
+		   : 0;
+}
+
+static int replay_life(void *data, size_t i)
+{
+	struct job_replay *r = data;
+
+	return r->j->recorded[i] != NULL ? hr_replay(r->j->recorded[i], r->setting, &r->list[i])
+					 : 0;
+}
+
+/* Replays all lives, in *list, which the caller frees. -ENOMEM. */
+static int replay_lives(struct hr_training_job *j, const struct hr_setting *setting,
+			struct hr_replayed **list)
+{
+	struct job_replay all = {.j = j, .setting = setting};
+	size_t n = j->end - j->first;
+	int r = 0;
+
+	all.list = *list = calloc(n + 1, sizeof(**list));
+	if (all.list == NULL)
+		return -ENOMEM;
+	if (j->recorded == NULL) {
+		j->recorded = calloc(n + 1, sizeof(struct hr_recorded_life *));
+		r = j->recorded != NULL ? hr__each(j->d->q->threads, n, read_recorded, j) : -ENOMEM;
+	}
+	return r < 0 ? r : hr__each(j->d->q->threads, n, replay_life, &all);
+}
+
+int hr__job_replay(struct hr_training_job *j, const struct hr_setting *setting,
 		   struct hr_replayed *ret)
 {
-	const struct hr_diagnosis *d = j->d;
+	struct hr_replayed *list;
+	int r = replay_lives(j, setting, &list);
 	double low = 0, high = 0, stalls = 0;
 
 	*ret = (struct hr_replayed){0};
-	for (size_t i = 0; i < d->lives.n; i++) {
-		struct hr_replayed one;
-		double stall = hr_cycles_stall(&d->cycles[i]) / 1e9;
-		int r;
+	for (size_t i = 0; r == 0 && i < j->end - j->first; i++) {
+		struct hr_replayed one = list[i];
+		double stall;
 
-		if (!hr__job_has(j, i))
+		if (j->recorded[i] == NULL)
 			continue;
-		r = hr_replay(d, &d->lives.list[i], setting, &one);
-		if (r < 0)
-			return r;
+		stall = hr_recorded_stall(j->recorded[i]) / 1e9;
 		ret->refusal = one.refusal != HR_REPLAY_OK ? one.refusal : ret->refusal;
 		ret->recorded += one.recorded / (double)j->lives;
 		ret->replayed += one.replayed / (double)j->lives;
@@ -184,7 +235,8 @@ int hr__job_replay(const struct hr_training_job *j, const struct hr_setting *set
 		ret->low = low;
 		ret->high = high;
 	}
-	return 0;
+	free(list);
+	return r;
 }
 
 /* ---- findings ---- */
@@ -256,7 +308,7 @@ static void find_rank(struct hr_training_job *j, struct hr_finding *f)
 	const struct hr_train_life *most = NULL;
 	double loss = 0, all = 0;
 
-	for (size_t i = 0; i < d->lives.n; i++) {
+	for (size_t i = j->first; i < j->end; i++) {
 		double ns;
 
 		if (!hr__job_has(j, i))
@@ -305,9 +357,11 @@ static void find_nothing(struct hr_training_job *j)
 static int find(struct hr_training_job *j)
 {
 	size_t first = j->to->n;
+	struct hr_job_files files;
 
-	hr__find_waits(j);
-	hr__find_others(j);
+	hr__job_files(j, &files);
+	hr__find_waits(j, &files);
+	hr__find_others(j, &files);
 	if (j->to->n == first)
 		find_nothing(j);
 	for (size_t i = first; j->lives > 1 && i < j->to->n; i++)
@@ -317,26 +371,30 @@ static int find(struct hr_training_job *j)
 	return j->error;
 }
 
+static void job_done(struct hr_training_job *j)
+{
+	for (size_t i = 0; j->recorded != NULL && i < j->end - j->first; i++)
+		hr_recorded_free(j->recorded[i]);
+	free(j->recorded);
+}
+
 int hr_findings_make(const struct hr_diagnosis *d, struct hr_findings *ret)
 {
+	size_t next = 0; /* the first life of the next job */
 	int r = 0;
 
 	for (size_t i = 0; r == 0 && i < d->lives.n; i++) {
 		struct hr_training_job job;
-		bool seen = false;
 
-		if (d->scope.rank != HR_ANY_RANK && d->scope.rank != d->lives.list[i].rank)
-			continue;
-		for (size_t k = 0; !seen && k < i; k++)
-			seen = (d->scope.rank == HR_ANY_RANK ||
-				d->scope.rank == d->lives.list[k].rank) &&
-			       hr__same_job(d->q, d->lives.list[k].stream, d->lives.list[i].stream);
-		if (seen)
+		if (i < next ||
+		    (d->scope.rank != HR_ANY_RANK && d->scope.rank != d->lives.list[i].rank))
 			continue;
 		make_job(&job, d, i);
 		job.to = ret;
+		next = job.end;
 		r = read_levels(&job);
 		r = r < 0 ? r : find(&job);
+		job_done(&job);
 	}
 	return r;
 }

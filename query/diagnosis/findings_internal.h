@@ -17,8 +17,11 @@
 /* A job: means of its training processes, in seconds. */
 struct hr_training_job {
 	const struct hr_diagnosis *d;
-	uint32_t stream; /* one of its streams */
-	size_t lives;
+	uint32_t stream;   /* one of its streams */
+	size_t first, end; /* its lives in the diagnosis */
+	size_t first_fetch, end_fetch, first_item, end_item;
+	struct hr_recorded_life **recorded; /* of each of its lives, once a replay needed them */
+	size_t lives;			    /* those that the diagnosis is about */
 	double wall, cores;
 	double loop;  /* of `wall`, in training loops */
 	double quota; /* the part of a CPU quota that a rank has, in cores; 0: no quota */
@@ -34,22 +37,18 @@ struct hr_training_job {
 	int error;
 };
 
-/* Whether the job contains a life, and the diagnosis is about its rank. */
+/* Whether the diagnosis is about the rank of a life of the job. */
 static inline bool hr__job_has(const struct hr_training_job *j, size_t life)
 {
-	const struct hr_train_life *l = &j->d->lives.list[life];
-
-	return hr__same_job(j->d->q, l->stream, j->stream) &&
-	       (j->d->scope.rank == HR_ANY_RANK || j->d->scope.rank == l->rank);
+	return j->d->scope.rank == HR_ANY_RANK || j->d->scope.rank == j->d->lives.list[life].rank;
 }
-/* Whether a worker made this batch for such a life. */
+/* Whether a worker made this batch, a fetch of the job, for such a life. */
 static inline bool hr__job_made(const struct hr_training_job *j, const struct hr_fetch *f)
 {
 	const struct hr_worker *w =
 	    f->worker != HR_NO_FETCH ? &j->d->lives.workers[f->worker] : NULL;
 
-	return w != NULL && hr__same_job(j->d->q, w->stream, j->stream) &&
-	       (j->d->scope.rank == HR_ANY_RANK || j->d->scope.rank == w->rank);
+	return w != NULL && (j->d->scope.rank == HR_ANY_RANK || j->d->scope.rank == w->rank);
 }
 
 /*
@@ -75,7 +74,7 @@ double hr__job_part(const struct hr_training_job *j, enum hr_part part);
  * Means of the job's ranks. If ranks stall for others, the loops take as long as the slowest rank's
  * without its stalls. -ENOMEM.
  */
-int hr__job_replay(const struct hr_training_job *j, const struct hr_setting *setting,
+int hr__job_replay(struct hr_training_job *j, const struct hr_setting *setting,
 		   struct hr_replayed *ret);
 
 /* NULL: the loss is too small to mention, or (j->error) out of memory. */
@@ -87,7 +86,8 @@ __attribute__((format(printf, 2, 3))) const char *hr__finding_text(struct hr_tra
 								   const char *format, ...);
 
 /* find_waits.c */
-void hr__find_waits(struct hr_training_job *j);
+struct hr_job_files;
+void hr__find_waits(struct hr_training_job *j, const struct hr_job_files *files);
 /* The gain of a setting, at most all waits. False: the replay does not know it. */
 bool hr__predict(struct hr_training_job *j, struct hr_finding *f, const struct hr_setting *setting);
 /* If more workers (at most `most`) would help: the action, and its gain. */
@@ -144,6 +144,6 @@ void hr__find_uneven(struct hr_training_job *j, struct hr_job_waits *w);
 /* find_reads.c: all other I/O of fetches. */
 void hr__find_reads(struct hr_training_job *j, struct hr_job_waits *w,
 		    const struct hr_job_files *files);
-void hr__find_others(struct hr_training_job *j);
+void hr__find_others(struct hr_training_job *j, const struct hr_job_files *files);
 
 #endif

@@ -4,60 +4,73 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#define ROOM_MIN 1024u
+#include "common/array.h"
 
-static struct hr_item *entry_of(const struct hr_items *items, uint32_t stream, uint32_t file)
+#define SLOTS_MIN 1024u
+
+static struct hr_item_slot *slot_of(const struct hr_items *items, uint32_t file)
 {
-	uint64_t hash = ((uint64_t)stream << 32 | file) * UINT64_C(0x9e3779b97f4a7c15);
-	size_t at = (size_t)(hash >> 20) & (items->room - 1);
+	uint64_t hash = file * UINT64_C(0x9e3779b97f4a7c15);
+	size_t at = (size_t)(hash >> 20) & (items->n_slots - 1);
 
-	while (items->list[at].file != 0 &&
-	       (items->list[at].file != file || items->list[at].stream != stream))
-		at = (at + 1) & (items->room - 1);
-	return &items->list[at];
+	while (items->slots[at].place != 0 && items->slots[at].file != file)
+		at = (at + 1) & (items->n_slots - 1);
+	return &items->slots[at];
 }
 
 static int grow(struct hr_items *items)
 {
-	struct hr_items larger = {.n = items->n,
-				  .room = items->room > 0 ? 2 * items->room : ROOM_MIN};
+	size_t n = items->n_slots > 0 ? 2 * items->n_slots : SLOTS_MIN;
+	struct hr_item_slot *slots = calloc(n, sizeof(*slots));
 
-	larger.list = calloc(larger.room, sizeof(*larger.list));
-	if (larger.list == NULL)
+	if (slots == NULL)
 		return -ENOMEM;
-	for (size_t i = 0; i < items->room; i++)
-		if (items->list[i].file != 0)
-			*entry_of(&larger, items->list[i].stream, items->list[i].file) =
-			    items->list[i];
-	free(items->list);
-	*items = larger;
+	free(items->slots);
+	items->slots = slots;
+	items->n_slots = n;
+	for (size_t i = 0; i < items->n; i++)
+		*slot_of(items, items->list[i].file) =
+		    (struct hr_item_slot){items->list[i].file, (uint32_t)i + 1};
 	return 0;
+}
+
+static struct hr_item *add(struct hr_items *items, uint32_t stream, uint32_t file)
+{
+	if ((2 * items->n >= items->n_slots && grow(items) < 0) ||
+	    !hr_array_reserve(items->list, items->n, items->room))
+		return NULL;
+	items->list[items->n] = (struct hr_item){.stream = stream, .file = file};
+	items->last = items->n++;
+	*slot_of(items, file) = (struct hr_item_slot){file, (uint32_t)items->n};
+	return &items->list[items->last];
 }
 
 struct hr_item *hr__item(struct hr_items *items, uint32_t stream, uint32_t file)
 {
-	struct hr_item *item;
+	uint32_t place;
 
-	if (2 * items->n >= items->room && grow(items) < 0)
-		return NULL;
-	item = entry_of(items, stream, file);
-	if (item->file == 0) {
-		item->stream = stream;
-		item->file = file;
-		items->n++;
-	}
-	return item;
+	/* Operations on a file often follow each other. */
+	if (items->n > 0 && items->list[items->last].file == file)
+		return &items->list[items->last];
+	place = items->n > 0 ? slot_of(items, file)->place : 0;
+	if (place == 0)
+		return add(items, stream, file);
+	items->last = place - 1;
+	return &items->list[items->last];
 }
 
-int hr__items_merge(struct hr_items *to, const struct hr_items *from)
+int hr__items_merge(struct hr_items *to, struct hr_items *from)
 {
-	for (size_t i = 0; i < from->room; i++) {
+	if (to->n == 0) {
+		hr__items_done(to);
+		*to = *from;
+		*from = (struct hr_items){0};
+		return 0;
+	}
+	for (size_t i = 0; i < from->n; i++) {
 		const struct hr_item *f = &from->list[i];
-		struct hr_item *t;
+		struct hr_item *t = hr__item(to, f->stream, f->file);
 
-		if (f->file == 0)
-			continue;
-		t = hr__item(to, f->stream, f->file);
 		if (t == NULL)
 			return -ENOMEM;
 		t->opens += f->opens;
@@ -72,5 +85,29 @@ int hr__items_merge(struct hr_items *to, const struct hr_items *from)
 		t->own_ns += f->own_ns;
 		t->own_sync_ns += f->own_sync_ns;
 	}
+	hr__items_done(from);
 	return 0;
+}
+
+static int by_file(const void *a, const void *b)
+{
+	const struct hr_item *x = a, *y = b;
+
+	return (x->file > y->file) - (x->file < y->file);
+}
+
+void hr__items_end(struct hr_items *items)
+{
+	free(items->slots);
+	items->slots = NULL;
+	items->n_slots = 0;
+	if (items->n > 0)
+		qsort(items->list, items->n, sizeof(*items->list), by_file);
+}
+
+void hr__items_done(struct hr_items *items)
+{
+	free(items->list);
+	free(items->slots);
+	*items = (struct hr_items){0};
 }

@@ -2,7 +2,7 @@
 /*
  * items.h - sums of operations by file
  *
- * A map belongs to one thread. Maps of several threads are merged.
+ * A map has the files of one stream, and belongs to one thread. Maps of several threads are merged.
  */
 #ifndef HEADRACE_QUERY_DIAGNOSIS_ITEMS_H
 #define HEADRACE_QUERY_DIAGNOSIS_ITEMS_H
@@ -11,7 +11,7 @@
 #include <stdint.h>
 
 struct hr_item {
-	uint32_t stream, file; /* hr_stream_file; file 0: a free entry */
+	uint32_t stream, file; /* hr_stream_file */
 	/* Of fetches; `examined`: operations that are no read, write, open, close or seek. */
 	uint64_t opens, reads, empty_reads, bytes, examined;
 	uint64_t extent;      /* end of the farthest read; 0: unknown */
@@ -23,14 +23,24 @@ struct hr_item {
 };
 
 struct hr_items {
-	struct hr_item *list; /* an open hash table with `room` entries */
+	struct hr_item *list; /* in the order of their first use */
 	size_t n, room;
+	/* An open hash table; place: in the list, + 1; 0: the slot is free. */
+	struct hr_item_slot {
+		uint32_t file, place;
+	} * slots;
+	size_t n_slots;
+	size_t last; /* the place that was asked for last */
 };
 
 /* The entry of a file, new if it has none; NULL: out of memory. */
 struct hr_item *hr__item(struct hr_items *items, uint32_t stream, uint32_t file);
 
-/* Adds the entries of `from`. -ENOMEM. */
-int hr__items_merge(struct hr_items *to, const struct hr_items *from);
+/* Adds the entries of `from`, which is empty afterwards. -ENOMEM. */
+int hr__items_merge(struct hr_items *to, struct hr_items *from);
+
+/* Sorts the list by file. Entries can no longer be added. */
+void hr__items_end(struct hr_items *items);
+void hr__items_done(struct hr_items *items);
 
 #endif

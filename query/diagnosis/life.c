@@ -43,7 +43,6 @@ int hr__block_add(struct hr_life_reader *r, enum hr_block_kind kind, int64_t fro
 			       .kind = (uint8_t)kind,
 			       .loop = loop,
 			       .phase = (uint8_t)hr__phase_at(r, from, loop)};
-	explains.stream = r->stream;
 	explains.from = from;
 	explains.to = to;
 	explains.use = !hr__in_scope(r, life->rank)			    ? HR_USE_NONE
@@ -263,8 +262,8 @@ static int add_life(struct hr_life_reader *r, const struct hr_mark *marks, size_
 					  .tid = tid,
 					  .proc = marks[0].proc,
 					  .rank = p->rank,
-					  .from = from > r->from ? from : r->from,
-					  .to = to < r->until ? to : r->until};
+					  .from = from > r->span.from ? from : r->span.from,
+					  .to = to < r->span.until ? to : r->span.until};
 	error = hr__loops_find(r, marks, n);
 	if (error == 0)
 		error = hr__made_find(r, marks, n);
@@ -274,15 +273,10 @@ static int add_life(struct hr_life_reader *r, const struct hr_mark *marks, size_
 }
 
 /* Workers first: the waits of lives refer to their fetches. */
-static int read_stream(struct hr_life_reader *r)
+int hr__lives_read(struct hr_life_reader *r)
 {
-	size_t first_fetch = r->to->n_fetches;
-	int error = hr__scope_find(r);
+	int error = hr__marks_read(r);
 
-	if (error == 0)
-		error = hr__marks_read(r);
-
-	r->first_worker = r->to->n_workers;
 	for (int lives = 0; lives < 2; lives++) {
 		for (size_t i = 0, n; error == 0 && i < r->n_marks; i += n) {
 			const struct hr_process *p =
@@ -297,26 +291,19 @@ static int read_stream(struct hr_life_reader *r)
 			    lives ? add_life(r, &r->marks[i], n) : add_worker(r, &r->marks[i], n);
 		}
 	}
-	for (size_t i = first_fetch; error == 0 && i < r->to->n_fetches; i++)
+	for (size_t i = 0; error == 0 && i < r->to->n_fetches; i++)
 		if (r->to->fetches[i].worker != HR_NO_FETCH)
 			error = hr__fetch_hide(r, &r->to->fetches[i], r->to->fetches[i].to);
 	return error;
 }
 
-int hr__lives_read(struct hr_query *q, const struct hr_scope *scope, struct hr_op_scan *scan,
-		   struct hr_train_lives *ret)
+void hr__life_reader_done(struct hr_life_reader *r)
 {
-	struct hr_life_reader r = {.q = q, .scope = scope, .scan = scan, .to = ret};
-	int error = 0;
-
-	for (r.stream = 0; error == 0 && r.stream < q->n_streams; r.stream++)
-		error = read_stream(&r);
-	free(r.marks);
-	free(r.steps);
-	free(r.epochs);
-	free(r.edges);
-	free(r.made);
-	return error;
+	free(r->marks);
+	free(r->steps);
+	free(r->epochs);
+	free(r->edges);
+	free(r->made);
 }
 
 void hr__lives_done(struct hr_train_lives *l)
@@ -331,4 +318,5 @@ void hr__lives_done(struct hr_train_lives *l)
 	free(l->list);
 	free(l->workers);
 	free(l->fetches);
+	*l = (struct hr_train_lives){0};
 }

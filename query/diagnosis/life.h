@@ -52,7 +52,7 @@ enum hr_block_kind {
 struct hr_block {
 	int64_t from, to;
 	uint64_t step, epoch; /* HR_REGION_UNKNOWN: none */
-	uint32_t ops;	      /* of its interval, in the scan */
+	uint32_t ops;	      /* in the scan, later in hr_diagnosis: of its interval */
 	uint32_t fetch;	      /* HR_BLOCK_FETCH: in hr_train_lives.fetches */
 	uint32_t loop;	      /* the innermost loop around it, in hr_train_life.loops; HR_NO_LOOP */
 	uint8_t kind;	      /* enum hr_block_kind */
@@ -63,8 +63,14 @@ struct hr_block {
 struct hr_fetch {
 	int64_t from, to;
 	uint32_t worker; /* in hr_train_lives.workers; HR_NO_FETCH: no worker */
-	uint32_t ops;	 /* of the time in which the training thread did not wait for it */
-	int64_t placed;	 /* blocks and intervals cover its time up to here */
+	/* In the scan: of the time in which the training thread did not wait for it. */
+	uint32_t ops;
+	union {
+		int64_t placed; /* blocks and intervals cover its time up to here */
+		struct {
+			uint64_t io_ns, cached_ns; /* once the scan has ended: see hr_spent */
+		};
+	};
 	uint64_t batch;	 /* its number in its pass; UINT64_MAX: unknown */
 	uint64_t loader; /* UINT64_MAX: unknown */
 	uint64_t cpu_ns; /* of its thread; UINT64_MAX: unknown */
@@ -152,11 +158,12 @@ struct hr_scope {
 	/* Seconds since the start of the job; if negative, until its end (a running job's: now). */
 	double from, to; /* NAN: from its start, to its end */
 };
+/* The part of a job's time that a diagnosis is about, on the wall clock. */
+struct hr_job_span {
+	int64_t from, until;
+};
 #define HR_SCOPE_ALL ((struct hr_scope){HR_ANY_RANK, NAN, NAN})
 
-/* Reads the regions of all streams, and adds intervals to `scan`. -ENOMEM. */
-int hr__lives_read(struct hr_query *q, const struct hr_scope *scope, struct hr_op_scan *scan,
-		   struct hr_train_lives *ret);
 void hr__lives_done(struct hr_train_lives *l);
 
 #endif

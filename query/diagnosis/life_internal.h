@@ -46,17 +46,19 @@ struct hr_made {
 	uint32_t fetch;
 };
 
-/* The marks of a stream, and the life that is made from those of one process. */
+/*
+ * The marks of a stream, and the life that is made from those of one process. A thread reuses it for
+ * many streams.
+ */
 struct hr_life_reader {
 	struct hr_query *q;
 	struct hr_op_scan *scan;
-	struct hr_train_lives *to;
+	struct hr_train_lives *to; /* of the stream */
 	const struct hr_scope *scope;
 	uint32_t stream;
-	int64_t from, until;   /* wall clock of the stream's job: other regions are left out */
-	struct hr_mark *marks; /* by process and time */
+	struct hr_job_span span; /* of the stream's job: other regions are left out */
+	struct hr_mark *marks;	 /* by process and time */
 	size_t n_marks, marks_room;
-	size_t first_worker; /* of the stream */
 
 	struct hr_train_life *life;
 	struct hr_life_place at;
@@ -73,11 +75,8 @@ static inline bool hr__in_scope(const struct hr_life_reader *r, int32_t rank)
 	return r->scope->rank == HR_ANY_RANK || r->scope->rank == rank;
 }
 
-/* marks.c: the marks of r->stream between r->from and r->until. -ENOMEM. */
+/* marks.c: the marks of r->stream within r->span. -ENOMEM. */
 int hr__marks_read(struct hr_life_reader *r);
-
-/* scope.c: sets r->from and r->until for r->stream. -ENOMEM. */
-int hr__scope_find(struct hr_life_reader *r);
 
 /* loops.c: the loops of r->life, whose process has these marks. -ENOMEM. */
 int hr__loops_find(struct hr_life_reader *r, const struct hr_mark *marks, size_t n);
@@ -94,7 +93,14 @@ int hr__wait_add(struct hr_life_reader *r, const struct hr_mark *wait);
 /* Adds the part of a fetch until `to` that no block covers to the scan. -ENOMEM. */
 int hr__fetch_hide(struct hr_life_reader *r, struct hr_fetch *f, int64_t to);
 
-/* life.c: a block that the operations of `explains` explain, or those of the life's thread. -ENOMEM. */
+/*
+ * life.c: reads the regions of r->stream into the empty r->to, and adds intervals to r->scan.
+ * -ENOMEM.
+ */
+int hr__lives_read(struct hr_life_reader *r);
+void hr__life_reader_done(struct hr_life_reader *r);
+
+/* A block that the operations of `explains` explain, or those of the life's thread. -ENOMEM. */
 int hr__block_add(struct hr_life_reader *r, enum hr_block_kind kind, int64_t from, int64_t to,
 		  struct hr_interval explains, uint32_t fetch);
 int hr__block_add_own(struct hr_life_reader *r, enum hr_block_kind kind, int64_t from, int64_t to,

@@ -7,14 +7,29 @@
 
 #include "common/array.h"
 
+/* The number of loops that began until `time`. */
+static size_t loops_until(const struct hr_train_life *life, int64_t time)
+{
+	size_t low = 0, high = life->n_loops;
+
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+
+		if (life->loops[middle].from <= time)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low;
+}
+
 struct hr_loop *hr__loop_at(const struct hr_life_reader *r, uint64_t loader, int64_t time)
 {
-	struct hr_loop *latest = NULL;
+	size_t i = loops_until(r->life, time);
 
-	for (size_t i = 0; i < r->life->n_loops && r->life->loops[i].from <= time; i++)
-		if (r->life->loops[i].loader == loader)
-			latest = &r->life->loops[i];
-	return latest;
+	while (i > 0 && r->life->loops[i - 1].loader != loader)
+		i--;
+	return i > 0 ? &r->life->loops[i - 1] : NULL;
 }
 
 /* A wait for batch 0, or for the first batch of a loader, begins a loop. */
@@ -71,6 +86,7 @@ static void find_training(struct hr_life_reader *r, const struct hr_mark *marks,
 {
 	struct hr_train_life *life = r->life;
 	const struct hr_mark *wait = NULL;
+	uint64_t marked = 0; /* the loader whose loops were marked last */
 	bool any = false;
 
 	for (size_t i = 0; i < n; i++) {
@@ -80,9 +96,11 @@ static void find_training(struct hr_life_reader *r, const struct hr_mark *marks,
 			wait = &marks[i];
 		if (marks[i].kind != HR_REGION_OPTIMIZER || wait == NULL)
 			continue;
-		for (size_t k = 0; k < life->n_loops; k++)
+		for (size_t k = 0; (!any || wait->loader != marked) && k < life->n_loops; k++)
 			if (life->loops[k].loader == wait->loader)
-				any = life->loops[k].trains = true;
+				life->loops[k].trains = true;
+		any = true; /* the wait itself is in a loop */
+		marked = wait->loader;
 		wait = NULL;
 	}
 	/* Without optimizers (inference), no loop is a validation. */
@@ -203,20 +221,11 @@ int hr__loops_find(struct hr_life_reader *r, const struct hr_mark *marks, size_t
 /* Of loops within each other, the innermost one began last. */
 uint32_t hr__loop_around(const struct hr_life_reader *r, int64_t time)
 {
-	const struct hr_loop *loops = r->life->loops;
-	size_t low = 0, high = r->life->n_loops;
+	size_t i = loops_until(r->life, time);
 
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-
-		if (loops[middle].from <= time)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	while (low > 0 && loops[low - 1].to <= time)
-		low--;
-	return low > 0 ? (uint32_t)(low - 1) : HR_NO_LOOP;
+	while (i > 0 && r->life->loops[i - 1].to <= time)
+		i--;
+	return i > 0 ? (uint32_t)(i - 1) : HR_NO_LOOP;
 }
 
 enum hr_phase hr__phase_at(const struct hr_life_reader *r, int64_t time, uint32_t loop)

@@ -10,24 +10,96 @@
 
 #define FETCH_AHEAD_NS INT64_C(60000000000)
 
-/* The number after "name": in a JSON object; HR_UNKNOWN: none. */
-static uint64_t number_in(const ProtobufCBinaryData *args, const char *name)
+/* ---- args: a JSON object ---- */
+
+/* The members of args that are read. A number that a region lacks is `absent`. */
+struct member {
+	const char *name;
+	size_t bytes, offset; /* in struct hr_mark */
+	uint64_t absent;
+};
+#define NUMBER(name, field, absent)                                                                \
+	{                                                                                          \
+		name, sizeof(name) - 1, offsetof(struct hr_mark, field), absent                    \
+	}
+
+static const struct member numbers[] = {
+    NUMBER("loader", loader, HR_UNKNOWN),      NUMBER("batch", batch, HR_UNKNOWN),
+    NUMBER("prefetch", prefetch, HR_UNKNOWN),  NUMBER("batch_size", batch_size, HR_UNKNOWN),
+    NUMBER("before_cpu_ns", before_cpu_ns, 0), NUMBER("before_ns", before_ns, 0),
+    NUMBER("cpu_ns", cpu_ns, HR_UNKNOWN),      NUMBER("major_faults", major_faults, 0),
+    NUMBER("core_wait_ns", core_wait_ns, 0),   NUMBER("sleep_ns", sleep_ns, 0),
+    NUMBER("network_ns", network_ns, 0),       NUMBER("lock_ns", lock_ns, 0),
+    NUMBER("workers", workers, HR_UNKNOWN), /* of a wait, */
+    NUMBER("worker", workers, HR_UNKNOWN),  /* and of a fetch */
+};
+#define N_NUMBERS (sizeof(numbers) / sizeof(numbers[0]))
+
+static const struct member flags[] = {
+    NUMBER("persistent", persistent, 0),
+    NUMBER("iterable", iterable, 0),
+    NUMBER("hidden", hidden, 0),
+    NUMBER("end", end, 0),
+};
+#define N_FLAGS (sizeof(flags) / sizeof(flags[0]))
+
+static const struct member *member_of(const struct member *list, size_t n, const uint8_t *name,
+				      size_t bytes)
 {
-	size_t n = strlen(name);
-	const uint8_t *at = memmem(args->data, args->len, name, n), *end = args->data + args->len;
+	for (size_t i = 0; i < n; i++)
+		if (list[i].bytes == bytes && memcmp(list[i].name, name, bytes) == 0)
+			return &list[i];
+	return NULL;
+}
+
+/* Reads the value of a member, which begins at `at`. The first value of a member counts. */
+static void read_member(struct hr_mark *to, const uint8_t *name, size_t bytes, const uint8_t *at,
+			const uint8_t *end, uint32_t *seen)
+{
+	const struct member *m = member_of(numbers, N_NUMBERS, name, bytes);
 	uint64_t value = 0;
 
-	if (at == NULL || at + n == end || at[n] < '0' || at[n] > '9')
-		return HR_UNKNOWN;
-	for (at += n; at < end && *at >= '0' && *at <= '9'; at++)
+	if (m == NULL) {
+		m = member_of(flags, N_FLAGS, name, bytes);
+		if (m != NULL && end - at >= 4 && memcmp(at, "true", 4) == 0)
+			*(bool *)((char *)to + m->offset) = true;
+		return;
+	}
+	if ((*seen >> (m - numbers) & 1) != 0 || (m->offset == offsetof(struct hr_mark, workers) &&
+						  (bytes == 6) != (to->kind == HR_REGION_FETCH)))
+		return;
+	*seen |= UINT32_C(1) << (m - numbers);
+	if (at == end || *at < '0' || *at > '9')
+		return;
+	for (; at < end && *at >= '0' && *at <= '9'; at++)
 		value = value * 10 + (uint64_t)(*at - '0');
-	return value;
+	*(uint64_t *)((char *)to + m->offset) = value;
 }
 
-static uint64_t or_zero(uint64_t value)
+/* The end of a string, whose text begins at `at`. */
+static const uint8_t *end_of_string(const uint8_t *at, const uint8_t *end)
 {
-	return value == HR_UNKNOWN ? 0 : value;
+	while (at < end && *at != '"')
+		at += *at == '\\' && at + 1 < end ? 2 : 1;
+	return at;
 }
+
+static void read_args(struct hr_mark *to, const uint8_t *at, const uint8_t *end)
+{
+	uint32_t seen = 0;
+
+	for (size_t i = 0; i < N_NUMBERS; i++)
+		*(uint64_t *)((char *)to + numbers[i].offset) = numbers[i].absent;
+	while (at < end && (at = memchr(at, '"', (size_t)(end - at))) != NULL) {
+		const uint8_t *name = at + 1, *stop = end_of_string(name, end);
+
+		at = stop < end ? stop + 1 : end;
+		if (at < end && *at == ':')
+			read_member(to, name, (size_t)(stop - name), ++at, end, &seen);
+	}
+}
+
+/* ---- kinds ---- */
 
 static bool is_text(const Headrace__Regions *m, uint32_t text, const char *what)
 {
@@ -52,6 +124,7 @@ static int add_mark(struct hr_life_reader *r, const Headrace__Regions *m, const 
 	const ProtobufCBinaryData *args = g->args > 0 ? &m->texts[g->args - 1] : &none;
 	int64_t from = hr__wall_ns(&r->q->streams[r->stream], g->start_ns), to;
 	uint32_t kind = g->kind;
+	struct hr_mark *mark;
 
 	if (kind == HR_REGION_RANGE)
 		kind = kind_of_range(m, g);
@@ -60,12 +133,14 @@ static int add_mark(struct hr_life_reader *r, const Headrace__Regions *m, const 
 		return 0;
 	to = __builtin_add_overflow(from, g->dur_ns, &to) ? INT64_MAX : to;
 	/* A batch may be made long before the wait for it ends. */
-	if (from >= r->until ||
-	    to <= r->from - (kind == HR_REGION_FETCH && r->from > INT64_MIN ? FETCH_AHEAD_NS : 0))
+	if (from >= r->span.until ||
+	    to <= r->span.from -
+		      (kind == HR_REGION_FETCH && r->span.from > INT64_MIN ? FETCH_AHEAD_NS : 0))
 		return 0;
 	if (!hr_array_reserve(r->marks, r->n_marks, r->marks_room))
 		return -ENOMEM;
-	r->marks[r->n_marks++] = (struct hr_mark){
+	mark = &r->marks[r->n_marks++];
+	*mark = (struct hr_mark){
 	    .proc = g->proc,
 	    .tid = g->tid,
 	    .kind = kind,
@@ -73,26 +148,10 @@ static int add_mark(struct hr_life_reader *r, const Headrace__Regions *m, const 
 	    .to = to,
 	    .step = g->step,
 	    .epoch = g->epoch,
-	    .loader = number_in(args, "\"loader\":"),
-	    .batch = number_in(args, "\"batch\":"),
-	    .workers = number_in(args, kind == HR_REGION_FETCH ? "\"worker\":" : "\"workers\":"),
-	    .before_cpu_ns = or_zero(number_in(args, "\"before_cpu_ns\":")),
-	    .before_ns = or_zero(number_in(args, "\"before_ns\":")),
-	    .cpu_ns = number_in(args, "\"cpu_ns\":"),
-	    .major_faults = or_zero(number_in(args, "\"major_faults\":")),
-	    .core_wait_ns = or_zero(number_in(args, "\"core_wait_ns\":")),
-	    .sleep_ns = or_zero(number_in(args, "\"sleep_ns\":")),
-	    .network_ns = or_zero(number_in(args, "\"network_ns\":")),
-	    .lock_ns = or_zero(number_in(args, "\"lock_ns\":")),
 	    .open = g->open,
 	    .added = g->count > 1,
-	    .batch_size = number_in(args, "\"batch_size\":"),
-	    .prefetch = number_in(args, "\"prefetch\":"),
-	    .persistent = memmem(args->data, args->len, "\"persistent\":true", 17) != NULL,
-	    .iterable = memmem(args->data, args->len, "\"iterable\":true", 15) != NULL,
-	    .hidden = memmem(args->data, args->len, "\"hidden\":true", 13) != NULL,
-	    .end = memmem(args->data, args->len, "\"end\":true", 10) != NULL,
 	};
+	read_args(mark, args->data, args->data + args->len);
 	return 0;
 }
 

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "common/array.h"
+#include "query/diagnosis/each.h"
 
 const char *hr_part_name(enum hr_part part)
 {
@@ -136,7 +137,7 @@ static int64_t end_of_imports(const struct maker *m, const struct hr_train_life 
 	int64_t end = INT64_MIN;
 
 	for (size_t i = 0; i < life->n && life->blocks[i].phase == HR_PHASE_START; i++) {
-		int64_t runtime = m->d->scan.ops[life->blocks[i].ops].runtime_end;
+		int64_t runtime = m->d->ops[life->blocks[i].ops].runtime_end;
 
 		if (runtime != 0 && runtime > end)
 			end = runtime;
@@ -175,17 +176,18 @@ int hr_parts_make(const struct hr_diagnosis *d, struct hr_parts *ret)
 	return r;
 }
 
+static int sum_life(void *data, size_t i)
+{
+	const struct hr_diagnosis *d = data;
+	struct maker m = {.d = d, .sums = &d->sums[i]};
+
+	return put_life(&m, &d->lives.list[i]);
+}
+
 int hr__sums_make(struct hr_diagnosis *d)
 {
-	struct maker m = {.d = d};
-	int r = 0;
-
 	d->sums = calloc(d->lives.n + 1, sizeof(*d->sums));
 	if (d->sums == NULL)
 		return -ENOMEM;
-	for (size_t i = 0; r == 0 && i < d->lives.n; i++) {
-		m.sums = &d->sums[i];
-		r = put_life(&m, &d->lives.list[i]);
-	}
-	return r;
+	return hr__each(d->q->threads, d->lives.n, sum_life, d);
 }

@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <math.h>
+#include <stdlib.h>
 
 #include "query/diagnosis/replay_loop.h"
 
@@ -92,7 +93,7 @@ static void choose(const struct hr_recorded_loop *r, const struct hr_setting *s,
 		   int loaded, struct hr_changed_loop *c)
 {
 	const struct hr_loop *l = r->loop;
-	double cores = s->cores > 0 ? s->cores : r->cores, share = cpu_share(r);
+	double cores = s->cores > 0 ? s->cores : r->cores, share = r->share;
 	double main_share = most ? r->main_high : r->main_low;
 	double before = slowdown(r->cores, l->workers, share, main_share);
 	double more = fmax(1, c->workers) / fmax(1, l->workers);
@@ -138,23 +139,31 @@ static void add_range(const struct hr_recorded_loop *r, const struct hr_setting 
 	ret->high += high / 1e9;
 }
 
+/* Two ends of the range, one of which need not be replayed. */
+static bool are_equal(const struct hr_changed_loop *a, const struct hr_changed_loop *b)
+{
+	return a->io == b->io && a->cached == b->cached && a->slow == b->slow && a->gap == b->gap;
+}
+
 /* Adds the range of a loop to *ret. -ENOMEM. */
 static int replay_loop(const struct hr_recorded_loop *r, const struct hr_setting *s,
 		       struct hr_replayed *ret)
 {
-	struct hr_setting recorded = HR_SETTING_SAME;
-	struct hr_changed_loop c = change(r, &recorded);
-	double low = INFINITY, high = 0, replayed = hr__loop_run(r, &c);
+	struct hr_changed_loop ends[4], c = change(r, s);
+	double low = INFINITY, high = 0;
 
-	if (isnan(replayed))
-		return -ENOMEM;
 	ret->recorded += (double)(r->loop->to - r->loop->from) / 1e9;
-	ret->replayed += replayed / 1e9;
-	c = change(r, s);
+	ret->replayed += r->replayed / 1e9;
 	for (int i = 0; i < 4; i++) {
+		bool seen = false;
 		double ns;
 
 		choose(r, s, i & 1, i >> 1, &c);
+		ends[i] = c;
+		for (int k = 0; k < i; k++)
+			seen = seen || are_equal(&ends[k], &c);
+		if (seen)
+			continue;
 		ns = hr__loop_run(r, &c);
 		if (isnan(ns))
 			return -ENOMEM;
@@ -178,9 +187,9 @@ static bool is_first(const struct hr_train_life *life, const struct hr_loop *loo
 	return true;
 }
 
-static double stalled(const struct hr_diagnosis *d, const struct hr_train_life *life)
+static double stalled(const struct hr_train_life *life, double stall)
 {
-	double stall = hr_cycles_stall(&d->cycles[life - d->lives.list]), between = 0;
+	double between = 0;
 
 	for (size_t i = 0; i < life->n_loops; i++) {
 		struct hr_recorded_loop r = {.loop = &life->loops[i]};
@@ -210,40 +219,93 @@ static void read_load(struct hr_recorded_loop *r, uint32_t stream)
 	r->load_high = known ? fmin(1, load->exponent + EXPONENT_ERROR) : 1;
 }
 
-int hr_replay(const struct hr_diagnosis *d, const struct hr_train_life *life,
-	      const struct hr_setting *setting, struct hr_replayed *ret)
+struct hr_recorded_life {
+	const struct hr_train_life *life;
+	double stall;
+	struct hr_recorded_loop *loops; /* those that train and have batches */
+	size_t n;
+};
+
+double hr_recorded_stall(const struct hr_recorded_life *r)
 {
-	struct hr_recorded_loop r = {.d = d, .cores = life->cores, .stalled = stalled(d, life)};
-	bool any = false;
+	return r->stall;
+}
 
-	*ret = (struct hr_replayed){0};
-	read_load(&r, life->stream);
-	read_main(&r, life);
-	for (size_t i = 0; i < life->n_loops; i++) {
-		int known;
+/* -ENOMEM. */
+static int read_loop(struct hr_recorded_loop *r)
+{
+	struct hr_setting recorded = HR_SETTING_SAME;
+	struct hr_changed_loop c = change(r, &recorded);
+	int error = hr__loop_read(r);
 
-		r.loop = &life->loops[i];
-		if (!r.loop->trains || r.loop->n == 0)
+	if (error < 0 || !r->known)
+		return error;
+	r->share = cpu_share(r);
+	r->replayed = hr__loop_run(r, &c);
+	return isnan(r->replayed) ? -ENOMEM : 0;
+}
+
+int hr_recorded_new(const struct hr_diagnosis *d, const struct hr_train_life *life,
+		    struct hr_recorded_life **ret)
+{
+	struct hr_recorded_life *r = calloc(1, sizeof(*r));
+	struct hr_recorded_loop loop = {.d = d, .cores = life->cores};
+	int error = 0;
+
+	*ret = r;
+	if (r == NULL)
+		return -ENOMEM;
+	r->life = life;
+	r->stall = hr_cycles_stall(&d->cycles[life - d->lives.list]);
+	r->loops = calloc(life->n_loops + 1, sizeof(*r->loops));
+	if (r->loops == NULL)
+		return -ENOMEM;
+	loop.stalled = stalled(life, r->stall);
+	read_load(&loop, life->stream);
+	read_main(&loop, life);
+	for (size_t i = 0; error == 0 && i < life->n_loops; i++) {
+		if (!life->loops[i].trains || life->loops[i].n == 0)
 			continue;
-		any = true;
-		if (r.loop->iterable && r.loop->workers > 0 &&
-		    or_same(setting->workers, r.loop->workers) != r.loop->workers) {
+		loop.loop = &life->loops[i];
+		loop.first = is_first(life, loop.loop);
+		r->loops[r->n] = loop;
+		error = read_loop(&r->loops[r->n++]);
+	}
+	return error;
+}
+
+void hr_recorded_free(struct hr_recorded_life *r)
+{
+	if (r == NULL)
+		return;
+	for (size_t i = 0; i < r->n; i++)
+		free(r->loops[i].batches);
+	free(r->loops);
+	free(r);
+}
+
+int hr_replay(const struct hr_recorded_life *life, const struct hr_setting *setting,
+	      struct hr_replayed *ret)
+{
+	*ret = (struct hr_replayed){0};
+	for (size_t i = 0; i < life->n; i++) {
+		const struct hr_recorded_loop *r = &life->loops[i];
+		int error;
+
+		if (r->loop->iterable && r->loop->workers > 0 &&
+		    or_same(setting->workers, r->loop->workers) != r->loop->workers) {
 			ret->refusal = HR_REPLAY_SHARDS;
 			return 0;
 		}
-		r.first = is_first(life, r.loop);
-		known = hr__loop_read(&r);
-		if (known < 0)
-			return known;
-		if (!known) {
+		if (!r->known) {
 			ret->refusal = HR_REPLAY_UNKNOWN_FETCH;
 			return 0;
 		}
-		known = replay_loop(&r, setting, ret);
-		if (known < 0)
-			return known;
+		error = replay_loop(r, setting, ret);
+		if (error < 0)
+			return error;
 	}
-	if (!any)
+	if (life->n == 0)
 		ret->refusal = HR_REPLAY_NO_LOOP;
 	else if (fabs(ret->replayed - ret->recorded) > TOLERANCE * ret->recorded)
 		ret->refusal = HR_REPLAY_DIFFERS;

@@ -65,8 +65,19 @@ enum hr_replay_refusal hr_setting_storage(const struct hr_diagnosis *d,
 					  const struct hr_train_life *life,
 					  const struct hr_storage *storage, struct hr_setting *s);
 
+/*
+ * A life, read for replays. Threads may share it. The caller of hr_recorded_new frees it, also after
+ * a failure. -ENOMEM.
+ */
+struct hr_recorded_life;
+int hr_recorded_new(const struct hr_diagnosis *d, const struct hr_train_life *life,
+		    struct hr_recorded_life **ret);
+void hr_recorded_free(struct hr_recorded_life *r);
+/* How long the life stalled for other ranks, in ns. */
+double hr_recorded_stall(const struct hr_recorded_life *r);
+
 /* -ENOMEM. */
-int hr_replay(const struct hr_diagnosis *d, const struct hr_train_life *life,
-	      const struct hr_setting *setting, struct hr_replayed *ret);
+int hr_replay(const struct hr_recorded_life *r, const struct hr_setting *setting,
+	      struct hr_replayed *ret);
 
 #endif

@@ -13,6 +13,11 @@
 #define READY_NS 2e6
 #define END_NS	 40e6
 
+static double later(double a, double b)
+{
+	return a > b ? a : b;
+}
+
 static int by_value(const void *a, const void *b)
 {
 	double x = *(const double *)a, y = *(const double *)b;
@@ -91,7 +96,26 @@ static int read_handovers(struct hr_recorded_loop *r)
 	return error;
 }
 
-/* False: fetches are unknown. -ENOMEM. */
+/* -ENOMEM. */
+static int read_batches(struct hr_recorded_loop *r)
+{
+	r->batches = malloc((r->n + 1) * sizeof(*r->batches));
+	if (r->batches == NULL)
+		return -ENOMEM;
+	for (size_t i = 0; i < r->n; i++) {
+		const struct hr_spent *s = &r->d->spent[r->loop->waits[i].fetch];
+
+		r->batches[i] =
+		    (struct hr_recorded_batch){.ns = s->ns,
+					       .io = fmax(0, s->io - s->cached - s->io_core),
+					       .cached = s->cached,
+					       .cpu = s->cpu,
+					       .rest = s->fault + hr_spent_idle(s) + s->unknown,
+					       .gap = hr__loop_gap(r, i)};
+	}
+	return 0;
+}
+
 int hr__loop_read(struct hr_recorded_loop *r)
 {
 	const struct hr_loop *l = r->loop;
@@ -104,15 +128,18 @@ int hr__loop_read(struct hr_recorded_loop *r)
 			return 0;
 	n = l->workers < r->n ? l->workers : r->n;
 	starts = malloc((n + 1) * sizeof(*starts));
-	if (starts == NULL)
+	if (starts == NULL || read_batches(r) < 0) {
+		free(starts);
 		return -ENOMEM;
+	}
 	for (size_t i = 0; i < n; i++)
 		starts[i] = start_of(r, i);
 	r->start = median(starts, n);
 	free(starts);
 	r->create = (double)(l->created - l->from);
 	r->end = r->n < l->n ? (double)(l->waits[r->n].to - l->waits[r->n].from) : 0;
-	return l->workers > 0 && read_handovers(r) < 0 ? -ENOMEM : 1;
+	r->known = true;
+	return l->workers > 0 ? read_handovers(r) : 0;
 }
 
 /* ---- a replay ---- */
@@ -120,13 +147,10 @@ int hr__loop_read(struct hr_recorded_loop *r)
 static double duration(const struct hr_recorded_loop *r, const struct hr_changed_loop *c,
 		       size_t batch)
 {
-	const struct hr_spent *s = &r->d->spent[r->loop->waits[batch].fetch];
+	const struct hr_recorded_batch *b = &r->batches[batch];
 
-	if (c->same)
-		return s->ns;
-	return fmax(0, s->io - s->cached - s->io_core) * c->io +
-	       (s->cached * c->cached + s->cpu) * c->slow + s->fault + hr_spent_idle(s) +
-	       s->unknown;
+	return c->same ? b->ns
+		       : b->io * c->io + (b->cached * c->cached + b->cpu) * c->slow + b->rest;
 }
 
 /* The batches of a replay, in ns. */
@@ -149,7 +173,7 @@ static void regroup(const struct hr_recorded_loop *r, const struct hr_changed_lo
 			    (fmin(end, (double)(k + 1)) - fmax(from, (double)k)) * c->batch;
 
 			to->fetch[k] += share * duration(r, c, i);
-			to->gap[k] += share * hr__loop_gap(r, i) * gap;
+			to->gap[k] += share * r->batches[i].gap * gap;
 		}
 	}
 }
@@ -171,7 +195,7 @@ static int make_batches(const struct hr_recorded_loop *r, const struct hr_change
 	}
 	for (size_t i = 0; i < r->n; i++) {
 		to->fetch[i] = duration(r, c, i);
-		to->gap[i] = hr__loop_gap(r, i) * gap;
+		to->gap[i] = r->batches[i].gap * gap;
 	}
 	return 0;
 }
@@ -217,9 +241,9 @@ double hr__loop_run(const struct hr_recorded_loop *r, const struct hr_changed_lo
 			double asked = i < ahead ? pass.create : received[i - ahead];
 			double *free_at = &idle[i % workers];
 
-			*free_at = fmax(asked, *free_at) + b.fetch[i];
-			done = c->same ? fmax(now, *free_at) + handover(r, i)
-				       : fmax(now, *free_at + r->pickle) + r->unpickle;
+			*free_at = later(asked, *free_at) + b.fetch[i];
+			done = c->same ? later(now, *free_at) + handover(r, i)
+				       : later(now, *free_at + r->pickle) + r->unpickle;
 		}
 		received[i] = done;
 		now = done + b.gap[i];

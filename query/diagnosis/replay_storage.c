@@ -41,15 +41,12 @@ static bool is_on(const struct hr_diagnosis *d, const struct hr_item *item, cons
 static struct storage_sums sum_up(const struct hr_diagnosis *d, uint32_t stream, const char *mount,
 				  size_t mount_bytes)
 {
+	struct hr_job_streams job = hr__job_streams(d, stream);
 	struct storage_sums sums = {0};
 
-	for (size_t i = 0; i < d->scan.items.room; i++) {
-		const struct hr_item *item = &d->scan.items.list[i];
-
-		if (item->file != 0 && hr__same_job(d->q, item->stream, stream) &&
-		    (mount == NULL || is_on(d, item, mount, mount_bytes)))
-			add_item(&sums, item);
-	}
+	for (size_t i = d->first[job.first].item; i < d->first[job.end].item; i++)
+		if (mount == NULL || is_on(d, &d->items[i], mount, mount_bytes))
+			add_item(&sums, &d->items[i]);
 	return sums;
 }
 

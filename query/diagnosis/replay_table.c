@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "common/text.h"
+#include "query/diagnosis/each.h"
 #include "query/diagnosis/replay.h"
 #include "query/tables/rows.h"
 
@@ -21,6 +22,7 @@ struct replays {
 	struct hr_diagnosis d;
 	struct hr_setting settings[1 + 2 * N_OF(tried_workers) * N_OF(tried_prefetch)];
 	size_t n_settings;
+	const char *const *parameters;
 	struct hr_replayed *list; /* of each life: one for each setting */
 };
 
@@ -111,38 +113,40 @@ static double size(const char *text)
 }
 
 /* Replays a life with all settings. -ENOMEM. */
-static int replay_life_all(struct replays *all, const char *const *p, size_t life)
+static int replay_life_all(void *data, size_t life)
 {
+	struct replays *all = data;
+	const char *const *p = all->parameters;
 	const struct hr_train_life *l = &all->d.lives.list[life];
 	struct hr_storage storage = {.mounts = p[MOUNT],
 				     .cached = size(p[CACHED]),
 				     .reads = size(p[READS]),
 				     .batch = number(p[BATCH], 0)};
-	int r = 0;
+	struct hr_recorded_life *recorded;
+	int r = hr_recorded_new(&all->d, l, &recorded);
 
 	for (size_t i = 0; r == 0 && i < all->n_settings; i++) {
 		struct hr_setting s = all->settings[i];
 		struct hr_replayed *ret = &all->list[life * all->n_settings + i];
 		enum hr_replay_refusal refusal = hr_setting_storage(&all->d, l, &storage, &s);
 
-		r = hr_replay(&all->d, l, &s, ret);
+		r = hr_replay(recorded, &s, ret);
 		if (ret->refusal == HR_REPLAY_OK)
 			ret->refusal = refusal;
 	}
+	hr_recorded_free(recorded);
 	return r;
 }
 
 static int replay_all(struct replays *all, const char *const *p)
 {
 	size_t n = all->n_settings;
-	int r = 0;
 
+	all->parameters = p;
 	all->list = calloc(all->d.lives.n * n + 1, sizeof(*all->list));
 	if (all->list == NULL)
 		return -ENOMEM;
-	for (size_t i = 0; r == 0 && i < all->d.lives.n; i++)
-		r = replay_life_all(all, p, i);
-	return r;
+	return hr__each(all->d.q->threads, all->d.lives.n, replay_life_all, all);
 }
 
 static int replay_gather(struct hr_rows *rows, uint64_t want)

@@ -8,36 +8,11 @@
 #include "common/batch.h"
 #include "query/tables/emit.h"
 
-#define THREADS_MAX 64u
-
 /*
- * An operation that is shorter, or moves more bytes per nanosecond, is probably served by the
- * kernel's caches: its time is CPU time of the caller.
+ * An operation that is shorter, or moves more than half a byte per nanosecond, is probably served by
+ * the kernel's caches: its time is CPU time of the caller.
  */
-#define CACHED_NS	    30000
-#define CACHED_BYTES_PER_NS 0.5
-
-/* What the scanning threads share. */
-struct scan_job {
-	struct hr_query *q;
-	struct hr_op_scan *scan;
-	uint32_t *first; /* of each stream: its first interval; then the number of intervals */
-	struct {
-		uint32_t stream, batch;
-	} * batches;
-	size_t n_batches;
-	_Atomic size_t next;
-	_Atomic bool failed;
-};
-
-/* A scanning thread. */
-struct scan_worker {
-	struct scan_job *job;
-	struct hr_decoder *decoder;
-	struct hr_items items;
-	struct hr_samples samples;
-	int error;
-};
+#define CACHED_NS 30000
 
 int hr__scan_add(struct hr_op_scan *s, const struct hr_interval *interval)
 {
@@ -51,16 +26,27 @@ void hr__scan_done(struct hr_op_scan *s)
 {
 	free(s->intervals);
 	free(s->ops);
-	free(s->items.list);
-	free(s->samples.list);
+	free(s->batches);
+	*s = (struct hr_op_scan){0};
+}
+
+int hr__scan_worker_init(struct hr_query *q, struct hr_scan_worker *ret)
+{
+	*ret = (struct hr_scan_worker){.q = q};
+	return hr_decoder_new(&ret->decoder);
+}
+
+void hr__scan_worker_done(struct hr_scan_worker *w)
+{
+	hr_decoder_free(w->decoder);
+	hr__items_done(&w->items);
+	free(w->samples.list);
 }
 
 static int by_process_and_time(const void *a, const void *b)
 {
 	const struct hr_interval *x = a, *y = b;
 
-	if (x->stream != y->stream)
-		return x->stream < y->stream ? -1 : 1;
 	if (x->proc != y->proc)
 		return x->proc < y->proc ? -1 : 1;
 	return (x->from > y->from) - (x->from < y->from);
@@ -85,14 +71,15 @@ static enum hr_scan_group group_of(uint16_t op, uint16_t bits)
 	}
 }
 
-/* The first of intervals [low, high) that is not before the key. */
-static uint32_t lower(const struct hr_interval *list, uint32_t low, uint32_t high,
-		      const struct hr_interval *key)
+/* The first interval of a process from `proc` on. */
+static size_t first_of(const struct hr_op_scan *s, uint64_t proc)
 {
-	while (low < high) {
-		uint32_t middle = low + (high - low) / 2;
+	size_t low = 0, high = s->n;
 
-		if (by_process_and_time(&list[middle], key) < 0)
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+
+		if (s->intervals[middle].proc < proc)
 			low = middle + 1;
 		else
 			high = middle;
@@ -127,29 +114,58 @@ struct row {
 
 static bool is_cached(const struct row *row)
 {
-	double ns = (double)(row->to - row->from);
+	int64_t ns = row->to - row->from;
 
-	return row->op->class != HR_CLASS_SYNC &&
-	       (ns < CACHED_NS || (double)row->bytes / ns > CACHED_BYTES_PER_NS);
+	return row->op->class != HR_CLASS_SYNC && (ns < CACHED_NS || row->bytes > (uint64_t)ns / 2);
 }
 
-static void add_to_ops(struct hr_scan_ops *ops, const struct hr_interval *i, const struct row *row,
-		       uint64_t ns)
+/* ---- sums ---- */
+
+static void add_up(_Atomic uint64_t *to, uint64_t ns)
 {
-	bool own = row->tid == i->tid;
+	if (ns > 0)
+		atomic_fetch_add_explicit(to, ns, memory_order_relaxed);
+}
+
+/* Adds the worker's sums to those of their interval. */
+static void put_sums(struct hr_op_scan *scan, struct hr_scan_worker *w)
+{
+	struct hr_scan_sums *s = &w->sums;
+	struct hr_scan_ops *ops = &scan->ops[s->ops];
 	int64_t seen;
 
-	atomic_fetch_add_explicit(own ? &ops->ns[row->group] : &ops->others[row->group], ns,
-				  memory_order_relaxed);
-	if (own && is_cached(row))
-		atomic_fetch_add_explicit(&ops->cached_ns, ns, memory_order_relaxed);
-	if (!own || row->group != HR_SCAN_RUNTIME)
+	if (!s->any)
 		return;
+	for (unsigned i = 0; i < HR_SCAN_GROUPS; i++)
+		add_up(s->own ? &ops->ns[i] : &ops->others[i], s->ns[i]);
+	add_up(&ops->cached_ns, s->cached_ns);
 	seen = atomic_load_explicit(&ops->runtime_end, memory_order_relaxed);
-	while (seen < row->to &&
-	       !atomic_compare_exchange_weak_explicit(&ops->runtime_end, &seen, row->to,
+	while (seen < s->runtime_end &&
+	       !atomic_compare_exchange_weak_explicit(&ops->runtime_end, &seen, s->runtime_end,
 						      memory_order_relaxed, memory_order_relaxed))
 		;
+	*s = (struct hr_scan_sums){0};
+}
+
+static void add_to_sums(struct hr_op_scan *scan, struct hr_scan_worker *w,
+			const struct hr_interval *i, const struct row *row, uint64_t ns)
+{
+	struct hr_scan_sums *s = &w->sums;
+	bool own = row->tid == i->tid;
+
+	if (!s->any || s->ops != i->ops || s->own != own) {
+		put_sums(scan, w);
+		s->ops = i->ops;
+		s->own = own;
+		s->any = true;
+	}
+	s->ns[row->group] += ns;
+	if (!own)
+		return;
+	if (is_cached(row))
+		s->cached_ns += ns;
+	if (row->group == HR_SCAN_RUNTIME && row->to > s->runtime_end)
+		s->runtime_end = row->to;
 }
 
 /* Counts an operation in the interval in which it began. */
@@ -194,7 +210,8 @@ static bool is_sample(const struct hr_interval *i, const struct row *row)
 	       !is_cached(row) && (row->group == HR_SCAN_METADATA || row->group == HR_SCAN_READ);
 }
 
-static int add_row(struct scan_worker *w, const struct hr_interval *i, const struct row *row)
+static int add_row(struct hr_op_scan *scan, struct hr_scan_worker *w, const struct hr_interval *i,
+		   const struct row *row)
 {
 	int64_t from = row->from > i->from ? row->from : i->from;
 	int64_t to = row->to < i->to ? row->to : i->to;
@@ -207,14 +224,14 @@ static int add_row(struct scan_worker *w, const struct hr_interval *i, const str
 		if (hr__samples_add(&w->samples, &sample) < 0)
 			return -ENOMEM;
 	}
-	add_to_ops(&w->job->scan->ops[i->ops], i, row, ns);
+	add_to_sums(scan, w, i, row, ns);
 	return add_to_item(&w->items, i, row, ns);
 }
 
-static struct row row_of(const struct scan_job *j, uint32_t stream, const struct hr_columns *c,
+static struct row row_of(const struct hr_op_scan *s, int64_t clock, const struct hr_columns *c,
 			 uint32_t i)
 {
-	uint64_t start = c->start_ns[i] + (uint64_t)j->q->streams[stream].s->real_minus_boot_ns;
+	uint64_t start = c->start_ns[i] + (uint64_t)clock;
 	const struct hr_op_info *op = hr_op_info(c->op[i]);
 	uint64_t bytes = op->bytes_rule == HR_BYTES_NONE || c->ret[i] == HR_RET_NONE
 			     ? 0
@@ -225,7 +242,7 @@ static struct row row_of(const struct scan_job *j, uint32_t stream, const struct
 	return (struct row){
 	    .from = (int64_t)start,
 	    .to = (int64_t)(start + c->dur_ns[i]),
-	    .stream = stream,
+	    .stream = s->stream,
 	    .tid = c->tasks[c->task[i]].tid,
 	    .file = c->file[i],
 	    .bytes = bytes,
@@ -237,37 +254,36 @@ static struct row row_of(const struct scan_job *j, uint32_t stream, const struct
 }
 
 /* Rows [first, end) are of one task, almost in the order of time. */
-static int add_task(struct scan_worker *w, uint32_t stream, const struct hr_columns *c,
+static int add_task(struct hr_op_scan *s, struct hr_scan_worker *w, const struct hr_columns *c,
 		    uint32_t first, uint32_t end)
 {
-	const struct scan_job *j = w->job;
-	const struct hr_interval *list = j->scan->intervals, *low, *high, *at;
-	struct hr_interval key = {
-	    .stream = stream, .proc = c->tasks[c->task[first]].proc, .from = INT64_MIN};
-	uint32_t n = j->first[stream + 1], start = lower(list, j->first[stream], n, &key);
+	int64_t clock = w->q->streams[s->stream].s->real_minus_boot_ns;
+	uint64_t proc = c->tasks[c->task[first]].proc;
+	const struct hr_interval *at, *low = s->intervals + first_of(s, proc), *high;
 	int r = 0;
 
-	key.from = INT64_MAX;
-	at = low = list + start;
-	high = list + lower(list, start, n, &key);
+	at = low;
+	high = proc < UINT64_MAX ? s->intervals + first_of(s, proc + 1) : s->intervals + s->n;
 	for (uint32_t i = first; r == 0 && low < high && i < end; i++) {
-		struct row row = row_of(j, stream, c, i);
+		struct row row = row_of(s, clock, c, i);
 
 		if (at == high || at->to <= row.from || (at > low && at[-1].to > row.from))
 			at = interval_after(low, high, row.from);
 		for (const struct hr_interval *k = at; r == 0 && k < high && k->from < row.to; k++)
-			r = add_row(w, k, &row);
+			r = add_row(s, w, k, &row);
 	}
+	put_sums(s, w);
 	return r;
 }
 
-static int scan_batch(struct scan_worker *w, uint32_t stream, const struct hr_batch_ref *batch)
+static int scan_batch(struct hr_op_scan *s, struct hr_scan_worker *w,
+		      const struct hr_batch_ref *batch)
 {
 	uint32_t want = HR_COL_BIT(HR_COL_START) | HR_COL_BIT(HR_COL_DUR) | HR_COL_BIT(HR_COL_OP) |
 			HR_COL_BIT(HR_COL_BITS) | HR_COL_BIT(HR_COL_RET) |
 			HR_COL_BIT(HR_COL_ASKED) | HR_COL_BIT(HR_COL_FILE) |
 			HR_COL_BIT(HR_COL_OFFSET);
-	const struct hr_qstream *st = &w->job->q->streams[stream];
+	const struct hr_qstream *st = &w->q->streams[s->stream];
 	Headrace__Frame *frame = NULL;
 	struct hr_columns c;
 	int r = hr_stream_read(st->s, batch->frame, &frame);
@@ -281,131 +297,62 @@ static int scan_batch(struct scan_worker *w, uint32_t stream, const struct hr_ba
 	if (frame != NULL)
 		headrace__frame__free_unpacked(frame, NULL);
 	if (r < 0 && r != -ENOMEM) {
-		hr__query_damage(w->job->q, st, batch->frame, r);
+		hr__query_damage(w->q, st, batch->frame, r);
 		return 0;
 	}
 	for (uint32_t first = 0, end; r == 0 && first < c.count; first = end) {
 		end = first + 1;
 		while (end < c.count && c.task[end] == c.task[first])
 			end++;
-		r = add_task(w, stream, &c, first, end);
+		r = add_task(s, w, &c, first, end);
 	}
 	return r;
 }
 
 /* ---- all batches ---- */
 
-static void *scan_thread(void *data)
+int hr__scan_work(struct hr_op_scan *s, struct hr_scan_worker *w)
 {
-	struct scan_worker *w = data;
-	struct scan_job *j = w->job;
-	size_t i;
+	uint32_t i;
+	int r = 0;
 
-	w->error = hr_decoder_new(&w->decoder);
-	while (w->error == 0 && !atomic_load(&j->failed) &&
-	       (i = atomic_fetch_add(&j->next, 1)) < j->n_batches) {
-		uint32_t stream = j->batches[i].stream;
-
-		w->error = atomic_load_explicit(&j->q->interrupted, memory_order_relaxed)
-			       ? -EINTR
-			       : scan_batch(w, stream,
-					    &j->q->streams[stream].s->batches[j->batches[i].batch]);
-		atomic_fetch_add_explicit(&j->q->batches_read, 1, memory_order_relaxed);
+	while (r == 0 && (i = atomic_fetch_add(&s->next, 1)) < s->n_batches) {
+		r = atomic_load_explicit(&w->q->interrupted, memory_order_relaxed)
+			? -EINTR
+			: scan_batch(s, w, &w->q->streams[s->stream].s->batches[s->batches[i]]);
+		atomic_fetch_add_explicit(&w->q->batches_read, 1, memory_order_relaxed);
 	}
-	if (w->error < 0)
-		atomic_store(&j->failed, true);
-	hr_decoder_free(w->decoder);
-	return NULL;
+	return r;
 }
 
 /* Whether the batch may have rows of a process with intervals. */
-static bool is_wanted(const struct scan_job *j, uint32_t stream, const struct hr_batch_ref *b)
+static bool is_wanted(const struct hr_op_scan *s, const struct hr_batch_ref *b)
 {
-	const struct hr_interval *list = j->scan->intervals;
-	uint32_t first = j->first[stream], end = j->first[stream + 1];
-
 	if (b->n_procs == 0)
-		return first < end;
+		return s->n > 0;
 	for (uint32_t i = 0; i < b->n_procs; i++) {
-		struct hr_interval key = {.stream = stream, .proc = b->procs[i], .from = INT64_MIN};
-		uint32_t low = lower(list, first, end, &key);
+		size_t first = first_of(s, b->procs[i]);
 
-		if (low < end && list[low].proc == b->procs[i])
+		if (first < s->n && s->intervals[first].proc == b->procs[i])
 			return true;
 	}
 	return false;
 }
 
-static int list_batches(struct scan_job *j)
+int hr__scan_begin(struct hr_query *q, struct hr_op_scan *s)
 {
-	struct hr_query *q = j->q;
-	size_t total = 0, at = 0;
-
-	for (uint32_t i = 0; i < q->n_streams; i++)
-		total += q->streams[i].s->n_batches;
-	j->first = calloc(q->n_streams + 1, sizeof(*j->first));
-	j->batches = malloc((total + 1) * sizeof(*j->batches));
-	if (j->first == NULL || j->batches == NULL)
-		return -ENOMEM;
-	for (uint32_t i = 0; i < q->n_streams; i++) {
-		j->first[i] = (uint32_t)at;
-		while (at < j->scan->n && j->scan->intervals[at].stream == i)
-			at++;
-		j->first[i + 1] = (uint32_t)at;
-		for (uint32_t k = 0; k < q->streams[i].s->n_batches; k++) {
-			if (!is_wanted(j, i, &q->streams[i].s->batches[k]))
-				continue;
-			j->batches[j->n_batches].stream = i;
-			j->batches[j->n_batches++].batch = k;
-		}
-	}
-	atomic_fetch_add(&q->batches, total);
-	atomic_fetch_add(&q->batches_pruned, total - j->n_batches);
-	return 0;
-}
-
-/* Runs the threads, and adds their items up. */
-static int scan_all(struct scan_job *j)
-{
-	unsigned want = j->q->threads < THREADS_MAX ? j->q->threads : THREADS_MAX, n = 0;
-	struct scan_worker workers[THREADS_MAX] = {{.job = j}};
-	pthread_t threads[THREADS_MAX];
-	int r = 0;
-
-	while (n + 1 < want && n + 1 < j->n_batches) {
-		workers[n + 1].job = j;
-		if (pthread_create(&threads[n], NULL, scan_thread, &workers[n + 1]) != 0)
-			break;
-		n++;
-	}
-	scan_thread(&workers[0]);
-	for (unsigned i = 0; i <= n; i++) {
-		if (i > 0)
-			pthread_join(threads[i - 1], NULL);
-		if (r == 0)
-			r = workers[i].error;
-		if (r == 0)
-			r = hr__items_merge(&j->scan->items, &workers[i].items);
-		if (r == 0)
-			r = hr__samples_merge(&j->scan->samples, &workers[i].samples);
-		free(workers[i].items.list);
-		free(workers[i].samples.list);
-	}
-	return r;
-}
-
-int hr__scan_run(struct hr_query *q, struct hr_op_scan *s)
-{
-	struct scan_job j = {.q = q, .scan = s};
-	int r;
+	const struct hr_stream *st = q->streams[s->stream].s;
 
 	s->ops = calloc((size_t)s->n_ops + 1, sizeof(*s->ops));
+	s->batches = malloc((st->n_batches + (size_t)1) * sizeof(*s->batches));
+	if (s->ops == NULL || s->batches == NULL)
+		return -ENOMEM;
 	if (s->n > 0)
 		qsort(s->intervals, s->n, sizeof(*s->intervals), by_process_and_time);
-	r = s->ops != NULL ? list_batches(&j) : -ENOMEM;
-	if (r == 0)
-		r = scan_all(&j);
-	free(j.first);
-	free(j.batches);
-	return r;
+	for (uint32_t i = 0; i < st->n_batches; i++)
+		if (is_wanted(s, &st->batches[i]))
+			s->batches[s->n_batches++] = i;
+	atomic_fetch_add(&q->batches, st->n_batches);
+	atomic_fetch_add(&q->batches_pruned, st->n_batches - s->n_batches);
+	return 0;
 }

@@ -6,7 +6,8 @@
  * separately. Operations of one thread follow each other, so their durations within the interval
  * add up to the time during which the thread had an operation under way.
  *
- * One thread adds intervals; hr__scan_run reads all events once, with a thread for each core.
+ * A scan is of one stream. One thread adds intervals and calls hr__scan_begin. Then any number of
+ * threads call hr__scan_work, each with its own worker, and share the batches.
  */
 #ifndef HEADRACE_QUERY_DIAGNOSIS_SCAN_H
 #define HEADRACE_QUERY_DIAGNOSIS_SCAN_H
@@ -24,7 +25,7 @@ enum hr_scan_group {
 	HR_SCAN_GROUPS
 };
 
-/* Sums of an interval; atomic while hr__scan_run runs. */
+/* Sums of an interval, while threads add to it. */
 struct hr_scan_ops {
 	_Atomic uint64_t ns[HR_SCAN_GROUPS];	 /* of the interval's thread */
 	_Atomic uint64_t others[HR_SCAN_GROUPS]; /* of other threads, summed over them */
@@ -41,22 +42,41 @@ enum hr_interval_use {
 };
 
 struct hr_interval {
-	uint32_t stream, tid;
 	uint64_t proc;
 	int64_t from, to;
+	uint32_t tid;
 	uint32_t ops; /* index of its sums, which several intervals may share */
 	enum hr_interval_use use;
 };
 
 struct hr_op_scan {
+	uint32_t stream;
 	struct hr_interval *intervals; /* of a process: disjoint */
 	size_t n, room;
-	struct hr_scan_ops *ops;
 	uint32_t n_ops;
-	/* After hr__scan_run: */
-	struct hr_items items;
-	struct hr_samples
-	    samples; /* of operations of fetches that the kernel's caches did not serve */
+	/* From hr__scan_begin on: */
+	struct hr_scan_ops *ops;
+	uint32_t *batches; /* those that may have operations in intervals */
+	uint32_t n_batches;
+	_Atomic uint32_t next; /* in `batches` */
+};
+
+/* The sums that a thread has not yet added to those of an interval. */
+struct hr_scan_sums {
+	uint32_t ops;
+	bool own, any;
+	uint64_t ns[HR_SCAN_GROUPS], cached_ns;
+	int64_t runtime_end;
+};
+
+/* A thread that scans. */
+struct hr_scan_worker {
+	struct hr_query *q;
+	struct hr_decoder *decoder;
+	struct hr_scan_sums sums;
+	struct hr_items items; /* of the scan on which it works */
+	/* Of operations of fetches that the kernel's caches did not serve, of all of its scans: */
+	struct hr_samples samples;
 };
 
 /* The index of new sums, for interval->ops. */
@@ -68,8 +88,24 @@ static inline uint32_t hr__scan_ops(struct hr_op_scan *s)
 /* -ENOMEM. */
 int hr__scan_add(struct hr_op_scan *s, const struct hr_interval *interval);
 
-/* -ENOMEM; -EINTR after hr_query_interrupt. Notes damaged batches and leaves them out. */
-int hr__scan_run(struct hr_query *q, struct hr_op_scan *s);
+/* Sorts the intervals, and finds the batches. -ENOMEM. */
+int hr__scan_begin(struct hr_query *q, struct hr_op_scan *s);
+
+/*
+ * Reads batches until none is left. Notes damaged batches and leaves them out. -ENOMEM; -EINTR after
+ * hr_query_interrupt.
+ */
+int hr__scan_work(struct hr_op_scan *s, struct hr_scan_worker *w);
+
+/* True: hr__scan_work has something to do. */
+static inline bool hr__scan_more(struct hr_op_scan *s)
+{
+	return atomic_load_explicit(&s->next, memory_order_relaxed) < s->n_batches;
+}
+
 void hr__scan_done(struct hr_op_scan *s);
+
+int hr__scan_worker_init(struct hr_query *q, struct hr_scan_worker *ret);
+void hr__scan_worker_done(struct hr_scan_worker *w);
 
 #endif

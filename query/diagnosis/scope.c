@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The time of a job that a diagnosis is about. */
 #include <errno.h>
+#include <stdlib.h>
 #include <time.h>
 
 #include "query/diagnosis/diagnosis.h"
-#include "query/diagnosis/life_internal.h"
 #include "query/tables/rows.h"
 
 struct job_time {
@@ -12,7 +12,7 @@ struct job_time {
 	bool runs;
 };
 
-static int add_stream(struct hr_query *q, uint32_t stream, struct job_time *t)
+static int add_stream(struct hr_query *q, size_t stream, struct job_time *t)
 {
 	const struct hr_qstream *st = &q->streams[stream];
 	struct hr_frames frames;
@@ -48,19 +48,26 @@ static int64_t moment(const struct job_time *t, double seconds, int64_t absent)
 	return (seconds < 0 ? end : t->start) + (int64_t)(seconds * 1e9);
 }
 
-int hr__scope_find(struct hr_life_reader *r)
+int hr__spans_read(const struct hr_diagnosis *d, struct hr_job_span **ret)
 {
-	struct job_time t = {0};
-	int error = 0;
+	const struct hr_scope *scope = &d->scope;
+	struct hr_job_span *spans = malloc((d->n_jobs + 1) * sizeof(*spans));
+	int r = 0;
 
-	r->from = INT64_MIN;
-	r->until = INT64_MAX;
-	if (isnan(r->scope->from) && isnan(r->scope->to))
+	*ret = spans;
+	if (spans == NULL)
+		return -ENOMEM;
+	for (size_t job = 0; job < d->n_jobs; job++)
+		spans[job] = (struct hr_job_span){INT64_MIN, INT64_MAX};
+	if (isnan(scope->from) && isnan(scope->to))
 		return 0;
-	for (uint32_t i = 0; error == 0 && i < r->q->n_streams; i++)
-		if (hr__same_job(r->q, i, r->stream))
-			error = add_stream(r->q, i, &t);
-	r->from = moment(&t, r->scope->from, INT64_MIN);
-	r->until = moment(&t, r->scope->to, INT64_MAX);
-	return error;
+	for (size_t job = 0, i = 0; r == 0 && job < d->n_jobs; job++) {
+		struct job_time t = {0};
+
+		for (; r == 0 && i < d->q->n_streams && d->jobs[i] == job; i++)
+			r = add_stream(d->q, i, &t);
+		spans[job].from = moment(&t, scope->from, INT64_MIN);
+		spans[job].until = moment(&t, scope->to, INT64_MAX);
+	}
+	return r;
 }

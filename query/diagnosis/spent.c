@@ -13,28 +13,6 @@ static double least(double a, double b)
 	return a < b ? a : b;
 }
 
-static void add_io(struct hr_diagnosis *d, uint32_t fetch, uint32_t ops)
-{
-	const struct hr_scan_ops *o = &d->scan.ops[ops];
-
-	for (unsigned i = 0; i < HR_SCAN_GROUPS; i++)
-		d->spent[fetch].io += (double)o->ns[i];
-	d->spent[fetch].cached += (double)o->cached_ns;
-}
-
-static void add_up(struct hr_diagnosis *d)
-{
-	for (size_t i = 0; i < d->lives.n_fetches; i++)
-		add_io(d, (uint32_t)i, d->lives.fetches[i].ops);
-	for (size_t i = 0; i < d->lives.n; i++) {
-		const struct hr_train_life *life = &d->lives.list[i];
-
-		for (size_t k = 0; k < life->n; k++)
-			if (life->blocks[k].kind == HR_BLOCK_FETCH)
-				add_io(d, life->blocks[k].fetch, life->blocks[k].ops);
-	}
-}
-
 /* Moves at most `ns` of the time whose reason is unknown. */
 static void take(struct hr_spent *s, double *to, double ns)
 {
@@ -53,7 +31,8 @@ static void share(struct hr_diagnosis *d, size_t first, size_t n)
 		double cpu;
 
 		s->ns = (double)(f->to - f->from);
-		s->io = least(s->io, s->ns);
+		s->io = least((double)f->io_ns, s->ns);
+		s->cached = (double)f->cached_ns;
 		if (f->cpu_ns == UINT64_MAX) {
 			s->unknown = s->ns - s->io;
 			continue;
@@ -87,7 +66,6 @@ int hr__spent_make(struct hr_diagnosis *d)
 	d->spent = calloc(l->n_fetches + 1, sizeof(*d->spent));
 	if (d->spent == NULL)
 		return -ENOMEM;
-	add_up(d);
 	for (size_t i = 0; i < l->n_workers; i++)
 		share(d, l->workers[i].first, l->workers[i].n);
 	/* without workers: the fetches of a life follow each other */

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "common/array.h"
+#include "query/diagnosis/each.h"
 #include "query/diagnosis/parts_internal.h"
 
 /* Ranks end their steps together if their cycles differ by less than this share of what their own times do. */
@@ -78,9 +79,11 @@ static void add_block(const struct hr_diagnosis *d, const struct hr_block *b, st
 	}
 }
 
-static int make_cycles(const struct hr_diagnosis *d, const struct hr_train_life *life,
-		       struct hr_cycles *c)
+static int make_cycles(void *data, size_t number)
 {
+	const struct hr_diagnosis *d = data;
+	const struct hr_train_life *life = &d->lives.list[number];
+	struct hr_cycles *c = &d->cycles[number];
 	struct hr_cycle between = {0};
 	int r = 0;
 
@@ -122,12 +125,18 @@ static double own_time(const struct ranks *r, const struct hr_cycle *c)
 	return r->sync ? c->ns - c->sync : c->delay;
 }
 
-/* The cycle of a step of each rank, in `at`. False: some rank has none. */
-static bool find_step(const struct ranks *r, uint64_t step, struct hr_cycle **at)
+/* The cycle of a step of each rank, in `at`: the first rank's cycle `n`. False: some rank has none. */
+static bool find_step(const struct ranks *r, size_t n, struct hr_cycle **at)
 {
-	for (size_t i = 0; i < r->n; i++)
-		if ((at[i] = hr_cycle_of(r->list[i], step)) == NULL)
+	uint64_t step = r->list[0]->list[n].step;
+
+	for (size_t i = 0; i < r->n; i++) {
+		const struct hr_cycles *c = r->list[i];
+
+		at[i] = n < c->n && c->list[n].step == step ? &c->list[n] : hr_cycle_of(c, step);
+		if (at[i] == NULL)
 			return false;
+	}
 	return true;
 }
 
@@ -192,29 +201,22 @@ static int find_stalls(struct ranks *r)
 	r->sync = know_sync(r);
 	r->spread = r->owns = 0;
 	for (size_t i = 0; i < r->list[0]->n; i++)
-		if (find_step(r, r->list[0]->list[i].step, at))
+		if (find_step(r, i, at))
 			compare(r, at);
 	for (size_t i = 0; r->spread < TOGETHER * r->owns && i < r->list[0]->n; i++)
-		if (find_step(r, r->list[0]->list[i].step, at))
+		if (find_step(r, i, at))
 			stall(r, at);
 	free(at);
 	return 0;
 }
 
-/* The lives with cycles of the job of life `first`, if no life before has this job. */
-static void find_ranks(struct hr_diagnosis *d, size_t first, struct ranks *r)
+/* The lives [first, end), which are of one job, as far as they have cycles. */
+static void find_ranks(struct hr_diagnosis *d, size_t first, size_t end, struct ranks *r)
 {
 	r->n = 0;
-	for (size_t i = 0; i < d->lives.n; i++) {
-		if (d->lives.list[i].rank < 0 || d->cycles[i].n == 0 ||
-		    !hr__same_job(d->q, d->lives.list[i].stream, d->lives.list[first].stream))
-			continue;
-		if (i < first) {
-			r->n = 0;
-			return;
-		}
-		r->list[r->n++] = &d->cycles[i];
-	}
+	for (size_t i = first; i < end; i++)
+		if (d->lives.list[i].rank >= 0 && d->cycles[i].n > 0)
+			r->list[r->n++] = &d->cycles[i];
 }
 
 /* ---- what caused them ---- */
@@ -238,8 +240,9 @@ static void add_caused(const struct hr_diagnosis *d, const struct hr_block *b,
 }
 
 /* Time between steps belongs to the next step's cycle. */
-static void sum_caused(const struct hr_diagnosis *d, size_t i)
+static int sum_caused(void *data, size_t i)
 {
+	const struct hr_diagnosis *d = data;
 	const struct hr_train_life *life = &d->lives.list[i];
 	struct hr_cycle *next = NULL;
 
@@ -252,6 +255,7 @@ static void sum_caused(const struct hr_diagnosis *d, size_t i)
 			next = NULL;
 		add_caused(d, b, next, &d->caused[i]);
 	}
+	return 0;
 }
 
 int hr__stalls_make(struct hr_diagnosis *d)
@@ -263,15 +267,16 @@ int hr__stalls_make(struct hr_diagnosis *d)
 	d->caused = calloc(d->lives.n + 1, sizeof(*d->caused));
 	if (ranks.list == NULL || d->cycles == NULL || d->caused == NULL)
 		r = -ENOMEM;
-	for (size_t i = 0; r == 0 && i < d->lives.n; i++)
-		r = make_cycles(d, &d->lives.list[i], &d->cycles[i]);
-	for (size_t i = 0; r == 0 && i < d->lives.n; i++) {
-		find_ranks(d, i, &ranks);
+	if (r == 0)
+		r = hr__each(d->q->threads, d->lives.n, make_cycles, d);
+	for (size_t i = 0, end; r == 0 && i < d->lives.n; i = end) {
+		end = d->first[hr__job_streams(d, d->lives.list[i].stream).end].life;
+		find_ranks(d, i, end, &ranks);
 		if (ranks.n > 1)
 			r = find_stalls(&ranks);
 	}
-	for (size_t i = 0; r == 0 && i < d->lives.n; i++)
-		sum_caused(d, i);
+	if (r == 0)
+		r = hr__each(d->q->threads, d->lives.n, sum_caused, d);
 	free(ranks.list);
 	return r;
 }

@@ -59,7 +59,7 @@ static void number_fetches(const struct hr_life_reader *r, const struct hr_worke
 int hr__made_find(struct hr_life_reader *r, const struct hr_mark *marks, size_t n)
 {
 	r->n_made = 0;
-	for (size_t i = r->first_worker; i < r->to->n_workers; i++) {
+	for (size_t i = 0; i < r->to->n_workers; i++) {
 		const struct hr_worker *w = &r->to->workers[i];
 		uint64_t workers = 0;
 
@@ -107,13 +107,12 @@ static uint32_t fetch_of(const struct hr_life_reader *r, const struct hr_mark *w
 int hr__fetch_hide(struct hr_life_reader *r, struct hr_fetch *f, int64_t to)
 {
 	const struct hr_worker *w = &r->to->workers[f->worker];
-	struct hr_interval hidden = {r->stream,
-				     w->tid,
-				     w->proc,
-				     f->placed,
-				     to,
-				     f->ops,
-				     hr__in_scope(r, w->rank) ? HR_USE_HIDDEN : HR_USE_NONE};
+	struct hr_interval hidden = {.proc = w->proc,
+				     .from = f->placed,
+				     .to = to,
+				     .tid = w->tid,
+				     .ops = f->ops,
+				     .use = hr__in_scope(r, w->rank) ? HR_USE_HIDDEN : HR_USE_NONE};
 
 	if (to <= f->placed)
 		return 0;

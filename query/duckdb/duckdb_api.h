@@ -13,6 +13,8 @@
 #include <stdint.h>
 
 #define HR_DUCKDB_CONSTANTS(X)                                                                     \
+	X(DUCKDB_PENDING_RESULT_NOT_READY, 1)                                                      \
+	X(DUCKDB_PENDING_NO_TASKS_AVAILABLE, 3)                                                    \
 	X(DUCKDB_TYPE_BOOLEAN, 1)                                                                  \
 	X(DUCKDB_TYPE_TINYINT, 2)                                                                  \
 	X(DUCKDB_TYPE_SMALLINT, 3)                                                                 \
@@ -60,7 +62,8 @@
 enum { HR_DUCKDB_CONSTANTS(X) };
 #undef X
 
-typedef unsigned duckdb_state, duckdb_type, duckdb_statement_type, duckdb_error_type;
+typedef unsigned duckdb_state, duckdb_type, duckdb_statement_type, duckdb_error_type,
+    duckdb_pending_state;
 typedef uint64_t idx_t;
 typedef struct _duckdb_database *duckdb_database;
 typedef struct _duckdb_connection *duckdb_connection;

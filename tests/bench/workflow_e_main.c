@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * workflow_e_main.c - makes the store that docs/workflow-e.md asks, and says what is true of it
+ * workflow_e_main.c - makes the store that docs/workflow-e.md queries, and prints its sums; or the
+ * store of a large training job
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -8,15 +9,19 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "tests/bench/training.h"
 #include "tests/bench/workflow_e.h"
 
 static int usage(void)
 {
 	fprintf(stderr,
 		"usage: workflow_e [-n EVENTS] [-l LOST] STORE\n"
+		"       workflow_e -t [-n EVENTS] [-N NODES] [-f FILES] STORE\n"
 		"Writes the jobs noscr (EVENTS, at least %u, else %" PRIu64
 		") and scr (a tenth of that).\n"
-		"-l: the second node of scr says that it lost so many operations.\n",
+		"-l: the second node of scr reports that it lost so many operations.\n"
+		"-t: writes the job train instead: 8 ranks on each node, DataLoader workers, about\n"
+		"    EVENTS events (150 M) on NODES nodes (128); the data set has FILES files (8192).\n",
 		HR_WE_EVENTS_MIN, HR_WE_EVENTS);
 	return 2;
 }
@@ -63,15 +68,36 @@ static int make(const struct hr_we_config *config, const char *store)
 	return r < 0;
 }
 
+static int make_training(const struct hr_train_config *config, const char *store)
+{
+	struct hr_train_totals totals = {0};
+	int r = hr_train_store(config, store, &totals);
+
+	if (r < 0)
+		fprintf(stderr, "workflow_e: %s: %s\n", store, strerror(-r));
+	else
+		printf("%s\n  %" PRIu64 " events, %" PRIu64 " regions, %" PRIu64 " bytes on disk\n",
+		       config->job, totals.events, totals.regions, totals.bytes);
+	return r < 0;
+}
+
 int main(int argc, char **argv)
 {
 	struct hr_we_config noscr = {.job = "noscr", .events = HR_WE_EVENTS};
 	struct hr_we_config scr = {.job = "scr", .scr = true};
+	struct hr_train_config training = HR_TRAIN_CONFIG(UINT64_C(150000000));
+	bool trains = false;
 	int c;
 
-	while ((c = getopt(argc, argv, "n:l:")) != -1) {
+	while ((c = getopt(argc, argv, "n:l:tN:f:")) != -1) {
 		if (c == 'n')
-			noscr.events = strtoull(optarg, NULL, 0);
+			training.events = noscr.events = strtoull(optarg, NULL, 0);
+		else if (c == 't')
+			trains = true;
+		else if (c == 'N')
+			training.nodes = (uint32_t)strtoul(optarg, NULL, 0);
+		else if (c == 'f')
+			training.files = (uint32_t)strtoul(optarg, NULL, 0);
 		else if (c == 'l')
 			scr.lost = strtoull(optarg, NULL, 0);
 		else
@@ -80,5 +106,9 @@ int main(int argc, char **argv)
 	scr.events = noscr.events / 10 > HR_WE_EVENTS_MIN ? noscr.events / 10 : HR_WE_EVENTS_MIN;
 	if (argc != optind + 1 || noscr.events < HR_WE_EVENTS_MIN)
 		return usage();
+	if (trains)
+		return training.nodes == 0 || training.files == 0
+			   ? usage()
+			   : make_training(&training, argv[optind]);
 	return make(&noscr, argv[optind]) || make(&scr, argv[optind]);
 }

@@ -69,7 +69,10 @@ class Usage(harness.Case):
         self.assert_usage_error("what-if", self.dir, "--json", hint="no setting given")
         self.assert_usage_error("what-if", self.dir, "workers=x", hint='workers must be a whole number, not "x"')
         self.assert_usage_error("what-if", self.dir, "workers=2", "workers=3", hint="workers is given twice")
-        self.assert_usage_error("diagnose", self.dir, "--rank", hint="unknown option: --rank")
+        self.assert_usage_error("diagnose", self.dir, "--rank", hint="--rank needs a value")
+        self.assert_usage_error("diagnose", self.dir, "--ranks", hint="unknown option: --ranks")
+        self.assert_usage_error("diagnose", self.dir, "--from", "x", hint='from must be a number, not "x"')
+        self.assert_usage_error("what-if", self.dir, "batch=x", hint='batch must be')
 
     def test_query_of_nothing(self):
         done = self.headrace("query", os.path.join(self.dir, "nothing"), "SELECT 1")

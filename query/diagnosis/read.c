@@ -1,0 +1,364 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Reads regions and events of all streams, with a thread for each core.
+ *
+ * A thread reads the regions of a stream, which gives lives and intervals, and then its events. A
+ * thread that finds no new stream helps others with their events. The thread that leaves a stream
+ * last folds the sums: those of fetches into the fetches, those of blocks into a list without
+ * zeros. So memory holds the intervals of few streams at a time.
+ */
+#include <errno.h>
+#include <stdlib.h>
+
+#include "query/diagnosis/diagnosis.h"
+#include "query/diagnosis/each.h"
+#include "query/diagnosis/life_internal.h"
+
+/* A stream. */
+struct part {
+	struct hr_op_scan scan;
+	struct hr_train_lives lives;
+	struct hr_items items;
+	struct hr_block_ops *ops; /* [0] is zero */
+	uint32_t n_ops;
+	bool open;	/* its events are being read */
+	unsigned users; /* threads that read them */
+};
+
+struct reading {
+	struct hr_diagnosis *d;
+	struct part *parts;
+	struct hr_job_span *spans;
+	pthread_mutex_t lock;
+	pthread_cond_t changed;
+	size_t next;	/* the next stream whose regions nobody reads */
+	size_t reading; /* streams whose regions are being read */
+	struct hr_samples samples;
+	int error;
+};
+
+/* ---- the end of a stream ---- */
+
+static uint64_t io_of(const struct hr_scan_ops *o)
+{
+	uint64_t ns = 0;
+
+	for (unsigned i = 0; i < HR_SCAN_GROUPS; i++)
+		ns += o->ns[i];
+	return ns;
+}
+
+static void fold_fetches(struct part *p)
+{
+	for (size_t i = 0; i < p->lives.n_fetches; i++) {
+		struct hr_fetch *f = &p->lives.fetches[i];
+
+		f->io_ns = io_of(&p->scan.ops[f->ops]);
+		f->cached_ns = p->scan.ops[f->ops].cached_ns;
+	}
+	for (size_t i = 0; i < p->lives.n; i++) {
+		const struct hr_train_life *life = &p->lives.list[i];
+
+		for (size_t k = 0; k < life->n; k++) {
+			const struct hr_block *b = &life->blocks[k];
+
+			if (b->kind != HR_BLOCK_FETCH)
+				continue;
+			p->lives.fetches[b->fetch].io_ns += io_of(&p->scan.ops[b->ops]);
+			p->lives.fetches[b->fetch].cached_ns += p->scan.ops[b->ops].cached_ns;
+		}
+	}
+}
+
+/* Whether the parts of a block depend on its operations, and it has some. */
+static bool has_ops(const struct hr_block *b, const struct hr_scan_ops *o)
+{
+	uint64_t any = (uint64_t)o->runtime_end;
+
+	if (b->kind != HR_BLOCK_GAP && b->kind != HR_BLOCK_FETCH && b->kind != HR_BLOCK_UNKNOWN &&
+	    b->phase != HR_PHASE_START)
+		return false;
+	for (unsigned i = 0; i < HR_SCAN_GROUPS; i++)
+		any |= o->ns[i] | o->others[i];
+	return any != 0;
+}
+
+static void keep_ops(struct part *p, struct hr_block *b)
+{
+	const struct hr_scan_ops *o = &p->scan.ops[b->ops];
+	struct hr_block_ops *to;
+
+	if (!has_ops(b, o)) {
+		b->ops = 0;
+		return;
+	}
+	b->ops = p->n_ops;
+	to = &p->ops[p->n_ops++];
+	for (unsigned i = 0; i < HR_SCAN_GROUPS; i++) {
+		to->ns[i] = o->ns[i];
+		to->others[i] = o->others[i];
+	}
+	to->runtime_end = o->runtime_end;
+}
+
+/* -ENOMEM. */
+static int fold_blocks(struct part *p)
+{
+	size_t n = 1;
+
+	for (size_t i = 0; i < p->lives.n; i++)
+		for (size_t k = 0; k < p->lives.list[i].n; k++)
+			n += has_ops(&p->lives.list[i].blocks[k],
+				     &p->scan.ops[p->lives.list[i].blocks[k].ops]);
+	p->ops = calloc(n, sizeof(*p->ops));
+	if (p->ops == NULL)
+		return -ENOMEM;
+	p->n_ops = 1;
+	for (size_t i = 0; i < p->lives.n; i++) {
+		struct hr_train_life *life = &p->lives.list[i];
+		void *less = realloc(life->blocks, (life->n + 1) * sizeof(*life->blocks));
+
+		life->blocks = less != NULL ? less : life->blocks;
+		for (size_t k = 0; k < life->n; k++)
+			keep_ops(p, &life->blocks[k]);
+	}
+	return 0;
+}
+
+static int end_part(struct part *p)
+{
+	int r;
+
+	fold_fetches(p);
+	r = fold_blocks(p);
+	hr__scan_done(&p->scan);
+	hr__items_end(&p->items);
+	return r;
+}
+
+/* ---- threads ---- */
+
+/* A stream with something to do; NULL: none is left. `fresh`: its regions are to be read. */
+static struct part *take(struct reading *r, bool *fresh)
+{
+	struct part *p = NULL;
+
+	pthread_mutex_lock(&r->lock);
+	while (p == NULL && r->error == 0) {
+		*fresh = r->next < r->d->q->n_streams;
+		if (*fresh) {
+			p = &r->parts[r->next++];
+			r->reading++;
+			break;
+		}
+		for (size_t i = 0; p == NULL && i < r->d->q->n_streams; i++)
+			if (r->parts[i].open && hr__scan_more(&r->parts[i].scan))
+				p = &r->parts[i];
+		if (p != NULL)
+			p->users++;
+		else if (r->reading == 0)
+			break;
+		else
+			pthread_cond_wait(&r->changed, &r->lock);
+	}
+	pthread_mutex_unlock(&r->lock);
+	return p;
+}
+
+static void fail(struct reading *r, int error)
+{
+	pthread_mutex_lock(&r->lock);
+	r->error = r->error == 0 ? error : r->error;
+	pthread_cond_broadcast(&r->changed);
+	pthread_mutex_unlock(&r->lock);
+}
+
+static int read_regions(struct reading *r, struct hr_life_reader *reader, struct part *p)
+{
+	int error;
+
+	reader->stream = (uint32_t)(p - r->parts);
+	reader->scan = &p->scan;
+	reader->to = &p->lives;
+	reader->span = r->spans[r->d->jobs[reader->stream]];
+	p->scan.stream = reader->stream;
+	error = hr__lives_read(reader);
+	return error < 0 ? error : hr__scan_begin(r->d->q, &p->scan);
+}
+
+/* Lets other threads help. */
+static void open_part(struct reading *r, struct part *p)
+{
+	pthread_mutex_lock(&r->lock);
+	r->reading--;
+	p->open = true;
+	p->users++;
+	pthread_cond_broadcast(&r->changed);
+	pthread_mutex_unlock(&r->lock);
+}
+
+static int leave_part(struct reading *r, struct hr_scan_worker *w, struct part *p)
+{
+	bool last;
+	int error;
+
+	pthread_mutex_lock(&r->lock);
+	error = hr__items_merge(&p->items, &w->items);
+	last = --p->users == 0;
+	p->open = p->open && !last;
+	pthread_mutex_unlock(&r->lock);
+	return error == 0 && last ? end_part(p) : error;
+}
+
+static void read_some(void *data)
+{
+	struct reading *r = data;
+	struct hr_life_reader reader = {.q = r->d->q, .scope = &r->d->scope};
+	struct hr_scan_worker worker;
+	int error = hr__scan_worker_init(r->d->q, &worker);
+	struct part *p;
+	bool fresh;
+
+	while (error == 0 && (p = take(r, &fresh)) != NULL) {
+		if (fresh) {
+			error = read_regions(r, &reader, p);
+			if (error < 0)
+				break;
+			open_part(r, p);
+		}
+		error = hr__scan_work(&p->scan, &worker);
+		if (error == 0)
+			error = leave_part(r, &worker, p);
+	}
+	if (error < 0)
+		fail(r, error);
+	hr__life_reader_done(&reader);
+	pthread_mutex_lock(&r->lock);
+	if (r->error == 0)
+		r->error = hr__samples_merge(&r->samples, &worker.samples);
+	pthread_mutex_unlock(&r->lock);
+	hr__scan_worker_done(&worker);
+}
+
+/* ---- all streams together ---- */
+
+/* The sums of all parts, and where each part begins in the lists of all. */
+static int make_room(struct hr_diagnosis *d, const struct part *parts)
+{
+	struct hr_train_lives *l = &d->lives;
+	size_t n_items = 0, n_ops = 1;
+
+	d->first = calloc(d->q->n_streams + 1, sizeof(*d->first));
+	if (d->first == NULL)
+		return -ENOMEM;
+	for (size_t i = 0; i < d->q->n_streams; i++) {
+		const struct part *p = &parts[i];
+
+		l->n += p->lives.n;
+		l->n_workers += p->lives.n_workers;
+		l->n_fetches += p->lives.n_fetches;
+		n_items += p->items.n;
+		n_ops += p->n_ops > 0 ? p->n_ops - 1 : 0;
+		d->first[i + 1] =
+		    (struct hr_stream_firsts){l->n, l->n_workers, l->n_fetches, n_items};
+	}
+	l->list = malloc((l->n + 1) * sizeof(*l->list));
+	l->workers = malloc((l->n_workers + 1) * sizeof(*l->workers));
+	l->fetches = malloc((l->n_fetches + 1) * sizeof(*l->fetches));
+	d->items = malloc((n_items + 1) * sizeof(*d->items));
+	d->ops = malloc(n_ops * sizeof(*d->ops));
+	if (l->list == NULL || l->workers == NULL || l->fetches == NULL || d->items == NULL ||
+	    d->ops == NULL) {
+		l->n = 0; /* the lives belong to the parts */
+		return -ENOMEM;
+	}
+	d->ops[0] = (struct hr_block_ops){0};
+	return 0;
+}
+
+/* The life's numbers of fetches and operations become those of the lists of all. */
+static void renumber(struct hr_train_life *life, uint32_t first_fetch, uint32_t first_ops)
+{
+	for (size_t k = 0; k < life->n; k++) {
+		struct hr_block *b = &life->blocks[k];
+
+		b->fetch += b->fetch != HR_NO_FETCH ? first_fetch : 0;
+		b->ops += b->ops != 0 ? first_ops : 0;
+	}
+	for (size_t i = 0; i < life->n_loops; i++)
+		for (size_t k = 0; k < life->loops[i].n; k++)
+			if (life->loops[i].waits[k].fetch != HR_NO_FETCH)
+				life->loops[i].waits[k].fetch += first_fetch;
+}
+
+/* Moves the contents of a part behind those of the parts before. */
+static void move_part(struct hr_diagnosis *d, struct part *p, const struct hr_stream_firsts *at,
+		      uint32_t first_ops)
+{
+	struct hr_train_lives *l = &d->lives, *from = &p->lives;
+
+	for (size_t i = 0; i < from->n; i++) {
+		renumber(&from->list[i], (uint32_t)at->fetch, first_ops);
+		l->list[at->life + i] = from->list[i];
+	}
+	for (size_t i = 0; i < from->n_workers; i++) {
+		from->workers[i].first += (uint32_t)at->fetch;
+		l->workers[at->worker + i] = from->workers[i];
+	}
+	for (size_t i = 0; i < from->n_fetches; i++) {
+		if (from->fetches[i].worker != HR_NO_FETCH)
+			from->fetches[i].worker += (uint32_t)at->worker;
+		l->fetches[at->fetch + i] = from->fetches[i];
+	}
+	if (p->items.n > 0)
+		memcpy(&d->items[at->item], p->items.list, p->items.n * sizeof(*d->items));
+	if (p->n_ops > 1)
+		memcpy(&d->ops[first_ops + 1], &p->ops[1], (p->n_ops - 1) * sizeof(*d->ops));
+	from->n = 0;
+}
+
+static void part_done(struct part *p)
+{
+	hr__scan_done(&p->scan);
+	hr__lives_done(&p->lives);
+	hr__items_done(&p->items);
+	free(p->ops);
+	*p = (struct part){0};
+}
+
+static int join(struct hr_diagnosis *d, struct part *parts)
+{
+	uint32_t first_ops = 0;
+	int r = make_room(d, parts);
+
+	for (size_t i = 0; r == 0 && i < d->q->n_streams; i++) {
+		uint32_t n = parts[i].n_ops > 0 ? parts[i].n_ops - 1 : 0;
+
+		move_part(d, &parts[i], &d->first[i], first_ops);
+		part_done(&parts[i]);
+		first_ops += n;
+	}
+	return r;
+}
+
+int hr__read_all(struct hr_diagnosis *d)
+{
+	struct reading r = {.d = d,
+			    .lock = PTHREAD_MUTEX_INITIALIZER,
+			    .changed = PTHREAD_COND_INITIALIZER,
+			    .parts = calloc(d->q->n_streams + 1, sizeof(*r.parts))};
+
+	r.error = r.parts != NULL ? hr__spans_read(d, &r.spans) : -ENOMEM;
+	if (r.error == 0)
+		hr__threads_run(d->q->threads, read_some, &r);
+	if (r.error == 0)
+		r.error = join(d, r.parts);
+	for (size_t i = 0; r.parts != NULL && i < d->q->n_streams; i++)
+		part_done(&r.parts[i]);
+	free(r.parts);
+	free(r.spans);
+	d->samples = r.samples;
+	pthread_mutex_destroy(&r.lock);
+	pthread_cond_destroy(&r.changed);
+	return r.error;
+}
