@@ -8,10 +8,35 @@
 
 #define SLOTS_MIN 1024u
 
-static struct hr_item_slot *slot_of(const struct hr_items *items, uint32_t file)
+static size_t first_slot(const struct hr_items *items, uint32_t file)
 {
 	uint64_t hash = file * UINT64_C(0x9e3779b97f4a7c15);
-	size_t at = (size_t)(hash >> 20) & (items->n_slots - 1);
+
+	return (size_t)(hash >> 20) & (items->n_slots - 1);
+}
+
+void hr__item_prefetch_slot(const struct hr_items *items, uint32_t file)
+{
+	if (items->n > 0)
+		__builtin_prefetch(&items->slots[first_slot(items, file)]);
+}
+
+void hr__item_prefetch(const struct hr_items *items, uint32_t file)
+{
+	const struct hr_item_slot *slot;
+
+	if (items->n == 0)
+		return;
+	slot = &items->slots[first_slot(items, file)];
+	if (slot->place == 0 || slot->file != file)
+		return;
+	__builtin_prefetch(&items->list[slot->place - 1]);
+	__builtin_prefetch(&items->list[slot->place - 1].own_sync_ns);
+}
+
+static struct hr_item_slot *slot_of(const struct hr_items *items, uint32_t file)
+{
+	size_t at = first_slot(items, file);
 
 	while (items->slots[at].place != 0 && items->slots[at].file != file)
 		at = (at + 1) & (items->n_slots - 1);

@@ -36,6 +36,10 @@ struct hr_items {
 /* The entry of a file, new if it has none; NULL: out of memory. */
 struct hr_item *hr__item(struct hr_items *items, uint32_t stream, uint32_t file);
 
+/* Loads what hr__item() will read into the cache: first a slot, and later the entry. */
+void hr__item_prefetch_slot(const struct hr_items *items, uint32_t file);
+void hr__item_prefetch(const struct hr_items *items, uint32_t file);
+
 /* Adds the entries of `from`, which is empty afterwards. -ENOMEM. */
 int hr__items_merge(struct hr_items *to, struct hr_items *from);
 

@@ -12,7 +12,13 @@
 void hr__block_parts(const struct hr_diagnosis *d, const struct hr_block *b, int64_t imported,
 		     double parts[HR_PART_END]);
 
-/* The part of a block of this kind, without operations; that of a gap or fetch has several. */
+/* Whether all time of a block of this kind is one part. */
+static inline bool hr__is_whole(enum hr_block_kind kind)
+{
+	return kind != HR_BLOCK_GAP && kind != HR_BLOCK_FETCH && kind != HR_BLOCK_UNKNOWN;
+}
+
+/* The part of a block of this kind, without operations. */
 enum hr_part hr__whole_part(enum hr_block_kind kind);
 
 /* Rounds parts to whole nanoseconds that sum to `all`. */

@@ -30,9 +30,30 @@ void hr__scan_done(struct hr_op_scan *s)
 	*s = (struct hr_op_scan){0};
 }
 
+static enum hr_scan_group group_of(unsigned class)
+{
+	switch (class) {
+	case HR_CLASS_READ:
+	case HR_CLASS_SEEK:
+		return HR_SCAN_READ;
+	case HR_CLASS_WRITE:
+		return HR_SCAN_WRITE;
+	case HR_CLASS_SYNC:
+		return HR_SCAN_SYNC;
+	default:
+		return HR_SCAN_METADATA;
+	}
+}
+
 int hr__scan_worker_init(struct hr_query *q, struct hr_scan_worker *ret)
 {
 	*ret = (struct hr_scan_worker){.q = q};
+	for (uint16_t op = 0; op < HR_OP_MAX; op++) {
+		const struct hr_op_info *info = hr_op_info(op);
+
+		ret->ops[op] = (struct hr_scan_op){info->class, info->bytes_rule,
+						   (uint8_t)group_of(info->class)};
+	}
 	return hr_decoder_new(&ret->decoder);
 }
 
@@ -53,23 +74,6 @@ static int by_process_and_time(const void *a, const void *b)
 }
 
 /* ---- one batch ---- */
-
-static enum hr_scan_group group_of(uint16_t op, uint16_t bits)
-{
-	if (bits & HR_EV_SCOPE_RUNTIME)
-		return HR_SCAN_RUNTIME;
-	switch (hr_op_info(op)->class) {
-	case HR_CLASS_READ:
-	case HR_CLASS_SEEK:
-		return HR_SCAN_READ;
-	case HR_CLASS_WRITE:
-		return HR_SCAN_WRITE;
-	case HR_CLASS_SYNC:
-		return HR_SCAN_SYNC;
-	default:
-		return HR_SCAN_METADATA;
-	}
-}
 
 /* The first interval of a process from `proc` on. */
 static size_t first_of(const struct hr_op_scan *s, uint64_t proc)
@@ -107,16 +111,14 @@ struct row {
 	int64_t from, to;
 	uint32_t stream, tid, file;
 	uint64_t bytes, end; /* end: the offset after the bytes; 0: unknown */
-	const struct hr_op_info *op;
-	uint16_t op_number;
-	enum hr_scan_group group;
+	uint16_t op;
+	uint8_t class, group; /* enum hr_class, enum hr_scan_group */
+	bool cached;
 };
 
-static bool is_cached(const struct row *row)
+static bool is_cached(unsigned class, uint64_t bytes, int64_t ns)
 {
-	int64_t ns = row->to - row->from;
-
-	return row->op->class != HR_CLASS_SYNC && (ns < CACHED_NS || row->bytes > (uint64_t)ns / 2);
+	return class != HR_CLASS_SYNC && (ns < CACHED_NS || bytes > (uint64_t)ns / 2);
 }
 
 /* ---- sums ---- */
@@ -162,7 +164,7 @@ static void add_to_sums(struct hr_op_scan *scan, struct hr_scan_worker *w,
 	s->ns[row->group] += ns;
 	if (!own)
 		return;
-	if (is_cached(row))
+	if (row->cached)
 		s->cached_ns += ns;
 	if (row->group == HR_SCAN_RUNTIME && row->to > s->runtime_end)
 		s->runtime_end = row->to;
@@ -172,7 +174,7 @@ static void add_to_sums(struct hr_op_scan *scan, struct hr_scan_worker *w,
 static int add_to_item(struct hr_items *items, const struct hr_interval *i, const struct row *row,
 		       uint64_t ns)
 {
-	bool began = row->from >= i->from, reads = row->op->class == HR_CLASS_READ;
+	bool began = row->from >= i->from, reads = row->class == HR_CLASS_READ;
 	struct hr_item *item;
 
 	if (i->use == HR_USE_NONE || row->file == 0 || row->group == HR_SCAN_RUNTIME ||
@@ -186,12 +188,12 @@ static int add_to_item(struct hr_items *items, const struct hr_interval *i, cons
 		item->own_sync_ns += row->group == HR_SCAN_SYNC ? ns : 0;
 		return 0;
 	}
-	item->opens += began && row->op->class == HR_CLASS_OPEN;
+	item->opens += began && row->class == HR_CLASS_OPEN;
 	item->reads += began && reads;
 	item->empty_reads += began && reads && row->bytes == 0;
 	item->bytes += began && reads ? row->bytes : 0;
-	item->examined += began && row->group == HR_SCAN_METADATA &&
-			  row->op->class != HR_CLASS_OPEN && row->op->class != HR_CLASS_CLOSE;
+	item->examined += began && row->group == HR_SCAN_METADATA && row->class != HR_CLASS_OPEN &&
+			  row->class != HR_CLASS_CLOSE;
 	item->extent = reads && row->end > item->extent ? row->end : item->extent;
 	*(reads ? &item->read_ns : &item->metadata_ns) += ns;
 	item->waited_ns += i->use == HR_USE_WAITED ? ns : 0;
@@ -206,8 +208,8 @@ static bool is_empty_read(const struct row *row)
 /* An operation of a fetch that the kernel's caches did not serve. */
 static bool is_sample(const struct hr_interval *i, const struct row *row)
 {
-	return i->use >= HR_USE_WAITED && row->from >= i->from && row->file != 0 &&
-	       !is_cached(row) && (row->group == HR_SCAN_METADATA || row->group == HR_SCAN_READ);
+	return i->use >= HR_USE_WAITED && row->from >= i->from && row->file != 0 && !row->cached &&
+	       (row->group == HR_SCAN_METADATA || row->group == HR_SCAN_READ);
 }
 
 static int add_row(struct hr_op_scan *scan, struct hr_scan_worker *w, const struct hr_interval *i,
@@ -219,7 +221,7 @@ static int add_row(struct hr_op_scan *scan, struct hr_scan_worker *w, const stru
 
 	if (is_sample(i, row)) {
 		struct hr_sample sample = {row->from, row->to, row->stream, row->file,
-					   is_empty_read(row) ? 0 : row->op_number};
+					   is_empty_read(row) ? 0 : row->op};
 
 		if (hr__samples_add(&w->samples, &sample) < 0)
 			return -ENOMEM;
@@ -228,29 +230,44 @@ static int add_row(struct hr_op_scan *scan, struct hr_scan_worker *w, const stru
 	return add_to_item(&w->items, i, row, ns);
 }
 
-static struct row row_of(const struct hr_op_scan *s, int64_t clock, const struct hr_columns *c,
-			 uint32_t i)
+static struct row row_of(const struct hr_op_scan *s, const struct hr_scan_worker *w,
+			 const struct hr_columns *c, uint32_t i, int64_t clock, uint32_t tid)
 {
-	uint64_t start = c->start_ns[i] + (uint64_t)clock;
-	const struct hr_op_info *op = hr_op_info(c->op[i]);
+	uint64_t start = c->start_ns[i] + (uint64_t)clock, dur = c->dur_ns[i];
+	const struct hr_scan_op *op = &w->ops[c->op[i]];
 	uint64_t bytes = op->bytes_rule == HR_BYTES_NONE || c->ret[i] == HR_RET_NONE
 			     ? 0
 			     : hr_bytes_moved(op->bytes_rule, c->ret[i], c->asked[i],
 					      c->flags != NULL ? c->flags[i] : 0);
 	bool known = bytes > 0 && c->offset[i] >= 0;
+	bool runtime = c->bits != NULL && (c->bits[i] & HR_EV_SCOPE_RUNTIME) != 0;
 
 	return (struct row){
 	    .from = (int64_t)start,
-	    .to = (int64_t)(start + c->dur_ns[i]),
+	    .to = (int64_t)(start + dur),
 	    .stream = s->stream,
-	    .tid = c->tasks[c->task[i]].tid,
+	    .tid = tid,
 	    .file = c->file[i],
 	    .bytes = bytes,
 	    .end = known ? (uint64_t)c->offset[i] + bytes : 0,
-	    .op = op,
-	    .op_number = c->op[i],
-	    .group = group_of(c->op[i], c->bits != NULL ? c->bits[i] : 0),
+	    .op = c->op[i],
+	    .class = op->class,
+	    .group = runtime ? HR_SCAN_RUNTIME : op->group,
+	    .cached = is_cached(op->class, bytes, (int64_t)dur),
 	};
+}
+
+#define AHEAD 16u
+
+/* Each file's item is far from that of the file before. */
+static void prefetch(const struct hr_items *items, const uint32_t *file, uint32_t i, uint32_t end)
+{
+	uint32_t far = i + 2 * AHEAD, near = i + AHEAD;
+
+	if (far < end && file[far] != file[far - 1])
+		hr__item_prefetch_slot(items, file[far]);
+	if (near < end && file[near] != file[near - 1])
+		hr__item_prefetch(items, file[near]);
 }
 
 /* Rows [first, end) are of one task, almost in the order of time. */
@@ -258,15 +275,16 @@ static int add_task(struct hr_op_scan *s, struct hr_scan_worker *w, const struct
 		    uint32_t first, uint32_t end)
 {
 	int64_t clock = w->q->streams[s->stream].s->real_minus_boot_ns;
-	uint64_t proc = c->tasks[c->task[first]].proc;
-	const struct hr_interval *at, *low = s->intervals + first_of(s, proc), *high;
+	const struct hr_task *task = &c->tasks[c->task[first]];
+	const struct hr_interval *at, *low = s->intervals + first_of(s, task->proc), *high;
 	int r = 0;
 
 	at = low;
-	high = proc < UINT64_MAX ? s->intervals + first_of(s, proc + 1) : s->intervals + s->n;
+	high = s->intervals + (task->proc < UINT64_MAX ? first_of(s, task->proc + 1) : s->n);
 	for (uint32_t i = first; r == 0 && low < high && i < end; i++) {
-		struct row row = row_of(s, clock, c, i);
+		struct row row = row_of(s, w, c, i, clock, task->tid);
 
+		prefetch(&w->items, c->file, i, end);
 		if (at == high || at->to <= row.from || (at > low && at[-1].to > row.from))
 			at = interval_after(low, high, row.from);
 		for (const struct hr_interval *k = at; r == 0 && k < high && k->from < row.to; k++)

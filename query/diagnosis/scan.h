@@ -12,6 +12,8 @@
 #ifndef HEADRACE_QUERY_DIAGNOSIS_SCAN_H
 #define HEADRACE_QUERY_DIAGNOSIS_SCAN_H
 
+#include "common/ops.h"
+#include "proto/abi.h"
 #include "query/diagnosis/items.h"
 #include "query/diagnosis/samples.h"
 #include "query/tables/internal.h"
@@ -73,6 +75,11 @@ struct hr_scan_sums {
 struct hr_scan_worker {
 	struct hr_query *q;
 	struct hr_decoder *decoder;
+	/* What the scan needs of each operation. */
+	struct hr_scan_op {
+		uint8_t class, bytes_rule;
+		uint8_t group; /* unless it is a runtime operation */
+	} ops[HR_OP_MAX];
 	struct hr_scan_sums sums;
 	struct hr_items items; /* of the scan on which it works */
 	/* Of operations of fetches that the kernel's caches did not serve, of all of its scans: */

@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "common/array.h"
 #include "query/diagnosis/each.h"
@@ -69,10 +70,18 @@ static int begin_cycle(struct hr_cycles *c, uint64_t step, const struct hr_cycle
 
 static void add_block(const struct hr_diagnosis *d, const struct hr_block *b, struct hr_cycle *to)
 {
-	double parts[HR_PART_END] = {0};
+	double parts[HR_PART_END], ns = (double)(b->to - b->from);
 
+	to->ns += ns;
+	if (hr__is_whole(b->kind)) {
+		unsigned part = hr__whole_part(b->kind);
+
+		to->delay += is_delay(b, part) ? ns : 0;
+		to->sync += is_sync(part) && b->step != HR_REGION_UNKNOWN ? ns : 0;
+		return;
+	}
+	memset(parts, 0, sizeof(parts));
 	hr__block_parts(d, b, INT64_MIN, parts);
-	to->ns += (double)(b->to - b->from);
 	for (unsigned part = 0; part < HR_PART_END; part++) {
 		to->delay += is_delay(b, part) ? parts[part] : 0;
 		to->sync += is_sync(part) && b->step != HR_REGION_UNKNOWN ? parts[part] : 0;
