@@ -1,4 +1,4 @@
--- Where the time of each job was lost, and what to change, as text
+-- Where the time of each job was lost, and what to change: as text, for `headrace diagnose`
 -- text: each row is a line
 -- arg top COUNT 5: at most this many causes of each job
 -- arg rank BIGINT NULL: only this rank
