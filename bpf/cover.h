@@ -30,7 +30,10 @@ static inline void find_cover(struct task_struct *self, const struct hr_image *i
 	t->cell_file = cell.file;
 }
 
-/* The file of a task's call: the shim's hash, or the number of a NAME (struct hr_sum_key). */
+/*
+ * The file of a task's call: the number of its NAME record if no cell contains the file, otherwise
+ * the shim's hash of its path.
+ */
 static inline uint64_t covered_file(const struct hr_probe_task *t)
 {
 	return HR_COVER_NAMED(t->cell_op) ? t->name : t->cell_file;

@@ -41,7 +41,7 @@
 #define HR_PROBE_LEVELS	  32u /* parent cgroups that the programs check */
 #define HR_PROBE_REQUESTS 16384u
 #define HR_PROBE_SUMS	  32768u
-#define HR_PROBE_REST	  2048u /* the last HR_PROBE_SUMS are for sums without a file */
+#define HR_PROBE_REST	  2048u /* of HR_PROBE_SUMS: the last ones, only for sums without a file */
 #define HR_PROBE_TALLIES  16384u
 #define HR_PROBE_BINS	  48u /* the last bin counts durations of 2^47 ns and more */
 /* An image younger than this may still send a hello, and its parent may still attach. */
@@ -51,16 +51,19 @@
 
 /* ---- maps ------------------------------------------------------------------------------------------- */
 
-/* How to read the arguments of a system call. Positions count from 1; 0: no such argument. */
+/*
+ * How to read the arguments of a system call. Positions count from 1; 0: no such argument. If `at`
+ * is 1, a dirfd precedes each path.
+ */
 enum hr_call_how {
 	HR_CALL_NONE,
 	HR_CALL_FD,	  /* file: a descriptor */
 	HR_CALL_VECTOR,	  /* like HR_CALL_FD; words 2 and 3 are an iovec and its length */
-	HR_CALL_OPEN,	  /* file: a path (at: after a dirfd); the result is a descriptor */
+	HR_CALL_OPEN,	  /* file: a path; the result is a descriptor */
 	HR_CALL_PATH,	  /* file: a path */
 	HR_CALL_TWO,	  /* file: a path, and another path follows */
-	HR_CALL_COPY,	  /* copy_file_range, splice: in, *offset, out, *offset */
-	HR_CALL_SENDFILE, /* out, in, *offset */
+	HR_CALL_COPY,	  /* copy_file_range, splice: in, offset pointer, out, offset pointer */
+	HR_CALL_SENDFILE, /* out, in, offset pointer */
 	HR_CALL_MAP	  /* mmap: word 5 is a descriptor */
 };
 
@@ -71,11 +74,12 @@ struct hr_call {
 	uint16_t op; /* enum hr_op_id; 0: the call is not recorded */
 	uint8_t how; /* enum hr_call_how */
 	uint8_t file, asked, offset, flags, at;
-	uint8_t moves; /* HR_MOVES_*: the result is bytes. `offset` 0: at the file's position */
+	/* HR_MOVES_*: the result is a number of bytes. With `offset` 0: at the file's position. */
+	uint8_t moves;
 	uint8_t spare[7];
 };
 
-#define HR_PROBE_URING 64u /* limit of opcodes of io_uring */
+#define HR_PROBE_URING 64u /* io_uring opcodes below this */
 
 #define HR_IMAGE_ANNOUNCED 1u  /* its IMAGE record was sent */
 #define HR_IMAGE_BORROWED  2u  /* vfork child in a covered process, whose shim records it */
@@ -105,7 +109,7 @@ struct hr_probe_task {
 	int64_t offset, offset2;
 	int32_t fd, fd2;
 	uint32_t flags;
-	uint32_t settled; /* is_settled(): without a cell, the shim does not record the call */
+	uint32_t settled; /* is_settled(): the shim records only calls with a cell */
 	uint16_t op;	  /* 0: the task is in no call */
 	uint16_t cell_op; /* the surrounding operation: enum hr_op_id, HR_COVER_* */
 	uint8_t how;

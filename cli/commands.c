@@ -45,7 +45,7 @@ static void print_topic(const char *name, const char *about, size_t n)
 	printf("  %-12s %.*s\n", name, (int)n, about);
 }
 
-/* Prints only names, because the help must fit a screen. */
+/* Prints the names of the variables, without their texts, because the help must fit a screen. */
 static void print_variables(const char *command)
 {
 	char text[512];
@@ -58,6 +58,8 @@ static void print_variables(const char *command)
 		at += (size_t)snprintf(text + at, sizeof(text) - at, "%s %s", comma, v->names);
 		comma = ",";
 	}
+	if (comma[0] == '\0')
+		return;
 	putchar('\n');
 	print_wrapped(text);
 }
@@ -75,7 +77,7 @@ static void add_topic_name(const char *name, const char *about, size_t n)
 	n_topics++;
 }
 
-/* Prints only names if the help would not fit a screen. */
+/* Prints the topics with their texts or, if the help would not fit a screen, only their names. */
 static void print_topics(const struct hr_command *c)
 {
 	if (c->topics == NULL)

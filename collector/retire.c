@@ -186,7 +186,8 @@ bool hr__retire_ended(int jobs_fd, const char *job)
 /* ---- removing ---- */
 
 /*
- * Removes the oldest segment first, so an interrupted removal leaves the last one, with the mark.
+ * Removes the oldest segment first, so that an interrupted removal leaves the newest one. Its last
+ * frame has the number of the mark.
  */
 static int remove_segments(int stream_fd, uint64_t *ret_bytes)
 {
@@ -228,8 +229,8 @@ static int retire_locked(int stream_fd, struct retiring *what)
 	if (r < 0)
 		return r;
 	/*
-	 * A stream that continued without new data has only a copy of its StreamStart, which does
-	 * not show whether the stream had ended.
+	 * If a removed stream continued without new data, its only frame is a copy of its
+	 * StreamStart, which does not show whether the stream had ended before.
 	 */
 	if (last.kind != HEADRACE__FRAME__BODY_STREAM_START)
 		state.ended = last.kind == HEADRACE__FRAME__BODY_STREAM_END;

@@ -38,19 +38,19 @@ struct hr__model_op {
 	bool no_offset; /* the last row of this op had no offset */
 	bool no_fd;
 	bool some_file2;
-	bool items;	   /* the last ret was a number of items of `flags` bytes */
+	bool items;	   /* the last `ret` counted items of `flags` bytes each */
 	uint8_t spare[16]; /* makes the size a power of two: rows index these structs often */
 };
 _Static_assert(sizeof(struct hr__model_op) == 32, "shift instead of multiplication");
 
-/* Columns are decoded separately. So each field has the task (index + 1) for which it is valid. */
+/* Columns are decoded separately, so each field has its own task (index + 1; 0: none). */
 struct hr__model_file {
 	int64_t position; /* never negative */
 	int32_t fd;
 	uint16_t position_task;
 	uint16_t fd_task;
 };
-_Static_assert(HR_BATCH_TASKS < UINT16_MAX, "tasks fit their stamps");
+_Static_assert(HR_BATCH_TASKS < UINT16_MAX, "a task number fits 16 bits");
 
 #define HR__ASKED_ENTRIES 1024u
 
@@ -104,9 +104,10 @@ static inline uint32_t hr__unzigzag32(uint32_t v)
 }
 
 /*
- * Codes a value near `expected`, or the value `none`, which is far from `expected`. So `none` swaps
- * its slot with a rare value near `expected` or, with `expect_none`, with `expected` itself. Unless
- * `expected` is `none`, each value has exactly one code.
+ * Codes a value that is near `expected`, or the value `none`, which is far from it. To get a small
+ * code, `none` takes the code of a rare value near `expected` or, with `expect_none`, of `expected`
+ * itself; the displaced values take the codes that become free. Unless `expected` is `none`, each
+ * value has exactly one code.
  */
 #define HR__NONE_SLOT INT64_C(0x4001)
 
@@ -216,8 +217,7 @@ static inline void hr__saw_offset(struct hr__model_op *op, struct hr__model_file
 	if (asked == HR_ASKED_NONE) {
 		f->position = ret;
 	} else if (ret == 0) {
-		f->position =
-		    0; /* at the end of the file: the next read is expected at its start */
+		f->position = 0; /* end of the file: expects the next read at its start */
 	} else {
 		if (flags > 1 && bytes <= asked / flags)
 			bytes *= flags;

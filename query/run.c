@@ -258,14 +258,16 @@ static int run_bind(duckdb_prepared_statement statement, const struct hr_query_a
 
 /* ---- running ---- */
 
-static int result_failed(struct hr_query *q, duckdb_result *result, char **ret_error)
+static int execution_failed(const struct hr_query *q, const char *text, char **ret_error)
 {
-	if (hr_duckdb.result_error_type(result) == DUCKDB_ERROR_INTERRUPT ||
-	    atomic_load(&q->interrupted)) {
+	static const char interrupt[] = "INTERRUPT Error";
+
+	if (atomic_load(&q->interrupted) ||
+	    (text != NULL && strncmp(text, interrupt, sizeof(interrupt) - 1) == 0)) {
 		hr_text_fail(-EINVAL, ret_error, "interrupted");
 		return -EINTR;
 	}
-	return run_failed(ret_error, hr_duckdb.result_error(result));
+	return run_failed(ret_error, text);
 }
 
 static int drain(struct hr_query *q, duckdb_result *result, const struct hr_query_sink *sink,
@@ -283,7 +285,7 @@ static int drain(struct hr_query *q, duckdb_result *result, const struct hr_quer
 		hr_duckdb.destroy_data_chunk(&chunk);
 	}
 	if (r == 0 && hr_duckdb.result_error(result) != NULL)
-		return result_failed(q, result, ret_error);
+		return execution_failed(q, hr_duckdb.result_error(result), ret_error);
 	return r == 0 && sink != NULL ? sink->end(sink->self) : r;
 }
 
@@ -294,7 +296,7 @@ static int drain(struct hr_query *q, duckdb_result *result, const struct hr_quer
  * Works on the query until its first rows are there. While all of its tasks are under way in other
  * threads, this thread sleeps: execute_pending would ask for tasks without a pause.
  */
-static void work(duckdb_pending_result pending)
+static duckdb_pending_state work(duckdb_pending_result pending)
 {
 	struct timespec pause = {.tv_nsec = PAUSE_MIN_NS};
 	duckdb_pending_state state;
@@ -310,6 +312,7 @@ static void work(duckdb_pending_result pending)
 		}
 	} while (state == DUCKDB_PENDING_RESULT_NOT_READY ||
 		 state == DUCKDB_PENDING_NO_TASKS_AVAILABLE);
+	return state;
 }
 
 static int execute(struct hr_query *q, duckdb_prepared_statement statement,
@@ -322,10 +325,12 @@ static int execute(struct hr_query *q, duckdb_prepared_statement statement,
 	if (hr_duckdb.pending_prepared_streaming(statement, &pending) != DuckDBSuccess) {
 		r = run_failed(ret_error, hr_duckdb.pending_error(pending));
 	} else {
-		work(pending);
-		r = hr_duckdb.execute_pending(pending, &result) != DuckDBSuccess
-			? result_failed(q, &result, ret_error)
-			: drain(q, &result, sink, ret_error);
+		if (work(pending) == DUCKDB_PENDING_ERROR)
+			r = execution_failed(q, hr_duckdb.pending_error(pending), ret_error);
+		else if (hr_duckdb.execute_pending(pending, &result) != DuckDBSuccess)
+			r = execution_failed(q, hr_duckdb.result_error(&result), ret_error);
+		else
+			r = drain(q, &result, sink, ret_error);
 	}
 	hr_duckdb.destroy_result(&result);
 	hr_duckdb.destroy_pending(&pending);

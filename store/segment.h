@@ -29,7 +29,10 @@ int hr__source_frame(const struct hr__source *s, uint64_t offset, uint32_t bytes
 /* 0; -EPROTONOSUPPORT; -EBADMSG: not a segment, or shorter than a header. */
 int hr__segment_header(const struct hr__source *s, struct hr_segment_hdr *ret);
 
-/* Fills a zero `ix`. -ENODATA: not sealed. -EBADMSG: scan instead. *ret_paths: hr__index_unpack. */
+/*
+ * Fills `ix`, which must be zero. -ENODATA: not sealed. -EBADMSG: the footer is damaged; scan the
+ * segment instead. *ret_paths: as in hr__index_unpack.
+ */
 int hr__segment_footer(const struct hr__source *s, const struct hr_segment_hdr *h,
 		       struct hr__index *ix, struct hr__frame_entry *ret_paths);
 

@@ -293,7 +293,7 @@ void hr_check_files(const struct hr_doctor *d, struct hr_check *c)
 		    (unsigned long long)limit.rlim_max);
 }
 
-/* Sets the store if it exists, otherwise the folder where it would be made. */
+/* Sets `out` to the store if it exists, otherwise to the folder in which it would be created. */
 static void store_place(const char *store, char *out, size_t bytes)
 {
 	char *slash;
@@ -308,23 +308,13 @@ static void store_place(const char *store, char *out, size_t bytes)
 		slash[slash == out] = '\0';
 }
 
-/* Describes a store that does not exist. A word without a slash may be meant as a host. */
-static void show_absent(const char *store, char *out, size_t bytes)
-{
-	if (strchr(store, '/') != NULL)
-		snprintf(out, bytes, "%s does not exist yet: its folder", store);
-	else
-		snprintf(out, bytes,
-			 "%s does not exist yet (for a collector, use tcp://%s): its folder", store,
-			 store);
-}
-
 void hr_check_store(const struct hr_doctor *d, struct hr_check *c)
 {
 	const char *store = d->store != NULL ? d->store : "headrace-doctor", *journal;
 	const char *shown = d->store != NULL ? d->store : "a store in this folder";
+	const char *is = "is on";
 	struct hr_fs_kind kind = {.name = "unknown"};
-	char place[PATH_MAX], would_be[2 * PATH_MAX];
+	char place[PATH_MAX], hint[PATH_MAX + 64] = "";
 	int r = d->no_store ? 0 : hr_store_check(store);
 
 	if (d->no_store)
@@ -336,8 +326,9 @@ void hr_check_store(const struct hr_doctor *d, struct hr_check *c)
 	}
 	store_place(store, place, sizeof(place));
 	if (d->store != NULL && access(store, F_OK) != 0) {
-		show_absent(store, would_be, sizeof(would_be));
-		shown = would_be;
+		is = "would be created on";
+		if (strchr(store, '/') == NULL) /* it may be meant as a host */
+			snprintf(hint, sizeof(hint), " (for a collector, write tcp://%s)", store);
 	}
 	hr_fs_kind(place, &kind);
 	journal = hr_private_journal_dir(place);
@@ -345,10 +336,10 @@ void hr_check_store(const struct hr_doctor *d, struct hr_check *c)
 		hr_check_set(c, HR_HEALTH_WARN,
 			     "nothing to do; but if the node crashes, data that is only in the "
 			     "journal is lost",
-			     "%s is on %s, a network file system, so the journal will be in %s",
-			     shown, kind.name, journal);
+			     "%s %s %s, a network file system, so the journal will be in %s%s",
+			     shown, is, kind.name, journal, hint);
 	else
-		hr_check_set(c, HR_HEALTH_OK, NULL, "%s is on %s", shown, kind.name);
+		hr_check_set(c, HR_HEALTH_OK, NULL, "%s %s %s%s", shown, is, kind.name, hint);
 }
 
 void hr_check_cgroup(const struct hr_doctor *d, struct hr_check *c)

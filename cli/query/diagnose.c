@@ -15,10 +15,10 @@ enum { OPT_JOB = 256, OPT_JSON, OPT_TOP, OPT_BEST, OPT_RANK, OPT_FROM, OPT_TO };
 const struct hr_option hr_diagnose_option_table[] = {
     {"job", OPT_JOB, "JOB", "only this job", HR_VALUES_OTHER},
     {"rank", OPT_RANK, "N", "only this rank (default: the mean of all)", HR_VALUES_OTHER},
-    {"from", OPT_FROM, "SECONDS",
-     "only from this time on, since the start of the job; negative: before its end",
+    {"from", OPT_FROM, "SECONDS", "skip the first SECONDS of the job; -N: only its last N seconds",
      HR_VALUES_OTHER},
-    {"to", OPT_TO, "SECONDS", "only until this time", HR_VALUES_OTHER},
+    {"to", OPT_TO, "SECONDS", "skip what comes after SECONDS; -N: skip the last N seconds",
+     HR_VALUES_OTHER},
     {"top", OPT_TOP, "N", "at most N causes of each job (default: 5)", HR_VALUES_OTHER},
     {"json", OPT_JSON, NULL, "print JSON instead of text", NULL},
     {"help", 'h', NULL, "print this text", NULL},

@@ -189,7 +189,7 @@ static void hello(void *self)
 	query_remote_send(r, HR_WIRE(HELLO, hello, &body));
 }
 
-/* Returns the query's words, with paths made absolute here (malloc'ed). NULL: no memory. */
+/* Returns the words of the query (malloc'ed), with absolute paths. NULL: no memory. */
 static char **words(const struct hr_query_request *request, size_t *ret_n)
 {
 	const struct hr_named_args *args = &request->question.args;
@@ -228,7 +228,10 @@ static void query_remote_ask(struct remote *r)
 	free(body.words);
 }
 
-/* True: reconnects with a credential. The collector accepts one and has not identified the user. */
+/*
+ * Call it if the collector accepts a MUNGE credential and has not identified the user. True: closes
+ * the connection, to connect again with a credential. False: there is none, or it was tried.
+ */
 static bool try_again(struct remote *r)
 {
 	if (r->again || !hr_identity_credential(&r->identity))
@@ -387,7 +390,7 @@ static void query_remote_on_tick(uv_timer_t *tick)
 	}
 	if (!r->welcome || r->conn == NULL || r->ping_ms == 0)
 		return;
-	/* Does not wait for a Ping, because none is read while the answer waits to be written. */
+	/* Sends a Pong unasked, because Pings are not read while the output is blocked. */
 	if (now - r->sent_ms >= r->ping_ms)
 		pong(r, 0);
 	if (r->unwritten < UNWRITTEN &&

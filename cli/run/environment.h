@@ -22,7 +22,7 @@ struct hr_environment {
 	const char *library;
 	const char *python; /* folder of Python's start-up module, or NULL */
 	const char *socket, *store, *job;
-	/* NULL-terminated; added to the lists of the variables */
+	/* NULL-terminated; appended to HEADRACE_EXCLUDE and HEADRACE_INCLUDE */
 	const char *const *exclude, *const *include;
 	bool full_cmdline;
 };

@@ -41,10 +41,10 @@ enum {
 const struct hr_option hr_job_option_table[] = {
     {"job", OPT_JOB, "ID", "job id (default: from the scheduler's variables)", HR_VALUES_OTHER},
     {"uid", OPT_UID, "UID", "owner of the job (default: $SLURM_JOB_UID)", HR_VALUES_OTHER},
-    {"attempt", OPT_ATTEMPT, "N", "times the job was requeued (default: Slurm's; end: the latest)",
+    {"attempt", OPT_ATTEMPT, "N", "requeue count (default for begin: Slurm's; for end: the latest)",
      HR_VALUES_OTHER},
     {"scheduler-id", OPT_SCHEDULER, "ID",
-     "begin: job id in the job's environment (default: $SLURM_JOB_ID)", HR_VALUES_OTHER},
+     "begin: $SLURM_JOB_ID of its processes, if it differs from --job", HR_VALUES_OTHER},
     {"name", OPT_NAME, "NAME", "begin: name to show (default: $SLURM_JOB_NAME)", HR_VALUES_OTHER},
     {"partition", OPT_PARTITION, "NAME",
      "begin: selects the policy (default: $SLURM_JOB_PARTITION)", HR_VALUES_OTHER},

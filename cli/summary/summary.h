@@ -74,7 +74,6 @@ struct hr_summary_cover {		       /* reads and writes of data; all 0: no probes 
 	uint64_t count, bytes;		       /* seen by the kernel */
 	uint64_t bpf_count, bpf_bytes;	       /* recorded by probes, or fetched by a mapping */
 	uint64_t missing_count, missing_bytes; /* seen, but not recorded */
-	uint64_t unrecorded;		       /* missing ones that no full buffer explains */
 	uint64_t by_cause[HR_CAUSE_END];
 };
 

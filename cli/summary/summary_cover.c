@@ -141,7 +141,6 @@ void hr_covers_take(struct hr_covers *c, const struct hr_stream *stream,
 		sum->bpf_bytes += probed_bytes;
 		if (i % KINDS >= KIND_STDIO && cell->recorded > 0)
 			continue; /* the program's call sizes differ from the kernel's */
-		sum->unrecorded += lack;
 		sum->missing_count += lack;
 		sum->missing_bytes += less(cell->under_bytes, cell->recorded_bytes - probed_bytes) +
 				      cell->bpf_bytes - probed_bytes;
@@ -194,16 +193,11 @@ static void print_recorders(const struct hr_summary_cover *cover, FILE *out)
 
 static void print_missing(const struct hr_summary_cover *cover, FILE *out)
 {
-	fprintf(out, "; not recorded: %s operation%s, %s (", hr_text_count(cover->missing_count).s,
+	fprintf(out, "; not recorded: %s operation%s, %s", hr_text_count(cover->missing_count).s,
 		cover->missing_count == 1 ? "" : "s", hr_text_size(cover->missing_bytes).s);
 	if (cover->by_cause[HR_CAUSE_LOST] > 0)
-		fprintf(out, "the probes' buffer was full for %s",
+		fprintf(out, " (%s of them because the probes' buffer was full)",
 			hr_text_count(cover->by_cause[HR_CAUSE_LOST]).s);
-	if (cover->by_cause[HR_CAUSE_LOST] > 0 && cover->unrecorded > 0)
-		fputs(", ", out);
-	if (cover->unrecorded > 0)
-		fprintf(out, "the totals lack %s", hr_text_count(cover->unrecorded).s);
-	fputc(')', out);
 }
 
 void hr_cover_print(const struct hr_summary_cover *cover, const char *store, FILE *out)

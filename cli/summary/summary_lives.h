@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * summary_lives.h - how long each part of a job (a rank, a worker slot) had a process alive
+ * summary_lives.h - how long each part of a job (a rank, a worker) had a process alive
  *
  * The summary shows the I/O time of a part as a share of this time. Processes that overlap count
- * once. Gaps between processes do not count, because a worker slot has a new process each epoch.
+ * once. Gaps between processes do not count, because a worker has a new process each epoch.
  * hr_lives_done frees the list.
  */
 #ifndef HEADRACE_CLI_SUMMARY_SUMMARY_LIVES_H

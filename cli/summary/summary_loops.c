@@ -57,9 +57,10 @@ void hr_loops_print(const struct hr_summary *s, const char *store, FILE *out)
 	if (n > 1)
 		fprintf(out, "%.1f to ", share(least) * 100);
 	fprintf(out, "%.1f %% of the training loop for data", share(most) * 100);
+	fprintf(out, " (%s%s)", hr_text_duration(all.wait_ns).s,
+		n > 1 ? ", summed over ranks" : "");
 	if (n > 1)
-		fprintf(out, ", most of it in rank %d", most->rank);
-	fprintf(out, " (%s%s)", hr_text_duration(all.wait_ns).s, n > 1 ? " in all" : "");
+		fprintf(out, ", highest in rank %d", most->rank);
 	if (all.steps)
 		fprintf(out, "; %s step%s of %s", hr_text_count(all.steps).s,
 			all.steps == 1 ? "" : "s", hr_text_duration(all.step_ns / all.steps).s);

@@ -21,7 +21,10 @@
 /* for at least this time, headraced lists ended processes separately (proto/live.h) */
 #define EVERY_MAX (30 * SECOND_NS)
 #define ANSWER_NS (3 * SECOND_NS)
-#define RETRY_NS  (10 * SECOND_NS) /* top ends if headraced does not answer for this time */
+/* The largest loss is computed again after this time, and in at most a twentieth of top's time. */
+#define FINDING_NS    (10 * SECOND_NS)
+#define FINDING_SHARE 20
+#define RETRY_NS      (10 * SECOND_NS) /* top ends if headraced does not answer for this time */
 
 enum { OPT_SOCKET = 256 };
 
@@ -53,6 +56,7 @@ struct top {
 	struct hr_top_table table;
 	uint64_t pictures;
 	uint64_t next_ns, requested_ns; /* times of the next and of the last request */
+	uint64_t finding_ns;		/* when the largest loss is computed next */
 	uint64_t failing_ns;		/* time of the first failure; 0: headraced answers */
 	char trouble[600];
 	int signals; /* descriptor, -1: none */
@@ -107,6 +111,18 @@ static void top_end(struct top *t, int status, const char *text)
 
 /* ---- requests and keys ---- */
 
+static void top_find_loss(struct top *t)
+{
+	uint64_t now = now_ns(), took;
+
+	if (now < t->finding_ns)
+		return;
+	hr_top_finding_make(&t->source, &t->display.finding);
+	took = now_ns() - now;
+	t->finding_ns =
+	    now + (FINDING_SHARE * took > FINDING_NS ? FINDING_SHARE * took : FINDING_NS);
+}
+
 static void top_take(struct top *t, Headrace__LiveJob *picture)
 {
 	/* Requests that follow shortly after each other get the same picture. */
@@ -123,6 +139,7 @@ static void top_take(struct top *t, Headrace__LiveJob *picture)
 		t->has_view = true;
 		t->display.view = hr_top_has_ranks(picture) ? HR_TOP_RANK : HR_TOP_PROCESS;
 	}
+	top_find_loss(t);
 	top_show(t);
 	if (++t->pictures == t->count)
 		top_end(t, EXIT_SUCCESS, NULL);

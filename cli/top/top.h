@@ -5,6 +5,7 @@
  *      top_find.c     finds the job, and the socket of its headraced
  *      top_fetch.c    fetches a picture (totals of the job at one moment: proto/live.proto), without waiting
  *      top_sums.c     two pictures -> rows of a view: operations between them, and in all
+ *      top_finding.c  the largest loss of the last minute
  *      top_lines.c    rows -> lines of a width, safe for a terminal
  *      top_json.c     rows -> an object on a line
  *      top_screen.c   the terminal: modes, size, keys
@@ -25,7 +26,8 @@
 /* ---- which job (top_find.c) ---- */
 struct hr_top_source {
 	char socket[256];
-	char job[256]; /* id of the job */
+	char job[256];	  /* id of the job */
+	char store[4096]; /* of a job of `headrace run`; else "" */
 	uint32_t attempt;
 	bool private; /* a job of `headrace run`, not of the service */
 };
@@ -118,10 +120,20 @@ const Headrace__LiveFile *hr_top_file(const Headrace__LiveJob *m, uint32_t file)
 /* Returns whether ranks are known. If so, the first view is by rank. */
 bool hr_top_has_ranks(const Headrace__LiveJob *m);
 
+/* ---- the largest loss (top_finding.c) ---- */
+struct hr_top_finding {
+	char loss[1024];   /* share of the time, and cause; "": not known */
+	char action[1024]; /* what would help; "": not known */
+};
+
+/* Reads the store of the job, if it has one. Returns 0 or -errno; then, the texts are empty. */
+int hr_top_finding_make(const struct hr_top_source *source, struct hr_top_finding *ret);
+
 /* ---- showing ---- */
 struct hr_top_display {
 	const Headrace__LiveJob *job;
 	const struct hr_top_table *table;
+	struct hr_top_finding finding; /* of the last minute */
 	enum hr_top_view view;
 	enum hr_top_sort sort;
 	uint64_t every_ns;

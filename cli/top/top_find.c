@@ -44,6 +44,8 @@ static void add_job(struct top_search *s, const Headrace__JobStatus *j)
 
 	snprintf(f.source.socket, sizeof(f.source.socket), "%s", s->socket);
 	snprintf(f.source.job, sizeof(f.source.job), "%s", j->id);
+	if (s->private && strlen(j->store) < sizeof(f.source.store))
+		snprintf(f.source.store, sizeof(f.source.store), "%s", j->store);
 	if (s->job ? strcmp(s->job, j->id) != 0 && strcmp(s->job, j->name) != 0
 		   : j->uid != geteuid())
 		return;

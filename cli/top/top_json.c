@@ -12,6 +12,11 @@ static void put_plus1(struct hr_json *j, const char *key, uint32_t plus1)
 		hr_json_null(j, key);
 }
 
+static void put_text(struct hr_json *j, const char *key, const char *text)
+{
+	hr_json_string(j, key, text[0] != '\0' ? text : NULL);
+}
+
 static void put_path(struct hr_json *j, const char *key, const ProtobufCBinaryData *path)
 {
 	if (path && path->len)
@@ -166,6 +171,8 @@ void hr_top_json(FILE *out, const struct hr_top_display *display)
 	hr_json_uint(&j, "processes_total", m->processes_total);
 	hr_json_uint(&j, "ranks", t->ranks);
 	hr_json_uint(&j, "lost", m->lost);
+	put_text(&j, "loss", display->finding.loss);
+	put_text(&j, "action", display->finding.action);
 	hr_json_uint(&j, "refused", m->refused);
 	hr_json_bool(&j, "cut",
 		     m->rows_cut || m->processes_cut || m->files_cut || m->in_flight_cut);

@@ -267,6 +267,20 @@ static void put_row(struct page *p, const char *style, const char *label, const 
 	hr_top_text_done(&line);
 }
 
+static void put_finding(struct page *p, const struct hr_top_finding *f)
+{
+	char label[LABEL_BYTES];
+
+	if (f->loss[0] == '\0')
+		return;
+	snprintf(label, sizeof(label), "last minute: %s", f->loss);
+	put_row(p, "\033[1m", label, "", HR_TOP_CUT_END);
+	if (f->action[0] == '\0')
+		return;
+	snprintf(label, sizeof(label), "do: %s", f->action);
+	put_row(p, "", label, "", HR_TOP_CUT_END);
+}
+
 static void put_head(struct page *p, const struct hr_top_display *k)
 {
 	const Headrace__LiveJob *m = k->job;
@@ -294,6 +308,7 @@ static void put_head(struct page *p, const struct hr_top_display *k)
 		 ops(&all, t).s, bytes(&all, t).s, hr_text_count(m->lost).s,
 		 m->refused ? "; some processes were refused" : "");
 	put_line(p, "", text);
+	put_finding(p, &k->finding);
 	snprintf(label, sizeof(label), "by %s, sorted by %s, every %s%s%s%s",
 		 hr_top_view_names[k->view], hr_top_sort_names[k->sort],
 		 hr_text_duration(k->every_ns).s, k->paused ? ", PAUSED" : "",
@@ -447,6 +462,13 @@ void hr_top_print(FILE *out, const struct hr_top_display *k)
 		fprintf(out, "%s input wait, %s steps/s, ", wait(&all, t).s, steps(&all, t).s);
 	fprintf(out, "%s in I/O, %s ops/s, %s/s, %s lost\n", in_io(&all, t).s, ops(&all, t).s,
 		bytes(&all, t).s, hr_text_count(m->lost).s);
+	if (k->finding.loss[0] != '\0') {
+		fprintf(out, "%s   last minute: ", clock);
+		print_escaped(out, k->finding.loss);
+		fputs(k->finding.action[0] != '\0' ? "; do: " : "", out);
+		print_escaped(out, k->finding.action);
+		putc('\n', out);
+	}
 	for (size_t i = 0; i < t->n && i < PRINT_ROWS; i++) {
 		const struct hr_top_row *r = &t->rows[i];
 

@@ -166,7 +166,7 @@ int hr_attach_adopt(struct hr_attach *a, const struct hr_session *s, uint64_t st
 		r = hr__client_add(a, &c);
 	if (r && c.pidfd >= 0)
 		close(c.pidfd);
-	/* Its children, or an offer of its unanswered hello, may wait in the hand-off queue. */
+	/* It has exited. Hellos of its children, or its own offer, may still be queued. */
 	if (r)
 		hr__exited_add(a, &c);
 	return r;

@@ -7,8 +7,9 @@
  *
  * A worker is a child of a rank's process that has read a data file. It was forked without exec
  * (maybe by a forkserver), or exec'ed by multiprocessing's spawn. In a job without ranks, any
- * process can have workers. A worker of torch's DataLoader reports its own number and that of its
- * loader. It is a worker before its first read, and its slot is its number if that slot is free.
+ * process can have workers. Workers have numbers within their rank. A worker of torch's DataLoader
+ * reports its own number in its loader, and the number of the loader. It is a worker before its
+ * first read, and keeps its own number if this number is free.
  * The other children of its rank (pools, os.fork) are then not workers.
  */
 #include "daemon/engine/state.h"
@@ -158,7 +159,7 @@ bool hr__loader_worker(const struct hr_engine *e, const struct hr_proc *p)
 	       !(base && base->id.env.loader_worker_plus1);
 }
 
-static bool needs_slot(const struct hr_engine *e, const struct hr_proc *p)
+static bool needs_number(const struct hr_engine *e, const struct hr_proc *p)
 {
 	const struct hr_proc *base = p->id.base ? hr__proc_find(e, p->id.base) : NULL;
 
@@ -170,7 +171,7 @@ static bool needs_slot(const struct hr_engine *e, const struct hr_proc *p)
 		return true;
 	if (!p->id.read_data || (base && base->id.has_loaders))
 		return false;
-	if (!base) /* the base has ended: p keeps a slot that it has */
+	if (!base) /* the base has ended: p keeps a number that it has */
 		return p->id.worker_plus1 != 0;
 	return !base->id.wrapper && (!base->id.base || own_rank(e, base));
 }
@@ -182,24 +183,25 @@ static bool same_team(const struct hr_proc *a, const struct hr_proc *b)
 
 static uint32_t lowest_free(const struct hr_engine *e, const struct hr_proc *p)
 {
-	uint32_t slot = 1;
+	uint32_t number = 1;
 	bool taken;
 
 	do {
 		taken = false;
 		for (const struct hr_proc *q = e->first; q && !taken; q = q->next)
 			taken =
-			    q != p && !q->end_ns && q->id.worker_plus1 == slot && same_team(p, q);
-		slot += taken;
+			    q != p && !q->end_ns && q->id.worker_plus1 == number && same_team(p, q);
+		number += taken;
 	} while (taken);
-	return slot;
+	return number;
 }
 
 /*
- * The slot of a DataLoader worker: its own number, or the lowest free slot if that is taken.
+ * The number of a DataLoader worker: its own number in its loader or, if that is taken, the lowest
+ * free one.
  * A worker of an earlier epoch with this number does not count, because it is about to end.
  */
-static uint32_t own_slot(const struct hr_engine *e, const struct hr_proc *p)
+static uint32_t own_number(const struct hr_engine *e, const struct hr_proc *p)
 {
 	const struct hr_rank *own = &p->id.env;
 
@@ -214,17 +216,17 @@ static uint32_t own_slot(const struct hr_engine *e, const struct hr_proc *p)
 
 static void update_worker(struct hr_engine *e, struct hr_proc *p)
 {
-	bool needs = needs_slot(e, p);
+	bool needs = needs_number(e, p);
 
 	if (needs == (p->id.worker_plus1 != 0))
 		return;
 	p->id.worker_plus1 = !needs		       ? 0
-			     : hr__loader_worker(e, p) ? own_slot(e, p)
+			     : hr__loader_worker(e, p) ? own_number(e, p)
 						       : lowest_free(e, p);
 	hr__proc_dirty(e, p);
 }
 
-/* Assigns the slot of p again by its number. Siblings that have no number lose their slots. */
+/* Assigns the number of p again, by its own one. Siblings that report none are not workers. */
 static void attribute_take_number(struct hr_engine *e, struct hr_proc *p)
 {
 	struct hr_proc *base = p->id.base ? hr__proc_find(e, p->id.base) : NULL;
@@ -250,7 +252,7 @@ static void update_from(struct hr_engine *e, struct hr_proc *p)
 		e->ranks_changed = true;
 		if (q->id.world > e->job->ranks_expected)
 			e->job->ranks_expected = q->id.world;
-		/* Slots are numbered within a rank. */
+		/* Workers are numbered within a rank. */
 		q->id.worker_plus1 = 0;
 		hr__proc_dirty(e, q);
 		update_worker(e, q);

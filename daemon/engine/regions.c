@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Keeps names of regions, and adds regions to the open frame. Clients wrote every byte. */
+/* Keeps names of regions, and adds regions to the open frame. All input is from clients. */
 #include "daemon/engine/regions.h"
 
 #include <errno.h>
@@ -151,8 +151,8 @@ static int key_texts(const struct hr_region_state *s, const struct hr_region_key
 }
 
 /*
- * Adds a region whose key is not known yet: the key may be in the ring of another thread, which is
- * read later. The region gets a placeholder for its name.
+ * Names a region whose key is not known yet: the key may be in the ring of another thread, which is
+ * read later. Until name_unreported(), the name is a placeholder.
  */
 static int unreported(struct hr_region_state *s, uint64_t id, struct hr_region *g)
 {
@@ -215,7 +215,7 @@ static int name(struct hr_engine *e, uint64_t id, const void *args, size_t args_
 	const struct hr_region_key *k = hr_region_key_find(&e->regions, id);
 	int r = k ? key_texts(&e->regions, k, g) : unreported(&e->regions, id, g);
 
-	/* arguments may contain paths */
+	/* with privacy, no arguments are stored, because they may contain paths */
 	return r ? r
 		 : hr_regions_text(e->regions.open, args, e->privacy ? 0 : args_bytes, &g->args);
 }
@@ -326,7 +326,7 @@ void hr__regions_due(struct hr_engine *e)
 
 /* ---- open regions ---------------------------------------------------------------------------- */
 
-/* True: a record of this region exists, because the thread died before it cleared the cell. */
+/* True: the thread wrote the record of this region, and died before it cleared the cell. */
 static bool seen(const struct hr_proc *p, const struct hr_record *r)
 {
 	for (uint32_t i = 0; i < p->n_rings; i++)

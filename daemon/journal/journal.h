@@ -2,10 +2,10 @@
 /*
  * journal.h - records that the daemon took from rings and has not stored yet, safe from kill -9
  *
- * Purpose   A file (private mode) or memfd of two halves. Threads append entries (entry.h) to one
- *           half, and commit each by a release store of its head. Only then do they publish new
- *           ring positions. So, whenever the daemon dies, a record is in its ring or in the
- *           journal.
+ * Purpose   A file (or memfd, if the disk is full) of two halves. Threads append entries
+ *           (entry.h) to one half, and commit each by a release store of its head. Only then do
+ *           they publish new ring positions. So, whenever the daemon dies, a record is in its ring
+ *           or in the journal.
  * Owner     The node; after a kill recover.c, which reads a copy. The file is removed with its job.
  * Threads   The attach and drain threads append, under the journal's lock. The appender thread
  *           retires halves. Replay reads before any thread runs.
@@ -32,9 +32,9 @@
  * gen. Replay ends at the first entry that fails, whatever head is:
  * - valid entries after head were complete when the daemon was killed;
  * - an invalid entry before head is damage (hr_journal_damaged).
- * The last entry before damage may lack its KNOWN entry, which has the ids of its files. Replay
- * would give them new ids. So, in a half that begins with a snapshot, it skips a last entry that
- * uses files.
+ * A KNOWN entry has the ids of the files of the entry before it. If damage destroyed KNOWN, replay
+ * would give these files new ids. So, in a half that begins with a snapshot, replay skips the last
+ * entry before the damage if this entry uses files.
  */
 #ifndef HEADRACE_DAEMON_JOURNAL_JOURNAL_H
 #define HEADRACE_DAEMON_JOURNAL_JOURNAL_H
@@ -46,7 +46,7 @@
 #include "daemon/journal/entry.h"
 
 #define HR_JOURNAL_MAGIC      UINT64_C(0x314c4e524a5248) /* "HRJRNL1" */
-#define HR_JOURNAL_VERSION    10u /* of entries, and of the frames that the engine makes from them */
+#define HR_JOURNAL_VERSION    10u /* of entries, and of the frames made from them */
 #define HR_JOURNAL_HALF_BYTES (16u << 20)
 /* The drain thread leaves this room for ATTACH entries. */
 #define HR_JOURNAL_SLACK (UINT64_C(4) * (HR_HELLO_MAX_BYTES + 512u))
@@ -88,8 +88,9 @@ int hr_journal_open(int fd, uint64_t half_bytes, struct hr_journal **ret, bool *
 int hr_journal_read(int fd, struct hr_journal **ret);
 
 /*
- * Recovery calls it before it stores the end of the stream, whose frames no entry made, from `seq`
- * on. If recovery is killed, the next one recognizes these frames by this number in the file `fd`.
+ * Writes a number into the file `fd`: that of the first frame that recovery adds to end the stream.
+ * Recovery calls it before it stores these frames, which come from no entry. If recovery is killed,
+ * the next one recognizes them by this number.
  */
 int hr_journal_note_end(int fd, uint64_t seq);
 uint64_t hr_journal_end_seq(const struct hr_journal *j);
@@ -104,8 +105,9 @@ void *hr_journal_reserve(struct hr_journal *j, uint64_t bytes, uint64_t slack);
 /* Under the lock. Commits the reserved entry, with its header, trimmed to `bytes`. */
 void hr_journal_commit(struct hr_journal *j, uint32_t kind, uint64_t bytes);
 
-/* Under the lock. Make the free half active (-EBUSY: no half is free), then make its gen valid. */
+/* Under the lock. Makes the free half active. -EBUSY: no half is free. */
 int hr_journal_begin(struct hr_journal *j);
+/* Under the lock, after the snapshot. Makes the gen of that half valid. */
 void hr_journal_begun(struct hr_journal *j);
 
 uint64_t hr_journal_gen(const struct hr_journal *j); /* of the active half */

@@ -286,25 +286,25 @@ static void add_foreign(char **note, const char *store, uid_t owner)
 {
 	struct passwd entry, *found = NULL;
 	char *text = NULL, names[1024];
+	const char *user;
 	int n;
 
 	if (getpwuid_r(owner, &entry, names, sizeof(names), &found) != 0 || !found)
 		snprintf(names, sizeof(names), "%u", (unsigned)owner);
+	user = found ? found->pw_name : names;
 	if (owner == geteuid())
 		n = asprintf(
 		    &text,
-		    "%s%s: headraced was killed, and a journal is not replayed: other users may "
-		    "write to its folder\n"
-		    "the answer does not contain its events; check the folder, then run `chmod -R "
-		    "go-w %s/jobs/*/*` and the query again\n",
+		    "%s%s: headraced was killed; its last events are in a journal and are missing "
+		    "here: other users may write to its folder\n"
+		    "check the folder, then run `chmod -R go-w %s/jobs/*/*` and the query again\n",
 		    *note ? *note : "", store, store);
 	else
 		n = asprintf(&text,
-			     "%s%s: headraced was killed, and a journal is not replayed: it is in "
-			     "a folder of another user (%s)\n"
-			     "the answer does not contain its events; that user can replay it: run "
-			     "`headrace query %s summary` once\n",
-			     *note ? *note : "", store, found ? found->pw_name : names, store);
+			     "%s%s: headraced was killed; its last events are in a journal of user "
+			     "%s and are missing here\n"
+			     "%s can add them: run `headrace query %s summary` once\n",
+			     *note ? *note : "", store, user, user, store);
 	if (n < 0)
 		return;
 	free(*note);

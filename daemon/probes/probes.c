@@ -38,7 +38,7 @@ struct hr_probes {
 	void *arg;
 	size_t left;	 /* records that this poll may still take */
 	uint32_t turned; /* the side that the programs do not use now */
-	/* skel's `unmarked` at the last pass over all tasks */
+	/* the programs' counter `unmarked` at the last mark_new(); unchanged: no pass is needed */
 	uint64_t marked;
 	struct hr_tally tallies[AT_ONCE];
 	char lacks[256]; /* features that are missing, as text; "": none */

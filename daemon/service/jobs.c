@@ -245,7 +245,7 @@ static int check_spec(struct service *s, const struct job_spec *spec, char **ret
 	if (spec->registered)
 		return 0;
 	count_unregistered(s, spec->uid, &all, &own);
-	if (all >= (s->c->max_jobs + 1) / 2) /* prologs have the other half */
+	if (all >= (s->c->max_jobs + 1) / 2) /* the other half is for registered jobs */
 		return hr_text_fail(-ENOSPC, ret_error,
 				    "this node has %u unregistered jobs, the limit of max_jobs / 2",
 				    all);
@@ -404,8 +404,13 @@ static void job_resume(struct service *s, const char *name, struct hr_inherited 
 		    config.policy <= HR_POLICY_OFF ? (enum hr_policy)config.policy : HR_POLICY_OFF;
 		take_descriptors(job, list, n);
 		r = jobs_start(job);
-		hr_log(HR_LOG_INFO, "job %s continues with %zu retained descriptors", job->id,
-		       job->kept.n);
+		if (job->policy == HR_POLICY_OFF)
+			hr_log(HR_LOG_INFO, "job %s continues: not recorded, by policy", job->id);
+		else
+			hr_log(HR_LOG_INFO,
+			       "job %s: recording continues after the restart (%zu descriptors "
+			       "kept by systemd)",
+			       job->id, job->kept.n);
 		if (r < 0)
 			hr__service_worker_failed(job, strerrordesc_np(-r));
 		if (config.end_state)

@@ -28,7 +28,7 @@ enum hr__sending_state {
 	HR__SENDING_OPENING,
 	HR__SENDING_OPEN,
 	HR__SENDING_RESTING, /* until retry_ms, because the collector is full */
-	HR__SENDING_ASIDE,
+	HR__SENDING_ASIDE,   /* the collector `aside_at` refused the stream */
 };
 
 struct hr__flight {
@@ -48,9 +48,9 @@ struct hr__sending { /* a stream */
 	uint64_t sent;	   /* last frame that was sent */
 	uint64_t newest;   /* last frame in the spool */
 	uint64_t retry_ms; /* KNOWN, RESTING: not opened or sent before this time */
-	uint64_t gap_mark, gap_ms; /* of the last Nack gap */
+	uint64_t gap_mark, gap_ms; /* of the last Nack with a gap */
 	bool gap_again;		   /* the collector has repeated this Nack */
-	size_t aside_at;	   /* index of the collector that refused the stream */
+	size_t aside_at;	   /* ASIDE: index of the collector */
 	uint8_t *held;		   /* the next frame, for which the window has no room */
 	size_t held_bytes;
 	struct hr__flight *flights; /* sent and not acknowledged, in order */
@@ -91,10 +91,10 @@ struct hr_uplink {
 	size_t at, next; /* index of the current collector, and of the next one to try */
 	struct hr_backoff backoff;
 	uint64_t link_ms;      /* since when in this state */
-	uint64_t answer_ms;    /* last time of an Opened, Ack or Nack, or when none was due */
+	uint64_t answer_ms;    /* last time when an answer came, or none was awaited */
 	bool moving;	       /* this connection is closed for a better collector */
 	bool ending;	       /* it must not connect again */
-	uint64_t better_at_ms; /* not before this time, a better collector is tried */
+	uint64_t better_at_ms; /* no earlier try of a better collector */
 	uint64_t ping_ms, window_bytes, max_frame_bytes;
 	uint64_t in_flight; /* bytes */
 	uint32_t last_channel, used_channel;
@@ -104,10 +104,10 @@ struct hr_uplink {
 	uint64_t scan_at_ms;
 	struct hr__orphan orphans[HR__UPLINK_ORPHANS];
 	unsigned n_orphans;
-	unsigned known; /* streams in the list */
-	/* results of the last search for streams, or of the current one */
+	unsigned known; /* number of streams in the list */
+	/* results of the last search for streams, or of the current one (uplink.h) */
 	unsigned elsewhere, aimed_elsewhere, waiting_journals, unseen;
-	unsigned searches; /* finished ones */
+	unsigned searches; /* number of finished searches */
 	/* shared with other threads */
 	pthread_mutex_t lock;
 	bool stop, release;

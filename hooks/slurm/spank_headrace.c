@@ -187,7 +187,7 @@ static bool can_record(int argc, char **argv)
 	       stat(argument(argc, argv, "socket", SHIM_SOCKET), &st) == 0 && S_ISSOCK(st.st_mode);
 }
 
-/* Writes `list`, separated for ld.so, without this library or (`with`) with it at the end. */
+/* Copies a preload list without this library and, if `with`, appends this library. */
 static void compose(const char *list, const char *library, bool with, char ret[PRELOAD_BYTES])
 {
 	size_t bytes = 0, own = strlen(library);

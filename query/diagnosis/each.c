@@ -31,7 +31,7 @@ void hr__threads_run(unsigned threads, void (*run)(void *data), void *data)
 		pthread_join(others[--n], NULL);
 }
 
-struct each {
+struct each_run {
 	size_t n;
 	int (*run)(void *data, size_t i);
 	void *data;
@@ -41,7 +41,7 @@ struct each {
 
 static void each_main(void *data)
 {
-	struct each *e = data;
+	struct each_run *e = data;
 	size_t i;
 
 	while (atomic_load(&e->error) == 0 && (i = atomic_fetch_add(&e->next, 1)) < e->n) {
@@ -54,7 +54,7 @@ static void each_main(void *data)
 
 int hr__each(unsigned threads, size_t n, int (*run)(void *data, size_t i), void *data)
 {
-	struct each e = {.n = n, .run = run, .data = data};
+	struct each_run e = {.n = n, .run = run, .data = data};
 
 	hr__threads_run(n < threads ? (unsigned)n : threads, each_main, &e);
 	return atomic_load(&e.error);

@@ -18,7 +18,7 @@ static void find_start(struct hr_training_job *j, const struct hr_job_files *fil
 	if (f != NULL) {
 		f->object = hr__files_folder(j, files->own, true);
 		f->action = "keep a list of the files in one file, and read it instead";
-		f->gain_high = listing + p[HR_PART_OTHER]; /* with the code around these calls */
+		f->gain_high = 2 * listing; /* with the code around these calls */
 		f->gain_low = 0.5 * listing;
 	}
 	f = hr__finding_add(j, HR_FOUND_IMPORTS, hr__job_part(j, HR_PART_IMPORT_IO));
@@ -96,7 +96,7 @@ static void find_main(struct hr_training_job *j)
 	    1e3 * (backward + j->part[HR_PHASE_TRAIN][HR_PART_OPTIMIZER]) / fmax(1, j->waits));
 	f->action = "find out what it computes (py-spy top --pid PROCESS), and move work on "
 		    "batches into the data set";
-	f->gain_high = lost;
+	f->gain_high = 1.1 * lost;
 	f->avoid = "more workers or faster storage: the batches are ready";
 }
 
@@ -118,7 +118,7 @@ void hr__find_others(struct hr_training_job *j, const struct hr_job_files *files
 		f->action =
 		    "save less often, or asynchronously (torch.distributed.checkpoint.async_save)";
 		f->gain_low = 0.5 * f->lost;
-		f->gain_high = f->lost;
+		f->gain_high = 1.1 * f->lost;
 		f->avoid = "more workers: the training thread saves";
 	}
 	f = hr__finding_add(j, HR_FOUND_RESTORE, hr__job_part(j, HR_PART_RESTORE));
@@ -129,7 +129,7 @@ void hr__find_others(struct hr_training_job *j, const struct hr_job_files *files
 		f->object = hr__item_path(j, files->synced);
 		f->action = "call fsync less often, or in another thread";
 		f->gain_low = 0.8 * f->lost;
-		f->gain_high = f->lost;
+		f->gain_high = 1.2 * f->lost;
 	}
 	f = hr__finding_add(j, HR_FOUND_OWN_IO, own);
 	if (f != NULL) {

@@ -5,8 +5,6 @@
 
 #include "query/diagnosis/findings_internal.h"
 
-/* Two runs of the same loop differ by this share. */
-#define ERROR 0.03
 /* Handing over a batch of a few tensors takes less. */
 #define LONG_HANDOVER 5e-3
 
@@ -32,15 +30,14 @@ static struct hr_job_waits waits_of(const struct hr_training_job *j)
 bool hr__predict(struct hr_training_job *j, struct hr_finding *f, const struct hr_setting *setting)
 {
 	struct hr_replayed replay;
-	double waits = waits_of(j).all;
 	int r = hr__job_replay(j, setting, &replay);
 
 	if (r < 0)
 		j->error = r;
 	if (r < 0 || replay.refusal != HR_REPLAY_OK)
 		return false;
-	f->gain_low = fmin(waits, fmax(0, (1 - ERROR) * replay.recorded - replay.high));
-	f->gain_high = fmin(waits, fmax(0, (1 + ERROR) * replay.recorded - replay.low));
+	f->gain_low = fmax(0, replay.recorded - replay.high);
+	f->gain_high = fmax(0, replay.recorded - replay.low);
 	return true;
 }
 
@@ -123,21 +120,24 @@ static void find_computing(struct hr_training_job *j, const struct hr_job_waits 
 
 	if (f == NULL)
 		return;
-	f->evidence = hr__finding_text(
-	    j,
-	    "%u worker%s on %g core%s%s; during %.0f %% of the waits a worker computed, during "
-	    "%.0f %% it had no core",
-	    j->workers, j->workers == 1 ? "" : "s", j->cores, j->cores == 1 ? "" : "s",
-	    j->quota > 0 ? " (a CPU quota)" : "", 100 * w->cpu / w->all, 100 * w->core / w->all);
+	f->evidence =
+	    hr__finding_text(j,
+			     "%u worker%s on %g core%s%s; %s computed during %.0f %% of the waits, "
+			     "and had no core during %.0f %%",
+			     j->workers, j->workers == 1 ? "" : "s", j->cores,
+			     j->cores == 1 ? "" : "s", j->quota > 0 ? " (a CPU quota)" : "",
+			     j->workers > 0 ? "the worker of the batch" : "the training thread",
+			     100 * w->cpu / w->all, 100 * w->core / w->all);
 	if (disturbed) {
 		f->evidence = hr__finding_text(j,
 					       "the job keeps at most %.1f of %g cores busy, but "
-					       "during %.0f %% of the waits a worker had no core",
+					       "workers had no core during %.0f %% of the waits",
 					       j->used, j->cores, 100 * w->core / w->all);
 		f->action = "find other programs on the node (top), or the CPU quota of the job "
 			    "(cpu.max of its cgroup)";
 		f->gain_low = 0.3 * w->core;
-		f->gain_high = w->all; /* hand-overs take longer without a core, too */
+		/* Without a core, hand-overs and the training thread take longer, too. */
+		f->gain_high = w->all + 0.5 * j->part[HR_PHASE_TRAIN][HR_PART_COMPUTE];
 		f->avoid = "more workers: they get no cores either";
 	} else if (few_cores) {
 		advise_cores(j, f);
@@ -246,7 +246,7 @@ static void find_handover(struct hr_training_job *j, double lost)
 	f->avoid = "faster storage: the batches are already made";
 }
 
-static void find_mapped(struct hr_training_job *j, double lost)
+static void find_mapped(struct hr_training_job *j, double lost, double waits)
 {
 	struct hr_finding *f = hr__finding_add(j, HR_FOUND_MAPPED, lost);
 
@@ -256,7 +256,7 @@ static void find_mapped(struct hr_training_job *j, double lost)
 	f->action =
 	    "read the files instead of mapping them, or call madvise(MADV_WILLNEED) before use";
 	f->gain_low = 0.3 * lost;
-	f->gain_high = lost;
+	f->gain_high = waits; /* faults take CPU time, too */
 	f->avoid = "more cores: the workers wait for pages";
 }
 
@@ -289,7 +289,7 @@ void hr__find_waits(struct hr_training_job *j, const struct hr_job_files *files)
 	hr__find_reads(j, &w, files);
 	find_computing(j, &w);
 	find_idle(j, &w);
-	find_mapped(j, w.fault);
+	find_mapped(j, w.fault, w.all);
 	find_unknown(j, p);
 	find_workers(j, p);
 	find_handover(j, p[HR_PART_WAIT_HANDOVER]);

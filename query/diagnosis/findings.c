@@ -386,8 +386,8 @@ int hr_findings_make(const struct hr_diagnosis *d, struct hr_findings *ret)
 	for (size_t i = 0; r == 0 && i < d->lives.n; i++) {
 		struct hr_training_job job;
 
-		if (i < next || (d->scope.rank != HR_ANY_RANK &&
-				 d->scope.rank != d->lives.list[i].rank))
+		if (i < next ||
+		    (d->scope.rank != HR_ANY_RANK && d->scope.rank != d->lives.list[i].rank))
 			continue;
 		make_job(&job, d, i);
 		job.to = ret;

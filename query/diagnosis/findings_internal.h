@@ -17,7 +17,7 @@
 /* A job: means of its training processes, in seconds. */
 struct hr_training_job {
 	const struct hr_diagnosis *d;
-	uint32_t stream;  /* one of its streams */
+	uint32_t stream;   /* one of its streams */
 	size_t first, end; /* its lives in the diagnosis */
 	size_t first_fetch, end_fetch, first_item, end_item;
 	struct hr_recorded_life **recorded; /* of each of its lives, once a replay needed them */
@@ -40,8 +40,7 @@ struct hr_training_job {
 /* Whether the diagnosis is about the rank of a life of the job. */
 static inline bool hr__job_has(const struct hr_training_job *j, size_t life)
 {
-	return j->d->scope.rank == HR_ANY_RANK ||
-	       j->d->scope.rank == j->d->lives.list[life].rank;
+	return j->d->scope.rank == HR_ANY_RANK || j->d->scope.rank == j->d->lives.list[life].rank;
 }
 /* Whether a worker made this batch, a fetch of the job, for such a life. */
 static inline bool hr__job_made(const struct hr_training_job *j, const struct hr_fetch *f)
@@ -49,8 +48,7 @@ static inline bool hr__job_made(const struct hr_training_job *j, const struct hr
 	const struct hr_worker *w =
 	    f->worker != HR_NO_FETCH ? &j->d->lives.workers[f->worker] : NULL;
 
-	return w != NULL &&
-	       (j->d->scope.rank == HR_ANY_RANK || j->d->scope.rank == w->rank);
+	return w != NULL && (j->d->scope.rank == HR_ANY_RANK || j->d->scope.rank == w->rank);
 }
 
 /*
@@ -138,13 +136,14 @@ void hr__job_passes(const struct hr_training_job *j, struct hr_passes *ret);
 
 /* ---- other causes than those of find_waits.c ---- */
 
-/* find_reads.c: one file, one mount or the first pass is slow; then all other I/O of fetches. */
+/* find_places.c: one file, one mount or the first pass is slow. Before hr__find_uneven. */
 void hr__find_places(struct hr_training_job *j, struct hr_job_waits *w,
 		     const struct hr_job_files *files);
+/* find_uneven.c: one worker, or single batches, are slow. Before hr__find_reads. */
+void hr__find_uneven(struct hr_training_job *j, struct hr_job_waits *w);
+/* find_reads.c: all other I/O of fetches. */
 void hr__find_reads(struct hr_training_job *j, struct hr_job_waits *w,
 		    const struct hr_job_files *files);
-/* find_uneven.c: one worker, or single batches, are slow. Between the two functions above. */
-void hr__find_uneven(struct hr_training_job *j, struct hr_job_waits *w);
 void hr__find_others(struct hr_training_job *j, const struct hr_job_files *files);
 
 #endif

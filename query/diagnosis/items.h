@@ -28,7 +28,7 @@ struct hr_items {
 	/* An open hash table; place: in the list, + 1; 0: the slot is free. */
 	struct hr_item_slot {
 		uint32_t file, place;
-	} *slots;
+	} * slots;
 	size_t n_slots;
 	size_t last; /* the place that was asked for last */
 };

@@ -125,9 +125,11 @@ static int add_worker(struct hr_life_reader *r, const struct hr_mark *marks, siz
 		if (hr__fetch_add(r, &marks[i], (uint32_t)(l->n_workers - 1), &fetch) < 0)
 			return -ENOMEM;
 		w->tid = marks[i].tid;
+		w->n++;
+		if (marks[i].open) /* it has no args */
+			continue;
 		w->loader = marks[i].loader;
 		w->number = marks[i].workers == HR_UNKNOWN ? -1 : (int64_t)marks[i].workers;
-		w->n++;
 	}
 	return 0;
 }

@@ -66,7 +66,7 @@ struct hr_fetch {
 	/* In the scan: of the time in which the training thread did not wait for it. */
 	uint32_t ops;
 	union {
-		int64_t placed;		       /* blocks and intervals cover its time up to here */
+		int64_t placed; /* blocks and intervals cover its time up to here */
 		struct {
 			uint64_t io_ns, cached_ns; /* once the scan has ended: see hr_spent */
 		};

@@ -22,6 +22,7 @@ struct hr_mark {
 	uint64_t batch_size;	/* of a wait: samples; HR_UNKNOWN */
 	uint64_t before_cpu_ns, before_ns; /* of a wait: see hr_loop */
 	uint64_t cpu_ns, major_faults, core_wait_ns, sleep_ns, network_ns, lock_ns;
+	bool open;		   /* it had not ended, and has no args */
 	bool added;		   /* several short regions: hr_added */
 	bool end;		   /* a wait without a batch */
 	bool hidden;		   /* a wait at whose end the accelerator still worked */
@@ -56,7 +57,7 @@ struct hr_life_reader {
 	const struct hr_scope *scope;
 	uint32_t stream;
 	struct hr_job_span span; /* of the stream's job: other regions are left out */
-	struct hr_mark *marks; /* by process and time */
+	struct hr_mark *marks;	 /* by process and time */
 	size_t n_marks, marks_room;
 
 	struct hr_train_life *life;

@@ -201,7 +201,7 @@ int hr__loops_find(struct hr_life_reader *r, const struct hr_mark *marks, size_t
 			continue;
 		if (m->kind == HR_MARK_CREATES) {
 			create = m;
-		} else if (m->kind == HR_REGION_INPUT_WAIT) {
+		} else if (m->kind == HR_REGION_INPUT_WAIT && !m->open) {
 			error = add_to_loop(r, m, create);
 			create = NULL;
 		} else if (m->kind == HR_REGION_STEP) {

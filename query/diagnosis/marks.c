@@ -19,21 +19,17 @@ struct member {
 	uint64_t absent;
 };
 #define NUMBER(name, field, absent)                                                                \
-	{name, sizeof(name) - 1, offsetof(struct hr_mark, field), absent}
+	{                                                                                          \
+		name, sizeof(name) - 1, offsetof(struct hr_mark, field), absent                    \
+	}
 
 static const struct member numbers[] = {
-    NUMBER("loader", loader, HR_UNKNOWN),
-    NUMBER("batch", batch, HR_UNKNOWN),
-    NUMBER("prefetch", prefetch, HR_UNKNOWN),
-    NUMBER("batch_size", batch_size, HR_UNKNOWN),
-    NUMBER("before_cpu_ns", before_cpu_ns, 0),
-    NUMBER("before_ns", before_ns, 0),
-    NUMBER("cpu_ns", cpu_ns, HR_UNKNOWN),
-    NUMBER("major_faults", major_faults, 0),
-    NUMBER("core_wait_ns", core_wait_ns, 0),
-    NUMBER("sleep_ns", sleep_ns, 0),
-    NUMBER("network_ns", network_ns, 0),
-    NUMBER("lock_ns", lock_ns, 0),
+    NUMBER("loader", loader, HR_UNKNOWN),      NUMBER("batch", batch, HR_UNKNOWN),
+    NUMBER("prefetch", prefetch, HR_UNKNOWN),  NUMBER("batch_size", batch_size, HR_UNKNOWN),
+    NUMBER("before_cpu_ns", before_cpu_ns, 0), NUMBER("before_ns", before_ns, 0),
+    NUMBER("cpu_ns", cpu_ns, HR_UNKNOWN),      NUMBER("major_faults", major_faults, 0),
+    NUMBER("core_wait_ns", core_wait_ns, 0),   NUMBER("sleep_ns", sleep_ns, 0),
+    NUMBER("network_ns", network_ns, 0),       NUMBER("lock_ns", lock_ns, 0),
     NUMBER("workers", workers, HR_UNKNOWN), /* of a wait, */
     NUMBER("worker", workers, HR_UNKNOWN),  /* and of a fetch */
 };
@@ -69,9 +65,8 @@ static void read_member(struct hr_mark *to, const uint8_t *name, size_t bytes, c
 			*(bool *)((char *)to + m->offset) = true;
 		return;
 	}
-	if ((*seen >> (m - numbers) & 1) != 0 ||
-	    (m->offset == offsetof(struct hr_mark, workers) &&
-	     (bytes == 6) != (to->kind == HR_REGION_FETCH)))
+	if ((*seen >> (m - numbers) & 1) != 0 || (m->offset == offsetof(struct hr_mark, workers) &&
+						  (bytes == 6) != (to->kind == HR_REGION_FETCH)))
 		return;
 	*seen |= UINT32_C(1) << (m - numbers);
 	if (at == end || *at < '0' || *at > '9')
@@ -139,7 +134,8 @@ static int add_mark(struct hr_life_reader *r, const Headrace__Regions *m, const 
 	to = __builtin_add_overflow(from, g->dur_ns, &to) ? INT64_MAX : to;
 	/* A batch may be made long before the wait for it ends. */
 	if (from >= r->span.until ||
-	    to <= r->span.from - (kind == HR_REGION_FETCH && r->span.from > INT64_MIN ? FETCH_AHEAD_NS : 0))
+	    to <= r->span.from -
+		      (kind == HR_REGION_FETCH && r->span.from > INT64_MIN ? FETCH_AHEAD_NS : 0))
 		return 0;
 	if (!hr_array_reserve(r->marks, r->n_marks, r->marks_room))
 		return -ENOMEM;
@@ -152,6 +148,7 @@ static int add_mark(struct hr_life_reader *r, const Headrace__Regions *m, const 
 	    .to = to,
 	    .step = g->step,
 	    .epoch = g->epoch,
+	    .open = g->open,
 	    .added = g->count > 1,
 	};
 	read_args(mark, args->data, args->data + args->len);

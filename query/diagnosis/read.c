@@ -25,13 +25,13 @@ struct part {
 	unsigned users; /* threads that read them */
 };
 
-struct reading {
+struct parts_reading {
 	struct hr_diagnosis *d;
 	struct part *parts;
 	struct hr_job_span *spans;
 	pthread_mutex_t lock;
 	pthread_cond_t changed;
-	size_t next;	/* the next stream whose regions nobody reads */
+	size_t next;	/* the next stream whose regions no thread reads */
 	size_t reading; /* streams whose regions are being read */
 	struct hr_samples samples;
 	int error;
@@ -139,7 +139,7 @@ static int end_part(struct part *p)
 /* ---- threads ---- */
 
 /* A stream with something to do; NULL: none is left. `fresh`: its regions are to be read. */
-static struct part *take(struct reading *r, bool *fresh)
+static struct part *take(struct parts_reading *r, bool *fresh)
 {
 	struct part *p = NULL;
 
@@ -165,7 +165,7 @@ static struct part *take(struct reading *r, bool *fresh)
 	return p;
 }
 
-static void fail(struct reading *r, int error)
+static void fail(struct parts_reading *r, int error)
 {
 	pthread_mutex_lock(&r->lock);
 	r->error = r->error == 0 ? error : r->error;
@@ -173,7 +173,7 @@ static void fail(struct reading *r, int error)
 	pthread_mutex_unlock(&r->lock);
 }
 
-static int read_regions(struct reading *r, struct hr_life_reader *reader, struct part *p)
+static int read_regions(struct parts_reading *r, struct hr_life_reader *reader, struct part *p)
 {
 	int error;
 
@@ -187,7 +187,7 @@ static int read_regions(struct reading *r, struct hr_life_reader *reader, struct
 }
 
 /* Lets other threads help. */
-static void open_part(struct reading *r, struct part *p)
+static void open_part(struct parts_reading *r, struct part *p)
 {
 	pthread_mutex_lock(&r->lock);
 	r->reading--;
@@ -197,7 +197,7 @@ static void open_part(struct reading *r, struct part *p)
 	pthread_mutex_unlock(&r->lock);
 }
 
-static int leave_part(struct reading *r, struct hr_scan_worker *w, struct part *p)
+static int leave_part(struct parts_reading *r, struct hr_scan_worker *w, struct part *p)
 {
 	bool last;
 	int error;
@@ -212,7 +212,7 @@ static int leave_part(struct reading *r, struct hr_scan_worker *w, struct part *
 
 static void read_some(void *data)
 {
-	struct reading *r = data;
+	struct parts_reading *r = data;
 	struct hr_life_reader reader = {.q = r->d->q, .scope = &r->d->scope};
 	struct hr_scan_worker worker;
 	int error = hr__scan_worker_init(r->d->q, &worker);
@@ -291,7 +291,7 @@ static void renumber(struct hr_train_life *life, uint32_t first_fetch, uint32_t 
 				life->loops[i].waits[k].fetch += first_fetch;
 }
 
-/* Moves the contents of a part behind those of the parts before. */
+/* Appends the contents of a part to those of the parts before. */
 static void move_part(struct hr_diagnosis *d, struct part *p, const struct hr_stream_firsts *at,
 		      uint32_t first_ops)
 {
@@ -343,10 +343,10 @@ static int join(struct hr_diagnosis *d, struct part *parts)
 
 int hr__read_all(struct hr_diagnosis *d)
 {
-	struct reading r = {.d = d,
-			    .lock = PTHREAD_MUTEX_INITIALIZER,
-			    .changed = PTHREAD_COND_INITIALIZER,
-			    .parts = calloc(d->q->n_streams + 1, sizeof(*r.parts))};
+	struct parts_reading r = {.d = d,
+				  .lock = PTHREAD_MUTEX_INITIALIZER,
+				  .changed = PTHREAD_COND_INITIALIZER,
+				  .parts = calloc(d->q->n_streams + 1, sizeof(*r.parts))};
 
 	r.error = r.parts != NULL ? hr__spans_read(d, &r.spans) : -ENOMEM;
 	if (r.error == 0)

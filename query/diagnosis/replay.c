@@ -8,6 +8,7 @@
 #include "query/diagnosis/replay_loop.h"
 
 #define TOLERANCE   0.05
+#define NOISE	    0.03 /* two runs of the same loop differ by this share */
 #define WORKERS_MAX 1024u
 /* The measured exponent of a mount is that exact. */
 #define EXPONENT_ERROR 0.25
@@ -111,6 +112,33 @@ static void choose(const struct hr_recorded_loop *r, const struct hr_setting *s,
 	}
 }
 
+/* The time of a loop without its waits and the start of its workers, in ns. */
+static double without_waits(const struct hr_loop *l)
+{
+	double ns = (double)(l->to - l->created);
+
+	for (size_t i = 0; i < l->n; i++)
+		ns -= (double)(l->waits[i].to - l->waits[i].from);
+	return ns;
+}
+
+/* With as many cores, and batches of the same size, the training thread takes as long as it did. */
+static void add_range(const struct hr_recorded_loop *r, const struct hr_setting *s,
+		      const struct hr_changed_loop *c, double low, double high,
+		      struct hr_replayed *ret)
+{
+	double recorded = (double)(r->loop->to - r->loop->from);
+
+	if (!c->same) {
+		low = low * (1 - TOLERANCE) - NOISE * recorded;
+		high = high * (1 + TOLERANCE) + NOISE * recorded;
+		if (s->cores <= 0 && s->batch == 1)
+			low = fmax(low, without_waits(r->loop));
+	}
+	ret->low += low / 1e9;
+	ret->high += high / 1e9;
+}
+
 /* Two ends of the range, one of which need not be replayed. */
 static bool are_equal(const struct hr_changed_loop *a, const struct hr_changed_loop *b)
 {
@@ -147,8 +175,7 @@ static int replay_loop(const struct hr_recorded_loop *r, const struct hr_setting
 		ret->prefetch = c.workers > 0 ? c.prefetch : 0;
 		ret->persistent = c.persistent;
 	}
-	ret->low += low * (c.same ? 1 : 1 - TOLERANCE) / 1e9;
-	ret->high += high * (c.same ? 1 : 1 + TOLERANCE) / 1e9;
+	add_range(r, s, &c, low, high, ret);
 	return 0;
 }
 

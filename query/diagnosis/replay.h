@@ -77,7 +77,7 @@ void hr_recorded_free(struct hr_recorded_life *r);
 double hr_recorded_stall(const struct hr_recorded_life *r);
 
 /* -ENOMEM. */
-int hr_replay(const struct hr_recorded_life *r, const struct hr_setting *setting,
+int hr_replay(const struct hr_recorded_life *life, const struct hr_setting *setting,
 	      struct hr_replayed *ret);
 
 #endif

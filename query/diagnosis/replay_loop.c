@@ -149,7 +149,8 @@ static double duration(const struct hr_recorded_loop *r, const struct hr_changed
 {
 	const struct hr_recorded_batch *b = &r->batches[batch];
 
-	return c->same ? b->ns : b->io * c->io + (b->cached * c->cached + b->cpu) * c->slow + b->rest;
+	return c->same ? b->ns
+		       : b->io * c->io + (b->cached * c->cached + b->cpu) * c->slow + b->rest;
 }
 
 /* The batches of a replay, in ns. */

@@ -7,22 +7,24 @@
 
 /* What a replay needs of a batch, in ns. */
 struct hr_recorded_batch {
-	double ns;	    /* of its fetch, whose parts are: */
-	double io, cached;  /* I/O that the kernel's caches do not serve, and that which they serve */
-	double cpu, rest;   /* `rest` depends on no setting */
-	double gap;	    /* until the next request, or until the loop ended */
+	double ns; /* of its fetch, whose parts are: */
+	double io,
+	    cached;	  /* I/O that the kernel's caches do not serve, and that which they serve */
+	double cpu, rest; /* `rest` depends on no setting */
+	double gap;	  /* until the next request, or until the loop ended */
 };
 
 /* What is the same in all replays of a loop. */
 struct hr_recorded_loop {
 	const struct hr_diagnosis *d;
 	const struct hr_loop *loop;
-	bool first;		    /* over its loader */
-	bool known;		    /* the fetches of all batches are known. Otherwise without: */
+	bool first; /* over its loader */
+	bool known; /* the fetches of all batches are known. Otherwise without: */
 	struct hr_recorded_batch *batches;
 	double replayed; /* how long it takes with the recorded settings, in ns */
-	double share;	 /* the part of the time of fetches, without waits for cores, that is CPU time */
-	size_t n;		    /* batches */
+	double
+	    share; /* the part of the time of fetches, without waits for cores, that is CPU time */
+	size_t n;  /* batches */
 	double create;		    /* iter() */
 	double start;		    /* from then until a worker fetches */
 	double end;		    /* until all workers have ended */

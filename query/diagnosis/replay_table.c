@@ -208,10 +208,9 @@ static const char *const refusals[] = {
     [HR_REPLAY_NO_LOOP] = "no loop over a PyTorch DataLoader trains",
     [HR_REPLAY_UNKNOWN_FETCH] = "the fetches of some batches were not recorded",
     [HR_REPLAY_SHARDS] =
-	"each worker of an IterableDataset has its own part of the data, which other "
-	"numbers of workers change",
+	"each worker of an IterableDataset has its own data, which other numbers of workers change",
     [HR_REPLAY_NO_MOUNT] =
-	"the workers used no files of one of the two mounts, so that its speed is not known",
+	"the workers used no files of one of the mounts, so that its speed is not known",
     [HR_REPLAY_NO_PASS] = "each DataLoader has one pass, so that a cache would not be used",
     [HR_REPLAY_NO_BATCH] = "the batch size of the recording is not known",
     [HR_REPLAY_DIFFERS] = "with the recorded settings, the replay differs by more than 5 %",

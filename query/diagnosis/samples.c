@@ -14,7 +14,7 @@
 
 /* Bins by the number of operations under way: 1, 2, 3 to 4, 5 to 8... */
 #define BINS	  8u
-#define BIN_LEAST 6u /* a bin with fewer operations does not count */
+#define BIN_LEAST 2u /* a bin with fewer operations does not count */
 
 static bool is_kept(const struct hr_samples *s, int64_t from)
 {
@@ -75,15 +75,39 @@ static int by_value(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-/* How many of the sorted values are at most `value`. */
-static size_t count_until(const double *list, size_t n, double value)
+/* Sorted moments, and the sums of the first ones. */
+struct moments {
+	double *list, *sums;
+	size_t n;
+};
+
+/* -ENOMEM. The caller frees `list`. */
+static int moments_init(struct moments *m, size_t n)
 {
-	size_t low = 0, high = n;
+	m->list = malloc(2 * n * sizeof(*m->list));
+	m->sums = m->list != NULL ? m->list + n : NULL;
+	m->n = n;
+	return m->list != NULL ? 0 : -ENOMEM;
+}
+
+static void moments_sort(struct moments *m)
+{
+	double sum = 0;
+
+	qsort(m->list, m->n, sizeof(*m->list), by_value);
+	for (size_t i = 0; i < m->n; i++)
+		m->sums[i] = sum += m->list[i];
+}
+
+/* How many moments are not later than `time`. */
+static size_t moments_until(const struct moments *m, double time)
+{
+	size_t low = 0, high = m->n;
 
 	while (low < high) {
 		size_t middle = low + (high - low) / 2;
 
-		if (list[middle] <= value)
+		if (m->list[middle] <= time)
 			low = middle + 1;
 		else
 			high = middle;
@@ -91,15 +115,33 @@ static size_t count_until(const double *list, size_t n, double value)
 	return low;
 }
 
+/* For all moments before `time` together, how long ago they were. */
+static double moments_ago(const struct moments *m, double time)
+{
+	size_t n = moments_until(m, time);
+
+	return n > 0 ? time * (double)n - m->sums[n - 1] : 0;
+}
+
+/* The mean number of operations under way between two moments. */
+static double under_way(const struct moments *starts, const struct moments *ends, double from,
+			double to)
+{
+	double all = moments_ago(starts, to) - moments_ago(starts, from);
+	double ended = moments_ago(ends, to) - moments_ago(ends, from);
+
+	return to > from ? fmax(1, (all - ended) / (to - from)) : 1;
+}
+
 struct bin {
 	double *ns; /* durations */
 	size_t n, room;
-	double under_way; /* sum */
+	double begun; /* sum */
 };
 
-static unsigned bin_of(double under_way)
+static unsigned bin_of(double begun)
 {
-	unsigned bin = under_way < 1.5 ? 0 : (unsigned)ceil(log2(under_way - 0.5));
+	unsigned bin = (unsigned)ceil(log2(begun));
 
 	return bin < BINS ? bin : BINS - 1;
 }
@@ -116,7 +158,7 @@ static bool fit(struct bin *bins, double *ret)
 		if (bins[i].n < BIN_LEAST)
 			continue;
 		qsort(bins[i].ns, bins[i].n, sizeof(*bins[i].ns), by_value);
-		x = log(bins[i].under_way / (double)bins[i].n);
+		x = log(bins[i].begun / (double)bins[i].n);
 		y = log(fmax(1, bins[i].ns[bins[i].n / 2]));
 		n += weight;
 		sx += weight * x;
@@ -131,15 +173,15 @@ static bool fit(struct bin *bins, double *ret)
 	return true;
 }
 
-/* Adds an operation, which ran while `under_way` operations were, to its bin. -ENOMEM. */
-static int add_to_bin(struct bin *bins, const struct hr_sample *sample, double under_way)
+/* Adds an operation, at whose beginning `begun` ones were under way, itself included. -ENOMEM. */
+static int add_to_bin(struct bin *bins, const struct hr_sample *sample, double begun)
 {
-	struct bin *b = &bins[bin_of(under_way)];
+	struct bin *b = &bins[bin_of(begun)];
 
 	if (!hr_array_reserve(b->ns, b->n, b->room))
 		return -ENOMEM;
 	b->ns[b->n++] = (double)(sample->to - sample->from);
-	b->under_way += under_way;
+	b->begun += begun;
 	return 0;
 }
 
@@ -151,8 +193,10 @@ static void choose(const struct hr_sample *list, size_t n, struct hr_load *l)
 	for (size_t i = 0; i < n; i++) {
 		double s = (double)(list[i].to - list[i].from) / 1e9;
 
-		seconds[list[i].op] += s;
 		l->total_s += s;
+		if (list[i].op == 0)
+			continue;
+		seconds[list[i].op] += s;
 		if (seconds[list[i].op] > seconds[l->op])
 			l->op = list[i].op;
 	}
@@ -161,39 +205,40 @@ static void choose(const struct hr_sample *list, size_t n, struct hr_load *l)
 /* Fills *l from the samples, which are of one mount and by time. -ENOMEM. */
 static int measure(const struct hr_sample *list, size_t n, struct hr_load *l)
 {
+	struct moments starts = {0}, ends = {0};
 	struct bin bins[BINS] = {0};
-	double *ends = malloc(n * sizeof(*ends)), *starts = malloc(n * sizeof(*starts)), sum = 0;
 	size_t chosen = 0;
-	int r = ends != NULL && starts != NULL ? 0 : -ENOMEM;
+	int r = moments_init(&starts, n) < 0 || moments_init(&ends, n) < 0 ? -ENOMEM : 0;
 
-	choose(list, n, l);
 	for (size_t i = 0; r == 0 && i < n; i++) {
-		starts[i] = (double)(list[i].from - list[0].from);
-		ends[i] = (double)(list[i].to - list[0].from);
+		starts.list[i] = (double)(list[i].from - list[0].from);
+		ends.list[i] = (double)(list[i].to - list[0].from);
 	}
-	if (r == 0)
-		qsort(ends, n, sizeof(*ends), by_value);
+	if (r == 0) {
+		moments_sort(&starts);
+		moments_sort(&ends);
+		choose(list, n, l);
+	}
 	for (size_t i = 0; r == 0 && i < n; i++) {
+		double from = (double)(list[i].from - list[0].from);
 		double to = (double)(list[i].to - list[0].from);
-		/* At its start and at its end: those that have begun and not ended, itself included. */
-		size_t first = i + 1 - count_until(ends, n, starts[i]);
-		size_t last = count_until(starts, n, to) + 1 - count_until(ends, n, to);
-		double under_way = fmax(1, (double)(first + last) / 2);
 
-		if (list[i].op != l->op)
+		if (list[i].op == 0 || list[i].op != l->op)
 			continue;
-		r = add_to_bin(bins, &list[i], under_way);
-		sum += under_way;
+		/* Storage that is saturated serves those first that began earlier. */
+		r = add_to_bin(bins, &list[i],
+			       fmax(1, (double)(i + 1) - (double)moments_until(&ends, from)));
+		l->under_way += under_way(&starts, &ends, from, to);
 		chosen++;
 	}
 	if (r == 0 && chosen > 0) {
-		l->under_way = sum / (double)chosen;
+		l->under_way /= (double)chosen;
 		l->known = fit(bins, &l->exponent);
 	}
 	for (unsigned i = 0; i < BINS; i++)
 		free(bins[i].ns);
-	free(ends);
-	free(starts);
+	free(starts.list);
+	free(ends.list);
 	return r;
 }
 

@@ -4,8 +4,8 @@
  *
  * If a mount adds a latency, an operation takes equally long however many are under way. If a mount
  * is saturated, it takes longer in proportion. The exponent e of a mount is the slope of the logarithm
- * of an operation's duration over that of the number of operations under way: 0 for a latency, 1 for
- * a saturated mount.
+ * of an operation's duration over that of the number of operations under way at its beginning: 0 for a
+ * latency, 1 for a saturated mount.
  *
  * Samples are all operations that began in some slots of time, so that those under way at the same
  * time are known. If a list is full, it keeps half of the slots.
@@ -22,7 +22,7 @@ struct hr_query;
 struct hr_sample {
 	int64_t from, to; /* wall clock, nanoseconds */
 	uint32_t stream, file;
-	uint16_t op;
+	uint16_t op; /* 0: a read at the end of a file, whose duration is not compared */
 };
 
 struct hr_samples {

@@ -192,23 +192,24 @@ static int add_to_item(struct hr_items *items, const struct hr_interval *i, cons
 	item->reads += began && reads;
 	item->empty_reads += began && reads && row->bytes == 0;
 	item->bytes += began && reads ? row->bytes : 0;
-	item->examined += began && row->group == HR_SCAN_METADATA &&
-			  row->class != HR_CLASS_OPEN && row->class != HR_CLASS_CLOSE;
+	item->examined += began && row->group == HR_SCAN_METADATA && row->class != HR_CLASS_OPEN &&
+			  row->class != HR_CLASS_CLOSE;
 	item->extent = reads && row->end > item->extent ? row->end : item->extent;
 	*(reads ? &item->read_ns : &item->metadata_ns) += ns;
 	item->waited_ns += i->use == HR_USE_WAITED ? ns : 0;
 	return 0;
 }
 
-/*
- * An operation of a fetch that the kernel's caches did not serve. A read at the end of a file does not
- * count.
- */
+static bool is_empty_read(const struct row *row)
+{
+	return row->group == HR_SCAN_READ && row->bytes == 0;
+}
+
+/* An operation of a fetch that the kernel's caches did not serve. */
 static bool is_sample(const struct hr_interval *i, const struct row *row)
 {
-	return i->use >= HR_USE_WAITED && row->from >= i->from && row->file != 0 &&
-	       !row->cached &&
-	       (row->group == HR_SCAN_METADATA || (row->group == HR_SCAN_READ && row->bytes > 0));
+	return i->use >= HR_USE_WAITED && row->from >= i->from && row->file != 0 && !row->cached &&
+	       (row->group == HR_SCAN_METADATA || row->group == HR_SCAN_READ);
 }
 
 static int add_row(struct hr_op_scan *scan, struct hr_scan_worker *w, const struct hr_interval *i,
@@ -220,7 +221,7 @@ static int add_row(struct hr_op_scan *scan, struct hr_scan_worker *w, const stru
 
 	if (is_sample(i, row)) {
 		struct hr_sample sample = {row->from, row->to, row->stream, row->file,
-					   row->op};
+					   is_empty_read(row) ? 0 : row->op};
 
 		if (hr__samples_add(&w->samples, &sample) < 0)
 			return -ENOMEM;

@@ -14,6 +14,7 @@
 
 #define HR_DUCKDB_CONSTANTS(X)                                                                     \
 	X(DUCKDB_PENDING_RESULT_NOT_READY, 1)                                                      \
+	X(DUCKDB_PENDING_ERROR, 2)                                                                 \
 	X(DUCKDB_PENDING_NO_TASKS_AVAILABLE, 3)                                                    \
 	X(DUCKDB_TYPE_BOOLEAN, 1)                                                                  \
 	X(DUCKDB_TYPE_TINYINT, 2)                                                                  \

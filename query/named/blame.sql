@@ -7,7 +7,7 @@
 -- known rank: SELECT DISTINCT rank FROM processes WHERE rank IS NOT NULL ORDER BY rank
 -- note: SELECT format('no waits for input were recorded of job {}: PyTorch reports them under headrace run; other programs can mark them with HEADRACE_INPUT_WAIT of headrace.h', string_agg(DISTINCT job, ', ' ORDER BY job)) FROM jobs ANTI JOIN (SELECT DISTINCT cluster, job, attempt FROM regions WHERE kind = 'input_wait') USING (cluster, job, attempt) HAVING count(*) > 0
 -- column what: path, folder, mount, operation, worker (`rank 0 worker 3`; `rank 0`: its own process) or wait (`rank 0 at 12.5 s`);
--- in parentheses: time that was no I/O of this scope. Workers have the numbers of torch if known, else slots; with several loaders
+-- in parentheses: time that was no I/O of this scope. Workers have the numbers of torch if known, else headrace's; with several loaders
 -- that have workers: `rank 0 loader 1 worker 3`
 -- column waited_s: part of these waits that it took; as in the table waits, only operations of the worker that made the batch count.
 -- By worker: waits for batches of this worker. By wait: its length

@@ -1,4 +1,4 @@
--- Where the time of each job was lost, and what to change, as text
+-- Where the time of each job was lost, and what to change: as text, for `headrace diagnose`
 -- text: each row is a line
 -- arg top COUNT 5: at most this many causes of each job
 -- arg rank BIGINT NULL: only this rank
@@ -25,11 +25,11 @@ pages AS (
              ELSE [format('{}: largest loss {} of {} ({:.0f} %): {}', name, hr_duration(lost_ns), hr_duration(wall_ns), 100.0 * lost_ns / wall_ns, meaning)] END,
         CASE WHEN cause = 'nothing' THEN [] ELSE ['', format('{}. {}: {}', number, lost, meaning)] END,
         list_filter([
-            format('   where:  {}', nullif(concat_ws(': ', whose, nullif(object, '')), '')),
-            format('   shown:  {}', evidence),
-            format('   do:     {}', action),
-            format('   saves:  {}', gain),
-            format('   avoid:  {}', avoid)], lambda line: line IS NOT NULL)) AS lines
+            format('   where:   {}', nullif(concat_ws(': ', whose, 'worker ' || worker, nullif(object, '')), '')),
+            format('   shown:   {}', evidence),
+            format('   do:      {}', action),
+            format('   saves:   {}', gain),
+            format('   no help: {}', avoid)], lambda line: line IS NOT NULL)) AS lines
     FROM gains)
 SELECT lines[i] AS line
 FROM pages, LATERAL (SELECT unnest(range(1, len(lines) + 1)) AS i)

@@ -1,4 +1,4 @@
--- How long each job would take with other settings, as text
+-- How long each job would take with other settings: as text, for `headrace what-if`
 -- text: each row is a line
 -- arg workers BIGINT NULL: num_workers of the DataLoader
 -- arg prefetch COUNT NULL: prefetch_factor

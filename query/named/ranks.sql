@@ -1,7 +1,7 @@
 -- Ranks compared: reads, writes, time in I/O
 -- arg scope data|runtime|all data: runtime is I/O on Python's own files
 -- column rank: NULL: processes without a rank
--- column workers: slots of DataLoader workers; processes that use one slot one after another count once
+-- column workers: DataLoader workers; processes that have the same worker number one after another count once
 -- column ops, opens, bytes_read, bytes_written: calls, opens that succeeded, and what was transferred (a copy reads and writes)
 -- column io_s, read_s, write_s, meta_s: time in all calls, in reads, in writes, and in other calls, summed over its processes
 -- column errors: failed calls

@@ -1,14 +1,14 @@
--- DataLoader workers: the I/O of each slot of each rank
+-- DataLoader workers: the I/O of each worker of each rank
 -- arg rank BIGINT NULL: only this rank
 -- arg scope data|runtime|all data: runtime is I/O on Python's own files
 -- known rank: SELECT DISTINCT rank FROM processes WHERE rank IS NOT NULL ORDER BY rank
--- column rank, worker: worker is the slot; NULL: the process of the rank itself, and its children that are not workers
+-- column rank, worker: number of the worker in its rank; NULL: the process of the rank itself, and its children that are not workers
 -- column loader, loader_worker: numbers of torch for the DataLoader and its worker; NULL: unknown
 -- column ops, opens, bytes_read, bytes_written: calls, opens that succeeded, and what was transferred (a copy reads and writes)
 -- column io_s, read_s, write_s, meta_s: time in all calls, in reads, in writes, and in other calls
 -- column errors: failed calls
--- column procs: processes that used the slot, one after another
--- column node, job, attempt: node and job of the slot
+-- column procs: processes that had this number, one after another
+-- column node, job, attempt: node and job of the worker
 SELECT rank, worker, loader, loader_worker,
        sum(count) FILTER (side IS DISTINCT FROM 'copy') AS ops,
        coalesce(sum(count - errors) FILTER (class = 'open'), 0) AS opens,

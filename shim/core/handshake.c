@@ -178,7 +178,10 @@ int hr__handshake_hello(enum hr_hello_kind kind, bool forked, uint64_t until)
 	size_t bytes;
 	long r;
 
-	/* Built before the connection: a daemon killed between both would lose the process. */
+	/*
+	 * Builds the hello before it connects: if the daemon dies between connect and send, the
+	 * process is lost.
+	 */
 	bytes = hr__hello_build(kind, forked, &message);
 	__atomic_store_n(&owning, 1, __ATOMIC_SEQ_CST);
 	r = connect_daemon(until);

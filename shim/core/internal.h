@@ -35,7 +35,10 @@ struct hr__image {
 	uint8_t on_full;       /* enum hr__on_full */
 	uint32_t wait_ms;      /* HEADRACE_ON_FULL=wait:MS */
 	uint64_t parent_token; /* token of the latest session of this process, or of an ancestor */
-	/* first map of the session of parent_token, or NULL; forked children keep its head */
+	/*
+	 * First map of the session of parent_token, or NULL. Forked children keep its head mapped,
+	 * and count their operations in its strays[] while they have no session.
+	 */
 	struct hr_map_hdr *strays;
 	uint64_t retry_ns;	   /* no attach before this time; forked children inherit it */
 	uint64_t no_wait_until_ns; /* after a time-out: attaches do not wait before this time */
@@ -233,7 +236,7 @@ static inline struct hr_ring_hdr *hr__ring_current(void)
 /* ---- reenter.c ---------------------------------------------------------------------------------- */
 
 /*
- * Returns whether `op` is a call that the original of the operation in flight makes to a wrapper.
+ * Returns whether the original function of the operation in flight has called the wrapper of `op`.
  * Such a call is not recorded. Use this function only while an operation is in flight.
  */
 bool hr__reentered(const struct hr_op *op, uint16_t outer, int32_t outer_fd, uint64_t outer_file);
@@ -288,7 +291,7 @@ void hr__fd_open(int fd, hr_file file, const char *text, size_t bytes, bool anno
 hr_file hr__fd_announce(int fd, hr_file file);
 void hr__fdtab_forget_announced(void); /* for a forked child */
 
-/* What statx returns without a synchronization. mode 0: unknown. */
+/* What statx returns with AT_STATX_DONT_SYNC. mode 0: unknown. */
 struct hr__stat {
 	uint32_t mode;
 	uint32_t nlink;

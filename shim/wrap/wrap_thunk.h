@@ -4,8 +4,9 @@
  *
  * The child of vfork returns to its caller first. It uses the parent's stack, where it would
  * overwrite a frame of the wrapper. So vfork's entry calls a C function that marks the thread, and
- * then jumps to the original with stack and registers unchanged. For the numbers that make a
- * process, syscall() does the same. For all other numbers, it jumps to hr__syscall_record.
+ * then jumps to the original with stack and registers unchanged. For system calls that create a
+ * process (fork, clone...), syscall()'s entry does the same. For all others, it jumps to
+ * hr__syscall_record.
  *
  * wrap_process.c uses HR_THUNK_VFORK once; wrap_syscall.c uses HR_THUNK_SYSCALL once.
  */

@@ -94,13 +94,13 @@ def saturated(r):
 
 
 def small_reads(r):
-    o = base(r, workers=r.randint(1, 2))
+    o = base(r, workers=1)
     return Job("small_reads", o | {"read-bytes": r.choice([16, 32, 64])}, bytes=r.randint(100_000, 200_000) * 4 // o["batch"],
                remedies={"larger blocks": {"read-bytes": 1 << 20}})
 
 
 def small_files(r):
-    o = base(r, workers=r.randint(1, 2))
+    o = base(r, workers=r.randint(1, 2), items=r.randint(80, 120))
     ms = per_item(o, r.uniform(40, 80))
     return Job("small_files", o, also=("metadata",), files=o["items"], mount={"open": round(ms * 0.6, 1), "read": round(ms * 0.2, 1), "parallel": 1,
                "bytes": r.choice([2048, 8192, 16384])}, where="mount", remedies={"larger files": {"mount": None}})
@@ -150,8 +150,8 @@ def cold_cache(r):
 
 
 def mapped(r):
-    o = base(r, workers=r.randint(1, 2))
-    return Job("mapped_files", o | {"mapped": True}, bytes=round(per_item(o, r.uniform(40, 80)) * 120_000), remedies={"instead of mapping": {"mapped": False}})
+    o = base(r, workers=1)
+    return Job("mapped_files", o | {"mapped": True}, bytes=round(per_item(o, r.uniform(80, 140)) * 120_000), remedies={"instead of mapping": {"mapped": False}})
 
 
 def sleep(r):
@@ -287,3 +287,33 @@ PLANTED = {f.__name__: f for f in (
     no_workers, few_workers, few_cores, quota, disturbed, prefetch, slow_reads, saturated, small_reads, small_files, metadata, reopens, rereads, slow_file,
     slow_file_of_mount, slow_mount, cold_cache, mapped, sleep, lock, network, slow_worker, worker_start, worker_spawn, handover, checkpoint, restore, sync,
     logging, listing, validation, main_thread, slow_rank, rank_reads, rank_sleeps, rank_saves, ranks_few_workers, ranks_saturated)}
+# Jobs that wait for batches, which other settings change.
+LOADED = ["no_workers", "few_workers", "few_cores", "prefetch", "slow_reads", "saturated", "small_files", "slow_mount", "sleep", "network", "worker_start",
+          "nothing", "nothing_cpu"]
+
+
+def other_setting(job, r):
+    """A setting for `headrace what-if`, and the job with this setting."""
+    o = job.options
+    kinds = ["workers", "prefetch", "batch"]
+    if job.cause == "slow_mount":
+        kinds = ["mount"]
+    elif job.mount and o["epochs"] > 1:
+        kinds.append("cached")
+    elif job.cause == "worker_start":
+        kinds.append("persistent")
+    kind = r.choice(kinds)
+    if kind == "workers" or (o["workers"] == 0 and kind in ("prefetch", "cached")):
+        n = r.choice([n for n in (1, 2, 3, 4, 6) if n != o["workers"]])
+        return {"workers": n}, job.changed({"workers": n})
+    if kind == "prefetch":
+        n = r.choice([1, 3, 4, 8])
+        return {"prefetch": n}, job.changed({"prefetch": n})
+    if kind == "batch":
+        n = o["batch"] * 2 if r.random() < 0.5 or o["batch"] < 2 else o["batch"] // 2
+        return {"batch": n}, job.changed({"batch": n})
+    if kind == "persistent":
+        return {"persistent": "true"}, job.changed({"persistent": True})
+    if kind == "cached":
+        return {"cached": "1GiB"}, job.changed({"mount": job.mount | {"cached": 1}})
+    return {"mount": "MOUNT=/"}, job.changed({"mount": None})

@@ -2,12 +2,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """Whether `headrace diagnose` names the true cause: training jobs with a planted bottleneck, each with clocks of its own.
 
-usage: scenarios.py --build BUILD [--seed N] [--rounds N] [--only NAME]... [--clean N] [--apply] [--dir DIR] [--json FILE]
+usage: scenarios.py --build BUILD [--seed N] [--rounds N] [--only NAME]... [--clean N] [--apply | --what-if] [--dir DIR] [--json FILE]
 
 Each round runs every job of scenario_jobs.py once, with sizes and rates that the seed decides; --clean N runs N jobs without a bottleneck
 instead. A line shows the planted cause, the first finding, and the largest difference of a part from the job's own clocks in percent of the
 wall time. With --apply, the job runs again with what the finding advises, and again with what it advises against: the line shows the time
-that the advice saved next to the predicted range. The last lines count the right ones. Needs root (mount, cgroups) and a quiet machine.
+that the advice saved next to the predicted range. The last lines count the right ones. With --what-if, a line compares the loops' time that `headrace what-if` predicts for another setting with
+that of a second run. Needs root (mount, cgroups) and a quiet machine.
 """
 
 import argparse
@@ -37,7 +38,7 @@ NOT_MEASURED = {"other", "import_io", "imports"}
 TOGETHER = {"stall": "compute", "backward": "compute", "collective": "compute", "wait_sleep": "wait_asleep", "wait_network": "wait_asleep",
             "wait_lock": "wait_asleep"}
 # With this option, the job's part contains what it does around each operation.
-AROUND = (("read-bytes", "wait_read", "wait_cpu"), ("log-lines", "own_write", "compute"), ("list", "own_metadata", "other"),
+AROUND = (("read-bytes", "wait_read", "wait_cpu"), ("log-lines", "own_write", "compute"), ("list", "own_metadata", "other"), ("mapped", "wait_fault", "wait_cpu"),
           ("tensors", "wait_handover", "wait_cpu"))
 QUOTA_PERIOD_US = 100000
 
@@ -145,8 +146,8 @@ class Lab:
             command = ["sh", "-c", f'echo $$ > {group}/cgroup.procs; exec "$@"', "sh", *command]
         return command
 
-    def run(self, job):
-        """Runs the job. Returns what its clocks and headrace's tables have: see the end."""
+    def run(self, job, setting=None):
+        """Runs the job. Returns what its clocks and headrace's tables have (see the end), and what is predicted for another setting."""
         self.n += 1
         top = os.path.join(self.folder, f"job{self.n}")
         os.mkdir(top)
@@ -175,10 +176,12 @@ class Lab:
                 truth[NAMES.get(name, name)] += s / job.ranks
         found = {row["part"]: row["s"] / job.ranks for row in self.query(store, "SELECT part, sum(ns) / 1e9 AS s FROM parts GROUP BY part")}
         findings = self.query(store, "SELECT *, lost_ns / 1e9 AS lost, gain_low_ns / 1e9 AS low, gain_high_ns / 1e9 AS high FROM findings ORDER BY number")
+        replay = self.query(store, "what-if", *[f"{key}={value}".replace("MOUNT", mount) for key, value in (setting or {}).items()])[0]
         wall = sum(found.values())
         shutil.rmtree(top)
         # The first import of torch is slower than later ones, and ranks may meet late: comparisons of two runs leave that out.
-        return {"wall": wall, "loop": wall - statistics.mean(starts), "truth": together(truth, job), "found": together(found, job), "findings": findings, "mount": mount}
+        return {"wall": wall, "loop": wall - statistics.mean(starts), "truth": together(truth, job), "found": together(found, job), "findings": findings, "mount": mount,
+                "replay": replay}
 
 
 def is_right(job, first, ran):
@@ -215,6 +218,21 @@ def compare(lab, name, job, apply, results):
     results.append(result)
 
 
+def what_if(lab, name, job, r, results):
+    """Predicts the loops of the job with another setting, and runs it with this setting."""
+    setting, changed = scenario_jobs.other_setting(job, r)
+    predicted, text = lab.run(job, setting)["replay"], " ".join(f"{key}={value}" for key, value in setting.items())
+    if predicted["why"] is not None:
+        results.append({"name": name, "setting": text, "why": predicted["why"]})
+        print(f"{name:18} {text:24} {predicted['why']}", flush=True)
+        return
+    took = lab.run(changed)["replay"]["recorded_s"]
+    error = predicted["predicted_s"] / took - 1
+    results.append({"name": name, "setting": text, "error": abs(error), "inside": predicted["low_s"] <= took <= predicted["high_s"]})
+    print(f"{name:18} {text:24} recorded {predicted['recorded_s']:6.2f} s, predicted {predicted['low_s']:6.2f} to {predicted['high_s']:6.2f}, "
+          f"took {took:6.2f}  {100 * error:+.0f} %{'' if results[-1]['inside'] else ' OUTSIDE'}", flush=True)
+
+
 def count(results, key, text):
     values = [r[key] for r in results if key in r]
     if values:
@@ -229,17 +247,28 @@ def main():
     p.add_argument("--only", action="append", choices=[*scenario_jobs.PLANTED, *scenario_jobs.CLEAN])
     p.add_argument("--clean", type=int, default=0)
     p.add_argument("--apply", action="store_true")
+    p.add_argument("--what-if", action="store_true")
     p.add_argument("--dir")
     p.add_argument("--json")
     o = p.parse_args()
     all_jobs = scenario_jobs.PLANTED | scenario_jobs.CLEAN
-    names = o.only or (list(scenario_jobs.CLEAN) if o.clean else list(scenario_jobs.PLANTED))
+    names = o.only or (list(scenario_jobs.CLEAN) if o.clean else scenario_jobs.LOADED if o.what_if else list(scenario_jobs.PLANTED))
     n, r, results = o.clean or o.rounds * len(names), random.Random(o.seed), []
     with tempfile.TemporaryDirectory(prefix="headrace-scenarios-", dir=o.dir) as folder:
         lab = Lab(os.path.abspath(o.build), folder)
         for i in range(n):
             name = names[i % len(names)]
-            compare(lab, name, all_jobs[name](random.Random(r.random())), o.apply, results)
+            job = all_jobs[name](random.Random(r.random()))
+            if o.what_if:
+                what_if(lab, name, job, r, results)
+            else:
+                compare(lab, name, job, o.apply, results)
+    if o.what_if:
+        errors = sorted(result["error"] for result in results if "error" in result)
+        print(f"{len(errors)} predicted, {len(results) - len(errors)} refused; error: median {100 * statistics.median(errors):.0f} %, "
+              f"90th percentile {100 * errors[int(0.9 * (len(errors) - 1))]:.0f} %")
+        count(results, "inside", "inside the predicted range")
+        return
     count(results, "right", "first finding right")
     differs = [result["differs"] for result in results]
     print(f"largest difference of a part: median {statistics.median(differs):.1f} %, most {max(differs):.1f} % of the wall time")

@@ -61,8 +61,7 @@ uint64_t hr_train_fetch(struct hr_train_plan *p, uint32_t rank, uint32_t pass, u
 	double slower = rank == p->slow ? SLOWER : 1;
 	struct hr_train_call *at = calls;
 
-	p->random.state =
-	    hr_gen_mix((uint64_t)rank << 40 ^ (uint64_t)pass << 32 ^ (batch + 1));
+	p->random.state = hr_gen_mix((uint64_t)rank << 40 ^ (uint64_t)pass << 32 ^ (batch + 1));
 	*ret_cpu_ns = 0;
 	for (unsigned i = 0; i < HR_TRAIN_BATCH; i++) {
 		uint64_t sample = hr_gen_random(&p->random) % samples;

@@ -26,7 +26,7 @@
 
 struct hr_train_config {
 	const char *job;
-	uint64_t events; /* of all ranks, about */
+	uint64_t events;       /* of all ranks, about */
 	uint32_t nodes, local; /* ranks of a node */
 	uint32_t files;	       /* of the data set */
 };

@@ -50,8 +50,8 @@ static uint32_t task_of(const struct out *o, uint32_t rank, uint32_t pass, uint3
 
 	if (worker == UINT32_MAX)
 		return local;
-	return o->plan->config.local +
-	       (local * HR_TRAIN_PASSES + pass) * HR_TRAIN_WORKERS_MAX + worker;
+	return o->plan->config.local + (local * HR_TRAIN_PASSES + pass) * HR_TRAIN_WORKERS_MAX +
+	       worker;
 }
 
 static void fill_process(const struct out *o, uint32_t rank, uint32_t pass, uint32_t worker,
@@ -170,8 +170,9 @@ static int add_step(struct out *o, uint32_t rank, uint32_t pass, uint32_t batch)
 	const struct hr_train_step *s = hr_train_step_of(o->plan, rank, pass, batch);
 	uint32_t task = task_of(o, rank, 0, UINT32_MAX);
 	uint64_t step = (uint64_t)pass * o->plan->batches + batch;
-	uint64_t end = batch + 1 < o->plan->batches ? s[1].wait_from
-						    : hr_train_pass_of(o->plan, rank, pass)->last_wait;
+	uint64_t end = batch + 1 < o->plan->batches
+			   ? s[1].wait_from
+			   : hr_train_pass_of(o->plan, rank, pass)->last_wait;
 	int r = add_fetch(o, rank, pass, batch);
 
 	if (r == 0)
@@ -198,8 +199,8 @@ static int add_pass(struct out *o, uint32_t rank, uint32_t pass)
 		r = add_wait(o, rank, o->plan->batches, t->last_wait, t->to, HR_REGION_UNKNOWN,
 			     pass);
 	if (r == 0)
-		r = add_region(o, task, HR_REGION_EPOCH, "epoch", t->from, t->to,
-			       HR_REGION_UNKNOWN, pass, NULL);
+		r = add_region(o, task, HR_REGION_EPOCH, "epoch", t->from, t->to, HR_REGION_UNKNOWN,
+			       pass, NULL);
 	if (r == 0 && t->saved > t->to)
 		r = add_region(o, task, HR_REGION_CHECKPOINT, "torch.save", t->to, t->saved,
 			       HR_REGION_UNKNOWN, HR_REGION_UNKNOWN, NULL);
@@ -284,11 +285,11 @@ static void make_event(struct out *o, const struct actor *a, struct hr_event *e)
 			       .dur_ns = c->ns,
 			       .offset = moves || c->op == HR_OP_lseek64 ? (int64_t)c->offset
 									 : HR_OFFSET_NONE,
-			       .ret = moves ? (int64_t)c->bytes
-				      : opens ? DATA_FD
+			       .ret = moves		       ? (int64_t)c->bytes
+				      : opens		       ? DATA_FD
 				      : c->op == HR_OP_lseek64 ? (int64_t)c->offset
 							       : 0,
-			       .asked = !moves ? HR_ASKED_NONE
+			       .asked = !moves	       ? HR_ASKED_NONE
 					: c->bytes > 0 ? c->bytes
 						       : 131072,
 			       .file = o->id_of[c->file],

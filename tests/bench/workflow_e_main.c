@@ -14,15 +14,17 @@
 
 static int usage(void)
 {
-	fprintf(stderr,
-		"usage: workflow_e [-n EVENTS] [-l LOST] STORE\n"
-		"       workflow_e -t [-n EVENTS] [-N NODES] [-f FILES] STORE\n"
-		"Writes the jobs noscr (EVENTS, at least %u, else %" PRIu64
-		") and scr (a tenth of that).\n"
-		"-l: the second node of scr reports that it lost so many operations.\n"
-		"-t: writes the job train instead: 8 ranks on each node, DataLoader workers, about\n"
-		"    EVENTS events (150 M) on NODES nodes (128); the data set has FILES files (8192).\n",
-		HR_WE_EVENTS_MIN, HR_WE_EVENTS);
+	fprintf(
+	    stderr,
+	    "usage: workflow_e [-n EVENTS] [-l LOST] STORE\n"
+	    "       workflow_e -t [-n EVENTS] [-N NODES] [-f FILES] STORE\n"
+	    "Writes the jobs noscr (EVENTS, at least %u, else %" PRIu64
+	    ") and scr (a tenth of that).\n"
+	    "-l: the second node of scr reports that it lost so many operations.\n"
+	    "-t: writes the job train instead: 8 ranks on each node, DataLoader workers, about\n"
+	    "    EVENTS events (150 M) on NODES nodes (128); the data set has FILES files "
+	    "(8192).\n",
+	    HR_WE_EVENTS_MIN, HR_WE_EVENTS);
 	return 2;
 }
 

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""Queries of a store whose owner prepared it: nothing outside of it changes, no open waits, and a message names the cause."""
+"""Queries of a store that its owner prepared as an attack: no file outside of it changes, no open blocks, and a message names the cause."""
 
 import fcntl
 import glob
@@ -18,7 +18,7 @@ ASK = "SELECT count(*) FROM nodes"
 
 
 def picture(folder):
-    """Every name below `folder`, with what lstat and its content show."""
+    """All paths below `folder`, with lstat and content of each."""
     seen = {}
     for where, folders, files in os.walk(folder):
         for name in folders + files:
@@ -56,7 +56,7 @@ class HostileStore(harness.Case):
                 os.chown(name, self.owner, self.owner, follow_symlinks=False)
 
     def ask(self, *expected, status=(0, 69)):
-        """Asks as root; `expected` is in the messages, and no file has changed. 69: DuckDB is not installed."""
+        """Queries as root. Checks that `expected` is in the messages, and that no file has changed. Status 69: DuckDB is not installed."""
         self.give_away()
         before = picture(self.dir)
         try:
@@ -81,18 +81,18 @@ class HostileStore(harness.Case):
 
     def test_a_journal_that_links_to_a_file(self):
         os.symlink(self.precious, self.place("journal"))
-        self.ask("a folder of another user (nobody)", "that user can replay it")
+        self.ask("in a journal of user nobody and are missing here", "nobody can add them")
 
     def test_a_journal_that_links_to_a_journal(self):
-        """One that would be replayed, were it this store's."""
+        """The link leads to a file that could be a journal."""
         image = os.path.join(self.dir, "image")
         with open(image, "wb") as f:
             f.truncate(1 << 20)
         os.symlink(image, self.place("journal"))
-        self.ask("a folder of another user")
+        self.ask("in a journal of user nobody and are missing here")
 
     def test_a_journal_of_a_daemon_that_runs(self):
-        """Its lock is held: nothing is to be replayed, and the answer has no note of it."""
+        """The daemon holds the lock, so the query replays nothing and prints no note about it."""
         with open(self.place("journal"), "wb"), open(self.place("lock"), "r+b") as lock:
             fcntl.fcntl(lock, F_OFD_SETLK, struct.pack("hhqqi4x", fcntl.F_WRLCK, os.SEEK_SET, 0, 0, 0))
             done = self.ask()
@@ -104,7 +104,7 @@ class HostileStore(harness.Case):
         if os.path.exists(self.place("lock")):
             os.unlink(self.place("lock"))
         os.symlink(os.path.join(self.dir, "new"), self.place("lock"))
-        self.ask("a folder of another user")
+        self.ask("in a journal of user nobody and are missing here")
 
     def test_fifos(self):
         for name in ("journal", "lock", "state"):
@@ -135,7 +135,7 @@ class HostileStore(harness.Case):
         self.ask(f"jobs/{os.path.basename(job)} is left out: it is a symbolic link, which headrace does not follow")
 
     def test_names_that_steer_a_terminal(self):
-        """A folder's name is in a note when the frames do not tell whose they are: without its escape sequence and line end."""
+        """If frames do not name their job, a note has the name of the folder, with escape sequence and line end replaced."""
         self.has_duckdb()
         with open(self.place("000001.seg"), "r+b") as f:
             f.seek(70)
@@ -153,7 +153,7 @@ class HostileStore(harness.Case):
 
 
 class OwnStore(HostileStore):
-    """An archive that was unpacked: all of it belongs to who asks, and its links still lead nowhere."""
+    """As after unpacking an archive: all files belong to the user of the query, and links are still not followed."""
 
     owner = 0
 

@@ -90,7 +90,7 @@ class Kill(harness.Case):
         self.assert_totals(json.loads(out))
 
     def test_worker_killed_while_it_ends_the_job(self):
-        """Before and behind the job's last words, while its sockets go: the summary is whole, and says of nothing that it is missing."""
+        """Killed before and after it stores the end of the job, while it removes sockets: the summary is complete and reports no loss."""
         for when in (1, 2, 3):
             with self.subTest(when=when):
                 self.store = os.path.join(self.dir, f"store{when}")
@@ -114,7 +114,7 @@ class Kill(harness.Case):
                 self.assertEqual((summary["state"], summary["missing"]["cut_short"]), ("ended", 0))
 
     def test_worker_killed_while_processes_come_and_go(self):
-        """Those that start while there is no worker wait for the next one."""
+        """Processes that start while no worker runs wait for the next worker."""
         runs = 600
         out = os.path.join(self.dir, "out")
         script = f"for i in $(seq {runs}); do {harness.GENERATOR} {self.data} 1 2 >>{out}; done"
@@ -138,7 +138,7 @@ class Kill(harness.Case):
         self.wait_no_daemon()
 
     def test_keeper_stopped(self):
-        """It keeps descriptors for the worker, who does not wait for it again and again."""
+        """The worker passes descriptors to the keeper, but does not wait for a stopped keeper at each process."""
         runs, go, out = 20, os.path.join(self.dir, "go"), os.path.join(self.dir, "out")
         script = (f"echo ready; while [ ! -e {go} ]; do sleep 0.05; done;"
                   f"for i in $(seq {runs}); do {harness.GENERATOR} {self.data} 1 2 >>{out}; done")
@@ -159,7 +159,7 @@ class Kill(harness.Case):
                             "written_bytes": 8192 * runs})
 
     def test_both_killed(self):
-        """Nobody is left to record: the command goes on, its exit status comes back, and it is said."""
+        """The command continues without a recording, its exit status is returned, and headrace reports the end of the recording."""
         process = self.start_generator(blocks=200)
         keeper, worker = self.daemons("private")[0], self.daemons("worker")[0]
         harness.kill(keeper)
@@ -169,7 +169,7 @@ class Kill(harness.Case):
         self.assertIn(b"no longer recorded", err)
         self.assertIn(b"the recording was cut short", err)
         summary = self.summary()
-        self.assertEqual(summary["state"], "killed")  # its journal was taken over
+        self.assertEqual(summary["state"], "killed")  # the summary replayed its journal
         self.assertEqual(summary["missing"]["cut_short"], 1)
         for _ in range(2):
             rows, said = self.query("SELECT state FROM nodes")
@@ -177,7 +177,7 @@ class Kill(harness.Case):
             self.assertIn("the recording was cut short", said)
 
     def test_worker_stopped(self):
-        """A daemon that does not answer holds nobody for ever: two signals to run end the waiting."""
+        """If the daemon does not answer, two signals to run end the wait for it."""
         process = self.start("--", "sh", "-c", "echo ready; sleep 0.3")
         self.assertEqual(process.stdout.readline(), b"ready\n")
         worker = self.daemons("worker")[0]
@@ -225,7 +225,7 @@ class Kill(harness.Case):
     # ---- everything ----
 
     def test_somebody_else_asks_what_nobody_took_over(self):
-        """A reader who may not write is told who can take the journal over; then everything is there."""
+        """If the reader may not write to the store, a note names the user who can replay the journal; after that, no data is missing."""
         if os.getuid() != 0:
             self.skipTest("asking as another user needs root")
         process = self.start_endless()
@@ -242,7 +242,7 @@ class Kill(harness.Case):
         if done.returncode in (69, 126):
             self.skipTest("DuckDB is not installed, or not for everybody")
         self.assertEqual(done.returncode, 0, done.stderr)
-        self.assertIn("a folder of another user (root)\n", done.stderr)
+        self.assertIn("in a journal of user root and are missing here\n", done.stderr)
         self.assertNotIn("\n\n", done.stderr)
         theirs = int(done.stdout.split()[-1])
         rows, said = self.query("SELECT count(*) AS n FROM events")
@@ -261,7 +261,7 @@ class Kill(harness.Case):
         return group
 
     def test_whole_cgroup_killed(self):
-        """Wall time, or out of memory: all that is older than a second is in the store, and the job is `killed`."""
+        """As at a time limit, or without memory: all data that is older than a second is in the store, and the job is `killed`."""
         group = self.make_cgroup()
         self.counter = os.path.join(self.dir, "counter")
         command = (
@@ -298,7 +298,7 @@ class Kill(harness.Case):
             harness.kill(pid)
 
     def test_damaged_journal(self):
-        """Whichever page is overwritten, no operation is counted twice, and each answer says what is missing."""
+        """Whichever page is overwritten, no operation is counted twice, and each answer reports what is missing."""
         process = self.start_endless()
         time.sleep(1.5)  # a frame of events is stored
         self.kill_all(process)

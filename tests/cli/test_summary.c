@@ -16,6 +16,7 @@
 #include <cmocka.h>
 
 #include "cli/summary/summary_cover.h"
+#include "cli/summary/summary_loops.h"
 #include "cli/summary/summary_runs.h"
 #include "store/store.h"
 #include "common/loss.h"
@@ -195,7 +196,7 @@ static void add_losses(struct stream *s)
 	append(s);
 }
 
-/* File CLASSES + 2 is Python's. The rollups above have what the shim recorded, and the five calls of probes. */
+/* File CLASSES + 2 is Python's. The rollups have the shim's records and five calls of probes. */
 static void add_kernel_records(struct stream *s)
 {
 	static const struct {
@@ -337,7 +338,7 @@ static void test_paths(void **state)
 	struct hr_summary *s = load();
 
 	(void)state;
-	/* Forty class folders are one; a checkpoint is no folder beside itself; Python's files have none. */
+	/* one row for all class folders; none for the folders of checkpoint and Python */
 	assert_int_equal(s->n_folders, 1);
 	assert_string_equal(s->folders[0].path, "/data/train");
 	assert_int_equal(s->folders[0].sums.files, CLASSES);
@@ -404,11 +405,11 @@ static void test_coverage(void **state)
 	cover_says(&s->cover,
 		   "  coverage  99.7 % of 4.61 MiB, 98.1 % of 159 operations that the kernel "
 		   "saw; the shim recorded 4.57 MiB, probes 28.0 KiB (syscall 5, fill 2); not "
-		   "recorded: 3 operations, 12.0 KiB (the probes' buffer was full for 1, the "
-		   "totals lack 2): headrace query s coverage\n");
+		   "recorded: 3 operations, 12.0 KiB (1 of them because the probes' buffer "
+		   "was full): headrace query s coverage\n");
 	cover_says(&(struct hr_summary_cover){.count = 3, .bytes = 3 << 10},
 		   "  coverage  100 % of 3.00 KiB that the kernel saw\n");
-	/* A mapped file: nothing is missing, recorded by probes. */
+	/* a mapped file that probes recorded completely */
 	cover_says(&(struct hr_summary_cover){.count = 301,
 					      .bytes = (300 << 20) + 100,
 					      .bpf_count = 300,
@@ -416,17 +417,16 @@ static void test_coverage(void **state)
 					      .by_cause[HR_CAUSE_FILL] = 300},
 		   "  coverage  100 % of 300 MiB that the kernel saw; the shim recorded 100 B, "
 		   "probes 300 MiB (fill 300): headrace query s coverage\n");
-	/* Never quite all of it. */
+	/* If an operation is missing, its share is never rounded up to 100 %. */
 	cover_says(
-	    &(struct hr_summary_cover){
-		.count = 1000000, .bytes = 1000000, .missing_count = 1, .unrecorded = 1},
+	    &(struct hr_summary_cover){.count = 1000000, .bytes = 1000000, .missing_count = 1},
 	    "  coverage  100 % of 977 KiB, 99.9 % of 1,000,000 operations that the kernel saw; "
-	    "not recorded: 1 operation, 0 B (the totals lack 1): headrace query s coverage\n");
+	    "not recorded: 1 operation, 0 B: headrace query s coverage\n");
 	cover_says(&(struct hr_summary_cover){0}, ""); /* no probes ran */
 	hr_summary_free(s);
 }
 
-/* Said to be complete only where it is known. */
+/* The summary calls the totals complete only if no other loss may affect them. */
 static void test_full_disk(void **state)
 {
 	static const char complete[] = "(store_full); totals are not affected";
@@ -451,7 +451,27 @@ static void test_full_disk(void **state)
 	hr_summary_free(s);
 }
 
-/* Each hint can be pasted: of a job that is not named like its store, it has --job. */
+static void test_waits_of_ranks(void **state)
+{
+	struct hr_summary_who who[] = {
+	    {.rank = 0, .worker = -1, .loop = {1, 1000000000, 2, 2000000000, 0, 0, 4000000000}},
+	    {.rank = 1, .worker = -1, .loop = {1, 2000000000, 2, 2000000000, 0, 0, 4000000000}}};
+	struct hr_summary s = {
+	    .who = who, .n_who = 2, .finding = {.meaning = (char[]){"waits for batches"}}};
+	char *text = NULL;
+	size_t bytes = 0;
+	FILE *out = open_memstream(&text, &bytes);
+
+	(void)state;
+	hr_loops_print(&s, "s", out);
+	fclose(out);
+	assert_string_equal(text,
+			    "  waited    25.0 to 50.0 % of the training loop for data (3.00 s, "
+			    "summed over ranks), highest in rank 1; 4 steps of 1.00 s\n");
+	free(text);
+}
+
+/* Commands in hints work when pasted: if the job is not named like its store, they have --job. */
 static void test_hints(void **state)
 {
 	static const char *const jobs[][2] = {{"j 1", "/a/s --job 'j 1'"}, {"s", "/a/s"}};
@@ -487,7 +507,7 @@ static void test_hints(void **state)
 	}
 }
 
-/* Each reason has the sentence that the notes of an answer have, too; but --max-size has a line of its own. */
+/* Each reason has the same sentence as in a query's notes. --max-size has another line. */
 static void test_sentences(void **state)
 {
 	(void)state;
@@ -524,7 +544,7 @@ static void test_sentences(void **state)
 	}
 }
 
-/* What is not about operations is not counted as such; a program without ranks has main parts. */
+/* Losses of processes are not printed as operations. A program without ranks has the part main. */
 static void test_words(void **state)
 {
 	struct hr_summary_loss losses[] = {
@@ -593,7 +613,7 @@ static void test_json(void **state)
 	hr_summary_free(s);
 }
 
-/* Nodes of one run overlap; what begins when all has ended is another run, unless one still runs. */
+/* A stream belongs to a run if it begins before that run has ended, otherwise to a new run. */
 static void test_runs(void **state)
 {
 	static const struct hr_run_part streams[] = {
@@ -646,12 +666,13 @@ static void test_no_store(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(test_totals),    cmocka_unit_test(test_ranks),
-	    cmocka_unit_test(test_paths),     cmocka_unit_test(test_missing_is_said_first),
-	    cmocka_unit_test(test_coverage),  cmocka_unit_test(test_full_disk),
-	    cmocka_unit_test(test_hints),     cmocka_unit_test(test_words),
-	    cmocka_unit_test(test_sentences), cmocka_unit_test(test_runs),
-	    cmocka_unit_test(test_json),      cmocka_unit_test(test_no_store),
+	    cmocka_unit_test(test_totals),	   cmocka_unit_test(test_ranks),
+	    cmocka_unit_test(test_paths),	   cmocka_unit_test(test_missing_is_said_first),
+	    cmocka_unit_test(test_coverage),	   cmocka_unit_test(test_full_disk),
+	    cmocka_unit_test(test_waits_of_ranks), cmocka_unit_test(test_hints),
+	    cmocka_unit_test(test_words),	   cmocka_unit_test(test_sentences),
+	    cmocka_unit_test(test_runs),	   cmocka_unit_test(test_json),
+	    cmocka_unit_test(test_no_store),
 	};
 
 	return cmocka_run_group_tests(tests, make_store, remove_store);

@@ -69,7 +69,10 @@ class Usage(harness.Case):
         self.assert_usage_error("what-if", self.dir, "--json", hint="no setting given")
         self.assert_usage_error("what-if", self.dir, "workers=x", hint='workers must be a whole number, not "x"')
         self.assert_usage_error("what-if", self.dir, "workers=2", "workers=3", hint="workers is given twice")
-        self.assert_usage_error("diagnose", self.dir, "--rank", hint="unknown option: --rank")
+        self.assert_usage_error("diagnose", self.dir, "--rank", hint="--rank needs a value")
+        self.assert_usage_error("diagnose", self.dir, "--ranks", hint="unknown option: --ranks")
+        self.assert_usage_error("diagnose", self.dir, "--from", "x", hint='from must be a number, not "x"')
+        self.assert_usage_error("what-if", self.dir, "batch=x", hint='batch must be')
 
     def test_query_of_nothing(self):
         done = self.headrace("query", os.path.join(self.dir, "nothing"), "SELECT 1")
@@ -79,12 +82,12 @@ class Usage(harness.Case):
 
 
 class Manual(harness.Case):
-    """Help, man page and completions say the same: they come from one table."""
+    """Help, man page and completions agree: they come from one table."""
 
     COMMANDS = ("run", "query", "diagnose", "what-if", "doctor", "top")
 
     def options(self, command):
-        """[(short or None, long)] as --help lists them."""
+        """The options in --help: [(short or None, long)]."""
         text = self.headrace(command, "--help").stdout
         return re.findall(r"^  (?:-(\w), |    )--([\w-]+)", text, re.M)
 
@@ -110,7 +113,7 @@ class Manual(harness.Case):
                     self.assertIn(f"-{short}\\fR, \\fB--{name}", man, where)
 
     def test_variables(self):
-        """Help names them all, fits a screen and has an example; the man page explains them."""
+        """Help names all variables, fits a screen and has an example; the man page explains the variables."""
         environment = self.generated("man").split(".SH ENVIRONMENT")[1]
         named = set()
         for command in self.COMMANDS:
@@ -140,7 +143,7 @@ class Manual(harness.Case):
         for command in ("query", "doctor"):
             text = self.headrace(command, "--help").stdout
             names = re.findall(r"^  ([a-z][\w-]*) +\S", text, re.M)
-            if command == "query":  # too many for a line each
+            if command == "query":  # no line for each, because there are too many
                 names = text.split("\nnamed queries")[1].split(":\n")[1].split()
             self.assertGreater(len(names), 10)
             man = self.generated("man").replace("\\-", "-")
@@ -158,7 +161,7 @@ class Manual(harness.Case):
 
     def test_bash_completes_by_position(self):
         self.assertEqual(self.complete("headrace", "do"), ["doctor"])
-        self.assertEqual(self.complete("headrace", "run", "d"), ["data"])  # a file, no command of ours
+        self.assertEqual(self.complete("headrace", "run", "d"), ["data"])  # a file, not a command of headrace
         self.assertEqual(self.complete("headrace", "query", "--fo"), ["--format"])
         self.assertEqual(self.complete("headrace", "query", "data", "su"), ["summary"])
         self.assertEqual(self.complete("headrace", "query", "-o", "d"), ["data"])
@@ -192,7 +195,7 @@ class Manual(harness.Case):
 
 class Install(harness.Case):
     def test_the_demo_builds_what_is_installed(self):
-        """What scripts/demo runs from the build tree is all that an installed `headrace` has: Python's modules, too."""
+        """scripts/demo builds all files that an installation of `headrace` has, also the Python modules."""
         build = os.path.dirname(os.path.dirname(harness.HEADRACE))
         if not os.path.exists(os.path.join(build, "build.ninja")):
             self.skipTest("not built with ninja")
@@ -206,11 +209,11 @@ class Install(harness.Case):
         installed = {os.path.relpath(path, source) for path in glob.glob(os.path.join(source, "python/*/*.py"))}
         for script in glob.glob(os.path.join(build, "*/cmake_install.cmake")):
             if script == os.path.join(build, "collector/cmake_install.cmake"):
-                continue  # a program of its own, which the demo does not need
+                continue  # the demo does not need the collector
             with open(script, encoding="utf-8") as f:
                 installed |= set(re.findall(rf'FILES "{re.escape(build)}/([^"]+)"', f.read()))
         self.assertGreaterEqual(len(installed), 20)
-        demo, everything = commands(*targets), commands("all")  # what is in neither was made by cmake itself
+        demo, everything = commands(*targets), commands("all")  # cmake itself made files that are in neither
         self.assertEqual([path for path in sorted(installed) if path in everything and path not in demo], [])
 
     def test_runs_from_where_it_is_installed(self):
@@ -279,13 +282,13 @@ class Doctor(harness.Case):
             self.assertFalse(os.path.exists(os.path.join(self.dir, "new")))
             self.assertEqual(self.run_it("--", "true").returncode, 0 if takes else 125, self.store)
         self.assertNotEqual(self.store_check()["health"], "fail")
-        self.assertNotEqual(self.store_check(empty)["health"], "fail")  # a store by now
+        self.assertNotEqual(self.store_check(empty)["health"], "fail")  # now it is a store
 
     def test_store_that_does_not_exist(self):
         self.assertRegex(self.store_check("nosuchhost")["found"],
-                         r"^nosuchhost does not exist yet \(for a collector, use tcp://nosuchhost\): its folder is on \w+")
+                         r"^nosuchhost would be created on \w+ \(for a collector, write tcp://nosuchhost\)$")
         new = os.path.join(self.dir, "new")
-        self.assertRegex(self.store_check(new)["found"], rf"^{new} does not exist yet: its folder is on \w+")
+        self.assertRegex(self.store_check(new)["found"], rf"^{new} would be created on \w+")
         self.run_it("--", "true")
         self.assertRegex(self.store_check(self.store)["found"], rf"^{self.store} is on \w+")
 

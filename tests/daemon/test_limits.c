@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a whole node does at its limits, and what outlives it: node page, journal folder, sleeping sessions. */
+/* A node at its limits, and what survives its kill: node page, journal, sessions with level off. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -57,7 +57,7 @@ static pid_t kill_and_restart(struct nodes *n, pid_t daemon)
 	return nodes_start(n);
 }
 
-/* Waits until *word is not `other` any more, 2 s at most. */
+/* Waits until *word differs from `other`, at most 2 s. */
 static uint64_t wait_for_change(const uint64_t *word, uint64_t other)
 {
 	for (unsigned i = 0; i < 2000 && __atomic_load_n(word, __ATOMIC_RELAXED) == other; i++)
@@ -85,7 +85,7 @@ static void bell_and_beat_outlive_the_daemon(void **state)
 		beat = __atomic_load_n(&c.page->beat, __ATOMIC_RELAXED);
 		assert_int_not_equal(wait_for_change(&c.page->beat, beat), beat);
 	}
-	/* The daemon of now sleeps on the page that the client got from the first one. */
+	/* The current daemon sleeps on the page that the client got from the first daemon. */
 	for (unsigned i = 0; i < 1000 && woken == 0; i++) {
 		usleep(1000);
 		woken = syscall(SYS_futex, &c.page->bell, FUTEX_WAKE, 1, NULL, NULL, 0);
@@ -255,7 +255,7 @@ static void a_stream_in_the_store_of_another_user(void **state)
 	snprintf(path, sizeof(path), "%s/jobs/job", n.store);
 	give(path, NOBODY, 0755);
 	give(folder, NOBODY, 0700);
-	refuses(&n, -EPERM, "a folder of another user", journal);
+	refuses(&n, -EPERM, "in a journal of user", journal);
 	give(folder, 0, 0770);
 	refuses(&n, -EPERM, "other users may write to its folder", journal);
 	give(folder, 0, 0700);
@@ -294,7 +294,7 @@ static void no_room_for_a_journal(void **state)
 	assert_int_equal(sums.other_loss, 0);
 }
 
-/* What it had not stored is lost: the store states that, and processes that were attached are no longer recorded or slowed down. */
+/* Data that was not stored is lost, which the store reports. Attached processes run unrecorded. */
 static void a_kill_with_the_journal_in_memory(void **state)
 {
 	uint8_t seen[2 * EACH] = {0};
@@ -368,7 +368,7 @@ static void sessions_past_the_limit_are_counted(void **state)
 	nodes_init(&n, HALF_BYTES);
 	n.max_sessions = 2;
 	daemon = nodes_start(&n);
-	assert_int_equal(pipe(ready) | pipe(go), 0); /* not the daemon's */
+	assert_int_equal(pipe(ready) | pipe(go), 0); /* the daemon does not inherit these */
 	for (unsigned i = 0; i < 3; i++) {
 		children[i] = fork();
 		if (children[i] == 0) {
@@ -390,7 +390,7 @@ static void sessions_past_the_limit_are_counted(void **state)
 	for (unsigned i = 0; i < 3; i++)
 		nodes_reap(children[i]);
 	usleep(200000);
-	assert_int_equal(client_attach(&c, n.socket, 0, 0, NULL), 0); /* the dead make room */
+	assert_int_equal(client_attach(&c, n.socket, 0, 0, NULL), 0); /* ended ones left room */
 	client_detach(&c);
 	assert_int_equal(nodes_stop(&n, daemon), 0);
 	check(&n, 0, &sums);
@@ -398,7 +398,7 @@ static void sessions_past_the_limit_are_counted(void **state)
 	assert_int_equal(sums.processes, 3);
 }
 
-/* The rank that a process sets while it runs is not one of those wanted: it sleeps, also under the next daemon. */
+/* A process sets a deselected rank while it runs: its level becomes off, also after a restart. */
 static void a_rank_learnt_late_is_deselected(void **state)
 {
 	struct hr_record env[2] = {{.op = HR_CTL_ENV, .asked = 6, .fd = 1}};
@@ -426,7 +426,7 @@ static void a_rank_learnt_late_is_deselected(void **state)
 		assert_int_equal(((struct hr_map_hdr *)c.maps[i])->level, HR_LEVEL_OFF);
 	assert_int_equal(nodes_stop(&n, daemon), 0);
 	client_detach(&c);
-	check(&n, 10, &sums); /* what it did before stays */
+	check(&n, 10, &sums); /* its earlier operations remain */
 	assert_int_equal(sums.deselected, 1);
 }
 

@@ -16,7 +16,7 @@
 #define SAVES 5u /* rank 0 saves for 40 units before this step */
 
 static struct hr_regions *regions;
-static bool together;
+static bool together, backward;
 
 static uint64_t region(uint32_t rank, uint32_t kind, uint64_t from, uint64_t dur, uint64_t step)
 {
@@ -29,8 +29,23 @@ static uint64_t region(uint32_t rank, uint32_t kind, uint64_t from, uint64_t dur
 			      .step = step,
 			      .epoch = HR_REGION_UNKNOWN};
 
+	if (kind == HR_REGION_RANGE) {
+		assert_int_equal(hr_regions_text(regions, "backward", 8, &g.name), 0);
+		assert_int_equal(hr_regions_text(regions, "torch", 5, &g.domain), 0);
+	}
 	assert_int_equal(hr_regions_add(regions, &g), 0);
 	return from + dur;
+}
+
+/* Rank 1 computes for 20 units before backward(), rank 0 for 5. It takes 5 units, and rank 0 waits in it. */
+static void compute(uint32_t rank)
+{
+	uint64_t at = 100, before = rank == 0 ? 5 : 20;
+
+	for (unsigned i = 0; i < STEPS; i++) {
+		region(rank, HR_REGION_RANGE, at + before, 25 - before, HR_REGION_UNKNOWN);
+		at = region(rank, HR_REGION_STEP, at, 25, i);
+	}
 }
 
 /*
@@ -77,14 +92,20 @@ static void fill(struct fixture__stream *s)
 	frame.processes = &processes;
 	fixture__send(s, &frame);
 	assert_int_equal(hr_regions_new(&regions), 0);
-	train(0);
-	train(1);
+	for (uint32_t rank = 0; rank < 2; rank++)
+		(backward ? compute : train)(rank);
 	fixture__send_regions(s, regions);
 }
 
 static int setup_together(void **state)
 {
 	together = true;
+	return fixture__one_job(state, 2, fill);
+}
+
+static int setup_backward(void **state)
+{
+	backward = true;
 	return fixture__one_job(state, 2, fill);
 }
 
@@ -144,6 +165,22 @@ static void independent_ranks_do_not_wait(void **state)
 		       "0,compute,100\n0,wait_unknown,20\n1,compute,100\n1,wait_unknown,200\n");
 }
 
+static void a_rank_computes_longer(void **state)
+{
+	struct answer r = answer_ask("diagnose", NULL, NULL, NULL);
+
+	(void)state;
+	fixture_expect(&fix, parts_of_steps,
+		       "0,backward,50\n0,compute,50\n0,stall,150\n"
+		       "1,backward,50\n1,compute,200\n");
+	assert_true(answer_next(&r));
+	answer_text(&r, "cause", "slow_rank");
+	answer_text(&r, "rank", "1");
+	answer_ns(&r, "lost_s", 75 * UNIT);
+	while (answer_next(&r))
+		;
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -151,6 +188,8 @@ int main(void)
 	    cmocka_unit_test_setup_teardown(losses_belong_to_the_slow_rank, setup_together,
 					    fixture_teardown),
 	    cmocka_unit_test_setup_teardown(independent_ranks_do_not_wait, setup_apart,
+					    fixture_teardown),
+	    cmocka_unit_test_setup_teardown(a_rank_computes_longer, setup_backward,
 					    fixture_teardown),
 	};
 

@@ -1,0 +1,132 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Findings about one slow file, one slow mount, and the first pass over the data. */
+#include <math.h>
+
+#include "query/diagnosis/findings_internal.h"
+
+#define SLOW_FACTOR 4.0 /* a slow file or mount takes so many times as long as the others */
+#define MOST	    0.5 /* and has this share of the waits for files */
+
+static double io_of(const struct hr_job_waits *w)
+{
+	return w->read + w->metadata;
+}
+
+static double share_of(const struct hr_job_files *files, double waited)
+{
+	return files->waited_s > 0 ? fmin(1, waited / files->waited_s) : 0;
+}
+
+static void take_io(struct hr_job_waits *w, double share)
+{
+	w->read *= 1 - share;
+	w->metadata *= 1 - share;
+}
+
+static double per_operation(double seconds, double operations)
+{
+	return seconds / (operations > 0 ? operations : 1);
+}
+
+/* ---- one file, or one mount ---- */
+
+static void find_file(struct hr_training_job *j, struct hr_job_waits *w,
+		      const struct hr_job_files *f)
+{
+	const struct hr_item *s = f->slowest;
+	double share, own, others, n = s != NULL ? (double)(s->reads + s->opens + s->examined) : 0;
+	struct hr_finding *found;
+
+	if (s == NULL || f->files < 3 || n < 2)
+		return;
+	share = share_of(f, (double)s->waited_ns / 1e9);
+	own = per_operation((double)(s->read_ns + s->metadata_ns) / 1e9, n);
+	others = per_operation(f->read_s + f->metadata_s - own * n, (double)f->operations - n);
+	if (share < MOST || own < SLOW_FACTOR * others)
+		return;
+	found = hr__finding_add(j, HR_FOUND_SLOW_FILE, share * io_of(w));
+	if (found == NULL)
+		return;
+	found->object = hr__item_path(j, s);
+	found->mount = hr__item_mount(j, s);
+	found->evidence = hr__finding_text(
+	    j, "an operation on this file takes %.2g ms, on the %zu others %.2g ms", 1e3 * own,
+	    f->files - 1, 1e3 * others);
+	found->action = "copy this file to the storage of the other files";
+	found->gain_low = 0.6 * found->lost;
+	found->gain_high = 1.1 * found->lost;
+	found->avoid = "more workers: only the worker that reads this file is slow";
+	take_io(w, share);
+}
+
+static void find_mount(struct hr_training_job *j, struct hr_job_waits *w,
+		       const struct hr_job_files *f)
+{
+	const struct hr_job_mount *m = f->slowest_mount;
+	double share, own, others;
+	struct hr_finding *found;
+
+	if (m == NULL || f->operations <= m->operations)
+		return;
+	share = share_of(f, m->waited_s);
+	own = per_operation(m->read_s + m->metadata_s, (double)m->operations);
+	others = per_operation(f->read_s + f->metadata_s - m->read_s - m->metadata_s,
+			       (double)(f->operations - m->operations));
+	/* A few small files elsewhere, such as a list of the samples, are no other mount. */
+	if (share < MOST || own < SLOW_FACTOR * others || m->read_files > 9 * f->read_files / 10)
+		return;
+	found = hr__finding_add(j, HR_FOUND_SLOW_MOUNT, share * io_of(w));
+	if (found == NULL)
+		return;
+	found->object = hr__files_folder(j, f->slowest, false);
+	found->mount = m->path;
+	found->evidence = hr__finding_text(
+	    j, "an operation on the %zu files of this mount takes %.2g ms, on others %.2g ms",
+	    m->files, 1e3 * own, 1e3 * others);
+	found->action =
+	    hr__finding_text(j, "copy the files of %s to the storage of the others", m->path);
+	found->gain_low = 0.6 * found->lost;
+	found->gain_high = 1.1 * found->lost;
+	found->avoid = "more cores: the workers wait for files";
+	take_io(w, share);
+}
+
+/* ---- the first pass ---- */
+
+static void find_cold(struct hr_training_job *j, struct hr_job_waits *w,
+		      const struct hr_job_files *f)
+{
+	struct hr_passes passes;
+	struct hr_finding *found;
+	double share;
+
+	hr__job_passes(j, &passes);
+	if (passes.later == 0 || passes.first_io < SLOW_FACTOR * passes.later_io)
+		return;
+	share = fmin(1, (passes.first_wait - passes.later_wait) / fmax(1e-9, io_of(w)));
+	if (share < MOST)
+		return;
+	found = hr__finding_add(j, HR_FOUND_COLD_CACHE, share * io_of(w));
+	if (found == NULL)
+		return;
+	found->object = hr__files_folder(j, f->slowest, false);
+	found->mount = hr__item_mount(j, f->slowest);
+	found->evidence = hr__finding_text(j,
+					   "a batch needs %.3g ms of I/O in the first pass, and "
+					   "%.2g ms in later ones, which the page cache serves",
+					   1e3 * passes.first_io, 1e3 * passes.later_io);
+	found->action = "read the files into the page cache before the training (for example with "
+			"vmtouch -t), or copy them to local storage";
+	found->gain_low = 0.5 * found->lost;
+	found->gain_high = 1.1 * found->lost;
+	found->avoid = "a change for the sake of later passes: they hardly wait for files";
+	take_io(w, share);
+}
+
+void hr__find_places(struct hr_training_job *j, struct hr_job_waits *w,
+		     const struct hr_job_files *files)
+{
+	find_file(j, w, files);
+	find_mount(j, w, files);
+	find_cold(j, w, files);
+}

@@ -1,0 +1,471 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * test_findings.c - the first finding of jobs whose every operation is known
+ *
+ * A job has two workers, which make batches of one sample each. A sample opens a file, reads it, and
+ * computes or sleeps. Each test changes one thing, which the first finding must name.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include "tests/query/fixture_frames.h"
+#include "tests/query/train_answer.h"
+
+#define US	  UINT64_C(1000)
+#define MS	  UINT64_C(1000000)
+#define WORKERS	  2u
+#define PREFETCH  2u
+#define BATCHES	  40u
+#define FILES_MAX 80u
+#define OPS_MAX	  20000u
+#define LOOP_NS	  (500 * MS) /* when the first loop begins */
+#define STEP_NS	  (2 * MS)
+
+enum { TRAINS = 1, WORKER };
+
+/* What a sample does. */
+struct sample {
+	unsigned opens, examinations, reads; /* numbers; reads: of each open */
+	uint64_t open_ns, examine_ns, read_ns;
+	uint64_t read_bytes;
+	uint64_t cpu_ns, sleep_ns, lock_ns, network_ns;
+};
+
+/* Decides what sample `i` of pass `pass` does, and which file of `files` it uses. */
+static struct {
+	unsigned files, passes;
+	struct sample (*sample)(unsigned pass, unsigned i, unsigned worker, unsigned *file);
+	bool (*on_scratch)(unsigned file); /* else on /data */
+	bool serial;			   /* the storage serves one read at a time */
+	bool killed;			   /* at its end */
+	bool hidden;			   /* an accelerator hides the waits */
+	uint64_t step_ns;		   /* the training thread takes so long for a batch */
+} plan;
+
+static struct hr_regions *regions;
+static struct hr_event ops[OPS_MAX];
+static size_t n_ops;
+static uint64_t served[OPS_MAX]; /* with plan.serial: when reads began to be served, by time */
+static size_t n_served;
+
+/* ---- operations and regions ---- */
+
+static void op(unsigned worker, uint16_t what, unsigned file, uint64_t *at, uint64_t ns,
+	       int64_t offset, int64_t ret)
+{
+	assert_true(n_ops < OPS_MAX);
+	ops[n_ops++] = (struct hr_event){.start_ns = FIX_BOOT_NS + *at,
+					 .dur_ns = ns,
+					 .task = worker,
+					 .op = what,
+					 .file = file + 1,
+					 .fd = 5,
+					 .offset = offset,
+					 .asked = what == HR_OP_read ? 1u << 20 : HR_ASKED_NONE,
+					 .ret = ret};
+	*at += ns + 1000;
+}
+
+/* When the storage has served a read that begins at `at`: in the first gap that is long enough. */
+static uint64_t serve(uint64_t at, uint64_t ns)
+{
+	size_t i = 0;
+
+	for (; plan.serial && i < n_served && served[i] < at + ns; i++)
+		at = served[i] + ns > at ? served[i] + ns : at;
+	memmove(&served[i + 1], &served[i], (n_served - i) * sizeof(*served));
+	served[i] = at;
+	n_served++;
+	return at + ns;
+}
+
+/* The operations of a sample that begins at `at`; returns when it ends. */
+static uint64_t make_sample(unsigned worker, unsigned file, const struct sample *s, uint64_t at)
+{
+	for (unsigned i = 0; i < s->examinations; i++)
+		op(worker, HR_OP_stat, file, &at, s->examine_ns, HR_OFFSET_NONE, 0);
+	for (unsigned i = 0; i < s->opens; i++) {
+		op(worker, HR_OP_open64, file, &at, s->open_ns, HR_OFFSET_NONE, 5);
+		for (unsigned k = 0; k < s->reads; k++) {
+			uint64_t done = serve(at, s->read_ns);
+
+			op(worker, HR_OP_read, file, &at, done - at, (int64_t)(k * s->read_bytes),
+			   (int64_t)s->read_bytes);
+		}
+		op(worker, HR_OP_close, file, &at, 2 * US, HR_OFFSET_NONE, 0);
+	}
+	return at + s->cpu_ns + s->sleep_ns + s->lock_ns + s->network_ns;
+}
+
+static void region(uint64_t proc, uint32_t kind, uint64_t from, uint64_t to, const char *args)
+{
+	struct hr_region g = {.proc = proc,
+			      .tid = (uint32_t)proc,
+			      .kind = kind,
+			      .count = 1,
+			      .start_ns = FIX_BOOT_NS + from,
+			      .dur_ns = to - from,
+			      .step = HR_REGION_UNKNOWN,
+			      .epoch = HR_REGION_UNKNOWN,
+			      .open = args == NULL && kind != HR_REGION_OPTIMIZER};
+
+	if (args != NULL)
+		assert_int_equal(hr_regions_text(regions, args, strlen(args), &g.args), 0);
+	assert_int_equal(hr_regions_add(regions, &g), 0);
+}
+
+/* One pass as torch does it, from `at` on; returns its end. */
+static uint64_t make_pass(unsigned pass, uint64_t at)
+{
+	uint64_t idle[WORKERS] = {at, at}, received[BATCHES], created = at;
+	char args[256];
+
+	for (unsigned i = 0; i < BATCHES; i++) {
+		unsigned worker = i % WORKERS, ahead = WORKERS * PREFETCH, file = i % plan.files;
+		struct sample s = plan.sample(pass, i, worker, &file);
+		uint64_t asked = i < ahead ? created : received[i - ahead];
+		uint64_t from = asked > idle[worker] ? asked : idle[worker];
+
+		idle[worker] = make_sample(worker, file, &s, from);
+		snprintf(
+		    args, sizeof(args),
+		    "{\"loader\":0,\"worker\":%u,\"batch\":%u,\"cpu_ns\":%llu,\"sleep_ns\":%llu,"
+		    "\"network_ns\":%llu,\"lock_ns\":%llu}",
+		    worker, i, (unsigned long long)s.cpu_ns, (unsigned long long)s.sleep_ns,
+		    (unsigned long long)s.network_ns, (unsigned long long)s.lock_ns);
+		region(WORKER + worker, HR_REGION_FETCH, from, idle[worker], args);
+		received[i] = (idle[worker] > at ? idle[worker] : at) + 100 * US;
+		snprintf(
+		    args, sizeof(args),
+		    "{\"loader\":0,\"workers\":%u,\"prefetch\":%u,\"batch_size\":1,\"batch\":%u%s}",
+		    WORKERS, PREFETCH, i, plan.hidden ? ",\"hidden\":true" : "");
+		region(TRAINS, HR_REGION_INPUT_WAIT, at, received[i], args);
+		at = received[i] + plan.step_ns;
+		region(TRAINS, HR_REGION_OPTIMIZER, at - 100 * US, at, NULL);
+	}
+	return at;
+}
+
+/* ---- the store ---- */
+
+static void send_processes(struct fixture__stream *s, uint64_t end)
+{
+	Headrace__Process rows[1 + WORKERS], *list[1 + WORKERS];
+	Headrace__Processes processes = HEADRACE__PROCESSES__INIT;
+	Headrace__Frame frame = HEADRACE__FRAME__INIT;
+
+	for (unsigned i = 0; i < 1 + WORKERS; i++) {
+		headrace__process__init(&rows[i]);
+		rows[i].proc = TRAINS + i;
+		rows[i].pid = (int32_t)i + 1;
+		rows[i].cpus = 8;
+		rows[i].start_ns = FIX_BOOT_NS;
+		rows[i].end_ns = FIX_BOOT_NS + end;
+		rows[i].parent_proc = i > 0 ? TRAINS : 0;
+		rows[i].worker_plus1 = i;
+		list[i] = &rows[i];
+	}
+	processes.n_rows = 1 + WORKERS;
+	processes.rows = list;
+	frame.body_case = HEADRACE__FRAME__BODY_PROCESSES;
+	frame.processes = &processes;
+	fixture__send(s, &frame);
+}
+
+static void send_files(struct fixture__stream *s)
+{
+	Headrace__Path rows[FILES_MAX], *list[FILES_MAX];
+	Headrace__Mount mounts[2], *mount_list[2] = {&mounts[0], &mounts[1]};
+	Headrace__Paths paths = HEADRACE__PATHS__INIT;
+	Headrace__Frame frame = HEADRACE__FRAME__INIT;
+	char names[FILES_MAX][64];
+
+	for (unsigned i = 0; i < plan.files; i++) {
+		bool scratch = plan.on_scratch != NULL && plan.on_scratch(i);
+
+		snprintf(names[i], sizeof(names[i]), "%s/set/f%02u", scratch ? "/scratch" : "/data",
+			 i);
+		headrace__path__init(&rows[i]);
+		rows[i].id = i + 1;
+		rows[i].hash = 1000 + i;
+		rows[i].path = (ProtobufCBinaryData){strlen(names[i]), (uint8_t *)names[i]};
+		rows[i].mount = scratch ? 2 : 1;
+		list[i] = &rows[i];
+	}
+	for (unsigned i = 0; i < 2; i++) {
+		headrace__mount__init(&mounts[i]);
+		mounts[i].id = i + 1;
+		mounts[i].fs_type = "nfs4";
+	}
+	mounts[0].path = FIX_BYTES("/data");
+	mounts[1].path = FIX_BYTES("/scratch");
+	paths.n_rows = plan.files;
+	paths.rows = list;
+	paths.n_mounts = 2;
+	paths.mounts = mount_list;
+	frame.body_case = HEADRACE__FRAME__BODY_PATHS;
+	frame.paths = &paths;
+	fixture__send(s, &frame);
+}
+
+static int by_end(const void *a, const void *b)
+{
+	const struct hr_event *x = a, *y = b;
+	uint64_t ends[] = {x->start_ns + x->dur_ns, y->start_ns + y->dur_ns};
+
+	return (ends[0] > ends[1]) - (ends[0] < ends[1]);
+}
+
+static void fill(struct fixture__stream *s)
+{
+	static const struct hr_task tasks[] = {{WORKER, WORKER}, {WORKER + 1, WORKER + 1}};
+	uint64_t at = LOOP_NS;
+
+	n_ops = 0;
+	n_served = 0;
+	assert_int_equal(hr_regions_new(&regions), 0);
+	for (unsigned pass = 0; pass < plan.passes; pass++)
+		at = make_pass(pass, at) + MS;
+	if (plan.killed) { /* while both wait; their open regions have no args */
+		region(WORKER, HR_REGION_FETCH, at, at + MS, NULL);
+		region(TRAINS, HR_REGION_INPUT_WAIT, at, at + MS, NULL);
+	}
+	send_processes(s, at);
+	send_files(s);
+	qsort(ops, n_ops, sizeof(*ops), by_end);
+	fixture__send_events(s, ops, n_ops, tasks, WORKERS);
+	fixture__send_regions(s, regions);
+}
+
+/* Makes the job, and compares its first finding: cause, object, mount and worker, separated by commas. */
+static void expect(struct sample (*sample)(unsigned, unsigned, unsigned, unsigned *),
+		   unsigned files, unsigned passes, const char *finding)
+{
+	void *state = NULL;
+
+	plan.sample = sample;
+	plan.files = files;
+	plan.passes = passes;
+	assert_int_equal(fixture__one_job(&state, 0, fill), 0);
+	fixture_expect(&fix, "SELECT cause, object, mount, worker FROM findings WHERE number = 1",
+		       finding);
+	assert_int_equal(fixture_teardown(&state), 0);
+	plan.on_scratch = NULL;
+	plan.serial = plan.hidden = plan.killed = false;
+	plan.step_ns = STEP_NS;
+}
+
+/* ---- jobs ---- */
+
+/* A file of 1 MB that is read at once, in 200 us. */
+static const struct sample quick = {.opens = 1,
+				    .reads = 1,
+				    .open_ns = 50 * US,
+				    .read_ns = 200 * US,
+				    .read_bytes = 1000000,
+				    .cpu_ns = 500 * US};
+
+static struct sample quick_sample(unsigned pass, unsigned i, unsigned worker, unsigned *file)
+{
+	(void)pass, (void)i, (void)worker, (void)file;
+	return quick;
+}
+
+static struct sample latency(unsigned pass, unsigned i, unsigned worker, unsigned *file)
+{
+	struct sample s = quick_sample(pass, i, worker, file);
+
+	s.read_ns = 20 * MS;
+	return s;
+}
+
+/* In the first pass, one worker reads alone. */
+static struct sample crowded(unsigned pass, unsigned i, unsigned worker, unsigned *file)
+{
+	struct sample s = latency(pass, i, worker, file);
+
+	s.reads = pass == 0 && worker == 0 ? 0 : 1;
+	return s;
+}
+
+static struct sample one_file(unsigned pass, unsigned i, unsigned worker, unsigned *file)
+{
+	struct sample s = quick_sample(pass, i, worker, file);
+
+	s.read_ns = *file == 7 ? 400 * MS : s.read_ns;
+	return s;
+}
+
+static bool is_odd(unsigned file)
+{
+	return file % 3 == 0;
+}
+
+static struct sample one_mount(unsigned pass, unsigned i, unsigned worker, unsigned *file)
+{
+	struct sample s = quick_sample(pass, i, worker, file);
+
+	s.read_ns = is_odd(*file) ? 40 * MS : s.read_ns;
+	return s;
+}
+
+static struct sample cold(unsigned pass, unsigned i, unsigned worker, unsigned *file)
+{
+	struct sample s = quick_sample(pass, i, worker, file);
+
+	s.read_ns = pass == 0 ? 30 * MS : s.read_ns;
+	return s;
+}
+
+static struct sample again(unsigned pass, unsigned i, unsigned worker, unsigned *file)
+{
+	struct sample s = quick_sample(pass, i, worker, file);
+
+	s.read_ns = 20 * MS;
+	s.read_bytes = 50000000;
+	return s;
+}
+
+static struct sample reopened(unsigned pass, unsigned i, unsigned worker, unsigned *file)
+{
+	struct sample s = quick_sample(pass, i, worker, file);
+
+	s.opens = 10;
+	s.open_ns = 2 * MS;
+	return s;
+}
+
+static struct sample small_file(unsigned pass, unsigned i, unsigned worker, unsigned *file)
+{
+	struct sample s = quick_sample(pass, i, worker, file);
+
+	*file = pass * BATCHES + i;
+	s.open_ns = 12 * MS;
+	s.read_ns = 5 * MS;
+	s.read_bytes = 8000;
+	return s;
+}
+
+static struct sample examined(unsigned pass, unsigned i, unsigned worker, unsigned *file)
+{
+	struct sample s = quick_sample(pass, i, worker, file);
+
+	s.examinations = 20;
+	s.examine_ns = MS;
+	return s;
+}
+
+static struct sample small_reads(unsigned pass, unsigned i, unsigned worker, unsigned *file)
+{
+	struct sample s = quick_sample(pass, i, worker, file);
+
+	s.reads = 200;
+	s.read_bytes = 4096;
+	s.read_ns = 100 * US;
+	return s;
+}
+
+static struct sample one_worker(unsigned pass, unsigned i, unsigned worker, unsigned *file)
+{
+	struct sample s = quick_sample(pass, i, worker, file);
+
+	s.sleep_ns = worker == 1 ? 60 * MS : 0;
+	return s;
+}
+
+static struct sample uneven(unsigned pass, unsigned i, unsigned worker, unsigned *file)
+{
+	struct sample s = quick_sample(pass, i, worker, file);
+
+	s.sleep_ns = i % 11 == 10 ? 70 * MS : 0;
+	return s;
+}
+
+static struct sample sleeps(unsigned pass, unsigned i, unsigned worker, unsigned *file)
+{
+	struct sample s = quick_sample(pass, i, worker, file);
+
+	s.sleep_ns = 20 * MS;
+	return s;
+}
+
+static struct sample locked(unsigned pass, unsigned i, unsigned worker, unsigned *file)
+{
+	struct sample s = quick_sample(pass, i, worker, file);
+
+	s.sleep_ns = 10 * MS;
+	s.lock_ns = 10 * MS;
+	return s;
+}
+
+static struct sample remote(unsigned pass, unsigned i, unsigned worker, unsigned *file)
+{
+	struct sample s = quick_sample(pass, i, worker, file);
+
+	s.network_ns = 20 * MS;
+	return s;
+}
+
+static struct sample computes(unsigned pass, unsigned i, unsigned worker, unsigned *file)
+{
+	struct sample s = quick_sample(pass, i, worker, file);
+
+	s.cpu_ns = 20 * MS;
+	return s;
+}
+
+static void files_and_mounts(void **state)
+{
+	(void)state;
+	plan.step_ns = STEP_NS;
+	expect(quick_sample, 40, 2, "nothing,,,\n");
+	expect(latency, 40, 2, "slow_reads,/data/set/,/data,\n");
+	expect(crowded, 40, 3, "slow_reads,/data/set/,/data,\n");
+	plan.serial = true;
+	expect(crowded, 40, 3, "saturated,/data/set/,/data,\n");
+	expect(one_file, 40, 2, "slow_file,/data/set/f07,/data,\n");
+	plan.on_scratch = is_odd;
+	expect(one_mount, 40, 2, "slow_mount,/scratch/set/,/scratch,\n");
+	expect(cold, 40, 3, "cold_cache,/data/set/,/data,\n");
+}
+
+static void ways_to_read(void **state)
+{
+	(void)state;
+	expect(again, 2, 2, "rereads,/data/set/,/data,\n");
+	expect(reopened, 40, 2, "reopens,/data/set/,/data,\n");
+	expect(small_file, 80, 2, "small_files,/data/set/,/data,\n");
+	expect(examined, 40, 2, "metadata,/data/set/,/data,\n");
+	expect(small_reads, 40, 2, "small_reads,/data/set/,/data,\n");
+}
+
+static void workers(void **state)
+{
+	(void)state;
+	expect(one_worker, 40, 2, "slow_worker,,,1\n");
+	plan.step_ns = 8 * MS;
+	expect(uneven, 40, 2, "prefetch,,,\n");
+	expect(sleeps, 40, 2, "sleep,,,\n");
+	expect(locked, 40, 2, "lock,,,\n");
+	expect(remote, 40, 2, "network,,,\n");
+	expect(computes, 40, 2, "few_workers,,,\n");
+	plan.killed = true;
+	expect(computes, 40, 2, "few_workers,,,\n");
+	plan.hidden = true;
+	expect(computes, 40, 2, "nothing,,,\n");
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+	    cmocka_unit_test(files_and_mounts),
+	    cmocka_unit_test(ways_to_read),
+	    cmocka_unit_test(workers),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
