@@ -89,6 +89,7 @@ def against(job, avoid):
 class Lab:
     def __init__(self, build, folder):
         self.build, self.folder, self.n = build, folder, 0
+        self.group = f"/sys/fs/cgroup/cpu/headrace-scenario-{os.getpid()}"
         self.env = os.environ | {"HEADRACE_DUCKDB": os.path.join(HERE, "../../third_party/duckdb/libduckdb.so")}
 
     def query(self, store, *question):
@@ -138,12 +139,11 @@ class Lab:
         if job.cpus < os.cpu_count():
             command = ["taskset", "-c", ",".join(map(str, range(job.cpus))), *command]
         if job.quota:
-            group = f"/sys/fs/cgroup/cpu/headrace-scenario-{os.getpid()}"
-            os.makedirs(group, exist_ok=True)
+            os.makedirs(self.group)
             for name, value in (("cpu.cfs_period_us", QUOTA_PERIOD_US), ("cpu.cfs_quota_us", round(job.quota * QUOTA_PERIOD_US))):
-                with open(os.path.join(group, name), "w", encoding="ascii") as f:
+                with open(os.path.join(self.group, name), "w", encoding="ascii") as f:
                     f.write(str(value))
-            command = ["sh", "-c", f'echo $$ > {group}/cgroup.procs; exec "$@"', "sh", *command]
+            command = ["sh", "-c", f'echo $$ > {self.group}/cgroup.procs; exec "$@"', "sh", *command]
         return command
 
     def run(self, job, setting=None):
@@ -164,6 +164,8 @@ class Lab:
                 one.wait()
             for one in stop:
                 one()
+            if job.quota:
+                os.rmdir(self.group)
         if done.returncode != 0:
             raise SystemExit(f"scenarios.py: {job}:\n{done.stderr}")
         store = os.path.join(top, "store")
