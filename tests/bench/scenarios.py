@@ -32,11 +32,8 @@ import scenario_jobs  # noqa: E402
 import training_truth  # noqa: E402
 
 PROGRAM = os.path.join(E2E, "workloads", "training.py")
-NAMES = {"fsync": "own_sync", "listing": "own_metadata", "lines": "own_write"}
-# The job does not measure these, or measures them together.
+# The job does not measure these.
 NOT_MEASURED = {"other", "import_io", "imports"}
-TOGETHER = {"stall": "compute", "backward": "compute", "collective": "compute", "wait_sleep": "wait_asleep", "wait_network": "wait_asleep",
-            "wait_lock": "wait_asleep"}
 # With this option, the job's part contains what it does around each operation.
 AROUND = (("read-bytes", "wait_read", "wait_cpu"), ("log-lines", "own_write", "compute"), ("list", "own_metadata", "other"), ("mapped", "wait_fault", "wait_cpu"),
           ("tensors", "wait_handover", "wait_cpu"))
@@ -45,8 +42,7 @@ QUOTA_PERIOD_US = 100000
 
 def together(parts, job):
     total = collections.Counter()
-    for name, s in parts.items():
-        name = TOGETHER.get(name, name)
+    for name, s in training_truth.together(parts).items():
         for option, apart, whole in AROUND:
             if option in job.options and name == apart:
                 name = whole
@@ -175,7 +171,7 @@ class Lab:
             parts = training_truth.parts(os.path.join(top, log), job.options["batch"], job.options["workers"])
             starts.append(parts.get("imports", 0) + parts.pop("init", 0))
             for name, s in parts.items():
-                truth[NAMES.get(name, name)] += s / job.ranks
+                truth[name] += s / job.ranks
         found = {row["part"]: row["s"] / job.ranks for row in self.query(store, "SELECT part, sum(ns) / 1e9 AS s FROM parts GROUP BY part")}
         findings = self.query(store, "SELECT *, lost_ns / 1e9 AS lost, gain_low_ns / 1e9 AS low, gain_high_ns / 1e9 AS high FROM findings ORDER BY number")
         replay = self.query(store, "what-if", *[f"{key}={value}".replace("MOUNT", mount) for key, value in (setting or {}).items()])[0]

@@ -41,6 +41,7 @@ mount -t devtmpfs dev /dev
 mount -t tmpfs tmp /tmp
 mkdir /dev/shm
 mount -t tmpfs shm /dev/shm
+ifconfig lo 127.0.0.1 up
 cd /tmp
 say() {{ echo "@@ $1 $2"; cat; }}
 for unit in {" ".join(UNITS)}; do

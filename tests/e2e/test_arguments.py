@@ -97,15 +97,22 @@ class Arguments(harness.Case):
         subprocess.run([*command, f"{harness.WORKLOADS}/arguments.c", "-ldl"], check=True)
         return count
 
-    def outcome(self, where, **env):
-        """Lines by call, natively or with what `env` adds."""
+    def fresh_work(self, where):
+        """A folder for a run. The whole machine shares the names of shared memory: none of them exists at its start."""
+        for name in "f", "d", "none":
+            if os.path.exists(f"/dev/shm/{name}"):
+                os.remove(f"/dev/shm/{name}")
         work = self.folder.fresh(where)
         os.makedirs(work)
+        return work
+
+    def outcome(self, where, **env):
+        """Lines by call, natively or with what `env` adds."""
+        work = self.fresh_work(where)
         return self.native([self.program, work], 240, **env).stdout.decode(errors="replace").splitlines()
 
     def recorded(self):
-        work = self.folder.fresh("recorded")
-        os.makedirs(work)
+        work = self.fresh_work("recorded")
         traced = self.headrace([self.program, work], timeout=240)
         return traced.result.stdout.decode(errors="replace").splitlines()
 

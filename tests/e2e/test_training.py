@@ -79,7 +79,7 @@ class Waits(Training):
         self.assertAlmostEqual(float(row["wait_s"]) / sum(said["waits"]), 1, delta=0.05)
         self.assertEqual(row["mostly"], "read")
         first = self.ask(traced, "diagnose")[0]
-        self.assertEqual((first["cause"], first["object"]), ("slow_reads", slow + "/"))
+        self.assertEqual((first["cause"], first["object"]), ("slow_mount", slow + "/"))
         self.assertGreater(float(blamed[0]["s"]), 0.9 * sum(float(row["s"]) for row in blamed))
 
     def test_not_starved(self):
@@ -189,8 +189,8 @@ class Mapped(Training):
         files = self.fast(16)
         faults, _, traced = self.mapped("--sleep", "50", 8 * files)
         self.assertEqual(faults, 0)
-        self.assertEqual(self.ask(traced, "diagnose")[0]["cause"], "asleep")
-        self.assertEqual(self.ask(traced, "input-wait")[0]["mostly"], "asleep")
+        self.assertEqual(self.ask(traced, "diagnose")[0]["cause"], "sleep")
+        self.assertEqual(self.ask(traced, "input-wait")[0]["mostly"], "sleep")
 
     def test_one_core_for_all(self):
         """Three workers that compute share a core."""
@@ -245,7 +245,7 @@ class Launchers(Training):
         self.assertAlmostEqual(stalls[0], waits[1] - waits[0], delta=0.1 * waits[1])
         self.assertLess(stalls[1], 0.1 * waits[1])
         first = self.ask(traced, "diagnose")[0]
-        self.assertEqual((first["cause"], first["rank"]), ("asleep", 1))
+        self.assertEqual((first["cause"], first["rank"]), ("sleep", 1))
         self.assertGreater(first["lost_s"], 0.9 * (waits[1] - waits[0]))
 
     def test_mpirun(self):

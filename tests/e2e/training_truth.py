@@ -6,6 +6,22 @@ import glob
 import json
 
 
+# What the job calls parts that headrace derives from operations.
+NAMES = {"fsync": "own_sync", "listing": "own_metadata", "lines": "own_write"}
+# The job measures these together.
+TOGETHER = {"stall": "compute", "backward": "compute", "collective": "compute", "wait_sleep": "wait_asleep", "wait_network": "wait_asleep",
+            "wait_lock": "wait_asleep"}
+
+
+def together(parts):
+    """The parts with the names of the job, of one or several names of headrace."""
+    total = collections.Counter()
+    for name, s in parts.items():
+        name = NAMES.get(name, name)
+        total[TOGETHER.get(name, name)] += s
+    return total
+
+
 def read(path):
     with open(path, encoding="utf-8") as lines:
         return [json.loads(line) for line in lines]
