@@ -36,7 +36,8 @@ struct hr_cell {
 struct hr_row_kind {
 	enum hr_sql_table_id table;
 	bool of_job; /* rows are of whole jobs, so `node` is NULL */
-	bool many;   /* rows of each step of training threads, so that joins must not be nested loops */
+	bool
+	    many; /* rows of each step of training threads, so that joins must not be nested loops */
 	/*
 	 * parameters of the table function, all VARCHAR: at most HR_ROW_PARAMETERS, then NULL.
 	 * NULL: none
