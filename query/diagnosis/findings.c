@@ -337,16 +337,24 @@ static int by_loss(const void *a, const void *b)
 
 static void find_nothing(struct hr_training_job *j)
 {
-	double used = hr__job_part(j, HR_PART_COMPUTE) + hr__job_part(j, HR_PART_OPTIMIZER) +
-		      hr__job_part(j, HR_PART_BACKWARD) + hr__job_part(j, HR_PART_COLLECTIVE);
-	double hidden = hr__job_part(j, HR_PART_WAIT_HIDDEN);
+	const double *p = j->part[HR_PHASE_TRAIN];
+	double computed =
+	    p[HR_PART_COMPUTE] + p[HR_PART_OPTIMIZER] + p[HR_PART_BACKWARD] + p[HR_PART_COLLECTIVE];
+	double start = 0, loop = 0, hidden = hr__job_part(j, HR_PART_WAIT_HIDDEN);
 	struct hr_finding *f = add(j, HR_FOUND_NOTHING, 0);
 
 	if (f == NULL)
 		return;
+	for (unsigned part = 0; part < HR_PART_END; part++) {
+		start += j->part[HR_PHASE_START][part];
+		loop += p[part];
+	}
 	f->evidence = hr__finding_text(
-	    j, "the training loop computes in %.0f %% of the time%s", 100 * used / j->wall,
-	    j->counters ? " (or reads and writes: only counters were recorded)" : "");
+	    j,
+	    "%.0f %% of the time is before the first loop; %.0f %% is in training loops, which "
+	    "compute in %.0f %% of it%s",
+	    100 * start / j->wall, 100 * loop / j->wall, loop > 0 ? 100 * computed / loop : 0,
+	    j->counters ? " (or read and write: only counters were recorded)" : "");
 	if (hidden >= LEAST_SHARE * j->wall)
 		f->evidence = hr__finding_text(j,
 					       "the loop waits for batches in %.0f %% of the time, "

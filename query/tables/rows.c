@@ -15,7 +15,7 @@ static const struct hr_row_kind *const kinds[] = {
 };
 /* An estimate: with a small one, DuckDB would join by nested loops. */
 #define MANY_ROWS 1000000u
-#define N_KINDS (sizeof(kinds) / sizeof(kinds[0]))
+#define N_KINDS	  (sizeof(kinds) / sizeof(kinds[0]))
 
 struct rows_bound {
 	struct hr_query *q;
