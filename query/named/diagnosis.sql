@@ -9,6 +9,8 @@
 -- column line: text
 WITH found AS (
     SELECT *, format('{} ({:.0f} %)', hr_duration(lost_ns), 100.0 * lost_ns / wall_ns) AS lost,
+           -- The object may be a path of links to files of another mount.
+           CASE WHEN object <> '' AND NOT starts_with(object, mount) THEN format(' (files of the mount {})', mount) ELSE '' END AS place,
            format('job {}{}', job, CASE WHEN attempt > 0 THEN format(', attempt {}', attempt) ELSE '' END) AS name
     FROM hr_findings(rank := $rank, from_s := $from, to_s := $to)
     WHERE number <= $top),
@@ -25,7 +27,7 @@ pages AS (
              ELSE [format('{}: largest loss {} of {} ({:.0f} %): {}', name, hr_duration(lost_ns), hr_duration(wall_ns), 100.0 * lost_ns / wall_ns, meaning)] END,
         CASE WHEN cause = 'nothing' THEN [] ELSE ['', format('{}. {}: {}', number, lost, meaning)] END,
         list_filter([
-            format('   where:   {}', nullif(concat_ws(': ', whose, 'worker ' || worker, nullif(object, '')), '')),
+            format('   where:   {}', nullif(concat_ws(': ', whose, 'worker ' || worker, nullif(object, '')) || place, '')),
             format('   shown:   {}', evidence),
             format('   do:      {}', action),
             format('   saves:   {}', gain),
