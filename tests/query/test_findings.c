@@ -42,6 +42,7 @@ static struct {
 	bool (*on_scratch)(unsigned file); /* else on /data */
 	bool serial;			   /* the storage serves one read at a time */
 	bool killed;			   /* at its end */
+	bool linked;			   /* the paths are links into another mount */
 	bool hidden;			   /* an accelerator hides the waits */
 	uint64_t step_ns;		   /* the training thread takes so long for a batch */
 } plan;
@@ -187,7 +188,10 @@ static void send_files(struct fixture__stream *s)
 	for (unsigned i = 0; i < plan.files; i++) {
 		bool scratch = plan.on_scratch != NULL && plan.on_scratch(i);
 
-		snprintf(names[i], sizeof(names[i]), "%s/set/f%02u", scratch ? "/scratch" : "/data",
+		snprintf(names[i], sizeof(names[i]), "%s/set/f%02u",
+			 plan.linked ? "/links"
+			 : scratch   ? "/scratch"
+				     : "/data",
 			 i);
 		headrace__path__init(&rows[i]);
 		rows[i].id = i + 1;
@@ -253,9 +257,15 @@ static void expect(struct sample (*sample)(unsigned, unsigned, unsigned, unsigne
 	assert_int_equal(fixture__one_job(&state, 0, fill), 0);
 	fixture_expect(&fix, "SELECT cause, object, mount, worker FROM findings WHERE number = 1",
 		       finding);
+	if (plan.linked) {
+		char *text = fixture_named(&fix, "diagnosis", NULL, NULL, NULL);
+
+		assert_non_null(strstr(text, "where:   /links/set/ (files of the mount /data)"));
+		free(text);
+	}
 	assert_int_equal(fixture_teardown(&state), 0);
 	plan.on_scratch = NULL;
-	plan.serial = plan.hidden = plan.killed = false;
+	plan.serial = plan.hidden = plan.killed = plan.linked = false;
 	plan.step_ns = STEP_NS;
 }
 
@@ -424,6 +434,8 @@ static void files_and_mounts(void **state)
 	plan.step_ns = STEP_NS;
 	expect(quick_sample, 40, 2, "nothing,,,\n");
 	expect(latency, 40, 2, "slow_reads,/data/set/,/data,\n");
+	plan.linked = true;
+	expect(latency, 40, 2, "slow_reads,/links/set/,/data,\n");
 	expect(crowded, 40, 3, "slow_reads,/data/set/,/data,\n");
 	plan.serial = true;
 	expect(crowded, 40, 3, "saturated,/data/set/,/data,\n");
