@@ -23,12 +23,12 @@ import statistics
 import subprocess
 import sys
 import tempfile
-import time
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 E2E = os.path.join(HERE, "../e2e")
 sys.path.insert(0, E2E)
 
+import harness  # noqa: E402
 import scenario_jobs  # noqa: E402
 import training_truth  # noqa: E402
 
@@ -143,17 +143,6 @@ class Lab:
             command = ["sh", "-c", f'echo $$ > {self.group}/cgroup.procs; exec "$@"', "sh", *command]
         return command
 
-    def remove_group(self):
-        """Removes the cgroup; its last process may still be on its way out."""
-        end = time.monotonic() + 10
-        while True:
-            try:
-                return os.rmdir(self.group)
-            except OSError:
-                if time.monotonic() > end:
-                    raise
-            time.sleep(0.01)
-
     def run(self, job, setting=None):
         """Runs the job. Returns what its clocks and headrace's tables have (see the end), and what is predicted for another setting."""
         self.n += 1
@@ -173,7 +162,7 @@ class Lab:
             for one in stop:
                 one()
             if job.quota:
-                self.remove_group()
+                harness.remove_cgroup(self.group)
         if done.returncode != 0:
             raise SystemExit(f"scenarios.py: {job}:\n{done.stderr}")
         store = os.path.join(top, "store")

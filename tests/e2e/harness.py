@@ -180,6 +180,17 @@ def kill(pid, number):
         pass
 
 
+def remove_cgroup(path):
+    """Its processes have ended, or are about to."""
+    for _ in range(100):
+        try:
+            os.rmdir(path)
+            return
+        except OSError:
+            time.sleep(0.05)
+    os.rmdir(path)
+
+
 def run(argv, env, timeout=120, cwd=None, stdin=subprocess.DEVNULL):
     """Runs to the end with output captured; a time-out kills the whole process group and fails
     the test.

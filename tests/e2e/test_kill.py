@@ -116,18 +116,10 @@ class Kill(Loader):
             raise unittest.SkipTest("no cgroup-v2 hierarchy that this user may write to")
         path = f"{root}/headrace-e2e-{self.folder.tag[:8]}"
         os.mkdir(path)
-        self.addCleanup(self.remove_cgroup, path)
+        self.addCleanup(harness.remove_cgroup, path)
         if not os.path.exists(f"{path}/cgroup.kill"):
             raise unittest.SkipTest("this kernel has no cgroup.kill")
         return path
-
-    @staticmethod
-    def remove_cgroup(path):
-        for _ in range(100):
-            try:
-                return os.rmdir(path)
-            except OSError:
-                time.sleep(0.05)
 
     def test_whole_cgroup(self):
         path = self.cgroup()

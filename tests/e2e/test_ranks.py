@@ -124,9 +124,9 @@ class Places(harness.Case):
         inner = f"{outer}/inner"
         try:
             os.mkdir(outer)
-            self.addCleanup(self.remove, outer)
+            self.addCleanup(harness.remove_cgroup, outer)
             os.mkdir(inner)
-            self.addCleanup(self.remove, inner)
+            self.addCleanup(harness.remove_cgroup, inner)
             with open(f"{outer}/cpu.cfs_quota_us", "w", encoding="ascii") as f:
                 f.write("150000")
         except OSError as error:
@@ -137,17 +137,6 @@ class Places(harness.Case):
         traced = self.headrace(["sh", "-c", script])
         rows = traced.sql("SELECT cpu_quota_milli FROM processes WHERE ends_with(exe, '/cat') ORDER BY start_ns")
         self.assertEqual([r["cpu_quota_milli"] and int(r["cpu_quota_milli"]) for r in rows[1:]], [1500, 500])
-
-    @staticmethod
-    def remove(cgroup):
-        """Its processes have ended, or are about to."""
-        for _ in range(100):
-            try:
-                os.rmdir(cgroup)
-                return
-            except OSError:
-                time.sleep(0.05)
-        os.rmdir(cgroup)
 
 
 class Shared(harness.Case):
