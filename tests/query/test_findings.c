@@ -187,11 +187,9 @@ static void send_files(struct fixture__stream *s)
 
 	for (unsigned i = 0; i < plan.files; i++) {
 		bool scratch = plan.on_scratch != NULL && plan.on_scratch(i);
+		const char *root = scratch ? "/scratch" : "/data";
 
-		snprintf(names[i], sizeof(names[i]), "%s/set/f%02u",
-			 plan.linked ? "/links"
-			 : scratch   ? "/scratch"
-				     : "/data",
+		snprintf(names[i], sizeof(names[i]), "%s/set/f%02u", plan.linked ? "/links" : root,
 			 i);
 		headrace__path__init(&rows[i]);
 		rows[i].id = i + 1;
