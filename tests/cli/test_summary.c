@@ -18,7 +18,6 @@
 #include "cli/summary/summary_cover.h"
 #include "cli/summary/summary_runs.h"
 #include "store/store.h"
-#include "common/loss.h"
 #include "common/ops.h"
 
 #define PROCS	3 /* rank 0, its worker 0, rank 2 */
