@@ -58,8 +58,8 @@ static uint32_t best_workers(struct hr_training_job *j, uint32_t most)
 		}
 		if (replay.refusal != HR_REPLAY_OK)
 			break;
-		if ((replay.low + replay.high) / 2 < 0.97 * best) {
-			best = (replay.low + replay.high) / 2;
+		if (replay.predicted < 0.97 * best) {
+			best = replay.predicted;
 			workers = w;
 		}
 	}

@@ -212,7 +212,7 @@ int hr__job_replay(struct hr_training_job *j, const struct hr_setting *setting,
 {
 	struct hr_replayed *list;
 	int r = replay_lives(j, setting, &list);
-	double low = 0, high = 0, stalls = 0;
+	double predicted = 0, low = 0, high = 0, stalls = 0;
 
 	*ret = (struct hr_replayed){0};
 	for (size_t i = 0; r == 0 && i < j->end - j->first; i++) {
@@ -225,13 +225,16 @@ int hr__job_replay(struct hr_training_job *j, const struct hr_setting *setting,
 		ret->refusal = one.refusal != HR_REPLAY_OK ? one.refusal : ret->refusal;
 		ret->recorded += one.recorded / (double)j->lives;
 		ret->replayed += one.replayed / (double)j->lives;
+		ret->predicted += one.predicted / (double)j->lives;
 		ret->low += one.low / (double)j->lives;
 		ret->high += one.high / (double)j->lives;
+		predicted = fmax(predicted, one.predicted - stall);
 		low = fmax(low, one.low - stall);
 		high = fmax(high, one.high - stall);
 		stalls += stall;
 	}
 	if (stalls > 0) {
+		ret->predicted = predicted;
 		ret->low = low;
 		ret->high = high;
 	}

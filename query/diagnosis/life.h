@@ -105,6 +105,8 @@ struct hr_loop {
 	bool trains; /* an optimizer uses its batches */
 	/* Between waits: time for which the thread's CPU time is known, and this CPU time. */
 	uint64_t between_ns, between_cpu_ns;
+	/* In waits for batches: its CPU time, and the number of waits for which that is known. */
+	uint64_t wait_cpu_ns, cpu_waits;
 	struct hr_wait *waits; /* by time */
 	size_t n, room;
 };

@@ -61,6 +61,10 @@ static int add_to_loop(struct hr_life_reader *r, const struct hr_mark *m,
 					    .fetch = HR_NO_FETCH,
 					    .batch = m->end ? UINT64_MAX : m->batch};
 	l->to = m->to;
+	if (m->cpu_ns != HR_UNKNOWN && !m->end) {
+		l->wait_cpu_ns += m->cpu_ns;
+		l->cpu_waits++;
+	}
 	if (l->n > 1) { /* before the first wait, the thread was not in the loop */
 		l->between_ns += m->before_ns;
 		l->between_cpu_ns += m->before_cpu_ns;

@@ -10,19 +10,10 @@
 #define TOLERANCE   0.05
 #define NOISE	    0.03 /* two runs of the same loop differ by this share */
 #define WORKERS_MAX 1024u
+/* Of a range with such limits, no single value is the likely one. */
+#define WIDE 1.5
 /* The measured exponent of a mount is that exact. */
 #define EXPONENT_ERROR 0.25
-
-/*
- * How much slower computing is than on a core of its own: workers compute during `share` of their
- * time, and the training thread during `main_share` of its own.
- */
-static double slowdown(double cores, double workers, double share, double main_share)
-{
-	double wanted = workers * share + main_share;
-
-	return cores > 0 && wanted > cores ? wanted / cores : 1;
-}
 
 /* The part of the time of fetches, without waits for cores, that is CPU time. */
 static double cpu_share(const struct hr_recorded_loop *r)
@@ -36,17 +27,6 @@ static double cpu_share(const struct hr_recorded_loop *r)
 		all += s->ns - s->core - s->io_core;
 	}
 	return all > 0 ? cpu / all : 0;
-}
-
-/*
- * How much longer CPU work may take if `more` workers run instead of `less`: two hardware threads of a
- * core, or two virtual CPUs on it, have about 1.3 times the speed of one (measured: 1.5 times longer).
- */
-static double sharing(double cores, uint32_t less, uint32_t more, double share)
-{
-	double busy = fmin(cores, 1 + more * share) - fmin(cores, 1 + less * share);
-
-	return cores > 0 ? 1 + 0.5 * fmin(1, busy / (cores / 2)) : 1;
 }
 
 static uint32_t or_same(uint32_t value, uint32_t recorded)
@@ -75,41 +55,49 @@ static struct hr_changed_loop change(const struct hr_recorded_loop *r, const str
 				    .gap = 1};
 
 	c.workers = c.workers < WORKERS_MAX ? c.workers : WORKERS_MAX;
+	c.prefetch = c.prefetch > 0 ? c.prefetch : 1;
 	c.same = c.workers == l->workers && c.prefetch == prefetch &&
 		 c.persistent == l->persistent && is_same(s);
 	return c;
 }
 
-static double pick(struct hr_multiple m, int high)
+/*
+ * What is not known lies between limits, 0 and 1. `main`: the CPU time of the training thread, and how much longer
+ * it takes for a larger batch. `load`: how the storage reacts to load. `shared`: CPUs share a pipeline.
+ */
+struct guess {
+	double main, load;
+	bool shared;
+};
+enum { MIDDLE, LEAST, MOST_MAIN, MOST_LOAD, MOST, SHARED, GUESSES };
+static const struct guess guesses[GUESSES] = {
+    [MIDDLE] = {0.5, 0.5, false},  [LEAST] = {0, 0, false}, [MOST_MAIN] = {1, 0, false},
+    [MOST_LOAD] = {0, 1, false}, [MOST] = {1, 1, false},  [SHARED] = {1, 1, true},
+};
+
+static double between(double a, double b, double where)
 {
-	return high ? m.high : m.low;
+	return a + where * (b - a);
 }
 
-/*
- * One end of the range. `most`: the training thread uses most CPU time, and a larger batch takes it
- * proportionally longer. `loaded`: the storage reacts most to load, and cores share a pipeline.
- */
-static void choose(const struct hr_recorded_loop *r, const struct hr_setting *s, int most,
-		   int loaded, struct hr_changed_loop *c)
+static double pick(struct hr_multiple m, double where)
 {
-	const struct hr_loop *l = r->loop;
-	double cores = s->cores > 0 ? s->cores : r->cores, share = r->share;
-	double main_share = most ? r->main_high : r->main_low;
-	double before = slowdown(r->cores, l->workers, share, main_share);
-	double more = fmax(1, c->workers) / fmax(1, l->workers);
+	return between(m.low, m.high, where);
+}
 
-	c->slow = c->workers > 0 ? slowdown(cores, c->workers, share, main_share) : 1;
-	c->gap = 1 + main_share * (c->slow / before - 1);
-	c->gap *= most ? fmax(1, s->batch) / s->batch : fmin(1, s->batch) / s->batch;
-	c->io = pick(s->io, loaded) * pow(more, loaded ? r->load_high : r->load_low);
-	c->io *= r->first ? 1 : pick(s->later, loaded);
-	c->cached = pick(s->cached, loaded);
-	if (loaded && c->workers > l->workers) {
-		double shared = sharing(cores, l->workers, c->workers, share);
-
-		c->slow *= shared;
-		c->gap *= shared;
-	}
+/* The time of a loop, in ns. -ENOMEM. */
+static int run(const struct hr_recorded_loop *r, const struct hr_setting *s, const struct guess *g,
+	       struct hr_changed_loop *c, struct hr_loop_result *ret)
+{
+	c->cores = s->cores > 0 ? s->cores : r->cores;
+	c->outside = s->cores > 0 ? 1 : r->outside;
+	c->main_share = between(r->main_low, r->main_high, g->main);
+	c->shared = g->shared && c->workers > r->loop->workers;
+	c->io = pick(s->io, g->load) * (r->first ? 1 : pick(s->later, g->load));
+	c->load = r->load[lround(2 * g->load)];
+	c->cached = pick(s->cached, g->load);
+	c->gap = between(fmin(1, s->batch), fmax(1, s->batch), g->main) / s->batch;
+	return hr__loop_run(r, c, ret);
 }
 
 /* The time of a loop without its waits and the start of its workers, in ns. */
@@ -122,7 +110,7 @@ static double without_waits(const struct hr_loop *l)
 	return ns;
 }
 
-/* With as many cores, and batches of the same size, the training thread takes as long as it did. */
+/* With as many cores and workers, and batches of the same size, the training thread takes as long as it did. */
 static void add_range(const struct hr_recorded_loop *r, const struct hr_setting *s,
 		      const struct hr_changed_loop *c, double low, double high,
 		      struct hr_replayed *ret)
@@ -132,43 +120,30 @@ static void add_range(const struct hr_recorded_loop *r, const struct hr_setting 
 	if (!c->same) {
 		low = low * (1 - TOLERANCE) - NOISE * recorded;
 		high = high * (1 + TOLERANCE) + NOISE * recorded;
-		if (s->cores <= 0 && s->batch == 1)
+		if (s->cores <= 0 && s->batch == 1 && c->workers >= r->loop->workers)
 			low = fmax(low, without_waits(r->loop));
 	}
 	ret->low += low / 1e9;
 	ret->high += high / 1e9;
 }
 
-/* Two ends of the range, one of which need not be replayed. */
-static bool are_equal(const struct hr_changed_loop *a, const struct hr_changed_loop *b)
-{
-	return a->io == b->io && a->cached == b->cached && a->slow == b->slow && a->gap == b->gap;
-}
-
-/* Adds the range of a loop to *ret. -ENOMEM. */
+/* Adds a loop to *ret, and the seconds that each guess leads to. -ENOMEM. */
 static int replay_loop(const struct hr_recorded_loop *r, const struct hr_setting *s,
-		       struct hr_replayed *ret)
+		       struct hr_replayed *ret, double seconds[GUESSES])
 {
-	struct hr_changed_loop ends[4], c = change(r, s);
+	struct hr_changed_loop c = change(r, s);
 	double low = INFINITY, high = 0;
 
 	ret->recorded += (double)(r->loop->to - r->loop->from) / 1e9;
 	ret->replayed += r->replayed / 1e9;
-	for (int i = 0; i < 4; i++) {
-		bool seen = false;
-		double ns;
+	for (int i = 0; i < GUESSES; i++) {
+		struct hr_loop_result result = {.ns = r->replayed};
 
-		choose(r, s, i & 1, i >> 1, &c);
-		ends[i] = c;
-		for (int k = 0; k < i; k++)
-			seen = seen || are_equal(&ends[k], &c);
-		if (seen)
-			continue;
-		ns = hr__loop_run(r, &c);
-		if (isnan(ns))
+		if (!c.same && run(r, s, &guesses[i], &c, &result) < 0)
 			return -ENOMEM;
-		low = ns < low ? ns : low;
-		high = ns > high ? ns : high;
+		seconds[i] += result.ns / 1e9;
+		low = fmin(low, result.ns);
+		high = fmax(high, result.ns);
 	}
 	if (ret->loops++ == 0) {
 		ret->workers = c.workers;
@@ -215,8 +190,39 @@ static void read_load(struct hr_recorded_loop *r, uint32_t stream)
 	const struct hr_load *load = hr__load_of(&r->d->loads, stream);
 	bool known = load != NULL && load->known;
 
-	r->load_low = known ? fmax(0, load->exponent - EXPONENT_ERROR) : 0;
-	r->load_high = known ? fmin(1, load->exponent + EXPONENT_ERROR) : 1;
+	r->load[0] = known ? fmax(0, load->exponent - EXPONENT_ERROR) : 0;
+	r->load[1] = known ? load->exponent : 0.5;
+	r->load[2] = known ? fmin(1, load->exponent + EXPONENT_ERROR) : 1;
+}
+
+/*
+ * Replays the recorded settings. What the loop itself does not explain of the waits for cores comes from
+ * other programs, which settings do not change. -ENOMEM.
+ */
+static int read_result(struct hr_recorded_loop *r)
+{
+	struct hr_setting recorded = HR_SETTING_SAME;
+	struct hr_changed_loop c = change(r, &recorded);
+	struct hr_loop_result result;
+	double cpu = 0, core = 0;
+	int error = hr__loop_run(r, &c, &result);
+
+	r->replayed = result.ns;
+	r->busy = result.busy;
+	for (size_t i = 0; i < r->n; i++) {
+		const struct hr_spent *s = &r->d->spent[r->loop->waits[i].fetch];
+
+		cpu += s->cpu + s->cached;
+		core += s->core + s->io_core;
+	}
+	r->outside = 1;
+	r->slow = cpu > 0 ? 1 + core / cpu : 1;
+	r->wanted = fmin(r->cores, 1 + r->loop->workers * cpu_share(r));
+	c.same = false;
+	if (error == 0)
+		error = run(r, &recorded, &guesses[MIDDLE], &c, &result);
+	r->outside = fmax(1, r->slow / result.slow);
+	return error;
 }
 
 struct hr_recorded_life {
@@ -234,15 +240,9 @@ double hr_recorded_stall(const struct hr_recorded_life *r)
 /* -ENOMEM. */
 static int read_loop(struct hr_recorded_loop *r)
 {
-	struct hr_setting recorded = HR_SETTING_SAME;
-	struct hr_changed_loop c = change(r, &recorded);
 	int error = hr__loop_read(r);
 
-	if (error < 0 || !r->known)
-		return error;
-	r->share = cpu_share(r);
-	r->replayed = hr__loop_run(r, &c);
-	return isnan(r->replayed) ? -ENOMEM : 0;
+	return error < 0 || !r->known ? error : read_result(r);
 }
 
 int hr_recorded_new(const struct hr_diagnosis *d, const struct hr_train_life *life,
@@ -284,9 +284,21 @@ void hr_recorded_free(struct hr_recorded_life *r)
 	free(r);
 }
 
+/* What makes the range so wide that its middle says nothing. */
+static enum hr_replay_refusal doubt_of(const struct hr_setting *s, const double seconds[GUESSES])
+{
+	if (seconds[MOST] <= WIDE * seconds[LEAST])
+		return HR_REPLAY_OK;
+	if (seconds[MOST_LOAD] > seconds[MOST_MAIN])
+		return HR_REPLAY_LOAD;
+	return s->batch != 1 ? HR_REPLAY_STEP : HR_REPLAY_MAIN;
+}
+
 int hr_replay(const struct hr_recorded_life *life, const struct hr_setting *setting,
 	      struct hr_replayed *ret)
 {
+	double seconds[GUESSES] = {0};
+
 	*ret = (struct hr_replayed){0};
 	for (size_t i = 0; i < life->n; i++) {
 		const struct hr_recorded_loop *r = &life->loops[i];
@@ -301,7 +313,7 @@ int hr_replay(const struct hr_recorded_life *life, const struct hr_setting *sett
 			ret->refusal = HR_REPLAY_UNKNOWN_FETCH;
 			return 0;
 		}
-		error = replay_loop(r, setting, ret);
+		error = replay_loop(r, setting, ret, seconds);
 		if (error < 0)
 			return error;
 	}
@@ -309,5 +321,7 @@ int hr_replay(const struct hr_recorded_life *life, const struct hr_setting *sett
 		ret->refusal = HR_REPLAY_NO_LOOP;
 	else if (fabs(ret->replayed - ret->recorded) > TOLERANCE * ret->recorded)
 		ret->refusal = HR_REPLAY_DIFFERS;
+	ret->predicted = seconds[MIDDLE];
+	ret->doubt = doubt_of(setting, seconds);
 	return 0;
 }

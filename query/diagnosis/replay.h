@@ -39,17 +39,22 @@ enum hr_replay_refusal {
 	HR_REPLAY_NO_MOUNT,	 /* no worker used files of one of two mounts */
 	HR_REPLAY_NO_PASS,	 /* each loader has one pass, so that its data are read once */
 	HR_REPLAY_NO_BATCH,	 /* the batch size is not known */
+	HR_REPLAY_LOAD,		 /* how the storage reacts to load */
+	HR_REPLAY_STEP,		 /* how long a step takes with another batch size */
+	HR_REPLAY_MAIN,		 /* how much of its time the training thread computes */
 	HR_REPLAY_DIFFERS /* with the recorded settings, it takes more than 5 % longer or shorter */
 };
 
 /* Seconds of all training loops of a life. */
 struct hr_replayed {
 	enum hr_replay_refusal refusal;
+	enum hr_replay_refusal doubt; /* not known, so that only the range is; HR_REPLAY_OK: none */
 	uint32_t loops;
 	uint32_t workers, prefetch; /* of the setting; prefetch 0: there are no workers */
 	bool persistent;
 	double recorded, replayed; /* with the recorded settings */
-	double low, high;	   /* with the other ones */
+	double predicted;	   /* with the other ones */
+	double low, high;	   /* its limits */
 };
 
 /* Settings whose effect depends on what the job read; 0 or NULL: as recorded. */

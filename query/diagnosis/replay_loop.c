@@ -1,22 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Repeats one loop over a DataLoader. */
+/* What replays need of one recorded loop over a DataLoader. */
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
 
 #include "query/diagnosis/replay_loop.h"
 
-/* Assumed where a loop without workers shows none of these: to create, start and end a worker. */
-#define CREATE_NS 15e6
-#define START_NS  20e6
 /* A batch that was made this long ago is in the queue. */
-#define READY_NS 2e6
-#define END_NS	 40e6
-
-static double later(double a, double b)
-{
-	return a > b ? a : b;
-}
+#define READY_NS    50e6
+#define READY_LEAST 3 /* fewer such batches say nothing */
 
 static int by_value(const void *a, const void *b)
 {
@@ -33,14 +25,11 @@ static double median(double *list, size_t n)
 	return list[n / 2];
 }
 
-/* ---- what was recorded ---- */
-
 static const struct hr_fetch *fetch_of(const struct hr_recorded_loop *r, size_t batch)
 {
 	return &r->d->lives.fetches[r->loop->waits[batch].fetch];
 }
 
-/* The time from a batch until the next request, or until the loop ended. */
 double hr__loop_gap(const struct hr_recorded_loop *r, size_t batch)
 {
 	const struct hr_wait *w = r->loop->waits;
@@ -49,8 +38,7 @@ double hr__loop_gap(const struct hr_recorded_loop *r, size_t batch)
 	return (double)(next - w[batch].to);
 }
 
-/* The time for which a made batch delayed the thread. */
-static double handover(const struct hr_recorded_loop *r, size_t batch)
+double hr__loop_handover(const struct hr_recorded_loop *r, size_t batch)
 {
 	const struct hr_wait *w = &r->loop->waits[batch];
 	const struct hr_fetch *f = fetch_of(r, batch);
@@ -59,8 +47,7 @@ static double handover(const struct hr_recorded_loop *r, size_t batch)
 	return w->to > from ? (double)(w->to - from) : 0;
 }
 
-/* From the creation of the workers until the one of this batch began its first fetch. */
-static double start_of(const struct hr_recorded_loop *r, size_t batch)
+double hr__loop_start(const struct hr_recorded_loop *r, size_t batch)
 {
 	int64_t ns = batch < r->n ? fetch_of(r, batch)->from - r->loop->created : 0;
 
@@ -68,8 +55,9 @@ static double start_of(const struct hr_recorded_loop *r, size_t batch)
 }
 
 /*
- * A hand-over that the thread waits for contains both parts; if the batch was ready long before, the
- * thread waits for its own part only.
+ * A hand-over that the thread waits for contains both parts. If the batch was ready long before, the
+ * thread waits for its own part only, which is at least its CPU time. A worker that computes its next
+ * batch meanwhile takes long for its part: its thread that sends the batch waits for the interpreter.
  */
 static int read_handovers(struct hr_recorded_loop *r)
 {
@@ -82,13 +70,16 @@ static int read_handovers(struct hr_recorded_loop *r)
 		const struct hr_wait *w = &r->loop->waits[i];
 
 		if (fetch_of(r, i)->to >= w->from)
-			made[n_made++] = handover(r, i);
+			made[n_made++] = hr__loop_handover(r, i);
 		else if ((double)(w->from - fetch_of(r, i)->to) > READY_NS)
-			ready[n_ready++] = handover(r, i);
+			ready[n_ready++] = hr__loop_handover(r, i);
 	}
 	if (error == 0) {
 		both = median(made, n_made);
-		r->unpickle = n_ready > 0 ? median(ready, n_ready) : both / 2;
+		r->unpickle = n_ready >= READY_LEAST ? median(ready, n_ready)
+			      : r->loop->cpu_waits > 0
+				  ? (double)r->loop->wait_cpu_ns / (double)r->loop->cpu_waits
+				  : both / 2;
 		r->pickle = both > r->unpickle ? both - r->unpickle : 0;
 	}
 	free(made);
@@ -133,124 +124,11 @@ int hr__loop_read(struct hr_recorded_loop *r)
 		return -ENOMEM;
 	}
 	for (size_t i = 0; i < n; i++)
-		starts[i] = start_of(r, i);
+		starts[i] = hr__loop_start(r, i);
 	r->start = median(starts, n);
 	free(starts);
 	r->create = (double)(l->created - l->from);
 	r->end = r->n < l->n ? (double)(l->waits[r->n].to - l->waits[r->n].from) : 0;
 	r->known = true;
 	return l->workers > 0 ? read_handovers(r) : 0;
-}
-
-/* ---- a replay ---- */
-
-static double duration(const struct hr_recorded_loop *r, const struct hr_changed_loop *c,
-		       size_t batch)
-{
-	const struct hr_recorded_batch *b = &r->batches[batch];
-
-	return c->same ? b->ns
-		       : b->io * c->io + (b->cached * c->cached + b->cpu) * c->slow + b->rest;
-}
-
-/* The batches of a replay, in ns. */
-struct batches {
-	size_t n;
-	double *fetch, *gap; /* to make a batch; from its arrival until the next request */
-};
-
-/* A batch that is `size` times as large as a recorded one consists of recorded ones and parts of them. */
-static void regroup(const struct hr_recorded_loop *r, const struct hr_changed_loop *c,
-		    struct batches *to)
-{
-	double gap = 1 + (c->gap - 1) * (1 - r->stalled);
-
-	for (size_t i = 0; i < r->n; i++) {
-		double from = (double)i / c->batch, end = (double)(i + 1) / c->batch;
-
-		for (size_t k = (size_t)from; k < to->n && (double)k < end; k++) {
-			double share =
-			    (fmin(end, (double)(k + 1)) - fmax(from, (double)k)) * c->batch;
-
-			to->fetch[k] += share * duration(r, c, i);
-			to->gap[k] += share * r->batches[i].gap * gap;
-		}
-	}
-}
-
-/* -ENOMEM. */
-static int make_batches(const struct hr_recorded_loop *r, const struct hr_changed_loop *c,
-			struct batches *to)
-{
-	double gap = 1 + (c->gap - 1) * (1 - r->stalled);
-
-	to->n = (size_t)fmax(1, ceil((double)r->n / c->batch));
-	to->fetch = calloc(2 * to->n, sizeof(*to->fetch));
-	if (to->fetch == NULL)
-		return -ENOMEM;
-	to->gap = to->fetch + to->n;
-	if (c->batch != 1) {
-		regroup(r, c, to);
-		return 0;
-	}
-	for (size_t i = 0; i < r->n; i++) {
-		to->fetch[i] = duration(r, c, i);
-		to->gap[i] = r->batches[i].gap * gap;
-	}
-	return 0;
-}
-
-/* What a pass costs besides its batches, in ns. */
-struct pass {
-	double create, start, end;
-};
-
-static struct pass pass_of(const struct hr_recorded_loop *r, const struct hr_changed_loop *c)
-{
-	struct pass p = {.end = r->end};
-
-	/* Persistent workers start once, and end once. */
-	if (c->persistent && !c->same && !r->first)
-		return (struct pass){0};
-	if (c->workers > 0 && r->loop->workers > 0) {
-		p.create = r->create * c->workers / r->loop->workers;
-		p.start = r->start;
-	} else if (c->workers > 0) {
-		p = (struct pass){CREATE_NS * c->workers, START_NS, END_NS};
-	}
-	return p;
-}
-
-double hr__loop_run(const struct hr_recorded_loop *r, const struct hr_changed_loop *c)
-{
-	uint32_t workers = c->workers, ahead = c->workers * c->prefetch;
-	struct pass pass = pass_of(r, c);
-	struct batches b = {0};
-	double now = pass.create, *received, *idle;
-
-	if (make_batches(r, c, &b) < 0)
-		return NAN;
-	received = calloc(b.n + workers + 1, sizeof(*received));
-	idle = received + b.n;
-	for (uint32_t i = 0; received != NULL && i < workers; i++)
-		idle[i] = pass.create + (c->same ? start_of(r, i) : pass.start);
-	for (size_t i = 0; received != NULL && i < b.n; i++) {
-		double done = now + b.fetch[i];
-
-		if (workers > 0) {
-			double asked = i < ahead ? pass.create : received[i - ahead];
-			double *free_at = &idle[i % workers];
-
-			*free_at = later(asked, *free_at) + b.fetch[i];
-			done = c->same ? later(now, *free_at) + handover(r, i)
-				       : later(now, *free_at + r->pickle) + r->unpickle;
-		}
-		received[i] = done;
-		now = done + b.gap[i];
-	}
-	free(b.fetch);
-	if (received == NULL)
-		return NAN;
-	free(received);
-	return now + pass.end;
 }

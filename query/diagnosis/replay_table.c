@@ -213,6 +213,11 @@ static const char *const refusals[] = {
 	"the workers used no files of one of the mounts, so that its speed is not known",
     [HR_REPLAY_NO_PASS] = "each DataLoader has one pass, so that a cache would not be used",
     [HR_REPLAY_NO_BATCH] = "the batch size of the recording is not known",
+    [HR_REPLAY_LOAD] =
+	"how the storage reacts to more operations at a time was not seen: record with another "
+	"number of workers",
+    [HR_REPLAY_STEP] = "how long a step takes with batches of another size is not known",
+    [HR_REPLAY_MAIN] = "how much of its time the training thread computes was not recorded",
     [HR_REPLAY_DIFFERS] = "with the recorded settings, the replay differs by more than 5 %",
 };
 
@@ -267,6 +272,13 @@ static void replay_cell(const struct hr_rows *rows, size_t row, unsigned column,
 		break;
 	case HR_REPLAYS_replayed_ns:
 		c->i = (int64_t)(r->replayed * 1e9);
+		break;
+	case HR_REPLAYS_predicted_ns:
+		c->i = (int64_t)(r->predicted * 1e9);
+		c->null = r->refusal != HR_REPLAY_OK || r->doubt != HR_REPLAY_OK;
+		break;
+	case HR_REPLAYS_doubt:
+		hr__cell_constant(c, refusals[r->refusal == HR_REPLAY_OK ? r->doubt : HR_REPLAY_OK]);
 		break;
 	case HR_REPLAYS_low_ns:
 		c->i = (int64_t)(r->low * 1e9);

@@ -141,7 +141,7 @@ struct bin {
 
 static unsigned bin_of(double begun)
 {
-	unsigned bin = (unsigned)ceil(log2(begun));
+	unsigned bin = (unsigned)lround(log2(begun));
 
 	return bin < BINS ? bin : BINS - 1;
 }
@@ -173,7 +173,7 @@ static bool fit(struct bin *bins, double *ret)
 	return true;
 }
 
-/* Adds an operation, at whose beginning `begun` ones were under way, itself included. -ENOMEM. */
+/* Adds an operation that began with `begun` ones under way. -ENOMEM. */
 static int add_to_bin(struct bin *bins, const struct hr_sample *sample, double begun)
 {
 	struct bin *b = &bins[bin_of(begun)];
@@ -185,50 +185,122 @@ static int add_to_bin(struct bin *bins, const struct hr_sample *sample, double b
 	return 0;
 }
 
-/* Different operations take differently long, so that only one of them is compared. */
-static void choose(const struct hr_sample *list, size_t n, struct hr_load *l)
+/* An operation of the mount, as the field `op` of samples has it. */
+struct operation {
+	double *ns; /* durations; sorted by find_service */
+	size_t n, room;
+	double sum;
+	double service; /* ns without load */
+};
+
+/* -ENOMEM. */
+static int add_durations(struct operation *ops, const struct hr_sample *list, size_t n)
 {
-	double seconds[HR_OP_MAX] = {0};
-
 	for (size_t i = 0; i < n; i++) {
-		double s = (double)(list[i].to - list[i].from) / 1e9;
+		struct operation *o = &ops[list[i].op];
 
-		l->total_s += s;
-		if (list[i].op == 0)
-			continue;
-		seconds[list[i].op] += s;
-		if (seconds[list[i].op] > seconds[l->op])
-			l->op = list[i].op;
+		if (!hr_array_reserve(o->ns, o->n, o->room))
+			return -ENOMEM;
+		o->ns[o->n] = (double)(list[i].to - list[i].from);
+		o->sum += o->ns[o->n++];
 	}
+	return 0;
 }
 
-/* Fills *l from the samples, which are of one mount and by time. -ENOMEM. */
-static int measure(const struct hr_sample *list, size_t n, struct hr_load *l)
+/* One in ten operations of a kind took less time. */
+static void find_service(struct operation *o)
 {
-	struct moments starts = {0}, ends = {0};
+	if (o->n > 0)
+		qsort(o->ns, o->n, sizeof(*o->ns), by_value);
+	o->service = o->n > 0 ? fmax(1, o->ns[o->n / 10]) : 1;
+}
+
+/* The samples of a mount, by time. */
+struct mount_samples {
+	const struct hr_sample *list;
+	size_t n;
+	struct operation ops[HR_OP_MAX];
+	struct moments starts, ends;
+	double *served; /* of each sample: the sum of `service` of it and all before */
+};
+
+static double since_first(const struct mount_samples *m, int64_t ns)
+{
+	return (double)(ns - m->list[0].from);
+}
+
+/* -ENOMEM. mount_done frees the result, also of a failure. */
+static int mount_read(struct mount_samples *m)
+{
+	double sum = 0;
+
+	m->served = malloc(m->n * sizeof(*m->served));
+	if (m->served == NULL || moments_init(&m->starts, m->n) < 0 ||
+	    moments_init(&m->ends, m->n) < 0 || add_durations(m->ops, m->list, m->n) < 0)
+		return -ENOMEM;
+	for (unsigned op = 0; op < HR_OP_MAX; op++)
+		find_service(&m->ops[op]);
+	for (size_t i = 0; i < m->n; i++) {
+		m->starts.list[i] = since_first(m, m->list[i].from);
+		m->ends.list[i] = since_first(m, m->list[i].to);
+		m->served[i] = sum += m->ops[m->list[i].op].service;
+	}
+	moments_sort(&m->starts);
+	moments_sort(&m->ends);
+	return 0;
+}
+
+static void mount_done(struct mount_samples *m)
+{
+	for (unsigned op = 0; op < HR_OP_MAX; op++)
+		free(m->ops[op].ns);
+	free(m->starts.list);
+	free(m->ends.list);
+	free(m->served);
+}
+
+/*
+ * How many times as long an operation takes on storage that serves one after the other, because of those
+ * that began earlier: of the first to end, the rest counts.
+ */
+static double begun_with(const struct mount_samples *m, size_t i)
+{
+	double from = since_first(m, m->list[i].from), before;
+	size_t ended = moments_until(&m->ends, from);
+
+	if (ended >= i)
+		return 1;
+	before = m->ends.list[ended] - from + m->served[i - 1] - m->served[ended];
+	return 1 + before / m->ops[m->list[i].op].service;
+}
+
+/* The operation that takes most time: others take differently long. 0: none. */
+static uint16_t choose(const struct mount_samples *m)
+{
+	uint16_t most = 0;
+
+	for (uint16_t op = 1; op < HR_OP_MAX; op++)
+		if (m->ops[op].sum > (most > 0 ? m->ops[most].sum : 0))
+			most = op;
+	return most;
+}
+
+/* Fills *l from the samples. -ENOMEM. */
+static int compare(const struct mount_samples *m, struct hr_load *l)
+{
 	struct bin bins[BINS] = {0};
 	size_t chosen = 0;
-	int r = moments_init(&starts, n) < 0 || moments_init(&ends, n) < 0 ? -ENOMEM : 0;
+	int r = 0;
 
-	for (size_t i = 0; r == 0 && i < n; i++) {
-		starts.list[i] = (double)(list[i].from - list[0].from);
-		ends.list[i] = (double)(list[i].to - list[0].from);
-	}
-	if (r == 0) {
-		moments_sort(&starts);
-		moments_sort(&ends);
-		choose(list, n, l);
-	}
-	for (size_t i = 0; r == 0 && i < n; i++) {
-		double from = (double)(list[i].from - list[0].from);
-		double to = (double)(list[i].to - list[0].from);
-
-		if (list[i].op == 0 || list[i].op != l->op)
+	for (unsigned op = 0; op < HR_OP_MAX; op++)
+		l->total_s += m->ops[op].sum / 1e9;
+	l->op = choose(m);
+	for (size_t i = 0; r == 0 && i < m->n; i++) {
+		if (m->list[i].op == 0 || m->list[i].op != l->op)
 			continue;
-		/* Storage that is saturated serves those first that began earlier. */
-		r = add_to_bin(bins, &list[i],
-			       fmax(1, (double)(i + 1) - (double)moments_until(&ends, from)));
-		l->under_way += under_way(&starts, &ends, from, to);
+		r = add_to_bin(bins, &m->list[i], begun_with(m, i));
+		l->under_way += under_way(&m->starts, &m->ends, since_first(m, m->list[i].from),
+					  since_first(m, m->list[i].to));
 		chosen++;
 	}
 	if (r == 0 && chosen > 0) {
@@ -237,8 +309,18 @@ static int measure(const struct hr_sample *list, size_t n, struct hr_load *l)
 	}
 	for (unsigned i = 0; i < BINS; i++)
 		free(bins[i].ns);
-	free(starts.list);
-	free(ends.list);
+	return r;
+}
+
+/* Fills *l from samples of one mount, by time. -ENOMEM. */
+static int measure(const struct hr_sample *list, size_t n, struct hr_load *l)
+{
+	struct mount_samples m = {.list = list, .n = n};
+	int r = mount_read(&m);
+
+	if (r == 0)
+		r = compare(&m, l);
+	mount_done(&m);
 	return r;
 }
 

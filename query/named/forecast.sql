@@ -20,12 +20,12 @@ WITH tried AS MATERIALIZED (
            avg(loops) AS loops, avg(recorded_ns) AS recorded_ns, avg(replayed_ns) AS replayed_ns,
            sum(stall_ns) > 0 AS stalls, CASE WHEN stalls THEN max(low_ns - stall_ns) ELSE avg(low_ns) END AS low_ns,
            CASE WHEN stalls THEN max(high_ns - stall_ns) ELSE avg(high_ns) END AS high_ns,
-           max(refusal) AS refusal, avg(wall_ns) AS wall_ns, avg(checkpoint_ns) AS checkpoint_ns
+           CASE WHEN stalls THEN max(predicted_ns - stall_ns) ELSE avg(predicted_ns) END AS predicted_ns, max(doubt) AS doubt, max(refusal) AS refusal, avg(wall_ns) AS wall_ns, avg(checkpoint_ns) AS checkpoint_ns
     FROM hr_replays(workers := $workers, prefetch := $prefetch, persistent := $persistent, cores := $cores, io := $io, mount := $mount, cached := $cached, reads := $reads,
                     batch := $batch, search := $best)
     GROUP BY cluster, job, attempt, setting),
 predicted AS (
-    SELECT *, (low_ns + high_ns) / 2 AS mid_ns, wall_ns - recorded_ns + low_ns - hr_checkpoint_saving(checkpoint_ns, $checkpoint, 1.0) AS job_low_ns,
+    SELECT *, coalesce(predicted_ns, (low_ns + high_ns) / 2) AS mid_ns, wall_ns - recorded_ns + low_ns - hr_checkpoint_saving(checkpoint_ns, $checkpoint, 1.0) AS job_low_ns,
            wall_ns - recorded_ns + high_ns - hr_checkpoint_saving(checkpoint_ns, $checkpoint, 0.5) AS job_high_ns,
            CASE workers WHEN 0 THEN 'num_workers=0'
                 ELSE format('num_workers={} prefetch_factor={}{}', workers, prefetch, CASE persistent WHEN 1 THEN ' persistent_workers=True' ELSE '' END)
@@ -55,6 +55,7 @@ texts AS (
         format('   loops:       {} instead of {} (the replay of the recorded settings takes {})', hr_durations(low_ns, high_ns), hr_duration(recorded_ns),
                hr_duration(replayed_ns))],
         CASE WHEN loops > 1 THEN [format('   each loop:   {} instead of {}, on average of {:.0f}', hr_durations(low_ns / loops, high_ns / loops), hr_duration(recorded_ns / loops), loops)] ELSE [] END,
+        CASE WHEN doubt IS NOT NULL THEN [format('   not known:   {}', doubt)] ELSE [] END,
         CASE WHEN $checkpoint = 'async' AND checkpoint_ns > 0 THEN [format('   checkpoints: at most {} instead of {}', hr_duration(checkpoint_ns / 2), hr_duration(checkpoint_ns))] ELSE [] END,
         CASE WHEN ranks > 1 AND stalls THEN [format('   ranks:       {}, which wait for each other: of the slowest one', ranks)]
              WHEN ranks > 1 THEN [format('   ranks:       the mean of {}', ranks)] ELSE [] END,

@@ -15,20 +15,20 @@
 -- column rank: NULL: processes without a rank
 -- column workers, prefetch, persistent: the setting of the row; NULL: not known, or no workers
 -- column recorded_s: time of the training loops
--- column predicted_s: middle of low_s and high_s; NULL: not known, see why
+-- column predicted_s: the most probable time; NULL: not known, see why
 -- column low_s, high_s: limits of the predicted time. headrace does not know exactly what the training thread does between waits,
 -- and how storage behaves under more load
 -- column gain_s, speedup: recorded_s minus predicted_s, and recorded_s divided by predicted_s
 -- column wall_s: from exec to exit of the process
 -- column wall_low_s, wall_high_s: predicted wall_s
--- column why: why there is no prediction
+-- column why: why there is no prediction, or only low_s and high_s
 -- column job, attempt: job of the row
-SELECT rank, workers, prefetch, persistent, recorded_ns / 1e9 AS recorded_s, (low_ns + high_ns) / 2e9 AS predicted_s, low_ns / 1e9 AS low_s,
-       high_ns / 1e9 AS high_s, (recorded_ns - (low_ns + high_ns) / 2) / 1e9 AS gain_s,
-       2 * recorded_ns / nullif(low_ns + high_ns, 0) AS speedup, wall_ns / 1e9 AS wall_s,
+SELECT rank, workers, prefetch, persistent, recorded_ns / 1e9 AS recorded_s, predicted_ns / 1e9 AS predicted_s, low_ns / 1e9 AS low_s,
+       high_ns / 1e9 AS high_s, (recorded_ns - predicted_ns) / 1e9 AS gain_s,
+       recorded_ns / nullif(predicted_ns, 0) AS speedup, wall_ns / 1e9 AS wall_s,
        (wall_ns - recorded_ns + low_ns - hr_checkpoint_saving(checkpoint_ns, $checkpoint, 1.0)) / 1e9 AS wall_low_s,
        (wall_ns - recorded_ns + high_ns - hr_checkpoint_saving(checkpoint_ns, $checkpoint, 0.5)) / 1e9 AS wall_high_s,
-       refusal AS why, job, attempt
+       coalesce(refusal, doubt) AS why, job, attempt
 FROM hr_replays(workers := $workers, prefetch := $prefetch, persistent := $persistent, cores := $cores, io := $io, mount := $mount, cached := $cached, reads := $reads,
                     batch := $batch, search := $best)
 WHERE $rank IS NULL OR rank = $rank

@@ -108,8 +108,8 @@
 #define HR_COLUMNS_REPLAYS(X) HR_COLUMNS_PROCESS(X) \
 	X(setting, BIGINT) X(workers, BIGINT) X(prefetch, BIGINT) X(persistent, BIGINT) \
 	X(loops, BIGINT) \
-	X(recorded_ns, BIGINT) X(replayed_ns, BIGINT) X(low_ns, BIGINT) X(high_ns, BIGINT) \
-	X(refusal, VARCHAR) X(wall_ns, BIGINT) X(checkpoint_ns, BIGINT) \
+	X(recorded_ns, BIGINT) X(replayed_ns, BIGINT) X(predicted_ns, BIGINT) X(low_ns, BIGINT) \
+	X(high_ns, BIGINT) X(doubt, VARCHAR) X(refusal, VARCHAR) X(wall_ns, BIGINT) X(checkpoint_ns, BIGINT) \
 	X(stall_ns, BIGINT)
 #define HR_HIDDEN_REPLAYS(X)
 

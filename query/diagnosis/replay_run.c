@@ -1,0 +1,315 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Repeats one loop over a DataLoader with other settings. */
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+
+#include "query/diagnosis/replay_loop.h"
+
+/* Assumed where a loop without workers shows none of these: to create, start and end a worker. */
+#define CREATE_NS 15e6
+#define START_NS  20e6
+#define END_NS	  40e6
+/* So small a part of a batch comes from rounding. */
+#define DONE 1e-9
+
+/*
+ * Two hardware threads of a core, or two virtual CPUs on it, have about 1.3 times the speed of one
+ * (measured: 1.5 times longer).
+ */
+#define SHARED_SLOWDOWN 0.5
+
+/* What a pass costs besides its batches, in ns. */
+struct pass {
+	double create, start, end;
+};
+
+struct worker {
+	bool busy;
+	size_t batch;		/* that it makes, or will make next */
+	double io, cpu, rest;	/* of this batch, in ns */
+	double left;		/* the part of this batch that is not made, 0 to 1 */
+	double start;		/* when it begins its first batch */
+};
+
+struct run {
+	const struct hr_recorded_loop *r;
+	const struct hr_changed_loop *c;
+	struct hr_recorded_batch *regrouped; /* NULL: batches of the recorded size */
+	const struct hr_recorded_batch *batches;
+	size_t n;
+	struct worker *workers; /* c->workers of them */
+	double *made;		/* of each batch: when its worker has handed it over; INFINITY: not yet */
+	double *load;		/* of each number of busy workers: the multiple of their I/O */
+	struct pass pass;
+	double now;
+	size_t received; /* batches */
+	/* Of the batch that the training thread received last, or waits for: */
+	enum { WAITS, TAKES, WORKS } phase;
+	double left; /* of TAKES in ns, of WORKS the part that is not done, 0 to 1 */
+	double slow; /* multiple of CPU work at this moment */
+	/* Sums over time: of busy workers, of their squares, of CPU work, and of its slowdown. */
+	double busy, squares, cpu, slowed;
+};
+
+static struct pass pass_of(const struct hr_recorded_loop *r, const struct hr_changed_loop *c)
+{
+	struct pass p = {.end = r->end};
+
+	/* Persistent workers start once, and end once. */
+	if (c->persistent && !c->same && !r->first)
+		return (struct pass){0};
+	if (c->workers > 0 && r->loop->workers > 0) {
+		p.create = r->create * c->workers / r->loop->workers;
+		p.start = r->start;
+	} else if (c->workers > 0) {
+		p = (struct pass){CREATE_NS * c->workers, START_NS, END_NS};
+	}
+	return p;
+}
+
+/* ---- batches of another size ---- */
+
+static void add_share(struct hr_recorded_batch *to, const struct hr_recorded_batch *from,
+		      double share)
+{
+	to->io += share * from->io;
+	to->cached += share * from->cached;
+	to->cpu += share * from->cpu;
+	to->rest += share * from->rest;
+	to->gap += share * from->gap;
+}
+
+/* A batch that is c->batch times as large as a recorded one consists of recorded ones and parts of them. */
+static void regroup(struct run *s)
+{
+	double times = s->c->batch;
+
+	for (size_t i = 0; i < s->r->n; i++) {
+		double from = (double)i / times, end = (double)(i + 1) / times;
+
+		for (size_t k = (size_t)from; k < s->n && (double)k < end; k++)
+			add_share(&s->regrouped[k], &s->r->batches[i],
+				  (fmin(end, (double)(k + 1)) - fmax(from, (double)k)) * times);
+	}
+}
+
+/* ---- a moment of a replay ---- */
+
+/* The time that the training thread takes from a batch until the next request; not 0. */
+static double work_of(const struct run *s)
+{
+	const struct hr_changed_loop *c = s->c;
+	double gap = fmax(1, s->batches[s->received - 1].gap), share = c->main_share;
+	double before = fmin(s->r->slow, 1 / fmax(1e-9, share)), times;
+
+	times = c->same ? 1 : c->gap * (1 + share * (s->slow - before));
+	/* Waits for other ranks do not become longer. */
+	return gap * (1 + (times - 1) * (1 - s->r->stalled));
+}
+
+static double batch_ns(const struct run *s, const struct worker *w, size_t busy)
+{
+	return fmax(1, w->io * s->load[busy] + w->cpu * s->slow + w->rest);
+}
+
+/* Finds s->slow: how many threads want to compute, for each core. */
+static void contend(struct run *s, size_t busy)
+{
+	const struct hr_changed_loop *c = s->c;
+	double wanted = s->phase == TAKES ? 1 : s->phase == WORKS ? c->main_share : 0;
+
+	for (uint32_t i = 0; i < c->workers; i++) {
+		const struct worker *w = &s->workers[i];
+
+		if (w->busy)
+			wanted += w->cpu / fmax(1, w->io * s->load[busy] + w->cpu + w->rest);
+	}
+	s->slow = c->outside * (c->cores > 0 ? fmax(1, wanted / c->cores) : 1);
+	if (c->shared && c->cores > 0)
+		s->slow *= 1 + SHARED_SLOWDOWN * fmin(1, fmax(0, fmin(wanted, c->cores) - s->r->wanted) /
+							     (c->cores / 2));
+}
+
+/* A worker gets its next batch if it is among those that the training thread has requested. */
+static size_t assign(struct run *s)
+{
+	const struct hr_changed_loop *c = s->c;
+	size_t requested = s->received + (size_t)c->workers * c->prefetch, busy = 0;
+
+	for (uint32_t i = 0; i < c->workers; i++) {
+		struct worker *w = &s->workers[i];
+
+		if (!w->busy && w->batch < s->n && w->batch < requested && s->now >= w->start) {
+			const struct hr_recorded_batch *b = &s->batches[w->batch];
+
+			w->busy = true;
+			w->left = 1;
+			w->io = c->same ? b->ns : b->io * c->io;
+			w->cpu = c->same ? 0 : b->cached * c->cached + b->cpu;
+			w->rest = c->same ? 0 : b->rest;
+		}
+		busy += w->busy;
+	}
+	return busy;
+}
+
+/* The time until something changes. */
+static double until_next(const struct run *s, size_t busy)
+{
+	double ns = INFINITY;
+
+	for (uint32_t i = 0; i < s->c->workers; i++) {
+		const struct worker *w = &s->workers[i];
+
+		if (w->busy)
+			ns = fmin(ns, w->left * batch_ns(s, w, busy));
+		else if (w->start > s->now)
+			ns = fmin(ns, w->start - s->now);
+	}
+	if (s->phase == WAITS)
+		return fmin(ns, fmax(0, s->made[s->received] - s->now));
+	return fmin(ns, s->phase == TAKES ? s->left : s->left * work_of(s));
+}
+
+
+static void pass_workers(struct run *s, double ns, size_t busy)
+{
+	s->busy += ns * (double)busy;
+	s->squares += ns * (double)busy * (double)busy;
+	for (uint32_t i = 0; i < s->c->workers; i++) {
+		struct worker *w = &s->workers[i];
+		double share;
+
+		if (!w->busy)
+			continue;
+		share = ns / batch_ns(s, w, busy);
+		s->cpu += share * w->cpu;
+		s->slowed += share * w->cpu * s->slow;
+		w->left -= share;
+		if (w->left > DONE)
+			continue;
+		w->busy = false;
+		s->made[w->batch] = s->now + ns + (s->c->same ? 0 : s->r->pickle);
+		w->batch += s->c->workers;
+	}
+}
+
+static void pass_main(struct run *s, double ns)
+{
+	double now = s->now + ns;
+
+	switch (s->phase) {
+	case WAITS:
+		if (s->made[s->received] > now)
+			return;
+		s->phase = TAKES;
+		s->left = s->c->same ? hr__loop_handover(s->r, s->received) : s->r->unpickle;
+		return;
+	case TAKES:
+		s->left -= ns;
+		if (s->left > DONE)
+			return;
+		s->received++;
+		s->phase = WORKS;
+		s->left = 1;
+		return;
+	case WORKS:
+		s->left -= ns / work_of(s);
+		if (s->left <= DONE)
+			s->phase = WAITS;
+	}
+}
+
+static void run_workers(struct run *s)
+{
+	while (s->received < s->n || s->phase == WORKS) {
+		size_t busy = assign(s);
+		double ns;
+
+		contend(s, busy);
+		ns = until_next(s, busy);
+		pass_workers(s, ns, busy);
+		pass_main(s, ns);
+		s->now += ns;
+	}
+}
+
+/* Without workers, the training thread makes the batches. */
+static void run_alone(struct run *s)
+{
+	const struct hr_changed_loop *c = s->c;
+
+	s->slow = c->outside * (c->cores > 0 ? fmax(1, 1 / c->cores) : 1);
+	for (size_t i = 0; i < s->n; i++) {
+		const struct hr_recorded_batch *b = &s->batches[i];
+
+		s->received = i + 1;
+		s->now += c->same ? b->ns
+				  : b->io * c->io * s->load[1] +
+					(b->cached * c->cached + b->cpu) * s->slow + b->rest;
+		s->now += work_of(s);
+	}
+}
+
+/* ---- a replay ---- */
+
+/* -ENOMEM. */
+static int run_init(struct run *s)
+{
+	const struct hr_changed_loop *c = s->c;
+	uint32_t workers = c->workers > 0 ? c->workers : 1;
+
+	s->batches = s->r->batches;
+	s->n = s->r->n;
+	if (c->batch != 1) {
+		s->n = (size_t)fmax(1, ceil((double)s->r->n / c->batch));
+		s->batches = s->regrouped = calloc(s->n, sizeof(*s->regrouped));
+	}
+	s->workers = calloc(workers, sizeof(*s->workers));
+	s->made = malloc((s->n + 1) * sizeof(*s->made));
+	s->load = malloc((workers + 1) * sizeof(*s->load));
+	if (s->batches == NULL || s->workers == NULL || s->made == NULL || s->load == NULL)
+		return -ENOMEM;
+	if (s->regrouped != NULL)
+		regroup(s);
+	s->pass = pass_of(s->r, c);
+	s->now = s->pass.create;
+	for (size_t i = 0; i <= s->n; i++)
+		s->made[i] = INFINITY;
+	for (uint32_t i = 0; i < workers; i++)
+		s->workers[i] = (struct worker){
+		    .batch = i,
+		    .start = s->pass.create + (c->same ? hr__loop_start(s->r, i) : s->pass.start)};
+	for (uint32_t i = 0; i <= workers; i++)
+		s->load[i] = c->same || i == 0 ? 1 : pow(i / s->r->busy, c->load);
+	return 0;
+}
+
+static void run_done(struct run *s)
+{
+	free(s->regrouped);
+	free(s->workers);
+	free(s->made);
+	free(s->load);
+}
+
+int hr__loop_run(const struct hr_recorded_loop *r, const struct hr_changed_loop *c,
+		 struct hr_loop_result *ret)
+{
+	struct run s = {.r = r, .c = c};
+	int error = run_init(&s);
+
+	*ret = (struct hr_loop_result){.busy = 1, .slow = 1};
+	if (error == 0) {
+		if (c->workers > 0)
+			run_workers(&s);
+		else
+			run_alone(&s);
+		ret->ns = s.now + s.pass.end;
+		ret->busy = s.busy > 0 ? s.squares / s.busy : 1;
+		ret->slow = s.cpu > 0 ? s.slowed / s.cpu : 1;
+	}
+	run_done(&s);
+	return error;
+}
