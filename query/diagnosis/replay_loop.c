@@ -7,8 +7,8 @@
 #include "query/diagnosis/replay_loop.h"
 
 /* A batch that was made this long ago is in the queue. */
-#define READY_NS    50e6
-#define READY_LEAST 3 /* fewer such batches say nothing */
+#define READY_NS 50000000
+#define KNOWN	 3 /* fewer hand-overs of a kind say nothing */
 
 static int by_value(const void *a, const void *b)
 {
@@ -54,6 +54,43 @@ double hr__loop_start(const struct hr_recorded_loop *r, size_t batch)
 	return ns > 0 ? (double)ns : 0;
 }
 
+/* Durations of hand-overs, by what the worker and the training thread did meanwhile. */
+struct handovers {
+	double *list[3];
+	size_t n[3];
+};
+enum { READY, BUSY, IDLE };
+
+/* Whether the worker made its next batch while it handed this one over. */
+static bool is_worker_busy(const struct hr_recorded_loop *r, size_t batch)
+{
+	const struct hr_train_lives *lives = &r->d->lives;
+	const struct hr_wait *w = &r->loop->waits[batch];
+	const struct hr_fetch *f = fetch_of(r, batch);
+
+	return w->fetch + 1 < lives->n_fetches && f[1].worker == f->worker && f[1].from < w->to;
+}
+
+/* -ENOMEM. The caller frees list[0], also after a failure. */
+static int sort_handovers(const struct hr_recorded_loop *r, struct handovers *h)
+{
+	h->list[0] = malloc(3 * (r->n + 1) * sizeof(double));
+	if (h->list[0] == NULL)
+		return -ENOMEM;
+	for (int i = 1; i < 3; i++)
+		h->list[i] = h->list[0] + (size_t)i * (r->n + 1);
+	for (size_t i = 0; i < r->n; i++) {
+		int64_t before = r->loop->waits[i].from - fetch_of(r, i)->to;
+		int kind = is_worker_busy(r, i) ? BUSY : IDLE;
+
+		if (before > 0 && before <= READY_NS)
+			continue;
+		kind = before > 0 ? READY : kind;
+		h->list[kind][h->n[kind]++] = hr__loop_handover(r, i);
+	}
+	return 0;
+}
+
 /*
  * A hand-over that the thread waits for contains both parts. If the batch was ready long before, the
  * thread waits for its own part only, which is at least its CPU time. A worker that computes its next
@@ -61,29 +98,22 @@ double hr__loop_start(const struct hr_recorded_loop *r, size_t batch)
  */
 static int read_handovers(struct hr_recorded_loop *r)
 {
-	double *ready = malloc((r->n + 1) * sizeof(*ready));
-	double *made = malloc((r->n + 1) * sizeof(*made)), both;
-	size_t n_ready = 0, n_made = 0;
-	int error = ready != NULL && made != NULL ? 0 : -ENOMEM;
+	const struct hr_loop *l = r->loop;
+	struct handovers h = {0};
+	int error = sort_handovers(r, &h);
 
-	for (size_t i = 0; error == 0 && i < r->n; i++) {
-		const struct hr_wait *w = &r->loop->waits[i];
-
-		if (fetch_of(r, i)->to >= w->from)
-			made[n_made++] = hr__loop_handover(r, i);
-		else if ((double)(w->from - fetch_of(r, i)->to) > READY_NS)
-			ready[n_ready++] = hr__loop_handover(r, i);
-	}
 	if (error == 0) {
-		both = median(made, n_made);
-		r->unpickle = n_ready >= READY_LEAST ? median(ready, n_ready)
-			      : r->loop->cpu_waits > 0
-				  ? (double)r->loop->wait_cpu_ns / (double)r->loop->cpu_waits
-				  : both / 2;
-		r->pickle = both > r->unpickle ? both - r->unpickle : 0;
+		double busy = median(h.list[BUSY], h.n[BUSY]), idle = median(h.list[IDLE], h.n[IDLE]);
+		double both = h.n[BUSY] > 0 ? busy : idle;
+
+		r->unpickle = h.n[READY] >= KNOWN ? median(h.list[READY], h.n[READY])
+			      : l->cpu_waits > 0 ? (double)l->wait_cpu_ns / (double)l->cpu_waits
+						 : both / 2;
+		r->pickle_busy = fmax(0, both - r->unpickle);
+		r->pickle_idle = h.n[IDLE] >= KNOWN ? fmax(0, idle - r->unpickle)
+						    : fmin(r->pickle_busy, r->unpickle);
 	}
-	free(made);
-	free(ready);
+	free(h.list[0]);
 	return error;
 }
 

@@ -26,7 +26,8 @@ struct hr_recorded_loop {
 	double create;		    /* iter() */
 	double start;		    /* from then until a worker fetches */
 	double end;		    /* until all workers have ended */
-	double pickle, unpickle;    /* a hand-over: the worker's and the training thread's part */
+	/* A hand-over: the worker's part, if it makes its next batch meanwhile or not, and the training thread's. */
+	double pickle_busy, pickle_idle, unpickle;
 	double cores;		    /* 0: unknown */
 	double main_low, main_high; /* share of a core that the thread uses between waits */
 	double load[3]; /* exponent of the mount (samples.h): lower limit, most probable, upper limit */

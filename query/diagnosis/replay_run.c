@@ -131,16 +131,22 @@ static void contend(struct run *s, size_t busy)
 							     (c->cores / 2));
 }
 
+/* The training thread has requested so many batches. */
+static size_t requested(const struct run *s)
+{
+	return s->received + (size_t)s->c->workers * s->c->prefetch;
+}
+
 /* A worker gets its next batch if it is among those that the training thread has requested. */
 static size_t assign(struct run *s)
 {
 	const struct hr_changed_loop *c = s->c;
-	size_t requested = s->received + (size_t)c->workers * c->prefetch, busy = 0;
+	size_t busy = 0;
 
 	for (uint32_t i = 0; i < c->workers; i++) {
 		struct worker *w = &s->workers[i];
 
-		if (!w->busy && w->batch < s->n && w->batch < requested && s->now >= w->start) {
+		if (!w->busy && w->batch < s->n && w->batch < requested(s) && s->now >= w->start) {
 			const struct hr_recorded_batch *b = &s->batches[w->batch];
 
 			w->busy = true;
@@ -173,6 +179,16 @@ static double until_next(const struct run *s, size_t busy)
 }
 
 
+/* The worker's part of the hand-over of a batch. */
+static double pickle_of(const struct run *s, const struct worker *w)
+{
+	size_t next = w->batch + s->c->workers;
+
+	if (s->c->same)
+		return 0;
+	return next < s->n && next < requested(s) ? s->r->pickle_busy : s->r->pickle_idle;
+}
+
 static void pass_workers(struct run *s, double ns, size_t busy)
 {
 	s->busy += ns * (double)busy;
@@ -190,7 +206,7 @@ static void pass_workers(struct run *s, double ns, size_t busy)
 		if (w->left > DONE)
 			continue;
 		w->busy = false;
-		s->made[w->batch] = s->now + ns + (s->c->same ? 0 : s->r->pickle);
+		s->made[w->batch] = s->now + ns + pickle_of(s, w);
 		w->batch += s->c->workers;
 	}
 }

@@ -293,7 +293,7 @@ LOADED = ["no_workers", "few_workers", "few_cores", "prefetch", "slow_reads", "s
 
 
 def other_setting(job, r):
-    """A setting for `headrace what-if`, and the job with this setting."""
+    """The job (which the kind of setting may change), a setting for `headrace what-if`, and the job with this setting."""
     o = job.options
     kinds = ["workers", "prefetch", "batch"]
     if job.cause == "slow_mount":
@@ -305,15 +305,16 @@ def other_setting(job, r):
     kind = r.choice(kinds)
     if kind == "workers" or (o["workers"] == 0 and kind in ("prefetch", "cached")):
         n = r.choice([n for n in (1, 2, 3, 4, 6) if n != o["workers"]])
-        return {"workers": n}, job.changed({"workers": n})
+        return job, {"workers": n}, job.changed({"workers": n})
     if kind == "prefetch":
         n = r.choice([1, 3, 4, 8])
-        return {"prefetch": n}, job.changed({"prefetch": n})
+        return job, {"prefetch": n}, job.changed({"prefetch": n})
     if kind == "batch":
         n = o["batch"] * 2 if r.random() < 0.5 or o["batch"] < 2 else o["batch"] // 2
-        return {"batch": n}, job.changed({"batch": n})
+        return job, {"batch": n}, job.changed({"batch": n})
     if kind == "persistent":
-        return {"persistent": "true"}, job.changed({"persistent": True})
+        return job, {"persistent": "true"}, job.changed({"persistent": True})
     if kind == "cached":
-        return {"cached": "1GiB"}, job.changed({"mount": job.mount | {"cached": 1}})
-    return {"mount": "MOUNT=/"}, job.changed({"mount": None})
+        job = job.changed({"mount": job.mount | {"cached": 1}, "forget": True})
+        return job, {"cached": "1GiB"}, job.changed({"forget": False})
+    return job, {"mount": "MOUNT=/"}, job.changed({"mount": None})

@@ -219,7 +219,7 @@ def compare(lab, name, job, apply, results):
 
 def what_if(lab, name, job, r, results):
     """Predicts the loops of the job with another setting, and runs it with this setting."""
-    setting, changed = scenario_jobs.other_setting(job, r)
+    job, setting, changed = scenario_jobs.other_setting(job, r)
     predicted, text = lab.run(job, setting)["replay"], " ".join(f"{key}={value}" for key, value in setting.items())
     if predicted["why"] is not None:
         results.append({"name": name, "setting": text, "why": predicted["why"]})

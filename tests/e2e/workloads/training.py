@@ -73,6 +73,7 @@ def options():
     p.add_argument("--lock-ms", type=float, default=0, help="each item holds a lock of all workers for so long")
     p.add_argument("--network-ms", type=float, default=0, help="each item waits so long for a server")
     p.add_argument("--mapped", action="store_true", help="items read a mapping of the file, which the page cache lacks")
+    p.add_argument("--forget", action="store_true", help="the page cache forgets each file after its item")
     p.add_argument("--opens", type=int, default=1, help="times that each item opens its file, to read a part of it")
     p.add_argument("--take", type=int, default=1, help="each item reads one so-many-th of its file")
     p.add_argument("--tensors", type=int, default=0, help="tensors that each item returns")
@@ -162,6 +163,8 @@ class Items:
                 if not data:
                     break
             at = part("read", at)
+            if o.forget:
+                os.posix_fadvise(fd, 0, 0, os.POSIX_FADV_DONTNEED)
             os.close(fd)
             at = part("metadata", at)
         cpu = time.thread_time_ns()
