@@ -28,6 +28,11 @@ CREATE MACRO hr_duration(ns) AS
 CREATE MACRO hr_durations(low_ns, high_ns) AS
     CASE WHEN hr_duration(low_ns) = hr_duration(high_ns) THEN hr_duration(low_ns) ELSE format('{} to {}', hr_duration(low_ns), hr_duration(high_ns)) END;
 
+-- A predicted duration: with its limits, if it is known, else only these
+CREATE MACRO hr_prediction(predicted_ns, low_ns, high_ns) AS
+    CASE WHEN predicted_ns IS NULL OR hr_duration(low_ns) = hr_duration(high_ns) THEN hr_durations(low_ns, high_ns)
+         ELSE format('{} ({})', hr_duration(predicted_ns), hr_durations(low_ns, high_ns)) END;
+
 -- Time that a process saves if it continues while its checkpoints are written: `share` of the time that these take. The table
 -- findings, too, uses shares from a half to one
 CREATE MACRO hr_checkpoint_saving(checkpoint_ns, setting, share) AS CASE setting WHEN 'async' THEN share * checkpoint_ns ELSE 0 END;

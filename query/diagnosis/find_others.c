@@ -62,7 +62,8 @@ static void find_slow_rank(struct hr_training_job *j)
 	f->action = "compare the node, the accelerator and the batches of this rank with those of "
 		    "the others";
 	f->gain_high = f->lost;
-	f->avoid = "faster storage or more workers: no rank waits for batches meanwhile";
+	hr__avoid(j, f, 1 << HR_USUAL_STORAGE | 1 << HR_USUAL_WORKERS,
+		  "faster storage or more workers: no rank waits for batches meanwhile");
 }
 
 /*
@@ -97,7 +98,8 @@ static void find_main(struct hr_training_job *j)
 	f->action = "find out what it computes (py-spy top --pid PROCESS), and move work on "
 		    "batches into the data set";
 	f->gain_high = 1.1 * lost;
-	f->avoid = "more workers or faster storage: the batches are ready";
+	hr__avoid(j, f, 1 << HR_USUAL_STORAGE | 1 << HR_USUAL_WORKERS,
+		  "more workers or faster storage: the batches are ready");
 }
 
 void hr__find_others(struct hr_training_job *j, const struct hr_job_files *files)
@@ -119,7 +121,7 @@ void hr__find_others(struct hr_training_job *j, const struct hr_job_files *files
 		    "save less often, or asynchronously (torch.distributed.checkpoint.async_save)";
 		f->gain_low = 0.5 * f->lost;
 		f->gain_high = 1.1 * f->lost;
-		f->avoid = "more workers: the training thread saves";
+		hr__avoid(j, f, 1 << HR_USUAL_WORKERS, "more workers: the training thread saves");
 	}
 	f = hr__finding_add(j, HR_FOUND_RESTORE, hr__job_part(j, HR_PART_RESTORE));
 	if (f != NULL)

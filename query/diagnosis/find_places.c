@@ -55,7 +55,8 @@ static void find_file(struct hr_training_job *j, struct hr_job_waits *w,
 	found->action = "copy this file to the storage of the other files";
 	found->gain_low = 0.6 * found->lost;
 	found->gain_high = 1.1 * found->lost;
-	found->avoid = "more workers: only the worker that reads this file is slow";
+	hr__avoid(j, found, 1 << HR_USUAL_WORKERS,
+		  "more workers: only the worker that reads this file is slow");
 	take_io(w, share);
 }
 
@@ -87,7 +88,7 @@ static void find_mount(struct hr_training_job *j, struct hr_job_waits *w,
 	    hr__finding_text(j, "copy the files of %s to the storage of the others", m->path);
 	found->gain_low = 0.6 * found->lost;
 	found->gain_high = 1.1 * found->lost;
-	found->avoid = "more cores: the workers wait for files";
+	hr__avoid(j, found, 1 << HR_USUAL_CORES, "more cores: the workers wait for files");
 	take_io(w, share);
 }
 

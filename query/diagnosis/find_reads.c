@@ -173,7 +173,7 @@ static void advise_storage(struct hr_training_job *j, struct hr_finding *f)
 }
 
 static void advise(struct hr_training_job *j, struct hr_finding *f,
-		   const struct hr_job_files *files, const struct hr_job_waits *w)
+		   const struct hr_job_files *files)
 {
 	double again =
 	    fmax(1, j->all_loops) * (double)files->extent / fmax(1, (double)files->bytes);
@@ -182,7 +182,8 @@ static void advise(struct hr_training_job *j, struct hr_finding *f,
 	case HR_FOUND_REREADS:
 		f->action = "read each file once: only the part that a sample needs, or keep the "
 			    "data in memory";
-		f->avoid = "more workers: they read the same data once more";
+		hr__avoid(j, f, 1 << HR_USUAL_WORKERS,
+			  "more workers: they read the same data once more");
 		predict_io(j, f, again, again);
 		break;
 	case HR_FOUND_SMALL_READS:
@@ -190,15 +191,15 @@ static void advise(struct hr_training_job *j, struct hr_finding *f,
 		predict_io(j, f, 0.1, 0.1);
 		break;
 	case HR_FOUND_SATURATED:
-		f->avoid = "more workers: the storage serves them one after the other";
+		hr__avoid(j, f, 1 << HR_USUAL_WORKERS,
+			  "more workers: the storage serves them one after the other");
 		advise_storage(j, f);
 		break;
 	case HR_FOUND_SLOW_READS:
 		hr__add_workers(j, f, 4 * hr__whole_cores(j));
 		if (f->action == NULL)
 			advise_storage(j, f);
-		if (w->cpu + w->core < 0.1 * w->all)
-			f->avoid = "more cores: the workers do not compute";
+		hr__avoid(j, f, 1 << HR_USUAL_CORES, "more cores: the workers do not compute");
 		break;
 	default:
 		advise_metadata(j, f, files);
@@ -237,7 +238,7 @@ void hr__find_reads(struct hr_training_job *j, struct hr_job_waits *w,
 	f->object = hr__files_folder(j, files->slowest, false);
 	f->mount = hr__item_mount(j, files->slowest);
 	f->evidence = evidence_of(j, cause, files);
-	advise(j, f, files, w);
+	advise(j, f, files);
 	if (more > 0) {
 		double left = 1 - more / (w->cpu + w->core);
 

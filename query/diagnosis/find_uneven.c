@@ -142,7 +142,8 @@ static void add_slow_worker(struct hr_training_job *j, struct hr_job_waits *w,
 				     slow->number);
 	f->gain_low = 0.5 * f->lost;
 	f->gain_high = 1.1 * f->lost;
-	f->avoid = "faster storage or more cores: the other workers do the same work quickly";
+	hr__avoid(j, f, 1 << HR_USUAL_STORAGE | 1 << HR_USUAL_CORES,
+		  "faster storage or more cores: the other workers do the same work quickly");
 	*w = (struct hr_job_waits){.all = w->all};
 }
 
@@ -233,8 +234,8 @@ static void find_batches(struct hr_training_job *j, struct hr_job_waits *w)
 			j->error = -ENOMEM;
 		if (j->error < 0 || r.refusal != HR_REPLAY_OK)
 			return;
-		if (r.recorded - (r.low + r.high) / 2 > gain + 0.03 * r.recorded) {
-			gain = r.recorded - (r.low + r.high) / 2;
+		if (r.recorded - r.predicted > gain + 0.03 * r.recorded) {
+			gain = r.recorded - r.predicted;
 			best = p;
 		}
 	}
@@ -249,7 +250,8 @@ static void find_batches(struct hr_training_job *j, struct hr_job_waits *w)
 		f->action = hr__finding_text(j, "set prefetch_factor=%u of the DataLoader (now %u)",
 					     best, prefetch);
 		(void)hr__predict(j, f, &setting);
-		f->avoid = "more cores: the workers wait for requests most of the time";
+		hr__avoid(j, f, 1 << HR_USUAL_CORES,
+			  "more cores: the workers wait for requests most of the time");
 		*w = (struct hr_job_waits){.all = w->all};
 	}
 }

@@ -41,6 +41,43 @@ bool hr__predict(struct hr_training_job *j, struct hr_finding *f, const struct h
 	return true;
 }
 
+/* More gain than this share of the wall time is worth a try. */
+#define GAIN_SHARE 0.05
+
+static double usual_share(struct hr_training_job *j, enum hr_usual usual)
+{
+	struct hr_setting setting = HR_SETTING_SAME;
+	struct hr_replayed replay;
+	int r;
+
+	if (j->usual[usual].known)
+		return j->usual[usual].share;
+	if (usual == HR_USUAL_WORKERS)
+		setting.workers = 2 * (j->workers > 0 ? j->workers : 1);
+	else if (usual == HR_USUAL_CORES)
+		setting.cores = 2 * j->cores;
+	else
+		setting.io = (struct hr_multiple){0.1, 0.1};
+	r = hr__job_replay(j, &setting, &replay);
+	if (r < 0)
+		j->error = r;
+	j->usual[usual].known = true;
+	j->usual[usual].share =
+	    r < 0 || replay.refusal != HR_REPLAY_OK || replay.doubt != HR_REPLAY_OK
+		? INFINITY
+		: (replay.recorded - replay.predicted) / j->wall;
+	return j->usual[usual].share;
+}
+
+void hr__avoid(struct hr_training_job *j, struct hr_finding *f, unsigned remedies,
+	       const char *reason)
+{
+	for (unsigned usual = 0; usual < HR_USUAL_END; usual++)
+		if ((remedies >> usual & 1) && usual_share(j, usual) > GAIN_SHARE)
+			return;
+	f->avoid = reason;
+}
+
 /* The fewest workers, at most `most`, with which the loops take at most 3 % longer than with more. */
 static uint32_t best_workers(struct hr_training_job *j, uint32_t most)
 {
@@ -105,7 +142,7 @@ static void advise_cores(struct hr_training_job *j, struct hr_finding *f)
 		    "request more cores (now %g), or make the transforms of the data set cheaper",
 		    j->cores);
 	(void)hr__predict(j, f, &setting);
-	f->avoid = "more workers: they share the same cores";
+	hr__avoid(j, f, 1 << HR_USUAL_WORKERS, "more workers: they share the same cores");
 }
 
 static void find_computing(struct hr_training_job *j, const struct hr_job_waits *w)
@@ -138,16 +175,15 @@ static void find_computing(struct hr_training_job *j, const struct hr_job_waits 
 		f->gain_low = 0.3 * w->core;
 		/* Without a core, hand-overs and the training thread take longer, too. */
 		f->gain_high = w->all + 0.5 * j->part[HR_PHASE_TRAIN][HR_PART_COMPUTE];
-		f->avoid = "more workers: they get no cores either";
+		hr__avoid(j, f, 1 << HR_USUAL_WORKERS, "more workers: they get no cores either");
 	} else if (few_cores) {
 		advise_cores(j, f);
 	} else {
 		hr__add_workers(j, f, hr__whole_cores(j));
 		if (f->action == NULL)
 			f->action = "make the transforms of the data set cheaper";
-		f->avoid = w->read + w->metadata < 0.1 * w->all
-			       ? "faster storage: it is not what the loop waits for"
-			       : NULL;
+		hr__avoid(j, f, 1 << HR_USUAL_STORAGE,
+			  "faster storage: it is not what the loop waits for");
 	}
 }
 
@@ -172,7 +208,7 @@ static void find_idle(struct hr_training_job *j, const struct hr_job_waits *w)
 		f->action = "hold the lock for a shorter time, or use none: py-spy dump --pid "
 			    "WORKER shows who holds it";
 		f->gain_high = f->lost;
-		f->avoid = "more workers: they wait for the same lock";
+		hr__avoid(j, f, 1 << HR_USUAL_WORKERS, "more workers: they wait for the same lock");
 		return;
 	}
 	if (cause == HR_FOUND_ASLEEP)
@@ -184,7 +220,7 @@ static void find_idle(struct hr_training_job *j, const struct hr_job_waits *w)
 				? "send requests ahead and at the same time, or copy the data to "
 				  "storage of the node"
 				: "find out what the workers wait for: py-spy dump --pid WORKER";
-	f->avoid = "more cores: the workers do not compute";
+	hr__avoid(j, f, 1 << HR_USUAL_CORES, "more cores: the workers do not compute");
 }
 
 /* Counters have no operations: what looks like sleep may be a read. */
@@ -243,7 +279,7 @@ static void find_handover(struct hr_training_job *j, double lost)
 		    j, "%.1f ms a batch, which is usual: larger batches need fewer hand-overs",
 		    1e3 * each);
 	}
-	f->avoid = "faster storage: the batches are already made";
+	hr__avoid(j, f, 1 << HR_USUAL_STORAGE, "faster storage: the batches are already made");
 }
 
 static void find_mapped(struct hr_training_job *j, double lost, double waits)
@@ -257,7 +293,7 @@ static void find_mapped(struct hr_training_job *j, double lost, double waits)
 	    "read the files instead of mapping them, or call madvise(MADV_WILLNEED) before use";
 	f->gain_low = 0.3 * lost;
 	f->gain_high = waits; /* faults take CPU time, too */
-	f->avoid = "more cores: the workers wait for pages";
+	hr__avoid(j, f, 1 << HR_USUAL_CORES, "more cores: the workers wait for pages");
 }
 
 static void find_prefetch(struct hr_training_job *j, double lost)

@@ -223,6 +223,7 @@ int hr__job_replay(struct hr_training_job *j, const struct hr_setting *setting,
 			continue;
 		stall = hr_recorded_stall(j->recorded[i]) / 1e9;
 		ret->refusal = one.refusal != HR_REPLAY_OK ? one.refusal : ret->refusal;
+		ret->doubt = one.doubt != HR_REPLAY_OK ? one.doubt : ret->doubt;
 		ret->recorded += one.recorded / (double)j->lives;
 		ret->replayed += one.replayed / (double)j->lives;
 		ret->predicted += one.predicted / (double)j->lives;

@@ -14,6 +14,9 @@
 
 #define HR_PHASES (HR_PHASE_END + 1u)
 
+/* Remedies that people try first. */
+enum hr_usual { HR_USUAL_WORKERS, HR_USUAL_CORES, HR_USUAL_STORAGE, HR_USUAL_END };
+
 /* A job: means of its training processes, in seconds. */
 struct hr_training_job {
 	const struct hr_diagnosis *d;
@@ -33,6 +36,11 @@ struct hr_training_job {
 	uint32_t workers, prefetch; /* of the last training loop */
 	bool persistent;
 	bool counters; /* for some time, without single operations */
+	/* What usual remedies would gain, as shares of `wall`, if `known`; INFINITY: a replay cannot tell. */
+	struct {
+		bool known;
+		double share;
+	} usual[HR_USUAL_END];
 	struct hr_findings *to;
 	int error;
 };
@@ -92,6 +100,9 @@ void hr__find_waits(struct hr_training_job *j, const struct hr_job_files *files)
 bool hr__predict(struct hr_training_job *j, struct hr_finding *f, const struct hr_setting *setting);
 /* If more workers (at most `most`) would help: the action, and its gain. */
 void hr__add_workers(struct hr_training_job *j, struct hr_finding *f, uint32_t most);
+/* Says that usual remedies (bits 1 << enum hr_usual) would not help, with the reason, if replays say so. */
+void hr__avoid(struct hr_training_job *j, struct hr_finding *f, unsigned remedies,
+	       const char *reason);
 uint32_t hr__whole_cores(const struct hr_training_job *j);
 
 /* ---- find_files.c: what the fetches of a job have in common ---- */

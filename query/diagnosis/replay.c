@@ -71,8 +71,8 @@ struct guess {
 };
 enum { MIDDLE, LEAST, MOST_MAIN, MOST_LOAD, MOST, SHARED, GUESSES };
 static const struct guess guesses[GUESSES] = {
-    [MIDDLE] = {0.5, 0.5, false},  [LEAST] = {0, 0, false}, [MOST_MAIN] = {1, 0, false},
-    [MOST_LOAD] = {0, 1, false}, [MOST] = {1, 1, false},  [SHARED] = {1, 1, true},
+    [MIDDLE] = {0.5, 0.5, false}, [LEAST] = {0, 0, false}, [MOST_MAIN] = {1, 0, false},
+    [MOST_LOAD] = {0, 1, false},  [MOST] = {1, 1, false},  [SHARED] = {1, 1, true},
 };
 
 static double between(double a, double b, double where)

@@ -103,12 +103,13 @@ static int read_handovers(struct hr_recorded_loop *r)
 	int error = sort_handovers(r, &h);
 
 	if (error == 0) {
-		double busy = median(h.list[BUSY], h.n[BUSY]), idle = median(h.list[IDLE], h.n[IDLE]);
+		double busy = median(h.list[BUSY], h.n[BUSY]),
+		       idle = median(h.list[IDLE], h.n[IDLE]);
 		double both = h.n[BUSY] > 0 ? busy : idle;
 
 		r->unpickle = h.n[READY] >= KNOWN ? median(h.list[READY], h.n[READY])
-			      : l->cpu_waits > 0 ? (double)l->wait_cpu_ns / (double)l->cpu_waits
-						 : both / 2;
+			      : l->cpu_waits > 0  ? (double)l->wait_cpu_ns / (double)l->cpu_waits
+						  : both / 2;
 		r->pickle_busy = fmax(0, both - r->unpickle);
 		r->pickle_idle = h.n[IDLE] >= KNOWN ? fmax(0, idle - r->unpickle)
 						    : fmin(r->pickle_busy, r->unpickle);
@@ -126,13 +127,14 @@ static int read_batches(struct hr_recorded_loop *r)
 	for (size_t i = 0; i < r->n; i++) {
 		const struct hr_spent *s = &r->d->spent[r->loop->waits[i].fetch];
 
-		r->batches[i] =
-		    (struct hr_recorded_batch){.ns = s->ns,
-					       .io = fmax(0, s->io - s->cached - s->io_core),
-					       .cached = s->cached,
-					       .cpu = s->cpu,
-					       .rest = s->fault + hr_spent_idle(s) + s->unknown,
-					       .gap = hr__loop_gap(r, i)};
+		r->batches[i] = (struct hr_recorded_batch){
+		    .ns = s->ns,
+		    .io = fmax(0, s->io - s->cached - s->io_core),
+		    .cached = s->cached,
+		    .cpu = s->cpu,
+		    .lock = s->lock,
+		    .rest = s->fault + hr_spent_idle(s) - s->lock + s->unknown,
+		    .gap = hr__loop_gap(r, i)};
 	}
 	return 0;
 }

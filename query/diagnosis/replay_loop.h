@@ -9,9 +9,9 @@
 struct hr_recorded_batch {
 	double ns; /* of its fetch, whose parts are: */
 	double io,
-	    cached;	  /* I/O that the kernel's caches do not serve, and that which they serve */
-	double cpu, rest; /* `rest` depends on no setting */
-	double gap;	  /* until the next request, or until the loop ended */
+	    cached; /* I/O that the kernel's caches do not serve, and that which they serve */
+	double cpu, lock, rest; /* `lock`: waits for locks; `rest` depends on no setting */
+	double gap;		/* until the next request, or until the loop ended */
 };
 
 /* What is the same in all replays of a loop. */
@@ -21,19 +21,21 @@ struct hr_recorded_loop {
 	bool first; /* over its loader */
 	bool known; /* the fetches of all batches are known. Otherwise without: */
 	struct hr_recorded_batch *batches;
-	size_t n;		    /* batches */
-	double replayed;	    /* how long it takes with the recorded settings, in ns */
-	double create;		    /* iter() */
-	double start;		    /* from then until a worker fetches */
-	double end;		    /* until all workers have ended */
+	size_t n;	 /* batches */
+	double replayed; /* how long it takes with the recorded settings, in ns */
+	double create;	 /* iter() */
+	double start;	 /* from then until a worker fetches */
+	double end;	 /* until all workers have ended */
 	/* A hand-over: the worker's part, if it makes its next batch meanwhile or not, and the training thread's. */
 	double pickle_busy, pickle_idle, unpickle;
 	double cores;		    /* 0: unknown */
 	double main_low, main_high; /* share of a core that the thread uses between waits */
-	double load[3]; /* exponent of the mount (samples.h): lower limit, most probable, upper limit */
+	double load
+	    [3]; /* exponent of the mount (samples.h): lower limit, most probable, upper limit */
 	double stalled; /* share of the time between waits that it waited for other ranks */
-	double busy;	/* how many workers make batches at the same time as one does, itself included */
-	double wanted;	/* cores that its threads used, at most */
+	double
+	    busy; /* how many workers make batches at the same time as one does, itself included */
+	double wanted; /* cores that its threads used, at most */
 	/* CPU work took `slow` times as long as on cores of its own, `outside` times because of other programs. */
 	double slow, outside;
 };

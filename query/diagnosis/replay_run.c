@@ -26,10 +26,10 @@ struct pass {
 
 struct worker {
 	bool busy;
-	size_t batch;		/* that it makes, or will make next */
-	double io, cpu, rest;	/* of this batch, in ns */
-	double left;		/* the part of this batch that is not made, 0 to 1 */
-	double start;		/* when it begins its first batch */
+	size_t batch;		    /* that it makes, or will make next */
+	double io, cpu, lock, rest; /* of this batch, in ns */
+	double left;		    /* the part of this batch that is not made, 0 to 1 */
+	double start;		    /* when it begins its first batch */
 };
 
 struct run {
@@ -39,8 +39,9 @@ struct run {
 	const struct hr_recorded_batch *batches;
 	size_t n;
 	struct worker *workers; /* c->workers of them */
-	double *made;		/* of each batch: when its worker has handed it over; INFINITY: not yet */
-	double *load;		/* of each number of busy workers: the multiple of their I/O */
+	double *made; /* of each batch: when its worker has handed it over; INFINITY: not yet */
+	/* Of each number of busy workers: the multiple of their I/O, and of their waits for locks. */
+	double *load, *locked;
 	struct pass pass;
 	double now;
 	size_t received; /* batches */
@@ -76,6 +77,7 @@ static void add_share(struct hr_recorded_batch *to, const struct hr_recorded_bat
 	to->io += share * from->io;
 	to->cached += share * from->cached;
 	to->cpu += share * from->cpu;
+	to->lock += share * from->lock;
 	to->rest += share * from->rest;
 	to->gap += share * from->gap;
 }
@@ -108,9 +110,10 @@ static double work_of(const struct run *s)
 	return gap * (1 + (times - 1) * (1 - s->r->stalled));
 }
 
-static double batch_ns(const struct run *s, const struct worker *w, size_t busy)
+/* The time in which a worker makes its batch, if CPU work takes `slow` times as long; not 0. */
+static double batch_ns(const struct run *s, const struct worker *w, size_t busy, double slow)
 {
-	return fmax(1, w->io * s->load[busy] + w->cpu * s->slow + w->rest);
+	return fmax(1, w->io * s->load[busy] + w->lock * s->locked[busy] + w->cpu * slow + w->rest);
 }
 
 /* Finds s->slow: how many threads want to compute, for each core. */
@@ -123,12 +126,13 @@ static void contend(struct run *s, size_t busy)
 		const struct worker *w = &s->workers[i];
 
 		if (w->busy)
-			wanted += w->cpu / fmax(1, w->io * s->load[busy] + w->cpu + w->rest);
+			wanted += w->cpu / batch_ns(s, w, busy, 1);
 	}
 	s->slow = c->outside * (c->cores > 0 ? fmax(1, wanted / c->cores) : 1);
 	if (c->shared && c->cores > 0)
-		s->slow *= 1 + SHARED_SLOWDOWN * fmin(1, fmax(0, fmin(wanted, c->cores) - s->r->wanted) /
-							     (c->cores / 2));
+		s->slow *=
+		    1 + SHARED_SLOWDOWN * fmin(1, fmax(0, fmin(wanted, c->cores) - s->r->wanted) /
+						      (c->cores / 2));
 }
 
 /* The training thread has requested so many batches. */
@@ -153,6 +157,7 @@ static size_t assign(struct run *s)
 			w->left = 1;
 			w->io = c->same ? b->ns : b->io * c->io;
 			w->cpu = c->same ? 0 : b->cached * c->cached + b->cpu;
+			w->lock = c->same ? 0 : b->lock;
 			w->rest = c->same ? 0 : b->rest;
 		}
 		busy += w->busy;
@@ -169,7 +174,7 @@ static double until_next(const struct run *s, size_t busy)
 		const struct worker *w = &s->workers[i];
 
 		if (w->busy)
-			ns = fmin(ns, w->left * batch_ns(s, w, busy));
+			ns = fmin(ns, w->left * batch_ns(s, w, busy, s->slow));
 		else if (w->start > s->now)
 			ns = fmin(ns, w->start - s->now);
 	}
@@ -177,7 +182,6 @@ static double until_next(const struct run *s, size_t busy)
 		return fmin(ns, fmax(0, s->made[s->received] - s->now));
 	return fmin(ns, s->phase == TAKES ? s->left : s->left * work_of(s));
 }
-
 
 /* The worker's part of the hand-over of a batch. */
 static double pickle_of(const struct run *s, const struct worker *w)
@@ -199,7 +203,7 @@ static void pass_workers(struct run *s, double ns, size_t busy)
 
 		if (!w->busy)
 			continue;
-		share = ns / batch_ns(s, w, busy);
+		share = ns / batch_ns(s, w, busy, s->slow);
 		s->cpu += share * w->cpu;
 		s->slowed += share * w->cpu * s->slow;
 		w->left -= share;
@@ -284,7 +288,7 @@ static int run_init(struct run *s)
 	}
 	s->workers = calloc(workers, sizeof(*s->workers));
 	s->made = malloc((s->n + 1) * sizeof(*s->made));
-	s->load = malloc((workers + 1) * sizeof(*s->load));
+	s->load = malloc(2 * (workers + 1) * sizeof(*s->load));
 	if (s->batches == NULL || s->workers == NULL || s->made == NULL || s->load == NULL)
 		return -ENOMEM;
 	if (s->regrouped != NULL)
@@ -297,8 +301,12 @@ static int run_init(struct run *s)
 		s->workers[i] = (struct worker){
 		    .batch = i,
 		    .start = s->pass.create + (c->same ? hr__loop_start(s->r, i) : s->pass.start)};
-	for (uint32_t i = 0; i <= workers; i++)
+	s->locked = s->load + workers + 1;
+	for (uint32_t i = 0; i <= workers; i++) {
+		/* Of workers that use a lock one after the other, each waits for all others. */
+		s->locked[i] = i == 0 ? 0 : (i - 1) / fmax(0.5, s->r->busy - 1);
 		s->load[i] = c->same || i == 0 ? 1 : pow(i / s->r->busy, c->load);
+	}
 	return 0;
 }
 

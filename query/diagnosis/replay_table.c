@@ -278,7 +278,8 @@ static void replay_cell(const struct hr_rows *rows, size_t row, unsigned column,
 		c->null = r->refusal != HR_REPLAY_OK || r->doubt != HR_REPLAY_OK;
 		break;
 	case HR_REPLAYS_doubt:
-		hr__cell_constant(c, refusals[r->refusal == HR_REPLAY_OK ? r->doubt : HR_REPLAY_OK]);
+		hr__cell_constant(c,
+				  refusals[r->refusal == HR_REPLAY_OK ? r->doubt : HR_REPLAY_OK]);
 		break;
 	case HR_REPLAYS_low_ns:
 		c->i = (int64_t)(r->low * 1e9);

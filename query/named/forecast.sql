@@ -27,6 +27,7 @@ WITH tried AS MATERIALIZED (
 predicted AS (
     SELECT *, coalesce(predicted_ns, (low_ns + high_ns) / 2) AS mid_ns, wall_ns - recorded_ns + low_ns - hr_checkpoint_saving(checkpoint_ns, $checkpoint, 1.0) AS job_low_ns,
            wall_ns - recorded_ns + high_ns - hr_checkpoint_saving(checkpoint_ns, $checkpoint, 0.5) AS job_high_ns,
+           wall_ns - recorded_ns + predicted_ns - hr_checkpoint_saving(checkpoint_ns, $checkpoint, 0.75) AS job_ns,
            CASE workers WHEN 0 THEN 'num_workers=0'
                 ELSE format('num_workers={} prefetch_factor={}{}', workers, prefetch, CASE persistent WHEN 1 THEN ' persistent_workers=True' ELSE '' END)
                 END AS name
@@ -48,13 +49,13 @@ chosen AS (
                          ELSE 0 END),
 texts AS (
     SELECT cluster, job, attempt, 0 AS place, list_concat([
-        format('{}: predicted {} instead of {}', whose, hr_durations(job_low_ns, job_high_ns), hr_duration(wall_ns)),
+        format('{}: predicted {} instead of {}', whose, hr_prediction(job_ns, job_low_ns, job_high_ns), hr_duration(wall_ns)),
         format('   with:        {}', concat_ws(' ', name, format('batch_size={}', $batch), format('cores={:g}', $cores), format('io={:g}', $io),
                format('mount:{}', $mount), format('cached={}', $cached), format('reads={}', $reads),
                CASE $checkpoint WHEN 'async' THEN 'checkpoint=async' END)),
-        format('   loops:       {} instead of {} (the replay of the recorded settings takes {})', hr_durations(low_ns, high_ns), hr_duration(recorded_ns),
+        format('   loops:       {} instead of {} (the replay of the recorded settings takes {})', hr_prediction(predicted_ns, low_ns, high_ns), hr_duration(recorded_ns),
                hr_duration(replayed_ns))],
-        CASE WHEN loops > 1 THEN [format('   each loop:   {} instead of {}, on average of {:.0f}', hr_durations(low_ns / loops, high_ns / loops), hr_duration(recorded_ns / loops), loops)] ELSE [] END,
+        CASE WHEN loops > 1 THEN [format('   each loop:   {} instead of {}, on average of {:.0f}', hr_prediction(predicted_ns / loops, low_ns / loops, high_ns / loops), hr_duration(recorded_ns / loops), loops)] ELSE [] END,
         CASE WHEN doubt IS NOT NULL THEN [format('   not known:   {}', doubt)] ELSE [] END,
         CASE WHEN $checkpoint = 'async' AND checkpoint_ns > 0 THEN [format('   checkpoints: at most {} instead of {}', hr_duration(checkpoint_ns / 2), hr_duration(checkpoint_ns))] ELSE [] END,
         CASE WHEN ranks > 1 AND stalls THEN [format('   ranks:       {}, which wait for each other: of the slowest one', ranks)]
@@ -62,7 +63,7 @@ texts AS (
         CASE $best WHEN 'true' THEN ['   tried:'] ELSE [] END) AS lines
     FROM chosen
     UNION ALL
-    SELECT cluster, job, attempt, workers + 1, [format('      {:56s} loops {}', name, hr_durations(low_ns, high_ns))]
+    SELECT cluster, job, attempt, workers + 1, [format('      {:56s} loops {}', name, hr_prediction(predicted_ns, low_ns, high_ns))]
     FROM kept WHERE $best = 'true' AND mid_ns <= 1.5 * best_ns
     UNION ALL
     SELECT cluster, job, attempt, 0, [format('job {}: no prediction: {}', job, max(refusal))]
