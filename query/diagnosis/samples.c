@@ -15,6 +15,8 @@
 /* Bins by the number of operations under way: 1, 2, 3 to 4, 5 to 8... */
 #define BINS	  8u
 #define BIN_LEAST 2u /* a bin with fewer operations does not count */
+/* So many operations that began alone tell how long one takes without load. */
+#define ALONE_LEAST 4u
 
 static bool is_kept(const struct hr_samples *s, int64_t from)
 {
@@ -187,32 +189,32 @@ static int add_to_bin(struct bin *bins, const struct hr_sample *sample, double b
 
 /* An operation of the mount, as the field `op` of samples has it. */
 struct operation {
-	double *ns; /* durations; sorted by find_service */
-	size_t n, room;
-	double sum;
-	double service; /* ns without load */
+	double *alone; /* durations of those that began with no other under way */
+	size_t n_alone, room;
+	size_t n;
+	double sum, least; /* durations of all, and the shortest */
+	double service;	   /* ns without load */
 };
 
 /* -ENOMEM. */
-static int add_durations(struct operation *ops, const struct hr_sample *list, size_t n)
+static int add_duration(struct operation *o, double ns, bool alone)
 {
-	for (size_t i = 0; i < n; i++) {
-		struct operation *o = &ops[list[i].op];
-
-		if (!hr_array_reserve(o->ns, o->n, o->room))
-			return -ENOMEM;
-		o->ns[o->n] = (double)(list[i].to - list[i].from);
-		o->sum += o->ns[o->n++];
-	}
+	o->least = o->n == 0 || ns < o->least ? ns : o->least;
+	o->sum += ns;
+	o->n++;
+	if (!alone)
+		return 0;
+	if (!hr_array_reserve(o->alone, o->n_alone, o->room))
+		return -ENOMEM;
+	o->alone[o->n_alone++] = ns;
 	return 0;
 }
 
-/* One in ten operations of a kind took less time. */
 static void find_service(struct operation *o)
 {
-	if (o->n > 0)
-		qsort(o->ns, o->n, sizeof(*o->ns), by_value);
-	o->service = o->n > 0 ? fmax(1, o->ns[o->n / 10]) : 1;
+	if (o->n_alone > 0)
+		qsort(o->alone, o->n_alone, sizeof(*o->alone), by_value);
+	o->service = fmax(1, o->n_alone >= ALONE_LEAST ? o->alone[o->n_alone / 10] : o->least);
 }
 
 /* The samples of a mount, by time. */
@@ -229,6 +231,12 @@ static double since_first(const struct mount_samples *m, int64_t ns)
 	return (double)(ns - m->list[0].from);
 }
 
+/* How many samples have ended when one begins. */
+static size_t ended_before(const struct mount_samples *m, size_t i)
+{
+	return moments_until(&m->ends, since_first(m, m->list[i].from));
+}
+
 /* -ENOMEM. mount_done frees the result, also of a failure. */
 static int mount_read(struct mount_samples *m)
 {
@@ -236,24 +244,29 @@ static int mount_read(struct mount_samples *m)
 
 	m->served = malloc(m->n * sizeof(*m->served));
 	if (m->served == NULL || moments_init(&m->starts, m->n) < 0 ||
-	    moments_init(&m->ends, m->n) < 0 || add_durations(m->ops, m->list, m->n) < 0)
+	    moments_init(&m->ends, m->n) < 0)
 		return -ENOMEM;
-	for (unsigned op = 0; op < HR_OP_MAX; op++)
-		find_service(&m->ops[op]);
 	for (size_t i = 0; i < m->n; i++) {
 		m->starts.list[i] = since_first(m, m->list[i].from);
 		m->ends.list[i] = since_first(m, m->list[i].to);
-		m->served[i] = sum += m->ops[m->list[i].op].service;
 	}
 	moments_sort(&m->starts);
 	moments_sort(&m->ends);
+	for (size_t i = 0; i < m->n; i++)
+		if (add_duration(&m->ops[m->list[i].op], (double)(m->list[i].to - m->list[i].from),
+				 ended_before(m, i) >= i) < 0)
+			return -ENOMEM;
+	for (unsigned op = 0; op < HR_OP_MAX; op++)
+		find_service(&m->ops[op]);
+	for (size_t i = 0; i < m->n; i++)
+		m->served[i] = sum += m->ops[m->list[i].op].service;
 	return 0;
 }
 
 static void mount_done(struct mount_samples *m)
 {
 	for (unsigned op = 0; op < HR_OP_MAX; op++)
-		free(m->ops[op].ns);
+		free(m->ops[op].alone);
 	free(m->starts.list);
 	free(m->ends.list);
 	free(m->served);
@@ -266,7 +279,7 @@ static void mount_done(struct mount_samples *m)
 static double begun_with(const struct mount_samples *m, size_t i)
 {
 	double from = since_first(m, m->list[i].from), before;
-	size_t ended = moments_until(&m->ends, from);
+	size_t ended = ended_before(m, i);
 
 	if (ended >= i)
 		return 1;
@@ -274,13 +287,18 @@ static double begun_with(const struct mount_samples *m, size_t i)
 	return 1 + before / m->ops[m->list[i].op].service;
 }
 
-/* The operation that takes most time: others take differently long. 0: none. */
+static double needs(const struct operation *o)
+{
+	return o->service * (double)o->n;
+}
+
+/* The operation that needs most time of the storage: others take differently long. 0: none. */
 static uint16_t choose(const struct mount_samples *m)
 {
 	uint16_t most = 0;
 
 	for (uint16_t op = 1; op < HR_OP_MAX; op++)
-		if (m->ops[op].sum > (most > 0 ? m->ops[most].sum : 0))
+		if (needs(&m->ops[op]) > (most > 0 ? needs(&m->ops[most]) : 0))
 			most = op;
 	return most;
 }

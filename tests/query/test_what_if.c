@@ -17,7 +17,8 @@
 #define BATCHES 20u
 
 /*
- * One worker sleeps for 10 ms in each fetch; the training thread takes 5 ms for a batch:
+ * One worker takes 10 ms in each fetch, for `fetch_cpu` of which it computes; the training thread takes
+ * 5 ms for a batch, and does not compute:
  *
  *   0 to 100     starts           100 to 110  makes its worker
  *   110 to 310   the worker makes 20 batches, and the loop waits for each
@@ -27,6 +28,7 @@
 enum { TRAINS = 1, WORKER };
 
 static struct hr_regions *regions;
+static unsigned fetch_cpu; /* ms */
 
 static struct hr_region *region(uint64_t proc, uint32_t kind, uint64_t from, uint64_t to,
 				const char *args)
@@ -51,7 +53,7 @@ static struct hr_region *region(uint64_t proc, uint32_t kind, uint64_t from, uin
 
 static void send_regions(struct fixture__stream *s)
 {
-	char args[128];
+	char args[160];
 
 	assert_int_equal(hr_regions_new(&regions), 0);
 	region(TRAINS, HR_REGION_RANGE, 100, 110, NULL);
@@ -59,11 +61,14 @@ static void send_regions(struct fixture__stream *s)
 		uint64_t made = 110 + 10 * i, from = i > 0 ? made + 5 : made;
 
 		snprintf(args, sizeof(args),
-			 "{\"loader\":0,\"workers\":1,\"prefetch\":2,\"batch\":%u}", i);
+			 "{\"loader\":0,\"workers\":1,\"prefetch\":2,\"batch\":%u,\"cpu_ns\":0,"
+			 "\"before_ns\":5000000,\"before_cpu_ns\":0}",
+			 i);
 		region(TRAINS, HR_REGION_INPUT_WAIT, from, made + 10, args);
 		region(TRAINS, HR_REGION_OPTIMIZER, made + 14, made + 15, NULL);
 		snprintf(args, sizeof(args),
-			 "{\"loader\":0,\"worker\":0,\"batch\":%u,\"cpu_ns\":0}", i);
+			 "{\"loader\":0,\"worker\":0,\"batch\":%u,\"cpu_ns\":%u}", i,
+			 fetch_cpu * (unsigned)MS);
 		region(WORKER, HR_REGION_FETCH, made, made + 10, args);
 	}
 	region(TRAINS, HR_REGION_INPUT_WAIT, 315, 320,
@@ -95,8 +100,15 @@ static void fill(struct fixture__stream *s)
 	send_regions(s);
 }
 
+static int setup_computing(void **state)
+{
+	fetch_cpu = 10;
+	return fixture__one_job(state, 1, fill);
+}
+
 static int setup(void **state)
 {
+	fetch_cpu = 0;
 	return fixture__one_job(state, 1, fill);
 }
 
@@ -157,6 +169,29 @@ static void replays_no_workers(void **state)
 		;
 }
 
+static double predicted(char *workers, char *cores)
+{
+	struct answer r = answer_ask("what-if", workers, cores, NULL);
+	double s;
+
+	assert_true(answer_next(&r));
+	s = answer_number(&r, "predicted_s");
+	while (answer_next(&r))
+		;
+	return s;
+}
+
+/*
+ * Two workers that share a core take 20 ms for a batch each: they start at 20 ms and end at 220 ms. Two
+ * batches are ready then, for 10 ms, and the worker takes 5 ms to end.
+ */
+static void shares_cores(void **state)
+{
+	(void)state;
+	assert_true(fabs(predicted("workers=2", "cores=2") - 0.135) < 1e-6);
+	assert_true(fabs(predicted("workers=2", "cores=1") - 0.235) < 1e-6);
+}
+
 static void finds_the_cheapest_setting(void **state)
 {
 	char *text = fixture_named(&fix, "forecast", "best=true", NULL, NULL);
@@ -196,5 +231,10 @@ int main(void)
 	    cmocka_unit_test(refuses_what_it_does_not_know),
 	};
 
-	return cmocka_run_group_tests(tests, setup, fixture_teardown);
+	const struct CMUnitTest computing[] = {
+	    cmocka_unit_test(shares_cores),
+	};
+	int failed = cmocka_run_group_tests(tests, setup, fixture_teardown);
+
+	return failed + cmocka_run_group_tests(computing, setup_computing, fixture_teardown);
 }
