@@ -9,7 +9,7 @@
 #include "query/diagnosis/each.h"
 #include "query/diagnosis/parts_internal.h"
 
-/* Ranks end their steps together if their cycles differ by less than this share of what their own times do. */
+/* Cycles of ranks end together if their durations differ by less than this share of what the own times do. */
 #define TOGETHER 0.5
 
 struct hr_cycle *hr_cycle_of(const struct hr_cycles *c, uint64_t step)
@@ -59,15 +59,6 @@ static bool is_delay(const struct hr_block *b, unsigned part)
 
 /* ---- cycles of one life ---- */
 
-static int begin_cycle(struct hr_cycles *c, uint64_t step, const struct hr_cycle *between)
-{
-	if (!hr_array_reserve(c->list, c->n, c->room))
-		return -ENOMEM;
-	c->list[c->n] = *between;
-	c->list[c->n++].step = step;
-	return 0;
-}
-
 static void add_block(const struct hr_diagnosis *d, const struct hr_block *b, struct hr_cycle *to)
 {
 	double parts[HR_PART_END], ns = (double)(b->to - b->from);
@@ -88,33 +79,72 @@ static void add_block(const struct hr_diagnosis *d, const struct hr_block *b, st
 	}
 }
 
+/* The end of the block in which the ranks meet: the last such one of blocks [i, end), which are of one step. */
+static int64_t meeting(const struct hr_train_life *life, size_t i, size_t end)
+{
+	int64_t sync = 0, optimizer = 0;
+
+	for (; i < end; i++) {
+		const struct hr_block *b = &life->blocks[i];
+		unsigned part = hr__is_whole(b->kind) ? hr__whole_part(b->kind) : HR_PART_END;
+
+		sync = is_sync(part) ? b->to : sync;
+		optimizer = part == HR_PART_OPTIMIZER ? b->to : optimizer;
+	}
+	return sync != 0 ? sync : optimizer != 0 ? optimizer : life->blocks[end - 1].to;
+}
+
+/* Finds when the cycles begin and end. -ENOMEM. */
+static int find_cycles(const struct hr_train_life *life, struct hr_cycles *c)
+{
+	for (size_t i = 0, end; i < life->n; i = end) {
+		uint64_t step = life->blocks[i].step;
+		const struct hr_cycle *before = c->n > 0 ? &c->list[c->n - 1] : NULL;
+
+		for (end = i + 1; end < life->n && life->blocks[end].step == step;)
+			end++;
+		if (step == HR_REGION_UNKNOWN)
+			continue;
+		if (before != NULL && step < before->step) {
+			c->n = 0;
+			return 0;
+		}
+		if (before != NULL && step == before->step) { /* interrupted */
+			c->list[c->n - 1].to = meeting(life, i, end);
+			continue;
+		}
+		if (!hr_array_reserve(c->list, c->n, c->room))
+			return -ENOMEM;
+		/* The time before the first step is no cycle's. */
+		c->list[c->n++] =
+		    (struct hr_cycle){.step = step,
+				      .from = before != NULL ? before->to : life->blocks[i].from,
+				      .to = meeting(life, i, end)};
+	}
+	return 0;
+}
+
+/* The cycle of a block, at or after the cycle *c, which it advances; NULL: none. Blocks are by time. */
+static struct hr_cycle *cycle_at(const struct hr_cycles *all, size_t *c, const struct hr_block *b)
+{
+	while (*c < all->n && b->from >= all->list[*c].to)
+		++*c;
+	return *c < all->n && b->from >= all->list[*c].from ? &all->list[*c] : NULL;
+}
+
 static int make_cycles(void *data, size_t number)
 {
 	const struct hr_diagnosis *d = data;
 	const struct hr_train_life *life = &d->lives.list[number];
 	struct hr_cycles *c = &d->cycles[number];
-	struct hr_cycle between = {0};
-	int r = 0;
+	size_t at = 0;
+	int r = find_cycles(life, c);
 
 	for (size_t i = 0; r == 0 && i < life->n; i++) {
-		const struct hr_block *b = &life->blocks[i];
+		struct hr_cycle *cycle = cycle_at(c, &at, &life->blocks[i]);
 
-		if (b->step == HR_REGION_UNKNOWN) {
-			add_block(d, b, &between);
-			continue;
-		}
-		if (c->n > 0 && b->step < c->list[c->n - 1].step) {
-			c->n = 0;
-			break;
-		}
-		if (c->n == 0) /* the time before the first step is no cycle's */
-			between = (struct hr_cycle){0};
-		if (c->n == 0 || b->step != c->list[c->n - 1].step) {
-			r = begin_cycle(c, b->step, &between);
-			between = (struct hr_cycle){0};
-		}
-		if (r == 0)
-			add_block(d, b, &c->list[c->n - 1]);
+		if (cycle != NULL)
+			add_block(d, &life->blocks[i], cycle);
 	}
 	return r;
 }
@@ -248,22 +278,15 @@ static void add_caused(const struct hr_diagnosis *d, const struct hr_block *b,
 	}
 }
 
-/* Time between steps belongs to the next step's cycle. */
 static int sum_caused(void *data, size_t i)
 {
 	const struct hr_diagnosis *d = data;
 	const struct hr_train_life *life = &d->lives.list[i];
-	struct hr_cycle *next = NULL;
+	size_t at = 0;
 
-	for (size_t k = life->n; k-- > 0;) {
-		const struct hr_block *b = &life->blocks[k];
-
-		if (b->step != HR_REGION_UNKNOWN)
-			next = hr_cycle_of(&d->cycles[i], b->step);
-		else if (next == d->cycles[i].list) /* before the first step */
-			next = NULL;
-		add_caused(d, b, next, &d->caused[i]);
-	}
+	for (size_t k = 0; k < life->n; k++)
+		add_caused(d, &life->blocks[k], cycle_at(&d->cycles[i], &at, &life->blocks[k]),
+			   &d->caused[i]);
 	return 0;
 }
 

@@ -2,17 +2,18 @@
 /*
  * stalls.h - how long training threads waited for others of their job
  *
- * The ranks of data-parallel training end each step together. A cycle of a rank is the time from the
- * end of a step to the end of the next one. What a rank does in a cycle besides computing its step
+ * The ranks of data-parallel training meet in each step: in the last of its backward() and collectives or,
+ * if these are not recorded, in its last optimizer step. A cycle of a rank is the time from one meeting to
+ * the next. What a rank does in a cycle besides computing its step
  * (waits for batches, I/O, a checkpoint, a validation) is its delay. A rank whose delay is shorter
- * than that of another rank waits for the difference, somewhere in its step:
+ * than that of another rank waits for the difference, somewhere before they meet:
  *
  *      rank 0   | wait |  compute  |     stall      |
  *      rank 1   | wait .................. | compute |
  *
  * If backward() and the collectives of each rank are recorded, the ranks wait in them, and a rank's
  * other time (its delay and its own computing) decides: the rank whose time in them is shortest came
- * last, and the others waited as much longer. Ranks that do not end their steps together have no stalls.
+ * last, and the others waited as much longer. Ranks whose cycles do not end together have no stalls.
  */
 #ifndef HEADRACE_QUERY_DIAGNOSIS_STALLS_H
 #define HEADRACE_QUERY_DIAGNOSIS_STALLS_H
@@ -22,7 +23,8 @@
 
 /* In nanoseconds. */
 struct hr_cycle {
-	uint64_t step;
+	uint64_t step; /* whose meeting ends it */
+	int64_t from, to;
 	double ns;     /* duration */
 	double delay;  /* the part of `ns` that is no computing */
 	double sync;   /* the part of `ns` in backward() and collectives */

@@ -16,7 +16,7 @@
 #define SAVES 5u /* rank 0 saves for 40 units before this step */
 
 static struct hr_regions *regions;
-static bool together, backward;
+static bool together, backward, saves_in_step;
 
 static uint64_t region(uint32_t rank, uint32_t kind, uint64_t from, uint64_t dur, uint64_t step)
 {
@@ -45,6 +45,25 @@ static void compute(uint32_t rank)
 	for (unsigned i = 0; i < STEPS; i++) {
 		region(rank, HR_REGION_RANGE, at + before, 25 - before, HR_REGION_UNKNOWN);
 		at = region(rank, HR_REGION_STEP, at, 25, i);
+	}
+}
+
+/*
+ * Steps last until the next one: 5 units of computing, and 5 in backward(). One step of rank 0 ends with
+ * a checkpoint of 40 units, for which rank 1 waits in backward() of its next step.
+ */
+static void save_in_step(uint32_t rank)
+{
+	uint64_t at = 100;
+
+	for (unsigned i = 0; i < STEPS; i++) {
+		uint64_t saves = i == SAVES && rank == 0 ? 40 : 0;
+		uint64_t sync = i == SAVES + 1 && rank == 1 ? 45 : 5;
+
+		region(rank, HR_REGION_RANGE, at + 5, sync, HR_REGION_UNKNOWN);
+		if (saves > 0)
+			region(rank, HR_REGION_CHECKPOINT, at + 10, saves, HR_REGION_UNKNOWN);
+		at = region(rank, HR_REGION_STEP, at, 5 + sync + saves, i);
 	}
 }
 
@@ -93,7 +112,7 @@ static void fill(struct fixture__stream *s)
 	fixture__send(s, &frame);
 	assert_int_equal(hr_regions_new(&regions), 0);
 	for (uint32_t rank = 0; rank < 2; rank++)
-		(backward ? compute : train)(rank);
+		(saves_in_step ? save_in_step : backward ? compute : train)(rank);
 	fixture__send_regions(s, regions);
 }
 
@@ -109,6 +128,12 @@ static int setup_backward(void **state)
 	return fixture__one_job(state, 2, fill);
 }
 
+static int setup_save(void **state)
+{
+	saves_in_step = true;
+	return fixture__one_job(state, 2, fill);
+}
+
 static int setup_apart(void **state)
 {
 	together = false;
@@ -118,6 +143,17 @@ static int setup_apart(void **state)
 static const char *const parts_of_steps =
     "SELECT rank, part, sum(ns) // 10000000 AS units FROM parts WHERE step IS NOT NULL GROUP BY "
     "ALL ORDER BY ALL";
+
+static void a_checkpoint_stalls_the_next_step(void **state)
+{
+	(void)state;
+	fixture_expect(&fix,
+		       "SELECT rank, step, part, ns // 10000000 AS units FROM parts WHERE part IN "
+		       "('stall', 'checkpoint') ORDER BY ALL",
+		       "0,5,checkpoint,40\n1,6,stall,40\n");
+	fixture_expect(&fix, "SELECT cause, rank, lost_ns // 10000000 AS units FROM findings",
+		       "checkpoint,0,40\n");
+}
 
 static void faster_ranks_wait(void **state)
 {
@@ -190,6 +226,8 @@ int main(void)
 	    cmocka_unit_test_setup_teardown(independent_ranks_do_not_wait, setup_apart,
 					    fixture_teardown),
 	    cmocka_unit_test_setup_teardown(a_rank_computes_longer, setup_backward,
+					    fixture_teardown),
+	    cmocka_unit_test_setup_teardown(a_checkpoint_stalls_the_next_step, setup_save,
 					    fixture_teardown),
 	};
 
