@@ -127,11 +127,35 @@ static bool is_disturbed(const struct hr_training_job *j, const struct hr_job_wa
 	return w->core > w->cpu && j->cores > 0 && j->used < 0.7 * j->cores;
 }
 
-static void advise_cores(struct hr_training_job *j, struct hr_finding *f)
+/* What the training thread does before and after the loops, without other threads. */
+static double alone(const struct hr_training_job *j)
+{
+	double s = 0;
+
+	for (unsigned phase = 0; phase < HR_PHASES; phase++)
+		s += j->part[phase][HR_PART_IMPORTS] + j->part[phase][HR_PART_OTHER];
+	return s;
+}
+
+/* From twice as many cores to one for each thread: how many the job will get is not known. */
+static void predict_cores(struct hr_training_job *j, struct hr_finding *f)
 {
 	struct hr_setting setting = HR_SETTING_SAME;
+	double low;
 
 	setting.cores = 2 * j->cores;
+	if (!hr__predict(j, f, &setting) || j->workers + 1 <= setting.cores)
+		return;
+	low = f->gain_low;
+	setting.cores = j->workers + 1;
+	if (hr__predict(j, f, &setting))
+		f->gain_low = fmin(f->gain_low, low);
+	/* With less than a core, even a single thread is slower. */
+	f->gain_high += alone(j) * (1 - fmin(1, j->cores));
+}
+
+static void advise_cores(struct hr_training_job *j, struct hr_finding *f)
+{
 	if (j->quota > 0)
 		f->action = hr__finding_text(
 		    j, "raise the CPU quota (cpu.max of the cgroup, now %g cores for each rank)",
@@ -141,7 +165,7 @@ static void advise_cores(struct hr_training_job *j, struct hr_finding *f)
 		    j,
 		    "request more cores (now %g), or make the transforms of the data set cheaper",
 		    j->cores);
-	(void)hr__predict(j, f, &setting);
+	predict_cores(j, f);
 	hr__avoid(j, f, 1 << HR_USUAL_WORKERS, "more workers: they share the same cores");
 }
 
@@ -174,7 +198,8 @@ static void find_computing(struct hr_training_job *j, const struct hr_job_waits 
 			    "(cpu.max of its cgroup)";
 		f->gain_low = 0.3 * w->core;
 		/* Without a core, hand-overs and the training thread take longer, too. */
-		f->gain_high = w->all + 0.5 * j->part[HR_PHASE_TRAIN][HR_PART_COMPUTE];
+		f->gain_high = w->all + 0.8 * j->part[HR_PHASE_TRAIN][HR_PART_COMPUTE] +
+			       alone(j) * w->core / (w->cpu + w->core);
 		hr__avoid(j, f, 1 << HR_USUAL_WORKERS, "more workers: they get no cores either");
 	} else if (few_cores) {
 		advise_cores(j, f);

@@ -44,7 +44,7 @@ struct hr_recorded_loop {
 struct hr_changed_loop {
 	uint32_t workers, prefetch;
 	bool persistent, same;
-	bool shared;	   /* CPUs share a pipeline */
+	bool shared;	   /* CPUs share a pipeline, and workers start at the same time as others */
 	double cores;	   /* 0: unknown */
 	double main_share; /* of a core that the training thread uses between waits */
 	double outside;	   /* multiple of CPU work because of other programs */

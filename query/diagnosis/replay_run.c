@@ -66,7 +66,7 @@ static struct pass pass_of(const struct hr_recorded_loop *r, const struct hr_cha
 	} else if (c->workers > 0) {
 		p = (struct pass){CREATE_NS * c->workers, START_NS, END_NS};
 	}
-	return p;
+	return c->shared ? (struct pass){2 * p.create, 2 * p.start, 2 * p.end} : p;
 }
 
 /* ---- batches of another size ---- */
