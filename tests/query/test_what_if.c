@@ -132,11 +132,12 @@ static void replays_the_recorded_settings(void **state)
 /*
  * Two workers take 20 ms to make, and deliver two batches each 10 ms: the loop gets its first batch after 30 ms and is busy from
  * then on, for 100 ms. Their range is 5 % of that and 3 % of the recorded time: nothing here is I/O, which more workers may slow down.
+ * At most, workers take twice as long to start (20 ms) and to end (5 ms).
  */
 static void replays_more_workers(void **state)
 {
 	struct answer r = answer_ask("what-if", "workers=2", "checkpoint=async", NULL);
-	double low = 135 * 0.95 - 0.03 * 220, high = 135 * 1.05 + 0.03 * 220;
+	double low = 135 * 0.95 - 0.03 * 220, high = 160 * 1.05 + 0.03 * 220;
 
 	(void)state;
 	assert_true(answer_next(&r));
@@ -197,7 +198,7 @@ static void finds_the_cheapest_setting(void **state)
 	char *text = fixture_named(&fix, "forecast", "best=true", NULL, NULL);
 
 	(void)state;
-	assert_non_null(strstr(text, "predicted 315 ms (302 ms to 328 ms) instead of 400 ms"));
+	assert_non_null(strstr(text, "predicted 315 ms (302 ms to 355 ms) instead of 400 ms"));
 	assert_non_null(strstr(text, "num_workers=2 prefetch_factor=2\n"));
 	free(text);
 	text = fixture_named(&fix, "forecast", "best=true", "persistent=false", "workers=2");
