@@ -84,11 +84,23 @@ uint32_t hr_paths_use(struct hr_paths *p, uint64_t hash, uint16_t scope)
 	return index;
 }
 
-int hr_paths_name(struct hr_paths *p, uint64_t hash, const uint8_t *text, uint32_t bytes,
-		  uint16_t mount, uint16_t scope, uint32_t *ret_index)
+/* The next Paths frame has a row with this text for the file. */
+static int tell(struct hr_paths *p, uint32_t index, const struct hr_path_name *name)
 {
-	uint64_t check = text_check(text, bytes);
-	uint32_t index = hr_paths_use(p, hash, scope);
+	struct hr_fresh_path *fresh;
+
+	if (freshen(p, index))
+		return -ENOMEM;
+	fresh = &p->fresh[p->v[index].fresh - 1];
+	fresh->text = hr_arena_copy(&p->texts, name->text, name->bytes);
+	fresh->bytes = fresh->text ? name->bytes : 0;
+	return 0;
+}
+
+int hr_paths_name(struct hr_paths *p, const struct hr_path_name *name, uint32_t *ret_index)
+{
+	uint64_t check = text_check(name->text, name->bytes);
+	uint32_t index = hr_paths_use(p, name->hash, name->scope);
 	bool second = false;
 	struct hr_path *f;
 
@@ -96,23 +108,27 @@ int hr_paths_name(struct hr_paths *p, uint64_t hash, const uint8_t *text, uint32
 		return -ENOMEM;
 	f = &p->v[index];
 	*ret_index = index;
-	if (f->check == check)
+	if (f->check == check && (!name->mount_exact || f->mount_exact))
 		return 0;
+	if (f->check == check) {
+		bool same = f->mount == name->mount;
+
+		f->mount = name->mount;
+		f->mount_exact = true;
+		return same ? 0 : tell(p, index, name);
+	}
 	if (f->check) {
-		if (add_fresh(p, hash, scope, &index))
+		if (add_fresh(p, name->hash, name->scope, &index))
 			return -ENOMEM;
 		f = &p->v[index];
 		second = true;
 	}
 	f->check = check;
-	f->mount = mount;
-	f->scope = scope;
+	f->mount = name->mount;
+	f->mount_exact = name->mount_exact;
+	f->scope = name->scope & 1;
 	*ret_index = index;
-	if (freshen(p, index))
-		return -ENOMEM;
-	p->fresh[f->fresh - 1].text = hr_arena_copy(&p->texts, text, bytes);
-	p->fresh[f->fresh - 1].bytes = p->fresh[f->fresh - 1].text ? bytes : 0;
-	return second;
+	return tell(p, index, name) < 0 ? -ENOMEM : second;
 }
 
 int hr_paths_restore(struct hr_paths *p, const struct hr_known_row *row)

@@ -19,12 +19,13 @@
 
 struct hr_path {
 	uint64_t hash;
-	uint64_t check; /* hash of the text; 0: no text seen */
-	uint32_t id;	/* stream file id */
-	uint32_t epoch; /* number of checkpoints when it was last used */
-	uint16_t mount; /* stream mount id, 0: unknown */
-	uint16_t scope; /* 0 data, 1 runtime */
-	uint32_t fresh; /* its row in `fresh` + 1, 0: none */
+	uint64_t check;		  /* hash of the text; 0: no text seen */
+	uint32_t id;		  /* stream file id */
+	uint32_t epoch;		  /* number of checkpoints when it was last used */
+	uint16_t mount;		  /* stream mount id, 0: unknown */
+	uint16_t scope : 1;	  /* 0 data, 1 runtime */
+	uint16_t mount_exact : 1; /* it comes from an open file: links in the path are followed */
+	uint32_t fresh;		  /* its row in `fresh` + 1, 0: none */
 };
 
 struct hr_fresh_path {
@@ -49,12 +50,20 @@ struct hr_paths {
 /* Finds or makes the file with this hash. Returns its index; UINT32_MAX: out of memory. */
 uint32_t hr_paths_use(struct hr_paths *p, uint64_t hash, uint16_t scope);
 
+struct hr_path_name {
+	uint64_t hash;
+	const uint8_t *text;
+	uint32_t bytes;
+	uint16_t mount, scope; /* as in hr_path */
+	bool mount_exact;
+};
+
 /*
- * Sets the text of the file with this hash. *ret_index: the file. 0 or -ENOMEM; 1: this hash
- * already had another text. Then it makes a second file, which hr_paths_use does not find.
+ * Sets the text of the file with this hash, and its mount, unless that is exact already. *ret_index: the
+ * file. 0 or -ENOMEM; 1: this hash already had another text. Then it makes a second file, which
+ * hr_paths_use does not find.
  */
-int hr_paths_name(struct hr_paths *p, uint64_t hash, const uint8_t *text, uint32_t bytes,
-		  uint16_t mount, uint16_t scope, uint32_t *ret_index);
+int hr_paths_name(struct hr_paths *p, const struct hr_path_name *name, uint32_t *ret_index);
 
 /* Adds a file from a KNOWN row. */
 int hr_paths_restore(struct hr_paths *p, const struct hr_known_row *row);

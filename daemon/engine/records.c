@@ -35,23 +35,27 @@ static void take_path(struct fold *f, const struct hr_record *r, const uint8_t *
 {
 	struct hr_engine *e = f->e;
 	bool missing = false;
+	struct hr_path_name name = {.hash = r->file,
+				    .text = text,
+				    .bytes = (uint32_t)r->asked,
+				    .scope = r->bits & HR_REC_RUNTIME ? 1 : 0};
 	uint32_t index;
-	uint16_t mount;
 	int second;
 
 	if (r->file == 0) {
 		hr__fold_hostile(f, 0);
 		return;
 	}
-	mount = hr_mounts_find(&e->mounts, r->ret, r->offset, text, (uint32_t)r->asked, &missing);
+	name.mount =
+	    hr_mounts_find(&e->mounts, r->ret, r->offset, text, (uint32_t)r->asked, &missing);
+	name.mount_exact = r->ret >= 0 && name.mount != 0;
 	if (missing)
 		e->mounts_wanted = f->p->id.proc;
 	/* The process has sent this text before, because the hash has a collision. */
 	for (uint32_t i = 0; i < f->p->n_collisions; i++)
 		if (f->p->collisions[i].hash == r->file)
 			return;
-	second = hr_paths_name(&e->paths, r->file, text, (uint32_t)r->asked, mount,
-			       r->bits & HR_REC_RUNTIME ? 1 : 0, &index);
+	second = hr_paths_name(&e->paths, &name, &index);
 	if (second < 0) {
 		e->failed = true;
 		return;

@@ -27,11 +27,13 @@ static void files_keep_their_ids(void **state)
 	(void)state;
 	for (uint32_t file = 1; file <= FILES; file++) {
 		char text[32];
-		int bytes = snprintf(text, sizeof(text), "/data/%u", file);
+		struct hr_path_name name = {
+		    .hash = hash_of(file),
+		    .text = (const uint8_t *)text,
+		    .bytes = (uint32_t)snprintf(text, sizeof(text), "/data/%u", file),
+		    .mount = (uint16_t)file};
 
-		assert_int_equal(hr_paths_name(&p, hash_of(file), (const uint8_t *)text,
-					       (uint32_t)bytes, (uint16_t)file, 0, &index),
-				 0);
+		assert_int_equal(hr_paths_name(&p, &name, &index), 0);
 		assert_int_equal(p.v[index].id, file);
 	}
 	for (uint32_t file = 1; file <= FILES; file++) {
@@ -40,6 +42,32 @@ static void files_keep_their_ids(void **state)
 		assert_int_equal(p.v[index].mount, (uint16_t)file);
 	}
 	assert_int_equal(p.n, FILES);
+	hr_paths_done(&p);
+}
+
+/* The path of a link lies on another mount than the file, which an open file shows. */
+static void an_open_file_tells_its_mount(void **state)
+{
+	struct hr_paths p = {0};
+	struct hr_path_name name = {
+	    .hash = hash_of(1), .text = (const uint8_t *)"/data/link", .bytes = 10, .mount = 1};
+	uint32_t index;
+
+	(void)state;
+	assert_int_equal(hr_paths_name(&p, &name, &index), 0);
+	hr_paths_fresh_sent(&p);
+	name.mount = 2;
+	assert_int_equal(hr_paths_name(&p, &name, &index), 0);
+	assert_int_equal(p.v[index].mount, 1);
+	assert_int_equal(p.n_fresh, 0);
+	name.mount_exact = true;
+	assert_int_equal(hr_paths_name(&p, &name, &index), 0);
+	assert_int_equal(p.v[index].mount, 2);
+	assert_int_equal(p.n_fresh, 1);
+	assert_memory_equal(p.fresh[0].text, "/data/link", 10);
+	name.mount = 3;
+	assert_int_equal(hr_paths_name(&p, &name, &index), 0);
+	assert_int_equal(p.v[index].mount, 2);
 	hr_paths_done(&p);
 }
 
@@ -84,6 +112,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(files_keep_their_ids),
+	    cmocka_unit_test(an_open_file_tells_its_mount),
 	    cmocka_unit_test(large_blocks_ask_for_huge_pages),
 	};
 
