@@ -230,7 +230,7 @@ static void find_batches(struct hr_training_job *j, struct hr_job_waits *w)
 		struct hr_replayed r;
 
 		setting.prefetch = p;
-		if (hr__job_replay(j, &setting, &r) < 0)
+		if (hr__job_replay(j, &setting, false, &r) < 0)
 			j->error = -ENOMEM;
 		if (j->error < 0 || r.refusal != HR_REPLAY_OK)
 			return;

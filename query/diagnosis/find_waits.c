@@ -30,7 +30,7 @@ static struct hr_job_waits waits_of(const struct hr_training_job *j)
 bool hr__predict(struct hr_training_job *j, struct hr_finding *f, const struct hr_setting *setting)
 {
 	struct hr_replayed replay;
-	int r = hr__job_replay(j, setting, &replay);
+	int r = hr__job_replay(j, setting, true, &replay);
 
 	if (r < 0)
 		j->error = r;
@@ -58,7 +58,7 @@ static double usual_share(struct hr_training_job *j, enum hr_usual usual)
 		setting.cores = 2 * j->cores;
 	else
 		setting.io = (struct hr_multiple){0.1, 0.1};
-	r = hr__job_replay(j, &setting, &replay);
+	r = hr__job_replay(j, &setting, true, &replay);
 	if (r < 0)
 		j->error = r;
 	j->usual[usual].known = true;
@@ -78,18 +78,27 @@ void hr__avoid(struct hr_training_job *j, struct hr_finding *f, unsigned remedie
 	f->avoid = reason;
 }
 
-/* The fewest workers, at most `most`, with which the loops take at most 3 % longer than with more. */
+/* 1, 2, 3, 4, 6, 8, 12, 16, 24... */
+static uint32_t more_workers(uint32_t w)
+{
+	if (w < 4)
+		return w + 1;
+	return (w & (w - 1)) == 0 ? w * 3 / 2 : w * 4 / 3;
+}
+
+/* The fewest workers of those tried, at most `most`, with which the loops take at most 3 % longer than with more. */
 static uint32_t best_workers(struct hr_training_job *j, uint32_t most)
 {
 	double best = INFINITY;
 	uint32_t workers = j->workers;
 
-	for (uint32_t w = j->workers > 0 ? j->workers : 1; w <= most && j->error == 0; w++) {
+	for (uint32_t w = j->workers > 0 ? j->workers : 1; w <= most && j->error == 0;
+	     w = more_workers(w)) {
 		struct hr_setting setting = HR_SETTING_SAME;
 		struct hr_replayed replay;
 
 		setting.workers = w;
-		if (hr__job_replay(j, &setting, &replay) < 0) {
+		if (hr__job_replay(j, &setting, false, &replay) < 0) {
 			j->error = -ENOMEM;
 			break;
 		}

@@ -165,84 +165,6 @@ double hr__job_part(const struct hr_training_job *j, enum hr_part part)
 	return s;
 }
 
-/* What replays the lives of a job. */
-struct job_replay {
-	const struct hr_training_job *j;
-	const struct hr_setting *setting;
-	struct hr_replayed *list; /* of each life */
-};
-
-static int read_recorded(void *data, size_t i)
-{
-	struct hr_training_job *j = data;
-
-	return hr__job_has(j, j->first + i)
-		   ? hr_recorded_new(j->d, &j->d->lives.list[j->first + i], &j->recorded[i])
-		   : 0;
-}
-
-static int replay_life(void *data, size_t i)
-{
-	struct job_replay *r = data;
-
-	return r->j->recorded[i] != NULL ? hr_replay(r->j->recorded[i], r->setting, &r->list[i])
-					 : 0;
-}
-
-/* Replays all lives, in *list, which the caller frees. -ENOMEM. */
-static int replay_lives(struct hr_training_job *j, const struct hr_setting *setting,
-			struct hr_replayed **list)
-{
-	struct job_replay all = {.j = j, .setting = setting};
-	size_t n = j->end - j->first;
-	int r = 0;
-
-	all.list = *list = calloc(n + 1, sizeof(**list));
-	if (all.list == NULL)
-		return -ENOMEM;
-	if (j->recorded == NULL) {
-		j->recorded = calloc(n + 1, sizeof(struct hr_recorded_life *));
-		r = j->recorded != NULL ? hr__each(j->d->q->threads, n, read_recorded, j) : -ENOMEM;
-	}
-	return r < 0 ? r : hr__each(j->d->q->threads, n, replay_life, &all);
-}
-
-int hr__job_replay(struct hr_training_job *j, const struct hr_setting *setting,
-		   struct hr_replayed *ret)
-{
-	struct hr_replayed *list;
-	int r = replay_lives(j, setting, &list);
-	double predicted = 0, low = 0, high = 0, stalls = 0;
-
-	*ret = (struct hr_replayed){0};
-	for (size_t i = 0; r == 0 && i < j->end - j->first; i++) {
-		struct hr_replayed one = list[i];
-		double stall;
-
-		if (j->recorded[i] == NULL)
-			continue;
-		stall = hr_recorded_stall(j->recorded[i]) / 1e9;
-		ret->refusal = one.refusal != HR_REPLAY_OK ? one.refusal : ret->refusal;
-		ret->doubt = one.doubt != HR_REPLAY_OK ? one.doubt : ret->doubt;
-		ret->recorded += one.recorded / (double)j->lives;
-		ret->replayed += one.replayed / (double)j->lives;
-		ret->predicted += one.predicted / (double)j->lives;
-		ret->low += one.low / (double)j->lives;
-		ret->high += one.high / (double)j->lives;
-		predicted = fmax(predicted, one.predicted - stall);
-		low = fmax(low, one.low - stall);
-		high = fmax(high, one.high - stall);
-		stalls += stall;
-	}
-	if (stalls > 0) {
-		ret->predicted = predicted;
-		ret->low = low;
-		ret->high = high;
-	}
-	free(list);
-	return r;
-}
-
 /* ---- findings ---- */
 
 static struct hr_finding *add(struct hr_training_job *j, enum hr_finding_cause cause, double lost)
@@ -383,13 +305,6 @@ static int find(struct hr_training_job *j)
 	return j->error;
 }
 
-static void job_done(struct hr_training_job *j)
-{
-	for (size_t i = 0; j->recorded != NULL && i < j->end - j->first; i++)
-		hr_recorded_free(j->recorded[i]);
-	free(j->recorded);
-}
-
 int hr_findings_make(const struct hr_diagnosis *d, struct hr_findings *ret)
 {
 	size_t next = 0; /* the first life of the next job */
@@ -406,7 +321,7 @@ int hr_findings_make(const struct hr_diagnosis *d, struct hr_findings *ret)
 		next = job.end;
 		r = read_levels(&job);
 		r = r < 0 ? r : find(&job);
-		job_done(&job);
+		hr__job_replay_done(&job);
 	}
 	return r;
 }

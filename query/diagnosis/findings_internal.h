@@ -23,8 +23,11 @@ struct hr_training_job {
 	uint32_t stream;   /* one of its streams */
 	size_t first, end; /* its lives in the diagnosis */
 	size_t first_fetch, end_fetch, first_item, end_item;
-	struct hr_recorded_life **recorded; /* of each of its lives, once a replay needed them */
-	size_t lives;			    /* those that the diagnosis is about */
+	/* Of its lives, once a replay needed them; NULL: not replayed. */
+	struct hr_recorded_life **recorded;
+	size_t each;	      /* each n-th life is replayed, */
+	double stalled_least; /* and those that stalled for less, in ns */
+	size_t lives;	      /* those that the diagnosis is about */
 	double wall, cores;
 	double loop;  /* of `wall`, in training loops */
 	double quota; /* the part of a CPU quota that a rank has, in cores; 0: no quota */
@@ -79,11 +82,12 @@ static inline double hr_job_waits_making(const struct hr_job_waits *w)
 double hr__job_part(const struct hr_training_job *j, enum hr_part part);
 
 /*
- * Means of the job's ranks. If ranks stall for others, the loops take as long as the slowest rank's
- * without its stalls. -ENOMEM.
+ * Means of the job's ranks, or of some of them if there are many. If ranks stall for others, the loops
+ * take as long as the slowest rank's without its stalls. `range`: as for hr_replay. -ENOMEM.
  */
-int hr__job_replay(struct hr_training_job *j, const struct hr_setting *setting,
+int hr__job_replay(struct hr_training_job *j, const struct hr_setting *setting, bool range,
 		   struct hr_replayed *ret);
+void hr__job_replay_done(struct hr_training_job *j);
 
 /* NULL: the loss is too small to mention, or (j->error) out of memory. */
 struct hr_finding *hr__finding_add(struct hr_training_job *j, enum hr_finding_cause cause,

@@ -85,9 +85,8 @@ static double pick(struct hr_multiple m, double where)
 	return between(m.low, m.high, where);
 }
 
-/* The time of a loop, in ns. -ENOMEM. */
-static int run(const struct hr_recorded_loop *r, const struct hr_setting *s, const struct guess *g,
-	       struct hr_changed_loop *c, struct hr_loop_result *ret)
+static void guess(const struct hr_recorded_loop *r, const struct hr_setting *s,
+		  const struct guess *g, struct hr_changed_loop *c)
 {
 	c->cores = s->cores > 0 ? s->cores : r->cores;
 	c->outside = s->cores > 0 ? 1 : r->outside;
@@ -97,7 +96,6 @@ static int run(const struct hr_recorded_loop *r, const struct hr_setting *s, con
 	c->load = r->load[lround(2 * g->load)];
 	c->cached = pick(s->cached, g->load);
 	c->gap = between(fmin(1, s->batch), fmax(1, s->batch), g->main) / s->batch;
-	return hr__loop_run(r, c, ret);
 }
 
 /* The time of a loop without its waits and the start of its workers, in ns. */
@@ -127,23 +125,38 @@ static void add_range(const struct hr_recorded_loop *r, const struct hr_setting 
 	ret->high += high / 1e9;
 }
 
+/* Whether a guess makes no difference to another one. */
+static bool are_equal(const struct hr_changed_loop *a, const struct hr_changed_loop *b)
+{
+	return a->shared == b->shared && a->main_share == b->main_share && a->io == b->io &&
+	       a->load == b->load && a->cached == b->cached && a->gap == b->gap;
+}
+
 /* Adds a loop to *ret, and the seconds that each guess leads to. -ENOMEM. */
-static int replay_loop(const struct hr_recorded_loop *r, const struct hr_setting *s,
+static int replay_loop(const struct hr_recorded_loop *r, const struct hr_setting *s, bool range,
 		       struct hr_replayed *ret, double seconds[GUESSES])
 {
-	struct hr_changed_loop c = change(r, s);
-	double low = INFINITY, high = 0;
+	struct hr_changed_loop all[GUESSES], c = change(r, s);
+	double ns[GUESSES], low = INFINITY, high = 0;
 
 	ret->recorded += (double)(r->loop->to - r->loop->from) / 1e9;
 	ret->replayed += r->replayed / 1e9;
 	for (int i = 0; i < GUESSES; i++) {
 		struct hr_loop_result result = {.ns = r->replayed};
+		int same = 0;
 
-		if (!c.same && run(r, s, &guesses[i], &c, &result) < 0)
+		guess(r, s, &guesses[range ? i : MIDDLE], &c);
+		all[i] = c;
+		while (!are_equal(&all[same], &c))
+			same++;
+		if (same < i)
+			result.ns = ns[same];
+		else if (!c.same && hr__loop_run(r, &c, &result) < 0)
 			return -ENOMEM;
-		seconds[i] += result.ns / 1e9;
-		low = fmin(low, result.ns);
-		high = fmax(high, result.ns);
+		ns[i] = result.ns;
+		seconds[i] += ns[i] / 1e9;
+		low = fmin(low, ns[i]);
+		high = fmax(high, ns[i]);
 	}
 	if (ret->loops++ == 0) {
 		ret->workers = c.workers;
@@ -219,8 +232,9 @@ static int read_result(struct hr_recorded_loop *r)
 	r->slow = cpu > 0 ? 1 + core / cpu : 1;
 	r->wanted = fmin(r->cores, 1 + r->loop->workers * cpu_share(r));
 	c.same = false;
+	guess(r, &recorded, &guesses[MIDDLE], &c);
 	if (error == 0)
-		error = run(r, &recorded, &guesses[MIDDLE], &c, &result);
+		error = hr__loop_run(r, &c, &result);
 	r->outside = fmax(1, r->slow / result.slow);
 	return error;
 }
@@ -294,7 +308,7 @@ static enum hr_replay_refusal doubt_of(const struct hr_setting *s, const double 
 	return s->batch != 1 ? HR_REPLAY_STEP : HR_REPLAY_MAIN;
 }
 
-int hr_replay(const struct hr_recorded_life *life, const struct hr_setting *setting,
+int hr_replay(const struct hr_recorded_life *life, const struct hr_setting *setting, bool range,
 	      struct hr_replayed *ret)
 {
 	double seconds[GUESSES] = {0};
@@ -313,7 +327,7 @@ int hr_replay(const struct hr_recorded_life *life, const struct hr_setting *sett
 			ret->refusal = HR_REPLAY_UNKNOWN_FETCH;
 			return 0;
 		}
-		error = replay_loop(r, setting, ret, seconds);
+		error = replay_loop(r, setting, range, ret, seconds);
 		if (error < 0)
 			return error;
 	}

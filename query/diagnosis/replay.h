@@ -81,8 +81,8 @@ void hr_recorded_free(struct hr_recorded_life *r);
 /* How long the life stalled for other ranks, in ns. */
 double hr_recorded_stall(const struct hr_recorded_life *r);
 
-/* -ENOMEM. */
-int hr_replay(const struct hr_recorded_life *life, const struct hr_setting *setting,
+/* Without `range`, which takes longer, the limits are the most probable time, too. -ENOMEM. */
+int hr_replay(const struct hr_recorded_life *life, const struct hr_setting *setting, bool range,
 	      struct hr_replayed *ret);
 
 #endif

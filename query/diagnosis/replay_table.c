@@ -130,7 +130,7 @@ static int replay_life_all(void *data, size_t life)
 		struct hr_replayed *ret = &all->list[life * all->n_settings + i];
 		enum hr_replay_refusal refusal = hr_setting_storage(&all->d, l, &storage, &s);
 
-		r = hr_replay(recorded, &s, ret);
+		r = hr_replay(recorded, &s, true, ret);
 		if (ret->refusal == HR_REPLAY_OK)
 			ret->refusal = refusal;
 	}
