@@ -16,7 +16,12 @@
 /* Replaces DuckDB's advice to change settings, which are locked. */
 static int run_failed(char **ret_error, const char *text)
 {
-	static const char memory[] = "Out of Memory Error";
+	static const char memory[] = "Out of Memory Error", own[] = "Binder Error: ";
+
+	/* What our table functions say of their arguments needs no type. */
+	if (text != NULL && strncmp(text, own, sizeof(own) - 1) == 0 &&
+	    strncmp(text + sizeof(own) - 1, "hr_", 3) == 0)
+		text += sizeof(own) - 1;
 
 	if (text != NULL && strncmp(text, memory, sizeof(memory) - 1) == 0)
 		hr_text_fail(-EINVAL, ret_error, "%.*s: use more --memory or fewer --threads",

@@ -37,7 +37,7 @@ static void find_file(struct hr_training_job *j, struct hr_job_waits *w,
 	double share, own, others, n = s != NULL ? (double)(s->reads + s->opens + s->examined) : 0;
 	struct hr_finding *found;
 
-	if (s == NULL || f->files < 3 || n < 2)
+	if (s == NULL || f->read_files < 3 || n < 2)
 		return;
 	share = share_of(f, (double)s->waited_ns / 1e9);
 	own = per_operation((double)(s->read_ns + s->metadata_ns) / 1e9, n);
@@ -50,8 +50,8 @@ static void find_file(struct hr_training_job *j, struct hr_job_waits *w,
 	found->object = hr__item_path(j, s);
 	found->mount = hr__item_mount(j, s);
 	found->evidence = hr__finding_text(
-	    j, "an operation on this file takes %.2g ms, on the %zu others %.2g ms", 1e3 * own,
-	    f->files - 1, 1e3 * others);
+	    j, "an operation on this file takes %.2g ms, on %zu others that were read %.2g ms",
+	    1e3 * own, f->read_files - (s->bytes > 0), 1e3 * others);
 	found->action = "copy this file to the storage of the other files";
 	found->gain_low = 0.6 * found->lost;
 	found->gain_high = 1.1 * found->lost;

@@ -136,8 +136,10 @@ static const char *evidence_of(struct hr_training_job *j, enum hr_finding_cause 
 		return saturation(j, f);
 	default:
 		return hr__finding_text(
-		    j, "%llu reads of %s on average, at %s/s of each worker%s", reads,
-		    size(mean_read(f)).s, size((double)f->bytes / fmax(1e-9, f->read_s)).s,
+		    j,
+		    "%llu reads of %s on average, which take %.2g ms each: %s/s of each worker%s",
+		    reads, size(mean_read(f)).s, 1e3 * per_operation(f->read_s, (double)reads),
+		    size((double)f->bytes / fmax(1e-9, f->read_s)).s,
 		    is_load_known(j, f) ? ""
 					: "; whether the storage serves more reads "
 					  "at a time is not known");
