@@ -16,6 +16,7 @@ parser.add_argument("tokens")
 parser.add_argument("--write", type=int, metavar="N", help="write N random tokens, and do not train")
 parser.add_argument("--loader", action="store_true", help="take the batches from a DataLoader")
 parser.add_argument("--workers", type=int, default=0)
+parser.add_argument("--threads", type=int, help="of the training thread's computing")
 parser.add_argument("--steps", type=int, default=200)
 LENGTH, BATCH, WORDS = 64, 12, 50304
 
@@ -56,6 +57,8 @@ def train(options):
 
 if __name__ == "__main__":
     chosen = parser.parse_args()
+    if chosen.threads:
+        torch.set_num_threads(chosen.threads)
     if chosen.write:
         numpy.random.randint(0, WORDS, chosen.write).astype(numpy.uint16).tofile(chosen.tokens)
     else:

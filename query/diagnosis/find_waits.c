@@ -43,6 +43,8 @@ bool hr__predict(struct hr_training_job *j, struct hr_finding *f, const struct h
 
 /* More gain than this share of the wall time is worth a try. */
 #define GAIN_SHARE 0.05
+/* Threads of the training process that use so many cores between waits leave none to workers. */
+#define PARALLEL 0.5
 
 static double usual_share(struct hr_training_job *j, enum hr_usual usual)
 {
@@ -104,6 +106,7 @@ static uint32_t best_workers(struct hr_training_job *j, uint32_t most)
 		}
 		if (replay.refusal != HR_REPLAY_OK)
 			break;
+		best = fmin(best, replay.recorded);
 		if (replay.predicted < 0.97 * best) {
 			best = replay.predicted;
 			workers = w;
@@ -178,10 +181,23 @@ static void advise_cores(struct hr_training_job *j, struct hr_finding *f)
 	hr__avoid(j, f, 1 << HR_USUAL_WORKERS, "more workers: they share the same cores");
 }
 
+/* Workers get no core, because the training process computes with as many threads as there are cores. */
+static void advise_threads(struct hr_training_job *j, struct hr_finding *f, double others)
+{
+	f->action =
+	    hr__finding_text(j,
+			     "let the training process compute with fewer threads "
+			     "(torch.set_num_threads; now it uses %.1f cores more than its main "
+			     "thread), and add workers",
+			     others);
+	f->gain_high = f->lost;
+}
+
 static void find_computing(struct hr_training_job *j, const struct hr_job_waits *w)
 {
 	bool few_cores = j->workers > 0 && (w->core >= w->cpu || j->workers >= j->cores);
 	bool disturbed = j->quota <= 0 && is_disturbed(j, w);
+	double others = hr_life_others(&j->d->lives.list[j->first]);
 	enum hr_finding_cause cause = disturbed		? HR_FOUND_DISTURBED
 				      : few_cores	? HR_FOUND_FEW_CORES
 				      : j->workers == 0 ? HR_FOUND_NO_WORKERS
@@ -214,6 +230,8 @@ static void find_computing(struct hr_training_job *j, const struct hr_job_waits 
 		advise_cores(j, f);
 	} else {
 		hr__add_workers(j, f, hr__whole_cores(j));
+		if (f->action == NULL && others >= PARALLEL)
+			advise_threads(j, f, others);
 		if (f->action == NULL)
 			f->action = "make the transforms of the data set cheaper";
 		hr__avoid(j, f, 1 << HR_USUAL_STORAGE,

@@ -92,15 +92,15 @@ static void add_parts(struct hr_training_job *j, size_t life)
 				    1e9 / (double)j->lives;
 }
 
-/* The largest share of a part in which the training thread may use a core. */
-static double busy_share(unsigned part, double main_share)
+/* The most cores that the training process may use in a part, without its workers. */
+static double busy_share(unsigned part, double main_share, double others)
 {
 	switch (part) {
 	case HR_PART_COMPUTE:
 	case HR_PART_BACKWARD:
 	case HR_PART_COLLECTIVE:
 	case HR_PART_OPTIMIZER:
-		return isnan(main_share) ? 1 : main_share;
+		return (isnan(main_share) ? 1 : main_share) + others;
 	case HR_PART_IMPORTS:
 	case HR_PART_OTHER:
 		return 1;
@@ -113,12 +113,13 @@ static double busy_share(unsigned part, double main_share)
 static void add_used(struct hr_training_job *j, size_t life)
 {
 	const struct hr_part_sums *sums = &j->d->sums[life];
-	double main_share = hr_life_main_share(&j->d->lives.list[life]);
+	const struct hr_train_life *l = &j->d->lives.list[life];
+	double main_share = hr_life_main_share(l), others = hr_life_others(l);
 
 	for (unsigned phase = 0; phase < HR_PHASES; phase++)
 		for (unsigned part = 0; part < HR_PART_END; part++)
-			j->used +=
-			    busy_share(part, main_share) * (double)sums->ns[phase][part] / 1e9;
+			j->used += busy_share(part, main_share, others) *
+				   (double)sums->ns[phase][part] / 1e9;
 }
 
 /* Adds up all lives of the job of a life, as means. */

@@ -105,6 +105,8 @@ struct hr_loop {
 	bool trains; /* an optimizer uses its batches */
 	/* Between waits: time for which the thread's CPU time is known, and this CPU time. */
 	uint64_t between_ns, between_cpu_ns;
+	uint64_t
+	    others_cpu_ns; /* of the other threads of its process, since the first of these waits */
 	/* In waits for batches: its CPU time, and the number of waits for which that is known. */
 	uint64_t wait_cpu_ns, cpu_waits;
 	struct hr_wait *waits; /* by time */
@@ -142,6 +144,8 @@ static inline uint64_t hr_block_loader(const struct hr_train_life *life, const s
 
 /* The part of the time between waits in which the training thread used a core; NAN: unknown. */
 double hr_life_main_share(const struct hr_train_life *life);
+/* The cores that other threads of its process use between waits, as far as it is known. */
+double hr_life_others(const struct hr_train_life *life);
 
 struct hr_train_lives {
 	struct hr_train_life *list;

@@ -20,7 +20,7 @@ struct hr_mark {
 	uint64_t workers;	/* of a wait: number of workers; of a fetch: its worker's number */
 	uint64_t prefetch;	/* of a wait: batches per worker; HR_UNKNOWN */
 	uint64_t batch_size;	/* of a wait: samples; HR_UNKNOWN */
-	uint64_t before_cpu_ns, before_ns; /* of a wait: see hr_loop */
+	uint64_t before_cpu_ns, before_ns, others_cpu_ns; /* of a wait: see hr_loop */
 	uint64_t cpu_ns, major_faults, core_wait_ns, sleep_ns, network_ns, lock_ns;
 	bool open;		   /* it had not ended, and has no args */
 	bool added;		   /* several short regions: hr_added */

@@ -68,6 +68,7 @@ static int add_to_loop(struct hr_life_reader *r, const struct hr_mark *m,
 	if (l->n > 1) { /* before the first wait, the thread was not in the loop */
 		l->between_ns += m->before_ns;
 		l->between_cpu_ns += m->before_cpu_ns;
+		l->others_cpu_ns += m->others_cpu_ns;
 	}
 	return 0;
 }
@@ -83,6 +84,19 @@ double hr_life_main_share(const struct hr_train_life *life)
 		cpu += l->trains ? (double)l->between_cpu_ns : 0;
 	}
 	return all > 0 ? fmin(1, cpu / all) : NAN;
+}
+
+double hr_life_others(const struct hr_train_life *life)
+{
+	double all = 0, cpu = 0;
+
+	for (size_t i = 0; i < life->n_loops; i++) {
+		const struct hr_loop *l = &life->loops[i];
+
+		all += l->trains ? (double)l->between_ns : 0;
+		cpu += l->trains ? (double)l->others_cpu_ns : 0;
+	}
+	return all > 0 ? cpu / all : 0;
 }
 
 /* All loops of a loader train if an optimizer steps between a wait of one of them and the next wait. */

@@ -24,12 +24,19 @@ struct member {
 	}
 
 static const struct member numbers[] = {
-    NUMBER("loader", loader, HR_UNKNOWN),      NUMBER("batch", batch, HR_UNKNOWN),
-    NUMBER("prefetch", prefetch, HR_UNKNOWN),  NUMBER("batch_size", batch_size, HR_UNKNOWN),
-    NUMBER("before_cpu_ns", before_cpu_ns, 0), NUMBER("before_ns", before_ns, 0),
-    NUMBER("cpu_ns", cpu_ns, HR_UNKNOWN),      NUMBER("major_faults", major_faults, 0),
-    NUMBER("core_wait_ns", core_wait_ns, 0),   NUMBER("sleep_ns", sleep_ns, 0),
-    NUMBER("network_ns", network_ns, 0),       NUMBER("lock_ns", lock_ns, 0),
+    NUMBER("loader", loader, HR_UNKNOWN),
+    NUMBER("batch", batch, HR_UNKNOWN),
+    NUMBER("prefetch", prefetch, HR_UNKNOWN),
+    NUMBER("batch_size", batch_size, HR_UNKNOWN),
+    NUMBER("before_cpu_ns", before_cpu_ns, 0),
+    NUMBER("before_ns", before_ns, 0),
+    NUMBER("others_cpu_ns", others_cpu_ns, 0),
+    NUMBER("cpu_ns", cpu_ns, HR_UNKNOWN),
+    NUMBER("major_faults", major_faults, 0),
+    NUMBER("core_wait_ns", core_wait_ns, 0),
+    NUMBER("sleep_ns", sleep_ns, 0),
+    NUMBER("network_ns", network_ns, 0),
+    NUMBER("lock_ns", lock_ns, 0),
     NUMBER("workers", workers, HR_UNKNOWN), /* of a wait, */
     NUMBER("worker", workers, HR_UNKNOWN),  /* and of a fetch */
 };

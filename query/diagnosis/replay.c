@@ -63,16 +63,18 @@ static struct hr_changed_loop change(const struct hr_recorded_loop *r, const str
 
 /*
  * What is not known lies between limits, 0 and 1. `main`: the CPU time of the training thread, and how much longer
- * it takes for a larger batch. `load`: how the storage reacts to load. `shared`: CPUs share a pipeline.
+ * it takes for a larger batch. `load`: how the storage reacts to load. `barriers`: the threads with which
+ * the training process computes wait for each other. `shared`: CPUs share a pipeline.
  */
 struct guess {
 	double main, load;
-	bool shared;
+	bool barriers, shared;
 };
 enum { MIDDLE, LEAST, MOST_MAIN, MOST_LOAD, MOST, SHARED, GUESSES };
 static const struct guess guesses[GUESSES] = {
-    [MIDDLE] = {0.5, 0.5, false}, [LEAST] = {0, 0, false}, [MOST_MAIN] = {1, 0, false},
-    [MOST_LOAD] = {0, 1, false},  [MOST] = {1, 1, false},  [SHARED] = {1, 1, true},
+    [MIDDLE] = {0.5, 0.5, true, false}, [LEAST] = {0, 0, false, false},
+    [MOST_MAIN] = {1, 0, true, false},	[MOST_LOAD] = {0, 1, true, false},
+    [MOST] = {1, 1, true, false},	[SHARED] = {1, 1, true, true},
 };
 
 static double between(double a, double b, double where)
@@ -91,6 +93,7 @@ static void guess(const struct hr_recorded_loop *r, const struct hr_setting *s,
 	c->cores = s->cores > 0 ? s->cores : r->cores;
 	c->outside = s->cores > 0 ? 1 : r->outside;
 	c->main_share = between(r->main_low, r->main_high, g->main);
+	c->barriers = g->barriers;
 	c->shared = g->shared && c->workers > r->loop->workers;
 	c->io = pick(s->io, g->load) * (r->first ? 1 : pick(s->later, g->load));
 	c->load = r->load[lround(2 * g->load)];
@@ -128,8 +131,9 @@ static void add_range(const struct hr_recorded_loop *r, const struct hr_setting 
 /* Whether a guess makes no difference to another one. */
 static bool are_equal(const struct hr_changed_loop *a, const struct hr_changed_loop *b)
 {
-	return a->shared == b->shared && a->main_share == b->main_share && a->io == b->io &&
-	       a->load == b->load && a->cached == b->cached && a->gap == b->gap;
+	return a->shared == b->shared && a->barriers == b->barriers &&
+	       a->main_share == b->main_share && a->io == b->io && a->load == b->load &&
+	       a->cached == b->cached && a->gap == b->gap;
 }
 
 /* Adds a loop to *ret, and the seconds that each guess leads to. -ENOMEM. */
@@ -195,6 +199,7 @@ static void read_main(struct hr_recorded_loop *r, const struct hr_train_life *li
 
 	r->main_low = isnan(share) ? 0 : share;
 	r->main_high = isnan(share) ? 1 : share;
+	r->others = hr_life_others(life);
 }
 
 /* Without different loads, anything from a latency to a saturated mount is possible. */
@@ -230,7 +235,7 @@ static int read_result(struct hr_recorded_loop *r)
 	}
 	r->outside = 1;
 	r->slow = cpu > 0 ? 1 + core / cpu : 1;
-	r->wanted = fmin(r->cores, 1 + r->loop->workers * cpu_share(r));
+	r->wanted = fmin(r->cores, 1 + r->others + r->loop->workers * cpu_share(r));
 	c.same = false;
 	guess(r, &recorded, &guesses[MIDDLE], &c);
 	if (error == 0)

@@ -30,6 +30,7 @@ struct hr_recorded_loop {
 	double pickle_busy, pickle_idle, unpickle;
 	double cores;		    /* 0: unknown */
 	double main_low, main_high; /* share of a core that the thread uses between waits */
+	double others;		    /* cores that other threads of the process use meanwhile */
 	double load
 	    [3]; /* exponent of the mount (samples.h): lower limit, most probable, upper limit */
 	double stalled; /* share of the time between waits that it waited for other ranks */
@@ -44,6 +45,7 @@ struct hr_recorded_loop {
 struct hr_changed_loop {
 	uint32_t workers, prefetch;
 	bool persistent, same;
+	bool barriers;	   /* the threads of the training process wait for each other */
 	bool shared;	   /* CPUs share a pipeline, and workers start at the same time as others */
 	double cores;	   /* 0: unknown */
 	double main_share; /* of a core that the training thread uses between waits */

@@ -19,6 +19,10 @@
  */
 #define SHARED_SLOWDOWN 0.5
 
+/* The training process computes with several threads if the others use so many cores between waits. */
+#define PARALLEL 0.5
+#define ALMOST	 0.05 /* so few more threads than cores are within the error */
+
 /* What a pass costs besides its batches, in ns. */
 struct pass {
 	double create, start, end;
@@ -120,7 +124,9 @@ static double batch_ns(const struct run *s, const struct worker *w, size_t busy,
 static void contend(struct run *s, size_t busy)
 {
 	const struct hr_changed_loop *c = s->c;
-	double wanted = s->phase == TAKES ? 1 : s->phase == WORKS ? c->main_share : 0;
+	double wanted = s->phase == TAKES   ? 1
+			: s->phase == WORKS ? c->main_share + s->r->others
+					    : 0;
 
 	for (uint32_t i = 0; i < c->workers; i++) {
 		const struct worker *w = &s->workers[i];
@@ -128,7 +134,11 @@ static void contend(struct run *s, size_t busy)
 		if (w->busy)
 			wanted += w->cpu / batch_ns(s, w, busy, 1);
 	}
-	s->slow = c->outside * (c->cores > 0 ? fmax(1, wanted / c->cores) : 1);
+	s->slow = c->cores > 0 ? fmax(1, wanted / c->cores) : 1;
+	/* They are as fast as the one whose core has most other threads. */
+	if (c->barriers && s->phase == WORKS && s->r->others >= PARALLEL)
+		s->slow = ceil(s->slow - ALMOST);
+	s->slow *= c->outside;
 	if (c->shared && c->cores > 0)
 		s->slow *=
 		    1 + SHARED_SLOWDOWN * fmin(1, fmax(0, fmin(wanted, c->cores) - s->r->wanted) /

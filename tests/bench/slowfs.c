@@ -3,7 +3,7 @@
  * slowfs FOLDER OPEN_MS READ_MS MOUNTPOINT - shows a folder read-only; each open and each read takes longer
  *
  * It stands for a file system of a cluster: requests are served at the same time, and take some
- * milliseconds. The kernel keeps no data. It runs until it is unmounted. trainings.py compiles it.
+ * milliseconds. The kernel keeps names and attributes, but no data. It runs until it is unmounted. trainings.py compiles it.
  */
 #define FUSE_USE_VERSION 31
 #include <dirent.h>
@@ -73,7 +73,15 @@ static int slow_release(const char *path, struct fuse_file_info *info)
 	return close((int)info->fh) < 0 ? -errno : 0;
 }
 
-static const struct fuse_operations operations = {.getattr = slow_getattr,
+static void *slow_init(struct fuse_conn_info *connection, struct fuse_config *config)
+{
+	(void)connection;
+	config->entry_timeout = config->attr_timeout = 60;
+	return NULL;
+}
+
+static const struct fuse_operations operations = {.init = slow_init,
+						  .getattr = slow_getattr,
 						  .readdir = slow_readdir,
 						  .open = slow_open,
 						  .read = slow_read,

@@ -55,7 +55,7 @@ class SlowStorage:
         os.mkdir(self.mount)
 
     def __enter__(self):
-        self.server = subprocess.Popen(self.command)
+        self.server = subprocess.Popen(self.command, stderr=subprocess.DEVNULL)
         while not os.path.ismount(self.mount):
             time.sleep(0.05)
 
@@ -79,8 +79,8 @@ def run(options, top, storage, setting):
 
 
 def text(row):
-    saves = f", saves {row['gain_low_s']:.2f} to {row['gain_high_s']:.2f} s" if row["saves_high_s"] is not None else ""
-    return f"{row['cause']} {row['lost_s']:.2f} of {row['wall_s']:.2f} s: {row['action']}{saves}"
+    saves = f", saves {row['gain_low_s']:.2f} to {row['gain_high_s']:.2f} s" if row["gain_high_s"] is not None else ""
+    return f"{row['cause']} {row['lost_s']:.2f} s ({row['percent']:.0f} %): {row['action']}{saves}"
 
 
 def main():
@@ -90,7 +90,7 @@ def main():
     p.add_argument("--only", choices=TRAININGS)
     p.add_argument("--rounds", type=int, default=3)
     p.add_argument("--open-ms", type=float, default=4)
-    p.add_argument("--read-ms", type=float, default=4)
+    p.add_argument("--read-ms", type=float, default=1)
     p.add_argument("--images", type=int, default=800)
     p.add_argument("--tokens", type=int, default=64_000_000)
     p.add_argument("--dir")
