@@ -184,12 +184,11 @@ static void advise_cores(struct hr_training_job *j, struct hr_finding *f)
 /* Workers get no core, because the training process computes with as many threads as there are cores. */
 static void advise_threads(struct hr_training_job *j, struct hr_finding *f, double others)
 {
-	f->action =
-	    hr__finding_text(j,
-			     "let the training process compute with fewer threads "
-			     "(torch.set_num_threads; now it uses %.1f cores more than its main "
-			     "thread), and add workers",
-			     others);
+	f->action = hr__finding_text(j,
+				     "let the training process compute with fewer threads "
+				     "(torch.set_num_threads; threads besides the training thread "
+				     "use %.1f cores between waits), and add workers",
+				     others);
 	f->gain_high = f->lost;
 }
 

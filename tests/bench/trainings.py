@@ -27,6 +27,7 @@ TRAININGS = {
     "image folder": [["image_folder.py", "DATA/images"], ["image_folder.py", "DATA/images", "--workers", "2", "--threads", "1"],
                      ["web_shards.py", "DATA/shards/{000..003}.tar"], ["web_shards.py", "DATA/shards/{000..003}.tar", "--workers", "2", "--threads", "1"]],
     "WebDataset shards": [["web_shards.py", "DATA/shards/{000..003}.tar"], ["web_shards.py", "DATA/shards/{000..003}.tar", "--workers", "2"],
+                          ["web_shards.py", "DATA/shards/{000..003}.tar", "--threads", "1"],
                           ["web_shards.py", "DATA/shards/{000..003}.tar", "--workers", "2", "--threads", "1"]],
     "token memmap": [["token_memmap.py", "DATA/tokens.bin"], ["token_memmap.py", "DATA/tokens.bin", "--loader"],
                      ["token_memmap.py", "DATA/tokens.bin", "--loader", "--workers", "2"],
