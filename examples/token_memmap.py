@@ -18,7 +18,7 @@ parser.add_argument("--loader", action="store_true", help="take the batches from
 parser.add_argument("--workers", type=int, default=0)
 parser.add_argument("--threads", type=int, help="of the training thread's computing")
 parser.add_argument("--steps", type=int, default=200)
-LENGTH, BATCH, WORDS = 64, 12, 50304
+LENGTH, BATCH, WORDS = 64, 12, 4096
 
 
 class Windows(torch.utils.data.Dataset):

@@ -30,8 +30,7 @@ TRAININGS = {
                           ["web_shards.py", "DATA/shards/{000..003}.tar", "--threads", "1"],
                           ["web_shards.py", "DATA/shards/{000..003}.tar", "--workers", "2", "--threads", "1"]],
     "token memmap": [["token_memmap.py", "DATA/tokens.bin"], ["token_memmap.py", "DATA/tokens.bin", "--loader"],
-                     ["token_memmap.py", "DATA/tokens.bin", "--loader", "--workers", "2"],
-                     ["token_memmap.py", "DATA/tokens.bin", "--loader", "--workers", "2", "--threads", "1"]],
+                     ["token_memmap.py", "DATA/tokens.bin", "--loader", "--workers", "2"]],
 }
 
 

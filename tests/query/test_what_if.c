@@ -28,7 +28,7 @@
 enum { TRAINS = 1, WORKER };
 
 static struct hr_regions *regions;
-static unsigned fetch_cpu; /* ms */
+static unsigned fetch_cpu, main_cpu, others_cpu; /* ms of a fetch, and of the time between waits */
 
 static struct hr_region *region(uint64_t proc, uint32_t kind, uint64_t from, uint64_t to,
 				const char *args)
@@ -53,7 +53,7 @@ static struct hr_region *region(uint64_t proc, uint32_t kind, uint64_t from, uin
 
 static void send_regions(struct fixture__stream *s)
 {
-	char args[160];
+	char args[200];
 
 	assert_int_equal(hr_regions_new(&regions), 0);
 	region(TRAINS, HR_REGION_RANGE, 100, 110, NULL);
@@ -62,8 +62,8 @@ static void send_regions(struct fixture__stream *s)
 
 		snprintf(args, sizeof(args),
 			 "{\"loader\":0,\"workers\":1,\"prefetch\":2,\"batch\":%u,\"cpu_ns\":0,"
-			 "\"before_ns\":5000000,\"before_cpu_ns\":0}",
-			 i);
+			 "\"before_ns\":5000000,\"before_cpu_ns\":%u,\"others_cpu_ns\":%u}",
+			 i, main_cpu * (unsigned)MS, others_cpu * (unsigned)MS);
 		region(TRAINS, HR_REGION_INPUT_WAIT, from, made + 10, args);
 		region(TRAINS, HR_REGION_OPTIMIZER, made + 14, made + 15, NULL);
 		snprintf(args, sizeof(args),
@@ -104,6 +104,12 @@ static int setup_computing(void **state)
 {
 	fetch_cpu = 10;
 	return fixture__one_job(state, 1, fill);
+}
+
+static int setup_parallel(void **state)
+{
+	main_cpu = others_cpu = 5;
+	return setup_computing(state);
 }
 
 static int setup(void **state)
@@ -193,6 +199,17 @@ static void shares_cores(void **state)
 	assert_true(fabs(predicted("workers=2", "cores=1") - 0.235) < 1e-6);
 }
 
+/*
+ * The training process computes with two threads. Two workers take the cores of one of them, for which the
+ * other one waits, and the workers are slower, too; with four cores, nobody waits for another one.
+ */
+static void threads_take_cores_from_workers(void **state)
+{
+	(void)state;
+	assert_true(fabs(predicted("workers=2", "cores=4") - 0.135) < 1e-6);
+	assert_true(predicted("workers=2", "cores=2") > 0.22);
+}
+
 static void finds_the_cheapest_setting(void **state)
 {
 	char *text = fixture_named(&fix, "forecast", "best=true", NULL, NULL);
@@ -235,7 +252,11 @@ int main(void)
 	const struct CMUnitTest computing[] = {
 	    cmocka_unit_test(shares_cores),
 	};
+	const struct CMUnitTest parallel[] = {
+	    cmocka_unit_test(threads_take_cores_from_workers),
+	};
 	int failed = cmocka_run_group_tests(tests, setup, fixture_teardown);
 
-	return failed + cmocka_run_group_tests(computing, setup_computing, fixture_teardown);
+	failed += cmocka_run_group_tests(computing, setup_computing, fixture_teardown);
+	return failed + cmocka_run_group_tests(parallel, setup_parallel, fixture_teardown);
 }
