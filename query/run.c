@@ -18,7 +18,7 @@ static int run_failed(char **ret_error, const char *text)
 {
 	static const char memory[] = "Out of Memory Error", own[] = "Binder Error: ";
 
-	/* What our table functions say of their arguments needs no type. */
+	/* Messages of our table functions about their arguments need no type. */
 	if (text != NULL && strncmp(text, own, sizeof(own) - 1) == 0 &&
 	    strncmp(text + sizeof(own) - 1, "hr_", 3) == 0)
 		text += sizeof(own) - 1;

@@ -88,7 +88,10 @@ static uint32_t more_workers(uint32_t w)
 	return (w & (w - 1)) == 0 ? w * 3 / 2 : w * 4 / 3;
 }
 
-/* The fewest workers of those tried, at most `most`, with which the loops take at most 3 % longer than with more. */
+/*
+ * The fewest workers of those tried, at most `most`, with which the loops take at most 3 % longer than
+ * with more.
+ */
 static uint32_t best_workers(struct hr_training_job *j, uint32_t most)
 {
 	double best = INFINITY;
@@ -224,7 +227,6 @@ static void find_computing(struct hr_training_job *j, const struct hr_job_waits 
 		/* Without a core, hand-overs and the training thread take longer, too. */
 		f->gain_high = w->all + 0.8 * j->part[HR_PHASE_TRAIN][HR_PART_COMPUTE] +
 			       alone(j) * w->core / (w->cpu + w->core);
-		hr__avoid(j, f, 1 << HR_USUAL_WORKERS, "more workers: they get no cores either");
 	} else if (few_cores) {
 		advise_cores(j, f);
 	} else {

@@ -62,9 +62,9 @@ static struct hr_changed_loop change(const struct hr_recorded_loop *r, const str
 }
 
 /*
- * What is not known lies between limits, 0 and 1. `main`: the CPU time of the training thread, and how much longer
- * it takes for a larger batch. `load`: how the storage reacts to load. `barriers`: the threads with which
- * the training process computes wait for each other. `shared`: CPUs share a pipeline.
+ * What is not known lies between limits, 0 and 1. `main`: the CPU time of the training thread, and how
+ * much longer it takes for a larger batch. `load`: how the storage reacts to load. `barriers`: the
+ * threads with which the training process computes wait for each other. `shared`: CPUs share a pipeline.
  */
 struct guess {
 	double main, load;
@@ -111,7 +111,10 @@ static double without_waits(const struct hr_loop *l)
 	return ns;
 }
 
-/* With as many cores and workers, and batches of the same size, the training thread takes as long as it did. */
+/*
+ * With as many cores and workers, and batches of the same size, the training thread takes as long as it
+ * did.
+ */
 static void add_range(const struct hr_recorded_loop *r, const struct hr_setting *s,
 		      const struct hr_changed_loop *c, double low, double high,
 		      struct hr_replayed *ret)

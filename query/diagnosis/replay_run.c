@@ -36,7 +36,7 @@ struct worker {
 	double start;		    /* when it begins its first batch */
 };
 
-struct run {
+struct loop_run {
 	const struct hr_recorded_loop *r;
 	const struct hr_changed_loop *c;
 	struct hr_recorded_batch *regrouped; /* NULL: batches of the recorded size */
@@ -87,7 +87,7 @@ static void add_share(struct hr_recorded_batch *to, const struct hr_recorded_bat
 }
 
 /* A batch that is c->batch times as large as a recorded one consists of recorded ones and parts of them. */
-static void regroup(struct run *s)
+static void regroup(struct loop_run *s)
 {
 	double times = s->c->batch;
 
@@ -103,7 +103,7 @@ static void regroup(struct run *s)
 /* ---- a moment of a replay ---- */
 
 /* The time that the training thread takes from a batch until the next request; not 0. */
-static double work_of(const struct run *s)
+static double work_of(const struct loop_run *s)
 {
 	const struct hr_changed_loop *c = s->c;
 	double gap = fmax(1, s->batches[s->received - 1].gap), share = c->main_share;
@@ -115,13 +115,13 @@ static double work_of(const struct run *s)
 }
 
 /* The time in which a worker makes its batch, if CPU work takes `slow` times as long; not 0. */
-static double batch_ns(const struct run *s, const struct worker *w, size_t busy, double slow)
+static double batch_ns(const struct loop_run *s, const struct worker *w, size_t busy, double slow)
 {
 	return fmax(1, w->io * s->load[busy] + w->lock * s->locked[busy] + w->cpu * slow + w->rest);
 }
 
 /* Finds s->slow: how many threads want to compute, for each core. */
-static void contend(struct run *s, size_t busy)
+static void contend(struct loop_run *s, size_t busy)
 {
 	const struct hr_changed_loop *c = s->c;
 	double wanted = s->phase == TAKES   ? 1
@@ -146,13 +146,13 @@ static void contend(struct run *s, size_t busy)
 }
 
 /* The training thread has requested so many batches. */
-static size_t requested(const struct run *s)
+static size_t requested(const struct loop_run *s)
 {
 	return s->received + (size_t)s->c->workers * s->c->prefetch;
 }
 
 /* A worker gets its next batch if it is among those that the training thread has requested. */
-static size_t assign(struct run *s)
+static size_t assign(struct loop_run *s)
 {
 	const struct hr_changed_loop *c = s->c;
 	size_t busy = 0;
@@ -176,7 +176,7 @@ static size_t assign(struct run *s)
 }
 
 /* The time until something changes. */
-static double until_next(const struct run *s, size_t busy)
+static double until_next(const struct loop_run *s, size_t busy)
 {
 	double ns = INFINITY;
 
@@ -194,7 +194,7 @@ static double until_next(const struct run *s, size_t busy)
 }
 
 /* The worker's part of the hand-over of a batch. */
-static double pickle_of(const struct run *s, const struct worker *w)
+static double pickle_of(const struct loop_run *s, const struct worker *w)
 {
 	size_t next = w->batch + s->c->workers;
 
@@ -203,7 +203,7 @@ static double pickle_of(const struct run *s, const struct worker *w)
 	return next < s->n && next < requested(s) ? s->r->pickle_busy : s->r->pickle_idle;
 }
 
-static void pass_workers(struct run *s, double ns, size_t busy)
+static void pass_workers(struct loop_run *s, double ns, size_t busy)
 {
 	s->busy += ns * (double)busy;
 	s->squares += ns * (double)busy * (double)busy;
@@ -225,7 +225,7 @@ static void pass_workers(struct run *s, double ns, size_t busy)
 	}
 }
 
-static void pass_main(struct run *s, double ns)
+static void pass_main(struct loop_run *s, double ns)
 {
 	double now = s->now + ns;
 
@@ -251,7 +251,7 @@ static void pass_main(struct run *s, double ns)
 	}
 }
 
-static void run_workers(struct run *s)
+static void run_workers(struct loop_run *s)
 {
 	while (s->received < s->n || s->phase == WORKS) {
 		size_t busy = assign(s);
@@ -266,7 +266,7 @@ static void run_workers(struct run *s)
 }
 
 /* Without workers, the training thread makes the batches. */
-static void run_alone(struct run *s)
+static void run_alone(struct loop_run *s)
 {
 	const struct hr_changed_loop *c = s->c;
 
@@ -285,7 +285,7 @@ static void run_alone(struct run *s)
 /* ---- a replay ---- */
 
 /* -ENOMEM. */
-static int run_init(struct run *s)
+static int run_init(struct loop_run *s)
 {
 	const struct hr_changed_loop *c = s->c;
 	uint32_t workers = c->workers > 0 ? c->workers : 1;
@@ -320,7 +320,7 @@ static int run_init(struct run *s)
 	return 0;
 }
 
-static void run_done(struct run *s)
+static void run_done(struct loop_run *s)
 {
 	free(s->regrouped);
 	free(s->workers);
@@ -331,7 +331,7 @@ static void run_done(struct run *s)
 int hr__loop_run(const struct hr_recorded_loop *r, const struct hr_changed_loop *c,
 		 struct hr_loop_result *ret)
 {
-	struct run s = {.r = r, .c = c};
+	struct loop_run s = {.r = r, .c = c};
 	int error = run_init(&s);
 
 	*ret = (struct hr_loop_result){.busy = 1, .slow = 1};

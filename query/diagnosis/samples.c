@@ -15,7 +15,7 @@
 /* Bins by the number of operations under way: 1, 2, 3 to 4, 5 to 8... */
 #define BINS	  8u
 #define BIN_LEAST 2u /* a bin with fewer operations does not count */
-/* So many operations that began alone tell how long one takes without load. */
+/* So many operations that began alone show how long one takes without load. */
 #define ALONE_LEAST 4u
 
 static bool is_kept(const struct hr_samples *s, int64_t from)
@@ -188,7 +188,7 @@ static int add_to_bin(struct bin *bins, const struct hr_sample *sample, double b
 }
 
 /* An operation of the mount, as the field `op` of samples has it. */
-struct operation {
+struct load_operation {
 	double *alone; /* durations of those that began with no other under way */
 	size_t n_alone, room;
 	size_t n;
@@ -197,7 +197,7 @@ struct operation {
 };
 
 /* -ENOMEM. */
-static int add_duration(struct operation *o, double ns, bool alone)
+static int add_duration(struct load_operation *o, double ns, bool alone)
 {
 	o->least = o->n == 0 || ns < o->least ? ns : o->least;
 	o->sum += ns;
@@ -210,7 +210,7 @@ static int add_duration(struct operation *o, double ns, bool alone)
 	return 0;
 }
 
-static void find_service(struct operation *o)
+static void find_service(struct load_operation *o)
 {
 	if (o->n_alone > 0)
 		qsort(o->alone, o->n_alone, sizeof(*o->alone), by_value);
@@ -221,7 +221,7 @@ static void find_service(struct operation *o)
 struct mount_samples {
 	const struct hr_sample *list;
 	size_t n;
-	struct operation ops[HR_OP_MAX];
+	struct load_operation ops[HR_OP_MAX];
 	struct moments starts, ends;
 	double *served; /* of each sample: the sum of `service` of it and all before */
 };
@@ -287,7 +287,7 @@ static double begun_with(const struct mount_samples *m, size_t i)
 	return 1 + before / m->ops[m->list[i].op].service;
 }
 
-static double needs(const struct operation *o)
+static double needs(const struct load_operation *o)
 {
 	return o->service * (double)o->n;
 }

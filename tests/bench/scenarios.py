@@ -35,9 +35,10 @@ import training_truth  # noqa: E402
 PROGRAM = os.path.join(E2E, "workloads", "training.py")
 # The job does not measure these.
 NOT_MEASURED = {"other", "import_io", "imports"}
-# With this option, the job's part contains what it does around each operation.
+# With this option, the job's part contains what it does around each operation; tensors are handed over by files in shared memory.
 AROUND = (("read-bytes", "wait_read", "wait_cpu"), ("log-lines", "own_write", "compute"), ("list", "own_metadata", "other"), ("mapped", "wait_fault", "wait_cpu"),
-          ("tensors", "wait_handover", "wait_cpu"))
+          ("tensors", "wait_handover", "wait_cpu"), ("tensors", "wait_metadata", "wait_cpu"), ("tensors", "wait_write", "wait_cpu"),
+          ("tensors", "wait_core", "wait_cpu"), ("tensors", "wait_asleep", "wait_cpu"))
 QUOTA_PERIOD_US = 100000
 
 

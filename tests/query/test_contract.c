@@ -68,7 +68,8 @@ static const struct {
     {"replays", PROCESS
      ",setting BIGINT,workers BIGINT,prefetch BIGINT,persistent BIGINT,loops BIGINT,recorded_ns "
      "BIGINT,replayed_ns "
-     "BIGINT,predicted_ns BIGINT,low_ns BIGINT,high_ns BIGINT,doubt VARCHAR,refusal VARCHAR,wall_ns BIGINT,checkpoint_ns "
+     "BIGINT,predicted_ns BIGINT,low_ns BIGINT,high_ns BIGINT,doubt VARCHAR,refusal "
+     "VARCHAR,wall_ns BIGINT,checkpoint_ns "
      "BIGINT,stall_ns BIGINT"},
     {"findings", STREAM ",number BIGINT,cause VARCHAR,lost_ns BIGINT,wall_ns BIGINT,meaning "
 			"VARCHAR,rank BIGINT,whose VARCHAR,worker BIGINT,object VARCHAR,mount "

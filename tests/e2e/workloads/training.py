@@ -299,6 +299,8 @@ def main():
             log.add("wait", begin, now(), loop=what, batch=n)
             n += 1
             yield batch
+            begin, batch = now(), None  # many tensors take long to free, which is no wait for the next batch
+            log.add("compute", begin, now())
 
     step = 0
     for epoch in range(o.epochs):
