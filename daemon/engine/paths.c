@@ -85,7 +85,7 @@ uint32_t hr_paths_use(struct hr_paths *p, uint64_t hash, uint16_t scope)
 }
 
 /* The next Paths frame has a row with this text for the file. */
-static int tell(struct hr_paths *p, uint32_t index, const struct hr_path_name *name)
+static int announce(struct hr_paths *p, uint32_t index, const struct hr_path_name *name)
 {
 	struct hr_fresh_path *fresh;
 
@@ -115,7 +115,7 @@ int hr_paths_name(struct hr_paths *p, const struct hr_path_name *name, uint32_t 
 
 		f->mount = name->mount;
 		f->mount_exact = true;
-		return same ? 0 : tell(p, index, name);
+		return same ? 0 : announce(p, index, name);
 	}
 	if (f->check) {
 		if (add_fresh(p, name->hash, name->scope, &index))
@@ -128,7 +128,7 @@ int hr_paths_name(struct hr_paths *p, const struct hr_path_name *name, uint32_t 
 	f->mount_exact = name->mount_exact;
 	f->scope = name->scope & 1;
 	*ret_index = index;
-	return tell(p, index, name) < 0 ? -ENOMEM : second;
+	return announce(p, index, name) < 0 ? -ENOMEM : second;
 }
 
 int hr_paths_restore(struct hr_paths *p, const struct hr_known_row *row)

@@ -39,7 +39,7 @@ struct hr_training_job {
 	uint32_t workers, prefetch; /* of the last training loop */
 	bool persistent;
 	bool counters; /* for some time, without single operations */
-	/* What usual remedies would gain, as shares of `wall`, if `known`; INFINITY: a replay cannot tell. */
+	/* What usual remedies would gain, as shares of `wall`, if `known`; INFINITY: not known. */
 	struct {
 		bool known;
 		double share;
@@ -104,7 +104,7 @@ void hr__find_waits(struct hr_training_job *j, const struct hr_job_files *files)
 bool hr__predict(struct hr_training_job *j, struct hr_finding *f, const struct hr_setting *setting);
 /* If more workers (at most `most`) would help: the action, and its gain. */
 void hr__add_workers(struct hr_training_job *j, struct hr_finding *f, uint32_t most);
-/* Says that usual remedies (bits 1 << enum hr_usual) would not help, with the reason, if replays say so. */
+/* Sets f->avoid if usual remedies (bits 1 << enum hr_usual) would not help in replays. */
 void hr__avoid(struct hr_training_job *j, struct hr_finding *f, unsigned remedies,
 	       const char *reason);
 uint32_t hr__whole_cores(const struct hr_training_job *j);

@@ -306,7 +306,7 @@ void hr_recorded_free(struct hr_recorded_life *r)
 	free(r);
 }
 
-/* What makes the range so wide that its middle says nothing. */
+/* What makes the range so wide that its middle means nothing. */
 static enum hr_replay_refusal doubt_of(const struct hr_setting *s, const double seconds[GUESSES])
 {
 	if (seconds[MOST] <= WIDE * seconds[LEAST])

@@ -8,7 +8,7 @@
 
 /* A batch that was made this long ago is in the queue. */
 #define READY_NS 50000000
-#define KNOWN	 3 /* fewer hand-overs of a kind say nothing */
+#define KNOWN	 3 /* fewer hand-overs of a kind are no evidence */
 
 static int by_value(const void *a, const void *b)
 {
