@@ -99,7 +99,8 @@ static int find_cycles(const struct hr_train_life *life, struct hr_cycles *c)
 {
 	for (size_t i = 0, end; i < life->n; i = end) {
 		uint64_t step = life->blocks[i].step;
-		const struct hr_cycle *before = c->n > 0 ? &c->list[c->n - 1] : NULL;
+		struct hr_cycle *before = c->n > 0 ? &c->list[c->n - 1] : NULL;
+		int64_t from = before != NULL ? before->to : life->blocks[i].from;
 
 		for (end = i + 1; end < life->n && life->blocks[end].step == step;)
 			end++;
@@ -110,16 +111,14 @@ static int find_cycles(const struct hr_train_life *life, struct hr_cycles *c)
 			return 0;
 		}
 		if (before != NULL && step == before->step) { /* interrupted */
-			c->list[c->n - 1].to = meeting(life, i, end);
+			before->to = meeting(life, i, end);
 			continue;
 		}
 		if (!hr_array_reserve(c->list, c->n, c->room))
 			return -ENOMEM;
 		/* The time before the first step is no cycle's. */
 		c->list[c->n++] =
-		    (struct hr_cycle){.step = step,
-				      .from = before != NULL ? before->to : life->blocks[i].from,
-				      .to = meeting(life, i, end)};
+		    (struct hr_cycle){.step = step, .from = from, .to = meeting(life, i, end)};
 	}
 	return 0;
 }

@@ -66,6 +66,18 @@ class Parts(harness.Case):
         self.assertGreater(found["wait_asleep"], 0.6)
         self.assertEqual(self.findings[0]["cause"], "sleep")
 
+    def test_counters(self):
+        """Without single operations, a read looks like sleep, and the diagnosis says so."""
+        log = os.path.join(self.folder.log, "training")
+        traced = self.headrace([harness.PYTHON, SCRIPT, self.folder.data, "--log", log, "--workers", "1", "--sleep-ms", "15", "--decode-ms", "10"],
+                               options=("--level", "counters"))
+        found = {row["part"]: float(row["s"]) for row in traced.sql("SELECT part, sum(ns) / 1e9 AS s FROM parts GROUP BY part")}
+        truth = training_truth.together(training_truth.parts(log, 4, 1))
+        self.assertAlmostEqual(found["wait_cpu"], truth["wait_cpu"], delta=0.2 * truth["wait_cpu"] + 0.05)
+        findings = traced.sql("SELECT cause, action FROM findings ORDER BY number")
+        self.assertEqual(findings[0]["cause"], "wait_unknown")
+        self.assertIn("record every operation", findings[0]["action"])
+
 
 if __name__ == "__main__":
     harness.main()
