@@ -298,7 +298,7 @@ static int run_init(struct loop_run *s)
 	}
 	s->workers = calloc(workers, sizeof(*s->workers));
 	s->made = malloc((s->n + 1) * sizeof(*s->made));
-	s->load = malloc(2 * (workers + 1) * sizeof(*s->load));
+	s->load = malloc(2 * ((size_t)workers + 1) * sizeof(*s->load));
 	if (s->batches == NULL || s->workers == NULL || s->made == NULL || s->load == NULL)
 		return -ENOMEM;
 	if (s->regrouped != NULL)

@@ -214,8 +214,7 @@ static const char *const refusals[] = {
     [HR_REPLAY_NO_PASS] = "each DataLoader has one pass, so that a cache would not be used",
     [HR_REPLAY_NO_BATCH] = "the batch size of the recording is not known",
     [HR_REPLAY_LOAD] =
-	"how the storage reacts to more operations at a time was not seen: record with another "
-	"number of workers",
+	"how the storage reacts to more load was not seen: record with another number of workers",
     [HR_REPLAY_STEP] = "how long a step takes with batches of another size is not known",
     [HR_REPLAY_MAIN] = "how much of its time the training thread computes was not recorded",
     [HR_REPLAY_DIFFERS] = "with the recorded settings, the replay differs by more than 5 %",
