@@ -18,17 +18,18 @@ static int run_failed(char **ret_error, const char *text)
 {
 	static const char memory[] = "Out of Memory Error", own[] = "Binder Error: ";
 
-	/* Messages of our table functions about their arguments need no type. */
+	/* Our table functions name the argument: neither a type nor the place in the statement is needed. */
 	if (text != NULL && strncmp(text, own, sizeof(own) - 1) == 0 &&
-	    strncmp(text + sizeof(own) - 1, "hr_", 3) == 0)
+	    strncmp(text + sizeof(own) - 1, "hr_", 3) == 0) {
 		text += sizeof(own) - 1;
-
-	if (text != NULL && strncmp(text, memory, sizeof(memory) - 1) == 0)
+		hr_text_fail(-EINVAL, ret_error, "%.*s", (int)strcspn(text, "\n"), text);
+	} else if (text != NULL && strncmp(text, memory, sizeof(memory) - 1) == 0) {
 		hr_text_fail(-EINVAL, ret_error, "%.*s: use more --memory or fewer --threads",
 			     (int)strcspn(text, "\n"), text);
-	else
+	} else {
 		hr_text_fail(-EINVAL, ret_error, "%s",
 			     text != NULL ? text : "DuckDB failed without a message");
+	}
 	return -EBADMSG;
 }
 

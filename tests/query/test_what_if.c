@@ -2,6 +2,7 @@
 /*
  * test_what_if.c - replays of a job whose batches all take 10 ms, against what other settings make of it by hand
  */
+#include <errno.h>
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -223,6 +224,15 @@ static void finds_the_cheapest_setting(void **state)
 	free(text);
 }
 
+static void a_wrong_setting_is_named(void **state)
+{
+	char *error = fixture_refused(&fix, "FROM hr_replays(cores := '0')", -EBADMSG);
+
+	(void)state;
+	assert_string_equal(error, "hr_replays: `cores` must be a number from 1 to 65536");
+	free(error);
+}
+
 /* Without fetches there is a reason instead of a prediction. */
 static void refuses_what_it_does_not_know(void **state)
 {
@@ -246,6 +256,7 @@ int main(void)
 	    cmocka_unit_test(replays_more_workers),
 	    cmocka_unit_test(replays_no_workers),
 	    cmocka_unit_test(finds_the_cheapest_setting),
+	    cmocka_unit_test(a_wrong_setting_is_named),
 	    cmocka_unit_test(refuses_what_it_does_not_know),
 	};
 
