@@ -273,9 +273,9 @@ static const char *hidden(void)
 }
 
 /*
- * CPU time of a thread in its waits and between them, and of the other threads of its process (torch's
- * computing). A read of the clocks takes 0.4 us each, so waits that begin less than WAIT_CPU_NS after the
- * previous read report none.
+ * CPU time of a thread in its waits and between them, and of the other threads of its process
+ * (torch's computing). A read of the clocks takes 0.4 us each, so waits that begin less than
+ * WAIT_CPU_NS after the previous read report none.
  */
 #define WAIT_CPU_NS 5000000u
 

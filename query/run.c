@@ -18,7 +18,10 @@ static int run_failed(char **ret_error, const char *text)
 {
 	static const char memory[] = "Out of Memory Error", own[] = "Binder Error: ";
 
-	/* Our table functions name the argument: neither a type nor the place in the statement is needed. */
+	/*
+	 * Our table functions name the argument: neither a type nor the place in the statement
+	 * is needed.
+	 */
 	if (text != NULL && strncmp(text, own, sizeof(own) - 1) == 0 &&
 	    strncmp(text + sizeof(own) - 1, "hr_", 3) == 0) {
 		text += sizeof(own) - 1;

@@ -59,9 +59,9 @@ struct hr_path_name {
 };
 
 /*
- * Sets the text of the file with this hash, and its mount, unless that is exact already. *ret_index: the
- * file. 0 or -ENOMEM; 1: this hash already had another text. Then it makes a second file, which
- * hr_paths_use does not find.
+ * Sets the text of the file with this hash, and its mount, unless that is exact already.
+ * *ret_index: the file. 0 or -ENOMEM; 1: this hash already had another text. Then it makes a
+ * second file, which hr_paths_use does not find.
  */
 int hr_paths_name(struct hr_paths *p, const struct hr_path_name *name, uint32_t *ret_index);
 

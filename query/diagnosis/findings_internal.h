@@ -82,8 +82,9 @@ static inline double hr_job_waits_making(const struct hr_job_waits *w)
 double hr__job_part(const struct hr_training_job *j, enum hr_part part);
 
 /*
- * Means of the job's ranks, or of some of them if there are many. If ranks stall for others, the loops
- * take as long as the slowest rank's without its stalls. `range`: as for hr_replay. -ENOMEM.
+ * Means of the job's ranks, or of some of them if there are many. If ranks stall for others,
+ * the loops take as long as the slowest rank's without its stalls. `range`: as for hr_replay.
+ * -ENOMEM.
  */
 int hr__job_replay(struct hr_training_job *j, const struct hr_setting *setting, bool range,
 		   struct hr_replayed *ret);

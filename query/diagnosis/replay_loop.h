@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* replay_loop.h - shared by replay.c (settings), replay_loop.c (one recorded loop) and replay_run.c (its replay) */
+/*
+ * replay_loop.h - shared by replay.c (settings), replay_loop.c (one recorded loop) and
+ * replay_run.c (its replay)
+ */
 #ifndef HEADRACE_QUERY_DIAGNOSIS_REPLAY_LOOP_H
 #define HEADRACE_QUERY_DIAGNOSIS_REPLAY_LOOP_H
 
@@ -26,7 +29,10 @@ struct hr_recorded_loop {
 	double create;	 /* iter() */
 	double start;	 /* from then until a worker fetches */
 	double end;	 /* until all workers have ended */
-	/* A hand-over: the worker's part, if it makes its next batch meanwhile or not, and the training thread's. */
+	/*
+	 * A hand-over: the worker's part, if it makes its next batch meanwhile or not, and the
+	 * training thread's.
+	 */
 	double pickle_busy, pickle_idle, unpickle;
 	double cores;		    /* 0: unknown */
 	double main_low, main_high; /* share of a core that the thread uses between waits */
@@ -37,7 +43,10 @@ struct hr_recorded_loop {
 	double
 	    busy; /* how many workers make batches at the same time as one does, itself included */
 	double wanted; /* cores that its threads used, at most */
-	/* CPU work took `slow` times as long as on cores of its own, `outside` times because of other programs. */
+	/*
+	 * CPU work took `slow` times as long as on cores of its own, `outside` times because of
+	 * other programs.
+	 */
 	double slow, outside;
 };
 
@@ -63,7 +72,10 @@ struct hr_loop_result {
 	double slow; /* multiple of CPU work because of the loop's own threads, on average */
 };
 
-/* Reads r->loop: the fields up to `unpickle`, but not `replayed`. The caller frees r->batches. -ENOMEM. */
+/*
+ * Reads r->loop: the fields up to `unpickle`, but not `replayed`. The caller frees r->batches.
+ * -ENOMEM.
+ */
 int hr__loop_read(struct hr_recorded_loop *r);
 /* The time from a batch until the next request, or until the loop ended, in ns. */
 double hr__loop_gap(const struct hr_recorded_loop *r, size_t batch);

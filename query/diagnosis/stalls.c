@@ -9,7 +9,10 @@
 #include "query/diagnosis/each.h"
 #include "query/diagnosis/parts_internal.h"
 
-/* Cycles of ranks end together if their durations differ by less than this share of what the own times do. */
+/*
+ * Cycles of ranks end together if their durations differ by less than this share of what the
+ * own times do.
+ */
 #define TOGETHER 0.5
 
 struct hr_cycle *hr_cycle_of(const struct hr_cycles *c, uint64_t step)
@@ -79,7 +82,10 @@ static void add_block(const struct hr_diagnosis *d, const struct hr_block *b, st
 	}
 }
 
-/* The end of the block in which the ranks meet: the last such one of blocks [i, end), which are of one step. */
+/*
+ * The end of the block in which the ranks meet: the last such one of blocks [i, end), which are
+ * of one step.
+ */
 static int64_t meeting(const struct hr_train_life *life, size_t i, size_t end)
 {
 	int64_t sync = 0, optimizer = 0;
@@ -123,7 +129,10 @@ static int find_cycles(const struct hr_train_life *life, struct hr_cycles *c)
 	return 0;
 }
 
-/* The cycle of a block, at or after the cycle *c, which it advances; NULL: none. Blocks are by time. */
+/*
+ * The cycle of a block, at or after the cycle *c, which it advances; NULL: none. Blocks are by
+ * time.
+ */
 static struct hr_cycle *cycle_at(const struct hr_cycles *all, size_t *c, const struct hr_block *b)
 {
 	while (*c < all->n && b->from >= all->list[*c].to)

@@ -2,18 +2,19 @@
 /*
  * stalls.h - how long training threads waited for others of their job
  *
- * The ranks of data-parallel training meet in each step: in the last of its backward() and collectives or,
- * if these are not recorded, in its last optimizer step. A cycle of a rank is the time from one meeting to
- * the next. What a rank does in a cycle besides computing its step
- * (waits for batches, I/O, a checkpoint, a validation) is its delay. A rank whose delay is shorter
- * than that of another rank waits for the difference, somewhere before they meet:
+ * The ranks of data-parallel training meet in each step: in the last of its backward() and
+ * collectives or, if these are not recorded, in its last optimizer step. A cycle of a rank is
+ * the time from one meeting to the next. What a rank does in a cycle besides computing its step
+ * (waits for batches, I/O, a checkpoint, a validation) is its delay. A rank whose delay is
+ * shorter than that of another rank waits for the difference, somewhere before they meet:
  *
  *      rank 0   | wait |  compute  |     stall      |
  *      rank 1   | wait .................. | compute |
  *
- * If backward() and the collectives of each rank are recorded, the ranks wait in them, and a rank's
- * other time (its delay and its own computing) decides: the rank whose time in them is shortest came
- * last, and the others waited as much longer. Ranks whose cycles do not end together have no stalls.
+ * If backward() and the collectives of each rank are recorded, the ranks wait in them, and a
+ * rank's other time (its delay and its own computing) decides: the rank whose time in them is
+ * shortest came last, and the others waited as much longer. Ranks whose cycles do not end
+ * together have no stalls.
  */
 #ifndef HEADRACE_QUERY_DIAGNOSIS_STALLS_H
 #define HEADRACE_QUERY_DIAGNOSIS_STALLS_H

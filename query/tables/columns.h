@@ -109,8 +109,8 @@
 	X(setting, BIGINT) X(workers, BIGINT) X(prefetch, BIGINT) X(persistent, BIGINT) \
 	X(loops, BIGINT) \
 	X(recorded_ns, BIGINT) X(replayed_ns, BIGINT) X(predicted_ns, BIGINT) X(low_ns, BIGINT) \
-	X(high_ns, BIGINT) X(doubt, VARCHAR) X(refusal, VARCHAR) X(wall_ns, BIGINT) X(checkpoint_ns, BIGINT) \
-	X(stall_ns, BIGINT)
+	X(high_ns, BIGINT) X(doubt, VARCHAR) X(refusal, VARCHAR) X(wall_ns, BIGINT) \
+	X(checkpoint_ns, BIGINT) X(stall_ns, BIGINT)
 #define HR_HIDDEN_REPLAYS(X)
 
 #define HR_COLUMNS_FINDINGS(X) HR_COLUMNS_STREAM(X) \

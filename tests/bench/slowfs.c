@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * slowfs FOLDER OPEN_MS READ_MS MOUNTPOINT - shows a folder read-only; each open and each read takes longer
+ * slowfs FOLDER OPEN_MS READ_MS MOUNTPOINT - shows a folder read-only; each open and each read
+ * takes longer
  *
  * It stands for a file system of a cluster: requests are served at the same time, and take some
- * milliseconds. The kernel keeps names and attributes, but no data. It runs until it is unmounted. trainings.py compiles it.
+ * milliseconds. The kernel keeps names and attributes, but no data. It runs until it is
+ * unmounted. trainings.py compiles it.
  */
 #define FUSE_USE_VERSION 31
 #include <dirent.h>

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* test_summary_print.c - the text of summaries that the tests fill in: waits, hints, losses, names of ranks and workers */
+/*
+ * test_summary_print.c - the text of summaries that the tests fill in: waits, hints, losses,
+ * names of ranks and workers
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>

@@ -49,8 +49,8 @@ static void compute(uint32_t rank)
 }
 
 /*
- * Steps last until the next one: 5 units of computing, and 5 in backward(). One step of rank 0 ends with
- * a checkpoint of 40 units, for which rank 1 waits in backward() of its next step.
+ * Steps last until the next one: 5 units of computing, and 5 in backward(). One step of rank 0
+ * ends with a checkpoint of 40 units, for which rank 1 waits in backward() of its next step.
  */
 static void save_in_step(uint32_t rank)
 {
