@@ -97,6 +97,19 @@ static int announce(struct hr_paths *p, uint32_t index, const struct hr_path_nam
 	return 0;
 }
 
+/* An open file knows its mount better than its path, which may have links. */
+static int correct_mount(struct hr_paths *p, uint32_t index, const struct hr_path_name *name)
+{
+	struct hr_path *f = &p->v[index];
+	bool same = f->mount == name->mount;
+
+	if (!name->mount_exact || f->mount_exact)
+		return 0;
+	f->mount = name->mount;
+	f->mount_exact = true;
+	return same ? 0 : announce(p, index, name);
+}
+
 int hr_paths_name(struct hr_paths *p, const struct hr_path_name *name, uint32_t *ret_index)
 {
 	uint64_t check = text_check(name->text, name->bytes);
@@ -108,15 +121,8 @@ int hr_paths_name(struct hr_paths *p, const struct hr_path_name *name, uint32_t 
 		return -ENOMEM;
 	f = &p->v[index];
 	*ret_index = index;
-	if (f->check == check && (!name->mount_exact || f->mount_exact))
-		return 0;
-	if (f->check == check) {
-		bool same = f->mount == name->mount;
-
-		f->mount = name->mount;
-		f->mount_exact = true;
-		return same ? 0 : announce(p, index, name);
-	}
+	if (f->check == check)
+		return correct_mount(p, index, name);
 	if (f->check) {
 		if (add_fresh(p, name->hash, name->scope, &index))
 			return -ENOMEM;

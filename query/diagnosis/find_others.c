@@ -81,7 +81,7 @@ static void find_main(struct hr_training_job *j)
 
 	for (size_t i = j->first; i < j->end; i++)
 		if (hr__job_has(j, i))
-			cpu += hr_life_main_share(&d->lives.list[i]) / (double)j->lives;
+			cpu += hr_life_main_use(&d->lives.list[i]).share / (double)j->lives;
 	lost = cpu * between - model;
 	/* Not known (NAN): no finding. */
 	if (backward <= 0 || !(lost > MAIN_FACTOR * model) || lost < MAIN_SHARE * j->wall)

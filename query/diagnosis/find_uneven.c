@@ -6,6 +6,7 @@
 
 #include "common/array.h"
 #include "query/diagnosis/findings_internal.h"
+#include "query/diagnosis/numbers.h"
 
 #define SLOW_FACTOR  2.5 /* a slow worker's batches take so many times as long as others */
 #define BATCHES_MIN  3u	 /* of a worker, to judge it */
@@ -169,13 +170,6 @@ static void find_worker(struct hr_training_job *j, struct hr_job_waits *w)
 
 /* ---- single batches ---- */
 
-static int by_value(const void *a, const void *b)
-{
-	double x = *(const double *)a, y = *(const double *)b;
-
-	return (x > y) - (x < y);
-}
-
 /* The median and the longest twentieth of the batches' durations, in ms, as a text. */
 static const char *spread(struct hr_training_job *j)
 {
@@ -192,7 +186,7 @@ static const char *spread(struct hr_training_job *j)
 		if (hr__job_made(j, &d->lives.fetches[i]))
 			ns[n++] = d->spent[i].ns;
 	}
-	qsort(ns, n, sizeof(*ns), by_value);
+	hr__numbers_sort(ns, n);
 	text = hr__finding_text(
 	    j, "most batches take %.3g ms, but one of twenty takes %.3g ms or more",
 	    n > 0 ? ns[n / 2] / 1e6 : 0, n > 0 ? ns[n - 1 - n / 20] / 1e6 : 0);

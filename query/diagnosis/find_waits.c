@@ -43,8 +43,6 @@ bool hr__predict(struct hr_training_job *j, struct hr_finding *f, const struct h
 
 /* More gain than this share of the wall time is worth a try. */
 #define GAIN_SHARE 0.05
-/* Threads of the training process that use so many cores between waits leave none to workers. */
-#define PARALLEL 0.5
 
 static double usual_share(struct hr_training_job *j, enum hr_usual usual)
 {
@@ -89,8 +87,8 @@ static uint32_t more_workers(uint32_t w)
 }
 
 /*
- * The fewest workers of those tried, at most `most`, with which the loops take at most 3 % longer than
- * with more.
+ * The fewest workers of those tried, at most `most`, with which the loops take at most 3 %
+ * longer than with more.
  */
 static uint32_t best_workers(struct hr_training_job *j, uint32_t most)
 {
@@ -184,7 +182,10 @@ static void advise_cores(struct hr_training_job *j, struct hr_finding *f)
 	hr__avoid(j, f, 1 << HR_USUAL_WORKERS, "more workers: they share the same cores");
 }
 
-/* Workers get no core, because the training process computes with as many threads as there are cores. */
+/*
+ * Workers get no core, because the training process computes with as many threads as there are
+ * cores.
+ */
 static void advise_threads(struct hr_training_job *j, struct hr_finding *f, double others)
 {
 	f->action = hr__finding_text(j,
@@ -199,7 +200,7 @@ static void find_computing(struct hr_training_job *j, const struct hr_job_waits 
 {
 	bool few_cores = j->workers > 0 && (w->core >= w->cpu || j->workers >= j->cores);
 	bool disturbed = j->quota <= 0 && is_disturbed(j, w);
-	double others = hr_life_others(&j->d->lives.list[j->first]);
+	double others = hr_life_main_use(&j->d->lives.list[j->first]).others;
 	enum hr_finding_cause cause = disturbed		? HR_FOUND_DISTURBED
 				      : few_cores	? HR_FOUND_FEW_CORES
 				      : j->workers == 0 ? HR_FOUND_NO_WORKERS
@@ -231,7 +232,7 @@ static void find_computing(struct hr_training_job *j, const struct hr_job_waits 
 		advise_cores(j, f);
 	} else {
 		hr__add_workers(j, f, hr__whole_cores(j));
-		if (f->action == NULL && others >= PARALLEL)
+		if (f->action == NULL && others >= HR_PARALLEL_CORES)
 			advise_threads(j, f, others);
 		if (f->action == NULL)
 			f->action = "make the transforms of the data set cheaper";

@@ -93,14 +93,14 @@ static void add_parts(struct hr_training_job *j, size_t life)
 }
 
 /* The most cores that the training process may use in a part, without its workers. */
-static double busy_share(unsigned part, double main_share, double others)
+static double busy_share(unsigned part, struct hr_main_use use)
 {
 	switch (part) {
 	case HR_PART_COMPUTE:
 	case HR_PART_BACKWARD:
 	case HR_PART_COLLECTIVE:
 	case HR_PART_OPTIMIZER:
-		return (isnan(main_share) ? 1 : main_share) + others;
+		return (isnan(use.share) ? 1 : use.share) + use.others;
 	case HR_PART_IMPORTS:
 	case HR_PART_OTHER:
 		return 1;
@@ -113,13 +113,11 @@ static double busy_share(unsigned part, double main_share, double others)
 static void add_used(struct hr_training_job *j, size_t life)
 {
 	const struct hr_part_sums *sums = &j->d->sums[life];
-	const struct hr_train_life *l = &j->d->lives.list[life];
-	double main_share = hr_life_main_share(l), others = hr_life_others(l);
+	struct hr_main_use use = hr_life_main_use(&j->d->lives.list[life]);
 
 	for (unsigned phase = 0; phase < HR_PHASES; phase++)
 		for (unsigned part = 0; part < HR_PART_END; part++)
-			j->used += busy_share(part, main_share, others) *
-				   (double)sums->ns[phase][part] / 1e9;
+			j->used += busy_share(part, use) * (double)sums->ns[phase][part] / 1e9;
 }
 
 /* Adds up all lives of the job of a life, as means. */

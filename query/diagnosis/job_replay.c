@@ -6,6 +6,7 @@
 
 #include "query/diagnosis/each.h"
 #include "query/diagnosis/findings_internal.h"
+#include "query/diagnosis/numbers.h"
 
 #define REPLAYED 32u /* so many lives are replayed, and as many that other ranks wait for */
 
@@ -16,13 +17,6 @@ struct job_replay {
 	bool range;
 	struct hr_replayed *list; /* of each life */
 };
-
-static int by_value(const void *a, const void *b)
-{
-	double x = *(const double *)a, y = *(const double *)b;
-
-	return (x > y) - (x < y);
-}
 
 static double stall_of(const struct hr_training_job *j, size_t i)
 {
@@ -45,7 +39,7 @@ static int choose(struct hr_training_job *j)
 	for (size_t i = 0; i < n; i++)
 		if (hr__job_has(j, j->first + i))
 			stalls[all++] = stall_of(j, i);
-	qsort(stalls, all, sizeof(*stalls), by_value);
+	hr__numbers_sort(stalls, all);
 	if (stalls[all - 1] > 0 && stalls[REPLAYED] < stalls[all - 1])
 		j->stalled_least = stalls[REPLAYED];
 	free(stalls);

@@ -142,10 +142,14 @@ static inline uint64_t hr_block_loader(const struct hr_train_life *life, const s
 	return b->loop != HR_NO_LOOP ? life->loops[b->loop].loader : UINT64_MAX;
 }
 
-/* The part of the time between waits in which the training thread used a core; NAN: unknown. */
-double hr_life_main_share(const struct hr_train_life *life);
-/* The cores that other threads of its process use between waits, as far as it is known. */
-double hr_life_others(const struct hr_train_life *life);
+/* What a training process used between waits. */
+struct hr_main_use {
+	double share;  /* of a core, by the training thread; NAN: unknown */
+	double others; /* cores, by its other threads, as far as it is known */
+};
+/* The process computes with several threads if the others use so many cores. */
+#define HR_PARALLEL_CORES 0.5
+struct hr_main_use hr_life_main_use(const struct hr_train_life *life);
 
 struct hr_train_lives {
 	struct hr_train_life *list;

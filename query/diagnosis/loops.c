@@ -73,30 +73,21 @@ static int add_to_loop(struct hr_life_reader *r, const struct hr_mark *m,
 	return 0;
 }
 
-double hr_life_main_share(const struct hr_train_life *life)
+struct hr_main_use hr_life_main_use(const struct hr_train_life *life)
 {
-	double all = 0, cpu = 0;
+	double all = 0, cpu = 0, others = 0;
 
 	for (size_t i = 0; i < life->n_loops; i++) {
 		const struct hr_loop *l = &life->loops[i];
 
-		all += l->trains ? (double)l->between_ns : 0;
-		cpu += l->trains ? (double)l->between_cpu_ns : 0;
+		if (!l->trains)
+			continue;
+		all += (double)l->between_ns;
+		cpu += (double)l->between_cpu_ns;
+		others += (double)l->others_cpu_ns;
 	}
-	return all > 0 ? fmin(1, cpu / all) : NAN;
-}
-
-double hr_life_others(const struct hr_train_life *life)
-{
-	double all = 0, cpu = 0;
-
-	for (size_t i = 0; i < life->n_loops; i++) {
-		const struct hr_loop *l = &life->loops[i];
-
-		all += l->trains ? (double)l->between_ns : 0;
-		cpu += l->trains ? (double)l->others_cpu_ns : 0;
-	}
-	return all > 0 ? cpu / all : 0;
+	return all > 0 ? (struct hr_main_use){fmin(1, cpu / all), others / all}
+		       : (struct hr_main_use){NAN, 0};
 }
 
 /* All loops of a loader train if an optimizer steps between a wait of one of them and the next wait. */

@@ -15,20 +15,6 @@
 /* The measured exponent of a mount is that exact. */
 #define EXPONENT_ERROR 0.25
 
-/* The part of the time of fetches, without waits for cores, that is CPU time. */
-static double cpu_share(const struct hr_recorded_loop *r)
-{
-	double cpu = 0, all = 0;
-
-	for (size_t i = 0; i < r->n; i++) {
-		const struct hr_spent *s = &r->d->spent[r->loop->waits[i].fetch];
-
-		cpu += s->cpu + s->cached;
-		all += s->ns - s->core - s->io_core;
-	}
-	return all > 0 ? cpu / all : 0;
-}
-
 static uint32_t or_same(uint32_t value, uint32_t recorded)
 {
 	return value == HR_REPLAY_SAME ? recorded : value;
@@ -62,9 +48,10 @@ static struct hr_changed_loop change(const struct hr_recorded_loop *r, const str
 }
 
 /*
- * What is not known lies between limits, 0 and 1. `main`: the CPU time of the training thread, and how
- * much longer it takes for a larger batch. `load`: how the storage reacts to load. `barriers`: the
- * threads with which the training process computes wait for each other. `shared`: CPUs share a pipeline.
+ * What is not known lies between limits, 0 and 1. `main`: the CPU time of the training thread,
+ * and how much longer it takes for a larger batch. `load`: how the storage reacts to load.
+ * `barriers`: the threads with which the training process computes wait for each other.
+ * `shared`: CPUs share a pipeline.
  */
 struct guess {
 	double main, load;
@@ -112,8 +99,8 @@ static double without_waits(const struct hr_loop *l)
 }
 
 /*
- * With as many cores and workers, and batches of the same size, the training thread takes as long as it
- * did.
+ * With as many cores and workers, and batches of the same size, the training thread takes as
+ * long as it did.
  */
 static void add_range(const struct hr_recorded_loop *r, const struct hr_setting *s,
 		      const struct hr_changed_loop *c, double low, double high,
@@ -198,11 +185,11 @@ static double stalled(const struct hr_train_life *life, double stall)
 /* If the thread's CPU time is not known, it may compute all the time or never. */
 static void read_main(struct hr_recorded_loop *r, const struct hr_train_life *life)
 {
-	double share = hr_life_main_share(life);
+	struct hr_main_use use = hr_life_main_use(life);
 
-	r->main_low = isnan(share) ? 0 : share;
-	r->main_high = isnan(share) ? 1 : share;
-	r->others = hr_life_others(life);
+	r->main_low = isnan(use.share) ? 0 : use.share;
+	r->main_high = isnan(use.share) ? 1 : use.share;
+	r->others = use.others;
 }
 
 /* Without different loads, anything from a latency to a saturated mount is possible. */
@@ -217,15 +204,15 @@ static void read_load(struct hr_recorded_loop *r, uint32_t stream)
 }
 
 /*
- * Replays the recorded settings. What the loop itself does not explain of the waits for cores comes from
- * other programs, which settings do not change. -ENOMEM.
+ * Replays the recorded settings. What the loop itself does not explain of the waits for cores
+ * comes from other programs, which settings do not change. -ENOMEM.
  */
 static int read_result(struct hr_recorded_loop *r)
 {
 	struct hr_setting recorded = HR_SETTING_SAME;
 	struct hr_changed_loop c = change(r, &recorded);
 	struct hr_loop_result result;
-	double cpu = 0, core = 0;
+	double cpu = 0, core = 0, all = 0;
 	int error = hr__loop_run(r, &c, &result);
 
 	r->replayed = result.ns;
@@ -235,10 +222,12 @@ static int read_result(struct hr_recorded_loop *r)
 
 		cpu += s->cpu + s->cached;
 		core += s->core + s->io_core;
+		all += s->ns;
 	}
 	r->outside = 1;
 	r->slow = cpu > 0 ? 1 + core / cpu : 1;
-	r->wanted = fmin(r->cores, 1 + r->others + r->loop->workers * cpu_share(r));
+	r->wanted = fmin(r->cores,
+			 1 + r->others + (all > core ? r->loop->workers * cpu / (all - core) : 0));
 	c.same = false;
 	guess(r, &recorded, &guesses[MIDDLE], &c);
 	if (error == 0)

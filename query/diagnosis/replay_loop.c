@@ -5,23 +5,17 @@
 #include <stdlib.h>
 
 #include "query/diagnosis/replay_loop.h"
+#include "query/diagnosis/numbers.h"
 
 /* A batch that was made this long ago is in the queue. */
 #define READY_NS 50000000
 #define KNOWN	 3 /* fewer hand-overs of a kind are no evidence */
 
-static int by_value(const void *a, const void *b)
-{
-	double x = *(const double *)a, y = *(const double *)b;
-
-	return (x > y) - (x < y);
-}
-
 static double median(double *list, size_t n)
 {
 	if (n == 0)
 		return 0;
-	qsort(list, n, sizeof(*list), by_value);
+	hr__numbers_sort(list, n);
 	return list[n / 2];
 }
 
@@ -92,9 +86,10 @@ static int sort_handovers(const struct hr_recorded_loop *r, struct handovers *h)
 }
 
 /*
- * A hand-over that the thread waits for contains both parts. If the batch was ready long before, the
- * thread waits for its own part only, which is at least its CPU time. A worker that computes its next
- * batch meanwhile takes long for its part: its thread that sends the batch waits for the interpreter.
+ * A hand-over that the thread waits for contains both parts. If the batch was ready long
+ * before, the thread waits for its own part only, which is at least its CPU time. A worker that
+ * computes its next batch meanwhile takes long for its part: its thread that sends the batch
+ * waits for the interpreter.
  */
 static int read_handovers(struct hr_recorded_loop *r)
 {

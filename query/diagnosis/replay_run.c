@@ -19,9 +19,7 @@
  */
 #define SHARED_SLOWDOWN 0.5
 
-/* The training process computes with several threads if the others use so many cores between waits. */
-#define PARALLEL 0.5
-#define ALMOST	 0.05 /* so few more threads than cores are within the error */
+#define ALMOST 0.05 /* so few more threads than cores are within the error */
 
 /* What a pass costs besides its batches, in ns. */
 struct pass {
@@ -44,7 +42,10 @@ struct loop_run {
 	size_t n;
 	struct worker *workers; /* c->workers of them */
 	double *made; /* of each batch: when its worker has handed it over; INFINITY: not yet */
-	/* Of each number of busy workers: the multiple of their I/O, and of their waits for locks. */
+	/*
+	 * Of each number of busy workers: the multiple of their I/O, and of their waits for
+	 * locks.
+	 */
 	double *load, *locked;
 	struct pass pass;
 	double now;
@@ -86,7 +87,10 @@ static void add_share(struct hr_recorded_batch *to, const struct hr_recorded_bat
 	to->gap += share * from->gap;
 }
 
-/* A batch that is c->batch times as large as a recorded one consists of recorded ones and parts of them. */
+/*
+ * A batch that is c->batch times as large as a recorded one consists of recorded ones and parts
+ * of them.
+ */
 static void regroup(struct loop_run *s)
 {
 	double times = s->c->batch;
@@ -136,7 +140,7 @@ static void contend(struct loop_run *s, size_t busy)
 	}
 	s->slow = c->cores > 0 ? fmax(1, wanted / c->cores) : 1;
 	/* They are as fast as the one whose core has most other threads. */
-	if (c->barriers && s->phase == WORKS && s->r->others >= PARALLEL)
+	if (c->barriers && s->phase == WORKS && s->r->others >= HR_PARALLEL_CORES)
 		s->slow = ceil(s->slow - ALMOST);
 	s->slow *= c->outside;
 	if (c->shared && c->cores > 0)
@@ -151,25 +155,30 @@ static size_t requested(const struct loop_run *s)
 	return s->received + (size_t)s->c->workers * s->c->prefetch;
 }
 
+/* Begins the worker's next batch. */
+static void begin_batch(const struct loop_run *s, struct worker *w)
+{
+	const struct hr_changed_loop *c = s->c;
+	const struct hr_recorded_batch *b = &s->batches[w->batch];
+
+	w->busy = true;
+	w->left = 1;
+	w->io = c->same ? b->ns : b->io * c->io;
+	w->cpu = c->same ? 0 : b->cached * c->cached + b->cpu;
+	w->lock = c->same ? 0 : b->lock;
+	w->rest = c->same ? 0 : b->rest;
+}
+
 /* A worker gets its next batch if it is among those that the training thread has requested. */
 static size_t assign(struct loop_run *s)
 {
-	const struct hr_changed_loop *c = s->c;
 	size_t busy = 0;
 
-	for (uint32_t i = 0; i < c->workers; i++) {
+	for (uint32_t i = 0; i < s->c->workers; i++) {
 		struct worker *w = &s->workers[i];
 
-		if (!w->busy && w->batch < s->n && w->batch < requested(s) && s->now >= w->start) {
-			const struct hr_recorded_batch *b = &s->batches[w->batch];
-
-			w->busy = true;
-			w->left = 1;
-			w->io = c->same ? b->ns : b->io * c->io;
-			w->cpu = c->same ? 0 : b->cached * c->cached + b->cpu;
-			w->lock = c->same ? 0 : b->lock;
-			w->rest = c->same ? 0 : b->rest;
-		}
+		if (!w->busy && w->batch < s->n && w->batch < requested(s) && s->now >= w->start)
+			begin_batch(s, w);
 		busy += w->busy;
 	}
 	return busy;
@@ -272,12 +281,12 @@ static void run_alone(struct loop_run *s)
 
 	s->slow = c->outside * (c->cores > 0 ? fmax(1, 1 / c->cores) : 1);
 	for (size_t i = 0; i < s->n; i++) {
-		const struct hr_recorded_batch *b = &s->batches[i];
+		struct worker *alone = s->workers;
 
+		alone->batch = i;
+		begin_batch(s, alone);
 		s->received = i + 1;
-		s->now += c->same ? b->ns
-				  : b->io * c->io * s->load[1] +
-					(b->cached * c->cached + b->cpu) * s->slow + b->rest;
+		s->now += batch_ns(s, alone, 1, s->slow);
 		s->now += work_of(s);
 	}
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "query/diagnosis/samples.h"
+#include "query/diagnosis/numbers.h"
 
 #include <errno.h>
 #include <math.h>
@@ -70,13 +71,6 @@ static int by_mount_and_time(const void *a, const void *b)
 	return (x->from > y->from) - (x->from < y->from);
 }
 
-static int by_value(const void *a, const void *b)
-{
-	double x = *(const double *)a, y = *(const double *)b;
-
-	return (x > y) - (x < y);
-}
-
 /* Sorted moments, and the sums of the first ones. */
 struct moments {
 	double *list, *sums;
@@ -96,7 +90,7 @@ static void moments_sort(struct moments *m)
 {
 	double sum = 0;
 
-	qsort(m->list, m->n, sizeof(*m->list), by_value);
+	hr__numbers_sort(m->list, m->n);
 	for (size_t i = 0; i < m->n; i++)
 		m->sums[i] = sum += m->list[i];
 }
@@ -159,7 +153,7 @@ static bool fit(struct bin *bins, double *ret)
 
 		if (bins[i].n < BIN_LEAST)
 			continue;
-		qsort(bins[i].ns, bins[i].n, sizeof(*bins[i].ns), by_value);
+		hr__numbers_sort(bins[i].ns, bins[i].n);
 		x = log(bins[i].begun / (double)bins[i].n);
 		y = log(fmax(1, bins[i].ns[bins[i].n / 2]));
 		n += weight;
@@ -212,8 +206,7 @@ static int add_duration(struct load_operation *o, double ns, bool alone)
 
 static void find_service(struct load_operation *o)
 {
-	if (o->n_alone > 0)
-		qsort(o->alone, o->n_alone, sizeof(*o->alone), by_value);
+	hr__numbers_sort(o->alone, o->n_alone);
 	o->service = fmax(1, o->n_alone >= ALONE_LEAST ? o->alone[o->n_alone / 10] : o->least);
 }
 
@@ -273,8 +266,8 @@ static void mount_done(struct mount_samples *m)
 }
 
 /*
- * How many times as long an operation takes on storage that serves one after the other, because of those
- * that began earlier: of the first to end, the rest counts.
+ * How many times as long an operation takes on storage that serves one after the other, because
+ * of those that began earlier: of the first to end, the rest counts.
  */
 static double begun_with(const struct mount_samples *m, size_t i)
 {

@@ -18,8 +18,8 @@
 #define BATCHES 20u
 
 /*
- * One worker takes 10 ms in each fetch, for `fetch_cpu` of which it computes; the training thread takes
- * 5 ms for a batch, and does not compute:
+ * One worker takes 10 ms in each fetch, for `fetch_cpu` of which it computes; the training
+ * thread takes 5 ms for a batch, and does not compute:
  *
  *   0 to 100     starts           100 to 110  makes its worker
  *   110 to 310   the worker makes 20 batches, and the loop waits for each
@@ -190,8 +190,8 @@ static double predicted(char *workers, char *cores)
 }
 
 /*
- * Two workers that share a core take 20 ms for a batch each: they start at 20 ms and end at 220 ms. Two
- * batches are ready then, for 10 ms, and the worker takes 5 ms to end.
+ * Two workers that share a core take 20 ms for a batch each: they start at 20 ms and end at 220
+ * ms. Two batches are ready then, for 10 ms, and the worker takes 5 ms to end.
  */
 static void shares_cores(void **state)
 {
@@ -201,8 +201,9 @@ static void shares_cores(void **state)
 }
 
 /*
- * The training process computes with two threads. Two workers take the cores of one of them, for which the
- * other one waits, and the workers are slower, too; with four cores, nobody waits for another one.
+ * The training process computes with two threads. Two workers take the cores of one of them,
+ * for which the other one waits, and the workers are slower, too; with four cores, no thread
+ * does.
  */
 static void threads_take_cores_from_workers(void **state)
 {
