@@ -7,14 +7,7 @@
 #include <sys/types.h>
 #include <unistd.h>
 
-/* The oldest version: since 2.34, dlopen has a new version in another library. */
-#if defined(__GLIBC__) && defined(__x86_64__)
-__asm__(".symver dlopen,dlopen@GLIBC_2.2.5");
-__asm__(".symver dlsym,dlsym@GLIBC_2.2.5");
-#elif defined(__GLIBC__) && defined(__aarch64__)
-__asm__(".symver dlopen,dlopen@GLIBC_2.17");
-__asm__(".symver dlsym,dlsym@GLIBC_2.17");
-#endif
+#include "python/old_dlopen.h"
 
 /* Of cuda.h, whose numbers never change. */
 enum { CUDA_OK = 0, CUDA_NOT_READY = 600 };
@@ -27,6 +20,8 @@ static struct {
 	int (*query)(void *event);
 	int (*capturing)(void *stream, int *ret_status);
 	int (*exchange_mode)(int *mode);
+	int (*device)(int *ret_device);
+	int (*address)(char *ret, int size, int device);
 } cuda;
 
 static pid_t process;
@@ -55,6 +50,8 @@ static bool cuda_find(void)
 	    {"cuEventQuery", offsetof(__typeof__(cuda), query)},
 	    {"cuStreamIsCapturing", offsetof(__typeof__(cuda), capturing)},
 	    {"cuThreadExchangeStreamCaptureMode", offsetof(__typeof__(cuda), exchange_mode)},
+	    {"cuCtxGetDevice", offsetof(__typeof__(cuda), device)},
+	    {"cuDeviceGetPCIBusId", offsetof(__typeof__(cuda), address)},
 	};
 	void *library, *function;
 
@@ -122,4 +119,14 @@ enum accelerator_state accelerator_state(void)
 	return result == CUDA_NOT_READY ? ACCELERATOR_BUSY
 	       : result == CUDA_OK	? ACCELERATOR_IDLE
 					: ACCELERATOR_UNKNOWN;
+}
+
+bool accelerator_address(char *ret, int size)
+{
+	int error = errno, device;
+	bool known = own.context != NULL && cuda_find() && cuda.device(&device) == CUDA_OK &&
+		     cuda.address(ret, size, device) == CUDA_OK;
+
+	errno = error;
+	return known;
 }

@@ -22,5 +22,7 @@ void accelerator_init(void); /* in the process that may use CUDA */
 void accelerator_stepped(void);
 /* The state at this moment; UNKNOWN if no step came since the last call. */
 enum accelerator_state accelerator_state(void);
+/* The bus address of the device of the thread's last step. False: unknown, or a forked child. */
+bool accelerator_address(char *ret, int size);
 
 #endif

@@ -13,19 +13,16 @@
 #include "common/now.h"
 #include "include/headrace.h"
 #include "python/accelerator.h"
+#include "python/accelerator_use.h"
+#include "python/spent.h"
 
 /* The signatures are Python's. */
 #pragma GCC diagnostic ignored "-Wunused-parameter"
-#include <errno.h>
-#include <fcntl.h>
-#include <stdarg.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/resource.h>
 #include <time.h>
-#include <unistd.h>
 
 #define ARGS_MAX 512 /* bytes of a range's args; longer ones are left out */
 
@@ -149,88 +146,14 @@ static PyObject *fast_end(PyObject *self, PyObject *arg)
 	return none();
 }
 
-#define WAITS 3
-
-/* Totals of this thread since its start, and the time at which they were read. */
-struct spent {
-	unsigned long long at_ns, cpu_ns, major_faults;
-	uint64_t waited_ns[WAITS]; /* headrace_api.waited */
-};
-
 /*
- * How long the thread was ready to run and had no core. Only a file of the kernel has it, and a
- * read takes 5 us. So it is read where ranges begin and end, at least CORE_WAIT_NS apart. An end
- * that reads it reports the wait since the previous read; of that before the range, nothing: it
- * assumes that the thread waited evenly.
+ * The end of the last step of an optimizer (at_ns is 0 if a wait for a batch came before it), and
+ * whether a wait has followed. So page faults of steps are known in loops without a DataLoader.
  */
-#define CORE_WAIT_NS 20000000u
-
-struct core_wait {
-	unsigned long long read_at_ns, waited_ns;
-	bool known; /* there is a previous value */
-};
-
-static __thread struct core_wait core_wait;
-
-/* Not getrusage: its CPU time is as of the last tick, so a fetch of 2 ms would have none. */
-static struct spent spent_now(void)
-{
-	struct rusage usage = {0};
-	struct spent now = {0};
-	int error = errno;
-
-	getrusage(RUSAGE_THREAD, &usage);
-	errno = error;
-	now.at_ns = hr_now_ns(CLOCK_MONOTONIC);
-	now.cpu_ns = hr_now_ns(CLOCK_THREAD_CPUTIME_ID);
-	now.major_faults = (unsigned long long)usage.ru_majflt;
-	if (api->bytes > offsetof(struct headrace_api, waited)) /* else an older library */
-		api->waited(now.waited_ns);
-	return now;
-}
-
-/* The second number of schedstat. False: no /proc, no free descriptor, or a kernel without it. */
-static bool read_core_wait(unsigned long long *ret)
-{
-	int error = errno, fd = open("/proc/thread-self/schedstat", O_RDONLY | O_CLOEXEC);
-	char text[96], *at, *end;
-	ssize_t n = -1;
-
-	if (fd >= 0) {
-		n = read(fd, text, sizeof(text) - 1);
-		close(fd);
-	}
-	errno = error;
-	if (n <= 0)
-		return false;
-	text[n] = '\0';
-	at = strchr(text, ' ');
-	if (!at)
-		return false;
-	*ret = strtoull(at, &end, 10);
-	return end != at;
-}
-
-/* True: *ret_ns is the thread's wait for cores since the later of `from` and the previous read. */
-static bool core_wait_since(unsigned long long from, unsigned long long *ret_ns)
-{
-	unsigned long long now = hr_now_ns(CLOCK_MONOTONIC), waited, before = core_wait.waited_ns;
-	unsigned long long since = core_wait.read_at_ns;
-	bool known = core_wait.known;
-
-	if (since > 0 && now - since < CORE_WAIT_NS)
-		return false;
-	core_wait.read_at_ns = now;
-	core_wait.known = read_core_wait(&waited);
-	if (!core_wait.known)
-		return false;
-	core_wait.waited_ns = waited;
-	*ret_ns = waited - before;
-	if (from > since && now > since)
-		*ret_ns = (unsigned long long)((double)*ret_ns * (double)(now - from) /
-					       (double)(now - since));
-	return known && waited >= before; /* less: a forked child has its parent's value */
-}
+static __thread struct {
+	struct spent end;
+	bool waited;
+} stepped;
 
 static PyObject *fast_begin_spent(PyObject *self, PyObject *arg)
 {
@@ -241,23 +164,10 @@ static PyObject *fast_begin_spent(PyObject *self, PyObject *arg)
 	if (!name)
 		return NULL;
 	api->begin(name);
-	core_wait_since(0, &waited);
-	before = spent_now();
+	stepped.waited = true;
+	spent_core_wait(0, &waited);
+	before = spent_now(api);
 	return PyBytes_FromStringAndSize((const char *)&before, sizeof(before));
-}
-
-/* Appends to the first `n` bytes; returns the bytes needed for the whole text. */
-__attribute__((format(printf, 4, 5))) static size_t fast_put(char *room, size_t size, size_t n,
-							     const char *format, ...)
-{
-	va_list args;
-	int more = 0;
-
-	va_start(args, format);
-	if (n < size)
-		more = vsnprintf(room + n, size - n, format, args);
-	va_end(args);
-	return more < 0 ? size : n + (size_t)more;
 }
 
 /* The member `hidden` of a wait that follows a step. */
@@ -275,9 +185,9 @@ static const char *hidden(void)
 /*
  * CPU time of a thread in its waits and between them, and of the other threads of its process
  * (torch's computing). A read of the clocks takes 0.4 us each, so waits that begin less than
- * WAIT_CPU_NS after the previous read report none.
+ * SPENT_APART_NS after the previous read report none.
  */
-#define WAIT_CPU_NS 5000000u
+#define SPENT_APART_NS 5000000u
 
 static __thread struct {
 	/* When the wait began, and the CPU time then; 0: not read. */
@@ -295,12 +205,12 @@ static size_t put_before(char *room, size_t size, size_t n, unsigned long long a
 	/* A forked child has its parent's value. */
 	if (wait_cpu.ended_ns == 0 || wait_cpu.ended_ns > cpu_ns)
 		return n;
-	n = fast_put(room, size, n, ",\"before_cpu_ns\":%llu,\"before_ns\":%llu",
-		     cpu_ns - wait_cpu.ended_ns, at_ns - wait_cpu.ended_at_ns);
+	n = spent_put(room, size, n, ",\"before_cpu_ns\":%llu,\"before_ns\":%llu",
+		      cpu_ns - wait_cpu.ended_ns, at_ns - wait_cpu.ended_at_ns);
 	if (wait_cpu.others_before_ns == 0 || wait_cpu.others_before_ns > wait_cpu.others_ns)
 		return n;
-	return fast_put(room, size, n, ",\"others_cpu_ns\":%llu",
-			wait_cpu.others_ns - wait_cpu.others_before_ns);
+	return spent_put(room, size, n, ",\"others_cpu_ns\":%llu",
+			 wait_cpu.others_ns - wait_cpu.others_before_ns);
 }
 
 /* `cpu_ns`: the CPU time of this thread. */
@@ -320,8 +230,9 @@ static PyObject *fast_begin_wait(PyObject *self, PyObject *arg)
 		return NULL;
 	api->begin(name);
 	wait_cpu.began_at_ns = now;
+	stepped.waited = true;
 	wait_cpu.began_ns =
-	    now - wait_cpu.ended_at_ns >= WAIT_CPU_NS ? hr_now_ns(CLOCK_THREAD_CPUTIME_ID) : 0;
+	    now - wait_cpu.ended_at_ns >= SPENT_APART_NS ? hr_now_ns(CLOCK_THREAD_CPUTIME_ID) : 0;
 	if (wait_cpu.began_ns > 0)
 		read_others(wait_cpu.began_ns);
 	return none();
@@ -332,7 +243,7 @@ static size_t put_wait_cpu(char *room, size_t size, size_t n)
 {
 	unsigned long long now = hr_now_ns(CLOCK_THREAD_CPUTIME_ID);
 
-	n = fast_put(room, size, n, ",\"cpu_ns\":%llu", now - wait_cpu.began_ns);
+	n = spent_put(room, size, n, ",\"cpu_ns\":%llu", now - wait_cpu.began_ns);
 	n = put_before(room, size, n, wait_cpu.began_at_ns, wait_cpu.began_ns);
 	wait_cpu.ended_ns = now;
 	wait_cpu.ended_at_ns = hr_now_ns(CLOCK_MONOTONIC);
@@ -361,35 +272,67 @@ static PyObject *fast_end_wait(PyObject *self, PyObject *arg)
 	return none();
 }
 
+/* What the thread used since its last step, if it had major faults; NULL: nothing to report. */
+static const char *step_args(char *room, size_t size)
+{
+	struct spent before = stepped.end, now;
+	bool waited = stepped.waited;
+	size_t n;
+
+	stepped.waited = false;
+	if (waited)
+		stepped.end.at_ns = 0;
+	if (waited || hr_now_ns(CLOCK_MONOTONIC) - before.at_ns < SPENT_APART_NS)
+		return NULL;
+	now = stepped.end = spent_now(api);
+	if (before.at_ns == 0 || now.major_faults <= before.major_faults)
+		return NULL;
+	n = spent_put(room, size, 0, "{\"since_ns\":%llu", now.at_ns - before.at_ns);
+	n = spent_put_since(room, size, n, &before, &now);
+	n = spent_put(room, size, n, "}");
+	return n < size ? room : NULL;
+}
+
+/* Marks for how much of the last second or more the accelerator was busy. */
+static void mark_use(void)
+{
+	static struct headrace_name mark = {
+	    .name = "accelerator", .domain = "headrace", .kind = HEADRACE_MARK};
+	struct accelerator_use use;
+	char args[64];
+
+	if (accelerator_use(&use)) {
+		snprintf(args, sizeof(args), "{\"busy_percent\":%.0f,\"since_ns\":%llu}",
+			 use.percent, use.ns);
+		api->mark(&mark, args);
+	}
+}
+
 /* end_step(): of a step of an optimizer. */
 static PyObject *fast_end_step(PyObject *self, PyObject *arg)
 {
-	api->end(NULL);
+	char room[ARGS_MAX];
+
+	api->end(step_args(room, sizeof(room)));
 	accelerator_stepped();
+	mark_use();
 	return none();
 }
 
 /* `head` without its closing brace, and what was used since `before`; NULL: too long. */
 static const char *with_spent(const char *head, const struct spent *before, char *room, size_t size)
 {
-	static const char *const waits[WAITS] = {"sleep_ns", "network_ns", "lock_ns"};
-	struct spent now = spent_now();
-	unsigned long long faults = before ? now.major_faults - before->major_faults : 0, waited;
-	size_t n = fast_put(room, size, 0, "%s", head);
+	struct spent now = spent_now(api);
+	unsigned long long waited;
+	size_t n = spent_put(room, size, 0, "%s", head);
 
 	if (before)
-		n = fast_put(room, size, n, ",\"cpu_ns\":%llu", now.cpu_ns - before->cpu_ns);
-	if (faults > 0)
-		n = fast_put(room, size, n, ",\"major_faults\":%llu", faults);
-	if (core_wait_since(before ? before->at_ns : 0, &waited))
-		n = fast_put(room, size, n, ",\"core_wait_ns\":%llu", waited);
-	for (int i = 0; before && i < WAITS; i++)
-		if (now.waited_ns[i] > before->waited_ns[i])
-			n = fast_put(room, size, n, ",\"%s\":%llu", waits[i],
-				     (unsigned long long)(now.waited_ns[i] - before->waited_ns[i]));
+		n = spent_put_since(room, size, n, before, &now);
+	else if (spent_core_wait(0, &waited))
+		n = spent_put(room, size, n, ",\"core_wait_ns\":%llu", waited);
 	read_others(now.cpu_ns);
 	n = before ? put_before(room, size, n, before->at_ns, before->cpu_ns) : n;
-	n = fast_put(room, size, n, "%s}", hidden());
+	n = spent_put(room, size, n, "%s}", hidden());
 	wait_cpu.ended_ns = now.cpu_ns;
 	wait_cpu.ended_at_ns = now.at_ns;
 	return n < size ? room : NULL;

@@ -10,7 +10,20 @@
 /* The folder of a finding has this share of the time of all files. */
 #define MOST 0.9
 
-static void add_item(struct hr_job_files *to, const struct hr_item *item)
+/* Shared memory, in which workers pass batches on. */
+static bool is_in_memory(const struct hr_training_job *j, const struct hr_item *item)
+{
+	const struct hr_qstream *st = &j->d->q->streams[item->stream];
+	struct hr_file_info info;
+
+	return hr_stream_file(st->s, item->file, false, &info) == 0 &&
+	       info.mount < st->s->n_mounts && st->mount_known[info.mount] &&
+	       st->mounts[info.mount].fs_type.value.inlined.length == 5 &&
+	       memcmp(hr__string_text(&st->mounts[info.mount].fs_type), "tmpfs", 5) == 0;
+}
+
+static void add_item(const struct hr_training_job *j, struct hr_job_files *to,
+		     const struct hr_item *item)
 {
 	uint64_t operations = item->reads - item->empty_reads + item->opens + item->examined;
 
@@ -32,6 +45,9 @@ static void add_item(struct hr_job_files *to, const struct hr_item *item)
 		to->own = item;
 	if (to->synced == NULL || item->own_sync_ns > to->synced->own_sync_ns)
 		to->synced = item;
+	if (item->mapped_bytes > (to->mapped != NULL ? to->mapped->mapped_bytes : 0) &&
+	    !is_in_memory(j, item))
+		to->mapped = item;
 }
 
 /* NULL: it is one mount too many. */
@@ -84,7 +100,7 @@ void hr__job_files(struct hr_training_job *j, struct hr_job_files *ret)
 
 	*ret = (struct hr_job_files){0};
 	for (size_t i = j->first_item; i < j->end_item; i++) {
-		add_item(ret, &items[i]);
+		add_item(j, ret, &items[i]);
 		add_mount(j, &items[i], &last, ret);
 	}
 	for (size_t i = 0; i < ret->n_mounts; i++)
@@ -190,41 +206,53 @@ static size_t common_folder(const uint8_t *a, size_t a_bytes, const uint8_t *b, 
 	return folder;
 }
 
-static uint64_t time_of(const struct hr_item *item, bool own)
+static uint64_t amount_of(const struct hr_item *item, enum hr_item_amount which)
 {
-	return own ? item->own_ns : item->waited_ns;
+	switch (which) {
+	case HR_ITEM_OWN:
+		return item->own_ns;
+	case HR_ITEM_MAPPED:
+		return item->mapped_bytes;
+	default:
+		return item->waited_ns;
+	}
 }
 
-const char *hr__files_folder(struct hr_training_job *j, const struct hr_item *most, bool own)
+const char *hr__files_folder(struct hr_training_job *j, const struct hr_item *most,
+			     enum hr_item_amount which)
 {
-	uint64_t *ns, all = 0,
-		      below = 0; /* ns: by the length of the folder in common with `most` */
+	uint64_t *part, all = 0,
+			below = 0; /* part: by the length of the folder in common with `most` */
 	uint8_t path[PATH_MAX];
 	struct hr_file_info info;
-	size_t bytes;
+	size_t bytes, n = 0;
 
 	if (most == NULL || info_of(j, most, &info) < 0 || info.path_bytes > sizeof(path))
 		return "";
 	bytes = info.path_bytes;
 	memcpy(path, info.path, bytes); /* valid until the next one is read */
-	ns = calloc(bytes + 1, sizeof(*ns));
-	if (ns == NULL) {
+	part = calloc(bytes + 1, sizeof(*part));
+	if (part == NULL) {
 		j->error = -ENOMEM;
 		return "";
 	}
 	for (size_t i = j->first_item; i < j->end_item; i++) {
 		const struct hr_item *item = &j->d->items[i];
 
-		if (time_of(item, own) == 0)
+		if (amount_of(item, which) == 0 ||
+		    (which == HR_ITEM_MAPPED && is_in_memory(j, item)))
 			continue;
-		all += time_of(item, own);
+		all += amount_of(item, which);
+		n++;
 		if (info_of(j, item, &info) == 0)
-			ns[common_folder(path, bytes, info.path, info.path_bytes)] +=
-			    time_of(item, own);
+			part[common_folder(path, bytes, info.path, info.path_bytes)] +=
+			    amount_of(item, which);
 	}
-	while (bytes > 0 && (double)(below + ns[bytes]) < MOST * (double)all)
-		below += ns[bytes--];
-	free(ns);
+	/* If training threads wait for one file, others may be next: only a mapped one is named alone. */
+	while ((n > 1 || which != HR_ITEM_MAPPED) && bytes > 0 &&
+	       (double)(below + part[bytes]) < MOST * (double)all)
+		below += part[bytes--];
+	free(part);
 	return path_text(j, path, bytes);
 }
 

@@ -16,7 +16,7 @@ static void find_start(struct hr_training_job *j, const struct hr_job_files *fil
 	struct hr_finding *f = hr__finding_add(j, HR_FOUND_LISTING, listing);
 
 	if (f != NULL) {
-		f->object = hr__files_folder(j, files->own, true);
+		f->object = hr__files_folder(j, files->own, HR_ITEM_OWN);
 		f->action = "keep a list of the files in one file, and read it instead";
 		f->gain_high = 2 * listing; /* with the code around these calls */
 		f->gain_low = 0.5 * listing;
@@ -102,6 +102,23 @@ static void find_main(struct hr_training_job *j)
 		  "more workers or faster storage: the batches are ready");
 }
 
+/* Two workers need at most half as long for the pages, of which the loop waits for a part. */
+static void find_own_faults(struct hr_training_job *j, const struct hr_job_files *files)
+{
+	double lost = hr__job_part(j, HR_PART_OWN_FAULT);
+	struct hr_finding *f = hr__finding_add(j, HR_FOUND_OWN_MAPPED, lost);
+
+	if (f == NULL)
+		return;
+	f->object = hr__files_folder(j, files->mapped, HR_ITEM_MAPPED);
+	f->evidence = "the kernel read pages of mapped files while the training thread waited "
+		      "(major faults)";
+	f->action = "take the batches from a DataLoader with at least 2 workers, which wait "
+		    "for the pages while the model computes";
+	f->gain_low = 0.4 * lost;
+	f->gain_high = lost;
+}
+
 void hr__find_others(struct hr_training_job *j, const struct hr_job_files *files)
 {
 	struct hr_finding *f;
@@ -139,6 +156,7 @@ void hr__find_others(struct hr_training_job *j, const struct hr_job_files *files
 		f->action = "move this work into the data set or another thread";
 		f->gain_high = 1.6 * f->lost; /* with the code around these calls */
 	}
+	find_own_faults(j, files);
 	find_slow_rank(j);
 	find_main(j);
 	f = hr__finding_add(j, HR_FOUND_VALIDATION, validation);

@@ -79,7 +79,7 @@ static void find_mount(struct hr_training_job *j, struct hr_job_waits *w,
 	found = hr__finding_add(j, HR_FOUND_SLOW_MOUNT, share * io_of(w));
 	if (found == NULL)
 		return;
-	found->object = hr__files_folder(j, f->slowest, false);
+	found->object = hr__files_folder(j, f->slowest, HR_ITEM_WAITED);
 	found->mount = m->path;
 	found->evidence = hr__finding_text(
 	    j, "an operation on the %zu files of this mount takes %.2g ms, on others %.2g ms",
@@ -110,7 +110,7 @@ static void find_cold(struct hr_training_job *j, struct hr_job_waits *w,
 	found = hr__finding_add(j, HR_FOUND_COLD_CACHE, share * io_of(w));
 	if (found == NULL)
 		return;
-	found->object = hr__files_folder(j, f->slowest, false);
+	found->object = hr__files_folder(j, f->slowest, HR_ITEM_WAITED);
 	found->mount = hr__item_mount(j, f->slowest);
 	found->evidence = hr__finding_text(j,
 					   "a batch needs %.3g ms of I/O in the first pass, and "

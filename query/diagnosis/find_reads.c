@@ -237,7 +237,7 @@ void hr__find_reads(struct hr_training_job *j, struct hr_job_waits *w,
 	f = hr__finding_add(j, cause, io_of(w) + w->other_io + more);
 	if (f == NULL)
 		return;
-	f->object = hr__files_folder(j, files->slowest, false);
+	f->object = hr__files_folder(j, files->slowest, HR_ITEM_WAITED);
 	f->mount = hr__item_mount(j, files->slowest);
 	f->evidence = evidence_of(j, cause, files);
 	advise(j, f, files);

@@ -336,12 +336,14 @@ static void find_handover(struct hr_training_job *j, double lost)
 	hr__avoid(j, f, 1 << HR_USUAL_STORAGE, "faster storage: the batches are already made");
 }
 
-static void find_mapped(struct hr_training_job *j, double lost, double waits)
+static void find_mapped(struct hr_training_job *j, const struct hr_job_files *files, double lost,
+			double waits)
 {
 	struct hr_finding *f = hr__finding_add(j, HR_FOUND_MAPPED, lost);
 
 	if (f == NULL)
 		return;
+	f->object = hr__files_folder(j, files->mapped, HR_ITEM_MAPPED);
 	f->evidence = "the kernel read pages of mapped files while a worker waited (major faults)";
 	f->action =
 	    "read the files instead of mapping them, or call madvise(MADV_WILLNEED) before use";
@@ -379,7 +381,7 @@ void hr__find_waits(struct hr_training_job *j, const struct hr_job_files *files)
 	hr__find_reads(j, &w, files);
 	find_computing(j, &w);
 	find_idle(j, &w);
-	find_mapped(j, w.fault, w.all);
+	find_mapped(j, files, w.fault, w.all);
 	find_unknown(j, p);
 	find_workers(j, p);
 	find_handover(j, p[HR_PART_WAIT_HANDOVER]);

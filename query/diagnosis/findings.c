@@ -287,6 +287,23 @@ static void find_nothing(struct hr_training_job *j)
 					       100 * hidden / j->wall);
 }
 
+/* Findings about waits, and none at all, report how busy the accelerators were. */
+static void add_busy(struct hr_training_job *j, struct hr_finding *f)
+{
+	double asked = 0, busy = 0;
+
+	for (size_t i = j->first; i < j->end; i++) {
+		asked += hr__job_has(j, i) ? j->d->lives.list[i].asked_ns : 0;
+		busy += hr__job_has(j, i) ? j->d->lives.list[i].busy_ns : 0;
+	}
+	if (asked == 0 || (f->cause > HR_FOUND_WAIT_UNKNOWN && f->cause != HR_FOUND_NOTHING))
+		return;
+	f->evidence =
+	    hr__finding_text(j, "%s%sthe accelerator was busy for %.0f %% of the time (NVML)",
+			     f->evidence != NULL ? f->evidence : "",
+			     f->evidence != NULL ? "; " : "", 100 * busy / asked);
+}
+
 static int find(struct hr_training_job *j)
 {
 	size_t first = j->to->n;
@@ -299,6 +316,8 @@ static int find(struct hr_training_job *j)
 		find_nothing(j);
 	for (size_t i = first; j->lives > 1 && i < j->to->n; i++)
 		find_rank(j, &j->to->list[i]);
+	for (size_t i = first; i < j->to->n; i++)
+		add_busy(j, &j->to->list[i]);
 	if (j->to->n > first)
 		qsort(j->to->list + first, j->to->n - first, sizeof(*j->to->list), by_loss);
 	return j->error;

@@ -128,6 +128,7 @@ struct hr_job_files {
 	const struct hr_item *slowest;	/* with most waited_ns; NULL: none */
 	const struct hr_item *own;	/* with most own_ns; NULL: none */
 	const struct hr_item *synced;	/* with most own_sync_ns; NULL: none */
+	const struct hr_item *mapped;	/* with most mapped_bytes; NULL: none */
 	struct hr_job_mount mounts[16]; /* the first ones */
 	size_t n_mounts;
 	const struct hr_job_mount *slowest_mount; /* with most waited_s; NULL: none */
@@ -137,10 +138,16 @@ void hr__job_files(struct hr_training_job *j, struct hr_job_files *ret);
 const char *hr__item_path(struct hr_training_job *j, const struct hr_item *item);
 const char *hr__item_mount(struct hr_training_job *j, const struct hr_item *item);
 /*
- * The deepest folder that has most of the time of all files: that of training threads outside
- * fetches (`own`), or that for which they waited. It contains `most`, the file with most of this time.
+ * The deepest folder that has most of an amount of all files. It contains `most`, the file with most
+ * of it. If only one file is mapped, that file.
  */
-const char *hr__files_folder(struct hr_training_job *j, const struct hr_item *most, bool own);
+enum hr_item_amount {
+	HR_ITEM_WAITED, /* time for which training threads waited */
+	HR_ITEM_OWN,	/* time of training threads outside fetches */
+	HR_ITEM_MAPPED	/* mapped bytes, without shared memory */
+};
+const char *hr__files_folder(struct hr_training_job *j, const struct hr_item *most,
+			     enum hr_item_amount which);
 
 /* The first pass over each loader, and later ones. Seconds. */
 struct hr_passes {

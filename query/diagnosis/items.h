@@ -20,6 +20,7 @@ struct hr_item {
 	uint64_t waited_ns;   /* the part of both during which a training thread waited */
 	uint64_t own_ns,
 	    own_sync_ns; /* of training threads outside fetches; of these, fsync and the like */
+	uint64_t mapped_bytes; /* of mmap, by workers and training threads */
 };
 
 struct hr_items {

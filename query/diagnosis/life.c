@@ -190,15 +190,27 @@ static enum hr_block_kind block_kind(const struct hr_mark *m)
 	}
 }
 
-static int add_added(struct hr_life_reader *r, const struct hr_mark *m)
+static int add_added(struct hr_life_reader *r, struct hr_added added)
 {
 	struct hr_train_life *life = r->life;
 
 	if (!hr_array_reserve(life->added, life->n_added, life->added_room))
 		return -ENOMEM;
-	life->added[life->n_added++] =
-	    (struct hr_added){m->from, (uint64_t)(m->to - m->from), (uint8_t)block_kind(m)};
+	life->added[life->n_added++] = added;
 	return 0;
+}
+
+/* As for fetches (spent.c): the thread waited for pages while it neither ran nor waited otherwise. */
+static int add_faults(struct hr_life_reader *r, const struct hr_mark *m)
+{
+	uint64_t known = m->cpu_ns + m->core_wait_ns + m->sleep_ns + m->network_ns + m->lock_ns;
+
+	if (m->major_faults == 0 || m->cpu_ns == HR_UNKNOWN || known >= m->since_ns)
+		return 0;
+	return add_added(r, (struct hr_added){.at = m->from,
+					      .ns = m->since_ns - known,
+					      .most = m->major_faults * HR_FAULT_NS,
+					      .kind = HR_BLOCK_GAP});
 }
 
 static int add_blocks(struct hr_life_reader *r, const struct hr_mark *marks, size_t n)
@@ -212,13 +224,19 @@ static int add_blocks(struct hr_life_reader *r, const struct hr_mark *marks, siz
 		if (m.tid != r->life->tid || !is_block(&m))
 			continue;
 		if (m.added) {
-			error = add_added(r, &m);
+			error = add_added(r, (struct hr_added){.at = m.from,
+							       .ns = (uint64_t)(m.to - m.from),
+							       .most = UINT64_MAX,
+							       .kind = (uint8_t)block_kind(&m)});
 			continue;
 		}
+		if (m.kind == HR_REGION_OPTIMIZER)
+			error = add_faults(r, &m);
 		if (m.to <= from)
 			continue; /* inside another block */
 		m.from = m.from > from ? m.from : from;
-		error = add_gap(r, from, m.from);
+		if (error == 0)
+			error = add_gap(r, from, m.from);
 		if (error == 0 && m.kind == HR_REGION_INPUT_WAIT && m.hidden)
 			error = hr__block_add_own(r, HR_BLOCK_HIDDEN, m.from, m.to, HR_NO_FETCH);
 		else if (error == 0 && m.kind == HR_REGION_INPUT_WAIT)
@@ -243,6 +261,16 @@ static int64_t end_of_process(const struct hr_life_reader *r, const struct hr_pr
 	return end;
 }
 
+static void add_use(struct hr_train_life *life, const struct hr_mark *marks, size_t n)
+{
+	for (size_t i = 0; i < n; i++) {
+		if (marks[i].kind != HR_MARK_BUSY || marks[i].busy_percent > 100)
+			continue;
+		life->asked_ns += (double)marks[i].since_ns;
+		life->busy_ns += (double)(marks[i].since_ns * marks[i].busy_percent) / 100;
+	}
+}
+
 static int add_life(struct hr_life_reader *r, const struct hr_mark *marks, size_t n)
 {
 	const struct hr_qstream *st = &r->q->streams[r->stream];
@@ -264,6 +292,7 @@ static int add_life(struct hr_life_reader *r, const struct hr_mark *marks, size_
 					  .rank = p->rank,
 					  .from = from > r->span.from ? from : r->span.from,
 					  .to = to < r->span.until ? to : r->span.until};
+	add_use(r->life, marks, n);
 	error = hr__loops_find(r, marks, n);
 	if (error == 0)
 		error = hr__made_find(r, marks, n);

@@ -21,6 +21,8 @@
 #include "common/region.h"
 #include "query/diagnosis/scan.h"
 
+/* A page of a mapped file takes at most this long. */
+#define HR_FAULT_NS UINT64_C(20000000)
 #define HR_NO_FETCH UINT32_MAX
 #define HR_NO_LOOP  UINT32_MAX
 
@@ -113,11 +115,15 @@ struct hr_loop {
 	size_t n, room;
 };
 
-/* Short regions that the recording added up: their time lies somewhere after `at`, without a block. */
+/*
+ * Time that lies somewhere after `at`, without a block: short regions that the recording added up,
+ * or page faults before the optimizer's step that ends at `at`.
+ */
 struct hr_added {
 	int64_t at;
-	uint64_t ns;
-	uint8_t kind; /* enum hr_block_kind */
+	uint64_t ns;   /* of faults: and operations of the thread */
+	uint64_t most; /* without the operations */
+	uint8_t kind;  /* enum hr_block_kind; HR_BLOCK_GAP: faults */
 };
 
 struct hr_train_life {
@@ -127,7 +133,9 @@ struct hr_train_life {
 	int64_t from, to;
 	/* That its process may use: its share of those of its node, or of a CPU quota; 0: unknown. */
 	double cores;
-	bool quota;		 /* `cores` is part of a CPU quota */
+	bool quota; /* `cores` is part of a CPU quota */
+	/* The time for which the use of an accelerator is known, and for which it was busy. */
+	double asked_ns, busy_ns;
 	struct hr_block *blocks; /* by time */
 	size_t n, room;
 	struct hr_loop *loops; /* by time */

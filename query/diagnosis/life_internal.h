@@ -21,17 +21,20 @@ struct hr_mark {
 	uint64_t prefetch;	/* of a wait: batches per worker; HR_UNKNOWN */
 	uint64_t batch_size;	/* of a wait: samples; HR_UNKNOWN */
 	uint64_t before_cpu_ns, before_ns, others_cpu_ns; /* of a wait: see hr_loop */
+	/* of a wait or fetch; of an optimizer: of the time since_ns until its end */
 	uint64_t cpu_ns, major_faults, core_wait_ns, sleep_ns, network_ns, lock_ns;
-	bool open;		   /* it had not ended, and has no args */
-	bool added;		   /* several short regions: hr_added */
-	bool end;		   /* a wait without a batch */
-	bool hidden;		   /* a wait at whose end the accelerator still worked */
-	bool persistent, iterable; /* of a wait: its loader */
+	uint64_t since_ns, busy_percent; /* of an accelerator: for the time since_ns */
+	bool open;			 /* it had not ended, and has no args */
+	bool added;			 /* several short regions: hr_added */
+	bool end;			 /* a wait without a batch */
+	bool hidden;			 /* a wait at whose end the accelerator still worked */
+	bool persistent, iterable;	 /* of a wait: its loader */
 };
-/* Regions of kind RANGE: iter() of a DataLoader, backward(), a call of torch.distributed. */
+/* Regions of kind RANGE: iter() of a DataLoader, backward(), a call of torch.distributed; marks. */
 #define HR_MARK_CREATES	   UINT32_MAX
 #define HR_MARK_BACKWARD   (UINT32_MAX - 1)
 #define HR_MARK_COLLECTIVE (UINT32_MAX - 2)
+#define HR_MARK_BUSY	   (UINT32_MAX - 3) /* for how much of the time an accelerator was busy */
 
 /* Where the next block is: blocks are made in the order of time. */
 struct hr_life_place {

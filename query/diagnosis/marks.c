@@ -9,6 +9,7 @@
 #include "query/tables/rows.h"
 
 #define FETCH_AHEAD_NS INT64_C(60000000000)
+#define IDLE_SHARE     0.1
 
 /* ---- args: a JSON object ---- */
 
@@ -37,6 +38,8 @@ static const struct member numbers[] = {
     NUMBER("sleep_ns", sleep_ns, 0),
     NUMBER("network_ns", network_ns, 0),
     NUMBER("lock_ns", lock_ns, 0),
+    NUMBER("since_ns", since_ns, 0),
+    NUMBER("busy_percent", busy_percent, HR_UNKNOWN),
     NUMBER("workers", workers, HR_UNKNOWN), /* of a wait, */
     NUMBER("worker", workers, HR_UNKNOWN),  /* and of a fetch */
 };
@@ -114,8 +117,13 @@ static bool is_text(const Headrace__Regions *m, uint32_t text, const char *what)
 	       memcmp(m->texts[text - 1].data, what, strlen(what)) == 0;
 }
 
-static uint32_t kind_of_range(const Headrace__Regions *m, const struct hr_region *g)
+static uint32_t kind_of(const Headrace__Regions *m, const struct hr_region *g)
 {
+	if (g->kind == HR_REGION_MARK && is_text(m, g->domain, "headrace") &&
+	    is_text(m, g->name, "accelerator"))
+		return HR_MARK_BUSY;
+	if (g->kind != HR_REGION_RANGE)
+		return g->kind;
 	if (is_text(m, g->name, "DataLoader.__iter__"))
 		return HR_MARK_CREATES;
 	if (is_text(m, g->domain, "torch.distributed"))
@@ -130,11 +138,9 @@ static int add_mark(struct hr_life_reader *r, const Headrace__Regions *m, const 
 	const ProtobufCBinaryData none = {.data = (uint8_t *)""};
 	const ProtobufCBinaryData *args = g->args > 0 ? &m->texts[g->args - 1] : &none;
 	int64_t from = hr__wall_ns(&r->q->streams[r->stream], g->start_ns), to;
-	uint32_t kind = g->kind;
+	uint32_t kind = kind_of(m, g);
 	struct hr_mark *mark;
 
-	if (kind == HR_REGION_RANGE)
-		kind = kind_of_range(m, g);
 	if (kind == HR_REGION_RANGE || kind == HR_REGION_SPAN || kind == HR_REGION_MARK ||
 	    (kind == HR_REGION_FETCH && g->count > 1))
 		return 0;
@@ -174,6 +180,26 @@ static int by_process_and_time(const void *a, const void *b)
 	return (x->to < y->to) - (x->to > y->to);
 }
 
+/*
+ * NVML reports for how much of the last second or more an accelerator was busy. If it was idle for much
+ * less time than the thread waited, it worked during these waits.
+ */
+static void hide_waits(struct hr_mark *marks, size_t busy)
+{
+	const struct hr_mark *b = &marks[busy];
+	double waited = 0, idle = (100 - (double)b->busy_percent) / 100 * (double)b->since_ns;
+	size_t first = busy;
+
+	while (first > 0 && marks[first - 1].proc == b->proc &&
+	       b->from - marks[first - 1].from <= (int64_t)b->since_ns)
+		first--;
+	for (size_t i = first; i < busy; i++)
+		if (marks[i].tid == b->tid && marks[i].kind == HR_REGION_INPUT_WAIT)
+			waited += (double)(marks[i].to - marks[i].from);
+	for (size_t i = first; i < busy && idle < IDLE_SHARE * waited; i++)
+		marks[i].hidden |= marks[i].tid == b->tid;
+}
+
 int hr__marks_read(struct hr_life_reader *r)
 {
 	struct hr_frames frames;
@@ -195,5 +221,8 @@ int hr__marks_read(struct hr_life_reader *r)
 	hr__frames_free(&frames);
 	if (r->n_marks > 0)
 		qsort(r->marks, r->n_marks, sizeof(*r->marks), by_process_and_time);
+	for (size_t i = 0; i < r->n_marks; i++)
+		if (r->marks[i].kind == HR_MARK_BUSY && r->marks[i].busy_percent <= 100)
+			hide_waits(r->marks, i);
 	return error;
 }

@@ -48,6 +48,7 @@ struct maker {
 	double ns[HR_PART_END];
 	const struct hr_block *first; /* NULL: none */
 	size_t added;		      /* the next of the life's */
+	double own;		      /* of own operations since the last faults were put */
 	const struct hr_cycles *cycles;
 	const struct hr_cycle *cycle; /* of the last step that stalled; NULL: none */
 	double stall;		      /* the part of its stall that is left */
@@ -67,10 +68,14 @@ static void put_added(struct maker *m, const struct hr_train_life *life, int64_t
 {
 	for (; m->added < life->n_added && life->added[m->added].at < end; m->added++) {
 		const struct hr_added *a = &life->added[m->added];
-		enum hr_part part = hr__whole_part(a->kind);
-		double left = take(m, HR_PART_COMPUTE, part, (double)a->ns);
+		bool faults = a->kind == HR_BLOCK_GAP;
+		enum hr_part part = faults ? HR_PART_OWN_FAULT : hr__whole_part(a->kind);
+		double ns = (double)a->ns - (faults ? m->own : 0), most = (double)a->most;
 
-		(void)take(m, HR_PART_OTHER, part, left);
+		if (faults)
+			m->own = 0;
+		ns = take(m, HR_PART_COMPUTE, part, ns < 0 ? 0 : ns < most ? ns : most);
+		(void)take(m, HR_PART_OTHER, part, ns);
 	}
 }
 
@@ -120,6 +125,8 @@ static int flush(struct maker *m, const struct hr_train_life *life, int64_t end)
 
 	if (first == NULL)
 		return 0;
+	for (unsigned part = HR_PART_OWN_READ; part <= HR_PART_OWN_SYNC; part++)
+		m->own += m->ns[part];
 	put_added(m, life, end);
 	put_stall(m);
 	hr__whole_ns(m->ns, (uint64_t)(end - first->from), ns);
@@ -151,6 +158,7 @@ static int put_life(struct maker *m, const struct hr_train_life *life)
 	int r = 0;
 
 	m->added = 0;
+	m->own = 0;
 	m->cycles = &m->d->cycles[life - m->d->lives.list];
 	m->cycle = NULL;
 	for (size_t i = 0; r == 0 && i < life->n; i++) {

@@ -183,6 +183,7 @@ static int add_to_item(struct hr_items *items, const struct hr_interval *i, cons
 	item = hr__item(items, row->stream, row->file);
 	if (item == NULL)
 		return -ENOMEM;
+	item->mapped_bytes += began && row->class == HR_CLASS_MAP ? row->bytes : 0;
 	if (i->use == HR_USE_OWN) {
 		item->own_ns += ns;
 		item->own_sync_ns += row->group == HR_SCAN_SYNC ? ns : 0;
@@ -242,6 +243,8 @@ static struct row row_of(const struct hr_op_scan *s, const struct hr_scan_worker
 	bool known = bytes > 0 && c->offset[i] >= 0;
 	bool runtime = c->bits != NULL && (c->bits[i] & HR_EV_SCOPE_RUNTIME) != 0;
 
+	if (op->class == HR_CLASS_MAP && c->asked[i] != HR_ASKED_NONE)
+		bytes = c->asked[i];
 	return (struct row){
 	    .from = (int64_t)start,
 	    .to = (int64_t)(start + dur),

@@ -5,9 +5,6 @@
 #include <errno.h>
 #include <stdlib.h>
 
-/* A page of a mapped file takes at most this long. */
-#define FAULT_NS 20e6
-
 static double least(double a, double b)
 {
 	return a < b ? a : b;
@@ -51,7 +48,7 @@ static void share(struct hr_diagnosis *d, size_t first, size_t n)
 		s->io_core = s->unknown > 0 ? 0 : s->io * io_core;
 		s->core = left > 0 ? idle * least(1, core_wait / left) : 0;
 		s->fault =
-		    least(idle - s->core, (double)d->lives.fetches[i].major_faults * FAULT_NS);
+		    least(idle - s->core, (double)(d->lives.fetches[i].major_faults * HR_FAULT_NS));
 		s->asleep = idle - s->core - s->fault;
 		take(s, &s->network, (double)d->lives.fetches[i].network_ns);
 		take(s, &s->lock, (double)d->lives.fetches[i].lock_ns);

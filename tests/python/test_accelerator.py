@@ -1,6 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""Waits that an accelerator hides, with a stand-in for libcuda.so.1 (cuda.c), whose work ends at a given time. No device is used."""
+"""Waits that an accelerator hides, and how busy it is, with stand-ins for libcuda.so.1 (cuda.c), whose work ends at a given time, and
+for libnvidia-ml.so.1 (nvml.c). No device is used."""
 
 import os
 
@@ -9,6 +10,7 @@ from harness import INPUT_WAIT
 from loops import Loops
 
 CUDA = os.environ["HR_CUDA"]
+NVML = os.environ["HR_NVML"]
 
 SLOW = """
 import ctypes, threading, time
@@ -95,6 +97,44 @@ if os.fork() == 0:
     os._exit(0)
 assert os.wait()[1] == 0
 """), [None, True, True, None, None, None])
+
+    BUSY = f"""
+nvml = ctypes.CDLL("{NVML}")
+def steps(n, percent):
+    nvml.stand_in_busy(percent)
+    for batch in DataLoader(Slow(n), 1):
+        train(batch)
+"""
+
+    def busy(self, text):
+        """The marks of a program: (busy_percent, seconds)."""
+        self.program(SLOW + LOAD + self.BUSY + text)
+        marks = [call for call in self.told().calls if call["call"] == "mark" and call["name"] == "accelerator"]
+        return [(mark["args"]["busy_percent"], mark["args"]["since_ns"] / 1e9) for mark in marks]
+
+    def test_how_busy_the_device_is(self):
+        """One mark a second. A child and another thread get none."""
+        marks = self.busy("""
+device(1, 0)
+steps(38, 40)
+steps(66, 90)
+if os.fork() == 0:
+    steps(40, 10)
+    os._exit(0)
+assert os.wait()[1] == 0
+asked = nvml.stand_in_asked()
+other = threading.Thread(target=lambda: (device(1, 0), steps(40, 10)))
+other.start()
+other.join()
+assert nvml.stand_in_asked() == asked
+""")
+        self.assertTrue(3 <= len(marks) <= 6, marks)
+        self.assertEqual((marks[0][0], marks[-1][0]), (40, 90))
+        for _, seconds in marks:
+            self.assertTrue(1 <= seconds < 2, marks)
+
+    def test_a_device_without_samples(self):
+        self.assertEqual(self.busy("device(1, 0)\nsteps(50, -1)\nassert nvml.stand_in_asked() == 2"), [])
 
 
 if __name__ == "__main__":

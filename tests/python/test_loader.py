@@ -118,6 +118,41 @@ for _ in range(4):
         self.assertEqual(told.numbers("epoch"), [])
         self.assertEqual(len(told.of(OPTIMIZER)), 4)
 
+    def test_page_faults_of_steps_without_a_loader(self):
+        """Each step touches pages that the page cache does not have; getrusage counts them, too."""
+        told, out = self.program("""
+import mmap, resource, time
+with open("pages", "wb") as f:
+    f.write(b"x" * (64 << 20))
+    os.fsync(f.fileno())
+fd = os.open("pages", os.O_RDONLY)
+os.posix_fadvise(fd, 0, 0, os.POSIX_FADV_DONTNEED)
+pages = mmap.mmap(fd, 0, prot=mmap.PROT_READ)
+pages.madvise(mmap.MADV_RANDOM)
+def faults():
+    return resource.getrusage(resource.RUSAGE_THREAD).ru_majflt
+train(torch.ones(1, 2))
+time.sleep(0.006)
+train(torch.ones(1, 2))
+before = faults()
+for step in range(3):
+    for i in range(10):
+        pages[(step * 10 + i) << 20]
+    time.sleep(0.02)
+    train(torch.ones(1, 2))
+with open("counted", "w") as f:
+    f.write(str(faults() - before))
+""")
+        with open(os.path.join(self.dir, "counted"), encoding="ascii") as f:
+            counted = int(f.read())
+        if counted == 0:
+            self.skipTest("the page cache keeps the file")
+        spent = [step["args"] for step in told.of(OPTIMIZER) if step["args"]]
+        self.assertEqual((out, len(spent)), ("", 3))
+        self.assertEqual(sum(args["major_faults"] for args in spent), counted)
+        for args in spent:
+            self.assertTrue(0 < args["cpu_ns"] < args["since_ns"] and args["since_ns"] - args["sleep_ns"] < 1e9, args)
+
     def test_fastais_optimizer(self):
         """A class of its own, which does not come from torch's."""
         os.makedirs(os.path.join(self.dir, "lib/fastai"))

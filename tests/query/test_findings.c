@@ -44,7 +44,8 @@ static struct {
 	bool killed;			   /* at its end */
 	bool linked;			   /* the paths are links into another mount */
 	bool hidden;			   /* an accelerator hides the waits */
-	uint64_t step_ns;		   /* the training thread takes so long for a batch */
+	unsigned busy;	  /* for this share (in percent) of the time it is busy; 0: not known */
+	uint64_t step_ns; /* the training thread takes so long for a batch */
 } plan;
 
 static struct hr_regions *regions;
@@ -110,7 +111,7 @@ static void region(uint64_t proc, uint32_t kind, uint64_t from, uint64_t to, con
 			      .count = 1,
 			      .start_ns = FIX_BOOT_NS + from,
 			      .dur_ns = to - from,
-			      .step = HR_REGION_UNKNOWN,
+			      .step = kind == HR_REGION_STEP ? from : HR_REGION_UNKNOWN,
 			      .epoch = HR_REGION_UNKNOWN,
 			      .open = args == NULL && kind != HR_REGION_OPTIMIZER};
 
@@ -119,10 +120,30 @@ static void region(uint64_t proc, uint32_t kind, uint64_t from, uint64_t to, con
 	assert_int_equal(hr_regions_add(regions, &g), 0);
 }
 
+/* NVML's answer at the end of a step, of the time since the one before. */
+static void busy_mark(uint64_t since, uint64_t at)
+{
+	struct hr_region g = {.proc = TRAINS,
+			      .tid = TRAINS,
+			      .kind = HR_REGION_MARK,
+			      .count = 1,
+			      .start_ns = FIX_BOOT_NS + at,
+			      .step = HR_REGION_UNKNOWN,
+			      .epoch = HR_REGION_UNKNOWN};
+	char args[64];
+
+	snprintf(args, sizeof(args), "{\"busy_percent\":%u,\"since_ns\":%llu}", plan.busy,
+		 (unsigned long long)(at - since));
+	assert_int_equal(hr_regions_text(regions, args, strlen(args), &g.args), 0);
+	assert_int_equal(hr_regions_text(regions, "headrace", 8, &g.domain), 0);
+	assert_int_equal(hr_regions_text(regions, "accelerator", 11, &g.name), 0);
+	assert_int_equal(hr_regions_add(regions, &g), 0);
+}
+
 /* One pass as torch does it, from `at` on; returns its end. */
 static uint64_t make_pass(unsigned pass, uint64_t at)
 {
-	uint64_t idle[WORKERS] = {at, at}, received[BATCHES], created = at;
+	uint64_t idle[WORKERS] = {at, at}, received[BATCHES], created = at, marked = at;
 	char args[256];
 
 	for (unsigned i = 0; i < BATCHES; i++) {
@@ -147,6 +168,21 @@ static uint64_t make_pass(unsigned pass, uint64_t at)
 		region(TRAINS, HR_REGION_INPUT_WAIT, at, received[i], args);
 		at = received[i] + plan.step_ns;
 		region(TRAINS, HR_REGION_OPTIMIZER, at - 100 * US, at, NULL);
+		if (plan.busy > 0 && i % 4 == 3) {
+			busy_mark(marked, at);
+			marked = at;
+		}
+	}
+	return at;
+}
+
+/* Steps without a loader: each computes for 5 ms, and waits for pages for the rest. */
+static uint64_t make_steps(uint64_t at)
+{
+	for (unsigned i = 0; i < BATCHES; i++, at += 20 * MS) {
+		region(TRAINS, HR_REGION_STEP, at, at + 20 * MS, "{}");
+		region(TRAINS, HR_REGION_OPTIMIZER, at + 19 * MS, at + 20 * MS,
+		       "{\"since_ns\":20000000,\"cpu_ns\":5000000,\"major_faults\":3}");
 	}
 	return at;
 }
@@ -232,6 +268,8 @@ static void fill(struct fixture__stream *s)
 	assert_int_equal(hr_regions_new(&regions), 0);
 	for (unsigned pass = 0; pass < plan.passes; pass++)
 		at = make_pass(pass, at) + MS;
+	if (plan.passes == 0)
+		at = make_steps(at);
 	if (plan.killed) { /* while both wait; their open regions have no args */
 		region(WORKER, HR_REGION_FETCH, at, at + MS, NULL);
 		region(TRAINS, HR_REGION_INPUT_WAIT, at, at + MS, NULL);
@@ -239,7 +277,8 @@ static void fill(struct fixture__stream *s)
 	send_processes(s, at);
 	send_files(s);
 	qsort(ops, n_ops, sizeof(*ops), by_end);
-	fixture__send_events(s, ops, n_ops, tasks, WORKERS);
+	if (n_ops > 0)
+		fixture__send_events(s, ops, n_ops, tasks, WORKERS);
 	fixture__send_regions(s, regions);
 }
 
@@ -264,6 +303,7 @@ static void expect(struct sample (*sample)(unsigned, unsigned, unsigned, unsigne
 	assert_int_equal(fixture_teardown(&state), 0);
 	plan.on_scratch = NULL;
 	plan.serial = plan.hidden = plan.killed = plan.linked = false;
+	plan.busy = 0;
 	plan.step_ns = STEP_NS;
 }
 
@@ -467,6 +507,17 @@ static void workers(void **state)
 	expect(computes, 40, 2, "few_workers,,,\n");
 	plan.hidden = true;
 	expect(computes, 40, 2, "nothing,,,\n");
+	/* An accelerator that is nearly always busy hides all waits, one that is idle none. */
+	plan.busy = 97;
+	expect(computes, 40, 2, "nothing,,,\n");
+	plan.busy = 30;
+	expect(computes, 40, 2, "few_workers,,,\n");
+}
+
+static void steps_without_a_loader(void **state)
+{
+	(void)state;
+	expect(quick_sample, 1, 0, "own_mapped_files,,,\n");
 }
 
 int main(void)
@@ -475,6 +526,7 @@ int main(void)
 	    cmocka_unit_test(files_and_mounts),
 	    cmocka_unit_test(ways_to_read),
 	    cmocka_unit_test(workers),
+	    cmocka_unit_test(steps_without_a_loader),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

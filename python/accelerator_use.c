@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "python/accelerator_use.h"
+
+#include <dlfcn.h>
+#include <errno.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "common/now.h"
+#include "python/accelerator.h"
+#include "python/old_dlopen.h"
+
+#define APART_NS UINT64_C(1000000000)
+/* NVML keeps about 100 samples. After a longer time, the first of them may be gone. */
+#define MOST_NS	    UINT64_C(10000000000)
+#define SAMPLES_MAX 128
+
+/* Of nvml.h, whose numbers never change. */
+enum { NVML_SUCCESS = 0, NVML_GPU_UTILIZATION_SAMPLES = 1, NVML_VALUE_TYPE_UNSIGNED_INT = 1 };
+
+struct sample {
+	unsigned long long at_us; /* wall clock */
+	union {
+		unsigned percent;
+		unsigned long long whole;
+	};
+};
+
+static struct {
+	int (*init)(void);
+	int (*device)(const char *address, void **ret);
+	int (*samples)(void *device, int which, unsigned long long after_us, int *ret_type,
+		       unsigned *n, struct sample *ret);
+} nvml;
+
+static enum { UNTRIED, USABLE, UNUSABLE } state;
+static void *device;
+static unsigned long long seen_us; /* the newest sample so far */
+static uint64_t asked_ns;
+static __thread bool asks; /* this thread */
+
+static bool nvml_find(const char *address)
+{
+	static const struct {
+		const char *name;
+		size_t at;
+	} functions[] = {
+	    {"nvmlInit_v2", offsetof(__typeof__(nvml), init)},
+	    {"nvmlDeviceGetHandleByPciBusId_v2", offsetof(__typeof__(nvml), device)},
+	    {"nvmlDeviceGetSamples", offsetof(__typeof__(nvml), samples)},
+	};
+	void *library = dlopen("libnvidia-ml.so.1", RTLD_LAZY | RTLD_LOCAL), *function;
+
+	for (unsigned i = 0; i < sizeof(functions) / sizeof(functions[0]); i++) {
+		function = library ? dlsym(library, functions[i].name) : NULL;
+		if (!function)
+			return false;
+		*(void **)((char *)&nvml + functions[i].at) = function;
+	}
+	return nvml.init() == NVML_SUCCESS && nvml.device(address, &device) == NVML_SUCCESS;
+}
+
+/* The mean of the samples since the last call. False: none. */
+static bool mean(double *ret_percent)
+{
+	struct sample samples[SAMPLES_MAX];
+	unsigned n = SAMPLES_MAX;
+	double sum = 0;
+	int type;
+
+	if (nvml.samples(device, NVML_GPU_UTILIZATION_SAMPLES, seen_us, &type, &n, samples) !=
+		NVML_SUCCESS ||
+	    type != NVML_VALUE_TYPE_UNSIGNED_INT || n == 0 || n > SAMPLES_MAX)
+		return false;
+	for (unsigned i = 0; i < n; i++) {
+		sum += samples[i].percent;
+		seen_us = samples[i].at_us > seen_us ? samples[i].at_us : seen_us;
+	}
+	*ret_percent = sum / n;
+	return true;
+}
+
+bool accelerator_use(struct accelerator_use *ret)
+{
+	uint64_t now = hr_now_ns(CLOCK_MONOTONIC), since = asked_ns;
+	int error = errno;
+	char address[32];
+	bool known = false;
+
+	if (state == UNUSABLE || now - since < APART_NS || (state == USABLE && !asks) ||
+	    !accelerator_address(address, sizeof(address)))
+		return false;
+	asked_ns = now;
+	if (state == UNTRIED) {
+		asks = true;
+		state = nvml_find(address) ? USABLE : UNUSABLE;
+	}
+	if (state == USABLE)
+		known = mean(&ret->percent);
+	errno = error;
+	ret->ns = now - since;
+	return known && since > 0 && ret->ns <= MOST_NS;
+}

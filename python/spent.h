@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * spent.h - what a thread uses during a range: CPU time, major faults, waits (like _headrace/spent.py)
+ *
+ * Threads   Python's lock is held. All state belongs to the calling thread.
+ */
+#ifndef HEADRACE_PYTHON_SPENT_H
+#define HEADRACE_PYTHON_SPENT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "include/headrace.h"
+
+#define SPENT_WAITS 3
+
+/* Totals of this thread since its start, and the time at which they were read. */
+struct spent {
+	unsigned long long at_ns, cpu_ns, major_faults; /* CLOCK_MONOTONIC; the thread's CPU time */
+	uint64_t waited_ns[SPENT_WAITS];		/* headrace_api.waited */
+};
+
+/* Takes 0.7 us. */
+struct spent spent_now(const struct headrace_api *api);
+
+/*
+ * True: *ret_ns is how long the thread was ready to run and had no core since the later of `from`
+ * (CLOCK_MONOTONIC, ns) and the previous read. The kernel's file has it, which takes 5 us to read,
+ * so it is read at most once in 20 ms.
+ */
+bool spent_core_wait(unsigned long long from, unsigned long long *ret_ns);
+
+/* Appends text to the first `n` bytes; returns the bytes needed for the whole text. */
+__attribute__((format(printf, 4, 5))) size_t spent_put(char *room, size_t size, size_t n,
+						       const char *format, ...);
+
+/* Appends members of a JSON object: what was used from `before` to `now`. Returns as spent_put. */
+size_t spent_put_since(char *room, size_t size, size_t n, const struct spent *before,
+		       const struct spent *now);
+
+#endif
