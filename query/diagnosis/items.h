@@ -13,7 +13,8 @@
 struct hr_item {
 	uint32_t stream, file; /* hr_stream_file */
 	/* Of fetches; `examined`: operations that are no read, write, open, close or seek. */
-	uint64_t opens, reads, empty_reads, bytes, examined;
+	uint32_t opens, reads, empty_reads, examined;
+	uint64_t bytes;
 	uint64_t extent;      /* end of the farthest read; 0: unknown */
 	uint64_t read_ns;     /* of reads in fetches */
 	uint64_t metadata_ns; /* of other operations in fetches */

@@ -21,8 +21,9 @@ struct part {
 	struct hr_items items;
 	struct hr_block_ops *ops; /* [0] is zero */
 	uint32_t n_ops;
-	bool open;	/* its events are being read */
-	unsigned users; /* threads that read them */
+	uint32_t first_ops; /* where they begin in the list of all */
+	bool open;	    /* its events are being read */
+	unsigned users;	    /* threads that read them */
 };
 
 struct parts_reading {
@@ -243,7 +244,7 @@ static void read_some(void *data)
 /* ---- all streams together ---- */
 
 /* The sums of all parts, and where each part begins in the lists of all. */
-static int make_room(struct hr_diagnosis *d, const struct part *parts)
+static int make_room(struct hr_diagnosis *d, struct part *parts)
 {
 	struct hr_train_lives *l = &d->lives;
 	size_t n_items = 0, n_ops = 1;
@@ -252,12 +253,13 @@ static int make_room(struct hr_diagnosis *d, const struct part *parts)
 	if (d->first == NULL)
 		return -ENOMEM;
 	for (size_t i = 0; i < d->q->n_streams; i++) {
-		const struct part *p = &parts[i];
+		struct part *p = &parts[i];
 
 		l->n += p->lives.n;
 		l->n_workers += p->lives.n_workers;
 		l->n_fetches += p->lives.n_fetches;
 		n_items += p->items.n;
+		p->first_ops = (uint32_t)n_ops - 1;
 		n_ops += p->n_ops > 0 ? p->n_ops - 1 : 0;
 		d->first[i + 1] =
 		    (struct hr_stream_firsts){l->n, l->n_workers, l->n_fetches, n_items};
@@ -291,14 +293,26 @@ static void renumber(struct hr_train_life *life, uint32_t first_fetch, uint32_t 
 				life->loops[i].waits[k].fetch += first_fetch;
 }
 
-/* Appends the contents of a part to those of the parts before. */
-static void move_part(struct hr_diagnosis *d, struct part *p, const struct hr_stream_firsts *at,
-		      uint32_t first_ops)
+static void part_done(struct part *p)
 {
+	hr__scan_done(&p->scan);
+	hr__lives_done(&p->lives);
+	hr__items_done(&p->items);
+	free(p->ops);
+	*p = (struct part){0};
+}
+
+/* Copies the contents of a part to their place in the lists of all. */
+static int move_part(void *data, size_t stream)
+{
+	const struct parts_reading *r = data;
+	struct hr_diagnosis *d = r->d;
+	struct part *p = &r->parts[stream];
+	const struct hr_stream_firsts *at = &d->first[stream];
 	struct hr_train_lives *l = &d->lives, *from = &p->lives;
 
 	for (size_t i = 0; i < from->n; i++) {
-		renumber(&from->list[i], (uint32_t)at->fetch, first_ops);
+		renumber(&from->list[i], (uint32_t)at->fetch, p->first_ops);
 		l->list[at->life + i] = from->list[i];
 	}
 	for (size_t i = 0; i < from->n_workers; i++) {
@@ -313,32 +327,10 @@ static void move_part(struct hr_diagnosis *d, struct part *p, const struct hr_st
 	if (p->items.n > 0)
 		memcpy(&d->items[at->item], p->items.list, p->items.n * sizeof(*d->items));
 	if (p->n_ops > 1)
-		memcpy(&d->ops[first_ops + 1], &p->ops[1], (p->n_ops - 1) * sizeof(*d->ops));
+		memcpy(&d->ops[p->first_ops + 1], &p->ops[1], (p->n_ops - 1) * sizeof(*d->ops));
 	from->n = 0;
-}
-
-static void part_done(struct part *p)
-{
-	hr__scan_done(&p->scan);
-	hr__lives_done(&p->lives);
-	hr__items_done(&p->items);
-	free(p->ops);
-	*p = (struct part){0};
-}
-
-static int join(struct hr_diagnosis *d, struct part *parts)
-{
-	uint32_t first_ops = 0;
-	int r = make_room(d, parts);
-
-	for (size_t i = 0; r == 0 && i < d->q->n_streams; i++) {
-		uint32_t n = parts[i].n_ops > 0 ? parts[i].n_ops - 1 : 0;
-
-		move_part(d, &parts[i], &d->first[i], first_ops);
-		part_done(&parts[i]);
-		first_ops += n;
-	}
-	return r;
+	part_done(p);
+	return 0;
 }
 
 int hr__read_all(struct hr_diagnosis *d)
@@ -352,7 +344,9 @@ int hr__read_all(struct hr_diagnosis *d)
 	if (r.error == 0)
 		hr__threads_run(d->q->threads, read_some, &r);
 	if (r.error == 0)
-		r.error = join(d, r.parts);
+		r.error = make_room(d, r.parts);
+	if (r.error == 0)
+		r.error = hr__each(d->q->threads, d->q->n_streams, move_part, &r);
 	for (size_t i = 0; r.parts != NULL && i < d->q->n_streams; i++)
 		part_done(&r.parts[i]);
 	free(r.parts);

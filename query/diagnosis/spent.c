@@ -5,6 +5,8 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "query/diagnosis/each.h"
+
 static double least(double a, double b)
 {
 	return a < b ? a : b;
@@ -56,6 +58,14 @@ static void share(struct hr_diagnosis *d, size_t first, size_t n)
 	}
 }
 
+static int share_worker(void *data, size_t i)
+{
+	struct hr_diagnosis *d = data;
+
+	share(d, d->lives.workers[i].first, d->lives.workers[i].n);
+	return 0;
+}
+
 int hr__spent_make(struct hr_diagnosis *d)
 {
 	const struct hr_train_lives *l = &d->lives;
@@ -63,8 +73,7 @@ int hr__spent_make(struct hr_diagnosis *d)
 	d->spent = calloc(l->n_fetches + 1, sizeof(*d->spent));
 	if (d->spent == NULL)
 		return -ENOMEM;
-	for (size_t i = 0; i < l->n_workers; i++)
-		share(d, l->workers[i].first, l->workers[i].n);
+	(void)hr__each(d->q->threads, l->n_workers, share_worker, d);
 	/* without workers: the fetches of a life follow each other */
 	for (size_t i = 0, n; i < l->n_fetches; i += n) {
 		n = 1;

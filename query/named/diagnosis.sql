@@ -5,9 +5,8 @@
 -- arg from DOUBLE NULL: only from this time on, in seconds since the start of the job; a negative number: before its end
 -- arg to DOUBLE NULL: only until this time
 -- known rank: SELECT DISTINCT rank FROM processes WHERE rank IS NOT NULL ORDER BY rank
--- note: SELECT format('job {}: no training loop was recorded: PyTorch reports it under headrace run; other programs can mark it with headrace.h', string_agg(DISTINCT job, ', ' ORDER BY job)) FROM jobs ANTI JOIN (SELECT DISTINCT cluster, job, attempt FROM regions WHERE kind IN ('step', 'epoch', 'input_wait', 'optimizer')) USING (cluster, job, attempt) HAVING count(*) > 0
 -- column line: text
-WITH found AS (
+WITH found AS MATERIALIZED (
     SELECT *, format('{} ({:.0f} %)', hr_duration(lost_ns), 100.0 * lost_ns / wall_ns) AS lost,
            -- The object may be a path of links to files of another mount.
            CASE WHEN object <> '' AND NOT starts_with(object || '/', rtrim(mount, '/') || '/') THEN format(' (files of the mount {})', mount) ELSE '' END AS place,
@@ -32,7 +31,11 @@ pages AS (
             format('   do:      {}', action),
             format('   saves:   {}', gain),
             format('   no help: {}', avoid)], lambda line: line IS NOT NULL)) AS lines
-    FROM gains)
+    FROM gains
+    UNION ALL
+    SELECT cluster, job, attempt, 0, [format('job {}: no training loop {}', job, CASE WHEN $rank IS NULL AND $from IS NULL AND $to IS NULL
+        THEN 'was recorded: PyTorch reports it under headrace run; other programs can mark it with headrace.h' ELSE 'of this rank or time was recorded' END)]
+    FROM jobs ANTI JOIN found USING (cluster, job, attempt))
 SELECT lines[i] AS line
 FROM pages, LATERAL (SELECT unnest(range(1, len(lines) + 1)) AS i)
 ORDER BY cluster, job, attempt, number, i
