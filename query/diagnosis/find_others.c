@@ -18,7 +18,7 @@ static void find_start(struct hr_training_job *j, const struct hr_job_files *fil
 	if (f != NULL) {
 		f->object = hr__files_folder(j, files->own, HR_ITEM_OWN);
 		f->action = "keep a list of the files in one file, and read it instead";
-		f->gain_high = 2 * listing; /* with the code around these calls */
+		f->gain_high = 3 * listing; /* with the code around these calls */
 		f->gain_low = 0.5 * listing;
 	}
 	f = hr__finding_add(j, HR_FOUND_IMPORTS, hr__job_part(j, HR_PART_IMPORT_IO));
@@ -61,7 +61,8 @@ static void find_slow_rank(struct hr_training_job *j)
 	    f->rank);
 	f->action = "compare the node, the accelerator and the batches of this rank with those of "
 		    "the others";
-	f->gain_high = f->lost;
+	/* Then this rank, too, takes as much less time as the others wait for it. */
+	f->gain_high = 1.1 * most / fmax(1, (double)j->lives - 1);
 	hr__avoid(j, f, 1 << HR_USUAL_STORAGE | 1 << HR_USUAL_WORKERS,
 		  "faster storage or more workers: no rank waits for batches meanwhile");
 }
@@ -111,6 +112,7 @@ static void find_own_faults(struct hr_training_job *j, const struct hr_job_files
 	if (f == NULL)
 		return;
 	f->object = hr__files_folder(j, files->mapped, HR_ITEM_MAPPED);
+	f->mount = hr__item_mount(j, files->mapped);
 	f->evidence = "the kernel read pages of mapped files while the training thread waited "
 		      "(major faults)";
 	f->action = "take the batches from a DataLoader with at least 2 workers, which wait "
@@ -154,12 +156,14 @@ void hr__find_others(struct hr_training_job *j, const struct hr_job_files *files
 	if (f != NULL) {
 		f->object = hr__item_path(j, files->own);
 		f->action = "move this work into the data set or another thread";
-		f->gain_high = 1.6 * f->lost; /* with the code around these calls */
+		f->gain_high = 2.2 * f->lost; /* with the code around these calls */
 	}
 	find_own_faults(j, files);
 	find_slow_rank(j);
 	find_main(j);
 	f = hr__finding_add(j, HR_FOUND_VALIDATION, validation);
-	if (f != NULL)
+	if (f != NULL) {
 		f->action = "validate less often, or on fewer samples";
+		f->gain_high = f->lost;
+	}
 }

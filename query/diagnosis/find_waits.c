@@ -328,6 +328,8 @@ static void find_handover(struct hr_training_job *j, double lost)
 		f->evidence = hr__finding_text(j, "%.1f ms a batch", 1e3 * each);
 		f->action =
 		    "return few large tensors from the data set instead of many small objects";
+		f->gain_low = lost * (1 - LONG_HANDOVER / each);
+		f->gain_high = 1.2 * lost; /* with the worker's and the training thread's part */
 	} else {
 		f->evidence = hr__finding_text(
 		    j, "%.1f ms a batch, which is usual: larger batches need fewer hand-overs",
@@ -344,11 +346,14 @@ static void find_mapped(struct hr_training_job *j, const struct hr_job_files *fi
 	if (f == NULL)
 		return;
 	f->object = hr__files_folder(j, files->mapped, HR_ITEM_MAPPED);
+	f->mount = hr__item_mount(j, files->mapped);
 	f->evidence = "the kernel read pages of mapped files while a worker waited (major faults)";
-	f->action =
-	    "read the files instead of mapping them, or call madvise(MADV_WILLNEED) before use";
-	f->gain_low = 0.3 * lost;
-	f->gain_high = waits; /* faults take CPU time, too */
+	hr__add_workers(j, f, 4 * hr__whole_cores(j));
+	if (f->action == NULL) {
+		f->action = "read larger parts of the files at once instead of mapping them, or "
+			    "call madvise(MADV_WILLNEED) before use";
+		f->gain_high = waits; /* faults take CPU time, too */
+	}
 	hr__avoid(j, f, 1 << HR_USUAL_CORES, "more cores: the workers wait for pages");
 }
 

@@ -124,11 +124,11 @@ static int read_batches(struct hr_recorded_loop *r)
 
 		r->batches[i] = (struct hr_recorded_batch){
 		    .ns = s->ns,
-		    .io = fmax(0, s->io - s->cached - s->io_core),
+		    .io = fmax(0, s->io - s->cached - s->io_core) + s->fault,
 		    .cached = s->cached,
 		    .cpu = s->cpu,
 		    .lock = s->lock,
-		    .rest = s->fault + hr_spent_idle(s) - s->lock + s->unknown,
+		    .rest = hr_spent_idle(s) - s->lock + s->unknown,
 		    .gap = hr__loop_gap(r, i)};
 	}
 	return 0;

@@ -18,6 +18,7 @@ class Job:
     ranks: int = 1
     cpus: int = 2
     quota: float = 0  # cores
+    memory: bool = False  # the files lie in memory
     spinners: int = 0  # programs that compute at the same time
     where: str = None  # the finding's object contains this; "mount": the path of the mount
     rank: int = None
@@ -79,12 +80,12 @@ def disturbed(r):
 def prefetch(r):
     o = base(r, workers=2, batch=1, items=r.randint(100, 140), epochs=1)
     every = r.randint(12, 16)
-    return Job("prefetch", o | {"device-ms": r.randint(18, 25), "slow-every": every, "slow-ms": every * r.randint(14, 18)})
+    return Job("prefetch", o | {"device-ms": r.randint(18, 25), "slow-every": every, "slow-ms": every * r.randint(14, 18)}, cpus=r.randint(1, 2))
 
 
 def slow_reads(r):
     o = base(r, workers=r.randint(1, 2))
-    return Job("slow_reads", o, mount={"read": round(per_item(o, r.uniform(40, 90)) / 2, 1), "parallel": 1, "bytes": 65536}, where="mount")
+    return Job("slow_reads", o, mount={"read": round(per_item(o, r.uniform(40, 90)) / 2, 1), "parallel": 1, "bytes": 65536}, where="mount", cpus=r.randint(1, 2))
 
 
 def saturated(r):
@@ -94,8 +95,9 @@ def saturated(r):
 
 
 def small_reads(r):
-    o = base(r, workers=1)
-    return Job("small_reads", o | {"read-bytes": r.choice([16, 32, 64])}, bytes=r.randint(100_000, 200_000) * 4 // o["batch"],
+    o = base(r, workers=1, **{"device-ms": 4})
+    size = r.choice([16, 32, 64])
+    return Job("small_reads", o | {"read-bytes": size}, bytes=round(per_item(o, r.uniform(60, 120)) * 2500) * size,  # 2,500 reads take about 1 ms
                remedies={"larger blocks": {"read-bytes": 1 << 20}})
 
 
@@ -140,7 +142,7 @@ def slow_file_of_mount(r):
 def slow_mount(r):
     o = base(r, workers=r.randint(1, 2))
     return Job("slow_mount", o, mount={"read": round(per_item(o, r.uniform(60, 120)), 1), "parallel": 1, "bytes": 65536}, mounted=16, where="mount",
-               remedies={"copy": {"mount": None}})
+               cpus=r.randint(1, 2), remedies={"copy": {"mount": None}})
 
 
 def cold_cache(r):
@@ -150,29 +152,32 @@ def cold_cache(r):
 
 
 def mapped(r):
-    o = base(r, workers=1)
-    return Job("mapped_files", o | {"mapped": True}, bytes=round(per_item(o, r.uniform(80, 140)) * 120_000), remedies={"instead of mapping": {"mapped": False}})
+    """Each page is read from the mount by itself."""
+    o = base(r, workers=r.randint(1, 2))
+    pages = r.choice([8, 16, 32])
+    return Job("mapped_files", o | {"mapped": True}, mount={"read": round(per_item(o, r.uniform(60, 120)) / pages, 2), "parallel": 1, "cached": 1, "bytes": 4096 * pages}, where="mount",
+               cpus=r.randint(1, 2), remedies={"instead of mapping": {"mapped": False}})
 
 
 def sleep(r):
     o = base(r, workers=r.randint(0, 2))
-    return Job("sleep", o | {"sleep-ms": per_item(o, r.uniform(50, 110))}, also=("asleep",))
+    return Job("sleep", o | {"sleep-ms": per_item(o, r.uniform(50, 110))}, also=("asleep",), cpus=r.randint(1, 2))
 
 
 def lock(r):
     o = base(r, workers=r.randint(2, 4))
-    return Job("lock", o | {"lock-ms": round(per_item(o, r.uniform(30, 50)), 1)}, also=("asleep", "sleep"))
+    return Job("lock", o | {"lock-ms": round(per_item(o, r.uniform(30, 50)), 1)}, also=("asleep", "sleep"), remedies={"hold the lock": {"lock-ms": 0}})
 
 
 def network(r):
     o = base(r, workers=r.randint(0, 2))
-    return Job("network", o | {"network-ms": max(2, round(per_item(o, r.uniform(50, 110))))}, also=("asleep",))
+    return Job("network", o | {"network-ms": max(2, round(per_item(o, r.uniform(50, 110))))}, also=("asleep",), cpus=r.randint(1, 2))
 
 
 def slow_worker(r):
     o = base(r, workers=r.randint(2, 3), batch=r.choice([2, 4]))
     which = r.randrange(o["workers"])
-    return Job("slow_worker", o | {"slow-worker": which, "slow-ms": per_item(o, r.uniform(120, 200))}, worker=which)
+    return Job("slow_worker", o | {"slow-worker": which, "slow-ms": per_item(o, r.uniform(120, 200))}, worker=which, remedies={"what differs": {"slow-ms": 0}})
 
 
 def worker_start(r):
@@ -219,7 +224,7 @@ def listing(r):
 
 def validation(r):
     o = base(r)
-    return Job("validation", o | {"validate": o["batch"] * r.randint(40, 80), "compute-ms": 20, "items": o["batch"] * 10}, remedies={"validate": {"validate": 0}})
+    return Job("validation", o | {"validate": o["batch"] * r.randint(40, 80), "compute-ms": 20, "items": o["batch"] * 10}, remedies={"validate": {"validate": o["batch"] * 10}})
 
 
 def main_thread(r):
@@ -231,7 +236,7 @@ def slow_rank(r):
     n = r.randint(2, 3)
     which = r.randrange(n)
     o = base(r, workers=1)
-    return Job("slow_rank", o | {"slow-rank": which, "rank-ms": r.randint(30, 70)}, ranks=n, rank=which)
+    return Job("slow_rank", o | {"slow-rank": which, "rank-ms": r.randint(30, 70)}, ranks=n, rank=which, remedies={"compare the node": {"rank-ms": 0}})
 
 
 def rank_reads(r):
@@ -239,7 +244,7 @@ def rank_reads(r):
     which = r.randrange(n)
     o = base(r, workers=1)
     return Job("slow_reads", o | {"slow-rank": which}, also=("slow_mount",), mount={"read": round(per_item(o, r.uniform(60, 100)) / 2, 1), "parallel": 1, "bytes": 65536}, ranks=n,
-               rank=which)
+               rank=which, remedies={"copy": {"mount": None}})
 
 
 def rank_sleeps(r):

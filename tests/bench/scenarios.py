@@ -77,8 +77,8 @@ def against(job, avoid):
     """The job with what the finding advises against, or None."""
     if "more workers" in avoid:
         return job.changed({"workers": 2 * max(1, job.options["workers"])})
-    if "faster storage" in avoid and job.mount:
-        return job.changed({"mount": None})
+    if "faster storage" in avoid:
+        return job.changed({"mount": None} if job.mount else {"memory": True})
     if "more cores" in avoid and job.cpus < os.cpu_count():
         return job.changed({"cpus": os.cpu_count()})
     return None
@@ -99,6 +99,9 @@ class Lab:
         """The folder of the job's files; some of them may be links to files of a mount."""
         data, mount, stop = os.path.join(top, "data"), os.path.join(top, "mount"), []
         os.mkdir(data)
+        if job.memory:
+            subprocess.run(["mount", "-t", "tmpfs", "none", data], check=True)
+            stop = [lambda: subprocess.run(["umount", "-l", data], check=True)]
         mounted = 0
         if job.mount:
             mounted = job.files if job.mounted is None else job.mounted
@@ -107,7 +110,7 @@ class Lab:
             server = subprocess.Popen([os.path.join(self.build, "tests/e2e/blockfs"), mount, "0", str(job.mount.get("read", 0)), *more], stdout=subprocess.PIPE)
             if server.stdout.readline() != b"ready\n":
                 raise SystemExit("scenarios.py: no FUSE mounts: run it as root")
-            stop = [lambda: subprocess.run(["umount", "-l", mount], check=True), server.kill, server.wait]
+            stop += [lambda: subprocess.run(["umount", "-l", mount], check=True), server.kill, server.wait]
         for i in range(job.files):
             if i >= job.files - mounted:
                 os.symlink(os.path.join(mount, f"slow{i - (job.files - mounted)}"), os.path.join(data, f"f{i:04d}"))
