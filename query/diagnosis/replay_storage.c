@@ -7,7 +7,7 @@
 
 /* What the fetches of a job did, in all or on one mount. */
 struct storage_sums {
-	double operations, reads, opens, bytes, extent, ns;
+	double operations, reads, opens, bytes, extent, ns, read_ns;
 };
 
 static void add_item(struct storage_sums *to, const struct hr_item *item)
@@ -20,6 +20,7 @@ static void add_item(struct storage_sums *to, const struct hr_item *item)
 	to->bytes += (double)item->bytes;
 	to->extent += (double)item->extent;
 	to->ns += (double)(item->read_ns + item->metadata_ns);
+	to->read_ns += (double)item->read_ns;
 }
 
 static bool is_on(const struct hr_diagnosis *d, const struct hr_item *item, const char *mount,
@@ -83,13 +84,17 @@ static enum hr_replay_refusal set_mount(const struct hr_diagnosis *d, uint32_t s
 	return HR_REPLAY_OK;
 }
 
-/* After the first pass, memory has the data, or the share of them that fits. */
+/*
+ * After the first pass, memory has the data, or the share of them that fits. Opens and examinations
+ * take as long as in the recorded passes, in which memory could have kept what they need.
+ */
 static enum hr_replay_refusal set_cached(const struct hr_diagnosis *d,
 					 const struct hr_train_life *life, double bytes,
 					 struct hr_setting *s)
 {
 	struct storage_sums all = sum_up(d, life->stream, NULL, 0);
 	double share = all.extent > 0 ? fmin(1, bytes / all.extent) : 1;
+	double later = 1 - share * (all.ns > 0 ? all.read_ns / all.ns : 1);
 	bool again = false;
 
 	for (size_t i = 0; i < life->n_loops; i++)
@@ -98,7 +103,7 @@ static enum hr_replay_refusal set_cached(const struct hr_diagnosis *d,
 			    life->loops[i].trains && life->loops[k].loader == life->loops[i].loader;
 	if (!again)
 		return HR_REPLAY_NO_PASS;
-	multiply(&s->later, 1 - share, 1 - share);
+	multiply(&s->later, later, later);
 	return HR_REPLAY_OK;
 }
 
