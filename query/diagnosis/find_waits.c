@@ -7,6 +7,7 @@
 
 /* Handing over a batch of a few tensors takes less. */
 #define LONG_HANDOVER 5e-3
+#define SURE_SHARE    0.05 /* of the wall time */
 
 static struct hr_job_waits waits_of(const struct hr_training_job *j)
 {
@@ -184,7 +185,7 @@ static void advise_cores(struct hr_training_job *j, struct hr_finding *f)
 
 /*
  * Workers get no core, because the training process computes with as many threads as there are
- * cores.
+ * cores. Unless workers gain SURE_SHARE in any case, they may as well slow down these threads.
  */
 static void advise_threads(struct hr_training_job *j, struct hr_finding *f, double others)
 {
@@ -193,6 +194,7 @@ static void advise_threads(struct hr_training_job *j, struct hr_finding *f, doub
 				     "(torch.set_num_threads; threads besides the training thread "
 				     "use %.1f cores between waits), and add workers",
 				     others);
+	f->gain_low = 0;
 	f->gain_high = f->lost;
 }
 
@@ -232,7 +234,7 @@ static void find_computing(struct hr_training_job *j, const struct hr_job_waits 
 		advise_cores(j, f);
 	} else {
 		hr__add_workers(j, f, hr__whole_cores(j));
-		if (f->action == NULL && others >= HR_PARALLEL_CORES)
+		if (others >= HR_PARALLEL_CORES && f->gain_low < SURE_SHARE * j->wall)
 			advise_threads(j, f, others);
 		if (f->action == NULL)
 			f->action = "make the transforms of the data set cheaper";

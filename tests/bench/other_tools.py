@@ -44,7 +44,7 @@ def tools(o):
     found["torch.profiler"] = {}, [python, "-c", PROFILED], []
     if o.dftracer:
         env = {"LD_PRELOAD": o.dftracer, "DFTRACER_ENABLE": "1", "DFTRACER_INIT": "PRELOAD", "DFTRACER_LOG_FILE": "trace/job", "DFTRACER_DATA_DIR": "all"}
-        analyzer = [[o.dfanalyzer, "analyzer=dftracer", "trace_path=trace"]] if o.dfanalyzer else []
+        analyzer = [[o.dfanalyzer, "analyzer=dftracer", "analyzer/preset=posix", "trace_path=trace"]] if o.dfanalyzer else []
         found["dftracer"] = env, [python], analyzer
     return found
 

@@ -85,7 +85,7 @@ def prefetch(r):
 
 def slow_reads(r):
     o = base(r, workers=r.randint(1, 2))
-    return Job("slow_reads", o, mount={"read": round(per_item(o, r.uniform(40, 90)) / 2, 1), "parallel": 1, "bytes": 65536}, where="mount", cpus=r.randint(1, 2))
+    return Job("slow_reads", o, mount={"read": round(per_item(o, r.uniform(40, 90)) / 2, 1), "parallel": 1, "bytes": 65536}, where="mount", cpus=r.randint(1, 2), ranks=r.randint(1, 2))
 
 
 def saturated(r):
@@ -105,21 +105,21 @@ def small_files(r):
     o = base(r, workers=r.randint(1, 2), items=r.randint(80, 120))
     ms = per_item(o, r.uniform(40, 80))
     return Job("small_files", o, also=("metadata",), files=o["items"], mount={"open": round(ms * 0.6, 1), "read": round(ms * 0.2, 1), "parallel": 1,
-               "bytes": r.choice([2048, 8192, 16384])}, where="mount", remedies={"larger files": {"mount": None}})
+               "bytes": r.choice([2048, 8192, 16384])}, where="mount", remedies={"larger files": {"mount": None}}, ranks=r.randint(1, 2))
 
 
 def metadata(r):
     o = base(r, workers=r.randint(1, 2))
     n = r.randint(6, 20)
     return Job("metadata", o | {"stats": n}, files=32, mount={"stat": round(per_item(o, r.uniform(50, 90)) / n, 2), "parallel": 1, "bytes": 65536},
-               remedies={"examine": {"stats": 0}, "larger files": {"stats": 0}})
+               remedies={"examine": {"stats": 0}, "larger files": {"stats": 0}}, ranks=r.randint(1, 2))
 
 
 def reopens(r):
     o = base(r, workers=r.randint(1, 2))
     n = r.randint(8, 24)
     return Job("reopens", o | {"opens": n}, mount={"open": round(per_item(o, r.uniform(50, 90)) / n, 2), "parallel": 1, "bytes": 262144}, where="mount",
-               remedies={"open each file once": {"opens": 1}})
+               remedies={"open each file once": {"opens": 1}}, ranks=r.randint(1, 2))
 
 
 def rereads(r):
@@ -142,13 +142,13 @@ def slow_file_of_mount(r):
 def slow_mount(r):
     o = base(r, workers=r.randint(1, 2))
     return Job("slow_mount", o, mount={"read": round(per_item(o, r.uniform(60, 120)), 1), "parallel": 1, "bytes": 65536}, mounted=16, where="mount",
-               cpus=r.randint(1, 2), remedies={"copy": {"mount": None}})
+               cpus=r.randint(1, 2), remedies={"copy": {"mount": None}}, ranks=r.randint(1, 2))
 
 
 def cold_cache(r):
     o = base(r, workers=r.randint(1, 2), epochs=r.randint(3, 4))
     return Job("cold_cache", o, files=o["items"], mount={"read": round(per_item(o, r.uniform(80, 140)), 1), "cached": 1, "bytes": 65536}, where="mount",
-               remedies={"cache": {"mount": None}})
+               remedies={"cache": {"mount": None}}, ranks=r.randint(1, 2))
 
 
 def mapped(r):
@@ -156,22 +156,22 @@ def mapped(r):
     o = base(r, workers=r.randint(1, 2))
     pages = r.choice([8, 16, 32])
     return Job("mapped_files", o | {"mapped": True}, mount={"read": round(per_item(o, r.uniform(60, 120)) / pages, 2), "parallel": 1, "cached": 1, "bytes": 4096 * pages}, where="mount",
-               cpus=r.randint(1, 2), remedies={"instead of mapping": {"mapped": False}})
+               cpus=r.randint(1, 2), remedies={"instead of mapping": {"mapped": False}}, ranks=r.randint(1, 2))
 
 
 def sleep(r):
     o = base(r, workers=r.randint(0, 2))
-    return Job("sleep", o | {"sleep-ms": per_item(o, r.uniform(50, 110))}, also=("asleep",), cpus=r.randint(1, 2))
+    return Job("sleep", o | {"sleep-ms": per_item(o, r.uniform(50, 110))}, also=("asleep",), cpus=r.randint(1, 2), ranks=r.randint(1, 2))
 
 
 def lock(r):
     o = base(r, workers=r.randint(2, 4))
-    return Job("lock", o | {"lock-ms": round(per_item(o, r.uniform(30, 50)), 1)}, also=("asleep", "sleep"), remedies={"hold the lock": {"lock-ms": 0}})
+    return Job("lock", o | {"lock-ms": round(per_item(o, r.uniform(30, 50)), 1)}, also=("asleep", "sleep"), remedies={"hold the lock": {"lock-ms": 0}}, ranks=r.randint(1, 2))
 
 
 def network(r):
     o = base(r, workers=r.randint(0, 2))
-    return Job("network", o | {"network-ms": max(2, round(per_item(o, r.uniform(50, 110))))}, also=("asleep",), cpus=r.randint(1, 2))
+    return Job("network", o | {"network-ms": max(2, round(per_item(o, r.uniform(50, 110))))}, also=("asleep",), cpus=r.randint(1, 2), ranks=r.randint(1, 2))
 
 
 def slow_worker(r):
@@ -182,7 +182,7 @@ def slow_worker(r):
 
 def worker_start(r):
     o = base(r, workers=r.randint(1, 3), epochs=r.randint(3, 5))
-    return Job("worker_start", o | {"init-ms": r.randint(300, 800), "items": o["batch"] * 10})
+    return Job("worker_start", o | {"init-ms": r.randint(300, 800), "items": o["batch"] * 10}, ranks=r.randint(1, 2))
 
 
 def worker_spawn(r):
@@ -209,7 +209,7 @@ def restore(r):
 
 def sync(r):
     o = base(r)
-    return Job("sync", o | {"log-fsync": r.randint(60, 120)}, remedies={"fsync": {"log-fsync": 0}})
+    return Job("sync", o | {"log-fsync": r.randint(60, 120)}, remedies={"fsync": {"log-fsync": 0}}, ranks=r.randint(1, 2))
 
 
 def logging(r):

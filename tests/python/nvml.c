@@ -47,7 +47,8 @@ int stand_in_asked(void)
 
 int nvmlInit_v2(void);
 int nvmlDeviceGetHandleByPciBusId_v2(const char *address, void **ret);
-int nvmlDeviceGetSamples(void *device, int which, unsigned long long after_us, int *ret_type, unsigned *n, struct sample *ret);
+int nvmlDeviceGetSamples(void *device, int which, unsigned long long after_us, int *ret_type,
+			 unsigned *n, struct sample *ret);
 
 int nvmlInit_v2(void)
 {
@@ -63,7 +64,8 @@ int nvmlDeviceGetHandleByPciBusId_v2(const char *address, void **ret)
 	return strcmp(address, "0000:07:00.0") == 0 ? SUCCESS : NOT_FOUND;
 }
 
-int nvmlDeviceGetSamples(void *device, int which, unsigned long long after_us, int *ret_type, unsigned *n, struct sample *ret)
+int nvmlDeviceGetSamples(void *device, int which, unsigned long long after_us, int *ret_type,
+			 unsigned *n, struct sample *ret)
 {
 	struct timeval now;
 	unsigned long long at, end;
@@ -76,7 +78,8 @@ int nvmlDeviceGetSamples(void *device, int which, unsigned long long after_us, i
 		return NOT_SUPPORTED;
 	gettimeofday(&now, NULL);
 	end = (unsigned long long)now.tv_sec * 1000000 + (unsigned long long)now.tv_usec;
-	at = after_us + PERIOD_US > end - KEPT * PERIOD_US ? after_us + PERIOD_US : end - KEPT * PERIOD_US;
+	at = after_us + PERIOD_US > end - KEPT * PERIOD_US ? after_us + PERIOD_US
+							   : end - KEPT * PERIOD_US;
 	for (; at <= end && found < *n; at += PERIOD_US)
 		ret[found++] = (struct sample){at, {.whole = (unsigned)percent}};
 	*ret_type = UNSIGNED_INT;

@@ -294,6 +294,15 @@ static void expect(struct sample (*sample)(unsigned, unsigned, unsigned, unsigne
 	assert_int_equal(fixture__one_job(&state, 0, fill), 0);
 	fixture_expect(&fix, "SELECT cause, object, mount, worker FROM findings WHERE number = 1",
 		       finding);
+	if (plan.busy > 0) {
+		char busy[16];
+
+		snprintf(busy, sizeof(busy), "%u\n", plan.busy);
+		fixture_expect(&fix,
+			       "SELECT regexp_extract(evidence, 'busy for ([0-9]+) %', 1) "
+			       "FROM findings WHERE number = 1",
+			       busy);
+	}
 	if (plan.linked) {
 		char *text = fixture_named(&fix, "diagnosis", NULL, NULL, NULL);
 
