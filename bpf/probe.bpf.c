@@ -81,7 +81,7 @@ uint64_t last_image;
 uint64_t marked; /* number of tasks that the last pass of the iterator marked */
 
 uint32_t n_cgroups; /* number of entries of `cgroups`; 0: no check is needed */
-/* processes of a cgroup whose threads or children the iterator has to mark */
+/* number of processes of cgroups; the iterator still has to mark their threads or children */
 uint64_t unmarked;
 
 #include "names.h"

@@ -45,7 +45,8 @@ const struct hr_config_key hr_collector_keys[] = {
 	     "removed; 0: no limit."},
     {KEY("forget_after", DURATION, forget_after_ms), .value_name = "TIME", .otherwise = "30d",
      .help = "How long the collector remembers a removed job, so that it drops old data of the job "
-	     "that a node sends again. Must be longer than any node is disconnected; 0: forever."},
+	     "that a node sends again. Choose a time that is longer than the longest disconnection "
+	     "of a node; 0: forever."},
     {KEY("query_memory", BYTES, query_memory_bytes), .fixed = true, .value_name = "SIZE",
      .otherwise = "4GiB", .help = "Memory limit of one query."},
     {KEY("query_time", DURATION, query_time_ms), .fixed = true, .value_name = "TIME",
@@ -57,8 +58,8 @@ const struct hr_config_key hr_collector_keys[] = {
     {KEY("query_per_caller", NUMBER, query_per_caller), .fixed = true, .value_name = "N",
      .otherwise = "8", .help = "Queries of one user that run or wait."},
     {KEY("query_spill", TEXT, query_spill), .fixed = true, .value_name = "FOLDER",
-     .help = "Folder for data that exceeds the memory of a query, and for Parquet; if empty, such "
-	     "a query fails. (default: STORE/spill)"},
+     .help = "Folder for data that exceeds the memory of a query, and for Parquet. With an empty "
+	     "value, a query that needs it fails. (default: STORE/spill)"},
     {KEY("query_spill_size", BYTES, query_spill_bytes), .fixed = true, .value_name = "SIZE",
      .otherwise = "16GiB", .help = "Space in query_spill for one query."},
     {KEY("max_connections", NUMBER, max_connections), .fixed = true, .value_name = "N",
@@ -67,14 +68,15 @@ const struct hr_config_key hr_collector_keys[] = {
 	     "itself is closed."},
     {KEY("new_streams_per_user", NUMBER, new_streams_per_user), .fixed = true, .value_name = "N",
      .otherwise = "100000",
-     .help = "Streams (one per node and run) that a user may begin in 24 hours; 0: no limit. Nodes "
-	     "and root have no limit."},
+     .help =
+	 "Streams (one per node and run) that a user may begin in 24 hours; 0: no limit. Streams "
+	 "of the services of nodes and of root have no limit."},
     {KEY("max_frame", BYTES, max_frame_bytes), .fixed = true, .value_name = "SIZE",
      .otherwise = "16MiB", .help = "Largest frame of a stream."},
     {KEY("window", BYTES, window_bytes), .fixed = true, .value_name = "SIZE", .otherwise = "32MiB",
      .help = "Bytes that a daemon may send before they are acknowledged."},
     {KEY("memory", BYTES, memory_bytes), .fixed = true, .value_name = "SIZE", .otherwise = "512MiB",
-     .help = "Memory for frames of all daemons that are not in the store yet."},
+     .help = "Memory for frames that are not in the store yet, for all daemons together."},
     {KEY("ping", DURATION, ping_ms), .fixed = true, .value_name = "TIME", .otherwise = "10s",
      .help = "Interval of pings to daemons. Without an answer to three of them, the connection is "
 	     "closed."},

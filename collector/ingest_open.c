@@ -148,7 +148,7 @@ static bool denied(struct hr__worker *w, struct hr_channel *ch, const struct hr_
 }
 
 struct owners {
-	bool node_same, node_other; /* a node has named this user, or another user */
+	bool node_same, node_other; /* a node states this user, or another one, as the owner */
 	bool user_other;	    /* another user streams a job with this id */
 };
 

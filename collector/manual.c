@@ -9,7 +9,7 @@ void hr_collector_help(FILE *to)
 	      "headrace-collector close-job JOB [--node NODE] [--config FILE] [--store FOLDER]\n"
 	      "headrace-collector remove-job JOB [--config FILE] [--store FOLDER]\n"
 	      "\n"
-	      "Receives the streams of many headraced, keeps them in one store, and answers "
+	      "Receives the streams of many nodes, keeps them in one store, and answers "
 	      "`headrace query tcp://...`.\n"
 	      "The configuration file (default: " HR_COLLECTOR_CONFIG_FILE
 	      ", if it exists) has lines `key = value`.\n"
@@ -35,7 +35,7 @@ void hr_collector_man(FILE *to)
 	fputs(
 	    ".TH HEADRACE-COLLECTOR 8 \"\" \"headrace " HEADRACE_VERSION
 	    "\" \"System Administration\"\n"
-	    ".SH NAME\nheadrace-collector \\- receive the streams of many headraced, and answer "
+	    ".SH NAME\nheadrace-collector \\- receive the streams of many nodes, and answer "
 	    "queries\n"
 	    ".SH SYNOPSIS\n\\fBheadrace-collector\\fR [\\fB\\-\\-config\\fR \\fIFILE\\fR] "
 	    "[\\fB\\-\\-\\fIKEY VALUE\\fR]...\n"

@@ -46,7 +46,7 @@ static ProtobufCBinaryData pack_plane(struct hr__splitter *s, ZSTD_CCtx *zstd, u
 {
 	uint8_t *data = plane_data(s, p), *how = data - 1;
 	size_t rows = s->rows, worth = rows - rows / 20,
-	       packed; /* to save less than 5 % is not worth decoding */
+	       packed; /* a plane that saves less than 5 % is not worth the time to decode it */
 
 	if (!(s->written >> p & 1))
 		data[0] = 0;

@@ -227,7 +227,7 @@ struct hr_batch_ref {
 	uint32_t n_procs;
 };
 
-struct hr_process { /* the last row of each proc, merged */
+struct hr_process { /* all rows of a process, merged: mostly, the last one counts */
 	const Headrace__Process *msg;
 	int32_t rank; /* -1: the process has no rank */
 	int32_t local_rank;
@@ -268,7 +268,7 @@ struct hr_stream {
 	struct hr__stream *own; /* internal */
 };
 
-/* On the wall clock. Both numbers are the sender's: the sum may wrap, which is harmless. */
+/* The wall clock at boot_ns. The sender may have chosen both numbers: the sum may wrap, which is harmless. */
 static inline int64_t hr_stream_real_ns(const struct hr_stream *s, uint64_t boot_ns)
 {
 	return (int64_t)(boot_ns + (uint64_t)s->real_minus_boot_ns);
@@ -276,7 +276,8 @@ static inline int64_t hr_stream_real_ns(const struct hr_stream *s, uint64_t boot
 
 /*
  * Selects streams to open. Other streams appear nowhere, not even in problems, names or counts.
- * `one_user` also excludes streams of a node (job "_node") and of unknown owners.
+ * `one_user` also excludes the streams of nodes themselves (job "_node"), and those with an unknown
+ * owner.
  */
 struct hr_catalog_filter {
 	const char *job; /* NULL: all jobs */

@@ -28,7 +28,7 @@ const struct hr_option hr_query_option_table[] = {
     {"format", OPT_FORMAT, "FORMAT", "table (default), list, json, csv or parquet",
      "table list json csv parquet"},
     {"output", 'o', "FILE", "write the answer to FILE; required for parquet", NULL},
-    {"list", OPT_LIST, NULL, "list the named queries (tables: SHOW TABLES, DESCRIBE events)", NULL},
+    {"list", OPT_LIST, NULL, "list the named queries (to list tables, query 'SHOW TABLES')", NULL},
     {"explain", OPT_EXPLAIN, "NAME",
      "print a named query: what it answers, its arguments and its SQL", HR_VALUES_QUERIES},
     {"threads", OPT_THREADS, "N", "use at most N threads (default: all that are available)",

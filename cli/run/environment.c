@@ -107,7 +107,8 @@ enum hr_python hr_environment_python(const char *folder)
 }
 
 /*
- * Python imports only the first sitecustomize, so `folder` is first. That module runs the next one.
+ * Python imports only the first sitecustomize, so `folder` is first. headrace's module then runs the
+ * next one.
  */
 static bool put_python(char **environment, const char *folder)
 {

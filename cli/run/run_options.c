@@ -46,7 +46,7 @@ const struct hr_option hr_run_option_table[] = {
      "after SIZE per node, record only totals (default: no limit)", HR_VALUES_OTHER},
     {"linger", OPT_LINGER, "TIME", "wait at most TIME for processes that outlive CMD (default: 5s)",
      HR_VALUES_OTHER},
-    {"drain", OPT_DRAIN, "TIME", "wait at most TIME until all is sent (default: 30s)",
+    {"drain", OPT_DRAIN, "TIME", "wait at most TIME until a collector has all data (default: 30s)",
      HR_VALUES_OTHER},
     {"summary", OPT_SUMMARY, "FILE", "also write the summary to FILE, as JSON", NULL},
     {"probes", OPT_PROBES, NULL, "record by BPF what the preload library cannot see (needs root)",

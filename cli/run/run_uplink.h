@@ -25,7 +25,7 @@ int hr_run_uplink_check(const char *store);
 
 /*
  * Makes the spool (HEADRACE_SPOOL, HEADRACE_SPOOL_SIZE) and finds certificates (net/tls_find.h).
- * Reports mistakes. `node` names the spool on a file system that nodes share.
+ * Reports mistakes. The name of the spool contains `node`, because nodes may share the file system.
  */
 int hr_run_uplink_init(const char *collectors, const char *node, struct hr_run_uplink *ret);
 void hr_run_uplink_done(struct hr_run_uplink *u);

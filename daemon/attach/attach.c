@@ -68,7 +68,7 @@ static int by_arrival(const void *a, const void *b)
 /*
  * Reads earlier connections that have a message, because a later one may refer to them: a second
  * connection of a process to its first one, a child's hello to its parent's. epoll returns only
- * those, so many silent connections cost nothing.
+ * these: silent connections cost nothing, even if there are many.
  */
 static void read_earlier(struct hr_attach *a)
 {

@@ -162,7 +162,7 @@ int hr_private_names(const char *store, const char *job, struct hr_private_names
 		     char **ret_error)
 {
 	char dir[HR_PRIVATE_PATH] = "";
-	uint64_t key = HR_FNV_BASIS; /* weak: only this user can use the folder */
+	uint64_t key = HR_FNV_BASIS; /* a weak hash is enough: only this user can use the folder */
 	struct stat st;
 	int r;
 

@@ -232,7 +232,7 @@ static int apply_note(struct hr_engine *e, const struct hr_entry_note *in)
 		e->left_out = in->count;
 		return 0;
 	}
-	if (in->reason == HR_LOSS_RESTART) /* this entry counts the processes in left_out */
+	if (in->reason == HR_LOSS_RESTART) /* this entry is the loss of the processes in left_out */
 		e->left_out = 0;
 	hr__loss(e, 0, in->reason, 0, in->count);
 	return 0;

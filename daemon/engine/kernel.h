@@ -19,7 +19,7 @@ struct hr_kernel_sum {
 	uint64_t file;
 	uint16_t op;
 	uint16_t cause;	    /* enum hr_cause */
-	uint32_t by_kernel; /* in the feed: as in struct hr_kernel_row */
+	uint32_t by_kernel; /* only in the feed; see struct hr_kernel_row */
 	uint64_t count;
 	uint64_t bytes;
 	uint64_t errors;

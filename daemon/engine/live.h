@@ -60,7 +60,7 @@ struct hr_live {
 	struct hr_map64 by_ended;   /* by proc */
 	uint64_t since_ns;	    /* 0: not begun */
 	bool whole;		    /* the sums cover the job from its beginning */
-	bool cut;		    /* some rows have proc 0, because there were too many */
+	bool cut;		    /* there were too many keys, so some rows have proc 0 */
 	bool failed;		    /* out of memory: the sums are too small */
 };
 

@@ -64,8 +64,8 @@ static uint16_t name(struct hr_mounts *m, struct hr_mount *c)
 {
 	if (!c)
 		return 0;
-	if (!c->id && m->next_id < HR_MOUNTS_MOST) {
-		c->id = ++m->next_id;
+	if (!c->id && m->last_id < HR_MOUNTS_MOST) {
+		c->id = ++m->last_id;
 		m->unsent |= c->path != NULL;
 	}
 	return (uint16_t)c->id;
@@ -78,7 +78,7 @@ uint16_t hr_mounts_find(struct hr_mounts *m, int64_t kernel_id, int64_t dev, con
 
 	if (kernel_id >= 0 && kernel_id <= UINT32_MAX) {
 		c = by_kernel_id(m, (uint32_t)kernel_id);
-		if (!c && m->next_id < HR_MOUNTS_MOST) {
+		if (!c && m->last_id < HR_MOUNTS_MOST) {
 			c = mounts_add(m);
 			if (c)
 				c->kernel_id = (uint32_t)kernel_id;
@@ -135,8 +135,8 @@ int hr_mounts_take(struct hr_mounts *m, const struct hr_mount_row *row, uint64_t
 	if (row->id) { /* from a snapshot */
 		c->id = row->id;
 		c->sent = true;
-		if (m->next_id < row->id)
-			m->next_id = row->id;
+		if (m->last_id < row->id)
+			m->last_id = row->id;
 	}
 	m->unsent |= c->id && !c->sent;
 	return 0;

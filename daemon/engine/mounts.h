@@ -32,7 +32,7 @@ struct hr_mount {
 struct hr_mounts {
 	struct hr_mount *v;
 	uint32_t n, room;
-	uint32_t next_id; /* the last one that was assigned */
+	uint32_t last_id; /* the id that was assigned last */
 	uint32_t last;	  /* index found last */
 	bool unsent;	  /* a mount with an id and a path is not sent yet */
 };

@@ -96,7 +96,7 @@ static int write_snap(const struct hr_engine *e, struct hr_journal *j)
 	    .level = e->level,
 	    .epoch = e->paths.epoch,
 	    .next_file = e->paths.next_id,
-	    .next_mount = e->mounts.next_id,
+	    .next_mount = e->mounts.last_id,
 	    .job_bytes = (uint32_t)job_bytes,
 	};
 	headrace__job_event__pack(e->job, s->job);
@@ -326,7 +326,7 @@ int hr__apply_snap(struct hr_engine *e, const struct hr_entry *entry)
 	hr_mounts_done(&e->mounts);
 	hr_filerecs_done(&e->filerecs);
 	hr_region_state_done(&e->regions);
-	e->mounts.next_id = in->next_mount;
+	e->mounts.last_id = in->next_mount;
 	e->next_seq = in->next_seq;
 	e->batch_number = in->batch_number;
 	e->level = in->level;

@@ -254,8 +254,8 @@ struct hr_entry_excluded {
 /*
  * A row of KERNEL, whose process may have ended. `file`: the hash of a path in a record of this
  * process; 0: none. A client may have written any `op` and `file`. `by_kernel` 1: `file` is the
- * hash of the kernel's name, and the shim may use another name. So it counts only if a record of
- * this stream has it.
+ * hash of the kernel's name, and the shim may use another name. So the row counts for a file only if
+ * a record of this stream has the same hash.
  */
 struct hr_kernel_row {
 	uint64_t file;

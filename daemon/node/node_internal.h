@@ -48,7 +48,7 @@ int hr__node_start_stream(struct hr_node *n, bool *found, const struct hr_inheri
 /* Closes the folder of the journal. `unlink`: removes the journal first. */
 void hr__node_leave_folder(struct hr_node *n, bool unlink);
 
-/* Closes and removes the journal. One of another version is not open, and stays. */
+/* Closes and removes the journal. A journal of another version was never opened, and stays. */
 void hr__node_drop_journal(struct hr_node *n);
 
 void hr__node_free_engine(struct hr_node *n); /* frees the appender, too */

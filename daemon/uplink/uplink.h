@@ -72,7 +72,7 @@ struct hr_uplink_stats {
 	unsigned aimed_elsewhere;  /* streams for other collectors */
 	unsigned waiting_journals; /* streams without a daemon whose journal waits for recover_ms */
 	uint64_t frames;	   /* not yet acknowledged */
-	uint64_t bytes;		   /* of segments of these streams */
+	uint64_t bytes;		   /* of the segments of all streams that this uplink sends */
 	uint64_t oldest_ns;	   /* how long the oldest of `frames` has waited */
 	uint64_t sent_frames;	   /* frames that collectors acknowledged to this uplink */
 	bool own;		   /* this process has a stream, and the fields below are valid */

@@ -2,7 +2,7 @@
 """Steps of optimizers: torch.optim's and fastai's; backward passes.
 
 Each subclass of Optimizer with a step() of its own is marked when the class is defined. The hooks of newer versions are not used:
-torch does not call them when a step fails, nor in a class that replaces them.
+torch does not call them when a step fails, nor in a class whose step() replaces the one with hooks.
 """
 
 import os

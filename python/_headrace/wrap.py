@@ -36,7 +36,7 @@ def like(real):
 
 def kinds():
     """Returns the kinds of the regions in which this thread is. A nested region of the same kind (torch.save in a framework's
-    checkpoint) becomes a range, so that no time counts twice. A wrapper adds its kind at the begin, and discards it at the end."""
+    checkpoint) becomes a range, so that no time counts twice. A wrapper adds its kind when it begins, and discards it when it ends."""
     try:
         return _thread.kinds
     except AttributeError:

@@ -70,7 +70,7 @@ struct hr_diagnosis {
 	struct hr_part_sums *caused; /* stalls of other lives that this one caused, by its parts */
 };
 
-/* -ENOMEM; -EINTR after hr_query_interrupt. hr_diagnosis_done frees the result of a failure, too. */
+/* -ENOMEM; -EINTR after hr_query_interrupt. Call hr_diagnosis_done after a failure, too. */
 int hr_diagnosis_make(struct hr_query *q, const struct hr_scope *scope, struct hr_diagnosis *ret);
 void hr_diagnosis_done(struct hr_diagnosis *d);
 

@@ -4,8 +4,9 @@
 
 #include "query/diagnosis/findings_internal.h"
 
-#define SLOW_FACTOR 4.0 /* a slow file or mount takes so many times as long as the others */
-#define MOST	    0.5 /* and has this share of the waits for files */
+#define SLOW_FACTOR                                                                                \
+	4.0	 /* a slow file or mount takes at least this many times as long as the others */
+#define MOST 0.5 /* and has this share of the waits for files */
 
 static double io_of(const struct hr_job_waits *w)
 {

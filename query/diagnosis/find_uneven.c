@@ -8,7 +8,8 @@
 #include "query/diagnosis/findings_internal.h"
 #include "query/diagnosis/numbers.h"
 
-#define SLOW_FACTOR  2.5 /* a slow worker's batches take so many times as long as others */
+#define SLOW_FACTOR                                                                                \
+	2.5 /* a slow worker's batches take at least this many times as long as others */
 #define BATCHES_MIN  3u	 /* of a worker, to judge it */
 #define MOST	     0.6 /* share of the waits that a slow worker causes */
 #define PREFETCH_MAX 32u

@@ -23,7 +23,7 @@ struct hr_training_job {
 	uint32_t stream;   /* one of its streams */
 	size_t first, end; /* its lives in the diagnosis */
 	size_t first_fetch, end_fetch, first_item, end_item;
-	/* Of its lives, once a replay needed them; NULL: not replayed. */
+	/* Its lives, each read when a replay first needs it; NULL: none was needed. */
 	struct hr_recorded_life **recorded;
 	size_t each;	      /* each n-th life is replayed, */
 	double stalled_least; /* and those that stalled for less, in ns */

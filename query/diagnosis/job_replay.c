@@ -8,7 +8,8 @@
 #include "query/diagnosis/findings_internal.h"
 #include "query/diagnosis/numbers.h"
 
-#define REPLAYED 32u /* so many lives are replayed, and as many that other ranks wait for */
+#define REPLAYED                                                                                   \
+	32u /* at most this many lives are replayed, and as many again that other ranks wait for */
 
 /* What replays the lives of a job. */
 struct job_replay {

@@ -55,7 +55,7 @@ struct hr_block {
 	int64_t from, to;
 	uint64_t step, epoch; /* HR_REGION_UNKNOWN: none */
 	uint32_t ops;	      /* in the scan, later in hr_diagnosis: of its interval */
-	uint32_t fetch;	      /* HR_BLOCK_FETCH: in hr_train_lives.fetches */
+	uint32_t fetch;	      /* of HR_BLOCK_FETCH: index in hr_train_lives.fetches */
 	uint32_t loop;	      /* the innermost loop around it, in hr_train_life.loops; HR_NO_LOOP */
 	uint8_t kind;	      /* enum hr_block_kind */
 	uint8_t phase;	      /* enum hr_phase */

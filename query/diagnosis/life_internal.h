@@ -50,8 +50,8 @@ struct hr_made {
 };
 
 /*
- * The marks of a stream, and the life that is made from those of one process. A thread reuses it for
- * many streams.
+ * Reads the marks of a stream, and makes a life from the marks of each training process. A thread
+ * uses one reader for many streams.
  */
 struct hr_life_reader {
 	struct hr_query *q;

@@ -39,9 +39,9 @@ enum hr_replay_refusal {
 	HR_REPLAY_NO_MOUNT,	 /* no worker used files of one of two mounts */
 	HR_REPLAY_NO_PASS,	 /* each loader has one pass, so that its data are read once */
 	HR_REPLAY_NO_BATCH,	 /* the batch size is not known */
-	HR_REPLAY_LOAD,		 /* how the storage reacts to load */
-	HR_REPLAY_STEP,		 /* how long a step takes with another batch size */
-	HR_REPLAY_MAIN,		 /* how much of its time the training thread computes */
+	HR_REPLAY_LOAD,		 /* not known: how the storage reacts to load */
+	HR_REPLAY_STEP,		 /* not known: the time of a step with another batch size */
+	HR_REPLAY_MAIN,		 /* not known: how much of its time the training thread computes */
 	HR_REPLAY_DIFFERS /* with the recorded settings, it takes more than 5 % longer or shorter */
 };
 

@@ -86,10 +86,10 @@ static int sort_handovers(const struct hr_recorded_loop *r, struct handovers *h)
 }
 
 /*
- * A hand-over that the thread waits for contains both parts. If the batch was ready long
- * before, the thread waits for its own part only, which is at least its CPU time. A worker that
- * computes its next batch meanwhile takes long for its part: its thread that sends the batch
- * waits for the interpreter.
+ * In a hand-over, the worker sends a batch, and the training thread receives it. If the training
+ * thread waits for it, it contains both. If the batch was ready long before, it contains only the
+ * receiving, which takes at least its CPU time. If the worker computes its next batch meanwhile,
+ * sending takes long: the worker's thread that sends waits for Python's lock.
  */
 static int read_handovers(struct hr_recorded_loop *r)
 {

@@ -181,7 +181,7 @@ static int add_to_bin(struct bin *bins, const struct hr_sample *sample, double b
 	return 0;
 }
 
-/* An operation of the mount, as the field `op` of samples has it. */
+/* The samples of a mount with the same `op`. */
 struct load_operation {
 	double *alone; /* durations of those that began with no other under way */
 	size_t n_alone, room;

@@ -7,8 +7,8 @@
 #include "query/intervals/during.h"
 
 /*
- * The intervals of a lane below the cut, which later batches may overlap. The cut is the latest end
- * of the events that are still to be added up.
+ * The intervals of a lane before the cut. Later batches may still overlap them. The cut is the latest
+ * end of the events that are still to be added up.
  */
 struct pending_spans {
 	struct hr_span *spans;

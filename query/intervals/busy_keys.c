@@ -5,7 +5,10 @@
 
 #include "query/intervals/busy_internal.h"
 
-/* A process, or all unlisted processes of a stream. Fields that are not in `by` are empty. */
+/*
+ * A process, or all processes of a stream of which it has no description. Fields by which hr_busy()
+ * does not group are empty.
+ */
 struct key_entry {
 	const struct hr_qstream *st;
 	const char *node;

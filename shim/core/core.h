@@ -209,7 +209,7 @@ void hr_before_seccomp(void);  /* attaches now; afterwards the shim makes no sys
 void hr_before_no_clock(void); /* like hr_before_seccomp; afterwards the shim also reads no clock */
 /* Attaches now: the socket may become unreachable (chroot, setuid...). */
 void hr_before_leaving(void);
-/* Before a jump to env: if the jump leaves the operation in flight, records it as cut. */
+/* Call it before a jump to env: if the jump abandons the current operation, records it as cut. */
 void hr_before_longjmp(const void *env);
 /*
  * A program is about to replace this one, or (hr_after_spawn) libc has started a program in a

@@ -116,7 +116,7 @@ struct hr__wiped {
 	struct hr_ring_hdr *common; /* stored with release after common_map; NULL: no common ring */
 	struct hr_lost counters[HR_OP_MAX];   /* operations of threads without a ring */
 	uint64_t excluded[HR_EXCLUDED_KINDS]; /* hr_map_hdr.excluded while no map exists */
-	uint32_t request_count;		      /* used entries of the table below, approximately */
+	uint32_t request_count;		      /* used entries of request_keys, approximately */
 	/* The set of sent paths: hr_files by id. It has its own pages, which path.c faults in. */
 	uint64_t sent[HR__SENT_SLOTS] __attribute__((aligned(HR__PAGE_ALIGN)));
 	uint64_t request_keys[HR__REQUESTS]; /* request.c */

@@ -69,7 +69,7 @@ class Parts(harness.Case):
     def test_counters(self):
         """Without single operations, CPU time and sleep of workers are known."""
         log = os.path.join(self.folder.log, "training")
-        traced = self.headrace([harness.PYTHON, SCRIPT, self.folder.data, "--log", log, "--workers", "1", "--sleep-ms", "15", "--decode-ms", "10"],
+        traced = self.headrace([harness.PYTHON, SCRIPT, self.folder.data, "--log", log, "--workers", "1", "--sleep-ms", "20", "--decode-ms", "3"],
                                options=("--level", "counters"))
         found = training_truth.together({row["part"]: float(row["s"]) for row in traced.sql("SELECT part, sum(ns) / 1e9 AS s FROM parts GROUP BY part")})
         truth = training_truth.together(training_truth.parts(log, 4, 1))
