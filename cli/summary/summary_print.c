@@ -224,7 +224,7 @@ static void print_totals(const struct hr_summary *s, FILE *out)
 	print_row(d->read_ns, d->reads, d->read_bytes, s->span_ns, out);
 	fputs("read", out);
 	if (d->reads > 0)
-		fprintf(out, ", %s of them under %u KiB",
+		fprintf(out, ", %s of the reads under %u KiB",
 			hr_text_percent(d->small_reads, d->reads).s, HR_SUMMARY_SMALL_BYTES / 1024);
 	fputc('\n', out);
 	print_row(d->write_ns, d->writes, d->written_bytes, s->span_ns, out);

@@ -214,7 +214,7 @@ static void find_computing(struct hr_training_job *j, const struct hr_job_waits 
 	f->evidence =
 	    hr__finding_text(j,
 			     "%u worker%s on %g core%s%s; %s computed during %.0f %% of the waits, "
-			     "and had no core during %.0f %%",
+			     "and waited for a core during %.0f %%",
 			     j->workers, j->workers == 1 ? "" : "s", j->cores,
 			     j->cores == 1 ? "" : "s", j->quota > 0 ? " (a CPU quota)" : "",
 			     j->workers > 0 ? "the worker of the batch" : "the training thread",
