@@ -60,7 +60,7 @@ static bool nvml_find(const char *address)
 	return nvml.init() == NVML_SUCCESS && nvml.device(address, &device) == NVML_SUCCESS;
 }
 
-/* The mean of the samples since the last call. False: none. */
+/* The mean of the samples since the last call. False: none, or not percents. */
 static bool mean(double *ret_percent)
 {
 	struct sample samples[SAMPLES_MAX];
@@ -77,7 +77,7 @@ static bool mean(double *ret_percent)
 		seen_us = samples[i].at_us > seen_us ? samples[i].at_us : seen_us;
 	}
 	*ret_percent = sum / n;
-	return true;
+	return *ret_percent <= 100;
 }
 
 bool accelerator_use(struct accelerator_use *ret)

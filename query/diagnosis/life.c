@@ -264,10 +264,10 @@ static int64_t end_of_process(const struct hr_life_reader *r, const struct hr_pr
 static void add_use(struct hr_train_life *life, const struct hr_mark *marks, size_t n)
 {
 	for (size_t i = 0; i < n; i++) {
-		if (marks[i].kind != HR_MARK_BUSY || marks[i].busy_percent > 100)
+		if (marks[i].kind != HR_MARK_BUSY)
 			continue;
 		life->asked_ns += (double)marks[i].since_ns;
-		life->busy_ns += (double)(marks[i].since_ns * marks[i].busy_percent) / 100;
+		life->busy_ns += (double)marks[i].since_ns * (double)marks[i].busy_percent / 100;
 	}
 }
 

@@ -10,6 +10,7 @@
 
 #define FETCH_AHEAD_NS INT64_C(60000000000)
 #define IDLE_SHARE     0.1
+#define BUSY_NS_MOST   UINT64_C(60000000000) /* Python's module reports at most 10 s at once */
 
 /* ---- args: a JSON object ---- */
 
@@ -165,6 +166,8 @@ static int add_mark(struct hr_life_reader *r, const Headrace__Regions *m, const 
 	    .added = g->count > 1,
 	};
 	read_args(mark, args->data, args->data + args->len);
+	if (kind == HR_MARK_BUSY && (mark->busy_percent > 100 || mark->since_ns > BUSY_NS_MOST))
+		r->n_marks--; /* the program has made a mark with this name itself */
 	return 0;
 }
 
@@ -191,6 +194,7 @@ static void hide_waits(struct hr_mark *marks, size_t busy)
 	size_t first = busy;
 
 	while (first > 0 && marks[first - 1].proc == b->proc &&
+	       marks[first - 1].kind != HR_MARK_BUSY &&
 	       b->from - marks[first - 1].from <= (int64_t)b->since_ns)
 		first--;
 	for (size_t i = first; i < busy; i++)
@@ -222,7 +226,7 @@ int hr__marks_read(struct hr_life_reader *r)
 	if (r->n_marks > 0)
 		qsort(r->marks, r->n_marks, sizeof(*r->marks), by_process_and_time);
 	for (size_t i = 0; i < r->n_marks; i++)
-		if (r->marks[i].kind == HR_MARK_BUSY && r->marks[i].busy_percent <= 100)
+		if (r->marks[i].kind == HR_MARK_BUSY)
 			hide_waits(r->marks, i);
 	return error;
 }

@@ -5,6 +5,7 @@
  * A job has two workers, which make batches of one sample each. A sample opens a file, reads it, and
  * computes or sleeps. Each test changes one thing, which the first finding must name.
  */
+#include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -302,6 +303,13 @@ static void expect(struct sample (*sample)(unsigned, unsigned, unsigned, unsigne
 			       "SELECT regexp_extract(evidence, 'busy for ([0-9]+) %', 1) "
 			       "FROM findings WHERE number = 1",
 			       busy);
+	}
+	if (plan.killed) { /* any job does */
+		free(fixture_refused(&fix, "FROM hr_findings(from_s := 'nan'::DOUBLE)", -EBADMSG));
+		fixture_expect(&fix,
+			       "SELECT count(*) FROM hr_findings(from_s := 1e300), "
+			       "hr_findings(to_s := 0)",
+			       "0\n");
 	}
 	if (plan.linked) {
 		char *text = fixture_named(&fix, "diagnosis", NULL, NULL, NULL);
