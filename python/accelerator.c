@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "python/accelerator.h"
 
-#include <dlfcn.h>
 #include <errno.h>
 #include <stddef.h>
 #include <sys/types.h>
 #include <unistd.h>
 
-#include "python/old_dlopen.h"
+#include "python/library.h"
 
 /* Of cuda.h, whose numbers never change. */
 enum { CUDA_OK = 0, CUDA_NOT_READY = 600 };
@@ -40,10 +39,7 @@ void accelerator_init(void)
 
 static bool cuda_find(void)
 {
-	static const struct {
-		const char *name;
-		size_t at;
-	} functions[] = {
+	static const struct library_function functions[] = {
 	    {"cuCtxGetCurrent", offsetof(__typeof__(cuda), context)},
 	    {"cuEventCreate", offsetof(__typeof__(cuda), create)},
 	    {"cuEventRecord", offsetof(__typeof__(cuda), record)},
@@ -53,7 +49,6 @@ static bool cuda_find(void)
 	    {"cuCtxGetDevice", offsetof(__typeof__(cuda), device)},
 	    {"cuDeviceGetPCIBusId", offsetof(__typeof__(cuda), address)},
 	};
-	void *library, *function;
 
 	if (found)
 		return getpid() == process;
@@ -61,14 +56,9 @@ static bool cuda_find(void)
 	steps++;
 	if ((steps & (steps - 1)) != 0 || getpid() != process)
 		return false;
-	library = dlopen("libcuda.so.1", RTLD_LAZY | RTLD_NOLOAD);
-	for (unsigned i = 0; library && i < sizeof(functions) / sizeof(functions[0]); i++) {
-		function = dlsym(library, functions[i].name);
-		if (!function)
-			return false;
-		*(void **)((char *)&cuda + functions[i].at) = function;
-	}
-	return found = library != NULL;
+	found = library_functions("libcuda.so.1", RTLD_LAZY | RTLD_NOLOAD, functions,
+				  sizeof(functions) / sizeof(functions[0]), &cuda);
+	return found;
 }
 
 /*
@@ -88,12 +78,13 @@ static bool stream_is_usable(void)
 	return own.event && own.context == context;
 }
 
-void accelerator_stepped(void)
+bool accelerator_stepped(void)
 {
 	int error = errno, mode = CAPTURE_MODE_RELAXED;
+	bool usable = cuda_find();
 
 	own.recorded = false;
-	if (cuda_find()) {
+	if (usable) {
 		/* Otherwise a capture on another stream could forbid the calls. */
 		if (cuda.exchange_mode(&mode) == CUDA_OK) {
 			own.recorded =
@@ -102,6 +93,7 @@ void accelerator_stepped(void)
 		}
 	}
 	errno = error;
+	return usable && own.context;
 }
 
 enum accelerator_state accelerator_state(void)
@@ -124,8 +116,7 @@ enum accelerator_state accelerator_state(void)
 bool accelerator_address(char *ret, int size)
 {
 	int error = errno, device;
-	bool known = own.context != NULL && cuda_find() && cuda.device(&device) == CUDA_OK &&
-		     cuda.address(ret, size, device) == CUDA_OK;
+	bool known = cuda.device(&device) == CUDA_OK && cuda.address(ret, size, device) == CUDA_OK;
 
 	errno = error;
 	return known;

@@ -19,10 +19,11 @@
 enum accelerator_state { ACCELERATOR_UNKNOWN, ACCELERATOR_IDLE, ACCELERATOR_BUSY };
 
 void accelerator_init(void); /* in the process that may use CUDA */
-void accelerator_stepped(void);
+/* True: the thread has stepped on a device, and this is no forked child. */
+bool accelerator_stepped(void);
 /* The state at this moment; UNKNOWN if no step came since the last call. */
 enum accelerator_state accelerator_state(void);
-/* The bus address of the device of the thread's last step. False: unknown, or a forked child. */
+/* The bus address of the thread's current device, after accelerator_stepped() has returned true. */
 bool accelerator_address(char *ret, int size);
 
 #endif

@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "python/accelerator_use.h"
 
-#include <dlfcn.h>
 #include <errno.h>
 #include <stddef.h>
 #include <stdint.h>
 
 #include "common/now.h"
 #include "python/accelerator.h"
-#include "python/old_dlopen.h"
+#include "python/library.h"
 
 #define APART_NS UINT64_C(1000000000)
 /* NVML keeps about 100 samples. After a longer time, the first of them may be gone. */
@@ -39,25 +38,19 @@ static unsigned long long seen_us; /* the newest sample so far */
 static uint64_t asked_ns;
 static __thread bool asks; /* this thread */
 
-static bool nvml_find(const char *address)
+static bool nvml_find(void)
 {
-	static const struct {
-		const char *name;
-		size_t at;
-	} functions[] = {
+	static const struct library_function functions[] = {
 	    {"nvmlInit_v2", offsetof(__typeof__(nvml), init)},
 	    {"nvmlDeviceGetHandleByPciBusId_v2", offsetof(__typeof__(nvml), device)},
 	    {"nvmlDeviceGetSamples", offsetof(__typeof__(nvml), samples)},
 	};
-	void *library = dlopen("libnvidia-ml.so.1", RTLD_LAZY | RTLD_LOCAL), *function;
+	char address[32];
 
-	for (unsigned i = 0; i < sizeof(functions) / sizeof(functions[0]); i++) {
-		function = library ? dlsym(library, functions[i].name) : NULL;
-		if (!function)
-			return false;
-		*(void **)((char *)&nvml + functions[i].at) = function;
-	}
-	return nvml.init() == NVML_SUCCESS && nvml.device(address, &device) == NVML_SUCCESS;
+	return accelerator_address(address, sizeof(address)) &&
+	       library_functions("libnvidia-ml.so.1", RTLD_LAZY | RTLD_LOCAL, functions,
+				 sizeof(functions) / sizeof(functions[0]), &nvml) &&
+	       nvml.init() == NVML_SUCCESS && nvml.device(address, &device) == NVML_SUCCESS;
 }
 
 /* The mean of the samples since the last call. False: none, or not percents. */
@@ -84,16 +77,14 @@ bool accelerator_use(struct accelerator_use *ret)
 {
 	uint64_t now = hr_now_ns(CLOCK_MONOTONIC), since = asked_ns;
 	int error = errno;
-	char address[32];
 	bool known = false;
 
-	if (state == UNUSABLE || now - since < APART_NS || (state == USABLE && !asks) ||
-	    !accelerator_address(address, sizeof(address)))
+	if (state == UNUSABLE || now - since < APART_NS || (state == USABLE && !asks))
 		return false;
 	asked_ns = now;
 	if (state == UNTRIED) {
 		asks = true;
-		state = nvml_find(address) ? USABLE : UNUSABLE;
+		state = nvml_find() ? USABLE : UNUSABLE;
 	}
 	if (state == USABLE)
 		known = mean(&ret->percent);

@@ -314,8 +314,8 @@ static PyObject *fast_end_step(PyObject *self, PyObject *arg)
 	char room[ARGS_MAX];
 
 	api->end(step_args(room, sizeof(room)));
-	accelerator_stepped();
-	mark_use();
+	if (accelerator_stepped())
+		mark_use();
 	return none();
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * spent.h - what a thread uses during a range: CPU time, major faults, waits (like _headrace/spent.py)
+ * spent.h - what a thread uses during a range, like _headrace/spent.py: CPU time, faults, waits
  *
  * Threads   Python's lock is held. All state belongs to the calling thread.
  */

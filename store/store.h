@@ -268,7 +268,10 @@ struct hr_stream {
 	struct hr__stream *own; /* internal */
 };
 
-/* The wall clock at boot_ns. The sender may have chosen both numbers: the sum may wrap, which is harmless. */
+/*
+ * The wall clock at boot_ns. The sender may have chosen both numbers: the sum may wrap, which is
+ * harmless.
+ */
 static inline int64_t hr_stream_real_ns(const struct hr_stream *s, uint64_t boot_ns)
 {
 	return (int64_t)(boot_ns + (uint64_t)s->real_minus_boot_ns);

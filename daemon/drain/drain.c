@@ -38,7 +38,10 @@ static struct hr_session *session_of(struct hr_drain *d, uint64_t proc)
 	return s;
 }
 
-/* Passes a session to the probe feed. If no probes ran when its process attached, they record it from now on. */
+/*
+ * Passes a session to the probe feed. If no probes ran when its process attached, they record it
+ * from now on.
+ */
 static void follow(struct hr_drain *d, struct hr_session *s)
 {
 	struct hr_engine_proc p = {0};

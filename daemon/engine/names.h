@@ -4,7 +4,8 @@
  *
  * Purpose   The engine sends a path and drops its text (paths.h). This table keeps the text while
  *           the file has a record (filerec.h). It only takes files that are open when their path is
- *           sent, or are among the last to be closed: most small files of a job are closed between two frames.
+ *           sent, or are among the last to be closed: most small files of a job are closed between
+ *           two frames.
  * Owner     The engine; drain thread. The store does not depend on it.
  */
 #ifndef HEADRACE_DAEMON_ENGINE_NAMES_H

@@ -122,7 +122,10 @@ unsigned hr_journal_replay(struct hr_journal *j, uint64_t ret_gens[2]);
 /* Returns the entry at *offset, and advances it. NULL: the end, or the first invalid entry. */
 const struct hr_entry *hr_journal_next(const struct hr_journal *j, uint64_t gen, uint64_t *offset);
 
-/* The number of committed bytes in the half of `gen` that replay cannot reach. Call hr_journal_replay first. */
+/*
+ * The number of committed bytes in the half of `gen` that replay cannot reach. Call
+ * hr_journal_replay first.
+ */
 uint64_t hr_journal_damaged(const struct hr_journal *j, uint64_t gen);
 /* True: the newest half has lost its header, so its contents are unknown. */
 bool hr_journal_headless(const struct hr_journal *j);

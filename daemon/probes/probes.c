@@ -405,7 +405,7 @@ int hr_probes_cgroup(struct hr_probes *p, uint64_t id)
 
 	pthread_mutex_lock(&p->lock);
 	if (!bpf_map_update_elem(bpf_map__fd(p->skel->maps.cgroups), &id, &one, BPF_NOEXIST)) {
-		/* From now on, the BPF programs check each fork and exec; mark_all() finds older tasks. */
+		/* From now on, BPF programs check each fork and exec; mark_all() finds older tasks. */
 		__atomic_add_fetch(&p->skel->bss->n_cgroups, 1, __ATOMIC_SEQ_CST);
 		mark_all(p);
 	} else if (errno != EEXIST) {

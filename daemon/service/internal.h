@@ -220,13 +220,13 @@ void hr__service_workers_pause(struct service *s);
 #define WHY_BYTES 128u
 /* Returns whether another process (or map of a process) would exceed a limit of user or node. */
 bool hr__service_limit_reached(const struct job *job, bool new_session, char ret_why[WHY_BYTES]);
-/* Call it when a worker starts. The connections in `handoff`, its hand-off queue, then count as passed. */
+/* When a worker starts: the connections in `handoff`, its hand-off queue, then count as passed. */
 void hr__service_limit_start(struct job *job, int handoff);
 
 /* route.c */
 void hr__service_on_shim(uv_poll_t *poll, int status, int events);
 void hr__service_pending_tick(struct service *s);
-/* Frees the memory of pending connections. The accept queue keeps their sockets for the next service. */
+/* Frees pending connections. The accept queue keeps their sockets for the next service. */
 void hr__service_pending_leave(struct service *s);
 void hr__service_pending_resume(struct service *s);
 

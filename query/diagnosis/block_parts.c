@@ -80,7 +80,10 @@ static void put_gap(struct cut *c, const struct hr_block *b, double ns, int64_t 
 	c->ns[hr_phase_loops(b->phase) ? HR_PART_COMPUTE : HR_PART_OTHER] += rest - imports;
 }
 
-/* Where the time of a block without operations belongs. That of a gap or a fetch is split into several parts. */
+/*
+ * Where the time of a block without operations belongs. That of a gap or a fetch is split into
+ * several parts.
+ */
 static const uint8_t whole_parts[] = {[HR_BLOCK_WORKER_START] = HR_PART_WAIT_WORKER_START,
 				      [HR_BLOCK_PREFETCH] = HR_PART_WAIT_PREFETCH,
 				      [HR_BLOCK_HANDOVER] = HR_PART_WAIT_HANDOVER,

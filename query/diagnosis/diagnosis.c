@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "query/tables/rows.h"
+
 static bool is_same_job(const struct hr_stream *a, const struct hr_stream *b)
 {
 	return a->attempt == b->attempt && strcmp(a->job, b->job) == 0 &&
@@ -35,6 +37,20 @@ struct hr_job_streams hr__job_streams(const struct hr_diagnosis *d, uint32_t str
 	while (s.end < d->q->n_streams && d->jobs[s.end] == d->jobs[stream])
 		s.end++;
 	return s;
+}
+
+const struct hr_qmount *hr__item_mounted(const struct hr_diagnosis *d, const struct hr_item *item)
+{
+	const struct hr_qstream *st = &d->q->streams[item->stream];
+	struct hr_file_info info;
+
+	return hr_stream_file(st->s, item->file, false, &info) == 0 ? hr__mount(st, info.mount)
+								    : NULL;
+}
+
+bool hr__text_is(const duckdb_string_t *text, const char *bytes, size_t n)
+{
+	return text->value.inlined.length == n && memcmp(hr__string_text(text), bytes, n) == 0;
 }
 
 int hr_diagnosis_make(struct hr_query *q, const struct hr_scope *scope, struct hr_diagnosis *ret)

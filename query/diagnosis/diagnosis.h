@@ -74,6 +74,11 @@ struct hr_diagnosis {
 int hr_diagnosis_make(struct hr_query *q, const struct hr_scope *scope, struct hr_diagnosis *ret);
 void hr_diagnosis_done(struct hr_diagnosis *d);
 
+/* The mount of a file; NULL: unknown. */
+const struct hr_qmount *hr__item_mounted(const struct hr_diagnosis *d, const struct hr_item *item);
+/* Whether a text of the query has these bytes. */
+bool hr__text_is(const duckdb_string_t *text, const char *bytes, size_t n);
+
 /* The parts of each step of all lives; the caller frees the rows, also of a failure. -ENOMEM. */
 int hr_parts_make(const struct hr_diagnosis *d, struct hr_parts *ret);
 

@@ -15,13 +15,9 @@
 /* Shared memory, in which workers pass batches on. */
 static bool is_in_memory(const struct hr_training_job *j, const struct hr_item *item)
 {
-	const struct hr_qstream *st = &j->d->q->streams[item->stream];
-	struct hr_file_info info;
+	const struct hr_qmount *m = hr__item_mounted(j->d, item);
 
-	return hr_stream_file(st->s, item->file, false, &info) == 0 &&
-	       info.mount < st->s->n_mounts && st->mount_known[info.mount] &&
-	       st->mounts[info.mount].fs_type.value.inlined.length == 5 &&
-	       memcmp(hr__string_text(&st->mounts[info.mount].fs_type), "tmpfs", 5) == 0;
+	return m != NULL && hr__text_is(&m->fs_type, "tmpfs", 5);
 }
 
 static void add_item(const struct hr_training_job *j, struct hr_job_files *to,
@@ -252,7 +248,7 @@ const char *hr__files_folder(struct hr_training_job *j, const struct hr_item *mo
 			part[common_folder(path, bytes, info.path, info.path_bytes)] +=
 			    amount_of(item, which);
 	}
-	/* If training threads wait for one file, others may be next: only a mapped one is named alone. */
+	/* If threads wait for one file, others may be next: only a mapped one is named alone. */
 	while ((n > 1 || which != HR_ITEM_MAPPED) && bytes > 0 &&
 	       (double)(below + part[bytes]) < MOST * (double)all)
 		below += part[bytes--];
@@ -262,15 +258,7 @@ const char *hr__files_folder(struct hr_training_job *j, const struct hr_item *mo
 
 const char *hr__item_mount(struct hr_training_job *j, const struct hr_item *item)
 {
-	const struct hr_qstream *st;
-	struct hr_file_info info;
+	const struct hr_qmount *m = item != NULL ? hr__item_mounted(j->d, item) : NULL;
 
-	if (item == NULL)
-		return "";
-	st = &j->d->q->streams[item->stream];
-	if (hr_stream_file(st->s, item->file, false, &info) < 0 || info.mount >= st->s->n_mounts ||
-	    !st->mount_known[info.mount])
-		return "";
-	return text(j, st->mounts[info.mount].path,
-		    st->mounts[info.mount].path.value.inlined.length);
+	return m != NULL ? text(j, m->path, m->path.value.inlined.length) : "";
 }

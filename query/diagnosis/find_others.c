@@ -4,7 +4,10 @@
 
 #include "query/diagnosis/findings_internal.h"
 
-/* A heavy training thread computes at least this many times as long for other things as for the model... */
+/*
+ * A heavy training thread computes at least this many times as long for other things as for the
+ * model...
+ */
 #define MAIN_FACTOR 2.0
 /* ...and for this share of the wall time. */
 #define MAIN_SHARE 0.2

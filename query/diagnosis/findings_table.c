@@ -14,19 +14,12 @@ struct found_rows {
 
 static const char *const parameters[] = {"rank", "from_s", "to_s", NULL};
 enum { RANK, FROM, TO };
-#define SECONDS_MOST 1e9
 
 static bool is_number(const char *text)
 {
 	char *end;
 
 	return text == NULL || (isfinite(strtod(text, &end)) && end != text && *end == '\0');
-}
-
-/* No job lasts longer. */
-static double seconds(const char *text)
-{
-	return fmax(-SECONDS_MOST, fmin(SECONDS_MOST, strtod(text, NULL)));
 }
 
 static const char *findings_check(const char *const *p)
@@ -52,9 +45,9 @@ static int findings_gather(struct hr_rows *rows, uint64_t want)
 	if (p[RANK] != NULL)
 		scope.rank = (int32_t)strtol(p[RANK], NULL, 10);
 	if (p[FROM] != NULL)
-		scope.from = seconds(p[FROM]);
+		scope.from = strtod(p[FROM], NULL);
 	if (p[TO] != NULL)
-		scope.to = seconds(p[TO]);
+		scope.to = strtod(p[TO], NULL);
 	r = hr_diagnosis_make(rows->q, &scope, &f->d);
 	if (r == 0)
 		r = hr_findings_make(&f->d, &f->findings);

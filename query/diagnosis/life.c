@@ -200,7 +200,7 @@ static int add_added(struct hr_life_reader *r, struct hr_added added)
 	return 0;
 }
 
-/* As for fetches (spent.c): the thread waited for pages while it neither ran nor waited otherwise. */
+/* As for fetches (spent.c): the thread waited for pages unless it ran or waited otherwise. */
 static int add_faults(struct hr_life_reader *r, const struct hr_mark *m)
 {
 	uint64_t known = m->cpu_ns + m->core_wait_ns + m->sleep_ns + m->network_ns + m->lock_ns;

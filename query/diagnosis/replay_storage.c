@@ -26,16 +26,9 @@ static void add_item(struct storage_sums *to, const struct hr_item *item)
 static bool is_on(const struct hr_diagnosis *d, const struct hr_item *item, const char *mount,
 		  size_t bytes)
 {
-	const struct hr_qstream *st = &d->q->streams[item->stream];
-	struct hr_file_info info;
-	const duckdb_string_t *path;
+	const struct hr_qmount *m = hr__item_mounted(d, item);
 
-	if (hr_stream_file(st->s, item->file, false, &info) < 0 || info.mount >= st->s->n_mounts ||
-	    !st->mount_known[info.mount])
-		return false;
-	path = &st->mounts[info.mount].path;
-	return path->value.inlined.length == bytes &&
-	       memcmp(hr__string_text(path), mount, bytes) == 0;
+	return m != NULL && hr__text_is(&m->path, mount, bytes);
 }
 
 /* `mount`: NULL: all. */

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* replays: how long the training loops of each rank would take with other settings. A row for each training process and setting. */
+/*
+ * replays: how long the training loops of each rank would take with other settings. A row for each
+ * training process and setting.
+ */
 #include <errno.h>
 #include <stdlib.h>
 

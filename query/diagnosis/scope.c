@@ -33,6 +33,9 @@ static int add_stream(struct hr_query *q, size_t stream, struct job_time *t)
 	return 0;
 }
 
+/* No job lasts longer, and the wall clock with it fits. */
+#define SECONDS_MOST 1e9
+
 static int64_t moment(const struct job_time *t, double seconds, int64_t absent)
 {
 	int64_t end = t->end;
@@ -45,7 +48,8 @@ static int64_t moment(const struct job_time *t, double seconds, int64_t absent)
 		clock_gettime(CLOCK_REALTIME, &now);
 		end = now.tv_sec * INT64_C(1000000000) + now.tv_nsec;
 	}
-	return (seconds < 0 ? end : t->start) + (int64_t)(seconds * 1e9);
+	return (seconds < 0 ? end : t->start) +
+	       (int64_t)(fmax(-SECONDS_MOST, fmin(SECONDS_MOST, seconds)) * 1e9);
 }
 
 int hr__spans_read(const struct hr_diagnosis *d, struct hr_job_span **ret)

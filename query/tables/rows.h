@@ -86,12 +86,20 @@ static inline void hr__cell_constant(struct hr_cell *c, const char *text)
 	hr__cell_text(c, hr__string(text, text != NULL ? strlen(text) : 0));
 }
 
+/* The mount with this number; NULL: unknown. */
+static inline const struct hr_qmount *hr__mount(const struct hr_qstream *st, uint32_t mount)
+{
+	return mount < st->s->n_mounts && st->mount_known[mount] ? &st->mounts[mount] : NULL;
+}
+
 static inline void hr__cell_mount(const struct hr_qstream *st, uint32_t mount, bool fs_type,
 				  struct hr_cell *c)
 {
-	c->null = mount >= st->s->n_mounts || !st->mount_known[mount];
-	if (!c->null)
-		c->s = fs_type ? st->mounts[mount].fs_type : st->mounts[mount].path;
+	const struct hr_qmount *m = hr__mount(st, mount);
+
+	c->null = m == NULL;
+	if (m != NULL)
+		c->s = fs_type ? m->fs_type : m->path;
 }
 
 /* Makes a cell NULL if `value` is 0, which in messages means unknown. */
