@@ -7,6 +7,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "query/diagnosis/diagnosis.h"
 #include "query/named.h"
 #include "query/tables/internal.h"
 #include "common/now.h"
@@ -261,6 +262,7 @@ static struct hr_query *make_query(const struct hr_catalog *catalog,
 	hr__pool_init(&q->pool);
 	hr_prune_init(&q->prune);
 	pthread_mutex_init(&q->damage_lock, NULL);
+	pthread_mutex_init(&q->diagnosis_lock, NULL);
 	if (options->parquet != NULL)
 		q->parquet = strdup(options->parquet);
 	q->now_ns = options->now_ns != 0 ? options->now_ns : hr_now_ns(CLOCK_REALTIME);
@@ -324,12 +326,16 @@ void hr_query_free(struct hr_query *q)
 		free(q->streams[i].mount_known);
 		free(q->streams[i].damaged);
 	}
+	if (q->diagnosis != NULL)
+		hr_diagnosis_done(q->diagnosis);
+	free(q->diagnosis);
 	free(q->streams);
 	free(q->parquet);
 	free(q->first_damage);
 	hr_prune_done(&q->prune);
 	hr__pool_done(&q->pool);
 	pthread_mutex_destroy(&q->damage_lock);
+	pthread_mutex_destroy(&q->diagnosis_lock);
 	free(q);
 }
 

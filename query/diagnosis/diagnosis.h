@@ -74,6 +74,12 @@ struct hr_diagnosis {
 int hr_diagnosis_make(struct hr_query *q, const struct hr_scope *scope, struct hr_diagnosis *ret);
 void hr_diagnosis_done(struct hr_diagnosis *d);
 
+/*
+ * The diagnosis of all ranks and of the whole time, which all tables of a query share. The first
+ * caller makes it, and hr_query_free frees it. The errors are those of hr_diagnosis_make.
+ */
+int hr_diagnosis_shared(struct hr_query *q, const struct hr_diagnosis **ret);
+
 /* The mount of a file; NULL: unknown. */
 const struct hr_qmount *hr__item_mounted(const struct hr_diagnosis *d, const struct hr_item *item);
 /* Whether a text of the query has these bytes. */

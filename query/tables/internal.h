@@ -199,6 +199,10 @@ struct hr_query {
 	_Atomic uint64_t batches_read, batches_pruned, batches;
 	_Atomic bool interrupted; /* checked by scans that return nothing for a long time */
 
+	/* made when a table first needs it; then all threads read it */
+	struct hr_diagnosis *diagnosis;
+	pthread_mutex_t diagnosis_lock;
+
 	pthread_mutex_t damage_lock;
 	uint64_t damaged;
 	char *first_damage;

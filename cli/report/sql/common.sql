@@ -7,7 +7,7 @@ chosen AS MATERIALIZED (
 detail AS MATERIALIZED (
     SELECT (SELECT sum(events) FROM nodes SEMI JOIN chosen USING (cluster, job, attempt)) BETWEEN 1 AND 20000000
            AND NOT EXISTS (FROM levels SEMI JOIN chosen USING (cluster, job, attempt) WHERE level <> 'trace') AS single),
-grouped AS MATERIALIZED (
+placed AS (
     SELECT node, proc, rank, phase, step, CASE part
                WHEN 'wait_read' THEN 'wait: files' WHEN 'wait_metadata' THEN 'wait: files' WHEN 'wait_write' THEN 'wait: files'
                WHEN 'wait_runtime' THEN 'wait: files' WHEN 'wait_fault' THEN 'wait: files'
@@ -17,9 +17,14 @@ grouped AS MATERIALIZED (
                WHEN 'collective' THEN 'compute' WHEN 'wait_hidden' THEN 'compute'
                WHEN 'imports' THEN 'start and end' WHEN 'other' THEN 'start and end'
                ELSE CASE WHEN starts_with(part, 'wait_') OR part = 'create_workers' THEN 'wait: other' ELSE 'own files' END END AS grp,
-           (p.start_ns - c.start_ns) // bin_ns AS bin, min(p.start_ns - c.start_ns) AS at_ns, sum(ns)::BIGINT AS ns
-    FROM parts p JOIN chosen c USING (cluster, job, attempt)
-    GROUP BY ALL),
+           starts_with(grp, 'wait') AS waiting, p.start_ns - c.start_ns AS at_ns, at_ns // bin_ns AS bin, ns
+    FROM parts p JOIN chosen c USING (cluster, job, attempt)),
+-- One pass over the parts for all pictures: by process, by step, and by rank and time
+summed AS MATERIALIZED (
+    SELECT grouping(step) = 0 AS of_step, grouping(bin) = 0 AS of_bin, node, proc, rank, grp, phase, step, bin, waiting, min(at_ns) AS at_ns, sum(ns)::BIGINT AS ns
+    FROM placed GROUP BY GROUPING SETS ((node, proc, rank, grp), (phase, step, grp), (rank, bin, waiting))),
+by_process AS (SELECT node, proc, rank, grp, ns FROM summed WHERE NOT of_step AND NOT of_bin),
+found AS MATERIALIZED (FROM findings SEMI JOIN chosen USING (cluster, job, attempt)),
 -- At most 64 rows of ranks in a picture: more ranks share a row.
 rows_of AS MATERIALIZED (
     SELECT greatest(1, ceil((max(rank) + 1) / 64.0))::BIGINT AS ranks FROM processes SEMI JOIN chosen USING (cluster, job, attempt))

@@ -1,11 +1,10 @@
 -- The first screen as HTML, which needs no JavaScript. Each row is a piece: text between two tags; the text is escaped once, at the end
-WITH found AS (SELECT f.*, number = 1 AS first FROM findings f SEMI JOIN chosen USING (cluster, job, attempt) WHERE number <= 5),
-trained AS (SELECT count(DISTINCT (node, proc)) AS processes FROM grouped),
+WITH trained AS (SELECT count(DISTINCT (node, proc)) AS processes FROM by_process),
 gains AS (
-    SELECT *, CASE WHEN gain_high_ns IS NULL THEN 'not predicted' WHEN gain_low_ns < 0.01 * wall_ns THEN format('up to {}', hr_duration(gain_high_ns))
+    SELECT *, number = 1 AS first, CASE WHEN gain_high_ns IS NULL THEN 'not predicted' WHEN gain_low_ns < 0.01 * wall_ns THEN format('up to {}', hr_duration(gain_high_ns))
                    ELSE format('{} to {} of {}', hr_duration(gain_low_ns), hr_duration(gain_high_ns), hr_duration(wall_ns)) END AS gain,
            nullif(concat_ws(': ', whose, 'worker ' || worker, nullif(object, '')), '') AS place
-    FROM found),
+    FROM found WHERE number <= 5),
 job AS (SELECT c.*, (SELECT count(DISTINCT (node, rank, worker)) FROM processes SEMI JOIN chosen USING (cluster, job, attempt) WHERE worker IS NOT NULL) AS workers FROM chosen c),
 lost AS (
     SELECT reason, sum(count)::BIGINT AS count FROM losses SEMI JOIN chosen USING (cluster, job, attempt) GROUP BY reason),
