@@ -24,17 +24,17 @@
 
 /* In nanoseconds. */
 struct hr_cycle {
-	uint64_t step; /* whose meeting ends it */
+	uint64_t step; /* the step whose meeting ends the cycle */
 	int64_t from, to;
 	double ns;     /* duration */
-	double delay;  /* the part of `ns` that is no computing */
+	double delay;  /* the part of `ns` in which the rank does not compute its step */
 	double sync;   /* the part of `ns` in backward() and collectives */
 	double stall;  /* the part of `ns` in which the rank waits for another one */
-	double caused; /* stalls of other ranks, which wait for this one's delay, */
-	double slowed; /* and for its computing */
+	double caused; /* stalls of other ranks because of this rank's delay */
+	double slowed; /* stalls of other ranks because this rank computes longer */
 };
 
-/* The cycles of a life, by step; none if its steps have no ascending numbers. */
+/* The cycles of a life, sorted by step. None if the numbers of its steps do not ascend. */
 struct hr_cycles {
 	struct hr_cycle *list;
 	size_t n, room;
