@@ -121,7 +121,7 @@ static int declare_all(struct hr_named_args *a, const char *sql)
 
 /* ---- arguments of the user ---- */
 
-/* Returns the numbers that `type` allows, if `text` is not one of them; else NULL. */
+/* Returns which numbers `type` allows, as a text, if `text` is not one of them. NULL: it is. */
 static const char *misfit(const char *type, const char *text)
 {
 	bool whole = is_whole(type), number;
@@ -180,7 +180,9 @@ static void walk(char *out, const char *path)
 	}
 }
 
-/* Makes a path absolute. Escapes the working folder as the store does. NULL: no memory. */
+/*
+ * Makes a path absolute. Escapes the path of the working folder as the store does. NULL: no memory.
+ */
 static char *absolute(const char *text)
 {
 	char *folder = getcwd(NULL, 0), *path = NULL;
@@ -231,7 +233,7 @@ static int set(struct hr_named_args *a, struct hr_query_arg *arg, const char *te
 	return arg->text != NULL ? 0 : -ENOMEM;
 }
 
-/* Returns the argument that `text` names; NULL: none. */
+/* Returns the argument that `text` ("name=value") names; NULL: none. */
 static struct hr_query_arg *named_arg(struct hr_named_args *a, const char *text)
 {
 	size_t n = strcspn(text, "=");
@@ -243,7 +245,7 @@ static struct hr_query_arg *named_arg(struct hr_named_args *a, const char *text)
 	return NULL;
 }
 
-/* True: `text` is `name=value`, not a path or pattern that contains `=`. */
+/* Whether `text` is `name=value`, and not a path or pattern that contains `=`. */
 static bool is_named_argument(const char *text)
 {
 	size_t n = strspn(text, "abcdefghijklmnopqrstuvwxyz_");
