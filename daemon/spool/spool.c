@@ -15,7 +15,7 @@
 #include "common/now.h"
 
 #define NEW_FILE "paper.new"
-#define SEGMENTS 64u /* a full spool has about so many */
+#define SEGMENTS 64u /* a full spool has about this many segments */
 #define BUSY_MS	 5000u
 #define LOOK_US	 10000u
 
@@ -90,7 +90,7 @@ int hr_spool_lock(struct hr_spool *s, int *ret_fd)
 	return 0;
 }
 
-/* Calls `see` for the folders in `fd`, which it closes. */
+/* Calls `see` for each folder in the folder `fd`, and closes `fd`. */
 static int each_folder(int fd, const char *above, hr_spool_see *see, void *arg)
 {
 	DIR *dir = fdopendir(fd);
@@ -157,7 +157,7 @@ uint64_t hr__spool_acked(int stream_dir_fd)
 
 /* ---- the stream that this process writes ----------------------------------------------------- */
 
-/* Makes a file atomically. */
+/* Makes a file with this content atomically. */
 static int make_file(int dir_fd, const char *name, const void *content, size_t bytes)
 {
 	int fd = hr_store_open_file(dir_fd, NEW_FILE, O_WRONLY | O_CREAT | O_TRUNC), r = 0;
@@ -174,7 +174,10 @@ static int make_file(int dir_fd, const char *name, const void *content, size_t b
 	return r;
 }
 
-/* Before any frame, writes the collectors, then the secret, which completes the folder. */
+/*
+ * Writes the collectors, then the secret, which completes the folder. Call it before any frame is
+ * stored.
+ */
 static int write_stream_files(const struct hr_spool *s, const char *dir)
 {
 	uint8_t secret[HR_SPOOL_SECRET_BYTES];
@@ -211,7 +214,10 @@ static bool has_secret(const char *dir)
 	return access(path, F_OK) == 0;
 }
 
-/* Needs the spool's lock, without which another process could remove the new folder as finished. */
+/*
+ * The caller has the spool's lock; otherwise, another process could remove the new folder as
+ * finished.
+ */
 static int open_stream(struct hr_spool *s, const struct hr_stream_id *id, struct hr_writer **ret)
 {
 	struct hr_writer *w;
@@ -220,7 +226,7 @@ static int open_stream(struct hr_spool *s, const struct hr_stream_id *id, struct
 	if (r)
 		return r;
 	hr_writer_segment_bytes(w, s->segment_bytes);
-	/* No collector accepts a stream without its secret; the uplink reports such a stream. */
+	/* No collector accepts a stream that has no secret; the uplink reports such a stream. */
 	if (hr_writer_mark(w) <= 1 && !has_secret(hr_writer_dir(w)))
 		r = write_stream_files(s, hr_writer_dir(w));
 	if (r) {
@@ -262,7 +268,7 @@ int hr_spool_open_stream(struct hr_spool *s, const struct hr_stream_id *id, stru
 	return 0;
 }
 
-/* Called with the lock, so that `changed` does not run after hr_spool_watch has replaced it. */
+/* The caller has the lock, so that `changed` does not run after hr_spool_watch has replaced it. */
 static void spool_notify(struct hr_spool *s)
 {
 	if (s->changed)
