@@ -13,8 +13,8 @@ static double least(double a, double b)
 }
 
 /*
- * Adds the share `share` of the times of operations to their parts. The sum is limited to `ns`.
- * Returns the rest of `ns`.
+ * Adds `share` times the duration of each group of operations to the part of the group, at most
+ * `ns` in all. Returns the rest of `ns`.
  */
 static double put_io(struct cut *c, const uint64_t *io, double ns, double share,
 		     const enum hr_part parts[HR_SCAN_GROUPS])

@@ -2,9 +2,9 @@
 /*
  * diagnosis.h - what the training jobs of a query spent their time on
  *
- * hr_diagnosis_make reads regions and events once. Parts, findings and replays come from its result,
- * so that they show the same numbers. One thread calls; the scan of events uses all threads of the
- * query.
+ * hr_diagnosis_make reads regions and events once. Parts, findings and replays come from its
+ * result, so they show the same numbers. One thread calls; the scan of events uses all threads of
+ * the query.
  */
 #ifndef HEADRACE_QUERY_DIAGNOSIS_DIAGNOSIS_H
 #define HEADRACE_QUERY_DIAGNOSIS_DIAGNOSIS_H
@@ -67,7 +67,7 @@ struct hr_diagnosis {
 	/* Of each stream; the entry after the last one has the lengths of the lists. */
 	struct hr_stream_firsts *first;
 	struct hr_item *items;	  /* sorted by stream and file */
-	struct hr_block_ops *ops; /* hr_block.ops is an index of this list; [0] is zero */
+	struct hr_block_ops *ops; /* hr_block.ops is the index; [0] is zero */
 	struct hr_samples samples;
 	struct hr_spent *spent; /* of each fetch of `lives` */
 	struct hr_loads loads;	/* of each mount that fetches use */

@@ -21,7 +21,7 @@ static void find_start(struct hr_training_job *j, const struct hr_job_files *fil
 	if (f != NULL) {
 		f->object = hr__files_folder(j, files->own, HR_ITEM_OWN);
 		f->action = "keep a list of the files in one file, and read it instead";
-		f->gain_high = 3 * listing; /* with the code around these calls */
+		f->gain_high = 3 * listing; /* this includes the code around these calls */
 		f->gain_low = 0.5 * listing;
 	}
 	f = hr__finding_add(j, HR_FOUND_IMPORTS, hr__job_part(j, HR_PART_IMPORT_IO));
@@ -65,8 +65,8 @@ static void find_slow_rank(struct hr_training_job *j)
 	f->action = "compare the node, the accelerator and the batches of this rank with those of "
 		    "the others";
 	/*
-	 * If it were fast, this rank itself would take as much less time as each other rank waits
-	 * for it.
+	 * If this rank were as fast as the others, each rank would save the time for which one rank
+	 * waits now.
 	 */
 	f->gain_high = 1.1 * most / fmax(1, (double)j->lives - 1);
 	hr__avoid(j, f, 1 << HR_USUAL_STORAGE | 1 << HR_USUAL_WORKERS,
@@ -110,7 +110,8 @@ static void find_main(struct hr_training_job *j)
 }
 
 /*
- * Two workers need at most half as long for the pages, and the loop waits for a part of that time.
+ * With two workers, the pages take at most half as long, and the loop waits for only a part of
+ * that.
  */
 static void find_own_faults(struct hr_training_job *j, const struct hr_job_files *files)
 {
@@ -164,7 +165,7 @@ void hr__find_others(struct hr_training_job *j, const struct hr_job_files *files
 	if (f != NULL) {
 		f->object = hr__item_path(j, files->own);
 		f->action = "move this work into the data set or another thread";
-		f->gain_high = 2.2 * f->lost; /* with the code around these calls */
+		f->gain_high = 2.2 * f->lost; /* this includes the code around these calls */
 	}
 	find_own_faults(j, files);
 	find_slow_rank(j);

@@ -74,7 +74,10 @@ static void find_mount(struct hr_training_job *j, struct hr_job_waits *w,
 	own = per_operation(m->read_s + m->metadata_s, (double)m->operations);
 	others = per_operation(f->read_s + f->metadata_s - m->read_s - m->metadata_s,
 			       (double)(f->operations - m->operations));
-	/* Do not compare with a few small files elsewhere, such as a list of the samples. */
+	/*
+	 * A few small files on other mounts, such as a list of the samples, do not count as a
+	 * comparison.
+	 */
 	if (share < MOST || own < SLOW_FACTOR * others || m->read_files > 9 * f->read_files / 10)
 		return;
 	found = hr__finding_add(j, HR_FOUND_SLOW_MOUNT, share * io_of(w));

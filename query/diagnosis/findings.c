@@ -16,7 +16,7 @@
 
 static const struct {
 	const char *name;
-	/* Bits 1 << enum hr_part: the parts that this cause explains; 0: no part is its alone. */
+	/* Bits 1 << enum hr_part: the parts that this cause explains; 0: unknown. */
 	uint64_t parts;
 	const char *meaning;
 } causes[] = {
@@ -295,10 +295,7 @@ static void find_nothing(struct hr_training_job *j)
 					       100 * hidden / j->wall);
 }
 
-/*
- * Findings about waits report how busy the accelerators were, and so does the answer that nothing
- * was found.
- */
+/* Findings about waits, and HR_FOUND_NOTHING, report how busy the accelerators were. */
 static void add_busy(struct hr_training_job *j, struct hr_finding *f)
 {
 	double asked = 0, busy = 0;

@@ -25,7 +25,7 @@ struct hr_training_job {
 	size_t first_fetch, end_fetch, first_item, end_item;
 	/* Its lives as replays need them. NULL: no replay yet, or the life is not replayed. */
 	struct hr_recorded_life **recorded;
-	/* Replayed are each n-th life, and those that stalled for less than `stalled_least` ns. */
+	/* Each n-th life is replayed, and those that stalled for less than `stalled_least` ns. */
 	size_t each;
 	double stalled_least;
 	size_t lives; /* how many of its lives the diagnosis is about */
@@ -142,7 +142,7 @@ struct hr_job_files {
 	const struct hr_item *own;	/* the file with most own_ns; NULL: none */
 	const struct hr_item *synced;	/* the file with most own_sync_ns; NULL: none */
 	const struct hr_item *mapped;	/* the file with most mapped_bytes; NULL: none */
-	struct hr_job_mount mounts[16]; /* of more mounts, only the first ones */
+	struct hr_job_mount mounts[16]; /* at most 16, in the order in which they were found */
 	size_t n_mounts;
 	const struct hr_job_mount *slowest_mount; /* the mount with most waited_s; NULL: none */
 };
@@ -168,7 +168,7 @@ const char *hr__files_folder(struct hr_training_job *j, const struct hr_item *mo
 
 /* Means of the first pass over each loader, and of later passes, in seconds. */
 struct hr_passes {
-	size_t later;		       /* number of later passes; 0: only first passes are known */
+	size_t later; /* number of later passes; 0: later_io and later_wait mean nothing */
 	double first_io, later_io;     /* I/O of a batch */
 	double first_wait, later_wait; /* waits of a rank for I/O in a pass */
 };

@@ -11,7 +11,7 @@
 #include <stdint.h>
 
 struct hr_item {
-	uint32_t stream, file; /* hr_stream_file */
+	uint32_t stream, file; /* as for hr_stream_file() */
 	/*
 	 * Operations of fetches. `examined`: operations other than read, write, open, close and
 	 * seek.
@@ -21,10 +21,11 @@ struct hr_item {
 	uint64_t extent;      /* end of the farthest read; 0: unknown */
 	uint64_t read_ns;     /* of reads in fetches */
 	uint64_t metadata_ns; /* of other operations in fetches */
-	uint64_t waited_ns;   /* the part of both during which a training thread waited */
+	/* The part of read_ns and metadata_ns during which a training thread waited. */
+	uint64_t waited_ns;
 	/* Time of training threads outside fetches, and its part in fsync and similar calls. */
 	uint64_t own_ns, own_sync_ns;
-	uint64_t mapped_bytes; /* mapped by workers and training threads with mmap */
+	uint64_t mapped_bytes; /* bytes that workers and training threads mapped */
 };
 
 struct hr_items {

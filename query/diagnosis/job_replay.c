@@ -8,7 +8,9 @@
 #include "query/diagnosis/findings_internal.h"
 #include "query/diagnosis/numbers.h"
 
-/* Of more lives, about this many are replayed, and as many again for which other ranks wait. */
+/*
+ * If a job has more lives, about this many are replayed, and as many again for which others wait.
+ */
 #define REPLAYED 32u
 
 /* Data of the threads that replay the lives of a job. */

@@ -130,8 +130,8 @@ struct hr_loop {
  */
 struct hr_added {
 	int64_t at;
-	uint64_t ns;   /* of page faults: this includes operations of the thread */
-	uint64_t most; /* upper limit of `ns`, after these operations are subtracted */
+	uint64_t ns;   /* if these are page faults, it includes operations of the thread */
+	uint64_t most; /* upper limit of `ns`, when these operations have been subtracted */
 	uint8_t kind;  /* enum hr_block_kind; HR_BLOCK_GAP: faults */
 };
 
@@ -140,7 +140,10 @@ struct hr_train_life {
 	uint64_t proc;
 	int32_t rank; /* -1: none */
 	int64_t from, to;
-	/* Cores that the process may use, its share of its node or of a CPU quota; 0: unknown. */
+	/*
+	 * Cores that the process may use: its share of the node's cores or of a CPU quota; 0:
+	 * unknown.
+	 */
 	double cores;
 	bool quota; /* `cores` is part of a CPU quota */
 	/*

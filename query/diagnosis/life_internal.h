@@ -89,7 +89,7 @@ int hr__marks_read(struct hr_life_reader *r);
 
 /* loops.c: the loops of r->life, whose process has these marks. -ENOMEM. */
 int hr__loops_find(struct hr_life_reader *r, const struct hr_mark *marks, size_t n);
-/* The latest loop over a loader that had begun at `time`; NULL: none. */
+/* The latest loop over this loader that began at or before `time`; NULL: none. */
 struct hr_loop *hr__loop_at(const struct hr_life_reader *r, uint64_t loader, int64_t time);
 /* The innermost loop around `time`; HR_NO_LOOP: none. */
 uint32_t hr__loop_around(const struct hr_life_reader *r, int64_t time);
@@ -110,8 +110,8 @@ int hr__lives_read(struct hr_life_reader *r);
 void hr__life_reader_done(struct hr_life_reader *r);
 
 /*
- * hr__block_add adds a block that the operations in the interval `explains` explain,
- * hr__block_add_own one that the operations of the life's thread explain. -ENOMEM.
+ * hr__block_add adds a block that the operations in the interval `explains` explain.
+ * hr__block_add_own adds a block that the operations of the life's thread explain. -ENOMEM.
  */
 int hr__block_add(struct hr_life_reader *r, enum hr_block_kind kind, int64_t from, int64_t to,
 		  struct hr_interval explains, uint32_t fetch);

@@ -7,7 +7,7 @@
 
 #include "common/array.h"
 
-/* The number of loops that had begun at `time`. */
+/* The number of loops that began at or before `time`. */
 static size_t loops_until(const struct hr_train_life *life, int64_t time)
 {
 	size_t low = 0, high = life->n_loops;

@@ -10,7 +10,7 @@
 
 #define FETCH_AHEAD_NS INT64_C(60000000000)
 #define IDLE_SHARE     0.1
-/* No value of headrace's Python module is longer: it reports at most 10 s at once. */
+/* Upper limit of a valid time: headrace's Python module reports at most 10 s at once. */
 #define BUSY_NS_MOST UINT64_C(60000000000)
 
 /* ---- args: a JSON object ---- */
@@ -91,7 +91,7 @@ static void read_member(struct hr_mark *to, const uint8_t *name, size_t bytes, c
 	*(uint64_t *)((char *)to + m->offset) = value;
 }
 
-/* Returns where a string ends whose text begins at `at`. */
+/* Returns the end of the string whose text begins at `at`. */
 static const uint8_t *end_of_string(const uint8_t *at, const uint8_t *end)
 {
 	while (at < end && *at != '"')

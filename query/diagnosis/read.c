@@ -23,7 +23,7 @@ struct part {
 	uint32_t n_ops;
 	uint32_t first_ops; /* where `ops` begins in the diagnosis's list */
 	bool open;	    /* threads read its events */
-	unsigned users;	    /* number of these threads */
+	unsigned users;	    /* number of threads that read its events */
 };
 
 struct parts_reading {
@@ -32,7 +32,7 @@ struct parts_reading {
 	struct hr_job_span *spans;
 	pthread_mutex_t lock;
 	pthread_cond_t changed;
-	size_t next;	/* the next stream whose regions no thread reads */
+	size_t next;	/* the next stream whose regions must be read */
 	size_t reading; /* streams whose regions are being read */
 	struct hr_samples samples;
 	int error;

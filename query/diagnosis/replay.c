@@ -51,8 +51,8 @@ static struct hr_changed_loop change(const struct hr_recorded_loop *r, const str
 }
 
 /*
- * A guess for unknown values, which lie between limits. 0: lower limit, 1: upper limit. `main`: the
- * CPU time of the training thread, and how much longer it takes for a larger batch. `load`: how the
+ * A guess at unknown values. 0 is the lower limit of a value, 1 the upper limit. `main`: the CPU
+ * time of the training thread, and how much longer it takes for a larger batch. `load`: how the
  * storage reacts to load. `barriers`: the threads with which the training process computes wait for
  * each other. `shared`: two CPUs share a pipeline.
  */
@@ -102,8 +102,8 @@ static double without_waits(const struct hr_loop *l)
 }
 
 /*
- * Adds the limits of a loop. With the same cores and batch size, and at least as many workers, the
- * loop cannot end before the training thread's own time.
+ * Adds the limits of a loop's time to *ret. With the same cores and batch size, and at least as
+ * many workers, the loop cannot take less than the training thread's own time.
  */
 static void add_range(const struct hr_recorded_loop *r, const struct hr_setting *s,
 		      const struct hr_changed_loop *c, double low, double high,

@@ -22,7 +22,7 @@ struct hr_multiple {
 
 struct hr_setting {
 	uint32_t workers, prefetch; /* HR_REPLAY_SAME: as recorded */
-	bool persistent;	    /* workers are not started again for each loop */
+	bool persistent;	    /* true: workers are not started again for each loop */
 	double cores;		    /* cores of the rank; 0: as recorded */
 	double batch;		    /* multiple of the batch size */
 	struct hr_multiple io;	    /* I/O of fetches that the kernel's caches did not serve */
@@ -63,8 +63,8 @@ struct hr_replayed {
 
 /* Settings whose effect depends on what the job read; 0 or NULL: as recorded. */
 struct hr_storage {
-	const char *mounts; /* "A=B": the files of mount A lie on mount B */
-	double cached;	    /* bytes of memory that keep data that was read */
+	const char *mounts; /* "A=B": as if the files of mount A were on mount B */
+	double cached;	    /* memory that keeps data that was read, in bytes */
 	double reads;	    /* size of a read, in bytes */
 	double batch;	    /* samples of a batch */
 };
@@ -75,8 +75,8 @@ enum hr_replay_refusal hr_setting_storage(const struct hr_diagnosis *d,
 					  const struct hr_storage *storage, struct hr_setting *s);
 
 /*
- * A life, read for replays. Threads may share it. The caller of hr_recorded_new frees it, also after
- * a failure. -ENOMEM.
+ * A life that was read for replays. Threads may share it. The caller of hr_recorded_new frees it,
+ * also after a failure. -ENOMEM.
  */
 struct hr_recorded_life;
 int hr_recorded_new(const struct hr_diagnosis *d, const struct hr_train_life *life,

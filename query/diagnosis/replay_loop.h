@@ -29,7 +29,7 @@ struct hr_recorded_loop {
 	double replayed; /* how long it takes with the recorded settings, in ns */
 	double create;	 /* duration of iter() */
 	double start;	 /* from the end of iter() until a worker begins its first batch */
-	double end;	 /* the last wait, until all workers have ended */
+	double end;	 /* duration of the last wait, until all workers have ended */
 	/*
 	 * The worker's part of a hand-over while it makes its next batch, the worker's part while
 	 * it does not, and the training thread's part.
@@ -70,7 +70,8 @@ struct hr_changed_loop {
 	 * recorded.
 	 */
 	double io;
-	double load;   /* exponent of the mount (samples.h), for another number of workers */
+	/* Exponent (samples.h) by which this time changes with the number of workers. */
+	double load;
 	double cached; /* multiple of the time of I/O that the kernel's caches serve */
 	double gap;    /* multiple of the time between waits */
 	double batch;  /* multiple of the batch size */

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Settings of a replay that depend on what a job read: other mounts, a cache, larger reads, batches. */
+/*
+ * Settings of a replay that depend on what a job read: other mounts, a cache, read and batch sizes.
+ */
 #include <math.h>
 #include <string.h>
 

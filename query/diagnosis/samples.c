@@ -132,7 +132,7 @@ static double under_way(const struct moments *starts, const struct moments *ends
 struct bin {
 	double *ns; /* durations of operations */
 	size_t n, room;
-	double begun; /* sum over these operations */
+	double begun; /* sum of how many operations were under way when each of them began */
 };
 
 static unsigned bin_of(double begun)
@@ -287,8 +287,8 @@ static double needs(const struct load_operation *o)
 }
 
 /*
- * The operation that needs most time of the storage, because durations of different operations are
- * not comparable. 0: none.
+ * The operation that needs most time of the storage; 0: none. Only one is compared, because
+ * durations of different operations are not comparable.
  */
 static uint16_t choose(const struct mount_samples *m)
 {

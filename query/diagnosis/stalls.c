@@ -162,8 +162,9 @@ static int make_cycles(void *data, size_t number)
 struct ranks {
 	struct hr_cycles **list;
 	size_t n;
-	bool sync;	     /* the time in backward() and collectives is known */
-	double spread, owns; /* sums over the steps: longest minus shortest cycle, and own time */
+	bool sync; /* the time in backward() and collectives is known */
+	/* Sums over the steps: longest minus shortest cycle; longest minus shortest own time. */
+	double spread, owns;
 };
 
 /* A rank's own time: the part of a cycle in which the rank does not wait for others. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * stalls.h - how long training threads waited for others of their job
+ * stalls.h - how long the training threads of a job waited for each other
  *
  * The ranks of data-parallel training meet in each step: in the last of its backward() and
  * collectives or, if these are not recorded, in its last optimizer step. A cycle of a rank is
@@ -11,10 +11,10 @@
  *      rank 0   | wait |  compute  |     stall      |
  *      rank 1   | wait .................. | compute |
  *
- * If backward() and the collectives of each rank are recorded, the ranks wait in them, and a
- * rank's other time (its delay and its own computing) decides: the rank whose time in them is
- * shortest came last, and the others waited as much longer. Ranks whose cycles do not end
- * together have no stalls.
+ * If backward() and the collectives of each rank are recorded, the ranks wait in them. Then a
+ * rank's own time is its time outside them (its delay and its own computing). The rank with the
+ * longest own time comes last, and each other rank waits for the difference. Ranks whose cycles
+ * do not end together have no stalls.
  */
 #ifndef HEADRACE_QUERY_DIAGNOSIS_STALLS_H
 #define HEADRACE_QUERY_DIAGNOSIS_STALLS_H

@@ -9,8 +9,8 @@
  * freed. Memory holds only the intervals before the cut.
  *
  * Threads   One thread calls hr__busy_new. Any number of threads call hr__busy_work, each with its
- *           own struct hr_busy_worker. They decode batches in parallel. One thread at a time adds up
- *           finished batches, in order. The thread that adds the last batch calls hr__busy_rows.
+ *           own struct hr_busy_worker. They decode batches in parallel. One thread at a time adds
+ *           up finished batches, in order. The thread that adds the last batch calls hr__busy_rows.
  */
 #ifndef HEADRACE_QUERY_INTERVALS_BUSY_H
 #define HEADRACE_QUERY_INTERVALS_BUSY_H

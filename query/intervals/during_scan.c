@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* hr_during(): the table function around during.h. */
+/* The table function hr_during(), which uses during.h. */
 #include <errno.h>
 #include <stdlib.h>
 
