@@ -121,7 +121,7 @@ static int declare_all(struct hr_named_args *a, const char *sql)
 
 /* ---- arguments of the user ---- */
 
-/* Returns which numbers `type` allows, as a text, if `text` is not one of them. NULL: it is. */
+/* Returns the numbers that `type` allows, if `text` is not one of them; else NULL. */
 static const char *misfit(const char *type, const char *text)
 {
 	bool whole = is_whole(type), number;

@@ -393,10 +393,7 @@ static char *copy_statement(const char *sql, const char *path)
 		return NULL;
 	while (n > 0 && (sql[n - 1] == ';' || strchr(" \t\r\n", sql[n - 1]) != NULL))
 		n--;
-	/*
-	 * The newline ends a comment at the end of `sql`; otherwise the comment would include the
-	 * parenthesis.
-	 */
+	/* The newline ends a comment at the end of `sql`, which would include the parenthesis. */
 	fprintf(to, "COPY (%.*s\n) TO '", (int)n, sql);
 	for (; *path != '\0'; path++)
 		fprintf(to, *path == '\'' ? "''" : "%c", *path);

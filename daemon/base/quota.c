@@ -25,7 +25,7 @@ static bool text_read(const char *path, char *text, size_t size)
 	return n > 0;
 }
 
-/* Converts a quota. "max", -1 and text that is not a number mean: no quota. */
+/* "max", -1 and text that is not a number: no quota. */
 static uint32_t milli_of(const char *quota, const char *period)
 {
 	long long us = strtoll(quota, NULL, 10), of_us = strtoll(period, NULL, 10), milli;

@@ -15,7 +15,7 @@
 #include "common/now.h"
 
 #define NEW_FILE "paper.new"
-#define SEGMENTS 64u /* a full spool has about this many segments */
+#define SEGMENTS 64u /* a full spool has about so many */
 #define BUSY_MS	 5000u
 #define LOOK_US	 10000u
 
@@ -90,7 +90,7 @@ int hr_spool_lock(struct hr_spool *s, int *ret_fd)
 	return 0;
 }
 
-/* Calls `see` for each folder in the folder `fd`, and closes `fd`. */
+/* Calls `see` for the folders in `fd`, which it closes. */
 static int each_folder(int fd, const char *above, hr_spool_see *see, void *arg)
 {
 	DIR *dir = fdopendir(fd);
@@ -157,7 +157,7 @@ uint64_t hr__spool_acked(int stream_dir_fd)
 
 /* ---- the stream that this process writes ----------------------------------------------------- */
 
-/* Makes a file with this content atomically. */
+/* Makes a file atomically. */
 static int make_file(int dir_fd, const char *name, const void *content, size_t bytes)
 {
 	int fd = hr_store_open_file(dir_fd, NEW_FILE, O_WRONLY | O_CREAT | O_TRUNC), r = 0;
@@ -174,10 +174,7 @@ static int make_file(int dir_fd, const char *name, const void *content, size_t b
 	return r;
 }
 
-/*
- * Writes the collectors, then the secret, which completes the folder. Call it before any frame is
- * stored.
- */
+/* Before any frame, writes the collectors, then the secret, which completes the folder. */
 static int write_stream_files(const struct hr_spool *s, const char *dir)
 {
 	uint8_t secret[HR_SPOOL_SECRET_BYTES];

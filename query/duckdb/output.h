@@ -26,7 +26,7 @@ struct hr_output;
 
 /* `width`: width of the terminal, to which a table is cut; 0: no cut. Returns 0 or -ENOMEM. */
 int hr_output_new(enum hr_output_format format, FILE *to, unsigned width, struct hr_output **ret);
-void hr_output_sparse(struct hr_output *o); /* in JSON, leaves out members that are NULL */
+void hr_output_sparse(struct hr_output *o); /* JSON: leaves out members that are NULL */
 void hr_output_free(struct hr_output *o);
 
 /* Errors: -ENOTSUP (hr_output_problem() names the column), -ENOMEM, errors of writing. */

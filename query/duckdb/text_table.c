@@ -109,7 +109,7 @@ static void text_table_add_part(struct hr_buffer *out, const char *text, unsigne
 	}
 }
 
-/* Cuts a path in its middle, because its ends matter most, and any other text at its end. */
+/* Cuts a path in its middle, because both ends matter most. Cuts another text at its end. */
 static void add_cut(struct hr_buffer *out, const char *text, unsigned have, unsigned width)
 {
 	unsigned keep = width - DOTS_WIDTH, head = keep;
@@ -199,7 +199,7 @@ static void text_table_measure(struct hr_text_table *t)
 		t->columns[i].width = t->columns[i].whole;
 	if (t->terminal == 0 || total(t) <= t->terminal)
 		return;
-	t->list = t->rows > 0 && t->rows <= LIST_ROWS; /* then, all rows are buffered */
+	t->list = t->rows > 0 && t->rows <= LIST_ROWS; /* in this case, all rows are buffered */
 	if (!t->list)
 		fit(t);
 }

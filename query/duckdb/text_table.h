@@ -30,8 +30,8 @@ int hr_text_table_column(struct hr_text_table *t, unsigned i, const char *name, 
 void hr_text_table_list(struct hr_text_table *t);
 
 /*
- * Adds the next cell, a malloc'ed line of text, and frees it. Cells come row by row. Appends
- * complete lines to *out; if memory is short, sets out->failed.
+ * Takes and frees the next cell, a malloc'ed line of text. Cells come row by row. Appends complete
+ * lines to *out; if memory is short, sets out->failed.
  */
 void hr_text_table_cell(struct hr_text_table *t, char *text, struct hr_buffer *out);
 

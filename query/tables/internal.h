@@ -218,10 +218,7 @@ struct hr_query {
 	char *first_damage;
 };
 
-/*
- * Counts an unreadable frame once, for the notes of the answer. The scan continues without it. Any
- * thread may call it.
- */
+/* Notes an unreadable frame once; the scan continues without it. Any thread may call it. */
 void hr__query_damage(struct hr_query *q, const struct hr_qstream *st, uint32_t frame, int error);
 
 /* Register hr_events(), hr_busy(), hr_during(), and the table functions of rows.c. 0 or -EIO. */
