@@ -85,12 +85,16 @@ int hr_engine_count_lost(const struct hr_engine *prefix, struct hr_journal *j, s
  * Call it after a replay that found damage, or without a replay if the journal is lost. If the
  * store has frames that the replay did not make, these may contain the engine's open sums. Then it
  * drops these sums, and reports `lost` with a count of 0. If the journal has lost the beginning of
- * the job, this function ends the stream, else the caller. `end_seq`: hr_journal_end_seq, or 0.
+ * the job, this function ends the stream; otherwise, the caller must do so. `end_seq`:
+ * hr_journal_end_seq, or 0.
  */
 void hr_engine_give_up(struct hr_engine *e, uint64_t store_mark, uint64_t end_seq,
 		       const struct hr_loss *lost);
 
-/* Processes that did not fit into a snapshot, and that no loss (HR_LOSS_RESTART) counts yet. */
+/*
+ * The number of processes that did not fit into a snapshot, and that no loss (HR_LOSS_RESTART)
+ * counts yet.
+ */
 uint64_t hr_engine_left_out(const struct hr_engine *e);
 
 uint64_t hr_engine_next_seq(const struct hr_engine *e);
@@ -138,7 +142,7 @@ struct hr_engine_proc {
 	bool deselected;
 	bool came;     /* a record of one of its rings was read */
 	bool covered;  /* `cover` is valid */
-	int64_t cover; /* thread of struct hr_item_cover */
+	int64_t cover; /* the thread in struct hr_item_cover */
 };
 const void *hr_engine_next_proc(const struct hr_engine *e, const void *after,
 				struct hr_engine_proc *ret);

@@ -32,7 +32,7 @@ void hr_prune_done(struct hr_prune *p)
 }
 
 /*
- * Whether the set may contain the text. A name with escaped bytes always matches, because it is
+ * Whether the set may contain the text. A name with escaped bytes always matches; such names are
  * rare.
  */
 static bool has_text(const struct hr_prune_set *set, const char *text)

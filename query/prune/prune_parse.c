@@ -386,8 +386,8 @@ static int take_in(struct look *l, const struct hr_json_tree *e)
 }
 
 /*
- * Whether an expression is `$x IS NULL`, and $x has a value: the usual form of an optional
- * argument.
+ * Whether an expression is `$x IS NULL` and false, because $x has a value. This is the usual form
+ * of an optional argument.
  */
 static bool is_false(const struct look *l, const struct hr_json_tree *e)
 {

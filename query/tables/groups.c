@@ -93,8 +93,8 @@ bool hr__groups_refine(struct hr_groups *g, const uint32_t *values)
 }
 
 /*
- * Uses two counters per group, so that the CPU can count a row before the count of the row before
- * it is stored.
+ * Uses two counters per group, so that the CPU need not wait until the count of the previous row is
+ * stored.
  */
 static void count_rows(struct hr_groups *g)
 {
