@@ -135,7 +135,7 @@ void hr__orphan_came(struct hr_attach *a, pid_t pid);
 void hr__orphans_missed(struct hr_attach *a); /* counts all remaining orphans as missed */
 
 /*
- * attach_offer.c: closes fd for reading, and takes an offer that was sent before. Returns 0; then
+ * attach_offer.c: shuts fd down for reading, and takes an offer that was sent. Returns 0; then
  * ret->fd is the offered map, or -1 if there is no offer. -EINVAL: the offer is invalid.
  */
 int hr__offer_take(struct hr_attach *a, int fd, const struct hr_hello *hello, struct offer *ret);
