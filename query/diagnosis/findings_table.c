@@ -81,7 +81,7 @@ static const struct hr_qstream *findings_stream(const struct hr_rows *rows, size
 	return findings_row(rows, row)->st;
 }
 
-/* The place of a finding among those of its job. */
+/* The number of a finding within its job, from 1. */
 static uint64_t number_of(const struct hr_rows *rows, size_t row)
 {
 	uint64_t number = 1;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * replays: how long the training loops of each rank would take with other settings. A row for each
- * training process and setting.
+ * replays: how long the training loops of each rank would take with other settings. It has one row
+ * for each training process and setting.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -16,7 +16,7 @@ static const char *const parameters[] = {"workers", "prefetch", "persistent", "c
 					 "batch",   "search",	NULL};
 enum { WORKERS, PREFETCH, PERSISTENT, CORES, IO, MOUNT, CACHED, READS, BATCH, SEARCH };
 
-/* A search tries all settings of these, with and without workers that stay. */
+/* A search tries all combinations of these, with and without persistent workers. */
 static const uint32_t tried_workers[] = {0, 1, 2, 3, 4, 6, 8, 12, 16, 24, 32};
 static const uint32_t tried_prefetch[] = {2, 4, 8};
 #define N_OF(list) (sizeof(list) / sizeof((list)[0]))
@@ -26,7 +26,7 @@ struct replays {
 	struct hr_setting settings[1 + 2 * N_OF(tried_workers) * N_OF(tried_prefetch)];
 	size_t n_settings;
 	const char *const *parameters;
-	struct hr_replayed *list; /* of each life: one for each setting */
+	struct hr_replayed *list; /* for each life: one element for each setting */
 };
 
 static bool is_number(const char *text, double least, double most)
@@ -85,7 +85,7 @@ static bool is_true(const char *text)
 	return text != NULL && strcmp(text, "true") == 0;
 }
 
-/* Adds the settings to try: what the parameters give is not varied. */
+/* Adds the settings to try. A setting that is a parameter of the query has only this value. */
 static void add_settings(struct replays *all, const char *const *p)
 {
 	const struct hr_setting given = all->settings[0];
