@@ -86,7 +86,7 @@ static int read_file(const char *path, char **ret, size_t *ret_n)
 /* `headrace query` writes its answer to `file`. Returns its exit status. */
 static int ask(const struct report *r, char *sql, char *file)
 {
-	char **words = calloc((size_t)r->n_stores + 8, sizeof(*words));
+	char **words = calloc((size_t)r->n_stores + 9, sizeof(*words));
 	int n = 0, status;
 
 	if (words == NULL)

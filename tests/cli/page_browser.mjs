@@ -70,9 +70,12 @@ try {
   if (tree) {
     await tree.scrollIntoView();
     const box = await tree.boundingBox();
-    await page.mouse.move(box.x + box.width / 4, box.y + box.height / 2);
-    await new Promise((done) => setTimeout(done, 300));
-    answer.tip = await page.evaluate(() => [...document.querySelectorAll("#files figure svg g[aria-label='tip']")].map((tip) => tip.textContent).join(" "));
+    answer.tip = "";
+    for (let i = 1; i < 20 && !answer.tip; i++) {
+      await page.mouse.move(box.x + (box.width * i) / 20, box.y + (box.height * i) / 20);
+      await new Promise((done) => setTimeout(done, 100));
+      answer.tip = await page.evaluate(() => [...document.querySelectorAll("#files figure svg g[aria-label='tip']")].map((tip) => tip.textContent).join(""));
+    }
   }
   const background = () => page.evaluate(() => getComputedStyle(document.body).backgroundColor);
   answer.themes = [];

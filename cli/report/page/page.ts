@@ -55,9 +55,16 @@ function details(summary: string, make: () => Node): HTMLElement {
   return made;
 }
 
+// A query as a user can run it: with the expressions that all queries share.
+function whole(query: string): string {
+  const [, about = "", body = ""] = /^((?:--.*\n)*)([^]*)$/.exec(page.queries[query] ?? "") ?? [];
+  const common = `WITH\n${(page.queries.common ?? "").trim()}`;
+  return `${about}${common}${body.startsWith("WITH ") ? `,\n${body.slice(5)}` : `\n${body}`}`;
+}
+
 const behind = (rows: Row[], query: string): Node[] => [
   details(`Table (${rows.length.toLocaleString("en-US")} rows)`, () => table(rows)),
-  details("Query", () => element("pre", {}, page.queries[query] ?? "")),
+  details("Query", () => element("pre", {}, whole(query))),
 ];
 
 type Scaled = Element & { scale?: (name: string) => { invert?: (x: number) => number } | undefined };
@@ -131,7 +138,7 @@ function facts(data: Data): HTMLElement {
 function losses(data: Data): HTMLElement {
   const rows = data.losses ?? [];
   const lost = rows.length === 0 ? element("p", {}, "No operation was lost.") : table(rows);
-  return element("section", { id: "losses" }, element("h2", {}, "Losses: what is not in the recording"), lost, details("Query", () => element("pre", {}, page.queries.losses ?? "")));
+  return element("section", { id: "losses" }, element("h2", {}, "Losses: what is not in the recording"), lost, details("Query", () => element("pre", {}, whole("losses"))));
 }
 
 function show(data: Data): void {
