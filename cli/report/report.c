@@ -12,7 +12,7 @@
 
 #include "cli/cli.h"
 #include "cli/commands.h"
-#include "cli/report/page.h"
+#include "cli/report/report_page.h"
 #include "common/outfile.h"
 #include "common/text.h"
 
@@ -25,7 +25,7 @@ const struct hr_option hr_report_option_table[] = {
     {NULL, 0, NULL, NULL, NULL},
 };
 
-struct report {
+struct report_request {
 	const char *job;    /* NULL: the newest */
 	const char *output; /* NULL: named after the store */
 	char **stores;
@@ -33,7 +33,7 @@ struct report {
 };
 
 /* 0: continue; 1: *ret_status is the result. */
-static int take_arguments(struct hr_options *o, struct report *r, int *ret_status)
+static int take_arguments(struct hr_options *o, struct report_request *r, int *ret_status)
 {
 	*ret_status = HR_EXIT_USAGE;
 	for (;;) {
@@ -84,7 +84,7 @@ static int read_file(const char *path, char **ret, size_t *ret_n)
 }
 
 /* `headrace query` writes its answer to `file`. Returns its exit status. */
-static int ask(const struct report *r, char *sql, char *file)
+static int ask(const struct report_request *r, char *sql, char *file)
 {
 	char **words = calloc((size_t)r->n_stores + 9, sizeof(*words));
 	int n = 0, status;
@@ -109,10 +109,10 @@ static int ask(const struct report *r, char *sql, char *file)
 }
 
 /* Makes the page's content in a private folder for the answer. Returns an exit status. */
-static int make_page(const struct report *r, struct hr_page *ret)
+static int make_page(const struct report_request *r, struct hr_report_page *ret)
 {
 	const char *tmp = hr_getenv("TMPDIR");
-	char *folder = NULL, *file = NULL, *sql = hr_page_sql(), *csv = NULL;
+	char *folder = NULL, *file = NULL, *sql = hr_report_page_sql(), *csv = NULL;
 	int status = EXIT_FAILURE, err = -ENOMEM;
 	size_t n = 0;
 
@@ -124,7 +124,7 @@ static int make_page(const struct report *r, struct hr_page *ret)
 		memcpy(file, folder, strlen(folder));
 		status = ask(r, sql, file);
 		if (status == EXIT_SUCCESS && (err = read_file(file, &csv, &n)) == 0)
-			err = hr_page_init(ret, csv, n);
+			err = hr_report_page_init(ret, csv, n);
 		unlink(file);
 		rmdir(folder);
 	}
@@ -159,7 +159,7 @@ static char *default_name(const char *store)
 	return asprintf(&text, "%.*s.html", (int)(store + n - name), name) > 0 ? text : NULL;
 }
 
-static int write_page(const struct hr_page *page, const char *title, const char *path)
+static int write_page(const struct hr_report_page *page, const char *title, const char *path)
 {
 	struct hr_outfile file;
 	int err = hr_outfile_init(&file, path);
@@ -169,7 +169,7 @@ static int write_page(const struct hr_page *page, const char *title, const char 
 	if (err == 0 && to == NULL)
 		err = -errno;
 	if (to != NULL) {
-		hr_page_write(page, title, to);
+		hr_report_page_write(page, title, to);
 		bytes = ftell(to);
 		if (ferror(to) || bytes < 0)
 			err = -EIO;
@@ -194,8 +194,8 @@ int hr_report_main(int argc, char **argv)
 {
 	struct hr_options o = {
 	    .table = hr_report_option_table, .argv = argv, .argc = argc, .next = 1};
-	struct report r = {.stores = calloc((size_t)argc + 1, sizeof(*r.stores))};
-	struct hr_page page = {0};
+	struct report_request r = {.stores = calloc((size_t)argc + 1, sizeof(*r.stores))};
+	struct hr_report_page page = {0};
 	char *name = NULL;
 	int status = EXIT_FAILURE;
 
@@ -205,7 +205,7 @@ int hr_report_main(int argc, char **argv)
 		if (status == EXIT_SUCCESS)
 			status = write_page(&page, r.job != NULL ? r.job : r.stores[0], name);
 	}
-	hr_page_done(&page);
+	hr_report_page_done(&page);
 	free(name);
 	free(r.stores);
 	return status;

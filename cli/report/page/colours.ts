@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Colours of Okabe and Ito, which the colour-blind can tell from each other; each part has the same colour in all pictures.
+// Colours of Okabe and Ito, which the colour-blind can distinguish; each part has the same colour in all pictures.
 
 export const parts = [
   "compute",

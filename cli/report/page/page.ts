@@ -62,7 +62,7 @@ function whole(query: string): string {
   return `${about}${common}${body.startsWith("WITH ") ? `,\n${body.slice(5)}` : `\n${body}`}`;
 }
 
-const behind = (rows: Row[], query: string): Node[] => [
+const proof = (rows: Row[], query: string): Node[] => [
   details(`Table (${rows.length.toLocaleString("en-US")} rows)`, () => table(rows)),
   details("Query", () => element("pre", {}, whole(query))),
 ];
@@ -126,7 +126,7 @@ function section(picture: Picture): HTMLElement {
     redraw();
   }).observe(figure);
   const note = picture.zoom ? `${picture.note} Drag to zoom, double-click to show all.` : picture.note;
-  return element("section", { id: picture.id }, element("h2", {}, picture.title), element("p", { class: "note" }, note, reset), figure, ...behind(picture.rows, picture.query));
+  return element("section", { id: picture.id }, element("h2", {}, picture.title), element("p", { class: "note" }, note, reset), figure, ...proof(picture.rows, picture.query));
 }
 
 function facts(data: Data): HTMLElement {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The pictures. Each has a title that says what it shows, a drawing, and the rows behind it.
+// The pictures. Each has a title with the main number, a drawing, and its rows.
 import * as Plot from "@observablehq/plot";
 import { hierarchy, treemap, type HierarchyRectangularNode } from "d3-hierarchy";
 import { acts, actColours, classes, classColours, partColours, parts } from "./colours";

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "cli/report/page.h"
+#include "cli/report/report_page.h"
 
 #include <errno.h>
 #include <stdbool.h>
@@ -35,7 +35,7 @@ static void print_query(FILE *to, const struct hr_named *query)
 			query->name, query->sql);
 }
 
-char *hr_page_sql(void)
+char *hr_report_page_sql(void)
 {
 	const char *separator = "\n";
 	char *text = NULL;
@@ -92,7 +92,7 @@ static void print_script_safe(FILE *to, const char *text, size_t n)
 }
 
 /* Sorts the rows of the answer into p->verdict and `data`. */
-static int read_rows(struct hr_page *p, const char *csv, size_t n, FILE *data)
+static int read_rows(struct hr_report_page *p, const char *csv, size_t n, FILE *data)
 {
 	size_t at = 0, members = 0;
 
@@ -121,13 +121,13 @@ static int read_rows(struct hr_page *p, const char *csv, size_t n, FILE *data)
 	return p->verdict != NULL && members > 0 ? 0 : -EINVAL;
 }
 
-int hr_page_init(struct hr_page *p, const char *csv, size_t n)
+int hr_report_page_init(struct hr_report_page *p, const char *csv, size_t n)
 {
 	size_t bytes;
 	FILE *data;
 	int r;
 
-	*p = (struct hr_page){0};
+	*p = (struct hr_report_page){0};
 	data = open_memstream(&p->data, &bytes);
 	if (data == NULL)
 		return -ENOMEM;
@@ -135,15 +135,15 @@ int hr_page_init(struct hr_page *p, const char *csv, size_t n)
 	if (fclose(data) != 0)
 		r = -ENOMEM;
 	if (r < 0)
-		hr_page_done(p);
+		hr_report_page_done(p);
 	return r;
 }
 
-void hr_page_done(struct hr_page *p)
+void hr_report_page_done(struct hr_report_page *p)
 {
 	free(p->verdict);
 	free(p->data);
-	*p = (struct hr_page){0};
+	*p = (struct hr_report_page){0};
 }
 
 /* ---- the page ---- */
@@ -186,8 +186,8 @@ static void print_queries(FILE *to)
 	free(text);
 }
 
-static void print_part(const struct hr_page *p, const char *title, const char *name, size_t n,
-		       FILE *to)
+static void print_part(const struct hr_report_page *p, const char *title, const char *name,
+		       size_t n, FILE *to)
 {
 	char file[32];
 
@@ -205,7 +205,7 @@ static void print_part(const struct hr_page *p, const char *title, const char *n
 }
 
 /* {{NAME}} in page.html stands for a part of the page. */
-void hr_page_write(const struct hr_page *p, const char *title, FILE *to)
+void hr_report_page_write(const struct hr_report_page *p, const char *title, FILE *to)
 {
 	const char *at = text_of(hr__report_files, "page.html"), *name, *end;
 
