@@ -151,6 +151,12 @@ class Page(Case):
 
     # ---- without one ----
 
+    def data_of(self, page):
+        """What the page draws."""
+        with open(page, encoding="utf-8") as f:
+            text = f.read()
+        return json.loads(text.split('<script type="application/json" id="data">')[1].split("</script>")[0])
+
     def test_counters(self):
         """At level counters there are no single operations, but the page has what there is."""
         with open(os.path.join(self.data, "file"), "wb") as f:
@@ -159,9 +165,7 @@ class Page(Case):
         self.assertEqual(done.returncode, 0, done.stderr)
         page = os.path.join(self.dir, "page.html")
         self.report(self.store, "-o", page)
-        with open(page, encoding="utf-8") as f:
-            text = f.read()
-        data = json.loads(text.split('<script type="application/json" id="data">')[1].split("</script>")[0])
+        data = self.data_of(page)
         self.assertEqual(sum(row["bytes_read"] for row in data["files"]), 70000)
         self.assertEqual(sum(row["bytes_read"] for row in data["mounts"]), 70000)
 
@@ -180,11 +184,22 @@ class Page(Case):
             self.run_it("--", "cat", file)
         page = os.path.join(self.dir, "page.html")
         self.report(self.store, "-o", page)
-        with open(page, encoding="utf-8") as f:
-            text = f.read()
-        data = json.loads(text.split('<script type="application/json" id="data">')[1].split("</script>")[0])
+        data = self.data_of(page)
         self.assertEqual(sum(row["bytes_read"] for row in data["files"]), 30)
         self.assertEqual(data["facts"][0]["other_jobs"], 1)
+
+    def test_of_a_run(self):
+        """`headrace run --report` writes the page of its own job, and CMD keeps its exit status."""
+        with open(os.path.join(self.data, "file"), "wb") as f:
+            f.write(b"x" * 300)
+        page = os.path.join(self.dir, "page.html")
+        done = self.run_it("--report", page, "--", "sh", "-c", f"cat {self.data}/file; exit 3")
+        self.assertEqual(done.returncode, 3, done.stderr)
+        self.assertEqual(sum(row["bytes_read"] for row in self.data_of(page)["files"]), 300)
+        self.assertEqual(self.run_it("--report", "/nowhere/page.html", "--", "true").returncode, 125)
+        done = self.run_it("--report", page, "-o", "tcp://127.0.0.1:9", "--", "true")
+        self.assertEqual(done.returncode, 125)
+        self.assertIn("--report needs a store in a folder", done.stderr)
 
     def test_mistakes(self):
         self.assertIn("no store given", self.report(status=2).stderr)
