@@ -1,14 +1,14 @@
 -- The main process and its workers around the longest wait for a batch: what each of them did, and when
-WITH longest AS (
+WITH longest AS MATERIALIZED (
     SELECT node, proc, rank, start_ns, dur_ns FROM waits SEMI JOIN chosen USING (cluster, job, attempt)
     ORDER BY dur_ns DESC, start_ns LIMIT 1),
-frame AS (
+frame AS MATERIALIZED (
     SELECT l.node, l.proc, l.rank, l.start_ns - dur_ns // 2 AS from_ns, l.start_ns + 2 * dur_ns AS to_ns, c.start_ns AS zero_ns FROM longest l, chosen c),
-family AS (
+family AS MATERIALIZED (
     SELECT p.node, p.proc, CASE WHEN p.worker IS NULL THEN 'training' ELSE format('worker {}', p.worker) END AS lane
     FROM processes p SEMI JOIN chosen USING (cluster, job, attempt) JOIN frame f ON p.node = f.node AND (p.proc = f.proc OR (p.worker IS NOT NULL AND p.rank IS NOT DISTINCT FROM f.rank)))
 SELECT lane, what, start_ns - zero_ns AS at_ns, dur_ns, detail FROM (
-    SELECT lane, kind AS what, r.start_ns, r.dur_ns, coalesce(r.name, '') AS detail
+    SELECT lane, kind AS what, r.start_ns, r.dur_ns, '' AS detail
     FROM regions r SEMI JOIN chosen USING (cluster, job, attempt) JOIN family USING (node, proc) JOIN frame ON r.start_ns < to_ns AND r.start_ns + r.dur_ns > from_ns
     WHERE count = 1 AND kind IN ('fetch', 'input_wait', 'optimizer', 'checkpoint')
     UNION ALL
