@@ -13,14 +13,19 @@
 #include "cli/cli.h"
 #include "cli/commands.h"
 #include "cli/report/report_page.h"
+#include "cli/report/serve.h"
 #include "common/outfile.h"
 #include "common/text.h"
 
-enum { OPT_JOB = 256 };
+enum { OPT_JOB = 256, OPT_JSON, OPT_SERVE, OPT_PORT };
 
 const struct hr_option hr_report_option_table[] = {
     {"job", OPT_JOB, "JOB", "show this job (default: the newest one)", HR_VALUES_OTHER},
     {"output", 'o', "FILE", "write the page to FILE (default: STORE.html in this folder)", NULL},
+    {"serve", OPT_SERVE, NULL, "show the page in a browser of this machine, instead of a file",
+     NULL},
+    {"port", OPT_PORT, "PORT", "the port of --serve (default: any)", HR_VALUES_OTHER},
+    {"json", OPT_JSON, NULL, "print what the page shows as JSON, instead of a file", NULL},
     {"help", 'h', NULL, "print this text", NULL},
     {NULL, 0, NULL, NULL, NULL},
 };
@@ -28,9 +33,23 @@ const struct hr_option hr_report_option_table[] = {
 struct report_request {
 	const char *job;    /* NULL: the newest */
 	const char *output; /* NULL: named after the store */
+	bool json, serve;
+	unsigned port; /* 0: any */
 	char **stores;
 	int n_stores;
 };
+
+static bool set_port(struct report_request *r, const char *value)
+{
+	char *end;
+	unsigned long port = strtoul(value, &end, 10);
+
+	r->port = (unsigned)port;
+	if (value[0] >= '0' && value[0] <= '9' && *end == '\0' && port < 65536)
+		return true;
+	hr_option_wrong("port", "a port, 0 to 65535", value);
+	return false;
+}
 
 /* 0: continue; 1: *ret_status is the result. */
 static int take_arguments(struct hr_options *o, struct report_request *r, int *ret_status)
@@ -53,6 +72,16 @@ static int take_arguments(struct hr_options *o, struct report_request *r, int *r
 			break;
 		case 'o':
 			r->output = o->value;
+			break;
+		case OPT_JSON:
+			r->json = true;
+			break;
+		case OPT_SERVE:
+			r->serve = true;
+			break;
+		case OPT_PORT:
+			if (!set_port(r, o->value))
+				return 1;
 			break;
 		case 'h':
 			*ret_status = hr_command_help("report");
@@ -169,7 +198,7 @@ static int write_page(const struct hr_report_page *page, const char *title, cons
 	if (err == 0 && to == NULL)
 		err = -errno;
 	if (to != NULL) {
-		hr_report_page_write(page, title, to);
+		hr_report_page_write(page, title, false, to);
 		bytes = ftell(to);
 		if (ferror(to) || bytes < 0)
 			err = -EIO;
@@ -199,11 +228,27 @@ int hr_report_main(int argc, char **argv)
 	char *name = NULL;
 	int status = EXIT_FAILURE;
 
-	if (r.stores != NULL && take_arguments(&o, &r, &status) == 0) {
+	if (r.stores == NULL || take_arguments(&o, &r, &status) != 0) {
+		free(r.stores);
+		return status;
+	}
+	if (r.serve && r.n_stores > 1) {
+		hr_report("--serve shows one store: headrace report --serve STORE");
+		free(r.stores);
+		return HR_EXIT_USAGE;
+	}
+	if (r.serve) {
+		status = hr_report_serve(r.stores[0], r.job, r.port);
+		free(r.stores);
+		return status;
+	}
+	status = make_page(&r, &page);
+	if (status == EXIT_SUCCESS && r.json) {
+		hr_report_page_json(&page, stdout);
+	} else if (status == EXIT_SUCCESS) {
 		name = r.output != NULL ? strdup(r.output) : default_name(r.stores[0]);
-		status = name != NULL ? make_page(&r, &page) : EXIT_FAILURE;
-		if (status == EXIT_SUCCESS)
-			status = write_page(&page, r.job != NULL ? r.job : r.stores[0], name);
+		status = name != NULL ? write_page(&page, r.job != NULL ? r.job : r.stores[0], name)
+				      : EXIT_FAILURE;
 	}
 	hr_report_page_done(&page);
 	free(name);
