@@ -164,6 +164,60 @@ int hr__store_open(const char *store, const char *path)
 	return fd;
 }
 
+/* ---- small files ----------------------------------------------------------------------------- */
+
+int hr_store_read_file(int dir_fd, const char *name, void *ret, size_t bytes)
+{
+	int fd = hr_store_open_file(dir_fd, name, O_RDONLY), r;
+	ssize_t n;
+
+	if (fd < 0)
+		return fd;
+	n = read(fd, ret, bytes);
+	r = n < 0 ? -errno : (int)n;
+	close(fd);
+	return r;
+}
+
+int hr__write_at(int fd, const uint8_t *buf, size_t bytes, uint64_t offset)
+{
+	while (bytes > 0) {
+		ssize_t n = pwrite(fd, buf, bytes, (off_t)offset);
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n <= 0)
+			return n < 0 ? -errno : -EIO;
+		buf += n;
+		offset += (uint64_t)n;
+		bytes -= (size_t)n;
+	}
+	return 0;
+}
+
+int hr_store_replace_file(int dir_fd, const char *name, const void *data, size_t bytes, bool sync,
+			  const struct timespec times[2])
+{
+	char fresh[HR__NAME_BYTES];
+	int fd, r;
+
+	snprintf(fresh, sizeof(fresh), "%s.new", name);
+	fd = hr_store_open_file(dir_fd, fresh, O_WRONLY | O_CREAT | O_TRUNC);
+	if (fd < 0)
+		return fd;
+	r = hr__write_at(fd, data, bytes, 0);
+	if (r == 0 && times)
+		(void)!futimens(fd, times);
+	if (r == 0 && sync && fdatasync(fd) < 0)
+		r = -errno;
+	close(fd);
+	if (r == 0 && renameat(dir_fd, fresh, dir_fd, name) < 0)
+		r = -errno;
+	if (r < 0)
+		unlinkat(dir_fd, fresh, 0);
+	return r;
+}
+
 /* ---- the store's own file -------------------------------------------------------------------- */
 
 int hr__store_version(int dir_fd)
@@ -171,15 +225,10 @@ int hr__store_version(int dir_fd)
 	static const char prefix[] = "headrace store ";
 	char text[64], *end;
 	unsigned long version;
-	ssize_t n;
-	int fd = hr_store_open_file(dir_fd, HR__STORE_FILE, O_RDONLY);
+	int n = hr_store_read_file(dir_fd, HR__STORE_FILE, text, sizeof(text) - 1);
 
-	if (fd < 0)
-		return fd;
-	n = read(fd, text, sizeof(text) - 1);
-	close(fd);
 	if (n < 0)
-		return -EIO;
+		return n;
 	text[n] = '\0';
 	if (n == 0)
 		return -EAGAIN;
@@ -386,26 +435,6 @@ bool hr__store_held(int store_fd)
 
 /* ---- a collector's lock ---------------------------------------------------------------------- */
 
-static int write_holder(int store_fd, const char *text)
-{
-	static const char new_file[] = HR__HOLDER_FILE ".new";
-	int fd = hr_store_open_file(store_fd, new_file, O_WRONLY | O_CREAT | O_TRUNC), r = 0;
-	size_t bytes = strlen(text);
-	ssize_t n;
-
-	if (fd < 0)
-		return fd;
-	n = write(fd, text, bytes);
-	if (n != (ssize_t)bytes)
-		r = n < 0 ? -errno : -ENOSPC;
-	close(fd);
-	if (r == 0 && renameat(store_fd, new_file, store_fd, HR__HOLDER_FILE) < 0)
-		r = -errno;
-	if (r < 0)
-		unlinkat(store_fd, new_file, 0);
-	return r;
-}
-
 int hr_store_hold(const char *path, int *ret_fd)
 {
 	int fd, r = hr__store_make(path);
@@ -451,27 +480,20 @@ int hr_store_write_holder(const char *path, const char *text)
 
 	if (fd < 0)
 		return -errno;
-	r = write_holder(fd, text);
+	r = hr_store_replace_file(fd, HR__HOLDER_FILE, text, strlen(text), false, NULL);
 	close(fd);
 	return r;
 }
 
 bool hr_store_holder(const char *path, char *ret, size_t bytes)
 {
-	int store_fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC), fd;
+	int store_fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC), n = 0;
 	bool held = store_fd >= 0 && hr__store_held(store_fd);
-	ssize_t n = 0;
 
-	ret[0] = '\0';
-	if (held) {
-		fd = hr_store_open_file(store_fd, HR__HOLDER_FILE, O_RDONLY);
-		if (fd >= 0) {
-			n = read(fd, ret, bytes - 1);
-			close(fd);
-		}
-		ret[n > 0 ? n : 0] = '\0';
-		ret[strcspn(ret, "\n")] = '\0';
-	}
+	if (held)
+		n = hr_store_read_file(store_fd, HR__HOLDER_FILE, ret, bytes - 1);
+	ret[n > 0 ? n : 0] = '\0';
+	ret[strcspn(ret, "\n")] = '\0';
 	if (store_fd >= 0)
 		close(store_fd);
 	return held;

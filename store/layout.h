@@ -42,6 +42,9 @@ int hr__store_open(const char *store, const char *path);
 /* As hr_store_open_file. *ret receives the attributes of the file. */
 int hr__store_open_stat(int dir_fd, const char *name, int flags, struct stat *ret);
 
+/* Writes all bytes at an offset. Retries short writes and EINTR. 0 or -errno. */
+int hr__write_at(int fd, const uint8_t *buf, size_t bytes, uint64_t offset);
+
 /* Opens a folder. If it is missing, creates it (0700). */
 int hr__folder_open(int dir_fd, const char *name, int *ret_fd);
 

@@ -271,50 +271,12 @@ static int compose(struct rewrite *w)
 	return r;
 }
 
-static int segments_write_all(int fd, const uint8_t *buf, size_t bytes)
-{
-	while (bytes > 0) {
-		ssize_t n = write(fd, buf, bytes);
-
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n <= 0)
-			return n < 0 ? -errno : -EIO;
-		buf += n;
-		bytes -= (size_t)n;
-	}
-	return 0;
-}
-
-/* Syncs the file before the rename, so that a crash leaves a whole segment. */
-static int replace_file(int dir_fd, const struct rewrite *w, const char *name)
-{
-	char other[16 + sizeof(NEW_SUFFIX)];
-	struct stat st;
-	int fd, r;
-
-	snprintf(other, sizeof(other), "%s" NEW_SUFFIX, name);
-	fd = hr_store_open_file(dir_fd, other, O_WRONLY | O_CREAT | O_TRUNC);
-	if (fd < 0)
-		return fd;
-	r = segments_write_all(fd, w->buf, w->bytes);
-	if (r == 0 && fstat(w->source->fd, &st) == 0)
-		(void)!futimens(fd, (struct timespec[]){st.st_atim, st.st_mtim});
-	if (r == 0 && fdatasync(fd) < 0)
-		r = -errno;
-	close(fd);
-	if (r == 0 && renameat(dir_fd, other, dir_fd, name) < 0)
-		r = -errno;
-	if (r < 0)
-		unlinkat(dir_fd, other, 0);
-	return r;
-}
-
 int hr_segment_rewrite(int stream_dir_fd, uint32_t number, hr_segment_replace *replace,
 		       void *context, uint64_t *ret_bytes)
 {
 	struct rewrite w = {.replace = replace, .context = context};
 	struct hr__source source = {0};
+	struct stat st;
 	char name[16];
 	int r = open_source(stream_dir_fd, number, &source);
 
@@ -323,8 +285,11 @@ int hr_segment_rewrite(int stream_dir_fd, uint32_t number, hr_segment_replace *r
 	w.source = &source;
 	r = compose(&w);
 	hr__segment_name(number, name);
-	if (r == 0)
-		r = replace_file(stream_dir_fd, &w, name);
+	if (r == 0 && fstat(source.fd, &st) < 0)
+		r = -errno;
+	if (r == 0) /* synced, so that a crash leaves a whole segment */
+		r = hr_store_replace_file(stream_dir_fd, name, w.buf, w.bytes, true,
+					  (struct timespec[]){st.st_atim, st.st_mtim});
 	if (r == 0)
 		*ret_bytes = w.bytes;
 	close(source.fd);

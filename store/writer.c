@@ -27,23 +27,7 @@
 
 #define ROOM_STEP_BYTES (1u << 20) /* reserved in advance while the disk has space */
 
-/* ---- system calls ---------------------------------------------------------------------------- */
-
-static int write_at(int fd, const uint8_t *buf, size_t bytes, uint64_t offset)
-{
-	while (bytes > 0) {
-		ssize_t n = pwrite(fd, buf, bytes, (off_t)offset);
-
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n <= 0)
-			return n < 0 ? -errno : -EIO;
-		buf += n;
-		offset += (uint64_t)n;
-		bytes -= (size_t)n;
-	}
-	return 0;
-}
+/* ---- disk space ------------------------------------------------------------------------------ */
 
 /* Reserves disk space up to `end`. *room_end: the end of the reserved space. */
 static int reserve(struct hr_writer *w, int fd, uint64_t end, uint64_t *room_end)
@@ -84,7 +68,7 @@ static void cut(struct hr_writer *w)
 
 static int append_bytes(struct hr_writer *w, const uint8_t *buf, size_t bytes)
 {
-	int r = write_at(w->fd, buf, bytes, w->offset);
+	int r = hr__write_at(w->fd, buf, bytes, w->offset);
 
 	if (r < 0) {
 		cut(w);
@@ -166,7 +150,7 @@ static int make_segment(struct hr_writer *w, const uint8_t *head, size_t bytes, 
 	fd = hr_store_open_file(w->dir_fd, name, O_RDWR | O_CREAT | O_EXCL);
 	if (fd < 0)
 		return fd;
-	r = write_at(fd, head, bytes, 0);
+	r = hr__write_at(fd, head, bytes, 0);
 	if (r == 0)
 		r = reserve(w, fd, bytes + HR_WRITER_RESERVE_BYTES, &room_end);
 	if (r < 0) {

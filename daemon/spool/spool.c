@@ -14,7 +14,6 @@
 #include "store/segments.h"
 #include "common/now.h"
 
-#define NEW_FILE "paper.new"
 #define SEGMENTS 64u /* a full spool has about so many */
 #define BUSY_MS	 5000u
 #define LOOK_US	 10000u
@@ -144,11 +143,8 @@ int hr_spool_each(struct hr_spool *s, hr_spool_see *see, void *arg)
 uint64_t hr__spool_acked(int stream_dir_fd)
 {
 	char text[32];
-	int fd = hr_store_open_file(stream_dir_fd, HR__SPOOL_ACKED, O_RDONLY);
-	ssize_t n = fd < 0 ? -1 : read(fd, text, sizeof(text) - 1);
+	int n = hr_store_read_file(stream_dir_fd, HR__SPOOL_ACKED, text, sizeof(text) - 1);
 
-	if (fd >= 0)
-		close(fd);
 	if (n <= 0)
 		return 0;
 	text[n] = '\0';
@@ -156,23 +152,6 @@ uint64_t hr__spool_acked(int stream_dir_fd)
 }
 
 /* ---- the stream that this process writes ----------------------------------------------------- */
-
-/* Makes a file atomically. */
-static int make_file(int dir_fd, const char *name, const void *content, size_t bytes)
-{
-	int fd = hr_store_open_file(dir_fd, NEW_FILE, O_WRONLY | O_CREAT | O_TRUNC), r = 0;
-
-	if (fd < 0)
-		return fd;
-	if (write(fd, content, bytes) != (ssize_t)bytes)
-		r = -ENOSPC;
-	if (!r && fdatasync(fd) < 0)
-		r = -errno;
-	if (!r && renameat(dir_fd, NEW_FILE, dir_fd, name) < 0)
-		r = -errno;
-	close(fd);
-	return r;
-}
 
 /* Before any frame, writes the collectors, then the secret, which completes the folder. */
 static int write_stream_files(const struct hr_spool *s, const char *dir)
@@ -183,11 +162,13 @@ static int write_stream_files(const struct hr_spool *s, const char *dir)
 	if (dir_fd < 0)
 		return -errno;
 	if (s->aim)
-		r = make_file(dir_fd, HR__SPOOL_AIM, s->aim, strlen(s->aim));
+		r = hr_store_replace_file(dir_fd, HR__SPOOL_AIM, s->aim, strlen(s->aim), true,
+					  NULL);
 	if (!r && getrandom(secret, sizeof(secret), 0) != (ssize_t)sizeof(secret))
 		r = -EIO;
 	if (!r)
-		r = make_file(dir_fd, HR__SPOOL_SECRET, secret, sizeof(secret));
+		r = hr_store_replace_file(dir_fd, HR__SPOOL_SECRET, secret, sizeof(secret), true,
+					  NULL);
 	close(dir_fd);
 	return r;
 }

@@ -35,25 +35,12 @@ struct hr__spool_reader {
 
 /* ---- opening --------------------------------------------------------------------------------- */
 
-static bool read_secret(int dir_fd, uint8_t ret[HR_SPOOL_SECRET_BYTES])
-{
-	int fd = hr_store_open_file(dir_fd, HR__SPOOL_SECRET, O_RDONLY);
-	ssize_t n = fd < 0 ? -1 : read(fd, ret, HR_SPOOL_SECRET_BYTES);
-
-	if (fd >= 0)
-		close(fd);
-	return n == (ssize_t)HR_SPOOL_SECRET_BYTES;
-}
-
 /* Reads the collectors of a stream. NULL: no memory. */
 static char *read_aim(int dir_fd)
 {
 	char text[4096];
-	int fd = hr_store_open_file(dir_fd, HR__SPOOL_AIM, O_RDONLY);
-	ssize_t n = fd < 0 ? -1 : read(fd, text, sizeof(text) - 1);
+	int n = hr_store_read_file(dir_fd, HR__SPOOL_AIM, text, sizeof(text) - 1);
 
-	if (fd >= 0)
-		close(fd);
 	text[n > 0 ? n : 0] = '\0';
 	return strdup(text);
 }
@@ -75,7 +62,8 @@ static int spool_stream_identify(struct hr_spool_stream *st)
 		return r;
 	st->id = o->start->stream_start;
 	st->acked = hr__spool_acked(o->dir_fd);
-	st->has_secret = read_secret(o->dir_fd, st->secret);
+	st->has_secret = hr_store_read_file(o->dir_fd, HR__SPOOL_SECRET, st->secret,
+					    sizeof(st->secret)) == (int)sizeof(st->secret);
 	st->aim = read_aim(o->dir_fd);
 	return st->aim ? 0 : -ENOMEM;
 }
@@ -317,15 +305,8 @@ static int note_acknowledged(struct hr__spool_reader *o, uint64_t seq)
 {
 	char text[32];
 	int n = snprintf(text, sizeof(text), "%" PRIu64 "\n", seq);
-	int fd =
-	    hr_store_open_file(o->dir_fd, HR__SPOOL_ACKED ".new", O_WRONLY | O_CREAT | O_TRUNC);
-	int r = fd < 0 ? fd : write(fd, text, (size_t)n) == n ? 0 : -ENOSPC;
 
-	if (fd >= 0)
-		close(fd);
-	if (!r && renameat(o->dir_fd, HR__SPOOL_ACKED ".new", o->dir_fd, HR__SPOOL_ACKED) < 0)
-		r = -errno;
-	return r;
+	return hr_store_replace_file(o->dir_fd, HR__SPOOL_ACKED, text, (size_t)n, false, NULL);
 }
 
 /* Returns how many segments at the beginning have no frame after `seq`. */
