@@ -332,7 +332,7 @@ static int visit_stream(struct opening *o, int fd, const char *name)
 	f->store = o->store;
 	f->name = shown;
 	f->segment.fd = -1;
-	f->locked = hr__stream_locked(fd);
+	f->locked = hr_stream_locked(fd);
 	r = hr__folder_read(fd, &f->names);
 	if (r < 0)
 		return r;

@@ -77,11 +77,6 @@ int hr__stream_name(const struct hr_stream_id *id, char ret[HR__NAME_BYTES])
 	return (size_t)r < HR__NAME_BYTES - used ? 0 : -ENAMETOOLONG;
 }
 
-void hr__segment_name(uint32_t number, char ret[16])
-{
-	snprintf(ret, 16, "%06u.seg", number);
-}
-
 uint32_t hr__segment_number(const char *name)
 {
 	uint32_t n = 0;
@@ -418,12 +413,12 @@ int hr__lock_file(int dir_fd, const char *name, int flags, int *ret_fd)
 	return 0;
 }
 
-bool hr__stream_locked(int stream_fd)
+bool hr_stream_locked(int stream_fd)
 {
 	return file_locked(stream_fd, HR__LOCK_FILE);
 }
 
-int hr__stream_lock(int stream_fd, int *ret_fd)
+int hr_stream_lock(int stream_fd, int *ret_fd)
 {
 	return hr__lock_file(stream_fd, HR__LOCK_FILE, O_CREAT, ret_fd);
 }

@@ -21,9 +21,6 @@ void hr__name_decode(const char *encoded, char ret[HR__NAME_BYTES]);
 /* Writes "<node>.<instance>-<attempt>". */
 int hr__stream_name(const struct hr_stream_id *id, char ret[HR__NAME_BYTES]);
 
-/* Writes "000012.seg". */
-void hr__segment_name(uint32_t number, char ret[16]);
-
 /* Returns the number in "000012.seg", 0 for any other name. */
 uint32_t hr__segment_number(const char *name);
 
@@ -53,13 +50,7 @@ int hr__store_make(const char *path);
 
 bool hr__store_held(int store_fd);
 
-/* Returns whether a writer holds the stream's lock. Does not take the lock. */
-bool hr__stream_locked(int stream_fd);
-
-/* Takes the lock until the caller closes the returned descriptor. -EBUSY. */
-int hr__stream_lock(int stream_fd, int *ret_fd);
-
-/* As hr__stream_lock, for the file `name` of a folder. `flags`: O_CREAT or 0. */
+/* As hr_stream_lock, for the file `name` of a folder. `flags`: O_CREAT or 0. */
 int hr__lock_file(int dir_fd, const char *name, int flags, int *ret_fd);
 
 #endif

@@ -75,6 +75,12 @@ int hr_store_replace_file(int dir_fd, const char *name, const void *data, size_t
 /* Returns whether only this process's user owns the open file or folder and may write it. */
 bool hr_store_is_own(int fd);
 
+/* Returns whether a writer holds the lock of a stream, which this function does not take. */
+bool hr_stream_locked(int stream_fd);
+
+/* Takes the lock of a stream until the caller closes the returned descriptor. -EBUSY. */
+int hr_stream_lock(int stream_fd, int *ret_fd);
+
 /* ---- writing --------------------------------------------------------------------------------- */
 
 /*

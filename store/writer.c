@@ -24,6 +24,7 @@
 
 #include "store/layout.h"
 #include "store/segment.h"
+#include "store/segments.h"
 
 #define ROOM_STEP_BYTES (1u << 20) /* reserved in advance while the disk has space */
 
@@ -146,7 +147,7 @@ static int make_segment(struct hr_writer *w, const uint8_t *head, size_t bytes, 
 
 	if (w->number == HR__SEGMENT_MAX)
 		return -EFBIG;
-	hr__segment_name(w->number + 1, name);
+	hr_segment_name(w->number + 1, name);
 	fd = hr_store_open_file(w->dir_fd, name, O_RDWR | O_CREAT | O_EXCL);
 	if (fd < 0)
 		return fd;
@@ -281,7 +282,7 @@ static int open_stream(int store_fd, const char *store, bool own, const struct h
 	if (r == 0)
 		r = open_folder(w, store_fd, store, own, id);
 	if (r == 0)
-		r = hr__stream_lock(w->dir_fd, &w->lock_fd);
+		r = hr_stream_lock(w->dir_fd, &w->lock_fd);
 	if (r == 0)
 		r = hr__writer_resume(w, &cut_bytes);
 	if (r < 0) {
@@ -485,17 +486,16 @@ static int sync_folders(struct hr_writer *w)
 /* For the open segment, uses the descriptor of the writes, which reports all their errors. */
 static int sync_segment(const struct hr_writer *w, uint32_t number)
 {
-	char name[16];
-	int fd, r;
+	struct hr__source source;
+	int r;
 
 	if (number == w->number && w->fd >= 0)
 		return fdatasync(w->fd) < 0 ? -errno : 0;
-	hr__segment_name(number, name);
-	fd = hr_store_open_file(w->dir_fd, name, O_RDONLY);
-	if (fd < 0)
-		return fd;
-	r = fdatasync(fd) < 0 ? -errno : 0;
-	close(fd);
+	r = hr__segment_open(w->dir_fd, number, O_RDONLY, &source);
+	if (r < 0)
+		return r;
+	r = fdatasync(source.fd) < 0 ? -errno : 0;
+	close(source.fd);
 	return r;
 }
 

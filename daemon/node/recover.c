@@ -213,7 +213,7 @@ static void find_in_stream(int fd, struct journals *ret)
 {
 	struct stat st;
 
-	if (fstatat(fd, "journal", &st, AT_SYMLINK_NOFOLLOW) < 0 || hr_segments_taken(fd))
+	if (fstatat(fd, "journal", &st, AT_SYMLINK_NOFOLLOW) < 0 || hr_stream_locked(fd))
 		return;
 	if (hr_store_is_own(fd)) {
 		ret->own = true;

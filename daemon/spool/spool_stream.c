@@ -230,7 +230,7 @@ static int open_part(struct hr__spool_reader *o, size_t at)
 
 	if (o->fd >= 0)
 		close(o->fd);
-	hr_segments_name(o->parts[at].number, name);
+	hr_segment_name(o->parts[at].number, name);
 	o->fd = hr_store_open_file(o->dir_fd, name, O_RDONLY);
 	if (o->fd < 0)
 		return o->fd;
@@ -330,7 +330,7 @@ static uint64_t remove_parts(struct hr__spool_reader *o, size_t n)
 	for (size_t i = 0; i < n_files && files[i].number <= o->parts[n - 1].number; i++) {
 		char name[16];
 
-		hr_segments_name(files[i].number, name);
+		hr_segment_name(files[i].number, name);
 		if (unlinkat(o->dir_fd, name, 0) == 0)
 			removed += files[i].bytes;
 	}
@@ -387,7 +387,7 @@ enum hr_spool_end hr_spool_stream_end(struct hr_spool_stream *st)
 {
 	int dir_fd = st->own->dir_fd;
 
-	if (hr_segments_taken(dir_fd))
+	if (hr_stream_locked(dir_fd))
 		return HR_SPOOL_WRITTEN;
 	return faccessat(dir_fd, HR__SPOOL_JOURNAL, F_OK, AT_SYMLINK_NOFOLLOW) == 0
 		   ? HR_SPOOL_JOURNAL
@@ -433,7 +433,7 @@ int hr_spool_stream_remove(struct hr_spool_stream *st)
 
 	if (r)
 		return r;
-	r = hr_segments_take(o->dir_fd, &writer);
+	r = hr_stream_lock(o->dir_fd, &writer);
 	if (!r && hr_spool_stream_end(st) == HR_SPOOL_JOURNAL)
 		r = -EBUSY;
 	hr_spool_stream_rest(st);
