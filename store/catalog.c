@@ -375,9 +375,7 @@ static int catalog_explain(int error, const char *store, char **ret_error)
 				      "headrace does not open these in a store";
 	else if (error == -EACCES)
 		what = "permission denied: it belongs to another user (stores have mode 0700)";
-	if (asprintf(ret_error, "%s: %s", store, what) < 0)
-		*ret_error = NULL;
-	return error;
+	return hr_text_fail(error, ret_error, "%s: %s", store, what);
 }
 
 static int open_store(struct opening *o)

@@ -317,19 +317,18 @@ int hr__store_make(const char *path)
 	if (fd < 0)
 		return -errno;
 	r = adopt_folder(fd);
+	if (r == 0)
+		return fd;
 	close(fd);
 	return r;
 }
 
 int hr_store_create(const char *path)
 {
-	int fd, r = hr__store_make(path);
+	int fd = hr__store_make(path), r;
 
-	if (r < 0)
-		return r;
-	fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (fd < 0)
-		return -errno;
+		return fd;
 	r = hr__store_held(fd) ? -EBUSY : 0;
 	close(fd);
 	return r;
@@ -432,13 +431,10 @@ bool hr__store_held(int store_fd)
 
 int hr_store_hold(const char *path, int *ret_fd)
 {
-	int fd, r = hr__store_make(path);
+	int fd = hr__store_make(path), r;
 
-	if (r < 0)
-		return r;
-	fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (fd < 0)
-		return -errno;
+		return fd;
 	r = hr__lock_file(fd, HR__STORE_FILE, 0, ret_fd);
 	close(fd);
 	return r;

@@ -45,7 +45,7 @@ int hr__write_at(int fd, const uint8_t *buf, size_t bytes, uint64_t offset);
 /* Opens a folder. If it is missing, creates it (0700). */
 int hr__folder_open(int dir_fd, const char *name, int *ret_fd);
 
-/* As hr_store_create, but does not check whether a collector holds the store. */
+/* As hr_store_create, even if a collector holds the store. Returns the open folder or -errno. */
 int hr__store_make(const char *path);
 
 bool hr__store_held(int store_fd);

@@ -295,14 +295,16 @@ static int open_stream(int store_fd, const char *store, bool own, const struct h
 	return 0;
 }
 
-static int open_in(const char *store, const struct hr_stream_id *id, struct hr_writer **ret,
-		   uint64_t *ret_cut_bytes)
+/* `held`: the caller is the collector that holds the store. */
+static int open_in(const char *store, bool held, const struct hr_stream_id *id,
+		   struct hr_writer **ret, uint64_t *ret_cut_bytes)
 {
-	int fd = open(store, O_RDONLY | O_DIRECTORY | O_CLOEXEC), r;
+	int fd = hr__store_make(store), r;
 
 	if (fd < 0)
-		return -errno;
-	r = open_stream(fd, store, false, id, ret, ret_cut_bytes);
+		return fd;
+	r = !held && hr__store_held(fd) ? -EBUSY
+					: open_stream(fd, store, false, id, ret, ret_cut_bytes);
 	close(fd);
 	return r;
 }
@@ -310,9 +312,7 @@ static int open_in(const char *store, const struct hr_stream_id *id, struct hr_w
 int hr_writer_open(const char *store, const struct hr_stream_id *id, struct hr_writer **ret,
 		   uint64_t *ret_cut_bytes)
 {
-	int r = hr_store_create(store);
-
-	return r < 0 ? r : open_in(store, id, ret, ret_cut_bytes);
+	return open_in(store, false, id, ret, ret_cut_bytes);
 }
 
 int hr_writer_open_own(int store_fd, const char *store, const struct hr_stream_id *id,
@@ -326,9 +326,7 @@ int hr_writer_open_own(int store_fd, const char *store, const struct hr_stream_i
 int hr_writer_open_held(const char *store, const struct hr_stream_id *id, struct hr_writer **ret,
 			uint64_t *ret_cut_bytes)
 {
-	int r = hr__store_make(store);
-
-	return r < 0 ? r : open_in(store, id, ret, ret_cut_bytes);
+	return open_in(store, true, id, ret, ret_cut_bytes);
 }
 
 /* ---- use ------------------------------------------------------------------------------------- */
