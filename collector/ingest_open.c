@@ -26,11 +26,8 @@
 
 static unsigned bucket_of(const char *job, const char *node, uint64_t instance, uint32_t attempt)
 {
-	uint64_t h = hr_fnv(HR_FNV_BASIS, job, strlen(job) + 1);
+	uint64_t h = hr_fnv(hr__stream_hash(job, node, instance), &attempt, sizeof(attempt));
 
-	h = hr_fnv(h, node, strlen(node) + 1);
-	h = hr_fnv(h, &instance, sizeof(instance));
-	h = hr_fnv(h, &attempt, sizeof(attempt));
 	return (unsigned)((h ^ h >> 32) % HR__BUCKETS);
 }
 
