@@ -61,6 +61,13 @@ _Static_assert(sizeof(struct hr_segment_trailer) == 32, "segment trailer");
 int hr_store_open_file(int dir_fd, const char *name, int flags);
 int hr_store_open_folder(int dir_fd, const char *name);
 
+/*
+ * Calls `visit` for each folder in the open folder `fd`, in the order of names, until a call does
+ * not return 0. Skips names that begin with a dot. Returns the last result, or -errno.
+ */
+typedef int hr_store_visit(void *context, const char *name, int folder_fd);
+int hr_store_each_folder(int fd, hr_store_visit *visit, void *context);
+
 /* Reads at most `bytes` of a small file. Returns their number, or -errno. */
 int hr_store_read_file(int dir_fd, const char *name, void *ret, size_t bytes);
 

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "daemon/node/recover.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <pwd.h>
@@ -209,43 +208,28 @@ struct journals {
 	uid_t owner;  /* of a refused folder */
 };
 
-static void find_in_stream(int fd, struct journals *ret)
+static int find_in_stream(void *context, const char *name, int fd)
 {
+	struct journals *ret = context;
 	struct stat st;
 
+	(void)name;
 	if (fstatat(fd, "journal", &st, AT_SYMLINK_NOFOLLOW) < 0 || hr_stream_locked(fd))
-		return;
+		return 0;
 	if (hr_store_is_own(fd)) {
 		ret->own = true;
 	} else if (fstat(fd, &st) == 0) {
 		ret->foreign = true;
 		ret->owner = st.st_uid;
 	}
+	return 0;
 }
 
-static void find_journals(int fd, unsigned levels, struct journals *ret)
+static int find_in_job(void *context, const char *name, int fd)
 {
-	struct dirent **entries;
-	int n;
-
-	if (levels == 0) {
-		find_in_stream(fd, ret);
-		return;
-	}
-	n = scandirat(fd, ".", &entries, NULL, NULL);
-	for (int i = 0; i < n; i++) {
-		int inner = entries[i]->d_name[0] == '.'
-				? -1
-				: hr_store_open_folder(fd, entries[i]->d_name);
-
-		if (inner >= 0) {
-			find_journals(inner, levels - 1, ret);
-			close(inner);
-		}
-		free(entries[i]);
-	}
-	if (n >= 0)
-		free(entries);
+	(void)name;
+	(void)hr_store_each_folder(fd, find_in_stream, context);
+	return 0;
 }
 
 int hr_stream_recover(const char *store, const struct hr_stream_id *id)
@@ -319,7 +303,7 @@ int hr_store_recover(const char *store, char **ret_note)
 	*ret_note = NULL;
 	jobs = fd < 0 ? -1 : hr_store_open_folder(fd, "jobs");
 	if (jobs >= 0) {
-		find_journals(jobs, 2, &found);
+		(void)hr_store_each_folder(jobs, find_in_job, &found);
 		close(jobs);
 	}
 	if (found.own)

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "daemon/spool/spool_internal.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -89,55 +88,40 @@ int hr_spool_lock(struct hr_spool *s, int *ret_fd)
 	return 0;
 }
 
-/* Calls `see` for the folders in `fd`, which it closes. */
-static int each_folder(int fd, const char *above, hr_spool_see *see, void *arg)
-{
-	DIR *dir = fdopendir(fd);
-	struct dirent *entry;
-	int r = 0;
-
-	if (!dir) {
-		close(fd);
-		return -errno;
-	}
-	while (!r && (entry = readdir(dir)) != NULL) { // NOLINT(concurrency-mt-unsafe): own DIR
-		char folder[600];
-		int inner;
-
-		if (entry->d_name[0] == '.' || snprintf(folder, sizeof(folder), "%s/%s", above,
-							entry->d_name) >= (int)sizeof(folder))
-			continue;
-		inner = hr_store_open_folder(fd, entry->d_name);
-		if (inner < 0)
-			continue;
-		r = see(arg, folder, inner);
-		close(inner);
-	}
-	closedir(dir);
-	return r;
-}
-
 struct each {
 	hr_spool_see *see;
 	void *arg;
+	const char *job; /* the folder of the current job */
 };
 
-static int see_job(void *arg, const char *folder, int dir_fd)
+static int see_stream(void *context, const char *name, int dir_fd)
 {
-	const struct each *each = arg;
-	int fd = openat(dir_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	const struct each *each = context;
+	char folder[600];
 
-	return fd < 0 ? -errno : each_folder(fd, folder, each->see, each->arg);
+	if (snprintf(folder, sizeof(folder), "jobs/%s/%s", each->job, name) >= (int)sizeof(folder))
+		return 0;
+	return each->see(each->arg, folder, dir_fd);
+}
+
+static int see_job(void *context, const char *name, int dir_fd)
+{
+	struct each *each = context;
+
+	each->job = name;
+	return hr_store_each_folder(dir_fd, see_stream, each);
 }
 
 int hr_spool_each(struct hr_spool *s, hr_spool_see *see, void *arg)
 {
-	struct each each = {see, arg};
-	int fd = openat(s->dir_fd, "jobs", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	struct each each = {.see = see, .arg = arg};
+	int fd = openat(s->dir_fd, "jobs", O_RDONLY | O_DIRECTORY | O_CLOEXEC), r;
 
 	if (fd < 0)
 		return errno == ENOENT ? 0 : -errno;
-	return each_folder(fd, "jobs", see_job, &each);
+	r = hr_store_each_folder(fd, see_job, &each);
+	close(fd);
+	return r;
 }
 
 uint64_t hr__spool_acked(int stream_dir_fd)
