@@ -3,7 +3,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <pwd.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,6 +12,7 @@
 #include "store/segments.h"
 #include "store/store.h"
 #include "common/text.h"
+#include "common/users.h"
 #include "daemon/spool/appender.h"
 #include "daemon/engine/engine.h"
 #include "daemon/node/jobfile.h"
@@ -268,14 +268,12 @@ static int recover_all(int store_fd, const char *store, char **note)
 
 static void add_foreign(char **note, const char *store, uid_t owner)
 {
-	struct passwd entry, *found = NULL;
-	char *text = NULL, names[1024];
-	const char *user;
+	struct hr_user user;
+	char *text = NULL;
 	int n;
 
-	if (getpwuid_r(owner, &entry, names, sizeof(names), &found) != 0 || !found)
-		snprintf(names, sizeof(names), "%u", (unsigned)owner);
-	user = found ? found->pw_name : names;
+	if (!hr_user_by_id(owner, &user))
+		snprintf(user.name, sizeof(user.name), "%u", (unsigned)owner);
 	if (owner == geteuid())
 		n = asprintf(
 		    &text,
@@ -288,7 +286,7 @@ static void add_foreign(char **note, const char *store, uid_t owner)
 			     "%s%s: headraced was killed; its last events are in a journal of user "
 			     "%s and are missing here\n"
 			     "%s can add them: run `headrace query %s summary` once\n",
-			     *note ? *note : "", store, user, user, store);
+			     *note ? *note : "", store, user.name, user.name, store);
 	if (n < 0)
 		return;
 	free(*note);
