@@ -23,7 +23,9 @@
 #include "cli/commands.h"
 #include "cli/query/progress.h"
 #include "cli/query/query_remote.h"
+#include "cli/query/query_operands.h"
 #include "cli/query/query_request.h"
+#include "cli/query/query_start.h"
 #include "query/ask.h"
 #include "common/outfile.h"
 #include "common/text.h"
@@ -267,21 +269,30 @@ static int plan_output(const struct hr_query_request *r, struct hr_outfile *file
 	return 0;
 }
 
+int hr_query_answer(struct hr_query_request *r)
+{
+	struct hr_outfile file = {0};
+	int status = hr_operands_check(r);
+
+	signal(SIGPIPE, SIG_IGN);
+	if (status == 0 && r->n_words == 0)
+		return hr_query_start(r->remote ? NULL : r->stores[0],
+				      r->newest != NULL ? "" : r->stores[0]);
+	if (status == 0)
+		status = plan_output(r, &file);
+	if (status == 0)
+		status = r->remote ? hr_query_remote(r, width(r), &file) : ask_stores(r, &file);
+	hr_outfile_done(&file);
+	return status;
+}
+
 int hr_query_main(int argc, char **argv)
 {
 	struct hr_query_request request;
-	struct hr_outfile file = {0};
 	int status;
 
-	signal(SIGPIPE, SIG_IGN);
-	if (hr_request_parse(argc, argv, &request, &status) == 0) {
-		status = plan_output(&request, &file);
-		if (status == 0 && request.remote)
-			status = hr_query_remote(&request, width(&request), &file);
-		else if (status == 0)
-			status = ask_stores(&request, &file);
-	}
-	hr_outfile_done(&file);
+	if (hr_request_parse(argc, argv, &request, &status) == 0)
+		status = hr_query_answer(&request);
 	hr_request_done(&request);
 	return status;
 }
