@@ -11,23 +11,19 @@
 #include "common/array.h"
 #include "common/text.h"
 
-/* Adds the store, if there is one. Takes the path, which is freed otherwise. 0 or -ENOMEM. */
-static int stores_add(struct hr_found_stores *to, char *path, bool sizes)
+int hr_stores_add(const char *path, bool sizes, struct hr_found_stores *to)
 {
-	struct hr_found_store store = {.path = path};
-	int r = path == NULL ? -ENOMEM : 0;
+	struct hr_found_store store;
 
-	if (r == 0 && hr_store_outline(path, sizes, &store.outline) < 0) {
-		free(path);
+	if (hr_store_outline(path, sizes, &store.outline) < 0)
 		return 0;
+	store.path = strdup(path);
+	if (store.path == NULL || !hr_array_reserve(to->list, to->n, to->room)) {
+		free(store.path);
+		return -ENOMEM;
 	}
-	if (r == 0 && !hr_array_reserve(to->list, to->n, to->room))
-		r = -ENOMEM;
-	if (r == 0)
-		to->list[to->n++] = store;
-	else
-		free(path);
-	return r;
+	to->list[to->n++] = store;
+	return 0;
 }
 
 static int newest_first(const void *a, const void *b)
@@ -39,14 +35,23 @@ static int newest_first(const void *a, const void *b)
 	return strcmp(y->path, x->path);
 }
 
-static char *path_in(const char *folder, const char *name)
+void hr_stores_sort(struct hr_found_stores *s)
+{
+	if (s->n > 0)
+		qsort(s->list, s->n, sizeof(*s->list), newest_first);
+}
+
+static int add_in(const char *folder, const char *name, bool sizes, struct hr_found_stores *to)
 {
 	size_t n = strlen(folder);
 	char *path;
+	int r;
 
 	if (asprintf(&path, "%s%s%s", folder, n > 0 && folder[n - 1] == '/' ? "" : "/", name) < 0)
-		return NULL;
-	return path;
+		return -ENOMEM;
+	r = hr_stores_add(path, sizes, to);
+	free(path);
+	return r;
 }
 
 int hr_stores_find(const char *folder, bool sizes, struct hr_found_stores *to)
@@ -54,7 +59,7 @@ int hr_stores_find(const char *folder, bool sizes, struct hr_found_stores *to)
 	size_t before = to->n;
 	struct dirent *entry;
 	DIR *dir;
-	int r = stores_add(to, strdup(folder), sizes);
+	int r = hr_stores_add(folder, sizes, to);
 
 	if (r < 0 || to->n > before)
 		return r;
@@ -65,10 +70,9 @@ int hr_stores_find(const char *folder, bool sizes, struct hr_found_stores *to)
 		if (entry->d_name[0] != '.' &&
 		    (entry->d_type == DT_DIR || entry->d_type == DT_LNK ||
 		     entry->d_type == DT_UNKNOWN))
-			r = stores_add(to, path_in(folder, entry->d_name), sizes);
+			r = add_in(folder, entry->d_name, sizes, to);
 	closedir(dir);
-	if (to->n > 0)
-		qsort(to->list, to->n, sizeof(*to->list), newest_first);
+	hr_stores_sort(to);
 	return r;
 }
 

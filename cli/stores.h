@@ -27,6 +27,10 @@ struct hr_found_stores {
 int hr_stores_find(const char *folder, bool sizes, struct hr_found_stores *to);
 void hr_stores_done(struct hr_found_stores *s);
 
+/* Adds the path if it is a store. 0 or -ENOMEM. */
+int hr_stores_add(const char *path, bool sizes, struct hr_found_stores *to);
+void hr_stores_sort(struct hr_found_stores *s); /* the newest first */
+
 /*
  * Returns the newest store of this folder (malloc'ed), and reports which one it takes. Returns NULL
  * after it has reported that it found none.

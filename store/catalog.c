@@ -14,7 +14,7 @@
 #include "common/fnv.h"
 #include "common/text.h"
 
-#define BUCKETS_MIN  64u
+#define BUCKETS_MIN 64u
 
 void hr__problem(struct hr_catalog *c, const char *format, ...)
 {

@@ -15,8 +15,8 @@ static uint64_t changed_ns(const struct stat *st)
 	return (uint64_t)st->st_mtim.tv_sec * UINT64_C(1000000000) + (uint64_t)st->st_mtim.tv_nsec;
 }
 
-/* Returns the size of the files in a folder. */
-static uint64_t folder_bytes(int parent_fd, const char *name)
+/* Returns the size of the segments of a stream. */
+static uint64_t stream_bytes(int parent_fd, const char *name)
 {
 	struct hr__folder files;
 	struct stat st;
@@ -25,7 +25,8 @@ static uint64_t folder_bytes(int parent_fd, const char *name)
 
 	if (fd >= 0 && hr__folder_read(fd, &files) == 0) {
 		for (size_t i = 0; i < files.n; i++)
-			if (fstatat(fd, files.names[i], &st, AT_SYMLINK_NOFOLLOW) == 0)
+			if (hr__segment_number(files.names[i]) > 0 &&
+			    fstatat(fd, files.names[i], &st, AT_SYMLINK_NOFOLLOW) == 0)
 				bytes += (uint64_t)st.st_size;
 		hr__folder_done(&files);
 	}
@@ -43,7 +44,7 @@ static uint64_t job_bytes(int jobs_fd, const char *name)
 
 	if (fd >= 0 && hr__folder_read(fd, &streams) == 0) {
 		for (size_t i = 0; i < streams.n; i++)
-			bytes += folder_bytes(fd, streams.names[i]);
+			bytes += stream_bytes(fd, streams.names[i]);
 		hr__folder_done(&streams);
 	}
 	if (fd >= 0)

@@ -198,6 +198,33 @@ static int resolve(struct hr_query_request *r)
 		   : HR_EXIT_USAGE;
 }
 
+/*
+ * If all jobs of the store are runs with the same -o (cli/run/job_reuse.h), a named query is about
+ * the last one: sums over repeated runs mean nothing. SQL and the query `jobs` see all.
+ */
+static void take_last_run(struct hr_query_request *r)
+{
+	struct hr_store_outline outline;
+	char first[sizeof(outline.last_job)], last[sizeof(first) + 32];
+	const char *dot;
+
+	if (r->job != NULL || r->n_stores != 1 || !hr_question_is_name(r->words[0]) ||
+	    strcmp(r->words[0], "jobs") == 0 ||
+	    hr_store_outline(r->stores[0], false, &outline) < 0 || outline.jobs < 2)
+		return;
+	dot = strrchr(outline.last_job, '.');
+	if (dot == NULL)
+		return;
+	snprintf(first, sizeof(first), "%.*s", (int)(dot - outline.last_job), outline.last_job);
+	snprintf(last, sizeof(last), "%s.%zu", first, outline.jobs);
+	if (strcmp(last, outline.last_job) != 0 || !hr_store_has_job(r->stores[0], first))
+		return;
+	r->last_run = strdup(last);
+	r->job = r->last_run;
+	hr_report("job: %s, the last of %zu runs into this store; --job chooses another one", last,
+		  outline.jobs);
+}
+
 int hr_operands_check(struct hr_query_request *r)
 {
 	int status = check_collector(r);
@@ -212,5 +239,7 @@ int hr_operands_check(struct hr_query_request *r)
 		status = check_folders(r);
 	if (status == 0 && r->n_stores == 0)
 		status = take_newest(r);
+	if (status == 0 && !r->remote && r->n_words > 0)
+		take_last_run(r);
 	return status;
 }

@@ -173,6 +173,7 @@ void hr_request_done(struct hr_query_request *r)
 {
 	hr_question_done(&r->question);
 	free(r->newest);
+	free(r->last_run);
 	free(r->stores);
 	free(r->words);
 }

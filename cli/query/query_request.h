@@ -21,6 +21,7 @@ struct hr_query_request {
 	bool remote;  /* a collector instead of stores */
 	struct hr_address collector;
 	const char *job; /* NULL: all */
+	char *last_run;	 /* the job, if headrace chose it; NULL: it did not */
 	enum hr_ask_format format;
 	const char *output; /* NULL: standard output */
 	uint64_t memory_bytes;

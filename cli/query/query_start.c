@@ -12,19 +12,19 @@
 #include "common/region.h"
 #include "common/text.h"
 
-#define QUESTIONS 3u
+#define SUGGESTIONS 3u
 
 struct contents {
 	bool waits, workers, ranks; /* input waits, DataLoader workers, several ranks */
 };
 
 /* In order of interest: the first three whose condition holds are printed. */
-static const struct question {
+static const struct suggestion {
 	const char *command; /* the store follows */
 	const char *query, *what;
 	size_t condition; /* offset of a bool of struct contents */
 	bool always;
-} questions[] = {
+} suggestions[] = {
     {"diagnose", "", "why did the training lose time?", offsetof(struct contents, waits), false},
     {"query", "blame", "what did the longest waits for data consist of?",
      offsetof(struct contents, waits), false},
@@ -83,14 +83,14 @@ static struct contents look_into(const char *store)
 	return c;
 }
 
-static void print_questions(const struct contents *c, const char *typed)
+static void print_suggestions(const struct contents *c, const char *typed)
 {
 	unsigned shown = 0;
 
-	for (size_t i = 0; i < sizeof(questions) / sizeof(questions[0]); i++) {
-		const struct question *q = &questions[i];
+	for (size_t i = 0; i < sizeof(suggestions) / sizeof(suggestions[0]); i++) {
+		const struct suggestion *q = &suggestions[i];
 
-		if (shown == QUESTIONS ||
+		if (shown == SUGGESTIONS ||
 		    (!q->always && !*(const bool *)((const char *)c + q->condition)))
 			continue;
 		shown++;
@@ -123,7 +123,7 @@ int hr_query_start(const char *store, const char *typed)
 	}
 	contents = look_into(store);
 	puts("What do you want to know? For example:\n");
-	print_questions(&contents, word);
+	print_suggestions(&contents, word);
 	printf("  headrace query%s%s \"SELECT op, count(*) FROM events GROUP BY op\"\n"
 	       "      SQL, by DuckDB\n\n"
 	       "All named queries:      headrace query --list\n"

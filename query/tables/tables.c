@@ -3,8 +3,6 @@
 
 #include <errno.h>
 
-#include "query/query.h"
-
 #define COLUMN(name, type) {#name, HR_SQL_##type},
 #define ONE(name, type)	   +1 // NOLINT(bugprone-macro-parentheses): a sum is made of them
 #define X(table, TABLE)                                                                            \
@@ -18,11 +16,6 @@ const struct hr_sql_table hr__tables[HR_TABLE_END] = {
     HR_TABLES(X)
 #undef X
 };
-
-const char *hr_query_table_name(unsigned i)
-{
-	return i < HR_TABLE_END ? hr__tables[i].name : NULL;
-}
 
 static duckdb_logical_type logical_type(enum hr_sql_type type)
 {
