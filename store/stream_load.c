@@ -388,8 +388,9 @@ static int by_number(const void *a, const void *b)
 }
 
 /*
- * If DataLoader workers reported their numbers, other children of their rank are no workers. The
- * daemon knows that from the first report on, so children that ended earlier have slots.
+ * If DataLoader workers reported their numbers, other children of their rank are not workers. The
+ * daemon knows this only after the first report, so children that ended before it still have slots.
+ * Removes these slots.
  */
 static int drop_slots(struct hr_process *processes, size_t n)
 {

@@ -12,7 +12,7 @@
 #include "daemon/base/cgroup.h"
 
 #define LEVELS_MOST 32
-#define V1_MOUNT    "/sys/fs/cgroup/cpu" /* a link where cpu and cpuacct are one hierarchy */
+#define V1_MOUNT    "/sys/fs/cgroup/cpu" /* it is a link if cpu and cpuacct are one hierarchy */
 
 static bool text_read(const char *path, char *text, size_t size)
 {
@@ -74,7 +74,7 @@ static uint32_t quota_up(const char *mount, const char *path, bool v2)
 	return least;
 }
 
-/* True: "cpu" is one of the controllers in "cpu,cpuacct". */
+/* Whether "cpu" is one of the controllers in a list such as "cpu,cpuacct". */
 static bool has_cpu(const char *controllers)
 {
 	for (; controllers; controllers = strchr(controllers, ',')) {
@@ -95,7 +95,8 @@ uint32_t hr_cpu_quota_milli(pid_t pid)
 	snprintf(name, sizeof(name), "/proc/%d/cgroup", (int)pid);
 	if (!text_read(name, text, sizeof(text)))
 		return 0;
-	for (; (end = strchr(line, '\n')) != NULL; line = end + 1) { /* not a line that was cut */
+	/* Without a line that was cut. */
+	for (; (end = strchr(line, '\n')) != NULL; line = end + 1) {
 		*end = '\0';
 		controllers = strchr(line, ':');
 		path = controllers ? strchr(++controllers, ':') : NULL;

@@ -3,10 +3,10 @@
 #include "common/level.h"
 #include "daemon/engine/state.h"
 
-/* limits that keep each frame far below HR_FRAME_MAX_BYTES */
+/* Limits that keep each frame far below HR_FRAME_MAX_BYTES. */
 #define ROWS_MOST	 4096u
 #define PATHS_MOST_BYTES (4u << 20)
-#define EMIT_AHEAD	 4u /* file records to prefetch */
+#define EMIT_AHEAD	 4u /* number of file records to prefetch */
 
 struct hr_out *hr__out_begin(struct hr_engine *e, Headrace__Frame__BodyCase body)
 {
@@ -20,7 +20,7 @@ struct hr_out *hr__out_begin(struct hr_engine *e, Headrace__Frame__BodyCase body
 	o->clock.boot_ns = e->now.boot_ns;
 	o->clock.real_ns = e->now.real_ns;
 	o->clock.error_ns = e->now.error_ns;
-	if (!e->job) /* the journal has lost its beginning, and so the clock */
+	if (!e->job) /* the journal has lost its beginning, which has the clock */
 		o->frame.clock = NULL;
 	return o;
 }
@@ -69,7 +69,10 @@ ProtobufCBinaryData hr__kept_path(const struct hr_engine *e, struct hr_arena *a,
 	return d;
 }
 
-/* If only the first word may be stored, hides it like a path, because it may be a path. */
+/*
+ * Returns the part of a command line that may be stored. If this is only the first word, it is
+ * hidden like a path, because it may be a path.
+ */
 ProtobufCBinaryData hr__kept_command(const struct hr_engine *e, struct hr_arena *a,
 				     const void *line, size_t bytes)
 {
@@ -147,7 +150,10 @@ static void fill_process(const struct hr_engine *e, struct hr_out *o, Headrace__
 	fill_excluded(o, m, p);
 }
 
-/* Sends the processes in the list of changed ones, because a walk over all would be too slow. */
+/*
+ * Sends the processes in the list of changed processes. A walk over all processes would be too
+ * slow.
+ */
 static void emit_processes(struct hr_engine *e)
 {
 	struct hr_out *o = hr__out_begin(e, HEADRACE__FRAME__BODY_PROCESSES);
@@ -288,7 +294,9 @@ static void fill_rollup(struct hr_out *o, Headrace__Rollup *m, const struct hr_r
 	m->n_dur_hist = sparse(o, r->dur_hist, HR_HIST_BINS, &m->dur_hist);
 }
 
-/* The loss if this frame is dropped. If there are no events, its operations are lost, too. */
+/*
+ * The loss if this frame is dropped. Its operations are also lost if there are no events of them.
+ */
 static struct hr_loss absence_of_rollups(const Headrace__RollupBatch *m)
 {
 	struct hr_loss l = {.reason = m->alone ? HR_LOSS_STORE_FULL : HR_LOSS_ROLLUPS_FULL};
@@ -300,7 +308,10 @@ static struct hr_loss absence_of_rollups(const Headrace__RollupBatch *m)
 	return l;
 }
 
-/* Fills rows of a window from t->v[from..to): operations, or `sides` (op below HR_OP_FIRST). */
+/*
+ * Fills rows of a window from t->v[from..to): rows of operations or, if `sides`, rows of sides (op
+ * below HR_OP_FIRST).
+ */
 static size_t fill_rollups(struct hr_out *o, const struct hr_rollups *t, uint64_t window,
 			   uint32_t from, uint32_t to, bool sides, Headrace__Rollup ***ret)
 {
@@ -404,7 +415,7 @@ static void fill_filerec(struct hr_out *o, Headrace__FileRecord *m, const struct
 	m->n_write_size_hist = few(o, &r->write_hist, &m->write_size_hist);
 }
 
-/* Loads the cache lines of record i, which was used long ago, while earlier ones are written. */
+/* Loads the cache lines of record i, which was used long ago, while earlier records are written. */
 static void prefetch_filerec(const struct hr_engine *e, const uint32_t *indexes, size_t n, size_t i)
 {
 	const char *r = i < n ? (const char *)&e->filerecs.v[indexes[i]] : NULL;

@@ -5,7 +5,7 @@
 #include "common/cause.h"
 #include "daemon/engine/fold.h"
 
-#define FRAME_ROWS 4096u /* sent when there are so many */
+#define FRAME_ROWS 4096u /* rows are sent when there are this many */
 
 /* ---- the table ------------------------------------------------------------------------------- */
 
@@ -58,7 +58,10 @@ void hr_kernel_sums_done(struct hr_kernel_sums *t)
 
 /* ---- frames ---------------------------------------------------------------------------------- */
 
-/* Makes one frame of sums from `from` on. Returns the index where the next frame starts. */
+/*
+ * Makes one frame of sums, beginning with row `from`. Returns the index where the next frame
+ * starts.
+ */
 static uint32_t emit_sums(struct hr_engine *e, uint32_t from)
 {
 	struct hr_kernel_sums *t = &e->kernel;
@@ -105,7 +108,10 @@ void hr__emit_kernel(struct hr_engine *e)
 
 /* ---- entries --------------------------------------------------------------------------------- */
 
-/* The op may have any value, because it comes from the memory of the process. */
+/*
+ * Whether a row can be true. Its op may have any value, because it comes from the memory of the
+ * process.
+ */
 static bool makes_sense(const struct hr_engine *e, const struct hr_kernel_row *row)
 {
 	return row->op < HR_OP_MAX && e->trait[row->op].class != HR_CLASS_NONE &&
@@ -115,7 +121,7 @@ static bool makes_sense(const struct hr_engine *e, const struct hr_kernel_row *r
 }
 
 /*
- * The stream file id, as in records of this process; 0: none. An unknown file gets a new id (its
+ * The stream file id that records of this process have; 0: none. An unknown file gets a new id (its
  * path may be in an earlier Paths frame), unless it is excluded, or only the kernel has its name.
  */
 static uint32_t file_of(struct hr_engine *e, struct hr_proc *p, const struct hr_kernel_row *row)

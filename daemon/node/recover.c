@@ -28,7 +28,7 @@ static void recover_give(void *arg, struct hr_out_list *out)
 
 struct recovered {
 	struct hr_journal *j; /* NULL: absent, or unreadable */
-	int fd;		      /* of its file; valid if j is not NULL */
+	int fd;		      /* the descriptor of its file; valid if j is not NULL */
 	bool damaged;
 	struct hr_loss lost;
 };
@@ -83,7 +83,8 @@ static int recover_finish(struct recovered *ret, struct hr_writer *w)
 
 	if (!r)
 		r = hr_engine_new(pool, &e);
-	if (!r) /* without the journal, so that both halves stay until all frames are stored */
+	/* The appender gets no journal, so that both halves stay until all frames are stored. */
+	if (!r)
 		r = hr_appender_new(w, pool, NULL, NULL, &a);
 	if (!r)
 		r = replay(ret, e, a, hr_writer_mark(w));
@@ -103,7 +104,10 @@ static int recover_finish(struct recovered *ret, struct hr_writer *w)
 	return r ? r : stored;
 }
 
-/* `own`: the journal must be this user's. Returns 1: recovered; 0: there is no journal. */
+/*
+ * Recovers a stream. `own`: the journal must belong to this user. Returns 1: recovered; 0: there is
+ * no journal.
+ */
 static int recover_stream(struct hr_writer *w, uint64_t instance, bool own, struct recovered *ret)
 {
 	int fd = hr_journal_file(hr_writer_dir_fd(w), instance), r;
@@ -187,7 +191,7 @@ static int recover_one(int store_fd, const char *store, const struct hr_stream *
 	int r = hr_writer_open_own(store_fd, store, &id, &w), closed;
 	uint64_t before;
 
-	/* If a writer continues the stream, or it is another user's, the journal stays. */
+	/* If a writer continues the stream, or the journal belongs to another user, it stays. */
 	if (r == -EBUSY || r == -EPERM)
 		return 0;
 	if (r) {
@@ -206,7 +210,7 @@ static int recover_one(int store_fd, const char *store, const struct hr_stream *
 struct journals {
 	bool own;     /* a journal is in a folder of this user */
 	bool foreign; /* a journal is in a folder that hr_store_is_own refuses */
-	uid_t owner;  /* of a refused folder */
+	uid_t owner;  /* the owner of a refused folder */
 };
 
 static void find_in_stream(int fd, struct journals *ret)

@@ -12,12 +12,12 @@
 #include "daemon/base/cgroup.h"
 #include "daemon/service/internal.h"
 
-/* ---- of a process ---------------------------------------------------------------------------- */
+/* ---- the cgroup of a process ----------------------------------------------------------------- */
 
 /*
  * Finds the job in a line of /proc/PID/cgroup: "4:cpuset:/slurm/uid_5/job_127/step_0" or
- * "0::/system.slice/slurmstepd.scope/job_127/step_0". It accepts no other folders, in which users
- * can make cgroups of any name. Returns the end of the job's folder in `line`; NULL: no job.
+ * "0::/system.slice/slurmstepd.scope/job_127/step_0". Accepts no other folders, because users can
+ * make cgroups of any name there. Returns the end of the job's folder in `line`; NULL: no job.
  */
 static const char *line_job(const char *line, char ret[JOB_BYTES])
 {
@@ -68,7 +68,7 @@ bool hr__service_cgroup_of(pid_t pid, struct cgroup_of *ret)
 	return ret->job[0] != '\0';
 }
 
-/* ---- of a job -------------------------------------------------------------------------------- */
+/* ---- the cgroup of a job --------------------------------------------------------------------- */
 
 int hr__service_cgroup_check(const struct service *s, const struct job_spec *spec, char **ret_error)
 {

@@ -211,7 +211,10 @@ static bool has_secret(const char *dir)
 	return access(path, F_OK) == 0;
 }
 
-/* Needs the spool's lock, without which another process could remove the new folder as finished. */
+/*
+ * The caller has the spool's lock; otherwise, another process could remove the new folder as
+ * finished.
+ */
 static int open_stream(struct hr_spool *s, const struct hr_stream_id *id, struct hr_writer **ret)
 {
 	struct hr_writer *w;
@@ -220,7 +223,7 @@ static int open_stream(struct hr_spool *s, const struct hr_stream_id *id, struct
 	if (r)
 		return r;
 	hr_writer_segment_bytes(w, s->segment_bytes);
-	/* No collector accepts a stream without its secret; the uplink reports such a stream. */
+	/* No collector accepts a stream that has no secret; the uplink reports such a stream. */
 	if (hr_writer_mark(w) <= 1 && !has_secret(hr_writer_dir(w)))
 		r = write_stream_files(s, hr_writer_dir(w));
 	if (r) {
@@ -262,7 +265,7 @@ int hr_spool_open_stream(struct hr_spool *s, const struct hr_stream_id *id, stru
 	return 0;
 }
 
-/* Called with the lock, so that `changed` does not run after hr_spool_watch has replaced it. */
+/* The caller has the lock, so that `changed` does not run after hr_spool_watch has replaced it. */
 static void spool_notify(struct hr_spool *s)
 {
 	if (s->changed)

@@ -15,9 +15,9 @@
 #include "store/segments.h"
 #include "daemon/spool/spool_internal.h"
 
-struct stream_part { /* a segment */
+struct stream_part { /* describes a segment */
 	uint32_t number;
-	uint64_t first_seq; /* its first frame after the StreamStart */
+	uint64_t first_seq; /* number of its first frame after the StreamStart */
 };
 
 struct hr__spool_reader {
@@ -26,7 +26,7 @@ struct hr__spool_reader {
 	Headrace__Frame *start;
 	struct stream_part *parts;
 	size_t n_parts, parts_room;
-	/* position of the next frame */
+	/* The position of the next frame. */
 	int fd; /* -1: none */
 	size_t at;
 	uint64_t offset, next_seq;
@@ -163,7 +163,7 @@ int hr_spool_stream_refresh(struct hr_spool_stream *st, bool newest)
 	for (size_t i = 0; i < n && !r; i++) {
 		r = spool_stream_add_part(o, files[i].number);
 		if (r == -EBADMSG && i + 1 == n)
-			r = 0; /* a kill left it incomplete, and its writer drops it */
+			r = 0; /* a kill left this segment incomplete, and its writer drops it */
 		st->bytes += files[i].bytes;
 		st->time_ns = files[i].time_ns;
 	}
@@ -180,7 +180,10 @@ int hr_spool_stream_refresh(struct hr_spool_stream *st, bool newest)
 	return r;
 }
 
-/* Finds the segment with frame `seq`. Rereads the list, since a writer may have added segments. */
+/*
+ * Finds the segment that has frame `seq`. Reads the list again, because a writer may have added
+ * segments.
+ */
 static int find_part(struct hr__spool_reader *o, uint64_t seq, size_t *ret)
 {
 	size_t i;
@@ -190,7 +193,7 @@ static int find_part(struct hr__spool_reader *o, uint64_t seq, size_t *ret)
 		r = o->n_parts ? spool_stream_add_part(o, o->parts[o->n_parts - 1].number + 1)
 			       : -ENOENT;
 	while (!r);
-	/* with these, the segment has no header yet, and so no frame */
+	/* With these errors, the segment has no header yet, and so no frame. */
 	if (r != -ENOENT && r != -EBADMSG)
 		return r;
 	i = o->n_parts;
@@ -232,9 +235,9 @@ static int read_header(const struct hr__spool_reader *o, struct hr_frame_hdr *re
 }
 
 /*
- * Opens segment `at`. The first segment begins with the StreamStart, which is frame 1. The others
- * begin with a copy of it, which has the number of the previous frame. Then numbers are
- * consecutive.
+ * Opens segment `at`. The first segment begins with the StreamStart, which is frame 1. Each other
+ * segment begins with a copy of it, which has the number of the previous frame. All following
+ * numbers are consecutive.
  */
 static int open_part(struct hr__spool_reader *o, size_t at)
 {
@@ -328,7 +331,7 @@ static int note_acknowledged(struct hr__spool_reader *o, uint64_t seq)
 	return r;
 }
 
-/* Returns how many segments at the beginning have no frame after `seq`. */
+/* Returns how many segments at the beginning of the stream have no frame after `seq`. */
 static size_t done_with(const struct hr__spool_reader *o, uint64_t seq)
 {
 	size_t n = 0;
@@ -371,7 +374,7 @@ int hr_spool_stream_acknowledge(struct hr_spool_stream *st, uint64_t seq, bool k
 	n = r ? 0 : done_with(o, seq);
 	if (!n || (keep && o->noted == o->parts[n].first_seq))
 		return r == -ENOENT ? 0 : r;
-	/* Needs the lock, because another process that makes room may be rewriting a segment. */
+	/* Takes the lock, because another process may be rewriting a segment to make room. */
 	r = hr_spool_lock(o->spool, &lock);
 	if (r)
 		return r;
@@ -439,7 +442,7 @@ static int remove_folder(struct hr_spool_stream *st)
 	remove_files(o->dir_fd);
 	r = unlinkat(o->spool->dir_fd, st->folder, AT_REMOVEDIR) < 0 ? -errno : 0;
 	slash = strrchr(st->folder, '/');
-	*slash = '\0'; /* removes the job's folder if this was its last stream */
+	*slash = '\0'; /* remove the job's folder if this was its last stream */
 	(void)!unlinkat(o->spool->dir_fd, st->folder, AT_REMOVEDIR);
 	*slash = '/';
 	return r;

@@ -55,7 +55,7 @@ static void uplink_on_tick(uv_timer_t *tick)
 	hr__streams_publish(u);
 }
 
-/* Runs in the appender thread, or at the end of the stream in the loop thread. */
+/* Runs in the appender thread or, at the end of the stream, in the loop thread. */
 static void changed(void *arg)
 {
 	struct hr_uplink *u = arg;
@@ -68,7 +68,10 @@ static void *uplink_run(void *arg)
 	struct hr_uplink *u = arg;
 	sigset_t pipe;
 
-	/* libuv writes to sockets as to pipes: a closed one must cause an error, not a signal. */
+	/*
+	 * libuv writes to sockets as it writes to pipes: a write to a closed one must cause an
+	 * error, not a signal.
+	 */
 	sigemptyset(&pipe);
 	sigaddset(&pipe, SIGPIPE);
 	pthread_sigmask(SIG_BLOCK, &pipe, NULL);
@@ -78,7 +81,7 @@ static void *uplink_run(void *arg)
 	return NULL;
 }
 
-/* ---- from other threads ---------------------------------------------------------------------- */
+/* ---- functions that other threads call ------------------------------------------------------- */
 
 static int copy_config(struct hr_uplink *u, const struct hr_uplink_config *c)
 {

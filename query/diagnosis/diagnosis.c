@@ -72,6 +72,27 @@ int hr_diagnosis_make(struct hr_query *q, const struct hr_scope *scope, struct h
 	return r < 0 ? r : hr__sums_make(ret);
 }
 
+int hr_diagnosis_shared(struct hr_query *q, const struct hr_diagnosis **ret)
+{
+	struct hr_diagnosis *d;
+	int r = 0;
+
+	pthread_mutex_lock(&q->diagnosis_lock);
+	if (q->diagnosis == NULL) {
+		d = calloc(1, sizeof(*d));
+		r = d != NULL ? hr_diagnosis_make(q, &HR_SCOPE_ALL, d) : -ENOMEM;
+		if (d != NULL && r < 0) {
+			hr_diagnosis_done(d);
+			free(d);
+		} else {
+			q->diagnosis = d;
+		}
+	}
+	*ret = q->diagnosis;
+	pthread_mutex_unlock(&q->diagnosis_lock);
+	return r;
+}
+
 void hr_diagnosis_done(struct hr_diagnosis *d)
 {
 	hr__stalls_done(d);
