@@ -6,6 +6,7 @@
 
 #include "cli/cli.h"
 #include "cli/commands.h"
+#include "cli/completions.h"
 #include "cli/query/query.h"
 #include "query/named.h"
 #include "store/store.h"
@@ -75,6 +76,10 @@ int main(int argc, char **argv)
 	}
 	if (argc == 3 && strcmp(argv[1], "--generate") == 0 && hr_manual_print(argv[2]))
 		return EXIT_SUCCESS;
+	if (argc > 3 && strcmp(argv[1], "--complete") == 0) {
+		hr_complete(argc - 2, argv + 2);
+		return EXIT_SUCCESS;
+	}
 	for (size_t i = 0; hr_commands[i].name != NULL; i++)
 		if (strcmp(argv[1], hr_commands[i].name) == 0)
 			return hr_commands[i].main(argc - 1, argv + 1);

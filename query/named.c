@@ -345,13 +345,18 @@ static int named_take(struct hr_named_args *a, const struct hr_named *q, char *c
 	return r;
 }
 
+int hr_named_args_declare(const struct hr_named *q, struct hr_named_args *ret)
+{
+	*ret = (struct hr_named_args){.query = q};
+	return declare_all(ret, q->sql);
+}
+
 int hr_named_args_init(const struct hr_named *q, char *const *words, size_t n_words,
 		       struct hr_named_args *ret, char **ret_error)
 {
 	int r;
 
-	*ret = (struct hr_named_args){.query = q};
-	r = declare_all(ret, q->sql);
+	r = hr_named_args_declare(q, ret);
 	if (r == 0)
 		r = named_take(ret, q, words, n_words, ret_error);
 	if (r < 0)

@@ -59,6 +59,8 @@ struct hr_named_args {
  */
 int hr_named_args_init(const struct hr_named *q, char *const *words, size_t n_words,
 		       struct hr_named_args *ret, char **ret_error);
+/* Makes the arguments with their defaults only. 0, -ENOMEM or -EINVAL. */
+int hr_named_args_declare(const struct hr_named *q, struct hr_named_args *ret);
 void hr_named_args_done(struct hr_named_args *a);
 
 /*

@@ -12,7 +12,9 @@
 
 #include "cli/cli.h"
 #include "cli/commands.h"
+#include "cli/stores.h"
 #include "cli/report/report_page.h"
+#include "query/ask.h"
 #include "common/outfile.h"
 #include "common/text.h"
 
@@ -30,6 +32,7 @@ struct report_request {
 	const char *output; /* NULL: named after the store */
 	char **stores;
 	int n_stores;
+	char *newest; /* the store that was taken because none was given; NULL: none */
 };
 
 /* 0: continue; 1: *ret_status is the result. */
@@ -43,11 +46,10 @@ static int take_arguments(struct hr_options *o, struct report_request *r, int *r
 				r->stores[r->n_stores++] = o->argv[o->next++];
 				continue;
 			}
-			if (r->n_stores > 0)
-				return 0;
-			hr_report("no store given" HR_HINT "`headrace report STORE`: the folder "
-				  "that `headrace run` created, or a collector");
-			return 1;
+			if (r->n_stores == 0 && (r->newest = hr_stores_take_newest()) != NULL)
+				r->stores[r->n_stores++] = r->newest;
+			*ret_status = HR_ASK_NO_STORE;
+			return r->n_stores > 0 ? 0 : 1;
 		case OPT_JOB:
 			r->job = o->value;
 			break;
@@ -207,6 +209,7 @@ int hr_report_main(int argc, char **argv)
 	}
 	hr_report_page_done(&page);
 	free(name);
+	free(r.newest);
 	free(r.stores);
 	return status;
 }
