@@ -97,10 +97,15 @@ char *hr_stores_take_newest(void)
 	struct hr_found_stores found = {0};
 	int r = hr_stores_find(".", false, &found);
 	char *path = NULL;
+	size_t i = 0;
 
+	/* A run that could not start leaves a store without jobs. */
+	while (i < found.n && found.list[i].outline.jobs == 0)
+		i++;
+	i = i < found.n ? i : 0;
 	if (found.n > 0) {
-		path = found.list[0].path;
-		found.list[0].path = NULL;
+		path = found.list[i].path;
+		found.list[i].path = NULL;
 		report_taken(path);
 	} else if (r < 0) {
 		hr_report("cannot look for stores in this folder: %s" HR_HINT "name a store",

@@ -299,7 +299,7 @@ static bool is_named_argument(const char *text)
 static int refuse_word(const struct hr_named_args *a, const struct hr_named *q, const char *text,
 		       char **ret_error)
 {
-	char name[HR_NEAR_BYTES], names[256] = "none";
+	char name[HR_NEAR_BYTES], names[256] = "";
 	struct hr_near near = hr_near(name);
 	size_t n = 0;
 
@@ -313,6 +313,9 @@ static int refuse_word(const struct hr_named_args *a, const struct hr_named *q, 
 	if (near.best[0] != '\0')
 		return hr_text_fail(-EINVAL, ret_error, "%s has no argument %s", q->name,
 				    hr_near_text(&near).s);
+	if (a->n == 0)
+		return hr_text_fail(-EINVAL, ret_error, "%s takes no arguments, but was given %s",
+				    q->name, hr_near_text(&near).s);
 	return hr_text_fail(-EINVAL, ret_error,
 			    "%s has no argument %s; it has: %s (headrace query --explain %s)",
 			    q->name, hr_near_text(&near).s, names, q->name);
@@ -324,8 +327,6 @@ static int named_take(struct hr_named_args *a, const struct hr_named *q, char *c
 	size_t next = 0;
 	int r = 0;
 
-	if (n > HR_NAMED_ARGS)
-		return hr_text_fail(-EINVAL, ret_error, "too many arguments");
 	for (size_t i = 0; r == 0 && i < n; i++) {
 		struct hr_query_arg *arg = named_arg(a, words[i]);
 

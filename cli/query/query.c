@@ -159,7 +159,8 @@ static FILE *open_output(const struct hr_query_request *r, const struct hr_outfi
 	    r->output != NULL ? fopen(hr_outfile_name(file), "we") : hr_progress_stdout(progress);
 
 	if (to == NULL)
-		hr_report("%s: %s", r->output != NULL ? r->output : "standard output",
+		hr_report("cannot write the answer to %s: %s",
+			  r->output != NULL ? r->output : "standard output",
 			  strerrordesc_np(errno));
 	return to;
 }
@@ -183,7 +184,8 @@ static int query_answer(struct hr_asking *s, const struct hr_query_request *r,
 		hr_outfile_end(file, false);
 	if (err == 0)
 		return status;
-	hr_report("cannot write the answer: %s", strerrordesc_np(-err));
+	hr_report("cannot write the answer to %s: %s",
+		  r->output != NULL ? r->output : "standard output", strerrordesc_np(-err));
 	return HR_ASK_FAILED;
 }
 
@@ -259,7 +261,7 @@ static int plan_output(const struct hr_query_request *r, struct hr_outfile *file
 	int err = r->output != NULL ? hr_outfile_init(file, r->output) : 0;
 
 	if (err < 0) {
-		hr_report("%s: %s", r->output, strerrordesc_np(-err));
+		hr_report("cannot write the answer to %s: %s", r->output, strerrordesc_np(-err));
 		return HR_ASK_FAILED;
 	}
 	if (r->output != NULL && r->format == HR_FORMAT_PARQUET && file->partial == NULL) {
