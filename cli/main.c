@@ -6,7 +6,7 @@
 
 #include "cli/cli.h"
 #include "cli/commands.h"
-#include "cli/completions.h"
+#include "cli/complete/complete.h"
 #include "cli/query/query.h"
 #include "query/named.h"
 #include "store/store.h"
@@ -24,7 +24,8 @@ static int print_help(void)
 	puts("  headrace --version\n      print the version\n"
 	     "\n`headrace COMMAND --help` lists the options of a command.\n\n"
 	     "  headrace run -- python3 train.py        record, then print a summary\n"
-	     "  headrace query ./headrace-* summary     ask again later");
+	     "  headrace ls                             list the recordings in this folder\n"
+	     "  headrace query summary                  ask the newest one again");
 	return EXIT_SUCCESS;
 }
 

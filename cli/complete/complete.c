@@ -3,6 +3,8 @@
  * headrace --complete COMMAND [WORD...] CURRENT: prints the operands that begin with CURRENT, one
  * per line. The completion scripts call it, so it prints no errors and ends within milliseconds.
  */
+#include "cli/complete/complete.h"
+
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,7 +12,6 @@
 #include <unistd.h>
 
 #include "cli/commands.h"
-#include "cli/completions.h"
 #include "cli/run/runs.h"
 #include "cli/service/service_link.h"
 #include "cli/stores.h"
