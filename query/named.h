@@ -12,8 +12,9 @@
  *               -- json: members that are NULL are left out       (for a format that does not allow null)
  *               -- text: each row is a line                       (instead of a table)
  *
- *           TYPE is VARCHAR, BIGINT, DOUBLE, COUNT (a BIGINT from 1 on), SECONDS (a DOUBLE from a
- *           microsecond on), allowed words as one|two|three, or PATH; relative paths are made absolute.
+ *           TYPE is VARCHAR, BIGINT, DOUBLE, either of these with limits as BIGINT[0,1024], COUNT (a
+ *           BIGINT from 1 on), SECONDS (a DOUBLE from a microsecond on), SIZE (64GiB), PAIR (/A=/B),
+ *           allowed words as one|two|three, or PATH; relative paths are made absolute.
  *           DEFAULT may be NULL, or REQUIRED for an argument without a default. `known` runs
  *           if an answer is empty. Arguments are bound as parameters ($NAME).
  */
@@ -58,6 +59,8 @@ struct hr_named_args {
  */
 int hr_named_args_init(const struct hr_named *q, char *const *words, size_t n_words,
 		       struct hr_named_args *ret, char **ret_error);
+/* Makes the arguments with their defaults only. 0, -ENOMEM or -EINVAL. */
+int hr_named_args_declare(const struct hr_named *q, struct hr_named_args *ret);
 void hr_named_args_done(struct hr_named_args *a);
 
 /*

@@ -53,6 +53,9 @@ int hr_query_parquet(struct hr_query *q, const char *sql, const struct hr_query_
 /* Ends the running statement soon. Any thread may call it. */
 void hr_query_interrupt(struct hr_query *q);
 
+/* Returns the name of a table, counting from 0; NULL: there are no more. */
+const char *hr_query_table_name(unsigned i);
+
 /*
  * Returns the number of damaged frames so far. *ret_first (owned by the query): a text about the
  * first one, or NULL.

@@ -23,7 +23,9 @@
 #include "cli/commands.h"
 #include "cli/query/progress.h"
 #include "cli/query/query_remote.h"
+#include "cli/query/query_operands.h"
 #include "cli/query/query_request.h"
+#include "cli/query/query_start.h"
 #include "query/ask.h"
 #include "common/outfile.h"
 #include "common/text.h"
@@ -157,7 +159,8 @@ static FILE *open_output(const struct hr_query_request *r, const struct hr_outfi
 	    r->output != NULL ? fopen(hr_outfile_name(file), "we") : hr_progress_stdout(progress);
 
 	if (to == NULL)
-		hr_report("%s: %s", r->output != NULL ? r->output : "standard output",
+		hr_report("cannot write the answer to %s: %s",
+			  r->output != NULL ? r->output : "standard output",
 			  strerrordesc_np(errno));
 	return to;
 }
@@ -181,7 +184,8 @@ static int query_answer(struct hr_asking *s, const struct hr_query_request *r,
 		hr_outfile_end(file, false);
 	if (err == 0)
 		return status;
-	hr_report("cannot write the answer: %s", strerrordesc_np(-err));
+	hr_report("cannot write the answer to %s: %s",
+		  r->output != NULL ? r->output : "standard output", strerrordesc_np(-err));
 	return HR_ASK_FAILED;
 }
 
@@ -257,7 +261,7 @@ static int plan_output(const struct hr_query_request *r, struct hr_outfile *file
 	int err = r->output != NULL ? hr_outfile_init(file, r->output) : 0;
 
 	if (err < 0) {
-		hr_report("%s: %s", r->output, strerrordesc_np(-err));
+		hr_report("cannot write the answer to %s: %s", r->output, strerrordesc_np(-err));
 		return HR_ASK_FAILED;
 	}
 	if (r->output != NULL && r->format == HR_FORMAT_PARQUET && file->partial == NULL) {
@@ -267,21 +271,30 @@ static int plan_output(const struct hr_query_request *r, struct hr_outfile *file
 	return 0;
 }
 
+int hr_query_answer(struct hr_query_request *r)
+{
+	struct hr_outfile file = {0};
+	int status = hr_operands_check(r);
+
+	signal(SIGPIPE, SIG_IGN);
+	if (status == 0 && r->n_words == 0)
+		return hr_query_start(r->remote ? NULL : r->stores[0],
+				      r->newest != NULL ? "" : r->stores[0]);
+	if (status == 0)
+		status = plan_output(r, &file);
+	if (status == 0)
+		status = r->remote ? hr_query_remote(r, width(r), &file) : ask_stores(r, &file);
+	hr_outfile_done(&file);
+	return status;
+}
+
 int hr_query_main(int argc, char **argv)
 {
 	struct hr_query_request request;
-	struct hr_outfile file = {0};
 	int status;
 
-	signal(SIGPIPE, SIG_IGN);
-	if (hr_request_parse(argc, argv, &request, &status) == 0) {
-		status = plan_output(&request, &file);
-		if (status == 0 && request.remote)
-			status = hr_query_remote(&request, width(&request), &file);
-		else if (status == 0)
-			status = ask_stores(&request, &file);
-	}
-	hr_outfile_done(&file);
+	if (hr_request_parse(argc, argv, &request, &status) == 0)
+		status = hr_query_answer(&request);
 	hr_request_done(&request);
 	return status;
 }
