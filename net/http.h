@@ -5,8 +5,8 @@
  * Limits    A request has at most HR_HTTP_REQUEST_MOST bytes. A connection lasts HR_HTTP_MS at most.
  *           The server has at most HR_HTTP_CLIENTS connections. A further connection replaces the
  *           oldest, so that waiting clients cannot block others.
- * Owner     The caller of hr_http_open. After hr_http_close, the loop frees the server, which calls
- *           nothing any more.
+ * Owner     The caller of hr_http_open. After hr_http_close, the server calls nothing, and the loop
+ *           frees it.
  * Threads   The loop's.
  *
  *      reading --(a whole head, or too much)--> answering --(written)--> lingering --(the client's end)--> closed

@@ -28,7 +28,7 @@ struct page_server {
 	/* the newest answer of a child; NULL: none yet */
 	char *json;
 	size_t json_bytes;
-	bool ended; /* the job does not run, so that its data does not change any more */
+	bool ended; /* the job does not run, so that its data stays as it is */
 
 	/* the child, and what it has written so far */
 	uv_process_t child;
