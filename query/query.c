@@ -261,6 +261,7 @@ static struct hr_query *make_query(const struct hr_catalog *catalog,
 	hr__pool_init(&q->pool);
 	hr_prune_init(&q->prune);
 	pthread_mutex_init(&q->damage_lock, NULL);
+	pthread_mutex_init(&q->diagnosis_lock, NULL);
 	if (options->parquet != NULL)
 		q->parquet = strdup(options->parquet);
 	q->now_ns = options->now_ns != 0 ? options->now_ns : hr_now_ns(CLOCK_REALTIME);
@@ -318,6 +319,7 @@ void hr_query_free(struct hr_query *q)
 		hr_duckdb.disconnect(&q->connection);
 	if (q->database != NULL)
 		hr_duckdb.close(&q->database);
+	hr__diagnosis_end(q);
 	for (size_t i = 0; i < q->n_streams; i++) {
 		hr__names_done(&q->streams[i].names);
 		free(q->streams[i].mounts);
@@ -330,6 +332,7 @@ void hr_query_free(struct hr_query *q)
 	hr_prune_done(&q->prune);
 	hr__pool_done(&q->pool);
 	pthread_mutex_destroy(&q->damage_lock);
+	pthread_mutex_destroy(&q->diagnosis_lock);
 	free(q);
 }
 

@@ -14,7 +14,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/ioctl.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
@@ -138,17 +137,6 @@ static void watcher_stop(struct watcher *w)
 
 /* ---- stores ---- */
 
-/* Returns the columns of the terminal that shows the answer; 0: no terminal. */
-static unsigned width(const struct hr_query_request *r)
-{
-	struct winsize size;
-
-	if (r->output != NULL || !isatty(STDOUT_FILENO) ||
-	    ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) < 0)
-		return 0;
-	return size.ws_col;
-}
-
 /* Opens the output; NULL after a message. */
 static FILE *open_output(const struct hr_query_request *r, const struct hr_outfile *file,
 			 struct hr_progress *progress)
@@ -234,7 +222,7 @@ static int ask_stores(const struct hr_query_request *r, const struct hr_outfile 
 			   .filter = {.job = r->job},
 			   .question = &r->question,
 			   .format = r->format,
-			   .width = width(r),
+			   .style = r->style,
 			   .parquet = r->output != NULL ? hr_outfile_name(file) : NULL,
 			   .memory_bytes = r->memory_bytes,
 			   .threads = r->threads,
@@ -277,7 +265,7 @@ int hr_query_main(int argc, char **argv)
 	if (hr_request_parse(argc, argv, &request, &status) == 0) {
 		status = plan_output(&request, &file);
 		if (status == 0 && request.remote)
-			status = hr_query_remote(&request, width(&request), &file);
+			status = hr_query_remote(&request, &file);
 		else if (status == 0)
 			status = ask_stores(&request, &file);
 	}

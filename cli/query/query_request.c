@@ -5,7 +5,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "cli/cli.h"
 #include "cli/commands.h"
@@ -20,13 +22,19 @@ enum {
 	OPT_FORMAT,
 	OPT_JOB,
 	OPT_TIME,
-	OPT_PROGRESS
+	OPT_PROGRESS,
+	OPT_ALL_COLUMNS,
+	OPT_RAW
 };
 
 const struct hr_option hr_query_option_table[] = {
     {"job", OPT_JOB, "JOB", "query only this job", HR_VALUES_OTHER},
     {"format", OPT_FORMAT, "FORMAT", "table (default), list, json, csv or parquet",
      "table list json csv parquet"},
+    {"all-columns", OPT_ALL_COLUMNS, NULL,
+     "show all columns of a named query (default: the most important)", NULL},
+    {"raw", OPT_RAW, NULL, "show numbers of a named query without units, and fold no rows",
+     NULL},
     {"output", 'o', "FILE", "write the answer to FILE; required for parquet", NULL},
     {"list", OPT_LIST, NULL, "list the named queries (to list tables, query 'SHOW TABLES')", NULL},
     {"explain", OPT_EXPLAIN, "NAME",
@@ -147,6 +155,12 @@ static int query_request_take_option(struct hr_query_request *r, int id, const c
 	case OPT_PROGRESS:
 		r->progress = true;
 		return 0;
+	case OPT_ALL_COLUMNS:
+		r->style.all_columns = true;
+		return 0;
+	case OPT_RAW:
+		r->style.raw = true;
+		return 0;
 	case OPT_LIST:
 		hr_query_topics(list_query);
 		*ret_status = EXIT_SUCCESS;
@@ -261,6 +275,26 @@ static int query_request_check(struct hr_query_request *r)
 	return 0;
 }
 
+/* Finds the terminal's width and colours, and the working folder. */
+static void find_style(struct hr_query_request *r)
+{
+	const char *term = hr_getenv("TERM");
+	bool terminal = r->output == NULL && isatty(STDOUT_FILENO);
+	char *folder = getcwd(NULL, 0);
+	size_t n = folder != NULL ? strlen(folder) : 0;
+	struct winsize size;
+
+	if (terminal && ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0)
+		r->style.width = size.ws_col;
+	r->style.colour =
+	    terminal && hr_getenv("NO_COLOR") == NULL && term != NULL && strcmp(term, "dumb") != 0;
+	r->folder = calloc(4 * n + 1, 1);
+	if (r->folder != NULL && n > 1) /* not "/" */
+		hr_text_escape(r->folder, 4 * n + 1, folder, n);
+	r->style.folder = r->folder != NULL ? r->folder : "";
+	free(folder);
+}
+
 int hr_request_parse(int argc, char **argv, struct hr_query_request *ret, int *ret_status)
 {
 	*ret = (struct hr_query_request){0};
@@ -273,12 +307,14 @@ int hr_request_parse(int argc, char **argv, struct hr_query_request *ret, int *r
 	*ret_status = query_request_check(ret);
 	if (*ret_status == 0)
 		*ret_status = query_request_resolve(ret);
+	find_style(ret);
 	return *ret_status == 0 ? 0 : 1;
 }
 
 void hr_request_done(struct hr_query_request *r)
 {
 	hr_question_done(&r->question);
+	free(r->folder);
 	free(r->stores);
 	free(r->words);
 }

@@ -21,6 +21,8 @@ struct hr_query_request {
 	struct hr_address collector;
 	const char *job; /* NULL: all */
 	enum hr_ask_format format;
+	struct hr_shown_style style;
+	char *folder;	    /* the text of style.folder */
 	const char *output; /* NULL: standard output */
 	uint64_t memory_bytes;
 	unsigned threads;

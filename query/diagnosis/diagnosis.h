@@ -70,6 +70,14 @@ struct hr_diagnosis {
 	struct hr_part_sums *caused; /* stalls of other lives that this one caused, by its parts */
 };
 
+/*
+ * Returns the diagnosis of a scope for the table functions; hr_diagnosis_release must follow. After
+ * hr_query_keep, the query keeps that of HR_SCOPE_ALL for its further statements. -ENOMEM, -EINTR.
+ */
+int hr_diagnosis_get(struct hr_query *q, const struct hr_scope *scope,
+		     const struct hr_diagnosis **ret);
+void hr_diagnosis_release(struct hr_query *q, const struct hr_diagnosis *d); /* accepts NULL */
+
 /* -ENOMEM; -EINTR after hr_query_interrupt. Call hr_diagnosis_done after a failure, too. */
 int hr_diagnosis_make(struct hr_query *q, const struct hr_scope *scope, struct hr_diagnosis *ret);
 void hr_diagnosis_done(struct hr_diagnosis *d);

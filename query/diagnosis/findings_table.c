@@ -8,7 +8,7 @@
 #include "query/tables/rows.h"
 
 struct found_rows {
-	struct hr_diagnosis d;
+	const struct hr_diagnosis *d;
 	struct hr_findings findings;
 };
 
@@ -48,9 +48,9 @@ static int findings_gather(struct hr_rows *rows, uint64_t want)
 		scope.from = strtod(p[FROM], NULL);
 	if (p[TO] != NULL)
 		scope.to = strtod(p[TO], NULL);
-	r = hr_diagnosis_make(rows->q, &scope, &f->d);
+	r = hr_diagnosis_get(rows->q, &scope, &f->d);
 	if (r == 0)
-		r = hr_findings_make(&f->d, &f->findings);
+		r = hr_findings_make(f->d, &f->findings);
 	rows->n = f->findings.n;
 	return r;
 }
@@ -61,7 +61,7 @@ static void findings_done(struct hr_rows *rows)
 
 	if (f != NULL) {
 		hr_findings_done(&f->findings);
-		hr_diagnosis_done(&f->d);
+		hr_diagnosis_release(rows->q, f->d);
 	}
 	free(f);
 	rows->data = NULL;

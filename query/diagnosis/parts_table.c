@@ -9,17 +9,17 @@
 static int parts_gather(struct hr_rows *rows, uint64_t want)
 {
 	struct hr_parts *parts = calloc(1, sizeof(*parts));
-	struct hr_diagnosis d;
+	const struct hr_diagnosis *d = NULL;
 	int r;
 
 	(void)want;
 	rows->data = parts;
 	if (parts == NULL)
 		return -ENOMEM;
-	r = hr_diagnosis_make(rows->q, &HR_SCOPE_ALL, &d);
+	r = hr_diagnosis_get(rows->q, &HR_SCOPE_ALL, &d);
 	if (r == 0)
-		r = hr_parts_make(&d, parts);
-	hr_diagnosis_done(&d);
+		r = hr_parts_make(d, parts);
+	hr_diagnosis_release(rows->q, d);
 	rows->n = parts->n;
 	return r;
 }

@@ -7,7 +7,7 @@
 #include "query/tables/rows.h"
 
 struct waits_data {
-	struct hr_diagnosis d;
+	const struct hr_diagnosis *d;
 	struct hr_wait_rows waits;
 };
 
@@ -20,9 +20,9 @@ static int waits_gather(struct hr_rows *rows, uint64_t want)
 	rows->data = w;
 	if (w == NULL)
 		return -ENOMEM;
-	r = hr_diagnosis_make(rows->q, &HR_SCOPE_ALL, &w->d);
+	r = hr_diagnosis_get(rows->q, &HR_SCOPE_ALL, &w->d);
 	if (r == 0)
-		r = hr_wait_rows_make(&w->d, &w->waits);
+		r = hr_wait_rows_make(w->d, &w->waits);
 	rows->n = w->waits.n;
 	return r;
 }
@@ -33,7 +33,7 @@ static void waits_done(struct hr_rows *rows)
 
 	if (w != NULL) {
 		free(w->waits.rows);
-		hr_diagnosis_done(&w->d);
+		hr_diagnosis_release(rows->q, w->d);
 	}
 	free(w);
 	rows->data = NULL;

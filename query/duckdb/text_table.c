@@ -33,6 +33,9 @@ struct hr_text_table {
 	uint64_t rows;
 	unsigned at; /* the column of the next cell */
 	bool list;
+	bool named; /* the chosen columns of a named query */
+	unsigned more;
+	const char *foot;
 };
 
 int hr_text_table_new(unsigned n_columns, unsigned terminal, struct hr_text_table **ret)
@@ -108,16 +111,66 @@ static void text_table_add_part(struct hr_buffer *out, const char *text, unsigne
 	}
 }
 
-/* Cuts a path in its middle, because both ends matter most. Cuts another text at its end. */
-static void add_cut(struct hr_buffer *out, const char *text, unsigned have, unsigned width)
+/* Returns the number of characters of `text` before its byte `n`. */
+static unsigned characters_before(const char *text, size_t n)
 {
-	unsigned keep = width - DOTS_WIDTH, head = keep;
+	unsigned count = 0;
+
+	for (size_t i = 0; i < n; i++)
+		count += ((unsigned char)text[i] & 0xc0) != 0x80;
+	return count;
+}
+
+/*
+ * Finds how much of a path to keep: its last name, the first one, then names from the end.
+ * False: not even the last name and DOTS have room.
+ */
+static bool path_parts(const char *text, unsigned have, unsigned width, unsigned *ret_head,
+		       unsigned *ret_tail)
+{
+	const char *tail = strrchr(text, '/'), *first = strchr(text + 1, '/');
+	unsigned room = width - DOTS_WIDTH, head, kept;
+
+	if (tail == NULL || first == NULL || first >= tail)
+		return false;
+	kept = have - characters_before(text, (size_t)(tail - text));
+	head = characters_before(text, (size_t)(first - text) + 1);
+	if (kept > room)
+		return false;
+	if (head + kept > room)
+		head = 0;
+	for (const char *at = tail; at > first;) {
+		unsigned more;
+
+		do
+			at--;
+		while (at > first && *at != '/');
+		more = have - characters_before(text, (size_t)(at - text));
+		if (*at != '/' || at == first || head + more > room)
+			break;
+		kept = more;
+	}
+	*ret_head = head;
+	*ret_tail = kept;
+	return true;
+}
+
+/*
+ * Cuts a path in its middle, between names if possible, because both ends matter most. Cuts
+ * another text at its end. Returns the number of characters.
+ */
+static unsigned add_cut(struct hr_buffer *out, const char *text, unsigned have, unsigned width)
+{
+	unsigned keep = width - DOTS_WIDTH, head = keep, tail;
 
 	if (strchr(text, '/') != NULL)
 		head = keep / 3;
+	tail = keep - head;
+	path_parts(text, have, width, &head, &tail);
 	text_table_add_part(out, text, 0, head);
 	hr_buffer_add(out, DOTS, DOTS_WIDTH);
-	text_table_add_part(out, text, have - (keep - head), have);
+	text_table_add_part(out, text, have - tail, have);
+	return head + DOTS_WIDTH + tail;
 }
 
 static void add_field(const struct hr_text_table *t, unsigned i, const char *text,
@@ -128,13 +181,12 @@ static void add_field(const struct hr_text_table *t, unsigned i, const char *tex
 
 	if (i > 0)
 		repeat(out, " ", GAP);
-	if (have > c->width && t->terminal != 0) {
-		add_cut(out, text, have, c->width);
-		return;
-	}
 	if (c->number)
 		repeat(out, " ", room);
-	hr_buffer_add(out, text, strlen(text));
+	if (have > c->width && t->terminal != 0)
+		room = c->width - add_cut(out, text, have, c->width);
+	else
+		hr_buffer_add(out, text, strlen(text));
 	if (!c->number && i + 1 < t->n_shown)
 		repeat(out, " ", room);
 }
@@ -198,7 +250,8 @@ static void text_table_measure(struct hr_text_table *t)
 		t->columns[i].width = t->columns[i].whole;
 	if (t->terminal == 0 || total(t) <= t->terminal)
 		return;
-	t->list = t->rows > 0 && t->rows <= LIST_ROWS; /* in this case, all rows are buffered */
+	/* in this case, all rows are buffered */
+	t->list = !t->named && t->rows > 0 && t->rows <= LIST_ROWS;
 	if (!t->list)
 		fit(t);
 }
@@ -247,6 +300,13 @@ void hr_text_table_list(struct hr_text_table *t)
 	t->cells = NULL;
 }
 
+void hr_text_table_named(struct hr_text_table *t, unsigned more, const char *foot)
+{
+	t->named = true;
+	t->more = more;
+	t->foot = foot;
+}
+
 /* ---- cells ---- */
 
 static void text_table_add(const struct hr_text_table *t, unsigned i, const char *text, bool first,
@@ -288,14 +348,9 @@ void hr_text_table_cell(struct hr_text_table *t, char *text, struct hr_buffer *o
 	free(text);
 }
 
-void hr_text_table_end(struct hr_text_table *t, struct hr_buffer *out)
+/* Names the columns that have no room. */
+static void add_left_out(const struct hr_text_table *t, struct hr_buffer *out)
 {
-	static const char none[] = "(no rows)\n";
-
-	if (t->cells != NULL)
-		text_table_start(t, out);
-	if (t->rows == 0)
-		hr_buffer_add(out, none, sizeof(none) - 1);
 	for (unsigned i = t->n_shown; i < t->n_columns; i++) {
 		const char *before = i == t->n_shown ? "(no room for " : ", ";
 
@@ -304,4 +359,25 @@ void hr_text_table_end(struct hr_text_table *t, struct hr_buffer *out)
 	}
 	if (t->n_shown < t->n_columns)
 		hr_buffer_print(out, ": %s)\n", ELSEWHERE_NOTE);
+}
+
+void hr_text_table_end(struct hr_text_table *t, struct hr_buffer *out)
+{
+	static const char none[] = "(no rows)\n";
+	unsigned more;
+
+	if (t->cells != NULL)
+		text_table_start(t, out);
+	if (t->rows == 0)
+		hr_buffer_add(out, none, sizeof(none) - 1);
+	if (!t->named) {
+		add_left_out(t, out);
+		return;
+	}
+	if (t->foot != NULL)
+		hr_buffer_add(out, t->foot, strlen(t->foot));
+	more = t->more + t->n_columns - t->n_shown;
+	if (more > 0)
+		hr_buffer_print(out, "(%u more column%s: --all-columns)\n", more,
+				more == 1 ? "" : "s");
 }

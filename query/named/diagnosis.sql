@@ -14,10 +14,7 @@ WITH found AS MATERIALIZED (
     FROM hr_findings(rank := $rank, from_s := $from, to_s := $to)
     WHERE number <= $top),
 gains AS (
-    SELECT *, CASE WHEN gain_high_ns IS NULL THEN NULL
-                   WHEN gain_low_ns < 0.01 * wall_ns THEN format('up to {}', hr_duration(gain_high_ns))
-                   ELSE format('{} to {}', hr_duration(gain_low_ns), hr_duration(gain_high_ns)) END AS gain
-    FROM found),
+    SELECT *, hr_gain(gain_low_ns, gain_high_ns, wall_ns) AS gain FROM found),
 pages AS (
     SELECT cluster, job, attempt, number, list_concat(
         CASE WHEN number = 1 AND row_number() OVER (ORDER BY cluster, job, attempt, number) > 1 THEN [''] ELSE [] END,

@@ -202,7 +202,14 @@ struct hr_query {
 	pthread_mutex_t damage_lock;
 	uint64_t damaged;
 	char *first_damage;
+
+	bool keeps; /* hr_query_keep was called: `diagnosis` is kept */
+	pthread_mutex_t diagnosis_lock;
+	struct hr_diagnosis *diagnosis; /* of all ranks and times; NULL: not made */
 };
+
+/* Frees `diagnosis` (diagnosis/diagnosis.c). */
+void hr__diagnosis_end(struct hr_query *q);
 
 /* Notes an unreadable frame once; the scan continues without it. Any thread may call it. */
 void hr__query_damage(struct hr_query *q, const struct hr_qstream *st, uint32_t frame, int error);

@@ -104,7 +104,7 @@ class Ask(harness.Case):
         self.assertTrue(all(len(line) <= 40 for line in lines[:3]), lines)
         self.assertIn("...", lines[2])
         self.assertRegex(lines[8], "^\\(no room for .*procs: a wider terminal or --format list")
-        lines = self.on_terminal(40, "files", "1")
+        lines = self.on_terminal(40, "--all-columns", "--raw", "files", "1")
         (row,), _ = self.ask("files", "1")
         self.assertEqual([line.split()[0] for line in lines], list(row))
         self.assertEqual(lines[0].split(), ["path", self.file])

@@ -192,7 +192,7 @@ static void tables_fit_the_terminal(void **state)
 	expect(HR_OUTPUT_TABLE, 25, sql,
 	       "path      t             n\n"
 	       "--------  --------  -----\n" SIX(
-		   "/...file  a rat...  12345\n") "(no room for m: a wider terminal or --format "
+		   ".../file  a rat...  12345\n") "(no room for m: a wider terminal or --format "
 						  "list shows them)\n");
 	expect(HR_OUTPUT_TABLE, 5, "SELECT 12345678 AS n, 1 AS m" FROM_SIX,
 	       "       n\n--------\n" SIX(
