@@ -46,7 +46,7 @@ CREATE MACRO hr_percent(percent) AS
 CREATE MACRO hr_number_of(n, what) AS format('{:,} {}{}', n::BIGINT, what, CASE n WHEN 1 THEN '' ELSE 's' END);
 
 -- A job at the beginning of a sentence
-CREATE MACRO hr_whose(job, attempt) AS CASE WHEN attempt > 0 THEN format('{}, attempt {}', job, attempt) ELSE job END;
+CREATE MACRO hr_whose(job, attempt) AS format('job {}{}', job, CASE WHEN attempt > 0 THEN format(', attempt {}', attempt) ELSE '' END);
 
 -- Time that an action saves
 CREATE MACRO hr_gain(low_ns, high_ns, wall_ns) AS

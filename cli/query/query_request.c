@@ -5,12 +5,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/ioctl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "cli/cli.h"
 #include "cli/commands.h"
+#include "cli/query/terminal.h"
 #include "store/store.h"
 #include "common/text.h"
 
@@ -33,8 +33,7 @@ const struct hr_option hr_query_option_table[] = {
      "table list json csv parquet"},
     {"all-columns", OPT_ALL_COLUMNS, NULL,
      "show all columns of a named query (default: the most important)", NULL},
-    {"raw", OPT_RAW, NULL, "show numbers of a named query without units, and fold no rows",
-     NULL},
+    {"raw", OPT_RAW, NULL, "show numbers of a named query without units, and fold no rows", NULL},
     {"output", 'o', "FILE", "write the answer to FILE; required for parquet", NULL},
     {"list", OPT_LIST, NULL, "list the named queries (to list tables, query 'SHOW TABLES')", NULL},
     {"explain", OPT_EXPLAIN, "NAME",
@@ -278,16 +277,13 @@ static int query_request_check(struct hr_query_request *r)
 /* Finds the terminal's width and colours, and the working folder. */
 static void find_style(struct hr_query_request *r)
 {
-	const char *term = hr_getenv("TERM");
-	bool terminal = r->output == NULL && isatty(STDOUT_FILENO);
 	char *folder = getcwd(NULL, 0);
 	size_t n = folder != NULL ? strlen(folder) : 0;
-	struct winsize size;
 
-	if (terminal && ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0)
-		r->style.width = size.ws_col;
-	r->style.colour =
-	    terminal && hr_getenv("NO_COLOR") == NULL && term != NULL && strcmp(term, "dumb") != 0;
+	if (r->output == NULL) {
+		r->style.width = hr_terminal_width(STDOUT_FILENO);
+		r->style.colour = hr_terminal_colour(STDOUT_FILENO);
+	}
 	r->folder = calloc(4 * n + 1, 1);
 	if (r->folder != NULL && n > 1) /* not "/" */
 		hr_text_escape(r->folder, 4 * n + 1, folder, n);

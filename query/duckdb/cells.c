@@ -29,16 +29,18 @@ static void add_short(struct hr_buffer *b, double v)
 	hr_buffer_add(b, text, (size_t)n);
 }
 
-/* Cuts timestamps to milliseconds. */
-static void cut_fraction(struct hr_buffer *b)
+/* Cuts the seconds of timestamps to `digits` decimals. */
+static void cut_fraction(struct hr_buffer *b, size_t digits)
 {
 	const char *point = memchr(b->data, '.', b->n);
+	size_t n = point != NULL ? (size_t)(point - b->data) + (digits > 0 ? 1 + digits : 0) : 0;
 
-	if (point != NULL && b->n > (size_t)(point - b->data) + 1 + SECOND_DIGITS)
-		b->n = (size_t)(point - b->data) + 1 + SECOND_DIGITS;
+	if (point != NULL && b->n > n)
+		b->n = n;
 }
 
-static void add_raw(struct hr_buffer *raw, const struct hr_shape *shape, duckdb_vector v, idx_t row)
+static void add_raw(struct hr_buffer *raw, const struct hr_shape *shape, size_t second_digits,
+		    duckdb_vector v, idx_t row)
 {
 	double number = 0;
 
@@ -50,7 +52,7 @@ static void add_raw(struct hr_buffer *raw, const struct hr_shape *shape, duckdb_
 	}
 	hr_value_text(raw, shape, v, row);
 	if (shape->type == DUCKDB_TYPE_TIMESTAMP || shape->type == DUCKDB_TYPE_TIMESTAMP_NS)
-		cut_fraction(raw);
+		cut_fraction(raw, second_digits);
 }
 
 static void add_with_unit(struct hr_buffer *to, const struct hr_shape *shape, enum hr_unit unit,
@@ -94,7 +96,7 @@ char *hr_cell_text(const struct hr_cell_style *style, const struct hr_shape *sha
 		if (style->units && unit != HR_UNIT_NONE)
 			add_with_unit(&raw, shape, unit, v, row);
 		else
-			add_raw(&raw, shape, v, row);
+			add_raw(&raw, shape, style->units ? 0 : SECOND_DIGITS, v, row);
 		text = raw.data;
 		n = raw.n;
 	}

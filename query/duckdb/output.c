@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "query/duckdb/text_table.h"
+#include "query/duckdb/wrap.h"
 
 /* Bytes to buffer before a write. A whole text may not fit into memory twice. */
 #define LINE_BYTES  (1u << 20)
@@ -251,22 +252,10 @@ static size_t text_indent(const char *line)
 						       : start;
 }
 
-/*
- * Returns the last space in (from, to], but not one between a number and its unit. If there is none,
- * returns the next space or the end.
- */
-static size_t text_break(const char *line, size_t from, size_t to)
-{
-	for (size_t end = to; end > from; end--)
-		if (line[end] == ' ' && (line[end - 1] < '0' || line[end - 1] > '9'))
-			return end;
-	return to + strcspn(line + to, " ");
-}
-
 #define SHARE_HIGH 50.0 /* percent of the time: a loss that matters most */
 #define SHARE_SOME 20.0
 
-/* Returns the colour of a line: the first one is bold, and its second column is a share of time. */
+/* Returns the colour of a line, which has a share of time as its second column. */
 static const char *text_colour(const struct hr_output *o, duckdb_data_chunk chunk, idx_t row)
 {
 	duckdb_vector v;
@@ -288,24 +277,11 @@ static int text_row(struct hr_output *o, duckdb_data_chunk chunk, idx_t row)
 	char *line = hr_cell_text(&o->style.cells, &o->columns[0].shape, HR_UNIT_NONE,
 				  hr_duckdb.data_chunk_get_vector(chunk, 0), row);
 	const char *colour = text_colour(o, chunk, row);
-	size_t indent, at = 0, n;
 
 	if (line == NULL)
 		return -ENOMEM;
-	indent = text_indent(line);
-	n = strlen(line);
 	hr_buffer_add(&o->line, colour, strlen(colour));
-	while (o->terminal > indent && n - at > o->terminal - (at > 0 ? indent : 0)) {
-		size_t end = text_break(line, at == 0 ? indent : at,
-					at + o->terminal - (at > 0 ? indent : 0));
-
-		if (end == n)
-			break;
-		hr_buffer_add(&o->line, line + at, end - at);
-		hr_buffer_print(&o->line, "\n%*s", (int)indent, "");
-		at = end + 1;
-	}
-	hr_buffer_add(&o->line, line + at, n - at);
+	hr_wrap(&o->line, line, 0, text_indent(line), o->terminal);
 	if (colour[0] != '\0')
 		hr_buffer_add(&o->line, COLOUR_END, strlen(COLOUR_END));
 	hr_buffer_add(&o->line, "\n", 1);

@@ -6,7 +6,7 @@
  * significant digits of a DOUBLE and milliseconds of timestamps; JSON and CSV show all digits.
  * The format text prints the first column of each row as a line. If the line is too long, its
  * continuation is indented to the text that follows the label. A second column, if it is a number,
- * is a share in percent that determines the colour of the line.
+ * is a share in percent that determines the colour of the line; NULL: no colour.
  */
 #ifndef HEADRACE_QUERY_DUCKDB_OUTPUT_H
 #define HEADRACE_QUERY_DUCKDB_OUTPUT_H

@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/text.h"
+
 #define KEPT_ROWS      1000u /* rows that determine the widths of columns */
 #define MIN_TEXT       8u    /* minimum number of characters of a cut text */
 #define MIN_PATH       24u   /* the same for paths on a wide terminal */
@@ -71,11 +73,7 @@ void hr_text_table_free(struct hr_text_table *t)
 
 static unsigned characters(const char *text)
 {
-	unsigned n = 0;
-
-	for (; *text != '\0'; text++)
-		n += ((unsigned char)*text & 0xc0) != 0x80;
-	return n;
+	return (unsigned)hr_text_cells(text);
 }
 
 int hr_text_table_column(struct hr_text_table *t, unsigned i, const char *name, bool number)
@@ -96,81 +94,41 @@ static void repeat(struct hr_buffer *out, const char *character, unsigned n)
 		hr_buffer_add(out, character, 1);
 }
 
-/* Appends characters [from, to) of a UTF-8 text. */
-static void text_table_add_part(struct hr_buffer *out, const char *text, unsigned from, unsigned to)
+/* Appends the first characters of a UTF-8 text. */
+static void text_table_add_start(struct hr_buffer *out, const char *text, unsigned n)
 {
-	unsigned before = 0;
+	size_t bytes = 0;
 
-	for (; *text != '\0'; text++) {
-		bool continues = ((unsigned char)*text & 0xc0) == 0x80;
-		unsigned index = before - continues;
-
-		before += !continues;
-		if (index >= from && index < to)
-			hr_buffer_add(out, text, 1);
-	}
-}
-
-/* Returns the number of characters of `text` before its byte `n`. */
-static unsigned characters_before(const char *text, size_t n)
-{
-	unsigned count = 0;
-
-	for (size_t i = 0; i < n; i++)
-		count += ((unsigned char)text[i] & 0xc0) != 0x80;
-	return count;
-}
-
-/*
- * Finds how much of a path to keep: its last name, the first one, then names from the end.
- * False: not even the last name and DOTS have room.
- */
-static bool path_parts(const char *text, unsigned have, unsigned width, unsigned *ret_head,
-		       unsigned *ret_tail)
-{
-	const char *tail = strrchr(text, '/'), *first = strchr(text + 1, '/');
-	unsigned room = width - DOTS_WIDTH, head, kept;
-
-	if (tail == NULL || first == NULL || first >= tail)
-		return false;
-	kept = have - characters_before(text, (size_t)(tail - text));
-	head = characters_before(text, (size_t)(first - text) + 1);
-	if (kept > room)
-		return false;
-	if (head + kept > room)
-		head = 0;
-	for (const char *at = tail; at > first;) {
-		unsigned more;
-
+	for (; n > 0 && text[bytes] != '\0'; n--)
 		do
-			at--;
-		while (at > first && *at != '/');
-		more = have - characters_before(text, (size_t)(at - text));
-		if (*at != '/' || at == first || head + more > room)
-			break;
-		kept = more;
-	}
-	*ret_head = head;
-	*ret_tail = kept;
-	return true;
+			bytes++;
+		while (((unsigned char)text[bytes] & 0xc0) == 0x80);
+	hr_buffer_add(out, text, bytes);
 }
 
 /*
- * Cuts a path in its middle, between names if possible, because both ends matter most. Cuts
- * another text at its end. Returns the number of characters.
+ * Cuts a path in its middle, because both ends matter most, and another text at its end. Returns
+ * the number of characters. If memory is short, sets out->failed.
  */
-static unsigned add_cut(struct hr_buffer *out, const char *text, unsigned have, unsigned width)
+static unsigned add_cut(struct hr_buffer *out, const char *text, unsigned width)
 {
-	unsigned keep = width - DOTS_WIDTH, head = keep, tail;
+	size_t bytes = strlen(text) + DOTS_WIDTH + 1;
+	char *cut;
 
-	if (strchr(text, '/') != NULL)
-		head = keep / 3;
-	tail = keep - head;
-	path_parts(text, have, width, &head, &tail);
-	text_table_add_part(out, text, 0, head);
-	hr_buffer_add(out, DOTS, DOTS_WIDTH);
-	text_table_add_part(out, text, have - tail, have);
-	return head + DOTS_WIDTH + tail;
+	if (strchr(text, '/') == NULL) {
+		text_table_add_start(out, text, width - DOTS_WIDTH);
+		hr_buffer_add(out, DOTS, DOTS_WIDTH);
+		return width;
+	}
+	cut = malloc(bytes);
+	if (cut == NULL) {
+		out->failed = true;
+		return width;
+	}
+	hr_buffer_add(out, cut, hr_text_path_short(cut, bytes, text, NULL, width));
+	width = (unsigned)hr_text_cells(cut);
+	free(cut);
+	return width;
 }
 
 static void add_field(const struct hr_text_table *t, unsigned i, const char *text,
@@ -184,7 +142,7 @@ static void add_field(const struct hr_text_table *t, unsigned i, const char *tex
 	if (c->number)
 		repeat(out, " ", room);
 	if (have > c->width && t->terminal != 0)
-		room = c->width - add_cut(out, text, have, c->width);
+		room = c->width - add_cut(out, text, c->width);
 	else
 		hr_buffer_add(out, text, strlen(text));
 	if (!c->number && i + 1 < t->n_shown)
@@ -197,6 +155,8 @@ static unsigned text_table_least(const struct hr_text_table *t, const struct tex
 {
 	unsigned n = MIN_TEXT;
 
+	if (t->named && !c->path && t->terminal / 3 > n)
+		n = t->terminal / 3;
 	if (c->path && t->terminal / 3 > n)
 		n = t->terminal / 3 < MIN_PATH ? t->terminal / 3 : MIN_PATH;
 	return c->number || c->whole < n ? c->whole : n;
@@ -321,7 +281,7 @@ static void text_table_add(const struct hr_text_table *t, unsigned i, const char
 static void text_table_start(struct hr_text_table *t, struct hr_buffer *out)
 {
 	text_table_measure(t);
-	if (!t->list)
+	if (!t->list && (t->rows > 0 || !t->named))
 		add_header(t, out);
 	for (size_t k = 0; k < t->n_cells; k++) {
 		text_table_add(t, (unsigned)(k % t->n_columns), t->cells[k], k == 0, out);
@@ -377,7 +337,7 @@ void hr_text_table_end(struct hr_text_table *t, struct hr_buffer *out)
 	if (t->foot != NULL)
 		hr_buffer_add(out, t->foot, strlen(t->foot));
 	more = t->more + t->n_columns - t->n_shown;
-	if (more > 0)
+	if (t->rows > 0 && more > 0)
 		hr_buffer_print(out, "(%u more column%s: --all-columns)\n", more,
 				more == 1 ? "" : "s");
 }

@@ -1,7 +1,7 @@
 -- What took most of the longest waits
 WITH parts AS (
     SELECT *, row_number() OVER (ORDER BY hr_row) AS place, waited_s / nullif(percent, 0) * 100 AS whole_s FROM answer WHERE waited_s > 0)
-SELECT line, NULL::DOUBLE AS share FROM (
+SELECT line, CASE place WHEN 0 THEN 0::DOUBLE END AS share FROM (
     SELECT 0 AS place,
            format('{} took {}: {}', CASE WHEN $by = 'wait' THEN hr_number_of(count(*), 'long wait') ELSE 'the longest waits for data' END,
                   hr_duration(1e9 * max(whole_s)),

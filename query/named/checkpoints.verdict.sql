@@ -5,7 +5,7 @@ whole AS (
     SELECT job, attempt, count(*) AS n, min(dur_s) AS low_s, max(dur_s) AS high_s, sum(dur_s) AS dur_s, min(bytes) AS low, max(bytes) AS high,
            max(ranks) AS ranks, arg_max(checkpoint, dur_s) AS longest
     FROM saves GROUP BY job, attempt)
-SELECT line, NULL::DOUBLE AS share FROM (
+SELECT line, CASE place WHEN 0 THEN 0::DOUBLE END AS share FROM (
     SELECT job, attempt, 0 AS place,
            format('{}: {}{} of {} took {}{}', hr_whose(job, attempt), hr_number_of(n, 'checkpoint'),
                   CASE WHEN ranks > 1 THEN format(' of {} ranks', ranks) ELSE '' END, hr_sizes(low, high), hr_durations(1e9 * low_s, 1e9 * high_s),

@@ -10,7 +10,7 @@ WITH found AS MATERIALIZED (
     SELECT *, format('{} ({:.0f} %)', hr_duration(lost_ns), 100.0 * lost_ns / wall_ns) AS lost,
            -- The object may be a path of links to files of another mount.
            CASE WHEN object <> '' AND NOT starts_with(object || '/', rtrim(mount, '/') || '/') THEN format(' (files of the mount {})', mount) ELSE '' END AS place,
-           format('job {}{}', job, CASE WHEN attempt > 0 THEN format(', attempt {}', attempt) ELSE '' END) AS name
+           hr_whose(job, attempt) AS name
     FROM hr_findings(rank := $rank, from_s := $from, to_s := $to)
     WHERE number <= $top),
 gains AS (
