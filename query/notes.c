@@ -97,7 +97,7 @@ static int notes_chunk_in(void *self, duckdb_data_chunk chunk)
 			hr_buffer_add(&cells[i], "", 1);
 			failed |= cells[i].failed;
 		}
-		if (!failed)
+		if (!failed && cells[NOTE_TEXT].data != NULL)
 			add_row(self, cells);
 	}
 	for (idx_t i = 0; i < NOTE_COLUMNS; i++)

@@ -410,26 +410,28 @@ static char *copy_statement(const char *sql, const char *path)
 	return text;
 }
 
-int hr_query_keep(struct hr_query *q, const char *sql, const struct hr_query_arg *args,
-		  size_t n_args, char **ret_error)
+/*
+ * Runs `text`, a statement of `kind` that contains the SELECT `sql`, and frees it. NULL: no memory.
+ */
+static int run_around(struct hr_query *q, const char *sql, char *text, duckdb_statement_type kind,
+		      const struct hr_query_arg *args, size_t n_args, char **ret_error)
 {
-	static const char create[] = "CREATE OR REPLACE TEMP TABLE answer AS "
-				     "SELECT *, row_number() OVER () AS hr_row FROM ";
-	duckdb_prepared_statement statement = NULL, keep = NULL;
-	char *text = NULL;
-	int r = run_begin(q, sql, args, n_args, false, &statement, ret_error);
+	bool copy = kind == DUCKDB_STATEMENT_TYPE_COPY;
+	duckdb_prepared_statement statement = NULL, outer = NULL;
+	int r = run_begin(q, sql, args, n_args, copy, &statement, ret_error);
 
-	q->keeps = true;
-	if (r == 0 && (text = wrap_statement(create, sql, "")) == NULL)
-		r = run_failed(ret_error, "out of memory");
 	if (r == 0)
-		r = run_prepare(q, text, &keep, ret_error);
+		r = text != NULL ? run_prepare(q, text, &outer, ret_error)
+				 : run_failed(ret_error, "out of memory");
+	if (r == 0 && hr_duckdb.prepared_statement_type(outer) != kind)
+		r = hr_text_fail(-EINVAL, ret_error, "cannot %s the answer of this statement%s",
+				 copy ? "write" : "keep", copy ? " as Parquet" : "");
 	if (r == 0)
-		r = run_bind(keep, args, n_args, ret_error);
+		r = run_bind(outer, args, n_args, ret_error);
 	if (r == 0)
-		r = execute(q, keep, NULL, ret_error);
-	hr_duckdb.destroy_prepare(&keep);
-	run_end(q, &statement, r == 0 ? "COMMIT" : "ROLLBACK");
+		r = execute(q, outer, NULL, ret_error);
+	hr_duckdb.destroy_prepare(&outer);
+	run_end(q, &statement, r == 0 && !copy ? "COMMIT" : "ROLLBACK");
 	free(text);
 	return r;
 }
@@ -437,23 +439,17 @@ int hr_query_keep(struct hr_query *q, const char *sql, const struct hr_query_arg
 int hr_query_parquet(struct hr_query *q, const char *sql, const struct hr_query_arg *args,
 		     size_t n_args, char **ret_error)
 {
-	duckdb_prepared_statement statement = NULL, copy = NULL;
-	char *text = NULL;
-	int r = run_begin(q, sql, args, n_args, true, &statement, ret_error);
+	return run_around(q, sql, copy_statement(sql, q->parquet), DUCKDB_STATEMENT_TYPE_COPY, args,
+			  n_args, ret_error);
+}
 
-	if (r == 0 && (text = copy_statement(sql, q->parquet)) == NULL)
-		r = run_failed(ret_error, "out of memory");
-	if (r == 0)
-		r = run_prepare(q, text, &copy, ret_error);
-	if (r == 0 && hr_duckdb.prepared_statement_type(copy) != DUCKDB_STATEMENT_TYPE_COPY)
-		r = hr_text_fail(-EINVAL, ret_error,
-				 "cannot write the answer of this statement as Parquet");
-	if (r == 0)
-		r = run_bind(copy, args, n_args, ret_error);
-	if (r == 0)
-		r = execute(q, copy, NULL, ret_error);
-	hr_duckdb.destroy_prepare(&copy);
-	run_end(q, &statement, "ROLLBACK");
-	free(text);
-	return r;
+int hr_query_keep(struct hr_query *q, const char *sql, const struct hr_query_arg *args,
+		  size_t n_args, char **ret_error)
+{
+	static const char create[] = "CREATE OR REPLACE TEMP TABLE answer AS "
+				     "SELECT *, row_number() OVER () AS hr_row FROM ";
+
+	q->keeps = true;
+	return run_around(q, sql, wrap_statement(create, sql, ""), DUCKDB_STATEMENT_TYPE_CREATE,
+			  args, n_args, ret_error);
 }

@@ -224,7 +224,7 @@ static void add_listed(FILE *to, const char *line, const struct one_row *facts, 
 }
 
 /*
- * Chooses columns: those that tell rows of several jobs apart, then those of the line `shown`.
+ * Chooses columns: those by which rows of several jobs differ, then those of the line `shown`.
  * *ret_more: how many other columns have values. `chosen`: as many as there are columns, all false.
  */
 static void add_chosen(FILE *to, const struct hr_named *named, const struct one_row *facts,
