@@ -45,6 +45,9 @@ CREATE MACRO hr_percent(percent) AS
 -- A number of things: 1 wait, 1,000 waits
 CREATE MACRO hr_number_of(n, what) AS format('{:,} {}{}', n::BIGINT, what, CASE n WHEN 1 THEN '' ELSE 's' END);
 
+-- A path, or another name, in a sentence
+CREATE MACRO hr_short(name) AS CASE WHEN length(name) > 60 THEN format('{}...{}', left(name, 20), right(name, 37)) ELSE name END;
+
 -- A job at the beginning of a sentence
 CREATE MACRO hr_whose(job, attempt) AS format('job {}{}', job, CASE WHEN attempt > 0 THEN format(', attempt {}', attempt) ELSE '' END);
 

@@ -14,6 +14,8 @@
 #define ROW_COLUMN "hr_row" /* of hr_query_keep */
 #define TOP_ARG	   "top"
 
+#define VERDICT_LINES 12 /* of four jobs */
+
 bool hr_shown_has(const struct hr_named *q)
 {
 	return hr_named_line(q, SHOWN_LINE) != NULL;
@@ -303,7 +305,7 @@ static int write_verdict(struct hr_query *q, const struct hr_named *verdict,
 			 const struct hr_named_args *args, const struct hr_shown_style *style,
 			 FILE *to, char **ret_error)
 {
-	const struct hr_output_style looks = {.colour = style->colour};
+	const struct hr_output_style looks = {.colour = style->colour, .lines = VERDICT_LINES};
 	struct hr_output *o;
 	uint64_t lines;
 	int r = hr_output_new(HR_OUTPUT_TEXT, to, style->width, &o);

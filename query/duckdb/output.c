@@ -2,6 +2,7 @@
 #include "query/duckdb/output.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -274,10 +275,13 @@ static const char *text_colour(const struct hr_output *o, duckdb_data_chunk chun
 
 static int text_row(struct hr_output *o, duckdb_data_chunk chunk, idx_t row)
 {
-	char *line = hr_cell_text(&o->style.cells, &o->columns[0].shape, HR_UNIT_NONE,
-				  hr_duckdb.data_chunk_get_vector(chunk, 0), row);
 	const char *colour = text_colour(o, chunk, row);
+	char *line;
 
+	if (o->style.lines != 0 && o->rows >= o->style.lines)
+		return 0;
+	line = hr_cell_text(&o->style.cells, &o->columns[0].shape, HR_UNIT_NONE,
+			    hr_duckdb.data_chunk_get_vector(chunk, 0), row);
 	if (line == NULL)
 		return -ENOMEM;
 	hr_buffer_add(&o->line, colour, strlen(colour));
@@ -316,7 +320,9 @@ static int table_begin(struct hr_output *o)
 	for (unsigned i = 0; r == 0 && i < o->n_columns; i++)
 		r = table_column(o, i);
 	if (r == 0 && o->style.named)
-		hr_text_table_named(o->table, o->style.more, o->style.foot);
+		hr_text_table_named(o->table, o->style.more);
+	if (r == 0)
+		hr_text_table_foot(o->table, o->style.foot);
 	if (r == 0 && o->format == HR_OUTPUT_LIST)
 		hr_text_table_list(o->table);
 	return r;
@@ -426,6 +432,9 @@ static int output_end(void *self)
 		hr_buffer_add(&o->line, o->rows == 0 ? "[]\n" : "\n]\n", 3);
 	if (o->table != NULL)
 		hr_text_table_end(o->table, &o->line);
+	if (o->style.lines != 0 && o->rows > o->style.lines)
+		hr_buffer_print(&o->line, "(%" PRIu64 " more line%s, of other jobs: --job JOB)\n",
+				o->rows - o->style.lines, o->rows - o->style.lines == 1 ? "" : "s");
 	r = flush_line(o);
 	if (r == 0 && fflush(o->to) != 0)
 		r = -errno;

@@ -31,6 +31,7 @@ struct hr_output_style {
 	bool named; /* the chosen columns of a named query, of which it has `more` */
 	unsigned more;
 	const char *foot; /* a line after the rows; NULL: none */
+	unsigned lines;	  /* at most so many lines of text; 0: all */
 };
 
 struct hr_output;

@@ -260,10 +260,14 @@ void hr_text_table_list(struct hr_text_table *t)
 	t->cells = NULL;
 }
 
-void hr_text_table_named(struct hr_text_table *t, unsigned more, const char *foot)
+void hr_text_table_named(struct hr_text_table *t, unsigned more)
 {
 	t->named = true;
 	t->more = more;
+}
+
+void hr_text_table_foot(struct hr_text_table *t, const char *foot)
+{
 	t->foot = foot;
 }
 
@@ -330,12 +334,12 @@ void hr_text_table_end(struct hr_text_table *t, struct hr_buffer *out)
 		text_table_start(t, out);
 	if (t->rows == 0)
 		hr_buffer_add(out, none, sizeof(none) - 1);
+	if (t->foot != NULL)
+		hr_buffer_add(out, t->foot, strlen(t->foot));
 	if (!t->named) {
 		add_left_out(t, out);
 		return;
 	}
-	if (t->foot != NULL)
-		hr_buffer_add(out, t->foot, strlen(t->foot));
 	more = t->more + t->n_columns - t->n_shown;
 	if (t->rows > 0 && more > 0)
 		hr_buffer_print(out, "(%u more column%s: --all-columns)\n", more,

@@ -23,11 +23,11 @@ int hr_text_table_column(struct hr_text_table *t, unsigned i, const char *name, 
 /* Shows a list at any width. Call it between naming the columns and the first cell. */
 void hr_text_table_list(struct hr_text_table *t);
 
-/*
- * For a named query, whose answer has `more` columns: such a table never becomes a list. `foot`: a
- * line with its end, to print after the rows, which must outlive the table; NULL: none.
- */
-void hr_text_table_named(struct hr_text_table *t, unsigned more, const char *foot);
+/* For a named query, whose answer has `more` columns. Such a table never becomes a list. */
+void hr_text_table_named(struct hr_text_table *t, unsigned more);
+
+/* A line with its end, to print after the rows, which must outlive the table. NULL: none. */
+void hr_text_table_foot(struct hr_text_table *t, const char *foot);
 
 /*
  * Takes and frees the next cell, a malloc'ed line of text. Cells come row by row. Appends complete

@@ -245,6 +245,9 @@ static void text_wraps_below_its_label(void **state)
 	       "  do:  read larger\n       blocks of it\n");
 	expect(HR_OUTPUT_TEXT, 9, "SELECT 'one two three four'", "one two\nthree\nfour\n");
 	expect(HR_OUTPUT_TEXT, 9, "SELECT 'a averylongword b'", "a\naverylongword\nb\n");
+	expect_style(HR_OUTPUT_TEXT, 0, &(const struct hr_output_style){.lines = 2},
+		     "SELECT 'line ' || range FROM range(5) ORDER BY range",
+		     "line 0\nline 1\n(3 more lines, of other jobs: --job JOB)\n");
 	memset(line, 'x', 300);
 	memcpy(line + 300, "\n", 2);
 	expect(HR_OUTPUT_TEXT, 0, "SELECT repeat('x', 300)", line);

@@ -110,6 +110,7 @@ static void print_all(FILE *to)
 	print_widths(to, &f, "train", "input-wait", "rank=0", plain);
 	print_widths(to, &f, "train", "input-wait", NULL, colour);
 	print_widths(to, &f, "train", "blame", "by=wait", plain);
+	print_widths(to, &f, "train", "blame", "by=wait", all);
 	print_widths(to, &f, "train", "ops", NULL, raw);
 	print_widths(to, &f, "train", "ranks", NULL, all);
 	fixture_close(&f);
