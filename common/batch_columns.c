@@ -2,8 +2,8 @@
 /*
  * batch_columns.c - decodes the codes of a chunk of rows, with one loop per column
  *
- * In most chunks, the predictions of most columns are all right, so there are no codes. Each loop
- * is compiled twice: with codes and without.
+ * In most chunks, all predictions of most columns are correct, so there are no codes. Each loop is
+ * compiled twice: with codes and without.
  */
 #include "common/batch_decoder.h"
 

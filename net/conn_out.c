@@ -68,7 +68,7 @@ static void on_shutdown(uv_shutdown_t *req, int status)
  */
 static void finish_flush(struct hr_conn *c)
 {
-	if (c->shutdown.handle) { /* the end was already sent, so this is the peer's answer */
+	if (c->shutdown.handle) { /* this side has already sent its end, and waits for the peer's */
 		if (c->peer_ended)
 			hr__conn_end(c, 0, "closed");
 		return;

@@ -8,7 +8,7 @@
 
 #include "python/library.h"
 
-/* Of cuda.h, whose numbers never change. */
+/* Constants of cuda.h, which never change. */
 enum { CUDA_OK = 0, CUDA_NOT_READY = 600 };
 enum { CAPTURE_NONE = 0, CAPTURE_MODE_RELAXED = 2, EVENT_DISABLE_TIMING = 2 };
 
@@ -52,7 +52,10 @@ static bool cuda_find(void)
 
 	if (found)
 		return getpid() == process;
-	/* A look takes 15 us: at steps 1, 2, 4, 8 and so on, because CUDA may be loaded later. */
+	/*
+	 * CUDA may be loaded later, so look for it at steps 1, 2, 4, 8 and so on. Each look takes
+	 * 15 us.
+	 */
 	steps++;
 	if ((steps & (steps - 1)) != 0 || getpid() != process)
 		return false;
@@ -62,8 +65,8 @@ static bool cuda_find(void)
 }
 
 /*
- * False: the thread has no context, or another one than at its first step, or a capture of a graph
- * is going on that an event on this stream would end.
+ * Whether an event can be recorded: the thread has a context, the same as at its first step, and no
+ * capture of a graph is under way that an event on this stream would end.
  */
 static bool stream_is_usable(void)
 {
@@ -85,7 +88,7 @@ bool accelerator_stepped(void)
 
 	own.recorded = false;
 	if (usable) {
-		/* Otherwise a capture on another stream could forbid the calls. */
+		/* In another mode, a capture on another stream could forbid the calls. */
 		if (cuda.exchange_mode(&mode) == CUDA_OK) {
 			own.recorded =
 			    stream_is_usable() && cuda.record(own.event, NULL) == CUDA_OK;

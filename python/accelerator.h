@@ -18,10 +18,12 @@
 
 enum accelerator_state { ACCELERATOR_UNKNOWN, ACCELERATOR_IDLE, ACCELERATOR_BUSY };
 
-void accelerator_init(void); /* in the process that may use CUDA */
-/* True: the thread has stepped on a device, and this is no forked child. */
+void accelerator_init(void); /* call it in the process that may use CUDA */
+/*
+ * Whether an optimizer of the thread has made a step on a device, and this is not a forked child.
+ */
 bool accelerator_stepped(void);
-/* The state at this moment; UNKNOWN if no step came since the last call. */
+/* The state at this moment. UNKNOWN: no optimizer has made a step since the last call. */
 enum accelerator_state accelerator_state(void);
 /* The bus address of the thread's current device, after accelerator_stepped() has returned true. */
 bool accelerator_address(char *ret, int size);

@@ -10,11 +10,11 @@
 #include "python/library.h"
 
 #define APART_NS UINT64_C(1000000000)
-/* NVML keeps about 100 samples. After a longer time, the first of them may be gone. */
+/* NVML keeps about 100 samples. After a longer time than this, the first of them may be gone. */
 #define MOST_NS	    UINT64_C(10000000000)
 #define SAMPLES_MAX 128
 
-/* Of nvml.h, whose numbers never change. */
+/* Constants of nvml.h, which never change. */
 enum { NVML_SUCCESS = 0, NVML_GPU_UTILIZATION_SAMPLES = 1, NVML_VALUE_TYPE_UNSIGNED_INT = 1 };
 
 struct sample {
@@ -34,9 +34,9 @@ static struct {
 
 static enum { UNTRIED, USABLE, UNUSABLE } state;
 static void *device;
-static unsigned long long seen_us; /* the newest sample so far */
+static unsigned long long seen_us; /* time of the newest sample so far */
 static uint64_t asked_ns;
-static __thread bool asks; /* this thread */
+static __thread bool asks; /* this thread asks for the use of the device */
 
 static bool nvml_find(void)
 {
@@ -53,7 +53,10 @@ static bool nvml_find(void)
 	       nvml.init() == NVML_SUCCESS && nvml.device(address, &device) == NVML_SUCCESS;
 }
 
-/* The mean of the samples since the last call. False: none, or not percents. */
+/*
+ * The mean of the samples since the last call. False: there is no sample, or they are not
+ * percentages.
+ */
 static bool mean(double *ret_percent)
 {
 	struct sample samples[SAMPLES_MAX];

@@ -16,7 +16,7 @@
 #include "python/accelerator_use.h"
 #include "python/spent.h"
 
-/* The signatures are Python's. */
+/* Python defines the signatures, so some functions do not use all parameters. */
 #pragma GCC diagnostic ignored "-Wunused-parameter"
 #include <stdbool.h>
 #include <stdio.h>
@@ -24,11 +24,11 @@
 #include <string.h>
 #include <time.h>
 
-#define ARGS_MAX 512 /* bytes of a range's args; longer ones are left out */
+#define ARGS_MAX 512 /* maximum bytes of a range's args; longer args are left out */
 
 #define METH_VARARGS	   1
 #define METH_O		   8
-#define PYTHON_API_VERSION 3 /* PYTHON_ABI_VERSION: of the stable ABI */
+#define PYTHON_API_VERSION 3 /* PYTHON_ABI_VERSION, of the stable ABI */
 
 typedef struct python_object PyObject;
 typedef PyObject *(*python_function)(PyObject *self, PyObject *arg);
@@ -90,7 +90,10 @@ static PyObject *none(void)
 	return it;
 }
 
-/* Bytes, or None: no args. False: neither; the Python error is set. */
+/*
+ * Reads args: `arg` is bytes, or None for no args. Returns false, with a Python error, if it is
+ * neither.
+ */
 static int fast_text_of(PyObject *arg, const char **ret_text)
 {
 	*ret_text = NULL;
@@ -105,7 +108,10 @@ static struct headrace_name *fast_name_of(PyObject *arg)
 	return PyLong_AsVoidPtr(arg);
 }
 
-/* name(name, domain, category, kind): texts are bytes or None; the copies are never freed. */
+/*
+ * name(name, domain, category, kind): makes a name. The texts are bytes or None; their copies are
+ * never freed.
+ */
 static PyObject *fast_name(PyObject *self, PyObject *args)
 {
 	struct headrace_name *name = calloc(1, sizeof(*name));
@@ -147,8 +153,9 @@ static PyObject *fast_end(PyObject *self, PyObject *arg)
 }
 
 /*
- * The end of the last step of an optimizer (at_ns is 0 if a wait for a batch came before it), and
- * whether a wait has followed. So page faults of steps are known in loops without a DataLoader.
+ * What the thread had used at the end of the last step of an optimizer (at_ns is 0 if a wait for a
+ * batch came before this step), and whether a wait has followed. So page faults of steps are known
+ * in loops without a DataLoader.
  */
 static __thread struct {
 	struct spent end;
@@ -170,7 +177,7 @@ static PyObject *fast_begin_spent(PyObject *self, PyObject *arg)
 	return PyBytes_FromStringAndSize((const char *)&before, sizeof(before));
 }
 
-/* The member `hidden` of a wait that follows a step. */
+/* The member `hidden` of the args of a wait that follows a step of an optimizer. */
 static const char *hidden(void)
 {
 	static const char *const texts[] = {
@@ -183,22 +190,27 @@ static const char *hidden(void)
 }
 
 /*
- * CPU time of a thread in its waits and between them, and of the other threads of its process
- * (torch's computing). A read of the clocks takes 0.4 us each, so waits that begin less than
- * SPENT_APART_NS after the previous read report none.
+ * The CPU time of a thread in its waits and between them, and the CPU time of the other threads of
+ * its process (computing threads of torch). A read of each clock takes 0.4 us, so a wait that
+ * begins less than SPENT_APART_NS after the previous read reports no CPU time.
  */
 #define SPENT_APART_NS 5000000u
 
 static __thread struct {
 	/* When the wait began, and the CPU time then; 0: not read. */
 	unsigned long long began_at_ns, began_ns;
-	/* When a wait ended that reported CPU time, and the CPU time then; 0: none did. */
+	/* When the last wait that reported CPU time ended, and the CPU time then; 0: none did. */
 	unsigned long long ended_at_ns, ended_ns;
-	/* CPU time of the other threads at the last read, and at the one before; 0: not read. */
+	/*
+	 * CPU time of the other threads at the last read, and at the read before it; 0: not read.
+	 */
 	unsigned long long others_ns, others_before_ns;
 } wait_cpu;
 
-/* Appends the CPU time since that wait until one that began with `cpu_ns`, and how long ago it was. */
+/*
+ * Appends what was used between the last wait that reported CPU time and the wait that began at
+ * `at_ns`, when the CPU time was `cpu_ns`.
+ */
 static size_t put_before(char *room, size_t size, size_t n, unsigned long long at_ns,
 			 unsigned long long cpu_ns)
 {
@@ -213,7 +225,7 @@ static size_t put_before(char *room, size_t size, size_t n, unsigned long long a
 			 wait_cpu.others_ns - wait_cpu.others_before_ns);
 }
 
-/* `cpu_ns`: the CPU time of this thread. */
+/* Reads the CPU time of the other threads. `cpu_ns`: the CPU time of this thread. */
 static void read_others(unsigned long long cpu_ns)
 {
 	wait_cpu.others_before_ns = wait_cpu.others_ns;
@@ -238,7 +250,7 @@ static PyObject *fast_begin_wait(PyObject *self, PyObject *arg)
 	return none();
 }
 
-/* Appends the CPU times of the wait. */
+/* Appends the CPU time in the wait, and between it and the previous one. */
 static size_t put_wait_cpu(char *room, size_t size, size_t n)
 {
 	unsigned long long now = hr_now_ns(CLOCK_THREAD_CPUTIME_ID);
@@ -250,7 +262,10 @@ static size_t put_wait_cpu(char *room, size_t size, size_t n)
 	return n;
 }
 
-/* end_wait(head): its args are `head`, as for end_spent, CPU times and `hidden`. */
+/*
+ * end_wait(head): ends the range of a wait. Its args are `head` (as for end_spent), CPU times and
+ * `hidden`.
+ */
 static PyObject *fast_end_wait(PyObject *self, PyObject *arg)
 {
 	const char *head = PyBytes_AsString(arg), *more = hidden();
@@ -272,7 +287,10 @@ static PyObject *fast_end_wait(PyObject *self, PyObject *arg)
 	return none();
 }
 
-/* What the thread used since its last step, if it had major faults; NULL: nothing to report. */
+/*
+ * The args of a step: what the thread used since the previous step, if it had major faults. NULL:
+ * nothing to report.
+ */
 static const char *step_args(char *room, size_t size)
 {
 	struct spent before = stepped.end, now;
@@ -293,7 +311,7 @@ static const char *step_args(char *room, size_t size)
 	return n < size ? room : NULL;
 }
 
-/* Marks for how much of the last second or more the accelerator was busy. */
+/* Marks which share of the last second or more the accelerator was busy. */
 static void mark_use(void)
 {
 	static struct headrace_name mark = {
@@ -308,7 +326,7 @@ static void mark_use(void)
 	}
 }
 
-/* end_step(): of a step of an optimizer. */
+/* end_step(): ends the region of an optimizer's step. */
 static PyObject *fast_end_step(PyObject *self, PyObject *arg)
 {
 	char room[ARGS_MAX];
@@ -319,7 +337,10 @@ static PyObject *fast_end_step(PyObject *self, PyObject *arg)
 	return none();
 }
 
-/* `head` without its closing brace, and what was used since `before`; NULL: too long. */
+/*
+ * Makes args from `head`, a JSON object without its closing brace, and what was used since
+ * `before`. NULL: they are too long.
+ */
 static const char *with_spent(const char *head, const struct spent *before, char *room, size_t size)
 {
 	struct spent now = spent_now(api);
@@ -339,8 +360,8 @@ static const char *with_spent(const char *head, const struct spent *before, char
 }
 
 /*
- * end_spent(head, before): the range's args are `head`, a JSON object as bytes without its closing
- * brace, and what was used since `before` (None: unknown).
+ * end_spent(head, before): ends a range. Its args are `head`, a JSON object as bytes without its
+ * closing brace, and what was used since `before` (None: unknown).
  */
 static PyObject *fast_end_spent(PyObject *self, PyObject *args)
 {

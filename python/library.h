@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* library.h - functions of a shared library that the program may have */
+/* library.h - finds functions of a shared library */
 #ifndef HEADRACE_PYTHON_LIBRARY_H
 #define HEADRACE_PYTHON_LIBRARY_H
 
@@ -9,12 +9,12 @@
 
 struct library_function {
 	const char *name;
-	size_t at; /* offset of its pointer in the table */
+	size_t at; /* offset of the function's pointer in the table */
 };
 
 /*
- * Opens a library (flags of dlopen) and fills a table of pointers to `n` of its functions. False: it
- * is not there, or lacks one. It is never closed.
+ * Opens a library (`flags` are those of dlopen), and fills a table with pointers to `n` of its
+ * functions. False: the library is missing, or lacks one of them. It is never closed.
  */
 bool library_functions(const char *library, int flags, const struct library_function *list,
 		       size_t n, void *table);

@@ -19,7 +19,10 @@ static __thread struct {
 	bool known; /* there is a previous value */
 } core_wait;
 
-/* Not getrusage: its CPU time is as of the last tick, so a fetch of 2 ms would have none. */
+/*
+ * The CPU time does not come from getrusage, which has the value of the last tick: a fetch of 2 ms
+ * would have none.
+ */
 struct spent spent_now(const struct headrace_api *api)
 {
 	struct rusage usage = {0};
@@ -31,12 +34,15 @@ struct spent spent_now(const struct headrace_api *api)
 	now.at_ns = hr_now_ns(CLOCK_MONOTONIC);
 	now.cpu_ns = hr_now_ns(CLOCK_THREAD_CPUTIME_ID);
 	now.major_faults = (unsigned long long)usage.ru_majflt;
-	if (api->bytes > offsetof(struct headrace_api, waited)) /* else an older library */
+	if (api->bytes > offsetof(struct headrace_api, waited)) /* an older library lacks it */
 		api->waited(now.waited_ns);
 	return now;
 }
 
-/* The second number of schedstat. False: no /proc, no free descriptor, or a kernel without it. */
+/*
+ * Reads the second number of schedstat. False: no /proc, no free descriptor, or a kernel without
+ * it.
+ */
 static bool read_core_wait(unsigned long long *ret)
 {
 	int error = errno, fd = open("/proc/thread-self/schedstat", O_RDONLY | O_CLOEXEC);
@@ -58,7 +64,9 @@ static bool read_core_wait(unsigned long long *ret)
 	return end != at;
 }
 
-/* A read covers time before `from`, too, over which it assumes that the thread waited evenly. */
+/*
+ * A read also covers time before `from`. Assumes that the thread waited evenly over the whole time.
+ */
 bool spent_core_wait(unsigned long long from, unsigned long long *ret_ns)
 {
 	unsigned long long now = hr_now_ns(CLOCK_MONOTONIC), waited, before = core_wait.waited_ns;
@@ -76,7 +84,7 @@ bool spent_core_wait(unsigned long long from, unsigned long long *ret_ns)
 	if (from > since && now > since)
 		*ret_ns = (unsigned long long)((double)*ret_ns * (double)(now - from) /
 					       (double)(now - since));
-	return known && waited >= before; /* less: a forked child has its parent's value */
+	return known && waited >= before; /* if it is less, a forked child has its parent's value */
 }
 
 size_t spent_put(char *room, size_t size, size_t n, const char *format, ...)

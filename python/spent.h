@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * spent.h - what a thread uses during a range, like _headrace/spent.py: CPU time, faults, waits
+ * spent.h - what a thread uses during a range, like _headrace/spent.py: CPU time, page faults,
+ * waits
  *
  * Threads   Python's lock is held. All state belongs to the calling thread.
  */
@@ -15,19 +16,19 @@
 
 #define SPENT_WAITS 3
 
-/* Totals of this thread since its start, and the time at which they were read. */
+/* Totals of the calling thread since its start, and the time at which they were read. */
 struct spent {
 	unsigned long long at_ns, cpu_ns, major_faults; /* CLOCK_MONOTONIC; the thread's CPU time */
-	uint64_t waited_ns[SPENT_WAITS];		/* headrace_api.waited */
+	uint64_t waited_ns[SPENT_WAITS];		/* see headrace_api.waited */
 };
 
-/* Takes 0.7 us. */
+/* The totals at this moment. Takes 0.7 us. */
 struct spent spent_now(const struct headrace_api *api);
 
 /*
- * True: *ret_ns is how long the thread was ready to run and had no core since the later of `from`
- * (CLOCK_MONOTONIC, ns) and the previous read. The kernel's file has it, which takes 5 us to read,
- * so it is read at most once in 20 ms.
+ * Finds how long the thread was ready to run, but had no core, since `from` (CLOCK_MONOTONIC, ns)
+ * or the previous read, whichever is later. It takes 5 us to read the kernel's file for this, so it
+ * is read at most once in 20 ms; otherwise the function returns false.
  */
 bool spent_core_wait(unsigned long long from, unsigned long long *ret_ns);
 

@@ -11,7 +11,7 @@
 #define KNOWN_LINE "-- known "
 #define SHOWN	   8u
 
-/* The values in the store, and whether they include the requested one. */
+/* The values that the store has, and whether the requested value is one of them. */
 struct known {
 	const char *wanted;
 	struct hr_shape shape;

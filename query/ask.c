@@ -41,7 +41,7 @@ bool hr_ask_format(const char *name, enum hr_ask_format *ret)
 
 /* ---- opening ---- */
 
-/* `text` has a line per recovered journal, or is NULL. */
+/* Reports recovered journals. `text` has a line for each of them, or is NULL. */
 static void report_recovered(const struct hr_ask *a, const char *store, char *text, int err)
 {
 	char *rest = text, *line;
@@ -104,7 +104,10 @@ static char *job_list(const struct hr_stream *streams, size_t n)
 	return NULL;
 }
 
-/* Call it if the stores contain no job. Prints which jobs were removed, or that there was none. */
+/*
+ * Prints which jobs were removed, or that the stores contained no job. Call it if they contain
+ * none.
+ */
 static void report_no_jobs(const struct hr_ask *a, const struct hr_catalog *all, const char *where,
 			   const char *more)
 {
@@ -115,7 +118,7 @@ static void report_no_jobs(const struct hr_ask *a, const struct hr_catalog *all,
 			     a->filter.one_user ? "note: no job of yours yet in %s%s"
 						: "note: no jobs yet in %s%s",
 			     where, more);
-	/* without a job in the filter, the notes of the answer name the removed jobs */
+	/* if the filter has no job, the notes of the answer name the removed jobs */
 	else if (a->filter.job != NULL)
 		hr_sink_line(&a->messages, "note: %s", gone);
 	free(gone);
@@ -144,7 +147,7 @@ static enum hr_ask_status report_empty(const struct hr_ask *a)
 		hr_sink_line(&a->messages, "no job '%s' in %s%s; it contains: %s", job, where, more,
 			     jobs != NULL ? jobs : "");
 		status = HR_ASK_NO_STORE;
-	} else if (n == 0) { /* n > 0: a job has just begun */
+	} else if (n == 0) { /* if n > 0, a job has just begun */
 		report_no_jobs(a, all, where, more);
 	}
 	free(gone);

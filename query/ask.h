@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * ask.h - one query of stores, from opening the stores to the answer and its notes
+ * ask.h - one query, from opening the stores to the answer and its notes
  *
  * `headrace query` and the child processes of a collector use it. The request must outlive the
  * struct hr_asking. Any thread may call hr_asking_interrupt and hr_asking_scan between hr_ask_open
@@ -54,9 +54,9 @@ struct hr_ask {
 	uint64_t spill_bytes;
 	uint64_t now_ns, silent_ns; /* as in struct hr_query_options */
 	/*
-	 * Replays the journal of a killed private headraced. Called with each store before it is
-	 * opened. *ret_note (malloc'ed or NULL) is for the user. Returns 0 or -errno. NULL: no
-	 * recovery.
+	 * Replays the journal of a killed private headraced. hr_ask_open calls it with each store
+	 * before it opens the store. *ret_note (malloc'ed or NULL) is a note for the user. Returns
+	 * 0 or -errno. NULL: journals are not replayed.
 	 */
 	int (*recover)(const char *store, char **ret_note);
 	struct hr_sink messages;
@@ -64,13 +64,21 @@ struct hr_ask {
 
 struct hr_asking;
 
-/* Returns HR_ASK_ANSWERED and *ret, or another status after a message. */
+/*
+ * Opens the stores. Returns HR_ASK_ANSWERED and *ret, or prints a message and returns another
+ * status.
+ */
 enum hr_ask_status hr_ask_open(const struct hr_ask *a, struct hr_asking **ret);
 
-/* Runs the query, writes the answer to `to` (not for parquet) and sends the notes to `messages`. */
+/*
+ * Runs the query, writes the answer to `to` (except for parquet), and sends the notes to
+ * `messages`.
+ */
 enum hr_ask_status hr_asking_answer(struct hr_asking *s, FILE *to);
 
-/* Ends the answer soon. Call it repeatedly: a statement that is about to start may miss it. */
+/*
+ * Ends the answer soon. Call it repeatedly, because a statement that has not yet started misses it.
+ */
 void hr_asking_interrupt(struct hr_asking *s);
 void hr_asking_scan(struct hr_asking *s, struct hr_query_scan *ret);
 uint64_t hr_asking_rows(const struct hr_asking *s); /* rows of the answer; 0 for parquet */

@@ -1,17 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
-# Turns files of SQL into one C table: cmake -DOUT=file.c -DLIST=name -DFILES="a.sql;b.sql" -P embed.cmake
+# Turns files into one C table: cmake -DOUT=file.c -DLIST=name -DFILES="a.sql;b.sql" -P embed.cmake
+# The table has the names of the files, without the extensions .sql and .verdict.sql.
 set(arrays "")
 set(rows "")
 set(n 0)
 foreach(file IN LISTS FILES)
-  get_filename_component(name ${file} NAME_WE)
+  get_filename_component(name ${file} NAME)
+  string(REGEX REPLACE "(\\.verdict)?\\.sql$" "" name ${name})
   file(READ ${file} hex HEX)
   string(REGEX REPLACE "([0-9a-f][0-9a-f])" "0x\\1," bytes "${hex}")
   string(APPEND arrays "static const char sql_${n}[] = {${bytes}0};\n")
   string(APPEND rows "\t{\"${name}\", sql_${n}},\n")
   math(EXPR n "${n} + 1")
 endforeach()
-file(WRITE ${OUT}.new "/* Made by query/embed.cmake from *.sql. */
+file(WRITE ${OUT}.new "/* Made by query/embed.cmake. */
 #include \"query/named.h\"
 
 ${arrays}

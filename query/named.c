@@ -203,7 +203,9 @@ static void walk(char *out, const char *path)
 	}
 }
 
-/* Makes a path absolute. Escapes the working folder as the store does. NULL: no memory. */
+/*
+ * Makes a path absolute. Escapes the path of the working folder as the store does. NULL: no memory.
+ */
 static char *absolute(const char *text)
 {
 	char *folder = getcwd(NULL, 0), *path = NULL;
@@ -254,7 +256,7 @@ static int set(struct hr_named_args *a, struct hr_query_arg *arg, const char *te
 	return arg->text != NULL ? 0 : -ENOMEM;
 }
 
-/* Returns the argument that `text` names; NULL: none. */
+/* Returns the argument that `text` ("name=value") names; NULL: none. */
 static struct hr_query_arg *named_arg(struct hr_named_args *a, const char *text)
 {
 	size_t n = strcspn(text, "=");
@@ -266,7 +268,7 @@ static struct hr_query_arg *named_arg(struct hr_named_args *a, const char *text)
 	return NULL;
 }
 
-/* True: `text` is `name=value`, not a path or pattern that contains `=`. */
+/* Whether `text` is `name=value`, and not a path or pattern that contains `=`. */
 static bool is_named_argument(const char *text)
 {
 	size_t n = strspn(text, "abcdefghijklmnopqrstuvwxyz_");

@@ -33,7 +33,7 @@ struct hr_named {
 /* Sorted by name; ends with a NULL name. */
 extern const struct hr_named hr_named_list[];
 
-/* The macros that the queries use, and the query of hr_query_notes(). */
+/* The SQL of the macros that named queries use, and of hr_query_notes(). */
 extern const struct hr_named hr__macros_list[], hr__notes_list[];
 
 /* The verdicts; ends with a NULL name. */
@@ -57,7 +57,7 @@ struct hr_named_args {
 	const struct hr_named *query;
 	struct hr_query_arg list[HR_NAMED_ARGS];
 	const char *types[HR_NAMED_ARGS]; /* TYPE of each argument, as in the header */
-	bool given[HR_NAMED_ARGS];	  /* set by the caller, not by default */
+	bool given[HR_NAMED_ARGS]; /* the caller gave a value; otherwise the default applies */
 	bool required[HR_NAMED_ARGS];
 	size_t n;
 	bool sparse, text;
@@ -66,8 +66,9 @@ struct hr_named_args {
 };
 
 /*
- * Makes the arguments from defaults and words: `name=value`, or the value of the next argument in
- * the order of the header. Returns 0, -ENOMEM, or -EINVAL with *ret_error (malloc'ed).
+ * Makes the arguments from the defaults and `words`. A word is `name=value`, or the value of the
+ * next argument in the order of the header. Returns 0, -ENOMEM, or -EINVAL with *ret_error
+ * (malloc'ed).
  */
 int hr_named_args_init(const struct hr_named *q, char *const *words, size_t n_words,
 		       struct hr_named_args *ret, char **ret_error);

@@ -7,6 +7,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "query/diagnosis/diagnosis.h"
 #include "query/named.h"
 #include "query/tables/internal.h"
 #include "common/now.h"
@@ -33,7 +34,10 @@ static uint64_t half_of_memory(void)
 	return bytes < DUCKDB_MIN_BYTES ? DUCKDB_MIN_BYTES : bytes;
 }
 
-/* No lock shows whether the daemon of a collected stream runs, but recent data does. */
+/*
+ * For a collected stream, recent data shows that headraced runs, because the lock that shows it is
+ * on the node.
+ */
 static enum hr_stream_life life(const struct hr_query *q, const struct hr_stream *s)
 {
 	if (s->ended)
@@ -147,7 +151,10 @@ out:
 	return r;
 }
 
-/* True: a daemon restarted during a job. Streams of a job and node are adjacent. */
+/*
+ * Whether a job has several streams of one node, because headraced restarted. Streams of a job and
+ * node are adjacent.
+ */
 static bool node_streams_repeat(const struct hr_query *q)
 {
 	for (size_t i = 1; i < q->n_streams; i++) {
@@ -161,7 +168,8 @@ static bool node_streams_repeat(const struct hr_query *q)
 }
 
 /*
- * Prints a view's columns. `merge_times`: each file gets its first and last times of all streams.
+ * Prints a view's columns. `merge_times`: the first and last times of a file are those of all
+ * streams together.
  */
 static void print_columns(FILE *to, const struct hr_sql_table *t, bool merge_times)
 {
@@ -222,7 +230,7 @@ static int create_macros(struct hr_query *q, char **ret_error)
 	return r;
 }
 
-/* Forbids access to files (except the one to write), extensions, and changes of settings. */
+/* Forbids access to files (except the file to write), extensions, and changes of settings. */
 static int lock_down(struct hr_query *q, char **ret_error)
 {
 	char *sql = NULL;
@@ -247,7 +255,7 @@ static int lock_down(struct hr_query *q, char **ret_error)
 		       ret_error);
 }
 
-/* Makes a query without a database. NULL: no memory. */
+/* Makes a query that has no database. NULL: no memory. */
 static struct hr_query *make_query(const struct hr_catalog *catalog,
 				   const struct hr_query_options *options)
 {
@@ -319,13 +327,15 @@ void hr_query_free(struct hr_query *q)
 		hr_duckdb.disconnect(&q->connection);
 	if (q->database != NULL)
 		hr_duckdb.close(&q->database);
-	hr__diagnosis_end(q);
 	for (size_t i = 0; i < q->n_streams; i++) {
 		hr__names_done(&q->streams[i].names);
 		free(q->streams[i].mounts);
 		free(q->streams[i].mount_known);
 		free(q->streams[i].damaged);
 	}
+	if (q->diagnosis != NULL)
+		hr_diagnosis_done(q->diagnosis);
+	free(q->diagnosis);
 	free(q->streams);
 	free(q->parquet);
 	free(q->first_damage);

@@ -25,7 +25,10 @@
 
 struct hr_query;
 
-/* -ENOENT, -ELIBACC: no usable DuckDB, and *ret_error (malloc'ed) has advice. -ENOMEM, -EIO. */
+/*
+ * Errors: -ENOENT or -ELIBACC (no usable DuckDB; *ret_error, malloc'ed, advises what to do),
+ * -ENOMEM, -EIO.
+ */
 int hr_query_new(const struct hr_catalog *catalog, const struct hr_query_options *options,
 		 struct hr_query **ret, char **ret_error);
 /*
@@ -36,8 +39,9 @@ int hr_query_new_without_sql(const struct hr_catalog *catalog, struct hr_query *
 void hr_query_free(struct hr_query *q);
 
 /*
- * Runs one statement. -EINVAL: several statements, or one that writes; -EBADMSG: DuckDB failed;
- * -EINTR: interrupted. These set *ret_error (malloc'ed); errors of the sink leave it unchanged.
+ * Runs one statement. -EINVAL: `sql` is several statements, or one that writes; -EBADMSG: DuckDB
+ * failed; -EINTR: interrupted. These set *ret_error (malloc'ed); errors of the sink leave it
+ * unchanged.
  */
 int hr_query_run(struct hr_query *q, const char *sql, const struct hr_query_arg *args,
 		 size_t n_args, const struct hr_query_sink *sink, char **ret_error);
@@ -57,11 +61,15 @@ int hr_query_keep(struct hr_query *q, const char *sql, const struct hr_query_arg
 void hr_query_interrupt(struct hr_query *q);
 
 /*
- * Returns the number of damaged frames so far. *ret_first (owned by the query): the first, or NULL.
+ * Returns the number of damaged frames so far. *ret_first (owned by the query): a text about the
+ * first one, or NULL.
  */
 uint64_t hr_query_damaged(struct hr_query *q, const char **ret_first);
 
-/* Batches that the last statement has read and skipped so far. Any thread may call it. */
+/*
+ * How many batches the last statement has read and skipped so far. Any thread may call
+ * hr_query_scan.
+ */
 struct hr_query_scan {
 	uint64_t batches_read;
 	uint64_t batches_pruned;

@@ -2,7 +2,7 @@
 /*
  * question.h - turns the operands of a query (SQL, or a NAME and its arguments) into a statement
  *
- * Reports mistakes. The words must outlive the question.
+ * Prints a message for each mistake. The words must outlive the question.
  */
 #ifndef HEADRACE_QUERY_QUESTION_H
 #define HEADRACE_QUERY_QUESTION_H
@@ -15,16 +15,16 @@
 
 struct hr_question {
 	struct hr_named named; /* the query that the first word names, or the SQL itself */
-	/* arguments of a NAME, or of SQL with the header of a named query (named.h) */
+	/* The arguments of a NAME, or of SQL that has the header of a named query (named.h). */
 	struct hr_named_args args;
 };
 
 bool hr_question_is_name(const char *word);
 
-/* `n_words` is at least 1. False: a usage mistake, which was reported. */
+/* `n_words` is at least 1. False: the operands are wrong, and a message was sent. */
 bool hr_question_init(struct hr_question *q, char *const *words, size_t n_words,
 		      const struct hr_sink *messages);
-void hr_question_done(struct hr_question *q); /* accepts a zeroed one */
+void hr_question_done(struct hr_question *q); /* `q` may be all zero */
 
 /* Reports an unknown `name`, and lists the queries. `what`: "query" or "query or store". */
 void hr_question_no_name(const char *name, const char *what, const struct hr_sink *messages);

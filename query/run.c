@@ -19,8 +19,8 @@ static int run_failed(char **ret_error, const char *text)
 	static const char memory[] = "Out of Memory Error", own[] = "Binder Error: ";
 
 	/*
-	 * Our table functions name the argument: neither a type nor the place in the statement
-	 * is needed.
+	 * Errors of headrace's table functions name the argument, so neither a type nor a place in
+	 * the statement is needed.
 	 */
 	if (text != NULL && strncmp(text, own, sizeof(own) - 1) == 0 &&
 	    strncmp(text + sizeof(own) - 1, "hr_", 3) == 0) {
@@ -46,7 +46,7 @@ static void plain_statement(struct hr_query *q, const char *sql)
 
 /* ---- pruning, preparing ---- */
 
-/* Returns the parse tree as JSON (malloc'ed). NULL: DuckDB makes none. */
+/* Returns the parse tree as JSON (malloc'ed). NULL: DuckDB makes no tree of it. */
 static char *parse_tree(struct hr_query *q, const char *sql)
 {
 	duckdb_prepared_statement statement = NULL;
@@ -144,7 +144,7 @@ static int too_many(const char *sql, idx_t n, char **ret_error)
 					       "values: ON op IN ('read', 'write'))");
 }
 
-/* `sql` must be one statement. */
+/* Prepares `sql`, which must be one statement. */
 static int run_prepare(struct hr_query *q, const char *sql, duckdb_prepared_statement *ret,
 		       char **ret_error)
 {
@@ -169,7 +169,7 @@ static int run_prepare(struct hr_query *q, const char *sql, duckdb_prepared_stat
 	return r;
 }
 
-/* Returns the kind of a statement. INVALID: several statements, or one that cannot be prepared. */
+/* Returns the kind of a statement. INVALID: `sql` is several statements, or cannot be prepared. */
 static duckdb_statement_type run_kind_of(struct hr_query *q, const char *sql)
 {
 	duckdb_statement_type kind = DUCKDB_STATEMENT_TYPE_INVALID;
@@ -183,7 +183,10 @@ static duckdb_statement_type run_kind_of(struct hr_query *q, const char *sql)
 	return kind;
 }
 
-/* True: EXPLAIN of a SELECT. EXPLAIN ANALYZE of another statement, such as COPY, could write. */
+/*
+ * Whether a statement is EXPLAIN of a SELECT. EXPLAIN ANALYZE of another one, such as COPY, could
+ * write.
+ */
 static bool explains_select(struct hr_query *q, const char *sql)
 {
 	sql = first_word(sql) + strlen("EXPLAIN");
@@ -302,8 +305,8 @@ static int drain(struct hr_query *q, duckdb_result *result, const struct hr_quer
 #define PAUSE_MAX_NS 500000
 
 /*
- * Works on the query until its first rows are there. While all of its tasks are under way in other
- * threads, this thread sleeps: execute_pending would ask for tasks without a pause.
+ * Works on the query until its first rows are ready. While other threads run all of its tasks, this
+ * thread sleeps, because execute_pending would poll for tasks without a pause.
  */
 static duckdb_pending_state work(duckdb_pending_result pending)
 {
@@ -346,7 +349,7 @@ static int execute(struct hr_query *q, duckdb_prepared_statement statement,
 	return r;
 }
 
-/* Begins the transaction and prepares `sql`, if its kind is allowed. run_end() must follow. */
+/* Begins the transaction, and prepares `sql` if its kind is allowed. Call run_end() afterwards. */
 static int run_begin(struct hr_query *q, const char *sql, const struct hr_query_arg *args,
 		     size_t n_args, bool select_only, duckdb_prepared_statement *ret,
 		     char **ret_error)
@@ -449,7 +452,6 @@ int hr_query_keep(struct hr_query *q, const char *sql, const struct hr_query_arg
 	static const char create[] = "CREATE OR REPLACE TEMP TABLE answer AS "
 				     "SELECT *, row_number() OVER () AS hr_row FROM ";
 
-	q->keeps = true;
 	return run_around(q, sql, wrap_statement(create, sql, ""), DUCKDB_STATEMENT_TYPE_CREATE,
 			  args, n_args, ret_error);
 }

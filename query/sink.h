@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* sink.h - receives lines for people: standard error, or a client elsewhere */
+/*
+ * sink.h - receives lines of text for people and passes them on, to standard error or to a client
+ */
 #ifndef HEADRACE_QUERY_SINK_H
 #define HEADRACE_QUERY_SINK_H
 
@@ -9,7 +11,7 @@ struct hr_sink {
 	void *self;
 };
 
-/* Formats and sends a line. Without memory it sends nothing. */
+/* Formats and sends a line. If memory is short, sends nothing. */
 void hr_sink_line(const struct hr_sink *v, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 

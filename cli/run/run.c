@@ -155,15 +155,27 @@ static int make_store(struct run_command *run)
 	return r;
 }
 
-/* Checks --summary before CMD runs, but after the store is made, which may contain the file. */
-static int check_summary(const struct run_command *run)
+static int check_file(const char *what, const char *file)
 {
-	const char *file = run->options.summary;
 	int r = file != NULL ? hr_summary_check(file) : 0;
 
 	if (r < 0)
-		hr_report("cannot write the summary to %s: %s", file, strerrordesc_np(-r));
+		hr_report("cannot write the %s to %s: %s", what, file, strerrordesc_np(-r));
 	return r;
+}
+
+/* Checks the files before CMD runs, but after the store is made, which may contain them. */
+static int check_files(const struct run_command *run)
+{
+	int r = check_file("summary", run->options.summary);
+
+	if (r == 0 && run->options.report != NULL && run->uplink.collectors != NULL) {
+		hr_report("--report needs a store in a folder" HR_HINT
+			  "after the run: `headrace report %s --job JOB`",
+			  run->uplink.collectors);
+		r = -EINVAL;
+	}
+	return r < 0 ? r : check_file("report", run->options.report);
 }
 
 /* Chooses the job in a store with jobs, unless a scheduler or --job identifies it. */
@@ -300,7 +312,7 @@ static int run_prepare(struct run_command *run)
 	if (r == 0)
 		r = make_store(run);
 	if (r == 0)
-		r = check_summary(run);
+		r = check_files(run);
 	if (r == 0)
 		r = choose_job(run);
 	if (r < 0)
@@ -372,6 +384,19 @@ static void report_problems(const struct run_command *run)
 			  left->runs == 1 ? "" : "s", left->runs == 1 ? "s" : "");
 }
 
+static void make_report(const struct run_command *run)
+{
+	char *words[] = {(char *)"report",
+			 (char *)run->store,
+			 (char *)"--job",
+			 (char *)run->job.id,
+			 (char *)"-o",
+			 (char *)run->options.report,
+			 NULL};
+
+	hr_report_main(sizeof(words) / sizeof(words[0]) - 1, words);
+}
+
 /* `left`: the last message of headraced; NULL: not received. */
 static void summarise(struct run_command *run, const Headrace__Left *left)
 {
@@ -400,6 +425,8 @@ static void summarise(struct run_command *run, const Headrace__Left *left)
 				  strerrordesc_np(-r));
 	}
 	hr_summary_free(summary);
+	if (run->options.report != NULL)
+		make_report(run);
 }
 
 /* If no run has rank 0, the last run prints the summary, and the others report this. */

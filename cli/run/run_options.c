@@ -24,6 +24,7 @@ enum {
 	OPT_LINGER,
 	OPT_DRAIN,
 	OPT_SUMMARY,
+	OPT_REPORT,
 	OPT_PROBES,
 	OPT_BEST_EFFORT,
 	OPT_FULL_CMDLINE,
@@ -49,6 +50,8 @@ const struct hr_option hr_run_option_table[] = {
     {"drain", OPT_DRAIN, "TIME", "wait at most TIME until a collector has all data (default: 30s)",
      HR_VALUES_OTHER},
     {"summary", OPT_SUMMARY, "FILE", "also write the summary to FILE, as JSON", NULL},
+    {"report", OPT_REPORT, "FILE", "also write a page with pictures (`headrace report`) to FILE",
+     NULL},
     {"probes", OPT_PROBES, NULL, "record by BPF what the preload library cannot see (needs root)",
      NULL},
     {"best-effort", OPT_BEST_EFFORT, NULL, "run CMD even if it cannot be recorded", NULL},
@@ -146,6 +149,9 @@ static int set_option(struct hr_run_options *o, int id, const char *value)
 					     "a file; standard output is CMD's (for a file named "
 					     "`-`, write ./-)",
 					     value);
+	case OPT_REPORT:
+		o->report = value;
+		return value[0] != '\0' ? 0 : hr_option_wrong("report", "a file", value);
 	case OPT_PROBES:
 		o->probes = true;
 		return 0;

@@ -11,7 +11,7 @@
 #define HR_RUN_FILTERS 256u
 
 struct hr_run_options {
-	const char *store, *job, *summary;
+	const char *store, *job, *summary, *report;
 	const char *collectors; /* -o tcp://...; then `store` is NULL */
 	const char *ranks, *local_ranks;
 	const char *labels[HR_PRIVATE_LABELS + 1];

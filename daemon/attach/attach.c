@@ -18,17 +18,21 @@
 #include "daemon/base/passfd.h"
 
 #define BACKLOG	      4096 /* connections that wait for accept */
-#define READABLE_MOST 64   /* earlier connections that one call reads */
-/* wait before the pool makes a map, because a process that just got its answer needs the CPU */
-#define REFILL_MS   2
-#define EXITED_MOST BACKLOG /* sessions of exited processes that stay open for their children */
+#define READABLE_MOST 64   /* maximum number of earlier connections that one call reads */
+/*
+ * How long the pool waits before it makes a map, because a process that just got its answer needs
+ * the CPU.
+ */
+#define REFILL_MS 2
+/* Maximum number of sessions of exited processes that stay open for their children. */
+#define EXITED_MOST BACKLOG
 
 /* ---- connections ----------------------------------------------------------------------------- */
 
 static void pending_close(struct hr_attach *a, struct pending_attach *g)
 {
 	hr_hello_discard(g->fd);
-	/* close() does not remove it from epoll while another process has the connection open */
+	/* While another process has the connection open, close() does not remove it from epoll. */
 	epoll_ctl(a->epoll_fd, EPOLL_CTL_DEL, g->fd, NULL);
 	close(g->fd);
 	g->fd = -1;
@@ -38,7 +42,7 @@ static void pending_close(struct hr_attach *a, struct pending_attach *g)
 	a->n_pending--;
 }
 
-/* False: the hello has not arrived. */
+/* Reads the first message of a connection. False: it has not arrived. */
 static bool read_first(struct hr_attach *a, struct pending_attach *g)
 {
 	ssize_t n = recv(g->fd, a->message, HR_HELLO_MAX_BYTES + 1, hr__attach_read_flags(a));
@@ -66,9 +70,9 @@ static int by_arrival(const void *a, const void *b)
 }
 
 /*
- * Reads earlier connections that have a message, because a later one may refer to them: a second
- * connection of a process to its first one, a child's hello to its parent's. epoll returns only
- * these: silent connections cost nothing, even if there are many.
+ * Reads earlier connections that have a message, because a later connection may refer to them: a
+ * second connection of a process to its first one, a child's hello to its parent's. epoll returns
+ * only connections with a message, so silent connections cost nothing, even if there are many.
  */
 static void read_earlier(struct hr_attach *a)
 {
@@ -87,7 +91,10 @@ static void read_earlier(struct hr_attach *a)
 			pending_read(a, readable[i]);
 }
 
-/* Reads the hello at once, because it usually arrives with the connection. */
+/*
+ * Opens a pending connection. Reads its hello at once, because it usually arrives with the
+ * connection.
+ */
 static void pending_open(struct hr_attach *a, struct pending_attach *g, int fd)
 {
 	*g = (struct pending_attach){.fd = fd, .since_ns = hr_boot_ns()};
@@ -100,8 +107,8 @@ static void pending_open(struct hr_attach *a, struct pending_attach *g, int fd)
 
 /*
  * Returns the first connection in the hand-off queue; -1: none. The connection and its messages
- * stay there until it is answered, refused or counted, so that they survive a kill of headraced. At
- * the end of the queue, stops watching it.
+ * stay in the queue until the connection is answered, refused or counted, so that they survive a
+ * kill of headraced. At the end of the queue, this function stops watching it.
  */
 static int peek_handoff(struct hr_attach *a)
 {
@@ -129,7 +136,7 @@ static int accept_one(struct hr_attach *a, const struct pending_attach *g)
 	return fd;
 }
 
-/* The caller has checked that there is an unused slot. */
+/* Returns an unused slot. The caller has checked that there is one. */
 static struct pending_attach *pending_unused(struct hr_attach *a)
 {
 	struct pending_attach *g = a->pending;
@@ -139,7 +146,7 @@ static struct pending_attach *pending_unused(struct hr_attach *a)
 	return g;
 }
 
-/* Accepts connections in the order of their arrival, so that parents precede children. */
+/* Accepts connections in the order in which they arrived, so that parents precede children. */
 static void accept_all(struct hr_attach *a)
 {
 	int fd = -1;
@@ -168,7 +175,7 @@ static void pending_expire(struct hr_attach *a, struct pending_attach *g)
 	pending_close(a, g);
 }
 
-/* Closes late connections without a message, or the oldest one if all slots are in use. */
+/* Closes connections whose message is late and, if all slots are in use, the oldest connection. */
 static void pending_expire_late(struct hr_attach *a)
 {
 	uint64_t now_ns = hr_boot_ns();
@@ -201,12 +208,13 @@ static bool handle(struct hr_attach *a, uint64_t data)
 			pending_read(a, &a->pending[i]);
 		return true;
 	case EV_PIDFD:
-		accept_all(a); /* children that connected before its end must find it */
+		/* Children that connected before the end of the process must find it. */
+		accept_all(a);
 		if (a->clients[i].pidfd >= 0 && hr_pidfd_ended(a->clients[i].pidfd))
 			hr__client_gone(a, i, NULL);
 		return true;
 	default:
-		accept_all(a); /* connections from before the end belong to the job */
+		accept_all(a); /* connections that were made before the end belong to the job */
 		for (unsigned g = 0; g < PENDING_MOST; g++)
 			hr__notice_count(a, &a->pending[g]);
 		hr__orphans_missed(a);
@@ -231,7 +239,7 @@ static void *attach_run(void *arg)
 			pending_expire_late(a);
 		if (a->n_orphans && hr_boot_ns() > a->orphans_until_ns)
 			hr__orphans_missed(a);
-		/* Makes one map at a time, so that a new process waits for one at most. */
+		/* Makes one map at a time, so that a new process waits for at most one. */
 		if (n <= 0 && hr_ringpool_refill(&a->pool))
 			wait_ms = 0;
 		else if (n > 0)
@@ -283,8 +291,9 @@ int hr_attach_new(const struct hr_attach_config *config, struct hr_attach **ret)
 	hr_ringpool_init(&a->pool);
 	a->message = malloc(HR_HELLO_MAX_BYTES + 1);
 	/*
-	 * The socket outlives this process, and connections wait at it. A shim checks whether its
-	 * peer is stopped (shim/core/session.c); a new listen() makes this process the peer.
+	 * The socket outlives this process, and connections wait in its backlog. A shim checks
+	 * whether its peer is stopped (shim/core/session.c). A new listen() makes this process the
+	 * peer.
 	 */
 	if (config->handoff_fd > 0) {
 		a->listen_fd = fcntl(config->handoff_fd, F_DUPFD_CLOEXEC, 3);

@@ -21,31 +21,39 @@ struct hr_attach;
 
 struct hr_attach_config {
 	const char *socket;
-	int listen_fd;	/* a socket that listens at `socket`; the caller owns it; 0: none */
-	int handoff_fd; /* the hand-off queue (passfd.h); the caller owns it; 0: none */
+	int listen_fd;	/* a listening socket at `socket`, which the caller owns; 0: none */
+	int handoff_fd; /* the hand-off queue (passfd.h), which the caller owns; 0: none */
 	uint32_t uid;	/* other users, except root, are refused */
 	const char *ranks, *local_ranks;
 	uint32_t max_sessions;
 	uint64_t max_ring_bytes;
-	/* the highest process number in use; atomic, shared with the drain thread */
+	/* The highest process number in use; atomic, shared with the drain thread. */
 	uint64_t *last_proc;
 	struct hr_probes *probes; /* NULL: none yet; atomic */
-	/* a daemon was killed, maybe while it processed the first connection of the queue */
+	/*
+	 * A previous daemon was killed, maybe while it processed the first connection of the queue.
+	 */
 	bool takeover;
 	struct hr_last_hello last; /* the last hello in the journal */
 	struct hr_journal *journal;
 	struct hr_drain *drain;
 	const struct hr_clock *clock;
-	/* of the node page, for clients; the caller owns it */
+	/* The descriptor of the node page, for clients; the caller owns it. */
 	int page_fd;
-	/* for its `pending` cells; NULL with a hand-off queue, which keeps the connections */
+	/*
+	 * The node page, for its cells `pending`. NULL with a hand-off queue, because the queue
+	 * keeps the connections.
+	 */
 	struct hr_node_page *page;
 };
 
 /* Listens; processes wait in the backlog until hr_attach_start. */
 int hr_attach_new(const struct hr_attach_config *config, struct hr_attach **ret);
 
-/* Before hr_attach_start: watches a process from before a restart, even if it has exited. */
+/*
+ * Watches a process that attached before a restart, even if it has exited. Call it before
+ * hr_attach_start.
+ */
 int hr_attach_adopt(struct hr_attach *a, const struct hr_session *s, uint64_t start_time);
 
 /* Any thread. From now on, the attach thread reports hellos to these probes. */
@@ -57,14 +65,17 @@ void hr_attach_stop(struct hr_attach *a);
 void hr_attach_free(struct hr_attach *a); /* accepts NULL */
 
 struct hr_attach_use {
-	/* connections taken from the hand-off queue; `sessions` includes their processes */
+	/* Connections taken from the hand-off queue. `sessions` includes their processes. */
 	uint64_t served;
 	uint64_t ring_bytes;
 	uint32_t sessions;
 };
 void hr_attach_use(struct hr_attach *a, struct hr_attach_use *ret); /* any thread */
 
-/* Any thread. Stores at most `max` pids of attached processes. Returns the number of all. */
+/*
+ * Any thread. Stores at most `max` pids of attached processes. Returns the number of all attached
+ * processes.
+ */
 size_t hr_attach_pids(struct hr_attach *a, pid_t *pids, size_t max);
 
 #endif

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Attached processes, by pid and token, and exited processes (struct exited). */
+/*
+ * The attached processes, which maps find by pid and token, and the exited processes (struct
+ * exited).
+ */
 #include "daemon/attach/attach_internal.h"
 
 #include <errno.h>
@@ -145,7 +148,7 @@ void hr__exited_end(struct hr_attach *a)
 	a->n_exited = 0;
 }
 
-/* ---- from before a restart ------------------------------------------------------------------- */
+/* ---- processes that attached before a restart ------------------------------------------------ */
 
 int hr_attach_adopt(struct hr_attach *a, const struct hr_session *s, uint64_t start_time)
 {
@@ -159,14 +162,17 @@ int hr_attach_adopt(struct hr_attach *a, const struct hr_session *s, uint64_t st
 	int r;
 
 	c.pidfd = (int)syscall(SYS_pidfd_open, c.pid, 0);
-	/* Reads the start time after the pidfd is open, when the kernel cannot reuse the pid. */
+	/*
+	 * Reads the start time when the pidfd is open, because the kernel cannot reuse the pid
+	 * then.
+	 */
 	r = c.pidfd < 0 || hr_procstat_read(c.pid, &stat) || stat.start_time != start_time ? -ESRCH
 											   : 0;
 	if (!r)
 		r = hr__client_add(a, &c);
 	if (r && c.pidfd >= 0)
 		close(c.pidfd);
-	/* It has exited. Hellos of its children, or its own offer, may still be queued. */
+	/* The process has exited. Hellos of its children, or its own offer, may still be queued. */
 	if (r)
 		hr__exited_add(a, &c);
 	return r;

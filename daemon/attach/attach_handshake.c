@@ -18,7 +18,7 @@
 #include "daemon/base/served.h"
 
 #define JOURNAL_WAIT_NS UINT64_C(20000000)
-/* longer for an offer, because no client waits for it or repeats it */
+/* Longer for an offer, because its client does not wait, and does not repeat it. */
 #define JOURNAL_WAIT_OFFER_NS UINT64_C(1000000000)
 
 static uint64_t next_proc(struct hr_attach *a)
@@ -28,7 +28,10 @@ static uint64_t next_proc(struct hr_attach *a)
 
 /* ---- rank and journal ------------------------------------------------------------------------ */
 
-/* True: its environment has a deselected rank. The drain thread checks ranks found later. */
+/*
+ * Whether the process's environment has a deselected rank. The drain thread checks ranks that are
+ * found later.
+ */
 static bool deselected(const struct hr_attach *a, const struct handshake *v)
 {
 	struct hr_rank rank = {0};
@@ -98,7 +101,7 @@ static int journal_attach(struct hr_attach *a, const struct handshake *v, uint64
 
 /* ---- a session ------------------------------------------------------------------------------- */
 
-/* Makes and maps a map for the session; *ret_fd is for the client. */
+/* Makes a map for the session, and maps it. *ret_fd: its descriptor, for the client. */
 static int make_map(struct hr_attach *a, uint32_t abi, uint64_t token, uint32_t index,
 		    struct hr_map *ret, int *ret_fd)
 {
@@ -124,7 +127,10 @@ static int make_map(struct hr_attach *a, uint32_t abi, uint64_t token, uint32_t 
 	return 0;
 }
 
-/* Keeps the descriptor if this process is killed, so that the next one can read the map. */
+/*
+ * Stores the descriptor so that it survives a kill of this process, and the next process can read
+ * the map.
+ */
 static void attach_handshake_keep(uint64_t proc, uint32_t index, int fd)
 {
 	char name[HR_MAP_NAME_BYTES];
@@ -157,7 +163,7 @@ static int next_map(struct hr_attach *a, struct handshake *v, const struct attac
 	return 0;
 }
 
-/* Called before the answer: after the answer, the shim's cells show what the shim records. */
+/* Call it before the answer: after the answer, the shim's cells show what the shim records. */
 static void notify_probes(const struct hr_attach *a, const struct handshake *v,
 			  struct hr_probed *ret)
 {
@@ -184,7 +190,10 @@ static void notify_probes(const struct hr_attach *a, const struct handshake *v,
 	ret->offered = v->offered;
 }
 
-/* Ticks of the hello; 0 if the client uses another clock, so that they cannot be compared. */
+/*
+ * The time of the hello in ticks; 0: the client uses another clock, so its ticks cannot be
+ * compared.
+ */
 static uint64_t hello_ticks(const struct hr_attach *a, const struct handshake *v)
 {
 	bool same = !(v->hello.flags & HR_HELLO_TICKS_TSC) == !a->c.clock->tsc;
@@ -243,7 +252,7 @@ static int more_rings(struct hr_attach *a, struct handshake *v, struct hr_ack *a
 
 	if (!c || c->pid != v->cred.pid)
 		return -EACCES;
-	/* a previous daemon has adopted the offer */
+	/* A previous daemon has adopted the offer. */
 	if (v->offered && v->offer.map.inode == c->last_inode) {
 		hr__offer_drop(&v->offer);
 		return -EALREADY;
@@ -267,9 +276,9 @@ static int more_rings(struct hr_attach *a, struct handshake *v, struct hr_ack *a
 }
 
 /*
- * Finds an earlier client with the same pid. Either this process made an exec, or the earlier one
- * ended and the kernel has reused the pid. If the process of the hello has exited, it assumes an
- * exec, because pids are not reused that soon.
+ * Finds an earlier client with the same pid. Either this process made an exec, or the earlier
+ * process ended and the kernel has reused the pid. If the process of the hello has exited, this
+ * function assumes an exec, because pids are not reused that soon.
  */
 static void find_replaced(struct hr_attach *a, struct handshake *v)
 {
@@ -331,7 +340,7 @@ static int attach(struct hr_attach *a, struct handshake *v, bool abandoned, stru
 
 /*
  * Journals a program that was started without the shim as a process without operations, unless
- * probes record it. If libc started the program (posix_spawn), its pid is unknown.
+ * probes record it. If libc started the program (posix_spawn), the pid of the program is unknown.
  */
 static void note_unrecorded(struct hr_attach *a, struct handshake *v)
 {
@@ -425,8 +434,8 @@ static int attach_handshake_answer(struct hr_attach *a, int fd, struct handshake
 }
 
 /*
- * Counts a process that is not recorded, unless it connects again: it left no offer, or a previous
- * daemon read its hello before that daemon was killed (`takeover`).
+ * Counts a process that is not recorded. Does not count one that connects again: it left no offer,
+ * or a previous daemon read its hello before that daemon was killed (`takeover`).
  */
 static void count_refusal(struct hr_attach *a, const struct handshake *v, int status)
 {
@@ -471,7 +480,7 @@ void hr__handshake(struct hr_attach *a, const struct pending_attach *g, uint32_t
 	int map_fd = -1;
 
 	ack.status = attach_handshake_answer(a, g->fd, &v, &ack, &map_fd);
-	if (hr_served(v.hello.abi)) /* an older client gets its own version */
+	if (hr_served(v.hello.abi)) /* an older client gets the version that it has */
 		ack.abi = v.hello.abi;
 	if (ack.status)
 		count_refusal(a, &v, ack.status);

@@ -30,48 +30,48 @@
 struct attach_client {
 	uint64_t proc;
 	uint64_t token;
-	uint64_t bytes; /* of its maps */
+	uint64_t bytes; /* size of its maps */
 	pid_t pid;
 	int pidfd; /* -1: unused slot */
 	uint32_t n_maps;
-	uint64_t last_inode; /* of the memfd of its latest map */
+	uint64_t last_inode; /* inode of the memfd of its latest map */
 };
 
-/* A process that exited before its offer was read. Its session stays for children that wait. */
+/* A process that exited before its offer was read. Its session stays for children that may wait. */
 struct exited {
 	struct attach_client was; /* pidfd -1 */
-	bool replaced;		  /* by another image of the same process */
+	bool replaced;		  /* another image of the same process replaced it */
 };
 
 struct pending_attach {
 	int fd; /* -1: unused slot */
 	uint64_t since_ns;
-	uint8_t *notice; /* HR_HELLO_EXEC, until its program has started; NULL: none */
+	uint8_t *notice; /* a HR_HELLO_EXEC, kept until its program has started; NULL: none */
 	uint32_t notice_bytes;
 };
 
 struct hr_attach {
 	struct hr_attach_config c;
-	/* a copy from the start, because the drain thread updates the clock's line */
+	/* A copy that was made at the start, because the drain thread updates the clock's line. */
 	struct hr_clock_line line;
 	pthread_t thread;
 	bool running;
-	int listen_fd; /* or the reading end of the hand-off queue */
+	int listen_fd; /* the socket, or the reading end of the hand-off queue */
 	int epoll_fd, stop_fd;
 	struct hr_ringpool pool;
 	bool takeover; /* true until the first connection of the hand-off queue was processed */
-	uint64_t ring_bytes; /* of all clients; protected by `lock` */
-	uint64_t served;     /* connections of the hand-off queue; atomic */
+	uint64_t ring_bytes; /* size of the rings of all clients; protected by `lock` */
+	uint64_t served;     /* connections taken from the hand-off queue; atomic */
 	struct pending_attach pending[PENDING_MOST];
 	unsigned n_pending;
-	unsigned n_orphans;	   /* attach_orphan.c */
-	uint64_t orphans_until_ns; /* how long they can connect again */
+	unsigned n_orphans;	   /* see attach_orphan.c */
+	uint64_t orphans_until_ns; /* until then, orphans can connect again */
 	uint8_t *message;	   /* HR_HELLO_MAX_BYTES + 1 */
 	pthread_mutex_t lock;	   /* for `clients` and `ring_bytes`, which other threads read */
 	struct attach_client *clients;
 	uint32_t n, room, live;
 	struct hr_map64 by_pid, by_token;
-	struct exited *exited; /* in order of connecting */
+	struct exited *exited; /* in the order in which they connected */
 	uint32_t n_exited, room_exited;
 };
 
@@ -88,14 +88,14 @@ struct handshake {
 	const uint8_t *message;
 	uint32_t bytes;
 	bool offered;
-	struct offer offer; /* until a session takes its map */
+	struct offer offer; /* valid until a session takes its map */
 	struct hr_procstat stat;
 	int pidfd;	/* -1: the process has exited, or a client owns the pidfd */
-	uint64_t ticks; /* time of the hello: now, or when the offer was made */
+	uint64_t ticks; /* time of the hello: now, or the time when the offer was made */
 	uint64_t exec_of;
-	/* The drain thread gets it after the answer. NULL: none. */
+	/* The session that the drain thread gets after the answer; NULL: none. */
 	struct hr_session *session;
-	/* index of the client that exec replaced; UINT32_MAX: none */
+	/* Index of the client that an exec replaced; UINT32_MAX: none. */
 	uint32_t replaces;
 };
 
@@ -111,22 +111,22 @@ void hr__handshake(struct hr_attach *a, const struct pending_attach *g, uint32_t
 /* attach_notice.c: a notice (HR_HELLO_EXEC) waits until the exec closes its connection. */
 /* If the message in a->message is a notice, removes it from the connection and returns true. */
 bool hr__notice_keep(struct hr_attach *a, struct pending_attach *g, uint32_t bytes);
-/* True: the notice was counted, or the exec failed. */
+/* Whether the notice is done: it was counted, or the exec failed. */
 bool hr__notice_over(struct hr_attach *a, struct pending_attach *g);
-/* Counts the notice of a connection, if there is one, without a wait for the exec. */
+/* Counts the notice of a connection, if it has one, without waiting for the exec. */
 void hr__notice_count(struct hr_attach *a, struct pending_attach *g);
 
 /*
  * attach_orphan.c: connections that a killed daemon had accepted and not journaled. Such a
- * connection is lost, and with it an offer. A client that still waits connects again within a
- * second; each other one is counted as missed.
+ * connection is lost, and any offer in it. A client that still waits connects again within a
+ * second. Each other orphan is counted as missed.
  */
-/* Call before and after a connection is accepted into this slot. */
+/* Call these before and after a connection is accepted into a slot. */
 void hr__pending_expect(struct hr_attach *a, const struct pending_attach *g);
 void hr__pending_note(struct hr_attach *a, const struct pending_attach *g, int fd);
-/* Call when the process is journaled or the connection is closed. */
+/* Call it when the process is journaled or the connection is closed. */
 void hr__pending_forget(struct hr_attach *a, const struct pending_attach *g);
-/* True: the slot belongs to an orphan, so a new connection must not use it. */
+/* Whether the slot belongs to an orphan, so that a new connection must not use it. */
 bool hr__orphan_has(const struct hr_attach *a, const struct pending_attach *g);
 /* Finds the orphans of the previous daemon, before the first connection is accepted. */
 void hr__orphans_find(struct hr_attach *a);
@@ -135,8 +135,8 @@ void hr__orphan_came(struct hr_attach *a, pid_t pid);
 void hr__orphans_missed(struct hr_attach *a); /* counts all remaining orphans as missed */
 
 /*
- * attach_offer.c: shuts fd for reading, and takes an offer that was sent before. Returns 0, and
- * ret->fd is the offered map or (without an offer) -1. -EINVAL: the offer is invalid.
+ * attach_offer.c: shuts fd down for reading, and takes an offer that was sent. Returns 0; then
+ * ret->fd is the offered map, or -1 if there is no offer. -EINVAL: the offer is invalid.
  */
 int hr__offer_take(struct hr_attach *a, int fd, const struct hr_hello *hello, struct offer *ret);
 /*
@@ -146,32 +146,38 @@ int hr__offer_take(struct hr_attach *a, int fd, const struct hr_hello *hello, st
 void hr__offer_refuse(struct offer *o);
 /* Closes an offer whose map belongs to a session. */
 void hr__offer_drop(struct offer *o);
-/* Time at which the client made the offer, or now if that time is impossible. */
+/* The time at which the client made the offer, or the current time if that time is impossible. */
 uint64_t hr__offer_ticks(const struct hr_attach *a, const struct hr_hello *hello);
-/* True: the process with this pid started after the offer, so another process sent the offer. */
+/*
+ * Whether the process with this pid started after the offer, so that another process sent the
+ * offer.
+ */
 bool hr__offer_outlived(const struct hr_attach *a, uint64_t offer_ticks, uint64_t start_time);
 
 /* attach_client.c: finds a client by pid or token. NULL: not attached. */
 struct attach_client *hr__client_by(struct hr_attach *a, const struct hr_map64 *map, uint64_t key);
 
-/* On success, the list of clients owns the pidfd. */
+/* Adds a client. On success, the list of clients owns the pidfd. */
 int hr__client_add(struct hr_attach *a, const struct attach_client *c);
 
-/* Removes exited clients except `proc` and client `replaced`. Returns how many are in `ret`. */
+/*
+ * Removes exited clients, except `proc` and client `replaced`. Returns the number of entries in
+ * `ret`.
+ */
 size_t hr__clients_end(struct hr_attach *a, uint64_t proc, uint32_t replaced,
 		       struct hr_drain_end ret[HR_DRAIN_ENDS]);
 
 /* Removes client i. `exit` NULL: the process has ended, and this function reads its exit status. */
 void hr__client_gone(struct hr_attach *a, uint32_t i, const char *exit);
 
-/* Keeps the session for children that wait. If there is no memory, the session ends at once. */
+/* Keeps the session for children that wait. If memory is short, the session ends at once. */
 void hr__exited_add(struct hr_attach *a, const struct attach_client *was);
-struct exited *hr__exited_by_pid(struct hr_attach *a, pid_t pid); /* the latest; NULL: none */
-struct attach_client *hr__token_owner(struct hr_attach *a,
-				      uint64_t token); /* including exited processes; NULL: none */
+struct exited *hr__exited_by_pid(struct hr_attach *a, pid_t pid); /* the latest one; NULL: none */
+/* Finds the owner of a token, also among exited processes; NULL: none. */
+struct attach_client *hr__token_owner(struct hr_attach *a, uint64_t token);
 void hr__exited_end(struct hr_attach *a); /* ends the sessions of all exited processes */
 
-/* `data`: EV_*. */
+/* Adds fd to epoll. `data`: EV_*. */
 int hr__attach_watch(struct hr_attach *a, int fd, uint64_t data);
 
 #endif

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Notices: a process announces a program without the shim, which is counted at its start. */
+/*
+ * Notices: a process announces that it starts a program without the shim. The program is counted
+ * when it starts.
+ */
 #include "daemon/attach/attach_internal.h"
 
 #include <errno.h>

@@ -8,7 +8,8 @@
 
 #include "daemon/base/hello.h"
 
-#define DESCRIPTORS_MOST 2u		    /* accepted in one message, to notice a second one */
+/* Room for descriptors of one message, so that a second one is noticed. */
+#define DESCRIPTORS_MOST 2u
 #define SLACK_NS	 UINT64_C(20000000) /* the resolution of a start time is 10 ms */
 /* The first calibration of the clock is wrong by at most 1/1000 of the offer's age. */
 #define SLACK_SHARE 1000u

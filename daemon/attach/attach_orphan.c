@@ -2,12 +2,12 @@
 /* Orphans: clients whose connection a killed daemon had accepted. The node page has their pids. */
 #include "daemon/attach/attach_internal.h"
 
-#define EXPECTED (-1) /* a connection is being accepted; its pid is not known yet */
+#define EXPECTED (-1) /* a connection is being accepted; its pid is unknown */
 
 /*
  * If a daemon was killed during an accept, but was not stopped (SIGSTOP) before, its client made no
- * offer. It still waits and connects again, so it is no orphan. A new daemon starts within this
- * time after such a kill; a longer time means that the daemon was stopped.
+ * offer. The client still waits and connects again, so it is no orphan. A new daemon starts within
+ * this time after such a kill. If more time has passed, the daemon was stopped.
  */
 #define STOPPED_NS UINT64_C(300000000)
 

@@ -36,18 +36,22 @@ struct hr_clock {
 	uint64_t seen_ns;
 };
 
-/* hr_clock_settle waits until 5 ms after hr_clock_init, reads the clocks again, sets the slope. */
+/*
+ * hr_clock_settle waits until 5 ms after hr_clock_init, reads the clocks again, and sets the slope.
+ */
 void hr_clock_init(struct hr_clock *c);
 void hr_clock_settle(struct hr_clock *c);
 
-/* Measures and corrects the line; call it about once a second. */
+/* Measures the line, and corrects it. Call it about once a second. */
 void hr_clock_update(struct hr_clock *c);
 
 void hr_clock_sample(struct hr_clock_sample *ret);
 uint64_t hr_clock_ticks(const struct hr_clock *c);
 uint64_t hr_boot_ns(void);
 
-/* True: a journal may contain this line, which has more than 0 and less than 256 ns per tick. */
+/*
+ * Whether a journal may contain this line: it must have more than 0 and less than 256 ns per tick.
+ */
 static inline bool hr_clock_line_valid(const struct hr_clock_line *l)
 {
 	return l->mult > 0 && l->mult >> 40 == 0;

@@ -26,7 +26,9 @@ _Static_assert(sizeof(struct info) == 64, "PIDFD_INFO_SIZE_VER0");
 #define GET_INFO  _IOWR(0xFF, 11, struct info)
 #define INFO_EXIT (UINT64_C(1) << 3)
 
-/* True: this process may read the exe link, and so the exit code. False: the kernel shows 0. */
+/*
+ * Whether this process may read the exe link, and so also the exit code. False: the kernel shows 0.
+ */
 static bool exit_code_visible(pid_t pid)
 {
 	char name[48], target[8];
@@ -42,7 +44,7 @@ static int read_zombie(int pidfd, pid_t pid, int *ret)
 	if (hr_procstat_read(pid, &stat) || stat.state != 'Z' ||
 	    (stat.exit_code == 0 && !exit_code_visible(pid)))
 		return -1;
-	/* If the process is not reaped yet, /proc/PID was this process when it was read. */
+	/* If the process is not reaped yet, /proc/PID belonged to this process when it was read. */
 	if (syscall(SYS_pidfd_send_signal, pidfd, 0, NULL, 0) < 0)
 		return -1;
 	*ret = stat.exit_code;
@@ -87,7 +89,7 @@ void hr_exit_read(int pidfd, pid_t pid, char ret[HR_EXIT_TEXT])
 	int status;
 
 	ret[0] = 0;
-	/* If the parent reaps it between the two reads, both fail, so this tries again. */
+	/* If the parent reaps the process between the two reads, both fail, so try again. */
 	for (unsigned tries = 0; tries < 3; tries++) {
 		if (read_zombie(pidfd, pid, &status) == 0 || read_reaped(pidfd, &status) == 0) {
 			hr_exit_text(status, ret);

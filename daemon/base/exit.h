@@ -11,7 +11,10 @@
 /* Returns whether the process has ended, that is, its pidfd is readable. */
 bool hr_pidfd_ended(int pidfd);
 
-/* For a readable pidfd: "0".."255", "SIGKILL"...; "": already reaped (before Linux 6.15). */
+/*
+ * Reads the exit of a process whose pidfd is readable: "0".."255", "SIGKILL"...; "": unknown,
+ * because it was already reaped (before Linux 6.15).
+ */
 void hr_exit_read(int pidfd, pid_t pid, char ret[HR_EXIT_TEXT]);
 
 void hr_exit_text(int status, char ret[HR_EXIT_TEXT]);

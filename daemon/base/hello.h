@@ -12,11 +12,11 @@
 struct hr_hello_item {
 	uint16_t kind; /* enum hr_item_kind, or an unknown one */
 	uint16_t bytes;
-	const uint8_t *value; /* in the message; unaligned, not terminated */
+	const uint8_t *value; /* points into the message; not aligned, not terminated */
 };
 
 /*
- * Checks a hello, and copies its fixed part. -EBADMSG: it is no hello, or a length is wrong;
+ * Checks a hello, and copies its fixed part. -EBADMSG: it is not a hello, or a length is wrong;
  * -EPROTO: this daemon does not serve its ABI version or word size.
  */
 int hr_hello_check(const uint8_t *msg, size_t bytes, struct hr_hello *ret);
@@ -25,8 +25,9 @@ int hr_hello_check(const uint8_t *msg, size_t bytes, struct hr_hello *ret);
 bool hr_hello_next(const uint8_t *msg, size_t bytes, size_t *at, struct hr_hello_item *ret);
 
 /*
- * Call it before close. Reads the remaining messages, because otherwise the client gets ECONNRESET
- * instead of the answer. True: one was an offer, so the client does not connect again.
+ * Call it before close(). Reads the remaining messages, because otherwise the client gets
+ * ECONNRESET instead of the answer. True: one of them was an offer, so the client does not connect
+ * again.
  */
 bool hr_hello_discard(int fd);
 

@@ -12,17 +12,20 @@ struct hr_node_stats { /* a consistent copy, which hr_drain_stats returns to any
 	uint64_t stray, detached; /* parts of `lost`; other lost operations found a full ring */
 	uint64_t stored_bytes;
 	uint32_t sessions_total;
-	/* 0, or -errno of the last append; headraced retries each second */
+	/* Result of the last append: 0 or -errno. headraced retries each second. */
 	int store_error;
 	bool counters_only; /* max_bytes was reached */
-	/* the disk had no room for the journal: a kill of headraced loses unstored frames */
+	/*
+	 * The disk had no room for the journal, so a kill of headraced loses frames that are not
+	 * stored.
+	 */
 	bool journal_in_memory;
-	/* operations that a full store did not take at the end */
+	/* Operations that a full store did not accept at the end. */
 	uint64_t given_up, given_up_bytes;
 	bool unreported; /* the store also had no room for the Loss frame that reports `given_up` */
 	uint64_t refused; /* processes and threads without rings, because a limit was reached */
-	int input_wait;	  /* 1/1000 of the time of live training loops; -1: no training loop */
-	uint64_t steps;	  /* of training loops */
+	int input_wait;	  /* in 1/1000 of the time of live training loops; -1: no training loop */
+	uint64_t steps;	  /* number of steps of training loops */
 	uint64_t kernel_ops, kernel_added, kernel_lost; /* reported by probes (engine.h) */
 };
 

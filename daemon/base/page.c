@@ -50,7 +50,7 @@ static bool take_kept(struct hr_page *p, struct hr_inherited *list, size_t n)
 static int page_make(struct hr_page *p)
 {
 	p->fd = memfd_create("headrace-node", MFD_CLOEXEC | MFD_ALLOW_SEALING);
-	/* The next daemon writes to it, so it is not sealed. Other users cannot open it. */
+	/* The next daemon writes to the page, so it is not sealed. Other users cannot open it. */
 	if (p->fd < 0 || fchmod(p->fd, 0400) < 0 || ftruncate(p->fd, sizeof(*p->at)) < 0 ||
 	    fcntl(p->fd, F_ADD_SEALS, HR_SIZE_SEALS) < 0)
 		return -errno;

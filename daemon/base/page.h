@@ -17,12 +17,12 @@ struct hr_page {
 	struct hr_node_page *at;
 	int fd;
 	int shared_fd; /* the same page, read-only, for clients */
-	bool kept;     /* the page of the previous daemon */
+	bool kept;     /* true: it is the page of the previous daemon */
 };
 
 void hr_page_init(struct hr_page *p);
 
-/* Opens the page of the previous daemon, or makes one. Call hr_page_done even after a failure. */
+/* Opens the page of the previous daemon, or makes one. Call hr_page_done also after a failure. */
 int hr_page_open(struct hr_page *p, struct hr_inherited *list, size_t n);
 
 /* Call it if no daemon follows. Removes the page from the descriptor store. */

@@ -21,7 +21,7 @@
 
 #include <stdint.h>
 
-#define HR_PASSFD_BYTES sizeof(uint32_t) /* of one connection, in the answer of FIONREAD */
+#define HR_PASSFD_BYTES sizeof(uint32_t) /* bytes of one connection in the answer of FIONREAD */
 
 /* Makes a queue; neither socket blocks. ret[0] is for the reader. */
 int hr_passfd_open(int ret[2]);
@@ -31,8 +31,8 @@ int hr_passfd_send(int queue, uint32_t word, int fd);
 
 /*
  * Reads the first connection, which stays in the queue. *ret_fd: a new descriptor of it, which the
- * caller owns, and whose MSG_PEEK starts at the first message; -1: none was sent, or none is free.
- * 0; -EAGAIN: the queue is empty; -EPIPE: the other socket is closed.
+ * caller owns, and whose MSG_PEEK starts at the first message; -1: the entry has none, or no
+ * descriptor is free. Returns 0; -EAGAIN: the queue is empty; -EPIPE: the other socket is closed.
  */
 int hr_passfd_peek(int queue, uint32_t *ret_word, int *ret_fd);
 

@@ -22,7 +22,7 @@
 
 struct hr_privacy {
 	struct hr_privacy_rules rules;
-	EVP_MAC_CTX *mac; /* has the key */
+	EVP_MAC_CTX *mac; /* contains the key */
 };
 
 /* ---- the key --------------------------------------------------------------------------------- */
@@ -86,7 +86,7 @@ void hr_privacy_free(struct hr_privacy *p)
 	free(p);
 }
 
-/* If there is no memory, the digest is all zeros, which reveals nothing. */
+/* If memory is short, the digest is all zeros, which reveals nothing. */
 static void digest(struct hr_privacy *p, const void *bytes, size_t n, uint8_t ret[DIGEST_BYTES])
 {
 	size_t length;
@@ -103,7 +103,7 @@ static bool is_letter(uint8_t c)
 	return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
 }
 
-/* Bytes of the extension of a name (".tar"); 0: it has none. */
+/* The length of the extension of a name (".tar"); 0: it has none. */
 static size_t extension(const uint8_t *name, size_t bytes)
 {
 	for (size_t n = 1; n < bytes && n <= EXTENSION_MOST; n++) {

@@ -24,7 +24,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define HR_PRIVACY_KEY_LEAST 16u /* bytes of a key file; bytes after the first 4096 are ignored */
+/* Minimum bytes of a key file; bytes after the first 4096 are ignored. */
+#define HR_PRIVACY_KEY_LEAST 16u
 
 enum hr_paths_shown { HR_PATHS_FULL, HR_PATHS_HASH, HR_PATHS_CUT };
 enum hr_commands_shown { HR_COMMANDS_FULL, HR_COMMANDS_PROGRAM, HR_COMMANDS_NONE };
@@ -39,8 +40,8 @@ struct hr_privacy_rules {  /* journals contain this struct */
 
 /*
  * Derives the key from a file. If that fails, *ret_error (malloc'ed) has the reason, and the key is
- * random, so that recording continues with unique pseudonyms. -errno: there is no random key
- * either.
+ * random, so that recording continues with unique pseudonyms. -errno: a random key also cannot be
+ * made.
  */
 int hr_privacy_key(const char *path, uint8_t ret[32], char **ret_error);
 
@@ -63,7 +64,7 @@ size_t hr_privacy_path(struct hr_privacy *p, const uint8_t *path, size_t bytes, 
 /* The hash that replaces the hash of a path. */
 uint64_t hr_privacy_hash(struct hr_privacy *p, uint64_t hash);
 
-/* Number of leading bytes of a command line that may be stored. */
+/* Returns the number of leading bytes of a command line that may be stored. */
 size_t hr_privacy_command(const struct hr_privacy *p, const uint8_t *command, size_t bytes);
 
 #endif

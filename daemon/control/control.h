@@ -17,35 +17,42 @@
 #include "proto/control.pb-c.h"
 
 #define HR_CONTROL_VERSION 2u
-#define HR_CONTROL_BYTES   32768u /* of a message, at most */
+#define HR_CONTROL_BYTES   32768u /* maximum bytes of a message */
 #define HR_SERVICE_CONTROL "/run/headrace/control.sock"
 
-/* HR_CONTROL(GET_STATUS) is a kind of message, whose body is a member of `message Control`. */
+/* HR_CONTROL(GET_STATUS) is a kind of message. Its body is a member of `message Control`. */
 #define HR_CONTROL(kind) HEADRACE__CONTROL__KIND_##kind
 
 typedef Headrace__Control__KindCase hr_control_kind;
 
 /* ---- sockets --------------------------------------------------------------------------------- */
 
-/* accept() on *ret_fd does not block. -ENAMETOOLONG: the path does not fit a socket address. */
+/*
+ * Listens at `path`; accept() on *ret_fd does not block. -ENAMETOOLONG: the path is too long for a
+ * socket address.
+ */
 int hr_control_listen(const char *path, int *ret_fd);
 int hr_control_connect(const char *path, int *ret_fd);
-/* The connect and each send wait at most timeout_ms (0: no limit), then fail with -EAGAIN. */
+/* The connect and each later send wait at most timeout_ms (0: no limit), then fail with -EAGAIN. */
 int hr_control_connect_within(const char *path, unsigned timeout_ms, int *ret_fd);
 
 /* ---- messages -------------------------------------------------------------------------------- */
 
 /*
  * Sends a message. `body`: the `base` of its struct; NULL: a message without fields (Empty).
- * -EMSGSIZE: longer than HR_CONTROL_BYTES; -EAGAIN: the socket is full; -EPIPE: the peer closed it.
+ * -EMSGSIZE: it is longer than HR_CONTROL_BYTES; -EAGAIN: the socket is full; -EPIPE: the peer
+ * closed the connection.
  */
 int hr_control_send(int fd, hr_control_kind kind, const ProtobufCMessage *body);
 /* Sends a message with a copy of the descriptor `carried`. */
 int hr_control_send_fd(int fd, hr_control_kind kind, const ProtobufCMessage *body, int carried);
-/* Sends an `error`. code: a positive errno. */
+/* Sends a message `error`. `code`: a positive errno. */
 int hr_control_send_error(int fd, int code, const char *text);
 
-/* Receives a message of a known kind. -ECONNRESET: closed; -EAGAIN: none; -EBADMSG. */
+/*
+ * Receives a message of a known kind. -ECONNRESET: the peer closed the connection; -EAGAIN: no
+ * message; -EBADMSG.
+ */
 int hr_control_recv(int fd, Headrace__Control **ret);
 /* Receives a message and its descriptor (-1: none), which the caller closes, even on failure. */
 int hr_control_recv_fd(int fd, Headrace__Control **ret, int *ret_carried);
@@ -53,7 +60,10 @@ void hr_control_free(Headrace__Control *m); /* accepts NULL */
 /* Removes the body from m. The caller frees it with protobuf_c_message_free_unpacked. */
 void hr_control_keep(Headrace__Control *m);
 
-/* Removes `const`, since protobuf-c has char * fields, but changes no message that it packs. */
+/*
+ * Removes `const`, because protobuf-c has fields of type char *, but does not change a message that
+ * it packs.
+ */
 static inline char *hr_control_text(const char *text)
 {
 	return (char *)(uintptr_t)text;
@@ -63,10 +73,10 @@ static inline char *hr_control_text(const char *text)
 int hr_control_wait(int fd, int timeout_ms, Headrace__Control **ret);
 
 /*
- * Sends a request, and passes each answer before `done` to `take` (NULL: none), which may keep the
- * body by hr_control_keep. Waits timeout_ms for each answer, like hr_control_wait. Returns 0 or
- * -errno; -EREMOTEIO: an `error`, with its text in *ret_refusal (malloc'ed; ret_refusal may be
- * NULL).
+ * Sends a request, and passes each answer before `done` to `take` (NULL: to none), which may keep
+ * the body with hr_control_keep. Waits timeout_ms for each answer, as hr_control_wait does. Returns
+ * 0 or -errno; -EREMOTEIO: the answer is an `error`, with its text in *ret_refusal (malloc'ed;
+ * ret_refusal may be NULL).
  */
 int hr_control_request(int fd, int timeout_ms, hr_control_kind kind, const ProtobufCMessage *body,
 		       void (*take)(void *arg, Headrace__Control *m), void *arg,

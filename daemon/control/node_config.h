@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* node_config.h - configuration of a node (daemon/node), from `headrace run` or the node service */
+/*
+ * node_config.h - the configuration of a node (daemon/node), from `headrace run` or the node
+ * service
+ */
 #ifndef HEADRACE_DAEMON_CONTROL_NODE_CONFIG_H
 #define HEADRACE_DAEMON_CONTROL_NODE_CONFIG_H
 
@@ -14,32 +17,39 @@
 struct hr_spool;
 
 struct hr_node_config {
-	const char *store;	 /* folder of the store or spool */
-	struct hr_spool *spool;	 /* not NULL: `store` is this spool, which outlives the node */
-	const char *shim_socket; /* path to listen on, mode 0666; the caller makes its folder */
-	int shim_fd; /* a socket that listens there and outlives this process; 0: none */
-	/* instead of shim_fd, a hand-off queue of accepted connections; 0: none */
+	const char *store; /* folder of the store or spool */
+	/* Not NULL: `store` is the folder of this spool, which outlives the node. */
+	struct hr_spool *spool;
+	/* Path of the listening socket, mode 0666; the caller makes its folder. */
+	const char *shim_socket;
+	int shim_fd; /* a socket that already listens there and outlives this process; 0: none */
+	/* A hand-off queue of accepted connections, instead of shim_fd; 0: none. */
 	int handoff_fd;
-	/* local folder of the journal, if the store is on a network; NULL: the stream's folder */
+	/*
+	 * A local folder for the journal, if the store is on a network; NULL: the folder of the
+	 * stream.
+	 */
 	const char *journal_dir;
 	struct hr_stream_id id;
-	uint32_t uid; /* the job's owner; in private mode only this user and root may attach */
-	/* NULL: from the scheduler's environment variables */
+	/* The owner of the job; in private mode, only this user and root may attach. */
+	uint32_t uid;
+	/* NULL: taken from environment variables of the scheduler */
 	const char *job_name, *account, *partition;
 	const char *const *labels; /* "k=v", NULL-terminated; may be NULL */
 	int level;		   /* enum hr_level */
-	uint64_t max_bytes; /* of the stream; beyond it, only counters are recorded; 0: no limit */
-	const char *ranks;  /* ranks to record: "0-47,64"; NULL: all */
+	/* Maximum size of the stream; then, only counters are recorded; 0: no limit. */
+	uint64_t max_bytes;
+	const char *ranks; /* ranks to record: "0-47,64"; NULL: all */
 	const char *local_ranks;
-	uint32_t ranks_expected; /* 0: unknown; grows when a process reports a larger world size */
+	uint32_t ranks_expected; /* 0: unknown; it grows if a process reports a larger world size */
 	uint32_t nodes_expected; /* nodes that the scheduler assigned to the job; 0: unknown */
 	bool probes;		 /* load probes, which record what the shim does not see */
-	bool probes_later;	 /* load them in a thread, so that hr_node_new does not wait */
-	struct hr_privacy_rules privacy; /* of a new stream; a journal has its own rules */
+	bool probes_later;	 /* load probes in a thread, so that hr_node_new does not wait */
+	struct hr_privacy_rules privacy; /* for a new stream; a journal has its own rules */
 	uint32_t max_sessions;		 /* 0: 65536 */
 	/* 0: an eighth of RAM */
 	uint64_t max_ring_bytes;
-	/* 0: HR_JOURNAL_HALF_BYTES; tests set less to get more checkpoints */
+	/* 0: HR_JOURNAL_HALF_BYTES. Tests set less, to get more checkpoints. */
 	uint64_t journal_half_bytes;
 };
 

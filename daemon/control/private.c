@@ -16,8 +16,9 @@
 #include "common/fnv.h"
 #include "common/text.h"
 
-#define FOLDER_MOST 80 /* bytes of the runtime folder, so that there is room for a socket's name */
-#define FOLDERS	    4  /* places for the runtime folder */
+/* Maximum bytes of the runtime folder, so that there is room for the name of a socket. */
+#define FOLDER_MOST 80
+#define FOLDERS	    4 /* number of possible places of the runtime folder */
 #define RANDOM	    (FOLDERS - 1)
 
 /* ---- names ----------------------------------------------------------------------------------- */
@@ -42,8 +43,9 @@ static int own_folder(const char *dir)
 }
 
 /*
- * If /tmp/headrace-UID is another user's, the runtime folder is the first /tmp/headrace-UID.XXXXXX
- * by name, so that all runs find each other's daemon. "": there is none yet.
+ * If /tmp/headrace-UID belongs to another user, the runtime folder is the first
+ * /tmp/headrace-UID.XXXXXX by name, so that all runs find the daemon of each other. "": it does not
+ * exist yet.
  */
 static void find_random_folder(char name[HR_PRIVATE_PATH])
 {
@@ -76,12 +78,14 @@ static int find_or_make_random_folder(char name[HR_PRIVATE_PATH])
 	if (mkdtemp(made) == NULL)
 		return -errno;
 	find_random_folder(name);
-	if (strcmp(name, made) != 0) /* another run made one at the same time */
+	if (strcmp(name, made) != 0) /* another run made a folder at the same time */
 		rmdir(made);
 	return name[0] != '\0' ? 0 : -ENOENT;
 }
 
-/* Sets names in order of preference. "": the variable is not set, or the path is too long. */
+/*
+ * Sets the names in the order of preference. "": the variable is not set, or the path is too long.
+ */
 static void folder_names(char names[FOLDERS][HR_PRIVATE_PATH])
 {
 	const char *xdg = getenv("XDG_RUNTIME_DIR"), *tmp = getenv("TMPDIR");
@@ -138,7 +142,10 @@ void hr_private_each(void (*found)(void *arg, const char *control), void *arg)
 		const struct dirent *entry;
 		struct stat st;
 
-		/* Skips folders of other users, who could make false control sockets there. */
+		/*
+		 * Skips folders of other users, because they could make false control sockets
+		 * there.
+		 */
 		if (dir != NULL && (fstat(dirfd(dir), &st) != 0 || st.st_uid != geteuid())) {
 			closedir(dir);
 			dir = NULL;
@@ -162,25 +169,20 @@ int hr_private_names(const char *store, const char *job, struct hr_private_names
 		     char **ret_error)
 {
 	char dir[HR_PRIVATE_PATH] = "";
-	uint64_t key = HR_FNV_BASIS; /* a weak hash is enough: only this user can use the folder */
+	/* A weak hash is enough, because only this user can use the folder. */
+	uint64_t key = HR_FNV_BASIS;
 	struct stat st;
 	int r;
 
-	if (stat(store, &st) != 0) {
-		r = -errno;
-		if (asprintf(ret_error, "%s: %s", store, strerrordesc_np(-r)) < 0)
-			*ret_error = NULL;
-		return r;
-	}
+	if (stat(store, &st) != 0)
+		return hr_text_fail(-errno, ret_error, "%s: %s", store, strerrordesc_np(errno));
 	r = runtime_folder(dir, sizeof(dir));
-	if (r < 0) {
-		if (asprintf(ret_error,
-			     "%s: %s; this folder must be yours, with mode 0700: set TMPDIR to a "
-			     "short path of a folder that only you can use",
-			     dir, strerrordesc_np(-r)) < 0)
-			*ret_error = NULL;
-		return r;
-	}
+	if (r < 0)
+		return hr_text_fail(
+		    r, ret_error,
+		    "%s: %s; this folder must be yours, with mode 0700: set TMPDIR to a "
+		    "short path of a folder that only you can use",
+		    dir, strerrordesc_np(-r));
 	key = hr_fnv(key, &st.st_dev, sizeof(st.st_dev));
 	key = hr_fnv(key, &st.st_ino, sizeof(st.st_ino));
 	key = hr_fnv(key, job, strlen(job));
@@ -208,7 +210,7 @@ static int lock_file(const char *path, int how, int *ret_fd)
 			close(fd);
 			return r;
 		}
-		/* If a daemon that ended meanwhile has removed the file, locks the new one. */
+		/* If a daemon ended meanwhile and removed the file, locks the new file. */
 		if (fstat(fd, &ours) == 0 && stat(path, &named) == 0 &&
 		    ours.st_ino == named.st_ino && ours.st_dev == named.st_dev) {
 			*ret_fd = fd;
@@ -250,7 +252,7 @@ void hr_private_sweep(const struct hr_private_names *names)
 
 /* ---- configuration --------------------------------------------------------------------------- */
 
-/* Fields of JobConfig (proto/control.proto) and struct hr_private_config. */
+/* X(field of JobConfig (proto/control.proto), field of struct hr_private_config). */
 #define CONFIG_TEXTS(X)                                                                            \
 	X(store, node.store)                                                                       \
 	X(journal_dir, node.journal_dir)                                                           \
@@ -356,7 +358,7 @@ int hr_private_config_read(int fd, struct hr_private_config *ret)
 #undef GET_TEXT
 #undef GET_NAME
 #undef GET_NUMBER
-	/* The parts of a stream's name are never NULL. */
+	/* The parts of a stream's name are never NULL, unlike other texts. */
 	ret->node.id.cluster = m->cluster;
 	ret->node.id.node = m->node;
 	ret->node.id.boot_id = m->boot_id;

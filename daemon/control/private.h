@@ -49,19 +49,22 @@ struct hr_private_names {
 int hr_private_names(const char *store, const char *job, struct hr_private_names *ret,
 		     char **ret_error);
 
-/* Calls `found` for each control socket of this user, even of killed daemons. May repeat some. */
+/*
+ * Calls `found` for each control socket of this user, also for those of killed daemons. May repeat
+ * some.
+ */
 void hr_private_each(void (*found)(void *arg, const char *control), void *arg);
 
-/* Waits for the lock. Closing the descriptor, or exec, releases it. */
+/* Waits for the lock. Closing the descriptor, or an exec, releases it. */
 int hr_private_lock(const struct hr_private_names *names, int *ret_fd);
 
-/* Takes the lock without a wait. -EWOULDBLOCK: another process has the lock. */
+/* Takes the lock without waiting. -EWOULDBLOCK: another process has the lock. */
 int hr_private_trylock(const struct hr_private_names *names, int *ret_fd);
 
-/* Removes sockets and lock file. The caller has the lock, or is a daemon that gives up. */
+/* Removes the sockets and the lock file. The caller has the lock, or is a daemon that gives up. */
 void hr_private_remove(const struct hr_private_names *names);
 
-/* Removes sockets and lock file if the daemon was killed and no process has the lock. */
+/* Removes the sockets and the lock file if the daemon was killed and no process has the lock. */
 void hr_private_sweep(const struct hr_private_names *names);
 
 /* ---- configuration: a JobConfig (proto/control.proto) on standard input --------------------- */
@@ -69,23 +72,27 @@ void hr_private_sweep(const struct hr_private_names *names);
 #define HR_PRIVATE_LABELS 64u
 
 struct hr_private_config {
-	/* its pointers point into the fields below, or to memory of the caller */
+	/* Its pointers point into the fields below, or to memory of the caller. */
 	struct hr_node_config node;
 	struct hr_private_names names;
-	/* "tcp://A,tcp://B": collectors of the spool node.store; NULL: it is no spool */
+	/*
+	 * "tcp://A,tcp://B": the collectors to which node.store, a spool, is sent; NULL: it is not
+	 * a spool.
+	 */
 	const char *collectors;
 	const char *tls_cert, *tls_key, *tls_ca; /* NULL: plain TCP */
-	bool tls_later;				 /* uplink.h; not packed */
+	bool tls_later;				 /* see uplink.h; it is not packed */
 	uint64_t spool_bytes;			 /* limit of the spool */
-	uint64_t drain_ms; /* headraced sends for at most this long after the end of the job */
+	/* Headraced sends frames for at most this long after the end of the job. */
+	uint64_t drain_ms;
 	/* only for jobs of the node service (service/service.h) */
 	const char *scheduler;	      /* the job's id in the environment of its processes */
 	const char *end_state;	      /* state in which the job ends; NULL: it has not ended */
 	const char *cgroup;	      /* probes record its processes; NULL: none */
-	bool registered;	      /* by a prolog */
+	bool registered;	      /* a prolog has registered the job */
 	bool killed;		      /* a signal ended the job's script */
 	unsigned policy;	      /* enum hr_policy of service/policy.h */
-	const char *privacy_key;      /* path of the key for node.privacy */
+	const char *privacy_key;      /* path of the file with the key for node.privacy */
 	Headrace__JobConfig *message; /* owns the strings after hr_private_config_read */
 	const char *labels[HR_PRIVATE_LABELS + 1];
 };
@@ -93,10 +100,13 @@ struct hr_private_config {
 /* Writes `config` to an empty file. -EMSGSIZE: its texts are too long; -EIO: a short write. */
 int hr_private_config_write(const struct hr_private_config *config, int fd);
 
-/* A hash of all labels ("k=v", NULL-terminated), which a run that joins compares with its own. */
+/*
+ * A hash of all labels ("k=v", NULL-terminated). A run that joins compares it with that of its own
+ * labels.
+ */
 uint64_t hr_private_labels_id(const char *const *labels);
 
-/* Reads from the start of the file, since restarted workers share its position. -EBADMSG. */
+/* Reads from the start of the file, because restarted workers share its position. -EBADMSG. */
 int hr_private_config_read(int fd, struct hr_private_config *ret);
 void hr_private_config_done(struct hr_private_config *config);
 
@@ -104,12 +114,15 @@ void hr_private_config_done(struct hr_private_config *config);
 
 struct hr_fs_kind {
 	const char *name; /* "ext4", "nfs", "lustre"...; "unknown" */
-	bool network;	  /* mapped files there are slow, or lose data in a crash */
+	bool network;	  /* there, mapped files are slow, or lose data in a crash */
 };
 
 int hr_fs_kind(const char *path, struct hr_fs_kind *ret);
 
-/* Folder for the journal: a local one if the store is on a network. NULL: the stream's folder. */
+/*
+ * The folder for the journal: a local one if the store is on a network. NULL: the folder of the
+ * stream.
+ */
 const char *hr_private_journal_dir(const char *store);
 
 #endif

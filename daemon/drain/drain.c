@@ -11,18 +11,22 @@
 #include <unistd.h>
 
 #define SLEEP_MIN_NS  UINT64_C(1000000)
-#define SLEEP_BUSY_NS UINT64_C(20000000) /* the longest while there is traffic */
-#define SLEEP_RING_NS UINT64_C(20000) /* added for each ring: checking it costs two cache misses */
-/* the longest while a ring fills whose owner has no node page, and so cannot ring the doorbell */
+#define SLEEP_BUSY_NS UINT64_C(20000000) /* longest sleep while there is traffic */
+/* Added for each ring, because a check costs two cache misses. */
+#define SLEEP_RING_NS UINT64_C(20000)
+/*
+ * Longest sleep while a ring fills whose owner has no node page, and so cannot ring the doorbell.
+ */
 #define SLEEP_DEAF_NS UINT64_C(2000000)
 #define SLEEP_IDLE_NS UINT64_C(100000000)
 /* Without traffic, a sleep takes this many times the CPU time of a sweep: 1/2000 of a core. */
 #define REST_TIMES    2000u
 #define SLEEP_REST_NS UINT64_C(2000000000)
-#define REST_FEED_NS  UINT64_C(300000000) /* the longest with probes, which have no doorbell */
+/* Longest sleep with probes, because they have no doorbell. */
+#define REST_FEED_NS UINT64_C(300000000)
 /*
- * If a sweep takes more slots than this, the next one follows soon. With many rings the limit is
- * higher, since the owner of each ring rings the doorbell when the ring is half full.
+ * If a sweep takes more slots than this, the next sweep follows soon. With many rings, the limit is
+ * higher, because the owner of each ring rings the doorbell when the ring is half full.
  */
 #define BUSY_SLOTS	1024u
 #define BUSY_RING_SLOTS 32u
@@ -39,7 +43,7 @@ static struct hr_session *session_of(struct hr_drain *d, uint64_t proc)
 }
 
 /*
- * Passes a session to the probe feed. If no probes ran when its process attached, they record it
+ * Passes a session to the probe feed. If no probes ran when the process attached, probes record it
  * from now on.
  */
 static void follow(struct hr_drain *d, struct hr_session *s)
@@ -134,7 +138,10 @@ static void take_inbox(struct hr_drain *d)
 	}
 }
 
-/* Input wait in 1/1000 of the time since the first wait of each process; -1: none waited. */
+/*
+ * Input wait, in 1/1000 of the time since the first wait of each process; -1: no process has
+ * waited.
+ */
 static int input_wait(const struct hr_engine_stats *e, uint64_t now_ns)
 {
 	uint64_t lived = e->waiters * now_ns, all;
@@ -215,7 +222,7 @@ static void drain_stop(struct hr_drain *d, const struct hr_job_end *end)
 	publish(d);
 }
 
-/* Beyond max_bytes only counters are recorded. */
+/* Once the stream has reached max_bytes, only counters are recorded. */
 static void check_size(struct hr_drain *d)
 {
 	if (d->counters_only || !d->c.max_bytes ||
@@ -252,7 +259,7 @@ static uint64_t drain_least(uint64_t a, uint64_t b)
 	return a < b ? a : b;
 }
 
-/* How long to sleep without traffic, from the CPU time since the last sleep. */
+/* How long to sleep without traffic. Depends on the CPU time used since the last sleep. */
 static uint64_t idle_ns(struct hr_drain *d)
 {
 	uint64_t most = d->feed ? REST_FEED_NS : SLEEP_REST_NS;
@@ -275,7 +282,10 @@ static void drain_sleep(struct hr_drain *d, uint64_t found)
 		d->sleep_ns = drain_least(d->sleep_ns * 3 / 2, drain_least(busy_ns, SLEEP_IDLE_NS));
 	else
 		d->sleep_ns = drain_least(d->sleep_ns * 2, idle_ns(d));
-	/* The shim commits, then reads `sleeping`. So it reads 1, or `pressed` finds the commit. */
+	/*
+	 * The shim commits, then reads `sleeping`. So either it reads 1, or `pressed` finds the
+	 * commit.
+	 */
 	__atomic_store_n(&d->c.page->sleeping, 1, __ATOMIC_SEQ_CST);
 	if (!requested(d) && !pressed(d)) {
 		t.tv_sec = (time_t)(d->sleep_ns / 1000000000);
@@ -322,7 +332,7 @@ static void *drain_run(void *arg)
 	}
 }
 
-/* ---- from other threads ---------------------------------------------------------------------- */
+/* ---- functions that other threads call ------------------------------------------------------- */
 
 int hr_drain_new(const struct hr_drain_config *config, struct hr_drain **ret)
 {
@@ -357,8 +367,9 @@ int hr_drain_start(struct hr_drain *d)
 }
 
 /*
- * Sends messages that the thread gets together. A new session with a node page needs no wake-up,
- * since it rings the doorbell when its ring fills. Nor does the end of the image that it replaced.
+ * Sends messages, which the thread gets together. A new session with a node page needs no wake-up,
+ * because its client rings the doorbell when a ring fills. The end of the image that it replaced
+ * needs none either.
  */
 static void send(struct hr_drain *d, struct message *messages, size_t n)
 {
@@ -368,7 +379,8 @@ static void send(struct hr_drain *d, struct message *messages, size_t n)
 	for (size_t i = 0; i < n; i++) {
 		struct message *m = malloc(sizeof(*m));
 
-		if (!m) { /* without a reader, the client drops and counts records */
+		/* If headraced does not read its rings, the client drops and counts records. */
+		if (!m) {
 			hr_session_free(messages[i].session);
 			hr_map_close(&messages[i].map);
 			continue;

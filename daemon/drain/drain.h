@@ -29,27 +29,29 @@ struct hr_drain_config {
 	struct hr_appender *appender;
 	struct hr_clock *clock;
 	struct hr_node_page *page;
-	uint64_t max_bytes; /* of the stream; 0: no limit */
-	/* If these do not select a rank that is found late, its process is deselected. */
+	uint64_t max_bytes; /* maximum size of the stream; 0: no limit */
+	/* Selected ranks. A process whose rank is found late and is not selected is deselected. */
 	const char *ranks;
 	const char *local_ranks;
 	bool counters_only; /* max_bytes was reached before a restart */
 	bool journal_in_memory;
-	/* a previous daemon has begun the stream, and its probes ended with that daemon */
+	/* A previous daemon began the stream, and its probes ended with that daemon. */
 	bool continued;
 	struct hr_probes *probes; /* NULL: none */
-	/* highest process number; atomic, shared with the attach thread */
+	/* The highest process number; atomic, shared with the attach thread. */
 	uint64_t *last_proc;
 };
 
 int hr_drain_new(const struct hr_drain_config *config, struct hr_drain **ret);
 int hr_drain_start(struct hr_drain *d);
 
-/* Any thread. The drain thread owns the sessions and maps that it gets. */
+/* Any thread may call these. The drain thread then owns the session or map. */
 void hr_drain_add_map(struct hr_drain *d, uint64_t proc, const struct hr_map *map);
 void hr_drain_ended(struct hr_drain *d, uint64_t proc, const char *exit);
 
-/* A session, and the exits of processes that died before it. The thread gets them together. */
+/*
+ * Sends a session, and the exits of processes that died before it. The thread gets them together.
+ */
 #define HR_DRAIN_ENDS 64
 struct hr_drain_end {
 	uint64_t proc;
@@ -58,7 +60,10 @@ struct hr_drain_end {
 void hr_drain_add_session(struct hr_drain *d, struct hr_session *s, const struct hr_drain_end *ends,
 			  size_t n);
 
-/* Adds probes that started late, once, if hr_drain_new got none. They outlive the drain. */
+/*
+ * Adds probes that started late. Call it at most once, and only if hr_drain_new got no probes. They
+ * must outlive the drain.
+ */
 void hr_drain_probes(struct hr_drain *d, struct hr_probes *probes);
 
 /* Sets the level of all processes. After max_bytes was reached, `trace` is refused. */
@@ -69,21 +74,29 @@ void hr_drain_refused(struct hr_drain *d, uint64_t n);
 void hr_drain_unrecovered(struct hr_drain *d, uint64_t n);
 void hr_drain_missed(struct hr_drain *d);
 
-/* Loop thread: takes all committed records, seals, passes all frames to the appender. Blocks. */
+/*
+ * Loop thread: takes all committed records, seals all open frames, and passes them to the appender.
+ * Blocks.
+ */
 void hr_drain_flush(struct hr_drain *d);
 
-/* Loop thread: makes the last sweep, journals operations in flight and the end, ends the thread. */
+/*
+ * Loop thread: makes the last sweep, journals operations in flight and the end of the job, and ends
+ * the thread.
+ */
 void hr_drain_stop(struct hr_drain *d, const struct hr_job_end *end);
 
 /*
- * Loop thread: makes a picture (live.h) between two sweeps, with the operations that are in flight
- * for at least in_flight_ns. Blocks for about a sweep. -ENOMEM; -ESHUTDOWN: the thread has ended.
+ * Loop thread: makes a picture (live.h) between two sweeps, with the operations that have been in
+ * flight for at least in_flight_ns. Blocks for about a sweep. -ENOMEM; -ESHUTDOWN: the thread has
+ * ended.
  */
 struct hr_live_picture;
 int hr_drain_live(struct hr_drain *d, uint64_t in_flight_ns, struct hr_live_picture **ret);
 
 void hr_drain_stats(struct hr_drain *d, struct hr_node_stats *ret); /* any thread */
 uint32_t hr_drain_level(const struct hr_drain *d);		    /* any thread */
-void hr_drain_free(struct hr_drain *d); /* stopped, or never started; accepts NULL */
+/* Call it after hr_drain_stop, or if it never started; accepts NULL. */
+void hr_drain_free(struct hr_drain *d);
 
 #endif

@@ -8,7 +8,7 @@
 #include "common/ranks.h"
 
 #define CLOCK_NS    UINT64_C(1000000000)
-#define MOUNTS_NS   UINT64_C(1000000000) /* least time between two readings of mountinfo */
+#define MOUNTS_NS   UINT64_C(1000000000) /* shortest time between two reads of mountinfo */
 #define ENTRY_SLACK (HR_JOURNAL_SLACK + HR_KNOWN_SLACK)
 #define MOUNT_BYTES (256u << 10)
 
@@ -23,7 +23,10 @@ static void pass_frames(struct hr_drain *d)
 	hr_appender_give(d->c.appender, &out);
 }
 
-/* Journals files from before the checkpoint that are used again. Needs the journal's lock. */
+/*
+ * Journals the files that were last used before the checkpoint and are used again. The caller has
+ * the journal's lock.
+ */
 static void journal_known(struct hr_drain *d, uint32_t n)
 {
 	struct hr_entry_known *in =
@@ -56,7 +59,7 @@ static void apply_committed(struct hr_drain *d, bool locked)
 	}
 }
 
-/* Continues in the other half. The caller has the journal's lock; a wait releases it. */
+/* Continues in the other half. The caller has the journal's lock; it is released during a wait. */
 static void checkpoint(struct hr_drain *d)
 {
 	uint64_t full = hr_journal_gen(d->c.journal);
@@ -69,7 +72,7 @@ static void checkpoint(struct hr_drain *d)
 	apply_committed(d, true);
 	hr_engine_checkpoint(d->c.engine);
 	hr_journal_begin(d->c.journal);
-	/* Processes that do not fit are lost in a restart; the snapshot has their number. */
+	/* A restart loses processes that do not fit; the snapshot has their number. */
 	(void)hr_engine_snapshot(d->c.engine, d->c.journal);
 	hr_journal_begun(d->c.journal);
 	d->applied = hr_journal_head(d->c.journal);

@@ -35,7 +35,7 @@ struct hr_drain {
 	struct hr_drain_config c;
 	pthread_t thread;
 	bool running;
-	pthread_mutex_t lock; /* inbox, requests, stats */
+	pthread_mutex_t lock; /* for inbox, requests and stats */
 	pthread_cond_t served;
 	struct message *inbox, **inbox_last;
 	uint64_t flush_wanted, flush_done;
@@ -45,12 +45,12 @@ struct hr_drain {
 	uint32_t level;
 	uint64_t refused;     /* clients that a limit left without rings; atomic */
 	uint64_t missed;      /* clients that exited before they got rings; atomic */
-	uint64_t unrecovered; /* clients from before a restart whose rings are lost; atomic */
+	uint64_t unrecovered; /* clients that lost their rings in a restart; atomic */
 	/* only for the drain thread */
 	struct hr_session *sessions;
 	uint64_t applied; /* bytes of the active half that the engine has applied */
 	uint64_t last_tick_ns, last_clock_ns, last_mounts_ns, last_excluded_ns;
-	uint32_t rings; /* of the last sweep */
+	uint32_t rings; /* number of rings in the last sweep */
 	uint64_t sleep_ns;
 	uint64_t rested_cpu_ns; /* CPU time of the thread when it last went to sleep */
 	/* The last sweep took many records from a source that cannot ring the doorbell. */
@@ -64,7 +64,7 @@ struct hr_drain {
 /* Locks the journal and reserves `bytes`, maybe after a checkpoint. NULL: no room, not locked. */
 void *hr__drain_begin(struct hr_drain *d, uint64_t bytes);
 
-/* Commits the entry, unlocks the journal, applies the entry. */
+/* Commits the entry, unlocks the journal, and applies the entry. */
 void hr__drain_commit(struct hr_drain *d, uint32_t kind, uint64_t bytes);
 
 /* Applies all new entries, including the attach thread's, and passes frames to the appender. */
@@ -75,10 +75,13 @@ void hr__drain_seal(struct hr_drain *d);
 void hr__drain_set_level(struct hr_drain *d, uint32_t level, bool full);
 void hr__drain_read_mounts(struct hr_drain *d, int32_t pid, uint64_t now_ns);
 
-/* Takes records of all sessions, and ends sessions of exited processes. Returns the slots taken. */
+/*
+ * Takes the records of all sessions, and ends the sessions of exited processes. Returns the number
+ * of slots taken.
+ */
 uint64_t hr__drain_sweep(struct hr_drain *d);
 
-/* Sweeps until it has taken as many slots as all rings have, since an entry may have fewer. */
+/* Sweeps until it has taken as many slots as all rings have, because one entry may have fewer. */
 void hr__drain_sweep_out(struct hr_drain *d);
 
 /* Journals the operations and regions that the threads of a session have not finished. */

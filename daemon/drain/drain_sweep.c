@@ -7,14 +7,20 @@
 #include "common/fdstore.h"
 #include "daemon/drain/feed.h"
 
-#define TICK_NS	    UINT64_C(250000000)
-#define PROBES_BUSY 4096u /* if a sweep takes more records of probes, the next one follows soon */
-/* if a sweep takes more than this part of a ring without a doorbell, the next one follows soon */
+#define TICK_NS UINT64_C(250000000)
+/* If a sweep takes more records of probes than this, the next sweep follows soon. */
+#define PROBES_BUSY 4096u
+/*
+ * If a sweep takes more than 1/DEAF_PART of a ring without a doorbell, the next sweep follows soon.
+ */
 #define DEAF_PART 8
 
 /* ---- sweeping -------------------------------------------------------------------------------- */
 
-/* The rings of a session that have records, and how many slots of each the next entry takes. */
+/*
+ * The rings of a session that have records, and the number of slots of each that the next entry
+ * takes.
+ */
 struct share {
 	uint32_t n;
 	uint32_t all; /* slots */
@@ -22,7 +28,9 @@ struct share {
 	uint32_t count[HR_SESSION_RINGS];
 };
 
-/* Counts ready slots, at most `most` per ring, up to the same time in all rings. */
+/*
+ * Counts the slots that are ready, up to the same time in all rings, and at most `most` per ring.
+ */
 static void measure_up_to(struct hr_session *s, uint32_t most, uint64_t limit, uint64_t now_ns,
 			  struct share *share)
 {
@@ -71,7 +79,7 @@ static void drain_sweep_measure(struct hr_session *s, uint64_t limit, uint64_t n
 	}
 }
 
-/* Writes one RECORDS entry from all rings of a session. Returns the slots taken. */
+/* Writes one RECORDS entry from all rings of a session. Returns the number of slots taken. */
 static uint32_t sweep_rings(struct hr_drain *d, struct hr_session *s, uint64_t sweep_ticks,
 			    uint64_t now_ns)
 {
@@ -158,7 +166,10 @@ static void sweep_excluded(struct hr_drain *d, struct hr_session *s)
 	hr__drain_commit(d, HR_ENTRY_EXCLUDED, sizeof(*in));
 }
 
-/* Rarer than sweeps: programs open excluded files all the time, which would fill the journal. */
+/*
+ * Runs less often than sweeps: programs open excluded files all the time, and an entry for each
+ * sweep would fill the journal.
+ */
 static void sweep_all_excluded(struct hr_drain *d, uint64_t now_ns)
 {
 	if (now_ns - d->last_excluded_ns < TICK_NS)
@@ -296,7 +307,7 @@ static void note_clients(struct hr_drain *d, const uint64_t *count, uint64_t *no
 	*noted = now;
 }
 
-/* True: a process that is dead now was active after the hello of `later`. */
+/* Whether a process that is dead now was active after the hello of `later`. */
 static bool met_dead(const struct hr_drain *d, const struct hr_session *later)
 {
 	for (const struct hr_session *s = d->sessions; s; s = s->next)
@@ -305,7 +316,10 @@ static bool met_dead(const struct hr_drain *d, const struct hr_session *later)
 	return false;
 }
 
-/* Sweeps all sessions that did not attach after a death (`later`). Returns the slots taken. */
+/*
+ * Sweeps all sessions except those that attached after a death (`later`). Returns the number of
+ * slots taken.
+ */
 static uint64_t sweep_living(struct hr_drain *d, uint64_t ticks, uint64_t now_ns)
 {
 	uint64_t all = 0;
@@ -337,8 +351,8 @@ uint64_t hr__drain_sweep(struct hr_drain *d)
 	if (now_ns - d->last_tick_ns >= TICK_NS && (d->traffic || hr_engine_waiting(d->c.engine)))
 		hr__drain_tick(d, now_ns);
 	/*
-	 * Slots of workers depend on which processes live at the same time. So the sweep takes the
-	 * records of processes that lived at a death, then the ends, then all later records.
+	 * The slots of workers depend on which processes live at the same time. So the sweep takes
+	 * the records of processes that lived at a death, then the ends, then all later records.
 	 */
 	d->deaf_full = false;
 	all = sweep_living(d, ticks, now_ns);
@@ -375,7 +389,7 @@ uint64_t hr__drain_sweep(struct hr_drain *d)
 	note_clients(d, &d->refused, &d->refused_noted, HR_LOSS_LIMIT);
 	note_clients(d, &d->missed, &d->missed_noted, HR_LOSS_UNATTACHED);
 	note_clients(d, &d->unrecovered, &d->unrecovered_noted, HR_LOSS_RESTART);
-	/* Continues the count of the previous daemon, because clients check that it changes. */
+	/* Continues the heartbeat of the previous daemon, because clients check that it changes. */
 	__atomic_add_fetch(&d->c.page->beat, 1, __ATOMIC_RELAXED);
 	d->traffic = all != 0;
 	return all;

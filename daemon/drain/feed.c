@@ -10,14 +10,15 @@
 #include "common/cause.h"
 #include "daemon/base/exit.h"
 
-#define AT_ONCE 16384u /* records in one sweep */
+#define AT_ONCE 16384u /* maximum number of records in one sweep */
 #define SUMS_NS UINT64_C(1000000000)
 #define WAIT_NS UINT64_C(1000000000) /* how long operations of an image wait for its hello */
-/* how long after the end of a process its hello may arrive */
+/* The hello of a process may arrive this long after its end. */
 #define ENDED_NS     UINT64_C(200000000)
-#define WAITING_MOST 4096u		  /* operations kept for one image */
-#define NAMES_MOST   (HR_PROBE_NAMES / 4) /* names between two switches of the sum maps */
-/* largest difference between the kernel's clock and a shim's ticks */
+#define WAITING_MOST 4096u /* maximum number of operations kept for one image */
+/* Maximum number of names between two switches of the sum maps. */
+#define NAMES_MOST (HR_PROBE_NAMES / 4)
+/* Largest difference between the kernel's clock and a shim's ticks. */
 #define SLACK_NS UINT64_C(2000)
 
 /* ---- images ---------------------------------------------------------------------------------- */
@@ -66,10 +67,10 @@ static void wait_with(struct hr_feed *f, struct feed_image *img, const struct hr
 }
 
 /*
- * True: the shim records this operation, although no cell shows it. In the thread that attaches,
- * these are the operations since the start of the call at whose end it attaches. Other threads (or
- * after an offer, all threads) may be in a call that they will record. Its start is unknown, so
- * each operation counts that ends after began_ticks.
+ * Whether the shim records this operation, although no cell shows it. In the thread that attaches,
+ * these are the operations since the start of the call at whose end it attaches. Other threads
+ * (after an offer, all threads) may be in a call that they will record. The start of this call is
+ * unknown, so each operation that ends after began_ticks counts.
  */
 static bool is_shims(const struct hr_feed *f, const struct feed_image *img,
 		     const struct hr_probe_op *r)
@@ -124,7 +125,7 @@ void hr_feed_session(struct hr_feed *f, const struct hr_session *s)
 
 	if (!img)
 		return;
-	/* the hello is late, so the earlier operations remain those of a separate process */
+	/* The hello is late, so the earlier operations remain those of a separate process. */
 	if (img->state == FEED_PROBED) {
 		hr__feed_flush(f, img);
 		hr__drain_end(f->d, img->proc, "exec");
@@ -237,7 +238,7 @@ static void check_images(struct hr_feed *f, uint64_t now_ns, bool all)
 	}
 }
 
-/* Journals the ends of processes without a session after their last sums. Drops old images. */
+/* Journals the ends of processes that have no session, after their last sums. Drops old images. */
 static void end_due(struct hr_feed *f, uint64_t now_ns, bool all)
 {
 	for (uint32_t i = 0; i < f->n_images; i++) {
@@ -264,7 +265,7 @@ static bool sums_due(const struct hr_feed *f, uint64_t now_ns)
 		(hr_probes_full(f->probes) || f->last_name - f->turned_name > NAMES_MOST));
 }
 
-/* Takes due sums between records: a later time might find full maps, or forgotten files. */
+/* Takes records, and sums when they are due: later, the maps might be full, or files forgotten. */
 static uint64_t take_records(struct hr_feed *f)
 {
 	uint64_t all = 0, n, now_ns;
@@ -279,7 +280,7 @@ static uint64_t take_records(struct hr_feed *f)
 	return all;
 }
 
-/* Takes the sums of both sides of the maps. The side in use is last, after its records. */
+/* Takes the sums of both sides of the maps: last the side in use, after its records. */
 static void take_all_sums(struct hr_feed *f, uint64_t now_ns, bool all)
 {
 	const struct timespec turn = {.tv_nsec = HR_PROBES_TURN_NS};
@@ -329,7 +330,7 @@ uint64_t hr_feed_sweep(struct hr_feed *f, uint64_t now_ns, bool all)
 	}
 	end_due(f, now_ns, all);
 	note_missed(f);
-	/* Notes once that operations between the previous daemon's probes and these are lost. */
+	/* Journals once that operations between the previous daemon's probes and these are lost. */
 	if (f->continued)
 		hr__drain_note(f->d, HR_LOSS_PROBE_RESTART, 0);
 	f->continued = false;

@@ -10,7 +10,7 @@
 #include "common/ranks.h"
 #include "common/path_filter.h"
 
-/* A file that programs have named, until a newer one needs its slot. */
+/* A file that programs have named. It stays until a newer file needs its slot. */
 struct feed_name {
 	uint64_t name; /* 0: unused */
 	uint64_t hash;
@@ -23,7 +23,7 @@ struct feed_name {
 	bool written; /* its path is in a RECORDS entry */
 };
 
-/* how long after its end an image may have sums */
+/* An image may have sums this long after its end. */
 #define HR__FEED_FORGET_NS UINT64_C(5000000000)
 
 enum feed_state { FEED_WAITING, FEED_PROBED, FEED_ATTACHED };
@@ -32,39 +32,41 @@ struct feed_image {
 	uint64_t image; /* 0: unused */
 	uint64_t proc;	/* 0: no process yet */
 	uint64_t token;
-	uint64_t first_ns; /* of the first record that waits */
+	uint64_t first_ns; /* time of the first record that waits */
 	uint64_t ended_ns; /* 0: it has not ended */
-	uint64_t index;	   /* of the next slot */
+	uint64_t index;	   /* index of the next slot */
 	enum feed_state state;
 	struct hr_probed probed; /* from its session */
 	uint32_t next_unused;	 /* while the slot is unused */
 	uint32_t tgid;
-	bool left_out; /* it is deselected, so not recorded */
+	bool left_out; /* it is deselected, so it is not recorded */
 	bool end_due;  /* the feed has to write its END entry */
 	char exit[16];
-	struct hr_probe_image *who; /* its first record, while it waits; NULL: not known */
+	struct hr_probe_image *who; /* its first record, while it waits; NULL: unknown */
 	struct hr_probe_op *waiting;
 	uint32_t n_waiting, room_waiting;
-	struct hr_record *slots; /* of the current sweep */
+	struct hr_record *slots; /* the slots of the current sweep */
 	uint32_t n_slots, room_slots;
 };
 
 struct feed_sum {
-	uint64_t proc;	       /* 0: not known */
-	struct hr_sum_key key; /* if it is a tally: the key of the sum in it */
+	uint64_t proc;	       /* 0: unknown */
+	struct hr_sum_key key; /* if this is a tally: the key of the sum in it */
 	struct hr_sum sum;
-	struct hr_tally *tally; /* NULL: it is a plain sum */
+	struct hr_tally *tally; /* NULL: this is a plain sum */
 	uint64_t taken_ns;
 };
 
 struct hr_feed {
 	struct hr_drain *d;
 	struct hr_probes *probes;
-	/* HR_PROBE_NAMES entries; index: the lower bits of the name's number */
+	/* HR_PROBE_NAMES entries; the index is the lower bits of the name's number. */
 	struct feed_name *names;
 	struct hr__filter *filter;
 	bool filter_known;
-	/* the loss between the probes of a previous daemon and these is not journaled yet */
+	/*
+	 * The loss between the probes of a previous daemon and these probes is not journaled yet.
+	 */
 	bool continued;
 	struct feed_image *images;
 	uint32_t n_images, room_images;
@@ -77,21 +79,21 @@ struct hr_feed {
 	uint64_t turned_name;	    /* last_name when the sums were last taken */
 	uint64_t missed;	    /* operations that are lost because their process is unknown */
 	uint64_t missed_noted;
-	uint64_t compat_noted; /* processes of 32-bit programs */
+	uint64_t compat_noted; /* processes of 32-bit programs that were counted as lost */
 	uint64_t turned_ns;    /* when the sums were last taken */
 	uint64_t salt;	       /* for the tokens of probed processes */
 };
 
-/* NULL: unknown, or no memory */
+/* Finds an image, or makes it if `make`. NULL: unknown, or no memory. */
 struct feed_image *hr__feed_image(struct hr_feed *f, uint64_t image, bool make);
 
 /* Switches the sides of the maps, and writes the sums whose process is known. */
 void hr__feed_sums(struct hr_feed *f, uint64_t now_ns);
-/* Counts sums that still wait as missed, because no more records follow. */
+/* Counts sums that still wait as missed, because no further records follow. */
 void hr__feed_sums_end(struct hr_feed *f);
 void hr__feed_sums_done(struct hr_feed *f);
 /*
- * Adds an operation of a known process to the audit; `shims`: the shim records it, too. Returns its
+ * Adds an operation of a known process to the audit. `shims`: the shim also records it. Returns its
  * cause (enum hr_cause); HR_CAUSE_LOST: the table of names no longer has its file.
  */
 uint16_t hr__feed_sum_op(struct hr_feed *f, const struct feed_image *img,
@@ -99,7 +101,7 @@ uint16_t hr__feed_sum_op(struct hr_feed *f, const struct feed_image *img,
 
 /* feed_names.c */
 void hr__feed_name(struct hr_feed *f, const struct hr_probe_name *r, size_t bytes);
-/* NULL: no longer in the table */
+/* NULL: the name is no longer in the table. */
 struct feed_name *hr__feed_name_get(struct hr_feed *f, uint64_t name);
 /* Makes the filter from an image's environment. The caller has checked the sizes of its texts. */
 void hr__feed_filter(struct hr_feed *f, const struct hr_probe_image *r);
@@ -107,7 +109,7 @@ void hr__feed_filter(struct hr_feed *f, const struct hr_probe_image *r);
 size_t hr__feed_unwalk(const char *text, size_t bytes, char *to, size_t room);
 
 /* feed_slots.c */
-/* True: operations on this file are recorded. */
+/* Whether operations on this file are recorded. */
 bool hr__feed_recorded(const struct feed_name *n);
 /* Writes the path of a name, unless it was written before. */
 void hr__feed_path(struct feed_image *img, struct feed_name *n);

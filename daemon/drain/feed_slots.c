@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Makes entries from records of probes: ATTACH without a session, and RECORDS as of a shim. */
+/*
+ * Makes entries from records of probes: ATTACH without a session, and RECORDS like those of a shim.
+ */
 #include "daemon/drain/feed_internal.h"
 
 #include <stdlib.h>
@@ -10,7 +12,7 @@
 #include "common/procfs.h"
 #include "daemon/base/quota.h"
 
-#define SLOTS_MOST  8192u /* in one entry */
+#define SLOTS_MOST  8192u /* maximum number in one entry */
 #define HELLO_BYTES (HR_PROBE_PATH + HR_PROBE_ARGS + HR_PROBE_ENV + 8192u)
 #define ITEM_MOST   4096u
 
@@ -170,7 +172,7 @@ static void add_item(struct hello *h, enum hr_item_kind kind, const char *text, 
 	h->used += (uint32_t)(sizeof(head) + bytes);
 }
 
-/* True: the shim sends this variable (proto/env_names.def). */
+/* Whether the shim sends this variable (proto/env_names.def). */
 static bool is_sent(const char *text, size_t bytes)
 {
 #define HR_ENV_NAME(name)                                                                          \

@@ -9,9 +9,9 @@
 #include "common/cause.h"
 #include "common/ops.h"
 
-#define SUMS_MOST   131072u /* sums that wait for their process */
-#define ROWS_MOST   32768u  /* kept until the next turn */
-#define KERNEL_ROWS 512u    /* in one entry */
+#define SUMS_MOST   131072u /* maximum number of sums that wait for their process */
+#define ROWS_MOST   32768u  /* maximum number of rows until the next switch of the maps */
+#define KERNEL_ROWS 512u    /* maximum number in one entry */
 #define TALLY_ROWS  128u
 
 /* ---- taking ---------------------------------------------------------------------------------- */
@@ -27,8 +27,9 @@ static struct feed_sum *feed_sums_add(struct hr_feed *f)
 }
 
 /*
- * Drops a sum that has no room or no known process. Its operations are missed if they have no
- * record (they are in a tally, or the buffer was full). Otherwise only the audit lacks them.
+ * Drops a sum for which there is no room, or whose process is unknown. Its operations are missed if
+ * they have no record (they are in a tally, or the buffer was full). Otherwise only the audit lacks
+ * them.
  */
 static void miss(struct hr_feed *f, bool tally, uint32_t kind, uint64_t count)
 {
@@ -256,7 +257,7 @@ static uint32_t write_tally(struct hr_feed *f, uint32_t from)
 	return i;
 }
 
-/* Orders by process, with the tallies of a process first. */
+/* Sorts by process; the tallies of a process come first. */
 static int feed_sums_compare(const void *a, const void *b)
 {
 	const struct feed_sum *x = a, *y = b;
@@ -266,14 +267,14 @@ static int feed_sums_compare(const void *a, const void *b)
 	return (x->tally == NULL) - (y->tally == NULL);
 }
 
-/* True: the NAME record of its file is still in the buffer. */
+/* Whether the NAME record of its file is still in the buffer. */
 static bool is_early(const struct hr_feed *f, const struct feed_sum *s)
 {
 	return HR_COVER_NAMED(s->key.cell_op) && s->key.file > f->last_name &&
 	       s->key.file != HR_PROBE_NO_NAME;
 }
 
-/* True: s stays. If its image has no record yet, it stays for HR__FEED_FORGET_NS. */
+/* Whether s stays. If its image has no record yet, it stays for HR__FEED_FORGET_NS. */
 static bool is_kept(struct hr_feed *f, const struct feed_image *img, const struct feed_sum *s)
 {
 	if (s->sum.count == 0 || (img && img->left_out))
@@ -285,8 +286,9 @@ static bool is_kept(struct hr_feed *f, const struct feed_image *img, const struc
 }
 
 /*
- * Finds the process of each sum, and writes its path first. While operations of an image wait for a
- * hello, its sums wait, too, because after a hello the shim may have recorded them.
+ * Finds the process of each sum, and writes the path of its file first. While operations of an
+ * image wait for a hello, its sums also wait, because after a hello the shim may have recorded
+ * them.
  */
 static void feed_sums_prepare(struct hr_feed *f)
 {

@@ -22,7 +22,7 @@ static bool ends_in(const char *text, size_t bytes, const char *name)
 	       (bytes == n || text[bytes - n - 1] == '/');
 }
 
-/* True: a shell or launcher, whose children are not its workers. */
+/* Whether p is a shell or launcher. Its children are not its workers. */
 static bool is_wrapper(const struct hr_proc *p)
 {
 	static const char *const names[] = {
@@ -65,7 +65,7 @@ static bool mentions(const struct hr_proc *p, const char *text)
 	return p->cmdline && memmem(p->cmdline, p->cmdline_bytes, text, strlen(text)) != NULL;
 }
 
-/* Recognizes children that multiprocessing exec'ed by the code in their command lines. */
+/* Recognizes children that multiprocessing exec'ed, by the code in their command lines. */
 static enum hr_proc_kind exec_kind(const struct hr_proc *p)
 {
 	if (mentions(p, "multiprocessing.resource_tracker") ||
@@ -83,7 +83,9 @@ static struct hr_proc *parent_of(const struct hr_engine *e, const struct hr_proc
 	return p->id.parent ? hr__proc_find(e, p->id.parent) : NULL;
 }
 
-/* Returns whether p has a rank of its own, not that of the process whose worker it may be. */
+/*
+ * Returns whether p has a rank of its own, and not the rank of the process whose worker it may be.
+ */
 static bool own_rank(const struct hr_engine *e, const struct hr_proc *p)
 {
 	const struct hr_proc *base = p->id.base ? hr__proc_find(e, p->id.base) : NULL;
@@ -128,7 +130,7 @@ static bool resolve_rank(const struct hr_engine *e, struct hr_proc *p)
 	from = p->id.exec_of ? hr__proc_find(e, p->id.exec_of) : NULL;
 	if (!from)
 		from = parent_of(e, p);
-	if (!from) /* the parent has ended: p keeps what it inherited */
+	if (!from) /* the parent has ended, so p keeps the rank that it inherited */
 		return p->id.source == HR_RANK_INHERITED ? false
 							 : set_rank(p, 0, 0, 0, HR_RANK_NONE);
 	return set_rank(p, from->id.rank_plus1, from->id.local_plus1, from->id.world,
@@ -171,7 +173,7 @@ static bool needs_number(const struct hr_engine *e, const struct hr_proc *p)
 		return true;
 	if (!p->id.read_data || (base && base->id.has_loaders))
 		return false;
-	if (!base) /* the base has ended: p keeps a number that it has */
+	if (!base) /* the base has ended, so p keeps its number, if it has one */
 		return p->id.worker_plus1 != 0;
 	return !base->id.wrapper && (!base->id.base || own_rank(e, base));
 }
@@ -197,9 +199,9 @@ static uint32_t lowest_free(const struct hr_engine *e, const struct hr_proc *p)
 }
 
 /*
- * The number of a DataLoader worker: its own number in its loader or, if that is taken, the lowest
- * free one.
- * A worker of an earlier epoch with this number does not count, because it is about to end.
+ * The number of a DataLoader worker: its own number in its loader or, if another process has this
+ * number, the lowest free one. A worker of an earlier epoch that has this number does not count,
+ * because it is about to end.
  */
 static uint32_t own_number(const struct hr_engine *e, const struct hr_proc *p)
 {
@@ -226,7 +228,10 @@ static void update_worker(struct hr_engine *e, struct hr_proc *p)
 	hr__proc_dirty(e, p);
 }
 
-/* Assigns the number of p again, by its own one. Siblings that report none are not workers. */
+/*
+ * Assigns the number of p again, from its own number in its loader. Siblings that report no number
+ * are not workers.
+ */
 static void attribute_take_number(struct hr_engine *e, struct hr_proc *p)
 {
 	struct hr_proc *base = p->id.base ? hr__proc_find(e, p->id.base) : NULL;
@@ -243,7 +248,10 @@ static void attribute_take_number(struct hr_engine *e, struct hr_proc *p)
 	update_worker(e, p);
 }
 
-/* Resolves the ranks of p and of all later processes, which may have inherited its rank. */
+/*
+ * Resolves the ranks of p and of all processes that attached after it, because they may have
+ * inherited its rank.
+ */
 static void update_from(struct hr_engine *e, struct hr_proc *p)
 {
 	for (struct hr_proc *q = p; q; q = q->next) {
@@ -285,7 +293,10 @@ static void note_spawned(struct hr_proc *parent, const struct hr_proc *child)
 	parent->n_spawned++;
 }
 
-/* Infers ranks from the order of starts. So a sibling that attaches late may change ranks. */
+/*
+ * Infers ranks from the order in which siblings started. So a sibling that attaches late may change
+ * ranks.
+ */
 static void renumber(struct hr_engine *e, struct hr_proc *parent, struct hr_proc *infer)
 {
 	for (uint32_t i = 0; i < parent->n_spawned; i++) {
@@ -299,7 +310,7 @@ static void renumber(struct hr_engine *e, struct hr_proc *parent, struct hr_proc
 	}
 }
 
-/* Infers the rank of a child of mp.spawn, which sets no variables, if its parent has no rank. */
+/* Infers the rank of a child of mp.spawn, if its parent has no rank: mp.spawn sets no variables. */
 static void infer_rank(struct hr_engine *e, struct hr_proc *p)
 {
 	struct hr_proc *parent = parent_of(e, p);

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The totals that clients count in shared memory: operations without room in a ring, and opens that
- * default excludes left out. A total that shrinks or grows impossibly fast is hostile, and ignored.
+ * The totals that clients count in shared memory: operations for which a ring had no room, and
+ * opens of files that default excludes match. The engine ignores a total that shrinks or grows
+ * impossibly fast, because its client is hostile.
  */
 #include <errno.h>
 
 #include "daemon/engine/state.h"
 
-/* ---- lost operations, and strays ------------------------------------------------------------- */
+/* ---- lost operations, and operations of unattached children ---------------------------------- */
 
 static struct hr_lost_row *lost_row(struct hr_ring_state *ring, uint32_t op)
 {
@@ -24,7 +25,10 @@ static struct hr_lost_row *lost_row(struct hr_ring_state *ring, uint32_t op)
 	return &v[ring->n_lost++];
 }
 
-/* The totals of an op, or of strays (op + HR_LOST_STRAYS), at the last read. NULL: no such op. */
+/*
+ * The totals of an op at the last read. op + HR_LOST_STRAYS: those of unattached children (strays).
+ * NULL: no such op.
+ */
 static struct hr_lost_row *lost_seen(const struct hr_engine *e, struct hr_ring_state *ring,
 				     uint64_t op)
 {

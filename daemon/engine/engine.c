@@ -5,7 +5,7 @@
 
 #include "daemon/engine/state.h"
 
-/* how long the roll-ups of a window wait after its end for late records */
+/* How long the roll-ups of a window stay open after its end, for late records. */
 #define GRACE_NS UINT64_C(1000000000)
 
 void hr__loss(struct hr_engine *e, uint64_t proc, enum hr_loss_reason reason, uint32_t op,
@@ -45,9 +45,9 @@ static int apply_start(struct hr_engine *e, const struct hr_entry_start *in)
 /* ---- the other entries ----------------------------------------------------------------------- */
 
 /*
- * True: the process ended before it got the answer to its hello, so it recorded nothing. Otherwise
- * it has a record, because a shim sends the hello for an operation that it then records. A process
- * that sent another hello ("exec"), or that probes recorded, does not count.
+ * Whether a process ended before it got the answer to its hello, so that it recorded nothing: after
+ * the answer, it has a record, because a shim sends the hello for an operation that it then
+ * records. False for a process that sent another hello ("exec"), or that probes recorded.
  */
 static bool never_came(const struct hr_proc *p, const char exit[16])
 {
@@ -90,7 +90,7 @@ static int apply_mounts(struct hr_engine *e, const struct hr_entry_mounts *in)
 	return 0;
 }
 
-/* If there is no memory for the rules, the engine fails, because it must not reveal names. */
+/* If memory for the rules is short, the engine fails, because it must not reveal names. */
 static int apply_privacy(struct hr_engine *e, const struct hr_entry_privacy *in)
 {
 	hr_privacy_free(e->privacy);
@@ -232,7 +232,7 @@ static int apply_note(struct hr_engine *e, const struct hr_entry_note *in)
 		e->left_out = in->count;
 		return 0;
 	}
-	if (in->reason == HR_LOSS_RESTART) /* this entry is the loss of the processes in left_out */
+	if (in->reason == HR_LOSS_RESTART) /* this entry counts the processes in left_out */
 		e->left_out = 0;
 	hr__loss(e, 0, in->reason, 0, in->count);
 	return 0;

@@ -22,7 +22,7 @@
 #include "daemon/engine/out.h"
 
 #define HR_BATCH_NS    UINT64_C(1000000000) /* a batch is sealed this long after its first event */
-#define HR_ENTRY_SLOTS 16384u		    /* most slots in one RECORDS entry */
+#define HR_ENTRY_SLOTS 16384u		    /* maximum number of slots in one RECORDS entry */
 _Static_assert(sizeof(struct hr_known_row) * 2 * HR_ENTRY_SLOTS + 64 <= HR_KNOWN_SLACK,
 	       "room to name all files");
 
@@ -32,21 +32,26 @@ struct hr_loss;
 struct hr_engine_stats {
 	uint64_t records, events, bytes_moved, lost, torn, hostile, batches;
 	uint64_t read_bytes, written_bytes; /* a copy between files counts as both */
-	uint64_t stray, detached;	    /* parts of `lost`; other lost ones found a full ring */
-	uint64_t spare;			    /* unused; snapshots contain this struct */
+	uint64_t stray, detached; /* parts of `lost`; all other lost operations found a full ring */
+	uint64_t spare;		  /* unused; snapshots contain this struct */
 	uint32_t processes, processes_total;
-	/* live processes that had an input wait: number, sum of first starts, sum of all waits */
+	/*
+	 * Live processes that had an input wait: their number, sum of the starts of their first
+	 * waits, sum of all their waits.
+	 */
 	uint32_t waiters;
 	uint64_t waiting_since_ns, waited_ns;
-	uint64_t steps; /* of all processes */
-	/* operations on files that probes reported, and how many of them they recorded or lost */
+	uint64_t steps; /* steps of all processes */
+	/*
+	 * Operations on files that probes reported, and how many of them probes recorded or lost.
+	 */
 	uint64_t kernel_ops, kernel_added, kernel_lost;
 };
 
 int hr_engine_new(struct hr_batch_pool *pool, struct hr_engine **ret);
 void hr_engine_free(struct hr_engine *e); /* accepts NULL */
 
-/* Takes one entry. -ENOMEM is final; malformed entries are ignored (-EBADMSG). */
+/* Applies one entry. -ENOMEM is final; malformed entries are ignored (-EBADMSG). */
 int hr_engine_apply(struct hr_engine *e, const struct hr_entry *entry);
 
 /* Moves the frames that were made since the last call to *ret. The caller owns them. */
@@ -54,19 +59,20 @@ void hr_engine_take(struct hr_engine *e, struct hr_out_list *ret);
 
 /* The number of files that the next KNOWN entry must name. */
 uint32_t hr_engine_known(const struct hr_engine *e);
-/* Fills the rows of that entry, after which these files count as named. */
+/* Fills the rows of this entry. Then these files count as named. */
 void hr_engine_known_rows(struct hr_engine *e, struct hr_known_row *rows);
 
 /*
- * Replays a journal, with a checkpoint between its halves. `taken` gets the frames with their
+ * Replays a journal, with a checkpoint between its halves. `taken` receives the frames, with their
  * original numbers; the store ignores frames that it has. -EBADMSG: entries are missing or damaged.
  * Then earlier entries are applied, and hr_engine_give_up decides about their sums.
  */
 #define HR_MARK_ANY UINT64_MAX
 struct hr_replay {
-	uint64_t store_mark; /* last frame before the replay; HR_MARK_ANY: no store */
+	/* Number of the store's last frame before the replay; HR_MARK_ANY: no store. */
+	uint64_t store_mark;
 	void (*taken)(void *arg, struct hr_out_list *out);
-	/* called after all frames of the older half; may be NULL */
+	/* Called after all frames of the older half were passed to `taken`; may be NULL. */
 	void (*half_taken)(void *arg, uint64_t gen);
 	void *arg;
 };
@@ -79,12 +85,16 @@ int hr_engine_count_lost(const struct hr_engine *prefix, struct hr_journal *j, s
  * Call it after a replay that found damage, or without a replay if the journal is lost. If the
  * store has frames that the replay did not make, these may contain the engine's open sums. Then it
  * drops these sums, and reports `lost` with a count of 0. If the journal has lost the beginning of
- * the job, this function ends the stream, else the caller. `end_seq`: hr_journal_end_seq, or 0.
+ * the job, this function ends the stream; otherwise, the caller must do so. `end_seq`:
+ * hr_journal_end_seq, or 0.
  */
 void hr_engine_give_up(struct hr_engine *e, uint64_t store_mark, uint64_t end_seq,
 		       const struct hr_loss *lost);
 
-/* Processes that did not fit into a snapshot, and that no loss (HR_LOSS_RESTART) counts yet. */
+/*
+ * The number of processes that did not fit into a snapshot, and that no loss (HR_LOSS_RESTART)
+ * counts yet.
+ */
 uint64_t hr_engine_left_out(const struct hr_engine *e);
 
 uint64_t hr_engine_next_seq(const struct hr_engine *e);
@@ -99,9 +109,9 @@ int hr_engine_snapshot(struct hr_engine *e, struct hr_journal *j);
 
 /* The highest process number so far. */
 uint64_t hr_engine_last_proc(const struct hr_engine *e);
-/* The process that attached last; all zero: none since the snapshot that was replayed. */
+/* The process that attached last; all zero: none attached since the snapshot that was replayed. */
 struct hr_last_hello {
-	uint64_t ticks; /* of its hello */
+	uint64_t ticks; /* time of its hello */
 	int32_t pid;
 };
 struct hr_last_hello hr_engine_last_hello(const struct hr_engine *e);
@@ -109,15 +119,18 @@ uint32_t hr_engine_level(const struct hr_engine *e);
 bool hr_engine_stopped(const struct hr_engine *e);
 uint64_t hr_engine_now(const struct hr_engine *e); /* CLOCK_BOOTTIME of the last tick, ns */
 
-/* Returns whether a tick would send something. */
+/* Returns whether a tick would make a frame. */
 bool hr_engine_waiting(const struct hr_engine *e);
 
-/* The pid whose mountinfo should be read now, 0: none. The call clears this request. */
+/* The pid whose mountinfo the caller should read now; 0: none. The call clears this request. */
 int32_t hr_engine_mounts_wanted(struct hr_engine *e);
 struct hr_mounts;
 const struct hr_mounts *hr_engine_mounts(const struct hr_engine *e);
 
-/* Iterates over live processes in order of attaching, for a takeover. NULL: no more. */
+/*
+ * Iterates over live processes, in the order in which they attached, for a takeover. NULL: no
+ * further process.
+ */
 struct hr_engine_proc {
 	uint64_t proc;
 	uint64_t token;
@@ -129,13 +142,14 @@ struct hr_engine_proc {
 	bool deselected;
 	bool came;     /* a record of one of its rings was read */
 	bool covered;  /* `cover` is valid */
-	int64_t cover; /* thread of struct hr_item_cover */
+	int64_t cover; /* the thread in struct hr_item_cover */
 };
 const void *hr_engine_next_proc(const struct hr_engine *e, const void *after,
 				struct hr_engine_proc *ret);
-bool hr_engine_ranks_changed(struct hr_engine *e); /* since the last call */
+/* Whether ranks have changed since the last call. */
+bool hr_engine_ranks_changed(struct hr_engine *e);
 
-/* The next slot of a ring that is not in the journal yet; 0: unknown. */
+/* The first slot of a ring that is not in the journal; 0: unknown. */
 uint64_t hr_engine_ring_next(const struct hr_engine *e, uint64_t proc, uint32_t map, uint32_t ring);
 
 /* Makes a picture (live.h) with the operations in flight in `cells`. 0 or -ENOMEM. */

@@ -7,7 +7,7 @@
 #include "daemon/engine/state.h"
 
 #define AGE_SLACK_NS UINT64_C(1000000000)
-/* assumed age of a process that ended before headraced read its offer */
+/* Assumed age of a process that ended before headraced read its offer. */
 #define UNKNOWN_AGE_NS UINT64_C(3600000000000)
 
 static uint64_t age_ns(const struct hr_entry_attach *in)
@@ -19,7 +19,7 @@ static uint64_t age_ns(const struct hr_entry_attach *in)
 	return (in->now_ns > started_ns ? in->now_ns - started_ns : 0) + AGE_SLACK_NS;
 }
 
-/* Takes what the process counted while no daemon ran. */
+/* Adds what the process counted while no daemon ran. */
 static void take_counters(struct hr_engine *e, const struct hr_entry_attach *in,
 			  const struct hr_hello_item *item)
 {
@@ -63,7 +63,10 @@ static void keep_text(char **text, size_t *bytes, const struct hr_hello_item *it
 	*bytes = n;
 }
 
-/* Sets *ret, if still unknown, from "NAME=VALUE". False: known, another name, or no number. */
+/*
+ * Sets *ret from "NAME=VALUE" if it is not set. False: it is set, `text` has another name, or VALUE
+ * is not a number.
+ */
 static bool engine_attach_take_number(const char *text, size_t bytes, const char *name, char **ret)
 {
 	size_t skip = strlen(name), digits = 0;
@@ -111,7 +114,7 @@ static void take_restart(struct hr_identity *id, const char *text, size_t bytes)
 	id->restart_plus1 = (uint8_t)(n + 1);
 }
 
-/* Keeps the item for the probes of a later daemon. hr_hello_check has checked the length. */
+/* Keeps the item for the probes of the next daemon. hr_hello_check has checked the length. */
 static void take_cover(struct hr_identity *id, const struct hr_hello_item *item)
 {
 	struct hr_item_cover cover;
@@ -155,7 +158,7 @@ static void take_items(struct hr_engine *e, struct hr_proc *p, const struct hr_e
 			break;
 		}
 	}
-	/* Each word ends with NUL. The NULs at the end are not part of the line. */
+	/* Each word ends with NUL. NULs at the end are not part of the line. */
 	while (p->cmdline_bytes && p->cmdline[p->cmdline_bytes - 1] == 0)
 		p->cmdline_bytes--;
 	for (size_t i = 0; i < p->cmdline_bytes; i++)
@@ -164,8 +167,9 @@ static void take_items(struct hr_engine *e, struct hr_proc *p, const struct hr_e
 }
 
 /*
- * The start of the process: no operation began earlier. The first one may be much older than the
- * attach, because a process attaches at the end of an open, which may wait for an automounter.
+ * The start of the process: none of its operations began earlier. The first operation may begin
+ * long before the attach, because a process attaches at the end of an open, which may wait for an
+ * automounter.
  */
 static uint64_t min_ticks(const struct hr_engine *e, const struct hr_entry_attach *in)
 {

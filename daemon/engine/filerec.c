@@ -6,7 +6,7 @@
 
 #define NONE UINT32_MAX
 
-/* Unique, because process numbers of a stream are below 2^29. */
+/* A key is unique, because process numbers of a stream are below 2^29. */
 static uint64_t filerec_key(uint64_t proc, uint32_t file, uint32_t api)
 {
 	return proc << 35 | (uint64_t)file << 3 | (api & 7);
@@ -156,7 +156,7 @@ int hr_filerec_restore(struct hr_filerecs *f, const struct hr_filerec_tail *tail
 
 /* ---- histograms ------------------------------------------------------------------------------ */
 
-/* Counts in an array of all bins from now on, because a fifth bin is used. */
+/* Changes a histogram that needs a fifth bin into an array of all bins. */
 static int hist_spill(struct hr_few_hist *h)
 {
 	h->all = calloc(HR_FILE_BINS, sizeof(*h->all));
@@ -313,7 +313,9 @@ int hr_filerec_tally(struct hr_filerecs *f, uint32_t index, const struct hr_file
 	struct hr_file_op sum = *op;
 	int result;
 
-	/* Adds it as one long operation, then corrects the fields that this length distorts. */
+	/*
+	 * Adds the sum as one long operation. Then corrects the fields that its length makes wrong.
+	 */
 	sum.dur_ns = sum_ns;
 	result = hr_filerec_add(f, index, &sum);
 	r->last_ns = last_ns;

@@ -7,8 +7,8 @@
  *           descriptor has open, the list `idle` the others, both in the order of last operations.
  *           A record is sent and removed after HR_FILE_IDLE_NS without an operation, and when its
  *           process ends. If there are too many records (HR_FILERECS_MOST, HR_FILERECS_IDLE), the
- *           oldest of them are, too. A checkpoint sends all records. Those in `open` remain, with
- *           zero counters and the state of sequence detection.
+ *           oldest ones are also sent and removed. A checkpoint sends all records; those in `open`
+ *           remain, with zero counters and the state of sequence detection.
  */
 #ifndef HEADRACE_DAEMON_ENGINE_FILEREC_H
 #define HEADRACE_DAEMON_ENGINE_FILEREC_H
@@ -21,8 +21,8 @@
 
 #define HR_FILE_IDLE_NS	 UINT64_C(5000000000)
 #define HR_FILERECS_MOST 4096u
-#define HR_FILERECS_IDLE 256u /* few enough to stay in the processor's caches */
-/* so many are removed in addition to the excess, because each removal costs a frame */
+#define HR_FILERECS_IDLE 256u /* few, so that they stay in the processor's caches */
+/* This many are removed in addition to the excess, because each removal costs a frame. */
 #define HR_FILERECS_LESS 64u
 #define HR_FILE_BINS	 48u /* sizes of 2^47 bytes and more share the last bin */
 #define HR_FEW_BINS	 4u
@@ -33,13 +33,16 @@ struct hr_filerec_tail {
 	uint64_t proc;
 	uint32_t file;
 	uint32_t api;
-	int64_t read_start, read_end; /* of the previous read; -1: none */
+	int64_t read_start, read_end; /* position of the previous read; -1: none */
 	int64_t write_start, write_end;
 	uint32_t last_kind; /* 0 none, 1 read, 2 write */
-	uint32_t refs;	    /* descriptors open on it */
+	uint32_t refs;	    /* number of descriptors that have the file open */
 };
 
-/* Counts a few sizes, enough for most files. For more, it has an array of all bins. */
+/*
+ * A histogram of a few bins, which is enough for most files. If it needs more, it has an array of
+ * all bins.
+ */
 struct hr_few_hist {
 	uint32_t count[HR_FEW_BINS];
 	uint8_t bin[HR_FEW_BINS];
@@ -57,15 +60,15 @@ enum hr_filerec_count {
 	HR_FILE_COUNTS
 };
 
-/* What checkpoints have sent of a record, for pictures of a running job (live.h). */
+/* The sums of a record that checkpoints have sent, for pictures of a running job (live.h). */
 struct hr_filerec_past {
 	uint64_t ops, bytes_read, bytes_written, dur_ns, max_ns;
 };
 
-/* Small, since thousands are in use. Counts between two checkpoints fit into 32 bits. */
+/* It is small, because thousands are in use. Counts between two checkpoints fit into 32 bits. */
 struct hr_filerec {
 	struct hr_filerec_tail t;
-	bool dirty; /* has something to send */
+	bool dirty; /* it has counts to send */
 	uint64_t first_ns, last_ns;
 	uint32_t seq_reads, consec_reads, seq_writes, consec_writes, rw_switches, unaligned;
 	uint64_t ops[HR_FILE_COUNTS];
@@ -73,10 +76,13 @@ struct hr_filerec {
 	uint64_t read_ns, write_ns, meta_ns;
 	uint64_t max_read_ns, max_write_ns;
 	struct hr_few_hist read_hist, write_hist;
-	struct hr_filerec_past *past; /* NULL: none */
+	struct hr_filerec_past *past; /* NULL: no checkpoint has sent any */
 };
 
-/* Neighbours in a list. They have their own array, so that a walk touches few cache lines. */
+/*
+ * The neighbours of a record in its list. They have their own array, so that a walk touches few
+ * cache lines.
+ */
 struct hr_filerec_link {
 	uint32_t newer, older;
 };
@@ -98,9 +104,9 @@ struct hr_filerecs {
 struct hr_file_op {
 	uint8_t class; /* enum hr_class */
 	bool failed;
-	int64_t offset; /* or HR_OFFSET_NONE */
+	int64_t offset; /* of the operation, or HR_OFFSET_NONE */
 	uint64_t bytes;
-	uint64_t count; /* 1, or calls combined into an aggregate */
+	uint64_t count; /* 1, or the number of calls in an aggregate */
 	uint64_t start_ns;
 	uint64_t dur_ns;
 };
@@ -114,13 +120,16 @@ static inline bool hr__filerec_is(const struct hr_filerecs *f, uint32_t i, uint6
 	return i < f->n && f->v[i].t.proc == proc && f->v[i].t.file == file && f->v[i].t.api == api;
 }
 
-/* Index of a record, which may be `cached`. UINT32_MAX: none. */
+/* Returns the index of a record; UINT32_MAX: none. `cached` is checked first. */
 uint32_t hr_filerec_find(const struct hr_filerecs *f, uint64_t proc, uint32_t file, uint32_t api,
 			 uint32_t cached);
 
 uint32_t hr__filerec_get(struct hr_filerecs *f, uint64_t proc, uint32_t file, uint32_t api);
 
-/* Finds or makes a record. *cached: the index of the caller's last one. UINT32_MAX: no memory. */
+/*
+ * Finds or makes a record. *cached: the index that the caller's last call returned. UINT32_MAX: no
+ * memory.
+ */
 static inline uint32_t hr_filerec_get(struct hr_filerecs *f, uint64_t proc, uint32_t file,
 				      uint32_t api, uint32_t *cached)
 {
@@ -134,18 +143,17 @@ void hr_filerec_prefetch(const struct hr_filerecs *f, uint64_t proc, uint32_t fi
 /* 0 or -ENOMEM. */
 int hr_filerec_add(struct hr_filerecs *f, uint32_t index, const struct hr_file_op *op);
 /*
- * Adds op->count operations, the first from op->start_ns on, the last until op->dur_ns later. Their
- * durations have the sum `sum_ns` and the maximum `max_ns`. Sequences are not counted, since the
- * order is unknown.
+ * Adds op->count operations. The first begins at op->start_ns, and the last ends op->dur_ns later.
+ * Their durations have the sum `sum_ns` and the maximum `max_ns`. Sequences are not counted,
+ * because the order of the operations is unknown.
  */
 int hr_filerec_tally(struct hr_filerecs *f, uint32_t index, const struct hr_file_op *op,
 		     uint64_t sum_ns, uint64_t max_ns);
 void hr_filerec_refs(struct hr_filerecs *f, uint32_t index, int change);
 
 /*
- * Finds up to `max` records that exceed a limit or HR_FILE_IDLE_NS without use, oldest first.
- * If no idle record is left, open ones follow. Returns their number; the caller sends and removes
- * them.
+ * Finds up to `max` records to send and remove: those that exceed a limit, and those unused for
+ * HR_FILE_IDLE_NS. Idle records come first, oldest first, then open ones. Returns their number.
  */
 uint32_t hr_filerecs_due(const struct hr_filerecs *f, uint64_t now_ns, uint32_t *indexes,
 			 uint32_t max);
@@ -157,10 +165,13 @@ static inline bool hr_filerecs_full(const struct hr_filerecs *f)
 
 void hr_filerec_remove(struct hr_filerecs *f, uint32_t index);
 
-/* Pairs (bin, count), lowest bin first; `pairs`: 2 * HR_FILE_BINS. Returns values written. */
+/*
+ * Writes pairs (bin, count), lowest bin first, to `pairs` (2 * HR_FILE_BINS values). Returns the
+ * number of values written.
+ */
 size_t hr_few_hist_pairs(const struct hr_few_hist *h, uint64_t *pairs);
 
-/* Zeroes the counters, after it adds them to the past if there is memory. The tail stays. */
+/* Adds the counters to `past` (unless memory is short), then sets them to zero. Keeps the tail. */
 void hr_filerec_reset(struct hr_filerec *r);
 
 struct hr_filerec_past hr_filerec_all(const struct hr_filerec *r);

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Checks one operation, finds its file and position, adds it up, and appends it to the batch.
+ * Checks one operation, finds its file and position, adds it to all sums, and appends it to the
+ * batch.
  *
  * A client wrote the slots, so every field is checked. A record that fails a check is counted and
  * dropped, without any other effect.
  */
 #include "daemon/engine/fold.h"
 
-#define BYTES_MOST (UINT64_C(1) << 50) /* in one operation */
+#define BYTES_MOST (UINT64_C(1) << 50) /* maximum bytes of one operation */
 
 void hr__fold_hostile(struct fold *f, uint32_t op)
 {
@@ -91,8 +92,9 @@ static void add_to_file(struct fold *f, uint32_t path, uint32_t api, const struc
 }
 
 /*
- * Adds a copy from the first file to the second. The time counts for one file only: the second if
- * the class of the call is write, else the first; or the only one that is recorded.
+ * Adds a copy from the first file to the second. The time counts for one file only: for the second
+ * if the call has the class write, else for the first. If only one file is recorded, it counts for
+ * this one.
  */
 static void add_to_both(struct fold *f, const struct operation *op)
 {
@@ -222,7 +224,10 @@ static uint64_t seen_key(uint64_t start_ticks, uint16_t op)
 	return start_ticks ^ (uint64_t)op << 52;
 }
 
-/* Keeps the last few: signal handlers nest, and each level may leave an operation in a cell. */
+/*
+ * Keeps the last few operations, because signal handlers nest, and each level may leave an
+ * operation in a cell.
+ */
 static void note_seen(struct hr_ring_state *ring, const struct hr_record *r)
 {
 	ring->seen[ring->n_seen++ % HR_RING_SEEN] = seen_key(r->start_ticks, r->op);

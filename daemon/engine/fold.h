@@ -22,7 +22,7 @@ struct operation {
 	const struct hr_record *r;
 	const struct hr_pair *pair;
 	struct hr_op_trait trait;
-	/* for its file record; `bytes` is 0 for calls that move no data */
+	/* The operation for its file record. `bytes` is 0 for calls that move no data. */
 	struct hr_file_op of;
 	bool sized; /* `of.bytes` is meaningful */
 	int64_t offset2;
@@ -38,7 +38,7 @@ void hr__fold_hostile(struct fold *f, uint32_t op);
 /* Returns whether the ring of a dead owner already had a record of the operation in its cell. */
 bool hr__fold_seen(const struct hr_ring_state *ring, const struct hr_inflight *c);
 
-/* Index of a record's file. UINT32_MAX: no memory. hr__fold_path is usually faster. */
+/* Returns the index of a record's file; UINT32_MAX: no memory. hr__fold_path is usually faster. */
 uint32_t hr__fold_find_path(struct fold *f, uint64_t hash, uint16_t scope);
 
 static inline uint32_t hr__fold_path(struct fold *f, uint64_t hash, uint16_t scope)
@@ -51,10 +51,13 @@ static inline uint32_t hr__fold_path(struct fold *f, uint64_t hash, uint16_t sco
 	return hr__fold_find_path(f, hash, scope);
 }
 
-/* Sets offsets that a read or write did not have, and moves the positions. */
+/* Sets the missing offsets of a read, write or copy, and moves positions. */
 void hr__fd_move(struct fold *f, struct operation *op);
 
-/* Applies other operations to descriptors. The caller has updated the file record. */
+/*
+ * Applies the effects of all other operations on descriptors. The caller has updated the file
+ * record.
+ */
 void hr__fd_effects(struct fold *f, const struct operation *op);
 
 #endif

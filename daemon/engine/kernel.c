@@ -5,7 +5,7 @@
 #include "common/cause.h"
 #include "daemon/engine/fold.h"
 
-#define FRAME_ROWS 4096u /* sent when there are so many */
+#define FRAME_ROWS 4096u /* rows are sent when there are this many */
 
 /* ---- the table ------------------------------------------------------------------------------- */
 
@@ -58,35 +58,34 @@ void hr_kernel_sums_done(struct hr_kernel_sums *t)
 
 /* ---- frames ---------------------------------------------------------------------------------- */
 
-/* Makes one frame of sums from `from` on. Returns the index where the next frame starts. */
+/*
+ * Makes one frame of sums, beginning with row `from`. Returns the index where the next frame
+ * starts.
+ */
 static uint32_t emit_sums(struct hr_engine *e, uint32_t from)
 {
 	struct hr_kernel_sums *t = &e->kernel;
 	uint32_t to = t->n - from < FRAME_ROWS ? t->n : from + FRAME_ROWS;
-	struct hr_out *o = hr__out_begin(e, HEADRACE__FRAME__BODY_KERNEL_RECORDS);
-	Headrace__KernelRecords *m;
+	struct hr_out *o;
+	Headrace__KernelRecords *m = hr__out_message(e, HEADRACE__FRAME__BODY_KERNEL_RECORDS,
+						     &headrace__kernel_records__descriptor, &o);
 	Headrace__KernelRecord *rows;
 
-	if (!o)
+	if (!m)
 		return t->n;
-	m = hr_arena_alloc(&o->arena, sizeof(*m));
-	if (m) {
-		headrace__kernel_records__init(m);
-		rows = hr__rows_in(&o->arena, to - from, sizeof(*rows), &m->rows);
-		for (uint32_t i = from; i < to && rows; i++) {
-			Headrace__KernelRecord *row = &rows[m->n_rows++];
+	rows = hr__rows_in(&o->arena, to - from, sizeof(*rows), &m->rows);
+	for (uint32_t i = from; i < to && rows; i++) {
+		Headrace__KernelRecord *row = &rows[m->n_rows++];
 
-			headrace__kernel_record__init(row);
-			row->proc = t->v[i].proc;
-			row->file = (uint32_t)t->v[i].file;
-			row->op = t->v[i].op;
-			row->cause = t->v[i].cause;
-			row->count = t->v[i].count;
-			row->bytes = t->v[i].bytes;
-			row->errors = t->v[i].errors;
-			row->dur_ns = t->v[i].dur_ns;
-		}
-		o->frame.kernel_records = m;
+		headrace__kernel_record__init(row);
+		row->proc = t->v[i].proc;
+		row->file = (uint32_t)t->v[i].file;
+		row->op = t->v[i].op;
+		row->cause = t->v[i].cause;
+		row->count = t->v[i].count;
+		row->bytes = t->v[i].bytes;
+		row->errors = t->v[i].errors;
+		row->dur_ns = t->v[i].dur_ns;
 	}
 	hr__out_end(e, o);
 	return to;
@@ -105,7 +104,10 @@ void hr__emit_kernel(struct hr_engine *e)
 
 /* ---- entries --------------------------------------------------------------------------------- */
 
-/* The op may have any value, because it comes from the memory of the process. */
+/*
+ * Whether a row can be true. Its op may have any value, because it comes from the memory of the
+ * process.
+ */
 static bool makes_sense(const struct hr_engine *e, const struct hr_kernel_row *row)
 {
 	return row->op < HR_OP_MAX && e->trait[row->op].class != HR_CLASS_NONE &&
@@ -115,7 +117,7 @@ static bool makes_sense(const struct hr_engine *e, const struct hr_kernel_row *r
 }
 
 /*
- * The stream file id, as in records of this process; 0: none. An unknown file gets a new id (its
+ * The stream file id that records of this process have; 0: none. An unknown file gets a new id (its
  * path may be in an earlier Paths frame), unless it is excluded, or only the kernel has its name.
  */
 static uint32_t file_of(struct hr_engine *e, struct hr_proc *p, const struct hr_kernel_row *row)

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * kernel.h - sums of what the kernel saw (docs/probes.md)
+ * kernel.h - sums of the operations that the kernel saw (docs/probes.md)
  *
  * The engine keeps them until the next KernelRecords frame, the probe feed until the next KERNEL
- * entry. Drain thread. Rows of equal (proc, file, op, cause) are added up; readers of the store do
- * so, too.
+ * entry. Drain thread. Rows with equal (proc, file, op, cause) are added up; readers of the store
+ * also add them up.
  */
 #ifndef HEADRACE_DAEMON_ENGINE_KERNEL_H
 #define HEADRACE_DAEMON_ENGINE_KERNEL_H
@@ -15,7 +15,7 @@
 
 struct hr_kernel_sum {
 	uint64_t proc;
-	/* in the engine: stream file id; in the feed: hash of the path; 0: not known */
+	/* In the engine: stream file id. In the feed: hash of the path. 0: unknown. */
 	uint64_t file;
 	uint16_t op;
 	uint16_t cause;	    /* enum hr_cause */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The sums of a running job, and what happens to the sums of processes that end. */
+/* The sums of a running job, including those of processes that have ended. */
 #include "daemon/engine/live.h"
 
 #include "common/array.h"
@@ -106,7 +106,10 @@ static bool live_append(struct hr_live *l, const struct hr_live_ended *who)
 	return true;
 }
 
-/* The key of the (rank, worker) that has its sums from now on; 0: no room for a new one. */
+/*
+ * Returns the key of the group of a (rank, worker), which gets the sums of a process from now on;
+ * 0: no room for a new group.
+ */
 static uint64_t live_join(struct hr_live *l, const struct hr_live_ended *who)
 {
 	uint64_t proc =
@@ -129,7 +132,7 @@ static uint64_t live_join(struct hr_live *l, const struct hr_live_ended *who)
 	return proc;
 }
 
-/* Adds all rows to `to`. Rows of processes in `gone` go to the key in `joined`. */
+/* Adds all rows to `to`. Rows of processes in `gone` are added to the group in `joined`. */
 static void move_rows(struct hr_live *to, const struct hr_live *from, const struct hr_map64 *gone,
 		      const uint64_t *joined)
 {

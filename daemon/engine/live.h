@@ -28,9 +28,12 @@
 
 #define HR_LIVE_BINS	  40u	 /* durations of 2^39 ns and more share the last bin */
 #define HR_LIVE_ROWS_MOST 32768u /* 12 MB */
-/* ended processes and groups; a group has the processes of a (rank, worker) that ended earlier */
+/*
+ * Maximum number of entries of `ended`: ended processes, and groups of processes of a (rank,
+ * worker) that ended more than HR_LIVE_KEPT_NS ago.
+ */
 #define HR_LIVE_ENDED_MOST 4096u
-#define HR_LIVE_ENDED_MANY 256u /* so many processes are added to groups at a time */
+#define HR_LIVE_ENDED_MANY 256u /* processes are added to groups when there are more than this */
 
 struct hr_live_row {
 	uint64_t proc;
@@ -58,18 +61,24 @@ struct hr_live {
 	struct hr_live_ended *ended;
 	uint32_t n_ended, n_groups; /* groups come first */
 	struct hr_map64 by_ended;   /* by proc */
-	uint64_t since_ns;	    /* 0: not begun */
+	uint64_t since_ns;	    /* start of the sums; 0: not begun */
 	bool whole;		    /* the sums cover the job from its beginning */
 	bool cut;		    /* there were too many keys, so some rows have proc 0 */
 	bool failed;		    /* out of memory: the sums are too small */
 };
 
-/* Finds or makes the row of a key; if there are too many, with proc 0. UINT32_MAX: no memory. */
+/*
+ * Finds or makes the row of a key. If there are too many rows, the key has proc 0. UINT32_MAX: no
+ * memory.
+ */
 uint32_t hr_live_row(struct hr_live *l, uint64_t proc, uint16_t op, uint16_t mount);
 
 void hr_live_add(struct hr_live_row *row, const struct hr_rollup *r);
 
-/* Keeps the identity of an ended process. If there are many, adds earlier ones to groups. */
+/*
+ * Keeps the identity of an ended process. If there are many, adds processes that ended earlier to
+ * groups.
+ */
 void hr_live_end(struct hr_live *l, const struct hr_live_ended *who);
 
 bool hr_live_knows(const struct hr_live *l, uint64_t proc);

@@ -7,7 +7,7 @@
 
 #define PROCESSES_MOST 4096u
 #define CMDLINE_BYTES  96u
-#define PATHS_BYTES    (1u << 20) /* of all files together */
+#define PATHS_BYTES    (1u << 20) /* bytes of the paths of all files */
 
 /* ---- adding up ------------------------------------------------------------------------------- */
 
@@ -131,7 +131,10 @@ static void add_processes(const struct hr_engine *e, struct hr_live_picture *p)
 	p->m.n_processes = n;
 }
 
-/* Adds the sums and the open windows in a malloc'ed array. NULL: no rows, or no memory. */
+/*
+ * Adds the sums and the open windows up, in a malloc'ed array. NULL: there are no rows, or no
+ * memory.
+ */
 static struct hr_live_row *sums(struct hr_engine *e)
 {
 	const struct hr_rollups *t = &e->rollups;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * losses.h - what was not recorded, until the next Loss frame
+ * losses.h - sums of what was not recorded, until the next Loss frame
  *
- * Owner: the engine; drain thread. Rows of equal (proc, reason, op) are added up; readers of the
- * store do so, too.
+ * Owner: the engine; drain thread. Rows with equal (proc, reason, op) are added up; readers of the
+ * store also add them up.
  */
 #ifndef HEADRACE_DAEMON_ENGINE_LOSSES_H
 #define HEADRACE_DAEMON_ENGINE_LOSSES_H

@@ -22,7 +22,7 @@
 struct hr_mount {
 	uint64_t dev;
 	uint32_t kernel_id;
-	uint32_t id; /* in the stream; 0: no file on it yet */
+	uint32_t id; /* mount id in the stream; 0: no file on it was used yet */
 	char *path;  /* NULL: not known yet */
 	char *fs_type;
 	bool gone; /* the kernel has reused kernel_id */
@@ -38,14 +38,14 @@ struct hr_mounts {
 };
 
 /*
- * Stream id of a file's mount, found by kernel id (-1: none), else by device (dev < 0: none), else
- * by the longest mount point that is a prefix of the path. 0: unknown. *ret_missing: the caller
- * should read a mountinfo.
+ * Returns the stream id of a file's mount. It finds the mount by its kernel id (-1: none), else by
+ * device (dev < 0: none), else by the longest mount point that is a prefix of the path. 0: unknown.
+ * *ret_missing: the caller should read a mountinfo.
  */
 uint16_t hr_mounts_find(struct hr_mounts *m, int64_t kernel_id, int64_t dev, const uint8_t *path,
 			uint32_t bytes, bool *ret_missing);
 
-/* Takes a row of a MOUNTS entry. -EBADMSG: it does not fit into `bytes`; *ret_used: its size. */
+/* Adds a row of a MOUNTS entry. -EBADMSG: it does not fit into `bytes`. *ret_used: its size. */
 int hr_mounts_take(struct hr_mounts *m, const struct hr_mount_row *row, uint64_t bytes,
 		   uint64_t *ret_used);
 

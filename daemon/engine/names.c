@@ -50,7 +50,7 @@ static void names_keep(struct hr_names *n, struct hr_name name)
 		n->v[n->n++] = name;
 }
 
-/* Keeps the newest path, too, because its file may not have a record yet. */
+/* Also keeps the newest path, because its file may not have a record yet. */
 void hr_names_take(struct hr_names *n, const struct hr_paths *paths,
 		   const struct hr_filerecs *records)
 {

@@ -15,8 +15,8 @@
 #include "daemon/engine/filerec.h"
 #include "daemon/engine/paths.h"
 
-#define HR_NAMES_BYTES (1u << 20) /* of texts; more if the files in use need more */
-#define HR_NAMES_IDLE  16u	  /* files that were closed last */
+#define HR_NAMES_BYTES (1u << 20) /* limit of texts, unless the files in use need more */
+#define HR_NAMES_IDLE  16u	  /* number of files that were closed last */
 
 struct hr_name {
 	const uint8_t *text;
@@ -32,7 +32,7 @@ struct hr_names {
 	size_t limit;
 };
 
-/* Keeps some of the paths that were just sent. Call it before hr_paths_fresh_sent. */
+/* Keeps those of the paths just sent whose files are in use. Call it before hr_paths_fresh_sent. */
 void hr_names_take(struct hr_names *n, const struct hr_paths *paths,
 		   const struct hr_filerecs *records);
 

@@ -37,16 +37,19 @@ void hr_batch_put(struct hr_batch_pool *p, struct hr_batch *b); /* b may be NULL
 
 struct hr_out {
 	struct hr_out *next;
-	/* not 0: a marker. When all earlier frames are stored, this half may be retired */
+	/*
+	 * Not 0: this is a marker. When all earlier frames are stored, this half of the journal may
+	 * be retired.
+	 */
 	uint64_t retire_gen;
 	Headrace__Frame frame;
 	Headrace__Clock clock;
 	struct hr_arena arena;
 	struct hr_batch *batch;	    /* the encoder fills frame.events from it */
 	struct hr_regions *regions; /* owns the memory of frame.regions */
-	uint8_t *packed;	    /* appender: the frame's bytes; the arena is empty then */
+	uint8_t *packed; /* set by the appender: the frame's bytes; then the arena is empty */
 	size_t packed_bytes;
-	/* the loss if the frame must be dropped; count 0: none */
+	/* The loss if the frame must be dropped; count 0: no loss. */
 	struct hr_loss absence;
 };
 
@@ -70,7 +73,7 @@ static inline void hr_out_list_push(struct hr_out_list *l, struct hr_out *o)
 
 struct hr_out *hr_out_list_pop(struct hr_out_list *l);
 
-/* Moves all of `from` to the end of `l`. */
+/* Moves all elements of `from` to the end of `l`. */
 void hr_out_list_join(struct hr_out_list *l, struct hr_out_list *from);
 
 struct hr_out *hr_out_new(void); /* NULL: out of memory */

@@ -19,7 +19,10 @@ static int paths_room_for(void **v, uint32_t *room, uint32_t n, size_t size)
 	return 0;
 }
 
-/* A hash of a text, never 0. It is not portable, since it reads words, but no format has it. */
+/*
+ * A hash of a text, never 0. It differs between machines, because it reads words, but it is in no
+ * stored format.
+ */
 static uint64_t text_check(const uint8_t *text, uint32_t bytes)
 {
 	uint64_t h = bytes, word;
@@ -43,7 +46,7 @@ static int paths_add(struct hr_paths *p, uint64_t hash, uint32_t id, uint16_t sc
 	return 0;
 }
 
-/* Adds the file to those that need a row in the next Paths frame. */
+/* Adds a file to the files that need a row in the next Paths frame. */
 static int freshen(struct hr_paths *p, uint32_t index)
 {
 	struct hr_path *f = &p->v[index];
@@ -84,7 +87,7 @@ uint32_t hr_paths_use(struct hr_paths *p, uint64_t hash, uint16_t scope)
 	return index;
 }
 
-/* The next Paths frame has a row with this text for the file. */
+/* Puts a row with this text into the next Paths frame. */
 static int announce(struct hr_paths *p, uint32_t index, const struct hr_path_name *name)
 {
 	struct hr_fresh_path *fresh;
@@ -97,7 +100,9 @@ static int announce(struct hr_paths *p, uint32_t index, const struct hr_path_nam
 	return 0;
 }
 
-/* An open file knows its mount better than its path, which may have links. */
+/*
+ * Corrects the mount of a file. An open file shows its mount exactly; its path may contain links.
+ */
 static int correct_mount(struct hr_paths *p, uint32_t index, const struct hr_path_name *name)
 {
 	struct hr_path *f = &p->v[index];

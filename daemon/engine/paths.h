@@ -19,13 +19,13 @@
 
 struct hr_path {
 	uint64_t hash;
-	uint64_t check;		  /* hash of the text; 0: no text seen */
+	uint64_t check;		  /* hash of the text; 0: the text is unknown */
 	uint32_t id;		  /* stream file id */
 	uint32_t epoch;		  /* number of checkpoints when it was last used */
 	uint16_t mount;		  /* stream mount id, 0: unknown */
 	uint16_t scope : 1;	  /* 0 data, 1 runtime */
 	uint16_t mount_exact : 1; /* it comes from an open file: links in the path are followed */
-	uint32_t fresh;		  /* its row in `fresh` + 1, 0: none */
+	uint32_t fresh;		  /* index of its row in `fresh` + 1; 0: none */
 };
 
 struct hr_fresh_path {
@@ -59,16 +59,19 @@ struct hr_path_name {
 };
 
 /*
- * Sets the text of the file with this hash, and its mount, unless that is exact already.
- * *ret_index: the file. 0 or -ENOMEM; 1: this hash already had another text. Then it makes a
- * second file, which hr_paths_use does not find.
+ * Sets the text of the file with this hash, and its mount unless the mount is already exact.
+ * *ret_index: the file. Returns 0 or -ENOMEM; 1: this hash already had another text. Then it makes
+ * a second file, which hr_paths_use does not find.
  */
 int hr_paths_name(struct hr_paths *p, const struct hr_path_name *name, uint32_t *ret_index);
 
 /* Adds a file from a KNOWN row. */
 int hr_paths_restore(struct hr_paths *p, const struct hr_known_row *row);
 
-/* Call it if a file from before the checkpoint is used. hr_paths_use calls it itself. */
+/*
+ * Call it if a file that was last used before the checkpoint is used again. hr_paths_use calls it
+ * itself.
+ */
 void hr__paths_note(struct hr_paths *p, uint32_t index);
 
 static inline struct hr_path *hr_paths_at(struct hr_paths *p, uint32_t index)

@@ -16,14 +16,16 @@
 
 #include "common/map64.h"
 
-#define HR_POSITION_FDS 65536u /* in one process; further descriptors have no position */
+/* Maximum number in one process; further descriptors have no position. */
+#define HR_POSITION_FDS 65536u
 
 struct hr_place {
 	int64_t at;    /* bytes; -1: unknown */
 	uint32_t file; /* stream file id at the open */
 	uint16_t api;  /* enum hr_api of the open */
 	uint16_t append;
-	uint32_t refs; /* its descriptors; 0: unused, and `file` is the next unused place + 1 */
+	/* Number of its descriptors; 0: unused, and `file` is the next unused place + 1. */
+	uint32_t refs;
 };
 
 struct hr_positions {
@@ -34,14 +36,14 @@ struct hr_positions {
 
 struct hr_place *hr_position_get(struct hr_positions *t, int32_t fd); /* NULL: not tracked */
 
-/* Gives fd a new position `at`, and drops its old one. NULL: there are too many. */
+/* Sets a new position `at` for fd, and drops the old one. NULL: there are too many descriptors. */
 struct hr_place *hr_position_open(struct hr_positions *t, int32_t fd, uint32_t file, uint16_t api,
 				  int64_t at, bool append);
 
-/* `to` shares the position of `from`, which may be unknown. */
+/* Makes `to` share the position of `from`, which may be unknown. */
 void hr_position_dup(struct hr_positions *t, int32_t from, int32_t to);
 
-/* True: fd was the last descriptor of its place, which is *ret_last. */
+/* Closes fd. True: it was the last descriptor of its place, which is copied to *ret_last. */
 bool hr_position_close(struct hr_positions *t, int32_t fd, struct hr_place *ret_last);
 
 void hr_positions_done(struct hr_positions *t);

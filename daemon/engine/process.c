@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The engine's processes, found by number, token or pid, in a list in order of attaching. */
+/*
+ * The engine's processes. Maps find them by number, token or pid, and a list has them in the order
+ * in which they attached.
+ */
 #include <errno.h>
 
 #include "daemon/engine/state.h"
@@ -30,7 +33,7 @@ void hr__proc_dirty(struct hr_engine *e, struct hr_proc *p)
 	e->n_dirty++;
 }
 
-/* The list of dirty processes has all ended ones, because apply_end adds them. */
+/* The list of dirty processes contains all ended processes, because apply_end adds them. */
 void hr__procs_sent(struct hr_engine *e)
 {
 	struct hr_proc *p = e->dirty, *next;

@@ -69,7 +69,7 @@ static void take_path(struct fold *f, const struct hr_record *r, const uint8_t *
 	}
 }
 
-/* Number of text slots after a control record; 0: the size is invalid. */
+/* The number of text slots after a control record; 0: its size is invalid. */
 static uint32_t text_slots(const struct hr_record *r)
 {
 	if (r->asked < 1 || r->asked > TEXT_MOST)
@@ -77,7 +77,10 @@ static uint32_t text_slots(const struct hr_record *r)
 	return (uint32_t)(r->asked + HR_TEXT_BYTES - 1) / HR_TEXT_BYTES;
 }
 
-/* Returns the number of slots taken. Not inlined, to save registers. */
+/*
+ * Reads the text after a control record. Returns the number of slots used. Not inlined, to save
+ * registers.
+ */
 static __attribute__((noinline)) uint32_t take_text(struct fold *f, const struct hr_record *r,
 						    uint32_t left)
 {
@@ -109,7 +112,7 @@ static __attribute__((noinline)) uint32_t take_text(struct fold *f, const struct
 
 /* ---- one record and its further slots -------------------------------------------------------- */
 
-/* Takes a record with its further slots. Returns their number. */
+/* Handles a record with its further slots. Returns the number of slots. */
 static uint32_t records_take(struct fold *f, const struct hr_record *r, uint32_t left)
 {
 	if (r->op >= HR_OP_FIRST) {
@@ -164,7 +167,7 @@ static uint32_t records_take(struct fold *f, const struct hr_record *r, uint32_t
 struct ahead {
 	uint32_t due;  /* slot at which to prefetch again */
 	uint32_t walk; /* the next record to inspect */
-	uint64_t file; /* of the previous record */
+	uint64_t file; /* file of the previous record */
 	uint32_t turn;
 	struct {
 		uint32_t n;
@@ -173,7 +176,7 @@ struct ahead {
 	} found[3]; /* by turn: found, its hash cell prefetched, its row prefetched */
 };
 
-/* Finds the files of records up to slot `to`, and prefetches their cells. */
+/* Finds the files of records up to slot `to`, and prefetches their cells in the hash map. */
 static void find_files(struct ahead *a, const struct fold *f, const struct cursor *c, uint32_t to)
 {
 	uint32_t n = 0, turn = a->turn % 3;
@@ -182,8 +185,9 @@ static void find_files(struct ahead *a, const struct fold *f, const struct curso
 		const struct hr_record *r = &c->slots[a->walk];
 
 		a->walk += hr_record_has_text(r) ? 1 + text_slots(r) : 1;
+		/* In a region, this field is a key. */
 		if (r->file == a->file || r->file == 0 || n == STRETCH_MOST ||
-		    (r->op < HR_OP_FIRST && r->op != HR_CTL_PATH)) /* a region has a key here */
+		    (r->op < HR_OP_FIRST && r->op != HR_CTL_PATH))
 			continue;
 		a->file = r->file;
 		a->found[turn].api[n] = f->e->trait[r->op % HR_OP_MAX].api;
@@ -221,7 +225,10 @@ static __attribute__((noinline)) void look_ahead(struct ahead *a, const struct f
 
 /* ---- entries --------------------------------------------------------------------------------- */
 
-/* When the next record ended, in ticks. A name has no time, and precedes its first record. */
+/*
+ * When the next record ended, in ticks. A name has no time: it precedes the first record that uses
+ * it.
+ */
 static uint64_t next_end(const struct cursor *c)
 {
 	const struct hr_record *r = &c->slots[c->at];
@@ -279,7 +286,10 @@ static void merge(struct fold *f, struct cursor *heap, uint32_t n)
 	}
 }
 
-/* Records of probes have no ring. Each entry has its own state for them. */
+/*
+ * Returns the state of a run's ring. Records of probes have no ring: `kernel` is their state, for
+ * one entry.
+ */
 static struct hr_ring_state *ring_of(struct hr_proc *p, const struct hr_run *run,
 				     struct hr_ring_state *kernel)
 {
@@ -299,7 +309,7 @@ void hr__apply_records(struct hr_engine *e, const struct hr_entry_records *in)
 	if (!f.p || f.p->end_ns || in->n_runs > HR_PROC_RINGS + 1 || (const uint8_t *)slots > end)
 		return;
 	f.max_ticks = in->sweep_ticks + hr_ns_ticks(&e->line, CLOCK_SLACK_NS);
-	/* Makes all rings first, because making a ring may move others. */
+	/* Makes all rings first, because this may move other rings. */
 	for (uint32_t i = 0; i < in->n_runs; i++)
 		if (!ring_of(f.p, &in->runs[i], &kernel))
 			return;

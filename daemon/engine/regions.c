@@ -6,11 +6,11 @@
 
 #include "daemon/engine/fold.h"
 
-#define COUNT_MOST (UINT64_C(1) << 40) /* regions in one record */
+#define COUNT_MOST (UINT64_C(1) << 40) /* maximum number of regions in one record */
 #define FRAME_NS   UINT64_C(1000000000)
 #define NAMELESS   "(more names than are kept)"
 
-/* An entry of a snapshot: all rows, then all texts. */
+/* An entry of a snapshot with all keys: first all rows, then all texts. */
 struct entry_keys {
 	struct hr_entry h;
 	uint32_t n;
@@ -151,8 +151,8 @@ static int key_texts(const struct hr_region_state *s, const struct hr_region_key
 }
 
 /*
- * Names a region whose key is not known yet: the key may be in the ring of another thread, which is
- * read later. Until name_unreported(), the name is a placeholder.
+ * Names a region whose key is not known: the key may be in the ring of another thread, which is
+ * read later. Until name_unreported() is called, the name is a placeholder.
  */
 static int unreported(struct hr_region_state *s, uint64_t id, struct hr_region *g)
 {
@@ -176,7 +176,9 @@ static int unreported(struct hr_region_state *s, uint64_t id, struct hr_region *
 	return r;
 }
 
-/* Replaces placeholders whose keys are known now. If a text does not fit, the name stays empty. */
+/*
+ * Replaces placeholders whose keys have become known. If a text does not fit, the name stays empty.
+ */
 static void name_unreported(struct hr_region_state *s)
 {
 	for (uint32_t i = 0; i < s->n_unreported; i++) {
@@ -215,7 +217,7 @@ static int name(struct hr_engine *e, uint64_t id, const void *args, size_t args_
 	const struct hr_region_key *k = hr_region_key_find(&e->regions, id);
 	int r = k ? key_texts(&e->regions, k, g) : unreported(&e->regions, id, g);
 
-	/* with privacy, no arguments are stored, because they may contain paths */
+	/* with privacy rules, no arguments are stored, because they may contain paths */
 	return r ? r
 		 : hr_regions_text(e->regions.open, args, e->privacy ? 0 : args_bytes, &g->args);
 }
@@ -326,7 +328,7 @@ void hr__regions_due(struct hr_engine *e)
 
 /* ---- open regions ---------------------------------------------------------------------------- */
 
-/* True: the thread wrote the record of this region, and died before it cleared the cell. */
+/* Whether the thread wrote the record of this region, and died before it cleared the cell. */
 static bool seen(const struct hr_proc *p, const struct hr_record *r)
 {
 	for (uint32_t i = 0; i < p->n_rings; i++)

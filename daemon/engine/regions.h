@@ -16,7 +16,7 @@
 
 #define HR_REGION_KEYS	     16384u
 #define HR_REGION_KEY_BYTES  (UINT64_C(1) << 20)
-#define HR_REGION_UNREPORTED 256u /* in a frame */
+#define HR_REGION_UNREPORTED 256u /* maximum number in a frame */
 
 struct hr_region_key {
 	uint64_t id;
@@ -32,7 +32,7 @@ struct hr_region_state {
 	char *texts;
 	uint64_t n_bytes;
 	struct hr_regions *open; /* the open frame; NULL: none */
-	/* placeholders in `open` of keys that a ring may have which is read later */
+	/* Placeholders in `open`, for keys that may be in a ring that is read later. */
 	struct {
 		uint64_t id;
 		uint32_t text;
@@ -43,10 +43,13 @@ struct hr_region_state {
 
 void hr_region_state_done(struct hr_region_state *s);
 
-/* Takes a HR_CTL_REGION_KEY. -EBADMSG: invalid text; -ENOSPC: a limit is reached; -ENOMEM. */
+/*
+ * Adds the key of a HR_CTL_REGION_KEY. -EBADMSG: invalid text; -ENOSPC: a limit is reached;
+ * -ENOMEM.
+ */
 int hr_region_key_add(struct hr_region_state *s, uint64_t id, const void *text, size_t bytes);
 
-/* NULL: not known. */
+/* Finds a key. NULL: unknown. */
 const struct hr_region_key *hr_region_key_find(const struct hr_region_state *s, uint64_t id);
 
 /* Write all keys as one entry, and read this entry. */

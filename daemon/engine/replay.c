@@ -40,8 +40,9 @@ static int restore_paths(struct hr_engine *e, const struct hr_journal *j, uint64
 }
 
 /*
- * If the store lacks frames from before a snapshot, a full disk or a power cut has lost them. For
- * each, a Loss frame takes its number, so that later frames have equal numbers in every replay.
+ * If the store lacks frames that precede a snapshot, a full disk or a power cut has lost them. For
+ * each of them, a Loss frame takes its number, so that later frames have equal numbers in every
+ * replay.
  */
 static int fill_gap(struct hr_engine *e, uint64_t mark)
 {
@@ -91,11 +92,14 @@ static int replay_half(struct hr_engine *e, struct hr_journal *j, uint64_t gen,
 			r = fill_gap(e, replay->store_mark);
 		hand_on(e, replay);
 	}
-	e->paths.n_known = 0; /* the journal has them already */
+	e->paths.n_known = 0; /* the journal already has them */
 	return r || e->job ? r : -EBADMSG;
 }
 
-/* Returns whether the store has all frames from before a half, so that the older half can go. */
+/*
+ * Returns whether the store has all frames that precede this half of the journal, so that the older
+ * half is not needed.
+ */
 static bool begins_stored(const struct hr_journal *j, uint64_t gen, uint64_t store_mark)
 {
 	uint64_t at = 0, next_seq;

@@ -40,7 +40,10 @@ struct hr_rollups {
 	uint64_t oldest;	/* window of the oldest row; UINT64_MAX: none */
 };
 
-/* *cached: one variable per (process, op), with any value at first. NULL: out of memory. */
+/*
+ * Finds or makes a row. *cached: a variable for each (process, op), whose first value may be any.
+ * NULL: out of memory.
+ */
 struct hr_rollup *hr__rollup_find(struct hr_rollups *t, uint64_t window, uint64_t proc, uint16_t op,
 				  uint16_t mount, uint16_t scope, uint32_t *cached);
 

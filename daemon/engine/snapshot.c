@@ -9,7 +9,7 @@
 
 #define CMDLINE_KEPT  1024u
 #define CMDLINE_LEAST 16u
-/* space for entries after the snapshot */
+/* Space that stays free for entries after the snapshot. */
 #define PROC_SLACK	 (HR_JOURNAL_SLACK + HR_KNOWN_SLACK + (1u << 20))
 #define MOUNT_BYTES_MOST (512u << 10)
 
@@ -27,14 +27,16 @@ struct entry_snap {
 	uint32_t next_file;
 	uint32_t next_mount;
 	uint32_t job_bytes;
-	/* an older version wrote here what a NOTE entry counts now: processes that did not fit */
+	/*
+	 * An older version counted processes that did not fit here. Now a NOTE entry counts them.
+	 */
 	uint32_t left_out;
 	uint8_t job[];
 };
 
 /*
- * After it follow exe, cmdline and defaults, then (8-aligned) rings, their lost rows, places,
- * descriptors and spawned children.
+ * A process. The entry continues with exe, cmdline and defaults, then (8-aligned) its rings, their
+ * lost rows, places, descriptors and spawned children.
  */
 struct entry_proc {
 	struct hr_entry h;
@@ -194,7 +196,10 @@ static uint64_t proc_bytes(const struct hr_proc *p, uint32_t cmdline_most)
 	       p->n_spawned * sizeof(struct hr_spawned);
 }
 
-/* Returns the length to which command lines, mostly stored already, are cut to fit. */
+/*
+ * Returns the length to which command lines are cut so that all processes fit. Most command lines
+ * are already in the store.
+ */
 static uint32_t cmdline_most(const struct hr_engine *e, uint64_t room)
 {
 	uint32_t most = CMDLINE_KEPT;
@@ -335,13 +340,13 @@ int hr__apply_snap(struct hr_engine *e, const struct hr_entry *entry)
 	e->now = in->now;
 	e->now_ns = in->now.boot_ns;
 	e->last_proc = in->last_proc;
-	if (!e->live.since_ns) /* the replay begins here */
+	if (!e->live.since_ns) /* a replay begins here */
 		e->live.since_ns = e->now_ns;
 	e->paths.epoch = in->epoch;
 	e->paths.next_id = in->next_file;
 	e->stats = in->stats;
 	e->stats.processes = 0; /* counted again from the following entries */
-	e->stats.waiters = 0;	/* counted again when they wait again */
+	e->stats.waiters = 0;	/* counted again when these processes wait again */
 	e->stats.waiting_since_ns = e->stats.waited_ns = 0;
 	e->left_out = in->left_out;
 	return 0;

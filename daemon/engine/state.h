@@ -18,11 +18,11 @@
 #include "daemon/engine/rollup.h"
 
 #define HR_PROC_RINGS	   (HR_SESSION_MAPS * HR_MAP_RINGS)
-#define HR_PROC_TEXT	   4096u /* kept bytes of the exe, and of the command line */
+#define HR_PROC_TEXT	   4096u /* maximum bytes kept of the exe, and of the command line */
 #define HR_PROC_COLLISIONS 16u
 #define HR_PROC_SPAWNED	   4096u
 #define HR_RING_SEEN	   4u
-/* the most by which a client's total may grow between two reads */
+/* A client's total may grow by at most this much between two reads. */
 #define HR_COUNT_MOST (UINT64_C(1) << 56)
 
 enum hr_proc_kind {
@@ -42,7 +42,7 @@ struct hr_identity {
 	uint64_t exec_of;
 	uint64_t start_ns;
 	uint64_t start_time;		      /* /proc/PID/stat */
-	int64_t cover;			      /* if `covered`: thread of struct hr_item_cover */
+	int64_t cover;			      /* if `covered`: the thread in struct hr_item_cover */
 	uint64_t min_ticks;		      /* records that began earlier are hostile */
 	uint64_t excluded[HR_EXCLUDED_KINDS]; /* opens that default excludes left out */
 	int32_t pid, ppid;
@@ -76,10 +76,10 @@ struct hr_ring_state {
 	uint32_t aggregate_gen;
 	uint32_t n_lost;
 	uint32_t n_seen;
-	uint64_t last_region; /* a dead owner's cell may repeat this region (regions.c) */
-	/* its last operations, which a dead owner's cell may repeat */
+	uint64_t last_region; /* the cell of a dead owner may repeat this region (regions.c) */
+	/* Its last operations. The cell of a dead owner may repeat one of them. */
 	uint64_t seen[HR_RING_SEEN];
-	struct hr_lost_row *lost; /* the last totals, per op */
+	struct hr_lost_row *lost; /* the totals of each op at the last read */
 };
 
 /* A spawned child of a process without a rank. Its inferred rank is its place in start order. */
@@ -94,7 +94,7 @@ struct hr_proc {
 	struct hr_proc *next, *prev; /* in order of attaching */
 	char *exe, *cmdline;
 	size_t exe_bytes, cmdline_bytes;
-	/* the patterns of id.excluded, each ended by NUL; as the client sent them */
+	/* The patterns of id.excluded as the client sent them; each ends with NUL. */
 	char *defaults;
 	size_t defaults_bytes;
 	struct hr_ring_state *rings; /* index: map * HR_MAP_RINGS + ring */
@@ -103,7 +103,7 @@ struct hr_proc {
 	struct {
 		uint64_t hash;
 		uint32_t path;
-	} collisions[HR_PROC_COLLISIONS]; /* hashes of other files than elsewhere */
+	} collisions[HR_PROC_COLLISIONS]; /* hashes that mean another file in this process */
 	uint32_t n_collisions;
 	struct hr_spawned *spawned;
 	uint32_t n_spawned;
@@ -127,13 +127,13 @@ enum hr_fd_effect {
 	HR_FD_MOVE, /* read, write: moves the position unless the call has an offset */
 	HR_FD_OPEN,
 	HR_FD_CLOSE,
-	HR_FD_DUP,   /* new descriptor in ret */
-	HR_FD_FCNTL, /* a dup when flags is F_DUPFD... */
+	HR_FD_DUP,   /* the new descriptor is in ret */
+	HR_FD_FCNTL, /* a dup if flags is F_DUPFD... */
 	HR_FD_LSEEK, /* ret is the position */
 	HR_FD_FSEEK  /* offset and whence; ret 0 */
 };
 
-/* The properties of an op, which one load reads. */
+/* The properties of an op, in one word, so that one load reads them. */
 struct hr_op_trait {
 	uint8_t class; /* enum hr_class; HR_CLASS_NONE: no such op, the record is hostile */
 	uint8_t api;
@@ -153,7 +153,7 @@ struct hr_engine {
 	struct hr_last_hello last_hello;
 	struct hr_clock_line line;
 	struct hr_clock_sample now;
-	uint64_t now_ns; /* of the current entry */
+	uint64_t now_ns; /* time of the current entry */
 	struct hr_proc *first, *last;
 	struct hr_proc **slots;
 	uint32_t n_slots, room_slots;
@@ -162,7 +162,7 @@ struct hr_engine {
 	struct hr_map64 by_proc, by_token, by_pid;
 	struct hr_proc *dirty, *last_dirty; /* in the order in which they became dirty */
 	uint32_t n_dirty;
-	bool excluded_unsent; /* of some process */
+	bool excluded_unsent; /* a process has unsent counts */
 	bool ranks_changed;
 	struct hr_paths paths;
 	struct hr_mounts mounts;
@@ -192,9 +192,9 @@ struct hr_proc *hr__proc_find(const struct hr_engine *e, uint64_t proc);
 struct hr_proc *hr__proc_by(const struct hr_engine *e, const struct hr_map64 *map, uint64_t key);
 struct hr_proc *hr__proc_new(struct hr_engine *e, const struct hr_identity *id);
 void hr__proc_dirty(struct hr_engine *e, struct hr_proc *p);
-/* Call it when all dirty rows are sent. Removes processes that have ended. */
+/* Call it after all dirty rows were sent. Removes processes that have ended. */
 void hr__procs_sent(struct hr_engine *e);
-/* Moves the start of a process to an earlier time, at which its first operation began. */
+/* Moves the start of a process to an earlier time, when its first operation began. */
 void hr__proc_started(struct hr_engine *e, struct hr_proc *p, uint64_t start_ns);
 /* Removes p from the maps by pid and token. Its number finds p until the last row is sent. */
 void hr__proc_forget(struct hr_engine *e, struct hr_proc *p);
@@ -218,6 +218,9 @@ void hr__emit_end(struct hr_engine *e, const char *state, bool cut_short);
 
 /* emit.c: begins a frame with the current clock (NULL: no memory); ends and numbers it. */
 struct hr_out *hr__out_begin(struct hr_engine *e, Headrace__Frame__BodyCase body);
+/* Begins a frame with an empty message of this kind, which it returns. NULL: no memory. */
+void *hr__out_message(struct hr_engine *e, Headrace__Frame__BodyCase body,
+		      const ProtobufCMessageDescriptor *kind, struct hr_out **ret);
 void hr__out_end(struct hr_engine *e, struct hr_out *o);
 
 /* emit.c: makes n messages and an array of pointers to them. NULL: n is 0, or no memory. */
@@ -237,10 +240,14 @@ void hr__live_end(struct hr_engine *e, const struct hr_proc *p);
 /* attribute.c */
 void hr__attribute_attach(struct hr_engine *e, struct hr_proc *p, bool forked,
 			  uint64_t parent_token, const int32_t *ancestors);
-/* Returns whether p has reported that it is a DataLoader worker. Its children are not. */
+/*
+ * Returns whether p has reported that it is a DataLoader worker. The children of such a worker are
+ * not workers.
+ */
 bool hr__loader_worker(const struct hr_engine *e, const struct hr_proc *p);
 void hr__attribute_env(struct hr_engine *e, struct hr_proc *p, const char *text, size_t bytes);
-void hr__attribute_read(struct hr_engine *e, struct hr_proc *p); /* its first read of a data file */
+/* Call it at p's first read of a data file. */
+void hr__attribute_read(struct hr_engine *e, struct hr_proc *p);
 const char *hr__rank_source(const struct hr_proc *p);
 
 /* regions.c */
@@ -256,7 +263,9 @@ void hr__regions_end(struct hr_engine *e, const struct hr_proc *p); /* the proce
 /* counts.c */
 int hr__apply_lost(struct hr_engine *e, const struct hr_entry_lost *in);
 int hr__apply_excluded(struct hr_engine *e, const struct hr_entry_excluded *in);
-/* Lets the next Processes frame have the unsent rows. At window ends and flushes. */
+/*
+ * Puts unsent counts into the next Processes frame. Call it at the end of a window, and at a flush.
+ */
 void hr__excluded_due(struct hr_engine *e);
 /* The pattern of excluded[kind]; an empty text: the pattern has no count of its own. */
 const char *hr__excluded_pattern(const struct hr_proc *p, uint32_t kind, size_t *ret_bytes);

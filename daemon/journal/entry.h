@@ -24,16 +24,17 @@
 
 enum hr_entry_kind {
 	HR_ENTRY_NONE,
-	HR_ENTRY_START,	       /* a new stream */
-	HR_ENTRY_ATTACH,       /* a process attached */
-	HR_ENTRY_RECORDS,      /* slots from the rings of one session */
-	HR_ENTRY_LOST,	       /* operations without room in a ring, and operations of strays */
+	HR_ENTRY_START,	  /* a new stream */
+	HR_ENTRY_ATTACH,  /* a process attached */
+	HR_ENTRY_RECORDS, /* slots from the rings of one session */
+	/* Operations for which a ring had no room, and operations of unattached children. */
+	HR_ENTRY_LOST,
 	HR_ENTRY_LEFT,	       /* cells of a ring whose thread has ended */
 	HR_ENTRY_END,	       /* a process has exited */
 	HR_ENTRY_TICK,	       /* time passes */
 	HR_ENTRY_MOUNTS,       /* rows of a mountinfo */
 	HR_ENTRY_LEVEL,	       /* level of the job */
-	HR_ENTRY_KNOWN,	       /* file ids from before the checkpoint that this half uses */
+	HR_ENTRY_KNOWN,	       /* ids of files of before the checkpoint that this half uses */
 	HR_ENTRY_SEAL,	       /* a flush */
 	HR_ENTRY_STOP,	       /* end of the job */
 	HR_ENTRY_SNAP,	       /* snapshot: the engine's own numbers */
@@ -42,7 +43,7 @@ enum hr_entry_kind {
 	HR_ENTRY_NOTE,	       /* a loss that the daemon itself noticed */
 	HR_ENTRY_DESELECT,     /* a process has a rank that the job does not record */
 	HR_ENTRY_EXCLUDED,     /* opens of files excluded by default */
-	HR_ENTRY_PRIVACY,      /* privacy rules from now on; follows START, and in a snapshot */
+	HR_ENTRY_PRIVACY,      /* privacy rules from now on; after START, and in a snapshot */
 	HR_ENTRY_KERNEL,       /* the audit: sums of all operations of one process in the kernel */
 	HR_ENTRY_TALLY,	       /* sums of operations of one process that have no records */
 	HR_ENTRY_LEFT_REGIONS, /* open regions of a thread or process that has ended */
@@ -86,7 +87,7 @@ struct hr_entry_attach {
 	uint64_t proc;
 	uint64_t token;
 	uint64_t now_ns;
-	uint64_t now_ticks; /* time of the hello: earlier than now_ns if an offer waited */
+	uint64_t now_ticks; /* time of the hello; it is earlier than now_ns if an offer waited */
 	/* field 22 of /proc/PID/stat: identifies a reused pid; 0: the process had exited */
 	uint64_t start_time;
 	uint64_t exec_of; /* proc of the image that this one replaced, or 0 */
@@ -108,10 +109,10 @@ struct hr_run {
 };
 
 /*
- * hr_run.map of records of probes (docs/probes.md). An entry has at most one such run. The engine
- * merges it by time with the runs of rings in the same entry. The run begins with HR_CTL_THREAD,
- * without state of an earlier run. Its records have explicit offsets, and descriptors of the
- * process or (HR_REC_VFORK) of io_uring.
+ * The hr_run.map of records of probes (docs/probes.md). An entry has at most one such run. The
+ * engine merges it by time with the runs of rings in the same entry. The run begins with
+ * HR_CTL_THREAD, and continues no state of an earlier run. Its records have explicit offsets, and
+ * descriptors of the process or (HR_REC_VFORK) of io_uring.
  */
 #define HR_MAP_KERNEL UINT16_MAX
 
@@ -135,7 +136,8 @@ static inline uint64_t hr_count_most(uint32_t cpus, uint64_t age_ns)
 }
 
 struct hr_lost_row {
-	uint64_t op; /* op, or HR_LOST_STRAYS + op for strays, which are in ring 0 of map 0 */
+	/* The op, or HR_LOST_STRAYS + op for unattached children (strays), in ring 0 of map 0. */
+	uint64_t op;
 	struct hr_lost total; /* since the ring or map was made */
 };
 #define HR_LOST_STRAYS HR_OP_MAX
@@ -233,7 +235,7 @@ struct hr_entry_known {
 struct hr_entry_note {
 	struct hr_entry h;
 	uint32_t reason; /* enum hr_loss_reason */
-	/* 1: `count` processes did not fit into this snapshot; a restart loses them */
+	/* 1: `count` processes did not fit into this snapshot, so a restart loses them. */
 	uint32_t snapshot;
 	uint64_t count;
 };
@@ -252,10 +254,10 @@ struct hr_entry_excluded {
 #define HR_TALLY_BINS 48u /* the last bin takes durations of 2^47 ns and more */
 
 /*
- * A row of KERNEL, whose process may have ended. `file`: the hash of a path in a record of this
+ * A row of KERNEL. Its process may have ended. `file`: the hash of a path in a record of this
  * process; 0: none. A client may have written any `op` and `file`. `by_kernel` 1: `file` is the
- * hash of the kernel's name, and the shim may use another name. So the row counts for a file only if
- * a record of this stream has the same hash.
+ * hash of the kernel's name, and the shim may use another name. Then the row counts for a file only
+ * if a record of this stream has the same hash.
  */
 struct hr_kernel_row {
 	uint64_t file;
@@ -314,7 +316,7 @@ static inline uint64_t hr_entry_round(uint64_t bytes)
 	return (bytes + 7) & ~UINT64_C(7);
 }
 
-/* Size of the fixed part of an entry. 0: snapshot.c checks the entries of snapshots. */
+/* The size of the fixed part of an entry. 0 for entries of snapshots, which snapshot.c checks. */
 static inline uint64_t hr_entry_least(uint32_t kind)
 {
 	static const uint16_t least[] = {

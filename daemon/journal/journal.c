@@ -21,13 +21,13 @@ struct hr_journal {
 	uint64_t map_bytes;
 	uint64_t half_bytes;
 	struct hr_half *halves[2];
-	/* hr_journal_next stops here: UINT64_MAX, or where hr_journal_replay found damage */
+	/* Where hr_journal_next stops: UINT64_MAX, or where hr_journal_replay found damage. */
 	uint64_t ends[2];
 	bool headless;
-	uint64_t end_seq;	/* of the header that was read */
+	uint64_t end_seq;	/* end_seq of the header that was read */
 	uint64_t salvage_bytes; /* bytes that hr_journal_salvage may still read */
 	unsigned active;
-	uint64_t gen;	   /* generation of the active half; not valid before hr_journal_begun */
+	uint64_t gen;	   /* generation of the active half; valid after hr_journal_begun */
 	uint64_t head;	   /* bytes in use of the active half */
 	uint64_t reserved; /* size of the entry being written */
 };
@@ -61,7 +61,10 @@ static int map_file(struct hr_journal *j, int fd)
 	return 0;
 }
 
-/* Bytes that a truncated file lacks become zeros, which are not a valid entry. */
+/*
+ * Makes a private copy. Bytes that a truncated file lacks become zeros, which are not a valid
+ * entry.
+ */
 static int map_copy(struct hr_journal *j, int fd, uint64_t bytes_there)
 {
 	const int prot = PROT_READ | PROT_WRITE;
@@ -98,12 +101,15 @@ static int journal_make(struct hr_journal *j, int fd)
 	j->map->version = HR_JOURNAL_VERSION;
 	j->map->half_bytes = j->half_bytes;
 	j->map->crc = geometry_crc(j->half_bytes);
-	/* The magic is last, because it makes the file a journal. */
+	/* The magic is written last, because it makes the file a journal. */
 	__atomic_store_n(&j->map->magic, HR_JOURNAL_MAGIC, __ATOMIC_RELEASE);
 	return 0;
 }
 
-/* 1: the file is a journal of this version; 0: it is new, or has no magic because of a kill. */
+/*
+ * Returns 1: the file is a journal of this version; 0: it is new, or has no magic because of a
+ * kill.
+ */
 static int read_header(int fd, struct hr_journal_hdr *hdr, uint64_t *ret_file_bytes)
 {
 	ssize_t n = pread(fd, hdr, sizeof(*hdr), 0);
@@ -243,7 +249,10 @@ void hr_journal_commit(struct hr_journal *j, uint32_t kind, uint64_t bytes)
 	e->kind = kind & (HR_ENTRY_KINDS_MOST - 1);
 	e->crc = entry_crc(e, j->gen, j->head);
 	j->head += e->bytes;
-	/* Pairs with hr_journal_next. If a kill leaves this head, the entry is complete. */
+	/*
+	 * Release: pairs with hr_journal_next. If this head is stored when headraced is killed, the
+	 * entry is complete.
+	 */
 	__atomic_store_n(&half->head, j->head, __ATOMIC_RELEASE);
 }
 
@@ -309,7 +318,7 @@ static bool intact(const struct hr_journal *j, unsigned i, const struct hr_entry
 	return e->crc == entry_crc(e, j->halves[i]->gen, offset);
 }
 
-/* True: a KNOWN entry may follow one of this kind. */
+/* Whether a KNOWN entry may follow an entry of this kind. */
 static bool uses_files(uint32_t kind)
 {
 	return kind == HR_ENTRY_RECORDS || kind == HR_ENTRY_LEFT || kind == HR_ENTRY_KERNEL ||

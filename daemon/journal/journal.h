@@ -45,8 +45,9 @@
 
 #include "daemon/journal/entry.h"
 
-#define HR_JOURNAL_MAGIC      UINT64_C(0x314c4e524a5248) /* "HRJRNL1" */
-#define HR_JOURNAL_VERSION    10u /* of entries, and of the frames made from them */
+#define HR_JOURNAL_MAGIC UINT64_C(0x314c4e524a5248) /* "HRJRNL1" */
+/* Version of the entries, and of the frames that are made from them. */
+#define HR_JOURNAL_VERSION    10u
 #define HR_JOURNAL_HALF_BYTES (16u << 20)
 /* The drain thread leaves this room for ATTACH entries. */
 #define HR_JOURNAL_SLACK (UINT64_C(4) * (HR_HELLO_MAX_BYTES + 512u))
@@ -55,11 +56,13 @@
 struct hr_journal_hdr {
 	uint64_t magic;
 	uint32_t version;
-	uint32_t crc; /* of half_bytes */
+	uint32_t crc; /* CRC of half_bytes */
 	uint64_t half_bytes;
-	/* set after the gen of its half; if no half has this gen, the newest half is damaged */
+	/*
+	 * It is set after the gen of the half. If no half has this gen, the newest half is damaged.
+	 */
 	uint64_t last_gen;
-	uint64_t end_seq; /* hr_journal_note_end; 0: not set */
+	uint64_t end_seq; /* set by hr_journal_note_end; 0: not set */
 	uint8_t pad[HR_PAGE_BYTES - 40];
 };
 _Static_assert(sizeof(struct hr_journal_hdr) == HR_PAGE_BYTES, "journal header");
@@ -75,22 +78,22 @@ _Static_assert(sizeof(struct hr_half) == 64, "journal half");
 struct hr_journal;
 
 /*
- * Opens the journal in the file `fd`, or makes one with two free halves there or (-1) in memory.
- * Always closes `fd`. *ret_found: it has entries. Errors: -EPROTONOSUPPORT (another version),
- * -EBADMSG (not a journal), -ENOSPC...
+ * Opens the journal in the file `fd`, or makes one with two free halves, in the file or (fd -1) in
+ * memory. Always closes `fd`. *ret_found: it has entries. Errors: -EPROTONOSUPPORT (another
+ * version), -EBADMSG (not a journal), -ENOSPC...
  */
 int hr_journal_open(int fd, uint64_t half_bytes, struct hr_journal **ret, bool *ret_found);
 
 /*
  * Opens a private copy of a journal, for replay only. The file does not change, and `fd` stays
- * open. Errors of hr_journal_open, and -ENODATA: no entry was ever committed.
+ * open. Errors: those of hr_journal_open, and -ENODATA: no entry was ever committed.
  */
 int hr_journal_read(int fd, struct hr_journal **ret);
 
 /*
- * Writes a number into the file `fd`: that of the first frame that recovery adds to end the stream.
- * Recovery calls it before it stores these frames, which come from no entry. If recovery is killed,
- * the next one recognizes them by this number.
+ * Writes a number into the file `fd`: the number of the first frame that recovery adds to end the
+ * stream. Recovery calls it before it stores these frames, which come from no entry. If recovery is
+ * killed, the next recovery recognizes them by this number.
  */
 int hr_journal_note_end(int fd, uint64_t seq);
 uint64_t hr_journal_end_seq(const struct hr_journal *j);
@@ -100,14 +103,17 @@ void hr_journal_close(struct hr_journal *j); /* keeps the file; accepts NULL */
 void hr_journal_lock(struct hr_journal *j);
 void hr_journal_unlock(struct hr_journal *j);
 
-/* Under the lock. Reserves an entry if `slack` bytes remain after it in the half. NULL: no room. */
+/*
+ * Call it under the lock. Reserves an entry if `slack` bytes remain free after it in the half.
+ * NULL: no room.
+ */
 void *hr_journal_reserve(struct hr_journal *j, uint64_t bytes, uint64_t slack);
-/* Under the lock. Commits the reserved entry, with its header, trimmed to `bytes`. */
+/* Call it under the lock. Commits the reserved entry: writes its header, and cuts it to `bytes`. */
 void hr_journal_commit(struct hr_journal *j, uint32_t kind, uint64_t bytes);
 
-/* Under the lock. Makes the free half active. -EBUSY: no half is free. */
+/* Call it under the lock. Makes the free half active. -EBUSY: no half is free. */
 int hr_journal_begin(struct hr_journal *j);
-/* Under the lock, after the snapshot. Makes the gen of that half valid. */
+/* Call it under the lock, after the snapshot. Makes the gen of this half valid. */
 void hr_journal_begun(struct hr_journal *j);
 
 uint64_t hr_journal_gen(const struct hr_journal *j); /* of the active half */
@@ -116,7 +122,10 @@ uint64_t hr_journal_capacity(const struct hr_journal *j); /* bytes of entries in
 bool hr_journal_spare_free(const struct hr_journal *j);
 void hr_journal_retire(struct hr_journal *j, uint64_t gen); /* any thread */
 
-/* Checks all entries, activates the newest half. Returns how many gens to replay, oldest first. */
+/*
+ * Checks all entries, and makes the newest half active. Returns how many gens to replay, oldest
+ * first.
+ */
 unsigned hr_journal_replay(struct hr_journal *j, uint64_t ret_gens[2]);
 
 /* Returns the entry at *offset, and advances it. NULL: the end, or the first invalid entry. */
@@ -127,12 +136,12 @@ const struct hr_entry *hr_journal_next(const struct hr_journal *j, uint64_t gen,
  * hr_journal_replay first.
  */
 uint64_t hr_journal_damaged(const struct hr_journal *j, uint64_t gen);
-/* True: the newest half has lost its header, so its contents are unknown. */
+/* Whether the newest half has lost its header, so that its contents are unknown. */
 bool hr_journal_headless(const struct hr_journal *j);
 
 /*
- * Finds the next valid entry from *offset on, and advances it, to count what damage lost. NULL:
- * none up to head, or the searches have read more bytes than several halves.
+ * Finds the next valid entry from *offset on, and advances *offset, to count what damage lost.
+ * NULL: there is none up to head, or the searches have read more bytes than several halves have.
  */
 const struct hr_entry *hr_journal_salvage(struct hr_journal *j, uint64_t gen, uint64_t *offset);
 

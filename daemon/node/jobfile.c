@@ -5,18 +5,18 @@
 #include <fcntl.h>
 #include <inttypes.h>
 #include <limits.h>
-#include <pwd.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "common/arena.h"
+#include "common/users.h"
 
 #define JOURNAL_NAME "journal"
-#define TARGET_BYTES 48 /* of "headrace-<instance>.journal" */
+#define TARGET_BYTES 48 /* maximum bytes of "headrace-<instance>.journal" */
 
-/* Value of the first of these variables that is set; "": none is. */
+/* The value of the first of these variables that is set; "": none is set. */
 static char *env_of(const char *const *names)
 {
 	for (; *names; names++) {
@@ -30,12 +30,9 @@ static char *env_of(const char *const *names)
 
 static char *user_name(struct hr_arena *a, uint32_t uid)
 {
-	char buf[1024];
-	struct passwd pw, *found = NULL;
+	struct hr_user user;
 
-	if (getpwuid_r(uid, &pw, buf, sizeof(buf), &found) || !found)
-		return hr_arena_text(a, "");
-	return hr_arena_text(a, pw.pw_name);
+	return hr_arena_text(a, hr_user_by_id(uid, &user) ? user.name : "");
 }
 
 static void fill_labels(struct hr_arena *a, const char *const *labels, Headrace__JobEvent *m)
@@ -62,7 +59,7 @@ static void fill_labels(struct hr_arena *a, const char *const *labels, Headrace_
 	}
 }
 
-/* Sets array job (123) and task (4) if the id is like "123_4". */
+/* Sets the array job (123) and the task (4) if the id has the form "123_4". */
 static void fill_array(struct hr_arena *a, const char *job, Headrace__JobEvent *m)
 {
 	size_t digits = strspn(job, "0123456789");
@@ -118,7 +115,10 @@ static void target_name(uint64_t instance, char ret[TARGET_BYTES])
 	snprintf(ret, TARGET_BYTES, "headrace-%016" PRIx64 ".journal", instance);
 }
 
-/* Opens the folder of the file to which the journal is a link. -ELOOP: no link of headraced. */
+/*
+ * Opens the folder of the file to which the journal is a link. -ELOOP: the link is not one of
+ * headraced.
+ */
 static int target_folder(int stream_dir_fd, uint64_t instance, char ret_name[TARGET_BYTES])
 {
 	char target[PATH_MAX], *slash;

@@ -16,14 +16,15 @@ int hr_job_pack(const struct hr_node_config *config, uint64_t start_ns, uint8_t 
 /*
  * The journal is the file "journal" in the stream's folder. If the store is on a network, "journal"
  * is a symbolic link to "<dir>/headrace-<instance>.journal"; other links are refused. Both
- * functions open the file for reading and writing, and return a descriptor or -errno. -ELOOP: it is
- * neither a regular file nor such a link to one; -EPERM: hr_store_is_own refuses the file of the
- * link. If it is absent, hr_journal_make makes it, in `dir` with a link if `dir` is not NULL.
+ * functions open the file for reading and writing, and return a descriptor or -errno. -ELOOP:
+ * "journal" is neither a regular file nor such a link to one; -EPERM: hr_store_is_own refuses the
+ * file of the link. If the file is absent, hr_journal_make makes it, in `dir` with a link if `dir`
+ * is not NULL.
  */
 int hr_journal_file(int stream_dir_fd, uint64_t instance);
 int hr_journal_make(int stream_dir_fd, uint64_t instance, const char *dir);
 
-/* Removes the journal. If it is a link, removes the file of the link, too. */
+/* Removes the journal. If it is a link, also removes the file to which it points. */
 void hr_journal_unlink(int stream_dir_fd, uint64_t instance);
 
 #endif

@@ -1,19 +1,28 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* kept_maps.h - maps of sessions before a restart, from retained descriptors "s<proc>.<index>" */
+/*
+ * kept_maps.h - maps of sessions that existed before a restart, from retained descriptors
+ * "s<proc>.<index>"
+ */
 #ifndef HEADRACE_DAEMON_NODE_KEPT_MAPS_H
 #define HEADRACE_DAEMON_NODE_KEPT_MAPS_H
 
 #include "common/fdstore.h"
 #include "daemon/session/session.h"
 
-/* Opens a map, and removes its descriptor from the list. False: there is none. */
+/* Opens a map, and removes its descriptor from the list. False: the list does not have it. */
 bool hr_kept_map(struct hr_inherited *list, size_t n, uint64_t proc, uint32_t index,
 		 struct hr_map *ret);
 
-/* Sets the level of all maps to off, so that their processes stop. Returns how many processes. */
+/*
+ * Sets the level of all maps to off, so that their processes stop recording. Returns the number of
+ * these processes.
+ */
 uint64_t hr_kept_maps_orphan(const struct hr_inherited *list, size_t n);
 
-/* Removes the remaining maps, whose processes the journal lacks, from the descriptor store. */
+/*
+ * Removes the maps that are left in the list from the descriptor store. The journal lacks their
+ * processes.
+ */
 void hr_kept_maps_drop(struct hr_inherited *list, size_t n);
 
 #endif

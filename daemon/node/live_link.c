@@ -8,7 +8,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#define IN_FLIGHT_NS UINT64_C(1000000000) /* default: pictures list only longer operations */
+/* Default: pictures list operations that have been in flight for longer. */
+#define IN_FLIGHT_NS UINT64_C(1000000000)
 
 struct hr_live_bytes {
 	unsigned refs;
@@ -35,7 +36,7 @@ static void picture_unref(struct hr_live_bytes *b)
 	free(b);
 }
 
-/* Returns the last picture, or makes one. *ret: a reference that the caller owns. */
+/* Returns the last picture if it is fresh, or makes one. *ret: a reference that the caller owns. */
 static int picture_get(struct hr_live_link *l, struct hr_node *n, uint64_t in_flight_ns,
 		       struct hr_live_bytes **ret)
 {

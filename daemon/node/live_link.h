@@ -24,9 +24,9 @@ struct hr_live_bytes;
 
 struct hr_live_link {
 	uv_loop_t *loop;
-	struct hr_live_client *clients; /* the newest first */
+	struct hr_live_client *clients; /* the newest one is first */
 	struct hr_live_bytes *last;
-	uint64_t last_ms, in_flight_ns; /* time and request of `last` */
+	uint64_t last_ms, in_flight_ns; /* when `last` was made, and for which request */
 };
 
 void hr_live_link_init(struct hr_live_link *l, uv_loop_t *loop);

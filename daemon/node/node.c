@@ -14,18 +14,10 @@
 #include "daemon/node/kept_maps.h"
 #include "daemon/engine/live.h"
 #include "common/ranks.h"
+#include "common/text.h"
 #include "daemon/spool/spool.h"
 
 #define SESSIONS_MOST 65536u
-
-static int node_fail(char **ret_error, int r, const char *what, const char *name)
-{
-	char buf[128], *text = NULL;
-
-	if (asprintf(&text, "%s %s: %s", what, name, strerror_r(-r, buf, sizeof(buf))) >= 0)
-		*ret_error = text;
-	return r;
-}
 
 /* ---- sessions from before a restart ---------------------------------------------------------- */
 
@@ -41,7 +33,7 @@ static void node_take_over(struct hr_node *n, const struct hr_engine_proc *p,
 	s->asleep = p->deselected;
 	while (s->n_maps < HR_SESSION_MAPS && hr_kept_map(list, count, p->proc, s->n_maps, &map))
 		hr_session_add_map(s, &map);
-	if (s->n_maps == 0) { /* its rings are lost, so the session ends */
+	if (s->n_maps == 0) { /* its rings are lost, so its session ends */
 		hr_session_free(s);
 		if (p->came) /* otherwise hr_drain_ended counts it as unattached */
 			hr_drain_unrecovered(n->drain, 1);
@@ -54,7 +46,7 @@ static void node_take_over(struct hr_node *n, const struct hr_engine_proc *p,
 	if (n->prober.probes &&
 	    !hr_probes_cover(n->prober.probes, p->pid, p->covered ? &p->cover : NULL))
 		s->probed.image = hr_probes_image(n->prober.probes, p->pid);
-	/* The drain thread has not started, so s stays valid after this. */
+	/* s stays valid after this call, because the drain thread has not started. */
 	hr_drain_add_session(n->drain, s, NULL, 0);
 	/* If the process has ended, the drain thread reads its rings and ends the session. */
 	hr_attach_adopt(n->attach, s, p->start_time);
@@ -125,7 +117,7 @@ static void use_probes(void *arg, struct hr_probes *probes)
 	struct hr_node *n = arg;
 
 	hr_attach_probes(n->attach, probes);
-	hr_drain_probes(n->drain, probes); /* and covers processes that attached before */
+	hr_drain_probes(n->drain, probes); /* this also covers processes that attached before */
 }
 
 int hr_node_new(const struct hr_node_config *config, struct hr_node **ret, char **ret_error)
@@ -149,8 +141,9 @@ int hr_node_new(const struct hr_node_config *config, struct hr_node **ret, char 
 	if ((config->ranks && !hr_ranks_valid(config->ranks)) ||
 	    (config->local_ranks && !hr_ranks_valid(config->local_ranks))) {
 		hr_node_free(n);
-		return node_fail(ret_error, -EINVAL, "ranks",
-				 "must be a list, for example 0-47,64");
+		return hr_text_fail(-EINVAL, ret_error,
+				    "ranks must be a list, for example 0-47,64: %s",
+				    strerrordesc_np(EINVAL));
 	}
 	r = hr__node_open_stream(n, &found);
 	if (!r) {
@@ -176,7 +169,7 @@ int hr_node_new(const struct hr_node_config *config, struct hr_node **ret, char 
 	hr_fdstore_inherited_free(inherited, n_inherited);
 	if (r) {
 		hr_node_free(n);
-		return node_fail(ret_error, r, failed, name);
+		return hr_text_fail(r, ret_error, "%s %s: %s", failed, name, strerrordesc_np(-r));
 	}
 	*ret = n;
 	return 0;
@@ -283,14 +276,14 @@ static int close_writer(struct hr_node *n)
 	int r = hr_writer_close(n->writer);
 
 	n->writer = NULL;
-	if (n->c.spool) { /* includes the Loss frame of a full disk */
+	if (n->c.spool) { /* `mark` includes the Loss frame of a full disk */
 		hr_spool_appended(n->c.spool, mark);
 		hr_spool_closed(n->c.spool);
 	}
 	return r;
 }
 
-/* Call it when the appender has all frames, and no thread uses the journal. */
+/* Ends the stream. Call it when the appender has all frames, and no thread uses the journal. */
 static int end_stream(struct hr_node *n)
 {
 	int r = hr_appender_stop(n->appender), closed;
@@ -327,7 +320,7 @@ int hr_node_stop(struct hr_node *n, const struct hr_job_end *end)
 	n->stopped = true;
 	r = end_stream(n);
 	hr_page_forget();
-	if (r && n->journal) /* keeps the journal, so that hr_store_recover can try again */
+	if (r && n->journal) /* the journal stays, so that hr_store_recover can try again */
 		return r;
 	hr__node_drop_journal(n);
 	return r;

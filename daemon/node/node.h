@@ -20,12 +20,12 @@
 
 struct hr_node;
 
-/* Returns whether this stream has ended; false if the stream is unreadable. */
+/* Returns whether a stream has ended; false also if the stream is unreadable. */
 bool hr_node_stream_ended(const char *store, const struct hr_stream_id *id);
 
 /* Opens the store. Begins a stream, or continues one with its journal and retained descriptors. */
 int hr_node_new(const struct hr_node_config *config, struct hr_node **ret, char **ret_error);
-int hr_node_start(struct hr_node *n); /* starts threads and listening */
+int hr_node_start(struct hr_node *n); /* starts the threads, and listens */
 
 void hr_node_stats(struct hr_node *n, struct hr_node_stats *ret);
 
@@ -33,7 +33,10 @@ void hr_node_stats(struct hr_node *n, struct hr_node_stats *ret);
 struct hr_attach_use;
 void hr_node_use(struct hr_node *n, struct hr_attach_use *ret);
 
-/* Stores at most `max` pids of attached processes. Returns the number of all. Any thread. */
+/*
+ * Stores at most `max` pids of attached processes. Returns the number of all attached processes.
+ * Any thread.
+ */
 size_t hr_node_attached(struct hr_node *n, pid_t *pids, size_t max);
 
 /*
@@ -44,7 +47,7 @@ size_t hr_node_attached(struct hr_node *n, pid_t *pids, size_t max);
  */
 void hr_node_root(struct hr_node *n, pid_t pid, bool quiet);
 int hr_node_cgroup(struct hr_node *n, uint64_t id);
-bool hr_node_probes(struct hr_node *n); /* True: probes are loaded */
+bool hr_node_probes(struct hr_node *n); /* whether probes are loaded */
 const char *hr_node_probes_lack(struct hr_node *n);
 const char *hr_node_probes_error(const struct hr_node *n);
 
@@ -52,19 +55,23 @@ const char *hr_node_probes_error(const struct hr_node *n);
 void hr_node_set_level(struct hr_node *n, uint32_t level); /* enum hr_level */
 uint32_t hr_node_level(struct hr_node *n);
 
-/* Counts, as a loss, processes that a limit of the service refused. Any thread. */
+/* Counts processes that a limit of the service refused as a loss. Any thread. */
 void hr_node_refused(struct hr_node *n, uint64_t processes);
 
 /*
- * Makes a LiveJob message (proto/live.proto; malloc'ed), with the operations that are in flight for
- * at least in_flight_ns. Blocks for about a sweep. -ENOMEM; -ESHUTDOWN: the job has ended.
+ * Makes a LiveJob message (proto/live.proto; malloc'ed), with the operations that have been in
+ * flight for at least in_flight_ns. Blocks for about a sweep. -ENOMEM; -ESHUTDOWN: the job has
+ * ended.
  */
 int hr_node_live(struct hr_node *n, uint64_t in_flight_ns, uint8_t **ret, size_t *ret_bytes);
 
 /* Stores the records that were committed before the call. Blocks. 0 or the store's error. */
 int hr_node_flush(struct hr_node *n);
 
-/* Accepts waiting connections but no later ones, and flushes. Another process continues the job. */
+/*
+ * Accepts waiting connections but no later ones, and flushes. Then another process continues the
+ * job.
+ */
 void hr_node_pause(struct hr_node *n);
 
 /*

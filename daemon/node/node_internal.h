@@ -23,19 +23,20 @@ struct hr_node {
 	struct hr_drain *drain;
 	struct hr_attach *attach;
 	struct hr_prober prober;
-	uint64_t last_proc; /* highest process number; atomic, for attach and drain thread */
-	uint64_t instance;  /* random number of this process, for live pictures */
-	/* streams of this job that could not continue */
-	uint64_t orphans;   /* number of their processes */
-	bool other_version; /* one of them has a journal of another version */
-	bool given_up;	    /* the journal of one was damaged, or in memory */
+	/* The highest process number; atomic, for the attach and the drain thread. */
+	uint64_t last_proc;
+	uint64_t instance; /* random number of this process, for live pictures */
+	/* Streams of this job that could not continue: */
+	uint64_t orphans;   /* number of processes of these streams */
+	bool other_version; /* one of these streams has a journal of another version */
+	bool given_up;	    /* the journal of one of them was damaged, or was in memory */
 	bool stopped;
 	struct hr_node_stats last; /* valid when stopped */
 };
 
-bool hr__node_disk_full(int r); /* True: the error r of a store means that the disk is full */
+bool hr__node_disk_full(int r); /* whether the error r of a store means that the disk is full */
 
-/* Opens the stream that this node writes. *ret_found: its journal has entries. */
+/* Opens the stream that this node writes. *ret_found: whether its journal has entries. */
 int hr__node_open_stream(struct hr_node *n, bool *ret_found);
 
 /*
@@ -51,6 +52,6 @@ void hr__node_leave_folder(struct hr_node *n, bool unlink);
 /* Closes and removes the journal. A journal of another version was never opened, and stays. */
 void hr__node_drop_journal(struct hr_node *n);
 
-void hr__node_free_engine(struct hr_node *n); /* frees the appender, too */
+void hr__node_free_engine(struct hr_node *n); /* also frees the appender */
 
 #endif

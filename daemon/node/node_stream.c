@@ -19,7 +19,7 @@
 #include "daemon/spool/spool.h"
 
 #define BATCHES	     4u
-#define STREAMS_MOST 16 /* streams that earlier daemons gave up */
+#define STREAMS_MOST 16 /* maximum number of streams that earlier daemons gave up */
 #define MOUNT_BYTES  (256u << 10)
 
 bool hr__node_disk_full(int r)
@@ -56,7 +56,7 @@ static int open_journal(struct hr_node *n, bool *ret_found)
 		r = hr_journal_open(fd, half_bytes(n), &n->journal, ret_found);
 	if (!hr__node_disk_full(r))
 		return r;
-	/* If the disk is full, keeps the journal in memory, where a kill of headraced loses it. */
+	/* If the disk is full, keeps the journal in memory. Then a kill of headraced loses it. */
 	hr__node_leave_folder(n, true);
 	return hr_journal_open(-1, half_bytes(n), &n->journal, ret_found);
 }
@@ -173,7 +173,9 @@ static void node_stream_note(struct hr_node *n, enum hr_loss_reason reason, uint
 	hr_journal_commit(n->journal, HR_ENTRY_NOTE, sizeof(*in));
 }
 
-/* A process with the mounts of most clients. The node service itself may run in a sandbox. */
+/*
+ * A process that has the same mounts as most clients. The node service itself may run in a sandbox.
+ */
 static pid_t mounts_pid(const struct hr_node *n)
 {
 	return n->c.handoff_fd > 0 ? 1 : getpid();
@@ -193,7 +195,9 @@ static int begin_privacy(struct hr_node *n)
 	return 0;
 }
 
-/* Begins a stream, with mounts for processes that end before headraced reads their own. */
+/*
+ * Begins a stream, with the mounts of processes that end before headraced reads their own mounts.
+ */
 static int begin_stream(struct hr_node *n)
 {
 	struct hr_entry_start *start;
@@ -251,7 +255,7 @@ static int start_engine(struct hr_node *n, bool found)
 	if (!r)
 		r = found ? replay(n) : begin_stream(n);
 	if (!r && hr_engine_stopped(n->engine))
-		r = -ESTALE; /* the journal has the job's end already */
+		r = -ESTALE; /* the journal already has the end of the job */
 	return r;
 }
 

@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "daemon/node/recover.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <pwd.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,6 +12,7 @@
 #include "store/segments.h"
 #include "store/store.h"
 #include "common/text.h"
+#include "common/users.h"
 #include "daemon/spool/appender.h"
 #include "daemon/engine/engine.h"
 #include "daemon/node/jobfile.h"
@@ -28,7 +27,7 @@ static void recover_give(void *arg, struct hr_out_list *out)
 
 struct recovered {
 	struct hr_journal *j; /* NULL: absent, or unreadable */
-	int fd;		      /* of its file; valid if j is not NULL */
+	int fd;		      /* the descriptor of its file; valid if j is not NULL */
 	bool damaged;
 	struct hr_loss lost;
 };
@@ -83,7 +82,8 @@ static int recover_finish(struct recovered *ret, struct hr_writer *w)
 
 	if (!r)
 		r = hr_engine_new(pool, &e);
-	if (!r) /* without the journal, so that both halves stay until all frames are stored */
+	/* The appender gets no journal, so that both halves stay until all frames are stored. */
+	if (!r)
 		r = hr_appender_new(w, pool, NULL, NULL, &a);
 	if (!r)
 		r = replay(ret, e, a, hr_writer_mark(w));
@@ -103,7 +103,10 @@ static int recover_finish(struct recovered *ret, struct hr_writer *w)
 	return r ? r : stored;
 }
 
-/* `own`: the journal must be this user's. Returns 1: recovered; 0: there is no journal. */
+/*
+ * Recovers a stream. `own`: the journal must belong to this user. Returns 1: recovered; 0: there is
+ * no journal.
+ */
 static int recover_stream(struct hr_writer *w, uint64_t instance, bool own, struct recovered *ret)
 {
 	int fd = hr_journal_file(hr_writer_dir_fd(w), instance), r;
@@ -187,7 +190,7 @@ static int recover_one(int store_fd, const char *store, const struct hr_stream *
 	int r = hr_writer_open_own(store_fd, store, &id, &w), closed;
 	uint64_t before;
 
-	/* If a writer continues the stream, or it is another user's, the journal stays. */
+	/* If a writer continues the stream, or the journal belongs to another user, it stays. */
 	if (r == -EBUSY || r == -EPERM)
 		return 0;
 	if (r) {
@@ -206,46 +209,31 @@ static int recover_one(int store_fd, const char *store, const struct hr_stream *
 struct journals {
 	bool own;     /* a journal is in a folder of this user */
 	bool foreign; /* a journal is in a folder that hr_store_is_own refuses */
-	uid_t owner;  /* of a refused folder */
+	uid_t owner;  /* the owner of a refused folder */
 };
 
-static void find_in_stream(int fd, struct journals *ret)
+static int find_in_stream(void *context, const char *name, int fd)
 {
+	struct journals *ret = context;
 	struct stat st;
 
-	if (fstatat(fd, "journal", &st, AT_SYMLINK_NOFOLLOW) < 0 || hr_segments_taken(fd))
-		return;
+	(void)name;
+	if (fstatat(fd, "journal", &st, AT_SYMLINK_NOFOLLOW) < 0 || hr_stream_locked(fd))
+		return 0;
 	if (hr_store_is_own(fd)) {
 		ret->own = true;
 	} else if (fstat(fd, &st) == 0) {
 		ret->foreign = true;
 		ret->owner = st.st_uid;
 	}
+	return 0;
 }
 
-static void find_journals(int fd, unsigned levels, struct journals *ret)
+static int find_in_job(void *context, const char *name, int fd)
 {
-	struct dirent **entries;
-	int n;
-
-	if (levels == 0) {
-		find_in_stream(fd, ret);
-		return;
-	}
-	n = scandirat(fd, ".", &entries, NULL, NULL);
-	for (int i = 0; i < n; i++) {
-		int inner = entries[i]->d_name[0] == '.'
-				? -1
-				: hr_store_open_folder(fd, entries[i]->d_name);
-
-		if (inner >= 0) {
-			find_journals(inner, levels - 1, ret);
-			close(inner);
-		}
-		free(entries[i]);
-	}
-	if (n >= 0)
-		free(entries);
+	(void)name;
+	(void)hr_store_each_folder(fd, find_in_stream, context);
+	return 0;
 }
 
 int hr_stream_recover(const char *store, const struct hr_stream_id *id)
@@ -284,14 +272,12 @@ static int recover_all(int store_fd, const char *store, char **note)
 
 static void add_foreign(char **note, const char *store, uid_t owner)
 {
-	struct passwd entry, *found = NULL;
-	char *text = NULL, names[1024];
-	const char *user;
+	struct hr_user user;
+	char *text = NULL;
 	int n;
 
-	if (getpwuid_r(owner, &entry, names, sizeof(names), &found) != 0 || !found)
-		snprintf(names, sizeof(names), "%u", (unsigned)owner);
-	user = found ? found->pw_name : names;
+	if (!hr_user_by_id(owner, &user))
+		snprintf(user.name, sizeof(user.name), "%u", (unsigned)owner);
 	if (owner == geteuid())
 		n = asprintf(
 		    &text,
@@ -304,7 +290,7 @@ static void add_foreign(char **note, const char *store, uid_t owner)
 			     "%s%s: headraced was killed; its last events are in a journal of user "
 			     "%s and are missing here\n"
 			     "%s can add them: run `headrace query %s summary` once\n",
-			     *note ? *note : "", store, user, user, store);
+			     *note ? *note : "", store, user.name, user.name, store);
 	if (n < 0)
 		return;
 	free(*note);
@@ -319,7 +305,7 @@ int hr_store_recover(const char *store, char **ret_note)
 	*ret_note = NULL;
 	jobs = fd < 0 ? -1 : hr_store_open_folder(fd, "jobs");
 	if (jobs >= 0) {
-		find_journals(jobs, 2, &found);
+		(void)hr_store_each_folder(jobs, find_in_job, &found);
 		close(jobs);
 	}
 	if (found.own)

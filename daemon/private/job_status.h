@@ -3,7 +3,7 @@
  * job_status.h - fills in the JobStatus (proto/control.proto) of the job that this process records
  *
  * A private headraced answers `headrace status` with it; a worker sends it to the service. The
- * strings of a status belong to the configuration, the node or hr_job_status. Loop thread only.
+ * configuration, the node or hr_job_status owns the strings of a status. Loop thread only.
  */
 #ifndef HEADRACE_DAEMON_PRIVATE_JOB_STATUS_H
 #define HEADRACE_DAEMON_PRIVATE_JOB_STATUS_H
@@ -19,7 +19,7 @@ struct hr_job_status {
 	struct hr_node *node;
 	struct hr_private_uplink *uplink; /* NULL: no collectors */
 	struct hr_uplink_stats sending;	  /* what the last status contained */
-	/* the last measurement, and the rates between the last two measurements */
+	/* The last measurement, and the rates between the last two measurements. */
 	uint64_t measured_ms; /* 0: no measurement yet */
 	uint64_t events, bytes, events_per_s, bytes_per_s;
 };
@@ -28,7 +28,7 @@ struct hr_job_status {
 void hr_job_status_measure(struct hr_job_status *s, const struct hr_node_stats *now,
 			   uint64_t now_ms);
 
-/* Sets the fields that this process can set. `now`: from hr_node_stats(). */
+/* Sets the fields that this process can set. `now` comes from hr_node_stats(). */
 void hr_job_status_fill(struct hr_job_status *s, const struct hr_node_stats *now,
 			Headrace__JobStatus *ret);
 

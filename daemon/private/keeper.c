@@ -27,7 +27,7 @@ struct keeper {
 	int signal_fd;
 	pid_t worker;
 	bool ready;
-	bool stopping; /* after SIGTERM: the worker is not restarted */
+	bool stopping; /* true after SIGTERM: the worker is not restarted */
 	struct hr_kept kept;
 	uint64_t restarts_ns[HR_KEEPER_RESTARTS]; /* a ring of the times of the last restarts */
 	unsigned n_restarts;
@@ -48,7 +48,7 @@ void hr_keeper_quiet(void)
 
 /* ---- notifications --------------------------------------------------------------------------- */
 
-/* Reads one datagram of the worker. False: there is none. */
+/* Reads one datagram of the worker, and applies it. False: there is none. */
 static bool read_notification(struct keeper *k)
 {
 	struct hr_notice notice;
@@ -82,7 +82,7 @@ static int start_worker(struct keeper *k)
 	return 0;
 }
 
-/* True: the last HR_KEEPER_RESTARTS restarts were all within the period. */
+/* Whether the last HR_KEEPER_RESTARTS restarts were all within the period. */
 static bool restarts_used_up(struct keeper *k)
 {
 	uint64_t now = hr_now_ns(CLOCK_BOOTTIME),
@@ -101,7 +101,7 @@ static bool reap_worker(struct keeper *k, int *ret_status)
 	if (waitpid(k->worker, &status, WNOHANG) != k->worker)
 		return false;
 	while (read_notification(k))
-		; /* takes the datagrams that it sent before it ended */
+		; /* read the datagrams that it sent before it ended */
 	if (WIFEXITED(status)) {
 		*ret_status = WEXITSTATUS(status);
 		return true;
@@ -134,8 +134,8 @@ static int keeper_init(struct keeper *k)
 	signal(SIGPIPE, SIG_IGN);
 	signal(SIGHUP, SIG_IGN);
 	signal(SIGINT, SIG_IGN);
-	signal(SIGXFSZ, SIG_IGN); /* beyond the file size limit, write() then fails with EFBIG */
-	signal(SIGCHLD, SIG_DFL); /* an inherited SIG_IGN would suppress it */
+	signal(SIGXFSZ, SIG_IGN); /* then, write() fails with EFBIG beyond the file size limit */
+	signal(SIGCHLD, SIG_DFL); /* an inherited SIG_IGN would suppress SIGCHLD */
 	sigemptyset(&set);
 	sigaddset(&set, SIGCHLD);
 	sigaddset(&set, SIGTERM);

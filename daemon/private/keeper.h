@@ -29,13 +29,14 @@
 struct hr_keeper_config {
 	const char *exe;   /* the worker's program */
 	char *const *argv; /* its arguments; the keeper appends the number of the first socket */
-	/* sockets that each worker inherits, with consecutive numbers */
+	/* Sockets that each worker inherits, with consecutive numbers. */
 	int listening[HR_KEEPER_LISTENING];
 };
 
 /*
- * Runs workers until one exits. Returns its exit status, or 70 after too many restarts. When the
- * first worker is ready, writes "ready\n" to standard error, and calls hr_keeper_quiet.
+ * Runs workers until one exits. Returns the exit status of this worker, or 70 after too many
+ * restarts. When the first worker is ready, writes "ready\n" to standard error, and calls
+ * hr_keeper_quiet.
  */
 int hr_keeper_run(const struct hr_keeper_config *config);
 

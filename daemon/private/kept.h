@@ -36,7 +36,10 @@ struct hr_kept {
 	size_t n, room;
 };
 
-/* Keeps fd, and closes an earlier one with this name. If there is no memory or room, closes fd. */
+/*
+ * Keeps fd, and closes an earlier descriptor with this name. If there is no memory or room, closes
+ * fd.
+ */
 void hr_kept_add(struct hr_kept *k, const char *name, int fd);
 void hr_kept_remove(struct hr_kept *k, const char *name);
 int hr_kept_find(const struct hr_kept *k, const char *name); /* the descriptor; -1: none */
@@ -51,28 +54,32 @@ struct hr_notify {
 
 struct hr_notice {
 	pid_t from; /* the sender, from the kernel (SCM_CREDENTIALS) */
-	int fd;	    /* owned by the caller; -1: none */
+	int fd;	    /* a descriptor that the caller owns; -1: none */
 	char text[4096];
 };
 
-/* Opens an abstract socket. 0 or -errno; call hr_notify_close in either case. */
+/* Opens an abstract socket. Returns 0 or -errno. Call hr_notify_close also after a failure. */
 int hr_notify_open(struct hr_notify *n);
 void hr_notify_close(struct hr_notify *n);
 
-/* Reads one notice without a wait. False: there is none. */
+/* Reads one notice, without waiting. False: there is none. */
 bool hr_notify_read(struct hr_notify *n, struct hr_notice *ret);
 
 /* Returns whether the notice has the line `key=value`. */
 bool hr_notice_has(const struct hr_notice *notice, const char *key, const char *value);
 
-/* Applies a notice: FDSTORE adds its descriptor, FDSTOREREMOVE removes one. Closes any other. */
+/*
+ * Applies a notice: FDSTORE adds its descriptor, FDSTOREREMOVE removes one. Closes the descriptor
+ * of any other notice.
+ */
 void hr_kept_take(struct hr_kept *k, struct hr_notice *notice);
 
 /* ---- the child ------------------------------------------------------------------------------- */
 
 /*
- * Executes `exe`, with the kept descriptors as 3, 4..., then `sockets`, whose first number it
- * appends to the arguments. On failure it exits with HR_KEPT_FAILED.
+ * Executes `exe`. The kept descriptors get the numbers 3, 4..., and `sockets` the numbers after
+ * these; the number of the first socket is appended to the arguments. After a failure, exits with
+ * HR_KEPT_FAILED.
  */
 _Noreturn void hr_kept_exec(struct hr_kept *k, const struct hr_notify *notify, const char *exe,
 			    char *const *argv, const int *sockets, size_t n_sockets);

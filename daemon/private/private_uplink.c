@@ -6,10 +6,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/text.h"
 #include "daemon/spool/spool.h"
 #include "daemon/uplink/uplink.h"
 
-#define RECOVER_MS 60000u /* after this time the uplink recovers a stream without a daemon */
+#define RECOVER_MS 60000u /* the uplink recovers a stream that has had no daemon for this time */
 #define REPORT_MS  250u	  /* time between reports of progress */
 
 struct hr_private_uplink {
@@ -18,8 +19,8 @@ struct hr_private_uplink {
 	const char *collectors;
 	uint64_t until_ms, reported_ms;
 	bool released;
-	struct hr_uplink_stats last; /* in the last report */
-	/* what notices have reported so far */
+	struct hr_uplink_stats last; /* the statistics in the last report */
+	/* What notices have reported so far. */
 	bool unreachable;
 	char aside[sizeof(((struct hr_uplink_stats *)0)->aside_text)];
 };
@@ -65,9 +66,9 @@ int hr_private_uplink_open(const struct hr_private_config *config, struct hr_pri
 	if (!r)
 		r = private_uplink_start(p, config, ret_error);
 	if (r) {
-		if (!*ret_error && asprintf(ret_error, "cannot use the spool %s: %s",
-					    config->node.store, strerrordesc_np(-r)) < 0)
-			*ret_error = NULL;
+		if (!*ret_error)
+			hr_text_fail(r, ret_error, "cannot use the spool %s: %s",
+				     config->node.store, strerrordesc_np(-r));
 		hr_private_uplink_free(p);
 		return r;
 	}
@@ -144,7 +145,7 @@ bool hr_private_uplink_progress(struct hr_private_uplink *p, uint64_t now_ms,
 	struct hr_spool_live live;
 
 	hr_uplink_stats(p->uplink, s);
-	/* The uplink thread may lack the last frames. */
+	/* The uplink thread may not have counted the last frames. */
 	if (hr_spool_live(p->spool, &live) && s->own_frames < live.mark)
 		s->own_frames = live.mark;
 	ret->finished = ((s->own_gone || s->own_aside) && p->released) || now_ms >= p->until_ms;

@@ -18,24 +18,31 @@
 struct hr_private_uplink;
 struct hr_uplink_stats;
 
-/* Without collectors, *ret is NULL. *ret_error: malloc'ed or NULL. */
+/*
+ * Opens the spool and starts the uplink. Without collectors, *ret is NULL. *ret_error: malloc'ed or
+ * NULL.
+ */
 int hr_private_uplink_open(const struct hr_private_config *config, struct hr_private_uplink **ret,
 			   char **ret_error);
-struct hr_spool *hr_private_uplink_spool(struct hr_private_uplink *p); /* returns NULL for NULL */
-void hr_private_uplink_free(struct hr_private_uplink *p);	       /* accepts NULL */
+/* `p` may be NULL; then returns NULL. */
+struct hr_spool *hr_private_uplink_spool(struct hr_private_uplink *p);
+void hr_private_uplink_free(struct hr_private_uplink *p); /* accepts NULL */
 
 void hr_private_uplink_stats(struct hr_private_uplink *p, struct hr_uplink_stats *ret);
 
-/* Writes the next notice, about the connection or a refused stream. False: there is none. */
+/* Writes the next notice about the connection or a refused stream. False: there is none. */
 bool hr_private_uplink_next_notice(struct hr_private_uplink *p, char *ret, size_t bytes);
 
-/* Call it when the job has ended. Sends until `until_ms` at most. */
+/* Call it when the job has ended. The uplink then sends until `until_ms` at the latest. */
 void hr_private_uplink_drain(struct hr_private_uplink *p, uint64_t until_ms);
 
 /* Lets the uplink delete acknowledged frames from the spool. */
 void hr_private_uplink_release(struct hr_private_uplink *p);
 
-/* True, every 250 ms and at the end: *ret is a new report. Its strings last until the next call. */
+/*
+ * Makes a report of progress, every 250 ms and at the end. True: *ret is a new report. Its strings
+ * last until the next call.
+ */
 bool hr_private_uplink_progress(struct hr_private_uplink *p, uint64_t now_ms,
 				Headrace__Sending *ret);
 

@@ -13,13 +13,12 @@
 
 #include <uv.h>
 
-#include "common/text.h"
 #include "common/fdstore.h"
 #include "daemon/base/exit.h"
+#include "daemon/node/live_link.h"
 #include "daemon/private/job_status.h"
 #include "daemon/private/keeper.h"
 #include "daemon/control/private.h"
-#include "daemon/private/private_requests.h"
 #include "daemon/private/private_health.h"
 #include "daemon/private/private_uplink.h"
 #include "daemon/private/stragglers.h"
@@ -34,10 +33,10 @@ struct private_run {
 	struct private_run *next;
 	struct private_worker *worker;
 	enum run_state state;
-	int fd; /* -1 after the run has vanished */
+	int fd; /* -1: the run has vanished */
 	uv_poll_t poll;
-	int rank;      /* -1: not known */
-	int cmd_pidfd; /* -1: no CMD yet, or not known */
+	int rank;      /* -1: unknown */
+	int cmd_pidfd; /* -1: CMD has not started, or is unknown */
 	uint64_t leave_at_ms, linger_ms;
 };
 
@@ -53,11 +52,11 @@ struct private_worker {
 	struct hr_live_link live;
 	struct private_run *runs;
 	int control_fd, shim_fd;
-	uint64_t empty_since_ms; /* since when no run is connected */
-	bool has_ranks;		 /* some run has a rank */
+	uint64_t empty_since_ms; /* the time since which no run has been connected */
+	bool has_ranks;		 /* a run has a rank */
 	bool printed, vanished, killed, failed, over;
 	bool draining;		     /* the job has ended, but the uplink still sends */
-	struct hr_reported reported; /* what notices to the runs have reported */
+	struct hr_reported reported; /* what notices have reported to the runs */
 };
 
 static uint64_t now_ms(const struct private_worker *w)
@@ -100,7 +99,7 @@ static unsigned runs_in(const struct private_worker *w, enum run_state state)
 	return n;
 }
 
-/* Number of runs that joined and have no answer yet, without `but`. */
+/* The number of runs that joined and have no answer yet, without the run `but`. */
 static unsigned runs_present(const struct private_worker *w, const struct private_run *but)
 {
 	return runs_in(w, RUN_JOINED) + runs_in(w, RUN_LEAVING) -
@@ -113,14 +112,16 @@ static void private_worker_finish(struct private_worker *w)
 	uv_stop(&w->loop);
 }
 
-/* Handles a connection that ended without `leave`: the run was killed, but CMD may still run. */
+/*
+ * Handles a connection that ended without `leave`: the run was killed, but its CMD may still run.
+ */
 static void run_lost(struct private_run *run)
 {
 	struct private_worker *w = run->worker;
 	struct private_run *rest;
 
 	if (run->state != RUN_JOINED) {
-		/* no run waits, and the spool keeps the other frames */
+		/* no run waits, and the spool keeps the frames that were not sent */
 		if (run->state == RUN_DRAINING)
 			private_worker_finish(w);
 		run_free(run);
@@ -140,7 +141,7 @@ static void run_lost(struct private_run *run)
 	run_free(run);
 }
 
-/* Frees vanished runs whose CMD has ended. Returns how many remain. */
+/* Frees vanished runs whose CMD has ended. Returns the number of vanished runs that remain. */
 static unsigned reap_vanished(struct private_worker *w)
 {
 	unsigned alive = 0;
@@ -171,7 +172,7 @@ static void notice_all(struct private_worker *w, const char *text)
 
 /* ---- the end --------------------------------------------------------------------------------- */
 
-/* Lists the attached processes or, if there are none, those that could still attach. */
+/* Lists the attached processes or, if there are none, the processes that could still attach. */
 static size_t remaining_processes(struct private_worker *w, pid_t *pids, size_t max)
 {
 	size_t n = hr_node_attached(w->node, pids, max);
@@ -201,7 +202,10 @@ static const char *job_state(const struct private_worker *w)
 	return w->failed ? "failed" : "ended";
 }
 
-/* `last`: the run that waits. If it is NULL, no run prints a summary, so frames may be deleted. */
+/*
+ * Begins to drain the spool. `last`: the run that waits. If it is NULL, no run prints a summary, so
+ * frames may be deleted.
+ */
 static void begin_to_drain(struct private_worker *w, struct private_run *last)
 {
 	w->draining = true;
@@ -214,7 +218,7 @@ static void begin_to_drain(struct private_worker *w, struct private_run *last)
 }
 
 /*
- * Ends the job. False: a run is joining, because it has the lock from its connect until it is
+ * Ends the job. False: a run is joining, because a run has the lock from its connect until it is
  * ready. While this function has the lock, and after it has removed the sockets, no run can join.
  */
 static bool private_worker_end_job(struct private_worker *w, struct private_run *last, bool print)
@@ -227,7 +231,10 @@ static bool private_worker_end_job(struct private_worker *w, struct private_run 
 		return false;
 	left.processes_left_total = (uint32_t)remaining_processes(w, open, MAX_OPEN_PIDS);
 	stopped = hr_node_stop(w->node, &(struct hr_job_end){.state = job_state(w)});
-	/* Only after hr_node_stop: until then, the next worker needs the sockets after a kill. */
+	/*
+	 * Removes the sockets only after hr_node_stop: after a kill before that, the next worker
+	 * needs them.
+	 */
 	hr_private_remove(&w->config.names);
 	if (r == 0)
 		close(lock);
@@ -263,7 +270,9 @@ static void continue_draining(struct private_worker *w)
 		private_worker_finish(w);
 }
 
-/* Returns whether this run, which gets its answer next, prints the summary. */
+/*
+ * Returns whether this run, which is answered next, prints the summary. `last`: it is the last run.
+ */
 static bool run_prints(const struct private_worker *w, const struct private_run *run, bool last)
 {
 	if (w->printed)
@@ -271,7 +280,7 @@ static bool run_prints(const struct private_worker *w, const struct private_run 
 	return run->rank == 0 || (last && !w->has_ranks);
 }
 
-/* Answers a run that leaves. False: it must wait. */
+/* Answers a run that leaves, if it need not wait. False: it must wait. */
 static bool try_answer(struct private_worker *w, struct private_run *run)
 {
 	bool waited = now_ms(w) - run->leave_at_ms >= run->linger_ms;
@@ -316,6 +325,38 @@ static void end_if_no_runs(struct private_worker *w)
 		return;
 	w->killed = true; /* the runs were killed, or did not connect again */
 	private_worker_end_job(w, NULL, false);
+}
+
+/* ---- requests of other commands --------------------------------------------------------------- */
+
+static void answer_status(struct hr_job_status *s, int fd)
+{
+	Headrace__JobStatus status = HEADRACE__JOB_STATUS__INIT;
+	struct hr_node_stats stats;
+
+	hr_node_stats(s->node, &stats);
+	hr_job_status_fill(s, &stats, &status);
+	status.state = (char[]){"running"};
+	status.store = hr_control_text(s->config->node.store);
+	hr_control_send(fd, HR_CONTROL(JOB_STATUS), &status.base);
+	hr_control_send(fd, HR_CONTROL(DONE), NULL);
+}
+
+/* Answers get_status and get_live. False: `m` is another request. */
+static bool answer_request(struct private_worker *w, const Headrace__Control *m, int fd)
+{
+	int copy;
+
+	if (m->kind_case == HR_CONTROL(GET_STATUS)) {
+		answer_status(&w->status, fd);
+		return true;
+	}
+	if (m->kind_case != HR_CONTROL(GET_LIVE))
+		return false;
+	copy = fcntl(fd, F_DUPFD_CLOEXEC, 0);
+	if (copy >= 0)
+		hr_live_link_take(&w->live, w->node, m->get_live, copy);
+	return true;
 }
 
 /* ---- messages of runs ------------------------------------------------------------------------ */
@@ -374,7 +415,7 @@ static void handle_leave(struct private_run *run, const Headrace__Leave *leave)
 
 	if (run->state == RUN_JOINED)
 		run->leave_at_ms = now_ms(w);
-	run->state = RUN_LEAVING; /* a second `leave` changes linger_ms */
+	run->state = RUN_LEAVING; /* a second `leave` only changes linger_ms */
 	run->linger_ms = leave->linger_ms;
 	w->killed = w->killed || leave->signal == SIGKILL;
 	w->failed = w->failed || leave->signal != 0 || leave->status != 0;
@@ -386,7 +427,7 @@ static void handle_message(struct private_run *run, const Headrace__Control *m)
 	struct private_worker *w = run->worker;
 	bool joined = run->state == RUN_JOINED;
 
-	if (run->state == RUN_NEW && hr_private_answer(&w->status, &w->live, m, run->fd))
+	if (run->state == RUN_NEW && answer_request(w, m, run->fd))
 		run_free(run);
 	else if (m->kind_case == HR_CONTROL(JOIN) && run->state == RUN_NEW)
 		handle_join(run, m->join);
@@ -503,7 +544,9 @@ static int start_node(struct private_worker *w, int config_fd)
 		return r;
 	}
 	w->config.node.shim_fd = w->shim_fd;
-	/* If the stream has ended, an earlier worker was killed while its uplink still sent. */
+	/*
+	 * If the stream has ended, an earlier worker was killed while its uplink was still sending.
+	 */
 	if (w->config.collectors && hr_node_stream_ended(w->config.node.store, &w->config.node.id))
 		return -ESTALE;
 	r = hr_private_uplink_open(&w->config, &w->uplink, &error);
@@ -512,7 +555,10 @@ static int start_node(struct private_worker *w, int config_fd)
 		r = hr_node_new(&w->config.node, &w->node, &error);
 	if (r == 0)
 		r = hr_node_start(w->node);
-	/* -ESTALE: the journal has the job's end, and the uplink or a query recovers the stream. */
+	/*
+	 * -ESTALE: the journal has the end of the job, so the uplink or a query recovers the
+	 * stream.
+	 */
 	if (r < 0 && r != -ESTALE)
 		fprintf(stderr, "headraced: %s\n", error != NULL ? error : strerrordesc_np(-r));
 	free(error);

@@ -28,7 +28,10 @@
 
 #define HR_WORKER_GRACE_MS 5000u
 
-/* Both sockets must listen. Returns the exit status when the job is over; prints failures. */
+/*
+ * Runs until the job is over, and returns the exit status. Prints failures. Both sockets must
+ * already listen.
+ */
 int hr_private_worker(int config_fd, int control_fd, int shim_fd);
 
 #endif

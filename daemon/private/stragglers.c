@@ -9,9 +9,12 @@
 #include <string.h>
 #include <unistd.h>
 
-#define ENVIRON_MAX (256u << 10) /* bytes of an environment that are searched */
+#define ENVIRON_MAX (256u << 10) /* at most this many bytes of an environment are searched */
 
-/* Returns the bytes read. 0: a kernel thread, a zombie, or another user's process. */
+/*
+ * Returns the number of bytes read. 0: `pid` is a kernel thread, a zombie, or another user's
+ * process.
+ */
 static size_t read_environ(pid_t pid, char *buf, size_t room)
 {
 	char path[64];

@@ -41,7 +41,9 @@ static void *prober_load(void *arg)
 	return NULL;
 }
 
-/* Loads in a thread, since the kernel checks the programs for a tenth of a second or longer. */
+/*
+ * Loads the programs in a thread, because the kernel checks them for a tenth of a second or longer.
+ */
 void hr_prober_load_async(struct hr_prober *p, hr_prober_loaded *loaded, void *arg)
 {
 	p->loaded = loaded;
@@ -76,7 +78,7 @@ bool hr_prober_ready(struct hr_prober *p)
 	return there;
 }
 
-/* The load pairs with the store in prober_load. */
+/* Acquire: pairs with the release store in prober_load. */
 const char *hr_prober_error(const struct hr_prober *p)
 {
 	return __atomic_load_n(&p->error, __ATOMIC_ACQUIRE);

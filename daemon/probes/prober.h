@@ -21,11 +21,11 @@
 
 #define HR_PROBER_ROOTS 256u
 
-/* Called in the loading thread when the probes are loaded and follow the roots. */
+/* The loading thread calls it when the probes are loaded and follow the roots. */
 typedef void hr_prober_loaded(void *arg, struct hr_probes *probes);
 
 struct hr_prober {
-	/* NULL: not loaded yet; protected by the lock during the load */
+	/* NULL: not loaded yet. The lock protects it during the load. */
 	struct hr_probes *probes;
 	char *error; /* atomic */
 	pthread_t loader;
@@ -47,11 +47,14 @@ void hr_prober_init(struct hr_prober *p);
 void hr_prober_load(struct hr_prober *p);
 void hr_prober_load_async(struct hr_prober *p, hr_prober_loaded *loaded, void *arg);
 
-/* Follows a process or cgroup when probes are loaded, or never if that fails. 0 or -errno. */
+/*
+ * Follows a process or cgroup from the time when probes are loaded, or never if the load fails. 0
+ * or -errno.
+ */
 int hr_prober_root(struct hr_prober *p, const struct hr_prober_root *root);
 
 bool hr_prober_ready(struct hr_prober *p);
-/* Why loading failed; NULL: it did not fail, has not finished, or was not requested. */
+/* Why the load failed; NULL: it did not fail, has not finished, or was not requested. */
 const char *hr_prober_error(const struct hr_prober *p);
 
 void hr_prober_wait(struct hr_prober *p);

@@ -22,13 +22,14 @@
 #include "common/ops.h"
 #include "probe.skel.h"
 
-#define AT_ONCE		256u   /* entries of a map that one call reads */
+#define AT_ONCE		256u   /* maximum number of entries of a map that one call reads */
 #define ITERATIONS_MOST 64     /* generations of descendants that a new root may already have */
-#define LOG_BYTES	65536u /* of messages from libbpf and the verifier */
-#define LOG_SHOWN_BYTES 1500u  /* of these, the last bytes, which the error contains */
-#define FILES		56u    /* descriptors of programs, maps and links, and for loading them */
-#define FILES_LEFT	40u    /* descriptors for other files that headraced opens */
-#define PID_NS_INIT	0xEFFFFFFCu /* inode of the initial pid namespace (linux/proc_ns.h) */
+#define LOG_BYTES	65536u /* maximum bytes of messages from libbpf and the verifier */
+#define LOG_SHOWN_BYTES 1500u  /* the error contains the last of these bytes */
+/* Number of descriptors of programs, maps and links, and of descriptors to load them. */
+#define FILES	    56u
+#define FILES_LEFT  40u		/* number of descriptors for other files that headraced opens */
+#define PID_NS_INIT 0xEFFFFFFCu /* inode of the initial pid namespace (linux/proc_ns.h) */
 
 struct hr_probes {
 	struct probe_bpf *skel;
@@ -36,9 +37,12 @@ struct hr_probes {
 	pthread_mutex_t lock; /* protects roots and covers */
 	hr_probes_taken *taken;
 	void *arg;
-	size_t left;	 /* records that this poll may still take */
+	size_t left;	 /* number of records that this poll may still take */
 	uint32_t turned; /* the side that the programs do not use now */
-	/* the programs' counter `unmarked` at the last mark_new(); unchanged: no pass is needed */
+	/*
+	 * The programs' counter `unmarked` at the last mark_new(). If it is unchanged, no pass is
+	 * needed.
+	 */
 	uint64_t marked;
 	struct hr_tally tallies[AT_ONCE];
 	char lacks[256]; /* features that are missing, as text; "": none */
@@ -80,7 +84,7 @@ static int probes_fail(char **ret_error, int r, const char *what)
 
 /* ---- features of this kernel ----------------------------------------------------------------- */
 
-/* Number of parameters of a tracepoint, without the context; -1: no such tracepoint. */
+/* The number of parameters of a tracepoint, without the context; -1: no such tracepoint. */
 static int tracepoint_args(const struct btf *kernel, const char *name)
 {
 	char type[128];
@@ -91,7 +95,8 @@ static int tracepoint_args(const struct btf *kernel, const char *name)
 	id = btf__find_by_name_kind(kernel, type, BTF_KIND_TYPEDEF);
 	if (id < 0)
 		return -1;
-	t = btf__type_by_id(kernel, btf__type_by_id(kernel, (uint32_t)id)->type); /* a pointer */
+	/* The type is a pointer. */
+	t = btf__type_by_id(kernel, btf__type_by_id(kernel, (uint32_t)id)->type);
 	t = t ? btf__type_by_id(kernel, t->type) : NULL;
 	return t && btf_is_func_proto(t) ? btf_vlen(t) - 1 : -1;
 }
@@ -164,7 +169,7 @@ static unsigned open_files(void)
 	return n;
 }
 
-/* Fails if the probes would leave too few descriptors for the recording itself. */
+/* Returns an error if the probes would leave too few descriptors for the recording itself. */
 static int check_room(char **ret_error)
 {
 	unsigned needed = open_files() + FILES + FILES_LEFT;
@@ -232,7 +237,10 @@ static int fill_calls(struct probe_bpf *skel)
 		struct hr_call call = rows[i].call;
 
 		call.moves = moves(call.op);
-		/* libc calls isatty and the like for each stream that it opens; no data moves */
+		/*
+		 * libc calls isatty and similar functions for each stream that it opens; no data
+		 * moves
+		 */
 		if (call.op == HR_OP_ioctl)
 			continue;
 		if (call.how != HR_CALL_NONE && rows[i].number < HR_PROBE_CALLS)
@@ -241,7 +249,7 @@ static int fill_calls(struct probe_bpf *skel)
 	return r;
 }
 
-/* from Linux 6.15; the headers of Debian 12 lack them */
+/* Linux has these from 6.15 on; the headers of Debian 12 lack them. */
 #define URING_READV_FIXED  60
 #define URING_WRITEV_FIXED 61
 
@@ -287,7 +295,7 @@ static int probes_take(void *arg, void *data, size_t bytes)
 	return --p->left == 0 ? -ECANCELED : 0; /* ends the poll after this record */
 }
 
-/* The caller has log_lock. */
+/* Loads and attaches the programs. The caller has log_lock. */
 static int probes_load(struct hr_probes *p, const struct btf *kernel, char **ret_error)
 {
 	int r;
@@ -363,7 +371,7 @@ void hr_probes_free(struct hr_probes *p)
 
 /* ---- processes to follow --------------------------------------------------------------------- */
 
-/* Makes one pass over all tasks. Returns how many it marked. */
+/* Makes one pass over all tasks. Returns the number of tasks that it marked. */
 static uint64_t list_tasks(struct hr_probes *p)
 {
 	int fd = bpf_iter_create(bpf_link__fd(p->skel->links.list_tasks));
@@ -378,14 +386,14 @@ static uint64_t list_tasks(struct hr_probes *p)
 	return p->skel->bss->marked;
 }
 
-/* Marks all tasks that belong to the job now. The caller has the lock. */
+/* Marks all tasks that belong to the job at this time. The caller has the lock. */
 static void mark_all(struct hr_probes *p)
 {
 	for (int i = 0; i < ITERATIONS_MOST && list_tasks(p) > 0; i++)
 		;
 }
 
-/* The caller has the lock. */
+/* Adds a process to the job. The caller has the lock. */
 static int add_root(struct hr_probes *p, pid_t pid, const struct hr_image *root)
 {
 	uint32_t tgid = (uint32_t)pid;
@@ -405,7 +413,10 @@ int hr_probes_cgroup(struct hr_probes *p, uint64_t id)
 
 	pthread_mutex_lock(&p->lock);
 	if (!bpf_map_update_elem(bpf_map__fd(p->skel->maps.cgroups), &id, &one, BPF_NOEXIST)) {
-		/* From now on, BPF programs check each fork and exec; mark_all() finds older tasks. */
+		/*
+		 * From now on, the BPF programs check each fork and exec. mark_all() finds older
+		 * tasks.
+		 */
 		__atomic_add_fetch(&p->skel->bss->n_cgroups, 1, __ATOMIC_SEQ_CST);
 		mark_all(p);
 	} else if (errno != EEXIST) {
@@ -488,7 +499,7 @@ size_t hr_probes_poll(struct hr_probes *p, size_t most, hr_probes_taken *taken, 
 	return most - p->left;
 }
 
-/* Empties a map to which no program adds at this time. */
+/* Reads and clears a map to which no program adds at this time. */
 static void empty(int map, void *keys, size_t key_bytes, void *values, size_t value_bytes,
 		  void (*found)(void *arg, const void *key, const void *value), void *arg)
 {

@@ -27,41 +27,46 @@ struct hr_probes;
 int hr_probes_new(struct hr_probes **ret, char **ret_error);
 void hr_probes_free(struct hr_probes *p); /* accepts NULL */
 
-/* Features that this kernel does not support, as text for users; NULL: none. */
+/* The features that this kernel does not support, as text for users; NULL: it supports all. */
 const char *hr_probes_lacks(const struct hr_probes *p);
 
 /*
  * Adds a process, its threads and its descendants to the job from now on. `quiet`: adds only the
- * processes that it starts. If it belongs to the job already, nothing changes. 0 or -errno.
+ * processes that it starts. If the process already belongs to the job, nothing changes. 0 or
+ * -errno.
  */
 int hr_probes_root(struct hr_probes *p, pid_t pid, bool quiet);
 
 /*
  * Adds all present and later processes of a cgroup (version 2) and of cgroups below it. `id`: from
- * hr_cgroup_id (cgroup.h). -E2BIG: HR_PROBE_CGROUPS are in use.
+ * hr_cgroup_id (cgroup.h). -E2BIG: all HR_PROBE_CGROUPS places are in use.
  */
 int hr_probes_cgroup(struct hr_probes *p, uint64_t id);
 
 /*
- * Call it when a process has sent its hello; adds it to the job. `thread`: from its struct
- * hr_item_cover. NULL: it has none, so the programs report nothing about it from now on.
+ * Adds a process to the job. Call it when the process has sent its hello. `thread`: from its struct
+ * hr_item_cover; NULL: it has none, so the programs report nothing about the process from now on.
  */
 int hr_probes_cover(struct hr_probes *p, pid_t pid, const int64_t *thread);
 
-/* The current image of the process; 0: it does not belong to the job, or has exited. */
+/* The current image of a process; 0: the process does not belong to the job, or has exited. */
 uint64_t hr_probes_image(struct hr_probes *p, pid_t pid);
 
-/* Passes up to `most` records, in order, to `taken`. Returns how many. The kind comes first. */
+/*
+ * Passes up to `most` records to `taken`, in order, and returns their number. A record begins with
+ * its kind.
+ */
 typedef void hr_probes_taken(void *arg, const void *record, size_t bytes);
 size_t hr_probes_poll(struct hr_probes *p, size_t most, hr_probes_taken *taken, void *arg);
 
-/* `wanted`: operations become records (level trace), else tallies if possible. */
+/* `wanted`: operations become records (level trace). Otherwise they become tallies, if possible. */
 void hr_probes_events(struct hr_probes *p, bool wanted);
 
 /*
- * Passes tallies and sums, and clears them. The programs use two sides of the maps in turn. A call
- * switches the sides, and reads the side that the programs left at the previous call. So its sums
- * end at the previous call. Call it not before HR_PROBES_TURN_NS, and soon if hr_probes_full.
+ * Passes tallies and sums to the functions, and clears them. The programs use two sides of the maps
+ * in turn. A call switches the sides, and reads the side that the programs left at the previous
+ * call. So its sums end at the previous call. Do not call it again before HR_PROBES_TURN_NS has
+ * passed, and call it soon if hr_probes_full returns true.
  */
 #define HR_PROBES_TURN_NS UINT64_C(2000000)
 typedef void hr_probes_summed(void *arg, const struct hr_sum_key *key, const struct hr_sum *sum);
@@ -71,7 +76,9 @@ void hr_probes_sums(struct hr_probes *p, hr_probes_summed *summed, hr_probes_tal
 		    void *arg);
 bool hr_probes_full(const struct hr_probes *p);
 
-/* What the programs missed: calls without room for a sum, processes, 32-bit programs. */
+/*
+ * What the programs missed: calls for whose sums there was no room, processes, and 32-bit programs.
+ */
 struct hr_probes_missed {
 	uint64_t calls;
 	uint64_t processes;

@@ -1,23 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Finds the job in the cgroup of a process, and sets the cgroup whose processes probes record. */
 #include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
-#include "common/log.h"
+#include "common/procfs.h"
 #include "common/text.h"
 #include "daemon/base/cgroup.h"
 #include "daemon/service/internal.h"
 
-/* ---- of a process ---------------------------------------------------------------------------- */
+/* ---- the cgroup of a process ----------------------------------------------------------------- */
 
 /*
  * Finds the job in a line of /proc/PID/cgroup: "4:cpuset:/slurm/uid_5/job_127/step_0" or
- * "0::/system.slice/slurmstepd.scope/job_127/step_0". It accepts no other folders, in which users
- * can make cgroups of any name. Returns the end of the job's folder in `line`; NULL: no job.
+ * "0::/system.slice/slurmstepd.scope/job_127/step_0". Accepts no other folders, because users can
+ * make cgroups of any name there. Returns the end of the job's folder in `line`; NULL: no job.
  */
 static const char *line_job(const char *line, char ret[JOB_BYTES])
 {
@@ -39,19 +37,11 @@ bool hr__service_cgroup_of(pid_t pid, struct cgroup_of *ret)
 {
 	char path[64], text[4096], job[JOB_BYTES];
 	const char *mount, *end;
-	ssize_t bytes;
-	int fd;
 
 	ret->job[0] = ret->folder[0] = '\0';
 	snprintf(path, sizeof(path), "/proc/%d/cgroup", (int)pid);
-	fd = open(path, O_RDONLY | O_CLOEXEC);
-	if (fd < 0)
+	if (!hr_procfs_text(path, text, sizeof(text)))
 		return false;
-	bytes = read(fd, text, sizeof(text) - 1);
-	close(fd);
-	if (bytes <= 0)
-		return false;
-	text[bytes] = '\0';
 	for (const char *line = text; line; line = strchr(line, '\n')) {
 		line += *line == '\n';
 		end = line_job(line, job);
@@ -68,7 +58,7 @@ bool hr__service_cgroup_of(pid_t pid, struct cgroup_of *ret)
 	return ret->job[0] != '\0';
 }
 
-/* ---- of a job -------------------------------------------------------------------------------- */
+/* ---- the cgroup of a job --------------------------------------------------------------------- */
 
 int hr__service_cgroup_check(const struct service *s, const struct job_spec *spec, char **ret_error)
 {

@@ -58,7 +58,7 @@ static bool check_operators(const struct hr_service_config *c, void (*report)(co
 	return false;
 }
 
-/* If a rule misspells a user, the service would ignore the rule. */
+/* Checks the users in rules, because the service ignores a rule for an unknown user. */
 static bool check_users(const struct hr_service_config *c, void (*report)(const char *text))
 {
 	char name[256], text[320];
@@ -70,7 +70,7 @@ static bool check_users(const struct hr_service_config *c, void (*report)(const 
 	return false;
 }
 
-/* True: the spool is a folder that headraced can use, or can make. */
+/* Whether the spool is a folder that headraced can use, or can make. */
 static bool check_spool(const struct hr_service_config *c, void (*report)(const char *text))
 {
 	char *parent, *slash, *text = NULL;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * config.h - configuration of the node service: one table for file, flags, --help and the man page
+ * config.h - the configuration of the node service: one table for the file, the flags, --help and
+ * the man page
  *
  * The caller owns the structure, which owns its texts until hr_config_done().
  */
@@ -10,9 +11,10 @@
 #include "common/config.h"
 
 #define HR_SERVICE_CONFIG_FILE "/etc/headrace/headraced.conf"
-#define HR_SERVICE_PATH_MOST   60u /* bytes of `runtime`: its sockets' paths must fit an address */
+/* Maximum bytes of `runtime`, so that its sockets' paths fit into an address. */
+#define HR_SERVICE_PATH_MOST 60u
 
-/* in the order of the choices of `unregistered` */
+/* In the order of the choices of the key `unregistered`. */
 enum hr_unregistered { HR_UNREGISTERED_RECORD, HR_UNREGISTERED_REFUSE };
 
 struct hr_service_config {
@@ -45,10 +47,10 @@ struct hr_service_config {
 extern const struct hr_config_key hr_service_keys[];
 extern const size_t hr_service_n_keys;
 
-/* Checks each key, and contradictions between keys. Passes each mistake to `report`. */
+/* Checks each key, and whether keys contradict each other. Passes each mistake to `report`. */
 bool hr_service_config_check(const struct hr_service_config *c, void (*report)(const char *text));
 
-/* Sets defaults that depend on the machine, in a configuration without mistakes. */
+/* Sets the defaults that depend on the machine, in a configuration that has no mistakes. */
 void hr_service_config_settle(struct hr_service_config *c);
 
 /* Checks files, users and groups. Passes each mistake to `report`. */

@@ -18,7 +18,7 @@
 #include "daemon/service/internal.h"
 
 #define IDLE_DRAIN_MS 30000u
-#define SERVICE_PATH  256u /* bytes of the path of a job's file */
+#define SERVICE_PATH  256u /* maximum bytes of the path of a job's file */
 
 /* ---- finding --------------------------------------------------------------------------------- */
 
@@ -82,7 +82,7 @@ void hr__service_job_prefix(const struct job *job, char ret[JOB_PREFIX])
 	snprintf(ret, JOB_PREFIX, "%016" PRIx64 ".", job->key);
 }
 
-/* Replaces the file atomically, so that a killed service leaves the old or the new one. */
+/* Replaces the file atomically, so that a killed service leaves either the old or the new file. */
 static int write_conf(struct job *job, const struct hr_private_config *config)
 {
 	char path[SERVICE_PATH], fresh[SERVICE_PATH];
@@ -147,7 +147,8 @@ void hr__service_job_note(struct job *job)
 
 /*
  * The key in the names of a job's file and descriptors. It is a hash for which users cannot find
- * collisions with jobs of others, although they choose a part of an unregistered job's id.
+ * collisions with jobs of other users, although they choose a part of the id of an unregistered
+ * job.
  */
 static uint64_t jobs_key_of(const char *id, uint32_t attempt)
 {
@@ -300,7 +301,7 @@ static int write_first(struct job *job, const struct job_spec *spec)
 	return write_conf(job, &config);
 }
 
-/* Sets policy, level and probes from the request, the rules and the configuration. */
+/* Sets the job's policy, level and probes from the request, the rules and the configuration. */
 static void jobs_decide(struct job *job, const struct job_spec *spec)
 {
 	const struct hr_policy_rules rules = hr__service_policy(job->service);
@@ -430,7 +431,8 @@ void hr__service_jobs_resume(struct service *s, struct hr_inherited *list, size_
 			job_resume(s, entry->d_name, list, n);
 	if (folder)
 		closedir(folder);
-	for (size_t i = 0; i < n; i++) /* remaining descriptors are of jobs without a file */
+	/* The remaining descriptors belong to jobs that have no file. */
+	for (size_t i = 0; i < n; i++)
 		if (list[i].fd >= 0)
 			hr_fdstore_remove(list[i].name);
 }

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Limits for all jobs of a user, and of the node. A worker reports its sessions, and how many
- * connections it has served. Connections that were passed since then count as sessions, so no limit
- * is ever exceeded. Near a limit, a process may be refused although another one has just ended.
+ * Limits for all jobs of a user, and for all jobs of the node. A worker reports its sessions, and
+ * how many connections it has served. Connections that were passed to it since then count as
+ * sessions, so no limit is ever exceeded. Near a limit, a process may be refused although another
+ * one has just ended.
  */
 #include <stdio.h>
 #include <sys/ioctl.h>

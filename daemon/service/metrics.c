@@ -30,7 +30,10 @@ static void add_grown(Headrace__JobStatus *sum, const Headrace__JobStatus *now,
 #undef ADD
 }
 
-/* True: a new job gets metrics. Fixed per job: a decrease of `others` looks like a restart. */
+/*
+ * Whether a new job gets its own metrics. This does not change during a job, because a decrease of
+ * `others` would look like a restart.
+ */
 static bool may_be_shown(const struct service *s)
 {
 	uint64_t shown = 0;

@@ -36,7 +36,7 @@ struct rule {
 	struct hr_decision means;
 };
 
-/* Reads the rule at *at, and advances it. Returns 1; 0: the end; -1: not a rule. */
+/* Reads the rule at *at, and advances *at. Returns 1; 0: the end; -1: it is not a rule. */
 static int next_rule(const char **at, struct rule *ret)
 {
 	size_t bytes = strcspn(*at, ",");
@@ -53,7 +53,7 @@ static int next_rule(const char **at, struct rule *ret)
 	return 1;
 }
 
-/* Finds the last rule for a name, because later keys of a configuration replace earlier ones. */
+/* Finds the last rule for a name: as in a configuration, a later rule replaces an earlier one. */
 static bool policy_find(const char *rules, const char *name, struct hr_decision *ret)
 {
 	const char *at = rules ? rules : "";

@@ -2,9 +2,9 @@
 /*
  * policy.h - decides whether a job is recorded, and at which level
  *
- *      policy = asked             all jobs:                   record | asked | off
- *      partition = gpu=trace jobs in that partition: record | counters | trace | asked | off user =
- *      alice=off jobs of that user: the same; a name or a uid
+ *      policy = asked            all jobs: record | asked | off
+ *      partition = gpu=trace     jobs in that partition: record | counters | trace | asked | off
+ *      user = alice=off          jobs of that user (a name or a uid): the same words
  *
  * A user rule overrides a partition rule, and both override `policy`. The level of a rule overrides
  * the configuration's `level`, and `job begin --level` overrides both. Users choose in a job's
@@ -19,7 +19,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* in the order of the choices of `policy` */
+/* In the order of the choices of the key `policy`. */
 enum hr_policy { HR_POLICY_RECORD, HR_POLICY_ASKED, HR_POLICY_OFF };
 
 struct hr_policy_rules {
@@ -37,7 +37,7 @@ struct hr_decision {
 struct hr_decision hr_policy_decide(const struct hr_policy_rules *rules, uint32_t uid,
 				    const char *partition);
 
-/* Returns whether each rule is NAME=WORD, with a word from above. */
+/* Returns whether each rule has the form NAME=WORD, with a word of the table above. */
 bool hr_policy_valid(const char *rules);
 
 /* Returns whether a rule is for an unknown user. *ret: the first such name, truncated. */

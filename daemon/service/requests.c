@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Requests of clients at control.sock (proto/control.proto). */
+/* Answers the requests of clients at control.sock (proto/control.proto). */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -142,7 +142,7 @@ static void do_status(struct client *a)
 
 /* ---- jobs begin and end ---------------------------------------------------------------------- */
 
-/* Registers a job that its processes or an earlier prolog began. NULL: its cgroup is refused. */
+/* Registers a job that its processes or an earlier prolog began. NULL: its cgroup was refused. */
 static struct job *register_again(struct job *job, const struct job_spec *spec, char **ret_error)
 {
 	struct job_spec same = *spec;
@@ -267,7 +267,9 @@ static void do_level(struct client *a, const Headrace__JobRequest *q)
 	requests_done(a);
 }
 
-/* Passes the connection to the worker, which answers. If it hangs, only this client waits. */
+/*
+ * Passes the connection to the worker, which answers. If the worker hangs, only this client waits.
+ */
 static void pass_to_worker(struct client *a, hr_control_kind kind, const Headrace__JobRequest *q)
 {
 	const struct job *job = find_own_job(a, q);
@@ -338,7 +340,7 @@ static void on_request(uv_poll_t *poll, int status, int events)
 	hr_control_free(m);
 }
 
-/* True: the service accepts the client. Users cannot block root's prolog and epilog. */
+/* Whether the service accepts another client. Users cannot block root's prolog and epilog. */
 static bool has_place(const struct service *s, uint32_t uid)
 {
 	unsigned own = 0;

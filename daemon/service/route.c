@@ -16,16 +16,16 @@
 #include "daemon/base/passfd.h"
 #include "daemon/service/internal.h"
 
-#define ACCEPT_MOST 256u /* connections accepted in one turn of the loop */
+#define ACCEPT_MOST 256u /* maximum number of connections accepted in one turn of the loop */
 
 struct named {
 	char job[JOB_BYTES];	   /* HEADRACE_JOB */
 	char scheduler[JOB_BYTES]; /* SLURM_JOB_ID or another of scheduler_names */
 	bool asked;		   /* HEADRACE=on */
-	struct cgroup_of cgroup;   /* of Slurm; processes cannot leave it */
+	struct cgroup_of cgroup;   /* the cgroup that Slurm made; processes cannot leave it */
 };
 
-/* in order of priority */
+/* In the order of priority. */
 static const char *const scheduler_names[] = {
     "SLURM_JOB_ID=", "SLURM_JOBID=",  "PBS_JOBID=", "FLUX_JOB_ID=",
     "LSB_JOBID=",    "COBALT_JOBID=", "JOB_ID="};
@@ -83,7 +83,10 @@ count_refused(struct service *s, const struct ucred *peer, const char *why, ...)
 		     (int)peer->pid, peer->uid, text);
 }
 
-/* `certain`: the name is from the cgroup. Otherwise users can forge it, so it gets a prefix. */
+/*
+ * Begins an unregistered job. `certain`: the name comes from the cgroup. Otherwise users can forge
+ * it, so it gets a prefix.
+ */
 static struct job *begin_unregistered(struct service *s, const char *name, bool certain,
 				      const struct ucred *peer)
 {
@@ -104,7 +107,7 @@ static struct job *begin_unregistered(struct service *s, const char *name, bool 
 	return job;
 }
 
-/* Returns whether policy records an unregistered job of this process. */
+/* Returns whether the policy records an unregistered job of this process. */
 static bool may_record(const struct service *s, const struct ucred *peer, const struct named *named)
 {
 	const struct hr_policy_rules rules = hr__service_policy(s);
@@ -113,7 +116,10 @@ static bool may_record(const struct service *s, const struct ucred *peer, const 
 	return policy == HR_POLICY_RECORD || (policy == HR_POLICY_ASKED && named->asked);
 }
 
-/* Finds or begins the job. -ECANCELED: policy excludes the process; -EACCES: it has no job now. */
+/*
+ * Finds or begins the job of a process. -ECANCELED: the policy excludes the process; -EACCES: it
+ * has no job now.
+ */
 static int job_of_peer(struct service *s, const struct ucred *peer, const struct named *named,
 		       struct job **ret)
 {
@@ -143,7 +149,7 @@ static int job_of_peer(struct service *s, const struct ucred *peer, const struct
 	}
 	if (job->state == JOB_OFF || (job->policy == HR_POLICY_ASKED && !named->asked))
 		return -ECANCELED;
-	if (job->state == JOB_DRAINING) { /* its end was stored */
+	if (job->state == JOB_DRAINING) { /* its end is already stored */
 		s->unplaced++;
 		return -EACCES;
 	}
@@ -173,7 +179,7 @@ static void route_refuse(int fd, uint32_t abi, int status)
 	hr_hello_discard(fd);
 }
 
-/* False: a limit was reached. */
+/* Passes a connection to the worker of its job. False: a limit was reached. */
 static bool pass_to_worker(struct job *job, int fd, bool new_session, const struct ucred *peer)
 {
 	struct service *s = job->service;
@@ -190,7 +196,7 @@ static bool pass_to_worker(struct job *job, int fd, bool new_session, const stru
 	return false;
 }
 
-/* Routes a connection by its hello, which stays in the socket. False: no hello yet. */
+/* Routes a connection by its hello, which stays in the socket. False: the hello has not arrived. */
 static bool route_connection(struct service *s, int fd)
 {
 	static uint8_t message[HR_HELLO_MAX_BYTES];
@@ -233,9 +239,9 @@ static bool route_connection(struct service *s, int fd)
 
 /*
  * An accepted connection is no longer in the kernel's backlog. So the accept queue, which systemd
- * retains, keeps it until it is processed. The list `pending` has the order of the queue. After a
- * kill, the next service may process a connection again. Then its hello is gone, and the service
- * drops the connection.
+ * retains, keeps it until it is processed. The list `pending` has the same order as the queue.
+ * After a kill, the next service may process a connection a second time. Then its hello is gone,
+ * and the service drops the connection.
  */
 static void pending_freed(uv_handle_t *handle)
 {
@@ -258,7 +264,7 @@ static void accept_queue_trim(struct service *s)
 
 static void pending_done(struct pending *g)
 {
-	if (g->poll) /* before close(), because another file may then get the number */
+	if (g->poll) /* before close(): after it, another file may get the number */
 		uv_close((uv_handle_t *)g->poll, pending_freed);
 	g->poll = NULL;
 	close(g->fd);
@@ -278,7 +284,7 @@ static void on_pending(uv_poll_t *poll, int status, int events)
 	accept_queue_trim(s);
 }
 
-/* Routes the connection if its hello has arrived, else waits for the hello. */
+/* Routes the connection if its hello has arrived. Otherwise waits for the hello. */
 static void pending_check(struct pending *g)
 {
 	bool done = route_connection(g->service, g->fd);
@@ -295,9 +301,9 @@ static void pending_check(struct pending *g)
 }
 
 /*
- * Routes earlier connections of this user that have a hello, because later ones may refer to them:
- * a second connection of a process to its first one, a child's hello to its parent's. A user with
- * many silent connections delays only their own.
+ * Routes earlier connections of this user that have a hello, because later connections may refer to
+ * them: a second connection of a process to its first one, a child's hello to its parent's. Many
+ * silent connections of a user delay only this user.
  */
 static void read_earlier(struct service *s, const struct pending *last)
 {

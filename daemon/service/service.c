@@ -34,7 +34,10 @@ uint64_t hr__service_now_ms(const struct service *s)
 
 static void become_uplink(const struct service *s)
 {
-	/* After a kill of all processes, workers have UPLINK_RECOVER to continue their streams. */
+	/*
+	 * After a kill of all processes, workers have the time UPLINK_RECOVER to continue their
+	 * streams.
+	 */
 	char *argv[16] = {(char[]){"headraced"},
 			  (char[]){"uplink"},
 			  s->c->spool,
@@ -105,7 +108,7 @@ static void on_stop(uv_signal_t *handle, int signum)
 	uv_stop(&s->loop);
 }
 
-/* Running jobs keep their configuration; later jobs and requests get the new one. */
+/* Running jobs keep their configuration; later jobs and requests get the new configuration. */
 static void on_reload(uv_signal_t *handle, int signum)
 {
 	struct service *s = handle->data;
@@ -128,7 +131,8 @@ static void on_reload(uv_signal_t *handle, int signum)
 		       "SIGHUP: the new configuration applies to jobs that start from now on");
 		if (s->uplink != 0)
 			kill(s->uplink, SIGTERM);
-		s->uplink_ms = 0; /* the next tick starts another one, with the new configuration */
+		/* The next tick starts another uplink, with the new configuration. */
+		s->uplink_ms = 0;
 	}
 	hr_config_done(hr_service_keys, hr_service_n_keys, &fresh);
 	hr_fdstore_notify("READY=1");
@@ -195,7 +199,7 @@ static int take_socket(struct hr_inherited *list, size_t n, const char *name)
 	return -1;
 }
 
-/* Takes the socket from systemd, or makes one that all users may connect to. */
+/* Takes the socket from systemd, or makes one to which all users may connect. */
 static int open_socket(const struct service *s, struct hr_inherited *list, size_t n,
 		       const char *name, int *ret_fd)
 {
@@ -233,8 +237,8 @@ static int make_folder(const char *path, mode_t mode)
 }
 
 /*
- * Locks the folder, because a second service would take sockets and jobs of the first. Tries for
- * two seconds, because children of a killed service hold its lock until their exec.
+ * Locks the folder, because a second service would take the sockets and jobs of the first one.
+ * Tries for two seconds, because children of a killed service hold its lock until their exec.
  */
 static int lock_runtime(struct service *s)
 {
@@ -259,7 +263,7 @@ static int open_folders(struct service *s)
 {
 	int r = make_folder(s->c->runtime, 0755);
 
-	/* The umask is 077, but all users connect to sockets in this folder. */
+	/* The umask is 077, but all users must connect to sockets in this folder. */
 	if (r == 0 && chmod(s->c->runtime, 0755) < 0 && errno != EPERM)
 		r = -errno;
 	if (r < 0)
@@ -300,7 +304,7 @@ static int service_start(struct service *s)
 		r = open_socket(s, list, n, "shim", &s->shim_fd);
 	if (r == 0)
 		r = open_socket(s, list, n, "control", &s->control_fd);
-	/* listen() makes this process the peer; shims check whether their peer is stopped. */
+	/* listen() makes this process the peer. Shims check whether their peer is stopped. */
 	if (r == 0 && (listen(s->shim_fd, SHIM_BACKLOG) < 0 || listen(s->control_fd, 64) < 0))
 		r = service_fail(-errno, "cannot listen at", s->c->runtime);
 	if (r == 0)
@@ -327,7 +331,7 @@ static void service_close_handle(uv_handle_t *handle, void *arg)
 		uv_close(handle, NULL);
 }
 
-/* Keeps files and retained descriptors for the next service. */
+/* Stops the service. Files and retained descriptors stay for the next service. */
 static void service_stop(struct service *s)
 {
 	hr__service_workers_pause(s);

@@ -34,7 +34,10 @@
 
 #include "daemon/service/config.h"
 
-/* Runs until SIGTERM or SIGINT. SIGHUP reloads. Returns the exit status; logs failures. */
+/*
+ * Runs until SIGTERM or SIGINT. SIGHUP reloads the configuration. Returns the exit status; logs
+ * failures.
+ */
 int hr_service_run(const struct hr_config_source *from, struct hr_service_config *config);
 
 int hr_service_main(int argc, char **argv);

@@ -20,8 +20,8 @@
 #include "proto/abi.h"
 
 #define TICK_MS	  1000u
-#define REAP_MS	  20u /* how long the node may need to notice that a process has ended */
-#define ENDING_MS 5u  /* time between checks whether processes are left */
+#define REAP_MS	  20u /* the node may need this long to notice that a process has ended */
+#define ENDING_MS 5u  /* time between two checks for processes that are left */
 
 struct service_worker {
 	uv_loop_t loop;
@@ -29,7 +29,7 @@ struct service_worker {
 	uv_timer_t tick;
 	struct hr_private_config config;
 	struct hr_private_uplink *uplink; /* NULL: no collectors */
-	struct hr_spool *spool; /* owned by the uplink, or (without an uplink) by this worker */
+	struct hr_spool *spool; /* the uplink owns it or, if there is no uplink, this worker */
 	struct hr_node *node;
 	struct hr_live_link live;
 	struct hr_job_status status;
@@ -130,7 +130,7 @@ static void worker_end_job(struct service_worker *w)
 	}
 	w->draining = true;
 	hr_private_uplink_drain(w->uplink, uv_now(&w->loop) + w->drain_ms);
-	check_drain(w); /* checks at once, because an epilog waits */
+	check_drain(w); /* checks at once, because an epilog may wait */
 }
 
 static void worker_on_tick(uv_timer_t *timer)
@@ -161,7 +161,7 @@ static void take_end(struct service_worker *w, const Headrace__JobRequest *end)
 	uv_timer_start(&w->tick, worker_on_tick, 0, ENDING_MS);
 }
 
-/* Takes a request whose message carries the client's connection. */
+/* Handles a request whose message carries the client's connection. */
 static void take_client(struct service_worker *w, const Headrace__Control *m, int fd)
 {
 	if (m->kind_case == HR_CONTROL(GET_LIVE)) {
@@ -233,7 +233,7 @@ static int open_spool(struct service_worker *w, char **ret_error)
 {
 	int r;
 
-	w->config.tls_later = true; /* a bad certificate does not prevent recording */
+	w->config.tls_later = true; /* so that a bad certificate does not prevent recording */
 	r = hr_private_uplink_open(&w->config, &w->uplink, ret_error);
 	if (r == 0 && w->uplink) {
 		hr_private_uplink_release(w->uplink);
@@ -284,14 +284,16 @@ static int start_node(struct service_worker *w, int config_fd, int handoff_fd)
 		r = open_spool(w, &error);
 	if (r == 0) {
 		w->config.node.handoff_fd = handoff_fd;
-		/* because loading takes seconds, and a prolog waits */
+		/* because a load takes seconds, and a prolog may wait */
 		w->config.node.probes_later = true;
 		w->config.node.spool = w->spool;
 		r = hr_node_new(&w->config.node, &w->node, &error);
 	}
 	if (r == 0)
 		r = hr_node_start(w->node);
-	/* -ESTALE: the journal has the end of the job; the spool's uplink recovers the stream. */
+	/*
+	 * -ESTALE: the journal has the end of the job, so the spool's uplink recovers the stream.
+	 */
 	if (r < 0 && r != -ESTALE)
 		report_failure(w, error ? error : strerrordesc_np(-r));
 	free(error);
@@ -311,7 +313,10 @@ static int worker_start_loop(struct service_worker *w)
 	uv_poll_init(&w->loop, &w->channel, w->channel_fd);
 	uv_poll_start(&w->channel, UV_READABLE | UV_DISCONNECT, on_channel);
 	uv_timer_init(&w->loop, &w->tick);
-	/* The first tick is at once: for its limits, the service needs the number of sessions. */
+	/*
+	 * The first tick comes at once, because the service needs the number of sessions for its
+	 * limits.
+	 */
 	uv_timer_start(&w->tick, worker_on_tick, 0, TICK_MS);
 	return 0;
 }
@@ -338,7 +343,7 @@ int hr_service_worker(int config_fd, int channel_fd, int handoff_fd)
 	signal(SIGPIPE, SIG_IGN);
 	signal(SIGHUP, SIG_IGN);
 	signal(SIGINT, SIG_IGN);
-	/* systemd sends it to all processes; the service then sends `pause` */
+	/* systemd sends SIGTERM to all processes; then the service sends `pause` */
 	signal(SIGTERM, SIG_IGN);
 	signal(SIGXFSZ, SIG_IGN);
 	r = start_node(w, config_fd, handoff_fd);

@@ -8,10 +8,12 @@
 #ifndef HEADRACE_DAEMON_SERVICE_WORKER_H
 #define HEADRACE_DAEMON_SERVICE_WORKER_H
 
-#define HR_WORKER_PAUSED    75	 /* exit status: another worker must continue the job */
-#define HR_WORKER_WHY_BYTES 512u /* the text of `failed` is truncated to this */
+#define HR_WORKER_PAUSED    75	 /* exit status that means: another worker must continue the job */
+#define HR_WORKER_WHY_BYTES 512u /* maximum bytes of the text of `failed` */
 
-/* Runs until the job is over. handoff_fd: its hand-off queue. Returns the exit status. */
+/*
+ * Runs until the job is over. handoff_fd: the hand-off queue of the job. Returns the exit status.
+ */
 int hr_service_worker(int config_fd, int channel_fd, int handoff_fd);
 
 #endif

@@ -20,9 +20,10 @@
 #include "daemon/service/internal.h"
 #include "daemon/service/worker.h"
 
-#define RESTARTS_MOST 5u     /* of a worker, within RESTARTS_MS */
-#define RESTARTS_MS   10000u /* and the pause before a failing job gets another worker */
-#define PAUSE_MS      5000   /* for the flush; a kill of workers after this time loses no record */
+#define RESTARTS_MOST 5u     /* maximum number of restarts of a worker within RESTARTS_MS */
+#define RESTARTS_MS   10000u /* also the pause before a failing job gets another worker */
+/* Time for the flush; a kill of workers after this time loses no record. */
+#define PAUSE_MS 5000
 
 /* ---- messages of workers --------------------------------------------------------------------- */
 
@@ -34,7 +35,7 @@ static void take_status(struct job *job, Headrace__JobStatus *status)
 	hr__service_metrics_count(job, status);
 	job->service->spool_bytes = status->spool_bytes;
 	if (newline)
-		*newline = '\0'; /* the log has further lines, from the BPF verifier */
+		*newline = '\0'; /* further lines, from the BPF verifier, are only in the log */
 	headrace__job_status__free_unpacked(job->status, NULL);
 	job->status = status;
 	job->status_ms = now;
@@ -93,7 +94,7 @@ static void on_channel(uv_poll_t *poll, int status, int events)
 
 	(void)events;
 	if (r < 0 && r != -EAGAIN && r != -EBADMSG)
-		uv_poll_stop(poll); /* the worker ended; SIGCHLD follows */
+		uv_poll_stop(poll); /* the worker has ended; SIGCHLD follows */
 }
 
 void hr__service_worker_send(struct job *job, hr_control_kind kind, const ProtobufCMessage *body)
@@ -139,7 +140,7 @@ static bool read_notice(struct service *s)
 			close(notice.fd);
 		return true;
 	}
-	hr_kept_take(&job->kept, &notice); /* the worker sent the notice to systemd, too */
+	hr_kept_take(&job->kept, &notice); /* the worker also sent the notice to systemd */
 	if (job->state == JOB_STARTING && hr_notice_has(&notice, "READY", "1"))
 		hr__service_job_ready(job);
 	return true;
@@ -350,7 +351,7 @@ static void worker_ended(struct job *job, int status)
 	char why[64];
 
 	while (read_notice(s))
-		; /* takes notices that it sent before it ended */
+		; /* read the notices that it sent before it ended */
 	while (job->channel >= 0 && receive(job) == 0)
 		;
 	forget_process(job);

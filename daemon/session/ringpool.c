@@ -11,8 +11,8 @@
 
 /*
  * Allocates the first pages of each ring, without mapping them here. A process with few operations
- * needs no others. For later pages, the client itself checks the memory (shim/core/ring.c). So if
- * memory is short, this call fails, and the client gets no SIGBUS.
+ * needs no other pages. For later pages, the client itself checks the memory (shim/core/ring.c). So
+ * if memory is short, this call fails, and the client gets no SIGBUS.
  */
 static int allocate(int fd)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * ringpool.h - maps made in advance, so that attaching does not wait for memory
+ * ringpool.h - maps that are made in advance, so that an attach does not wait for memory
  *
  * A map is a sealed, mapped memfd with the pages that clients touch first. Attach thread only.
  */
@@ -16,7 +16,7 @@ struct hr_ringpool {
 	int fds[64];
 	struct hr_map maps[64];
 	unsigned n;
-	unsigned target; /* maps to keep: doubled when the pool runs empty */
+	unsigned target; /* number of maps to keep; it is doubled when the pool runs empty */
 };
 
 void hr_ringpool_init(struct hr_ringpool *p);

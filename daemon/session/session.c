@@ -17,7 +17,9 @@
 
 #define TEXT_MOST      8192u
 #define UNKNOWN_AGE_NS UINT64_C(3600000000000)
-/* a few seconds of any clock; an end that is later than this is invalid */
+/*
+ * A few seconds of any clock. If an operation ends later than this after now, its end is invalid.
+ */
 #define FUTURE_TICKS (UINT64_C(1) << 33)
 
 int hr_session_new(uint64_t proc, uint64_t token, pid_t pid, struct hr_session **ret)
@@ -47,10 +49,10 @@ int hr_map_open(int fd, struct hr_map *ret)
 {
 	struct hr_map map = {.slots_log2 = HR_RING_SLOTS_LOG2};
 	struct stat st;
-	int seals = fcntl(fd, F_GET_SEALS); /* fails for all but memfds */
+	int seals = fcntl(fd, F_GET_SEALS); /* fails unless fd is a memfd */
 	void *at;
 
-	/* Without the seals a client could shrink the file while it is mapped. */
+	/* Without these seals, a client could shrink the file while it is mapped. */
 	if (seals < 0 || (seals & HR_SIZE_SEALS) != HR_SIZE_SEALS || fstat(fd, &st) < 0)
 		return -EINVAL;
 	while (map.slots_log2 < HR_OFFER_SLOTS_LOG2 && (uint64_t)st.st_size != hr_map_size(&map))
@@ -117,13 +119,16 @@ static const struct hr_record *slot_at(const struct hr_ring_view *r, uint64_t in
 	return &r->slots[index & (r->n_slots - 1)];
 }
 
-/* Pairs with the shim's release store of seq, which follows the slot's contents. */
+/* Acquire: pairs with the shim's release store of seq, which follows the slot's contents. */
 static bool committed(const struct hr_ring_view *r, uint64_t index)
 {
 	return __atomic_load_n(&slot_at(r, index)->seq, __ATOMIC_ACQUIRE) == (uint32_t)(index + 1);
 }
 
-/* Slots after our tail that the client claims to have reserved. Later pages may not exist. */
+/*
+ * The number of slots after our tail that the client claims to have reserved. The pages of later
+ * slots may not exist.
+ */
 static uint64_t reserved(const struct hr_ring_view *r)
 {
 	return __atomic_load_n(&r->hdr->head, __ATOMIC_RELAXED) - r->tail;
@@ -141,7 +146,7 @@ bool hr_ring_half_full(const struct hr_ring_view *r)
 
 /* ---- slots that will never be committed ------------------------------------------------------ */
 
-/* One past the last reserved slot. If head is invalid, all slots count as reserved. */
+/* The index after the last reserved slot. If head is invalid, all slots count as reserved. */
 static uint64_t reserved_to(const struct hr_ring_view *r)
 {
 	uint64_t n = reserved(r);
@@ -149,7 +154,7 @@ static uint64_t reserved_to(const struct hr_ring_view *r)
 	return r->tail + (n < r->n_slots ? n : r->n_slots);
 }
 
-/* One past the last committed slot after `index`, or `index` itself. */
+/* The index after the last committed slot from `index` on, or `index` itself. */
 static uint64_t last_committed(const struct hr_ring_view *r, uint64_t index)
 {
 	for (uint64_t i = reserved_to(r); i-- > index;)
@@ -158,7 +163,10 @@ static uint64_t last_committed(const struct hr_ring_view *r, uint64_t index)
 	return index;
 }
 
-/* The client sets `common`. If it lies, only its own records wait longer. */
+/*
+ * How long to wait for an uncommitted slot. The client sets `common`. If `common` is wrong, only
+ * the client's own records wait longer.
+ */
 static uint64_t torn_ns(const struct hr_ring_view *r)
 {
 	return __atomic_load_n(&r->hdr->common, __ATOMIC_RELAXED) ? HR_TORN_COMMON_NS : HR_TORN_NS;
@@ -198,7 +206,7 @@ static uint64_t session_end_of(const struct hr_record *s)
 	return s->start_ticks + ((uint64_t)s->dur_hi << 32 | s->dur_lo);
 }
 
-/* Number of slots of a record, as its first slot states now. */
+/* The number of slots of a record, as its first slot states at this moment. */
 static uint32_t slots_of(const struct hr_record *s)
 {
 	uint64_t asked = s->asked;
@@ -330,7 +338,10 @@ static uint32_t cpus_online(void)
 	return cpus;
 }
 
-/* If the process has ended, its start is unknown, so this assumes an hour before the session. */
+/*
+ * The most operations that the process can have done. If it has ended, its start is unknown: then
+ * assumes an hour before the session.
+ */
 static uint64_t count_most(struct hr_session *s, uint64_t now_ns)
 {
 	uint64_t started_ns = s->since_ns > UNKNOWN_AGE_NS ? s->since_ns - UNKNOWN_AGE_NS : 0;
@@ -338,7 +349,7 @@ static uint64_t count_most(struct hr_session *s, uint64_t now_ns)
 
 	if (!s->started_ns && hr_procstat_read(s->pid, &stat) == 0)
 		s->started_ns = hr_procstat_ns(stat.start_time);
-	if (s->started_ns && s->started_ns <= s->since_ns) /* else the pid was reused */
+	if (s->started_ns && s->started_ns <= s->since_ns) /* otherwise, the pid was reused */
 		started_ns = s->started_ns;
 	return hr_count_most(cpus_online(), now_ns - started_ns);
 }

@@ -24,7 +24,7 @@ struct hr_ring_view {
 	struct hr_ring_hdr *hdr;
 	struct hr_record *slots;
 	uint64_t n_slots;
-	uint64_t tail;	     /* the daemon's position; hdr->tail is its copy for the client */
+	uint64_t tail;	     /* headraced's position; hdr->tail is a copy for the client */
 	uint64_t stalled_at; /* index of an uncommitted slot that blocks */
 	uint64_t stalled_ns; /* since when the slot blocks; 0: no slot blocks */
 	uint64_t torn_to;    /* uncommitted slots below this index are skipped */
@@ -42,7 +42,7 @@ struct hr_map {
 
 /*
  * For probes (feed.h): between the two times, the shim records operations although no cell shows
- * them, in thread `tid` or (`offered`) in all threads.
+ * them, in thread `tid` or, if `offered`, in all threads.
  */
 struct hr_probed {
 	uint64_t image;	      /* image number (bpf/probe.h); 0: no probes */
@@ -58,8 +58,11 @@ struct hr_session {
 	uint64_t token;
 	pid_t pid;
 	bool dead;  /* the process has ended */
-	bool later; /* it attached after a death whose session has not ended yet */
-	/* the client cannot ring the doorbell: it has no node page, or that of an earlier daemon */
+	bool later; /* it attached after the death of a process whose session has not ended yet */
+	/*
+	 * The client cannot ring the doorbell: it has no node page, or the page of an earlier
+	 * daemon.
+	 */
 	bool deaf;
 	bool asleep; /* deselected: its level stays off */
 	char exit[16];
@@ -67,7 +70,7 @@ struct hr_session {
 	uint64_t since_ns;    /* hr_boot_ns() when the session was made */
 	uint64_t hello_ticks; /* when the client sent its hello, by its own clock */
 	uint64_t started_ns;  /* start of the process (hr_boot_ns()); 0: not read yet */
-	uint64_t strays_seen; /* stray_total when they were last journaled */
+	uint64_t strays_seen; /* stray_total when the strays were last journaled */
 	uint64_t strays_count;
 	uint64_t excluded_seen[HR_EXCLUDED_KINDS];
 	uint32_t n_maps;
@@ -76,16 +79,16 @@ struct hr_session {
 };
 
 int hr_session_new(uint64_t proc, uint64_t token, pid_t pid, struct hr_session **ret);
-void hr_session_free(struct hr_session *s); /* unmaps; accepts NULL */
+void hr_session_free(struct hr_session *s); /* also unmaps its maps; accepts NULL */
 
 /*
  * Maps a memfd of sealed size, with HR_MAP_RINGS rings of HR_RING_SLOTS_LOG2 to HR_OFFER_SLOTS_LOG2
- * slots. The caller keeps the descriptor, which may be anything. -EINVAL: it is not such a memfd.
+ * slots. The descriptor may be anything, and remains the caller's. -EINVAL: it is not such a memfd.
  */
 int hr_map_open(int fd, struct hr_map *ret);
 void hr_map_close(struct hr_map *map); /* accepts a zeroed struct */
 
-/* Name of a map's descriptor in the descriptor store; daemon/node/kept_maps.c parses it. */
+/* The name of a map's descriptor in the descriptor store; daemon/node/kept_maps.c parses it. */
 #define HR_MAP_NAME_BYTES 64u
 void hr_map_name(uint64_t proc, uint32_t index, char ret[HR_MAP_NAME_BYTES]);
 
@@ -109,8 +112,8 @@ bool hr_ring_has_slots(const struct hr_ring_view *r);
 bool hr_ring_half_full(const struct hr_ring_view *r);
 
 /*
- * Counts the slots that can be read now: torn ones, and committed ones of operations that ended by
- * `limit`. The result may exceed `most` only for a single record, because a record with several
+ * Counts the slots that can be read now: torn slots, and committed slots of operations that ended
+ * by `limit`. The result may exceed `most` only for a single record, because a record with several
  * slots is never split. `gone`: the owner is dead, and commits nothing else. *ret_end: if `most`
  * was reached, the end of the last operation, else UINT64_MAX.
  */
@@ -123,43 +126,52 @@ bool hr_session_active_after(const struct hr_session *s, uint64_t ticks);
 /* Copies n slots from tail on. An uncommitted slot becomes all zero. */
 void hr_ring_copy(const struct hr_ring_view *r, uint32_t n, struct hr_record *to);
 
-/* Call it when the journal has n slots. Lets the client reuse them, and wakes it if it waits. */
+/*
+ * Call it when the journal has n further slots. Lets the client reuse them, and wakes the client if
+ * it waits.
+ */
 void hr_ring_consumed(struct hr_ring_view *r, uint32_t n);
 
 /* If a row of lost[] has changed since the last call, returns all non-zero rows (<= HR_OP_MAX). */
 uint32_t hr_ring_lost(struct hr_ring_view *r, struct hr_lost_row *rows);
 
-/* Does so for strays, with ops from HR_LOST_STRAYS on. */
+/* Does the same for operations of unattached children (strays), with ops from HR_LOST_STRAYS on. */
 uint32_t hr_session_strays(struct hr_session *s, struct hr_lost_row *rows);
 
 /*
- * Checks the rows that a call above returned. If a client counts more operations than the node can
- * have done since the process began, only one row remains, which the engine refuses as hostile.
- * Returns the number of remaining rows.
+ * Checks the rows that hr_ring_lost or hr_session_strays returned. If a client counts more
+ * operations than the node can have done since the process began, only one row remains, which the
+ * engine refuses as hostile. Returns the number of remaining rows.
  */
 uint32_t hr_session_check_lost(struct hr_session *s, struct hr_lost_row *rows, uint32_t n,
 			       uint64_t now_ns);
 
-/* Totals of opens that default excludes left out, checked in this way. False: unchanged. */
+/*
+ * The totals of opens of files that default excludes match, checked in the same way. False:
+ * unchanged.
+ */
 bool hr_session_excluded(struct hr_session *s, uint64_t ret_total[HR_EXCLUDED_KINDS]);
 
 void hr_ring_cells(const struct hr_ring_view *r, struct hr_inflight *ret_inflight,
 		   struct hr_aggregate *ret_aggregate);
 
-/* Copy the open regions of a ring's thread (outermost first), or the spans; return how many. */
+/*
+ * Copy the open regions of a ring's thread (outermost first), or the open spans of a session.
+ * Return their number.
+ */
 uint32_t hr_ring_regions(const struct hr_ring_view *r, struct hr_region_cell *cells);
 uint32_t hr_ring_deeper(const struct hr_ring_view *r); /* number of open regions without a cell */
 uint32_t hr_session_spans(const struct hr_session *s, struct hr_region_cell *cells);
-/* Short regions of the thread that are in no record yet. */
+/* Copies the sums of the thread's short regions that are in no record yet. */
 uint32_t hr_ring_shorts(const struct hr_ring_view *r, struct hr_region_short *cells);
 
-/* Number of slots in all rings, and of bytes in all maps. */
+/* The number of slots in all rings, and the number of bytes in all maps. */
 uint64_t hr_session_slots(const struct hr_session *s);
 uint64_t hr_session_bytes(const struct hr_session *s);
 
 /* Sets the level in all maps. While the process is `asleep`, the level stays off. */
 void hr_session_set_level(struct hr_session *s, uint32_t level);
-/* Sets in all maps up to which duration threads may combine operations (abi.h). */
+/* Sets in all maps the longest duration of operations that threads may combine (abi.h). */
 void hr_session_set_short(struct hr_session *s, uint64_t ticks);
 
 #endif

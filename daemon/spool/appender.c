@@ -5,11 +5,14 @@
 #include <stdlib.h>
 #include <time.h>
 
-#define COMPRESS_FROM_BYTES 512u /* of unpacked messages; smaller frames gain nothing */
+#define COMPRESS_FROM_BYTES 512u /* bytes of an unpacked message; smaller ones gain nothing */
 
 /* ---- packing --------------------------------------------------------------------------------- */
 
-/* Packs a frame. Its message stays valid; a message of events until the next one is encoded. */
+/*
+ * Packs a frame. Its message stays valid; a message of events stays valid until the next events are
+ * encoded.
+ */
 static int pack(struct hr_appender *a, struct hr_out *o)
 {
 	bool compress = !o->batch && o->arena.bytes >= COMPRESS_FROM_BYTES;
@@ -20,7 +23,7 @@ static int pack(struct hr_appender *a, struct hr_out *o)
 				    o->batch->n_tasks, &a->events);
 		o->frame.events = &a->events;
 	}
-	if (!r) /* an event batch is compressed plane by plane already */
+	if (!r) /* an event batch is already compressed plane by plane */
 		r = hr_frame_pack_with(&o->frame, compress ? a->zstd : NULL, &o->packed,
 				       &o->packed_bytes);
 	if (r && o->batch)
@@ -30,7 +33,7 @@ static int pack(struct hr_appender *a, struct hr_out *o)
 
 static void keep_bytes(struct hr_appender *a, struct hr_out *o)
 {
-	o->frame.events = NULL; /* or any other message, because they are a union */
+	o->frame.events = NULL; /* this clears any kind of message, because they are a union */
 	hr_batch_put(a->pool, o->batch);
 	o->batch = NULL;
 	hr_arena_free(&o->arena);
@@ -49,7 +52,7 @@ int hr__appender_pack(struct hr_appender *a, struct hr_out *o)
 	return r;
 }
 
-/* Replaces o by a Loss frame of the same number. */
+/* Replaces o by a Loss frame with the same number. */
 static int replace(struct hr_appender *a, struct hr_out *o)
 {
 	Headrace__LossRow row = HEADRACE__LOSS_ROW__INIT, *rows[] = {&row};
@@ -79,7 +82,7 @@ static int replace(struct hr_appender *a, struct hr_out *o)
 	return 0;
 }
 
-/* Replaces frames by Loss frames until all kept frames fit into memory. */
+/* Replaces frames by Loss frames until the kept frames need at most HR_KEPT_BYTES. */
 static void appender_give_up(struct hr_appender *a)
 {
 	static const Headrace__Frame__BodyCase order[] = {
@@ -135,7 +138,7 @@ static int appender_store(struct hr_appender *a, struct hr_out *o)
 	if (r)
 		return r;
 	r = appender_make_room(a, o);
-	/* With the message, the writer need not unpack the frame for its index. */
+	/* Passes the message, so that the writer need not unpack the frame for its index. */
 	if (!r)
 		r = hr_writer_append_packed(a->writer, &o->frame, o->packed, o->packed_bytes);
 	keep_bytes(a, o);
@@ -181,8 +184,8 @@ static bool take_cornered(struct hr_appender *a)
 
 /*
  * If the store fails, encodes waiting frames, which frees their batches. Until both halves of the
- * journal are full, a kill loses nothing. Then this retires the older half, because the drain
- * thread must continue.
+ * journal are full, a kill loses nothing. When they are full, this function retires the older half,
+ * because the drain thread must continue.
  */
 static void appender_keep(struct hr_appender *a)
 {
@@ -197,7 +200,7 @@ static void appender_keep(struct hr_appender *a)
 	appender_give_up(a);
 }
 
-/* Waits for frames, but only a second if some are kept. False: the thread must end. */
+/* Waits for frames; if frames are kept, waits at most a second. False: the thread must end. */
 static bool take_inbox(struct hr_appender *a)
 {
 	struct timespec until;
@@ -231,7 +234,7 @@ static void *appender_run(void *arg)
 	return NULL;
 }
 
-/* ---- from other threads ---------------------------------------------------------------------- */
+/* ---- functions that other threads call ------------------------------------------------------- */
 
 int hr_appender_new(struct hr_writer *w, struct hr_batch_pool *pool, struct hr_journal *journal,
 		    struct hr_spool *spool, struct hr_appender **ret)

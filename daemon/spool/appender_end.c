@@ -43,7 +43,7 @@ static int renumber(struct hr_out *o, uint64_t seq)
 	if (r)
 		return r;
 	msg->seq = seq;
-	/* An event batch is compressed plane by plane already. */
+	/* An event batch is already compressed plane by plane. */
 	r = hr_frame_pack(msg, msg->body_case != HEADRACE__FRAME__BODY_EVENTS, &packed, &bytes);
 	headrace__frame__free_unpacked(msg, NULL);
 	if (r)
@@ -67,7 +67,10 @@ static int appender_end_store(struct hr_appender *a, struct hr_out *o, bool endi
 		      : hr__appender_append(a, o);
 }
 
-/* Adds up the Loss frames that did not fit. The sums are per reason only, so that they fit. */
+/*
+ * Adds a Loss frame that did not fit to sums. There is only one sum for each reason, so that they
+ * fit.
+ */
 static void take_losses(struct hr_losses *lost, const struct hr_out *o)
 {
 	Headrace__Frame *msg;

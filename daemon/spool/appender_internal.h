@@ -12,16 +12,16 @@ struct hr_appender {
 	pthread_t thread;
 	bool joined;
 	pthread_mutex_t lock;
-	pthread_cond_t given_some; /* the thread waits for frames */
-	pthread_cond_t done_some;  /* other threads wait for progress */
+	pthread_cond_t given_some; /* signalled when frames were given, for the thread */
+	pthread_cond_t done_some;  /* signalled when frames were stored, for other threads */
 	struct hr_out_list inbox;
-	uint64_t given, done; /* number of outs */
+	uint64_t given, done; /* number of frames (outs) given, and done */
 	uint64_t progress_seen;
 	bool cornered; /* the drain thread has no free journal half */
 	bool stop;
 	int error;
 	uint64_t stored_bytes;
-	/* only for the thread, or for the caller after the thread has ended */
+	/* Only for the thread or, after the thread has ended, for the caller. */
 	struct hr_writer *writer;
 	struct hr_batch_pool *pool;
 	struct hr_journal *journal;

@@ -40,7 +40,7 @@ int hr_spool_new(const char *path, uint64_t limit_bytes, struct hr_spool **ret);
 void hr_spool_free(struct hr_spool *s); /* accepts NULL; all writers must be closed */
 const char *hr_spool_path(const struct hr_spool *s);
 
-/* Waits for the spool's lock; closing *ret_fd releases it. */
+/* Waits for the spool's lock. A close of *ret_fd releases the lock. */
 int hr_spool_lock(struct hr_spool *s, int *ret_fd);
 
 /* ---- the stream that this process writes, one at most ---------------------------------------- */
@@ -48,7 +48,10 @@ int hr_spool_lock(struct hr_spool *s, int *ret_fd);
 /* Sets the collectors ("tcp://A,tcp://B") of streams that are made later. 0 or -ENOMEM. */
 int hr_spool_aim(struct hr_spool *s, const char *collectors);
 
-/* Like hr_writer_open, and makes the secret. Waits some seconds for the end of another writer. */
+/*
+ * Does the same as hr_writer_open, and makes the secret. Waits some seconds for the end of another
+ * writer.
+ */
 int hr_spool_open_stream(struct hr_spool *s, const struct hr_stream_id *id, struct hr_writer **ret);
 
 /*
@@ -60,18 +63,21 @@ int hr_spool_make_room(struct hr_spool *s, struct hr_writer *w, uint64_t bytes);
 /* Call it when all frames up to `mark` are in the spool's files. */
 void hr_spool_appended(struct hr_spool *s, uint64_t mark);
 
-/* Call it when the writer is closed, so that nothing will be added. */
+/* Call it when the writer is closed: from now on, nothing is added to the stream. */
 void hr_spool_closed(struct hr_spool *s);
 
 /* ---- for the uplink -------------------------------------------------------------------------- */
 
 /*
- * Sets the function that hr_spool_appended and hr_spool_closed call, in the thread of their caller
+ * Sets the function that hr_spool_appended and hr_spool_closed call, in the thread that calls them
  * (appender, or the loop at the end of the stream). NULL: none.
  */
 void hr_spool_watch(struct hr_spool *s, void (*changed)(void *arg), void *arg);
 
-/* Reads folder ("jobs/7/n1.17-0") and mark of this process's stream. False: it has none. */
+/*
+ * Reads the folder ("jobs/7/n1.17-0") and the mark of this process's stream. False: the process has
+ * none.
+ */
 struct hr_spool_live {
 	char folder[600];
 	uint64_t mark;
@@ -79,15 +85,18 @@ struct hr_spool_live {
 };
 bool hr_spool_live(struct hr_spool *s, struct hr_spool_live *ret);
 
-/* Calls `see` for the folder of each stream until a call fails. 0, that result, or -errno. */
+/*
+ * Calls `see` for the folder of each stream until a call fails. Returns 0, the result of the failed
+ * call, or -errno.
+ */
 typedef int hr_spool_see(void *arg, const char *folder, int dir_fd);
 int hr_spool_each(struct hr_spool *s, hr_spool_see *see, void *arg);
 
 struct hr_spool_stats {
 	uint64_t limit_bytes;
-	uint64_t bytes;		  /* of all segments, at the last survey */
-	uint64_t given_up_frames; /* by this process */
-	/* operations whose events were dropped, and their bytes */
+	uint64_t bytes;		  /* size of all segments at the last survey */
+	uint64_t given_up_frames; /* frames that this process dropped */
+	/* Operations whose events were dropped, and the bytes of these operations. */
 	uint64_t given_up, given_up_bytes;
 };
 void hr_spool_stats(struct hr_spool *s, struct hr_spool_stats *ret);

@@ -12,11 +12,12 @@
 #include "daemon/spool/spool.h"
 
 struct hr_spool_discarded {
-	unsigned streams, kept;	 /* of the job: discarded, and not discarded */
-	uint64_t frames, events; /* discarded ones that no collector has acknowledged */
+	unsigned streams, kept; /* streams of the job: discarded, and not discarded */
+	/* Discarded frames and events that no collector has acknowledged. */
+	uint64_t frames, events;
 };
 
-/* 0, even if the job does not exist; or -errno, maybe with *ret_error (malloc'ed). */
+/* Returns 0, even if the job does not exist, or -errno, maybe with *ret_error (malloc'ed). */
 int hr_spool_discard(struct hr_spool *s, const char *job, struct hr_spool_discarded *ret,
 		     char **ret_error);
 

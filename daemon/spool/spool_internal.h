@@ -18,10 +18,13 @@ struct hr_spool {
 	char *path;
 	int dir_fd;
 	uint64_t limit_bytes, segment_bytes;
-	/* only for the appender thread: the last survey of all streams */
-	/* bytes of all streams, and of the own writer, at this survey */
+	/*
+	 * The last survey of all streams; only for the appender thread (and, after it, for the
+	 * loop).
+	 */
+	/* Bytes of all streams, and of the writer of this process, at this survey. */
 	uint64_t seen_bytes, seen_own_bytes;
-	uint64_t seen_ms;     /* time of this survey; 0: none yet */
+	uint64_t seen_ms;     /* time of this survey; 0: there was none */
 	pthread_mutex_t lock; /* for the fields below */
 	bool has_live;
 	struct hr_spool_live live;
@@ -31,7 +34,7 @@ struct hr_spool {
 	char *aim; /* NULL: streams are for any collector */
 };
 
-/* The number in the file `acked`; 0: none. */
+/* Reads the number in the file `acked`; 0: none. */
 uint64_t hr__spool_acked(int stream_dir_fd);
 
 #endif

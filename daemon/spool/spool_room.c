@@ -22,14 +22,14 @@
 #include "daemon/engine/losses.h"
 #include "common/now.h"
 
-#define SLACK	      256u /* survey again after this part of the limit has been written */
+#define SLACK	      256u /* a new survey follows when 1/SLACK of the limit has been written */
 #define LOOK_AGAIN_MS 1000u
 
-struct room_part { /* a segment */
+struct room_part { /* describes a segment */
 	uint32_t stream, number;
 	uint64_t bytes;
 	int64_t time_ns;
-	bool newest;	/* the newest of its stream, to which a writer may append */
+	bool newest;	/* it is the newest segment of its stream, to which a writer may append */
 	bool inspected; /* `kinds` is known */
 	uint64_t kinds;
 };
@@ -130,7 +130,7 @@ static void drop_acknowledged(struct survey *v, uint64_t room)
 
 		if (dir_fd < 0)
 			continue;
-		hr_segments_name(p->number, name);
+		hr_segment_name(p->number, name);
 		if (acknowledged(v, p, dir_fd) && unlinkat(dir_fd, name, 0) == 0) {
 			v->total -= p->bytes;
 			p->bytes = 0;
@@ -149,7 +149,7 @@ struct giving {
 	uint64_t frames, operations, bytes;
 };
 
-/* Sets the loss of a dropped frame, as emit.c sets `absence` for a full store. */
+/* Sets the loss of a dropped frame in the same way as emit.c sets `absence`. */
 static void count_absence(const Headrace__Frame *msg, Headrace__LossRow *row)
 {
 	enum hr_loss_reason reason = HR_LOSS_SPOOL_FULL;
@@ -215,7 +215,7 @@ static void rewrite(struct survey *v, struct room_part *p, int dir_fd,
 	uint64_t bytes;
 
 	if (hr_segment_rewrite(dir_fd, p->number, spool_room_give_up, &g, &bytes) < 0) {
-		p->kinds = 0; /* so that it is not tried again */
+		p->kinds = 0; /* so that this segment is not tried again */
 		return;
 	}
 	p->kinds &= ~(UINT64_C(1) << kind);
@@ -225,9 +225,9 @@ static void rewrite(struct survey *v, struct room_part *p, int dir_fd,
 }
 
 /*
- * Prepares the newest segment of a stream, which a writer may have open. The own writer seals it
- * and continues in another. If the daemon of another stream has ended and left no journal, this
- * locks the stream. 1: the caller may rewrite the segment.
+ * Prepares the newest segment of a stream, which a writer may have open, for a change. The writer
+ * of this process seals it and continues in another segment. If the daemon of another stream has
+ * ended and left no journal, this function locks the stream. 1: the caller may rewrite the segment.
  */
 static int take_newest(struct survey *v, struct room_part *p, int dir_fd, int *ret_lock)
 {
@@ -241,7 +241,7 @@ static int take_newest(struct survey *v, struct room_part *p, int dir_fd, int *r
 		return 1;
 	}
 	return faccessat(dir_fd, HR__SPOOL_JOURNAL, F_OK, AT_SYMLINK_NOFOLLOW) < 0 &&
-	       hr_segments_take(dir_fd, ret_lock) == 0;
+	       hr_stream_lock(dir_fd, ret_lock) == 0;
 }
 
 static void give_up_part(struct survey *v, struct room_part *p, Headrace__Frame__BodyCase kind)
@@ -278,7 +278,10 @@ static void give_up_until(struct survey *v, uint64_t room)
 
 /* ---- room ------------------------------------------------------------------------------------ */
 
-/* True: there is room. Adds the own writer's bytes since the survey, which must be recent. */
+/*
+ * Whether there is room, according to the last survey, which must be recent, and the bytes that
+ * this process has written since.
+ */
 static bool fits(const struct hr_spool *s, const struct hr_writer *w, uint64_t bytes)
 {
 	uint64_t added = hr_writer_bytes(w) - s->seen_own_bytes;

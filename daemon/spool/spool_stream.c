@@ -15,9 +15,9 @@
 #include "store/segments.h"
 #include "daemon/spool/spool_internal.h"
 
-struct stream_part { /* a segment */
+struct stream_part { /* describes a segment */
 	uint32_t number;
-	uint64_t first_seq; /* its first frame after the StreamStart */
+	uint64_t first_seq; /* number of its first frame after the StreamStart */
 };
 
 struct hr__spool_reader {
@@ -26,7 +26,7 @@ struct hr__spool_reader {
 	Headrace__Frame *start;
 	struct stream_part *parts;
 	size_t n_parts, parts_room;
-	/* position of the next frame */
+	/* The position of the next frame. */
 	int fd; /* -1: none */
 	size_t at;
 	uint64_t offset, next_seq;
@@ -35,25 +35,12 @@ struct hr__spool_reader {
 
 /* ---- opening --------------------------------------------------------------------------------- */
 
-static bool read_secret(int dir_fd, uint8_t ret[HR_SPOOL_SECRET_BYTES])
-{
-	int fd = hr_store_open_file(dir_fd, HR__SPOOL_SECRET, O_RDONLY);
-	ssize_t n = fd < 0 ? -1 : read(fd, ret, HR_SPOOL_SECRET_BYTES);
-
-	if (fd >= 0)
-		close(fd);
-	return n == (ssize_t)HR_SPOOL_SECRET_BYTES;
-}
-
 /* Reads the collectors of a stream. NULL: no memory. */
 static char *read_aim(int dir_fd)
 {
 	char text[4096];
-	int fd = hr_store_open_file(dir_fd, HR__SPOOL_AIM, O_RDONLY);
-	ssize_t n = fd < 0 ? -1 : read(fd, text, sizeof(text) - 1);
+	int n = hr_store_read_file(dir_fd, HR__SPOOL_AIM, text, sizeof(text) - 1);
 
-	if (fd >= 0)
-		close(fd);
 	text[n > 0 ? n : 0] = '\0';
 	return strdup(text);
 }
@@ -75,7 +62,8 @@ static int spool_stream_identify(struct hr_spool_stream *st)
 		return r;
 	st->id = o->start->stream_start;
 	st->acked = hr__spool_acked(o->dir_fd);
-	st->has_secret = read_secret(o->dir_fd, st->secret);
+	st->has_secret = hr_store_read_file(o->dir_fd, HR__SPOOL_SECRET, st->secret,
+					    sizeof(st->secret)) == (int)sizeof(st->secret);
 	st->aim = read_aim(o->dir_fd);
 	return st->aim ? 0 : -ENOMEM;
 }
@@ -163,7 +151,7 @@ int hr_spool_stream_refresh(struct hr_spool_stream *st, bool newest)
 	for (size_t i = 0; i < n && !r; i++) {
 		r = spool_stream_add_part(o, files[i].number);
 		if (r == -EBADMSG && i + 1 == n)
-			r = 0; /* a kill left it incomplete, and its writer drops it */
+			r = 0; /* a kill left this segment incomplete, and its writer drops it */
 		st->bytes += files[i].bytes;
 		st->time_ns = files[i].time_ns;
 	}
@@ -180,7 +168,10 @@ int hr_spool_stream_refresh(struct hr_spool_stream *st, bool newest)
 	return r;
 }
 
-/* Finds the segment with frame `seq`. Rereads the list, since a writer may have added segments. */
+/*
+ * Finds the segment that has frame `seq`. Reads the list again, because a writer may have added
+ * segments.
+ */
 static int find_part(struct hr__spool_reader *o, uint64_t seq, size_t *ret)
 {
 	size_t i;
@@ -190,7 +181,7 @@ static int find_part(struct hr__spool_reader *o, uint64_t seq, size_t *ret)
 		r = o->n_parts ? spool_stream_add_part(o, o->parts[o->n_parts - 1].number + 1)
 			       : -ENOENT;
 	while (!r);
-	/* with these, the segment has no header yet, and so no frame */
+	/* With these errors, the segment has no header yet, and so no frame. */
 	if (r != -ENOENT && r != -EBADMSG)
 		return r;
 	i = o->n_parts;
@@ -232,9 +223,9 @@ static int read_header(const struct hr__spool_reader *o, struct hr_frame_hdr *re
 }
 
 /*
- * Opens segment `at`. The first segment begins with the StreamStart, which is frame 1. The others
- * begin with a copy of it, which has the number of the previous frame. Then numbers are
- * consecutive.
+ * Opens segment `at`. The first segment begins with the StreamStart, which is frame 1. Each other
+ * segment begins with a copy of it, which has the number of the previous frame. All following
+ * numbers are consecutive.
  */
 static int open_part(struct hr__spool_reader *o, size_t at)
 {
@@ -242,7 +233,7 @@ static int open_part(struct hr__spool_reader *o, size_t at)
 
 	if (o->fd >= 0)
 		close(o->fd);
-	hr_segments_name(o->parts[at].number, name);
+	hr_segment_name(o->parts[at].number, name);
 	o->fd = hr_store_open_file(o->dir_fd, name, O_RDONLY);
 	if (o->fd < 0)
 		return o->fd;
@@ -317,18 +308,11 @@ static int note_acknowledged(struct hr__spool_reader *o, uint64_t seq)
 {
 	char text[32];
 	int n = snprintf(text, sizeof(text), "%" PRIu64 "\n", seq);
-	int fd =
-	    hr_store_open_file(o->dir_fd, HR__SPOOL_ACKED ".new", O_WRONLY | O_CREAT | O_TRUNC);
-	int r = fd < 0 ? fd : write(fd, text, (size_t)n) == n ? 0 : -ENOSPC;
 
-	if (fd >= 0)
-		close(fd);
-	if (!r && renameat(o->dir_fd, HR__SPOOL_ACKED ".new", o->dir_fd, HR__SPOOL_ACKED) < 0)
-		r = -errno;
-	return r;
+	return hr_store_replace_file(o->dir_fd, HR__SPOOL_ACKED, text, (size_t)n, false, NULL);
 }
 
-/* Returns how many segments at the beginning have no frame after `seq`. */
+/* Returns how many segments at the beginning of the stream have no frame after `seq`. */
 static size_t done_with(const struct hr__spool_reader *o, uint64_t seq)
 {
 	size_t n = 0;
@@ -349,7 +333,7 @@ static uint64_t remove_parts(struct hr__spool_reader *o, size_t n)
 	for (size_t i = 0; i < n_files && files[i].number <= o->parts[n - 1].number; i++) {
 		char name[16];
 
-		hr_segments_name(files[i].number, name);
+		hr_segment_name(files[i].number, name);
 		if (unlinkat(o->dir_fd, name, 0) == 0)
 			removed += files[i].bytes;
 	}
@@ -371,7 +355,7 @@ int hr_spool_stream_acknowledge(struct hr_spool_stream *st, uint64_t seq, bool k
 	n = r ? 0 : done_with(o, seq);
 	if (!n || (keep && o->noted == o->parts[n].first_seq))
 		return r == -ENOENT ? 0 : r;
-	/* Needs the lock, because another process that makes room may be rewriting a segment. */
+	/* Takes the lock, because another process may be rewriting a segment to make room. */
 	r = hr_spool_lock(o->spool, &lock);
 	if (r)
 		return r;
@@ -406,7 +390,7 @@ enum hr_spool_end hr_spool_stream_end(struct hr_spool_stream *st)
 {
 	int dir_fd = st->own->dir_fd;
 
-	if (hr_segments_taken(dir_fd))
+	if (hr_stream_locked(dir_fd))
 		return HR_SPOOL_WRITTEN;
 	return faccessat(dir_fd, HR__SPOOL_JOURNAL, F_OK, AT_SYMLINK_NOFOLLOW) == 0
 		   ? HR_SPOOL_JOURNAL
@@ -439,7 +423,7 @@ static int remove_folder(struct hr_spool_stream *st)
 	remove_files(o->dir_fd);
 	r = unlinkat(o->spool->dir_fd, st->folder, AT_REMOVEDIR) < 0 ? -errno : 0;
 	slash = strrchr(st->folder, '/');
-	*slash = '\0'; /* removes the job's folder if this was its last stream */
+	*slash = '\0'; /* remove the job's folder if this was its last stream */
 	(void)!unlinkat(o->spool->dir_fd, st->folder, AT_REMOVEDIR);
 	*slash = '/';
 	return r;
@@ -452,7 +436,7 @@ int hr_spool_stream_remove(struct hr_spool_stream *st)
 
 	if (r)
 		return r;
-	r = hr_segments_take(o->dir_fd, &writer);
+	r = hr_stream_lock(o->dir_fd, &writer);
 	if (!r && hr_spool_stream_end(st) == HR_SPOOL_JOURNAL)
 		r = -EBUSY;
 	hr_spool_stream_rest(st);

@@ -14,19 +14,25 @@
 
 struct hr_spool_stream {
 	char *folder;		   /* "jobs/7/n1.17-0" */
-	Headrace__StreamStart *id; /* from its StreamStart */
+	Headrace__StreamStart *id; /* the StreamStart of the stream */
 	char *aim;		   /* its collectors, as typed; "": any */
 	bool has_secret;
 	uint8_t secret[HR_SPOOL_SECRET_BYTES];
-	/* in the spool, set by hr_spool_stream_refresh; the own stream's last_seq by the caller */
+	/*
+	 * The frames in the spool. hr_spool_stream_refresh sets them; for the stream of this
+	 * process, the caller sets last_seq.
+	 */
 	uint64_t first_seq, last_seq;
-	uint64_t acked;		      /* number in the file `acked` at the opening; 0: none */
-	uint64_t bytes;		      /* of all segments at the last refresh */
-	int64_t time_ns;	      /* wall-clock time at which the newest segment had changed */
+	uint64_t acked;	 /* number in the file `acked` when the stream was opened; 0: none */
+	uint64_t bytes;	 /* size of all segments at the last refresh */
+	int64_t time_ns; /* wall-clock time of the last change of the newest segment */
 	struct hr__spool_reader *own; /* private */
 };
 
-/* -EBUSY: another uplink has it; -ENOENT: it has no segment; -EBADMSG: its start is invalid. */
+/*
+ * Opens a stream. -EBUSY: another uplink has it; -ENOENT: it has no segment; -EBADMSG: its start is
+ * invalid.
+ */
 int hr_spool_stream_open(struct hr_spool *s, const char *folder, struct hr_spool_stream **ret);
 void hr_spool_stream_free(struct hr_spool_stream *st); /* accepts NULL */
 
@@ -34,8 +40,9 @@ void hr_spool_stream_free(struct hr_spool_stream *st); /* accepts NULL */
 int hr_spool_stream_refresh(struct hr_spool_stream *st, bool newest);
 
 /*
- * Reads frame `seq` (malloc'ed), and checks its CRC. The file must have all of the frame. Reading
- * in order is cheap. -ENOENT: no such frame (yet); -EBADMSG: it is damaged; -ENOMEM, -errno.
+ * Reads frame `seq` (malloc'ed), and checks its CRC. The file must contain the whole frame. Reads
+ * in ascending order are cheap. -ENOENT: there is no such frame (yet); -EBADMSG: it is damaged;
+ * -ENOMEM, -errno.
  */
 int hr_spool_stream_read(struct hr_spool_stream *st, uint64_t seq, uint8_t **ret,
 			 size_t *ret_bytes);
@@ -44,24 +51,24 @@ int hr_spool_stream_read(struct hr_spool_stream *st, uint64_t seq, uint8_t **ret
 void hr_spool_stream_rest(struct hr_spool_stream *st);
 
 /*
- * Call it when a collector has all frames up to `seq`. Removes their segments except the newest.
- * `keep`: only notes that a full spool may remove them. *ret_removed: bytes.
+ * Call it when a collector has all frames up to `seq`. Removes their segments except the newest
+ * one. `keep`: does not remove them, but stores that a full spool may do so. *ret_removed: bytes.
  */
 int hr_spool_stream_acknowledge(struct hr_spool_stream *st, uint64_t seq, bool keep,
 				uint64_t *ret_removed);
 
-/* Notes that a collector has all frames of an ended stream whose folder stays. */
+/* Stores that a collector has all frames of an ended stream whose folder stays. */
 int hr_spool_stream_note(struct hr_spool_stream *st, uint64_t seq);
 
 enum hr_spool_end {
 	HR_SPOOL_WRITTEN, /* a daemon writes it */
-	/* no daemon writes it, but it has a journal to replay (daemon/node/recover.h) */
+	/* No daemon writes it, but it has a journal to replay (daemon/node/recover.h). */
 	HR_SPOOL_JOURNAL,
-	HR_SPOOL_ENDED, /* nothing will be added */
+	HR_SPOOL_ENDED, /* nothing will be added to it */
 };
 enum hr_spool_end hr_spool_stream_end(struct hr_spool_stream *st);
 
-/* Removes the folder of a stream that has ended. -EBUSY: it has not. */
+/* Removes the folder of a stream that has ended. -EBUSY: the stream has not ended. */
 int hr_spool_stream_remove(struct hr_spool_stream *st);
 
 #endif

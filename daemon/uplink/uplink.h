@@ -12,7 +12,8 @@
  *                     ^                |                  |  +--Nack full: rests, then resumes
  *                     +---(connection lost, Nack error, in_use)---+--(Nack denied malformed version behind retired)--> aside
  *
- *      A stream that is aside stays in the spool; another collector or the next uplink may take it.
+ *      A stream that a collector has refused is put aside: it stays in the spool, and another
+ *      collector or the next uplink may take it.
  *
  * Which streams   The stream of this process while it grows (spool.h), and streams whose daemons
  *                 have ended; none that another uplink sends or another daemon writes.
@@ -32,56 +33,64 @@ struct hr_uplink_config {
 	struct hr_spool *spool; /* outlives the uplink */
 	const struct hr_address *collectors;
 	size_t n_collectors; /* in order of preference */
-	/* NULL: plain TCP; read again for each connection, since sites renew them */
+	/*
+	 * NULL: plain TCP. The files are read again for each connection, because sites renew them.
+	 */
 	const struct hr_tls_files *tls;
-	bool tls_later; /* if files are unreadable, connections fail, not hr_uplink_new */
+	/* True: if files are unreadable, connections fail, but hr_uplink_new does not. */
+	bool tls_later;
 	const char *software, *node, *boot_id;
-	bool any_node; /* also streams of other nodes */
-	bool any_aim;  /* also streams for other collectors */
-	bool keep;     /* segments of this process's stream stay until hr_uplink_release */
-	/* age of its journal at which a stream without a daemon is ended; or HR_UPLINK_NEVER */
+	bool any_node; /* true: also send streams of other nodes */
+	bool any_aim;  /* true: also send streams that are for other collectors */
+	bool keep;     /* true: segments of this process's stream stay until hr_uplink_release */
+	/*
+	 * A stream that has no daemon is ended when its journal has this age; HR_UPLINK_NEVER:
+	 * never.
+	 */
 	uint64_t recover_ms;
-	/* 0: the defaults; tests use less */
-	uint64_t better_ms; /* time before it tries a better collector again */
+	/* 0: the default values; tests use smaller ones. */
+	uint64_t better_ms; /* time before the uplink tries a better collector again */
 	uint64_t scan_ms;   /* time between searches for streams */
-	/* it reconnects if a collector owes an answer for so long */
+	/* The uplink reconnects if a collector has owed an answer for this time. */
 	uint64_t owed_ms;
 };
 
 struct hr_uplink;
 
-/* If certificates fail, *ret_error (malloc'ed) explains it. */
+/* If the certificates cannot be used, *ret_error (malloc'ed) explains why. */
 int hr_uplink_new(const struct hr_uplink_config *config, struct hr_uplink **ret, char **ret_error);
 
 /* Lets the uplink remove segments that it kept (`keep`). */
 void hr_uplink_release(struct hr_uplink *u);
 
-/* Ends the thread; unacknowledged frames stay in the spool. Accepts NULL. */
+/* Ends the thread. Frames that are not acknowledged stay in the spool. Accepts NULL. */
 void hr_uplink_free(struct hr_uplink *u);
 
 struct hr_uplink_stats {
 	bool connected;
-	/* the last one that accepted a connection; "": none so far */
+	/* The last collector that accepted a connection; "": none so far. */
 	char collector[HR_ADDRESS_HOST_BYTES + 32];
 	unsigned failed_rounds; /* attempts at all collectors since the last success */
-	/* finished searches for streams; 0: the fields below are not valid yet */
+	/* Number of finished searches for streams; 0: the fields below are not valid yet. */
 	unsigned searches;
-	unsigned streams;	   /* unfinished streams that are not aside */
-	unsigned unseen;	   /* streams that wait because there are too many */
+	/* Unfinished streams, without streams that a collector has refused (`aside`). */
+	unsigned streams;
+	unsigned unseen;	   /* streams that wait because the list of streams is full */
 	unsigned elsewhere;	   /* streams that other daemons write or send */
 	unsigned aimed_elsewhere;  /* streams for other collectors */
 	unsigned waiting_journals; /* streams without a daemon whose journal waits for recover_ms */
-	uint64_t frames;	   /* not yet acknowledged */
-	uint64_t bytes;		   /* of the segments of all streams that this uplink sends */
+	uint64_t frames;	   /* frames that are not yet acknowledged */
+	uint64_t bytes;		   /* size of the segments of all streams that this uplink sends */
 	uint64_t oldest_ns;	   /* how long the oldest of `frames` has waited */
 	uint64_t sent_frames;	   /* frames that collectors acknowledged to this uplink */
 	bool own;		   /* this process has a stream, and the fields below are valid */
 	uint64_t own_frames, own_acked;
 	bool own_aside;
-	bool own_gone;	/* all its frames are acknowledged, and its folder was removed */
-	unsigned aside; /* number of streams aside, and text about the last one */
+	bool own_gone; /* all frames of its stream are acknowledged, and its folder was removed */
+	/* The number of streams that a collector has refused, and a text about the last of them. */
+	unsigned aside;
 	char aside_text[1536];
-	char error[512]; /* of the last connection that failed; "": none so far */
+	char error[512]; /* about the last connection that failed; "": none so far */
 };
 void hr_uplink_stats(struct hr_uplink *u, struct hr_uplink_stats *ret);
 

@@ -19,7 +19,9 @@
 #define LOOK_NS	      50000000L
 #define EXIT_USAGE    2
 #define EXIT_NO_SPOOL 66
-/* searches for streams; the second one finds the streams that the first one recovered */
+/*
+ * Number of searches for streams: the second search finds the streams that the first one recovered.
+ */
 #define SEARCHES_ENOUGH 2u
 
 static volatile sig_atomic_t interrupted;
@@ -32,7 +34,7 @@ static void on_signal(int number)
 
 /* ---- the spool ------------------------------------------------------------------------------- */
 
-/* 0, or the exit status after a message. */
+/* Opens the spool. Returns 0, or the exit status after a message. */
 static int open_spool(const char *path, struct hr_spool **ret)
 {
 	int r;

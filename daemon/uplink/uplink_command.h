@@ -7,7 +7,10 @@
 #ifndef HEADRACE_DAEMON_UPLINK_UPLINK_COMMAND_H
 #define HEADRACE_DAEMON_UPLINK_UPLINK_COMMAND_H
 
-/* argv[0]: "uplink". Exit: 0 all sent or discarded, 1 not all, 2 usage, 66 no spool or job. */
+/*
+ * argv[0]: "uplink". Returns the exit status: 0 all was sent or discarded, 1 not all, 2 usage, 66
+ * no such spool or job.
+ */
 int hr_uplink_command(int argc, char **argv);
 
 #endif

@@ -19,16 +19,18 @@
 #include "net/conn.h"
 #include "net/wire.h"
 
-#define HR__UPLINK_CHANNELS 64u	 /* open at once, because each may have a descriptor */
-#define HR__UPLINK_STREAMS  200u /* known at once, because each has two descriptors */
-#define HR__UPLINK_POINTS   16u
+/* Maximum number of open channels, because each may have a descriptor. */
+#define HR__UPLINK_CHANNELS 64u
+/* Maximum number of known streams, because each has two descriptors. */
+#define HR__UPLINK_STREAMS 200u
+#define HR__UPLINK_POINTS  16u
 
 enum hr__sending_state {
-	HR__SENDING_KNOWN, /* no channel */
+	HR__SENDING_KNOWN, /* it has no channel */
 	HR__SENDING_OPENING,
 	HR__SENDING_OPEN,
 	HR__SENDING_RESTING, /* until retry_ms, because the collector is full */
-	HR__SENDING_ASIDE,   /* the collector `aside_at` refused the stream */
+	HR__SENDING_ASIDE,   /* the collector with index `aside_at` refused the stream */
 };
 
 struct hr__flight {
@@ -36,26 +38,26 @@ struct hr__flight {
 	size_t bytes;
 };
 
-struct hr__sending { /* a stream */
+struct hr__sending { /* the state of one stream */
 	struct hr__sending *next;
 	struct hr_spool_stream *stream;
 	enum hr__sending_state state;
 	bool own;   /* it is the stream of this process */
-	bool ends;  /* nothing will be added */
-	bool noted; /* its folder is kept, and has a note that all is acknowledged */
+	bool ends;  /* nothing will be added to it */
+	bool noted; /* its folder stays, and states that all frames are acknowledged */
 	uint32_t channel;
-	uint64_t acked;	   /* last frame that is on the disk of a collector, with all before it */
-	uint64_t sent;	   /* last frame that was sent */
-	uint64_t newest;   /* last frame in the spool */
-	uint64_t retry_ms; /* KNOWN, RESTING: not opened or sent before this time */
-	uint64_t gap_mark, gap_ms; /* of the last Nack with a gap */
+	uint64_t acked;	   /* a collector has this frame and all before it on its disk */
+	uint64_t sent;	   /* the last frame that was sent */
+	uint64_t newest;   /* the last frame in the spool */
+	uint64_t retry_ms; /* KNOWN, RESTING: the stream is not opened or sent before this time */
+	uint64_t gap_mark, gap_ms; /* the last Nack with a gap: its mark, its time */
 	bool gap_again;		   /* the collector has repeated this Nack */
 	size_t aside_at;	   /* ASIDE: index of the collector */
-	uint8_t *held;		   /* the next frame, for which the window has no room */
+	uint8_t *held;		   /* the next frame, which the window had no room for */
 	size_t held_bytes;
-	struct hr__flight *flights; /* sent and not acknowledged, in order */
+	struct hr__flight *flights; /* frames that were sent and are not acknowledged, in order */
 	size_t first_flight, n_flights, flights_room;
-	/* values of `newest` with times, which show how long the oldest frame has waited */
+	/* Values of `newest` with their times. They show how long the oldest frame has waited. */
 	struct {
 		uint64_t seq, ms;
 	} points[HR__UPLINK_POINTS];
@@ -70,8 +72,8 @@ enum hr__link_state {
 	HR__LINK_CLOSING,
 };
 
-struct hr__orphan {	 /* a stream without a daemon, with a journal */
-	uint64_t folder; /* hash */
+struct hr__orphan {	 /* a stream that has a journal, but no daemon */
+	uint64_t folder; /* hash of its folder */
 	uint64_t since_ms;
 };
 #define HR__UPLINK_ORPHANS 256u
@@ -80,8 +82,9 @@ struct hr_uplink {
 	struct hr_uplink_config c;
 	struct hr_address *collectors;
 	char *software, *node, *boot_id;
-	struct hr_tls *tls; /* the files at the last read; NULL: plain TCP, or not read yet */
+	struct hr_tls *tls; /* the files as they were last read; NULL: plain TCP, or not read yet */
 	char *tls_cert, *tls_key, *tls_ca; /* NULL: plain TCP */
+	struct hr_arena memory;		   /* of all these texts, and of `collectors` */
 	pthread_t thread;
 	uv_loop_t loop;
 	uv_async_t wake;
@@ -90,13 +93,13 @@ struct hr_uplink {
 	struct hr_conn *conn;
 	size_t at, next; /* index of the current collector, and of the next one to try */
 	struct hr_backoff backoff;
-	uint64_t link_ms;      /* since when in this state */
-	uint64_t answer_ms;    /* last time when an answer came, or none was awaited */
+	uint64_t link_ms;      /* when this state began */
+	uint64_t answer_ms;    /* the last time when an answer came, or no answer was awaited */
 	bool moving;	       /* this connection is closed for a better collector */
 	bool ending;	       /* it must not connect again */
-	uint64_t better_at_ms; /* no earlier try of a better collector */
+	uint64_t better_at_ms; /* a better collector is not tried before this time */
 	uint64_t ping_ms, window_bytes, max_frame_bytes;
-	uint64_t in_flight; /* bytes */
+	uint64_t in_flight; /* bytes that were sent and are not acknowledged */
 	uint32_t last_channel, used_channel;
 	unsigned channels;
 	struct hr__sending *streams;
@@ -105,10 +108,10 @@ struct hr_uplink {
 	struct hr__orphan orphans[HR__UPLINK_ORPHANS];
 	unsigned n_orphans;
 	unsigned known; /* number of streams in the list */
-	/* results of the last search for streams, or of the current one (uplink.h) */
+	/* Results of the last or the current search for streams (uplink.h). */
 	unsigned elsewhere, aimed_elsewhere, waiting_journals, unseen;
 	unsigned searches; /* number of finished searches */
-	/* shared with other threads */
+	/* Shared with other threads. */
 	pthread_mutex_t lock;
 	bool stop, release;
 	struct hr_uplink_stats stats;
@@ -122,7 +125,7 @@ static inline uint64_t hr__uplink_now(const struct hr_uplink *u)
 /* ---- uplink_link.c ---- */
 void hr__link_start(struct hr_uplink *u);
 void hr__link_tick(struct hr_uplink *u);
-void hr__link_close(struct hr_uplink *u); /* and never connects again */
+void hr__link_close(struct hr_uplink *u); /* closes the connection, and never connects again */
 void hr__link_broken(struct hr_uplink *u, const char *format, ...)
     __attribute__((format(printf, 2, 3))); /* call it if the collector violates the protocol */
 void hr__link_good(struct hr_uplink *u);   /* call it if the collector has acknowledged a frame */
@@ -130,7 +133,7 @@ void hr__link_good(struct hr_uplink *u);   /* call it if the collector has ackno
 /* ---- uplink_streams.c ---- */
 void hr__streams_scan(struct hr_uplink *u);
 void hr__streams_wake(struct hr_uplink *u); /* call it if this process's stream has grown */
-/* call it after an Ack; may free s */
+/* Call it after an Ack; it may free s. */
 void hr__streams_settle(struct hr_uplink *u, struct hr__sending *s);
 void hr__streams_free(struct hr_uplink *u);
 void hr__streams_publish(struct hr_uplink *u);
@@ -140,12 +143,13 @@ struct hr__sending *hr__streams_by_channel(struct hr_uplink *u, uint32_t channel
 void hr__send_connected(struct hr_uplink *u); /* call it when streams may be opened */
 void hr__send_disconnected(struct hr_uplink *u);
 void hr__send_tick(struct hr_uplink *u);
-/* opens channels and sends frames, as far as limits allow */
+/* Opens channels and sends frames, as far as limits allow. */
 void hr__send_pump(struct hr_uplink *u);
 int hr__send_opened(struct hr_uplink *u, const Headrace__Opened *m);
 int hr__send_ack(struct hr_uplink *u, const Headrace__Ack *m);
 int hr__send_nack(struct hr_uplink *u, const Headrace__Nack *m);
-void hr__send_close(struct hr_uplink *u, struct hr__sending *s); /* closes its channel */
+/* Closes the channel of a stream. */
+void hr__send_close(struct hr_uplink *u, struct hr__sending *s);
 void hr__send_aside(struct hr_uplink *u, struct hr__sending *s, const char *reason,
 		    const char *text);
 

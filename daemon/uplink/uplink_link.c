@@ -11,12 +11,12 @@
 #include "net/munge.h"
 
 #define GREETING_MS  10000u /* how long to wait for HelloAck */
-#define PING_MS	     10000u /* if the collector sends no value */
+#define PING_MS	     10000u /* default, if the collector sends no value */
 #define SILENT_PINGS 3u
-#define WINDOW_BYTES (32u << 20) /* if the collector sends no value */
-/* how long a connected collector may owe an answer; a slow link needs time */
+#define WINDOW_BYTES (32u << 20) /* default, if the collector sends no value */
+/* A connected collector may owe an answer for this time, because a slow link needs time. */
 #define OWED_MS	  600000u
-#define STEADY_MS 10000u /* a connection that lasted so long was good */
+#define STEADY_MS 10000u /* a connection that lasted this long was good */
 
 static void dial(struct hr_uplink *u);
 
@@ -28,7 +28,7 @@ static void set_state(struct hr_uplink *u, enum hr__link_state state)
 	u->link_ms = hr__uplink_now(u);
 }
 
-/* `advice`: what to do; "": the text states it. */
+/* Stores an error of the connection for the status. `advice`: what to do; "": `text` states it. */
 static void note_error(struct hr_uplink *u, const char *text, const char *advice)
 {
 	char name[HR_ADDRESS_HOST_BYTES + 32];
@@ -82,7 +82,7 @@ static void round_failed(struct hr_uplink *u)
 	uv_timer_start(&u->redial, on_redial, hr_backoff_next_ms(&u->backoff), 0);
 }
 
-/* If the connection was good, starts with the first collector again, else tries the next one. */
+/* Connects again: to the first collector if the connection was good, else to the next one. */
 static void try_again(struct hr_uplink *u, bool stood)
 {
 	set_state(u, HR__LINK_WAITING);
@@ -116,7 +116,7 @@ static void uplink_link_on_closed(void *self, int error, const char *why)
 
 /* ---- Hello ----------------------------------------------------------------------------------- */
 
-/* Makes a MUNGE credential, if the kernel cannot identify the peer. NULL: none. */
+/* Makes a MUNGE credential if the kernel cannot identify the peer. NULL: no credential. */
 static char *credential(struct hr_uplink *u)
 {
 	struct hr_conn_peer peer;
@@ -239,7 +239,10 @@ static const struct hr_conn_events events = {.ready = uplink_link_on_ready,
 
 /* ---- life ------------------------------------------------------------------------------------ */
 
-/* Reads the certificates again, since sites renew them. On failure, keeps the old ones. */
+/*
+ * Reads the certificates again, because sites renew them. After a failure, the old ones stay in
+ * use.
+ */
 static bool read_certificates(struct hr_uplink *u)
 {
 	const struct hr_tls_files files = {u->tls_cert, u->tls_key, u->tls_ca};
@@ -281,7 +284,7 @@ void hr__link_start(struct hr_uplink *u)
 	dial(u);
 }
 
-/* True: it may connect to a better collector, because no frame waits for an answer. */
+/* Whether the uplink may connect to a better collector: no frame waits for an answer. */
 static bool may_try_better(const struct hr_uplink *u)
 {
 	return u->at > 0 && u->in_flight == 0 && hr__uplink_now(u) >= u->better_at_ms;

@@ -27,7 +27,7 @@ struct hr_uplink_options {
 	bool follow, help;
 };
 
-/* 0, or -errno after a message on standard error. After --help it checks nothing else. */
+/* Returns 0, or -errno after a message on standard error. After --help, it checks nothing else. */
 int hr_uplink_options_read(int argc, char **argv, struct hr_uplink_options *ret);
 void hr_uplink_options_done(struct hr_uplink_options *o);
 

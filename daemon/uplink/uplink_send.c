@@ -10,12 +10,13 @@
 #include "common/array.h"
 #include "common/text.h"
 
-#define TURN_BYTES   (256u << 10) /* that one stream sends before the next one */
-#define QUEUE_BYTES  (2u << 20)	  /* that the kernel has not sent yet; more would only use memory */
-#define GAP_MS	     300u	  /* repeated within this time, a gap counts as the earlier one */
-#define REST_MS	     1000u	  /* if the collector sends no value */
+#define TURN_BYTES (256u << 10) /* a stream sends this much before the next stream sends */
+/* Maximum bytes that the kernel has not sent yet; more would only use memory. */
+#define QUEUE_BYTES  (2u << 20)
+#define GAP_MS	     300u  /* a gap that is repeated within this time counts as the earlier gap */
+#define REST_MS	     1000u /* default, if the collector sends no value */
 #define REST_MOST_MS 30000u
-/* wait before a stream is opened again that failed, or that another connection has */
+/* Wait before the uplink opens a stream again that failed, or that another connection has. */
 #define LATER_MS 10000u
 
 /* ---- frames under way ------------------------------------------------------------------------ */
@@ -68,10 +69,10 @@ static void lose_channel(struct hr_uplink *u, struct hr__sending *s)
 	s->channel = 0;
 }
 
-/* Shell commands for a job that no collector accepts; "": no memory. */
+/* Writes shell commands for a job that no collector accepts; "": no memory. */
 static void put_commands(const char *spool, const char *job, char *ret, size_t bytes)
 {
-	char program[4096] = "headraced"; /* replaced by its path: it is not in PATH */
+	char program[4096] = "headraced"; /* replaced by its path, because it is not in PATH */
 	ssize_t n = readlink("/proc/self/exe", program, sizeof(program) - 1);
 	char *p, *s = hr_text_quote(spool), *j = hr_text_quote(job);
 
@@ -160,7 +161,7 @@ static bool needs_channel(const struct hr_uplink *u, const struct hr__sending *s
 	       hr__uplink_now(u) >= s->retry_ms;
 }
 
-/* Opens this process's stream first, because a user may wait for it. */
+/* Opens channels: first for this process's stream, because a user may wait for it. */
 static void open_channels(struct hr_uplink *u)
 {
 	for (int own = 1; own >= 0; own--)
@@ -292,7 +293,7 @@ int hr__send_opened(struct hr_uplink *u, const Headrace__Opened *m)
 	if (m->mark > s->acked)
 		hr__link_good(u);
 	note_acknowledged(u, s, m->mark < s->newest ? m->mark : s->newest);
-	/* A collector that lacks frames before the spool's first frame may answer `gap`. */
+	/* A collector that lacks frames which precede the spool's first frame may answer `gap`. */
 	rewind_to(u, s, m->mark < oldest ? oldest : m->mark);
 	hr__streams_settle(u, s);
 	return 0;
@@ -354,7 +355,7 @@ static bool is_final(const char *reason)
 	return false;
 }
 
-/* Notes for the status why no frame is sent. */
+/* Stores for the status why no frame is sent. */
 static void note_wait(struct hr_uplink *u, const char *what, const char *why)
 {
 	pthread_mutex_lock(&u->lock);
@@ -374,11 +375,11 @@ int hr__send_nack(struct hr_uplink *u, const Headrace__Nack *m)
 		on_gap(u, s, m->mark);
 	} else if (strcmp(m->reason, "full") == 0) {
 		note_wait(u, "the store of the collector accepts no data", m->text);
-		/* The collector sends Opened of this stream as soon as there is room. */
+		/* The collector sends Opened for this stream as soon as it has room. */
 		if (s->state != HR__SENDING_OPENING)
 			on_full(u, s, m);
 	} else if (strcmp(m->reason, "behind") == 0 && s->ends && m->mark >= s->newest) {
-		/* the stream is complete, and the collector has all of it */
+		/* The stream is complete, and the collector has all of it. */
 		lose_channel(u, s);
 		s->state = HR__SENDING_KNOWN;
 		note_acknowledged(u, s, s->newest);
@@ -418,7 +419,7 @@ void hr__send_disconnected(struct hr_uplink *u)
 	}
 }
 
-/* If the frames that were sent again did not arrive either, sends them once more. */
+/* If the frames that were sent again also did not arrive, sends them once more. */
 static void close_gap(struct hr_uplink *u, struct hr__sending *s)
 {
 	if (!s->gap_again || hr__uplink_now(u) - s->gap_ms < GAP_MS)

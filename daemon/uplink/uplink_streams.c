@@ -22,7 +22,7 @@ static void thin_out(struct hr__sending *s)
 	s->n_points = kept;
 }
 
-/* Notes a time at which the newest frame was `seq`. */
+/* Stores a time at which the newest frame was `seq`. */
 static void add_point(struct hr__sending *s, uint64_t seq, uint64_t ms)
 {
 	if (s->n_points && ms < s->points[s->n_points - 1].ms + 1000)
@@ -101,7 +101,7 @@ static uint64_t age_ms(int64_t time_ns)
 	return age > 0 ? (uint64_t)age : 0;
 }
 
-/* Adds a stream to the list, which owns `st`. NULL: no memory. */
+/* Adds a stream to the list, which then owns `st`. NULL: no memory. */
 static struct hr__sending *uplink_streams_add(struct hr_uplink *u, struct hr_spool_stream *st,
 					      bool own)
 {
@@ -204,7 +204,10 @@ static bool aimed_here(const struct hr_uplink *u, const char *aim)
 	return false;
 }
 
-/* True: its daemon was killed before it made the secret, so it has only its StreamStart. */
+/*
+ * Whether a stream has only its StreamStart, because its daemon was killed before it made the
+ * secret.
+ */
 static bool is_unborn(const struct hr_spool_stream *st)
 {
 	return !st->has_secret && st->last_seq <= 1;
@@ -248,7 +251,7 @@ static int see(void *arg, const char *folder, int dir_fd)
 		return 0;
 	}
 	s = uplink_streams_add(u, st, false);
-	if (s) /* all its frames may be acknowledged already */
+	if (s) /* all its frames may already be acknowledged */
 		hr__streams_settle(u, s);
 	return 0;
 }
@@ -269,7 +272,7 @@ static struct hr__sending *own_stream(struct hr_uplink *u, const struct hr_spool
 	while (s && strcmp(s->stream->folder, live->folder) != 0)
 		s = s->next;
 	if (s || hr_spool_stream_open(u->c.spool, live->folder, &st))
-		return s; /* on failure, another uplink has it for a moment */
+		return s; /* after a failure, another uplink has it for a moment */
 	st->last_seq = live->mark;
 	return uplink_streams_add(u, st, true);
 }
@@ -280,7 +283,7 @@ void hr__streams_wake(struct hr_uplink *u)
 	struct hr__sending *s;
 
 	s = hr_spool_live(u->c.spool, &live) ? own_stream(u, &live) : NULL;
-	if (!s) /* this process has none, or all of it was sent */
+	if (!s) /* this process has no stream, or all of it was sent */
 		return;
 	if (live.mark != s->newest)
 		add_point(s, live.mark, hr__uplink_now(u));
@@ -300,7 +303,7 @@ void hr__streams_settle(struct hr_uplink *u, struct hr__sending *s)
 	(void)hr_spool_stream_acknowledge(s->stream, s->acked, keep, &removed);
 	if (s->state == HR__SENDING_ASIDE || !s->ends || s->acked < s->newest)
 		return;
-	if (keep && !s->noted) /* so that the next process need not ask the collector */
+	if (keep && !s->noted) /* so that the next process need not connect for it */
 		s->noted = hr_spool_stream_note(s->stream, s->acked) == 0;
 	if (keep)
 		return;
@@ -325,7 +328,7 @@ void hr__streams_publish(struct hr_uplink *u)
 	struct hr_spool_live live;
 
 	pthread_mutex_lock(&u->lock);
-	/* together with the streams found, because all would seem sent otherwise */
+	/* Together with the streams that were found: otherwise, all would seem to be sent. */
 	if (stats->searches != u->searches) {
 		stats->elsewhere = u->elsewhere;
 		stats->aimed_elsewhere = u->aimed_elsewhere;
@@ -335,7 +338,7 @@ void hr__streams_publish(struct hr_uplink *u)
 	}
 	stats->streams = stats->aside = 0;
 	stats->frames = stats->bytes = 0;
-	stats->own_gone = stats->own; /* unless the loop below finds it */
+	stats->own_gone = stats->own; /* unless the loop below finds the stream */
 	if (stats->own && hr_spool_live(u->c.spool, &live))
 		stats->own_frames = stats->own_acked = live.mark;
 	for (const struct hr__sending *s = u->streams; s; s = s->next) {

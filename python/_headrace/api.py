@@ -34,14 +34,14 @@ OPTIMIZER = 8
 CHECKPOINT = 9
 RESTORE = 10
 
-# libheadrace.so requires that names are never freed. The limit is for programs that use a new name in each call.
+# libheadrace.so requires that names are never freed. This limits the memory of programs that use a new name in each call.
 NAMES_MAX = 10000
 FURTHER = "(further names)"
 
 # The fields of struct headrace_api, in order. Older versions of libheadrace.so lack FURTHER_POINTERS.
 POINTERS = ["begin", "end", "start", "finish", "mark", "step", "epoch", "variable", "recording"]
 FURTHER_POINTERS = ["now", "step_at", "epoch_at", "step_undo"]
-WAITED = "waited"  # not in older versions, either; only begin_spent() and end_spent() use it
+WAITED = "waited"  # older versions also lack this; only begin_spent() and end_spent() use it
 
 _names = {}
 
@@ -110,7 +110,7 @@ def _table(address):
             return tuple(room)
 
         made[WAITED] = read_waits
-    if table.bytes < Table.waited.offset:  # an older version: a step that is found later begins at that time
+    if table.bytes < Table.waited.offset:  # an older version: if a step is found late, it begins at the time when it is found
         made.update(now=_nothing, step_undo=_nothing, step_at=lambda n, _at: made["step"](n), epoch_at=lambda n, _at: made["epoch"](n))
         return made
     made["now"], made["step_undo"] = PYFUNCTYPE(c_uint64)(table.now), plain(table.step_undo)

@@ -30,7 +30,7 @@ def mark_saver(module):
     args_of = _stored("storage_writer")
     for name in ("save", "save_state_dict"):
         wrap(module, name, api.CHECKPOINT, "torch.distributed.checkpoint." + name, DOMAIN, args_of)
-    # The call of the program is only a range. A thread or process later calls save(), which is the checkpoint.
+    # The program's call becomes only a range. Later, a thread or process calls save(), which becomes the checkpoint.
     wrap(module, "async_save", api.RANGE, "torch.distributed.checkpoint.async_save", DOMAIN, args_of)
 
 

@@ -71,12 +71,12 @@ class Marker:
         real.exec_module(module)
         try:
             self._headrace_mark[0](module)
-        except Exception:  # an unknown version of the module, which works without marks
+        except Exception:  # an unknown version of the module: it works, but without marks
             pass
 
 
 def after(spec):
-    """Makes the module of `spec` be instrumented after it has run."""
+    """Arranges that the module of `spec` is instrumented after it has run."""
     real = spec.loader
     if isinstance(real, type) or not hasattr(real, "exec_module"):
         return

@@ -17,12 +17,12 @@ START = api.name("DataLoader.__iter__", DOMAIN, None, api.RANGE)
 FETCH = api.name("DataLoader.fetch", DOMAIN, None, api.FETCH)
 
 _fetching = None  # in a worker: the number of the batch that it makes, within its pass
-_loaders = {}  # by id of the DataLoader; an attribute would be pickled with it
+_loaders = {}  # by id(DataLoader): an attribute of the DataLoader would be pickled with it
 _count = 0
 
 
 class Loader(steps.Loader):
-    """The Loader of a DataLoader."""
+    """What headrace stores about a DataLoader."""
 
     __slots__ = ("latest", "ref")
 
@@ -32,7 +32,7 @@ class Loader(steps.Loader):
 
 
 def known(loader):
-    """The entry of a DataLoader; loaders are numbered in the order in which they were made."""
+    """Returns the Loader of a DataLoader. Loaders are numbered in the order in which they were made."""
     global _count
     key = id(loader)
     entry = _loaders.get(key)
@@ -44,7 +44,7 @@ def known(loader):
 
 
 def _settings(iterator):
-    """Settings of the loader as members of a JSON object, for the args of a wait."""
+    """The settings of a loader as members of a JSON object, for the args of a wait."""
     args = ""
     prefetch = getattr(iterator, "_prefetch_factor", None)
     if isinstance(prefetch, int):
@@ -60,7 +60,7 @@ def _settings(iterator):
 
 
 def follow(iterator, loader, began):
-    """Starts a new pass of iterator at the moment `began`, and ends its previous pass."""
+    """Starts a new pass of `iterator` at the moment `began`, and ends the previous pass of this iterator."""
     before = iterator.__dict__.get("_headrace")
     if before is not None:
         before.ref = None
@@ -233,7 +233,7 @@ class _Queue:
         request = self._queue.get(*args, **kwargs)
         try:
             _fetching = int(request[0])
-        except Exception:  # a request to end, or to start another pass
+        except Exception:  # not a batch, but a request to end or to start another pass
             _fetching = None
         return request
 
@@ -253,7 +253,7 @@ def mark_worker(module):
 
 
 def mark_fetch(module):
-    """A worker's fetches. Without workers, the wait is the fetch."""
+    """Marks the fetches of a worker. Without workers, the wait is the fetch."""
     init = module._BaseDatasetFetcher.__init__
 
     @like(init)

@@ -21,7 +21,7 @@ if hasattr(os, "register_at_fork"):
 
 def mark_torch(module):
     compiler = getattr(module, "compiler", None)
-    # is_dynamo_compiling is cheaper, and torch.compile treats it as a constant, too.
+    # is_dynamo_compiling is cheaper, and torch.compile also treats it as a constant.
     api.compiling = getattr(compiler, "is_dynamo_compiling", None) or getattr(compiler, "is_compiling", api.compiling)
 
 
@@ -41,7 +41,7 @@ def mark_optimizer(module):
 
 
 def mark_fastai(module):
-    """fastai's own class, which is no subclass of torch's. Its OptimWrapper calls an optimizer of torch."""
+    """Marks fastai's own class, which is not a subclass of torch's. fastai's OptimWrapper calls an optimizer of torch."""
     _mark_step(module.Optimizer)
 
 

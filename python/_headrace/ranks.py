@@ -16,7 +16,7 @@ COLLECTIVES = (
 def mark_distributed(module):
     mark_process_group(module)
     outermost(module, COLLECTIVES, "torch.distributed")
-    # torch.compile leaves these functions out of its graphs, and must find the marked ones in its list.
+    # torch.compile leaves these functions out of its graphs, and must find the marked functions in its list.
     unsupported = getattr(module, "dynamo_unsupported_distributed_c10d_ops", None)
     if isinstance(unsupported, list):
         unsupported += [getattr(module, name) for name in COLLECTIVES if hasattr(module, name)]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a thread uses during a range, without fast.c: CPU time, major faults, waits for a core and other waits."""
+"""What a thread uses during a range, if fast.c is absent: CPU time, major faults, waits for a core and other waits."""
 
 import os
 import threading
@@ -10,7 +10,7 @@ APART_NS = 20000000  # shortest time between reads of schedstat: a read takes lo
 
 
 class _Waited(threading.local):
-    """Time and result of the last read of the file; 0: never, None: nothing."""
+    """Time and result of the last read of schedstat. Time 0: it was never read; result None: the read failed."""
 
     at = 0
     ns = None
@@ -37,13 +37,15 @@ def ways(begin, end, waited):
     last = _Waited()
 
     def core_wait_since(began):
-        """The thread's wait for cores since the later of `began` and the previous read of the file; it is assumed to be even."""
+        """How long the thread waited for a core since `began` or the previous read of schedstat, whichever is later.
+
+        Assumes that the thread waited evenly over the time since the previous read."""
         now, since = monotonic_ns(), last.at
         if now - since < APART_NS:
             return None
         before, waited = last.ns, _core_wait()
         last.at, last.ns = now, waited
-        # Less than before: a forked child has its parent's value.
+        # If it is less than before, a forked child has its parent's value.
         if before is None or waited is None or waited < before:
             return None
         return (waited - before) * (now - max(began, since)) // (now - since)

@@ -39,14 +39,14 @@ own_epochs = False
 step_number = 0  # number of the next step, while no pass leads
 epoch_number = 0
 optimized = 0  # how often the trainer's optimizers have stepped
-trainer = None  # the thread that trains on the batches of the pass that leads or, without one, led last
+trainer = None  # the thread that trains on the batches of the leading pass or, if no pass leads, of the last leading pass
 trainers = set()  # threads whose optimizers step
 ended = 0  # when the last leading pass ended
 live = []  # open passes, in the order of their latest request
 last = None  # live[-1]
 leader = None
-alone = None  # without loaders: a weak reference to the optimizer that counts
-alone_since = 0  # when it stepped last
+alone = None  # without loaders: a weak reference to the optimizer whose steps count
+alone_since = 0  # when this optimizer made its last step
 others = 0  # number of steps of other optimizers since then
 born = 0  # when a forked child began: passes and steps of its parent began earlier
 
@@ -71,7 +71,7 @@ class Loader(Ours):
 
 
 class Pass(Ours):
-    """One iteration over a loader."""
+    """One pass over a loader."""
 
     __slots__ = ("loader", "batch", "counted", "first", "leads", "asked", "asks", "asker", "began", "fetches", "args", "ref")
 
@@ -79,14 +79,14 @@ class Pass(Ours):
         number = "null" if loader.number is None else loader.number
         self.loader = loader
         self.batch = 0  # number of the next batch to request
-        self.counted = 0  # number of batches that became steps when this pass led before
+        self.counted = 0  # number of batches that became steps when this pass was the leading pass earlier
         self.first = 0  # while the pass leads: the number of the step of batch 0
         self.leads = False
         self.asked = 0  # while the pass leads: `optimized` at its latest request
         self.asks = []  # while the pass does not lead: moments of its requests (api.now)
         self.asker = None  # the thread of the first request after the latest request of another pass
-        self.began = began  # the moment of iter(); 0: the pass has led
-        self.fetches = workers == 0  # a wait contains the fetch, and reports the resources that it used
+        self.began = began  # the moment of iter(); 0: the pass has been the leading pass
+        self.fetches = workers == 0  # a wait contains the fetch, and reports what the fetch used
         # The args of a wait, without the closing brace: a format for the batch's number
         self.args = ('{"loader":%s,"workers":%d,%s"batch":%%d' % (number, workers, settings)).encode()
         if loader.trains and leader is None:
@@ -101,7 +101,7 @@ class Pass(Ours):
 
 
 def lead(one, thread):
-    """Makes a pass the leading pass, also for its stored requests; the optimizers of `thread` belong to it."""
+    """Makes a pass the leading pass, also for its stored requests. The optimizers of `thread` belong to the pass."""
     global leader, trainer, epoch_number
     asks, one.asks = one.asks, []
     leader = one
@@ -143,7 +143,7 @@ def _remove(one):
 
 
 def turn(one):
-    """This request is of another pass than the previous request."""
+    """Call it if a request is of another pass than the previous request."""
     global last
     _remove(one)
     live.append(one)
@@ -152,7 +152,7 @@ def turn(one):
 
 
 def begin(one):
-    """Begins a step, for a request of the leading pass."""
+    """Begins a step, because the leading pass requested a batch."""
     one.asked = optimized
     if not own_steps:
         api.step(one.first + one.batch)
@@ -177,7 +177,7 @@ def _followed(thread):
 
 
 def found(thread):
-    """An optimizer of `thread` has stepped, and the pass with the latest request does not lead."""
+    """Call it if an optimizer of `thread` has made a step, and the pass with the latest request does not lead."""
     global trainer
     trainers.add(thread)
     one, led = _followed(thread), leader
@@ -185,7 +185,7 @@ def found(thread):
         return
     if led is not None:
         if thread != trainer and led.asker == thread:
-            trainer = thread  # the loop of this epoch runs in another thread than the last one
+            trainer = thread  # the loop of this epoch runs in another thread than the previous loop
         if thread != trainer or optimized - led.asked < 2:
             return
         asks = one.asks
@@ -197,7 +197,7 @@ def found(thread):
 
 
 def stepped(optimizer, began):
-    """An optimizer has stepped, from the moment `began` on, in a process that has not trained on a loader's batches."""
+    """Call it if an optimizer made a step, which began at `began`, in a process that has not trained on batches of a loader."""
     global alone, alone_since, others, step_number
     counts = None if alone is None else alone()
     if counts is not optimizer:
@@ -218,7 +218,7 @@ def stepped(optimizer, began):
 
 
 def failed(one):
-    """A request returned no batch, so the pass has ended, and the request is no step."""
+    """Call it if a request returned no batch: the pass has ended, and the request is not a step."""
     if not one.leads:
         del one.asks[-1:]
     elif not own_steps:
@@ -239,7 +239,7 @@ def over(one):
 
 
 def forked():
-    """Starts without steps in a forked child, where the passes of the parent do not continue."""
+    """Forgets all steps and passes in a forked child, because the passes of the parent do not continue there."""
     global step_number, epoch_number, optimized, trainer, ended, last, leader, alone, alone_since, others, born
     step_number = epoch_number = optimized = ended = alone_since = others = 0
     trainer = alone = None

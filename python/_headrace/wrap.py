@@ -17,7 +17,7 @@ if hasattr(os, "register_at_fork"):
 
 
 def like(real):
-    """As functools.wraps(), and copies attributes that inspect.getfullargspec() and some programs read directly."""
+    """Does the same as functools.wraps(), and copies attributes that inspect.getfullargspec() and some programs read directly."""
 
     def decorate(wrapper):
         functools.update_wrapper(wrapper, real)
@@ -119,7 +119,7 @@ def outermost(owner, names, domain):
             if api.compiling():
                 return function(*args, **kwargs)
             thread = get_ident()
-            # A thread that Python has not started is one of autograd, and works for a call in another thread.
+            # A thread that Python has not started belongs to autograd, and works for a call in another thread.
             if inside and (thread in inside or thread not in getattr(sys.modules.get("threading"), "_active", ())):
                 return function(*args, **kwargs)
             try:

@@ -174,7 +174,7 @@ _name = _api.name
 
 
 def begin(name, domain=None, category=None, kind=RANGE):
-    """Begins a range in this thread; end() ends the innermost."""
+    """Begins a range in this thread; end() ends the innermost range."""
     if not _api.compiling():
         _begin(_name(name, domain, category, kind))
 
@@ -195,7 +195,7 @@ def finish(span, args=None):
 
 
 def mark(name, args=None, domain=None, category=None):
-    """One moment."""
+    """Marks one moment."""
     if not _api.compiling():
         _api.mark(_name(name, domain, category, MARK), None if args is None else _text(args))
 
@@ -222,5 +222,5 @@ def epoch(number):
 
 
 def recording():
-    """True: regions are recorded now. Check it before args that are expensive to make."""
+    """Whether regions are recorded now. Check it before you make args that are expensive to make."""
     return not _api.compiling() and bool(_api.recording())

@@ -112,8 +112,8 @@ def _ranges():
 
 
 class _Range:
-    """A range of this thread, for a context manager. Of alternating generators or tasks, one may leave its range while another range
-    is open inside: it ends with that one, since headrace ends the innermost."""
+    """A range of this thread, for a context manager. If generators or tasks alternate, one may leave its range while the range of
+    another is open inside. Then both end together, because headrace ends the innermost range."""
 
     __slots__ = ("args", "left")
 
@@ -130,7 +130,7 @@ class _Range:
 
 
 class _Span:
-    """The span of start(), reset() and of loop bodies; spans end in any order."""
+    """A span, for start(), reset() and loop bodies. Spans may end in any order."""
 
     __slots__ = ("_span",)
 
@@ -153,7 +153,7 @@ class dft_fn:
         self._name = name or sys._getframe(1).f_code.co_name
         self._enable = enable
         self._args = {}
-        self._open = []  # (thread, range or span, True if its kind counts), the latest last
+        self._open = []  # (thread, range or span, whether its kind counts); the latest is last
         self._kind = KINDS.get((self._cat, self._name), api.RANGE)
         self.update(epoch, step, image_idx, image_size)
 
@@ -193,7 +193,7 @@ class dft_fn:
         return self
 
     def flush(self):
-        """Ends the event that began last, of this thread if it began one."""
+        """Ends the event that began last in this thread or, if this thread began none, in any thread."""
         if api.compiling():
             return self
         thread = get_ident()
@@ -257,7 +257,7 @@ class dft_fn:
         return wrapper
 
     def _call_args(self, names, wanted, args, kwargs):
-        """Args of a call: the object's epoch and step if it has any, and arguments with these names."""
+        """The args of a call: the epoch and step of the object, if it has them, and the arguments with these names."""
         found = dict(self._args)
         try:
             if args and names[0] == "self":
@@ -280,7 +280,7 @@ class dft_fn:
         return self._loop(func, self._ref(f"{name}.iter"), self._ref(f"{name}.yield"), iter_name)
 
     def _loop(self, iterable, waiting, body, counter, report=None):
-        """A range for the wait for each item, and a span for the loop's body."""
+        """Marks the wait for each item as a range, and each run of the loop's body as a span."""
         if not self._on():
             yield from iterable
             return

@@ -23,7 +23,7 @@ MODULES = set(
 
 
 class HeadraceFinder(object):
-    """First in sys.meta_path: lets the other finders find a module of MODULES, and marks it after it has run."""
+    """The first finder in sys.meta_path: lets the other finders find a module of MODULES, and marks it after it has run."""
 
     def find_spec(self, name, path=None, target=None):
         # A program that has wrapped or removed this finder calls the other ones itself.
@@ -37,7 +37,7 @@ class HeadraceFinder(object):
 
 
 class HeadraceLast(object):
-    """Last in sys.meta_path: `import headrace` works in programs without a headrace package of their own."""
+    """The last finder in sys.meta_path: makes `import headrace` work in programs that have no headrace package of their own."""
 
     @staticmethod
     def find_spec(name, path=None, target=None):
@@ -45,14 +45,14 @@ class HeadraceLast(object):
         if name == "headrace" or name == "_headrace":
             path = [folder]
         elif not name.startswith(("headrace.", "_headrace.")) or list(path or ()) != [os.path.join(folder, name.split(".")[0])]:
-            return None  # modules of these packages are found without the program's finders, too
+            return None  # also without the program's finders, Python finds modules of these packages
         return sys.modules["_frozen_importlib_external"].PathFinder.find_spec(name, path)
 
 
 def finds():
     """_headrace.finder.find, or None if it cannot be imported, for whatever reason: the program runs without marks."""
     try:
-        if "_headrace" not in sys.modules:  # this folder's, never a module of the program with the same name
+        if "_headrace" not in sys.modules:  # always the one of this folder, never a module of the program with the same name
             __import__("_frozen_importlib")._load(HeadraceLast.find_spec("_headrace"))
         if __import__("_headrace").STARTUP != STARTUP:
             return None

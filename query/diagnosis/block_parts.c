@@ -13,8 +13,8 @@ static double least(double a, double b)
 }
 
 /*
- * Adds this share of the operations of a block to parts. They take at most `ns`; returns the time
- * without one.
+ * Adds `share` times the duration of each group of operations to the part of the group, at most
+ * `ns` in all. Returns the rest of `ns`.
  */
 static double put_io(struct cut *c, const uint64_t *io, double ns, double share,
 		     const enum hr_part parts[HR_SCAN_GROUPS])
@@ -56,7 +56,10 @@ static void put_fetch(struct cut *c, const struct hr_block *b, double ns)
 	c->ns[HR_PART_WAIT_ASLEEP] += put_io(c, ops->others, share * s->asleep, 1, wait_parts);
 }
 
-/* Who made the batch is unknown: the thread itself, or another one of its process. */
+/*
+ * It is unknown which thread made the batch: the waiting thread itself, or another thread of its
+ * process.
+ */
 static void put_unknown(struct cut *c, const struct hr_block *b, double ns)
 {
 	const struct hr_block_ops *ops = &c->d->ops[b->ops];
@@ -81,8 +84,8 @@ static void put_gap(struct cut *c, const struct hr_block *b, double ns, int64_t 
 }
 
 /*
- * Where the time of a block without operations belongs. That of a gap or a fetch is split into
- * several parts.
+ * The part to which the time of a block belongs, except time of operations. The time of a gap or a
+ * fetch is split into several parts.
  */
 static const uint8_t whole_parts[] = {[HR_BLOCK_WORKER_START] = HR_PART_WAIT_WORKER_START,
 				      [HR_BLOCK_PREFETCH] = HR_PART_WAIT_PREFETCH,

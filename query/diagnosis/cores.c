@@ -8,7 +8,11 @@ static const Headrace__Process *process_of(const struct hr_diagnosis *d,
 	return hr_stream_process(d->q->streams[life->stream].s, life->proc)->msg;
 }
 
-/* Lives [first, end) are of one stream. Ranks of a node with as many processors and the same first one probably share them, and a quota. */
+/*
+ * `life` is one of the lives [first, end) of a stream. Ranks of a node that have the same number of
+ * processors and the same first processor probably share these processors. Ranks with the same CPU
+ * quota share the quota.
+ */
 static void share_cores(const struct hr_diagnosis *d, struct hr_train_life *life, size_t first,
 			size_t end)
 {

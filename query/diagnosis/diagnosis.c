@@ -2,7 +2,6 @@
 #include "query/diagnosis/diagnosis.h"
 
 #include <errno.h>
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -73,6 +72,27 @@ int hr_diagnosis_make(struct hr_query *q, const struct hr_scope *scope, struct h
 	return r < 0 ? r : hr__sums_make(ret);
 }
 
+int hr_diagnosis_shared(struct hr_query *q, const struct hr_diagnosis **ret)
+{
+	struct hr_diagnosis *d;
+	int r = 0;
+
+	pthread_mutex_lock(&q->diagnosis_lock);
+	if (q->diagnosis == NULL) {
+		d = calloc(1, sizeof(*d));
+		r = d != NULL ? hr_diagnosis_make(q, &HR_SCOPE_ALL, d) : -ENOMEM;
+		if (d != NULL && r < 0) {
+			hr_diagnosis_done(d);
+			free(d);
+		} else {
+			q->diagnosis = d;
+		}
+	}
+	*ret = q->diagnosis;
+	pthread_mutex_unlock(&q->diagnosis_lock);
+	return r;
+}
+
 void hr_diagnosis_done(struct hr_diagnosis *d)
 {
 	hr__stalls_done(d);
@@ -85,63 +105,4 @@ void hr_diagnosis_done(struct hr_diagnosis *d)
 	free(d->spent);
 	free(d->loads.list);
 	free(d->sums);
-}
-
-static void diagnosis_free(struct hr_diagnosis *d)
-{
-	if (d != NULL)
-		hr_diagnosis_done(d);
-	free(d);
-}
-
-static int diagnosis_new(struct hr_query *q, const struct hr_scope *scope,
-			 struct hr_diagnosis **ret)
-{
-	int r;
-
-	*ret = malloc(sizeof(**ret));
-	if (*ret == NULL)
-		return -ENOMEM;
-	r = hr_diagnosis_make(q, scope, *ret);
-	if (r < 0) {
-		diagnosis_free(*ret);
-		*ret = NULL;
-	}
-	return r;
-}
-
-static bool is_all(const struct hr_scope *scope)
-{
-	return scope->rank == HR_ANY_RANK && isnan(scope->from) && isnan(scope->to);
-}
-
-int hr_diagnosis_get(struct hr_query *q, const struct hr_scope *scope,
-		     const struct hr_diagnosis **ret)
-{
-	struct hr_diagnosis *d = NULL;
-	int r = 0;
-
-	if (!q->keeps || !is_all(scope)) {
-		r = diagnosis_new(q, scope, &d);
-		*ret = d;
-		return r;
-	}
-	pthread_mutex_lock(&q->diagnosis_lock);
-	if (q->diagnosis == NULL)
-		r = diagnosis_new(q, scope, &q->diagnosis);
-	*ret = q->diagnosis;
-	pthread_mutex_unlock(&q->diagnosis_lock);
-	return r;
-}
-
-void hr_diagnosis_release(struct hr_query *q, const struct hr_diagnosis *d)
-{
-	if (d != q->diagnosis)
-		diagnosis_free((struct hr_diagnosis *)d);
-}
-
-void hr__diagnosis_end(struct hr_query *q)
-{
-	diagnosis_free(q->diagnosis);
-	q->diagnosis = NULL;
 }

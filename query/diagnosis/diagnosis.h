@@ -2,9 +2,9 @@
 /*
  * diagnosis.h - what the training jobs of a query spent their time on
  *
- * hr_diagnosis_make reads regions and events once. Parts, findings and replays come from its result,
- * so that they show the same numbers. One thread calls; the scan of events uses all threads of the
- * query.
+ * hr_diagnosis_make reads regions and events once. Parts, findings and replays come from its
+ * result, so they show the same numbers. One thread calls; the scan of events uses all threads of
+ * the query.
  */
 #ifndef HEADRACE_QUERY_DIAGNOSIS_DIAGNOSIS_H
 #define HEADRACE_QUERY_DIAGNOSIS_DIAGNOSIS_H
@@ -13,41 +13,47 @@
 #include "query/diagnosis/parts.h"
 #include "query/diagnosis/stalls.h"
 
-/* The time of a fetch, in nanoseconds: ns is the sum of all but cached and io_core. */
+/*
+ * What a fetch spent its time on, in nanoseconds. `ns` is its whole time: the sum of all other
+ * fields except `cached` and `io_core`, which are parts of `io`. "The thread" is the thread that
+ * makes the batch.
+ */
 struct hr_spent {
 	double ns;
-	double io; /* its thread had an operation under way */
+	double io; /* the thread had an operation under way */
 	/* The part of `io` that is probably CPU time, because the kernel's caches had the data. */
 	double cached;
-	double io_core; /* the part of `io` in which it could run and had no core */
-	/* Outside operations: */
+	double io_core; /* the part of `io` in which the thread could run, but had no core */
+	/* While the thread had no operation under way: */
 	double cpu;
-	double core;		     /* it could run and had no core */
-	double fault;		     /* it waited for pages of mapped files */
-	double sleep, network, lock; /* it slept, or waited for a socket or a lock */
-	double asleep;		     /* none of these */
-	double unknown;		     /* all of it, if the thread reported no CPU time */
+	double core;		     /* the thread could run, but had no core */
+	double fault;		     /* the thread waited for pages of mapped files */
+	double sleep, network, lock; /* the thread slept, or waited for a socket or a lock */
+	double asleep;		     /* the thread did not run, for an unknown reason */
+	double unknown;		     /* all this time, if the thread reported no CPU time */
 };
 
-/* It neither ran nor waited for a core, a file or a page. */
+/* The time in which the thread neither ran nor waited for a core, a file or a page. */
 static inline double hr_spent_idle(const struct hr_spent *s)
 {
 	return s->sleep + s->network + s->lock + s->asleep;
 }
 
-/* The time of a life, in nanoseconds. */
+/* The time of a life (life.h) in each phase and part, in nanoseconds. */
 struct hr_part_sums {
 	uint64_t ns[HR_PHASE_END + 1][HR_PART_END];
 };
 
-/* Operations during a block; all zero: none that matter. */
+/*
+ * Operations during a block. All zero: there are none, or the block's parts do not depend on them.
+ */
 struct hr_block_ops {
-	uint64_t ns[HR_SCAN_GROUPS];	 /* of the thread that explains it */
-	uint64_t others[HR_SCAN_GROUPS]; /* of other threads of its process, summed over them */
+	uint64_t ns[HR_SCAN_GROUPS];	 /* of the thread whose operations explain the block */
+	uint64_t others[HR_SCAN_GROUPS]; /* of the other threads of its process, added up */
 	int64_t runtime_end;		 /* end of the last runtime operation; 0: none */
 };
 
-/* Where those of a stream begin in the lists of a diagnosis. */
+/* The first life, worker, fetch and item of a stream, as positions in the lists of a diagnosis. */
 struct hr_stream_firsts {
 	size_t life, worker, fetch, item;
 };
@@ -57,40 +63,40 @@ struct hr_diagnosis {
 	struct hr_scope scope;
 	uint32_t *jobs; /* of each stream: the number of its job. Streams of a job are adjacent. */
 	size_t n_jobs;
-	struct hr_train_lives lives;	/* by stream */
-	struct hr_stream_firsts *first; /* of each stream; then the lengths of the lists */
-	struct hr_item *items;		/* by stream and file */
-	struct hr_block_ops *ops;	/* of hr_block.ops; [0] is zero */
+	struct hr_train_lives lives; /* sorted by stream */
+	/* Of each stream; the entry after the last one has the lengths of the lists. */
+	struct hr_stream_firsts *first;
+	struct hr_item *items;	  /* sorted by stream and file */
+	struct hr_block_ops *ops; /* hr_block.ops is the index; [0] is zero */
 	struct hr_samples samples;
 	struct hr_spent *spent; /* of each fetch of `lives` */
 	struct hr_loads loads;	/* of each mount that fetches use */
-	/* of each life: */
+	/* One entry for each life: */
 	struct hr_cycles *cycles;
 	struct hr_part_sums *sums;
-	struct hr_part_sums *caused; /* stalls of other lives that this one caused, by its parts */
+	/* The stalls that this life caused in other lives, by the parts of this life. */
+	struct hr_part_sums *caused;
 };
-
-/*
- * Returns the diagnosis of a scope for the table functions; hr_diagnosis_release must follow. After
- * hr_query_keep, the query keeps that of HR_SCOPE_ALL for its further statements. -ENOMEM, -EINTR.
- */
-int hr_diagnosis_get(struct hr_query *q, const struct hr_scope *scope,
-		     const struct hr_diagnosis **ret);
-void hr_diagnosis_release(struct hr_query *q, const struct hr_diagnosis *d); /* accepts NULL */
 
 /* -ENOMEM; -EINTR after hr_query_interrupt. Call hr_diagnosis_done after a failure, too. */
 int hr_diagnosis_make(struct hr_query *q, const struct hr_scope *scope, struct hr_diagnosis *ret);
 void hr_diagnosis_done(struct hr_diagnosis *d);
 
+/*
+ * The diagnosis of all ranks and of the whole time, which all tables of a query share. The first
+ * caller makes it, and hr_query_free frees it. The errors are those of hr_diagnosis_make.
+ */
+int hr_diagnosis_shared(struct hr_query *q, const struct hr_diagnosis **ret);
+
 /* The mount of a file; NULL: unknown. */
 const struct hr_qmount *hr__item_mounted(const struct hr_diagnosis *d, const struct hr_item *item);
-/* Whether a text of the query has these bytes. */
+/* Whether a text of the query consists of these bytes. */
 bool hr__text_is(const duckdb_string_t *text, const char *bytes, size_t n);
 
-/* The parts of each step of all lives; the caller frees the rows, also of a failure. -ENOMEM. */
+/* The parts of each step of all lives. The caller frees the rows, also after a failure. -ENOMEM. */
 int hr_parts_make(const struct hr_diagnosis *d, struct hr_parts *ret);
 
-/* The streams [first, end) of the job of a stream. */
+/* The streams [first, end) of the job to which a stream belongs. */
 struct hr_job_streams {
 	size_t first, end;
 };

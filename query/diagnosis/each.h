@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* each.h - the same for each of many things, with all threads of a query */
+/* each.h - calls a function for each element of a list, with several threads */
 #ifndef HEADRACE_QUERY_DIAGNOSIS_EACH_H
 #define HEADRACE_QUERY_DIAGNOSIS_EACH_H
 
@@ -9,11 +9,13 @@
 
 /*
  * Calls run(data, i) once for each i < n, in several threads and in any order. Returns 0, or the
- * first result of run() that is below 0; further things may then be left out.
+ * first negative result of run(); then further calls may be left out.
  */
 int hr__each(unsigned threads, size_t n, int (*run)(void *data, size_t i), void *data);
 
-/* Runs run(data) in at most `threads` threads at the same time; this one is the first. */
+/*
+ * Calls run(data) in at most `threads` threads at the same time; the calling thread is one of them.
+ */
 void hr__threads_run(unsigned threads, void (*run)(void *data), void *data);
 
 #endif

@@ -7,12 +7,12 @@
 
 #include "query/diagnosis/findings_internal.h"
 
-/* The folder of a finding has this share of the time of all files. */
+/* The files of a finding's folder have at least this share of the amount of all files. */
 #define MOST 0.9
-/* Of more files, some stand for all: the name of each takes a microsecond. */
+/* Of more files than this, only every n-th one is read: the name of each takes a microsecond. */
 #define FOLDER_FILES 100000u
 
-/* Shared memory, in which workers pass batches on. */
+/* Whether the file is shared memory, through which workers pass batches. */
 static bool is_in_memory(const struct hr_training_job *j, const struct hr_item *item)
 {
 	const struct hr_qmount *m = hr__item_mounted(j->d, item);
@@ -48,7 +48,7 @@ static void add_item(const struct hr_training_job *j, struct hr_job_files *to,
 		to->mapped = item;
 }
 
-/* NULL: it is one mount too many. */
+/* Returns the entry of a mount, and adds it if there is none. NULL: there is no room for it. */
 static struct hr_job_mount *mount_of(struct hr_job_files *files, const char *path)
 {
 	for (size_t i = 0; i < files->n_mounts; i++)
@@ -70,7 +70,7 @@ static void add_to_mount(struct hr_job_mount *m, const struct hr_item *item)
 	m->waited_s += (double)item->waited_ns / 1e9;
 }
 
-/* The last mount that was looked up: files of one mount often follow each other. */
+/* The result of the last look-up of a mount: files of one mount often follow each other. */
 struct last_mount {
 	uint32_t stream, mount;
 	struct hr_job_mount *to;
@@ -107,7 +107,10 @@ void hr__job_files(struct hr_training_job *j, struct hr_job_files *ret)
 			ret->slowest_mount = &ret->mounts[i];
 }
 
-/* Adds the waits of a loop for I/O, and the I/O of its batches; returns the number of batches. */
+/*
+ * Adds the time for which a loop waited for I/O to *wait, and the I/O of its batches to *io.
+ * Returns the number of batches.
+ */
 static size_t add_pass(const struct hr_diagnosis *d, const struct hr_loop *l, double *io,
 		       double *wait)
 {
@@ -176,7 +179,7 @@ static int info_of(const struct hr_training_job *j, const struct hr_item *item,
 	return hr_stream_file(j->d->q->streams[item->stream].s, item->file, true, ret);
 }
 
-/* Escaped. */
+/* The path as a text, with special characters escaped. */
 static const char *path_text(struct hr_training_job *j, const uint8_t *path, size_t bytes)
 {
 	duckdb_string_t s = hr__string_of(&j->d->q->pool, path, bytes);
@@ -193,7 +196,7 @@ const char *hr__item_path(struct hr_training_job *j, const struct hr_item *item)
 	return path_text(j, info.path, info.path_bytes);
 }
 
-/* The length of the folder that two paths have in common, with its slash. */
+/* The length of the folder that two paths have in common, including its slash. */
 static size_t common_folder(const uint8_t *a, size_t a_bytes, const uint8_t *b, size_t b_bytes)
 {
 	size_t folder = 0;
@@ -219,8 +222,8 @@ static uint64_t amount_of(const struct hr_item *item, enum hr_item_amount which)
 const char *hr__files_folder(struct hr_training_job *j, const struct hr_item *most,
 			     enum hr_item_amount which)
 {
-	uint64_t *part, all = 0,
-			below = 0; /* part: by the length of the folder in common with `most` */
+	/* part[n]: the amount of files whose folder in common with `most` has n bytes. */
+	uint64_t *part, all = 0, below = 0;
 	uint8_t path[PATH_MAX];
 	struct hr_file_info info;
 	size_t bytes, n = 0, step = 1;
@@ -230,7 +233,7 @@ const char *hr__files_folder(struct hr_training_job *j, const struct hr_item *mo
 	if (which != HR_ITEM_MAPPED) /* few files are mapped */
 		step += (j->end_item - j->first_item) / FOLDER_FILES;
 	bytes = info.path_bytes;
-	memcpy(path, info.path, bytes); /* valid until the next one is read */
+	memcpy(path, info.path, bytes); /* info.path is valid until the next file is read */
 	part = calloc(bytes + 1, sizeof(*part));
 	if (part == NULL) {
 		j->error = -ENOMEM;
@@ -248,7 +251,10 @@ const char *hr__files_folder(struct hr_training_job *j, const struct hr_item *mo
 			part[common_folder(path, bytes, info.path, info.path_bytes)] +=
 			    amount_of(item, which);
 	}
-	/* If threads wait for one file, others may be next: only a mapped one is named alone. */
+	/*
+	 * Names a folder even if threads wait for only one of its files, because they may wait for
+	 * other files of it later. Exception: a single mapped file is named itself.
+	 */
 	while ((n > 1 || which != HR_ITEM_MAPPED) && bytes > 0 &&
 	       (double)(below + part[bytes]) < MOST * (double)all)
 		below += part[bytes--];

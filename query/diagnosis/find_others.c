@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Findings about time that is no wait for a batch. */
+/* Findings about time other than waits for batches. */
 #include <math.h>
 
 #include "query/diagnosis/findings_internal.h"
 
 /*
- * A heavy training thread computes at least this many times as long for other things as for the
- * model...
+ * A training thread is heavy if its computing for other things than the model takes at least
+ * MAIN_FACTOR times as long as its computing for the model, and at least the share MAIN_SHARE of
+ * the wall time.
  */
 #define MAIN_FACTOR 2.0
-/* ...and for this share of the wall time. */
-#define MAIN_SHARE 0.2
+#define MAIN_SHARE  0.2
 
 static void find_start(struct hr_training_job *j, const struct hr_job_files *files)
 {
@@ -21,7 +21,7 @@ static void find_start(struct hr_training_job *j, const struct hr_job_files *fil
 	if (f != NULL) {
 		f->object = hr__files_folder(j, files->own, HR_ITEM_OWN);
 		f->action = "keep a list of the files in one file, and read it instead";
-		f->gain_high = 3 * listing; /* with the code around these calls */
+		f->gain_high = 3 * listing; /* this includes the code around these calls */
 		f->gain_low = 0.5 * listing;
 	}
 	f = hr__finding_add(j, HR_FOUND_IMPORTS, hr__job_part(j, HR_PART_IMPORT_IO));
@@ -32,7 +32,7 @@ static void find_start(struct hr_training_job *j, const struct hr_job_files *fil
 	}
 }
 
-/* The rank for whose computing the others wait most. */
+/* Finds the rank for whose computing the others wait most. */
 static void find_slow_rank(struct hr_training_job *j)
 {
 	const struct hr_diagnosis *d = j->d;
@@ -64,15 +64,18 @@ static void find_slow_rank(struct hr_training_job *j)
 	    f->rank);
 	f->action = "compare the node, the accelerator and the batches of this rank with those of "
 		    "the others";
-	/* Then this rank, too, takes as much less time as the others wait for it. */
+	/*
+	 * If this rank were as fast as the others, each rank would save the time for which one rank
+	 * waits now.
+	 */
 	f->gain_high = 1.1 * most / fmax(1, (double)j->lives - 1);
 	hr__avoid(j, f, 1 << HR_USUAL_STORAGE | 1 << HR_USUAL_WORKERS,
 		  "faster storage or more workers: no rank waits for batches meanwhile");
 }
 
 /*
- * The training thread computes, but hardly in backward() and optimizers: it probably makes or
- * converts batches. The forward pass takes about half as long as backward().
+ * Finds a training thread that computes much outside backward() and optimizers: it probably makes
+ * or converts batches. The forward pass takes about half as long as backward().
  */
 static void find_main(struct hr_training_job *j)
 {
@@ -87,7 +90,7 @@ static void find_main(struct hr_training_job *j)
 		if (hr__job_has(j, i))
 			cpu += hr_life_main_use(&d->lives.list[i]).share / (double)j->lives;
 	lost = cpu * between - model;
-	/* Not known (NAN): no finding. */
+	/* No finding if `lost` is unknown (NAN). */
 	if (backward <= 0 || !(lost > MAIN_FACTOR * model) || lost < MAIN_SHARE * j->wall)
 		return;
 	f = hr__finding_add(j, HR_FOUND_HEAVY_MAIN, lost);
@@ -106,7 +109,10 @@ static void find_main(struct hr_training_job *j)
 		  "more workers or faster storage: the batches are ready");
 }
 
-/* Two workers need at most half as long for the pages, of which the loop waits for a part. */
+/*
+ * With two workers, the pages take at most half as long, and the loop waits for only a part of
+ * that.
+ */
 static void find_own_faults(struct hr_training_job *j, const struct hr_job_files *files)
 {
 	double lost = hr__job_part(j, HR_PART_OWN_FAULT);
@@ -153,13 +159,13 @@ void hr__find_others(struct hr_training_job *j, const struct hr_job_files *files
 		f->object = hr__item_path(j, files->synced);
 		f->action = "call fsync less often, or in another thread";
 		f->gain_low = 0.8 * f->lost;
-		f->gain_high = 1.5 * f->lost; /* with the writes before these calls */
+		f->gain_high = 1.5 * f->lost; /* this includes the writes before these calls */
 	}
 	f = hr__finding_add(j, HR_FOUND_OWN_IO, own);
 	if (f != NULL) {
 		f->object = hr__item_path(j, files->own);
 		f->action = "move this work into the data set or another thread";
-		f->gain_high = 2.2 * f->lost; /* with the code around these calls */
+		f->gain_high = 2.2 * f->lost; /* this includes the code around these calls */
 	}
 	find_own_faults(j, files);
 	find_slow_rank(j);

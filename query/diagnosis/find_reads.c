@@ -8,10 +8,14 @@
 #define SMALL_READ (32.0 * 1024)
 #define SMALL_FILE (128.0 * 1024)
 #define MANY_FILES 64u
-#define AGAIN	   3.0 /* data are read, or files opened, so often for each pass over the data */
-/* Saturated: an operation takes almost proportionally longer with more of them under way. */
+/* Reads of the same data, or opens of a file, in each pass: more than this many are a cause. */
+#define AGAIN 3.0
+/*
+ * Storage with at least this exponent (samples.h) is saturated: more operations under way make each
+ * one almost proportionally longer.
+ */
 #define SATURATED 0.5
-/* CPU time of the caller for an operation, outside of it. */
+/* CPU time that the caller spends around each operation. */
 #define CALL_S 1.5e-6
 
 static double io_of(const struct hr_job_waits *w)
@@ -24,7 +28,10 @@ static double per_operation(double seconds, double operations)
 	return seconds / (operations > 0 ? operations : 1);
 }
 
-/* How much later the loops would end if operations took these multiples of their time. */
+/*
+ * Sets the gain if operations took these multiples of their time: `io` without the kernel's caches,
+ * `cached` with them.
+ */
 static void predict_io(struct hr_training_job *j, struct hr_finding *f, double io, double cached)
 {
 	struct hr_setting setting = HR_SETTING_SAME;
@@ -36,7 +43,7 @@ static void predict_io(struct hr_training_job *j, struct hr_finding *f, double i
 		f->gain_high = f->lost;
 	}
 	f->gain_low *= 0.7;
-	/* What the caller does around each operation is CPU time that is saved, too. */
+	/* Fewer operations also save CPU time of the caller, around each operation. */
 	f->gain_high = fmax(f->gain_high, fmin(1.2 * f->lost, f->lost + 0.2 * j->loop));
 }
 
@@ -215,7 +222,7 @@ static double around(const struct hr_job_waits *w, const struct hr_job_files *f,
 	double all = f->read_s + f->metadata_s, waited = all > 0 ? fmin(1, f->waited_s / all) : 0;
 	double cpu = w->cpu + w->core;
 
-	if (cause == HR_FOUND_REREADS) /* what is read again is probably decoded again */
+	if (cause == HR_FOUND_REREADS) /* data that is read again is probably decoded again */
 		return cpu;
 	if (cause == HR_FOUND_SMALL_READS || cause == HR_FOUND_METADATA ||
 	    cause == HR_FOUND_REOPENS)

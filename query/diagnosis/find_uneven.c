@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Findings about batches that take much longer than others: those of one worker, or single ones. */
+/*
+ * Findings about batches that take much longer than others: all batches of one worker, or single
+ * batches.
+ */
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
@@ -8,13 +11,14 @@
 #include "query/diagnosis/findings_internal.h"
 #include "query/diagnosis/numbers.h"
 
-#define SLOW_FACTOR                                                                                \
-	2.5 /* a slow worker's batches take at least this many times as long as others */
-#define BATCHES_MIN  3u	 /* of a worker, to judge it */
-#define MOST	     0.6 /* share of the waits that a slow worker causes */
+/* The batches of a slow worker take at least this many times as long as those of others. */
+#define SLOW_FACTOR  2.5
+#define BATCHES_MIN  3u	 /* a worker with fewer batches is not judged */
+#define MOST	     0.6 /* a slow worker causes at least this share of the waits */
 #define PREFETCH_MAX 32u
-#define BUSY	     0.75 /* workers that make batches for this share of the time have no time left */
-#define REMOVES	     0.5 /* a larger prefetch_factor removes this share of the waits */
+/* Workers that make batches for more than this share of the time are busy. */
+#define BUSY	0.75
+#define REMOVES 0.5 /* a larger prefetch_factor must remove at least this share of the waits */
 
 /* ---- one worker ---- */
 
@@ -25,7 +29,7 @@ struct made {
 };
 
 struct made_list {
-	struct made *list; /* by worker and duration */
+	struct made *list; /* sorted by worker and duration */
 	size_t n, room;
 };
 
@@ -60,7 +64,7 @@ static int add_made(const struct hr_diagnosis *d, const struct hr_wait *wait, st
 	return 0;
 }
 
-/* The batches of the training loops of a life. -ENOMEM. */
+/* Reads the batches of the training loops of a life. -ENOMEM. */
 static int read_made(const struct hr_diagnosis *d, const struct hr_train_life *life,
 		     struct made_list *to)
 {
@@ -75,16 +79,16 @@ static int read_made(const struct hr_diagnosis *d, const struct hr_train_life *l
 	return r;
 }
 
-/* A worker whose median batch takes longest. */
+/* The worker whose median batch takes longest. */
 struct slow_worker {
 	uint32_t number;
-	double median,
-	    others;   /* duration of a batch: its median, and the longest median of another */
-	double share; /* of all waits, those for its batches */
+	/* Median duration of its batches, and the longest such median of the other workers. */
+	double median, others;
+	double share; /* the share of waits for its batches in all waits */
 	const char *mostly;
 };
 
-/* The batches of one worker. */
+/* Compares a worker, which made the batches in `list`, with the slowest worker so far. */
 static void add_worker(const struct made *list, size_t n, double waits, struct slow_worker *slowest)
 {
 	double median = n >= BATCHES_MIN ? list[n / 2].fetch : 0, wait = 0, io = 0, cpu = 0,
@@ -171,7 +175,10 @@ static void find_worker(struct hr_training_job *j, struct hr_job_waits *w)
 
 /* ---- single batches ---- */
 
-/* The median and the longest twentieth of the batches' durations, in ms, as a text. */
+/*
+ * A text with the median duration of a batch, and the least duration of the longest twentieth, in
+ * ms.
+ */
 static const char *spread(struct hr_training_job *j)
 {
 	const struct hr_diagnosis *d = j->d;
@@ -195,7 +202,10 @@ static const char *spread(struct hr_training_job *j)
 	return text;
 }
 
-/* The share of the training loops in which a worker makes a batch. */
+/*
+ * The share of the time of training loops in which a worker makes batches, as a mean over the
+ * workers.
+ */
 static double busy(const struct hr_training_job *j)
 {
 	const struct hr_diagnosis *d = j->d;
@@ -208,7 +218,10 @@ static double busy(const struct hr_training_job *j)
 	return ns / 1e9 / (j->loop * (double)j->lives * j->workers);
 }
 
-/* Batches are late although the workers have time: with more of them in the queue, the loop does not wait. */
+/*
+ * Finds batches that are late although the workers are not busy. If more batches are requested
+ * ahead, the loop does not wait for them.
+ */
 static void find_batches(struct hr_training_job *j, struct hr_job_waits *w)
 {
 	double before = j->part[HR_PHASE_TRAIN][HR_PART_WAIT_PREFETCH],

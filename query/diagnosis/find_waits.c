@@ -5,9 +5,9 @@
 
 #include "query/diagnosis/findings_internal.h"
 
-/* Handing over a batch of a few tensors takes less. */
+/* The hand-over of a batch of a few tensors takes less time. */
 #define LONG_HANDOVER 5e-3
-#define SURE_SHARE    0.05 /* of the wall time */
+#define SURE_SHARE    0.05 /* share of the wall time */
 
 static struct hr_job_waits waits_of(const struct hr_training_job *j)
 {
@@ -42,7 +42,7 @@ bool hr__predict(struct hr_training_job *j, struct hr_finding *f, const struct h
 	return true;
 }
 
-/* More gain than this share of the wall time is worth a try. */
+/* A remedy that gains more than this share of the wall time is worth a try. */
 #define GAIN_SHARE 0.05
 
 static double usual_share(struct hr_training_job *j, enum hr_usual usual)
@@ -79,7 +79,7 @@ void hr__avoid(struct hr_training_job *j, struct hr_finding *f, unsigned remedie
 	f->avoid = reason;
 }
 
-/* 1, 2, 3, 4, 6, 8, 12, 16, 24... */
+/* Returns the next number in 1, 2, 3, 4, 6, 8, 12, 16, 24... */
 static uint32_t more_workers(uint32_t w)
 {
 	if (w < 4)
@@ -88,8 +88,8 @@ static uint32_t more_workers(uint32_t w)
 }
 
 /*
- * The fewest workers of those tried, at most `most`, with which the loops take at most 3 %
- * longer than with more.
+ * Returns the smallest number of workers, at most `most`, with which the loops take at most 3 %
+ * longer than with any larger number that was tried.
  */
 static uint32_t best_workers(struct hr_training_job *j, uint32_t most)
 {
@@ -135,13 +135,13 @@ uint32_t hr__whole_cores(const struct hr_training_job *j)
 	return j->cores >= 1 ? (uint32_t)j->cores : 1;
 }
 
-/* Others use the cores: this job does not. */
+/* Whether other programs use the cores: this job does not. */
 static bool is_disturbed(const struct hr_training_job *j, const struct hr_job_waits *w)
 {
 	return w->core > w->cpu && j->cores > 0 && j->used < 0.7 * j->cores;
 }
 
-/* What the training thread does before and after the loops, without other threads. */
+/* The time before and after the loops in which the training thread runs without other threads. */
 static double alone(const struct hr_training_job *j)
 {
 	double s = 0;
@@ -151,7 +151,10 @@ static double alone(const struct hr_training_job *j)
 	return s;
 }
 
-/* From twice as many cores to one for each thread: how many the job will get is not known. */
+/*
+ * The range is from twice as many cores to one core for each thread, because headrace does not know
+ * how many cores the job will get.
+ */
 static void predict_cores(struct hr_training_job *j, struct hr_finding *f)
 {
 	struct hr_setting setting = HR_SETTING_SAME;
@@ -164,7 +167,7 @@ static void predict_cores(struct hr_training_job *j, struct hr_finding *f)
 	setting.cores = j->workers + 1;
 	if (hr__predict(j, f, &setting))
 		f->gain_low = fmin(f->gain_low, low);
-	/* With less than a core, even a single thread is slower. */
+	/* If the job has less than one core, even a single thread is slower. */
 	f->gain_high += alone(j) * (1 - fmin(1, j->cores));
 }
 
@@ -184,8 +187,9 @@ static void advise_cores(struct hr_training_job *j, struct hr_finding *f)
 }
 
 /*
- * Workers get no core, because the training process computes with as many threads as there are
- * cores. Unless workers gain SURE_SHARE in any case, they may as well slow down these threads.
+ * Workers lack cores, because the training process computes with as many threads as there are
+ * cores. More workers could slow down these threads, unless the predicted gain is at least
+ * SURE_SHARE.
  */
 static void advise_threads(struct hr_training_job *j, struct hr_finding *f, double others)
 {
@@ -227,7 +231,7 @@ static void find_computing(struct hr_training_job *j, const struct hr_job_waits 
 		f->action = "find other programs on the node (top), or the CPU quota of the job "
 			    "(cpu.max of its cgroup)";
 		f->gain_low = 0.3 * w->core;
-		/* Without a core, hand-overs and the training thread take longer, too. */
+		/* If cores are missing, hand-overs and the training thread also take longer. */
 		f->gain_high = w->all + 0.8 * j->part[HR_PHASE_TRAIN][HR_PART_COMPUTE] +
 			       alone(j) * w->core / (w->cpu + w->core);
 	} else if (few_cores) {
@@ -243,7 +247,7 @@ static void find_computing(struct hr_training_job *j, const struct hr_job_waits 
 	}
 }
 
-/* The workers neither compute nor use files: what they wait for, as far as it is known. */
+/* The workers neither compute nor use files. Names what they wait for, if that is known. */
 static void find_idle(struct hr_training_job *j, const struct hr_job_waits *w)
 {
 	double lost = w->sleep + w->network + w->lock + w->asleep;
@@ -279,7 +283,7 @@ static void find_idle(struct hr_training_job *j, const struct hr_job_waits *w)
 	hr__avoid(j, f, 1 << HR_USUAL_CORES, "more cores: the workers do not compute");
 }
 
-/* Counters have no operations: what looks like sleep may be a read. */
+/* Counters do not show single operations, so a sleep may be a read. */
 static void find_unknown(struct hr_training_job *j, const double *p)
 {
 	double lost = p[HR_PART_WAIT_UNKNOWN] + (j->counters ? p[HR_PART_WAIT_ASLEEP] : 0);
@@ -331,7 +335,8 @@ static void find_handover(struct hr_training_job *j, double lost)
 		f->action =
 		    "return few large tensors from the data set instead of many small objects";
 		f->gain_low = lost * (1 - LONG_HANDOVER / each);
-		f->gain_high = 1.2 * lost; /* with the worker's and the training thread's part */
+		/* This includes time of the worker and the training thread. */
+		f->gain_high = 1.2 * lost;
 	} else {
 		f->evidence = hr__finding_text(
 		    j, "%.1f ms a batch, which is usual: larger batches need fewer hand-overs",
@@ -354,7 +359,7 @@ static void find_mapped(struct hr_training_job *j, const struct hr_job_files *fi
 	if (f->action == NULL) {
 		f->action = "read larger parts of the files at once instead of mapping them, or "
 			    "call madvise(MADV_WILLNEED) before use";
-		f->gain_high = waits; /* faults take CPU time, too */
+		f->gain_high = waits; /* page faults also take CPU time */
 	}
 	hr__avoid(j, f, 1 << HR_USUAL_CORES, "more cores: the workers wait for pages");
 }
@@ -382,7 +387,7 @@ void hr__find_waits(struct hr_training_job *j, const struct hr_job_files *files)
 
 	hr__find_places(j, &w, files);
 	hr__find_uneven(j, &w);
-	/* A larger prefetch_factor is advised once. */
+	/* Do not advise a larger prefetch_factor twice. */
 	if (j->to->n == before || j->to->list[j->to->n - 1].cause != HR_FOUND_PREFETCH)
 		find_prefetch(j, p[HR_PART_WAIT_PREFETCH]);
 	hr__find_reads(j, &w, files);

@@ -10,13 +10,14 @@
 #include "query/diagnosis/each.h"
 #include "query/tables/rows.h"
 
-/* Less than this is not worth a change. */
+/* A smaller loss is not worth a change. */
 #define LEAST_SHARE   0.05
 #define LEAST_SECONDS 0.1
 
 static const struct {
 	const char *name;
-	uint64_t parts; /* bits of enum hr_part: whose time this is; 0: not known by part */
+	/* Bits 1 << enum hr_part: the parts that this cause explains; 0: unknown. */
+	uint64_t parts;
 	const char *meaning;
 } causes[] = {
 #define P(part)				     (UINT64_C(1) << HR_PART_##part)
@@ -79,7 +80,10 @@ static void add_life(struct hr_training_job *j, const struct hr_train_life *life
 	j->lives++;
 }
 
-/* What stalled other lives counts as the parts of this one, instead of as stalls. */
+/*
+ * Adds the parts of a life. Time for which it stalled other lives counts as parts of this life,
+ * instead of as stalls of the others.
+ */
 static void add_parts(struct hr_training_job *j, size_t life)
 {
 	const struct hr_part_sums *sums = &j->d->sums[life], *caused = &j->d->caused[life];
@@ -92,7 +96,7 @@ static void add_parts(struct hr_training_job *j, size_t life)
 				    1e9 / (double)j->lives;
 }
 
-/* The most cores that the training process may use in a part, without its workers. */
+/* Upper limit of the cores that a training process, without its workers, uses in a part. */
 static double busy_share(unsigned part, struct hr_main_use use)
 {
 	switch (part) {
@@ -109,7 +113,7 @@ static double busy_share(unsigned part, struct hr_main_use use)
 	}
 }
 
-/* Adds the cores that training threads use, in core seconds. */
+/* Adds the core seconds that a training process uses. */
 static void add_used(struct hr_training_job *j, size_t life)
 {
 	const struct hr_part_sums *sums = &j->d->sums[life];
@@ -120,7 +124,7 @@ static void add_used(struct hr_training_job *j, size_t life)
 			j->used += busy_share(part, use) * (double)sums->ns[phase][part] / 1e9;
 }
 
-/* Adds up all lives of the job of a life, as means. */
+/* Makes the means of all lives of the job to which a life belongs. */
 static void make_job(struct hr_training_job *j, const struct hr_diagnosis *d, size_t life)
 {
 	struct hr_job_streams s = hr__job_streams(d, d->lives.list[life].stream);
@@ -213,7 +217,7 @@ const char *hr__finding_text(struct hr_training_job *j, const char *format, ...)
 
 /* ---- one rank of several ---- */
 
-/* What a cause took of a life, and of others that waited for it. */
+/* The time that a cause took of a life, and of other lives that waited for this one. */
 static double loss_of(const struct hr_training_job *j, enum hr_finding_cause cause, size_t life)
 {
 	double ns = 0;
@@ -226,7 +230,10 @@ static double loss_of(const struct hr_training_job *j, enum hr_finding_cause cau
 	return ns;
 }
 
-/* Names the rank that caused more than half of a loss, and four times as much as the others on average. */
+/*
+ * Names the rank that caused more than half of a loss, and at least four times as much as the mean
+ * of the others.
+ */
 static void find_rank(struct hr_training_job *j, struct hr_finding *f)
 {
 	const struct hr_diagnosis *d = j->d;
@@ -277,9 +284,10 @@ static void find_nothing(struct hr_training_job *j)
 	f->evidence = hr__finding_text(
 	    j,
 	    "%.0f %% of the time is before the first loop; %.0f %% is in training loops, which "
-	    "compute in %.0f %% of it%s",
+	    "compute during %.0f %% of their time%s",
 	    100 * start / j->wall, 100 * loop / j->wall, loop > 0 ? 100 * computed / loop : 0,
-	    j->counters ? " (or read and write: only counters were recorded)" : "");
+	    j->counters ? " (this includes reads and writes, because only counters were recorded)"
+			: "");
 	if (hidden >= LEAST_SHARE * j->wall)
 		f->evidence = hr__finding_text(j,
 					       "the loop waits for batches in %.0f %% of the time, "
@@ -287,7 +295,7 @@ static void find_nothing(struct hr_training_job *j)
 					       100 * hidden / j->wall);
 }
 
-/* Findings about waits, and none at all, report how busy the accelerators were. */
+/* Findings about waits, and HR_FOUND_NOTHING, report how busy the accelerators were. */
 static void add_busy(struct hr_training_job *j, struct hr_finding *f)
 {
 	double asked = 0, busy = 0;

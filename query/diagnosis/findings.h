@@ -26,10 +26,10 @@ struct hr_finding {
 	double lost, wall;	    /* seconds */
 	double gain_low, gain_high; /* seconds that `action` saves; both 0: not known */
 	const char *object;	    /* a file or folder; NULL: none */
-	const char *mount;	    /* on which it lies; NULL: none */
-	int64_t worker;		    /* torch's number of the only worker that is slow; -1: none */
-	int32_t rank;		    /* that caused most of the loss; -1: no single rank did */
-	const char *whose;	    /* this rank and its node, as text; NULL: none */
+	const char *mount;	    /* the mount on which `object` lies; NULL: none */
+	int64_t worker;	   /* torch's number of the worker, if only one is slow; otherwise -1 */
+	int32_t rank;	   /* the rank that caused most of the loss; -1: no single rank did */
+	const char *whose; /* this rank and its node, as text; NULL: none */
 	const char *evidence, *action, *avoid; /* sentences; NULL: none */
 };
 

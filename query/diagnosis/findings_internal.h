@@ -23,23 +23,31 @@ struct hr_training_job {
 	uint32_t stream;   /* one of its streams */
 	size_t first, end; /* its lives in the diagnosis */
 	size_t first_fetch, end_fetch, first_item, end_item;
-	/* Its lives, each read when a replay first needs it; NULL: none was needed. */
+	/* Its lives as replays need them. NULL: no replay yet, or the life is not replayed. */
 	struct hr_recorded_life **recorded;
-	size_t each;	      /* each n-th life is replayed, */
-	double stalled_least; /* and those that stalled for less, in ns */
-	size_t lives;	      /* those that the diagnosis is about */
+	/* Each n-th life is replayed, and those that stalled for less than `stalled_least` ns. */
+	size_t each;
+	double stalled_least;
+	size_t lives; /* how many of its lives the diagnosis is about */
 	double wall, cores;
-	double loop;  /* of `wall`, in training loops */
-	double quota; /* the part of a CPU quota that a rank has, in cores; 0: no quota */
-	/* Cores that a process and its workers kept busy, at most: what looks like computing may be a wait. */
+	double loop;  /* the part of `wall` in training loops */
+	double quota; /* a rank's share of a CPU quota, in cores; 0: no quota */
+	/*
+	 * Upper limit of the cores that a process and its workers kept busy: time that counts as
+	 * computing may be a wait.
+	 */
 	double used;
 	double part[HR_PHASES][HR_PART_END];
-	double loops, waits;	    /* numbers, of training loops */
+	double loops, waits;	    /* number of training loops, and of waits in them */
 	double all_loops;	    /* number of loops of all processes */
 	uint32_t workers, prefetch; /* of the last training loop */
 	bool persistent;
-	bool counters; /* for some time, without single operations */
-	/* What usual remedies would gain, as shares of `wall`, if `known`; INFINITY: not known. */
+	/* At times, only counters were recorded, so there are no single operations. */
+	bool counters;
+	/*
+	 * The predicted gain of each usual remedy, as a share of `wall`; INFINITY: unpredictable.
+	 * `known`: `share` has been computed.
+	 */
 	struct {
 		bool known;
 		double share;
@@ -53,7 +61,7 @@ static inline bool hr__job_has(const struct hr_training_job *j, size_t life)
 {
 	return j->d->scope.rank == HR_ANY_RANK || j->d->scope.rank == j->d->lives.list[life].rank;
 }
-/* Whether a worker made this batch, a fetch of the job, for such a life. */
+/* Whether a worker made this batch of the job for a rank that the diagnosis is about. */
 static inline bool hr__job_made(const struct hr_training_job *j, const struct hr_fetch *f)
 {
 	const struct hr_worker *w =
@@ -63,15 +71,15 @@ static inline bool hr__job_made(const struct hr_training_job *j, const struct hr
 }
 
 /*
- * What the training loops waited for while a batch was made, in seconds. A finding takes its part, so
- * that later ones do not name the same time.
+ * What the training loops waited for while a batch was made, in seconds. Each finding subtracts the
+ * time that it counts, so that later findings do not count it again.
  */
 struct hr_job_waits {
 	double all; /* waits of training loops for batches, of any kind; constant */
 	double read, metadata, other_io, cpu, core, fault, sleep, network, lock, asleep;
 };
 
-/* Without other_io. */
+/* The sum of these waits without other_io. */
 static inline double hr_job_waits_making(const struct hr_job_waits *w)
 {
 	return w->read + w->metadata + w->cpu + w->core + w->fault + w->sleep + w->network +
@@ -82,9 +90,9 @@ static inline double hr_job_waits_making(const struct hr_job_waits *w)
 double hr__job_part(const struct hr_training_job *j, enum hr_part part);
 
 /*
- * Means of the job's ranks, or of some of them if there are many. If ranks stall for others,
- * the loops take as long as the slowest rank's without its stalls. `range`: as for hr_replay.
- * -ENOMEM.
+ * Replays all ranks of the job, or some of them if there are many, and returns means. If ranks
+ * stall for each other, the result is the time of the slowest rank without its stalls. `range`: as
+ * for hr_replay. -ENOMEM.
  */
 int hr__job_replay(struct hr_training_job *j, const struct hr_setting *setting, bool range,
 		   struct hr_replayed *ret);
@@ -101,16 +109,21 @@ __attribute__((format(printf, 2, 3))) const char *hr__finding_text(struct hr_tra
 /* find_waits.c */
 struct hr_job_files;
 void hr__find_waits(struct hr_training_job *j, const struct hr_job_files *files);
-/* The gain of a setting, at most all waits. False: the replay does not know it. */
+/*
+ * Sets the gain of a finding to the predicted gain of a setting. False: a replay cannot predict it.
+ */
 bool hr__predict(struct hr_training_job *j, struct hr_finding *f, const struct hr_setting *setting);
-/* If more workers (at most `most`) would help: the action, and its gain. */
+/* Sets the action and its gain if more workers (at most `most`) would help. */
 void hr__add_workers(struct hr_training_job *j, struct hr_finding *f, uint32_t most);
-/* Sets f->avoid if usual remedies (bits 1 << enum hr_usual) would not help in replays. */
+/*
+ * Sets f->avoid to `reason` if, in replays, none of these usual remedies (bits 1 << enum hr_usual)
+ * helps.
+ */
 void hr__avoid(struct hr_training_job *j, struct hr_finding *f, unsigned remedies,
 	       const char *reason);
 uint32_t hr__whole_cores(const struct hr_training_job *j);
 
-/* ---- find_files.c: what the fetches of a job have in common ---- */
+/* ---- find_files.c: the files that a job used ---- */
 
 struct hr_job_mount {
 	const char *path; /* in the query's pool */
@@ -119,50 +132,54 @@ struct hr_job_mount {
 	double read_s, metadata_s, waited_s;
 };
 
-/* Operations are reads, opens and examinations. */
+/* The files that a job used. `operations` counts reads, opens and examinations. */
 struct hr_job_files {
-	size_t files, read_files; /* used; with reads that returned data */
+	size_t files, read_files; /* files used; files of which a read returned data */
 	uint64_t operations, data_reads, opens, examined;
-	uint64_t bytes, extent; /* read; sizes of the files, as far as they were read */
+	uint64_t bytes, extent; /* bytes read; sum of the ends of the farthest reads */
 	double read_s, metadata_s, waited_s, own_s;
-	const struct hr_item *slowest;	/* with most waited_ns; NULL: none */
-	const struct hr_item *own;	/* with most own_ns; NULL: none */
-	const struct hr_item *synced;	/* with most own_sync_ns; NULL: none */
-	const struct hr_item *mapped;	/* with most mapped_bytes; NULL: none */
-	struct hr_job_mount mounts[16]; /* the first ones */
+	const struct hr_item *slowest;	/* the file with most waited_ns; NULL: none */
+	const struct hr_item *own;	/* the file with most own_ns; NULL: none */
+	const struct hr_item *synced;	/* the file with most own_sync_ns; NULL: none */
+	const struct hr_item *mapped;	/* the file with most mapped_bytes; NULL: none */
+	struct hr_job_mount mounts[16]; /* at most 16, in the order in which they were found */
 	size_t n_mounts;
-	const struct hr_job_mount *slowest_mount; /* with most waited_s; NULL: none */
+	const struct hr_job_mount *slowest_mount; /* the mount with most waited_s; NULL: none */
 };
 void hr__job_files(struct hr_training_job *j, struct hr_job_files *ret);
-/* Its path, and the mount it lies on, as texts in the query's pool; "" if unknown. */
+/*
+ * The path of a file, and the mount on which the file lies, as texts in the query's pool; "" if
+ * unknown.
+ */
 const char *hr__item_path(struct hr_training_job *j, const struct hr_item *item);
 const char *hr__item_mount(struct hr_training_job *j, const struct hr_item *item);
 /*
- * The deepest folder that has most of an amount of all files. It contains `most`, the file with most
- * of it. If only one file is mapped, that file.
+ * Returns the deepest folder whose files have almost all of an amount. The folder contains `most`,
+ * the file with the largest amount. If only one file is mapped, HR_ITEM_MAPPED returns this file
+ * itself.
  */
 enum hr_item_amount {
-	HR_ITEM_WAITED, /* time for which training threads waited */
+	HR_ITEM_WAITED, /* time for which training threads waited for the file */
 	HR_ITEM_OWN,	/* time of training threads outside fetches */
 	HR_ITEM_MAPPED	/* mapped bytes, without shared memory */
 };
 const char *hr__files_folder(struct hr_training_job *j, const struct hr_item *most,
 			     enum hr_item_amount which);
 
-/* The first pass over each loader, and later ones. Seconds. */
+/* Means of the first pass over each loader, and of later passes, in seconds. */
 struct hr_passes {
-	size_t later;		       /* number of later passes; 0: nothing else is known */
+	size_t later; /* number of later passes; 0: later_io and later_wait mean nothing */
 	double first_io, later_io;     /* I/O of a batch */
 	double first_wait, later_wait; /* waits of a rank for I/O in a pass */
 };
 void hr__job_passes(const struct hr_training_job *j, struct hr_passes *ret);
 
-/* ---- other causes than those of find_waits.c ---- */
+/* ---- causes that find_waits.c does not find itself ---- */
 
-/* find_places.c: one file, one mount or the first pass is slow. Before hr__find_uneven. */
+/* find_places.c: one file, one mount or the first pass is slow. Call it before hr__find_uneven. */
 void hr__find_places(struct hr_training_job *j, struct hr_job_waits *w,
 		     const struct hr_job_files *files);
-/* find_uneven.c: one worker, or single batches, are slow. Before hr__find_reads. */
+/* find_uneven.c: one worker, or single batches, are slow. Call it before hr__find_reads. */
 void hr__find_uneven(struct hr_training_job *j, struct hr_job_waits *w);
 /* find_reads.c: all other I/O of fetches. */
 void hr__find_reads(struct hr_training_job *j, struct hr_job_waits *w,

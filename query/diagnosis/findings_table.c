@@ -8,7 +8,7 @@
 #include "query/tables/rows.h"
 
 struct found_rows {
-	const struct hr_diagnosis *d;
+	struct hr_diagnosis part; /* of one rank or a part of the time; else zeroed */
 	struct hr_findings findings;
 };
 
@@ -36,6 +36,7 @@ static int findings_gather(struct hr_rows *rows, uint64_t want)
 	struct found_rows *f = calloc(1, sizeof(*f));
 	const char *const *p = rows->parameters;
 	struct hr_scope scope = HR_SCOPE_ALL;
+	const struct hr_diagnosis *d = &f->part;
 	int r;
 
 	(void)want;
@@ -48,9 +49,12 @@ static int findings_gather(struct hr_rows *rows, uint64_t want)
 		scope.from = strtod(p[FROM], NULL);
 	if (p[TO] != NULL)
 		scope.to = strtod(p[TO], NULL);
-	r = hr_diagnosis_get(rows->q, &scope, &f->d);
+	if (p[RANK] == NULL && p[FROM] == NULL && p[TO] == NULL)
+		r = hr_diagnosis_shared(rows->q, &d);
+	else
+		r = hr_diagnosis_make(rows->q, &scope, &f->part);
 	if (r == 0)
-		r = hr_findings_make(f->d, &f->findings);
+		r = hr_findings_make(d, &f->findings);
 	rows->n = f->findings.n;
 	return r;
 }
@@ -61,7 +65,7 @@ static void findings_done(struct hr_rows *rows)
 
 	if (f != NULL) {
 		hr_findings_done(&f->findings);
-		hr_diagnosis_release(rows->q, f->d);
+		hr_diagnosis_done(&f->part);
 	}
 	free(f);
 	rows->data = NULL;
@@ -77,7 +81,7 @@ static const struct hr_qstream *findings_stream(const struct hr_rows *rows, size
 	return findings_row(rows, row)->st;
 }
 
-/* The place of a finding among those of its job. */
+/* The number of a finding within its job, from 1. */
 static uint64_t number_of(const struct hr_rows *rows, size_t row)
 {
 	uint64_t number = 1;

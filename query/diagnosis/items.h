@@ -11,34 +11,40 @@
 #include <stdint.h>
 
 struct hr_item {
-	uint32_t stream, file; /* hr_stream_file */
-	/* Of fetches; `examined`: operations that are no read, write, open, close or seek. */
+	uint32_t stream, file; /* as for hr_stream_file() */
+	/*
+	 * Operations of fetches. `examined`: operations other than read, write, open, close and
+	 * seek.
+	 */
 	uint32_t opens, reads, empty_reads, examined;
 	uint64_t bytes;
 	uint64_t extent;      /* end of the farthest read; 0: unknown */
 	uint64_t read_ns;     /* of reads in fetches */
 	uint64_t metadata_ns; /* of other operations in fetches */
-	uint64_t waited_ns;   /* the part of both during which a training thread waited */
-	uint64_t own_ns,
-	    own_sync_ns; /* of training threads outside fetches; of these, fsync and the like */
-	uint64_t mapped_bytes; /* of mmap, by workers and training threads */
+	/* The part of read_ns and metadata_ns during which a training thread waited. */
+	uint64_t waited_ns;
+	/* Time of training threads outside fetches, and its part in fsync and similar calls. */
+	uint64_t own_ns, own_sync_ns;
+	uint64_t mapped_bytes; /* bytes that workers and training threads mapped */
 };
 
 struct hr_items {
 	struct hr_item *list; /* in the order of their first use */
 	size_t n, room;
-	/* An open hash table; place: in the list, + 1; 0: the slot is free. */
+	/* An open hash table. `place` is a position in the list plus 1; 0: the slot is free. */
 	struct hr_item_slot {
 		uint32_t file, place;
 	} * slots;
 	size_t n_slots;
-	size_t last; /* the place that was asked for last */
+	size_t last; /* the position that hr__item returned last */
 };
 
-/* The entry of a file, new if it has none; NULL: out of memory. */
+/* Returns the entry of a file, and adds it if there is none. NULL: out of memory. */
 struct hr_item *hr__item(struct hr_items *items, uint32_t stream, uint32_t file);
 
-/* Loads what hr__item() will read into the cache: first a slot, and later the entry. */
+/*
+ * Loads into the CPU's cache what hr__item() will read: first the slot of a file, later its entry.
+ */
 void hr__item_prefetch_slot(const struct hr_items *items, uint32_t file);
 void hr__item_prefetch(const struct hr_items *items, uint32_t file);
 

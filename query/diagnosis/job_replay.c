@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Replays of a job's training processes. Of a job with many, those of some ranks stand for all. */
+/* Replays a job's training processes. If there are many, some of them stand for all. */
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
@@ -8,10 +8,12 @@
 #include "query/diagnosis/findings_internal.h"
 #include "query/diagnosis/numbers.h"
 
-#define REPLAYED                                                                                   \
-	32u /* at most this many lives are replayed, and as many again that other ranks wait for */
+/*
+ * If a job has more lives, about this many are replayed, and as many again for which others wait.
+ */
+#define REPLAYED 32u
 
-/* What replays the lives of a job. */
+/* Data of the threads that replay the lives of a job. */
 struct job_replay {
 	const struct hr_training_job *j;
 	const struct hr_setting *setting;

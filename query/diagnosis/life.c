@@ -8,7 +8,10 @@
 
 /* ---- blocks ---- */
 
-/* The region around `time`, from *next on; NULL: none. Times do not decrease from call to call. */
+/*
+ * Returns the region around `time`; NULL: none. Searches from *next on: times must not decrease
+ * from call to call.
+ */
 static const struct hr_mark *mark_at(const struct hr_mark *const *list, size_t n, size_t *next,
 				     int64_t time)
 {
@@ -126,7 +129,7 @@ static int add_worker(struct hr_life_reader *r, const struct hr_mark *marks, siz
 			return -ENOMEM;
 		w->tid = marks[i].tid;
 		w->n++;
-		if (marks[i].open) /* it has no args */
+		if (marks[i].open) /* an open region has no args */
 			continue;
 		w->loader = marks[i].loader;
 		w->number = marks[i].workers == HR_UNKNOWN ? -1 : (int64_t)marks[i].workers;
@@ -144,7 +147,7 @@ static bool is_block(const struct hr_mark *m)
 	       m->kind == HR_MARK_COLLECTIVE;
 }
 
-/* The thread with most waits, steps and optimizer steps; 0: none. */
+/* The thread with the largest number of waits, steps and optimizer steps; 0: none. */
 static uint32_t training_thread(const struct hr_mark *marks, size_t n)
 {
 	struct {
@@ -200,7 +203,10 @@ static int add_added(struct hr_life_reader *r, struct hr_added added)
 	return 0;
 }
 
-/* As for fetches (spent.c): the thread waited for pages unless it ran or waited otherwise. */
+/*
+ * As for fetches (spent.c): a thread with page faults waited for pages in all time in which it did
+ * not run or wait for something else.
+ */
 static int add_faults(struct hr_life_reader *r, const struct hr_mark *m)
 {
 	uint64_t known = m->cpu_ns + m->core_wait_ns + m->sleep_ns + m->network_ns + m->lock_ns;
@@ -248,7 +254,7 @@ static int add_blocks(struct hr_life_reader *r, const struct hr_mark *marks, siz
 	return error < 0 ? error : add_gap(r, from, r->life->to);
 }
 
-/* The end of a process that still runs, or whose end was not seen, is that of its last region. */
+/* A process that still runs, or whose end was not recorded, ends with its last region. */
 static int64_t end_of_process(const struct hr_life_reader *r, const struct hr_process *p,
 			      const struct hr_mark *marks, size_t n)
 {
@@ -301,7 +307,7 @@ static int add_life(struct hr_life_reader *r, const struct hr_mark *marks, size_
 	return error;
 }
 
-/* Workers first: the waits of lives refer to their fetches. */
+/* Reads workers before lives, because the waits of lives refer to the workers' fetches. */
 int hr__lives_read(struct hr_life_reader *r)
 {
 	int error = hr__marks_read(r);

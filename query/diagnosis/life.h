@@ -2,14 +2,15 @@
 /*
  * life.h - the life of each training thread, from exec to exit of its process, as blocks
  *
- * A training thread reports steps, epochs or input waits, and its process is no DataLoader worker.
- * If several threads of a process do, the one with most of these regions counts. Its outermost
- * regions (a wait, a checkpoint...) are blocks, and so are the gaps between them. A wait for a batch
- * of a worker is cut where the worker began and ended the batches that it made meanwhile.
+ * A training thread is a thread that reports steps, epochs or input waits, in a process that is not
+ * a DataLoader worker. If several threads of a process report them, the thread with most of these
+ * regions is the training thread. Its outermost regions (a wait, a checkpoint...) are blocks, and
+ * so are the gaps between them. A wait for a batch of a worker is cut where the worker began and
+ * ended the batches that it made during the wait.
  *
  * Blocks of a life do not overlap, and their durations sum to the life. A gap ends where a step, an
- * epoch or a loop begins or ends; another block belongs to the step in which it begins. Each block
- * refers to the interval (scan.h) whose operations explain it.
+ * epoch or a loop begins or ends. Each other block belongs to the step in which it begins. Each
+ * block refers to the interval (scan.h) whose operations explain it.
  *
  * One thread. Times: wall clock of the node, nanoseconds.
  */
@@ -21,7 +22,7 @@
 #include "common/region.h"
 #include "query/diagnosis/scan.h"
 
-/* A page of a mapped file takes at most this long. */
+/* A thread is assumed to wait at most this long for one page of a mapped file. */
 #define HR_FAULT_NS UINT64_C(20000000)
 #define HR_NO_FETCH UINT32_MAX
 #define HR_NO_LOOP  UINT32_MAX
@@ -35,12 +36,13 @@ enum hr_phase {
 };
 
 enum hr_block_kind {
-	HR_BLOCK_GAP,	/* outside regions: the thread's own time */
-	HR_BLOCK_FETCH, /* waits while its worker makes a batch; without workers: makes it itself */
-	HR_BLOCK_WORKER_START, /* waits for a worker that has made no batch of the pass */
-	HR_BLOCK_PREFETCH,     /* waits for a worker that has nothing to do */
-	HR_BLOCK_HANDOVER,     /* waits for a batch that is made */
-	HR_BLOCK_END,	       /* a wait without a batch */
+	HR_BLOCK_GAP, /* outside regions: the thread's own time */
+	/* A wait while the worker makes a batch; without workers: the thread makes it. */
+	HR_BLOCK_FETCH,
+	HR_BLOCK_WORKER_START, /* a wait for a worker that has not yet made a batch of this pass */
+	HR_BLOCK_PREFETCH,     /* a wait for a worker that had no batch to make */
+	HR_BLOCK_HANDOVER,     /* a wait for a batch that the worker has finished */
+	HR_BLOCK_END,	       /* a wait that returned no batch: the end of a pass */
 	HR_BLOCK_UNKNOWN,      /* a wait whose fetch is unknown */
 	HR_BLOCK_HIDDEN,       /* a wait at whose end the accelerator still worked */
 	HR_BLOCK_CREATE,       /* iter() of a DataLoader */
@@ -54,28 +56,33 @@ enum hr_block_kind {
 struct hr_block {
 	int64_t from, to;
 	uint64_t step, epoch; /* HR_REGION_UNKNOWN: none */
-	uint32_t ops;	      /* in the scan, later in hr_diagnosis: of its interval */
-	uint32_t fetch;	      /* of HR_BLOCK_FETCH: index in hr_train_lives.fetches */
-	uint32_t loop;	      /* the innermost loop around it, in hr_train_life.loops; HR_NO_LOOP */
-	uint8_t kind;	      /* enum hr_block_kind */
-	uint8_t phase;	      /* enum hr_phase */
+	/* The sums of its interval: an index in the scan, later in hr_diagnosis.ops. */
+	uint32_t ops;
+	uint32_t fetch; /* of HR_BLOCK_FETCH: index in hr_train_lives.fetches */
+	/* Index in hr_train_life.loops of the innermost loop around it, or HR_NO_LOOP. */
+	uint32_t loop;
+	uint8_t kind;  /* enum hr_block_kind */
+	uint8_t phase; /* enum hr_phase */
 };
 
 /* A batch that a worker made, or that a training thread without workers made during a wait. */
 struct hr_fetch {
 	int64_t from, to;
-	uint32_t worker; /* in hr_train_lives.workers; HR_NO_FETCH: no worker */
-	/* In the scan: of the time in which the training thread did not wait for it. */
+	uint32_t worker; /* index in hr_train_lives.workers; HR_NO_FETCH: no worker made it */
+	/*
+	 * Index of the scan's sums, for the time in which the training thread did not wait for it.
+	 */
 	uint32_t ops;
 	union {
-		int64_t placed; /* blocks and intervals cover its time up to here */
+		/* Before the scan: blocks and intervals cover the fetch up to here. */
+		int64_t placed;
 		struct {
-			uint64_t io_ns, cached_ns; /* once the scan has ended: see hr_spent */
+			uint64_t io_ns, cached_ns; /* after the scan: see hr_spent */
 		};
 	};
 	uint64_t batch;	 /* its number in its pass; UINT64_MAX: unknown */
 	uint64_t loader; /* UINT64_MAX: unknown */
-	uint64_t cpu_ns; /* of its thread; UINT64_MAX: unknown */
+	uint64_t cpu_ns; /* CPU time of its thread; UINT64_MAX: unknown */
 	uint64_t major_faults, core_wait_ns;
 	uint64_t sleep_ns, network_ns,
 	    lock_ns; /* its thread slept, or waited for a socket or lock */
@@ -84,20 +91,22 @@ struct hr_fetch {
 struct hr_worker {
 	uint32_t stream, tid;
 	uint64_t proc, parent;
-	uint32_t first, n; /* its fetches in hr_train_lives.fetches, by time */
+	uint32_t first, n; /* its fetches in hr_train_lives.fetches, sorted by time */
 	int32_t rank;	   /* -1: none */
-	int64_t number;	   /* torch's, in its loader; -1: unknown */
+	int64_t number;	   /* the number that torch gave it, within its loader; -1: unknown */
 	uint64_t loader;
 };
 
-/* A wait for a batch of a worker, or without workers for the thread's own batch. */
+/*
+ * A wait for a batch that a worker makes, or that the thread makes itself if there are no workers.
+ */
 struct hr_wait {
 	int64_t from, to;
 	uint32_t fetch; /* HR_NO_FETCH: unknown */
 	uint64_t batch; /* UINT64_MAX: none, at the end of a pass */
 };
 
-/* One iteration over a DataLoader. */
+/* One pass over a DataLoader. */
 struct hr_loop {
 	int64_t from, created, to;  /* `created`: end of iter() */
 	uint64_t loader;	    /* UINT64_MAX: unknown */
@@ -105,24 +114,24 @@ struct hr_loop {
 	uint32_t batch_size;	    /* samples of a batch; 0: unknown */
 	bool persistent, iterable;
 	bool trains; /* an optimizer uses its batches */
-	/* Between waits: time for which the thread's CPU time is known, and this CPU time. */
+	/* The time between waits for which the thread's CPU time is known, and this CPU time. */
 	uint64_t between_ns, between_cpu_ns;
-	uint64_t
-	    others_cpu_ns; /* of the other threads of its process, since the first of these waits */
-	/* In waits for batches: its CPU time, and the number of waits for which that is known. */
+	/* CPU time of the other threads of the process since the first of these waits. */
+	uint64_t others_cpu_ns;
+	/* In waits for batches: CPU time of the thread, and for how many waits it is known. */
 	uint64_t wait_cpu_ns, cpu_waits;
-	struct hr_wait *waits; /* by time */
+	struct hr_wait *waits; /* sorted by time */
 	size_t n, room;
 };
 
 /*
- * Time that lies somewhere after `at`, without a block: short regions that the recording added up,
- * or page faults before the optimizer's step that ends at `at`.
+ * Time without a block: short regions that the recording added up, which lie somewhere after `at`,
+ * or page faults before the optimizer's step that begins at `at`.
  */
 struct hr_added {
 	int64_t at;
-	uint64_t ns;   /* of faults: and operations of the thread */
-	uint64_t most; /* without the operations */
+	uint64_t ns;   /* if these are page faults, it includes operations of the thread */
+	uint64_t most; /* upper limit of `ns`, when these operations have been subtracted */
 	uint8_t kind;  /* enum hr_block_kind; HR_BLOCK_GAP: faults */
 };
 
@@ -131,20 +140,26 @@ struct hr_train_life {
 	uint64_t proc;
 	int32_t rank; /* -1: none */
 	int64_t from, to;
-	/* That its process may use: its share of those of its node, or of a CPU quota; 0: unknown. */
+	/*
+	 * Cores that the process may use: its share of the node's cores or of a CPU quota; 0:
+	 * unknown.
+	 */
 	double cores;
 	bool quota; /* `cores` is part of a CPU quota */
-	/* The time for which the use of an accelerator is known, and for which it was busy. */
+	/*
+	 * The time for which the use of the accelerator is known, and the part of it in which the
+	 * accelerator was busy.
+	 */
 	double asked_ns, busy_ns;
-	struct hr_block *blocks; /* by time */
+	struct hr_block *blocks; /* sorted by time */
 	size_t n, room;
-	struct hr_loop *loops; /* by time */
+	struct hr_loop *loops; /* sorted by time */
 	size_t n_loops, loops_room;
-	struct hr_added *added; /* by time */
+	struct hr_added *added; /* sorted by time */
 	size_t n_added, added_room;
 };
 
-/* The number of the loader over which a block's loop runs; UINT64_MAX: none, or unknown. */
+/* The number of the loader of a block's loop; UINT64_MAX: no loop, or unknown. */
 static inline uint64_t hr_block_loader(const struct hr_train_life *life, const struct hr_block *b)
 {
 	return b->loop != HR_NO_LOOP ? life->loops[b->loop].loader : UINT64_MAX;
@@ -152,17 +167,17 @@ static inline uint64_t hr_block_loader(const struct hr_train_life *life, const s
 
 /* What a training process used between waits. */
 struct hr_main_use {
-	double share;  /* of a core, by the training thread; NAN: unknown */
-	double others; /* cores, by its other threads, as far as it is known */
+	double share;  /* share of a core that the training thread uses; NAN: unknown */
+	double others; /* cores that its other threads use; 0 also if that is unknown */
 };
-/* The process computes with several threads if the others use so many cores. */
+/* A process whose other threads use at least this many cores computes with several threads. */
 #define HR_PARALLEL_CORES 0.5
 struct hr_main_use hr_life_main_use(const struct hr_train_life *life);
 
 struct hr_train_lives {
 	struct hr_train_life *list;
 	size_t n, room;
-	struct hr_worker *workers; /* by stream and process */
+	struct hr_worker *workers; /* sorted by stream and process */
 	size_t n_workers, workers_room;
 	struct hr_fetch *fetches;
 	size_t n_fetches, fetches_room;
@@ -172,9 +187,11 @@ struct hr_train_lives {
 
 /* What a diagnosis is about. */
 struct hr_scope {
-	int32_t rank; /* files and samples of this rank only; HR_ANY_RANK */
-	/* Seconds since the start of the job; if negative, until its end (a running job's: now). */
-	double from, to; /* NAN: from its start, to its end */
+	int32_t rank; /* only files and samples of this rank, or HR_ANY_RANK */
+	/*
+	 * Seconds after the start of the job; if negative, from its end (or from now if it runs).
+	 */
+	double from, to; /* NAN: the start or the end of the job */
 };
 /* The part of a job's time that a diagnosis is about, on the wall clock. */
 struct hr_job_span {

@@ -7,7 +7,7 @@
 
 #include "common/array.h"
 
-/* The number of loops that began until `time`. */
+/* The number of loops that began at or before `time`. */
 static size_t loops_until(const struct hr_train_life *life, int64_t time)
 {
 	size_t low = 0, high = life->n_loops;
@@ -65,7 +65,7 @@ static int add_to_loop(struct hr_life_reader *r, const struct hr_mark *m,
 		l->wait_cpu_ns += m->cpu_ns;
 		l->cpu_waits++;
 	}
-	if (l->n > 1) { /* before the first wait, the thread was not in the loop */
+	if (l->n > 1) { /* the time before the first wait is not in the loop */
 		l->between_ns += m->before_ns;
 		l->between_cpu_ns += m->before_cpu_ns;
 		l->others_cpu_ns += m->others_cpu_ns;
@@ -90,7 +90,10 @@ struct hr_main_use hr_life_main_use(const struct hr_train_life *life)
 		       : (struct hr_main_use){NAN, 0};
 }
 
-/* All loops of a loader train if an optimizer steps between a wait of one of them and the next wait. */
+/*
+ * Marks the loops that train. All loops of a loader do so if, after one of its waits and before the
+ * next wait, an optimizer makes a step.
+ */
 static void find_training(struct hr_life_reader *r, const struct hr_mark *marks, size_t n)
 {
 	struct hr_train_life *life = r->life;
@@ -108,16 +111,19 @@ static void find_training(struct hr_life_reader *r, const struct hr_mark *marks,
 		for (size_t k = 0; (!any || wait->loader != marked) && k < life->n_loops; k++)
 			if (life->loops[k].loader == wait->loader)
 				life->loops[k].trains = true;
-		any = true; /* the wait itself is in a loop */
+		any = true; /* each wait is in a loop */
 		marked = wait->loader;
 		wait = NULL;
 	}
-	/* Without optimizers (inference), no loop is a validation. */
+	/* Without any step of an optimizer (inference), no loop is a validation. */
 	for (size_t k = 0; !any && k < life->n_loops; k++)
 		life->loops[k].trains = true;
 }
 
-/* If a loop is left early, its last step ends after its last wait. */
+/*
+ * Extends a loop to the end of its last step: if the program leaves a loop early, this step ends
+ * after the last wait.
+ */
 static void extend_loops(struct hr_life_reader *r)
 {
 	for (size_t i = 0, k = 0; i < r->life->n_loops; i++) {
@@ -227,7 +233,7 @@ int hr__loops_find(struct hr_life_reader *r, const struct hr_mark *marks, size_t
 	return find_edges(r);
 }
 
-/* Of loops within each other, the innermost one began last. */
+/* The innermost of nested loops began last. */
 uint32_t hr__loop_around(const struct hr_life_reader *r, int64_t time)
 {
 	size_t i = loops_until(r->life, time);

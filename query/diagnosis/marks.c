@@ -10,14 +10,15 @@
 
 #define FETCH_AHEAD_NS INT64_C(60000000000)
 #define IDLE_SHARE     0.1
-#define BUSY_NS_MOST   UINT64_C(60000000000) /* Python's module reports at most 10 s at once */
+/* Upper limit of a valid time: headrace's Python module reports at most 10 s at once. */
+#define BUSY_NS_MOST UINT64_C(60000000000)
 
 /* ---- args: a JSON object ---- */
 
-/* The members of args that are read. A number that a region lacks is `absent`. */
+/* A member of args that is read into struct hr_mark. `absent`: the value if a region lacks it. */
 struct member {
 	const char *name;
-	size_t bytes, offset; /* in struct hr_mark */
+	size_t bytes, offset; /* place in struct hr_mark */
 	uint64_t absent;
 };
 #define NUMBER(name, field, absent)                                                                \
@@ -41,8 +42,8 @@ static const struct member numbers[] = {
     NUMBER("lock_ns", lock_ns, 0),
     NUMBER("since_ns", since_ns, 0),
     NUMBER("busy_percent", busy_percent, HR_UNKNOWN),
-    NUMBER("workers", workers, HR_UNKNOWN), /* of a wait, */
-    NUMBER("worker", workers, HR_UNKNOWN),  /* and of a fetch */
+    NUMBER("workers", workers, HR_UNKNOWN), /* of a wait */
+    NUMBER("worker", workers, HR_UNKNOWN),  /* of a fetch */
 };
 #define N_NUMBERS (sizeof(numbers) / sizeof(numbers[0]))
 
@@ -63,7 +64,10 @@ static const struct member *member_of(const struct member *list, size_t n, const
 	return NULL;
 }
 
-/* Reads the value of a member, which begins at `at`. The first value of a member counts. */
+/*
+ * Reads the value of a member, which begins at `at`. If a member occurs twice, its first value
+ * counts.
+ */
 static void read_member(struct hr_mark *to, const uint8_t *name, size_t bytes, const uint8_t *at,
 			const uint8_t *end, uint32_t *seen)
 {
@@ -87,7 +91,7 @@ static void read_member(struct hr_mark *to, const uint8_t *name, size_t bytes, c
 	*(uint64_t *)((char *)to + m->offset) = value;
 }
 
-/* The end of a string, whose text begins at `at`. */
+/* Returns the end of the string whose text begins at `at`. */
 static const uint8_t *end_of_string(const uint8_t *at, const uint8_t *end)
 {
 	while (at < end && *at != '"')
@@ -146,7 +150,7 @@ static int add_mark(struct hr_life_reader *r, const Headrace__Regions *m, const 
 	    (kind == HR_REGION_FETCH && g->count > 1))
 		return 0;
 	to = __builtin_add_overflow(from, g->dur_ns, &to) ? INT64_MAX : to;
-	/* A batch may be made long before the wait for it ends. */
+	/* A worker may make a batch long before the wait for it ends. */
 	if (from >= r->span.until ||
 	    to <= r->span.from -
 		      (kind == HR_REGION_FETCH && r->span.from > INT64_MIN ? FETCH_AHEAD_NS : 0))
@@ -167,11 +171,11 @@ static int add_mark(struct hr_life_reader *r, const Headrace__Regions *m, const 
 	};
 	read_args(mark, args->data, args->data + args->len);
 	if (kind == HR_MARK_BUSY && (mark->busy_percent > 100 || mark->since_ns > BUSY_NS_MOST))
-		r->n_marks--; /* the program has made a mark with this name itself */
+		r->n_marks--; /* a mark of the program that has the same name */
 	return 0;
 }
 
-/* The longer one of two that start together comes first: it contains the other one. */
+/* If two regions start together, the longer one comes first, because it contains the other one. */
 static int by_process_and_time(const void *a, const void *b)
 {
 	const struct hr_mark *x = a, *y = b;
@@ -184,8 +188,8 @@ static int by_process_and_time(const void *a, const void *b)
 }
 
 /*
- * NVML reports for how much of the last second or more an accelerator was busy. If it was idle for much
- * less time than the thread waited, it worked during these waits.
+ * NVML reports which share of the last second or more an accelerator was busy. If its idle time was
+ * much less than the thread's waits, the accelerator worked during these waits.
  */
 static void hide_waits(struct hr_mark *marks, size_t busy)
 {

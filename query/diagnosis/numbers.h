@@ -4,7 +4,7 @@
 
 #include <stddef.h>
 
-/* In ascending order. */
+/* Sorts in ascending order. */
 void hr__numbers_sort(double *list, size_t n);
 
 #endif

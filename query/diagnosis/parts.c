@@ -40,21 +40,24 @@ bool hr_phase_loops(unsigned phase)
 	return phase == HR_PHASE_TRAIN || phase == HR_PHASE_VALIDATION;
 }
 
-/* Adds up blocks of one step, or outside steps of one phase, and then makes rows or sums of them. */
+/* Adds up blocks of one step or, outside steps, of one phase. Then makes rows or sums of them. */
 struct maker {
 	const struct hr_diagnosis *d;
-	struct hr_parts *rows;	   /* NULL: sums */
-	struct hr_part_sums *sums; /* of the current life */
+	struct hr_parts *rows;	   /* NULL: make sums */
+	struct hr_part_sums *sums; /* of the current life; not used if rows are made */
 	double ns[HR_PART_END];
-	const struct hr_block *first; /* NULL: none */
-	size_t added;		      /* the next of the life's */
-	double own;		      /* of own operations since the last faults were put */
+	const struct hr_block *first; /* the first block that is added up; NULL: none */
+	size_t added;		      /* index of the next element of the life's `added` */
+	double own;		      /* time of own operations since page faults were last added */
 	const struct hr_cycles *cycles;
-	const struct hr_cycle *cycle; /* of the last step that stalled; NULL: none */
-	double stall;		      /* the part of its stall that is left */
+	const struct hr_cycle *cycle; /* of the last step with a cycle; NULL: none */
+	double stall;		      /* the part of its stall that is not in a row yet */
 };
 
-/* Regions that were added up lie in time that counts as `from` so far. */
+/*
+ * Moves at most `ns` from part `from` to part `to`. Returns the rest of `ns`, which `from` did not
+ * have.
+ */
 static double take(struct maker *m, enum hr_part from, enum hr_part to, double ns)
 {
 	double some = m->ns[from] < ns ? m->ns[from] : ns;
@@ -79,7 +82,10 @@ static void put_added(struct maker *m, const struct hr_train_life *life, int64_t
 	}
 }
 
-/* A stall is in backward() or a collective of its step; if these are not known, in its computing. */
+/*
+ * Moves the stall of a step out of backward() and collectives or, if these have too little time,
+ * out of computing.
+ */
 static void put_stall(struct maker *m)
 {
 	const struct hr_cycle *cycle =
@@ -117,7 +123,7 @@ static int add_rows(struct hr_parts *to, const struct hr_train_life *life,
 	return 0;
 }
 
-/* Ends what has been added up, from m->first to `end`. */
+/* Makes rows or sums of the blocks that were added up, which last from m->first to `end`. */
 static int flush(struct maker *m, const struct hr_train_life *life, int64_t end)
 {
 	const struct hr_block *first = m->first;

@@ -22,7 +22,7 @@ struct hr_parts_row {
 	uint64_t step, epoch; /* HR_REGION_UNKNOWN: none */
 	uint64_t loader;      /* UINT64_MAX: none, or unknown */
 	int64_t
-	    start_ns; /* wall clock: the time of the row's step, or outside steps of its phase */
+	    start_ns; /* wall clock: the start of the row's step, or of its phase outside steps */
 	uint64_t ns;
 	uint8_t phase, part;
 };

@@ -6,19 +6,19 @@
 #include "query/diagnosis/diagnosis.h"
 
 /*
- * Adds the time of a block to its parts, in nanoseconds. Imports of the life last until `imported`
- * (INT64_MIN: none).
+ * Adds the time of a block to the parts to which it belongs, in nanoseconds. Imports of the life
+ * last until `imported` (INT64_MIN: none).
  */
 void hr__block_parts(const struct hr_diagnosis *d, const struct hr_block *b, int64_t imported,
 		     double parts[HR_PART_END]);
 
-/* Whether all time of a block of this kind is one part. */
+/* Whether all time of a block of this kind belongs to a single part. */
 static inline bool hr__is_whole(enum hr_block_kind kind)
 {
 	return kind != HR_BLOCK_GAP && kind != HR_BLOCK_FETCH && kind != HR_BLOCK_UNKNOWN;
 }
 
-/* The part of a block of this kind, without operations. */
+/* The part to which the time of a block of this kind belongs, except time of operations. */
 enum hr_part hr__whole_part(enum hr_block_kind kind);
 
 /* Rounds parts to whole nanoseconds that sum to `all`. */

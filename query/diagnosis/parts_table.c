@@ -9,17 +9,16 @@
 static int parts_gather(struct hr_rows *rows, uint64_t want)
 {
 	struct hr_parts *parts = calloc(1, sizeof(*parts));
-	const struct hr_diagnosis *d = NULL;
+	const struct hr_diagnosis *d;
 	int r;
 
 	(void)want;
 	rows->data = parts;
 	if (parts == NULL)
 		return -ENOMEM;
-	r = hr_diagnosis_get(rows->q, &HR_SCOPE_ALL, &d);
+	r = hr_diagnosis_shared(rows->q, &d);
 	if (r == 0)
 		r = hr_parts_make(d, parts);
-	hr_diagnosis_release(rows->q, d);
 	rows->n = parts->n;
 	return r;
 }

@@ -2,10 +2,10 @@
 /*
  * Reads regions and events of all streams, with a thread for each core.
  *
- * A thread reads the regions of a stream, which gives lives and intervals, and then its events. A
- * thread that finds no new stream helps others with their events. The thread that leaves a stream
- * last folds the sums: those of fetches into the fetches, those of blocks into a list without
- * zeros. So memory holds the intervals of few streams at a time.
+ * A thread reads the regions of a stream, which gives lives and intervals, and then the events of
+ * the stream. A thread that finds no new stream helps other threads with their events. The thread
+ * that leaves a stream last folds its sums: those of fetches into the fetches, those of blocks into
+ * a list without zeros. So memory holds the intervals of few streams at a time.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -14,16 +14,16 @@
 #include "query/diagnosis/each.h"
 #include "query/diagnosis/life_internal.h"
 
-/* A stream. */
+/* What is read of a stream. */
 struct part {
 	struct hr_op_scan scan;
 	struct hr_train_lives lives;
 	struct hr_items items;
 	struct hr_block_ops *ops; /* [0] is zero */
 	uint32_t n_ops;
-	uint32_t first_ops; /* where they begin in the list of all */
-	bool open;	    /* its events are being read */
-	unsigned users;	    /* threads that read them */
+	uint32_t first_ops; /* where `ops` begins in the diagnosis's list */
+	bool open;	    /* threads read its events */
+	unsigned users;	    /* number of threads that read its events */
 };
 
 struct parts_reading {
@@ -32,7 +32,7 @@ struct parts_reading {
 	struct hr_job_span *spans;
 	pthread_mutex_t lock;
 	pthread_cond_t changed;
-	size_t next;	/* the next stream whose regions no thread reads */
+	size_t next;	/* the next stream whose regions must be read */
 	size_t reading; /* streams whose regions are being read */
 	struct hr_samples samples;
 	int error;
@@ -71,7 +71,7 @@ static void fold_fetches(struct part *p)
 	}
 }
 
-/* Whether the parts of a block depend on its operations, and it has some. */
+/* Whether a block has operations, and its parts depend on them. */
 static bool has_ops(const struct hr_block *b, const struct hr_scan_ops *o)
 {
 	uint64_t any = (uint64_t)o->runtime_end;
@@ -139,7 +139,10 @@ static int end_part(struct part *p)
 
 /* ---- threads ---- */
 
-/* A stream with something to do; NULL: none is left. `fresh`: its regions are to be read. */
+/*
+ * Returns a stream with work to do; NULL: none is left. `fresh`: the thread must read its regions
+ * first.
+ */
 static struct part *take(struct parts_reading *r, bool *fresh)
 {
 	struct part *p = NULL;
@@ -187,7 +190,7 @@ static int read_regions(struct parts_reading *r, struct hr_life_reader *reader, 
 	return error < 0 ? error : hr__scan_begin(r->d->q, &p->scan);
 }
 
-/* Lets other threads help. */
+/* Lets other threads help to read the events of a stream. */
 static void open_part(struct parts_reading *r, struct part *p)
 {
 	pthread_mutex_lock(&r->lock);
@@ -243,7 +246,7 @@ static void read_some(void *data)
 
 /* ---- all streams together ---- */
 
-/* The sums of all parts, and where each part begins in the lists of all. */
+/* Allocates the diagnosis's lists, and finds where each part begins in them. */
 static int make_room(struct hr_diagnosis *d, struct part *parts)
 {
 	struct hr_train_lives *l = &d->lives;
@@ -278,7 +281,7 @@ static int make_room(struct hr_diagnosis *d, struct part *parts)
 	return 0;
 }
 
-/* The life's numbers of fetches and operations become those of the lists of all. */
+/* Changes a life's indexes of fetches and operations into indexes of the diagnosis's lists. */
 static void renumber(struct hr_train_life *life, uint32_t first_fetch, uint32_t first_ops)
 {
 	for (size_t k = 0; k < life->n; k++) {
@@ -302,7 +305,7 @@ static void part_done(struct part *p)
 	*p = (struct part){0};
 }
 
-/* Copies the contents of a part to their place in the lists of all. */
+/* Copies the contents of a part into the diagnosis's lists. */
 static int move_part(void *data, size_t stream)
 {
 	const struct parts_reading *r = data;

@@ -10,9 +10,12 @@
 #define TOLERANCE   0.05
 #define NOISE	    0.03 /* two runs of the same loop differ by this share */
 #define WORKERS_MAX 1024u
-/* Of a range with such limits, no single value is the likely one. */
+/*
+ * If the upper limit of a range is more than this multiple of the lower one, no single value is
+ * likely.
+ */
 #define WIDE 1.5
-/* The measured exponent of a mount is that exact. */
+/* The measured exponent of a mount may be wrong by this much. */
 #define EXPONENT_ERROR 0.25
 
 static uint32_t or_same(uint32_t value, uint32_t recorded)
@@ -48,10 +51,10 @@ static struct hr_changed_loop change(const struct hr_recorded_loop *r, const str
 }
 
 /*
- * What is not known lies between limits, 0 and 1. `main`: the CPU time of the training thread,
- * and how much longer it takes for a larger batch. `load`: how the storage reacts to load.
- * `barriers`: the threads with which the training process computes wait for each other.
- * `shared`: CPUs share a pipeline.
+ * A guess at unknown values. 0 is the lower limit of a value, 1 the upper limit. `main`: the CPU
+ * time of the training thread, and how much longer it takes for a larger batch. `load`: how the
+ * storage reacts to load. `barriers`: the threads with which the training process computes wait for
+ * each other. `shared`: two CPUs share a pipeline.
  */
 struct guess {
 	double main, load;
@@ -88,7 +91,7 @@ static void guess(const struct hr_recorded_loop *r, const struct hr_setting *s,
 	c->gap = between(fmin(1, s->batch), fmax(1, s->batch), g->main) / s->batch;
 }
 
-/* The time of a loop without its waits and the start of its workers, in ns. */
+/* The time of a loop without waits and without the start of workers, in ns. */
 static double without_waits(const struct hr_loop *l)
 {
 	double ns = (double)(l->to - l->created);
@@ -99,8 +102,8 @@ static double without_waits(const struct hr_loop *l)
 }
 
 /*
- * With as many cores and workers, and batches of the same size, the training thread takes as
- * long as it did.
+ * Adds the limits of a loop's time to *ret. With the same cores and batch size, and at least as
+ * many workers, the loop cannot take less than the training thread's own time.
  */
 static void add_range(const struct hr_recorded_loop *r, const struct hr_setting *s,
 		      const struct hr_changed_loop *c, double low, double high,
@@ -118,7 +121,7 @@ static void add_range(const struct hr_recorded_loop *r, const struct hr_setting 
 	ret->high += high / 1e9;
 }
 
-/* Whether a guess makes no difference to another one. */
+/* Whether two guesses lead to the same replay. */
 static bool are_equal(const struct hr_changed_loop *a, const struct hr_changed_loop *b)
 {
 	return a->shared == b->shared && a->barriers == b->barriers &&
@@ -126,7 +129,7 @@ static bool are_equal(const struct hr_changed_loop *a, const struct hr_changed_l
 	       a->cached == b->cached && a->gap == b->gap;
 }
 
-/* Adds a loop to *ret, and the seconds that each guess leads to. -ENOMEM. */
+/* Adds a loop to *ret, and its seconds for each guess to `seconds`. -ENOMEM. */
 static int replay_loop(const struct hr_recorded_loop *r, const struct hr_setting *s, bool range,
 		       struct hr_replayed *ret, double seconds[GUESSES])
 {
@@ -182,7 +185,9 @@ static double stalled(const struct hr_train_life *life, double stall)
 	return between > stall ? stall / between : 1;
 }
 
-/* If the thread's CPU time is not known, it may compute all the time or never. */
+/*
+ * If the CPU time of the training thread is unknown, the thread may compute all the time or never.
+ */
 static void read_main(struct hr_recorded_loop *r, const struct hr_train_life *life)
 {
 	struct hr_main_use use = hr_life_main_use(life);
@@ -192,7 +197,7 @@ static void read_main(struct hr_recorded_loop *r, const struct hr_train_life *li
 	r->others = use.others;
 }
 
-/* Without different loads, anything from a latency to a saturated mount is possible. */
+/* If the load was always the same, the mount may be anything from a latency to saturated. */
 static void read_load(struct hr_recorded_loop *r, uint32_t stream)
 {
 	const struct hr_load *load = hr__load_of(&r->d->loads, stream);
@@ -204,8 +209,8 @@ static void read_load(struct hr_recorded_loop *r, uint32_t stream)
 }
 
 /*
- * Replays the recorded settings. What the loop itself does not explain of the waits for cores
- * comes from other programs, which settings do not change. -ENOMEM.
+ * Replays the recorded settings. Waits for cores that the loop itself does not explain come from
+ * other programs, and no setting changes these. -ENOMEM.
  */
 static int read_result(struct hr_recorded_loop *r)
 {
@@ -239,7 +244,7 @@ static int read_result(struct hr_recorded_loop *r)
 struct hr_recorded_life {
 	const struct hr_train_life *life;
 	double stall;
-	struct hr_recorded_loop *loops; /* those that train and have batches */
+	struct hr_recorded_loop *loops; /* the loops that train and have batches */
 	size_t n;
 };
 
@@ -295,7 +300,7 @@ void hr_recorded_free(struct hr_recorded_life *r)
 	free(r);
 }
 
-/* What makes the range so wide that its middle means nothing. */
+/* Why the range is so wide that its middle means little. */
 static enum hr_replay_refusal doubt_of(const struct hr_setting *s, const double seconds[GUESSES])
 {
 	if (seconds[MOST] <= WIDE * seconds[LEAST])

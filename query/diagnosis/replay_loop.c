@@ -7,9 +7,9 @@
 #include "query/diagnosis/replay_loop.h"
 #include "query/diagnosis/numbers.h"
 
-/* A batch that was made this long ago is in the queue. */
+/* A batch that a worker finished more than this long ago is in the queue. */
 #define READY_NS 50000000
-#define KNOWN	 3 /* fewer hand-overs of a kind are no evidence */
+#define KNOWN	 3 /* fewer hand-overs of a kind prove nothing */
 
 static double median(double *list, size_t n)
 {
@@ -48,14 +48,17 @@ double hr__loop_start(const struct hr_recorded_loop *r, size_t batch)
 	return ns > 0 ? (double)ns : 0;
 }
 
-/* Durations of hand-overs, by what the worker and the training thread did meanwhile. */
+/*
+ * Durations of hand-overs: of a batch that was ready before the wait, of a worker that was busy
+ * with its next batch, of an idle worker.
+ */
 struct handovers {
 	double *list[3];
 	size_t n[3];
 };
 enum { READY, BUSY, IDLE };
 
-/* Whether the worker made its next batch while it handed this one over. */
+/* Whether the worker made its next batch while it handed this batch over. */
 static bool is_worker_busy(const struct hr_recorded_loop *r, size_t batch)
 {
 	const struct hr_train_lives *lives = &r->d->lives;
@@ -87,9 +90,9 @@ static int sort_handovers(const struct hr_recorded_loop *r, struct handovers *h)
 
 /*
  * In a hand-over, the worker sends a batch, and the training thread receives it. If the training
- * thread waits for it, it contains both. If the batch was ready long before, it contains only the
- * receiving, which takes at least its CPU time. If the worker computes its next batch meanwhile,
- * sending takes long: the worker's thread that sends waits for Python's lock.
+ * thread waits meanwhile, the measured time contains both. If the batch was ready long before, it
+ * contains only the receiving, which takes at least its CPU time. If the worker computes its next
+ * batch meanwhile, sending takes long, because the worker's sending thread waits for Python's lock.
  */
 static int read_handovers(struct hr_recorded_loop *r)
 {

@@ -10,66 +10,77 @@
 
 /* What a replay needs of a batch, in ns. */
 struct hr_recorded_batch {
-	double ns; /* of its fetch, whose parts are: */
+	double ns; /* duration of its fetch: the sum of the fields below except `gap` */
 	double io,
-	    cached; /* I/O that the kernel's caches do not serve, and that which they serve */
+	    cached; /* I/O that the kernel's caches did not serve, and I/O that they served */
 	double cpu, lock, rest; /* `lock`: waits for locks; `rest` depends on no setting */
-	double gap;		/* until the next request, or until the loop ended */
+	double gap; /* from the end of the wait until the next request, or until the loop ended */
 };
 
 /* What is the same in all replays of a loop. */
 struct hr_recorded_loop {
 	const struct hr_diagnosis *d;
 	const struct hr_loop *loop;
-	bool first; /* over its loader */
-	bool known; /* the fetches of all batches are known. Otherwise without: */
+	bool first; /* the first loop over its loader */
+	/* The fetches of all batches are known; otherwise, the fields below are not set. */
+	bool known;
 	struct hr_recorded_batch *batches;
-	size_t n;	 /* batches */
+	size_t n;	 /* number of batches */
 	double replayed; /* how long it takes with the recorded settings, in ns */
-	double create;	 /* iter() */
-	double start;	 /* from then until a worker fetches */
-	double end;	 /* until all workers have ended */
+	double create;	 /* duration of iter() */
+	double start;	 /* from the end of iter() until a worker begins its first batch */
+	double end;	 /* duration of the last wait, until all workers have ended */
 	/*
-	 * A hand-over: the worker's part, if it makes its next batch meanwhile or not, and the
-	 * training thread's.
+	 * The worker's part of a hand-over while it makes its next batch, the worker's part while
+	 * it does not, and the training thread's part.
 	 */
 	double pickle_busy, pickle_idle, unpickle;
-	double cores;		    /* 0: unknown */
-	double main_low, main_high; /* share of a core that the thread uses between waits */
-	double others;		    /* cores that other threads of the process use meanwhile */
-	double load
-	    [3]; /* exponent of the mount (samples.h): lower limit, most probable, upper limit */
-	double stalled; /* share of the time between waits that it waited for other ranks */
-	double
-	    busy; /* how many workers make batches at the same time as one does, itself included */
-	double wanted; /* cores that its threads used, at most */
+	double cores; /* 0: unknown */
+	/* Limits of the share of a core that the training thread uses between waits. */
+	double main_low, main_high;
+	double others; /* cores that other threads of its process use between waits */
+	/* Exponent of the mount (samples.h): lower limit, most probable value, upper limit. */
+	double load[3];
+	/* Share of the time between waits in which the rank waited for other ranks. */
+	double stalled;
 	/*
-	 * CPU work took `slow` times as long as on cores of its own, `outside` times because of
-	 * other programs.
+	 * While a worker makes a batch: how many workers do so at the same time, including this one
+	 * (mean).
+	 */
+	double busy;
+	double wanted; /* upper limit of the cores that the training process and its workers used */
+	/*
+	 * CPU work took `slow` times as long as it would on idle cores. Other programs cause the
+	 * factor `outside` of `slow`.
 	 */
 	double slow, outside;
 };
 
-/* What differs in a replay. */
+/* The settings of one replay of a loop, and what the replay assumes. */
 struct hr_changed_loop {
 	uint32_t workers, prefetch;
 	bool persistent, same;
 	bool barriers;	   /* the threads of the training process wait for each other */
-	bool shared;	   /* CPUs share a pipeline, and workers start at the same time as others */
+	bool shared;	   /* two CPUs share a pipeline, and starts of workers delay each other */
 	double cores;	   /* 0: unknown */
-	double main_share; /* of a core that the training thread uses between waits */
-	double outside;	   /* multiple of CPU work because of other programs */
-	double io;	   /* multiple of the time of I/O with as many workers, */
-	double load;	   /* whose exponent is this */
-	double cached;	   /* multiple of the time of I/O that the kernel's caches serve */
-	double gap;	   /* multiple of the time between waits */
-	double batch;	   /* multiple of the batch size */
+	double main_share; /* share of a core that the training thread uses between waits */
+	double outside;	   /* how many times as long CPU work takes because of other programs */
+	/*
+	 * Multiple of the time of I/O that the caches do not serve, with as many workers as
+	 * recorded.
+	 */
+	double io;
+	/* Exponent (samples.h) by which this time changes with the number of workers. */
+	double load;
+	double cached; /* multiple of the time of I/O that the kernel's caches serve */
+	double gap;    /* multiple of the time between waits */
+	double batch;  /* multiple of the batch size */
 };
 
 struct hr_loop_result {
 	double ns;   /* duration of the loop */
 	double busy; /* as in hr_recorded_loop */
-	double slow; /* multiple of CPU work because of the loop's own threads, on average */
+	double slow; /* how many times as long CPU work took (mean) */
 };
 
 /*
@@ -79,9 +90,9 @@ struct hr_loop_result {
 int hr__loop_read(struct hr_recorded_loop *r);
 /* The time from a batch until the next request, or until the loop ended, in ns. */
 double hr__loop_gap(const struct hr_recorded_loop *r, size_t batch);
-/* The time for which a made batch delayed the thread, in ns. */
+/* How long the training thread waited for a batch that had been made, in ns. */
 double hr__loop_handover(const struct hr_recorded_loop *r, size_t batch);
-/* From the creation of the workers until the one of this batch began its first fetch, in ns. */
+/* From the creation of the workers until the worker of this batch began to make it, in ns. */
 double hr__loop_start(const struct hr_recorded_loop *r, size_t batch);
 
 /* ---- replay_run.c ---- */

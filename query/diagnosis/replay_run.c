@@ -6,32 +6,32 @@
 
 #include "query/diagnosis/replay_loop.h"
 
-/* Assumed where a loop without workers shows none of these: to create, start and end a worker. */
+/* Assumed times to create, start and end a worker, if the recorded loop had no workers. */
 #define CREATE_NS 15e6
 #define START_NS  20e6
 #define END_NS	  40e6
-/* So small a part of a batch comes from rounding. */
+/* A smaller rest of a batch comes from rounding. */
 #define DONE 1e-9
 
 /*
- * Two hardware threads of a core, or two virtual CPUs on it, have about 1.3 times the speed of one
- * (measured: 1.5 times longer).
+ * Two hardware threads of a core, or two virtual CPUs on it, together have about 1.3 times the
+ * speed of one (measured: work takes 1.5 times as long).
  */
 #define SHARED_SLOWDOWN 0.5
 
-#define ALMOST 0.05 /* so few more threads than cores are within the error */
+#define ALMOST 0.05 /* a smaller excess of threads over cores is within the error */
 
-/* What a pass costs besides its batches, in ns. */
+/* The time of a pass besides its batches, in ns. */
 struct pass {
 	double create, start, end;
 };
 
 struct worker {
 	bool busy;
-	size_t batch;		    /* that it makes, or will make next */
+	size_t batch;		    /* the batch that it makes, or will make next */
 	double io, cpu, lock, rest; /* of this batch, in ns */
 	double left;		    /* the part of this batch that is not made, 0 to 1 */
-	double start;		    /* when it begins its first batch */
+	double start;		    /* when it can begin its first batch */
 };
 
 struct loop_run {
@@ -41,20 +41,21 @@ struct loop_run {
 	const struct hr_recorded_batch *batches;
 	size_t n;
 	struct worker *workers; /* c->workers of them */
-	double *made; /* of each batch: when its worker has handed it over; INFINITY: not yet */
+	double *made; /* when the worker of each batch has handed it over; INFINITY: not yet */
 	/*
-	 * Of each number of busy workers: the multiple of their I/O, and of their waits for
-	 * locks.
+	 * For each number of busy workers: the multiple of their I/O, and of their waits for locks.
 	 */
 	double *load, *locked;
 	struct pass pass;
 	double now;
-	size_t received; /* batches */
-	/* Of the batch that the training thread received last, or waits for: */
+	size_t received; /* number of batches that the training thread has received */
+	/* What the training thread does: waits for its next batch, receives it, works on it. */
 	enum { WAITS, TAKES, WORKS } phase;
-	double left; /* of TAKES in ns, of WORKS the part that is not done, 0 to 1 */
-	double slow; /* multiple of CPU work at this moment */
-	/* Sums over time: of busy workers, of their squares, of CPU work, and of its slowdown. */
+	double left; /* TAKES: the rest in ns; WORKS: the part that is not done, 0 to 1 */
+	double slow; /* how many times as long CPU work takes at this moment */
+	/*
+	 * Integrals over time: number of busy workers, its square. Sums: CPU work, slowed CPU work.
+	 */
 	double busy, squares, cpu, slowed;
 };
 
@@ -62,7 +63,7 @@ static struct pass pass_of(const struct hr_recorded_loop *r, const struct hr_cha
 {
 	struct pass p = {.end = r->end};
 
-	/* Persistent workers start once, and end once. */
+	/* Persistent workers start before the first pass only. */
 	if (c->persistent && !c->same && !r->first)
 		return (struct pass){0};
 	if (c->workers > 0 && r->loop->workers > 0) {
@@ -88,8 +89,8 @@ static void add_share(struct hr_recorded_batch *to, const struct hr_recorded_bat
 }
 
 /*
- * A batch that is c->batch times as large as a recorded one consists of recorded ones and parts
- * of them.
+ * Makes batches that are c->batch times as large as recorded: each consists of recorded batches and
+ * parts of them.
  */
 static void regroup(struct loop_run *s)
 {
@@ -106,7 +107,7 @@ static void regroup(struct loop_run *s)
 
 /* ---- a moment of a replay ---- */
 
-/* The time that the training thread takes from a batch until the next request; not 0. */
+/* How long the training thread works on a batch before it requests the next one; not 0. */
 static double work_of(const struct loop_run *s)
 {
 	const struct hr_changed_loop *c = s->c;
@@ -114,17 +115,17 @@ static double work_of(const struct loop_run *s)
 	double before = fmin(s->r->slow, 1 / fmax(1e-9, share)), times;
 
 	times = c->same ? 1 : c->gap * (1 + share * (s->slow - before));
-	/* Waits for other ranks do not become longer. */
+	/* The time in which it waits for other ranks does not change. */
 	return gap * (1 + (times - 1) * (1 - s->r->stalled));
 }
 
-/* The time in which a worker makes its batch, if CPU work takes `slow` times as long; not 0. */
+/* How long a worker makes its batch if CPU work takes `slow` times as long; not 0. */
 static double batch_ns(const struct loop_run *s, const struct worker *w, size_t busy, double slow)
 {
 	return fmax(1, w->io * s->load[busy] + w->lock * s->locked[busy] + w->cpu * slow + w->rest);
 }
 
-/* Finds s->slow: how many threads want to compute, for each core. */
+/* Finds s->slow from the number of threads for each core that want to compute. */
 static void contend(struct loop_run *s, size_t busy)
 {
 	const struct hr_changed_loop *c = s->c;
@@ -139,7 +140,10 @@ static void contend(struct loop_run *s, size_t busy)
 			wanted += w->cpu / batch_ns(s, w, busy, 1);
 	}
 	s->slow = c->cores > 0 ? fmax(1, wanted / c->cores) : 1;
-	/* They are as fast as the one whose core has most other threads. */
+	/*
+	 * Threads that wait for each other are as fast as the thread that shares its core with most
+	 * others.
+	 */
 	if (c->barriers && s->phase == WORKS && s->r->others >= HR_PARALLEL_CORES)
 		s->slow = ceil(s->slow - ALMOST);
 	s->slow *= c->outside;
@@ -149,7 +153,7 @@ static void contend(struct loop_run *s, size_t busy)
 						      (c->cores / 2));
 }
 
-/* The training thread has requested so many batches. */
+/* Returns how many batches the training thread has requested. */
 static size_t requested(const struct loop_run *s)
 {
 	return s->received + (size_t)s->c->workers * s->c->prefetch;
@@ -169,7 +173,10 @@ static void begin_batch(const struct loop_run *s, struct worker *w)
 	w->rest = c->same ? 0 : b->rest;
 }
 
-/* A worker gets its next batch if it is among those that the training thread has requested. */
+/*
+ * Each idle worker begins its next batch if the training thread has requested it. Returns the
+ * number of busy workers.
+ */
 static size_t assign(struct loop_run *s)
 {
 	size_t busy = 0;
@@ -184,7 +191,7 @@ static size_t assign(struct loop_run *s)
 	return busy;
 }
 
-/* The time until something changes. */
+/* The time until a worker or the training thread finishes what it does, in ns. */
 static double until_next(const struct loop_run *s, size_t busy)
 {
 	double ns = INFINITY;
@@ -202,7 +209,7 @@ static double until_next(const struct loop_run *s, size_t busy)
 	return fmin(ns, s->phase == TAKES ? s->left : s->left * work_of(s));
 }
 
-/* The worker's part of the hand-over of a batch. */
+/* The worker's part of the hand-over of its batch, in ns. */
 static double pickle_of(const struct loop_run *s, const struct worker *w)
 {
 	size_t next = w->batch + s->c->workers;
@@ -322,7 +329,7 @@ static int run_init(struct loop_run *s)
 		    .start = s->pass.create + (c->same ? hr__loop_start(s->r, i) : s->pass.start)};
 	s->locked = s->load + workers + 1;
 	for (uint32_t i = 0; i <= workers; i++) {
-		/* Of workers that use a lock one after the other, each waits for all others. */
+		/* If workers use a lock one after the other, each waits for all others. */
 		s->locked[i] = i == 0 ? 0 : (i - 1) / fmax(0.5, s->r->busy - 1);
 		s->load[i] = c->same || i == 0 ? 1 : pow(i / s->r->busy, c->load);
 	}

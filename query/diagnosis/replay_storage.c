@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Settings of a replay that depend on what a job read: other mounts, a cache, larger reads, batches. */
+/*
+ * Settings of a replay that depend on what a job read: other mounts, a cache, read and batch sizes.
+ */
 #include <math.h>
 #include <string.h>
 
 #include "query/diagnosis/replay.h"
 
-/* What the fetches of a job did, in all or on one mount. */
+/* Sums of what the fetches of a job did, on all mounts or on one. */
 struct storage_sums {
 	double operations, reads, opens, bytes, extent, ns, read_ns;
 };
@@ -31,7 +33,7 @@ static bool is_on(const struct hr_diagnosis *d, const struct hr_item *item, cons
 	return m != NULL && hr__text_is(&m->path, mount, bytes);
 }
 
-/* `mount`: NULL: all. */
+/* Sums up the files on a mount; `mount` NULL: all files. */
 static struct storage_sums sum_up(const struct hr_diagnosis *d, uint32_t stream, const char *mount,
 				  size_t mount_bytes)
 {
@@ -51,8 +53,8 @@ static void multiply(struct hr_multiple *m, double low, double high)
 }
 
 /*
- * The files of one mount lie on another one: an operation takes as long as there, or a byte does.
- * What the kernel's caches serve depends on the mount, too.
+ * Applies "A=B", as if the files of mount A were on mount B. Either each operation or each byte
+ * takes as long as on B. The speed of the kernel's caches also depends on the mount.
  */
 static enum hr_replay_refusal set_mount(const struct hr_diagnosis *d, uint32_t stream,
 					const char *mounts, struct hr_setting *s)
@@ -78,8 +80,8 @@ static enum hr_replay_refusal set_mount(const struct hr_diagnosis *d, uint32_t s
 }
 
 /*
- * After the first pass, memory has the data, or the share of them that fits. Opens and examinations
- * take as long as in the recorded passes, in which memory could have kept what they need.
+ * After the first pass, memory has the data, or the share of it that fits. Opens and examinations
+ * take as long as in the recorded passes, in which memory could already have kept what they need.
  */
 static enum hr_replay_refusal set_cached(const struct hr_diagnosis *d,
 					 const struct hr_train_life *life, double bytes,
@@ -101,8 +103,8 @@ static enum hr_replay_refusal set_cached(const struct hr_diagnosis *d,
 }
 
 /*
- * The same bytes in reads of this size, at least one for each open. The time of a read of less than
- * 64 KiB hardly depends on its size, that of longer ones does.
+ * Applies reads of this size, with at least one read for each open. The time of a read of less than
+ * 64 KiB hardly depends on its size; that of a larger read does.
  */
 static void set_reads(const struct hr_diagnosis *d, uint32_t stream, double size,
 		      struct hr_setting *s)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * replays: how long the training loops of each rank would take with other settings. A row for each
- * training process and setting.
+ * replays: how long the training loops of each rank would take with other settings. It has one row
+ * for each training process and setting.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -16,17 +16,17 @@ static const char *const parameters[] = {"workers", "prefetch", "persistent", "c
 					 "batch",   "search",	NULL};
 enum { WORKERS, PREFETCH, PERSISTENT, CORES, IO, MOUNT, CACHED, READS, BATCH, SEARCH };
 
-/* A search tries all settings of these, with and without workers that stay. */
+/* A search tries all combinations of these, with and without persistent workers. */
 static const uint32_t tried_workers[] = {0, 1, 2, 3, 4, 6, 8, 12, 16, 24, 32};
 static const uint32_t tried_prefetch[] = {2, 4, 8};
 #define N_OF(list) (sizeof(list) / sizeof((list)[0]))
 
 struct replays {
-	struct hr_diagnosis d;
+	const struct hr_diagnosis *d;
 	struct hr_setting settings[1 + 2 * N_OF(tried_workers) * N_OF(tried_prefetch)];
 	size_t n_settings;
 	const char *const *parameters;
-	struct hr_replayed *list; /* of each life: one for each setting */
+	struct hr_replayed *list; /* for each life: one element for each setting */
 };
 
 static bool is_number(const char *text, double least, double most)
@@ -85,7 +85,7 @@ static bool is_true(const char *text)
 	return text != NULL && strcmp(text, "true") == 0;
 }
 
-/* Adds the settings to try: what the parameters give is not varied. */
+/* Adds the settings to try. A setting that is a parameter of the query has only this value. */
 static void add_settings(struct replays *all, const char *const *p)
 {
 	const struct hr_setting given = all->settings[0];
@@ -120,18 +120,18 @@ static int replay_life_all(void *data, size_t life)
 {
 	struct replays *all = data;
 	const char *const *p = all->parameters;
-	const struct hr_train_life *l = &all->d.lives.list[life];
+	const struct hr_train_life *l = &all->d->lives.list[life];
 	struct hr_storage storage = {.mounts = p[MOUNT],
 				     .cached = size(p[CACHED]),
 				     .reads = size(p[READS]),
 				     .batch = number(p[BATCH], 0)};
 	struct hr_recorded_life *recorded;
-	int r = hr_recorded_new(&all->d, l, &recorded);
+	int r = hr_recorded_new(all->d, l, &recorded);
 
 	for (size_t i = 0; r == 0 && i < all->n_settings; i++) {
 		struct hr_setting s = all->settings[i];
 		struct hr_replayed *ret = &all->list[life * all->n_settings + i];
-		enum hr_replay_refusal refusal = hr_setting_storage(&all->d, l, &storage, &s);
+		enum hr_replay_refusal refusal = hr_setting_storage(all->d, l, &storage, &s);
 
 		r = hr_replay(recorded, &s, true, ret);
 		if (ret->refusal == HR_REPLAY_OK)
@@ -146,10 +146,10 @@ static int replay_all(struct replays *all, const char *const *p)
 	size_t n = all->n_settings;
 
 	all->parameters = p;
-	all->list = calloc(all->d.lives.n * n + 1, sizeof(*all->list));
+	all->list = calloc(all->d->lives.n * n + 1, sizeof(*all->list));
 	if (all->list == NULL)
 		return -ENOMEM;
-	return hr__each(all->d.q->threads, all->d.lives.n, replay_life_all, all);
+	return hr__each(all->d->q->threads, all->d->lives.n, replay_life_all, all);
 }
 
 static int replay_gather(struct hr_rows *rows, uint64_t want)
@@ -171,10 +171,10 @@ static int replay_gather(struct hr_rows *rows, uint64_t want)
 	all->settings[all->n_settings++] = setting;
 	if (is_true(p[SEARCH]))
 		add_settings(all, p);
-	r = hr_diagnosis_make(rows->q, &HR_SCOPE_ALL, &all->d);
+	r = hr_diagnosis_shared(rows->q, &all->d);
 	if (r == 0)
 		r = replay_all(all, p);
-	rows->n = r == 0 ? all->d.lives.n * all->n_settings : 0;
+	rows->n = r == 0 ? all->d->lives.n * all->n_settings : 0;
 	return r;
 }
 
@@ -183,7 +183,6 @@ static void replay_done(struct hr_rows *rows)
 	struct replays *all = rows->data;
 
 	if (all != NULL) {
-		hr_diagnosis_done(&all->d);
 		free(all->list);
 	}
 	free(all);
@@ -194,7 +193,7 @@ static const struct hr_train_life *replay_life(const struct hr_rows *rows, size_
 {
 	const struct replays *all = rows->data;
 
-	return &all->d.lives.list[row / all->n_settings];
+	return &all->d->lives.list[row / all->n_settings];
 }
 
 static uint64_t replay_proc(const struct hr_rows *rows, size_t row)
@@ -262,11 +261,11 @@ static void replay_cell(const struct hr_rows *rows, size_t row, unsigned column,
 		c->null = false;
 		break;
 	case HR_REPLAYS_stall_ns:
-		c->u = (uint64_t)hr_cycles_stall(&all->d.cycles[life - all->d.lives.list]);
+		c->u = (uint64_t)hr_cycles_stall(&all->d->cycles[life - all->d->lives.list]);
 		c->null = false;
 		break;
 	case HR_REPLAYS_checkpoint_ns:
-		c->u = checkpoint_ns(&all->d.sums[life - all->d.lives.list]);
+		c->u = checkpoint_ns(&all->d->sums[life - all->d->lives.list]);
 		c->null = false;
 		break;
 	case HR_REPLAYS_recorded_ns:

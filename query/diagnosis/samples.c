@@ -15,8 +15,8 @@
 
 /* Bins by the number of operations under way: 1, 2, 3 to 4, 5 to 8... */
 #define BINS	  8u
-#define BIN_LEAST 2u /* a bin with fewer operations does not count */
-/* So many operations that began alone show how long one takes without load. */
+#define BIN_LEAST 2u /* a bin with fewer operations is not used */
+/* At least this many operations that began alone show how long one takes without load. */
 #define ALONE_LEAST 4u
 
 static bool is_kept(const struct hr_samples *s, int64_t from)
@@ -71,7 +71,7 @@ static int by_mount_and_time(const void *a, const void *b)
 	return (x->from > y->from) - (x->from < y->from);
 }
 
-/* Sorted moments, and the sums of the first ones. */
+/* Sorted moments. `sums` has, for each of them, the sum of it and all before it. */
 struct moments {
 	double *list, *sums;
 	size_t n;
@@ -95,7 +95,7 @@ static void moments_sort(struct moments *m)
 		m->sums[i] = sum += m->list[i];
 }
 
-/* How many moments are not later than `time`. */
+/* The number of moments that are not after `time`. */
 static size_t moments_until(const struct moments *m, double time)
 {
 	size_t low = 0, high = m->n;
@@ -111,7 +111,7 @@ static size_t moments_until(const struct moments *m, double time)
 	return low;
 }
 
-/* For all moments before `time` together, how long ago they were. */
+/* The sum of the times from each moment before `time` until `time`. */
 static double moments_ago(const struct moments *m, double time)
 {
 	size_t n = moments_until(m, time);
@@ -130,9 +130,9 @@ static double under_way(const struct moments *starts, const struct moments *ends
 }
 
 struct bin {
-	double *ns; /* durations */
+	double *ns; /* durations of operations */
 	size_t n, room;
-	double begun; /* sum */
+	double begun; /* sum of how many operations were under way when each of them began */
 };
 
 static unsigned bin_of(double begun)
@@ -142,7 +142,7 @@ static unsigned bin_of(double begun)
 	return bin < BINS ? bin : BINS - 1;
 }
 
-/* The slope of the bins' medians; false: fewer than two bins. */
+/* Finds the slope of the bins' medians. False: fewer than two bins are usable. */
 static bool fit(struct bin *bins, double *ret)
 {
 	double n = 0, sx = 0, sy = 0, sxx = 0, sxy = 0;
@@ -169,7 +169,7 @@ static bool fit(struct bin *bins, double *ret)
 	return true;
 }
 
-/* Adds an operation that began with `begun` ones under way. -ENOMEM. */
+/* Adds an operation at whose beginning `begun` operations were under way. -ENOMEM. */
 static int add_to_bin(struct bin *bins, const struct hr_sample *sample, double begun)
 {
 	struct bin *b = &bins[bin_of(begun)];
@@ -183,11 +183,11 @@ static int add_to_bin(struct bin *bins, const struct hr_sample *sample, double b
 
 /* The samples of a mount with the same `op`. */
 struct load_operation {
-	double *alone; /* durations of those that began with no other under way */
+	double *alone; /* durations of operations that began with no other under way */
 	size_t n_alone, room;
 	size_t n;
-	double sum, least; /* durations of all, and the shortest */
-	double service;	   /* ns without load */
+	double sum, least; /* sum of all durations, and the shortest one */
+	double service;	   /* duration without load, in ns */
 };
 
 /* -ENOMEM. */
@@ -210,13 +210,13 @@ static void find_service(struct load_operation *o)
 	o->service = fmax(1, o->n_alone >= ALONE_LEAST ? o->alone[o->n_alone / 10] : o->least);
 }
 
-/* The samples of a mount, by time. */
+/* The samples of a mount, sorted by time. */
 struct mount_samples {
 	const struct hr_sample *list;
 	size_t n;
 	struct load_operation ops[HR_OP_MAX];
 	struct moments starts, ends;
-	double *served; /* of each sample: the sum of `service` of it and all before */
+	double *served; /* for each sample: the sum of `service` of it and all samples before it */
 };
 
 static double since_first(const struct mount_samples *m, int64_t ns)
@@ -224,13 +224,13 @@ static double since_first(const struct mount_samples *m, int64_t ns)
 	return (double)(ns - m->list[0].from);
 }
 
-/* How many samples have ended when one begins. */
+/* The number of samples that ended before sample `i` began. */
 static size_t ended_before(const struct mount_samples *m, size_t i)
 {
 	return moments_until(&m->ends, since_first(m, m->list[i].from));
 }
 
-/* -ENOMEM. mount_done frees the result, also of a failure. */
+/* -ENOMEM. Call mount_done after a failure, too. */
 static int mount_read(struct mount_samples *m)
 {
 	double sum = 0;
@@ -266,8 +266,9 @@ static void mount_done(struct mount_samples *m)
 }
 
 /*
- * How many times as long an operation takes on storage that serves one after the other, because
- * of those that began earlier: of the first to end, the rest counts.
+ * How many times as long an operation takes, because of earlier ones, on storage that serves
+ * operations one after the other. The first of these to end is already served in part, so only its
+ * rest counts.
  */
 static double begun_with(const struct mount_samples *m, size_t i)
 {
@@ -285,7 +286,10 @@ static double needs(const struct load_operation *o)
 	return o->service * (double)o->n;
 }
 
-/* The operation that needs most time of the storage: others take differently long. 0: none. */
+/*
+ * The operation that needs most time of the storage; 0: none. Only one is compared, because
+ * durations of different operations are not comparable.
+ */
 static uint16_t choose(const struct mount_samples *m)
 {
 	uint16_t most = 0;
@@ -353,7 +357,7 @@ int hr__loads_make(const struct hr_query *q, struct hr_samples *s, struct hr_loa
 	for (size_t i = 0; i < s->n; i++) {
 		struct hr_file_info info;
 
-		/* From here on, `file` is the number of the mount. */
+		/* From here on, `file` contains the number of the mount. */
 		s->list[i].file = hr_stream_file(q->streams[s->list[i].stream].s, s->list[i].file,
 						 false, &info) == 0
 				      ? info.mount

@@ -9,8 +9,8 @@
 #include "query/tables/emit.h"
 
 /*
- * An operation that is shorter, or moves more than half a byte per nanosecond, is probably served by
- * the kernel's caches: its time is CPU time of the caller.
+ * The kernel's caches probably serve an operation that is shorter than this, or moves more than
+ * half a byte per nanosecond. Its time is CPU time of the caller.
  */
 #define CACHED_NS 30000
 
@@ -75,7 +75,7 @@ static int by_process_and_time(const void *a, const void *b)
 
 /* ---- one batch ---- */
 
-/* The first interval of a process from `proc` on. */
+/* The first interval whose process is `proc` or has a higher number. */
 static size_t first_of(const struct hr_op_scan *s, uint64_t proc)
 {
 	size_t low = 0, high = s->n;
@@ -106,11 +106,11 @@ static const struct hr_interval *interval_after(const struct hr_interval *at,
 	return at;
 }
 
-/* A row of a batch. */
+/* What the scan needs of a row of a batch. */
 struct row {
 	int64_t from, to;
 	uint32_t stream, tid, file;
-	uint64_t bytes, end; /* end: the offset after the bytes; 0: unknown */
+	uint64_t bytes, end; /* `end`: the offset after the last byte; 0: unknown */
 	uint16_t op;
 	uint8_t class, group; /* enum hr_class, enum hr_scan_group */
 	bool cached;
@@ -129,7 +129,7 @@ static void add_up(_Atomic uint64_t *to, uint64_t ns)
 		atomic_fetch_add_explicit(to, ns, memory_order_relaxed);
 }
 
-/* Adds the worker's sums to those of their interval. */
+/* Adds the worker's sums to those of the interval to which they belong. */
 static void put_sums(struct hr_op_scan *scan, struct hr_scan_worker *w)
 {
 	struct hr_scan_sums *s = &w->sums;
@@ -170,7 +170,10 @@ static void add_to_sums(struct hr_op_scan *scan, struct hr_scan_worker *w,
 		s->runtime_end = row->to;
 }
 
-/* Counts an operation in the interval in which it began. */
+/*
+ * Adds the part of an operation that lies in an interval to the file's item. Only the interval in
+ * which the operation began counts it.
+ */
 static int add_to_item(struct hr_items *items, const struct hr_interval *i, const struct row *row,
 		       uint64_t ns)
 {
@@ -206,7 +209,7 @@ static bool is_empty_read(const struct row *row)
 	return row->group == HR_SCAN_READ && row->bytes == 0;
 }
 
-/* An operation of a fetch that the kernel's caches did not serve. */
+/* Whether a row is an operation of a fetch, and the kernel's caches did not serve it. */
 static bool is_sample(const struct hr_interval *i, const struct row *row)
 {
 	return i->use >= HR_USE_WAITED && row->from >= i->from && row->file != 0 && !row->cached &&
@@ -262,7 +265,7 @@ static struct row row_of(const struct hr_op_scan *s, const struct hr_scan_worker
 
 #define AHEAD 16u
 
-/* Each file's item is far from that of the file before. */
+/* Loads items into the CPU's cache ahead of use: the items of two files are far from each other. */
 static void prefetch(const struct hr_items *items, const uint32_t *file, uint32_t i, uint32_t end)
 {
 	uint32_t far = i + 2 * AHEAD, near = i + AHEAD;
@@ -273,7 +276,7 @@ static void prefetch(const struct hr_items *items, const uint32_t *file, uint32_
 		hr__item_prefetch(items, file[near]);
 }
 
-/* Rows [first, end) are of one task, almost in the order of time. */
+/* Adds rows [first, end), which are of one task and almost in the order of time. */
 static int add_task(struct hr_op_scan *s, struct hr_scan_worker *w, const struct hr_columns *c,
 		    uint32_t first, uint32_t end)
 {

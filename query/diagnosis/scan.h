@@ -2,12 +2,12 @@
 /*
  * scan.h - adds up the operations of a process during intervals of its time
  *
- * An interval belongs to a thread. What other threads of its process did in it is added up
- * separately. Operations of one thread follow each other, so their durations within the interval
- * add up to the time during which the thread had an operation under way.
+ * An interval belongs to a thread. Operations of other threads of the process during the interval
+ * are added up separately. Operations of one thread follow each other, so their durations within
+ * the interval add up to the time during which the thread had an operation under way.
  *
- * A scan is of one stream. One thread adds intervals and calls hr__scan_begin. Then any number of
- * threads call hr__scan_work, each with its own worker, and share the batches.
+ * A scan reads one stream. One thread adds intervals and calls hr__scan_begin. Then any number of
+ * threads call hr__scan_work, each with its own worker structure, and share the batches.
  */
 #ifndef HEADRACE_QUERY_DIAGNOSIS_SCAN_H
 #define HEADRACE_QUERY_DIAGNOSIS_SCAN_H
@@ -30,17 +30,18 @@ enum hr_scan_group {
 /* Sums of an interval, while threads add to it. */
 struct hr_scan_ops {
 	_Atomic uint64_t ns[HR_SCAN_GROUPS];	 /* of the interval's thread */
-	_Atomic uint64_t others[HR_SCAN_GROUPS]; /* of other threads, summed over them */
-	_Atomic uint64_t cached_ns;		 /* of `ns`: operations that hardly left the CPU */
-	_Atomic int64_t runtime_end;		 /* end of the last runtime operation; 0: none */
+	_Atomic uint64_t others[HR_SCAN_GROUPS]; /* of other threads, added up */
+	/* The part of `ns` in operations that the kernel's caches probably served. */
+	_Atomic uint64_t cached_ns;
+	_Atomic int64_t runtime_end; /* end of the last runtime operation; 0: none */
 };
 
 /* Whose time an interval is. */
 enum hr_interval_use {
-	HR_USE_NONE,   /* of a rank that was not asked for: adds to no item and no sample */
-	HR_USE_OWN,    /* a training thread's, outside fetches */
-	HR_USE_WAITED, /* a fetch, while a training thread waits for it */
-	HR_USE_HIDDEN  /* a fetch, while it does not */
+	HR_USE_NONE, /* of a rank that the diagnosis is not about: adds to no item and no sample */
+	HR_USE_OWN,  /* time of a training thread outside fetches */
+	HR_USE_WAITED, /* time of a fetch while a training thread waits for it */
+	HR_USE_HIDDEN  /* time of a fetch while no training thread waits for it */
 };
 
 struct hr_interval {
@@ -53,17 +54,17 @@ struct hr_interval {
 
 struct hr_op_scan {
 	uint32_t stream;
-	struct hr_interval *intervals; /* of a process: disjoint */
+	struct hr_interval *intervals; /* intervals of one process do not overlap */
 	size_t n, room;
 	uint32_t n_ops;
 	/* From hr__scan_begin on: */
 	struct hr_scan_ops *ops;
-	uint32_t *batches; /* those that may have operations in intervals */
+	uint32_t *batches; /* the batches that may have operations in intervals */
 	uint32_t n_batches;
-	_Atomic uint32_t next; /* in `batches` */
+	_Atomic uint32_t next; /* index in `batches`: the next one to read */
 };
 
-/* The sums that a thread has not yet added to those of an interval. */
+/* Sums of one interval that a thread has not yet added to hr_scan_ops. */
 struct hr_scan_sums {
 	uint32_t ops;
 	bool own, any;
@@ -75,18 +76,21 @@ struct hr_scan_sums {
 struct hr_scan_worker {
 	struct hr_query *q;
 	struct hr_decoder *decoder;
-	/* What the scan needs of each operation. */
+	/* What the scan needs to know of each kind of operation. */
 	struct hr_scan_op {
 		uint8_t class, bytes_rule;
-		uint8_t group; /* unless it is a runtime operation */
+		uint8_t group; /* the group, unless it is a runtime operation */
 	} ops[HR_OP_MAX];
 	struct hr_scan_sums sums;
-	struct hr_items items; /* of the scan on which it works */
-	/* Of operations of fetches that the kernel's caches did not serve, of all of its scans: */
+	struct hr_items items; /* of the scan on which the thread works */
+	/*
+	 * Samples of operations of fetches that the kernel's caches did not serve, from all scans
+	 * of the thread.
+	 */
 	struct hr_samples samples;
 };
 
-/* The index of new sums, for interval->ops. */
+/* Makes new sums, and returns their index for interval->ops. */
 static inline uint32_t hr__scan_ops(struct hr_op_scan *s)
 {
 	return s->n_ops++;
@@ -95,16 +99,16 @@ static inline uint32_t hr__scan_ops(struct hr_op_scan *s)
 /* -ENOMEM. */
 int hr__scan_add(struct hr_op_scan *s, const struct hr_interval *interval);
 
-/* Sorts the intervals, and finds the batches. -ENOMEM. */
+/* Sorts the intervals, and finds the batches to read. -ENOMEM. */
 int hr__scan_begin(struct hr_query *q, struct hr_op_scan *s);
 
 /*
- * Reads batches until none is left. Notes damaged batches and leaves them out. -ENOMEM; -EINTR after
- * hr_query_interrupt.
+ * Reads batches until none is left. Leaves damaged batches out, and records that in the query's
+ * notes. -ENOMEM; -EINTR after hr_query_interrupt.
  */
 int hr__scan_work(struct hr_op_scan *s, struct hr_scan_worker *w);
 
-/* True: hr__scan_work has something to do. */
+/* Whether hr__scan_work has something to do. */
 static inline bool hr__scan_more(struct hr_op_scan *s)
 {
 	return atomic_load_explicit(&s->next, memory_order_relaxed) < s->n_batches;

@@ -8,7 +8,7 @@
 #include "query/tables/rows.h"
 
 struct job_time {
-	int64_t start, end; /* wall clock; end 0: it runs */
+	int64_t start, end; /* wall clock; 0: unknown */
 	bool runs;
 };
 
@@ -33,7 +33,7 @@ static int add_stream(struct hr_query *q, size_t stream, struct job_time *t)
 	return 0;
 }
 
-/* No job lasts longer, and the wall clock with it fits. */
+/* No job lasts longer, and the wall clock plus this time fits into 64 bits. */
 #define SECONDS_MOST 1e9
 
 static int64_t moment(const struct job_time *t, double seconds, int64_t absent)

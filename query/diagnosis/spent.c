@@ -12,14 +12,17 @@ static double least(double a, double b)
 	return a < b ? a : b;
 }
 
-/* Moves at most `ns` of the time whose reason is unknown. */
+/* Moves at most `ns` from the time whose reason is unknown to *to. */
 static void take(struct hr_spent *s, double *to, double ns)
 {
 	*to = least(s->asleep, ns);
 	s->asleep -= *to;
 }
 
-/* Fetches [first, first + n) of one thread, which reports its waits for a core now and then. */
+/*
+ * Splits the time of fetches [first, first + n), which are of one thread. The thread does not
+ * report its waits for a core in each fetch, so they are spread over all of them.
+ */
 static void share(struct hr_diagnosis *d, size_t first, size_t n)
 {
 	double left = 0, core_wait = 0, io = 0, io_core;
@@ -74,7 +77,7 @@ int hr__spent_make(struct hr_diagnosis *d)
 	if (d->spent == NULL)
 		return -ENOMEM;
 	(void)hr__each(d->q->threads, l->n_workers, share_worker, d);
-	/* without workers: the fetches of a life follow each other */
+	/* Without workers, the fetches of a life follow each other. */
 	for (size_t i = 0, n; i < l->n_fetches; i += n) {
 		n = 1;
 		if (l->fetches[i].worker != HR_NO_FETCH)

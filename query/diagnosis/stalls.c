@@ -10,8 +10,8 @@
 #include "query/diagnosis/parts_internal.h"
 
 /*
- * Cycles of ranks end together if their durations differ by less than this share of what the
- * own times do.
+ * The cycles of ranks end together if their durations differ by less than this share of the
+ * difference between the ranks' own times.
  */
 #define TOGETHER 0.5
 
@@ -53,7 +53,7 @@ double hr_cycles_slowed(const struct hr_cycles *c)
 	return ns;
 }
 
-/* In a step, a thread computes for the step; outside, all of its time is a delay. */
+/* Within a step, computing is no delay. Outside steps, all time is a delay. */
 static bool is_delay(const struct hr_block *b, unsigned part)
 {
 	return b->step == HR_REGION_UNKNOWN ||
@@ -83,8 +83,8 @@ static void add_block(const struct hr_diagnosis *d, const struct hr_block *b, st
 }
 
 /*
- * The end of the block in which the ranks meet: the last such one of blocks [i, end), which are
- * of one step.
+ * Returns when the ranks meet in the step of blocks [i, end): at the end of its last backward() or
+ * collective, else of its last optimizer step, else of the step.
  */
 static int64_t meeting(const struct hr_train_life *life, size_t i, size_t end)
 {
@@ -116,13 +116,13 @@ static int find_cycles(const struct hr_train_life *life, struct hr_cycles *c)
 			c->n = 0;
 			return 0;
 		}
-		if (before != NULL && step == before->step) { /* interrupted */
+		if (before != NULL && step == before->step) { /* the step was interrupted */
 			before->to = meeting(life, i, end);
 			continue;
 		}
 		if (!hr_array_reserve(c->list, c->n, c->room))
 			return -ENOMEM;
-		/* The time before the first step is no cycle's. */
+		/* The time before the first step belongs to no cycle. */
 		c->list[c->n++] =
 		    (struct hr_cycle){.step = step, .from = from, .to = meeting(life, i, end)};
 	}
@@ -130,8 +130,8 @@ static int find_cycles(const struct hr_train_life *life, struct hr_cycles *c)
 }
 
 /*
- * The cycle of a block, at or after the cycle *c, which it advances; NULL: none. Blocks are by
- * time.
+ * Returns the cycle in which a block begins; NULL: none. Searches from cycle *c on and advances *c,
+ * so pass blocks in the order of time.
  */
 static struct hr_cycle *cycle_at(const struct hr_cycles *all, size_t *c, const struct hr_block *b)
 {
@@ -162,17 +162,21 @@ static int make_cycles(void *data, size_t number)
 struct ranks {
 	struct hr_cycles **list;
 	size_t n;
-	bool sync;	     /* the time in backward() and collectives is known */
-	double spread, owns; /* how much cycles differ, and how much the ranks' own times do */
+	bool sync; /* the time in backward() and collectives is known */
+	/* Sums over the steps: longest minus shortest cycle; longest minus shortest own time. */
+	double spread, owns;
 };
 
-/* The time of a cycle in which a rank does not wait for others. */
+/* A rank's own time: the part of a cycle in which the rank does not wait for others. */
 static double own_time(const struct ranks *r, const struct hr_cycle *c)
 {
 	return r->sync ? c->ns - c->sync : c->delay;
 }
 
-/* The cycle of a step of each rank, in `at`: the first rank's cycle `n`. False: some rank has none. */
+/*
+ * Stores in `at` each rank's cycle of the step that ends the first rank's cycle `n`. False: a rank
+ * has no such cycle.
+ */
 static bool find_step(const struct ranks *r, size_t n, struct hr_cycle **at)
 {
 	uint64_t step = r->list[0]->list[n].step;
@@ -204,7 +208,10 @@ static void compare(struct ranks *r, struct hr_cycle *const *at)
 	r->owns += most - least;
 }
 
-/* A rank waits for the one with most own time: for its longer delay, or else for its computing. */
+/*
+ * Each rank waits for the rank with the longest own time: first for its longer delay, then for its
+ * computing.
+ */
 static void stall(const struct ranks *r, struct hr_cycle *const *at)
 {
 	struct hr_cycle *last = at[0];
@@ -257,7 +264,7 @@ static int find_stalls(struct ranks *r)
 	return 0;
 }
 
-/* The lives [first, end), which are of one job, as far as they have cycles. */
+/* Lists those lives of [first, end), which are of one job, that have a rank and cycles. */
 static void find_ranks(struct hr_diagnosis *d, size_t first, size_t end, struct ranks *r)
 {
 	r->n = 0;
@@ -266,7 +273,7 @@ static void find_ranks(struct hr_diagnosis *d, size_t first, size_t end, struct 
 			r->list[r->n++] = &d->cycles[i];
 }
 
-/* ---- what caused them ---- */
+/* ---- what caused stalls ---- */
 
 static void add_caused(const struct hr_diagnosis *d, const struct hr_block *b,
 		       const struct hr_cycle *c, struct hr_part_sums *to)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * stalls.h - how long training threads waited for others of their job
+ * stalls.h - how long the training threads of a job waited for each other
  *
  * The ranks of data-parallel training meet in each step: in the last of its backward() and
  * collectives or, if these are not recorded, in its last optimizer step. A cycle of a rank is
@@ -11,10 +11,10 @@
  *      rank 0   | wait |  compute  |     stall      |
  *      rank 1   | wait .................. | compute |
  *
- * If backward() and the collectives of each rank are recorded, the ranks wait in them, and a
- * rank's other time (its delay and its own computing) decides: the rank whose time in them is
- * shortest came last, and the others waited as much longer. Ranks whose cycles do not end
- * together have no stalls.
+ * If backward() and the collectives of each rank are recorded, the ranks wait in them. Then a
+ * rank's own time is its time outside them (its delay and its own computing). The rank with the
+ * longest own time comes last, and each other rank waits for the difference. Ranks whose cycles
+ * do not end together have no stalls.
  */
 #ifndef HEADRACE_QUERY_DIAGNOSIS_STALLS_H
 #define HEADRACE_QUERY_DIAGNOSIS_STALLS_H
@@ -24,17 +24,17 @@
 
 /* In nanoseconds. */
 struct hr_cycle {
-	uint64_t step; /* whose meeting ends it */
+	uint64_t step; /* the step whose meeting ends the cycle */
 	int64_t from, to;
 	double ns;     /* duration */
-	double delay;  /* the part of `ns` that is no computing */
+	double delay;  /* the part of `ns` in which the rank does not compute its step */
 	double sync;   /* the part of `ns` in backward() and collectives */
 	double stall;  /* the part of `ns` in which the rank waits for another one */
-	double caused; /* stalls of other ranks, which wait for this one's delay, */
-	double slowed; /* and for its computing */
+	double caused; /* stalls of other ranks because of this rank's delay */
+	double slowed; /* stalls of other ranks because this rank computes longer */
 };
 
-/* The cycles of a life, by step; none if its steps have no ascending numbers. */
+/* The cycles of a life, sorted by step. None if the numbers of its steps do not ascend. */
 struct hr_cycles {
 	struct hr_cycle *list;
 	size_t n, room;

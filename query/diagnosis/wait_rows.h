@@ -6,16 +6,17 @@
 #include "query/diagnosis/diagnosis.h"
 
 /*
- * A part of a piece of a wait. Pieces of a wait follow each other: one ends where the worker of the
- * batch begins or ends a batch. The rows of a piece follow each other, and sum to it.
+ * A wait consists of pieces that follow each other: a piece ends where the worker of the batch
+ * begins or ends a batch. A row is one part of a piece. The rows of a piece follow each other, and
+ * sum to the piece.
  */
 struct hr_wait_row {
 	const struct hr_train_life *life;
 	const struct hr_block *piece;
 	int64_t from, to;   /* of the wait */
 	uint64_t batch;	    /* UINT64_MAX: none, or unknown */
-	uint64_t maker;	    /* process that makes a batch meanwhile; 0: none, or unknown */
-	uint32_t maker_tid; /* its thread */
+	uint64_t maker;	    /* process that makes a batch during the piece; 0: none, or unknown */
+	uint32_t maker_tid; /* the thread that makes it */
 	uint8_t part;
 	uint64_t ns;
 };
@@ -25,7 +26,7 @@ struct hr_wait_rows {
 	size_t n, room;
 };
 
-/* The caller frees the rows, also of a failure; they refer to `d`. -ENOMEM. */
+/* The caller frees the rows, also after a failure. They refer to `d`. -ENOMEM. */
 int hr_wait_rows_make(const struct hr_diagnosis *d, struct hr_wait_rows *ret);
 
 #endif

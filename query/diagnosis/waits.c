@@ -7,7 +7,7 @@
 
 #include "common/array.h"
 
-/* During a longer hand-over, the worker's next fetch keeps its feeding thread from running. */
+/* If a hand-over takes longer, the worker's next fetch keeps its sending thread from running. */
 #define HANDOVER_NS 5000000
 
 static int by_batch(const void *a, const void *b)
@@ -21,7 +21,7 @@ static int by_batch(const void *a, const void *b)
 	return (x->from > y->from) - (x->from < y->from);
 }
 
-/* Whether the process is a child of the life's process, or of its fork server. */
+/* Whether a process is a child of the life's process, or of its fork server. */
 static bool is_child(const struct hr_life_reader *r, uint64_t proc)
 {
 	for (int i = 0; i < 4 && proc != 0; i++) {
@@ -35,8 +35,8 @@ static bool is_child(const struct hr_life_reader *r, uint64_t proc)
 }
 
 /*
- * Recordings of earlier versions have no numbers of batches: torch requests them from its workers
- * in turn.
+ * Recordings of earlier versions have no numbers of batches, so this function computes them: torch
+ * requests batches from its workers in turn.
  */
 static void number_fetches(const struct hr_life_reader *r, const struct hr_worker *w,
 			   uint64_t n_workers)
@@ -103,7 +103,6 @@ static uint32_t fetch_of(const struct hr_life_reader *r, const struct hr_mark *w
 	return r->made[low - 1].fetch;
 }
 
-/* The part of a fetch until `to` during which the training thread did not wait for it. */
 int hr__fetch_hide(struct hr_life_reader *r, struct hr_fetch *f, int64_t to)
 {
 	const struct hr_worker *w = &r->to->workers[f->worker];
@@ -132,7 +131,9 @@ static int add_while_fetching(struct hr_life_reader *r, uint32_t fetch, int64_t 
 	return hr__block_add(r, HR_BLOCK_FETCH, from, to, explains, fetch);
 }
 
-/* The first of fetches [low, high), which are by time, that ends after `time`; `high`: none. */
+/*
+ * The first of fetches [low, high), which are sorted by time, that ends after `time`; `high`: none.
+ */
 static uint32_t first_after(const struct hr_fetch *fetches, uint32_t low, uint32_t high,
 			    int64_t time)
 {
@@ -174,7 +175,7 @@ static int add_wait_for(struct hr_life_reader *r, const struct hr_mark *wait, ui
 			from = end;
 		}
 	}
-	/* the hand-over, if it is not the worker's next fetch that delays it */
+	/* The rest is the hand-over, except times in which the worker's next fetch delays it. */
 	for (;
 	     error == 0 && from < wait->to && wait->to - from > HANDOVER_NS && i < w->first + w->n;
 	     i++) {

@@ -6,42 +6,36 @@
 #include "query/diagnosis/wait_rows.h"
 #include "query/tables/rows.h"
 
-struct waits_data {
-	const struct hr_diagnosis *d;
-	struct hr_wait_rows waits;
-};
-
 static int waits_gather(struct hr_rows *rows, uint64_t want)
 {
-	struct waits_data *w = calloc(1, sizeof(*w));
+	struct hr_wait_rows *waits = calloc(1, sizeof(*waits));
+	const struct hr_diagnosis *d;
 	int r;
 
 	(void)want;
-	rows->data = w;
-	if (w == NULL)
+	rows->data = waits;
+	if (waits == NULL)
 		return -ENOMEM;
-	r = hr_diagnosis_get(rows->q, &HR_SCOPE_ALL, &w->d);
+	r = hr_diagnosis_shared(rows->q, &d);
 	if (r == 0)
-		r = hr_wait_rows_make(w->d, &w->waits);
-	rows->n = w->waits.n;
+		r = hr_wait_rows_make(d, waits);
+	rows->n = waits->n;
 	return r;
 }
 
 static void waits_done(struct hr_rows *rows)
 {
-	struct waits_data *w = rows->data;
+	struct hr_wait_rows *waits = rows->data;
 
-	if (w != NULL) {
-		free(w->waits.rows);
-		hr_diagnosis_release(rows->q, w->d);
-	}
-	free(w);
+	if (waits != NULL)
+		free(waits->rows);
+	free(waits);
 	rows->data = NULL;
 }
 
 static const struct hr_wait_row *waits_row(const struct hr_rows *rows, size_t row)
 {
-	return &((const struct waits_data *)rows->data)->waits.rows[row];
+	return &((const struct hr_wait_rows *)rows->data)->rows[row];
 }
 
 static uint64_t waits_proc(const struct hr_rows *rows, size_t row)

@@ -62,7 +62,7 @@ static int use(void *handle, const char *path, char **ret_error)
 	return 0;
 }
 
-/* Returns 0; -ENOENT: no such file; another error: the file cannot be loaded. */
+/* Loads a file. Returns 0; -ENOENT: no such file; another error: the file cannot be loaded. */
 static int try_file(const char *path, char **ret_error)
 {
 	void *handle;
@@ -87,7 +87,7 @@ static int try_folder(const char *folder, const char *below, char **ret_error)
 	return try_file(path, ret_error);
 }
 
-/* `named`: the value of HEADRACE_DUCKDB, a library or its folder. */
+/* `named`: the value of HEADRACE_DUCKDB, which is a library or its folder. */
 static int try_named(const char *named, char **ret_error)
 {
 	struct stat st;

@@ -93,7 +93,10 @@ typedef struct {
 	void *internal_data;
 } duckdb_result;
 
-/* A string of up to 12 bytes is inside; a longer one has its first four bytes next to a pointer. */
+/*
+ * The structure itself contains a string of up to 12 bytes. For a longer string, it contains the
+ * first four bytes and a pointer.
+ */
 typedef struct {
 	union {
 		struct {
@@ -126,7 +129,7 @@ typedef struct {
 
 #endif /* HR_REAL_DUCKDB_H */
 
-/* hr_duckdb.query(...) is duckdb_query(...). Valid after hr_duckdb_load() returned 0. */
+/* hr_duckdb.query(...) is duckdb_query(...), and so on. Valid after hr_duckdb_load() returned 0. */
 struct hr_duckdb {
 	void *handle;
 #define HR_DUCKDB(ret, name, params) ret(*name) params; // NOLINT(bugprone-macro-parentheses): types
@@ -137,10 +140,10 @@ extern struct hr_duckdb hr_duckdb;
 
 /*
  * Loads libduckdb.so, once per process. If $HEADRACE_DUCKDB (a file or folder) is set, tries only
- * that. Otherwise tries, in this order: the program's folder, ../lib/headrace from there,
+ * that. Otherwise tries, in this order: the program's folder, ../lib/headrace relative to it,
  * third_party/duckdb of the checkout, $XDG_DATA_HOME/headrace, /usr/lib/headrace, the system's
- * search path. Returns 0; -ENOENT: not found; -ELIBACC: unsuitable. *ret_error (malloc'ed) has
- * advice.
+ * search path. Returns 0; -ENOENT: not found; -ELIBACC: unsuitable. *ret_error (malloc'ed) advises
+ * what to do.
  */
 int hr_duckdb_load(char **ret_error);
 

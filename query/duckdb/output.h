@@ -42,9 +42,9 @@ void hr_output_style(struct hr_output *o, const struct hr_output_style *style);
 void hr_output_sparse(struct hr_output *o); /* JSON: leaves out members that are NULL */
 void hr_output_free(struct hr_output *o);
 
-/* Errors: -ENOTSUP (hr_output_problem() has the column), -ENOMEM, errors of writing. */
+/* Errors: -ENOTSUP (hr_output_problem() names the column), -ENOMEM, errors of writing. */
 struct hr_query_sink hr_output_sink(struct hr_output *o);
 const char *hr_output_problem(const struct hr_output *o); /* NULL: none */
-uint64_t hr_output_rows(const struct hr_output *o);	  /* rows so far */
+uint64_t hr_output_rows(const struct hr_output *o);	  /* number of rows so far */
 
 #endif

@@ -11,9 +11,12 @@
 #define HR_SILENT_NS UINT64_C(60000000000)
 
 struct hr_query_options {
-	uint64_t memory_bytes; /* limit for DuckDB; 0: half of the machine's memory */
-	unsigned threads;      /* 0: one per CPU of this process */
-	/* folder for data beyond the memory limit, made when needed; NULL: such a query fails */
+	uint64_t memory_bytes; /* DuckDB's memory limit; 0: half of the machine's memory */
+	unsigned threads;      /* 0: one for each CPU that this process may use */
+	/*
+	 * Folder for data beyond the memory limit, made when needed. NULL: a query that needs it
+	 * fails.
+	 */
 	const char *spill;
 	const char *parquet;  /* the only file that hr_query_parquet may write; NULL: none */
 	uint64_t spill_bytes; /* maximum size of `spill`; 0: the free space of the disk */

@@ -9,13 +9,14 @@
 
 #define KEPT_ROWS      1000u /* rows that determine the widths of columns */
 #define MIN_TEXT       8u    /* minimum number of characters of a cut text */
-#define MIN_PATH       24u   /* the same for paths on a wide terminal */
+#define MIN_PATH       24u   /* minimum number of characters of a cut path, on a wide terminal */
 #define GAP	       2u
 #define DOTS	       "..."
 #define DOTS_WIDTH     (sizeof(DOTS) - 1)
 #define ELSEWHERE_NOTE "a wider terminal or --format list shows them"
-#define LIST_ROWS      5u  /* at most this many rows become a list if they are too wide */
-#define LIST_RULE      16u /* length of the rule between rows, in addition to the names */
+/* A table that is too wide becomes a list if it has at most this many rows. */
+#define LIST_ROWS 5u
+#define LIST_RULE 16u /* length of the rule between rows, in addition to the names */
 
 struct text_column {
 	char *name;
@@ -30,7 +31,7 @@ struct hr_text_table {
 	unsigned n_columns, n_shown;
 	unsigned widest_name;
 	struct text_column *columns;
-	char **cells; /* cells of buffered rows; NULL: the widths are known */
+	char **cells; /* cells of buffered rows; NULL: rows are no longer buffered */
 	size_t n_cells;
 	uint64_t rows;
 	unsigned at; /* the column of the next cell */
@@ -171,7 +172,7 @@ static unsigned total(const struct hr_text_table *t)
 	return n;
 }
 
-/* Leaves out the last columns until the smallest widths fit, then cuts the widest column. */
+/* Leaves out the last columns until the smallest widths fit. Then cuts the widest columns. */
 static void fit(struct hr_text_table *t)
 {
 	for (unsigned i = 0; i < t->n_columns; i++)

@@ -13,14 +13,20 @@
 
 struct hr_text_table;
 
-/* `terminal`: width of the terminal in characters; 0: nothing is cut. Returns 0 or -ENOMEM. */
+/* `terminal`: width of the terminal in characters; 0: cut nothing. Returns 0 or -ENOMEM. */
 int hr_text_table_new(unsigned n_columns, unsigned terminal, struct hr_text_table **ret);
 void hr_text_table_free(struct hr_text_table *t);
 
-/* Names a column, before the first cell. Numbers are aligned right and never cut. 0 or -ENOMEM. */
+/*
+ * Names a column. Call it before the first cell. Numbers are aligned right and never cut. Returns 0
+ * or -ENOMEM.
+ */
 int hr_text_table_column(struct hr_text_table *t, unsigned i, const char *name, bool number);
 
-/* Shows a list at any width. Call it between naming the columns and the first cell. */
+/*
+ * Selects the layout of a list, whatever the width. Call it after the columns are named, and before
+ * the first cell.
+ */
 void hr_text_table_list(struct hr_text_table *t);
 
 /* For a named query, whose answer has `more` columns. Such a table never becomes a list. */

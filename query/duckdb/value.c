@@ -83,7 +83,7 @@ static int init_children(struct hr_shape *s, duckdb_logical_type type, unsigned 
 		} else if (s->type == DUCKDB_TYPE_ARRAY) {
 			s->array = hr_duckdb.array_type_array_size(type);
 			child = hr_duckdb.array_type_child_type(type);
-		} else { /* a MAP is a list of structs of key and value */
+		} else { /* a MAP is a list of structs that have a key and a value */
 			child = hr_duckdb.list_type_child_type(type);
 		}
 		r = init_child(s, i, child, depth);
@@ -140,7 +140,7 @@ static int init_child(struct hr_shape *s, unsigned i, duckdb_logical_type type, 
 {
 	int r = init_depth(&s->children[i], type, depth + 1);
 
-	/* If reading the enum's texts failed, the caller destroys the logical type. */
+	/* If the texts of an enum could not be read, the caller destroys the logical type. */
 	return r == 0 && s->children[i].type == DUCKDB_TYPE_ENUM ? -ENOTSUP : r;
 }
 
@@ -245,7 +245,10 @@ static bool scientific(const char *text, int *ret_digits, int *ret_exponent)
 	return e != NULL;
 }
 
-/* Prints the shortest text that reads back as the same number; numbers of seconds: no exponent. */
+/*
+ * Prints the shortest text that reads back as the same number. A small number, such as a time in
+ * seconds, gets no exponent.
+ */
 static void print_double(struct hr_buffer *b, double v, bool is_float)
 {
 	int significant, exponent;
@@ -278,7 +281,10 @@ static void print_date(struct hr_buffer *b, int64_t days)
 			year > 0 ? "" : " (BC)");
 }
 
-/* Prints a type's largest value as infinity, and its negative as -infinity. False: neither. */
+/*
+ * Prints the largest value of a type as infinity, and its negative as -infinity. False: `v` is
+ * neither.
+ */
 static bool print_infinity(struct hr_buffer *b, int64_t v, int64_t infinity)
 {
 	const char *text = v < 0 ? "-infinity" : "infinity";
@@ -329,7 +335,7 @@ static void print_interval(struct hr_buffer *b, duckdb_interval v)
 	print_time(b, v.micros < 0 ? -v.micros : v.micros, 1000000);
 }
 
-/* DuckDB flips the top bit to sort UUIDs as integers. */
+/* DuckDB stores UUIDs with a flipped top bit, to sort them as integers. */
 static void print_uuid(struct hr_buffer *b, duckdb_hugeint v)
 {
 	uint64_t high = (uint64_t)v.upper ^ UINT64_C(1) << 63;

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* value.h - a value of any SQL type as text. A shape describes a column's type and is made once. */
+/*
+ * value.h - writes a value of any SQL type as text. A shape describes a column's type, and is made
+ * once for the column.
+ */
 #ifndef HEADRACE_QUERY_DUCKDB_VALUE_H
 #define HEADRACE_QUERY_DUCKDB_VALUE_H
 
@@ -9,7 +12,7 @@
 
 #include "query/duckdb/duckdb_api.h"
 
-/* Text that grows. `failed`: memory ran out, and later appends are missing. */
+/* A text that grows. `failed`: memory ran out, so the text is not complete. */
 struct hr_buffer {
 	char *data;
 	size_t n, size;
@@ -25,18 +28,18 @@ struct hr_shape {
 	bool json;	      /* a VARCHAR of type JSON, printed unchanged */
 	duckdb_type internal; /* of DECIMAL and ENUM: integer type of the values */
 	unsigned scale;	      /* scale of a DECIMAL */
-	uint64_t array;	      /* elements of an ARRAY */
+	uint64_t array;	      /* number of elements of an ARRAY */
 	struct hr_shape *children;
 	char **names; /* names of a STRUCT's children */
 	unsigned n_children;
-	duckdb_logical_type logical; /* type of an ENUM, to look up texts; else NULL */
+	duckdb_logical_type logical; /* the type of an ENUM, for looking up its texts; else NULL */
 };
 
 /* Returns 0; -ENOTSUP: the type cannot be printed (cast it to VARCHAR); -ENOMEM. */
 int hr_shape_init(struct hr_shape *s, duckdb_logical_type type);
 void hr_shape_done(struct hr_shape *s);
 
-/* True: a number, which is aligned right in tables, and unquoted in JSON. */
+/* Whether the type is a number: aligned right in tables, not quoted in JSON. */
 bool hr_shape_is_number(const struct hr_shape *s);
 
 bool hr_value_is_null(duckdb_vector vector, idx_t row);
@@ -44,7 +47,7 @@ bool hr_value_is_null(duckdb_vector vector, idx_t row);
 /* Appends a cell that is not NULL: texts without quotes, nested values as JSON. */
 void hr_value_text(struct hr_buffer *b, const struct hr_shape *s, duckdb_vector vector, idx_t row);
 
-/* Appends a cell as JSON; NULL, NaN and infinities are null. */
+/* Appends a cell as JSON. NULL, NaN and infinities become null. */
 void hr_value_json(struct hr_buffer *b, const struct hr_shape *s, duckdb_vector vector, idx_t row);
 
 /* Returns a text cell that is not NULL, without a copy. False: the column has another type. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The order of batches: which thread reads which batch, and when each one is added up. */
+/* Assigns batches to threads, and adds the batches up in order. */
 #include <errno.h>
 #include <stdlib.h>
 
@@ -7,17 +7,21 @@
 #include "query/intervals/during.h"
 
 /*
- * The intervals of a lane before the cut. Later batches may still overlap them. The cut is the latest
- * end of the events that are still to be added up.
+ * The intervals of a lane that lie before the cut. The cut is the latest time at which an event
+ * ends in a batch that has not been added up. Events of such batches may overlap these intervals.
  */
 struct pending_spans {
 	struct hr_span *spans;
-	size_t n;    /* spans[0..n) are united */
-	size_t used; /* spans[n..used) are pieces; only spans of the same piece are united */
+	size_t n; /* spans[0..n) do not overlap */
+	/*
+	 * spans[n..used) are pieces; spans of the same piece do not overlap, spans of different
+	 * pieces may.
+	 */
+	size_t used;
 	size_t room;
-	size_t *ends; /* end of each piece in `spans` */
+	size_t *ends; /* where each piece ends in `spans` */
 	size_t n_pieces, pieces_room;
-	uint64_t busy_ns; /* busy time above the cut */
+	uint64_t busy_ns; /* busy time after the cut */
 	struct hr_busy_sums sums;
 };
 
@@ -33,12 +37,13 @@ struct hr_busy {
 	pthread_mutex_t lock;
 	pthread_cond_t moved; /* `added` or `error` has changed */
 	size_t next;	      /* the next batch to read */
-	size_t added;	      /* batches that were added up */
+	size_t added;	      /* number of batches that were added up */
 	bool adding;	      /* a thread adds batches up, and owns the members below */
 	int error;
 
-	struct pending_spans *pending; /* intervals of each lane; zero before its first event */
-	/* of each stream: upper limit of the end of all events in batches to come */
+	/* For each lane; all zero before the first event of the lane. */
+	struct pending_spans *pending;
+	/* For each stream: no event of a batch that has not been added up ends later. */
 	int64_t *last_ns;
 	struct hr_span *room[2];
 	size_t room_n[2];
@@ -217,7 +222,7 @@ static size_t cut_off(struct hr_busy *b, struct pending_spans *p, struct hr_span
 	return hr_spans_cut(spans, n, cut, &p->busy_ns);
 }
 
-/* Unites all intervals of a lane, and adds up the time above the cut. */
+/* Unites all intervals of a lane. Then removes the time after the cut from them, and adds it up. */
 static int settle(struct hr_busy *b, struct pending_spans *p, int64_t cut)
 {
 	size_t n_runs = 0, at = p->n;
@@ -237,7 +242,7 @@ static int settle(struct hr_busy *b, struct pending_spans *p, int64_t cut)
 }
 
 /*
- * Like settle(), but adds one more piece, whose memory it reuses. Usually, only the end of a long
+ * Like settle(), but also adds a piece, whose memory it reuses. Usually, only the end of a long
  * piece overlaps pending spans, so the rest is copied without a merge.
  */
 static int settle_with(struct hr_busy *b, struct pending_spans *p, struct hr_span *piece, size_t n,
@@ -268,8 +273,8 @@ static int settle_with(struct hr_busy *b, struct pending_spans *p, struct hr_spa
 }
 
 /*
- * Merges the pieces only when they have as many spans as the united ones. So the work is
- * proportional to the pieces, even for a lane of many streams.
+ * Adds a piece to a lane. Merges the pieces only when they have as many spans as the united part.
+ * So the work is proportional to the pieces, even for a lane of many streams.
  */
 static int add_piece(struct hr_busy *b, struct pending_spans *p, struct hr_span *piece, size_t n,
 		     int64_t cut)
@@ -289,7 +294,7 @@ static int add_piece(struct hr_busy *b, struct pending_spans *p, struct hr_span 
 	return p->used - p->n >= p->n ? settle(b, p, cut) : 0;
 }
 
-/* Returns the cut of a key, which is that of the streams with its processes. */
+/* Returns the cut of a key: the latest cut of the streams that have processes of this key. */
 static int64_t cut_of(const struct hr_busy *b, const struct hr_busy_key *key)
 {
 	int64_t cut = INT64_MIN;
@@ -349,7 +354,10 @@ static int busy_finish(struct hr_busy *b)
 
 /* ---- turns ---- */
 
-/* Reserves the next batch once its result has room. False: no batch is left, or an error. */
+/*
+ * Waits until there is room for the result of the next batch, and reserves the batch for this
+ * thread. False: no batch is left, or an error.
+ */
 static bool busy_take_turn(struct hr_busy *b, size_t *ret)
 {
 	bool some;
@@ -367,7 +375,10 @@ static bool busy_take_turn(struct hr_busy *b, size_t *ret)
 	return some;
 }
 
-/* The caller holds the lock, which is released while a batch is added up. */
+/*
+ * Adds up batches that are ready. The caller holds the lock; it is released while a batch is added
+ * up.
+ */
 static void add_ready(struct hr_busy *b)
 {
 	b->adding = true;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Reads one batch and unites the intervals of each lane. The rows of a task are contiguous and
- * almost sorted, so only the runs of different tasks are merged.
+ * Reads one batch, and unites the intervals of each lane. The rows of a task are contiguous and
+ * almost sorted, so only the runs of different tasks need a merge.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -14,15 +14,15 @@
 
 struct span_run {
 	uint32_t lane;
-	uint32_t first, n; /* in hr_busy_worker.spans: sorted and not empty */
+	uint32_t first, n; /* place in hr_busy_worker.spans; sorted, not empty */
 	struct hr_busy_sums sums;
 };
 
 struct hr_busy_worker {
 	struct hr_decoder *decoder;
 	struct hr_span *spans, *room[2]; /* HR_BATCH_EVENTS each */
-	uint8_t *classes;		 /* class of each row, or HR_BUSY_NO_LANE */
-	/* `classes` of the batch; NULL: the task of a row determines its lane */
+	uint8_t *classes;		 /* the class of each row, or HR_BUSY_NO_LANE */
+	/* `classes` for this batch; NULL: each row is in the lane of its task. */
 	const uint8_t *counted;
 	struct span_run *runs;
 	size_t n_runs, runs_room;
@@ -71,7 +71,10 @@ void hr__busy_sums_add(struct hr_busy_sums *to, const struct hr_busy_sums *from)
 
 /* ---- which rows ---- */
 
-/* Returns the class of each row, or HR_BUSY_NO_LANE. NULL: all rows of a task are in its lane. */
+/*
+ * Returns the class of each row, or HR_BUSY_NO_LANE. NULL: all rows of a task are in the lane of
+ * the task.
+ */
 static const uint8_t *classify(const struct hr_busy_lanes *l, const struct hr_columns *c,
 			       struct hr_busy_worker *w)
 {
@@ -92,7 +95,10 @@ static const uint8_t *classify(const struct hr_busy_lanes *l, const struct hr_co
 	return classes;
 }
 
-/* Takes the intervals of rows [first, end) of `class`, or of all if `classes` is NULL. */
+/*
+ * Copies the intervals of rows [first, end) that are of class `class`, or of all these rows if
+ * `classes` is NULL.
+ */
 ALWAYS_INLINE struct span_run busy_batch_take(const struct hr_columns *c, uint64_t offset_ns,
 					      uint32_t first, uint32_t end, const uint8_t *classes,
 					      uint8_t class, struct hr_span *to)

@@ -15,26 +15,30 @@
 #define HR_BUSY_NO_LANE UINT8_MAX /* class of a row that the scope excludes */
 
 /* ---- keys ---- */
-/* rank of processes that have another rank than the requested one, and so no row */
+/* The rank of processes whose rank is not the requested one. They have no row. */
 #define HR_BUSY_OTHER_RANK (-2)
 
 struct hr_busy_key {
 	const struct hr_qstream *st;
 	uint64_t proc;
 	int32_t rank, worker;
-	uint32_t first_stream, n_streams; /* in hr_busy_keys.streams: streams with its processes */
+	/* Place in hr_busy_keys.streams: the streams that have processes of this key. */
+	uint32_t first_stream, n_streams;
 };
 
 struct hr_busy_keys {
 	struct hr_busy_key *list;
 	size_t n;
 	uint32_t *streams;
-	size_t *first_process; /* first index of each stream in key_of */
-	/* key of each process; the unknown processes of a stream share one */
+	size_t *first_process; /* where each stream begins in key_of */
+	/* The key of each process. All unknown processes of a stream share a key. */
 	uint32_t *key_of;
 };
 
-/* Returns whether the stream, or the batch, may have processes of this rank or HR_BUSY_ANY_RANK. */
+/*
+ * Return whether the stream, or the batch, may have processes of this rank (HR_BUSY_ANY_RANK: of
+ * any).
+ */
 bool hr__busy_stream_has(const struct hr_stream *s, int32_t rank);
 bool hr__busy_batch_has(const struct hr_stream *s, const struct hr_batch_ref *b, int32_t rank);
 
@@ -54,7 +58,7 @@ struct hr_busy_sums {
 
 struct hr_busy_piece {
 	uint32_t lane;
-	uint32_t first, n; /* united spans in hr_busy_part.spans */
+	uint32_t first, n; /* place in hr_busy_part.spans; united */
 	struct hr_busy_sums sums;
 };
 
@@ -67,23 +71,23 @@ struct hr_busy_part {
 
 struct hr_busy_batch {
 	uint32_t stream, batch;
-	int64_t last_ns; /* wall clock: no event of the batch ends later */
+	int64_t last_ns; /* wall clock; no event of the batch ends later */
 	/* last_ns of the next batch of the stream; INT64_MIN: no batch is left */
 	int64_t next_last_ns;
 };
 
 struct hr_busy_lanes {
 	const struct hr_busy_keys *keys;
-	unsigned classes;	  /* lanes per key: HR_BUSY_CLASSES or 1 */
+	unsigned classes;	  /* number of lanes of each key: HR_BUSY_CLASSES or 1 */
 	struct hr_during *during; /* NULL for hr_busy(), which has no regions */
 	enum hr_busy_scope scope;
 	uint8_t class_of_op[HR_OP_MAX];
 };
 
 /*
- * Reads and decodes a batch, and unites its intervals. Notes a damaged batch, which then has no
- * pieces. A batch with an event that ends after last_ns counts as damaged, because it would be
- * added too late. Returns 0 or -ENOMEM.
+ * Reads and decodes a batch, and unites its intervals. A damaged batch is counted for the notes,
+ * and has no pieces. A batch with an event that ends after last_ns also counts as damaged, because
+ * it would be added too late. Returns 0 or -ENOMEM.
  */
 int hr__busy_batch_read(struct hr_query *q, const struct hr_busy_lanes *lanes,
 			const struct hr_busy_batch *batch, struct hr_busy_worker *w,

@@ -6,8 +6,8 @@
 #include "query/intervals/busy_internal.h"
 
 /*
- * A process, or all processes of a stream of which it has no description. Fields by which hr_busy()
- * does not group are empty.
+ * A process, or all processes of a stream that the stream does not describe. Fields by which
+ * hr_busy() does not group are empty.
  */
 struct key_entry {
 	const struct hr_qstream *st;

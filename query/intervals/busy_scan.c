@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* hr_busy(): the table function around busy.h. */
+/* The table function hr_busy(), which uses busy.h. */
 #include <stddef.h>
 #include <stdlib.h>
 

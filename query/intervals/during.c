@@ -7,7 +7,10 @@
 #include "common/array.h"
 #include "query/tables/rows.h"
 
-/* sums[i] is of the time from points[i - 1] to points[i]; the first and last are open-ended. */
+/*
+ * The pieces of a key's time: sums[i] is for the time from points[i - 1] to points[i]. The first
+ * and the last piece are open-ended.
+ */
 struct place {
 	int64_t *points;
 	size_t n;
@@ -17,7 +20,7 @@ struct place {
 struct hr_during {
 	struct hr_during_row *rows;
 	size_t n_rows, rows_room;
-	struct place *places; /* one per key */
+	struct place *places; /* one for each key */
 	size_t n_places;
 };
 
@@ -111,7 +114,9 @@ static int by_time(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-/* Returns the number of points at or before `time`, which is the index of its sums. */
+/*
+ * Returns the number of points at or before `time`, which is also the index of the sums for `time`.
+ */
 static size_t sums_at(const struct place *p, int64_t time)
 {
 	size_t low = 0, high = p->n;
@@ -127,7 +132,7 @@ static size_t sums_at(const struct place *p, int64_t time)
 	return low;
 }
 
-/* False: the row is a sum of short regions, which has no position in time. */
+/* Whether a row has a position in time: a sum of short regions has none. */
 static bool has_place(const struct hr_during_row *row)
 {
 	return row->region.count <= 1;
@@ -222,7 +227,7 @@ void hr__during_ops(struct hr_during *d, uint32_t key, const struct hr_columns *
 		    uint64_t offset_ns, uint32_t first, uint32_t end, const uint8_t *classes)
 {
 	const struct place *p = &d->places[key];
-	int64_t low = INT64_MAX, high = INT64_MIN; /* limits of the sums at `at` */
+	int64_t low = INT64_MAX, high = INT64_MIN; /* limits of the piece `at` */
 	struct moved moved = {0};
 	size_t at = 0;
 

@@ -21,7 +21,7 @@
 #include "query/intervals/busy_internal.h"
 #include "common/region.h"
 
-/* Sums between two points. After hr__during_sum, they cover all time before the second point. */
+/* The sums between two points. hr__during_sum makes them cover all time before the second point. */
 struct hr_during_sums {
 	_Atomic uint64_t ops, bytes_read, bytes_written, io_ns;
 	uint64_t busy_ns; /* time with an operation under way */
@@ -29,24 +29,25 @@ struct hr_during_sums {
 
 struct hr_during_row {
 	uint32_t stream;
-	uint32_t key; /* key of the region's rank, in hr_busy_keys */
+	uint32_t key; /* the key of the region's rank in hr_busy_keys */
 	struct hr_region region;
 	int64_t start_ns, end_ns; /* wall clock */
-	size_t from, to; /* in hr__during_sums(): the region's I/O is sums[to] - sums[from] */
+	/* Indexes of hr__during_sums(): the region's I/O is sums[to] - sums[from]. */
+	size_t from, to;
 };
 
 struct hr_during;
 
 struct hr_during_args {
 	uint32_t kinds; /* bit i: regions of kind i */
-	int32_t rank;	/* only this rank, or HR_BUSY_ANY_RANK */
+	int32_t rank;	/* only regions of this rank, or HR_BUSY_ANY_RANK */
 };
 
-/* Reads the regions, not the events. Returns 0 or -ENOMEM. */
+/* Reads the regions, but no events. Returns 0 or -ENOMEM. */
 int hr__during_new(struct hr_query *q, const struct hr_during_args *args, struct hr_during **ret);
 void hr__during_free(struct hr_during *d);
 
-/* Makes the points. Call it before the events are added. Returns 0 or -ENOMEM. */
+/* Makes the points. Call it before any event is added. Returns 0 or -ENOMEM. */
 int hr__during_place(struct hr_during *d, const struct hr_query *q,
 		     const struct hr_busy_keys *keys);
 
@@ -54,11 +55,11 @@ int hr__during_place(struct hr_during *d, const struct hr_query *q,
 void hr__during_ops(struct hr_during *d, uint32_t key, const struct hr_columns *c,
 		    uint64_t offset_ns, uint32_t first, uint32_t end, const uint8_t *classes);
 
-/* Adds the time of the united spans that is above `cut`. */
+/* Adds the time of united spans that is after `cut`. */
 void hr__during_busy(struct hr_during *d, uint32_t key, const struct hr_span *spans, size_t n,
 		     int64_t cut);
 
-/* Call it once, after all events were added. */
+/* Makes the final sums. Call it once, after all events were added. */
 void hr__during_sum(struct hr_during *d);
 
 size_t hr__during_rows(const struct hr_during *d, const struct hr_during_row **ret);

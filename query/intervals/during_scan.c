@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* hr_during(): the table function around during.h. */
+/* The table function hr_during(), which uses during.h. */
 #include <errno.h>
 #include <stdlib.h>
 
@@ -8,7 +8,7 @@
 
 #define DEFAULT_KIND "step"
 
-/* Estimated number of rows. With a small estimate, DuckDB would join by nested loops. */
+/* The estimated number of rows. With a small estimate, DuckDB would join by nested loops. */
 #define GUESSED_ROWS 1000000u
 
 /* clang-format off */
@@ -139,7 +139,7 @@ static void put_region(const struct hr_busy_use *use, const struct hr_during_row
 	}
 }
 
-/* Puts NULL for short regions that were added up, because they have no position in time. */
+/* Writes NULL for short regions that were added up, because they have no position in time. */
 static void put_sum(const struct hr_busy_use *use, const struct hr_during_row *row,
 		    enum during_column column, size_t k, struct hr_query_out *out)
 {

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A list counts as almost sorted up to this many insertion steps per span. */
+/* A list counts as almost sorted if an insertion sort needs at most this many steps per span. */
 #define STEPS 8u
 
 static int by_start(const void *a, const void *b)
@@ -16,7 +16,8 @@ static int by_start(const void *a, const void *b)
 }
 
 /*
- * Operations of a thread that overlap (aio, signal handlers) end out of order. False: not sorted.
+ * Sorts a list that is almost sorted: operations of a thread that overlap (aio, signal handlers)
+ * end out of order. False: the list needs too many steps, and is not sorted.
  */
 static bool insertion_sort(struct hr_span *spans, size_t n)
 {
@@ -41,7 +42,10 @@ void hr_spans_sort(struct hr_span *spans, size_t n)
 		qsort(spans, n, sizeof(*spans), by_start);
 }
 
-/* Chooses the next list without a branch, because mispredicted branches would double the time. */
+/*
+ * Merges two runs. Chooses the next span without a branch, because mispredicted branches would
+ * double the time.
+ */
 static struct hr_span_run merge_two(struct hr_span_run a, struct hr_span_run b, struct hr_span *to)
 {
 	const struct hr_span *x = a.at, *y = b.at, *x_end = x + a.n, *y_end = y + b.n;
@@ -77,7 +81,10 @@ static void merge_pairs(struct hr_span_run *runs, size_t pairs, struct hr_span *
 	}
 }
 
-/* First merges the shortest runs until a power of two is left; then each pass copies all spans. */
+/*
+ * First merges the shortest runs until their number is a power of two. Then each pass copies all
+ * spans once.
+ */
 struct hr_span_run hr_spans_merge(struct hr_span_run *runs, size_t n_runs,
 				  struct hr_span *const room[2])
 {

@@ -14,27 +14,33 @@ struct hr_span {
 	int64_t start, end; /* [start, end), start < end */
 };
 
-/* A list sorted by start. */
+/* A list of spans, sorted by start. */
 struct hr_span_run {
 	const struct hr_span *at;
 	size_t n;
 };
 
-/* Sorts by start, in one pass over a sorted list, and in little more over an almost sorted one. */
+/* Sorts by start. A sorted list takes one pass, and an almost sorted list little more. */
 void hr_spans_sort(struct hr_span *spans, size_t n);
 
 /*
- * Merges one or more runs into one, and reorders the array `runs`. Each of the two buffers `room`
- * has space for all spans and does not overlap the runs. The result is in a buffer, or is the only
- * run.
+ * Merges one or more runs into one run, and reorders the array `runs`. Each of the two buffers
+ * `room` has space for all spans and does not overlap the runs. The result is in one of the
+ * buffers, or is the only run.
  */
 struct hr_span_run hr_spans_merge(struct hr_span_run *runs, size_t n_runs,
 				  struct hr_span *const room[2]);
 
-/* Unites sorted spans; `to` may be the same array. Returns the number of spans left. */
+/*
+ * Replaces sorted spans that overlap or touch by their union, in `to`, which may be the same array.
+ * Returns the number of spans left.
+ */
 size_t hr_spans_unite(struct hr_span_run from, struct hr_span *to);
 
-/* Splits united spans at `cut`. Adds the time above it to *total. Returns the number below it. */
+/*
+ * Splits united spans at `cut`. Adds the time after `cut` to *total. Returns the number of spans
+ * before `cut`.
+ */
 size_t hr_spans_cut(struct hr_span *spans, size_t n, int64_t cut, uint64_t *total);
 
 size_t hr_spans_before(const struct hr_span *spans, size_t n, int64_t time);

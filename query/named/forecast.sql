@@ -55,7 +55,7 @@ texts AS (
                CASE $checkpoint WHEN 'async' THEN 'checkpoint=async' END)),
         format('   loops:       {} instead of {} (the replay of the recorded settings takes {})', hr_prediction(predicted_ns, low_ns, high_ns), hr_duration(recorded_ns),
                hr_duration(replayed_ns))],
-        CASE WHEN loops > 1 THEN [format('   each loop:   {} instead of {}, on average of {:.0f}', hr_prediction(predicted_ns / loops, low_ns / loops, high_ns / loops), hr_duration(recorded_ns / loops), loops)] ELSE [] END,
+        CASE WHEN loops > 1 THEN [format('   each loop:   {} instead of {}, mean of {:.0f} loops', hr_prediction(predicted_ns / loops, low_ns / loops, high_ns / loops), hr_duration(recorded_ns / loops), loops)] ELSE [] END,
         CASE WHEN doubt IS NOT NULL THEN [format('   not known:   {}', doubt)] ELSE [] END,
         CASE WHEN $checkpoint = 'async' AND checkpoint_ns > 0 THEN [format('   checkpoints: at most {} instead of {}', hr_duration(checkpoint_ns / 2), hr_duration(checkpoint_ns))] ELSE [] END,
         CASE WHEN ranks > 1 AND stalls THEN [format('   ranks:       {}, which wait for each other: of the slowest one', ranks)]

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* DuckDB's parser accepts expressions 1000 deep, each with a few levels of JSON */
+/* DuckDB's parser accepts 1000 nested expressions. Each has a few levels of JSON. */
 #define MAX_DEPTH 4000
 
 struct parser {
@@ -27,7 +27,10 @@ static bool take_word(struct parser *p, const char *word)
 	return true;
 }
 
-/* p->at is after the backslash. DuckDB writes only control bytes as \u00XX. */
+/*
+ * Decodes an escape sequence; p->at is after its backslash. DuckDB writes \u00XX for control bytes
+ * only.
+ */
 static int take_escape(struct parser *p, char **to)
 {
 	static const char from[] = "\"\\/bfnrt", value[] = "\"\\/\b\f\n\r\t";

@@ -2,9 +2,9 @@
 /*
  * json_tree.h - parses the text of json_serialize_sql, which is JSON without blanks, into a tree
  *
- * No library fits: jansson rejects the uint64_t of "no location", cJSON rounds integers, and json-c
- * takes eight times as long for the 80,000 nodes of input-wait. The caller's arena owns nodes and
- * strings.
+ * No library fits: jansson rejects the uint64_t that means "no location", cJSON rounds integers,
+ * and json-c takes eight times as long for the 80,000 nodes of the query input-wait. The caller's
+ * arena owns nodes and strings.
  */
 #ifndef HEADRACE_QUERY_PRUNE_JSON_TREE_H
 #define HEADRACE_QUERY_PRUNE_JSON_TREE_H
@@ -18,7 +18,7 @@ enum hr_json_tree_type {
 	HR_JSON_TREE_NULL,
 	HR_JSON_TREE_FALSE,
 	HR_JSON_TREE_TRUE,
-	HR_JSON_TREE_INT,  /* a whole int64_t */
+	HR_JSON_TREE_INT,  /* a whole number that fits into int64_t */
 	HR_JSON_TREE_REAL, /* any other number */
 	HR_JSON_TREE_STRING,
 	HR_JSON_TREE_ARRAY,
@@ -37,7 +37,9 @@ struct hr_json_tree {
 /* Errors: -EBADMSG (no JSON, or nested too deeply), -ENOMEM. */
 int hr_json_tree_parse(struct hr_arena *arena, const char *text, const struct hr_json_tree **ret);
 
-/* Returns a member of an object. NULL: it is missing, or `node` is NULL or no object. */
+/*
+ * Returns a member of an object. NULL: the member is missing, or `node` is NULL or not an object.
+ */
 const struct hr_json_tree *hr_json_tree_get(const struct hr_json_tree *node, const char *key);
 
 /* Returns the text of a string member, or NULL. */

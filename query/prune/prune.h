@@ -24,7 +24,7 @@
 
 #include "store/store.h"
 
-#define HR_PRUNE_OPS	512u /* op ids are smaller: HR_OP_MAX */
+#define HR_PRUNE_OPS	512u /* op ids are less than this: HR_OP_MAX */
 #define HR_PRUNE_VALUES 64u  /* a longer IN list prunes nothing */
 
 struct hr_query_arg;
@@ -47,22 +47,23 @@ struct hr_prune {
 	struct hr_prune_set path;				 /* path of the event's file */
 	struct hr_prune_range start_ns, end_ns;			 /* wall clock */
 	bool ops_known;
-	/* ops that can match: named ones, and those of named classes */
+	/* The ops that can match: those that WHERE names, and those of classes that it names. */
 	uint64_t ops[HR_PRUNE_OPS / 64];
-	bool distinct; /* the answer is the same if equal rows are returned once */
+	/* The answer stays the same if each of several equal rows is returned only once. */
+	bool distinct;
 };
 
-void hr_prune_init(struct hr_prune *p); /* everything matches */
+void hr_prune_init(struct hr_prune *p); /* then everything matches */
 void hr_prune_done(struct hr_prune *p);
 
 /*
- * Narrows `p` by a statement's parse tree (the text of json_serialize_sql) and its parameters.
- * Ignores what it does not understand. 0 or -ENOMEM.
+ * Narrows `p` by a statement's parse tree (the text of json_serialize_sql) and parameters. Ignores
+ * predicates that it does not understand. Returns 0 or -ENOMEM.
  */
 int hr_prune_parse(struct hr_prune *p, const char *json, const struct hr_query_arg *args,
 		   size_t n_args);
 
-/* Returns whether a row of the stream, or of the batch, can match. */
+/* Return whether any row of the stream, or of the batch, can match. */
 bool hr_prune_stream(const struct hr_prune *p, const struct hr_stream *s);
 bool hr_prune_batch(const struct hr_prune *p, const struct hr_stream *s,
 		    const struct hr_batch_ref *b);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Finds out whether a SELECT has the same answer if equal rows are returned only once, as with
- * SELECT DISTINCT, count(DISTINCT ...), min and max. In doubt, the answer is no.
+ * Finds out whether a SELECT has the same answer if each of several equal rows is returned only
+ * once, as with SELECT DISTINCT, count(DISTINCT ...), min and max. If it is not certain, returns
+ * false.
  */
 #include <string.h>
 #include <strings.h>
@@ -17,7 +18,7 @@ static bool is_one_of(const char *text, const char *const *list)
 	return false;
 }
 
-/* True: the result of the function depends only on the values of one row. */
+/* Whether the result of a function depends only on the values of one row. */
 static bool is_plain_function(const char *name)
 {
 	static const char *const known[] = {
@@ -71,7 +72,7 @@ static void take_function(struct plan_walk *w, const struct hr_json_tree *e)
 	bool counts = name != NULL && strcasecmp(name, "count") == 0 && distinct != NULL &&
 		      distinct->type == HR_JSON_TREE_TRUE;
 
-	/* max(x, 3) has two arguments, and returns a list of three */
+	/* max(x, 3) has two arguments, and returns a list of three values */
 	if (one && (counts || is_one_of(name, sets)))
 		w->aggregates = true;
 	else if (!is_plain_function(name))
@@ -93,7 +94,9 @@ static void take_tree(struct plan_walk *w, const struct hr_json_tree *n)
 		take_tree(w, c);
 }
 
-/* Returns whether a SELECT is DISTINCT, but not DISTINCT ON, which would choose among rows. */
+/*
+ * Returns whether a SELECT is DISTINCT. DISTINCT ON does not count, because it chooses among rows.
+ */
 static bool has_distinct(const struct hr_json_tree *select)
 {
 	const struct hr_json_tree *modifiers = hr_json_tree_get(select, "modifiers");

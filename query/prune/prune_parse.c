@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Extracts predicates from a parse tree. A predicate that it does not understand prunes nothing. */
+/*
+ * Extracts predicates from a parse tree. A predicate that this code does not understand prunes
+ * nothing.
+ */
 #include "query/prune/prune.h"
 
 #include <errno.h>
@@ -14,9 +17,9 @@
 
 #define TABLE	 "events"
 #define FUNCTION "hr_events"
-#define BUSY	 "hr_busy" /* hr_busy() has the columns of events that prune */
+#define BUSY	 "hr_busy" /* hr_busy() has those columns of events that can prune */
 
-/* ---- columns that prune, the one mention of events ---- */
+/* ---- columns that prune; the only mention of events ---- */
 
 enum target { TEXT_SET, NUMBER_SET, RANGE, OP, CLASS };
 
@@ -80,7 +83,7 @@ static const char *events_name(const struct hr_json_tree *n)
 	return NULL;
 }
 
-/* True: the table function does not run SQL, unlike query() and query_table(). */
+/* Whether a table function is known not to run SQL, unlike query() and query_table(). */
 static bool harmless_function(const char *name)
 {
 	static const char *const known[] = {"range", "generate_series", "unnest"};
@@ -95,7 +98,8 @@ static bool harmless_function(const char *name)
 }
 
 /*
- * Counts a mention once, although a MATERIALIZED CTE is in the tree three times (at one position).
+ * Counts a mention of events. A MATERIALIZED CTE is in the tree three times, with the same
+ * position, and counts once.
  */
 static void mention(struct look *l, const struct hr_json_tree *n)
 {
@@ -200,7 +204,10 @@ static const struct hr_query_arg *arg_of(const struct look *l, const struct hr_j
 	return NULL;
 }
 
-/* Returns the text or whole number of a constant or parameter. False: NULL or another type. */
+/*
+ * Finds the text or whole number of a constant or parameter. False: it is NULL, or has another
+ * type.
+ */
 static bool prune_parse_value_of(const struct look *l, const struct hr_json_tree *e,
 				 struct value *ret)
 {
@@ -378,7 +385,10 @@ static int take_in(struct look *l, const struct hr_json_tree *e)
 	return n > 0 ? narrow_set(l->p, column, values, n) : 0;
 }
 
-/* True: `$x IS NULL`, and $x has a value. This is the usual form of an optional argument. */
+/*
+ * Whether an expression is `$x IS NULL` and false, because $x has a value. This is the usual form
+ * of an optional argument.
+ */
 static bool is_false(const struct look *l, const struct hr_json_tree *e)
 {
 	const struct hr_json_tree *children = hr_json_tree_get(e, "children");
@@ -390,7 +400,7 @@ static bool is_false(const struct look *l, const struct hr_json_tree *e)
 	return arg != NULL && arg->text != NULL;
 }
 
-/* Returns the only side of an OR that can be true. NULL: several can be true. */
+/* Returns the only operand of an OR that can be true. NULL: several can be true. */
 static const struct hr_json_tree *only_choice(const struct look *l, const struct hr_json_tree *e)
 {
 	const struct hr_json_tree *children = hr_json_tree_get(e, "children"), *choice = NULL;
@@ -406,7 +416,7 @@ static const struct hr_json_tree *only_choice(const struct look *l, const struct
 	return choice;
 }
 
-/* Narrows by an expression that is true for every row of the answer. */
+/* Narrows the predicates by an expression that is true for every row of the answer. */
 static int take_condition(struct look *l, const struct hr_json_tree *e)
 {
 	const struct hr_json_tree *children = hr_json_tree_get(e, "children");
@@ -431,7 +441,7 @@ static int take_condition(struct look *l, const struct hr_json_tree *e)
 	return 0;
 }
 
-/* Returns whether the SELECT list gives the name of a pruning column to another expression. */
+/* Returns whether the SELECT list gives the name of a column that prunes to another expression. */
 static bool shadowed(const struct hr_json_tree *select)
 {
 	const struct hr_json_tree *list = hr_json_tree_get(select, "select_list");

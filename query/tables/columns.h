@@ -121,7 +121,8 @@
 #define HR_HIDDEN_FINDINGS(X)
 
 /*
- * Each table and the macro of its columns. All code that exists per table is made from this list.
+ * Each table and the suffix of its column macros. All code that exists once for each table is made
+ * from this list.
  */
 #define HR_TABLES(X) \
 	X(events, EVENTS) X(rollups, ROLLUPS) X(file_records, FILE_RECORDS) \

@@ -12,10 +12,12 @@ struct emit_job {
 	struct hr_query_out *out;
 };
 
-/* Loops use local pointers, because for the compiler, stores to the vector might change `j`. */
+/*
+ * Loops use local pointers, because the compiler must assume that stores to the vector change `j`.
+ */
 typedef void (*emitter)(const struct emit_job *j);
 
-/* Texts of each op as DuckDB strings, made once. */
+/* The texts of each op as DuckDB strings, which are made once. */
 enum op_text { OP_NAME, OP_API, OP_CLASS, OP_TEXTS };
 static duckdb_string_t op_texts[OP_TEXTS][HR_OP_MAX];
 static uint8_t op_rules[HR_OP_MAX];
@@ -513,7 +515,7 @@ int hr__emit_files(struct hr_emit *e)
 	r = hr_stream_files(e->st->s, &n_files);
 	if (r < 0)
 		return r;
-	/* Usually, the ids are 1, 2, 3... and so equal the file numbers. */
+	/* Usually, the ids are 1, 2, 3..., so they equal the file numbers. */
 	by_id = hr_stream_file_at(e->st->s, n_files, false, &last) == 0 && last.id == n_files;
 	r = number_files(e, by_id, n_files, &e->c.file, &e->numbers[0]);
 	return r < 0 ? r : number_files(e, by_id, n_files, &e->c.file2, &e->numbers[1]);

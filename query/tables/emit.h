@@ -2,7 +2,7 @@
 /*
  * emit.h - writes columns of decoded events to DuckDB vectors, for an array of row numbers
  *
- * events.c chooses batch and rows. A struct hr_emit belongs to one scanning thread.
+ * events.c chooses the batch and the rows. A struct hr_emit belongs to one scanning thread.
  */
 #ifndef HEADRACE_QUERY_TABLES_EMIT_H
 #define HEADRACE_QUERY_TABLES_EMIT_H
@@ -10,7 +10,7 @@
 #include "query/tables/internal.h"
 #include "common/batch.h"
 
-/* Columns of the process of a task. HR_TASK_NULL: unknown. */
+/* The values of a task (a thread of a process) in columns of processes. HR_TASK_NULL: unknown. */
 #define HR_TASK_NULL INT64_MIN
 struct hr_task_values {
 	uint64_t proc;
@@ -19,29 +19,36 @@ struct hr_task_values {
 
 struct hr_emit {
 	struct hr_qstream *st;
-	struct hr_columns c;	      /* file and file2 are file numbers, after hr__emit_files */
+	/* hr__emit_files replaces file ids by file numbers in file and file2. */
+	struct hr_columns c;
 	struct hr_task_values *tasks; /* c.n_tasks entries */
 	uint32_t tasks_size;
 	uint32_t *numbers[2]; /* room for file and file2 */
 };
 
-/* Adds what a column needs: decoded columns (HR_COL_BIT()) and names (HR_NAMES_*). */
+/*
+ * Adds what a column needs: decoded columns (HR_COL_BIT()) to *want, and names (HR_NAMES_*) to
+ * *names.
+ */
 void hr__emit_needs(unsigned column, uint32_t *want, unsigned *names);
 
-/* Rows with equal keys have equal values. Rows are grouped in this order, coarse keys first. */
+/*
+ * Rows with equal keys have equal values in the columns of the key. Rows are grouped by the keys in
+ * this order, by keys with few values first.
+ */
 enum hr_emit_key {
-	HR_KEY_STREAM, /* the same in all rows */
+	HR_KEY_STREAM, /* all rows of a batch have the same value */
 	HR_KEY_MOUNT,
 	HR_KEY_BITS,
 	HR_KEY_OP,
 	HR_KEY_PATTERN,
 	HR_KEY_TASK,
-	HR_KEY_FILE, /* it has too many values, so rows are not grouped by it */
+	HR_KEY_FILE, /* rows are not grouped by it, because it has too many values */
 	HR_KEY_NONE, /* each row has its own value */
 };
 enum hr_emit_key hr__emit_key(unsigned column);
 
-/* Stores the keys of rows[0..n), for HR_KEY_MOUNT to HR_KEY_TASK. */
+/* Stores the keys of rows[0..n) in values[0..n). `key`: HR_KEY_MOUNT to HR_KEY_TASK. */
 void hr__emit_keys(const struct hr_emit *e, enum hr_emit_key key, const uint32_t *rows, uint32_t n,
 		   uint32_t *values);
 
@@ -49,13 +56,16 @@ void hr__emit_keys(const struct hr_emit *e, enum hr_emit_key key, const uint32_t
 void hr__emit_constant(const struct hr_emit *e, unsigned column, uint32_t row, uint32_t n,
 		       duckdb_vector vector);
 
-/* True: one of the ops may have bytes in items of `flags` bytes, or the bitmap is empty. */
+/*
+ * Whether an op of the bitmap may count items of `flags` bytes instead of bytes. Also true if the
+ * bitmap is empty.
+ */
 bool hr__emit_has_items(const uint8_t *ops, uint32_t bytes);
 
-/* Replaces file ids by file numbers; 0: none or unknown. 0 or -ENOMEM. */
+/* Replaces the batch's file ids by file numbers (0: none or unknown). Returns 0 or -ENOMEM. */
 int hr__emit_files(struct hr_emit *e);
 
-/* Looks up the processes of the batch's tasks. 0 or -ENOMEM. */
+/* Looks up the processes of the batch's tasks. Returns 0 or -ENOMEM. */
 int hr__emit_tasks(struct hr_emit *e);
 void hr__emit_done(struct hr_emit *e);
 

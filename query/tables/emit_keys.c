@@ -42,7 +42,7 @@ void hr__emit_keys(const struct hr_emit *e, enum hr_emit_key key, const uint32_t
 	}
 }
 
-/* The C API has no constant NULL of a given type, so this writes n of them. */
+/* DuckDB's C API cannot make a constant NULL of a given type, so this writes n NULLs. */
 static void emit_nulls(uint32_t n, enum hr_sql_type type, duckdb_vector vector)
 {
 	uint64_t *validity;

@@ -9,7 +9,10 @@
 #include "query/tables/emit.h"
 #include "query/tables/groups.h"
 
-/* If more columns differ by row, the statement lists rows, which stay in the order of time. */
+/*
+ * If more columns than this have a different value in each row, the statement lists single rows.
+ * Then the rows stay in the order of time.
+ */
 #define FEW_COLUMNS 4u
 
 struct scan_unit {
@@ -17,26 +20,35 @@ struct scan_unit {
 	uint32_t batch;
 };
 
-/* The files of a stream that WHERE names, found by the first thread that scans the stream. */
+/*
+ * The files of a stream that the WHERE clause names. The first thread that scans the stream finds
+ * them.
+ */
 struct file_filter {
 	pthread_mutex_t lock;
-	/* bitmap by file number; released after it is filled, acquired before it is read */
+	/* A bitmap by file number. Stored with release after it is filled, loaded with acquire. */
 	_Atomic(uint8_t *) bits;
 };
 
-/* One use of hr_events() in a plan. Only `next`, `files` and `seen` change. */
+/*
+ * One use of hr_events() in a plan of DuckDB. After the start, only `next`, `files` and `seen`
+ * change.
+ */
 struct events_scan {
 	struct hr_query *q;
 	struct scan_unit *units;
 	size_t n_units;
 	_Atomic size_t next;
 	struct file_filter *files; /* filter of each stream; NULL: all files */
-	/* bitmap by file number per stream, made when needed; NULL: rows of a file stay separate */
+	/*
+	 * For each stream, a bitmap of the files of which a row was returned, made when needed.
+	 * NULL: a file may have many rows.
+	 */
 	_Atomic(_Atomic uint64_t *) *seen;
 	bool filter_ops;
 	bool shows_flags;
 	bool distinct;
-	uint32_t most_groups; /* 1: rows keep their order */
+	uint32_t most_groups; /* maximum number of groups; 1: rows keep their order */
 	unsigned keys;	      /* bit k: a column depends on enum hr_emit_key k */
 	uint32_t want;	      /* HR_COL_BIT()s */
 	unsigned names;	      /* HR_NAMES_* */
@@ -48,9 +60,9 @@ struct events_worker {
 	struct hr_decoder *decoder;
 	Headrace__Frame *frame;
 	struct hr_emit emit;
-	struct hr_groups *groups; /* groups of the batch's selected rows */
+	struct hr_groups *groups; /* groups of the batch's rows that were selected */
 	uint32_t group, at;	  /* the next group to return, and the position in it */
-	unsigned constant;	  /* bit k: in each group, columns of key k are constant */
+	unsigned constant;	  /* bit k: the columns of key k are constant in each group */
 	uint32_t *keys;		  /* keys of the rows, during grouping */
 };
 
@@ -102,7 +114,10 @@ static bool can_matter(const struct hr_query *q, const struct hr_stream *s, uint
 	       (hr_prune_stream(&q->prune, s) && hr_prune_batch(&q->prune, s, &s->batches[batch]));
 }
 
-/* Alternates between streams, so that threads make the names of different streams in parallel. */
+/*
+ * Lists batches of the streams in turn, so that threads make the names of different streams in
+ * parallel.
+ */
 static int list_units(struct events_scan *s)
 {
 	struct hr_query *q = s->q;
@@ -144,7 +159,9 @@ static int make_file_filters(struct events_scan *s)
 	return 0;
 }
 
-/* If rows differ only by file, makes `seen`, by which each file is returned once. */
+/*
+ * If rows differ only by their file, makes `seen`, so that the scan returns one row for each file.
+ */
 static int make_seen(struct events_scan *s)
 {
 	const unsigned of_file =
@@ -161,7 +178,7 @@ static void events_init(duckdb_init_info info)
 	struct hr_query *q = hr_duckdb.init_get_extra_info(info);
 	idx_t n = hr_duckdb.init_get_column_count(info);
 	struct events_scan *s = calloc(1, sizeof(*s) + n * sizeof(s->columns[0]));
-	unsigned loose = 0; /* columns that differ from row to row */
+	unsigned loose = 0; /* number of columns that have a different value in each row */
 
 	if (s == NULL) {
 		hr_duckdb.init_set_error(info, "out of memory");
@@ -234,7 +251,7 @@ static uint32_t select_rows(const struct events_scan *s, const struct hr_emit *e
 	return n;
 }
 
-/* Returns the files that were returned already. NULL: out of memory. */
+/* Returns the bitmap of the files of which the scan has returned a row. NULL: out of memory. */
 static _Atomic uint64_t *seen_files(const struct events_scan *s, uint32_t stream)
 {
 	_Atomic uint64_t *bits = atomic_load_explicit(&s->seen[stream], memory_order_acquire);
@@ -252,7 +269,7 @@ static _Atomic uint64_t *seen_files(const struct events_scan *s, uint32_t stream
 	return other;
 }
 
-/* Keeps the first row of each file that no thread has returned. */
+/* Keeps the first row of each file of which no thread has returned a row. */
 static uint32_t leave_unseen(const struct hr_emit *e, _Atomic uint64_t *seen, uint32_t *rows,
 			     uint32_t n_rows)
 {
@@ -272,7 +289,7 @@ static uint32_t leave_unseen(const struct hr_emit *e, _Atomic uint64_t *seen, ui
 	return n;
 }
 
-/* Keeps one row per group, or one per file in the group. */
+/* Keeps one row of each group, or one row of each file in a group. */
 static int leave_distinct(const struct events_scan *s, struct events_worker *w)
 {
 	struct hr_groups *g = w->groups;
@@ -311,7 +328,7 @@ static int group_rows(const struct events_scan *s, struct events_worker *w, uint
 	return s->distinct ? leave_distinct(s, w) : 0;
 }
 
-/* *ret NULL: all files match. */
+/* Finds the files that match the WHERE clause. *ret NULL: all files match. */
 static int wanted_files(const struct events_scan *s, uint32_t stream, const uint8_t **ret)
 {
 	struct file_filter *f = s->files != NULL ? &s->files[stream] : NULL;
@@ -331,7 +348,10 @@ static int wanted_files(const struct events_scan *s, uint32_t stream, const uint
 	return r;
 }
 
-/* Returns whether a batch has one of the files. A batch lists differences of ids, zigzag coded. */
+/*
+ * Returns whether a batch has one of the files. A batch lists the differences between ids, zigzag
+ * coded.
+ */
 static bool names_file(const struct hr_stream *s, const Headrace__EventBatch *b,
 		       const uint8_t *files)
 {
@@ -345,7 +365,10 @@ static bool names_file(const struct hr_stream *s, const Headrace__EventBatch *b,
 	return files == NULL;
 }
 
-/* `bytes` needs `flags` (item sizes) only for calls like fread, which few batches have. */
+/*
+ * The decoded columns that a batch needs. `bytes` needs `flags` (item sizes) only for calls such as
+ * fread, which few batches have.
+ */
 static uint32_t needed(const struct events_scan *s, const struct hr_batch_ref *ref)
 {
 	if (s->shows_flags || hr__emit_has_items(ref->ops, ref->ops_bytes))
@@ -353,7 +376,10 @@ static uint32_t needed(const struct events_scan *s, const struct hr_batch_ref *r
 	return s->want & ~HR_COL_BIT(HR_COL_FLAGS);
 }
 
-/* Loads a batch. Notes a damaged one, and treats it as empty. Returns 0 or -ENOMEM. */
+/*
+ * Loads a batch. Counts a damaged batch for the notes, and treats it as empty. Returns 0 or
+ * -ENOMEM.
+ */
 static int events_load(const struct events_scan *s, struct events_worker *w, struct scan_unit unit)
 {
 	struct hr_qstream *st = &s->q->streams[unit.stream];

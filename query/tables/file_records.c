@@ -56,7 +56,7 @@ static void file_cell(const struct hr_qstream *st, uint32_t id, unsigned column,
 	}
 }
 
-/* Columns that are plain sums, by their offset in the message. */
+/* The columns that are plain sums: their offset in the message. */
 static const size_t file_sums[HR_FILE_RECORDS_END] = {
 #define S(name) [HR_FILE_RECORDS_##name] = offsetof(Headrace__FileRecord, name)
     S(opens),	  S(reads),	   S(writes),	     S(seeks),	     S(stats),	       S(syncs),

@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* files: a row per file of a stream. Only the times of first and last use need file records. */
+/*
+ * files: a row for each file of a stream. Only the columns first_ns and last_ns need file records.
+ */
 #include <errno.h>
 #include <stdlib.h>
 
 #include "query/tables/rows.h"
 
 struct files {
-	uint32_t *numbers;	      /* number of the file in each row */
-	uint64_t *first_ns, *last_ns; /* times by file number; NULL: not needed */
+	uint32_t *numbers;	      /* the file number of each row */
+	uint64_t *first_ns, *last_ns; /* times, indexed by file number; NULL: not needed */
 };
 
 static void files_done(struct hr_rows *rows)

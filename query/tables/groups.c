@@ -9,7 +9,10 @@
 
 _Static_assert(HR_GROUPS_MAX <= UINT8_MAX + 1, "a group's number is a byte");
 
-/* Maps group and value to the refined group: linear probing, at most a quarter full. */
+/*
+ * Maps a group and a value to the refined group, by linear probing. At most a quarter of the slots
+ * is used.
+ */
 #define SLOTS 512u
 
 struct slot {
@@ -89,7 +92,10 @@ bool hr__groups_refine(struct hr_groups *g, const uint32_t *values)
 	return true;
 }
 
-/* Uses two counters per group, so that a row need not wait for the count of the row before. */
+/*
+ * Uses two counters per group, so that the CPU need not wait until the count of the previous row is
+ * stored.
+ */
 static void count_rows(struct hr_groups *g)
 {
 	uint32_t even[HR_GROUPS_MAX] = {0}, odd[HR_GROUPS_MAX] = {0}, first = 0, k = 0;
@@ -139,7 +145,7 @@ void hr__groups_finish(struct hr_groups *g, bool want_rows)
 		rows[next[group[k]]++] = unordered[k];
 }
 
-/* Resets `met` before the number of the pass overflows. */
+/* Begins a pass of hr__groups_distinct. Resets `met` before the number of the pass overflows. */
 static int begin_pass(struct hr_groups *g, uint32_t n_values)
 {
 	if (n_values > g->n_met) {

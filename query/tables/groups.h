@@ -15,7 +15,7 @@
 #include <stdint.h>
 
 #define HR_GROUPS_MAX 128u
-/* A vector has 2048 rows. A vector of a quarter of this size costs little more per row. */
+/* A vector has up to 2048 rows. A vector with a quarter of them costs little more per row. */
 #define HR_GROUPS_MIN_ROWS 512u
 
 struct hr_group {
@@ -25,11 +25,11 @@ struct hr_group {
 };
 
 struct hr_groups {
-	uint32_t *rows; /* after hr__groups_finish: by group, ascending in each group */
+	uint32_t *rows; /* after hr__groups_finish: sorted by group, ascending in each group */
 	uint32_t n_rows;
 	struct hr_group groups[HR_GROUPS_MAX];
 	uint32_t n_groups;
-	/* during refinement */
+	/* used between hr__groups_start and hr__groups_finish */
 	uint32_t *unordered;	  /* the rows, ascending */
 	uint8_t *group, *refined; /* group of each row */
 	uint32_t most;
@@ -47,14 +47,17 @@ void hr__groups_free(struct hr_groups *g);
  */
 void hr__groups_start(struct hr_groups *g, uint32_t n_rows, uint32_t most);
 
-/* Splits the groups by `values` of unordered[0..n_rows). False: no change, as too many groups. */
+/*
+ * Splits the groups by the values of rows unordered[0..n_rows). False: nothing changed, because
+ * there would be too many groups.
+ */
 bool hr__groups_refine(struct hr_groups *g, const uint32_t *values);
 
 void hr__groups_finish(struct hr_groups *g, bool want_rows);
 
 /*
- * Keeps the first row of each value in each group. `value_of`: value of each row; values from
- * n_values on count as 0. Returns 0 or -ENOMEM.
+ * Keeps the first row of each value in each group. `value_of`: the value of each row; a value of
+ * n_values or more counts as 0. Returns 0 or -ENOMEM.
  */
 int hr__groups_distinct(struct hr_groups *g, const uint32_t *value_of, uint32_t n_values);
 

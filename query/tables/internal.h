@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * internal.h - the structure of a query, shared by its files
+ * internal.h - struct hr_query, which all files of a query share
  *
  * hr_query_new builds it. Then it is constant, except members with a lock or an atomic. Scans do
- * not copy strings: these are in the catalogue, in constant tables or in the query's pool, which
- * outlive every result.
+ * not copy strings: the strings are in the catalogue, in constant tables or in the query's pool,
+ * and these outlive every result.
  */
 #ifndef HEADRACE_QUERY_TABLES_INTERNAL_H
 #define HEADRACE_QUERY_TABLES_INTERNAL_H
@@ -27,7 +27,10 @@ void hr__pool_init(struct hr_pool *p);
 void hr__pool_done(struct hr_pool *p);
 void *hr__pool_get(struct hr_pool *p, size_t bytes); /* NULL: out of memory */
 
-/* A string of DuckDB: up to 12 bytes inside, else a pointer to bytes that must stay valid. */
+/*
+ * A string of DuckDB: it contains up to 12 bytes itself, otherwise a pointer to bytes that must
+ * stay valid.
+ */
 static inline duckdb_string_t hr__string(const char *text, size_t n)
 {
 	duckdb_string_t s = {0};
@@ -51,9 +54,9 @@ static inline const char *hr__string_text(const duckdb_string_t *s)
 }
 
 /*
- * Returns any bytes as text. Printable ASCII is not copied, so it must stay valid; other bytes are
- * escaped (common/text.h) in the pool. If memory is short, returns an empty string, since DuckDB
- * fails first.
+ * Returns any bytes as text. Printable ASCII is not copied, so it must stay valid. Other bytes are
+ * escaped (common/text.h) in the pool. If memory is short, returns an empty string, because DuckDB
+ * fails first in this case.
  */
 duckdb_string_t hr__string_of(struct hr_pool *pool, const void *bytes, size_t n);
 static inline duckdb_string_t hr__string_ofz(struct hr_pool *pool, const char *text)
@@ -61,11 +64,14 @@ static inline duckdb_string_t hr__string_ofz(struct hr_pool *pool, const char *t
 	return hr__string_of(pool, text, text != NULL ? strlen(text) : 0);
 }
 
-/* Like hr__string_of, for text that does not stay valid. */
+/* Like hr__string_of, but copies the text. */
 duckdb_string_t hr__string_copy(struct hr_pool *pool, const char *text);
 
 /* ---- streams ---- */
-/* Names of a stream's files: arrays by file number (hr_stream_files; 0: none), made on demand. */
+/*
+ * Names of a stream's files: arrays indexed by file number (hr_stream_files; 0: none), made when a
+ * scan needs them.
+ */
 enum hr_names_part {
 	HR_NAMES_INFO = 1,    /* hash, mount, scope */
 	HR_NAMES_PATH = 2,    /* path */
@@ -75,7 +81,10 @@ enum hr_names_part {
 
 struct hr_query_names {
 	pthread_mutex_t lock;
-	/* HR_NAMES_*; released after the arrays are filled, acquired before they are read */
+	/*
+	 * The arrays that exist (HR_NAMES_*). Stored with release after they are filled, loaded
+	 * with acquire before they are read.
+	 */
 	_Atomic unsigned ready;
 	uint32_t n; /* length of each array: files + 1 */
 	uint64_t *hash;
@@ -95,7 +104,7 @@ struct hr_qmount {
 enum hr_stream_life {
 	HR_STREAM_RUNNING,
 	HR_STREAM_SILENT, /* the collector receives nothing from a stream that has not ended */
-	HR_STREAM_CUT,	  /* stopped without an end, and no process has it open */
+	HR_STREAM_CUT,	  /* the stream stopped without an end, and no process has it open */
 	HR_STREAM_ENDED
 };
 
@@ -103,20 +112,25 @@ struct hr_qstream {
 	const struct hr_stream *s;
 	enum hr_stream_life state;
 	duckdb_string_t cluster, job, node, boot;
-	/* s->n_mounts of them; mount_known[] is false for [0] and absent ids */
+	/* Arrays of s->n_mounts elements; mount_known[] is false for [0] and for absent ids. */
 	struct hr_qmount *mounts;
 	bool *mount_known;
-	uint8_t *damaged; /* bit by frame: damage is already counted; under hr_query.damage_lock */
+	/* Bitmap by frame number: damage is already counted; hr_query.damage_lock protects it. */
+	uint8_t *damaged;
 	struct hr_query_names names;
 };
 
-/* Makes missing parts. Any thread may call it; other threads wait. Returns 0 or -ENOMEM. */
+/*
+ * Makes those of these parts that are missing. Any thread may call it; other threads wait
+ * meanwhile. Returns 0 or -ENOMEM.
+ */
 int hr__names_need(struct hr_query *q, struct hr_qstream *st, unsigned parts);
 void hr__names_done(struct hr_query_names *names);
 
 /*
  * Finds the files whose path is in the set. *ret_bits: a malloc'ed bitmap by file number (bit i % 8
- * of byte i / 8). Makes none of the arrays above. Any thread may call it. Returns 0 or -ENOMEM.
+ * of byte i / 8). Does not make any of the arrays above. Any thread may call it. Returns 0 or
+ * -ENOMEM.
  */
 int hr__names_match(struct hr_query *q, const struct hr_qstream *st,
 		    const struct hr_prune_set *paths, uint8_t **ret_bits);
@@ -135,7 +149,7 @@ struct hr_sql_column {
 	enum hr_sql_type type;
 };
 
-/* Columns of the table function: those of the view, then hidden ones. */
+/* The columns of the table function: first the columns of the view, then hidden columns. */
 struct hr_sql_table {
 	const char *name;
 	const struct hr_sql_column *columns;
@@ -176,7 +190,7 @@ enum hr_sql_table_id {
 };
 extern const struct hr_sql_table hr__tables[HR_TABLE_END];
 
-/* Numbers of columns that all tables share, and that all tables of processes share. */
+/* How many columns all tables share, and how many all tables of processes share. */
 enum { HR_STREAM_COLUMNS = HR_EVENTS_proc, HR_PROCESS_COLUMNS = HR_EVENTS_tid };
 
 /* ---- the query ---- */
@@ -186,7 +200,7 @@ struct hr_query {
 	size_t n_streams;
 	struct hr_pool pool;
 	unsigned threads;
-	/* wall clock to decide which streams are silent, and the time after which they are */
+	/* The wall clock, and the time without news after which a stream counts as silent. */
 	uint64_t now_ns, silent_ns;
 	bool no_prune;
 	char *parquet;
@@ -194,27 +208,24 @@ struct hr_query {
 	duckdb_database database;
 	duckdb_connection connection;
 
-	/* predicates of the running statement, set before it starts */
+	/* Predicates of the running statement, set before it starts. */
 	struct hr_prune prune;
 	_Atomic uint64_t batches_read, batches_pruned, batches;
 	_Atomic bool interrupted; /* checked by scans that return nothing for a long time */
 
+	/* made when a table first needs it; then all threads read it */
+	struct hr_diagnosis *diagnosis;
+	pthread_mutex_t diagnosis_lock;
+
 	pthread_mutex_t damage_lock;
 	uint64_t damaged;
 	char *first_damage;
-
-	bool keeps; /* hr_query_keep was called: `diagnosis` is kept */
-	pthread_mutex_t diagnosis_lock;
-	struct hr_diagnosis *diagnosis; /* of all ranks and times; NULL: not made */
 };
-
-/* Frees `diagnosis` (diagnosis/diagnosis.c). */
-void hr__diagnosis_end(struct hr_query *q);
 
 /* Notes an unreadable frame once; the scan continues without it. Any thread may call it. */
 void hr__query_damage(struct hr_query *q, const struct hr_qstream *st, uint32_t frame, int error);
 
-/* Register hr_events(), hr_busy(), hr_during(), and the functions of rows.c. 0 or -EIO. */
+/* Register hr_events(), hr_busy(), hr_during(), and the table functions of rows.c. 0 or -EIO. */
 int hr__events_register(struct hr_query *q);
 int hr__busy_register(struct hr_query *q);
 int hr__during_register(struct hr_query *q);
@@ -227,7 +238,9 @@ struct hr_table_function {
 	duckdb_table_function_bind_t bind;
 	duckdb_table_function_init_t init, init_local;
 	duckdb_table_function_t scan;
-	/* named parameters, all VARCHAR; ends with NULL. NULL: none */
+	/*
+	 * Names of parameters, which are all VARCHAR; the list ends with NULL. NULL: no parameters.
+	 */
 	const char *const *parameters;
 };
 int hr__table_register(struct hr_query *q, const char *name, void *extra,

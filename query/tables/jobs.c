@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* jobs: a row per (cluster, job, attempt), from all its streams. */
+/* jobs: a row for each (cluster, job, attempt), made from all its streams. */
 #include <errno.h>
 #include <stdlib.h>
 
@@ -13,15 +13,16 @@
 #define STATE_ENDED   "ended"
 
 struct listed_job {
-	const struct hr_qstream *st; /* its streams are adjacent */
+	const struct hr_qstream *st; /* its first stream; the others follow it */
 	size_t n_streams;
 	duckdb_string_t array_job, array_task, user, account, partition, name, state;
 	int64_t start_ns, end_ns; /* wall clock; 0: not known */
 	bool uid_known;
 	uint32_t uid, ranks_expected, nodes_expected;
 	uint64_t ranks_seen, nodes;
-	bool live, silent, unfinished; /* a stream runs; is silent; stopped without an end */
-	bool killed, failed;	       /* the end state of a stream */
+	/* At least one stream runs, is silent, or stopped without an end. */
+	bool live, silent, unfinished;
+	bool killed, failed; /* at least one stream has this end state */
 };
 
 struct listed_jobs {
@@ -86,7 +87,7 @@ static int take_stream(struct hr_query *q, struct listed_job *job, const struct 
 	for (size_t i = 0; i < events.n; i++)
 		take_event(q, job, st, events.list[i]->job);
 	hr__frames_free(&events);
-	if (!job->uid_known && st->s->uid_known) { /* the stream has no JobEvent yet */
+	if (!job->uid_known && st->s->uid_known) { /* the stream has no JobEvent */
 		job->uid = st->s->uid;
 		job->uid_known = true;
 	}

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* kernel_records: what the kernel saw of each process's I/O on files, per op and cause. */
+/*
+ * kernel_records: the operations of each process on files that the kernel counted, per op and
+ * cause.
+ */
 #include "query/tables/sums.h"
 #include "common/cause.h"
 #include "common/ops.h"

@@ -4,7 +4,7 @@
 #include "common/fnv.h"
 #include "common/ops.h"
 
-/* key: process, op, hash of the reason, which a later version may have added */
+/* key: process, op, and a hash of the reason, because a later version may have added the reason */
 static int losses_gather(struct hr_rows *rows, uint64_t want)
 {
 	struct hr_query_sums *s;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The names of a stream's files, as arrays by file number, so that a scan loads a name in one step.
- * The first scan that needs an array makes it, in one pass over the files.
+ * The names of a stream's files, as arrays indexed by file number, so that a scan finds a name in
+ * one step. The first scan that needs an array makes it, in one pass over the files.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -12,7 +12,10 @@
 
 #define NAME_BYTES 8192 /* more than NAME_MAX, 255 */
 
-/* Distinct patterns of one stream: open addressing over indexes into `list`. */
+/*
+ * The different patterns of one stream. `slots` is a hash table with open addressing; it contains
+ * indexes of `list`.
+ */
 struct interned {
 	uint32_t *slots;
 	uint32_t mask;
@@ -55,7 +58,7 @@ static int interned_grow(struct interned *t)
 	return 0;
 }
 
-/* Returns the index of a text, which it adds if the text is new, or -ENOMEM. */
+/* Returns the index of a text, or -ENOMEM. Adds the text if it is new. */
 static int64_t intern(struct interned *t, struct hr_pool *pool, const char *text, size_t n)
 {
 	uint64_t h = hash_text(text, n);
@@ -104,7 +107,10 @@ static size_t strip_digits(char *out, const char *name, size_t n)
 	return len;
 }
 
-/* Notes the damage, because otherwise a lost name would look like a file without a name. */
+/*
+ * Counts damaged frames of paths for the notes, because a lost name otherwise looks like a file
+ * without a name.
+ */
 static void note_lost(struct hr_query *q, const struct hr_qstream *st)
 {
 	for (uint32_t i = 0; i < st->s->n_frames; i++) {
@@ -168,7 +174,7 @@ static int make_bases(struct hr_query_names *names)
 	return 0;
 }
 
-/* Removes digits before it escapes the text, because an escape contains digits. */
+/* Removes digits before it escapes the text, because an escape sequence contains digits. */
 static int make_patterns(struct hr_query *q, struct hr_qstream *st)
 {
 	struct hr_query_names *names = &st->names;
@@ -230,7 +236,7 @@ int hr__names_need(struct hr_query *q, struct hr_qstream *st, unsigned parts)
 	ready = atomic_load_explicit(&names->ready, memory_order_relaxed);
 	parts &= ~ready;
 	r = hr_stream_files(st->s, &n);
-	if (ready == 0) /* not later, when other threads may read it */
+	if (ready == 0) /* only the first time: later, other threads may read it */
 		names->n = n + 1;
 	for (unsigned part = HR_NAMES_INFO; r == 0 && part <= HR_NAMES_PATTERN; part <<= 1) {
 		if ((parts & part) == 0)

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* regions: a row is an entry of a frame's arrays. Results outlive frames, so texts are copied. */
+/*
+ * regions: each entry of a frame's arrays is a row. Texts are copied, because results outlive
+ * frames.
+ */
 #include <errno.h>
 #include <stdlib.h>
 
@@ -9,7 +12,10 @@
 struct regions {
 	struct hr_frames frames;
 	size_t *first; /* first row of each frame; after the last frame, the number of rows */
-	/* texts of each frame, by number - 1; empty for columns that were not requested */
+	/*
+	 * The texts of each frame, indexed by number - 1. Empty for columns that the statement does
+	 * not use.
+	 */
 	duckdb_string_t **texts;
 };
 
@@ -70,7 +76,7 @@ static int make_texts(struct hr_rows *rows, const Headrace__Regions *m, uint64_t
 	return r;
 }
 
-/* Notes frames with contradictory contents, and leaves them out. */
+/* Leaves out frames with contradictory contents, and counts them for the notes. */
 static void restore(struct hr_query *q, const struct hr_qstream *st, struct hr_frames *f)
 {
 	size_t kept = 0;

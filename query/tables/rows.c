@@ -13,7 +13,10 @@ static const struct hr_row_kind *const kinds[] = {
     &hr__nodes_kind,   &hr__regions_kind,      &hr__kernel_records_kind, &hr__parts_kind,
     &hr__replays_kind, &hr__findings_kind,     &hr__waits_kind,
 };
-/* An estimate: with a small one, DuckDB would join by nested loops. */
+/*
+ * The number of rows that DuckDB gets as an estimate. With a small one, it would join by nested
+ * loops.
+ */
 #define MANY_ROWS 1000000u
 #define N_KINDS	  (sizeof(kinds) / sizeof(kinds[0]))
 
@@ -22,7 +25,7 @@ struct rows_bound {
 	const struct hr_row_kind *kind;
 };
 
-/* The parameters of a use in a statement, for duckdb_free. */
+/* The parameters of one use of a table function in a statement; duckdb_free frees the texts. */
 struct parameters {
 	char *texts[HR_ROW_PARAMETERS];
 };
@@ -127,7 +130,10 @@ static void rows_init(duckdb_init_info info)
 	}
 	hr_duckdb.init_set_max_threads(info,
 				       s->n_units < b->q->threads ? s->n_units + 1 : b->q->threads);
-	/* Sanitizers cannot follow DuckDB's queues between threads: see next_unit(). */
+	/*
+	 * Release, with the acquire in next_unit(): thread sanitizers cannot follow DuckDB's
+	 * queues.
+	 */
 	atomic_store_explicit(&s->next, 0, memory_order_release);
 	hr_duckdb.init_set_init_data(info, s, free);
 }
@@ -275,7 +281,9 @@ static void scan_chunk(duckdb_function_info info, duckdb_data_chunk output)
 	size_t room = hr_duckdb.vector_size(), used = 0;
 	int r = 0;
 
-	/* A chunk costs microseconds, even with few rows, so small units share one. */
+	/*
+	 * Small units share a chunk, because each chunk costs microseconds even if it has few rows.
+	 */
 	while (used < room && !atomic_load_explicit(&s->q->interrupted, memory_order_relaxed)) {
 		size_t n = w->loaded ? w->rows.n - w->at : 0;
 

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * rows.h - all tables but events: rows are gathered, merged, and read cell by cell
+ * rows.h - all tables except events: rows are gathered, merged, and read cell by cell
  *
- * A kind of table gathers the rows of a unit (a stream, or the whole catalogue) and reads a cell.
- * rows.c does the rest, and fills the columns that tables share. Units are gathered in parallel; a
- * struct hr_rows belongs to one thread.
+ * Each kind of table gathers the rows of a unit (a stream, or the whole catalogue) and reads single
+ * cells. rows.c does everything else, and fills the columns that tables share. Threads gather
+ * different units in parallel. A struct hr_rows belongs to one thread.
  */
 #ifndef HEADRACE_QUERY_TABLES_ROWS_H
 #define HEADRACE_QUERY_TABLES_ROWS_H
@@ -16,7 +16,7 @@
 /* Rows of one unit. The kind of table owns `data`, and frees it in `done`. */
 struct hr_rows {
 	struct hr_query *q;
-	/* the texts of hr_row_kind.parameters, in their order; NULL: not given, or SQL NULL */
+	/* The texts of hr_row_kind.parameters, in their order. NULL: not given, or SQL NULL. */
 	const char *const *parameters;
 	struct hr_qstream *st; /* NULL: the unit is the catalogue */
 	size_t n;
@@ -30,22 +30,25 @@ struct hr_cell {
 		uint64_t u;
 		duckdb_string_t s;
 	};
-	uint64_t *hist; /* a HIST cell goes here: HR_HIST_BINS counts, all zero */
+	uint64_t *hist; /* where to write a HIST cell: HR_HIST_BINS counts, which are zero */
 };
 
 struct hr_row_kind {
 	enum hr_sql_table_id table;
-	bool of_job; /* rows are of whole jobs, so `node` is NULL */
-	bool
-	    many; /* rows of each step of training threads, so that joins must not be nested loops */
+	bool of_job; /* a row describes a whole job, so `node` is NULL */
+	/* There are rows for each step, so DuckDB must not join the table by nested loops. */
+	bool many;
 	/*
-	 * parameters of the table function, all VARCHAR: at most HR_ROW_PARAMETERS, then NULL.
-	 * NULL: none
+	 * Parameters of the table function, all VARCHAR: at most HR_ROW_PARAMETERS names, then
+	 * NULL. NULL: no parameters.
 	 */
 	const char *const *parameters;
-	/* Returns what is wrong with the texts of the parameters, or NULL. */
+	/* Returns the error in the texts of the parameters, or NULL. */
 	const char *(*check)(const char *const *parameters);
-	/* `want`: bit i for column i. Notes and leaves out damaged frames. 0 or -ENOMEM. */
+	/*
+	 * Gathers the rows of a unit. `want`: bit i for column i. Counts damaged frames for the
+	 * notes, and leaves them out. Returns 0 or -ENOMEM.
+	 */
 	int (*gather)(struct hr_rows *rows, uint64_t want);
 	void (*done)(struct hr_rows *rows); /* may be NULL */
 	/* Returns the process of a row; 0: none. NULL: the table has no columns of processes. */
@@ -72,7 +75,10 @@ int hr__frames_read(struct hr_query *q, const struct hr_qstream *st, int body_ca
 		    struct hr_frames *ret);
 void hr__frames_free(struct hr_frames *f);
 
-/* Reads the frames with regions, for hr_regions_get(). Notes and leaves out damaged frames. */
+/*
+ * Reads the frames with regions, for hr_regions_get(). Counts damaged frames for the notes, and
+ * leaves them out.
+ */
 int hr__regions_read(struct hr_query *q, const struct hr_qstream *st, struct hr_frames *ret);
 
 static inline void hr__cell_text(struct hr_cell *c, duckdb_string_t s)
@@ -102,7 +108,7 @@ static inline void hr__cell_mount(const struct hr_qstream *st, uint32_t mount, b
 		c->s = fs_type ? m->fs_type : m->path;
 }
 
-/* Makes a cell NULL if `value` is 0, which in messages means unknown. */
+/* Makes a cell NULL if `value` is 0: in messages of a stream, 0 means unknown. */
 static inline void hr__cell_nonzero(struct hr_cell *c, uint64_t value)
 {
 	c->u = value;

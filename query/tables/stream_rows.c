@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* processes and levels: tables of a stream's own messages. */
+/* The tables processes and levels, whose rows are messages of a stream. */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -21,7 +21,7 @@ static uint64_t processes_proc(const struct hr_rows *rows, size_t row)
 	return rows->st->s->processes[row].msg->proc;
 }
 
-/* Joins arguments by spaces, like ps. */
+/* Joins the arguments with spaces, as ps does. */
 static duckdb_string_t command_line(struct hr_query *q, const Headrace__Process *p)
 {
 	size_t n = p->cmdline.len;
@@ -163,8 +163,8 @@ static bool same_span(const Headrace__Levels *a, const Headrace__Levels *b)
 }
 
 /*
- * A span is stored at its begin and end. Moves the last message of each span to the front, and
- * returns the number of spans.
+ * A span of one level is stored when it begins and again when it ends. Moves the last message of
+ * each span to the front, and returns the number of spans.
  */
 static size_t levels_merge(Headrace__Frame **list, size_t n)
 {

@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the page shows: the rows of each query of cli/report/sql, and the text of the query. Times are in nanoseconds.
+
+export type Value = string | number | null;
+export type Row = Record<string, Value>;
+
+export interface Facts {
+  job: string;
+  attempt: number;
+  name: string | null;
+  user: string | null;
+  state: string;
+  start_ns: number;
+  dur_ns: number;
+  bin_ns: number;
+  [more: string]: Value;
+}
+
+export interface Data {
+  facts: Facts[];
+  [query: string]: Row[];
+}
+
+export interface Page {
+  version: string;
+  live: boolean; // the page comes from a server that has newer data each second
+  queries: Record<string, string>; // name -> SQL
+}
+
+export function parse<T>(id: string): T {
+  return JSON.parse(document.getElementById(id)?.textContent ?? "{}") as T;
+}
+
+export const num = (row: Row, column: string): number => Number(row[column] ?? 0);
+export const text = (row: Row, column: string): string => String(row[column] ?? "");

@@ -1,0 +1,403 @@
+// SPDX-License-Identifier: Apache-2.0
+// The pictures. Each has a title with the main number, a drawing, and its rows.
+import * as Plot from "@observablehq/plot";
+import { hierarchy, treemap, type HierarchyRectangularNode } from "d3-hierarchy";
+import { acts, actColours, classes, classColours, partColours, parts } from "./colours";
+import { num, text, type Data, type Row } from "./data";
+import { bytes, count, duration, percent, shorten } from "./units";
+
+export type Range = [number, number] | null;
+
+export interface Picture {
+  id: string;
+  query: string;
+  title: string;
+  note: string; // how to read it
+  zoom: boolean; // the horizontal axis can be zoomed
+  rows: Row[];
+  draw(width: number, range: Range): Element;
+}
+
+const seconds = (ns: number): number => ns / 1e9;
+const sum = (rows: Row[], column: string): number => rows.reduce((total, row) => total + num(row, column), 0);
+const rankName = (row: Row, ranks: number): string => {
+  if (row.rank === null) return "no rank";
+  return ranks === 1 ? `rank ${row.rank}` : `ranks ${row.rank} to ${num(row, "rank") + ranks - 1}`;
+};
+
+// The number of ranks that share a row: the distance of the first two.
+function ranksPerRow(rows: Row[]): number {
+  const firsts = [...new Set(rows.filter((row) => row.rank !== null).map((row) => num(row, "rank")))].sort((a, b) => a - b);
+  return firsts.length < 2 ? 1 : Math.min(...firsts.slice(1).map((first, i) => first - (firsts[i] ?? 0)));
+}
+
+const partLegend = { domain: parts, range: partColours, legend: true };
+const base = (width: number, height: number): Plot.PlotOptions => ({
+  width,
+  height,
+  marginLeft: 76,
+  marginBottom: 40,
+  style: { background: "none", color: "currentColor", fontSize: "12px", overflow: "visible" },
+});
+const times = (range: Range, all: Range, label = "time since the start of the job (s)"): Plot.ScaleOptions => (range ?? all ? { label, domain: range ?? all ?? [] } : { label });
+const whole = (data: Data): Range => [0, seconds(num(data.facts[0] as Row, "dur_ns"))];
+
+function steps(data: Data): Picture | null {
+  const rows = data.steps ?? [];
+  if (rows.length === 0) return null;
+  const waiting = sum(rows.filter((row) => text(row, "part").startsWith("wait")), "ns") / sum(rows, "ns");
+  const firsts = [...new Set(rows.map((row) => num(row, "step")))].sort((a, b) => a - b);
+  const width1 = firsts.length > 1 ? (firsts[1] ?? 0) - (firsts[0] ?? 0) : 1;
+  return {
+    id: "steps",
+    query: "steps",
+    title: `Time of each training step: ${percent(waiting)} of it waiting`,
+    note: width1 > 1 ? `Each bar is the mean of ${width1} steps and of all training processes.` : "Each bar is the mean of all training processes.",
+    zoom: true,
+    rows,
+    draw: (width, range) =>
+      Plot.plot({
+        ...base(width, 280),
+        x: times(range, null, "step"),
+        y: { label: "mean time of a step (s)", grid: true },
+        color: partLegend,
+        marks: [
+          Plot.rectY(rows, {
+            x1: (row: Row) => num(row, "step"),
+            x2: (row: Row) => num(row, "step") + width1,
+            y: (row: Row) => seconds(num(row, "ns")),
+            fill: "part",
+            order: parts,
+            clip: true,
+            inset: 0,
+            title: (row: Row) => `step ${row.step}\n${row.part}: ${duration(num(row, "ns"))}`,
+            tip: true,
+          }),
+          Plot.ruleY([0]),
+        ],
+      }),
+  };
+}
+
+function ranks(data: Data): Picture | null {
+  const rows = data.ranks ?? [];
+  if (rows.length === 0) return null;
+  const per = ranksPerRow(rows);
+  const waits = new Map<string, number>();
+  for (const row of rows) if (text(row, "part").startsWith("wait") && row.part !== "wait: other ranks") waits.set(rankName(row, per), (waits.get(rankName(row, per)) ?? 0) + num(row, "ns"));
+  const sorted = [...waits.entries()].sort((a, b) => b[1] - a[1]);
+  const names = [...new Set(rows.map((row) => rankName(row, per)))];
+  const [slowest, longest] = sorted[0] ?? ["", 0];
+  const others = sorted.length > 1 ? (sorted[Math.floor(sorted.length / 2)]?.[1] ?? 0) : longest;
+  const straggler = names.length > 1 && longest > 1.5 * others + 1e8 ? slowest : "";
+  return {
+    id: "ranks",
+    query: "ranks",
+    title: straggler ? `Time of each rank: ${straggler} waited longest for data (${duration(longest)}, median ${duration(others)})` : names.length > 1 ? "Time of each rank: all waited about as long for data" : "Time of the training process",
+    note: per > 1 ? `Each row is the mean of ${per} ranks.` : "From the start of the program to its end.",
+    zoom: false,
+    rows,
+    draw: (width) =>
+      Plot.plot({
+        ...base(width, 70 + names.length * (names.length > 16 ? 12 : 28)),
+        marginLeft: 110,
+        x: { label: "time (s)", grid: true },
+        y: { label: null, domain: names, tickFormat: (name: string) => (name === straggler ? `▶ ${name}` : name) },
+        color: partLegend,
+        marks: [
+          Plot.barX(rows, {
+            x: (row: Row) => seconds(num(row, "ns")),
+            y: (row: Row) => rankName(row, per),
+            fill: "part",
+            order: parts,
+            title: (row: Row) => `${rankName(row, per)}\n${row.part}: ${duration(num(row, "ns"))}`,
+            tip: true,
+          }),
+          Plot.ruleX([0]),
+        ],
+      }),
+  };
+}
+
+function heat(data: Data, query: string, title: string, label: string, value: (row: Row) => number, show: (row: Row) => string, share: boolean): Picture | null {
+  const rows = (data[query] ?? []).filter((row) => num(row, "bin") >= 0);
+  const bin = seconds(num(data.facts[0] as Row, "bin_ns"));
+  if (rows.length === 0) return null;
+  const per = ranksPerRow(rows);
+  const names = [...new Set(rows.map((row) => rankName(row, per)))];
+  return {
+    id: query,
+    query,
+    title,
+    note: `Each cell is ${duration(bin * 1e9)}${per > 1 ? ` of ${per} ranks` : ""}. Light colours are high values.`,
+    zoom: true,
+    rows,
+    draw: (width, range) =>
+      Plot.plot({
+        ...base(width, 80 + names.length * (names.length > 16 ? 8 : 24)),
+        marginLeft: 110,
+        x: times(range, whole(data)),
+        y: { label: null, domain: names, tickFormat: (name: string, i: number) => (names.length > 16 && i % 4 !== 0 ? "" : name) },
+        color: share ? { scheme: "viridis", legend: true, label, domain: [0, 1], tickFormat: "%" } : { scheme: "viridis", type: "sqrt", legend: true, label, tickFormat: (n: number) => bytes(n) },
+        marks: [
+          Plot.barX(rows, {
+            x1: (row: Row) => num(row, "bin") * bin,
+            x2: (row: Row) => (num(row, "bin") + 1) * bin,
+            y: (row: Row) => rankName(row, per),
+            fill: value,
+            inset: 0,
+            clip: true,
+            title: (row: Row) => `${rankName(row, per)}, at ${duration(num(row, "bin") * bin * 1e9)}\n${show(row)}`,
+            tip: true,
+          }),
+        ],
+      }),
+  };
+}
+
+const waits = (data: Data): Picture | null =>
+  heat(data, "waits", "When each rank waited for batches or for other ranks", "share of the time", (row) => num(row, "share"), (row) => `waited ${percent(num(row, "share"))} of the time`, true);
+
+const moved = (data: Data): Picture | null =>
+  heat(
+    data,
+    "bytes",
+    `When each rank read and wrote: ${bytes(sum(data.bytes ?? [], "bytes_read"))} read, ${bytes(sum(data.bytes ?? [], "bytes_written"))} written`,
+    "bytes",
+    (row) => num(row, "bytes_read") + num(row, "bytes_written"),
+    (row) => `read ${bytes(num(row, "bytes_read"))}, wrote ${bytes(num(row, "bytes_written"))}`,
+    false,
+  );
+
+function act(row: Row): string {
+  const what = text(row, "what");
+  if (what === "fetch") return "worker prepares a batch";
+  if (what === "input_wait") return "training waits";
+  if (what.startsWith("I/O: ")) return what === "I/O: read" || what === "I/O: write" ? what.slice(5) : "other I/O";
+  return what;
+}
+
+function lanes(data: Data): Picture | null {
+  const rows = (data.lanes ?? []).filter((row) => acts.includes(act(row)));
+  if (rows.length === 0) return null;
+  const longest = rows.filter((row) => row.what === "input_wait").reduce((most, row) => Math.max(most, num(row, "dur_ns")), 0);
+  const names = [...new Set(rows.map((row) => text(row, "lane")))].sort((a, b) => (a === "training" ? -1 : b === "training" ? 1 : a.localeCompare(b, "en", { numeric: true })));
+  const back = rows.filter((row) => !text(row, "what").startsWith("I/O"));
+  const front = rows.filter((row) => text(row, "what").startsWith("I/O"));
+  const bar = (list: Row[], inset: number): Plot.Markish =>
+    Plot.barX(list, {
+      x1: (row: Row) => seconds(num(row, "at_ns")),
+      x2: (row: Row) => seconds(num(row, "at_ns") + num(row, "dur_ns")),
+      y: "lane",
+      fill: act,
+      insetTop: inset,
+      insetBottom: inset,
+      clip: true,
+      title: (row: Row) => `${row.lane}: ${act(row)}, ${duration(num(row, "dur_ns"))}\n${shorten(text(row, "detail"), 80)}`,
+      tip: true,
+    });
+  return {
+    id: "lanes",
+    query: "lanes",
+    title: `The longest wait for a batch, ${duration(longest)}, and what the workers did meanwhile`,
+    note: "Wide bars: what a process did; where the training has none, it computes. Narrow bars: operations on files.",
+    zoom: true,
+    rows,
+    draw: (width, range) =>
+      Plot.plot({
+        ...base(width, 80 + names.length * 30),
+        x: times(range, null),
+        y: { label: null, domain: names },
+        color: { domain: acts, range: actColours, legend: true },
+        marks: [bar(back, 1), bar(front, 8)],
+      }),
+  };
+}
+
+function sizes(data: Data, what: "bytes" | "ns"): Picture | null {
+  const rows = (data.sizes ?? []).filter((row) => row.what === what);
+  if (rows.length === 0) return null;
+  const show = what === "bytes" ? bytes : duration;
+  const total = sum(rows, "ops");
+  const small = sum(rows.filter((row) => num(row, "bin") < 16), "ops") / total;
+  return {
+    id: what === "bytes" ? "sizes" : "durations",
+    query: "sizes",
+    title: what === "bytes" ? `How large reads and writes were: ${percent(small)} under 64 KiB` : `How long operations took: ${count(total)} operations`,
+    note: "The axis of the numbers is logarithmic.",
+    zoom: false,
+    rows,
+    draw: (width) =>
+      Plot.plot({
+        ...base(width, 220),
+        x: { label: what === "bytes" ? "bytes of an operation" : "duration of an operation", tickFormat: (bin: number) => show(2 ** bin), ticks: width < 600 ? 5 : 12 },
+        y: { label: "operations", type: "log", domain: [0.8, Math.max(...rows.map((row) => num(row, "ops")))], grid: true, tickFormat: "s", ticks: 5 },
+        color: { domain: classes, range: classColours, legend: true },
+        marks: [
+          Plot.rect(rows, {
+            x1: (row: Row) => num(row, "bin") + classes.indexOf(text(row, "class")) * 0.3,
+            x2: (row: Row) => num(row, "bin") + classes.indexOf(text(row, "class")) * 0.3 + 0.28,
+            y1: () => 0.8,
+            y2: "ops",
+            fill: "class",
+            title: (row: Row) => `${count(num(row, "ops"))} operations (${row.class})\nfrom ${show(2 ** num(row, "bin"))} to ${show(2 ** (num(row, "bin") + 1))}`,
+            tip: true,
+          }),
+        ],
+      }),
+  };
+}
+
+interface Tree {
+  name: string;
+  row?: Row;
+  children?: Tree[];
+}
+
+// Folders that hold one folder only are one node with it.
+function folders(rows: Row[]): Tree {
+  const root: Tree = { name: "", children: [] };
+  for (const row of rows) {
+    let node = root;
+    const names = text(row, "path").split("/").filter((name) => name !== "");
+    if (num(row, "files") > 1) names[names.length - 1] = `${count(num(row, "files"))} other files`;
+    names.forEach((name, i) => {
+      let child = node.children?.find((other) => other.name === name && (i < names.length - 1) === (other.children !== undefined));
+      if (!child) {
+        child = i === names.length - 1 ? { name, row } : { name, children: [] };
+        node.children?.push(child);
+      }
+      node = child;
+    });
+  }
+  const join = (node: Tree): Tree => {
+    while (node.children?.length === 1 && node.children[0]?.children) node = { name: `${node.name}/${node.children[0].name}`, children: node.children[0].children };
+    return node.children ? { name: node.name, children: node.children.map(join) } : node;
+  };
+  return join(root);
+}
+
+function files(data: Data): Picture | null {
+  const rows = data.files ?? [];
+  if (rows.length === 0) return null;
+  const first = rows[0] as Row;
+  const total = sum(rows, "ns");
+  return {
+    id: "files",
+    query: "files",
+    title: `Files by the time of their operations, ${duration(total)} in all: most for ${shorten(text(first, "path"), 60)} (${percent(num(first, "ns") / total)})`,
+    note: "Area: time. Colour: number of opens. Frames are folders.",
+    zoom: false,
+    rows,
+    draw: (width) => {
+      const height = width < 600 ? 320 : 420;
+      const tree = hierarchy<Tree>(folders(rows)).sum((node) => (node.row ? Math.max(num(node.row, "ns"), 1) : 0)).sort((a, b) => (b.value ?? 0) - (a.value ?? 0));
+      const all = treemap<Tree>().size([width, height]).paddingInner(1).paddingOuter(2).paddingTop(16)(tree).descendants();
+      const leaves = all.filter((node) => !node.children && node.x1 - node.x0 > 0.5 && node.y1 - node.y0 > 0.5);
+      const frames = all.filter((node) => node.children && node.x1 - node.x0 > 40 && node.y1 - node.y0 > 18);
+      type Node = HierarchyRectangularNode<Tree>;
+      const box = { x1: "x0", x2: "x1", y1: "y0", y2: "y1" } as const;
+      const fits = (node: Node): boolean => node.x1 - node.x0 > 60 && node.y1 - node.y0 > 15;
+      return Plot.plot({
+        ...base(width, height + 4),
+        margin: 2,
+        marginLeft: 2,
+        marginBottom: 2,
+        x: { axis: null, domain: [0, width] },
+        y: { axis: null, domain: [0, height], reverse: true },
+        color: { type: "log", scheme: "YlGnBu", domain: [1, Math.max(2, ...rows.map((row) => num(row, "opens")))], legend: true, label: "opens", tickFormat: "s", ticks: 4 },
+        marks: [
+          Plot.rect(frames, { ...box, stroke: "currentColor", strokeOpacity: 0.4 }),
+          Plot.text(frames, { x: (node: Node) => node.x0 + 4, y: (node: Node) => node.y0 + 8, text: (node: Node) => shorten(node.data.name || "/", Math.floor((node.x1 - node.x0) / 8)), textAnchor: "start", fontWeight: "bold" }),
+          Plot.rect(leaves, {
+            ...box,
+            fill: (node: Node) => Math.max(1, num(node.data.row as Row, "opens")),
+            title: (node: Node) => {
+              const row = node.data.row as Row;
+              return `${shorten(text(row, "path"), 100)}${num(row, "files") > 1 ? ` (${count(num(row, "files"))} files)` : ""}\n${duration(num(row, "ns"))}, ${count(num(row, "ops"))} operations\nread ${bytes(num(row, "bytes_read"))}, wrote ${bytes(num(row, "bytes_written"))}, opened ${count(num(row, "opens"))} times`;
+            },
+            tip: true,
+          }),
+          Plot.text(leaves.filter(fits), { x: (node: Node) => node.x0 + 4, y: (node: Node) => node.y0 + 9, text: (node: Node) => shorten(node.data.name, Math.floor((node.x1 - node.x0 - 6) / 7)), textAnchor: "start", fill: "black", stroke: "white", strokeWidth: 3, strokeOpacity: 0.7 }),
+        ],
+      });
+    },
+  };
+}
+
+function mounts(data: Data): Picture | null {
+  const rows = (data.mounts ?? []).filter((row) => num(row, "bin") >= 0);
+  const bin = seconds(num(data.facts[0] as Row, "bin_ns"));
+  if (rows.length === 0) return null;
+  const rate = (row: Row): number => (num(row, "bytes_read") + num(row, "bytes_written")) / bin;
+  const names = [...new Set(rows.map((row) => `${text(row, "mount")} (${text(row, "fs_type")})`))];
+  const best = rows.reduce((most, row) => (rate(row) > rate(most) ? row : most), rows[0] as Row);
+  return {
+    id: "mounts",
+    query: "mounts",
+    title: `Rate of each mount: at most ${bytes(rate(best))}/s, on ${shorten(text(best, "mount"), 40)}`,
+    note: `Bytes read and written per second, in intervals of ${duration(bin * 1e9)}.`,
+    zoom: true,
+    rows,
+    draw: (width, range) =>
+      Plot.plot({
+        ...base(width, 80 + 110 * names.length),
+        marginRight: 10,
+        x: times(range, whole(data)),
+        y: { label: null, grid: true, tickFormat: (n: number) => `${bytes(n)}/s`, ticks: 3 },
+        fy: { label: null, tickFormat: () => "" },
+        marks: [
+          Plot.text(names, { fy: (name: string) => name, text: (name: string) => shorten(name, 60), frameAnchor: "top-left", dx: 4, dy: -2, fontWeight: "bold" }),
+          Plot.rectY(rows, {
+            x1: (row: Row) => num(row, "bin") * bin,
+            x2: (row: Row) => (num(row, "bin") + 1) * bin,
+            y: rate,
+            fy: (row: Row) => `${text(row, "mount")} (${text(row, "fs_type")})`,
+            fill: "#0072b2",
+            inset: 0,
+            clip: true,
+            title: (row: Row) => `${row.mount} at ${duration(num(row, "bin") * bin * 1e9)}\n${bytes(rate(row))}/s, ${count(num(row, "ops"))} operations, ${duration(num(row, "dur_ns"))} in them`,
+            tip: true,
+          }),
+          Plot.ruleY([0]),
+        ],
+      }),
+  };
+}
+
+function checkpoints(data: Data): Picture | null {
+  const rows = data.checkpoints ?? [];
+  if (rows.length === 0) return null;
+  const names = [...new Set(rows.map((row) => rankName(row, 1)))];
+  return {
+    id: "checkpoints",
+    query: "checkpoints",
+    title: `Checkpoints: ${count(rows.length)}${rows.length === 400 ? " or more" : ""} saves, the longest ${duration(Math.max(...rows.map((row) => num(row, "dur_ns"))))}`,
+    note: "A point is a save of a rank.",
+    zoom: true,
+    rows,
+    draw: (width, range) =>
+      Plot.plot({
+        ...base(width, 200),
+        x: times(range, whole(data)),
+        y: { label: "duration (s)", grid: true, zero: true },
+        color: { type: "categorical", domain: names, scheme: "Observable10", legend: names.length <= 10 },
+        marks: [
+          Plot.ruleX(rows, { x: (row: Row) => seconds(num(row, "at_ns")), y: (row: Row) => seconds(num(row, "dur_ns")), stroke: (row: Row) => rankName(row, 1), clip: true }),
+          Plot.dot(rows, {
+            x: (row: Row) => seconds(num(row, "at_ns")),
+            y: (row: Row) => seconds(num(row, "dur_ns")),
+            fill: (row: Row) => rankName(row, 1),
+            clip: true,
+            title: (row: Row) => `${rankName(row, 1)}: ${row.name ?? "checkpoint"}, ${duration(num(row, "dur_ns"))}\n${shorten(text(row, "path"), 100)}`,
+            tip: true,
+          }),
+          Plot.ruleY([0]),
+        ],
+      }),
+  };
+}
+
+export function pictures(data: Data): Picture[] {
+  return [steps(data), lanes(data), ranks(data), waits(data), files(data), moved(data), mounts(data), sizes(data, "bytes"), sizes(data, "ns"), checkpoints(data)].filter((picture) => picture !== null);
+}

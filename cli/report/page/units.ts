@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+// Numbers for people, by the rules of common/text.h: three digits and a unit.
+
+const digits = (value: number): string => (value >= 99.95 ? value.toFixed(0) : value >= 9.995 ? value.toFixed(1) : value.toFixed(2));
+
+export function duration(ns: number): string {
+  if (ns < 999_500) return `${digits(ns / 1e3)} us`;
+  if (ns < 999_500_000) return `${digits(ns / 1e6)} ms`;
+  if (ns < 995e8) return `${digits(ns / 1e9)} s`;
+  const s = Math.round(ns / 1e9);
+  const two = (n: number): string => String(n).padStart(2, "0");
+  return s < 3600 ? `${Math.floor(s / 60)} min ${two(s % 60)} s` : `${Math.floor(s / 3600)} h ${two(Math.floor((s % 3600) / 60))} min`;
+}
+
+export function bytes(n: number): string {
+  const units = ["B", "KiB", "MiB", "GiB", "TiB", "PiB"];
+  let unit = 0;
+  while (n >= 999.5 && unit + 1 < units.length) {
+    n /= 1024;
+    unit++;
+  }
+  return unit === 0 ? `${n.toFixed(0)} B` : `${digits(n)} ${units[unit]}`;
+}
+
+export const count = (n: number): string => n.toLocaleString("en-US");
+export const percent = (share: number): string => `${(100 * share).toFixed(0)} %`;
+
+// A value of a table, by the name of its column.
+export function cell(column: string, value: string | number | null): string {
+  if (value === null) return "";
+  if (typeof value === "string") return value;
+  if (column === "start_ns") return new Date(value / 1e6).toISOString();
+  if (column.endsWith("_ns") || column === "ns") return duration(value);
+  if (column.startsWith("bytes")) return bytes(value);
+  if (column === "share") return percent(value);
+  return count(value);
+}
+
+// The middle of a long path is left out.
+export function shorten(path: string, most: number): string {
+  const half = Math.floor((most - 1) / 2);
+  return path.length <= most ? path : `${path.slice(0, half)}…${path.slice(path.length - half)}`;
+}

@@ -1,0 +1,237 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cli/report/report_page.h"
+
+#include <errno.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/text.h"
+#include "query/named.h"
+
+/* From the files of sql/ and page/, embedded when built. */
+extern const struct hr_named hr__report_queries[], hr__report_files[];
+
+#define COMMON	"common"  /* the query that the others share */
+#define VERDICT "verdict" /* the query that answers with HTML */
+
+static const char *text_of(const struct hr_named *list, const char *name)
+{
+	while (list->name != NULL && strcmp(list->name, name) != 0)
+		list++;
+	return list->name != NULL ? list->sql : "";
+}
+
+/* ---- the statement ---- */
+
+static void print_query(FILE *to, const struct hr_named *query)
+{
+	if (strcmp(query->name, VERDICT) == 0)
+		fprintf(to, "SELECT html AS line FROM (%s)", query->sql);
+	else
+		fprintf(to,
+			"SELECT '\"%s\": ' || coalesce(to_json(list(t))::VARCHAR, '[]') AS line "
+			"FROM (%s) t",
+			query->name, query->sql);
+}
+
+char *hr_report_page_sql(void)
+{
+	const char *separator = "\n";
+	char *text = NULL;
+	size_t bytes;
+	FILE *to = open_memstream(&text, &bytes);
+
+	if (to == NULL)
+		return NULL;
+	fprintf(to, "WITH %s", text_of(hr__report_queries, COMMON));
+	for (const struct hr_named *q = hr__report_queries; q->name != NULL; q++) {
+		if (strcmp(q->name, COMMON) == 0)
+			continue;
+		fputs(separator, to);
+		print_query(to, q);
+		separator = "\nUNION ALL\n";
+	}
+	if (fclose(to) == 0)
+		return text;
+	free(text);
+	return NULL;
+}
+
+/* ---- the answer ---- */
+
+/* Reads one row of CSV with one column, at *at, into `line`. False: the end. */
+static bool next_row(const char *csv, size_t n, size_t *at, FILE *line)
+{
+	size_t i = *at;
+	bool quoted = i < n && csv[i] == '"';
+
+	if (i >= n)
+		return false;
+	for (i += quoted; i < n; i++) {
+		if (quoted && csv[i] == '"' && (i + 1 == n || csv[i + 1] != '"'))
+			quoted = false;
+		else if (!quoted && csv[i] == '\n')
+			break;
+		else if (csv[i] != '\r' || quoted)
+			fputc(csv[i], line), i += quoted && csv[i] == '"';
+	}
+	*at = i + 1;
+	return true;
+}
+
+/* A script element ends at "</", wherever this is. */
+static void print_script_safe(FILE *to, const char *text, size_t n)
+{
+	for (size_t i = 0; i < n; i++) {
+		if (text[i] == '<')
+			fputs("\\u003c", to);
+		else
+			fputc(text[i], to);
+	}
+}
+
+/* Sorts the rows of the answer into p->verdict and `data`. */
+static int read_rows(struct hr_report_page *p, const char *csv, size_t n, FILE *data)
+{
+	size_t at = 0, members = 0;
+
+	for (bool header = true;; header = false) {
+		char *line = NULL;
+		size_t bytes;
+		FILE *to = open_memstream(&line, &bytes);
+		bool more = to != NULL && next_row(csv, n, &at, to);
+
+		if (to == NULL || fclose(to) != 0) {
+			free(line);
+			return -ENOMEM;
+		}
+		if (more && !header && line[0] == '"') {
+			fputs(members++ > 0 ? ",\n" : "{", data);
+			print_script_safe(data, line, bytes);
+		} else if (more && !header && p->verdict == NULL) {
+			p->verdict = line;
+			continue;
+		}
+		free(line);
+		if (!more)
+			break;
+	}
+	fputs(members > 0 ? "}" : "{}", data);
+	return p->verdict != NULL && members > 0 ? 0 : -EINVAL;
+}
+
+int hr_report_page_init(struct hr_report_page *p, const char *csv, size_t n)
+{
+	size_t bytes;
+	FILE *data;
+	int r;
+
+	*p = (struct hr_report_page){0};
+	data = open_memstream(&p->data, &bytes);
+	if (data == NULL)
+		return -ENOMEM;
+	r = read_rows(p, csv, n, data);
+	if (fclose(data) != 0)
+		r = -ENOMEM;
+	if (r < 0)
+		hr_report_page_done(p);
+	return r;
+}
+
+void hr_report_page_done(struct hr_report_page *p)
+{
+	free(p->verdict);
+	free(p->data);
+	*p = (struct hr_report_page){0};
+}
+
+/* ---- the page ---- */
+
+static void print_html(FILE *to, const char *text)
+{
+	for (; *text != '\0'; text++) {
+		if (*text == '<')
+			fputs("&lt;", to);
+		else if (*text == '&')
+			fputs("&amp;", to);
+		else
+			fputc(*text, to);
+	}
+}
+
+/* What the script needs besides the data: the text of each query, with what it shares. */
+static void print_queries(bool live, FILE *to)
+{
+	struct hr_json json;
+	char *text = NULL;
+	size_t bytes;
+	FILE *queries = open_memstream(&text, &bytes);
+
+	if (queries == NULL)
+		return;
+	hr_json_init(&json, queries);
+	hr_json_object(&json, NULL);
+	hr_json_string(&json, "version", HEADRACE_VERSION);
+	hr_json_bool(&json, "live", live);
+	hr_json_object(&json, "queries");
+	hr_json_string(&json, COMMON, text_of(hr__report_queries, COMMON));
+	for (const struct hr_named *q = hr__report_queries; q->name != NULL; q++)
+		if (strcmp(q->name, COMMON) != 0 && strcmp(q->name, VERDICT) != 0)
+			hr_json_string(&json, q->name, q->sql);
+	hr_json_end(&json);
+	hr_json_end(&json);
+	if (fclose(queries) == 0)
+		print_script_safe(to, text, bytes);
+	free(text);
+}
+
+static void print_part(const struct hr_report_page *p, const char *title, bool live,
+		       const char *name, size_t n, FILE *to)
+{
+	char file[32];
+
+	snprintf(file, sizeof(file), "%.*s", (int)n, name);
+	if (strcmp(file, "title") == 0)
+		print_html(to, title);
+	else if (strcmp(file, "verdict") == 0)
+		fputs(p->verdict, to);
+	else if (strcmp(file, "page") == 0)
+		print_queries(live, to);
+	else if (strcmp(file, "data") == 0)
+		fputs(p->data, to);
+	else
+		fputs(text_of(hr__report_files, file), to);
+}
+
+/* {{NAME}} in page.html stands for a part of the page. */
+void hr_report_page_write(const struct hr_report_page *p, const char *title, bool live, FILE *to)
+{
+	const char *at = text_of(hr__report_files, "page.html"), *name, *end;
+
+	while ((name = strstr(at, "{{")) != NULL && (end = strstr(name, "}}")) != NULL) {
+		fwrite(at, 1, (size_t)(name - at), to);
+		print_part(p, title, live, name + 2, (size_t)(end - name - 2), to);
+		at = end + 2;
+	}
+	fputs(at, to);
+}
+
+void hr_report_page_json(const struct hr_report_page *p, FILE *to)
+{
+	struct hr_json json;
+	char *text = NULL;
+	size_t bytes;
+	FILE *verdict = open_memstream(&text, &bytes);
+
+	if (verdict == NULL)
+		return;
+	hr_json_init(&json, verdict);
+	json.line = true;
+	hr_json_object(&json, NULL);
+	hr_json_string(&json, "verdict", p->verdict);
+	hr_json_end(&json);
+	if (fclose(verdict) == 0) /* the object, without its end */
+		fprintf(to, "%.*s, \"data\": %s}\n", (int)strcspn(text, "\n") - 1, text, p->data);
+	free(text);
+}

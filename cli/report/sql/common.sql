@@ -1,0 +1,30 @@
+-- What the queries of the page share: the newest job, how its time is divided into bins, and the groups of parts that the pictures show.
+chosen AS MATERIALIZED (
+    SELECT cluster, job, attempt, name, "user", state, start_ns, coalesce(end_ns, epoch_ns(now())) AS end_ns, nodes, ranks_seen,
+           greatest((coalesce(end_ns, epoch_ns(now())) - start_ns) // 120, 1) AS bin_ns
+    FROM jobs ORDER BY start_ns DESC NULLS LAST, attempt DESC LIMIT 1),
+-- Single operations show short times; the totals of 10 s are faster for large jobs, and all that there is at level counters.
+detail AS MATERIALIZED (
+    SELECT (SELECT sum(events) FROM nodes SEMI JOIN chosen USING (cluster, job, attempt)) BETWEEN 1 AND 20000000
+           AND NOT EXISTS (FROM levels SEMI JOIN chosen USING (cluster, job, attempt) WHERE level <> 'trace') AS single),
+placed AS (
+    SELECT node, proc, rank, phase, step, CASE part
+               WHEN 'wait_read' THEN 'wait: files' WHEN 'wait_metadata' THEN 'wait: files' WHEN 'wait_write' THEN 'wait: files'
+               WHEN 'wait_runtime' THEN 'wait: files' WHEN 'wait_fault' THEN 'wait: files'
+               WHEN 'wait_cpu' THEN 'wait: worker computes' WHEN 'wait_core' THEN 'wait: no core for worker'
+               WHEN 'stall' THEN 'wait: other ranks' WHEN 'checkpoint' THEN 'checkpoint'
+               WHEN 'compute' THEN 'compute' WHEN 'backward' THEN 'compute' WHEN 'optimizer' THEN 'compute'
+               WHEN 'collective' THEN 'compute' WHEN 'wait_hidden' THEN 'compute'
+               WHEN 'imports' THEN 'start and end' WHEN 'other' THEN 'start and end'
+               ELSE CASE WHEN starts_with(part, 'wait_') OR part = 'create_workers' THEN 'wait: other' ELSE 'own files' END END AS grp,
+           starts_with(grp, 'wait') AS waiting, p.start_ns - c.start_ns AS at_ns, at_ns // bin_ns AS bin, ns
+    FROM parts p JOIN chosen c USING (cluster, job, attempt)),
+-- One pass over the parts for all pictures: by process, by step, and by rank and time
+summed AS MATERIALIZED (
+    SELECT grouping(step) = 0 AS of_step, grouping(bin) = 0 AS of_bin, node, proc, rank, grp, phase, step, bin, waiting, min(at_ns) AS at_ns, sum(ns)::BIGINT AS ns
+    FROM placed GROUP BY GROUPING SETS ((node, proc, rank, grp), (phase, step, grp), (rank, bin, waiting))),
+by_process AS (SELECT node, proc, rank, grp, ns FROM summed WHERE NOT of_step AND NOT of_bin),
+found AS MATERIALIZED (FROM findings SEMI JOIN chosen USING (cluster, job, attempt)),
+-- At most 64 rows of ranks in a picture: more ranks share a row.
+rows_of AS MATERIALIZED (
+    SELECT greatest(1, ceil((max(rank) + 1) / 64.0))::BIGINT AS ranks FROM processes SEMI JOIN chosen USING (cluster, job, attempt))

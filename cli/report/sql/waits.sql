@@ -1,0 +1,10 @@
+-- How much of each moment the training processes waited for batches or for other ranks; of ranks that share a row, the one that waited most
+WITH started AS (
+    SELECT rank, bin, coalesce(sum(ns) FILTER (waiting), 0) / greatest(sum(ns), 1) AS share, sum(ns) AS ns FROM summed WHERE of_bin GROUP BY rank, bin),
+-- Time counts where its step began, and a step continues until the next one begins.
+filled AS (
+    SELECT rank, share, unnest(range(bin, coalesce(lead(bin) OVER (PARTITION BY rank ORDER BY bin), bin + 1 + (ns / bin_ns)::BIGINT))) AS bin
+    FROM started, chosen)
+SELECT rank // ranks * ranks AS rank, bin, round(max(share), 4) AS share
+FROM filled, rows_of WHERE bin <= 120
+GROUP BY 1, 2 ORDER BY 1, 2
