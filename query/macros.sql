@@ -56,15 +56,15 @@ CREATE MACRO hr_gain(low_ns, high_ns, wall_ns) AS
     CASE WHEN high_ns IS NULL THEN NULL WHEN low_ns < 0.01 * wall_ns THEN format('up to {}', hr_duration(high_ns))
          ELSE format('{} to {}', hr_duration(low_ns), hr_duration(high_ns)) END;
 
--- For verdicts: the largest cause of lost time, and what to do. about: waits: only causes of waits for batches; checkpoints; all
+-- For verdicts of queries that read parts or waits, because these and the findings share a scan: the largest cause of lost time, and what
+-- to do. about: waits: only causes of waits for batches; all
 CREATE MACRO hr_because(about) AS TABLE
     SELECT cluster, job, attempt,
            unnest([format('because:  {} ({} of {}, {:.0f} %)', meaning, hr_duration(lost_ns), hr_duration(wall_ns), 100.0 * lost_ns / wall_ns),
                    format('do:       {}{}', action, coalesce(format(' (saves {})', hr_gain(gain_low_ns, gain_high_ns, wall_ns)), ''))]) AS line
     FROM (SELECT *, row_number() OVER (PARTITION BY cluster, job, attempt ORDER BY number) AS nth
           FROM hr_findings()
-          WHERE cause <> 'nothing' AND CASE about WHEN 'waits' THEN cause = 'no_workers' OR starts_with(meaning, 'the training waits for')
-                                                  WHEN 'checkpoints' THEN cause IN ('checkpoint', 'sync') ELSE true END)
+          WHERE cause <> 'nothing' AND CASE about WHEN 'waits' THEN cause = 'no_workers' OR starts_with(meaning, 'the training waits for') ELSE true END)
     WHERE nth = 1;
 
 -- A predicted duration: with its limits, if it is known, else only these

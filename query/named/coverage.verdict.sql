@@ -9,7 +9,7 @@ SELECT CASE WHEN missing_count = 0 AND missing_bytes = 0
 FROM (SELECT job, attempt, hr_whose(job, attempt) AS whose, sum(kernel_bytes) AS kernel_bytes, sum(kernel_count) AS kernel_count,
              sum(missing_bytes) AS missing_bytes, sum(missing_count) AS missing_count, sum(bpf_bytes) AS bpf_bytes,
              greatest(0, sum(kernel_bytes) - sum(missing_bytes) - sum(bpf_bytes)) AS shim_bytes,
-             CASE $by WHEN 'file' THEN arg_max(coalesce(path, 'unknown files'), missing_bytes) END AS most, max(missing_bytes) AS most_bytes
+             CASE $by WHEN 'file' THEN arg_max(coalesce(path, 'unknown files'), (missing_bytes, -hr_row)) END AS most, max(missing_bytes) AS most_bytes
       FROM answer GROUP BY job, attempt)
 WHERE kernel_count > 0
 ORDER BY job, attempt

@@ -2,7 +2,7 @@
 WITH whole AS (
     SELECT job, attempt, count(*) AS n, sum(wait_s) AS wait_s, sum(loop_s) AS loop_s, 100.0 * sum(wait_s) / nullif(sum(loop_s), 0) AS percent,
            min(wait_percent) AS low, max(wait_percent) AS high,
-           arg_max(concat_ws(', ', coalesce('rank ' || rank, 'processes without a rank'), 'loader ' || loader), wait_percent) AS worst,
+           arg_max(concat_ws(', ', coalesce('rank ' || rank, 'processes without a rank'), 'loader ' || loader), (wait_percent, -hr_row)) FILTER (wait_percent IS NOT NULL) AS worst,
            sum(waits) AS waits, any_value(median_s) AS median_s, max(max_s) AS max_s
     FROM answer GROUP BY job, attempt),
 sentences AS (
