@@ -7,6 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "common/near.h"
 #include "common/text.h"
 
 void hr_report(const char *format, ...)
@@ -45,6 +46,23 @@ static const struct hr_option *find_short(const struct hr_option *table, char le
 	return NULL;
 }
 
+/* Reports that there is no such option. Of --NAME=VALUE, shows the name only. */
+static int report_no_option(const struct hr_option *table, const char *word)
+{
+	char typed[HR_NEAR_BYTES], name[HR_NEAR_BYTES];
+	struct hr_near near = hr_near(typed);
+
+	snprintf(typed, sizeof(typed), "%.*s", (int)strcspn(word, "="), word);
+	for (; table->name != NULL; table++) {
+		snprintf(name, sizeof(name), "--%s", table->name);
+		if (typed[1] == '-')
+			hr_near_add(&near, name);
+	}
+	hr_report("no option %s%s", hr_near_text(&near).s,
+		  near.best[0] == '\0' ? HR_HINT "--help lists the options" : "");
+	return HR_OPTION_BAD;
+}
+
 int hr_option_next(struct hr_options *o)
 {
 	const struct hr_option *option;
@@ -65,10 +83,8 @@ int hr_option_next(struct hr_options *o)
 		option = find_short(o->table, word[1]);
 		rest = word[2] != '\0' ? word + 2 : NULL;
 	}
-	if (option == NULL) {
-		hr_report("unknown option: %s", word);
-		return HR_OPTION_BAD;
-	}
+	if (option == NULL)
+		return report_no_option(o->table, word);
 	if (option->arg == NULL && rest != NULL) {
 		hr_report("--%s takes no value", option->name);
 		return HR_OPTION_BAD;
@@ -87,7 +103,25 @@ int hr_option_next(struct hr_options *o)
 
 int hr_option_wrong(const char *name, const char *expected, const char *value)
 {
-	hr_report("--%s must be %s, not '%s'", name, expected, value);
+	hr_report("--%s must be %s, not %s", name, expected, hr_near_quoted(value).s);
+	return -1;
+}
+
+int hr_option_wrong_word(const char *name, const char *words, const char *value)
+{
+	struct hr_near near = hr_near(value);
+	char list[512] = "";
+	size_t at = 0;
+
+	hr_near_add_list(&near, words);
+	for (const char *w = words; *w != '\0' && at < sizeof(list); w += *w == ' ') {
+		int n = (int)strcspn(w, " ");
+		const char *comma = w == words ? "" : w[n] == '\0' ? " or " : ", ";
+
+		at += (size_t)snprintf(list + at, sizeof(list) - at, "%s%.*s", comma, n, w);
+		w += n;
+	}
+	hr_report("--%s must be %s, not %s", name, list, hr_near_text(&near).s);
 	return -1;
 }
 

@@ -61,6 +61,9 @@ int hr_option_next(struct hr_options *o);
 /* Reports that the value of --name must be `expected`. Returns -1. */
 int hr_option_wrong(const char *name, const char *expected, const char *value);
 
+/* As hr_option_wrong, for an option with a few words as values: "trace counters". Returns -1. */
+int hr_option_wrong_word(const char *name, const char *words, const char *value);
+
 /* Prints the options of --help on standard output. */
 void hr_options_print(const struct hr_option *table);
 

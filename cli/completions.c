@@ -6,7 +6,6 @@
 #include <string.h>
 
 #include "cli/commands.h"
-#include "query/named.h"
 
 static void put_options(const struct hr_option *options, bool with_value)
 {
@@ -31,11 +30,6 @@ static void put_topic_word(const char *name, const char *about, size_t n)
 	printf(" %s", name);
 }
 
-static bool is_query(const struct hr_command *c)
-{
-	return c->topics == hr_query_topics;
-}
-
 /* Prints the values of an option, each after a blank. */
 static void put_values(const struct hr_option *o)
 {
@@ -43,17 +37,6 @@ static void put_values(const struct hr_option *o)
 		hr_query_topics(put_topic_word);
 	else if (o->values[0] != '\0')
 		printf(" %s", o->values);
-}
-
-/* Prints " top= class= ...", from the header of a named query. */
-static void put_arguments(const char *sql)
-{
-	static const char begin[] = "-- arg ";
-
-	for (; strncmp(sql, "--", 2) == 0; sql += strcspn(sql, "\n") + 1)
-		if (strncmp(sql, begin, sizeof(begin) - 1) == 0)
-			printf(" %.*s=", (int)strcspn(sql + sizeof(begin) - 1, " "),
-			       sql + sizeof(begin) - 1);
 }
 
 /* ---- bash ---- */
@@ -77,30 +60,19 @@ static void put_bash_cases(void)
 		put_bash_values(c);
 	puts("\tesac\n\tif [[ $offer != '|' ]]; then\n"
 	     "\t\tmapfile -t COMPREPLY < <(compgen -W \"$offer\" -- \"$cur\")\n"
-	     "\t\treturn\n\tfi\n"
-	     "\tlocal named=''\n"
-	     "\tfor ((i = 2; i < COMP_CWORD; i++)); do\n"
-	     "\t\t[[ $named || \" $words \" != *\" ${COMP_WORDS[i]} \"* ]] || "
-	     "named=${COMP_WORDS[i]}\n"
-	     "\tdone\n"
-	     "\tcase $named in");
-	for (const struct hr_named *q = hr_named_list; q->name != NULL; q++) {
-		printf("\t%s) words='", q->name);
-		put_arguments(q->sql);
-		puts("' ;;");
-	}
-	puts("\tesac");
+	     "\t\treturn\n\tfi");
 }
 
 /*
- * Completes the command, its options, then files or named queries. After an option with a free
- * value it completes files. After `run --` the shell completes CMD by its own rules.
+ * Completes the command, its options, then operands, or files if it knows none. After an option with a free value it
+ * completes files. After `run --` the shell completes CMD by its own rules. Bash splits words at
+ * `=`, so that NAME=VALUE are three words.
  */
 void hr_completions_bash(void)
 {
 	puts("_headrace() {\n"
 	     "\tlocal cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD - 1]}\n"
-	     "\tlocal command=${COMP_WORDS[1]} options='' values='' words='' i\n"
+	     "\tlocal command=${COMP_WORDS[1]} options='' values='' word i\n"
 	     "\tif [ \"$COMP_CWORD\" = 1 ]; then");
 	fputs("\t\tmapfile -t COMPREPLY < <(compgen -W '--help --version", stdout);
 	for (const struct hr_command *c = hr_commands; c->name != NULL; c++)
@@ -112,11 +84,6 @@ void hr_completions_bash(void)
 		fputs("' values='", stdout);
 		put_options(c->options, true);
 		puts("'");
-		if (is_query(c)) {
-			fputs("\t\twords='", stdout);
-			c->topics(put_topic_word);
-			puts("'");
-		}
 		puts("\t\t;;");
 	}
 	puts("\tesac\n"
@@ -137,8 +104,14 @@ void hr_completions_bash(void)
 	     "\telif [[ $prev == -* && \"|$values|\" == *\"|$prev|\"* ]]; then\n"
 	     "\t\tmapfile -t COMPREPLY < <(compgen -A file -- \"$cur\")\n"
 	     "\telse\n"
-	     "\t\tmapfile -t COMPREPLY < <(compgen -W \"$words\" -- \"$cur\"; compgen -A file -- "
-	     "\"$cur\")\n"
+	     "\t\tword=$cur\n"
+	     "\t\t[[ $cur != = ]] || { word=$prev=; cur=''; }\n"
+	     "\t\t[[ $prev != = ]] || word=${COMP_WORDS[COMP_CWORD - 2]}=$cur\n"
+	     "\t\tmapfile -t COMPREPLY < <(\"${COMP_WORDS[0]}\" --complete \"$command\" "
+	     "\"${COMP_WORDS[@]:2:COMP_CWORD-2}\" \"$word\" 2>/dev/null)\n"
+	     "\t\t((${#COMPREPLY[@]})) || "
+	     "mapfile -t COMPREPLY < <(compgen -A file -- \"$cur\")\n"
+	     "\t\tCOMPREPLY=(\"${COMPREPLY[@]#\"${word%\"$cur\"}\"}\")\n"
 	     "\t\t[[ ${COMPREPLY[0]} != *= ]] || compopt -o nospace\n"
 	     "\tfi\n}\n"
 	     "complete -o filenames -F _headrace headrace");
@@ -177,32 +150,35 @@ static void put_zsh_option(const struct hr_option *o)
 	putchar('\'');
 }
 
-/* Completes operands: for `run` a command line, for `query` stores and a name, else a folder. */
+/* Completes operands: for `run` a command line, else what --complete offers, and files. */
 static void put_zsh_operands(const struct hr_command *c)
 {
-	if (strcmp(c->name, "run") == 0) {
+	if (strcmp(c->name, "run") == 0)
 		puts(" \\\n\t'*:::command:{ [[ $words[1] == -- ]] && shift words && "
 		     "(( CURRENT-- )); _normal }' ;;");
-	} else if (is_query(c)) {
-		fputs(" \\\n\t'*:store or name:{_files -/; compadd --", stdout);
-		c->topics(put_topic_word);
-		puts("}' ;;");
-	} else {
-		puts(" \\\n\t'*:folder:_files -/' ;;");
-	}
+	else
+		puts(" \\\n\t'*:operand:_headrace_operands' ;;");
 }
 
 /* The script must not set `commands`, zsh's table of programs, from which zsh completes CMD. */
 void hr_completions_zsh(void)
 {
-	puts("#compdef headrace\nlocal -a known\nknown=(");
+	puts("#compdef headrace\n"
+	     "_headrace_operands() {\n"
+	     "\tlocal -a found\n"
+	     "\tfound=(\"${(@f)$($program --complete \"${(@)words[1,CURRENT]}\" 2>/dev/null)}\")\n"
+	     "\tcompadd -S '' -- ${(M)found:#*=}\n"
+	     "\tcompadd -- ${found:#*=}\n"
+	     "\t_files\n"
+	     "}\n"
+	     "local -a known\nknown=(");
 	for (const struct hr_command *c = hr_commands; c->name != NULL; c++) {
 		printf("\t'%s:", c->name);
 		put_quoted(c->what);
 		puts("'");
 	}
 	puts(")\nif (( CURRENT == 2 )); then\n\t_describe command known\n\treturn\nfi\n"
-	     "local command=$words[2]\nshift words\n(( CURRENT-- ))\n"
+	     "local program=$words[1] command=$words[2]\nshift words\n(( CURRENT-- ))\n"
 	     "case $command in");
 	for (const struct hr_command *c = hr_commands; c->name != NULL; c++) {
 		printf("%s) _arguments -S -s", c->name);
@@ -231,16 +207,19 @@ static void put_fish_option(const struct hr_command *c, const struct hr_option *
 
 void hr_completions_fish(void)
 {
+	puts("function __headrace_operands\n"
+	     "\tset -l words (commandline -opc)\n"
+	     "\t$words[1] --complete $words[2..-1] (commandline -ct) 2>/dev/null\n"
+	     "end");
 	for (const struct hr_command *c = hr_commands; c->name != NULL; c++) {
 		printf("complete -c headrace -n __fish_use_subcommand -f -a %s -d '", c->name);
 		put_quoted(c->what);
 		puts("'");
 		for (const struct hr_option *o = c->options; o->name != NULL; o++)
 			put_fish_option(c, o);
-		if (!is_query(c))
-			continue;
-		printf("complete -c headrace -n '__fish_seen_subcommand_from %s' -a '", c->name);
-		c->topics(put_topic_word);
-		puts("'");
+		if (strcmp(c->name, "run") != 0)
+			printf("complete -c headrace -n '__fish_seen_subcommand_from %s' -a "
+			       "'(__headrace_operands)'\n",
+			       c->name);
 	}
 }

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Each function prints the completion script of a shell, from the command table. */
+/*
+ * Each function prints the completion script of a shell, from the command table. The scripts call
+ * `headrace --complete` (cli/complete/) for operands.
+ */
 #ifndef HEADRACE_CLI_COMPLETIONS_H
 #define HEADRACE_CLI_COMPLETIONS_H
 

@@ -6,9 +6,12 @@
 
 #include "cli/cli.h"
 #include "cli/commands.h"
+#include "cli/complete/complete.h"
 #include "cli/query/query.h"
 #include "query/named.h"
+#include "store/store.h"
 #include "daemon/node/recover.h"
+#include "common/near.h"
 
 static int print_help(void)
 {
@@ -21,44 +24,28 @@ static int print_help(void)
 	puts("  headrace --version\n      print the version\n"
 	     "\n`headrace COMMAND --help` lists the options of a command.\n\n"
 	     "  headrace run -- python3 train.py        record, then print a summary\n"
-	     "  headrace query ./headrace-* summary     ask again later");
+	     "  headrace ls                             list the recordings in this folder\n"
+	     "  headrace query summary                  ask the newest one again");
 	return EXIT_SUCCESS;
-}
-
-/* Returns the command that has the longest common prefix with `typed`; NULL: none. */
-static const char *nearest_command(const char *typed)
-{
-	const char *best = NULL;
-	size_t best_shared = 0;
-
-	for (size_t i = 0; hr_commands[i].name != NULL; i++) {
-		size_t shared = 0;
-
-		while (typed[shared] != '\0' && typed[shared] == hr_commands[i].name[shared])
-			shared++;
-		if (shared > best_shared) {
-			best = hr_commands[i].name;
-			best_shared = shared;
-		}
-	}
-	return best;
 }
 
 static int unknown_command(const char *typed)
 {
-	const char *near = nearest_command(typed);
+	struct hr_near near = hr_near(typed);
+	struct hr_store_outline outline;
 
+	for (size_t i = 0; hr_commands[i].name != NULL; i++)
+		hr_near_add(&near, hr_commands[i].name);
 	if (hr_named_find(typed) != NULL)
-		hr_report("unknown command: '%s'" HR_HINT "it is a query: `headrace query "
-			  "STORE %s`",
+		hr_report("no command '%s': it is a query" HR_HINT "headrace query [STORE] %s",
 			  typed, typed);
-	else if (near != NULL)
-		hr_report("unknown command: '%s'" HR_HINT "did you mean `headrace %s`? "
-			  "`headrace --help` lists all commands",
-			  typed, near);
+	else if (hr_store_outline(typed, false, &outline) == 0)
+		hr_report("no command %s: it is a store" HR_HINT "headrace query STORE summary",
+			  hr_near_quoted(typed).s);
 	else
-		hr_report("unknown command: '%s'" HR_HINT "`headrace --help` lists all commands",
-			  typed);
+		hr_report("no command %s%s", hr_near_text(&near).s,
+			  near.best[0] == '\0' ? HR_HINT "`headrace --help` lists all commands"
+					       : "");
 	return HR_EXIT_USAGE;
 }
 
@@ -90,6 +77,10 @@ int main(int argc, char **argv)
 	}
 	if (argc == 3 && strcmp(argv[1], "--generate") == 0 && hr_manual_print(argv[2]))
 		return EXIT_SUCCESS;
+	if (argc > 3 && strcmp(argv[1], "--complete") == 0) {
+		hr_complete(argc - 2, argv + 2);
+		return EXIT_SUCCESS;
+	}
 	for (size_t i = 0; hr_commands[i].name != NULL; i++)
 		if (strcmp(argv[1], hr_commands[i].name) == 0)
 			return hr_commands[i].main(argc - 1, argv + 1);

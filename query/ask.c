@@ -8,6 +8,7 @@
 
 #include "query/notes.h"
 #include "query/duckdb/output.h"
+#include "common/near.h"
 #include "common/text.h"
 
 #define MAX_NOTES 20
@@ -144,8 +145,8 @@ static enum hr_ask_status report_empty(const struct hr_ask *a)
 		status = HR_ASK_NO_STORE;
 	} else if (n > 0 && job != NULL) {
 		jobs = job_list(streams, n);
-		hr_sink_line(&a->messages, "no job '%s' in %s%s; it contains: %s", job, where, more,
-			     jobs != NULL ? jobs : "");
+		hr_sink_line(&a->messages, "no job %s in %s%s; it contains: %s",
+			     hr_near_quoted(job).s, where, more, jobs != NULL ? jobs : "");
 		status = HR_ASK_NO_STORE;
 	} else if (n == 0) { /* if n > 0, a job has just begun */
 		report_no_jobs(a, all, where, more);

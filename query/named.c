@@ -2,10 +2,12 @@
 #include "query/named.h"
 
 #include <errno.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "common/near.h"
 #include "common/text.h"
 
 #define ARG_LINE  "-- arg "
@@ -87,12 +89,12 @@ static size_t word(const char **at, const char **ret)
 
 static bool is_whole(const char *type)
 {
-	return strcmp(type, "BIGINT") == 0 || strcmp(type, "COUNT") == 0;
+	return strncmp(type, "BIGINT", 6) == 0 || strcmp(type, "COUNT") == 0;
 }
 
 static bool is_real(const char *type)
 {
-	return strcmp(type, "DOUBLE") == 0 || strcmp(type, "SECONDS") == 0;
+	return strncmp(type, "DOUBLE", 6) == 0 || strcmp(type, "SECONDS") == 0;
 }
 
 /* Declares an argument from "NAME TYPE DEFAULT: ...". */
@@ -144,29 +146,66 @@ static int declare_all(struct hr_named_args *a, const char *sql)
 
 /* ---- arguments of the user ---- */
 
-/* Returns the numbers that `type` allows, if `text` is not one of them; else NULL. */
-static const char *misfit(const char *type, const char *text)
+/* What an argument must be. */
+struct expected {
+	char s[96];
+};
+
+/* Reads "[LEAST,MOST]" at the end of a type. Returns whether it is there. */
+static bool type_limits(const char *type, double *ret_least, double *ret_most)
 {
-	bool whole = is_whole(type), number;
-	long long n = 0;
-	double x = 0;
+	const char *at = strchr(type, '[');
+	char *end;
+
+	if (at == NULL)
+		return false;
+	*ret_least = strtod(at + 1, &end);
+	*ret_most = strtod(end + 1, NULL);
+	return true;
+}
+
+/* Returns whether `text` is not a number that `type` allows; then sets *ret. */
+static bool misfit_number(const char *type, const char *text, struct expected *ret)
+{
+	bool whole = is_whole(type), number, limited;
+	double x, least = 0, most = 0;
 	char *end;
 
 	errno = 0;
-	if (whole)
-		n = strtoll(text, &end, 10);
+	x = whole ? (double)strtoll(text, &end, 10) : strtod(text, &end);
+	number = errno == 0 && end != text && *end == '\0' && isfinite(x);
+	limited = type_limits(type, &least, &most);
+	if (strcmp(type, "COUNT") == 0) {
+		snprintf(ret->s, sizeof(ret->s), "a whole number, 1 or more");
+		return !number || x < 1;
+	}
+	if (strcmp(type, "SECONDS") == 0) {
+		snprintf(ret->s, sizeof(ret->s), "a number of seconds from 0.000001 to 1000000000");
+		return !number || x < SECONDS_MIN || x > SECONDS_MAX;
+	}
+	if (limited)
+		snprintf(ret->s, sizeof(ret->s), "a %snumber from %.0f to %.0f",
+			 whole ? "whole " : "", least, most);
 	else
-		x = strtod(text, &end);
-	number = errno == 0 && end != text && *end == '\0';
-	if (strcmp(type, "COUNT") == 0)
-		return number && n >= 1 ? NULL : "a whole number, 1 or more";
-	if (strcmp(type, "SECONDS") == 0)
-		return number && x >= SECONDS_MIN && x <= SECONDS_MAX
-			   ? NULL
-			   : "a number of seconds from 0.000001 to 1000000000";
-	if (whole)
-		return number ? NULL : "a whole number";
-	return number ? NULL : "a number";
+		snprintf(ret->s, sizeof(ret->s), whole ? "a whole number" : "a number");
+	return !number || (limited && (x < least || x > most));
+}
+
+/* As misfit_number, for types that are texts. */
+static bool misfit_text(const char *type, const char *text, struct expected *ret)
+{
+	const char *to = strchr(text, '=');
+	uint64_t bytes;
+
+	if (strcmp(type, "SIZE") == 0) {
+		snprintf(ret->s, sizeof(ret->s), "a size, for example 64GiB or 1MiB");
+		return hr_text_parse_size(text, &bytes) < 0 || bytes == 0;
+	}
+	if (strcmp(type, "PAIR") == 0) {
+		snprintf(ret->s, sizeof(ret->s), "two paths, for example /data=/scratch");
+		return to == NULL || to == text || to[1] == '\0';
+	}
+	return false;
 }
 
 static bool is_word(const char *type, const char *text)
@@ -237,19 +276,22 @@ static int set_path(struct hr_named_args *a, struct hr_query_arg *arg, const cha
 static int set(struct hr_named_args *a, struct hr_query_arg *arg, const char *text,
 	       char **ret_error)
 {
-	const char *type = a->types[arg - a->list], *must = NULL;
+	const char *type = a->types[arg - a->list];
+	struct hr_near near = hr_near(text);
+	struct expected expected;
 
 	if (a->given[arg - a->list])
 		return hr_text_fail(-EINVAL, ret_error, "%s is given twice", arg->name);
 	a->given[arg - a->list] = true;
-	if (arg->type != HR_ARG_VARCHAR)
-		must = misfit(type, text);
-	if (must != NULL)
-		return hr_text_fail(-EINVAL, ret_error, "%s must be %s, not \"%s\"", arg->name,
-				    must, text);
-	if (strchr(type, WORDS) != NULL && !is_word(type, text))
-		return hr_text_fail(-EINVAL, ret_error, "%s must be one of %s, not \"%s\"",
-				    arg->name, type, text);
+	if (arg->type != HR_ARG_VARCHAR ? misfit_number(type, text, &expected)
+					: misfit_text(type, text, &expected))
+		return hr_text_fail(-EINVAL, ret_error, "%s must be %s, not %s", arg->name,
+				    expected.s, hr_near_text(&near).s);
+	if (strchr(type, WORDS) != NULL && !is_word(type, text)) {
+		hr_near_add_list(&near, type);
+		return hr_text_fail(-EINVAL, ret_error, "%s must be one of %s, not %s", arg->name,
+				    type, hr_near_text(&near).s);
+	}
 	if (strcmp(type, "PATH") == 0)
 		return set_path(a, arg, text);
 	arg->text = named_keep(a, text, strlen(text));
@@ -276,19 +318,30 @@ static bool is_named_argument(const char *text)
 	return n > 0 && text[n] == '=';
 }
 
-/* Reports, for example: slow has no argument "x"; it has: top, class, ... */
+/* Reports, for example: slow has no argument 'rnk'; did you mean 'rank'? */
 static int refuse_word(const struct hr_named_args *a, const struct hr_named *q, const char *text,
 		       char **ret_error)
 {
-	char names[256] = "none";
+	char name[HR_NEAR_BYTES], names[256] = "";
+	struct hr_near near = hr_near(name);
 	size_t n = 0;
 
-	for (size_t i = 0; i < a->n && n < sizeof(names); i++)
+	snprintf(name, sizeof(name), "%.*s",
+		 is_named_argument(text) ? (int)strcspn(text, "=") : (int)sizeof(name), text);
+	for (size_t i = 0; i < a->n && n < sizeof(names); i++) {
+		hr_near_add(&near, a->list[i].name);
 		n += (size_t)snprintf(names + n, sizeof(names) - n, "%s%s", i > 0 ? ", " : "",
 				      a->list[i].name);
+	}
+	if (near.best[0] != '\0')
+		return hr_text_fail(-EINVAL, ret_error, "%s has no argument %s", q->name,
+				    hr_near_text(&near).s);
+	if (a->n == 0)
+		return hr_text_fail(-EINVAL, ret_error, "%s takes no arguments, but was given %s",
+				    q->name, hr_near_text(&near).s);
 	return hr_text_fail(-EINVAL, ret_error,
-			    "%s has no argument \"%s\"; it has: %s (headrace query --explain %s)",
-			    q->name, text, names, q->name);
+			    "%s has no argument %s; it has: %s (headrace query --explain %s)",
+			    q->name, hr_near_text(&near).s, names, q->name);
 }
 
 static int named_take(struct hr_named_args *a, const struct hr_named *q, char *const *words,
@@ -297,8 +350,6 @@ static int named_take(struct hr_named_args *a, const struct hr_named *q, char *c
 	size_t next = 0;
 	int r = 0;
 
-	if (n > HR_NAMED_ARGS)
-		return hr_text_fail(-EINVAL, ret_error, "too many arguments");
 	for (size_t i = 0; r == 0 && i < n; i++) {
 		struct hr_query_arg *arg = named_arg(a, words[i]);
 
@@ -318,13 +369,18 @@ static int named_take(struct hr_named_args *a, const struct hr_named *q, char *c
 	return r;
 }
 
+int hr_named_args_declare(const struct hr_named *q, struct hr_named_args *ret)
+{
+	*ret = (struct hr_named_args){.query = q};
+	return declare_all(ret, q->sql);
+}
+
 int hr_named_args_init(const struct hr_named *q, char *const *words, size_t n_words,
 		       struct hr_named_args *ret, char **ret_error)
 {
 	int r;
 
-	*ret = (struct hr_named_args){.query = q};
-	r = declare_all(ret, q->sql);
+	r = hr_named_args_declare(q, ret);
 	if (r == 0)
 		r = named_take(ret, q, words, n_words, ret_error);
 	if (r < 0)

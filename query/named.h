@@ -14,8 +14,9 @@
  *               -- shown: NAME NAME    the columns of a table, most important first (shown.h)
  *               -- fold: NAME          the last rows with less than 1 % of the sum of this column are one line
  *
- *           TYPE is VARCHAR, BIGINT, DOUBLE, COUNT (a BIGINT from 1 on), SECONDS (a DOUBLE from a
- *           microsecond on), allowed words as one|two|three, or PATH; relative paths are made absolute.
+ *           TYPE is VARCHAR, BIGINT, DOUBLE, either of these with limits as BIGINT[0,1024], COUNT (a
+ *           BIGINT from 1 on), SECONDS (a DOUBLE from a microsecond on), SIZE (64GiB), PAIR (/A=/B),
+ *           allowed words as one|two|three, or PATH; relative paths are made absolute.
  *           DEFAULT may be NULL, or REQUIRED for an argument without a default. `known` runs
  *           if an answer is empty. Arguments are bound as parameters ($NAME).
  */
@@ -72,6 +73,8 @@ struct hr_named_args {
  */
 int hr_named_args_init(const struct hr_named *q, char *const *words, size_t n_words,
 		       struct hr_named_args *ret, char **ret_error);
+/* Makes the arguments with their defaults only. 0, -ENOMEM or -EINVAL. */
+int hr_named_args_declare(const struct hr_named *q, struct hr_named_args *ret);
 void hr_named_args_done(struct hr_named_args *a);
 
 /*

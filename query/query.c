@@ -383,6 +383,11 @@ void hr_query_scan(struct hr_query *q, struct hr_query_scan *ret)
 	ret->batches = atomic_load(&q->batches);
 }
 
+const char *hr_query_table_name(unsigned i)
+{
+	return i < HR_TABLE_END ? hr__tables[i].name : NULL;
+}
+
 void hr_query_interrupt(struct hr_query *q)
 {
 	atomic_store(&q->interrupted, true);

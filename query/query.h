@@ -60,6 +60,9 @@ int hr_query_keep(struct hr_query *q, const char *sql, const struct hr_query_arg
 /* Ends the running statement soon. Any thread may call it. */
 void hr_query_interrupt(struct hr_query *q);
 
+/* Returns the name of a table, counting from 0; NULL: there are no more. */
+const char *hr_query_table_name(unsigned i);
+
 /*
  * Returns the number of damaged frames so far. *ret_first (owned by the query): a text about the
  * first one, or NULL.

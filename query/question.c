@@ -22,12 +22,16 @@ static char *names(void)
 	return NULL;
 }
 
-void hr_question_no_name(const char *name, const char *what, const struct hr_sink *messages)
+void hr_question_no_name(struct hr_near *near, const char *what, const struct hr_sink *messages)
 {
-	char *all = names();
+	char *all = NULL;
 
-	hr_sink_line(messages, "unknown %s: '%s'; named queries: %s", what, name,
-		     all != NULL ? all : "");
+	for (const struct hr_named *q = hr_named_list; q->name != NULL; q++)
+		hr_near_add(near, q->name);
+	if (near->best[0] == '\0')
+		all = names();
+	hr_sink_line(messages, "no %s %s%s%s", what, hr_near_text(near).s,
+		     all != NULL ? "; named queries: " : "", all != NULL ? all : "");
 	free(all);
 }
 
@@ -49,24 +53,25 @@ static bool question_resolve(struct hr_question *q, char *const *words, size_t n
 			     const struct hr_sink *messages)
 {
 	const struct hr_named *named;
+	struct hr_near near = hr_near(words[0]);
 
 	if (!hr_question_is_name(words[0])) {
 		q->named = (struct hr_named){"this statement", words[0]};
 		if (strpbrk(words[0], " \t\n(;") == NULL) {
-			hr_question_no_name(words[0], "query or store", messages);
+			hr_question_no_name(&near, "query", messages);
 			return false;
 		}
 		if (n_words == 1 || strncmp(words[0], "--", 2) == 0)
 			return true;
 		hr_sink_line(
 		    messages,
-		    "unexpected word after the SQL statement: '%s'; quote the whole statement",
-		    words[1]);
+		    "unexpected word after the SQL statement: %s; quote the whole statement",
+		    hr_near_quoted(words[1]).s);
 		return false;
 	}
 	named = hr_named_find(words[0]);
 	if (named == NULL) {
-		hr_question_no_name(words[0], "query or store", messages);
+		hr_question_no_name(&near, "query", messages);
 		return false;
 	}
 	q->named = *named;

@@ -12,6 +12,7 @@
 
 #include "query/named.h"
 #include "query/sink.h"
+#include "common/near.h"
 
 struct hr_question {
 	struct hr_named named; /* the query that the first word names, or the SQL itself */
@@ -26,7 +27,10 @@ bool hr_question_init(struct hr_question *q, char *const *words, size_t n_words,
 		      const struct hr_sink *messages);
 void hr_question_done(struct hr_question *q); /* `q` may be all zero */
 
-/* Reports an unknown `name`, and lists the queries. `what`: "query" or "query or store". */
-void hr_question_no_name(const char *name, const char *what, const struct hr_sink *messages);
+/*
+ * Reports that the typed word is no query, and names the nearest one, or all. `near` may already
+ * have other candidates. `what`: "query" or "query or store".
+ */
+void hr_question_no_name(struct hr_near *near, const char *what, const struct hr_sink *messages);
 
 #endif

@@ -14,8 +14,7 @@
 #include "common/fnv.h"
 #include "common/text.h"
 
-#define HR__NODE_JOB "_node" /* job of records that a node makes outside of jobs */
-#define BUCKETS_MIN  64u
+#define BUCKETS_MIN 64u
 
 void hr__problem(struct hr_catalog *c, const char *format, ...)
 {

@@ -11,7 +11,8 @@
 #define HR__LOCK_FILE	 "lock"
 #define HR__JOURNAL_FILE "journal"
 #define HR__HOLDER_FILE	 "collector"
-#define HR__NAME_BYTES	 256 /* bytes of a folder's name: NAME_MAX and NUL */
+#define HR__NODE_JOB	 "_node" /* job of records that a node makes outside of jobs */
+#define HR__NAME_BYTES	 256	 /* bytes of a folder's name: NAME_MAX and NUL */
 #define HR__SEGMENT_MAX	 999999u
 
 /* Encodes a job or node name as a folder name. -ENAMETOOLONG; -EINVAL: the name is empty. */

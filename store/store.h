@@ -121,6 +121,17 @@ bool hr_store_holder(const char *path, char *ret, size_t bytes);
 /* Returns whether the path is a store, even if it is damaged or unreadable. */
 bool hr_store_is(const char *path);
 
+/* What the folders of a store show, without its data. */
+struct hr_store_outline {
+	size_t jobs;
+	char last_job[256];  /* the job whose last stream is the newest; "": no job */
+	uint64_t changed_ns; /* when that stream began (wall clock), or the empty store */
+	uint64_t bytes;	     /* of all streams, if requested */
+};
+
+/* Needs the file headrace.store, unlike hr_store_is. `sizes`: sets `bytes`. 0 or -errno. */
+int hr_store_outline(const char *path, bool sizes, struct hr_store_outline *ret);
+
 /* Returns whether a run of this job has written into the store. */
 bool hr_store_has_job(const char *path, const char *job);
 

@@ -6,9 +6,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "cli/cli.h"
 #include "cli/commands.h"
+#include "cli/query/query.h"
+#include "cli/stores.h"
 
 enum { OPT_JOB = 256, OPT_JSON, OPT_TOP, OPT_BEST, OPT_RANK, OPT_FROM, OPT_TO };
 
@@ -35,23 +38,24 @@ const struct hr_option hr_what_if_option_table[] = {
 
 /* Words of `headrace what-if` that are no stores: NAME=VALUE, or the name alone. */
 #define PERSISTENT "persistent"
-static const char *const settings[] = {"workers", "prefetch", "cores", "io",	     "batch",
-				       "mount",	  "cached",   "reads", "checkpoint", PERSISTENT};
+#define SETTINGS   "workers prefetch batch persistent cores io mount cached reads checkpoint"
 
-/* Arguments for `headrace query`: options and stores, then the query and its arguments. */
+/* A query in the making: its first word is its NAME. */
 struct words {
-	char **list;
-	int n, stores;
-	char **settings; /* arguments of the query */
-	int n_settings;
-	const char *query;
+	struct hr_query_request request;
+	bool settings;	   /* operands may be settings */
 	char given[4][64]; /* arguments of `diagnose`: top, rank, from, to */
 	int n_given;
 };
 
-static void add(struct words *w, const char *word)
+static void add_store(struct words *w, const char *store)
 {
-	w->list[w->n++] = (char *)word;
+	w->request.stores[w->request.n_stores++] = store;
+}
+
+static void add_word(struct words *w, const char *word)
+{
+	w->request.words[w->request.n_words++] = (char *)word;
 }
 
 /* The last value of an option counts. */
@@ -66,29 +70,43 @@ static void give(struct words *w, const char *name, const char *value)
 	w->n_given += i == w->n_given;
 }
 
-static bool is_setting(const char *word)
+/* Reports a word that is neither a setting nor a path. `name`: the word up to `=`. */
+static void report_no_setting(const char *name, bool with_value)
 {
-	for (size_t i = 0; i < sizeof(settings) / sizeof(settings[0]); i++) {
-		size_t n = strlen(settings[i]);
+	struct hr_near near = hr_near(name);
 
-		if (strncmp(word, settings[i], n) == 0 && (word[n] == '=' || word[n] == ':'))
-			return true;
-	}
-	return strcmp(word, PERSISTENT) == 0;
+	hr_near_add_list(&near, SETTINGS);
+	if (!with_value)
+		hr_stores_near(&near);
+	hr_report("no setting%s %s%s", with_value ? "" : " or store", hr_near_text(&near).s,
+		  near.best[0] == '\0' ? HR_HINT "the settings are " SETTINGS : "");
 }
 
-/* If `settings` is NULL, all words are stores. */
-static void take_word(struct words *w, char *word)
+/* Takes a setting or, if it has no value and no such name, a store. False: a reported mistake. */
+static bool take_setting(struct words *w, char *word)
 {
-	if (w->settings == NULL || !is_setting(word)) {
-		add(w, word);
-		w->stores++;
-	} else if (strcmp(word, PERSISTENT) == 0) {
-		w->settings[w->n_settings++] = (char *)PERSISTENT "=true";
+	char name[HR_NEAR_BYTES], list[] = SETTINGS, *at = list, *known;
+	size_t n = strcspn(word, "=:");
+	bool path = access(word, F_OK) == 0;
+
+	snprintf(name, sizeof(name), "%.*s", (int)n, word);
+	while ((known = strsep(&at, " ")) != NULL && strcmp(known, name) != 0)
+		;
+	if (strcmp(word, PERSISTENT) == 0) {
+		add_word(w, PERSISTENT "=true");
+	} else if (known != NULL && word[n] != '\0') {
+		word[n] = '=';
+		add_word(w, word);
+	} else if (path || strchr(name, '/') != NULL || hr_address_is(word)) {
+		add_store(w, word);
+	} else if (known != NULL) {
+		hr_report("%s needs a value: %s=...", name, name);
+		return false;
 	} else {
-		word[strcspn(word, "=:")] = '=';
-		w->settings[w->n_settings++] = word;
+		report_no_setting(name, word[n] != '\0');
+		return false;
 	}
+	return true;
 }
 
 /* Reads all arguments. `json`: query for --json. 0: continue; 1: *ret_status is the result. */
@@ -101,19 +119,15 @@ static int take_arguments(struct hr_options *o, struct words *w, const char *com
 
 		switch (id) {
 		case HR_OPTION_END:
-			if (o->next < o->argc) {
-				take_word(w, o->argv[o->next++]);
-				continue;
-			}
-			if (w->stores > 0)
+			if (o->next >= o->argc)
 				return 0;
-			hr_report("no store given" HR_HINT "`headrace %s STORE`: the folder that "
-				  "`headrace run` created, or a collector",
-				  command);
-			return 1;
+			if (!w->settings)
+				add_store(w, o->argv[o->next++]);
+			else if (!take_setting(w, o->argv[o->next++]))
+				return 1;
+			break;
 		case OPT_JOB:
-			add(w, "--job");
-			add(w, o->value);
+			w->request.job = o->value;
 			break;
 		case OPT_TOP:
 			give(w, "top", o->value);
@@ -128,12 +142,11 @@ static int take_arguments(struct hr_options *o, struct words *w, const char *com
 			give(w, "to", o->value);
 			break;
 		case OPT_BEST:
-			w->settings[w->n_settings++] = (char *)"best=true";
+			add_word(w, "best=true");
 			break;
 		case OPT_JSON:
-			add(w, "--format");
-			add(w, "json");
-			w->query = json;
+			w->request.format = HR_FORMAT_JSON;
+			w->request.words[0] = (char *)json;
 			break;
 		case 'h':
 			*ret_status = hr_command_help(command);
@@ -144,57 +157,51 @@ static int take_arguments(struct hr_options *o, struct words *w, const char *com
 	}
 }
 
+/* Makes room for what `argc` arguments can give. False: no memory. */
+static bool words_init(struct words *w, int argc, const char *query)
+{
+	w->request.stores = calloc((size_t)argc + 1, sizeof(*w->request.stores));
+	w->request.words = calloc((size_t)argc + 5, sizeof(*w->request.words));
+	if (w->request.stores == NULL || w->request.words == NULL)
+		return false;
+	add_word(w, query);
+	return true;
+}
+
 int hr_diagnose_main(int argc, char **argv)
 {
 	struct hr_options o = {
 	    .table = hr_diagnose_option_table, .argv = argv, .argc = argc, .next = 1};
-	/* Each argument becomes two words at most. */
-	struct words w = {.list = calloc(2 * (size_t)argc + 8, sizeof(*w.list)),
-			  .query = "diagnosis"};
+	struct words w = {0};
 	int status = EXIT_FAILURE;
 
-	if (w.list == NULL)
-		return status;
-	add(&w, "query");
-	if (take_arguments(&o, &w, "diagnose", "diagnose", &status) == 0) {
-		add(&w, w.query);
+	if (words_init(&w, argc, "diagnosis") &&
+	    take_arguments(&o, &w, "diagnose", "diagnose", &status) == 0) {
 		for (int i = 0; i < w.n_given; i++)
-			add(&w, w.given[i]);
-		status = hr_query_main(w.n, w.list);
+			add_word(&w, w.given[i]);
+		status = hr_query_answer(&w.request);
 	}
-	free(w.list);
+	hr_request_done(&w.request);
 	return status;
-}
-
-static int ask_what_if(struct words *w)
-{
-	if (w->n_settings == 0) {
-		hr_report("no setting given" HR_HINT
-			  "for example workers=4, or --best to try settings; "
-			  "`headrace what-if --help` lists them");
-		return HR_EXIT_USAGE;
-	}
-	add(w, w->query);
-	for (int i = 0; i < w->n_settings; i++)
-		add(w, w->settings[i]);
-	return hr_query_main(w->n, w->list);
 }
 
 int hr_what_if_main(int argc, char **argv)
 {
 	struct hr_options o = {
 	    .table = hr_what_if_option_table, .argv = argv, .argc = argc, .next = 1};
-	struct words w = {.list = calloc(3 * (size_t)argc + 4, sizeof(*w.list)),
-			  .settings = calloc((size_t)argc, sizeof(*w.settings)),
-			  .query = "forecast"};
+	struct words w = {.settings = true};
 	int status = EXIT_FAILURE;
 
-	if (w.list != NULL && w.settings != NULL) {
-		add(&w, "query");
-		if (take_arguments(&o, &w, "what-if", "what-if", &status) == 0)
-			status = ask_what_if(&w);
+	if (words_init(&w, argc, "forecast") &&
+	    take_arguments(&o, &w, "what-if", "what-if", &status) == 0) {
+		if (w.request.n_words > 1) {
+			status = hr_query_answer(&w.request);
+		} else {
+			hr_report("no setting given" HR_HINT "for example workers=4, or --best to "
+				  "try settings; the settings are " SETTINGS);
+			status = HR_EXIT_USAGE;
+		}
 	}
-	free(w.list);
-	free(w.settings);
+	hr_request_done(&w.request);
 	return status;
 }

@@ -22,7 +22,10 @@
 #include "cli/commands.h"
 #include "cli/query/progress.h"
 #include "cli/query/query_remote.h"
+#include "cli/query/query_operands.h"
 #include "cli/query/query_request.h"
+#include "cli/query/terminal.h"
+#include "cli/query/query_start.h"
 #include "query/ask.h"
 #include "common/outfile.h"
 #include "common/text.h"
@@ -145,7 +148,8 @@ static FILE *open_output(const struct hr_query_request *r, const struct hr_outfi
 	    r->output != NULL ? fopen(hr_outfile_name(file), "we") : hr_progress_stdout(progress);
 
 	if (to == NULL)
-		hr_report("%s: %s", r->output != NULL ? r->output : "standard output",
+		hr_report("cannot write the answer to %s: %s",
+			  r->output != NULL ? r->output : "standard output",
 			  strerrordesc_np(errno));
 	return to;
 }
@@ -169,7 +173,8 @@ static int query_answer(struct hr_asking *s, const struct hr_query_request *r,
 		hr_outfile_end(file, false);
 	if (err == 0)
 		return status;
-	hr_report("cannot write the answer: %s", strerrordesc_np(-err));
+	hr_report("cannot write the answer to %s: %s",
+		  r->output != NULL ? r->output : "standard output", strerrordesc_np(-err));
 	return HR_ASK_FAILED;
 }
 
@@ -245,7 +250,7 @@ static int plan_output(const struct hr_query_request *r, struct hr_outfile *file
 	int err = r->output != NULL ? hr_outfile_init(file, r->output) : 0;
 
 	if (err < 0) {
-		hr_report("%s: %s", r->output, strerrordesc_np(-err));
+		hr_report("cannot write the answer to %s: %s", r->output, strerrordesc_np(-err));
 		return HR_ASK_FAILED;
 	}
 	if (r->output != NULL && r->format == HR_FORMAT_PARQUET && file->partial == NULL) {
@@ -255,21 +260,48 @@ static int plan_output(const struct hr_query_request *r, struct hr_outfile *file
 	return 0;
 }
 
+/* Finds the terminal's width and colours, and the working folder. */
+static void find_style(struct hr_query_request *r)
+{
+	char *folder = getcwd(NULL, 0);
+	size_t n = folder != NULL ? strlen(folder) : 0;
+
+	if (r->output == NULL) {
+		r->style.width = hr_terminal_width(STDOUT_FILENO);
+		r->style.colour = hr_terminal_colour(STDOUT_FILENO);
+	}
+	r->folder = calloc(4 * n + 1, 1);
+	if (r->folder != NULL && n > 1) /* not "/" */
+		hr_text_escape(r->folder, 4 * n + 1, folder, n);
+	r->style.folder = r->folder != NULL ? r->folder : "";
+	free(folder);
+}
+
+int hr_query_answer(struct hr_query_request *r)
+{
+	struct hr_outfile file = {0};
+	int status = hr_operands_check(r);
+
+	signal(SIGPIPE, SIG_IGN);
+	if (status == 0 && r->n_words == 0)
+		return hr_query_start(r->remote ? NULL : r->stores[0],
+				      r->newest != NULL ? "" : r->stores[0]);
+	if (status == 0)
+		status = plan_output(r, &file);
+	find_style(r);
+	if (status == 0)
+		status = r->remote ? hr_query_remote(r, &file) : ask_stores(r, &file);
+	hr_outfile_done(&file);
+	return status;
+}
+
 int hr_query_main(int argc, char **argv)
 {
 	struct hr_query_request request;
-	struct hr_outfile file = {0};
 	int status;
 
-	signal(SIGPIPE, SIG_IGN);
-	if (hr_request_parse(argc, argv, &request, &status) == 0) {
-		status = plan_output(&request, &file);
-		if (status == 0 && request.remote)
-			status = hr_query_remote(&request, &file);
-		else if (status == 0)
-			status = ask_stores(&request, &file);
-	}
-	hr_outfile_done(&file);
+	if (hr_request_parse(argc, argv, &request, &status) == 0)
+		status = hr_query_answer(&request);
 	hr_request_done(&request);
 	return status;
 }

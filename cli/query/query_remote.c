@@ -458,7 +458,7 @@ static int close_out(struct remote *r)
 		err = hr_outfile_end(r->file, r->status == HR_ASK_ANSWERED);
 	if (err == 0)
 		return r->status;
-	hr_report("%s: %s", r->request->output, strerrordesc_np(-err));
+	hr_report("cannot write the answer to %s: %s", r->request->output, strerrordesc_np(-err));
 	return HR_ASK_FAILED;
 }
 
@@ -476,7 +476,8 @@ int hr_query_remote(const struct hr_query_request *request, const struct hr_outf
 	}
 	r.out = open_out(&r);
 	if (r.out < 0) {
-		hr_report("%s: %s", request->output, strerrordesc_np(errno));
+		hr_report("cannot write the answer to %s: %s", request->output,
+			  strerrordesc_np(errno));
 		hr_identity_done(&r.identity);
 		return HR_ASK_FAILED;
 	}

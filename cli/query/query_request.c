@@ -5,14 +5,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include "cli/cli.h"
 #include "cli/commands.h"
-#include "cli/query/terminal.h"
-#include "store/store.h"
+#include "cli/query/query_operands.h"
 #include "common/text.h"
+
+#define THREADS_MAX 4096u
 
 enum {
 	OPT_EXPLAIN = 256,
@@ -27,10 +26,11 @@ enum {
 	OPT_RAW
 };
 
+#define FORMATS "table list json csv parquet"
+
 const struct hr_option hr_query_option_table[] = {
     {"job", OPT_JOB, "JOB", "query only this job", HR_VALUES_OTHER},
-    {"format", OPT_FORMAT, "FORMAT", "table (default), list, json, csv or parquet",
-     "table list json csv parquet"},
+    {"format", OPT_FORMAT, "FORMAT", "table (default), list, json, csv or parquet", FORMATS},
     {"all-columns", OPT_ALL_COLUMNS, NULL,
      "show all columns of a named query (default: the most important)", NULL},
     {"raw", OPT_RAW, NULL, "show numbers of a named query without units, and fold no rows", NULL},
@@ -72,58 +72,26 @@ static void report_line(void *self, const char *text)
 	hr_report("%s", text);
 }
 
-static const struct hr_sink messages = {report_line, NULL};
+const struct hr_sink hr_request_messages = {report_line, NULL};
 
 static int query_request_explain(const char *name)
 {
 	const struct hr_named *q = hr_named_find(name);
+	struct hr_near near = hr_near(name);
 
 	if (q == NULL) {
-		hr_question_no_name(name, "query", &messages);
+		hr_question_no_name(&near, "query", &hr_request_messages);
 		return HR_EXIT_USAGE;
 	}
 	fputs(q->sql, stdout);
 	return EXIT_SUCCESS;
 }
 
-static bool parse_format(const char *text, enum hr_ask_format *ret)
-{
-	if (hr_ask_format(text, ret))
-		return true;
-	hr_report("--format: must be table, list, json, csv or parquet, not '%s'", text);
-	return false;
-}
-
-/*
- * True: a store. The first operand is one. A later operand is one if it is an address or an
- * existing path, and not the NAME of a query.
- */
-static bool is_store(const char *text, size_t index)
-{
-	struct stat st;
-
-	if (index == 0)
-		return true;
-	if (hr_named_find(text) != NULL)
-		return false;
-	if (hr_address_is(text))
-		return true;
-	return stat(text, &st) == 0;
-}
-
-static void take_operand(struct hr_query_request *r, char *text)
-{
-	if (r->n_words == 0 && is_store(text, r->n_stores))
-		r->stores[r->n_stores++] = text;
-	else
-		r->words[r->n_words++] = text;
-}
-
 /* Reads one option. 0: continue; 1: *ret_status is the result. */
 static int query_request_take_option(struct hr_query_request *r, int id, const char *value,
 				     int *ret_status)
 {
-	char *end;
+	uint64_t number;
 
 	*ret_status = HR_EXIT_USAGE;
 	switch (id) {
@@ -131,26 +99,25 @@ static int query_request_take_option(struct hr_query_request *r, int id, const c
 		r->job = value;
 		return 0;
 	case OPT_FORMAT:
-		return parse_format(value, &r->format) ? 0 : 1;
+		return hr_ask_format(value, &r->format)
+			   ? 0
+			   : -hr_option_wrong_word("format", FORMATS, value);
 	case 'o':
 		r->output = value;
 		return 0;
 	case OPT_THREADS:
-		r->threads = (unsigned)strtoul(value, &end, 10);
-		if (*end == '\0' && r->threads > 0 && r->threads <= 4096)
-			return 0;
-		hr_report("--threads: must be a number from 1 to 4096, not '%s'", value);
-		return 1;
+		if (hr_text_parse_uint(value, THREADS_MAX, &number) < 0 || number == 0)
+			return -hr_option_wrong("threads", "a number from 1 to 4096", value);
+		r->threads = (unsigned)number;
+		return 0;
 	case OPT_MEMORY:
-		if (hr_text_parse_size(value, &r->memory_bytes) == 0)
-			return 0;
-		hr_report("--memory: must be a size, for example 4GiB, not '%s'", value);
-		return 1;
+		return hr_text_parse_size(value, &r->memory_bytes) == 0
+			   ? 0
+			   : -hr_option_wrong("memory", "a size such as 4GiB", value);
 	case OPT_TIME:
-		if (hr_text_parse_duration(value, &r->limit_ns) == 0 && r->limit_ns > 0)
-			return 0;
-		hr_report("--time: must be a time, for example 30s or 5m, not '%s'", value);
-		return 1;
+		return hr_text_parse_duration(value, &r->limit_ns) == 0 && r->limit_ns > 0
+			   ? 0
+			   : -hr_option_wrong("time", "a time such as 30s or 5m", value);
 	case OPT_PROGRESS:
 		r->progress = true;
 		return 0;
@@ -193,102 +160,11 @@ static int query_request_parse(struct hr_query_request *r, int argc, char **argv
 		if (id == HR_OPTION_END) {
 			if (o.next >= argc)
 				return 0;
-			take_operand(r, argv[o.next++]);
+			r->words[r->n_words++] = argv[o.next++];
 		} else if (query_request_take_option(r, id, o.value, ret_status) != 0) {
 			return 1;
 		}
 	}
-}
-
-/* Skips operands that are no stores: ./headrace-* may also match summaries or source folders. */
-static void skip_others(struct hr_query_request *r)
-{
-	size_t kept = 0;
-
-	for (size_t i = 0; i < r->n_stores; i++) {
-		const char *store = r->stores[i];
-
-		if (!hr_store_is(store))
-			continue;
-		r->stores[i] = r->stores[kept];
-		r->stores[kept++] = store;
-	}
-	if (kept == 0)
-		return; /* opening the first operand reports what it is */
-	for (size_t i = kept; i < r->n_stores; i++)
-		hr_report("note: skipping %s: it is not a headrace store", r->stores[i]);
-	r->n_stores = kept;
-}
-
-/* True: the stores are folders, or one collector. Otherwise reports the mistake. */
-static bool check_collector(struct hr_query_request *r)
-{
-	char *error = NULL;
-	size_t n;
-
-	for (size_t i = 0; i < r->n_stores && !r->remote; i++)
-		r->remote = hr_address_is(r->stores[i]);
-	if (!r->remote) {
-		skip_others(r);
-		return true;
-	}
-	if (r->n_stores > 1) {
-		hr_report(
-		    "cannot query a collector together with other stores: query each separately");
-		return false;
-	}
-	if (hr_address_parse_targets(r->stores[0], &r->collector, 1, &n, &error) == 0)
-		return true;
-	hr_report("%s", error != NULL ? error : "out of memory");
-	free(error);
-	return false;
-}
-
-/* Resolves the words. The collector may have a NAME that is unknown here. */
-static int query_request_resolve(struct hr_query_request *r)
-{
-	if (r->remote && hr_question_is_name(r->words[0]) && hr_named_find(r->words[0]) == NULL)
-		return 0;
-	return hr_question_init(&r->question, r->words, r->n_words, &messages) ? 0 : HR_EXIT_USAGE;
-}
-
-static int query_request_check(struct hr_query_request *r)
-{
-	if (r->n_stores == 0) {
-		hr_report("no store given" HR_HINT "`headrace query STORE summary`, "
-			  "`headrace query --help`");
-		return HR_EXIT_USAGE;
-	}
-	if (!check_collector(r))
-		return HR_EXIT_USAGE;
-	if (r->n_words == 0) {
-		hr_report("no query given" HR_HINT "`headrace query %s summary`, or SQL in "
-			  "quotes; `headrace query --list` lists the named queries",
-			  r->stores[0]);
-		return HR_EXIT_USAGE;
-	}
-	if (r->format == HR_FORMAT_PARQUET && r->output == NULL) {
-		hr_report("--format parquet needs an output file: -o FILE");
-		return HR_EXIT_USAGE;
-	}
-	return 0;
-}
-
-/* Finds the terminal's width and colours, and the working folder. */
-static void find_style(struct hr_query_request *r)
-{
-	char *folder = getcwd(NULL, 0);
-	size_t n = folder != NULL ? strlen(folder) : 0;
-
-	if (r->output == NULL) {
-		r->style.width = hr_terminal_width(STDOUT_FILENO);
-		r->style.colour = hr_terminal_colour(STDOUT_FILENO);
-	}
-	r->folder = calloc(4 * n + 1, 1);
-	if (r->folder != NULL && n > 1) /* not "/" */
-		hr_text_escape(r->folder, 4 * n + 1, folder, n);
-	r->style.folder = r->folder != NULL ? r->folder : "";
-	free(folder);
 }
 
 int hr_request_parse(int argc, char **argv, struct hr_query_request *ret, int *ret_status)
@@ -300,10 +176,7 @@ int hr_request_parse(int argc, char **argv, struct hr_query_request *ret, int *r
 	if (ret->stores == NULL || ret->words == NULL ||
 	    query_request_parse(ret, argc, argv, ret_status) != 0)
 		return 1;
-	*ret_status = query_request_check(ret);
-	if (*ret_status == 0)
-		*ret_status = query_request_resolve(ret);
-	find_style(ret);
+	*ret_status = hr_operands_sort(ret);
 	return *ret_status == 0 ? 0 : 1;
 }
 
@@ -311,6 +184,8 @@ void hr_request_done(struct hr_query_request *r)
 {
 	hr_question_done(&r->question);
 	free(r->folder);
+	free(r->newest);
+	free(r->last_run);
 	free(r->stores);
 	free(r->words);
 }

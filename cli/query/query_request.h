@@ -15,11 +15,13 @@
 #include "net/address.h"
 
 struct hr_query_request {
-	const char **stores;
+	const char **stores; /* with room for one more than was given */
 	size_t n_stores;
-	bool remote; /* a collector instead of stores */
+	char *newest; /* the store that was taken because none was given; NULL: none */
+	bool remote;  /* a collector instead of stores */
 	struct hr_address collector;
 	const char *job; /* NULL: all */
+	char *last_run;	 /* the job, if headrace chose it; NULL: it did not */
 	enum hr_ask_format format;
 	struct hr_shown_style style;
 	char *folder;	    /* the text of style.folder */
@@ -33,6 +35,9 @@ struct hr_query_request {
 	/* the resolved words; empty if only the collector has the NAME */
 	struct hr_question question;
 };
+
+/* Reports mistakes. */
+extern const struct hr_sink hr_request_messages;
 
 /* 0: continue; 1: *ret_status is the exit status, after --help or a reported mistake. */
 int hr_request_parse(int argc, char **argv, struct hr_query_request *ret, int *ret_status);

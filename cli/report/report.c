@@ -12,8 +12,10 @@
 
 #include "cli/cli.h"
 #include "cli/commands.h"
+#include "cli/stores.h"
 #include "cli/report/report_page.h"
 #include "cli/report/serve.h"
+#include "query/ask.h"
 #include "common/outfile.h"
 #include "common/text.h"
 
@@ -37,6 +39,7 @@ struct report_request {
 	unsigned port; /* 0: any */
 	char **stores;
 	int n_stores;
+	char *newest; /* the store that was taken because none was given; NULL: none */
 };
 
 static bool set_port(struct report_request *r, const char *value)
@@ -62,11 +65,10 @@ static int take_arguments(struct hr_options *o, struct report_request *r, int *r
 				r->stores[r->n_stores++] = o->argv[o->next++];
 				continue;
 			}
-			if (r->n_stores > 0)
-				return 0;
-			hr_report("no store given" HR_HINT "`headrace report STORE`: the folder "
-				  "that `headrace run` created, or a collector");
-			return 1;
+			if (r->n_stores == 0 && (r->newest = hr_stores_take_newest()) != NULL)
+				r->stores[r->n_stores++] = r->newest;
+			*ret_status = HR_ASK_NO_STORE;
+			return r->n_stores > 0 ? 0 : 1;
 		case OPT_JOB:
 			r->job = o->value;
 			break;
@@ -219,39 +221,38 @@ static int write_page(const struct hr_report_page *page, const char *title, cons
 	return EXIT_SUCCESS;
 }
 
+static int make_file(const struct report_request *r)
+{
+	struct hr_report_page page = {0};
+	char *name = r->output != NULL ? strdup(r->output) : default_name(r->stores[0]);
+	int status = name != NULL ? make_page(r, &page) : EXIT_FAILURE;
+
+	if (status == EXIT_SUCCESS && r->json)
+		hr_report_page_json(&page, stdout);
+	else if (status == EXIT_SUCCESS)
+		status = write_page(&page, r->job != NULL ? r->job : r->stores[0], name);
+	hr_report_page_done(&page);
+	free(name);
+	return status;
+}
+
 int hr_report_main(int argc, char **argv)
 {
 	struct hr_options o = {
 	    .table = hr_report_option_table, .argv = argv, .argc = argc, .next = 1};
 	struct report_request r = {.stores = calloc((size_t)argc + 1, sizeof(*r.stores))};
-	struct hr_report_page page = {0};
-	char *name = NULL;
 	int status = EXIT_FAILURE;
 
-	if (r.stores == NULL || take_arguments(&o, &r, &status) != 0) {
-		free(r.stores);
-		return status;
+	if (r.stores != NULL && take_arguments(&o, &r, &status) == 0) {
+		if (r.serve && r.n_stores > 1) {
+			hr_report("--serve shows one store: headrace report --serve STORE");
+			status = HR_EXIT_USAGE;
+		} else {
+			status =
+			    r.serve ? hr_report_serve(r.stores[0], r.job, r.port) : make_file(&r);
+		}
 	}
-	if (r.serve && r.n_stores > 1) {
-		hr_report("--serve shows one store: headrace report --serve STORE");
-		free(r.stores);
-		return HR_EXIT_USAGE;
-	}
-	if (r.serve) {
-		status = hr_report_serve(r.stores[0], r.job, r.port);
-		free(r.stores);
-		return status;
-	}
-	status = make_page(&r, &page);
-	if (status == EXIT_SUCCESS && r.json) {
-		hr_report_page_json(&page, stdout);
-	} else if (status == EXIT_SUCCESS) {
-		name = r.output != NULL ? strdup(r.output) : default_name(r.stores[0]);
-		status = name != NULL ? write_page(&page, r.job != NULL ? r.job : r.stores[0], name)
-				      : EXIT_FAILURE;
-	}
-	hr_report_page_done(&page);
-	free(name);
+	free(r.newest);
 	free(r.stores);
 	return status;
 }

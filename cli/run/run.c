@@ -405,8 +405,12 @@ static void summarise(struct run_command *run, const Headrace__Left *left)
 	int r = hr_summary_load(run->store, run->job.id, &summary, &error);
 
 	if (r < 0) {
-		hr_report("cannot make the summary: %s",
-			  error != NULL ? error : strerrordesc_np(-r));
+		if (r == -ENOENT)
+			hr_report("the recording is lost: %s was removed during the run",
+				  run->store);
+		else
+			hr_report("cannot make the summary: %s",
+				  error != NULL ? error : strerrordesc_np(-r));
 		free(error);
 		return;
 	}

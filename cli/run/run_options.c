@@ -30,13 +30,15 @@ enum {
 	OPT_FULL_CMDLINE,
 };
 
+#define LEVELS "trace counters"
+
 const struct hr_option hr_run_option_table[] = {
     {"store", 'o', "STORE", "folder, or collectors: tcp://HOST[:PORT],...", NULL},
     {"job", OPT_JOB, "NAME", "job id (default: the scheduler's, or the store's name)",
      HR_VALUES_OTHER},
     {"label", OPT_LABEL, "K=V", "store the label K=V with the job; repeatable", HR_VALUES_OTHER},
     {"level", OPT_LEVEL, "LEVEL", "trace: every operation (default); counters: totals only",
-     "trace counters"},
+     LEVELS},
     {"exclude", OPT_EXCLUDE, "PATHS", "skip these prefixes and globs, comma-separated; repeatable",
      NULL},
     {"include", OPT_INCLUDE, "PATHS", "record only these prefixes and globs; repeatable", NULL},
@@ -78,7 +80,7 @@ static int set_level(struct hr_run_options *o, const char *value)
 	int level = hr_level_parse(value);
 
 	if (level < 0)
-		return hr_option_wrong("level", "trace or counters", value);
+		return hr_option_wrong_word("level", LEVELS, value);
 	o->level = level;
 	return 0;
 }

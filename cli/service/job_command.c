@@ -14,6 +14,7 @@
 #include "cli/run/job.h"
 #include "cli/service/service_link.h"
 #include "common/level.h"
+#include "common/near.h"
 #include "common/text.h"
 #include "proto/abi.h"
 
@@ -304,7 +305,10 @@ int hr_job_main(int argc, char **argv)
 	if (strcmp(verb, "list") == 0)
 		return list(&q);
 	if (strcmp(verb, "begin") != 0 && strcmp(verb, "end") != 0) {
-		hr_report("expected begin, end or list, not '%s'", verb);
+		struct hr_near near = hr_near(verb);
+
+		hr_near_add_list(&near, "begin end list");
+		hr_report("expected begin, end or list, not %s", hr_near_text(&near).s);
 		return HR_EXIT_USAGE;
 	}
 	if (!fill_in(&q, &job)) {

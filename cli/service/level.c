@@ -8,6 +8,7 @@
 #include "cli/commands.h"
 #include "cli/service/service_link.h"
 #include "common/level.h"
+#include "common/near.h"
 #include "common/text.h"
 
 enum { OPT_FOR = 256, OPT_SOCKET };
@@ -26,7 +27,10 @@ static int set_level(const char *job, const char *level, uint64_t for_ns, const 
 	int to = hr_level_parse(level);
 
 	if (to < 0) {
-		hr_report("the level must be counters or trace, not '%s'", level);
+		struct hr_near near = hr_near(level);
+
+		hr_near_add_list(&near, "counters trace");
+		hr_report("the level must be counters or trace, not %s", hr_near_text(&near).s);
 		return HR_EXIT_USAGE;
 	}
 	request.job = hr_control_text(job);

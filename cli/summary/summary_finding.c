@@ -55,7 +55,7 @@ static int take(struct hr_summary_finding *to, const struct hr_finding *f)
 	return error;
 }
 
-static void add_life(struct hr_summary_loop *l, const struct hr_part_sums *sums)
+void hr_loop_add_life(struct hr_summary_loop *l, const struct hr_part_sums *sums)
 {
 	for (unsigned phase = 0; phase <= HR_PHASE_END; phase++) {
 		for (unsigned part = 0; part < HR_PART_END; part++) {
@@ -78,7 +78,7 @@ static void take_loops(struct hr_summary *s, const struct hr_diagnosis *d)
 		l->wait_ns = 0;
 		for (size_t k = 0; k < d->lives.n; k++)
 			if (d->lives.list[k].rank == s->who[i].rank)
-				add_life(l, &d->sums[k]);
+				hr_loop_add_life(l, &d->sums[k]);
 	}
 }
 

@@ -4,6 +4,10 @@
 #define HEADRACE_CLI_SUMMARY_SUMMARY_FINDING_H
 
 #include "cli/summary/summary.h"
+#include "query/diagnosis/diagnosis.h"
+
+/* Adds the waits and the loops of a life to wait_ns and loop_ns. */
+void hr_loop_add_life(struct hr_summary_loop *l, const struct hr_part_sums *sums);
 
 /*
  * Sets s->finding. Needs s->events, and reads all events unless this takes more than about a

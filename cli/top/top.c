@@ -29,11 +29,12 @@
 
 enum { OPT_SOCKET = 256, OPT_WEB };
 
+#define VIEWS "rank worker process file mount class op"
+#define SORTS "time bytes ops latency"
+
 const struct hr_option hr_top_option_table[] = {
-    {"by", 'b', "WHAT", "a row per rank, worker, process, file, mount, class or op",
-     "rank worker process file mount class op"},
-    {"sort", 's', "KEY", "time (default), bytes, ops or latency of the last interval",
-     "time bytes ops latency"},
+    {"by", 'b', "WHAT", "a row per rank, worker, process, file, mount, class or op", VIEWS},
+    {"sort", 's', "KEY", "time (default), bytes, ops or latency of the last interval", SORTS},
     {"interval", 'i', "TIME", "time between updates: 100ms to 30s (default: 1s)", HR_VALUES_OTHER},
     {"count", 'n', "N", "end after N updates", HR_VALUES_OTHER},
     {"json", 'j', NULL, "print each update as one line of JSON", NULL},
@@ -318,14 +319,13 @@ static int top_run(struct top *t)
 
 /* ---- options ---- */
 
-static int one_of(const char *const *names, int n, const char *value, const char *option)
+static int one_of(const char *const *names, int n, const char *value, const char *option,
+		  const char *words)
 {
 	for (int i = 0; i < n; i++)
 		if (strcmp(names[i], value) == 0)
 			return i;
-	hr_report("--%s: unknown value '%s'" HR_HINT "`headrace top --help` lists the values",
-		  option, value);
-	return -1;
+	return hr_option_wrong_word(option, words, value);
 }
 
 /* Returns false after it has reported a mistake. */
@@ -335,12 +335,12 @@ static bool top_set_option(struct top *t, int id, const char *value)
 
 	switch (id) {
 	case 'b':
-		i = one_of(hr_top_view_names, HR_TOP_VIEWS, value, "by");
+		i = one_of(hr_top_view_names, HR_TOP_VIEWS, value, "by", VIEWS);
 		t->display.view = (enum hr_top_view)(i < 0 ? 0 : i);
 		t->has_view = true;
 		break;
 	case 's':
-		i = one_of(hr_top_sort_names, HR_TOP_SORTS, value, "sort");
+		i = one_of(hr_top_sort_names, HR_TOP_SORTS, value, "sort", SORTS);
 		t->display.sort = (enum hr_top_sort)(i < 0 ? 0 : i);
 		break;
 	case 'i':

@@ -9,6 +9,7 @@
 #include "cli/run/runs.h"
 #include "cli/service/service_link.h"
 #include "cli/top/top.h"
+#include "common/near.h"
 #include "common/text.h"
 
 #define FOUND_MAX 256u
@@ -25,6 +26,7 @@ struct top_search {
 	bool private;
 	struct found_service *v;
 	size_t n;
+	struct hr_near near; /* jobs of the caller, if `job` is none of them */
 };
 
 static bool is_known(const struct top_search *s, const struct found_service *f)
@@ -46,6 +48,8 @@ static void add_job(struct top_search *s, const Headrace__JobStatus *j)
 	snprintf(f.source.job, sizeof(f.source.job), "%s", j->id);
 	if (s->private && strlen(j->store) < sizeof(f.source.store))
 		snprintf(f.source.store, sizeof(f.source.store), "%s", j->store);
+	if (s->job && (j->uid == geteuid() || geteuid() == 0))
+		hr_near_add(&s->near, j->id);
 	if (s->job ? strcmp(s->job, j->id) != 0 && strcmp(s->job, j->name) != 0
 		   : j->uid != geteuid())
 		return;
@@ -110,9 +114,9 @@ static void report_choice(const struct top_search *s)
 static int report_none(const struct top_search *s, const char *socket, int r)
 {
 	if (s->job)
-		hr_report("no job %s of yours is recorded on this machine" HR_HINT
-			  "`headrace status` lists the jobs",
-			  s->job);
+		hr_report(
+		    "no running job of yours on this machine is %s%s", hr_near_text(&s->near).s,
+		    s->near.best[0] == '\0' ? HR_HINT "`headrace status` lists the jobs" : "");
 	else
 		hr_report("no job of yours is recorded on this machine" HR_HINT
 			  "`headrace run -- CMD` records CMD; `headrace top` in another terminal "
@@ -124,7 +128,8 @@ static int report_none(const struct top_search *s, const char *socket, int r)
 
 int hr_top_find(const char *job, const char *socket, struct hr_top_source *ret)
 {
-	struct top_search s = {.job = job, .v = calloc(FOUND_MAX, sizeof(*s.v))};
+	struct top_search s = {
+	    .job = job, .v = calloc(FOUND_MAX, sizeof(*s.v)), .near = hr_near(job)};
 	const char *service = hr_service_socket(socket);
 	int status = EXIT_SUCCESS, r;
 

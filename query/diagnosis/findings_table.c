@@ -6,6 +6,7 @@
 
 #include "query/diagnosis/findings.h"
 #include "query/tables/rows.h"
+#include "common/text.h"
 
 struct found_rows {
 	struct hr_diagnosis part; /* of one rank or a part of the time; else zeroed */
@@ -24,8 +25,10 @@ static bool is_number(const char *text)
 
 static const char *findings_check(const char *const *p)
 {
-	if (!is_number(p[RANK]) || (p[RANK] != NULL && strtod(p[RANK], NULL) < 0))
-		return "hr_findings: `rank` must be a number from 0";
+	uint64_t rank;
+
+	if (p[RANK] != NULL && hr_text_parse_uint(p[RANK], INT32_MAX, &rank) < 0)
+		return "hr_findings: `rank` must be a whole number from 0 to 2147483647";
 	if (!is_number(p[FROM]) || !is_number(p[TO]))
 		return "hr_findings: `from_s` and `to_s` must be numbers of seconds";
 	return NULL;

@@ -96,7 +96,8 @@ static int try_named(const char *named, char **ret_error)
 
 	if (r == -ENOENT && asprintf(ret_error,
 				     folder ? "HEADRACE_DUCKDB is %s, a folder without " LIBRARY
-					    : "HEADRACE_DUCKDB is %s, which does not exist",
+					    : "HEADRACE_DUCKDB is %s, which does not exist; unset "
+					      "it, or set it to the path of " LIBRARY,
 				     named) < 0)
 		*ret_error = NULL;
 	return r;

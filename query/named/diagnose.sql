@@ -1,6 +1,6 @@
 -- Where the time of each job was lost: causes, largest first, what would help and what would not
 -- arg top COUNT 10: at most this many causes of each job
--- arg rank BIGINT NULL: only this rank
+-- arg rank BIGINT[0,2147483647] NULL: only this rank
 -- arg from DOUBLE NULL: only from this time on, in seconds since the start of the job; a negative number: before its end
 -- arg to DOUBLE NULL: only until this time
 -- known rank: SELECT DISTINCT rank FROM processes WHERE rank IS NOT NULL ORDER BY rank

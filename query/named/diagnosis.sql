@@ -1,7 +1,7 @@
 -- Where the time of each job was lost, and what to change: as text, for `headrace diagnose`
 -- text: each row is a line
 -- arg top COUNT 5: at most this many causes of each job
--- arg rank BIGINT NULL: only this rank
+-- arg rank BIGINT[0,2147483647] NULL: only this rank
 -- arg from DOUBLE NULL: only from this time on, in seconds since the start of the job; a negative number: before its end
 -- arg to DOUBLE NULL: only until this time
 -- known rank: SELECT DISTINCT rank FROM processes WHERE rank IS NOT NULL ORDER BY rank

@@ -1,14 +1,14 @@
 -- How long the training loops of each rank would take with other settings of the DataLoader or its job
--- arg workers BIGINT NULL: num_workers of the DataLoader
--- arg prefetch COUNT NULL: prefetch_factor
+-- arg workers BIGINT[0,1024] NULL: num_workers of the DataLoader
+-- arg prefetch BIGINT[1,1024] NULL: prefetch_factor
 -- arg persistent true|false NULL: persistent_workers
--- arg cores DOUBLE NULL: processors of the rank
--- arg io DOUBLE NULL: factor for the I/O time of workers, for example 0.5 for storage that is twice as fast, or 0 for files in memory
+-- arg cores DOUBLE[1,65536] NULL: processors of the rank
+-- arg io DOUBLE[0,1000000] NULL: factor for the I/O time of workers, for example 0.5 for storage that is twice as fast, or 0 for files in memory
 -- arg rank BIGINT NULL: only this rank
--- arg mount VARCHAR NULL: the files of one mount lie on another one, for example /data=/scratch
--- arg cached VARCHAR NULL: so much memory keeps what was read, for example 64GiB
--- arg reads VARCHAR NULL: workers read blocks of this size, for example 1MiB
--- arg batch COUNT NULL: samples of a batch
+-- arg mount PAIR NULL: the files of one mount lie on another one, for example /data=/scratch
+-- arg cached SIZE NULL: so much memory keeps what was read, for example 64GiB
+-- arg reads SIZE NULL: workers read blocks of this size, for example 1MiB
+-- arg batch BIGINT[1,1000000000] NULL: samples of a batch
 -- arg checkpoint recorded|async recorded: with async, the training continues while a checkpoint is written
 -- arg best true|false false: with true, a row for each setting that headrace tries follows the row of the given setting
 -- known rank: SELECT DISTINCT rank FROM processes WHERE rank IS NOT NULL ORDER BY rank

@@ -294,7 +294,7 @@ class Page(Case):
         self.assertNotEqual(self.headrace("top", "--web", "nobody").returncode, 0)
 
     def test_mistakes(self):
-        self.assertIn("no store given", self.report(status=2).stderr)
+        self.assertIn("no store given", self.report(status=66).stderr)
         self.report("nowhere", status=66)
         self.run_it("--", "true")
         self.assertIn("no job 'x'", self.report(self.store, "--job", "x", status=66).stderr)

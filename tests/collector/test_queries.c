@@ -148,7 +148,7 @@ static void odd_questions_are_answered_with_reasons(void **state)
 	(void)state;
 	asker_open(&a, &server, "");
 	assert_int_equal(asker_ask(&a, "nosuch"), 2);
-	SAID(&a, "unknown query");
+	SAID(&a, "no query '");
 	asker_send(&a, &(struct question){.sql = "SELECT 1", .format = "xml"});
 	assert_int_equal(asker_wait(&a), 2);
 	SAID(&a, "does not understand");

@@ -146,7 +146,7 @@ endless='SELECT count(*) FROM range(100000000000000) t WHERE range % 7 = 8'
 says 66 "no job 'nojob' in this collector's store; it contains: 7, 8" "$at" --job nojob summary
 says 2 "cannot query a collector together" "$at" "$store" summary
 says 2 "cannot query a collector together" "$store" "$at" summary
-says 2 "unknown query or store: 'nosuch'; named queries: " "$at" nosuch
+says 2 "no query 'nosuch'; named queries: " "$at" nosuch
 says 2 "not an address of a collector" tcp://:x summary
 says 69 "check that headrace-collector runs there" "unix://$tmp/nowhere" summary
 says 69 "check that headrace-collector runs there" tcp://127.0.0.1:1 summary

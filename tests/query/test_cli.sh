@@ -63,11 +63,20 @@ query "$store" --job nojob summary
 check $? 66 "a job that is not there"
 says err "no job 'nojob' in $store; it contains: 7, 8" "a job that is not there"
 query "$store" typo-of-a-store summary
-check $? 2 "the second store is mistyped"
-says err "unknown query or store: 'typo-of-a-store'" "the second store is mistyped"
-query "$store" "./headrace.typo" summary
-check $? 2 "the second store is mistyped"
-says err "named queries: blame, checkpoints, coverage, diagnose, diagnosis, epochs, file, files" "the second store is mistyped"
+check $? 66 "the second store is mistyped"
+says err "no store 'typo-of-a-store'" "the second store is mistyped"
+query "$store" typo-of-a-store
+check $? 2 "neither a store nor a query"
+says err "no query or store 'typo-of-a-store'; named queries: blame, checkpoints, coverage, diagnose" "neither a store nor a query"
+query "${store%?}" summary
+check $? 66 "a mistyped store"
+says err "no store '${store%?}'; did you mean '$store'?" "a mistyped store"
+query "$store" sumary
+check $? 2 "a mistyped query"
+says err "no query or store 'sumary'; did you mean 'summary'?" "a mistyped query"
+query ops --format csv "$store"
+check $? 0 "the store after the query"
+says out '^read,' "the store after the query"
 # What ./headrace-* matches in addition to stores: a summary, a folder of something else.
 mkdir "$tmp/glob" "$tmp/glob/headrace-sources"
 echo '{}' | tee "$tmp/glob/headrace-a.json" >"$tmp/glob/headrace-sources/file"
@@ -75,8 +84,20 @@ ln -s "$store" "$tmp/glob/headrace-store"
 query "$tmp"/glob/headrace-* --format csv 'SELECT count(*) FROM events'
 check $? 0 "a pattern that matches more than stores"
 says out '^15' "a pattern that matches more than stores"
-says err "note: skipping $tmp/glob/headrace-a.json: it is not a headrace store" "a pattern that matches more than stores"
-says err "note: skipping $tmp/glob/headrace-sources: it is not a headrace store" "a pattern that matches more than stores"
+says err "note: skipping '$tmp/glob/headrace-a.json', '$tmp/glob/headrace-sources': not headrace stores" "a pattern that matches more than stores"
+query "$tmp"/glob/headrace-* "$tmp/nowhere" summary
+check $? 66 "a path that does not exist beside a pattern"
+says err "no store '$tmp/nowhere'" "a path that does not exist beside a pattern"
+(cd "$tmp/glob" && exec "$headrace" query ops --format csv) >"$tmp/out" 2>"$tmp/err"
+check $? 0 "the store of this folder"
+says out '^read,' "the store of this folder"
+says err '^headrace: store: ./headrace-store$' "the store of this folder"
+(cd "$store" && exec "$headrace" query ops --format csv) >"$tmp/out" 2>"$tmp/err"
+check $? 0 "this folder is the store"
+says err '^headrace: store: .$' "this folder is the store"
+(cd "$tmp/glob/headrace-sources" && exec "$headrace" query ops) >"$tmp/out" 2>"$tmp/err"
+check $? 66 "no store in this folder"
+says err 'no store given, and this folder contains none' "no store in this folder"
 query "$store" "$tmp/glob/headrace-a.json" summary
 check $? 0 "a file after the store"
 query "$tmp/glob/headrace-a.json" "$tmp/glob/headrace-sources" summary
@@ -109,11 +130,10 @@ query --help
 check $? 0 "--help"
 query "$store" nosuch
 check $? 2 "an unknown name"
-says err "unknown query" "an unknown name"
-query
-check $? 2 "no store"
+says err "no query or store 'nosuch'" "an unknown name"
 query "$store"
 check $? 2 "no question"
+says err "no query given" "no question"
 query "$store" 'SELECT 1' extra
 check $? 2 "words behind SQL"
 query "$store" --format xml 'SELECT 1'

@@ -270,16 +270,27 @@ static void wrong_arguments_are_refused(void **state)
 		assert_non_null(error);
 		free(error);
 	}
-	refused("slow", "top=-3", "top must be a whole number, 1 or more, not \"-3\"");
-	refused("slow", "top=0", "top must be a whole number, 1 or more, not \"0\"");
-	refused("slow", "rank=1.5", "rank must be a whole number, not \"1.5\"");
+	refused("slow", "top=-3", "top must be a whole number, 1 or more, not '-3'");
+	refused("slow", "top=0", "top must be a whole number, 1 or more, not '0'");
+	refused("what-if", "workers=1e30",
+		"workers must be a whole number from 0 to 1024, not '1e30'");
+	refused("what-if", "cores=nan", "cores must be a number from 1 to 65536, not 'nan'");
+	refused("what-if", "mount=/a",
+		"mount must be two paths, for example /data=/scratch, not '/a'");
+	refused("what-if", "reads=0", "reads must be a size, for example 64GiB or 1MiB, not '0'");
+	refused("slow", "rnk=1", "slow has no argument 'rnk'; did you mean 'rank'?");
+	refused("slow", "class=raed",
+		"class must be one of open|read|write|seek|stat|sync|close|dir|meta|map, not "
+		"'raed'; did "
+		"you mean 'read'?");
+	refused("slow", "rank=1.5", "rank must be a whole number, not '1.5'");
 	for (size_t i = 0; i < sizeof(steps) / sizeof(steps[0]); i++) {
 		char *said, word[32];
 
 		snprintf(word, sizeof(word), "step=%s", steps[i]);
 		assert_true(asprintf(&said,
 				     "step must be a number of seconds from 0.000001 to "
-				     "1000000000, not \"%s\"",
+				     "1000000000, not '%s'",
 				     steps[i]) > 0);
 		refused("timeline", word, said);
 		free(said);

@@ -85,7 +85,7 @@ class Top(Service):
             self.assertEqual(self.look(uid=uid)["job"], job)
         refused = self.top("100", "--count", "1", uid=OTHER)
         self.assertEqual((refused.returncode, refused.stdout), (1, ""))
-        self.assertIn("no job 100 of yours is recorded on this machine", refused.stderr)
+        self.assertIn("no running job of yours on this machine is '100'", refused.stderr)
         self.assertEqual(self.forged("100"), "the job belongs to another user")
 
     def forged(self, job):

@@ -1,0 +1,175 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* headrace ls - lists the stores of folders, and the caller's jobs that run on this node. */
+#include "cli/ls/ls.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "cli/cli.h"
+#include "cli/commands.h"
+#include "cli/run/runs.h"
+#include "query/ask.h"
+#include "common/array.h"
+#include "common/text.h"
+
+/* Events that all waiting shares together may read: about a second. */
+#define EVENTS_MAX 10000000u
+
+const struct hr_option hr_ls_option_table[] = {
+    {"json", 'j', NULL, "print JSON", NULL},
+    {"help", 'h', NULL, "print this text", NULL},
+    {NULL, 0, NULL, NULL, NULL},
+};
+
+struct ls {
+	struct hr_found_stores stores;
+	struct hr_ls_row *rows;
+	size_t n, room;
+};
+
+/* ---- running jobs ---- */
+
+static bool is_listed(const struct ls *ls, const char *store)
+{
+	struct stat wanted, st;
+
+	if (stat(store, &wanted) < 0)
+		return true; /* it was removed */
+	for (size_t i = 0; i < ls->stores.n; i++)
+		if (stat(ls->stores.list[i].path, &st) == 0 && st.st_ino == wanted.st_ino &&
+		    st.st_dev == wanted.st_dev)
+			return true;
+	return false;
+}
+
+/* Adds a run that sends to a collector: only headraced knows it. */
+static void add_sending(struct ls *ls, const Headrace__JobStatus *j)
+{
+	for (size_t i = 0; i < ls->n; i++)
+		if (strcmp(ls->rows[i].job, j->id) == 0)
+			return;
+	if (!hr_array_reserve(ls->rows, ls->n, ls->room))
+		return;
+	ls->rows[ls->n++] =
+	    (struct hr_ls_row){.store = strdup(j->collectors),
+			       .job = strdup(j->id),
+			       .state = strdup(j->state),
+			       .program = strdup(j->name),
+			       .jobs = 1,
+			       .bytes = j->stored_bytes,
+			       .waited = j->has_input_wait ? (double)j->input_wait / 1000 : -1};
+}
+
+static void add_run(void *arg, const char *socket, Headrace__Control *m)
+{
+	const Headrace__JobStatus *j = m->job_status;
+	struct ls *ls = arg;
+
+	(void)socket;
+	if (j->collectors[0] != '\0')
+		add_sending(ls, j);
+	else if (!is_listed(ls, j->store))
+		hr_stores_add(j->store, true, &ls->stores);
+}
+
+/* ---- printing ---- */
+
+static void print_json(const struct ls *ls)
+{
+	struct hr_json j;
+
+	hr_json_init(&j, stdout);
+	hr_json_array(&j, NULL);
+	for (size_t i = 0; i < ls->n; i++) {
+		const struct hr_ls_row *row = &ls->rows[i];
+
+		hr_json_object(&j, NULL);
+		hr_json_path(&j, "store", row->store, strlen(row->store));
+		hr_json_string(&j, "job", hr_text_or_null(row->job));
+		hr_json_uint(&j, "jobs", row->jobs);
+		hr_json_string(&j, "state", row->state);
+		hr_json_string(&j, "program", row->program);
+		hr_json_uint(&j, "start_ns", row->start_ns);
+		hr_json_double(&j, "seconds", (double)row->span_ns / 1e9);
+		if (row->waited >= 0)
+			hr_json_double(&j, "input_wait", row->waited);
+		else
+			hr_json_null(&j, "input_wait");
+		hr_json_uint(&j, "bytes", row->bytes);
+		hr_json_end(&j);
+	}
+	hr_json_end(&j);
+}
+
+static unsigned terminal_width(void)
+{
+	struct winsize size;
+
+	return isatty(STDOUT_FILENO) && ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 ? size.ws_col
+										     : 0;
+}
+
+static int list(struct ls *ls, bool json)
+{
+	uint64_t events_left = EVENTS_MAX;
+
+	hr_runs_request_status(add_run, ls);
+	hr_stores_sort(&ls->stores);
+	for (size_t i = 0; i < ls->stores.n; i++) {
+		if (!hr_array_reserve(ls->rows, ls->n, ls->room))
+			return EXIT_FAILURE;
+		hr_ls_read(&ls->stores.list[i], &events_left, &ls->rows[ls->n++]);
+	}
+	if (json)
+		print_json(ls);
+	else if (ls->n > 0)
+		hr_ls_table(ls->rows, ls->n, terminal_width(), stdout);
+	else
+		hr_report("no stores, and no running job of yours" HR_HINT
+			  "`headrace run -- CMD` records CMD into a store; `headrace ls FOLDER` "
+			  "lists another folder");
+	return EXIT_SUCCESS;
+}
+
+static int add_folder(struct ls *ls, const char *folder)
+{
+	int r = hr_stores_find(folder, true, &ls->stores);
+
+	if (r == 0)
+		return 0;
+	hr_report("cannot list %s: %s", hr_near_quoted(folder).s, strerrordesc_np(-r));
+	return HR_ASK_NO_STORE;
+}
+
+int hr_ls_main(int argc, char **argv)
+{
+	struct hr_options o = {.table = hr_ls_option_table, .argv = argv, .argc = argc, .next = 1};
+	struct ls ls = {0};
+	int status = EXIT_SUCCESS, id, folders = 0;
+	bool json = false;
+
+	while (status == EXIT_SUCCESS && o.next < argc) {
+		id = hr_option_next(&o);
+		if (id == 'h')
+			return hr_command_help("ls");
+		if (id == 'j')
+			json = true;
+		else if (id == HR_OPTION_BAD)
+			status = HR_EXIT_USAGE;
+		else if (o.next < argc && ++folders > 0)
+			status = add_folder(&ls, argv[o.next++]);
+	}
+	if (status == EXIT_SUCCESS && folders == 0)
+		status = add_folder(&ls, ".");
+	if (status == EXIT_SUCCESS)
+		status = list(&ls, json);
+	for (size_t i = 0; i < ls.n; i++)
+		hr_ls_row_done(&ls.rows[i]);
+	free(ls.rows);
+	hr_stores_done(&ls.stores);
+	return status;
+}

@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * stores.h - the stores of a folder, and the one that a command takes if the user names none
+ *
+ * A store here is a folder with the file headrace.store. One thread.
+ */
+#ifndef HEADRACE_CLI_STORES_H
+#define HEADRACE_CLI_STORES_H
+
+#include "common/near.h"
+#include "store/store.h"
+
+struct hr_found_store {
+	char *path; /* "./NAME", "FOLDER/NAME", or the folder itself */
+	struct hr_store_outline outline;
+};
+
+struct hr_found_stores {
+	struct hr_found_store *list; /* the newest first: hr_store_outline.changed_ns */
+	size_t n, room;
+};
+
+/*
+ * Adds the folder itself if it is a store, else the stores directly in it. `sizes` as in
+ * hr_store_outline. Returns 0 or -errno of the folder. Call hr_stores_done also after a failure.
+ */
+int hr_stores_find(const char *folder, bool sizes, struct hr_found_stores *to);
+void hr_stores_done(struct hr_found_stores *s);
+
+/* Adds the path if it is a store. 0 or -ENOMEM. */
+int hr_stores_add(const char *path, bool sizes, struct hr_found_stores *to);
+void hr_stores_sort(struct hr_found_stores *s); /* the newest first */
+
+/*
+ * Returns the newest store of this folder (malloc'ed), and reports which one it takes. Returns NULL
+ * after it has reported that it found none.
+ */
+char *hr_stores_take_newest(void);
+
+/* Reports that nothing is at `path`, and names the nearest store in its folder. */
+void hr_stores_report_missing(const char *path);
+
+/* Adds the stores of this folder to the candidates for a word that may be a store. */
+void hr_stores_near(struct hr_near *near);
+
+#endif
