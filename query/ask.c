@@ -255,6 +255,21 @@ static enum hr_ask_status answer_parquet(struct hr_asking *s)
 	return err == 0 ? HR_ASK_ANSWERED : ask_failed(s, err, error, NULL);
 }
 
+/* True: the answer is the table of a named query, for people. */
+static bool is_shown(const struct hr_ask *a)
+{
+	return a->format == HR_FORMAT_TABLE && hr_named_find(a->question->named.name) != NULL &&
+	       hr_shown_has(&a->question->named);
+}
+
+static enum hr_ask_status answer_shown(struct hr_asking *s, FILE *to)
+{
+	char *error = NULL;
+	int err = hr_shown_answer(s->q, &s->a->question->args, &s->a->style, to, &s->rows, &error);
+
+	return err == 0 ? HR_ASK_ANSWERED : ask_failed(s, err, error, NULL);
+}
+
 static enum hr_ask_status answer_text(struct hr_asking *s, FILE *to)
 {
 	const struct hr_question *question = s->a->question;
@@ -271,7 +286,7 @@ static enum hr_ask_status answer_text(struct hr_asking *s, FILE *to)
 	enum hr_output_format format = question->args.text && s->a->format == HR_FORMAT_TABLE
 					   ? HR_OUTPUT_TEXT
 					   : formats[s->a->format];
-	int err = hr_output_new(format, to, s->a->width, &out);
+	int err = hr_output_new(format, to, s->a->style.width, &out);
 
 	if (err < 0)
 		return ask_failed(s, err, NULL, NULL);
@@ -302,7 +317,12 @@ enum hr_ask_status hr_asking_answer(struct hr_asking *s, FILE *to)
 {
 	enum hr_ask_status status;
 
-	status = s->a->format == HR_FORMAT_PARQUET ? answer_parquet(s) : answer_text(s, to);
+	if (s->a->format == HR_FORMAT_PARQUET)
+		status = answer_parquet(s);
+	else if (is_shown(s->a))
+		status = answer_shown(s, to);
+	else
+		status = answer_text(s, to);
 	if (status == HR_ASK_ANSWERED && !atomic_load(&s->interrupted))
 		send_notes(s);
 	return status;

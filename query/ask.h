@@ -13,6 +13,7 @@
 #include <stdio.h>
 
 #include "query/question.h"
+#include "query/shown.h"
 #include "query/sink.h"
 #include "store/store.h"
 
@@ -45,7 +46,7 @@ struct hr_ask {
 	struct hr_catalog_filter filter;
 	const struct hr_question *question;
 	enum hr_ask_format format;
-	unsigned width;	     /* width of the terminal, for a table; 0: no terminal */
+	struct hr_shown_style style;
 	const char *parquet; /* output file of the format parquet */
 	uint64_t memory_bytes;
 	unsigned threads;

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 # Turns files into one C table: cmake -DOUT=file.c -DLIST=name -DFILES="a.sql;b.sql" -P embed.cmake
-# The table has the names of the files, without the extension .sql.
+# The table has the names of the files, without the extensions .sql and .verdict.sql.
 set(arrays "")
 set(rows "")
 set(n 0)
 foreach(file IN LISTS FILES)
   get_filename_component(name ${file} NAME)
-  string(REGEX REPLACE "\\.sql$" "" name ${name})
+  string(REGEX REPLACE "(\\.verdict)?\\.sql$" "" name ${name})
   file(READ ${file} hex HEX)
   string(REGEX REPLACE "([0-9a-f][0-9a-f])" "0x\\1," bytes "${hex}")
   string(APPEND arrays "static const char sql_${n}[] = {${bytes}0};\n")

@@ -19,7 +19,8 @@ CREATE MACRO hr_three_digits(value, unit) AS
     CASE WHEN value >= 99.95 THEN format('{:.0f} {}', value, unit) WHEN value >= 9.995 THEN format('{:.1f} {}', value, unit)
          ELSE format('{:.2f} {}', value, unit) END;
 CREATE MACRO hr_duration(ns) AS
-    CASE WHEN ns < 999500 THEN hr_three_digits(ns / 1e3, 'us') WHEN ns < 999500000 THEN hr_three_digits(ns / 1e6, 'ms')
+    CASE WHEN round(ns) = 0 THEN '0 s' WHEN round(ns) < 1000 THEN format('{:.0f} ns', ns)
+         WHEN ns < 999500 THEN hr_three_digits(ns / 1e3, 'us') WHEN ns < 999500000 THEN hr_three_digits(ns / 1e6, 'ms')
          WHEN ns < 995e8 THEN hr_three_digits(ns / 1e9, 's')
          WHEN round(ns / 1e9) < 3600 THEN format('{} min {:02d} s', round(ns / 1e9)::BIGINT // 60, round(ns / 1e9)::BIGINT % 60)
          ELSE format('{} h {:02d} min', round(ns / 1e9)::BIGINT // 3600, round(ns / 1e9)::BIGINT % 3600 // 60) END;
@@ -27,6 +28,44 @@ CREATE MACRO hr_duration(ns) AS
 -- A range of durations
 CREATE MACRO hr_durations(low_ns, high_ns) AS
     CASE WHEN hr_duration(low_ns) = hr_duration(high_ns) THEN hr_duration(low_ns) ELSE format('{} to {}', hr_duration(low_ns), hr_duration(high_ns)) END;
+
+-- A size for people, as hr_text_size of common/text.h prints it
+CREATE MACRO hr_size(bytes) AS
+    CASE WHEN bytes < 1024 THEN format('{} B', bytes::BIGINT) WHEN bytes < 1023.5 * 1024 THEN hr_three_digits(bytes / 1024, 'KiB')
+         WHEN bytes < 1023.5 * 1024 ** 2 THEN hr_three_digits(bytes / 1024 ** 2, 'MiB')
+         WHEN bytes < 1023.5 * 1024 ** 3 THEN hr_three_digits(bytes / 1024 ** 3, 'GiB')
+         WHEN bytes < 1023.5 * 1024 ** 4 THEN hr_three_digits(bytes / 1024 ** 4, 'TiB')
+         ELSE hr_three_digits(bytes / 1024 ** 5, 'PiB') END;
+CREATE MACRO hr_sizes(low, high) AS CASE WHEN hr_size(low) = hr_size(high) THEN hr_size(low) ELSE format('{} to {}', hr_size(low), hr_size(high)) END;
+
+-- A share for people, as query/duckdb/units.c prints it
+CREATE MACRO hr_percent(percent) AS
+    CASE WHEN percent > 0 AND percent < 0.05 THEN '<0.1 %' WHEN percent < 100 AND percent >= 99.95 THEN '>99.9 %' ELSE format('{:.1f} %', percent) END;
+
+-- A number of things: 1 wait, 1,000 waits
+CREATE MACRO hr_number_of(n, what) AS format('{:,} {}{}', n::BIGINT, what, CASE n WHEN 1 THEN '' ELSE 's' END);
+
+-- A path, or another name, in a sentence
+CREATE MACRO hr_short(name) AS CASE WHEN length(name) > 60 THEN format('{}...{}', left(name, 20), right(name, 37)) ELSE name END;
+
+-- A job at the beginning of a sentence
+CREATE MACRO hr_whose(job, attempt) AS format('job {}{}', job, CASE WHEN attempt > 0 THEN format(', attempt {}', attempt) ELSE '' END);
+
+-- Time that an action saves
+CREATE MACRO hr_gain(low_ns, high_ns, wall_ns) AS
+    CASE WHEN high_ns IS NULL THEN NULL WHEN low_ns < 0.01 * wall_ns THEN format('up to {}', hr_duration(high_ns))
+         ELSE format('{} to {}', hr_duration(low_ns), hr_duration(high_ns)) END;
+
+-- For verdicts of queries that read parts or waits, because these and the findings share a scan: the largest cause of lost time, and what
+-- to do. about: waits: only causes of waits for batches; all
+CREATE MACRO hr_because(about) AS TABLE
+    SELECT cluster, job, attempt,
+           unnest([format('because:  {} ({} of {}, {:.0f} %)', meaning, hr_duration(lost_ns), hr_duration(wall_ns), 100.0 * lost_ns / wall_ns),
+                   format('do:       {}{}', action, coalesce(format(' (saves {})', hr_gain(gain_low_ns, gain_high_ns, wall_ns)), ''))]) AS line
+    FROM (SELECT *, row_number() OVER (PARTITION BY cluster, job, attempt ORDER BY number) AS nth
+          FROM hr_findings()
+          WHERE cause <> 'nothing' AND CASE about WHEN 'waits' THEN cause = 'no_workers' OR starts_with(meaning, 'the training waits for') ELSE true END)
+    WHERE nth = 1;
 
 -- A predicted duration: with its limits, if it is known, else only these
 CREATE MACRO hr_prediction(predicted_ns, low_ns, high_ns) AS

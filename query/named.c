@@ -19,11 +19,34 @@
 #define SECONDS_MIN 1e-6
 #define SECONDS_MAX 1e9
 
-const struct hr_named *hr_named_find(const char *name)
+static const struct hr_named *named_in(const struct hr_named *list, const char *name)
 {
-	for (const struct hr_named *q = hr_named_list; q->name != NULL; q++) {
+	for (const struct hr_named *q = list; q->name != NULL; q++) {
 		if (strcmp(q->name, name) == 0)
 			return q;
+	}
+	return NULL;
+}
+
+const struct hr_named *hr_named_find(const char *name)
+{
+	return named_in(hr_named_list, name);
+}
+
+const struct hr_named *hr_verdict_find(const char *name)
+{
+	return named_in(hr__verdict_list, name);
+}
+
+const char *hr_named_line(const struct hr_named *q, const char *prefix)
+{
+	size_t n = strlen(prefix);
+
+	for (const char *line = q->sql; strncmp(line, "--", 2) == 0;) {
+		if (strncmp(line, prefix, n) == 0)
+			return line + n;
+		line += strcspn(line, "\n");
+		line += *line == '\n';
 	}
 	return NULL;
 }

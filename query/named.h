@@ -11,6 +11,8 @@
  *               -- column NAME, NAME: what they hold
  *               -- json: members that are NULL are left out       (for a format that does not allow null)
  *               -- text: each row is a line                       (instead of a table)
+ *               -- shown: NAME NAME    the columns of a table, most important first (shown.h)
+ *               -- fold: NAME          the last rows with less than 1 % of the sum of this column are one line
  *
  *           TYPE is VARCHAR, BIGINT, DOUBLE, either of these with limits as BIGINT[0,1024], COUNT (a
  *           BIGINT from 1 on), SECONDS (a DOUBLE from a microsecond on), SIZE (64GiB), PAIR (/A=/B),
@@ -35,7 +37,19 @@ extern const struct hr_named hr_named_list[];
 /* The SQL of the macros that named queries use, and of hr_query_notes(). */
 extern const struct hr_named hr__macros_list[], hr__notes_list[];
 
+/* The verdicts; ends with a NULL name. */
+extern const struct hr_named hr__verdict_list[];
+
 const struct hr_named *hr_named_find(const char *name);
+
+/*
+ * Finds the verdict of a query: NAME.verdict.sql selects lines of text from the table `answer`,
+ * which has the rows of the query, and a share that determines the colour of the line. NULL: none.
+ */
+const struct hr_named *hr_verdict_find(const char *name);
+
+/* Returns the text of the first header line that begins with `prefix`, up to '\n'; NULL: none. */
+const char *hr_named_line(const struct hr_named *q, const char *prefix);
 
 void hr_named_about(const struct hr_named *q, const char **ret_text, size_t *ret_n);
 

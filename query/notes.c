@@ -22,13 +22,33 @@ struct notes {
 	uint64_t n;
 };
 
-static void notes_add(struct notes *notes, const char *text)
+/* `hint`: a second line about what to do; NULL or "": none. */
+static void notes_add_hint(struct notes *notes, const char *text, const char *hint)
 {
-	char *line = notes->n++ < notes->max ? hr_text_line(text) : NULL;
+	bool shown = notes->n++ < notes->max, given = hr_text_given(hint);
+	char *line = shown ? hr_text_line(text) : NULL;
+	char *second = shown && given ? hr_text_line(hint) : NULL;
 
 	if (line != NULL)
-		notes->messages->line(notes->messages->self, line);
+		hr_sink_line(notes->messages, "%s%s%s", line, second != NULL ? "\n" : "",
+			     second != NULL ? second : "");
 	free(line);
+	free(second);
+}
+
+static void notes_add(struct notes *notes, const char *text)
+{
+	notes_add_hint(notes, text, NULL);
+}
+
+/* A row of SQL, in which a hint follows a line end. Data contains none: it is escaped. */
+static void notes_add_row(struct notes *notes, char *text)
+{
+	char *hint = strchr(text, '\n');
+
+	if (hint != NULL)
+		*hint++ = '\0';
+	notes_add_hint(notes, text, hint);
 }
 
 static int notes_begin(void *self, duckdb_result *result)
@@ -41,22 +61,21 @@ static int notes_begin(void *self, duckdb_result *result)
 /* Columns of notes.sql, all VARCHAR. Notes of a named query have only the first. */
 enum { NOTE_TEXT, NOTE_WHY, NOTE_COUNT, NOTE_BYTES, NOTE_UNSURE, NOTE_REST, NOTE_COLUMNS };
 
-static void add_row(struct notes *notes, const struct hr_buffer *cells)
+static void add_row(struct notes *notes, struct hr_buffer *cells)
 {
 	struct hr_loss_sum loss = {.reason = cells[NOTE_WHY].data};
 	char *sentence, *text;
 
 	if (!hr_text_given(loss.reason)) {
-		notes_add(notes, cells[NOTE_TEXT].data);
+		notes_add_row(notes, cells[NOTE_TEXT].data);
 		return;
 	}
 	loss.count = strtoull(cells[NOTE_COUNT].data, NULL, 10);
 	loss.bytes = strtoull(cells[NOTE_BYTES].data, NULL, 10);
 	loss.totals_unsure = hr_text_given(cells[NOTE_UNSURE].data);
 	sentence = hr_loss_text(&loss);
-	if (sentence != NULL && asprintf(&text, "%s%s%s", cells[NOTE_TEXT].data, sentence,
-					 cells[NOTE_REST].data) >= 0) {
-		notes_add(notes, text);
+	if (sentence != NULL && asprintf(&text, "%s%s", cells[NOTE_TEXT].data, sentence) >= 0) {
+		notes_add_hint(notes, text, cells[NOTE_REST].data);
 		free(text);
 	}
 	free(sentence);
@@ -78,7 +97,7 @@ static int notes_chunk_in(void *self, duckdb_data_chunk chunk)
 			hr_buffer_add(&cells[i], "", 1);
 			failed |= cells[i].failed;
 		}
-		if (!failed)
+		if (!failed && cells[NOTE_TEXT].data != NULL)
 			add_row(self, cells);
 	}
 	for (idx_t i = 0; i < NOTE_COLUMNS; i++)

@@ -63,14 +63,14 @@ notes AS (
     SELECT 5, job, format('job {}: {} processes are not recorded: --ranks or --local-ranks excludes their ranks',
                           job, count(*))
     FROM hr_processes() WHERE deselected <> 0 GROUP BY job)
--- query/notes.c makes the sentence of a loss (common/loss.h) from `why` to `unsure`, and puts it between `note` and `rest`.
+-- query/notes.c makes the sentence of a loss (common/loss.h) from `why` to `unsure`. `rest` is a line of its own.
 SELECT note, why, count, bytes, unsure, rest FROM (
     SELECT part, job, note, '' AS why, '' AS count, '' AS bytes, '' AS unsure, '' AS rest FROM notes
     UNION ALL
     SELECT 1, job, format('job {}: missing ', job), why, count::VARCHAR, bytes::VARCHAR,
            CASE WHEN job IN (SELECT job FROM counted) OR job IN (SELECT job FROM lost WHERE why = 'rollups_full')
                 THEN 'unsure' ELSE '' END,
-           CASE why WHEN 'no_preload' THEN '; which programs: SELECT exe FROM losses JOIN processes USING (job, node, proc) WHERE reason = ''no_preload'''
+           CASE why WHEN 'no_preload' THEN 'hint: list the programs: SELECT exe FROM losses JOIN processes USING (job, node, proc) WHERE reason = ''no_preload'''
                     ELSE '' END
     FROM lost)
 ORDER BY part, job, note, why

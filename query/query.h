@@ -50,6 +50,13 @@ int hr_query_run(struct hr_query *q, const char *sql, const struct hr_query_arg 
 int hr_query_parquet(struct hr_query *q, const char *sql, const struct hr_query_arg *args,
 		     size_t n_args, char **ret_error);
 
+/*
+ * Keeps the answer of a SELECT as the temporary table `answer`, whose rows hr_row numbers in their
+ * order, for further statements. Errors as of hr_query_run.
+ */
+int hr_query_keep(struct hr_query *q, const char *sql, const struct hr_query_arg *args,
+		  size_t n_args, char **ret_error);
+
 /* Ends the running statement soon. Any thread may call it. */
 void hr_query_interrupt(struct hr_query *q);
 

@@ -363,10 +363,22 @@ static int run_begin(struct hr_query *q, const char *sql, const struct hr_query_
 	return r == 0 ? check_kind(q, sql, *ret, select_only, ret_error) : r;
 }
 
-static void run_end(struct hr_query *q, duckdb_prepared_statement *statement)
+static void run_end(struct hr_query *q, duckdb_prepared_statement *statement, const char *end)
 {
 	hr_duckdb.destroy_prepare(statement);
-	plain_statement(q, "ROLLBACK");
+	plain_statement(q, end);
+}
+
+/* Returns `before`, the statement without its end, and `after` (malloc'ed). NULL: no memory. */
+static char *wrap_statement(const char *before, const char *sql, const char *after)
+{
+	size_t n = strlen(sql);
+	char *text;
+
+	while (n > 0 && (sql[n - 1] == ';' || strchr(" \t\r\n", sql[n - 1]) != NULL))
+		n--;
+	/* The newline ends a comment at the end of `sql`, which would include the parenthesis. */
+	return asprintf(&text, "%s(%.*s\n)%s", before, (int)n, sql, after) < 0 ? NULL : text;
 }
 
 int hr_query_run(struct hr_query *q, const char *sql, const struct hr_query_arg *args,
@@ -379,52 +391,67 @@ int hr_query_run(struct hr_query *q, const char *sql, const struct hr_query_arg 
 		r = run_bind(statement, args, n_args, ret_error);
 	if (r == 0)
 		r = execute(q, statement, sink, ret_error);
-	run_end(q, &statement);
+	run_end(q, &statement, "ROLLBACK");
 	return r;
 }
 
 static char *copy_statement(const char *sql, const char *path)
 {
-	char *text = NULL;
-	size_t bytes, n = strlen(sql);
-	FILE *to = open_memstream(&text, &bytes);
+	char *after = NULL, *text = NULL;
+	size_t bytes;
+	FILE *to = open_memstream(&after, &bytes);
 
 	if (to == NULL)
 		return NULL;
-	while (n > 0 && (sql[n - 1] == ';' || strchr(" \t\r\n", sql[n - 1]) != NULL))
-		n--;
-	/* The newline ends a comment at the end of `sql`, which would include the parenthesis. */
-	fprintf(to, "COPY (%.*s\n) TO '", (int)n, sql);
+	fputs(" TO '", to);
 	for (; *path != '\0'; path++)
 		fprintf(to, *path == '\'' ? "''" : "%c", *path);
 	fputs("' (FORMAT parquet, COMPRESSION zstd, USE_TMP_FILE false)", to);
-	if (fclose(to) != 0) {
-		free(text);
-		return NULL;
-	}
+	if (fclose(to) == 0)
+		text = wrap_statement("COPY ", sql, after);
+	free(after);
 	return text;
+}
+
+/*
+ * Runs `text`, a statement of `kind` that contains the SELECT `sql`, and frees it. NULL: no memory.
+ */
+static int run_around(struct hr_query *q, const char *sql, char *text, duckdb_statement_type kind,
+		      const struct hr_query_arg *args, size_t n_args, char **ret_error)
+{
+	bool copy = kind == DUCKDB_STATEMENT_TYPE_COPY;
+	duckdb_prepared_statement statement = NULL, outer = NULL;
+	int r = run_begin(q, sql, args, n_args, copy, &statement, ret_error);
+
+	if (r == 0)
+		r = text != NULL ? run_prepare(q, text, &outer, ret_error)
+				 : run_failed(ret_error, "out of memory");
+	if (r == 0 && hr_duckdb.prepared_statement_type(outer) != kind)
+		r = hr_text_fail(-EINVAL, ret_error, "cannot %s the answer of this statement%s",
+				 copy ? "write" : "keep", copy ? " as Parquet" : "");
+	if (r == 0)
+		r = run_bind(outer, args, n_args, ret_error);
+	if (r == 0)
+		r = execute(q, outer, NULL, ret_error);
+	hr_duckdb.destroy_prepare(&outer);
+	run_end(q, &statement, r == 0 && !copy ? "COMMIT" : "ROLLBACK");
+	free(text);
+	return r;
 }
 
 int hr_query_parquet(struct hr_query *q, const char *sql, const struct hr_query_arg *args,
 		     size_t n_args, char **ret_error)
 {
-	duckdb_prepared_statement statement = NULL, copy = NULL;
-	char *text = NULL;
-	int r = run_begin(q, sql, args, n_args, true, &statement, ret_error);
+	return run_around(q, sql, copy_statement(sql, q->parquet), DUCKDB_STATEMENT_TYPE_COPY, args,
+			  n_args, ret_error);
+}
 
-	if (r == 0 && (text = copy_statement(sql, q->parquet)) == NULL)
-		r = run_failed(ret_error, "out of memory");
-	if (r == 0)
-		r = run_prepare(q, text, &copy, ret_error);
-	if (r == 0 && hr_duckdb.prepared_statement_type(copy) != DUCKDB_STATEMENT_TYPE_COPY)
-		r = hr_text_fail(-EINVAL, ret_error,
-				 "cannot write the answer of this statement as Parquet");
-	if (r == 0)
-		r = run_bind(copy, args, n_args, ret_error);
-	if (r == 0)
-		r = execute(q, copy, NULL, ret_error);
-	hr_duckdb.destroy_prepare(&copy);
-	run_end(q, &statement);
-	free(text);
-	return r;
+int hr_query_keep(struct hr_query *q, const char *sql, const struct hr_query_arg *args,
+		  size_t n_args, char **ret_error)
+{
+	static const char create[] = "CREATE OR REPLACE TEMP TABLE answer AS "
+				     "SELECT *, row_number() OVER () AS hr_row FROM ";
+
+	return run_around(q, sql, wrap_statement(create, sql, ""), DUCKDB_STATEMENT_TYPE_CREATE,
+			  args, n_args, ret_error);
 }

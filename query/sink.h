@@ -6,7 +6,8 @@
 #define HEADRACE_QUERY_SINK_H
 
 struct hr_sink {
-	void (*line)(void *self, const char *text); /* one line without its line end */
+	/* a message without its line end; further lines have hints */
+	void (*line)(void *self, const char *text);
 	void *self;
 };
 

@@ -3,16 +3,24 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "cli/cli.h"
+#include "cli/query/terminal.h"
+#include "query/duckdb/wrap.h"
 #include "common/now.h"
 #include "common/text.h"
 
 #define FIRST_MS UINT64_C(1000)
 #define LINES_MS UINT64_C(5000) /* time between lines if they cannot be rewritten */
 #define ERASE	 "\r\033[K"
+#define PREFIX	 "headrace: " /* of hr_report */
+#define NOTE	 "note: "
+#define DIM	 "\033[2m"
+#define DIM_END	 "\033[0m"
 
 void hr_progress_init(struct hr_progress *p, bool always)
 {
@@ -69,13 +77,36 @@ void hr_progress_show(struct hr_progress *p, uint64_t done, uint64_t total, cons
 	pthread_mutex_unlock(&p->lock);
 }
 
+/* Prints one message per line of a text, in the width of the terminal. */
+static void report_lines(const char *text)
+{
+	bool colour = hr_terminal_colour(STDERR_FILENO);
+	unsigned width = hr_terminal_width(STDERR_FILENO);
+	char *copy = strdup(text), *rest = copy, *line;
+
+	while ((line = strsep(&rest, "\n")) != NULL) {
+		bool dim = colour && strncmp(line, NOTE, strlen(NOTE)) == 0;
+		struct hr_buffer wrapped = {0};
+
+		hr_wrap(&wrapped, line, strlen(PREFIX), strlen(PREFIX), width);
+		hr_buffer_add(&wrapped, "", 1);
+		if (dim)
+			fputs(DIM, stderr);
+		hr_report("%s", wrapped.failed ? line : wrapped.data);
+		if (dim)
+			fputs(DIM_END, stderr);
+		hr_buffer_done(&wrapped);
+	}
+	free(copy);
+}
+
 void hr_progress_line(void *self, const char *text)
 {
 	struct hr_progress *p = self;
 
 	pthread_mutex_lock(&p->lock);
 	erase(p);
-	hr_report("%s", text);
+	report_lines(text);
 	pthread_mutex_unlock(&p->lock);
 }
 

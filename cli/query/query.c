@@ -14,7 +14,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/ioctl.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
@@ -25,6 +24,7 @@
 #include "cli/query/query_remote.h"
 #include "cli/query/query_operands.h"
 #include "cli/query/query_request.h"
+#include "cli/query/terminal.h"
 #include "cli/query/query_start.h"
 #include "query/ask.h"
 #include "common/outfile.h"
@@ -140,17 +140,6 @@ static void watcher_stop(struct watcher *w)
 
 /* ---- stores ---- */
 
-/* Returns the columns of the terminal that shows the answer; 0: no terminal. */
-static unsigned width(const struct hr_query_request *r)
-{
-	struct winsize size;
-
-	if (r->output != NULL || !isatty(STDOUT_FILENO) ||
-	    ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) < 0)
-		return 0;
-	return size.ws_col;
-}
-
 /* Opens the output; NULL after a message. */
 static FILE *open_output(const struct hr_query_request *r, const struct hr_outfile *file,
 			 struct hr_progress *progress)
@@ -238,7 +227,7 @@ static int ask_stores(const struct hr_query_request *r, const struct hr_outfile 
 			   .filter = {.job = r->job},
 			   .question = &r->question,
 			   .format = r->format,
-			   .width = width(r),
+			   .style = r->style,
 			   .parquet = r->output != NULL ? hr_outfile_name(file) : NULL,
 			   .memory_bytes = r->memory_bytes,
 			   .threads = r->threads,
@@ -271,6 +260,23 @@ static int plan_output(const struct hr_query_request *r, struct hr_outfile *file
 	return 0;
 }
 
+/* Finds the terminal's width and colours, and the working folder. */
+static void find_style(struct hr_query_request *r)
+{
+	char *folder = getcwd(NULL, 0);
+	size_t n = folder != NULL ? strlen(folder) : 0;
+
+	if (r->output == NULL) {
+		r->style.width = hr_terminal_width(STDOUT_FILENO);
+		r->style.colour = hr_terminal_colour(STDOUT_FILENO);
+	}
+	r->folder = calloc(4 * n + 1, 1);
+	if (r->folder != NULL && n > 1) /* not "/" */
+		hr_text_escape(r->folder, 4 * n + 1, folder, n);
+	r->style.folder = r->folder != NULL ? r->folder : "";
+	free(folder);
+}
+
 int hr_query_answer(struct hr_query_request *r)
 {
 	struct hr_outfile file = {0};
@@ -282,8 +288,9 @@ int hr_query_answer(struct hr_query_request *r)
 				      r->newest != NULL ? "" : r->stores[0]);
 	if (status == 0)
 		status = plan_output(r, &file);
+	find_style(r);
 	if (status == 0)
-		status = r->remote ? hr_query_remote(r, width(r), &file) : ask_stores(r, &file);
+		status = r->remote ? hr_query_remote(r, &file) : ask_stores(r, &file);
 	hr_outfile_done(&file);
 	return status;
 }

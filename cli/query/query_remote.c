@@ -31,7 +31,6 @@ struct remote {
 	const struct hr_query_request *request;
 	const struct hr_outfile *file;
 	struct hr_query_identity identity;
-	unsigned width;
 	char shown[HR_ADDRESS_HOST_BYTES + 32];
 	struct hr_progress progress;
 	uv_loop_t loop;
@@ -216,7 +215,11 @@ static void query_remote_ask(struct remote *r)
 	body.words = words(r->request, &body.n_words);
 	body.job = r->request->job != NULL ? (char *)r->request->job : "";
 	body.format = (char *)hr_ask_format_name(r->request->format);
-	body.width = r->width;
+	body.width = r->request->style.width;
+	body.all_columns = r->request->style.all_columns;
+	body.raw = r->request->style.raw;
+	body.colour = r->request->style.colour;
+	body.folder = (char *)r->request->style.folder;
 	body.memory_bytes = r->request->memory_bytes;
 	body.threads = r->request->threads;
 	body.time_ms = (uint32_t)(r->request->limit_ns / 1000000);
@@ -459,10 +462,9 @@ static int close_out(struct remote *r)
 	return HR_ASK_FAILED;
 }
 
-int hr_query_remote(const struct hr_query_request *request, unsigned width,
-		    const struct hr_outfile *file)
+int hr_query_remote(const struct hr_query_request *request, const struct hr_outfile *file)
 {
-	struct remote r = {.request = request, .file = file, .width = width};
+	struct remote r = {.request = request, .file = file};
 	char *error = NULL;
 
 	r.last = &r.first;

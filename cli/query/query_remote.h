@@ -11,8 +11,7 @@
 #include "cli/query/query_request.h"
 #include "common/outfile.h"
 
-/* Returns the exit status. `width`: width of the terminal. `file`: prepared output file of -o. */
-int hr_query_remote(const struct hr_query_request *request, unsigned width,
-		    const struct hr_outfile *file);
+/* Returns the exit status. `file`: prepared output file of -o. */
+int hr_query_remote(const struct hr_query_request *request, const struct hr_outfile *file);
 
 #endif

@@ -21,7 +21,9 @@ enum {
 	OPT_FORMAT,
 	OPT_JOB,
 	OPT_TIME,
-	OPT_PROGRESS
+	OPT_PROGRESS,
+	OPT_ALL_COLUMNS,
+	OPT_RAW
 };
 
 #define FORMATS "table list json csv parquet"
@@ -29,6 +31,9 @@ enum {
 const struct hr_option hr_query_option_table[] = {
     {"job", OPT_JOB, "JOB", "query only this job", HR_VALUES_OTHER},
     {"format", OPT_FORMAT, "FORMAT", "table (default), list, json, csv or parquet", FORMATS},
+    {"all-columns", OPT_ALL_COLUMNS, NULL,
+     "show all columns of a named query (default: the most important)", NULL},
+    {"raw", OPT_RAW, NULL, "show numbers of a named query without units, and fold no rows", NULL},
     {"output", 'o', "FILE", "write the answer to FILE; required for parquet", NULL},
     {"list", OPT_LIST, NULL, "list the named queries (to list tables, query 'SHOW TABLES')", NULL},
     {"explain", OPT_EXPLAIN, "NAME",
@@ -116,6 +121,12 @@ static int query_request_take_option(struct hr_query_request *r, int id, const c
 	case OPT_PROGRESS:
 		r->progress = true;
 		return 0;
+	case OPT_ALL_COLUMNS:
+		r->style.all_columns = true;
+		return 0;
+	case OPT_RAW:
+		r->style.raw = true;
+		return 0;
 	case OPT_LIST:
 		hr_query_topics(list_query);
 		*ret_status = EXIT_SUCCESS;
@@ -172,6 +183,7 @@ int hr_request_parse(int argc, char **argv, struct hr_query_request *ret, int *r
 void hr_request_done(struct hr_query_request *r)
 {
 	hr_question_done(&r->question);
+	free(r->folder);
 	free(r->newest);
 	free(r->last_run);
 	free(r->stores);

@@ -23,6 +23,8 @@ struct hr_query_request {
 	const char *job; /* NULL: all */
 	char *last_run;	 /* the job, if headrace chose it; NULL: it did not */
 	enum hr_ask_format format;
+	struct hr_shown_style style;
+	char *folder;	    /* the text of style.folder */
 	const char *output; /* NULL: standard output */
 	uint64_t memory_bytes;
 	unsigned threads;

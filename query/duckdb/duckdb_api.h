@@ -50,6 +50,7 @@
 	X(DUCKDB_STATEMENT_TYPE_INVALID, 0)                                                        \
 	X(DUCKDB_STATEMENT_TYPE_SELECT, 1)                                                         \
 	X(DUCKDB_STATEMENT_TYPE_EXPLAIN, 4)                                                        \
+	X(DUCKDB_STATEMENT_TYPE_CREATE, 7)                                                         \
 	X(DUCKDB_STATEMENT_TYPE_COPY, 11)                                                          \
 	X(DUCKDB_ERROR_INTERRUPT, 29)                                                              \
 	X(DuckDBSuccess, 0)                                                                        \

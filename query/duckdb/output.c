@@ -2,12 +2,12 @@
 #include "query/duckdb/output.h"
 
 #include <errno.h>
-#include <math.h>
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "query/duckdb/text_table.h"
-#include "query/duckdb/value.h"
+#include "query/duckdb/wrap.h"
 
 /* Bytes to buffer before a write. A whole text may not fit into memory twice. */
 #define LINE_BYTES  (1u << 20)
@@ -16,6 +16,7 @@
 struct output_column {
 	char *name;
 	struct hr_shape shape;
+	enum hr_unit unit;
 	duckdb_logical_type type;
 };
 
@@ -31,6 +32,7 @@ struct hr_output {
 	struct hr_text_table *table; /* NULL in other formats, and for a plan */
 	bool plan;		     /* an EXPLAIN: prints its second column unchanged */
 	bool sparse;		     /* JSON: leaves out members that are NULL */
+	struct hr_output_style style;
 	char *problem;
 };
 
@@ -61,6 +63,11 @@ void hr_output_free(struct hr_output *o)
 	free(o->problem);
 	hr_buffer_done(&o->line);
 	free(o);
+}
+
+void hr_output_style(struct hr_output *o, const struct hr_output_style *style)
+{
+	o->style = *style;
 }
 
 void hr_output_sparse(struct hr_output *o)
@@ -215,90 +222,12 @@ static void json_row(struct hr_output *o, duckdb_data_chunk chunk, idx_t row)
 
 /* ---- tables, names of members ---- */
 
-#define SHORT_MIN 1e-9 /* one nanosecond; smaller numbers are printed with an exponent */
-#define SHORT_MAX 1e15
-/* from this value on, all significant digits are before the point */
-#define SHORT_DIGITS  100
-#define SECOND_DIGITS 3 /* decimals of a timestamp's seconds */
-
-/* Rounds to three significant digits, or to a whole number. */
-static void add_short(struct hr_buffer *b, double v)
-{
-	double size = fabs(v);
-	char text[64];
-	int decimals = 0, n;
-
-	for (; size < SHORT_DIGITS; decimals++)
-		size *= 10;
-	n = snprintf(text, sizeof(text), "%.*f", decimals, v);
-	while (decimals > 0 && (text[n - 1] == '0' || text[n - 1] == '.')) {
-		if (text[--n] == '.')
-			break;
-	}
-	hr_buffer_add(b, text, (size_t)n);
-}
-
-/* Cuts timestamps to milliseconds. */
-static void cut_fraction(struct hr_buffer *b)
-{
-	const char *point = memchr(b->data, '.', b->n);
-
-	if (point != NULL && b->n > (size_t)(point - b->data) + 1 + SECOND_DIGITS)
-		b->n = (size_t)(point - b->data) + 1 + SECOND_DIGITS;
-}
-
-static void raw_cell(const struct output_column *c, duckdb_vector v, idx_t row,
-		     struct hr_buffer *raw)
-{
-	double number = 0;
-
-	if (c->shape.type == DUCKDB_TYPE_DOUBLE)
-		number = ((const double *)hr_duckdb.vector_get_data(v))[row];
-	if (fabs(number) >= SHORT_MIN && fabs(number) < SHORT_MAX) {
-		add_short(raw, number);
-		return;
-	}
-	hr_value_text(raw, &c->shape, v, row);
-	if (c->shape.type == DUCKDB_TYPE_TIMESTAMP || c->shape.type == DUCKDB_TYPE_TIMESTAMP_NS)
-		cut_fraction(raw);
-}
-
-/* Returns a cell as one line, without control characters, because these could drive a terminal. */
-static char *table_cell(const struct output_column *c, duckdb_vector v, idx_t row)
-{
-	struct hr_buffer raw = {0}, cell = {0};
-	const char *text;
-	size_t n;
-
-	if (hr_value_is_null(v, row))
-		return strdup("NULL");
-	if (!hr_value_plain(&c->shape, v, row, &text, &n)) {
-		raw_cell(c, v, row, &raw);
-		text = raw.data;
-		n = raw.n;
-	}
-	for (size_t i = 0; i < n; i++) {
-		unsigned char byte = (unsigned char)text[i];
-
-		if (byte < 0x20 || byte == 0x7f)
-			hr_buffer_print(&cell, "\\x%02X", byte);
-		else
-			hr_buffer_add(&cell, text + i, 1);
-	}
-	hr_buffer_add(&cell, "", 1);
-	hr_buffer_done(&raw);
-	if (raw.failed || cell.failed) {
-		hr_buffer_done(&cell);
-		return NULL;
-	}
-	return cell.data;
-}
-
 static int table_row(struct hr_output *o, duckdb_data_chunk chunk, idx_t row)
 {
 	for (unsigned i = 0; i < o->n_columns; i++) {
 		duckdb_vector v = hr_duckdb.data_chunk_get_vector(chunk, i);
-		char *cell = table_cell(&o->columns[i], v, row);
+		char *cell =
+		    hr_cell_text(&o->style.cells, &o->columns[i].shape, o->columns[i].unit, v, row);
 
 		if (cell == NULL)
 			return -ENOMEM;
@@ -308,6 +237,11 @@ static int table_row(struct hr_output *o, duckdb_data_chunk chunk, idx_t row)
 }
 
 #define LABEL_BYTES 16
+
+#define COLOUR_BOLD "\033[1m"
+#define COLOUR_HIGH "\033[1;31m"
+#define COLOUR_SOME "\033[1;33m"
+#define COLOUR_END  "\033[0m"
 
 /* Returns the column at which continuation lines begin: that of the text after the label. */
 static size_t text_indent(const char *line)
@@ -319,38 +253,64 @@ static size_t text_indent(const char *line)
 						       : start;
 }
 
-/* Returns the last space in (from, to]. If a word is longer, returns the next space or the end. */
-static size_t text_break(const char *line, size_t from, size_t to)
+#define SHARE_HIGH 50.0 /* percent of the time: a loss that matters most */
+#define SHARE_SOME 20.0
+
+/* Returns the colour of a line, which has a share of time as its second column. */
+static const char *text_colour(const struct hr_output *o, duckdb_data_chunk chunk, idx_t row)
 {
-	for (size_t end = to; end > from; end--)
-		if (line[end] == ' ')
-			return end;
-	return to + strcspn(line + to, " ");
+	duckdb_vector v;
+	double share = 0;
+
+	if (!o->style.colour || o->n_columns < 2 || o->columns[1].shape.type != DUCKDB_TYPE_DOUBLE)
+		return "";
+	v = hr_duckdb.data_chunk_get_vector(chunk, 1);
+	if (hr_value_is_null(v, row))
+		return "";
+	share = ((const double *)hr_duckdb.vector_get_data(v))[row];
+	if (share >= SHARE_HIGH)
+		return COLOUR_HIGH;
+	return share >= SHARE_SOME ? COLOUR_SOME : COLOUR_BOLD;
 }
 
 static int text_row(struct hr_output *o, duckdb_data_chunk chunk, idx_t row)
 {
-	char *line = table_cell(&o->columns[0], hr_duckdb.data_chunk_get_vector(chunk, 0), row);
-	size_t indent, at = 0, n;
+	const char *colour = text_colour(o, chunk, row);
+	char *line;
 
+	if (o->style.lines != 0 && o->rows >= o->style.lines)
+		return 0;
+	line = hr_cell_text(&o->style.cells, &o->columns[0].shape, HR_UNIT_NONE,
+			    hr_duckdb.data_chunk_get_vector(chunk, 0), row);
 	if (line == NULL)
 		return -ENOMEM;
-	indent = text_indent(line);
-	n = strlen(line);
-	while (o->terminal > indent && n - at > o->terminal - (at > 0 ? indent : 0)) {
-		size_t end = text_break(line, at == 0 ? indent : at,
-					at + o->terminal - (at > 0 ? indent : 0));
-
-		if (end == n)
-			break;
-		hr_buffer_add(&o->line, line + at, end - at);
-		hr_buffer_print(&o->line, "\n%*s", (int)indent, "");
-		at = end + 1;
-	}
-	hr_buffer_add(&o->line, line + at, n - at);
+	hr_buffer_add(&o->line, colour, strlen(colour));
+	hr_wrap(&o->line, line, 0, text_indent(line), o->terminal);
+	if (colour[0] != '\0')
+		hr_buffer_add(&o->line, COLOUR_END, strlen(COLOUR_END));
 	hr_buffer_add(&o->line, "\n", 1);
 	free(line);
 	return 0;
+}
+
+static int table_column(struct hr_output *o, unsigned i)
+{
+	struct output_column *c = &o->columns[i];
+	struct hr_buffer title = {0};
+	int r;
+
+	if (o->style.cells.units) {
+		c->unit = hr_unit_of(c->name, &c->shape);
+		hr_unit_title(&title, c->unit, c->name);
+	} else {
+		hr_buffer_add(&title, c->name, strlen(c->name));
+	}
+	hr_buffer_add(&title, "", 1);
+	r = title.failed
+		? -ENOMEM
+		: hr_text_table_column(o->table, i, title.data, hr_shape_is_number(&c->shape));
+	hr_buffer_done(&title);
+	return r;
 }
 
 static int table_begin(struct hr_output *o)
@@ -358,8 +318,11 @@ static int table_begin(struct hr_output *o)
 	int r = hr_text_table_new(o->n_columns, o->terminal, &o->table);
 
 	for (unsigned i = 0; r == 0 && i < o->n_columns; i++)
-		r = hr_text_table_column(o->table, i, o->columns[i].name,
-					 hr_shape_is_number(&o->columns[i].shape));
+		r = table_column(o, i);
+	if (r == 0 && o->style.named)
+		hr_text_table_named(o->table, o->style.more);
+	if (r == 0)
+		hr_text_table_foot(o->table, o->style.foot);
 	if (r == 0 && o->format == HR_OUTPUT_LIST)
 		hr_text_table_list(o->table);
 	return r;
@@ -469,6 +432,9 @@ static int output_end(void *self)
 		hr_buffer_add(&o->line, o->rows == 0 ? "[]\n" : "\n]\n", 3);
 	if (o->table != NULL)
 		hr_text_table_end(o->table, &o->line);
+	if (o->style.lines != 0 && o->rows > o->style.lines)
+		hr_buffer_print(&o->line, "(%" PRIu64 " more line%s, of other jobs: --job JOB)\n",
+				o->rows - o->style.lines, o->rows - o->style.lines == 1 ? "" : "s");
 	r = flush_line(o);
 	if (r == 0 && fflush(o->to) != 0)
 		r = -errno;

@@ -5,13 +5,15 @@
  * A sink (statement.h) that writes rows to a FILE as they come. Tables and lists show three
  * significant digits of a DOUBLE and milliseconds of timestamps; JSON and CSV show all digits.
  * The format text prints the first column of each row as a line. If the line is too long, its
- * continuation is indented to the text that follows the label.
+ * continuation is indented to the text that follows the label. A second column, if it is a number,
+ * is a share in percent that determines the colour of the line; NULL: no colour.
  */
 #ifndef HEADRACE_QUERY_DUCKDB_OUTPUT_H
 #define HEADRACE_QUERY_DUCKDB_OUTPUT_H
 
 #include <stdio.h>
 
+#include "query/duckdb/cells.h"
 #include "query/duckdb/statement.h"
 
 enum hr_output_format {
@@ -22,10 +24,21 @@ enum hr_output_format {
 	HR_OUTPUT_CSV
 };
 
+/* Tables and texts; all zero: the answer of any SQL. The texts must outlive the output. */
+struct hr_output_style {
+	struct hr_cell_style cells;
+	bool colour;
+	bool named; /* the chosen columns of a named query, of which it has `more` */
+	unsigned more;
+	const char *foot; /* a line after the rows; NULL: none */
+	unsigned lines;	  /* at most so many lines of text; 0: all */
+};
+
 struct hr_output;
 
 /* `width`: width of the terminal, to which a table is cut; 0: no cut. Returns 0 or -ENOMEM. */
 int hr_output_new(enum hr_output_format format, FILE *to, unsigned width, struct hr_output **ret);
+void hr_output_style(struct hr_output *o, const struct hr_output_style *style);
 void hr_output_sparse(struct hr_output *o); /* JSON: leaves out members that are NULL */
 void hr_output_free(struct hr_output *o);
 

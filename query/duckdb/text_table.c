@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/text.h"
+
 #define KEPT_ROWS      1000u /* rows that determine the widths of columns */
 #define MIN_TEXT       8u    /* minimum number of characters of a cut text */
 #define MIN_PATH       24u   /* minimum number of characters of a cut path, on a wide terminal */
@@ -34,6 +36,9 @@ struct hr_text_table {
 	uint64_t rows;
 	unsigned at; /* the column of the next cell */
 	bool list;
+	bool named; /* the chosen columns of a named query */
+	unsigned more;
+	const char *foot;
 };
 
 int hr_text_table_new(unsigned n_columns, unsigned terminal, struct hr_text_table **ret)
@@ -69,11 +74,7 @@ void hr_text_table_free(struct hr_text_table *t)
 
 static unsigned characters(const char *text)
 {
-	unsigned n = 0;
-
-	for (; *text != '\0'; text++)
-		n += ((unsigned char)*text & 0xc0) != 0x80;
-	return n;
+	return (unsigned)hr_text_cells(text);
 }
 
 int hr_text_table_column(struct hr_text_table *t, unsigned i, const char *name, bool number)
@@ -94,31 +95,41 @@ static void repeat(struct hr_buffer *out, const char *character, unsigned n)
 		hr_buffer_add(out, character, 1);
 }
 
-/* Appends characters [from, to) of a UTF-8 text. */
-static void text_table_add_part(struct hr_buffer *out, const char *text, unsigned from, unsigned to)
+/* Appends the first characters of a UTF-8 text. */
+static void text_table_add_start(struct hr_buffer *out, const char *text, unsigned n)
 {
-	unsigned before = 0;
+	size_t bytes = 0;
 
-	for (; *text != '\0'; text++) {
-		bool continues = ((unsigned char)*text & 0xc0) == 0x80;
-		unsigned index = before - continues;
-
-		before += !continues;
-		if (index >= from && index < to)
-			hr_buffer_add(out, text, 1);
-	}
+	for (; n > 0 && text[bytes] != '\0'; n--)
+		do
+			bytes++;
+		while (((unsigned char)text[bytes] & 0xc0) == 0x80);
+	hr_buffer_add(out, text, bytes);
 }
 
-/* Cuts a path in its middle, because both ends matter most. Cuts another text at its end. */
-static void add_cut(struct hr_buffer *out, const char *text, unsigned have, unsigned width)
+/*
+ * Cuts a path in its middle, because both ends matter most, and another text at its end. Returns
+ * the number of characters. If memory is short, sets out->failed.
+ */
+static unsigned add_cut(struct hr_buffer *out, const char *text, unsigned width)
 {
-	unsigned keep = width - DOTS_WIDTH, head = keep;
+	size_t bytes = strlen(text) + DOTS_WIDTH + 1;
+	char *cut;
 
-	if (strchr(text, '/') != NULL)
-		head = keep / 3;
-	text_table_add_part(out, text, 0, head);
-	hr_buffer_add(out, DOTS, DOTS_WIDTH);
-	text_table_add_part(out, text, have - (keep - head), have);
+	if (strchr(text, '/') == NULL) {
+		text_table_add_start(out, text, width - DOTS_WIDTH);
+		hr_buffer_add(out, DOTS, DOTS_WIDTH);
+		return width;
+	}
+	cut = malloc(bytes);
+	if (cut == NULL) {
+		out->failed = true;
+		return width;
+	}
+	hr_buffer_add(out, cut, hr_text_path_short(cut, bytes, text, NULL, width));
+	width = (unsigned)hr_text_cells(cut);
+	free(cut);
+	return width;
 }
 
 static void add_field(const struct hr_text_table *t, unsigned i, const char *text,
@@ -129,13 +140,12 @@ static void add_field(const struct hr_text_table *t, unsigned i, const char *tex
 
 	if (i > 0)
 		repeat(out, " ", GAP);
-	if (have > c->width && t->terminal != 0) {
-		add_cut(out, text, have, c->width);
-		return;
-	}
 	if (c->number)
 		repeat(out, " ", room);
-	hr_buffer_add(out, text, strlen(text));
+	if (have > c->width && t->terminal != 0)
+		room = c->width - add_cut(out, text, c->width);
+	else
+		hr_buffer_add(out, text, strlen(text));
 	if (!c->number && i + 1 < t->n_shown)
 		repeat(out, " ", room);
 }
@@ -146,6 +156,8 @@ static unsigned text_table_least(const struct hr_text_table *t, const struct tex
 {
 	unsigned n = MIN_TEXT;
 
+	if (t->named && !c->path && t->terminal / 3 > n)
+		n = t->terminal / 3;
 	if (c->path && t->terminal / 3 > n)
 		n = t->terminal / 3 < MIN_PATH ? t->terminal / 3 : MIN_PATH;
 	return c->number || c->whole < n ? c->whole : n;
@@ -199,7 +211,8 @@ static void text_table_measure(struct hr_text_table *t)
 		t->columns[i].width = t->columns[i].whole;
 	if (t->terminal == 0 || total(t) <= t->terminal)
 		return;
-	t->list = t->rows > 0 && t->rows <= LIST_ROWS; /* in this case, all rows are buffered */
+	/* in this case, all rows are buffered */
+	t->list = !t->named && t->rows > 0 && t->rows <= LIST_ROWS;
 	if (!t->list)
 		fit(t);
 }
@@ -248,6 +261,17 @@ void hr_text_table_list(struct hr_text_table *t)
 	t->cells = NULL;
 }
 
+void hr_text_table_named(struct hr_text_table *t, unsigned more)
+{
+	t->named = true;
+	t->more = more;
+}
+
+void hr_text_table_foot(struct hr_text_table *t, const char *foot)
+{
+	t->foot = foot;
+}
+
 /* ---- cells ---- */
 
 static void text_table_add(const struct hr_text_table *t, unsigned i, const char *text, bool first,
@@ -262,7 +286,7 @@ static void text_table_add(const struct hr_text_table *t, unsigned i, const char
 static void text_table_start(struct hr_text_table *t, struct hr_buffer *out)
 {
 	text_table_measure(t);
-	if (!t->list)
+	if (!t->list && (t->rows > 0 || !t->named))
 		add_header(t, out);
 	for (size_t k = 0; k < t->n_cells; k++) {
 		text_table_add(t, (unsigned)(k % t->n_columns), t->cells[k], k == 0, out);
@@ -289,14 +313,9 @@ void hr_text_table_cell(struct hr_text_table *t, char *text, struct hr_buffer *o
 	free(text);
 }
 
-void hr_text_table_end(struct hr_text_table *t, struct hr_buffer *out)
+/* Names the columns that have no room. */
+static void add_left_out(const struct hr_text_table *t, struct hr_buffer *out)
 {
-	static const char none[] = "(no rows)\n";
-
-	if (t->cells != NULL)
-		text_table_start(t, out);
-	if (t->rows == 0)
-		hr_buffer_add(out, none, sizeof(none) - 1);
 	for (unsigned i = t->n_shown; i < t->n_columns; i++) {
 		const char *before = i == t->n_shown ? "(no room for " : ", ";
 
@@ -305,4 +324,25 @@ void hr_text_table_end(struct hr_text_table *t, struct hr_buffer *out)
 	}
 	if (t->n_shown < t->n_columns)
 		hr_buffer_print(out, ": %s)\n", ELSEWHERE_NOTE);
+}
+
+void hr_text_table_end(struct hr_text_table *t, struct hr_buffer *out)
+{
+	static const char none[] = "(no rows)\n";
+	unsigned more;
+
+	if (t->cells != NULL)
+		text_table_start(t, out);
+	if (t->rows == 0)
+		hr_buffer_add(out, none, sizeof(none) - 1);
+	if (t->foot != NULL)
+		hr_buffer_add(out, t->foot, strlen(t->foot));
+	if (!t->named) {
+		add_left_out(t, out);
+		return;
+	}
+	more = t->more + t->n_columns - t->n_shown;
+	if (t->rows > 0 && more > 0)
+		hr_buffer_print(out, "(%u more column%s: --all-columns)\n", more,
+				more == 1 ? "" : "s");
 }

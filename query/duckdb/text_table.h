@@ -29,6 +29,12 @@ int hr_text_table_column(struct hr_text_table *t, unsigned i, const char *name, 
  */
 void hr_text_table_list(struct hr_text_table *t);
 
+/* For a named query, whose answer has `more` columns. Such a table never becomes a list. */
+void hr_text_table_named(struct hr_text_table *t, unsigned more);
+
+/* A line with its end, to print after the rows, which must outlive the table. NULL: none. */
+void hr_text_table_foot(struct hr_text_table *t, const char *foot);
+
 /*
  * Takes and frees the next cell, a malloc'ed line of text. Cells come row by row. Appends complete
  * lines to *out; if memory is short, sets out->failed.

@@ -3,6 +3,7 @@
 -- arg gap SECONDS 1: writes within this time after a save may belong to the save; a pause of this length ends a burst of writes
 -- arg least BIGINT 1048576: minimum bytes that a rank writes in a burst that counts as a checkpoint
 -- known name: SELECT DISTINCT name FROM regions WHERE name IS NOT NULL ORDER BY name
+-- shown: checkpoint rank step name path time_s dur_s bytes_written
 -- column checkpoint: its number in the job, from 1; a save of several ranks has the same number in all of them
 -- column rank: includes its workers; NULL: processes without a rank
 -- column step: the last training step that began before it; NULL: no steps were recorded

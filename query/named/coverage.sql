@@ -2,8 +2,9 @@
 -- arg by file|process|job file: one row per file, process or job
 -- arg scope data|runtime|all data: runtime is I/O on Python's own files
 -- arg top COUNT 50: maximum number of rows
--- note: SELECT format('probes did not run for {}{}, or saw no I/O on files: coverage there is unknown (headrace run --probes)', array_to_string(list(t ORDER BY t)[1:8], ', '), CASE WHEN count(*) > 8 THEN format(' and {} more', count(*) - 8) ELSE '' END) FROM (SELECT DISTINCT format('job {} on {}', job, node) AS t FROM nodes ANTI JOIN kernel_records USING (cluster, job, attempt, node)) HAVING count(*) > 0
+-- note: SELECT format(E'probes did not run for {}{}, or saw no I/O on files: coverage there is unknown\nhint: record with headrace run --probes', array_to_string(list(t ORDER BY t)[1:8], ', '), CASE WHEN count(*) > 8 THEN format(' and {} more', count(*) - 8) ELSE '' END) FROM (SELECT DISTINCT format('job {} on {}', job, node) AS t FROM nodes ANTI JOIN kernel_records USING (cluster, job, attempt, node)) HAVING count(*) > 0
 -- note: SELECT format('job {} loaded {}: the numbers lack the data that such a library moves, because it does not go through files', job, string_agg(DISTINCT name, ', ' ORDER BY name)) FROM (SELECT job, regexp_extract(path, '[^/]*$') AS name FROM files) WHERE regexp_matches(name, '^lib(aws-cpp-sdk-|aws-c-s3|google_cloud_cpp_storage|azure-storage|daos|dfs).*\.so') GROUP BY job ORDER BY job
+-- shown: path rank pid node recorded_percent missing_bytes missing_count kernel_bytes share_percent causes
 -- column path: the path as opened; NULL: the kernel did not know it, or rows are not by file
 -- column kernel_count, kernel_bytes: reads and writes that the kernel saw, and pages of mappings that page faults fetched; without excluded files
 -- column shim_count, shim_bytes: those of them that the shim recorded. Calls of stdio and POSIX aio differ from system calls: if the shim

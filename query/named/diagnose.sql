@@ -4,7 +4,8 @@
 -- arg from DOUBLE NULL: only from this time on, in seconds since the start of the job; a negative number: before its end
 -- arg to DOUBLE NULL: only until this time
 -- known rank: SELECT DISTINCT rank FROM processes WHERE rank IS NOT NULL ORDER BY rank
--- note: SELECT format('job {}: no training loop was recorded: PyTorch reports it under headrace run; other programs can mark it with headrace.h', string_agg(DISTINCT job, ', ' ORDER BY job)) FROM jobs ANTI JOIN (SELECT DISTINCT cluster, job, attempt FROM regions WHERE kind IN ('step', 'epoch', 'input_wait', 'optimizer')) USING (cluster, job, attempt) HAVING count(*) > 0
+-- note: SELECT format(E'job {}: no training loop was recorded\nhint: PyTorch reports it under headrace run; other programs can mark it with headrace.h', string_agg(DISTINCT job, ', ' ORDER BY job)) FROM jobs ANTI JOIN (SELECT DISTINCT cluster, job, attempt FROM regions WHERE kind IN ('step', 'epoch', 'input_wait', 'optimizer')) USING (cluster, job, attempt) HAVING count(*) > 0
+-- shown: lost_s percent cause what rank object gain_low_s gain_high_s
 -- column lost_s, percent: lost time of a training process (mean over those of the job), and its share of the time from start to end
 -- column cause: name of the cause
 -- column what: the cause as a sentence

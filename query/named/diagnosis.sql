@@ -10,14 +10,11 @@ WITH found AS MATERIALIZED (
     SELECT *, format('{} ({:.0f} %)', hr_duration(lost_ns), 100.0 * lost_ns / wall_ns) AS lost,
            -- The object may be a path of links to files of another mount.
            CASE WHEN object <> '' AND NOT starts_with(object || '/', rtrim(mount, '/') || '/') THEN format(' (files of the mount {})', mount) ELSE '' END AS place,
-           format('job {}{}', job, CASE WHEN attempt > 0 THEN format(', attempt {}', attempt) ELSE '' END) AS name
+           hr_whose(job, attempt) AS name
     FROM hr_findings(rank := $rank, from_s := $from, to_s := $to)
     WHERE number <= $top),
 gains AS (
-    SELECT *, CASE WHEN gain_high_ns IS NULL THEN NULL
-                   WHEN gain_low_ns < 0.01 * wall_ns THEN format('up to {}', hr_duration(gain_high_ns))
-                   ELSE format('{} to {}', hr_duration(gain_low_ns), hr_duration(gain_high_ns)) END AS gain
-    FROM found),
+    SELECT *, hr_gain(gain_low_ns, gain_high_ns, wall_ns) AS gain FROM found),
 pages AS (
     SELECT cluster, job, attempt, number, list_concat(
         CASE WHEN number = 1 AND row_number() OVER (ORDER BY cluster, job, attempt, number) > 1 THEN [''] ELSE [] END,

@@ -2,6 +2,7 @@
 -- arg path PATH REQUIRED: the file, as it was opened and as the query files shows it; a relative path starts at the current folder
 -- arg top COUNT 1000: maximum number of rows
 -- known path: SELECT path FROM files GROUP BY path ORDER BY parse_filename(path) <> parse_filename($path), parse_dirpath(path) <> parse_dirpath($path), path
+-- shown: time_s op file_offset bytes dur_s errno rank worker
 -- column time_s: begin of the operation, since the start of its job
 -- column op, file_offset, asked, bytes, errno: the operation
 -- column dur_s: duration

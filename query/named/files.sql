@@ -6,6 +6,8 @@
 -- arg rank BIGINT NULL: only this rank
 -- known pattern: SELECT pattern FROM hr_file_records() WHERE $scope IN ('all', scope) GROUP BY ALL ORDER BY count(*) DESC, pattern
 -- known rank: SELECT DISTINCT rank FROM processes WHERE rank IS NOT NULL ORDER BY rank
+-- shown: path io_s ops bytes_read bytes_written bytes_mapped procs ranks
+-- fold: io_s
 -- column path: the path as opened
 -- column ops: all calls on it, including single characters (getc, putc)
 -- column bytes_read, bytes_written: bytes that calls transferred

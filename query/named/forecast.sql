@@ -11,7 +11,7 @@
 -- arg batch BIGINT[1,1000000000] NULL: samples of a batch
 -- arg checkpoint recorded|async recorded: with async, the training continues while a checkpoint is written
 -- arg best true|false false: with true, tries all settings that are not given, and chooses the fewest workers that are within 3 % of the fastest setting
--- note: SELECT format('job {}: no training loop was recorded: PyTorch reports it under headrace run; other programs can mark it with headrace.h', string_agg(DISTINCT job, ', ' ORDER BY job)) FROM jobs ANTI JOIN (SELECT DISTINCT cluster, job, attempt FROM regions WHERE kind IN ('step', 'epoch', 'input_wait', 'optimizer')) USING (cluster, job, attempt) HAVING count(*) > 0
+-- note: SELECT format(E'job {}: no training loop was recorded\nhint: PyTorch reports it under headrace run; other programs can mark it with headrace.h', string_agg(DISTINCT job, ', ' ORDER BY job)) FROM jobs ANTI JOIN (SELECT DISTINCT cluster, job, attempt FROM regions WHERE kind IN ('step', 'epoch', 'input_wait', 'optimizer')) USING (cluster, job, attempt) HAVING count(*) > 0
 -- column line: text
 -- Numbers are means over the ranks, as in the table findings. Ranks that wait for each other take as long as the slowest rank,
 -- without its waits for other ranks.

@@ -1,5 +1,6 @@
 -- Time during which a rank had at least one operation in flight: intervals that overlap count once
 -- arg scope data|runtime|all data: runtime is I/O on Python's own files
+-- shown: rank io_s sum_s span_s ops
 -- column rank: includes its workers; NULL: processes without a rank
 -- column io_s: the union of the intervals of its operations
 -- column sum_s: the sum of their durations, which may exceed the wall clock

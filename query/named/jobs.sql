@@ -1,4 +1,5 @@
 -- The jobs in the store
+-- shown: job state start seconds nodes ranks_seen name user ranks_expected
 -- column job, state: state is running, silent (its nodes send nothing to the collector), ended, failed or killed
 -- column start, seconds: begin (UTC) and duration. The duration of a running job is until now; that of a silent or killed job is until
 -- the last message, which may be up to 10 s before its end

@@ -1,4 +1,5 @@
 -- What was not recorded, and why
+-- shown: reason op ops bytes time_s rank pid
 -- column reason: docs/daemon.md lists all reasons
 -- column op: the call; NULL: any call
 -- column ops: count in the unit of the reason, mostly operations

@@ -1,5 +1,6 @@
 -- File systems: bytes and time by mount point
 -- arg scope data|runtime|all data: runtime is I/O on Python's own files
+-- shown: mount fs_type time_s slowest_proc_s ops bytes_read bytes_written errors
 -- column mount, fs_type: mount of the opened file, as the process sees it
 -- column ops, errors: calls, and failed ones; without single characters (getc, putc), whose mount is not recorded
 -- column bytes_read, bytes_written: bytes transferred; a copy between files counts once, for the mount of its source

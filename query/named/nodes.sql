@@ -1,4 +1,5 @@
 -- The nodes of each job
+-- shown: node state ranks procs events stored_bytes clock_offset_s streams
 -- column node, state: running; silent: its headraced sends nothing to the collector; ended; killed: the recording was cut short,
 -- because headraced was killed or stopped, or an operator has closed the job (headrace-collector close-job)
 -- column ranks, procs: ranks and processes on the node

@@ -4,6 +4,8 @@
 -- arg rank BIGINT NULL: only this rank
 -- known mount: SELECT DISTINCT mount FROM rollups WHERE mount IS NOT NULL ORDER BY mount
 -- known rank: SELECT DISTINCT rank FROM processes WHERE rank IS NOT NULL ORDER BY rank
+-- shown: op time_s ops mean_s max_s bytes errors class
+-- fold: time_s
 -- column op: the name in libc; getc and putc stand for all calls that read or write single characters (their mount and time are
 -- not recorded, so the argument mount leaves them out)
 -- column ops: calls

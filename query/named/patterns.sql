@@ -3,6 +3,7 @@
 -- arg scope data|runtime|all data: runtime is I/O on Python's own files
 -- arg rank BIGINT NULL: only this rank
 -- known rank: SELECT DISTINCT rank FROM processes WHERE rank IS NOT NULL ORDER BY rank
+-- shown: pattern files time_s bytes_read bytes_written opens reads writes
 -- column pattern: the base name without [0-9-]+
 -- column files: distinct files
 -- column opens, reads, writes: calls

@@ -1,5 +1,6 @@
 -- Ranks compared: reads, writes, time in I/O
 -- arg scope data|runtime|all data: runtime is I/O on Python's own files
+-- shown: rank workers io_s read_s meta_s ops bytes_read bytes_written
 -- column rank: NULL: processes without a rank
 -- column workers: DataLoader workers; processes that have the same worker number one after another count once
 -- column ops, opens, bytes_read, bytes_written: calls, opens that succeeded, and what was transferred (a copy reads and writes)

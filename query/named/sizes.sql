@@ -2,6 +2,7 @@
 -- arg scope data|runtime|all data: runtime is I/O on Python's own files
 -- arg rank BIGINT NULL: only this rank
 -- known rank: SELECT DISTINCT rank FROM processes WHERE rank IS NOT NULL ORDER BY rank
+-- shown: class from_bytes to_bytes ops percent
 -- column class: read or write
 -- column from_bytes, to_bytes: calls that moved at least from_bytes, and less than to_bytes; from 0 to 2: single characters and
 -- bytes, and calls that moved nothing (reads at the end of a file, failed calls)

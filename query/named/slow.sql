@@ -6,6 +6,7 @@
 -- arg scope data|runtime|all data: runtime is I/O on Python's own files
 -- known op: SELECT DISTINCT op FROM rollups ORDER BY op
 -- known rank: SELECT DISTINCT rank FROM processes WHERE rank IS NOT NULL ORDER BY rank
+-- shown: dur_s op bytes path time_s rank worker errno
 -- column dur_s: duration
 -- column time_s: begin, since the start of its job
 -- column op, bytes, path: call, bytes moved, file

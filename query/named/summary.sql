@@ -1,4 +1,5 @@
 -- The totals that `headrace run` prints at its end, of each job
+-- shown: what time_s ops bytes io_bytes_per_s run_bytes_per_s small_percent errors
 -- column what: all, and its parts read, write, other (a copy between files is one call, one read and one write); in addition runtime,
 -- Python's own files, and input_wait, if the application marks waits for input (ops: number of waits)
 -- column time_s: sum of the durations of all calls of all processes, which overlap

@@ -1,6 +1,7 @@
 -- The job over time: operations and bytes per time step, from the start of the job
 -- arg step SECONDS NULL: length of a time step; NULL: divides the job into 20 to 50 steps; at most 100,000 steps
 -- arg scope data|runtime|all data: runtime is I/O on Python's own files
+-- shown: time_s ops bytes_read bytes_written read_s write_s meta_s errors
 -- column time_s: begin of the time step, since the start of the job
 -- column ops, bytes_read, bytes_written: operations that began in the time step, without single characters (getc, putc); a copy
 -- between files counts once

@@ -12,6 +12,7 @@
 -- arg checkpoint recorded|async recorded: with async, the training continues while a checkpoint is written
 -- arg best true|false false: with true, a row for each setting that headrace tries follows the row of the given setting
 -- known rank: SELECT DISTINCT rank FROM processes WHERE rank IS NOT NULL ORDER BY rank
+-- shown: rank workers recorded_s predicted_s low_s high_s why speedup prefetch
 -- column rank: NULL: processes without a rank
 -- column workers, prefetch, persistent: the setting of the row; NULL: not known, or no workers
 -- column recorded_s: time of the training loops

@@ -2,6 +2,7 @@
 -- arg rank BIGINT NULL: only this rank
 -- arg scope data|runtime|all data: runtime is I/O on Python's own files
 -- known rank: SELECT DISTINCT rank FROM processes WHERE rank IS NOT NULL ORDER BY rank
+-- shown: rank worker io_s read_s meta_s opens ops bytes_read
 -- column rank, worker: number of the worker in its rank; NULL: the process of the rank itself, and its children that are not workers
 -- column loader, loader_worker: numbers of torch for the DataLoader and its worker; NULL: unknown
 -- column ops, opens, bytes_read, bytes_written: calls, opens that succeeded, and what was transferred (a copy reads and writes)

@@ -104,17 +104,34 @@ class Ask(harness.Case):
         self.assertTrue(all(len(line) <= 40 for line in lines[:3]), lines)
         self.assertIn("...", lines[2])
         self.assertRegex(lines[8], "^\\(no room for .*procs: a wider terminal or --format list")
-        lines = self.on_terminal(40, "files", "1")
+        lines = self.on_terminal(40, "--all-columns", "--raw", "files", "1")
         (row,), _ = self.ask("files", "1")
         self.assertEqual([line.split()[0] for line in lines], list(row))
         self.assertEqual(lines[0].split(), ["path", self.file])
 
-    def on_terminal(self, columns, *words):
+    def test_named_query_on_a_terminal(self):
+        """A sentence first, in colour; paths relative to the working folder; notes in the width, with what to do on a line of its own."""
+        self.record(pause=0)
+        self.ask("jobs")
+        self.assertEqual(self.on_terminal(60, "workers", term="xterm")[0], "\033[1mjob store: no DataLoader worker used files\033[0m")
+        for term, more in (("xterm", {"NO_COLOR": "1"}), ("dumb", {}), ("", {})):
+            self.assertEqual(self.on_terminal(60, "workers", term=term, more=more)[0], "job store: no DataLoader worker used files")
+        self.assertEqual(self.on_terminal(60, "coverage", term="xterm", notes=True), [
+            "(no rows)",
+            "\033[2mheadrace: note: probes did not run for job store on " + os.uname().nodename + ", or",
+            "          saw no I/O on files: coverage there is unknown",
+            "\033[0mheadrace: hint: record with headrace run --probes"])
+        self.assertEqual(self.on_terminal(80, "files", "1", cwd=self.dir)[2].split()[0], "data/f\u00fcnf.bin")
+        done = self.headrace("query", self.store, "workers")
+        self.assertEqual(done.stdout.splitlines()[0], "job store: no DataLoader worker used files")
+
+    def on_terminal(self, columns, *words, term="dumb", more=None, notes=False, cwd=None):
         """The lines of an answer."""
         leader, follower = pty.openpty()
         subprocess.run(["stty", "cols", str(columns)], stdin=follower, check=True)
-        query = subprocess.Popen([harness.HEADRACE, "query", self.store, *words],
-                                 env=harness.clean_environment(), stdout=follower, stderr=subprocess.DEVNULL)
+        query = subprocess.Popen([harness.HEADRACE, "query", self.store, *words], cwd=cwd,
+                                 env=harness.clean_environment(TERM=term, **(more or {})), stdout=follower,
+                                 stderr=follower if notes else subprocess.DEVNULL)
         os.close(follower)
         text = b""
         try:

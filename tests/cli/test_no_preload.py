@@ -151,7 +151,7 @@ class NoPreload(harness.Case):
         self.assert_lost(self.run_it("--", PYTHON, "-c", script), 1, CAT)
         rows, errors = self.query("SELECT a.exit, b.exe FROM processes a JOIN processes b ON b.exec_of = a.proc AND a.pid = b.pid")
         self.assertEqual(rows, [{"exit": "exec", "exe": CAT}])
-        note = "missing I/O of 1 process: headrace's library was not loaded there, nor in child processes: .*; which programs: (SELECT .*)$"
+        note = "missing I/O of 1 process: headrace's library was not loaded there, nor in child processes: .*\nheadrace: hint: list the programs: (SELECT .*)$"
         self.assertRegex(errors, re.compile(note, re.MULTILINE))
         rows, _ = self.query(re.search(note, errors, re.MULTILINE)[1])
         self.assertEqual(rows, [{"exe": CAT}])

@@ -136,8 +136,9 @@ static void what_is_not_known_is_said(void **state)
 	fixture_open_job(&f, *state, "12", NULL);
 	assert_int_equal(hr_named_notes(f.q, &args, &messages), 0);
 	assert_int_equal(n_said, 2);
-	assert_string_equal(said[0], "probes did not run for job 12 on n2, or saw no I/O on files: "
-				     "coverage there is unknown (headrace run --probes)");
+	assert_string_equal(said[0],
+			    "probes did not run for job 12 on n2, or saw no I/O on files: "
+			    "coverage there is unknown\nhint: record with headrace run --probes");
 	assert_string_equal(said[1],
 			    "job 12 loaded libaws-c-s3.so.0: the numbers lack the data that "
 			    "such a library moves, because it does not go through files");

@@ -11,8 +11,8 @@
 #include "query/duckdb/output.h"
 #include "tests/query/fixture.h"
 
-static void expect(enum hr_output_format format, unsigned width, const char *sql,
-		   const char *expected)
+static void expect_style(enum hr_output_format format, unsigned width,
+			 const struct hr_output_style *style, const char *sql, const char *expected)
 {
 	char *text, *error = NULL;
 	size_t bytes;
@@ -21,6 +21,7 @@ static void expect(enum hr_output_format format, unsigned width, const char *sql
 	struct hr_output *out;
 
 	assert_int_equal(hr_output_new(format, file, width, &out), 0);
+	hr_output_style(out, style);
 	sink = hr_output_sink(out);
 	if (hr_query_run(fix.q, sql, NULL, 0, &sink, &error) < 0)
 		fail_msg("%s: %s", sql, error);
@@ -29,6 +30,12 @@ static void expect(enum hr_output_format format, unsigned width, const char *sql
 	if (strcmp(text, expected) != 0)
 		fail_msg("%s\n--- is\n%s--- should be\n%s---", sql, text, expected);
 	free(text);
+}
+
+static void expect(enum hr_output_format format, unsigned width, const char *sql,
+		   const char *expected)
+{
+	expect_style(format, width, &(const struct hr_output_style){0}, sql, expected);
 }
 
 static void scalars_are_printed(void **state)
@@ -192,7 +199,7 @@ static void tables_fit_the_terminal(void **state)
 	expect(HR_OUTPUT_TABLE, 25, sql,
 	       "path      t             n\n"
 	       "--------  --------  -----\n" SIX(
-		   "/...file  a rat...  12345\n") "(no room for m: a wider terminal or --format "
+		   ".../file  a rat...  12345\n") "(no room for m: a wider terminal or --format "
 						  "list shows them)\n");
 	expect(HR_OUTPUT_TABLE, 5, "SELECT 12345678 AS n, 1 AS m" FROM_SIX,
 	       "       n\n--------\n" SIX(
@@ -238,10 +245,110 @@ static void text_wraps_below_its_label(void **state)
 	       "  do:  read larger\n       blocks of it\n");
 	expect(HR_OUTPUT_TEXT, 9, "SELECT 'one two three four'", "one two\nthree\nfour\n");
 	expect(HR_OUTPUT_TEXT, 9, "SELECT 'a averylongword b'", "a\naverylongword\nb\n");
+	expect_style(HR_OUTPUT_TEXT, 0, &(const struct hr_output_style){.lines = 2},
+		     "SELECT 'line ' || range FROM range(5) ORDER BY range",
+		     "line 0\nline 1\n(3 more lines, of other jobs: --job JOB)\n");
 	memset(line, 'x', 300);
 	memcpy(line + 300, "\n", 2);
 	expect(HR_OUTPUT_TEXT, 0, "SELECT repeat('x', 300)", line);
 	expect(HR_OUTPUT_TEXT, 40, "SELECT repeat('x', 300)", line);
+}
+
+static const struct hr_output_style units = {.cells = {.units = true, .folder = "/home/a"}};
+
+/* A cell of a named query: the name of its column determines its unit. */
+static void names_determine_units(void **state)
+{
+	static const struct {
+		const char *value, *name, *title, *cell;
+	} cases[] = {
+	    {"0.0354::DOUBLE", "wait_s", "wait", "35.4 ms"},
+	    {"0::DOUBLE", "wait_s", "wait", "0 s"},
+	    {"-2.5::DOUBLE", "gain_s", "gain", "-2.50 s"},
+	    {"3720::DOUBLE", "seconds", "seconds", "1 h 02 min"},
+	    {"1e11::DOUBLE", "wait_s", "wait", "100000000000"},
+	    {"'nan'::DOUBLE", "wait_s", "wait", "nan"},
+	    {"12.345678::DECIMAL(19, 6)", "time_s", "time", "12.345 s"},
+	    {"-0.000001::DECIMAL(19, 9)", "time_s", "time", "-0.000001 s"},
+	    {"1536", "bytes_read", "bytes_read", "1.50 KiB"},
+	    {"18446744073709551616::HUGEINT", "to_bytes", "to_bytes", "18446744073709551616"},
+	    {"1048576::DOUBLE", "io_bytes_per_s", "io_bytes/s", "1.00 MiB/s"},
+	    {"59.44::DOUBLE", "wait_percent", "wait %", "59.4 %"},
+	    {"0.04::DOUBLE", "percent", "percent", "<0.1 %"},
+	    {"0::DOUBLE", "percent", "percent", "0.0 %"},
+	    {"99.99::DOUBLE", "recorded_percent", "recorded %", ">99.9 %"},
+	    {"100::DOUBLE", "recorded_percent", "recorded %", "100.0 %"},
+	    {"9007199254740993", "ops", "ops", "9,007,199,254,740,993"},
+	    {"-1234", "ops", "ops", "-1,234"},
+	    {"1234", "rank", "rank", "1234"},
+	    {"25551", "pid", "pid", "25551"},
+	    {"1.2345::DOUBLE", "speedup", "speedup", "1.23"},
+	    {"NULL::DOUBLE", "wait_s", "wait", "-"},
+	    {"NULL::VARCHAR", "path", "path", "-"},
+	    {"'/home/a/b'", "path", "path", "b"},
+	    {"'/home/ab'", "path", "path", "/home/ab"},
+	    {"'/home/a'", "path", "path", "/home/a"},
+	    {"'/home/a/b'", "name", "name", "/home/a/b"},
+	    {"'/home/a/' || chr(27) || '[2J'", "path", "path", "\\x1B[2J"},
+	    {"TIMESTAMP '2023-11-14 22:13:20.5'", "start", "start", "2023-11-14 22:13:20"},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		size_t title = strlen(cases[i].title), cell = strlen(cases[i].cell);
+		int width = (int)(title > cell ? title : cell);
+		char *sql, *right, *left, *text;
+		size_t bytes;
+		FILE *file = open_memstream(&text, &bytes);
+		struct hr_query_sink sink;
+		struct hr_output *out;
+
+		assert_true(asprintf(&sql, "SELECT %s AS %s", cases[i].value, cases[i].name) > 0);
+		assert_true(asprintf(&right, "%*s\n%.*s\n%*s\n", width, cases[i].title, width,
+				     "------------------------------", width, cases[i].cell) > 0);
+		assert_true(asprintf(&left, "%s\n%.*s\n%s\n", cases[i].title, width,
+				     "------------------------------", cases[i].cell) > 0);
+		assert_int_equal(hr_output_new(HR_OUTPUT_TABLE, file, 0, &out), 0);
+		hr_output_style(out, &units);
+		sink = hr_output_sink(out);
+		assert_int_equal(hr_query_run(fix.q, sql, NULL, 0, &sink, NULL), 0);
+		hr_output_free(out);
+		fclose(file);
+		if (strcmp(text, right) != 0 && strcmp(text, left) != 0)
+			fail_msg("%s\n--- is\n%s--- should be\n%s---", sql, text, left);
+		free(text);
+		free(left);
+		free(right);
+		free(sql);
+	}
+}
+
+/* The last columns have no room; a path is cut between names, also one that is not ASCII. */
+static void named_tables_fit_the_terminal(void **state)
+{
+	static const struct hr_output_style named = {
+	    .cells = {.units = true}, .named = true, .more = 2, .foot = "(3 more rows)\n"};
+	static const char sql[] =
+	    "SELECT '/data/\u00fcber/a/b/c/shard-001.npz' AS path, 12345 AS ops, 1 AS waits";
+
+	(void)state;
+	expect_style(HR_OUTPUT_TABLE, 0, &named, sql,
+		     "path                               ops  waits\n"
+		     "------------------------------  ------  -----\n"
+		     "/data/\u00fcber/a/b/c/shard-001.npz  12,345      1\n"
+		     "(3 more rows)\n(2 more columns: --all-columns)\n");
+	expect_style(HR_OUTPUT_TABLE, 42, &named, sql,
+		     "path                            ops  waits\n"
+		     "---------------------------  ------  -----\n"
+		     "/data/.../b/c/shard-001.npz  12,345      1\n"
+		     "(3 more rows)\n(2 more columns: --all-columns)\n");
+	expect_style(HR_OUTPUT_TABLE, 20, &named, sql,
+		     "path             ops\n"
+		     "------------  ------\n"
+		     "...d-001.npz  12,345\n"
+		     "(3 more rows)\n(3 more columns: --all-columns)\n");
+	expect_style(HR_OUTPUT_TABLE, 34, &named, "SELECT 1 AS n LIMIT 0",
+		     "(no rows)\n(3 more rows)\n");
 }
 
 static void types_without_text_are_refused(void **state)
@@ -275,6 +382,8 @@ int main(void)
 	    cmocka_unit_test(tables_fit_the_terminal),
 	    cmocka_unit_test(lists_have_a_line_for_each_cell),
 	    cmocka_unit_test(text_wraps_below_its_label),
+	    cmocka_unit_test(names_determine_units),
+	    cmocka_unit_test(named_tables_fit_the_terminal),
 	    cmocka_unit_test(types_without_text_are_refused),
 	};
 

@@ -158,10 +158,12 @@ static void what_is_not_known_is_said(void **state)
 	assert_string_equal(answer_said[0], "job t: no steps of rank 2");
 	assert_string_equal(answer_said[1],
 			    "job t: 5 short steps were added up: their I/O is unknown");
-	answer_lacks("steps",
-		     "no steps were recorded of job 9: PyTorch reports them under headrace run");
-	answer_lacks("epochs",
-		     "no epochs were recorded of job 9: PyTorch reports them under headrace run");
+	answer_lacks(
+	    "steps",
+	    "no steps were recorded of job 9\nhint: PyTorch reports them under headrace run");
+	answer_lacks(
+	    "epochs",
+	    "no epochs were recorded of job 9\nhint: PyTorch reports them under headrace run");
 }
 
 int main(void)

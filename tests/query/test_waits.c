@@ -249,9 +249,9 @@ static void what_is_not_known_is_said(void **state)
 	(void)state;
 	assert_int_equal(answer_notes(&fix, "input-wait"), 0);
 	answer_lacks("input-wait",
-		     "no waits for input were recorded of job 9: PyTorch reports them under");
+		     "no waits for input were recorded of job 9\nhint: PyTorch reports them under");
 	answer_lacks("blame",
-		     "no waits for input were recorded of job 9: PyTorch reports them under");
+		     "no waits for input were recorded of job 9\nhint: PyTorch reports them under");
 }
 
 int main(void)

@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * units.h - numbers of named queries with units: times, sizes, rates, shares, counts
+ *
+ * The name of a column determines its unit, as docs/queries.md describes. The formats are those of
+ * common/text.h, and of the macros that sentences use (query/macros.sql).
+ */
+#ifndef HEADRACE_QUERY_DUCKDB_UNITS_H
+#define HEADRACE_QUERY_DUCKDB_UNITS_H
+
+#include "query/duckdb/value.h"
+
+enum hr_unit {
+	HR_UNIT_NONE,	 /* a text, a date, a number of its own: a rank, a process id, a factor */
+	HR_UNIT_PATH,	 /* a text that may be a path */
+	HR_UNIT_COUNT,	 /* a whole number */
+	HR_UNIT_SECONDS, /* a duration */
+	HR_UNIT_MOMENT,	 /* seconds since the start of the job */
+	HR_UNIT_BYTES,	 /* a size */
+	HR_UNIT_PER_S,	 /* bytes per second */
+	HR_UNIT_PERCENT, /* a share */
+};
+
+enum hr_unit hr_unit_of(const char *column, const struct hr_shape *shape);
+
+/* Appends the name of a column without the unit that its cells have: wait_s becomes wait. */
+void hr_unit_title(struct hr_buffer *to, enum hr_unit unit, const char *column);
+
+/* Appends a number with its unit. `exact`: all its digits, as hr_value_text prints them. */
+void hr_unit_print(struct hr_buffer *to, enum hr_unit unit, const char *exact);
+
+#endif
