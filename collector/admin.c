@@ -89,7 +89,7 @@ struct closing {
 static void close_stream(const struct hr__retired_folder *f, struct closing *c, const char *node)
 {
 	struct hr_stream_state state = {0};
-	int lock = -1, r = hr__stream_lock(f->fd, &lock);
+	int lock = -1, r = hr_stream_lock(f->fd, &lock);
 
 	if (r == 0) {
 		r = hr_stream_state_read(f->fd, &state);

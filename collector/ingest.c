@@ -25,6 +25,14 @@ uint64_t hr__now_ms(void)
 	return hr_now_ms(CLOCK_MONOTONIC);
 }
 
+uint64_t hr__stream_hash(const char *job, const char *node, uint64_t instance)
+{
+	uint64_t h = hr_fnv(HR_FNV_BASIS, job, strlen(job) + 1);
+
+	h = hr_fnv(h, node, strlen(node) + 1);
+	return hr_fnv(h, &instance, sizeof(instance));
+}
+
 const struct hr_ingest_config hr_ingest_defaults = {
     .threads = 2,
     .sync_each = 8,
@@ -309,24 +317,7 @@ static int push(struct hr_channel *ch, const struct hr__item *filled)
 
 static struct hr__worker *worker_of(struct hr_ingest *in, const Headrace__Open *o)
 {
-	uint64_t h = hr_fnv(HR_FNV_BASIS, o->job, strlen(o->job) + 1);
-
-	h = hr_fnv(h, o->node, strlen(o->node) + 1);
-	h = hr_fnv(h, &o->instance, sizeof(o->instance));
-	return &in->workers[h % in->config.threads];
-}
-
-/* Packs and unpacks the message, because protobuf-c has no function that copies. */
-static Headrace__Open *copy_open(const Headrace__Open *o)
-{
-	size_t bytes = headrace__open__get_packed_size(o);
-	uint8_t *buf = malloc(bytes ? bytes : 1);
-	Headrace__Open *copy = NULL;
-
-	if (buf)
-		copy = headrace__open__unpack(NULL, headrace__open__pack(o, buf), buf);
-	free(buf);
-	return copy;
+	return &in->workers[hr__stream_hash(o->job, o->node, o->instance) % in->config.threads];
 }
 
 int hr_ingest_open(struct hr_ingest *in, void *self, const Headrace__Open *open,
@@ -341,7 +332,7 @@ int hr_ingest_open(struct hr_ingest *in, void *self, const Headrace__Open *open,
 	ch->worker = worker_of(in, open);
 	ch->self = self;
 	ch->right = *right;
-	ch->open = copy_open(open);
+	ch->open = hr_message_copy(&open->base);
 	if (ch->open)
 		r = push(ch, &(struct hr__item){.kind = HR__ITEM_OPEN});
 	if (r < 0)

@@ -132,6 +132,9 @@ struct hr_ingest {
 
 uint64_t hr__now_ms(void); /* CLOCK_MONOTONIC */
 
+/* Returns a hash of the names of a stream. */
+uint64_t hr__stream_hash(const char *job, const char *node, uint64_t instance);
+
 /* ---- ingest.c: answers ---- */
 void hr__answer(struct hr__worker *w, struct hr_channel *ch, enum hr_answer_kind kind,
 		uint64_t mark);

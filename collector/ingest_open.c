@@ -7,7 +7,6 @@
  */
 #include "collector/ingest_internal.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -26,11 +25,8 @@
 
 static unsigned bucket_of(const char *job, const char *node, uint64_t instance, uint32_t attempt)
 {
-	uint64_t h = hr_fnv(HR_FNV_BASIS, job, strlen(job) + 1);
+	uint64_t h = hr_fnv(hr__stream_hash(job, node, instance), &attempt, sizeof(attempt));
 
-	h = hr_fnv(h, node, strlen(node) + 1);
-	h = hr_fnv(h, &instance, sizeof(instance));
-	h = hr_fnv(h, &attempt, sizeof(attempt));
 	return (unsigned)((h ^ h >> 32) % HR__BUCKETS);
 }
 
@@ -148,17 +144,24 @@ static bool denied(struct hr__worker *w, struct hr_channel *ch, const struct hr_
 }
 
 struct owners {
+	uint32_t uid;
 	bool node_same, node_other; /* a node states this user, or another one, as the owner */
 	bool user_other;	    /* another user streams a job with this id */
 };
 
-static void add_owner(struct owners *o, const struct hr_stream_state *state, uint32_t uid)
+/* Adds the owner of a stream. Returns 1 when the result is known. */
+static int add_owner(void *context, const char *name, int stream_fd)
 {
-	if (!state->uid_known)
-		return;
-	o->node_same |= state->by_node && state->uid == uid;
-	o->node_other |= state->by_node && state->uid != uid;
-	o->user_other |= !state->by_node && state->uid != uid;
+	struct owners *o = context;
+	struct hr_stream_state state;
+
+	(void)name;
+	if (hr_stream_state_read(stream_fd, &state) < 0 || !state.uid_known)
+		return 0;
+	o->node_same |= state.by_node && state.uid == o->uid;
+	o->node_other |= state.by_node && state.uid != o->uid;
+	o->user_other |= !state.by_node && state.uid != o->uid;
+	return o->node_same;
 }
 
 /*
@@ -168,29 +171,10 @@ static void add_owner(struct owners *o, const struct hr_stream_state *state, uin
  */
 static bool job_of_another(int job_fd, uint32_t uid)
 {
-	int fd = openat(job_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	DIR *dir = fd < 0 ? NULL : fdopendir(fd);
-	struct owners o = {0};
-	struct dirent *entry;
+	struct owners o = {.uid = uid};
 
-	if (!dir) {
-		if (fd >= 0)
-			close(fd);
-		return false;
-	}
-	while (!o.node_same &&
-	       (entry = readdir(dir)) != NULL) { // NOLINT(concurrency-mt-unsafe): own DIR
-		struct hr_stream_state state;
-		int stream = entry->d_name[0] == '.' ? -1 : hr_store_open_folder(fd, entry->d_name);
-
-		if (stream < 0)
-			continue;
-		if (hr_stream_state_read(stream, &state) == 0)
-			add_owner(&o, &state, uid);
-		close(stream);
-	}
-	closedir(dir);
-	return !o.node_same && (o.node_other || o.user_other);
+	return hr_store_each_folder(job_fd, add_owner, &o) >= 0 && !o.node_same &&
+	       (o.node_other || o.user_other);
 }
 
 /* ---- existing streams ---- */

@@ -8,10 +8,8 @@
 #include "collector/ingest_internal.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 #include "common/array.h"
-#include "common/fnv.h"
 
 #define SILENT_MOST 4096u
 #define DAY_MS	    86400000u
@@ -29,26 +27,18 @@ void hr__stats_commit(struct hr__worker *w, uint64_t ns)
 	w->stats.commit_ns += ns;
 }
 
-static uint64_t ingest_stats_key_of(const struct hr__ingest_stream *s)
-{
-	uint64_t h = hr_fnv(HR_FNV_BASIS, s->job, strlen(s->job) + 1);
-
-	h = hr_fnv(h, s->node, strlen(s->node) + 1);
-	return hr_fnv(h, &s->id.instance, sizeof(s->id.instance));
-}
-
 void hr__stats_silent(struct hr__worker *w, const struct hr__ingest_stream *s)
 {
 	if (s->owner || s->ended || w->n_silent == SILENT_MOST ||
 	    !hr_array_reserve(w->silent, w->n_silent, w->silent_room))
 		return;
-	w->silent[w->n_silent++] =
-	    (struct hr__silent){.key = ingest_stats_key_of(s), .since_ms = s->idle_since_ms};
+	w->silent[w->n_silent++] = (struct hr__silent){
+	    .key = hr__stream_hash(s->job, s->node, s->id.instance), .since_ms = s->idle_since_ms};
 }
 
 void hr__stats_back(struct hr__worker *w, const struct hr__ingest_stream *s)
 {
-	uint64_t key = ingest_stats_key_of(s);
+	uint64_t key = hr__stream_hash(s->job, s->node, s->id.instance);
 
 	for (size_t i = 0; i < w->n_silent; i++)
 		if (w->silent[i].key == key)

@@ -490,7 +490,7 @@ int hr_queries_begin(struct hr_queries *all, struct hr_conn *client, const struc
 	q = calloc(1, sizeof(*q));
 	if (q == NULL)
 		return -ENOMEM;
-	q->asked = hr_query_copy(query);
+	q->asked = hr_message_copy(&query->base);
 	if (q->asked == NULL) {
 		free(q);
 		return -ENOMEM;

@@ -114,19 +114,6 @@ int hr_query_spawn(uv_loop_t *loop, const char *exe, int child_fd, uv_exit_cb ex
 	return r;
 }
 
-/* Packs and unpacks the message, because protobuf-c has no function that copies. */
-Headrace__Query *hr_query_copy(const Headrace__Query *query)
-{
-	size_t bytes = headrace__query__get_packed_size(query);
-	uint8_t *buf = malloc(bytes + 1);
-	Headrace__Query *made = NULL;
-
-	if (buf != NULL)
-		made = headrace__query__unpack(NULL, headrace__query__pack(query, buf), buf);
-	free(buf);
-	return made;
-}
-
 char *hr_query_exit_text(int64_t status, int signal)
 {
 	char *text;

@@ -26,7 +26,4 @@ int hr_query_spawn(uv_loop_t *loop, const char *exe, int child_fd, uv_exit_cb ex
 /* Returns why the process ended without an answer, as text (malloc'ed). NULL: no memory. */
 char *hr_query_exit_text(int64_t status, int signal);
 
-/* Returns a copy; NULL: no memory. */
-Headrace__Query *hr_query_copy(const Headrace__Query *query);
-
 #endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "collector/retention.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
@@ -38,6 +37,7 @@ struct kept_job {
 struct kept_jobs {
 	const struct hr_retention_config *config;
 	uint64_t now_ns;
+	int fd;		       /* the folder of all jobs */
 	struct kept_job *list; /* jobs with data */
 	size_t n, room;
 	uint64_t bytes;
@@ -54,26 +54,28 @@ static uint64_t before(uint64_t now_ns, uint64_t ms)
 /*
  * Removes old marks. A stream without an end keeps its mark longer, because its daemon may return.
  */
-static void forget_job(struct kept_jobs *jobs, int jobs_fd, const char *name)
+static void forget_job(struct kept_jobs *jobs, const char *name)
 {
 	const struct hr_retention_config *c = jobs->config;
 
 	if (c->forget_ms > 0)
 		jobs->forgotten +=
-		    hr__retire_forget(jobs_fd, name, before(jobs->now_ns, c->forget_ms),
+		    hr__retire_forget(jobs->fd, name, before(jobs->now_ns, c->forget_ms),
 				      before(jobs->now_ns, c->age_ms + c->forget_ms));
 }
 
-static int add_job(struct kept_jobs *jobs, int jobs_fd, const char *name)
+static int add_job(void *context, const char *name, int fd)
 {
+	struct kept_jobs *jobs = context;
 	struct hr__retire_job found;
 	struct kept_job *j;
-	int r = hr__retire_inspect(jobs_fd, name, &found);
+	int r = hr__retire_inspect(jobs->fd, name, &found);
 
+	(void)fd;
 	if (r < 0) /* another process removed it */
 		return 0;
 	if (found.bytes == 0) {
-		forget_job(jobs, jobs_fd, name);
+		forget_job(jobs, name);
 		return 0;
 	}
 	if (!hr_array_reserve(jobs->list, jobs->n, jobs->room))
@@ -84,25 +86,6 @@ static int add_job(struct kept_jobs *jobs, int jobs_fd, const char *name)
 	snprintf(j->name, sizeof(j->name), "%s", name);
 	jobs->bytes += found.bytes;
 	return 0;
-}
-
-static int list_jobs(struct kept_jobs *jobs, int jobs_fd)
-{
-	int fd = openat(jobs_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC), r = 0;
-	DIR *dir = fd < 0 ? NULL : fdopendir(fd);
-	struct dirent *entry;
-
-	if (!dir) {
-		r = -errno;
-		if (fd >= 0)
-			close(fd);
-		return r;
-	}
-	while (r == 0 && (entry = readdir(dir)) != NULL) // NOLINT(concurrency-mt-unsafe): own DIR
-		if (entry->d_name[0] != '.')
-			r = add_job(jobs, jobs_fd, entry->d_name);
-	closedir(dir);
-	return r;
 }
 
 static int by_heard(const void *a, const void *b)
@@ -124,11 +107,10 @@ static int by_end(const void *a, const void *b)
 
 /* ---- removing ---- */
 
-static void remove_job(struct kept_jobs *jobs, struct kept_job *j, int jobs_fd,
-		       struct hr_retention_result *ret)
+static void remove_job(struct kept_jobs *jobs, struct kept_job *j, struct hr_retention_result *ret)
 {
 	uint64_t bytes = 0;
-	int r = hr__retire_job(jobs_fd, j->name, jobs->now_ns, &bytes);
+	int r = hr__retire_job(jobs->fd, j->name, jobs->now_ns, &bytes);
 
 	ret->bytes += bytes;
 	ret->jobs += bytes > 0;
@@ -144,16 +126,16 @@ static bool silent_for(const struct kept_job *j, uint64_t now_ns, uint64_t ms)
 	return !j->in_use && j->heard_ns < now_ns && now_ns - j->heard_ns > ms * NS_PER_MS;
 }
 
-static void remove_old(struct kept_jobs *jobs, int jobs_fd, struct hr_retention_result *ret)
+static void remove_old(struct kept_jobs *jobs, struct hr_retention_result *ret)
 {
 	uint64_t age_ms = jobs->config->age_ms;
 
 	for (size_t i = 0; i < jobs->n && age_ms > 0; i++)
 		if (silent_for(&jobs->list[i], jobs->now_ns, age_ms))
-			remove_job(jobs, &jobs->list[i], jobs_fd, ret);
+			remove_job(jobs, &jobs->list[i], ret);
 }
 
-static void remove_oldest(struct kept_jobs *jobs, int jobs_fd, struct hr_retention_result *ret)
+static void remove_oldest(struct kept_jobs *jobs, struct hr_retention_result *ret)
 {
 	const struct hr_retention_config *c = jobs->config;
 	uint64_t patience = c->silent_ms > SILENT_LEAST_MS ? c->silent_ms : SILENT_LEAST_MS;
@@ -162,13 +144,13 @@ static void remove_oldest(struct kept_jobs *jobs, int jobs_fd, struct hr_retenti
 		return;
 	for (size_t i = 0; i < jobs->n; i++)
 		jobs->list[i].ended = !jobs->list[i].in_use && jobs->list[i].bytes > 0 &&
-				      hr__retire_ended(jobs_fd, jobs->list[i].name);
+				      hr__retire_ended(jobs->fd, jobs->list[i].name);
 	qsort(jobs->list, jobs->n, sizeof(*jobs->list), by_end);
 	for (size_t i = 0; i < jobs->n && jobs->bytes > c->size_bytes; i++) {
 		struct kept_job *j = &jobs->list[i];
 
 		if (j->bytes > 0 && (j->ended || silent_for(j, jobs->now_ns, patience)))
-			remove_job(jobs, j, jobs_fd, ret);
+			remove_job(jobs, j, ret);
 	}
 }
 
@@ -177,23 +159,23 @@ int hr_retention_once(const struct hr_retention_config *c, struct hr_retention_r
 	struct kept_jobs jobs = {.config = c,
 				 .now_ns = c->real_ns ? c->real_ns() : hr_now_ns(CLOCK_REALTIME)};
 	char path[4096];
-	int fd, r;
+	int r;
 
 	*ret = (struct hr_retention_result){0};
 	if ((size_t)snprintf(path, sizeof(path), "%s/jobs", c->store) >= sizeof(path))
 		return -ENAMETOOLONG;
-	fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	if (fd < 0)
+	jobs.fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (jobs.fd < 0)
 		return errno == ENOENT ? 0 : -errno;
-	r = list_jobs(&jobs, fd);
+	r = hr_store_each_folder(jobs.fd, add_job, &jobs);
 	if (r == 0) {
-		remove_old(&jobs, fd, ret);
-		remove_oldest(&jobs, fd, ret);
+		remove_old(&jobs, ret);
+		remove_oldest(&jobs, ret);
 	}
 	ret->forgotten = jobs.forgotten;
 	ret->left_bytes = jobs.bytes;
 	free(jobs.list);
-	close(fd);
+	close(jobs.fd);
 	return r;
 }
 

@@ -11,6 +11,7 @@
 
 #include "store/layout.h"
 #include "store/segment.h"
+#include "store/segments.h"
 #include "store/stream_state.h"
 
 int hr__each_stream(int jobs_fd, const char *job, hr__visit_stream *visit, void *context)
@@ -43,47 +44,27 @@ int hr__each_stream(int jobs_fd, const char *job, hr__visit_stream *visit, void 
 	return r;
 }
 
-static int retire_is_segment(const struct dirent *entry)
-{
-	return hr__segment_number(entry->d_name) > 0;
-}
-
-static void free_names(struct dirent **names, int n)
-{
-	for (int i = 0; i < n; i++)
-		free(names[i]);
-	free(names);
-}
-
 /* ---- inspecting ---- */
-
-static uint64_t ns_of(const struct timespec *t)
-{
-	return (uint64_t)t->tv_sec * 1000000000u + (uint64_t)t->tv_nsec;
-}
 
 static int retire_inspect(const struct hr__retired_folder *f, void *context)
 {
 	struct hr__retire_job *job = context;
 	struct hr_stream_state state;
-	struct dirent **names;
-	int n = scandirat(f->fd, ".", &names, retire_is_segment, alphasort);
+	struct hr_segment_file *segments;
+	size_t n;
+	int r = hr_segments_list(f->fd, &segments, &n);
 
-	if (n < 0)
-		return -errno;
-	for (int i = 0; i < n; i++) {
-		struct stat st;
-
-		if (fstatat(f->fd, names[i]->d_name, &st, 0) < 0)
-			continue;
-		job->bytes += (uint64_t)st.st_size;
-		if (ns_of(&st.st_mtim) > job->heard_ns)
-			job->heard_ns = ns_of(&st.st_mtim);
+	if (r < 0)
+		return r;
+	for (size_t i = 0; i < n; i++) {
+		job->bytes += segments[i].bytes;
+		if ((uint64_t)segments[i].time_ns > job->heard_ns)
+			job->heard_ns = (uint64_t)segments[i].time_ns;
 	}
-	free_names(names, n);
+	free(segments);
 	if (hr_stream_state_read(f->fd, &state) == 0 && state.heard_ns > job->heard_ns)
 		job->heard_ns = state.heard_ns;
-	job->in_use |= hr__stream_locked(f->fd);
+	job->in_use |= hr_stream_locked(f->fd);
 	return 0;
 }
 
@@ -95,51 +76,42 @@ int hr__retire_inspect(int jobs_fd, const char *job, struct hr__retire_job *ret)
 
 /* ---- the last segment ---- */
 
-static int note_frame(void *context, uint64_t offset, uint32_t bytes, const Headrace__Frame *msg)
-{
-	if (msg->body_case == HEADRACE__FRAME__BODY_INDEX)
-		return 0;
-	return hr__index_add(context, offset, bytes, msg);
-}
-
 /* Reads the index of a segment from its footer or, if it has none, from its frames. */
-static int index_of(int stream_fd, const char *name, struct hr__index *ix)
+static int index_of(int stream_fd, uint32_t number, struct hr__index *ix)
 {
-	struct hr__source source = {.fd = hr_store_open_file(stream_fd, name, O_RDONLY)};
+	struct hr__source source;
 	struct hr_segment_hdr h;
 	struct hr__frame_entry paths;
 	struct hr__scan scan = {0};
-	struct stat st = {0};
-	int r = source.fd < 0 ? source.fd : fstat(source.fd, &st) < 0 ? -errno : 0;
+	int r = hr__segment_open(stream_fd, number, O_RDONLY, &source);
 
-	if (r == 0) {
-		source.bytes = (uint64_t)st.st_size;
-		r = hr__segment_header(&source, &h);
-	}
+	if (r < 0)
+		return r;
+	r = hr__segment_header(&source, &h);
 	if (r == 0)
 		r = hr__segment_footer(&source, &h, ix, &paths);
 	if (r == -ENODATA || r == -EBADMSG) {
 		hr__index_done(ix);
-		r = hr__segment_scan(&source, note_frame, ix, &scan);
+		r = hr__segment_scan(&source, hr__index_visit, ix, &scan);
 		free(scan.holes);
 	}
-	if (source.fd >= 0)
-		close(source.fd);
+	close(source.fd);
 	return r;
 }
 
 /* Finds the last frame of a stream. -ENODATA: the segments contain no frames. */
 static int last_frame(int stream_fd, struct hr__frame_entry *ret)
 {
-	struct dirent **names;
-	int n = scandirat(stream_fd, ".", &names, retire_is_segment, alphasort), r = -ENODATA;
+	struct hr_segment_file *segments;
+	size_t n;
+	int r = hr_segments_list(stream_fd, &segments, &n);
 
-	if (n < 0)
-		return -errno;
-	for (int i = n - 1; i >= 0 && r == -ENODATA; i--) {
+	if (r < 0)
+		return r;
+	for (r = -ENODATA; n > 0 && r == -ENODATA; n--) {
 		struct hr__index ix = {0};
 
-		r = index_of(stream_fd, names[i]->d_name, &ix);
+		r = index_of(stream_fd, segments[n - 1].number, &ix);
 		if (r == 0)
 			r = -ENODATA;
 		for (size_t f = 0; r == -ENODATA && f < ix.n_frames; f++) {
@@ -152,7 +124,7 @@ static int last_frame(int stream_fd, struct hr__frame_entry *ret)
 		}
 		hr__index_done(&ix);
 	}
-	free_names(names, n);
+	free(segments);
 	return r;
 }
 
@@ -191,21 +163,22 @@ bool hr__retire_ended(int jobs_fd, const char *job)
  */
 static int remove_segments(int stream_fd, uint64_t *ret_bytes)
 {
-	struct dirent **names;
-	int n = scandirat(stream_fd, ".", &names, retire_is_segment, alphasort), r = 0;
+	struct hr_segment_file *segments;
+	size_t n;
+	int r = hr_segments_list(stream_fd, &segments, &n);
 
-	if (n < 0)
-		return -errno;
-	for (int i = 0; i < n && r == 0; i++) {
-		struct stat st;
-		bool known = fstatat(stream_fd, names[i]->d_name, &st, 0) == 0;
+	if (r < 0)
+		return r;
+	for (size_t i = 0; i < n && r == 0; i++) {
+		char name[16];
 
-		if (unlinkat(stream_fd, names[i]->d_name, 0) < 0)
+		hr_segment_name(segments[i].number, name);
+		if (unlinkat(stream_fd, name, 0) < 0)
 			r = -errno;
-		else if (known)
-			*ret_bytes += (uint64_t)st.st_size;
+		else
+			*ret_bytes += segments[i].bytes;
 	}
-	free_names(names, n);
+	free(segments);
 	return r;
 }
 
@@ -244,7 +217,7 @@ static int retire_locked(int stream_fd, struct retiring *what)
 
 static int retire(const struct hr__retired_folder *f, void *context)
 {
-	int lock, r = hr__stream_lock(f->fd, &lock);
+	int lock, r = hr_stream_lock(f->fd, &lock);
 
 	if (r < 0)
 		return r;
@@ -291,7 +264,9 @@ static bool may_be_forgotten(int stream_fd, const struct forgetting *when)
 
 	if (n < 0 || fstat(stream_fd, &st) < 0)
 		return false;
-	free_names(names, n);
+	for (int i = 0; i < n; i++)
+		free(names[i]);
+	free(names);
 	if (n > 0)
 		return false;
 	r = hr_stream_state_read(stream_fd, &state);
@@ -300,7 +275,7 @@ static bool may_be_forgotten(int stream_fd, const struct forgetting *when)
 	last_ns = state.heard_ns > state.retired_ns ? state.heard_ns : state.retired_ns;
 	/* no `state`: a writer or retire_forget() was interrupted */
 	if (r == -ENOENT)
-		last_ns = ns_of(&st.st_mtim);
+		last_ns = (uint64_t)st.st_mtim.tv_sec * 1000000000u + (uint64_t)st.st_mtim.tv_nsec;
 	return last_ns < (state.ended ? when->ended_before_ns : when->silent_before_ns);
 }
 
@@ -310,7 +285,7 @@ static int retire_forget(const struct hr__retired_folder *f, void *context)
 	struct forgetting *when = context;
 	int lock;
 
-	if (!may_be_forgotten(f->fd, when) || hr__stream_lock(f->fd, &lock) < 0)
+	if (!may_be_forgotten(f->fd, when) || hr_stream_lock(f->fd, &lock) < 0)
 		return 0;
 	if (may_be_forgotten(f->fd, when)) {
 		(void)unlinkat(f->fd, HR_STREAM_STATE_NEW_FILE, 0);

@@ -160,16 +160,6 @@ static const struct hr_config_key *config_find(const struct hr_config_key *keys,
 	return NULL;
 }
 
-int hr_config_set(const struct hr_config_key *keys, size_t n, void *config, const char *name,
-		  const char *value, char **ret_error)
-{
-	const struct hr_config_key *key = config_find(keys, n, name);
-
-	if (!key)
-		return hr_text_fail(-EINVAL, ret_error, "unknown key '%s'", name);
-	return set(key, config, name, value, FROM_FLAG, ret_error);
-}
-
 void hr_config_done(const struct hr_config_key *keys, size_t n, void *config)
 {
 	for (size_t i = 0; i < n; i++) {
@@ -182,33 +172,25 @@ void hr_config_done(const struct hr_config_key *keys, size_t n, void *config)
 	}
 }
 
-static void set_nothing(const struct hr_config_key *key, void *config)
+size_t hr__config_size(enum hr_config_type type)
 {
-	void *field = (char *)config + key->offset;
-
-	switch (key->type) {
+	switch (type) {
 	case HR_CONFIG_TEXT:
 	case HR_CONFIG_LIST:
-		*(char **)field = NULL;
-		break;
+		return sizeof(char *);
 	case HR_CONFIG_FLAG:
-		*(bool *)field = false;
-		break;
+		return sizeof(bool);
 	case HR_CONFIG_CHOICE:
-		*(unsigned *)field = 0;
-		break;
-	case HR_CONFIG_BYTES:
-	case HR_CONFIG_DURATION:
-	case HR_CONFIG_NUMBER:
-		*(uint64_t *)field = 0;
-		break;
+		return sizeof(unsigned);
+	default:
+		return sizeof(uint64_t);
 	}
 }
 
 int hr_config_init(const struct hr_config_key *keys, size_t n, void *config)
 {
 	for (size_t i = 0; i < n; i++)
-		set_nothing(&keys[i], config);
+		memset((char *)config + keys[i].offset, 0, hr__config_size(keys[i].type));
 	for (size_t i = 0; i < n; i++) {
 		char *error = NULL;
 		int r = 0;
@@ -394,12 +376,14 @@ int hr_config_file(const struct hr_config_key *keys, size_t n, void *config, con
 
 /* ---- flags --------------------------------------------------------------------------------------- */
 
-static void flag_text(const struct hr_config_key *key, char ret[FLAG_BYTES])
+size_t hr__config_flag(const struct hr_config_key *key, char *ret, size_t bytes)
 {
-	snprintf(ret, FLAG_BYTES, "--%s", key->name);
+	size_t n = (size_t)snprintf(ret, bytes, "--%s", key->name);
+
 	for (char *c = ret; *c != '\0'; c++)
 		if (*c == '_')
 			*c = '-';
+	return n;
 }
 
 int hr_config_flag(const struct hr_config_key *keys, size_t n, void *config, int argc, char **argv,
@@ -412,7 +396,7 @@ int hr_config_flag(const struct hr_config_key *keys, size_t n, void *config, int
 	int r, used = 1;
 
 	for (size_t k = 0; k < n && !key; k++) {
-		flag_text(&keys[k], flag);
+		hr__config_flag(&keys[k], flag, sizeof(flag));
 		if (strlen(flag) == length && strncmp(flag, word, length) == 0)
 			key = &keys[k];
 	}

@@ -101,14 +101,15 @@ struct hr_config_rule {
 bool hr_config_rules(const struct hr_config_rule *rules, size_t n,
 		     void (*report)(const char *text));
 
-int hr_config_set(const struct hr_config_key *keys, size_t n, void *config, const char *name,
-		  const char *value, char **ret_error);
-
 /* Write --help or the options of a man page. The variant _flags omits the names in the file. */
 void hr_config_help(const struct hr_config_key *keys, size_t n, FILE *to);
 void hr_config_man(const struct hr_config_key *keys, size_t n, FILE *to);
 void hr_config_man_flags(const struct hr_config_key *keys, size_t n, FILE *to);
 /* Writes text for troff: no line begins a request, backslashes and hyphens are literal. */
 void hr_config_roff(const char *text, FILE *to);
+
+/* Internal: the size of a key's member; writes "--retention-age", and returns its length. */
+size_t hr__config_size(enum hr_config_type type);
+size_t hr__config_flag(const struct hr_config_key *key, char *ret, size_t bytes);
 
 #endif

@@ -10,11 +10,8 @@
 static size_t flag_and_value(const struct hr_config_key *key, char *ret, size_t bytes)
 {
 	const char *value = key->value_name;
-	size_t n = (size_t)snprintf(ret, bytes, "--%s", key->name);
+	size_t n = hr__config_flag(key, ret, bytes);
 
-	for (char *c = ret; *c != '\0'; c++)
-		if (*c == '_')
-			*c = '-';
 	if (!value && key->type == HR_CONFIG_CHOICE)
 		value = key->choices;
 	if (!value || n >= bytes)

@@ -112,21 +112,6 @@ bool hr_config_rules(const struct hr_config_rule *rules, size_t n, void (*report
 	return good;
 }
 
-static size_t size_of(enum hr_config_type type)
-{
-	switch (type) {
-	case HR_CONFIG_TEXT:
-	case HR_CONFIG_LIST:
-		return sizeof(char *);
-	case HR_CONFIG_FLAG:
-		return sizeof(bool);
-	case HR_CONFIG_CHOICE:
-		return sizeof(unsigned);
-	default:
-		return sizeof(uint64_t);
-	}
-}
-
 static bool config_source_same(const struct hr_config_key *key, const void *a, const void *b)
 {
 	if (key->type == HR_CONFIG_TEXT || key->type == HR_CONFIG_LIST) {
@@ -134,7 +119,7 @@ static bool config_source_same(const struct hr_config_key *key, const void *a, c
 
 		return strcmp(one ? one : "", other ? other : "") == 0;
 	}
-	return memcmp(a, b, size_of(key->type)) == 0;
+	return memcmp(a, b, hr__config_size(key->type)) == 0;
 }
 
 void hr_config_keep_fixed(const struct hr_config_key *keys, size_t n, void *old, void *fresh,
@@ -149,8 +134,8 @@ void hr_config_keep_fixed(const struct hr_config_key *keys, size_t n, void *old,
 		hr_text_fail(0, &text, "%s: the change needs a restart", keys[i].name);
 		report(text ? text : keys[i].name);
 		free(text);
-		memcpy(other, a, size_of(keys[i].type));
-		memcpy(a, b, size_of(keys[i].type));
-		memcpy(b, other, size_of(keys[i].type));
+		memcpy(other, a, hr__config_size(keys[i].type));
+		memcpy(a, b, hr__config_size(keys[i].type));
+		memcpy(b, other, hr__config_size(keys[i].type));
 	}
 }

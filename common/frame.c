@@ -18,6 +18,20 @@ static uint32_t frame_crc(const struct hr_frame_hdr *h, const uint8_t *payload)
 	return hr_crc32c(crc, payload, h->length);
 }
 
+void *hr_message_copy(const ProtobufCMessage *msg)
+{
+	size_t bytes = protobuf_c_message_get_packed_size(msg);
+	uint8_t *buf = malloc(bytes + 1);
+	ProtobufCMessage *copy = NULL;
+
+	if (buf) {
+		protobuf_c_message_pack(msg, buf);
+		copy = protobuf_c_message_unpack(msg->descriptor, NULL, bytes, buf);
+	}
+	free(buf);
+	return copy;
+}
+
 uint8_t *hr_frame_seal(uint8_t *buf, size_t payload_bytes, uint32_t flags)
 {
 	struct hr_frame_hdr h = {

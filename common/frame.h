@@ -72,6 +72,12 @@ int hr_frame_unpack(const uint8_t *buf, size_t bytes, Headrace__Frame **ret_msg)
 int hr__frame_unpack(const uint8_t *buf, size_t bytes, ProtobufCAllocator *allocator,
 		     Headrace__Frame **ret_msg);
 
+/*
+ * Copies a message, given as the `base` of its struct, by packing and unpacking it, because
+ * protobuf-c has no function that copies. Free it with headrace__..__free_unpacked. NULL: no memory.
+ */
+void *hr_message_copy(const ProtobufCMessage *msg);
+
 /* CRC-32C (Castagnoli), by the CPU's instruction if possible. `crc`: result so far, 0 at first. */
 uint32_t hr_crc32c(uint32_t crc, const void *data, size_t bytes);
 

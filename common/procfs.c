@@ -17,21 +17,24 @@
 
 #define AFFINITY_CPUS 8192 /* NR_CPUS of the largest kernels */
 
+size_t hr_procfs_text(const char *path, char *ret, size_t bytes)
+{
+	int fd = open(path, O_RDONLY | O_CLOEXEC);
+	ssize_t n = fd >= 0 ? read(fd, ret, bytes - 1) : -1;
+
+	if (fd >= 0)
+		close(fd);
+	ret[n > 0 ? n : 0] = '\0';
+	return n > 0 ? (size_t)n : 0;
+}
+
 int hr_procstat_read(pid_t pid, struct hr_procstat *ret)
 {
 	char name[48], text[1024], *at;
-	ssize_t n;
-	int fd;
 
 	snprintf(name, sizeof(name), "/proc/%d/stat", (int)pid);
-	fd = open(name, O_RDONLY | O_CLOEXEC);
-	if (fd < 0)
+	if (!hr_procfs_text(name, text, sizeof(text)))
 		return -ESRCH;
-	n = read(fd, text, sizeof(text) - 1);
-	close(fd);
-	if (n <= 0)
-		return -ESRCH;
-	text[n] = 0;
 	/* "pid (comm) state ppid ...": comm may contain anything, so start at the last ")". */
 	at = strrchr(text, ')');
 	if (!at)

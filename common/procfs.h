@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * procfs.h - /proc/PID/stat of a process and its ancestors; its CPU affinity
+ * procfs.h - texts of /proc; /proc/PID/stat of a process and its ancestors; its CPU affinity
  *
  * Threads   Any; the functions only read.
  */
@@ -18,6 +18,9 @@ struct hr_procstat {
 	uint64_t start_time; /* clock ticks since boot; pid and start_time identify a process */
 	int exit_code;	     /* wait(2) status of a zombie; 0: no zombie, or no permission */
 };
+
+/* Reads the first bytes of a file of /proc or /sys as a text. Returns its length; 0: none. */
+size_t hr_procfs_text(const char *path, char *ret, size_t bytes);
 
 int hr_procstat_read(pid_t pid, struct hr_procstat *ret); /* 0, -ESRCH, -EIO */
 

@@ -11,8 +11,6 @@
  *
  * Keeper and recording processes read their configuration (control/private.h) from standard input.
  */
-#include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

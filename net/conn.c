@@ -68,7 +68,8 @@ void hr__conn_gone(uv_handle_t *handle)
 	if (--c->handles > 0)
 		return;
 	hr__dial_end(c);
-	c->events->closed(c->self, c->error, c->why ? c->why : "out of memory");
+	if (c->events)
+		c->events->closed(c->self, c->error, c->why ? c->why : "out of memory");
 	hr__in_done(c);
 	hr__out_done(c);
 	hr_tls_session_free(c->tls);
@@ -77,22 +78,12 @@ void hr__conn_gone(uv_handle_t *handle)
 	free(c);
 }
 
-static void free_abandoned(uv_handle_t *handle)
-{
-	struct hr_conn *c = handle->data;
-
-	if (--c->handles > 0)
-		return;
-	hr_tls_session_free(c->tls);
-	hr_tls_unref(c->offer);
-	free(c);
-}
-
-/* Frees a connection whose handles were never used. */
+/* Frees a connection whose handles were never used, without a callback of the owner. */
 static void conn_abandon(struct hr_conn *c)
 {
-	uv_close((uv_handle_t *)&c->timer, free_abandoned);
-	uv_close(&c->io.handle, free_abandoned);
+	c->events = NULL;
+	uv_close((uv_handle_t *)&c->timer, hr__conn_gone);
+	uv_close(&c->io.handle, hr__conn_gone);
 }
 
 /* Keeps only the first reason. If the owner has closed the connection, ignores the error. */

@@ -5,24 +5,13 @@
  * The server answers GET /metrics at one address, without authentication, so any client that can
  * connect may read.
  *
- * Limits    A request has at most HR_METRICS_REQUEST_MOST bytes. A connection has one request, and
- *           HR_METRICS_MS in all. The server has at most HR_METRICS_CLIENTS connections. A further
- *           connection replaces the oldest, so that waiting clients cannot block others.
- * Owner     The caller of hr_metrics_open. After hr_metrics_close, the loop frees the server.
- * Threads   The loop's.
- *
- *      reading --(a whole head, or too much)--> answering --(written)--> lingering --(the client's end)--> closed
- *         +---(end, HR_METRICS_MS, a newer one)------+---------------------+-----------------------------------^
+ * Owner     The caller of hr_metrics_open. Limits and threads are those of http.h.
  */
 #ifndef HEADRACE_NET_METRICS_H
 #define HEADRACE_NET_METRICS_H
 
 #include <stdio.h>
 #include <uv.h>
-
-#define HR_METRICS_REQUEST_MOST 4096u
-#define HR_METRICS_CLIENTS	16u
-#define HR_METRICS_MS		5000u
 
 enum hr_metric_type { HR_METRIC_COUNTER, HR_METRIC_GAUGE, HR_METRIC_HISTOGRAM };
 
@@ -45,7 +34,7 @@ struct hr_metrics_config {
 	const char *address;
 	const char *component; /* name of the program: "node" */
 	const char *version;
-	uint64_t limit_ms;		      /* time limit of a connection; 0: HR_METRICS_MS */
+	uint64_t limit_ms;		      /* time limit of a connection; 0: HR_HTTP_MS */
 	void (*write)(void *self, FILE *out); /* writes all metrics of this component */
 	void *self;
 };

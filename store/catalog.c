@@ -331,7 +331,7 @@ static int visit_stream(struct opening *o, int fd, const char *name)
 	f->store = o->store;
 	f->name = shown;
 	f->segment.fd = -1;
-	f->locked = hr__stream_locked(fd);
+	f->locked = hr_stream_locked(fd);
 	r = hr__folder_read(fd, &f->names);
 	if (r < 0)
 		return r;
@@ -374,9 +374,7 @@ static int catalog_explain(int error, const char *store, char **ret_error)
 				      "headrace does not open these in a store";
 	else if (error == -EACCES)
 		what = "permission denied: it belongs to another user (stores have mode 0700)";
-	if (asprintf(ret_error, "%s: %s", store, what) < 0)
-		*ret_error = NULL;
-	return error;
+	return hr_text_fail(error, ret_error, "%s: %s", store, what);
 }
 
 static int open_store(struct opening *o)

@@ -106,10 +106,6 @@ void hr__stream_free(struct hr__stream *s);
 /* Returns the segment's content, or its file, which the caller closes. 0 or -EIO. */
 int hr__segment_source(const struct hr__segment *g, struct hr__source *ret);
 
-/* As hr_stream_read, with an allocator. The frame must have the kind of its reference. */
-int hr__stream_read(const struct hr_stream *s, uint32_t frame, ProtobufCAllocator *allocator,
-		    Headrace__Frame **ret);
-
 void hr__files_free(struct hr__files *f);
 
 #endif

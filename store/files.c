@@ -334,29 +334,16 @@ static struct file_text *pack_text(const Headrace__Paths *paths)
 	return t;
 }
 
-/* All thousands of rows of a Paths frame are freed after packing, so an arena is cheaper. */
-static void *arena_alloc(void *arena, size_t bytes)
-{
-	return hr_arena_get(arena, bytes);
-}
-
-static void arena_free(void *arena, void *piece)
-{
-	(void)arena;
-	(void)piece;
-}
-
 /* Returns `unreadable` for a damaged frame, NULL without memory. */
 static struct file_text *read_text(const struct hr_stream *v, uint32_t frame)
 {
-	struct hr_arena memory = {0};
-	ProtobufCAllocator allocator = {arena_alloc, arena_free, &memory};
+	struct hr_arena memory = {0}; /* cheaper than freeing thousands of rows after packing */
 	struct file_text *t = NULL;
 	Headrace__Frame *msg;
 	int r = -EBADMSG; /* if the footer is wrong */
 
 	if (v->frames[frame].kind == HEADRACE__FRAME__BODY_PATHS)
-		r = hr__stream_read(v, frame, &allocator, &msg);
+		r = hr_stream_read_into(v, frame, &memory, &msg);
 	if (r == 0)
 		t = pack_text(msg->paths);
 	else if (r != -ENOMEM)

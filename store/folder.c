@@ -5,8 +5,10 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "common/array.h"
+#include "store/store.h"
 
 #define ENTRIES_BYTES (32u << 10) /* for each system call */
 
@@ -78,6 +80,25 @@ void hr__folder_done(struct hr__folder *f)
 	free(f->names);
 	free(f->text);
 	*f = (struct hr__folder){0};
+}
+
+int hr_store_each_folder(int fd, hr_store_visit *visit, void *context)
+{
+	struct hr__folder folder;
+	int r = lseek(fd, 0, SEEK_SET) < 0 ? -errno : hr__folder_read(fd, &folder);
+
+	if (r < 0)
+		return r;
+	for (size_t i = 0; i < folder.n && r == 0; i++) {
+		int inner = hr_store_open_folder(fd, folder.names[i]);
+
+		if (inner < 0)
+			continue;
+		r = visit(context, folder.names[i], inner);
+		close(inner);
+	}
+	hr__folder_done(&folder);
+	return r;
 }
 
 bool hr__folder_has(const struct hr__folder *f, const char *name)

@@ -88,25 +88,17 @@ static int add_batch(struct hr__index *ix, const Headrace__EventBatch *batch)
 	return 0;
 }
 
-/* Copies by packing and unpacking, because protobuf-c has no copy function. */
 int hr__index_mount(struct hr__index *ix, const Headrace__Mount *mount)
 {
-	size_t bytes = headrace__mount__get_packed_size(mount);
-	uint8_t *buf;
 	Headrace__Mount *copy;
 
 	if (!hr_array_reserve(ix->mounts, ix->n_mounts, ix->mounts_room))
 		return -ENOMEM;
-	buf = malloc(bytes ? bytes : 1);
-	if (!buf)
-		return -ENOMEM;
-	headrace__mount__pack(mount, buf);
-	copy = headrace__mount__unpack(NULL, bytes, buf);
-	free(buf);
+	copy = hr_message_copy(&mount->base);
 	if (!copy)
 		return -ENOMEM;
 	ix->mounts[ix->n_mounts++] = copy;
-	ix->copied_bytes += sizeof(*copy) + bytes;
+	ix->copied_bytes += sizeof(*copy) + headrace__mount__get_packed_size(mount);
 	return 0;
 }
 

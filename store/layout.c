@@ -77,11 +77,6 @@ int hr__stream_name(const struct hr_stream_id *id, char ret[HR__NAME_BYTES])
 	return (size_t)r < HR__NAME_BYTES - used ? 0 : -ENAMETOOLONG;
 }
 
-void hr__segment_name(uint32_t number, char ret[16])
-{
-	snprintf(ret, 16, "%06u.seg", number);
-}
-
 uint32_t hr__segment_number(const char *name)
 {
 	uint32_t n = 0;
@@ -164,6 +159,60 @@ int hr__store_open(const char *store, const char *path)
 	return fd;
 }
 
+/* ---- small files ----------------------------------------------------------------------------- */
+
+int hr_store_read_file(int dir_fd, const char *name, void *ret, size_t bytes)
+{
+	int fd = hr_store_open_file(dir_fd, name, O_RDONLY), r;
+	ssize_t n;
+
+	if (fd < 0)
+		return fd;
+	n = read(fd, ret, bytes);
+	r = n < 0 ? -errno : (int)n;
+	close(fd);
+	return r;
+}
+
+int hr__write_at(int fd, const uint8_t *buf, size_t bytes, uint64_t offset)
+{
+	while (bytes > 0) {
+		ssize_t n = pwrite(fd, buf, bytes, (off_t)offset);
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n <= 0)
+			return n < 0 ? -errno : -EIO;
+		buf += n;
+		offset += (uint64_t)n;
+		bytes -= (size_t)n;
+	}
+	return 0;
+}
+
+int hr_store_replace_file(int dir_fd, const char *name, const void *data, size_t bytes, bool sync,
+			  const struct timespec times[2])
+{
+	char fresh[HR__NAME_BYTES];
+	int fd, r;
+
+	snprintf(fresh, sizeof(fresh), "%s.new", name);
+	fd = hr_store_open_file(dir_fd, fresh, O_WRONLY | O_CREAT | O_TRUNC);
+	if (fd < 0)
+		return fd;
+	r = hr__write_at(fd, data, bytes, 0);
+	if (r == 0 && times)
+		(void)!futimens(fd, times);
+	if (r == 0 && sync && fdatasync(fd) < 0)
+		r = -errno;
+	close(fd);
+	if (r == 0 && renameat(dir_fd, fresh, dir_fd, name) < 0)
+		r = -errno;
+	if (r < 0)
+		unlinkat(dir_fd, fresh, 0);
+	return r;
+}
+
 /* ---- the store's own file -------------------------------------------------------------------- */
 
 int hr__store_version(int dir_fd)
@@ -171,15 +220,10 @@ int hr__store_version(int dir_fd)
 	static const char prefix[] = "headrace store ";
 	char text[64], *end;
 	unsigned long version;
-	ssize_t n;
-	int fd = hr_store_open_file(dir_fd, HR__STORE_FILE, O_RDONLY);
+	int n = hr_store_read_file(dir_fd, HR__STORE_FILE, text, sizeof(text) - 1);
 
-	if (fd < 0)
-		return fd;
-	n = read(fd, text, sizeof(text) - 1);
-	close(fd);
 	if (n < 0)
-		return -EIO;
+		return n;
 	text[n] = '\0';
 	if (n == 0)
 		return -EAGAIN;
@@ -273,19 +317,18 @@ int hr__store_make(const char *path)
 	if (fd < 0)
 		return -errno;
 	r = adopt_folder(fd);
+	if (r == 0)
+		return fd;
 	close(fd);
 	return r;
 }
 
 int hr_store_create(const char *path)
 {
-	int fd, r = hr__store_make(path);
+	int fd = hr__store_make(path), r;
 
-	if (r < 0)
-		return r;
-	fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (fd < 0)
-		return -errno;
+		return fd;
 	r = hr__store_held(fd) ? -EBUSY : 0;
 	close(fd);
 	return r;
@@ -369,12 +412,12 @@ int hr__lock_file(int dir_fd, const char *name, int flags, int *ret_fd)
 	return 0;
 }
 
-bool hr__stream_locked(int stream_fd)
+bool hr_stream_locked(int stream_fd)
 {
 	return file_locked(stream_fd, HR__LOCK_FILE);
 }
 
-int hr__stream_lock(int stream_fd, int *ret_fd)
+int hr_stream_lock(int stream_fd, int *ret_fd)
 {
 	return hr__lock_file(stream_fd, HR__LOCK_FILE, O_CREAT, ret_fd);
 }
@@ -386,35 +429,12 @@ bool hr__store_held(int store_fd)
 
 /* ---- a collector's lock ---------------------------------------------------------------------- */
 
-static int write_holder(int store_fd, const char *text)
+int hr_store_hold(const char *path, int *ret_fd)
 {
-	static const char new_file[] = HR__HOLDER_FILE ".new";
-	int fd = hr_store_open_file(store_fd, new_file, O_WRONLY | O_CREAT | O_TRUNC), r = 0;
-	size_t bytes = strlen(text);
-	ssize_t n;
+	int fd = hr__store_make(path), r;
 
 	if (fd < 0)
 		return fd;
-	n = write(fd, text, bytes);
-	if (n != (ssize_t)bytes)
-		r = n < 0 ? -errno : -ENOSPC;
-	close(fd);
-	if (r == 0 && renameat(store_fd, new_file, store_fd, HR__HOLDER_FILE) < 0)
-		r = -errno;
-	if (r < 0)
-		unlinkat(store_fd, new_file, 0);
-	return r;
-}
-
-int hr_store_hold(const char *path, int *ret_fd)
-{
-	int fd, r = hr__store_make(path);
-
-	if (r < 0)
-		return r;
-	fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	if (fd < 0)
-		return -errno;
 	r = hr__lock_file(fd, HR__STORE_FILE, 0, ret_fd);
 	close(fd);
 	return r;
@@ -451,27 +471,20 @@ int hr_store_write_holder(const char *path, const char *text)
 
 	if (fd < 0)
 		return -errno;
-	r = write_holder(fd, text);
+	r = hr_store_replace_file(fd, HR__HOLDER_FILE, text, strlen(text), false, NULL);
 	close(fd);
 	return r;
 }
 
 bool hr_store_holder(const char *path, char *ret, size_t bytes)
 {
-	int store_fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC), fd;
+	int store_fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC), n = 0;
 	bool held = store_fd >= 0 && hr__store_held(store_fd);
-	ssize_t n = 0;
 
-	ret[0] = '\0';
-	if (held) {
-		fd = hr_store_open_file(store_fd, HR__HOLDER_FILE, O_RDONLY);
-		if (fd >= 0) {
-			n = read(fd, ret, bytes - 1);
-			close(fd);
-		}
-		ret[n > 0 ? n : 0] = '\0';
-		ret[strcspn(ret, "\n")] = '\0';
-	}
+	if (held)
+		n = hr_store_read_file(store_fd, HR__HOLDER_FILE, ret, bytes - 1);
+	ret[n > 0 ? n : 0] = '\0';
+	ret[strcspn(ret, "\n")] = '\0';
 	if (store_fd >= 0)
 		close(store_fd);
 	return held;

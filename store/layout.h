@@ -22,9 +22,6 @@ void hr__name_decode(const char *encoded, char ret[HR__NAME_BYTES]);
 /* Writes "<node>.<instance>-<attempt>". */
 int hr__stream_name(const struct hr_stream_id *id, char ret[HR__NAME_BYTES]);
 
-/* Writes "000012.seg". */
-void hr__segment_name(uint32_t number, char ret[16]);
-
 /* Returns the number in "000012.seg", 0 for any other name. */
 uint32_t hr__segment_number(const char *name);
 
@@ -43,21 +40,18 @@ int hr__store_open(const char *store, const char *path);
 /* As hr_store_open_file. *ret receives the attributes of the file. */
 int hr__store_open_stat(int dir_fd, const char *name, int flags, struct stat *ret);
 
+/* Writes all bytes at an offset. Retries short writes and EINTR. 0 or -errno. */
+int hr__write_at(int fd, const uint8_t *buf, size_t bytes, uint64_t offset);
+
 /* Opens a folder. If it is missing, creates it (0700). */
 int hr__folder_open(int dir_fd, const char *name, int *ret_fd);
 
-/* As hr_store_create, but does not check whether a collector holds the store. */
+/* As hr_store_create, even if a collector holds the store. Returns the open folder or -errno. */
 int hr__store_make(const char *path);
 
 bool hr__store_held(int store_fd);
 
-/* Returns whether a writer holds the stream's lock. Does not take the lock. */
-bool hr__stream_locked(int stream_fd);
-
-/* Takes the lock until the caller closes the returned descriptor. -EBUSY. */
-int hr__stream_lock(int stream_fd, int *ret_fd);
-
-/* As hr__stream_lock, for the file `name` of a folder. `flags`: O_CREAT or 0. */
+/* As hr_stream_lock, for the file `name` of a folder. `flags`: O_CREAT or 0. */
 int hr__lock_file(int dir_fd, const char *name, int flags, int *ret_fd);
 
 #endif

@@ -2,14 +2,12 @@
 /* owner.c - finds the owner of a stream's job before the folder is read */
 #include "store/catalog.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
-#include "store/layout.h"
+#include "store/segments.h"
 
 #define FRAMES_MAX 1024u /* limit of the frames between StreamStart and the first JobEvent */
 
@@ -33,33 +31,25 @@ static int find_owner(void *context, uint64_t offset, uint32_t bytes, const Head
 	return s->found || ++s->frames == FRAMES_MAX ? -ECANCELED : 0;
 }
 
-static void search_segment(int dir_fd, const char *name, struct owner_search *s)
+static void search_segment(int dir_fd, uint32_t number, struct owner_search *s)
 {
-	struct hr__source source = {.fd = hr_store_open_file(dir_fd, name, O_RDONLY)};
+	struct hr__source source;
 	struct hr__scan scan = {0};
-	struct stat st;
 
-	if (source.fd < 0)
+	if (hr__segment_open(dir_fd, number, O_RDONLY, &source) < 0)
 		return;
-	if (fstat(source.fd, &st) == 0) {
-		source.bytes = (uint64_t)st.st_size;
-		if (hr__segment_scan(&source, find_owner, s, &scan) == 0)
-			free(scan.holes);
-	}
+	if (hr__segment_scan(&source, find_owner, s, &scan) == 0)
+		free(scan.holes);
 	close(source.fd);
-}
-
-static int owner_is_segment(const struct dirent *entry)
-{
-	return hr__segment_number(entry->d_name) > 0;
 }
 
 int hr__folder_owner(int dir_fd, uint32_t *ret_uid)
 {
 	struct hr_stream_state state;
 	struct owner_search search = {0};
-	struct dirent **entries;
-	int n, r = hr_stream_state_read(dir_fd, &state);
+	struct hr_segment_file *segments;
+	size_t n;
+	int r = hr_stream_state_read(dir_fd, &state);
 
 	if (r == 0 && state.uid_known) {
 		*ret_uid = state.uid;
@@ -67,15 +57,12 @@ int hr__folder_owner(int dir_fd, uint32_t *ret_uid)
 	}
 	if (r < 0 && r != -ENOENT) /* the content is unknown, so do not guess the owner */
 		return -ENODATA;
-	n = scandirat(dir_fd, ".", &entries, owner_is_segment, alphasort);
-	if (n < 0)
-		return -errno;
-	for (int i = 0; i < n; i++) {
-		if (i == 0)
-			search_segment(dir_fd, entries[i]->d_name, &search);
-		free(entries[i]);
-	}
-	free(entries);
+	r = hr_segments_list(dir_fd, &segments, &n);
+	if (r < 0)
+		return r;
+	if (n > 0)
+		search_segment(dir_fd, segments[0].number, &search);
+	free(segments);
 	if (!search.found)
 		return -ENODATA;
 	*ret_uid = search.uid;

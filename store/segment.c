@@ -2,13 +2,34 @@
 #include "store/segment.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "common/array.h"
+#include "store/layout.h"
+#include "store/segments.h"
 
 #define WINDOW_BYTES (1u << 20)
+
+void hr_segment_name(uint32_t number, char ret[16])
+{
+	snprintf(ret, 16, "%06u.seg", number);
+}
+
+int hr__segment_open(int dir_fd, uint32_t number, int flags, struct hr__source *ret)
+{
+	struct stat st;
+	char name[16];
+	int fd;
+
+	hr_segment_name(number, name);
+	fd = hr__store_open_stat(dir_fd, name, flags, &st);
+	if (fd >= 0)
+		*ret = (struct hr__source){.fd = fd, .bytes = (uint64_t)st.st_size};
+	return fd < 0 ? fd : 0;
+}
 
 int hr__source_read(const struct hr__source *s, uint64_t offset, void *buf, size_t bytes)
 {
@@ -225,6 +246,13 @@ static int visit(const uint8_t *buf, size_t bytes, uint64_t offset, hr__scan_fra
 	r = frame(context, offset, (uint32_t)bytes, msg);
 	headrace__frame__free_unpacked(msg, NULL);
 	return r;
+}
+
+int hr__index_visit(void *index, uint64_t offset, uint32_t bytes, const Headrace__Frame *msg)
+{
+	if (msg->body_case == HEADRACE__FRAME__BODY_INDEX) /* an incomplete footer */
+		return 0;
+	return hr__index_add(index, offset, bytes, msg);
 }
 
 int hr__segment_scan(const struct hr__source *s, hr__scan_frame *frame, void *context,

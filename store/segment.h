@@ -19,6 +19,9 @@ struct hr__source {
 	uint64_t bytes;
 };
 
+/* Opens a segment of a stream. `flags`: O_RDONLY or O_RDWR. The caller closes ret->fd. */
+int hr__segment_open(int dir_fd, uint32_t number, int flags, struct hr__source *ret);
+
 /* -ESTALE: the source ends early. Other errors: -errno. Retries short reads and EINTR. */
 int hr__source_read(const struct hr__source *s, uint64_t offset, void *buf, size_t bytes);
 
@@ -58,5 +61,8 @@ struct hr__scan {
  */
 int hr__segment_scan(const struct hr__source *s, hr__scan_frame *frame, void *context,
 		     struct hr__scan *ret);
+
+/* A hr__scan_frame that adds each frame to a struct hr__index, except the frames of a footer. */
+hr__scan_frame hr__index_visit;
 
 #endif

@@ -16,11 +16,6 @@
 #define NEW_SUFFIX	".new"
 #define START_BYTES_MAX (1u << 20) /* limit of a StreamStart, which has six short texts */
 
-void hr_segments_name(uint32_t number, char ret[16])
-{
-	hr__segment_name(number, ret);
-}
-
 /* ---- inspecting ------------------------------------------------------------------------------ */
 
 static int segments_is_segment(const struct dirent *entry)
@@ -64,30 +59,11 @@ int hr_segments_list(int stream_dir_fd, struct hr_segment_file **ret, size_t *re
 	return 0;
 }
 
-static int open_source(int dir_fd, uint32_t number, struct hr__source *ret)
-{
-	struct stat st;
-	char name[16];
-	int fd, r;
-
-	hr__segment_name(number, name);
-	fd = hr_store_open_file(dir_fd, name, O_RDONLY);
-	if (fd < 0)
-		return fd;
-	if (fstat(fd, &st) < 0) {
-		r = -errno;
-		close(fd);
-		return r;
-	}
-	*ret = (struct hr__source){.fd = fd, .bytes = (uint64_t)st.st_size};
-	return 0;
-}
-
 int hr_segment_first_seq(int stream_dir_fd, uint32_t number, uint64_t *ret)
 {
 	struct hr__source source = {0};
 	struct hr_segment_hdr h;
-	int r = open_source(stream_dir_fd, number, &source);
+	int r = hr__segment_open(stream_dir_fd, number, O_RDONLY, &source);
 
 	if (r < 0)
 		return r;
@@ -96,13 +72,6 @@ int hr_segment_first_seq(int stream_dir_fd, uint32_t number, uint64_t *ret)
 	if (r == 0)
 		*ret = h.first_seq;
 	return r;
-}
-
-static int add_frame(void *context, uint64_t offset, uint32_t bytes, const Headrace__Frame *msg)
-{
-	if (msg->body_case == HEADRACE__FRAME__BODY_INDEX)
-		return 0; /* an incomplete footer */
-	return hr__index_add(context, offset, bytes, msg);
 }
 
 static int read_index(const struct hr__source *source, struct hr__index *ix,
@@ -120,7 +89,7 @@ static int read_index(const struct hr__source *source, struct hr__index *ix,
 	ret->sealed = r == 0;
 	if (r != -ENODATA && r != -EBADMSG)
 		return r;
-	r = hr__segment_scan(source, add_frame, ix, &scan);
+	r = hr__segment_scan(source, hr__index_visit, ix, &scan);
 	ret->damaged = scan.n_holes > 0;
 	free(scan.holes);
 	return r;
@@ -132,7 +101,7 @@ int hr_segment_info(int stream_dir_fd, uint32_t number, struct hr_segment_info *
 	struct hr__index ix = {0};
 	struct hr__source source = {0};
 	uint64_t next;
-	int r = open_source(stream_dir_fd, number, &source);
+	int r = hr__segment_open(stream_dir_fd, number, O_RDONLY, &source);
 
 	if (r < 0)
 		return r;
@@ -162,7 +131,7 @@ int hr_segment_start(int stream_dir_fd, uint32_t number, Headrace__Frame **ret)
 	struct hr_segment_hdr h;
 	struct hr_frame_hdr frame;
 	Headrace__Frame *msg = NULL;
-	int r = open_source(stream_dir_fd, number, &source);
+	int r = hr__segment_open(stream_dir_fd, number, O_RDONLY, &source);
 
 	if (r < 0)
 		return r;
@@ -271,60 +240,25 @@ static int compose(struct rewrite *w)
 	return r;
 }
 
-static int segments_write_all(int fd, const uint8_t *buf, size_t bytes)
-{
-	while (bytes > 0) {
-		ssize_t n = write(fd, buf, bytes);
-
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n <= 0)
-			return n < 0 ? -errno : -EIO;
-		buf += n;
-		bytes -= (size_t)n;
-	}
-	return 0;
-}
-
-/* Syncs the file before the rename, so that a crash leaves a whole segment. */
-static int replace_file(int dir_fd, const struct rewrite *w, const char *name)
-{
-	char other[16 + sizeof(NEW_SUFFIX)];
-	struct stat st;
-	int fd, r;
-
-	snprintf(other, sizeof(other), "%s" NEW_SUFFIX, name);
-	fd = hr_store_open_file(dir_fd, other, O_WRONLY | O_CREAT | O_TRUNC);
-	if (fd < 0)
-		return fd;
-	r = segments_write_all(fd, w->buf, w->bytes);
-	if (r == 0 && fstat(w->source->fd, &st) == 0)
-		(void)!futimens(fd, (struct timespec[]){st.st_atim, st.st_mtim});
-	if (r == 0 && fdatasync(fd) < 0)
-		r = -errno;
-	close(fd);
-	if (r == 0 && renameat(dir_fd, other, dir_fd, name) < 0)
-		r = -errno;
-	if (r < 0)
-		unlinkat(dir_fd, other, 0);
-	return r;
-}
-
 int hr_segment_rewrite(int stream_dir_fd, uint32_t number, hr_segment_replace *replace,
 		       void *context, uint64_t *ret_bytes)
 {
 	struct rewrite w = {.replace = replace, .context = context};
 	struct hr__source source = {0};
+	struct stat st;
 	char name[16];
-	int r = open_source(stream_dir_fd, number, &source);
+	int r = hr__segment_open(stream_dir_fd, number, O_RDONLY, &source);
 
 	if (r < 0)
 		return r;
 	w.source = &source;
 	r = compose(&w);
-	hr__segment_name(number, name);
-	if (r == 0)
-		r = replace_file(stream_dir_fd, &w, name);
+	hr_segment_name(number, name);
+	if (r == 0 && fstat(source.fd, &st) < 0)
+		r = -errno;
+	if (r == 0) /* synced, so that a crash leaves a whole segment */
+		r = hr_store_replace_file(stream_dir_fd, name, w.buf, w.bytes, true,
+					  (struct timespec[]){st.st_atim, st.st_mtim});
 	if (r == 0)
 		*ret_bytes = w.bytes;
 	close(source.fd);
@@ -351,14 +285,4 @@ void hr_segments_sweep(int stream_dir_fd)
 	}
 	if (n >= 0)
 		free(entries);
-}
-
-bool hr_segments_taken(int stream_dir_fd)
-{
-	return hr__stream_locked(stream_dir_fd);
-}
-
-int hr_segments_take(int stream_dir_fd, int *ret_fd)
-{
-	return hr__stream_lock(stream_dir_fd, ret_fd);
 }

@@ -25,7 +25,7 @@ struct hr_segment_file {
 int hr_segments_list(int stream_dir_fd, struct hr_segment_file **ret, size_t *ret_n);
 
 /* Writes the segment's name: "000012.seg". */
-void hr_segments_name(uint32_t number, char ret[16]);
+void hr_segment_name(uint32_t number, char ret[16]);
 
 /* Reads the first seq from a segment's header. -EBADMSG: no segment; -EPROTONOSUPPORT, -errno. */
 int hr_segment_first_seq(int stream_dir_fd, uint32_t number, uint64_t *ret);
@@ -58,9 +58,5 @@ int hr_segment_rewrite(int stream_dir_fd, uint32_t number, hr_segment_replace *r
 
 /* Removes the remains of an interrupted rewrite. */
 void hr_segments_sweep(int stream_dir_fd);
-
-/* True: a writer exists. hr_segments_take locks the stream until *ret_fd is closed, or -EBUSY. */
-bool hr_segments_taken(int stream_dir_fd);
-int hr_segments_take(int stream_dir_fd, int *ret_fd);
 
 #endif

@@ -25,6 +25,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <time.h>
 
 #include "common/arena.h"
 #include "common/frame.h"
@@ -60,8 +61,32 @@ _Static_assert(sizeof(struct hr_segment_trailer) == 32, "segment trailer");
 int hr_store_open_file(int dir_fd, const char *name, int flags);
 int hr_store_open_folder(int dir_fd, const char *name);
 
+/*
+ * Calls `visit` for each folder in the open folder `fd`, in the order of names, until a call does
+ * not return 0. Skips names that begin with a dot. Returns the last result, or -errno.
+ */
+typedef int hr_store_visit(void *context, const char *name, int folder_fd);
+int hr_store_each_folder(int fd, hr_store_visit *visit, void *context);
+
+/* Reads at most `bytes` of a small file. Returns their number, or -errno. */
+int hr_store_read_file(int dir_fd, const char *name, void *ret, size_t bytes);
+
+/*
+ * Writes the file NAME.new and renames it, so that a crash leaves the old file or the new one.
+ * `sync`: the content is on disk before the rename. `times`: as in futimens; NULL: now. After an
+ * error, the old file remains.
+ */
+int hr_store_replace_file(int dir_fd, const char *name, const void *data, size_t bytes, bool sync,
+			  const struct timespec times[2]);
+
 /* Returns whether only this process's user owns the open file or folder and may write it. */
 bool hr_store_is_own(int fd);
+
+/* Returns whether a writer holds the lock of a stream, which this function does not take. */
+bool hr_stream_locked(int stream_fd);
+
+/* Takes the lock of a stream until the caller closes the returned descriptor. -EBUSY. */
+int hr_stream_lock(int stream_fd, int *ret_fd);
 
 /* ---- writing --------------------------------------------------------------------------------- */
 

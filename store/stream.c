@@ -20,8 +20,8 @@ int hr__segment_source(const struct hr__segment *g, struct hr__source *ret)
 }
 
 /* Opens the segment each time (microseconds), so that thousands of segments need no descriptors. */
-int hr__stream_read(const struct hr_stream *s, uint32_t frame, ProtobufCAllocator *allocator,
-		    Headrace__Frame **ret)
+static int read_frame(const struct hr_stream *s, uint32_t frame, ProtobufCAllocator *allocator,
+		      Headrace__Frame **ret)
 {
 	const struct hr_frame_ref *ref;
 	const struct hr__segment *g;
@@ -51,7 +51,7 @@ int hr__stream_read(const struct hr_stream *s, uint32_t frame, ProtobufCAllocato
 
 int hr_stream_read(const struct hr_stream *s, uint32_t frame, Headrace__Frame **ret)
 {
-	return hr__stream_read(s, frame, NULL, ret);
+	return read_frame(s, frame, NULL, ret);
 }
 
 static void *get_piece(void *arena, size_t bytes)
@@ -73,7 +73,7 @@ int hr_stream_read_into(const struct hr_stream *s, uint32_t frame, struct hr_are
 	int r;
 
 	arena->failed = false;
-	r = hr__stream_read(s, frame, &allocator, ret);
+	r = read_frame(s, frame, &allocator, ret);
 	return r < 0 && arena->failed ? -ENOMEM : r;
 }
 

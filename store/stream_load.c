@@ -20,19 +20,12 @@
 
 /* ---- segments -------------------------------------------------------------------------------- */
 
-static int index_frame(void *context, uint64_t offset, uint32_t bytes, const Headrace__Frame *msg)
-{
-	if (msg->body_case == HEADRACE__FRAME__BODY_INDEX) /* an incomplete footer */
-		return 0;
-	return hr__index_add(context, offset, bytes, msg);
-}
-
 /* `growing`: a writer may be writing a frame at the end. */
 static int scan_segment(struct hr_catalog *c, struct hr__segment *g,
 			const struct hr__source *source, bool growing)
 {
 	struct hr__scan scan;
-	int r = hr__segment_scan(source, index_frame, &g->index, &scan);
+	int r = hr__segment_scan(source, hr__index_visit, &g->index, &scan);
 
 	if (r < 0) {
 		hr__index_done(&g->index);

@@ -2,7 +2,6 @@
 #include "store/stream_state.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -28,16 +27,10 @@ int hr_stream_state_read(int stream_dir_fd, struct hr_stream_state *ret)
 	uint8_t buf[STATE_MAX_BYTES];
 	Headrace__Frame *msg;
 	size_t bytes;
-	ssize_t n;
-	int r, fd = hr_store_open_file(stream_dir_fd, HR_STREAM_STATE_FILE, O_RDONLY);
+	int n = hr_store_read_file(stream_dir_fd, HR_STREAM_STATE_FILE, buf, sizeof(buf));
 
-	if (fd < 0)
-		return fd;
-	n = pread(fd, buf, sizeof(buf), 0);
-	r = n < 0 ? -errno : 0;
-	close(fd);
-	if (r < 0)
-		return r;
+	if (n < 0)
+		return n;
 	if (n == 0 || hr_frame_check(buf, (size_t)n, &bytes) < 0 || bytes != (size_t)n ||
 	    hr_frame_unpack(buf, bytes, &msg) < 0)
 		return -EBADMSG;
@@ -55,31 +48,6 @@ int hr_stream_state_read(int stream_dir_fd, struct hr_stream_state *ret)
 	headrace__frame__free_unpacked(msg, NULL);
 	*ret = s;
 	return 0;
-}
-
-static int write_file(int stream_dir_fd, const uint8_t *buf, size_t bytes, bool sync)
-{
-	int fd = hr_store_open_file(stream_dir_fd, HR_STREAM_STATE_NEW_FILE,
-				    O_WRONLY | O_CREAT | O_TRUNC);
-	ssize_t n;
-	int r = 0;
-
-	if (fd < 0)
-		return fd;
-	n = pwrite(fd, buf, bytes, 0);
-	if (n != (ssize_t)bytes)
-		r = n < 0 ? -errno : -ENOSPC;
-	if (r == 0 && sync && fdatasync(fd) < 0)
-		r = -errno;
-	close(fd);
-	if (r == 0 && renameat(stream_dir_fd, HR_STREAM_STATE_NEW_FILE, stream_dir_fd,
-			       HR_STREAM_STATE_FILE) < 0)
-		r = -errno;
-	if (r == 0 && sync && fsync(stream_dir_fd) < 0)
-		r = -errno;
-	if (r < 0)
-		unlinkat(stream_dir_fd, HR_STREAM_STATE_NEW_FILE, 0);
-	return r;
 }
 
 int hr_stream_state_write(int stream_dir_fd, const struct hr_stream_state *s, bool sync)
@@ -102,7 +70,9 @@ int hr_stream_state_write(int stream_dir_fd, const struct hr_stream_state *s, bo
 	r = hr_frame_pack(&frame, 0, &buf, &bytes);
 	if (r < 0)
 		return r;
-	r = write_file(stream_dir_fd, buf, bytes, sync);
+	r = hr_store_replace_file(stream_dir_fd, HR_STREAM_STATE_FILE, buf, bytes, sync, NULL);
 	free(buf);
+	if (r == 0 && sync && fsync(stream_dir_fd) < 0)
+		r = -errno;
 	return r;
 }

@@ -24,26 +24,11 @@
 
 #include "store/layout.h"
 #include "store/segment.h"
+#include "store/segments.h"
 
 #define ROOM_STEP_BYTES (1u << 20) /* reserved in advance while the disk has space */
 
-/* ---- system calls ---------------------------------------------------------------------------- */
-
-static int write_at(int fd, const uint8_t *buf, size_t bytes, uint64_t offset)
-{
-	while (bytes > 0) {
-		ssize_t n = pwrite(fd, buf, bytes, (off_t)offset);
-
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n <= 0)
-			return n < 0 ? -errno : -EIO;
-		buf += n;
-		offset += (uint64_t)n;
-		bytes -= (size_t)n;
-	}
-	return 0;
-}
+/* ---- disk space ------------------------------------------------------------------------------ */
 
 /* Reserves disk space up to `end`. *room_end: the end of the reserved space. */
 static int reserve(struct hr_writer *w, int fd, uint64_t end, uint64_t *room_end)
@@ -84,7 +69,7 @@ static void cut(struct hr_writer *w)
 
 static int append_bytes(struct hr_writer *w, const uint8_t *buf, size_t bytes)
 {
-	int r = write_at(w->fd, buf, bytes, w->offset);
+	int r = hr__write_at(w->fd, buf, bytes, w->offset);
 
 	if (r < 0) {
 		cut(w);
@@ -162,11 +147,11 @@ static int make_segment(struct hr_writer *w, const uint8_t *head, size_t bytes, 
 
 	if (w->number == HR__SEGMENT_MAX)
 		return -EFBIG;
-	hr__segment_name(w->number + 1, name);
+	hr_segment_name(w->number + 1, name);
 	fd = hr_store_open_file(w->dir_fd, name, O_RDWR | O_CREAT | O_EXCL);
 	if (fd < 0)
 		return fd;
-	r = write_at(fd, head, bytes, 0);
+	r = hr__write_at(fd, head, bytes, 0);
 	if (r == 0)
 		r = reserve(w, fd, bytes + HR_WRITER_RESERVE_BYTES, &room_end);
 	if (r < 0) {
@@ -297,7 +282,7 @@ static int open_stream(int store_fd, const char *store, bool own, const struct h
 	if (r == 0)
 		r = open_folder(w, store_fd, store, own, id);
 	if (r == 0)
-		r = hr__stream_lock(w->dir_fd, &w->lock_fd);
+		r = hr_stream_lock(w->dir_fd, &w->lock_fd);
 	if (r == 0)
 		r = hr__writer_resume(w, &cut_bytes);
 	if (r < 0) {
@@ -310,14 +295,16 @@ static int open_stream(int store_fd, const char *store, bool own, const struct h
 	return 0;
 }
 
-static int open_in(const char *store, const struct hr_stream_id *id, struct hr_writer **ret,
-		   uint64_t *ret_cut_bytes)
+/* `held`: the caller is the collector that holds the store. */
+static int open_in(const char *store, bool held, const struct hr_stream_id *id,
+		   struct hr_writer **ret, uint64_t *ret_cut_bytes)
 {
-	int fd = open(store, O_RDONLY | O_DIRECTORY | O_CLOEXEC), r;
+	int fd = hr__store_make(store), r;
 
 	if (fd < 0)
-		return -errno;
-	r = open_stream(fd, store, false, id, ret, ret_cut_bytes);
+		return fd;
+	r = !held && hr__store_held(fd) ? -EBUSY
+					: open_stream(fd, store, false, id, ret, ret_cut_bytes);
 	close(fd);
 	return r;
 }
@@ -325,9 +312,7 @@ static int open_in(const char *store, const struct hr_stream_id *id, struct hr_w
 int hr_writer_open(const char *store, const struct hr_stream_id *id, struct hr_writer **ret,
 		   uint64_t *ret_cut_bytes)
 {
-	int r = hr_store_create(store);
-
-	return r < 0 ? r : open_in(store, id, ret, ret_cut_bytes);
+	return open_in(store, false, id, ret, ret_cut_bytes);
 }
 
 int hr_writer_open_own(int store_fd, const char *store, const struct hr_stream_id *id,
@@ -341,9 +326,7 @@ int hr_writer_open_own(int store_fd, const char *store, const struct hr_stream_i
 int hr_writer_open_held(const char *store, const struct hr_stream_id *id, struct hr_writer **ret,
 			uint64_t *ret_cut_bytes)
 {
-	int r = hr__store_make(store);
-
-	return r < 0 ? r : open_in(store, id, ret, ret_cut_bytes);
+	return open_in(store, true, id, ret, ret_cut_bytes);
 }
 
 /* ---- use ------------------------------------------------------------------------------------- */
@@ -501,17 +484,16 @@ static int sync_folders(struct hr_writer *w)
 /* For the open segment, uses the descriptor of the writes, which reports all their errors. */
 static int sync_segment(const struct hr_writer *w, uint32_t number)
 {
-	char name[16];
-	int fd, r;
+	struct hr__source source;
+	int r;
 
 	if (number == w->number && w->fd >= 0)
 		return fdatasync(w->fd) < 0 ? -errno : 0;
-	hr__segment_name(number, name);
-	fd = hr_store_open_file(w->dir_fd, name, O_RDONLY);
-	if (fd < 0)
-		return fd;
-	r = fdatasync(fd) < 0 ? -errno : 0;
-	close(fd);
+	r = hr__segment_open(w->dir_fd, number, O_RDONLY, &source);
+	if (r < 0)
+		return r;
+	r = fdatasync(source.fd) < 0 ? -errno : 0;
+	close(source.fd);
 	return r;
 }
 

@@ -1,15 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "store/writer.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
-#include "store/layout.h"
 #include "store/segment.h"
+#include "store/segments.h"
 #include "store/stream_state.h"
 
 static int index_frame(void *context, uint64_t offset, uint32_t bytes, const Headrace__Frame *msg)
@@ -38,7 +36,7 @@ static int drop_segment(struct hr_writer *w, const struct hr__source *source)
 {
 	char name[16];
 
-	hr__segment_name(w->number, name);
+	hr_segment_name(w->number, name);
 	w->other_bytes -= source->bytes;
 	return unlinkat(w->dir_fd, name, 0) < 0 ? -errno : -ENOENT;
 }
@@ -85,20 +83,12 @@ static int open_segment(struct hr_writer *w, uint64_t *cut_bytes)
 	struct hr__source source = {0};
 	struct hr_segment_hdr h;
 	struct hr__frame_entry paths;
-	struct stat st;
 	bool sound_header = false;
-	char name[16];
-	int r;
+	int r = hr__segment_open(w->dir_fd, w->number, O_RDWR, &source);
 
-	hr__segment_name(w->number, name);
-	source.fd = hr_store_open_file(w->dir_fd, name, O_RDWR);
-	if (source.fd < 0)
-		return source.fd;
-	r = fstat(source.fd, &st) < 0 ? -errno : 0;
-	if (r == 0) {
-		source.bytes = (uint64_t)st.st_size;
-		r = hr__segment_header(&source, &h);
-	}
+	if (r < 0)
+		return r;
+	r = hr__segment_header(&source, &h);
 	if (r == 0) {
 		sound_header = true;
 		r = hr__segment_footer(&source, &h, &w->index, &paths);
@@ -113,29 +103,22 @@ static int open_segment(struct hr_writer *w, uint64_t *cut_bytes)
 	return r;
 }
 
-static int last_segment(int dir_fd, uint32_t *ret_number, uint64_t *ret_bytes)
+/* Sets the number of the last segment, and the bytes of all. */
+static int find_segments(struct hr_writer *w)
 {
-	int fd = openat(dir_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	DIR *dir = fd < 0 ? NULL : fdopendir(fd);
-	struct dirent *entry;
-	struct stat st;
+	struct hr_segment_file *files;
+	size_t n;
+	int r = hr_segments_list(w->dir_fd, &files, &n);
 
-	if (!dir) {
-		if (fd >= 0)
-			close(fd);
-		return -errno;
+	if (r < 0)
+		return r;
+	w->number = 0;
+	w->other_bytes = 0;
+	for (size_t i = 0; i < n; i++) {
+		w->number = files[i].number;
+		w->other_bytes += files[i].bytes;
 	}
-	*ret_number = 0;
-	*ret_bytes = 0;
-	while ((entry = readdir(dir)) != NULL) { // NOLINT(concurrency-mt-unsafe): own DIR
-		uint32_t number = hr__segment_number(entry->d_name);
-
-		if (number > *ret_number)
-			*ret_number = number;
-		if (number && fstatat(fd, entry->d_name, &st, AT_SYMLINK_NOFOLLOW) == 0)
-			*ret_bytes += (uint64_t)st.st_size;
-	}
-	closedir(dir);
+	free(files);
 	return 0;
 }
 
@@ -159,7 +142,7 @@ static int writer_recover_begin(struct hr_writer *w)
 
 int hr__writer_resume(struct hr_writer *w, uint64_t *cut_bytes)
 {
-	int r = last_segment(w->dir_fd, &w->number, &w->other_bytes);
+	int r = find_segments(w);
 
 	while (r == 0 && w->number > 0) {
 		r = open_segment(w, cut_bytes);
@@ -176,25 +159,26 @@ int hr__writer_resume(struct hr_writer *w, uint64_t *cut_bytes)
 /* Removes segments that began after the last successful sync, and cuts the one before them. */
 static int undo(struct hr_writer *w)
 {
+	struct hr__source source;
 	char name[16];
-	int fd, r = 0;
+	int r;
 
 	for (; w->number > w->synced_number; w->number--) {
-		hr__segment_name(w->number, name);
+		hr_segment_name(w->number, name);
 		if (unlinkat(w->dir_fd, name, 0) < 0 && errno != ENOENT)
 			return -errno;
 	}
 	if (w->number == 0)
 		return 0;
-	hr__segment_name(w->number, name);
-	fd = hr_store_open_file(w->dir_fd, name, O_RDWR);
-	if (fd < 0)
-		return fd;
-	if (w->synced_offset != HR__WRITER_WHOLE && ftruncate(fd, (off_t)w->synced_offset) < 0)
+	r = hr__segment_open(w->dir_fd, w->number, O_RDWR, &source);
+	if (r < 0)
+		return r;
+	if (w->synced_offset != HR__WRITER_WHOLE &&
+	    ftruncate(source.fd, (off_t)w->synced_offset) < 0)
 		r = -errno;
 	/* so that the recovery reads from the disk */
-	(void)posix_fadvise(fd, 0, 0, POSIX_FADV_DONTNEED);
-	close(fd);
+	(void)posix_fadvise(source.fd, 0, 0, POSIX_FADV_DONTNEED);
+	close(source.fd);
 	return r;
 }
 

@@ -14,15 +14,20 @@
 #include "cli/commands.h"
 #include "cli/stores.h"
 #include "cli/report/report_page.h"
+#include "cli/report/serve.h"
 #include "query/ask.h"
 #include "common/outfile.h"
 #include "common/text.h"
 
-enum { OPT_JOB = 256 };
+enum { OPT_JOB = 256, OPT_JSON, OPT_SERVE, OPT_PORT };
 
 const struct hr_option hr_report_option_table[] = {
     {"job", OPT_JOB, "JOB", "show this job (default: the newest one)", HR_VALUES_OTHER},
     {"output", 'o', "FILE", "write the page to FILE (default: STORE.html in this folder)", NULL},
+    {"serve", OPT_SERVE, NULL, "show the page in a browser of this machine, instead of a file",
+     NULL},
+    {"port", OPT_PORT, "PORT", "the port of --serve (default: any)", HR_VALUES_OTHER},
+    {"json", OPT_JSON, NULL, "print what the page shows as JSON, instead of a file", NULL},
     {"help", 'h', NULL, "print this text", NULL},
     {NULL, 0, NULL, NULL, NULL},
 };
@@ -30,10 +35,24 @@ const struct hr_option hr_report_option_table[] = {
 struct report_request {
 	const char *job;    /* NULL: the newest */
 	const char *output; /* NULL: named after the store */
+	bool json, serve;
+	unsigned port; /* 0: any */
 	char **stores;
 	int n_stores;
 	char *newest; /* the store that was taken because none was given; NULL: none */
 };
+
+static bool set_port(struct report_request *r, const char *value)
+{
+	char *end;
+	unsigned long port = strtoul(value, &end, 10);
+
+	r->port = (unsigned)port;
+	if (value[0] >= '0' && value[0] <= '9' && *end == '\0' && port < 65536)
+		return true;
+	hr_option_wrong("port", "a port, 0 to 65535", value);
+	return false;
+}
 
 /* 0: continue; 1: *ret_status is the result. */
 static int take_arguments(struct hr_options *o, struct report_request *r, int *ret_status)
@@ -55,6 +74,16 @@ static int take_arguments(struct hr_options *o, struct report_request *r, int *r
 			break;
 		case 'o':
 			r->output = o->value;
+			break;
+		case OPT_JSON:
+			r->json = true;
+			break;
+		case OPT_SERVE:
+			r->serve = true;
+			break;
+		case OPT_PORT:
+			if (!set_port(r, o->value))
+				return 1;
 			break;
 		case 'h':
 			*ret_status = hr_command_help("report");
@@ -171,7 +200,7 @@ static int write_page(const struct hr_report_page *page, const char *title, cons
 	if (err == 0 && to == NULL)
 		err = -errno;
 	if (to != NULL) {
-		hr_report_page_write(page, title, to);
+		hr_report_page_write(page, title, false, to);
 		bytes = ftell(to);
 		if (ferror(to) || bytes < 0)
 			err = -EIO;
@@ -192,23 +221,37 @@ static int write_page(const struct hr_report_page *page, const char *title, cons
 	return EXIT_SUCCESS;
 }
 
+static int make_file(const struct report_request *r)
+{
+	struct hr_report_page page = {0};
+	char *name = r->output != NULL ? strdup(r->output) : default_name(r->stores[0]);
+	int status = name != NULL ? make_page(r, &page) : EXIT_FAILURE;
+
+	if (status == EXIT_SUCCESS && r->json)
+		hr_report_page_json(&page, stdout);
+	else if (status == EXIT_SUCCESS)
+		status = write_page(&page, r->job != NULL ? r->job : r->stores[0], name);
+	hr_report_page_done(&page);
+	free(name);
+	return status;
+}
+
 int hr_report_main(int argc, char **argv)
 {
 	struct hr_options o = {
 	    .table = hr_report_option_table, .argv = argv, .argc = argc, .next = 1};
 	struct report_request r = {.stores = calloc((size_t)argc + 1, sizeof(*r.stores))};
-	struct hr_report_page page = {0};
-	char *name = NULL;
 	int status = EXIT_FAILURE;
 
 	if (r.stores != NULL && take_arguments(&o, &r, &status) == 0) {
-		name = r.output != NULL ? strdup(r.output) : default_name(r.stores[0]);
-		status = name != NULL ? make_page(&r, &page) : EXIT_FAILURE;
-		if (status == EXIT_SUCCESS)
-			status = write_page(&page, r.job != NULL ? r.job : r.stores[0], name);
+		if (r.serve && r.n_stores > 1) {
+			hr_report("--serve shows one store: headrace report --serve STORE");
+			status = HR_EXIT_USAGE;
+		} else {
+			status =
+			    r.serve ? hr_report_serve(r.stores[0], r.job, r.port) : make_file(&r);
+		}
 	}
-	hr_report_page_done(&page);
-	free(name);
 	free(r.newest);
 	free(r.stores);
 	return status;

@@ -161,7 +161,7 @@ static void print_html(FILE *to, const char *text)
 }
 
 /* What the script needs besides the data: the text of each query, with what it shares. */
-static void print_queries(FILE *to)
+static void print_queries(bool live, FILE *to)
 {
 	struct hr_json json;
 	char *text = NULL;
@@ -173,7 +173,7 @@ static void print_queries(FILE *to)
 	hr_json_init(&json, queries);
 	hr_json_object(&json, NULL);
 	hr_json_string(&json, "version", HEADRACE_VERSION);
-	hr_json_bool(&json, "live", false);
+	hr_json_bool(&json, "live", live);
 	hr_json_object(&json, "queries");
 	hr_json_string(&json, COMMON, text_of(hr__report_queries, COMMON));
 	for (const struct hr_named *q = hr__report_queries; q->name != NULL; q++)
@@ -186,8 +186,8 @@ static void print_queries(FILE *to)
 	free(text);
 }
 
-static void print_part(const struct hr_report_page *p, const char *title, const char *name,
-		       size_t n, FILE *to)
+static void print_part(const struct hr_report_page *p, const char *title, bool live,
+		       const char *name, size_t n, FILE *to)
 {
 	char file[32];
 
@@ -197,7 +197,7 @@ static void print_part(const struct hr_report_page *p, const char *title, const 
 	else if (strcmp(file, "verdict") == 0)
 		fputs(p->verdict, to);
 	else if (strcmp(file, "page") == 0)
-		print_queries(to);
+		print_queries(live, to);
 	else if (strcmp(file, "data") == 0)
 		fputs(p->data, to);
 	else
@@ -205,14 +205,33 @@ static void print_part(const struct hr_report_page *p, const char *title, const 
 }
 
 /* {{NAME}} in page.html stands for a part of the page. */
-void hr_report_page_write(const struct hr_report_page *p, const char *title, FILE *to)
+void hr_report_page_write(const struct hr_report_page *p, const char *title, bool live, FILE *to)
 {
 	const char *at = text_of(hr__report_files, "page.html"), *name, *end;
 
 	while ((name = strstr(at, "{{")) != NULL && (end = strstr(name, "}}")) != NULL) {
 		fwrite(at, 1, (size_t)(name - at), to);
-		print_part(p, title, name + 2, (size_t)(end - name - 2), to);
+		print_part(p, title, live, name + 2, (size_t)(end - name - 2), to);
 		at = end + 2;
 	}
 	fputs(at, to);
+}
+
+void hr_report_page_json(const struct hr_report_page *p, FILE *to)
+{
+	struct hr_json json;
+	char *text = NULL;
+	size_t bytes;
+	FILE *verdict = open_memstream(&text, &bytes);
+
+	if (verdict == NULL)
+		return;
+	hr_json_init(&json, verdict);
+	json.line = true;
+	hr_json_object(&json, NULL);
+	hr_json_string(&json, "verdict", p->verdict);
+	hr_json_end(&json);
+	if (fclose(verdict) == 0) /* the object, without its end */
+		fprintf(to, "%.*s, \"data\": %s}\n", (int)strcspn(text, "\n") - 1, text, p->data);
+	free(text);
 }

@@ -8,6 +8,7 @@
 #ifndef HEADRACE_CLI_REPORT_REPORT_PAGE_H
 #define HEADRACE_CLI_REPORT_REPORT_PAGE_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdio.h>
 
@@ -24,7 +25,10 @@ struct hr_report_page {
 int hr_report_page_init(struct hr_report_page *p, const char *csv, size_t n);
 void hr_report_page_done(struct hr_report_page *p); /* accepts a zeroed one */
 
-/* Writes the whole page. Errors remain in `to` (ferror). */
-void hr_report_page_write(const struct hr_report_page *p, const char *title, FILE *to);
+/* Writes the whole page. `live`: it asks its server for data. Errors remain in `to` (ferror). */
+void hr_report_page_write(const struct hr_report_page *p, const char *title, bool live, FILE *to);
+
+/* Writes what a live page asks for: {"verdict": HTML, "data": {...}}. */
+void hr_report_page_json(const struct hr_report_page *p, FILE *to);
 
 #endif

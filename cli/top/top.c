@@ -11,6 +11,7 @@
 #include "cli/cli.h"
 #include "cli/commands.h"
 #include "cli/service/service_link.h"
+#include "cli/report/serve.h"
 #include "cli/top/top.h"
 #include "cli/top/top_cells.h"
 #include "common/now.h"
@@ -26,7 +27,7 @@
 #define FINDING_SHARE 20
 #define RETRY_NS      (10 * SECOND_NS) /* top ends if headraced does not answer for this time */
 
-enum { OPT_SOCKET = 256 };
+enum { OPT_SOCKET = 256, OPT_WEB };
 
 #define VIEWS "rank worker process file mount class op"
 #define SORTS "time bytes ops latency"
@@ -37,6 +38,7 @@ const struct hr_option hr_top_option_table[] = {
     {"interval", 'i', "TIME", "time between updates: 100ms to 30s (default: 1s)", HR_VALUES_OTHER},
     {"count", 'n', "N", "end after N updates", HR_VALUES_OTHER},
     {"json", 'j', NULL, "print each update as one line of JSON", NULL},
+    {"web", OPT_WEB, NULL, "show a page with pictures in a browser of this machine", NULL},
     {"socket", OPT_SOCKET, "PATH",
      "search only this control socket (default: service and own runs)", NULL},
     {"help", 'h', NULL, "print this text", NULL},
@@ -48,7 +50,7 @@ enum output { NONE, SCREEN, LINES, JSON };
 struct top {
 	const char *job, *socket;
 	enum output output;
-	bool has_view, json;
+	bool has_view, json, web;
 	uint64_t count; /* 0: no limit */
 	struct hr_top_source source;
 	struct hr_top_fetch fetch;
@@ -353,11 +355,24 @@ static bool top_set_option(struct top *t, int id, const char *value)
 	case 'j':
 		t->json = true;
 		break;
+	case OPT_WEB:
+		t->web = true;
+		break;
 	default:
 		t->socket = value;
 		break;
 	}
 	return i >= 0;
+}
+
+static int serve_page(const struct hr_top_source *source)
+{
+	if (source->store[0] != '\0')
+		return hr_report_serve(source->store, source->job, 0);
+	hr_report("--web reads a store, and job %s has none on this machine" HR_HINT
+		  "a page of the data at the collector: `headrace report tcp://COLLECTOR --job %s`",
+		  source->job, source->job);
+	return EXIT_FAILURE;
 }
 
 int hr_top_main(int argc, char **argv)
@@ -382,5 +397,7 @@ int hr_top_main(int argc, char **argv)
 		}
 	}
 	status = hr_top_find(t.job, t.socket, &t.source);
+	if (status == EXIT_SUCCESS && t.web)
+		return serve_page(&t.source);
 	return status == EXIT_SUCCESS ? top_run(&t) : status;
 }

@@ -1,29 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "daemon/base/quota.h"
 
-#include <fcntl.h>
 #include <limits.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
+#include "common/procfs.h"
 #include "daemon/base/cgroup.h"
 
 #define LEVELS_MOST 32
 #define V1_MOUNT    "/sys/fs/cgroup/cpu" /* it is a link if cpu and cpuacct are one hierarchy */
-
-static bool text_read(const char *path, char *text, size_t size)
-{
-	int fd = open(path, O_RDONLY | O_CLOEXEC);
-	ssize_t n = fd >= 0 ? read(fd, text, size - 1) : -1;
-
-	if (fd >= 0)
-		close(fd);
-	text[n > 0 ? n : 0] = '\0';
-	return n > 0;
-}
 
 /* "max", -1 and text that is not a number: no quota. */
 static uint32_t milli_of(const char *quota, const char *period)
@@ -42,12 +30,12 @@ static uint32_t quota_of(const char *folder, bool v2)
 	char path[PATH_MAX + 32], quota[64], period[64];
 
 	snprintf(path, sizeof(path), "%s/%s", folder, v2 ? "cpu.max" : "cpu.cfs_quota_us");
-	if (!text_read(path, quota, sizeof(quota)) || quota[0] == '-' || quota[0] == 'm')
+	if (!hr_procfs_text(path, quota, sizeof(quota)) || quota[0] == '-' || quota[0] == 'm')
 		return 0;
 	if (v2) /* "QUOTA PERIOD" */
 		return milli_of(quota, strchrnul(quota, ' '));
 	snprintf(path, sizeof(path), "%s/cpu.cfs_period_us", folder);
-	return text_read(path, period, sizeof(period)) ? milli_of(quota, period) : 0;
+	return hr_procfs_text(path, period, sizeof(period)) ? milli_of(quota, period) : 0;
 }
 
 static uint32_t smaller(uint32_t a, uint32_t b)
@@ -93,7 +81,7 @@ uint32_t hr_cpu_quota_milli(pid_t pid)
 	uint32_t least = 0;
 
 	snprintf(name, sizeof(name), "/proc/%d/cgroup", (int)pid);
-	if (!text_read(name, text, sizeof(text)))
+	if (!hr_procfs_text(name, text, sizeof(text)))
 		return 0;
 	/* Without a line that was cut. */
 	for (; (end = strchr(line, '\n')) != NULL; line = end + 1) {

@@ -174,21 +174,15 @@ int hr_private_names(const char *store, const char *job, struct hr_private_names
 	struct stat st;
 	int r;
 
-	if (stat(store, &st) != 0) {
-		r = -errno;
-		if (asprintf(ret_error, "%s: %s", store, strerrordesc_np(-r)) < 0)
-			*ret_error = NULL;
-		return r;
-	}
+	if (stat(store, &st) != 0)
+		return hr_text_fail(-errno, ret_error, "%s: %s", store, strerrordesc_np(errno));
 	r = runtime_folder(dir, sizeof(dir));
-	if (r < 0) {
-		if (asprintf(ret_error,
-			     "%s: %s; this folder must be yours, with mode 0700: set TMPDIR to a "
-			     "short path of a folder that only you can use",
-			     dir, strerrordesc_np(-r)) < 0)
-			*ret_error = NULL;
-		return r;
-	}
+	if (r < 0)
+		return hr_text_fail(
+		    r, ret_error,
+		    "%s: %s; this folder must be yours, with mode 0700: set TMPDIR to a "
+		    "short path of a folder that only you can use",
+		    dir, strerrordesc_np(-r));
 	key = hr_fnv(key, &st.st_dev, sizeof(st.st_dev));
 	key = hr_fnv(key, &st.st_ino, sizeof(st.st_ino));
 	key = hr_fnv(key, job, strlen(job));

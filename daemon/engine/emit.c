@@ -25,6 +25,23 @@ struct hr_out *hr__out_begin(struct hr_engine *e, Headrace__Frame__BodyCase body
 	return o;
 }
 
+void *hr__out_message(struct hr_engine *e, Headrace__Frame__BodyCase body,
+		      const ProtobufCMessageDescriptor *kind, struct hr_out **ret)
+{
+	struct hr_out *o = hr__out_begin(e, body);
+	void *m = o ? hr_arena_get(&o->arena, kind->sizeof_message) : NULL;
+
+	if (!m) {
+		e->failed = true;
+		hr_out_free(o, e->pool);
+		return NULL;
+	}
+	protobuf_c_message_init(kind, m);
+	o->frame.processes = m; /* or any other message, because they are a union */
+	*ret = o;
+	return m;
+}
+
 void hr__out_end(struct hr_engine *e, struct hr_out *o)
 {
 	if (o->arena.failed) {
@@ -156,20 +173,16 @@ static void fill_process(const struct hr_engine *e, struct hr_out *o, Headrace__
  */
 static void emit_processes(struct hr_engine *e)
 {
-	struct hr_out *o = hr__out_begin(e, HEADRACE__FRAME__BODY_PROCESSES);
-	Headrace__Processes *m;
+	struct hr_out *o;
+	Headrace__Processes *m = hr__out_message(e, HEADRACE__FRAME__BODY_PROCESSES,
+						 &headrace__processes__descriptor, &o);
 	Headrace__Process *rows;
 
-	if (!o)
+	if (!m)
 		return;
-	m = hr_arena_alloc(&o->arena, sizeof(*m));
-	if (m) {
-		headrace__processes__init(m);
-		rows = hr__rows_in(&o->arena, e->n_dirty, sizeof(*rows), &m->rows);
-		for (const struct hr_proc *p = e->dirty; p && rows; p = p->next_dirty)
-			fill_process(e, o, &rows[m->n_rows++], p);
-		o->frame.processes = m;
-	}
+	rows = hr__rows_in(&o->arena, e->n_dirty, sizeof(*rows), &m->rows);
+	for (const struct hr_proc *p = e->dirty; p && rows; p = p->next_dirty)
+		fill_process(e, o, &rows[m->n_rows++], p);
 	hr__out_end(e, o);
 	hr__procs_sent(e);
 }
@@ -204,37 +217,32 @@ static void fill_mounts(struct hr_engine *e, struct hr_out *o, Headrace__Paths *
 static uint32_t emit_paths(struct hr_engine *e, uint32_t from)
 {
 	struct hr_paths *paths = &e->paths;
-	struct hr_out *o = hr__out_begin(e, HEADRACE__FRAME__BODY_PATHS);
-	Headrace__Paths *m;
+	struct hr_out *o;
+	Headrace__Paths *m =
+	    hr__out_message(e, HEADRACE__FRAME__BODY_PATHS, &headrace__paths__descriptor, &o);
 	Headrace__Path *rows;
 	uint32_t to = from;
 	uint64_t bytes = 0;
 
-	if (!o)
+	if (!m)
 		return paths->n_fresh;
 	for (; to < paths->n_fresh && bytes < PATHS_MOST_BYTES; to++)
 		bytes += paths->fresh[to].bytes + 32;
-	m = hr_arena_alloc(&o->arena, sizeof(*m));
-	if (m) {
-		headrace__paths__init(m);
-		rows = hr__rows_in(&o->arena, to - from, sizeof(*rows), &m->rows);
-		for (uint32_t i = from; i < to && rows; i++) {
-			const struct hr_fresh_path *f = &paths->fresh[i];
-			const struct hr_path *path = &paths->v[f->path];
-			Headrace__Path *row = &rows[m->n_rows++];
+	rows = hr__rows_in(&o->arena, to - from, sizeof(*rows), &m->rows);
+	for (uint32_t i = from; i < to && rows; i++) {
+		const struct hr_fresh_path *f = &paths->fresh[i];
+		const struct hr_path *path = &paths->v[f->path];
+		Headrace__Path *row = &rows[m->n_rows++];
 
-			headrace__path__init(row);
-			row->id = path->id;
-			row->hash =
-			    e->privacy ? hr_privacy_hash(e->privacy, path->hash) : path->hash;
-			row->path = hr__kept_path(e, &o->arena, f->text, f->bytes);
-			row->mount = path->mount;
-			row->scope = path->scope;
-		}
-		if (from == 0)
-			fill_mounts(e, o, m);
-		o->frame.paths = m;
+		headrace__path__init(row);
+		row->id = path->id;
+		row->hash = e->privacy ? hr_privacy_hash(e->privacy, path->hash) : path->hash;
+		row->path = hr__kept_path(e, &o->arena, f->text, f->bytes);
+		row->mount = path->mount;
+		row->scope = path->scope;
 	}
+	if (from == 0)
+		fill_mounts(e, o, m);
 	hr__out_end(e, o);
 	return to;
 }
@@ -331,25 +339,21 @@ static size_t fill_rollups(struct hr_out *o, const struct hr_rollups *t, uint64_
 static uint32_t emit_window(struct hr_engine *e, uint64_t window, uint32_t from)
 {
 	struct hr_rollups *t = &e->rollups;
-	struct hr_out *o = hr__out_begin(e, HEADRACE__FRAME__BODY_ROLLUPS);
-	Headrace__RollupBatch *m;
+	struct hr_out *o;
+	Headrace__RollupBatch *m = hr__out_message(e, HEADRACE__FRAME__BODY_ROLLUPS,
+						   &headrace__rollup_batch__descriptor, &o);
 	uint32_t i = from, n = 0;
 
-	if (!o)
+	if (!m)
 		return t->n;
 	for (; i < t->n && n < ROWS_MOST; i++)
 		n += t->v[i].window == window;
-	m = hr_arena_alloc(&o->arena, sizeof(*m));
-	if (m) {
-		headrace__rollup_batch__init(m);
-		m->window_start_ns = window * HR_WINDOW_NS;
-		m->window_ns = HR_WINDOW_NS;
-		m->n_rows = fill_rollups(o, t, window, from, i, false, &m->rows);
-		m->n_sides = fill_rollups(o, t, window, from, i, true, &m->sides);
-		m->alone = e->level != HR_LEVEL_TRACE;
-		o->frame.rollups = m;
-		o->absence = absence_of_rollups(m);
-	}
+	m->window_start_ns = window * HR_WINDOW_NS;
+	m->window_ns = HR_WINDOW_NS;
+	m->n_rows = fill_rollups(o, t, window, from, i, false, &m->rows);
+	m->n_sides = fill_rollups(o, t, window, from, i, true, &m->sides);
+	m->alone = e->level != HR_LEVEL_TRACE;
+	o->absence = absence_of_rollups(m);
 	hr__out_end(e, o);
 	while (i < t->n && t->v[i].window != window)
 		i++;
@@ -433,20 +437,16 @@ void hr__emit_filerecs(struct hr_engine *e, const uint32_t *indexes, size_t n)
 		struct hr_out *o;
 
 		hr__emit_names(e);
-		o = hr__out_begin(e, HEADRACE__FRAME__BODY_FILE_RECORDS);
-		if (!o)
+		m = hr__out_message(e, HEADRACE__FRAME__BODY_FILE_RECORDS,
+				    &headrace__file_records__descriptor, &o);
+		if (!m)
 			return;
-		m = hr_arena_alloc(&o->arena, sizeof(*m));
-		if (m) {
-			headrace__file_records__init(m);
-			rows = hr__rows_in(&o->arena, some, sizeof(*rows), &m->rows);
-			for (size_t i = 0; i < some && rows; i++) {
-				prefetch_filerec(e, indexes, n, i + EMIT_AHEAD);
-				fill_filerec(o, &rows[m->n_rows++], &e->filerecs.v[indexes[i]]);
-			}
-			o->frame.file_records = m;
-			o->absence = (struct hr_loss){.reason = HR_LOSS_FILES_FULL, .count = some};
+		rows = hr__rows_in(&o->arena, some, sizeof(*rows), &m->rows);
+		for (size_t i = 0; i < some && rows; i++) {
+			prefetch_filerec(e, indexes, n, i + EMIT_AHEAD);
+			fill_filerec(o, &rows[m->n_rows++], &e->filerecs.v[indexes[i]]);
 		}
+		o->absence = (struct hr_loss){.reason = HR_LOSS_FILES_FULL, .count = some};
 		hr__out_end(e, o);
 		indexes += some;
 		n -= some;
@@ -462,24 +462,21 @@ void hr__emit_losses(struct hr_engine *e)
 	Headrace__LossRow *rows;
 	struct hr_out *o;
 
-	if (!l->n || !(o = hr__out_begin(e, HEADRACE__FRAME__BODY_LOSS)))
+	m = l->n ? hr__out_message(e, HEADRACE__FRAME__BODY_LOSS, &headrace__loss__descriptor, &o)
+		 : NULL;
+	if (!m)
 		return;
-	m = hr_arena_alloc(&o->arena, sizeof(*m));
-	if (m) {
-		headrace__loss__init(m);
-		rows = hr__rows_in(&o->arena, l->n, sizeof(*rows), &m->rows);
-		for (uint32_t i = 0; i < l->n && rows; i++) {
-			Headrace__LossRow *row = &rows[m->n_rows++];
+	rows = hr__rows_in(&o->arena, l->n, sizeof(*rows), &m->rows);
+	for (uint32_t i = 0; i < l->n && rows; i++) {
+		Headrace__LossRow *row = &rows[m->n_rows++];
 
-			headrace__loss_row__init(row);
-			row->proc = l->v[i].proc;
-			row->reason = hr_arena_text(&o->arena, hr_loss_name(l->v[i].reason));
-			row->op = l->v[i].op;
-			row->count = l->v[i].count;
-			row->bytes = l->v[i].bytes;
-			row->dur_ns = l->v[i].dur_ns;
-		}
-		o->frame.loss = m;
+		headrace__loss_row__init(row);
+		row->proc = l->v[i].proc;
+		row->reason = hr_arena_text(&o->arena, hr_loss_name(l->v[i].reason));
+		row->op = l->v[i].op;
+		row->count = l->v[i].count;
+		row->bytes = l->v[i].bytes;
+		row->dur_ns = l->v[i].dur_ns;
 	}
 	hr_losses_clear(l);
 	hr__out_end(e, o);
@@ -538,35 +535,27 @@ void hr__emit_job(struct hr_engine *e, const char *state, uint64_t end_ns)
 
 void hr__emit_levels(struct hr_engine *e, uint64_t end_ns)
 {
-	struct hr_out *o = hr__out_begin(e, HEADRACE__FRAME__BODY_LEVELS);
-	Headrace__Levels *m;
+	struct hr_out *o;
+	Headrace__Levels *m =
+	    hr__out_message(e, HEADRACE__FRAME__BODY_LEVELS, &headrace__levels__descriptor, &o);
 
-	if (!o)
+	if (!m)
 		return;
-	m = hr_arena_alloc(&o->arena, sizeof(*m));
-	if (m) {
-		headrace__levels__init(m);
-		m->level = hr_arena_text(&o->arena, hr_level_name(e->level));
-		m->start_ns = e->level_since_ns;
-		m->end_ns = end_ns;
-		o->frame.levels = m;
-	}
+	m->level = hr_arena_text(&o->arena, hr_level_name(e->level));
+	m->start_ns = e->level_since_ns;
+	m->end_ns = end_ns;
 	hr__out_end(e, o);
 }
 
 void hr__emit_end(struct hr_engine *e, const char *state, bool cut_short)
 {
-	struct hr_out *o = hr__out_begin(e, HEADRACE__FRAME__BODY_STREAM_END);
-	Headrace__StreamEnd *m;
+	struct hr_out *o;
+	Headrace__StreamEnd *m = hr__out_message(e, HEADRACE__FRAME__BODY_STREAM_END,
+						 &headrace__stream_end__descriptor, &o);
 
-	if (!o)
+	if (!m)
 		return;
-	m = hr_arena_alloc(&o->arena, sizeof(*m));
-	if (m) {
-		headrace__stream_end__init(m);
-		m->state = hr_arena_text(&o->arena, state);
-		m->cut_short = cut_short;
-		o->frame.stream_end = m;
-	}
+	m->state = hr_arena_text(&o->arena, state);
+	m->cut_short = cut_short;
 	hr__out_end(e, o);
 }

@@ -66,30 +66,26 @@ static uint32_t emit_sums(struct hr_engine *e, uint32_t from)
 {
 	struct hr_kernel_sums *t = &e->kernel;
 	uint32_t to = t->n - from < FRAME_ROWS ? t->n : from + FRAME_ROWS;
-	struct hr_out *o = hr__out_begin(e, HEADRACE__FRAME__BODY_KERNEL_RECORDS);
-	Headrace__KernelRecords *m;
+	struct hr_out *o;
+	Headrace__KernelRecords *m = hr__out_message(e, HEADRACE__FRAME__BODY_KERNEL_RECORDS,
+						     &headrace__kernel_records__descriptor, &o);
 	Headrace__KernelRecord *rows;
 
-	if (!o)
+	if (!m)
 		return t->n;
-	m = hr_arena_alloc(&o->arena, sizeof(*m));
-	if (m) {
-		headrace__kernel_records__init(m);
-		rows = hr__rows_in(&o->arena, to - from, sizeof(*rows), &m->rows);
-		for (uint32_t i = from; i < to && rows; i++) {
-			Headrace__KernelRecord *row = &rows[m->n_rows++];
+	rows = hr__rows_in(&o->arena, to - from, sizeof(*rows), &m->rows);
+	for (uint32_t i = from; i < to && rows; i++) {
+		Headrace__KernelRecord *row = &rows[m->n_rows++];
 
-			headrace__kernel_record__init(row);
-			row->proc = t->v[i].proc;
-			row->file = (uint32_t)t->v[i].file;
-			row->op = t->v[i].op;
-			row->cause = t->v[i].cause;
-			row->count = t->v[i].count;
-			row->bytes = t->v[i].bytes;
-			row->errors = t->v[i].errors;
-			row->dur_ns = t->v[i].dur_ns;
-		}
-		o->frame.kernel_records = m;
+		headrace__kernel_record__init(row);
+		row->proc = t->v[i].proc;
+		row->file = (uint32_t)t->v[i].file;
+		row->op = t->v[i].op;
+		row->cause = t->v[i].cause;
+		row->count = t->v[i].count;
+		row->bytes = t->v[i].bytes;
+		row->errors = t->v[i].errors;
+		row->dur_ns = t->v[i].dur_ns;
 	}
 	hr__out_end(e, o);
 	return to;

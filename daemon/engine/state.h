@@ -218,6 +218,9 @@ void hr__emit_end(struct hr_engine *e, const char *state, bool cut_short);
 
 /* emit.c: begins a frame with the current clock (NULL: no memory); ends and numbers it. */
 struct hr_out *hr__out_begin(struct hr_engine *e, Headrace__Frame__BodyCase body);
+/* Begins a frame with an empty message of this kind, which it returns. NULL: no memory. */
+void *hr__out_message(struct hr_engine *e, Headrace__Frame__BodyCase body,
+		      const ProtobufCMessageDescriptor *kind, struct hr_out **ret);
 void hr__out_end(struct hr_engine *e, struct hr_out *o);
 
 /* emit.c: makes n messages and an array of pointers to them. NULL: n is 0, or no memory. */

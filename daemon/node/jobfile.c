@@ -5,13 +5,13 @@
 #include <fcntl.h>
 #include <inttypes.h>
 #include <limits.h>
-#include <pwd.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "common/arena.h"
+#include "common/users.h"
 
 #define JOURNAL_NAME "journal"
 #define TARGET_BYTES 48 /* maximum bytes of "headrace-<instance>.journal" */
@@ -30,12 +30,9 @@ static char *env_of(const char *const *names)
 
 static char *user_name(struct hr_arena *a, uint32_t uid)
 {
-	char buf[1024];
-	struct passwd pw, *found = NULL;
+	struct hr_user user;
 
-	if (getpwuid_r(uid, &pw, buf, sizeof(buf), &found) || !found)
-		return hr_arena_text(a, "");
-	return hr_arena_text(a, pw.pw_name);
+	return hr_arena_text(a, hr_user_by_id(uid, &user) ? user.name : "");
 }
 
 static void fill_labels(struct hr_arena *a, const char *const *labels, Headrace__JobEvent *m)

@@ -14,18 +14,10 @@
 #include "daemon/node/kept_maps.h"
 #include "daemon/engine/live.h"
 #include "common/ranks.h"
+#include "common/text.h"
 #include "daemon/spool/spool.h"
 
 #define SESSIONS_MOST 65536u
-
-static int node_fail(char **ret_error, int r, const char *what, const char *name)
-{
-	char buf[128], *text = NULL;
-
-	if (asprintf(&text, "%s %s: %s", what, name, strerror_r(-r, buf, sizeof(buf))) >= 0)
-		*ret_error = text;
-	return r;
-}
 
 /* ---- sessions from before a restart ---------------------------------------------------------- */
 
@@ -149,8 +141,9 @@ int hr_node_new(const struct hr_node_config *config, struct hr_node **ret, char 
 	if ((config->ranks && !hr_ranks_valid(config->ranks)) ||
 	    (config->local_ranks && !hr_ranks_valid(config->local_ranks))) {
 		hr_node_free(n);
-		return node_fail(ret_error, -EINVAL, "ranks",
-				 "must be a list, for example 0-47,64");
+		return hr_text_fail(-EINVAL, ret_error,
+				    "ranks must be a list, for example 0-47,64: %s",
+				    strerrordesc_np(EINVAL));
 	}
 	r = hr__node_open_stream(n, &found);
 	if (!r) {
@@ -176,7 +169,7 @@ int hr_node_new(const struct hr_node_config *config, struct hr_node **ret, char 
 	hr_fdstore_inherited_free(inherited, n_inherited);
 	if (r) {
 		hr_node_free(n);
-		return node_fail(ret_error, r, failed, name);
+		return hr_text_fail(r, ret_error, "%s %s: %s", failed, name, strerrordesc_np(-r));
 	}
 	*ret = n;
 	return 0;

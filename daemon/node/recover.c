@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "daemon/node/recover.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <pwd.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,6 +12,7 @@
 #include "store/segments.h"
 #include "store/store.h"
 #include "common/text.h"
+#include "common/users.h"
 #include "daemon/spool/appender.h"
 #include "daemon/engine/engine.h"
 #include "daemon/node/jobfile.h"
@@ -213,43 +212,28 @@ struct journals {
 	uid_t owner;  /* the owner of a refused folder */
 };
 
-static void find_in_stream(int fd, struct journals *ret)
+static int find_in_stream(void *context, const char *name, int fd)
 {
+	struct journals *ret = context;
 	struct stat st;
 
-	if (fstatat(fd, "journal", &st, AT_SYMLINK_NOFOLLOW) < 0 || hr_segments_taken(fd))
-		return;
+	(void)name;
+	if (fstatat(fd, "journal", &st, AT_SYMLINK_NOFOLLOW) < 0 || hr_stream_locked(fd))
+		return 0;
 	if (hr_store_is_own(fd)) {
 		ret->own = true;
 	} else if (fstat(fd, &st) == 0) {
 		ret->foreign = true;
 		ret->owner = st.st_uid;
 	}
+	return 0;
 }
 
-static void find_journals(int fd, unsigned levels, struct journals *ret)
+static int find_in_job(void *context, const char *name, int fd)
 {
-	struct dirent **entries;
-	int n;
-
-	if (levels == 0) {
-		find_in_stream(fd, ret);
-		return;
-	}
-	n = scandirat(fd, ".", &entries, NULL, NULL);
-	for (int i = 0; i < n; i++) {
-		int inner = entries[i]->d_name[0] == '.'
-				? -1
-				: hr_store_open_folder(fd, entries[i]->d_name);
-
-		if (inner >= 0) {
-			find_journals(inner, levels - 1, ret);
-			close(inner);
-		}
-		free(entries[i]);
-	}
-	if (n >= 0)
-		free(entries);
+	(void)name;
+	(void)hr_store_each_folder(fd, find_in_stream, context);
+	return 0;
 }
 
 int hr_stream_recover(const char *store, const struct hr_stream_id *id)
@@ -288,14 +272,12 @@ static int recover_all(int store_fd, const char *store, char **note)
 
 static void add_foreign(char **note, const char *store, uid_t owner)
 {
-	struct passwd entry, *found = NULL;
-	char *text = NULL, names[1024];
-	const char *user;
+	struct hr_user user;
+	char *text = NULL;
 	int n;
 
-	if (getpwuid_r(owner, &entry, names, sizeof(names), &found) != 0 || !found)
-		snprintf(names, sizeof(names), "%u", (unsigned)owner);
-	user = found ? found->pw_name : names;
+	if (!hr_user_by_id(owner, &user))
+		snprintf(user.name, sizeof(user.name), "%u", (unsigned)owner);
 	if (owner == geteuid())
 		n = asprintf(
 		    &text,
@@ -308,7 +290,7 @@ static void add_foreign(char **note, const char *store, uid_t owner)
 			     "%s%s: headraced was killed; its last events are in a journal of user "
 			     "%s and are missing here\n"
 			     "%s can add them: run `headrace query %s summary` once\n",
-			     *note ? *note : "", store, user, user, store);
+			     *note ? *note : "", store, user.name, user.name, store);
 	if (n < 0)
 		return;
 	free(*note);
@@ -323,7 +305,7 @@ int hr_store_recover(const char *store, char **ret_note)
 	*ret_note = NULL;
 	jobs = fd < 0 ? -1 : hr_store_open_folder(fd, "jobs");
 	if (jobs >= 0) {
-		find_journals(jobs, 2, &found);
+		(void)hr_store_each_folder(jobs, find_in_job, &found);
 		close(jobs);
 	}
 	if (found.own)

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/text.h"
 #include "daemon/spool/spool.h"
 #include "daemon/uplink/uplink.h"
 
@@ -65,9 +66,9 @@ int hr_private_uplink_open(const struct hr_private_config *config, struct hr_pri
 	if (!r)
 		r = private_uplink_start(p, config, ret_error);
 	if (r) {
-		if (!*ret_error && asprintf(ret_error, "cannot use the spool %s: %s",
-					    config->node.store, strerrordesc_np(-r)) < 0)
-			*ret_error = NULL;
+		if (!*ret_error)
+			hr_text_fail(r, ret_error, "cannot use the spool %s: %s",
+				     config->node.store, strerrordesc_np(-r));
 		hr_private_uplink_free(p);
 		return r;
 	}

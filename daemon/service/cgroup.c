@@ -1,13 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Finds the job in the cgroup of a process, and sets the cgroup whose processes probes record. */
 #include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
-#include "common/log.h"
+#include "common/procfs.h"
 #include "common/text.h"
 #include "daemon/base/cgroup.h"
 #include "daemon/service/internal.h"
@@ -39,19 +37,11 @@ bool hr__service_cgroup_of(pid_t pid, struct cgroup_of *ret)
 {
 	char path[64], text[4096], job[JOB_BYTES];
 	const char *mount, *end;
-	ssize_t bytes;
-	int fd;
 
 	ret->job[0] = ret->folder[0] = '\0';
 	snprintf(path, sizeof(path), "/proc/%d/cgroup", (int)pid);
-	fd = open(path, O_RDONLY | O_CLOEXEC);
-	if (fd < 0)
+	if (!hr_procfs_text(path, text, sizeof(text)))
 		return false;
-	bytes = read(fd, text, sizeof(text) - 1);
-	close(fd);
-	if (bytes <= 0)
-		return false;
-	text[bytes] = '\0';
 	for (const char *line = text; line; line = strchr(line, '\n')) {
 		line += *line == '\n';
 		end = line_job(line, job);

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "daemon/spool/spool_internal.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -14,7 +13,6 @@
 #include "store/segments.h"
 #include "common/now.h"
 
-#define NEW_FILE "paper.new"
 #define SEGMENTS 64u /* a full spool has about so many */
 #define BUSY_MS	 5000u
 #define LOOK_US	 10000u
@@ -90,65 +88,47 @@ int hr_spool_lock(struct hr_spool *s, int *ret_fd)
 	return 0;
 }
 
-/* Calls `see` for the folders in `fd`, which it closes. */
-static int each_folder(int fd, const char *above, hr_spool_see *see, void *arg)
-{
-	DIR *dir = fdopendir(fd);
-	struct dirent *entry;
-	int r = 0;
-
-	if (!dir) {
-		close(fd);
-		return -errno;
-	}
-	while (!r && (entry = readdir(dir)) != NULL) { // NOLINT(concurrency-mt-unsafe): own DIR
-		char folder[600];
-		int inner;
-
-		if (entry->d_name[0] == '.' || snprintf(folder, sizeof(folder), "%s/%s", above,
-							entry->d_name) >= (int)sizeof(folder))
-			continue;
-		inner = hr_store_open_folder(fd, entry->d_name);
-		if (inner < 0)
-			continue;
-		r = see(arg, folder, inner);
-		close(inner);
-	}
-	closedir(dir);
-	return r;
-}
-
 struct each {
 	hr_spool_see *see;
 	void *arg;
+	const char *job; /* the folder of the current job */
 };
 
-static int see_job(void *arg, const char *folder, int dir_fd)
+static int see_stream(void *context, const char *name, int dir_fd)
 {
-	const struct each *each = arg;
-	int fd = openat(dir_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	const struct each *each = context;
+	char folder[600];
 
-	return fd < 0 ? -errno : each_folder(fd, folder, each->see, each->arg);
+	if (snprintf(folder, sizeof(folder), "jobs/%s/%s", each->job, name) >= (int)sizeof(folder))
+		return 0;
+	return each->see(each->arg, folder, dir_fd);
+}
+
+static int see_job(void *context, const char *name, int dir_fd)
+{
+	struct each *each = context;
+
+	each->job = name;
+	return hr_store_each_folder(dir_fd, see_stream, each);
 }
 
 int hr_spool_each(struct hr_spool *s, hr_spool_see *see, void *arg)
 {
-	struct each each = {see, arg};
-	int fd = openat(s->dir_fd, "jobs", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	struct each each = {.see = see, .arg = arg};
+	int fd = openat(s->dir_fd, "jobs", O_RDONLY | O_DIRECTORY | O_CLOEXEC), r;
 
 	if (fd < 0)
 		return errno == ENOENT ? 0 : -errno;
-	return each_folder(fd, "jobs", see_job, &each);
+	r = hr_store_each_folder(fd, see_job, &each);
+	close(fd);
+	return r;
 }
 
 uint64_t hr__spool_acked(int stream_dir_fd)
 {
 	char text[32];
-	int fd = hr_store_open_file(stream_dir_fd, HR__SPOOL_ACKED, O_RDONLY);
-	ssize_t n = fd < 0 ? -1 : read(fd, text, sizeof(text) - 1);
+	int n = hr_store_read_file(stream_dir_fd, HR__SPOOL_ACKED, text, sizeof(text) - 1);
 
-	if (fd >= 0)
-		close(fd);
 	if (n <= 0)
 		return 0;
 	text[n] = '\0';
@@ -156,23 +136,6 @@ uint64_t hr__spool_acked(int stream_dir_fd)
 }
 
 /* ---- the stream that this process writes ----------------------------------------------------- */
-
-/* Makes a file atomically. */
-static int make_file(int dir_fd, const char *name, const void *content, size_t bytes)
-{
-	int fd = hr_store_open_file(dir_fd, NEW_FILE, O_WRONLY | O_CREAT | O_TRUNC), r = 0;
-
-	if (fd < 0)
-		return fd;
-	if (write(fd, content, bytes) != (ssize_t)bytes)
-		r = -ENOSPC;
-	if (!r && fdatasync(fd) < 0)
-		r = -errno;
-	if (!r && renameat(dir_fd, NEW_FILE, dir_fd, name) < 0)
-		r = -errno;
-	close(fd);
-	return r;
-}
 
 /* Before any frame, writes the collectors, then the secret, which completes the folder. */
 static int write_stream_files(const struct hr_spool *s, const char *dir)
@@ -183,11 +146,13 @@ static int write_stream_files(const struct hr_spool *s, const char *dir)
 	if (dir_fd < 0)
 		return -errno;
 	if (s->aim)
-		r = make_file(dir_fd, HR__SPOOL_AIM, s->aim, strlen(s->aim));
+		r = hr_store_replace_file(dir_fd, HR__SPOOL_AIM, s->aim, strlen(s->aim), true,
+					  NULL);
 	if (!r && getrandom(secret, sizeof(secret), 0) != (ssize_t)sizeof(secret))
 		r = -EIO;
 	if (!r)
-		r = make_file(dir_fd, HR__SPOOL_SECRET, secret, sizeof(secret));
+		r = hr_store_replace_file(dir_fd, HR__SPOOL_SECRET, secret, sizeof(secret), true,
+					  NULL);
 	close(dir_fd);
 	return r;
 }

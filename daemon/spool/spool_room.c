@@ -130,7 +130,7 @@ static void drop_acknowledged(struct survey *v, uint64_t room)
 
 		if (dir_fd < 0)
 			continue;
-		hr_segments_name(p->number, name);
+		hr_segment_name(p->number, name);
 		if (acknowledged(v, p, dir_fd) && unlinkat(dir_fd, name, 0) == 0) {
 			v->total -= p->bytes;
 			p->bytes = 0;
@@ -241,7 +241,7 @@ static int take_newest(struct survey *v, struct room_part *p, int dir_fd, int *r
 		return 1;
 	}
 	return faccessat(dir_fd, HR__SPOOL_JOURNAL, F_OK, AT_SYMLINK_NOFOLLOW) < 0 &&
-	       hr_segments_take(dir_fd, ret_lock) == 0;
+	       hr_stream_lock(dir_fd, ret_lock) == 0;
 }
 
 static void give_up_part(struct survey *v, struct room_part *p, Headrace__Frame__BodyCase kind)

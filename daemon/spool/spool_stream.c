@@ -35,25 +35,12 @@ struct hr__spool_reader {
 
 /* ---- opening --------------------------------------------------------------------------------- */
 
-static bool read_secret(int dir_fd, uint8_t ret[HR_SPOOL_SECRET_BYTES])
-{
-	int fd = hr_store_open_file(dir_fd, HR__SPOOL_SECRET, O_RDONLY);
-	ssize_t n = fd < 0 ? -1 : read(fd, ret, HR_SPOOL_SECRET_BYTES);
-
-	if (fd >= 0)
-		close(fd);
-	return n == (ssize_t)HR_SPOOL_SECRET_BYTES;
-}
-
 /* Reads the collectors of a stream. NULL: no memory. */
 static char *read_aim(int dir_fd)
 {
 	char text[4096];
-	int fd = hr_store_open_file(dir_fd, HR__SPOOL_AIM, O_RDONLY);
-	ssize_t n = fd < 0 ? -1 : read(fd, text, sizeof(text) - 1);
+	int n = hr_store_read_file(dir_fd, HR__SPOOL_AIM, text, sizeof(text) - 1);
 
-	if (fd >= 0)
-		close(fd);
 	text[n > 0 ? n : 0] = '\0';
 	return strdup(text);
 }
@@ -75,7 +62,8 @@ static int spool_stream_identify(struct hr_spool_stream *st)
 		return r;
 	st->id = o->start->stream_start;
 	st->acked = hr__spool_acked(o->dir_fd);
-	st->has_secret = read_secret(o->dir_fd, st->secret);
+	st->has_secret = hr_store_read_file(o->dir_fd, HR__SPOOL_SECRET, st->secret,
+					    sizeof(st->secret)) == (int)sizeof(st->secret);
 	st->aim = read_aim(o->dir_fd);
 	return st->aim ? 0 : -ENOMEM;
 }
@@ -245,7 +233,7 @@ static int open_part(struct hr__spool_reader *o, size_t at)
 
 	if (o->fd >= 0)
 		close(o->fd);
-	hr_segments_name(o->parts[at].number, name);
+	hr_segment_name(o->parts[at].number, name);
 	o->fd = hr_store_open_file(o->dir_fd, name, O_RDONLY);
 	if (o->fd < 0)
 		return o->fd;
@@ -320,15 +308,8 @@ static int note_acknowledged(struct hr__spool_reader *o, uint64_t seq)
 {
 	char text[32];
 	int n = snprintf(text, sizeof(text), "%" PRIu64 "\n", seq);
-	int fd =
-	    hr_store_open_file(o->dir_fd, HR__SPOOL_ACKED ".new", O_WRONLY | O_CREAT | O_TRUNC);
-	int r = fd < 0 ? fd : write(fd, text, (size_t)n) == n ? 0 : -ENOSPC;
 
-	if (fd >= 0)
-		close(fd);
-	if (!r && renameat(o->dir_fd, HR__SPOOL_ACKED ".new", o->dir_fd, HR__SPOOL_ACKED) < 0)
-		r = -errno;
-	return r;
+	return hr_store_replace_file(o->dir_fd, HR__SPOOL_ACKED, text, (size_t)n, false, NULL);
 }
 
 /* Returns how many segments at the beginning of the stream have no frame after `seq`. */
@@ -352,7 +333,7 @@ static uint64_t remove_parts(struct hr__spool_reader *o, size_t n)
 	for (size_t i = 0; i < n_files && files[i].number <= o->parts[n - 1].number; i++) {
 		char name[16];
 
-		hr_segments_name(files[i].number, name);
+		hr_segment_name(files[i].number, name);
 		if (unlinkat(o->dir_fd, name, 0) == 0)
 			removed += files[i].bytes;
 	}
@@ -409,7 +390,7 @@ enum hr_spool_end hr_spool_stream_end(struct hr_spool_stream *st)
 {
 	int dir_fd = st->own->dir_fd;
 
-	if (hr_segments_taken(dir_fd))
+	if (hr_stream_locked(dir_fd))
 		return HR_SPOOL_WRITTEN;
 	return faccessat(dir_fd, HR__SPOOL_JOURNAL, F_OK, AT_SYMLINK_NOFOLLOW) == 0
 		   ? HR_SPOOL_JOURNAL
@@ -455,7 +436,7 @@ int hr_spool_stream_remove(struct hr_spool_stream *st)
 
 	if (r)
 		return r;
-	r = hr_segments_take(o->dir_fd, &writer);
+	r = hr_stream_lock(o->dir_fd, &writer);
 	if (!r && hr_spool_stream_end(st) == HR_SPOOL_JOURNAL)
 		r = -EBUSY;
 	hr_spool_stream_rest(st);

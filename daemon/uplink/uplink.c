@@ -4,7 +4,6 @@
 #include <errno.h>
 #include <signal.h>
 #include <stdlib.h>
-#include <string.h>
 #include <sys/random.h>
 
 #define TICK_MS	      250u
@@ -89,21 +88,19 @@ static int copy_config(struct hr_uplink *u, const struct hr_uplink_config *c)
 	u->c.scan_ms = c->scan_ms ? c->scan_ms : SCAN_MS;
 	u->c.better_ms = c->better_ms ? c->better_ms : BETTER_MS;
 	u->c.collectors = NULL;
-	u->collectors = calloc(c->n_collectors, sizeof(*u->collectors));
+	u->collectors =
+	    hr_arena_copy(&u->memory, c->collectors, c->n_collectors * sizeof(*u->collectors));
 	if (c->tls) {
-		u->tls_cert = strdup(c->tls->cert);
-		u->tls_key = strdup(c->tls->key);
-		u->tls_ca = strdup(c->tls->ca);
-		if (!u->tls_cert || !u->tls_key || !u->tls_ca)
-			return -ENOMEM;
+		u->tls_cert = hr_arena_text(&u->memory, c->tls->cert);
+		u->tls_key = hr_arena_text(&u->memory, c->tls->key);
+		u->tls_ca = hr_arena_text(&u->memory, c->tls->ca);
 	}
 	u->c.tls = NULL;
-	u->software = strdup(c->software);
-	u->node = strdup(c->node);
-	u->boot_id = strdup(c->boot_id);
-	if (!u->collectors || !u->software || !u->node || !u->boot_id)
+	u->software = hr_arena_text(&u->memory, c->software);
+	u->node = hr_arena_text(&u->memory, c->node);
+	u->boot_id = hr_arena_text(&u->memory, c->boot_id);
+	if (u->memory.failed)
 		return -ENOMEM;
-	memcpy(u->collectors, c->collectors, c->n_collectors * sizeof(*u->collectors));
 	if (getrandom(&u->backoff.random, sizeof(u->backoff.random), 0) < 0 || !u->backoff.random)
 		u->backoff.random = SEED_FALLBACK;
 	return 0;
@@ -143,13 +140,7 @@ static void uplink_done(struct hr_uplink *u, bool loop)
 	hr__streams_free(u);
 	hr_tls_unref(u->tls);
 	pthread_mutex_destroy(&u->lock);
-	free(u->tls_cert);
-	free(u->tls_key);
-	free(u->tls_ca);
-	free(u->collectors);
-	free(u->software);
-	free(u->node);
-	free(u->boot_id);
+	hr_arena_free(&u->memory);
 	free(u);
 }
 

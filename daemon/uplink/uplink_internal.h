@@ -84,6 +84,7 @@ struct hr_uplink {
 	char *software, *node, *boot_id;
 	struct hr_tls *tls; /* the files as they were last read; NULL: plain TCP, or not read yet */
 	char *tls_cert, *tls_key, *tls_ca; /* NULL: plain TCP */
+	struct hr_arena memory;		   /* of all these texts, and of `collectors` */
 	pthread_t thread;
 	uv_loop_t loop;
 	uv_async_t wake;

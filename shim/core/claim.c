@@ -8,7 +8,6 @@
 #include "shim/core/ring.h"
 
 #include <errno.h>
-#include <sys/mman.h>
 
 #include "shim/core/clock.h"
 #include "shim/core/sys.h"

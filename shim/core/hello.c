@@ -23,31 +23,31 @@ char *hr__hello_scratch(void)
 	return (char *)message;
 }
 
-static void item(enum hr_item_kind kind, const void *value, size_t bytes)
+/* Returns where the value of the next item begins. NULL: `bytes` do not fit. */
+static uint8_t *item_room(size_t bytes)
 {
-	struct hr_item_hdr hdr = {.kind = (uint16_t)kind, .bytes = (uint16_t)bytes};
+	if (sizeof(message) - used < sizeof(struct hr_item_hdr) + bytes)
+		return NULL;
+	return message + used + sizeof(struct hr_item_hdr);
+}
 
-	if (bytes > UINT16_MAX || sizeof(message) - used < sizeof(hdr) + bytes)
-		return;
+/* Adds the item whose value was written into its room. */
+static void item_add(enum hr_item_kind kind, size_t bytes)
+{
+	const struct hr_item_hdr hdr = {.kind = (uint16_t)kind, .bytes = (uint16_t)bytes};
+
 	memcpy(message + used, &hdr, sizeof(hdr));
-	memcpy(message + used + sizeof(hdr), value, bytes);
 	used += sizeof(hdr) + bytes;
 }
 
 /* Adds an item. `reader` writes its value in place, and returns its size or -errno. */
 static void item_read(enum hr_item_kind kind, long (*reader)(char *buf, size_t cap), size_t cap)
 {
-	struct hr_item_hdr hdr = {.kind = (uint16_t)kind};
-	long n;
+	char *value = (char *)item_room(cap);
+	long n = value != NULL ? reader(value, cap) : 0;
 
-	if (sizeof(message) - used < sizeof(hdr) + cap)
-		return;
-	n = reader((char *)message + used + sizeof(hdr), cap);
-	if (n <= 0)
-		return;
-	hdr.bytes = (uint16_t)n;
-	memcpy(message + used, &hdr, sizeof(hdr));
-	used += sizeof(hdr) + (size_t)n;
+	if (n > 0)
+		item_add(kind, (size_t)n);
 }
 
 static long read_exe(char *buf, size_t cap)
@@ -102,24 +102,24 @@ static void item_cover(void)
 	    .thread = (int64_t)((uintptr_t)&hr__self - thread_pointer()),
 	    .began_ticks = hr__self.began,
 	};
+	uint8_t *value = item_room(sizeof(cover));
 
-	item(HR_ITEM_COVER, &cover, sizeof(cover));
+	if (value == NULL)
+		return;
+	memcpy(value, &cover, sizeof(cover));
+	item_add(HR_ITEM_COVER, sizeof(cover));
 }
 
 static size_t item_env(uint32_t *at)
 {
-	struct hr_item_hdr hdr = {.kind = HR_ITEM_ENV};
-	size_t n;
+	uint8_t *value = item_room(0);
+	size_t n; /* at most HR__ENV_BYTES */
 
-	if (sizeof(message) - used < sizeof(hdr))
+	if (value == NULL)
 		return 0;
-	n = hr__env_next(at, (char *)message + used + sizeof(hdr),
-			 sizeof(message) - used - sizeof(hdr));
-	hdr.bytes = (uint16_t)n; /* at most HR__ENV_BYTES */
-	if (n > 0) {
-		memcpy(message + used, &hdr, sizeof(hdr));
-		used += sizeof(hdr) + n;
-	}
+	n = hr__env_next(at, (char *)value, (size_t)(message + sizeof(message) - value));
+	if (n > 0)
+		item_add(HR_ITEM_ENV, n);
 	return n;
 }
 
@@ -144,13 +144,11 @@ static void items_env(void)
 /* Moves the private counters into the message. No other thread changes them until the answer. */
 static void item_counters(void)
 {
-	struct hr_item_hdr hdr = {.kind = HR_ITEM_COUNTERS};
-	uint8_t *start = message + used + sizeof(hdr);
+	uint8_t *start = item_room(HR_OP_MAX * sizeof(struct hr_counter));
 
 	n_taken = 0;
 	taken = start;
-	if (sizeof(message) - used < sizeof(hdr) + HR_OP_MAX * sizeof(struct hr_counter) ||
-	    __atomic_exchange_n(&hr__wiped.counting, 0, __ATOMIC_ACQUIRE) == 0)
+	if (start == NULL || __atomic_exchange_n(&hr__wiped.counting, 0, __ATOMIC_ACQUIRE) == 0)
 		return;
 	for (unsigned op = HR_CTL_REGION; op < HR_OP_MAX; op++) {
 		struct hr_lost *l = &hr__wiped.counters[op];
@@ -163,11 +161,8 @@ static void item_counters(void)
 		c.total.ticks = __atomic_exchange_n(&l->ticks, 0, __ATOMIC_RELAXED);
 		memcpy(start + n_taken++ * sizeof(c), &c, sizeof(c));
 	}
-	if (n_taken == 0)
-		return;
-	hdr.bytes = (uint16_t)(n_taken * sizeof(struct hr_counter));
-	memcpy(message + used, &hdr, sizeof(hdr));
-	used += sizeof(hdr) + hdr.bytes;
+	if (n_taken > 0)
+		item_add(HR_ITEM_COUNTERS, n_taken * sizeof(struct hr_counter));
 }
 
 void hr__hello_counters_return(void)

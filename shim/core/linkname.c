@@ -7,32 +7,30 @@
 #define MEMFD	"/memfd:"
 #define TMPFILE "#tmpfile"
 
-static void numbered(char buf[32], const char *before, int number, const char *after)
+char *hr__put_digits(char *to, uint64_t n)
 {
-	char digits[12];
-	size_t n = 0, at = 0;
+	char digits[20];
+	int count = 0;
 
-	while (before[at] != '\0') {
-		buf[at] = before[at];
-		at++;
-	}
 	do {
-		digits[n++] = (char)('0' + number % 10);
-		number /= 10;
-	} while (number > 0);
-	while (n > 0)
-		buf[at++] = digits[--n];
-	memcpy(buf + at, after, strlen(after) + 1);
+		digits[count++] = (char)('0' + n % 10);
+		n /= 10;
+	} while (n > 0);
+	while (count > 0)
+		*to++ = digits[--count];
+	return to;
 }
 
 void hr__linkname_proc(char buf[32], int fd)
 {
-	numbered(buf, "/proc/self/fd/", fd, "");
+	memcpy(buf, "/proc/self/fd/", 14);
+	*hr__put_digits(buf + 14, (uint32_t)fd) = '\0';
 }
 
 void hr__linkname_stat(char buf[32], int pid)
 {
-	numbered(buf, "/proc/", pid, "/stat");
+	memcpy(buf, "/proc/", 6);
+	memcpy(hr__put_digits(buf + 6, (uint32_t)pid), "/stat", 6);
 }
 
 /* If the base name is "#" and digits, returns the length of the folder part, otherwise 0. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * linkname.h - turns a link /proc/self/fd/N into a path
+ * linkname.h - turns a link /proc/self/fd/N into a path; writes numbers
  *
  * Threads   Any: pure functions of the caller's memory, which are async-signal-safe.
  */
@@ -9,8 +9,12 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
-/* Writes "/proc/self/fd/N"; fd >= 0. */
+/* Writes at most 20 digits, without a NUL. Returns the end of the digits. */
+char *hr__put_digits(char *to, uint64_t n);
+
+/* Writes "/proc/self/fd/N". A negative fd gives a link that does not exist. */
 void hr__linkname_proc(char buf[32], int fd);
 void hr__linkname_stat(char buf[32], int pid); /* writes "/proc/PID/stat" */
 

@@ -320,7 +320,9 @@ const char *hr__interned_utf8(const wchar_t *wide, char out[HR__INTERN_TEXT + 1]
 {
 	size_t n = 0;
 
-	for (; wide != NULL && *wide != 0; wide++) {
+	if (wide == NULL)
+		return NULL;
+	for (; *wide != 0; wide++) {
 		uint32_t c = (uint32_t)*wide;
 
 		if (n + 4 > HR__INTERN_TEXT)

@@ -67,7 +67,7 @@ struct headrace_name *hr__interned_name_kept(struct hr__domain *d, uint32_t cate
 /* Sets the name of a category for later regions. If `name` is NULL, changes nothing. */
 void hr__interned_category(struct hr__domain *d, uint32_t category, const char *name);
 
-/* Returns a wide text as UTF-8, cut like other texts. */
+/* Returns a wide text as UTF-8, cut like other texts, or NULL for NULL. */
 const char *hr__interned_utf8(const wchar_t *wide, char out[HR__INTERN_TEXT + 1]);
 
 /* Records that a thread got a name, as a mark with the args {"tid":N}. */

@@ -69,12 +69,14 @@ static struct headrace_name *nvtx_name_of(struct hr__domain *d, const struct att
 	case MESSAGE_WIDE:
 		return wide_name(d, a->category, a->message);
 	case MESSAGE_REGISTERED:
-		if (a->message == NULL) /* the string was never registered */
-			return hr__interned_name(d, a->category, NULL);
-		return hr__interned_name_kept(d, a->category, (void *)(uintptr_t)a->message);
+		if (a->message != NULL) /* otherwise the string was never registered */
+			return hr__interned_name_kept(d, a->category,
+						      (void *)(uintptr_t)a->message);
+		break;
 	default:
-		return hr__interned_name(d, a->category, NULL);
+		break;
 	}
+	return hr__interned_name(d, a->category, NULL);
 }
 
 static const struct hr__payload *payload_of(const struct attributes *a, struct hr__payload *room)
@@ -85,131 +87,22 @@ static const struct hr__payload *payload_of(const struct attributes *a, struct h
 	return room;
 }
 
-static void mark(struct hr__domain *d, const struct attributes *a)
-{
-	char text[HR__PAYLOAD_TEXT];
-	struct hr__payload room;
-	const struct hr__payload *p = payload_of(a, &room);
-
-	hr__region_mark(nvtx_name_of(d, a), p != NULL && hr__payload_text(p, text) ? text : NULL);
-}
-
 static int push(struct hr__domain *d, struct headrace_name *name, const struct hr__payload *payload)
 {
 	hr__region_begin(name, d->stack, payload);
 	return NO_TRACKING;
 }
 
-/* ---- CORE: without a domain -------------------------------------------------------------------------- */
-
-static void mark_ex(const struct attributes *a)
-{
-	mark(domain_of(NULL), a);
-}
-
-static void mark_a(const char *text)
-{
-	hr__region_mark(hr__interned_name(domain_of(NULL), 0, text), NULL);
-}
-
-static void mark_w(const wchar_t *text)
-{
-	hr__region_mark(wide_name(domain_of(NULL), 0, text), NULL);
-}
-
-static uint64_t start_ex(const struct attributes *a)
-{
-	struct hr__payload room;
-
-	return hr__region_start(nvtx_name_of(domain_of(NULL), a), payload_of(a, &room));
-}
-
-static uint64_t start_a(const char *text)
-{
-	return hr__region_start(hr__interned_name(domain_of(NULL), 0, text), NULL);
-}
-
-static uint64_t start_w(const wchar_t *text)
-{
-	return hr__region_start(wide_name(domain_of(NULL), 0, text), NULL);
-}
-
-static void nvtx_end(uint64_t span)
-{
-	hr__region_finish(span, NULL);
-}
-
-static int push_ex(const struct attributes *a)
-{
-	struct hr__payload room;
-
-	return push(domain_of(NULL), nvtx_name_of(domain_of(NULL), a), payload_of(a, &room));
-}
-
-static int push_a(const char *text)
-{
-	return push(domain_of(NULL), hr__interned_name(domain_of(NULL), 0, text), NULL);
-}
-
-static int push_w(const wchar_t *text)
-{
-	return push(domain_of(NULL), wide_name(domain_of(NULL), 0, text), NULL);
-}
-
-static int pop(void)
-{
-	hr__region_end(domain_of(NULL)->stack, NULL);
-	return NO_TRACKING;
-}
-
-static void name_category_a(uint32_t category, const char *name)
-{
-	hr__interned_category(domain_of(NULL), category, name);
-}
-
-static void name_category_w(uint32_t category, const wchar_t *name)
-{
-	char text[HR__INTERN_TEXT + 1];
-
-	hr__interned_category(domain_of(NULL), category,
-			      name != NULL ? hr__interned_utf8(name, text) : NULL);
-}
-
-static void name_thread_a(uint32_t tid, const char *name)
-{
-	hr__interned_thread(domain_of(NULL), name, tid);
-}
-
-static void name_thread_w(uint32_t tid, const wchar_t *name)
-{
-	char text[HR__INTERN_TEXT + 1];
-
-	hr__interned_thread(domain_of(NULL), hr__interned_utf8(name, text), tid);
-}
-
-static function *const core[] = {
-    [1] = (function *)mark_ex,
-    [2] = (function *)mark_a,
-    [3] = (function *)mark_w,
-    [4] = (function *)start_ex,
-    [5] = (function *)start_a,
-    [6] = (function *)start_w,
-    [7] = (function *)nvtx_end,
-    [8] = (function *)push_ex,
-    [9] = (function *)push_a,
-    [10] = (function *)push_w,
-    [11] = (function *)pop,
-    [12] = (function *)name_category_a,
-    [13] = (function *)name_category_w,
-    [14] = (function *)name_thread_a,
-    [15] = (function *)name_thread_w,
-};
-
 /* ---- CORE2: with a domain -------------------------------------------------------------------- */
 
 static void domain_mark_ex(void *domain, const struct attributes *a)
 {
-	mark(domain_of(domain), a);
+	char text[HR__PAYLOAD_TEXT];
+	struct hr__payload room;
+	const struct hr__payload *p = payload_of(a, &room);
+
+	hr__region_mark(nvtx_name_of(domain_of(domain), a),
+			p != NULL && hr__payload_text(p, text) ? text : NULL);
 }
 
 static uint64_t domain_start_ex(void *domain, const struct attributes *a)
@@ -246,29 +139,23 @@ static void domain_name_category_w(void *domain, uint32_t category, const wchar_
 {
 	char text[HR__INTERN_TEXT + 1];
 
-	hr__interned_category(domain_of(domain), category,
-			      name != NULL ? hr__interned_utf8(name, text) : NULL);
-}
-
-static const void *registered(const char *text)
-{
-	/* The handle if no room is left. It is not NULL, because NULL means no text. */
-	static struct hr__text_interned nameless = {.text = HR__INTERN_NAMELESS};
-	const struct hr__text_interned *kept = hr__interned_text(text);
-
-	return kept != NULL ? kept : &nameless;
+	hr__interned_category(domain_of(domain), category, hr__interned_utf8(name, text));
 }
 
 static const void *domain_register_a(void *domain, const char *text)
 {
-	return text != NULL ? registered(text) : NULL;
+	/* The handle if no room is left. It is not NULL, because NULL means no text. */
+	static struct hr__text_interned nameless = {.text = HR__INTERN_NAMELESS};
+	const struct hr__text_interned *kept = text != NULL ? hr__interned_text(text) : NULL;
+
+	return kept != NULL || text == NULL ? kept : &nameless;
 }
 
 static const void *domain_register_w(void *domain, const wchar_t *wide)
 {
 	char text[HR__INTERN_TEXT + 1];
 
-	return wide != NULL ? registered(hr__interned_utf8(wide, text)) : NULL;
+	return domain_register_a(domain, hr__interned_utf8(wide, text));
 }
 
 static void *domain_create_a(const char *name)
@@ -280,7 +167,7 @@ static void *domain_create_w(const wchar_t *name)
 {
 	char text[HR__INTERN_TEXT + 1];
 
-	return hr__interned_domain(name != NULL ? hr__interned_utf8(name, text) : NULL);
+	return hr__interned_domain(hr__interned_utf8(name, text));
 }
 
 /* Does nothing, because another domain may use the same name, and names are never freed. */
@@ -301,6 +188,103 @@ static function *const core2[] = {
     [12] = (function *)domain_create_a,
     [13] = (function *)domain_create_w,
     [14] = (function *)domain_destroy,
+};
+
+/* ---- CORE: without a domain -------------------------------------------------------------------------- */
+
+static void mark_ex(const struct attributes *a)
+{
+	domain_mark_ex(NULL, a);
+}
+
+static void mark_a(const char *text)
+{
+	hr__region_mark(hr__interned_name(domain_of(NULL), 0, text), NULL);
+}
+
+static void mark_w(const wchar_t *text)
+{
+	hr__region_mark(wide_name(domain_of(NULL), 0, text), NULL);
+}
+
+static uint64_t start_ex(const struct attributes *a)
+{
+	return domain_start_ex(NULL, a);
+}
+
+static uint64_t start_a(const char *text)
+{
+	return hr__region_start(hr__interned_name(domain_of(NULL), 0, text), NULL);
+}
+
+static uint64_t start_w(const wchar_t *text)
+{
+	return hr__region_start(wide_name(domain_of(NULL), 0, text), NULL);
+}
+
+static void nvtx_end(uint64_t span)
+{
+	hr__region_finish(span, NULL);
+}
+
+static int push_ex(const struct attributes *a)
+{
+	return domain_push_ex(NULL, a);
+}
+
+static int push_a(const char *text)
+{
+	return push(domain_of(NULL), hr__interned_name(domain_of(NULL), 0, text), NULL);
+}
+
+static int push_w(const wchar_t *text)
+{
+	return push(domain_of(NULL), wide_name(domain_of(NULL), 0, text), NULL);
+}
+
+static int pop(void)
+{
+	return domain_pop(NULL);
+}
+
+static void name_category_a(uint32_t category, const char *name)
+{
+	domain_name_category_a(NULL, category, name);
+}
+
+static void name_category_w(uint32_t category, const wchar_t *name)
+{
+	domain_name_category_w(NULL, category, name);
+}
+
+static void name_thread_a(uint32_t tid, const char *name)
+{
+	hr__interned_thread(domain_of(NULL), name, tid);
+}
+
+static void name_thread_w(uint32_t tid, const wchar_t *name)
+{
+	char text[HR__INTERN_TEXT + 1];
+
+	hr__interned_thread(domain_of(NULL), hr__interned_utf8(name, text), tid);
+}
+
+static function *const core[] = {
+    [1] = (function *)mark_ex,
+    [2] = (function *)mark_a,
+    [3] = (function *)mark_w,
+    [4] = (function *)start_ex,
+    [5] = (function *)start_a,
+    [6] = (function *)start_w,
+    [7] = (function *)nvtx_end,
+    [8] = (function *)push_ex,
+    [9] = (function *)push_a,
+    [10] = (function *)push_w,
+    [11] = (function *)pop,
+    [12] = (function *)name_category_a,
+    [13] = (function *)name_category_w,
+    [14] = (function *)name_thread_a,
+    [15] = (function *)name_thread_w,
 };
 
 static void fill(const struct callbacks *c, int module, function *const *ours, unsigned n)

@@ -11,20 +11,6 @@ enum { TYPE_UINT64 = 1, TYPE_INT64, TYPE_DOUBLE, TYPE_UINT32, TYPE_INT32, TYPE_F
 #define DIGITS_FLOAT  7
 #define WHOLE	      1e15 /* smaller whole numbers are written without exponent */
 
-char *hr__put_digits(char *to, uint64_t n)
-{
-	char digits[20];
-	int count = 0;
-
-	do {
-		digits[count++] = (char)('0' + n % 10);
-		n /= 10;
-	} while (n > 0);
-	while (count > 0)
-		*to++ = digits[--count];
-	return to;
-}
-
 static char *put_signed(char *to, int64_t n)
 {
 	if (n < 0)

@@ -422,16 +422,6 @@ static void turn(int64_t *number, uint64_t *span, struct headrace_name *name, ui
 		      NULL);
 }
 
-static void turn_step(int64_t step, uint64_t at)
-{
-	turn(&hr__wiped.step, &hr__wiped.step_span, &step_name, KIND_STEP, step, at);
-}
-
-static void turn_epoch(int64_t epoch, uint64_t at)
-{
-	turn(&hr__wiped.epoch, &hr__wiped.epoch_span, &epoch_name, KIND_EPOCH, epoch, at);
-}
-
 /* ---- headrace.h ------------------------------------------------------------------------------------ */
 
 static void api_begin(struct headrace_name *name)
@@ -463,18 +453,6 @@ static void api_mark(struct headrace_name *name, const char *args)
 		hr__region_mark(name, args);
 }
 
-static void api_step(int64_t step)
-{
-	if (hr__image.on)
-		turn_step(step, 0);
-}
-
-static void api_epoch(int64_t epoch)
-{
-	if (hr__image.on)
-		turn_epoch(epoch, 0);
-}
-
 static void api_variable(const char *text)
 {
 	const char *is = text != NULL ? strchr(text, '=') : NULL;
@@ -496,13 +474,24 @@ static uint64_t api_now(void)
 static void api_step_at(int64_t step, uint64_t moment)
 {
 	if (hr__image.on)
-		turn_step(step, moment);
+		turn(&hr__wiped.step, &hr__wiped.step_span, &step_name, KIND_STEP, step, moment);
+}
+
+static void api_step(int64_t step)
+{
+	api_step_at(step, 0);
 }
 
 static void api_epoch_at(int64_t epoch, uint64_t moment)
 {
 	if (hr__image.on)
-		turn_epoch(epoch, moment);
+		turn(&hr__wiped.epoch, &hr__wiped.epoch_span, &epoch_name, KIND_EPOCH, epoch,
+		     moment);
+}
+
+static void api_epoch(int64_t epoch)
+{
+	api_epoch_at(epoch, 0);
 }
 
 static void api_step_undo(void)

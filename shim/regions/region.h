@@ -11,6 +11,7 @@
 
 #include "include/headrace.h"
 #include "shim/core/internal.h"
+#include "shim/core/linkname.h"
 
 /* Each range belongs to an API: hr__region_end() ends the innermost range of one API. */
 #define HR__REGIONS_API 1u /* headrace.h; others use hashes of the domain, highest bit set */
@@ -23,8 +24,6 @@ struct hr__payload {
 #define HR__PAYLOAD_TEXT 48u
 /* Writes a JSON object. False: JSON cannot represent the number. */
 bool hr__payload_text(const struct hr__payload *p, char out[HR__PAYLOAD_TEXT]);
-/* Writes at most 20 digits, without a NUL. Returns the end of the digits. */
-char *hr__put_digits(char *to, uint64_t n);
 
 /* If possible, gets a ring for the thread first. `payload` may be NULL. */
 void hr__region_begin(struct headrace_name *name, uint32_t stack,

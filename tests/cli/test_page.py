@@ -2,10 +2,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """`headrace report`: pages of real jobs in real browsers; what they show is compared with SQL and with the file system."""
 
+import glob
+import http.client
 import json
 import os
+import re
 import shutil
+import signal
 import subprocess
+import time
 import unittest
 
 from harness import HEADRACE, Case, clean_environment, main
@@ -200,6 +205,93 @@ class Page(Case):
         done = self.run_it("--report", page, "-o", "tcp://127.0.0.1:9", "--", "true")
         self.assertEqual(done.returncode, 125)
         self.assertIn("--report needs a store in a folder", done.stderr)
+
+    # ---- served ----
+
+    def serve(self, *words):
+        """The server's address, and the server."""
+        command = [HEADRACE, *words]
+        server = subprocess.Popen(command, env=clean_environment(), cwd=self.dir, stderr=subprocess.PIPE, text=True)
+        self.addCleanup(server.stderr.close)
+        self.addCleanup(server.wait)
+        self.addCleanup(server.kill)
+        for line in server.stderr:
+            if found := re.search(r"http://(127\.0\.0\.1:\d+)(/\w+/)", line):
+                return found[1], found[2], server
+        self.fail("the server printed no address")
+
+    def get(self, host, path, method="GET", **fields):
+        connection = http.client.HTTPConnection(host, timeout=10)
+        self.addCleanup(connection.close)
+        connection.request(method, path, headers={name.replace("_", "-"): value for name, value in fields.items()})
+        answer = connection.getresponse()
+        return answer.status, answer.read().decode()
+
+    def test_served(self):
+        """The page and its data need the token; strangers, other names and other sites get nothing."""
+        with open(os.path.join(self.data, "file"), "wb") as f:
+            f.write(b"x" * 700)
+        self.run_it("--", "cat", os.path.join(self.data, "file"))
+        host, path, server = self.serve("report", "--serve", self.store)
+        status, text = self.get(host, path)
+        self.assertEqual(status, 200)
+        self.assertIn('"live": true', text)
+        status, text = self.get(host, path + "data")
+        self.assertEqual(status, 200)
+        self.assertEqual(sum(row["bytes_read"] for row in json.loads(text)["data"]["files"]), 700)
+        self.assertIn("<h1>", json.loads(text)["verdict"])
+        local = host.replace("127.0.0.1", "localhost")
+        self.assertEqual(self.get(host, path + "data", Host=local)[0], 200)
+        wrong = path[:-2] + ("0" if path[-2] != "0" else "1") + "/"
+        refused = [
+            self.get(host, "/"), self.get(host, "/data"), self.get(host, wrong), self.get(host, wrong + "data"), self.get(host, path[:-1]),
+            self.get(host, path + "data", Host="evil.example"), self.get(host, path, Host=f"evil.example:{host.split(':')[1]}"),
+            self.get(host, path + "data", Sec_Fetch_Site="cross-site"), self.get(host, path + "data", Sec_Fetch_Site="same-site"),
+            self.get(host, path + "../data"), self.get(host, path + "data", method="POST"),
+        ]
+        for status, text in refused:
+            self.assertIn((status, text), [(404, "Not Found\n"), (405, "Method Not Allowed\n")])
+        for file in glob.glob("/proc/net/tcp*"):  # not at another address
+            with open(file, encoding="ascii") as f:
+                listening = [line.split()[1] for line in f if line.split()[3] == "0A"]
+            for address in listening:
+                if int(address.split(":")[1], 16) == int(host.split(":")[1]):
+                    self.assertEqual(address.split(":")[0], "0100007F")
+        server.send_signal(signal.SIGINT)
+        self.assertEqual(server.wait(10), 0)
+
+    def test_served_while_the_job_runs(self):
+        """`headrace top --web` shows what a running job has just done."""
+        go = os.path.join(self.dir, "go")
+        script = f"import os, time\nwhile not os.path.exists({go!r}):\n    open({self.data!r} + '/file', 'ab').write(b'x' * 100)\n    time.sleep(0.01)"
+        process = self.start("--", PYTHON, "-c", script)
+        self.addCleanup(process.communicate)
+        self.addCleanup(lambda: open(go, "w", encoding="ascii").close())
+        while self.headrace("top", "--count", "1", "store").returncode != 0:
+            self.assertIsNone(process.poll())
+        host, path, _ = self.serve("top", "--web", "store")
+
+        def written():
+            data = json.loads(self.get(host, path + "data")[1])["data"]
+            self.assertEqual(data["facts"][0]["state"], "running")
+            return sum(row["bytes_written"] for row in data["mounts"])
+
+        first = written()
+        deadline = time.monotonic() + 15
+        while written() <= first:
+            self.assertLess(time.monotonic(), deadline, "no new data")
+            time.sleep(0.2)
+        self.assertLessEqual(written(), os.path.getsize(os.path.join(self.data, "file")))
+
+    def test_serving_mistakes(self):
+        done = self.headrace("report", "--serve", "nowhere")
+        self.assertEqual(done.returncode, 66)
+        self.assertIn("nowhere", done.stderr)
+        for port in ("x", "70000", "-1", ""):
+            done = self.headrace("report", "--serve", "--port", port, "nowhere")
+            self.assertEqual(done.returncode, 2, port)
+        self.assertEqual(self.headrace("report", "--serve", "one", "two").returncode, 2)
+        self.assertNotEqual(self.headrace("top", "--web", "nobody").returncode, 0)
 
     def test_mistakes(self):
         self.assertIn("no store given", self.report(status=66).stderr)

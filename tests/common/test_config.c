@@ -303,11 +303,6 @@ static void test_mistakes_in_flags(void **state)
 
 		assert_int_equal(hr_config_flag(keys, N, &c, 1, &unknown[k], &i, &error), -ENOENT);
 	}
-	assert_int_equal(hr_config_set(keys, N, &c, "sessions", "9", &error), 0);
-	assert_int_equal(c.sessions, 9);
-	assert_int_equal(hr_config_set(keys, N, &c, "session", "9", &error), -EINVAL);
-	assert_string_equal(error, "unknown key 'session'");
-	free(error);
 	hr_config_done(keys, N, &c);
 }
 

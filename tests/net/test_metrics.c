@@ -16,6 +16,7 @@
 #include <cmocka.h>
 
 #include "net/address.h"
+#include "net/http.h"
 #include "net/metrics.h"
 
 #define GOOD	 "GET /metrics HTTP/1.1\r\nHost: n1\r\n\r\n"
@@ -164,7 +165,7 @@ static void test_judge(void **state)
 	    {"\r\n\r\n", 400},
 	    {"\x16\x03\x01\r\n\r\n", 400},
 	};
-	char full[HR_METRICS_REQUEST_MOST];
+	char full[HR_HTTP_REQUEST_MOST];
 
 	(void)state;
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
@@ -312,7 +313,7 @@ static void test_gone_in_the_middle(void **state)
 /* It hears why, though it has not stopped sending. */
 static void test_long_request(void **state)
 {
-	static char much[20 * HR_METRICS_REQUEST_MOST];
+	static char much[20 * HR_HTTP_REQUEST_MOST];
 	struct rig rig;
 	char text[4096];
 	int fd;
@@ -331,20 +332,20 @@ static void test_long_request(void **state)
 
 static void test_many_wait(void **state)
 {
-	int fds[3 * HR_METRICS_CLIENTS];
+	int fds[3 * HR_HTTP_CLIENTS];
 	struct rig rig;
 	char text[4096];
 	unsigned sent_away = 0;
 
 	(void)state;
 	start(&rig);
-	for (size_t i = 0; i < 3 * HR_METRICS_CLIENTS; i++) {
+	for (size_t i = 0; i < 3 * HR_HTTP_CLIENTS; i++) {
 		fds[i] = client(&rig);
 		turn(&rig);
 	}
 	ask(&rig, GOOD, text, sizeof(text));
 	assert_non_null(strstr(text, "\nasked_total 1\n"));
-	for (size_t i = 0; i < 3 * HR_METRICS_CLIENTS; i++) {
+	for (size_t i = 0; i < 3 * HR_HTTP_CLIENTS; i++) {
 		char byte;
 
 		if (recv(fds[i], &byte, 1, 0) == 0) {
@@ -353,7 +354,7 @@ static void test_many_wait(void **state)
 		}
 		close(fds[i]);
 	}
-	assert_int_equal(sent_away, 2 * HR_METRICS_CLIENTS + 1);
+	assert_int_equal(sent_away, 2 * HR_HTTP_CLIENTS + 1);
 	stop(&rig);
 }
 

@@ -47,12 +47,19 @@ function table(rows: Row[]): HTMLElement {
   return element("div", { class: "scroll" }, element("table", {}, element("thead", {}, head), element("tbody", {}, ...body)), ...more);
 }
 
-function details(summary: string, make: () => Node): HTMLElement {
-  const made = element("details", {}, element("summary", {}, summary));
-  made.addEventListener("toggle", () => {
-    if (made.childNodes.length === 1) made.append(make());
-  });
-  return made;
+// Its content is made when it is opened; `update` makes it again.
+function details(summary: string, make: () => Node): { node: HTMLElement; update: (summary: string) => void } {
+  const title = element("summary", {}, summary);
+  const node = element("details", {}, title);
+  const fill = (): void => node.replaceChildren(title, ...(node.hasAttribute("open") ? [make()] : []));
+  node.addEventListener("toggle", fill);
+  return {
+    node,
+    update: (next) => {
+      title.textContent = next;
+      fill();
+    },
+  };
 }
 
 // A query as a user can run it: with the expressions that all queries share.
@@ -62,10 +69,8 @@ function whole(query: string): string {
   return `${about}${common}${body.startsWith("WITH ") ? `,\n${body.slice(5)}` : `\n${body}`}`;
 }
 
-const proof = (rows: Row[], query: string): Node[] => [
-  details(`Table (${rows.length.toLocaleString("en-US")} rows)`, () => table(rows)),
-  details("Query", () => element("pre", {}, whole(query))),
-];
+const tableTitle = (rows: Row[]): string => `Table (${rows.length.toLocaleString("en-US")} rows)`;
+const queryOf = (query: string): HTMLElement => details("Query", () => element("pre", {}, whole(query))).node;
 
 type Scaled = Element & { scale?: (name: string) => { invert?: (x: number) => number } | undefined };
 
@@ -103,12 +108,23 @@ function zoomable(drawing: Scaled, set: (range: Range) => void): void {
   svg.addEventListener("dblclick", () => set(null));
 }
 
-function section(picture: Picture): HTMLElement {
+interface Section {
+  node: HTMLElement;
+  update: (picture: Picture) => void;
+}
+
+// Newer data changes the drawing and an open table, and keeps what the reader has zoomed and opened.
+function section(first: Picture): Section {
+  let picture = first;
   let range: Range = null;
   let width = 0;
-  const figure = element("figure", { "data-query": picture.query });
+  const title = element("h2");
+  const note = element("span");
+  const figure = element("figure");
   const reset = element("button", { type: "button", hidden: "" }, "Show all");
+  const rows = details("", () => table(picture.rows));
   const redraw = (): void => {
+    if (width === 0) return;
     const drawing = picture.draw(width, range) as Scaled;
     figure.replaceChildren(drawing);
     reset.toggleAttribute("hidden", range === null);
@@ -118,6 +134,13 @@ function section(picture: Picture): HTMLElement {
     range = next;
     redraw();
   };
+  const update = (next: Picture): void => {
+    picture = next;
+    title.textContent = picture.title;
+    note.textContent = picture.zoom ? `${picture.note} Drag to zoom, double-click to show all.` : picture.note;
+    rows.update(tableTitle(picture.rows));
+    redraw();
+  };
   reset.addEventListener("click", () => zoom(null));
   new ResizeObserver(() => {
     const now = Math.max(280, Math.floor(figure.clientWidth));
@@ -125,8 +148,8 @@ function section(picture: Picture): HTMLElement {
     width = now;
     redraw();
   }).observe(figure);
-  const note = picture.zoom ? `${picture.note} Drag to zoom, double-click to show all.` : picture.note;
-  return element("section", { id: picture.id }, element("h2", {}, picture.title), element("p", { class: "note" }, note, reset), figure, ...proof(picture.rows, picture.query));
+  update(first);
+  return { node: element("section", { id: first.id }, title, element("p", { class: "note" }, note, reset), figure, rows.node, queryOf(first.query)), update };
 }
 
 function facts(data: Data): HTMLElement {
@@ -138,11 +161,26 @@ function facts(data: Data): HTMLElement {
 function losses(data: Data): HTMLElement {
   const rows = data.losses ?? [];
   const lost = rows.length === 0 ? element("p", {}, "No operation was lost.") : table(rows);
-  return element("section", { id: "losses" }, element("h2", {}, "Losses: what is not in the recording"), lost, details("Query", () => element("pre", {}, whole("losses"))));
+  return element("section", { id: "losses" }, element("h2", {}, "Losses: what is not in the recording"), lost, queryOf("losses"));
 }
 
+const sections = new Map<string, Section>();
+
 function show(data: Data): void {
-  main.replaceChildren(...pictures(data).map(section), losses(data), facts(data));
+  const nodes = pictures(data).map((picture) => {
+    const shown = sections.get(picture.id) ?? section(picture);
+    sections.set(picture.id, shown);
+    shown.update(picture);
+    return shown.node;
+  });
+  const rest = [losses(data), facts(data)];
+  for (const old of main.querySelectorAll("noscript, #losses, #facts")) old.remove();
+  // A node that stays in its place keeps its state.
+  nodes.forEach((node, i) => {
+    if (main.children[i] !== node) main.insertBefore(node, main.children[i] ?? null);
+  });
+  while (main.children.length > nodes.length) main.lastElementChild?.remove();
+  main.append(...rest);
 }
 
 function themes(): void {
@@ -163,7 +201,8 @@ async function refresh(): Promise<void> {
     if (!answer.ok) throw new Error(String(answer.status));
     const { verdict, data } = (await answer.json()) as { verdict: string; data: Data };
     (document.getElementById("verdict") as HTMLElement).innerHTML = verdict;
-    show(data);
+    // Not while the pointer is in a picture: its tooltip or selection would be lost.
+    if (!main.querySelector("figure:hover")) show(data);
     document.body.classList.remove("stale");
   } catch {
     document.body.classList.add("stale");
@@ -172,5 +211,5 @@ async function refresh(): Promise<void> {
 }
 
 themes();
-show(parse<Data>("data"));
 if (page.live) void refresh();
+else show(parse<Data>("data"));

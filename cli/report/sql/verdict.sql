@@ -6,6 +6,10 @@ gains AS (
            nullif(concat_ws(': ', whose, 'worker ' || worker, nullif(object, '')), '') AS place
     FROM found WHERE number <= 5),
 job AS (SELECT c.*, (SELECT count(DISTINCT (node, rank, worker)) FROM processes SEMI JOIN chosen USING (cluster, job, attempt) WHERE worker IS NOT NULL) AS workers FROM chosen c),
+used AS (
+    SELECT sum(dur_ns)::BIGINT AS ns, coalesce(sum(bytes) FILTER (class = 'read'), 0) AS bytes_read, coalesce(sum(bytes) FILTER (class = 'write'), 0) AS bytes_written,
+           coalesce(sum(count) FILTER (class = 'open'), 0) AS opens
+    FROM rollups SEMI JOIN chosen USING (cluster, job, attempt) WHERE scope = 'data'),
 lost AS (
     SELECT reason, sum(count)::BIGINT AS count FROM losses SEMI JOIN chosen USING (cluster, job, attempt) GROUP BY reason),
 pieces(place, before, text, after) AS (
@@ -19,6 +23,8 @@ pieces(place, before, text, after) AS (
     UNION ALL SELECT 3, '<p class="lost">', format('{} of {} ({:.0f} %) lost{}', hr_duration(lost_ns), hr_duration(wall_ns), 100.0 * lost_ns / wall_ns,
                CASE WHEN processes > 1 THEN format(' in each of {:,} training processes on average: {} of their time together (GPU time, if each has a GPU)', processes, hr_duration(processes * lost_ns))
                     ELSE ' by the training process' END), '</p>' FROM gains, trained WHERE first AND cause <> 'nothing'
+    UNION ALL SELECT 2.5, '<p class="lost">', format('{} in operations on files, summed over threads: {} read, {} written, {:,} opens', hr_duration(ns),
+               format_bytes(bytes_read::BIGINT), format_bytes(bytes_written::BIGINT), opens::BIGINT), '</p>' FROM used WHERE ns > 0 AND NOT EXISTS (FROM found)
     UNION ALL SELECT 3, '<p>', 'PyTorch reports its loops under headrace run; other programs can mark them with headrace.h. The pictures below show the files that the job used.', '</p>'
                FROM chosen WHERE NOT EXISTS (FROM found)
     UNION ALL SELECT 4, '<dl>', '', '' FROM gains WHERE first

@@ -267,6 +267,8 @@ static void proc_names(void **state)
 	assert_string_equal(buf, "/proc/self/fd/1048576");
 	hr__linkname_proc(buf, 2147483647);
 	assert_string_equal(buf, "/proc/self/fd/2147483647");
+	hr__linkname_proc(buf, -1); /* does not write beyond the buffer */
+	assert_string_equal(buf, "/proc/self/fd/4294967295");
 }
 
 static void variables(void **state)
