@@ -176,8 +176,8 @@ class Misuse(harness.LiveCase):
                                   "another folder\n"), words)
 
     def test_the_store_of_a_running_job_is_removed(self):
-        run = self.start("--", "sleep", "1")
-        self.wait_for("the store", lambda: os.path.exists(os.path.join(self.store, "jobs")))
+        run = self.start("--", "sh", "-c", f"touch {self.data}/started; sleep 1")
+        self.wait_for("the command", lambda: os.path.exists(os.path.join(self.data, "started")))
         shutil.rmtree(self.store, ignore_errors=True)
         _, err = run.communicate(timeout=60)
         self.assertIn("headrace: the recording is lost: ", err.decode())
