@@ -3,9 +3,11 @@
 
 #include <dirent.h>
 #include <errno.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "cli/cli.h"
 #include "common/array.h"
@@ -92,6 +94,15 @@ static void report_taken(const char *path)
 	free(line);
 }
 
+/*
+ * Skips stores of other users, which may be anything in a folder such as /tmp, and stores without
+ * jobs, which runs that cannot start leave.
+ */
+static bool is_candidate(const struct hr_store_outline *outline)
+{
+	return outline->jobs > 0 && (outline->uid == geteuid() || geteuid() == 0);
+}
+
 char *hr_stores_take_newest(void)
 {
 	struct hr_found_stores found = {0};
@@ -99,11 +110,9 @@ char *hr_stores_take_newest(void)
 	char *path = NULL;
 	size_t i = 0;
 
-	/* A run that could not start leaves a store without jobs. */
-	while (i < found.n && found.list[i].outline.jobs == 0)
+	while (i < found.n && !is_candidate(&found.list[i].outline))
 		i++;
-	i = i < found.n ? i : 0;
-	if (found.n > 0) {
+	if (i < found.n) {
 		path = found.list[i].path;
 		found.list[i].path = NULL;
 		report_taken(path);
@@ -111,7 +120,7 @@ char *hr_stores_take_newest(void)
 		hr_report("cannot look for stores in this folder: %s" HR_HINT "name a store",
 			  strerrordesc_np(-r));
 	} else {
-		hr_report("no store given, and this folder contains none" HR_HINT
+		hr_report("no store given, and this folder contains none of yours" HR_HINT
 			  "`headrace run -- CMD` records CMD into a store; `headrace ls FOLDER` "
 			  "lists the stores in another folder");
 	}

@@ -32,7 +32,7 @@ int hr_stores_add(const char *path, bool sizes, struct hr_found_stores *to);
 void hr_stores_sort(struct hr_found_stores *s); /* the newest first */
 
 /*
- * Returns the newest store of this folder (malloc'ed), and reports which one it takes. Returns NULL
+ * Returns the newest store of the caller with a job in this folder (malloc'ed), and reports which one it takes. Returns NULL
  * after it has reported that it found none.
  */
 char *hr_stores_take_newest(void);

@@ -49,7 +49,7 @@ static void near_take(struct hr_near *near, const char *candidate, size_t n)
 	if (n == 0 || typed_n == 0 || n >= HR_NEAR_BYTES || typed_n >= HR_NEAR_BYTES)
 		return;
 	distance = word_distance(near->typed, typed_n, candidate, n);
-	if (distance > DISTANCE_MAX || 2 * distance > n)
+	if (distance > DISTANCE_MAX || distance > n / 2)
 		distance = UINT32_MAX;
 	if (typed_n < n && memcmp(near->typed, candidate, typed_n) == 0)
 		distance = least(distance, 1);
@@ -75,23 +75,23 @@ void hr_near_add_list(struct hr_near *near, const char *list)
 	}
 }
 
-/* Appends "'WORD'". */
-static void add_quoted(struct hr_near_text *to, const char *word)
+/* Appends "BEFORE'WORD'AFTER". */
+static void add_quoted(struct hr_near_text *to, const char *before, const char *word,
+		       const char *after)
 {
-	char shown[SHOWN_BYTES + 4];
+	char shown[SHOWN_BYTES];
 	size_t at = strlen(to->s);
-	size_t n = hr_text_escape(shown, SHOWN_BYTES, word, strlen(word));
+	size_t n = hr_text_escape(shown, sizeof(shown), word, strlen(word));
 
-	if (n >= SHOWN_BYTES)
-		strcat(shown, "...");
-	snprintf(to->s + at, sizeof(to->s) - at, "'%s'", shown);
+	snprintf(to->s + at, sizeof(to->s) - at, "%s'%s%s'%s", before, shown,
+		 n >= sizeof(shown) ? "..." : "", after);
 }
 
 struct hr_near_text hr_near_quoted(const char *word)
 {
 	struct hr_near_text text = {""};
 
-	add_quoted(&text, word);
+	add_quoted(&text, "", word, "");
 	return text;
 }
 
@@ -99,10 +99,7 @@ struct hr_near_text hr_near_text(const struct hr_near *near)
 {
 	struct hr_near_text text = hr_near_quoted(near->typed);
 
-	if (near->best[0] != '\0') {
-		strcat(text.s, "; did you mean ");
-		add_quoted(&text, near->best);
-		strcat(text.s, "?");
-	}
+	if (near->best[0] != '\0')
+		add_quoted(&text, "; did you mean ", near->best, "?");
 	return text;
 }

@@ -77,7 +77,12 @@ int hr_store_outline(const char *path, bool sizes, struct hr_store_outline *ret)
 
 	if (fd < 0)
 		return -errno;
-	*ret = (struct hr_store_outline){0};
+	if (fstat(fd, &st) < 0) {
+		r = -errno;
+		close(fd);
+		return r;
+	}
+	*ret = (struct hr_store_outline){.uid = st.st_uid};
 	if (fstatat(fd, HR__STORE_FILE, &st, AT_SYMLINK_NOFOLLOW) < 0)
 		r = -errno;
 	jobs_fd = r == 0 ? hr_store_open_folder(fd, "jobs") : -1;

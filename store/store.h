@@ -123,6 +123,7 @@ bool hr_store_is(const char *path);
 
 /* What the folders of a store show, without its data. */
 struct hr_store_outline {
+	uint32_t uid; /* owner of the folder */
 	size_t jobs;
 	char last_job[256];  /* the job whose last stream is the newest; "": no job */
 	uint64_t changed_ns; /* when that stream began (wall clock), or the empty store */

@@ -171,13 +171,13 @@ class Misuse(harness.LiveCase):
         for words in (["query", "summary"], ["query"], ["diagnose"], ["what-if", "workers=1"], ["report"]):
             done = self.misuse(words)
             self.assertEqual((done.returncode, done.stderr),
-                             (66, "headrace: no store given, and this folder contains none\n"
+                             (66, "headrace: no store given, and this folder contains none of yours\n"
                                   "headrace: hint: `headrace run -- CMD` records CMD into a store; `headrace ls FOLDER` lists the stores in "
                                   "another folder\n"), words)
 
     def test_the_store_of_a_running_job_is_removed(self):
-        run = self.start("--", "sleep", "1")
-        self.wait_for("the store", lambda: os.path.exists(os.path.join(self.store, "jobs")))
+        run = self.start("--", "sh", "-c", f"touch {self.data}/started; sleep 1")
+        self.wait_for("the command", lambda: os.path.exists(os.path.join(self.data, "started")))
         shutil.rmtree(self.store, ignore_errors=True)
         _, err = run.communicate(timeout=60)
         self.assertIn("headrace: the recording is lost: ", err.decode())
@@ -189,10 +189,17 @@ class Misuse(harness.LiveCase):
             os.chmod(folder, 0o755)
             program = shutil.copy(harness.HEADRACE, folder)
             shutil.copytree(os.path.join(self.dir, "st"), os.path.join(folder, "st"))
-            done = subprocess.run([program, "query", "st", "summary"], user=65534, group=65534, extra_groups=[], cwd=folder,
-                                  env=harness.clean_environment(), capture_output=True, text=True, check=False)
-            self.assertEqual((done.returncode, done.stderr),
-                             (66, "headrace: st: permission denied: it belongs to another user (stores have mode 0700)\n"))
+
+            def query(*words):
+                done = subprocess.run([program, "query", *words], user=65534, group=65534, extra_groups=[], cwd=folder,
+                                      env=harness.clean_environment(), capture_output=True, text=True, check=False)
+                return done.returncode, done.stderr.splitlines()[0]
+            self.assertEqual(query("st", "summary"),
+                             (66, "headrace: st: permission denied: it belongs to another user (stores have mode 0700)"))
+            os.chmod(os.path.join(folder, "st"), 0o755)  # readable, but not taken without its name
+            os.chmod(os.path.join(folder, "st", "headrace.store"), 0o644)
+            os.chmod(os.path.join(folder, "st", "jobs"), 0o755)
+            self.assertEqual(query("summary"), (66, "headrace: no store given, and this folder contains none of yours"))
 
 
 if __name__ == "__main__":

@@ -97,7 +97,7 @@ check $? 0 "this folder is the store"
 says err '^headrace: store: .$' "this folder is the store"
 (cd "$tmp/glob/headrace-sources" && exec "$headrace" query ops) >"$tmp/out" 2>"$tmp/err"
 check $? 66 "no store in this folder"
-says err 'no store given, and this folder contains none' "no store in this folder"
+says err 'no store given, and this folder contains none of yours' "no store in this folder"
 query "$store" "$tmp/glob/headrace-a.json" summary
 check $? 0 "a file after the store"
 query "$tmp/glob/headrace-a.json" "$tmp/glob/headrace-sources" summary
