@@ -85,9 +85,9 @@ class BareRoot:
                 shutil.copy2(f"{SOURCE}/{name}", f"{to}/{name}")
             else:
                 os.unlink(f"{to}/{name}")
-        for name in ("duckdb", "wheels"):
+        for name in ("duckdb", "page", "wheels"):
             if os.path.isdir(f"{SOURCE}/third_party/{name}"):
-                shutil.copytree(f"{SOURCE}/third_party/{name}", f"{to}/third_party/{name}")
+                shutil.copytree(f"{SOURCE}/third_party/{name}", f"{to}/third_party/{name}", symlinks=True)
 
     def copy_duckdb(self):
         """The packages that install-duckdb would fetch, made of what this checkout has fetched; it compares the SHA-256."""
