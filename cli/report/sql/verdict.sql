@@ -1,8 +1,7 @@
 -- The first screen as HTML, which needs no JavaScript. Each row is a piece: text between two tags; the text is escaped once, at the end
 WITH trained AS (SELECT count(DISTINCT (node, proc)) AS processes FROM by_process),
 gains AS (
-    SELECT *, number = 1 AS first, CASE WHEN gain_high_ns IS NULL THEN 'not predicted' WHEN gain_low_ns < 0.01 * wall_ns THEN format('up to {}', hr_duration(gain_high_ns))
-                   ELSE format('{} to {} of {}', hr_duration(gain_low_ns), hr_duration(gain_high_ns), hr_duration(wall_ns)) END AS gain,
+    SELECT *, number = 1 AS first, coalesce(hr_gain(gain_low_ns, gain_high_ns, wall_ns) || ' of ' || hr_duration(wall_ns), 'not predicted') AS gain,
            nullif(concat_ws(': ', whose, 'worker ' || worker, nullif(object, '')), '') AS place
     FROM found WHERE number <= 5),
 job AS (SELECT c.*, (SELECT count(DISTINCT (node, rank, worker)) FROM processes SEMI JOIN chosen USING (cluster, job, attempt) WHERE worker IS NOT NULL) AS workers FROM chosen c),
@@ -13,18 +12,18 @@ used AS (
 lost AS (
     SELECT reason, sum(count)::BIGINT AS count FROM losses SEMI JOIN chosen USING (cluster, job, attempt) GROUP BY reason),
 pieces(place, before, text, after) AS (
-    SELECT 1, '<p class="job">', concat_ws(' · ', format('job {}{}', job, CASE WHEN attempt > 0 THEN format(', attempt {}', attempt) ELSE '' END), state,
-               hr_duration(end_ns - start_ns), CASE WHEN nodes > 1 THEN format('{:,} nodes', nodes) END,
-               CASE WHEN ranks_seen > 0 THEN format('{:,} rank{}', ranks_seen, CASE ranks_seen WHEN 1 THEN '' ELSE 's' END) END,
-               CASE WHEN workers > 0 THEN format('{:,} DataLoader worker{}', workers, CASE workers WHEN 1 THEN '' ELSE 's' END) END,
+    SELECT 1, '<p class="job">', concat_ws(' · ', hr_whose(job, attempt), state,
+               hr_duration(end_ns - start_ns), CASE WHEN nodes > 1 THEN hr_number_of(nodes, 'node') END,
+               CASE WHEN ranks_seen > 0 THEN hr_number_of(ranks_seen, 'rank') END,
+               CASE WHEN workers > 0 THEN hr_number_of(workers, 'DataLoader worker') END,
                strftime(make_timestamp_ns(start_ns), '%Y-%m-%d %H:%M:%S UTC')), '</p>' FROM job
     UNION ALL SELECT 2, '<h1>', upper(meaning[1]) || meaning[2:], '</h1>' FROM gains WHERE first
     UNION ALL SELECT 2, '<h1>', 'No training loop was recorded', '</h1>' FROM chosen WHERE NOT EXISTS (FROM found)
     UNION ALL SELECT 3, '<p class="lost">', format('{} of {} ({:.0f} %) lost{}', hr_duration(lost_ns), hr_duration(wall_ns), 100.0 * lost_ns / wall_ns,
                CASE WHEN processes > 1 THEN format(' in each of {:,} training processes on average: {} of their time together (GPU time, if each has a GPU)', processes, hr_duration(processes * lost_ns))
                     ELSE ' by the training process' END), '</p>' FROM gains, trained WHERE first AND cause <> 'nothing'
-    UNION ALL SELECT 2.5, '<p class="lost">', format('{} in operations on files, summed over threads: {} read, {} written, {:,} opens', hr_duration(ns),
-               format_bytes(bytes_read::BIGINT), format_bytes(bytes_written::BIGINT), opens::BIGINT), '</p>' FROM used WHERE ns > 0 AND NOT EXISTS (FROM found)
+    UNION ALL SELECT 2.5, '<p class="lost">', format('{} in operations on files, summed over threads: {} read, {} written, {}', hr_duration(ns),
+               hr_size(bytes_read::BIGINT), hr_size(bytes_written::BIGINT), hr_number_of(opens, 'open')), '</p>' FROM used WHERE ns > 0 AND NOT EXISTS (FROM found)
     UNION ALL SELECT 3, '<p>', 'PyTorch reports its loops under headrace run; other programs can mark them with headrace.h. The pictures below show the files that the job used.', '</p>'
                FROM chosen WHERE NOT EXISTS (FROM found)
     UNION ALL SELECT 4, '<dl>', '', '' FROM gains WHERE first
