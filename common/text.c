@@ -195,6 +195,56 @@ char *hr_text_quote(const char *text)
 	return quoted;
 }
 
+size_t hr_text_cells(const char *text)
+{
+	size_t cells = 0;
+
+	for (; *text != '\0'; text++)
+		cells += ((uint8_t)*text & 0xc0) != 0x80;
+	return cells;
+}
+
+/* Returns the path below `from`; the same path: it is not below. */
+static const char *text_below(const char *path, const char *from)
+{
+	size_t n = from != NULL ? strlen(from) : 0;
+
+	if (n <= 1 || strncmp(path, from, n) != 0 || path[n] != '/' || path[n + 1] == '\0')
+		return path;
+	return path + n + 1;
+}
+
+/* Returns the longest end of at most `cells` characters, from a `/` if one is in it. */
+static const char *text_tail(const char *path, size_t cells)
+{
+	const char *tail = path;
+	const char *slash;
+
+	for (size_t all = hr_text_cells(path); all > cells; all--)
+		do
+			tail++;
+		while (((uint8_t)*tail & 0xc0) == 0x80);
+	slash = strchr(tail, '/');
+	return slash != NULL && slash[1] != '\0' ? slash : tail;
+}
+
+size_t hr_text_path_short(char *out, size_t out_bytes, const char *path, const char *from,
+			  size_t cells)
+{
+	const char *first, *shown = text_below(path, from);
+	size_t head, dots = cells > 3 ? 3 : 0;
+
+	if (hr_text_cells(shown) <= cells)
+		return (size_t)snprintf(out, out_bytes, "%s", shown);
+	/* The first folder stays if it takes at most a third. */
+	first = shown[0] != '\0' ? strchr(shown + 1, '/') : NULL;
+	head = first != NULL ? (size_t)(first - shown) + 1 : 0;
+	if (head > cells / 3)
+		head = 0;
+	return (size_t)snprintf(out, out_bytes, "%.*s%.*s%s", (int)head, shown, (int)dots, "...",
+				text_tail(shown, cells - dots - head));
+}
+
 /* ---- errors ---------------------------------------------------------------------------------- */
 
 int hr_text_fail(int r, char **ret_error, const char *format, ...)
@@ -294,6 +344,21 @@ struct hr_human hr_text_percent(uint64_t part, uint64_t whole)
 		snprintf(t.s, sizeof(t.s), "-");
 	else
 		snprintf(t.s, sizeof(t.s), "%.1f %%", 100.0 * (double)part / (double)whole);
+	return t;
+}
+
+struct hr_human hr_text_bar(double share, unsigned cells)
+{
+	struct hr_human t = {""};
+	unsigned marks;
+
+	cells = cells < sizeof(t.s) ? cells : sizeof(t.s) - 1;
+	share = share > 1 ? 1 : share > 0 ? share : 0; /* not a number: 0 */
+	marks = (unsigned)(share * cells + 0.5);
+	if (marks == 0 && share > 0)
+		marks = 1;
+	for (unsigned i = 0; i < cells; i++)
+		t.s[i] = i < marks ? '#' : ' ';
 	return t;
 }
 

@@ -33,6 +33,17 @@ long hr_text_unescape(char *text);
  */
 char *hr_text_quote(const char *text);
 
+/*
+ * Makes a path of a width for people: relative to the folder `from` (NULL: none) if it is below it,
+ * and in at most `cells` characters, as `/data/.../a.jpg`. Cuts at a `/` if possible. The path and
+ * `from` are escaped. Returns the length in bytes; 4 * cells + 1 bytes always suffice.
+ */
+size_t hr_text_path_short(char *out, size_t out_bytes, const char *path, const char *from,
+			  size_t cells);
+
+/* Returns the number of UTF-8 characters. */
+size_t hr_text_cells(const char *text);
+
 /* Returns whether a text is given, which is false for NULL and "". */
 static inline bool hr_text_given(const char *text)
 {
@@ -76,6 +87,8 @@ hr_text_duration(uint64_t ns); /* "812 ns", "1.23 ms", "12.3 s", "2 min 03 s", "
 struct hr_human hr_text_date(uint64_t real_ns);			/* "2026-11-21 23:22 UTC" */
 struct hr_human hr_text_count(uint64_t n);			/* "1,234,567" */
 struct hr_human hr_text_percent(uint64_t part, uint64_t whole); /* "12.3 %"; "-" if whole is 0 */
+/* A bar of at most 31 cells: "####  " is two thirds of 6. A share above 0 has one mark or more. */
+struct hr_human hr_text_bar(double share, unsigned cells);
 
 /* Reads "10GiB", "64K", "1.5MB", "4096". KB and K are binary, like KiB. 0, -EINVAL or -ERANGE. */
 int hr_text_parse_size(const char *text, uint64_t *ret_bytes);

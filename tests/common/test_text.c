@@ -67,6 +67,52 @@ static void test_print(void **state)
 	assert_printed("", "");
 }
 
+static void assert_short(const char *path, const char *from, size_t cells, const char *want)
+{
+	char out[256];
+
+	assert_int_equal(hr_text_path_short(out, sizeof(out), path, from, cells), strlen(want));
+	assert_string_equal(out, want);
+	assert_true(hr_text_cells(out) <= cells);
+}
+
+static void test_short_paths(void **state)
+{
+	static const char path[] = "/data/imagenet/train/n01440764/n01440764_10026.JPEG";
+
+	(void)state;
+	assert_short("/home/a/data/x", "/home/a", 40, "data/x");
+	assert_short("/home/ab/data/x", "/home/a", 40, "/home/ab/data/x");
+	assert_short("/home/a", "/home/a", 40, "/home/a");
+	assert_short("/home/a/", "/home/a", 40, "/home/a/");
+	assert_short("/home", "/", 40, "/home");
+	assert_short(path, NULL, 51, path);
+	assert_short(path, NULL, 50, "/data/.../train/n01440764/n01440764_10026.JPEG");
+	assert_short(path, NULL, 45, "/data/.../n01440764/n01440764_10026.JPEG");
+	assert_short(path, NULL, 30, "/data/.../n01440764_10026.JPEG");
+	assert_short(path, NULL, 26, "/data/...440764_10026.JPEG");
+	assert_short(path, NULL, 15, "...4_10026.JPEG");
+	assert_short(path, NULL, 3, "PEG");
+	assert_short(path, NULL, 0, "");
+	assert_short("/d/\xe2\x82\xac\xe2\x82\xac\xe2\x82\xac/\xe2\x82\xac", NULL, 7,
+		     ".../\xe2\x82\xac");
+	assert_short("/d/\xe2\x82\xac\xe2\x82\xac\xe2\x82\xac", NULL, 5,
+		     "...\xe2\x82\xac\xe2\x82\xac");
+	assert_short("", NULL, 5, "");
+}
+
+static void test_bars(void **state)
+{
+	(void)state;
+	assert_string_equal(hr_text_bar(0.6, 5).s, "###  ");
+	assert_string_equal(hr_text_bar(0.001, 5).s, "#    ");
+	assert_string_equal(hr_text_bar(0, 5).s, "     ");
+	assert_string_equal(hr_text_bar(2, 5).s, "#####");
+	assert_string_equal(hr_text_bar(-1, 5).s, "     ");
+	assert_string_equal(hr_text_bar(0.0 / 0.0, 5).s, "     ");
+	assert_int_equal(strlen(hr_text_bar(1, 100).s), 31);
+}
+
 static void test_escape_never_splits(void **state)
 {
 	char out[8];
@@ -204,6 +250,8 @@ int main(void)
 	    cmocka_unit_test(test_quote),
 	    cmocka_unit_test(test_escape),
 	    cmocka_unit_test(test_print),
+	    cmocka_unit_test(test_short_paths),
+	    cmocka_unit_test(test_bars),
 	    cmocka_unit_test(test_escape_never_splits),
 	    cmocka_unit_test(test_unescape_refuses),
 	    cmocka_unit_test(test_sizes),
