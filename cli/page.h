@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * page.h - lines for people: on a terminal they have its width, and styles that only repeat what
+ * the words mean; elsewhere they have no styles, and sentences are not wrapped
+ *
+ * Text may quote names of another user: hr_page_put shows control bytes, line ends and bytes that
+ * are not UTF-8 as `\xHH`. The page borrows the FILE. One thread.
+ */
+#ifndef HEADRACE_CLI_PAGE_H
+#define HEADRACE_CLI_PAGE_H
+
+#include <stdbool.h>
+#include <stdio.h>
+
+enum hr_style { HR_STYLE_PLAIN, HR_STYLE_BOLD, HR_STYLE_GOOD, HR_STYLE_WARN, HR_STYLE_BAD };
+
+#define HR_PAGE_COLUMNS 80u /* width of tables that do not go to a terminal */
+
+struct hr_page {
+	FILE *out;
+	unsigned columns;  /* of the terminal, at least 40; 0: no terminal */
+	bool colour;	   /* false also if NO_COLOR is set or TERM is "dumb" */
+	char folder[4096]; /* the working folder, escaped, if paths are relative to it; else "" */
+};
+
+/* Sets width and styles, and the working folder of a terminal, from `out` and the environment. */
+void hr_page_init(struct hr_page *p, FILE *out);
+
+/* Returns the width of tables. */
+static inline unsigned hr_page_width(const struct hr_page *p)
+{
+	return p->columns > 0 ? p->columns : HR_PAGE_COLUMNS;
+}
+
+__attribute__((format(printf, 3, 4))) void hr_page_put(struct hr_page *p, enum hr_style style,
+						       const char *format, ...);
+void hr_page_end(struct hr_page *p); /* ends the line */
+
+/*
+ * Prints a sentence after a label, for which it leaves `indent` columns. On a terminal, further
+ * lines begin there, too.
+ */
+__attribute__((format(printf, 5, 6))) void hr_page_say(struct hr_page *p, enum hr_style style,
+						       unsigned indent, const char *label,
+						       const char *format, ...);
+
+/* Like hr_text_path_short, relative to the folder of the page. In a file, paths are complete. */
+void hr_page_path(const struct hr_page *p, char *out, size_t out_bytes, const char *path,
+		  size_t cells);
+
+#endif
