@@ -231,7 +231,7 @@ wait $! && wait $first
         self.assertRegex(text("one"), r"^/tmp/headrace-0\.\w{6}/")
         self.assertEqual(text("one"), text("two"))
         self.assertEqual(text("mode"), "700 0")
-        self.assertIn(f"into {where}/store", text("status"))
+        self.assertIn(f"  {where}/store\n", text("status"))
 
 
 if __name__ == "__main__":
