@@ -76,8 +76,7 @@ void hr_page_end(struct hr_page *p)
 	putc('\n', p->out);
 }
 
-/* Returns the number of bytes of the next line: words of at most `cells` cells, or one long word. */
-static size_t line_bytes(const char *text, size_t cells)
+size_t hr_page_words(const char *text, size_t cells)
 {
 	size_t end = strcspn(text, " "), used;
 	char *line = strdup(text);
@@ -110,7 +109,8 @@ void hr_page_say(struct hr_page *p, enum hr_style style, unsigned indent, const 
 	put_text(p, style, label);
 	fprintf(p->out, "%*s", (int)(indent - hr_text_cells(label)), "");
 	for (const char *rest = text;;) {
-		size_t bytes = columns > indent ? line_bytes(rest, columns - indent) : strlen(rest);
+		size_t bytes =
+		    columns > indent ? hr_page_words(rest, columns - indent) : strlen(rest);
 
 		hr_page_put(p, style == HR_STYLE_BOLD ? style : HR_STYLE_PLAIN, "%.*s", (int)bytes,
 			    rest);

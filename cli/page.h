@@ -44,6 +44,9 @@ __attribute__((format(printf, 5, 6))) void hr_page_say(struct hr_page *p, enum h
 						       unsigned indent, const char *label,
 						       const char *format, ...);
 
+/* Returns the bytes of the first line of a text: words of at most `cells` cells, or one long word. */
+size_t hr_page_words(const char *text, size_t cells);
+
 /* Like hr_text_path_short, relative to the folder of the page. In a file, paths are complete. */
 void hr_page_path(const struct hr_page *p, char *out, size_t out_bytes, const char *path,
 		  size_t cells);
