@@ -376,7 +376,7 @@ static void report_problems(const struct run_command *run)
 static void summarise(struct run_command *run, const Headrace__Left *left)
 {
 	struct hr_summary *summary;
-	struct hr_page page;
+	struct hr_sheet sheet;
 	char *error = NULL;
 	int r = hr_summary_load(run->store, run->job.id, &summary, &error);
 
@@ -393,8 +393,8 @@ static void summarise(struct run_command *run, const Headrace__Left *left)
 	summary->command = run->child.status;
 	if (run->uplink.collectors != NULL)
 		hr_run_uplink_adapt(&run->uplink, summary);
-	hr_page_init(&page, stderr);
-	hr_summary_print(summary, &page);
+	hr_sheet_init(&sheet, stderr);
+	hr_summary_print(summary, &sheet);
 	if (run->options.summary != NULL) {
 		r = hr_summary_write(summary, run->options.summary);
 		if (r < 0)

@@ -9,7 +9,7 @@
 
 #include "cli/cli.h"
 #include "cli/commands.h"
-#include "cli/page.h"
+#include "cli/sheet.h"
 #include "cli/run/runs.h"
 #include "cli/service/service_link.h"
 #include "common/array.h"
@@ -190,7 +190,7 @@ static void put_name(char *cell, const char *name, unsigned cells)
 }
 
 /* Sets the text of a cell; "": it is empty. Paths have at most `cells` characters on a terminal. */
-static void set_cell(const struct hr_page *page, const struct job_row *row,
+static void set_cell(const struct hr_sheet *sheet, const struct job_row *row,
 		     enum status_column column, unsigned cells, char *cell)
 {
 	const Headrace__JobStatus *j = row->j;
@@ -239,7 +239,7 @@ static void set_cell(const struct hr_page *page, const struct job_row *row,
 	default:
 		if (row->run &&
 		    hr_text_escape(path, sizeof(path), into, strlen(into)) < sizeof(path))
-			hr_page_path(page, cell, CELL_BYTES, path, cells);
+			hr_sheet_path(sheet, cell, CELL_BYTES, path, cells);
 		break;
 	}
 }
@@ -265,7 +265,7 @@ static void narrow(unsigned *widths, unsigned used, unsigned room)
 }
 
 /* Finds the width of each column; 0: all its cells are empty. */
-static void find_widths(const struct hr_page *page, const struct status_view *s, unsigned *widths)
+static void find_widths(const struct hr_sheet *sheet, const struct status_view *s, unsigned *widths)
 {
 	char cell[CELL_BYTES];
 	unsigned used = 0;
@@ -276,7 +276,7 @@ static void find_widths(const struct hr_page *page, const struct status_view *s,
 		for (size_t i = 0; i < s->n; i++) {
 			size_t cells;
 
-			set_cell(page, &s->jobs[i], c, CELL_BYTES / 4, cell);
+			set_cell(sheet, &s->jobs[i], c, CELL_BYTES / 4, cell);
 			cells = hr_text_cells(cell);
 			most = cells > most ? (unsigned)cells : most;
 		}
@@ -285,21 +285,21 @@ static void find_widths(const struct hr_page *page, const struct status_view *s,
 		widths[c] = most;
 		used += most > 0 ? most + 2 : 0;
 	}
-	if (page->columns > 0)
-		narrow(widths, used - 2, hr_page_width(page));
+	if (sheet->columns > 0)
+		narrow(widths, used - 2, hr_sheet_width(sheet));
 }
 
-static void put_cell(struct hr_page *page, enum status_column column, unsigned width,
+static void put_cell(struct hr_sheet *sheet, enum status_column column, unsigned width,
 		     enum hr_style style, const char *text)
 {
 	int blank = (int)width - (int)hr_text_cells(text);
 	bool last = column == COLUMN_INTO;
 
-	hr_page_put(page, HR_STYLE_PLAIN, "%*s", status_columns[column].number ? blank : 0, "");
-	hr_page_put(page, style, "%s", text);
+	hr_sheet_put(sheet, HR_STYLE_PLAIN, "%*s", status_columns[column].number ? blank : 0, "");
+	hr_sheet_put(sheet, style, "%s", text);
 	if (!last)
-		hr_page_put(page, HR_STYLE_PLAIN, "%*s",
-			    (status_columns[column].number ? 0 : blank) + 2, "");
+		hr_sheet_put(sheet, HR_STYLE_PLAIN, "%*s",
+			     (status_columns[column].number ? 0 : blank) + 2, "");
 }
 
 /* A number that needs attention has a colour. */
@@ -312,29 +312,29 @@ static enum hr_style style_of(const struct job_row *row, enum status_column colu
 	return HR_STYLE_PLAIN;
 }
 
-static void print_jobs(struct hr_page *page, const struct status_view *s)
+static void print_jobs(struct hr_sheet *sheet, const struct status_view *s)
 {
 	unsigned widths[STATUS_COLUMNS];
 	char cell[CELL_BYTES];
 
-	find_widths(page, s, widths);
+	find_widths(sheet, s, widths);
 	for (unsigned c = 0; c < STATUS_COLUMNS; c++)
 		if (widths[c] > 0)
-			put_cell(page, c, widths[c], HR_STYLE_BOLD, status_columns[c].title);
-	hr_page_end(page);
+			put_cell(sheet, c, widths[c], HR_STYLE_BOLD, status_columns[c].title);
+	hr_sheet_end(sheet);
 	for (size_t i = 0; i < s->n; i++) {
 		for (unsigned c = 0; c < STATUS_COLUMNS; c++) {
 			if (widths[c] == 0)
 				continue;
-			set_cell(page, &s->jobs[i], c, widths[c], cell);
-			put_cell(page, c, widths[c], style_of(&s->jobs[i], c),
+			set_cell(sheet, &s->jobs[i], c, widths[c], cell);
+			put_cell(sheet, c, widths[c], style_of(&s->jobs[i], c),
 				 cell[0] != '\0' || c == COLUMN_INTO ? cell : "-");
 		}
-		hr_page_end(page);
+		hr_sheet_end(sheet);
 		print_job_details(s->jobs[i].j);
 	}
-	hr_page_put(page, HR_STYLE_PLAIN, "more: headrace top%s", s->n > 1 ? " JOB" : "");
-	hr_page_end(page);
+	hr_sheet_put(sheet, HR_STYLE_PLAIN, "more: headrace top%s", s->n > 1 ? " JOB" : "");
+	hr_sheet_end(sheet);
 }
 
 static void print_node(const struct status_view *s)
@@ -359,7 +359,7 @@ static void print_node(const struct status_view *s)
 
 static void print_text(const struct status_view *s)
 {
-	struct hr_page page;
+	struct hr_sheet sheet;
 
 	if (s->node)
 		print_node(s);
@@ -370,9 +370,9 @@ static void print_text(const struct status_view *s)
 		    s->n == 1 ? "" : "s");
 	if (s->n == 0)
 		return;
-	hr_page_init(&page, stdout);
-	hr_page_end(&page);
-	print_jobs(&page, s);
+	hr_sheet_init(&sheet, stdout);
+	hr_sheet_end(&sheet);
+	print_jobs(&sheet, s);
 }
 
 static void print_json_job(struct hr_json *j, const struct job_row *row)

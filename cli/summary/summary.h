@@ -15,7 +15,7 @@
 #include <stdint.h>
 
 #include "store/left_out.h"
-#include "cli/page.h"
+#include "cli/sheet.h"
 #include "common/cause.h"
 
 #define HR_SUMMARY_INDENT      12u    /* of sentences, after their labels */
@@ -153,7 +153,7 @@ void hr_summary_free(struct hr_summary *s);
 int hr_summary_add_loss(struct hr_summary *s, const char *reason, uint64_t count, uint64_t bytes);
 
 /* Prints at most about 25 lines, and one for each reason of missing data. */
-void hr_summary_print(const struct hr_summary *s, struct hr_page *page);
+void hr_summary_print(const struct hr_summary *s, struct hr_sheet *sheet);
 
 /* Writes JSON (docs/run.md), and replaces `file` atomically. 0 or -errno. */
 int hr_summary_write(const struct hr_summary *s, const char *file);

@@ -222,7 +222,7 @@ static void print_text(const struct hr_summary_cover *cover, const char *store, 
 		fprintf(out, ": headrace query %s coverage", store);
 }
 
-void hr_cover_print(const struct hr_summary_cover *cover, const char *store, struct hr_page *page)
+void hr_cover_print(const struct hr_summary_cover *cover, const char *store, struct hr_sheet *sheet)
 {
 	char *text = NULL;
 	size_t bytes;
@@ -232,6 +232,6 @@ void hr_cover_print(const struct hr_summary_cover *cover, const char *store, str
 		return;
 	print_text(cover, store, out);
 	if (fclose(out) == 0)
-		hr_page_say(page, HR_STYLE_PLAIN, HR_SUMMARY_INDENT, "  coverage", "%s", text);
+		hr_sheet_say(sheet, HR_STYLE_PLAIN, HR_SUMMARY_INDENT, "  coverage", "%s", text);
 	free(text);
 }

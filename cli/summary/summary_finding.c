@@ -233,7 +233,7 @@ void hr_summary_finding_free(struct hr_summary_finding *f)
 	free(f->action);
 }
 
-void hr_summary_finding_print(const struct hr_summary *s, struct hr_page *page)
+void hr_summary_finding_print(const struct hr_summary *s, struct hr_sheet *sheet)
 {
 	const struct hr_summary_finding *f = &s->finding;
 	char object[4 * PATH_MAX + 1] = "";
@@ -241,28 +241,28 @@ void hr_summary_finding_print(const struct hr_summary *s, struct hr_page *page)
 	if (f->meaning == NULL)
 		return;
 	if (f->lost_ns == 0) {
-		hr_page_say(page, HR_STYLE_PLAIN, HR_SUMMARY_INDENT, "  loss", "%s: %s", f->meaning,
-			    f->evidence);
+		hr_sheet_say(sheet, HR_STYLE_PLAIN, HR_SUMMARY_INDENT, "  loss", "%s: %s",
+			     f->meaning, f->evidence);
 		return;
 	}
-	hr_page_say(page, HR_STYLE_PLAIN, HR_SUMMARY_INDENT, "  loss",
-		    "%.0f %% of the training process's time (%s of %s): %s",
-		    100.0 * (double)f->lost_ns / (double)f->wall_ns, hr_text_duration(f->lost_ns).s,
-		    hr_text_duration(f->wall_ns).s, f->meaning);
+	hr_sheet_say(sheet, HR_STYLE_PLAIN, HR_SUMMARY_INDENT, "  loss",
+		     "%.0f %% of the training process's time (%s of %s): %s",
+		     100.0 * (double)f->lost_ns / (double)f->wall_ns,
+		     hr_text_duration(f->lost_ns).s, hr_text_duration(f->wall_ns).s, f->meaning);
 	if (f->object != NULL)
-		hr_page_path(page, object, sizeof(object), f->object,
-			     hr_page_width(page) - HR_SUMMARY_INDENT);
+		hr_sheet_path(sheet, object, sizeof(object), f->object,
+			      hr_sheet_width(sheet) - HR_SUMMARY_INDENT);
 	if (f->whose != NULL || f->object != NULL)
-		hr_page_say(page, HR_STYLE_PLAIN, HR_SUMMARY_INDENT, "  where", "%s%s%s",
-			    f->whose != NULL ? f->whose : "",
-			    f->whose != NULL && f->object != NULL ? ": " : "", object);
+		hr_sheet_say(sheet, HR_STYLE_PLAIN, HR_SUMMARY_INDENT, "  where", "%s%s%s",
+			     f->whose != NULL ? f->whose : "",
+			     f->whose != NULL && f->object != NULL ? ": " : "", object);
 	if (f->action != NULL)
-		hr_page_say(page, HR_STYLE_PLAIN, HR_SUMMARY_INDENT, "  do", "%s", f->action);
+		hr_sheet_say(sheet, HR_STYLE_PLAIN, HR_SUMMARY_INDENT, "  do", "%s", f->action);
 	if (f->gain_high_ns > 0 && f->gain_low_ns < f->wall_ns / 100)
-		hr_page_say(page, HR_STYLE_PLAIN, HR_SUMMARY_INDENT, "  saves", "up to %s",
-			    hr_text_duration(f->gain_high_ns).s);
+		hr_sheet_say(sheet, HR_STYLE_PLAIN, HR_SUMMARY_INDENT, "  saves", "up to %s",
+			     hr_text_duration(f->gain_high_ns).s);
 	else if (f->gain_high_ns > 0)
-		hr_page_say(page, HR_STYLE_PLAIN, HR_SUMMARY_INDENT, "  saves", "%s to %s",
-			    hr_text_duration(f->gain_low_ns).s,
-			    hr_text_duration(f->gain_high_ns).s);
+		hr_sheet_say(sheet, HR_STYLE_PLAIN, HR_SUMMARY_INDENT, "  saves", "%s to %s",
+			     hr_text_duration(f->gain_low_ns).s,
+			     hr_text_duration(f->gain_high_ns).s);
 }

@@ -14,6 +14,6 @@ int hr_summary_diagnose(struct hr_summary *s, const struct hr_catalog *catalog);
 void hr_summary_finding_free(struct hr_summary_finding *f);
 
 /* Prints nothing if there is no finding. */
-void hr_summary_finding_print(const struct hr_summary *s, struct hr_page *page);
+void hr_summary_finding_print(const struct hr_summary *s, struct hr_sheet *sheet);
 
 #endif

@@ -92,7 +92,7 @@ static struct hr_human percent(double part, const char *little)
 	return t;
 }
 
-void hr_loops_print(const struct hr_summary *s, struct hr_page *page)
+void hr_loops_print(const struct hr_summary *s, struct hr_sheet *sheet)
 {
 	struct loops l = sum_loops(s);
 	char range[80], of[48] = "", most[48] = "";
@@ -100,9 +100,9 @@ void hr_loops_print(const struct hr_summary *s, struct hr_page *page)
 	if (l.n == 0)
 		return;
 	if (l.all.waits == 0) {
-		hr_page_say(page, HR_STYLE_BOLD, 2, "",
-			    "The training loop ran for %s; it reported no waits for data.",
-			    hr_text_duration(l.all.loop_ns).s);
+		hr_sheet_say(sheet, HR_STYLE_BOLD, 2, "",
+			     "The training loop ran for %s; it reported no waits for data.",
+			     hr_text_duration(l.all.loop_ns).s);
 		return;
 	}
 	snprintf(range, sizeof(range), "%s", percent(share(&l.most->loop), LITTLE).s);
@@ -113,10 +113,10 @@ void hr_loops_print(const struct hr_summary *s, struct hr_page *page)
 			snprintf(range, sizeof(range), "%.0f to %s", 100 * share(&l.least->loop),
 				 percent(share(&l.most->loop), LITTLE).s);
 	}
-	hr_page_say(page, HR_STYLE_BOLD, 2, "",
-		    "The training loop%s waited for data %s of %s time (%s of %s%s).", of, range,
-		    l.n > 1 ? "their" : "its", hr_text_duration(l.all.wait_ns).s,
-		    hr_text_duration(l.all.loop_ns).s, most);
+	hr_sheet_say(sheet, HR_STYLE_BOLD, 2, "",
+		     "The training loop%s waited for data %s of %s time (%s of %s%s).", of, range,
+		     l.n > 1 ? "their" : "its", hr_text_duration(l.all.wait_ns).s,
+		     hr_text_duration(l.all.loop_ns).s, most);
 }
 
 /* ---- the picture ---- */
@@ -158,34 +158,34 @@ static size_t make_bars(const struct hr_summary *s, bool waits, struct bar *bars
 	return n;
 }
 
-static void draw_bar(struct hr_page *page, enum hr_style style, const char *indent,
+static void draw_bar(struct hr_sheet *sheet, enum hr_style style, const char *indent,
 		     const struct bar *bar, uint64_t all)
 {
 	double part = (double)bar->ns / (double)all;
 
-	hr_page_put(page, HR_STYLE_PLAIN, "  %s%-*s %5s  ", indent,
-		    LABEL_CELLS - (int)strlen(indent), bar->label, percent(part, "<1 %").s);
-	hr_page_put(page, style, "%.*s", (int)strspn(hr_text_bar(part, BAR_CELLS).s, "#"),
-		    hr_text_bar(part, BAR_CELLS).s);
-	hr_page_end(page);
+	hr_sheet_put(sheet, HR_STYLE_PLAIN, "  %s%-*s %5s  ", indent,
+		     LABEL_CELLS - (int)strlen(indent), bar->label, percent(part, "<1 %").s);
+	hr_sheet_put(sheet, style, "%.*s", (int)strspn(hr_text_bar(part, BAR_CELLS).s, "#"),
+		     hr_text_bar(part, BAR_CELLS).s);
+	hr_sheet_end(sheet);
 }
 
 /* Draws the longest bars from 1 % on. Returns the time of those that it left out. */
-static uint64_t draw_bars(struct hr_page *page, enum hr_style style, const char *indent,
+static uint64_t draw_bars(struct hr_sheet *sheet, enum hr_style style, const char *indent,
 			  const struct bar *bars, size_t n, size_t most, uint64_t all)
 {
 	uint64_t rest = 0;
 
 	for (size_t i = 0; i < n; i++) {
 		if (i < most && bars[i].ns >= all / 100)
-			draw_bar(page, style, indent, &bars[i], all);
+			draw_bar(sheet, style, indent, &bars[i], all);
 		else
 			rest += bars[i].ns;
 	}
 	return rest;
 }
 
-void hr_loops_draw(const struct hr_summary *s, struct hr_page *page)
+void hr_loops_draw(const struct hr_summary *s, struct hr_sheet *sheet)
 {
 	struct loops l = sum_loops(s);
 	struct bar *bars = calloc(s->n_parts + 1, sizeof(*bars));
@@ -197,23 +197,23 @@ void hr_loops_draw(const struct hr_summary *s, struct hr_page *page)
 		free(bars);
 		return;
 	}
-	hr_page_end(page);
-	hr_page_put(page, HR_STYLE_PLAIN, "  time of the training loop%s", l.n > 1 ? "s" : "");
+	hr_sheet_end(sheet);
+	hr_sheet_put(sheet, HR_STYLE_PLAIN, "  time of the training loop%s", l.n > 1 ? "s" : "");
 	if (l.all.steps > 0)
-		hr_page_put(page, HR_STYLE_PLAIN, ", %s step%s of %s", hr_text_count(l.all.steps).s,
-			    l.all.steps == 1 ? "" : "s",
-			    hr_text_duration(l.all.step_ns / l.all.steps).s);
-	hr_page_end(page);
+		hr_sheet_put(sheet, HR_STYLE_PLAIN, ", %s step%s of %s",
+			     hr_text_count(l.all.steps).s, l.all.steps == 1 ? "" : "s",
+			     hr_text_duration(l.all.step_ns / l.all.steps).s);
+	hr_sheet_end(sheet);
 	n = make_bars(s, true, bars);
 	for (size_t i = 0; i < n; i++)
 		waits.ns += bars[i].ns;
 	if (waits.ns > 0)
-		draw_bar(page, HR_STYLE_WARN, "", &waits, all);
+		draw_bar(sheet, HR_STYLE_WARN, "", &waits, all);
 	if (waits.ns >= all / 20)
-		draw_bars(page, HR_STYLE_WARN, "  ", bars, n, WAITS_MOST, all);
+		draw_bars(sheet, HR_STYLE_WARN, "  ", bars, n, WAITS_MOST, all);
 	n = make_bars(s, false, bars);
-	rest.ns = draw_bars(page, HR_STYLE_PLAIN, "", bars, n, ROWS_MOST, all);
+	rest.ns = draw_bars(sheet, HR_STYLE_PLAIN, "", bars, n, ROWS_MOST, all);
 	if (rest.ns >= all / 100)
-		draw_bar(page, HR_STYLE_PLAIN, "", &rest, all);
+		draw_bar(sheet, HR_STYLE_PLAIN, "", &rest, all);
 	free(bars);
 }

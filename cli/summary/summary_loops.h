@@ -17,9 +17,9 @@ void hr_loop_add(struct hr_summary_loop *loop, const struct hr_region *region);
 bool hr_loops_any(const struct hr_summary *s);
 
 /* Prints how much of the training loop waited for data: the verdict, as a sentence. */
-void hr_loops_print(const struct hr_summary *s, struct hr_page *page);
+void hr_loops_print(const struct hr_summary *s, struct hr_sheet *sheet);
 
 /* Prints bars of the time of the training loops, if the parts are known. */
-void hr_loops_draw(const struct hr_summary *s, struct hr_page *page);
+void hr_loops_draw(const struct hr_summary *s, struct hr_sheet *sheet);
 
 #endif

@@ -33,7 +33,7 @@ static void print_state(const struct hr_summary *s, FILE *out)
 		fputs(" (the CMD of another run at the same time)", out);
 }
 
-static void print_head(const struct hr_summary *s, struct hr_page *page)
+static void print_head(const struct hr_summary *s, struct hr_sheet *sheet)
 {
 	bool complete;
 	struct hr_human lost = hr__summary_lost(s, &complete);
@@ -60,12 +60,12 @@ static void print_head(const struct hr_summary *s, struct hr_page *page)
 		fprintf(out, ", %u nodes", s->nodes);
 	fprintf(out, "; %s", lost.s);
 	if (fclose(out) == 0)
-		hr_page_say(page, complete ? HR_STYLE_PLAIN : HR_STYLE_BAD,
-			    sizeof("headrace: ") - 1, "headrace: ", "%s", text);
+		hr_sheet_say(sheet, complete ? HR_STYLE_PLAIN : HR_STYLE_BAD,
+			     sizeof("headrace: ") - 1, "headrace: ", "%s", text);
 	free(text);
 	if (s->runs > 1)
 		hr__summary_say(
-		    page, HR_STYLE_PLAIN, "  with",
+		    sheet, HR_STYLE_PLAIN, "  with",
 		    "%u earlier run%s of this job in the same store, %s from first to "
 		    "last: all numbers here are sums over the %u runs (--job NAME keeps "
 		    "runs apart)",
@@ -74,40 +74,40 @@ static void print_head(const struct hr_summary *s, struct hr_page *page)
 
 /* ---- the verdict ---- */
 
-static void print_verdict(const struct hr_summary *s, struct hr_page *page)
+static void print_verdict(const struct hr_summary *s, struct hr_sheet *sheet)
 {
 	const struct hr_totals *d = &s->data;
 
-	hr_page_end(page);
+	hr_sheet_end(sheet);
 	if (hr_loops_any(s)) {
-		hr_loops_print(s, page);
-		hr_summary_finding_print(s, page);
+		hr_loops_print(s, sheet);
+		hr_summary_finding_print(s, sheet);
 	} else if (d->ops > 0) {
-		hr_page_say(
-		    page, HR_STYLE_BOLD, 2, "",
+		hr_sheet_say(
+		    sheet, HR_STYLE_BOLD, 2, "",
 		    "The program read %s and wrote %s. Its threads spent %s in I/O, during a "
 		    "run of %s.",
 		    hr_text_size(d->read_bytes).s, hr_text_size(d->written_bytes).s,
 		    hr_text_duration(d->io_ns).s, hr_text_duration(s->span_ns).s);
 	} else if (s->processes > 0) {
-		hr_page_say(page, HR_STYLE_BOLD, 2, "", "The program used no files of its own.");
+		hr_sheet_say(sheet, HR_STYLE_BOLD, 2, "", "The program used no files of its own.");
 	} else {
-		hr_page_say(page, HR_STYLE_BOLD, 2, "",
-			    "Nothing was recorded: no I/O on files that the filters (--include, "
-			    "--exclude) let through, a static or 32-bit program, or one started "
-			    "without LD_PRELOAD.");
+		hr_sheet_say(sheet, HR_STYLE_BOLD, 2, "",
+			     "Nothing was recorded: no I/O on files that the filters (--include, "
+			     "--exclude) let through, a static or 32-bit program, or one started "
+			     "without LD_PRELOAD.");
 	}
 }
 
 /* ---- commands ---- */
 
 /* Returns the store as people name it: relative to the working folder if it is below. */
-static char *store_words(const struct hr_summary *s, const struct hr_page *page)
+static char *store_words(const struct hr_summary *s, const struct hr_sheet *sheet)
 {
-	size_t n = strlen(page->folder);
+	size_t n = strlen(sheet->folder);
 	char *below = NULL, *words;
 
-	if (n > 1 && strncmp(s->store, page->folder, n) == 0 && s->store[n] == '/' &&
+	if (n > 1 && strncmp(s->store, sheet->folder, n) == 0 && s->store[n] == '/' &&
 	    asprintf(&below, ".%s", s->store + n) < 0)
 		below = NULL;
 	words = hr_text_quote(below != NULL ? below : s->store);
@@ -119,11 +119,11 @@ static char *store_words(const struct hr_summary *s, const struct hr_page *page)
  * Returns STORE as an argument of `headrace query`, with --job if the job's name differs from the
  * store's. NULL: no memory.
  */
-static char *query_words(const struct hr_summary *s, const struct hr_page *page)
+static char *query_words(const struct hr_summary *s, const struct hr_sheet *sheet)
 {
 	const char *slash = strrchr(s->store, '/');
 	bool own = strcmp(s->job, slash != NULL ? slash + 1 : s->store) == 0;
-	char *store = store_words(s, page), *job = hr_text_quote(s->job), *words = NULL;
+	char *store = store_words(s, sheet), *job = hr_text_quote(s->job), *words = NULL;
 
 	if (store != NULL && job != NULL &&
 	    asprintf(&words, "%s%s%s", store, own ? "" : " --job ", own ? "" : job) < 0)
@@ -134,12 +134,12 @@ static char *query_words(const struct hr_summary *s, const struct hr_page *page)
 }
 
 /* A command is on one line, also if that is longer than the terminal, so that it can be copied. */
-static void print_command(struct hr_page *page, const char *label, const char *verb,
+static void print_command(struct hr_sheet *sheet, const char *label, const char *verb,
 			  const char *store, const char *query)
 {
-	hr_page_put(page, HR_STYLE_PLAIN, "%-*s%s %s%s%s", (int)HR_SUMMARY_INDENT, label, verb,
-		    store, query[0] != '\0' ? " " : "", query);
-	hr_page_end(page);
+	hr_sheet_put(sheet, HR_STYLE_PLAIN, "%-*s%s %s%s%s", (int)HR_SUMMARY_INDENT, label, verb,
+		     store, query[0] != '\0' ? " " : "", query);
+	hr_sheet_end(sheet);
 }
 
 static const char *next_query(const struct hr_summary *s)
@@ -152,29 +152,29 @@ static const char *next_query(const struct hr_summary *s)
 	return s->events > 0 ? "io-time" : "files";
 }
 
-static void print_more(const struct hr_summary *s, const char *store, struct hr_page *page)
+static void print_more(const struct hr_summary *s, const char *store, struct hr_sheet *sheet)
 {
 	bool trains = hr_loops_any(s);
 
-	hr__summary_say(page, HR_STYLE_PLAIN, "  stored", "%s", hr_text_size(s->stored_bytes).s);
+	hr__summary_say(sheet, HR_STYLE_PLAIN, "  stored", "%s", hr_text_size(s->stored_bytes).s);
 	if (trains)
-		print_command(page, "  more", "headrace diagnose", store, "");
-	print_command(page, trains ? "" : "  more", "headrace query", store, next_query(s));
+		print_command(sheet, "  more", "headrace diagnose", store, "");
+	print_command(sheet, trains ? "" : "  more", "headrace query", store, next_query(s));
 }
 
-void hr_summary_print(const struct hr_summary *s, struct hr_page *page)
+void hr_summary_print(const struct hr_summary *s, struct hr_sheet *sheet)
 {
-	char *words = query_words(s, page);
+	char *words = query_words(s, sheet);
 	const char *store = words != NULL ? words : s->store;
 
-	print_head(s, page);
-	print_verdict(s, page);
-	hr_loops_draw(s, page);
-	hr__summary_print_table(s, page);
-	hr_page_end(page);
-	hr__summary_print_missing(s, page);
-	hr_cover_print(&s->cover, store, page);
-	print_more(s, store, page);
+	print_head(s, sheet);
+	print_verdict(s, sheet);
+	hr_loops_draw(s, sheet);
+	hr__summary_print_table(s, sheet);
+	hr_sheet_end(sheet);
+	hr__summary_print_missing(s, sheet);
+	hr_cover_print(&s->cover, store, sheet);
+	print_more(s, store, sheet);
 	free(words);
-	fflush(page->out);
+	fflush(sheet->out);
 }

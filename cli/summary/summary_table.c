@@ -15,7 +15,7 @@
 #define NAME_COLUMN 49u /* where names begin, after the numbers */
 #define NAME_LEAST  20u
 
-struct row {
+struct io_row {
 	uint64_t read_bytes, written_bytes, opens, io_ns;
 	uint64_t batch_bytes, batch_extent_bytes; /* as in struct hr_summary_path */
 };
@@ -26,7 +26,7 @@ static const char *plural(uint64_t n)
 }
 
 /* Returns whether the row has this share of the time or of the bytes of the job. */
-static bool is_worth(const struct hr_summary *s, const struct row *r, double share)
+static bool is_worth(const struct hr_summary *s, const struct io_row *r, double share)
 {
 	uint64_t bytes = r->read_bytes + r->written_bytes;
 
@@ -47,7 +47,7 @@ static bool has_batches(const struct hr_summary *s)
 }
 
 /* How many times the data was read: "2.0x", "258x". */
-static struct hr_human times_read(const struct row *r)
+static struct hr_human times_read(const struct io_row *r)
 {
 	struct hr_human t = {""};
 	double times;
@@ -59,19 +59,19 @@ static struct hr_human times_read(const struct row *r)
 	return t;
 }
 
-static void put_numbers(const struct hr_summary *s, struct hr_page *page, const struct row *r)
+static void put_numbers(const struct hr_summary *s, struct hr_sheet *sheet, const struct io_row *r)
 {
-	hr_page_put(page, HR_STYLE_PLAIN, " %8s %8s %9s ", hr_text_size(r->read_bytes).s,
-		    hr_text_size(r->written_bytes).s, hr_text_count(r->opens).s);
+	hr_sheet_put(sheet, HR_STYLE_PLAIN, " %8s %8s %9s ", hr_text_size(r->read_bytes).s,
+		     hr_text_size(r->written_bytes).s, hr_text_count(r->opens).s);
 	if (has_batches(s))
-		hr_page_put(page, HR_STYLE_PLAIN, "%7s ", times_read(r).s);
-	hr_page_put(page, HR_STYLE_PLAIN, "%10s  ", hr_text_duration(r->io_ns).s);
+		hr_sheet_put(sheet, HR_STYLE_PLAIN, "%7s ", times_read(r).s);
+	hr_sheet_put(sheet, HR_STYLE_PLAIN, "%10s  ", hr_text_duration(r->io_ns).s);
 }
 
 __attribute__((format(printf, 4, 5))) static void print_row(const struct hr_summary *s,
-							    struct hr_page *page,
-							    const struct row *r, const char *format,
-							    ...)
+							    struct hr_sheet *sheet,
+							    const struct io_row *r,
+							    const char *format, ...)
 {
 	char *text;
 	va_list args;
@@ -82,19 +82,19 @@ __attribute__((format(printf, 4, 5))) static void print_row(const struct hr_summ
 	va_end(args);
 	if (n < 0)
 		return;
-	put_numbers(s, page, r);
-	hr_page_put(page, HR_STYLE_PLAIN, "%s", text);
-	hr_page_end(page);
+	put_numbers(s, sheet, r);
+	hr_sheet_put(sheet, HR_STYLE_PLAIN, "%s", text);
+	hr_sheet_end(sheet);
 	free(text);
 }
 
-static void print_titles(const struct hr_summary *s, struct hr_page *page)
+static void print_titles(const struct hr_summary *s, struct hr_sheet *sheet)
 {
-	hr_page_put(page, HR_STYLE_PLAIN, " %8s %8s %9s ", "read", "written", "opens");
+	hr_sheet_put(sheet, HR_STYLE_PLAIN, " %8s %8s %9s ", "read", "written", "opens");
 	if (has_batches(s))
-		hr_page_put(page, HR_STYLE_PLAIN, "%7s ", "re-read");
-	hr_page_put(page, HR_STYLE_PLAIN, "%10s  where the I/O went", "I/O time");
-	hr_page_end(page);
+		hr_sheet_put(sheet, HR_STYLE_PLAIN, "%7s ", "re-read");
+	hr_sheet_put(sheet, HR_STYLE_PLAIN, "%10s  where the I/O went", "I/O time");
+	hr_sheet_end(sheet);
 }
 
 /* ---- folders and files ---- */
@@ -115,11 +115,12 @@ static bool is_in_folder(const struct hr_summary *s, const struct hr_summary_pat
 	return false;
 }
 
-static void print_path(const struct hr_summary *s, struct hr_page *page,
+static void print_path(const struct hr_summary *s, struct hr_sheet *sheet,
 		       const struct hr_summary_path *path, bool folder)
 {
-	struct row r = {path->sums.read_bytes, path->sums.written_bytes, path->sums.opens,
-			path->sums.io_ns,      path->batch_bytes,	 path->batch_extent_bytes};
+	struct io_row r = {path->sums.read_bytes, path->sums.written_bytes,
+			   path->sums.opens,	  path->sums.io_ns,
+			   path->batch_bytes,	  path->batch_extent_bytes};
 	unsigned used = has_batches(s) ? NAME_COLUMN : NAME_COLUMN - 8;
 	char text[4 * PATH_MAX + 1], files[48] = "";
 	size_t cells;
@@ -129,28 +130,28 @@ static void print_path(const struct hr_summary *s, struct hr_page *page,
 	if (folder)
 		snprintf(files, sizeof(files), "/ (%s file%s)", hr_text_count(path->sums.files).s,
 			 plural(path->sums.files));
-	cells = hr_page_width(page) - used;
+	cells = hr_sheet_width(sheet) - used;
 	cells = cells > NAME_LEAST + strlen(files) ? cells - strlen(files) : NAME_LEAST;
-	hr_page_path(page, text, sizeof(text), path->path, cells);
-	print_row(s, page, &r, "%s%s", text, files);
+	hr_sheet_path(sheet, text, sizeof(text), path->path, cells);
+	print_row(s, sheet, &r, "%s%s", text, files);
 }
 
-static void print_special(const struct hr_summary *s, struct hr_page *page)
+static void print_special(const struct hr_summary *s, struct hr_sheet *sheet)
 {
-	struct row memory = {
+	struct io_row memory = {
 	    s->memory.read_bytes, s->memory.written_bytes, s->memory.opens, s->memory.io_ns, 0, 0};
-	struct row own = {s->runtime.read_bytes,
-			  s->runtime.written_bytes,
-			  s->runtime.opens,
-			  s->runtime.io_ns,
-			  0,
-			  0};
+	struct io_row own = {s->runtime.read_bytes,
+			     s->runtime.written_bytes,
+			     s->runtime.opens,
+			     s->runtime.io_ns,
+			     0,
+			     0};
 
 	if (s->memory.files > 0 && is_worth(s, &memory, PART_SHARE))
-		print_row(s, page, &memory, "in memory (%s file%s)",
+		print_row(s, sheet, &memory, "in memory (%s file%s)",
 			  hr_text_count(s->memory.files).s, plural(s->memory.files));
 	if (own.io_ns * 10 >= s->data.io_ns && own.io_ns > 0)
-		print_row(s, page, &own, "Python itself, not in `all`");
+		print_row(s, sheet, &own, "Python itself, not in `all`");
 }
 
 /* ---- ranks and workers ---- */
@@ -184,7 +185,7 @@ static enum kind kind_of(const struct hr_summary *s, const struct hr_summary_who
 }
 
 struct group {
-	struct row all;
+	struct io_row all;
 	size_t n;
 	const struct hr_summary_who *first, *most; /* most I/O time */
 };
@@ -209,24 +210,25 @@ static struct group sum_group(const struct hr_summary *s, enum kind kind)
 }
 
 /* Prints the part with most I/O time, if that is twice as much as the others have on average. */
-static void print_straggler(const struct hr_summary *s, struct hr_page *page, const struct group *g)
+static void print_straggler(const struct hr_summary *s, struct hr_sheet *sheet,
+			    const struct group *g)
 {
 	const struct hr_totals *d = &g->most->data;
 	double others = (double)(g->all.io_ns - d->io_ns) / (double)(g->n - 1);
-	struct row r = {d->read_bytes, d->written_bytes, d->opens, d->io_ns, 0, 0};
+	struct io_row r = {d->read_bytes, d->written_bytes, d->opens, d->io_ns, 0, 0};
 	char name[64];
 
 	if ((double)d->io_ns < 2 * others || d->io_ns * 20 < s->data.io_ns)
 		return;
 	name_who(s, g->most, name, sizeof(name));
 	if (others > 0)
-		print_row(s, page, &r, "%s, %.*fx others", name,
+		print_row(s, sheet, &r, "%s, %.*fx others", name,
 			  (double)d->io_ns < 9.95 * others ? 1 : 0, (double)d->io_ns / others);
 	else
-		print_row(s, page, &r, "%s alone", name);
+		print_row(s, sheet, &r, "%s alone", name);
 }
 
-static void print_who(const struct hr_summary *s, struct hr_page *page)
+static void print_who(const struct hr_summary *s, struct hr_sheet *sheet)
 {
 	static const char *const names[KINDS] = {"ranks, without workers", "workers", "no rank"};
 	size_t active = 0;
@@ -243,17 +245,17 @@ static void print_who(const struct hr_summary *s, struct hr_page *page)
 			continue;
 		name_who(s, g.first, name, sizeof(name));
 		if (g.n == 1) {
-			print_row(s, page, &g.all, "%s", name);
+			print_row(s, sheet, &g.all, "%s", name);
 			continue;
 		}
-		print_row(s, page, &g.all, "%zu %s", g.n, names[kind]);
-		print_straggler(s, page, &g);
+		print_row(s, sheet, &g.all, "%zu %s", g.n, names[kind]);
+		print_straggler(s, sheet, &g);
 	}
 }
 
 /* ---- counts ---- */
 
-static void print_counts(const struct hr_summary *s, struct hr_page *page)
+static void print_counts(const struct hr_summary *s, struct hr_sheet *sheet)
 {
 	const struct hr_totals *d = &s->data;
 	char failed[48] = "", reads[128] = "";
@@ -265,37 +267,37 @@ static void print_counts(const struct hr_summary *s, struct hr_page *page)
 			 hr_text_count(d->reads).s, plural(d->reads),
 			 hr_text_percent(d->small_reads, d->reads).s,
 			 HR_SUMMARY_SMALL_BYTES / 1024);
-	hr__summary_say(page, HR_STYLE_PLAIN, "  counts", "%s operation%s%s%s",
+	hr__summary_say(sheet, HR_STYLE_PLAIN, "  counts", "%s operation%s%s%s",
 			hr_text_count(d->ops).s, plural(d->ops), failed, reads);
 }
 
 /* Prints how many files on disk were mapped. Page faults read such files, without calls. */
-static void print_mapped(const struct hr_summary *s, struct hr_page *page)
+static void print_mapped(const struct hr_summary *s, struct hr_sheet *sheet)
 {
 	uint64_t files = s->mapped.files - s->mapped.files_in_memory;
 
 	if (files > 0)
-		hr__summary_say(page, HR_STYLE_PLAIN, "  mapped",
+		hr__summary_say(sheet, HR_STYLE_PLAIN, "  mapped",
 				"%s file%s; the totals do not include bytes that page faults read",
 				hr_text_count(files).s, plural(files));
 }
 
-void hr__summary_print_table(const struct hr_summary *s, struct hr_page *page)
+void hr__summary_print_table(const struct hr_summary *s, struct hr_sheet *sheet)
 {
-	struct row all = {
+	struct io_row all = {
 	    s->data.read_bytes, s->data.written_bytes, s->data.opens, s->data.io_ns, 0, 0};
 
 	if (s->processes > 0 && s->data.ops > 0) {
-		hr_page_end(page);
-		print_titles(s, page);
-		print_row(s, page, &all, "all, summed over threads");
+		hr_sheet_end(sheet);
+		print_titles(s, sheet);
+		print_row(s, sheet, &all, "all, summed over threads");
 		for (size_t i = 0; i < s->n_folders; i++)
-			print_path(s, page, &s->folders[i], true);
+			print_path(s, sheet, &s->folders[i], true);
 		for (size_t i = 0; i < s->n_files && i < FILE_LINES; i++)
-			print_path(s, page, &s->files[i], false);
-		print_special(s, page);
-		print_who(s, page);
-		print_counts(s, page);
+			print_path(s, sheet, &s->files[i], false);
+		print_special(s, sheet);
+		print_who(s, sheet);
+		print_counts(s, sheet);
 	}
-	print_mapped(s, page);
+	print_mapped(s, sheet);
 }

@@ -6,7 +6,7 @@
 #include <time.h>
 
 #include "cli/cli.h"
-#include "cli/page.h"
+#include "cli/sheet.h"
 #include "cli/top/top.h"
 #include "cli/top/top_cells.h"
 #include "common/ops.h"
@@ -281,7 +281,7 @@ static void put_sentence(struct page *p, const char *style, const char *label, c
 
 	hr_text_escape(escaped, sizeof(escaped), text, strlen(text));
 	for (const char *rest = escaped; *rest != '\0'; label = "") {
-		size_t bytes = hr_page_words(rest, room);
+		size_t bytes = hr_sheet_words(rest, room);
 
 		snprintf(line, sizeof(line), "%-*s%.*s", (int)indent, label, (int)bytes, rest);
 		put_line(p, style, line);

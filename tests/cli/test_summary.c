@@ -353,10 +353,10 @@ static char *text_of(const struct hr_summary *s, unsigned columns)
 {
 	char *text = NULL;
 	size_t bytes = 0;
-	struct hr_page page = {.out = open_memstream(&text, &bytes), .columns = columns};
+	struct hr_sheet sheet = {.out = open_memstream(&text, &bytes), .columns = columns};
 
-	hr_summary_print(s, &page);
-	fclose(page.out);
+	hr_summary_print(s, &sheet);
+	fclose(sheet.out);
 	return text;
 }
 
@@ -412,10 +412,10 @@ static void cover_says(const struct hr_summary_cover *cover, const char *expecte
 {
 	char *text = NULL;
 	size_t bytes = 0;
-	struct hr_page page = {.out = open_memstream(&text, &bytes)};
+	struct hr_sheet sheet = {.out = open_memstream(&text, &bytes)};
 
-	hr_cover_print(cover, "s", &page);
-	fclose(page.out);
+	hr_cover_print(cover, "s", &sheet);
+	fclose(sheet.out);
 	assert_string_equal(text, expected);
 	free(text);
 }

@@ -19,13 +19,13 @@ static char *print_at(const struct hr_summary *s, unsigned columns, bool colour)
 {
 	char *text = NULL;
 	size_t bytes = 0;
-	struct hr_page page = {
+	struct hr_sheet sheet = {
 	    .out = open_memstream(&text, &bytes), .columns = columns, .colour = colour};
 
 	if (columns > 0)
-		strcpy(page.folder, "/scratch");
-	hr_summary_print(s, &page);
-	fclose(page.out);
+		strcpy(sheet.folder, "/scratch");
+	hr_summary_print(s, &sheet);
+	fclose(sheet.out);
 	return text;
 }
 

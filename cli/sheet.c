@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "cli/page.h"
+#include "cli/sheet.h"
 
 #include <stdarg.h>
 #include <stdlib.h>
@@ -13,24 +13,24 @@
 #define COLUMNS_LEAST 40u
 #define SENTENCE_MOST 120u /* longer lines are hard to read */
 
-static const char *const page_styles[] = {
+static const char *const sheet_styles[] = {
     [HR_STYLE_BOLD] = "\033[1m",
     [HR_STYLE_GOOD] = "\033[32m",
     [HR_STYLE_WARN] = "\033[33m",
     [HR_STYLE_BAD] = "\033[31m",
 };
 
-void hr_page_init(struct hr_page *p, FILE *out)
+void hr_sheet_init(struct hr_sheet *p, FILE *out)
 {
 	const char *term = hr_getenv("TERM");
 	struct winsize size = {0};
 	int fd = fileno(out);
 	char *folder;
 
-	*p = (struct hr_page){.out = out};
+	*p = (struct hr_sheet){.out = out};
 	if (fd < 0 || !isatty(fd))
 		return;
-	p->columns = HR_PAGE_COLUMNS;
+	p->columns = HR_SHEET_COLUMNS;
 	if (ioctl(fd, TIOCGWINSZ, &size) == 0 && size.ws_col > 0)
 		p->columns = size.ws_col > COLUMNS_LEAST ? size.ws_col : COLUMNS_LEAST;
 	p->colour = hr_getenv("NO_COLOR") == NULL && term != NULL && strcmp(term, "dumb") != 0;
@@ -41,7 +41,7 @@ void hr_page_init(struct hr_page *p, FILE *out)
 	free(folder);
 }
 
-static void put_text(struct hr_page *p, enum hr_style style, const char *text)
+static void put_text(struct hr_sheet *p, enum hr_style style, const char *text)
 {
 	bool styled = p->colour && style != HR_STYLE_PLAIN && text[0] != '\0';
 	char *line = hr_text_line(text);
@@ -49,14 +49,14 @@ static void put_text(struct hr_page *p, enum hr_style style, const char *text)
 	if (line == NULL)
 		return;
 	if (styled)
-		fputs(page_styles[style], p->out);
+		fputs(sheet_styles[style], p->out);
 	fputs(line, p->out);
 	if (styled)
 		fputs("\033[0m", p->out);
 	free(line);
 }
 
-void hr_page_put(struct hr_page *p, enum hr_style style, const char *format, ...)
+void hr_sheet_put(struct hr_sheet *p, enum hr_style style, const char *format, ...)
 {
 	va_list args;
 	char *text;
@@ -71,12 +71,12 @@ void hr_page_put(struct hr_page *p, enum hr_style style, const char *format, ...
 	free(text);
 }
 
-void hr_page_end(struct hr_page *p)
+void hr_sheet_end(struct hr_sheet *p)
 {
 	putc('\n', p->out);
 }
 
-size_t hr_page_words(const char *text, size_t cells)
+size_t hr_sheet_words(const char *text, size_t cells)
 {
 	size_t end = strcspn(text, " "), used;
 	char *line = strdup(text);
@@ -93,8 +93,8 @@ size_t hr_page_words(const char *text, size_t cells)
 	return end;
 }
 
-void hr_page_say(struct hr_page *p, enum hr_style style, unsigned indent, const char *label,
-		 const char *format, ...)
+void hr_sheet_say(struct hr_sheet *p, enum hr_style style, unsigned indent, const char *label,
+		  const char *format, ...)
 {
 	unsigned columns = p->columns < SENTENCE_MOST ? p->columns : SENTENCE_MOST;
 	va_list args;
@@ -110,11 +110,11 @@ void hr_page_say(struct hr_page *p, enum hr_style style, unsigned indent, const 
 	fprintf(p->out, "%*s", (int)(indent - hr_text_cells(label)), "");
 	for (const char *rest = text;;) {
 		size_t bytes =
-		    columns > indent ? hr_page_words(rest, columns - indent) : strlen(rest);
+		    columns > indent ? hr_sheet_words(rest, columns - indent) : strlen(rest);
 
-		hr_page_put(p, style == HR_STYLE_BOLD ? style : HR_STYLE_PLAIN, "%.*s", (int)bytes,
-			    rest);
-		hr_page_end(p);
+		hr_sheet_put(p, style == HR_STYLE_BOLD ? style : HR_STYLE_PLAIN, "%.*s", (int)bytes,
+			     rest);
+		hr_sheet_end(p);
 		rest += bytes + (rest[bytes] == ' ');
 		if (*rest == '\0')
 			break;
@@ -123,8 +123,8 @@ void hr_page_say(struct hr_page *p, enum hr_style style, unsigned indent, const 
 	free(text);
 }
 
-void hr_page_path(const struct hr_page *p, char *out, size_t out_bytes, const char *path,
-		  size_t cells)
+void hr_sheet_path(const struct hr_sheet *p, char *out, size_t out_bytes, const char *path,
+		   size_t cells)
 {
 	if (p->columns > 0)
 		hr_text_path_short(out, out_bytes, path, p->folder, cells);
