@@ -401,6 +401,7 @@ static void make_report(const struct run_command *run)
 static void summarise(struct run_command *run, const Headrace__Left *left)
 {
 	struct hr_summary *summary;
+	struct hr_sheet sheet;
 	char *error = NULL;
 	int r = hr_summary_load(run->store, run->job.id, &summary, &error);
 
@@ -421,7 +422,8 @@ static void summarise(struct run_command *run, const Headrace__Left *left)
 	summary->command = run->child.status;
 	if (run->uplink.collectors != NULL)
 		hr_run_uplink_adapt(&run->uplink, summary);
-	hr_summary_print(summary, stderr);
+	hr_sheet_init(&sheet, stderr);
+	hr_summary_print(summary, &sheet);
 	if (run->options.summary != NULL) {
 		r = hr_summary_write(summary, run->options.summary);
 		if (r < 0)
@@ -497,10 +499,28 @@ static void run_finish(struct run_command *run)
 		hr_run_uplink_report_unsent(&run->uplink, run->headraced);
 }
 
+#define START_BYTES 34u /* of names: the line has 80 columns */
+
+/* Reports on a terminal where the run is recorded, and how to watch it: once per job. */
+static void report_start(const struct run_command *run)
+{
+	const char *store = run->uplink.collectors != NULL ? run->uplink.first : run->job.store;
+	char *job = hr_text_quote(run->job.id);
+	/* Without a job, headrace top shows the only one. */
+	bool fits = job != NULL && strlen(store) + strlen(job) < START_BYTES;
+
+	if (isatty(STDERR_FILENO) && run->job.rank <= 0)
+		hr_report("recording into %s; watch: headrace top%s%s", store, fits ? " " : "",
+			  fits ? job : "");
+	free(job);
+}
+
 static int run_recorded(struct run_command *run)
 {
 	int r = hr_child_init(&run->child);
 
+	if (r == 0)
+		report_start(run);
 	if (r == 0)
 		r = hr_child_start(&run->child, run->options.command, run->environment);
 	if (r < 0) {

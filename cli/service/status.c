@@ -9,6 +9,7 @@
 
 #include "cli/cli.h"
 #include "cli/commands.h"
+#include "cli/sheet.h"
 #include "cli/run/runs.h"
 #include "cli/service/service_link.h"
 #include "common/array.h"
@@ -115,23 +116,9 @@ static const char *user_name(uint32_t uid, char *ret, size_t bytes)
 	return ret;
 }
 
-/* Prints where a run stores its data. */
-static void print_run(const Headrace__JobStatus *j)
-{
-	const char *to = j->collectors[0] != '\0' ? j->collectors : j->store;
-	char text[4096];
-
-	hr_text_escape(text, sizeof(text), to, strlen(to));
-	hr_text_print(stdout, "    headrace run, into %s\n", text);
-}
-
 /* Prints the values that have a line of their own. */
 static void print_job_details(const Headrace__JobStatus *j)
 {
-	if (j->has_input_wait)
-		hr_text_print(stdout, "    input wait %.1f %% of the time, %s step%s\n",
-			      (double)j->input_wait / 10, hr_text_count(j->steps).s,
-			      j->steps == 1 ? "" : "s");
 	if (j->kernel_ops > 0)
 		hr_text_print(stdout,
 			      "    coverage: the kernel saw %s operations, probes added %s; not "
@@ -155,20 +142,199 @@ static void print_job_details(const Headrace__JobStatus *j)
 			      hr_text_duration(j->unsent_ms * 1000000).s);
 }
 
-static void print_job(const struct job_row *row)
+/* ---- the table ---- */
+
+enum status_column {
+	COLUMN_JOB,
+	COLUMN_USER,
+	COLUMN_STATE,
+	COLUMN_LEVEL,
+	COLUMN_PROCESSES,
+	COLUMN_WAITING,
+	COLUMN_STEPS,
+	COLUMN_OPERATIONS,
+	COLUMN_BYTES,
+	COLUMN_LOST,
+	COLUMN_PROGRAM,
+	COLUMN_INTO,
+	STATUS_COLUMNS
+};
+
+#define JOB_CELLS     32u
+#define PROGRAM_CELLS 20u
+#define INTO_LEAST    16u
+#define CELL_BYTES    (4 * 4096 + 1)
+
+static const struct {
+	const char *title;
+	bool number; /* to the right */
+} status_columns[STATUS_COLUMNS] = {
+    [COLUMN_JOB] = {"JOB", false},	   [COLUMN_USER] = {"USER", false},
+    [COLUMN_STATE] = {"STATE", false},	   [COLUMN_LEVEL] = {"LEVEL", false},
+    [COLUMN_PROCESSES] = {"PROCS", true},  [COLUMN_WAITING] = {"WAITING", true},
+    [COLUMN_STEPS] = {"STEPS", true},	   [COLUMN_OPERATIONS] = {"OPS/S", true},
+    [COLUMN_BYTES] = {"I/O", true},	   [COLUMN_LOST] = {"LOST", true},
+    [COLUMN_PROGRAM] = {"PROGRAM", false}, [COLUMN_INTO] = {"INTO", false},
+};
+
+/* Escapes a name, and cuts its middle if it is longer than `cells`. */
+static void put_name(char *cell, const char *name, unsigned cells)
+{
+	char *escaped = malloc(4 * strlen(name) + 1);
+
+	if (escaped == NULL)
+		return;
+	hr_text_escape(escaped, 4 * strlen(name) + 1, name, strlen(name));
+	hr_text_path_short(cell, CELL_BYTES, escaped, NULL, cells);
+	free(escaped);
+}
+
+/* Sets the text of a cell; "": it is empty. Paths have at most `cells` characters on a terminal. */
+static void set_cell(const struct hr_sheet *sheet, const struct job_row *row,
+		     enum status_column column, unsigned cells, char *cell)
 {
 	const Headrace__JobStatus *j = row->j;
-	char user[64], rate[48], id[1024];
+	const char *into = j->collectors[0] != '\0' ? j->collectors : j->store;
+	char path[CELL_BYTES];
 
-	hr_text_escape(id, sizeof(id), j->id, strlen(j->id));
-	snprintf(rate, sizeof(rate), "%s/s", hr_text_size(j->bytes_per_s).s);
-	hr_text_print(stdout, "%-14.32s %-9.9s %-8s %-8s %5u %11s %11s %8s\n", id,
-		      user_name(j->uid, user, sizeof(user)), j->state, hr_level_name(j->level),
-		      j->processes, hr_text_count(j->events_per_s).s, rate,
-		      hr_text_count(j->lost + j->refused).s);
-	if (row->run)
-		print_run(j);
-	print_job_details(j);
+	cell[0] = '\0';
+	switch (column) {
+	case COLUMN_JOB:
+		put_name(cell, j->id, JOB_CELLS);
+		break;
+	case COLUMN_USER:
+		if (j->uid != geteuid())
+			user_name(j->uid, cell, 64);
+		break;
+	case COLUMN_STATE:
+		put_name(cell, j->state, 16);
+		break;
+	case COLUMN_LEVEL:
+		if (j->level != HR_LEVEL_TRACE)
+			put_name(cell, hr_level_name(j->level), 16);
+		break;
+	case COLUMN_PROCESSES:
+		snprintf(cell, CELL_BYTES, "%u", j->processes);
+		break;
+	case COLUMN_WAITING:
+		if (j->has_input_wait)
+			snprintf(cell, CELL_BYTES, "%.0f %%", (double)j->input_wait / 10);
+		break;
+	case COLUMN_STEPS:
+		if (j->steps > 0)
+			snprintf(cell, CELL_BYTES, "%s", hr_text_count(j->steps).s);
+		break;
+	case COLUMN_OPERATIONS:
+		snprintf(cell, CELL_BYTES, "%s", hr_text_count(j->events_per_s).s);
+		break;
+	case COLUMN_BYTES:
+		snprintf(cell, CELL_BYTES, "%s/s", hr_text_size(j->bytes_per_s).s);
+		break;
+	case COLUMN_LOST:
+		snprintf(cell, CELL_BYTES, "%s", hr_text_count(j->lost + j->refused).s);
+		break;
+	case COLUMN_PROGRAM:
+		put_name(cell, j->name, PROGRAM_CELLS);
+		break;
+	default:
+		if (row->run &&
+		    hr_text_escape(path, sizeof(path), into, strlen(into)) < sizeof(path))
+			hr_sheet_path(sheet, cell, CELL_BYTES, path, cells);
+		break;
+	}
+}
+
+/* Makes columns fit into `room`: shortens the last one, and then leaves out the least important. */
+static void narrow(unsigned *widths, unsigned used, unsigned room)
+{
+	static const enum status_column dispensable[] = {
+	    COLUMN_INTO, COLUMN_OPERATIONS, COLUMN_STEPS, COLUMN_PROGRAM, COLUMN_LEVEL};
+	unsigned into = widths[COLUMN_INTO];
+
+	if (used > room && into > INTO_LEAST) {
+		widths[COLUMN_INTO] =
+		    room + into > used + INTO_LEAST ? room + into - used : INTO_LEAST;
+		used -= into - widths[COLUMN_INTO];
+	}
+	for (size_t i = 0; i < sizeof(dispensable) / sizeof(dispensable[0]) && used > room; i++) {
+		unsigned *width = &widths[dispensable[i]];
+
+		used -= *width > 0 ? *width + 2 : 0;
+		*width = 0;
+	}
+}
+
+/* Finds the width of each column; 0: all its cells are empty. */
+static void find_widths(const struct hr_sheet *sheet, const struct status_view *s, unsigned *widths)
+{
+	char cell[CELL_BYTES];
+	unsigned used = 0;
+
+	for (unsigned c = 0; c < STATUS_COLUMNS; c++) {
+		unsigned most = 0;
+
+		for (size_t i = 0; i < s->n; i++) {
+			size_t cells;
+
+			set_cell(sheet, &s->jobs[i], c, CELL_BYTES / 4, cell);
+			cells = hr_text_cells(cell);
+			most = cells > most ? (unsigned)cells : most;
+		}
+		if (most > 0 && most < strlen(status_columns[c].title))
+			most = (unsigned)strlen(status_columns[c].title);
+		widths[c] = most;
+		used += most > 0 ? most + 2 : 0;
+	}
+	if (sheet->columns > 0)
+		narrow(widths, used - 2, hr_sheet_width(sheet));
+}
+
+static void put_cell(struct hr_sheet *sheet, enum status_column column, unsigned width,
+		     enum hr_style style, const char *text)
+{
+	int blank = (int)width - (int)hr_text_cells(text);
+	bool last = column == COLUMN_INTO;
+
+	hr_sheet_put(sheet, HR_STYLE_PLAIN, "%*s", status_columns[column].number ? blank : 0, "");
+	hr_sheet_put(sheet, style, "%s", text);
+	if (!last)
+		hr_sheet_put(sheet, HR_STYLE_PLAIN, "%*s",
+			     (status_columns[column].number ? 0 : blank) + 2, "");
+}
+
+/* A number that needs attention has a colour. */
+static enum hr_style style_of(const struct job_row *row, enum status_column column)
+{
+	if (column == COLUMN_WAITING && row->j->input_wait >= 200)
+		return HR_STYLE_WARN;
+	if (column == COLUMN_LOST && row->j->lost + row->j->refused > 0)
+		return HR_STYLE_BAD;
+	return HR_STYLE_PLAIN;
+}
+
+static void print_jobs(struct hr_sheet *sheet, const struct status_view *s)
+{
+	unsigned widths[STATUS_COLUMNS];
+	char cell[CELL_BYTES];
+
+	find_widths(sheet, s, widths);
+	for (unsigned c = 0; c < STATUS_COLUMNS; c++)
+		if (widths[c] > 0)
+			put_cell(sheet, c, widths[c], HR_STYLE_BOLD, status_columns[c].title);
+	hr_sheet_end(sheet);
+	for (size_t i = 0; i < s->n; i++) {
+		for (unsigned c = 0; c < STATUS_COLUMNS; c++) {
+			if (widths[c] == 0)
+				continue;
+			set_cell(sheet, &s->jobs[i], c, widths[c], cell);
+			put_cell(sheet, c, widths[c], style_of(&s->jobs[i], c),
+				 cell[0] != '\0' || c == COLUMN_INTO ? cell : "-");
+		}
+		hr_sheet_end(sheet);
+		print_job_details(s->jobs[i].j);
+	}
+	hr_sheet_put(sheet, HR_STYLE_PLAIN, "more: headrace top%s", s->n > 1 ? " JOB" : "");
+	hr_sheet_end(sheet);
 }
 
 static void print_node(const struct status_view *s)
@@ -193,6 +359,8 @@ static void print_node(const struct status_view *s)
 
 static void print_text(const struct status_view *s)
 {
+	struct hr_sheet sheet;
+
 	if (s->node)
 		print_node(s);
 	else
@@ -202,10 +370,9 @@ static void print_text(const struct status_view *s)
 		    s->n == 1 ? "" : "s");
 	if (s->n == 0)
 		return;
-	hr_text_print(stdout, "\n%-14s %-9s %-8s %-8s %5s %11s %11s %8s\n", "JOB", "USER", "STATE",
-		      "LEVEL", "PROCS", "EVENTS/S", "BYTES", "LOST");
-	for (size_t i = 0; i < s->n; i++)
-		print_job(&s->jobs[i]);
+	hr_sheet_init(&sheet, stdout);
+	hr_sheet_end(&sheet);
+	print_jobs(&sheet, s);
 }
 
 static void print_json_job(struct hr_json *j, const struct job_row *row)

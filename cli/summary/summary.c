@@ -428,9 +428,6 @@ static int fold_catalog(struct loader *l, const struct hr_catalog *catalog)
 		r = take_runs(l);
 	if (r < 0)
 		return r;
-	r = hr_summary_diagnose(l->s, catalog);
-	if (r < 0)
-		return r;
 	l->s->streams = (uint32_t)n;
 	l->s->nodes = count_nodes(streams, n);
 	l->s->files = calloc(TOP_FILES, sizeof(*l->s->files));
@@ -441,7 +438,7 @@ static int fold_catalog(struct loader *l, const struct hr_catalog *catalog)
 	l->s->n_folders = hr_paths_folders(l->paths, l->s->folders, TOP_FOLDERS);
 	hr_paths_special(l->paths, &l->s->memory, &l->s->mapped);
 	hr_ranks_count(l->s, l->world);
-	return 0;
+	return hr_summary_diagnose(l->s, catalog);
 }
 
 int hr_summary_load(const char *store, const char *job, struct hr_summary **ret, char **ret_error)
@@ -485,6 +482,7 @@ void hr_summary_free(struct hr_summary *s)
 	free_paths(s->files, s->n_files);
 	free_paths(s->folders, s->n_folders);
 	hr_summary_finding_free(&s->finding);
+	free(s->parts);
 	for (size_t i = 0; i < s->n_losses; i++) {
 		free(s->losses[i].reason);
 		free(s->losses[i].program);

@@ -13,11 +13,12 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
-#include <stdio.h>
 
 #include "store/left_out.h"
+#include "cli/sheet.h"
 #include "common/cause.h"
 
+#define HR_SUMMARY_INDENT      12u    /* of sentences, after their labels */
 #define HR_SUMMARY_SMALL_BYTES 65536u /* limit below which a read is small */
 
 struct hr_totals {
@@ -34,7 +35,7 @@ struct hr_summary_loop { /* the training loop; 0: not recorded */
 	uint64_t steps, step_ns;
 	/* boot time: start of the first wait, step or epoch, and end of the last */
 	uint64_t from_ns, to_ns;
-	uint64_t loop_ns; /* time in loops, as column loop_s of input-wait; 0: unknown */
+	uint64_t loop_ns; /* time in loops, as column loop_s of input-wait; 0: not known */
 };
 
 struct hr_summary_who {	  /* a rank's own processes, or one of its workers */
@@ -54,6 +55,16 @@ struct hr_summary_sums { /* sums of files */
 struct hr_summary_path {
 	char *path; /* escaped (common/text.h) */
 	struct hr_summary_sums sums;
+	/* reads that made batches, and how far they reached into the files; 0: not known */
+	uint64_t batch_bytes, batch_extent_bytes;
+};
+
+/* Time of the training loops, summed over ranks, as in the table parts. */
+struct hr_summary_part {
+	const char *name;  /* in that table */
+	const char *label; /* for people; parts of one label are one row */
+	bool waits;	   /* for a batch */
+	uint64_t ns;
 };
 
 struct hr_summary_mapped {
@@ -119,6 +130,8 @@ struct hr_summary {
 	struct hr_summary_who *who;
 	size_t n_who;
 	struct hr_summary_finding finding;
+	struct hr_summary_part *parts; /* those that took time; none: they are not known */
+	size_t n_parts;
 	struct hr_summary_path *files, *folders; /* a few each, sorted by io_ns */
 	size_t n_files, n_folders;
 	struct hr_summary_loss *losses;
@@ -139,8 +152,8 @@ void hr_summary_free(struct hr_summary *s);
 /* Adds a loss that the store does not contain. Returns 0 or -ENOMEM. */
 int hr_summary_add_loss(struct hr_summary *s, const char *reason, uint64_t count, uint64_t bytes);
 
-/* Prints at most about 30 lines, first what is missing. */
-void hr_summary_print(const struct hr_summary *s, FILE *out);
+/* Prints at most about 25 lines, and one for each reason of missing data. */
+void hr_summary_print(const struct hr_summary *s, struct hr_sheet *sheet);
 
 /* Writes JSON (docs/run.md), and replaces `file` atomically. 0 or -errno. */
 int hr_summary_write(const struct hr_summary *s, const char *file);

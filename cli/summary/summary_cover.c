@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <stdbool.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "common/ops.h"
@@ -200,13 +201,10 @@ static void print_missing(const struct hr_summary_cover *cover, FILE *out)
 			hr_text_count(cover->by_cause[HR_CAUSE_LOST]).s);
 }
 
-void hr_cover_print(const struct hr_summary_cover *cover, const char *store, FILE *out)
+static void print_text(const struct hr_summary_cover *cover, const char *store, FILE *out)
 {
 	bool missing = cover->missing_count > 0 || cover->missing_bytes > 0;
 
-	if (cover->count == 0)
-		return;
-	fputs("  coverage  ", out);
 	print_share(cover->missing_bytes, cover->bytes, out);
 	fprintf(out, " of %s", hr_text_size(cover->bytes).s);
 	if (missing) {
@@ -222,5 +220,18 @@ void hr_cover_print(const struct hr_summary_cover *cover, const char *store, FIL
 		print_missing(cover, out);
 	if (missing || cover->bpf_count > 0)
 		fprintf(out, ": headrace query %s coverage", store);
-	fputc('\n', out);
+}
+
+void hr_cover_print(const struct hr_summary_cover *cover, const char *store, struct hr_sheet *sheet)
+{
+	char *text = NULL;
+	size_t bytes;
+	FILE *out = cover->count > 0 ? open_memstream(&text, &bytes) : NULL;
+
+	if (out == NULL)
+		return;
+	print_text(cover, store, out);
+	if (fclose(out) == 0)
+		hr_sheet_say(sheet, HR_STYLE_PLAIN, HR_SUMMARY_INDENT, "  coverage", "%s", text);
+	free(text);
 }

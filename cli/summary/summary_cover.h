@@ -30,6 +30,7 @@ void hr_covers_take(struct hr_covers *c, const struct hr_stream *stream,
 void hr_covers_done(struct hr_covers *c);
 
 /* Prints nothing if no probes ran. `store` is quoted. */
-void hr_cover_print(const struct hr_summary_cover *cover, const char *store, FILE *out);
+void hr_cover_print(const struct hr_summary_cover *cover, const char *store,
+		    struct hr_sheet *sheet);
 
 #endif

@@ -2,6 +2,7 @@
 #include "cli/summary/summary_finding.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -73,12 +74,117 @@ static void take_loops(struct hr_summary *s, const struct hr_diagnosis *d)
 	for (size_t i = 0; i < s->n_who; i++) {
 		struct hr_summary_loop *l = &s->who[i].loop;
 
-		if (s->who[i].worker >= 0 || l->waits == 0)
+		if (s->who[i].worker >= 0)
 			continue;
 		l->wait_ns = 0;
 		for (size_t k = 0; k < d->lives.n; k++)
 			if (d->lives.list[k].rank == s->who[i].rank)
 				hr_loop_add_life(l, &d->sums[k]);
+	}
+}
+
+/* What people call the parts. The wait for a batch is named by what its worker did. */
+static const char *part_label(unsigned part)
+{
+	static const char *const labels[HR_PART_END] = {
+	    [HR_PART_COMPUTE] = "compute",
+	    [HR_PART_BACKWARD] = "compute",
+	    [HR_PART_COLLECTIVE] = "communication",
+	    [HR_PART_STALL] = "waiting for ranks",
+	    [HR_PART_OPTIMIZER] = "optimizer",
+	    [HR_PART_WAIT_READ] = "reading files",
+	    [HR_PART_WAIT_METADATA] = "opening files",
+	    [HR_PART_WAIT_WRITE] = "writing files",
+	    [HR_PART_WAIT_RUNTIME] = "Python's own files",
+	    [HR_PART_WAIT_CPU] = "computing batches",
+	    [HR_PART_WAIT_CORE] = "no free core",
+	    [HR_PART_WAIT_FAULT] = "mapped files",
+	    [HR_PART_WAIT_SLEEP] = "sleeping",
+	    [HR_PART_WAIT_NETWORK] = "network",
+	    [HR_PART_WAIT_LOCK] = "lock",
+	    [HR_PART_WAIT_ASLEEP] = "idle",
+	    [HR_PART_WAIT_UNKNOWN] = "cause not known",
+	    [HR_PART_WAIT_WORKER_START] = "starting workers",
+	    [HR_PART_WAIT_PREFETCH] = "batch not begun",
+	    [HR_PART_WAIT_HANDOVER] = "handing it over",
+	    [HR_PART_WAIT_END] = "ending workers",
+	    [HR_PART_WAIT_HIDDEN] = "accelerator busy",
+	    [HR_PART_CREATE_WORKERS] = "starting workers",
+	    [HR_PART_CHECKPOINT] = "checkpoints",
+	    [HR_PART_RESTORE] = "loading state",
+	    [HR_PART_OWN_READ] = "own file I/O",
+	    [HR_PART_OWN_METADATA] = "own file I/O",
+	    [HR_PART_OWN_WRITE] = "own file I/O",
+	    [HR_PART_OWN_SYNC] = "own file I/O",
+	    [HR_PART_OWN_FAULT] = "own mapped files",
+	    [HR_PART_IMPORT_IO] = "imports",
+	    [HR_PART_IMPORTS] = "imports",
+	};
+
+	return labels[part] != NULL ? labels[part] : "other";
+}
+
+static int take_parts(struct hr_summary *s, const struct hr_diagnosis *d)
+{
+	s->parts = calloc(HR_PART_END, sizeof(*s->parts));
+	if (s->parts == NULL)
+		return -ENOMEM;
+	for (unsigned part = 0; part < HR_PART_END; part++) {
+		struct hr_summary_part p = {.name = hr_part_name(part),
+					    .label = part_label(part),
+					    .waits = hr_part_waits(part)};
+
+		for (size_t k = 0; k < d->lives.n; k++)
+			for (unsigned phase = 0; phase <= HR_PHASE_END; phase++)
+				if (p.waits || hr_phase_loops(phase))
+					p.ns += d->sums[k].ns[phase][part];
+		if (p.ns > 0)
+			s->parts[s->n_parts++] = p;
+	}
+	return 0;
+}
+
+/* Returns the row of a file, or the deepest folder that has a row; NULL: none. */
+static struct hr_summary_path *path_row(struct hr_summary_path *list, size_t n, const char *path,
+					bool folders)
+{
+	struct hr_summary_path *best = NULL;
+
+	for (size_t i = 0; i < n; i++) {
+		size_t bytes = strlen(list[i].path);
+
+		if (strncmp(list[i].path, path, bytes) == 0 &&
+		    path[bytes] == (folders ? '/' : '\0') &&
+		    (best == NULL || bytes > strlen(best->path)))
+			best = &list[i];
+	}
+	return best;
+}
+
+static void add_batches(struct hr_summary_path *row, const struct hr_item *item)
+{
+	if (row == NULL)
+		return;
+	row->batch_bytes += item->bytes;
+	row->batch_extent_bytes += item->extent;
+}
+
+/* Adds what was read for batches to the rows of files and folders. */
+static void take_batches(struct hr_summary *s, const struct hr_diagnosis *d)
+{
+	size_t n = d->first[d->q->n_streams].item;
+
+	for (size_t i = 0; i < n; i++) {
+		const struct hr_item *item = &d->items[i];
+		struct hr_file_info info;
+		char path[4 * PATH_MAX + 1];
+
+		if (item->extent == 0 ||
+		    hr_stream_file(d->q->streams[item->stream].s, item->file, true, &info) < 0 ||
+		    hr_text_escape(path, sizeof(path), info.path, info.path_bytes) >= sizeof(path))
+			continue;
+		add_batches(path_row(s->folders, s->n_folders, path, true), item);
+		add_batches(path_row(s->files, s->n_files, path, false), item);
 	}
 }
 
@@ -105,8 +211,11 @@ int hr_summary_diagnose(struct hr_summary *s, const struct hr_catalog *catalog)
 	r = hr_diagnosis_make(q, &HR_SCOPE_ALL, &d);
 	if (r == 0) {
 		take_loops(s, &d);
-		r = hr_findings_make(&d, &all);
+		take_batches(s, &d);
+		r = take_parts(s, &d);
 	}
+	if (r == 0)
+		r = hr_findings_make(&d, &all);
 	if (r == 0)
 		r = take(&s->finding, largest(&all));
 	hr_findings_done(&all);
@@ -124,29 +233,36 @@ void hr_summary_finding_free(struct hr_summary_finding *f)
 	free(f->action);
 }
 
-void hr_summary_finding_print(const struct hr_summary *s, const char *store, FILE *out)
+void hr_summary_finding_print(const struct hr_summary *s, struct hr_sheet *sheet)
 {
 	const struct hr_summary_finding *f = &s->finding;
+	char object[4 * PATH_MAX + 1] = "";
 
 	if (f->meaning == NULL)
 		return;
 	if (f->lost_ns == 0) {
-		fprintf(out, "  diagnosis %s: %s\n", f->meaning, f->evidence);
+		hr_sheet_say(sheet, HR_STYLE_PLAIN, HR_SUMMARY_INDENT, "  loss", "%s: %s",
+			     f->meaning, f->evidence);
 		return;
 	}
-	fprintf(out, "  diagnosis largest loss %s of %s (%.0f %%): %s\n",
-		hr_text_duration(f->lost_ns).s, hr_text_duration(f->wall_ns).s,
-		100.0 * (double)f->lost_ns / (double)f->wall_ns, f->meaning);
+	hr_sheet_say(sheet, HR_STYLE_PLAIN, HR_SUMMARY_INDENT, "  loss",
+		     "%.0f %% of the training process's time (%s of %s): %s",
+		     100.0 * (double)f->lost_ns / (double)f->wall_ns,
+		     hr_text_duration(f->lost_ns).s, hr_text_duration(f->wall_ns).s, f->meaning);
+	if (f->object != NULL)
+		hr_sheet_path(sheet, object, sizeof(object), f->object,
+			      hr_sheet_width(sheet) - HR_SUMMARY_INDENT);
 	if (f->whose != NULL || f->object != NULL)
-		fprintf(out, "  where     %s%s%s\n", f->whose != NULL ? f->whose : "",
-			f->whose != NULL && f->object != NULL ? ": " : "",
-			f->object != NULL ? f->object : "");
+		hr_sheet_say(sheet, HR_STYLE_PLAIN, HR_SUMMARY_INDENT, "  where", "%s%s%s",
+			     f->whose != NULL ? f->whose : "",
+			     f->whose != NULL && f->object != NULL ? ": " : "", object);
 	if (f->action != NULL)
-		fprintf(out, "  do        %s\n", f->action);
+		hr_sheet_say(sheet, HR_STYLE_PLAIN, HR_SUMMARY_INDENT, "  do", "%s", f->action);
 	if (f->gain_high_ns > 0 && f->gain_low_ns < f->wall_ns / 100)
-		fprintf(out, "  saves     up to %s\n", hr_text_duration(f->gain_high_ns).s);
+		hr_sheet_say(sheet, HR_STYLE_PLAIN, HR_SUMMARY_INDENT, "  saves", "up to %s",
+			     hr_text_duration(f->gain_high_ns).s);
 	else if (f->gain_high_ns > 0)
-		fprintf(out, "  saves     %s to %s\n", hr_text_duration(f->gain_low_ns).s,
-			hr_text_duration(f->gain_high_ns).s);
-	fprintf(out, "  why       headrace diagnose %s\n", store);
+		hr_sheet_say(sheet, HR_STYLE_PLAIN, HR_SUMMARY_INDENT, "  saves", "%s to %s",
+			     hr_text_duration(f->gain_low_ns).s,
+			     hr_text_duration(f->gain_high_ns).s);
 }

@@ -10,14 +10,14 @@
 void hr_loop_add_life(struct hr_summary_loop *l, const struct hr_part_sums *sums);
 
 /*
- * Sets s->finding. Needs s->events, and reads all events unless this takes more than about a
- * second; in this case, sets nothing. Of several attempts, the last one counts. Returns 0 or
- * -ENOMEM.
+ * Sets the finding, the parts, the times of loops, and what was read for batches. Needs s->events,
+ * who, files and folders. Reads all events unless this takes more than about a second; in this
+ * case, sets nothing. Of several attempts, the finding is that of the last one. 0 or -ENOMEM.
  */
 int hr_summary_diagnose(struct hr_summary *s, const struct hr_catalog *catalog);
 void hr_summary_finding_free(struct hr_summary_finding *f);
 
-/* Prints nothing if there is no finding. `store` is quoted. */
-void hr_summary_finding_print(const struct hr_summary *s, const char *store, FILE *out);
+/* Prints nothing if there is no finding. */
+void hr_summary_finding_print(const struct hr_summary *s, struct hr_sheet *sheet);
 
 #endif

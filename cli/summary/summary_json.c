@@ -55,6 +55,7 @@ static void put_who(struct hr_json *j, const struct hr_summary *s)
 		hr_json_uint(j, "wait_ns", s->who[i].loop.wait_ns);
 		hr_json_uint(j, "steps", s->who[i].loop.steps);
 		hr_json_uint(j, "step_ns", s->who[i].loop.step_ns);
+		hr_json_uint(j, "loop_ns", s->who[i].loop.loop_ns);
 		hr_json_end(j);
 		hr_json_end(j);
 	}
@@ -78,6 +79,8 @@ static void put_paths(struct hr_json *j, const char *key, const struct hr_summar
 		hr_json_object(j, NULL);
 		hr_json_string(j, "path", list[i].path);
 		put_sums(j, &list[i].sums);
+		hr_json_uint(j, "batch_read_bytes", list[i].batch_bytes);
+		hr_json_uint(j, "batch_extent_bytes", list[i].batch_extent_bytes);
 		hr_json_end(j);
 	}
 	hr_json_end(j);
@@ -113,6 +116,18 @@ static void put_finding(struct hr_json *j, const struct hr_summary_finding *f)
 	hr_json_uint(j, "wall_ns", f->wall_ns);
 	hr_json_uint(j, "gain_low_ns", f->gain_low_ns);
 	hr_json_uint(j, "gain_high_ns", f->gain_high_ns);
+	hr_json_end(j);
+}
+
+static void put_parts(struct hr_json *j, const struct hr_summary *s)
+{
+	hr_json_array(j, "loop_parts");
+	for (size_t i = 0; i < s->n_parts; i++) {
+		hr_json_object(j, NULL);
+		hr_json_string(j, "part", s->parts[i].name);
+		hr_json_uint(j, "time_ns", s->parts[i].ns);
+		hr_json_end(j);
+	}
 	hr_json_end(j);
 }
 
@@ -234,6 +249,7 @@ static void put_summary(struct hr_json *j, const struct hr_summary *s)
 	hr_json_uint(j, "regions", s->regions);
 	hr_json_uint(j, "small_read_limit_bytes", HR_SUMMARY_SMALL_BYTES);
 	put_finding(j, &s->finding);
+	put_parts(j, s);
 	put_killed(j, s);
 	put_missing(j, s);
 	put_totals(j, "data", &s->data);

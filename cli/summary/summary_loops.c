@@ -1,6 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/summary/summary_loops.h"
 
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
 #include "common/text.h"
 
 void hr_loop_add(struct hr_summary_loop *loop, const struct hr_region *region)
@@ -25,46 +29,191 @@ void hr_loop_add(struct hr_summary_loop *loop, const struct hr_region *region)
 	}
 }
 
-static double share(const struct hr_summary_who *who)
+bool hr_loops_any(const struct hr_summary *s)
 {
-	const struct hr_summary_loop *l = &who->loop;
-	uint64_t ns = l->loop_ns != 0 ? l->loop_ns : l->to_ns - l->from_ns;
+	for (size_t i = 0; i < s->n_who; i++)
+		if (s->who[i].loop.waits > 0 || s->who[i].loop.steps > 0)
+			return true;
+	return false;
+}
+
+static uint64_t loop_ns(const struct hr_summary_loop *l)
+{
+	return l->loop_ns != 0 ? l->loop_ns : l->to_ns - l->from_ns;
+}
+
+static double share(const struct hr_summary_loop *l)
+{
+	uint64_t ns = loop_ns(l);
 
 	return ns > 0 ? (double)l->wait_ns / (double)ns : 0;
 }
 
-void hr_loops_print(const struct hr_summary *s, const char *store, FILE *out)
+/* ---- the verdict ---- */
+
+#define LITTLE "under 1 %"
+
+struct loops { /* those of ranks with waits or steps */
+	const struct hr_summary_who *least, *most;
+	struct hr_summary_loop all;
+	size_t n;
+};
+
+static struct loops sum_loops(const struct hr_summary *s)
 {
-	const struct hr_summary_who *least = NULL, *most = NULL;
-	struct hr_summary_loop all = {0};
-	size_t n = 0;
+	struct loops l = {0};
 
 	for (size_t i = 0; i < s->n_who; i++) {
 		const struct hr_summary_who *who = &s->who[i];
 
-		if (who->loop.waits == 0)
+		if (who->loop.waits == 0 && who->loop.steps == 0)
 			continue;
-		n++;
-		least = !least || share(who) < share(least) ? who : least;
-		most = !most || share(who) > share(most) ? who : most;
-		all.wait_ns += who->loop.wait_ns;
-		all.steps += who->loop.steps;
-		all.step_ns += who->loop.step_ns;
+		l.n++;
+		l.least = !l.least || share(&who->loop) < share(&l.least->loop) ? who : l.least;
+		l.most = !l.most || share(&who->loop) > share(&l.most->loop) ? who : l.most;
+		l.all.waits += who->loop.waits;
+		l.all.wait_ns += who->loop.wait_ns;
+		l.all.loop_ns += loop_ns(&who->loop);
+		l.all.steps += who->loop.steps;
+		l.all.step_ns += who->loop.step_ns;
 	}
-	if (!n)
+	return l;
+}
+
+/* `little`: the text of a share that is not 0, but rounds to it. */
+static struct hr_human percent(double part, const char *little)
+{
+	struct hr_human t;
+
+	if (part >= 0.005 || part <= 0)
+		snprintf(t.s, sizeof(t.s), "%.0f %%", 100 * part);
+	else
+		snprintf(t.s, sizeof(t.s), "%s", little);
+	return t;
+}
+
+void hr_loops_print(const struct hr_summary *s, struct hr_sheet *sheet)
+{
+	struct loops l = sum_loops(s);
+	char range[80], of[48] = "", most[48] = "";
+
+	if (l.n == 0)
 		return;
-	fputs("  waited    ", out);
-	if (n > 1)
-		fprintf(out, "%.1f to ", share(least) * 100);
-	fprintf(out, "%.1f %% of the training loop for data", share(most) * 100);
-	fprintf(out, " (%s%s)", hr_text_duration(all.wait_ns).s,
-		n > 1 ? ", summed over ranks" : "");
-	if (n > 1)
-		fprintf(out, ", highest in rank %d", most->rank);
-	if (all.steps)
-		fprintf(out, "; %s step%s of %s", hr_text_count(all.steps).s,
-			all.steps == 1 ? "" : "s", hr_text_duration(all.step_ns / all.steps).s);
-	if (s->finding.meaning == NULL)
-		fprintf(out, ": headrace diagnose %s", store);
-	fputc('\n', out);
+	if (l.all.waits == 0) {
+		hr_sheet_say(sheet, HR_STYLE_BOLD, 2, "",
+			     "The training loop ran for %s; it reported no waits for data.",
+			     hr_text_duration(l.all.loop_ns).s);
+		return;
+	}
+	snprintf(range, sizeof(range), "%s", percent(share(&l.most->loop), LITTLE).s);
+	if (l.n > 1) {
+		snprintf(of, sizeof(of), "s of %zu ranks", l.n);
+		snprintf(most, sizeof(most), ", most in rank %d", l.most->rank);
+		if (strcmp(percent(share(&l.least->loop), LITTLE).s, range) != 0)
+			snprintf(range, sizeof(range), "%.0f to %s", 100 * share(&l.least->loop),
+				 percent(share(&l.most->loop), LITTLE).s);
+	}
+	hr_sheet_say(sheet, HR_STYLE_BOLD, 2, "",
+		     "The training loop%s waited for data %s of %s time (%s of %s%s).", of, range,
+		     l.n > 1 ? "their" : "its", hr_text_duration(l.all.wait_ns).s,
+		     hr_text_duration(l.all.loop_ns).s, most);
+}
+
+/* ---- the picture ---- */
+
+#define ROWS_MOST   5u /* without those of waits */
+#define WAITS_MOST  3u
+#define LABEL_CELLS 22
+#define BAR_CELLS   30u
+
+struct bar {
+	const char *label;
+	uint64_t ns;
+};
+
+static int by_time(const void *a, const void *b)
+{
+	const struct bar *x = a, *y = b;
+
+	return (x->ns < y->ns) - (x->ns > y->ns);
+}
+
+/* Sums the parts by label, longest first. Returns the number of bars, at most s->n_parts. */
+static size_t make_bars(const struct hr_summary *s, bool waits, struct bar *bars)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < s->n_parts; i++) {
+		size_t k = 0;
+
+		if (s->parts[i].waits != waits)
+			continue;
+		while (k < n && strcmp(bars[k].label, s->parts[i].label) != 0)
+			k++;
+		if (k == n)
+			bars[n++] = (struct bar){.label = s->parts[i].label};
+		bars[k].ns += s->parts[i].ns;
+	}
+	qsort(bars, n, sizeof(*bars), by_time);
+	return n;
+}
+
+static void draw_bar(struct hr_sheet *sheet, enum hr_style style, const char *indent,
+		     const struct bar *bar, uint64_t all)
+{
+	double part = (double)bar->ns / (double)all;
+
+	hr_sheet_put(sheet, HR_STYLE_PLAIN, "  %s%-*s %5s  ", indent,
+		     LABEL_CELLS - (int)strlen(indent), bar->label, percent(part, "<1 %").s);
+	hr_sheet_put(sheet, style, "%.*s", (int)strspn(hr_text_bar(part, BAR_CELLS).s, "#"),
+		     hr_text_bar(part, BAR_CELLS).s);
+	hr_sheet_end(sheet);
+}
+
+/* Draws the longest bars from 1 % on. Returns the time of those that it left out. */
+static uint64_t draw_bars(struct hr_sheet *sheet, enum hr_style style, const char *indent,
+			  const struct bar *bars, size_t n, size_t most, uint64_t all)
+{
+	uint64_t rest = 0;
+
+	for (size_t i = 0; i < n; i++) {
+		if (i < most && bars[i].ns >= all / 100)
+			draw_bar(sheet, style, indent, &bars[i], all);
+		else
+			rest += bars[i].ns;
+	}
+	return rest;
+}
+
+void hr_loops_draw(const struct hr_summary *s, struct hr_sheet *sheet)
+{
+	struct loops l = sum_loops(s);
+	struct bar *bars = calloc(s->n_parts + 1, sizeof(*bars));
+	struct bar waits = {"waiting for data", 0}, rest = {"the rest", 0};
+	uint64_t all = l.all.loop_ns;
+	size_t n;
+
+	if (bars == NULL || s->n_parts == 0 || all == 0) {
+		free(bars);
+		return;
+	}
+	hr_sheet_end(sheet);
+	hr_sheet_put(sheet, HR_STYLE_PLAIN, "  time of the training loop%s", l.n > 1 ? "s" : "");
+	if (l.all.steps > 0)
+		hr_sheet_put(sheet, HR_STYLE_PLAIN, ", %s step%s of %s",
+			     hr_text_count(l.all.steps).s, l.all.steps == 1 ? "" : "s",
+			     hr_text_duration(l.all.step_ns / l.all.steps).s);
+	hr_sheet_end(sheet);
+	n = make_bars(s, true, bars);
+	for (size_t i = 0; i < n; i++)
+		waits.ns += bars[i].ns;
+	if (waits.ns > 0)
+		draw_bar(sheet, HR_STYLE_WARN, "", &waits, all);
+	if (waits.ns >= all / 20)
+		draw_bars(sheet, HR_STYLE_WARN, "  ", bars, n, WAITS_MOST, all);
+	n = make_bars(s, false, bars);
+	rest.ns = draw_bars(sheet, HR_STYLE_PLAIN, "", bars, n, ROWS_MOST, all);
+	if (rest.ns >= all / 100)
+		draw_bar(sheet, HR_STYLE_PLAIN, "", &rest, all);
+	free(bars);
 }

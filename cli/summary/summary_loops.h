@@ -13,7 +13,13 @@
 /* Adds a region of a rank or worker. */
 void hr_loop_add(struct hr_summary_loop *loop, const struct hr_region *region);
 
-/* Prints nothing without waits. `store` is quoted. */
-void hr_loops_print(const struct hr_summary *s, const char *store, FILE *out);
+/* Returns whether a training loop was recorded. */
+bool hr_loops_any(const struct hr_summary *s);
+
+/* Prints how much of the training loop waited for data: the verdict, as a sentence. */
+void hr_loops_print(const struct hr_summary *s, struct hr_sheet *sheet);
+
+/* Prints bars of the time of the training loops, if the parts are known. */
+void hr_loops_draw(const struct hr_summary *s, struct hr_sheet *sheet);
 
 #endif

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/summary/summary_ranks.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 
 static int by_rank(const void *a, const void *b)

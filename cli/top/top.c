@@ -27,7 +27,7 @@
 #define FINDING_SHARE 20
 #define RETRY_NS      (10 * SECOND_NS) /* top ends if headraced does not answer for this time */
 
-enum { OPT_SOCKET = 256, OPT_WEB };
+enum { OPT_SOCKET = 256, OPT_WEB, OPT_ALL_COLUMNS };
 
 #define VIEWS "rank worker process file mount class op"
 #define SORTS "time bytes ops latency"
@@ -37,6 +37,8 @@ const struct hr_option hr_top_option_table[] = {
     {"sort", 's', "KEY", "time (default), bytes, ops or latency of the last interval", SORTS},
     {"interval", 'i', "TIME", "time between updates: 100ms to 30s (default: 1s)", HR_VALUES_OTHER},
     {"count", 'n', "N", "end after N updates", HR_VALUES_OTHER},
+    {"all-columns", OPT_ALL_COLUMNS, NULL,
+     "on a wide terminal, also show values since the start of the job", NULL},
     {"json", 'j', NULL, "print each update as one line of JSON", NULL},
     {"web", OPT_WEB, NULL, "show a page with pictures in a browser of this machine", NULL},
     {"socket", OPT_SOCKET, "PATH",
@@ -83,6 +85,24 @@ static void draw(struct top *t)
 	hr_top_draw(&text, &t->display, columns, rows);
 	hr_top_screen_put(&text);
 	hr_top_text_done(&text);
+}
+
+/* Adds the last interval to the shares of waits that the screen draws. */
+static void remember_wait(struct top *t)
+{
+	struct hr_top_display *d = &t->display;
+	struct hr_top_table table;
+	double share;
+
+	if (!t->before || hr_top_sums(t->before, t->picture, HR_TOP_RANK, d->sort, &table) < 0)
+		return;
+	share = hr_top_wait(&table.now, table.waiters, table.interval_ns);
+	hr_top_table_done(&table);
+	if (share < 0)
+		return;
+	if (d->n_waits == HR_TOP_WAITS)
+		memmove(d->waits, d->waits + 1, --d->n_waits * sizeof(d->waits[0]));
+	d->waits[d->n_waits++] = share;
 }
 
 /* Shows the last picture in the chosen view. */
@@ -142,6 +162,8 @@ static void top_take(struct top *t, Headrace__LiveJob *picture)
 		t->has_view = true;
 		t->display.view = hr_top_has_ranks(picture) ? HR_TOP_RANK : HR_TOP_PROCESS;
 	}
+	if (!same)
+		remember_wait(t);
 	top_find_loss(t);
 	top_show(t);
 	if (++t->pictures == t->count)
@@ -357,6 +379,9 @@ static bool top_set_option(struct top *t, int id, const char *value)
 		break;
 	case OPT_WEB:
 		t->web = true;
+		break;
+	case OPT_ALL_COLUMNS:
+		t->display.all_columns = true;
 		break;
 	default:
 		t->socket = value;

@@ -21,7 +21,8 @@
 #include "daemon/control/control.h"
 #include "proto/live.pb-c.h"
 
-#define HR_TOP_BINS 64u
+#define HR_TOP_BINS  64u
+#define HR_TOP_WAITS 60u
 
 /* ---- which job (top_find.c) ---- */
 struct hr_top_source {
@@ -134,6 +135,10 @@ struct hr_top_display {
 	const Headrace__LiveJob *job;
 	const struct hr_top_table *table;
 	struct hr_top_finding finding; /* of the last minute */
+	/* Shares of the last intervals in which training loops waited, the latest one last. */
+	double waits[HR_TOP_WAITS];
+	unsigned n_waits;
+	bool all_columns;
 	enum hr_top_view view;
 	enum hr_top_sort sort;
 	uint64_t every_ns;

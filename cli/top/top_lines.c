@@ -5,6 +5,8 @@
 #include <string.h>
 #include <time.h>
 
+#include "cli/cli.h"
+#include "cli/sheet.h"
 #include "cli/top/top.h"
 #include "cli/top/top_cells.h"
 #include "common/ops.h"
@@ -210,23 +212,21 @@ static const struct top_column {
 	int width;
 	unsigned from; /* minimum width of a terminal that shows the column */
 	struct hr_human (*value)(const struct hr_top_row *r, const struct hr_top_table *t);
+	bool extra; /* only with --all-columns */
 } columns_table[] = {
-    {"WAIT", 6, 0, wait}, /* only shown if the table has waiters */
-    {"IN I/O", 7, 0, in_io},
-    {"OPS/S", 9, 36, ops},
-    {"BYTES/S", 10, 48, bytes},
-    {"MEAN", 10, 64, mean},
-    {"P99", 10, 78, p99},
-    {"LONGEST", 10, 100, longest},
-    {"ALL TIME", 10, 116, all_time},
-    {"ALL BYTES", 10, 130, all_bytes},
-    {"ERRORS", 8, 144, errors},
+    {"WAIT", 6, 0, wait, false}, /* only shown if the table has waiters */
+    {"IN I/O", 7, 0, in_io, false},	   {"OPS/S", 9, 36, ops, false},
+    {"BYTES/S", 10, 48, bytes, false},	   {"MEAN", 10, 64, mean, false},
+    {"P99", 10, 78, p99, false},	   {"LONGEST", 10, 100, longest, true},
+    {"ALL TIME", 10, 116, all_time, true}, {"ALL BYTES", 10, 130, all_bytes, true},
+    {"ERRORS", 8, 144, errors, true},
 };
 #define COLUMNS (sizeof(columns_table) / sizeof(columns_table[0]))
 
-static bool has_room(const struct top_column *c, unsigned columns, const struct hr_top_table *t)
+static bool has_room(const struct top_column *c, unsigned columns, const struct hr_top_display *k)
 {
-	return columns >= c->from && (c->value != wait || t->waiters);
+	return columns >= c->from && (c->value != wait || k->table->waiters) &&
+	       (!c->extra || k->all_columns);
 }
 
 /* ---- output as a screen and as lines ---- */
@@ -267,48 +267,90 @@ static void put_row(struct page *p, const char *style, const char *label, const 
 	hr_top_text_done(&line);
 }
 
-static void put_finding(struct page *p, const struct hr_top_finding *f)
+static const char *colour(const char *code)
 {
-	char label[LABEL_BYTES];
-
-	if (f->loss[0] == '\0')
-		return;
-	snprintf(label, sizeof(label), "last minute: %s", f->loss);
-	put_row(p, "\033[1m", label, "", HR_TOP_CUT_END);
-	if (f->action[0] == '\0')
-		return;
-	snprintf(label, sizeof(label), "do: %s", f->action);
-	put_row(p, "", label, "", HR_TOP_CUT_END);
+	return hr_getenv("NO_COLOR") == NULL ? code : "";
 }
 
-static void put_head(struct page *p, const struct hr_top_display *k)
+/* Puts a sentence after a label, on as many lines as it needs. */
+static void put_sentence(struct page *p, const char *style, const char *label, const char *text)
+{
+	size_t indent = strlen(label),
+	       room = p->columns > 2 * indent ? p->columns - indent : indent;
+	char escaped[4 * LABEL_BYTES], line[4 * LABEL_BYTES];
+
+	hr_text_escape(escaped, sizeof(escaped), text, strlen(text));
+	for (const char *rest = escaped; *rest != '\0'; label = "") {
+		size_t bytes = hr_sheet_words(rest, room);
+
+		snprintf(line, sizeof(line), "%-*s%.*s", (int)indent, label, (int)bytes, rest);
+		put_line(p, style, line);
+		rest += bytes + (rest[bytes] == ' ');
+	}
+}
+
+/* Puts the state of the job: how long it runs, its processes, and its rates. */
+static void put_state(struct page *p, const struct hr_top_display *k)
 {
 	const Headrace__LiveJob *m = k->job;
 	const struct hr_top_table *t = k->table;
 	const struct hr_top_row all = {.now = t->now, .waiters = t->waiters};
-	char text[512], label[LABEL_BYTES], clock[16], ranks[32] = "", waits[64] = "";
+	char text[512], label[LABEL_BYTES], clock[16], ranks[32] = "", rate[64] = "";
 	time_t now = (time_t)(m->real_ns / 1000000000);
 	struct tm local;
 
 	localtime_r(&now, &local);
 	strftime(clock, sizeof(clock), " %H:%M:%S", &local);
-	snprintf(label, sizeof(label), "headrace top - job %s%s%s%s on %s, level %s, %s%s", m->job,
-		 m->name[0] ? " (" : "", m->name, m->name[0] ? ")" : "", m->node, m->level,
-		 m->whole ? "started " : "headraced restarted ",
-		 hr_text_duration(m->boot_ns - m->since_ns).s);
-	top_lines_append(label, sizeof(label), strlen(label), " ago");
+	snprintf(label, sizeof(label), "%s%s%s%s  %s %s on %s, level %s", m->job,
+		 m->name[0] ? " (" : "", m->name, m->name[0] ? ")" : "",
+		 m->whole ? "running for" : "headraced restarted, recorded again for",
+		 hr_text_duration(m->boot_ns - m->since_ns).s, m->node, m->level);
 	put_row(p, "\033[1m", label, clock, HR_TOP_CUT_END);
 	if (t->ranks)
-		snprintf(ranks, sizeof(ranks), "%u rank%s, ", t->ranks, t->ranks == 1 ? "" : "s");
+		snprintf(ranks, sizeof(ranks), ", %u rank%s", t->ranks, t->ranks == 1 ? "" : "s");
 	if (t->waiters)
-		snprintf(waits, sizeof(waits), "%s input wait, %s steps/s, ", wait(&all, t).s,
-			 steps(&all, t).s);
-	snprintf(text, sizeof(text), "%s%u process%s: %s%s in I/O, %s ops/s, %s/s, %s lost%s",
-		 ranks, t->processes, t->processes == 1 ? "" : "es", waits, in_io(&all, t).s,
-		 ops(&all, t).s, bytes(&all, t).s, hr_text_count(m->lost).s,
-		 m->refused ? "; some processes were refused" : "");
-	put_line(p, "", text);
-	put_finding(p, &k->finding);
+		snprintf(rate, sizeof(rate), "%s steps/s, ", steps(&all, t).s);
+	snprintf(text, sizeof(text), "%u process%s%s: %s%s/s, %s ops/s, %s lost%s", t->processes,
+		 t->processes == 1 ? "" : "es", ranks, rate, bytes(&all, t).s, ops(&all, t).s,
+		 hr_text_count(m->lost).s, m->refused ? "; some processes were refused" : "");
+	put_line(p, m->lost > 0 || m->refused > 0 ? colour("\033[31m") : "", text);
+}
+
+/* Puts how much the training loops wait: now, and in the last intervals. */
+static void put_waits(struct page *p, const struct hr_top_display *k)
+{
+	const struct hr_top_row all = {.now = k->table->now, .waiters = k->table->waiters};
+	double share = hr_top_wait(&all.now, all.waiters, k->table->interval_ns);
+	char history[HR_TOP_WAITS + 1], text[160];
+
+	if (share < 0)
+		return;
+	for (unsigned i = 0; i < k->n_waits; i++) {
+		double part = k->waits[i];
+
+		history[i] = part < 0.05 ? '_' : part < 0.33 ? '.' : part < 0.66 ? ':' : '|';
+	}
+	history[k->n_waits] = '\0';
+	snprintf(text, sizeof(text), "WAITING FOR DATA %6s [%s]", wait(&all, k->table).s,
+		 hr_text_bar(share, 30).s);
+	put_line(p, share >= 0.2 ? colour("\033[33m") : "", text);
+	if (k->n_waits > 1) {
+		snprintf(text, sizeof(text), "  last %s: %s",
+			 hr_text_duration(k->n_waits * k->every_ns).s, history);
+		put_line(p, "", text);
+	}
+	if (k->finding.loss[0] != '\0')
+		put_sentence(p, "", "  because: ", k->finding.loss);
+	if (k->finding.action[0] != '\0')
+		put_sentence(p, "", "  do:      ", k->finding.action);
+}
+
+static void put_head(struct page *p, const struct hr_top_display *k)
+{
+	char label[LABEL_BYTES];
+
+	put_state(p, k);
+	put_waits(p, k);
 	snprintf(label, sizeof(label), "by %s, sorted by %s, every %s%s%s%s",
 		 hr_top_view_names[k->view], hr_top_sort_names[k->sort],
 		 hr_text_duration(k->every_ns).s, k->paused ? ", PAUSED" : "",
@@ -323,7 +365,7 @@ static void put_table(struct page *p, const struct hr_top_display *k, unsigned m
 	size_t at = 0;
 
 	for (size_t i = 0; i < COLUMNS; i++)
-		if (has_room(&columns_table[i], p->columns, k->table))
+		if (has_room(&columns_table[i], p->columns, k))
 			at = top_lines_append(right, sizeof(right), at, " %*s",
 					      columns_table[i].width, columns_table[i].title);
 	snprintf(label, sizeof(label), "%s", hr_top_view_names[k->view]);
@@ -333,7 +375,7 @@ static void put_table(struct page *p, const struct hr_top_display *k, unsigned m
 
 		at = 0;
 		for (size_t c = 0; c < COLUMNS; c++)
-			if (has_room(&columns_table[c], p->columns, k->table))
+			if (has_room(&columns_table[c], p->columns, k))
 				at = top_lines_append(right, sizeof(right), at, " %*s",
 						      columns_table[c].width,
 						      columns_table[c].value(r, k->table).s);
@@ -398,7 +440,7 @@ static void put_help(struct page *p)
 	    "  IN I/O         average number of threads inside an operation",
 	    "  OPS/S BYTES/S  operations that returned, and what they moved",
 	    "  MEAN P99       mean duration, and 99th percentile within its power of two",
-	    "and since the job began: LONGEST, ALL TIME, ALL BYTES, ERRORS (wider screens)",
+	    "and with --all-columns, since the job began: LONGEST, ALL TIME, ALL BYTES, ERRORS",
 	};
 
 	for (size_t i = 0; i < sizeof(lines) / sizeof(lines[0]); i++)

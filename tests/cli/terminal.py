@@ -86,7 +86,7 @@ class Terminal:
             self.lines += [""] * (self.rows - len(self.lines))
             self.whole = True
         else:
-            assert letter == "m" and numbers in ("0", "1", "7"), (numbers, letter)
+            assert letter == "m" and numbers in ("0", "1", "7", "31", "33"), (numbers, letter)
 
     def take(self, text):
         at = 0

@@ -259,8 +259,9 @@ class Terminal(harness.Case):
 
     def test_foreground(self):
         pid, master = self.in_terminal("import os; print('fg', os.tcgetpgrp(0) == os.getpgrp())")
-        self.read_until(master, b"fg True")
-        self.read_until(master, b"store ")
+        first = self.read_until(master, b"fg True")
+        self.assertEqual(first.splitlines()[0].decode(), f"headrace: recording into {self.store}; watch: headrace top")
+        self.read_until(master, b"stored ")
         os.waitpid(pid, 0)
         os.close(master)
 

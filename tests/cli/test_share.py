@@ -171,7 +171,7 @@ class Shared(harness.Case):
     def test_ranks_that_are_missing_are_named(self):
         env = {"RANK": "0", "WORLD_SIZE": "4"}
         done = self.run_it("--", harness.GENERATOR, self.data, "1", "1", env=env)
-        self.assertIn("ranks 1-3 of 4 were not seen", done.stderr.splitlines()[1])
+        self.assertIn("\n  missing   ranks 1-3 of 4 were not seen\n", done.stderr)
         self.assertEqual(self.summary()["missing"]["ranks"], "1-3")
 
     def test_two_jobs_two_daemons(self):
@@ -231,7 +231,7 @@ wait $! && wait $first
         self.assertRegex(text("one"), r"^/tmp/headrace-0\.\w{6}/")
         self.assertEqual(text("one"), text("two"))
         self.assertEqual(text("mode"), "700 0")
-        self.assertIn(f"into {where}/store", text("status"))
+        self.assertIn(f"  {where}/store\n", text("status"))
 
 
 if __name__ == "__main__":

@@ -2,9 +2,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """`headrace status` where there is no service: this user's runs, with the generator's counts; a service that is asked for alone is down."""
 
+import fcntl
 import json
 import os
+import pty
+import struct
 import subprocess
+import termios
 import time
 
 import harness
@@ -70,8 +74,9 @@ class Status(harness.LiveCase):
         done = self.status()
         self.assertEqual((done.returncode, done.stderr), (0, ""))
         self.assertIn("no headraced service on this node; 1 run of yours", done.stdout)
-        self.assertIn("j\\x1B1 ", done.stdout)
-        self.assertIn(f"headrace run, into {self.store}\n", done.stdout)
+        self.assertRegex(done.stdout, r"(?m)^JOB +STATE +PROCS +OPS/S +I/O  LOST  PROGRAM  INTO$")
+        self.assertRegex(done.stdout, rf"(?m)^j\\x1B1  running +\d +[\d,]+ +[\d.]+ \w+/s     0  sh       {self.store}$")
+        self.assertEqual(done.stdout.splitlines()[-1], "more: headrace top")
         alone = self.status("--socket", f"{self.dir}/no.sock")
         self.assertEqual((alone.returncode, alone.stdout), (2, ""))
         with open(gate, "w", encoding="ascii") as f:
@@ -79,6 +84,35 @@ class Status(harness.LiveCase):
         process.wait(60)
         self.wait_no_daemon()
         self.assertEqual(self.status().returncode, 2)
+
+    def on_terminal(self, columns, **variables):
+        """The lines on a terminal of this width."""
+        ours, theirs = pty.openpty()
+        fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
+        env = harness.clean_environment(**self.here, TERM="xterm", **variables)
+        subprocess.run([harness.HEADRACE, "status"], stdin=theirs, stdout=theirs, stderr=theirs, env=env, cwd=self.dir, check=True)
+        os.close(theirs)
+        text = os.read(ours, 65536).decode()
+        os.close(ours)
+        return text.splitlines()
+
+    def test_widths(self):
+        """Columns that do not fit are left out, the least important first. Paths are relative to the working folder."""
+        for job in "headrace-20261125T231838Z-14523", "short":
+            self.start("--job", job, "--", "sh", "-c", f"echo x >{self.data}/x; read x")
+        self.wait_for("both, without a rate", lambda: [(j["processes"], j["bytes"], j["bytes_per_s"]) for j in self.jobs()] == [(1, 2, 0)] * 2)
+        for columns, titles in ((40, "JOB STATE PROCS I/O LOST"), (80, "JOB STATE PROCS OPS/S I/O LOST PROGRAM"),
+                                (120, "JOB STATE PROCS OPS/S I/O LOST PROGRAM INTO"), (200, "JOB STATE PROCS OPS/S I/O LOST PROGRAM INTO")):
+            lines = self.on_terminal(columns, NO_COLOR="1")
+            self.assertEqual(lines[2].split(), titles.split(), columns)
+            if columns >= 80:
+                self.assertLessEqual(max(map(len, lines)), columns)
+            if columns == 120:
+                self.assertEqual(sorted(lines[3:]), [
+                    "headrace-20261125T231838Z-14523  running      1      0  0 B/s     0  sh       store",
+                    "more: headrace top JOB",
+                    "short                            running      1      0  0 B/s     0  sh       store"])
+        self.assertIn("\x1b[1mJOB\x1b[0m", self.on_terminal(80)[2])
 
     def test_the_wait_of_a_loop(self):
         process = self.start("--", "/usr/bin/python3", "-c", WAITS, self.data)
@@ -90,7 +124,7 @@ class Status(harness.LiveCase):
         # What is known is half a second old at most.
         self.assertGreaterEqual(job["input_wait"] + 0.001, waited * 0.95 / (time.monotonic() - begin))
         self.assertLessEqual(job["input_wait"], waited * 1.05 / (before - 0.5 - begin))
-        self.assertRegex(self.status().stdout, r"(?m)^    input wait \d+\.\d % of the time, 10 steps$")
+        self.assertRegex(self.status().stdout, r"(?m)^JOB .* WAITING  STEPS .*\n.* \d+ %     10 ")
         self.assertEqual(self.status("--json").returncode, 0)
 
     def test_speed(self):

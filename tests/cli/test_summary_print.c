@@ -12,38 +12,249 @@
 #include <cmocka.h>
 
 #include "cli/summary/summary.h"
-#include "cli/summary/summary_loops.h"
 #include "common/loss.h"
 
-static char *print(const struct hr_summary *s)
+/* The text in a file (columns 0) or on a terminal, whose working folder is /scratch. */
+static char *print_at(const struct hr_summary *s, unsigned columns, bool colour)
 {
 	char *text = NULL;
 	size_t bytes = 0;
-	FILE *out = open_memstream(&text, &bytes);
+	struct hr_sheet sheet = {
+	    .out = open_memstream(&text, &bytes), .columns = columns, .colour = colour};
 
-	hr_summary_print(s, out);
-	fclose(out);
+	if (columns > 0)
+		strcpy(sheet.folder, "/scratch");
+	hr_summary_print(s, &sheet);
+	fclose(sheet.out);
 	return text;
 }
 
-static void test_waits_of_ranks(void **state)
+static char *print(const struct hr_summary *s)
 {
-	struct hr_summary_who who[] = {
-	    {.rank = 0, .worker = -1, .loop = {1, 1000000000, 2, 2000000000, 0, 0, 4000000000}},
-	    {.rank = 1, .worker = -1, .loop = {1, 2000000000, 2, 2000000000, 0, 0, 4000000000}}};
-	struct hr_summary s = {
-	    .who = who, .n_who = 2, .finding = {.meaning = (char[]){"waits for batches"}}};
-	char *text = NULL;
-	size_t bytes = 0;
-	FILE *out = open_memstream(&text, &bytes);
+	return print_at(s, 0, false);
+}
+
+#define S(n) ((uint64_t)(n)*1000000000)
+
+/* A training of two ranks with four workers each; one worker is slow. */
+static void fill(struct hr_summary *s)
+{
+	static char store[] = "/scratch/ddp", job[] = "ddp", ended[] = "ended";
+	static char meaning[] = "the training waits for batches: its workers have too few cores";
+	static char action[] =
+	    "request more cores (now 1), or make the transforms of the data set cheaper";
+	static struct hr_summary_who who[10];
+	static struct hr_summary_path folders[] = {
+	    {"/scratch/images", {2000, S(5), 66 << 20, 0, 4000}, 66 << 20, 33 << 20}};
+	static struct hr_summary_path files[] = {
+	    {"/scratch/images/0.jpg", {1, S(1), 1 << 20, 0, 2}, 1 << 20, 1 << 19},
+	    {"/scratch/checkpoints/of/a/run/with/a/long/name/epoch-0001.pt",
+	     {1, S(1), 0, 1 << 20, 1},
+	     0,
+	     0},
+	    {"/scratch/little", {1, 1000, 1, 0, 1}, 0, 0}};
+	static struct hr_summary_part parts[] = {{"compute", "compute", false, S(3)},
+						 {"backward", "compute", false, S(2)},
+						 {"optimizer", "optimizer", false, S(1)},
+						 {"own_read", "own file I/O", false, 1000},
+						 {"wait_read", "reading files", true, S(1)},
+						 {"wait_cpu", "computing batches", true, S(3)}};
+
+	for (int i = 0; i < 10; i++)
+		who[i] = (struct hr_summary_who){
+		    .rank = i / 5,
+		    .worker = i % 5 - 1,
+		    .processes = 1,
+		    .data = {.ops = 1000, .io_ns = i == 9 ? S(4) : S(1) / 2, .opens = 400}};
+	who[0].loop = (struct hr_summary_loop){
+	    .waits = 64, .wait_ns = S(1), .steps = 64, .step_ns = S(5), .loop_ns = S(5)};
+	who[5].loop = (struct hr_summary_loop){
+	    .waits = 64, .wait_ns = S(3), .steps = 64, .step_ns = S(5), .loop_ns = S(5)};
+	*s = (struct hr_summary){
+	    .store = store,
+	    .job = job,
+	    .state = ended,
+	    .run_state = ended,
+	    .command = -1,
+	    .processes = 19,
+	    .ranks = 2,
+	    .workers = 8,
+	    .runs = 1,
+	    .events = 10,
+	    .span_ns = S(9),
+	    .run_span_ns = S(9),
+	    .stored_bytes = 969 << 10,
+	    .data = {.ops = 10000,
+		     .errors = 267,
+		     .io_ns = S(8),
+		     .reads = 5000,
+		     .small_reads = 5000,
+		     .read_bytes = 66 << 20,
+		     .written_bytes = 1 << 20,
+		     .opens = 4000},
+	    .runtime = {.ops = 1, .read_bytes = 10 << 20, .opens = 700, .io_ns = S(2)},
+	    .mapped = {.files = 3, .files_in_memory = 1},
+	    .finding = {.meaning = meaning,
+			.action = action,
+			.lost_ns = S(2),
+			.wall_ns = S(8),
+			.gain_low_ns = S(1),
+			.gain_high_ns = S(2)},
+	    .parts = parts,
+	    .n_parts = 6,
+	    .who = who,
+	    .n_who = 10,
+	    .folders = folders,
+	    .n_folders = 1,
+	    .files = files,
+	    .n_files = 3};
+}
+
+static void test_widths(void **state)
+{
+	struct hr_summary s;
+	char *text, *wide;
 
 	(void)state;
-	hr_loops_print(&s, "s", out);
-	fclose(out);
-	assert_string_equal(text,
-			    "  waited    25.0 to 50.0 % of the training loop for data (3.00 s, "
-			    "summed over ranks), highest in rank 1; 4 steps of 1.00 s\n");
+	fill(&s);
+	text = print_at(&s, 80, false);
+	assert_string_equal(
+	    text,
+	    "headrace: ddp ended after 9.00 s; 19 processes, 2 ranks, 8 workers; nothing lost\n"
+	    "\n"
+	    "  The training loops of 2 ranks waited for data 20 to 60 % of their time (4.00 s\n"
+	    "  of 10.0 s, most in rank 1).\n"
+	    "  loss      25 % of the training process's time (2.00 s of 8.00 s): the training\n"
+	    "            waits for batches: its workers have too few cores\n"
+	    "  do        request more cores (now 1), or make the transforms of the data set\n"
+	    "            cheaper\n"
+	    "  saves     1.00 s to 2.00 s\n"
+	    "\n"
+	    "  time of the training loops, 128 steps of 78.1 ms\n"
+	    "  waiting for data        40 %  ############\n"
+	    "    computing batches     30 %  #########\n"
+	    "    reading files         10 %  ###\n"
+	    "  compute                 50 %  ###############\n"
+	    "  optimizer               10 %  ###\n"
+	    "\n"
+	    "     read  written     opens re-read   I/O time  where the I/O went\n"
+	    " 66.0 MiB 1.00 MiB     4,000             8.00 s  all, summed over threads\n"
+	    " 66.0 MiB      0 B     4,000    2.0x     5.00 s  images/ (2,000 files)\n"
+	    "      0 B 1.00 MiB         1             1.00 s  .../a/long/name/epoch-0001.pt\n"
+	    " 10.0 MiB      0 B       700             2.00 s  Python itself, not in `all`\n"
+	    "      0 B      0 B       800             1.00 s  2 ranks, without workers\n"
+	    "      0 B      0 B     3,200             7.50 s  8 workers\n"
+	    "      0 B      0 B       400             4.00 s  rank 1 worker 3, 8.0x others\n"
+	    "  counts    10,000 operations (267 failed); 5,000 reads, 100.0 % under 64 KiB\n"
+	    "  mapped    2 files; the totals do not include bytes that page faults read\n"
+	    "\n"
+	    "  stored    969 KiB\n"
+	    "  more      headrace diagnose ./ddp\n"
+	    "            headrace query ./ddp input-wait\n");
 	free(text);
+	text = print_at(&s, 120, false);
+	assert_string_equal(
+	    text,
+	    "headrace: ddp ended after 9.00 s; 19 processes, 2 ranks, 8 workers; nothing lost\n"
+	    "\n"
+	    "  The training loops of 2 ranks waited for data 20 to 60 % of their time (4.00 s of "
+	    "10.0 s, most in rank 1).\n"
+	    "  loss      25 % of the training process's time (2.00 s of 8.00 s): the training "
+	    "waits for batches: its workers have too\n"
+	    "            few cores\n"
+	    "  do        request more cores (now 1), or make the transforms of the data set "
+	    "cheaper\n"
+	    "  saves     1.00 s to 2.00 s\n"
+	    "\n"
+	    "  time of the training loops, 128 steps of 78.1 ms\n"
+	    "  waiting for data        40 %  ############\n"
+	    "    computing batches     30 %  #########\n"
+	    "    reading files         10 %  ###\n"
+	    "  compute                 50 %  ###############\n"
+	    "  optimizer               10 %  ###\n"
+	    "\n"
+	    "     read  written     opens re-read   I/O time  where the I/O went\n"
+	    " 66.0 MiB 1.00 MiB     4,000             8.00 s  all, summed over threads\n"
+	    " 66.0 MiB      0 B     4,000    2.0x     5.00 s  images/ (2,000 files)\n"
+	    "      0 B 1.00 MiB         1             1.00 s  "
+	    "checkpoints/of/a/run/with/a/long/name/epoch-0001.pt\n"
+	    " 10.0 MiB      0 B       700             2.00 s  Python itself, not in `all`\n"
+	    "      0 B      0 B       800             1.00 s  2 ranks, without workers\n"
+	    "      0 B      0 B     3,200             7.50 s  8 workers\n"
+	    "      0 B      0 B       400             4.00 s  rank 1 worker 3, 8.0x others\n"
+	    "  counts    10,000 operations (267 failed); 5,000 reads, 100.0 % under 64 KiB\n"
+	    "  mapped    2 files; the totals do not include bytes that page faults read\n"
+	    "\n"
+	    "  stored    969 KiB\n"
+	    "  more      headrace diagnose ./ddp\n"
+	    "            headrace query ./ddp input-wait\n");
+	wide = print_at(&s, 200, false);
+	assert_string_equal(wide, text);
+	free(wide);
+	free(text);
+	text = print_at(&s, 0, false);
+	assert_string_equal(
+	    text,
+	    "headrace: ddp ended after 9.00 s; 19 processes, 2 ranks, 8 workers; nothing lost\n"
+	    "\n"
+	    "  The training loops of 2 ranks waited for data 20 to 60 % of their time (4.00 s of "
+	    "10.0 s, most in rank 1).\n"
+	    "  loss      25 % of the training process's time (2.00 s of 8.00 s): the training "
+	    "waits for batches: its workers have too few cores\n"
+	    "  do        request more cores (now 1), or make the transforms of the data set "
+	    "cheaper\n"
+	    "  saves     1.00 s to 2.00 s\n"
+	    "\n"
+	    "  time of the training loops, 128 steps of 78.1 ms\n"
+	    "  waiting for data        40 %  ############\n"
+	    "    computing batches     30 %  #########\n"
+	    "    reading files         10 %  ###\n"
+	    "  compute                 50 %  ###############\n"
+	    "  optimizer               10 %  ###\n"
+	    "\n"
+	    "     read  written     opens re-read   I/O time  where the I/O went\n"
+	    " 66.0 MiB 1.00 MiB     4,000             8.00 s  all, summed over threads\n"
+	    " 66.0 MiB      0 B     4,000    2.0x     5.00 s  /scratch/images/ (2,000 files)\n"
+	    "      0 B 1.00 MiB         1             1.00 s  "
+	    "/scratch/checkpoints/of/a/run/with/a/long/name/epoch-0001.pt\n"
+	    " 10.0 MiB      0 B       700             2.00 s  Python itself, not in `all`\n"
+	    "      0 B      0 B       800             1.00 s  2 ranks, without workers\n"
+	    "      0 B      0 B     3,200             7.50 s  8 workers\n"
+	    "      0 B      0 B       400             4.00 s  rank 1 worker 3, 8.0x others\n"
+	    "  counts    10,000 operations (267 failed); 5,000 reads, 100.0 % under 64 KiB\n"
+	    "  mapped    2 files; the totals do not include bytes that page faults read\n"
+	    "\n"
+	    "  stored    969 KiB\n"
+	    "  more      headrace diagnose /scratch/ddp\n"
+	    "            headrace query /scratch/ddp input-wait\n");
+	free(text);
+}
+
+/* Styles repeat what the words say, and there are none in a file. */
+static void test_colour(void **state)
+{
+	struct hr_summary s;
+	char *plain, *text, *to;
+
+	(void)state;
+	fill(&s);
+	s.losses = (struct hr_summary_loss[]){{.reason = (char[]){"ring_full"}, .count = 3}};
+	s.n_losses = 1;
+	plain = print_at(&s, 80, false);
+	text = to = print_at(&s, 80, true);
+	assert_non_null(strstr(text, "\n\033[31m  missing\033[0m   3 operations: "));
+	assert_non_null(
+	    strstr(text, "  waiting for data        40 %  \033[33m############\033[0m\n"));
+	for (const char *from = text; *from != '\0'; from++) {
+		if (*from == '\033')
+			from = strchr(from, 'm');
+		else
+			*to++ = *from;
+	}
+	*to = '\0';
+	assert_string_equal(text, plain);
+	free(text);
+	free(plain);
 }
 
 /* Commands in hints work when pasted: if the job is not named like its store, they have --job. */
@@ -65,7 +276,7 @@ static void test_hints(void **state)
 				       .n_who = 1};
 		static const char *const hints[] = {"headrace query %s coverage\n",
 						    "headrace diagnose %s\n",
-						    "headrace query %s files\n"};
+						    "headrace query %s input-wait\n"};
 		char *text = print(&s), hint[128];
 
 		for (size_t k = 0; k < 3; k++) {
@@ -129,6 +340,8 @@ static void test_words(void **state)
 			       .ranks_deselected = (char[]){"2-3"},
 			       .losses = losses,
 			       .n_losses = 4,
+			       .processes = 2,
+			       .data.ops = 2,
 			       .who = who,
 			       .n_who = 2};
 	char *text = print(&s);
@@ -141,18 +354,17 @@ static void test_words(void **state)
 				     "headrace's library was not loaded there"));
 	assert_non_null(strstr(
 	    text, "  note      the disk was full, and headraced kept its journal in memory"));
-	assert_non_null(strstr(text, "  main; "));
-	assert_non_null(strstr(text, "  worker 1; "));
-	assert_null(strstr(text, "Python's own"));
+	assert_non_null(strstr(text, "  main\n"));
+	assert_non_null(strstr(text, "  worker 1\n"));
+	assert_null(strstr(text, "Python itself"));
 	free(text);
 }
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(test_waits_of_ranks),
-	    cmocka_unit_test(test_hints),
-	    cmocka_unit_test(test_words),
+	    cmocka_unit_test(test_widths),    cmocka_unit_test(test_colour),
+	    cmocka_unit_test(test_hints),     cmocka_unit_test(test_words),
 	    cmocka_unit_test(test_sentences),
 	};
 

@@ -205,6 +205,26 @@ class Screen(Top):
         self.assertEqual(terminal.ends(), 0)
         self.finish(process)
 
+    def test_waits(self):
+        """How much the loop waits, as a bar, and in the last intervals; columns that are only shown on request."""
+        script = ("import headrace, sys, time\nopen(sys.argv[1] + '/x', 'w').write('x')\nfor i in range(10000):\n headrace.step(i)\n"
+                  " with headrace.region('batch', kind=headrace.INPUT_WAIT): time.sleep(0.03)\n time.sleep(0.01)\n")
+        process = self.start("--", "/usr/bin/python3", "-c", script, self.data, stdin=subprocess.PIPE)
+        self.addCleanup(process.communicate)
+        self.addCleanup(lambda: harness.kill(self.look("--by", "process")["rows"][0]["pid"]))
+        self.wait_for("a loop", lambda: self.looked("--by", "process"))
+        for columns in 80, 120, 200:
+            terminal = self.screen("--interval", "100ms", columns=columns)
+            terminal.until("three intervals", lambda t=terminal: t.shows(r"^WAITING FOR DATA +[4-9]\d % \[#{12,29} +\]$") and t.shows(r"^  last 300 ms: [:|]{3}$"))
+            self.assertTrue(terminal.shows(r"^1 process: [\d.]+ steps/s, \d.* B/s, [\d.]+ ops/s, 0 lost$"))
+            self.assertTrue(terminal.shows(r"^process +WAIT +IN I/O +OPS/S +BYTES/S +MEAN +P99$"))
+            terminal.press(b"q")
+            self.assertEqual(terminal.ends(), 0)
+        terminal = self.screen("--all-columns", columns=200)
+        self.assertTrue(terminal.shows(r" P99 +LONGEST +ALL TIME +ALL BYTES +ERRORS$"))
+        terminal.press(b"q")
+        self.assertEqual(terminal.ends(), 0)
+
     def test_what_it_leaves(self):
         """The terminal is as it was after q, Ctrl-C, Ctrl-Z, a kill, the end of headraced, that of the job."""
         process = self.stuck()

@@ -118,7 +118,7 @@ class Case(harness.Case):
         self.assert_totals(want)
         self.assertEqual(self.summary()["state"], "ended")
         self.assertEqual(self.summary()["store"], self.address(c))
-        self.assertRegex(err, r"next: headrace query tcp://127\.0\.0\.1:\d+ --job")
+        self.assertRegex(err, r"\n  more      headrace query tcp://127\.0\.0\.1:\d+ --job")
         self.assertRegex(err, rf"headrace: sent to {self.address(c)}: \d+ frames\n")
         self.assertEqual(os.listdir(os.path.join(self.spool, "jobs")), [])
         self.assertEqual(os.stat(self.spool).st_mode & 0o777, 0o700)

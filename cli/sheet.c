@@ -1,0 +1,133 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cli/sheet.h"
+
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include "cli/cli.h"
+#include "common/text.h"
+
+#define COLUMNS_LEAST 40u
+#define SENTENCE_MOST 120u /* longer lines are hard to read */
+
+static const char *const sheet_styles[] = {
+    [HR_STYLE_BOLD] = "\033[1m",
+    [HR_STYLE_GOOD] = "\033[32m",
+    [HR_STYLE_WARN] = "\033[33m",
+    [HR_STYLE_BAD] = "\033[31m",
+};
+
+void hr_sheet_init(struct hr_sheet *p, FILE *out)
+{
+	const char *term = hr_getenv("TERM");
+	struct winsize size = {0};
+	int fd = fileno(out);
+	char *folder;
+
+	*p = (struct hr_sheet){.out = out};
+	if (fd < 0 || !isatty(fd))
+		return;
+	p->columns = HR_SHEET_COLUMNS;
+	if (ioctl(fd, TIOCGWINSZ, &size) == 0 && size.ws_col > 0)
+		p->columns = size.ws_col > COLUMNS_LEAST ? size.ws_col : COLUMNS_LEAST;
+	p->colour = hr_getenv("NO_COLOR") == NULL && term != NULL && strcmp(term, "dumb") != 0;
+	folder = getcwd(NULL, 0);
+	if (folder != NULL && hr_text_escape(p->folder, sizeof(p->folder), folder,
+					     strlen(folder)) >= sizeof(p->folder))
+		p->folder[0] = '\0';
+	free(folder);
+}
+
+static void put_text(struct hr_sheet *p, enum hr_style style, const char *text)
+{
+	bool styled = p->colour && style != HR_STYLE_PLAIN && text[0] != '\0';
+	char *line = hr_text_line(text);
+
+	if (line == NULL)
+		return;
+	if (styled)
+		fputs(sheet_styles[style], p->out);
+	fputs(line, p->out);
+	if (styled)
+		fputs("\033[0m", p->out);
+	free(line);
+}
+
+void hr_sheet_put(struct hr_sheet *p, enum hr_style style, const char *format, ...)
+{
+	va_list args;
+	char *text;
+	int n;
+
+	va_start(args, format);
+	n = vasprintf(&text, format, args);
+	va_end(args);
+	if (n < 0)
+		return;
+	put_text(p, style, text);
+	free(text);
+}
+
+void hr_sheet_end(struct hr_sheet *p)
+{
+	putc('\n', p->out);
+}
+
+size_t hr_sheet_words(const char *text, size_t cells)
+{
+	size_t end = strcspn(text, " "), used;
+	char *line = strdup(text);
+
+	for (size_t next = end; line != NULL && text[end] == ' '; end = next) {
+		next = end + 1 + strcspn(text + end + 1, " ");
+		line[next] = '\0';
+		used = hr_text_cells(line);
+		line[next] = text[next];
+		if (used > cells)
+			break;
+	}
+	free(line);
+	return end;
+}
+
+void hr_sheet_say(struct hr_sheet *p, enum hr_style style, unsigned indent, const char *label,
+		  const char *format, ...)
+{
+	unsigned columns = p->columns < SENTENCE_MOST ? p->columns : SENTENCE_MOST;
+	va_list args;
+	char *text;
+	int n;
+
+	va_start(args, format);
+	n = vasprintf(&text, format, args);
+	va_end(args);
+	if (n < 0)
+		return;
+	put_text(p, style, label);
+	fprintf(p->out, "%*s", (int)(indent - hr_text_cells(label)), "");
+	for (const char *rest = text;;) {
+		size_t bytes =
+		    columns > indent ? hr_sheet_words(rest, columns - indent) : strlen(rest);
+
+		hr_sheet_put(p, style == HR_STYLE_BOLD ? style : HR_STYLE_PLAIN, "%.*s", (int)bytes,
+			     rest);
+		hr_sheet_end(p);
+		rest += bytes + (rest[bytes] == ' ');
+		if (*rest == '\0')
+			break;
+		fprintf(p->out, "%*s", (int)indent, "");
+	}
+	free(text);
+}
+
+void hr_sheet_path(const struct hr_sheet *p, char *out, size_t out_bytes, const char *path,
+		   size_t cells)
+{
+	if (p->columns > 0)
+		hr_text_path_short(out, out_bytes, path, p->folder, cells);
+	else
+		snprintf(out, out_bytes, "%s", path);
+}
