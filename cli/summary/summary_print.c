@@ -160,6 +160,7 @@ static void print_more(const struct hr_summary *s, const char *store, struct hr_
 	if (trains)
 		print_command(sheet, "  more", "headrace diagnose", store, "");
 	print_command(sheet, trains ? "" : "  more", "headrace query", store, next_query(s));
+	print_command(sheet, "", "headrace report", store, "");
 }
 
 void hr_summary_print(const struct hr_summary *s, struct hr_sheet *sheet)

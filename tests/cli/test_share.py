@@ -102,7 +102,7 @@ class Shared(harness.Case):
         second, err = self.generate(5)
         self.assert_job("store.2", [second])
         self.assertIn("job store in this store has ended, so this run is recorded as job store.2\nheadrace: hint: --job store adds it to the ended job\n", err)
-        self.assertIn("--job store.2 ", err.splitlines()[-1])
+        self.assertIn(f"headrace query {self.store} --job store.2 ", err)
         third, _ = self.generate(2)
         self.assert_job("store.3", [third])
         fourth, err = self.generate(1, "--job", "store")

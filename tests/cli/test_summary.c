@@ -403,7 +403,8 @@ static void test_text(void **state)
 	    "            recorded: 3 operations, 12.0 KiB (1 of them because the probes'\n"
 	    "            buffer was full): headrace query /scratch/j coverage\n"
 	    "  stored    2.00 KiB\n"
-	    "  more      headrace query /scratch/j files\n");
+	    "  more      headrace query /scratch/j files\n"
+	    "            headrace report /scratch/j\n");
 	free(text);
 	hr_summary_free(s);
 }

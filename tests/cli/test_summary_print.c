@@ -150,7 +150,8 @@ static void test_widths(void **state)
 	    "\n"
 	    "  stored    969 KiB\n"
 	    "  more      headrace diagnose ./ddp\n"
-	    "            headrace query ./ddp input-wait\n");
+	    "            headrace query ./ddp input-wait\n"
+	    "            headrace report ./ddp\n");
 	free(text);
 	text = print_at(&s, 120, false);
 	assert_string_equal(
@@ -187,7 +188,8 @@ static void test_widths(void **state)
 	    "\n"
 	    "  stored    969 KiB\n"
 	    "  more      headrace diagnose ./ddp\n"
-	    "            headrace query ./ddp input-wait\n");
+	    "            headrace query ./ddp input-wait\n"
+	    "            headrace report ./ddp\n");
 	wide = print_at(&s, 200, false);
 	assert_string_equal(wide, text);
 	free(wide);
@@ -226,7 +228,8 @@ static void test_widths(void **state)
 	    "\n"
 	    "  stored    969 KiB\n"
 	    "  more      headrace diagnose /scratch/ddp\n"
-	    "            headrace query /scratch/ddp input-wait\n");
+	    "            headrace query /scratch/ddp input-wait\n"
+	    "            headrace report /scratch/ddp\n");
 	free(text);
 }
 
