@@ -78,10 +78,10 @@ void hr_sheet_end(struct hr_sheet *p)
 
 size_t hr_sheet_words(const char *text, size_t cells)
 {
-	size_t end = strcspn(text, " "), used;
+	size_t end = strcspn(text, " "), next, used;
 	char *line = strdup(text);
 
-	for (size_t next = end; line != NULL && text[end] == ' '; end = next) {
+	for (; line != NULL && text[end] == ' '; end = next) {
 		next = end + 1 + strcspn(text + end + 1, " ");
 		line[next] = '\0';
 		used = hr_text_cells(line);

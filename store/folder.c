@@ -84,7 +84,7 @@ void hr__folder_done(struct hr__folder *f)
 
 int hr_store_each_folder(int fd, hr_store_visit *visit, void *context)
 {
-	struct hr__folder folder;
+	struct hr__folder folder = {0};
 	int r = lseek(fd, 0, SEEK_SET) < 0 ? -errno : hr__folder_read(fd, &folder);
 
 	if (r < 0)

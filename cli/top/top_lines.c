@@ -328,7 +328,7 @@ static void put_waits(struct page *p, const struct hr_top_display *k)
 	for (unsigned i = 0; i < k->n_waits; i++) {
 		double part = k->waits[i];
 
-		history[i] = part < 0.05 ? '_' : part < 0.33 ? '.' : part < 0.66 ? ':' : '|';
+		history[i] = "_.:|"[(part >= 0.05) + (part >= 0.33) + (part >= 0.66)];
 	}
 	history[k->n_waits] = '\0';
 	snprintf(text, sizeof(text), "WAITING FOR DATA %6s [%s]", wait(&all, k->table).s,

@@ -23,7 +23,7 @@ char *hr__put_digits(char *to, uint64_t n)
 
 void hr__linkname_proc(char buf[32], int fd)
 {
-	memcpy(buf, "/proc/self/fd/", 14);
+	memcpy(buf, "/proc/self/fd/", sizeof("/proc/self/fd/"));
 	*hr__put_digits(buf + 14, (uint32_t)fd) = '\0';
 }
 
