@@ -23,13 +23,13 @@ char *hr__put_digits(char *to, uint64_t n)
 
 void hr__linkname_proc(char buf[32], int fd)
 {
-	memcpy(buf, "/proc/self/fd/", sizeof("/proc/self/fd/"));
+	memcpy(buf, "/proc/self/fd/", 14);
 	*hr__put_digits(buf + 14, (uint32_t)fd) = '\0';
 }
 
 void hr__linkname_stat(char buf[32], int pid)
 {
-	memcpy(buf, "/proc/", 6);
+	memcpy(buf, "/proc/", sizeof("/proc/"));
 	memcpy(hr__put_digits(buf + 6, (uint32_t)pid), "/stat", 6);
 }
 
