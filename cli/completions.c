@@ -119,7 +119,7 @@ void hr_completions_bash(void)
 
 /* ---- zsh, fish ---- */
 
-/* Prints a text for '...', where a quote becomes '\'' */
+/* Prints a text for between single quotes, in which a single quote becomes '\'' */
 static void put_quoted(const char *text)
 {
 	for (; *text != '\0'; text++)

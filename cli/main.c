@@ -25,7 +25,7 @@ static int print_help(void)
 	     "\n`headrace COMMAND --help` lists the options of a command.\n\n"
 	     "  headrace run -- python3 train.py        record, then print a summary\n"
 	     "  headrace ls                             list the recordings in this folder\n"
-	     "  headrace query summary                  ask the newest one again");
+	     "  headrace query summary                  print the totals of the newest recording");
 	return EXIT_SUCCESS;
 }
 

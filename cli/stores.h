@@ -32,8 +32,8 @@ int hr_stores_add(const char *path, bool sizes, struct hr_found_stores *to);
 void hr_stores_sort(struct hr_found_stores *s); /* the newest first */
 
 /*
- * Returns the newest store of the caller with a job in this folder (malloc'ed), and reports which one it takes. Returns NULL
- * after it has reported that it found none.
+ * Returns the newest store in this folder that has a job and belongs to the caller (malloc'ed),
+ * and reports its name. Returns NULL after it has reported that it found none.
  */
 char *hr_stores_take_newest(void);
 

@@ -48,7 +48,7 @@ struct hr_decoder {
 	struct hr_task tasks[HR_BATCH_TASKS];
 	uint32_t task_end[HR_BATCH_TASKS]; /* one past the task's last row */
 	struct hr__model model;
-	uint32_t files_known; /* number of first uses that the file column has decoded */
+	uint32_t files_known; /* number of files that the decoded rows have used so far */
 };
 
 /*

@@ -311,7 +311,10 @@ static const char *step_args(char *room, size_t size)
 	return n < size ? room : NULL;
 }
 
-/* Marks which share of the last second or more the accelerator was busy. */
+/*
+ * Marks in which share of the time since the last mark, at least a second, the accelerator was
+ * busy.
+ */
 static void mark_use(void)
 {
 	static struct headrace_name mark = {

@@ -43,8 +43,8 @@ extern const struct hr_named hr__verdict_list[];
 const struct hr_named *hr_named_find(const char *name);
 
 /*
- * Finds the verdict of a query: NAME.verdict.sql selects lines of text from the table `answer`,
- * which has the rows of the query, and a share that determines the colour of the line. NULL: none.
+ * Finds the verdict of a query. NAME.verdict.sql selects lines of text, each with a share that
+ * determines its colour, from the table `answer`, which has the rows of the query. NULL: none.
  */
 const struct hr_named *hr_verdict_find(const char *name);
 

@@ -298,8 +298,9 @@ struct hr_stream {
 	bool clock_known;
 	int64_t clock_offset_ns; /* wall clock of the node minus that of the collector */
 	uint64_t clock_offset_error_ns;
-	uint64_t closed_ns;  /* when an operator declared the stream complete; 0: never */
-	uint64_t retired_ns; /* when frames were removed by age, size or hand; 0: never */
+	uint64_t closed_ns; /* when an operator declared the stream complete; 0: never */
+	/* when frames were removed because of their age or size, or by an operator; 0: never */
+	uint64_t retired_ns;
 	uint64_t last_seq;
 	uint64_t bytes;		/* on disk */
 	struct hr__stream *own; /* internal */

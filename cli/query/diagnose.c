@@ -29,7 +29,8 @@ const struct hr_option hr_diagnose_option_table[] = {
 };
 
 const struct hr_option hr_what_if_option_table[] = {
-    {"best", OPT_BEST, NULL, "find the fewest workers, at most 3 % slower than the best", NULL},
+    {"best", OPT_BEST, NULL, "find the fewest workers with a time within 3 % of the shortest",
+     NULL},
     {"job", OPT_JOB, "JOB", "only this job", HR_VALUES_OTHER},
     {"json", OPT_JSON, NULL, "print JSON instead of text", NULL},
     {"help", 'h', NULL, "print this text", NULL},

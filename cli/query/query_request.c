@@ -33,7 +33,7 @@ const struct hr_option hr_query_option_table[] = {
     {"format", OPT_FORMAT, "FORMAT", "table (default), list, json, csv or parquet", FORMATS},
     {"all-columns", OPT_ALL_COLUMNS, NULL,
      "show all columns of a named query (default: the most important)", NULL},
-    {"raw", OPT_RAW, NULL, "show numbers of a named query without units, and fold no rows", NULL},
+    {"raw", OPT_RAW, NULL, "show all rows of a named query, and numbers without units", NULL},
     {"output", 'o', "FILE", "write the answer to FILE; required for parquet", NULL},
     {"list", OPT_LIST, NULL, "list the named queries (to list tables, query 'SHOW TABLES')", NULL},
     {"explain", OPT_EXPLAIN, "NAME",

@@ -27,7 +27,7 @@ const struct hr_option hr_report_option_table[] = {
     {"serve", OPT_SERVE, NULL, "show the page in a browser of this machine, instead of a file",
      NULL},
     {"port", OPT_PORT, "PORT", "the port of --serve (default: any)", HR_VALUES_OTHER},
-    {"json", OPT_JSON, NULL, "print what the page shows as JSON, instead of a file", NULL},
+    {"json", OPT_JSON, NULL, "print the content of the page as JSON, and write no file", NULL},
     {"help", 'h', NULL, "print this text", NULL},
     {NULL, 0, NULL, NULL, NULL},
 };
@@ -248,8 +248,8 @@ int hr_report_main(int argc, char **argv)
 			hr_report("--serve shows one store: headrace report --serve STORE");
 			status = HR_EXIT_USAGE;
 		} else {
-			status =
-			    r.serve ? hr_report_serve(r.stores[0], r.job, r.port) : make_file(&r);
+			status = r.serve ? hr_report_serve(r.stores[0], r.job, r.port, 1)
+					 : make_file(&r);
 		}
 	}
 	free(r.newest);

@@ -38,6 +38,7 @@ struct page_server {
 	size_t n, room;
 	int64_t status;
 
+	unsigned tries; /* how often a child may still fail before the first answer */
 	uint64_t asked_ms;
 	uv_timer_t timer;
 	uv_signal_t signals[2];
@@ -46,10 +47,17 @@ struct page_server {
 
 /* ---- the child ---- */
 
+static int start_child(struct page_server *s);
+
 static void server_stop(struct page_server *s, int result)
 {
 	s->result = result;
 	uv_stop(&s->loop);
+}
+
+static void on_retry(uv_timer_t *timer)
+{
+	start_child(timer->data);
 }
 
 static void child_done(struct page_server *s)
@@ -63,6 +71,8 @@ static void child_done(struct page_server *s)
 		s->ended = memmem(s->json, s->n, "\"state\":\"running\"", 17) == NULL;
 		s->text = NULL;
 		s->room = 0;
+	} else if (s->json == NULL && --s->tries > 0) {
+		uv_timer_start(&s->timer, on_retry, REFRESH_MS, 0);
 	} else if (s->json == NULL) {
 		server_stop(s, s->status > 0 ? (int)s->status : EXIT_FAILURE);
 	}
@@ -113,7 +123,7 @@ static void on_output(uv_stream_t *pipe, ssize_t n, const uv_buf_t *buf)
 		uv_close((uv_handle_t *)pipe, on_closed);
 }
 
-/* The first child reports its mistakes to the user. */
+/* The last try reports its mistakes to the user. */
 static int start_child(struct page_server *s)
 {
 	char *words[] = {(char *)"headrace",
@@ -126,7 +136,7 @@ static int start_child(struct page_server *s)
 	uv_stdio_container_t files[] = {
 	    {.flags = UV_IGNORE},
 	    {.flags = UV_CREATE_PIPE | UV_WRITABLE_PIPE, .data.stream = (uv_stream_t *)&s->pipe},
-	    {.flags = s->json == NULL ? UV_INHERIT_FD : UV_IGNORE, .data.fd = 2}};
+	    {.flags = s->json == NULL && s->tries == 1 ? UV_INHERIT_FD : UV_IGNORE, .data.fd = 2}};
 	uv_process_options_t options = {.file = "/proc/self/exe",
 					.args = words,
 					.exit_cb = on_child_exit,
@@ -279,12 +289,14 @@ static void close_handle(uv_handle_t *handle, void *arg)
 		uv_close(handle, NULL);
 }
 
-int hr_report_serve(const char *store, const char *job, unsigned port)
+int hr_report_serve(const char *store, const char *job, unsigned port, unsigned tries)
 {
 	static const int numbers[2] = {SIGINT, SIGTERM};
-	struct page_server s = {.store = store, .job = job, .result = EXIT_SUCCESS};
+	struct page_server s = {.store = store, .job = job, .tries = tries, .result = EXIT_SUCCESS};
 
 	uv_loop_init(&s.loop);
+	uv_timer_init(&s.loop, &s.timer);
+	s.timer.data = &s;
 	for (unsigned i = 0; i < 2; i++) {
 		uv_signal_init(&s.loop, &s.signals[i]);
 		s.signals[i].data = &s;
@@ -293,8 +305,6 @@ int hr_report_serve(const char *store, const char *job, unsigned port)
 	start_child(&s);
 	uv_run(&s.loop, UV_RUN_DEFAULT);
 	if (s.json != NULL && server_open(&s, port) == 0) {
-		uv_timer_init(&s.loop, &s.timer);
-		s.timer.data = &s;
 		uv_timer_start(&s.timer, on_second, REFRESH_MS, REFRESH_MS);
 		uv_run(&s.loop, UV_RUN_DEFAULT);
 	} else if (s.json != NULL) {

@@ -14,9 +14,10 @@
 #define HEADRACE_CLI_REPORT_SERVE_H
 
 /*
- * Serves until SIGINT or SIGTERM. `job`: NULL: the newest one. `port`: 0: any port. Returns an exit
- * status.
+ * Serves until SIGINT or SIGTERM. `job`: NULL: the newest one. `port`: 0: any port. `tries`: how often
+ * to read the store, each second, until it has the job; a job that has just begun needs some.
+ * Returns an exit status.
  */
-int hr_report_serve(const char *store, const char *job, unsigned port);
+int hr_report_serve(const char *store, const char *job, unsigned port, unsigned tries);
 
 #endif

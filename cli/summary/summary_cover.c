@@ -16,7 +16,7 @@
 enum cover_kind { KIND_READ, KIND_WRITE, KIND_STDIO, KIND_AIO, KINDS, KIND_NONE };
 
 struct hr_cover_cell {
-	uint64_t under, under_bytes; /* calls that the shim recorded, as the kernel counts them */
+	uint64_t under, under_bytes; /* system calls during operations that the shim recorded */
 	uint64_t bpf, bpf_bytes;     /* recorded by probes; also in rollups */
 	uint64_t recorded, recorded_bytes;
 };

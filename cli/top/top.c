@@ -393,7 +393,7 @@ static bool top_set_option(struct top *t, int id, const char *value)
 static int serve_page(const struct hr_top_source *source)
 {
 	if (source->store[0] != '\0')
-		return hr_report_serve(source->store, source->job, 0);
+		return hr_report_serve(source->store, source->job, 0, 10);
 	hr_report("--web reads a store, and job %s has none on this machine" HR_HINT
 		  "a page of the data at the collector: `headrace report tcp://COLLECTOR --job %s`",
 		  source->job, source->job);

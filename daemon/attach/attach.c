@@ -70,8 +70,8 @@ static int by_arrival(const void *a, const void *b)
 }
 
 /*
- * Reads earlier connections that have a message, because a later connection may refer to them: a
- * second connection of a process to its first one, a child's hello to its parent's. epoll returns
+ * Reads earlier connections that have a message, because a later connection may refer to them: the
+ * second connection of a process refers to the first, and a child's hello to its parent's. epoll returns
  * only connections with a message, so silent connections cost nothing, even if there are many.
  */
 static void read_earlier(struct hr_attach *a)

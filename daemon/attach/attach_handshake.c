@@ -163,7 +163,10 @@ static int next_map(struct hr_attach *a, struct handshake *v, const struct attac
 	return 0;
 }
 
-/* Call it before the answer: after the answer, the shim's cells show what the shim records. */
+/*
+ * Gives the probes what this shim records. Call it before the answer is sent, because from then on
+ * the probes read this from the shim's cells.
+ */
 static void notify_probes(const struct hr_attach *a, const struct handshake *v,
 			  struct hr_probed *ret)
 {

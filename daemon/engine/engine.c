@@ -45,9 +45,9 @@ static int apply_start(struct hr_engine *e, const struct hr_entry_start *in)
 /* ---- the other entries ----------------------------------------------------------------------- */
 
 /*
- * Whether a process ended before it got the answer to its hello, so that it recorded nothing: after
- * the answer, it has a record, because a shim sends the hello for an operation that it then
- * records. False for a process that sent another hello ("exec"), or that probes recorded.
+ * Whether a process ended before it got the answer to its hello, and so recorded nothing. A shim
+ * sends a hello because of an operation, and records this operation after the answer, so a process
+ * with an answer has a record. False for a process that sent another hello ("exec"), or that probes recorded.
  */
 static bool never_came(const struct hr_proc *p, const char exit[16])
 {

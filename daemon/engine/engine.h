@@ -92,8 +92,8 @@ void hr_engine_give_up(struct hr_engine *e, uint64_t store_mark, uint64_t end_se
 		       const struct hr_loss *lost);
 
 /*
- * The number of processes that did not fit into a snapshot, and that no loss (HR_LOSS_RESTART)
- * counts yet.
+ * The number of processes that did not fit into a snapshot, and are not yet counted as lost
+ * (HR_LOSS_RESTART).
  */
 uint64_t hr_engine_left_out(const struct hr_engine *e);
 

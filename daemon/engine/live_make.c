@@ -132,7 +132,7 @@ static void add_processes(const struct hr_engine *e, struct hr_live_picture *p)
 }
 
 /*
- * Adds the sums and the open windows up, in a malloc'ed array. NULL: there are no rows, or no
+ * Returns the totals of the sums and the open windows, in a malloc'ed array. NULL: there are no rows, or no
  * memory.
  */
 static struct hr_live_row *sums(struct hr_engine *e)

@@ -132,7 +132,7 @@ unsigned hr_journal_replay(struct hr_journal *j, uint64_t ret_gens[2]);
 const struct hr_entry *hr_journal_next(const struct hr_journal *j, uint64_t gen, uint64_t *offset);
 
 /*
- * The number of committed bytes in the half of `gen` that replay cannot reach. Call
+ * In the half of `gen`: the number of committed bytes that replay cannot reach. Call
  * hr_journal_replay first.
  */
 uint64_t hr_journal_damaged(const struct hr_journal *j, uint64_t gen);

@@ -68,7 +68,7 @@ static int appender_end_store(struct hr_appender *a, struct hr_out *o, bool endi
 }
 
 /*
- * Adds a Loss frame that did not fit to sums. There is only one sum for each reason, so that they
+ * Adds to sums what a Loss frame contains that did not fit. There is only one sum for each reason, so that they
  * fit.
  */
 static void take_losses(struct hr_losses *lost, const struct hr_out *o)

@@ -80,7 +80,7 @@ struct hr_fetch {
 			uint64_t io_ns, cached_ns; /* after the scan: see hr_spent */
 		};
 	};
-	uint64_t batch;	 /* its number in its pass; UINT64_MAX: unknown */
+	uint64_t batch;	 /* number of the batch in its pass over the loader; UINT64_MAX: unknown */
 	uint64_t loader; /* UINT64_MAX: unknown */
 	uint64_t cpu_ns; /* CPU time of its thread; UINT64_MAX: unknown */
 	uint64_t major_faults, core_wait_ns;

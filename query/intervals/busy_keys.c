@@ -6,7 +6,7 @@
 #include "query/intervals/busy_internal.h"
 
 /*
- * A process, or all processes of a stream that the stream does not describe. Fields by which
+ * A process, or, as one entry, all processes of a stream for which it has no description. Fields by which
  * hr_busy() does not group are empty.
  */
 struct key_entry {

@@ -51,7 +51,10 @@ void hr__during_free(struct hr_during *d);
 int hr__during_place(struct hr_during *d, const struct hr_query *q,
 		     const struct hr_busy_keys *keys);
 
-/* Adds operations [first, end) of one task, without those of class HR_BUSY_NO_LANE in `classes`. */
+/*
+ * Adds operations [first, end) of one task, except those whose entry in `classes` is
+ * HR_BUSY_NO_LANE.
+ */
 void hr__during_ops(struct hr_during *d, uint32_t key, const struct hr_columns *c,
 		    uint64_t offset_ns, uint32_t first, uint32_t end, const uint8_t *classes);
 

@@ -201,7 +201,10 @@ enum hr__seek {
 	HR__SEEK_FORCE	/* attach now (before a seccomp filter) */
 };
 
-/* Returns the calling thread's ring. NULL: count the operation privately. */
+/*
+ * Returns the calling thread's ring. NULL: there is none; count the operation in the process's own
+ * counters.
+ */
 struct hr_ring_hdr *hr__ring_find(enum hr__seek seek);
 
 /* No more maps will come: makes a free ring the common ring, for threads without a ring. */
@@ -287,7 +290,10 @@ void hr__session_fds_drop(void);
 bool hr__fdtab_init(void);
 hr_file hr__fd_resolve(int fd); /* for an entry that is HR_FILE_UNKNOWN */
 void hr__fd_open(int fd, hr_file file, const char *text, size_t bytes, bool announced);
-/* Sends the path of fd unless it was sent. Returns the file, which may be corrected. */
+/*
+ * Sends the path of fd unless it was sent. Returns the file, which differs from `file` if the
+ * function corrected it.
+ */
 hr_file hr__fd_announce(int fd, hr_file file);
 void hr__fdtab_forget_announced(void); /* for a forked child */
 

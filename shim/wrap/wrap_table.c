@@ -110,8 +110,9 @@
 		   r ? (int64_t)strlen(r) : hr_ret_eof(file, -1), flags)
 
 /*
- * Around an unbuffered call, hr_begin_buffer makes probes attribute its system call to stdio. An
- * original of another library runs as an operation, so that wrappers that it calls do not count.
+ * Around an unbuffered call, hr_begin_buffer makes probes attribute its system call to stdio. If
+ * the original function belongs to another library, the call is enclosed in an operation: wrappers
+ * that it calls then record nothing.
  */
 #define HR_WRAP_CHAR(ret, name, params, args, file, asked, offset, flags)                          \
 	static __attribute__((noinline)) ret unbuffered_##name params                              \

@@ -37,7 +37,7 @@ def torch_missing():
     return subprocess.run([PYTHON, "-c", "import torch, torchvision"], capture_output=True, check=False).returncode != 0
 
 
-class Page(Case):
+class PageCase(Case):
     """A page, from the command line."""
 
     def report(self, *words, status=0):
@@ -70,7 +70,9 @@ class Page(Case):
         done = self.run_it("--", "sh", "-c", 'cat "$0"/* "$1" >/dev/null 2>&1; true', self.data, os.path.join(deep, "end"))
         self.assertEqual(done.returncode, 0, done.stderr)
 
-    # ---- in a browser ----
+
+class Browsers(PageCase):
+    """In real browsers."""
 
     def open_page(self, browser, file, width=1280):
         executable = shutil.which(BROWSERS[browser])
@@ -154,7 +156,9 @@ class Page(Case):
     def test_hostile_names_in_firefox(self):
         self.check_hostile("firefox")
 
-    # ---- without one ----
+
+class Page(PageCase):
+    """What the page contains, and who may read it."""
 
     def data_of(self, page):
         """What the page draws."""
