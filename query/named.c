@@ -322,7 +322,7 @@ static bool is_named_argument(const char *text)
 static int refuse_word(const struct hr_named_args *a, const struct hr_named *q, const char *text,
 		       char **ret_error)
 {
-	char name[HR_NEAR_BYTES], names[256] = "";
+	char name[HR_NEAR_BYTES] = "", names[256] = "";
 	struct hr_near near = hr_near(name);
 	size_t n = 0;
 
