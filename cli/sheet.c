@@ -4,10 +4,9 @@
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/ioctl.h>
 #include <unistd.h>
 
-#include "cli/cli.h"
+#include "cli/terminal.h"
 #include "common/text.h"
 
 #define COLUMNS_LEAST 40u
@@ -22,18 +21,18 @@ static const char *const sheet_styles[] = {
 
 void hr_sheet_init(struct hr_sheet *p, FILE *out)
 {
-	const char *term = hr_getenv("TERM");
-	struct winsize size = {0};
 	int fd = fileno(out);
+	unsigned width;
 	char *folder;
 
 	*p = (struct hr_sheet){.out = out};
 	if (fd < 0 || !isatty(fd))
 		return;
-	p->columns = HR_SHEET_COLUMNS;
-	if (ioctl(fd, TIOCGWINSZ, &size) == 0 && size.ws_col > 0)
-		p->columns = size.ws_col > COLUMNS_LEAST ? size.ws_col : COLUMNS_LEAST;
-	p->colour = hr_getenv("NO_COLOR") == NULL && term != NULL && strcmp(term, "dumb") != 0;
+	width = hr_terminal_width(fd);
+	if (width == 0)
+		width = HR_SHEET_COLUMNS;
+	p->columns = width > COLUMNS_LEAST ? width : COLUMNS_LEAST;
+	p->colour = hr_terminal_colour(fd);
 	folder = getcwd(NULL, 0);
 	if (folder != NULL && hr_text_escape(p->folder, sizeof(p->folder), folder,
 					     strlen(folder)) >= sizeof(p->folder))

@@ -5,13 +5,13 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/ioctl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "cli/cli.h"
 #include "cli/commands.h"
 #include "cli/run/runs.h"
+#include "cli/terminal.h"
 #include "query/ask.h"
 #include "common/array.h"
 #include "common/text.h"
@@ -105,14 +105,6 @@ static void print_json(const struct ls *ls)
 	hr_json_end(&j);
 }
 
-static unsigned terminal_width(void)
-{
-	struct winsize size;
-
-	return isatty(STDOUT_FILENO) && ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 ? size.ws_col
-										     : 0;
-}
-
 static int list(struct ls *ls, bool json)
 {
 	uint64_t events_left = EVENTS_MAX;
@@ -127,7 +119,7 @@ static int list(struct ls *ls, bool json)
 	if (json)
 		print_json(ls);
 	else if (ls->n > 0)
-		hr_ls_table(ls->rows, ls->n, terminal_width(), stdout);
+		hr_ls_table(ls->rows, ls->n, hr_terminal_width(STDOUT_FILENO), stdout);
 	else
 		hr_report("no stores, and no running job of yours" HR_HINT
 			  "`headrace run -- CMD` records CMD into a store; `headrace ls FOLDER` "

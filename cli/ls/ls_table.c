@@ -23,16 +23,6 @@ struct cells {
 	unsigned widths[COLUMNS]; /* in characters; 0: the column is empty and left out */
 };
 
-/* Returns the number of characters, which may have several bytes. */
-static unsigned characters(const char *text)
-{
-	unsigned n = 0;
-
-	for (; *text != '\0'; text++)
-		n += ((unsigned char)*text & 0xc0) != 0x80;
-	return n;
-}
-
 /* ---- filling ---- */
 
 /* Writes "21:14" for today, else "Nov 25", or "2025" if it is not this year. */
@@ -79,7 +69,7 @@ static void measure(struct cells *c, size_t n)
 {
 	for (unsigned k = 0; k < COLUMNS; k++) {
 		for (size_t i = 0; i < n; i++) {
-			unsigned width = characters(c->text[i][k]);
+			unsigned width = (unsigned)hr_text_cells(c->text[i][k]);
 
 			if (width > c->widths[k])
 				c->widths[k] = width;
@@ -125,7 +115,7 @@ static const char *character_at(const char *text, unsigned number)
 /* Prints the text; if it is too long, without its middle. */
 static void put_text(const char *text, unsigned width, FILE *out)
 {
-	unsigned n = characters(text), head = (width - 3) / 2, tail = width - 3 - head;
+	unsigned n = (unsigned)hr_text_cells(text), head = (width - 3) / 2, tail = width - 3 - head;
 
 	if (n <= width)
 		fprintf(out, "%s%*s", text, (int)(width - n), "");
@@ -144,7 +134,7 @@ static void print_line(const struct cells *c, const char *const cells[COLUMNS], 
 	unsigned pending = 0; /* blanks before the next text: none at the end of a line */
 
 	for (unsigned k = 0; k < COLUMNS; k++) {
-		unsigned n = characters(cells[k]);
+		unsigned n = (unsigned)hr_text_cells(cells[k]);
 
 		if (c->widths[k] == 0)
 			continue;

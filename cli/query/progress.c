@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 #include "cli/cli.h"
-#include "cli/query/terminal.h"
+#include "cli/terminal.h"
 #include "query/duckdb/wrap.h"
 #include "common/now.h"
 #include "common/text.h"

@@ -24,7 +24,7 @@
 #include "cli/query/query_remote.h"
 #include "cli/query/query_operands.h"
 #include "cli/query/query_request.h"
-#include "cli/query/terminal.h"
+#include "cli/terminal.h"
 #include "cli/query/query_start.h"
 #include "query/ask.h"
 #include "common/outfile.h"

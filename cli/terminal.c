@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "cli/query/terminal.h"
+#include "cli/terminal.h"
 
 #include <string.h>
 #include <sys/ioctl.h>

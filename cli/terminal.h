@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* terminal.h - what a terminal can show */
-#ifndef HEADRACE_CLI_QUERY_TERMINAL_H
-#define HEADRACE_CLI_QUERY_TERMINAL_H
+#ifndef HEADRACE_CLI_TERMINAL_H
+#define HEADRACE_CLI_TERMINAL_H
 
 #include <stdbool.h>
 
