@@ -29,6 +29,25 @@ const char *hr_getenv(const char *name)
 	return hr_text_or_null(getenv(name));
 }
 
+const char *hr_temporary(void)
+{
+	const char *folder = hr_getenv("TMPDIR");
+
+	return folder != NULL ? folder : "/tmp";
+}
+
+char *hr_temporary_folder(const char *name)
+{
+	char *path;
+
+	if (asprintf(&path, "%s/headrace-%s-XXXXXX", hr_temporary(), name) < 0)
+		return NULL;
+	if (mkdtemp(path) != NULL)
+		return path;
+	free(path);
+	return NULL;
+}
+
 static const struct hr_option *find_long(const struct hr_option *table, const char *name,
 					 size_t bytes)
 {

@@ -27,6 +27,12 @@ void hr_report(const char *format, ...) __attribute__((format(printf, 1, 2)));
 /* Returns the value of an environment variable; NULL: unset or empty. */
 const char *hr_getenv(const char *name);
 
+/* Returns the folder for temporary files: TMPDIR, or /tmp. */
+const char *hr_temporary(void);
+
+/* Makes a private folder in it, with `name` in its name (malloc'ed). NULL: failed, see errno. */
+char *hr_temporary_folder(const char *name);
+
 /* ---- options ---- */
 struct hr_option {
 	const char *name; /* long name; NULL: end of the table */

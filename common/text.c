@@ -549,12 +549,16 @@ void hr_json_double(struct hr_json *j, const char *key, double value)
 
 void hr_json_bool(struct hr_json *j, const char *key, bool value)
 {
+	hr_json_raw(j, key, value ? "true" : "false");
+}
+
+void hr_json_raw(struct hr_json *j, const char *key, const char *json)
+{
 	begin_value(j, key);
-	fputs(value ? "true" : "false", j->out);
+	fputs(json, j->out);
 }
 
 void hr_json_null(struct hr_json *j, const char *key)
 {
-	begin_value(j, key);
-	fputs("null", j->out);
+	hr_json_raw(j, key, "null");
 }

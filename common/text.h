@@ -122,5 +122,6 @@ void hr_json_int(struct hr_json *j, const char *key, int64_t value);
 void hr_json_double(struct hr_json *j, const char *key, double value);
 void hr_json_bool(struct hr_json *j, const char *key, bool value);
 void hr_json_null(struct hr_json *j, const char *key);
+void hr_json_raw(struct hr_json *j, const char *key, const char *json); /* `json` is JSON already */
 
 #endif

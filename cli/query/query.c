@@ -202,19 +202,14 @@ static int run_watched(struct hr_ask *a, const struct hr_query_request *r, struc
  */
 static char *make_spill(void)
 {
-	const char *tmp = getenv("TMPDIR");
-	char *path;
+	char *path = hr_temporary_folder("query");
 
-	tmp = hr_text_given(tmp) ? tmp : "/tmp";
-	if (asprintf(&path, "%s/headrace-query-XXXXXX", tmp) < 0)
-		return NULL;
-	if (mkdtemp(path) != NULL)
-		return path;
-	hr_report("cannot create a folder for temporary files in %s: %s; queries that exceed their "
-		  "memory will fail" HR_HINT "set TMPDIR to a folder that you can write to",
-		  tmp, strerrordesc_np(errno));
-	free(path);
-	return NULL;
+	if (path == NULL)
+		hr_report("cannot create a folder for temporary files in %s: %s; queries that "
+			  "exceed their memory will fail" HR_HINT
+			  "set TMPDIR to a folder that you can write to",
+			  hr_temporary(), strerrordesc_np(errno));
+	return path;
 }
 
 static int ask_stores(const struct hr_query_request *r, const struct hr_outfile *file)

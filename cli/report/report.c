@@ -12,10 +12,10 @@
 
 #include "cli/cli.h"
 #include "cli/commands.h"
-#include "cli/stores.h"
+#include "cli/query/query.h"
 #include "cli/report/report_page.h"
 #include "cli/report/serve.h"
-#include "query/ask.h"
+#include "cli/stores.h"
 #include "common/outfile.h"
 #include "common/text.h"
 
@@ -33,44 +33,31 @@ const struct hr_option hr_report_option_table[] = {
 };
 
 struct report_request {
-	const char *job;    /* NULL: the newest */
-	const char *output; /* NULL: named after the store */
+	struct hr_query_request query; /* stores and job; its answer is the content of the page */
+	const char *output;	       /* NULL: named after the store */
 	bool json, serve;
-	unsigned port; /* 0: any */
-	char **stores;
-	int n_stores;
-	char *newest; /* the store that was taken because none was given; NULL: none */
+	uint64_t port; /* 0: any */
 };
-
-static bool set_port(struct report_request *r, const char *value)
-{
-	char *end;
-	unsigned long port = strtoul(value, &end, 10);
-
-	r->port = (unsigned)port;
-	if (value[0] >= '0' && value[0] <= '9' && *end == '\0' && port < 65536)
-		return true;
-	hr_option_wrong("port", "a port, 0 to 65535", value);
-	return false;
-}
 
 /* 0: continue; 1: *ret_status is the result. */
 static int take_arguments(struct hr_options *o, struct report_request *r, int *ret_status)
 {
+	struct hr_query_request *q = &r->query;
+
 	*ret_status = HR_EXIT_USAGE;
 	for (;;) {
 		switch (hr_option_next(o)) {
 		case HR_OPTION_END:
 			if (o->next < o->argc) {
-				r->stores[r->n_stores++] = o->argv[o->next++];
+				q->stores[q->n_stores++] = o->argv[o->next++];
 				continue;
 			}
-			if (r->n_stores == 0 && (r->newest = hr_stores_take_newest()) != NULL)
-				r->stores[r->n_stores++] = r->newest;
+			if (q->n_stores == 0 && (q->newest = hr_stores_take_newest()) != NULL)
+				q->stores[q->n_stores++] = q->newest;
 			*ret_status = HR_ASK_NO_STORE;
-			return r->n_stores > 0 ? 0 : 1;
+			return q->n_stores > 0 ? 0 : 1;
 		case OPT_JOB:
-			r->job = o->value;
+			q->job = o->value;
 			break;
 		case 'o':
 			r->output = o->value;
@@ -82,8 +69,10 @@ static int take_arguments(struct hr_options *o, struct report_request *r, int *r
 			r->serve = true;
 			break;
 		case OPT_PORT:
-			if (!set_port(r, o->value))
+			if (hr_text_parse_uint(o->value, UINT16_MAX, &r->port) < 0) {
+				hr_option_wrong("port", "a port, 0 to 65535", o->value);
 				return 1;
+			}
 			break;
 		case 'h':
 			*ret_status = hr_command_help("report");
@@ -115,50 +104,37 @@ static int read_file(const char *path, char **ret, size_t *ret_n)
 }
 
 /* `headrace query` writes its answer to `file`. Returns its exit status. */
-static int ask(const struct report_request *r, char *sql, char *file)
+static int ask(struct hr_query_request *q, char *sql, const char *file)
 {
-	char **words = calloc((size_t)r->n_stores + 9, sizeof(*words));
-	int n = 0, status;
+	char *words[] = {sql};
+	int status;
 
-	if (words == NULL)
-		return EXIT_FAILURE;
-	words[n++] = (char *)"query";
-	if (r->job != NULL) {
-		words[n++] = (char *)"--job";
-		words[n++] = (char *)r->job;
-	}
-	words[n++] = (char *)"--format";
-	words[n++] = (char *)"csv";
-	words[n++] = (char *)"-o";
-	words[n++] = file;
-	for (int i = 0; i < r->n_stores; i++)
-		words[n++] = r->stores[i];
-	words[n++] = sql;
-	status = hr_query_main(n, words);
-	free(words);
+	q->words = words;
+	q->n_words = 1;
+	q->format = HR_FORMAT_CSV;
+	q->output = file;
+	status = hr_query_answer(q);
+	q->words = NULL;
 	return status;
 }
 
-/* Makes the page's content in a private folder for the answer. Returns an exit status. */
-static int make_page(const struct report_request *r, struct hr_report_page *ret)
+/* Makes the page's content, with a private folder for the answer. Returns an exit status. */
+static int make_page(struct hr_query_request *q, struct hr_report_page *ret)
 {
-	const char *tmp = hr_getenv("TMPDIR");
-	char *folder = NULL, *file = NULL, *sql = hr_report_page_sql(), *csv = NULL;
-	int status = EXIT_FAILURE, err = -ENOMEM;
+	char *folder = hr_temporary_folder("report"), *file = NULL, *csv = NULL;
+	char *sql = hr_report_page_sql();
+	int status = EXIT_FAILURE, err = folder == NULL ? -errno : -ENOMEM;
 	size_t n = 0;
 
-	if (sql != NULL &&
-	    asprintf(&folder, "%s/headrace-report-XXXXXX", tmp != NULL ? tmp : "/tmp") > 0 &&
-	    asprintf(&file, "%s/headrace-report-XXXXXX/answer", tmp != NULL ? tmp : "/tmp") > 0)
-		err = mkdtemp(folder) != NULL ? 0 : -errno;
-	if (err == 0) {
-		memcpy(file, folder, strlen(folder));
-		status = ask(r, sql, file);
+	if (folder != NULL && sql != NULL && asprintf(&file, "%s/answer", folder) > 0) {
+		err = 0;
+		status = ask(q, sql, file);
 		if (status == EXIT_SUCCESS && (err = read_file(file, &csv, &n)) == 0)
 			err = hr_report_page_init(ret, csv, n);
 		unlink(file);
-		rmdir(folder);
 	}
+	if (folder != NULL)
+		rmdir(folder);
 	if (err < 0) {
 		hr_report("cannot make the report: %s" HR_HINT
 			  "set TMPDIR to a folder that you can write to",
@@ -221,38 +197,44 @@ static int write_page(const struct hr_report_page *page, const char *title, cons
 	return EXIT_SUCCESS;
 }
 
-static int make_file(const struct report_request *r)
+static int make_file(struct report_request *r)
 {
+	const char *store = r->query.stores[0], *job = r->query.job;
 	struct hr_report_page page = {0};
-	char *name = r->output != NULL ? strdup(r->output) : default_name(r->stores[0]);
-	int status = name != NULL ? make_page(r, &page) : EXIT_FAILURE;
+	char *name = r->output != NULL ? strdup(r->output) : default_name(store);
+	int status = name != NULL ? make_page(&r->query, &page) : EXIT_FAILURE;
 
 	if (status == EXIT_SUCCESS && r->json)
 		hr_report_page_json(&page, stdout);
 	else if (status == EXIT_SUCCESS)
-		status = write_page(&page, r->job != NULL ? r->job : r->stores[0], name);
+		status = write_page(&page, job != NULL ? job : store, name);
 	hr_report_page_done(&page);
 	free(name);
 	return status;
+}
+
+static int run_report(struct report_request *r)
+{
+	const struct hr_query_request *q = &r->query;
+
+	if (!r->serve)
+		return make_file(r);
+	if (q->n_stores == 1)
+		return hr_report_serve(q->stores[0], q->job, (unsigned)r->port, 1);
+	hr_report("--serve shows one store: headrace report --serve STORE");
+	return HR_EXIT_USAGE;
 }
 
 int hr_report_main(int argc, char **argv)
 {
 	struct hr_options o = {
 	    .table = hr_report_option_table, .argv = argv, .argc = argc, .next = 1};
-	struct report_request r = {.stores = calloc((size_t)argc + 1, sizeof(*r.stores))};
+	struct report_request r = {.query.stores =
+				       calloc((size_t)argc + 1, sizeof(*r.query.stores))};
 	int status = EXIT_FAILURE;
 
-	if (r.stores != NULL && take_arguments(&o, &r, &status) == 0) {
-		if (r.serve && r.n_stores > 1) {
-			hr_report("--serve shows one store: headrace report --serve STORE");
-			status = HR_EXIT_USAGE;
-		} else {
-			status = r.serve ? hr_report_serve(r.stores[0], r.job, r.port, 1)
-					 : make_file(&r);
-		}
-	}
-	free(r.newest);
-	free(r.stores);
+	if (r.query.stores != NULL && take_arguments(&o, &r, &status) == 0)
+		status = run_report(&r);
+	hr_request_done(&r.query);
 	return status;
 }

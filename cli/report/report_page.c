@@ -220,18 +220,10 @@ void hr_report_page_write(const struct hr_report_page *p, const char *title, boo
 void hr_report_page_json(const struct hr_report_page *p, FILE *to)
 {
 	struct hr_json json;
-	char *text = NULL;
-	size_t bytes;
-	FILE *verdict = open_memstream(&text, &bytes);
 
-	if (verdict == NULL)
-		return;
-	hr_json_init(&json, verdict);
-	json.line = true;
+	hr_json_init(&json, to);
 	hr_json_object(&json, NULL);
 	hr_json_string(&json, "verdict", p->verdict);
+	hr_json_raw(&json, "data", p->data);
 	hr_json_end(&json);
-	if (fclose(verdict) == 0) /* the object, without its end */
-		fprintf(to, "%.*s, \"data\": %s}\n", (int)strcspn(text, "\n") - 1, text, p->data);
-	free(text);
 }
