@@ -12,6 +12,7 @@
 #include "net/address.h"
 
 #define BACKLOG	   64
+#define TEXT	   "text/plain; charset=utf-8"
 #define TEXT_BYTES (HR_ADDRESS_HOST_BYTES + 32)
 
 union io {
@@ -159,6 +160,8 @@ static const char *status_text(int status)
 		return "Method Not Allowed";
 	case 431:
 		return "Request Header Fields Too Large";
+	case 500:
+		return "Internal Server Error";
 	default:
 		return "Bad Request";
 	}
@@ -182,7 +185,7 @@ static void on_written(uv_write_t *write, int status)
 
 static void http_answer(struct http_client *c, int status, const struct hr_http_request *request)
 {
-	struct hr_http_answer answer = {.type = "text/plain; charset=utf-8"};
+	struct hr_http_answer answer = {.type = TEXT};
 	uv_buf_t bufs[2];
 	int n;
 
@@ -190,6 +193,7 @@ static void http_answer(struct http_client *c, int status, const struct hr_http_
 		status = c->server->config.answer(c->server->config.self, request, &answer);
 	if (status != 200) {
 		free(answer.body);
+		answer.type = TEXT;
 		n = asprintf(&answer.body, "%s\n", status_text(status));
 		answer.body = n < 0 ? NULL : answer.body;
 		answer.bytes = n < 0 ? 0 : (size_t)n;

@@ -21,6 +21,7 @@
 struct page_server {
 	uv_loop_t loop;
 	struct hr_http *http;
+	char address[64];
 	char token[2 * TOKEN_BYTES + 1];
 	char hosts[2][64]; /* values of the field Host that a browser of this user sends */
 	const char *store, *job;
@@ -260,12 +261,12 @@ static int make_token(struct page_server *s)
 /* Returns 0 after it has printed the address. */
 static int server_open(struct page_server *s, unsigned port)
 {
-	char address[64], *error = NULL;
-	const struct hr_http_config config = {address, 0, answer_request, s};
+	const struct hr_http_config config = {s->address, 0, answer_request, s};
 	const char *actual;
+	char *error = NULL;
 	int r = make_token(s);
 
-	snprintf(address, sizeof(address), "tcp://127.0.0.1:%u", port);
+	snprintf(s->address, sizeof(s->address), "tcp://127.0.0.1:%u", port);
 	if (r == 0)
 		r = hr_http_open(&s->loop, &config, &s->http, &error);
 	if (r < 0) {
