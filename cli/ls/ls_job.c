@@ -153,7 +153,7 @@ static void take_waited(struct hr_ls_row *row, const struct hr_catalog *catalog,
 {
 	const struct hr_stream *streams;
 	size_t n = hr_catalog_streams(catalog, &streams);
-	struct hr_diagnosis d;
+	const struct hr_diagnosis *d;
 	struct hr_query *q;
 	uint64_t events = 0;
 	bool regions = false;
@@ -166,9 +166,8 @@ static void take_waited(struct hr_ls_row *row, const struct hr_catalog *catalog,
 	if (!regions || events > *events_left || hr_query_new_without_sql(catalog, &q) < 0)
 		return;
 	*events_left -= events;
-	if (hr_diagnosis_make(q, &HR_SCOPE_ALL, &d) == 0)
-		row->waited = loops_waited(&d);
-	hr_diagnosis_done(&d);
+	if (hr_diagnosis_shared(q, &d) == 0)
+		row->waited = loops_waited(d);
 	hr_query_free(q);
 }
 

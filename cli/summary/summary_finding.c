@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cli/summary/summary_loops.h"
 #include "common/text.h"
 #include "query/diagnosis/findings.h"
 #include "query/query.h"
@@ -188,38 +189,29 @@ static void take_batches(struct hr_summary *s, const struct hr_diagnosis *d)
 	}
 }
 
-static bool trains(const struct hr_summary *s)
-{
-	for (size_t i = 0; i < s->n_who; i++)
-		if (s->who[i].loop.waits > 0 || s->who[i].loop.steps > 0)
-			return true;
-	return false;
-}
-
 int hr_summary_diagnose(struct hr_summary *s, const struct hr_catalog *catalog)
 {
+	const struct hr_diagnosis *d;
 	struct hr_query *q;
-	struct hr_diagnosis d;
 	struct hr_findings all = {0};
 	int r;
 
-	if (!trains(s) || s->events > EVENTS_MAX)
+	if (!hr_loops_any(s) || s->events > EVENTS_MAX)
 		return 0;
 	r = hr_query_new_without_sql(catalog, &q);
 	if (r < 0)
 		return r;
-	r = hr_diagnosis_make(q, &HR_SCOPE_ALL, &d);
+	r = hr_diagnosis_shared(q, &d);
 	if (r == 0) {
-		take_loops(s, &d);
-		take_batches(s, &d);
-		r = take_parts(s, &d);
+		take_loops(s, d);
+		take_batches(s, d);
+		r = take_parts(s, d);
 	}
 	if (r == 0)
-		r = hr_findings_make(&d, &all);
+		r = hr_findings_make(d, &all);
 	if (r == 0)
 		r = take(&s->finding, largest(&all));
 	hr_findings_done(&all);
-	hr_diagnosis_done(&d);
 	hr_query_free(q);
 	return r;
 }

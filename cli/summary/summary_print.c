@@ -11,11 +11,6 @@
 #include "cli/summary/summary_loops.h"
 #include "common/text.h"
 
-static const char *plural(uint64_t n)
-{
-	return n == 1 ? "" : "s";
-}
-
 /* ---- how it ended ---- */
 
 /* Returns the state of the last run, and its reason if known: "failed (exit status 3)". */
@@ -53,9 +48,9 @@ static void print_head(const struct hr_summary *s, struct hr_sheet *sheet)
 	if (s->processes_open > 0)
 		fprintf(out, " (%u still open)", s->processes_open);
 	if (s->ranks > 0)
-		fprintf(out, ", %u rank%s", s->ranks, plural(s->ranks));
+		fprintf(out, ", %u rank%s", s->ranks, hr__plural(s->ranks));
 	if (s->workers > 0)
-		fprintf(out, ", %u worker%s", s->workers, plural(s->workers));
+		fprintf(out, ", %u worker%s", s->workers, hr__plural(s->workers));
 	if (s->nodes > 1)
 		fprintf(out, ", %u nodes", s->nodes);
 	fprintf(out, "; %s", lost.s);
@@ -69,7 +64,7 @@ static void print_head(const struct hr_summary *s, struct hr_sheet *sheet)
 		    "%u earlier run%s of this job in the same store, %s from first to "
 		    "last: all numbers here are sums over the %u runs (--job NAME keeps "
 		    "runs apart)",
-		    s->runs - 1, plural(s->runs - 1), hr_text_duration(s->span_ns).s, s->runs);
+		    s->runs - 1, hr__plural(s->runs - 1), hr_text_duration(s->span_ns).s, s->runs);
 }
 
 /* ---- the verdict ---- */

@@ -20,11 +20,6 @@ struct io_row {
 	uint64_t batch_bytes, batch_extent_bytes; /* as in struct hr_summary_path */
 };
 
-static const char *plural(uint64_t n)
-{
-	return n == 1 ? "" : "s";
-}
-
 /* Returns whether the row has this share of the time or of the bytes of the job. */
 static bool is_worth(const struct hr_summary *s, const struct io_row *r, double share)
 {
@@ -129,7 +124,7 @@ static void print_path(const struct hr_summary *s, struct hr_sheet *sheet,
 		return;
 	if (folder)
 		snprintf(files, sizeof(files), "/ (%s file%s)", hr_text_count(path->sums.files).s,
-			 plural(path->sums.files));
+			 hr__plural(path->sums.files));
 	cells = hr_sheet_width(sheet) - used;
 	cells = cells > NAME_LEAST + strlen(files) ? cells - strlen(files) : NAME_LEAST;
 	hr_sheet_path(sheet, text, sizeof(text), path->path, cells);
@@ -149,7 +144,7 @@ static void print_special(const struct hr_summary *s, struct hr_sheet *sheet)
 
 	if (s->memory.files > 0 && is_worth(s, &memory, PART_SHARE))
 		print_row(s, sheet, &memory, "in memory (%s file%s)",
-			  hr_text_count(s->memory.files).s, plural(s->memory.files));
+			  hr_text_count(s->memory.files).s, hr__plural(s->memory.files));
 	if (own.io_ns * 10 >= s->data.io_ns && own.io_ns > 0)
 		print_row(s, sheet, &own, "Python itself, not in `all`");
 }
@@ -264,11 +259,11 @@ static void print_counts(const struct hr_summary *s, struct hr_sheet *sheet)
 		snprintf(failed, sizeof(failed), " (%s failed)", hr_text_count(d->errors).s);
 	if (d->reads > 0)
 		snprintf(reads, sizeof(reads), "; %s read%s, %s under %u KiB",
-			 hr_text_count(d->reads).s, plural(d->reads),
+			 hr_text_count(d->reads).s, hr__plural(d->reads),
 			 hr_text_percent(d->small_reads, d->reads).s,
 			 HR_SUMMARY_SMALL_BYTES / 1024);
 	hr__summary_say(sheet, HR_STYLE_PLAIN, "  counts", "%s operation%s%s%s",
-			hr_text_count(d->ops).s, plural(d->ops), failed, reads);
+			hr_text_count(d->ops).s, hr__plural(d->ops), failed, reads);
 }
 
 /* Prints how many files on disk were mapped. Page faults read such files, without calls. */
@@ -279,7 +274,7 @@ static void print_mapped(const struct hr_summary *s, struct hr_sheet *sheet)
 	if (files > 0)
 		hr__summary_say(sheet, HR_STYLE_PLAIN, "  mapped",
 				"%s file%s; the totals do not include bytes that page faults read",
-				hr_text_count(files).s, plural(files));
+				hr_text_count(files).s, hr__plural(files));
 }
 
 void hr__summary_print_table(const struct hr_summary *s, struct hr_sheet *sheet)
