@@ -15,11 +15,11 @@
 
 #include "common/fdstore.h"
 #include "daemon/base/exit.h"
-#include "daemon/node/live_link.h"
 #include "daemon/private/job_status.h"
 #include "daemon/private/keeper.h"
 #include "daemon/control/private.h"
 #include "daemon/private/private_health.h"
+#include "daemon/private/private_requests.h"
 #include "daemon/private/private_uplink.h"
 #include "daemon/private/stragglers.h"
 
@@ -327,38 +327,6 @@ static void end_if_no_runs(struct private_worker *w)
 	private_worker_end_job(w, NULL, false);
 }
 
-/* ---- requests of other commands --------------------------------------------------------------- */
-
-static void answer_status(struct hr_job_status *s, int fd)
-{
-	Headrace__JobStatus status = HEADRACE__JOB_STATUS__INIT;
-	struct hr_node_stats stats;
-
-	hr_node_stats(s->node, &stats);
-	hr_job_status_fill(s, &stats, &status);
-	status.state = (char[]){"running"};
-	status.store = hr_control_text(s->config->node.store);
-	hr_control_send(fd, HR_CONTROL(JOB_STATUS), &status.base);
-	hr_control_send(fd, HR_CONTROL(DONE), NULL);
-}
-
-/* Answers get_status and get_live. False: `m` is another request. */
-static bool answer_request(struct private_worker *w, const Headrace__Control *m, int fd)
-{
-	int copy;
-
-	if (m->kind_case == HR_CONTROL(GET_STATUS)) {
-		answer_status(&w->status, fd);
-		return true;
-	}
-	if (m->kind_case != HR_CONTROL(GET_LIVE))
-		return false;
-	copy = fcntl(fd, F_DUPFD_CLOEXEC, 0);
-	if (copy >= 0)
-		hr_live_link_take(&w->live, w->node, m->get_live, copy);
-	return true;
-}
-
 /* ---- messages of runs ------------------------------------------------------------------------ */
 
 static void send_joined(struct private_run *run)
@@ -427,7 +395,7 @@ static void handle_message(struct private_run *run, const Headrace__Control *m)
 	struct private_worker *w = run->worker;
 	bool joined = run->state == RUN_JOINED;
 
-	if (run->state == RUN_NEW && answer_request(w, m, run->fd))
+	if (run->state == RUN_NEW && hr_private_answer(&w->status, &w->live, m, run->fd))
 		run_free(run);
 	else if (m->kind_case == HR_CONTROL(JOIN) && run->state == RUN_NEW)
 		handle_join(run, m->join);
