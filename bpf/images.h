@@ -68,7 +68,9 @@ static inline void join(struct task_struct *task, uint32_t flags)
 		__sync_fetch_and_add(&unmarked, 1);
 }
 
-/* A task has moved to another cgroup. The programs for fork and exec mark tasks that start there. */
+/*
+ * A task has moved to another cgroup. The programs for fork and exec mark tasks that start there.
+ */
 SEC("tp_btf/cgroup_attach_task")
 int BPF_PROG(task_moves, struct cgroup *to, const char *path, struct task_struct *task)
 {

@@ -64,9 +64,9 @@ static void put_bash_cases(void)
 }
 
 /*
- * Completes the command, its options, then operands, or files if it knows none. After an option with a free value it
- * completes files. After `run --` the shell completes CMD by its own rules. Bash splits words at
- * `=`, so that NAME=VALUE are three words.
+ * Completes the command, its options, then operands, or files if it knows none. After an option
+ * with a free value it completes files. After `run --` the shell completes CMD by its own rules.
+ * Bash splits words at `=`, so that NAME=VALUE are three words.
  */
 void hr_completions_bash(void)
 {

@@ -44,7 +44,9 @@ __attribute__((format(printf, 5, 6))) void hr_sheet_say(struct hr_sheet *p, enum
 							unsigned indent, const char *label,
 							const char *format, ...);
 
-/* Returns the bytes of the first line of a text: words of at most `cells` cells, or one long word. */
+/*
+ * Returns the bytes of the first line of a text: words of at most `cells` cells, or one long word.
+ */
 size_t hr_sheet_words(const char *text, size_t cells);
 
 /* Like hr_text_path_short, relative to the folder of the sheet. In a file, paths are complete. */

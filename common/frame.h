@@ -74,7 +74,8 @@ int hr__frame_unpack(const uint8_t *buf, size_t bytes, ProtobufCAllocator *alloc
 
 /*
  * Copies a message, given as the `base` of its struct, by packing and unpacking it, because
- * protobuf-c has no function that copies. Free it with headrace__..__free_unpacked. NULL: no memory.
+ * protobuf-c has no function that copies. Free it with headrace__..__free_unpacked. NULL: no
+ * memory.
  */
 void *hr_message_copy(const ProtobufCMessage *msg);
 

@@ -9,8 +9,8 @@
  *           frees it.
  * Threads   The loop's.
  *
- *      reading --(a whole head, or too much)--> answering --(written)--> lingering --(the client's end)--> closed
- *         +---(end, HR_HTTP_MS, a newer one)--------+---------------------+-----------------------------------^
+ *      reading --(a head, or too much)--> answering --(written)--> lingering --(its end)--> closed
+ *         +---(end, HR_HTTP_MS, a newer one)---+-----------------------+-----------------------^
  */
 #ifndef HEADRACE_NET_HTTP_H
 #define HEADRACE_NET_HTTP_H

@@ -30,7 +30,9 @@ static bool is_marked_store(const char *text)
 	return hr_store_outline(text, false, &outline) == 0;
 }
 
-/* Returns whether it is SQL or the NAME of a query. The first operand may be a store of that name. */
+/*
+ * Returns whether it is SQL or the NAME of a query. The first operand may be a store of that name.
+ */
 static bool is_question(const char *text, bool first)
 {
 	if (hr_named_find(text) != NULL)

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The summary for people: how it ended, the verdict, pictures, what is missing, further commands. */
+/*
+ * The summary for people: how it ended, the verdict, pictures, what is missing, further commands.
+ */
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>

@@ -71,8 +71,9 @@ static int by_arrival(const void *a, const void *b)
 
 /*
  * Reads earlier connections that have a message, because a later connection may refer to them: the
- * second connection of a process refers to the first, and a child's hello to its parent's. epoll returns
- * only connections with a message, so silent connections cost nothing, even if there are many.
+ * second connection of a process refers to the first, and a child's hello to its parent's. epoll
+ * returns only connections with a message, so silent connections cost nothing, even if there are
+ * many.
  */
 static void read_earlier(struct hr_attach *a)
 {

@@ -47,7 +47,8 @@ static int apply_start(struct hr_engine *e, const struct hr_entry_start *in)
 /*
  * Whether a process ended before it got the answer to its hello, and so recorded nothing. A shim
  * sends a hello because of an operation, and records this operation after the answer, so a process
- * with an answer has a record. False for a process that sent another hello ("exec"), or that probes recorded.
+ * with an answer has a record. False for a process that sent another hello ("exec"), or that
+ * probes recorded.
  */
 static bool never_came(const struct hr_proc *p, const char exit[16])
 {

@@ -132,8 +132,8 @@ static void add_processes(const struct hr_engine *e, struct hr_live_picture *p)
 }
 
 /*
- * Returns the totals of the sums and the open windows, in a malloc'ed array. NULL: there are no rows, or no
- * memory.
+ * Returns the totals of the sums and the open windows, in a malloc'ed array. NULL: there are no
+ * rows, or no memory.
  */
 static struct hr_live_row *sums(struct hr_engine *e)
 {

@@ -6,8 +6,8 @@
 #include "query/intervals/busy_internal.h"
 
 /*
- * A process, or, as one entry, all processes of a stream for which it has no description. Fields by which
- * hr_busy() does not group are empty.
+ * A process, or, as one entry, all processes of a stream for which it has no description. Fields
+ * by which hr_busy() does not group are empty.
  */
 struct key_entry {
 	const struct hr_qstream *st;

@@ -295,7 +295,7 @@ class Page(PageCase):
             done = self.headrace("report", "--serve", "--port", port, "nowhere")
             self.assertEqual(done.returncode, 2, port)
         self.assertEqual(self.headrace("report", "--serve", "one", "two").returncode, 2)
-        self.assertNotEqual(self.headrace("top", "--web", "nobody").returncode, 0)
+        self.assertNotEqual(self.headrace("top", "--web", "absent").returncode, 0)
 
     def test_mistakes(self):
         self.assertIn("no store given", self.report(status=66).stderr)
