@@ -168,9 +168,10 @@ const sections = new Map<string, Section>();
 
 function show(data: Data): void {
   const nodes = pictures(data).map((picture) => {
-    const shown = sections.get(picture.id) ?? section(picture);
-    sections.set(picture.id, shown);
-    shown.update(picture);
+    const old = sections.get(picture.id);
+    const shown = old ?? section(picture);
+    if (old) old.update(picture);
+    else sections.set(picture.id, shown);
     return shown.node;
   });
   const rest = [losses(data), facts(data)];
