@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/sheet.h"
 
-#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -55,19 +54,23 @@ static void put_text(struct hr_sheet *p, enum hr_style style, const char *text)
 	free(line);
 }
 
-void hr_sheet_put(struct hr_sheet *p, enum hr_style style, const char *format, ...)
+void hr_sheet_vput(struct hr_sheet *p, enum hr_style style, const char *format, va_list args)
 {
-	va_list args;
 	char *text;
-	int n;
 
-	va_start(args, format);
-	n = vasprintf(&text, format, args);
-	va_end(args);
-	if (n < 0)
+	if (vasprintf(&text, format, args) < 0)
 		return;
 	put_text(p, style, text);
 	free(text);
+}
+
+void hr_sheet_put(struct hr_sheet *p, enum hr_style style, const char *format, ...)
+{
+	va_list args;
+
+	va_start(args, format);
+	hr_sheet_vput(p, style, format, args);
+	va_end(args);
 }
 
 void hr_sheet_end(struct hr_sheet *p)

@@ -9,6 +9,7 @@
 #ifndef HEADRACE_CLI_SHEET_H
 #define HEADRACE_CLI_SHEET_H
 
+#include <stdarg.h>
 #include <stdbool.h>
 #include <stdio.h>
 
@@ -34,6 +35,8 @@ static inline unsigned hr_sheet_width(const struct hr_sheet *p)
 
 __attribute__((format(printf, 3, 4))) void hr_sheet_put(struct hr_sheet *p, enum hr_style style,
 							const char *format, ...);
+__attribute__((format(printf, 3, 0))) void hr_sheet_vput(struct hr_sheet *p, enum hr_style style,
+							 const char *format, va_list args);
 void hr_sheet_end(struct hr_sheet *p); /* ends the line */
 
 /*

@@ -68,19 +68,13 @@ __attribute__((format(printf, 4, 5))) static void print_row(const struct hr_summ
 							    const struct io_row *r,
 							    const char *format, ...)
 {
-	char *text;
 	va_list args;
-	int n;
 
-	va_start(args, format);
-	n = vasprintf(&text, format, args);
-	va_end(args);
-	if (n < 0)
-		return;
 	put_numbers(s, sheet, r);
-	hr_sheet_put(sheet, HR_STYLE_PLAIN, "%s", text);
+	va_start(args, format);
+	hr_sheet_vput(sheet, HR_STYLE_PLAIN, format, args);
+	va_end(args);
 	hr_sheet_end(sheet);
-	free(text);
 }
 
 static void print_titles(const struct hr_summary *s, struct hr_sheet *sheet)
