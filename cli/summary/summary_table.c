@@ -2,7 +2,6 @@
 /* Where the I/O went: a row for all files, folders, files, ranks and workers. */
 #include <limits.h>
 #include <stdarg.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "cli/summary/summary_print.h"
