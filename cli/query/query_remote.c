@@ -21,7 +21,7 @@
 #define GREETING_MS  10000	/* time for the answer to Hello */
 #define SILENT_PINGS 3		/* as in wire.proto */
 
-/* A piece of the unwritten answer. */
+/* A piece of the answer, or a note, that waits for the pieces before it. */
 struct piece {
 	struct piece *next;
 	Headrace__Wire *msg;
@@ -87,6 +87,15 @@ static void query_remote_finish(struct remote *r, int status)
 		hr_conn_close(r->conn, true);
 }
 
+/* Prints a line of the collector. Characters that would move the cursor become "?". */
+static void print_foreign(struct remote *r, char *text)
+{
+	for (char *c = text; *c != '\0'; c++)
+		if (((unsigned char)*c < ' ' && *c != '\n' && *c != '\t') || *c == 0x7f)
+			*c = '?';
+	hr_progress_line(&r->progress, text);
+}
+
 static void write_on(struct remote *r);
 
 static void drop_first(struct remote *r)
@@ -129,6 +138,9 @@ static void write_on(struct remote *r)
 
 	if (r->writing || r->over)
 		return;
+	for (; r->first != NULL && r->first->msg->body_case == HEADRACE__WIRE__BODY_NOTE;
+	     drop_first(r))
+		print_foreign(r, r->first->msg->note->text);
 	if (r->first == NULL) {
 		if (r->answered)
 			query_remote_finish(r, r->status);
@@ -145,12 +157,13 @@ static void write_on(struct remote *r)
 		query_remote_finish(r, HR_ASK_FAILED);
 }
 
-/* Queues a piece of the answer. Takes over the message, and frees it once it is written. */
-static int take_output(struct remote *r, Headrace__Wire *msg)
+/* Queues an Output or a Note. Takes over the message, and frees it once it is written. */
+static int query_remote_queue(struct remote *r, Headrace__Wire *msg)
 {
+	bool output = msg->body_case == HEADRACE__WIRE__BODY_OUTPUT;
 	struct piece *p = calloc(1, sizeof(*p));
 
-	if (p == NULL || msg->output->data.len == 0) {
+	if (p == NULL || (output && msg->output->data.len == 0)) {
 		headrace__wire__free_unpacked(msg, NULL);
 		free(p);
 		return p == NULL ? -ENOMEM : 0;
@@ -158,7 +171,7 @@ static int take_output(struct remote *r, Headrace__Wire *msg)
 	p->msg = msg;
 	*r->last = p;
 	r->last = &p->next;
-	r->unwritten += msg->output->data.len;
+	r->unwritten += output ? msg->output->data.len : 0;
 	if (r->unwritten >= UNWRITTEN)
 		hr_conn_pause(r->conn, true);
 	write_on(r);
@@ -166,15 +179,6 @@ static int take_output(struct remote *r, Headrace__Wire *msg)
 }
 
 /* ---- messages ---- */
-
-/* Prints a line of the collector. Characters that would move the cursor become "?". */
-static void print_foreign(struct remote *r, char *text)
-{
-	for (char *c = text; *c != '\0'; c++)
-		if (((unsigned char)*c < ' ' && *c != '\n' && *c != '\t') || *c == 0x7f)
-			*c = '?';
-	hr_progress_line(&r->progress, text);
-}
 
 static void hello(void *self)
 {
@@ -295,10 +299,9 @@ static int query_remote_take(struct remote *r, Headrace__Wire *msg)
 		break;
 	case HEADRACE__WIRE__BODY_NOTE:
 		hr_wire_sanitize(msg->note->text, true);
-		print_foreign(r, msg->note->text);
-		break;
+		return query_remote_queue(r, msg);
 	case HEADRACE__WIRE__BODY_OUTPUT:
-		return take_output(r, msg);
+		return query_remote_queue(r, msg);
 	case HEADRACE__WIRE__BODY_DONE:
 		r->answered = true;
 		r->status = (int)(msg->done->status & 0xff);
