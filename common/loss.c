@@ -44,6 +44,11 @@ const char *hr_loss_sentence(enum hr_loss_reason reason)
 	return rows[reason].sentence;
 }
 
+const char *hr_loss_unit(enum hr_loss_reason reason)
+{
+	return units[rows[reason].unit].many;
+}
+
 int hr_loss_by_name(const char *name)
 {
 	for (int i = 0; i < HR_LOSS_REASONS; i++)

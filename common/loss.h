@@ -19,6 +19,7 @@ enum hr_loss_reason { /* journals contain the numbers, which are never reused */
 const char *hr_loss_name(enum hr_loss_reason reason);
 int hr_loss_by_name(const char *name); /* enum hr_loss_reason, or -ENOENT */
 const char *hr_loss_sentence(enum hr_loss_reason reason);
+const char *hr_loss_unit(enum hr_loss_reason reason); /* what is counted, in the plural */
 
 /* True: the reason counts operations without an event, or the name is unknown. */
 bool hr_loss_is_operations(const char *name);

@@ -36,6 +36,8 @@ extern const struct hr_named hr_named_list[];
 
 /* The SQL of the macros that named queries use, and of hr_query_notes(). */
 extern const struct hr_named hr__macros_list[], hr__notes_list[];
+/* Prints the statements that create all macros. */
+void hr__macros_print(FILE *to);
 
 /* The verdicts; ends with a NULL name. */
 extern const struct hr_named hr__verdict_list[];

@@ -11,7 +11,6 @@
 #include "query/named.h"
 #include "query/tables/internal.h"
 #include "common/now.h"
-#include "common/ops.h"
 #include "common/text.h"
 
 #define DUCKDB_MIN_BYTES (256ull << 20)
@@ -210,7 +209,6 @@ static int create_view(struct hr_query *q, enum hr_sql_table_id id, char **ret_e
 	return r;
 }
 
-/* Creates hr_is_copy(op), from common/ops.h, and the macros of macros.sql. */
 static int create_macros(struct hr_query *q, char **ret_error)
 {
 	char *sql = NULL;
@@ -220,11 +218,7 @@ static int create_macros(struct hr_query *q, char **ret_error)
 
 	if (to == NULL)
 		return -ENOMEM;
-	fputs("CREATE MACRO hr_is_copy(op) AS op IN (", to);
-	for (uint16_t op = HR_OP_FIRST, n = 0; op < HR_OP_MAX; op++)
-		if (hr_op_copies(op))
-			fprintf(to, "%s'%s'", n++ > 0 ? ", " : "", hr_op_info(op)->name);
-	fprintf(to, ");\n%s", hr__macros_list[0].sql);
+	hr__macros_print(to);
 	r = fclose(to) == 0 ? run_own(q, sql, ret_error) : -ENOMEM;
 	free(sql);
 	return r;

@@ -48,6 +48,7 @@ static int take(struct hr_summary_finding *to, const struct hr_finding *f)
 	*to = (struct hr_summary_finding){.meaning = copy(hr_finding_meaning(f->cause), &error),
 					  .object = copy(f->object, &error),
 					  .whose = copy(f->whose, &error),
+					  .place = copy(f->place, &error),
 					  .evidence = copy(f->evidence, &error),
 					  .action = copy(f->action, &error),
 					  .lost_ns = to_ns(f->lost),
@@ -84,47 +85,6 @@ static void take_loops(struct hr_summary *s, const struct hr_diagnosis *d)
 	}
 }
 
-/* What people call the parts. The wait for a batch is named by what its worker did. */
-static const char *part_label(unsigned part)
-{
-	static const char *const labels[HR_PART_END] = {
-	    [HR_PART_COMPUTE] = "compute",
-	    [HR_PART_BACKWARD] = "compute",
-	    [HR_PART_COLLECTIVE] = "communication",
-	    [HR_PART_STALL] = "waiting for ranks",
-	    [HR_PART_OPTIMIZER] = "optimizer",
-	    [HR_PART_WAIT_READ] = "reading files",
-	    [HR_PART_WAIT_METADATA] = "opening files",
-	    [HR_PART_WAIT_WRITE] = "writing files",
-	    [HR_PART_WAIT_RUNTIME] = "Python's own files",
-	    [HR_PART_WAIT_CPU] = "computing batches",
-	    [HR_PART_WAIT_CORE] = "no free core",
-	    [HR_PART_WAIT_FAULT] = "mapped files",
-	    [HR_PART_WAIT_SLEEP] = "sleeping",
-	    [HR_PART_WAIT_NETWORK] = "network",
-	    [HR_PART_WAIT_LOCK] = "lock",
-	    [HR_PART_WAIT_ASLEEP] = "idle",
-	    [HR_PART_WAIT_UNKNOWN] = "cause not known",
-	    [HR_PART_WAIT_WORKER_START] = "starting workers",
-	    [HR_PART_WAIT_PREFETCH] = "batch not begun",
-	    [HR_PART_WAIT_HANDOVER] = "handing it over",
-	    [HR_PART_WAIT_END] = "ending workers",
-	    [HR_PART_WAIT_HIDDEN] = "accelerator busy",
-	    [HR_PART_CREATE_WORKERS] = "starting workers",
-	    [HR_PART_CHECKPOINT] = "checkpoints",
-	    [HR_PART_RESTORE] = "loading state",
-	    [HR_PART_OWN_READ] = "own file I/O",
-	    [HR_PART_OWN_METADATA] = "own file I/O",
-	    [HR_PART_OWN_WRITE] = "own file I/O",
-	    [HR_PART_OWN_SYNC] = "own file I/O",
-	    [HR_PART_OWN_FAULT] = "own mapped files",
-	    [HR_PART_IMPORT_IO] = "imports",
-	    [HR_PART_IMPORTS] = "imports",
-	};
-
-	return labels[part] != NULL ? labels[part] : "other";
-}
-
 static int take_parts(struct hr_summary *s, const struct hr_diagnosis *d)
 {
 	s->parts = calloc(HR_PART_END, sizeof(*s->parts));
@@ -132,7 +92,7 @@ static int take_parts(struct hr_summary *s, const struct hr_diagnosis *d)
 		return -ENOMEM;
 	for (unsigned part = 0; part < HR_PART_END; part++) {
 		struct hr_summary_part p = {.name = hr_part_name(part),
-					    .label = part_label(part),
+					    .label = hr_part_label(part),
 					    .waits = hr_part_waits(part)};
 
 		for (size_t k = 0; k < d->lives.n; k++)
@@ -221,14 +181,30 @@ void hr_summary_finding_free(struct hr_summary_finding *f)
 	free(f->meaning);
 	free(f->object);
 	free(f->whose);
+	free(f->place);
 	free(f->evidence);
 	free(f->action);
+}
+
+/* Prints the place, in which the path of the object is shortened to the width of a line. */
+static void print_place(const struct hr_summary_finding *f, struct hr_sheet *sheet)
+{
+	const char *object = f->object != NULL ? strstr(f->place, f->object) : NULL;
+	char path[4 * PATH_MAX + 1] = "";
+	int before = (int)strlen(f->place);
+
+	if (object != NULL) {
+		before = (int)(object - f->place);
+		hr_sheet_path(sheet, path, sizeof(path), f->object,
+			      hr_sheet_width(sheet) - HR_SUMMARY_INDENT);
+	}
+	hr_sheet_say(sheet, HR_STYLE_PLAIN, HR_SUMMARY_INDENT, "  where", "%.*s%s%s", before,
+		     f->place, path, object != NULL ? object + strlen(f->object) : "");
 }
 
 void hr_summary_finding_print(const struct hr_summary *s, struct hr_sheet *sheet)
 {
 	const struct hr_summary_finding *f = &s->finding;
-	char object[4 * PATH_MAX + 1] = "";
 
 	if (f->meaning == NULL)
 		return;
@@ -241,13 +217,8 @@ void hr_summary_finding_print(const struct hr_summary *s, struct hr_sheet *sheet
 		     "%.0f %% of the training process's time (%s of %s): %s",
 		     100.0 * (double)f->lost_ns / (double)f->wall_ns,
 		     hr_text_duration(f->lost_ns).s, hr_text_duration(f->wall_ns).s, f->meaning);
-	if (f->object != NULL)
-		hr_sheet_path(sheet, object, sizeof(object), f->object,
-			      hr_sheet_width(sheet) - HR_SUMMARY_INDENT);
-	if (f->whose != NULL || f->object != NULL)
-		hr_sheet_say(sheet, HR_STYLE_PLAIN, HR_SUMMARY_INDENT, "  where", "%s%s%s",
-			     f->whose != NULL ? f->whose : "",
-			     f->whose != NULL && f->object != NULL ? ": " : "", object);
+	if (f->place != NULL)
+		print_place(f, sheet);
 	if (f->action != NULL)
 		hr_sheet_say(sheet, HR_STYLE_PLAIN, HR_SUMMARY_INDENT, "  do", "%s", f->action);
 	if (f->gain_high_ns > 0 && f->gain_low_ns < f->wall_ns / 100)

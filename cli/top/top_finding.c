@@ -12,7 +12,7 @@
 
 static void set_texts(struct hr_top_finding *f, const struct hr_finding *found)
 {
-	const char *where = found->whose != NULL ? found->whose : found->object;
+	const char *where = found->place;
 
 	if (found->lost <= 0) {
 		snprintf(f->loss, sizeof(f->loss), "%s", hr_finding_meaning(found->cause));
@@ -20,8 +20,7 @@ static void set_texts(struct hr_top_finding *f, const struct hr_finding *found)
 	}
 	snprintf(f->loss, sizeof(f->loss), "%.0f %% lost: %s%s%s%s",
 		 100 * found->lost / found->wall, hr_finding_meaning(found->cause),
-		 where != NULL && *where != '\0' ? " (" : "", where != NULL ? where : "",
-		 where != NULL && *where != '\0' ? ")" : "");
+		 where != NULL ? " (" : "", where != NULL ? where : "", where != NULL ? ")" : "");
 	snprintf(f->action, sizeof(f->action), "%s", found->action != NULL ? found->action : "");
 }
 

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Findings about time other than waits for batches. */
 #include <math.h>
+#include <string.h>
 
 #include "query/diagnosis/findings_internal.h"
+#include "query/tables/rows.h"
 
 /*
  * A training thread is heavy if its computing for other things than the model takes at least
@@ -30,6 +32,25 @@ static void find_start(struct hr_training_job *j, const struct hr_job_files *fil
 		f->gain_low = 0.5 * f->lost;
 		f->gain_high = f->lost;
 	}
+}
+
+/*
+ * The mean time of a step, in seconds, in which lives [first, end) neither wait for others nor for
+ * batches nor use files. `except`: without life `one`.
+ */
+static double computes(const struct hr_diagnosis *d, size_t first, size_t end, size_t one,
+		       bool except)
+{
+	double ns = 0, steps = 0;
+
+	for (size_t i = first; i < end; i++) {
+		const struct hr_cycles *c = &d->cycles[i];
+
+		for (size_t k = 0; k < c->n && (i != one || !except); k++)
+			ns += c->list[k].ns - c->list[k].delay - c->list[k].stall;
+		steps += i != one || !except ? (double)c->n : 0;
+	}
+	return ns / 1e9 / fmax(1, steps);
 }
 
 /* Finds the rank for whose computing the others wait most. */
@@ -60,15 +81,18 @@ static void find_slow_rank(struct hr_training_job *j)
 	f->whose = hr__finding_text(j, "rank %d on %s", f->rank,
 				    d->q->streams[d->lives.list[slowest].stream].s->node);
 	f->evidence = hr__finding_text(
-	    j, "the other ranks wait in backward() or a collective until rank %d has computed",
-	    f->rank);
+	    j,
+	    "rank %d computes for %s in each step, the other ranks for %s; these wait for it in "
+	    "backward() or a collective",
+	    f->rank, hr__seconds(computes(d, slowest, slowest + 1, slowest, false)).s,
+	    hr__seconds(computes(d, j->first, j->end, slowest, true)).s);
 	f->action = "compare the node, the accelerator and the batches of this rank with those of "
 		    "the others";
 	/*
 	 * If this rank were as fast as the others, each rank would save the time for which one rank
 	 * waits now.
 	 */
-	f->gain_high = 1.1 * most / fmax(1, (double)j->lives - 1);
+	f->gain_high = most / fmax(1, (double)j->lives - 1);
 	hr__avoid(j, f, 1 << HR_USUAL_STORAGE | 1 << HR_USUAL_WORKERS,
 		  "faster storage or more workers: no rank waits for batches meanwhile");
 }
@@ -98,13 +122,14 @@ static void find_main(struct hr_training_job *j)
 		return;
 	f->evidence = hr__finding_text(
 	    j,
-	    "of each step, the training thread computes %.3g ms, of which backward() and the "
-	    "optimizer take %.2g ms",
-	    1e3 * cpu * between / fmax(1, j->waits),
-	    1e3 * (backward + j->part[HR_PHASE_TRAIN][HR_PART_OPTIMIZER]) / fmax(1, j->waits));
-	f->action = "find out what it computes (py-spy top --pid PROCESS), and move work on "
-		    "batches into the data set";
-	f->gain_high = 1.1 * lost;
+	    "the training thread computes for %s in each step; backward() and the optimizer take "
+	    "%s of that",
+	    hr__seconds(cpu * between / fmax(1, j->waits)).s,
+	    hr__seconds((backward + j->part[HR_PHASE_TRAIN][HR_PART_OPTIMIZER]) / fmax(1, j->waits))
+		.s);
+	f->action = "find out what it computes (while the job runs: py-spy top --pid PROCESS), and "
+		    "move work on batches into the data set";
+	f->gain_high = lost;
 	hr__avoid(j, f, 1 << HR_USUAL_STORAGE | 1 << HR_USUAL_WORKERS,
 		  "more workers or faster storage: the batches are ready");
 }
@@ -130,6 +155,71 @@ static void find_own_faults(struct hr_training_job *j, const struct hr_job_files
 	f->gain_high = lost;
 }
 
+/* The path that a region of kind checkpoint reports in its args, as a text; NULL: none. */
+static const char *saved_path(struct hr_training_job *j, const Headrace__Regions *m,
+			      const struct hr_region *g)
+{
+	static const char member[] = "\"path\":";
+	const ProtobufCBinaryData *args = g->args > 0 ? &m->texts[g->args - 1] : NULL;
+	const uint8_t *path = args != NULL && g->kind == HR_REGION_CHECKPOINT
+				  ? memmem(args->data, args->len, member, sizeof(member) - 1)
+				  : NULL,
+		      *end;
+
+	if (path == NULL)
+		return NULL;
+	path = memchr(path + sizeof(member) - 1, '"',
+		      args->len - (size_t)(path - args->data) - (sizeof(member) - 1));
+	end = path != NULL ? memchr(path + 1, '"', (size_t)(args->data + args->len - path - 1))
+			   : NULL;
+	return end != NULL ? hr__finding_text(j, "%.*s", (int)(end - path - 1), path + 1) : NULL;
+}
+
+/* Sets the first path that a life of the job saved, if it is known. */
+static void set_saved(struct hr_training_job *j, struct hr_finding *f, uint32_t stream)
+{
+	struct hr_frames frames;
+
+	if (hr__regions_read(j->d->q, &j->d->q->streams[stream], &frames) < 0)
+		return;
+	for (size_t i = 0; i < frames.n && f->object == NULL; i++) {
+		const Headrace__Regions *m = frames.list[i]->regions;
+
+		for (size_t k = 0; k < m->n_key && f->object == NULL; k++) {
+			struct hr_region region;
+
+			hr_regions_get(m, k, &region);
+			f->object = saved_path(j, m, &region);
+		}
+	}
+	hr__frames_free(&frames);
+}
+
+static void describe_checkpoints(struct hr_training_job *j, struct hr_finding *f)
+{
+	double n = 0, sum = 0, longest = 0;
+
+	for (size_t i = j->first; i < j->end; i++) {
+		const struct hr_train_life *life = &j->d->lives.list[i];
+
+		for (size_t k = 0; k < life->n && hr__job_has(j, i); k++) {
+			double s = (double)(life->blocks[k].to - life->blocks[k].from) / 1e9;
+
+			if (life->blocks[k].kind != HR_BLOCK_CHECKPOINT)
+				continue;
+			n++;
+			sum += s;
+			longest = fmax(longest, s);
+		}
+	}
+	set_saved(j, f, j->stream);
+	if (n > 0)
+		f->evidence = hr__finding_text(
+		    j, "number of checkpoints%s: %s; each takes %s on average, the longest %s",
+		    j->lives > 1 ? " of a rank" : "", hr__number(n / (double)j->lives).s,
+		    hr__seconds(sum / n).s, hr__seconds(longest).s);
+}
+
 void hr__find_others(struct hr_training_job *j, const struct hr_job_files *files)
 {
 	struct hr_finding *f;
@@ -145,10 +235,11 @@ void hr__find_others(struct hr_training_job *j, const struct hr_job_files *files
 			       j->part[phase][HR_PART_OWN_METADATA];
 	f = hr__finding_add(j, HR_FOUND_CHECKPOINT, hr__job_part(j, HR_PART_CHECKPOINT));
 	if (f != NULL) {
+		describe_checkpoints(j, f);
 		f->action =
 		    "save less often, or asynchronously (torch.distributed.checkpoint.async_save)";
 		f->gain_low = 0.5 * f->lost;
-		f->gain_high = 1.1 * f->lost;
+		f->gain_high = f->lost;
 		hr__avoid(j, f, 1 << HR_USUAL_WORKERS, "more workers: the training thread saves");
 	}
 	f = hr__finding_add(j, HR_FOUND_RESTORE, hr__job_part(j, HR_PART_RESTORE));
@@ -157,6 +248,11 @@ void hr__find_others(struct hr_training_job *j, const struct hr_job_files *files
 	f = hr__finding_add(j, HR_FOUND_SYNC, hr__job_part(j, HR_PART_OWN_SYNC));
 	if (f != NULL) {
 		f->object = hr__item_path(j, files->synced);
+		if (files->syncs > 0)
+			f->evidence = hr__finding_text(
+			    j, "%s calls of fsync and related functions, %s each",
+			    hr__number(files->syncs).s,
+			    hr__seconds(f->lost * (double)j->lives / files->syncs).s);
 		f->action = "call fsync less often, or in another thread";
 		f->gain_low = 0.8 * f->lost;
 		f->gain_high = 1.5 * f->lost; /* this includes the writes before these calls */

@@ -51,11 +51,13 @@ static void find_file(struct hr_training_job *j, struct hr_job_waits *w,
 	found->object = hr__item_path(j, s);
 	found->mount = hr__item_mount(j, s);
 	found->evidence = hr__finding_text(
-	    j, "an operation on this file takes %.2g ms, on %zu others that were read %.2g ms",
-	    1e3 * own, f->read_files - (s->bytes > 0), 1e3 * others);
-	found->action = "copy this file to the storage of the other files";
+	    j, "an operation on this file takes %s; on the %s other files that were read, %s",
+	    hr__seconds(own).s, hr__number((double)(f->read_files - (s->bytes > 0))).s,
+	    hr__seconds(others).s);
+	found->action = "copy this file to the storage of the other files; if it is there already, "
+			"find out what differs (size, stripes, another program that uses it)";
 	found->gain_low = 0.6 * found->lost;
-	found->gain_high = 1.1 * found->lost;
+	found->gain_high = found->lost;
 	hr__avoid(j, found, 1 << HR_USUAL_WORKERS,
 		  "more workers: only the worker that reads this file is slow");
 	take_io(w, share);
@@ -86,12 +88,12 @@ static void find_mount(struct hr_training_job *j, struct hr_job_waits *w,
 	found->object = hr__files_folder(j, f->slowest, HR_ITEM_WAITED);
 	found->mount = m->path;
 	found->evidence = hr__finding_text(
-	    j, "an operation on the %zu files of this mount takes %.2g ms, on others %.2g ms",
-	    m->files, 1e3 * own, 1e3 * others);
+	    j, "an operation on the %s files of this mount takes %s; on other files, %s",
+	    hr__number((double)m->files).s, hr__seconds(own).s, hr__seconds(others).s);
 	found->action =
 	    hr__finding_text(j, "copy the files of %s to the storage of the others", m->path);
 	found->gain_low = 0.6 * found->lost;
-	found->gain_high = 1.1 * found->lost;
+	found->gain_high = found->lost;
 	hr__avoid(j, found, 1 << HR_USUAL_CORES, "more cores: the workers wait for files");
 	take_io(w, share);
 }
@@ -116,14 +118,15 @@ static void find_cold(struct hr_training_job *j, struct hr_job_waits *w,
 		return;
 	found->object = hr__files_folder(j, f->slowest, HR_ITEM_WAITED);
 	found->mount = hr__item_mount(j, f->slowest);
-	found->evidence = hr__finding_text(j,
-					   "a batch needs %.3g ms of I/O in the first pass, and "
-					   "%.2g ms in later ones, which the page cache serves",
-					   1e3 * passes.first_io, 1e3 * passes.later_io);
+	found->evidence =
+	    hr__finding_text(j,
+			     "a batch needs %s of I/O in the first pass, and %s in "
+			     "later ones, which the page cache serves",
+			     hr__seconds(passes.first_io).s, hr__seconds(passes.later_io).s);
 	found->action = "read the files into the page cache before the training (for example with "
 			"vmtouch -t), or copy them to local storage";
 	found->gain_low = 0.5 * found->lost;
-	found->gain_high = 1.1 * found->lost;
+	found->gain_high = found->lost;
 	found->avoid = "a change for the sake of later passes: they hardly wait for files";
 	take_io(w, share);
 }

@@ -2,7 +2,6 @@
 /* Findings about waits for batches during which workers use files. */
 #include <math.h>
 
-#include "common/text.h"
 #include "query/diagnosis/findings_internal.h"
 
 #define SMALL_READ (32.0 * 1024)
@@ -15,6 +14,8 @@
  * one almost proportionally longer.
  */
 #define SATURATED 0.5
+/* More workers are worth a word if they save this share of the loss. */
+#define LEAST_WORKERS 0.2
 /* CPU time that the caller spends around each operation. */
 #define CALL_S 1.5e-6
 
@@ -43,8 +44,7 @@ static void predict_io(struct hr_training_job *j, struct hr_finding *f, double i
 		f->gain_high = f->lost;
 	}
 	f->gain_low *= 0.7;
-	/* Fewer operations also save CPU time of the caller, around each operation. */
-	f->gain_high = fmax(f->gain_high, fmin(1.2 * f->lost, f->lost + 0.2 * j->loop));
+	f->gain_high = f->lost; /* fewer operations also save CPU time of the caller */
 }
 
 static double mean_read(const struct hr_job_files *f)
@@ -103,8 +103,8 @@ static const char *saturation(struct hr_training_job *j, const struct hr_job_fil
 		return NULL;
 	return hr__finding_text(
 	    j,
-	    "%.1f operations are under way at a time, and with twice as many, "
-	    "each takes %.1f times as long; %s/s in all",
+	    "on average, %.1f operations are under way at the same time; with twice as many, each "
+	    "takes %.1f times as long (measured in this job); all workers together read %s/s",
 	    load->under_way, pow(2, load->exponent),
 	    size((double)files->bytes / fmax(1e-9, (double)j->lives * j->loop)).s);
 }
@@ -114,18 +114,26 @@ static const char *evidence_of(struct hr_training_job *j, enum hr_finding_cause 
 			       const struct hr_job_files *f)
 {
 	double passes = fmax(1, j->all_loops), read_files = fmax(1, (double)f->read_files);
-	unsigned long long opens = f->opens, examined = f->examined, reads = f->data_reads;
 
 	switch (cause) {
 	case HR_FOUND_METADATA:
 		return hr__finding_text(
-		    j, "%llu opens, and %llu other operations on names, of %zu files; %.2g ms each",
-		    opens, examined, f->files,
-		    1e3 * per_operation(f->metadata_s, (double)(opens + examined)));
+		    j,
+		    "%s opens and %s other operations on names (stat, exists, listdir) of %s "
+		    "files, which take %s each",
+		    hr__number((double)f->opens).s, hr__number((double)f->examined).s,
+		    hr__number((double)f->files).s,
+		    hr__seconds(
+			per_operation(f->metadata_s, (double)f->opens + (double)f->examined))
+			.s);
 	case HR_FOUND_REOPENS:
 		return hr__finding_text(
-		    j, "%llu opens of %zu files: %.0f of each in a pass over the data", opens,
-		    f->read_files, (double)opens / read_files / passes);
+		    j,
+		    "%s opens of %s files, which take %s each: every file is opened %.0f times "
+		    "in a pass of a rank over its data",
+		    hr__number((double)f->opens).s, hr__number(read_files).s,
+		    hr__seconds(per_operation(f->metadata_s, (double)f->opens)).s,
+		    (double)f->opens / read_files / passes);
 	case HR_FOUND_REREADS:
 		return hr__finding_text(
 		    j, "workers read %s from %s of files: %.0f times each in a pass over the data",
@@ -133,24 +141,38 @@ static const char *evidence_of(struct hr_training_job *j, enum hr_finding_cause 
 		    (double)f->bytes / (double)f->extent / passes);
 	case HR_FOUND_SMALL_FILES:
 		return hr__finding_text(
-		    j, "%zu files of %s on average, which take %.2g ms each to open and read",
-		    f->read_files, size((double)f->extent / read_files).s,
-		    1e3 * per_operation(f->read_s + f->metadata_s, (double)opens));
+		    j, "%s files of %s on average: to open one takes %s, to read it %s",
+		    hr__number(read_files).s, size((double)f->extent / read_files).s,
+		    hr__seconds(per_operation(f->metadata_s, (double)f->opens)).s,
+		    hr__seconds(per_operation(f->read_s, (double)f->opens)).s);
 	case HR_FOUND_SMALL_READS:
-		return hr__finding_text(j, "%llu reads of %s on average", reads,
-					size(mean_read(f)).s);
+		return hr__finding_text(
+		    j, "%s reads of %s on average, which take %s each",
+		    hr__number((double)f->data_reads).s, size(mean_read(f)).s,
+		    hr__seconds(per_operation(f->read_s, (double)f->data_reads)).s);
 	case HR_FOUND_SATURATED:
 		return saturation(j, f);
 	default:
 		return hr__finding_text(
-		    j,
-		    "%llu reads of %s on average, which take %.2g ms each: %s/s of each worker%s",
-		    reads, size(mean_read(f)).s, 1e3 * per_operation(f->read_s, (double)reads),
+		    j, "%s reads of %s on average, which take %s each: %s/s of each worker%s",
+		    hr__number((double)f->data_reads).s, size(mean_read(f)).s,
+		    hr__seconds(per_operation(f->read_s, (double)f->data_reads)).s,
 		    size((double)f->bytes / fmax(1e-9, f->read_s)).s,
 		    is_load_known(j, f) ? ""
 					: "; whether the storage serves more reads "
 					  "at a time is not known");
 	}
+}
+
+/* Small files are slow one by one. More workers, which wait for several at a time, are less work. */
+static void also_workers(struct hr_training_job *j, struct hr_finding *f)
+{
+	double saved = hr__workers_save(j);
+
+	if (isfinite(saved) && saved > LEAST_WORKERS * f->lost)
+		f->action = hr__finding_text(
+		    j, "%s; or first double num_workers of the DataLoader (now %u): about %s less",
+		    f->action, j->workers, hr__seconds(saved).s);
 }
 
 static void advise_metadata(struct hr_training_job *j, struct hr_finding *f,
@@ -168,6 +190,8 @@ static void advise_metadata(struct hr_training_job *j, struct hr_finding *f,
 	} else {
 		f->action = "store the samples in fewer, larger files (tar, Parquet, HDF5)";
 		predict_io(j, f, 0.1, 0.2);
+		if (j->workers > 0)
+			also_workers(j, f);
 	}
 }
 
@@ -196,7 +220,8 @@ static void advise(struct hr_training_job *j, struct hr_finding *f,
 		predict_io(j, f, again, again);
 		break;
 	case HR_FOUND_SMALL_READS:
-		f->action = "read larger blocks, for example open(path, 'rb', buffering=1 << 20)";
+		f->action = "read larger blocks: open(path, 'rb', buffering=1 << 20), instead of "
+			    "buffering=0 or os.read";
 		predict_io(j, f, 0.1, 0.1);
 		break;
 	case HR_FOUND_SATURATED:

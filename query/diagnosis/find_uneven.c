@@ -20,12 +20,43 @@
 #define BUSY	0.75
 #define REMOVES 0.5 /* a larger prefetch_factor must remove at least this share of the waits */
 
+/* What a worker did for most of the time that it spent on batches. */
+static void add_spent(struct hr_spent *to, const struct hr_spent *s)
+{
+	to->ns += s->ns;
+	to->io += s->io;
+	to->cpu += s->cpu + s->core;
+	to->fault += s->fault;
+	to->sleep += s->sleep;
+	to->network += s->network;
+	to->lock += s->lock;
+}
+
+static const char *mostly(const struct hr_spent *s)
+{
+	const struct {
+		const char *did;
+		double ns;
+	} all[] = {{"uses files", s->io},
+		   {"computes", s->cpu},
+		   {"waits for pages of mapped files", s->fault},
+		   {"sleeps (time.sleep and related calls)", s->sleep},
+		   {"waits for the network", s->network},
+		   {"waits for a lock", s->lock}};
+
+	for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++)
+		if (all[i].ns > 0.5 * s->ns)
+			return all[i].did;
+	return "neither computes nor uses files";
+}
+
 /* ---- one worker ---- */
 
 /* A batch that a worker made, for which a rank waited. */
 struct made {
-	uint32_t worker;	     /* torch's number */
-	double fetch, wait, io, cpu; /* seconds */
+	uint32_t worker;    /* torch's number */
+	double fetch, wait; /* seconds */
+	const struct hr_spent *spent;
 };
 
 struct made_list {
@@ -49,18 +80,15 @@ static int add_made(const struct hr_diagnosis *d, const struct hr_wait *wait, st
 	    wait->fetch != HR_NO_FETCH ? &d->lives.fetches[wait->fetch] : NULL;
 	const struct hr_worker *w =
 	    f != NULL && f->worker != HR_NO_FETCH ? &d->lives.workers[f->worker] : NULL;
-	const struct hr_spent *s;
 
 	if (w == NULL || w->number < 0)
 		return 0;
 	if (!hr_array_reserve(to->list, to->n, to->room))
 		return -ENOMEM;
-	s = &d->spent[wait->fetch];
 	to->list[to->n++] = (struct made){.worker = (uint32_t)w->number,
-					  .fetch = s->ns / 1e9,
+					  .fetch = d->spent[wait->fetch].ns / 1e9,
 					  .wait = (double)(wait->to - wait->from) / 1e9,
-					  .io = s->io / 1e9,
-					  .cpu = (s->cpu + s->core) / 1e9};
+					  .spent = &d->spent[wait->fetch]};
 	return 0;
 }
 
@@ -91,14 +119,12 @@ struct slow_worker {
 /* Compares a worker, which made the batches in `list`, with the slowest worker so far. */
 static void add_worker(const struct made *list, size_t n, double waits, struct slow_worker *slowest)
 {
-	double median = n >= BATCHES_MIN ? list[n / 2].fetch : 0, wait = 0, io = 0, cpu = 0,
-	       fetch = 0;
+	double median = n >= BATCHES_MIN ? list[n / 2].fetch : 0, wait = 0;
+	struct hr_spent spent = {0};
 
 	for (size_t i = 0; i < n; i++) {
 		wait += list[i].wait;
-		fetch += list[i].fetch;
-		io += list[i].io;
-		cpu += list[i].cpu;
+		add_spent(&spent, list[i].spent);
 	}
 	slowest->others = fmax(slowest->others, fmin(median, slowest->median));
 	if (median <= slowest->median)
@@ -106,9 +132,7 @@ static void add_worker(const struct made *list, size_t n, double waits, struct s
 	slowest->number = list[0].worker;
 	slowest->median = median;
 	slowest->share = waits > 0 ? wait / waits : 0;
-	slowest->mostly = io > 0.5 * fetch    ? "files"
-			  : cpu > 0.5 * fetch ? "computing"
-					      : "neither files nor computing";
+	slowest->mostly = mostly(&spent);
 }
 
 /* False: no worker is much slower than all others. */
@@ -139,15 +163,17 @@ static void add_slow_worker(struct hr_training_job *j, struct hr_job_waits *w,
 	f->worker = slow->number;
 	f->rank = j->lives > 1 ? life->rank : -1;
 	f->evidence = hr__finding_text(j,
-				       "half of its batches take %.3g ms or more, of other workers "
-				       "at most %.3g ms; most of it: %s",
-				       1e3 * slow->median, 1e3 * slow->others, slow->mostly);
+				       "the median batch of this worker takes %s, that of the "
+				       "slowest other worker %s; for most of it, this worker %s",
+				       hr__seconds(slow->median).s, hr__seconds(slow->others).s,
+				       slow->mostly);
 	f->action = hr__finding_text(j,
-				     "find out what differs for worker %u (get_worker_info().id, "
-				     "its shard of the data): py-spy dump --pid WORKER",
-				     slow->number);
+				     "find out what differs for worker %u (get_worker_info().id == "
+				     "%u, its shard of the data); while the job runs, py-spy dump "
+				     "--pid WORKER shows what it does",
+				     slow->number, slow->number);
 	f->gain_low = 0.5 * f->lost;
-	f->gain_high = 1.1 * f->lost;
+	f->gain_high = f->lost;
 	hr__avoid(j, f, 1 << HR_USUAL_STORAGE | 1 << HR_USUAL_CORES,
 		  "faster storage or more cores: the other workers do the same work quickly");
 	*w = (struct hr_job_waits){.all = w->all};
@@ -175,10 +201,18 @@ static void find_worker(struct hr_training_job *j, struct hr_job_waits *w)
 
 /* ---- single batches ---- */
 
-/*
- * A text with the median duration of a batch, and the least duration of the longest twentieth, in
- * ms.
- */
+/* What workers mostly do for batches that take at least this long. */
+static const char *mostly_longer(const struct hr_training_job *j, double ns)
+{
+	struct hr_spent spent = {0};
+
+	for (size_t i = j->first_fetch; i < j->end_fetch; i++)
+		if (hr__job_made(j, &j->d->lives.fetches[i]) && j->d->spent[i].ns >= ns)
+			add_spent(&spent, &j->d->spent[i]);
+	return mostly(&spent);
+}
+
+/* A text with the median duration of a batch, and the least duration of the longest twentieth. */
 static const char *spread(struct hr_training_job *j)
 {
 	const struct hr_diagnosis *d = j->d;
@@ -195,9 +229,13 @@ static const char *spread(struct hr_training_job *j)
 			ns[n++] = d->spent[i].ns;
 	}
 	hr__numbers_sort(ns, n);
-	text = hr__finding_text(
-	    j, "most batches take %.3g ms, but one of twenty takes %.3g ms or more",
-	    n > 0 ? ns[n / 2] / 1e6 : 0, n > 0 ? ns[n - 1 - n / 20] / 1e6 : 0);
+	text = n == 0 ? NULL
+		      : hr__finding_text(
+			    j,
+			    "the median batch takes %s, but the slowest twentieth of all batches "
+			    "takes %s or more each; for these, the worker mostly %s",
+			    hr__seconds(ns[n / 2] / 1e9).s, hr__seconds(ns[n - 1 - n / 20] / 1e9).s,
+			    mostly_longer(j, ns[n - 1 - n / 20]));
 	free(ns);
 	return text;
 }
@@ -259,7 +297,7 @@ static void find_batches(struct hr_training_job *j, struct hr_job_waits *w)
 					     best, prefetch);
 		(void)hr__predict(j, f, &setting);
 		hr__avoid(j, f, 1 << HR_USUAL_CORES,
-			  "more cores: the workers wait for requests most of the time");
+			  "more cores: for most of the time, the workers have no batch to make");
 		*w = (struct hr_job_waits){.all = w->all};
 	}
 }

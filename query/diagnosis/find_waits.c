@@ -70,6 +70,11 @@ static double usual_share(struct hr_training_job *j, enum hr_usual usual)
 	return j->usual[usual].share;
 }
 
+double hr__workers_save(struct hr_training_job *j)
+{
+	return usual_share(j, HR_USUAL_WORKERS) * j->wall;
+}
+
 void hr__avoid(struct hr_training_job *j, struct hr_finding *f, unsigned remedies,
 	       const char *reason)
 {
@@ -202,6 +207,22 @@ static void advise_threads(struct hr_training_job *j, struct hr_finding *f, doub
 	f->gain_high = f->lost;
 }
 
+static const char *maker(const struct hr_training_job *j)
+{
+	return j->workers > 0 ? "the worker that made the batch" : "the training thread";
+}
+
+/* Who has the cores for which the thread that makes batches waits, if it is not the job itself. */
+static const char *other_users(const struct hr_training_job *j, const struct hr_job_waits *w,
+			       double other_threads)
+{
+	if (j->quota > 0 || j->cores <= j->workers || w->core < 0.1 * w->all ||
+	    other_threads >= HR_PARALLEL_CORES)
+		return "";
+	return "; other programs also use these cores, because the job has fewer busy threads than "
+	       "cores";
+}
+
 static void find_computing(struct hr_training_job *j, const struct hr_job_waits *w)
 {
 	bool few_cores = j->workers > 0 && (w->core >= w->cpu || j->workers >= j->cores);
@@ -215,14 +236,13 @@ static void find_computing(struct hr_training_job *j, const struct hr_job_waits 
 
 	if (f == NULL)
 		return;
-	f->evidence =
-	    hr__finding_text(j,
-			     "%u worker%s on %g core%s%s; %s computed during %.0f %% of the waits, "
-			     "and waited for a core during %.0f %%",
-			     j->workers, j->workers == 1 ? "" : "s", j->cores,
-			     j->cores == 1 ? "" : "s", j->quota > 0 ? " (a CPU quota)" : "",
-			     j->workers > 0 ? "the worker of the batch" : "the training thread",
-			     100 * w->cpu / w->all, 100 * w->core / w->all);
+	f->evidence = hr__finding_text(
+	    j,
+	    "%u worker%s on %g core%s%s; during the waits, %s computed for %.0f %% "
+	    "of the time, and waited for a core for %.0f %%%s",
+	    j->workers, j->workers == 1 ? "" : "s", j->cores, j->cores == 1 ? "" : "s",
+	    j->quota > 0 ? " (a CPU quota)" : "", maker(j), 100 * w->cpu / w->all,
+	    100 * w->core / w->all, other_users(j, w, others));
 	if (disturbed) {
 		f->evidence = hr__finding_text(j,
 					       "the job keeps at most %.1f of %g cores busy, but "
@@ -247,6 +267,56 @@ static void find_computing(struct hr_training_job *j, const struct hr_job_waits 
 	}
 }
 
+/* "the worker that made the batch slept for 52 % of the lost time, waited for a lock for 48 %". */
+static const char *idle_text(struct hr_training_job *j, const struct hr_job_waits *w, double lost)
+{
+	const struct {
+		const char *did;
+		double s;
+	} all[] = {{"slept (time.sleep and related calls)", w->sleep},
+		   {"waited for the network", w->network},
+		   {"waited for a lock", w->lock}};
+	const char *text = NULL;
+
+	for (size_t i = 0; i < 3; i++) {
+		if (all[i].s < 0.01 * lost)
+			continue;
+		if (text != NULL)
+			text = hr__finding_text(j, "%s, %s for %.0f %%", text, all[i].did,
+						100 * all[i].s / lost);
+		else
+			text = hr__finding_text(j, "%s %s for %.0f %% of the lost time", maker(j),
+						all[i].did, 100 * all[i].s / lost);
+	}
+	return text;
+}
+
+static void advise_idle(struct hr_training_job *j, struct hr_finding *f)
+{
+	const char *worker = j->workers > 0 ? "WORKER" : "PROCESS";
+	const char *more;
+
+	hr__add_workers(j, f, 4 * hr__whole_cores(j));
+	more = f->action;
+	if (f->cause == HR_FOUND_SLEEP) {
+		f->action = hr__finding_text(
+		    j,
+		    "remove the sleep (time.sleep, a retry, a rate limit); while the job runs, "
+		    "py-spy dump --pid %s shows where it is%s%s",
+		    worker, more != NULL ? ". If it must stay: " : "", more != NULL ? more : "");
+		f->gain_high = f->lost;
+	} else if (f->action == NULL && f->cause == HR_FOUND_NETWORK) {
+		f->action = "send requests ahead and at the same time, or copy the data to storage "
+			    "of the node";
+	} else if (f->action == NULL) {
+		f->action = hr__finding_text(j,
+					     "find out what it waits for: while the job runs, "
+					     "py-spy dump --pid %s shows it",
+					     worker);
+	}
+	hr__avoid(j, f, 1 << HR_USUAL_CORES, "more cores: the workers do not compute");
+}
+
 /* The workers neither compute nor use files. Names what they wait for, if that is known. */
 static void find_idle(struct hr_training_job *j, const struct hr_job_waits *w)
 {
@@ -259,13 +329,13 @@ static void find_idle(struct hr_training_job *j, const struct hr_job_waits *w)
 
 	if (f == NULL)
 		return;
-	f->evidence =
-	    hr__finding_text(j,
-			     "of this time, a worker slept %.0f %%, waited %.0f %% for the network "
-			     "and %.0f %% for a lock",
-			     100 * w->sleep / lost, 100 * w->network / lost, 100 * w->lock / lost);
+	f->evidence = idle_text(j, w, lost);
 	if (cause == HR_FOUND_LOCK) {
-		f->action = "hold the lock for a shorter time, or use none: py-spy dump --pid "
+		if (w->sleep > 0.25 * lost)
+			f->evidence = hr__finding_text(
+			    j, "%s: probably, the worker that holds the lock sleeps", f->evidence);
+		f->action = "hold the lock for a shorter time (do not sleep, read or send requests "
+			    "while it is held), or use none; while the job runs, py-spy dump --pid "
 			    "WORKER shows who holds it";
 		f->gain_high = f->lost;
 		hr__avoid(j, f, 1 << HR_USUAL_WORKERS, "more workers: they wait for the same lock");
@@ -274,13 +344,7 @@ static void find_idle(struct hr_training_job *j, const struct hr_job_waits *w)
 	if (cause == HR_FOUND_ASLEEP)
 		f->evidence =
 		    "no CPU time, and no operation on a file: a lock, a process or a device";
-	hr__add_workers(j, f, 4 * hr__whole_cores(j));
-	if (f->action == NULL)
-		f->action = cause == HR_FOUND_NETWORK
-				? "send requests ahead and at the same time, or copy the data to "
-				  "storage of the node"
-				: "find out what the workers wait for: py-spy dump --pid WORKER";
-	hr__avoid(j, f, 1 << HR_USUAL_CORES, "more cores: the workers do not compute");
+	advise_idle(j, f);
 }
 
 /* Counters do not show single operations, so a sleep may be a read. */
@@ -295,7 +359,8 @@ static void find_unknown(struct hr_training_job *j, const double *p)
 		f->evidence = "only counters were recorded, so that reads and sleep look alike";
 		f->action = "record every operation: headrace level JOB trace";
 	} else {
-		f->action = "find out what the workers wait for: py-spy dump --pid WORKER";
+		f->action = "find out what the workers wait for: while the job runs, py-spy dump "
+			    "--pid WORKER shows it";
 	}
 }
 
@@ -331,7 +396,7 @@ static void find_handover(struct hr_training_job *j, double lost)
 	if (f == NULL)
 		return;
 	if (each >= LONG_HANDOVER) {
-		f->evidence = hr__finding_text(j, "%.1f ms a batch", 1e3 * each);
+		f->evidence = hr__finding_text(j, "%s a batch", hr__seconds(each).s);
 		f->action =
 		    "return few large tensors from the data set instead of many small objects";
 		f->gain_low = lost * (1 - LONG_HANDOVER / each);
@@ -339,10 +404,26 @@ static void find_handover(struct hr_training_job *j, double lost)
 		f->gain_high = 1.2 * lost;
 	} else {
 		f->evidence = hr__finding_text(
-		    j, "%.1f ms a batch, which is usual: larger batches need fewer hand-overs",
-		    1e3 * each);
+		    j, "%s a batch, which is usual: larger batches need fewer hand-overs",
+		    hr__seconds(each).s);
 	}
 	hr__avoid(j, f, 1 << HR_USUAL_STORAGE, "faster storage: the batches are already made");
+}
+
+static const char *fault_text(struct hr_training_job *j)
+{
+	double faults = 0, ns = 0;
+
+	for (size_t i = j->first_fetch; i < j->end_fetch; i++) {
+		if (!hr__job_made(j, &j->d->lives.fetches[i]))
+			continue;
+		faults += (double)j->d->lives.fetches[i].major_faults;
+		ns += j->d->spent[i].fault;
+	}
+	return hr__finding_text(j,
+				"the kernel read pages of mapped files while a worker waited: %s "
+				"major faults, %s each",
+				hr__number(faults).s, hr__seconds(ns / 1e9 / fmax(1, faults)).s);
 }
 
 static void find_mapped(struct hr_training_job *j, const struct hr_job_files *files, double lost,
@@ -354,7 +435,7 @@ static void find_mapped(struct hr_training_job *j, const struct hr_job_files *fi
 		return;
 	f->object = hr__files_folder(j, files->mapped, HR_ITEM_MAPPED);
 	f->mount = hr__item_mount(j, files->mapped);
-	f->evidence = "the kernel read pages of mapped files while a worker waited (major faults)";
+	f->evidence = fault_text(j);
 	hr__add_workers(j, f, 4 * hr__whole_cores(j));
 	if (f->action == NULL) {
 		f->action = "read larger parts of the files at once instead of mapping them, or "
@@ -373,7 +454,7 @@ static void find_prefetch(struct hr_training_job *j, double lost)
 	if (f == NULL)
 		return;
 	setting.prefetch = 4 * prefetch;
-	f->evidence = "the worker had nothing to do, and its next batch was not yet requested";
+	f->evidence = "the worker had nothing to do, because its next batch was not yet requested";
 	f->action = hr__finding_text(j, "set prefetch_factor=%u of the DataLoader (now %u)",
 				     setting.prefetch, prefetch);
 	(void)hr__predict(j, f, &setting);

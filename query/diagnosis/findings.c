@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "common/array.h"
 #include "query/diagnosis/each.h"
@@ -312,6 +313,70 @@ static void add_busy(struct hr_training_job *j, struct hr_finding *f)
 			     f->evidence != NULL ? "; " : "", 100 * busy / asked);
 }
 
+/* ---- the place ---- */
+
+/* Causes whose remedies also make time shorter that the loss does not include. */
+static bool is_more_saved(enum hr_finding_cause cause)
+{
+	return cause == HR_FOUND_LISTING || cause == HR_FOUND_SYNC || cause == HR_FOUND_OWN_IO ||
+	       cause == HR_FOUND_FEW_CORES || cause == HR_FOUND_DISTURBED ||
+	       cause == HR_FOUND_SLOW_RANK;
+}
+
+/* Where the code is that a cause without a file is about; NULL: not known. */
+static const char *code_of(const struct hr_training_job *j, enum hr_finding_cause cause)
+{
+	switch (cause) {
+	case HR_FOUND_NO_WORKERS:
+	case HR_FOUND_FEW_WORKERS:
+	case HR_FOUND_FEW_CORES:
+	case HR_FOUND_DISTURBED:
+	case HR_FOUND_PREFETCH:
+	case HR_FOUND_SLOW_WORKER:
+	case HR_FOUND_SLEEP:
+	case HR_FOUND_NETWORK:
+	case HR_FOUND_LOCK:
+	case HR_FOUND_ASLEEP:
+		return j->workers > 0 ? "__getitem__ of the data set or collate_fn, in the workers"
+				      : "__getitem__ of the data set or collate_fn, in the "
+					"training thread (no workers)";
+	case HR_FOUND_SLOW_RANK:
+	case HR_FOUND_HEAVY_MAIN:
+		return "the training loop";
+	default:
+		return NULL;
+	}
+}
+
+/* "rank 1 on node7: worker 2 of 4, counted from 0: /data/set/ (files of the mount /nfs)". */
+static void set_place(struct hr_training_job *j, struct hr_finding *f)
+{
+	const char *where = hr_text_or_null(f->object), *worker = NULL;
+	const char *whose = f->whose;
+	size_t mount = f->mount != NULL ? strlen(f->mount) : 0;
+
+	while (mount > 0 && f->mount[mount - 1] == '/')
+		mount--;
+	/* The object may be a path of links to files of another mount. */
+	if (where != NULL && mount > 0 &&
+	    (strncmp(where, f->mount, mount) != 0 || (where[mount] != '/' && where[mount] != '\0')))
+		where = hr__finding_text(j, "%s (files of the mount %s)", where, f->mount);
+	if (where == NULL)
+		where = code_of(j, f->cause);
+	if (f->worker >= 0)
+		worker = hr__finding_text(j, "worker %lld of %u, counted from 0",
+					  (long long)f->worker, j->workers);
+	if (whose == NULL && f->rank >= 0)
+		whose = hr__finding_text(j, "rank %d", f->rank);
+	f->place = hr__finding_text(j, "%s%s%s%s%s", whose != NULL ? whose : "",
+				    whose != NULL && (worker != NULL || where != NULL) ? ": " : "",
+				    worker != NULL ? worker : "",
+				    worker != NULL && where != NULL ? ": " : "",
+				    where != NULL ? where : "");
+	if (f->place != NULL && f->place[0] == '\0')
+		f->place = NULL;
+}
+
 static int find(struct hr_training_job *j)
 {
 	size_t first = j->to->n;
@@ -324,8 +389,15 @@ static int find(struct hr_training_job *j)
 		find_nothing(j);
 	for (size_t i = first; j->lives > 1 && i < j->to->n; i++)
 		find_rank(j, &j->to->list[i]);
-	for (size_t i = first; i < j->to->n; i++)
-		add_busy(j, &j->to->list[i]);
+	for (size_t i = first; i < j->to->n; i++) {
+		struct hr_finding *f = &j->to->list[i];
+
+		add_busy(j, f);
+		set_place(j, f);
+		if (!is_more_saved(f->cause))
+			f->gain_high = fmin(f->gain_high, f->lost);
+		f->gain_low = fmin(f->gain_low, f->gain_high);
+	}
 	if (j->to->n > first)
 		qsort(j->to->list + first, j->to->n - first, sizeof(*j->to->list), by_loss);
 	return j->error;

@@ -30,6 +30,11 @@ struct hr_finding {
 	int64_t worker;	   /* torch's number of the worker, if only one is slow; otherwise -1 */
 	int32_t rank;	   /* the rank that caused most of the loss; -1: no single rank did */
 	const char *whose; /* this rank and its node, as text; NULL: none */
+	/*
+	 * Where to look, as text: the rank, the worker and the file, or the functions of the program;
+	 * NULL: not known.
+	 */
+	const char *place;
 	const char *evidence, *action, *avoid; /* sentences; NULL: none */
 };
 

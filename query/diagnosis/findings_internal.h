@@ -9,6 +9,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 
+#include "common/text.h"
 #include "query/diagnosis/findings.h"
 #include "query/diagnosis/replay.h"
 
@@ -106,6 +107,16 @@ struct hr_finding *hr__finding_add(struct hr_training_job *j, enum hr_finding_ca
 __attribute__((format(printf, 2, 3))) const char *hr__finding_text(struct hr_training_job *j,
 								   const char *format, ...);
 
+/* A duration and a number as texts, for hr__finding_text. */
+static inline struct hr_human hr__seconds(double s)
+{
+	return hr_text_duration((uint64_t)(1e9 * s));
+}
+static inline struct hr_human hr__number(double n)
+{
+	return hr_text_count((uint64_t)n);
+}
+
 /* find_waits.c */
 struct hr_job_files;
 void hr__find_waits(struct hr_training_job *j, const struct hr_job_files *files);
@@ -113,6 +124,11 @@ void hr__find_waits(struct hr_training_job *j, const struct hr_job_files *files)
  * Sets the gain of a finding to the predicted gain of a setting. False: a replay cannot predict it.
  */
 bool hr__predict(struct hr_training_job *j, struct hr_finding *f, const struct hr_setting *setting);
+/*
+ * Seconds that twice as many workers would save; INFINITY: a replay cannot predict it, or its result
+ * is doubtful.
+ */
+double hr__workers_save(struct hr_training_job *j);
 /* Sets the action and its gain if more workers (at most `most`) would help. */
 void hr__add_workers(struct hr_training_job *j, struct hr_finding *f, uint32_t most);
 /*
@@ -138,6 +154,7 @@ struct hr_job_files {
 	uint64_t operations, data_reads, opens, examined;
 	uint64_t bytes, extent; /* bytes read; sum of the ends of the farthest reads */
 	double read_s, metadata_s, waited_s, own_s;
+	double syncs;			/* number of fsync and related calls of training threads */
 	const struct hr_item *slowest;	/* the file with most waited_ns; NULL: none */
 	const struct hr_item *own;	/* the file with most own_ns; NULL: none */
 	const struct hr_item *synced;	/* the file with most own_sync_ns; NULL: none */

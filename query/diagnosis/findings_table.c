@@ -130,6 +130,9 @@ static void findings_cell(const struct hr_rows *rows, size_t row, unsigned colum
 	case HR_FINDINGS_mount:
 		hr__cell_constant(c, f->mount);
 		break;
+	case HR_FINDINGS_place:
+		hr__cell_constant(c, f->place);
+		break;
 	case HR_FINDINGS_worker:
 		c->i = f->worker;
 		c->null = f->worker < 0;

@@ -109,6 +109,7 @@ int hr__items_merge(struct hr_items *to, struct hr_items *from)
 		t->waited_ns += f->waited_ns;
 		t->own_ns += f->own_ns;
 		t->own_sync_ns += f->own_sync_ns;
+		t->own_syncs += f->own_syncs;
 		t->mapped_bytes += f->mapped_bytes;
 	}
 	hr__items_done(from);

@@ -25,6 +25,7 @@ struct hr_item {
 	uint64_t waited_ns;
 	/* Time of training threads outside fetches, and its part in fsync and similar calls. */
 	uint64_t own_ns, own_sync_ns;
+	uint64_t own_syncs;    /* number of these calls */
 	uint64_t mapped_bytes; /* bytes that workers and training threads mapped */
 };
 

@@ -8,15 +8,27 @@
 #include "common/array.h"
 #include "query/diagnosis/each.h"
 
-const char *hr_part_name(enum hr_part part)
-{
-	static const char *const names[] = {
-#define HR_PART(NAME, text, meaning) text,
+static const struct {
+	const char *name, *label, *group;
+} parts[] = {
+#define HR_PART(NAME, name, label, group, meaning) {name, label, group},
 #include "query/diagnosis/parts.def"
 #undef HR_PART
-	};
+};
 
-	return names[part];
+const char *hr_part_name(enum hr_part part)
+{
+	return parts[part].name;
+}
+
+const char *hr_part_label(enum hr_part part)
+{
+	return parts[part].label;
+}
+
+const char *hr_part_group(enum hr_part part)
+{
+	return parts[part].group;
 }
 
 const char *hr_phase_name(unsigned phase)

@@ -6,13 +6,15 @@
 #include "query/tables/internal.h"
 
 enum hr_part {
-#define HR_PART(NAME, text, meaning) HR_PART_##NAME,
+#define HR_PART(NAME, ...) HR_PART_##NAME,
 #include "query/diagnosis/parts.def"
 #undef HR_PART
 	HR_PART_END
 };
 
 const char *hr_part_name(enum hr_part part);
+const char *hr_part_label(enum hr_part part); /* what people call it */
+const char *hr_part_group(enum hr_part part); /* in pictures */
 
 /* Rows of a life follow each other in the order of time, and sum to the life. */
 struct hr_parts_row {

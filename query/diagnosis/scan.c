@@ -190,6 +190,7 @@ static int add_to_item(struct hr_items *items, const struct hr_interval *i, cons
 	if (i->use == HR_USE_OWN) {
 		item->own_ns += ns;
 		item->own_sync_ns += row->group == HR_SCAN_SYNC ? ns : 0;
+		item->own_syncs += row->group == HR_SCAN_SYNC && began;
 		return 0;
 	}
 	item->opens += began && row->class == HR_CLASS_OPEN;

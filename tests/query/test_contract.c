@@ -73,7 +73,7 @@ static const struct {
      "BIGINT,stall_ns BIGINT"},
     {"findings", STREAM ",number BIGINT,cause VARCHAR,lost_ns BIGINT,wall_ns BIGINT,meaning "
 			"VARCHAR,rank BIGINT,whose VARCHAR,worker BIGINT,object VARCHAR,mount "
-			"VARCHAR,evidence VARCHAR,action "
+			"VARCHAR,place VARCHAR,evidence VARCHAR,action "
 			"VARCHAR,gain_low_ns BIGINT,"
 			"gain_high_ns BIGINT,avoid VARCHAR"},
 };

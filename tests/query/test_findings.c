@@ -47,6 +47,7 @@ static struct {
 	bool hidden;			   /* an accelerator hides the waits */
 	unsigned busy;	  /* for this share (in percent) of the time it is busy; 0: not known */
 	uint64_t step_ns; /* the training thread takes so long for a batch */
+	const char *says; /* what the text of the diagnosis contains; NULL: not examined */
 } plan;
 
 static struct hr_regions *regions;
@@ -316,6 +317,21 @@ static void expect(struct sample (*sample)(unsigned, unsigned, unsigned, unsigne
 
 		assert_non_null(strstr(text, "where:   /links/set/ (files of the mount /data)"));
 		free(text);
+		fixture_expect(&fix, "SELECT place FROM findings WHERE number = 1",
+			       "/links/set/ (files of the mount /data)\n");
+	}
+	fixture_expect(
+	    &fix,
+	    "SELECT count(*) FROM findings WHERE gain_high_ns > lost_ns AND cause NOT IN "
+	    "('listing', 'sync', 'own_io', 'few_cores', 'disturbed', 'slow_rank')",
+	    "0\n");
+	if (plan.says != NULL) {
+		char *text = fixture_named(&fix, "diagnosis", NULL, NULL, NULL);
+
+		if (strstr(text, plan.says) == NULL)
+			fail_msg("no \"%s\" in:\n%s", plan.says, text);
+		free(text);
+		plan.says = NULL;
 	}
 	assert_int_equal(fixture_teardown(&state), 0);
 	plan.on_scratch = NULL;
@@ -494,6 +510,7 @@ static void files_and_mounts(void **state)
 	expect(crowded, 40, 3, "slow_reads,/data/set/,/data,\n");
 	plan.serial = true;
 	expect(crowded, 40, 3, "saturated,/data/set/,/data,\n");
+	plan.says = "an operation on this file takes 200 ms";
 	expect(one_file, 40, 2, "slow_file,/data/set/f07,/data,\n");
 	plan.on_scratch = is_odd;
 	expect(one_mount, 40, 2, "slow_mount,/scratch/set/,/scratch,\n");
@@ -505,6 +522,7 @@ static void ways_to_read(void **state)
 	(void)state;
 	expect(again, 2, 2, "rereads,/data/set/,/data,\n");
 	expect(reopened, 40, 2, "reopens,/data/set/,/data,\n");
+	plan.says = "to open one takes 12.0 ms, to read it 5.00 ms";
 	expect(small_file, 80, 2, "small_files,/data/set/,/data,\n");
 	expect(examined, 40, 2, "metadata,/data/set/,/data,\n");
 	expect(small_reads, 40, 2, "small_reads,/data/set/,/data,\n");
@@ -513,11 +531,16 @@ static void ways_to_read(void **state)
 static void workers(void **state)
 {
 	(void)state;
+	plan.says = "where:   worker 1 of 2, counted from 0: __getitem__";
 	expect(one_worker, 40, 2, "slow_worker,,,1\n");
 	plan.step_ns = 8 * MS;
+	plan.says = "for these, the worker mostly sleeps";
 	expect(uneven, 40, 2, "prefetch,,,\n");
+	plan.says = "do:      remove the sleep (time.sleep, a retry, a rate limit)";
 	expect(sleeps, 40, 2, "sleep,,,\n");
+	plan.says = "probably, the worker that holds the lock sleeps";
 	expect(locked, 40, 2, "lock,,,\n");
+	plan.says = "the worker that made the batch waited for the network for 99 % of the lost";
 	expect(remote, 40, 2, "network,,,\n");
 	expect(computes, 40, 2, "few_workers,,,\n");
 	plan.killed = true;

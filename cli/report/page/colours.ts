@@ -1,18 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
 // Colours of Okabe and Ito, which the colour-blind can distinguish; each part has the same colour in all pictures.
 
-export const parts = [
-  "compute",
-  "wait: files",
-  "wait: no core for worker",
-  "wait: worker computes",
-  "wait: other",
-  "wait: other ranks",
-  "checkpoint",
-  "own files",
-  "start and end",
-];
-export const partColours = ["#8fa3b5", "#d55e00", "#cc79a7", "#e69f00", "#f0e442", "#009e73", "#0072b2", "#56b4e9", "#c9c9c9"];
+// The groups of query/diagnosis/parts.def. Those with similar colours seldom occur together.
+const groups: Record<string, string> = {
+  "compute": "#8fa3b5",
+  "wait: files": "#d55e00",
+  "wait: no free core": "#cc79a7",
+  "wait: making batches": "#e69f00",
+  "wait: sleep": "#f0e442",
+  "wait: network": "#aa4499",
+  "wait: lock": "#882255",
+  "wait: start of workers": "#44aa99",
+  "wait: other": "#999933",
+  "wait: other ranks": "#009e73",
+  "checkpoints": "#0072b2",
+  "own files": "#56b4e9",
+  "start and end": "#c9c9c9",
+};
+export const parts = Object.keys(groups);
+export const partColour = (part: string): string => groups[part] ?? "#c9c9c9";
 
 export const classes = ["read", "write", "other"];
 export const classColours = ["#d55e00", "#0072b2", "#999999"];

@@ -2,7 +2,7 @@
 // The pictures. Each has a title with the main number, a drawing, and its rows.
 import * as Plot from "@observablehq/plot";
 import { hierarchy, treemap, type HierarchyRectangularNode } from "d3-hierarchy";
-import { acts, actColours, classes, classColours, partColours, parts } from "./colours";
+import { acts, actColours, classes, classColours, partColour, parts } from "./colours";
 import { num, text, type Data, type Row } from "./data";
 import { bytes, count, duration, percent, shorten } from "./units";
 
@@ -31,7 +31,19 @@ function ranksPerRow(rows: Row[]): number {
   return firsts.length < 2 ? 1 : Math.min(...firsts.slice(1).map((first, i) => first - (firsts[i] ?? 0)));
 }
 
-const partLegend = { domain: parts, range: partColours, legend: true };
+// The legend has only the parts that occur.
+function partLegend(rows: Row[]): Plot.ScaleOptions {
+  const used = parts.filter((part) => rows.some((row) => row.part === part && num(row, "ns") > 0));
+  return { domain: used, range: used.map(partColour), legend: true };
+}
+
+// "compute 51 %, checkpoints 45 %": the largest parts
+function largest(rows: Row[], weight: (row: Row) => number): string {
+  const total = rows.reduce((all, row) => all + weight(row), 0);
+  const of = (part: string): number => rows.reduce((all, row) => all + (row.part === part ? weight(row) : 0), 0) / total;
+  const shares = parts.map((part) => ({ part, share: of(part) })).sort((a, b) => b.share - a.share);
+  return shares.filter(({ share }, i) => i < 3 && share >= 0.005).map(({ part, share }) => `${part} ${percent(share)}`).join(", ");
+}
 const base = (width: number, height: number): Plot.PlotOptions => ({
   width,
   height,
@@ -45,13 +57,14 @@ const whole = (data: Data): Range => [0, seconds(num(data.facts[0] as Row, "dur_
 function steps(data: Data): Picture | null {
   const rows = data.steps ?? [];
   if (rows.length === 0) return null;
-  const waiting = sum(rows.filter((row) => text(row, "part").startsWith("wait")), "ns") / sum(rows, "ns");
+  const weight = (row: Row): number => num(row, "ns") * num(row, "steps");
+  const took = rows.reduce((total, row) => total + weight(row), 0);
   const firsts = [...new Set(rows.map((row) => num(row, "step")))].sort((a, b) => a - b);
   const width1 = firsts.length > 1 ? (firsts[1] ?? 0) - (firsts[0] ?? 0) : 1;
   return {
     id: "steps",
     query: "steps",
-    title: `Time of each training step: ${percent(waiting)} of it waiting`,
+    title: `The training steps take ${duration(took)} of ${duration(num(data.facts[0] as Row, "dur_ns"))}: ${largest(rows, weight)}`,
     note: width1 > 1 ? `Each bar is the mean of ${width1} steps and of all training processes.` : "Each bar is the mean of all training processes.",
     zoom: true,
     rows,
@@ -60,7 +73,7 @@ function steps(data: Data): Picture | null {
         ...base(width, 280),
         x: times(range, null, "step"),
         y: { label: "mean time of a step (s)", grid: true },
-        color: partLegend,
+        color: partLegend(rows),
         marks: [
           Plot.rectY(rows, {
             x1: (row: Row) => num(row, "step"),
@@ -83,17 +96,26 @@ function ranks(data: Data): Picture | null {
   const rows = data.ranks ?? [];
   if (rows.length === 0) return null;
   const per = ranksPerRow(rows);
-  const waits = new Map<string, number>();
-  for (const row of rows) if (text(row, "part").startsWith("wait") && row.part !== "wait: other ranks") waits.set(rankName(row, per), (waits.get(rankName(row, per)) ?? 0) + num(row, "ns"));
-  const sorted = [...waits.entries()].sort((a, b) => b[1] - a[1]);
   const names = [...new Set(rows.map((row) => rankName(row, per)))];
-  const [slowest, longest] = sorted[0] ?? ["", 0];
-  const others = sorted.length > 1 ? (sorted[Math.floor(sorted.length / 2)]?.[1] ?? 0) : longest;
-  const straggler = names.length > 1 && longest > 1.5 * others + 1e8 ? slowest : "";
+  // The rank with most time of some parts, if it has much more than the median of all
+  const straggling = (of: (part: string) => boolean): [string, number, number] | null => {
+    const times = names.map((name): [string, number] => [name, sum(rows.filter((row) => rankName(row, per) === name && of(text(row, "part"))), "ns")]).sort((a, b) => b[1] - a[1]);
+    const [slowest, longest] = times[0] ?? ["", 0];
+    const others = times[Math.floor(times.length / 2)]?.[1] ?? 0;
+    return longest > 1.5 * others + 1e8 ? [slowest, longest, others] : null;
+  };
+  const waited = straggling((part) => part.startsWith("wait") && part !== "wait: other ranks");
+  const computed = straggling((part) => part === "compute");
+  const [straggler, longest, others] = waited ?? computed ?? ["", 0, 0];
+  const title = straggler
+    ? `Time of each rank: ${straggler} ${waited ? "waited longest for data" : "computed longest"} (${duration(longest)}, median ${duration(others)})`
+    : names.length > 1
+      ? "Time of each rank: all waited about as long for data"
+      : "Time of the training process from start to end";
   return {
     id: "ranks",
     query: "ranks",
-    title: straggler ? `Time of each rank: ${straggler} waited longest for data (${duration(longest)}, median ${duration(others)})` : names.length > 1 ? "Time of each rank: all waited about as long for data" : "Time of the training process",
+    title: straggler ? title : `${title}: ${largest(rows, (row) => num(row, "ns"))}`,
     note: per > 1 ? `Each row is the mean of ${per} ranks.` : "From the start of the program to its end.",
     zoom: false,
     rows,
@@ -103,7 +125,7 @@ function ranks(data: Data): Picture | null {
         marginLeft: 110,
         x: { label: "time (s)", grid: true },
         y: { label: null, domain: names, tickFormat: (name: string) => (name === straggler ? `▶ ${name}` : name) },
-        color: partLegend,
+        color: partLegend(rows),
         marks: [
           Plot.barX(rows, {
             x: (row: Row) => seconds(num(row, "ns")),
@@ -398,6 +420,10 @@ function checkpoints(data: Data): Picture | null {
   };
 }
 
+// The picture that shows the largest loss comes first.
 export function pictures(data: Data): Picture[] {
-  return [steps(data), lanes(data), ranks(data), waits(data), files(data), moved(data), mounts(data), sizes(data, "bytes"), sizes(data, "ns"), checkpoints(data)].filter((picture) => picture !== null);
+  const found = data.findings?.[0];
+  const all = [steps(data), lanes(data), ranks(data), waits(data), files(data), moved(data), mounts(data), sizes(data, "bytes"), sizes(data, "ns"), checkpoints(data)].filter((picture) => picture !== null);
+  const first = found?.worker != null ? "lanes" : found?.rank != null ? "ranks" : "steps";
+  return all.sort((a, b) => Number(b.id === first) - Number(a.id === first));
 }

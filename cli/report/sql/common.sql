@@ -8,15 +8,7 @@ detail AS MATERIALIZED (
     SELECT (SELECT sum(events) FROM nodes SEMI JOIN chosen USING (cluster, job, attempt)) BETWEEN 1 AND 20000000
            AND NOT EXISTS (FROM levels SEMI JOIN chosen USING (cluster, job, attempt) WHERE level <> 'trace') AS single),
 placed AS (
-    SELECT node, proc, rank, phase, step, CASE part
-               WHEN 'wait_read' THEN 'wait: files' WHEN 'wait_metadata' THEN 'wait: files' WHEN 'wait_write' THEN 'wait: files'
-               WHEN 'wait_runtime' THEN 'wait: files' WHEN 'wait_fault' THEN 'wait: files'
-               WHEN 'wait_cpu' THEN 'wait: worker computes' WHEN 'wait_core' THEN 'wait: no core for worker'
-               WHEN 'stall' THEN 'wait: other ranks' WHEN 'checkpoint' THEN 'checkpoint'
-               WHEN 'compute' THEN 'compute' WHEN 'backward' THEN 'compute' WHEN 'optimizer' THEN 'compute'
-               WHEN 'collective' THEN 'compute' WHEN 'wait_hidden' THEN 'compute'
-               WHEN 'imports' THEN 'start and end' WHEN 'other' THEN 'start and end'
-               ELSE CASE WHEN starts_with(part, 'wait_') OR part = 'create_workers' THEN 'wait: other' ELSE 'own files' END END AS grp,
+    SELECT node, proc, rank, phase, step, hr_part_group(part) AS grp,
            starts_with(grp, 'wait') AS waiting, p.start_ns - c.start_ns AS at_ns, at_ns // bin_ns AS bin, ns
     FROM parts p JOIN chosen c USING (cluster, job, attempt)),
 -- One pass over the parts for all pictures: by process, by step, and by rank and time

@@ -1,8 +1,9 @@
 -- The first screen as HTML, which needs no JavaScript. Each row is a piece: text between two tags; the text is escaped once, at the end
 WITH trained AS (SELECT count(DISTINCT (node, proc)) AS processes FROM by_process),
 gains AS (
-    SELECT *, number = 1 AS first, coalesce(hr_gain(gain_low_ns, gain_high_ns, wall_ns) || ' of ' || hr_duration(wall_ns), 'not predicted') AS gain,
-           nullif(concat_ws(': ', whose, 'worker ' || worker, nullif(object, '')), '') AS place
+    SELECT *, number = 1 AS first, coalesce(format('{} of {} ({} %){}', hr_gain(gain_low_ns, gain_high_ns, wall_ns), hr_duration(wall_ns),
+               CASE WHEN gain_low_ns < 0.01 * wall_ns THEN format('{:.0f}', 100.0 * gain_high_ns / wall_ns) ELSE format('{:.0f} to {:.0f}', 100.0 * gain_low_ns / wall_ns, 100.0 * gain_high_ns / wall_ns) END,
+               CASE WHEN gain_high_ns > 1.01 * lost_ns THEN '; this can be more than the loss, because other parts become shorter, too' ELSE '' END), 'not predicted') AS gain
     FROM found WHERE number <= 5),
 job AS (SELECT c.*, (SELECT count(DISTINCT (node, rank, worker)) FROM processes SEMI JOIN chosen USING (cluster, job, attempt) WHERE worker IS NOT NULL) AS workers FROM chosen c),
 used AS (
@@ -10,17 +11,18 @@ used AS (
            coalesce(sum(count) FILTER (class = 'open'), 0) AS opens
     FROM rollups SEMI JOIN chosen USING (cluster, job, attempt) WHERE scope = 'data'),
 lost AS (
-    SELECT reason, sum(count)::BIGINT AS count FROM losses SEMI JOIN chosen USING (cluster, job, attempt) GROUP BY reason),
+    SELECT reason, sum(count)::BIGINT AS count FROM losses SEMI JOIN chosen USING (cluster, job, attempt) GROUP BY reason HAVING hr_loss_unit(reason) <> 'nothing'),
 pieces(place, before, text, after) AS (
     SELECT 1, '<p class="job">', concat_ws(' · ', hr_whose(job, attempt), state,
                hr_duration(end_ns - start_ns), CASE WHEN nodes > 1 THEN hr_number_of(nodes, 'node') END,
                CASE WHEN ranks_seen > 0 THEN hr_number_of(ranks_seen, 'rank') END,
-               CASE WHEN workers > 0 THEN hr_number_of(workers, 'DataLoader worker') END,
+               CASE WHEN workers > 0 THEN hr_number_of(workers, 'DataLoader worker') || CASE WHEN ranks_seen > 1 THEN ' in all' ELSE '' END END,
                strftime(make_timestamp_ns(start_ns), '%Y-%m-%d %H:%M:%S UTC')), '</p>' FROM job
     UNION ALL SELECT 2, '<h1>', upper(meaning[1]) || meaning[2:], '</h1>' FROM gains WHERE first
     UNION ALL SELECT 2, '<h1>', 'No training loop was recorded', '</h1>' FROM chosen WHERE NOT EXISTS (FROM found)
     UNION ALL SELECT 3, '<p class="lost">', format('{} of {} ({:.0f} %) lost{}', hr_duration(lost_ns), hr_duration(wall_ns), 100.0 * lost_ns / wall_ns,
-               CASE WHEN processes > 1 THEN format(' in each of {:,} training processes on average: {} of their time together (GPU time, if each has a GPU)', processes, hr_duration(processes * lost_ns))
+               CASE WHEN processes > 1 THEN format(' in each of {:,} training processes on average: {} in all{}', processes, hr_duration(processes * lost_ns),
+                    CASE WHEN processes * lost_ns >= 36e10 THEN format(', {:.1f} GPU-hours if each has a GPU', processes * lost_ns / 36e11) ELSE '' END)
                     ELSE ' by the training process' END), '</p>' FROM gains, trained WHERE first AND cause <> 'nothing'
     UNION ALL SELECT 2.5, '<p class="lost">', format('{} in operations on files, summed over threads: {} read, {} written, {}', hr_duration(ns),
                hr_size(bytes_read::BIGINT), hr_size(bytes_written::BIGINT), hr_number_of(opens, 'open')), '</p>' FROM used WHERE ns > 0 AND NOT EXISTS (FROM found)
@@ -38,7 +40,7 @@ pieces(place, before, text, after) AS (
                CASE WHEN gain_high_ns IS NOT NULL THEN 'saves ' || gain END), '</li>' FROM gains WHERE NOT first
     UNION ALL SELECT 12, '</ul>', '', '' FROM gains WHERE number = 2
     UNION ALL SELECT 13, '<p class="missing">', 'The recording is complete: no operation was lost.', '</p>' FROM chosen WHERE NOT EXISTS (FROM lost)
-    UNION ALL SELECT 13, '<p class="missing">', 'Missing from the recording: ' || string_agg(format('{} {:,}', reason, count), ', ' ORDER BY count DESC) || '. See "Losses" below.', '</p>'
+    UNION ALL SELECT 13, '<p class="missing">', 'Missing from the recording: ' || string_agg(format('{:,} {} ({})', count, coalesce(hr_loss_unit(reason), 'operations'), coalesce(hr_loss_meaning(reason), reason)), '; ' ORDER BY count DESC) || '. See "Losses" below.', '</p>'
                FROM lost HAVING count(*) > 0
     UNION ALL SELECT 14, '<p class="others">', format('The store has {:,} more jobs: headrace report STORE --job JOB shows another one.', count(*) - 1), '</p>' FROM jobs HAVING count(*) > 1)
 SELECT string_agg(before || replace(replace(replace(text, '&', '&amp;'), '<', '&lt;'), '>', '&gt;') || after, '' ORDER BY place) AS html

@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The macros of named queries: those of macros.sql, and those that lists in C define. */
+#include <stdio.h>
+
+#include "common/loss.h"
+#include "common/ops.h"
+#include "query/diagnosis/parts.h"
+#include "query/named.h"
+
+/* One case of a macro that maps one name to another. These texts contain no quotes, or doubled ones. */
+static void print_case(FILE *to, const char *name, const char *value)
+{
+	fprintf(to, " WHEN '%s' THEN '", name);
+	for (; *value != '\0'; value++)
+		fprintf(to, *value == '\'' ? "''" : "%c", *value);
+	fputc('\'', to);
+}
+
+static void print_losses(FILE *to, const char *macro, const char *(*text)(enum hr_loss_reason))
+{
+	fprintf(to, "CREATE MACRO %s(reason) AS CASE reason", macro);
+	for (enum hr_loss_reason i = 0; i < HR_LOSS_REASONS; i++)
+		print_case(to, hr_loss_name(i), text(i));
+	fputs(" END;\n", to);
+}
+
+void hr__macros_print(FILE *to)
+{
+	fputs("CREATE MACRO hr_is_copy(op) AS op IN (", to);
+	for (uint16_t op = HR_OP_FIRST, n = 0; op < HR_OP_MAX; op++)
+		if (hr_op_copies(op))
+			fprintf(to, "%s'%s'", n++ > 0 ? ", " : "", hr_op_info(op)->name);
+	fputs(");\nCREATE MACRO hr_part_group(part) AS CASE part", to);
+	for (enum hr_part part = 0; part < HR_PART_END; part++)
+		print_case(to, hr_part_name(part), hr_part_group(part));
+	fputs(" END;\n", to);
+	print_losses(to, "hr_loss_unit", hr_loss_unit);
+	print_losses(to, "hr_loss_meaning", hr_loss_sentence);
+	fputs(hr__macros_list[0].sql, to);
+}
