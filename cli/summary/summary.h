@@ -98,7 +98,7 @@ struct hr_summary_loss {
 struct hr_summary_finding {
 	char *meaning; /* NULL: no training loop, or too many events to look for it */
 	char *whose, *object, *place, *evidence, *action; /* NULL: none */
-	uint64_t lost_ns, wall_ns;		  /* lost_ns 0: nothing is worth a change */
+	uint64_t lost_ns, wall_ns;			  /* lost_ns 0: nothing is worth a change */
 	uint64_t gain_low_ns, gain_high_ns;
 };
 
