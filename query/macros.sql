@@ -52,16 +52,16 @@ CREATE MACRO hr_short(name) AS CASE WHEN length(name) > 60 THEN format('{}...{}'
 CREATE MACRO hr_whose(job, attempt) AS format('job {}{}', job, CASE WHEN attempt > 0 THEN format(', attempt {}', attempt) ELSE '' END);
 
 -- Time that an action saves
-CREATE MACRO hr_gain(low_ns, high_ns, wall_ns) AS
+CREATE MACRO hr_gain(low_ns, high_ns, lost_ns, wall_ns) AS
     CASE WHEN high_ns IS NULL THEN NULL WHEN low_ns < 0.01 * wall_ns THEN format('up to {}', hr_duration(high_ns))
-         ELSE format('{} to {}', hr_duration(low_ns), hr_duration(high_ns)) END;
+         ELSE hr_durations(low_ns, high_ns) END || CASE WHEN high_ns > 1.01 * lost_ns THEN ', because other parts become shorter, too' ELSE '' END;
 
 -- For verdicts of queries that read parts or waits, because these and the findings share a scan: the largest cause of lost time, and what
 -- to do. about: waits: only causes of waits for batches; all
 CREATE MACRO hr_because(about) AS TABLE
     SELECT cluster, job, attempt,
            unnest([format('because:  {} ({} of {}, {:.0f} %)', meaning, hr_duration(lost_ns), hr_duration(wall_ns), 100.0 * lost_ns / wall_ns),
-                   format('do:       {}{}', action, coalesce(format(' (saves {})', hr_gain(gain_low_ns, gain_high_ns, wall_ns)), ''))]) AS line
+                   format('do:       {}{}', action, coalesce(format(' (saves {})', hr_gain(gain_low_ns, gain_high_ns, lost_ns, wall_ns)), ''))]) AS line
     FROM (SELECT *, row_number() OVER (PARTITION BY cluster, job, attempt ORDER BY number) AS nth
           FROM hr_findings()
           WHERE cause <> 'nothing' AND CASE about WHEN 'waits' THEN cause = 'no_workers' OR starts_with(meaning, 'the training waits for') ELSE true END)

@@ -205,6 +205,7 @@ static void print_place(const struct hr_summary_finding *f, struct hr_sheet *she
 void hr_summary_finding_print(const struct hr_summary *s, struct hr_sheet *sheet)
 {
 	const struct hr_summary_finding *f = &s->finding;
+	bool least = f->gain_low_ns >= f->wall_ns / 100; /* the lower limit is worth a word */
 
 	if (f->meaning == NULL)
 		return;
@@ -213,7 +214,7 @@ void hr_summary_finding_print(const struct hr_summary *s, struct hr_sheet *sheet
 			     f->meaning, f->evidence);
 		return;
 	}
-	hr_sheet_say(sheet, HR_STYLE_PLAIN, HR_SUMMARY_INDENT, "  loss",
+	hr_sheet_say(sheet, HR_STYLE_BOLD, HR_SUMMARY_INDENT, "  loss",
 		     "%.0f %% of the training process's time (%s of %s): %s",
 		     100.0 * (double)f->lost_ns / (double)f->wall_ns,
 		     hr_text_duration(f->lost_ns).s, hr_text_duration(f->wall_ns).s, f->meaning);
@@ -221,11 +222,12 @@ void hr_summary_finding_print(const struct hr_summary *s, struct hr_sheet *sheet
 		print_place(f, sheet);
 	if (f->action != NULL)
 		hr_sheet_say(sheet, HR_STYLE_PLAIN, HR_SUMMARY_INDENT, "  do", "%s", f->action);
-	if (f->gain_high_ns > 0 && f->gain_low_ns < f->wall_ns / 100)
-		hr_sheet_say(sheet, HR_STYLE_PLAIN, HR_SUMMARY_INDENT, "  saves", "up to %s",
-			     hr_text_duration(f->gain_high_ns).s);
-	else if (f->gain_high_ns > 0)
-		hr_sheet_say(sheet, HR_STYLE_PLAIN, HR_SUMMARY_INDENT, "  saves", "%s to %s",
-			     hr_text_duration(f->gain_low_ns).s,
-			     hr_text_duration(f->gain_high_ns).s);
+	if (f->gain_high_ns > 0)
+		hr_sheet_say(sheet, HR_STYLE_PLAIN, HR_SUMMARY_INDENT, "  saves", "%s to %s%s",
+			     least ? hr_text_duration(f->gain_low_ns).s : "up",
+			     hr_text_duration(f->gain_high_ns).s,
+			     f->gain_high_ns > f->lost_ns + f->lost_ns / 100
+				 ? ", because other parts become shorter, too"
+				 : "");
+	hr_sheet_end(sheet);
 }

@@ -77,8 +77,8 @@ static void print_verdict(const struct hr_summary *s, struct hr_sheet *sheet)
 
 	hr_sheet_end(sheet);
 	if (hr_loops_any(s)) {
-		hr_loops_print(s, sheet);
 		hr_summary_finding_print(s, sheet);
+		hr_loops_print(s, sheet);
 	} else if (d->ops > 0) {
 		hr_sheet_say(
 		    sheet, HR_STYLE_BOLD, 2, "",

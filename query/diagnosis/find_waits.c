@@ -304,7 +304,7 @@ static void advise_idle(struct hr_training_job *j, struct hr_finding *f)
 		    "remove the sleep (time.sleep, a retry, a rate limit); while the job runs, "
 		    "py-spy dump --pid %s shows where it is%s%s",
 		    worker, more != NULL ? ". If it must stay: " : "", more != NULL ? more : "");
-		f->gain_high = f->lost;
+		f->gain_high = fmax(f->gain_high, f->lost);
 	} else if (f->action == NULL && f->cause == HR_FOUND_NETWORK) {
 		f->action = "send requests ahead and at the same time, or copy the data to storage "
 			    "of the node";

@@ -315,14 +315,6 @@ static void add_busy(struct hr_training_job *j, struct hr_finding *f)
 
 /* ---- the place ---- */
 
-/* Causes whose remedies also make time shorter that the loss does not include. */
-static bool is_more_saved(enum hr_finding_cause cause)
-{
-	return cause == HR_FOUND_LISTING || cause == HR_FOUND_SYNC || cause == HR_FOUND_OWN_IO ||
-	       cause == HR_FOUND_FEW_CORES || cause == HR_FOUND_DISTURBED ||
-	       cause == HR_FOUND_SLOW_RANK;
-}
-
 /* Where the code is that a cause without a file is about; NULL: not known. */
 static const char *code_of(const struct hr_training_job *j, enum hr_finding_cause cause)
 {
@@ -390,13 +382,8 @@ static int find(struct hr_training_job *j)
 	for (size_t i = first; j->lives > 1 && i < j->to->n; i++)
 		find_rank(j, &j->to->list[i]);
 	for (size_t i = first; i < j->to->n; i++) {
-		struct hr_finding *f = &j->to->list[i];
-
-		add_busy(j, f);
-		set_place(j, f);
-		if (!is_more_saved(f->cause))
-			f->gain_high = fmin(f->gain_high, f->lost);
-		f->gain_low = fmin(f->gain_low, f->gain_high);
+		add_busy(j, &j->to->list[i]);
+		set_place(j, &j->to->list[i]);
 	}
 	if (j->to->n > first)
 		qsort(j->to->list + first, j->to->n - first, sizeof(*j->to->list), by_loss);

@@ -41,6 +41,9 @@ static void fill(struct hr_summary *s)
 {
 	static char store[] = "/scratch/ddp", job[] = "ddp", ended[] = "ended";
 	static char meaning[] = "the training waits for batches: its workers have too few cores";
+	static char object[] = "/scratch/checkpoints/of/a/run/with/a/long/name/";
+	static char place[] = "rank 1 on node7: /scratch/checkpoints/of/a/run/with/a/long/name/ "
+			      "(files of the mount /nfs)";
 	static char action[] =
 	    "request more cores (now 1), or make the transforms of the data set cheaper";
 	static struct hr_summary_who who[10];
@@ -95,11 +98,13 @@ static void fill(struct hr_summary *s)
 	    .runtime = {.ops = 1, .read_bytes = 10 << 20, .opens = 700, .io_ns = S(2)},
 	    .mapped = {.files = 3, .files_in_memory = 1},
 	    .finding = {.meaning = meaning,
+			.object = object,
+			.place = place,
 			.action = action,
 			.lost_ns = S(2),
 			.wall_ns = S(8),
 			.gain_low_ns = S(1),
-			.gain_high_ns = S(2)},
+			.gain_high_ns = S(3)},
 	    .parts = parts,
 	    .n_parts = 6,
 	    .who = who,
@@ -122,13 +127,16 @@ static void test_widths(void **state)
 	    text,
 	    "headrace: ddp ended after 9.00 s; 19 processes, 2 ranks, 8 workers; nothing lost\n"
 	    "\n"
-	    "  The training loops of 2 ranks waited for data 20 to 60 % of their time (4.00 s\n"
-	    "  of 10.0 s, most in rank 1).\n"
 	    "  loss      25 % of the training process's time (2.00 s of 8.00 s): the training\n"
 	    "            waits for batches: its workers have too few cores\n"
+	    "  where     rank 1 on node7: checkpoints/of/a/run/with/a/long/name/ (files of\n"
+	    "            the mount /nfs)\n"
 	    "  do        request more cores (now 1), or make the transforms of the data set\n"
 	    "            cheaper\n"
-	    "  saves     1.00 s to 2.00 s\n"
+	    "  saves     1.00 s to 3.00 s, because other parts become shorter, too\n"
+	    "\n"
+	    "  The training loops of 2 ranks waited for data 20 to 60 % of their time (4.00 s\n"
+	    "  of 10.0 s, most in rank 1).\n"
 	    "\n"
 	    "  time of the training loops, 128 steps of 78.1 ms\n"
 	    "  waiting for data        40 %  ############\n"
@@ -158,14 +166,17 @@ static void test_widths(void **state)
 	    text,
 	    "headrace: ddp ended after 9.00 s; 19 processes, 2 ranks, 8 workers; nothing lost\n"
 	    "\n"
-	    "  The training loops of 2 ranks waited for data 20 to 60 % of their time (4.00 s of "
-	    "10.0 s, most in rank 1).\n"
 	    "  loss      25 % of the training process's time (2.00 s of 8.00 s): the training "
 	    "waits for batches: its workers have too\n"
 	    "            few cores\n"
+	    "  where     rank 1 on node7: checkpoints/of/a/run/with/a/long/name/ (files of the "
+	    "mount /nfs)\n"
 	    "  do        request more cores (now 1), or make the transforms of the data set "
 	    "cheaper\n"
-	    "  saves     1.00 s to 2.00 s\n"
+	    "  saves     1.00 s to 3.00 s, because other parts become shorter, too\n"
+	    "\n"
+	    "  The training loops of 2 ranks waited for data 20 to 60 % of their time (4.00 s of "
+	    "10.0 s, most in rank 1).\n"
 	    "\n"
 	    "  time of the training loops, 128 steps of 78.1 ms\n"
 	    "  waiting for data        40 %  ############\n"
@@ -199,13 +210,16 @@ static void test_widths(void **state)
 	    text,
 	    "headrace: ddp ended after 9.00 s; 19 processes, 2 ranks, 8 workers; nothing lost\n"
 	    "\n"
-	    "  The training loops of 2 ranks waited for data 20 to 60 % of their time (4.00 s of "
-	    "10.0 s, most in rank 1).\n"
 	    "  loss      25 % of the training process's time (2.00 s of 8.00 s): the training "
 	    "waits for batches: its workers have too few cores\n"
+	    "  where     rank 1 on node7: /scratch/checkpoints/of/a/run/with/a/long/name/ (files of the "
+	    "mount /nfs)\n"
 	    "  do        request more cores (now 1), or make the transforms of the data set "
 	    "cheaper\n"
-	    "  saves     1.00 s to 2.00 s\n"
+	    "  saves     1.00 s to 3.00 s, because other parts become shorter, too\n"
+	    "\n"
+	    "  The training loops of 2 ranks waited for data 20 to 60 % of their time (4.00 s of "
+	    "10.0 s, most in rank 1).\n"
 	    "\n"
 	    "  time of the training loops, 128 steps of 78.1 ms\n"
 	    "  waiting for data        40 %  ############\n"
