@@ -77,7 +77,8 @@ enum hr_ask_status hr_ask_open(const struct hr_ask *a, struct hr_asking **ret);
 enum hr_ask_status hr_asking_answer(struct hr_asking *s, FILE *to);
 
 /*
- * Ends the answer soon. Call it repeatedly, because a statement that has not yet started misses it.
+ * Interrupts the answer. A statement that begins later is not interrupted, so call this repeatedly
+ * until hr_asking_answer returns.
  */
 void hr_asking_interrupt(struct hr_asking *s);
 void hr_asking_scan(struct hr_asking *s, struct hr_query_scan *ret);

@@ -65,8 +65,8 @@ static void find_slow_rank(struct hr_training_job *j)
 	f->action = "compare the node, the accelerator and the batches of this rank with those of "
 		    "the others";
 	/*
-	 * If this rank were as fast as the others, each rank would save the time for which one rank
-	 * waits now.
+	 * If this rank were as fast as the others, each of them would save the time that it now
+	 * waits (mean).
 	 */
 	f->gain_high = 1.1 * most / fmax(1, (double)j->lives - 1);
 	hr__avoid(j, f, 1 << HR_USUAL_STORAGE | 1 << HR_USUAL_WORKERS,
