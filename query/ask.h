@@ -42,7 +42,7 @@ const char *hr_ask_format_name(enum hr_ask_format format);
 struct hr_ask {
 	const char *const *stores;
 	size_t n_stores;
-	const char *where; /* name of the stores in messages; NULL: as given */
+	const char *where; /* how messages name the stores; NULL: by their paths as given */
 	struct hr_catalog_filter filter;
 	const struct hr_question *question;
 	enum hr_ask_format format;

@@ -184,8 +184,8 @@ static duckdb_statement_type run_kind_of(struct hr_query *q, const char *sql)
 }
 
 /*
- * Whether a statement is EXPLAIN of a SELECT. EXPLAIN ANALYZE of another one, such as COPY, could
- * write.
+ * Whether a statement is EXPLAIN of a SELECT. EXPLAIN ANALYZE of another statement, such as COPY,
+ * could write.
  */
 static bool explains_select(struct hr_query *q, const char *sql)
 {

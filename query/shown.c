@@ -184,7 +184,7 @@ static enum column_fact fact_of(const struct one_row *facts, unsigned i, uint64_
 	return rows == 0 ? COLUMN_SAME : (enum column_fact)(facts->texts[i][0] - '0');
 }
 
-/* Returns the column that a word of `n` bytes names; facts->n: none. */
+/* Returns the index of the column with this name (`n` bytes); facts->n: there is none. */
 static unsigned column_find(const struct one_row *facts, const char *name, size_t n)
 {
 	unsigned i = 0;
@@ -227,7 +227,7 @@ static void add_listed(FILE *to, const char *line, const struct one_row *facts, 
 
 /*
  * Chooses columns: those by which rows of several jobs differ, then those of the line `shown`.
- * *ret_more: how many other columns have values. `chosen`: as many as there are columns, all false.
+ * *ret_more: how many other columns have values. `chosen`: an element for each column, all false.
  */
 static void add_chosen(FILE *to, const struct hr_named *named, const struct one_row *facts,
 		       uint64_t rows, bool *chosen, unsigned *ret_more)

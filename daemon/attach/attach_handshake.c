@@ -346,8 +346,9 @@ static int attach(struct hr_attach *a, struct handshake *v, bool abandoned, stru
 }
 
 /*
- * Journals a program that was started without the shim as a process without operations, unless
- * probes record it. If libc started the program (posix_spawn), the pid of the program is unknown.
+ * For a program that was started without the shim, journals a process without operations, unless
+ * probes record the program. If libc started the program (posix_spawn), the pid of the program is
+ * unknown.
  */
 static void note_unrecorded(struct hr_attach *a, struct handshake *v)
 {

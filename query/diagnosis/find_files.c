@@ -111,7 +111,7 @@ void hr__job_files(struct hr_training_job *j, struct hr_job_files *ret)
 }
 
 /*
- * Adds the time for which a loop waited for I/O to *wait, and the I/O of its batches to *io.
+ * Adds to *wait the time for which a loop waited for I/O, and to *io the I/O of its batches.
  * Returns the number of batches.
  */
 static size_t add_pass(const struct hr_diagnosis *d, const struct hr_loop *l, double *io,

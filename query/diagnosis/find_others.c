@@ -32,7 +32,7 @@ static void find_start(struct hr_training_job *j, const struct hr_job_files *fil
 	}
 }
 
-/* Finds the rank for whose computing the others wait most. */
+/* Finds the rank that computes while the others wait for it, and for which they wait longest. */
 static void find_slow_rank(struct hr_training_job *j)
 {
 	const struct hr_diagnosis *d = j->d;

@@ -176,8 +176,8 @@ static void find_worker(struct hr_training_job *j, struct hr_job_waits *w)
 /* ---- single batches ---- */
 
 /*
- * A text with the median duration of a batch, and the least duration of the longest twentieth, in
- * ms.
+ * A text with two durations of batches in ms: the median, and the shortest one in the longest
+ * twentieth.
  */
 static const char *spread(struct hr_training_job *j)
 {
@@ -202,10 +202,7 @@ static const char *spread(struct hr_training_job *j)
 	return text;
 }
 
-/*
- * The share of the time of training loops in which a worker makes batches, as a mean over the
- * workers.
- */
+/* In which share of the time in training loops a worker makes batches (mean of the workers). */
 static double busy(const struct hr_training_job *j)
 {
 	const struct hr_diagnosis *d = j->d;

@@ -21,7 +21,7 @@ enum hr_usual { HR_USUAL_WORKERS, HR_USUAL_CORES, HR_USUAL_STORAGE, HR_USUAL_END
 struct hr_training_job {
 	const struct hr_diagnosis *d;
 	uint32_t stream;   /* one of its streams */
-	size_t first, end; /* its lives in the diagnosis */
+	size_t first, end; /* positions of its lives in the diagnosis */
 	size_t first_fetch, end_fetch, first_item, end_item;
 	/* Its lives as replays need them. NULL: no replay yet, or the life is not replayed. */
 	struct hr_recorded_life **recorded;
@@ -101,7 +101,7 @@ int hr__job_replay(struct hr_training_job *j, const struct hr_setting *setting, 
 		   struct hr_replayed *ret);
 void hr__job_replay_done(struct hr_training_job *j);
 
-/* NULL: the loss is too small to mention, or (j->error) out of memory. */
+/* Adds a finding. NULL: the loss is too small to mention, or (j->error) memory is short. */
 struct hr_finding *hr__finding_add(struct hr_training_job *j, enum hr_finding_cause cause,
 				   double lost);
 

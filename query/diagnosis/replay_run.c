@@ -119,7 +119,7 @@ static double work_of(const struct loop_run *s)
 	return gap * (1 + (times - 1) * (1 - s->r->stalled));
 }
 
-/* How long a worker makes its batch if CPU work takes `slow` times as long; not 0. */
+/* How long a worker needs for its batch if CPU work takes `slow` times as long; not 0. */
 static double batch_ns(const struct loop_run *s, const struct worker *w, size_t busy, double slow)
 {
 	return fmax(1, w->io * s->load[busy] + w->lock * s->locked[busy] + w->cpu * slow + w->rest);
