@@ -129,8 +129,8 @@ static inline void detect_shim(struct hr_image *image, struct file *file)
 
 /*
  * Call this for a covered call whose cell has no file. False: the descriptor is a pipe or a socket,
- * which the shim does not record. The file of a stdio buffer or asynchronous request may be
- * excluded, which the daemon decides by the kernel's name.
+ * which the shim does not record. If the file belongs to a stdio buffer or asynchronous request,
+ * the daemon decides by the kernel's name whether it is excluded.
  */
 static __always_inline bool is_of_files(struct task_struct *self, struct hr_probe_task *t,
 					const struct hr_call *call, struct pt_regs *regs)

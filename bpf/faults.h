@@ -6,8 +6,8 @@
 /*
  * Only the end of a fault shows whether it is major, but the end has no tracepoint. The kernel
  * counts a task's major faults (getrusage), so this reads the count at the task's next fault,
- * system call or exit. If an anonymous page is swapped in between, that counts as a major fault of
- * the file.
+ * system call or exit. If an anonymous page is swapped in meanwhile, this counts as a major fault
+ * of the file.
  */
 static inline void settle_fault(struct task_struct *self, struct hr_probe_task *t)
 {

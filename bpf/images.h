@@ -10,7 +10,7 @@ static inline struct hr_image *image_of(struct task_struct *task)
 	return bpf_map_lookup_elem(&images, &tgid);
 }
 
-/* True: without a cell, the shim does not record an operation, and no later hello can claim it. */
+/* True: the shim records no operation that lacks a cell, and no later hello can claim one. */
 static inline bool is_settled(const struct hr_image *image, uint64_t now_ns)
 {
 	return image->covered ||

@@ -265,8 +265,8 @@ static inline void forget_name(struct file *file)
 }
 
 /*
- * Returns the number of a file's name. If another file was at this address, it has another inode,
- * or is a link to the same inode.
+ * Returns the number of a file's name. An entry of an earlier file at this address is used only if
+ * that file had the same inode (a link to it).
  */
 static inline uint64_t name_of(struct task_struct *self, uint64_t image, struct file *file)
 {

@@ -35,7 +35,10 @@ __attribute__((format(printf, 1, 2))) static int admin_fail(const char *format, 
 	return EXIT_FAILURE;
 }
 
-/* Gives root the rights of the owner of the store, who could not read files that root creates. */
+/*
+ * If root runs the command, takes the rights of the store's owner, who could not read files that
+ * root creates.
+ */
 static int become_owner(int store_fd)
 {
 	struct stat st;

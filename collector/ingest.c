@@ -452,7 +452,7 @@ static void drop_answer(void *context, const struct hr_answer *a)
 	(void)a;
 }
 
-/* Frees items that were queued after the thread had ended, and the channels of closes. */
+/* Frees items that were queued after the thread had ended, and the channels of CLOSE items. */
 static void worker_done(struct hr__worker *w)
 {
 	struct hr__item *next;

@@ -157,7 +157,7 @@ static void *control(void *arg)
 		if (signal == SIGUSR1)
 			return NULL;
 		interrupted |= signal > 0;
-		/* repeated, because a statement that has not started may miss it */
+		/* sent again and again, because a statement that starts later is not interrupted */
 		if (interrupted)
 			hr_asking_interrupt(w->asking);
 		else if (w->order->query->progress)

@@ -112,7 +112,10 @@ ALWAYS_INLINE int file_rows(struct hr_decoder *d, uint32_t first, uint32_t end,
 			index = known++;
 		else if (back > 1)
 			index = known + 1 - back;
-		/* Also if no file precedes the first row, or `back` is before the first file. */
+		/*
+		 * Also true if no file precedes the first row, or if `back` reaches before the
+		 * first file.
+		 */
 		if (index >= known || known > n_files)
 			return -EBADMSG;
 		local[i] = index;

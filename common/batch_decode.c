@@ -192,7 +192,7 @@ static int decode_chunk(struct hr_decoder *d, unsigned column, uint32_t first, u
 
 static int decode_columns(struct hr_decoder *d, uint32_t needed)
 {
-	/* A column follows the columns that it needs. */
+	/* The order of decoding: a column comes after the columns that it needs. */
 	static const uint8_t order[] = {HR_COL_DUR,   HR_COL_START, HR_COL_OP,	HR_COL_FILE,
 					HR_COL_ASKED, HR_COL_FLAGS, HR_COL_RET, HR_COL_OFFSET,
 					HR_COL_FD,    HR_COL_FILE2, HR_COL_BITS};

@@ -106,7 +106,7 @@ static inline uint32_t hr__unzigzag32(uint32_t v)
 /*
  * Codes a value that is near `expected`, or the value `none`, which is far from it. To get a small
  * code, `none` takes the code of a rare value near `expected` or, with `expect_none`, of `expected`
- * itself; the displaced values take the codes that become free. Unless `expected` is `none`, each
+ * itself. The value that had this code gets a code that is free. Unless `expected` is `none`, each
  * value has exactly one code.
  */
 #define HR__NONE_SLOT INT64_C(0x4001)

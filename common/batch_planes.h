@@ -20,7 +20,7 @@ struct hr__splitter {
 	uint32_t rows;	      /* number of rows so far */
 	uint32_t written;     /* bit p: plane p has memory, because it has a nonzero byte */
 	uint64_t seen;	      /* all codes, combined by or */
-	uint64_t seen_signed; /* as `seen` for signed codes, of which negative ones are inverted */
+	uint64_t seen_signed; /* as `seen`, for signed codes: negative ones are inverted */
 };
 
 /* Starts a column of at most `max_rows`; `planes` has HR__MAX_PLANES * (max_rows + 1) bytes. */

@@ -12,8 +12,9 @@
 #define FILE_BYTES (256u << 10)
 
 /*
- * Precedes a text in memory, because the structure has only a pointer to the text. A list of a
- * later source replaces the list, a list of the same source is appended.
+ * The source of a text, stored in memory before the text, because the structure has only a pointer
+ * to the text. A list from a later source replaces the list; a list from the same source is
+ * appended.
  */
 enum source { DEFAULT, FROM_FILE, FROM_FLAG };
 

@@ -85,8 +85,8 @@ bool hr_config_asks_check(const struct hr_config_source *from);
 int hr_config_load(const struct hr_config_source *from, void *config);
 
 /*
- * Keys that cannot change while a daemon runs (key.fixed) keep the value of `old`, because `old`
- * and `fresh` swap these members. Reports each of these keys that differs in `fresh`.
+ * In `fresh`, keys that cannot change while a daemon runs (key.fixed) get the value of `old`: both
+ * swap these members. Reports each of these keys whose values differ.
  */
 void hr_config_keep_fixed(const struct hr_config_key *keys, size_t n, void *old, void *fresh,
 			  void (*report)(const char *text));

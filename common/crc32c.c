@@ -2,8 +2,8 @@
 /*
  * crc32c.c - CRC-32C (Castagnoli), by an instruction if the CPU has it
  *
- * Each call reads flags of libgcc or the kernel. This takes one load, and no ifunc, initialization
- * or lock.
+ * Each call reads the CPU's features from libgcc or the kernel. This takes one load, and needs no
+ * ifunc, initialization or lock.
  */
 #include "common/frame.h"
 

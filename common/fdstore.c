@@ -29,8 +29,9 @@ static struct fd_store notify = {.fd = -1}, above = {.fd = -1};
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 
 /*
- * How long a push waits for a keeper that does not read. Only the first push waits, because
- * attaches must not hang. Its descriptor is missing only if this process is killed, too.
+ * How long a push waits for a keeper that does not read. After a time-out, pushes do not wait until
+ * one succeeds, because attaches must not hang. A descriptor that was not pushed is missed only if
+ * this process is killed.
  */
 static const struct timeval send_timeout = {.tv_sec = 1};
 

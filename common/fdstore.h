@@ -5,8 +5,8 @@
  * The protocol is systemd's (sd_notify FDSTORE=1, FDNAME=...; LISTEN_FDS, LISTEN_FDNAMES,
  * LISTEN_PID). systemd keeps the descriptors; in private mode, the keeper does (keeper.h). A
  * recording process of the node service pushes to the service and, through HEADRACE_FDSTORE, to
- * systemd, because both processes may be killed at once. There, names start with
- * HEADRACE_FDSTORE_PREFIX. Any thread. Without NOTIFY_SOCKET, pushes succeed and do nothing.
+ * systemd, because both processes may be killed at once. There, descriptors have names that start
+ * with HEADRACE_FDSTORE_PREFIX. Any thread. Without NOTIFY_SOCKET, pushes succeed and do nothing.
  */
 #ifndef HEADRACE_COMMON_FDSTORE_H
 #define HEADRACE_COMMON_FDSTORE_H

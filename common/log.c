@@ -15,7 +15,7 @@
 #include "common/text.h"
 
 #define QUIET_S	   60
-#define KEYS	   256u /* keys of one slot replace each other: this never omits more lines */
+#define KEYS	   256u /* keys of one slot replace each other, which only prints more lines */
 #define LINE_BYTES 1024
 
 static struct {

@@ -40,7 +40,9 @@ struct hr_conn_events {
 	void (*drained)(void *self); /* the kernel has taken the last queued byte; may be NULL */
 	/* Called once. `error`: 0 (hr_conn_close, the peer's end) or -errno. `why`: never NULL. */
 	void (*closed)(void *self, int error, const char *why);
-	/* An incomplete frame uses `bytes` of memory until `frame` or `closed`. May be NULL. */
+	/*
+	 * A frame has begun, which uses `bytes` of memory until `frame` or `closed`. May be NULL.
+	 */
 	void (*begun)(void *self, size_t bytes);
 };
 

@@ -62,9 +62,9 @@ static void on_shutdown(uv_shutdown_t *req, int status)
 }
 
 /*
- * The kernel has all data. If this side closed now, and had not read all data of the peer, the
- * kernel would reset the connection and drop its data. So this side sends its end, and waits for
- * the peer's end.
+ * The kernel has all data to send. If this side closed before it has read all data of the peer, the
+ * kernel would reset the connection and drop data to send. So this side sends its end, and waits
+ * for the peer's end.
  */
 static void finish_flush(struct hr_conn *c)
 {

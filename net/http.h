@@ -54,7 +54,7 @@ struct hr_http_answer {
 struct hr_http_config {
 	const char *address;
 	uint64_t limit_ms; /* time limit of a connection; 0: HR_HTTP_MS */
-	/* Returns an HTTP status. The answer counts for the status 200 only. */
+	/* Returns an HTTP status. The server sends the answer only with status 200. */
 	int (*answer)(void *self, const struct hr_http_request *r, struct hr_http_answer *ret);
 	void *self;
 };

@@ -40,9 +40,9 @@ static int diag_side(const struct sockaddr_storage *s, __be32 *ret_address, __be
 
 /*
  * Reads the owner from an answer. If a process has closed its socket, the kernel reports root as
- * owner: a user who sends and closes at once must not become root. Such a socket has no inode. The
- * kernel reads the owner before the inode, so with an inode the owner is right. If no connection
- * exists, the kernel returns a listener, which is rejected.
+ * owner: a user who sends and closes at once must not become root. Such a socket has no inode, and
+ * the kernel reads the owner before the inode. So if the answer has an inode, its owner is right.
+ * If no connection exists, the kernel returns a listener, which is rejected.
  */
 static int read_answer(const uint8_t *buf, size_t bytes, uint32_t *ret_uid)
 {

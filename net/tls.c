@@ -10,7 +10,7 @@
 
 #include "net/tls_internal.h"
 
-/* A read from an empty buffer must not return the end. */
+/* Makes a buffer. If it is empty, a read must not report the end of the data. */
 static BIO *new_buffer(void)
 {
 	BIO *b = BIO_new(BIO_s_mem());
@@ -20,7 +20,10 @@ static BIO *new_buffer(void)
 	return b;
 }
 
-/* Sets the name that the server's certificate must have. A server with several needs it, too. */
+/*
+ * Sets the name that the server's certificate must have. A server with several certificates needs
+ * the name to choose one.
+ */
 static int expect(struct hr_tls_session *s, const char *host)
 {
 	X509_VERIFY_PARAM *rules = SSL_get0_param(s->ssl);

@@ -66,7 +66,7 @@ static bool cuda_find(void)
 
 /*
  * Whether an event can be recorded: the thread has a context, the same as at its first step, and no
- * capture of a graph is under way that an event on this stream would end.
+ * graph is being captured (an event on this stream would end the capture).
  */
 static bool stream_is_usable(void)
 {

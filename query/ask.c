@@ -106,8 +106,8 @@ static char *job_list(const struct hr_stream *streams, size_t n)
 }
 
 /*
- * Prints which jobs were removed, or that the stores contained no job. Call it if they contain
- * none.
+ * Call it for stores without a matching job: prints which jobs were removed, or that there are none
+ * yet.
  */
 static void report_no_jobs(const struct hr_ask *a, const struct hr_catalog *all, const char *where,
 			   const char *more)
@@ -119,7 +119,7 @@ static void report_no_jobs(const struct hr_ask *a, const struct hr_catalog *all,
 			     a->filter.one_user ? "note: no job of yours yet in %s%s"
 						: "note: no jobs yet in %s%s",
 			     where, more);
-	/* if the filter has no job, the notes of the answer name the removed jobs */
+	/* if no job was requested, the notes of the answer name the removed jobs */
 	else if (a->filter.job != NULL)
 		hr_sink_line(&a->messages, "note: %s", gone);
 	free(gone);
@@ -148,7 +148,7 @@ static enum hr_ask_status report_empty(const struct hr_ask *a)
 		hr_sink_line(&a->messages, "no job %s in %s%s; it contains: %s",
 			     hr_near_quoted(job).s, where, more, jobs != NULL ? jobs : "");
 		status = HR_ASK_NO_STORE;
-	} else if (n == 0) { /* if n > 0, a job has just begun */
+	} else if (n == 0) { /* if n > 0, a job began after the stores were opened */
 		report_no_jobs(a, all, where, more);
 	}
 	free(gone);

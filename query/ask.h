@@ -42,7 +42,7 @@ const char *hr_ask_format_name(enum hr_ask_format format);
 struct hr_ask {
 	const char *const *stores;
 	size_t n_stores;
-	const char *where; /* name of the stores in messages; NULL: as given */
+	const char *where; /* how messages name the stores; NULL: by their paths as given */
 	struct hr_catalog_filter filter;
 	const struct hr_question *question;
 	enum hr_ask_format format;
@@ -77,7 +77,8 @@ enum hr_ask_status hr_ask_open(const struct hr_ask *a, struct hr_asking **ret);
 enum hr_ask_status hr_asking_answer(struct hr_asking *s, FILE *to);
 
 /*
- * Ends the answer soon. Call it repeatedly, because a statement that has not yet started misses it.
+ * Interrupts the answer. A statement that begins later is not interrupted, so call this repeatedly
+ * until hr_asking_answer returns.
  */
 void hr_asking_interrupt(struct hr_asking *s);
 void hr_asking_scan(struct hr_asking *s, struct hr_query_scan *ret);

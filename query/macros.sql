@@ -1,6 +1,6 @@
 -- Macros of the named queries; query.c creates hr_is_copy(op) from the table of operations
 
--- The kind of a row of hr_rollups(): read, write, copy or other. The two sides of a copy, a read and a write, have rows of their own
+-- The kind of a row of hr_rollups(): read, write, copy or other. A copy also has a row for its read, and one for its write
 CREATE MACRO hr_what(op, class, side) AS
     CASE WHEN side IS NULL AND hr_is_copy(op) THEN 'copy' WHEN class IN ('read', 'write') THEN class ELSE 'other' END;
 
@@ -56,8 +56,8 @@ CREATE MACRO hr_gain(low_ns, high_ns, lost_ns, wall_ns) AS
     CASE WHEN high_ns IS NULL THEN NULL WHEN low_ns < 0.01 * wall_ns THEN format('up to {}', hr_duration(high_ns))
          ELSE hr_durations(low_ns, high_ns) END || CASE WHEN high_ns > 1.01 * lost_ns THEN ', because other parts become shorter, too' ELSE '' END;
 
--- For verdicts of queries that read parts or waits, because these and the findings share a scan: the largest cause of lost time, and what
--- to do. about: waits: only causes of waits for batches; all
+-- The largest cause of lost time, and what to do: for verdicts of queries that read parts or waits, because these share a scan with the
+-- findings. about: 'waits' (only causes of waits for batches) or 'all'
 CREATE MACRO hr_because(about) AS TABLE
     SELECT cluster, job, attempt,
            unnest([format('because:  {} ({} of {}, {:.0f} %)', meaning, hr_duration(lost_ns), hr_duration(wall_ns), 100.0 * lost_ns / wall_ns),
@@ -67,16 +67,16 @@ CREATE MACRO hr_because(about) AS TABLE
           WHERE cause <> 'nothing' AND CASE about WHEN 'waits' THEN cause = 'no_workers' OR starts_with(meaning, 'the training waits for') ELSE true END)
     WHERE nth = 1;
 
--- A predicted duration: with its limits, if it is known, else only these
+-- A predicted duration with its limits. If the duration is not known: only the limits
 CREATE MACRO hr_prediction(predicted_ns, low_ns, high_ns) AS
     CASE WHEN predicted_ns IS NULL OR hr_duration(low_ns) = hr_duration(high_ns) THEN hr_durations(low_ns, high_ns)
          ELSE format('{} ({})', hr_duration(predicted_ns), hr_durations(low_ns, high_ns)) END;
 
--- Time that a process saves if it continues while its checkpoints are written: `share` of the time that these take. The table
--- findings, too, uses shares from a half to one
+-- Time that a process saves if it continues while its checkpoints are written: the share `share` of their duration. The table findings
+-- also predicts with shares from a half to one
 CREATE MACRO hr_checkpoint_saving(checkpoint_ns, setting, share) AS CASE setting WHEN 'async' THEN share * checkpoint_ns ELSE 0 END;
 
--- Whether a part (table parts) is time of I/O that stops the training thread, of this scope: data, runtime or all
+-- Whether a part (table parts) is time in which I/O of this scope (data, runtime or all) stops the training thread
 CREATE MACRO hr_is_io(part, scope) AS
     (scope <> 'runtime' AND part IN ('own_read', 'own_metadata', 'own_write', 'own_sync', 'wait_read', 'wait_metadata', 'wait_write'))
     OR (scope <> 'data' AND part IN ('import_io', 'wait_runtime'));

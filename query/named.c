@@ -146,7 +146,7 @@ static int declare_all(struct hr_named_args *a, const char *sql)
 
 /* ---- arguments of the user ---- */
 
-/* What an argument must be. */
+/* The values that an argument can have, in words for a message. */
 struct expected {
 	char s[96];
 };
@@ -164,7 +164,7 @@ static bool type_limits(const char *type, double *ret_least, double *ret_most)
 	return true;
 }
 
-/* Returns whether `text` is not a number that `type` allows; then sets *ret. */
+/* Whether `text` is not a number that `type` allows. Describes the allowed values in *ret. */
 static bool misfit_number(const char *type, const char *text, struct expected *ret)
 {
 	bool whole = is_whole(type), number, limited;
@@ -191,7 +191,7 @@ static bool misfit_number(const char *type, const char *text, struct expected *r
 	return !number || (limited && (x < least || x > most));
 }
 
-/* As misfit_number, for types that are texts. */
+/* Like misfit_number, for types that are texts. */
 static bool misfit_text(const char *type, const char *text, struct expected *ret)
 {
 	const char *to = strchr(text, '=');
@@ -310,7 +310,7 @@ static struct hr_query_arg *named_arg(struct hr_named_args *a, const char *text)
 	return NULL;
 }
 
-/* Whether `text` is `name=value`, and not a path or pattern that contains `=`. */
+/* Whether `text` is `name=value`, and not a path or a pattern that contains `=`. */
 static bool is_named_argument(const char *text)
 {
 	size_t n = strspn(text, "abcdefghijklmnopqrstuvwxyz_");
@@ -318,7 +318,9 @@ static bool is_named_argument(const char *text)
 	return n > 0 && text[n] == '=';
 }
 
-/* Reports, for example: slow has no argument 'rnk'; did you mean 'rank'? */
+/*
+ * Reports that `text` is no argument, for example: slow has no argument 'rnk'; did you mean 'rank'?
+ */
 static int refuse_word(const struct hr_named_args *a, const struct hr_named *q, const char *text,
 		       char **ret_error)
 {

@@ -7,12 +7,12 @@
  *               -- what it answers, in one line
  *               -- arg NAME TYPE DEFAULT: what it means
  *               -- known NAME: SELECT the values of that argument that the store has
- *               -- note: SELECT a line of text for each thing that its answer does not know
+ *               -- note: SELECT a line of text for each thing that its answer lacks
  *               -- column NAME, NAME: what they hold
  *               -- json: members that are NULL are left out       (for a format that does not allow null)
  *               -- text: each row is a line                       (instead of a table)
  *               -- shown: NAME NAME    the columns of a table, most important first (shown.h)
- *               -- fold: NAME          the last rows under 1 % of the sum of this column are one line
+ *               -- fold: NAME          last rows, each under 1 % of this column's sum, become one line
  *
  *           TYPE is VARCHAR, BIGINT, DOUBLE, either of these with limits as BIGINT[0,1024], COUNT (a
  *           BIGINT from 1 on), SECONDS (a DOUBLE from a microsecond on), SIZE (64GiB), PAIR (/A=/B),
@@ -45,8 +45,9 @@ extern const struct hr_named hr__verdict_list[];
 const struct hr_named *hr_named_find(const char *name);
 
 /*
- * Finds the verdict of a query. NAME.verdict.sql selects lines of text, each with a share that
- * determines its colour, from the table `answer`, which has the rows of the query. NULL: none.
+ * Finds the verdict of a query, NAME.verdict.sql, or NULL. A verdict selects lines of text from the
+ * table `answer`, which has the rows of the query. Each line has a share that determines its
+ * colour.
  */
 const struct hr_named *hr_verdict_find(const char *name);
 
@@ -80,8 +81,8 @@ int hr_named_args_declare(const struct hr_named *q, struct hr_named_args *ret);
 void hr_named_args_done(struct hr_named_args *a);
 
 /*
- * Call it after an empty answer. Prints each given argument whose value the store lacks, and some
- * values that the store has. Returns 0 or the error of hr_query_run.
+ * Call it after an empty answer. For each given argument whose value the store lacks, prints this
+ * and some values that the store has. Returns 0 or the error of hr_query_run.
  */
 int hr_named_absent(struct hr_query *q, const struct hr_named_args *a,
 		    const struct hr_sink *messages);

@@ -41,7 +41,10 @@ static void notes_add(struct notes *notes, const char *text)
 	notes_add_hint(notes, text, NULL);
 }
 
-/* A row of SQL, in which a hint follows a line end. Data contains none: it is escaped. */
+/*
+ * Adds a note that SQL selected. The text after a line end is its hint. (Texts of a recording are
+ * escaped, so they contain no line end.)
+ */
 static void notes_add_row(struct notes *notes, char *text)
 {
 	char *hint = strchr(text, '\n');
@@ -58,7 +61,7 @@ static int notes_begin(void *self, duckdb_result *result)
 	return 0;
 }
 
-/* Columns of notes.sql, all VARCHAR. Notes of a named query have only the first. */
+/* Columns of notes.sql, all VARCHAR. Notes of a named query have only the first one. */
 enum { NOTE_TEXT, NOTE_WHY, NOTE_COUNT, NOTE_BYTES, NOTE_UNSURE, NOTE_REST, NOTE_COLUMNS };
 
 static void add_row(struct notes *notes, struct hr_buffer *cells)
@@ -134,7 +137,7 @@ static int opens_in(void *self, duckdb_data_chunk chunk)
 	return 0;
 }
 
-/* Returns the recorded opens of data files, as in the summary; 0: unknown. */
+/* Returns how many opens of data files were recorded, as the summary counts them; 0: unknown. */
 static uint64_t recorded_opens(struct hr_query *q, const char *job)
 {
 	static const char sql[] =
@@ -155,7 +158,7 @@ static void add_left_out_of(struct hr_query *q, struct notes *notes, const char 
 {
 	char *text = hr_left_out_text(left_out, 0), *line;
 
-	if (text == NULL) /* the usual case, in which the rollups need not be read */
+	if (text == NULL) /* the usual case: the rollups need not be read */
 		return;
 	free(text);
 	text = hr_left_out_text(left_out, recorded_opens(q, job));

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * notes.h - what an answer does not cover: damage, losses, missing events, ends and ranks
+ * notes.h - what an answer lacks: damaged frames, losses, missing events, ends and ranks
  *
  * Call these functions between statements, from the thread that drives the query.
  */

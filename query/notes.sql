@@ -1,4 +1,4 @@
--- What an answer does not cover: one line of text each
+-- What an answer lacks: a line of text for each case
 -- Each table is read once only, because a scan reads frames of every stream.
 WITH every_job AS MATERIALIZED (SELECT cluster, job, attempt, nodes, ranks_expected, nodes_expected FROM hr_jobs()),
 every_node AS MATERIALIZED (

@@ -34,8 +34,8 @@ static uint64_t half_of_memory(void)
 }
 
 /*
- * For a collected stream, recent data shows that headraced runs, because the lock that shows it is
- * on the node.
+ * A lock shows that headraced runs. The lock of a collected stream is on another node, so there,
+ * recent data shows it.
  */
 static enum hr_stream_life life(const struct hr_query *q, const struct hr_stream *s)
 {
@@ -167,8 +167,8 @@ static bool node_streams_repeat(const struct hr_query *q)
 }
 
 /*
- * Prints a view's columns. `merge_times`: the first and last times of a file are those of all
- * streams together.
+ * Prints a view's columns. `merge_times`: takes the first and last times of a file from all streams
+ * together.
  */
 static void print_columns(FILE *to, const struct hr_sql_table *t, bool merge_times)
 {

@@ -46,13 +46,13 @@ void hr_query_free(struct hr_query *q);
 int hr_query_run(struct hr_query *q, const char *sql, const struct hr_query_arg *args,
 		 size_t n_args, const struct hr_query_sink *sink, char **ret_error);
 
-/* Like hr_query_run, but writes the answer to the options' parquet file. */
+/* Like hr_query_run, but writes the answer to the file `parquet` of the options. */
 int hr_query_parquet(struct hr_query *q, const char *sql, const struct hr_query_arg *args,
 		     size_t n_args, char **ret_error);
 
 /*
- * Keeps the answer of a SELECT as the temporary table `answer`, whose rows hr_row numbers in their
- * order, for further statements. Errors as of hr_query_run.
+ * Stores the answer of a SELECT in the temporary table `answer`, for further statements. Its column
+ * hr_row numbers the rows in their order. Errors as of hr_query_run.
  */
 int hr_query_keep(struct hr_query *q, const char *sql, const struct hr_query_arg *args,
 		  size_t n_args, char **ret_error);
@@ -70,7 +70,7 @@ const char *hr_query_table_name(unsigned i);
 uint64_t hr_query_damaged(struct hr_query *q, const char **ret_first);
 
 /*
- * How many batches the last statement has read and skipped so far. Any thread may call
+ * Number of batches that the last statement has read and skipped so far. Any thread may call
  * hr_query_scan.
  */
 struct hr_query_scan {

@@ -28,8 +28,8 @@ bool hr_question_init(struct hr_question *q, char *const *words, size_t n_words,
 void hr_question_done(struct hr_question *q); /* `q` may be all zero */
 
 /*
- * Reports that the typed word is no query, and names the nearest one, or all. `near` may already
- * have other candidates. `what`: "query" or "query or store".
+ * Reports that the word in `near` names no query, and suggests the nearest name, or lists all.
+ * `near` may already have other candidates. `what`: "query" or "query or store".
  */
 void hr_question_no_name(struct hr_near *near, const char *what, const struct hr_sink *messages);
 

@@ -13,14 +13,14 @@
 #include "query/tables/internal.h"
 #include "common/text.h"
 
-/* Replaces DuckDB's advice to change settings, which are locked. */
+/* Reports an error of DuckDB, without its advice to change settings: they are locked. */
 static int run_failed(char **ret_error, const char *text)
 {
 	static const char memory[] = "Out of Memory Error", own[] = "Binder Error: ";
 
 	/*
-	 * Errors of headrace's table functions name the argument, so neither a type nor a place in
-	 * the statement is needed.
+	 * Errors of headrace's table functions name the argument. Prints only this line, without
+	 * the kind of the error and the place in the statement.
 	 */
 	if (text != NULL && strncmp(text, own, sizeof(own) - 1) == 0 &&
 	    strncmp(text + sizeof(own) - 1, "hr_", 3) == 0) {
@@ -46,7 +46,7 @@ static void plain_statement(struct hr_query *q, const char *sql)
 
 /* ---- pruning, preparing ---- */
 
-/* Returns the parse tree as JSON (malloc'ed). NULL: DuckDB makes no tree of it. */
+/* Returns the parse tree as JSON (malloc'ed). NULL: DuckDB cannot make one. */
 static char *parse_tree(struct hr_query *q, const char *sql)
 {
 	duckdb_prepared_statement statement = NULL;
@@ -184,8 +184,8 @@ static duckdb_statement_type run_kind_of(struct hr_query *q, const char *sql)
 }
 
 /*
- * Whether a statement is EXPLAIN of a SELECT. EXPLAIN ANALYZE of another one, such as COPY, could
- * write.
+ * Whether a statement is EXPLAIN of a SELECT. EXPLAIN ANALYZE of another statement, such as COPY,
+ * could write.
  */
 static bool explains_select(struct hr_query *q, const char *sql)
 {
@@ -369,7 +369,10 @@ static void run_end(struct hr_query *q, duckdb_prepared_statement *statement, co
 	plain_statement(q, end);
 }
 
-/* Returns `before`, the statement without its end, and `after` (malloc'ed). NULL: no memory. */
+/*
+ * Puts the statement between `before` and `after`, without its semicolon (malloc'ed). NULL: no
+ * memory.
+ */
 static char *wrap_statement(const char *before, const char *sql, const char *after)
 {
 	size_t n = strlen(sql);
@@ -414,7 +417,7 @@ static char *copy_statement(const char *sql, const char *path)
 }
 
 /*
- * Runs `text`, a statement of `kind` that contains the SELECT `sql`, and frees it. NULL: no memory.
+ * Runs `text`, a statement of `kind` that contains the SELECT `sql`. Frees `text`; NULL: no memory.
  */
 static int run_around(struct hr_query *q, const char *sql, char *text, duckdb_statement_type kind,
 		      const struct hr_query_arg *args, size_t n_args, char **ret_error)

@@ -14,7 +14,7 @@
 #define ROW_COLUMN "hr_row" /* of hr_query_keep */
 #define TOP_ARG	   "top"
 
-#define VERDICT_LINES 12 /* of four jobs */
+#define VERDICT_LINES 12 /* enough for four jobs */
 
 bool hr_shown_has(const struct hr_named *q)
 {
@@ -109,8 +109,8 @@ static const struct hr_query_arg *top_arg(const struct hr_named_args *args, bool
 }
 
 /*
- * Counts the rows, and those that can be folded: the last ones, of which each has less than 1 % of
- * the sum of the column over all rows.
+ * Counts the rows, and those that can be folded: rows at the end, each of which has less than 1 %
+ * of the column's sum over all rows.
  */
 static int count_rows(struct hr_query *q, const char *fold, struct one_row *ret, char **ret_error)
 {
@@ -184,7 +184,7 @@ static enum column_fact fact_of(const struct one_row *facts, unsigned i, uint64_
 	return rows == 0 ? COLUMN_SAME : (enum column_fact)(facts->texts[i][0] - '0');
 }
 
-/* Returns the column that a word of `n` bytes names; facts->n: none. */
+/* Returns the index of the column with this name (`n` bytes); facts->n: there is none. */
 static unsigned column_find(const struct one_row *facts, const char *name, size_t n)
 {
 	unsigned i = 0;
@@ -200,7 +200,7 @@ static void add_column(FILE *to, const char *name, unsigned *n)
 	fprintf(to, "%s\"%s\"", (*n)++ == 0 ? "" : ", ", name);
 }
 
-/* Marks the columns of the line `shown`. */
+/* Sets `chosen` for the columns that the header line `shown` lists. */
 static void mark_listed(const char *line, const struct one_row *facts, bool *chosen)
 {
 	for (size_t n = strcspn(line, " \n"); n > 0; n = strcspn(line, " \n")) {
@@ -227,7 +227,7 @@ static void add_listed(FILE *to, const char *line, const struct one_row *facts, 
 
 /*
  * Chooses columns: those by which rows of several jobs differ, then those of the line `shown`.
- * *ret_more: how many other columns have values. `chosen`: as many as there are columns, all false.
+ * *ret_more: how many other columns have values. `chosen`: an element for each column, all false.
  */
 static void add_chosen(FILE *to, const struct hr_named *named, const struct one_row *facts,
 		       uint64_t rows, bool *chosen, unsigned *ret_more)
@@ -347,7 +347,9 @@ static int write_table(struct hr_query *q, const struct hr_named_args *args,
 	return r;
 }
 
-/* A verdict is about all rows, of which `top` limits only the table. */
+/*
+ * `whole`: keeps all rows, because a verdict is about all rows; then `top` limits only the table.
+ */
 static int keep_answer(struct hr_query *q, const struct hr_named_args *args, bool whole,
 		       char **ret_error)
 {

@@ -20,7 +20,7 @@
 
 /* How the table of a named query looks. */
 struct hr_shown_style {
-	unsigned width; /* of the terminal; 0: none, so that nothing is cut */
+	unsigned width; /* width of the terminal; 0: cut nothing */
 	bool colour;
 	bool all_columns;
 	bool raw;	    /* numbers without units, no folded rows */

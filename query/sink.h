@@ -6,7 +6,7 @@
 #define HEADRACE_QUERY_SINK_H
 
 struct hr_sink {
-	/* a message without its line end; further lines have hints */
+	/* `text`: a message without the last line end; its further lines are hints */
 	void (*line)(void *self, const char *text);
 	void *self;
 };

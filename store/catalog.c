@@ -52,7 +52,7 @@ struct opening {
 /* Is called for each folder in `fd`, in the order of names. */
 typedef int visit_folder(struct opening *o, int fd, const char *name);
 
-/* Reports a link in the place of a folder. Otherwise, its streams would be missing silently. */
+/* Reports a symbolic link in the place of a folder, because its streams are missing. */
 static void report_link(const struct opening *o, const char *name)
 {
 	if (!o->filter->one_user)
@@ -194,7 +194,7 @@ static int complete_start(struct hr__stream *s, const Headrace__StreamStart *sta
 	return s->view.cluster && s->view.boot_id ? 0 : -ENOMEM;
 }
 
-/* NULL: the segment has no StreamStart yet, or it is damaged (*damaged). */
+/* NULL: the segment has no StreamStart yet, or the StreamStart is damaged (*damaged). */
 static Headrace__Frame *read_start(struct hr__stream_folder *f, const char *name, bool *damaged)
 {
 	const uint64_t at = sizeof(struct hr_segment_hdr);
@@ -444,7 +444,10 @@ static int by_place_and_time(const void *a, const void *b)
 	return x->instance < y->instance ? -1 : x->instance > y->instance;
 }
 
-/* Returns the last process with a row or events. If a row is damaged, its events may remain. */
+/*
+ * Returns the highest number of a process that has a row or events: a damaged row may have left
+ * only events.
+ */
 static uint64_t last_proc(const struct hr_stream *s)
 {
 	uint64_t last = s->n_processes ? s->processes[s->n_processes - 1].msg->proc : 0;

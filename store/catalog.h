@@ -19,7 +19,7 @@
 
 struct hr__files;
 
-/* Small segments stay in memory. Otherwise, a query of many small jobs mostly opens files. */
+/* Small segments stay in memory. Otherwise, a query of many small jobs would mostly open files. */
 #define HR__CONTENT_BYTES (16u << 10) /* per segment */
 
 struct hr__segment {
@@ -76,15 +76,15 @@ struct hr__stream_folder {
 	const char *store;
 	const char *name; /* path in the store: "jobs/7/n1.ab" */
 	/*
-	 * Whether a writer had the folder before its names were read. Only a writer adds names, so
-	 * without one the names are complete.
+	 * Whether a writer had the lock before the folder's names were read. Only a writer adds
+	 * names, so without one the names are complete.
 	 */
 	bool locked;
 	struct hr__folder names;
 	struct hr__segment_file segment; /* the segment that was opened last */
 };
 
-/* Adds a line to hr_catalog_problems. Without memory, loses it, but then the open fails. */
+/* Adds a line to hr_catalog_problems. If memory is short, drops the line; the open then fails. */
 __attribute__((format(printf, 2, 3))) void hr__problem(struct hr_catalog *c, const char *format,
 						       ...);
 

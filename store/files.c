@@ -340,7 +340,7 @@ static struct file_text *read_text(const struct hr_stream *v, uint32_t frame)
 	struct hr_arena memory = {0}; /* cheaper than freeing thousands of rows after packing */
 	struct file_text *t = NULL;
 	Headrace__Frame *msg;
-	int r = -EBADMSG; /* if the footer is wrong */
+	int r = -EBADMSG; /* the result if the footer names another kind of frame here */
 
 	if (v->frames[frame].kind == HEADRACE__FRAME__BODY_PATHS)
 		r = hr_stream_read_into(v, frame, &memory, &msg);

@@ -165,7 +165,9 @@ int hr__index_add(struct hr__index *ix, uint64_t offset, uint32_t bytes, const H
 {
 	int r = 0;
 
-	/* The parts refer to the frame by its index. It is added last, when nothing can fail. */
+	/*
+	 * Adds the frame last, when nothing can fail. Its parts already refer to it by its index.
+	 */
 	if (ix->n_frames == UINT32_MAX)
 		return -ENOMEM;
 	if (msg->body_case == HEADRACE__FRAME__BODY_EVENTS)

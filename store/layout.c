@@ -374,8 +374,9 @@ int hr__folder_open(int dir_fd, const char *name, int *ret_fd)
 /* ---- locks ----------------------------------------------------------------------------------- */
 
 /*
- * F_OFD_SETLK, because a reader can query this lock. A reader would have to try flock(). A writer
- * that starts at this moment would then assume that another writer has the stream.
+ * F_OFD_SETLK, because a reader can query such a lock. With flock(), a reader would have to take
+ * the lock for a moment. A writer that starts at this moment would then assume that another writer
+ * has the stream.
  */
 static struct flock whole_file(short type)
 {

@@ -55,7 +55,7 @@ int hr__folder_owner(int dir_fd, uint32_t *ret_uid)
 		*ret_uid = state.uid;
 		return 0;
 	}
-	if (r < 0 && r != -ENOENT) /* the content is unknown, so do not guess the owner */
+	if (r < 0 && r != -ENOENT) /* the content is unreadable: do not guess the owner */
 		return -ENODATA;
 	r = hr_segments_list(dir_fd, &segments, &n);
 	if (r < 0)

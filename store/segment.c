@@ -195,8 +195,9 @@ static int frame_at(struct window *w, uint64_t offset, const uint8_t **ret, size
 }
 
 /*
- * Finds the next whole frame after damage. A magic without a frame may cost a CRC over 64 MiB, so
- * the search ends after the work of a few passes. The bytes from there on count as tail.
+ * Finds the next whole frame after damage. Each magic that begins no frame may cost a CRC over 64
+ * MiB. So the search ends when it has read a few times the size of the source. The bytes from there
+ * on count as tail.
  */
 static int next_frame(struct window *w, uint64_t *offset, const uint8_t **ret, size_t *ret_bytes)
 {

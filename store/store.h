@@ -102,7 +102,7 @@ int hr_store_check(const char *path);
 
 /*
  * For a collector: hr_store_create, then locks the store until *ret_fd is closed. -EBUSY: another
- * collector holds it. Runs that write into the store already continue; new ones are refused.
+ * collector holds it. Runs that already write into the store continue; new runs are refused.
  */
 int hr_store_hold(const char *path, int *ret_fd);
 
@@ -126,7 +126,7 @@ struct hr_store_outline {
 	uint32_t uid; /* owner of the folder */
 	size_t jobs;
 	char last_job[256];  /* the job whose last stream is the newest; "": no job */
-	uint64_t changed_ns; /* when that stream began (wall clock), or the empty store */
+	uint64_t changed_ns; /* wall clock: when this stream or, without a job, the store began */
 	uint64_t bytes;	     /* of all streams, if requested */
 };
 
@@ -338,7 +338,7 @@ size_t hr_catalog_problems(const struct hr_catalog *c, const struct hr_problem *
 /* True: a stream has a journal and no writer. Then call hr_store_recover (daemon/node). */
 bool hr_catalog_journals(const struct hr_catalog *c);
 
-/* A job from which whole streams were removed, by age, by size or by hand. */
+/* A job of which whole streams were removed, because of their age or size, or by an operator. */
 struct hr_retired {
 	char *job;
 	unsigned streams;

@@ -367,7 +367,10 @@ static int by_proc(const void *a, const void *b)
 	return x->order < y->order ? -1 : 1;
 }
 
-/* The team of a worker is its rank. Without ranks, it is its parent, with the highest bit set. */
+/*
+ * Processes with equal results share numbers of workers: those of a rank or, without ranks, of a
+ * parent (with the highest bit set).
+ */
 static uint64_t team_of(const struct hr_process *p)
 {
 	return p->rank >= 0 ? (uint64_t)p->rank : UINT64_C(1) << 63 | p->msg->parent_proc;
@@ -382,8 +385,8 @@ static int by_number(const void *a, const void *b)
 
 /*
  * If DataLoader workers reported their numbers, other children of their rank are not workers. The
- * daemon knows this only after the first report, so children that ended before it still have slots.
- * Removes these slots.
+ * daemon knows this only after the first report, so children that ended before it still have
+ * numbers of workers. Removes these numbers.
  */
 static int drop_slots(struct hr_process *processes, size_t n)
 {

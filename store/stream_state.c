@@ -12,7 +12,7 @@
 
 #define STATE_MAX_BYTES 4096u
 
-/* Copies the fields that have the same form in the file. */
+/* Copies the fields that have the same type in memory and in the file. */
 #define COPY_FIELDS(to, from)                                                                      \
 	((to)->by_node = (from)->by_node, (to)->mark = (from)->mark,                               \
 	 (to)->connected = (from)->connected, (to)->heard_ns = (from)->heard_ns,                   \

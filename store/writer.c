@@ -62,7 +62,7 @@ static int writer_make_room(struct hr_writer *w, uint64_t bytes)
 /* Cuts the open segment after its last frame: removes a failed write and the reserved space. */
 static void cut(struct hr_writer *w)
 {
-	/* If this fails, the next append or the recovery removes them. */
+	/* If this fails, the next append or the recovery cuts the segment. */
 	(void)!ftruncate(w->fd, (off_t)w->offset);
 	w->room_end = w->offset;
 }
@@ -481,7 +481,9 @@ static int sync_folders(struct hr_writer *w)
 	return r;
 }
 
-/* For the open segment, uses the descriptor of the writes, which reports all their errors. */
+/*
+ * Syncs the open segment by the descriptor that wrote it, which reports all errors of its writes.
+ */
 static int sync_segment(const struct hr_writer *w, uint32_t number)
 {
 	struct hr__source source;

@@ -12,7 +12,7 @@
 
 static int index_frame(void *context, uint64_t offset, uint32_t bytes, const Headrace__Frame *msg)
 {
-	/* A footer without a whole trailer: its frames belong to the tail. */
+	/* A footer whose trailer is not whole: its frames belong to the tail. */
 	if (msg->body_case == HEADRACE__FRAME__BODY_INDEX)
 		return -ECANCELED;
 	return hr__index_add(context, offset, bytes, msg);

@@ -109,7 +109,7 @@ static void pending_open(struct hr_attach *a, struct pending_attach *g, int fd)
 /*
  * Returns the first connection in the hand-off queue; -1: none. The connection and its messages
  * stay in the queue until the connection is answered, refused or counted, so that they survive a
- * kill of headraced. At the end of the queue, this function stops watching it.
+ * kill of headraced. If the queue has ended, this function stops watching it.
  */
 static int peek_handoff(struct hr_attach *a)
 {
@@ -161,7 +161,10 @@ static void accept_all(struct hr_attach *a)
 		pending_open(a, g, fd);
 		if (a->c.handoff_fd > 0) {
 			hr_passfd_drop(a->listen_fd);
-			/* Release: hr_attach_use reads this counter, then the clients. */
+			/*
+			 * Release, because hr_attach_use reads this counter first, and then the
+			 * clients.
+			 */
 			__atomic_add_fetch(&a->served, 1, __ATOMIC_RELEASE);
 			a->takeover = false;
 		}
@@ -209,7 +212,10 @@ static bool handle(struct hr_attach *a, uint64_t data)
 			pending_read(a, &a->pending[i]);
 		return true;
 	case EV_PIDFD:
-		/* Children that connected before the end of the process must find it. */
+		/*
+		 * First accepts waiting connections: children that connected before their parent
+		 * ended must find the parent.
+		 */
 		accept_all(a);
 		if (a->clients[i].pidfd >= 0 && hr_pidfd_ended(a->clients[i].pidfd))
 			hr__client_gone(a, i, NULL);

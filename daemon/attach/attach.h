@@ -23,7 +23,7 @@ struct hr_attach_config {
 	const char *socket;
 	int listen_fd;	/* a listening socket at `socket`, which the caller owns; 0: none */
 	int handoff_fd; /* the hand-off queue (passfd.h), which the caller owns; 0: none */
-	uint32_t uid;	/* other users, except root, are refused */
+	uint32_t uid;	/* the owner of the job; other users, except root, are refused */
 	const char *ranks, *local_ranks;
 	uint32_t max_sessions;
 	uint64_t max_ring_bytes;

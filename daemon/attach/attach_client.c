@@ -163,7 +163,7 @@ int hr_attach_adopt(struct hr_attach *a, const struct hr_session *s, uint64_t st
 
 	c.pidfd = (int)syscall(SYS_pidfd_open, c.pid, 0);
 	/*
-	 * Reads the start time when the pidfd is open, because the kernel cannot reuse the pid
+	 * Reads the start time while the pidfd is open, because the kernel cannot reuse the pid
 	 * then.
 	 */
 	r = c.pidfd < 0 || hr_procstat_read(c.pid, &stat) || stat.start_time != start_time ? -ESRCH

@@ -18,7 +18,10 @@
 #include "daemon/base/served.h"
 
 #define JOURNAL_WAIT_NS UINT64_C(20000000)
-/* Longer for an offer, because its client does not wait, and does not repeat it. */
+/*
+ * An offer waits longer for room in the journal, because its client does not wait, and sends it
+ * only once.
+ */
 #define JOURNAL_WAIT_OFFER_NS UINT64_C(1000000000)
 
 static uint64_t next_proc(struct hr_attach *a)
@@ -301,8 +304,9 @@ static void find_replaced(struct hr_attach *a, struct handshake *v)
 
 /*
  * Opens a pidfd and reads /proc/PID/stat. If the process has exited and left an offer, only the
- * hello describes it. Its parent's pid is then valid if both are in headraced's pid namespace,
- * where the hello's pid equals the kernel's. -ESRCH: the process has exited without an offer.
+ * hello describes it. Its parent's pid is used only if process and headraced share a pid namespace:
+ * then the hello has the pid that the kernel reports. -ESRCH: the process has exited without an
+ * offer.
  */
 static int attach_handshake_identify(struct hr_attach *a, struct handshake *v, bool abandoned)
 {
@@ -342,8 +346,9 @@ static int attach(struct hr_attach *a, struct handshake *v, bool abandoned, stru
 }
 
 /*
- * Journals a program that was started without the shim as a process without operations, unless
- * probes record it. If libc started the program (posix_spawn), the pid of the program is unknown.
+ * For a program that was started without the shim, journals a process without operations, unless
+ * probes record the program. If libc started the program (posix_spawn), the pid of the program is
+ * unknown.
  */
 static void note_unrecorded(struct hr_attach *a, struct handshake *v)
 {
@@ -437,8 +442,8 @@ static int attach_handshake_answer(struct hr_attach *a, int fd, struct handshake
 }
 
 /*
- * Counts a process that is not recorded. Does not count one that connects again: it left no offer,
- * or a previous daemon read its hello before that daemon was killed (`takeover`).
+ * Counts a process that is not recorded, unless it connects again. It does so if it left no offer,
+ * or (`takeover`) if a previous daemon was killed after it had read the hello.
  */
 static void count_refusal(struct hr_attach *a, const struct handshake *v, int status)
 {
@@ -451,9 +456,9 @@ static void count_refusal(struct hr_attach *a, const struct handshake *v, int st
 }
 
 /*
- * Passes the session to the drain thread, together with the exits of processes that died before it,
- * because these decide which slot of a worker is free. The ATTACH entry precedes the END entries,
- * so that the engine finds a parent that has ended.
+ * Passes the session to the drain thread, together with the exits of processes that died before its
+ * hello, because these decide which numbers of workers are free. The ATTACH entry precedes the END
+ * entries, so that the engine finds a parent that has ended.
  */
 static void hand_over(struct hr_attach *a, const struct handshake *v)
 {
@@ -487,10 +492,12 @@ void hr__handshake(struct hr_attach *a, const struct pending_attach *g, uint32_t
 		ack.abi = v.hello.abi;
 	if (ack.status)
 		count_refusal(a, &v, ack.status);
-	/* Offers, invalid hellos and clients that a previous daemon attached get no answer. */
+	/*
+	 * Offers, invalid hellos, and clients that a previous daemon has attached, get no answer.
+	 */
 	if (ack.status != -EBADMSG && ack.status != -EALREADY && !v.offered)
 		reply(a, g->fd, &ack, ack.status ? -1 : map_fd, v.hello.kind == HR_HELLO_ATTACH);
-	/* The process waits for the answer, so all other work follows the answer. */
+	/* The process waits for the answer, so all other work comes after the answer. */
 	if (v.session)
 		hand_over(a, &v);
 	if (!ack.status && v.replaces != UINT32_MAX)

@@ -8,7 +8,7 @@
 
 #include "daemon/base/hello.h"
 
-/* Room for descriptors of one message, so that a second one is noticed. */
+/* Room for two descriptors in a message, to find messages with more than one. */
 #define DESCRIPTORS_MOST 2u
 #define SLACK_NS	 UINT64_C(20000000) /* the resolution of a start time is 10 ms */
 /* The first calibration of the clock is wrong by at most 1/1000 of the offer's age. */

@@ -5,9 +5,9 @@
 #define EXPECTED (-1) /* a connection is being accepted; its pid is unknown */
 
 /*
- * If a daemon was killed during an accept, but was not stopped (SIGSTOP) before, its client made no
- * offer. The client still waits and connects again, so it is no orphan. A new daemon starts within
- * this time after such a kill. If more time has passed, the daemon was stopped.
+ * After a kill, the next daemon starts within this time. If the kill happened during an accept, the
+ * client still waits and connects again, so it is no orphan. If more time has passed, the daemon
+ * was stopped (SIGSTOP) before the kill, and the client may have made an offer.
  */
 #define STOPPED_NS UINT64_C(300000000)
 

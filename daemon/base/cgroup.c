@@ -43,7 +43,7 @@ static bool own_path(char *ret, size_t bytes)
 	return true;
 }
 
-/* Whether this process is in the folder with this id, or below it. */
+/* Whether this process is in the cgroup with this id, or below it. */
 static bool is_around_us(uint64_t id)
 {
 	char own[CGROUP_PATH / 2], path[CGROUP_PATH];

@@ -30,9 +30,10 @@ int hr_passfd_open(int ret[2]);
 int hr_passfd_send(int queue, uint32_t word, int fd);
 
 /*
- * Reads the first connection, which stays in the queue. *ret_fd: a new descriptor of it, which the
- * caller owns, and whose MSG_PEEK starts at the first message; -1: the entry has none, or no
- * descriptor is free. Returns 0; -EAGAIN: the queue is empty; -EPIPE: the other socket is closed.
+ * Reads the first connection, which stays in the queue. *ret_fd: a new descriptor of the
+ * connection, owned by the caller; its MSG_PEEK starts at the first message. -1: the entry has no
+ * descriptor, or no number is free for it. Returns 0; -EAGAIN: the queue is empty; -EPIPE: the
+ * other socket is closed.
  */
 int hr_passfd_peek(int queue, uint32_t *ret_word, int *ret_fd);
 

@@ -61,7 +61,7 @@ size_t hr_privacy_room(size_t bytes);
 /* Writes the path without its hidden parts, and without a NUL. Returns the bytes written. */
 size_t hr_privacy_path(struct hr_privacy *p, const uint8_t *path, size_t bytes, uint8_t *out);
 
-/* The hash that replaces the hash of a path. */
+/* Returns the hash that is stored instead of the hash of a path. */
 uint64_t hr_privacy_hash(struct hr_privacy *p, uint64_t hash);
 
 /* Returns the number of leading bytes of a command line that may be stored. */

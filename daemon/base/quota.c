@@ -83,7 +83,7 @@ uint32_t hr_cpu_quota_milli(pid_t pid)
 	snprintf(name, sizeof(name), "/proc/%d/cgroup", (int)pid);
 	if (!hr_procfs_text(name, text, sizeof(text)))
 		return 0;
-	/* Without a line that was cut. */
+	/* Leaves out a last line that was cut. */
 	for (; (end = strchr(line, '\n')) != NULL; line = end + 1) {
 		*end = '\0';
 		controllers = strchr(line, ':');

@@ -37,7 +37,7 @@ struct hr_node_config {
 	const char *job_name, *account, *partition;
 	const char *const *labels; /* "k=v", NULL-terminated; may be NULL */
 	int level;		   /* enum hr_level */
-	/* Maximum size of the stream; then, only counters are recorded; 0: no limit. */
+	/* When the stream has this size, headraced records only counters; 0: no limit. */
 	uint64_t max_bytes;
 	const char *ranks; /* ranks to record: "0-47,64"; NULL: all */
 	const char *local_ranks;

@@ -83,12 +83,12 @@ struct hr_private_config {
 	const char *tls_cert, *tls_key, *tls_ca; /* NULL: plain TCP */
 	bool tls_later;				 /* see uplink.h; it is not packed */
 	uint64_t spool_bytes;			 /* limit of the spool */
-	/* Headraced sends frames for at most this long after the end of the job. */
+	/* How long headraced sends frames after the end of the job. */
 	uint64_t drain_ms;
 	/* only for jobs of the node service (service/service.h) */
 	const char *scheduler;	      /* the job's id in the environment of its processes */
 	const char *end_state;	      /* state in which the job ends; NULL: it has not ended */
-	const char *cgroup;	      /* probes record its processes; NULL: none */
+	const char *cgroup;	      /* the cgroup whose processes probes record; NULL: none */
 	bool registered;	      /* a prolog has registered the job */
 	bool killed;		      /* a signal ended the job's script */
 	unsigned policy;	      /* enum hr_policy of service/policy.h */
@@ -101,8 +101,8 @@ struct hr_private_config {
 int hr_private_config_write(const struct hr_private_config *config, int fd);
 
 /*
- * A hash of all labels ("k=v", NULL-terminated). A run that joins compares it with that of its own
- * labels.
+ * A hash of all labels ("k=v", NULL-terminated). A run that joins compares this hash with the hash
+ * of its own labels.
  */
 uint64_t hr_private_labels_id(const char *const *labels);
 
@@ -114,7 +114,7 @@ void hr_private_config_done(struct hr_private_config *config);
 
 struct hr_fs_kind {
 	const char *name; /* "ext4", "nfs", "lustre"...; "unknown" */
-	bool network;	  /* there, mapped files are slow, or lose data in a crash */
+	bool network;	  /* true: mapped files are slow there, or lose data in a crash */
 };
 
 int hr_fs_kind(const char *path, struct hr_fs_kind *ret);

@@ -12,7 +12,7 @@
 
 #define SLEEP_MIN_NS  UINT64_C(1000000)
 #define SLEEP_BUSY_NS UINT64_C(20000000) /* longest sleep while there is traffic */
-/* Added for each ring, because a check costs two cache misses. */
+/* Added to each sleep for each ring, because a check of a ring costs two cache misses. */
 #define SLEEP_RING_NS UINT64_C(20000)
 /*
  * Longest sleep while a ring fills whose owner has no node page, and so cannot ring the doorbell.
@@ -367,9 +367,9 @@ int hr_drain_start(struct hr_drain *d)
 }
 
 /*
- * Sends messages, which the thread gets together. A new session with a node page needs no wake-up,
- * because its client rings the doorbell when a ring fills. The end of the image that it replaced
- * needs none either.
+ * Sends messages; the drain thread gets all of them at once. It need not be woken for a new session
+ * with a node page, because the client rings the doorbell when a ring fills. It need not be woken
+ * for the end of the image that this session replaced.
  */
 static void send(struct hr_drain *d, struct message *messages, size_t n)
 {
@@ -379,7 +379,10 @@ static void send(struct hr_drain *d, struct message *messages, size_t n)
 	for (size_t i = 0; i < n; i++) {
 		struct message *m = malloc(sizeof(*m));
 
-		/* If headraced does not read its rings, the client drops and counts records. */
+		/*
+		 * Without memory for the message, headraced will not read the rings: the client
+		 * drops and counts records.
+		 */
 		if (!m) {
 			hr_session_free(messages[i].session);
 			hr_map_close(&messages[i].map);

@@ -32,7 +32,7 @@ static void journal_known(struct hr_drain *d, uint32_t n)
 	struct hr_entry_known *in =
 	    hr_journal_reserve(d->c.journal, sizeof(*in) + n * sizeof(in->rows[0]), 0);
 
-	if (!in) /* impossible, because all other entries leave HR_KNOWN_SLACK */
+	if (!in) /* impossible, because all other entries leave HR_KNOWN_SLACK free */
 		return;
 	in->n = n;
 	hr_engine_known_rows(d->c.engine, in->rows);
@@ -59,7 +59,10 @@ static void apply_committed(struct hr_drain *d, bool locked)
 	}
 }
 
-/* Continues in the other half. The caller has the journal's lock; it is released during a wait. */
+/*
+ * Makes a journal checkpoint: continues in the other half. The caller has the journal's lock; it is
+ * released during a wait.
+ */
 static void checkpoint(struct hr_drain *d)
 {
 	uint64_t full = hr_journal_gen(d->c.journal);

@@ -81,7 +81,7 @@ void hr__drain_read_mounts(struct hr_drain *d, int32_t pid, uint64_t now_ns);
  */
 uint64_t hr__drain_sweep(struct hr_drain *d);
 
-/* Sweeps until it has taken as many slots as all rings have, because one entry may have fewer. */
+/* Sweeps until all slots that the rings can hold were taken, because one sweep may take fewer. */
 void hr__drain_sweep_out(struct hr_drain *d);
 
 /* Journals the operations and regions that the threads of a session have not finished. */

@@ -67,10 +67,10 @@ static void wait_with(struct hr_feed *f, struct feed_image *img, const struct hr
 }
 
 /*
- * Whether the shim records this operation, although no cell shows it. In the thread that attaches,
- * these are the operations since the start of the call at whose end it attaches. Other threads
- * (after an offer, all threads) may be in a call that they will record. The start of this call is
- * unknown, so each operation that ends after began_ticks counts.
+ * Whether the shim records this operation, although no cell shows it. A process attaches at the end
+ * of a call: in the attaching thread, this is true from the start of this call on. Other threads
+ * (after an offer, all threads) may be in a call that they will record. Its start is unknown, so
+ * each operation that ends after began_ticks counts.
  */
 static bool is_shims(const struct hr_feed *f, const struct feed_image *img,
 		     const struct hr_probe_op *r)
@@ -125,7 +125,7 @@ void hr_feed_session(struct hr_feed *f, const struct hr_session *s)
 
 	if (!img)
 		return;
-	/* The hello is late, so the earlier operations remain those of a separate process. */
+	/* The hello came too late, so the earlier operations remain those of a separate process. */
 	if (img->state == FEED_PROBED) {
 		hr__feed_flush(f, img);
 		hr__drain_end(f->d, img->proc, "exec");
@@ -265,7 +265,10 @@ static bool sums_due(const struct hr_feed *f, uint64_t now_ns)
 		(hr_probes_full(f->probes) || f->last_name - f->turned_name > NAMES_MOST));
 }
 
-/* Takes records, and sums when they are due: later, the maps might be full, or files forgotten. */
+/*
+ * Takes records, and sums when they are due. If it took sums later, the maps might be full, or
+ * files forgotten.
+ */
 static uint64_t take_records(struct hr_feed *f)
 {
 	uint64_t all = 0, n, now_ns;
@@ -280,7 +283,7 @@ static uint64_t take_records(struct hr_feed *f)
 	return all;
 }
 
-/* Takes the sums of both sides of the maps: last the side in use, after its records. */
+/* Takes the sums of both sides of the maps. Takes the side in use last, after its records. */
 static void take_all_sums(struct hr_feed *f, uint64_t now_ns, bool all)
 {
 	const struct timespec turn = {.tv_nsec = HR_PROBES_TURN_NS};

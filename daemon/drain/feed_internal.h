@@ -36,7 +36,7 @@ struct feed_image {
 	uint64_t ended_ns; /* 0: it has not ended */
 	uint64_t index;	   /* index of the next slot */
 	enum feed_state state;
-	struct hr_probed probed; /* from its session */
+	struct hr_probed probed; /* what its session states about the hello */
 	uint32_t next_unused;	 /* while the slot is unused */
 	uint32_t tgid;
 	bool left_out; /* it is deselected, so it is not recorded */

@@ -27,9 +27,9 @@ static struct feed_sum *feed_sums_add(struct hr_feed *f)
 }
 
 /*
- * Drops a sum for which there is no room, or whose process is unknown. Its operations are missed if
- * they have no record (they are in a tally, or the buffer was full). Otherwise only the audit lacks
- * them.
+ * Drops a sum for which there is no room, or whose process is unknown. If its operations have no
+ * records (they are in a tally, or the buffer was full), they count as missed. Otherwise only the
+ * audit lacks them.
  */
 static void miss(struct hr_feed *f, bool tally, uint32_t kind, uint64_t count)
 {
@@ -90,7 +90,7 @@ static uint16_t cause_of(const struct feed_image *img, const struct feed_name *n
 {
 	if (n && !hr__feed_recorded(n))
 		return HR_CAUSE_EXCLUDED;
-	if (s->tally && !n) /* the table no longer has its file */
+	if (s->tally && !n) /* the table of names no longer has its file */
 		return HR_CAUSE_LOST;
 	switch (s->key.kind) {
 	case HR_SUM_LOST:
@@ -267,7 +267,7 @@ static int feed_sums_compare(const void *a, const void *b)
 	return (x->tally == NULL) - (y->tally == NULL);
 }
 
-/* Whether the NAME record of its file is still in the buffer. */
+/* Whether the NAME record of the sum's file is still in the buffer. */
 static bool is_early(const struct hr_feed *f, const struct feed_sum *s)
 {
 	return HR_COVER_NAMED(s->key.cell_op) && s->key.file > f->last_name &&

@@ -163,7 +163,7 @@ void hr__fd_move(struct fold *f, struct operation *op)
 		op->offset2 = fd_moved(f, op->pair->fd, op->path2, op->pair->offset, op->of.bytes);
 }
 
-/* Whether a record of the kernel came late, so that its descriptor already has a newer file. */
+/* Whether a record of the kernel came so late that its descriptor already has a newer file. */
 static bool is_reopened(const struct fold *f, const struct operation *op)
 {
 	const struct hr_place *place = hr_position_get(&f->p->positions, op->r->fd);

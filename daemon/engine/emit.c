@@ -303,7 +303,8 @@ static void fill_rollup(struct hr_out *o, Headrace__Rollup *m, const struct hr_r
 }
 
 /*
- * The loss if this frame is dropped. Its operations are also lost if there are no events of them.
+ * What is lost if this frame is dropped. If there are no events of its operations, these are lost,
+ * too.
  */
 static struct hr_loss absence_of_rollups(const Headrace__RollupBatch *m)
 {
@@ -498,7 +499,10 @@ static Headrace__JobEvent__LabelsEntry **copy_labels(struct hr_arena *arena,
 	return labels;
 }
 
-/* The frame needs a copy: a snapshot may replace the engine's job while the appender packs it. */
+/*
+ * The frame needs a copy: a snapshot may replace the engine's job while the appender packs the
+ * frame.
+ */
 static Headrace__JobEvent *copy_job(struct hr_arena *arena, const Headrace__JobEvent *job)
 {
 	Headrace__JobEvent *m = hr_arena_copy(arena, job, sizeof(*job));

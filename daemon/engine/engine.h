@@ -59,7 +59,7 @@ void hr_engine_take(struct hr_engine *e, struct hr_out_list *ret);
 
 /* The number of files that the next KNOWN entry must name. */
 uint32_t hr_engine_known(const struct hr_engine *e);
-/* Fills the rows of this entry. Then these files count as named. */
+/* Fills the rows of the next KNOWN entry. Afterwards, these files count as named. */
 void hr_engine_known_rows(struct hr_engine *e, struct hr_known_row *rows);
 
 /*
@@ -83,9 +83,9 @@ int hr_engine_count_lost(const struct hr_engine *prefix, struct hr_journal *j, s
 
 /*
  * Call it after a replay that found damage, or without a replay if the journal is lost. If the
- * store has frames that the replay did not make, these may contain the engine's open sums. Then it
- * drops these sums, and reports `lost` with a count of 0. If the journal has lost the beginning of
- * the job, this function ends the stream; otherwise, the caller must do so. `end_seq`:
+ * store has frames that the replay did not make, these may contain the engine's open sums. Then
+ * this function drops these sums, and reports `lost` with a count of 0. If the journal has lost the
+ * beginning of the job, this function ends the stream; otherwise, the caller must do so. `end_seq`:
  * hr_journal_end_seq, or 0.
  */
 void hr_engine_give_up(struct hr_engine *e, uint64_t store_mark, uint64_t end_seq,
@@ -119,7 +119,7 @@ uint32_t hr_engine_level(const struct hr_engine *e);
 bool hr_engine_stopped(const struct hr_engine *e);
 uint64_t hr_engine_now(const struct hr_engine *e); /* CLOCK_BOOTTIME of the last tick, ns */
 
-/* Returns whether a tick would make a frame. */
+/* Returns whether a TICK entry would make a frame. */
 bool hr_engine_waiting(const struct hr_engine *e);
 
 /* The pid whose mountinfo the caller should read now; 0: none. The call clears this request. */

@@ -263,7 +263,9 @@ static int add_write(struct hr_filerec *r, const struct hr_file_op *op)
 	return result;
 }
 
-/* Failed reads and writes are calls without bytes; failed opens are only meta operations. */
+/*
+ * Failed reads and writes count as calls without bytes; failed opens count only as meta operations.
+ */
 static void add_meta(struct hr_filerec *r, const struct hr_file_op *op)
 {
 	static const uint8_t count_of[] = {

@@ -65,7 +65,7 @@ struct hr_filerec_past {
 	uint64_t ops, bytes_read, bytes_written, dur_ns, max_ns;
 };
 
-/* It is small, because thousands are in use. Counts between two checkpoints fit into 32 bits. */
+/* Kept small, because thousands are in use: counts between two checkpoints fit into 32 bits. */
 struct hr_filerec {
 	struct hr_filerec_tail t;
 	bool dirty; /* it has counts to send */

@@ -92,9 +92,9 @@ static void add_to_file(struct fold *f, uint32_t path, uint32_t api, const struc
 }
 
 /*
- * Adds a copy from the first file to the second. The time counts for one file only: for the second
- * if the call has the class write, else for the first. If only one file is recorded, it counts for
- * this one.
+ * Adds a copy from the first file to the second. Its time counts for one file only: the second if
+ * the call has the class write, else the first. If only one of the files is recorded, the time
+ * counts for that file.
  */
 static void add_to_both(struct fold *f, const struct operation *op)
 {

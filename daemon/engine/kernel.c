@@ -117,8 +117,9 @@ static bool makes_sense(const struct hr_engine *e, const struct hr_kernel_row *r
 }
 
 /*
- * The stream file id that records of this process have; 0: none. An unknown file gets a new id (its
- * path may be in an earlier Paths frame), unless it is excluded, or only the kernel has its name.
+ * The stream's id of the row's file, as in records of this process; 0: none. An unknown file gets a
+ * new id (its path may be in an earlier Paths frame), unless it is excluded, or only the kernel has
+ * its name.
  */
 static uint32_t file_of(struct hr_engine *e, struct hr_proc *p, const struct hr_kernel_row *row)
 {

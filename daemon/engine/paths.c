@@ -19,10 +19,7 @@ static int paths_room_for(void **v, uint32_t *room, uint32_t n, size_t size)
 	return 0;
 }
 
-/*
- * A hash of a text, never 0. It differs between machines, because it reads words, but it is in no
- * stored format.
- */
+/* A hash of a text, never 0. It depends on the byte order of the machine, so it is never stored. */
 static uint64_t text_check(const uint8_t *text, uint32_t bytes)
 {
 	uint64_t h = bytes, word;

@@ -19,13 +19,14 @@
 
 struct hr_path {
 	uint64_t hash;
-	uint64_t check;		  /* hash of the text; 0: the text is unknown */
-	uint32_t id;		  /* stream file id */
-	uint32_t epoch;		  /* number of checkpoints when it was last used */
-	uint16_t mount;		  /* stream mount id, 0: unknown */
-	uint16_t scope : 1;	  /* 0 data, 1 runtime */
-	uint16_t mount_exact : 1; /* it comes from an open file: links in the path are followed */
-	uint32_t fresh;		  /* index of its row in `fresh` + 1; 0: none */
+	uint64_t check;	    /* hash of the text; 0: the text is unknown */
+	uint32_t id;	    /* stream file id */
+	uint32_t epoch;	    /* number of checkpoints when it was last used */
+	uint16_t mount;	    /* stream mount id, 0: unknown */
+	uint16_t scope : 1; /* 0 data, 1 runtime */
+	/* the mount comes from an open file, so links in the path were followed */
+	uint16_t mount_exact : 1;
+	uint32_t fresh; /* index of its row in `fresh` + 1; 0: none */
 };
 
 struct hr_fresh_path {

@@ -51,7 +51,7 @@ static void take_path(struct fold *f, const struct hr_record *r, const uint8_t *
 	name.mount_exact = r->ret >= 0 && name.mount != 0;
 	if (missing)
 		e->mounts_wanted = f->p->id.proc;
-	/* The process has sent this text before, because the hash has a collision. */
+	/* If this hash has a collision, the process has sent its text before. */
 	for (uint32_t i = 0; i < f->p->n_collisions; i++)
 		if (f->p->collisions[i].hash == r->file)
 			return;
@@ -158,8 +158,9 @@ static uint32_t records_take(struct fold *f, const struct hr_record *r, uint32_t
 /* ---- prefetching ----------------------------------------------------------------------------- */
 
 /*
- * With many files, the tables are larger than caches. So three steps prefetch what a record needs:
- * its file, then the file record. Each step runs a stretch of slots after the step that it needs.
+ * With many files, the tables are larger than the caches. So three steps prefetch what a record
+ * needs: the cell of its file in the hash map, the row of the file, the file record. Each step runs
+ * a stretch of slots after the one before, when the memory that it needs has arrived.
  */
 #define STRETCH	     16u /* slots */
 #define STRETCH_MOST 8u	 /* distinct files in a stretch */

@@ -386,7 +386,7 @@ int hr__apply_left_regions(struct hr_engine *e, const struct hr_entry_left_regio
 							  in->what == HR_LEFT_SPANS, i);
 
 		last = f.ring->last_region;
-		if (r.file != 0 && !seen(f.p, &r)) /* 0: the thread was changing the cell */
+		if (r.file != 0 && !seen(f.p, &r)) /* file 0: the thread was changing the cell */
 			hr__region_take(&f, &r, NULL);
 		f.ring->last_region = last; /* a cell is not a record of the ring */
 	}

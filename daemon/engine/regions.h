@@ -32,7 +32,7 @@ struct hr_region_state {
 	char *texts;
 	uint64_t n_bytes;
 	struct hr_regions *open; /* the open frame; NULL: none */
-	/* Placeholders in `open`, for keys that may be in a ring that is read later. */
+	/* Placeholders in `open` for names whose keys may be in a ring that is read later. */
 	struct {
 		uint64_t id;
 		uint32_t text;

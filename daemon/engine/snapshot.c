@@ -197,8 +197,8 @@ static uint64_t proc_bytes(const struct hr_proc *p, uint32_t cmdline_most)
 }
 
 /*
- * Returns the length to which command lines are cut so that all processes fit. Most command lines
- * are already in the store.
+ * Returns the length to which command lines are cut so that all processes fit. The store already
+ * has most of them.
  */
 static uint32_t cmdline_most(const struct hr_engine *e, uint64_t room)
 {

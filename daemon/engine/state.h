@@ -38,7 +38,7 @@ struct hr_identity {
 	uint64_t proc;
 	uint64_t token;
 	uint64_t parent; /* proc; 0: not recorded */
-	uint64_t base;	 /* proc whose worker it may be; 0: none */
+	uint64_t base;	 /* the process (`proc`) whose worker it may be; 0: none */
 	uint64_t exec_of;
 	uint64_t start_ns;
 	uint64_t start_time;		      /* /proc/PID/stat */
@@ -76,13 +76,17 @@ struct hr_ring_state {
 	uint32_t aggregate_gen;
 	uint32_t n_lost;
 	uint32_t n_seen;
-	uint64_t last_region; /* the cell of a dead owner may repeat this region (regions.c) */
-	/* Its last operations. The cell of a dead owner may repeat one of them. */
+	/* the cell of a dead owner may contain this region again (regions.c) */
+	uint64_t last_region;
+	/* Its last operations. The cell of a dead owner may contain one of them again. */
 	uint64_t seen[HR_RING_SEEN];
 	struct hr_lost_row *lost; /* the totals of each op at the last read */
 };
 
-/* A spawned child of a process without a rank. Its inferred rank is its place in start order. */
+/*
+ * A spawned child of a process without a rank. Its inferred rank is its position in the order of
+ * starts.
+ */
 struct hr_spawned {
 	uint64_t start_time;
 	uint64_t proc;
@@ -196,7 +200,9 @@ void hr__proc_dirty(struct hr_engine *e, struct hr_proc *p);
 void hr__procs_sent(struct hr_engine *e);
 /* Moves the start of a process to an earlier time, when its first operation began. */
 void hr__proc_started(struct hr_engine *e, struct hr_proc *p, uint64_t start_ns);
-/* Removes p from the maps by pid and token. Its number finds p until the last row is sent. */
+/*
+ * Removes p from the maps by pid and token. hr__proc_find still finds p until its last row is sent.
+ */
 void hr__proc_forget(struct hr_engine *e, struct hr_proc *p);
 void hr__proc_free(struct hr_engine *e, struct hr_proc *p);
 struct hr_ring_state *hr__ring(struct hr_proc *p, uint32_t map, uint32_t ring);

@@ -111,8 +111,8 @@ struct hr_run {
 /*
  * The hr_run.map of records of probes (docs/probes.md). An entry has at most one such run. The
  * engine merges it by time with the runs of rings in the same entry. The run begins with
- * HR_CTL_THREAD, and continues no state of an earlier run. Its records have explicit offsets, and
- * descriptors of the process or (HR_REC_VFORK) of io_uring.
+ * HR_CTL_THREAD, and keeps no state from an earlier run. Its records have explicit offsets. Their
+ * descriptors are those of the process or (HR_REC_VFORK) of io_uring.
  */
 #define HR_MAP_KERNEL UINT16_MAX
 
@@ -127,8 +127,8 @@ struct hr_entry_records {
 };
 
 /*
- * The most operations that `cpus` processors can do in this time, each in at least 10 ns. A client
- * that counts more has forged the count.
+ * The number of operations that `cpus` processors can do in this time at most, at 10 ns each. A
+ * client that counts more has forged the count.
  */
 static inline uint64_t hr_count_most(uint32_t cpus, uint64_t age_ns)
 {
@@ -136,7 +136,10 @@ static inline uint64_t hr_count_most(uint32_t cpus, uint64_t age_ns)
 }
 
 struct hr_lost_row {
-	/* The op, or HR_LOST_STRAYS + op for unattached children (strays), in ring 0 of map 0. */
+	/*
+	 * The op, or HR_LOST_STRAYS + op for unattached children (strays), which ring 0 of map 0
+	 * counts.
+	 */
 	uint64_t op;
 	struct hr_lost total; /* since the ring or map was made */
 };

@@ -55,7 +55,7 @@ static int map_file(struct hr_journal *j, int fd)
 	if (map == MAP_FAILED)
 		return -errno;
 	j->map = map;
-	/* Readahead would fill megabytes of page cache, and delay the start of a job. */
+	/* No readahead: it would fill megabytes of page cache, and delay the start of a job. */
 	madvise(map, j->map_bytes, MADV_RANDOM);
 	find_halves(j);
 	return 0;

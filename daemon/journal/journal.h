@@ -59,7 +59,8 @@ struct hr_journal_hdr {
 	uint32_t crc; /* CRC of half_bytes */
 	uint64_t half_bytes;
 	/*
-	 * It is set after the gen of the half. If no half has this gen, the newest half is damaged.
+	 * Generation of the newest half. Set after hr_half.gen: if no half has this gen, the newest
+	 * one is damaged.
 	 */
 	uint64_t last_gen;
 	uint64_t end_seq; /* set by hr_journal_note_end; 0: not set */

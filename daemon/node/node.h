@@ -51,7 +51,7 @@ bool hr_node_probes(struct hr_node *n); /* whether probes are loaded */
 const char *hr_node_probes_lack(struct hr_node *n);
 const char *hr_node_probes_error(const struct hr_node *n);
 
-/* Sets the level from now on, unless max_bytes has lowered it. Any thread. */
+/* Sets the level, unless max_bytes has lowered it. Any thread. */
 void hr_node_set_level(struct hr_node *n, uint32_t level); /* enum hr_level */
 uint32_t hr_node_level(struct hr_node *n);
 

@@ -27,9 +27,9 @@ struct hr_node {
 	uint64_t last_proc;
 	uint64_t instance; /* random number of this process, for live pictures */
 	/* Streams of this job that could not continue: */
-	uint64_t orphans;   /* number of processes of these streams */
+	uint64_t orphans;   /* processes of these streams */
 	bool other_version; /* one of these streams has a journal of another version */
-	bool given_up;	    /* the journal of one of them was damaged, or was in memory */
+	bool given_up;	    /* the journal of one of these streams was damaged, or was in memory */
 	bool stopped;
 	struct hr_node_stats last; /* valid when stopped */
 };

@@ -117,7 +117,8 @@ static void give_up_stream(struct hr_node *n)
  *   - its journal has another version: the journal stays, for a headraced of that version;
  *   - it has frames, but its journal was in memory: the numbers of processes and files are lost;
  *   - its journal is damaged (here its header; start_engine finds other damage).
- * Then this tries the next instance number. A later daemon finds the same stream in this way.
+ * Then this function tries the next instance number. A later daemon does the same, and so finds the
+ * same stream.
  */
 int hr__node_open_stream(struct hr_node *n, bool *ret_found)
 {

@@ -82,7 +82,7 @@ static int recover_finish(struct recovered *ret, struct hr_writer *w)
 
 	if (!r)
 		r = hr_engine_new(pool, &e);
-	/* The appender gets no journal, so that both halves stay until all frames are stored. */
+	/* The appender gets no journal, and so retires no half before all frames are stored. */
 	if (!r)
 		r = hr_appender_new(w, pool, NULL, NULL, &a);
 	if (!r)

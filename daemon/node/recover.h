@@ -11,9 +11,9 @@
 
 /*
  * Handles each stream that has a journal and no writer: replays the journal, ends the job as
- * "killed", seals the stream, and removes the journal. If a journal is damaged, it replays the
- * entries before the damage, and stores a Loss row (journal_damaged). *ret_note: a line for each
- * stream (malloc'ed); NULL: it did nothing. Returns 0, or the last error, which is also in the
+ * "killed", seals the stream, and removes the journal. If a journal is damaged, replays the entries
+ * before the damage, and stores a Loss row (journal_damaged). *ret_note: a line for each stream
+ * (malloc'ed); NULL: there was nothing to do. Returns 0, or the last error, which is also in the
  * note. After an error, the journal stays; journals of another version also stay. -EPERM: another
  * user owns, or may write to, the folder or journal of a stream. Then it writes nothing there.
  */
@@ -25,7 +25,7 @@ int hr_stream_recover(const char *store, const struct hr_stream_id *id);
 
 /*
  * Recovers a stream that has not ended, and whose writer is `w`. `instance` comes from its
- * hr_stream_id. If the journal was in memory, it only stores a Loss row and the end of the stream.
+ * hr_stream_id. If the journal was in memory, only stores a Loss row and the end of the stream.
  */
 struct hr_writer;
 int hr_writer_recover(struct hr_writer *w, uint64_t instance);

@@ -99,7 +99,7 @@ static unsigned runs_in(const struct private_worker *w, enum run_state state)
 	return n;
 }
 
-/* The number of runs that joined and have no answer yet, without the run `but`. */
+/* The number of runs, except `but`, that have joined and have no answer yet. */
 static unsigned runs_present(const struct private_worker *w, const struct private_run *but)
 {
 	return runs_in(w, RUN_JOINED) + runs_in(w, RUN_LEAVING) -
@@ -121,7 +121,7 @@ static void run_lost(struct private_run *run)
 	struct private_run *rest;
 
 	if (run->state != RUN_JOINED) {
-		/* no run waits, and the spool keeps the frames that were not sent */
+		/* no run waits any longer, and the spool keeps the frames that were not sent */
 		if (run->state == RUN_DRAINING)
 			private_worker_finish(w);
 		run_free(run);
@@ -203,8 +203,8 @@ static const char *job_state(const struct private_worker *w)
 }
 
 /*
- * Begins to drain the spool. `last`: the run that waits. If it is NULL, no run prints a summary, so
- * frames may be deleted.
+ * Begins to drain the spool. `last`: the run that waits for this; NULL: no run will print a summary
+ * from the spool, so frames may be deleted.
  */
 static void begin_to_drain(struct private_worker *w, struct private_run *last)
 {
@@ -218,8 +218,8 @@ static void begin_to_drain(struct private_worker *w, struct private_run *last)
 }
 
 /*
- * Ends the job. False: a run is joining, because a run has the lock from its connect until it is
- * ready. While this function has the lock, and after it has removed the sockets, no run can join.
+ * Ends the job. False: another run has the lock, so it is joining. While this function has the
+ * lock, and after it has removed the sockets, no run can join.
  */
 static bool private_worker_end_job(struct private_worker *w, struct private_run *last, bool print)
 {
@@ -271,7 +271,8 @@ static void continue_draining(struct private_worker *w)
 }
 
 /*
- * Returns whether this run, which is answered next, prints the summary. `last`: it is the last run.
+ * Returns whether this run, which is answered next, must print the summary. `last`: it is the last
+ * run.
  */
 static bool run_prints(const struct private_worker *w, const struct private_run *run, bool last)
 {

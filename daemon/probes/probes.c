@@ -40,8 +40,8 @@ struct hr_probes {
 	size_t left;	 /* number of records that this poll may still take */
 	uint32_t turned; /* the side that the programs do not use now */
 	/*
-	 * The programs' counter `unmarked` at the last mark_new(). If it is unchanged, no pass is
-	 * needed.
+	 * The programs' counter `unmarked` at the last mark_new(). If the counter has not changed,
+	 * no pass over the tasks is needed.
 	 */
 	uint64_t marked;
 	struct hr_tally tallies[AT_ONCE];
@@ -95,7 +95,7 @@ static int tracepoint_args(const struct btf *kernel, const char *name)
 	id = btf__find_by_name_kind(kernel, type, BTF_KIND_TYPEDEF);
 	if (id < 0)
 		return -1;
-	/* The type is a pointer. */
+	/* The type is a pointer: follows it to the function. */
 	t = btf__type_by_id(kernel, btf__type_by_id(kernel, (uint32_t)id)->type);
 	t = t ? btf__type_by_id(kernel, t->type) : NULL;
 	return t && btf_is_func_proto(t) ? btf_vlen(t) - 1 : -1;
@@ -503,7 +503,7 @@ size_t hr_probes_poll(struct hr_probes *p, size_t most, hr_probes_taken *taken, 
 static void empty(int map, void *keys, size_t key_bytes, void *values, size_t value_bytes,
 		  void (*found)(void *arg, const void *key, const void *value), void *arg)
 {
-	char at[64]; /* position: a key */
+	char at[64]; /* the position in the map: a key */
 	void *from = NULL;
 	int r;
 

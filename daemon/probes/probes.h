@@ -65,8 +65,8 @@ void hr_probes_events(struct hr_probes *p, bool wanted);
 /*
  * Passes tallies and sums to the functions, and clears them. The programs use two sides of the maps
  * in turn. A call switches the sides, and reads the side that the programs left at the previous
- * call. So its sums end at the previous call. Do not call it again before HR_PROBES_TURN_NS has
- * passed, and call it soon if hr_probes_full returns true.
+ * call. So the sums of a call end at the previous call. Do not call it again before
+ * HR_PROBES_TURN_NS has passed, and call it soon if hr_probes_full returns true.
  */
 #define HR_PROBES_TURN_NS UINT64_C(2000000)
 typedef void hr_probes_summed(void *arg, const struct hr_sum_key *key, const struct hr_sum *sum);

@@ -77,9 +77,9 @@ struct job {
 	uint64_t retry_ms;
 	Headrace__JobStatus *status; /* the last status of a worker; empty at first */
 	uint64_t status_ms;	     /* when `status` arrived; 0: none yet */
-	bool resumed; /* an earlier service already counted a part of the first status */
+	bool resumed; /* an earlier service has already counted a part of the first status */
 	bool shown;   /* the job has its own metrics; otherwise, `others` includes it */
-	/* The time since which it has had no process; 0: it has processes. */
+	/* The time since which the job has had no process; 0: it has processes. */
 	uint64_t idle_since_ms;
 	uint32_t level; /* the current level */
 	/* The level after level_until_ms, and after a restart of the service. */
@@ -115,8 +115,8 @@ struct client {
 };
 
 /*
- * A worker that records sends a status each second. If its last status is older than this, its
- * rates count as 0.
+ * A worker that records sends a status each second. If its last status is older than this, the
+ * rates in it count as 0.
  */
 #define STATUS_FRESH_MS 2500u
 
@@ -221,7 +221,8 @@ void hr__service_cgroup_send(struct job *job); /* sends the job's cgroup to its 
 /* workers.c */
 int hr__service_worker_start(struct job *job);
 /*
- * Call it if the worker failed. Retries later. Removes a job that has ended or was never recorded.
+ * Call it if the worker failed. Retries later, but removes a job that has ended or was never
+ * recorded.
  */
 void hr__service_worker_failed(struct job *job, const char *why);
 /* Starts another worker for a failing job. May remove the job. */
@@ -270,7 +271,10 @@ void hr__service_clients_leave(struct service *s); /* closes all clients without
  * without metrics.
  */
 void hr__service_metrics_open(struct service *s);
-/* Adds the growth from the job's last status to `now`. Call it before `now` replaces the status. */
+/*
+ * Adds to the metrics what has grown from the job's last status to `now`. Call it before `now`
+ * replaces the status.
+ */
 void hr__service_metrics_count(struct job *job, const Headrace__JobStatus *now);
 
 #endif

@@ -2,8 +2,8 @@
 /*
  * Limits for all jobs of a user, and for all jobs of the node. A worker reports its sessions, and
  * how many connections it has served. Connections that were passed to it since then count as
- * sessions, so no limit is ever exceeded. Near a limit, a process may be refused although another
- * one has just ended.
+ * sessions, so no limit is ever exceeded. If a process ends near a limit, the next one may be
+ * refused for a moment.
  */
 #include <stdio.h>
 #include <sys/ioctl.h>

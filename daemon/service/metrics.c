@@ -31,8 +31,8 @@ static void add_grown(Headrace__JobStatus *sum, const Headrace__JobStatus *now,
 }
 
 /*
- * Whether a new job gets its own metrics. This does not change during a job, because a decrease of
- * `others` would look like a restart.
+ * Whether a new job gets its own metrics. This is decided once: if the job left `others` later,
+ * their decrease would look like a restart.
  */
 static bool may_be_shown(const struct service *s)
 {

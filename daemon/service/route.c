@@ -240,8 +240,8 @@ static bool route_connection(struct service *s, int fd)
 /*
  * An accepted connection is no longer in the kernel's backlog. So the accept queue, which systemd
  * retains, keeps it until it is processed. The list `pending` has the same order as the queue.
- * After a kill, the next service may process a connection a second time. Then its hello is gone,
- * and the service drops the connection.
+ * After a kill, the next service may find a connection that was already processed. Then the hello
+ * is gone, and the service drops the connection.
  */
 static void pending_freed(uv_handle_t *handle)
 {
@@ -264,7 +264,7 @@ static void accept_queue_trim(struct service *s)
 
 static void pending_done(struct pending *g)
 {
-	if (g->poll) /* before close(): after it, another file may get the number */
+	if (g->poll) /* stop before close(), because another file may get the number afterwards */
 		uv_close((uv_handle_t *)g->poll, pending_freed);
 	g->poll = NULL;
 	close(g->fd);
@@ -302,8 +302,8 @@ static void pending_check(struct pending *g)
 
 /*
  * Routes earlier connections of this user that have a hello, because later connections may refer to
- * them: a second connection of a process to its first one, a child's hello to its parent's. Many
- * silent connections of a user delay only this user.
+ * them: the second connection of a process refers to the first, and the hello of a child refers to
+ * that of its parent. Many silent connections of a user delay only this user.
  */
 static void read_earlier(struct service *s, const struct pending *last)
 {

@@ -35,8 +35,8 @@ uint64_t hr__service_now_ms(const struct service *s)
 static void become_uplink(const struct service *s)
 {
 	/*
-	 * After a kill of all processes, workers have the time UPLINK_RECOVER to continue their
-	 * streams.
+	 * After a kill of all processes, the uplink gives workers the time UPLINK_RECOVER to
+	 * continue their streams.
 	 */
 	char *argv[16] = {(char[]){"headraced"},
 			  (char[]){"uplink"},

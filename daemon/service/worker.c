@@ -284,7 +284,7 @@ static int start_node(struct service_worker *w, int config_fd, int handoff_fd)
 		r = open_spool(w, &error);
 	if (r == 0) {
 		w->config.node.handoff_fd = handoff_fd;
-		/* because a load takes seconds, and a prolog may wait */
+		/* loads probes later, because this takes seconds, and a prolog may wait */
 		w->config.node.probes_later = true;
 		w->config.node.spool = w->spool;
 		r = hr_node_new(&w->config.node, &w->node, &error);

@@ -22,7 +22,7 @@
 
 #define RESTARTS_MOST 5u     /* maximum number of restarts of a worker within RESTARTS_MS */
 #define RESTARTS_MS   10000u /* also the pause before a failing job gets another worker */
-/* Time for the flush; a kill of workers after this time loses no record. */
+/* Time for workers to flush and exit. If they are killed later, no record is lost. */
 #define PAUSE_MS 5000
 
 /* ---- messages of workers --------------------------------------------------------------------- */

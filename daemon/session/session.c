@@ -119,7 +119,7 @@ static const struct hr_record *slot_at(const struct hr_ring_view *r, uint64_t in
 	return &r->slots[index & (r->n_slots - 1)];
 }
 
-/* Acquire: pairs with the shim's release store of seq, which follows the slot's contents. */
+/* Acquire: pairs with the shim's release store of seq, which comes after the slot's contents. */
 static bool committed(const struct hr_ring_view *r, uint64_t index)
 {
 	return __atomic_load_n(&slot_at(r, index)->seq, __ATOMIC_ACQUIRE) == (uint32_t)(index + 1);
@@ -396,7 +396,7 @@ void hr_ring_cells(const struct hr_ring_view *r, struct hr_inflight *ret_infligh
 
 uint32_t hr_ring_regions(const struct hr_ring_view *r, struct hr_region_cell *cells)
 {
-	/* Pairs with the owner's release store, which follows its stores to the cells. */
+	/* Pairs with the owner's release store, which comes after its stores to the cells. */
 	uint32_t n = __atomic_load_n(&r->hdr->region_depth, __ATOMIC_ACQUIRE);
 
 	n = n < HR_REGION_DEPTH ? n : HR_REGION_DEPTH;

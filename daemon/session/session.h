@@ -127,8 +127,8 @@ bool hr_session_active_after(const struct hr_session *s, uint64_t ticks);
 void hr_ring_copy(const struct hr_ring_view *r, uint32_t n, struct hr_record *to);
 
 /*
- * Call it when the journal has n further slots. Lets the client reuse them, and wakes the client if
- * it waits.
+ * Call it when the next n slots are in the journal. Lets the client reuse them, and wakes the
+ * client if it waits.
  */
 void hr_ring_consumed(struct hr_ring_view *r, uint32_t n);
 
@@ -147,8 +147,8 @@ uint32_t hr_session_check_lost(struct hr_session *s, struct hr_lost_row *rows, u
 			       uint64_t now_ns);
 
 /*
- * The totals of opens of files that default excludes match, checked in the same way. False:
- * unchanged.
+ * Returns the totals of opens of files that default excludes match, checked like the rows above.
+ * False: unchanged.
  */
 bool hr_session_excluded(struct hr_session *s, uint64_t ret_total[HR_EXCLUDED_KINDS]);
 

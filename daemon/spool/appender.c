@@ -183,9 +183,9 @@ static bool take_cornered(struct hr_appender *a)
 }
 
 /*
- * If the store fails, encodes waiting frames, which frees their batches. Until both halves of the
- * journal are full, a kill loses nothing. When they are full, this function retires the older half,
- * because the drain thread must continue.
+ * If the store fails, encodes waiting frames, which frees their batches. A kill then loses nothing
+ * until both halves of the journal are full. When they are full, this function retires the older
+ * half, so that the drain thread can continue.
  */
 static void appender_keep(struct hr_appender *a)
 {

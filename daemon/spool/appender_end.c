@@ -68,8 +68,8 @@ static int appender_end_store(struct hr_appender *a, struct hr_out *o, bool endi
 }
 
 /*
- * Adds to sums what a Loss frame contains that did not fit. There is only one sum for each reason,
- * so that they fit.
+ * Adds to `lost` the rows of a Loss frame that did not fit. Adds up all rows of a reason, so that
+ * the sums fit.
  */
 static void take_losses(struct hr_losses *lost, const struct hr_out *o)
 {

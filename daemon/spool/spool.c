@@ -13,7 +13,7 @@
 #include "store/segments.h"
 #include "common/now.h"
 
-#define SEGMENTS 64u /* a full spool has about so many */
+#define SEGMENTS 64u /* a full spool has about this many */
 #define BUSY_MS	 5000u
 #define LOOK_US	 10000u
 

@@ -29,7 +29,7 @@ struct room_part { /* describes a segment */
 	uint32_t stream, number;
 	uint64_t bytes;
 	int64_t time_ns;
-	bool newest;	/* it is the newest segment of its stream, to which a writer may append */
+	bool newest;	/* the newest segment of its stream, to which a writer may append */
 	bool inspected; /* `kinds` is known */
 	uint64_t kinds;
 };
@@ -225,9 +225,10 @@ static void rewrite(struct survey *v, struct room_part *p, int dir_fd,
 }
 
 /*
- * Prepares the newest segment of a stream, which a writer may have open, for a change. The writer
- * of this process seals it and continues in another segment. If the daemon of another stream has
- * ended and left no journal, this function locks the stream. 1: the caller may rewrite the segment.
+ * Prepares the newest segment of a stream for a change, because a writer may have it open. If the
+ * stream is this process's own, its writer seals the segment and continues in another one. If the
+ * daemon of another stream has ended and left no journal, locks the stream. 1: the caller may
+ * rewrite the segment.
  */
 static int take_newest(struct survey *v, struct room_part *p, int dir_fd, int *ret_lock)
 {
@@ -279,8 +280,8 @@ static void give_up_until(struct survey *v, uint64_t room)
 /* ---- room ------------------------------------------------------------------------------------ */
 
 /*
- * Whether there is room, according to the last survey, which must be recent, and the bytes that
- * this process has written since.
+ * Whether there is room, computed from the last survey and the bytes that this process has written
+ * since. False: not enough room, or the survey is too old.
  */
 static bool fits(const struct hr_spool *s, const struct hr_writer *w, uint64_t bytes)
 {

@@ -151,7 +151,7 @@ int hr_spool_stream_refresh(struct hr_spool_stream *st, bool newest)
 	for (size_t i = 0; i < n && !r; i++) {
 		r = spool_stream_add_part(o, files[i].number);
 		if (r == -EBADMSG && i + 1 == n)
-			r = 0; /* a kill left this segment incomplete, and its writer drops it */
+			r = 0; /* a kill left this segment incomplete; the next writer removes it */
 		st->bytes += files[i].bytes;
 		st->time_ns = files[i].time_ns;
 	}

@@ -51,7 +51,7 @@ struct hr_uplink_config {
 	/* 0: the default values; tests use smaller ones. */
 	uint64_t better_ms; /* time before the uplink tries a better collector again */
 	uint64_t scan_ms;   /* time between searches for streams */
-	/* The uplink reconnects if a collector has owed an answer for this time. */
+	/* The uplink reconnects if a collector has owed an answer for this long. */
 	uint64_t owed_ms;
 };
 

@@ -82,7 +82,8 @@ struct hr_uplink {
 	struct hr_uplink_config c;
 	struct hr_address *collectors;
 	char *software, *node, *boot_id;
-	struct hr_tls *tls; /* the files as they were last read; NULL: plain TCP, or not read yet */
+	/* made from the files when they were last read; NULL: plain TCP, or not read yet */
+	struct hr_tls *tls;
 	char *tls_cert, *tls_key, *tls_ca; /* NULL: plain TCP */
 	struct hr_arena memory;		   /* of all these texts, and of `collectors` */
 	pthread_t thread;

@@ -14,7 +14,7 @@
 #define PING_MS	     10000u /* default, if the collector sends no value */
 #define SILENT_PINGS 3u
 #define WINDOW_BYTES (32u << 20) /* default, if the collector sends no value */
-/* A connected collector may owe an answer for this time, because a slow link needs time. */
+/* How long a connected collector may owe an answer: long, because a link can be slow. */
 #define OWED_MS	  600000u
 #define STEADY_MS 10000u /* a connection that lasted this long was good */
 

@@ -419,7 +419,7 @@ void hr__send_disconnected(struct hr_uplink *u)
 	}
 }
 
-/* If the frames that were sent again also did not arrive, sends them once more. */
+/* If frames were sent again after a gap and did not arrive either, sends them once more. */
 static void close_gap(struct hr_uplink *u, struct hr__sending *s)
 {
 	if (!s->gap_again || hr__uplink_now(u) - s->gap_ms < GAP_MS)

@@ -22,7 +22,7 @@ static void thin_out(struct hr__sending *s)
 	s->n_points = kept;
 }
 
-/* Stores a time at which the newest frame was `seq`. */
+/* Stores that at the time `ms`, `seq` was the newest frame. */
 static void add_point(struct hr__sending *s, uint64_t seq, uint64_t ms)
 {
 	if (s->n_points && ms < s->points[s->n_points - 1].ms + 1000)
@@ -328,7 +328,10 @@ void hr__streams_publish(struct hr_uplink *u)
 	struct hr_spool_live live;
 
 	pthread_mutex_lock(&u->lock);
-	/* Together with the streams that were found: otherwise, all would seem to be sent. */
+	/*
+	 * Copies these only when a search is complete: before that, all streams would seem to be
+	 * sent.
+	 */
 	if (stats->searches != u->searches) {
 		stats->elsewhere = u->elsewhere;
 		stats->aimed_elsewhere = u->aimed_elsewhere;

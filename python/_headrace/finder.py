@@ -10,7 +10,7 @@ _busy = set()  # (thread, name)
 
 
 def find(ours, name, path, target):
-    """Calls the other finders, which may call this function again. The module is instrumented after it has run."""
+    """Finds a module by the other finders, which may call this function again. The module is instrumented after it has run."""
     key = get_ident(), name
     if key in _busy:
         return None

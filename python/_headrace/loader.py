@@ -39,7 +39,7 @@ def known(loader):
     if entry is None:
         entry = _loaders[key] = Loader(_count)
         _count += 1
-        entry.ref = weakref.ref(loader, partial(_loaders.pop, key))  # not Python code: a signal handler could raise in it
+        entry.ref = weakref.ref(loader, partial(_loaders.pop, key))  # a partial, because a signal handler could raise in Python code
     return entry
 
 
@@ -242,7 +242,7 @@ class _Queue:
 
 
 def mark_worker(module):
-    """The numbers of the batches that a worker makes: torch passes them to the worker's loop, but not to its fetches."""
+    """Stores the numbers of the batches that a worker makes: torch passes them to the worker's loop, but not to its fetches."""
     real = module._worker_loop
 
     @like(real)

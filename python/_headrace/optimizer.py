@@ -26,7 +26,7 @@ def mark_torch(module):
 
 
 def mark_autograd(module):
-    """Tensor.backward() calls the function of this module."""
+    """Marks the module's backward(), which Tensor.backward() calls."""
     outermost(module, ("backward",), "torch")
 
 

@@ -28,7 +28,7 @@ def _core_wait():
 
 
 def ways(begin, end, waited):
-    """begin_spent() and end_spent() around begin() and end(). waited() returns headrace_api.waited, or () for an older library."""
+    """Returns begin_spent() and end_spent(), which call begin() and end(). waited(): headrace_api.waited, or () for an older library."""
     try:
         from resource import RUSAGE_THREAD, getrusage
         from time import monotonic_ns, thread_time_ns

@@ -314,7 +314,7 @@ class dft_fn:
 
 
 class Traced(dft_fn):
-    """The elements of `ai`: a region that is a decorator, a context manager, a loop, and a folder of others."""
+    """An element of `ai`: a region that works as a decorator, a context manager and a loop, and contains further elements."""
 
     def __init__(self, cat, name=None, enable=True, **known):
         super().__init__(cat, name or cat, enable=enable, **known)

@@ -52,7 +52,10 @@ static void put_fetch(struct cut *c, const struct hr_block *b, double ns)
 	c->ns[HR_PART_WAIT_SLEEP] += share * s->sleep;
 	c->ns[HR_PART_WAIT_NETWORK] += share * s->network;
 	c->ns[HR_PART_WAIT_LOCK] += share * s->lock;
-	/* A thread that sleeps while other threads of its process read waits for these reads. */
+	/*
+	 * If a thread sleeps while other threads of its process read, it probably waits for these
+	 * reads.
+	 */
 	c->ns[HR_PART_WAIT_ASLEEP] += put_io(c, ops->others, share * s->asleep, 1, wait_parts);
 }
 

@@ -45,7 +45,7 @@ struct hr_part_sums {
 };
 
 /*
- * Operations during a block. All zero: there are none, or the block's parts do not depend on them.
+ * Operations during a block. All zero: there were none, or the block's parts do not depend on them.
  */
 struct hr_block_ops {
 	uint64_t ns[HR_SCAN_GROUPS];	 /* of the thread whose operations explain the block */

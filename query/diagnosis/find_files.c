@@ -9,7 +9,10 @@
 
 /* The files of a finding's folder have at least this share of the amount of all files. */
 #define MOST 0.9
-/* Of more files than this, only every n-th one is read: the name of each takes a microsecond. */
+/*
+ * If a job has more files, only every n-th one is read, because the name of each takes a
+ * microsecond.
+ */
 #define FOLDER_FILES 100000u
 
 /* Whether the file is shared memory, through which workers pass batches. */
@@ -109,7 +112,7 @@ void hr__job_files(struct hr_training_job *j, struct hr_job_files *ret)
 }
 
 /*
- * Adds the time for which a loop waited for I/O to *wait, and the I/O of its batches to *io.
+ * Adds to *wait the time for which a loop waited for I/O, and to *io the I/O of its batches.
  * Returns the number of batches.
  */
 static size_t add_pass(const struct hr_diagnosis *d, const struct hr_loop *l, double *io,
@@ -223,7 +226,7 @@ static uint64_t amount_of(const struct hr_item *item, enum hr_item_amount which)
 const char *hr__files_folder(struct hr_training_job *j, const struct hr_item *most,
 			     enum hr_item_amount which)
 {
-	/* part[n]: the amount of files whose folder in common with `most` has n bytes. */
+	/* part[n]: the amount of the files that have a folder of n bytes in common with `most`. */
 	uint64_t *part, all = 0, below = 0;
 	uint8_t path[PATH_MAX];
 	struct hr_file_info info;

@@ -53,7 +53,7 @@ static double computes(const struct hr_diagnosis *d, size_t first, size_t end, s
 	return ns / 1e9 / fmax(1, steps);
 }
 
-/* Finds the rank for whose computing the others wait most. */
+/* Finds the rank that computes while the others wait for it, and for which they wait longest. */
 static void find_slow_rank(struct hr_training_job *j)
 {
 	const struct hr_diagnosis *d = j->d;
@@ -89,8 +89,8 @@ static void find_slow_rank(struct hr_training_job *j)
 	f->action = "compare the node, the accelerator and the batches of this rank with those of "
 		    "the others";
 	/*
-	 * If this rank were as fast as the others, each rank would save the time for which one rank
-	 * waits now.
+	 * If this rank were as fast as the others, each of them would save the time that it now
+	 * waits (mean).
 	 */
 	f->gain_high = most / fmax(1, (double)j->lives - 1);
 	hr__avoid(j, f, 1 << HR_USUAL_STORAGE | 1 << HR_USUAL_WORKERS,

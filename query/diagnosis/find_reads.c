@@ -7,7 +7,7 @@
 #define SMALL_READ (32.0 * 1024)
 #define SMALL_FILE (128.0 * 1024)
 #define MANY_FILES 64u
-/* Reads of the same data, or opens of a file, in each pass: more than this many are a cause. */
+/* In each pass, more reads of the same data, or more opens of a file, than this are a cause. */
 #define AGAIN 3.0
 /*
  * Storage with at least this exponent (samples.h) is saturated: more operations under way make each
@@ -30,8 +30,8 @@ static double per_operation(double seconds, double operations)
 }
 
 /*
- * Sets the gain if operations took these multiples of their time: `io` without the kernel's caches,
- * `cached` with them.
+ * Predicts the gain if operations took a multiple of their time: `cached` for those that the
+ * kernel's caches served, `io` for the others.
  */
 static void predict_io(struct hr_training_job *j, struct hr_finding *f, double io, double cached)
 {

@@ -240,10 +240,7 @@ static const char *spread(struct hr_training_job *j)
 	return text;
 }
 
-/*
- * The share of the time of training loops in which a worker makes batches, as a mean over the
- * workers.
- */
+/* In which share of the time in training loops a worker makes batches (mean of the workers). */
 static double busy(const struct hr_training_job *j)
 {
 	const struct hr_diagnosis *d = j->d;

@@ -5,7 +5,7 @@
 
 #include "query/diagnosis/findings_internal.h"
 
-/* The hand-over of a batch of a few tensors takes less time. */
+/* Seconds. The hand-over of a batch of a few tensors takes less. */
 #define LONG_HANDOVER 5e-3
 #define SURE_SHARE    0.05 /* share of the wall time */
 
@@ -140,13 +140,13 @@ uint32_t hr__whole_cores(const struct hr_training_job *j)
 	return j->cores >= 1 ? (uint32_t)j->cores : 1;
 }
 
-/* Whether other programs use the cores: this job does not. */
+/* Whether other programs keep the cores busy. True if workers lack cores, but the job uses few. */
 static bool is_disturbed(const struct hr_training_job *j, const struct hr_job_waits *w)
 {
 	return w->core > w->cpu && j->cores > 0 && j->used < 0.7 * j->cores;
 }
 
-/* The time before and after the loops in which the training thread runs without other threads. */
+/* The time in which the training thread runs without other threads: before and after the loops. */
 static double alone(const struct hr_training_job *j)
 {
 	double s = 0;
@@ -157,8 +157,8 @@ static double alone(const struct hr_training_job *j)
 }
 
 /*
- * The range is from twice as many cores to one core for each thread, because headrace does not know
- * how many cores the job will get.
+ * Predicts the gain from more cores: from twice as many to one for each thread, because headrace
+ * does not know how many the job can get.
  */
 static void predict_cores(struct hr_training_job *j, struct hr_finding *f)
 {
@@ -192,9 +192,8 @@ static void advise_cores(struct hr_training_job *j, struct hr_finding *f)
 }
 
 /*
- * Workers lack cores, because the training process computes with as many threads as there are
- * cores. More workers could slow down these threads, unless the predicted gain is at least
- * SURE_SHARE.
+ * Workers lack cores because the training process computes with as many threads as there are cores.
+ * More workers alone could slow these threads down.
  */
 static void advise_threads(struct hr_training_job *j, struct hr_finding *f, double others)
 {
@@ -317,7 +316,7 @@ static void advise_idle(struct hr_training_job *j, struct hr_finding *f)
 	hr__avoid(j, f, 1 << HR_USUAL_CORES, "more cores: the workers do not compute");
 }
 
-/* The workers neither compute nor use files. Names what they wait for, if that is known. */
+/* Finds workers that neither compute nor use files. Names what they wait for, if that is known. */
 static void find_idle(struct hr_training_job *j, const struct hr_job_waits *w)
 {
 	double lost = w->sleep + w->network + w->lock + w->asleep;
@@ -347,7 +346,7 @@ static void find_idle(struct hr_training_job *j, const struct hr_job_waits *w)
 	advise_idle(j, f);
 }
 
-/* Counters do not show single operations, so a sleep may be a read. */
+/* Without single operations (level counters), what looks like sleep may be a read. */
 static void find_unknown(struct hr_training_job *j, const double *p)
 {
 	double lost = p[HR_PART_WAIT_UNKNOWN] + (j->counters ? p[HR_PART_WAIT_ASLEEP] : 0);
@@ -400,7 +399,7 @@ static void find_handover(struct hr_training_job *j, double lost)
 		f->action =
 		    "return few large tensors from the data set instead of many small objects";
 		f->gain_low = lost * (1 - LONG_HANDOVER / each);
-		/* This includes time of the worker and the training thread. */
+		/* The gain includes time of the worker and of the training thread. */
 		f->gain_high = 1.2 * lost;
 	} else {
 		f->evidence = hr__finding_text(

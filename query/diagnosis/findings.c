@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which part of the time is a finding, in which order, and what would help. */
+/* Decides which parts of the time are findings, sorts the findings, and chooses what would help. */
 #include "query/diagnosis/findings_internal.h"
 
 #include <errno.h>
@@ -11,7 +11,7 @@
 #include "query/diagnosis/each.h"
 #include "query/tables/rows.h"
 
-/* A smaller loss is not worth a change. */
+/* A loss below these limits is no finding, because it is not worth a change. */
 #define LEAST_SHARE   0.05
 #define LEAST_SECONDS 0.1
 
@@ -82,8 +82,8 @@ static void add_life(struct hr_training_job *j, const struct hr_train_life *life
 }
 
 /*
- * Adds the parts of a life. Time for which it stalled other lives counts as parts of this life,
- * instead of as stalls of the others.
+ * Adds the parts of a life. If other lives waited for this one, this time counts as parts of this
+ * life, and not as stalls of the others.
  */
 static void add_parts(struct hr_training_job *j, size_t life)
 {
@@ -125,7 +125,7 @@ static void add_used(struct hr_training_job *j, size_t life)
 			j->used += busy_share(part, use) * (double)sums->ns[phase][part] / 1e9;
 }
 
-/* Makes the means of all lives of the job to which a life belongs. */
+/* Computes the means over all lives of the job to which `life` belongs. */
 static void make_job(struct hr_training_job *j, const struct hr_diagnosis *d, size_t life)
 {
 	struct hr_job_streams s = hr__job_streams(d, d->lives.list[life].stream);
@@ -218,7 +218,7 @@ const char *hr__finding_text(struct hr_training_job *j, const char *format, ...)
 
 /* ---- one rank of several ---- */
 
-/* The time that a cause took of a life, and of other lives that waited for this one. */
+/* The time that a cause took in a life, and in other lives that therefore waited for this one. */
 static double loss_of(const struct hr_training_job *j, enum hr_finding_cause cause, size_t life)
 {
 	double ns = 0;

@@ -2,8 +2,8 @@
 /*
  * findings.h - the causes of lost time of each job, largest first
  *
- * Seconds are those of the mean training process of the job: they sum, with compute, to its wall
- * time. Texts belong to the query's pool.
+ * Seconds are means over the training processes of the job. Together with `compute`, they sum to
+ * the wall time. Texts belong to the query's pool.
  */
 #ifndef HEADRACE_QUERY_DIAGNOSIS_FINDINGS_H
 #define HEADRACE_QUERY_DIAGNOSIS_FINDINGS_H

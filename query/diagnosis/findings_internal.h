@@ -22,11 +22,14 @@ enum hr_usual { HR_USUAL_WORKERS, HR_USUAL_CORES, HR_USUAL_STORAGE, HR_USUAL_END
 struct hr_training_job {
 	const struct hr_diagnosis *d;
 	uint32_t stream;   /* one of its streams */
-	size_t first, end; /* its lives in the diagnosis */
+	size_t first, end; /* positions of its lives in the diagnosis */
 	size_t first_fetch, end_fetch, first_item, end_item;
 	/* Its lives as replays need them. NULL: no replay yet, or the life is not replayed. */
 	struct hr_recorded_life **recorded;
-	/* Each n-th life is replayed, and those that stalled for less than `stalled_least` ns. */
+	/*
+	 * Lives to replay: each n-th one (`each`), and those that stalled for less than
+	 * `stalled_least` ns.
+	 */
 	size_t each;
 	double stalled_least;
 	size_t lives; /* how many of its lives the diagnosis is about */
@@ -34,8 +37,8 @@ struct hr_training_job {
 	double loop;  /* the part of `wall` in training loops */
 	double quota; /* a rank's share of a CPU quota, in cores; 0: no quota */
 	/*
-	 * Upper limit of the cores that a process and its workers kept busy: time that counts as
-	 * computing may be a wait.
+	 * Upper limit of the cores that a process and its workers kept busy. Not exact, because
+	 * time that counts as computing may be a wait.
 	 */
 	double used;
 	double part[HR_PHASES][HR_PART_END];
@@ -99,7 +102,7 @@ int hr__job_replay(struct hr_training_job *j, const struct hr_setting *setting, 
 		   struct hr_replayed *ret);
 void hr__job_replay_done(struct hr_training_job *j);
 
-/* NULL: the loss is too small to mention, or (j->error) out of memory. */
+/* Adds a finding. NULL: the loss is too small to mention, or (j->error) memory is short. */
 struct hr_finding *hr__finding_add(struct hr_training_job *j, enum hr_finding_cause cause,
 				   double lost);
 
@@ -171,9 +174,8 @@ void hr__job_files(struct hr_training_job *j, struct hr_job_files *ret);
 const char *hr__item_path(struct hr_training_job *j, const struct hr_item *item);
 const char *hr__item_mount(struct hr_training_job *j, const struct hr_item *item);
 /*
- * Returns the deepest folder whose files have almost all of an amount. The folder contains `most`,
- * the file with the largest amount. If only one file is mapped, HR_ITEM_MAPPED returns this file
- * itself.
+ * Returns the deepest folder whose files have almost all of an amount. `most` is a file in it, with
+ * the largest amount. If only one file is mapped, HR_ITEM_MAPPED returns this file itself.
  */
 enum hr_item_amount {
 	HR_ITEM_WAITED, /* time for which training threads waited for the file */
@@ -185,7 +187,7 @@ const char *hr__files_folder(struct hr_training_job *j, const struct hr_item *mo
 
 /* Means of the first pass over each loader, and of later passes, in seconds. */
 struct hr_passes {
-	size_t later; /* number of later passes; 0: later_io and later_wait mean nothing */
+	size_t later; /* number of later passes; 0: later_io and later_wait are not set */
 	double first_io, later_io;     /* I/O of a batch */
 	double first_wait, later_wait; /* waits of a rank for I/O in a pass */
 };

@@ -9,7 +9,7 @@
 #include "common/text.h"
 
 struct found_rows {
-	struct hr_diagnosis part; /* of one rank or a part of the time; else zeroed */
+	struct hr_diagnosis part; /* for one rank or a part of the time; else all zero */
 	struct hr_findings findings;
 };
 

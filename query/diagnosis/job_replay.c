@@ -9,7 +9,8 @@
 #include "query/diagnosis/numbers.h"
 
 /*
- * If a job has more lives, about this many are replayed, and as many again for which others wait.
+ * A job with more lives than this replays about this many, and as many of those for which others
+ * wait.
  */
 #define REPLAYED 32u
 

@@ -204,8 +204,8 @@ static int add_added(struct hr_life_reader *r, struct hr_added added)
 }
 
 /*
- * As for fetches (spent.c): a thread with page faults waited for pages in all time in which it did
- * not run or wait for something else.
+ * If a thread had page faults, its time counts as a wait for pages unless it ran or waited for
+ * something else. (Fetches are treated alike: spent.c.)
  */
 static int add_faults(struct hr_life_reader *r, const struct hr_mark *m)
 {

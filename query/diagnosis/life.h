@@ -44,7 +44,7 @@ enum hr_block_kind {
 	HR_BLOCK_HANDOVER,     /* a wait for a batch that the worker has finished */
 	HR_BLOCK_END,	       /* a wait that returned no batch: the end of a pass */
 	HR_BLOCK_UNKNOWN,      /* a wait whose fetch is unknown */
-	HR_BLOCK_HIDDEN,       /* a wait at whose end the accelerator still worked */
+	HR_BLOCK_HIDDEN,       /* a wait that ended while the accelerator still worked */
 	HR_BLOCK_CREATE,       /* iter() of a DataLoader */
 	HR_BLOCK_OPTIMIZER,
 	HR_BLOCK_BACKWARD,
@@ -56,7 +56,9 @@ enum hr_block_kind {
 struct hr_block {
 	int64_t from, to;
 	uint64_t step, epoch; /* HR_REGION_UNKNOWN: none */
-	/* The sums of its interval: an index in the scan, later in hr_diagnosis.ops. */
+	/*
+	 * Index of the sums of the block's interval: first in the scan, later in hr_diagnosis.ops.
+	 */
 	uint32_t ops;
 	uint32_t fetch; /* of HR_BLOCK_FETCH: index in hr_train_lives.fetches */
 	/* Index in hr_train_life.loops of the innermost loop around it, or HR_NO_LOOP. */
@@ -70,7 +72,8 @@ struct hr_fetch {
 	int64_t from, to;
 	uint32_t worker; /* index in hr_train_lives.workers; HR_NO_FETCH: no worker made it */
 	/*
-	 * Index of the scan's sums, for the time in which the training thread did not wait for it.
+	 * Index in the scan of the sums for the time in which no training thread waited for this
+	 * batch.
 	 */
 	uint32_t ops;
 	union {
@@ -82,10 +85,10 @@ struct hr_fetch {
 	};
 	uint64_t batch;	 /* number of the batch in its pass over the loader; UINT64_MAX: unknown */
 	uint64_t loader; /* UINT64_MAX: unknown */
-	uint64_t cpu_ns; /* CPU time of its thread; UINT64_MAX: unknown */
+	uint64_t cpu_ns; /* CPU time of the thread that made it; UINT64_MAX: unknown */
 	uint64_t major_faults, core_wait_ns;
 	uint64_t sleep_ns, network_ns,
-	    lock_ns; /* its thread slept, or waited for a socket or lock */
+	    lock_ns; /* this thread slept, or waited for a socket or lock */
 };
 
 struct hr_worker {
@@ -114,9 +117,9 @@ struct hr_loop {
 	uint32_t batch_size;	    /* samples of a batch; 0: unknown */
 	bool persistent, iterable;
 	bool trains; /* an optimizer uses its batches */
-	/* The time between waits for which the thread's CPU time is known, and this CPU time. */
+	/* Between waits: the time in which the thread's CPU time is known, and this CPU time. */
 	uint64_t between_ns, between_cpu_ns;
-	/* CPU time of the other threads of the process since the first of these waits. */
+	/* CPU time of the other threads of the process, since the first wait. */
 	uint64_t others_cpu_ns;
 	/* In waits for batches: CPU time of the thread, and for how many waits it is known. */
 	uint64_t wait_cpu_ns, cpu_waits;
@@ -130,8 +133,8 @@ struct hr_loop {
  */
 struct hr_added {
 	int64_t at;
-	uint64_t ns;   /* if these are page faults, it includes operations of the thread */
-	uint64_t most; /* upper limit of `ns`, when these operations have been subtracted */
+	uint64_t ns;   /* for page faults, this includes operations of the thread */
+	uint64_t most; /* upper limit of `ns` after these operations were subtracted */
 	uint8_t kind;  /* enum hr_block_kind; HR_BLOCK_GAP: faults */
 };
 

@@ -22,7 +22,7 @@ struct hr_mark {
 	uint64_t batch_size; /* of a wait: samples in a batch; else HR_UNKNOWN */
 	/* Of a wait: what it adds to hr_loop.between_cpu_ns, between_ns and others_cpu_ns. */
 	uint64_t before_cpu_ns, before_ns, others_cpu_ns;
-	/* of a wait or fetch; of an optimizer's step: of the time since_ns before its end */
+	/* during a wait or fetch; for an optimizer's step: during the since_ns before its end */
 	uint64_t cpu_ns, major_faults, core_wait_ns, sleep_ns, network_ns, lock_ns;
 	/* Of HR_MARK_BUSY: how busy the accelerator was in the last since_ns. */
 	uint64_t since_ns, busy_percent;
@@ -30,7 +30,7 @@ struct hr_mark {
 	bool added;  /* several short regions, which the recording added up: see hr_added */
 	bool end;    /* a wait that returned no batch */
 	bool hidden; /* a wait at whose end the accelerator still worked */
-	bool persistent, iterable; /* of a wait: whether its loader is */
+	bool persistent, iterable; /* of a wait: properties of its loader */
 };
 /*
  * Regions of kind RANGE (iter() of a DataLoader, backward(), a call of torch.distributed), and

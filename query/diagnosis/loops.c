@@ -91,8 +91,8 @@ struct hr_main_use hr_life_main_use(const struct hr_train_life *life)
 }
 
 /*
- * Marks the loops that train. All loops of a loader do so if, after one of its waits and before the
- * next wait, an optimizer makes a step.
+ * Marks the loops that train: all loops over a loader, if an optimizer makes a step between two
+ * waits for it.
  */
 static void find_training(struct hr_life_reader *r, const struct hr_mark *marks, size_t n)
 {

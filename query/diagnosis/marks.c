@@ -171,7 +171,7 @@ static int add_mark(struct hr_life_reader *r, const Headrace__Regions *m, const 
 	};
 	read_args(mark, args->data, args->data + args->len);
 	if (kind == HR_MARK_BUSY && (mark->busy_percent > 100 || mark->since_ns > BUSY_NS_MOST))
-		r->n_marks--; /* a mark of the program that has the same name */
+		r->n_marks--; /* the program itself has made a mark of this name */
 	return 0;
 }
 
@@ -188,8 +188,8 @@ static int by_process_and_time(const void *a, const void *b)
 }
 
 /*
- * NVML reports which share of the last second or more an accelerator was busy. If its idle time was
- * much less than the thread's waits, the accelerator worked during these waits.
+ * NVML reports how busy an accelerator was in the last since_ns. If it was idle for much less time
+ * than the thread waited, it worked during these waits, so they are hidden.
  */
 static void hide_waits(struct hr_mark *marks, size_t busy)
 {

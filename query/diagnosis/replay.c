@@ -15,7 +15,7 @@
  * likely.
  */
 #define WIDE 1.5
-/* The measured exponent of a mount may be wrong by this much. */
+/* The measured exponent of a mount (samples.h) may be wrong by this much. */
 #define EXPONENT_ERROR 0.25
 
 static uint32_t or_same(uint32_t value, uint32_t recorded)
@@ -197,7 +197,9 @@ static void read_main(struct hr_recorded_loop *r, const struct hr_train_life *li
 	r->others = use.others;
 }
 
-/* If the load was always the same, the mount may be anything from a latency to saturated. */
+/*
+ * If the load was always the same, the mount may be anything between a pure latency and saturated.
+ */
 static void read_load(struct hr_recorded_loop *r, uint32_t stream)
 {
 	const struct hr_load *load = hr__load_of(&r->d->loads, stream);
@@ -300,7 +302,7 @@ void hr_recorded_free(struct hr_recorded_life *r)
 	free(r);
 }
 
-/* Why the range is so wide that its middle means little. */
+/* Why only the range is known, if it is so wide that its middle means little. */
 static enum hr_replay_refusal doubt_of(const struct hr_setting *s, const double seconds[GUESSES])
 {
 	if (seconds[MOST] <= WIDE * seconds[LEAST])

@@ -55,7 +55,7 @@ struct hr_replayed {
 	uint32_t loops;
 	uint32_t workers, prefetch; /* of the setting; prefetch is 0 without workers */
 	bool persistent;
-	/* As it was recorded, and in a replay with the recorded settings. */
+	/* Time as it was recorded, and time in a replay with the recorded settings. */
 	double recorded, replayed;
 	double predicted; /* in a replay with the other settings */
 	double low, high; /* limits of `predicted` */
@@ -64,7 +64,7 @@ struct hr_replayed {
 /* Settings whose effect depends on what the job read; 0 or NULL: as recorded. */
 struct hr_storage {
 	const char *mounts; /* "A=B": as if the files of mount A were on mount B */
-	double cached;	    /* memory that keeps data that was read, in bytes */
+	double cached;	    /* bytes of memory that keep data after it was read */
 	double reads;	    /* size of a read, in bytes */
 	double batch;	    /* samples of a batch */
 };
@@ -75,8 +75,8 @@ enum hr_replay_refusal hr_setting_storage(const struct hr_diagnosis *d,
 					  const struct hr_storage *storage, struct hr_setting *s);
 
 /*
- * A life that was read for replays. Threads may share it. The caller of hr_recorded_new frees it,
- * also after a failure. -ENOMEM.
+ * What replays need of a life. Threads may share it. The caller of hr_recorded_new frees it, also
+ * after a failure. -ENOMEM.
  */
 struct hr_recorded_life;
 int hr_recorded_new(const struct hr_diagnosis *d, const struct hr_train_life *life,

@@ -9,7 +9,7 @@
 
 /* A batch that a worker finished more than this long ago is in the queue. */
 #define READY_NS 50000000
-#define KNOWN	 3 /* fewer hand-overs of a kind prove nothing */
+#define KNOWN	 3 /* fewer hand-overs of a kind are not used */
 
 static double median(double *list, size_t n)
 {

@@ -10,7 +10,7 @@
 #define CREATE_NS 15e6
 #define START_NS  20e6
 #define END_NS	  40e6
-/* A smaller rest of a batch comes from rounding. */
+/* If less of a batch is left to do than this, only rounding is left: the batch is done. */
 #define DONE 1e-9
 
 /*
@@ -21,7 +21,7 @@
 
 #define ALMOST 0.05 /* a smaller excess of threads over cores is within the error */
 
-/* The time of a pass besides its batches, in ns. */
+/* The time of a pass in addition to its batches, in ns. */
 struct pass {
 	double create, start, end;
 };
@@ -119,7 +119,7 @@ static double work_of(const struct loop_run *s)
 	return gap * (1 + (times - 1) * (1 - s->r->stalled));
 }
 
-/* How long a worker makes its batch if CPU work takes `slow` times as long; not 0. */
+/* How long a worker needs for its batch if CPU work takes `slow` times as long; not 0. */
 static double batch_ns(const struct loop_run *s, const struct worker *w, size_t busy, double slow)
 {
 	return fmax(1, w->io * s->load[busy] + w->lock * s->locked[busy] + w->cpu * slow + w->rest);

@@ -53,8 +53,9 @@ static void multiply(struct hr_multiple *m, double low, double high)
 }
 
 /*
- * Applies "A=B", as if the files of mount A were on mount B. Either each operation or each byte
- * takes as long as on B. The speed of the kernel's caches also depends on the mount.
+ * Applies "A=B", as if the files of mount A were on mount B. The limits of the range: each
+ * operation takes as long as on B, or each byte does. If B is slower, I/O in the kernel's caches
+ * takes longer, too.
  */
 static enum hr_replay_refusal set_mount(const struct hr_diagnosis *d, uint32_t stream,
 					const char *mounts, struct hr_setting *s)

@@ -266,9 +266,9 @@ static void mount_done(struct mount_samples *m)
 }
 
 /*
- * How many times as long an operation takes, because of earlier ones, on storage that serves
- * operations one after the other. The first of these to end is already served in part, so only its
- * rest counts.
+ * How many times as long an operation takes if the storage serves operations one after the other.
+ * The operation waits for all earlier ones that have not ended. Of the one that ends first, only
+ * the rest counts, because part of it is done.
  */
 static double begun_with(const struct mount_samples *m, size_t i)
 {

@@ -57,7 +57,7 @@ struct hr_op_scan {
 	struct hr_interval *intervals; /* intervals of one process do not overlap */
 	size_t n, room;
 	uint32_t n_ops;
-	/* From hr__scan_begin on: */
+	/* Valid after hr__scan_begin: */
 	struct hr_scan_ops *ops;
 	uint32_t *batches; /* the batches that may have operations in intervals */
 	uint32_t n_batches;

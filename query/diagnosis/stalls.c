@@ -264,7 +264,7 @@ static int find_stalls(struct ranks *r)
 	return 0;
 }
 
-/* Lists those lives of [first, end), which are of one job, that have a rank and cycles. */
+/* Lists those of the lives [first, end) that have a rank and cycles. All are of one job. */
 static void find_ranks(struct hr_diagnosis *d, size_t first, size_t end, struct ranks *r)
 {
 	r->n = 0;

@@ -12,7 +12,7 @@ static bool is_wait(const struct hr_block *b)
 	return b->kind >= HR_BLOCK_FETCH && b->kind <= HR_BLOCK_UNKNOWN;
 }
 
-/* The wait of a loop that contains a piece; NULL: none, because it began within another wait. */
+/* The wait that contains a piece; NULL: none, because the wait began within another wait. */
 static const struct hr_wait *wait_of(const struct hr_loop *l, const struct hr_block *b)
 {
 	size_t low = 0, high = l->n;

@@ -4,7 +4,8 @@
  *
  * Nodes need no DuckDB, so no program links against it. Instead, any thread may call
  * hr_duckdb_load(), which fills the table with dlopen; the library stays loaded. The types are
- * declared here, so a build needs no duckdb.h; tests/query/duckdb_check.c compares it with this.
+ * declared here, so a build needs no duckdb.h; tests/query/duckdb_check.c compares these
+ * declarations with it.
  */
 #ifndef HEADRACE_QUERY_DUCKDB_DUCKDB_API_H
 #define HEADRACE_QUERY_DUCKDB_DUCKDB_API_H

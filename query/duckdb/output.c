@@ -9,7 +9,10 @@
 #include "query/duckdb/text_table.h"
 #include "query/duckdb/wrap.h"
 
-/* Bytes to buffer before a write. A whole text may not fit into memory twice. */
+/*
+ * Lines are written when this many bytes are buffered: memory may be too small for two copies of a
+ * long text.
+ */
 #define LINE_BYTES  (1u << 20)
 #define PIECE_BYTES (1u << 16) /* piece of a text, which escaping makes at most six times as long */
 

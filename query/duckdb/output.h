@@ -28,7 +28,7 @@ enum hr_output_format {
 struct hr_output_style {
 	struct hr_cell_style cells;
 	bool colour;
-	bool named; /* the chosen columns of a named query, of which it has `more` */
+	bool named; /* true: the chosen columns of a named query, which has `more` other ones */
 	unsigned more;
 	const char *foot; /* a line after the rows; NULL: none */
 	unsigned lines;	  /* at most so many lines of text; 0: all */

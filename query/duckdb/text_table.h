@@ -29,10 +29,16 @@ int hr_text_table_column(struct hr_text_table *t, unsigned i, const char *name, 
  */
 void hr_text_table_list(struct hr_text_table *t);
 
-/* For a named query, whose answer has `more` columns. Such a table never becomes a list. */
+/*
+ * Call it if the columns are chosen from those of a named query, which has `more` other ones. Such
+ * a table never becomes a list.
+ */
 void hr_text_table_named(struct hr_text_table *t, unsigned more);
 
-/* A line with its end, to print after the rows, which must outlive the table. NULL: none. */
+/*
+ * Sets a line, with its line end, to print after the rows. The text must outlive the table. NULL:
+ * none.
+ */
 void hr_text_table_foot(struct hr_text_table *t, const char *foot);
 
 /*

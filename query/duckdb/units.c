@@ -82,7 +82,7 @@ void hr_unit_title(struct hr_buffer *to, enum hr_unit unit, const char *column)
 	}
 }
 
-/* Never rounds a share to none or all of a whole. */
+/* Prints a share. More than 0 never prints as 0 %, less than 100 never as 100 %. */
 static void add_percent(struct hr_buffer *to, double percent)
 {
 	if (percent > 0 && percent < 0.05)
@@ -122,7 +122,7 @@ static void add_number(struct hr_buffer *to, enum hr_unit unit, double v)
 	}
 }
 
-#define SECONDS_END 9e9 /* their nanoseconds fit into 64 bits */
+#define SECONDS_END 9e9 /* this many seconds, as nanoseconds, fit into 64 bits */
 #define NUMBER_END  0x1p63
 
 void hr_unit_print(struct hr_buffer *to, enum hr_unit unit, const char *exact)
@@ -141,7 +141,8 @@ void hr_unit_print(struct hr_buffer *to, enum hr_unit unit, const char *exact)
 	}
 	if (v < 0)
 		hr_buffer_add(to, "-", 1);
-	if (unit == HR_UNIT_COUNT) /* of the text, because a double may lack its last digits */
+	/* reads the text again, because a double may lack the last digits */
+	if (unit == HR_UNIT_COUNT)
 		hr_buffer_print(to, "%s", hr_text_count(strtoull(exact + (v < 0), NULL, 10)).s);
 	else
 		add_number(to, unit, size);

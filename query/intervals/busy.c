@@ -43,7 +43,10 @@ struct hr_busy {
 
 	/* For each lane; all zero before the first event of the lane. */
 	struct pending_spans *pending;
-	/* For each stream: no event of a batch that has not been added up ends later. */
+	/*
+	 * For each stream: the latest time at which an event of a batch that has not been added up
+	 * can end.
+	 */
 	int64_t *last_ns;
 	struct hr_span *room[2];
 	size_t room_n[2];

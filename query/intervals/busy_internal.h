@@ -58,7 +58,7 @@ struct hr_busy_sums {
 
 struct hr_busy_piece {
 	uint32_t lane;
-	uint32_t first, n; /* place in hr_busy_part.spans; united */
+	uint32_t first, n; /* united spans: place in hr_busy_part.spans */
 	struct hr_busy_sums sums;
 };
 

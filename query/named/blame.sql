@@ -11,8 +11,8 @@
 -- column what: path, folder, mount, operation, worker (`rank 0 worker 3`; `rank 0`: its own process) or wait (`rank 0 at 12.5 s`);
 -- in parentheses: time that was no I/O of this scope. Workers have the numbers of torch if known, else headrace's; with several loaders
 -- that have workers: `rank 0 loader 1 worker 3`
--- column waited_s: part of these waits that it took; as in the table waits, only operations of the worker that made the batch count.
--- By worker: waits for batches of this worker. By wait: its length
+-- column waited_s: part of these waits that it took. As in the table waits, this includes only operations of the worker that made the
+-- batch. By worker: waits for batches of this worker. By wait: its length
 -- column percent: waited_s as a share of the length of all these waits
 -- column waits: number of these waits in which it occurred
 -- column ops, bytes: operations in flight in these waits, once per wait, and the bytes that they moved

@@ -1,7 +1,7 @@
 -- Checkpoints, one row per save, rank and mount: which one, where, how long, how many files and bytes
 -- arg name VARCHAR NULL: only regions of this name; NULL: outermost regions of kind checkpoint, and bursts of writes outside of them
 -- arg gap SECONDS 1: writes within this time after a save may belong to the save; a pause of this length ends a burst of writes
--- arg least BIGINT 1048576: minimum bytes that a rank writes in a burst that counts as a checkpoint
+-- arg least BIGINT 1048576: a burst of writes counts as a checkpoint if a rank writes at least this many bytes in it
 -- known name: SELECT DISTINCT name FROM regions WHERE name IS NOT NULL ORDER BY name
 -- shown: checkpoint rank step name path time_s dur_s bytes_written
 -- column checkpoint: its number in the job, from 1; a save of several ranks has the same number in all of them
@@ -10,7 +10,7 @@
 -- column name: name of the region, for example torch.save or Trainer.save_checkpoint; NULL: a burst of writes
 -- column path: the saved file, or the folder that contains all files; the final name if files were renamed
 -- column time_s: begin, since the start of the job
--- column dur_s: duration, including writes and renames that followed; the query steps shows for how long the training loop stood still
+-- column dur_s: duration, including writes and renames that followed; the query `steps` shows for how long the training loop stood still
 -- column mount: mount to which it was written; one row per mount
 -- column files: number of files written there
 -- column bytes_written, writes: what the rank and its workers wrote there for this checkpoint; without events, there are no bytes.
@@ -65,7 +65,7 @@ reaching AS (
                      THEN greatest(p.end_ns, least(p.end_ns + $gap * 1e9, p.further_ns, p.loop_ns))::BIGINT ELSE p.end_ns END AS until_ns
     FROM resumed p ASOF LEFT JOIN writes w
       ON p.cluster = w.cluster AND p.job = w.job AND p.attempt = w.attempt AND p.node = w.node AND p.proc = w.proc AND p.tid = w.tid AND p.start_ns <= w.start_ns),
--- All files that are saved into one folder before the loop resumes are one checkpoint, unless two names differ only in a number.
+-- If files are saved into one folder before the loop resumes, they are one checkpoint, unless two names differ only in a number.
 following AS (
     SELECT *, coalesce(NOT (folder = lag(folder) OVER process AND start_ns <= lag(end_ns) OVER process + $gap * 1e9 AND start_ns <= coalesce(lag(loop_ns) OVER process, start_ns)
                             AND (nth = 1 OR nth = lag(nth) OVER process)), true) AS begins

@@ -7,8 +7,8 @@
 -- shown: path rank pid node recorded_percent missing_bytes missing_count kernel_bytes share_percent causes
 -- column path: the path as opened; NULL: the kernel did not know it, or rows are not by file
 -- column kernel_count, kernel_bytes: reads and writes that the kernel saw, and pages of mappings that page faults fetched; without excluded files
--- column shim_count, shim_bytes: those of them that the shim recorded. Calls of stdio and POSIX aio differ from system calls: if the shim
--- recorded such a call of a process on a file, all that the kernel saw of them counts
+-- column shim_count, shim_bytes: those of them that the shim recorded. Calls of stdio and POSIX aio are not system calls. So if the shim
+-- recorded one of a process on a file, all that the kernel saw of this process on this file counts
 -- column bpf_count, bpf_bytes: those that probes recorded
 -- column missing_count, missing_bytes: those that are not recorded
 -- column extra_count: operations that the shim recorded, but that the kernel did not see, or saw without their file: those before probes

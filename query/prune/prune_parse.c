@@ -17,9 +17,9 @@
 
 #define TABLE	 "events"
 #define FUNCTION "hr_events"
-#define BUSY	 "hr_busy" /* hr_busy() has those columns of events that can prune */
+#define BUSY	 "hr_busy" /* hr_busy() has the columns of events that prune */
 
-/* ---- columns that prune; the only mention of events ---- */
+/* ---- columns that prune; whether the statement mentions events only once ---- */
 
 enum target { TEXT_SET, NUMBER_SET, RANGE, OP, CLASS };
 

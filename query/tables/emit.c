@@ -13,7 +13,7 @@ struct emit_job {
 };
 
 /*
- * Loops use local pointers, because the compiler must assume that stores to the vector change `j`.
+ * Loops copy pointers of `j`, because for the compiler, a store to the vector may change `j`.
  */
 typedef void (*emitter)(const struct emit_job *j);
 
@@ -515,7 +515,7 @@ int hr__emit_files(struct hr_emit *e)
 	r = hr_stream_files(e->st->s, &n_files);
 	if (r < 0)
 		return r;
-	/* Usually, the ids are 1, 2, 3..., so they equal the file numbers. */
+	/* Usually, the ids are 1, 2, 3... without gaps, so they equal the file numbers. */
 	by_id = hr_stream_file_at(e->st->s, n_files, false, &last) == 0 && last.id == n_files;
 	r = number_files(e, by_id, n_files, &e->c.file, &e->numbers[0]);
 	return r < 0 ? r : number_files(e, by_id, n_files, &e->c.file2, &e->numbers[1]);

@@ -57,8 +57,8 @@ void hr__emit_constant(const struct hr_emit *e, unsigned column, uint32_t row, u
 		       duckdb_vector vector);
 
 /*
- * Whether an op of the bitmap may count items of `flags` bytes instead of bytes. Also true if the
- * bitmap is empty.
+ * Whether an operation in the bitmap may count items instead of bytes; `flags` has the item size.
+ * Also true if the bitmap is empty.
  */
 bool hr__emit_has_items(const uint8_t *ops, uint32_t bytes);
 

@@ -10,8 +10,8 @@
 #include "query/tables/groups.h"
 
 /*
- * If more columns than this have a different value in each row, the statement lists single rows.
- * Then the rows stay in the order of time.
+ * A statement that reads more columns of this kind, with a different value in each row, lists
+ * single rows. Then the rows stay in the order of time.
  */
 #define FEW_COLUMNS 4u
 
@@ -42,7 +42,7 @@ struct events_scan {
 	struct file_filter *files; /* filter of each stream; NULL: all files */
 	/*
 	 * For each stream, a bitmap of the files of which a row was returned, made when needed.
-	 * NULL: a file may have many rows.
+	 * NULL: the scan returns all rows of a file.
 	 */
 	_Atomic(_Atomic uint64_t *) *seen;
 	bool filter_ops;
@@ -192,7 +192,10 @@ static void events_init(duckdb_init_info info)
 	for (idx_t i = 0; i < n; i++) {
 		idx_t column = hr_duckdb.init_get_column_index(info, i);
 
-		/* For count(*), DuckDB requests no column, or a row number. */
+		/*
+		 * For count(*), DuckDB requests no column, or the row number, which is none of
+		 * ours.
+		 */
 		s->columns[i] = column < HR_EVENTS_END ? (uint16_t)column : HR_EVENTS_END;
 		if (s->columns[i] == HR_EVENTS_END)
 			continue;
@@ -269,7 +272,7 @@ static _Atomic uint64_t *seen_files(const struct events_scan *s, uint32_t stream
 	return other;
 }
 
-/* Keeps the first row of each file of which no thread has returned a row. */
+/* Keeps the first row of each file of which no thread has returned a row yet. */
 static uint32_t leave_unseen(const struct hr_emit *e, _Atomic uint64_t *seen, uint32_t *rows,
 			     uint32_t n_rows)
 {

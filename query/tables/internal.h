@@ -28,8 +28,8 @@ void hr__pool_done(struct hr_pool *p);
 void *hr__pool_get(struct hr_pool *p, size_t bytes); /* NULL: out of memory */
 
 /*
- * A string of DuckDB: it contains up to 12 bytes itself, otherwise a pointer to bytes that must
- * stay valid.
+ * Makes a string for DuckDB. It contains up to 12 bytes itself. Of a longer text it has a pointer,
+ * so the text must stay valid.
  */
 static inline duckdb_string_t hr__string(const char *text, size_t n)
 {
@@ -121,7 +121,7 @@ struct hr_qstream {
 };
 
 /*
- * Makes those of these parts that are missing. Any thread may call it; other threads wait
+ * Makes the arrays of `parts` that are missing. Any thread may call it; other callers wait
  * meanwhile. Returns 0 or -ENOMEM.
  */
 int hr__names_need(struct hr_query *q, struct hr_qstream *st, unsigned parts);

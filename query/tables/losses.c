@@ -4,7 +4,10 @@
 #include "common/fnv.h"
 #include "common/ops.h"
 
-/* key: process, op, and a hash of the reason, because a later version may have added the reason */
+/*
+ * key: process, op, hash of the reason. A later version of headrace may have written a reason that
+ * has no number here.
+ */
 static int losses_gather(struct hr_rows *rows, uint64_t want)
 {
 	struct hr_query_sums *s;

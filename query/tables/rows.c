@@ -131,8 +131,8 @@ static void rows_init(duckdb_init_info info)
 	hr_duckdb.init_set_max_threads(info,
 				       s->n_units < b->q->threads ? s->n_units + 1 : b->q->threads);
 	/*
-	 * Release, with the acquire in next_unit(): thread sanitizers cannot follow DuckDB's
-	 * queues.
+	 * A release for the acquire in next_unit(), because thread sanitizers cannot follow
+	 * DuckDB's queues.
 	 */
 	atomic_store_explicit(&s->next, 0, memory_order_release);
 	hr_duckdb.init_set_init_data(info, s, free);

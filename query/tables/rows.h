@@ -36,7 +36,9 @@ struct hr_cell {
 struct hr_row_kind {
 	enum hr_sql_table_id table;
 	bool of_job; /* a row describes a whole job, so `node` is NULL */
-	/* There are rows for each step, so DuckDB must not join the table by nested loops. */
+	/*
+	 * The table may have many rows (one per step), so DuckDB must not join it by nested loops.
+	 */
 	bool many;
 	/*
 	 * Parameters of the table function, all VARCHAR: at most HR_ROW_PARAMETERS names, then

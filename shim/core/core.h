@@ -228,9 +228,10 @@ void hr_env_add(const char *name, const char *value); /* does nothing if the var
 /*
  * HR_REAL(name): the original function. It is the default version in the first library after this
  * one, in link order, that defines the name. The constructor finds all originals in the symbol
- * tables of the link map; an earlier use finds only its own. dlsym is not used, because it may
- * allocate memory, and is in libdl before glibc 2.34. HR_REAL is never NULL. If this libc lacks the
- * function, HR_REAL fails with ENOSYS, because programs may find the wrapper by dlsym.
+ * tables of the link map; an earlier use finds only the one that it needs. dlsym is not used,
+ * because it may allocate memory, and is in libdl before glibc 2.34. HR_REAL is never NULL. If this
+ * libc lacks the function, HR_REAL fails with ENOSYS, because programs may find the wrapper by
+ * dlsym.
  */
 #define HR_REAL(name) ((hr_fn_##name *)hr_real_get(HR_OP_##name)) /* hr_fn_name: shim/wrap/wrap.h */
 extern void *hr_real_table[HR_OP_MAX];

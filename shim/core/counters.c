@@ -53,7 +53,10 @@ static struct hr_map_hdr *head(void)
 	return __atomic_load_n(&hr__image.strays, __ATOMIC_ACQUIRE);
 }
 
-/* Any thread of a process with the map may call this. If the ancestor is off, counts nothing. */
+/*
+ * Any thread of a process with the map may call this. If the ancestor's level is off, counts
+ * nothing.
+ */
 static void stray(struct hr_map_hdr *map, uint16_t op, uint64_t bytes, uint64_t ticks)
 {
 	if (__atomic_load_n(&map->level, __ATOMIC_RELAXED) == HR_LEVEL_OFF)

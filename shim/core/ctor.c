@@ -10,7 +10,10 @@ extern const char *gnu_get_libc_version(void) __attribute__((weak));
 /* Not atexit(), which is not a symbol of libc, and passes the dso of the library that links it. */
 extern int __cxa_atexit(void (*fn)(void *), void *arg, void *dso);
 
-/* For probes: from now on only stdio writes. A vfork child must not change its parent's memory. */
+/*
+ * Marks for probes that from now on only stdio writes. A vfork child does not, because it would
+ * change its parent's memory.
+ */
 static void exiting(void *unused)
 {
 	(void)unused;

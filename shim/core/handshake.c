@@ -179,8 +179,8 @@ int hr__handshake_hello(enum hr_hello_kind kind, bool forked, uint64_t until)
 	long r;
 
 	/*
-	 * Builds the hello before it connects: if the daemon dies between connect and send, the
-	 * process is lost.
+	 * Builds the hello before it connects, to be quick: if the daemon dies between connect and
+	 * send, the process is lost.
 	 */
 	bytes = hr__hello_build(kind, forked, &message);
 	__atomic_store_n(&owning, 1, __ATOMIC_SEQ_CST);

@@ -158,7 +158,8 @@ struct hr__thread {
 	uint32_t skip;	 /* operations without a ring until the time is compared with search_ns */
 	uintptr_t frame; /* address of the struct hr_op in flight; only compared */
 	const struct hr_map_hdr *map;
-	uint64_t gave_up_tail; /* tail when a wait failed: no wait before tail or beat changes */
+	/* tail when a wait failed: no further wait until tail or beat changes */
+	uint64_t gave_up_tail;
 	uint64_t gave_up_beat;
 	uint64_t search_ns;   /* no search for a ring before this time */
 	uint64_t populate_at; /* the ring has memory up to this index */
@@ -224,7 +225,7 @@ void hr__ring_aggregate_flush(void);
 /* Writes the record of an operation in flight that will not return. */
 void hr__ring_cut(struct hr_ring_hdr *ring, const struct hr_inflight *cell, uint64_t end);
 
-/* The ring for an operation on a tracked file. NULL: level off (*ret_off), or count privately. */
+/* The ring for an operation on a tracked file. NULL: the level is off (*ret_off), or no ring. */
 struct hr_ring_hdr *hr__ring_for_op(enum hr__seek seek, bool *ret_off);
 
 /* Returns this thread's ring in this session, without a search. NULL: the thread has none. */

@@ -46,7 +46,9 @@ static void cell_enter(struct hr_op *op, uint32_t bits)
 
 static void cell_leave(struct hr_op *op)
 {
-	/* If a child shares the thread, only an older operation than the sharing has a cell. */
+	/*
+	 * If a child shares the thread, only an operation that began before the sharing has a cell.
+	 */
 	if (!hr__shared() ||
 	    __atomic_load_n(&op->ring->inflight.start_ticks, __ATOMIC_RELAXED) == op->start)
 		hr__cell_leave(op);

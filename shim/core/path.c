@@ -222,7 +222,9 @@ bool hr__path_absolute(struct hr__text *text, int dirfd, const char *path)
 	return n > 0;
 }
 
-/* rt_sigprocmask reads the signal set before it refuses the operation -1. */
+/*
+ * Lets rt_sigprocmask read the address: it reads the signal set before it refuses the operation -1.
+ */
 bool hr_readable(const void *p)
 {
 	uintptr_t word = (uintptr_t)p & ~(uintptr_t)7;

@@ -27,7 +27,7 @@ size_t hr__text_cap(const struct hr__text *text);
 bool hr__path_absolute(struct hr__text *text, int dirfd, const char *path);
 /* Appends `path` to the path of `base` bytes in buf. Returns the length; 0: it does not fit. */
 size_t hr__path_append(char *buf, size_t base, size_t cap, const char *path, size_t bytes);
-/* True: a system call found it readable up to its NUL. False if seccomp forbids system calls. */
+/* True: a system call could read the path up to its NUL. False if seccomp forbids system calls. */
 bool hr__path_readable(const char *path);
 void hr__path_know_cwd(void); /* caches the working directory, while system calls are allowed */
 

@@ -26,7 +26,7 @@ bool hr__reentered(const struct hr_op *op, uint16_t outer, int32_t outer_fd, uin
 	if (outer >= HR_OP_MAX || !calls_back(outer) || classes[outer] != classes[op->id] ||
 	    outer_fd != op->fd)
 		return false;
-	/* The descriptor is enough, because close clears the table's entry before the call. */
+	/* Equal descriptors are enough: close has cleared the table's entry before its call. */
 	return op->fd >= 0 || (outer_file == HR_FILE_ID(op->file) &&
 			       (op->path == NULL || op->path == hr__self.path));
 }

@@ -25,7 +25,7 @@ struct hr__payload {
 /* Writes a JSON object. False: JSON cannot represent the number. */
 bool hr__payload_text(const struct hr__payload *p, char out[HR__PAYLOAD_TEXT]);
 
-/* If possible, gets a ring for the thread first. `payload` may be NULL. */
+/* Begins a range. If the thread has no ring, tries to get one first. `payload` may be NULL. */
 void hr__region_begin(struct headrace_name *name, uint32_t stack,
 		      const struct hr__payload *payload);
 void hr__region_end(uint32_t stack, const char *args);

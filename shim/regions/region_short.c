@@ -32,7 +32,7 @@ static void region_short_flush(struct hr_ring_hdr *ring, struct hr_region_short 
 	hr__record_duration(&head, 0, s->ticks);
 	if (!hr__ring_control(&head, NULL, 0))
 		hr__lost_add(ring, HR_CTL_REGION, s->count, 0, s->ticks);
-	/* Release: a reader of a dead thread's cell finds the record without the sum, or both. */
+	/* Release: if a reader of a dead thread's cell finds no sum, it finds the record. */
 	__atomic_store_n(&s->count, 0, __ATOMIC_RELEASE);
 }
 

@@ -116,7 +116,10 @@ static inline int64_t hr_ret_eof(const FILE *fp, int64_t r)
 	return hr_ret(r);
 }
 
-/* For fread and fwrite: if 0 of some items were moved, that is an error, or the end of the file. */
+/*
+ * For fread and fwrite: if no item was moved of one or more, that is an error, or the end of the
+ * file.
+ */
 static inline int64_t hr_ret_items(const FILE *fp, size_t r, size_t asked)
 {
 	return r == 0 && asked > 0 ? hr_ret_eof(fp, -1) : (int64_t)r;
@@ -282,7 +285,7 @@ void hr__requests_over(const struct io_event *events, long n);
 
 /*
  * Strict mode and PR_TSC_SIGSEGV also forbid the time stamp counter. A call without a program is
- * ignored: libseccomp tests the kernel so. Numbers: linux/prctl.h, linux/seccomp.h.
+ * ignored: libseccomp tests the kernel in this way. Numbers: linux/prctl.h, linux/seccomp.h.
  */
 static inline void hr_before_prctl(long option, unsigned long mode, unsigned long program)
 {
