@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* headrace status - shows the jobs of this node's service, and the caller's own runs. */
+#include <inttypes.h>
 #include <pwd.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -148,11 +149,11 @@ enum status_column {
 	COLUMN_JOB,
 	COLUMN_USER,
 	COLUMN_STATE,
+	COLUMN_SINCE,
 	COLUMN_LEVEL,
 	COLUMN_PROCESSES,
 	COLUMN_WAITING,
 	COLUMN_STEPS,
-	COLUMN_OPERATIONS,
 	COLUMN_BYTES,
 	COLUMN_LOST,
 	COLUMN_PROGRAM,
@@ -171,8 +172,8 @@ static const struct {
 } status_columns[STATUS_COLUMNS] = {
     [COLUMN_JOB] = {"JOB", false},	   [COLUMN_USER] = {"USER", false},
     [COLUMN_STATE] = {"STATE", false},	   [COLUMN_LEVEL] = {"LEVEL", false},
-    [COLUMN_PROCESSES] = {"PROCS", true},  [COLUMN_WAITING] = {"WAITING", true},
-    [COLUMN_STEPS] = {"STEPS", true},	   [COLUMN_OPERATIONS] = {"OPS/S", true},
+    [COLUMN_SINCE] = {"SINCE", true},	   [COLUMN_PROCESSES] = {"PROCS", true},
+    [COLUMN_WAITING] = {"WAITING", true},  [COLUMN_STEPS] = {"STEPS/S", true},
     [COLUMN_BYTES] = {"I/O", true},	   [COLUMN_LOST] = {"LOST", true},
     [COLUMN_PROGRAM] = {"PROGRAM", false}, [COLUMN_INTO] = {"INTO", false},
 };
@@ -187,6 +188,18 @@ static void put_name(char *cell, const char *name, unsigned cells)
 	hr_text_escape(escaped, 4 * strlen(name) + 1, name, strlen(name));
 	hr_text_path_short(cell, CELL_BYTES, escaped, NULL, cells);
 	free(escaped);
+}
+
+/* Whole seconds, so that a column of jobs is easy to compare. */
+static struct hr_human since(uint64_t ms)
+{
+	struct hr_human h = {""};
+
+	if (ms < 60000)
+		snprintf(h.s, sizeof(h.s), "%" PRIu64 " s", ms / 1000);
+	else
+		h = hr_text_duration(ms * 1000000);
+	return h;
 }
 
 /* Sets the text of a cell; "": it is empty. Paths have at most `cells` characters on a terminal. */
@@ -209,6 +222,10 @@ static void set_cell(const struct hr_sheet *sheet, const struct job_row *row,
 	case COLUMN_STATE:
 		put_name(cell, j->state, 16);
 		break;
+	case COLUMN_SINCE:
+		if (j->since_ms > 0)
+			snprintf(cell, CELL_BYTES, "%s", since(j->since_ms).s);
+		break;
 	case COLUMN_LEVEL:
 		if (j->level != HR_LEVEL_TRACE)
 			put_name(cell, hr_level_name(j->level), 16);
@@ -222,10 +239,7 @@ static void set_cell(const struct hr_sheet *sheet, const struct job_row *row,
 		break;
 	case COLUMN_STEPS:
 		if (j->steps > 0)
-			snprintf(cell, CELL_BYTES, "%s", hr_text_count(j->steps).s);
-		break;
-	case COLUMN_OPERATIONS:
-		snprintf(cell, CELL_BYTES, "%s", hr_text_count(j->events_per_s).s);
+			snprintf(cell, CELL_BYTES, "%.1f", (double)j->steps_per_ks / 1000);
 		break;
 	case COLUMN_BYTES:
 		snprintf(cell, CELL_BYTES, "%s/s", hr_text_size(j->bytes_per_s).s);
@@ -247,8 +261,8 @@ static void set_cell(const struct hr_sheet *sheet, const struct job_row *row,
 /* Makes columns fit into `room`: shortens the last one, and then leaves out the least important. */
 static void narrow(unsigned *widths, unsigned used, unsigned room)
 {
-	static const enum status_column dispensable[] = {
-	    COLUMN_INTO, COLUMN_OPERATIONS, COLUMN_STEPS, COLUMN_PROGRAM, COLUMN_LEVEL};
+	static const enum status_column dispensable[] = {COLUMN_INTO, COLUMN_STEPS, COLUMN_SINCE,
+							 COLUMN_PROGRAM, COLUMN_LEVEL};
 	unsigned into = widths[COLUMN_INTO];
 
 	if (used > room && into > INTO_LEAST) {
@@ -406,6 +420,11 @@ static void print_json_job(struct hr_json *j, const struct job_row *row)
 	else
 		hr_json_null(j, "input_wait");
 	hr_json_int(j, "steps", (int64_t)s->steps);
+	hr_json_double(j, "steps_per_s", (double)s->steps_per_ks / 1000);
+	if (s->since_ms > 0)
+		hr_json_double(j, "since_s", (double)s->since_ms / 1000);
+	else
+		hr_json_null(j, "since_s");
 	hr_json_int(j, "kernel_ops", (int64_t)s->kernel_ops);
 	hr_json_int(j, "kernel_added", (int64_t)s->kernel_added);
 	hr_json_int(j, "kernel_lost", (int64_t)s->kernel_lost);

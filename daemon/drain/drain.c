@@ -165,6 +165,7 @@ static void publish(struct hr_drain *d)
 	d->stats.lost = e.lost;
 	d->stats.input_wait = input_wait(&e, hr_engine_now(d->c.engine));
 	d->stats.steps = e.steps;
+	d->stats.start_ns = e.start_ns;
 	d->stats.kernel_ops = e.kernel_ops;
 	d->stats.kernel_added = e.kernel_added;
 	d->stats.kernel_lost = e.kernel_lost;

@@ -34,6 +34,7 @@ static int apply_start(struct hr_engine *e, const struct hr_entry_start *in)
 	e->line = in->line;
 	e->now = in->now;
 	e->now_ns = in->now.boot_ns;
+	e->stats.start_ns = e->now_ns;
 	e->next_seq = in->next_seq;
 	e->live.since_ns = e->now_ns;
 	e->live.whole = true;

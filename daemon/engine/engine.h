@@ -33,7 +33,8 @@ struct hr_engine_stats {
 	uint64_t records, events, bytes_moved, lost, torn, hostile, batches;
 	uint64_t read_bytes, written_bytes; /* a copy between files counts as both */
 	uint64_t stray, detached; /* parts of `lost`; all other lost operations found a full ring */
-	uint64_t spare;		  /* unused; snapshots contain this struct */
+	/* Boot clock: start of the job; 0: not known, because an earlier version made the snapshot. */
+	uint64_t start_ns;
 	uint32_t processes, processes_total;
 	/*
 	 * Live processes that had an input wait: their number, sum of the starts of their first

@@ -3,6 +3,7 @@
 
 #include <unistd.h>
 
+#include "common/now.h"
 #include "daemon/attach/attach.h"
 
 #define MEASURE_MS 900u /* less than a second, because a timer may fire early */
@@ -17,10 +18,12 @@ void hr_job_status_measure(struct hr_job_status *s, const struct hr_node_stats *
 	if (s->measured_ms != 0) {
 		s->events_per_s = (now->events - s->events) * 1000 / ms;
 		s->bytes_per_s = (now->bytes_moved - s->bytes) * 1000 / ms;
+		s->steps_per_ks = (now->steps - s->steps) * 1000000 / ms;
 	}
 	s->measured_ms = now_ms;
 	s->events = now->events;
 	s->bytes = now->bytes_moved;
+	s->steps = now->steps;
 }
 
 static void fill_counts(const struct hr_node_stats *n, Headrace__JobStatus *ret)
@@ -34,6 +37,7 @@ static void fill_counts(const struct hr_node_stats *n, Headrace__JobStatus *ret)
 	ret->has_input_wait = n->input_wait >= 0;
 	ret->input_wait = ret->has_input_wait ? (uint32_t)n->input_wait : 0;
 	ret->steps = n->steps;
+	ret->since_ms = n->start_ns > 0 ? (hr_boot_ns() - n->start_ns) / 1000000 : 0;
 	ret->lost = n->lost + n->torn;
 	ret->ring_full = n->lost - n->stray - n->detached;
 	ret->stray = n->stray;
@@ -77,6 +81,7 @@ void hr_job_status_fill(struct hr_job_status *s, const struct hr_node_stats *now
 	ret->connections_served = use.served;
 	ret->events_per_s = s->events_per_s;
 	ret->bytes_per_s = s->bytes_per_s;
+	ret->steps_per_ks = s->steps_per_ks;
 	ret->probes = hr_node_probes(s->node);
 	if (no_probes)
 		ret->no_probes = hr_control_text(no_probes);

@@ -21,7 +21,7 @@ struct hr_job_status {
 	struct hr_uplink_stats sending;	  /* what the last status contained */
 	/* The last measurement, and the rates between the last two measurements. */
 	uint64_t measured_ms; /* 0: no measurement yet */
-	uint64_t events, bytes, events_per_s, bytes_per_s;
+	uint64_t events, bytes, steps, events_per_s, bytes_per_s, steps_per_ks;
 };
 
 /* Call it each second, or more often. Measures rates about once a second. */

@@ -112,7 +112,7 @@ static void send_job(struct client *a, const struct job *job)
 	status.failing = hr_control_text(job->why);
 	status.collectors = hr_control_text(job->service->c->collectors);
 	if (now - job->status_ms > STATUS_FRESH_MS)
-		status.events_per_s = status.bytes_per_s = 0;
+		status.events_per_s = status.bytes_per_s = status.steps_per_ks = 0;
 	hr_control_send(a->fd, HR_CONTROL(JOB_STATUS), &status.base);
 }
 

@@ -6,6 +6,7 @@ import fcntl
 import json
 import os
 import pty
+import re
 import struct
 import subprocess
 import termios
@@ -74,8 +75,8 @@ class Status(harness.LiveCase):
         done = self.status()
         self.assertEqual((done.returncode, done.stderr), (0, ""))
         self.assertIn("no headraced service on this node; 1 run of yours", done.stdout)
-        self.assertRegex(done.stdout, r"(?m)^JOB +STATE +PROCS +OPS/S +I/O  LOST  PROGRAM  INTO$")
-        self.assertRegex(done.stdout, rf"(?m)^j\\x1B1  running +\d +[\d,]+ +[\d.]+ \w+/s     0  sh       {self.store}$")
+        self.assertRegex(done.stdout, r"(?m)^JOB +STATE +SINCE +PROCS +I/O  LOST  PROGRAM  INTO$")
+        self.assertRegex(done.stdout, rf"(?m)^j\\x1B1  running +\d+ s +\d +[\d.]+ \w+/s     0  sh       {self.store}$")
         self.assertEqual(done.stdout.splitlines()[-1], "more: headrace top")
         alone = self.status("--socket", f"{self.dir}/no.sock")
         self.assertEqual((alone.returncode, alone.stdout), (2, ""))
@@ -101,20 +102,21 @@ class Status(harness.LiveCase):
         for job in "headrace-20261125T231838Z-14523", "short":
             self.start("--job", job, "--", "sh", "-c", f"echo x >{self.data}/x; read x")
         self.wait_for("both, without a rate", lambda: [(j["processes"], j["bytes"], j["bytes_per_s"]) for j in self.jobs()] == [(1, 2, 0)] * 2)
-        for columns, titles in ((40, "JOB STATE PROCS I/O LOST"), (80, "JOB STATE PROCS OPS/S I/O LOST PROGRAM"),
-                                (120, "JOB STATE PROCS OPS/S I/O LOST PROGRAM INTO"), (200, "JOB STATE PROCS OPS/S I/O LOST PROGRAM INTO")):
+        for columns, titles in ((40, "JOB STATE PROCS I/O LOST"), (80, "JOB STATE SINCE PROCS I/O LOST PROGRAM"),
+                                (120, "JOB STATE SINCE PROCS I/O LOST PROGRAM INTO"), (200, "JOB STATE SINCE PROCS I/O LOST PROGRAM INTO")):
             lines = self.on_terminal(columns, NO_COLOR="1")
             self.assertEqual(lines[2].split(), titles.split(), columns)
             if columns >= 80:
                 self.assertLessEqual(max(map(len, lines)), columns)
             if columns == 120:
-                self.assertEqual(sorted(lines[3:]), [
-                    "headrace-20261125T231838Z-14523  running      1      0  0 B/s     0  sh       store",
+                self.assertEqual(sorted(re.sub(r"  \d s", "  N s", line) for line in lines[3:]), [
+                    "headrace-20261125T231838Z-14523  running    N s      1  0 B/s     0  sh       store",
                     "more: headrace top JOB",
-                    "short                            running      1      0  0 B/s     0  sh       store"])
+                    "short                            running    N s      1  0 B/s     0  sh       store"])
         self.assertIn("\x1b[1mJOB\x1b[0m", self.on_terminal(80)[2])
 
     def test_the_wait_of_a_loop(self):
+        started = time.monotonic()
         process = self.start("--", "/usr/bin/python3", "-c", WAITS, self.data)
         begin, waited = map(float, process.stdout.readline().split())
         self.wait_for("ten steps", lambda: [j["steps"] for j in self.jobs()] == [10])
@@ -124,7 +126,8 @@ class Status(harness.LiveCase):
         # What is known is half a second old at most.
         self.assertGreaterEqual(job["input_wait"] + 0.001, waited * 0.95 / (time.monotonic() - begin))
         self.assertLessEqual(job["input_wait"], waited * 1.05 / (before - 0.5 - begin))
-        self.assertRegex(self.status().stdout, r"(?m)^JOB .* WAITING  STEPS .*\n.* \d+ %     10 ")
+        self.assertRegex(self.status().stdout, r"(?m)^JOB .* WAITING  STEPS/S .*\n.* \d+ % +\d+\.\d ")
+        self.assertAlmostEqual(job["since_s"], time.monotonic() - started, delta=1.5)
         self.assertEqual(self.status("--json").returncode, 0)
 
     def test_speed(self):
