@@ -32,6 +32,37 @@ HOSTILE = [
     "x" * 255,
 ]
 
+OWN_LOOP = """
+import headrace, os, sys, time
+
+folder = sys.argv[1]
+for step in range(10):
+    headrace.step(step)
+    with headrace.region("next batch", kind=headrace.INPUT_WAIT), open(f"{folder}/data", "rb") as f:
+        f.read(65536)
+    with headrace.region("save", kind=headrace.CHECKPOINT, args={"path": f"{folder}/state"}), open(f"{folder}/state", "wb") as f:
+        f.write(bytes(1000))
+        time.sleep(0.05)
+headrace.step(None)
+"""
+# What another user of the machine can look at: answers without the token, and all command lines, for the token itself
+OTHER_USER = """
+import glob, http.client, os, sys
+
+host, token = sys.argv[1], sys.stdin.read()
+os.setgroups([]), os.setgid(65534), os.setuid(65534)
+for path in "/", "/data", "/" + "0" * len(token) + "/data":
+    connection = http.client.HTTPConnection(host)
+    connection.request("GET", path)
+    assert connection.getresponse().status == 404, path
+for file in glob.glob("/proc/[0-9]*/cmdline") + glob.glob("/proc/[0-9]*/environ"):
+    try:
+        with open(file, "rb") as f:
+            assert token.encode() not in f.read(), file
+    except (PermissionError, ProcessLookupError, FileNotFoundError):
+        pass
+"""
+
 
 def torch_missing():
     return subprocess.run([PYTHON, "-c", "import torch, torchvision"], capture_output=True, check=False).returncode != 0
@@ -144,6 +175,26 @@ class Browsers(PageCase):
         self.assertTrue(any(len(path) > 3700 for path in paths))
         self.assert_numbers(seen)
 
+    def check_own_loop(self, browser):
+        """A loop without PyTorch, which marks its own waits and checkpoints."""
+        with open(os.path.join(self.data, "data"), "wb") as f:
+            f.write(os.urandom(1 << 20))
+        self.run_it("--", PYTHON, "-c", OWN_LOOP, self.data)
+        page = os.path.join(self.dir, "page.html")
+        self.report(self.store, "-o", page)
+        seen = self.open_page(browser, page)
+        self.assertEqual(seen["title"], "Checkpoints stop the training")
+        self.assertLessEqual({"steps", "ranks", "files", "mounts", "sizes", "durations", "checkpoints"}, set(seen["sections"]))
+        self.assert_numbers(seen)
+        steps = seen["sections"]["steps"]
+        self.assertEqual({row[steps["columns"].index("step")] for row in steps["rows"]}, set(range(10)))
+
+    def test_own_loop_in_chromium(self):
+        self.check_own_loop("chrome")
+
+    def test_own_loop_in_firefox(self):
+        self.check_own_loop("firefox")
+
     def test_training_in_chromium(self):
         self.check_training("chrome")
 
@@ -255,6 +306,9 @@ class Page(PageCase):
         ]
         for status, text in refused:
             self.assertIn((status, text), [(404, "Not Found\n"), (405, "Method Not Allowed\n")])
+        if os.geteuid() == 0:
+            other = subprocess.run([PYTHON, "-c", OTHER_USER, host], input=path.strip("/"), capture_output=True, text=True, check=False)
+            self.assertEqual((other.returncode, other.stderr), (0, ""))
         for file in glob.glob("/proc/net/tcp*"):  # not at another address
             with open(file, encoding="ascii") as f:
                 listening = [line.split()[1] for line in f if line.split()[3] == "0A"]
