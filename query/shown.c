@@ -347,9 +347,7 @@ static int write_table(struct hr_query *q, const struct hr_named_args *args,
 	return r;
 }
 
-/*
- * `whole`: keeps all rows, because a verdict is about all rows; then `top` limits only the table.
- */
+/* `whole`: keeps all rows, because a verdict is about all; then `top` limits only the table. */
 static int keep_answer(struct hr_query *q, const struct hr_named_args *args, bool whole,
 		       char **ret_error)
 {

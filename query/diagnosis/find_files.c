@@ -9,10 +9,7 @@
 
 /* The files of a finding's folder have at least this share of the amount of all files. */
 #define MOST 0.9
-/*
- * If a job has more files, only every n-th one is read, because the name of each takes a
- * microsecond.
- */
+/* Of more files, only every n-th one is read, because the name of each takes a microsecond. */
 #define FOLDER_FILES 100000u
 
 /* Whether the file is shared memory, through which workers pass batches. */

@@ -110,8 +110,8 @@ static void find_main(struct hr_training_job *j)
 }
 
 /*
- * With two workers, the pages take at most half as long, and the loop waits for only a part of
- * that.
+ * Finds waits of the training thread itself for pages of mapped files. With two workers, the pages
+ * take at most half as long, and the loop waits for only a part of that.
  */
 static void find_own_faults(struct hr_training_job *j, const struct hr_job_files *files)
 {

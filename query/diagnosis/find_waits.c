@@ -282,7 +282,7 @@ static void find_idle(struct hr_training_job *j, const struct hr_job_waits *w)
 	hr__avoid(j, f, 1 << HR_USUAL_CORES, "more cores: the workers do not compute");
 }
 
-/* Without single operations (level counters), what looks like sleep may be a read. */
+/* Finds waits of unknown cause. With counters alone, what looks like sleep may be a read. */
 static void find_unknown(struct hr_training_job *j, const double *p)
 {
 	double lost = p[HR_PART_WAIT_UNKNOWN] + (j->counters ? p[HR_PART_WAIT_ASLEEP] : 0);

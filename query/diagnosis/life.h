@@ -56,9 +56,7 @@ enum hr_block_kind {
 struct hr_block {
 	int64_t from, to;
 	uint64_t step, epoch; /* HR_REGION_UNKNOWN: none */
-	/*
-	 * Index of the sums of the block's interval: first in the scan, later in hr_diagnosis.ops.
-	 */
+	/* Index of the sums of the block's interval: in the scan, later in hr_diagnosis.ops. */
 	uint32_t ops;
 	uint32_t fetch; /* of HR_BLOCK_FETCH: index in hr_train_lives.fetches */
 	/* Index in hr_train_life.loops of the innermost loop around it, or HR_NO_LOOP. */

@@ -186,7 +186,8 @@ static double stalled(const struct hr_train_life *life, double stall)
 }
 
 /*
- * If the CPU time of the training thread is unknown, the thread may compute all the time or never.
+ * Reads how much the training thread computes. If its CPU time is unknown, it may compute all the
+ * time or never.
  */
 static void read_main(struct hr_recorded_loop *r, const struct hr_train_life *life)
 {
@@ -198,7 +199,8 @@ static void read_main(struct hr_recorded_loop *r, const struct hr_train_life *li
 }
 
 /*
- * If the load was always the same, the mount may be anything between a pure latency and saturated.
+ * Reads how the mount reacts to load. If the load was always the same, the mount may be anything
+ * between a pure latency and saturated.
  */
 static void read_load(struct hr_recorded_loop *r, uint32_t stream)
 {

@@ -86,8 +86,8 @@ void hr_recorded_free(struct hr_recorded_life *r);
 double hr_recorded_stall(const struct hr_recorded_life *r);
 
 /*
- * `range`: also computes the limits, which takes longer. Without it, only the most probable case is
- * replayed. -ENOMEM.
+ * Replays a life with other settings. `range`: also computes the limits, which takes longer.
+ * Otherwise, only the most probable case is replayed. -ENOMEM.
  */
 int hr_replay(const struct hr_recorded_life *life, const struct hr_setting *setting, bool range,
 	      struct hr_replayed *ret);

@@ -281,7 +281,7 @@ static void run_workers(struct loop_run *s)
 	}
 }
 
-/* Without workers, the training thread makes the batches. */
+/* Replays a loop without workers: the training thread makes the batches. */
 static void run_alone(struct loop_run *s)
 {
 	const struct hr_changed_loop *c = s->c;

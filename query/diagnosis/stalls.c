@@ -53,7 +53,7 @@ double hr_cycles_slowed(const struct hr_cycles *c)
 	return ns;
 }
 
-/* Within a step, computing is no delay. Outside steps, all time is a delay. */
+/* Whether a part is a delay. Within a step, computing is none. Outside steps, all time is one. */
 static bool is_delay(const struct hr_block *b, unsigned part)
 {
 	return b->step == HR_REGION_UNKNOWN ||
@@ -209,8 +209,8 @@ static void compare(struct ranks *r, struct hr_cycle *const *at)
 }
 
 /*
- * Each rank waits for the rank with the longest own time: first for its longer delay, then for its
- * computing.
+ * Computes stalls in one step. Each rank waits for the rank with the longest own time: first for
+ * its longer delay, then for its computing.
  */
 static void stall(const struct ranks *r, struct hr_cycle *const *at)
 {

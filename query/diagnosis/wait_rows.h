@@ -26,7 +26,7 @@ struct hr_wait_rows {
 	size_t n, room;
 };
 
-/* The caller frees the rows, also after a failure. They refer to `d`. -ENOMEM. */
+/* Makes the rows, which refer to `d`. The caller frees them, also after a failure. -ENOMEM. */
 int hr_wait_rows_make(const struct hr_diagnosis *d, struct hr_wait_rows *ret);
 
 #endif

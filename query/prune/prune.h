@@ -53,7 +53,7 @@ struct hr_prune {
 	bool distinct;
 };
 
-void hr_prune_init(struct hr_prune *p); /* then everything matches */
+void hr_prune_init(struct hr_prune *p); /* afterwards, everything matches */
 void hr_prune_done(struct hr_prune *p);
 
 /*

@@ -142,7 +142,7 @@ static int make_info(struct hr_qstream *st)
 	return 0;
 }
 
-/* A file whose Paths frame is lost gets a name of length 0, which scans return as NULL. */
+/* Makes the paths. A path whose Paths frame is lost has length 0, which scans return as NULL. */
 static int make_paths(struct hr_query *q, struct hr_qstream *st)
 {
 	struct hr_query_names *names = &st->names;
