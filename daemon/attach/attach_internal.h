@@ -37,10 +37,7 @@ struct attach_client {
 	uint64_t last_inode; /* inode of the memfd of its latest map */
 };
 
-/*
- * A process that exited before its offer was read. Its session stays, because its children may
- * still attach.
- */
+/* A process that exited before its offer was read. Its session stays: children may still attach. */
 struct exited {
 	struct attach_client was; /* its pidfd is -1 */
 	bool replaced;		  /* another image of the same process replaced it */
@@ -173,10 +170,7 @@ size_t hr__clients_end(struct hr_attach *a, uint64_t proc, uint32_t replaced,
 /* Removes client i. `exit` NULL: the process has ended, and this function reads its exit status. */
 void hr__client_gone(struct hr_attach *a, uint32_t i, const char *exit);
 
-/*
- * Keeps the session, because children of the process may still attach. If memory is short, the
- * session ends at once.
- */
+/* Keeps the session, because children may still attach. Without memory, it ends at once. */
 void hr__exited_add(struct hr_attach *a, const struct attach_client *was);
 struct exited *hr__exited_by_pid(struct hr_attach *a, pid_t pid); /* the latest one; NULL: none */
 /* Finds the owner of a token, also among exited processes; NULL: none. */

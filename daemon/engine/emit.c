@@ -499,10 +499,7 @@ static Headrace__JobEvent__LabelsEntry **copy_labels(struct hr_arena *arena,
 	return labels;
 }
 
-/*
- * The frame needs a copy: a snapshot may replace the engine's job while the appender packs the
- * frame.
- */
+/* Copies the job for a frame: a snapshot may replace it while the appender packs the frame. */
 static Headrace__JobEvent *copy_job(struct hr_arena *arena, const Headrace__JobEvent *job)
 {
 	Headrace__JobEvent *m = hr_arena_copy(arena, job, sizeof(*job));

@@ -175,7 +175,8 @@ static void node_stream_note(struct hr_node *n, enum hr_loss_reason reason, uint
 }
 
 /*
- * A process that has the same mounts as most clients. The node service itself may run in a sandbox.
+ * Returns a process that has the same mounts as most clients: not always this one, because the node
+ * service may run in a sandbox.
  */
 static pid_t mounts_pid(const struct hr_node *n)
 {

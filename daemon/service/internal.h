@@ -271,10 +271,7 @@ void hr__service_clients_leave(struct service *s); /* closes all clients without
  * without metrics.
  */
 void hr__service_metrics_open(struct service *s);
-/*
- * Adds to the metrics what has grown from the job's last status to `now`. Call it before `now`
- * replaces the status.
- */
+/* Adds to the metrics what has grown since the job's status, which `now` replaces afterwards. */
 void hr__service_metrics_count(struct job *job, const Headrace__JobStatus *now);
 
 #endif

@@ -22,7 +22,7 @@
 
 /* ---- finding --------------------------------------------------------------------------------- */
 
-/* The list starts with the newest job. */
+/* Returns the first job that fits: the list starts with the newest one. */
 struct job *hr__service_job_find(struct service *s, const char *id, int64_t attempt)
 {
 	for (struct job *job = s->jobs; job; job = job->next)

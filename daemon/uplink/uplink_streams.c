@@ -328,10 +328,7 @@ void hr__streams_publish(struct hr_uplink *u)
 	struct hr_spool_live live;
 
 	pthread_mutex_lock(&u->lock);
-	/*
-	 * Copies these only when a search is complete: before that, all streams would seem to be
-	 * sent.
-	 */
+	/* Only after a complete search: before that, all streams would seem to be sent. */
 	if (stats->searches != u->searches) {
 		stats->elsewhere = u->elsewhere;
 		stats->aimed_elsewhere = u->aimed_elsewhere;
