@@ -307,8 +307,8 @@ struct hr_stream {
 };
 
 /*
- * The wall clock at boot_ns. The sender may have chosen both numbers: the sum may wrap, which is
- * harmless.
+ * Returns the wall clock at boot_ns. The sender may have chosen both numbers, so the sum may wrap,
+ * which is harmless.
  */
 static inline int64_t hr_stream_real_ns(const struct hr_stream *s, uint64_t boot_ns)
 {
@@ -326,7 +326,7 @@ struct hr_catalog_filter {
 	uint32_t uid;
 };
 
-/* `filter` NULL: all. -ENOENT: no store; -EPROTONOSUPPORT: newer. *ret_error is malloc'ed. */
+/* `filter` NULL: all. -ENOENT: no store; -EPROTONOSUPPORT: newer version. *ret_error: malloc'ed. */
 int hr_catalog_open(const char *const *stores, size_t n, const struct hr_catalog_filter *filter,
 		    struct hr_catalog **ret, char **ret_error);
 void hr_catalog_free(struct hr_catalog *c);
