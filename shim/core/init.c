@@ -46,7 +46,7 @@ static void read_on_full(const char *value)
 		im->wait_ms = (uint32_t)(parse_number(value + 5) % 60001);
 }
 
-/* A parent sets this variable after a wait without an answer, so that its children do not wait. */
+/* Reads what a parent sets after a wait without an answer, so that its children do not wait. */
 static void read_hint(const char *value)
 {
 	uint64_t failed_s;
