@@ -333,7 +333,7 @@ static inline uint8_t log2_bin(uint64_t v)
 	return bin;
 }
 
-/* If two CPUs do this at once, the later store remains. Both values are greater than before. */
+/* Raises *to to `v`. If two CPUs do this at once, the later store remains: both raise it. */
 static inline void raise(uint64_t *to, uint64_t v)
 {
 	if (*to < v)

@@ -255,7 +255,8 @@ static inline void keep_name(struct file *file, uint64_t name)
 }
 
 /*
- * For an open that the shim records. `files` may have the name of an earlier file at this address.
+ * Call it for an open that the shim records: removes the name that an earlier file at this address
+ * may have in `files`.
  */
 static inline void forget_name(struct file *file)
 {

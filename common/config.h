@@ -101,7 +101,7 @@ struct hr_config_rule {
 bool hr_config_rules(const struct hr_config_rule *rules, size_t n,
 		     void (*report)(const char *text));
 
-/* Write --help or the options of a man page. The variant _flags omits the names in the file. */
+/* Write --help or the options of a man page. _flags leaves out the names of keys in the file. */
 void hr_config_help(const struct hr_config_key *keys, size_t n, FILE *to);
 void hr_config_man(const struct hr_config_key *keys, size_t n, FILE *to);
 void hr_config_man_flags(const struct hr_config_key *keys, size_t n, FILE *to);

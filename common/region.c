@@ -118,7 +118,7 @@ static size_t key_slot(const struct hr_region *g)
 	return (h ^ h >> 32) % SLOTS;
 }
 
-/* There are at most as many keys as regions. */
+/* Returns the index of the region's key. Adds a new key: there is room for one per region. */
 static uint32_t region_key_of(struct hr_regions *r, const struct hr_region *g)
 {
 	size_t slot = key_slot(g), n = r->msg.n_keys;

@@ -260,7 +260,7 @@ int hr_text_fail(int r, char **ret_error, const char *format, ...)
 
 /* ---- numbers --------------------------------------------------------------------------------- */
 
-/* Three significant digits, but from 100 on none after the point. */
+/* Prints three significant digits, but none after the point from 100 on. */
 static void format_scaled(struct hr_human *t, double value, const char *unit)
 {
 	int decimals = value >= 99.95 ? 0 : value >= 9.995 ? 1 : 2;

@@ -78,13 +78,13 @@ struct hr_conn {
 
 /* ---- conn.c: each function that changes the state -------------------------------------------------------- */
 
-/* The transport is connected. Functions that the owner calls must not call this. */
+/* Call it when the transport is connected, but not in a function that the owner calls. */
 void hr__conn_up(struct hr_conn *c);
 void hr__conn_shaken(struct hr_conn *c); /* the TLS handshake is complete */
-/* TLS failed: sends the reason to the peer, and drops queued frames. */
+/* Call it if TLS failed: sends the reason to the peer, and drops queued frames. */
 void hr__conn_tls_failed(struct hr_conn *c);
 
-/* The peer's first byte decides about TLS. 0, or the reason why no session can be made. */
+/* Decides by the peer's first byte whether to use TLS. 0, or why no session can be made. */
 int hr__conn_choose(struct hr_conn *c, uint8_t first);
 
 /* True: the byte begins a TLS record, not a frame. */
