@@ -21,7 +21,7 @@ struct hr_encoder {
 	uint32_t *files;
 	uint8_t *planes; /* HR_COL_END_ - 1 columns of HR__MAX_PLANES */
 	uint8_t *arena;
-	uint32_t slot_mask; /* of the part of `slots` in use */
+	uint32_t slot_mask; /* size of the used part of `slots`, minus 1 */
 	uint32_t n_files;
 
 	struct hr_op_info ops[HR_OP_MAX]; /* a copy, because the look-up is a function call */

@@ -40,7 +40,7 @@ struct hr_config_key {
 	enum hr_config_type type;
 	bool fixed;		/* read only at the start, not by a reload */
 	size_t offset;		/* offset of the key's member in the structure */
-	const char *value_name; /* for --help: "TIME" */
+	const char *value_name; /* the value in --help: "TIME" */
 	const char *otherwise;	/* the default as text; NULL: no default */
 	const char *help;	/* one sentence */
 	const char *choices;	/* words for HR_CONFIG_CHOICE: "no loopback yes" */

@@ -25,7 +25,7 @@
 
 struct hr_near {
 	const char *typed;
-	unsigned distance;	  /* of `best` */
+	unsigned distance;	  /* distance of `best` from the typed word */
 	char best[HR_NEAR_BYTES]; /* "": no candidate is near */
 };
 

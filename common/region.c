@@ -20,7 +20,7 @@ const char *hr_region_kind_name(uint32_t kind)
 	}
 }
 
-#define SLOTS ((size_t)2 * HR_REGIONS_MAX) /* of a hash table, of which at most half is used */
+#define SLOTS ((size_t)2 * HR_REGIONS_MAX) /* slots of a hash table; at most half are used */
 
 /* Optional arrays of a frame. */
 enum { DEPTH = 1, MORE = 2, OPEN = 4, ARGS = 8, STEP = 16, EPOCH = 32, DURATION = 64 };

@@ -58,9 +58,9 @@ struct hr_region {
 	uint32_t args; /* JSON */
 	uint32_t depth;
 	bool open;
-	uint64_t count;	   /* more than one: a sum of short regions with the same key */
+	uint64_t count;	   /* above 1: this is a sum of so many short regions with the same key */
 	uint64_t start_ns; /* CLOCK_BOOTTIME; for a sum, of its first region */
-	uint64_t dur_ns;   /* for a sum, the total */
+	uint64_t dur_ns;   /* duration; for a sum, that of all its regions */
 	uint64_t step, epoch;
 };
 

@@ -353,7 +353,7 @@ struct hr_human hr_text_bar(double share, unsigned cells)
 	unsigned marks;
 
 	cells = cells < sizeof(t.s) ? cells : sizeof(t.s) - 1;
-	share = share > 1 ? 1 : share > 0 ? share : 0; /* not a number: 0 */
+	share = share > 1 ? 1 : share > 0 ? share : 0; /* NaN becomes 0 */
 	marks = (unsigned)(share * cells + 0.5);
 	if (marks == 0 && share > 0)
 		marks = 1;

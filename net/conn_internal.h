@@ -14,9 +14,10 @@
 #include "net/assembly.h"
 #include "net/conn.h"
 
-#define HR__CONN_SETUP_MS   10000u /* for look-up, connection and handshake of all addresses */
+/* time for look-up, connection and handshake, for all addresses together */
+#define HR__CONN_SETUP_MS   10000u
 #define HR__CONN_FLUSH_MS   5000u
-#define HR__CONN_READ_BYTES (16u << 10) /* of a read, except for the rest of a large frame */
+#define HR__CONN_READ_BYTES (16u << 10) /* bytes of a read, except for the rest of a large frame */
 
 enum hr__conn_state {
 	HR__CONN_DIALLING, /* no transport yet */

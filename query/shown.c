@@ -11,7 +11,7 @@
 
 #define SHOWN_LINE "-- shown: "
 #define FOLD_LINE  "-- fold: "
-#define ROW_COLUMN "hr_row" /* of hr_query_keep */
+#define ROW_COLUMN "hr_row" /* the column that hr_query_keep adds */
 #define TOP_ARG	   "top"
 
 #define VERDICT_LINES 12 /* enough for four jobs */

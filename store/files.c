@@ -38,7 +38,7 @@ struct hr__files {
 	uint32_t *by_hash; /* entries with text, sorted by hash; NULL if all entries have text */
 	size_t n_by_hash;
 	size_t n_texts;
-	_Atomic(struct file_text *) texts[]; /* by index of the stream's frame */
+	_Atomic(struct file_text *) texts[]; /* indexed like the stream's frames */
 };
 
 /* Stands for a frame that cannot be read, which is tried only once. */

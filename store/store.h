@@ -127,7 +127,7 @@ struct hr_store_outline {
 	size_t jobs;
 	char last_job[256];  /* the job whose last stream is the newest; "": no job */
 	uint64_t changed_ns; /* wall clock: when this stream or, without a job, the store began */
-	uint64_t bytes;	     /* of all streams, if requested */
+	uint64_t bytes;	     /* size of all streams, if requested */
 };
 
 /* Needs the file headrace.store, unlike hr_store_is. `sizes`: sets `bytes`. 0 or -errno. */
@@ -276,7 +276,7 @@ struct hr_stream {
 	const char *cluster, *job, *node, *boot_id;
 	uint32_t attempt;
 	uint64_t instance;
-	uint64_t proc_base;	    /* for hr_stream_proc */
+	uint64_t proc_base;	    /* added to numbers by hr_stream_proc */
 	int64_t real_minus_boot_ns; /* from the stream's last Clock sample */
 	uint64_t clock_error_ns;
 	const struct hr_frame_ref *frames;
@@ -302,7 +302,7 @@ struct hr_stream {
 	/* when frames were removed because of their age or size, or by an operator; 0: never */
 	uint64_t retired_ns;
 	uint64_t last_seq;
-	uint64_t bytes;		/* on disk */
+	uint64_t bytes;		/* size on disk */
 	struct hr__stream *own; /* internal */
 };
 
@@ -342,8 +342,8 @@ bool hr_catalog_journals(const struct hr_catalog *c);
 struct hr_retired {
 	char *job;
 	unsigned streams;
-	uint64_t heard_ns;   /* of their last message; 0: unknown */
-	uint64_t retired_ns; /* of the last removal; 0: unknown */
+	uint64_t heard_ns;   /* time of their last message; 0: unknown */
+	uint64_t retired_ns; /* time of the last removal; 0: unknown */
 };
 
 /* Returns the retired jobs, in the order of the stores and their folders. */

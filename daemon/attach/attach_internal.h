@@ -65,7 +65,7 @@ struct hr_attach {
 	struct pending_attach pending[PENDING_MOST];
 	unsigned n_pending;
 	unsigned n_orphans;	   /* see attach_orphan.c */
-	uint64_t orphans_until_ns; /* until then, orphans can connect again */
+	uint64_t orphans_until_ns; /* time until which orphans can connect again */
 	uint8_t *message;	   /* HR_HELLO_MAX_BYTES + 1 */
 	pthread_mutex_t lock;	   /* for `clients` and `ring_bytes`, which other threads read */
 	struct attach_client *clients;

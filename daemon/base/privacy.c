@@ -16,7 +16,7 @@
 #include "common/text.h"
 
 #define DIGITS	       8u /* hexadecimal digits of a component's pseudonym */
-#define EXTENSION_MOST 9u /* with its dot */
+#define EXTENSION_MOST 9u /* maximum bytes of an extension with its dot */
 #define DIGEST_BYTES   32u
 #define KEY_FILE_BYTES 4096u
 

@@ -80,7 +80,7 @@ static bool engine_attach_take_number(const char *text, size_t bytes, const char
 	copy = skip + digits == bytes ? strndup(text + skip, digits) : NULL;
 	if (!copy)
 		return false;
-	*ret = copy; /* it pointed to a constant of protobuf-c */
+	*ret = copy; /* no free: it pointed to a constant of protobuf-c */
 	return true;
 }
 

@@ -63,7 +63,7 @@ void hr_filerecs_init(struct hr_filerecs *f)
 void hr_filerecs_done(struct hr_filerecs *f)
 {
 	for (uint32_t i = 0; i < f->n; i++)
-		if (f->v[i].t.proc) /* in use */
+		if (f->v[i].t.proc) /* the entry is in use */
 			record_done(&f->v[i]);
 	free(f->v);
 	free(f->links);

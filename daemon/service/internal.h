@@ -138,7 +138,7 @@ struct service {
 	struct client *clients;
 	unsigned n_clients;
 	pid_t uplink;	    /* the process that sends frames of ended workers; 0: none */
-	uint64_t uplink_ms; /* when it was last started */
+	uint64_t uplink_ms; /* when the uplink was last started */
 	bool stopping;
 	uint64_t started_ms;
 	uint64_t spool_bytes; /* bytes of the spool, from the last status of a worker */

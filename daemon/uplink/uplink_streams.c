@@ -303,7 +303,8 @@ void hr__streams_settle(struct hr_uplink *u, struct hr__sending *s)
 	(void)hr_spool_stream_acknowledge(s->stream, s->acked, keep, &removed);
 	if (s->state == HR__SENDING_ASIDE || !s->ends || s->acked < s->newest)
 		return;
-	if (keep && !s->noted) /* so that the next process need not connect for it */
+	/* notes this, so that the next process need not connect for the stream */
+	if (keep && !s->noted)
 		s->noted = hr_spool_stream_note(s->stream, s->acked) == 0;
 	if (keep)
 		return;

@@ -4,7 +4,7 @@
 
 struct cut {
 	const struct hr_diagnosis *d;
-	double *ns; /* by part */
+	double *ns; /* nanoseconds of each part */
 };
 
 static double least(double a, double b)

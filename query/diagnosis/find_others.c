@@ -159,7 +159,7 @@ void hr__find_others(struct hr_training_job *j, const struct hr_job_files *files
 		f->object = hr__item_path(j, files->synced);
 		f->action = "call fsync less often, or in another thread";
 		f->gain_low = 0.8 * f->lost;
-		f->gain_high = 1.5 * f->lost; /* this includes the writes before these calls */
+		f->gain_high = 1.5 * f->lost; /* the gain includes the writes before these calls */
 	}
 	f = hr__finding_add(j, HR_FOUND_OWN_IO, own);
 	if (f != NULL) {

@@ -40,7 +40,7 @@ struct hr_training_job {
 	double part[HR_PHASES][HR_PART_END];
 	double loops, waits;	    /* number of training loops, and of waits in them */
 	double all_loops;	    /* number of loops of all processes */
-	uint32_t workers, prefetch; /* of the last training loop */
+	uint32_t workers, prefetch; /* settings of the last training loop */
 	bool persistent;
 	/* At times, only counters were recorded, so there are no single operations. */
 	bool counters;

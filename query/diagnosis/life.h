@@ -58,7 +58,7 @@ struct hr_block {
 	uint64_t step, epoch; /* HR_REGION_UNKNOWN: none */
 	/* Index of the sums of the block's interval: in the scan, later in hr_diagnosis.ops. */
 	uint32_t ops;
-	uint32_t fetch; /* of HR_BLOCK_FETCH: index in hr_train_lives.fetches */
+	uint32_t fetch; /* index in hr_train_lives.fetches, for HR_BLOCK_FETCH */
 	/* Index in hr_train_life.loops of the innermost loop around it, or HR_NO_LOOP. */
 	uint32_t loop;
 	uint8_t kind;  /* enum hr_block_kind */

@@ -62,10 +62,10 @@ struct hr_made {
 struct hr_life_reader {
 	struct hr_query *q;
 	struct hr_op_scan *scan;
-	struct hr_train_lives *to; /* of the stream */
+	struct hr_train_lives *to; /* receives the lives of the stream */
 	const struct hr_scope *scope;
 	uint32_t stream;
-	struct hr_job_span span; /* of the stream's job; regions outside it are left out */
+	struct hr_job_span span; /* span of the stream's job; regions outside it are left out */
 	struct hr_mark *marks;	 /* sorted by process and time */
 	size_t n_marks, marks_room;
 

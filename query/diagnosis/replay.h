@@ -53,11 +53,11 @@ struct hr_replayed {
 	/* Why `predicted` means little, and only the range is known; HR_REPLAY_OK: no doubt. */
 	enum hr_replay_refusal doubt;
 	uint32_t loops;
-	uint32_t workers, prefetch; /* of the setting; prefetch is 0 without workers */
+	uint32_t workers, prefetch; /* values of the setting; prefetch is 0 without workers */
 	bool persistent;
 	/* Time as it was recorded, and time in a replay with the recorded settings. */
 	double recorded, replayed;
-	double predicted; /* in a replay with the other settings */
+	double predicted; /* time in a replay with the other settings */
 	double low, high; /* limits of `predicted` */
 };
 

@@ -29,9 +29,9 @@ struct pass {
 struct worker {
 	bool busy;
 	size_t batch;		    /* the batch that it makes, or will make next */
-	double io, cpu, lock, rest; /* of this batch, in ns */
+	double io, cpu, lock, rest; /* parts of the time of this batch, in ns */
 	double left;		    /* the part of this batch that is not made, 0 to 1 */
-	double start;		    /* when it can begin its first batch */
+	double start;		    /* time at which it can begin its first batch */
 };
 
 struct loop_run {

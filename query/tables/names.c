@@ -236,7 +236,7 @@ int hr__names_need(struct hr_query *q, struct hr_qstream *st, unsigned parts)
 	ready = atomic_load_explicit(&names->ready, memory_order_relaxed);
 	parts &= ~ready;
 	r = hr_stream_files(st->s, &n);
-	if (ready == 0) /* only the first time: later, other threads may read it */
+	if (ready == 0) /* set only once, because other threads may read it later */
 		names->n = n + 1;
 	for (unsigned part = HR_NAMES_INFO; r == 0 && part <= HR_NAMES_PATTERN; part <<= 1) {
 		if ((parts & part) == 0)

@@ -120,10 +120,10 @@ void hr_end_buffer(uint8_t outer);
 /* ---- fd table ------------------------------------------------------------------------------------- */
 
 /* In a vfork child, the functions that change the table do nothing. */
-void hr_fd_set(int fd, hr_file file); /* for a dup target, fdopen, a received descriptor */
+void hr_fd_set(int fd, hr_file file); /* call it for a dup target, fdopen, a received descriptor */
 hr_file hr_fd_get(int fd);	      /* resolves an unknown fd; HR_FILE_IGNORED: fd is no file */
 void hr_fd_clear(int fd); /* sets HR_FILE_UNKNOWN; call it before the real close, which frees fd */
-void hr_fd_clear_range(unsigned first, unsigned last); /* for close_range and closefrom */
+void hr_fd_clear_range(unsigned first, unsigned last); /* call it for close_range and closefrom */
 /* The file position, by a system call. Negative: none, or system calls are forbidden. */
 int64_t hr_fd_position(int fd);
 

@@ -8,7 +8,7 @@
 
 #define NS_PER_S     UINT64_C(1000000000)
 #define HINT_NAME    "HEADRACE_ATTACH_FAILED"
-#define HINT_SECONDS 5 /* for this time after a failed attach, children do not wait for an answer */
+#define HINT_SECONDS 5 /* after a failed attach, children do not wait for an answer for this time */
 #define WAIT_MS	     2
 
 struct hr__image hr__image;

@@ -149,7 +149,7 @@ enum hr__slow {
 struct hr__thread {
 	uint64_t nonce;
 	union {
-		uint8_t why[8]; /* by enum hr__slow */
+		uint8_t why[8]; /* reasons, indexed by enum hr__slow */
 		uint64_t any;
 	} slow;
 	struct hr_ring_hdr *ring;
@@ -289,14 +289,14 @@ void hr__session_fds_drop(void);
 /* ---- fdtab.c: descriptors (path.h has the rest) ------------------------------------------------------ */
 
 bool hr__fdtab_init(void);
-hr_file hr__fd_resolve(int fd); /* for an entry that is HR_FILE_UNKNOWN */
+hr_file hr__fd_resolve(int fd); /* call it for an entry that is HR_FILE_UNKNOWN */
 void hr__fd_open(int fd, hr_file file, const char *text, size_t bytes, bool announced);
 /*
  * Sends the path of fd unless it was sent. Returns the file, which differs from `file` if the
  * function corrected it.
  */
 hr_file hr__fd_announce(int fd, hr_file file);
-void hr__fdtab_forget_announced(void); /* for a forked child */
+void hr__fdtab_forget_announced(void); /* call it in a forked child */
 
 /* What statx returns with AT_STATX_DONT_SYNC. mode 0: unknown. */
 struct hr__stat {
