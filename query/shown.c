@@ -109,8 +109,8 @@ static const struct hr_query_arg *top_arg(const struct hr_named_args *args, bool
 }
 
 /*
- * Counts the rows, and those that can be folded: rows at the end, each of which has less than 1 %
- * of the column's sum over all rows.
+ * Counts all rows, and the last ones that can be folded: each has less than 1 % of the column's sum
+ * over all rows.
  */
 static int count_rows(struct hr_query *q, const char *fold, struct one_row *ret, char **ret_error)
 {

@@ -82,7 +82,7 @@ int hr_store_replace_file(int dir_fd, const char *name, const void *data, size_t
 /* Returns whether only this process's user owns the open file or folder and may write it. */
 bool hr_store_is_own(int fd);
 
-/* Returns whether a writer holds the lock of a stream, which this function does not take. */
+/* Returns whether a writer holds the lock of a stream. Does not take the lock. */
 bool hr_stream_locked(int stream_fd);
 
 /* Takes the lock of a stream until the caller closes the returned descriptor. -EBUSY. */
@@ -130,7 +130,7 @@ struct hr_store_outline {
 	uint64_t bytes;	     /* size of all streams, if requested */
 };
 
-/* Needs the file headrace.store, unlike hr_store_is. `sizes`: sets `bytes`. 0 or -errno. */
+/* Reads the outline. Unlike hr_store_is, needs the file headrace.store. `sizes`: sets `bytes`. */
 int hr_store_outline(const char *path, bool sizes, struct hr_store_outline *ret);
 
 /* Returns whether a run of this job has written into the store. */
@@ -158,7 +158,7 @@ int hr_writer_open(const char *store, const struct hr_stream_id *id, struct hr_w
 
 /*
  * As hr_writer_open, but -EPERM if the stream's folder is missing or fails hr_store_is_own. The
- * folders above it may belong to other users, who can rename it but not change its content.
+ * folders above may belong to other users: they can rename this folder, but not change its content.
  */
 int hr_writer_open_own(int store_fd, const char *store, const struct hr_stream_id *id,
 		       struct hr_writer **ret);

@@ -31,7 +31,7 @@ static bool unbroken(const struct hr__index *ix)
 	return true;
 }
 
-/* Removes a segment without a whole frame, whose writer died while it made the segment. */
+/* Removes a segment without a whole frame: its writer died while it made the segment. */
 static int drop_segment(struct hr_writer *w, const struct hr__source *source)
 {
 	char name[16];

@@ -140,8 +140,8 @@ void hr__orphans_missed(struct hr_attach *a); /* counts all remaining orphans as
  */
 int hr__offer_take(struct hr_attach *a, int fd, const struct hr_hello *hello, struct offer *ret);
 /*
- * Closes the map of an offer that is not accepted, and sets its level to off, so that the shim
- * stops. Accepts the result of a failed hr__offer_take.
+ * Refuses an offer: sets the level of its map to off, so that the shim stops, and closes the map.
+ * Accepts the result of a failed hr__offer_take.
  */
 void hr__offer_refuse(struct offer *o);
 /* Closes an offer whose map belongs to a session. */

@@ -33,7 +33,7 @@ void hr__proc_dirty(struct hr_engine *e, struct hr_proc *p)
 	e->n_dirty++;
 }
 
-/* The list of dirty processes contains all ended processes, because apply_end adds them. */
+/* Walks only the list of dirty processes: apply_end adds all that have ended to it. */
 void hr__procs_sent(struct hr_engine *e)
 {
 	struct hr_proc *p = e->dirty, *next;

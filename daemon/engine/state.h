@@ -195,7 +195,7 @@ struct hr_proc *hr__proc_new(struct hr_engine *e, const struct hr_identity *id);
 void hr__proc_dirty(struct hr_engine *e, struct hr_proc *p);
 /* Call it after all dirty rows were sent. Removes processes that have ended. */
 void hr__procs_sent(struct hr_engine *e);
-/* Moves the start of a process to an earlier time, when its first operation began. */
+/* If the first operation of a process began before the process's start, corrects the start. */
 void hr__proc_started(struct hr_engine *e, struct hr_proc *p, uint64_t start_ns);
 /* Removes p from the maps by pid and token. hr__proc_find finds p until its last row is sent. */
 void hr__proc_forget(struct hr_engine *e, struct hr_proc *p);

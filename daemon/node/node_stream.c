@@ -197,9 +197,7 @@ static int begin_privacy(struct hr_node *n)
 	return 0;
 }
 
-/*
- * Begins a stream, with the mounts of processes that end before headraced reads their own mounts.
- */
+/* Begins a stream. Journals mounts, for processes that end before headraced can read theirs. */
 static int begin_stream(struct hr_node *n)
 {
 	struct hr_entry_start *start;

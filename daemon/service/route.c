@@ -238,8 +238,8 @@ static bool route_connection(struct service *s, int fd)
 /* ---- accepted connections, until the hand-off queue of a worker has them --------------------- */
 
 /*
- * A connection that was accepted is no longer in the kernel's backlog. So the accept queue, which
- * systemd retains, keeps it until it is processed. The list `pending` has the same order as the
+ * A connection that was accepted is no longer in the kernel's backlog. So it stays in the accept
+ * queue, which systemd retains, until it is processed. The list `pending` has the same order as the
  * queue. After a kill, the next service may find a connection that was already processed. Then the
  * hello is gone, and the service drops the connection.
  */

@@ -204,10 +204,7 @@ static bool aimed_here(const struct hr_uplink *u, const char *aim)
 	return false;
 }
 
-/*
- * Whether a stream has only its StreamStart, because its daemon was killed before it made the
- * secret.
- */
+/* Whether a stream has only its StreamStart: its daemon was killed before it made the secret. */
 static bool is_unborn(const struct hr_spool_stream *st)
 {
 	return !st->has_secret && st->last_seq <= 1;

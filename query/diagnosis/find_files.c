@@ -252,8 +252,8 @@ const char *hr__files_folder(struct hr_training_job *j, const struct hr_item *mo
 			    amount_of(item, which);
 	}
 	/*
-	 * Names a folder even if threads wait for only one of its files, because they may wait for
-	 * other files of it later. Exception: a single mapped file is named itself.
+	 * Names a folder even if threads wait for only one of its files: later, they may wait for
+	 * others. Exception: a single mapped file is named itself.
 	 */
 	while ((n > 1 || which != HR_ITEM_MAPPED) && bytes > 0 &&
 	       (double)(below + part[bytes]) < MOST * (double)all)

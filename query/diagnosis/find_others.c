@@ -5,9 +5,8 @@
 #include "query/diagnosis/findings_internal.h"
 
 /*
- * A training thread is heavy if its computing for other things than the model takes at least
- * MAIN_FACTOR times as long as its computing for the model, and at least the share MAIN_SHARE of
- * the wall time.
+ * A training thread is heavy if it computes other things than the model for a long time: at least
+ * MAIN_FACTOR times as long as the model, and at least the share MAIN_SHARE of the wall time.
  */
 #define MAIN_FACTOR 2.0
 #define MAIN_SHARE  0.2
@@ -32,7 +31,7 @@ static void find_start(struct hr_training_job *j, const struct hr_job_files *fil
 	}
 }
 
-/* Finds the rank that computes while the others wait for it, and for which they wait longest. */
+/* Finds the rank that keeps the others waiting longest, because it computes. */
 static void find_slow_rank(struct hr_training_job *j)
 {
 	const struct hr_diagnosis *d = j->d;

@@ -88,8 +88,8 @@ static uint32_t more_workers(uint32_t w)
 }
 
 /*
- * Returns the smallest number of workers, at most `most`, with which the loops take at most 3 %
- * longer than with any larger number that was tried.
+ * Tries numbers of workers up to `most`. Returns the smallest one with which the loops take at most
+ * 3 % longer than with each larger one.
  */
 static uint32_t best_workers(struct hr_training_job *j, uint32_t most)
 {

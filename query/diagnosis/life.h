@@ -148,8 +148,8 @@ struct hr_train_life {
 	double cores;
 	bool quota; /* `cores` is part of a CPU quota */
 	/*
-	 * The time for which the use of the accelerator is known, and the part of it in which the
-	 * accelerator was busy.
+	 * How long the use of the accelerator is known, and how long the accelerator was busy in
+	 * that time.
 	 */
 	double asked_ns, busy_ns;
 	struct hr_block *blocks; /* sorted by time */

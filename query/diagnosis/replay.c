@@ -304,7 +304,7 @@ void hr_recorded_free(struct hr_recorded_life *r)
 	free(r);
 }
 
-/* Why only the range is known, if it is so wide that its middle means little. */
+/* The reason if only the range is known: the range is so wide that its middle means little. */
 static enum hr_replay_refusal doubt_of(const struct hr_setting *s, const double seconds[GUESSES])
 {
 	if (seconds[MOST] <= WIDE * seconds[LEAST])

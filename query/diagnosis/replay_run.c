@@ -115,7 +115,7 @@ static double work_of(const struct loop_run *s)
 	double before = fmin(s->r->slow, 1 / fmax(1e-9, share)), times;
 
 	times = c->same ? 1 : c->gap * (1 + share * (s->slow - before));
-	/* The time in which it waits for other ranks does not change. */
+	/* The time of waits for other ranks does not change. */
 	return gap * (1 + (times - 1) * (1 - s->r->stalled));
 }
 

@@ -83,8 +83,8 @@ static void add_block(const struct hr_diagnosis *d, const struct hr_block *b, st
 }
 
 /*
- * Returns when the ranks meet in the step of blocks [i, end): at the end of its last backward() or
- * collective, else of its last optimizer step, else of the step.
+ * Returns when the ranks meet in a step, which has the blocks [i, end): at the end of the last
+ * backward() or collective, else of the last optimizer step, else of the step.
  */
 static int64_t meeting(const struct hr_train_life *life, size_t i, size_t end)
 {

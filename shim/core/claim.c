@@ -70,9 +70,7 @@ static void claim_take(struct hr__thread *t, struct hr_map_hdr *map, struct hr_r
 	hr__ring_control(&head, NULL, 0);
 }
 
-/*
- * Claims the ring if it is free, if its owner has this tid or, with `dead`, if its owner is dead.
- */
+/* Claims the ring if it is free, if its owner has this tid, or (`dead`) if its owner is dead. */
 static bool claim_one(struct hr__thread *t, struct hr_map_hdr *map, uint32_t i, int tid, bool dead)
 {
 	struct hr_ring_hdr *ring = hr__map_ring(map, i);

@@ -168,8 +168,8 @@ void hr_begin_file(struct hr_op *op, enum hr_op_id id, hr_file file, int fd, uin
 static bool op_name(struct hr_op *op, bool proved, int fd, bool tmpfile);
 
 /*
- * True: the call can change the meaning of the path (chdir) or the memory that contains it.
- * readlink may overwrite the path, truncate may remove the page of a mapped file that contains it.
+ * True: the call can change what the path means (chdir), or destroy its text: readlink may
+ * overwrite it, and truncate may remove a page of a mapped file in which it is.
  */
 static bool resolves_early(enum hr_op_id id)
 {
