@@ -229,7 +229,7 @@ static int region_check(const Headrace__Regions *m)
 	return 0;
 }
 
-/* Uses unsigned arithmetic, because hostile values may wrap. */
+/* Replaces differences by values; unsigned, because hostile values may wrap. */
 static void add_up(int64_t *values, size_t n)
 {
 	uint64_t sum = 0;

@@ -33,7 +33,7 @@ void hr__proc_dirty(struct hr_engine *e, struct hr_proc *p)
 	e->n_dirty++;
 }
 
-/* Walks only the list of dirty processes: apply_end adds all that have ended to it. */
+/* Also frees all processes that have ended: apply_end has put them into the list of dirty ones. */
 void hr__procs_sent(struct hr_engine *e)
 {
 	struct hr_proc *p = e->dirty, *next;

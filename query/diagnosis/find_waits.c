@@ -152,8 +152,8 @@ static double alone(const struct hr_training_job *j)
 }
 
 /*
- * Predicts the gain from more cores: from twice as many to one for each thread, because headrace
- * does not know how many the job can get.
+ * Predicts the gain of twice as many cores, and of one for each thread, as a range: headrace does
+ * not know how many the job can get.
  */
 static void predict_cores(struct hr_training_job *j, struct hr_finding *f)
 {

@@ -10,7 +10,7 @@ extern const char *gnu_get_libc_version(void) __attribute__((weak));
 /* Not atexit(), which is not a symbol of libc, and passes the dso of the library that links it. */
 extern int __cxa_atexit(void (*fn)(void *), void *arg, void *dso);
 
-/* Marks for probes that only stdio writes now; not in a vfork child: its memory is its parent's. */
+/* Marks, for probes: now, only stdio writes. Not in a vfork child: its memory is its parent's. */
 static void exiting(void *unused)
 {
 	(void)unused;
