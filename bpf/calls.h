@@ -333,7 +333,7 @@ static inline uint8_t log2_bin(uint64_t v)
 	return bin;
 }
 
-/* If two CPUs do this at once, the later store remains. Both values are greater than before. */
+/* Raises *to to `v`. If two CPUs do this at once, the later store remains: both raise it. */
 static inline void raise(uint64_t *to, uint64_t v)
 {
 	if (*to < v)
@@ -382,10 +382,10 @@ static __always_inline bool add_tally(const struct hr_probe_task *t, uint64_t du
 }
 
 /*
- * Records an operation that no cell covers. In three cases, it needs a record instead of a tally:
- * the shim may have recorded the same operation (the daemon then drops this record), it has two
- * files, or it is a copy between a file and something else. If record and tally have no room,
- * `sums` counts the operation as lost.
+ * Records an operation that no cell covers. It gets a tally, except in three cases, which need a
+ * record: the shim may have recorded the same operation (the daemon then drops this record), the
+ * operation has two files, or it copies between a file and something else. If record and tally have
+ * no room, `sums` counts the operation as lost.
  */
 static __always_inline void record_op(const struct hr_probe_task *t, uint32_t tid, uint64_t dur_ns,
 				      int64_t ret, uint8_t kind)

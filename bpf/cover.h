@@ -40,8 +40,8 @@ static inline uint64_t covered_file(const struct hr_probe_task *t)
 }
 
 /*
- * libc does POSIX AIO in its own threads, which have no cells. The call that submits a request
- * starts such a thread, which may start another one.
+ * True: `parent` starts a thread of libc for POSIX AIO. Such threads have no cells. The call that
+ * submits a request starts one, which may start another one.
  */
 static inline bool starts_aio_thread(struct task_struct *parent, const struct hr_image *image,
 				     struct hr_probe_task *t)

@@ -54,7 +54,7 @@ static inline bool in_cgroup(struct task_struct *task)
 }
 
 /*
- * Adds a task of one of `cgroups` whose parent does not belong to the job. headraced then marks the
+ * Adds a task in one of `cgroups`; its parent does not belong to the job. headraced then marks the
  * other threads and the children of that process.
  */
 static inline void join(struct task_struct *task, uint32_t flags)

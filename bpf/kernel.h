@@ -27,7 +27,7 @@
 #define NS_FS	      0x6e736673ul
 
 #define O_APPEND      02000
-#define O_TMPFILE     020000000 /* without O_DIRECTORY */
+#define O_TMPFILE     020000000 /* the kernel's bit alone, without O_DIRECTORY */
 #define MAP_ANONYMOUS 0x20
 #define AT_FDCWD      (-100)
 #define EEXIST	      17

@@ -8,7 +8,7 @@ struct name_text {
 	/* components, then the path of the call, and 8 bytes for zeros of hash_name() */
 	char text[2 * HR_PROBE_PATH + 8];
 	uint32_t bytes;
-	uint64_t hash; /* of all fields and the text, so that equal names get the same number */
+	uint64_t hash; /* hash of all fields and the text: equal names get the same number */
 };
 
 MAP(name_texts, PERCPU_ARRAY, 1, uint32_t, struct name_text);
@@ -255,7 +255,8 @@ static inline void keep_name(struct file *file, uint64_t name)
 }
 
 /*
- * For an open that the shim records. `files` may have the name of an earlier file at this address.
+ * Call it for an open that the shim records: removes the name that an earlier file at this address
+ * may have in `files`.
  */
 static inline void forget_name(struct file *file)
 {

@@ -41,9 +41,10 @@
 #define HR_PROBE_LEVELS	  32u /* parent cgroups that the programs check */
 #define HR_PROBE_REQUESTS 16384u
 #define HR_PROBE_SUMS	  32768u
-#define HR_PROBE_REST	  2048u /* of HR_PROBE_SUMS: the last ones, only for sums without a file */
-#define HR_PROBE_TALLIES  16384u
-#define HR_PROBE_BINS	  48u /* the last bin counts durations of 2^47 ns and more */
+/* the last entries of HR_PROBE_SUMS, only for sums without a file */
+#define HR_PROBE_REST	 2048u
+#define HR_PROBE_TALLIES 16384u
+#define HR_PROBE_BINS	 48u /* the last bin counts durations of 2^47 ns and more */
 /* An image younger than this may still send a hello, and its parent may still attach. */
 #define HR_PROBE_YOUNG_NS 2000000000ull
 #define HR_SHIM_NAME	  "libheadrace.so" /* a file of that name is the shim */
@@ -102,7 +103,7 @@ struct hr_image {
 struct hr_probe_task {
 	uint64_t start_ns; /* CLOCK_BOOTTIME */
 	uint64_t image;
-	uint64_t name, name2; /* of files that are known at the start */
+	uint64_t name, name2; /* names of files that are known at the start */
 	uint64_t path, path2; /* addresses of path arguments */
 	uint64_t cell_file;   /* file of the in-flight cell */
 	uint64_t asked;
@@ -173,7 +174,7 @@ struct hr_sum_key {
 };
 
 enum hr_sum_kind {
-	HR_SUM_CALL, /* in `sums`: covered by a cell */
+	HR_SUM_CALL, /* an operation that a cell covers, in `sums` */
 	HR_SUM_LOST, /* the buffer had no room for the record */
 	HR_SUM_URING,
 	HR_SUM_FILL,  /* pages that faults added to the page cache */

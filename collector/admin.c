@@ -35,10 +35,7 @@ __attribute__((format(printf, 1, 2))) static int admin_fail(const char *format, 
 	return EXIT_FAILURE;
 }
 
-/*
- * If root runs the command, takes the rights of the store's owner, who could not read files that
- * root creates.
- */
+/* Replaces root's rights by those of the store's owner, who could not read files of root. */
 static int become_owner(int store_fd)
 {
 	struct stat st;

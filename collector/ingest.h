@@ -62,7 +62,7 @@ struct hr_ingest_right {
 	/* the peer is a node, root or the collector's user, and decides which user owns a job */
 	bool node;
 	uint32_t uid;
-	char peer[HR_STREAM_PEER_BYTES]; /* for `state` and messages */
+	char peer[HR_STREAM_PEER_BYTES]; /* name of the peer, for `state` and messages */
 };
 
 enum hr_answer_kind {

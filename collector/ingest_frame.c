@@ -65,7 +65,7 @@ static void unpack_done(struct hr__worker *w)
 
 /* ---- checks ---- */
 
-/* True: the daemon's StreamStart equals the one that the store wrote when it opened the stream. */
+/* True: this StreamStart of the daemon equals the StreamStart in the store. */
 static bool same_start(const struct hr__ingest_stream *s, const Headrace__Frame *msg)
 {
 	const Headrace__StreamStart *a = msg->stream_start;

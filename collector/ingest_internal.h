@@ -64,7 +64,7 @@ struct hr__ingest_stream {
 	struct hr_channel *owner; /* NULL: no daemon has it open */
 	struct hr_stream_state state;
 	uint64_t durable; /* number of the last frame that is on disk */
-	bool changed;	  /* in the list worker->changed */
+	bool changed;	  /* the stream is in the list worker->changed */
 	bool begins;	  /* the store had no frame of this stream before */
 	bool opening;	  /* `owner` waits for OPENED */
 	int error;	  /* error of this stream in the current commit */

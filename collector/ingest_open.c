@@ -408,7 +408,7 @@ static void in_use(struct hr__worker *w, struct hr_channel *ch, const struct hr_
 			s->node);
 }
 
-/* The newer connection takes over, because it has the secret, too, and the older may be dead. */
+/* Gives the stream to the newer connection, which also has the secret: the older may be dead. */
 static void ingest_open_take_over(struct hr__worker *w, struct hr_channel *ch,
 				  struct hr__ingest_stream *s)
 {

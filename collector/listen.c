@@ -31,7 +31,7 @@ struct listener {
 
 struct hr_listeners {
 	struct hr_tls *tls;
-	bool plain; /* also accept plain connections, which who.h restricts */
+	bool plain; /* also accept plain TCP connections; who.h decides about each */
 	struct hr_peers *peers;
 	size_t n, closing;
 	struct listener list[SOCKETS];

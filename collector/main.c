@@ -24,7 +24,7 @@ struct options {
 	struct hr_collector_config config;
 	bool check;
 	bool remove;
-	const char *job; /* for close-job, remove-job; NULL: run the server */
+	const char *job; /* the job of close-job or remove-job; NULL: run the server */
 	const char *node;
 };
 

@@ -19,9 +19,9 @@ struct hr_node_clock_samples {
 };
 
 /*
- * `sent_ns`, `came_ns`: our wall clock at Ping and Pong; `now_ns`: our monotonic clock; `real_ns`:
- * the node's wall clock. A sample that contradicts the best one replaces it, because it shows that
- * a clock was set. Returns whether `best` has changed.
+ * Adds a sample. `sent_ns`, `came_ns`: our wall clock at Ping and Pong; `now_ns`: our monotonic
+ * clock; `real_ns`: the node's wall clock. If a sample contradicts the best one, a clock was set:
+ * the sample then replaces the best one. Returns whether `best` has changed.
  */
 bool hr_node_clock_add(struct hr_node_clock_samples *c, uint64_t sent_ns, uint64_t came_ns,
 		       uint64_t now_ns, uint64_t real_ns);

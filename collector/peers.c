@@ -336,8 +336,8 @@ static bool is_being_answered(const struct hr__peer *p)
 }
 
 /*
- * While a pager blocks a client of queries, the client reads nothing and answers Pings late. Once
- * the client answers a Ping that was sent after the answer to a query, it has read that answer.
+ * While a pager blocks a client of queries, the client reads nothing and answers Pings late. If the
+ * client answers a Ping that was sent after an answer to a query, the client has read the answer.
  * Keepalive detects dead machines.
  */
 static void tick_asking(struct hr__peer *p, uint64_t now_ms)

@@ -41,8 +41,8 @@ void hr_peers_rules(struct hr_peers *p, const struct hr_who_rules *rules);
 void hr_peers_free(struct hr_peers *p); /* call it when hr_peers_count is 0; accepts NULL */
 
 /*
- * For the connection callback of a listener. With `tls` NULL, the connection is plain. With `tls`
- * and `plain`, the peer chooses whether to use TLS.
+ * Accepts a connection; call it in the connection callback of a listener. With `tls` NULL, the
+ * connection is plain. With `tls` and `plain`, the peer chooses whether to use TLS.
  */
 void hr_peers_accept(struct hr_peers *p, uv_stream_t *listener, struct hr_tls *tls, bool plain);
 

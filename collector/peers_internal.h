@@ -40,9 +40,9 @@ struct hr__peer {
 	enum hr__peer_state state;
 	bool asking;
 	struct hr_conn_peer about;
-	char address[64], host[64]; /* with and without port */
+	char address[64], host[64]; /* the peer's address with and without port */
 	struct hr_who who;
-	char node[256]; /* from Hello: for messages */
+	char node[256]; /* name of the node in Hello, for messages */
 	bool asks;	/* has sent a Query */
 	/* when a query last ran or was answered, and the Ping of that time */
 	uint64_t active_ms, active_ping;

@@ -88,7 +88,7 @@ static void queries_count(struct hr_queries_stats *stats, uint32_t status)
 	stats->failed += status != HR_ASK_ANSWERED && status != HR_ASK_INTERRUPTED;
 }
 
-/* After Done, the client may send its next query. */
+/* Sends Done, after which the client may send its next query. */
 static void queries_done(struct query *q, uint32_t status)
 {
 	Headrace__Done body = HEADRACE__DONE__INIT;

@@ -127,8 +127,8 @@ int hr_cage_memory(struct hr_cage *c, uint64_t bytes)
 
 struct ruleset {
 	uint64_t files;	 /* kinds of access that need a rule */
-	uint64_t net;	 /* from version 4 of Landlock */
-	uint64_t scoped; /* from version 6 of Landlock */
+	uint64_t net;	 /* kinds of network access, from version 4 of Landlock on */
+	uint64_t scoped; /* kinds of access to other processes, from version 6 on */
 };
 
 struct path_rule {

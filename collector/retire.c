@@ -202,8 +202,8 @@ static int retire_locked(int stream_fd, struct retiring *what)
 	if (r < 0)
 		return r;
 	/*
-	 * If a removed stream continued without new data, its only frame is a copy of its
-	 * StreamStart, which does not show whether the stream had ended before.
+	 * If a retired stream continued without new data, its only frame is a copy of the
+	 * StreamStart. This frame does not show whether the stream had ended before.
 	 */
 	if (last.kind != HEADRACE__FRAME__BODY_STREAM_START)
 		state.ended = last.kind == HEADRACE__FRAME__BODY_STREAM_END;

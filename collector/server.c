@@ -432,7 +432,7 @@ static void write_metrics(void *self, FILE *out)
 				   out);
 }
 
-/* On failure, logs the error; the collector then continues without metrics. */
+/* Opens the socket for metrics. After a failure, logs it: the collector works without metrics. */
 static void open_metrics(struct server *s)
 {
 	const struct hr_metrics_config config = {.address = s->config->metrics,

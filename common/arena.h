@@ -18,7 +18,7 @@ struct hr_arena_block;
 
 struct hr_arena {
 	struct hr_arena_block *last;
-	size_t bytes; /* in use */
+	size_t bytes; /* number of bytes in use */
 	bool failed;
 };
 

@@ -97,7 +97,10 @@ ALWAYS_INLINE int op_rows(struct hr_decoder *d, uint32_t first, uint32_t end, co
 }
 WITH_AND_WITHOUT_CODES(op)
 
-/* Code 0: previous row's file; 1: next new file; otherwise the distance to its first use. */
+/*
+ * Decodes the files of rows. Code 0: the previous row's file; 1: the next new file; otherwise the
+ * distance to the file's first use.
+ */
 ALWAYS_INLINE int file_rows(struct hr_decoder *d, uint32_t first, uint32_t end,
 			    const uint64_t *codes, struct hr__model_task *at)
 {
@@ -112,10 +115,7 @@ ALWAYS_INLINE int file_rows(struct hr_decoder *d, uint32_t first, uint32_t end,
 			index = known++;
 		else if (back > 1)
 			index = known + 1 - back;
-		/*
-		 * Also true if no file precedes the first row, or if `back` reaches before the
-		 * first file.
-		 */
+		/* also if no file precedes the first row, or `back` reaches before the first one */
 		if (index >= known || known > n_files)
 			return -EBADMSG;
 		local[i] = index;

@@ -52,7 +52,7 @@ void hr_decoder_free(struct hr_decoder *d)
 	free(d);
 }
 
-/* An array that is not touched costs only address space. */
+/* Allocates all arrays: one that is never used costs only address space. */
 static int batch_decode_reserve(struct hr_decoder *d, uint32_t rows)
 {
 	uint32_t n = 1024;

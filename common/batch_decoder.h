@@ -2,9 +2,9 @@
 /*
  * batch_decoder.h - internals of a decoder
  *
- * batch_decode.c decodes a chunk of rows at a time, column after column, so that values which
- * another column's prediction needs are in the cache. Each decoded index of an array is checked:
- * ops below HR_OP_MAX, batch-local files below n_files, tasks below n_tasks.
+ * batch_decode.c decodes a chunk of rows at a time, column after column. So the values that the
+ * next column's predictions need are in the cache. Each decoded index of an array is checked: ops
+ * below HR_OP_MAX, batch-local files below n_files, tasks below n_tasks.
  */
 #ifndef HEADRACE_COMMON_BATCH_DECODER_H
 #define HEADRACE_COMMON_BATCH_DECODER_H

@@ -21,7 +21,7 @@ struct hr_encoder {
 	uint32_t *files;
 	uint8_t *planes; /* HR_COL_END_ - 1 columns of HR__MAX_PLANES */
 	uint8_t *arena;
-	uint32_t slot_mask; /* of the part of `slots` in use */
+	uint32_t slot_mask; /* size of the used part of `slots`, minus 1 */
 	uint32_t n_files;
 
 	struct hr_op_info ops[HR_OP_MAX]; /* a copy, because the look-up is a function call */
@@ -189,7 +189,7 @@ static uint32_t file_index(struct hr_encoder *e, uint32_t id)
 	}
 }
 
-/* Code of a file: 0 previous row's file, 1 new file, otherwise the distance to its first use. */
+/* The code of a file. 0: as in the previous row; 1: new; else the distance to its first use. */
 static uint64_t file_code(struct hr_encoder *e, struct hr__model_task *t, uint32_t id)
 {
 	uint32_t known = e->n_files, index;
@@ -284,7 +284,7 @@ static unsigned column_width(const struct hr__splitter *s, unsigned column)
 	return width;
 }
 
-/* A column is not sent if all its codes are zero. */
+/* Packs the columns, except those whose codes are all zero. */
 static void pack_columns(struct hr_encoder *e, Headrace__EventBatch *msg)
 {
 	uint8_t *arena = e->arena;

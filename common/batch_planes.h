@@ -40,7 +40,7 @@ struct hr__plane {
 	uint8_t constant;
 };
 
-/* `stored` may be hostile: -EBADMSG. `room` has `rows` bytes; raw planes do not use it. */
+/* Unpacks untrusted `stored`: -EBADMSG. `room` has `rows` bytes; raw planes do not use it. */
 int hr__plane_unpack(ZSTD_DCtx *zstd, const ProtobufCBinaryData *stored, uint32_t rows,
 		     uint8_t *room, struct hr__plane *ret);
 

@@ -224,7 +224,10 @@ static char *trim(char *text)
 	return text;
 }
 
-/* The value ends before a # after a blank, or is between double quotes. NULL: no second quote. */
+/*
+ * Finds the value in the rest of a line: the text up to a blank and #, or between double quotes.
+ * NULL: the second quote is missing.
+ */
 static char *config_value_of(char *text)
 {
 	char *end;
@@ -256,7 +259,7 @@ struct reading {
 	unsigned line;
 };
 
-/* *ret_error lacks file and line. */
+/* Reads one line. Its error text does not name the file and the line. */
 static int read_line(struct reading *f, char *line, char **ret_error)
 {
 	const struct hr_config_key *key;

@@ -40,7 +40,7 @@ struct hr_config_key {
 	enum hr_config_type type;
 	bool fixed;		/* read only at the start, not by a reload */
 	size_t offset;		/* offset of the key's member in the structure */
-	const char *value_name; /* for --help: "TIME" */
+	const char *value_name; /* the value in --help: "TIME" */
 	const char *otherwise;	/* the default as text; NULL: no default */
 	const char *help;	/* one sentence */
 	const char *choices;	/* words for HR_CONFIG_CHOICE: "no loopback yes" */
@@ -101,7 +101,7 @@ struct hr_config_rule {
 bool hr_config_rules(const struct hr_config_rule *rules, size_t n,
 		     void (*report)(const char *text));
 
-/* Write --help or the options of a man page. The variant _flags omits the names in the file. */
+/* Write --help or the options of a man page. _flags leaves out the names of keys in the file. */
 void hr_config_help(const struct hr_config_key *keys, size_t n, FILE *to);
 void hr_config_man(const struct hr_config_key *keys, size_t n, FILE *to);
 void hr_config_man_flags(const struct hr_config_key *keys, size_t n, FILE *to);

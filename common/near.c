@@ -8,7 +8,7 @@
 #include "common/text.h"
 
 #define DISTANCE_MAX 2u
-#define SHOWN_BYTES  200u /* of a word in a message */
+#define SHOWN_BYTES  200u /* maximum bytes of a word in a message */
 
 static unsigned least(unsigned a, unsigned b)
 {

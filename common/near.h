@@ -25,7 +25,7 @@
 
 struct hr_near {
 	const char *typed;
-	unsigned distance;	  /* of `best` */
+	unsigned distance;	  /* distance of `best` from the typed word */
 	char best[HR_NEAR_BYTES]; /* "": no candidate is near */
 };
 
@@ -38,7 +38,7 @@ static inline struct hr_near hr_near(const char *typed)
 	return (struct hr_near){.typed = typed, .distance = UINT32_MAX};
 }
 
-/* Of equally near candidates, the first one counts. Ignores candidates of 256 bytes or more. */
+/* Adds a candidate of less than 256 bytes. Of equally near ones, the first one counts. */
 void hr_near_add(struct hr_near *near, const char *candidate);
 
 /* As hr_near_add, for each word of a list with single blanks or bars: "table list json". */

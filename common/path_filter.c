@@ -15,7 +15,7 @@ static bool prefix_match(const char *prefix, size_t n_prefix, const char *path, 
 	       memcmp(prefix, path, n_prefix) == 0;
 }
 
-/* Greedy with one backtracking point: usually linear, at worst quadratic. */
+/* Greedy with one backtracking point: the time is usually linear, at worst quadratic. */
 bool hr__glob_match(const char *pattern, size_t n_pattern, const char *path, size_t bytes)
 {
 	size_t p = 0, s = 0, star = n_pattern, retry = 0;
@@ -145,7 +145,7 @@ static bool python_match(const char *path, size_t bytes)
 	return false;
 }
 
-/* Number of first patterns that have a counter. With their NULs, they fit in HR_EXCLUDED_TEXT. */
+/* How many of the first patterns have a counter: with NULs, they fit into HR_EXCLUDED_TEXT. */
 static uint32_t count_kinds(const struct hr__patterns *list)
 {
 	uint32_t n = 0, bytes = 0;

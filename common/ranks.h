@@ -21,7 +21,7 @@ struct hr_rank {
 	uint32_t local_plus1;
 	uint32_t world;
 	uint8_t family;	      /* precedence of the rank's variable, 1 is the highest; 0: no rank */
-	uint8_t local_family; /* of local_plus1 */
+	uint8_t local_family; /* precedence of the variable of local_plus1 */
 	uint8_t world_family;
 	uint8_t spare;
 	/* torch's numbers of a DataLoader and its worker; forked children inherit both */

@@ -20,7 +20,7 @@ const char *hr_region_kind_name(uint32_t kind)
 	}
 }
 
-#define SLOTS ((size_t)2 * HR_REGIONS_MAX) /* of a hash table, of which at most half is used */
+#define SLOTS ((size_t)2 * HR_REGIONS_MAX) /* slots of a hash table; at most half are used */
 
 /* Optional arrays of a frame. */
 enum { DEPTH = 1, MORE = 2, OPEN = 4, ARGS = 8, STEP = 16, EPOCH = 32, DURATION = 64 };
@@ -118,7 +118,7 @@ static size_t key_slot(const struct hr_region *g)
 	return (h ^ h >> 32) % SLOTS;
 }
 
-/* There are at most as many keys as regions. */
+/* Returns the index of the region's key. Adds a new key: there is room for one per region. */
 static uint32_t region_key_of(struct hr_regions *r, const struct hr_region *g)
 {
 	size_t slot = key_slot(g), n = r->msg.n_keys;
@@ -229,7 +229,7 @@ static int region_check(const Headrace__Regions *m)
 	return 0;
 }
 
-/* Uses unsigned arithmetic, because hostile values may wrap. */
+/* Replaces differences by values; unsigned, because hostile values may wrap. */
 static void add_up(int64_t *values, size_t n)
 {
 	uint64_t sum = 0;

@@ -58,9 +58,9 @@ struct hr_region {
 	uint32_t args; /* JSON */
 	uint32_t depth;
 	bool open;
-	uint64_t count;	   /* more than one: a sum of short regions with the same key */
+	uint64_t count;	   /* above 1: this is a sum of so many short regions with the same key */
 	uint64_t start_ns; /* CLOCK_BOOTTIME; for a sum, of its first region */
-	uint64_t dur_ns;   /* for a sum, the total */
+	uint64_t dur_ns;   /* duration; for a sum, that of all its regions */
 	uint64_t step, epoch;
 };
 
@@ -70,10 +70,10 @@ struct hr_regions;
 int hr_regions_new(struct hr_regions **ret);
 void hr_regions_free(struct hr_regions *r);
 
-/* *ret: the number of a text in the open frame. An empty text has number 0. -ENOMEM. */
+/* Adds a text to the open frame unless it is there. *ret: its number; 0: it is empty. -ENOMEM. */
 int hr_regions_text(struct hr_regions *r, const void *text, size_t bytes, uint32_t *ret);
 
-/* -ENOSPC: the frame is full. Send it, and call this again. -ENOMEM. */
+/* Adds a region. -ENOSPC: the frame is full: send it, and call this again. -ENOMEM. */
 int hr_regions_add(struct hr_regions *r, const struct hr_region *region);
 
 /* Replaces the name `from` in the open frame. Until the next reset, call no other function. */

@@ -260,7 +260,7 @@ int hr_text_fail(int r, char **ret_error, const char *format, ...)
 
 /* ---- numbers --------------------------------------------------------------------------------- */
 
-/* Three significant digits, but from 100 on none after the point. */
+/* Prints three significant digits, but none after the point from 100 on. */
 static void format_scaled(struct hr_human *t, double value, const char *unit)
 {
 	int decimals = value >= 99.95 ? 0 : value >= 9.995 ? 1 : 2;
@@ -353,7 +353,7 @@ struct hr_human hr_text_bar(double share, unsigned cells)
 	unsigned marks;
 
 	cells = cells < sizeof(t.s) ? cells : sizeof(t.s) - 1;
-	share = share > 1 ? 1 : share > 0 ? share : 0; /* not a number: 0 */
+	share = share > 1 ? 1 : share > 0 ? share : 0; /* NaN becomes 0 */
 	marks = (unsigned)(share * cells + 0.5);
 	if (marks == 0 && share > 0)
 		marks = 1;

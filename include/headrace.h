@@ -89,7 +89,7 @@ struct headrace_api {
 	void (*epoch_at)(int64_t epoch, uint64_t moment);
 	void (*step_undo)(void); /* ends the current step without recording it */
 	/*
-	 * How long this thread has waited since it first called this function, in nanoseconds:
+	 * How long this thread has waited since its first call of this function, in nanoseconds:
 	 * asleep, for the network, for locks. docs/python.md lists the calls that count.
 	 */
 	void (*waited)(uint64_t ret_ns[3]);

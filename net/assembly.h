@@ -37,7 +37,7 @@ void hr_assembly_done(struct hr_assembly *a);
  */
 int hr_assembly_take(struct hr_assembly *a, const uint8_t *buf, size_t bytes, size_t *ret_taken);
 
-/* Memory for the rest of the current frame, and its length. NULL between frames. */
+/* Returns memory for the rest of the current frame, and its length. NULL between frames. */
 uint8_t *hr_assembly_tail(struct hr_assembly *a, size_t *ret_bytes);
 int hr_assembly_grown(struct hr_assembly *a, size_t bytes); /* result as of hr_assembly_take */
 

@@ -40,13 +40,11 @@ struct hr_conn_events {
 	void (*drained)(void *self); /* the kernel has taken the last queued byte; may be NULL */
 	/* Called once. `error`: 0 (hr_conn_close, the peer's end) or -errno. `why`: never NULL. */
 	void (*closed)(void *self, int error, const char *why);
-	/*
-	 * A frame has begun, which uses `bytes` of memory until `frame` or `closed`. May be NULL.
-	 */
+	/* A frame has begun. It uses `bytes` of memory until `frame` or `closed`. May be NULL. */
 	void (*begun)(void *self, size_t bytes);
 };
 
-/* `tls`: a reference is taken. NULL: plain, as unix:// always is. -ENOMEM, or a socket's error. */
+/* Takes a reference to `tls`. NULL: plain, as unix:// always is. -ENOMEM, or a socket's error. */
 int hr_conn_connect(uv_loop_t *loop, const struct hr_address *to, struct hr_tls *tls,
 		    const struct hr_conn_events *events, void *self, struct hr_conn **ret);
 

@@ -76,7 +76,7 @@ static void try_next(struct hr_conn *c)
 		conn_dial_failed(c, r);
 }
 
-/* libuv connects a handle only once, so the next address gets a new handle in the same memory. */
+/* Tries the next address with a new handle in the same memory: libuv connects a handle once. */
 static void on_failed_closed(uv_handle_t *handle)
 {
 	struct hr_conn *c = handle->data;

@@ -19,10 +19,7 @@ void hr__in_done(struct hr_conn *c)
 	hr_assembly_done(&c->in);
 }
 
-/*
- * True: the data is a TLS record: a client's hello, or the answer of a server that needs TLS.
- * Frames begin with H.
- */
+/* True: a TLS record (a client's hello, or of a server that needs TLS). Frames begin with H. */
 static bool looks_like_tls(const struct hr_conn *c)
 {
 	return !c->tls && hr__looks_like_tls(c->in.header[0]);

@@ -14,9 +14,10 @@
 #include "net/assembly.h"
 #include "net/conn.h"
 
-#define HR__CONN_SETUP_MS   10000u /* for look-up, connection and handshake of all addresses */
+/* time for look-up, connection and handshake, for all addresses together */
+#define HR__CONN_SETUP_MS   10000u
 #define HR__CONN_FLUSH_MS   5000u
-#define HR__CONN_READ_BYTES (16u << 10) /* of a read, except for the rest of a large frame */
+#define HR__CONN_READ_BYTES (16u << 10) /* bytes of a read, except for the rest of a large frame */
 
 enum hr__conn_state {
 	HR__CONN_DIALLING, /* no transport yet */
@@ -78,13 +79,13 @@ struct hr_conn {
 
 /* ---- conn.c: each function that changes the state -------------------------------------------------------- */
 
-/* The transport is connected. Functions that the owner calls must not call this. */
+/* Call it when the transport is connected, but not in a function that the owner calls. */
 void hr__conn_up(struct hr_conn *c);
 void hr__conn_shaken(struct hr_conn *c); /* the TLS handshake is complete */
-/* TLS failed: sends the reason to the peer, and drops queued frames. */
+/* Call it if TLS failed: sends the reason to the peer, and drops queued frames. */
 void hr__conn_tls_failed(struct hr_conn *c);
 
-/* The peer's first byte decides about TLS. 0, or the reason why no session can be made. */
+/* Decides by the peer's first byte whether to use TLS. 0, or why no session can be made. */
 int hr__conn_choose(struct hr_conn *c, uint8_t first);
 
 /* True: the byte begins a TLS record, not a frame. */

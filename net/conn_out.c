@@ -11,7 +11,7 @@
 /* One write is in progress at a time. The next write contains all frames queued meanwhile. */
 #define GATHER_CHUNKS 64u
 #define GATHER_BYTES  (1u << 20)
-#define ENCRYPT_BYTES (256u << 10) /* of one step, which stay in the cache */
+#define ENCRYPT_BYTES (256u << 10) /* bytes that one step encrypts: they stay in the cache */
 
 static void conn_out_append(struct hr__chunks *to, struct hr__chunk *chunk)
 {

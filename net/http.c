@@ -44,7 +44,10 @@ struct hr_http {
 	union io io;
 	struct http_client *clients;
 	unsigned n_clients;
-	unsigned handles; /* open ones: its own, and one of each client; the last frees this */
+	/*
+	 * number of open handles: the listener's and one of each client; the last close frees this
+	 */
+	unsigned handles;
 	char text[TEXT_BYTES];
 };
 

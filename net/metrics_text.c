@@ -17,7 +17,7 @@ void hr_metric(FILE *out, const char *name, enum hr_metric_type type, const char
 	fprintf(out, "# HELP %s %s\n# TYPE %s %s\n", name, help, name, types[type]);
 }
 
-/* If one label is not UTF-8, a server rejects the whole scrape. */
+/* Writes a label as valid UTF-8, because otherwise a server rejects the whole scrape. */
 static void write_label(FILE *out, const char *name, const char *value)
 {
 	size_t n = strlen(value), room = 4 * n + 1;

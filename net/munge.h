@@ -16,7 +16,10 @@
  */
 int hr_munge_encode(const char *socket, char **ret, char **ret_error);
 
-/* `socket` NULL: munged's default. -EACCES: invalid (expired, replayed, another key or service). */
+/*
+ * Finds the user of a credential. `socket` NULL: munged's default. -EACCES: the credential is
+ * invalid (expired, replayed, of another key or service).
+ */
 int hr_munge_decode(const char *socket, const char *credential, uint32_t *ret_uid,
 		    uint32_t *ret_gid, char **ret_error);
 

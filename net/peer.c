@@ -96,7 +96,7 @@ static int tcp_uid(const struct sockaddr_storage *ours, const struct sockaddr_st
 	return query_owner(&q, ret_uid);
 }
 
-/* Equal addresses also mean this machine, because no packet from outside has such a source. */
+/* Whether both are on this machine. Equal ones are: no packet from outside has such a source. */
 static bool same_host(const struct sockaddr_storage *a, const struct sockaddr_storage *b)
 {
 	__be32 x[4] = {0}, y[4] = {0};

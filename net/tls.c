@@ -20,10 +20,7 @@ static BIO *new_buffer(void)
 	return b;
 }
 
-/*
- * Sets the name that the server's certificate must have. A server with several certificates needs
- * the name to choose one.
- */
+/* Sets the name that the server's certificate must have, and by which the server chooses one. */
 static int expect(struct hr_tls_session *s, const char *host)
 {
 	X509_VERIFY_PARAM *rules = SSL_get0_param(s->ssl);
@@ -42,7 +39,7 @@ static int expect(struct hr_tls_session *s, const char *host)
 		   : -ENOMEM;
 }
 
-/* OpenSSL sends nothing to a peer without TLS, which would then receive an end without a reason. */
+/* Sends an alert to a peer without TLS. OpenSSL would end the connection without a reason. */
 static void send_alert(struct hr_tls_session *s)
 {
 	static const uint8_t alert[] = {0x15, 3, 3, 0, 2, SSL3_AL_FATAL, SSL_AD_PROTOCOL_VERSION};

@@ -62,7 +62,8 @@ size_t hr_tls_out(struct hr_tls_session *s, uint8_t *buf, size_t bytes);
 size_t hr_tls_out_bytes(const struct hr_tls_session *s); /* number of bytes that hr_tls_out has */
 /* Returns whether the handshake is complete and the peer's certificate is valid. */
 bool hr_tls_ready(const struct hr_tls_session *s);
-const char *hr_tls_error(const struct hr_tls_session *s); /* of the last -EPROTO; the session's */
+/* text of the last -EPROTO, owned by the session */
+const char *hr_tls_error(const struct hr_tls_session *s);
 
 /*
  * Returns names from the peer's certificate, when ready. "": absent, duplicate, too long, or with

@@ -70,12 +70,13 @@
 #define HR_PAGE_BYTES	   4096u
 #define HR_SLOT_BYTES	   64u
 #define HR_OP_MAX	   512u /* op ids are below this */
-#define HR_SESSION_MAPS	   64u	/* most maps of one session */
+#define HR_SESSION_MAPS	   64u	/* maximum number of maps of one session */
 #define HR_RING_SLOTS_LOG2 12	/* default: 4096 slots, 256 KiB */
 #define HR_MAP_RINGS	   4u	/* default: rings in a map */
 /* as HR_TORN_NS, but for the common ring, whose writers may wait for processors */
-#define HR_TORN_COMMON_NS   UINT64_C(5000000000)
-#define HR_OFFER_SLOTS_LOG2 14	/* of an offer, which may be read late; unused pages are free */
+#define HR_TORN_COMMON_NS UINT64_C(5000000000)
+/* slots of an offer: many, because it may be read late; unused pages cost nothing */
+#define HR_OFFER_SLOTS_LOG2 14
 #define HR_RING_EARLY	    64u /* slots (a page) whose memory is allocated with the map */
 #define HR_TORN_NS	    UINT64_C(200000000)
 /* Limits of each of HEADRACE_EXCLUDE, _INCLUDE, _DEFAULT_EXCLUDE; patterns beyond are ignored. */
@@ -176,7 +177,7 @@ struct hr_text {
 #define HR_REGION_IS_SPAN    UINT32_C(4)
 #define HR_REGION_KIND_SHIFT 8 /* of flags */
 #define HR_REGION_KIND(kind) ((uint32_t)(kind) << HR_REGION_KIND_SHIFT)
-#define HR_REGION_TEXT	     4096u /* most bytes of a key's text, and of arguments */
+#define HR_REGION_TEXT	     4096u /* maximum bytes of a key's text, and of arguments */
 
 /* True: ceil(asked / HR_TEXT_BYTES) text slots follow. */
 static inline bool hr_record_has_text(const struct hr_record *r)

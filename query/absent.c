@@ -11,7 +11,7 @@
 #define KNOWN_LINE "-- known "
 #define SHOWN	   8u
 
-/* The values of an argument that the store has, and whether the requested value is one of them. */
+/* The values that the store has for an argument, and whether the requested value is among them. */
 struct known {
 	const char *wanted;
 	struct hr_shape shape;

@@ -318,9 +318,7 @@ static bool is_named_argument(const char *text)
 	return n > 0 && text[n] == '=';
 }
 
-/*
- * Reports that `text` is no argument, for example: slow has no argument 'rnk'; did you mean 'rank'?
- */
+/* Reports a wrong argument, for example: slow has no argument 'rnk'; did you mean 'rank'? */
 static int refuse_word(const struct hr_named_args *a, const struct hr_named *q, const char *text,
 		       char **ret_error)
 {

@@ -26,8 +26,8 @@
 struct hr_query;
 
 /*
- * Errors: -ENOENT or -ELIBACC (no usable DuckDB; *ret_error, malloc'ed, advises what to do),
- * -ENOMEM, -EIO.
+ * Makes a query. Errors: -ENOENT or -ELIBACC (no usable DuckDB; *ret_error, malloc'ed, advises what
+ * to do), -ENOMEM, -EIO.
  */
 int hr_query_new(const struct hr_catalog *catalog, const struct hr_query_options *options,
 		 struct hr_query **ret, char **ret_error);

@@ -22,7 +22,7 @@ struct hr_question {
 
 bool hr_question_is_name(const char *word);
 
-/* `n_words` is at least 1. False: the operands are wrong, and a message was sent. */
+/* Makes a question of the operands, at least 1. False: they are wrong, and a message was sent. */
 bool hr_question_init(struct hr_question *q, char *const *words, size_t n_words,
 		      const struct hr_sink *messages);
 void hr_question_done(struct hr_question *q); /* `q` may be all zero */

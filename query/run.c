@@ -369,10 +369,7 @@ static void run_end(struct hr_query *q, duckdb_prepared_statement *statement, co
 	plain_statement(q, end);
 }
 
-/*
- * Puts the statement between `before` and `after`, without its semicolon (malloc'ed). NULL: no
- * memory.
- */
+/* Puts a statement without its semicolon between two texts (malloc'ed). NULL: no memory. */
 static char *wrap_statement(const char *before, const char *sql, const char *after)
 {
 	size_t n = strlen(sql);

@@ -11,7 +11,7 @@
 
 #define SHOWN_LINE "-- shown: "
 #define FOLD_LINE  "-- fold: "
-#define ROW_COLUMN "hr_row" /* of hr_query_keep */
+#define ROW_COLUMN "hr_row" /* the column that hr_query_keep adds */
 #define TOP_ARG	   "top"
 
 #define VERDICT_LINES 12 /* enough for four jobs */
@@ -109,8 +109,8 @@ static const struct hr_query_arg *top_arg(const struct hr_named_args *args, bool
 }
 
 /*
- * Counts the rows, and those that can be folded: rows at the end, each of which has less than 1 %
- * of the column's sum over all rows.
+ * Counts all rows, and the last ones that can be folded: each has less than 1 % of the column's sum
+ * over all rows.
  */
 static int count_rows(struct hr_query *q, const char *fold, struct one_row *ret, char **ret_error)
 {
@@ -347,9 +347,7 @@ static int write_table(struct hr_query *q, const struct hr_named_args *args,
 	return r;
 }
 
-/*
- * `whole`: keeps all rows, because a verdict is about all rows; then `top` limits only the table.
- */
+/* `whole`: keeps all rows, because a verdict is about all; then `top` limits only the table. */
 static int keep_answer(struct hr_query *q, const struct hr_named_args *args, bool whole,
 		       char **ret_error)
 {

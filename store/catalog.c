@@ -124,7 +124,7 @@ static struct hr__stream *find_stream(const struct hr_catalog *c,
 	return s;
 }
 
-/* Appends, so that find_stream returns the copy of the first store. */
+/* Adds a stream at the end of its bucket, so that find_stream returns the first store's copy. */
 static void add_to_bucket(const struct hr_catalog *c, struct hr__stream *s)
 {
 	const struct hr_stream *v = &s->view;
@@ -268,7 +268,7 @@ static bool visible(const struct opening *o, int fd)
 	       uid == o->filter->uid;
 }
 
-/* A folder without segments may belong to a retired stream. */
+/* Adds the stream of a folder without segments if the stream was retired. */
 static int add_retired(struct hr_catalog *c, int fd, const char *job)
 {
 	struct hr_retired *last = c->n_retired > 0 ? &c->retired[c->n_retired - 1] : NULL;
@@ -444,10 +444,7 @@ static int by_place_and_time(const void *a, const void *b)
 	return x->instance < y->instance ? -1 : x->instance > y->instance;
 }
 
-/*
- * Returns the highest number of a process that has a row or events: a damaged row may have left
- * only events.
- */
+/* The highest number of a process with a row or events: a damaged row may leave only events. */
 static uint64_t last_proc(const struct hr_stream *s)
 {
 	uint64_t last = s->n_processes ? s->processes[s->n_processes - 1].msg->proc : 0;

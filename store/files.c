@@ -38,7 +38,7 @@ struct hr__files {
 	uint32_t *by_hash; /* entries with text, sorted by hash; NULL if all entries have text */
 	size_t n_by_hash;
 	size_t n_texts;
-	_Atomic(struct file_text *) texts[]; /* by index of the stream's frame */
+	_Atomic(struct file_text *) texts[]; /* indexed like the stream's frames */
 };
 
 /* Stands for a frame that cannot be read, which is tried only once. */
@@ -71,7 +71,7 @@ static void mark_lost(const struct hr__stream *s, const struct hr__segment *g,
 		atomic_store_explicit(&f->texts[frame], &unreadable, memory_order_relaxed);
 }
 
-/* `ret` is zero. If the segment cannot be opened, `source` is NULL. */
+/* Reads all Paths frames. `ret` is zero. If the segment cannot be opened, `source` is NULL. */
 static int read_paths_frames(const struct hr__stream *s, const struct hr__segment *g,
 			     const struct hr__source *source, struct hr__files *f,
 			     struct hr__index *ret)
@@ -192,7 +192,7 @@ static int compare_hashes(const void *a, const void *b, void *entries)
 	return x->hash < y->hash ? -1 : x->hash > y->hash;
 }
 
-/* If a file has no text, another id with the same hash may have one. */
+/* Makes the index by hash: if a file has no text, another id with the same hash may have one. */
 static int index_hashes(struct hr__files *f)
 {
 	size_t n = 0;
@@ -358,7 +358,7 @@ static void free_text(struct file_text *t)
 		free(t);
 }
 
-/* If two threads load the same frame, the first one publishes it. */
+/* Loads the texts of a frame. If two threads load the same frame, the first one publishes it. */
 static int load_text(const struct hr_stream *v, struct hr__files *f, uint32_t frame,
 		     const struct file_text **ret)
 {

@@ -10,7 +10,7 @@
 #include "common/array.h"
 #include "store/store.h"
 
-#define ENTRIES_BYTES (32u << 10) /* for each system call */
+#define ENTRIES_BYTES (32u << 10) /* buffer of each system call */
 
 struct names {
 	char *text; /* names in sequence, each with its NUL */

@@ -165,9 +165,7 @@ int hr__index_add(struct hr__index *ix, uint64_t offset, uint32_t bytes, const H
 {
 	int r = 0;
 
-	/*
-	 * Adds the frame last, when nothing can fail. Its parts already refer to it by its index.
-	 */
+	/* The frame comes last, when nothing can fail. Its parts already have its index. */
 	if (ix->n_frames == UINT32_MAX)
 		return -ENOMEM;
 	if (msg->body_case == HEADRACE__FRAME__BODY_EVENTS)

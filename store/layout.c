@@ -279,7 +279,7 @@ static int folder_empty(int dir_fd)
 	return empty;
 }
 
-/* Several runs may create a store at once. One makes the file, the others wait for its text. */
+/* Makes a folder a store. Of several runs, one makes the file, the others wait for its text. */
 static int adopt_folder(int dir_fd)
 {
 	for (int tries = 0; tries < CREATE_TRIES; tries++) {
@@ -374,9 +374,9 @@ int hr__folder_open(int dir_fd, const char *name, int *ret_fd)
 /* ---- locks ----------------------------------------------------------------------------------- */
 
 /*
- * F_OFD_SETLK, because a reader can query such a lock. With flock(), a reader would have to take
- * the lock for a moment. A writer that starts at this moment would then assume that another writer
- * has the stream.
+ * Describes the lock for F_OFD_SETLK, which is used because a reader can query such a lock. With
+ * flock(), a reader would have to take the lock for a moment. A writer that starts at this moment
+ * would then assume that another writer has the stream.
  */
 static struct flock whole_file(short type)
 {

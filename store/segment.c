@@ -174,7 +174,7 @@ static int window_at(struct window *w, uint64_t offset, size_t need, const uint8
 	return 0;
 }
 
-/* 1: a whole frame is at `offset`. 0: none is there. Negative: read error. */
+/* Reads the frame at `offset`. 1: it is whole. 0: no frame is there. Negative: read error. */
 static int frame_at(struct window *w, uint64_t offset, const uint8_t **ret, size_t *ret_bytes)
 {
 	size_t need = HR_FRAME_HDR_BYTES, have;
@@ -233,7 +233,7 @@ static int note_hole(struct hr__scan *scan, uint64_t offset, uint64_t bytes)
 	return 0;
 }
 
-/* If a payload has a good CRC but cannot be unpacked, it is damaged, too. */
+/* Passes a frame on. If it has a good CRC but cannot be unpacked, it is damaged, too. */
 static int visit(const uint8_t *buf, size_t bytes, uint64_t offset, hr__scan_frame *frame,
 		 void *context, struct hr__scan *scan)
 {

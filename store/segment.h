@@ -22,14 +22,14 @@ struct hr__source {
 /* Opens a segment of a stream. `flags`: O_RDONLY or O_RDWR. The caller closes ret->fd. */
 int hr__segment_open(int dir_fd, uint32_t number, int flags, struct hr__source *ret);
 
-/* -ESTALE: the source ends early. Other errors: -errno. Retries short reads and EINTR. */
+/* Reads bytes. -ESTALE: the source ends early; other -errno. Retries short reads and EINTR. */
 int hr__source_read(const struct hr__source *s, uint64_t offset, void *buf, size_t bytes);
 
 /* Reads a checked frame into memory of the allocator (NULL: malloc). -EBADMSG, -ENOMEM, -errno. */
 int hr__source_frame(const struct hr__source *s, uint64_t offset, uint32_t bytes,
 		     ProtobufCAllocator *allocator, Headrace__Frame **ret);
 
-/* 0; -EPROTONOSUPPORT; -EBADMSG: not a segment, or shorter than a header. */
+/* Reads the header. -EPROTONOSUPPORT; -EBADMSG: not a segment, or shorter than a header. */
 int hr__segment_header(const struct hr__source *s, struct hr_segment_hdr *ret);
 
 /*

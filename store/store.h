@@ -82,7 +82,7 @@ int hr_store_replace_file(int dir_fd, const char *name, const void *data, size_t
 /* Returns whether only this process's user owns the open file or folder and may write it. */
 bool hr_store_is_own(int fd);
 
-/* Returns whether a writer holds the lock of a stream, which this function does not take. */
+/* Returns whether a writer holds the lock of a stream. Does not take the lock. */
 bool hr_stream_locked(int stream_fd);
 
 /* Takes the lock of a stream until the caller closes the returned descriptor. -EBUSY. */
@@ -127,10 +127,10 @@ struct hr_store_outline {
 	size_t jobs;
 	char last_job[256];  /* the job whose last stream is the newest; "": no job */
 	uint64_t changed_ns; /* wall clock: when this stream or, without a job, the store began */
-	uint64_t bytes;	     /* of all streams, if requested */
+	uint64_t bytes;	     /* size of all streams, if requested */
 };
 
-/* Needs the file headrace.store, unlike hr_store_is. `sizes`: sets `bytes`. 0 or -errno. */
+/* Reads the outline. Unlike hr_store_is, needs the file headrace.store. `sizes`: sets `bytes`. */
 int hr_store_outline(const char *path, bool sizes, struct hr_store_outline *ret);
 
 /* Returns whether a run of this job has written into the store. */
@@ -158,7 +158,7 @@ int hr_writer_open(const char *store, const struct hr_stream_id *id, struct hr_w
 
 /*
  * As hr_writer_open, but -EPERM if the stream's folder is missing or fails hr_store_is_own. The
- * folders above it may belong to other users, who can rename it but not change its content.
+ * folders above may belong to other users: they can rename this folder, but not change its content.
  */
 int hr_writer_open_own(int store_fd, const char *store, const struct hr_stream_id *id,
 		       struct hr_writer **ret);
@@ -276,7 +276,7 @@ struct hr_stream {
 	const char *cluster, *job, *node, *boot_id;
 	uint32_t attempt;
 	uint64_t instance;
-	uint64_t proc_base;	    /* for hr_stream_proc */
+	uint64_t proc_base;	    /* added to numbers by hr_stream_proc */
 	int64_t real_minus_boot_ns; /* from the stream's last Clock sample */
 	uint64_t clock_error_ns;
 	const struct hr_frame_ref *frames;
@@ -302,13 +302,13 @@ struct hr_stream {
 	/* when frames were removed because of their age or size, or by an operator; 0: never */
 	uint64_t retired_ns;
 	uint64_t last_seq;
-	uint64_t bytes;		/* on disk */
+	uint64_t bytes;		/* size on disk */
 	struct hr__stream *own; /* internal */
 };
 
 /*
- * The wall clock at boot_ns. The sender may have chosen both numbers: the sum may wrap, which is
- * harmless.
+ * Returns the wall clock at boot_ns. The sender may have chosen both numbers, so the sum may wrap,
+ * which is harmless.
  */
 static inline int64_t hr_stream_real_ns(const struct hr_stream *s, uint64_t boot_ns)
 {
@@ -326,7 +326,7 @@ struct hr_catalog_filter {
 	uint32_t uid;
 };
 
-/* `filter` NULL: all. -ENOENT: no store; -EPROTONOSUPPORT: newer. *ret_error is malloc'ed. */
+/* `filter` NULL: all. -ENOENT: no store; -EPROTONOSUPPORT: newer version. *ret_error: malloc'ed. */
 int hr_catalog_open(const char *const *stores, size_t n, const struct hr_catalog_filter *filter,
 		    struct hr_catalog **ret, char **ret_error);
 void hr_catalog_free(struct hr_catalog *c);
@@ -342,8 +342,8 @@ bool hr_catalog_journals(const struct hr_catalog *c);
 struct hr_retired {
 	char *job;
 	unsigned streams;
-	uint64_t heard_ns;   /* of their last message; 0: unknown */
-	uint64_t retired_ns; /* of the last removal; 0: unknown */
+	uint64_t heard_ns;   /* time of their last message; 0: unknown */
+	uint64_t retired_ns; /* time of the last removal; 0: unknown */
 };
 
 /* Returns the retired jobs, in the order of the stores and their folders. */

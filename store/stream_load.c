@@ -144,7 +144,7 @@ static int keep_content(struct hr_catalog *c, struct hr__segment *g,
 	return 0;
 }
 
-/* -ESTALE: the writer cut the file during the read, so the caller reads it again. */
+/* Loads a segment. -ESTALE: the writer cut the file meanwhile, so the caller loads it again. */
 static int open_segment(struct hr_catalog *c, struct hr__segment *g, struct hr__stream_folder *f,
 			const char *file, bool growing)
 {
@@ -191,7 +191,7 @@ static int add_segment(struct hr_catalog *c, struct hr__stream *s, struct hr__st
 	return r < 0 ? r : 0;
 }
 
-/* If several stores have a copy, the latest state is used. */
+/* Reads the file `state`. If several stores have a copy of it, the latest one is used. */
 static void load_state(struct hr_stream *s, int dir_fd)
 {
 	struct hr_stream_state state;
@@ -416,7 +416,7 @@ static int drop_slots(struct hr_process *processes, size_t n)
 	return 0;
 }
 
-/* -1: unknown, or not a number that a process can have. */
+/* Returns the number; -1: unknown, or not a number that a process can have. */
 static int32_t less_one(uint32_t plus1)
 {
 	return plus1 > INT32_MAX ? -1 : (int32_t)plus1 - 1;

@@ -35,10 +35,10 @@ struct hr_stream_state {
 	uint64_t closed_ns;  /* when an operator declared the stream complete; 0: never */
 };
 
-/* -ENOENT: no file; -EBADMSG: damaged; other -errno. */
+/* Reads the file. -ENOENT: no file; -EBADMSG: damaged; other -errno. */
 int hr_stream_state_read(int stream_dir_fd, struct hr_stream_state *ret);
 
-/* `sync`: the file also survives a power failure. */
+/* Replaces the file. `sync`: it also survives a power failure. */
 int hr_stream_state_write(int stream_dir_fd, const struct hr_stream_state *state, bool sync);
 
 #endif

@@ -84,7 +84,7 @@ static int append_bytes(struct hr_writer *w, const uint8_t *buf, size_t bytes)
 
 /* ---- segments -------------------------------------------------------------------------------- */
 
-/* If this fails, the segment stays readable without a footer. */
+/* Writes the footer. If this fails, the segment stays readable without one. */
 static int seal(struct hr_writer *w)
 {
 	uint8_t *buf;
@@ -203,7 +203,7 @@ int hr__writer_start_segment(struct hr_writer *w)
 
 /* ---- opening --------------------------------------------------------------------------------- */
 
-/* `own`: creates no folder, and the stream's folder must pass hr_store_is_own. */
+/* Opens the stream's folder. `own`: creates none, and the folder must pass hr_store_is_own. */
 static int open_folder(struct hr_writer *w, int store_fd, const char *store, bool own,
 		       const struct hr_stream_id *id)
 {
@@ -295,7 +295,7 @@ static int open_stream(int store_fd, const char *store, bool own, const struct h
 	return 0;
 }
 
-/* `held`: the caller is the collector that holds the store. */
+/* Opens a stream. `held`: the caller is the collector that holds the store. */
 static int open_in(const char *store, bool held, const struct hr_stream_id *id,
 		   struct hr_writer **ret, uint64_t *ret_cut_bytes)
 {
@@ -392,7 +392,7 @@ int hr_writer_skip(struct hr_writer *w, uint64_t mark)
 	return r;
 }
 
-/* While the disk has no space for the next segment, a full segment stays in use. */
+/* Opens a segment for a frame. If the disk has no space for another one, a full segment is used. */
 static int open_for_append(struct hr_writer *w)
 {
 	int r;
@@ -481,9 +481,7 @@ static int sync_folders(struct hr_writer *w)
 	return r;
 }
 
-/*
- * Syncs the open segment by the descriptor that wrote it, which reports all errors of its writes.
- */
+/* Syncs the open segment by the descriptor that wrote it, which reports all write errors. */
 static int sync_segment(const struct hr_writer *w, uint32_t number)
 {
 	struct hr__source source;

@@ -27,9 +27,9 @@ struct hr_writer {
 	/* the last segment that was synced or recovered; 0: none */
 	uint32_t synced_number;
 	uint64_t synced_offset; /* its end at that time; HR__WRITER_WHOLE: it was closed before */
-	struct hr__index index; /* of the open segment */
+	struct hr__index index; /* index of the open segment */
 	Headrace__StreamStart start;
-	struct hr_arena memory; /* of `start` and `dir` */
+	struct hr_arena memory; /* contains `start` and `dir` */
 };
 
 /* Seals the open segment, if any, and starts the next. After a failure, the old one stays open. */

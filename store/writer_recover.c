@@ -31,7 +31,7 @@ static bool unbroken(const struct hr__index *ix)
 	return true;
 }
 
-/* Removes a segment without a whole frame, whose writer died while it made the segment. */
+/* Removes a segment without a whole frame: its writer died while it made the segment. */
 static int drop_segment(struct hr_writer *w, const struct hr__source *source)
 {
 	char name[16];
@@ -128,7 +128,7 @@ void hr__writer_note_synced(struct hr_writer *w)
 	w->synced_offset = w->fd >= 0 ? w->offset : HR__WRITER_WHOLE;
 }
 
-/* A stream without segments is new, or a collector has retired it. */
+/* Begins a stream without segments: it is new, or a collector has retired it. */
 static int writer_recover_begin(struct hr_writer *w)
 {
 	struct hr_stream_state state;

@@ -161,10 +161,7 @@ static void accept_all(struct hr_attach *a)
 		pending_open(a, g, fd);
 		if (a->c.handoff_fd > 0) {
 			hr_passfd_drop(a->listen_fd);
-			/*
-			 * Release, because hr_attach_use reads this counter first, and then the
-			 * clients.
-			 */
+			/* Release: hr_attach_use reads this counter before the clients. */
 			__atomic_add_fetch(&a->served, 1, __ATOMIC_RELEASE);
 			a->takeover = false;
 		}

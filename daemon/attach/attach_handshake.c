@@ -18,10 +18,7 @@
 #include "daemon/base/served.h"
 
 #define JOURNAL_WAIT_NS UINT64_C(20000000)
-/*
- * An offer waits longer for room in the journal, because its client does not wait, and sends it
- * only once.
- */
+/* An offer waits longer for room in the journal: its client does not wait, and sends it once. */
 #define JOURNAL_WAIT_OFFER_NS UINT64_C(1000000000)
 
 static uint64_t next_proc(struct hr_attach *a)
@@ -492,9 +489,7 @@ void hr__handshake(struct hr_attach *a, const struct pending_attach *g, uint32_t
 		ack.abi = v.hello.abi;
 	if (ack.status)
 		count_refusal(a, &v, ack.status);
-	/*
-	 * Offers, invalid hellos, and clients that a previous daemon has attached, get no answer.
-	 */
+	/* No answer for offers, invalid hellos, and clients that a previous daemon attached. */
 	if (ack.status != -EBADMSG && ack.status != -EALREADY && !v.offered)
 		reply(a, g->fd, &ack, ack.status ? -1 : map_fd, v.hello.kind == HR_HELLO_ATTACH);
 	/* The process waits for the answer, so all other work comes after the answer. */

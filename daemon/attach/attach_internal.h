@@ -37,10 +37,7 @@ struct attach_client {
 	uint64_t last_inode; /* inode of the memfd of its latest map */
 };
 
-/*
- * A process that exited before its offer was read. Its session stays, because its children may
- * still attach.
- */
+/* A process that exited before its offer was read. Its session stays: children may still attach. */
 struct exited {
 	struct attach_client was; /* its pidfd is -1 */
 	bool replaced;		  /* another image of the same process replaced it */
@@ -68,7 +65,7 @@ struct hr_attach {
 	struct pending_attach pending[PENDING_MOST];
 	unsigned n_pending;
 	unsigned n_orphans;	   /* see attach_orphan.c */
-	uint64_t orphans_until_ns; /* until then, orphans can connect again */
+	uint64_t orphans_until_ns; /* time until which orphans can connect again */
 	uint8_t *message;	   /* HR_HELLO_MAX_BYTES + 1 */
 	pthread_mutex_t lock;	   /* for `clients` and `ring_bytes`, which other threads read */
 	struct attach_client *clients;
@@ -143,8 +140,8 @@ void hr__orphans_missed(struct hr_attach *a); /* counts all remaining orphans as
  */
 int hr__offer_take(struct hr_attach *a, int fd, const struct hr_hello *hello, struct offer *ret);
 /*
- * Closes the map of an offer that is not accepted, and sets its level to off, so that the shim
- * stops. Accepts the result of a failed hr__offer_take.
+ * Refuses an offer: sets the level of its map to off, so that the shim stops, and closes the map.
+ * Accepts the result of a failed hr__offer_take.
  */
 void hr__offer_refuse(struct offer *o);
 /* Closes an offer whose map belongs to a session. */
@@ -173,10 +170,7 @@ size_t hr__clients_end(struct hr_attach *a, uint64_t proc, uint32_t replaced,
 /* Removes client i. `exit` NULL: the process has ended, and this function reads its exit status. */
 void hr__client_gone(struct hr_attach *a, uint32_t i, const char *exit);
 
-/*
- * Keeps the session, because children of the process may still attach. If memory is short, the
- * session ends at once.
- */
+/* Keeps the session, because children may still attach. Without memory, it ends at once. */
 void hr__exited_add(struct hr_attach *a, const struct attach_client *was);
 struct exited *hr__exited_by_pid(struct hr_attach *a, pid_t pid); /* the latest one; NULL: none */
 /* Finds the owner of a token, also among exited processes; NULL: none. */

@@ -95,7 +95,7 @@ void hr_clock_update(struct hr_clock *c)
 	c->line.mult = slope;
 	if (lag_ns >= 0)
 		return;
-	/* The line is ahead, so slow it, within a bound, so that it is correct in a second. */
+	/* The line is ahead: slows it, within a bound, so that it is correct in a second. */
 	if (lag_ns < -MOST_AHEAD_NS)
 		lag_ns = -MOST_AHEAD_NS;
 	c->line.mult += (uint64_t)(((__int128)lag_ns * (__int128)slope) / 1000000000);

@@ -44,10 +44,7 @@ static int read_zombie(int pidfd, pid_t pid, int *ret)
 	if (hr_procstat_read(pid, &stat) || stat.state != 'Z' ||
 	    (stat.exit_code == 0 && !exit_code_visible(pid)))
 		return -1;
-	/*
-	 * The signal succeeds if the process is not reaped yet: then its pid, and /proc/PID, had no
-	 * other owner.
-	 */
+	/* If this succeeds, the process is not reaped, so /proc/PID was that of this process. */
 	if (syscall(SYS_pidfd_send_signal, pidfd, 0, NULL, 0) < 0)
 		return -1;
 	*ret = stat.exit_code;

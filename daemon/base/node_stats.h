@@ -24,7 +24,7 @@ struct hr_node_stats { /* a consistent copy, which hr_drain_stats returns to any
 	uint64_t given_up, given_up_bytes;
 	bool unreported; /* the store also had no room for the Loss frame that reports `given_up` */
 	uint64_t refused;  /* processes and threads without rings, because a limit was reached */
-	int input_wait;	   /* in 1/1000 of the time of live training loops; -1: no training loop */
+	int input_wait;	   /* 1/1000 of the time of live training loops; -1: no training loop */
 	uint64_t steps;	   /* number of steps of training loops */
 	uint64_t start_ns; /* start of the job (boot clock); 0: not known */
 	uint64_t kernel_ops, kernel_added, kernel_lost; /* reported by probes (engine.h) */

@@ -16,7 +16,7 @@
 #include "common/text.h"
 
 #define DIGITS	       8u /* hexadecimal digits of a component's pseudonym */
-#define EXTENSION_MOST 9u /* with its dot */
+#define EXTENSION_MOST 9u /* maximum bytes of an extension with its dot */
 #define DIGEST_BYTES   32u
 #define KEY_FILE_BYTES 4096u
 
@@ -86,7 +86,7 @@ void hr_privacy_free(struct hr_privacy *p)
 	free(p);
 }
 
-/* If memory is short, the digest is all zeros, which reveals nothing. */
+/* Computes a digest with the key. If memory is short, it is all zeros, which reveals nothing. */
 static void digest(struct hr_privacy *p, const void *bytes, size_t n, uint8_t ret[DIGEST_BYTES])
 {
 	size_t length;
@@ -130,7 +130,7 @@ static size_t put_pseudonym(struct hr_privacy *p, const uint8_t *name, size_t by
 	return DIGITS + dot;
 }
 
-/* In the worst case, a component of one byte and its slash become DIGITS bytes and a slash. */
+/* Returns how long a path of `bytes` can become: a component of one byte becomes DIGITS bytes. */
 size_t hr_privacy_room(size_t bytes)
 {
 	return bytes * (DIGITS + 1) / 2 + DIGITS + EXTENSION_MOST + 2;

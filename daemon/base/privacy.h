@@ -35,7 +35,7 @@ struct hr_privacy_rules {  /* journals contain this struct */
 	uint32_t keep;	   /* leading components that are not hidden */
 	uint32_t commands; /* enum hr_commands_shown */
 	uint32_t spare;
-	uint8_t key[32]; /* for HMAC */
+	uint8_t key[32]; /* key of the HMAC */
 };
 
 /*

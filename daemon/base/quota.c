@@ -13,7 +13,7 @@
 #define LEVELS_MOST 32
 #define V1_MOUNT    "/sys/fs/cgroup/cpu" /* it is a link if cpu and cpuacct are one hierarchy */
 
-/* "max", -1 and text that is not a number: no quota. */
+/* Returns the quota in 1/1000 of a core; 0 (no quota) for "max", -1 and text that is no number. */
 static uint32_t milli_of(const char *quota, const char *period)
 {
 	long long us = strtoll(quota, NULL, 10), of_us = strtoll(period, NULL, 10), milli;

@@ -43,9 +43,8 @@ static int own_folder(const char *dir)
 }
 
 /*
- * If /tmp/headrace-UID belongs to another user, the runtime folder is the first
- * /tmp/headrace-UID.XXXXXX by name, so that all runs find the daemon of each other. "": it does not
- * exist yet.
+ * Finds the runtime folder if /tmp/headrace-UID belongs to another user: the first
+ * /tmp/headrace-UID.XXXXXX by name, so that all runs use the same one. "": none exists yet.
  */
 static void find_random_folder(char name[HR_PRIVATE_PATH])
 {

@@ -81,7 +81,7 @@ struct hr_private_config {
 	 */
 	const char *collectors;
 	const char *tls_cert, *tls_key, *tls_ca; /* NULL: plain TCP */
-	bool tls_later;				 /* see uplink.h; it is not packed */
+	bool tls_later;				 /* see uplink.h; not in the message */
 	uint64_t spool_bytes;			 /* limit of the spool */
 	/* How long headraced sends frames after the end of the job. */
 	uint64_t drain_ms;

@@ -223,7 +223,7 @@ static void drain_stop(struct hr_drain *d, const struct hr_job_end *end)
 	publish(d);
 }
 
-/* Once the stream has reached max_bytes, only counters are recorded. */
+/* Lowers the level to counters when the stream has reached max_bytes. */
 static void check_size(struct hr_drain *d)
 {
 	if (d->counters_only || !d->c.max_bytes ||
@@ -380,10 +380,7 @@ static void send(struct hr_drain *d, struct message *messages, size_t n)
 	for (size_t i = 0; i < n; i++) {
 		struct message *m = malloc(sizeof(*m));
 
-		/*
-		 * Without memory for the message, headraced will not read the rings: the client
-		 * drops and counts records.
-		 */
+		/* No memory: these rings stay unread, so the client drops and counts records. */
 		if (!m) {
 			hr_session_free(messages[i].session);
 			hr_map_close(&messages[i].map);

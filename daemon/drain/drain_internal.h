@@ -39,8 +39,9 @@ struct hr_drain {
 	pthread_cond_t served;
 	struct message *inbox, **inbox_last;
 	uint64_t flush_wanted, flush_done;
-	const struct hr_job_end *end; /* not NULL: stop */
-	struct live_request *live;    /* not NULL: make a picture */
+	/* the end of the job, if a stop is requested; otherwise NULL */
+	const struct hr_job_end *end;
+	struct live_request *live; /* a request for a picture; NULL: none */
 	struct hr_node_stats stats;
 	uint32_t level;
 	uint64_t refused;     /* clients that a limit left without rings; atomic */

@@ -49,10 +49,7 @@ static void measure_up_to(struct hr_session *s, uint32_t most, uint64_t limit, u
 			if (end < earliest)
 				earliest = end;
 		}
-		/*
-		 * Takes all rings up to the earliest time only, because no effect may precede its
-		 * cause.
-		 */
+		/* Takes rings up to the earliest time, because no effect may precede its cause. */
 		again = share->n > 1 && earliest < limit && earliest != 0;
 		if (again)
 			limit = earliest;

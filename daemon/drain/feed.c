@@ -265,10 +265,7 @@ static bool sums_due(const struct hr_feed *f, uint64_t now_ns)
 		(hr_probes_full(f->probes) || f->last_name - f->turned_name > NAMES_MOST));
 }
 
-/*
- * Takes records, and sums when they are due. If it took sums later, the maps might be full, or
- * files forgotten.
- */
+/* Takes records, and sums when they are due. Later, maps might be full, or files forgotten. */
 static uint64_t take_records(struct hr_feed *f)
 {
 	uint64_t all = 0, n, now_ns;

@@ -74,14 +74,14 @@ struct hr_feed {
 	struct hr_map64 by_image; /* index in images */
 	struct feed_sum *sums;
 	uint32_t n_sums, room_sums;
-	struct hr_kernel_sums rows; /* for KERNEL entries */
+	struct hr_kernel_sums rows; /* rows of the next KERNEL entries */
 	uint64_t last_name;	    /* number of the newest name */
 	uint64_t turned_name;	    /* last_name when the sums were last taken */
 	uint64_t missed;	    /* operations that are lost because their process is unknown */
 	uint64_t missed_noted;
 	uint64_t compat_noted; /* processes of 32-bit programs that were counted as lost */
 	uint64_t turned_ns;    /* when the sums were last taken */
-	uint64_t salt;	       /* for the tokens of probed processes */
+	uint64_t salt;	       /* part of the tokens of probed processes */
 };
 
 /* Finds an image, or makes it if `make`. NULL: unknown, or no memory. */

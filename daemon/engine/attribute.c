@@ -83,9 +83,7 @@ static struct hr_proc *parent_of(const struct hr_engine *e, const struct hr_proc
 	return p->id.parent ? hr__proc_find(e, p->id.parent) : NULL;
 }
 
-/*
- * Returns whether p has a rank of its own, and not the rank of the process whose worker it may be.
- */
+/* Returns whether p has a rank of its own: another one than the process whose worker p may be. */
 static bool own_rank(const struct hr_engine *e, const struct hr_proc *p)
 {
 	const struct hr_proc *base = p->id.base ? hr__proc_find(e, p->id.base) : NULL;
@@ -95,7 +93,7 @@ static bool own_rank(const struct hr_engine *e, const struct hr_proc *p)
 	return p->id.env.rank_plus1 && !(base && base->id.rank_plus1 == p->id.env.rank_plus1);
 }
 
-/* Returns whether one launcher sets both variables, so that their values belong together. */
+/* Returns whether one launcher sets both variables. Then their values belong together. */
 static bool same_launcher(unsigned a, unsigned b)
 {
 	return a == b || (a >= 6 && a <= 8 && b >= 6 && b <= 8);
@@ -173,7 +171,7 @@ static bool needs_number(const struct hr_engine *e, const struct hr_proc *p)
 		return true;
 	if (!p->id.read_data || (base && base->id.has_loaders))
 		return false;
-	if (!base) /* the base has ended, so p keeps its number, if it has one */
+	if (!base) /* the base has ended, so p keeps the number that it has */
 		return p->id.worker_plus1 != 0;
 	return !base->id.wrapper && (!base->id.base || own_rank(e, base));
 }
@@ -248,10 +246,7 @@ static void attribute_take_number(struct hr_engine *e, struct hr_proc *p)
 	update_worker(e, p);
 }
 
-/*
- * Resolves the ranks of p and of all processes that attached after it, because they may have
- * inherited its rank.
- */
+/* Resolves the ranks of p and of all processes that attached later, which may inherit from p. */
 static void update_from(struct hr_engine *e, struct hr_proc *p)
 {
 	for (struct hr_proc *q = p; q; q = q->next) {

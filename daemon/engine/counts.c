@@ -2,7 +2,7 @@
 /*
  * The totals that clients count in shared memory: operations for which a ring had no room, and
  * opens of files that default excludes match. The engine ignores a total that shrinks or grows
- * impossibly fast, because its client is hostile.
+ * impossibly fast: the client is hostile.
  */
 #include <errno.h>
 

@@ -420,7 +420,7 @@ static void fill_filerec(struct hr_out *o, Headrace__FileRecord *m, const struct
 	m->n_write_size_hist = few(o, &r->write_hist, &m->write_size_hist);
 }
 
-/* Loads the cache lines of record i, which was used long ago, while earlier records are written. */
+/* Prefetches record i, which was used long ago, so that it is in the cache when it is written. */
 static void prefetch_filerec(const struct hr_engine *e, const uint32_t *indexes, size_t n, size_t i)
 {
 	const char *r = i < n ? (const char *)&e->filerecs.v[indexes[i]] : NULL;
@@ -499,10 +499,7 @@ static Headrace__JobEvent__LabelsEntry **copy_labels(struct hr_arena *arena,
 	return labels;
 }
 
-/*
- * The frame needs a copy: a snapshot may replace the engine's job while the appender packs the
- * frame.
- */
+/* Copies the job for a frame: a snapshot may replace it while the appender packs the frame. */
 static Headrace__JobEvent *copy_job(struct hr_arena *arena, const Headrace__JobEvent *job)
 {
 	Headrace__JobEvent *m = hr_arena_copy(arena, job, sizeof(*job));

@@ -92,7 +92,7 @@ static int apply_mounts(struct hr_engine *e, const struct hr_entry_mounts *in)
 	return 0;
 }
 
-/* If memory for the rules is short, the engine fails, because it must not reveal names. */
+/* Applies privacy rules. Without memory for them, the engine fails, to reveal no names. */
 static int apply_privacy(struct hr_engine *e, const struct hr_entry_privacy *in)
 {
 	hr_privacy_free(e->privacy);

@@ -80,11 +80,11 @@ static bool engine_attach_take_number(const char *text, size_t bytes, const char
 	copy = skip + digits == bytes ? strndup(text + skip, digits) : NULL;
 	if (!copy)
 		return false;
-	*ret = copy; /* it pointed to a constant of protobuf-c */
+	*ret = copy; /* no free: it pointed to a constant of protobuf-c */
 	return true;
 }
 
-/* Slurm's prolog has no variable for the array of a job, but the processes have it. */
+/* Takes the array of a job from a process, because Slurm's prolog does not have its variables. */
 static void take_array(struct hr_engine *e, const char *text, size_t bytes)
 {
 	bool job =
@@ -96,7 +96,7 @@ static void take_array(struct hr_engine *e, const char *text, size_t bytes)
 		hr__emit_job(e, "running", 0);
 }
 
-/* torchrun counts its restarts of the ranks. */
+/* Takes the number of restarts of the ranks, which torchrun counts. */
 static void take_restart(struct hr_identity *id, const char *text, size_t bytes)
 {
 	static const char name[] = "TORCHELASTIC_RESTART_COUNT=";
@@ -178,7 +178,7 @@ static uint64_t min_ticks(const struct hr_engine *e, const struct hr_entry_attac
 	return in->now_ticks > age ? in->now_ticks - age : 0;
 }
 
-/* The process runs a program without the shim, so only its start is recorded. */
+/* Ends a process that runs a program without the shim: only its start is recorded. */
 static void end_unrecorded(struct hr_engine *e, struct hr_proc *p, uint64_t now_ns)
 {
 	hr__loss(e, p->id.proc, HR_LOSS_NO_PRELOAD, 0, 1);

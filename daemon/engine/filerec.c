@@ -6,7 +6,7 @@
 
 #define NONE UINT32_MAX
 
-/* A key is unique, because process numbers of a stream are below 2^29. */
+/* Makes a key. It is unique, because process numbers of a stream are below 2^29. */
 static uint64_t filerec_key(uint64_t proc, uint32_t file, uint32_t api)
 {
 	return proc << 35 | (uint64_t)file << 3 | (api & 7);
@@ -63,7 +63,7 @@ void hr_filerecs_init(struct hr_filerecs *f)
 void hr_filerecs_done(struct hr_filerecs *f)
 {
 	for (uint32_t i = 0; i < f->n; i++)
-		if (f->v[i].t.proc) /* in use */
+		if (f->v[i].t.proc) /* the entry is in use */
 			record_done(&f->v[i]);
 	free(f->v);
 	free(f->links);
@@ -263,9 +263,7 @@ static int add_write(struct hr_filerec *r, const struct hr_file_op *op)
 	return result;
 }
 
-/*
- * Failed reads and writes count as calls without bytes; failed opens count only as meta operations.
- */
+/* Failed reads and writes count as calls without bytes, failed opens only as meta operations. */
 static void add_meta(struct hr_filerec *r, const struct hr_file_op *op)
 {
 	static const uint8_t count_of[] = {

@@ -94,7 +94,8 @@ struct hr_filerec_list {
 
 struct hr_filerecs {
 	struct hr_filerec *v;
-	struct hr_filerec_link *links; /* of `v`; unused slots are chained by `newer` */
+	/* neighbours of each entry of `v`; unused slots are chained by `newer` */
+	struct hr_filerec_link *links;
 	uint32_t n, room, unused;
 	uint32_t live;
 	struct hr_map64 by_key;
@@ -104,7 +105,7 @@ struct hr_filerecs {
 struct hr_file_op {
 	uint8_t class; /* enum hr_class */
 	bool failed;
-	int64_t offset; /* of the operation, or HR_OFFSET_NONE */
+	int64_t offset; /* offset of the operation, or HR_OFFSET_NONE */
 	uint64_t bytes;
 	uint64_t count; /* 1, or the number of calls in an aggregate */
 	uint64_t start_ns;

@@ -9,7 +9,7 @@
 
 /* ---- the table ------------------------------------------------------------------------------- */
 
-/* Different keys may have one hash: if a row does not match, the caller tries the next hash. */
+/* The hash of a row's key. If another key has it, too, the caller tries the next hash. */
 static uint64_t kernel_key(const struct hr_kernel_sum *r)
 {
 	return hr_mix64(r->proc) ^ hr_mix64(hr_mix64(r->file) + ((uint32_t)r->op << 16 | r->cause));

@@ -11,7 +11,7 @@ static uint64_t live_key(uint64_t proc, uint16_t op, uint16_t mount)
 	return hr_mix64(proc) ^ hr_mix64((uint64_t)op << 32 | mount);
 }
 
-/* Different keys may have one hash. If a row does not match, this tries the next hash. */
+/* Finds the row of a key. If another key has the same hash, tries the next hash. */
 static uint32_t live_find(const struct hr_live *l, uint64_t proc, uint16_t op, uint16_t mount,
 			  uint64_t *ret_free)
 {

@@ -51,7 +51,7 @@ struct hr_live_ended {
 	uint32_t rank_plus1, local_plus1, worker_plus1;
 	uint32_t ended;
 	uint64_t wait_ns, steps;
-	char name[32]; /* of the executable */
+	char name[32]; /* name of the executable */
 };
 
 struct hr_live {

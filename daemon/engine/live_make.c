@@ -277,7 +277,7 @@ static void number_files(struct hr_live_picture *p, struct hr_map64 *wanted,
 		number_file(p, wanted, rows, p->m.in_flight[i]->file);
 }
 
-/* Drops files that were closed so early that their names were not kept (names.h). */
+/* Drops files whose names are not known, because the files were closed early (names.h). */
 static void drop_nameless(struct hr_live_picture *p, const struct hr_map64 *wanted,
 			  const Headrace__LiveFile *rows)
 {

@@ -132,7 +132,7 @@ int hr_mounts_take(struct hr_mounts *m, const struct hr_mount_row *row, uint64_t
 	c->fs_type = strndup((const char *)row->texts + row->path_bytes, row->type_bytes);
 	if (!c->path || !c->fs_type)
 		return -ENOMEM;
-	if (row->id) { /* from a snapshot */
+	if (row->id) { /* the row comes from a snapshot */
 		c->id = row->id;
 		c->sent = true;
 		if (m->last_id < row->id)

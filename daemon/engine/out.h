@@ -29,7 +29,7 @@ struct hr_batch {
 
 struct hr_batch_pool;
 
-/* At most `max` batches exist; if all are in use, hr_batch_get waits. */
+/* Makes a pool of at most `max` batches. If all are in use, hr_batch_get waits. */
 int hr_batch_pool_new(unsigned max, struct hr_batch_pool **ret);
 void hr_batch_pool_free(struct hr_batch_pool *p); /* accepts NULL; every batch must be back */
 struct hr_batch *hr_batch_get(struct hr_batch_pool *p);

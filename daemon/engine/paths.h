@@ -70,8 +70,7 @@ int hr_paths_name(struct hr_paths *p, const struct hr_path_name *name, uint32_t 
 int hr_paths_restore(struct hr_paths *p, const struct hr_known_row *row);
 
 /*
- * Call it if a file that was last used before the checkpoint is used again. hr_paths_use calls it
- * itself.
+ * Call it if a file is used again that was last used before the checkpoint. hr_paths_use does so.
  */
 void hr__paths_note(struct hr_paths *p, uint32_t index);
 

@@ -43,7 +43,7 @@ struct hr_place *hr_position_open(struct hr_positions *t, int32_t fd, uint32_t f
 /* Makes `to` share the position of `from`, which may be unknown. */
 void hr_position_dup(struct hr_positions *t, int32_t from, int32_t to);
 
-/* Closes fd. True: it was the last descriptor of its place, which is copied to *ret_last. */
+/* Closes fd. True: fd was the last descriptor of a place, and the place is copied to *ret_last. */
 bool hr_position_close(struct hr_positions *t, int32_t fd, struct hr_place *ret_last);
 
 void hr_positions_done(struct hr_positions *t);

@@ -33,7 +33,7 @@ void hr__proc_dirty(struct hr_engine *e, struct hr_proc *p)
 	e->n_dirty++;
 }
 
-/* The list of dirty processes contains all ended processes, because apply_end adds them. */
+/* Also frees all processes that have ended: apply_end has put them into the list of dirty ones. */
 void hr__procs_sent(struct hr_engine *e)
 {
 	struct hr_proc *p = e->dirty, *next;

@@ -174,7 +174,7 @@ struct ahead {
 		uint32_t n;
 		uint32_t api[STRETCH_MOST];
 		uint64_t file[STRETCH_MOST];
-	} found[3]; /* by turn: found, its hash cell prefetched, its row prefetched */
+	} found[3]; /* files of three stretches: found; hash cells prefetched; rows prefetched */
 };
 
 /* Finds the files of records up to slot `to`, and prefetches their cells in the hash map. */

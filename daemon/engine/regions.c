@@ -388,7 +388,7 @@ int hr__apply_left_regions(struct hr_engine *e, const struct hr_entry_left_regio
 		last = f.ring->last_region;
 		if (r.file != 0 && !seen(f.p, &r)) /* file 0: the thread was changing the cell */
 			hr__region_take(&f, &r, NULL);
-		f.ring->last_region = last; /* a cell is not a record of the ring */
+		f.ring->last_region = last; /* restores it: a cell is no record of the ring */
 	}
 	if (in->deeper > HR_REGION_DEEPEST)
 		hr__fold_hostile(&f, 0);

@@ -20,7 +20,7 @@
 
 struct hr_region_key {
 	uint64_t id;
-	uint32_t at; /* in texts */
+	uint32_t at; /* offset of its text in `texts` */
 	uint16_t domain_bytes, category_bytes, name_bytes;
 	uint16_t kind;
 };
@@ -52,7 +52,7 @@ int hr_region_key_add(struct hr_region_state *s, uint64_t id, const void *text, 
 /* Finds a key. NULL: unknown. */
 const struct hr_region_key *hr_region_key_find(const struct hr_region_state *s, uint64_t id);
 
-/* Write all keys as one entry, and read this entry. */
+/* The first function writes all keys as one entry, the second reads this entry. */
 int hr_region_keys_write(const struct hr_region_state *s, struct hr_journal *j);
 int hr_region_keys_read(struct hr_region_state *s, const struct hr_entry *entry);
 

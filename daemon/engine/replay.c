@@ -40,9 +40,8 @@ static int restore_paths(struct hr_engine *e, const struct hr_journal *j, uint64
 }
 
 /*
- * If the store lacks frames that precede a snapshot, a full disk or a power cut has lost them. For
- * each of them, a Loss frame takes its number, so that later frames have equal numbers in every
- * replay.
+ * If the store lacks frames that precede a snapshot, a full disk or a power cut has lost them. A
+ * Loss frame gets the number of each, so that later frames have the same numbers in every replay.
  */
 static int fill_gap(struct hr_engine *e, uint64_t mark)
 {

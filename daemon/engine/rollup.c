@@ -3,7 +3,7 @@
 
 #include "common/array.h"
 
-/* Different keys may have one hash: if a row does not match, the caller tries the next hash. */
+/* The hash of a key. If another key has it, too, the caller tries the next hash. */
 static uint64_t rollup_key(uint64_t window, uint64_t proc, uint16_t op, uint16_t mount,
 			   uint16_t scope)
 {

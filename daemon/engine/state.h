@@ -83,10 +83,7 @@ struct hr_ring_state {
 	struct hr_lost_row *lost; /* the totals of each op at the last read */
 };
 
-/*
- * A spawned child of a process without a rank. Its inferred rank is its position in the order of
- * starts.
- */
+/* A spawned child of a process without a rank. Its inferred rank: how many started before it. */
 struct hr_spawned {
 	uint64_t start_time;
 	uint64_t proc;
@@ -198,11 +195,9 @@ struct hr_proc *hr__proc_new(struct hr_engine *e, const struct hr_identity *id);
 void hr__proc_dirty(struct hr_engine *e, struct hr_proc *p);
 /* Call it after all dirty rows were sent. Removes processes that have ended. */
 void hr__procs_sent(struct hr_engine *e);
-/* Moves the start of a process to an earlier time, when its first operation began. */
+/* If the first operation of a process began before the process's start, corrects the start. */
 void hr__proc_started(struct hr_engine *e, struct hr_proc *p, uint64_t start_ns);
-/*
- * Removes p from the maps by pid and token. hr__proc_find still finds p until its last row is sent.
- */
+/* Removes p from the maps by pid and token. hr__proc_find finds p until its last row is sent. */
 void hr__proc_forget(struct hr_engine *e, struct hr_proc *p);
 void hr__proc_free(struct hr_engine *e, struct hr_proc *p);
 struct hr_ring_state *hr__ring(struct hr_proc *p, uint32_t map, uint32_t ring);

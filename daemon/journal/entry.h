@@ -136,10 +136,7 @@ static inline uint64_t hr_count_most(uint32_t cpus, uint64_t age_ns)
 }
 
 struct hr_lost_row {
-	/*
-	 * The op, or HR_LOST_STRAYS + op for unattached children (strays), which ring 0 of map 0
-	 * counts.
-	 */
+	/* The op; HR_LOST_STRAYS + op: strays (unattached children), in ring 0 of map 0. */
 	uint64_t op;
 	struct hr_lost total; /* since the ring or map was made */
 };

@@ -117,7 +117,7 @@ int hr_journal_begin(struct hr_journal *j);
 /* Call it under the lock, after the snapshot. Makes the gen of this half valid. */
 void hr_journal_begun(struct hr_journal *j);
 
-uint64_t hr_journal_gen(const struct hr_journal *j); /* of the active half */
+uint64_t hr_journal_gen(const struct hr_journal *j); /* generation of the active half */
 uint64_t hr_journal_head(const struct hr_journal *j);
 uint64_t hr_journal_capacity(const struct hr_journal *j); /* bytes of entries in a half */
 bool hr_journal_spare_free(const struct hr_journal *j);

@@ -26,7 +26,7 @@ struct hr_live_link {
 	uv_loop_t *loop;
 	struct hr_live_client *clients; /* the newest one is first */
 	struct hr_live_bytes *last;
-	uint64_t last_ms, in_flight_ns; /* when `last` was made, and for which request */
+	uint64_t last_ms, in_flight_ns; /* when `last` was made, and its in_flight_ns */
 };
 
 void hr_live_link_init(struct hr_live_link *l, uv_loop_t *loop);

@@ -302,7 +302,7 @@ static int end_stream(struct hr_node *n)
 	n->appender = NULL;
 	n->last.stored_bytes = hr_writer_bytes(n->writer);
 	closed = close_writer(n);
-	/* If a full disk prevents the footer of a segment, the segment stays readable. */
+	/* No error if a full disk had no room for the footer: the segment stays readable. */
 	return r || hr__node_disk_full(closed) ? r : closed;
 }
 

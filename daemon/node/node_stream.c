@@ -175,7 +175,8 @@ static void node_stream_note(struct hr_node *n, enum hr_loss_reason reason, uint
 }
 
 /*
- * A process that has the same mounts as most clients. The node service itself may run in a sandbox.
+ * Returns a process that has the same mounts as most clients: not always this one, because the node
+ * service may run in a sandbox.
  */
 static pid_t mounts_pid(const struct hr_node *n)
 {
@@ -196,9 +197,7 @@ static int begin_privacy(struct hr_node *n)
 	return 0;
 }
 
-/*
- * Begins a stream, with the mounts of processes that end before headraced reads their own mounts.
- */
+/* Begins a stream. Journals mounts, for processes that end before headraced can read theirs. */
 static int begin_stream(struct hr_node *n)
 {
 	struct hr_entry_start *start;

@@ -28,7 +28,7 @@
 
 struct hr_keeper_config {
 	const char *exe;   /* the worker's program */
-	char *const *argv; /* its arguments; the keeper appends the number of the first socket */
+	char *const *argv; /* arguments; the keeper appends the number of the first socket */
 	/* Sockets that each worker inherits, with consecutive numbers. */
 	int listening[HR_KEEPER_LISTENING];
 };

@@ -59,7 +59,7 @@ uint64_t hr_probes_image(struct hr_probes *p, pid_t pid);
 typedef void hr_probes_taken(void *arg, const void *record, size_t bytes);
 size_t hr_probes_poll(struct hr_probes *p, size_t most, hr_probes_taken *taken, void *arg);
 
-/* `wanted`: operations become records (level trace). Otherwise they become tallies, if possible. */
+/* `wanted`: operations become records (level trace), otherwise tallies, if possible. */
 void hr_probes_events(struct hr_probes *p, bool wanted);
 
 /*

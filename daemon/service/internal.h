@@ -138,7 +138,7 @@ struct service {
 	struct client *clients;
 	unsigned n_clients;
 	pid_t uplink;	    /* the process that sends frames of ended workers; 0: none */
-	uint64_t uplink_ms; /* when it was last started */
+	uint64_t uplink_ms; /* when the uplink was last started */
 	bool stopping;
 	uint64_t started_ms;
 	uint64_t spool_bytes; /* bytes of the spool, from the last status of a worker */
@@ -271,10 +271,7 @@ void hr__service_clients_leave(struct service *s); /* closes all clients without
  * without metrics.
  */
 void hr__service_metrics_open(struct service *s);
-/*
- * Adds to the metrics what has grown from the job's last status to `now`. Call it before `now`
- * replaces the status.
- */
+/* Adds to the metrics what has grown since the job's status, which `now` replaces afterwards. */
 void hr__service_metrics_count(struct job *job, const Headrace__JobStatus *now);
 
 #endif

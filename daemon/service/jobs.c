@@ -22,7 +22,7 @@
 
 /* ---- finding --------------------------------------------------------------------------------- */
 
-/* The list starts with the newest job. */
+/* Returns the first job that fits: the list starts with the newest one. */
 struct job *hr__service_job_find(struct service *s, const char *id, int64_t attempt)
 {
 	for (struct job *job = s->jobs; job; job = job->next)
@@ -146,9 +146,9 @@ void hr__service_job_note(struct job *job)
 /* ---- beginning ------------------------------------------------------------------------------- */
 
 /*
- * The key in the names of a job's file and descriptors. It is a hash for which users cannot find
- * collisions with jobs of other users, although they choose a part of the id of an unregistered
- * job.
+ * The key in the names of a job's file and descriptors. Users choose a part of the id of an
+ * unregistered job, so the key is a hash in which they cannot find collisions with jobs of other
+ * users.
  */
 static uint64_t jobs_key_of(const char *id, uint32_t attempt)
 {

@@ -16,7 +16,10 @@
 
 /* ---- counting -------------------------------------------------------------------------------- */
 
-/* A restarted worker continues the counters of its job, but `given_up` starts at 0 again. */
+/*
+ * Returns how much a counter has grown. If it is lower than before, it has started at 0 again:
+ * `given_up` of a restarted worker.
+ */
 static uint64_t grown(uint64_t now, uint64_t before)
 {
 	return now >= before ? now - before : now;

@@ -238,10 +238,10 @@ static bool route_connection(struct service *s, int fd)
 /* ---- accepted connections, until the hand-off queue of a worker has them --------------------- */
 
 /*
- * An accepted connection is no longer in the kernel's backlog. So the accept queue, which systemd
- * retains, keeps it until it is processed. The list `pending` has the same order as the queue.
- * After a kill, the next service may find a connection that was already processed. Then the hello
- * is gone, and the service drops the connection.
+ * A connection that was accepted is no longer in the kernel's backlog. So it stays in the accept
+ * queue, which systemd retains, until it is processed. The list `pending` has the same order as the
+ * queue. After a kill, the next service may find a connection that was already processed. Then the
+ * hello is gone, and the service drops the connection.
  */
 static void pending_freed(uv_handle_t *handle)
 {

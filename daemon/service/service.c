@@ -108,7 +108,7 @@ static void on_stop(uv_signal_t *handle, int signum)
 	uv_stop(&s->loop);
 }
 
-/* Running jobs keep their configuration; later jobs and requests get the new configuration. */
+/* Reads the configuration again, for later jobs and requests. Running jobs keep the old one. */
 static void on_reload(uv_signal_t *handle, int signum)
 {
 	struct service *s = handle->data;

@@ -189,7 +189,7 @@ static void become_worker(struct job *job, int conf, int channel, int handoff)
 	hr_kept_exec(&job->kept, &s->notify, s->exe, argv, sockets, 2);
 }
 
-/* The service and systemd retain both sockets of the hand-off queue for the next worker. */
+/* Makes the hand-off queue. The service and systemd retain its sockets for the next worker. */
 static int open_handoff(struct job *job, int *ret_theirs)
 {
 	int pair[2], r;

@@ -18,7 +18,8 @@
 #define TEXT_MOST      8192u
 #define UNKNOWN_AGE_NS UINT64_C(3600000000000)
 /*
- * A few seconds of any clock. If an operation ends later than this after now, its end is invalid.
+ * A few seconds of any clock. An end of an operation that is later than now by more than this is
+ * invalid.
  */
 #define FUTURE_TICKS (UINT64_C(1) << 33)
 

@@ -36,7 +36,7 @@ struct hr_ring_view {
 /* The geometry comes from the sealed size, because the client can change the header. */
 struct hr_map {
 	struct hr_map_hdr *hdr; /* NULL: none */
-	uint64_t inode;		/* of its memfd */
+	uint64_t inode;		/* inode of its memfd */
 	uint32_t slots_log2;
 };
 

@@ -69,8 +69,8 @@ void hr_spool_closed(struct hr_spool *s);
 /* ---- for the uplink -------------------------------------------------------------------------- */
 
 /*
- * Sets the function that hr_spool_appended and hr_spool_closed call, in the thread that calls them
- * (appender, or the loop at the end of the stream). NULL: none.
+ * hr_spool_appended and hr_spool_closed call this function in their own thread (appender, or the
+ * loop at the end of the stream). NULL: they call none.
  */
 void hr_spool_watch(struct hr_spool *s, void (*changed)(void *arg), void *arg);
 

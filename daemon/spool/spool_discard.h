@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * spool_discard.h - discards a job that no collector accepts, for example because its id belongs to
- * another user there
+ * another user
  *
  * A stream stays if a daemon writes it, an uplink sends it, or it has a journal to replay. One
  * thread; uplinks of other processes may run.

@@ -57,7 +57,7 @@ struct hr_uplink_config {
 
 struct hr_uplink;
 
-/* If the certificates cannot be used, *ret_error (malloc'ed) explains why. */
+/* Starts the thread. If the certificates cannot be used, *ret_error (malloc'ed) explains why. */
 int hr_uplink_new(const struct hr_uplink_config *config, struct hr_uplink **ret, char **ret_error);
 
 /* Lets the uplink remove segments that it kept (`keep`). */

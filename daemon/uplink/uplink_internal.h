@@ -29,7 +29,7 @@ enum hr__sending_state {
 	HR__SENDING_KNOWN, /* it has no channel */
 	HR__SENDING_OPENING,
 	HR__SENDING_OPEN,
-	HR__SENDING_RESTING, /* until retry_ms, because the collector is full */
+	HR__SENDING_RESTING, /* it sends nothing until retry_ms, because the collector is full */
 	HR__SENDING_ASIDE,   /* the collector with index `aside_at` refused the stream */
 };
 
@@ -85,7 +85,7 @@ struct hr_uplink {
 	/* made from the files when they were last read; NULL: plain TCP, or not read yet */
 	struct hr_tls *tls;
 	char *tls_cert, *tls_key, *tls_ca; /* NULL: plain TCP */
-	struct hr_arena memory;		   /* of all these texts, and of `collectors` */
+	struct hr_arena memory;		   /* contains all these texts, and `collectors` */
 	pthread_t thread;
 	uv_loop_t loop;
 	uv_async_t wake;
@@ -97,7 +97,7 @@ struct hr_uplink {
 	uint64_t link_ms;      /* when this state began */
 	uint64_t answer_ms;    /* the last time when an answer came, or no answer was awaited */
 	bool moving;	       /* this connection is closed for a better collector */
-	bool ending;	       /* it must not connect again */
+	bool ending;	       /* the uplink must not connect again */
 	uint64_t better_at_ms; /* a better collector is not tried before this time */
 	uint64_t ping_ms, window_bytes, max_frame_bytes;
 	uint64_t in_flight; /* bytes that were sent and are not acknowledged */

@@ -204,10 +204,7 @@ static bool aimed_here(const struct hr_uplink *u, const char *aim)
 	return false;
 }
 
-/*
- * Whether a stream has only its StreamStart, because its daemon was killed before it made the
- * secret.
- */
+/* Whether a stream has only its StreamStart: its daemon was killed before it made the secret. */
 static bool is_unborn(const struct hr_spool_stream *st)
 {
 	return !st->has_secret && st->last_seq <= 1;
@@ -303,7 +300,8 @@ void hr__streams_settle(struct hr_uplink *u, struct hr__sending *s)
 	(void)hr_spool_stream_acknowledge(s->stream, s->acked, keep, &removed);
 	if (s->state == HR__SENDING_ASIDE || !s->ends || s->acked < s->newest)
 		return;
-	if (keep && !s->noted) /* so that the next process need not connect for it */
+	/* notes this, so that the next process need not connect for the stream */
+	if (keep && !s->noted)
 		s->noted = hr_spool_stream_note(s->stream, s->acked) == 0;
 	if (keep)
 		return;
@@ -328,10 +326,7 @@ void hr__streams_publish(struct hr_uplink *u)
 	struct hr_spool_live live;
 
 	pthread_mutex_lock(&u->lock);
-	/*
-	 * Copies these only when a search is complete: before that, all streams would seem to be
-	 * sent.
-	 */
+	/* Only after a complete search: before that, all streams would seem to be sent. */
 	if (stats->searches != u->searches) {
 		stats->elsewhere = u->elsewhere;
 		stats->aimed_elsewhere = u->aimed_elsewhere;

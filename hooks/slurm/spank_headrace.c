@@ -324,7 +324,7 @@ int slurm_spank_task_init(spank_t sp, int argc, char **argv)
 	return 0;
 }
 
-/* If a job is cancelled or out of time, its epilog gets code 0. So this reports a killed script. */
+/* Reports a killed script: if a job is cancelled or out of time, its epilog gets code 0. */
 int slurm_spank_task_exit(spank_t sp, int argc, char **argv)
 {
 	uint32_t step = 0;

@@ -4,7 +4,7 @@
 
 struct cut {
 	const struct hr_diagnosis *d;
-	double *ns; /* by part */
+	double *ns; /* nanoseconds of each part */
 };
 
 static double least(double a, double b)
@@ -52,16 +52,13 @@ static void put_fetch(struct cut *c, const struct hr_block *b, double ns)
 	c->ns[HR_PART_WAIT_SLEEP] += share * s->sleep;
 	c->ns[HR_PART_WAIT_NETWORK] += share * s->network;
 	c->ns[HR_PART_WAIT_LOCK] += share * s->lock;
-	/*
-	 * If a thread sleeps while other threads of its process read, it probably waits for these
-	 * reads.
-	 */
+	/* If a thread sleeps while others of its process read, it probably waits for them. */
 	c->ns[HR_PART_WAIT_ASLEEP] += put_io(c, ops->others, share * s->asleep, 1, wait_parts);
 }
 
 /*
- * It is unknown which thread made the batch: the waiting thread itself, or another thread of its
- * process.
+ * Splits a wait if it is unknown which thread made the batch: the waiting thread itself, or another
+ * thread of its process.
  */
 static void put_unknown(struct cut *c, const struct hr_block *b, double ns)
 {

@@ -48,9 +48,10 @@ struct hr_part_sums {
  * Operations during a block. All zero: there were none, or the block's parts do not depend on them.
  */
 struct hr_block_ops {
-	uint64_t ns[HR_SCAN_GROUPS];	 /* of the thread whose operations explain the block */
-	uint64_t others[HR_SCAN_GROUPS]; /* of the other threads of its process, added up */
-	int64_t runtime_end;		 /* end of the last runtime operation; 0: none */
+	uint64_t ns[HR_SCAN_GROUPS]; /* operations of the thread that explain the block */
+	/* operations of the other threads of its process, added up */
+	uint64_t others[HR_SCAN_GROUPS];
+	int64_t runtime_end; /* end of the last runtime operation; 0: none */
 };
 
 /* The first life, worker, fetch and item of a stream, as positions in the lists of a diagnosis. */
@@ -69,8 +70,8 @@ struct hr_diagnosis {
 	struct hr_item *items;	  /* sorted by stream and file */
 	struct hr_block_ops *ops; /* hr_block.ops is the index; [0] is zero */
 	struct hr_samples samples;
-	struct hr_spent *spent; /* of each fetch of `lives` */
-	struct hr_loads loads;	/* of each mount that fetches use */
+	struct hr_spent *spent; /* what each fetch of `lives` spent its time on */
+	struct hr_loads loads;	/* loads of the mounts that fetches use */
 	/* One entry for each life: */
 	struct hr_cycles *cycles;
 	struct hr_part_sums *sums;

@@ -9,10 +9,7 @@
 
 /* The files of a finding's folder have at least this share of the amount of all files. */
 #define MOST 0.9
-/*
- * If a job has more files, only every n-th one is read, because the name of each takes a
- * microsecond.
- */
+/* Of more files, only every n-th one is read, because the name of each takes a microsecond. */
 #define FOLDER_FILES 100000u
 
 /* Whether the file is shared memory, through which workers pass batches. */
@@ -256,8 +253,8 @@ const char *hr__files_folder(struct hr_training_job *j, const struct hr_item *mo
 			    amount_of(item, which);
 	}
 	/*
-	 * Names a folder even if threads wait for only one of its files, because they may wait for
-	 * other files of it later. Exception: a single mapped file is named itself.
+	 * Names a folder even if threads wait for only one of its files: later, they may wait for
+	 * others. Exception: a single mapped file is named itself.
 	 */
 	while ((n > 1 || which != HR_ITEM_MAPPED) && bytes > 0 &&
 	       (double)(below + part[bytes]) < MOST * (double)all)

@@ -7,9 +7,8 @@
 #include "query/tables/rows.h"
 
 /*
- * A training thread is heavy if its computing for other things than the model takes at least
- * MAIN_FACTOR times as long as its computing for the model, and at least the share MAIN_SHARE of
- * the wall time.
+ * A training thread is heavy if it computes other things than the model for a long time: at least
+ * MAIN_FACTOR times as long as the model, and at least the share MAIN_SHARE of the wall time.
  */
 #define MAIN_FACTOR 2.0
 #define MAIN_SHARE  0.2
@@ -53,7 +52,7 @@ static double computes(const struct hr_diagnosis *d, size_t first, size_t end, s
 	return ns / 1e9 / fmax(1, steps);
 }
 
-/* Finds the rank that computes while the others wait for it, and for which they wait longest. */
+/* Finds the rank that keeps the others waiting longest, because it computes. */
 static void find_slow_rank(struct hr_training_job *j)
 {
 	const struct hr_diagnosis *d = j->d;
@@ -135,8 +134,8 @@ static void find_main(struct hr_training_job *j)
 }
 
 /*
- * With two workers, the pages take at most half as long, and the loop waits for only a part of
- * that.
+ * Finds waits of the training thread itself for pages of mapped files. With two workers, the pages
+ * take at most half as long, and the loop waits for only a part of that.
  */
 static void find_own_faults(struct hr_training_job *j, const struct hr_job_files *files)
 {
@@ -255,7 +254,7 @@ void hr__find_others(struct hr_training_job *j, const struct hr_job_files *files
 			    hr__seconds(f->lost * (double)j->lives / files->syncs).s);
 		f->action = "call fsync less often, or in another thread";
 		f->gain_low = 0.8 * f->lost;
-		f->gain_high = 1.5 * f->lost; /* this includes the writes before these calls */
+		f->gain_high = 1.5 * f->lost; /* the gain includes the writes before these calls */
 	}
 	f = hr__finding_add(j, HR_FOUND_OWN_IO, own);
 	if (f != NULL) {

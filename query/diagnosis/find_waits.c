@@ -93,8 +93,8 @@ static uint32_t more_workers(uint32_t w)
 }
 
 /*
- * Returns the smallest number of workers, at most `most`, with which the loops take at most 3 %
- * longer than with any larger number that was tried.
+ * Tries numbers of workers up to `most`. Returns the smallest one with which the loops take at most
+ * 3 % longer than with each larger one.
  */
 static uint32_t best_workers(struct hr_training_job *j, uint32_t most)
 {
@@ -157,8 +157,8 @@ static double alone(const struct hr_training_job *j)
 }
 
 /*
- * Predicts the gain from more cores: from twice as many to one for each thread, because headrace
- * does not know how many the job can get.
+ * Predicts the gain of twice as many cores, and of one for each thread, as a range: headrace does
+ * not know how many the job can get.
  */
 static void predict_cores(struct hr_training_job *j, struct hr_finding *f)
 {
@@ -346,7 +346,7 @@ static void find_idle(struct hr_training_job *j, const struct hr_job_waits *w)
 	advise_idle(j, f);
 }
 
-/* Without single operations (level counters), what looks like sleep may be a read. */
+/* Finds waits of unknown cause. With counters alone, what looks like sleep may be a read. */
 static void find_unknown(struct hr_training_job *j, const double *p)
 {
 	double lost = p[HR_PART_WAIT_UNKNOWN] + (j->counters ? p[HR_PART_WAIT_ASLEEP] : 0);

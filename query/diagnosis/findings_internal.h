@@ -26,10 +26,7 @@ struct hr_training_job {
 	size_t first_fetch, end_fetch, first_item, end_item;
 	/* Its lives as replays need them. NULL: no replay yet, or the life is not replayed. */
 	struct hr_recorded_life **recorded;
-	/*
-	 * Lives to replay: each n-th one (`each`), and those that stalled for less than
-	 * `stalled_least` ns.
-	 */
+	/* Lives to replay: each n-th one, and those that stalled for less than this, in ns. */
 	size_t each;
 	double stalled_least;
 	size_t lives; /* how many of its lives the diagnosis is about */
@@ -44,7 +41,7 @@ struct hr_training_job {
 	double part[HR_PHASES][HR_PART_END];
 	double loops, waits;	    /* number of training loops, and of waits in them */
 	double all_loops;	    /* number of loops of all processes */
-	uint32_t workers, prefetch; /* of the last training loop */
+	uint32_t workers, prefetch; /* settings of the last training loop */
 	bool persistent;
 	/* At times, only counters were recorded, so there are no single operations. */
 	bool counters;
@@ -195,12 +192,12 @@ void hr__job_passes(const struct hr_training_job *j, struct hr_passes *ret);
 
 /* ---- causes that find_waits.c does not find itself ---- */
 
-/* find_places.c: one file, one mount or the first pass is slow. Call it before hr__find_uneven. */
+/* find_places.c: finds a slow file or mount, or a slow first pass. Call before hr__find_uneven. */
 void hr__find_places(struct hr_training_job *j, struct hr_job_waits *w,
 		     const struct hr_job_files *files);
-/* find_uneven.c: one worker, or single batches, are slow. Call it before hr__find_reads. */
+/* find_uneven.c: finds a slow worker, or single slow batches. Call it before hr__find_reads. */
 void hr__find_uneven(struct hr_training_job *j, struct hr_job_waits *w);
-/* find_reads.c: all other I/O of fetches. */
+/* find_reads.c: finds all other waits for I/O of fetches. */
 void hr__find_reads(struct hr_training_job *j, struct hr_job_waits *w,
 		    const struct hr_job_files *files);
 void hr__find_others(struct hr_training_job *j, const struct hr_job_files *files);

@@ -19,8 +19,8 @@ struct hr_item {
 	uint32_t opens, reads, empty_reads, examined;
 	uint64_t bytes;
 	uint64_t extent;      /* end of the farthest read; 0: unknown */
-	uint64_t read_ns;     /* of reads in fetches */
-	uint64_t metadata_ns; /* of other operations in fetches */
+	uint64_t read_ns;     /* time of reads in fetches */
+	uint64_t metadata_ns; /* time of other operations in fetches */
 	/* The part of read_ns and metadata_ns during which a training thread waited. */
 	uint64_t waited_ns;
 	/* Time of training threads outside fetches, and its part in fsync and similar calls. */

@@ -19,7 +19,7 @@ struct job_replay {
 	const struct hr_training_job *j;
 	const struct hr_setting *setting;
 	bool range;
-	struct hr_replayed *list; /* of each life */
+	struct hr_replayed *list; /* results for each life */
 };
 
 static double stall_of(const struct hr_training_job *j, size_t i)

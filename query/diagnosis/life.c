@@ -204,8 +204,9 @@ static int add_added(struct hr_life_reader *r, struct hr_added added)
 }
 
 /*
- * If a thread had page faults, its time counts as a wait for pages unless it ran or waited for
- * something else. (Fetches are treated alike: spent.c.)
+ * Adds waits for pages before a step of an optimizer. If the thread had page faults, its time
+ * counts as such a wait unless it ran or waited for something else. (Fetches are treated alike:
+ * spent.c.)
  */
 static int add_faults(struct hr_life_reader *r, const struct hr_mark *m)
 {
@@ -254,7 +255,7 @@ static int add_blocks(struct hr_life_reader *r, const struct hr_mark *marks, siz
 	return error < 0 ? error : add_gap(r, from, r->life->to);
 }
 
-/* A process that still runs, or whose end was not recorded, ends with its last region. */
+/* Returns the end of a process; if it runs, or its end was not recorded, of its last region. */
 static int64_t end_of_process(const struct hr_life_reader *r, const struct hr_process *p,
 			      const struct hr_mark *marks, size_t n)
 {

@@ -56,11 +56,9 @@ enum hr_block_kind {
 struct hr_block {
 	int64_t from, to;
 	uint64_t step, epoch; /* HR_REGION_UNKNOWN: none */
-	/*
-	 * Index of the sums of the block's interval: first in the scan, later in hr_diagnosis.ops.
-	 */
+	/* Index of the sums of the block's interval: in the scan, later in hr_diagnosis.ops. */
 	uint32_t ops;
-	uint32_t fetch; /* of HR_BLOCK_FETCH: index in hr_train_lives.fetches */
+	uint32_t fetch; /* index in hr_train_lives.fetches, for HR_BLOCK_FETCH */
 	/* Index in hr_train_life.loops of the innermost loop around it, or HR_NO_LOOP. */
 	uint32_t loop;
 	uint8_t kind;  /* enum hr_block_kind */
@@ -150,8 +148,8 @@ struct hr_train_life {
 	double cores;
 	bool quota; /* `cores` is part of a CPU quota */
 	/*
-	 * The time for which the use of the accelerator is known, and the part of it in which the
-	 * accelerator was busy.
+	 * How long the use of the accelerator is known, and how long the accelerator was busy in
+	 * that time.
 	 */
 	double asked_ns, busy_ns;
 	struct hr_block *blocks; /* sorted by time */

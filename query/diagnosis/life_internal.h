@@ -62,10 +62,10 @@ struct hr_made {
 struct hr_life_reader {
 	struct hr_query *q;
 	struct hr_op_scan *scan;
-	struct hr_train_lives *to; /* of the stream */
+	struct hr_train_lives *to; /* receives the lives of the stream */
 	const struct hr_scope *scope;
 	uint32_t stream;
-	struct hr_job_span span; /* of the stream's job; regions outside it are left out */
+	struct hr_job_span span; /* span of the stream's job; regions outside it are left out */
 	struct hr_mark *marks;	 /* sorted by process and time */
 	size_t n_marks, marks_room;
 
@@ -84,10 +84,10 @@ static inline bool hr__in_scope(const struct hr_life_reader *r, int32_t rank)
 	return r->scope->rank == HR_ANY_RANK || r->scope->rank == rank;
 }
 
-/* marks.c: the marks of r->stream within r->span. -ENOMEM. */
+/* marks.c: reads the marks of r->stream within r->span. -ENOMEM. */
 int hr__marks_read(struct hr_life_reader *r);
 
-/* loops.c: the loops of r->life, whose process has these marks. -ENOMEM. */
+/* loops.c: finds the loops of r->life, whose process has these marks. -ENOMEM. */
 int hr__loops_find(struct hr_life_reader *r, const struct hr_mark *marks, size_t n);
 /* The latest loop over this loader that began at or before `time`; NULL: none. */
 struct hr_loop *hr__loop_at(const struct hr_life_reader *r, uint64_t loader, int64_t time);
@@ -95,7 +95,7 @@ struct hr_loop *hr__loop_at(const struct hr_life_reader *r, uint64_t loader, int
 uint32_t hr__loop_around(const struct hr_life_reader *r, int64_t time);
 enum hr_phase hr__phase_at(const struct hr_life_reader *r, int64_t time, uint32_t loop);
 
-/* waits.c: the batches that the life's workers made. -ENOMEM. */
+/* waits.c: finds the batches that the life's workers made. -ENOMEM. */
 int hr__made_find(struct hr_life_reader *r, const struct hr_mark *marks, size_t n);
 /* Adds the blocks of a wait. -ENOMEM. */
 int hr__wait_add(struct hr_life_reader *r, const struct hr_mark *wait);

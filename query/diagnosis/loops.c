@@ -32,7 +32,7 @@ struct hr_loop *hr__loop_at(const struct hr_life_reader *r, uint64_t loader, int
 	return i > 0 ? &r->life->loops[i - 1] : NULL;
 }
 
-/* A wait for batch 0, or for the first batch of a loader, begins a loop. */
+/* Adds a wait to its loop. A wait for batch 0, or for a loader's first batch, begins a loop. */
 static int add_to_loop(struct hr_life_reader *r, const struct hr_mark *m,
 		       const struct hr_mark *create)
 {
@@ -233,7 +233,7 @@ int hr__loops_find(struct hr_life_reader *r, const struct hr_mark *marks, size_t
 	return find_edges(r);
 }
 
-/* The innermost of nested loops began last. */
+/* Of nested loops, the innermost one began last. */
 uint32_t hr__loop_around(const struct hr_life_reader *r, int64_t time)
 {
 	size_t i = loops_until(r->life, time);

@@ -175,7 +175,7 @@ static int add_mark(struct hr_life_reader *r, const Headrace__Regions *m, const 
 	return 0;
 }
 
-/* If two regions start together, the longer one comes first, because it contains the other one. */
+/* Orders marks. Of two that start together, the longer one is first: it contains the other. */
 static int by_process_and_time(const void *a, const void *b)
 {
 	const struct hr_mark *x = a, *y = b;

@@ -56,13 +56,13 @@ bool hr_phase_loops(unsigned phase)
 struct maker {
 	const struct hr_diagnosis *d;
 	struct hr_parts *rows;	   /* NULL: make sums */
-	struct hr_part_sums *sums; /* of the current life; not used if rows are made */
+	struct hr_part_sums *sums; /* sums of the current life; not used if rows are made */
 	double ns[HR_PART_END];
 	const struct hr_block *first; /* the first block that is added up; NULL: none */
 	size_t added;		      /* index of the next element of the life's `added` */
 	double own;		      /* time of own operations since page faults were last added */
 	const struct hr_cycles *cycles;
-	const struct hr_cycle *cycle; /* of the last step with a cycle; NULL: none */
+	const struct hr_cycle *cycle; /* cycle of the last step that has one; NULL: none */
 	double stall;		      /* the part of its stall that is not in a row yet */
 };
 

@@ -186,7 +186,8 @@ static double stalled(const struct hr_train_life *life, double stall)
 }
 
 /*
- * If the CPU time of the training thread is unknown, the thread may compute all the time or never.
+ * Reads how much the training thread computes. If its CPU time is unknown, it may compute all the
+ * time or never.
  */
 static void read_main(struct hr_recorded_loop *r, const struct hr_train_life *life)
 {
@@ -198,7 +199,8 @@ static void read_main(struct hr_recorded_loop *r, const struct hr_train_life *li
 }
 
 /*
- * If the load was always the same, the mount may be anything between a pure latency and saturated.
+ * Reads how the mount reacts to load. If the load was always the same, the mount may be anything
+ * between a pure latency and saturated.
  */
 static void read_load(struct hr_recorded_loop *r, uint32_t stream)
 {
@@ -302,7 +304,7 @@ void hr_recorded_free(struct hr_recorded_life *r)
 	free(r);
 }
 
-/* Why only the range is known, if it is so wide that its middle means little. */
+/* The reason if only the range is known: the range is so wide that its middle means little. */
 static enum hr_replay_refusal doubt_of(const struct hr_setting *s, const double seconds[GUESSES])
 {
 	if (seconds[MOST] <= WIDE * seconds[LEAST])

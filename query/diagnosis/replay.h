@@ -53,11 +53,11 @@ struct hr_replayed {
 	/* Why `predicted` means little, and only the range is known; HR_REPLAY_OK: no doubt. */
 	enum hr_replay_refusal doubt;
 	uint32_t loops;
-	uint32_t workers, prefetch; /* of the setting; prefetch is 0 without workers */
+	uint32_t workers, prefetch; /* values of the setting; prefetch is 0 without workers */
 	bool persistent;
 	/* Time as it was recorded, and time in a replay with the recorded settings. */
 	double recorded, replayed;
-	double predicted; /* in a replay with the other settings */
+	double predicted; /* time in a replay with the other settings */
 	double low, high; /* limits of `predicted` */
 };
 
@@ -86,8 +86,8 @@ void hr_recorded_free(struct hr_recorded_life *r);
 double hr_recorded_stall(const struct hr_recorded_life *r);
 
 /*
- * `range`: also computes the limits, which takes longer. Without it, only the most probable case is
- * replayed. -ENOMEM.
+ * Replays a life with other settings. `range`: also computes the limits, which takes longer.
+ * Otherwise, only the most probable case is replayed. -ENOMEM.
  */
 int hr_replay(const struct hr_recorded_life *life, const struct hr_setting *setting, bool range,
 	      struct hr_replayed *ret);

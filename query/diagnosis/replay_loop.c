@@ -89,10 +89,11 @@ static int sort_handovers(const struct hr_recorded_loop *r, struct handovers *h)
 }
 
 /*
- * In a hand-over, the worker sends a batch, and the training thread receives it. If the training
- * thread waits meanwhile, the measured time contains both. If the batch was ready long before, it
- * contains only the receiving, which takes at least its CPU time. If the worker computes its next
- * batch meanwhile, sending takes long, because the worker's sending thread waits for Python's lock.
+ * Computes the durations of both parts of a hand-over: the worker sends a batch, and the training
+ * thread receives it. If the training thread waits meanwhile, the measured time contains both. If
+ * the batch was ready long before, it contains only the receiving, which takes at least its CPU
+ * time. If the worker computes its next batch meanwhile, sending takes long, because the worker's
+ * sending thread waits for Python's lock.
  */
 static int read_handovers(struct hr_recorded_loop *r)
 {

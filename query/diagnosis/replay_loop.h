@@ -31,8 +31,8 @@ struct hr_recorded_loop {
 	double start;	 /* from the end of iter() until a worker begins its first batch */
 	double end;	 /* duration of the last wait, until all workers have ended */
 	/*
-	 * The worker's part of a hand-over while it makes its next batch, the worker's part while
-	 * it does not, and the training thread's part.
+	 * Parts of a hand-over: of a worker that makes its next batch meanwhile, of a worker that
+	 * does not, and of the training thread.
 	 */
 	double pickle_busy, pickle_idle, unpickle;
 	double cores; /* 0: unknown */

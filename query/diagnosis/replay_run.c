@@ -29,9 +29,9 @@ struct pass {
 struct worker {
 	bool busy;
 	size_t batch;		    /* the batch that it makes, or will make next */
-	double io, cpu, lock, rest; /* of this batch, in ns */
+	double io, cpu, lock, rest; /* parts of the time of this batch, in ns */
 	double left;		    /* the part of this batch that is not made, 0 to 1 */
-	double start;		    /* when it can begin its first batch */
+	double start;		    /* time at which it can begin its first batch */
 };
 
 struct loop_run {
@@ -115,7 +115,7 @@ static double work_of(const struct loop_run *s)
 	double before = fmin(s->r->slow, 1 / fmax(1e-9, share)), times;
 
 	times = c->same ? 1 : c->gap * (1 + share * (s->slow - before));
-	/* The time in which it waits for other ranks does not change. */
+	/* The time of waits for other ranks does not change. */
 	return gap * (1 + (times - 1) * (1 - s->r->stalled));
 }
 
@@ -281,7 +281,7 @@ static void run_workers(struct loop_run *s)
 	}
 }
 
-/* Without workers, the training thread makes the batches. */
+/* Replays a loop without workers: the training thread makes the batches. */
 static void run_alone(struct loop_run *s)
 {
 	const struct hr_changed_loop *c = s->c;

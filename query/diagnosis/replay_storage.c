@@ -81,8 +81,9 @@ static enum hr_replay_refusal set_mount(const struct hr_diagnosis *d, uint32_t s
 }
 
 /*
- * After the first pass, memory has the data, or the share of it that fits. Opens and examinations
- * take as long as in the recorded passes, in which memory could already have kept what they need.
+ * Applies a cache: after the first pass, it has the data, or the share of the data that fits. Opens
+ * and examinations take as long as in the recorded passes, in which memory could already have kept
+ * what they need.
  */
 static enum hr_replay_refusal set_cached(const struct hr_diagnosis *d,
 					 const struct hr_train_life *life, double bytes,

@@ -71,7 +71,7 @@ static int by_mount_and_time(const void *a, const void *b)
 	return (x->from > y->from) - (x->from < y->from);
 }
 
-/* Sorted moments. `sums` has, for each of them, the sum of it and all before it. */
+/* Sorted moments. sums[i]: the sum of the moments up to i. */
 struct moments {
 	double *list, *sums;
 	size_t n;
@@ -216,7 +216,7 @@ struct mount_samples {
 	size_t n;
 	struct load_operation ops[HR_OP_MAX];
 	struct moments starts, ends;
-	double *served; /* for each sample: the sum of `service` of it and all samples before it */
+	double *served; /* served[i]: the sum of `service` of the samples up to i */
 };
 
 static double since_first(const struct mount_samples *m, int64_t ns)

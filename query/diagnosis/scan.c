@@ -129,7 +129,7 @@ static void add_up(_Atomic uint64_t *to, uint64_t ns)
 		atomic_fetch_add_explicit(to, ns, memory_order_relaxed);
 }
 
-/* Adds the worker's sums to those of the interval to which they belong. */
+/* Adds the worker's sums to the sums of their interval. */
 static void put_sums(struct hr_op_scan *scan, struct hr_scan_worker *w)
 {
 	struct hr_scan_sums *s = &w->sums;

@@ -29,8 +29,8 @@ enum hr_scan_group {
 
 /* Sums of an interval, while threads add to it. */
 struct hr_scan_ops {
-	_Atomic uint64_t ns[HR_SCAN_GROUPS];	 /* of the interval's thread */
-	_Atomic uint64_t others[HR_SCAN_GROUPS]; /* of other threads, added up */
+	_Atomic uint64_t ns[HR_SCAN_GROUPS];	 /* time of operations of the interval's thread */
+	_Atomic uint64_t others[HR_SCAN_GROUPS]; /* the same of other threads, added up */
 	/* The part of `ns` in operations that the kernel's caches probably served. */
 	_Atomic uint64_t cached_ns;
 	_Atomic int64_t runtime_end; /* end of the last runtime operation; 0: none */
@@ -38,7 +38,7 @@ struct hr_scan_ops {
 
 /* Whose time an interval is. */
 enum hr_interval_use {
-	HR_USE_NONE, /* of a rank that the diagnosis is not about: adds to no item and no sample */
+	HR_USE_NONE, /* time of a rank that the diagnosis is not about: adds to no item or sample */
 	HR_USE_OWN,  /* time of a training thread outside fetches */
 	HR_USE_WAITED, /* time of a fetch while a training thread waits for it */
 	HR_USE_HIDDEN  /* time of a fetch while no training thread waits for it */
@@ -82,7 +82,7 @@ struct hr_scan_worker {
 		uint8_t group; /* the group, unless it is a runtime operation */
 	} ops[HR_OP_MAX];
 	struct hr_scan_sums sums;
-	struct hr_items items; /* of the scan on which the thread works */
+	struct hr_items items; /* items of the scan on which the thread works */
 	/*
 	 * Samples of operations of fetches that the kernel's caches did not serve, from all scans
 	 * of the thread.

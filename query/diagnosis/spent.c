@@ -12,7 +12,7 @@ static double least(double a, double b)
 	return a < b ? a : b;
 }
 
-/* Moves at most `ns` from the time whose reason is unknown to *to. */
+/* Moves at most `ns` to *to, from the time whose reason is unknown. */
 static void take(struct hr_spent *s, double *to, double ns)
 {
 	*to = least(s->asleep, ns);

@@ -53,7 +53,7 @@ double hr_cycles_slowed(const struct hr_cycles *c)
 	return ns;
 }
 
-/* Within a step, computing is no delay. Outside steps, all time is a delay. */
+/* Whether a part is a delay. Within a step, computing is none. Outside steps, all time is one. */
 static bool is_delay(const struct hr_block *b, unsigned part)
 {
 	return b->step == HR_REGION_UNKNOWN ||
@@ -83,8 +83,8 @@ static void add_block(const struct hr_diagnosis *d, const struct hr_block *b, st
 }
 
 /*
- * Returns when the ranks meet in the step of blocks [i, end): at the end of its last backward() or
- * collective, else of its last optimizer step, else of the step.
+ * Returns when the ranks meet in a step, which has the blocks [i, end): at the end of the last
+ * backward() or collective, else of the last optimizer step, else of the step.
  */
 static int64_t meeting(const struct hr_train_life *life, size_t i, size_t end)
 {
@@ -209,8 +209,8 @@ static void compare(struct ranks *r, struct hr_cycle *const *at)
 }
 
 /*
- * Each rank waits for the rank with the longest own time: first for its longer delay, then for its
- * computing.
+ * Computes stalls in one step. Each rank waits for the rank with the longest own time: first for
+ * its longer delay, then for its computing.
  */
 static void stall(const struct ranks *r, struct hr_cycle *const *at)
 {

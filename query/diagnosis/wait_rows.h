@@ -13,7 +13,7 @@
 struct hr_wait_row {
 	const struct hr_train_life *life;
 	const struct hr_block *piece;
-	int64_t from, to;   /* of the wait */
+	int64_t from, to;   /* start and end of the wait */
 	uint64_t batch;	    /* UINT64_MAX: none, or unknown */
 	uint64_t maker;	    /* process that makes a batch during the piece; 0: none, or unknown */
 	uint32_t maker_tid; /* the thread that makes it */
@@ -26,7 +26,7 @@ struct hr_wait_rows {
 	size_t n, room;
 };
 
-/* The caller frees the rows, also after a failure. They refer to `d`. -ENOMEM. */
+/* Makes the rows, which refer to `d`. The caller frees them, also after a failure. -ENOMEM. */
 int hr_wait_rows_make(const struct hr_diagnosis *d, struct hr_wait_rows *ret);
 
 #endif

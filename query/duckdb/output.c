@@ -9,10 +9,7 @@
 #include "query/duckdb/text_table.h"
 #include "query/duckdb/wrap.h"
 
-/*
- * Lines are written when this many bytes are buffered: memory may be too small for two copies of a
- * long text.
- */
+/* Buffered bytes after which lines are written: a long text may not fit into memory twice. */
 #define LINE_BYTES  (1u << 20)
 #define PIECE_BYTES (1u << 16) /* piece of a text, which escaping makes at most six times as long */
 

@@ -31,7 +31,7 @@ struct hr_output_style {
 	bool named; /* true: the chosen columns of a named query, which has `more` other ones */
 	unsigned more;
 	const char *foot; /* a line after the rows; NULL: none */
-	unsigned lines;	  /* at most so many lines of text; 0: all */
+	unsigned lines;	  /* maximum number of lines of text; 0: no limit */
 };
 
 struct hr_output;

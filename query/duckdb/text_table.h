@@ -35,10 +35,7 @@ void hr_text_table_list(struct hr_text_table *t);
  */
 void hr_text_table_named(struct hr_text_table *t, unsigned more);
 
-/*
- * Sets a line, with its line end, to print after the rows. The text must outlive the table. NULL:
- * none.
- */
+/* Sets a line (with line end) to print after the rows. The text must outlive the table. */
 void hr_text_table_foot(struct hr_text_table *t, const char *foot);
 
 /*

@@ -104,7 +104,7 @@ static void add_moment(struct hr_buffer *to, const char *exact)
 	hr_buffer_add(to, " s", 2);
 }
 
-/* `v` is not negative. */
+/* Prints a number with its unit; `v` is not negative. */
 static void add_number(struct hr_buffer *to, enum hr_unit unit, double v)
 {
 	switch (unit) {

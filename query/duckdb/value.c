@@ -335,7 +335,7 @@ static void print_interval(struct hr_buffer *b, duckdb_interval v)
 	print_time(b, v.micros < 0 ? -v.micros : v.micros, 1000000);
 }
 
-/* DuckDB stores UUIDs with a flipped top bit, to sort them as integers. */
+/* Prints a UUID. DuckDB stores it with a flipped top bit, to sort UUIDs as integers. */
 static void print_uuid(struct hr_buffer *b, duckdb_hugeint v)
 {
 	uint64_t high = (uint64_t)v.upper ^ UINT64_C(1) << 63;

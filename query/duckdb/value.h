@@ -26,7 +26,7 @@ void hr_buffer_done(struct hr_buffer *b);
 struct hr_shape {
 	duckdb_type type;
 	bool json;	      /* a VARCHAR of type JSON, printed unchanged */
-	duckdb_type internal; /* of DECIMAL and ENUM: integer type of the values */
+	duckdb_type internal; /* integer type of the values of a DECIMAL or ENUM */
 	unsigned scale;	      /* scale of a DECIMAL */
 	uint64_t array;	      /* number of elements of an ARRAY */
 	struct hr_shape *children;

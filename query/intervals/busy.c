@@ -43,10 +43,7 @@ struct hr_busy {
 
 	/* For each lane; all zero before the first event of the lane. */
 	struct pending_spans *pending;
-	/*
-	 * For each stream: the latest time at which an event of a batch that has not been added up
-	 * can end.
-	 */
+	/* For each stream: the latest end of an event in batches that are not added up yet. */
 	int64_t *last_ns;
 	struct hr_span *room[2];
 	size_t room_n[2];

@@ -57,9 +57,9 @@ struct hr_during;
 struct hr_busy_keys;
 
 /*
- * Without `during`, only batches are read that the statement's predicates (prune.h) can match. With
- * `during`, the I/O of its regions is also added up; then `by` must be HR_BUSY_RANK, *ret owns
- * `during`, and a failure frees it. Returns 0 or -ENOMEM.
+ * Prepares the sums. Without `during`, only batches are read that the statement's predicates
+ * (prune.h) can match. With `during`, the I/O of its regions is also added up; then `by` must be
+ * HR_BUSY_RANK, *ret owns `during`, and a failure frees it. Returns 0 or -ENOMEM.
  */
 int hr__busy_new(struct hr_query *q, const struct hr_busy_args *args, struct hr_during *during,
 		 struct hr_busy **ret);

@@ -28,7 +28,7 @@ bool hr__busy_stream_has(const struct hr_stream *s, int32_t rank)
 	return false;
 }
 
-/* A batch that lists no processes may contain all of them. */
+/* True also for a batch that lists no processes, because it may contain all of them. */
 bool hr__busy_batch_has(const struct hr_stream *s, const struct hr_batch_ref *b, int32_t rank)
 {
 	if (rank == HR_BUSY_ANY_RANK || b->n_procs == 0)

@@ -82,8 +82,8 @@ static void merge_pairs(struct hr_span_run *runs, size_t pairs, struct hr_span *
 }
 
 /*
- * First merges the shortest runs until their number is a power of two. Then each pass copies all
- * spans once.
+ * First merges the shortest runs, until the number of runs is a power of two. Then each pass copies
+ * all spans once.
  */
 struct hr_span_run hr_spans_merge(struct hr_span_run *runs, size_t n_runs,
 				  struct hr_span *const room[2])

@@ -34,7 +34,7 @@ struct hr_json_tree {
 	struct hr_json_tree *next;
 };
 
-/* Errors: -EBADMSG (no JSON, or nested too deeply), -ENOMEM. */
+/* Parses a text into a tree. Errors: -EBADMSG (no JSON, or nested too deeply), -ENOMEM. */
 int hr_json_tree_parse(struct hr_arena *arena, const char *text, const struct hr_json_tree **ret);
 
 /*

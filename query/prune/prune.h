@@ -47,13 +47,13 @@ struct hr_prune {
 	struct hr_prune_set path;				 /* path of the event's file */
 	struct hr_prune_range start_ns, end_ns;			 /* wall clock */
 	bool ops_known;
-	/* The ops that can match: those that WHERE names, and those of classes that it names. */
+	/* The ops that can match: those that WHERE names by op or by class. */
 	uint64_t ops[HR_PRUNE_OPS / 64];
 	/* The answer stays the same if each of several equal rows is returned only once. */
 	bool distinct;
 };
 
-void hr_prune_init(struct hr_prune *p); /* then everything matches */
+void hr_prune_init(struct hr_prune *p); /* afterwards, everything matches */
 void hr_prune_done(struct hr_prune *p);
 
 /*

@@ -12,9 +12,7 @@ struct emit_job {
 	struct hr_query_out *out;
 };
 
-/*
- * Loops copy pointers of `j`, because for the compiler, a store to the vector may change `j`.
- */
+/* Loops copy pointers of `j`, because for the compiler, a store to the vector may change `j`. */
 typedef void (*emitter)(const struct emit_job *j);
 
 /* The texts of each op as DuckDB strings, which are made once. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Finds rows that are equal in a column, and writes their column as one constant. */
+/* Finds rows with equal values in a column, and writes these values as one constant. */
 #include "query/tables/emit.h"
 
 #include <string.h>

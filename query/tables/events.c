@@ -192,10 +192,7 @@ static void events_init(duckdb_init_info info)
 	for (idx_t i = 0; i < n; i++) {
 		idx_t column = hr_duckdb.init_get_column_index(info, i);
 
-		/*
-		 * For count(*), DuckDB requests no column, or the row number, which is none of
-		 * ours.
-		 */
+		/* For count(*), DuckDB requests no column, or its own row number. */
 		s->columns[i] = column < HR_EVENTS_END ? (uint16_t)column : HR_EVENTS_END;
 		if (s->columns[i] == HR_EVENTS_END)
 			continue;

@@ -142,7 +142,7 @@ static int make_info(struct hr_qstream *st)
 	return 0;
 }
 
-/* A file whose Paths frame is lost gets a name of length 0, which scans return as NULL. */
+/* Makes the paths. A path whose Paths frame is lost has length 0, which scans return as NULL. */
 static int make_paths(struct hr_query *q, struct hr_qstream *st)
 {
 	struct hr_query_names *names = &st->names;
@@ -236,7 +236,7 @@ int hr__names_need(struct hr_query *q, struct hr_qstream *st, unsigned parts)
 	ready = atomic_load_explicit(&names->ready, memory_order_relaxed);
 	parts &= ~ready;
 	r = hr_stream_files(st->s, &n);
-	if (ready == 0) /* only the first time: later, other threads may read it */
+	if (ready == 0) /* set only once, because other threads may read it later */
 		names->n = n + 1;
 	for (unsigned part = HR_NAMES_INFO; r == 0 && part <= HR_NAMES_PATTERN; part <<= 1) {
 		if ((parts & part) == 0)

@@ -33,7 +33,7 @@ static int labels_take(struct hr_rows *rows, const Headrace__JobEvent *e)
 	return 0;
 }
 
-/* Each job event repeats all labels, so only the last event with labels counts. */
+/* Gathers labels. Each job event repeats all of them, so only the last event with labels counts. */
 static int labels_gather(struct hr_rows *rows, uint64_t want)
 {
 	struct hr_frames events;
@@ -81,7 +81,7 @@ const struct hr_row_kind hr__labels_kind = {
     .cell = labels_cell,
 };
 
-/* A node is "killed" if headraced cut its stream short, or if the stream stopped without an end. */
+/* Gathers nodes. "killed": headraced cut the stream short, or the stream stopped without an end. */
 static int nodes_gather(struct hr_rows *rows, uint64_t want)
 {
 	static const char *const states[] = {[HR_STREAM_RUNNING] = "running",

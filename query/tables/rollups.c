@@ -19,7 +19,7 @@ static int rollups_add(struct hr_query_sums *s, const Headrace__RollupBatch *bat
 	return r;
 }
 
-/* Rows of sides are left out unless the statement uses the column `side`. */
+/* Gathers the rows; those of the sides of copies only if the statement uses the column `side`. */
 static int rollups_gather(struct hr_rows *rows, uint64_t want)
 {
 	struct hr_query_sums *s;

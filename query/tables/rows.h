@@ -36,9 +36,7 @@ struct hr_cell {
 struct hr_row_kind {
 	enum hr_sql_table_id table;
 	bool of_job; /* a row describes a whole job, so `node` is NULL */
-	/*
-	 * The table may have many rows (one per step), so DuckDB must not join it by nested loops.
-	 */
+	/* The table may have a row per step, so DuckDB must not join it by nested loops. */
 	bool many;
 	/*
 	 * Parameters of the table function, all VARCHAR: at most HR_ROW_PARAMETERS names, then
@@ -94,7 +92,7 @@ static inline void hr__cell_constant(struct hr_cell *c, const char *text)
 	hr__cell_text(c, hr__string(text, text != NULL ? strlen(text) : 0));
 }
 
-/* The mount with this number; NULL: unknown. */
+/* Returns the mount with this number; NULL: unknown. */
 static inline const struct hr_qmount *hr__mount(const struct hr_qstream *st, uint32_t mount)
 {
 	return mount < st->s->n_mounts && st->mount_known[mount] ? &st->mounts[mount] : NULL;

@@ -163,8 +163,8 @@ static bool same_span(const Headrace__Levels *a, const Headrace__Levels *b)
 }
 
 /*
- * A span of one level is stored when it begins and again when it ends. Moves the last message of
- * each span to the front, and returns the number of spans.
+ * Each span of time with one level is stored when it begins and again when it ends. Moves the last
+ * message of each span to the front, and returns the number of spans.
  */
 static size_t levels_merge(Headrace__Frame **list, size_t n)
 {

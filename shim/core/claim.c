@@ -32,10 +32,7 @@ static void end_dead_owner(struct hr__thread *t)
 	hr__regions_end_dead(t->ring);
 }
 
-/*
- * Returns the index up to which the ring has memory, because earlier owners used it. UINT64_MAX:
- * all of it.
- */
+/* Returns up to which index earlier owners have given the ring memory. UINT64_MAX: all of it. */
 static uint64_t memory_for(const struct hr_ring_hdr *ring, uint32_t slots)
 {
 	uint64_t head = __atomic_load_n(&ring->head, __ATOMIC_RELAXED);
@@ -73,9 +70,7 @@ static void claim_take(struct hr__thread *t, struct hr_map_hdr *map, struct hr_r
 	hr__ring_control(&head, NULL, 0);
 }
 
-/*
- * Claims the ring if it is free, if its owner has this tid or, with `dead`, if its owner is dead.
- */
+/* Claims the ring if it is free, if its owner has this tid, or (`dead`) if its owner is dead. */
 static bool claim_one(struct hr__thread *t, struct hr_map_hdr *map, uint32_t i, int tid, bool dead)
 {
 	struct hr_ring_hdr *ring = hr__map_ring(map, i);
@@ -140,10 +135,7 @@ void hr__ring_set_aside(void)
 	if (hr__ring_current() == NULL ||
 	    __atomic_load_n(&hr__wiped.common, __ATOMIC_RELAXED) != NULL)
 		return;
-	/*
-	 * Blocks signals like hr__ring_find. If two threads do this at once, one ring may be
-	 * wasted.
-	 */
+	/* Blocks signals like hr__ring_find. Two threads at once may waste one ring. */
 	HR_SYS4(rt_sigprocmask, 0 /* SIG_BLOCK */, &all, &old, sizeof(all));
 	do
 		maps = __atomic_load_n(&hr__wiped.map_count, __ATOMIC_ACQUIRE);

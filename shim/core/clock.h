@@ -25,7 +25,7 @@ uint64_t hr__clock_slow(void);	/* ticks; chooses the clock at the first call */
 bool hr__clock_is_tsc(void);	/* ticks are the TSC; chooses the clock at the first call */
 bool hr__clock_is_fast(void);	/* true: hr__clock_tsc() is valid */
 void hr__clock_monotonic(void); /* the daemon does not accept the TSC */
-/* The kernel is about to forbid the TSC, which clock_gettime also reads in the vDSO. */
+/* Call it before the kernel forbids the TSC, which clock_gettime also reads in the vDSO. */
 void hr__clock_freeze(void);
 
 /* Call it only if hr__self.slow.why[HR__SLOW_CLOCK] is 0. */

@@ -69,12 +69,12 @@ struct hr_op {
 
 /* ---- begin ---------------------------------------------------------------------------------------- */
 
-/* For a call on an open descriptor. Resolves an unknown fd once. `offset` may be HR_OFFSET_NONE. */
+/* Begins a call on a descriptor. Resolves an unknown fd once. `offset` may be HR_OFFSET_NONE. */
 static inline void hr_begin_fd(struct hr_op *op, enum hr_op_id id, int fd, uint64_t asked,
 			       int64_t offset);
 
 /*
- * For a call with a path (open, stat, unlink...). The begin only stores the pointer, because a bad
+ * Begins a call with a path (open, stat, unlink...). Only stores the pointer, because a bad
  * pointer must fail in the real call. The path must be valid until the end, which makes the path
  * absolute against dirfd (AT_FDCWD allowed), applies the filter, attaches if needed, sends the path
  * if this process has not sent it, and sets op->file. If the call can change the path or its
@@ -120,10 +120,10 @@ void hr_end_buffer(uint8_t outer);
 /* ---- fd table ------------------------------------------------------------------------------------- */
 
 /* In a vfork child, the functions that change the table do nothing. */
-void hr_fd_set(int fd, hr_file file); /* for a dup target, fdopen, a received descriptor */
+void hr_fd_set(int fd, hr_file file); /* call it for a dup target, fdopen, a received descriptor */
 hr_file hr_fd_get(int fd);	      /* resolves an unknown fd; HR_FILE_IGNORED: fd is no file */
 void hr_fd_clear(int fd); /* sets HR_FILE_UNKNOWN; call it before the real close, which frees fd */
-void hr_fd_clear_range(unsigned first, unsigned last); /* for close_range and closefrom */
+void hr_fd_clear_range(unsigned first, unsigned last); /* call it for close_range and closefrom */
 /* The file position, by a system call. Negative: none, or system calls are forbidden. */
 int64_t hr_fd_position(int fd);
 
@@ -135,7 +135,7 @@ int64_t hr_fd_position(int fd);
  */
 hr_file hr_path_file(int dirfd, const char *path);
 
-/* After a successful chdir or fchdir: drops the cached working directory. */
+/* Call it after a successful chdir or fchdir: drops the cached working directory. */
 void hr_cwd_changed(void);
 
 /* ---- mappings ------------------------------------------------------------------------------------- */
@@ -145,10 +145,10 @@ void hr_map_add(const void *addr, uint64_t bytes, hr_file file);
 hr_file hr_map_find(const void *addr); /* HR_FILE_IGNORED: no mapping contains addr */
 void hr_map_remove(const void *addr, uint64_t bytes);
 
-/* For calls on a mapped address: like hr_begin_fd, with the file of the mapping. */
+/* Begins a call on a mapped address: like hr_begin_fd, with the file of the mapping. */
 void hr_begin_map(struct hr_op *op, enum hr_op_id id, const void *addr, uint64_t asked);
 
-/* For a call on a given file. HR_FILE_UNKNOWN: no file (sync, fflush(NULL)), or the end sets it. */
+/* Begins a call on a file. HR_FILE_UNKNOWN: no file (sync, fflush(NULL)), or the end sets it. */
 void hr_begin_file(struct hr_op *op, enum hr_op_id id, hr_file file, int fd, uint64_t asked,
 		   int64_t offset);
 
@@ -192,7 +192,7 @@ struct hr_waiting {
 };
 void hr_wait_begin(struct hr_waiting *wait);
 void hr_wait_end(const struct hr_waiting *wait, enum hr_wait_group group); /* preserves errno */
-/* For read and write: counts the call if fd is a socket. */
+/* Ends the wait of a read or write: counts the call if fd is a socket. */
 void hr_wait_end_fd(const struct hr_waiting *wait, int fd);
 
 /* ---- process events ------------------------------------------------------------------------------- */

@@ -35,7 +35,7 @@ static void counters_add(struct hr_lost *l, uint64_t count, uint64_t bytes, uint
 	__atomic_fetch_add(&l->ticks, ticks, __ATOMIC_RELAXED);
 }
 
-/* The calling thread owns the ring, or owns no ring. */
+/* Adds operations to lost[] of the thread's ring, or of any ring if the thread has none. */
 void hr__lost_add(struct hr_ring_hdr *ring, uint16_t op, uint64_t count, uint64_t bytes,
 		  uint64_t ticks)
 {
@@ -54,8 +54,8 @@ static struct hr_map_hdr *head(void)
 }
 
 /*
- * Any thread of a process with the map may call this. If the ancestor's level is off, counts
- * nothing.
+ * Counts an operation in the strays of an ancestor's map. Any thread of a process with the map may
+ * call this. If the ancestor's level is off, counts nothing.
  */
 static void stray(struct hr_map_hdr *map, uint16_t op, uint64_t bytes, uint64_t ticks)
 {

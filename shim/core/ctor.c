@@ -10,10 +10,7 @@ extern const char *gnu_get_libc_version(void) __attribute__((weak));
 /* Not atexit(), which is not a symbol of libc, and passes the dso of the library that links it. */
 extern int __cxa_atexit(void (*fn)(void *), void *arg, void *dso);
 
-/*
- * Marks for probes that from now on only stdio writes. A vfork child does not, because it would
- * change its parent's memory.
- */
+/* Marks, for probes: now, only stdio writes. Not in a vfork child: its memory is its parent's. */
 static void exiting(void *unused)
 {
 	(void)unused;

@@ -63,7 +63,10 @@ static uint64_t head_of(uint64_t turn, uint32_t length, uint32_t state)
 	return turn << 16 | (uint64_t)length << 2 | state;
 }
 
-/* 0: the end. All accesses are sequentially consistent, so one of two writers sees the other. */
+/*
+ * Returns the head of an entry; 0: the end. All accesses are sequentially consistent, so one of two
+ * writers sees the other.
+ */
 static uint64_t head_at(uint32_t at)
 {
 	return at < WORDS ? __atomic_load_n(&hr__image.env[at], __ATOMIC_SEQ_CST) : 0;
@@ -161,7 +164,7 @@ static void overtake(const char *name, size_t n, uint32_t mine, uint64_t kept)
 	}
 }
 
-/* If the new value does not fit, the old value stays. */
+/* Stores a variable. If the new value does not fit, the old value stays. */
 void hr__env_keep(const char *name, size_t n, const char *value)
 {
 	size_t n_value = strlen(value), bytes = n + n_value + 2;

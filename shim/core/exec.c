@@ -41,7 +41,7 @@ void hr__exec_init(char *const envp[])
 	hr__image.by_socket = hr__env_value(envp, "HEADRACE_SOCKET") != NULL;
 }
 
-/* A bad pointer must fail in exec, not here, so this tests envp. libc's own needs no test. */
+/* Whether envp can be read: a bad pointer must fail in exec, not here. libc's own can be. */
 static bool environment_readable(char *const envp[])
 {
 	if (envp == NULL || (&environ != NULL && envp == environ))
@@ -55,7 +55,7 @@ static bool environment_readable(char *const envp[])
 	return false;
 }
 
-/* HEADRACE=off in the environment is the user's decision, so no notice is sent. */
+/* Whether the program starts without the shim; not if the user decided so (HEADRACE=off). */
 static bool environment_loses_shim(char *const envp[])
 {
 	const char *off = hr__env_value(envp, "HEADRACE");
@@ -66,7 +66,7 @@ static bool environment_loses_shim(char *const envp[])
 	       (hr__image.by_socket && hr__env_value(envp, "HEADRACE_SOCKET") == NULL);
 }
 
-/* The kernel ignores the set-user-id bit of scripts. An unreadable file cannot be a script. */
+/* Whether it is a script, whose set-user-id bit the kernel ignores. An unreadable file is none. */
 static bool is_script(const char *path)
 {
 	char magic[ELF_MAGIC_LEN];

@@ -83,9 +83,9 @@ void hr_before_vfork(void)
 }
 
 /*
- * Two processes will use the state of this thread, and may interrupt each other anywhere. From now
- * on they reserve slots by locked instructions, and use no in-flight cell and no aggregate. Each
- * operation makes a system call, to find out in which process it runs.
+ * Prepares for two processes that use the state of this thread, and may interrupt each other
+ * anywhere. From now on they reserve slots by locked instructions, and use no in-flight cell and no
+ * aggregate. Each operation makes a system call, to find out in which process it runs.
  */
 void hr_before_sharing(void)
 {

@@ -192,7 +192,7 @@ int hr__handshake_hello(enum hr_hello_kind kind, bool forked, uint64_t until)
 	return r < 0 ? (int)r : 0;
 }
 
-/* A memfd is a file, and the kernel sends a signal if a file exceeds RLIMIT_FSIZE. */
+/* Whether RLIMIT_FSIZE allows a memfd of this size. Beyond it, the kernel sends a signal. */
 static bool size_allowed(uint64_t bytes)
 {
 	struct rlimit64 limit = {0};

@@ -123,7 +123,7 @@ static size_t item_env(uint32_t *at)
 	return n;
 }
 
-/* If another thread sets a variable meanwhile, starts again, at most ENV_READS times. */
+/* Adds variables. If another thread sets one meanwhile, starts again, at most ENV_READS times. */
 static void items_env(void)
 {
 	size_t from = used;

@@ -8,7 +8,7 @@
 
 #define NS_PER_S     UINT64_C(1000000000)
 #define HINT_NAME    "HEADRACE_ATTACH_FAILED"
-#define HINT_SECONDS 5 /* for this time after a failed attach, children do not wait for an answer */
+#define HINT_SECONDS 5 /* after a failed attach, children do not wait for an answer for this time */
 #define WAIT_MS	     2
 
 struct hr__image hr__image;
@@ -46,7 +46,7 @@ static void read_on_full(const char *value)
 		im->wait_ms = (uint32_t)(parse_number(value + 5) % 60001);
 }
 
-/* A parent sets this variable after a wait without an answer, so that its children do not wait. */
+/* Reads what a parent sets after a wait without an answer, so that its children do not wait. */
 static void read_hint(const char *value)
 {
 	uint64_t failed_s;

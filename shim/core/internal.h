@@ -149,7 +149,7 @@ enum hr__slow {
 struct hr__thread {
 	uint64_t nonce;
 	union {
-		uint8_t why[8]; /* by enum hr__slow */
+		uint8_t why[8]; /* reasons, indexed by enum hr__slow */
 		uint64_t any;
 	} slow;
 	struct hr_ring_hdr *ring;
@@ -180,7 +180,7 @@ _Static_assert(offsetof(struct hr__thread, nonce) == offsetof(struct hr_cover, n
 #define HR__NONCE_NEVER (~UINT64_C(0)) /* never searched for a ring; no session has this nonce */
 extern __thread struct hr__thread hr__self __attribute__((tls_model("initial-exec")));
 
-/* For probes: marks code that has no in-flight cell. Pass the result to hr__bare_leave. */
+/* Marks code that has no in-flight cell, for probes. Pass the result to hr__bare_leave. */
 static inline uint8_t hr__bare_enter(enum hr_bare what)
 {
 	uint8_t outer = hr__self.slow.why[HR__SLOW_BARE];
@@ -208,7 +208,7 @@ enum hr__seek {
  */
 struct hr_ring_hdr *hr__ring_find(enum hr__seek seek);
 
-/* No more maps will come: makes a free ring the common ring, for threads without a ring. */
+/* Call it if no more maps will come: makes a free ring the common ring of threads without one. */
 void hr__ring_set_aside(void);
 void hr__ring_common_set(struct hr_map_hdr *map, struct hr_ring_hdr *ring);
 
@@ -281,7 +281,7 @@ bool hr__session_attach(enum hr__seek seek);
 bool hr__session_more_rings(uint32_t have_maps);
 /* True: system calls may kill the program, because of a seccomp filter. `text`: scratch memory. */
 bool hr__seccomp_forbids(char *text, size_t bytes);
-/* The program is about to close these descriptors: the attach must stop using them. */
+/* Call it before the program closes these descriptors: the attach stops using them. */
 void hr__session_fd_taken(unsigned first, unsigned last);
 /* Closes the handshake's descriptors. In a forked child, the parent's handshake opened them. */
 void hr__session_fds_drop(void);
@@ -289,14 +289,14 @@ void hr__session_fds_drop(void);
 /* ---- fdtab.c: descriptors (path.h has the rest) ------------------------------------------------------ */
 
 bool hr__fdtab_init(void);
-hr_file hr__fd_resolve(int fd); /* for an entry that is HR_FILE_UNKNOWN */
+hr_file hr__fd_resolve(int fd); /* call it for an entry that is HR_FILE_UNKNOWN */
 void hr__fd_open(int fd, hr_file file, const char *text, size_t bytes, bool announced);
 /*
  * Sends the path of fd unless it was sent. Returns the file, which differs from `file` if the
  * function corrected it.
  */
 hr_file hr__fd_announce(int fd, hr_file file);
-void hr__fdtab_forget_announced(void); /* for a forked child */
+void hr__fdtab_forget_announced(void); /* call it in a forked child */
 
 /* What statx returns with AT_STATX_DONT_SYNC. mode 0: unknown. */
 struct hr__stat {

@@ -8,10 +8,10 @@
 extern const char *gnu_get_libc_version(void) __attribute__((weak));
 
 /*
- * The stack pointer that a jump will set, from setjmp's buffer. It is word 6 on x86-64 and word 13
- * on aarch64. musl stores it unchanged. glibc on x86-64 (since 2.4) XORs it with the thread's
- * pointer guard and rotates it. glibc on aarch64 XORs it with a value, which this code gets by a
- * setjmp with a known stack pointer (musl: 0).
+ * The stack pointer that a jump will set, from setjmp's buffer: word 6 on x86-64, word 13 on
+ * aarch64. musl stores it unchanged. glibc on x86-64 (since 2.4) XORs it with the thread's pointer
+ * guard and rotates it. glibc on aarch64 XORs it with a value, which this code gets by a setjmp
+ * with a known stack pointer (musl: 0).
  */
 static uintptr_t jump_target(const void *env)
 {

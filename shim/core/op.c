@@ -37,7 +37,7 @@ static inline bool thread_ready(const struct hr__thread *t)
 	return t->nonce == __atomic_load_n(&hr__wiped.nonce, __ATOMIC_ACQUIRE) && t->slow.any == 0;
 }
 
-/* For the slow path: if two processes share a thread, they cannot share its in-flight cell. */
+/* Slow path: writes the in-flight cell, unless two processes share the thread and its cell. */
 static void cell_enter(struct hr_op *op, uint32_t bits)
 {
 	if (!hr__shared())
@@ -46,9 +46,7 @@ static void cell_enter(struct hr_op *op, uint32_t bits)
 
 static void cell_leave(struct hr_op *op)
 {
-	/*
-	 * If a child shares the thread, only an operation that began before the sharing has a cell.
-	 */
+	/* If a child shares the thread, only an operation that began earlier has a cell. */
 	if (!hr__shared() ||
 	    __atomic_load_n(&op->ring->inflight.start_ticks, __ATOMIC_RELAXED) == op->start)
 		hr__cell_leave(op);
@@ -101,7 +99,7 @@ static inline void op_set(struct hr_op *op, enum hr_op_id id, hr_file file, int 
 	op->path = NULL;
 }
 
-/* An operation begins: ends the states that keep a thread from the fast path. */
+/* Call it when an operation begins: ends the states that keep a thread from the fast path. */
 static void leave_special_states(struct hr__thread *t)
 {
 	if (t->slow.why[HR__SLOW_AGGREGATE] != 0)
@@ -170,8 +168,8 @@ void hr_begin_file(struct hr_op *op, enum hr_op_id id, hr_file file, int fd, uin
 static bool op_name(struct hr_op *op, bool proved, int fd, bool tmpfile);
 
 /*
- * True: the call can change the meaning of the path (chdir) or the memory that contains it.
- * readlink may overwrite the path, truncate may remove the page of a mapped file that contains it.
+ * True: the call can change what the path means (chdir), or destroy its text: readlink may
+ * overwrite it, and truncate may remove a page of a mapped file in which it is.
  */
 static bool resolves_early(enum hr_op_id id)
 {
@@ -189,7 +187,7 @@ static bool resolves_early(enum hr_op_id id)
 	}
 }
 
-/* At level off, returns NULL. The fd table is still updated, and the end checks the level again. */
+/* The ring; NULL at level off: the fd table is still updated, and the end checks the level. */
 static struct hr_ring_hdr *ring_now(void)
 {
 	struct hr_ring_hdr *ring = hr__ring_current();

@@ -161,7 +161,7 @@ void hr__path_know_cwd(void)
 	hr__text_done(&text);
 }
 
-/* True for most paths: no component is empty or begins with a dot, and no slash is at the end. */
+/* True, as for most paths: no component is empty or begins with a dot, no slash is at the end. */
 static bool clean(const char *path, size_t bytes)
 {
 	char before = '/';
@@ -222,9 +222,7 @@ bool hr__path_absolute(struct hr__text *text, int dirfd, const char *path)
 	return n > 0;
 }
 
-/*
- * Lets rt_sigprocmask read the address: it reads the signal set before it refuses the operation -1.
- */
+/* Tests by rt_sigprocmask, which reads the signal set before it refuses the operation -1. */
 bool hr_readable(const void *p)
 {
 	uintptr_t word = (uintptr_t)p & ~(uintptr_t)7;

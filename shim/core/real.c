@@ -70,7 +70,10 @@ static const void *pointer(const struct object *o, ElfW(Addr) value)
 	return (const void *)(value < o->base ? o->base + value : value);
 }
 
-/* By file name: libc, its parts that were libraries before glibc 2.34, libaio, the loader. */
+/*
+ * Whether a library belongs to libc, by its file name: libc, its parts that were libraries before
+ * glibc 2.34, libaio, the loader.
+ */
 static bool is_libc(const char *path)
 {
 	static const char *const names_of_libc[] = {"libc.", "libc-",	"libpthread",
@@ -208,7 +211,7 @@ static int visit(struct dl_phdr_info *info, size_t bytes, void *data)
 	return s->missing == 0;
 }
 
-/* For programs that find a wrapper by dlsym although this libc lacks the function. */
+/* The original of a function that this libc lacks, for programs that find the wrapper by dlsym. */
 static long real_absent(void)
 {
 	errno = ENOSYS;

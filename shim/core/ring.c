@@ -217,7 +217,7 @@ void hr__ring_cut(struct hr_ring_hdr *ring, const struct hr_inflight *cell, uint
 /*
  * Writes the record of the open aggregate. First marks the aggregate as closed, so that a signal
  * handler opens another one (with another gen). Clears the cell last. If the owner dies before
- * that, the daemon counts the aggregate that it finds, unless it has read a record with this gen.
+ * that, the daemon finds the aggregate, and counts it unless it has read a record with this gen.
  */
 void hr__ring_aggregate_flush(void)
 {

@@ -191,9 +191,9 @@ static uint64_t token_draw(void)
 }
 
 /*
- * The daemon does not answer: sends a map of the shim, which the daemon adopts when it reads the
- * offer. The first map of a session is bigger than a map of the daemon, because the session may
- * have to use it for a long time.
+ * Call it if the daemon does not answer: sends a map of the shim, which the daemon adopts when it
+ * reads the offer. The first map of a session is bigger than a map of the daemon, because the
+ * session may have to use it for a long time.
  */
 static int offer(enum hr_hello_kind kind)
 {
@@ -230,8 +230,8 @@ static int offer(enum hr_hello_kind kind)
 }
 
 /*
- * The daemon was stopped, and has just read the hello. Waits for its answer for PATIENCE. If none
- * arrives, returns -EPIPE, so that the caller connects again and offers a map.
+ * Call it if the daemon was stopped, and has just read the hello. Waits for its answer for
+ * PATIENCE. If none arrives, returns -EPIPE, so that the caller connects again and offers a map.
  */
 static int answer_late(struct hr_ack *ret_ack)
 {

@@ -20,7 +20,7 @@ static uint64_t waits_sum(void)
 	return sum;
 }
 
-/* Under seccomp, the clock could be a forbidden system call. */
+/* Does not measure the wait under seccomp, where the clock could be a forbidden system call. */
 void hr_wait_begin(struct hr_waiting *wait)
 {
 	int error = errno;
@@ -30,7 +30,7 @@ void hr_wait_begin(struct hr_waiting *wait)
 	errno = error;
 }
 
-/* The time since the start, without that of inner calls. */
+/* The time since the start, without the time of inner calls. */
 static uint64_t wait_ns(const struct hr_waiting *wait)
 {
 	uint64_t now, inner = waits_sum() - wait->counted;

@@ -21,7 +21,7 @@
 
 /* The fields of a handle that ITT's macros read. `ours` points to the struct around the handle. */
 struct hr__itt_domain {
-	int flags; /* not 0: enabled */
+	int flags; /* nonzero: enabled */
 	const char *name;
 	void *wide;
 	int spare;

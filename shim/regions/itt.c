@@ -47,7 +47,7 @@ struct itt_global {
 
 static const uint8_t magic[8] = {0xed, 0xab, 0xab, 0xec, 0x0d, 0xee, 0xda, 0x30};
 
-/* A handle that was made before this library was loaded has no shim domain, and gets one here. */
+/* The shim's domain of a handle; a handle from before this library was loaded gets it now. */
 static struct hr__domain *domain_of(struct hr__itt_domain *d)
 {
 	struct hr__domain *ours;

@@ -116,10 +116,7 @@ static inline int64_t hr_ret_eof(const FILE *fp, int64_t r)
 	return hr_ret(r);
 }
 
-/*
- * For fread and fwrite: if no item was moved of one or more, that is an error, or the end of the
- * file.
- */
+/* For fread and fwrite: if items were requested and none was moved, it is an error or the end. */
 static inline int64_t hr_ret_items(const FILE *fp, size_t r, size_t asked)
 {
 	return r == 0 && asked > 0 ? hr_ret_eof(fp, -1) : (int64_t)r;
@@ -175,13 +172,13 @@ static inline int64_t hr_fpos(const void *pos)
 
 /* ---- paths ---------------------------------------------------------------------------------- */
 
-/* The path is readable if AT_EMPTY_PATH is valid. Only tests of the kernel pass -1. */
+/* With a valid AT_EMPTY_PATH, the path is readable. Only tests of the kernel pass -1. */
 static inline bool hr_path_is_empty(const char *path)
 {
 	return (uintptr_t)path >= 4096 && (intptr_t)path > 0 && *path == '\0';
 }
 
-/* If the path is empty (AT_EMPTY_PATH) or NULL (utimensat), the file is dirfd itself. */
+/* Begins a call. If the path is empty (AT_EMPTY_PATH) or NULL (utimensat), the file is dirfd. */
 static inline void hr_begin_at(struct hr_op *op, enum hr_op_id id, int dirfd, const char *path,
 			       int at_flags, uint64_t asked)
 {
@@ -212,7 +209,7 @@ static inline void hr_end_two(struct hr_op *op, int to_fd, const char *to, int64
  * file is untracked, its part of the event is empty. If both are, no event is recorded.
  */
 hr_file hr__begin_copy(struct hr_op *op, enum hr_op_id id, int in, int out, uint64_t asked);
-/* The offsets are the caller's variables, which the call has advanced. NULL: the file position. */
+/* Ends a copy. Offsets: variables of the caller, advanced by the call; NULL: the file position. */
 void hr__end_copy(struct hr_op *op, hr_file second, int out, const off64_t *in_offset,
 		  const off64_t *out_offset, int64_t ret, uint32_t flags);
 
@@ -229,7 +226,7 @@ static inline uint64_t hr_iov_bytes(const struct iovec *iov, int count)
 /* With another `how` the call fails before it reads cb, which may then be a bad pointer. */
 #define hr_aio_sync_fd(how, cb) ((how) == O_SYNC || (how) == O_DSYNC ? (cb)->aio_fildes : -1)
 
-/* preadv2 and pwritev2 use -1 for the file position. */
+/* Converts the offset of preadv2 and pwritev2, in which -1 is the file position. */
 static inline int64_t hr_v2_offset(off64_t offset)
 {
 	return offset == -1 ? HR_OFFSET_NONE : offset;
@@ -278,14 +275,15 @@ struct hr__submission {
 };
 void hr__submit_begin(struct hr__submission *s, long n, struct iocb *const list[]);
 void hr__submit_end(struct hr__submission *s, struct iocb *const list[], long r);
-/* The program takes the results of n requests. */
+/* Call it when the program gets the results of n requests. */
 void hr__requests_over(const struct io_event *events, long n);
 
 /* ---- seccomp -------------------------------------------------------------------------------- */
 
 /*
- * Strict mode and PR_TSC_SIGSEGV also forbid the time stamp counter. A call without a program is
- * ignored: libseccomp tests the kernel in this way. Numbers: linux/prctl.h, linux/seccomp.h.
+ * Call it before prctl, which may forbid system calls. Strict mode and PR_TSC_SIGSEGV also forbid
+ * the time stamp counter. A call without a program is ignored: libseccomp tests the kernel in this
+ * way. Numbers: linux/prctl.h, linux/seccomp.h.
  */
 static inline void hr_before_prctl(long option, unsigned long mode, unsigned long program)
 {
@@ -326,7 +324,7 @@ static inline uint32_t hr_map_flags(int prot, int flags)
 	return ((uint32_t)prot & 15) | (uint32_t)flags << 4;
 }
 
-/* A fixed mapping replaces other mappings. A mapping of anonymous memory is not recorded. */
+/* Begins mmap. A fixed mapping replaces others. A mapping of anonymous memory is not recorded. */
 static inline void hr_begin_mmap(struct hr_op *op, enum hr_op_id id, const void *addr, size_t n,
 				 int flags, int fd, int64_t offset)
 {

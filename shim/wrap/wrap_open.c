@@ -12,7 +12,7 @@
 
 /* ---- a file that has no name before the call ------------------------------------------------ */
 
-/* The file is that of the new descriptor. A failed call has no file. */
+/* Records a call. Its file is that of the new descriptor; a failed call has none. */
 static void record_made_fd(enum hr_op_id id, uint64_t start, int fd, uint32_t flags)
 {
 	int64_t ret = hr_ret(fd);

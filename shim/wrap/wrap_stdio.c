@@ -107,7 +107,7 @@ int hr_wrap_puts(const char *s)
 	return r;
 }
 
-/* EOF may also be a word that was read from the file. */
+/* The result EOF may also be a word that was read from the file. */
 int hr_wrap_getw(FILE *fp)
 {
 	struct hr_op op;
