@@ -129,7 +129,14 @@ class Ends(Loader):
             self.assertLessEqual(count.calls, ours.calls + ours.cut + unknown, message)
             self.assertLessEqual(ours.calls + ours.cut, count.calls + count.cut + killed, message)
         self.assertLessEqual(sum(c.cut for c in mine.values()), killed)
-        self.assert_consistent(traced)
+        self.assert_only_torn(traced, killed)
+
+    def assert_only_torn(self, traced, killed):
+        """Nothing is lost but the record that a killed thread was writing: its call had returned in
+        the kernel, not to the program."""
+        torn = traced.value("SELECT coalesce(sum(count), 0) FROM losses WHERE reason = 'torn'")
+        self.assertLessEqual(int(torn), killed)
+        self.assert_consistent(traced, losses=("torn",))
 
     def assert_progress(self, traced):
         """Reads per process: none that returned is missing, none appears that was not begun."""
@@ -156,7 +163,7 @@ class Ends(Loader):
             argv, options=("--exclude", self.folder.log, "--linger", "15s"), status=status
         )
         self.assert_progress(traced)
-        self.assert_consistent(traced)
+        self.assert_only_torn(traced, killed)
 
     def test_worker_os_exit(self):
         self.ended("os_exit", killed=0)

@@ -5,6 +5,8 @@ LOG.
 LOG/seen.<pid>      one line "rank loader worker path" for each item that this process read
 LOG/progress        for --raw: per process slot (pid, reads begun, reads returned), in a file that
 outlives any kill
+LOG/reads.<pid>     of a worker that is about to die: it does nothing but read
+LOG/exit            for --end os_exit: such workers exit
 """
 
 import argparse
@@ -14,6 +16,7 @@ import os
 import signal
 import struct
 import sys
+import time
 
 import torch
 import torch.multiprocessing
@@ -22,26 +25,27 @@ from torch.utils.data import DataLoader, Dataset, DistributedSampler, get_worker
 SLOT = struct.Struct("qqq")
 SLOTS = 32768
 STEP = 4096
+# Workers die in their third batch. Up to five workers begin it by step 5 of the training.
+LAST_ITEM, LAST_STEP = 10, 5
+DEATHS = {"os_exit": None, "sigterm": signal.SIGTERM, "sigkill": signal.SIGKILL}
 RANK_NAMES = ("RANK", "OMPI_COMM_WORLD_RANK", "PMIX_RANK")
 
 
 class Progress:
-    """Counts reads begun and returned of this process in a slot of its own."""
+    """Counts reads begun and returned of this process in a slot of its own. A kill cuts no count in
+    half: each is stored as one word.
+    """
 
     def __init__(self, path):
         with open(path, "r+b") as file:
-            self.map = mmap.mmap(file.fileno(), SLOT.size * SLOTS)
-        self.at, self.begun, self.returned = os.getpid() % SLOTS * SLOT.size, 0, 0
-
-    def store(self):
-        SLOT.pack_into(self.map, self.at, os.getpid(), self.begun, self.returned)
+            self.words = memoryview(mmap.mmap(file.fileno(), SLOT.size * SLOTS)).cast("q")
+        self.at = os.getpid() % SLOTS * SLOT.size // self.words.itemsize
+        self.words[self.at] = os.getpid()
 
     def read(self, fd, offset):
-        self.begun += 1
-        self.store()
+        self.words[self.at + 1] += 1
         os.pread(fd, STEP, offset)
-        self.returned += 1
-        self.store()
+        self.words[self.at + 2] += 1
 
 
 class Files(Dataset):
@@ -71,9 +75,20 @@ class Files(Dataset):
         value = getattr(self, self.args.kind)(self.paths[i])
         os.write(self.log, f"{self.who} {self.paths[i]}\n".encode())
         self.items += 1
-        if self.args.end == "os_exit" and self.items == 10 and get_worker_info():
-            os._exit(3)
+        if self.args.end in DEATHS and self.items == LAST_ITEM and get_worker_info():
+            self.read_until_death(i)
         return value
+
+    def read_until_death(self, i):
+        """Elsewhere, a killed worker could hold the lock of the event that ends the workers.
+        multiprocessing never frees this lock, so torch would wait for it forever.
+        """
+        parent = os.getppid()
+        with open(f"{self.args.log}/reads.{os.getpid()}", "x", encoding="ascii"):
+            pass
+        while os.getppid() == parent and not os.path.exists(f"{self.args.log}/exit"):
+            getattr(self, self.args.kind)(self.paths[i])
+        os._exit(3)
 
     def whole(self, path):
         with open(path, "rb") as file:
@@ -106,14 +121,32 @@ def make_loader(args, paths, loader, rank):
     )
 
 
-def interfere(args, iterator):
+def interfere(args, iterators):
     """What kills the job in mid-epoch."""
     if args.end == "main_sigkill":
         os.kill(os.getpid(), signal.SIGKILL)
-    number = {"sigterm": signal.SIGTERM, "sigkill": signal.SIGKILL}.get(args.end)
-    if number:
-        for worker in iterator._workers:
-            os.kill(worker.pid, number)
+    if args.end in DEATHS:
+        end_workers(args, [worker.pid for iterator in iterators for worker in iterator._workers])
+
+
+def end_workers(args, pids):
+    """All are dead before torch's handler runs, and it runs here: anywhere else in this process,
+    its exception could leave a lock of a queue locked, and torch would wait for it forever.
+    """
+    for pid in pids:
+        while not os.path.exists(f"{args.log}/reads.{pid}"):
+            time.sleep(0.001)
+    handler = signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+    if args.end == "os_exit":
+        with open(f"{args.log}/exit", "x", encoding="ascii"):
+            pass
+    else:
+        for pid in pids:
+            os.kill(pid, DEATHS[args.end])
+    for pid in pids:
+        os.waitid(os.P_PID, pid, os.WEXITED | os.WNOWAIT)
+    signal.signal(signal.SIGCHLD, handler)
+    signal.raise_signal(signal.SIGCHLD)
 
 
 def train(rank, args):
@@ -134,9 +167,8 @@ def train(rank, args):
                 except StopIteration:
                     iterators.remove(iterator)
             step += 1
-            if step == 5:
-                for iterator in iterators:
-                    interfere(args, iterator)
+            if step == LAST_STEP:
+                interfere(args, iterators)
 
 
 def main():
@@ -151,7 +183,7 @@ def main():
     parser.add_argument("--kind", choices=("whole", "raw", "jpeg"), default="whole")
     parser.add_argument(
         "--end",
-        choices=("normal", "os_exit", "sigterm", "sigkill", "main_sigkill"),
+        choices=("normal", *DEATHS, "main_sigkill"),
         default="normal",
     )
     parser.add_argument(
@@ -176,15 +208,7 @@ def main():
         else:
             train(int(next((os.environ[n] for n in RANK_NAMES if n in os.environ), 0)), args)
     except (RuntimeError, EOFError, OSError) as error:  # what torch makes of dead workers
-        # torch's handler raises for every worker that dies, while an error is handled, too: where a function is entered, for one.
-        ignored = False
-        while not ignored:
-            try:
-                signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-                ignored = True
-            except RuntimeError:
-                pass
-        if args.end not in ("os_exit", "sigterm", "sigkill"):
+        if args.end not in DEATHS:
             raise
         print(f"expected: {error!r}", file=sys.stderr)
 
