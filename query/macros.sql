@@ -51,17 +51,17 @@ CREATE MACRO hr_short(name) AS CASE WHEN length(name) > 60 THEN format('{}...{}'
 -- A job at the beginning of a sentence
 CREATE MACRO hr_whose(job, attempt) AS format('job {}{}', job, CASE WHEN attempt > 0 THEN format(', attempt {}', attempt) ELSE '' END);
 
--- Time that an action saves
-CREATE MACRO hr_gain(low_ns, high_ns, lost_ns, wall_ns) AS
+-- Time that an action saves, with its note
+CREATE MACRO hr_gain(low_ns, high_ns, wall_ns, note) AS
     CASE WHEN high_ns IS NULL THEN NULL WHEN low_ns < 0.01 * wall_ns THEN format('up to {}', hr_duration(high_ns))
-         ELSE hr_durations(low_ns, high_ns) END || CASE WHEN high_ns > 1.01 * lost_ns THEN ', because other parts become shorter, too' ELSE '' END;
+         ELSE hr_durations(low_ns, high_ns) END || coalesce(format(' ({})', note), '');
 
 -- The largest cause of lost time, and what to do: for verdicts of queries that read parts or waits, because these share a scan with the
 -- findings. about: 'waits' (only causes of waits for batches) or 'all'
 CREATE MACRO hr_because(about) AS TABLE
     SELECT cluster, job, attempt,
            unnest([format('because:  {} ({} of {}, {:.0f} %)', meaning, hr_duration(lost_ns), hr_duration(wall_ns), 100.0 * lost_ns / wall_ns),
-                   format('do:       {}{}', action, coalesce(format(' (saves {})', hr_gain(gain_low_ns, gain_high_ns, lost_ns, wall_ns)), ''))]) AS line
+                   format('do:       {}{}', action, coalesce(format(' (saves {})', hr_gain(gain_low_ns, gain_high_ns, wall_ns, NULL)), ''))]) AS line
     FROM (SELECT *, row_number() OVER (PARTITION BY cluster, job, attempt ORDER BY number) AS nth
           FROM hr_findings()
           WHERE cause <> 'nothing' AND CASE about WHEN 'waits' THEN cause = 'no_workers' OR starts_with(meaning, 'the training waits for') ELSE true END)

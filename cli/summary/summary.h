@@ -97,8 +97,8 @@ struct hr_summary_loss {
 /* The largest loss of a training job, which is a row of the table findings. */
 struct hr_summary_finding {
 	char *meaning; /* NULL: no training loop, or too many events to look for it */
-	char *whose, *object, *place, *evidence, *action; /* NULL: none */
-	uint64_t lost_ns, wall_ns;			  /* lost_ns 0: nothing is worth a change */
+	char *whose, *object, *place, *evidence, *action, *gain_note; /* NULL: none */
+	uint64_t lost_ns, wall_ns; /* lost_ns 0: nothing is worth a change */
 	uint64_t gain_low_ns, gain_high_ns;
 };
 

@@ -49,6 +49,7 @@ static int take(struct hr_summary_finding *to, const struct hr_finding *f)
 					  .object = copy(f->object, &error),
 					  .whose = copy(f->whose, &error),
 					  .place = copy(f->place, &error),
+					  .gain_note = copy(f->gain_note, &error),
 					  .evidence = copy(f->evidence, &error),
 					  .action = copy(f->action, &error),
 					  .lost_ns = to_ns(f->lost),
@@ -182,6 +183,7 @@ void hr_summary_finding_free(struct hr_summary_finding *f)
 	free(f->object);
 	free(f->whose);
 	free(f->place);
+	free(f->gain_note);
 	free(f->evidence);
 	free(f->action);
 }
@@ -223,11 +225,10 @@ void hr_summary_finding_print(const struct hr_summary *s, struct hr_sheet *sheet
 	if (f->action != NULL)
 		hr_sheet_say(sheet, HR_STYLE_PLAIN, HR_SUMMARY_INDENT, "  do", "%s", f->action);
 	if (f->gain_high_ns > 0)
-		hr_sheet_say(sheet, HR_STYLE_PLAIN, HR_SUMMARY_INDENT, "  saves", "%s to %s%s",
+		hr_sheet_say(sheet, HR_STYLE_PLAIN, HR_SUMMARY_INDENT, "  saves", "%s to %s%s%s%s",
 			     least ? hr_text_duration(f->gain_low_ns).s : "up",
-			     hr_text_duration(f->gain_high_ns).s,
-			     f->gain_high_ns > f->lost_ns + f->lost_ns / 100
-				 ? ", because other parts become shorter, too"
-				 : "");
+			     hr_text_duration(f->gain_high_ns).s, f->gain_note != NULL ? " (" : "",
+			     f->gain_note != NULL ? f->gain_note : "",
+			     f->gain_note != NULL ? ")" : "");
 	hr_sheet_end(sheet);
 }

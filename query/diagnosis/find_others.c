@@ -52,6 +52,16 @@ static double computes(const struct hr_diagnosis *d, size_t first, size_t end, s
 	return ns / 1e9 / fmax(1, steps);
 }
 
+/* The number of steps in which others wait because this rank computes longer. */
+static size_t slows(const struct hr_cycles *c)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < c->n; i++)
+		n += c->list[i].slowed > 0;
+	return n;
+}
+
 /* Finds the rank that keeps the others waiting longest, because it computes. */
 static void find_slow_rank(struct hr_training_job *j)
 {
@@ -81,12 +91,16 @@ static void find_slow_rank(struct hr_training_job *j)
 				    d->q->streams[d->lives.list[slowest].stream].s->node);
 	f->evidence = hr__finding_text(
 	    j,
-	    "rank %d computes for %s in each step, the other ranks for %s; these wait for it in "
-	    "backward() or a collective",
+	    "rank %d computes for %s in each step, the other ranks for %s; in %s of %s steps, they "
+	    "wait "
+	    "for it in backward() or a collective",
 	    f->rank, hr__seconds(computes(d, slowest, slowest + 1, slowest, false)).s,
-	    hr__seconds(computes(d, j->first, j->end, slowest, true)).s);
-	f->action = "compare the node, the accelerator and the batches of this rank with those of "
-		    "the others";
+	    hr__seconds(computes(d, j->first, j->end, slowest, true)).s,
+	    hr__number((double)slows(&d->cycles[slowest])).s,
+	    hr__number((double)d->cycles[slowest].n).s);
+	f->action = "find out why this rank computes longer: work that only it does (if rank == 0: "
+		    "logging, evaluation), larger batches or longer samples, a slower node or "
+		    "accelerator";
 	/*
 	 * If this rank were as fast as the others, each of them would save the time that it now
 	 * waits (mean).
@@ -214,8 +228,11 @@ static void describe_checkpoints(struct hr_training_job *j, struct hr_finding *f
 	set_saved(j, f, j->stream);
 	if (n > 0)
 		f->evidence = hr__finding_text(
-		    j, "number of checkpoints%s: %s; each takes %s on average, the longest %s",
+		    j,
+		    "number of checkpoints%s: %s, one in %s steps on average; each takes %s on "
+		    "average, the longest %s",
 		    j->lives > 1 ? " of a rank" : "", hr__number(n / (double)j->lives).s,
+		    hr__number(fmax(1, round((j->waits - j->loops) * (double)j->lives / n))).s,
 		    hr__seconds(sum / n).s, hr__seconds(longest).s);
 }
 

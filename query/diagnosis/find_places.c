@@ -63,6 +63,18 @@ static void find_file(struct hr_training_job *j, struct hr_job_waits *w,
 	take_io(w, share);
 }
 
+/* The mount with most files besides a mount. */
+static const char *other_mount(const struct hr_job_files *f, const struct hr_job_mount *slow)
+{
+	const struct hr_job_mount *most = slow;
+
+	for (size_t i = 0; i < f->n_mounts; i++)
+		if (&f->mounts[i] != slow &&
+		    (most == slow || f->mounts[i].read_files > most->read_files))
+			most = &f->mounts[i];
+	return most->path;
+}
+
 static void find_mount(struct hr_training_job *j, struct hr_job_waits *w,
 		       const struct hr_job_files *f)
 {
@@ -91,7 +103,8 @@ static void find_mount(struct hr_training_job *j, struct hr_job_waits *w,
 	    j, "an operation on the %s files of this mount takes %s; on other files, %s",
 	    hr__number((double)m->files).s, hr__seconds(own).s, hr__seconds(others).s);
 	found->action =
-	    hr__finding_text(j, "copy the files of %s to the storage of the others", m->path);
+	    hr__finding_text(j, "copy the files of %s to the storage of the other files (%s)",
+			     m->path, other_mount(f, m));
 	found->gain_low = 0.6 * found->lost;
 	found->gain_high = found->lost;
 	hr__avoid(j, found, 1 << HR_USUAL_CORES, "more cores: the workers wait for files");

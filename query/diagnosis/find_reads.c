@@ -46,6 +46,7 @@ static void predict_io(struct hr_training_job *j, struct hr_finding *f, double i
 	f->gain_low *= 0.7;
 	/* Fewer operations also save CPU time of the caller, around each operation. */
 	f->gain_high = fmax(f->gain_high, fmin(1.2 * f->lost, f->lost + 0.2 * j->loop));
+	f->gain_high = fmin(f->gain_high, hr__most_gain(j));
 }
 
 static double mean_read(const struct hr_job_files *f)
@@ -99,15 +100,20 @@ static bool is_load_known(const struct hr_training_job *j, const struct hr_job_f
 static const char *saturation(struct hr_training_job *j, const struct hr_job_files *files)
 {
 	const struct hr_load *load = load_of(j, files);
+	double workers = hr__workers_save(j);
+	const char *more = "";
 
 	if (load == NULL)
 		return NULL;
+	if (isfinite(workers) && workers > hr__worth(j))
+		more = hr__finding_text(j, "; twice as many workers would save about %s",
+					hr__seconds(workers).s);
 	return hr__finding_text(
 	    j,
 	    "on average, %.1f operations are under way at the same time; with twice as many, each "
-	    "takes %.1f times as long (measured in this job); all workers together read %s/s",
+	    "takes %.1f times as long (measured in this job); all workers together read %s/s%s",
 	    load->under_way, pow(2, load->exponent),
-	    size((double)files->bytes / fmax(1e-9, (double)j->lives * j->loop)).s);
+	    size((double)files->bytes / fmax(1e-9, (double)j->lives * j->loop)).s, more);
 }
 
 /* The numbers that show the cause. */
@@ -148,7 +154,9 @@ static const char *evidence_of(struct hr_training_job *j, enum hr_finding_cause 
 		    hr__seconds(per_operation(f->read_s, (double)f->opens)).s);
 	case HR_FOUND_SMALL_READS:
 		return hr__finding_text(
-		    j, "%s reads of %s on average, which take %s each",
+		    j,
+		    "%s reads of %s on average, which take %s each, without the CPU time around "
+		    "them",
 		    hr__number((double)f->data_reads).s, size(mean_read(f)).s,
 		    hr__seconds(per_operation(f->read_s, (double)f->data_reads)).s);
 	case HR_FOUND_SATURATED:

@@ -32,22 +32,28 @@ static void add_spent(struct hr_spent *to, const struct hr_spent *s)
 	to->lock += s->lock;
 }
 
-static const char *mostly(const struct hr_spent *s)
+struct mostly {
+	const char *does, *remedy;
+};
+
+static struct mostly mostly(const struct hr_spent *s)
 {
 	const struct {
-		const char *did;
 		double ns;
-	} all[] = {{"uses files", s->io},
-		   {"computes", s->cpu},
-		   {"waits for pages of mapped files", s->fault},
-		   {"sleeps (time.sleep and related calls)", s->sleep},
-		   {"waits for the network", s->network},
-		   {"waits for a lock", s->lock}};
+		struct mostly mostly;
+	} all[] = {
+	    {s->io, {"uses files", "copy its files to faster storage"}},
+	    {s->cpu, {"computes", "make its transforms cheaper"}},
+	    {s->fault, {"waits for pages of mapped files", "read them at once instead"}},
+	    {s->sleep, {"sleeps", "remove the sleep (time.sleep, a retry, a rate limit)"}},
+	    {s->network, {"waits for the network", "send its requests ahead"}},
+	    {s->lock, {"waits for a lock", "hold the lock for a shorter time"}},
+	};
 
 	for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++)
 		if (all[i].ns > 0.5 * s->ns)
-			return all[i].did;
-	return "neither computes nor uses files";
+			return all[i].mostly;
+	return (struct mostly){"neither computes nor uses files", "remove this wait"};
 }
 
 /* ---- one worker ---- */
@@ -113,7 +119,7 @@ struct slow_worker {
 	/* Median duration of its batches, and the longest such median of the other workers. */
 	double median, others;
 	double share; /* the share of waits for its batches in all waits */
-	const char *mostly;
+	struct mostly mostly;
 };
 
 /* Compares a worker, which made the batches in `list`, with the slowest worker so far. */
@@ -166,12 +172,12 @@ static void add_slow_worker(struct hr_training_job *j, struct hr_job_waits *w,
 				       "the median batch of this worker takes %s, that of the "
 				       "slowest other worker %s; for most of it, this worker %s",
 				       hr__seconds(slow->median).s, hr__seconds(slow->others).s,
-				       slow->mostly);
+				       slow->mostly.does);
 	f->action = hr__finding_text(j,
-				     "find out what differs for worker %u (get_worker_info().id == "
-				     "%u, its shard of the data); while the job runs, py-spy dump "
-				     "--pid WORKER shows what it does",
-				     slow->number, slow->number);
+				     "find out why only worker %u %s (get_worker_info().id == %u, "
+				     "its shard of the data), and %s; %s",
+				     slow->number, slow->mostly.does, slow->number,
+				     slow->mostly.remedy, HR_FIND_STACK);
 	f->gain_low = 0.5 * f->lost;
 	f->gain_high = f->lost;
 	hr__avoid(j, f, 1 << HR_USUAL_STORAGE | 1 << HR_USUAL_CORES,
@@ -202,7 +208,7 @@ static void find_worker(struct hr_training_job *j, struct hr_job_waits *w)
 /* ---- single batches ---- */
 
 /* What workers mostly do for batches that take at least this long. */
-static const char *mostly_longer(const struct hr_training_job *j, double ns)
+static struct mostly mostly_longer(const struct hr_training_job *j, double ns)
 {
 	struct hr_spent spent = {0};
 
@@ -213,7 +219,7 @@ static const char *mostly_longer(const struct hr_training_job *j, double ns)
 }
 
 /* A text with the median duration of a batch, and the least duration of the longest twentieth. */
-static const char *spread(struct hr_training_job *j)
+static const char *spread(struct hr_training_job *j, struct mostly *ret_slowest)
 {
 	const struct hr_diagnosis *d = j->d;
 	double *ns = malloc((j->end_fetch - j->first_fetch + 1) * sizeof(*ns));
@@ -229,13 +235,14 @@ static const char *spread(struct hr_training_job *j)
 			ns[n++] = d->spent[i].ns;
 	}
 	hr__numbers_sort(ns, n);
+	*ret_slowest = mostly_longer(j, n > 0 ? ns[n - 1 - n / 20] : 0);
 	text = n == 0 ? NULL
 		      : hr__finding_text(
 			    j,
 			    "the median batch takes %s, but the slowest twentieth of all batches "
 			    "takes %s or more each; for these, the worker mostly %s",
 			    hr__seconds(ns[n / 2] / 1e9).s, hr__seconds(ns[n - 1 - n / 20] / 1e9).s,
-			    mostly_longer(j, ns[n - 1 - n / 20]));
+			    ret_slowest->does);
 	free(ns);
 	return text;
 }
@@ -287,11 +294,15 @@ static void find_batches(struct hr_training_job *j, struct hr_job_waits *w)
 	f = hr__finding_add(j, HR_FOUND_PREFETCH, lost);
 	if (f != NULL) {
 		struct hr_setting setting = HR_SETTING_SAME;
+		struct mostly slowest = {"", ""};
 
 		setting.prefetch = best;
-		f->evidence = spread(j);
-		f->action = hr__finding_text(j, "set prefetch_factor=%u of the DataLoader (now %u)",
-					     best, prefetch);
+		f->evidence = spread(j, &slowest);
+		f->action = hr__finding_text(
+		    j,
+		    "set prefetch_factor=%u of the DataLoader (now %u), or make the "
+		    "slowest batches faster: %s",
+		    best, prefetch, slowest.remedy);
 		(void)hr__predict(j, f, &setting);
 		hr__avoid(j, f, 1 << HR_USUAL_CORES,
 			  "more cores: for most of the time, the workers have no batch to make");

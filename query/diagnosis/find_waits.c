@@ -28,6 +28,11 @@ static struct hr_job_waits waits_of(const struct hr_training_job *j)
 	return w;
 }
 
+double hr__most_gain(const struct hr_training_job *j)
+{
+	return waits_of(j).all + j->part[HR_PHASE_TRAIN][HR_PART_CREATE_WORKERS];
+}
+
 bool hr__predict(struct hr_training_job *j, struct hr_finding *f, const struct hr_setting *setting)
 {
 	struct hr_replayed replay;
@@ -39,6 +44,9 @@ bool hr__predict(struct hr_training_job *j, struct hr_finding *f, const struct h
 		return false;
 	f->gain_low = fmax(0, replay.recorded - replay.high);
 	f->gain_high = fmax(0, replay.recorded - replay.low);
+	if (setting->cores == HR_SETTING_SAME.cores)
+		f->gain_high = fmin(f->gain_high, hr__most_gain(j));
+	f->gain_low = fmin(f->gain_low, f->gain_high);
 	return true;
 }
 
@@ -68,6 +76,11 @@ static double usual_share(struct hr_training_job *j, enum hr_usual usual)
 		? INFINITY
 		: (replay.recorded - replay.predicted) / j->wall;
 	return j->usual[usual].share;
+}
+
+double hr__worth(const struct hr_training_job *j)
+{
+	return GAIN_SHARE * j->wall;
 }
 
 double hr__workers_save(struct hr_training_job *j)
@@ -184,8 +197,9 @@ static void advise_cores(struct hr_training_job *j, struct hr_finding *f)
 		    j->quota);
 	else
 		f->action = hr__finding_text(
-		    j,
-		    "request more cores (now %g), or make the transforms of the data set cheaper",
+		    j, "request %u cores (now %g), or make the transforms of the data set cheaper",
+		    j->workers + 1 > 2 * hr__whole_cores(j) ? j->workers + 1
+							    : 2 * hr__whole_cores(j),
 		    j->cores);
 	predict_cores(j, f);
 	hr__avoid(j, f, 1 << HR_USUAL_WORKERS, "more workers: they share the same cores");
@@ -218,8 +232,7 @@ static const char *other_users(const struct hr_training_job *j, const struct hr_
 	if (j->quota > 0 || j->cores <= j->workers || w->core < 0.1 * w->all ||
 	    other_threads >= HR_PARALLEL_CORES)
 		return "";
-	return "; other programs also use these cores, because the job has fewer busy threads than "
-	       "cores";
+	return "; other programs also use these cores, which the job alone would not fill";
 }
 
 static void find_computing(struct hr_training_job *j, const struct hr_job_waits *w)
@@ -292,26 +305,21 @@ static const char *idle_text(struct hr_training_job *j, const struct hr_job_wait
 
 static void advise_idle(struct hr_training_job *j, struct hr_finding *f)
 {
-	const char *worker = j->workers > 0 ? "WORKER" : "PROCESS";
 	const char *more;
 
 	hr__add_workers(j, f, 4 * hr__whole_cores(j));
 	more = f->action;
 	if (f->cause == HR_FOUND_SLEEP) {
 		f->action = hr__finding_text(
-		    j,
-		    "remove the sleep (time.sleep, a retry, a rate limit); while the job runs, "
-		    "py-spy dump --pid %s shows where it is%s%s",
-		    worker, more != NULL ? ". If it must stay: " : "", more != NULL ? more : "");
+		    j, "remove the sleep (time.sleep, a retry, a rate limit)%s%s; %s",
+		    more != NULL ? ", or if it must stay, " : "", more != NULL ? more : "",
+		    HR_FIND_STACK);
 		f->gain_high = fmax(f->gain_high, f->lost);
 	} else if (f->action == NULL && f->cause == HR_FOUND_NETWORK) {
 		f->action = "send requests ahead and at the same time, or copy the data to storage "
 			    "of the node";
 	} else if (f->action == NULL) {
-		f->action = hr__finding_text(j,
-					     "find out what it waits for: while the job runs, "
-					     "py-spy dump --pid %s shows it",
-					     worker);
+		f->action = "find out what it waits for; " HR_FIND_STACK;
 	}
 	hr__avoid(j, f, 1 << HR_USUAL_CORES, "more cores: the workers do not compute");
 }
@@ -334,8 +342,8 @@ static void find_idle(struct hr_training_job *j, const struct hr_job_waits *w)
 			f->evidence = hr__finding_text(
 			    j, "%s: probably, the worker that holds the lock sleeps", f->evidence);
 		f->action = "hold the lock for a shorter time (do not sleep, read or send requests "
-			    "while it is held), or use none; while the job runs, py-spy dump --pid "
-			    "WORKER shows who holds it";
+			    "while it is held), or give each worker an object of its own, which "
+			    "needs no lock; " HR_FIND_STACK;
 		f->gain_high = f->lost;
 		hr__avoid(j, f, 1 << HR_USUAL_WORKERS, "more workers: they wait for the same lock");
 		return;
@@ -358,8 +366,7 @@ static void find_unknown(struct hr_training_job *j, const double *p)
 		f->evidence = "only counters were recorded, so that reads and sleep look alike";
 		f->action = "record every operation: headrace level JOB trace";
 	} else {
-		f->action = "find out what the workers wait for: while the job runs, py-spy dump "
-			    "--pid WORKER shows it";
+		f->action = "find out what the workers wait for; " HR_FIND_STACK;
 	}
 }
 
@@ -420,14 +427,17 @@ static const char *fault_text(struct hr_training_job *j)
 		ns += j->d->spent[i].fault;
 	}
 	return hr__finding_text(j,
-				"the kernel read pages of mapped files while a worker waited: %s "
-				"major faults, %s each",
+				"the kernel had to read pages of mapped files from storage while a "
+				"worker waited: %s page faults, %s each",
 				hr__number(faults).s, hr__seconds(ns / 1e9 / fmax(1, faults)).s);
 }
 
 static void find_mapped(struct hr_training_job *j, const struct hr_job_files *files, double lost,
 			double waits)
 {
+	static const char read_instead[] =
+	    "read larger parts of the files at once instead of mapping "
+	    "them (or call madvise(MADV_WILLNEED) before use)";
 	struct hr_finding *f = hr__finding_add(j, HR_FOUND_MAPPED, lost);
 
 	if (f == NULL)
@@ -437,9 +447,10 @@ static void find_mapped(struct hr_training_job *j, const struct hr_job_files *fi
 	f->evidence = fault_text(j);
 	hr__add_workers(j, f, 4 * hr__whole_cores(j));
 	if (f->action == NULL) {
-		f->action = "read larger parts of the files at once instead of mapping them, or "
-			    "call madvise(MADV_WILLNEED) before use";
+		f->action = read_instead;
 		f->gain_high = waits; /* page faults also take CPU time */
+	} else {
+		f->action = hr__finding_text(j, "%s, or %s", f->action, read_instead);
 	}
 	hr__avoid(j, f, 1 << HR_USUAL_CORES, "more cores: the workers wait for pages");
 }

@@ -340,6 +340,33 @@ static const char *code_of(const struct hr_training_job *j, enum hr_finding_caus
 	}
 }
 
+static const char *gain_note(const struct hr_finding *f)
+{
+	bool more = f->gain_high > 1.01 * f->lost;
+
+	switch (f->cause) {
+	case HR_FOUND_LOCK:
+		return "as far as the lock is held for a shorter time";
+	case HR_FOUND_MAPPED:
+		return f->gain_low < 0.01 * f->wall
+			   ? "how the storage reacts to more page faults at a time is not known"
+			   : NULL;
+	case HR_FOUND_SLOW_RANK:
+		return "if this rank becomes as fast as the others, which also makes it faster "
+		       "itself";
+	case HR_FOUND_LISTING:
+	case HR_FOUND_OWN_IO:
+		return more ? "with the code around these calls" : NULL;
+	case HR_FOUND_SYNC:
+		return more ? "with the writes before these calls" : NULL;
+	case HR_FOUND_FEW_CORES:
+	case HR_FOUND_DISTURBED:
+		return more ? "the training itself also gets faster" : NULL;
+	default:
+		return more ? "other waits for batches also become shorter" : NULL;
+	}
+}
+
 /* "rank 1 on node7: worker 2 of 4, counted from 0: /data/set/ (files of the mount /nfs)". */
 static void set_place(struct hr_training_job *j, struct hr_finding *f)
 {
@@ -384,6 +411,7 @@ static int find(struct hr_training_job *j)
 	for (size_t i = first; i < j->to->n; i++) {
 		add_busy(j, &j->to->list[i]);
 		set_place(j, &j->to->list[i]);
+		j->to->list[i].gain_note = gain_note(&j->to->list[i]);
 	}
 	if (j->to->n > first)
 		qsort(j->to->list + first, j->to->n - first, sizeof(*j->to->list), by_loss);

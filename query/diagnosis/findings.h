@@ -25,11 +25,13 @@ struct hr_finding {
 	enum hr_finding_cause cause;
 	double lost, wall;	    /* seconds */
 	double gain_low, gain_high; /* seconds that `action` saves; both 0: not known */
-	const char *object;	    /* a file or folder; NULL: none */
-	const char *mount;	    /* the mount on which `object` lies; NULL: none */
-	int64_t worker;	   /* torch's number of the worker, if only one is slow; otherwise -1 */
-	int32_t rank;	   /* the rank that caused most of the loss; -1: no single rank did */
-	const char *whose; /* this rank and its node, as text; NULL: none */
+	/* Why the gain can be more than the loss, or what it depends on; NULL: no need to explain. */
+	const char *gain_note;
+	const char *object; /* a file or folder; NULL: none */
+	const char *mount;  /* the mount on which `object` lies; NULL: none */
+	int64_t worker;	    /* torch's number of the worker, if only one is slow; otherwise -1 */
+	int32_t rank;	    /* the rank that caused most of the loss; -1: no single rank did */
+	const char *whose;  /* this rank and its node, as text; NULL: none */
 	/*
 	 * Where to look, as text: the rank, the worker and the file, or the functions of the program;
 	 * NULL: not known.

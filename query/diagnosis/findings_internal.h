@@ -117,6 +117,12 @@ static inline struct hr_human hr__number(double n)
 	return hr_text_count((uint64_t)n);
 }
 
+/* The sentence about how to find the code of a cause, for which headrace knows no line. */
+#define HR_FIND_STACK                                                                              \
+	"to find the line, run it again, and use `py-spy dump --pid PID` meanwhile (`headrace "    \
+	"top "                                                                                     \
+	"--by process` lists the PIDs)"
+
 /* find_waits.c */
 struct hr_job_files;
 void hr__find_waits(struct hr_training_job *j, const struct hr_job_files *files);
@@ -129,6 +135,10 @@ bool hr__predict(struct hr_training_job *j, struct hr_finding *f, const struct h
  * is doubtful.
  */
 double hr__workers_save(struct hr_training_job *j);
+double
+hr__worth(const struct hr_training_job *j); /* seconds; a change that saves less is not worth it */
+/* Seconds that a change can save at most if it does not make the training itself faster. */
+double hr__most_gain(const struct hr_training_job *j);
 /* Sets the action and its gain if more workers (at most `most`) would help. */
 void hr__add_workers(struct hr_training_job *j, struct hr_finding *f, uint32_t most);
 /*

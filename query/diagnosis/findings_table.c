@@ -151,6 +151,9 @@ static void findings_cell(const struct hr_rows *rows, size_t row, unsigned colum
 		c->i = (int64_t)(f->gain_high * 1e9);
 		c->null = f->gain_high <= 0;
 		break;
+	case HR_FINDINGS_gain_note:
+		hr__cell_constant(c, f->gain_high > 0 ? f->gain_note : NULL);
+		break;
 	default:
 		hr__cell_constant(c, f->avoid);
 	}

@@ -12,7 +12,7 @@ WITH found AS MATERIALIZED (
     FROM hr_findings(rank := $rank, from_s := $from, to_s := $to)
     WHERE number <= $top),
 gains AS (
-    SELECT *, hr_gain(gain_low_ns, gain_high_ns, lost_ns, wall_ns) AS gain FROM found),
+    SELECT *, hr_gain(gain_low_ns, gain_high_ns, wall_ns, gain_note) AS gain FROM found),
 pages AS (
     SELECT cluster, job, attempt, number, list_concat(
         CASE WHEN number = 1 AND row_number() OVER (ORDER BY cluster, job, attempt, number) > 1 THEN [''] ELSE [] END,

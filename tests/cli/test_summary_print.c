@@ -44,6 +44,7 @@ static void fill(struct hr_summary *s)
 	static char object[] = "/scratch/checkpoints/of/a/run/with/a/long/name/";
 	static char place[] = "rank 1 on node7: /scratch/checkpoints/of/a/run/with/a/long/name/ "
 			      "(files of the mount /nfs)";
+	static char note[] = "the training itself also gets faster";
 	static char action[] =
 	    "request more cores (now 1), or make the transforms of the data set cheaper";
 	static struct hr_summary_who who[10];
@@ -100,6 +101,7 @@ static void fill(struct hr_summary *s)
 	    .finding = {.meaning = meaning,
 			.object = object,
 			.place = place,
+			.gain_note = note,
 			.action = action,
 			.lost_ns = S(2),
 			.wall_ns = S(8),
@@ -133,7 +135,7 @@ static void test_widths(void **state)
 	    "            the mount /nfs)\n"
 	    "  do        request more cores (now 1), or make the transforms of the data set\n"
 	    "            cheaper\n"
-	    "  saves     1.00 s to 3.00 s, because other parts become shorter, too\n"
+	    "  saves     1.00 s to 3.00 s (the training itself also gets faster)\n"
 	    "\n"
 	    "  The training loops of 2 ranks waited for data 20 to 60 % of their time (4.00 s\n"
 	    "  of 10.0 s, most in rank 1).\n"
@@ -173,7 +175,7 @@ static void test_widths(void **state)
 	    "mount /nfs)\n"
 	    "  do        request more cores (now 1), or make the transforms of the data set "
 	    "cheaper\n"
-	    "  saves     1.00 s to 3.00 s, because other parts become shorter, too\n"
+	    "  saves     1.00 s to 3.00 s (the training itself also gets faster)\n"
 	    "\n"
 	    "  The training loops of 2 ranks waited for data 20 to 60 % of their time (4.00 s of "
 	    "10.0 s, most in rank 1).\n"
@@ -217,7 +219,7 @@ static void test_widths(void **state)
 	    "mount /nfs)\n"
 	    "  do        request more cores (now 1), or make the transforms of the data set "
 	    "cheaper\n"
-	    "  saves     1.00 s to 3.00 s, because other parts become shorter, too\n"
+	    "  saves     1.00 s to 3.00 s (the training itself also gets faster)\n"
 	    "\n"
 	    "  The training loops of 2 ranks waited for data 20 to 60 % of their time (4.00 s of "
 	    "10.0 s, most in rank 1).\n"

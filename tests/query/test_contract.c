@@ -75,7 +75,7 @@ static const struct {
 			"VARCHAR,rank BIGINT,whose VARCHAR,worker BIGINT,object VARCHAR,mount "
 			"VARCHAR,place VARCHAR,evidence VARCHAR,action "
 			"VARCHAR,gain_low_ns BIGINT,"
-			"gain_high_ns BIGINT,avoid VARCHAR"},
+			"gain_high_ns BIGINT,gain_note VARCHAR,avoid VARCHAR"},
 };
 #define N_TABLES (sizeof(contract) / sizeof(contract[0]))
 

@@ -531,7 +531,8 @@ static void workers(void **state)
 	plan.step_ns = 8 * MS;
 	plan.says = "for these, the worker mostly sleeps";
 	expect(uneven, 40, 2, "prefetch,,,\n");
-	plan.says = "do:      remove the sleep (time.sleep, a retry, a rate limit)";
+	plan.says =
+	    "do:      remove the sleep (time.sleep, a retry, a rate limit), or if it must stay";
 	expect(sleeps, 40, 2, "sleep,,,\n");
 	plan.says = "probably, the worker that holds the lock sleeps";
 	expect(locked, 40, 2, "lock,,,\n");

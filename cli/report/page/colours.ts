@@ -14,7 +14,7 @@ const groups: Record<string, string> = {
   "wait: other": "#999933",
   "wait: other ranks": "#009e73",
   "checkpoints": "#0072b2",
-  "own files": "#56b4e9",
+  "file I/O of the training": "#56b4e9",
   "start and end": "#c9c9c9",
 };
 export const parts = Object.keys(groups);
@@ -25,4 +25,5 @@ export const classColours = ["#d55e00", "#0072b2", "#999999"];
 
 // What happens in a lane, from the background to the foreground.
 export const acts = ["worker prepares a batch", "training waits", "optimizer", "checkpoint", "read", "write", "other I/O"];
-export const actColours = ["#b8c4ce", "#882255", "#009e73", "#56b4e9", "#d55e00", "#0072b2", "#e69f00"];
+// Where they mean the same as a group above, the colour is the same.
+export const actColours = ["#b8c4ce", "#7b5ea7", "#117733", "#0072b2", "#d55e00", "#ff9da7", "#a06a3a"];

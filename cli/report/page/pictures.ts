@@ -31,9 +31,15 @@ function ranksPerRow(rows: Row[]): number {
   return firsts.length < 2 ? 1 : Math.min(...firsts.slice(1).map((first, i) => first - (firsts[i] ?? 0)));
 }
 
-// The legend has only the parts that occur.
+// The rows of parts that can be seen: others would only make the legend longer.
+function visible(rows: Row[]): Row[] {
+  const least = 0.003 * sum(rows, "ns");
+  const seen = new Set(parts.filter((part) => sum(rows.filter((row) => row.part === part), "ns") >= least));
+  return rows.filter((row) => seen.has(text(row, "part")));
+}
+
 function partLegend(rows: Row[]): Plot.ScaleOptions {
-  const used = parts.filter((part) => rows.some((row) => row.part === part && num(row, "ns") > 0));
+  const used = parts.filter((part) => rows.some((row) => row.part === part));
   return { domain: used, range: used.map(partColour), legend: true };
 }
 
@@ -58,14 +64,17 @@ function steps(data: Data): Picture | null {
   const rows = data.steps ?? [];
   if (rows.length === 0) return null;
   const weight = (row: Row): number => num(row, "ns") * num(row, "steps");
+  const wall = data.findings?.[0] ? num(data.findings[0], "wall_ns") : num(data.facts[0] as Row, "dur_ns");
+  const processes = (data.ranks ?? []).some((row) => num(row, "processes") > 1) || new Set((data.ranks ?? []).map((row) => row.rank)).size > 1;
   const took = rows.reduce((total, row) => total + weight(row), 0);
   const firsts = [...new Set(rows.map((row) => num(row, "step")))].sort((a, b) => a - b);
   const width1 = firsts.length > 1 ? (firsts[1] ?? 0) - (firsts[0] ?? 0) : 1;
+  const of = `Each bar is ${width1 > 1 ? `the mean of ${width1} steps` : "a step"}${processes ? ", as a mean of all training processes" : ""}.`;
   return {
     id: "steps",
     query: "steps",
-    title: `The training steps take ${duration(took)} of ${duration(num(data.facts[0] as Row, "dur_ns"))}: ${largest(rows, weight)}`,
-    note: width1 > 1 ? `Each bar is the mean of ${width1} steps and of all training processes.` : "Each bar is the mean of all training processes.",
+    title: `The training steps take ${duration(took)} of ${duration(wall)}: ${largest(rows, weight)}`,
+    note: `${of} The rest of the time is before, between and after the steps.`,
     zoom: true,
     rows,
     draw: (width, range) =>
@@ -73,9 +82,9 @@ function steps(data: Data): Picture | null {
         ...base(width, 280),
         x: times(range, null, "step"),
         y: { label: "mean time of a step (s)", grid: true },
-        color: partLegend(rows),
+        color: partLegend(visible(rows)),
         marks: [
-          Plot.rectY(rows, {
+          Plot.rectY(visible(rows), {
             x1: (row: Row) => num(row, "step"),
             x2: (row: Row) => num(row, "step") + width1,
             y: (row: Row) => seconds(num(row, "ns")),
@@ -125,9 +134,9 @@ function ranks(data: Data): Picture | null {
         marginLeft: 110,
         x: { label: "time (s)", grid: true },
         y: { label: null, domain: names, tickFormat: (name: string) => (name === straggler ? `▶ ${name}` : name) },
-        color: partLegend(rows),
+        color: partLegend(visible(rows)),
         marks: [
-          Plot.barX(rows, {
+          Plot.barX(visible(rows), {
             x: (row: Row) => seconds(num(row, "ns")),
             y: (row: Row) => rankName(row, per),
             fill: "part",

@@ -2,7 +2,7 @@
 WITH trained AS (SELECT count(DISTINCT (node, proc)) AS processes FROM by_process),
 gains AS (
     SELECT *, number = 1 AS first, coalesce(format('{} % of the time: {}', CASE WHEN gain_low_ns < 0.01 * wall_ns THEN format('up to {:.0f}', 100.0 * gain_high_ns / wall_ns)
-               ELSE format('{:.0f} to {:.0f}', 100.0 * gain_low_ns / wall_ns, 100.0 * gain_high_ns / wall_ns) END, hr_gain(gain_low_ns, gain_high_ns, lost_ns, wall_ns)), 'not predicted') AS gain
+               ELSE format('{:.0f} to {:.0f}', 100.0 * gain_low_ns / wall_ns, 100.0 * gain_high_ns / wall_ns) END, hr_gain(gain_low_ns, gain_high_ns, wall_ns, gain_note)), 'not predicted') AS gain
     FROM found WHERE number <= 5),
 job AS (SELECT c.*, (SELECT count(DISTINCT (node, rank, worker)) FROM processes SEMI JOIN chosen USING (cluster, job, attempt) WHERE worker IS NOT NULL) AS workers FROM chosen c),
 used AS (
