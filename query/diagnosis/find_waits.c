@@ -197,10 +197,11 @@ static void advise_cores(struct hr_training_job *j, struct hr_finding *f)
 		    j->quota);
 	else
 		f->action = hr__finding_text(
-		    j, "request %u cores (now %g), or make the transforms of the data set cheaper",
+		    j,
+		    "request %u cores%s (now %g), or make the transforms of the data set cheaper",
 		    j->workers + 1 > 2 * hr__whole_cores(j) ? j->workers + 1
 							    : 2 * hr__whole_cores(j),
-		    j->cores);
+		    j->lives > 1 ? " for each rank" : "", j->cores);
 	predict_cores(j, f);
 	hr__avoid(j, f, 1 << HR_USUAL_WORKERS, "more workers: they share the same cores");
 }

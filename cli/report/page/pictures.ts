@@ -215,6 +215,7 @@ function lanes(data: Data): Picture | null {
   const names = [...new Set(rows.map((row) => text(row, "lane")))].sort((a, b) => (a === "training" ? -1 : b === "training" ? 1 : a.localeCompare(b, "en", { numeric: true })));
   const back = rows.filter((row) => !text(row, "what").startsWith("I/O"));
   const front = rows.filter((row) => text(row, "what").startsWith("I/O"));
+  const seen = acts.filter((name) => rows.some((row) => act(row) === name));
   const bar = (list: Row[], inset: number): Plot.Markish =>
     Plot.barX(list, {
       x1: (row: Row) => seconds(num(row, "at_ns")),
@@ -239,7 +240,7 @@ function lanes(data: Data): Picture | null {
         ...base(width, 80 + names.length * 30),
         x: times(range, null),
         y: { label: null, domain: names },
-        color: { domain: acts, range: actColours, legend: true },
+        color: { domain: seen, range: seen.map((name) => actColours[acts.indexOf(name)] ?? ""), legend: true },
         marks: [bar(back, 1), bar(front, 8)],
       }),
   };
