@@ -140,6 +140,12 @@ class NoPreload(harness.Case):
             self.assertEqual(done.stdout, b"line\n" * 5)
             self.assert_lost(done, 5, CAT)
 
+    def test_find_library(self):
+        """Python starts ldconfig with an environment of its own."""
+        done = self.run_it("--", PYTHON, "-c", "import ctypes.util; print(ctypes.util.find_library('c'))")
+        self.assertEqual(done.stdout, b"libc.so.6\n")
+        self.assert_complete(done)
+
     def test_path_search(self):
         """Each folder of PATH that has no such program costs a failed exec: none of them counts."""
         script = "import subprocess; subprocess.run(['cat'], env={'PATH': '/nosuch:/nosuch/2:" + os.path.dirname(CAT) + "'})"
