@@ -222,6 +222,9 @@ void hr_summary_finding_print(const struct hr_summary *s, struct hr_sheet *sheet
 		     hr_text_duration(f->lost_ns).s, hr_text_duration(f->wall_ns).s, f->meaning);
 	if (f->place != NULL)
 		print_place(f, sheet);
+	if (f->evidence != NULL)
+		hr_sheet_say(sheet, HR_STYLE_PLAIN, HR_SUMMARY_INDENT, "  shown", "%s",
+			     f->evidence);
 	if (f->action != NULL)
 		hr_sheet_say(sheet, HR_STYLE_PLAIN, HR_SUMMARY_INDENT, "  do", "%s", f->action);
 	if (f->gain_high_ns > 0)

@@ -95,7 +95,7 @@ static struct hr_human percent(double part, const char *little)
 void hr_loops_print(const struct hr_summary *s, struct hr_sheet *sheet)
 {
 	struct loops l = sum_loops(s);
-	char range[80], of[48] = "", most[48] = "";
+	char range[80], of[48] = "", most[64] = "";
 
 	if (l.n == 0)
 		return;
@@ -108,15 +108,15 @@ void hr_loops_print(const struct hr_summary *s, struct hr_sheet *sheet)
 	snprintf(range, sizeof(range), "%s", percent(share(&l.most->loop), LITTLE).s);
 	if (l.n > 1) {
 		snprintf(of, sizeof(of), "s of %zu ranks", l.n);
-		snprintf(most, sizeof(most), ", most in rank %d", l.most->rank);
+		snprintf(most, sizeof(most), " on average, most in rank %d", l.most->rank);
 		if (strcmp(percent(share(&l.least->loop), LITTLE).s, range) != 0)
 			snprintf(range, sizeof(range), "%.0f to %s", 100 * share(&l.least->loop),
 				 percent(share(&l.most->loop), LITTLE).s);
 	}
 	hr_sheet_say(sheet, HR_STYLE_BOLD, 2, "",
 		     "The training loop%s waited for data %s of %s time (%s of %s%s).", of, range,
-		     l.n > 1 ? "their" : "its", hr_text_duration(l.all.wait_ns).s,
-		     hr_text_duration(l.all.loop_ns).s, most);
+		     l.n > 1 ? "their" : "its", hr_text_duration(l.all.wait_ns / l.n).s,
+		     hr_text_duration(l.all.loop_ns / l.n).s, most);
 }
 
 /* ---- the picture ---- */
@@ -200,9 +200,10 @@ void hr_loops_draw(const struct hr_summary *s, struct hr_sheet *sheet)
 	hr_sheet_end(sheet);
 	hr_sheet_put(sheet, HR_STYLE_PLAIN, "  time of the training loop%s", l.n > 1 ? "s" : "");
 	if (l.all.steps > 0)
-		hr_sheet_put(sheet, HR_STYLE_PLAIN, ", %s step%s of %s",
-			     hr_text_count(l.all.steps).s, l.all.steps == 1 ? "" : "s",
-			     hr_text_duration(l.all.step_ns / l.all.steps).s);
+		hr_sheet_put(sheet, HR_STYLE_PLAIN, ", %s step%s of %s%s",
+			     hr_text_count(l.all.steps / l.n).s, l.all.steps / l.n == 1 ? "" : "s",
+			     hr_text_duration(l.all.step_ns / l.all.steps).s,
+			     l.n > 1 ? " in each rank" : "");
 	hr_sheet_end(sheet);
 	n = make_bars(s, true, bars);
 	for (size_t i = 0; i < n; i++)

@@ -113,6 +113,9 @@ static void print_path(const struct hr_summary *s, struct hr_sheet *sheet,
 	char text[4 * PATH_MAX + 1], files[48] = "";
 	size_t cells;
 
+	/* The row "in memory" has these files. */
+	if (folder && strcmp(path->path, "/dev/shm") == 0)
+		return;
 	if (!is_worth(s, &r, PATH_SHARE) || (!folder && is_in_folder(s, path)))
 		return;
 	if (folder)
@@ -210,7 +213,7 @@ static void print_straggler(const struct hr_summary *s, struct hr_sheet *sheet,
 		return;
 	name_who(s, g->most, name, sizeof(name));
 	if (others > 0)
-		print_row(s, sheet, &r, "%s, %.*fx others", name,
+		print_row(s, sheet, &r, "%s, %.*fx the others' mean", name,
 			  (double)d->io_ns < 9.95 * others ? 1 : 0, (double)d->io_ns / others);
 	else
 		print_row(s, sheet, &r, "%s alone", name);

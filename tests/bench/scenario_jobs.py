@@ -64,7 +64,7 @@ def few_workers(r):
 
 def few_cores(r):
     o = base(r, workers=r.randint(2, 4))
-    return Job("few_cores", o | {"decode-ms": per_item(o, r.uniform(50, 90))}, cpus=1, remedies={"more cores": {"cpus": 2}})
+    return Job("few_cores", o | {"decode-ms": per_item(o, r.uniform(50, 90))}, cpus=1, remedies={"request": {"cpus": 2}})
 
 
 def quota(r):
@@ -177,7 +177,7 @@ def network(r):
 def slow_worker(r):
     o = base(r, workers=r.randint(2, 3), batch=r.choice([2, 4]))
     which = r.randrange(o["workers"])
-    return Job("slow_worker", o | {"slow-worker": which, "slow-ms": per_item(o, r.uniform(120, 200))}, worker=which, remedies={"what differs": {"slow-ms": 0}})
+    return Job("slow_worker", o | {"slow-worker": which, "slow-ms": per_item(o, r.uniform(120, 200))}, worker=which, remedies={"why only worker": {"slow-ms": 0}})
 
 
 def worker_start(r):
@@ -236,7 +236,7 @@ def slow_rank(r):
     n = r.randint(2, 3)
     which = r.randrange(n)
     o = base(r, workers=1)
-    return Job("slow_rank", o | {"slow-rank": which, "rank-ms": r.randint(30, 70)}, ranks=n, rank=which, remedies={"compare the node": {"rank-ms": 0}})
+    return Job("slow_rank", o | {"slow-rank": which, "rank-ms": r.randint(30, 70)}, ranks=n, rank=which, remedies={"why this rank": {"rank-ms": 0}})
 
 
 def rank_reads(r):

@@ -386,7 +386,7 @@ static void test_text(void **state)
 	    "  160 KiB      0 B        40    40.8 us  /data/train/ (40 files)\n"
 	    "      0 B 4.00 MiB         1    20.0 us  /data/ckpt/e0.pt\n"
 	    "  200 KiB 4.00 MiB         9     508 us  2 ranks, without workers\n"
-	    "      0 B 4.00 MiB         9     501 us  rank 0, 72x others\n"
+	    "      0 B 4.00 MiB         9     501 us  rank 0, 72x the others' mean\n"
 	    "  400 KiB      0 B         0    9.00 us  rank 0 worker 0\n"
 	    "  counts    164 operations (1 failed); 150 reads, 86.7 % under 64 KiB\n"
 	    "\n"
