@@ -26,7 +26,7 @@ static int file_records_gather(struct hr_rows *rows, uint64_t want)
 	if (HR_WANTS(want, HR_FILE_RECORDS_file_id) || HR_WANTS(want, HR_FILE_RECORDS_scope) ||
 	    HR_WANTS(want, HR_FILE_RECORDS_mount))
 		names |= HR_NAMES_INFO;
-	if (r == 0)
+	if (r == 0 && s->n > 0)
 		r = hr__names_need(rows->q, rows->st, names);
 	return r == 0 ? hr_sums_group(rows) : r;
 }
@@ -112,6 +112,7 @@ static void file_records_cell(const struct hr_rows *rows, size_t row, unsigned c
 
 const struct hr_row_kind hr__file_records_kind = {
     .table = HR_TABLE_FILE_RECORDS,
+    .many = true,
     .gather = file_records_gather,
     .done = hr_sums_done,
     .proc = hr_sums_proc,

@@ -116,6 +116,7 @@ static void rollups_cell(const struct hr_rows *rows, size_t row, unsigned column
 
 const struct hr_row_kind hr__rollups_kind = {
     .table = HR_TABLE_ROLLUPS,
+    .many = true,
     .gather = rollups_gather,
     .done = hr_sums_done,
     .proc = rollups_proc,

@@ -36,7 +36,10 @@ struct hr_cell {
 struct hr_row_kind {
 	enum hr_sql_table_id table;
 	bool of_job; /* a row describes a whole job, so `node` is NULL */
-	/* The table may have a row per step, so DuckDB must not join it by nested loops. */
+	/*
+	 * A store may have millions of rows. So DuckDB must not join the table by nested loops, and
+	 * must not make the hash table of a join from it.
+	 */
 	bool many;
 	/*
 	 * Parameters of the table function, all VARCHAR: at most HR_ROW_PARAMETERS names, then
