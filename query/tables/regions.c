@@ -12,11 +12,8 @@
 struct regions {
 	struct hr_frames frames;
 	size_t *first; /* first row of each frame; after the last frame, the number of rows */
-	/*
-	 * The texts of each frame, indexed by number - 1. Empty for columns that the statement does
-	 * not use.
-	 */
-	duckdb_string_t **texts;
+	duckdb_string_t *
+	    *texts; /* of each frame, indexed by number - 1; empty until a row shows it */
 };
 
 /* Returns the number of a region's text in a column; 0: none, or a column without texts. */
@@ -36,44 +33,25 @@ static uint32_t regions_text_of(const struct hr_region *g, unsigned column)
 	}
 }
 
-static int copy_text(struct hr_pool *pool, const ProtobufCBinaryData *text, duckdb_string_t *ret)
+/*
+ * Returns a text of a frame. Copies it when a row first shows it, because a statement may show few
+ * rows of many. If memory is short, returns an empty string, because DuckDB fails first.
+ */
+static duckdb_string_t text_of(const struct hr_rows *rows, size_t frame, uint32_t number)
 {
+	const struct regions *g = rows->data;
+	const ProtobufCBinaryData *text = &g->frames.list[frame]->regions->texts[number - 1];
+	duckdb_string_t *copied = &g->texts[frame][number - 1];
 	char *copy;
 
-	if (ret->value.inlined.length > 0 || text->len == 0)
-		return 0;
-	copy = hr__pool_get(pool, text->len);
+	if (copied->value.inlined.length > 0 || text->len == 0)
+		return *copied;
+	copy = hr__pool_get(&rows->q->pool, text->len);
 	if (copy == NULL)
-		return -ENOMEM;
+		return *copied;
 	memcpy(copy, text->data, text->len);
-	*ret = hr__string_of(pool, copy, text->len);
-	return 0;
-}
-
-static int make_texts(struct hr_rows *rows, const Headrace__Regions *m, uint64_t want,
-		      duckdb_string_t *texts)
-{
-	int r = 0;
-
-	for (unsigned column = HR_REGIONS_domain; column <= HR_REGIONS_name; column++) {
-		for (size_t i = 0; HR_WANTS(want, column) && r == 0 && i < m->n_keys; i++) {
-			const Headrace__RegionKey *k = m->keys[i];
-			struct hr_region g = {
-			    .domain = k->domain, .category = k->category, .name = k->name};
-			uint32_t text = regions_text_of(&g, column);
-
-			if (text != 0)
-				r = copy_text(&rows->q->pool, &m->texts[text - 1],
-					      &texts[text - 1]);
-		}
-	}
-	for (size_t i = 0; HR_WANTS(want, HR_REGIONS_args) && r == 0 && i < m->n_args; i++) {
-		uint32_t text = m->args[i];
-
-		if (text != 0)
-			r = copy_text(&rows->q->pool, &m->texts[text - 1], &texts[text - 1]);
-	}
-	return r;
+	*copied = hr__string_of(&rows->q->pool, copy, text->len);
+	return *copied;
 }
 
 /* Leaves out frames with contradictory contents, and counts them for the notes. */
@@ -111,6 +89,7 @@ static int regions_gather(struct hr_rows *rows, uint64_t want)
 	struct regions *g = calloc(1, sizeof(*g));
 	int r;
 
+	(void)want;
 	rows->data = g;
 	if (g == NULL)
 		return -ENOMEM;
@@ -126,7 +105,7 @@ static int regions_gather(struct hr_rows *rows, uint64_t want)
 
 		g->first[i + 1] = g->first[i] + m->n_key;
 		g->texts[i] = calloc(m->n_texts + 1, sizeof(*g->texts[i]));
-		r = g->texts[i] != NULL ? make_texts(rows, m, want, g->texts[i]) : -ENOMEM;
+		r = g->texts[i] != NULL ? 0 : -ENOMEM;
 	}
 	rows->n = g->first[g->frames.n];
 	return r;
@@ -217,7 +196,7 @@ static void regions_cell(const struct hr_rows *rows, size_t row, unsigned column
 		text = regions_text_of(&region, column);
 		c->null = text == 0;
 		if (!c->null)
-			c->s = g->texts[frame][text - 1];
+			c->s = text_of(rows, frame, text);
 	}
 }
 
