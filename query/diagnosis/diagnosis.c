@@ -18,7 +18,8 @@ static int number_jobs(struct hr_diagnosis *d)
 	const struct hr_query *q = d->q;
 
 	d->jobs = calloc(q->n_streams + 1, sizeof(*d->jobs));
-	if (d->jobs == NULL)
+	d->saves = calloc(q->n_streams + 1, sizeof(*d->saves));
+	if (d->jobs == NULL || d->saves == NULL)
 		return -ENOMEM;
 	for (size_t i = 0; i < q->n_streams; i++) {
 		if (i == 0 || !is_same_job(q->streams[i - 1].s, q->streams[i].s))
@@ -69,6 +70,8 @@ int hr_diagnosis_make(struct hr_query *q, const struct hr_scope *scope, struct h
 		r = hr__loads_make(q, &ret->samples, &ret->loads);
 	if (r == 0)
 		r = hr__stalls_make(ret);
+	if (r == 0)
+		r = hr__longest_waits_find(ret);
 	return r < 0 ? r : hr__sums_make(ret);
 }
 
@@ -98,6 +101,8 @@ void hr_diagnosis_done(struct hr_diagnosis *d)
 	hr__stalls_done(d);
 	hr__lives_done(&d->lives);
 	free(d->jobs);
+	free(d->saves);
+	free(d->longest);
 	free(d->first);
 	free(d->items);
 	free(d->ops);

@@ -59,11 +59,24 @@ struct hr_stream_firsts {
 	size_t life, worker, fetch, item;
 };
 
+/* The longest wait for a batch of a life. */
+struct hr_longest_wait {
+	int64_t from, to; /* equal: the life has no wait */
+};
+
+static inline int64_t hr_longest_ns(const struct hr_longest_wait *w)
+{
+	int64_t ns;
+
+	return __builtin_sub_overflow(w->to, w->from, &ns) ? INT64_MAX : ns;
+}
+
 struct hr_diagnosis {
 	struct hr_query *q;
 	struct hr_scope scope;
 	uint32_t *jobs; /* of each stream: the number of its job. Streams of a job are adjacent. */
 	size_t n_jobs;
+	bool *saves;		     /* of each stream: it has regions of kind checkpoint */
 	struct hr_train_lives lives; /* sorted by stream */
 	/* Of each stream; the entry after the last one has the lengths of the lists. */
 	struct hr_stream_firsts *first;
@@ -75,6 +88,7 @@ struct hr_diagnosis {
 	/* One entry for each life: */
 	struct hr_cycles *cycles;
 	struct hr_part_sums *sums;
+	struct hr_longest_wait *longest;
 	/* The stalls that this life caused in other lives, by the parts of this life. */
 	struct hr_part_sums *caused;
 };
@@ -105,12 +119,21 @@ struct hr_job_streams hr__job_streams(const struct hr_diagnosis *d, uint32_t str
 
 /* scope.c: the span of each job; the caller frees the list, also after a failure. -ENOMEM. */
 int hr__spans_read(const struct hr_diagnosis *d, struct hr_job_span **ret);
+/*
+ * scope.c: when each job started (0: unknown) and ended, as in the table jobs; jobs that have not
+ * ended end now. The caller frees the list, also after a failure. -ENOMEM.
+ */
+int hr__job_times(const struct hr_diagnosis *d, struct hr_job_span **ret);
 /* read.c: fills lives, firsts, items, operations and samples. -ENOMEM, -EINTR. */
 int hr__read_all(struct hr_diagnosis *d);
 void hr__cores_find(struct hr_diagnosis *d);
 int hr__spent_make(struct hr_diagnosis *d);
 int hr__stalls_make(struct hr_diagnosis *d);
 void hr__stalls_done(struct hr_diagnosis *d);
+int hr__longest_waits_find(struct hr_diagnosis *d);
 int hr__sums_make(struct hr_diagnosis *d);
+
+/* The life with the longest wait of a job; of equal waits, the first one. NULL: no wait. */
+const struct hr_train_life *hr__longest_waiter(const struct hr_diagnosis *d, uint32_t job);
 
 #endif

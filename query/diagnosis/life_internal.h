@@ -68,6 +68,7 @@ struct hr_life_reader {
 	struct hr_job_span span; /* span of the stream's job; regions outside it are left out */
 	struct hr_mark *marks;	 /* sorted by process and time */
 	size_t n_marks, marks_room;
+	bool saves; /* the stream has regions of kind checkpoint */
 
 	struct hr_train_life *life;
 	struct hr_life_place at;

@@ -216,6 +216,7 @@ int hr__marks_read(struct hr_life_reader *r)
 	if (error < 0)
 		return error;
 	r->n_marks = 0;
+	r->saves = false;
 	for (size_t i = 0; error == 0 && i < frames.n; i++) {
 		const Headrace__Regions *m = frames.list[i]->regions;
 
@@ -223,6 +224,7 @@ int hr__marks_read(struct hr_life_reader *r)
 			struct hr_region region;
 
 			hr_regions_get(m, k, &region);
+			r->saves |= region.kind == HR_REGION_CHECKPOINT;
 			error = add_mark(r, m, &region);
 		}
 	}

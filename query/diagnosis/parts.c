@@ -52,11 +52,11 @@ bool hr_phase_loops(unsigned phase)
 	return phase == HR_PHASE_TRAIN || phase == HR_PHASE_VALIDATION;
 }
 
-/* Adds up blocks of one step or, outside steps, of one phase. Then makes rows or sums of them. */
+/* Adds up blocks of one step or, outside steps, of one phase. Then passes the sums to `put`. */
 struct maker {
 	const struct hr_diagnosis *d;
-	struct hr_parts *rows;	   /* NULL: make sums */
-	struct hr_part_sums *sums; /* sums of the current life; not used if rows are made */
+	hr_parts_put *put;
+	void *data; /* of `put` */
 	double ns[HR_PART_END];
 	const struct hr_block *first; /* the first block that is added up; NULL: none */
 	size_t added;		      /* index of the next element of the life's `added` */
@@ -113,9 +113,11 @@ static void put_stall(struct maker *m)
 	m->stall = take(m, HR_PART_COMPUTE, HR_PART_STALL, m->stall);
 }
 
-static int add_rows(struct hr_parts *to, const struct hr_train_life *life,
-		    const struct hr_block *first, const uint64_t ns[HR_PART_END])
+static int add_rows(void *data, const struct hr_train_life *life, const struct hr_block *first,
+		    const uint64_t ns[HR_PART_END])
 {
+	struct hr_parts *to = data;
+
 	for (unsigned part = 0; part < HR_PART_END; part++) {
 		if (ns[part] == 0)
 			continue;
@@ -135,7 +137,7 @@ static int add_rows(struct hr_parts *to, const struct hr_train_life *life,
 	return 0;
 }
 
-/* Makes rows or sums of the blocks that were added up, which last from m->first to `end`. */
+/* Puts the sums of the blocks that were added up, which last from m->first to `end`. */
 static int flush(struct maker *m, const struct hr_train_life *life, int64_t end)
 {
 	const struct hr_block *first = m->first;
@@ -150,11 +152,7 @@ static int flush(struct maker *m, const struct hr_train_life *life, int64_t end)
 	hr__whole_ns(m->ns, (uint64_t)(end - first->from), ns);
 	memset(m->ns, 0, sizeof(m->ns));
 	m->first = NULL;
-	if (m->rows != NULL)
-		return add_rows(m->rows, life, first, ns);
-	for (unsigned part = 0; part < HR_PART_END; part++)
-		m->sums->ns[first->phase][part] += ns[part];
-	return 0;
+	return m->put(m->data, life, first, ns);
 }
 
 static int64_t end_of_imports(const struct maker *m, const struct hr_train_life *life)
@@ -170,44 +168,51 @@ static int64_t end_of_imports(const struct maker *m, const struct hr_train_life 
 	return end;
 }
 
-static int put_life(struct maker *m, const struct hr_train_life *life)
+int hr__parts_each(const struct hr_diagnosis *d, size_t number, hr_parts_put *put, void *data)
 {
-	int64_t imported = end_of_imports(m, life);
+	const struct hr_train_life *life = &d->lives.list[number];
+	struct maker m = {.d = d, .put = put, .data = data, .cycles = &d->cycles[number]};
+	int64_t imported = end_of_imports(&m, life);
 	int r = 0;
 
-	m->added = 0;
-	m->own = 0;
-	m->cycles = &m->d->cycles[life - m->d->lives.list];
-	m->cycle = NULL;
 	for (size_t i = 0; r == 0 && i < life->n; i++) {
 		const struct hr_block *b = &life->blocks[i];
 
-		if (m->first != NULL && (m->first->step != b->step || m->first->epoch != b->epoch ||
-					 m->first->phase != b->phase || m->first->loop != b->loop))
-			r = flush(m, life, b->from);
-		if (m->first == NULL)
-			m->first = b;
-		hr__block_parts(m->d, b, imported, m->ns);
+		if (m.first != NULL && (m.first->step != b->step || m.first->epoch != b->epoch ||
+					m.first->phase != b->phase || m.first->loop != b->loop))
+			r = flush(&m, life, b->from);
+		if (m.first == NULL)
+			m.first = b;
+		hr__block_parts(d, b, imported, m.ns);
 	}
-	return r < 0 ? r : flush(m, life, life->to);
+	return r < 0 ? r : flush(&m, life, life->to);
 }
 
 int hr_parts_make(const struct hr_diagnosis *d, struct hr_parts *ret)
 {
-	struct maker m = {.d = d, .rows = ret};
 	int r = 0;
 
 	for (size_t i = 0; r == 0 && i < d->lives.n; i++)
-		r = put_life(&m, &d->lives.list[i]);
+		r = hr__parts_each(d, i, add_rows, ret);
 	return r;
+}
+
+static int add_sums(void *data, const struct hr_train_life *life, const struct hr_block *first,
+		    const uint64_t ns[HR_PART_END])
+{
+	struct hr_part_sums *to = data;
+
+	(void)life;
+	for (unsigned part = 0; part < HR_PART_END; part++)
+		to->ns[first->phase][part] += ns[part];
+	return 0;
 }
 
 static int sum_life(void *data, size_t i)
 {
 	const struct hr_diagnosis *d = data;
-	struct maker m = {.d = d, .sums = &d->sums[i]};
 
-	return put_life(&m, &d->lives.list[i]);
+	return hr__parts_each(d, i, add_sums, &d->sums[i]);
 }
 
 int hr__sums_make(struct hr_diagnosis *d)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* parts_internal.h - shared by block_parts.c, parts.c (steps) and wait_rows.c (waits) */
+/* parts_internal.h - shared by block_parts.c, parts.c, part_sums.c and wait_rows.c */
 #ifndef HEADRACE_QUERY_DIAGNOSIS_PARTS_INTERNAL_H
 #define HEADRACE_QUERY_DIAGNOSIS_PARTS_INTERNAL_H
 
@@ -20,6 +20,15 @@ static inline bool hr__is_whole(enum hr_block_kind kind)
 
 /* The part to which the time of a block of this kind belongs, except time of operations. */
 enum hr_part hr__whole_part(enum hr_block_kind kind);
+
+/*
+ * Receives the parts of one step of a life or, outside steps, of one phase, which begins with the
+ * block `first`. A negative result ends the walk.
+ */
+typedef int hr_parts_put(void *data, const struct hr_train_life *life, const struct hr_block *first,
+			 const uint64_t ns[HR_PART_END]);
+/* Calls `put` for each step and phase of a life (lives.list[number]), in the order of time. */
+int hr__parts_each(const struct hr_diagnosis *d, size_t number, hr_parts_put *put, void *data);
 
 /* Rounds parts to whole nanoseconds that sum to `all`. */
 void hr__whole_ns(const double parts[HR_PART_END], uint64_t all, uint64_t ret[HR_PART_END]);

@@ -187,6 +187,7 @@ static int read_regions(struct parts_reading *r, struct hr_life_reader *reader, 
 	reader->span = r->spans[r->d->jobs[reader->stream]];
 	p->scan.stream = reader->stream;
 	error = hr__lives_read(reader);
+	r->d->saves[reader->stream] = reader->saves;
 	return error < 0 ? error : hr__scan_begin(r->d->q, &p->scan);
 }
 

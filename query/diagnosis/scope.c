@@ -9,7 +9,7 @@
 
 struct job_time {
 	int64_t start, end; /* wall clock; 0: unknown */
-	bool runs;
+	bool runs, silent;
 };
 
 static int add_stream(struct hr_query *q, size_t stream, struct job_time *t)
@@ -29,8 +29,20 @@ static int add_stream(struct hr_query *q, size_t stream, struct job_time *t)
 		t->end = end > t->end ? end : t->end;
 	}
 	t->runs |= st->state == HR_STREAM_RUNNING;
+	t->silent |= st->state == HR_STREAM_SILENT;
 	hr__frames_free(&frames);
 	return 0;
+}
+
+/* Adds all streams of a job, of which *stream is the first. *stream then follows them. */
+static int add_job(const struct hr_diagnosis *d, size_t *stream, struct job_time *t)
+{
+	uint32_t job = d->jobs[*stream];
+	int r = 0;
+
+	for (; r == 0 && *stream < d->q->n_streams && d->jobs[*stream] == job; ++*stream)
+		r = add_stream(d->q, *stream, t);
+	return r;
 }
 
 /* No job lasts longer, and the wall clock plus this time fits into 64 bits. */
@@ -68,10 +80,27 @@ int hr__spans_read(const struct hr_diagnosis *d, struct hr_job_span **ret)
 	for (size_t job = 0, i = 0; r == 0 && job < d->n_jobs; job++) {
 		struct job_time t = {0};
 
-		for (; r == 0 && i < d->q->n_streams && d->jobs[i] == job; i++)
-			r = add_stream(d->q, i, &t);
+		r = add_job(d, &i, &t);
 		spans[job].from = moment(&t, scope->from, INT64_MIN);
 		spans[job].until = moment(&t, scope->to, INT64_MAX);
+	}
+	return r;
+}
+
+int hr__job_times(const struct hr_diagnosis *d, struct hr_job_span **ret)
+{
+	struct hr_job_span *times = malloc((d->n_jobs + 1) * sizeof(*times));
+	int r = 0;
+
+	*ret = times;
+	if (times == NULL)
+		return -ENOMEM;
+	for (size_t job = 0, i = 0; r == 0 && job < d->n_jobs; job++) {
+		struct job_time t = {0};
+
+		r = add_job(d, &i, &t);
+		times[job].from = t.start;
+		times[job].until = t.runs || t.silent || t.end == 0 ? (int64_t)d->q->now_ns : t.end;
 	}
 	return r;
 }

@@ -28,5 +28,7 @@ struct hr_wait_rows {
 
 /* Makes the rows, which refer to `d`. The caller frees them, also after a failure. -ENOMEM. */
 int hr_wait_rows_make(const struct hr_diagnosis *d, struct hr_wait_rows *ret);
+/* Only the rows of the longest wait of each job. */
+int hr_wait_rows_longest(const struct hr_diagnosis *d, struct hr_wait_rows *ret);
 
 #endif

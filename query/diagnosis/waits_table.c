@@ -6,19 +6,30 @@
 #include "query/diagnosis/wait_rows.h"
 #include "query/tables/rows.h"
 
+static const char *const parameters[] = {"longest", NULL};
+
+static const char *waits_check(const char *const *p)
+{
+	if (p[0] != NULL && strcmp(p[0], "true") != 0 && strcmp(p[0], "false") != 0)
+		return "hr_waits: `longest` must be true or false";
+	return NULL;
+}
+
 static int waits_gather(struct hr_rows *rows, uint64_t want)
 {
 	struct hr_wait_rows *waits = calloc(1, sizeof(*waits));
 	const struct hr_diagnosis *d;
+	bool longest;
 	int r;
 
 	(void)want;
 	rows->data = waits;
 	if (waits == NULL)
 		return -ENOMEM;
+	longest = rows->parameters[0] != NULL && strcmp(rows->parameters[0], "true") == 0;
 	r = hr_diagnosis_shared(rows->q, &d);
 	if (r == 0)
-		r = hr_wait_rows_make(d, waits);
+		r = longest ? hr_wait_rows_longest(d, waits) : hr_wait_rows_make(d, waits);
 	rows->n = waits->n;
 	return r;
 }
@@ -103,6 +114,8 @@ static void waits_cell(const struct hr_rows *rows, size_t row, unsigned column, 
 const struct hr_row_kind hr__waits_kind = {
     .table = HR_TABLE_WAITS,
     .many = true,
+    .parameters = parameters,
+    .check = waits_check,
     .gather = waits_gather,
     .done = waits_done,
     .proc = waits_proc,

@@ -156,6 +156,14 @@ static void regions_known(struct hr_cell *c, uint64_t value)
 	c->null = value == HR_REGION_UNKNOWN;
 }
 
+void hr__regions_row(const struct hr_rows *rows, size_t row, struct hr_region *ret)
+{
+	const struct regions *g = rows->data;
+	size_t frame = regions_find(g, row);
+
+	hr_regions_get(g->frames.list[frame]->regions, row - g->first[frame], ret);
+}
+
 static void regions_cell(const struct hr_rows *rows, size_t row, unsigned column, struct hr_cell *c)
 {
 	const struct regions *g = rows->data;

@@ -8,10 +8,11 @@
 #include "common/array.h"
 
 static const struct hr_row_kind *const kinds[] = {
-    &hr__rollups_kind, &hr__file_records_kind, &hr__files_kind,		 &hr__processes_kind,
-    &hr__levels_kind,  &hr__losses_kind,       &hr__jobs_kind,		 &hr__labels_kind,
-    &hr__nodes_kind,   &hr__regions_kind,      &hr__kernel_records_kind, &hr__parts_kind,
-    &hr__replays_kind, &hr__findings_kind,     &hr__waits_kind,
+    &hr__rollups_kind,	  &hr__file_records_kind, &hr__files_kind,	    &hr__processes_kind,
+    &hr__levels_kind,	  &hr__losses_kind,	  &hr__jobs_kind,	    &hr__labels_kind,
+    &hr__nodes_kind,	  &hr__regions_kind,	  &hr__kernel_records_kind, &hr__parts_kind,
+    &hr__replays_kind,	  &hr__findings_kind,	  &hr__waits_kind,	    &hr__part_sums_kind,
+    &hr__regions_of_kind,
 };
 /*
  * The number of rows that DuckDB gets as an estimate. With a small one, it would join by nested
@@ -316,6 +317,8 @@ static int register_kind(struct hr_query *q, const struct hr_row_kind *kind)
 		return -ENOMEM;
 	*b = (struct rows_bound){q, kind};
 	snprintf(name, sizeof(name), "hr_%s", hr__tables[kind->table].name);
+	if (kind->function != NULL)
+		snprintf(name, sizeof(name), "%s", kind->function);
 	return hr__table_register(q, name, b, &rows);
 }
 

@@ -34,8 +34,9 @@ struct hr_cell {
 };
 
 struct hr_row_kind {
-	enum hr_sql_table_id table;
-	bool of_job; /* a row describes a whole job, so `node` is NULL */
+	enum hr_sql_table_id table; /* whose columns the rows have */
+	const char *function;	    /* name of the table function; NULL: hr_<table> */
+	bool of_job;		    /* a row describes a whole job, so `node` is NULL */
 	/*
 	 * A store may have millions of rows. So DuckDB must not join the table by nested loops, and
 	 * must not make the hash table of a join from it.
@@ -66,7 +67,7 @@ struct hr_row_kind {
 extern const struct hr_row_kind hr__rollups_kind, hr__file_records_kind, hr__files_kind,
     hr__processes_kind, hr__levels_kind, hr__losses_kind, hr__jobs_kind, hr__labels_kind,
     hr__nodes_kind, hr__regions_kind, hr__kernel_records_kind, hr__parts_kind, hr__replays_kind,
-    hr__findings_kind, hr__waits_kind;
+    hr__findings_kind, hr__waits_kind, hr__part_sums_kind, hr__regions_of_kind;
 
 /* ---- for kinds ---- */
 struct hr_frames {
@@ -83,6 +84,10 @@ void hr__frames_free(struct hr_frames *f);
  * leaves them out.
  */
 int hr__regions_read(struct hr_query *q, const struct hr_qstream *st, struct hr_frames *ret);
+
+/* Reads a row that hr__regions_kind has gathered. */
+struct hr_region;
+void hr__regions_row(const struct hr_rows *rows, size_t row, struct hr_region *ret);
 
 static inline void hr__cell_text(struct hr_cell *c, duckdb_string_t s)
 {

@@ -2,6 +2,7 @@
 /*
  * test_waits.c - the named queries about waits for input, against sums over the lists that the store was made from
  */
+#include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdlib.h>
@@ -254,13 +255,84 @@ static void what_is_not_known_is_said(void **state)
 		     "no waits for input were recorded of job 9\nhint: PyTorch reports them under");
 }
 
+/* ---- table functions of the report -------------------------------------------------- */
+
+/* The rows of two statements are the same. */
+static void expect_same(const char *one, const char *other)
+{
+	char *sql;
+
+	assert_true(asprintf(&sql,
+			     "WITH one AS MATERIALIZED (%s), other AS MATERIALIZED (%s) "
+			     "SELECT (SELECT count(*) FROM one) > 0, "
+			     "(SELECT count(*) FROM (FROM one EXCEPT ALL FROM other)), "
+			     "(SELECT count(*) FROM (FROM other EXCEPT ALL FROM one))",
+			     one, other) > 0);
+	fixture_expect(&fix, sql, "true,0,0\n");
+	free(sql);
+}
+
+static void refuses(const char *sql, const char *why)
+{
+	char *error = fixture_refused(&fix, sql, -EBADMSG);
+
+	assert_string_equal(error, why);
+	free(error);
+}
+
+static void sums_are_those_of_parts(void **state)
+{
+	(void)state;
+	expect_same(
+	    "SELECT job, attempt, phase, step, part, start_ns, ns FROM hr_part_sums() WHERE step "
+	    "IS NOT NULL",
+	    "SELECT job, attempt, phase, step, part, min(start_ns), sum(ns)::BIGINT FROM parts "
+	    "WHERE step IS NOT NULL GROUP BY ALL");
+	expect_same(
+	    "SELECT node, proc, rank, part, start_ns, ns FROM hr_part_sums() WHERE step IS NULL",
+	    "SELECT node, proc, rank, part, min(start_ns), sum(ns)::BIGINT FROM parts GROUP BY "
+	    "ALL");
+	expect_same("SELECT node, proc, rank, part, start_ns, ns FROM hr_part_sums(pieces := '7') "
+		    "WHERE step IS NULL",
+		    "SELECT p.node, proc, rank, part, min(p.start_ns), sum(ns)::BIGINT "
+		    "FROM parts p JOIN jobs j USING (cluster, job, attempt) "
+		    "GROUP BY p.node, proc, rank, part, "
+		    "(p.start_ns - j.start_ns) // ((j.end_ns - j.start_ns) // 7)");
+	refuses("FROM hr_part_sums(pieces := '0')",
+		"hr_part_sums: `pieces` must be a whole number from 1 to 100000");
+}
+
+static void longest_wait_is_found(void **state)
+{
+	(void)state;
+	expect_same("FROM hr_waits(longest := 'true')",
+		    "FROM waits WHERE (proc, start_ns) = "
+		    "(SELECT (proc, start_ns) FROM waits ORDER BY dur_ns DESC, start_ns LIMIT 1)");
+	expect_same("FROM hr_waits(longest := 'false')", "FROM waits");
+	refuses("FROM hr_waits(longest := '1')", "hr_waits: `longest` must be true or false");
+}
+
+static void few_regions_are_chosen(void **state)
+{
+	(void)state;
+	expect_same("FROM hr_regions_of(what := 'checkpoints')",
+		    "FROM regions WHERE kind = 'checkpoint'");
+	expect_same("FROM hr_regions_of(what := 'longest_wait')",
+		    "SELECT r.* FROM regions r JOIN (SELECT node, any_value(start_ns) AS begun, "
+		    "any_value(dur_ns) AS ns "
+		    "FROM hr_waits(longest := 'true') GROUP BY node) w ON r.node = w.node "
+		    "AND r.start_ns < begun + 2 * ns AND r.start_ns + r.dur_ns > begun - ns // 2");
+	refuses("FROM hr_regions_of()",
+		"hr_regions_of: `what` must be checkpoints or longest_wait");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(waits_of_ranks),
-	    cmocka_unit_test(slow_waits_are_blamed),
-	    cmocka_unit_test(waits_are_in_the_summary),
-	    cmocka_unit_test(what_is_not_known_is_said),
+	    cmocka_unit_test(waits_of_ranks),		cmocka_unit_test(slow_waits_are_blamed),
+	    cmocka_unit_test(waits_are_in_the_summary), cmocka_unit_test(what_is_not_known_is_said),
+	    cmocka_unit_test(sums_are_those_of_parts),	cmocka_unit_test(longest_wait_is_found),
+	    cmocka_unit_test(few_regions_are_chosen),
 	};
 
 	return cmocka_run_group_tests(tests, train_setup, train_teardown);

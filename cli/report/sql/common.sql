@@ -10,12 +10,10 @@ detail AS MATERIALIZED (
 placed AS (
     SELECT node, proc, rank, phase, step, hr_part_group(part) AS grp,
            starts_with(grp, 'wait') AS waiting, p.start_ns - c.start_ns AS at_ns, at_ns // bin_ns AS bin, ns
-    FROM parts p JOIN chosen c USING (cluster, job, attempt)),
--- One pass over the parts for all pictures: by process, by step, and by rank and time
-summed AS MATERIALIZED (
-    SELECT grouping(step) = 0 AS of_step, grouping(bin) = 0 AS of_bin, node, proc, rank, grp, phase, step, bin, waiting, min(at_ns) AS at_ns, sum(ns)::BIGINT AS ns
-    FROM placed GROUP BY GROUPING SETS ((node, proc, rank, grp), (phase, step, grp), (rank, bin, waiting))),
-by_process AS (SELECT node, proc, rank, grp, ns FROM summed WHERE NOT of_step AND NOT of_bin),
+    FROM hr_part_sums(pieces := '120') p JOIN chosen c USING (cluster, job, attempt)),
+-- For all pictures: of each step, and of each process and bin
+summed AS MATERIALIZED (SELECT step IS NOT NULL AS of_step, step IS NULL AS of_bin, * FROM placed),
+by_process AS MATERIALIZED (SELECT node, proc, rank, grp, sum(ns)::BIGINT AS ns FROM summed WHERE of_bin GROUP BY ALL),
 found AS MATERIALIZED (FROM findings SEMI JOIN chosen USING (cluster, job, attempt)),
 -- At most 64 rows of ranks in a picture: more ranks share a row.
 rows_of AS MATERIALIZED (

@@ -1,0 +1,144 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * hr_regions_of(): few rows of `regions`. The diagnosis knows in which streams they are, so other
+ * streams are not read.
+ */
+#include <errno.h>
+#include <stdlib.h>
+
+#include "common/array.h"
+#include "common/region.h"
+#include "query/diagnosis/diagnosis.h"
+#include "query/tables/rows.h"
+
+static const char *const parameters[] = {"what", NULL};
+#define CHECKPOINTS  "checkpoints"
+#define LONGEST_WAIT "longest_wait"
+
+struct chosen_rows {
+	struct hr_rows all; /* of the stream; `gathered` if it was read */
+	bool gathered;
+	size_t *list; /* rows of `all` */
+	size_t n, room;
+};
+
+/* What the rows of a stream have in common. */
+struct selection {
+	bool checkpoints;
+	int64_t from, to; /* if not checkpoints: the regions overlap this time */
+};
+
+static const char *chosen_check(const char *const *p)
+{
+	if (p[0] == NULL || (strcmp(p[0], CHECKPOINTS) != 0 && strcmp(p[0], LONGEST_WAIT) != 0))
+		return "hr_regions_of: `what` must be " CHECKPOINTS " or " LONGEST_WAIT;
+	return NULL;
+}
+
+/* Times of a damaged store may be anything. */
+static int64_t later(int64_t time, int64_t ns)
+{
+	int64_t sum;
+
+	return __builtin_add_overflow(time, ns, &sum) ? INT64_MAX : sum;
+}
+
+/* False: the stream has no rows. */
+static bool choose(const struct hr_rows *rows, const struct hr_diagnosis *d, struct selection *ret)
+{
+	uint32_t stream = (uint32_t)(rows->st - rows->q->streams);
+	const struct hr_train_life *life;
+	const struct hr_longest_wait *wait;
+	int64_t ns;
+
+	*ret = (struct selection){.checkpoints = strcmp(rows->parameters[0], CHECKPOINTS) == 0};
+	if (ret->checkpoints)
+		return d->saves[stream];
+	life = hr__longest_waiter(d, d->jobs[stream]);
+	if (life == NULL || strcmp(rows->q->streams[life->stream].s->node, rows->st->s->node) != 0)
+		return false;
+	wait = &d->longest[life - d->lives.list];
+	ns = hr_longest_ns(wait);
+	ret->from = later(wait->from, -ns / 2);
+	ret->to = later(wait->to, ns);
+	return true;
+}
+
+static bool is_chosen(const struct hr_rows *rows, const struct selection *selection,
+		      const struct hr_region *g)
+{
+	int64_t start = hr__wall_ns(rows->st, g->start_ns);
+
+	if (selection->checkpoints)
+		return g->kind == HR_REGION_CHECKPOINT;
+	return start < selection->to && later(start, (int64_t)g->dur_ns) > selection->from;
+}
+
+static int chosen_gather(struct hr_rows *rows, uint64_t want)
+{
+	struct chosen_rows *c = calloc(1, sizeof(*c));
+	const struct hr_diagnosis *d;
+	struct selection selection;
+	int r;
+
+	rows->data = c;
+	if (c == NULL)
+		return -ENOMEM;
+	r = hr_diagnosis_shared(rows->q, &d);
+	if (r < 0 || !choose(rows, d, &selection))
+		return r;
+	c->all = (struct hr_rows){.q = rows->q, .st = rows->st};
+	c->gathered = true;
+	r = hr__regions_kind.gather(&c->all, want);
+	for (size_t i = 0; r == 0 && i < c->all.n; i++) {
+		struct hr_region g;
+
+		hr__regions_row(&c->all, i, &g);
+		if (!is_chosen(rows, &selection, &g))
+			continue;
+		if (!hr_array_reserve(c->list, c->n, c->room))
+			return -ENOMEM;
+		c->list[c->n++] = i;
+	}
+	rows->n = c->n;
+	return r;
+}
+
+static void chosen_done(struct hr_rows *rows)
+{
+	struct chosen_rows *c = rows->data;
+
+	if (c == NULL)
+		return;
+	if (c->gathered)
+		hr__regions_kind.done(&c->all);
+	free(c->list);
+	free(c);
+	rows->data = NULL;
+}
+
+static uint64_t chosen_proc(const struct hr_rows *rows, size_t row)
+{
+	const struct chosen_rows *c = rows->data;
+
+	return hr__regions_kind.proc(&c->all, c->list[row]);
+}
+
+static void chosen_cell(const struct hr_rows *rows, size_t row, unsigned column,
+			struct hr_cell *ret)
+{
+	const struct chosen_rows *c = rows->data;
+
+	hr__regions_kind.cell(&c->all, c->list[row], column, ret);
+}
+
+const struct hr_row_kind hr__regions_of_kind = {
+    .table = HR_TABLE_REGIONS,
+    .function = "hr_regions_of",
+    .parameters = parameters,
+    .check = chosen_check,
+    .gather = chosen_gather,
+    .done = chosen_done,
+    .proc = chosen_proc,
+    .cell = chosen_cell,
+};
