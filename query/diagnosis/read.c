@@ -8,6 +8,7 @@
  * a list without zeros. So memory holds the intervals of few streams at a time.
  */
 #include <errno.h>
+#include <malloc.h>
 #include <stdlib.h>
 
 #include "query/diagnosis/diagnosis.h"
@@ -355,6 +356,8 @@ int hr__read_all(struct hr_diagnosis *d)
 		part_done(&r.parts[i]);
 	free(r.parts);
 	free(r.spans);
+	/* The heaps of the threads keep freed memory, which the next lists, as mappings, do not use. */
+	malloc_trim(0);
 	d->samples = r.samples;
 	pthread_mutex_destroy(&r.lock);
 	pthread_cond_destroy(&r.changed);
