@@ -177,7 +177,7 @@ static void add_to_sums(struct hr_op_scan *scan, struct hr_scan_worker *w,
 static int add_to_item(struct hr_items *items, const struct hr_interval *i, const struct row *row,
 		       uint64_t ns)
 {
-	bool began = row->from >= i->from, reads = row->class == HR_CLASS_READ;
+	bool began = row->from >= i->from;
 	struct hr_item *item;
 
 	if (i->use == HR_USE_NONE || row->file == 0 || row->group == HR_SCAN_RUNTIME ||
@@ -186,21 +186,26 @@ static int add_to_item(struct hr_items *items, const struct hr_interval *i, cons
 	item = hr__item(items, row->stream, row->file);
 	if (item == NULL)
 		return -ENOMEM;
-	item->mapped_bytes += began && row->class == HR_CLASS_MAP ? row->bytes : 0;
+	if (row->class == HR_CLASS_MAP)
+		item->mapped_bytes += began ? row->bytes : 0;
 	if (i->use == HR_USE_OWN) {
 		item->own_ns += ns;
 		item->own_sync_ns += row->group == HR_SCAN_SYNC ? ns : 0;
 		item->own_syncs += row->group == HR_SCAN_SYNC && began;
 		return 0;
 	}
-	item->opens += began && row->class == HR_CLASS_OPEN;
-	item->reads += began && reads;
-	item->empty_reads += began && reads && row->bytes == 0;
-	item->bytes += began && reads ? row->bytes : 0;
-	item->examined += began && row->group == HR_SCAN_METADATA && row->class != HR_CLASS_OPEN &&
-			  row->class != HR_CLASS_CLOSE;
-	item->extent = reads && row->end > item->extent ? row->end : item->extent;
-	*(reads ? &item->read_ns : &item->metadata_ns) += ns;
+	if (row->class == HR_CLASS_READ) {
+		item->reads += began;
+		item->empty_reads += began && row->bytes == 0;
+		item->bytes += began ? row->bytes : 0;
+		item->extent = row->end > item->extent ? row->end : item->extent;
+		item->read_ns += ns;
+	} else {
+		item->opens += began && row->class == HR_CLASS_OPEN;
+		item->examined += began && row->group == HR_SCAN_METADATA &&
+				  row->class != HR_CLASS_OPEN && row->class != HR_CLASS_CLOSE;
+		item->metadata_ns += ns;
+	}
 	item->waited_ns += i->use == HR_USE_WAITED ? ns : 0;
 	return 0;
 }
