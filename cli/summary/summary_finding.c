@@ -217,8 +217,9 @@ void hr_summary_finding_print(const struct hr_summary *s, struct hr_sheet *sheet
 		return;
 	}
 	hr_sheet_say(sheet, HR_STYLE_BOLD, HR_SUMMARY_INDENT, "  loss",
-		     "%.0f %% of the training process's time (%s of %s): %s",
+		     "%.0f %% of %s (%s of %s): %s",
 		     100.0 * (double)f->lost_ns / (double)f->wall_ns,
+		     s->ranks > 1 ? "the time of a rank on average" : "the training process's time",
 		     hr_text_duration(f->lost_ns).s, hr_text_duration(f->wall_ns).s, f->meaning);
 	if (f->place != NULL)
 		print_place(f, sheet);

@@ -62,6 +62,18 @@ static size_t slows(const struct hr_cycles *c)
 	return n;
 }
 
+/* Whether what the slow rank does longer is CPU time of its training thread, if that is known. */
+static const char *cpu_text(struct hr_training_job *j, size_t slowest)
+{
+	double own = hr_life_main_use(&j->d->lives.list[slowest]).share;
+
+	return isnan(own)
+		   ? ""
+		   : hr__finding_text(
+			 j, " (between waits, its training thread runs for %.0f %% of the time)",
+			 100 * own);
+}
+
 /* Finds the rank that keeps the others waiting longest, because it computes. */
 static void find_slow_rank(struct hr_training_job *j)
 {
@@ -91,16 +103,19 @@ static void find_slow_rank(struct hr_training_job *j)
 				    d->q->streams[d->lives.list[slowest].stream].s->node);
 	f->evidence = hr__finding_text(
 	    j,
-	    "rank %d computes for %s in each step, the other ranks for %s; in %s of %s steps, they "
-	    "wait "
-	    "for it in backward() or a collective",
+	    "rank %d computes for %s in each step, the other ranks for %s%s; in %s of %s steps, "
+	    "they "
+	    "wait for it in backward() or a collective",
 	    f->rank, hr__seconds(computes(d, slowest, slowest + 1, slowest, false)).s,
-	    hr__seconds(computes(d, j->first, j->end, slowest, true)).s,
+	    hr__seconds(computes(d, j->first, j->end, slowest, true)).s, cpu_text(j, slowest),
 	    hr__number((double)slows(&d->cycles[slowest])).s,
 	    hr__number((double)d->cycles[slowest].n).s);
-	f->action = "find out why this rank computes longer: work that only it does (if rank == 0: "
-		    "logging, evaluation), larger batches or longer samples, a slower node or "
-		    "accelerator";
+	f->action = hr__finding_text(
+	    j,
+	    "find out why rank %d computes longer: first look for work that only this rank does "
+	    "(if rank == %d: logging, evaluation), then compare the sizes of its batches with "
+	    "those of the others, then its node and accelerator; " HR_FIND_STACK,
+	    f->rank, f->rank);
 	/*
 	 * If this rank were as fast as the others, each of them would save the time that it now
 	 * waits (mean).
@@ -255,7 +270,7 @@ void hr__find_others(struct hr_training_job *j, const struct hr_job_files *files
 		f->action =
 		    "save less often, or asynchronously (torch.distributed.checkpoint.async_save)";
 		f->gain_low = 0.5 * f->lost;
-		f->gain_high = f->lost;
+		f->gain_high = 1.1 * f->lost;
 		hr__avoid(j, f, 1 << HR_USUAL_WORKERS, "more workers: the training thread saves");
 	}
 	f = hr__finding_add(j, HR_FOUND_RESTORE, hr__job_part(j, HR_PART_RESTORE));
@@ -271,7 +286,8 @@ void hr__find_others(struct hr_training_job *j, const struct hr_job_files *files
 			    hr__seconds(f->lost * (double)j->lives / files->syncs).s);
 		f->action = "call fsync less often, or in another thread";
 		f->gain_low = 0.8 * f->lost;
-		f->gain_high = 1.5 * f->lost; /* the gain includes the writes before these calls */
+		/* The gain includes the writes before these calls. */
+		f->gain_high = f->lost + hr__job_part(j, HR_PART_OWN_WRITE);
 	}
 	f = hr__finding_add(j, HR_FOUND_OWN_IO, own);
 	if (f != NULL) {

@@ -30,7 +30,7 @@ static struct hr_job_waits waits_of(const struct hr_training_job *j)
 
 double hr__most_gain(const struct hr_training_job *j)
 {
-	return waits_of(j).all + j->part[HR_PHASE_TRAIN][HR_PART_CREATE_WORKERS];
+	return waits_of(j).all;
 }
 
 bool hr__predict(struct hr_training_job *j, struct hr_finding *f, const struct hr_setting *setting)
@@ -44,7 +44,7 @@ bool hr__predict(struct hr_training_job *j, struct hr_finding *f, const struct h
 		return false;
 	f->gain_low = fmax(0, replay.recorded - replay.high);
 	f->gain_high = fmax(0, replay.recorded - replay.low);
-	if (setting->cores == HR_SETTING_SAME.cores)
+	if (setting->cores == HR_SETTING_SAME.cores && !setting->persistent)
 		f->gain_high = fmin(f->gain_high, hr__most_gain(j));
 	f->gain_low = fmin(f->gain_low, f->gain_high);
 	return true;
@@ -233,7 +233,7 @@ static const char *other_users(const struct hr_training_job *j, const struct hr_
 	if (j->quota > 0 || j->cores <= j->workers || w->core < 0.1 * w->all ||
 	    other_threads >= HR_PARALLEL_CORES)
 		return "";
-	return "; other programs also use these cores, which the job alone would not fill";
+	return "; other programs used these cores, too";
 }
 
 static void find_computing(struct hr_training_job *j, const struct hr_job_waits *w)

@@ -357,6 +357,8 @@ static const char *gain_note(const struct hr_finding *f)
 	case HR_FOUND_LISTING:
 	case HR_FOUND_OWN_IO:
 		return more ? "with the code around these calls" : NULL;
+	case HR_FOUND_CHECKPOINT:
+		return more ? "other I/O also becomes faster" : NULL;
 	case HR_FOUND_SYNC:
 		return more ? "with the writes before these calls" : NULL;
 	case HR_FOUND_FEW_CORES:

@@ -129,7 +129,7 @@ static void test_widths(void **state)
 	    text,
 	    "headrace: ddp ended after 9.00 s; 19 processes, 2 ranks, 8 workers; nothing lost\n"
 	    "\n"
-	    "  loss      25 % of the training process's time (2.00 s of 8.00 s): the training\n"
+	    "  loss      25 % of the time of a rank on average (2.00 s of 8.00 s): the training\n"
 	    "            waits for batches: its workers have too few cores\n"
 	    "  where     rank 1 on node7: checkpoints/of/a/run/with/a/long/name/ (files of\n"
 	    "            the mount /nfs)\n"
@@ -169,7 +169,7 @@ static void test_widths(void **state)
 	    text,
 	    "headrace: ddp ended after 9.00 s; 19 processes, 2 ranks, 8 workers; nothing lost\n"
 	    "\n"
-	    "  loss      25 % of the training process's time (2.00 s of 8.00 s): the training "
+	    "  loss      25 % of the time of a rank on average (2.00 s of 8.00 s): the training "
 	    "waits for batches: its workers have too\n"
 	    "            few cores\n"
 	    "  where     rank 1 on node7: checkpoints/of/a/run/with/a/long/name/ (files of the "
@@ -214,7 +214,7 @@ static void test_widths(void **state)
 	    text,
 	    "headrace: ddp ended after 9.00 s; 19 processes, 2 ranks, 8 workers; nothing lost\n"
 	    "\n"
-	    "  loss      25 % of the training process's time (2.00 s of 8.00 s): the training "
+	    "  loss      25 % of the time of a rank on average (2.00 s of 8.00 s): the training "
 	    "waits for batches: its workers have too few cores\n"
 	    "  where     rank 1 on node7: /scratch/checkpoints/of/a/run/with/a/long/name/ (files "
 	    "of the "
