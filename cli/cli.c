@@ -65,7 +65,7 @@ static const struct hr_option *find_short(const struct hr_option *table, char le
 	return NULL;
 }
 
-/* Reports that there is no such option. Of --NAME=VALUE, shows the name only. */
+/* Reports an unknown option. For --NAME=VALUE, the message shows only --NAME. */
 static int report_no_option(const struct hr_option *table, const char *word)
 {
 	char typed[HR_NEAR_BYTES], name[HR_NEAR_BYTES];

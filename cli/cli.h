@@ -3,8 +3,8 @@
  * cli.h - what all commands share: messages, exit statuses, options, paths of installed parts
  *
  * Messages go to standard error and begin with `headrace: `; standard output belongs to the
- * recorded program or to an answer. Each command has one constant table of options, from which
- * parsing, --help, man page and completions follow.
+ * recorded program or to an answer. Each command has one constant table of options:
+ * parsing, --help, the man page and the completions use this table.
  */
 #ifndef HEADRACE_CLI_CLI_H
 #define HEADRACE_CLI_CLI_H
@@ -13,7 +13,7 @@
 
 enum hr_exit {
 	HR_EXIT_USAGE = 2,
-	HR_EXIT_STORE_FAILED = 125, /* run: no process was started */
+	HR_EXIT_STORE_FAILED = 125, /* `headrace run` has not started CMD */
 	HR_EXIT_NOT_EXECUTABLE = 126,
 	HR_EXIT_NOT_FOUND = 127,
 	HR_EXIT_SIGNAL = 128
@@ -21,7 +21,6 @@ enum hr_exit {
 
 void hr_report(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
-/* Begins the second line of a message, with advice. */
 #define HR_HINT "\nheadrace: hint: "
 
 /* Returns the value of an environment variable; NULL: unset or empty. */
@@ -30,7 +29,7 @@ const char *hr_getenv(const char *name);
 /* Returns the folder for temporary files: TMPDIR, or /tmp. */
 const char *hr_temporary(void);
 
-/* Makes a private folder in it, with `name` in its name (malloc'ed). NULL: failed, see errno. */
+/* Makes a private folder "NAME..." in hr_temporary() (malloc'ed). NULL: failed, see errno. */
 char *hr_temporary_folder(const char *name);
 
 /* ---- options ---- */
@@ -40,12 +39,12 @@ struct hr_option {
 	int id;
 	const char *arg; /* name of the argument in --help; NULL: the option takes no argument */
 	const char *help;
-	/* for completions: values of the argument, or HR_VALUES_...; NULL: a path */
+	/* what completions offer as values: a list of words, or HR_VALUES_...; NULL: paths */
 	const char *values;
 };
 
-#define HR_VALUES_QUERIES "@" /* the named queries */
-#define HR_VALUES_OTHER	  ""  /* free text */
+#define HR_VALUES_QUERIES "@"
+#define HR_VALUES_OTHER	  "" /* any text: completions offer nothing */
 
 struct hr_options {
 	const struct hr_option *table;
@@ -67,10 +66,9 @@ int hr_option_next(struct hr_options *o);
 /* Reports that the value of --name must be `expected`. Returns -1. */
 int hr_option_wrong(const char *name, const char *expected, const char *value);
 
-/* As hr_option_wrong, for an option with a few words as values: "trace counters". Returns -1. */
+/* Like hr_option_wrong, for an option with few values, for example "trace counters". Returns -1. */
 int hr_option_wrong_word(const char *name, const char *words, const char *value);
 
-/* Prints the options of --help on standard output. */
 void hr_options_print(const struct hr_option *table);
 
 /* ---- installation ---- */

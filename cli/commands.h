@@ -2,8 +2,8 @@
 /*
  * commands.h - the commands (commands.def) and the environment variables (variables.def)
  *
- * From these tables, --help, man page and completions are generated. A main function receives the
- * command's name in argv[0] and returns the exit status.
+ * From these tables, --help, man page and completions are generated. The main function of a
+ * command receives the name of the command in argv[0], and returns the exit status.
  */
 #ifndef HEADRACE_CLI_COMMANDS_H
 #define HEADRACE_CLI_COMMANDS_H
@@ -32,7 +32,7 @@ struct hr_command {
 	const char *what;
 	const char *about;
 	const char *topics_title;
-	void (*topics)(hr_topic *topic); /* NULL: none */
+	void (*topics)(hr_topic *topic); /* NULL: the command has no topics */
 };
 extern const struct hr_command hr_commands[];
 
@@ -46,7 +46,7 @@ extern const struct hr_variable hr_variables[];
 /* Prints the help of a command on standard output. Returns EXIT_SUCCESS. */
 int hr_command_help(const char *name);
 
-/* Prints "man", or completions for "bash", "zsh" or "fish". Returns false for other forms. */
+/* Prints the man page ("man"), or completions ("bash", "zsh", "fish"). False for other texts. */
 bool hr_manual_print(const char *form);
 
 #endif

@@ -39,8 +39,6 @@ static void put_values(const struct hr_option *o)
 		printf(" %s", o->values);
 }
 
-/* ---- bash ---- */
-
 /* Prints `case` lines with the values of each option that has a list of values. */
 static void put_bash_values(const struct hr_command *c)
 {
@@ -64,9 +62,9 @@ static void put_bash_cases(void)
 }
 
 /*
- * Completes the command, its options, then operands, or files if it knows none. After an option
- * with a free value it completes files. After `run --` the shell completes CMD by its own rules.
- * Bash splits words at `=`, so that NAME=VALUE are three words.
+ * Completes the command, its options, then operands, or files if it knows no operands. After an
+ * option with a free value it completes files. After `run --` the shell completes CMD by its own
+ * rules. Bash splits words at `=`, so that NAME=VALUE are three words.
  */
 void hr_completions_bash(void)
 {
@@ -117,9 +115,7 @@ void hr_completions_bash(void)
 	     "complete -o filenames -F _headrace headrace");
 }
 
-/* ---- zsh, fish ---- */
-
-/* Prints a text for between single quotes, in which a single quote becomes '\'' */
+/* Prints a text that stands between single quotes: each single quote in the text becomes '\'' */
 static void put_quoted(const char *text)
 {
 	for (; *text != '\0'; text++)
@@ -150,7 +146,7 @@ static void put_zsh_option(const struct hr_option *o)
 	putchar('\'');
 }
 
-/* Completes operands: for `run` a command line, else what --complete offers, and files. */
+/* For `run`, completes a command line; for others, files and what --complete offers. */
 static void put_zsh_operands(const struct hr_command *c)
 {
 	if (strcmp(c->name, "run") == 0)

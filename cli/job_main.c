@@ -5,7 +5,7 @@
 
 #include "cli/commands.h"
 
-/* Replaces the function of commands.c, whose table links all commands. */
+/* Replaces hr_command_help() of commands.c, because that file would link all commands. */
 int hr_command_help(const char *name)
 {
 	printf("headrace-job is `headrace %s`, for hooks: see headrace %s --help\n", name, name);

@@ -9,7 +9,7 @@
 #include "common/text.h"
 
 #define COLUMNS_LEAST 40u
-#define SENTENCE_MOST 120u /* longer lines are hard to read */
+#define SENTENCE_MOST 120u /* maximum width of a sentence, because longer lines are hard to read */
 
 static const char *const sheet_styles[] = {
     [HR_STYLE_BOLD] = "\033[1m",

@@ -85,7 +85,6 @@ void hr_stores_done(struct hr_found_stores *s)
 	free(s->list);
 }
 
-/* Prints the path on one line. */
 static void report_taken(const char *path)
 {
 	char *line = hr_text_line(path);
@@ -95,8 +94,8 @@ static void report_taken(const char *path)
 }
 
 /*
- * Skips stores of other users, which may be anything in a folder such as /tmp, and stores without
- * jobs, which runs that cannot start leave.
+ * Returns false for a store of another user, because it may be anything in a folder such as /tmp,
+ * and for a store without jobs, as a run that could not start leaves it.
  */
 static bool is_candidate(const struct hr_store_outline *outline)
 {

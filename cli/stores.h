@@ -16,31 +16,31 @@ struct hr_found_store {
 };
 
 struct hr_found_stores {
-	struct hr_found_store *list; /* the newest first: hr_store_outline.changed_ns */
+	struct hr_found_store *list; /* sorted by hr_store_outline.changed_ns, the newest first */
 	size_t n, room;
 };
 
 /*
- * Adds the folder itself if it is a store, else the stores directly in it. `sizes` as in
- * hr_store_outline. Returns 0 or -errno of the folder. Call hr_stores_done also after a failure.
+ * Adds the folder if it is a store, else the stores that are directly in the folder. `sizes`: see
+ * hr_store_outline. Returns 0 or the error of the folder. Call hr_stores_done also after a failure.
  */
 int hr_stores_find(const char *folder, bool sizes, struct hr_found_stores *to);
 void hr_stores_done(struct hr_found_stores *s);
 
-/* Adds the path if it is a store. 0 or -ENOMEM. */
+/* Adds the folder if it is a store. Returns 0 or -ENOMEM. */
 int hr_stores_add(const char *path, bool sizes, struct hr_found_stores *to);
-void hr_stores_sort(struct hr_found_stores *s); /* the newest first */
+void hr_stores_sort(struct hr_found_stores *s);
 
 /*
- * Returns the newest store in this folder that has a job and belongs to the caller (malloc'ed),
- * and reports its name. Returns NULL after it has reported that it found none.
+ * Returns the path of the newest store in the working directory that has a job and belongs to the
+ * caller (malloc'ed), and reports it. Returns NULL after it has reported that it found none.
  */
 char *hr_stores_take_newest(void);
 
 /* Reports that nothing is at `path`, and names the nearest store in its folder. */
 void hr_stores_report_missing(const char *path);
 
-/* Adds the stores of this folder to the candidates for a word that may be a store. */
+/* Adds the stores of the working directory as candidates for a mistyped word. */
 void hr_stores_near(struct hr_near *near);
 
 #endif

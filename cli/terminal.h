@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* terminal.h - what a terminal can show */
+/* terminal.h - width and colours of a terminal */
 #ifndef HEADRACE_CLI_TERMINAL_H
 #define HEADRACE_CLI_TERMINAL_H
 
 #include <stdbool.h>
 
-/* Returns the columns of the terminal of a descriptor; 0: it is no terminal. */
+/* Returns the number of columns of the terminal; 0: the descriptor is no terminal. */
 unsigned hr_terminal_width(int fd);
 
-/* True: it is a terminal that shows colours, and NO_COLOR is not set. */
+/* Returns whether the descriptor is a terminal with colours, and NO_COLOR is not set. */
 bool hr_terminal_colour(int fd);
 
 #endif

@@ -35,7 +35,7 @@ __attribute__((format(printf, 1, 2))) static int admin_fail(const char *format, 
 	return EXIT_FAILURE;
 }
 
-/* Replaces root's rights by those of the store's owner, who could not read files of root. */
+/* If root runs this, takes the rights of the store's owner, who could not read files of root. */
 static int become_owner(int store_fd)
 {
 	struct stat st;
@@ -47,7 +47,7 @@ static int become_owner(int store_fd)
 	return setegid(st.st_gid) < 0 || seteuid(st.st_uid) < 0 ? -errno : 0;
 }
 
-/* Opens the folder `jobs`; `encoded` receives the name of the job's folder. */
+/* Opens the folder `jobs` of the store. `encoded` receives the name of the folder of the job. */
 static int open_jobs(const char *store, const char *job, char encoded[HR__NAME_BYTES], int *ret_fd)
 {
 	int fd = open(store, O_RDONLY | O_DIRECTORY | O_CLOEXEC), r;
@@ -71,7 +71,7 @@ static void close_jobs(int fd)
 	if (fd >= 0)
 		close(fd);
 	if (geteuid() != getuid() && (seteuid(getuid()) < 0 || setegid(getgid()) < 0))
-		abort(); /* never continue with another user's rights */
+		abort(); /* a process without its own rights must not continue */
 }
 
 static int fail_absent(const char *store, const char *job, int error)
@@ -123,7 +123,7 @@ static int visit_to_close(const struct hr__retired_folder *f, void *context)
 	if (c->node && strcmp(c->node, node) != 0)
 		return 0;
 	c->seen++;
-	/* If a stream has no `state`, no collector wrote it, and nothing waits for its end. */
+	/* Without `state`, no collector wrote the stream, so no daemon will continue it. */
 	if (hr_stream_state_read(f->fd, &state) == 0 && !hr__stream_over(f->fd))
 		close_stream(f, c, node);
 	return 0;

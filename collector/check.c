@@ -65,7 +65,7 @@ static void check_tls(struct store_check *k)
 	hr_tls_unref(tls);
 }
 
-/* Binds a free port, because a running collector may use the real one. */
+/* Binds any free port of the address, because a running collector may use the configured port. */
 static int bind_any_port(struct sockaddr_storage *s)
 {
 	bool six = s->ss_family == AF_INET6;
@@ -119,7 +119,7 @@ static void check_address(struct store_check *k, const char *key, const struct h
 		mistake(k, "%s: %s: %s", key, text, strerrordesc_np(-r));
 }
 
-/* Skips addresses with a wrong syntax, which hr_collector_config_check reports. */
+/* Ignores addresses with a wrong syntax, which hr_collector_config_check reports. */
 static void check_addresses(struct store_check *k)
 {
 	struct hr_address addresses[HR_ADDRESSES_MAX];
@@ -158,7 +158,7 @@ static void check_folders(struct store_check *k)
 		mistake(k, "store: %s is not a headrace store, and not empty", k->c->store);
 	else if (r == -EPROTONOSUPPORT)
 		mistake(k, "store: a newer headrace wrote %s", k->c->store);
-	/* -EBUSY usually means that the running collector holds the lock of the store */
+	/* -EBUSY: a running collector has locked the store, which is no mistake */
 	else if (r < 0 && r != -EBUSY)
 		mistake(k, "store: cannot create or use %s: %s", k->c->store, strerrordesc_np(-r));
 	r = hr_text_given(spill) && strcmp(spill, "none") != 0 ? check_folder(spill) : 0;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * check.h - checks for --check-config that files, folders, addresses, the group and munged exist
+ * check.h - --check-config: checks that files, folders, addresses, the group and munged exist
  *
  * The check leaves nothing on disk. It may wait for the resolver, the user database and munged.
  */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * config.h - the table of keys: for the configuration file, the flags, --help and the man page
+ * config.h - the keys of the configuration, in one table for file, flags, --help and man page
  *
  * The caller owns the structure. The texts in the structure are valid until hr_config_done().
  */
@@ -11,7 +11,7 @@
 
 #define HR_COLLECTOR_CONFIG_FILE "/etc/headrace/collector.conf"
 
-/* in the order of the choices of the key `plain` */
+/* same order as the choices of the key `plain` */
 enum hr_plain { HR_PLAIN_NO, HR_PLAIN_LOOPBACK, HR_PLAIN_YES };
 
 struct hr_collector_config {

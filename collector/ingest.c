@@ -57,7 +57,7 @@ static struct hr__answer *add_answer(struct hr__worker *w, struct hr_channel *ch
 {
 	struct hr__answer *a = calloc(1, sizeof(*a));
 
-	/* If memory is short, no answer is sent, and the daemon sends the frames again. */
+	/* Without memory there is no answer, so the daemon sends the frames again. */
 	if (!a)
 		return NULL;
 	a->channel = ch;
@@ -144,7 +144,7 @@ void hr_ingest_answers(struct hr_ingest *in, void (*take)(void *context, const s
 		a->view.self = a->channel->self;
 		if (gone || !a->channel->detached)
 			take(context, &a->view);
-		if (gone) { /* `a` is part of the channel's memory */
+		if (gone) { /* `a` is a member of the channel */
 			channel_free(a->channel);
 			continue;
 		}
@@ -157,7 +157,7 @@ void hr_ingest_answers(struct hr_ingest *in, void (*take)(void *context, const s
 
 static void item_free(struct hr__item *item)
 {
-	if (item->kind == HR__ITEM_CLOSE) /* channel_free() frees it with the channel */
+	if (item->kind == HR__ITEM_CLOSE) /* the item is a member of the channel */
 		return;
 	free(item->frame);
 	free(item);
@@ -207,7 +207,7 @@ static void work_on(struct hr__worker *w, struct hr__item *item)
 	}
 }
 
-/* Queues GONE, which must be the last answer of the channel. */
+/* Queues GONE, after all other answers of the channel. */
 static void put_gone(struct hr__worker *w, struct hr_channel *ch)
 {
 	ch->gone = (struct hr__answer){.channel = ch, .view.kind = HR_ANSWER_GONE};
@@ -236,7 +236,7 @@ static void round_of(struct hr__worker *w, struct hr__item *items)
 	hr__answers_flush(w);
 }
 
-/* Waits until items arrive or a tick is due. NULL: no items. *ret_stop: the thread must end. */
+/* Waits for items or the next tick, and returns the items. *ret_stop: the thread must end. */
 static struct hr__item *take_items(struct hr__worker *w, bool *ret_stop)
 {
 	struct hr__item *items;
@@ -278,7 +278,8 @@ static void *store_thread(void *self)
 			hr__tick(w);
 			w->ticked_ms = hr__now_ms();
 		}
-		if (due || w->n_streams == 0) /* a thread without streams has no ticks */
+		/* because a thread without streams does not wait for ticks */
+		if (due || w->n_streams == 0)
 			hr__stats_log(w);
 	}
 	hr__seal_all(w);
@@ -452,7 +453,7 @@ static void drop_answer(void *context, const struct hr_answer *a)
 	(void)a;
 }
 
-/* Frees items that were queued after the thread had ended, and the channels of CLOSE items. */
+/* Frees items that were queued after the thread had ended. */
 static void worker_done(struct hr__worker *w)
 {
 	struct hr__item *next;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * ingest_commit.c - syncs changed streams, and closes streams whose daemon has disconnected
+ * ingest_commit.c - syncs changed streams, and closes streams without a connected daemon
  *
  * A frame is acknowledged only after a successful fsync. A failed fsync is never repeated: the
  * kernel has dropped the unwritten pages, so the next fsync would succeed without them. Instead,
@@ -79,7 +79,7 @@ static void ingest_commit_failed(struct hr__worker *w, struct hr__ingest_stream 
 	if (!ch)
 		return;
 	ch->nacked = true;
-	/* send no further Nack for frames that are already on the way */
+	/* one Nack is enough for the frames that the daemon has sent already */
 	ch->last_seq = sent;
 	hr__nack(w, ch,
 		 &(struct hr__nack){.reason = "full",
@@ -126,7 +126,6 @@ void hr__commit(struct hr__worker *w)
 	for (; s; s = next) {
 		if (each)
 			s->error = sync_one(s);
-		/* If the folder of the stream was removed, the data is lost. */
 		if (s->error == 0 && hr_writer_removed(s->writer))
 			s->error = -ESTALE;
 		next = s->next_changed;
@@ -145,7 +144,7 @@ static void tick_stream(struct hr__worker *w, struct hr__ingest_stream *s, uint6
 
 	if (s->state_late && now_ms - s->state_ms >= c->state_ms)
 		(void)hr__state_write(s, false);
-	/* An ended stream is closed after a sixtieth of idle_ms. */
+	/* A stream that has ended is closed earlier. */
 	if (!s->owner && now_ms - s->idle_since_ms >= (s->ended ? c->idle_ms / 60 : c->idle_ms))
 		hr__stream_drop(w, s, true);
 }

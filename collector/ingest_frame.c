@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Checks a stream's frame, which is untrusted, and appends it. */
+/* Checks a frame, which is untrusted, and appends it to its stream. */
 #include "collector/ingest_internal.h"
 
 #include <errno.h>
@@ -29,9 +29,7 @@ void hr__channel_end(struct hr__worker *w, struct hr_channel *ch, const char *re
 		hr__stream_leave(ch->stream);
 }
 
-/* ---- unpacking ---- */
-
-/* Allocates memory up to a limit, because a frame of 64 KiB can unpack to gigabytes. */
+/* Allocates memory for a message, up to a limit: a frame of 64 KiB can unpack to gigabytes. */
 static void *get(void *self, size_t bytes)
 {
 	struct hr__worker *w = self;
@@ -45,7 +43,7 @@ static void *get(void *self, size_t bytes)
 static void ingest_frame_give(void *self, void *memory)
 {
 	(void)self;
-	(void)memory; /* unpack_done() frees all at once */
+	(void)memory; /* unpack_done() frees all memory at once */
 }
 
 static Headrace__Frame *unpack(struct hr__worker *w, const uint8_t *frame, size_t bytes)
@@ -63,9 +61,7 @@ static void unpack_done(struct hr__worker *w)
 	hr_arena_free(&w->unpacked);
 }
 
-/* ---- checks ---- */
-
-/* True: this StreamStart of the daemon equals the StreamStart in the store. */
+/* Returns whether a StreamStart of the daemon equals the one in the store. */
 static bool same_start(const struct hr__ingest_stream *s, const Headrace__Frame *msg)
 {
 	const Headrace__StreamStart *a = msg->stream_start;
@@ -77,7 +73,7 @@ static bool same_start(const struct hr__ingest_stream *s, const Headrace__Frame 
 	       strcmp(a->boot_id, s->boot_id) == 0;
 }
 
-/* True: the batch is within the limits that decoders enforce and that keep the index small. */
+/* Returns whether the batch of events has at most the sizes that decoders accept. */
 static bool sound_batch(const Headrace__EventBatch *b)
 {
 	return b->count <= HR_BATCH_EVENTS && b->n_task_proc <= b->count &&
@@ -103,7 +99,7 @@ static const char *wrong(const struct hr__ingest_stream *s, const Headrace__Fram
 	}
 }
 
-/* Returns whether this peer owns the job. The first JobEvent sets the owner of the stream. */
+/* Returns whether the user of the peer owns the job. The first JobEvent sets the owner. */
 static bool owns_job(struct hr__worker *w, struct hr_channel *ch, const Headrace__JobEvent *job)
 {
 	struct hr_stream_state *state = &ch->stream->state;
@@ -124,9 +120,7 @@ static bool owns_job(struct hr__worker *w, struct hr_channel *ch, const Headrace
 	return true;
 }
 
-/* ---- appending ---- */
-
-/* Sends one Nack per gap, and another one if the daemon resumes at a wrong number. */
+/* Sends a Nack for the first frame after a gap, and if the daemon then sends an earlier number. */
 static void gap(struct hr__worker *w, struct hr_channel *ch, uint64_t seq)
 {
 	uint64_t mark = hr_writer_mark(ch->stream->writer);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * ingest_internal.h - shared by ingest.c (queues, threads) and the files that run in store threads:
+ * ingest_internal.h - shared by ingest.c (queues, threads) and the code of store threads:
  * ingest_open.c, ingest_limit.c, ingest_frame.c, ingest_commit.c, ingest_stats.c
  */
 #ifndef HEADRACE_COLLECTOR_INGEST_INTERNAL_H
@@ -32,7 +32,7 @@ struct hr__answer {
 	char *text;
 };
 
-/* Once the Open is queued, a store thread owns the channel, except `detached` and `self`. */
+/* When its Open is queued, the channel belongs to a store thread, except `detached` and `self`. */
 struct hr_channel {
 	struct hr_ingest *ingest;
 	struct hr__worker *worker;
@@ -40,37 +40,39 @@ struct hr_channel {
 	bool detached; /* the loop has called hr_ingest_close */
 	struct hr_ingest_right right;
 	Headrace__Open *open;
-	struct hr__ingest_stream *stream; /* NULL: the channel is opening, or has ended */
-	uint64_t order;			  /* number of the Open: a later Open has a higher one */
+	/* NULL: the stream is not open yet, or the channel has ended */
+	struct hr__ingest_stream *stream;
+	/* counts Opens: of two channels, the one with the higher number is newer */
+	uint64_t order;
 	struct hr_channel *next_waiting;
-	/* in the list worker->waiting, whose channels the worker tries to open again */
+	/* is in the list worker->waiting, to be opened later */
 	bool waiting;
 	bool full_sent;	   /* the peer has received a Nack with reason `full` */
-	bool nacked;	   /* frames after mark + 1 are ignored */
+	bool nacked;	   /* after a Nack: only the frame mark + 1 is accepted */
 	uint64_t last_seq; /* number of the last received frame */
-	size_t released;   /* bytes since the last RELEASED */
+	size_t released;   /* bytes of freed frames since the last RELEASED */
 	bool in_released;
 	struct hr_channel *next_released;
-	/* allocated in advance, because a close must not fail */
+	/* members, because a close must not fail if memory is short */
 	struct hr__item close;
 	struct hr__answer gone;
 };
 
 struct hr__ingest_stream {
-	struct hr__ingest_stream *next; /* next stream in the bucket */
+	struct hr__ingest_stream *next;
 	char *cluster, *job, *node, *boot_id;
-	struct hr_stream_id id; /* refers to the texts above */
+	struct hr_stream_id id; /* its texts are the members above */
 	struct hr_writer *writer;
-	struct hr_channel *owner; /* NULL: no daemon has it open */
+	struct hr_channel *owner; /* NULL: no daemon has opened the stream */
 	struct hr_stream_state state;
 	uint64_t durable; /* number of the last frame that is on disk */
-	bool changed;	  /* the stream is in the list worker->changed */
-	bool begins;	  /* the store had no frame of this stream before */
-	bool opening;	  /* `owner` waits for OPENED */
-	int error;	  /* error of this stream in the current commit */
+	bool changed;	  /* is in the list worker->changed */
+	bool begins;	  /* the stream is new in the store */
+	bool opening;	  /* OPENED must be sent to `owner` */
+	int error;	  /* error of the current commit */
 	bool ack_due;
-	bool ended;	 /* its last frame is a StreamEnd */
-	bool state_late; /* `state` has changed since its file was written */
+	bool ended;	 /* the last frame is a StreamEnd */
+	bool state_late; /* the file `state` is older than the member `state` */
 	uint64_t state_ms;
 	uint64_t idle_since_ms; /* when the owner disconnected */
 	struct hr__ingest_stream *next_changed;
@@ -89,10 +91,10 @@ struct hr__worker {
 	pthread_cond_t there; /* signaled for new items and for `stop` */
 	struct hr__item *first, **last;
 	bool stop;
-	struct hr_ingest_stats published; /* values of the last round */
-	/* time at which the first silent stream became silent; 0: no stream is silent */
+	struct hr_ingest_stats published; /* values that other threads may read */
+	/* when the first of the silent streams lost its daemon; 0: no stream is silent */
 	uint64_t published_silent_ms;
-	/* Used only by the store thread: */
+	/* Only the store thread uses the following members. */
 	struct hr__ingest_stream *buckets[HR__BUCKETS];
 	size_t n_streams, max_streams;
 	struct hr__ingest_stream *changed;
@@ -101,16 +103,16 @@ struct hr__worker {
 	uint64_t opens;
 	struct hr_channel *released;
 	struct hr__answer *answers, **answers_last;
-	struct hr_arena unpacked; /* memory of one unpacked frame */
+	struct hr_arena unpacked; /* memory of the unpacked frame */
 	size_t unpacked_bytes;
 	uint64_t ticked_ms;
-	/* counters; other values are computed at publication */
+	/* current counters; hr__stats_log() publishes them */
 	struct hr_ingest_stats stats;
-	struct hr__silent *silent; /* silent streams whose writers are closed */
+	struct hr__silent *silent; /* silent streams that are closed */
 	size_t n_silent, silent_room;
 };
 
-/* How many streams a user has begun in 24 hours. */
+/* How many new streams a user has begun in the 24 hours after since_ms. */
 struct hr__begun {
 	uint32_t uid;
 	uint64_t n;
@@ -120,19 +122,18 @@ struct hr__begun {
 struct hr_ingest {
 	struct hr_ingest_config config;
 	char *store;
-	int store_fd;	      /* for syncfs, which reports errors since the descriptor was opened */
+	int store_fd;	      /* opened early, because syncfs reports only errors after the open */
 	pthread_mutex_t lock; /* protects the answers and `running` */
 	struct hr__answer *answers, **answers_last;
 	unsigned running;
 	pthread_mutex_t begun_lock;
-	struct hr__begun *begun; /* an entry for each user that has begun a stream */
+	struct hr__begun *begun; /* one entry per user */
 	size_t n_begun, begun_room;
 	struct hr__worker workers[];
 };
 
-uint64_t hr__now_ms(void); /* CLOCK_MONOTONIC */
+uint64_t hr__now_ms(void);
 
-/* Returns a hash of the names of a stream. */
 uint64_t hr__stream_hash(const char *job, const char *node, uint64_t instance);
 
 /* ---- ingest.c: answers ---- */
@@ -158,16 +159,13 @@ void hr__has_begun(struct hr_ingest *in, uint32_t uid);
 /* ---- ingest_open.c ---- */
 void hr__channel_open(struct hr__worker *w, struct hr_channel *ch);
 void hr__channel_close(struct hr__worker *w, struct hr_channel *ch);
-/*
- * Call it if the stream cannot be opened now (no space, no descriptors, or another writer). A later
- * tick tries again to open it.
- */
+/* Call it if the stream cannot be opened now. Sends a Nack; later ticks try again. */
 void hr__wait_for_room(struct hr__worker *w, struct hr_channel *ch, int error);
 void hr__waiting_retry(struct hr__worker *w);
 
 void hr__stream_leave(struct hr__ingest_stream *s);
 
-/* Frees a stream. `seal`: closes its writer and seals the segment; else abandons the writer. */
+/* Frees a stream. `seal`: first closes its writer, which seals the segment. */
 void hr__stream_drop(struct hr__worker *w, struct hr__ingest_stream *s, bool seal);
 
 /* ---- ingest_frame.c ---- */
@@ -182,20 +180,20 @@ __attribute__((format(printf, 5, 6))) void hr__channel_end(struct hr__worker *w,
 /* ---- ingest_commit.c ---- */
 void hr__stream_changed(struct hr__worker *w, struct hr__ingest_stream *s);
 void hr__commit(struct hr__worker *w);
-void hr__tick(struct hr__worker *w); /* about once a second */
+void hr__tick(struct hr__worker *w); /* call it about once a second */
 void hr__seal_all(struct hr__worker *w);
 
 /* ---- ingest_stats.c ---- */
 void hr__stats_commit(struct hr__worker *w, uint64_t ns);
 /*
- * _silent counts a stream that loses its writer and has neither an end nor a daemon. Call _back
- * when a daemon has opened the stream again.
+ * Call _silent before the writer of a stream is closed: without an end and a daemon, the stream
+ * counts as silent. Call _back when a daemon opens the stream.
  */
 void hr__stats_silent(struct hr__worker *w, const struct hr__ingest_stream *s);
 void hr__stats_back(struct hr__worker *w, const struct hr__ingest_stream *s);
 void hr__stats_log(struct hr__worker *w);
 
-/* Writes the file `state` of the stream. Returns -errno, for example if the disk is full. */
+/* Writes the file `state` of the stream. Returns 0 or -errno. */
 int hr__state_write(struct hr__ingest_stream *s, bool sync);
 
 #endif

@@ -2,8 +2,8 @@
 /*
  * ingest_limit.c - how many streams a user may begin
  *
- * A stream has a folder and three files until retention removes them, so one user could use up the
- * store's inodes. Users and new streams are few, so a linear search is fast enough.
+ * The folder and the three files of a stream exist until retention removes them, so one user could
+ * use up the inodes of the store.
  */
 #include "collector/ingest_internal.h"
 
@@ -39,7 +39,7 @@ void hr__has_begun(struct hr_ingest *in, uint32_t uid)
 
 	pthread_mutex_lock(&in->begun_lock);
 	b = ingest_limit_find(in, uid);
-	/* If memory is short, the stream is accepted, but not counted. */
+	/* If memory is short, the new stream does not count. */
 	if (!b && hr_array_reserve(in->begun, in->n_begun, in->begun_room)) {
 		b = &in->begun[in->n_begun++];
 		*b = (struct hr__begun){.uid = uid, .since_ms = hr__now_ms()};

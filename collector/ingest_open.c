@@ -17,11 +17,9 @@
 #include "store/layout.h"
 #include "common/fnv.h"
 
-#define USER_DIVIDE 4u	   /* one user may open max_streams divided by this */
-#define RETRIES_MAX 512u   /* waiting channels that a tick tries to open */
-#define LIMIT_MS    60000u /* Nack.retry_ms for a user with too many new streams */
-
-/* ---- the table ---- */
+#define USER_DIVIDE 4u	   /* one user may open 1/USER_DIVIDE of max_streams */
+#define RETRIES_MAX 512u   /* number of waiting channels that one tick tries to open */
+#define LIMIT_MS    60000u /* value of Nack.retry_ms for a user with too many new streams */
 
 static unsigned bucket_of(const char *job, const char *node, uint64_t instance, uint32_t attempt)
 {
@@ -96,7 +94,7 @@ void hr__stream_drop(struct hr__worker *w, struct hr__ingest_stream *s, bool sea
 	if (s->owner)
 		s->owner->stream = NULL;
 	if (seal)
-		/* A failure does no harm, because readers scan a segment without footer. */
+		/* Ignores failures: readers scan a segment without a footer. */
 		(void)hr_writer_close(s->writer);
 	else
 		hr_writer_abandon(s->writer);
@@ -113,11 +111,9 @@ void hr__stream_leave(struct hr__ingest_stream *s)
 	(void)hr__state_write(s, false);
 }
 
-/* ---- the owner ---- */
-
 static bool same_secret(const struct hr_stream_state *state, const Headrace__Open *o)
 {
-	/* The loop compares all bytes, because its duration must not reveal which byte differs. */
+	/* Compares all bytes, so that the duration does not depend on the difference. */
 	uint8_t difference = 0;
 
 	for (size_t i = 0; i < HR_STREAM_SECRET_BYTES; i++)
@@ -145,11 +141,11 @@ static bool denied(struct hr__worker *w, struct hr_channel *ch, const struct hr_
 
 struct owners {
 	uint32_t uid;
-	bool node_same, node_other; /* a node states this user, or another one, as the owner */
-	bool user_other;	    /* another user streams a job with this id */
+	bool node_same, node_other; /* a node has named this user as the owner, or another user */
+	bool user_other;	    /* another user streams the job */
 };
 
-/* Adds the owner of a stream. Returns 1 when the result is known. */
+/* Adds the owner of one stream. Returns 1 if the other streams cannot change the result. */
 static int add_owner(void *context, const char *name, int stream_fd)
 {
 	struct owners *o = context;
@@ -165,9 +161,9 @@ static int add_owner(void *context, const char *name, int stream_fd)
 }
 
 /*
- * Returns whether a user other than `uid` owns the job. An owner that a node has named takes
- * precedence, because the scheduler of the node assigned the id. Otherwise, the first user that
- * streamed the id owns the job.
+ * Returns whether a user other than `uid` owns the job. If a node has named an owner, this user
+ * owns the job, because the scheduler assigned its id. Otherwise, the users that stream the job own
+ * it.
  */
 static bool job_of_another(int job_fd, uint32_t uid)
 {
@@ -177,9 +173,7 @@ static bool job_of_another(int job_fd, uint32_t uid)
 	       (o.node_other || o.user_other);
 }
 
-/* ---- existing streams ---- */
-
-/* Opens the folders of a job and its stream. On -ENOENT (a new stream), *ret_job may be open. */
+/* Opens the folders of the job and of the stream. -ENOENT: the stream is new. */
 static int open_folders(const struct hr__worker *w, const struct hr_stream_id *id, int *ret_job,
 			int *ret_stream)
 {
@@ -208,7 +202,7 @@ static void too_many_begun(struct hr__worker *w, struct hr_channel *ch)
 		 ch->right.uid, (unsigned long long)w->ingest->config.max_new, ch->open->job);
 }
 
-/* Returns 0 if this peer may begin or continue the stream, or -ECANCELED after a Nack. */
+/* Returns 0 if the peer may begin or continue the stream, or -ECANCELED after a Nack. */
 static int check_stream(struct hr__worker *w, struct hr_channel *ch, struct hr__ingest_stream *s)
 {
 	int job = -1, stream = -1, r = open_folders(w, &s->id, &job, &stream);
@@ -245,10 +239,7 @@ static int open_writer(struct hr__worker *w, struct hr_channel *ch, struct hr__i
 		return r;
 	hr_writer_limit_index(s->writer, w->ingest->config.index_bytes);
 	if (!s->state.has_secret && hr_writer_mark(s->writer) > 1) {
-		/*
-		 * If `headrace run` wrote the stream, it has no `state`, and no peer can prove that
-		 * it owns the stream.
-		 */
+		/* `headrace run` wrote the stream, so there is no `state` with a secret. */
 		hr__channel_end(w, ch, "denied", true,
 				"the stream of job %s on %s was not written by a collector", s->job,
 				s->node);
@@ -256,8 +247,8 @@ static int open_writer(struct hr__worker *w, struct hr_channel *ch, struct hr__i
 	}
 	s->state.has_secret = true;
 	memcpy(s->state.secret, ch->open->secret.data, HR_STREAM_SECRET_BYTES);
-	s->state.retired = false; /* the new segment contains the mark */
-	s->state.closed_ns = 0;	  /* the node is back, so the stream was closed too early */
+	s->state.retired = false; /* the new segment contains the number of the last frame */
+	s->state.closed_ns = 0;	  /* an operator closed the stream too early */
 	if (s->begins)
 		s->state.by_node = ch->right.node;
 	if (ch->right.own_jobs) {
@@ -268,8 +259,8 @@ static int open_writer(struct hr__worker *w, struct hr_channel *ch, struct hr__i
 }
 
 /*
- * Counts the open streams of user `of`, or all open streams if `of` is NULL. Sets *ret_idle to the
- * stream that lost its owner first, or to NULL.
+ * Counts the open streams of the user `of` (NULL: of all users). *ret_idle: of those without an
+ * owner, the one that lost it first; or NULL.
  */
 static size_t count_streams(struct hr__worker *w, const struct hr_ingest_right *of,
 			    struct hr__ingest_stream **ret_idle)
@@ -290,10 +281,7 @@ static size_t count_streams(struct hr__worker *w, const struct hr_ingest_right *
 	return n;
 }
 
-/*
- * Makes room for a stream: at the limit, closes the stream that lost its owner first. One user may
- * have a quarter of all streams.
- */
+/* At the limit, closes the stream that has no owner for the longest time. -EMFILE: all have one. */
 static int room_for_one(struct hr__worker *w, const struct hr_ingest_right *right)
 {
 	const struct hr_ingest_right *of = right->own_jobs ? right : NULL;
@@ -332,8 +320,6 @@ static int ingest_open_load(struct hr__worker *w, struct hr_channel *ch,
 	return r;
 }
 
-/* ---- opening ---- */
-
 static bool sound(struct hr__worker *w, struct hr_channel *ch, const struct hr__ingest_stream *s)
 {
 	const Headrace__Open *o = ch->open;
@@ -354,16 +340,15 @@ static bool sound(struct hr__worker *w, struct hr_channel *ch, const struct hr__
 }
 
 /*
- * Checks that the frames of the daemon continue those of the store. The store may lack frames that
- * the daemon has dropped because another collector acknowledged them. Returns 0, or -ECANCELED
- * after a Nack.
+ * Checks that the frames of the daemon continue those of the store, without a gap. A gap is allowed
+ * if another collector has acknowledged the frames. Returns 0, or -ECANCELED after a Nack.
  */
 static int ingest_open_join(struct hr__worker *w, struct hr_channel *ch,
 			    struct hr__ingest_stream *s)
 {
 	const Headrace__Open *o = ch->open;
 	uint64_t mark = hr_writer_mark(s->writer);
-	/* compares without `mark + 1`, which may overflow */
+	/* avoids `mark + 1`, which could overflow */
 	bool ahead = o->first_seq > 0 && o->first_seq - 1 > mark;
 	uint32_t crc;
 
@@ -408,7 +393,7 @@ static void in_use(struct hr__worker *w, struct hr_channel *ch, const struct hr_
 			s->node);
 }
 
-/* Gives the stream to the newer connection, which also has the secret: the older may be dead. */
+/* Gives the stream to the newer channel, because the daemon of the older one may be dead. */
 static void ingest_open_take_over(struct hr__worker *w, struct hr_channel *ch,
 				  struct hr__ingest_stream *s)
 {
@@ -436,7 +421,7 @@ void hr__channel_open(struct hr__worker *w, struct hr_channel *ch)
 		ch->order = ++w->opens;
 	if (!sound(w, ch, s))
 		return;
-	/* If `ch` has waited for room, its Open may be older than that of the owner. */
+	/* A channel that waited can be older than the current owner of the stream. */
 	if (s && s->owner && s->owner->order > ch->order) {
 		in_use(w, ch, s);
 		return;
@@ -473,7 +458,7 @@ static void stop_waiting(struct hr__worker *w, struct hr_channel *ch)
 	ch->waiting = false;
 }
 
-/* Tries again to open waiting channels, but only some per tick, because each try reads the disk. */
+/* Tries again to open waiting channels: some per tick, because each try reads the disk. */
 void hr__waiting_retry(struct hr__worker *w)
 {
 	struct hr_channel *ch = w->waiting, *next, **end;

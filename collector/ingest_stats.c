@@ -2,8 +2,8 @@
 /*
  * ingest_stats.c - counters of ingest, which store threads publish twice a second
  *
- * A silent stream whose writer was closed counts for a day. Each store thread counts at most
- * SILENT_MOST such streams. After a restart, the collector counts from 0.
+ * A silent stream has neither a daemon nor an end. After its writer is closed, it counts for a day.
+ * Each store thread counts at most SILENT_MOST such streams. A restart resets all counters.
  */
 #include "collector/ingest_internal.h"
 

@@ -14,7 +14,7 @@
 
 #define BACKLOG	   4096
 #define TEXT_BYTES (HR_ADDRESS_HOST_BYTES + 32)
-#define SOCKETS	   64u /* a name may have several addresses */
+#define SOCKETS	   64u /* limit of sockets; a name may have several addresses */
 
 struct listener {
 	union {
@@ -26,12 +26,12 @@ struct listener {
 	struct hr_listeners *all;
 	bool tcp;
 	char text[TEXT_BYTES];
-	char *path; /* path of a local socket, which is removed at the end */
+	char *path; /* path of the local socket, to be removed at the end; else NULL */
 };
 
 struct hr_listeners {
 	struct hr_tls *tls;
-	bool plain; /* also accept plain TCP connections; who.h decides about each */
+	bool plain; /* also accept plain TCP; who.h decides which peers */
 	struct hr_peers *peers;
 	size_t n, closing;
 	struct listener list[SOCKETS];
@@ -48,7 +48,7 @@ static void listen_on_connection(uv_stream_t *stream, int status)
 		hr_peers_accept(l->all->peers, stream, l->tcp ? l->all->tls : NULL, l->all->plain);
 }
 
-/* Sets the text, with the actual port if the configured one is 0. */
+/* Sets the address as text, with the actual port if the configured one is 0. */
 static void name_tcp(struct listener *l, const struct hr_address *a)
 {
 	struct hr_address real = *a;
@@ -91,7 +91,7 @@ static int open_local(uv_loop_t *loop, struct listener *l, const struct hr_addre
 	if (r < 0)
 		return r;
 	l->path = strdup(a->host);
-	/* Any local user may connect, because the kernel identifies the user. */
+	/* Any local user may connect: the kernel identifies the user. */
 	if (!l->path || chmod(a->host, 0666) < 0)
 		return l->path ? -errno : -ENOMEM;
 	hr_address_text(a, l->text, sizeof(l->text));

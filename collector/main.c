@@ -24,7 +24,7 @@ struct options {
 	struct hr_collector_config config;
 	bool check;
 	bool remove;
-	const char *job; /* the job of close-job or remove-job; NULL: run the server */
+	const char *job; /* the job of close-job or remove-job; NULL: run the collector */
 	const char *node;
 };
 
@@ -68,7 +68,7 @@ static int main_run(int argc, char **argv, struct options o)
 	return status;
 }
 
-/* Removes `--node NODE` from the arguments. Returns NULL if it is absent. */
+/* Removes `--node NODE` from the arguments. Returns NODE or, if it is absent, NULL. */
 static const char *take_node(int *argc, char **argv)
 {
 	for (int i = 0; i + 1 < *argc; i++) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* manual.h - --help and the man page headrace-collector(8), from the table of keys */
+/* manual.h - makes --help and the man page headrace-collector(8) from the table of keys */
 #ifndef HEADRACE_COLLECTOR_MANUAL_H
 #define HEADRACE_COLLECTOR_MANUAL_H
 

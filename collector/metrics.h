@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* metrics.h - the metrics of a collector for Prometheus: docs/metrics.md */
+/* metrics.h - the metrics of a collector for Prometheus (docs/metrics.md) */
 #ifndef HEADRACE_COLLECTOR_METRICS_H
 #define HEADRACE_COLLECTOR_METRICS_H
 
@@ -13,7 +13,7 @@ struct hr_collector_parts {
 	struct hr_ingest *ingest;
 	const struct hr_peers *peers;
 	const struct hr_queries *queries;
-	struct hr_retention *retention; /* NULL: there is no retention */
+	struct hr_retention *retention; /* NULL: retention is off */
 };
 
 void hr_collector_metrics_write(const struct hr_collector_parts *parts, FILE *out);

@@ -12,7 +12,8 @@ bool hr_node_clock_add(struct hr_node_clock_samples *c, uint64_t sent_ns, uint64
 	struct hr_node_clock s = {.known = true};
 	bool contradicts, old;
 
-	if (came_ns < sent_ns) /* our clock was set back in between, so the sample is useless */
+	/* the clock of the collector was set back, so the sample is useless */
+	if (came_ns < sent_ns)
 		return false;
 	s.error_ns = (came_ns - sent_ns) / 2 + 1;
 	s.offset_ns = (int64_t)(real_ns - (sent_ns + (came_ns - sent_ns) / 2));

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Identifies a peer, in a thread of libuv, because munged and the user database may be slow. */
+/* Identifies a peer in a thread of libuv, because munged and the user database may be slow. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -48,13 +48,10 @@ static void welcome(struct hr__peer *p, uint32_t version)
 	ack.munge = c->rules.munge;
 	hr_conn_limit(p->conn, c->max_frame_bytes);
 	hr__peer_send(p, HEADRACE__WIRE__BODY_HELLO_ACK, &ack);
-	hr__peer_ping(p); /* gives a first estimate of the node's clock */
+	hr__peer_ping(p); /* the Pong gives a first estimate of the clock of the node */
 }
 
-/*
- * True: the user or node has more connections than its share. Root and anonymous peers have no
- * limit.
- */
+/* Returns whether the user or node has too many connections. Root and anonymous have no limit. */
 static bool has_share(const struct hr__peer *p)
 {
 	size_t most = HR__SHARE(p->peers->config.max_connections), n = 0;
@@ -75,7 +72,7 @@ static void decided(uv_work_t *work, int status)
 	if (!p->conn) {
 		hr__peer_free(p);
 	} else if (p->state == HR__PEER_LEAVING) {
-		; /* disconnected in between */
+		; /* the peer was disconnected meanwhile */
 	} else if (status == 0 && q->result == 0) {
 		p->who = q->who;
 		p->state = HR__PEER_KNOWN;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The channels of a connection: passes frames to ingest, and sends back its answers. */
+/* The channels of a connection: passes frames to ingest, and answers of ingest to the peer. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,12 +10,10 @@
 #include "common/now.h"
 
 #define CHANNELS_MAX 4096u
-/* if more channels are opening or closing, reading from the peer pauses */
+/* limit of channels that are opening or closing; above it, reading pauses */
 #define BUSY_MAX   256u
-#define OPEN_BYTES 4096u   /* size limit of an Open, because its names become file names */
-#define NODE_JOB   "_node" /* job name of messages about a node */
-
-/* ---- memory ---- */
+#define OPEN_BYTES 4096u   /* size limit of an Open message, whose names become file names */
+#define NODE_JOB   "_node" /* name of the job whose streams describe nodes */
 
 static size_t senders(const struct hr_peers *peers)
 {
@@ -26,7 +24,6 @@ static size_t senders(const struct hr_peers *peers)
 	return n > 0 ? n : 1;
 }
 
-/* Returns whether to stop reading from the peer. */
 static bool takes_too_much(const struct hr__peer *p)
 {
 	const struct hr_peers_config *c = &p->peers->config;
@@ -73,8 +70,6 @@ static void peer_streams_release(struct hr__chan *chan, size_t bytes)
 	chan->peers->in_flight -= bytes;
 }
 
-/* ---- channels ---- */
-
 static void peer_streams_put(struct hr__chan *chan, struct hr__chan **list)
 {
 	chan->next = *list;
@@ -91,7 +86,7 @@ static void take_out(struct hr__chan *chan)
 		chan->next->at = chan->at;
 }
 
-/* Returns the link to the channel with this number, or the link at which it is to be inserted. */
+/* Returns the pointer to the channel with this number, or where to insert this channel. */
 static struct hr__chan **place_of(struct hr__peer *p, uint32_t number)
 {
 	struct hr__chan **at = &p->by_number[number % HR__CHAN_BUCKETS];
@@ -112,7 +107,7 @@ static void opened(struct hr__chan *chan)
 	chan->opening = false;
 }
 
-/* Closes a channel and frees its number. Later, ingest answers GONE. */
+/* Closes a channel, so that the peer can use its number again. Ingest answers GONE later. */
 static void drop(struct hr__chan *chan)
 {
 	struct hr__peer *p = chan->peer;
@@ -162,7 +157,7 @@ void hr__peer_close_chans(struct hr__peer *p)
 
 void hr__peer_use(struct hr__peer *p, uint32_t number)
 {
-	/* NULL: the Nack that closes the channel is still on the way to the peer */
+	/* NULL if a Nack has closed the channel, and the peer has not read it yet */
 	p->current = peer_streams_find(p, number);
 }
 
@@ -176,7 +171,7 @@ static void nack(struct hr__peer *p, uint32_t number, const char *reason, const 
 	hr__peer_send(p, HEADRACE__WIRE__BODY_NACK, &msg);
 }
 
-/* Returns why the peer may not open this stream. NULL: the peer may open it. */
+/* Returns why the peer may not open this stream; NULL: it may. */
 static const char *refusal(const struct hr__peer *p, const Headrace__Open *o)
 {
 	const struct hr_who *w = &p->who;
@@ -231,7 +226,7 @@ void hr__peer_open(struct hr__peer *p, const Headrace__Open *o)
 	*place_of(p, o->channel) = chan;
 	p->n_chans++;
 	p->n_busy++;
-	/* send the clock now, because a short job may end before the next Pong */
+	/* passes the clock now, because a short job may end before the next Pong */
 	if (p->clock.best.known)
 		(void)hr_ingest_clock(chan->channel, &p->clock.best);
 	if (takes_too_much(p))
@@ -243,7 +238,7 @@ int hr__peer_data(struct hr__peer *p, uint8_t *frame, size_t bytes)
 	struct hr__chan *chan = p->current;
 	int r;
 
-	if (!chan) { /* closed by a Nack that the peer had not read when it sent the frame */
+	if (!chan) { /* a Nack has closed the channel, but the peer had not read it */
 		free(frame);
 		return 0;
 	}
@@ -258,14 +253,12 @@ int hr__peer_data(struct hr__peer *p, uint8_t *frame, size_t bytes)
 	return 0;
 }
 
-/* ---- acknowledgements and heartbeats ---- */
-
 static void take_nack(struct hr__chan *chan, const struct hr_answer *a)
 {
 	Headrace__Nack msg = HEADRACE__NACK__INIT;
 	struct hr__peer *p = chan->peer;
 
-	opened(chan); /* a channel that waits for room does not count as busy */
+	opened(chan);
 	if (a->alarm)
 		hr__peer_complain(p, a->reason, "%s: %s", a->reason, a->text);
 	msg.channel = chan->number;

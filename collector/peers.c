@@ -12,12 +12,13 @@
 #include "net/wire.h"
 
 #define HELLO_MS     10000u
-#define FRAME_MS     300000u /* time limit for one frame of any size */
+#define FRAME_MS     300000u /* time limit for a frame */
 #define SILENT_PINGS 3u
-/* after this many Pings, a client that has read its answer and has no query is disconnected */
-#define IDLE_PINGS   12u
-#define UNREAD_MS    3600000u	/* time limit for reading an answer */
-#define UNREAD_BYTES (4u << 20) /* limit of unread answers; a query's child pauses earlier */
+/* a client of queries without a query is disconnected after so many Pings */
+#define IDLE_PINGS 12u
+#define UNREAD_MS  3600000u /* time limit for reading an answer */
+/* limit of unread answers, far above the one at which a query pauses */
+#define UNREAD_BYTES (4u << 20)
 
 /* ---- sending ---- */
 
@@ -26,11 +27,8 @@ void hr__peer_send(struct hr__peer *p, int body_case, void *body)
 	Headrace__Wire msg = HEADRACE__WIRE__INIT;
 
 	msg.body_case = (Headrace__Wire__BodyCase)body_case;
-	msg.hello = body; /* the bodies are pointers in one union */
-	/*
-	 * Ignores errors: either the connection is closing, or memory is short and the peer notices
-	 * that a message is missing.
-	 */
+	msg.hello = body; /* all bodies are pointers in the same union */
+	/* Ignores errors: the connection is closing, or memory is short, which the peer notices. */
 	(void)hr_conn_send_now(p->conn, &msg);
 }
 
@@ -122,7 +120,7 @@ static void take_known(struct hr__peer *p, const Headrace__Wire *msg)
 	case HEADRACE__WIRE__BODY_QUERY_ORDER:
 		hr__peer_refuse(p, "malformed", "unexpected message");
 		break;
-	default: /* a message of a newer version */
+	default: /* ignores messages of newer versions */
 		break;
 	}
 }
@@ -150,7 +148,7 @@ static void peers_on_ready(void *self)
 	colon = strrchr(p->host, ':');
 	if (colon)
 		*colon = '\0';
-	if (p->about.loopback) /* all loopback addresses are one host */
+	if (p->about.loopback) /* count all loopback addresses as one host */
 		snprintf(p->host, sizeof(p->host), "this machine");
 }
 
@@ -261,7 +259,7 @@ static void peers_on_closed(void *self, int error, const char *why)
 
 /* ---- limits ---- */
 
-/* Returns the oldest connection without Hello from `host`, or from any host if `host` is NULL. */
+/* Returns the oldest connection without Hello from `host` (NULL: from any host). */
 static struct hr__peer *oldest_stranger(struct hr_peers *peers, const char *host)
 {
 	for (struct hr__peer *p = peers->first; p; p = p->next)
@@ -284,7 +282,7 @@ static void peers_make_room(struct hr_peers *peers, struct hr__peer *newest)
 	size_t max = peers->config.max_connections, share = HR__SHARE(max);
 	struct hr__peer *victim = NULL;
 
-	/* strangers_of() visits all peers, so it is called only if its result may be too high. */
+	/* calls strangers_of() only if necessary, because it visits all peers */
 	if (peers->n_strange > share && strangers_of(peers, newest->host) > share)
 		victim = oldest_stranger(peers, newest->host);
 	else if (peers->n > max)
@@ -319,7 +317,7 @@ void hr_peers_accept(struct hr_peers *peers, uv_stream_t *listener, struct hr_tl
 		free(p);
 		return;
 	}
-	peers_on_ready(p); /* until the handshake has ended, only the address is known */
+	peers_on_ready(p); /* sets the address; the rest is known after the handshake */
 	p->at = peers->last;
 	*peers->last = p;
 	peers->last = &p->next;
@@ -336,9 +334,9 @@ static bool is_being_answered(const struct hr__peer *p)
 }
 
 /*
- * While a pager blocks a client of queries, the client reads nothing and answers Pings late. If the
- * client answers a Ping that was sent after an answer to a query, the client has read the answer.
- * Keepalive detects dead machines.
+ * A client of queries whose output a pager blocks reads nothing, and so answers Pings late. A Pong
+ * for a Ping after an answer shows that the client has read the answer. Keepalive detects dead
+ * machines.
  */
 static void tick_asking(struct hr__peer *p, uint64_t now_ms)
 {
@@ -346,7 +344,7 @@ static void tick_asking(struct hr__peer *p, uint64_t now_ms)
 
 	if (is_being_answered(p)) {
 		p->active_ms = now_ms;
-		p->active_ping = p->ping_id + 1; /* the Ping of this tick */
+		p->active_ping = p->ping_id + 1; /* number of the next Ping */
 	} else if (now_ms - p->active_ms >=
 		   (read ? IDLE_PINGS * p->peers->config.ping_ms : UNREAD_MS)) {
 		hr__peer_refuse(p, "limit", "the connection sent no query for too long");

@@ -6,56 +6,57 @@
 #include "collector/node_clock.h"
 #include "collector/peers.h"
 
-/* Limit of connections: before Hello, of one address; after it, of one user or node. */
+/* Limit of connections of one address before Hello, and of one user or node after it. */
 #define HR__SHARE(max_connections) ((max_connections) / 4 + 1)
 
 #define HR__CHAN_BUCKETS 256u
 
 struct hr__peer;
 
-/* A channel of a connection. It exists until ingest answers GONE. */
+/* A stream that a connection has opened. The struct exists until ingest answers GONE. */
 struct hr__chan {
-	struct hr__chan *next, **at;  /* in the list peer->chans or peers->orphans */
-	struct hr__chan *next_number; /* in peer->by_number; NULL: last of its list, or closed */
+	struct hr__chan *next, **at; /* list peer->chans or peers->orphans */
+	/* list peer->by_number; NULL: the last one, or a closed channel */
+	struct hr__chan *next_number;
 	struct hr_peers *peers;
 	struct hr__peer *peer; /* NULL: the connection has ended */
-	uint32_t number;       /* 0: closed */
+	uint32_t number;       /* 0: the channel is closed */
 	bool opening;
 	struct hr_channel *channel;
-	size_t in_flight; /* bytes that ingest has not released yet */
+	size_t in_flight; /* bytes of frames that ingest has not released yet */
 };
 
 enum hr__peer_state {
-	HR__PEER_STRANGE, /* no Hello so far */
-	HR__PEER_ASKED,	  /* the user database is being queried */
+	HR__PEER_STRANGE, /* no Hello has arrived */
+	HR__PEER_ASKED,	  /* waits for munged and the user database */
 	HR__PEER_KNOWN,
-	/* disconnecting: queued messages are still sent, and received ones are ignored */
+	/* disconnecting: sends queued messages, and ignores received ones */
 	HR__PEER_LEAVING,
 };
 
 struct hr__peer {
-	struct hr__peer *next, **at; /* in the list of all peers, oldest first */
+	struct hr__peer *next, **at; /* all peers, the oldest first */
 	struct hr_peers *peers;
-	struct hr_conn *conn; /* NULL: closed; the struct stays until the peer is identified */
+	struct hr_conn *conn; /* NULL: closed; the struct stays until the identification ends */
 	enum hr__peer_state state;
 	bool asking;
 	struct hr_conn_peer about;
 	char address[64], host[64]; /* the peer's address with and without port */
 	struct hr_who who;
-	char node[256]; /* name of the node in Hello, for messages */
-	bool asks;	/* has sent a Query */
-	/* when a query last ran or was answered, and the Ping of that time */
+	char node[256]; /* name of the node according to Hello, for messages */
+	bool asks;	/* the peer has sent a Query */
+	/* when a query was last running or unread, and the number of the Ping at that time */
 	uint64_t active_ms, active_ping;
 	struct hr__chan *chans, *current;
-	/* the open channels in HR__CHAN_BUCKETS lists; NULL: no channel was opened yet */
+	/* hash table of open channels; NULL: none was opened yet */
 	struct hr__chan **by_number;
 	size_t n_chans; /* number of channels, including closed ones */
-	size_t n_busy;	/* opening or closing */
+	size_t n_busy;	/* number of channels that are opening or closing */
 	size_t in_flight;
-	size_t begun; /* memory for an incomplete frame */
+	size_t begun; /* memory of the incomplete frame */
 	uint64_t begun_ms;
 	bool paused;
-	/* times: connected, last whole frame, reading resumed */
+	/* when the peer connected, sent its last whole frame, and was read again after a pause */
 	uint64_t came_ms, frame_ms, resumed_ms;
 	uint64_t pinged_ms, ping_id, ping_real_ns;
 	bool ping_open; /* the last Ping has no Pong yet */
@@ -69,20 +70,20 @@ struct hr_peers {
 	struct hr_queries *queries;
 	struct hr__peer *first, **last;
 	size_t n, n_strange, n_paused;
-	uint64_t n_refused; /* since the start */
+	uint64_t n_refused; /* refused peers since the start */
 	size_t in_flight;
 	size_t begun;
-	struct hr__chan *orphans; /* channels that outlive their connection */
+	struct hr__chan *orphans; /* channels of closed connections, until GONE */
 	bool stopping;
 };
 
 /* ---- peers.c ---- */
 __attribute__((format(printf, 3, 4))) void hr__peer_refuse(struct hr__peer *p, const char *reason,
 							   const char *format, ...);
-/* Logs at most once a minute per host and `about`, so that no event hides others. */
+/* Logs at most one message per minute, host and `about`, so that it hides no others. */
 __attribute__((format(printf, 3, 4))) void
 hr__peer_complain(const struct hr__peer *p, const char *about, const char *format, ...);
-/* Call it only when the connection is closed and the identification has finished. */
+/* Call it when the connection is closed and no identification is running. */
 void hr__peer_free(struct hr__peer *p);
 void hr__peer_send(struct hr__peer *p, int body_case, void *body);
 

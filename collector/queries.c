@@ -19,10 +19,10 @@
 #include "common/text.h"
 #include "net/wire.h"
 
-/* limit of the output that is queued for a client; further output waits in the child's pipe */
+/* output queued for a client, above which the output of the child waits in its pipe */
 #define CLIENT_BYTES (1u << 20)
-#define KILL_MS	     2000 /* time from SIGINT to SIGKILL */
-/* if at least this many queries may run at once, one caller may not use all places */
+#define KILL_MS	     2000 /* milliseconds from SIGINT to SIGKILL */
+/* With at least so many places for running queries, one user cannot take all places. */
 #define PLACES_FOR_ALL 3u
 
 /* Why the collector ends a query. A higher value replaces a lower one. */
@@ -30,22 +30,22 @@ enum why { WHY_NOT, WHY_BROKEN, WHY_CANCELLED, WHY_LATE, WHY_STOPPED, WHY_DROPPE
 
 struct query {
 	struct hr_queries *all;
-	struct query *next;	/* in order of arrival */
-	struct hr_conn *client; /* NULL: disconnected, or Done was sent */
+	struct query *next;	/* the queries, the oldest first */
+	struct hr_conn *client; /* NULL: the client has disconnected, or has received Done */
 	struct hr_who who;
 	Headrace__Query *asked;
 	uint64_t time_ms;
 	enum why why;
 	char *spill;
-	bool running;	/* has a process, or had one */
-	bool spawned;	/* `process` is an open handle, also if no process started */
-	bool exited;	/* no process runs */
-	int64_t status; /* exit status */
-	int signal;	/* signal that killed the process; 0: none */
+	bool running; /* the query was started */
+	bool spawned; /* uv_spawn was called, so `process` must be closed */
+	bool exited;  /* no process of the query runs */
+	int64_t status;
+	int signal; /* signal that killed the process, or 0 */
 	struct hr_conn *child;
 	uv_process_t process;
 	uv_timer_t timer;
-	unsigned handles; /* number of open handles: `process`, `timer` */
+	unsigned handles; /* how many of `process` and `timer` are open */
 };
 
 struct hr_queries {
@@ -53,7 +53,7 @@ struct hr_queries {
 	struct hr_queries_config config;
 	struct query *first;
 	unsigned n_running;
-	struct hr_queries_stats stats; /* sums over finished queries */
+	struct hr_queries_stats stats; /* totals of finished queries */
 	uint64_t n_spills;
 	void (*gone)(void *self);
 	void *gone_self;
@@ -88,7 +88,7 @@ static void queries_count(struct hr_queries_stats *stats, uint32_t status)
 	stats->failed += status != HR_ASK_ANSWERED && status != HR_ASK_INTERRUPTED;
 }
 
-/* Sends Done, after which the client may send its next query. */
+/* Sends Done. The client may then send another query. */
 static void queries_done(struct query *q, uint32_t status)
 {
 	Headrace__Done body = HEADRACE__DONE__INIT;
@@ -114,7 +114,7 @@ static void send_waiting(struct query *q)
 	hr_conn_send_now(q->client, HR_WIRE(PROGRESS, progress, &body));
 }
 
-/* Explains the end of a query whose process has not sent Done. */
+/* Sends a note about the end of a query whose process has not sent Done. */
 static void explain_end(struct query *q)
 {
 	char *text;
@@ -181,7 +181,7 @@ static void queries_close_handles(struct query *q)
 		uv_close((uv_handle_t *)&q->process, handle_closed);
 }
 
-/* Finishes a query once its process has exited and its output was read. */
+/* Ends a query when its process has exited and all its output was read. */
 static void settle(struct query *q)
 {
 	if (!q->exited || q->child != NULL)
@@ -212,7 +212,7 @@ static void kill_it(uv_timer_t *timer)
 		uv_process_kill(&q->process, SIGKILL);
 }
 
-/* Ends the child, and drops further output. Sends SIGINT first if the client waits for the end. */
+/* Ends the child (after a cancel or the time limit, first by SIGINT), and drops further output. */
 static void queries_end(struct query *q, enum why why)
 {
 	if (why <= q->why)
@@ -237,7 +237,7 @@ static void time_over(uv_timer_t *timer)
 
 /* ---- the child ---- */
 
-/* Sends a message of the child to the client if its kind is valid. Frees `frame`. */
+/* Passes a message of the child to the client if its kind is valid. Frees `frame`. */
 static int relay(struct query *q, uint8_t *frame, size_t bytes, const Headrace__Wire *msg)
 {
 	bool last = msg->body_case == HEADRACE__WIRE__BODY_DONE;
@@ -253,7 +253,7 @@ static int relay(struct query *q, uint8_t *frame, size_t bytes, const Headrace__
 		free(frame);
 		return -EBADMSG;
 	}
-	if (q->client == NULL || q->why != WHY_NOT) { /* settle() sends Done */
+	if (q->client == NULL || q->why != WHY_NOT) { /* drops the message; settle() sends Done */
 		free(frame);
 		return 0;
 	}
@@ -325,7 +325,7 @@ static int order(struct query *q)
 	return hr_conn_send_now(q->child, HR_WIRE(QUERY_ORDER, query_order, &body));
 }
 
-/* Starts the child and sends the order. The caller closes the handles, also on failure. */
+/* Starts the child and sends QueryOrder. The caller closes the handles, even on failure. */
 static int begin_child(struct query *q)
 {
 	const struct hr_queries_config *c = &q->all->config;
@@ -333,7 +333,7 @@ static int begin_child(struct query *q)
 
 	if (c->spill != NULL)
 		r = hr_query_spill_make(c->spill, q->all->n_spills++, &q->spill);
-	if (r < 0) { /* a full disk must not prevent queries */
+	if (r < 0) { /* a full disk does not prevent queries */
 		queries_note(q,
 			     "this query cannot use more than its memory: cannot create a folder "
 			     "for temporary files: %s",
@@ -367,7 +367,7 @@ static void queries_start(struct query *q)
 
 	q->running = true;
 	q->all->n_running++;
-	q->exited = true; /* set to false when a process runs */
+	q->exited = true; /* begin_child() sets this to false */
 	uv_timer_init(q->all->loop, &q->timer);
 	q->timer.data = q;
 	q->handles = 1;
@@ -398,9 +398,9 @@ static unsigned running_of(const struct hr_queries *all, uint32_t uid)
 }
 
 /*
- * Returns the oldest waiting query of the caller that has the fewest running queries. If three or
- * more queries may run, the last place is only for a caller without a running query. So a caller
- * with many queries, or one that does not read its answers, cannot block all others.
+ * Returns the next query to start: the oldest one of the user with the fewest running queries. The
+ * last of three or more places is reserved for users without a running query, so that a user with
+ * many queries, or with unread answers, cannot block others.
  */
 static struct query *next_in_line(const struct hr_queries *all, unsigned most)
 {

@@ -19,10 +19,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-/*
- * With sanitizers, some limits are off: sanitizers map terabytes, read /proc, and trace their own
- * process.
- */
+/* Sanitizers map terabytes, read /proc, and trace their process, so some limits are off. */
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 #define SANITIZED 1
 #else
@@ -31,15 +28,16 @@
 
 #define NICE	   10
 #define FILES_MAX  256u
-#define CPU_KILL_S 5u /* time from SIGXCPU, which the collector reports, to SIGKILL */
-/* added to the limit of the engine, so that the engine fails first, with a better message */
+#define CPU_KILL_S 5u /* seconds from SIGXCPU, which the collector reports, to SIGKILL */
+/* The limit of the engine is lower by this, because the engine has the better error message. */
 #define SPILL_MORE (UINT64_C(64) << 20)
-/* added to what the time limit allows, so that the time limit applies first */
+/* The limit of processor time is higher by this, so that the time limit applies first. */
 #define CPU_MORE_S 10u
 
 /* Measured needs of address space (docs/measurements.md). */
 #define ENGINE_BYTES (UINT64_C(512) << 20)
-#define THREAD_BYTES (UINT64_C(160) << 20) /* stack, allocator arena, columns of a batch */
+/* per thread: stack, allocator arena, columns of a batch */
+#define THREAD_BYTES (UINT64_C(160) << 20)
 
 static void write_text(const char *path, const char *text)
 {
@@ -64,12 +62,7 @@ int hr_cage_begin(void)
 	return 0;
 }
 
-/* ---- limits ---- */
-
-/*
- * Sets the soft limit `most`, at which the kernel may send a signal, and a hard limit that is
- * `more` higher.
- */
+/* Sets a soft limit, at which the kernel may send a signal, and a hard limit `more` above it. */
 static int limit(int what, uint64_t most, uint64_t more)
 {
 	struct rlimit l;
@@ -87,7 +80,7 @@ static int limits(const struct hr_cage *c)
 	uint64_t cpu_s = (c->time_ms / 1000 + 1) * c->threads + CPU_MORE_S;
 	int r = limit(RLIMIT_NOFILE, FILES_MAX, 0);
 
-	/* so a write beyond the limit fails, and the statement fails with it */
+	/* Lets a write beyond the limit fail, and so the statement, without a signal. */
 	signal(SIGXFSZ, SIG_IGN);
 	if (r == 0)
 		r = limit(RLIMIT_CORE, 0, 0);
@@ -126,9 +119,9 @@ int hr_cage_memory(struct hr_cage *c, uint64_t bytes)
 #endif
 
 struct ruleset {
-	uint64_t files;	 /* kinds of access that need a rule */
-	uint64_t net;	 /* kinds of network access, from version 4 of Landlock on */
-	uint64_t scoped; /* kinds of access to other processes, from version 6 on */
+	uint64_t files;	 /* forbidden kinds of access to files */
+	uint64_t net;	 /* forbidden kinds of network access; since Landlock version 4 */
+	uint64_t scoped; /* forbidden access to other processes; since version 6 */
 };
 
 struct path_rule {
@@ -137,7 +130,7 @@ struct path_rule {
 } __attribute__((packed));
 
 #define RULE_PATH 1
-#define VERSION	  1u /* flag: only return the version */
+#define VERSION	  1u /* flag: return only the version */
 
 #define MAY_EXECUTE (UINT64_C(1) << 0)
 #define MAY_WRITE   (UINT64_C(1) << 1)
@@ -147,18 +140,15 @@ struct path_rule {
 #define MAY_REMOVE  (UINT64_C(1) << 5)
 #define MAY_MKDIR   (UINT64_C(1) << 7)
 #define MAY_CREATE  (UINT64_C(1) << 8)
-#define MAY_REFER   (UINT64_C(1) << 13) /* from version 2 */
-#define MAY_CUT	    (UINT64_C(1) << 14) /* from version 3 */
+#define MAY_REFER   (UINT64_C(1) << 13) /* since version 2 */
+#define MAY_CUT	    (UINT64_C(1) << 14) /* since version 3 */
 
 #define FILES_1 ((UINT64_C(1) << 13) - 1)
 #define FILES_5 (UINT64_C(1) << 15) /* ioctl of devices */
 #define NET_4	UINT64_C(3)	    /* bind, connect TCP */
 #define SCOPE_6 UINT64_C(3)	    /* abstract sockets and signals stay inside the process */
 
-/*
- * Sets all kinds of access that this kernel's Landlock can forbid. Returns the size of the part of
- * the structure that this kernel knows.
- */
+/* Sets all that this version of Landlock can forbid. Returns the size of its structure. */
 static size_t everything(long version, struct ruleset *ret)
 {
 	*ret = (struct ruleset){.files = FILES_1};
@@ -199,7 +189,7 @@ static int lock_land(const struct hr_cage *c)
 	int fd, r;
 
 	if (version < 1)
-		return 0; /* the kernel lacks Landlock, or it is switched off */
+		return 0; /* there is no Landlock, or it is switched off */
 	bytes = everything(version, &all);
 	fd = (int)syscall(__NR_landlock_create_ruleset, &all, bytes, 0);
 	if (fd < 0)
@@ -229,8 +219,8 @@ static int lock_land(const struct hr_cage *c)
 #define DENY(call)   BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, __NR_##call, 0, 1), ANSWER(NO(EPERM))
 
 /*
- * Forbids the calls with which a compromised engine could reach processes or the network. A list of
- * allowed calls would have to change with each new C library.
+ * Forbids calls by which a compromised engine could reach processes or the network. (A list of
+ * allowed calls would depend on the C library.)
  */
 static int filter_calls(void)
 {
@@ -268,7 +258,7 @@ static int filter_calls(void)
 	    DENY(add_key),
 	    DENY(request_key),
 	    DENY(memfd_create),
-	    /* With ENOSYS, libc creates threads by clone, whose flags the filter can check. */
+	    /* If clone3 fails, libc uses clone, whose flags the filter can check. */
 	    BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, __NR_clone3, 0, 1),
 	    ANSWER(NO(ENOSYS)),
 #ifdef __NR_fork

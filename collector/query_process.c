@@ -14,7 +14,7 @@
 #include <unistd.h>
 
 #define CHILD_FD 3
-/* first part of a folder's name, before the collector's pid and a number */
+/* The name of a folder continues with the pid of the collector and a number. */
 #define SPILL_PREFIX "headrace-query-"
 
 static int remove_one(const char *path, const struct stat *st, int type, struct FTW *ftw)
@@ -64,10 +64,7 @@ void hr_query_spill_clean(const char *parent)
 		closedir(dir);
 }
 
-/*
- * Returns the variables that sanitizers and the search for DuckDB read. The list and its texts are
- * malloc'ed.
- */
+/* Returns the variables for sanitizers and for the search for DuckDB; free list and texts. */
 static char **environment(void)
 {
 	static const char *const kept[] = {"HEADRACE_DUCKDB", "HOME",	      "XDG_DATA_HOME",

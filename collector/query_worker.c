@@ -2,8 +2,8 @@
 /*
  * The child of a collector that runs one query: `headrace-collector query-worker FD`
  *
- * It receives a QueryOrder and sends Progress, Output, Note and at last Done. A second thread sends
- * the progress, and ends the statement at SIGINT.
+ * It receives a QueryOrder, sends Progress, Output and Note, and at the end Done. A second thread
+ * sends Progress, and interrupts the statement at SIGINT.
  */
 #include <errno.h>
 #include <malloc.h>
@@ -31,16 +31,14 @@
 
 struct query_worker {
 	int fd;
-	pthread_mutex_t lock;	 /* one message at a time; held while the pipe is full */
-	Headrace__Wire *message; /* contains `order` */
+	pthread_mutex_t lock;	 /* held while a message is sent, also while the pipe is full */
+	Headrace__Wire *message; /* the message that contains `order` */
 	Headrace__QueryOrder *order;
 	struct hr_asking *asking;
 	pthread_t control;
-	sigset_t signals; /* blocked, so that they interrupt no call on `fd` */
+	sigset_t signals; /* blocked signals, which interrupt no call on `fd` */
 	uint64_t started_ms;
 };
-
-/* ---- messages, signals ---- */
 
 static int query_worker_send(struct query_worker *w, const Headrace__Wire *msg)
 {
@@ -84,7 +82,7 @@ static int output(struct query_worker *w, const void *data, size_t bytes)
 	return query_worker_send(w, HR_WIRE(OUTPUT, output, &body));
 }
 
-/* Sends nothing while the pipe is full. A short message is sent as a whole or not at all. */
+/* Sends Progress, unless the pipe is full. The pipe takes a short message as a whole. */
 static void progress(struct query_worker *w, uint64_t now_ms)
 {
 	Headrace__Progress body = HEADRACE__PROGRESS__INIT;
@@ -157,15 +155,13 @@ static void *control(void *arg)
 		if (signal == SIGUSR1)
 			return NULL;
 		interrupted |= signal > 0;
-		/* sent again and again, because a statement that starts later is not interrupted */
+		/* repeated: a statement that has not started ignores an interrupt */
 		if (interrupted)
 			hr_asking_interrupt(w->asking);
 		else if (w->order->query->progress)
 			progress(w, hr_now_ms(CLOCK_MONOTONIC));
 	}
 }
-
-/* ---- the answer ---- */
 
 static ssize_t write_out(void *cookie, const char *buf, size_t bytes)
 {
@@ -237,7 +233,7 @@ static enum hr_ask_status query_worker_run(struct query_worker *w, const struct 
 	return status;
 }
 
-/* Returns false after it has sent a message about the mistake. */
+/* Fills `a` and `question`. Returns false after it has sent a note about a mistake. */
 static bool understand(struct query_worker *w, const char *const *store, struct hr_ask *a,
 		       struct hr_question *question, char **ret_parquet)
 {
@@ -315,7 +311,7 @@ static enum hr_ask_status serve(struct query_worker *w, uint64_t *ret_rows)
 	return status;
 }
 
-/* True: the parent died before PR_SET_PDEATHSIG took effect, so its end of the pipe is closed. */
+/* Returns whether the parent died before PR_SET_PDEATHSIG was set. */
 static bool parent_ended(int fd)
 {
 	struct pollfd end = {.fd = fd};
@@ -334,7 +330,7 @@ int hr_query_worker(int fd)
 		return EXIT_FAILURE;
 	mallopt(M_ARENA_MAX, ARENAS); // NOLINT(concurrency-mt-unsafe): one thread so far
 	signal(SIGPIPE, SIG_IGN);
-	/* DuckDB's threads inherit the mask. */
+	/* The threads of DuckDB inherit this signal mask. */
 	sigemptyset(&w.signals);
 	sigaddset(&w.signals, SIGINT);
 	sigaddset(&w.signals, SIGUSR1);

@@ -20,25 +20,25 @@
 #include "common/text.h"
 
 #define PERIOD_S	60
-#define IDLE_PERIOD_S	3600 /* period if retention only removes marks */
+#define IDLE_PERIOD_S	3600 /* period if retention only removes files `state` */
 #define SILENT_LEAST_MS 3600000u
 #define NS_PER_MS	UINT64_C(1000000)
 
 /* ---- the jobs in the store ---- */
 
 struct kept_job {
-	char name[HR__NAME_BYTES]; /* name of the job's folder */
+	char name[HR__NAME_BYTES]; /* folder of the job */
 	uint64_t bytes;
-	uint64_t heard_ns; /* time of the latest data of any stream */
-	bool in_use;	   /* a writer has a stream open */
-	bool ended;	   /* all streams have ended; set only before jobs are removed by size */
+	uint64_t heard_ns; /* time of the latest data of all its streams */
+	bool in_use;	   /* a writer has opened a stream of the job */
+	bool ended;	   /* all its streams have ended; only set by remove_oldest() */
 };
 
 struct kept_jobs {
 	const struct hr_retention_config *config;
 	uint64_t now_ns;
-	int fd;		       /* the folder of all jobs */
-	struct kept_job *list; /* jobs with data */
+	int fd;		       /* folder `jobs` of the store */
+	struct kept_job *list; /* the jobs with data */
 	size_t n, room;
 	uint64_t bytes;
 	unsigned forgotten;
@@ -52,7 +52,8 @@ static uint64_t before(uint64_t now_ns, uint64_t ms)
 }
 
 /*
- * Removes old marks. A stream without an end keeps its mark longer, because its daemon may return.
+ * Removes old files `state` of a job whose data is removed. Without an end, a stream keeps its file
+ * longer, because its daemon may return.
  */
 static void forget_job(struct kept_jobs *jobs, const char *name)
 {
@@ -72,7 +73,7 @@ static int add_job(void *context, const char *name, int fd)
 	int r = hr__retire_inspect(jobs->fd, name, &found);
 
 	(void)fd;
-	if (r < 0) /* another process removed it */
+	if (r < 0) /* another process has removed the job */
 		return 0;
 	if (found.bytes == 0) {
 		forget_job(jobs, name);
@@ -95,7 +96,7 @@ static int by_heard(const void *a, const void *b)
 	return x->heard_ns < y->heard_ns ? -1 : x->heard_ns > y->heard_ns;
 }
 
-/* Orders ended jobs before others, and older data before newer. */
+/* Sorts ended jobs before others, and older data before newer. */
 static int by_end(const void *a, const void *b)
 {
 	const struct kept_job *x = a, *y = b;
@@ -190,11 +191,11 @@ struct hr_retention {
 	bool stop;
 	bool pass_now;
 	bool passed;
-	uint64_t passed_written; /* result of `written` before the last pass */
+	uint64_t passed_written; /* bytes written up to the start of the last pass */
 	struct hr_retention_stats stats;
 };
 
-/* Waits until the next pass is due. Returns false if the thread must end. */
+/* Waits for the next pass. Returns false if the thread must end. */
 static bool wait_period(struct hr_retention *r)
 {
 	struct timespec until;

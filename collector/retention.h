@@ -2,18 +2,18 @@
 /*
  * retention.h - removes old jobs from the store
  *
- * A thread makes a pass every minute, or every hour if it only removes marks. A pass removes:
+ * A thread makes a pass every minute, or every hour if it only removes `state`. A pass removes:
  *
  *   by age    jobs without new data for age_ms
  *   by size   jobs with the oldest data, until the store has at most size_bytes: first ended jobs,
  *             then jobs without new data for silent_ms
- *   marks     the file `state` of a removed stream, forget_ms after its last data and its removal;
- *             if the stream did not end, age_ms + forget_ms after them
+ *   `state`   this file of a removed stream, forget_ms after its last data and its removal or, if
+ *             the stream has no end, after age_ms + forget_ms
  *
- * A job stays while ingest has one of its streams open. Of a removed job, the file `state` of each
- * stream remains, with the secret and the mark (the number of the last frame), so that repeated
- * frames are recognized (hr_writer_open). Once `state` is removed, such frames begin a new stream.
- * Running queries continue, and later queries print a note.
+ * A job stays while ingest has opened one of its streams. A removed stream keeps the file `state`
+ * with its secret and the number of its last frame, so that repeated frames are recognized
+ * (hr_writer_open). Without `state`, they would begin a new stream. Running queries continue, and
+ * later queries print a note.
  */
 #ifndef HEADRACE_COLLECTOR_RETENTION_H
 #define HEADRACE_COLLECTOR_RETENTION_H
@@ -25,15 +25,12 @@ struct hr_retention_config {
 	const char *store;
 	uint64_t age_ms;     /* 0: no limit */
 	uint64_t size_bytes; /* 0: no limit */
-	/*
-	 * a job that has not ended may be removed by size after this time without new data; at
-	 * least an hour
-	 */
+	/* by size: jobs without an end stay for this time after their last data, at least 1 h */
 	uint64_t silent_ms;
-	/* 0: marks stay */
+	/* 0: files `state` stay */
 	uint64_t forget_ms;
-	uint64_t (*real_ns)(void); /* NULL: the real wall clock */
-	/* returns the bytes stored so far; any thread may call it; NULL: unknown */
+	uint64_t (*real_ns)(void); /* returns the wall clock; NULL: the real one */
+	/* returns the number of bytes stored so far (NULL: unknown); any thread may call it */
 	uint64_t (*written)(void *self);
 	void *self;
 };
@@ -45,27 +42,24 @@ struct hr_retention_result {
 	uint64_t left_bytes;
 };
 
-/*
- * Makes one pass in the caller's thread. Returns -errno if the store cannot be read; *ret is valid
- * anyway.
- */
+/* Makes one pass. Returns 0, or -errno if the store cannot be read. *ret is always valid. */
 int hr_retention_once(const struct hr_retention_config *config, struct hr_retention_result *ret);
 
 struct hr_retention;
 
-/* Starts the thread. Sets *ret to NULL if the configuration never removes anything. */
+/* Starts the thread. *ret is NULL if the configuration removes nothing. */
 int hr_retention_start(const struct hr_retention_config *config, struct hr_retention **ret);
 
-/* Uses new rules, and makes a pass at once. */
+/* Sets new limits, and starts a pass at once. */
 void hr_retention_change(struct hr_retention *r, uint64_t age_ms, uint64_t size_bytes,
 			 uint64_t forget_ms);
 
 struct hr_retention_stats {
-	uint64_t store_bytes; /* size at the last pass, plus the bytes that were written since */
+	uint64_t store_bytes; /* size at the last pass, plus bytes written since then */
 	uint64_t removed_jobs, removed_bytes;
 };
-/* Returns false before the first pass. Accepts NULL. */
+/* Returns false if no pass has ended yet. Accepts NULL. */
 bool hr_retention_stats(struct hr_retention *r, struct hr_retention_stats *ret);
-void hr_retention_stop(struct hr_retention *r); /* waits for the current pass; accepts NULL */
+void hr_retention_stop(struct hr_retention *r); /* waits for the end of a pass; accepts NULL */
 
 #endif

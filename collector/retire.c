@@ -44,8 +44,6 @@ int hr__each_stream(int jobs_fd, const char *job, hr__visit_stream *visit, void 
 	return r;
 }
 
-/* ---- inspecting ---- */
-
 static int retire_inspect(const struct hr__retired_folder *f, void *context)
 {
 	struct hr__retire_job *job = context;
@@ -74,9 +72,7 @@ int hr__retire_inspect(int jobs_fd, const char *job, struct hr__retire_job *ret)
 	return hr__each_stream(jobs_fd, job, retire_inspect, ret);
 }
 
-/* ---- the last segment ---- */
-
-/* Reads the index of a segment from its footer or, if it has none, from its frames. */
+/* Reads the index of a segment, from its footer or, without a footer, from its frames. */
 static int index_of(int stream_fd, uint32_t number, struct hr__index *ix)
 {
 	struct hr__source source;
@@ -99,7 +95,7 @@ static int index_of(int stream_fd, uint32_t number, struct hr__index *ix)
 	return r;
 }
 
-/* Finds the last frame of a stream. -ENODATA: the segments contain no frames. */
+/* Finds the last frame of a stream. -ENODATA: the stream has no frames. */
 static int last_frame(int stream_fd, struct hr__frame_entry *ret)
 {
 	struct hr_segment_file *segments;
@@ -155,12 +151,7 @@ bool hr__retire_ended(int jobs_fd, const char *job)
 	return hr__each_stream(jobs_fd, job, check_over, &over) == 0 && over;
 }
 
-/* ---- removing ---- */
-
-/*
- * Removes the oldest segment first, so that an interrupted removal leaves the newest one. Its last
- * frame has the number of the mark.
- */
+/* Removes the oldest segment first, so that the last frame stays if the removal is interrupted. */
 static int remove_segments(int stream_fd, uint64_t *ret_bytes)
 {
 	struct hr_segment_file *segments;
@@ -187,7 +178,7 @@ struct retiring {
 	uint64_t bytes;
 };
 
-/* Stores the mark on disk before it removes the segments. */
+/* Stores the number of the last frame in the file `state`, then removes the segments. */
 static int retire_locked(int stream_fd, struct retiring *what)
 {
 	struct hr_stream_state state = {0};
@@ -202,8 +193,8 @@ static int retire_locked(int stream_fd, struct retiring *what)
 	if (r < 0)
 		return r;
 	/*
-	 * If a retired stream continued without new data, its only frame is a copy of the
-	 * StreamStart. This frame does not show whether the stream had ended before.
+	 * A retired stream that continued without new data has one frame, a copy of its
+	 * StreamStart. This frame does not show whether the stream has ended.
 	 */
 	if (last.kind != HEADRACE__FRAME__BODY_STREAM_START)
 		state.ended = last.kind == HEADRACE__FRAME__BODY_STREAM_END;
@@ -235,8 +226,6 @@ int hr__retire_job(int jobs_fd, const char *job, uint64_t now_ns, uint64_t *ret_
 	return r;
 }
 
-/* ---- removing folders ---- */
-
 struct forgetting {
 	uint64_t ended_before_ns, silent_before_ns;
 	unsigned n;
@@ -253,7 +242,7 @@ static int is_something(const struct dirent *entry)
 	return 1;
 }
 
-/* Returns whether only the mark is left, and no daemon needs this mark. */
+/* Returns whether only `state` is left, and no daemon needs this file. */
 static bool may_be_forgotten(int stream_fd, const struct forgetting *when)
 {
 	struct hr_stream_state state = {0};
@@ -273,13 +262,13 @@ static bool may_be_forgotten(int stream_fd, const struct forgetting *when)
 	if (r < 0 && r != -ENOENT)
 		return false;
 	last_ns = state.heard_ns > state.retired_ns ? state.heard_ns : state.retired_ns;
-	/* no `state`: a writer or retire_forget() was interrupted */
+	/* an interrupted writer or retire_forget() leaves no `state` */
 	if (r == -ENOENT)
 		last_ns = (uint64_t)st.st_mtim.tv_sec * 1000000000u + (uint64_t)st.st_mtim.tv_nsec;
 	return last_ns < (state.ended ? when->ended_before_ns : when->silent_before_ns);
 }
 
-/* Removes the folder. A writer that opens the stream meanwhile makes a new folder. */
+/* Removes the folder. A writer that opens the stream at the same time makes a new one. */
 static int retire_forget(const struct hr__retired_folder *f, void *context)
 {
 	struct forgetting *when = context;
@@ -305,6 +294,6 @@ unsigned hr__retire_forget(int jobs_fd, const char *job, uint64_t ended_before_n
 
 	(void)hr__each_stream(jobs_fd, job, retire_forget, &when);
 	if (when.n > 0)
-		(void)unlinkat(jobs_fd, job, AT_REMOVEDIR); /* fails if other streams exist */
+		(void)unlinkat(jobs_fd, job, AT_REMOVEDIR); /* fails if the job has other streams */
 	return when.n;
 }

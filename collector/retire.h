@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * retire.h - removes the segments of a job's streams, and later the marks of the streams
+ * retire.h - removes the segments of the streams of a job, and later the files `state`
  *
- * These functions read the footers of sealed segments, never their frames. While they change a
- * stream, they hold its lock, so that no writer can open it.
+ * These functions read only the footers of sealed segments. They lock a stream before they change
+ * it, so that no writer can open it.
  */
 #ifndef HEADRACE_COLLECTOR_RETIRE_H
 #define HEADRACE_COLLECTOR_RETIRE_H
@@ -17,29 +17,29 @@ struct hr__retired_folder {
 	const char *name;
 };
 
-/* Calls `visit` for each stream's folder. Returns 0, or the first error. */
+/* Calls `visit` for the folder of each stream. Returns 0, or the first error. */
 typedef int hr__visit_stream(const struct hr__retired_folder *f, void *context);
 int hr__each_stream(int jobs_fd, const char *job, hr__visit_stream *visit, void *context);
 
-/* Returns whether the stream ended with a StreamEnd, has no frames, or was closed. */
+/* Returns whether the stream has a StreamEnd, has no frames, or was closed by an operator. */
 bool hr__stream_over(int stream_fd);
 
 struct hr__retire_job {
 	uint64_t bytes;
-	uint64_t heard_ns; /* time of the latest data or change of a segment */
-	bool in_use;	   /* a writer has one of the streams open */
+	uint64_t heard_ns; /* time of the latest data of all streams */
+	bool in_use;	   /* a writer has opened one of the streams */
 };
 
 int hr__retire_inspect(int jobs_fd, const char *job, struct hr__retire_job *ret);
 
 bool hr__retire_ended(int jobs_fd, const char *job);
 
-/* Removes the segments. -EBUSY: a writer has opened one of the streams; this stream stays. */
+/* Removes the segments. -EBUSY: a stream stays, because a writer has opened it. */
 int hr__retire_job(int jobs_fd, const char *job, uint64_t now_ns, uint64_t *ret_bytes);
 
 /*
- * Removes the folders of streams without segments if the last data and the removal were before
- * `ended_before_ns` (ended streams) or `silent_before_ns` (others). Returns the number of removed
+ * Removes the folder of a stream without segments if its last data and its removal are older than
+ * ended_before_ns or, for a stream without an end, silent_before_ns. Returns the number of removed
  * folders.
  */
 unsigned hr__retire_forget(int jobs_fd, const char *job, uint64_t ended_before_ns,

@@ -23,9 +23,9 @@
 
 #define TICK_MS	     1000u
 #define STOP_MS	     10000u
-#define STREAM_FILES 3u /* descriptors of an open stream */
+#define STREAM_FILES 3u /* number of descriptors that an open stream needs */
 
-/* A configuration from before a reload. It is kept because threads may still use its texts. */
+/* A configuration from before a reload, whose texts threads may still use. */
 struct past {
 	struct past *next;
 	struct hr_collector_config config;
@@ -36,30 +36,31 @@ struct server {
 	const struct hr_config_source *from;
 	struct past *past;
 	uv_loop_t loop;
-	uv_async_t answers; /* ingest has answers */
+	uv_async_t answers;
 	uv_timer_t tick, stop_timer;
-	uv_signal_t signals[3]; /* TERM, INT, HUP */
-	char store[PATH_MAX];	/* absolute, because children have another working folder */
-	char spill[PATH_MAX];	/* "": none */
-	int hold_fd;		/* descriptor with the store's lock */
-	bool read_only;	 /* the file system is read-only: hr_store_hold_read_only opened hold_fd */
-	bool holder_due; /* the file that names the holder of the lock must still be written */
-	bool spill_due;	 /* the folder `spill` must still be made */
-	unsigned max_files; /* limit of descriptors, half of which are for streams */
+	uv_signal_t signals[3]; /* SIGTERM, SIGINT, SIGHUP */
+	char store[PATH_MAX];	/* absolute path, because children have another working directory */
+	char spill[PATH_MAX];	/* folder for temporary files of queries; "": none */
+	int hold_fd;		/* descriptor that holds the lock of the store */
+	/* the file system is read-only, and so is the lock (hr_store_hold_read_only) */
+	bool read_only;
+	bool holder_due;    /* the file with the name of the lock holder must still be written */
+	bool spill_due;	    /* the folder `spill` must still be created */
+	unsigned max_files; /* limit of descriptors; streams may use half of them */
 	struct hr_tls *tls;
 	struct hr_ingest *ingest;
 	struct hr_queries *queries;
 	struct hr_peers *peers;
 	struct hr_listeners *listeners;
 	struct hr_retention *retention;
-	struct hr_metrics *metrics; /* NULL: no address for metrics is configured */
+	struct hr_metrics *metrics; /* NULL: no address for metrics */
 	bool stopping, queries_gone, dismissed;
 	int status;
 };
 
 /* ---- shutdown and events ---- */
 
-/* Continues the shutdown with its next step if the current step is complete. */
+/* Starts the next step of the shutdown if the current step is complete. */
 static void continue_stop(struct server *s)
 {
 	if (!s->dismissed && hr_ingest_stopped(s->ingest)) {
@@ -81,11 +82,11 @@ static void on_stop_timer(uv_timer_t *timer)
 {
 	struct server *s = timer->data;
 
-	if (s->dismissed) { /* a peer or query takes too long to end */
+	if (s->dismissed) { /* a peer or query did not end in time */
 		uv_stop(&s->loop);
 		return;
 	}
-	/* The disk hangs. Daemons still have the frames that were not acknowledged. */
+	/* The disk hangs. Daemons still have all frames that were not acknowledged. */
 	hr_log(HR_LOG_ERROR, "cannot write received data to disk in time; ending without it (nodes "
 			     "will send it again)");
 	_exit(EXIT_FAILURE);
@@ -145,14 +146,14 @@ static int write_holder(const struct server *s)
 	return r;
 }
 
-/* Returns false if the file system is still read-only, or another process has locked the store. */
+/* Locks a store that was read-only. Returns false if it still is, or is locked by others. */
 static bool hold_for_writing(struct server *s)
 {
 	int r;
 
 	if (faccessat(AT_FDCWD, s->store, W_OK, AT_EACCESS) < 0)
 		return false;
-	close(s->hold_fd); /* releases its lock, which would prevent the new lock */
+	close(s->hold_fd); /* releases the read-only lock */
 	s->hold_fd = -1;
 	r = hr_store_hold(s->store, &s->hold_fd);
 	if (r == 0) {
@@ -168,7 +169,7 @@ static bool hold_for_writing(struct server *s)
 	return false;
 }
 
-/* Does what was impossible at the start because the disk was read-only or full. */
+/* Repeats steps of the start that failed because the disk was read-only or full. */
 static void settle_store(struct server *s)
 {
 	if (s->read_only && !hold_for_writing(s))
@@ -337,7 +338,7 @@ static int take_store(struct server *s)
 	return r;
 }
 
-/* Makes the folder for temporary files of queries: the configured one or STORE/spill, or none. */
+/* Makes the folder for temporary files of queries, unless it is switched off. */
 static int make_spill(struct server *s)
 {
 	const char *set = s->config->query_spill;
@@ -351,7 +352,7 @@ static int make_spill(struct server *s)
 		return -ENOMEM;
 	if (mkdir(folder, 0700) < 0 && errno != EEXIST)
 		r = -errno;
-	if (is_unwritable(r) && folder[0] == '/') { /* settle_store tries again */
+	if (is_unwritable(r) && folder[0] == '/') {
 		snprintf(s->spill, sizeof(s->spill), "%s", folder);
 		s->spill_due = true;
 		r = 0;
@@ -432,7 +433,7 @@ static void write_metrics(void *self, FILE *out)
 				   out);
 }
 
-/* Opens the socket for metrics. After a failure, logs it: the collector works without metrics. */
+/* Opens the socket for metrics. Logs a failure, because the collector works without metrics. */
 static void open_metrics(struct server *s)
 {
 	const struct hr_metrics_config config = {.address = s->config->metrics,
@@ -501,13 +502,14 @@ static void server_close_handles(struct server *s)
 
 static void server_done(struct server *s)
 {
-	/* Peers and children that still exist end with this process. */
+	/* Peers and children that have not ended end with this process. */
 	bool left = s->stopping && (!s->queries_gone || hr_peers_count(s->peers) > 0);
 
 	hr_retention_stop(s->retention);
 	if (left)
 		return;
-	hr_ingest_free(s->ingest); /* before the handle `answers`, which ingest's threads use */
+	/* before the handle `answers` is closed, which threads of ingest use */
+	hr_ingest_free(s->ingest);
 	server_close_handles(s);
 	uv_run(&s->loop, UV_RUN_DEFAULT);
 	hr_queries_free(s->queries);

@@ -3,7 +3,7 @@
  * server.h - starts and stops headrace-collector
  *
  * The collector locks the store, and runs until SIGTERM or SIGINT. SIGHUP reloads the configuration
- * and certificates. To stop, the collector refuses connections, stops reading, commits and
+ * and certificates. To end, the collector refuses connections, stops reading, stores and
  * acknowledges received frames, seals segments and notifies peers. This takes at most 10 s.
  */
 #ifndef HEADRACE_COLLECTOR_SERVER_H
@@ -11,7 +11,7 @@
 
 #include "collector/config.h"
 
-#define HR_EXIT_STORE 125 /* the store cannot be locked */
+#define HR_EXIT_STORE 125 /* exit status: the store cannot be locked */
 
 /* Returns the exit status of the program. Logs errors. */
 int hr_server_run(const struct hr_config_source *from, struct hr_collector_config *config);

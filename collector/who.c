@@ -13,7 +13,7 @@
 
 #define OU_NODE "headrace-node"
 #define OU_USER "headrace-user"
-/* OU for shared machines, where MUNGE identifies the user */
+/* organizational unit in certificates of shared machines, where MUNGE identifies the user */
 #define OU_CLIENT "headrace-client"
 
 static void be_user(const struct hr_who_rules *rules, uid_t uid, struct hr_who *w)
@@ -80,9 +80,7 @@ static int by_certificate(const struct hr_conn_peer *peer, uid_t *ret, char **re
 	return 0;
 }
 
-/*
- * Identifies the peer of plain TCP or of a local socket. Returns 1 if an unknown peer is accepted.
- */
+/* Identifies the peer of plain TCP or a local socket. Returns 1: unknown, but accepted. */
 static int by_kernel(const struct hr_who_rules *rules, const struct hr_conn_peer *peer, uid_t *ret,
 		     char **ret_error)
 {
@@ -115,7 +113,7 @@ static int who_decide(const struct hr_who_rules *rules, const struct hr_conn_pee
 		r = credible ? by_credential(rules, credential, &uid, ret_error) : 0;
 		if (r == 0 && uid != 0)
 			be_user(rules, uid, w);
-		else if (r == 0) /* root on a node acts for that node */
+		else if (r == 0) /* root has the rights of the node */
 			be_node(peer, w);
 		return r;
 	}

@@ -52,10 +52,7 @@ static bool cuda_find(void)
 
 	if (found)
 		return getpid() == process;
-	/*
-	 * CUDA may be loaded later, so look for it at steps 1, 2, 4, 8 and so on. Each look takes
-	 * 15 us.
-	 */
+	/* CUDA may be loaded later: looks for it at steps 1, 2, 4, 8... Each look takes 15 us. */
 	steps++;
 	if ((steps & (steps - 1)) != 0 || getpid() != process)
 		return false;
@@ -65,8 +62,8 @@ static bool cuda_find(void)
 }
 
 /*
- * Whether an event can be recorded: the thread has a context, the same as at its first step, and no
- * graph is being captured (an event on this stream would end the capture).
+ * Returns whether an event can be recorded: the thread has the same context as at its first step,
+ * and no graph is being captured (an event would end the capture).
  */
 static bool stream_is_usable(void)
 {
@@ -88,7 +85,7 @@ bool accelerator_stepped(void)
 
 	own.recorded = false;
 	if (usable) {
-		/* In another mode, a capture on another stream could forbid the calls. */
+		/* In a stricter mode, a capture on another stream could forbid these calls. */
 		if (cuda.exchange_mode(&mode) == CUDA_OK) {
 			own.recorded =
 			    stream_is_usable() && cuda.record(own.event, NULL) == CUDA_OK;

@@ -10,7 +10,7 @@
 #include "python/library.h"
 
 #define APART_NS UINT64_C(1000000000)
-/* NVML keeps about 100 samples. After a longer time than this, the first of them may be gone. */
+/* NVML keeps about 100 samples, so after this time the first one may be gone. */
 #define MOST_NS	    UINT64_C(10000000000)
 #define SAMPLES_MAX 128
 
@@ -34,9 +34,9 @@ static struct {
 
 static enum { UNTRIED, USABLE, UNUSABLE } state;
 static void *device;
-static unsigned long long seen_us; /* time of the newest sample so far */
+static unsigned long long seen_us; /* wall clock of the newest sample that was read */
 static uint64_t asked_ns;
-static __thread bool asks; /* this thread asks for the use of the device */
+static __thread bool asks; /* this thread was the first one, and reads the samples */
 
 static bool nvml_find(void)
 {
@@ -53,10 +53,7 @@ static bool nvml_find(void)
 	       nvml.init() == NVML_SUCCESS && nvml.device(address, &device) == NVML_SUCCESS;
 }
 
-/*
- * The mean of the samples since the last call. False: there is no sample, or they are not
- * percentages.
- */
+/* Sets the mean of the samples since the last call. False: none, or they are not percentages. */
 static bool mean(double *ret_percent)
 {
 	struct sample samples[SAMPLES_MAX];

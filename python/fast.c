@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * fast.c - the functions of libheadrace.so for Python, like _headrace/api.py
+ * fast.c - a Python module with the functions of _headrace/api.py
  *
- * A training step makes five of these calls: each takes 75 ns with ctypes, 25 ns with this module.
- * It is optional: if it is absent or cannot be loaded (another libc, another Python than CPython),
- * ctypes does the same.
+ * A training step makes five of these calls. Each takes 25 ns with this module, and 75 ns with
+ * ctypes, which api.py uses if this module cannot be loaded (another libc, another Python than
+ * CPython).
  *
- * ABI       Python's stable ABI since 3.2, declared below with an opaque PyObject: one build,
- *           without Python's headers, fits all versions.
+ * ABI       Python's stable ABI since 3.2, declared below without Python's headers. One build fits
+ *           all versions.
  * Threads   Python's lock is held in all functions.
  */
 #include "common/now.h"
@@ -16,7 +16,7 @@
 #include "python/accelerator_use.h"
 #include "python/spent.h"
 
-/* Python defines the signatures, so some functions do not use all parameters. */
+/* Python defines the signatures of functions, so some parameters are unused. */
 #pragma GCC diagnostic ignored "-Wunused-parameter"
 #include <stdbool.h>
 #include <stdio.h>
@@ -24,11 +24,11 @@
 #include <string.h>
 #include <time.h>
 
-#define ARGS_MAX 512 /* maximum bytes of a range's args; longer args are left out */
+#define ARGS_MAX 512 /* limit of the args of a range in bytes; longer args are left out */
 
 #define METH_VARARGS	   1
 #define METH_O		   8
-#define PYTHON_API_VERSION 3 /* PYTHON_ABI_VERSION, of the stable ABI */
+#define PYTHON_API_VERSION 3 /* PYTHON_ABI_VERSION of the stable ABI */
 
 typedef struct python_object PyObject;
 typedef PyObject *(*python_function)(PyObject *self, PyObject *arg);
@@ -90,10 +90,7 @@ static PyObject *none(void)
 	return it;
 }
 
-/*
- * Reads args: `arg` is bytes, or None for no args. Returns false, with a Python error, if it is
- * neither.
- */
+/* Reads args, which are bytes or None. Returns false after it has set a Python error. */
 static int fast_text_of(PyObject *arg, const char **ret_text)
 {
 	*ret_text = NULL;
@@ -108,10 +105,7 @@ static struct headrace_name *fast_name_of(PyObject *arg)
 	return PyLong_AsVoidPtr(arg);
 }
 
-/*
- * name(name, domain, category, kind): makes a name. The texts are bytes or None; their copies are
- * never freed.
- */
+/* name(name, domain, category, kind): makes a name, which is never freed. Texts: bytes or None. */
 static PyObject *fast_name(PyObject *self, PyObject *args)
 {
 	struct headrace_name *name = calloc(1, sizeof(*name));
@@ -121,7 +115,7 @@ static PyObject *fast_name(PyObject *self, PyObject *args)
 	if (!name)
 		return PyErr_NoMemory();
 	if (!PyArg_ParseTuple(args, "OOOI", &given[0], &given[1], &given[2], &name->kind))
-		return NULL; /* an error in api.py; `name` leaks */
+		return NULL; /* a mistake of api.py, so `name` may leak */
 	for (int i = 0; i < 3; i++) {
 		const char *text;
 
@@ -153,9 +147,9 @@ static PyObject *fast_end(PyObject *self, PyObject *arg)
 }
 
 /*
- * What the thread had used at the end of the last step of an optimizer (at_ns is 0 if a wait for a
- * batch came before this step), and whether a wait has followed. So page faults of steps are known
- * in loops without a DataLoader.
+ * What the thread had used at the end of its last step of an optimizer (end.at_ns 0: unknown), and
+ * whether a wait has followed. Without waits, as in loops without a DataLoader, steps report page
+ * faults.
  */
 static __thread struct {
 	struct spent end;
@@ -177,7 +171,7 @@ static PyObject *fast_begin_spent(PyObject *self, PyObject *arg)
 	return PyBytes_FromStringAndSize((const char *)&before, sizeof(before));
 }
 
-/* The member `hidden` of the args of a wait that follows a step of an optimizer. */
+/* Returns the member `hidden` for the args of a wait after a step of an optimizer. */
 static const char *hidden(void)
 {
 	static const char *const texts[] = {
@@ -190,31 +184,26 @@ static const char *hidden(void)
 }
 
 /*
- * The CPU time of a thread in its waits and between them, and the CPU time of the other threads of
- * its process (computing threads of torch). A read of each clock takes 0.4 us, so a wait that
- * begins less than SPENT_APART_NS after the previous read reports no CPU time.
+ * CPU time of the thread in waits and between them, and of the other threads of the process (such
+ * as torch's). A read of a clock takes 0.4 us, so a wait that begins less than SPENT_APART_NS after
+ * the last one with CPU times has none.
  */
 #define SPENT_APART_NS 5000000u
 
 static __thread struct {
-	/* When the wait began, and the CPU time then; 0: not read. */
+	/* start of the current wait, and the CPU time then; 0: not read */
 	unsigned long long began_at_ns, began_ns;
-	/* When the last wait that reported CPU time ended, and the CPU time then; 0: none did. */
+	/* end of the last wait with CPU times, and the CPU time then; 0: there is none */
 	unsigned long long ended_at_ns, ended_ns;
-	/*
-	 * CPU time of the other threads at the last read, and at the read before it; 0: not read.
-	 */
+	/* CPU time of the other threads at the last two reads; 0: not read */
 	unsigned long long others_ns, others_before_ns;
 } wait_cpu;
 
-/*
- * Appends what was used between the last wait that reported CPU time and the wait that began at
- * `at_ns`, when the CPU time was `cpu_ns`.
- */
+/* Appends what was used since the last wait with CPU times, up to `at_ns` (CPU time: `cpu_ns`). */
 static size_t put_before(char *room, size_t size, size_t n, unsigned long long at_ns,
 			 unsigned long long cpu_ns)
 {
-	/* A forked child has its parent's value. */
+	/* In a forked child, ended_ns is a value of the parent, and too large. */
 	if (wait_cpu.ended_ns == 0 || wait_cpu.ended_ns > cpu_ns)
 		return n;
 	n = spent_put(room, size, n, ",\"before_cpu_ns\":%llu,\"before_ns\":%llu",
@@ -225,14 +214,14 @@ static size_t put_before(char *room, size_t size, size_t n, unsigned long long a
 			 wait_cpu.others_ns - wait_cpu.others_before_ns);
 }
 
-/* Reads the CPU time of the other threads. `cpu_ns`: the CPU time of this thread. */
+/* Reads the CPU time of the other threads. `cpu_ns` is that of this thread. */
 static void read_others(unsigned long long cpu_ns)
 {
 	wait_cpu.others_before_ns = wait_cpu.others_ns;
 	wait_cpu.others_ns = hr_now_ns(CLOCK_PROCESS_CPUTIME_ID) - cpu_ns;
 }
 
-/* begin_wait(ref): begins the range of a wait. */
+/* begin_wait(ref): begins a wait. */
 static PyObject *fast_begin_wait(PyObject *self, PyObject *arg)
 {
 	struct headrace_name *name = fast_name_of(arg);
@@ -250,7 +239,7 @@ static PyObject *fast_begin_wait(PyObject *self, PyObject *arg)
 	return none();
 }
 
-/* Appends the CPU time in the wait, and between it and the previous one. */
+/* Appends the CPU time in the wait, and since the previous wait. */
 static size_t put_wait_cpu(char *room, size_t size, size_t n)
 {
 	unsigned long long now = hr_now_ns(CLOCK_THREAD_CPUTIME_ID);
@@ -262,10 +251,7 @@ static size_t put_wait_cpu(char *room, size_t size, size_t n)
 	return n;
 }
 
-/*
- * end_wait(head): ends the range of a wait. Its args are `head` (as for end_spent), CPU times and
- * `hidden`.
- */
+/* end_wait(head): ends a wait. Its args are `head` (see end_spent), CPU times and `hidden`. */
 static PyObject *fast_end_wait(PyObject *self, PyObject *arg)
 {
 	const char *head = PyBytes_AsString(arg), *more = hidden();
@@ -287,10 +273,7 @@ static PyObject *fast_end_wait(PyObject *self, PyObject *arg)
 	return none();
 }
 
-/*
- * The args of a step: what the thread used since the previous step, if it had major faults. NULL:
- * nothing to report.
- */
+/* Returns args: what the thread used since the previous step. NULL: it had no major faults. */
 static const char *step_args(char *room, size_t size)
 {
 	struct spent before = stepped.end, now;
@@ -311,10 +294,7 @@ static const char *step_args(char *room, size_t size)
 	return n < size ? room : NULL;
 }
 
-/*
- * Marks in which share of the time since the last mark, at least a second, the accelerator was
- * busy.
- */
+/* Marks in which share of the time since the last mark (at least 1 s) the accelerator was busy. */
 static void mark_use(void)
 {
 	static struct headrace_name mark = {
@@ -329,7 +309,7 @@ static void mark_use(void)
 	}
 }
 
-/* end_step(): ends the region of an optimizer's step. */
+/* end_step(): ends a step of an optimizer. */
 static PyObject *fast_end_step(PyObject *self, PyObject *arg)
 {
 	char room[ARGS_MAX];
@@ -340,10 +320,7 @@ static PyObject *fast_end_step(PyObject *self, PyObject *arg)
 	return none();
 }
 
-/*
- * Makes args from `head`, a JSON object without its closing brace, and what was used since
- * `before`. NULL: they are too long.
- */
+/* Makes args from `head` and from what was used since `before`. NULL: the args are too long. */
 static const char *with_spent(const char *head, const struct spent *before, char *room, size_t size)
 {
 	struct spent now = spent_now(api);
@@ -363,8 +340,8 @@ static const char *with_spent(const char *head, const struct spent *before, char
 }
 
 /*
- * end_spent(head, before): ends a range. Its args are `head`, a JSON object as bytes without its
- * closing brace, and what was used since `before` (None: unknown).
+ * end_spent(head, before): ends a range. `head` is a JSON object as bytes without its closing
+ * brace. The args add what was used since `before` (None: unknown).
  */
 static PyObject *fast_end_spent(PyObject *self, PyObject *args)
 {

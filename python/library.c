@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "python/library.h"
 
-/* Use the oldest version: since glibc 2.34, dlopen has a new version, in another library. */
+/* Uses the oldest versions: since glibc 2.34, newer ones are in another library. */
 #if defined(__GLIBC__) && defined(__x86_64__)
 __asm__(".symver dlopen,dlopen@GLIBC_2.2.5");
 __asm__(".symver dlsym,dlsym@GLIBC_2.2.5");

@@ -9,12 +9,12 @@
 
 struct library_function {
 	const char *name;
-	size_t at; /* offset of the function's pointer in the table */
+	size_t at; /* offset in the table for the pointer to the function */
 };
 
 /*
- * Opens a library (`flags` are those of dlopen), and fills a table with pointers to `n` of its
- * functions. False: the library is missing, or lacks one of them. It is never closed.
+ * Opens a library (`flags` as of dlopen), which stays open, and sets the pointers to `n` functions
+ * in a table. Returns false if the library is missing, or lacks a function.
  */
 bool library_functions(const char *library, int flags, const struct library_function *list,
 		       size_t n, void *table);

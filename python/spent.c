@@ -16,13 +16,10 @@
 
 static __thread struct {
 	unsigned long long read_at_ns, waited_ns;
-	bool known; /* there is a previous value */
+	bool known; /* waited_ns is known */
 } core_wait;
 
-/*
- * The CPU time does not come from getrusage, which has the value of the last tick: a fetch of 2 ms
- * would have none.
- */
+/* getrusage has the CPU time of the last tick, so a fetch of 2 ms would have none. */
 struct spent spent_now(const struct headrace_api *api)
 {
 	struct rusage usage = {0};
@@ -34,14 +31,14 @@ struct spent spent_now(const struct headrace_api *api)
 	now.at_ns = hr_now_ns(CLOCK_MONOTONIC);
 	now.cpu_ns = hr_now_ns(CLOCK_THREAD_CPUTIME_ID);
 	now.major_faults = (unsigned long long)usage.ru_majflt;
-	if (api->bytes > offsetof(struct headrace_api, waited)) /* an older library lacks it */
+	/* an older library lacks this function */
+	if (api->bytes > offsetof(struct headrace_api, waited))
 		api->waited(now.waited_ns);
 	return now;
 }
 
 /*
- * Reads the second number of schedstat. False: no /proc, no free descriptor, or a kernel without
- * it.
+ * Reads the second number of schedstat. False: no descriptor is free, or the file does not exist.
  */
 static bool read_core_wait(unsigned long long *ret)
 {
@@ -64,9 +61,7 @@ static bool read_core_wait(unsigned long long *ret)
 	return end != at;
 }
 
-/*
- * A read also covers time before `from`. Assumes that the thread waited evenly over the whole time.
- */
+/* A read can cover time before `from`. Assumes that waits are spread evenly over this time. */
 bool spent_core_wait(unsigned long long from, unsigned long long *ret_ns)
 {
 	unsigned long long now = hr_now_ns(CLOCK_MONOTONIC), waited, before = core_wait.waited_ns;
@@ -84,7 +79,7 @@ bool spent_core_wait(unsigned long long from, unsigned long long *ret_ns)
 	if (from > since && now > since)
 		*ret_ns = (unsigned long long)((double)*ret_ns * (double)(now - from) /
 					       (double)(now - since));
-	return known && waited >= before; /* if it is less, a forked child has its parent's value */
+	return known && waited >= before; /* a smaller value is that of a forked child */
 }
 
 size_t spent_put(char *room, size_t size, size_t n, const char *format, ...)

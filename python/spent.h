@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * spent.h - what a thread uses during a range, like _headrace/spent.py: CPU time, page faults,
- * waits
+ * spent.h - what a thread uses during a range: CPU time, page faults, waits (as _headrace/spent.py)
  *
  * Threads   Python's lock is held. All state belongs to the calling thread.
  */
@@ -16,27 +15,27 @@
 
 #define SPENT_WAITS 3
 
-/* Totals of the calling thread since its start, and the time at which they were read. */
+/* Totals of the calling thread since its start, at the time at_ns. */
 struct spent {
-	unsigned long long at_ns, cpu_ns, major_faults; /* CLOCK_MONOTONIC; the thread's CPU time */
-	uint64_t waited_ns[SPENT_WAITS];		/* see headrace_api.waited */
+	unsigned long long at_ns, cpu_ns, major_faults;
+	uint64_t waited_ns[SPENT_WAITS]; /* see headrace_api.waited */
 };
 
-/* The totals at this moment. Takes 0.7 us. */
+/* Returns the current totals. Takes 0.7 us. */
 struct spent spent_now(const struct headrace_api *api);
 
 /*
- * Finds how long the thread was ready to run, but had no core, since `from` (CLOCK_MONOTONIC, ns)
- * or the previous read, whichever is later. It takes 5 us to read the kernel's file for this, so it
- * is read at most once in 20 ms; otherwise the function returns false.
+ * Sets how long the thread was ready to run, but had no core, since `from` (CLOCK_MONOTONIC, ns) or
+ * since the previous read, whichever is later. A read takes 5 us, so within 20 ms of the previous
+ * read, this function returns false.
  */
 bool spent_core_wait(unsigned long long from, unsigned long long *ret_ns);
 
-/* Appends text to the first `n` bytes; returns the bytes needed for the whole text. */
+/* Appends text to the first `n` bytes. Returns how many bytes the whole text needs. */
 __attribute__((format(printf, 4, 5))) size_t spent_put(char *room, size_t size, size_t n,
 						       const char *format, ...);
 
-/* Appends members of a JSON object: what was used from `before` to `now`. Returns as spent_put. */
+/* Appends JSON members: what was used from `before` to `now`. Returns the same as spent_put. */
 size_t spent_put_since(char *room, size_t size, size_t n, const struct spent *before,
 		       const struct spent *now);
 

@@ -24,7 +24,7 @@
 
 static const char *current;
 
-/* Prints the word if it begins with the current one. Shells cannot read names with line ends. */
+/* Prints `word` if it begins with the typed word. Shells cannot read words with line ends. */
 static void offer(const char *word)
 {
 	if (strncmp(word, current, strlen(current)) == 0 && strchr(word, '\n') == NULL)
@@ -41,7 +41,10 @@ static void offer_list(const char *words)
 	free(list);
 }
 
-/* Offers the stores in the folder of the current word, as it is typed. */
+/*
+ * Offers the stores of the folder that the typed path names, such as "runs/" in "runs/job". The
+ * offered paths begin as the user typed them.
+ */
 static void offer_stores(void)
 {
 	const char *slash = strrchr(current, '/');
@@ -56,9 +59,7 @@ static void offer_stores(void)
 	free(folder);
 }
 
-/* ---- queries ---- */
-
-/* Calls `take` for each argument of a query: its name and its type. */
+/* Calls `take` with the name and the type of each argument of a query. */
 static void each_argument(const struct hr_named *q,
 			  void (*take)(const char *name, const char *type))
 {
@@ -70,7 +71,7 @@ static void each_argument(const struct hr_named *q,
 	hr_named_args_done(&args);
 }
 
-/* Offers "class=", or "class=open", "class=read"... after "class=". */
+/* Offers "class=". If the user has typed this, offers "class=open", "class=read"... */
 static void offer_argument(const char *name, const char *type)
 {
 	char word[256];
@@ -88,8 +89,6 @@ static void offer_argument(const char *name, const char *type)
 		at += length;
 	}
 }
-
-/* ---- jobs ---- */
 
 static void offer_job(const Headrace__JobStatus *j)
 {

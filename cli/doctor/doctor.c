@@ -119,7 +119,7 @@ static struct row *doctor_add(struct report *report, const char *name, const cha
 	return row;
 }
 
-/* Keeps the row if the check applies. In this case, the check has set `found`. */
+/* Keeps the row if the check has set `found`. Otherwise, the check does not apply here. */
 static void doctor_keep(struct report *report, const struct row *row)
 {
 	report->n += row->result.found[0] != '\0';
@@ -176,7 +176,10 @@ static int diagnose(const char *store, const struct hr_address *to, size_t n, bo
 	return report.failed ? EXIT_FAILURE : EXIT_SUCCESS;
 }
 
-/* Parses STORE or COLLECTOR,... Returns false after it has reported a wrong collector. */
+/*
+ * Parses the operand: collectors if it contains "://", else a store, for which *ret_n stays 0.
+ * Returns false after it has reported a wrong collector.
+ */
 static bool parse_collectors(const char *operand, struct hr_address to[HR_ADDRESSES_MAX],
 			     size_t *ret_n)
 {

@@ -3,9 +3,9 @@
  * doctor.h - the checks of `headrace doctor`
  *
  * Each row of doctor_checks.def, or of doctor_collector.def, is a check: name and function. The
- * result has a health, what was found, and how to fix it. With `fail`, `headrace run` cannot
- * record, or the collector cannot be used. With `warn`, they work, but slower, less completely, or
- * not for long.
+ * result of a check has a health, what was found, and how to fix it. `fail`: `headrace run` cannot
+ * record, or the collector cannot be used. `warn`: the same works, but it is slow, it is
+ * incomplete, or it may soon fail.
  */
 #ifndef HEADRACE_CLI_DOCTOR_DOCTOR_H
 #define HEADRACE_CLI_DOCTOR_DOCTOR_H
@@ -21,7 +21,7 @@ struct hr_check {
 };
 
 struct hr_doctor {
-	const char *store; /* NULL: a new folder in the current one */
+	const char *store; /* NULL: a new folder in the working directory */
 	bool no_store;	   /* checks collectors instead of a store */
 	/* NULL: not found; `python`: folder of the start-up module */
 	const char *library, *headraced, *python;

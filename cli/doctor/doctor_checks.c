@@ -30,7 +30,7 @@
 
 #define REINSTALL "install headrace again, or set HEADRACE_LIBEXEC to the folder that contains it"
 
-/* Reads the first line of a file, without the newline. Returns false if that is impossible. */
+/* Reads the first line of a file, without the newline. Returns false on failure. */
 static bool read_line(const char *path, char *out, size_t bytes)
 {
 	FILE *f = fopen(path, "re");
@@ -293,7 +293,7 @@ void hr_check_files(const struct hr_doctor *d, struct hr_check *c)
 		    (unsigned long long)limit.rlim_max);
 }
 
-/* Sets `out` to the store if it exists, otherwise to the folder in which it would be created. */
+/* Sets `out` to `store` if it exists, otherwise to the folder in which it would be created. */
 static void store_place(const char *store, char *out, size_t bytes)
 {
 	char *slash;
@@ -327,7 +327,7 @@ void hr_check_store(const struct hr_doctor *d, struct hr_check *c)
 	store_place(store, place, sizeof(place));
 	if (d->store != NULL && access(store, F_OK) != 0) {
 		is = "would be created on";
-		if (strchr(store, '/') == NULL) /* it may be meant as a host */
+		if (strchr(store, '/') == NULL) /* the user may mean a host */
 			snprintf(hint, sizeof(hint), " (for a collector, write tcp://%s)", store);
 	}
 	hr_fs_kind(place, &kind);

@@ -20,7 +20,7 @@
 #define BUILT false
 #endif
 
-/* Loads a program that does nothing. Its kind needs CAP_BPF and CAP_PERFMON. 0 or -errno. */
+/* Loads a BPF program of a type that needs CAP_BPF and CAP_PERFMON. Returns 0 or -errno. */
 static int load_nothing(void)
 {
 	static const struct bpf_insn insns[] = {
@@ -41,7 +41,7 @@ static int load_nothing(void)
 	return 0;
 }
 
-/* True: the file of kernel lockdown is, for example, "none integrity [confidentiality]". */
+/* Returns whether the mode of kernel lockdown (the word in brackets) is confidentiality. */
 static bool is_confidential(void)
 {
 	FILE *f = fopen(LOCKDOWN, "re");

@@ -8,14 +8,14 @@
 
 #include "net/wire.h"
 
-#define GREETING_MS 10000 /* time for the answer to Hello */
+#define GREETING_MS 10000
 
 struct attempt {
 	struct hr_probe *p;
 	uv_loop_t loop;
 	uv_timer_t timer;
 	struct hr_conn *conn;
-	bool over;	  /* `p` has the result */
+	bool over;	  /* `p` contains the result */
 	bool understands; /* the collector accepts MUNGE credentials */
 };
 
@@ -98,7 +98,7 @@ static void probe_on_closed(void *self, int error, const char *why)
 		  error == 0 ? "the collector has closed the connection" : why);
 }
 
-/* Tries to connect once. Returns true if a credential could change the result. */
+/* Tries to connect once. Returns true if another try with a MUNGE credential could succeed. */
 static bool try(struct hr_probe *p)
 {
 	static const struct hr_conn_events events = {

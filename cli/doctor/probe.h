@@ -13,11 +13,11 @@
 #include "net/conn.h"
 
 enum hr_probe_end {
-	HR_PROBE_NO_ADDRESS,	 /* `error` of the resolver */
-	HR_PROBE_NO_CERTIFICATE, /* `why`: the mistake in the own certificate */
-	HR_PROBE_CLOSED,	 /* `error`, `why` */
-	HR_PROBE_REFUSED,	 /* `reason`, `why` */
-	HR_PROBE_WELCOME,	 /* `software`, `version`, `who` */
+	HR_PROBE_NO_ADDRESS,	 /* sets `error`: the error of the resolver */
+	HR_PROBE_NO_CERTIFICATE, /* sets `why`: what is wrong with the certificate */
+	HR_PROBE_CLOSED,	 /* sets `error` and `why` */
+	HR_PROBE_REFUSED,	 /* sets `reason` and `why` */
+	HR_PROBE_WELCOME,	 /* sets `software`, `version` and `who` */
 };
 
 struct hr_probe {
@@ -25,7 +25,7 @@ struct hr_probe {
 	char shown[HR_ADDRESS_HOST_BYTES + 32];
 	char addresses[256]; /* "10.0.0.5:4747, [::1]:4747" */
 	struct hr_query_identity identity;
-	struct hr_conn_peer peer; /* what is known of the connection */
+	struct hr_conn_peer peer;
 	enum hr_probe_end end;
 	int error;
 	char why[1200], reason[32], software[64], who[320];

@@ -16,7 +16,7 @@
 #include "common/array.h"
 #include "common/text.h"
 
-/* Events that all waiting shares together may read: about a second. */
+/* Limit of the events that are read for the column WAITED. Reading them takes a second. */
 #define EVENTS_MAX 10000000u
 
 const struct hr_option hr_ls_option_table[] = {
@@ -31,14 +31,12 @@ struct ls {
 	size_t n, room;
 };
 
-/* ---- running jobs ---- */
-
 static bool is_listed(const struct ls *ls, const char *store)
 {
 	struct stat wanted, st;
 
 	if (stat(store, &wanted) < 0)
-		return true; /* it was removed */
+		return true; /* a removed store is not listed again */
 	for (size_t i = 0; i < ls->stores.n; i++)
 		if (stat(ls->stores.list[i].path, &st) == 0 && st.st_ino == wanted.st_ino &&
 		    st.st_dev == wanted.st_dev)
@@ -46,7 +44,7 @@ static bool is_listed(const struct ls *ls, const char *store)
 	return false;
 }
 
-/* Adds a run that sends to a collector: only headraced knows it. */
+/* Adds a run that sends to a collector. It has no store, so headraced describes it. */
 static void add_sending(struct ls *ls, const Headrace__JobStatus *j)
 {
 	for (size_t i = 0; i < ls->n; i++)
@@ -75,8 +73,6 @@ static void add_run(void *arg, const char *socket, Headrace__Control *m)
 	else if (!is_listed(ls, j->store))
 		hr_stores_add(j->store, true, &ls->stores);
 }
-
-/* ---- printing ---- */
 
 static void print_json(const struct ls *ls)
 {

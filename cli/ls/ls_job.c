@@ -16,8 +16,6 @@ static uint64_t wall_ns(const struct hr_stream *stream, uint64_t boot_ns)
 	return boot_ns != 0 ? (uint64_t)hr_stream_real_ns(stream, boot_ns) : 0;
 }
 
-/* ---- state and times ---- */
-
 static void see_frame(struct hr_ls_row *row, struct hr_run_part *part,
 		      const struct hr_stream *stream, const Headrace__Frame *frame)
 {
@@ -34,7 +32,7 @@ static void see_frame(struct hr_ls_row *row, struct hr_run_part *part,
 	}
 }
 
-/* Takes the job's name as program, if no process has one. */
+/* Returns the times of a stream. If the program is unknown, the name of the job replaces it. */
 static struct hr_run_part stream_part(struct hr_ls_row *row, const struct hr_stream *stream)
 {
 	struct hr_run_part part = {.running = !stream->ended && stream->live,
@@ -60,7 +58,6 @@ static struct hr_run_part stream_part(struct hr_ls_row *row, const struct hr_str
 	return part;
 }
 
-/* Sets state and times from the last run of the job. */
 static void take_runs(struct hr_ls_row *row, const struct hr_stream *streams, size_t n)
 {
 	struct hr_summary s = {0};
@@ -83,8 +80,6 @@ static void take_runs(struct hr_ls_row *row, const struct hr_stream *streams, si
 	hr_runs_done(&runs);
 }
 
-/* ---- program ---- */
-
 /* Returns "train.py" for "/usr/bin/python3 /home/x/train.py --epochs 3" (malloc'ed). */
 static char *program_of(const Headrace__Process *p)
 {
@@ -105,7 +100,7 @@ static char *program_of(const Headrace__Process *p)
 	return program;
 }
 
-/* The first rank's program, because the first process may be a launcher. */
+/* Sets the program of the first rank, because the first process may be a launcher. */
 static void take_program(struct hr_ls_row *row, const struct hr_stream *streams, size_t n)
 {
 	const struct hr_process *found = NULL;
@@ -121,8 +116,6 @@ static void take_program(struct hr_ls_row *row, const struct hr_stream *streams,
 	if (found != NULL)
 		row->program = program_of(found->msg);
 }
-
-/* ---- waiting share ---- */
 
 static bool has_regions(const struct hr_stream *stream)
 {

@@ -9,8 +9,8 @@
 
 #define CELL_BYTES  1024u
 #define GAP	    2u	/* blanks between columns */
-#define PROGRAM_MIN 10u /* characters that the terminal's width leaves of a program... */
-#define STORE_MIN   20u /* ...and of a store */
+#define PROGRAM_MIN 10u /* names of programs keep at least so many characters */
+#define STORE_MIN   20u /* names of stores keep at least so many characters */
 #define SECOND_NS   UINT64_C(1000000000)
 
 enum { WHEN, STORE, JOBS, STATE, TIME, WAITED, SIZE, PROGRAM, COLUMNS };
@@ -22,8 +22,6 @@ struct cells {
 	char (*text)[COLUMNS][CELL_BYTES];
 	unsigned widths[COLUMNS]; /* in characters; 0: the column is empty and left out */
 };
-
-/* ---- filling ---- */
 
 /* Writes "21:14" for today, else "Nov 25", or "2025" if it is not this year. */
 static void write_when(char to[CELL_BYTES], uint64_t real_ns)
@@ -79,8 +77,6 @@ static void measure(struct cells *c, size_t n)
 	}
 }
 
-/* ---- fitting ---- */
-
 static void narrow(unsigned *width, unsigned least, unsigned *excess)
 {
 	unsigned cut = *width > least ? *width - least : 0;
@@ -90,7 +86,7 @@ static void narrow(unsigned *width, unsigned least, unsigned *excess)
 	*excess -= cut;
 }
 
-/* Narrows programs first, because a store's name is typed again. */
+/* Shortens names of programs first, because users copy names of stores to other commands. */
 static void fit(struct cells *c, unsigned width)
 {
 	unsigned total = 0, excess;
@@ -102,7 +98,6 @@ static void fit(struct cells *c, unsigned width)
 	narrow(&c->widths[STORE], STORE_MIN, &excess);
 }
 
-/* Returns the start of the character with this number. */
 static const char *character_at(const char *text, unsigned number)
 {
 	while (number > 0 && *text != '\0') {
@@ -112,7 +107,7 @@ static const char *character_at(const char *text, unsigned number)
 	return text;
 }
 
-/* Prints the text; if it is too long, without its middle. */
+/* Prints the text, without its middle if it is wider than `width`. */
 static void put_text(const char *text, unsigned width, FILE *out)
 {
 	unsigned n = (unsigned)hr_text_cells(text), head = (width - 3) / 2, tail = width - 3 - head;
@@ -131,7 +126,7 @@ static bool is_number(unsigned column)
 
 static void print_line(const struct cells *c, const char *const cells[COLUMNS], FILE *out)
 {
-	unsigned pending = 0; /* blanks before the next text: none at the end of a line */
+	unsigned pending = 0; /* blanks before the next text; not printed at the end of a line */
 
 	for (unsigned k = 0; k < COLUMNS; k++) {
 		unsigned n = (unsigned)hr_text_cells(cells[k]);

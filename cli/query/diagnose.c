@@ -37,14 +37,14 @@ const struct hr_option hr_what_if_option_table[] = {
     {NULL, 0, NULL, NULL, NULL},
 };
 
-/* Words of `headrace what-if` that are no stores: NAME=VALUE, or the name alone. */
+/* `headrace what-if` takes settings, as NAME=VALUE. The setting `persistent` needs no value. */
 #define PERSISTENT "persistent"
 #define SETTINGS   "workers prefetch batch persistent cores io mount cached reads checkpoint"
 
-/* A query in the making: its first word is its NAME. */
+/* The arguments of `headrace query`: words[0] is the name of the query. */
 struct words {
 	struct hr_query_request request;
-	bool settings;	   /* operands may be settings */
+	bool settings;	   /* true: `headrace what-if`, whose operands may be settings */
 	char given[4][64]; /* arguments of `diagnose`: top, rank, from, to */
 	int n_given;
 };
@@ -59,7 +59,7 @@ static void add_word(struct words *w, const char *word)
 	w->request.words[w->request.n_words++] = (char *)word;
 }
 
-/* The last value of an option counts. */
+/* Stores the value of an option, which replaces an earlier value of the same option. */
 static void give(struct words *w, const char *name, const char *value)
 {
 	size_t n = strlen(name);
@@ -83,7 +83,7 @@ static void report_no_setting(const char *name, bool with_value)
 		  near.best[0] == '\0' ? HR_HINT "the settings are " SETTINGS : "");
 }
 
-/* Takes a setting or, if it has no value and no such name, a store. False: a reported mistake. */
+/* Adds the word as a setting or as a store. Returns false after it has reported a mistake. */
 static bool take_setting(struct words *w, char *word)
 {
 	char name[HR_NEAR_BYTES], list[] = SETTINGS, *at = list, *known;
@@ -110,7 +110,7 @@ static bool take_setting(struct words *w, char *word)
 	return true;
 }
 
-/* Reads all arguments. `json`: query for --json. 0: continue; 1: *ret_status is the result. */
+/* `json`: the query for --json. Returns 0 to continue, or 1 to end with *ret_status. */
 static int take_arguments(struct hr_options *o, struct words *w, const char *command,
 			  const char *json, int *ret_status)
 {
@@ -158,7 +158,7 @@ static int take_arguments(struct hr_options *o, struct words *w, const char *com
 	}
 }
 
-/* Makes room for what `argc` arguments can give. False: no memory. */
+/* Allocates room for the stores and words of `argc` arguments. False: no memory. */
 static bool words_init(struct words *w, int argc, const char *query)
 {
 	w->request.stores = calloc((size_t)argc + 1, sizeof(*w->request.stores));

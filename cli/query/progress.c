@@ -17,7 +17,7 @@
 #define FIRST_MS UINT64_C(1000)
 #define LINES_MS UINT64_C(5000) /* time between lines if they cannot be rewritten */
 #define ERASE	 "\r\033[K"
-#define PREFIX	 "headrace: " /* of hr_report */
+#define PREFIX	 "headrace: "
 #define NOTE	 "note: "
 #define DIM	 "\033[2m"
 #define DIM_END	 "\033[0m"
@@ -31,7 +31,7 @@ void hr_progress_init(struct hr_progress *p, bool always)
 	p->next_ms = p->started_ms + FIRST_MS;
 }
 
-/* The caller holds the lock. */
+/* Call it with the lock held. */
 static void erase(struct hr_progress *p)
 {
 	if (p->shown)
@@ -77,7 +77,7 @@ void hr_progress_show(struct hr_progress *p, uint64_t done, uint64_t total, cons
 	pthread_mutex_unlock(&p->lock);
 }
 
-/* Prints one message per line of a text, in the width of the terminal. */
+/* Prints each line of a text as a message, wrapped to the width of the terminal. */
 static void report_lines(const char *text)
 {
 	bool colour = hr_terminal_colour(STDERR_FILENO);
@@ -127,7 +127,7 @@ static ssize_t write_out(void *cookie, const char *buf, size_t bytes)
 		ssize_t n = write(STDOUT_FILENO, buf + done, bytes - done);
 
 		if (n < 0 && errno != EINTR)
-			return 0; /* an error, with errno */
+			return 0;
 		done += n > 0 ? (size_t)n : 0;
 	}
 	return (ssize_t)done;

@@ -20,11 +20,11 @@ struct hr_progress {
 	pthread_mutex_t lock;
 	bool on, terminal;
 	bool shown;
-	bool answered; /* the answer is on a terminal, so no more progress is shown */
+	bool answered; /* the answer has begun on a terminal, so progress is not shown */
 	uint64_t started_ms, next_ms;
 };
 
-/* `always`: also if standard error is no terminal. */
+/* `always`: show progress also if standard error is no terminal. */
 void hr_progress_init(struct hr_progress *p, bool always);
 void hr_progress_done(struct hr_progress *p); /* erases the line */
 
@@ -38,16 +38,10 @@ static inline struct hr_sink hr_progress_sink(struct hr_progress *p)
 	return (struct hr_sink){hr_progress_line, p};
 }
 
-/*
- * Call it before the answer is written: erases the line, and ends progress if the answer goes to a
- * terminal.
- */
+/* Call it before the answer: erases the line, and stops progress if the answer is on a terminal. */
 void hr_progress_answer(struct hr_progress *p);
 
-/*
- * Makes a stream for standard output, whose first byte erases the line. The caller closes the
- * stream. NULL: no memory.
- */
+/* Returns standard output as a FILE that first erases the line. Close it. NULL: no memory. */
 FILE *hr_progress_stdout(struct hr_progress *p);
 
 #endif

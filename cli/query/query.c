@@ -31,27 +31,27 @@
 #include "common/text.h"
 #include "common/now.h"
 
-#define LOOK_NS 100000000L /* time between updates of the progress line */
+#define LOOK_NS 100000000L /* interval between updates of the progress line */
 
 int (*hr_query_recover)(const char *store, char **ret_note);
 
 /* ---- Ctrl-C, progress, time limit ---- */
 
 /*
- * Turns the first SIGINT or SIGTERM into an interrupt of the statement, for which DuckDB checks
- * between vectors. While stores are opened, there is no statement, and the first signal ends the
- * process. While the answer waits for its reader, DuckDB does not check, but the second signal ends
- * the process. In both cases, the temporary files are removed.
+ * The thread of the watcher interrupts the statement at the first SIGINT or SIGTERM. A signal ends
+ * the process at once if the stores are still being opened, or if it is the second signal: DuckDB
+ * does not notice an interrupt while the answer waits for its reader. In all cases, the temporary
+ * files are removed.
  */
 struct watcher {
 	pthread_t thread;
 	bool started;
-	bool late; /* the query reached its time limit; read this after the thread has ended */
+	bool late; /* the query reached its time limit; valid after the thread has ended */
 	_Atomic(struct hr_asking *) asking; /* NULL: the stores are being opened */
 	struct hr_progress *progress;
 	const struct hr_outfile *file;
-	uint64_t limit_ns; /* 0: none */
-	char *spill;	   /* folder where DuckDB spills; NULL: none */
+	uint64_t limit_ns; /* 0: no limit */
+	char *spill;	   /* folder for DuckDB's temporary files; NULL: none */
 	sigset_t set;
 };
 
@@ -107,7 +107,7 @@ static void *watch(void *arg)
 		if (!interrupted && w->limit_ns != 0 &&
 		    hr_now_ns(CLOCK_MONOTONIC) - started > w->limit_ns)
 			interrupted = w->late = true;
-		/* repeated, because a statement that has not started may miss it */
+		/* Repeated: a statement that has not started ignores an interrupt. */
 		if (interrupted)
 			hr_asking_interrupt(asking);
 		else
@@ -140,7 +140,7 @@ static void watcher_stop(struct watcher *w)
 
 /* ---- stores ---- */
 
-/* Opens the output; NULL after a message. */
+/* Opens the output. Returns NULL after it has reported a failure. */
 static FILE *open_output(const struct hr_query_request *r, const struct hr_outfile *file,
 			 struct hr_progress *progress)
 {
@@ -154,7 +154,7 @@ static FILE *open_output(const struct hr_query_request *r, const struct hr_outfi
 	return to;
 }
 
-/* The file of -o gets its name when it is complete. */
+/* Writes the answer. The file of -o has a temporary name until the answer is complete. */
 static int query_answer(struct hr_asking *s, const struct hr_query_request *r,
 			const struct hr_outfile *file, struct hr_progress *progress)
 {
@@ -197,8 +197,8 @@ static int run_watched(struct hr_ask *a, const struct hr_query_request *r, struc
 }
 
 /*
- * Makes a private folder for data beyond the memory limit. If it returns NULL after an error,
- * queries with such data fail.
+ * Makes a private folder for data that exceeds the memory limit. Returns NULL after it has reported
+ * an error; then only queries with such data fail.
  */
 static char *make_spill(void)
 {
@@ -255,7 +255,6 @@ static int plan_output(const struct hr_query_request *r, struct hr_outfile *file
 	return 0;
 }
 
-/* Finds the terminal's width and colours, and the working folder. */
 static void find_style(struct hr_query_request *r)
 {
 	char *folder = getcwd(NULL, 0);
@@ -266,7 +265,7 @@ static void find_style(struct hr_query_request *r)
 		r->style.colour = hr_terminal_colour(STDOUT_FILENO);
 	}
 	r->folder = calloc(4 * n + 1, 1);
-	if (r->folder != NULL && n > 1) /* not "/" */
+	if (r->folder != NULL && n > 1)
 		hr_text_escape(r->folder, 4 * n + 1, folder, n);
 	r->style.folder = r->folder != NULL ? r->folder : "";
 	free(folder);

@@ -5,16 +5,13 @@
 
 #include "cli/query/query_request.h"
 
-/*
- * Checks the request, whose stores and words are set (query_operands.h), and answers it. Returns
- * the exit status.
- */
+/* Checks and answers a request with stores and words (query_operands.h). Returns an exit status. */
 int hr_query_answer(struct hr_query_request *r);
 
 /*
- * If set, this function is called with each store before the store is opened. It stores the data
- * that the journal of a killed private headraced contains. *ret_note (malloc'ed or NULL) is printed
- * to the user. -errno: it failed.
+ * NULL, or a function that is called with each store before the store is opened. It adds the data
+ * in the journal of a killed private headraced to the store. It returns 0 or -errno; *ret_note
+ * (malloc'ed or NULL) is printed to the user.
  */
 extern int (*hr_query_recover)(const char *store, char **ret_note);
 

@@ -32,7 +32,7 @@ bool hr_identity_credential(struct hr_query_identity *i)
 	if (i->munge == NULL &&
 	    hr_munge_encode(getenv("HEADRACE_MUNGE_SOCKET"), &i->munge, &error) < 0)
 		i->munge = NULL;
-	free(error); /* without MUNGE, a refusal of the collector contains advice */
+	free(error); /* If there is no MUNGE, the refusal of the collector gives advice. */
 	return i->munge != NULL;
 }
 

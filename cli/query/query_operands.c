@@ -14,8 +14,6 @@
 
 #define SKIPPED_NAMED 3u
 
-/* ---- what an operand is ---- */
-
 static bool is_path(const char *text)
 {
 	struct stat st;
@@ -30,9 +28,7 @@ static bool is_marked_store(const char *text)
 	return hr_store_outline(text, false, &outline) == 0;
 }
 
-/*
- * Returns whether it is SQL or the NAME of a query. The first operand may be a store of that name.
- */
+/* Returns whether this is SQL or the name of a query. The first operand may also be a store. */
 static bool is_question(const char *text, bool first)
 {
 	if (hr_named_find(text) != NULL)
@@ -40,7 +36,7 @@ static bool is_question(const char *text, bool first)
 	return strpbrk(text, " \t\n(;") != NULL && !hr_address_is(text) && !is_path(text);
 }
 
-/* Returns whether the word begins an SQL statement that lacks its quotes. */
+/* Returns whether the word is the first one of an SQL statement without quotes. */
 static bool is_bare_sql(const char *text)
 {
 	static const char *const words[] = {"SELECT", "FROM", "WITH", "SHOW", "DESCRIBE"};
@@ -51,9 +47,7 @@ static bool is_bare_sql(const char *text)
 	return false;
 }
 
-/* ---- sorting ---- */
-
-/* Reports a word that is neither a store nor a question, and is not followed by a question. */
+/* Reports a word that is neither a store nor a question. */
 static int report_unknown(const char *word)
 {
 	struct hr_near near = hr_near(word);
@@ -81,7 +75,7 @@ static void take_later_stores(struct hr_query_request *r)
 	r->n_words = kept;
 }
 
-/* Returns the index of the question; the number of words: none. */
+/* Returns the index of the question, or r->n_words if there is none. */
 static size_t find_question(const struct hr_query_request *r)
 {
 	size_t i = 0;
@@ -108,7 +102,7 @@ int hr_operands_sort(struct hr_query_request *r)
 	}
 	r->n_words -= n;
 	memmove(r->words, r->words + n, r->n_words * sizeof(*r->words));
-	/* A collector may have a query that is unknown here. */
+	/* A collector of a later version may have more queries. */
 	if (question == n + r->n_words && r->n_words > 0 &&
 	    (r->n_stores == 0 || !hr_address_is(r->stores[0])))
 		return report_unknown(r->words[0]);
@@ -117,9 +111,7 @@ int hr_operands_sort(struct hr_query_request *r)
 	return 0;
 }
 
-/* ---- checking ---- */
-
-/* Parses the address of the collector; the stores are one, or folders. */
+/* Parses the address of a collector. Refuses a collector together with other stores. */
 static int check_collector(struct hr_query_request *r)
 {
 	char *error = NULL;
@@ -156,7 +148,7 @@ static void report_skipped(const char *const *paths, size_t n)
 		  n == 1 ? "a headrace store" : "headrace stores");
 }
 
-/* Leaves out operands that are no stores: ./headrace-* may also match summaries and pages. */
+/* Leaves out operands that are no stores: ./headrace-* also matches summaries and reports. */
 static int check_folders(struct hr_query_request *r)
 {
 	size_t kept = 0;
@@ -174,7 +166,7 @@ static int check_folders(struct hr_query_request *r)
 		r->stores[kept++] = store;
 	}
 	if (kept == 0)
-		return 0; /* opening the first operand reports what it is */
+		return 0; /* the error of opening the first operand explains what it is */
 	if (kept < r->n_stores)
 		report_skipped(r->stores + kept, r->n_stores - kept);
 	r->n_stores = kept;
@@ -190,7 +182,7 @@ static int take_newest(struct hr_query_request *r)
 	return 0;
 }
 
-/* Resolves the words. The collector may have a NAME that is unknown here. */
+/* Resolves the words, except the name of a query that only the collector may have. */
 static int resolve(struct hr_query_request *r)
 {
 	if (r->remote && hr_question_is_name(r->words[0]) && hr_named_find(r->words[0]) == NULL)
@@ -201,8 +193,9 @@ static int resolve(struct hr_query_request *r)
 }
 
 /*
- * If all jobs of the store are runs with the same -o (cli/run/job_reuse.h), a named query is about
- * the last one: sums over repeated runs mean nothing. SQL and the query `jobs` see all.
+ * If all jobs of the store are runs with the same -o (cli/run/job_reuse.h), a named query reads
+ * only the last run, because sums over repeated runs mean nothing. SQL and the query `jobs` read
+ * all runs.
  */
 static void take_last_run(struct hr_query_request *r)
 {

@@ -12,12 +12,12 @@
 
 #include "cli/query/query_request.h"
 
-/* Moves the stores from r->words, which contains all operands, to r->stores. */
+/* r->words contains all operands. Moves those that are stores to r->stores. */
 int hr_operands_sort(struct hr_query_request *r);
 
 /*
  * Checks stores and words, and resolves the question. Leaves out operands that are no stores, and
- * takes the newest store of this folder if none was given.
+ * takes the newest store of the working directory if none was given.
  */
 int hr_operands_check(struct hr_query_request *r);
 

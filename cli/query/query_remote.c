@@ -17,9 +17,9 @@
 #include "net/wire.h"
 
 #define TICK_MS	     100
-#define UNWRITTEN    (4u << 20) /* limit of the answer in memory, above which the collector waits */
-#define GREETING_MS  10000	/* time for the answer to Hello */
-#define SILENT_PINGS 3		/* as in wire.proto */
+#define UNWRITTEN    (4u << 20) /* bytes of unwritten answer at which the collector waits */
+#define GREETING_MS  10000
+#define SILENT_PINGS 3
 
 /* A piece of the answer, or a note, that waits for the pieces before it. */
 struct piece {
@@ -37,17 +37,17 @@ struct remote {
 	uv_timer_t tick;
 	uv_signal_t signals[2];
 	struct hr_conn *conn;
-	bool welcome; /* has received HelloAck */
-	bool again;   /* reconnecting with a credential */
+	bool welcome; /* the collector has answered Hello */
+	bool again;   /* connecting again, with a MUNGE credential */
 	bool interrupted, answered, over;
 	uint32_t ping_ms;
-	uint64_t sent_ms; /* time of our last message; 0: none on this connection */
+	uint64_t sent_ms; /* time of the last sent message; 0: none on this connection */
 	uint64_t done, total;
-	char *text; /* text of the last Progress */
+	char *text; /* text of the last Progress message */
 	int status;
 	int out;
 	struct piece *first, **last;
-	size_t unwritten, at; /* bytes of the queue; position in the first piece */
+	size_t unwritten, at; /* bytes in the queue; bytes of the first piece that are written */
 	uv_fs_t write;
 	bool writing;
 };
@@ -75,7 +75,7 @@ static void query_remote_close_handles(struct remote *r)
 		uv_close((uv_handle_t *)&r->signals[i], NULL);
 }
 
-/* Ends the query. The loop ends after the connection is closed and the last write is done. */
+/* Ends the query. The loop returns when the connection is closed and the last write is done. */
 static void query_remote_finish(struct remote *r, int status)
 {
 	if (r->over)
@@ -87,7 +87,7 @@ static void query_remote_finish(struct remote *r, int status)
 		hr_conn_close(r->conn, true);
 }
 
-/* Prints a line of the collector. Characters that would move the cursor become "?". */
+/* Prints a text of the collector. Characters that would move the cursor become "?". */
 static void print_foreign(struct remote *r, char *text)
 {
 	for (char *c = text; *c != '\0'; c++)
@@ -236,8 +236,9 @@ static void query_remote_ask(struct remote *r)
 }
 
 /*
- * Call it if the collector accepts a MUNGE credential and has not identified the user. True: closes
- * the connection, to connect again with a credential. False: there is none, or it was tried.
+ * Call it if the collector accepts a MUNGE credential and has not identified the user. Returns true
+ * if the query connects again with a credential. Returns false if there is no credential, or if the
+ * collector did not accept it.
  */
 static bool try_again(struct remote *r)
 {
@@ -307,7 +308,7 @@ static int query_remote_take(struct remote *r, Headrace__Wire *msg)
 		r->status = (int)(msg->done->status & 0xff);
 		write_on(r);
 		break;
-	default: /* a message of a later version */
+	default: /* ignores messages of later versions */
 		break;
 	}
 	headrace__wire__free_unpacked(msg, NULL);
@@ -348,7 +349,6 @@ static void connect_to(struct remote *r)
 	query_remote_finish(r, HR_ASK_UNAVAILABLE);
 }
 
-/* Prints "tcp://h:4747: why; what to do". */
 static void report_closed(struct remote *r, int error, const char *why)
 {
 	const char *advice = hr_conn_advice(&r->request->collector, r->identity.tls != NULL, error);
@@ -396,7 +396,7 @@ static void query_remote_on_tick(uv_timer_t *tick)
 	}
 	if (!r->welcome || r->conn == NULL || r->ping_ms == 0)
 		return;
-	/* Sends a Pong unasked, because Pings are not read while the output is blocked. */
+	/* Sends a Pong without a Ping, because Pings are not read while the output is blocked. */
 	if (now - r->sent_ms >= r->ping_ms)
 		pong(r, 0);
 	if (r->unwritten < UNWRITTEN &&
@@ -413,7 +413,7 @@ static void interrupted(uv_signal_t *handle, int signal)
 	Headrace__Cancel body = HEADRACE__CANCEL__INIT;
 	struct remote *r = handle->data;
 
-	if (r->interrupted) { /* the second signal ends the process at once */
+	if (r->interrupted) {
 		if (r->file->partial != NULL)
 			unlink(r->file->partial);
 		_exit(HR_EXIT_SIGNAL + signal);
@@ -448,7 +448,7 @@ static int open_out(struct remote *r)
 	return open(hr_outfile_name(r->file), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
 }
 
-/* The file of -o gets its name when it is complete. */
+/* Closes the file of -o, which has a temporary name until the answer is complete. */
 static int close_out(struct remote *r)
 {
 	int err = 0;

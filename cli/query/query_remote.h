@@ -11,7 +11,7 @@
 #include "cli/query/query_request.h"
 #include "common/outfile.h"
 
-/* Returns the exit status. `file`: prepared output file of -o. */
+/* Returns the exit status. `file`: the file of -o; unused if there is no -o. */
 int hr_query_remote(const struct hr_query_request *request, const struct hr_outfile *file);
 
 #endif

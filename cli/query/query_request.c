@@ -87,7 +87,7 @@ static int query_request_explain(const char *name)
 	return EXIT_SUCCESS;
 }
 
-/* Reads one option. 0: continue; 1: *ret_status is the result. */
+/* Reads one option. Returns 0 to continue, or 1 to end with *ret_status. */
 static int query_request_take_option(struct hr_query_request *r, int id, const char *value,
 				     int *ret_status)
 {
@@ -142,13 +142,13 @@ static int query_request_take_option(struct hr_query_request *r, int id, const c
 	}
 }
 
-/* True: SQL that begins with a comment, like the output of --explain. It is not an option. */
+/* Returns whether the word is SQL that begins with a comment, like the output of --explain. */
 static bool is_comment(const char *word)
 {
 	return word != NULL && strncmp(word, "-- ", 3) == 0;
 }
 
-/* Accepts options between operands. 0: continue; 1: *ret_status is the result. */
+/* Accepts options between operands. Returns 0 to continue, or 1 to end with *ret_status. */
 static int query_request_parse(struct hr_query_request *r, int argc, char **argv, int *ret_status)
 {
 	struct hr_options o = {

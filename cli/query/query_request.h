@@ -15,31 +15,31 @@
 #include "net/address.h"
 
 struct hr_query_request {
-	const char **stores; /* with room for one more than was given */
+	const char **stores; /* has room for one more store */
 	size_t n_stores;
-	char *newest; /* the store that was taken because none was given; NULL: none */
-	bool remote;  /* a collector instead of stores */
+	char *newest; /* the newest store, if the user gave none; else NULL */
+	bool remote;  /* the only store is a collector */
 	struct hr_address collector;
-	const char *job; /* NULL: all */
-	char *last_run;	 /* the job, if headrace chose it; NULL: it did not */
+	const char *job; /* NULL: all jobs */
+	char *last_run;	 /* job of the last run, if the answer is limited to this run; else NULL */
 	enum hr_ask_format format;
 	struct hr_shown_style style;
-	char *folder;	    /* the text of style.folder */
+	char *folder;	    /* memory of style.folder */
 	const char *output; /* NULL: standard output */
 	uint64_t memory_bytes;
 	unsigned threads;
-	uint64_t limit_ns; /* time limit; 0: none */
-	bool progress;	   /* shows progress also without a terminal */
-	char **words;	   /* SQL, or a NAME and its arguments, as typed */
+	uint64_t limit_ns;
+	bool progress; /* show progress also if standard error is no terminal */
+	char **words;  /* SQL, or the NAME of a query and its arguments, as typed */
 	size_t n_words;
 	/* the resolved words; empty if only the collector has the NAME */
 	struct hr_question question;
 };
 
-/* Reports mistakes. */
+/* Reports mistakes in a request to the user. */
 extern const struct hr_sink hr_request_messages;
 
-/* 0: continue; 1: *ret_status is the exit status, after --help or a reported mistake. */
+/* Returns 0 to continue, or 1 to end with *ret_status (after --help or a reported mistake). */
 int hr_request_parse(int argc, char **argv, struct hr_query_request *ret, int *ret_status);
 void hr_request_done(struct hr_query_request *r);
 

@@ -15,14 +15,15 @@
 #define SUGGESTIONS 3u
 
 struct contents {
-	bool waits, workers, ranks; /* input waits, DataLoader workers, several ranks */
+	/* whether the store has input waits, DataLoader workers, several ranks */
+	bool waits, workers, ranks;
 };
 
-/* In order of interest: the first three whose condition holds are printed. */
+/* The first SUGGESTIONS rows whose condition holds are printed. */
 static const struct suggestion {
-	const char *command; /* the store follows */
+	const char *command; /* printed before the store */
 	const char *query, *what;
-	size_t condition; /* offset of a bool of struct contents */
+	size_t condition; /* offset of a member of struct contents */
 	bool always;
 } suggestions[] = {
     {"diagnose", "", "why did the training lose time?", offsetof(struct contents, waits), false},
@@ -36,7 +37,6 @@ static const struct suggestion {
     {"query", "slow", "which operations were the slowest?", 0, true},
 };
 
-/* Returns whether a frame of regions has an input wait. */
 static bool frame_waits(const struct hr_stream *stream, uint32_t frame)
 {
 	Headrace__Frame *f;

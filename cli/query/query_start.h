@@ -4,9 +4,9 @@
 #define HEADRACE_CLI_QUERY_QUERY_START_H
 
 /*
- * On a terminal, prints questions for this store, and how to ask others. Elsewhere, reports that
- * the question is missing. `store`: NULL: a collector. `typed`: the store as it is to appear in
- * the commands, "" if it may be left out. Returns the exit status.
+ * On a terminal, prints suggested commands for this store. Otherwise, reports that the question is
+ * missing. `store` NULL: a collector. `typed`: the text for the store in the commands; "": the
+ * commands need none. Returns the exit status.
  */
 int hr_query_start(const char *store, const char *typed);
 

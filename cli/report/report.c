@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * headrace report: one HTML file that shows what a job waited for. `headrace query` answers one
- * statement for it, from stores or from a collector.
+ * headrace report: makes an HTML page that shows what a job waited for. The data is the answer
+ * to one statement, which `headrace query` runs on stores or on a collector.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -33,13 +33,13 @@ const struct hr_option hr_report_option_table[] = {
 };
 
 struct report_request {
-	struct hr_query_request query; /* stores and job; its answer is the content of the page */
-	const char *output;	       /* NULL: named after the store */
+	struct hr_query_request query; /* stores and job; the answer is the data of the page */
+	const char *output;	       /* file of -o; NULL: the name of the store */
 	bool json, serve;
-	uint64_t port; /* 0: any */
+	uint64_t port; /* 0: any free port */
 };
 
-/* 0: continue; 1: *ret_status is the result. */
+/* Returns 0 to continue, or 1 to end with *ret_status. */
 static int take_arguments(struct hr_options *o, struct report_request *r, int *ret_status)
 {
 	struct hr_query_request *q = &r->query;
@@ -103,7 +103,7 @@ static int read_file(const char *path, char **ret, size_t *ret_n)
 	return r;
 }
 
-/* `headrace query` writes its answer to `file`. Returns its exit status. */
+/* Lets `headrace query` run the statement and write to `file`. Returns an exit status. */
 static int ask(struct hr_query_request *q, char *sql, const char *file)
 {
 	char *words[] = {sql};
@@ -118,7 +118,7 @@ static int ask(struct hr_query_request *q, char *sql, const char *file)
 	return status;
 }
 
-/* Makes the page's content, with a private folder for the answer. Returns an exit status. */
+/* Reads the content of the page from the stores. Returns an exit status. */
 static int make_page(struct hr_query_request *q, struct hr_report_page *ret)
 {
 	char *folder = hr_temporary_folder("report"), *file = NULL, *csv = NULL;
@@ -148,7 +148,7 @@ static int make_page(struct hr_query_request *q, struct hr_report_page *ret)
 	return status;
 }
 
-/* "STORE.html" for the last part of STORE (malloc'ed). */
+/* Returns NAME.html for a store with the path FOLDER/NAME (malloc'ed). */
 static char *default_name(const char *store)
 {
 	size_t n = strlen(store);

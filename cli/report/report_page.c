@@ -9,11 +9,11 @@
 #include "common/text.h"
 #include "query/named.h"
 
-/* From the files of sql/ and page/, embedded when built. */
+/* The build makes these tables from the files in sql/ and page/. */
 extern const struct hr_named hr__report_queries[], hr__report_files[];
 
-#define COMMON	"common"  /* the query that the others share */
-#define VERDICT "verdict" /* the query that answers with HTML */
+#define COMMON	"common"  /* the query with the expressions that the other queries share */
+#define VERDICT "verdict" /* the query whose answer is HTML */
 
 static const char *text_of(const struct hr_named *list, const char *name)
 {
@@ -21,8 +21,6 @@ static const char *text_of(const struct hr_named *list, const char *name)
 		list++;
 	return list->name != NULL ? list->sql : "";
 }
-
-/* ---- the statement ---- */
 
 static void print_query(FILE *to, const struct hr_named *query)
 {
@@ -58,9 +56,7 @@ char *hr_report_page_sql(void)
 	return NULL;
 }
 
-/* ---- the answer ---- */
-
-/* Reads one row of CSV with one column, at *at, into `line`. False: the end. */
+/* Writes the next row (at *at) of a CSV with one column to `line`. Returns false at the end. */
 static bool next_row(const char *csv, size_t n, size_t *at, FILE *line)
 {
 	size_t i = *at;
@@ -80,7 +76,7 @@ static bool next_row(const char *csv, size_t n, size_t *at, FILE *line)
 	return true;
 }
 
-/* A script element ends at "</", wherever this is. */
+/* Escapes each "<", because "</" could end the script element of the page. */
 static void print_script_safe(FILE *to, const char *text, size_t n)
 {
 	for (size_t i = 0; i < n; i++) {
@@ -91,7 +87,7 @@ static void print_script_safe(FILE *to, const char *text, size_t n)
 	}
 }
 
-/* Sorts the rows of the answer into p->verdict and `data`. */
+/* Appends a row that is a JSON member to `data`. The other row is the verdict. */
 static int read_rows(struct hr_report_page *p, const char *csv, size_t n, FILE *data)
 {
 	size_t at = 0, members = 0;
@@ -146,8 +142,6 @@ void hr_report_page_done(struct hr_report_page *p)
 	*p = (struct hr_report_page){0};
 }
 
-/* ---- the page ---- */
-
 static void print_html(FILE *to, const char *text)
 {
 	for (; *text != '\0'; text++) {
@@ -160,7 +154,6 @@ static void print_html(FILE *to, const char *text)
 	}
 }
 
-/* What the script needs besides the data: the text of each query, with what it shares. */
 static void print_queries(bool live, FILE *to)
 {
 	struct hr_json json;
@@ -204,7 +197,7 @@ static void print_part(const struct hr_report_page *p, const char *title, bool l
 		fputs(text_of(hr__report_files, file), to);
 }
 
-/* {{NAME}} in page.html stands for a part of the page. */
+/* Replaces each {{NAME}} in page.html. */
 void hr_report_page_write(const struct hr_report_page *p, const char *title, bool live, FILE *to)
 {
 	const char *at = text_of(hr__report_files, "page.html"), *name, *end;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * report_page.h - the query that reads what a report shows, and the HTML page made of its answer
+ * report_page.h - the statement that reads the content of a report, and the page made of the answer
  *
  * The statement reads all queries of sql/ at once. Each row of its answer is a member of the JSON
  * object that page/page.ts draws (`"steps": [...]`), or the HTML of the verdict.
@@ -12,23 +12,23 @@
 #include <stddef.h>
 #include <stdio.h>
 
-/* The statement for `headrace query` (malloc'ed); NULL: no memory. */
+/* Returns the statement for `headrace query` (malloc'ed); NULL: no memory. */
 char *hr_report_page_sql(void);
 
-/* What the statement answered; the texts are malloc'ed. */
+/* The answer of the statement; the texts are malloc'ed. */
 struct hr_report_page {
 	char *verdict; /* HTML */
 	char *data;    /* a JSON object without '<' */
 };
 
-/* Reads the answer, `n` bytes of CSV. 0, -ENOMEM, or -EINVAL: not an answer of this statement. */
+/* Reads the answer, `n` bytes of CSV. Returns 0, -ENOMEM, or -EINVAL for any other CSV. */
 int hr_report_page_init(struct hr_report_page *p, const char *csv, size_t n);
 void hr_report_page_done(struct hr_report_page *p); /* accepts a zeroed one */
 
-/* Writes the whole page. `live`: it asks its server for data. Errors remain in `to` (ferror). */
+/* Writes the page. `live`: it requests new data from its server. Check ferror(to) for errors. */
 void hr_report_page_write(const struct hr_report_page *p, const char *title, bool live, FILE *to);
 
-/* Writes what a live page asks for: {"verdict": HTML, "data": {...}}. */
+/* Writes the new data of a live page: {"verdict": HTML, "data": {...}}. */
 void hr_report_page_json(const struct hr_report_page *p, FILE *to);
 
 #endif

@@ -14,7 +14,7 @@
 #include "net/http.h"
 
 #define REFRESH_MS  1000u
-#define WATCHED_MS  5000u /* a browser that shows the page has asked within this time */
+#define WATCHED_MS  5000u /* a browser that shows the page sends a request within this time */
 #define TOKEN_BYTES 16u
 #define READ_BYTES  65536u
 
@@ -23,23 +23,23 @@ struct page_server {
 	struct hr_http *http;
 	char address[64];
 	char token[2 * TOKEN_BYTES + 1];
-	char hosts[2][64]; /* values of the field Host that a browser of this user sends */
+	char hosts[2][64]; /* values of the HTTP field Host that are accepted */
 	const char *store, *job;
 
-	/* the newest answer of a child; NULL: none yet */
+	/* the newest answer of a child; NULL: no child has answered yet */
 	char *json;
 	size_t json_bytes;
-	bool ended; /* the job does not run, so that its data stays as it is */
+	bool ended; /* the job has ended, so the data is final */
 
-	/* the child, and what it has written so far */
+	/* the child, and `text`: the part of the answer that it has written */
 	uv_process_t child;
 	uv_pipe_t pipe;
-	unsigned handles; /* open ones of the child */
+	unsigned handles; /* open handles of the child */
 	char *text;
 	size_t n, room;
 	int64_t status;
 
-	unsigned tries; /* how often a child may still fail before the first answer */
+	unsigned tries; /* how many children may still fail before the first answer */
 	uint64_t asked_ms;
 	uv_timer_t timer;
 	uv_signal_t signals[2];
@@ -78,7 +78,7 @@ static void child_done(struct page_server *s)
 		server_stop(s, s->status > 0 ? (int)s->status : EXIT_FAILURE);
 	}
 	if (good && s->http == NULL)
-		uv_stop(&s->loop); /* the first data: the server can start */
+		uv_stop(&s->loop);
 }
 
 static void on_closed(uv_handle_t *handle)
@@ -124,7 +124,7 @@ static void on_output(uv_stream_t *pipe, ssize_t n, const uv_buf_t *buf)
 		uv_close((uv_handle_t *)pipe, on_closed);
 }
 
-/* The last try reports its mistakes to the user. */
+/* Starts a child. Only the child of the last try reports mistakes to the user. */
 static int start_child(struct page_server *s)
 {
 	char *words[] = {(char *)"headrace",
@@ -170,7 +170,7 @@ static void on_second(uv_timer_t *timer)
 
 /* ---- requests ---- */
 
-/* Takes the same time for each wrong token. */
+/* Compares in constant time, so that the time reveals nothing of the token. */
 static bool is_token(const struct page_server *s, const char *text)
 {
 	unsigned char differs = 0;
@@ -181,8 +181,8 @@ static bool is_token(const struct page_server *s, const char *text)
 }
 
 /*
- * Refuses requests that a page of another site has caused: a name of that site which leads to this
- * machine (field Host), and requests across sites (Sec-Fetch-Site).
+ * Returns false for a request that a page of another site has caused. The field Host then names
+ * that site, although this name leads to this machine, or Sec-Fetch-Site reports another site.
  */
 static bool is_ours(const struct page_server *s, const struct hr_http_request *r)
 {
@@ -258,7 +258,7 @@ static int make_token(struct page_server *s)
 	return 0;
 }
 
-/* Returns 0 after it has printed the address. */
+/* Opens the HTTP server, and prints its address. Returns 0 or -errno. */
 static int server_open(struct page_server *s, unsigned port)
 {
 	const struct hr_http_config config = {s->address, 0, answer_request, s};

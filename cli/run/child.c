@@ -18,10 +18,9 @@
 #include "common/procfs.h"
 
 #define CHECK_NS 20000000L
-/* CMD only pauses if it stops for fewer checks; cpulimit makes ten pauses per second */
+/* CMD only pauses if it stops for fewer checks: cpulimit stops it ten times per second. */
 #define PAUSE_CHECKS 10
 
-/* Signals that `headrace run` forwards to CMD. */
 static const int forwarded[] = {SIGTERM, SIGINT,  SIGHUP,  SIGQUIT, SIGUSR1,
 				SIGUSR2, SIGALRM, SIGCONT, SIGWINCH};
 
@@ -110,7 +109,7 @@ int hr_child_start(struct hr_child *child, char *const argv[], char *const envir
 	return -error;
 }
 
-/* Makes signal_fd readable only for the signals that shorten waits of run. */
+/* Makes signal_fd readable only for signals that end a wait of `headrace run`. */
 static void watch_interrupts(struct hr_child *child)
 {
 	sigset_t set;
@@ -130,7 +129,6 @@ static int wait_status(const siginfo_t *info)
 	return info->si_status | (info->si_code == CLD_DUMPED ? 0x80 : 0);
 }
 
-/* Returns whether the process has a state change of this kind. */
 static bool wait_for(pid_t pid, int what, siginfo_t *ret)
 {
 	*ret = (siginfo_t){0};
@@ -142,7 +140,7 @@ static void sleep_a_moment(void)
 	nanosleep(&(struct timespec){.tv_nsec = CHECK_NS}, NULL);
 }
 
-/* True: CMD, which has stopped, continues or ends within 0.2 s, so run need not stop. */
+/* Call it when CMD has stopped. Returns whether CMD continues or ends within 0.2 s. */
 static bool only_paused(pid_t pid)
 {
 	siginfo_t info;
@@ -156,15 +154,16 @@ static bool only_paused(pid_t pid)
 }
 
 /*
- * Sends SIGCONT to run when CMD continues. This is a separate process, because run is stopped. It
- * repeats the signal until run kills this process, because the first signal may arrive before run
- * has stopped.
+ * Runs in a child process while `headrace run` is stopped. Sends SIGCONT to `headrace run` when CMD
+ * continues, and repeats the signal, because the first one can arrive before the stop. Ends when
+ * `headrace run` kills it.
  */
 static void guard(pid_t run, pid_t pid)
 {
 	struct hr_procstat stat;
 
-	setpgid(0, 0); /* signals to run's group must not stop this process */
+	/* signals to the process group of `headrace run` must not stop this process */
+	setpgid(0, 0);
 	while (getppid() == run) {
 		if (hr_procstat_read(pid, &stat) != 0 || stat.state != 'T')
 			kill(run, SIGCONT);
@@ -173,7 +172,7 @@ static void guard(pid_t run, pid_t pid)
 	_exit(0);
 }
 
-/* Stops run because CMD has stopped, until the shell continues run, or CMD continues. */
+/* Stops `headrace run`, until the shell or guard() continues it. Then continues CMD. */
 static void stop_with(pid_t pid)
 {
 	pid_t run = getpid(), guarding = fork();
@@ -188,10 +187,7 @@ static void stop_with(pid_t pid)
 	kill(pid, SIGCONT);
 }
 
-/*
- * Handles an end or stop of CMD. run stops when CMD stops; when run continues, it continues CMD. An
- * ended CMD stays a zombie until hr_child_done, so that headraced can read its exit status.
- */
+/* Handles the end or a stop of CMD. Leaves a zombie, whose exit status headraced can read. */
 static void child_check(struct hr_child *child)
 {
 	siginfo_t info;
@@ -216,10 +212,7 @@ void hr_child_signals(struct hr_child *child)
 
 		if (signum == SIGCHLD)
 			continue;
-		/*
-		 * Skips signals of the terminal, which CMD has received already, and signals that
-		 * CMD has sent.
-		 */
+		/* Forwards neither signals of the terminal, nor those that CMD has sent. */
 		if (info.ssi_code != SI_KERNEL && (pid_t)info.ssi_pid != child->pid)
 			kill(child->pid, signum);
 	}

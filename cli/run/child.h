@@ -2,10 +2,10 @@
 /*
  * child.h - starts CMD, waits for it, forwards signals to it
  *
- * CMD stays in the process group of `headrace run`, so that it owns the terminal. run forwards
- * signals of other processes, but not those of the terminal, which reach CMD directly. When CMD
- * stops (SIGSTOP), run stops too, so that the shell notices it. A program has only one struct,
- * because hr_child_init changes the signal mask of the process.
+ * CMD stays in the process group of `headrace run`, so CMD can use the terminal, and signals of the
+ * terminal reach it. `headrace run` forwards signals of other processes to CMD. When CMD stops
+ * (SIGSTOP), `headrace run` stops too, so that the shell notices the stop. A program has only one
+ * struct hr_child, because hr_child_init changes the signal mask of the process.
  */
 #ifndef HEADRACE_CLI_RUN_CHILD_H
 #define HEADRACE_CLI_RUN_CHILD_H
@@ -16,29 +16,29 @@
 
 struct hr_child {
 	pid_t pid;
-	int signal_fd;		  /* readable: call hr_child_signals */
+	int signal_fd;		  /* if readable: call hr_child_signals */
 	sigset_t before;	  /* the signal mask of CMD */
 	struct sigaction sigchld; /* CMD's action for SIGCHLD */
 	bool ended;
-	int status; /* status as from waitpid, valid if `ended` */
+	int status; /* wait status; valid if `ended` */
 };
 
-/* Checks that exec would find this program in PATH. 0, or the -errno of exec. */
+/* Checks that exec would find this program in PATH. Returns 0, or the error of exec as -errno. */
 int hr_child_find(const char *name);
 
 /* Blocks the signals to forward. Call it before hr_child_start. */
 int hr_child_init(struct hr_child *child);
 
-/* Starts argv[0], found in PATH. 0, or -errno: no process runs. */
+/* Starts the program argv[0], searched in PATH. Returns 0, or -errno if no process runs. */
 int hr_child_start(struct hr_child *child, char *const argv[], char *const environment[]);
 
 /*
- * Handles signals of signal_fd; sets `ended` when CMD has ended. Afterwards signal_fd is readable
- * only for SIGINT, SIGTERM, SIGHUP and SIGQUIT, which shorten waits of run.
+ * Handles signals of signal_fd. Sets `ended` when CMD has ended; from then on, only SIGINT,
+ * SIGTERM, SIGHUP and SIGQUIT make signal_fd readable.
  */
 void hr_child_signals(struct hr_child *child);
 
-/* The exit status as shells return it: 0..255, or 128 + signal. */
+/* Returns the exit status of CMD as a shell does: 0 to 255, or 128 + signal. */
 int hr_child_exit_status(const struct hr_child *child);
 
 /* Replaces this process by the command. On failure, reports it and returns its exit status. */

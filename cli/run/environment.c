@@ -64,7 +64,7 @@ static bool environment_put(char **environment, char *entry)
 			break;
 		}
 	}
-	*environment = entry; /* hr_environment_new has allocated ADDED_MAX NULL entries more */
+	*environment = entry; /* hr_environment_new has allocated room */
 	return true;
 }
 
@@ -75,7 +75,6 @@ static bool put_value(char **environment, const char *name, const char *value)
 	return environment_put(environment, environment_join(name, value, none, ','));
 }
 
-/* Appends the list to the variable's value. */
 static bool put_list(char **environment, const char *name, const char *const *list)
 {
 	return list[0] == NULL ||
@@ -106,10 +105,7 @@ enum hr_python hr_environment_python(const char *folder)
 	return strchr(folder, ':') != NULL ? HR_PYTHON_COLON : HR_PYTHON_USED;
 }
 
-/*
- * Python imports only the first sitecustomize, so `folder` is first. headrace's module then runs the
- * next one.
- */
+/* Python imports only the first sitecustomize. headrace's, in `folder`, imports the next one. */
 static bool put_python(char **environment, const char *folder)
 {
 	const char *old = getenv("PYTHONPATH");
@@ -121,7 +117,7 @@ static bool put_python(char **environment, const char *folder)
 	return environment_put(environment, environment_join("PYTHONPATH", folder, rest, ':'));
 }
 
-/* Returns whether the value is the path of a shim of any version. */
+/* Returns whether the path is that of a shim, possibly of another version. */
 static bool is_shim(const char *value)
 {
 	const char *slash = strrchr(value, '/');

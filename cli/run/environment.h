@@ -2,9 +2,9 @@
 /*
  * environment.h - the environment of CMD
  *
- * Purpose   A copy of the environment of `headrace run` with these additions:
+ * A copy of the environment of `headrace run` with these additions:
  *
- *      LD_PRELOAD        the shim, appended to other libraries
+ *      LD_PRELOAD        the shim, after other libraries
  *      PYTHONPATH        the start-up module first (docs/python.md); not with HEADRACE_PYTHON=off
  *      HEADRACE_ON_FULL  wait:1000 unless it is set: threads wait while a killed headraced
  *                        restarts, so that the trace stays complete
@@ -22,17 +22,17 @@ struct hr_environment {
 	const char *library;
 	const char *python; /* folder of Python's start-up module, or NULL */
 	const char *socket, *store, *job;
-	/* NULL-terminated; appended to HEADRACE_EXCLUDE and HEADRACE_INCLUDE */
+	/* NULL-terminated lists, appended to HEADRACE_EXCLUDE and HEADRACE_INCLUDE */
 	const char *const *exclude, *const *include;
 	bool full_cmdline;
 };
 
-/* Whether CMD gets the start-up module of Python. `folder` NULL: it is not installed. */
+/* Whether CMD gets Python's start-up module, which is in `folder` (NULL: not installed). */
 enum hr_python {
 	HR_PYTHON_USED,
-	HR_PYTHON_OFF,	  /* HEADRACE_PYTHON=off */
-	HR_PYTHON_ABSENT, /* not installed */
-	HR_PYTHON_COLON	  /* the folder's path contains a colon, which PYTHONPATH cannot hold */
+	HR_PYTHON_OFF, /* HEADRACE_PYTHON=off */
+	HR_PYTHON_ABSENT,
+	HR_PYTHON_COLON /* the folder's path contains a colon, which PYTHONPATH cannot hold */
 };
 enum hr_python hr_environment_python(const char *folder);
 

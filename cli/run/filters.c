@@ -47,7 +47,7 @@ static void put_pattern(FILE *out, const char *pattern, size_t n, const char *cw
 	n -= (size_t)(rest - pattern);
 	fwrite(cwd, 1, cwd_bytes, out);
 	if (n == 1 && rest[0] == '.')
-		return; /* the working directory itself */
+		return; /* the pattern is the working directory */
 	fputc('/', out);
 	fwrite(rest, 1, n, out);
 }

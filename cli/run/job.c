@@ -13,13 +13,13 @@
 #include "common/ranks.h"
 #include "common/text.h"
 
-/* Sets "id" or "id_task". */
+/* Sets "ID", or "ID_TASK" for an array task. */
 static void set_id(char *out, size_t bytes, const char *id, const char *task)
 {
 	snprintf(out, bytes, task != NULL ? "%s_%s" : "%s", id, task);
 }
 
-/* PBS: the id of "123.server" is 123; of the array task "123[4].server" it is 123_4. */
+/* Sets the id for PBS: 123 for "123.server", and 123_4 for the array task "123[4].server". */
 static void set_pbs_id(char *out, size_t bytes, const char *id)
 {
 	size_t digits = strspn(id, "0123456789");
@@ -74,7 +74,7 @@ bool hr_job_scheduled(void)
 	return scheduler_id(id, sizeof(id));
 }
 
-/* The last component of the store's path is the id of a job without a scheduler. */
+/* Sets the name of the store's folder, which is the id of a job without a scheduler. */
 static void name_of_store(char *out, size_t bytes, const char *store)
 {
 	size_t end = strlen(store), start;
@@ -103,10 +103,7 @@ static void default_store(struct hr_job *job, bool scheduled)
 		 utc.tm_sec, (int)getpid());
 }
 
-/*
- * Sets the rank if each rank has its own `headrace run`. If the world size is 1, CMD may start more
- * ranks.
- */
+/* Sets the rank of this `headrace run`. If the world size is 1, CMD may start more ranks. */
 static void find_rank(struct hr_job *job)
 {
 	struct hr_rank rank = {0};
@@ -120,7 +117,7 @@ static void find_rank(struct hr_job *job)
 void hr_job_find(const char *store, const char *id, struct hr_job *ret)
 {
 	bool scheduled = scheduler_id(ret->id, sizeof(ret->id));
-	/* A prolog has only the second variable. In an epilog, it counts the next attempt. */
+	/* Prologs have only the second variable; in epilogs, it counts the next attempt. */
 	const char *restarts = hr_getenv("SLURM_RESTART_COUNT")
 				   ? hr_getenv("SLURM_RESTART_COUNT")
 				   : hr_getenv("SLURM_JOB_RESTART_COUNT");

@@ -2,9 +2,9 @@
 /*
  * job.h - identifies the job: id, store, node and rank, from options and the scheduler's variables
  *
- * Purpose   The defaults of `headrace run`: STORE is ./headrace-<job> inside a scheduler's job,
- *           else ./headrace-<UTC time>-<pid>; the job id is the scheduler's ("123_4" for an array
- *           task), else the name of the store.
+ * Defaults in a job of a scheduler: the store is ./headrace-JOB, and JOB is the scheduler's id
+ * ("123_4" for an array task). Otherwise: the store is ./headrace-TIME-PID (UTC), and the job id is
+ * the name of the store.
  */
 #ifndef HEADRACE_CLI_RUN_JOB_H
 #define HEADRACE_CLI_RUN_JOB_H
@@ -23,7 +23,8 @@ struct hr_job {
 	char boot_id[HR_HOST_BOOT_BYTES];
 	uint32_t attempt;	 /* how often the scheduler requeued the job */
 	uint32_t ranks_expected; /* 0: unknown */
-	int rank;		 /* rank of this run; -1: the run has several ranks or none */
+	/* rank of this `headrace run`; -1: it starts several ranks, or none */
+	int rank;
 };
 
 /* If `store` or `id` is NULL, the default is used. */

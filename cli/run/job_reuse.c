@@ -11,7 +11,7 @@
 #include "daemon/control/control.h"
 #include "daemon/control/private.h"
 
-/* The id of a job by number: "NAME" for 1, "NAME.2" for 2. */
+/* Sets the id of the n-th job of a store: "NAME" for 1, "NAME.2" for 2. */
 static int number_id(const char *name, unsigned number, char ret[HR_JOB_ID_BYTES])
 {
 	int n = number == 1 ? snprintf(ret, HR_JOB_ID_BYTES, "%s", name)
@@ -20,7 +20,7 @@ static int number_id(const char *name, unsigned number, char ret[HR_JOB_ID_BYTES
 	return n < (int)HR_JOB_ID_BYTES ? 0 : -ENAMETOOLONG;
 }
 
-/* True: streams belong to other ranks of a job of this size, and none to the rank of `job`. */
+/* Returns whether the streams have ranks of a job of the same size, but not the rank of `job`. */
 static bool lacks_rank(const struct hr_stream *streams, size_t n, const struct hr_job *job)
 {
 	bool others = false;
@@ -61,8 +61,8 @@ bool hr_job_is_open(const char *store, const char *id, const char *node, const s
 }
 
 /*
- * Returns whether the job runs. First waits for the lock, which is taken while a headraced of the
- * job starts or ends, so that the store has the current state.
+ * Returns whether the job is running. A headraced that starts or ends holds the lock, so the store
+ * is up to date when this function has the lock.
  */
 static bool is_running(const char *store, const char *id, const struct hr_job *job)
 {
@@ -71,7 +71,7 @@ static bool is_running(const char *store, const char *id, const struct hr_job *j
 	int lock = -1, fd = -1, r = hr_private_names(store, id, &names, &error);
 	bool open;
 
-	free(error); /* joining headraced reports the error */
+	free(error); /* hr_link_open() reports the same error */
 	if (r == 0)
 		r = hr_private_lock(&names, &lock);
 	if (r < 0)

@@ -14,13 +14,13 @@
 
 #include "cli/cli.h"
 
-#define JOIN_TIMEOUT_MS	  30000 /* headraced may replay a journal first */
-#define ANSWER_TIMEOUT_MS 60000 /* headraced writes its last data, perhaps to a slow file system */
+#define JOIN_TIMEOUT_MS	  30000 /* long, because headraced may have to replay a journal */
+#define ANSWER_TIMEOUT_MS 60000 /* long, because headraced may write to a slow file system */
 #define MAX_REJOINS	  32u
 
 /* ---- starting the daemon ---- */
 
-/* Runs in a child process, without the shim, because headraced must not record itself. */
+/* Runs in the child process. Turns the shim off, because headraced must not record itself. */
 static void become_daemon(const char *headraced, int config_fd, int ready_fd, char *const argv[])
 {
 	int null;
@@ -43,7 +43,7 @@ static void become_daemon(const char *headraced, int config_fd, int ready_fd, ch
 	_exit(1);
 }
 
-/* Writes the configuration to a memory file for the keeper and each recording process. */
+/* Writes the configuration to a memfd, which the keeper and each recording process read. */
 static int config_file(const struct hr_private_config *config, int *ret_fd)
 {
 	int fd = memfd_create("headraced-config", MFD_CLOEXEC), r;
@@ -58,7 +58,7 @@ static int config_file(const struct hr_private_config *config, int *ret_fd)
 	return r;
 }
 
-/* Waits for "ready\n" of headraced. If headraced ends instead, *ret_error is its output. */
+/* Waits until headraced writes "ready\n". If headraced ends, *ret_error is its output. */
 static int await_ready(int fd, char **ret_error)
 {
 	char text[4096];
@@ -167,8 +167,9 @@ static bool hung_up(int r)
 }
 
 /*
- * Joins again while recording processes die (`r`: the error of the last attempt). The keeper's
- * socket accepts a connection at once, and the next recording process answers.
+ * Joins again if the recording process has died (`r`: the error of the last attempt), and repeats
+ * this if the next one dies, too. The socket of the keeper accepts a connection at once, and the
+ * next recording process answers.
  */
 static int join_next(struct hr_link *link, int r, int (*join)(struct hr_link *, char **),
 		     char **ret_error)
@@ -184,7 +185,7 @@ static int join_next(struct hr_link *link, int r, int (*join)(struct hr_link *, 
 	return r;
 }
 
-/* The caller holds the lock, so that no other run starts or ends this headraced. */
+/* Call it with the lock held, so that no other `headrace run` starts or ends this headraced. */
 static int join_or_start(struct hr_link *link, const struct hr_private_config *config,
 			 const char *headraced, char **ret_error)
 {
@@ -249,13 +250,13 @@ static void rejoin(struct hr_link *link)
 		return;
 	hr_link_close(link);
 	link->state = HR_LINK_GONE;
-	if (link->leaving) /* the caller of hr_link_leave reports the state of the store */
+	if (link->leaving)
 		return;
 	hr_report(
 	    "headraced ended and was not restarted: CMD continues, but is no longer recorded");
 }
 
-/* Reads one message or the end of the connection. Returns false if no more can be read now. */
+/* Reads one message or the end of the connection. Returns false if nothing is left to read. */
 static bool read_one(struct hr_link *link)
 {
 	int r = link_receive(link, 0);
@@ -296,7 +297,6 @@ static int send_leave(struct hr_link *link, uint64_t linger_ns, int status)
 	return hr_control_send(link->fd, HR_CONTROL(LEAVE), &leave.base);
 }
 
-/* Reads all pending signals of interrupt_fd (a signalfd). */
 static void drain_interrupts(int interrupt_fd)
 {
 	struct signalfd_siginfo info;
@@ -306,9 +306,9 @@ static void drain_interrupts(int interrupt_fd)
 }
 
 /*
- * One step of leaving: sends `leave`, once per connection (*sent_fd), and waits for headraced or an
- * interrupt. The first interrupt ends the lingering, the second one all waiting. Returns 1 if
- * `left` has arrived.
+ * Sends `leave` once per connection (*sent_fd is the last one), and waits for headraced or an
+ * interrupt. An interrupt sets *linger_ns to 0 or, if it is 0 already, causes -EINTR. Returns 1 if
+ * `left` has arrived, 0 to call it again.
  */
 static int leave_step(struct hr_link *link, uint64_t *linger_ns, int status, int interrupt_fd,
 		      int *sent_fd)
@@ -329,7 +329,7 @@ static int leave_step(struct hr_link *link, uint64_t *linger_ns, int status, int
 		if (*linger_ns == 0)
 			return -EINTR;
 		*linger_ns = 0;
-		*sent_fd = -1; /* sends `leave` again, without lingering */
+		*sent_fd = -1;
 	}
 	if (n > 0 && fds[0].revents != 0) {
 		hr_link_read(link);
@@ -349,7 +349,7 @@ int hr_link_leave(struct hr_link *link, uint64_t linger_ns, int status, int inte
 	while (r == 0)
 		r = link->fd >= 0 ? leave_step(link, &linger_ns, status, interrupt_fd, &sent_fd)
 				  : -ECONNRESET;
-	/* A headraced that drains its spool sends more messages (run_uplink.h). */
+	/* headraced continues to send messages if it drains a spool (run_uplink.h). */
 	if (r < 0 || !link->last->left->drains)
 		hr_link_close(link);
 	return r < 0 ? r : 0;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* refusal.h - why a folder cannot be a store, and what to do: constant texts of run and doctor */
+/* refusal.h - texts of `headrace run` and `doctor`: why a folder cannot be a store */
 #ifndef HEADRACE_CLI_RUN_REFUSAL_H
 #define HEADRACE_CLI_RUN_REFUSAL_H
 

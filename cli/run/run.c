@@ -40,7 +40,7 @@
 #include "daemon/node/recover.h"
 #include "proto/abi.h"
 
-#define FILES_MIN 48u /* minimum of RLIMIT_NOFILE */
+#define FILES_MIN 48u /* smallest RLIMIT_NOFILE that is accepted */
 
 struct run_command {
 	struct hr_run_options options;
@@ -48,12 +48,12 @@ struct run_command {
 	struct hr_private_config config;
 	struct hr_link link;
 	struct hr_child child;
-	char store[PATH_MAX]; /* absolute; with collectors, the spool */
+	char store[PATH_MAX]; /* absolute path; if there are collectors, path of the spool */
 	struct hr_run_uplink uplink;
 	char *library, *headraced;
 	char *python; /* folder of the start-up module; NULL: not installed */
 	char **environment;
-	char *exclude[HR_RUN_FILTERS + 1]; /* absolute paths from the options */
+	char *exclude[HR_RUN_FILTERS + 1]; /* values of --exclude, made absolute */
 	char *include[HR_RUN_FILTERS + 1];
 };
 
@@ -100,7 +100,7 @@ static int make_absolute(const char *option, const char *const *lists, char **re
 	return 0;
 }
 
-/* Makes the paths absolute, and refuses more than the shim can hold. */
+/* Makes the patterns absolute, and refuses more than the shim can hold. */
 static int make_filters(struct run_command *run)
 {
 	const struct hr_run_options *o = &run->options;
@@ -116,7 +116,7 @@ static int make_filters(struct run_command *run)
 				       (const char *const *)run->include);
 }
 
-/* Checks the limit of files. headraced and its keeper open some, and two per recorded process. */
+/* Checks the limit of open files. headraced and its keeper need some, and two for each process. */
 static int check_limits(void)
 {
 	struct rlimit files;
@@ -164,7 +164,7 @@ static int check_file(const char *what, const char *file)
 	return r;
 }
 
-/* Checks the files before CMD runs, but after the store is made, which may contain them. */
+/* Checks the files of --summary and --report after the store is made, because they may be in it. */
 static int check_files(const struct run_command *run)
 {
 	int r = check_file("summary", run->options.summary);
@@ -178,7 +178,7 @@ static int check_files(const struct run_command *run)
 	return r < 0 ? r : check_file("report", run->options.report);
 }
 
-/* Chooses the job in a store with jobs, unless a scheduler or --job identifies it. */
+/* Chooses the job in a store that already has jobs, unless a scheduler or --job names the job. */
 static int choose_job(struct run_command *run)
 {
 	char former[HR_JOB_ID_BYTES];
@@ -237,7 +237,7 @@ static bool same_text(const char *in_force, const char *option)
 	return strcmp(in_force, option != NULL ? option : "") == 0;
 }
 
-/* Reports ignored options: all runs of a job on a node have the options of the first one. */
+/* Reports options that are ignored: the first run of a job on a node sets those of later runs. */
 static void report_options_in_force(const struct run_command *run)
 {
 	const struct hr_run_options *o = &run->options;
@@ -435,7 +435,7 @@ static void summarise(struct run_command *run, const Headrace__Left *left)
 		make_report(run);
 }
 
-/* If no run has rank 0, the last run prints the summary, and the others report this. */
+/* Reports that another run prints the summary: without ranks, the last run does this. */
 static void report_other_runs(const struct run_command *run)
 {
 	unsigned others = run->link.last->left->runs;
@@ -450,7 +450,7 @@ static void report_other_runs(const struct run_command *run)
 #define RECOVER_TRIES	 50
 #define RECOVER_PAUSE_NS 100000000
 
-/* Stores the data of the journal, because headraced died and was not restarted. */
+/* Stores the data of the journal of a headraced that died and was not restarted. */
 static void recover(struct run_command *run)
 {
 	const struct timespec pause = {.tv_nsec = RECOVER_PAUSE_NS};
@@ -499,14 +499,14 @@ static void run_finish(struct run_command *run)
 		hr_run_uplink_report_unsent(&run->uplink, run->headraced);
 }
 
-#define START_BYTES 34u /* of names: the line has 80 columns */
+#define START_BYTES 34u /* limit of the names of store and job, so that the line fits 80 columns */
 
-/* Reports on a terminal where the run is recorded, and how to watch it: once per job. */
+/* Once per job, reports on a terminal where the run is recorded and how to watch it. */
 static void report_start(const struct run_command *run)
 {
 	const char *store = run->uplink.collectors != NULL ? run->uplink.first : run->job.store;
 	char *job = hr_text_quote(run->job.id);
-	/* Without a job, headrace top shows the only one. */
+	/* Without a job id, headrace top shows the only running job. */
 	bool fits = job != NULL && strlen(store) + strlen(job) < START_BYTES;
 
 	if (isatty(STDERR_FILENO) && run->job.rank <= 0)
@@ -560,7 +560,7 @@ static int run_or_exec(struct run_command *run)
 	if (off != NULL && strcmp(off, "off") == 0)
 		return hr_child_exec(command);
 	r = hr_child_find(command[0]);
-	if (r < 0) /* checked before the store is made */
+	if (r < 0) /* a wrong CMD must not create a store */
 		return hr_child_exec_status(command[0], -r);
 	if (run_prepare(run) < 0) {
 		if (!run->options.best_effort)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* run_options.h - the options of `headrace run`, parsed and checked. Strings point into argv. */
+/* run_options.h - parses and checks the options of `headrace run`. Strings point into argv. */
 #ifndef HEADRACE_CLI_RUN_RUN_OPTIONS_H
 #define HEADRACE_CLI_RUN_RUN_OPTIONS_H
 
@@ -19,10 +19,10 @@ struct hr_run_options {
 	int level; /* enum hr_level */
 	uint64_t max_bytes, linger_ns, drain_ns;
 	bool best_effort, full_cmdline, probes;
-	char **command; /* CMD and its arguments */
+	char **command;
 };
 
-/* Returns 0; 1 after it has printed the help; a negative number after it has reported a mistake. */
+/* Returns 0; 1: help was printed; a negative number: a mistake was reported. */
 int hr_run_options_parse(int argc, char **argv, struct hr_run_options *ret);
 
 #endif

@@ -18,11 +18,9 @@
 #include "net/address.h"
 
 #define SPOOL_MIN_BYTES	  (UINT64_C(16) << 20)
-#define ANSWER_MS	  10000 /* headraced reports several times a second */
+#define ANSWER_MS	  10000 /* much longer than the interval of reports of headraced */
 #define PROGRESS_FIRST_NS UINT64_C(1000000000)
 #define PROGRESS_NS	  UINT64_C(5000000000)
-
-/* ---- spool, certificates, and the summary of a job that is sent ---- */
 
 int hr_run_uplink_check(const char *store)
 {
@@ -75,8 +73,8 @@ static int state_folder(char *ret, size_t bytes)
 }
 
 /*
- * Finds the path of the spool: one for all jobs of the user, but on a network file system one per
- * node. On failure, `ret` may contain the path that could not be made.
+ * Finds the path of the spool. A user has one spool or, on a network file system, one per node. On
+ * failure, `ret` may contain the path of the folder that was not created.
  */
 static int spool_path(const char *node, char *ret, size_t bytes)
 {
@@ -133,7 +131,6 @@ static int read_size(struct hr_run_uplink *u)
 	return -EINVAL;
 }
 
-/* Finds the certificate. unix:// needs none. */
 static int find_certificate(struct hr_run_uplink *u)
 {
 	const struct hr_tls_files none = {0};
@@ -185,9 +182,6 @@ void hr_run_uplink_adapt(const struct hr_run_uplink *u, struct hr_summary *s)
 	s->ranks_missing = NULL;
 }
 
-/* ---- sending ---- */
-
-/* Prints the option and the quoted path, unless `path` is NULL. False: no memory. */
 static bool add_option(FILE *out, const char *option, const char *path)
 {
 	char *quoted = path != NULL ? hr_text_quote(path) : NULL;
@@ -226,8 +220,8 @@ static void report_progress(const Headrace__Sending *s)
 }
 
 /*
- * Waits for one message, and keeps it in *last if it is `sending`. -EINTR: an interrupt; other
- * errors are those of receiving.
+ * Waits for a message, and stores it in *last if it is `sending`. Returns 0; -ETIMEDOUT: headraced
+ * does not answer; -EINTR: an interrupt; or an error of the connection.
  */
 static int drain_step(struct hr_link *link, Headrace__Control **last, int interrupt_fd)
 {
@@ -258,7 +252,7 @@ static void report_result(const struct hr_run_uplink *u, const Headrace__Sending
 		hr_report("sent to %s: %s frames", s->collector, hr_text_count(s->frames).s);
 		return;
 	}
-	if (s->set_aside[0] != '\0') { /* no collector will accept the stream */
+	if (s->set_aside[0] != '\0') {
 		hr_report("%s", s->set_aside);
 		return;
 	}
@@ -278,7 +272,7 @@ void hr_run_uplink_drain(const struct hr_run_uplink *u, struct hr_link *link, in
 	Headrace__Control *last = NULL;
 	int r = hr_control_send(link->fd, HR_CONTROL(SUMMARY_PRINTED), NULL);
 
-	none.left = 1; /* a frame may be left until headraced reports */
+	none.left = 1; /* frames may remain, until headraced reports */
 	while (r == 0 && !s->finished) {
 		r = drain_step(link, &last, interrupt_fd);
 		s = last != NULL ? last->sending : s;

@@ -13,30 +13,30 @@
 #include "net/tls_find.h"
 
 struct hr_run_uplink {
-	const char *collectors;	 /* value of -o, as typed; NULL: the data stays in a store */
-	char first[300];	 /* the first collector, for hints */
-	char *spool;		 /* path of the folder */
-	struct hr_tls_paths tls; /* paths of the certificate, if a collector needs one */
+	const char *collectors; /* value of -o; NULL: the data stays in a store */
+	char first[300];
+	char *spool;
+	struct hr_tls_paths tls; /* certificate and key, if a collector needs them */
 	uint64_t spool_bytes;
 };
 
-/* Checks the value of -o. 0: a list of collectors; 1: a folder; -EINVAL: a wrong list, reported. */
+/* Checks the value of -o. Returns 0: collectors; 1: a folder; -EINVAL: a reported mistake. */
 int hr_run_uplink_check(const char *store);
 
 /*
  * Makes the spool (HEADRACE_SPOOL, HEADRACE_SPOOL_SIZE) and finds certificates (net/tls_find.h).
- * Reports mistakes. The name of the spool contains `node`, because nodes may share the file system.
+ * Reports mistakes. `node` becomes a part of the name, because nodes may share the file system.
  */
 int hr_run_uplink_init(const char *collectors, const char *node, struct hr_run_uplink *ret);
 void hr_run_uplink_done(struct hr_run_uplink *u);
 
-/* Reports what the summary of this node lacks, and sets the collector as the store to query. */
+/* Reports what the summary lacks. Commands that the summary prints then query the collector. */
 void hr_run_uplink_adapt(const struct hr_run_uplink *u, struct hr_summary *s);
 
 /*
- * Call it after `left`. Reports to headraced that the summary is printed, and waits until all
- * frames are sent, the drain time is over, or an interrupt arrives. Then reports what was sent, or
- * how to send the frames that remain. `headraced` is a path.
+ * Call it after `left`. Sends `summary_printed`, and waits until all frames are sent, the drain
+ * time is over, or a signal arrives. Then reports what was sent, or how to send the remaining
+ * frames. `headraced` is the path of the program.
  */
 void hr_run_uplink_drain(const struct hr_run_uplink *u, struct hr_link *link, int interrupt_fd,
 			 const char *headraced);

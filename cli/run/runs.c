@@ -21,7 +21,7 @@ static void runs_answer(void *arg, Headrace__Control *m)
 		q->answer(q->arg, q->socket, m);
 }
 
-/* Connecting fails if a killed headraced has left its socket. */
+/* Ignores a socket that a killed headraced has left. */
 static void request_status(void *arg, const char *control)
 {
 	struct runs_request *q = arg;

@@ -78,7 +78,7 @@ struct request {
 	const char *cgroup;
 	uint64_t uid, attempt, expected, nodes, linger_ns, drain_ns, wait_ns;
 	bool has_uid, has_attempt;
-	int level, probes; /* -1: the service's default */
+	int level, probes; /* -1: the default of the node service */
 };
 
 static int job_command_set_number(const char *name, const char *value, uint64_t most, uint64_t *ret)
@@ -151,12 +151,13 @@ static int job_command_set_option(struct request *q, int id, const char *value)
 	}
 }
 
-/* Sets missing values from the environment of a prolog or epilog. Returns false without a job. */
+/* Sets missing values from the variables of a prolog or epilog. False: the job is unknown. */
 static bool fill_in(struct request *q, struct hr_job *job)
 {
 	const char *uid = hr_getenv("SLURM_JOB_UID"), *code = hr_getenv("SLURM_JOB_EXIT_CODE");
 	const char *nodes = hr_getenv("SLURM_JOB_NUM_NODES");
-	const char *level = hr_getenv("SPANK_HEADRACE_LEVEL"); /* hooks/slurm/spank_headrace.c */
+	/* set by hooks/slurm/spank_headrace.c */
+	const char *level = hr_getenv("SPANK_HEADRACE_LEVEL");
 
 	hr_job_find(NULL, q->job, job);
 	if (!q->job && !hr_job_scheduled())
@@ -182,7 +183,7 @@ static bool fill_in(struct request *q, struct hr_job *job)
 	return true;
 }
 
-/* Reports what is incomplete at the job's end. */
+/* Reports processes and frames that remain at the end of the job. */
 static void report_end(void *arg, Headrace__Control *m)
 {
 	const char *job = arg;
@@ -269,7 +270,7 @@ static void job_command_give_up(int signum)
 	_exit(HR_EXIT_NO_SERVICE);
 }
 
-/* Ends the process after this time, even while it waits. */
+/* Ends this process after a time, also during a system call that waits. */
 static void give_up_after(uint64_t ns)
 {
 	const struct itimerval timer = {

@@ -48,7 +48,7 @@ int hr_level_main(int argc, char **argv)
 	uint64_t for_ns = 0;
 	int n = 0, id;
 
-	/* Options may follow the operands: `level 7 trace --for 60s`. */
+	/* Options may also follow the operands: `level 7 trace --for 60s`. */
 	while (o.next < argc) {
 		id = hr_option_next(&o);
 		if (id == HR_OPTION_BAD)

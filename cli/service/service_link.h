@@ -12,19 +12,20 @@
 /* Returns the path of --socket (`option`, may be NULL), of HEADRACE_CONTROL, or the default. */
 const char *hr_service_socket(const char *option);
 
-/* Called for each answer except the last, in order: `take` of hr_control_request. */
+/* Called for each answer except the last one (`take` of hr_control_request). */
 typedef void hr_service_answer(void *arg, Headrace__Control *m);
 
 /*
- * Sends a request (control.h) to the socket of hr_service_socket, and waits without a limit.
- * Reports a failure. Returns the exit status of the command.
+ * Sends a request (control.h) to the socket of hr_service_socket, and waits for the answer without
+ * a time limit. Reports a failure. Returns the exit status of the command.
  */
 int hr_service_request(const char *option, hr_control_kind kind, const ProtobufCMessage *body,
 		       hr_service_answer *answer, void *arg);
 
 /*
- * Like hr_service_request, but over the connection `fd` (hr_control_connect), which it closes.
- * Returns 0, or -errno after it has reported the failure. -EREMOTEIO: headraced refused.
+ * Like hr_service_request, but uses the connection `fd` (hr_control_connect), and closes it.
+ * Returns 0, or -errno after it has reported the failure (-EREMOTEIO: headraced refused the
+ * request).
  */
 int hr_service_request_over(int fd, hr_control_kind kind, const ProtobufCMessage *body,
 			    hr_service_answer *answer, void *arg);

@@ -33,19 +33,16 @@ const struct hr_option hr_status_option_table[] = {
 };
 
 struct job_row {
-	bool run; /* a `headrace run` of the caller, not a job of the service */
+	bool run; /* a `headrace run` of the caller; false: a job of the node service */
 	Headrace__JobStatus *j;
 };
 
 struct status_view {
-	Headrace__NodeStatus *node; /* NULL: there is no service */
+	Headrace__NodeStatus *node; /* NULL: no node service runs */
 	struct job_row *jobs;
 	size_t n, room;
 };
 
-/* ---- requests ---- */
-
-/* Keeps the body of `m`, unless the table is full or memory is short. */
 static void add_job(struct status_view *s, bool run, Headrace__Control *m)
 {
 	if (s->n == JOBS_MAX || !hr_array_reserve(s->jobs, s->n, s->room))
@@ -103,8 +100,6 @@ static int overall_status(const struct status_view *s)
 	return s->node && s->node->refused > 0 ? STATUS_DEGRADED : STATUS_OK;
 }
 
-/* ---- showing ---- */
-
 /* Returns the user's name, or the number of a user without a name. */
 static const char *user_name(uint32_t uid, char *ret, size_t bytes)
 {
@@ -117,7 +112,7 @@ static const char *user_name(uint32_t uid, char *ret, size_t bytes)
 	return ret;
 }
 
-/* Prints the values that have a line of their own. */
+/* Prints the details of a job that are not in the table, each on its own line. */
 static void print_job_details(const Headrace__JobStatus *j)
 {
 	if (j->kernel_ops > 0)
@@ -143,8 +138,6 @@ static void print_job_details(const Headrace__JobStatus *j)
 			      hr_text_duration(j->unsent_ms * 1000000).s);
 }
 
-/* ---- the table ---- */
-
 enum status_column {
 	COLUMN_JOB,
 	COLUMN_USER,
@@ -168,7 +161,7 @@ enum status_column {
 
 static const struct {
 	const char *title;
-	bool number; /* to the right */
+	bool number; /* the column is aligned to the right */
 } status_columns[STATUS_COLUMNS] = {
     [COLUMN_JOB] = {"JOB", false},	   [COLUMN_USER] = {"USER", false},
     [COLUMN_STATE] = {"STATE", false},	   [COLUMN_LEVEL] = {"LEVEL", false},
@@ -178,7 +171,6 @@ static const struct {
     [COLUMN_PROGRAM] = {"PROGRAM", false}, [COLUMN_INTO] = {"INTO", false},
 };
 
-/* Escapes a name, and cuts its middle if it is longer than `cells`. */
 static void put_name(char *cell, const char *name, unsigned cells)
 {
 	char *escaped = malloc(4 * strlen(name) + 1);
@@ -190,7 +182,7 @@ static void put_name(char *cell, const char *name, unsigned cells)
 	free(escaped);
 }
 
-/* Whole seconds, so that a column of jobs is easy to compare. */
+/* Returns the time without milliseconds, so that the column is easy to read. */
 static struct hr_human since(uint64_t ms)
 {
 	struct hr_human h = {""};
@@ -202,7 +194,7 @@ static struct hr_human since(uint64_t ms)
 	return h;
 }
 
-/* Sets the text of a cell; "": it is empty. Paths have at most `cells` characters on a terminal. */
+/* Sets the text of a cell, perhaps "". On a terminal, paths have at most `cells` characters. */
 static void set_cell(const struct hr_sheet *sheet, const struct job_row *row,
 		     enum status_column column, unsigned cells, char *cell)
 {
@@ -258,7 +250,7 @@ static void set_cell(const struct hr_sheet *sheet, const struct job_row *row,
 	}
 }
 
-/* Makes columns fit into `room`: shortens the last one, and then leaves out the least important. */
+/* Makes the table `room` wide: shortens the last column, then removes `dispensable` columns. */
 static void narrow(unsigned *widths, unsigned used, unsigned room)
 {
 	static const enum status_column dispensable[] = {COLUMN_INTO, COLUMN_STEPS, COLUMN_SINCE,
@@ -278,7 +270,7 @@ static void narrow(unsigned *widths, unsigned used, unsigned room)
 	}
 }
 
-/* Finds the width of each column; 0: all its cells are empty. */
+/* Sets the width of each column; 0: the column is empty, or does not fit. */
 static void find_widths(const struct hr_sheet *sheet, const struct status_view *s, unsigned *widths)
 {
 	char cell[CELL_BYTES];
@@ -316,7 +308,6 @@ static void put_cell(struct hr_sheet *sheet, enum status_column column, unsigned
 			     (status_columns[column].number ? 0 : blank) + 2, "");
 }
 
-/* A number that needs attention has a colour. */
 static enum hr_style style_of(const struct job_row *row, enum status_column column)
 {
 	if (column == COLUMN_WAITING && row->j->input_wait >= 200)
@@ -466,11 +457,9 @@ static void print_json(const struct status_view *s, int verdict)
 	hr_json_end(&j);
 }
 
-/* ---- the command ---- */
-
 /*
- * Requests the status of the service, and of the caller's runs unless `alone`. Returns 0, or
- * -errno after it has reported why nothing is printed.
+ * Requests the status of the node service and, unless `alone`, of the runs of the caller. Returns
+ * 0, or -errno after it has reported why there is nothing to print.
  */
 static int status_request(const char *socket, bool alone, struct status_view *s)
 {

@@ -29,8 +29,9 @@ struct loader {
 	struct hr_lives lives;
 	struct hr_covers covers;
 	struct hr_runs runs;
-	struct hr_run_part part; /* the current stream */
-	uint64_t counters_ns;	 /* wall-clock time from which on only counters were kept */
+	struct hr_run_part part; /* start, end and state of the current stream */
+	/* wall clock; from this time on, the recording has counters only */
+	uint64_t counters_ns;
 	uint32_t world;
 	size_t who_room;
 };
@@ -74,7 +75,7 @@ static uint64_t small(const uint64_t *hist, size_t n)
 	return reads;
 }
 
-/* A copy counts as one operation here; add_side() adds its read and its write. */
+/* Counts a copy as one operation. add_side() adds the read and the write of the copy. */
 static void add_totals(struct hr_totals *t, const Headrace__Rollup *row)
 {
 	const struct hr_op_info *op = hr_op_info((uint16_t)row->op);
@@ -100,7 +101,7 @@ static void add_totals(struct hr_totals *t, const Headrace__Rollup *row)
 	}
 }
 
-/* Adds reads and writes that are no operations: of single characters, sides of copies (hr_side). */
+/* Adds reads and writes that are part of a copy, or of single characters (hr_side). */
 static void add_side(struct hr_totals *t, const Headrace__Rollup *row)
 {
 	if (hr_side_single(row->op))
@@ -179,7 +180,7 @@ static int fold_regions(struct loader *l, const struct hr_stream *stream, Headra
 	struct hr_region region;
 
 	if (hr_regions_restore(msg) < 0)
-		return 0; /* the catalogue reports damage */
+		return 0;
 	for (size_t i = 0; i < msg->n_key; i++) {
 		struct hr_summary_who *who;
 
@@ -221,7 +222,7 @@ int hr_summary_add_loss(struct hr_summary *s, const char *reason, uint64_t count
 	return 0;
 }
 
-/* Removes a process from the count, as it is not recorded. Keeps the program of the first one. */
+/* Removes an unrecorded process from the count. Stores the program of the first one. */
 static int take_unrecorded(struct hr_summary *s, const struct hr_stream *stream,
 			   const Headrace__LossRow *row)
 {
@@ -249,7 +250,7 @@ static int fold_losses(struct loader *l, const struct hr_stream *stream, const H
 	for (size_t i = 0; i < loss->n_rows && r == 0; i++) {
 		const Headrace__LossRow *row = loss->rows[i];
 
-		/* a collision gives a file two ids, but nothing is missing */
+		/* a collision gives a file two ids, but loses no operation */
 		if (is_reason(row->reason, HR_LOSS_COLLISION))
 			continue;
 		r = hr_summary_add_loss(l->s, row->reason, row->count, row->bytes);
@@ -312,7 +313,7 @@ static int fold_frame(struct loader *l, const struct hr_stream *stream,
 	}
 }
 
-/* Returns whether the summary reads frames of this kind. It skips events, which are large. */
+/* Returns whether the summary reads frames of a kind. Events are too large to read. */
 static bool summary_reads(uint32_t kind)
 {
 	return kind == HEADRACE__FRAME__BODY_ROLLUPS ||

@@ -10,18 +10,20 @@
 #include "common/text.h"
 
 /*
- * Calls of the kinds READ and WRITE match those of the kernel. Calls of the other kinds differ
- * (query/named/coverage.sql).
+ * A call of the kind READ or WRITE is one system call. A call of another kind is any number of
+ * system calls (query/named/coverage.sql).
  */
 enum cover_kind { KIND_READ, KIND_WRITE, KIND_STDIO, KIND_AIO, KINDS, KIND_NONE };
 
 struct hr_cover_cell {
-	uint64_t under, under_bytes; /* system calls during operations that the shim recorded */
-	uint64_t bpf, bpf_bytes;     /* recorded by probes; also in rollups */
+	/* system calls that the kernel saw during operations of the shim */
+	uint64_t under, under_bytes;
+	/* operations that probes recorded; rollups contain them, too */
+	uint64_t bpf, bpf_bytes;
 	uint64_t recorded, recorded_bytes;
 };
 
-/* Returns the cell of a process and kind. Unknown processes share some cells. NULL: no memory. */
+/* Returns the cell of a process and kind. All unknown processes share a cell. NULL: no memory. */
 static struct hr_cover_cell *cell_of(struct hr_covers *c, const struct hr_stream *stream,
 				     uint64_t proc, enum cover_kind kind)
 {
@@ -37,7 +39,7 @@ static enum cover_kind summary_cover_kind_of(uint16_t op)
 {
 	const struct hr_op_info *info = hr_op_info(op);
 
-	if (op < HR_OP_FIRST) /* the sides of a copy also count as operations */
+	if (op < HR_OP_FIRST) /* the operation of the copy counts already */
 		return hr_side_single(op) ? KIND_STDIO : KIND_NONE;
 	if (info->api == HR_API_STDIO)
 		return KIND_STDIO;
@@ -64,7 +66,7 @@ int hr_covers_rollup(struct hr_covers *c, const struct hr_stream *stream,
 	return 0;
 }
 
-/* Returns whether the row is a read or write of data, or pages of a mapping. */
+/* Returns whether the row counts: reads and writes of data files, and pages of mappings. */
 static bool is_compared(const struct hr_stream *stream, const Headrace__KernelRecord *row)
 {
 	unsigned class = hr_op_info((uint16_t)row->op)->class;
@@ -75,10 +77,7 @@ static bool is_compared(const struct hr_stream *stream, const Headrace__KernelRe
 		return false;
 	if (class != HR_CLASS_READ && class != HR_CLASS_WRITE && row->cause != HR_CAUSE_FILL)
 		return false;
-	/*
-	 * A row without a file is the first call of a thread, perhaps on a file of Python itself,
-	 * or pages of programs.
-	 */
+	/* A row without a file: the first call of a thread, or pages of a program. */
 	if (row->file == 0)
 		return row->cause != HR_CAUSE_SHIM && row->cause != HR_CAUSE_FILL;
 	return hr_stream_file(stream, row->file, false, &info) < 0 || info.scope == 0;
@@ -141,7 +140,8 @@ void hr_covers_take(struct hr_covers *c, const struct hr_stream *stream,
 		sum->bpf_count += probed;
 		sum->bpf_bytes += probed_bytes;
 		if (i % KINDS >= KIND_STDIO && cell->recorded > 0)
-			continue; /* the program's call sizes differ from the kernel's */
+			/* stdio and aio: the kernel sees other calls than the program makes */
+			continue;
 		sum->missing_count += lack;
 		sum->missing_bytes += less(cell->under_bytes, cell->recorded_bytes - probed_bytes) +
 				      cell->bpf_bytes - probed_bytes;
@@ -155,7 +155,7 @@ void hr_covers_done(struct hr_covers *c)
 	*c = (struct hr_covers){0};
 }
 
-/* Prints a share, rounded down, so it is never 100 % if something is missing. */
+/* Prints the recorded share. It is rounded down, so it is never 100 % if something is missing. */
 static void print_share(uint64_t missing, uint64_t whole, FILE *out)
 {
 	double tenths;

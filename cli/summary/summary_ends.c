@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Returns the row of a signal, which it adds if it is new; NULL: out of memory. */
+/* Returns the entry of a signal, and adds a new one. NULL: no memory. */
 static struct hr_summary_killed *find_row(struct hr_summary *s, const char *signal)
 {
 	struct hr_summary_killed *list;

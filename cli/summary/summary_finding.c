@@ -28,7 +28,7 @@ static uint64_t to_ns(double seconds)
 	return (uint64_t)(seconds * 1e9);
 }
 
-/* Returns the largest finding of the last attempt. An attempt lists its largest finding first. */
+/* Returns the largest finding of the last attempt, which is the first in its list. */
 static const struct hr_finding *largest(const struct hr_findings *all)
 {
 	const struct hr_finding *best = NULL;
@@ -71,7 +71,7 @@ void hr_loop_add_life(struct hr_summary_loop *l, const struct hr_part_sums *sums
 	}
 }
 
-/* Replaces the wait times, which hr_loop_add summed up from regions, by those of the diagnosis. */
+/* Replaces the wait times, which are sums over regions, by those of the diagnosis. */
 static void take_loops(struct hr_summary *s, const struct hr_diagnosis *d)
 {
 	for (size_t i = 0; i < s->n_who; i++) {
@@ -106,7 +106,7 @@ static int take_parts(struct hr_summary *s, const struct hr_diagnosis *d)
 	return 0;
 }
 
-/* Returns the row of a file, or the deepest folder that has a row; NULL: none. */
+/* Returns the row of the file, or (`folders`) of the deepest folder above it; NULL: none. */
 static struct hr_summary_path *path_row(struct hr_summary_path *list, size_t n, const char *path,
 					bool folders)
 {
@@ -131,7 +131,7 @@ static void add_batches(struct hr_summary_path *row, const struct hr_item *item)
 	row->batch_extent_bytes += item->extent;
 }
 
-/* Adds what was read for batches to the rows of files and folders. */
+/* Sets batch_bytes and batch_extent_bytes of the rows of files and folders. */
 static void take_batches(struct hr_summary *s, const struct hr_diagnosis *d)
 {
 	size_t n = d->first[d->q->n_streams].item;
@@ -188,7 +188,7 @@ void hr_summary_finding_free(struct hr_summary_finding *f)
 	free(f->action);
 }
 
-/* Prints the place, in which the path of the object is shortened to the width of a line. */
+/* Prints the place. The path of the object in this text is shortened to fit on a line. */
 static void print_place(const struct hr_summary_finding *f, struct hr_sheet *sheet)
 {
 	const char *object = f->object != NULL ? strstr(f->place, f->object) : NULL;
@@ -207,7 +207,8 @@ static void print_place(const struct hr_summary_finding *f, struct hr_sheet *she
 void hr_summary_finding_print(const struct hr_summary *s, struct hr_sheet *sheet)
 {
 	const struct hr_summary_finding *f = &s->finding;
-	bool least = f->gain_low_ns >= f->wall_ns / 100; /* the lower limit is worth a word */
+	/* print the lower limit only if it is at least 1 % */
+	bool least = f->gain_low_ns >= f->wall_ns / 100;
 
 	if (f->meaning == NULL)
 		return;

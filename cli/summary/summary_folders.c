@@ -8,25 +8,25 @@
 #include "cli/summary/summary_paths.h"
 #include "common/fnv.h"
 
-#define HEAVY 5u /* a folder with a fifth of the whole gets a row */
+#define HEAVY 5u /* a folder with more than 1/HEAVY of all I/O gets a row */
 
 struct folder {
-	char *path; /* without the last slash, except "/" */
+	char *path; /* without a slash at the end, except "/" */
 	uint32_t depth;
 	bool reported;
 	struct hr_summary_sums sums;
-	uint64_t most_ns, most_bytes; /* sums of the largest file below the folder */
+	uint64_t most_ns, most_bytes; /* I/O of the largest file below the folder */
 };
 
 struct folders {
 	struct folder *list;
 	size_t n, room;
-	uint32_t *index; /* open addressing; an entry is an index of `list` + 1; 0: free */
+	/* hash table with open addressing; entry: index in `list` + 1, or 0: free */
+	uint32_t *index;
 	size_t index_room;
 	struct hr_summary_sums whole;
 };
 
-/* Rebuilds the index with twice the size. */
 static int grow_index(struct folders *f)
 {
 	size_t room = f->index_room == 0 ? 256 : 2 * f->index_room;
@@ -57,7 +57,7 @@ static uint32_t depth_of(const char *path, size_t n)
 	return depth;
 }
 
-/* Returns the index entry of this folder, or a free one. */
+/* Returns the position of the folder in the index, or of a free entry. */
 static size_t find_place(const struct folders *f, const char *path, size_t n)
 {
 	size_t at = hr_fnv(HR_FNV_BASIS, path, n) & (f->index_room - 1);
@@ -79,7 +79,7 @@ static struct folder *lookup(const struct folders *f, const char *path, size_t n
 	return i > 0 ? &f->list[i - 1] : NULL;
 }
 
-/* Returns false if the folder existed, or memory is short. */
+/* Adds a folder. Returns false if the folder is in the list already, or memory is short. */
 static bool add_folder(struct folders *f, const char *path, size_t n)
 {
 	size_t at;
@@ -96,7 +96,7 @@ static bool add_folder(struct folders *f, const char *path, size_t n)
 	return true;
 }
 
-/* Returns the length of the parent's name: "/a/b" -> 2, "/a" -> 1, "/" and "a" -> 0. */
+/* Returns the length of the parent of a path: "/a/b" -> 2, "/a" -> 1, "/" and "a" -> 0. */
 static size_t parent_bytes(const char *path, size_t n)
 {
 	if (n <= 1)
@@ -106,7 +106,7 @@ static size_t parent_bytes(const char *path, size_t n)
 	return n > 1 ? n - 1 : n;
 }
 
-/* Adds the folder of a path, and the folders above that folder. */
+/* Adds all folders above a path. */
 static void see_path(void *self, const char *path, size_t n, const struct hr_summary_sums *sums)
 {
 	struct folders *f = self;
@@ -114,7 +114,8 @@ static void see_path(void *self, const char *path, size_t n, const struct hr_sum
 	(void)sums;
 	do
 		n = parent_bytes(path, n);
-	while (n > 0 && add_folder(f, path, n)); /* parents of a known folder are known, too */
+	/* a folder in the list has all its parents there */
+	while (n > 0 && add_folder(f, path, n));
 }
 
 static uint64_t bytes_of(const struct hr_summary_sums *sums)
@@ -132,7 +133,7 @@ static void summary_folders_take(struct folder *folder, const struct hr_summary_
 		folder->most_bytes = most_bytes;
 }
 
-/* Adds a file's sums to its folder; sums of a folder itself go to that folder. */
+/* Adds the sums of a file to its folder. The sums of a path that is a folder go to this folder. */
 static void add_path(void *self, const char *path, size_t n, const struct hr_summary_sums *sums)
 {
 	struct folders *f = self;
@@ -156,14 +157,14 @@ static int deepest_first(const void *a, const void *b)
 	return x->depth < y->depth ? 1 : x->depth > y->depth ? -1 : strcmp(x->path, y->path);
 }
 
-/* True: the folder has enough I/O beyond its largest file, which has its own row. */
+/* Returns whether the folder has enough I/O without its largest file, which has its own row. */
 static bool is_heavy(const struct folder *f, const struct hr_summary_sums *whole)
 {
 	return f->sums.io_ns - f->most_ns > whole->io_ns / HEAVY ||
 	       bytes_of(&f->sums) - f->most_bytes > bytes_of(whole) / HEAVY;
 }
 
-/* Returns whether the folder has unrelated files. */
+/* Returns whether the files of this folder are unrelated, such as those of /tmp. */
 static bool is_common(const char *path)
 {
 	static const char *const common[] = {"/",    "/dev", "/home", "/media", "/mnt", "/opt",
@@ -177,7 +178,7 @@ static bool is_common(const char *path)
 	       strchr(path + sizeof(home) - 1, '/') == NULL;
 }
 
-/* Reports the i-th folder, or adds it to its parent, which follows in the list. */
+/* Marks a folder that gets a row, or adds its sums to its parent, which is later in the list. */
 static void fold(struct folders *f, size_t i)
 {
 	struct folder *folder = &f->list[i];

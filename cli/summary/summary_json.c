@@ -86,7 +86,7 @@ static void put_paths(struct hr_json *j, const char *key, const struct hr_summar
 	hr_json_end(j);
 }
 
-/* Writes how CMD ended, if the run of CMD prints the summary. */
+/* Writes how CMD ended, or null if another run prints the summary. */
 static void put_command(struct hr_json *j, const struct hr_summary *s)
 {
 	bool known = s->command >= 0;
@@ -270,7 +270,8 @@ int hr_summary_check(const char *file)
 
 	if (r < 0)
 		return r;
-	if (target.partial == NULL) { /* opening a pipe would wait for a reader */
+	/* check a pipe without opening it, because opening waits for a reader */
+	if (target.partial == NULL) {
 		r = stat(file, &st) == 0 && S_ISDIR(st.st_mode) ? -EISDIR : 0;
 		if (r == 0 && access(file, W_OK) < 0)
 			r = -errno;
@@ -317,7 +318,7 @@ int hr_summary_write(const struct hr_summary *s, const char *file)
 	}
 	hr_json_init(&j, out);
 	put_summary(&j, s);
-	/* Devices and pipes cannot be synced. */
+	/* fsync fails for devices and pipes, which have no partial file. */
 	if (fflush(out) != 0 || (target.partial != NULL && fsync(fileno(out)) != 0))
 		r = -errno;
 	if (fclose(out) != 0 && r == 0)

@@ -29,7 +29,7 @@ static int by_part_and_start(const void *a, const void *b)
 	return r != 0 ? r : x->start_ns < y->start_ns ? -1 : x->start_ns > y->start_ns;
 }
 
-/* Returns the time that list[0..n) covers. The list is sorted by start. */
+/* Returns the time in which at least one of the n processes was alive. They are sorted by start. */
 static uint64_t summary_lives_length(const struct hr_life *list, size_t n, uint64_t now_ns)
 {
 	uint64_t sum = 0, until = 0;

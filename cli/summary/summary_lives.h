@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * summary_lives.h - how long each part of a job (a rank, a worker) had a process alive
+ * summary_lives.h - how long at least one process of a rank or DataLoader worker was alive
  *
- * The summary shows the I/O time of a part as a share of this time. Processes that overlap count
- * once. Gaps between processes do not count, because a worker has a new process each epoch.
- * hr_lives_done frees the list.
+ * The summary shows I/O time as a share of this time. Processes that overlap count once. Gaps
+ * between processes do not count, because a worker has a new process each epoch.
  */
 #ifndef HEADRACE_CLI_SUMMARY_SUMMARY_LIVES_H
 #define HEADRACE_CLI_SUMMARY_SUMMARY_LIVES_H
@@ -13,7 +12,7 @@
 
 struct hr_life {
 	int rank, worker;
-	uint64_t start_ns, end_ns; /* wall clock; end 0: alive */
+	uint64_t start_ns, end_ns; /* wall clock; end_ns 0: the process is alive */
 };
 
 struct hr_lives {
@@ -23,7 +22,7 @@ struct hr_lives {
 
 int hr_lives_add(struct hr_lives *lives, const struct hr_life *life); /* 0 or -ENOMEM */
 
-/* Sets life_ns of every part; living processes count until now_ns. */
+/* Sets life_ns of each rank and worker. Living processes count until now_ns. */
 void hr_lives_sum(struct hr_lives *lives, uint64_t now_ns, struct hr_summary_who *who, size_t n);
 void hr_lives_done(struct hr_lives *lives);
 

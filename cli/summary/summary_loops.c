@@ -49,11 +49,9 @@ static double share(const struct hr_summary_loop *l)
 	return ns > 0 ? (double)l->wait_ns / (double)ns : 0;
 }
 
-/* ---- the verdict ---- */
-
 #define LITTLE "under 1 %"
 
-struct loops { /* those of ranks with waits or steps */
+struct loops { /* sums over the ranks with waits or steps */
 	const struct hr_summary_who *least, *most;
 	struct hr_summary_loop all;
 	size_t n;
@@ -80,7 +78,7 @@ static struct loops sum_loops(const struct hr_summary *s)
 	return l;
 }
 
-/* `little`: the text of a share that is not 0, but rounds to it. */
+/* Prints a share in percent. A share that rounds to 0 but is not 0 is printed as `little`. */
 static struct hr_human percent(double part, const char *little)
 {
 	struct hr_human t;
@@ -119,9 +117,7 @@ void hr_loops_print(const struct hr_summary *s, struct hr_sheet *sheet)
 		     hr_text_duration(l.all.loop_ns / l.n).s, most);
 }
 
-/* ---- the picture ---- */
-
-#define ROWS_MOST   5u /* without those of waits */
+#define ROWS_MOST   5u /* bars without those of waits */
 #define WAITS_MOST  3u
 #define LABEL_CELLS 22
 #define BAR_CELLS   30u
@@ -138,7 +134,7 @@ static int by_time(const void *a, const void *b)
 	return (x->ns < y->ns) - (x->ns > y->ns);
 }
 
-/* Sums the parts by label, longest first. Returns the number of bars, at most s->n_parts. */
+/* Makes a bar for each label of parts, the longest first. Returns the number of bars. */
 static size_t make_bars(const struct hr_summary *s, bool waits, struct bar *bars)
 {
 	size_t n = 0;
@@ -170,7 +166,7 @@ static void draw_bar(struct hr_sheet *sheet, enum hr_style style, const char *in
 	hr_sheet_end(sheet);
 }
 
-/* Draws the longest bars from 1 % on. Returns the time of those that it left out. */
+/* Draws at most `most` bars of at least 1 %. Returns the sum of all other bars. */
 static uint64_t draw_bars(struct hr_sheet *sheet, enum hr_style style, const char *indent,
 			  const struct bar *bars, size_t n, size_t most, uint64_t all)
 {

@@ -10,16 +10,15 @@
 #include "cli/summary/summary.h"
 #include "common/region.h"
 
-/* Adds a region of a rank or worker. */
+/* Adds a region that a process of the rank reported. */
 void hr_loop_add(struct hr_summary_loop *loop, const struct hr_region *region);
 
-/* Returns whether a training loop was recorded. */
 bool hr_loops_any(const struct hr_summary *s);
 
-/* Prints how much of the training loop waited for data: the verdict, as a sentence. */
+/* Prints a sentence: how long the training loops waited for data. */
 void hr_loops_print(const struct hr_summary *s, struct hr_sheet *sheet);
 
-/* Prints bars of the time of the training loops, if the parts are known. */
+/* Draws a bar for each part of the time of the training loops, if the parts are known. */
 void hr_loops_draw(const struct hr_summary *s, struct hr_sheet *sheet);
 
 #endif

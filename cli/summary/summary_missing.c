@@ -16,7 +16,7 @@ static const struct hr_summary_loss *find_loss(const struct hr_summary *s,
 	return NULL;
 }
 
-/* Returns whether nothing is missing, except losses of this reason. */
+/* Returns whether nothing is missing, apart from losses of this reason. */
 static bool is_complete(const struct hr_summary *s, enum hr_loss_reason reason)
 {
 	for (size_t i = 0; i < s->n_losses; i++)
@@ -45,7 +45,7 @@ struct hr_human hr__summary_lost(const struct hr_summary *s, bool *ret_complete)
 static void print_loss(const struct hr_summary *s, const struct hr_summary_loss *loss,
 		       struct hr_sheet *sheet)
 {
-	/* At level counters a full disk or spool drops rollups, because there are no events. */
+	/* A full disk drops rollups only if there are no events to drop, as at level counters. */
 	bool unsure =
 	    s->counters_only || s->unreported || find_loss(s, HR_LOSS_ROLLUPS_FULL) != NULL;
 	char *text = hr_loss_text(
@@ -56,7 +56,6 @@ static void print_loss(const struct hr_summary *s, const struct hr_summary_loss 
 	free(text);
 }
 
-/* Prints that --level or --max-size left out events. */
 static void print_counters_only(const struct hr_summary *s, struct hr_sheet *sheet)
 {
 	bool full = find_loss(s, HR_LOSS_MAX_SIZE) != NULL;
@@ -101,8 +100,8 @@ static void print_gaps(const struct hr_summary *s, struct hr_sheet *sheet)
 }
 
 /*
- * Prints the processes that a signal ended. Programs that end normally may stop helpers by a
- * signal, for example Ray.
+ * Prints the processes that a signal ended. This is no failure if CMD ended normally, because some
+ * programs, for example Ray, stop helpers by a signal.
  */
 static void print_killed(const struct hr_summary *s, struct hr_sheet *sheet)
 {
@@ -144,7 +143,7 @@ void hr__summary_print_missing(const struct hr_summary *s, struct hr_sheet *shee
 				s->ranks_missing, s->ranks_expected);
 	print_left_out(s, sheet);
 	for (size_t i = 0; i < s->n_losses; i++)
-		/* print_counters_only() prints this loss, with its time */
+		/* print_counters_only() prints HR_LOSS_MAX_SIZE */
 		if (&s->losses[i] != find_loss(s, HR_LOSS_MAX_SIZE))
 			print_loss(s, &s->losses[i], sheet);
 	if (s->counters_only)

@@ -11,15 +11,15 @@
 #include "common/text.h"
 
 struct path_entry {
-	uint64_t hash; /* hash of the path, which is the key */
+	uint64_t hash; /* hash of the path, which identifies the entry */
 	const struct hr_stream *stream;
-	uint32_t file; /* id in that stream */
+	uint32_t file; /* id of the file in the stream */
 	bool mapped;
-	struct hr_summary_sums sums; /* sums of the file with this path */
+	struct hr_summary_sums sums;
 };
 
 struct hr_summary_paths {
-	struct path_entry *slots; /* open addressing, a power of two; hash 0: free */
+	struct path_entry *slots; /* hash table with open addressing; hash 0: a free entry */
 	size_t n, room;
 };
 
@@ -148,7 +148,7 @@ size_t hr_paths_files(struct hr_summary_paths *p, struct hr_summary_path *ret, s
 	return n;
 }
 
-/* Resolves the path, so that a folder to which several paths lead is one folder. */
+/* Calls `visit` with the resolved path, so that a folder with several paths gets one row. */
 static void visit_resolved(hr_paths_visit *visit, void *self, const struct hr_file_info *info,
 			   const struct hr_summary_sums *sums)
 {
@@ -186,7 +186,7 @@ static bool in_memory(const struct path_entry *e)
 	if (hr_stream_file(s, e->file, false, &info) < 0)
 		return false;
 	mount = info.mount < s->n_mounts ? s->mounts[info.mount] : NULL;
-	if (mount == NULL) /* memfds, which are on no mount */
+	if (mount == NULL) /* the file may be a memfd */
 		return entry_path(e, &info) && info.path_bytes >= sizeof(memfd) - 1 &&
 		       memcmp(info.path, memfd, sizeof(memfd) - 1) == 0;
 	for (size_t i = 0; i < sizeof(types) / sizeof(types[0]); i++)

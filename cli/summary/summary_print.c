@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * The summary for people: how it ended, the verdict, pictures, what is missing, further commands.
- */
+/* Prints the summary for people. */
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
@@ -13,9 +11,7 @@
 #include "cli/summary/summary_loops.h"
 #include "common/text.h"
 
-/* ---- how it ended ---- */
-
-/* Returns the state of the last run, and its reason if known: "failed (exit status 3)". */
+/* Prints the state of the last run and, if known, the reason: "failed (exit status 3)". */
 static void print_state(const struct hr_summary *s, FILE *out)
 {
 	char signal[16];
@@ -69,8 +65,6 @@ static void print_head(const struct hr_summary *s, struct hr_sheet *sheet)
 		    s->runs - 1, hr__plural(s->runs - 1), hr_text_duration(s->span_ns).s, s->runs);
 }
 
-/* ---- the verdict ---- */
-
 static void print_verdict(const struct hr_summary *s, struct hr_sheet *sheet)
 {
 	const struct hr_totals *d = &s->data;
@@ -96,9 +90,7 @@ static void print_verdict(const struct hr_summary *s, struct hr_sheet *sheet)
 	}
 }
 
-/* ---- commands ---- */
-
-/* Returns the store as people name it: relative to the working folder if it is below. */
+/* Returns the store as a word for a shell, relative to the working directory if it is below. */
 static char *store_words(const struct hr_summary *s, const struct hr_sheet *sheet)
 {
 	size_t n = strlen(sheet->folder);
@@ -112,10 +104,7 @@ static char *store_words(const struct hr_summary *s, const struct hr_sheet *shee
 	return words;
 }
 
-/*
- * Returns STORE as an argument of `headrace query`, with --job if the job's name differs from the
- * store's. NULL: no memory.
- */
+/* Returns STORE for `headrace query`, and --job if the names differ. NULL: no memory. */
 static char *query_words(const struct hr_summary *s, const struct hr_sheet *sheet)
 {
 	const char *slash = strrchr(s->store, '/');
@@ -130,7 +119,7 @@ static char *query_words(const struct hr_summary *s, const struct hr_sheet *shee
 	return words;
 }
 
-/* A command is on one line, also if that is longer than the terminal, so that it can be copied. */
+/* Prints a command on one line, even on a narrow terminal, so that it can be copied. */
 static void print_command(struct hr_sheet *sheet, const char *label, const char *verb,
 			  const char *store, const char *query)
 {

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* summary_print.h - the blocks of the text of a summary: each prints nothing if it has nothing */
+/* summary_print.h - prints parts of a summary; a part without content prints nothing */
 #ifndef HEADRACE_CLI_SUMMARY_SUMMARY_PRINT_H
 #define HEADRACE_CLI_SUMMARY_SUMMARY_PRINT_H
 
 #include "cli/summary/summary.h"
 
-/* Prints a sentence after a label such as "  missing". */
+/* Prints a sentence after a label, for example "  missing". */
 #define hr__summary_say(sheet, style, label, ...)                                                  \
 	hr_sheet_say(sheet, style, HR_SUMMARY_INDENT, label, __VA_ARGS__)
 
@@ -15,7 +15,7 @@ static inline const char *hr__plural(uint64_t n)
 }
 
 /* summary_missing.c */
-/* Returns a part of a sentence: "nothing lost", "15 lost", "the recording has gaps". */
+/* Returns a text for a sentence: "nothing lost", "15 lost", "the recording has gaps". */
 struct hr_human hr__summary_lost(const struct hr_summary *s, bool *ret_complete);
 void hr__summary_print_missing(const struct hr_summary *s, struct hr_sheet *sheet);
 

@@ -29,7 +29,7 @@ static bool is_deselected(const struct hr_summary *s, int rank)
 	return false;
 }
 
-/* Returns the ranks below n for which `is` is true, such as "3 7-9"; NULL: none. */
+/* Returns a list of the ranks below n for which is() is true: "3 7-9"; NULL: none. */
 static char *rank_list(const struct hr_summary *s, int n,
 		       bool (*is)(const struct hr_summary *s, int rank))
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Where the I/O went: a row for all files, folders, files, ranks and workers. */
+/* Prints the table of I/O: rows for all files, folders, files, ranks and workers. */
 #include <limits.h>
 #include <stdarg.h>
 #include <string.h>
@@ -8,18 +8,18 @@
 #include "common/text.h"
 
 #define FILE_LINES 3u
-/* Rows with less of the time and of the bytes are left out. */
+/* A row with a smaller share of the time and of the bytes is left out. */
 #define PATH_SHARE  0.05
 #define PART_SHARE  0.01
-#define NAME_COLUMN 49u /* where names begin, after the numbers */
+#define NAME_COLUMN 49u /* column of names */
 #define NAME_LEAST  20u
 
 struct io_row {
 	uint64_t read_bytes, written_bytes, opens, io_ns;
-	uint64_t batch_bytes, batch_extent_bytes; /* as in struct hr_summary_path */
+	uint64_t batch_bytes, batch_extent_bytes;
 };
 
-/* Returns whether the row has this share of the time or of the bytes of the job. */
+/* Returns whether the row has at least this share of the time or of the bytes of the job. */
 static bool is_worth(const struct hr_summary *s, const struct io_row *r, double share)
 {
 	uint64_t bytes = r->read_bytes + r->written_bytes;
@@ -40,7 +40,7 @@ static bool has_batches(const struct hr_summary *s)
 	return false;
 }
 
-/* How many times the data was read: "2.0x", "258x". */
+/* Returns how many times the data was read: "2.0x", "258x". */
 static struct hr_human times_read(const struct io_row *r)
 {
 	struct hr_human t = {""};
@@ -85,9 +85,7 @@ static void print_titles(const struct hr_summary *s, struct hr_sheet *sheet)
 	hr_sheet_end(sheet);
 }
 
-/* ---- folders and files ---- */
-
-/* Returns whether the file is in a folder with a row, and has less than half of its I/O. */
+/* Returns whether a folder with a row contains the file, and has at least twice its I/O. */
 static bool is_in_folder(const struct hr_summary *s, const struct hr_summary_path *file)
 {
 	for (size_t i = 0; i < s->n_folders; i++) {
@@ -113,7 +111,7 @@ static void print_path(const struct hr_summary *s, struct hr_sheet *sheet,
 	char text[4 * PATH_MAX + 1], files[48] = "";
 	size_t cells;
 
-	/* The row "in memory" has these files. */
+	/* The row "in memory" contains these files. */
 	if (folder && strcmp(path->path, "/dev/shm") == 0)
 		return;
 	if (!is_worth(s, &r, PATH_SHARE) || (!folder && is_in_folder(s, path)))
@@ -145,9 +143,7 @@ static void print_special(const struct hr_summary *s, struct hr_sheet *sheet)
 		print_row(s, sheet, &own, "Python itself, not in `all`");
 }
 
-/* ---- ranks and workers ---- */
-
-/* Names a part. A program without ranks has one main part and perhaps workers. */
+/* Sets the name of a rank or worker, such as "rank 1 worker 0", or "main" without ranks. */
 static void name_who(const struct hr_summary *s, const struct hr_summary_who *who, char *out,
 		     size_t bytes)
 {
@@ -165,7 +161,7 @@ static void name_who(const struct hr_summary *s, const struct hr_summary_who *wh
 		snprintf(out, bytes, "%s worker %d", rank, who->worker);
 }
 
-/* Parts of a kind: main processes of ranks, workers, processes without a rank. */
+/* The table has a row for each of these groups of processes. */
 enum kind { KIND_MAIN, KIND_WORKER, KIND_OTHER, KINDS };
 
 static enum kind kind_of(const struct hr_summary *s, const struct hr_summary_who *who)
@@ -178,7 +174,7 @@ static enum kind kind_of(const struct hr_summary *s, const struct hr_summary_who
 struct group {
 	struct io_row all;
 	size_t n;
-	const struct hr_summary_who *first, *most; /* most I/O time */
+	const struct hr_summary_who *first, *most; /* `most` has most I/O time */
 };
 
 static struct group sum_group(const struct hr_summary *s, enum kind kind)
@@ -200,7 +196,7 @@ static struct group sum_group(const struct hr_summary *s, enum kind kind)
 	return g;
 }
 
-/* Prints the part with most I/O time, if that is twice as much as the others have on average. */
+/* Prints the rank or worker with most I/O time, if it has twice the mean of the others. */
 static void print_straggler(const struct hr_summary *s, struct hr_sheet *sheet,
 			    const struct group *g)
 {
@@ -226,7 +222,7 @@ static void print_who(const struct hr_summary *s, struct hr_sheet *sheet)
 
 	for (size_t i = 0; i < s->n_who; i++)
 		active += s->who[i].data.ops > 0;
-	if (active < 2) /* its row would repeat that of all files */
+	if (active < 2) /* the row would equal the one of all files */
 		return;
 	for (enum kind kind = 0; kind < KINDS; kind++) {
 		struct group g = sum_group(s, kind);
@@ -244,8 +240,6 @@ static void print_who(const struct hr_summary *s, struct hr_sheet *sheet)
 	}
 }
 
-/* ---- counts ---- */
-
 static void print_counts(const struct hr_summary *s, struct hr_sheet *sheet)
 {
 	const struct hr_totals *d = &s->data;
@@ -262,7 +256,7 @@ static void print_counts(const struct hr_summary *s, struct hr_sheet *sheet)
 			hr_text_count(d->ops).s, hr__plural(d->ops), failed, reads);
 }
 
-/* Prints how many files on disk were mapped. Page faults read such files, without calls. */
+/* Prints how many files on disk were mapped. The totals lack what page faults read from them. */
 static void print_mapped(const struct hr_summary *s, struct hr_sheet *sheet)
 {
 	uint64_t files = s->mapped.files - s->mapped.files_in_memory;

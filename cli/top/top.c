@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* headrace top - shows what a running job waits for: options and the main loop. */
+/* headrace top - shows what a running job waits for. This file: options and the main loop. */
 #include <errno.h>
 #include <poll.h>
 #include <signal.h>
@@ -19,13 +19,14 @@
 
 #define SECOND_NS UINT64_C(1000000000)
 #define EVERY_MIN (SECOND_NS / 10)
-/* for at least this time, headraced lists ended processes separately (proto/live.h) */
+/* headraced lists ended processes for at least this time (proto/live.h) */
 #define EVERY_MAX (30 * SECOND_NS)
 #define ANSWER_NS (3 * SECOND_NS)
-/* The largest loss is computed again after this time, and in at most a twentieth of top's time. */
+/* The largest loss is computed every 10 s, or less often: 1/20 of the time is the limit. */
 #define FINDING_NS    (10 * SECOND_NS)
 #define FINDING_SHARE 20
-#define RETRY_NS      (10 * SECOND_NS) /* top ends if headraced does not answer for this time */
+/* `headrace top` ends if headraced has not answered for this time */
+#define RETRY_NS (10 * SECOND_NS)
 
 enum { OPT_SOCKET = 256, OPT_WEB, OPT_ALL_COLUMNS };
 
@@ -53,18 +54,20 @@ struct top {
 	const char *job, *socket;
 	enum output output;
 	bool has_view, json, web;
-	uint64_t count; /* 0: no limit */
+	uint64_t count;
 	struct hr_top_source source;
 	struct hr_top_fetch fetch;
 	struct hr_top_display display;
 	Headrace__LiveJob *before, *picture;
 	struct hr_top_table table;
 	uint64_t pictures;
-	uint64_t next_ns, requested_ns; /* times of the next and of the last request */
-	uint64_t finding_ns;		/* when the largest loss is computed next */
-	uint64_t failing_ns;		/* time of the first failure; 0: headraced answers */
+	/* when the next request is due; when the last one was sent */
+	uint64_t next_ns, requested_ns;
+	uint64_t finding_ns; /* when the largest loss is computed again */
+	/* time of the first failure since the last answer; 0: no failure */
+	uint64_t failing_ns;
 	char trouble[600];
-	int signals; /* descriptor, -1: none */
+	int signals; /* signalfd of the screen; -1: none */
 	bool over;
 	int status, signal;
 };
@@ -87,7 +90,7 @@ static void draw(struct top *t)
 	hr_top_text_done(&text);
 }
 
-/* Adds the last interval to the shares of waits that the screen draws. */
+/* Adds the share of the last interval to the history of waits on the screen. */
 static void remember_wait(struct top *t)
 {
 	struct hr_top_display *d = &t->display;
@@ -105,7 +108,6 @@ static void remember_wait(struct top *t)
 	d->waits[d->n_waits++] = share;
 }
 
-/* Shows the last picture in the chosen view. */
 static void top_show(struct top *t)
 {
 	if (!t->picture || t->output == NONE)
@@ -148,7 +150,7 @@ static void top_find_loss(struct top *t)
 
 static void top_take(struct top *t, Headrace__LiveJob *picture)
 {
-	/* Requests that follow shortly after each other get the same picture. */
+	/* headraced answers requests that follow shortly after each other with the same picture. */
 	bool same = t->picture && t->picture->instance == picture->instance &&
 		    t->picture->boot_ns == picture->boot_ns;
 
@@ -172,7 +174,7 @@ static void top_take(struct top *t, Headrace__LiveJob *picture)
 		top_end(t, EXIT_FAILURE, NULL);
 }
 
-/* True: later requests fail, too, because the job has ended, or the caller may not see it. */
+/* Returns whether later requests will fail, too: the job has ended, or the user may not see it. */
 static bool is_final(const struct top *t, int r, bool connected)
 {
 	if (connected)
@@ -180,7 +182,7 @@ static bool is_final(const struct top *t, int r, bool connected)
 	return t->source.private && (r == -ENOENT || r == -ECONNREFUSED);
 }
 
-/* `connected`: headraced itself has answered with this error. */
+/* Handles a failed request. `connected`: the error is the answer of headraced. */
 static void top_failed(struct top *t, int r, bool connected)
 {
 	uint64_t now = now_ns();
@@ -251,7 +253,7 @@ static void press(struct top *t, char key)
 	top_show(t);
 }
 
-/* Ignores keys of several bytes (arrows), which begin with an escape. */
+/* Handles typed keys. Ignores arrows and others that begin with an escape. */
 static void read_keys(struct top *t)
 {
 	char keys[64];
@@ -267,7 +269,7 @@ static void read_keys(struct top *t)
 
 /* ---- the loop ---- */
 
-/* Returns the milliseconds to wait; -1: until an event. */
+/* Returns the timeout for poll() in milliseconds; -1: none. */
 static int poll_timeout(const struct top *t)
 {
 	uint64_t now = now_ns();
@@ -307,7 +309,7 @@ static void top_step(struct top *t)
 		top_request(t);
 }
 
-/* Fetches the first picture before the screen opens, so that a failure is an ordinary message. */
+/* Fetches the first picture before the screen opens, so that an error is an ordinary message. */
 static void fetch_first(struct top *t)
 {
 	top_request(t);
@@ -335,7 +337,7 @@ static int top_run(struct top *t)
 	headrace__live_job__free_unpacked(t->before, NULL);
 	headrace__live_job__free_unpacked(t->picture, NULL);
 	if (t->signal)
-		raise(t->signal); /* the shell must see the signal that ended top */
+		raise(t->signal); /* end by this signal, so that the shell sees it */
 	return t->status;
 }
 
@@ -350,7 +352,7 @@ static int one_of(const char *const *names, int n, const char *value, const char
 	return hr_option_wrong_word(option, words, value);
 }
 
-/* Returns false after it has reported a mistake. */
+/* Sets an option. Returns false after it has reported a mistake. */
 static bool top_set_option(struct top *t, int id, const char *value)
 {
 	int i = 0;
@@ -406,7 +408,7 @@ int hr_top_main(int argc, char **argv)
 	struct top t = {.fetch.fd = -1, .signals = -1, .display.every_ns = SECOND_NS};
 	int id, status;
 
-	while (o.next < argc) { /* options may follow the job */
+	while (o.next < argc) {
 		id = hr_option_next(&o);
 		if (id == 'h')
 			return hr_command_help("top");

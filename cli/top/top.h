@@ -2,12 +2,14 @@
 /*
  * top.h - `headrace top`: shows a running job periodically
  *
+ * A picture is the totals of the job at one moment (proto/live.proto).
+ *
  *      top_find.c     finds the job, and the socket of its headraced
- *      top_fetch.c    fetches a picture (totals of the job at one moment: proto/live.proto), without waiting
- *      top_sums.c     two pictures -> rows of a view: operations between them, and in all
+ *      top_fetch.c    fetches a picture, without waiting
+ *      top_sums.c     two pictures -> rows of a table: operations of the interval, and all
  *      top_finding.c  the largest loss of the last minute
- *      top_lines.c    rows -> lines of a width, safe for a terminal
- *      top_json.c     rows -> an object on a line
+ *      top_lines.c    rows -> lines on a terminal
+ *      top_json.c     rows -> a line of JSON
  *      top_screen.c   the terminal: modes, size, keys
  *      top.c          options, and the main loop
  */
@@ -27,31 +29,31 @@
 /* ---- which job (top_find.c) ---- */
 struct hr_top_source {
 	char socket[256];
-	char job[256];	  /* id of the job */
-	char store[4096]; /* of a job of `headrace run`; else "" */
+	char job[256];
+	char store[4096]; /* store of `headrace run`; "": a job of the node service */
 	uint32_t attempt;
-	bool private; /* a job of `headrace run`, not of the service */
+	bool private; /* a job of `headrace run`; false: of the node service */
 };
 
 /*
- * Finds a job by id or name; NULL: the caller's only running job. Returns 0, or the command's exit
- * status after it has reported the failure.
+ * Finds the job with this id or name, or the only running job of the caller (NULL). Returns 0, or
+ * the exit status after it has reported a failure.
  */
 int hr_top_find(const char *job, const char *socket, struct hr_top_source *ret);
 
 /* ---- one picture (top_fetch.c) ---- */
 struct hr_top_fetch {
-	int fd; /* readable: call hr_top_fetch_step; -1: no request is active */
+	int fd; /* if readable: call hr_top_fetch_step; -1: no request is active */
 	uint8_t *data;
-	size_t bytes, used; /* sizes of `data`; 0: the size is not known yet */
-	char refusal[512];  /* the text of headraced's error, else "" */
+	size_t bytes, used; /* size of `data`, and received bytes; bytes 0: unknown yet */
+	char refusal[512];  /* error text of headraced, or "" */
 };
 
 int hr_top_fetch_begin(struct hr_top_fetch *f, const struct hr_top_source *source);
 
 /*
- * Reads what has arrived. 1: *ret is the picture (headrace__live_job__free_unpacked); 0: more
- * follows; -errno: the request failed, and f->refusal may contain the cause.
+ * Reads the received bytes. 1: *ret is the picture (headrace__live_job__free_unpacked); 0: the
+ * picture is incomplete; -errno: failed, f->refusal may contain the reason.
  */
 int hr_top_fetch_step(struct hr_top_fetch *f, Headrace__LiveJob **ret);
 void hr_top_fetch_done(struct hr_top_fetch *f);
@@ -74,68 +76,69 @@ extern const char *const hr_top_sort_names[HR_TOP_SORTS];
 
 struct hr_top_sum {
 	uint64_t ops, bytes, errors, dur_ns;
-	uint64_t wait_ns, steps;    /* only in views of processes, and in sums of the job */
-	uint64_t max_ns;	    /* longest duration since the job began */
-	uint64_t hist[HR_TOP_BINS]; /* histogram of durations; empty for files */
+	uint64_t wait_ns, steps;    /* 0 in views of files, mounts and operations */
+	uint64_t max_ns;	    /* the longest duration since the job began */
+	uint64_t hist[HR_TOP_BINS]; /* histogram of durations; all 0 in the view of files */
 };
 
 struct hr_top_row {
-	uint64_t key;		    /* identifies the row in its view */
-	struct hr_top_sum all, now; /* sums since the job began; sums between the two pictures */
-	/* in views of processes: one process of the row; NULL: unknown */
+	uint64_t key;
+	struct hr_top_sum all, now; /* sums since the job began, and between the two pictures */
+	/* in the views of ranks, workers and processes: one process of the row; NULL: unknown */
 	const Headrace__LiveProcess *process;
 	const Headrace__LiveFile *file;
-	const Headrace__LiveMount *mount; /* NULL: unknown */
+	const Headrace__LiveMount *mount;
 	uint16_t op;
-	bool open;	  /* a process has the file open */
-	uint32_t waiters; /* live processes with input waits or steps */
+	bool open;	  /* some process has the file open */
+	uint32_t waiters; /* number of live processes that report input waits or steps */
 };
 
 struct hr_top_table {
 	struct hr_top_row *rows; /* sorted */
 	size_t n;
-	struct hr_top_sum all, now; /* sums of the whole job, in every view */
-	uint64_t interval_ns; /* between the pictures; with one picture: since the job began */
-	uint32_t processes;   /* live processes */
+	struct hr_top_sum all, now; /* sums of the whole job */
+	/* between the pictures, or since the job began if there is one picture */
+	uint64_t interval_ns;
+	uint32_t processes;
 	uint32_t ranks;
 	uint32_t waiters;
 };
 
 /*
- * Makes the rows of `picture`; the rows point into the picture. `before`: an earlier picture, or
- * NULL. Sorts both pictures. 0 or -ENOMEM.
+ * Makes the table of `picture`, whose rows point into the picture. `before`: an earlier picture, or
+ * NULL. Sorts both pictures. Returns 0 or -ENOMEM.
  */
 int hr_top_sums(Headrace__LiveJob *before, Headrace__LiveJob *picture, enum hr_top_view view,
 		enum hr_top_sort sort, struct hr_top_table *ret);
 void hr_top_table_done(struct hr_top_table *t);
 
-/* Returns the share of the interval that waiters spent in input waits; -1: no waiters. */
+/* Returns the share of the interval that processes spent in input waits; -1: `waiters` is 0. */
 double hr_top_wait(const struct hr_top_sum *now, uint32_t waiters, uint64_t interval_ns);
 
-/* Returns the quantile `part` (0 to 1) of the durations, interpolated in a bin. 0: no durations. */
+/* Returns a quantile of the durations (`part` 0.99: the 99th percentile); 0: there are none. */
 uint64_t hr_top_quantile(const struct hr_top_sum *s, double part);
 
 const Headrace__LiveProcess *hr_top_process(const Headrace__LiveJob *m, uint64_t proc);
 const Headrace__LiveFile *hr_top_file(const Headrace__LiveJob *m, uint32_t file);
 
-/* Returns whether ranks are known. If so, the first view is by rank. */
+/* Returns whether ranks are known. If they are, the first view is by rank. */
 bool hr_top_has_ranks(const Headrace__LiveJob *m);
 
 /* ---- the largest loss (top_finding.c) ---- */
 struct hr_top_finding {
-	char loss[1024];   /* share of the time, and cause; "": not known */
-	char action[1024]; /* what would help; "": not known */
+	char loss[1024]; /* "": unknown */
+	char action[1024];
 };
 
-/* Reads the store of the job, if it has one. Returns 0 or -errno; then, the texts are empty. */
+/* Finds the largest loss in the store of the job. Returns 0, or -errno with empty texts. */
 int hr_top_finding_make(const struct hr_top_source *source, struct hr_top_finding *ret);
 
 /* ---- showing ---- */
 struct hr_top_display {
 	const Headrace__LiveJob *job;
 	const struct hr_top_table *table;
-	struct hr_top_finding finding; /* of the last minute */
-	/* Shares of the last intervals in which training loops waited, the latest one last. */
+	struct hr_top_finding finding; /* the largest loss in the last minute */
+	/* The share of waits in each of the last intervals, the latest interval last. */
 	double waits[HR_TOP_WAITS];
 	unsigned n_waits;
 	bool all_columns;
@@ -143,10 +146,10 @@ struct hr_top_display {
 	enum hr_top_sort sort;
 	uint64_t every_ns;
 	bool paused, help;
-	const char *trouble; /* why the picture is old; NULL: it is current */
+	const char *trouble; /* why the picture could not be updated; NULL: it is current */
 };
 
-/* Growing text; `failed`: memory was short, and text is missing. */
+/* A growing text. `failed`: a part is missing, because memory was short. */
 struct hr_top_text {
 	char *s;
 	size_t bytes, room;
@@ -157,17 +160,17 @@ struct hr_top_text {
 void hr_top_draw(struct hr_top_text *to, const struct hr_top_display *display, unsigned columns,
 		 unsigned rows);
 
-/* Prints some lines for a file or a pipe, each with the time first (top_lines.c). */
+/* Prints an update as lines for a file or pipe; each line begins with the time (top_lines.c). */
 void hr_top_print(FILE *out, const struct hr_top_display *k);
 
-/* Prints one line of JSON, whose keys docs/top.md documents (top_json.c). */
+/* Prints an update as a line of JSON (docs/top.md, top_json.c). */
 void hr_top_json(FILE *out, const struct hr_top_display *display);
 
 /* ---- the terminal (top_screen.c) ---- */
-/* Returns whether standard output is a terminal that top can draw on. */
+/* Returns whether standard output is a terminal with a cursor. */
 bool hr_top_screen_usable(void);
 
-/* Opens the alternate screen, without echo. *ret_fd: readable after a signal. */
+/* Opens the alternate screen, and turns echo off. *ret_fd is readable after a signal. */
 int hr_top_screen_open(int *ret_fd);
 
 /* Restores the terminal if the screen is open. */
@@ -175,7 +178,7 @@ void hr_top_screen_close(void);
 
 enum hr_top_event { HR_TOP_NOTHING, HR_TOP_REDRAW, HR_TOP_END };
 
-/* Handles signals: a new size, stop and continue, and the end (*ret_signal, else 0). */
+/* Handles signals. *ret_signal: the signal that ends top, or 0. */
 enum hr_top_event hr_top_screen_signals(int *ret_signal);
 
 void hr_top_screen_size(unsigned *ret_columns, unsigned *ret_rows);

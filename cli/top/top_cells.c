@@ -32,7 +32,7 @@ void hr_top_text_done(struct hr_top_text *t)
 	*t = (struct hr_top_text){0};
 }
 
-/* Returns the locale for widths of characters, made once; 0: the user's locale is not UTF-8. */
+/* Returns the locale that gives the width of characters; 0: the locale of the user is not UTF-8. */
 static locale_t wide_locale(void)
 {
 	static bool made;
@@ -56,7 +56,7 @@ static bool is_format_character(wchar_t c)
 	       (c >= 0x2060 && c <= 0x206f) || c == 0xfeff || c == 0xad || c == 0x61c;
 }
 
-/* Finds the size of the first character in bytes and cells. False: `?` must replace it. */
+/* Returns bytes and cells of the first character. False: print `?` in its place. */
 static bool next_character(const char *text, size_t *ret_bytes, unsigned *ret_cells)
 {
 	mbstate_t state = {0};
@@ -90,7 +90,7 @@ static unsigned width(const char *text)
 	return all;
 }
 
-/* Appends characters that fit into `cells`; returns the number of cells used. */
+/* Appends the characters that fit into `cells`. Returns the number of used cells. */
 static unsigned top_cells_put(struct hr_top_text *t, const char *text, unsigned cells)
 {
 	unsigned used = 0, wide;

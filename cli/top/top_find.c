@@ -21,12 +21,12 @@ struct found_service {
 };
 
 struct top_search {
-	const char *job; /* id or name; NULL: any job of the caller */
+	const char *job; /* id or name of the job; NULL: any job of the caller */
 	const char *socket;
 	bool private;
 	struct found_service *v;
 	size_t n;
-	struct hr_near near; /* jobs of the caller, if `job` is none of them */
+	struct hr_near near; /* jobs of the caller with a name similar to `job` */
 };
 
 static bool is_known(const struct top_search *s, const struct found_service *f)
@@ -64,7 +64,7 @@ static void add_answer(void *arg, Headrace__Control *m)
 		add_job(arg, m->job_status);
 }
 
-/* Requests the jobs of the headraced at this socket. 0 or -errno. */
+/* Requests the jobs from the headraced at this socket. Returns 0 or -errno. */
 static int request_jobs(struct top_search *s, const char *socket)
 {
 	int fd = -1, r = hr_control_connect(socket, &fd);
@@ -85,7 +85,7 @@ static void add_run(void *arg, const char *socket, Headrace__Control *m)
 	add_job(s, m->job_status);
 }
 
-/* True: all found jobs are attempts of one job, of which the last one is the latest. */
+/* Returns whether all found jobs are attempts of one job. The last of them is then the latest. */
 static bool same_job(const struct top_search *s)
 {
 	for (size_t i = 1; i < s->n; i++)

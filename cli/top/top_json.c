@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Prints a picture as JSON. Scripts rely on the keys, which docs/top.md documents. */
+/* Prints an update as JSON. Scripts rely on the keys, which docs/top.md documents. */
 #include "cli/top/top.h"
 #include "common/ops.h"
 #include "common/text.h"
@@ -31,10 +31,7 @@ static void put_mount(struct hr_json *j, const Headrace__LiveMount *m)
 	hr_json_string(j, "fs_type", m ? m->fs_type : NULL);
 }
 
-/*
- * Puts the sums since the job began, and then those of the interval. With `files`, values that file
- * records lack are null.
- */
+/* Writes totals, and rates of the interval. `files`: null for values that file records lack. */
 static void put_sums(struct hr_json *j, const struct hr_top_sum *all, const struct hr_top_sum *now,
 		     uint64_t interval_ns, bool files)
 {
@@ -62,7 +59,7 @@ static void put_sums(struct hr_json *j, const struct hr_top_sum *all, const stru
 		hr_json_null(j, "p99_ns");
 }
 
-/* The input wait is null if no process reports input waits or steps. */
+/* Writes null as input wait if no process reports input waits or steps. */
 static void put_waits(struct hr_json *j, const struct hr_top_sum *all, const struct hr_top_sum *now,
 		      uint32_t waiters, uint64_t interval_ns)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Draws a picture (totals of a job: top.h) as a screen, or prints it as lines. */
+/* Draws an update on a screen, or prints it as lines. */
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,7 +17,7 @@
 
 /* ---- labels ---- */
 
-/* Appends at `at`; returns the new end. */
+/* Appends text at the offset `at`. Returns the offset of its end. */
 __attribute__((format(printf, 4, 5))) static size_t
 top_lines_append(char *ret, size_t bytes, size_t at, const char *format, ...)
 {
@@ -51,7 +51,8 @@ static size_t add_process(const Headrace__LiveProcess *p, char *ret, size_t byte
 	const uint8_t *blank = text->len ? memchr(text->data, ' ', text->len) : NULL;
 	size_t program = blank ? (size_t)(blank - text->data) : text->len;
 	const uint8_t *slash = program ? memrchr(text->data, '/', program) : NULL;
-	size_t skipped = slash ? (size_t)(slash + 1 - text->data) : 0; /* the program's folder */
+	/* bytes of the folder of the program */
+	size_t skipped = slash ? (size_t)(slash + 1 - text->data) : 0;
 
 	at = top_lines_append(ret, bytes, at, "%u ", p->pid);
 	if (p->rank_plus1 || p->worker_plus1)
@@ -80,7 +81,7 @@ static void file_label(const Headrace__LiveFile *f, uint64_t number, char *ret, 
 		snprintf(ret, bytes, "(file %llu: unknown name)", (unsigned long long)number);
 }
 
-/* Sets a label such as "rank 3 worker 1", "/data/x" or "pread64 (read)", without escapes. */
+/* Sets the unescaped label of a row, such as "rank 3 worker 1", "/data/x" or "pread64 (read)". */
 static void row_label(const struct hr_top_row *row, enum hr_top_view view, char *ret, size_t bytes)
 {
 	const char *class;
@@ -210,11 +211,11 @@ static struct hr_human steps(const struct hr_top_row *r, const struct hr_top_tab
 static const struct top_column {
 	const char *title;
 	int width;
-	unsigned from; /* minimum width of a terminal that shows the column */
+	unsigned from; /* smallest width of the terminal with this column */
 	struct hr_human (*value)(const struct hr_top_row *r, const struct hr_top_table *t);
-	bool extra; /* only with --all-columns */
+	bool extra; /* shown only with --all-columns */
 } columns_table[] = {
-    {"WAIT", 6, 0, wait, false}, /* only shown if the table has waiters */
+    {"WAIT", 6, 0, wait, false}, /* shown only if the table has waiters */
     {"IN I/O", 7, 0, in_io, false},	   {"OPS/S", 9, 36, ops, false},
     {"BYTES/S", 10, 48, bytes, false},	   {"MEAN", 10, 64, mean, false},
     {"P99", 10, 78, p99, false},	   {"LONGEST", 10, 100, longest, true},
@@ -234,24 +235,24 @@ static bool has_room(const struct top_column *c, unsigned columns, const struct 
 struct page {
 	struct hr_top_text *to;
 	unsigned columns, rows, used;
-	unsigned last; /* number of the screen's last row */
+	unsigned last;
 };
 
-/* Prints a line, cut to the width. `text` has no control bytes. */
+/* Prints a line, cut at the width of the screen. `text` has no control bytes. */
 static void put_line(struct page *p, const char *style, const char *text)
 {
 	if (p->used == p->rows)
 		return;
 	if (p->used++ > 0)
 		hr_top_text_put(p->to, "\r\n", 2);
-	/* Erases before the text, because after a full line, erasing would clear the last cell. */
+	/* Erases the line before the text: after a full line, erasing would clear its last cell. */
 	hr_top_text_put(p->to, p->used == p->last ? "\033[J" : "\033[K", 3);
 	hr_top_text_put(p->to, style, strlen(style));
 	hr_top_text_fit(p->to, text, p->columns, HR_TOP_CUT_END, false);
 	hr_top_text_put(p->to, "\033[0m", 4);
 }
 
-/* Prints a line: the label, escaped and cut, and `right` at the end. */
+/* Prints a line with a label, which is escaped and cut, and with `right` at the end. */
 static void put_row(struct page *p, const char *style, const char *label, const char *right,
 		    enum hr_top_cut cut)
 {
@@ -272,7 +273,7 @@ static const char *colour(const char *code)
 	return hr_getenv("NO_COLOR") == NULL ? code : "";
 }
 
-/* Puts a sentence after a label, on as many lines as it needs. */
+/* Prints a sentence after a label, on as many lines as the sentence needs. */
 static void put_sentence(struct page *p, const char *style, const char *label, const char *text)
 {
 	size_t indent = strlen(label),
@@ -289,7 +290,6 @@ static void put_sentence(struct page *p, const char *style, const char *label, c
 	}
 }
 
-/* Puts the state of the job: how long it runs, its processes, and its rates. */
 static void put_state(struct page *p, const struct hr_top_display *k)
 {
 	const Headrace__LiveJob *m = k->job;
@@ -316,7 +316,7 @@ static void put_state(struct page *p, const struct hr_top_display *k)
 	put_line(p, m->lost > 0 || m->refused > 0 ? colour("\033[31m") : "", text);
 }
 
-/* Puts how much the training loops wait: now, and in the last intervals. */
+/* Prints which share of the time training loops waited, in this and in earlier intervals. */
 static void put_waits(struct page *p, const struct hr_top_display *k)
 {
 	const struct hr_top_row all = {.now = k->table->now, .waiters = k->table->waiters};
@@ -393,7 +393,7 @@ static int by_age(const void *a, const void *b)
 	return x->since_ns < y->since_ns ? -1 : x->since_ns > y->since_ns;
 }
 
-/* Sets a label such as "10 min 03 s rank 0 main pid 7: pread64 /data/x". */
+/* Sets the label of an operation, such as "10 min 03 s rank 0 main pid 7: pread64 /data/x". */
 static void flight_label(const Headrace__LiveJob *m, const Headrace__LiveInFlight *f, char *ret,
 			 size_t n)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The terminal of `headrace top`. A process has only one, so its state is static. */
+/* The terminal of `headrace top`. The state is static, because a process has only one terminal. */
 #include <errno.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -11,13 +11,13 @@
 
 #include "cli/top/top.h"
 
-/* Switches to the alternate screen, without cursor and line wrapping, and back. */
+/* OPEN shows the alternate screen, without cursor and line wrapping; CLOSE hides it. */
 #define OPEN  "\033[?1049h\033[?25l\033[?7l\033[2J"
 #define CLOSE "\033[0m\033[?7h\033[?25h\033[?1049l"
 
 static struct {
 	bool open;
-	bool keys; /* standard input is a terminal, whose modes were `before` */
+	bool keys; /* standard input is a terminal; `before` are its former modes */
 	struct termios before;
 	sigset_t signals, blocked_before;
 	int fd;
@@ -35,7 +35,7 @@ static void top_screen_put(const char *bytes, size_t n)
 	while (n > 0) {
 		ssize_t put = write(STDOUT_FILENO, bytes, n);
 
-		if (put < 0) /* the terminal has hung up, and SIGHUP follows */
+		if (put < 0) /* the terminal is gone; SIGHUP will end this process */
 			return;
 		bytes += put;
 		n -= (size_t)put;
@@ -65,7 +65,7 @@ static void top_screen_restore(void)
 	screen.open = false;
 }
 
-/* Stops this process as ^Z does. The kernel ignores SIGTSTP if no shell could continue it. */
+/* Stops this process by SIGTSTP, which the kernel ignores if no shell can continue the process. */
 static void top_screen_stop(void)
 {
 	struct sigaction before;
@@ -115,7 +115,7 @@ enum hr_top_event hr_top_screen_signals(int *ret_signal)
 	*ret_signal = 0;
 	while (read(screen.fd, &info, sizeof(info)) == (ssize_t)sizeof(info)) {
 		switch (info.ssi_signo) {
-		case SIGTSTP: /* the shell uses the terminal until it continues this process */
+		case SIGTSTP:
 			top_screen_restore();
 			top_screen_stop();
 			top_screen_start();

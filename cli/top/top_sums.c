@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Makes the rows of a view from two pictures. The increase is computed for each row of a picture,
- * and then added up. So, when the rank of a process becomes known, the row of the rank gets the
- * earlier operations of the process, but not as an increase.
+ * Makes the rows of the table from two pictures. First computes the increase of each row of the
+ * picture, then adds up increases. Therefore, if the rank of a process becomes known, its earlier
+ * operations count in the totals of the rank, but not as an increase.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -17,8 +17,6 @@
 const char *const hr_top_view_names[] = {"rank",  "worker", "process", "file",
 					 "mount", "class",  "op"};
 const char *const hr_top_sort_names[] = {"time", "bytes", "ops", "latency"};
-
-/* ---- searching pictures ---- */
 
 static int compare_numbers(uint64_t a, uint64_t b)
 {
@@ -112,8 +110,6 @@ bool hr_top_has_ranks(const Headrace__LiveJob *m)
 	return false;
 }
 
-/* ---- rows, files, order ---- */
-
 struct sums {
 	const Headrace__LiveJob *m;
 	enum hr_top_view view;
@@ -159,7 +155,7 @@ static void top_sums_add(struct hr_top_sum *s, const Headrace__LiveRow *before,
 		s->hist[before->dur_hist[i] % HR_TOP_BINS] -= before->dur_hist[i + 1];
 }
 
-/* Finds the key of a process's row in views of processes. False: the process has no row. */
+/* Sets the key of the row of a process. Returns false if the process has no row. */
 static bool process_key(enum hr_top_view view, const Headrace__LiveProcess *p, uint64_t *ret)
 {
 	uint64_t rank = p ? p->rank_plus1 : 0, worker = p ? p->worker_plus1 : 0;
@@ -172,10 +168,7 @@ static bool process_key(enum hr_top_view view, const Headrace__LiveProcess *p, u
 	return true;
 }
 
-/*
- * Finds the row of the view that a row of the picture belongs to. *ret NULL: out of memory. Returns
- * false if the view has no such row.
- */
+/* Sets *ret to the row for `r`; NULL: no memory. Returns false if the view has no such row. */
 static bool find_row(struct sums *k, const Headrace__LiveRow *r, struct hr_top_row **ret)
 {
 	const Headrace__LiveProcess *p = hr_top_process(k->m, r->proc);
@@ -208,9 +201,8 @@ static bool find_row(struct sums *k, const Headrace__LiveRow *r, struct hr_top_r
 }
 
 /*
- * Returns the same row in the earlier picture; NULL: none. A row that sums up ended processes has
- * no operations in the interval, because it adds only processes that ended before the earlier
- * picture.
+ * Returns the same row of the earlier picture; NULL: none. A row that sums up ended processes did
+ * not increase: the processes that it adds ended before the earlier picture.
  */
 static const Headrace__LiveRow *row_before(const Headrace__LiveJob *before, size_t *at,
 					   const Headrace__LiveRow *r)
@@ -250,7 +242,7 @@ static void add_wait(struct hr_top_sum *all, struct hr_top_sum *now,
 {
 	static const Headrace__LiveProcess nothing;
 
-	/* pid 0: the sum of ended processes, without increase (row_before) */
+	/* pid 0 sums up ended processes, which have no increase (row_before) */
 	before = p->pid == 0 ? p : before ? before : &nothing;
 	all->wait_ns += p->wait_ns;
 	all->steps += p->steps;
@@ -290,7 +282,7 @@ double hr_top_wait(const struct hr_top_sum *now, uint32_t waiters, uint64_t inte
 	return (double)now->wait_ns / (double)interval_ns / waiters;
 }
 
-/* If a count fell, headraced has dropped the file record and started a new one at 0. */
+/* Adds the increase of a file record. A smaller count is that of a new record. */
 static void top_sums_add_use(struct hr_top_sum *s, const Headrace__LiveUse *before,
 			     const Headrace__LiveUse *u)
 {
@@ -345,7 +337,7 @@ static double weight(const struct hr_top_sum *s, enum hr_top_sort sort)
 	}
 }
 
-/* Sorts by the interval, then by the sums since the job began. */
+/* Compares the sums of the interval and, if they are equal, those since the job began. */
 static int by_weight(const void *a, const void *b, void *sort)
 {
 	const struct hr_top_row *x = a, *y = b;
@@ -359,8 +351,6 @@ static int by_weight(const void *a, const void *b, void *sort)
 		return all[0] > all[1] ? -1 : 1;
 	return compare_numbers(x->key, y->key);
 }
-
-/* ---- the table ---- */
 
 static void count_processes(const Headrace__LiveJob *m, struct hr_top_table *t)
 {
@@ -383,9 +373,8 @@ int hr_top_sums(Headrace__LiveJob *before, Headrace__LiveJob *picture, enum hr_t
 	int r;
 
 	/*
-	 * Pictures of different headraced processes cannot be compared. After a long pause,
-	 * pictures of the same one cannot, either: it has summed up processes that ended in
-	 * between.
+	 * Two pictures cannot be compared if headraced has restarted, or if the time between them
+	 * is long: headraced then has summed up processes that ended in between.
 	 */
 	if (before &&
 	    (before->instance != picture->instance || before->since_ns != picture->since_ns ||

@@ -1,22 +1,20 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The table of functions that libheadrace.so offers (include/headrace.h), as callables.
+"""The functions of libheadrace.so (include/headrace.h) for Python.
 
-Without a preloaded library, `present` is False, and all functions do nothing.
+If the library is not preloaded, `present` is False, and all functions do nothing.
 
     begin(ref) end(args)            a range of this thread
     begin_spent(ref) end_spent(head, before)
                                     a range whose args include what its thread used (spent.py). before: the result of begin_spent(),
                                     or None. head: a JSON object as bytes without its closing brace
-    begin_wait(ref) end_wait(head)  a wait, whose args include its CPU time, that since the previous wait, and `hidden`
-                                    (accelerator.c); not with ctypes
-    end_step()                      like end(), of a step of an optimizer
-    start(ref) finish(span, args)   a span that another thread may end
+    begin_wait(ref) end_wait(head)  a wait for a batch. With fast.c, its args include CPU times and `hidden` (accelerator.c)
+    end_step()                      ends a step of an optimizer
+    start(ref) finish(span, args)   a span; another thread may end it
     mark(ref, args) step(n) epoch(n) variable(bytes) recording()
-    now() step_at(n, moment) epoch_at(n, moment) step_undo()    for steps that are found later; now() returns a moment
+    now() step_at(n, moment) epoch_at(n, moment) step_undo()    for steps that are found after their start; a moment is a result of now()
 
-ref is the result of name(); args is a JSON object as bytes, or None. The functions of _headrace_fast (fast.c) take 25 ns a call.
-Without that module, the functions use ctypes, with prepared arguments, and keep Python's lock: 75 ns. To release the lock and to
-convert arguments would take twice as long.
+ref is the result of name(); args is a JSON object as bytes, or None. A call of the module _headrace_fast (fast.c) takes 25 ns. If this
+module is absent, ctypes is used: 75 ns, with prepared arguments, and without a release of Python's lock.
 """
 
 import os
@@ -34,20 +32,20 @@ OPTIMIZER = 8
 CHECKPOINT = 9
 RESTORE = 10
 
-# libheadrace.so requires that names are never freed. This limits the memory of programs that use a new name in each call.
+# Names are never freed, as libheadrace.so requires. This limit is for programs that use a new name in each call.
 NAMES_MAX = 10000
 FURTHER = "(further names)"
 
 # The fields of struct headrace_api, in order. Older versions of libheadrace.so lack FURTHER_POINTERS.
 POINTERS = ["begin", "end", "start", "finish", "mark", "step", "epoch", "variable", "recording"]
 FURTHER_POINTERS = ["now", "step_at", "epoch_at", "step_undo"]
-WAITED = "waited"  # older versions also lack this; only begin_spent() and end_spent() use it
+WAITED = "waited"  # older versions lack this field, too; only begin_spent() and end_spent() use it
 
 _names = {}
 
 
 def _find():
-    """Returns the address of headrace_api. It uses only _ctypes, because importing ctypes takes milliseconds."""
+    """Returns the address of headrace_api. Does not import ctypes, which takes milliseconds."""
     import _ctypes
 
     return _ctypes.dlsym(_ctypes.dlopen(None, 1), "headrace_api")
@@ -93,7 +91,7 @@ def _table(address):
     if not table or table.contents.bytes < getattr(Table, FURTHER_POINTERS[0]).offset:
         raise OSError("libheadrace.so is of another version")
     table = table.contents
-    # ctypes is fastest without argument types, which references, bytes and None do not need.
+    # Without argument types, ctypes is fastest. References, bytes and None need no types.
     plain, number = PYFUNCTYPE(None), PYFUNCTYPE(None, c_int64)
     made = {name: plain(getattr(table, name)) for name in ("begin", "end", "mark", "variable")}
     made.update((name, number(getattr(table, name))) for name in ("step", "epoch"))
@@ -110,7 +108,7 @@ def _table(address):
             return tuple(room)
 
         made[WAITED] = read_waits
-    if table.bytes < Table.waited.offset:  # an older version: if a step is found late, it begins at the time when it is found
+    if table.bytes < Table.waited.offset:  # an older version: a step begins when it is found
         made.update(now=_nothing, step_undo=_nothing, step_at=lambda n, _at: made["step"](n), epoch_at=lambda n, _at: made["epoch"](n))
         return made
     made["now"], made["step_undo"] = PYFUNCTYPE(c_uint64)(table.now), plain(table.step_undo)
@@ -139,8 +137,8 @@ def _nothing(*_):
 
 
 def compiling():
-    """Returns whether torch.compile runs. mark_torch replaces this function by torch's function, which torch.compile treats as a
-    constant, so compiled code has no marks."""
+    """Returns whether torch.compile runs. mark_torch() replaces this function by that of torch, which torch.compile treats as a
+    constant, so compiled code contains no marks."""
     return False
 
 
@@ -149,7 +147,7 @@ def _text(text):
 
 
 def _shown(text):
-    """Converts a value of the program to text. Without headrace no code converts it, so an error must not reach the program."""
+    """Converts a value of the program to text. An error must not reach the program, because only headrace needs this text."""
     try:
         return str(text)
     except Exception:

@@ -15,7 +15,7 @@ def mark_serialization(module):
 
 
 def _stored(storage):
-    """Returns an args_of for a distributed checkpoint: its id, or the path of its storage_writer or storage_reader."""
+    """Returns an args_of for region(): the id of a distributed checkpoint, or the path of its storage_writer or storage_reader."""
 
     def args_of(args, kwargs):
         target = kwargs.get("checkpoint_id")
@@ -30,7 +30,7 @@ def mark_saver(module):
     args_of = _stored("storage_writer")
     for name in ("save", "save_state_dict"):
         wrap(module, name, api.CHECKPOINT, "torch.distributed.checkpoint." + name, DOMAIN, args_of)
-    # The program's call becomes only a range. Later, a thread or process calls save(), which becomes the checkpoint.
+    # The call of the program is only a range. Later, a thread or process calls save(), which is the checkpoint.
     wrap(module, "async_save", api.RANGE, "torch.distributed.checkpoint.async_save", DOMAIN, args_of)
 
 

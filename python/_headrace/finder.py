@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Finds a module to instrument, for the finder of the start-up module."""
+"""Finds modules to instrument. The finder of startup/sitecustomize.py calls find()."""
 
 import sys
 from _thread import get_ident
@@ -10,7 +10,7 @@ _busy = set()  # (thread, name)
 
 
 def find(ours, name, path, target):
-    """Finds a module by the other finders, which may call this function again. The module is instrumented after it has run."""
+    """Finds a module by the finders after `ours`, and instruments it after it has run. Returns None if a finder calls this again."""
     key = get_ident(), name
     if key in _busy:
         return None
@@ -22,7 +22,7 @@ def find(ours, name, path, target):
         elif spec is not None:
             try:
                 hooks.after(spec)
-            except Exception:  # a loader that hooks.Marker cannot replace
+            except Exception:  # hooks.Marker cannot replace this loader
                 pass
         return spec
     finally:
@@ -30,7 +30,7 @@ def find(ours, name, path, target):
 
 
 def _others(ours, name, path, target):
-    """Calls the finders after `ours`. Their exceptions reach the program."""
+    """Calls the finders after `ours`. The program gets their exceptions."""
     after = False
     for finder in list(sys.meta_path):
         find_spec = getattr(finder, "find_spec", None) if after else None

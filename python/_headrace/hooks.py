@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Instruments modules after they have run, for the start-up module."""
+"""Instruments modules after they have run."""
 
 from . import api
 
 present = api.present
 
-# For each module in MODULES of startup/sitecustomize.py: the file and the function that instrument it.
+# The modules of startup/sitecustomize.py, each with the file and the function that instrument it.
 MARKS = {
     "torch": ("optimizer", "mark_torch"),
     "torch.autograd": ("optimizer", "mark_autograd"),
@@ -43,11 +43,11 @@ MARKS = {
 
 
 class Marker:
-    """Replaces a module's loader until the module runs. Each instance has its own class, which is derived from the loader's class. So
-    the instance has the loader's class and attributes, and a copy of the instance is a copy of the loader."""
+    """Replaces the loader of a module until the module runs. An instance has the class and the attributes of the loader, and a copy of
+    an instance is a copy of the loader. For this, each instance has its own class, which is derived from the class of the loader."""
 
     def __init_subclass__(cls, **_):
-        pass  # does not call __init_subclass__ of the loader's class
+        pass  # must not call __init_subclass__ of the class of the loader
 
     def __init__(self):
         self.__dict__ = self._headrace_real.__dict__
@@ -63,7 +63,7 @@ class Marker:
         return self._headrace_real.__reduce_ex__(protocol)
 
     def exec_module(self, module):
-        # First restores the real loader, because the module, and later inspect, must not find this object.
+        # Restores the real loader first, because neither the module nor inspect must find this object.
         real = self._headrace_real
         for owner, attribute in ((module, "__loader__"), (getattr(module, "__spec__", None), "loader")):
             if getattr(owner, attribute, None) is self:
@@ -71,7 +71,7 @@ class Marker:
         real.exec_module(module)
         try:
             self._headrace_mark[0](module)
-        except Exception:  # an unknown version of the module: it works, but without marks
+        except Exception:  # an unknown version of the module has no marks
             pass
 
 
@@ -84,5 +84,5 @@ def after(spec):
     package = __import__(f"{__package__}.{file}", fromlist=[function])
     kind = type(real)
     names = {"__module__": kind.__module__, "__qualname__": kind.__qualname__, "_headrace_real": real}
-    names["_headrace_mark"] = (getattr(package, function),)  # in a tuple, because a bare function would become a method
+    names["_headrace_mark"] = (getattr(package, function),)  # in a tuple, because a function would become a method
     spec.loader = type(kind)(kind.__name__, (Marker, kind), names)()

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Keras (also tf.keras): epochs and steps of fit(), saving and loading; tf.train.Checkpoint.
 
-fit() calls a CallbackList at each begin and end. Waits for data are unknown, because TensorFlow's compiled step gets the batch.
+fit() calls a CallbackList at the start and end of epochs and batches. Waits for batches are unknown, because compiled code waits.
 """
 
 from . import api, steps
@@ -70,5 +70,5 @@ def mark_tensorflow(module):
     path = argument(1, "file_prefix", "save_path")
     for name, kind in (("save", api.CHECKPOINT), ("write", api.CHECKPOINT), ("restore", api.RESTORE), ("read", api.RESTORE)):
         wrap(cls, name, kind, "tf.train.Checkpoint." + name, "tensorflow", path)
-    # CheckpointManager.save() calls this, with a path that contains the checkpoint's number.
+    # CheckpointManager.save() calls this function, with a path that contains the number of the checkpoint.
     wrap(cls, "_write", api.CHECKPOINT, "tf.train.Checkpoint.write", "tensorflow", path)

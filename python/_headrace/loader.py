@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""torch.utils.data: waits for a batch, and fetches."""
+"""torch.utils.data: waits for batches, and fetches."""
 
 import weakref
 from functools import partial
@@ -9,15 +9,15 @@ from . import api, steps
 from .wrap import like
 
 DOMAIN = "torch"
-# Key of the loader's number in the configuration that multiprocessing passes to workers, with every start method.
+# multiprocessing passes its configuration to workers, with every start method. This key has the number of the loader.
 CONFIG = "headrace_loader"
 
 WAIT = api.name("DataLoader.__next__", DOMAIN, None, api.INPUT_WAIT)
 START = api.name("DataLoader.__iter__", DOMAIN, None, api.RANGE)
 FETCH = api.name("DataLoader.fetch", DOMAIN, None, api.FETCH)
 
-_fetching = None  # in a worker: the number of the batch that it makes, within its pass
-_loaders = {}  # by id(DataLoader): an attribute of the DataLoader would be pickled with it
+_fetching = None  # in a worker: the number (within the pass) of the batch that the worker makes
+_loaders = {}  # by id(DataLoader), because an attribute of the DataLoader would be pickled
 _count = 0
 
 
@@ -28,11 +28,11 @@ class Loader(steps.Loader):
 
     def __init__(self, number):
         super().__init__(number)
-        self.latest = None  # a weak reference to its newest iterator
+        self.latest = None  # a weak reference to the newest iterator of the DataLoader
 
 
 def known(loader):
-    """Returns the Loader of a DataLoader. Loaders are numbered in the order in which they were made."""
+    """Returns the Loader of a DataLoader. DataLoaders are numbered in the order of their construction."""
     global _count
     key = id(loader)
     entry = _loaders.get(key)
@@ -44,7 +44,7 @@ def known(loader):
 
 
 def _settings(iterator):
-    """The settings of a loader as members of a JSON object, for the args of a wait."""
+    """Returns the settings of a loader as members of a JSON object."""
     args = ""
     prefetch = getattr(iterator, "_prefetch_factor", None)
     if isinstance(prefetch, int):
@@ -60,7 +60,7 @@ def _settings(iterator):
 
 
 def follow(iterator, loader, began):
-    """Starts a new pass of `iterator` at the moment `began`, and ends the previous pass of this iterator."""
+    """Begins a pass of the iterator at the moment `began`. Ends the previous pass of this iterator."""
     before = iterator.__dict__.get("_headrace")
     if before is not None:
         before.ref = None
@@ -73,7 +73,7 @@ def follow(iterator, loader, began):
 
 
 def leave(loader):
-    """Ends the pass of the loader's newest iterator. Batches that this iterator returns later belong to a new pass."""
+    """Ends the pass of the newest iterator of a loader. If this iterator returns more batches, they belong to a new pass."""
     try:
         latest = known(loader).latest
         iterator = None if latest is None else latest()
@@ -124,8 +124,8 @@ def _mark_dataloader(cls, base):
 
 
 def _mark_generator(cls):
-    """Each generator of a loader class is a pass. Such a class may keep one iterator that never ends: Ultralytics' InfiniteDataLoader,
-    timm's MultiEpochsDataLoader."""
+    """Marks a subclass of DataLoader whose __iter__ is a generator: each generator is a pass, because such a class may keep one iterator
+    that never ends (Ultralytics' InfiniteDataLoader, timm's MultiEpochsDataLoader)."""
     iterate = vars(cls).get("__iter__")
     if not isgeneratorfunction(iterate):
         return
@@ -144,14 +144,14 @@ def _mark_generator(cls):
 
 
 def _config():
-    """The configuration that children of this process inherit, or an empty dict."""
+    """Returns the configuration that child processes inherit, or an empty dict."""
     from multiprocessing import process
 
     return getattr(process.current_process(), "_config", {})
 
 
 def _mark_opening(cls):
-    """Sets the loader's number for the workers while an iterator starts them."""
+    """Passes the number of the loader to the workers that an iterator starts."""
     init = cls.__init__
 
     @like(init)
@@ -184,7 +184,7 @@ def _marked_next(real):
         try:
             one = self._headrace
             leads = one.leads
-        except AttributeError:  # an iterator that DataLoader.__iter__ did not make, or a copy (steps.Pass)
+        except AttributeError:  # a copied iterator, or one that DataLoader.__iter__ did not make
             one = follow(self, getattr(self, "_headrace_loader", None) or Loader(None), api.now())
             leads = one.leads
         if steps.last is not one:
@@ -194,7 +194,7 @@ def _marked_next(real):
         else:
             steps.remember(one)
         batch = one.batch
-        # Before the range begins: to format a number, Python may run a signal handler, which may raise.
+        # Formats the args before the range begins: while Python formats, a signal handler may run and raise.
         args, before = one.args % batch, None
         try:
             if one.fetches:
@@ -208,7 +208,7 @@ def _marked_next(real):
             else:
                 end_wait(args + b',"end":true')
             steps.failed(one)
-            # The iterator is finished, so freed() is not needed: it would lose an exception of a signal handler.
+            # The iterator has ended, so freed() is not needed. freed() would lose an exception of a signal handler.
             if isinstance(error, StopIteration):
                 one.ref = None
             raise
@@ -223,7 +223,7 @@ def _marked_next(real):
 
 
 class _Queue:
-    """A worker's queue of requests, which keeps the number of the latest requested batch."""
+    """The queue of requests of a worker. Stores the number of the batch that was requested last."""
 
     def __init__(self, queue):
         self._queue = queue
@@ -233,7 +233,7 @@ class _Queue:
         request = self._queue.get(*args, **kwargs)
         try:
             _fetching = int(request[0])
-        except Exception:  # not a batch, but a request to end or to start another pass
+        except Exception:  # not a request for a batch: the worker shall end, or start another pass
             _fetching = None
         return request
 
@@ -242,7 +242,7 @@ class _Queue:
 
 
 def mark_worker(module):
-    """Stores the numbers of the batches that a worker makes: torch passes them to the worker's loop, but not to its fetches."""
+    """Stores the number of each batch that a worker makes, because torch does not pass it to the fetch."""
     real = module._worker_loop
 
     @like(real)
@@ -253,7 +253,7 @@ def mark_worker(module):
 
 
 def mark_fetch(module):
-    """Marks the fetches of a worker. Without workers, the wait is the fetch."""
+    """Marks the fetches of a worker. Without workers, the wait of the training loop is the fetch."""
     init = module._BaseDatasetFetcher.__init__
 
     @like(init)

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Steps of optimizers: torch.optim's and fastai's; backward passes.
+"""Steps of optimizers of torch.optim and fastai; backward passes.
 
-Each subclass of Optimizer with a step() of its own is marked when the class is defined. The hooks of newer versions are not used:
-torch does not call them when a step fails, nor in a class whose step() replaces the one with hooks.
+Each subclass of Optimizer with its own step() is marked when the class is defined. Hooks of torch are not used: torch does not call
+them if a step fails, or if the subclass has its own step().
 """
 
 import os
@@ -14,19 +14,19 @@ from .wrap import like, outermost
 
 STEP = api.name("Optimizer.step", "torch", None, api.OPTIMIZER)
 
-_stepping = set()  # threads inside a step: if an optimizer calls another one, only the outermost call is a step
+_stepping = set()  # threads in a step: if an optimizer calls another optimizer, only the outer call is a step
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_stepping.clear)
 
 
 def mark_torch(module):
     compiler = getattr(module, "compiler", None)
-    # is_dynamo_compiling is cheaper, and torch.compile also treats it as a constant.
+    # torch.compile treats both functions as constants; is_dynamo_compiling is faster.
     api.compiling = getattr(compiler, "is_dynamo_compiling", None) or getattr(compiler, "is_compiling", api.compiling)
 
 
 def mark_autograd(module):
-    """Marks the module's backward(), which Tensor.backward() calls."""
+    """Marks backward() of torch.autograd, which Tensor.backward() calls."""
     outermost(module, ("backward",), "torch")
 
 
@@ -41,7 +41,7 @@ def mark_optimizer(module):
 
 
 def mark_fastai(module):
-    """Marks fastai's own class, which is not a subclass of torch's. fastai's OptimWrapper calls an optimizer of torch."""
+    """Marks fastai's Optimizer, which is not a subclass of torch's Optimizer."""
     _mark_step(module.Optimizer)
 
 

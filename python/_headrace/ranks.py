@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""torch.distributed: reports the rank of this process, once it is known, and marks collective calls."""
+"""torch.distributed: reports the rank of this process when it is known, and marks collective calls."""
 
 import os
 
 from . import api
 from .wrap import like, outermost
 
-# Functions that return when this rank has its result. torch.distributed exports them after the module has been marked.
+# Functions that return when this rank has the result. torch.distributed imports them from this module after they are marked.
 COLLECTIVES = (
     "all_reduce all_gather all_gather_object all_gather_into_tensor reduce_scatter reduce_scatter_tensor broadcast broadcast_object_list"
     " reduce gather scatter all_to_all all_to_all_single barrier monitored_barrier".split()
@@ -16,7 +16,7 @@ COLLECTIVES = (
 def mark_distributed(module):
     mark_process_group(module)
     outermost(module, COLLECTIVES, "torch.distributed")
-    # torch.compile leaves these functions out of its graphs, and must find the marked functions in its list.
+    # torch.compile leaves the functions of this list out of its graphs, so the list must contain the marked functions.
     unsupported = getattr(module, "dynamo_unsupported_distributed_c10d_ops", None)
     if isinstance(unsupported, list):
         unsupported += [getattr(module, name) for name in COLLECTIVES if hasattr(module, name)]
@@ -31,7 +31,7 @@ def mark_process_group(module):
         try:
             api.variable(b"RANK=%d" % module.get_rank())
             api.variable(b"WORLD_SIZE=%d" % module.get_world_size())
-            if "LOCAL_RANK" in os.environ:  # the launcher or the program has set it
+            if "LOCAL_RANK" in os.environ:
                 api.variable(b"LOCAL_RANK=%d" % int(os.environ["LOCAL_RANK"]))
         except Exception:
             pass

@@ -1,16 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a thread uses during a range, if fast.c is absent: CPU time, major faults, waits for a core and other waits."""
+"""Measures what a thread uses during a range (if fast.c is absent): CPU time, major faults, waits for a core and other waits."""
 
 import os
 import threading
 
 CORE_WAIT = "/proc/thread-self/schedstat"
 WAITS = (b"sleep_ns", b"network_ns", b"lock_ns")
-APART_NS = 20000000  # shortest time between reads of schedstat: a read takes longer than everything else here
+APART_NS = 20000000  # shortest time between two reads of schedstat, which are slow
 
 
 class _Waited(threading.local):
-    """Time and result of the last read of schedstat. Time 0: it was never read; result None: the read failed."""
+    """The time (at) and the result (ns) of the last read of schedstat. at 0: there was no read; ns None: the read failed."""
 
     at = 0
     ns = None
@@ -28,7 +28,7 @@ def _core_wait():
 
 
 def ways(begin, end, waited):
-    """Returns begin_spent() and end_spent(), which call begin() and end(). waited(): headrace_api.waited, or () for an older library."""
+    """Returns begin_spent() and end_spent() for api.py. waited() calls headrace_api.waited, or returns () if the library is older."""
     try:
         from resource import RUSAGE_THREAD, getrusage
         from time import monotonic_ns, thread_time_ns
@@ -37,15 +37,15 @@ def ways(begin, end, waited):
     last = _Waited()
 
     def core_wait_since(began):
-        """How long the thread waited for a core since `began` or the previous read of schedstat, whichever is later.
+        """Returns how long the thread waited for a core since `began` or since the previous read of schedstat, whichever is later.
 
-        Assumes that the thread waited evenly over the time since the previous read."""
+        Assumes that the waits are spread evenly over the time since the previous read."""
         now, since = monotonic_ns(), last.at
         if now - since < APART_NS:
             return None
         before, waited = last.ns, _core_wait()
         last.at, last.ns = now, waited
-        # If it is less than before, a forked child has its parent's value.
+        # A smaller value is that of a forked child, whose last.ns is still the value of its parent.
         if before is None or waited is None or waited < before:
             return None
         return (waited - before) * (now - max(began, since)) // (now - since)

@@ -1,28 +1,28 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Finds steps and epochs of a training loop from requests for batches and steps of optimizers.
+"""Finds the steps and epochs of a training loop.
 
-A pass is one iteration over a loader. At most one pass is the leading pass: each of its requests for a batch begins a step.
+A pass is one iteration over a loader. At most one pass is the leading pass: each request for a batch in this pass begins a step.
 
-  - When an optimizer steps, the open pass with the latest request is a pass of training. If no pass leads, this pass becomes the
-    leading pass, also for the time since it began: its earlier requests were stored, and become steps now.
+  - When an optimizer makes a step, the open pass with the latest request is a pass of training. If no pass leads, this pass becomes
+    the leading pass. Its earlier requests were stored, and become steps, too.
   - If a pass of a loader has led, the next pass of this loader leads, unless another pass leads.
-  - A pass leads until it ends. Another pass of training replaces it if the optimizers have stepped twice since the leading pass's
-    last request.
+  - A pass leads until it ends, or until another pass of training replaces it. This happens if optimizers have made two steps since the
+    last request of the leading pass.
 
-So requests for validation begin no steps, because no optimizer steps after their batches. If a step uses two loaders, the loader
-with the latest request leads. A step lasts from request to request. An epoch lasts from iter() to the end of the pass: StopIteration,
-an exception, or the iterator is freed. A request without a batch is no step. If a program numbers its own steps (own_steps) or
+Requests for validation begin no steps, because no optimizer makes a step after them. If a step uses two loaders, the loader with the
+latest request leads. A step lasts from one request to the next. An epoch lasts from iter() to the end of the pass: StopIteration, an
+exception, or the iterator is freed. A request that returns no batch is no step. If the program numbers its steps (own_steps) or
 epochs (own_epochs), this module reports none.
 
-Steps and epochs belong to the process. If several of its threads train, only the first thread counts: while a pass leads, optimizers
-of other threads are ignored. After the pass has ended, a pass that began later may lead, and then its thread counts. If a thread
-without optimizers requests the batches, the pass belongs to the thread that trains.
+A process has one sequence of steps. If several threads train, only the first one counts: while a pass leads, optimizers of other
+threads are ignored. After the end of this pass, a pass that began later may lead, and then its thread counts. If a thread without
+optimizers requests the batches, the pass belongs to the thread that trains.
 
-The code runs in all threads of the process, with Python's lock or without it, so another thread may change any value at any time.
-The result may then be a wrong number, but no exception.
+This code runs in all threads of the process, perhaps without Python's lock, so another thread may change any value at any time. This
+can cause a wrong number, but no exception.
 
-A program that uses no loader has steps, but no epochs. A step ends with optimizer.step(), and begins where the previous step ended. Of
-several optimizers, the one that stepped first counts, until it is freed, or others have stepped OTHERS_MAX times since its last step.
+A program without loaders has steps, but no epochs. A step lasts from the end of one optimizer.step() to the end of the next. If there
+are several optimizers, the first one counts until it is freed, or others have made OTHERS_MAX steps since its last step.
 """
 
 import os
@@ -31,28 +31,28 @@ from _thread import get_ident
 
 from . import api
 
-ASKS_MAX = 1000  # stored requests of a pass that does not lead; a further request replaces the last one
+ASKS_MAX = 1000  # limit of the stored requests of a pass that does not lead; then, each request replaces the last one
 OTHERS_MAX = 10
 
 own_steps = False
 own_epochs = False
 step_number = 0  # number of the next step, while no pass leads
 epoch_number = 0
-optimized = 0  # how often the trainer's optimizers have stepped
-trainer = None  # the thread that trains on the batches of the leading pass or, if no pass leads, of the last leading pass
-trainers = set()  # threads whose optimizers step
+optimized = 0  # number of steps of the optimizers of `trainer`
+trainer = None  # the thread that trains on the batches of the leading pass or, if no pass leads, of the last one that led
+trainers = set()  # threads whose optimizers have made steps
 ended = 0  # when the last leading pass ended
 live = []  # open passes, in the order of their latest request
-last = None  # live[-1]
+last = None  # the last one of `live`
 leader = None
-alone = None  # without loaders: a weak reference to the optimizer whose steps count
+alone = None  # in a program without loaders: a weak reference to the optimizer whose steps count
 alone_since = 0  # when this optimizer made its last step
 others = 0  # number of steps of other optimizers since then
-born = 0  # when a forked child began: passes and steps of its parent began earlier
+born = 0  # when this forked child began; 0: not forked. Earlier moments are those of the parent
 
 
 class Ours:
-    """Base of objects that this package stores in objects of a program; they are pickled as None."""
+    """Base of objects that this package stores in objects of the program. They are pickled as None."""
 
     __slots__ = ()
 
@@ -61,13 +61,13 @@ class Ours:
 
 
 class Loader(Ours):
-    """State of a DataLoader, which exists as long as the DataLoader."""
+    """State of a DataLoader."""
 
     __slots__ = ("number", "trains")
 
     def __init__(self, number):
         self.number = number
-        self.trains = None  # the thread that trains on the loader's batches
+        self.trains = None  # the thread that trains on the batches of the loader
 
 
 class Pass(Ours):
@@ -79,15 +79,15 @@ class Pass(Ours):
         number = "null" if loader.number is None else loader.number
         self.loader = loader
         self.batch = 0  # number of the next batch to request
-        self.counted = 0  # number of batches that became steps when this pass was the leading pass earlier
-        self.first = 0  # while the pass leads: the number of the step of batch 0
+        self.counted = 0  # number of batches that became steps when this pass led earlier
+        self.first = 0  # if the pass leads: the number of the step with batch 0
         self.leads = False
-        self.asked = 0  # while the pass leads: `optimized` at its latest request
-        self.asks = []  # while the pass does not lead: moments of its requests (api.now)
-        self.asker = None  # the thread of the first request after the latest request of another pass
-        self.began = began  # the moment of iter(); 0: the pass has been the leading pass
-        self.fetches = workers == 0  # a wait contains the fetch, and reports what the fetch used
-        # The args of a wait, without the closing brace: a format for the batch's number
+        self.asked = 0  # if the pass leads: the value of `optimized` at its latest request
+        self.asks = []  # if the pass does not lead: the moments (api.now) of its requests
+        self.asker = None  # the thread that requested a batch of this pass when the previous request was of another pass
+        self.began = began  # the moment of iter(); 0: the pass has led
+        self.fetches = workers == 0  # True: the wait for a batch includes its fetch, and reports what the fetch used
+        # The args of a wait without the closing brace, as a format for the number of the batch
         self.args = ('{"loader":%s,"workers":%d,%s"batch":%%d' % (number, workers, settings)).encode()
         if loader.trains and leader is None:
             lead(self, loader.trains)
@@ -101,7 +101,7 @@ class Pass(Ours):
 
 
 def lead(one, thread):
-    """Makes a pass the leading pass, also for its stored requests. The optimizers of `thread` belong to the pass."""
+    """Makes a pass the leading pass. Its stored requests become steps. The optimizers of `thread` belong to the pass."""
     global leader, trainer, epoch_number
     asks, one.asks = one.asks, []
     leader = one
@@ -121,7 +121,7 @@ def lead(one, thread):
 
 
 def yield_lead(one, at=0):
-    """Ends the lead of a pass at the moment `at` (0: now)."""
+    """Makes the leading pass a pass that does not lead, from the moment `at` (0: now)."""
     global leader, step_number, ended
     leader = None
     ended = api.now()
@@ -143,7 +143,7 @@ def _remove(one):
 
 
 def turn(one):
-    """Call it if a request is of another pass than the previous request."""
+    """Call it if the previous request was one of another pass."""
     global last
     _remove(one)
     live.append(one)
@@ -168,7 +168,7 @@ def remember(one):
 
 
 def _followed(thread):
-    """Returns the pass to which the optimizers of `thread` belong, or None."""
+    """Returns the pass with the latest request of `thread`, else of a thread without optimizers; or None."""
     for own in (True, False):
         for one in reversed(live):
             if one.asker == thread if own else one.asker not in trainers:
@@ -177,7 +177,7 @@ def _followed(thread):
 
 
 def found(thread):
-    """Call it if an optimizer of `thread` has made a step, and the pass with the latest request does not lead."""
+    """Call it if an optimizer of `thread` makes a step, and the pass with the latest request does not lead."""
     global trainer
     trainers.add(thread)
     one, led = _followed(thread), leader
@@ -185,19 +185,19 @@ def found(thread):
         return
     if led is not None:
         if thread != trainer and led.asker == thread:
-            trainer = thread  # the loop of this epoch runs in another thread than the previous loop
+            trainer = thread  # the training loop has moved to another thread
         if thread != trainer or optimized - led.asked < 2:
             return
         asks = one.asks
-        one.began = 0  # this pass ran while the other pass led
+        one.began = 0  # this pass was open while the other pass led
         yield_lead(led, asks[0] if asks else 0)
     elif thread != trainer and one.began < ended:
-            return  # this pass ran in another thread, while the other pass led
+            return  # this pass began in another thread, before the last leading pass ended
     lead(one, thread)
 
 
 def stepped(optimizer, began):
-    """Call it if an optimizer made a step, which began at `began`, in a process that has not trained on batches of a loader."""
+    """Call it after a step of an optimizer in a process that has not trained on batches of a loader. began: the start of the step."""
     global alone, alone_since, others, step_number
     counts = None if alone is None else alone()
     if counts is not optimizer:
@@ -218,7 +218,7 @@ def stepped(optimizer, began):
 
 
 def failed(one):
-    """Call it if a request returned no batch: the pass has ended, and the request is not a step."""
+    """Call it if a request returned no batch. The request is no step, and the pass has ended."""
     if not one.leads:
         del one.asks[-1:]
     elif not own_steps:
@@ -239,7 +239,7 @@ def over(one):
 
 
 def forked():
-    """Forgets all steps and passes in a forked child, because the passes of the parent do not continue there."""
+    """Removes all steps and passes in a forked child, where the passes of the parent do not continue."""
     global step_number, epoch_number, optimized, trainer, ended, last, leader, alone, alone_since, others, born
     step_number = epoch_number = optimized = ended = alone_since = others = 0
     trainer = alone = None

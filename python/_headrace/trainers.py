@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Checkpoints of training frameworks: Lightning, Transformers, Accelerate and Ultralytics.
 
-The method that saves a whole checkpoint is the region. It calls functions that write single files (torch.save, safetensors). These
-calls are nested, and therefore ranges (wrap.kinds).
+The method that saves a whole checkpoint is a region of kind CHECKPOINT. It calls functions that write single files (torch.save,
+safetensors). These nested calls are ranges (wrap.kinds).
 """
 
 import os
@@ -16,7 +16,7 @@ def _save(cls, method, domain, args_of):
 
 
 def _value(of, *names):
-    """Returns of.NAME.NAME from plain attributes, or None. Runs no code of the program."""
+    """Returns of.NAME.NAME..., or None. Reads only __dict__, and so runs no code of the program."""
     for name in names:
         of = getattr(of, "__dict__", {}).get(name)
     return of
@@ -27,7 +27,7 @@ def mark_lightning(module):
 
 
 def mark_lightning_io(module):
-    """AsyncCheckpointIO calls save_checkpoint in its own thread, after Trainer.save_checkpoint() has returned."""
+    """Marks this function for AsyncCheckpointIO, whose thread calls it after Trainer.save_checkpoint() has returned."""
     _save(module.TorchCheckpointIO, "save_checkpoint", "lightning", argument(2, "path"))
 
 

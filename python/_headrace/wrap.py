@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Wraps functions as regions. A wrapper has the name, signature, documentation and pickled form of its function."""
+"""Wraps functions as regions. A wrapper has the name, signature, documentation and pickled form of the function."""
 
 import functools
 import inspect
@@ -11,20 +11,20 @@ from types import FunctionType
 
 from . import api
 
-_thread = _local()  # .kinds: the set of kinds()
+_thread = _local()  # .kinds: the result of kinds()
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=lambda: _thread.__dict__.clear())
 
 
 def like(real):
-    """Does the same as functools.wraps(), and copies attributes that inspect.getfullargspec() and some programs read directly."""
+    """Like functools.wraps(), but also copies defaults and signature, which inspect.getfullargspec() and some programs read."""
 
     def decorate(wrapper):
         functools.update_wrapper(wrapper, real)
         try:
             if wrapper.__code__.co_argcount == 0:  # (*args, **kwargs) ignores defaults
                 wrapper.__defaults__, wrapper.__kwdefaults__ = real.__defaults__, real.__kwdefaults__
-            # Other functions have a signature: their own, or that of __wrapped__.
+            # With __signature__ or __wrapped__, inspect already finds the signature.
             if not hasattr(real, "__wrapped__") and not hasattr(real, "__signature__"):
                 wrapper.__signature__ = inspect.signature(real)
         except Exception:  # not a Python function
@@ -35,8 +35,8 @@ def like(real):
 
 
 def kinds():
-    """Returns the kinds of the regions in which this thread is. A nested region of the same kind (torch.save in a framework's
-    checkpoint) becomes a range, so that no time counts twice. A wrapper adds its kind when it begins, and discards it when it ends."""
+    """Returns the set of the kinds of the open regions of this thread; wrappers change this set. A nested region of the same kind
+    (torch.save in the checkpoint of a framework) becomes a range, so that no time counts twice."""
     try:
         return _thread.kinds
     except AttributeError:
@@ -44,12 +44,12 @@ def kinds():
         return _thread.kinds
 
 
-# Modules whose types return their path without running code of the program. A subclass could run any code.
+# Objects of these modules return their path without running code of the program.
 KNOWN = ("pathlib", "_io", "posix")
 
 
 def path_of(target):
-    """Returns the path of `target`, which is a path or an open file. None for other objects."""
+    """Returns the path of `target` if it is a path or an open file, else None."""
     if type(target).__module__.partition(".")[0] in KNOWN:
         target = os.fspath(target) if isinstance(target, os.PathLike) else getattr(target, "name", None)
     elif type(target) not in (str, bytes):
@@ -68,7 +68,8 @@ def path_args(target):
 
 
 def region(function, kind, name, domain, args_of):
-    """Wraps function as a region of `kind`. Inside a region of this kind, it becomes a range. args_of(args, kwargs) returns its args."""
+    """Wraps a function as a region of `kind`, or as a range if it runs inside a region of this kind. args_of(args, kwargs) returns the
+    args of the region."""
     outermost = api.name(name, domain, None, kind)
     inner = api.name(name, domain, None, api.RANGE)
     begin, end = api.begin, api.end
@@ -82,7 +83,7 @@ def region(function, kind, name, domain, args_of):
         try:
             if first:
                 within.add(kind)
-            # begin() is inside the try, because a signal handler may raise as soon as begin() has returned.
+            # A signal handler may raise as soon as begin() has returned.
             try:
                 begin(outermost if first else inner)
                 return function(*args, **kwargs)
@@ -99,14 +100,14 @@ def region(function, kind, name, domain, args_of):
 
 
 def wrap(owner, attribute, kind, name, domain, args_of):
-    """If owner.attribute exists, wraps it as a region."""
+    """Wraps owner.attribute as a region, if it exists."""
     function = vars(owner).get(attribute)
     if callable(function):
         setattr(owner, attribute, region(function, kind, name, domain, args_of))
 
 
 def outermost(owner, names, domain):
-    """Makes these functions of owner ranges, if they exist. If one of them calls another, only the outer call is a range."""
+    """Wraps functions of owner as ranges. If one of them calls another, only the outer call is a range."""
     inside, begin, end = set(), api.begin, api.end
     if hasattr(os, "register_at_fork"):
         os.register_at_fork(after_in_child=inside.clear)
@@ -119,7 +120,7 @@ def outermost(owner, names, domain):
             if api.compiling():
                 return function(*args, **kwargs)
             thread = get_ident()
-            # A thread that Python has not started belongs to autograd, and works for a call in another thread.
+            # A thread that Python has not started is one of autograd, and works for a call in another thread.
             if inside and (thread in inside or thread not in getattr(sys.modules.get("threading"), "_active", ())):
                 return function(*args, **kwargs)
             try:
@@ -141,7 +142,7 @@ def outermost(owner, names, domain):
 
 
 def argument(position, *names):
-    """Returns an args_of for region(): the path in the argument at this position, or with one of these names."""
+    """Returns an args_of for region(): the path that was passed by one of these names, else at this position."""
 
     def args_of(args, kwargs):
         for name in names:

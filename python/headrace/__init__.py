@@ -45,7 +45,7 @@ __all__ = [
     "step",
 ]
 
-present = _api.present  # libheadrace.so is loaded
+present = _api.present  # whether libheadrace.so is loaded
 
 
 def _text(args):
@@ -74,7 +74,7 @@ class region:
         self.args = args
 
     def __reduce__(self):
-        return region, (*self._what, self.args)  # self._ref is valid in this process only
+        return region, (*self._what, self.args)  # without self._ref, which is valid only in this process
 
     def __enter__(self):
         if _api.compiling():
@@ -82,7 +82,7 @@ class region:
         try:
             _begin(self._ref or self._named())
             return self
-        except BaseException:  # a signal handler has raised: __exit__ will not be called
+        except BaseException:  # a signal handler raised, so Python does not call __exit__
             _end(None)
             raise
 
@@ -106,11 +106,11 @@ class region:
 def _marked(function, what):
     if isinstance(function, (staticmethod, classmethod)):
         return type(function)(_marked(function.__func__, what))
-    if isinstance(function, type):  # marks the construction; it stays a class
+    if isinstance(function, type):  # marks the construction of objects
         if inspect.isfunction(vars(function).get("__init__")):
             function.__init__ = _marked_function(function.__init__, what)
         return function
-    # An asynchronous generator has no single end.
+    # An asynchronous generator has no single end, so it is not marked.
     if not callable(function) or inspect.isasyncgenfunction(function):
         return function
     if inspect.iscoroutinefunction(function):

@@ -29,7 +29,7 @@ __all__ = ["ai", "checkpoint", "comm", "compute", "data", "dataloader", "device"
 
 DOMAIN = "dftracer"
 KNOWN = ("epoch", "step", "image_idx", "image_size")
-# Kinds other than ranges. If torch's loaders are marked, these marks report the waits.
+# Regions that are not ranges. (The marks of torch's loaders report waits for data.)
 KINDS = {("checkpoint", "capture"): api.CHECKPOINT, ("checkpoint", "restart"): api.RESTORE}
 
 
@@ -46,7 +46,7 @@ class TagDType(Enum):
 
 
 class TagValue:
-    """A value, with options for dftracer; headrace uses the value only."""
+    """A value with options, which headrace ignores."""
 
     def __init__(self, value, dtype=TagDType.STRING, tag_type=TagType.KEY):
         convert = {TagDType.INT: int, TagDType.FLOAT: float}.get(dtype, str)
@@ -58,7 +58,7 @@ class TagValue:
 
 
 class dftracer:
-    """The process's log, which headrace keeps."""
+    """The log of the process, which headrace keeps."""
 
     _instance = None
 
@@ -78,7 +78,7 @@ class dftracer:
         return time.time_ns() // 1000
 
     def log_event(self, name, cat, start_time, duration, int_args=None, float_args=None, string_args=None, **_):
-        """An event in the past: headrace records its time and duration as args of a mark."""
+        """Records an event of the past, as a mark with its time and duration as args."""
         args = {"start_time": start_time, "duration": duration}
         for more in (int_args, float_args, string_args):
             for key, value in (more or {}).items():
@@ -98,7 +98,7 @@ class dftracer:
         pass
 
 
-_here = _local()  # .ranges: open ranges of this thread, the innermost last
+_here = _local()  # .ranges: the open ranges of this thread, the innermost one last
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=lambda: _here.__dict__.clear())
 
@@ -112,8 +112,8 @@ def _ranges():
 
 
 class _Range:
-    """A range of this thread, for a context manager. If generators or tasks alternate, one may leave its range while the range of
-    another is open inside. Then both end together, because headrace ends the innermost range."""
+    """A range of this thread. headrace can only end the innermost range. If generators or tasks alternate, a range can be left while an
+    inner range is still open; then both end together."""
 
     __slots__ = ("args", "left")
 
@@ -130,7 +130,7 @@ class _Range:
 
 
 class _Span:
-    """A span, for start(), reset() and loop bodies. Spans may end in any order."""
+    """A span, for start(), reset() and the bodies of loops. Spans can end in any order."""
 
     __slots__ = ("_span",)
 
@@ -153,7 +153,7 @@ class dft_fn:
         self._name = name or sys._getframe(1).f_code.co_name
         self._enable = enable
         self._args = {}
-        self._open = []  # (thread, range or span, whether its kind counts); the latest is last
+        self._open = []  # (thread, range or span, whether kinds() contains its kind), the latest one last
         self._kind = KINDS.get((self._cat, self._name), api.RANGE)
         self.update(epoch, step, image_idx, image_size)
 
@@ -193,7 +193,7 @@ class dft_fn:
         return self
 
     def flush(self):
-        """Ends the event that began last in this thread or, if this thread began none, in any thread."""
+        """Ends the event that this thread began last or, if this thread has begun none, the last event of all threads."""
         if api.compiling():
             return self
         thread = get_ident()
@@ -257,7 +257,7 @@ class dft_fn:
         return wrapper
 
     def _call_args(self, names, wanted, args, kwargs):
-        """The args of a call: the epoch and step of the object, if it has them, and the arguments with these names."""
+        """Returns the args of a call: values of the names in KNOWN, from the object and from the arguments."""
         found = dict(self._args)
         try:
             if args and names[0] == "self":
@@ -280,7 +280,7 @@ class dft_fn:
         return self._loop(func, self._ref(f"{name}.iter"), self._ref(f"{name}.yield"), iter_name)
 
     def _loop(self, iterable, waiting, body, counter, report=None):
-        """Marks the wait for each item as a range, and each run of the loop's body as a span."""
+        """Marks the wait for each item as a range, and each run of the body of the loop as a span."""
         if not self._on():
             yield from iterable
             return
@@ -314,7 +314,7 @@ class dft_fn:
 
 
 class Traced(dft_fn):
-    """An element of `ai`: a region that works as a decorator, a context manager and a loop, and contains further elements."""
+    """An element of `ai`, which contains further elements. It is a decorator, a context manager and a loop."""
 
     def __init__(self, cat, name=None, enable=True, **known):
         super().__init__(cat, name or cat, enable=enable, **known)
@@ -404,7 +404,7 @@ class Traced(dft_fn):
 
 
 def _report_epoch(item, count):
-    """ai.pipeline.epoch.iter(range(n)) numbers the program's epochs."""
+    """Numbers the epochs of the program, for ai.pipeline.epoch.iter(range(n))."""
     steps.own_epochs = True
     if count is None:
         api.epoch(api.NONE)

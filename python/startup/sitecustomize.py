@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-# `headrace run` puts this folder first on Python's path. When torch, Keras or TensorFlow are imported, it marks their loaders,
-# optimizers and checkpoints (docs/python.md). Every Python program of a job runs this, in any version (2.7, too), and may have to
-# compile it first: it is short, imports no new module, prints nothing and raises nothing of its own.
+# `headrace run` puts this folder first on Python's path, so every Python program of a job runs this module. If the program imports
+# torch, Keras or TensorFlow, their loaders, optimizers and checkpoints are marked (docs/python.md). This module works in any version of
+# Python (also 2.7), is short, because it may be compiled each time, imports no new module, prints nothing, and has no errors of its own.
 import os
 import sys
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 STARTUP = 1  # must equal _headrace.STARTUP
 
-# Modules that are marked after their import; _headrace/hooks.py has a function for each.
+# Modules that are marked after their import: MARKS in _headrace/hooks.py has the function for each.
 MODULES = set(
     "torch torch.autograd torch.utils.data.dataloader torch.utils.data._utils.fetch torch.utils.data._utils.worker"
     " torch.optim.optimizer torch.serialization torch.distributed.distributed_c10d torch.distributed.checkpoint.state_dict_saver"
@@ -23,10 +23,10 @@ MODULES = set(
 
 
 class HeadraceFinder(object):
-    """The first finder in sys.meta_path: lets the other finders find a module of MODULES, and marks it after it has run."""
+    """The first finder in sys.meta_path. Finds a module of MODULES by the other finders, and marks it after it has run."""
 
     def find_spec(self, name, path=None, target=None):
-        # A program that has wrapped or removed this finder calls the other ones itself.
+        # If the program has wrapped or removed this finder, the program itself calls the other finders.
         if name not in MODULES or not any(finder is self for finder in sys.meta_path):
             return None
         find = finds()
@@ -37,7 +37,7 @@ class HeadraceFinder(object):
 
 
 class HeadraceLast(object):
-    """The last finder in sys.meta_path: makes `import headrace` work in programs that have no headrace package of their own."""
+    """The last finder in sys.meta_path. Finds the package headrace for programs that have no other one."""
 
     @staticmethod
     def find_spec(name, path=None, target=None):
@@ -45,14 +45,14 @@ class HeadraceLast(object):
         if name == "headrace" or name == "_headrace":
             path = [folder]
         elif not name.startswith(("headrace.", "_headrace.")) or list(path or ()) != [os.path.join(folder, name.split(".")[0])]:
-            return None  # also without the program's finders, Python finds modules of these packages
+            return None
         return sys.modules["_frozen_importlib_external"].PathFinder.find_spec(name, path)
 
 
 def finds():
-    """_headrace.finder.find, or None if it cannot be imported, for whatever reason: the program runs without marks."""
+    """Returns _headrace.finder.find, or None if it cannot be imported. The program then runs without marks."""
     try:
-        if "_headrace" not in sys.modules:  # always the one of this folder, never a module of the program with the same name
+        if "_headrace" not in sys.modules:  # the package of this folder, never one of the program
             __import__("_frozen_importlib")._load(HeadraceLast.find_spec("_headrace"))
         if __import__("_headrace").STARTUP != STARTUP:
             return None
@@ -67,13 +67,13 @@ if os.environ.get("HEADRACE_PYTHON") != "off" and sys.version_info >= (3, 6):
         sys.meta_path.insert(0, HeadraceFinder())
         sys.meta_path.append(HeadraceLast)
 
-# Removes this folder from the path again, and runs the sitecustomize that it hides.
+# Removes this folder from the path, and runs the sitecustomize of the environment, which this module hides.
 sys.path[:] = [folder for folder in sys.path if folder != HERE]
 ours = sys.modules.pop(__name__, None)
 try:
     __import__("sitecustomize")
 except ImportError as error:
     if getattr(error, "name", "sitecustomize") != "sitecustomize":
-        raise  # site prints it
+        raise  # Python's module site prints the error
     if ours is not None:
         sys.modules[__name__] = ours

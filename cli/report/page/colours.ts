@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Colours of Okabe and Ito, which the colour-blind can distinguish; each part has the same colour in all pictures.
+// Colours of Okabe and Ito, which colour-blind people can distinguish. A part of the time has the same colour in all pictures.
 
-// The groups of query/diagnosis/parts.def. Those with similar colours seldom occur together.
+// The groups of query/diagnosis/parts.def. Groups with similar colours seldom occur together.
 const groups: Record<string, string> = {
   "compute": "#8fa3b5",
   "wait: files": "#d55e00",
@@ -23,7 +23,7 @@ export const partColour = (part: string): string => groups[part] ?? "#c9c9c9";
 export const classes = ["read", "write", "other"];
 export const classColours = ["#d55e00", "#0072b2", "#999999"];
 
-// What happens in a lane, from the background to the foreground.
+// The kinds of bars in the timeline of a process, from the background to the foreground.
 export const acts = ["worker prepares a batch", "training waits", "optimizer", "checkpoint", "read", "write", "other I/O"];
-// Where they mean the same as a group above, the colour is the same.
+// A kind that means the same as a group has the colour of this group.
 export const actColours = ["#b8c4ce", "#7b5ea7", "#117733", "#0072b2", "#d55e00", "#ff9da7", "#a06a3a"];

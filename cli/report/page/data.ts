@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the page shows: the rows of each query of cli/report/sql, and the text of the query. Times are in nanoseconds.
+// The data of the page: the rows and the SQL of each query of cli/report/sql. Times are in nanoseconds.
 
 export type Value = string | number | null;
 export type Row = Record<string, Value>;
@@ -23,7 +23,7 @@ export interface Data {
 
 export interface Page {
   version: string;
-  live: boolean; // the page comes from a server that has newer data each second
+  live: boolean; // true: the server of the page has newer data each second
   queries: Record<string, string>; // name -> SQL
 }
 

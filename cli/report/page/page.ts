@@ -12,7 +12,7 @@
  * DAMAGES WHATSOEVER RESULTING FROM LOSS OF USE, DATA OR PROFITS, WHETHER IN AN ACTION OF CONTRACT, NEGLIGENCE OR OTHER TORTIOUS ACTION,
  * ARISING OUT OF OR IN CONNECTION WITH THE USE OR PERFORMANCE OF THIS SOFTWARE.
  */
-// Builds the page from the data in it: pictures with their tables and queries, the facts of the job, the theme.
+// Builds the page from its data: pictures with tables and queries, facts of the job, colour theme.
 import { parse, type Data, type Page, type Row } from "./data";
 import { pictures, type Picture, type Range } from "./pictures";
 import { cell } from "./units";
@@ -47,7 +47,7 @@ function table(rows: Row[]): HTMLElement {
   return element("div", { class: "scroll" }, element("table", {}, element("thead", {}, head), element("tbody", {}, ...body)), ...more);
 }
 
-// Its content is made when it is opened; `update` makes it again.
+// A part that can be opened. make() makes the content when it is opened; `update` makes the content again.
 function details(summary: string, make: () => Node): { node: HTMLElement; update: (summary: string) => void } {
   const title = element("summary", {}, summary);
   const node = element("details", {}, title);
@@ -62,7 +62,7 @@ function details(summary: string, make: () => Node): { node: HTMLElement; update
   };
 }
 
-// A query as a user can run it: with the expressions that all queries share.
+// Returns a query that a user can run: it includes the expressions that all queries share.
 function whole(query: string): string {
   const [, about = "", body = ""] = /^((?:--.*\n)*)([^]*)$/.exec(page.queries[query] ?? "") ?? [];
   const common = `WITH\n${(page.queries.common ?? "").trim()}`;
@@ -74,7 +74,7 @@ const queryOf = (query: string): HTMLElement => details("Query", () => element("
 
 type Scaled = Element & { scale?: (name: string) => { invert?: (x: number) => number } | undefined };
 
-// Drag selects a range of the horizontal axis, a double click shows all again.
+// Dragging selects a range of the horizontal axis; a double click shows the whole axis.
 function zoomable(drawing: Scaled, set: (range: Range) => void): void {
   const svg = (drawing instanceof SVGSVGElement ? drawing : drawing.querySelector("svg:last-of-type")) as SVGSVGElement | null;
   const invert = drawing.scale?.("x")?.invert;
@@ -87,7 +87,7 @@ function zoomable(drawing: Scaled, set: (range: Range) => void): void {
   const shade = document.createElementNS("http://www.w3.org/2000/svg", "rect");
   shade.setAttribute("class", "shade");
   shade.setAttribute("height", "100%");
-  // Captured, because Plot's tooltips keep the event to themselves.
+  // Plot's tooltips stop the event, so it is captured before.
   const begin = (event: PointerEvent): void => {
     from = at(event);
     shade.setAttribute("width", "0");
@@ -113,7 +113,7 @@ interface Section {
   update: (picture: Picture) => void;
 }
 
-// Newer data changes the drawing and an open table, and keeps what the reader has zoomed and opened.
+// Makes the section of a picture. Newer data keeps the zoom, and which parts are open.
 function section(first: Picture): Section {
   let picture = first;
   let range: Range = null;
@@ -176,7 +176,7 @@ function show(data: Data): void {
   });
   const rest = [losses(data), facts(data)];
   for (const old of main.querySelectorAll("noscript, #losses, #facts")) old.remove();
-  // A node that stays in its place keeps its state.
+  // Does not move nodes that are in their place, because moved nodes lose their state.
   nodes.forEach((node, i) => {
     if (main.children[i] !== node) main.insertBefore(node, main.children[i] ?? null);
   });
@@ -195,14 +195,14 @@ function themes(): void {
   });
 }
 
-// The server of a running job has new data each second; the newest verdict and pictures replace the old ones.
+// Requests the newest data of a running job, and shows it.
 async function refresh(): Promise<void> {
   try {
     const answer = await fetch("data", { cache: "no-store" });
     if (!answer.ok) throw new Error(String(answer.status));
     const { verdict, data } = (await answer.json()) as { verdict: string; data: Data };
     (document.getElementById("verdict") as HTMLElement).innerHTML = verdict;
-    // Not while the pointer is in a picture: its tooltip or selection would be lost.
+    // Waits while the pointer is in a picture, which would lose its tooltip or selection.
     if (!main.querySelector("figure:hover")) show(data);
     document.body.classList.remove("stale");
   } catch {

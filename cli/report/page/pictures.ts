@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The pictures. Each has a title with the main number, a drawing, and its rows.
+// The pictures. Each has a title with its main number, a drawing, and the rows that it shows.
 import * as Plot from "@observablehq/plot";
 import { hierarchy, treemap, type HierarchyRectangularNode } from "d3-hierarchy";
 import { acts, actColours, classes, classColours, partColour, parts } from "./colours";
@@ -25,13 +25,13 @@ const rankName = (row: Row, ranks: number): string => {
   return ranks === 1 ? `rank ${row.rank}` : `ranks ${row.rank} to ${num(row, "rank") + ranks - 1}`;
 };
 
-// The number of ranks that share a row: the distance of the first two.
+// Returns how many ranks share a row: the difference between the first two rows.
 function ranksPerRow(rows: Row[]): number {
   const firsts = [...new Set(rows.filter((row) => row.rank !== null).map((row) => num(row, "rank")))].sort((a, b) => a - b);
   return firsts.length < 2 ? 1 : Math.min(...firsts.slice(1).map((first, i) => first - (firsts[i] ?? 0)));
 }
 
-// The rows of parts that can be seen: others would only make the legend longer.
+// Leaves out parts that are too small to be seen, because they would make the legend longer.
 function visible(rows: Row[]): Row[] {
   const least = 0.003 * sum(rows, "ns");
   const seen = new Set(parts.filter((part) => sum(rows.filter((row) => row.part === part), "ns") >= least));
@@ -43,7 +43,7 @@ function partLegend(rows: Row[]): Plot.ScaleOptions {
   return { domain: used, range: used.map(partColour), legend: true };
 }
 
-// "compute 51 %, checkpoints 45 %": the largest parts
+// Returns a text with the largest parts: "compute 51 %, checkpoints 45 %".
 function largest(rows: Row[], weight: (row: Row) => number): string {
   const total = rows.reduce((all, row) => all + weight(row), 0);
   const of = (part: string): number => rows.reduce((all, row) => all + (row.part === part ? weight(row) : 0), 0) / total;
@@ -106,7 +106,7 @@ function ranks(data: Data): Picture | null {
   if (rows.length === 0) return null;
   const per = ranksPerRow(rows);
   const names = [...new Set(rows.map((row) => rankName(row, per)))];
-  // The rank with most time of some parts, if it has much more than the median of all
+  // Returns the rank with most time in some parts, if this is much more than the median of all ranks.
   const straggling = (of: (part: string) => boolean): [string, number, number] | null => {
     const times = names.map((name): [string, number] => [name, sum(rows.filter((row) => rankName(row, per) === name && of(text(row, "part"))), "ns")]).sort((a, b) => b[1] - a[1]);
     const [slowest, longest] = times[0] ?? ["", 0];
@@ -286,7 +286,7 @@ interface Tree {
   children?: Tree[];
 }
 
-// Folders that hold one folder only are one node with it.
+// A folder that contains only one folder is one node with this folder.
 function folders(rows: Row[]): Tree {
   const root: Tree = { name: "", children: [] };
   for (const row of rows) {

@@ -25,7 +25,7 @@ export function bytes(n: number): string {
 export const count = (n: number): string => n.toLocaleString("en-US");
 export const percent = (share: number): string => `${(100 * share).toFixed(0)} %`;
 
-// A value of a table, by the name of its column.
+// Formats a value of a table. The name of the column determines the unit.
 export function cell(column: string, value: string | number | null): string {
   if (value === null) return "";
   if (typeof value === "string") return value;
@@ -36,7 +36,7 @@ export function cell(column: string, value: string | number | null): string {
   return count(value);
 }
 
-// The middle of a long path is left out.
+// Leaves out the middle of a long path.
 export function shorten(path: string, most: number): string {
   const half = Math.floor((most - 1) / 2);
   return path.length <= most ? path : `${path.slice(0, half)}…${path.slice(path.length - half)}`;

@@ -1,4 +1,4 @@
--- Bytes that each rank read and wrote over time, with its workers; more than 64 ranks share a row, which is their sum
+-- Bytes that each rank and its workers read and wrote over time. With more than 64 ranks, a row is the sum of several ranks
 SELECT rank // ranks * ranks AS rank, bin, sum(bytes_read)::BIGINT AS bytes_read, sum(bytes_written)::BIGINT AS bytes_written
 FROM (SELECT rank, (e.start_ns - c.start_ns) // bin_ns AS bin, sum(bytes) FILTER (class = 'read') AS bytes_read, sum(bytes) FILTER (class = 'write') AS bytes_written
       FROM events e JOIN chosen c USING (cluster, job, attempt)

@@ -1,9 +1,9 @@
--- What the queries of the page share: the newest job, how its time is divided into bins, and the groups of parts that the pictures show.
+-- Tables that all queries of the page share: the newest job, the bins of its time, and the groups of parts in the pictures.
 chosen AS MATERIALIZED (
     SELECT cluster, job, attempt, name, "user", state, start_ns, coalesce(end_ns, epoch_ns(now())) AS end_ns, nodes, ranks_seen,
            greatest((coalesce(end_ns, epoch_ns(now())) - start_ns) // 120, 1) AS bin_ns
     FROM jobs ORDER BY start_ns DESC NULLS LAST, attempt DESC LIMIT 1),
--- Single operations show short times; the totals of 10 s are faster for large jobs, and all that there is at level counters.
+-- Whether to read single operations, which show short times. Large jobs and the level `counters` use totals of 10 s.
 detail AS MATERIALIZED (
     SELECT (SELECT sum(events) FROM nodes SEMI JOIN chosen USING (cluster, job, attempt)) BETWEEN 1 AND 20000000
            AND NOT EXISTS (FROM levels SEMI JOIN chosen USING (cluster, job, attempt) WHERE level <> 'trace') AS single),
@@ -15,6 +15,6 @@ placed AS (
 summed AS MATERIALIZED (SELECT step IS NOT NULL AS of_step, step IS NULL AS of_bin, * FROM placed),
 by_process AS MATERIALIZED (SELECT node, proc, rank, grp, sum(ns)::BIGINT AS ns FROM summed WHERE of_bin GROUP BY ALL),
 found AS MATERIALIZED (FROM findings SEMI JOIN chosen USING (cluster, job, attempt)),
--- At most 64 rows of ranks in a picture: more ranks share a row.
+-- A picture has at most 64 rows of ranks. This is the number of ranks that share a row.
 rows_of AS MATERIALIZED (
     SELECT greatest(1, ceil((max(rank) + 1) / 64.0))::BIGINT AS ranks FROM processes SEMI JOIN chosen USING (cluster, job, attempt))

@@ -1,4 +1,4 @@
--- Files by the time that operations on them took; the 300 with most time, others together by folder
+-- The 300 files on which operations took the most time; further files are summed up by folder
 WITH used AS (
     SELECT path, sum(read_ns + write_ns + meta_ns)::BIGINT AS ns, sum(bytes_read)::BIGINT AS bytes_read, sum(bytes_written)::BIGINT AS bytes_written,
            sum(opens)::BIGINT AS opens, sum(reads + writes + seeks + stats + syncs + meta_ops + opens)::BIGINT AS ops

@@ -1,4 +1,4 @@
--- The main process and its workers around the longest wait for a batch: what each of them did, and when
+-- What the main process and its workers did at the time of the longest wait for a batch
 WITH longest AS MATERIALIZED (
     SELECT node, proc, rank, start_ns, dur_ns FROM hr_waits(longest := 'true') SEMI JOIN chosen USING (cluster, job, attempt)
     ORDER BY dur_ns DESC, start_ns LIMIT 1),

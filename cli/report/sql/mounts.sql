@@ -1,4 +1,4 @@
--- Bytes and operations over time by mount, and the time that they took; the eight mounts with most time
+-- Bytes, operations and their durations over time, for the eight mounts with the longest durations
 WITH moved AS (
     SELECT mount, fs_type, (e.start_ns - c.start_ns) // bin_ns AS bin, count(*) AS ops, sum(bytes) FILTER (class = 'read') AS bytes_read,
            sum(bytes) FILTER (class = 'write') AS bytes_written, sum(dur_ns) AS dur_ns

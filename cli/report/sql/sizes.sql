@@ -1,4 +1,4 @@
--- How large and how long operations were: number of operations per power of two
+-- Sizes and durations of operations: the number of operations for each power of two
 WITH used AS (
     SELECT 'bytes' AS what, class, size_hist AS hist FROM rollups SEMI JOIN chosen USING (cluster, job, attempt) WHERE scope = 'data' AND class IN ('read', 'write')
     UNION ALL

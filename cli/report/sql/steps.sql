@@ -1,4 +1,4 @@
--- Mean time of the training processes for a step, by what it was spent on; at most 120 groups of steps
+-- What a training process spent the time of a step on: means over processes, in at most 120 groups of steps
 WITH each AS (SELECT step, grp, ns, at_ns FROM summed WHERE of_step AND step IS NOT NULL AND phase = 'train'),
 plan AS (SELECT min(step) AS low, max(step) AS high, greatest(1, ceil((max(step) - min(step) + 1) / 120.0))::BIGINT AS width FROM each),
 counted AS (SELECT count(DISTINCT (node, proc)) AS procs FROM by_process),

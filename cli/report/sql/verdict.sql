@@ -1,4 +1,4 @@
--- The first screen as HTML, which needs no JavaScript. Each row is a piece: text between two tags; the text is escaped once, at the end
+-- The first screen of the page as HTML, which needs no JavaScript. A row of `pieces` is a text between two tags. The texts are escaped at the end
 WITH trained AS (SELECT count(DISTINCT (node, proc)) AS processes FROM by_process),
 gains AS (
     SELECT *, number = 1 AS first, coalesce(format('{} % of the time: {}', CASE WHEN gain_low_ns < 0.01 * wall_ns THEN format('up to {:.0f}', 100.0 * gain_high_ns / wall_ns)

@@ -1,7 +1,7 @@
--- How much of each moment the training processes waited for batches or for other ranks; of ranks that share a row, the one that waited most
+-- For each short interval, the share of its time in which a rank waited for batches or for other ranks. If several ranks share a row, it shows the one that waited most
 WITH started AS (
     SELECT rank, bin, coalesce(sum(ns) FILTER (waiting), 0) / greatest(sum(ns), 1) AS share, sum(ns) AS ns FROM summed WHERE of_bin GROUP BY rank, bin),
--- Time counts where its step began, and a step continues until the next one begins.
+-- The parts of a step are stored at its start. Therefore their share applies until the next step begins.
 filled AS (
     SELECT rank, share, unnest(range(bin, coalesce(lead(bin) OVER (PARTITION BY rank ORDER BY bin), bin + 1 + (ns / bin_ns)::BIGINT))) AS bin
     FROM started, chosen)
