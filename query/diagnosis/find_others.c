@@ -120,7 +120,7 @@ static void find_slow_rank(struct hr_training_job *j)
 	 * If this rank were as fast as the others, each of them would save the time that it now
 	 * waits (mean).
 	 */
-	f->gain_high = most / fmax(1, (double)j->lives - 1);
+	f->gain_high = 1.1 * most / fmax(1, (double)j->lives - 1);
 	hr__avoid(j, f, 1 << HR_USUAL_STORAGE | 1 << HR_USUAL_WORKERS,
 		  "faster storage or more workers: no rank waits for batches meanwhile");
 }
@@ -157,7 +157,7 @@ static void find_main(struct hr_training_job *j)
 		.s);
 	f->action = "find out what it computes (while the job runs: py-spy top --pid PROCESS), and "
 		    "move work on batches into the data set";
-	f->gain_high = lost;
+	f->gain_high = 1.1 * lost;
 	hr__avoid(j, f, 1 << HR_USUAL_STORAGE | 1 << HR_USUAL_WORKERS,
 		  "more workers or faster storage: the batches are ready");
 }
@@ -293,7 +293,7 @@ void hr__find_others(struct hr_training_job *j, const struct hr_job_files *files
 	if (f != NULL) {
 		f->object = hr__item_path(j, files->own);
 		f->action = "move this work into the data set or another thread";
-		f->gain_high = 2.2 * f->lost; /* this includes the code around these calls */
+		f->gain_high = 2.5 * f->lost; /* this includes the code around these calls */
 	}
 	find_own_faults(j, files);
 	find_slow_rank(j);

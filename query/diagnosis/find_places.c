@@ -57,7 +57,7 @@ static void find_file(struct hr_training_job *j, struct hr_job_waits *w,
 	found->action = "copy this file to the storage of the other files; if it is there already, "
 			"find out what differs (size, stripes, another program that uses it)";
 	found->gain_low = 0.6 * found->lost;
-	found->gain_high = found->lost;
+	found->gain_high = 1.1 * found->lost;
 	hr__avoid(j, found, 1 << HR_USUAL_WORKERS,
 		  "more workers: only the worker that reads this file is slow");
 	take_io(w, share);
@@ -106,7 +106,7 @@ static void find_mount(struct hr_training_job *j, struct hr_job_waits *w,
 	    hr__finding_text(j, "copy the files of %s to the storage of the other files (%s)",
 			     m->path, other_mount(f, m));
 	found->gain_low = 0.6 * found->lost;
-	found->gain_high = found->lost;
+	found->gain_high = 1.1 * found->lost;
 	hr__avoid(j, found, 1 << HR_USUAL_CORES, "more cores: the workers wait for files");
 	take_io(w, share);
 }
@@ -139,7 +139,7 @@ static void find_cold(struct hr_training_job *j, struct hr_job_waits *w,
 	found->action = "read the files into the page cache before the training (for example with "
 			"vmtouch -t), or copy them to local storage";
 	found->gain_low = 0.5 * found->lost;
-	found->gain_high = found->lost;
+	found->gain_high = 1.1 * found->lost;
 	found->avoid = "a change for the sake of later passes: they hardly wait for files";
 	take_io(w, share);
 }

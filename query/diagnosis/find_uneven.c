@@ -179,7 +179,7 @@ static void add_slow_worker(struct hr_training_job *j, struct hr_job_waits *w,
 				     slow->number, slow->mostly.does, slow->number,
 				     slow->mostly.remedy, HR_FIND_STACK);
 	f->gain_low = 0.5 * f->lost;
-	f->gain_high = f->lost;
+	f->gain_high = 1.1 * f->lost;
 	hr__avoid(j, f, 1 << HR_USUAL_STORAGE | 1 << HR_USUAL_CORES,
 		  "faster storage or more cores: the other workers do the same work quickly");
 	*w = (struct hr_job_waits){.all = w->all};

@@ -30,7 +30,7 @@ static struct hr_job_waits waits_of(const struct hr_training_job *j)
 
 double hr__most_gain(const struct hr_training_job *j)
 {
-	return waits_of(j).all;
+	return 1.05 * waits_of(j).all;
 }
 
 bool hr__predict(struct hr_training_job *j, struct hr_finding *f, const struct hr_setting *setting)
@@ -315,7 +315,7 @@ static void advise_idle(struct hr_training_job *j, struct hr_finding *f)
 		    j, "remove the sleep (time.sleep, a retry, a rate limit)%s%s; %s",
 		    more != NULL ? ", or if it must stay, " : "", more != NULL ? more : "",
 		    HR_FIND_STACK);
-		f->gain_high = fmax(f->gain_high, f->lost);
+		f->gain_high = fmax(f->gain_high, 1.1 * f->lost);
 	} else if (f->action == NULL && f->cause == HR_FOUND_NETWORK) {
 		f->action = "send requests ahead and at the same time, or copy the data to storage "
 			    "of the node";
@@ -345,7 +345,7 @@ static void find_idle(struct hr_training_job *j, const struct hr_job_waits *w)
 		f->action = "hold the lock for a shorter time (do not sleep, read or send requests "
 			    "while it is held), or give each worker an object of its own, which "
 			    "needs no lock; " HR_FIND_STACK;
-		f->gain_high = f->lost;
+		f->gain_high = 1.1 * f->lost;
 		hr__avoid(j, f, 1 << HR_USUAL_WORKERS, "more workers: they wait for the same lock");
 		return;
 	}
