@@ -342,31 +342,34 @@ static const char *code_of(const struct hr_training_job *j, enum hr_finding_caus
 
 static const char *gain_note(const struct hr_finding *f)
 {
-	bool more = f->gain_high > 1.12 * f->lost;
+	const char *more = "other waits for batches also become shorter";
 
 	switch (f->cause) {
 	case HR_FOUND_LOCK:
 		return "as far as the lock is held for a shorter time";
 	case HR_FOUND_MAPPED:
-		return f->gain_low < 0.01 * f->wall
-			   ? "how the storage reacts to more page faults at a time is not known"
-			   : NULL;
+		if (f->gain_low < 0.01 * f->wall)
+			return "how the storage reacts to more page faults at a time is not known";
+		break;
 	case HR_FOUND_SLOW_RANK:
 		return "if this rank becomes as fast as the others, which also makes it faster "
 		       "itself";
 	case HR_FOUND_LISTING:
 	case HR_FOUND_OWN_IO:
-		return more ? "with the code around these calls" : NULL;
+		more = "with the code around these calls";
+		break;
 	case HR_FOUND_SYNC:
-		return more ? "with the writes before these calls" : NULL;
+		more = "with the writes before these calls";
+		break;
 	case HR_FOUND_FEW_CORES:
 	case HR_FOUND_DISTURBED:
-		return more ? "the training itself also gets faster" : NULL;
+		more = "the training itself also gets faster";
+		break;
 	default:
 		break;
 	}
-	if (more)
-		return "other waits for batches also become shorter";
+	if (f->gain_high > 1.12 * f->lost)
+		return more;
 	return f->gain_high > 1.01 * f->lost ? "the rest also runs a little faster" : NULL;
 }
 
