@@ -109,7 +109,7 @@ static bool starts(const char *s, const char *end, const char *word, size_t n)
 
 /*
  * True: one of Python's own files: in site-packages, dist-packages, lib/python3*, a __pycache__, or
- * headrace's folder for Python. Each open runs this, so it makes one pass instead of four globs.
+ * headrace's own modules. Each open runs this, so it makes one pass instead of four globs.
  */
 static bool python_match(const char *path, size_t bytes)
 {
@@ -128,7 +128,8 @@ static bool python_match(const char *path, size_t bytes)
 				return true;
 			break;
 		case '_':
-			if (COMPONENT(s + 1, end, "__pycache__"))
+			if (COMPONENT(s + 1, end, "__pycache__") ||
+			    COMPONENT(s + 1, end, "_headrace"))
 				return true;
 			break;
 		case 'l':
