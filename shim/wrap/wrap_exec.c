@@ -38,7 +38,7 @@ EXEC(execvp, (const char *file, char *const argv[]), (file, argv), file, environ
 EXEC(execvpe, (const char *file, char *const argv[], char *const envp[]), (file, argv, envp), file,
      envp)
 
-/* argv is on the stack, as in libc. The expression `envp` may take an argument from `ap`. */
+/* argv is on the stack, as in libc. `envp` may take an argument from the va_list `ap`. */
 #define EXEC_LIST(name, envp, by, ...)                                                             \
 	int hr_wrap_##name(const char *path, const char *arg, ...)                                 \
 	{                                                                                          \

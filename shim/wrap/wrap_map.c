@@ -2,8 +2,8 @@
 /*
  * wrap_map.c - mappings of tracked files
  *
- * Allocators often map and unmap anonymous memory. The wrapper then costs a comparison and, while
- * no file is mapped, one load.
+ * Allocators often map and unmap anonymous memory. For such a call, the wrapper only makes a
+ * comparison and, while no file is mapped, one load.
  */
 #include "shim/wrap/wrap.h"
 
