@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* This is a separate file, because tests replace fdstore.c. */
+/* inherited.c - a part of fdstore.h that tests do not replace */
 #include "common/fdstore.h"
 
 #include <stdlib.h>
