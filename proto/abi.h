@@ -102,15 +102,15 @@
 
 /*
  * One operation. `ret` is the call's result, or -errno. If the call returns a pointer, it is the
- * count or descriptor that calls.def describes. `file` is hr_path_id() of the path; 0: no file. Each
- * field's comment begins with its offset.
+ * count or descriptor that calls.def describes. `file` is hr_path_id() of the path; 0: no file.
+ * The comment of a field begins with the offset of the field.
  */
 struct hr_record {
 	uint64_t start_ticks; /*  0 ticks: TSC, or ns of CLOCK_MONOTONIC (hr_ack.flags) */
 	uint64_t file;	      /*  8 */
-	int64_t offset;	      /* 16 bytes, or HR_OFFSET_NONE */
+	int64_t offset;	      /* 16 in bytes, or HR_OFFSET_NONE */
 	int64_t ret;	      /* 24 */
-	uint64_t asked;	      /* 32 bytes, or HR_ASKED_NONE */
+	uint64_t asked;	      /* 32 in bytes, or HR_ASKED_NONE */
 	uint32_t dur_lo;      /* 40 duration in ticks: 48 bits, or the largest value */
 	uint16_t dur_hi;      /* 44 */
 	uint16_t op;	      /* 46 enum hr_op_id or enum hr_ctl_id */

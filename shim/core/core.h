@@ -118,7 +118,7 @@ void hr_end_buffer(uint8_t outer);
 
 /* ---- fd table ------------------------------------------------------------------------------------- */
 
-/* In a vfork child, the functions that change the table do nothing. */
+/* In a vfork child, the functions that change the fd table do nothing. */
 void hr_fd_set(int fd, hr_file file); /* for the target of a dup, fdopen, a received descriptor */
 hr_file hr_fd_get(int fd);	      /* HR_FILE_IGNORED: fd is no file */
 void hr_fd_clear(int fd);	      /* call it before the real close, which frees the number fd */
@@ -167,8 +167,8 @@ struct hr_request {
 	uint32_t flags;
 };
 void hr_request_begin(const void *address, const struct hr_request *asked);
-void hr_request_refused(const void *address);	       /* the kernel refused the submission */
-void hr_request_end(const void *address, int64_t ret); /* ignores unknown addresses */
+void hr_request_refused(const void *address);
+void hr_request_end(const void *address, int64_t ret);
 
 /* ---- waits ---------------------------------------------------------------------------------------- */
 
@@ -190,7 +190,7 @@ struct hr_waiting {
 	uint64_t counted; /* sum of hr_waits.ns when the wait started */
 };
 void hr_wait_begin(struct hr_waiting *wait);
-void hr_wait_end(const struct hr_waiting *wait, enum hr_wait_group group); /* preserves errno */
+void hr_wait_end(const struct hr_waiting *wait, enum hr_wait_group group);
 /* Ends the measurement of a read or write, which counts as a wait if fd is a socket. */
 void hr_wait_end_fd(const struct hr_waiting *wait, int fd);
 

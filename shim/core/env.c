@@ -183,7 +183,7 @@ void hr__env_keep(const char *name, size_t n, const char *value)
 	env_store(to, value, n_value + 1);
 	kept = head_of(turn, LENGTH(head), KEPT);
 	__atomic_store_n(&hr__image.env[at], kept, __ATOMIC_SEQ_CST);
-	/* Before the older entry is freed: a reader that missed both entries reads again. */
+	/* Increments the turn first: a reader that missed both entries then reads again. */
 	__atomic_fetch_add(&hr__image.env_turn, 1, __ATOMIC_SEQ_CST);
 	overtake(name, n, at, kept);
 }

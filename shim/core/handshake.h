@@ -13,7 +13,7 @@
 
 enum hr__own { HR__OWN_SOCKET, HR__OWN_MAP, HR__OWN_NODE, HR__OWN_COUNT };
 
-/* Times are in ns of CLOCK_MONOTONIC. All return 0 or -errno. */
+/* Functions of a handshake. Times are in ns of CLOCK_MONOTONIC; an int result is 0 or -errno. */
 
 int hr__handshake_hello(enum hr_hello_kind kind, bool forked, uint64_t until_ns);
 

@@ -89,7 +89,7 @@ static uintptr_t thread_pointer(void)
 #if defined(__x86_64__)
 	uintptr_t tp;
 
-	__asm__("mov %%fs:0, %0" : "=r"(tp)); /* the first word of the block is its own address */
+	__asm__("mov %%fs:0, %0" : "=r"(tp)); /* the thread's block begins with its own address */
 	return tp;
 #else
 	return (uintptr_t)__builtin_thread_pointer();

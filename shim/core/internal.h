@@ -102,7 +102,7 @@ struct hr__wiped {
 	uint32_t scratch;   /* path.c: a bit for each big buffer in use */
 	uint32_t counting;  /* 1: counters[] is not empty */
 	uint32_t map_count; /* a release store after that of maps[] */
-	uint32_t announced; /* number of paths that were sent */
+	uint32_t announced;
 	uint64_t token;
 	/* No request for more rings before this time. The attach lock guards it. */
 	uint64_t more_after_ns;
@@ -202,10 +202,7 @@ enum hr__seek {
 	HR__SEEK_FORCE	/* attach now */
 };
 
-/*
- * Returns the calling thread's ring. NULL: there is none; count the operation in the process's own
- * counters.
- */
+/* Returns the calling thread's ring. NULL: there is none; call hr__counters_add() instead. */
 struct hr_ring_hdr *hr__ring_find(enum hr__seek seek);
 
 /* Call it if the daemon refuses more maps: reserves a free ring for threads without a ring. */
@@ -313,7 +310,7 @@ bool hr__stat_ignored(const struct hr__stat *st);
 
 /* Initializes a forked child. Needs the attach lock, unless only one thread exists. */
 void hr__fork_child(void);
-/* Whether this is the child of a vfork. Call it only for a thread that vfork marked. */
+/* Whether this is the child of a vfork. Call it only in a thread that called vfork. */
 bool hr__vfork_child(void);
 
 static inline bool hr__shared(void)
@@ -341,7 +338,7 @@ void hr__lost_add(struct hr_ring_hdr *ring, uint16_t op, uint64_t count, uint64_
 
 /* Initializes the shim from envp, which may be NULL. Call it once, before other threads exist. */
 void hr__init(char **envp);
-const char *hr__env_value(char *const envp[], const char *name); /* NULL: the variable is not set */
+const char *hr__env_value(char *const envp[], const char *name);
 void hr__real_init(void);
 /* exec.c: stores the variables that load this library, because later programs need the same. */
 void hr__exec_init(char *const envp[]);

@@ -30,7 +30,7 @@ struct hr_ring_hdr *hr__ring_for_op(enum hr__seek seek, bool *ret_off)
 	return *ret_off ? NULL : ring;
 }
 
-/* Whether the thread can use the fast path: a ring of this session, and no enum hr__slow. */
+/* Whether the fast path can be used: a ring of this session, and no reason of enum hr__slow. */
 static inline bool thread_ready(const struct hr__thread *t)
 {
 	return t->nonce == __atomic_load_n(&hr__wiped.nonce, __ATOMIC_ACQUIRE) && t->slow.any == 0;

@@ -305,7 +305,7 @@ hr_file hr__path_classify(const char *path, size_t bytes, uint32_t *ret_kind)
 
 #define SENT_SOON 16u /* after this number of paths, the whole set gets memory */
 
-/* After some paths, many are probable. One system call replaces a page fault per path. */
+/* A program that opens some files often opens many. One system call replaces many page faults. */
 static void sent_populate(void)
 {
 	if (__atomic_add_fetch(&hr__wiped.announced, 1, __ATOMIC_RELAXED) == SENT_SOON &&

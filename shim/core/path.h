@@ -29,7 +29,7 @@ bool hr__path_absolute(struct hr__text *text, int dirfd, const char *path);
 size_t hr__path_append(char *buf, size_t base, size_t cap, const char *path, size_t bytes);
 /* Whether the path is readable up to its NUL. False if system calls are forbidden. */
 bool hr__path_readable(const char *path);
-void hr__path_know_cwd(void); /* caches the folder while system calls are allowed */
+void hr__path_know_cwd(void); /* caches the working directory; call it before seccomp */
 
 extern struct hr__filter hr__filter;
 /* HR_FILE_IGNORED: excluded. *ret_kind: the default filter that did it, or HR_EXCLUDED_KINDS. */

@@ -274,8 +274,8 @@ static int handshake_retry(enum hr_hello_kind kind, bool forked, uint64_t until)
 /* ---- after a failure ------------------------------------------------------------------------- */
 
 /*
- * Makes child processes not wait, either. For children that exec, this overwrites the digits of
- * HEADRACE_ATTACH_FAILED in the initial environment, which the launcher has set for this purpose:
+ * After this, child processes do not wait, either. For children that exec, this overwrites the
+ * digits of HEADRACE_ATTACH_FAILED in the initial environment, where the launcher reserved room.
  * setenv would allocate memory.
  */
 static void wait_failed(uint64_t now_ns)

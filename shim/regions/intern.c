@@ -30,7 +30,7 @@ struct node {
 struct text_store {
 	struct node *slots[SLOTS];
 	uint32_t used;
-	uint64_t bytes; /* used bytes of room[] */
+	uint64_t bytes;
 	uint8_t room[HR__INTERN_BYTES] __attribute__((aligned(16)));
 };
 

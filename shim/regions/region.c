@@ -49,7 +49,7 @@ static void region_text_of(const struct headrace_name *name, uint32_t kind, stru
 	ret->bytes--; /* the last NUL does not belong to the text */
 }
 
-/* Returns the kind that a name asks for. Spans, steps and epochs have functions of their own. */
+/* Returns the kind of region that a name requests. Spans, steps and epochs use other functions. */
 static uint32_t region_kind_of(const struct headrace_name *name)
 {
 	bool has = name->kind == HEADRACE_MARK ||

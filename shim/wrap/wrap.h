@@ -274,7 +274,6 @@ struct hr__submission {
 };
 void hr__submit_begin(struct hr__submission *s, long n, struct iocb *const list[]);
 void hr__submit_end(struct hr__submission *s, struct iocb *const list[], long r);
-/* Call it when the program gets the results of n requests. */
 void hr__requests_over(const struct io_event *events, long n);
 
 /* ---- seccomp -------------------------------------------------------------------------------- */

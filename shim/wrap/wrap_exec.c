@@ -2,8 +2,8 @@
 /*
  * wrap_exec.c - hooks for calls that start programs
  *
- * The new image initializes itself; the hooks only check whether it will load this library.
- * posix_spawn, system and popen exec inside libc, in a child, so their hooks run in the parent.
+ * The hooks only check whether the new program will load this library. posix_spawn, system and
+ * popen exec inside libc, in a child, so their hooks run in the parent.
  */
 #include <alloca.h>
 #include <stdlib.h>

@@ -23,7 +23,7 @@ int hr_wrap_fileno(FILE *fp)
 	return HR_REAL(fileno)(fp);
 }
 
-/* Reads the descriptor and clears its entry before the call, because the call frees the stream. */
+/* Reads the descriptor and clears its entry in the fd table before the call frees the stream. */
 int hr_wrap_fclose(FILE *fp)
 {
 	int fd = hr_fileno(fp);
