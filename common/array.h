@@ -36,7 +36,7 @@
 		hr_need <= (room);                                                                 \
 	})
 
-/* Makes room for element n. The analyzers of clang need the comparison with NULL. */
+/* Makes room for element n. The comparison with NULL is only for static analyzers. */
 #define hr_array_reserve(list, n, room)                                                            \
 	(hr_array_fit(list, (size_t)(n) + 1, room) && (list) != NULL)
 

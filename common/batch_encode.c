@@ -9,7 +9,7 @@
 
 struct file_slot {
 	uint32_t id;
-	uint32_t index; /* index in the batch; UINT32_MAX: the slot is free */
+	uint32_t index; /* UINT32_MAX: the slot is free */
 };
 
 /* Members that are pointers have arrays that grow with the largest batch. */

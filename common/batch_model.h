@@ -63,8 +63,8 @@ struct hr__model {
 
 /* The part of the model that belongs to one task. It is zero at the first row of a task. */
 struct hr__model_task {
-	uint64_t end_ns; /* end of the previous row */
-	uint32_t file;	 /* batch-local index of the previous row's file, even of another task */
+	uint64_t end_ns;
+	uint32_t file; /* batch-local index of the previous row's file, even of another task */
 	uint16_t op;
 	int32_t fd;
 	bool was_short; /* the last transfer was short: expects the next read at the end */

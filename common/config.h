@@ -41,7 +41,7 @@ struct hr_config_key {
 	bool fixed; /* a reload does not change it */
 	size_t offset;
 	const char *value_name; /* name of the value in --help: "TIME" */
-	const char *otherwise;	/* text about the default; NULL: no default */
+	const char *otherwise;	/* the default, as text; NULL: none */
 	const char *help;	/* one sentence */
 	const char *choices;	/* words for HR_CONFIG_CHOICE: "no loopback yes" */
 };

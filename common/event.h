@@ -27,7 +27,7 @@ struct hr_event {
 	uint32_t file2; /* second file (rename, link, copy_file_range); 0: none */
 	uint32_t task;	/* index in the tasks of the batch */
 	uint32_t flags;
-	int32_t fd; /* -1: none */
+	int32_t fd;
 	uint16_t op;
 	uint16_t bits;
 };

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* inherited.c - a part of fdstore.h that tests do not replace */
+/* This function has its own file, because tests replace fdstore.c. */
 #include "common/fdstore.h"
 
 #include <stdlib.h>

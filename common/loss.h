@@ -17,7 +17,7 @@ enum hr_loss_reason { /* the numbers are stored in journals, and never reused */
 };
 
 const char *hr_loss_name(enum hr_loss_reason reason);
-int hr_loss_by_name(const char *name); /* -ENOENT: unknown */
+int hr_loss_by_name(const char *name);
 const char *hr_loss_sentence(enum hr_loss_reason reason);
 const char *hr_loss_unit(enum hr_loss_reason reason); /* what is counted, in the plural */
 

@@ -45,7 +45,7 @@ int hr_address_resolve(const struct hr_address *a, bool passive, struct sockaddr
 /* Whether the path is a socket on which no process listens now. */
 bool hr_address_stale(const char *path);
 
-uint16_t hr_sockaddr_port(const struct sockaddr_storage *s); /* port of a TCP address */
+uint16_t hr_sockaddr_port(const struct sockaddr_storage *s);
 
 /* Whether the address is a unix socket or in the loopback range. */
 bool hr_sockaddr_loopback(const struct sockaddr_storage *s);

@@ -151,7 +151,7 @@ static void set_options(struct hr_conn *c)
 {
 	if (c->io.handle.type != UV_TCP)
 		return;
-	/* conn_out.c collects small frames, not the kernel. If a call fails, the peer is lost. */
+	/* No delay: conn_out.c already collects small frames. If a call fails, the peer is lost. */
 	(void)uv_tcp_nodelay(&c->io.tcp, 1);
 	(void)uv_tcp_keepalive(&c->io.tcp, 1, KEEPALIVE_S);
 }

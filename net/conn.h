@@ -58,7 +58,7 @@ const char *hr_conn_advice(const struct hr_address *to, bool tls, int error);
 int hr_conn_accept(uv_stream_t *listener, struct hr_tls *tls, const struct hr_conn_events *events,
 		   void *self, struct hr_conn **ret);
 
-/* Like hr_conn_accept, but the peer's first byte decides about TLS. `ready` is called after it. */
+/* Like hr_conn_accept, but the peer's first byte decides whether to use TLS, before `ready`. */
 int hr_conn_accept_either(uv_stream_t *listener, struct hr_tls *tls,
 			  const struct hr_conn_events *events, void *self, struct hr_conn **ret);
 

@@ -98,7 +98,7 @@ __attribute__((format(printf, 3, 4))) void hr__conn_end(struct hr_conn *c, int e
 							const char *why, ...);
 /* Sets the only timer of the connection, in milliseconds from now. Replaces the earlier time. */
 void hr__conn_timer(struct hr_conn *c, uint64_t ms);
-void hr__conn_gone(uv_handle_t *handle); /* callback: a handle was closed */
+void hr__conn_gone(uv_handle_t *handle);
 
 int hr__conn_errno(int uv_error); /* converts error numbers of libuv, which are not all errno */
 

@@ -23,7 +23,7 @@ union io {
 };
 
 struct http_client {
-	struct http_client *next; /* a client that connected before this one */
+	struct http_client *next;
 	struct hr_http *server;
 	union io io;
 	uv_timer_t timer;

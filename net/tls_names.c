@@ -22,7 +22,7 @@ int64_t hr__tls_seconds(const ASN1_TIME *t)
 	return ASN1_TIME_to_tm(t, &tm) == 1 ? timegm(&tm) : 0;
 }
 
-/* Gets the text of an entry. False: the text has characters that cannot be compared or shown. */
+/* Gets the text of an entry. False: it is empty, too long, or has control characters. */
 static bool entry_text(const X509_NAME *name, int at, char *ret, size_t bytes)
 {
 	const ASN1_STRING *value = X509_NAME_ENTRY_get_data(X509_NAME_get_entry(name, at));

@@ -444,7 +444,7 @@ static int by_place_and_time(const void *a, const void *b)
 	return x->instance < y->instance ? -1 : x->instance > y->instance;
 }
 
-/* Returns the highest number of a process. A damaged row may leave only its events. */
+/* Returns the highest number of a process in rows and events, because a row may be damaged. */
 static uint64_t last_proc(const struct hr_stream *s)
 {
 	uint64_t last = s->n_processes ? s->processes[s->n_processes - 1].msg->proc : 0;

@@ -25,9 +25,9 @@ struct hr__files;
 struct hr__segment {
 	const char *store; /* folder that contains `name` */
 	const char *name;
-	uint64_t bytes;	    /* size when the catalogue was opened */
-	uint8_t *content;   /* content of a small segment; NULL: read the file */
-	uint64_t first_seq; /* first_seq of the segment's header */
+	uint64_t bytes;	  /* size when the catalogue was opened */
+	uint8_t *content; /* content of a small segment; NULL: read the file */
+	uint64_t first_seq;
 	/* hr__stream_finish frees all parts except `memory` and the mounts */
 	struct hr__index index;
 	/* the footer's frame with the paths, if not read yet; offset 0: `index` has the paths */

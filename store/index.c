@@ -165,7 +165,7 @@ int hr__index_add(struct hr__index *ix, uint64_t offset, uint32_t bytes, const H
 {
 	int r = 0;
 
-	/* The frame is added last, when nothing can fail. Its parts have used its index before. */
+	/* The frame is added last, when nothing can fail: its parts already refer to its index. */
 	if (ix->n_frames == UINT32_MAX)
 		return -ENOMEM;
 	if (msg->body_case == HEADRACE__FRAME__BODY_EVENTS)

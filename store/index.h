@@ -16,7 +16,7 @@ struct hr__path_row {
 	uint64_t hash;
 	uint32_t id;
 	uint32_t frame; /* index in the frames of the segment */
-	uint32_t row;	/* row of the Paths frame */
+	uint32_t row;
 	uint32_t mount;
 	uint8_t scope;
 	bool has_text;

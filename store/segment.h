@@ -43,7 +43,7 @@ struct hr__scan_hole {
 	uint64_t bytes;
 };
 
-/* A function to call for each whole frame. A negative result ends the scan. Then `msg` is freed. */
+/* A function for each whole frame, which is freed afterwards. A negative result ends the scan. */
 typedef int hr__scan_frame(void *context, uint64_t offset, uint32_t bytes,
 			   const Headrace__Frame *msg);
 

@@ -159,7 +159,7 @@ struct rewrite {
 	const struct hr__source *source;
 	hr_segment_replace *replace;
 	void *context;
-	uint8_t *buf; /* content of the new file */
+	uint8_t *buf;
 	size_t bytes, room;
 	struct hr__index index;
 };

@@ -18,7 +18,7 @@ static int index_frame(void *context, uint64_t offset, uint32_t bytes, const Hea
 	return hr__index_add(context, offset, bytes, msg);
 }
 
-/* Whether the seqs of the frames have no gaps, as a footer requires. */
+/* Whether the numbers (seq) of the frames have no gap, as a footer requires. */
 static bool unbroken(const struct hr__index *ix)
 {
 	const struct hr__frame_entry *f = ix->frames;
