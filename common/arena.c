@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Small, then doubles, because a catalogue has several arenas for each of many small streams. */
+/* The first block is small: a catalogue has several arenas for each of many small streams. */
 #define FIRST_BLOCK_BYTES 1024u
 #define BLOCK_BYTES	  65536u
 #define ALIGNMENT	  16u

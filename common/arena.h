@@ -18,11 +18,11 @@ struct hr_arena_block;
 
 struct hr_arena {
 	struct hr_arena_block *last;
-	size_t bytes; /* number of bytes in use */
+	size_t bytes;
 	bool failed;
 };
 
-void *hr_arena_get(struct hr_arena *a, size_t bytes);	/* uninitialised */
+void *hr_arena_get(struct hr_arena *a, size_t bytes);	/* not initialized */
 void *hr_arena_alloc(struct hr_arena *a, size_t bytes); /* zeroed */
 void *hr_arena_copy(struct hr_arena *a, const void *data, size_t bytes);
 char *hr_arena_text(struct hr_arena *a, const char *text);

@@ -11,11 +11,11 @@
 #include <stdbool.h>
 #include <stdlib.h>
 
-#define HR_ARRAY_FIRST_BYTES 256u /* the first room, unless one element is bigger */
+#define HR_ARRAY_FIRST_BYTES 256u /* size of the first room, unless one element is bigger */
 
 /*
- * Makes room for `need` elements, and at least doubles the room. False: no memory, and the array is
- * unchanged. The macro evaluates `list` and `room` more than once.
+ * Makes room for `need` elements, and at least doubles the room. False: no memory is left, and the
+ * array is unchanged. The macro evaluates `list` and `room` more than once.
  */
 #define hr_array_fit(list, need, room)                                                             \
 	({                                                                                         \
@@ -36,7 +36,7 @@
 		hr_need <= (room);                                                                 \
 	})
 
-/* Makes room for element n. The comparison with NULL is for static analyzers. */
+/* Makes room for element n. The comparison with NULL is only for static analyzers. */
 #define hr_array_reserve(list, n, room)                                                            \
 	(hr_array_fit(list, (size_t)(n) + 1, room) && (list) != NULL)
 

@@ -25,14 +25,14 @@ int hr_encoder_new(struct hr_encoder **ret);
 void hr_encoder_free(struct hr_encoder *e);
 
 /*
- * Fills `msg` from n events in the order of completion (and calls headrace__event_batch__init). The
- * encoder owns the memory to which `msg` refers, which is valid until the next call. Errors:
- * -EINVAL (n or task out of range), -ENOMEM.
+ * Fills `msg` from n events in the order of completion (and calls headrace__event_batch__init).
+ * `msg` refers to memory of the encoder, which is valid until the next call. Errors: -EINVAL (n or
+ * task out of range), -ENOMEM.
  */
 int hr_batch_encode(struct hr_encoder *e, const struct hr_event *events, size_t n,
 		    const struct hr_task *tasks, size_t n_tasks, Headrace__EventBatch *msg);
 
-/* Columns that a reader can request: bits of `want`. */
+/* Columns that a reader can request. `want` has bit N for column N. */
 enum hr_column {
 	HR_COL_START = 1,
 	HR_COL_DUR = 2,
@@ -50,7 +50,7 @@ enum hr_column {
 #define HR_COL_BIT(c) (1u << (c))
 #define HR_COL_ALL    ((1u << HR_COL_END_) - 2u)
 
-/* Decoded columns; NULL: not requested. The decoder owns the memory until its next call. */
+/* Decoded columns. NULL: not requested. The decoder owns the memory until its next call. */
 struct hr_columns {
 	uint32_t count;
 	const uint32_t *task; /* index in `tasks`; always decoded */
@@ -74,8 +74,8 @@ int hr_decoder_new(struct hr_decoder **ret);
 void hr_decoder_free(struct hr_decoder *d);
 
 /*
- * Decodes the columns of `want` and the columns that they need. The message may be hostile: if it
- * contradicts itself, returns -EBADMSG and no partial result.
+ * Decodes the columns of `want`, and the columns that these need. Returns -EBADMSG and no partial
+ * result if the message, which may be hostile, contradicts itself.
  */
 int hr_batch_decode(struct hr_decoder *d, const Headrace__EventBatch *msg, uint32_t want,
 		    struct hr_columns *ret);

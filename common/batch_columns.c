@@ -2,8 +2,8 @@
 /*
  * batch_columns.c - decodes the codes of a chunk of rows, with one loop per column
  *
- * In most chunks, all predictions of most columns are correct, so there are no codes. Each loop is
- * compiled twice: with codes and without.
+ * In most chunks, the predictions of a column are all correct, and the chunk has no codes for it.
+ * Each loop is compiled twice: with codes and without.
  */
 #include "common/batch_decoder.h"
 
@@ -24,7 +24,7 @@ ALWAYS_INLINE uint64_t code_at(const uint64_t *codes, uint32_t k)
 	return codes != NULL ? codes[k] : 0;
 }
 
-/* Returns the end of the run of rows of one task. A task that begins here gets a fresh model. */
+/* Returns the end of the run of rows of one task. If a task begins here, resets its model. */
 static uint32_t run_end(const struct hr_decoder *d, uint32_t row, uint32_t end,
 			struct hr__model_task *at)
 {
@@ -82,7 +82,7 @@ ALWAYS_INLINE int op_rows(struct hr_decoder *d, uint32_t first, uint32_t end, co
 		for (; i < stop; i++) {
 			uint16_t code = (uint16_t)code_at(codes, i - first), expected = next[op];
 
-			if (code != 0) { /* otherwise the model does not change */
+			if (code != 0) {
 				expected = hr__swap_op(code, expected);
 				if (expected >= HR_OP_MAX)
 					return -EBADMSG;
@@ -98,8 +98,8 @@ ALWAYS_INLINE int op_rows(struct hr_decoder *d, uint32_t first, uint32_t end, co
 WITH_AND_WITHOUT_CODES(op)
 
 /*
- * Decodes the files of rows. Code 0: the previous row's file; 1: the next new file; otherwise the
- * distance to the file's first use.
+ * Decodes the files of rows. Code 0: the previous row's file. Code 1: the next new file. Other
+ * codes: the distance to the first use of the file.
  */
 ALWAYS_INLINE int file_rows(struct hr_decoder *d, uint32_t first, uint32_t end,
 			    const uint64_t *codes, struct hr__model_task *at)
@@ -115,7 +115,7 @@ ALWAYS_INLINE int file_rows(struct hr_decoder *d, uint32_t first, uint32_t end,
 			index = known++;
 		else if (back > 1)
 			index = known + 1 - back;
-		/* also if no file precedes the first row, or `back` reaches before the first one */
+		/* also if the first row refers to a previous file, or `back` is too large */
 		if (index >= known || known > n_files)
 			return -EBADMSG;
 		local[i] = index;
@@ -201,8 +201,8 @@ ALWAYS_INLINE int ret_rows(struct hr_decoder *d, uint32_t first, uint32_t end,
 WITH_AND_WITHOUT_CODES(ret)
 
 /*
- * Rows of one file are often adjacent. The file's model stays in `now`, and is stored when another
- * file follows, so that a row does not wait for the store of the previous row.
+ * Rows of one file are often adjacent. The file's model stays in `now`, and is stored when a row of
+ * another file follows, so that a row does not wait for the store of the previous row.
  */
 ALWAYS_INLINE struct hr__model_file *
 turn_to(struct hr__model_file *file, struct hr__model_file *current, struct hr__model_file *now)

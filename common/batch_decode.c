@@ -1,9 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * batch_decode.c - decodes untrusted bytes of columns: header, planes and the order of columns
- *
- * The loops of the columns are in batch_columns.c.
- */
+/* batch_decode.c - decodes the untrusted columns of a batch of events (loops: batch_columns.c) */
 #include "common/batch_decoder.h"
 
 #include <errno.h>
@@ -52,7 +48,7 @@ void hr_decoder_free(struct hr_decoder *d)
 	free(d);
 }
 
-/* Allocates all arrays: one that is never used costs only address space. */
+/* Allocates all arrays. An array that is never used costs only address space. */
 static int batch_decode_reserve(struct hr_decoder *d, uint32_t rows)
 {
 	uint32_t n = 1024;
@@ -120,7 +116,7 @@ static int take_files(struct hr_decoder *d, const Headrace__EventBatch *msg)
 	return 0;
 }
 
-/* Drops unknown columns, and adds columns that a prediction needs. */
+/* Removes unknown columns, and adds columns that the prediction of another column needs. */
 static uint32_t with_dependencies(uint32_t want)
 {
 	static const uint32_t needs[HR_COL_END_] = {
@@ -192,7 +188,7 @@ static int decode_chunk(struct hr_decoder *d, unsigned column, uint32_t first, u
 
 static int decode_columns(struct hr_decoder *d, uint32_t needed)
 {
-	/* The order of decoding: a column comes after the columns that it needs. */
+	/* The order in which columns are decoded: a column follows those that it needs. */
 	static const uint8_t order[] = {HR_COL_DUR,   HR_COL_START, HR_COL_OP,	HR_COL_FILE,
 					HR_COL_ASKED, HR_COL_FLAGS, HR_COL_RET, HR_COL_OFFSET,
 					HR_COL_FD,    HR_COL_FILE2, HR_COL_BITS};

@@ -2,8 +2,8 @@
 /*
  * batch_decoder.h - internals of a decoder
  *
- * batch_decode.c decodes a chunk of rows at a time, column after column. So the values that the
- * next column's predictions need are in the cache. Each decoded index of an array is checked: ops
+ * batch_decode.c decodes a chunk of rows at a time, column after column, so that the values for the
+ * next column's predictions are in the CPU's cache. Each decoded index of an array is checked: ops
  * below HR_OP_MAX, batch-local files below n_files, tasks below n_tasks.
  */
 #ifndef HEADRACE_COMMON_BATCH_DECODER_H
@@ -14,12 +14,12 @@
 struct hr__column {
 	unsigned width;
 	struct hr__plane planes[HR__MAX_PLANES];
-	struct hr__model_task at; /* the model, which continues from chunk to chunk */
+	struct hr__model_task at; /* the model, which is not reset between chunks */
 };
 
 struct hr_decoder {
 	ZSTD_DCtx *zstd;
-	uint32_t room; /* rows for which the arrays have room */
+	uint32_t room; /* the arrays have room for so many rows */
 	uint32_t count;
 	uint32_t n_files;
 	uint32_t n_tasks;
@@ -28,7 +28,7 @@ struct hr_decoder {
 	/* room for (HR_COL_END_ - 1) * HR__MAX_PLANES planes of `room` bytes */
 	uint8_t *planes;
 	uint32_t planes_used;
-	uint32_t *files; /* ids of the stream, by batch-local index */
+	uint32_t *files; /* ids in the stream, by batch-local index */
 	uint32_t *local; /* batch-local index of each row */
 	uint32_t *task;
 	uint64_t *start_ns;
@@ -48,15 +48,15 @@ struct hr_decoder {
 	struct hr_task tasks[HR_BATCH_TASKS];
 	uint32_t task_end[HR_BATCH_TASKS]; /* one past the task's last row */
 	struct hr__model model;
-	uint32_t files_known; /* number of files that the decoded rows have used so far */
+	uint32_t files_known; /* number of different files in the rows so far */
 };
 
 /*
- * Decodes rows [first, end) of a column. The caller first decodes the columns that it needs.
- * `codes` NULL: all codes are zero. 0 or -EBADMSG.
+ * Decodes rows [first, end) of a column, after the columns that it needs. If `codes` is NULL, all
+ * codes are zero. Returns 0 or -EBADMSG.
  */
 typedef int hr__decode_fn(struct hr_decoder *d, uint32_t first, uint32_t end, const uint64_t *codes,
 			  struct hr__model_task *at);
-extern hr__decode_fn *const hr__decoders[HR_COL_END_]; /* by enum hr_column */
+extern hr__decode_fn *const hr__decoders[HR_COL_END_];
 
 #endif

@@ -5,26 +5,26 @@
 #include <stdlib.h>
 
 #define OPS_BYTES     (HR_OP_MAX / 8)
-#define PREFETCH_ROWS 8u /* rows of a task are scattered over the caller's array */
+#define PREFETCH_ROWS 8u /* consecutive rows of a task can be far apart in the caller's array */
 
 struct file_slot {
 	uint32_t id;
-	uint32_t index; /* index in the batch; UINT32_MAX: the slot is free */
+	uint32_t index; /* UINT32_MAX: the slot is free */
 };
 
-/* The pointers refer to arrays that grow with the largest batch. The other members are fixed. */
+/* Members that are pointers have arrays that grow with the largest batch. */
 struct hr_encoder {
 	ZSTD_CCtx *zstd;
-	size_t room; /* rows for which the arrays have room */
+	size_t room; /* the arrays have room for so many rows */
 	uint32_t *order;
-	struct file_slot *slots; /* hash table, whose size is a power of two >= 2 * room */
+	struct file_slot *slots; /* hash table; its size is a power of two >= 2 * room */
 	uint32_t *files;
 	uint8_t *planes; /* HR_COL_END_ - 1 columns of HR__MAX_PLANES */
 	uint8_t *arena;
-	uint32_t slot_mask; /* size of the used part of `slots`, minus 1 */
+	uint32_t slot_mask; /* size of the used part of `slots` - 1 */
 	uint32_t n_files;
 
-	struct hr_op_info ops[HR_OP_MAX]; /* a copy, because the look-up is a function call */
+	struct hr_op_info ops[HR_OP_MAX]; /* a copy, because hr_op_info() is a slow call */
 	struct hr__splitter columns[HR_COL_END_];
 	uint64_t codes[HR_COL_END_][HR__CHUNK_ROWS];
 	struct hr__model model;
@@ -76,7 +76,7 @@ void hr_encoder_free(struct hr_encoder *e)
 	free(e);
 }
 
-/* Planes and arena have the size of the worst case, but only used pages become memory. */
+/* The sizes of planes and arena are those of the worst case. Unused pages take no memory. */
 static int batch_encode_reserve(struct hr_encoder *e, size_t n)
 {
 	size_t room = 1024, all_planes = (size_t)(HR_COL_END_ - 1) * HR__MAX_PLANES;
@@ -95,7 +95,7 @@ static int batch_encode_reserve(struct hr_encoder *e, size_t n)
 	return e->room ? 0 : -ENOMEM;
 }
 
-/* Checks and sums up the events, and counts the rows of each task into task_first[task + 1]. */
+/* Checks the events. Stores the number of rows of each task in task_first[task + 1]. */
 static int survey(struct hr_encoder *e, const struct hr_event *events, size_t n, size_t n_tasks,
 		  Headrace__EventBatch *msg)
 {
@@ -189,7 +189,7 @@ static uint32_t file_index(struct hr_encoder *e, uint32_t id)
 	}
 }
 
-/* The code of a file. 0: as in the previous row; 1: new; else the distance to its first use. */
+/* The code of a file. 0: the previous row's. 1: a new one. Else: how far back its first use is. */
 static uint64_t file_code(struct hr_encoder *e, struct hr__model_task *t, uint32_t id)
 {
 	uint32_t known = e->n_files, index;
@@ -273,7 +273,7 @@ static void encode_rows(struct hr_encoder *e, const struct hr_event *events,
 	split_chunk(e, in_chunk);
 }
 
-/* Bytes that every code fits into. Codes of gaps are signed, because a gap may be negative. */
+/* Returns the width in bytes. The codes of gaps between rows are signed. */
 static unsigned column_width(const struct hr__splitter *s, unsigned column)
 {
 	uint64_t seen = column == HR_COL_START ? s->seen_signed << 1 : s->seen;

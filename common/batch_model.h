@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * batch_model.h - predictions of the next row, for encoder and decoder
+ * batch_model.h - predictions of the next row of a batch, for encoder and decoder
  *
  * A code is the difference between a value and its prediction from earlier rows. Encoder and
  * decoder process the same rows in the same order, and so have the same model. The code of a
- * predicted value is 0, so most byte planes are constant.
+ * correctly predicted value is 0, so most byte planes are constant.
  *
  * Owner     One encoder or decoder, and one thread. The model is reset for each batch.
  *
  * The model is part of the store format, so a changed prediction needs a new store version.
- * Predictions never use the table of operations, because that table grows.
+ * Predictions never use the table of operations, because later versions extend that table.
  */
 #ifndef HEADRACE_COMMON_BATCH_MODEL_H
 #define HEADRACE_COMMON_BATCH_MODEL_H
@@ -19,13 +19,13 @@
 
 #include "common/batch.h"
 
-#define HR__CHUNK_ROWS 2048u /* the codes of 2048 rows fit into the first two caches */
+#define HR__CHUNK_ROWS 2048u /* the codes of so many rows fit into the CPU's first two caches */
 #define HR__MAX_PLANES 8u
 
-/* How a plane is stored: the first byte of Column.planes[i]. */
+/* How a plane is stored. The first byte of Column.planes[i] has this value. */
 enum hr__plane_how { HR__PLANE_CONSTANT = 0, HR__PLANE_RAW = 1, HR__PLANE_ZSTD = 2 };
 
-/* Maximum number of planes of each column, by enum hr_column. */
+/* The largest number of planes of each column, by enum hr_column. */
 static const uint8_t hr__column_width[HR_COL_END_] = {
     [HR_COL_START] = 8,	 [HR_COL_DUR] = 8,   [HR_COL_OP] = 2,	[HR_COL_FILE] = 4,
     [HR_COL_OFFSET] = 8, [HR_COL_ASKED] = 8, [HR_COL_RET] = 8,	[HR_COL_FD] = 5,
@@ -39,11 +39,11 @@ struct hr__model_op {
 	bool no_fd;
 	bool some_file2;
 	bool items;	   /* the last `ret` counted items of `flags` bytes each */
-	uint8_t spare[16]; /* makes the size a power of two: rows index these structs often */
+	uint8_t spare[16]; /* makes the size a power of two, for fast access by index */
 };
 _Static_assert(sizeof(struct hr__model_op) == 32, "shift instead of multiplication");
 
-/* Columns are decoded separately, so each field has its own task (index + 1; 0: none). */
+/* Columns are decoded separately, so each field has its own task. A task is index + 1; 0: none. */
 struct hr__model_file {
 	int64_t position; /* never negative */
 	int32_t fd;
@@ -57,20 +57,20 @@ _Static_assert(HR_BATCH_TASKS < UINT16_MAX, "a task number fits 16 bits");
 struct hr__model {
 	struct hr__model_op ops[HR_OP_MAX];
 	uint16_t next_op[HR_OP_MAX];		      /* the op that last followed this op */
-	uint64_t asked[HR__ASKED_ENTRIES];	      /* by hr__asked_entry() */
-	struct hr__model_file files[HR_BATCH_EVENTS]; /* by batch-local index */
+	uint64_t asked[HR__ASKED_ENTRIES];	      /* index: hr__asked_entry() */
+	struct hr__model_file files[HR_BATCH_EVENTS]; /* index: number of the file in the batch */
 };
 
-/* The part of a model that is valid for one task. It is all zero at the first row of a task. */
+/* The part of the model that belongs to one task. It is zero at the first row of a task. */
 struct hr__model_task {
-	uint64_t end_ns; /* end of the previous row */
-	uint32_t file;	 /* batch-local index of the previous row's file, even of another task */
+	uint64_t end_ns;
+	uint32_t file; /* batch-local index of the previous row's file, even of another task */
 	uint16_t op;
 	int32_t fd;
-	bool was_short; /* the last transfer was short, so the next read is at the end */
+	bool was_short; /* the last transfer was short: expects the next read at the end */
 };
 
-/* Does not clear `files`, because an entry is cleared when a file gets its index. */
+/* Keeps `files`, because an entry is cleared when a file gets its index. */
 static inline void hr__model_reset(struct hr__model *m)
 {
 	memset(m->ops, 0, sizeof(m->ops));
@@ -104,10 +104,10 @@ static inline uint32_t hr__unzigzag32(uint32_t v)
 }
 
 /*
- * Codes a value that is near `expected`, or the value `none`, which is far from it. To get a small
- * code, `none` takes the code of a rare value near `expected` or, with `expect_none`, of `expected`
- * itself. The value that had this code gets a code that is free. Unless `expected` is `none`, each
- * value has exactly one code.
+ * Returns the code of a value that is near `expected`, or of the value `none`, which is far from
+ * it. To get a small code, `none` takes the code of a rare value near `expected`. If `expect_none`
+ * is set, it takes the code of `expected`. The value that had this code gets an unused code. Unless
+ * `expected` is `none`, each value has exactly one code.
  */
 #define HR__NONE_SLOT INT64_C(0x4001)
 
@@ -138,19 +138,19 @@ static inline int64_t hr__uncode(uint64_t code, int64_t expected, int64_t none, 
 	return (int64_t)slot;
 }
 
-/* Codes an op. The expected op, which last followed the previous op, swaps its code with 0. */
+/* Exchanges the codes of op 0 and of the expected op, which last followed the previous op. */
 static inline uint16_t hr__swap_op(uint16_t op, uint16_t expected)
 {
 	return op == expected ? 0 : op == 0 ? expected : op;
 }
 
-/* Predicts `asked`: the size that this op last requested after the same previous op. */
+/* Returns the entry with the size that this op last requested after the same previous op. */
 static inline uint64_t *hr__asked_entry(struct hr__model *m, uint16_t previous_op, uint16_t op)
 {
 	return &m->asked[(previous_op * 31u + op) % HR__ASKED_ENTRIES];
 }
 
-/* Expects that a call with a size returns all bytes or all items. */
+/* Returns the result of a call that moves all requested bytes or items. */
 static inline int64_t hr__full_ret(const struct hr__model_op *op, uint64_t asked, uint32_t flags)
 {
 	if (asked > INT64_MAX)
@@ -179,7 +179,7 @@ static inline void hr__saw_ret(struct hr__model_op *op, struct hr__model_task *t
 	t->was_short = ret > 0 && ret < hr__full_ret(op, asked, flags);
 }
 
-/* Predicts the fd: the file's last fd in this task. Without one, the task's last fd. */
+/* Returns the expected fd: the last fd of this file in this task or, without one, of this task. */
 static inline int32_t hr__expect_fd(const struct hr__model_file *f, const struct hr__model_task *t,
 				    uint32_t task)
 {
@@ -197,7 +197,7 @@ static inline void hr__saw_fd(struct hr__model_op *op, struct hr__model_file *f,
 	t->fd = fd;
 }
 
-/* Predicts the offset: the file's position in this task. For a call without size (seek), `ret`. */
+/* Returns the expected offset: the file's position in this task. For a call without size: `ret`. */
 static inline int64_t hr__expect_offset(const struct hr__model_file *f, uint32_t task,
 					uint64_t asked, int64_t ret)
 {
@@ -217,7 +217,7 @@ static inline void hr__saw_offset(struct hr__model_op *op, struct hr__model_file
 	if (asked == HR_ASKED_NONE) {
 		f->position = ret;
 	} else if (ret == 0) {
-		f->position = 0; /* end of the file: expects the next read at its start */
+		f->position = 0; /* at the end of the file, expects the next read at its start */
 	} else {
 		if (flags > 1 && bytes <= asked / flags)
 			bytes *= flags;

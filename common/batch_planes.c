@@ -46,7 +46,7 @@ static ProtobufCBinaryData pack_plane(struct hr__splitter *s, ZSTD_CCtx *zstd, u
 {
 	uint8_t *data = plane_data(s, p), *how = data - 1;
 	size_t rows = s->rows, worth = rows - rows / 20,
-	       packed; /* a plane that saves less than 5 % is not worth the time to decode it */
+	       packed; /* to save less than 5 % is not worth the time of decoding */
 
 	if (!(s->written >> p & 1))
 		data[0] = 0;
@@ -127,7 +127,7 @@ static inline void join_halves(__m128i low0, __m128i low1, __m128i high0, __m128
 	batch_planes_store(ret + 6, _mm_unpackhi_epi32(low1, high1), constant);
 }
 
-/* Joins the bytes of 4 planes, for rows [i, i + 16), into 4 times 4 words of 32 bits. */
+/* Joins the bytes of 4 planes, for rows [i, i + 16), into 16 words of 32 bits. */
 static inline void join_words(const uint8_t *const planes[4], uint32_t i, __m128i ret[4])
 {
 	__m128i p0 = batch_planes_load(planes[0], i), p1 = batch_planes_load(planes[1], i);
@@ -141,7 +141,7 @@ static inline void join_words(const uint8_t *const planes[4], uint32_t i, __m128
 	ret[3] = _mm_unpackhi_epi16(high01, high23);
 }
 
-/* Joins only the 4 lower planes unless `wide`, because most codes fit in 32 bits. */
+/* Joins 8 planes if `wide`, otherwise the 4 lower ones, because most codes fit in 32 bits. */
 static uint32_t join_blocks(const uint8_t *const planes[HR__MAX_PLANES], bool wide,
 			    uint64_t constant, uint32_t n, uint64_t *ret)
 {
@@ -192,7 +192,7 @@ bool hr__planes_join(const struct hr__plane *planes, unsigned width, uint32_t fi
 	static const uint8_t zeros[HR__CHUNK_ROWS];
 	const uint8_t *from[HR__MAX_PLANES];
 	uint64_t constant = 0;
-	unsigned used = 0; /* planes up to the last one that is not all zero */
+	unsigned used = 0; /* number of planes up to the last one that is not all zero */
 	uint32_t done;
 
 	for (unsigned p = 0; p < HR__MAX_PLANES; p++) {

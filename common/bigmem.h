@@ -15,7 +15,7 @@
 
 #define HR_HUGE_BYTES (UINT64_C(2) << 20)
 
-/* As malloc; the caller calls free(). NULL: no memory. */
+/* Like malloc: the caller frees the memory, and NULL means that no memory is left. */
 static inline void *hr_big_alloc(size_t bytes)
 {
 	size_t whole = (bytes + HR_HUGE_BYTES - 1) & ~(size_t)(HR_HUGE_BYTES - 1);

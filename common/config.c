@@ -8,13 +8,13 @@
 
 #include "common/text.h"
 
-#define FLAG_BYTES 80 /* limit of a flag such as "--retention-age" */
+#define FLAG_BYTES 80 /* longest flag, for example "--retention-age" */
 #define FILE_BYTES (256u << 10)
 
 /*
- * The source of a text, stored in memory before the text, because the structure has only a pointer
- * to the text. A list from a later source replaces the list; a list from the same source is
- * appended.
+ * Where a text came from. This is stored in memory before the text, because the structure only has
+ * a pointer to the text. A list from a later source replaces the list. A value from the same source
+ * is appended to it.
  */
 enum source { DEFAULT, FROM_FILE, FROM_FLAG };
 
@@ -49,7 +49,7 @@ static int set_text(const struct hr_config_key *key, char **field, const char *v
 	return 0;
 }
 
-/* Finds the i-th word of "no loopback yes". Returns its length, or 0 after the last word. */
+/* Finds word number i of a list such as "no loopback yes". Returns its length; 0: no such word. */
 static size_t choice(const char *choices, unsigned i, const char **ret)
 {
 	for (;; i--) {
@@ -92,11 +92,11 @@ static int parse_milliseconds(const char *value, uint64_t *ret)
 	uint64_t ns;
 	int r = hr_text_parse_duration(value, &ns);
 
-	/* On a command line, a bare number means seconds. In a file, it could be meant as days. */
+	/* In a file, a bare number could be meant as days. On a command line it means seconds. */
 	if (r == 0 && ns != 0 && value[strspn(value, "0123456789.")] == '\0')
 		return -EINVAL;
 	if (r == 0)
-		*ret = ns / 1000000 + (ns % 1000000 > 0); /* rounded up: 0 has another meaning */
+		*ret = ns / 1000000 + (ns % 1000000 > 0); /* rounds up: 0 has another meaning */
 	return r;
 }
 
@@ -225,7 +225,7 @@ static char *trim(char *text)
 }
 
 /*
- * Finds the value in the rest of a line: the text up to a blank and #, or between double quotes.
+ * Returns the value in the rest of a line: the text before a blank and #, or between double quotes.
  * NULL: the second quote is missing.
  */
 static char *config_value_of(char *text)
@@ -255,11 +255,11 @@ struct reading {
 	size_t n;
 	void *config;
 	void (*warn)(const char *text);
-	unsigned *seen; /* line of each key; 0: not read yet */
+	unsigned *seen; /* for each key: the number of its line; 0: not read yet */
 	unsigned line;
 };
 
-/* Reads one line. Its error text does not name the file and the line. */
+/* Reads one line. *ret_error does not name the file and the line. */
 static int read_line(struct reading *f, char *line, char **ret_error)
 {
 	const struct hr_config_key *key;
@@ -295,7 +295,7 @@ static void place(const char *path, unsigned line, char **error)
 	free(text);
 }
 
-/* Reads one line of getline(). *ret_error contains file and line. */
+/* Reads one line of getline(). *ret_error names the file and the line. */
 static int take_line(struct reading *f, const char *path, char *line, size_t bytes,
 		     char **ret_error)
 {

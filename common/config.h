@@ -38,55 +38,55 @@ enum hr_config_type {
 struct hr_config_key {
 	const char *name; /* "retention_age"; the flag is --retention-age */
 	enum hr_config_type type;
-	bool fixed;		/* read only at the start, not by a reload */
-	size_t offset;		/* offset of the key's member in the structure */
-	const char *value_name; /* the value in --help: "TIME" */
-	const char *otherwise;	/* the default as text; NULL: no default */
+	bool fixed; /* a reload does not change it */
+	size_t offset;
+	const char *value_name; /* name of the value in --help: "TIME" */
+	const char *otherwise;	/* the default, as text; NULL: none */
 	const char *help;	/* one sentence */
 	const char *choices;	/* words for HR_CONFIG_CHOICE: "no loopback yes" */
 };
 
-/* Sets all defaults. -ENOMEM; -EINVAL: an error in the table. */
+/* Sets all defaults. Returns 0, -ENOMEM, or -EINVAL for an error in the table. */
 int hr_config_init(const struct hr_config_key *keys, size_t n, void *config);
 void hr_config_done(const struct hr_config_key *keys, size_t n, void *config);
 
 /*
  * Reads a file of at most 256 KiB. -EINVAL: *ret_error has a line for each mistake
  * ("/etc/headrace/collector.conf:12: ..."). Other errors: -errno. Passes unknown keys to `warn`,
- * because the file may be for another version. If `warn` is NULL, unknown keys are mistakes.
+ * because another version may know them. If `warn` is NULL, they are mistakes.
  */
 int hr_config_file(const struct hr_config_key *keys, size_t n, void *config, const char *path,
 		   void (*warn)(const char *text), char **ret_error);
 
-/* Takes the flag at argv[*i], and advances *i. -ENOENT: no such key; -EINVAL with *ret_error. */
+/* Takes the flag at argv[*i], and advances *i. -ENOENT: unknown key. -EINVAL: see *ret_error. */
 int hr_config_flag(const struct hr_config_key *keys, size_t n, void *config, int argc, char **argv,
 		   int *i, char **ret_error);
 
 /* ---- configuration of one daemon ------------------------------------------------------------- */
 
-/* The sources: the file, then the flags. */
+/* Where the configuration of a daemon comes from: first a file, then flags. */
 struct hr_config_source {
 	const struct hr_config_key *keys;
 	size_t n;
-	const char *file; /* read if it exists; --config FILE names another, which must exist */
+	const char *file; /* default file, which may be missing; --config FILE names another */
 	int argc;
-	char **argv;	  /* only flags: those of keys, --config FILE, --check-config */
-	const char *help; /* the command that lists the flags */
+	char **argv;			  /* flags: those of keys, --config FILE, --check-config */
+	const char *help;		  /* command that shows the flags, for messages */
 	void (*report)(const char *text); /* called with each line about a mistake or a warning */
 };
 
-/* True for --check-config. Then unknown keys are mistakes, and the daemon does not start. */
+/* Whether --check-config is set. Then unknown keys are mistakes, and the daemon does not start. */
 bool hr_config_asks_check(const struct hr_config_source *from);
 
 /*
- * Sets everything, defaults first, and reports all mistakes. -EINVAL: mistakes; -ENOMEM. Call
- * hr_config_done() in all cases. At SIGHUP, a daemon calls this again with the same flags.
+ * Sets the defaults, reads file and flags, and reports all mistakes. -EINVAL: mistakes; -ENOMEM.
+ * Call hr_config_done() in all cases. At SIGHUP, a daemon calls this again with the same flags.
  */
 int hr_config_load(const struct hr_config_source *from, void *config);
 
 /*
- * In `fresh`, keys that cannot change while a daemon runs (key.fixed) get the value of `old`: both
- * swap these members. Reports each of these keys whose values differ.
+ * For keys that cannot change while a daemon runs (key.fixed): `fresh` and `old` exchange their
+ * values. Reports each of these keys whose values differ.
  */
 void hr_config_keep_fixed(const struct hr_config_key *keys, size_t n, void *old, void *fresh,
 			  void (*report)(const char *text));
@@ -97,18 +97,18 @@ struct hr_config_rule {
 	const char *text;
 };
 
-/* Reports all rules whose condition is false. Returns true if none is. */
+/* Reports all rules whose condition is false. Returns true if there is none. */
 bool hr_config_rules(const struct hr_config_rule *rules, size_t n,
 		     void (*report)(const char *text));
 
-/* Write --help or the options of a man page. _flags leaves out the names of keys in the file. */
+/* Write --help or options for a man page. _man_flags leaves out the names of keys in the file. */
 void hr_config_help(const struct hr_config_key *keys, size_t n, FILE *to);
 void hr_config_man(const struct hr_config_key *keys, size_t n, FILE *to);
 void hr_config_man_flags(const struct hr_config_key *keys, size_t n, FILE *to);
-/* Writes text for troff: no line begins a request, backslashes and hyphens are literal. */
+/* Escapes text for troff: no line begins a request, and backslashes and hyphens are literal. */
 void hr_config_roff(const char *text, FILE *to);
 
-/* Internal: the size of a key's member; writes "--retention-age", and returns its length. */
+/* Internal: the size of a key's member; the flag of a key, and its length. */
 size_t hr__config_size(enum hr_config_type type);
 size_t hr__config_flag(const struct hr_config_key *key, char *ret, size_t bytes);
 

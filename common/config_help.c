@@ -5,7 +5,7 @@
 #include <string.h>
 
 #define WIDTH	    100
-#define COLUMN_MOST 32 /* column of the explanations; longer flags get their own line */
+#define COLUMN_MOST 32 /* explanations start before this column; longer flags get their own line */
 
 static size_t flag_and_value(const struct hr_config_key *key, char *ret, size_t bytes)
 {

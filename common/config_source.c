@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The sources of a daemon's configuration, at its start and on SIGHUP. */
+/* config_source.c - reads the configuration of a daemon, at its start and at SIGHUP */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -8,7 +8,7 @@
 #include "common/config.h"
 #include "common/text.h"
 
-/* Reports each line of `error` and frees it. If `error` is NULL, reports r. */
+/* Reports each line of `error`, and frees `error`. If it is NULL, reports r. */
 static int report_errors(const struct hr_config_source *from, char *error, int r)
 {
 	char *rest = error, *line;
@@ -21,7 +21,7 @@ static int report_errors(const struct hr_config_source *from, char *error, int r
 	return r;
 }
 
-/* Returns the number of arguments of --config or --check-config at argv[i]; 0: another flag. */
+/* Returns how many arguments --config or --check-config at argv[i] takes. 0: another flag. */
 static int file_flag(const struct hr_config_source *from, int i, const char **ret_file)
 {
 	const char *word = from->argv[i];

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * crc32c.c - CRC-32C (Castagnoli), by an instruction if the CPU has it
+ * crc32c.c - CRC-32C (Castagnoli), by the CPU's instruction if there is one
  *
- * Each call reads the CPU's features from libgcc or the kernel. This takes one load, and needs no
- * ifunc, initialization or lock.
+ * Each call checks the CPU's features, which libgcc or the kernel provides. This takes one load,
+ * and needs no ifunc, initialization or lock.
  */
 #include "common/frame.h"
 
@@ -20,7 +20,7 @@
 
 #define POLYNOMIAL UINT32_C(0x82f63b78) /* reflected */
 
-/* The CRC of each nibble. CPUs without the instruction use this table of one cache line. */
+/* The CRC of each 4-bit value, for CPUs without the instruction. The table fits a cache line. */
 #define STEP(c)	  (((c) >> 1) ^ (POLYNOMIAL & -((c)&1u)))
 #define NIBBLE(n) STEP(STEP(STEP(STEP((uint32_t)(n)))))
 
@@ -41,9 +41,9 @@ static uint32_t crc_table(uint32_t crc, const uint8_t *p, size_t n)
 
 #if defined(__x86_64__)
 /*
- * The instruction takes three cycles, and the CPU can start one in each cycle. So three lanes of a
- * long input are summed in parallel. A multiplication by x^(8 * bytes - 33) modulo the polynomial
- * shifts a lane's sum by the bytes of the later lanes.
+ * The instruction takes three cycles, and the CPU can start one in each cycle. So a long input is
+ * divided into three lanes, which are summed in parallel. A multiplication by x^(8 * bytes - 33)
+ * modulo the polynomial shifts the sum of a lane by the bytes of the later lanes.
  */
 #define LANE_BYTES     ((size_t)512)
 #define PAST_ONE_LANE  UINT32_C(0xdd7e3b0c)

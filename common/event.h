@@ -2,7 +2,7 @@
 /*
  * event.h - one I/O operation, for daemon, encoder, decoder and queries
  *
- * The daemon makes events from checked records. batch.h encodes arrays of events. Plain data.
+ * The daemon makes events from checked records. batch.h encodes arrays of events.
  */
 #ifndef HEADRACE_COMMON_EVENT_H
 #define HEADRACE_COMMON_EVENT_H
@@ -12,24 +12,24 @@
 #include "common/ops.h"
 #include "proto/abi.h"
 
-/* hr_event.bits: the stored HR_REC_* of abi.h, and the source of the event */
+/* Values of hr_event.bits: the HR_REC_* of abi.h that are stored, and the source of the event. */
 #define HR_EV_SCOPE_RUNTIME HR_REC_RUNTIME
 #define HR_EV_CUT	    HR_REC_CUT
-#define HR_EV_BPF	    UINT32_C(256) /* source = 'bpf', otherwise 'shim' */
+#define HR_EV_BPF	    UINT32_C(256) /* the probes recorded the event, not the shim */
 
 struct hr_event {
 	uint64_t start_ns; /* CLOCK_BOOTTIME */
 	uint64_t dur_ns;
 	int64_t offset; /* bytes; HR_OFFSET_NONE: unknown or not applicable */
-	int64_t ret;	/* return value; -errno on failure; HR_RET_NONE: the call did not return */
-	uint64_t asked; /* bytes, or HR_ASKED_NONE */
-	uint32_t file;	/* stream file id, 0: none */
-	uint32_t file2; /* second file (rename, link, copy_file_range), 0: none */
-	uint32_t task;	/* index into the batch's tasks */
+	int64_t ret;	/* result; -errno: failed; HR_RET_NONE: the call did not return */
+	uint64_t asked; /* requested bytes, or HR_ASKED_NONE */
+	uint32_t file;	/* id of the file in the stream; 0: none */
+	uint32_t file2; /* second file (rename, link, copy_file_range); 0: none */
+	uint32_t task;	/* index in the tasks of the batch */
 	uint32_t flags;
-	int32_t fd;    /* -1: none */
-	uint16_t op;   /* enum hr_op_id */
-	uint16_t bits; /* HR_EV_* */
+	int32_t fd;
+	uint16_t op;
+	uint16_t bits;
 };
 
 struct hr_task {

@@ -20,18 +20,18 @@
 struct fd_store {
 	int fd; /* -1: no socket */
 	int error;
-	int vain; /* a push has timed out: do not wait until a push succeeds */
+	int vain; /* set after a time-out: pushes do not wait */
 	char prefix[24];
 };
 
-/* `notify`: the process that started this one. `above`: the one that keeps descriptors for both. */
+/* `notify`: the process that started this one. `above`: systemd, if `notify` is the service. */
 static struct fd_store notify = {.fd = -1}, above = {.fd = -1};
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 
 /*
- * How long a push waits for a keeper that does not read. After a time-out, pushes do not wait until
- * one succeeds, because attaches must not hang. A descriptor that was not pushed is missed only if
- * this process is killed.
+ * How long a push waits for a keeper that does not read. After a time-out, pushes do not wait at
+ * all until one succeeds, because attaches must not hang. A descriptor that was not pushed is only
+ * missing if this process is killed.
  */
 static const struct timeval send_timeout = {.tv_sec = 1};
 
@@ -117,7 +117,7 @@ static int name_check(const char *name)
 	return 0;
 }
 
-/* Sends to both. Returns the result of the process that started this one. */
+/* Sends to `notify` and `above`. Returns the result of `notify`. */
 static int send_both(const char *what, const char *name, int fd)
 {
 	char text[NAME_MAX_BYTES + 96];
@@ -151,7 +151,7 @@ int hr_fdstore_notify(const char *text)
 	return store_send(&notify, text, -1);
 }
 
-/* Returns the number of inherited descriptors. LISTEN_PID excludes variables meant for a parent. */
+/* Returns the number of inherited descriptors. 0 if LISTEN_PID names another process. */
 static long inherited_count(void)
 {
 	const char *pid = getenv("LISTEN_PID"), *fds = getenv("LISTEN_FDS");

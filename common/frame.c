@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* For Paths frames, level 3 saves a tenth over level 1, and is still faster than the hashing. */
+/* For Paths frames, level 3 saves a tenth more than level 1, and costs less than the hashing. */
 #define FRAME_ZSTD_LEVEL     3
 #define FRAME_ZSTD_MIN_BYTES 128u /* below this size, zstd's own header is larger than the saving */
 
@@ -42,7 +42,7 @@ uint8_t *hr_frame_seal(uint8_t *buf, size_t payload_bytes, uint32_t flags)
 	return buf;
 }
 
-/* Compresses into a new frame buffer. NULL: that saves nothing, or no memory. */
+/* Compresses into a new buffer. NULL: compression saves nothing, or no memory is left. */
 static uint8_t *compress_payload(ZSTD_CCtx *zstd, const uint8_t *payload, size_t bytes,
 				 size_t *ret_bytes)
 {
@@ -96,7 +96,7 @@ int hr_frame_pack(const Headrace__Frame *msg, int compress, uint8_t **ret_buf, s
 	return r;
 }
 
-/* `known`: the flags that may be set. */
+/* `known` are the flags that are allowed. */
 static int frame_check(const uint8_t *buf, size_t bytes, uint32_t known, size_t max_payload,
 		       size_t *ret_bytes, uint32_t *ret_flags)
 {
@@ -141,14 +141,13 @@ int hr_frame_check_any(const uint8_t *buf, size_t bytes, size_t max_bytes, size_
 			   max_bytes - HR_FRAME_HDR_BYTES, ret_bytes, ret_flags);
 }
 
-/* *ret_plain is malloc'ed. */
 static int inflate_payload(const uint8_t *payload, size_t bytes, uint8_t **ret_plain,
 			   size_t *ret_bytes)
 {
 	unsigned long long declared = ZSTD_getFrameContentSize(payload, bytes);
 	uint8_t *plain;
 
-	/* Also refuses ZSTD_CONTENTSIZE_UNKNOWN and _ERROR, which are the two largest values. */
+	/* The two largest values, ZSTD_CONTENTSIZE_UNKNOWN and _ERROR, are refused, too. */
 	if (declared > HR_FRAME_MAX_BYTES)
 		return -EBADMSG;
 	plain = malloc(declared ? declared : 1);

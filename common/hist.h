@@ -14,9 +14,9 @@ static inline unsigned hr_log2_bin(uint64_t v)
 }
 
 /*
- * Writes the bins that are not empty as pairs (bin, count) to `pairs`, which has room for 2 * n.
- * Returns the number of values written. n is a multiple of 4, because the loop checks four bins at
- * a time, which are mostly empty.
+ * Writes the bins that are not empty to `pairs` as (bin, count). `pairs` has room for 2 * n
+ * numbers. Returns how many numbers were written. n is a multiple of 4, because the loop checks
+ * four bins at a time, which are mostly empty.
  */
 static inline size_t hr_hist_sparse(const uint32_t *bins, size_t n, uint64_t *pairs)
 {

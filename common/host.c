@@ -32,7 +32,7 @@ unsigned hr_host_raise_files(void)
 	if (getrlimit(RLIMIT_NOFILE, &files) < 0)
 		return UINT_MAX;
 	files.rlim_cur = files.rlim_max;
-	(void)setrlimit(RLIMIT_NOFILE, &files); /* if this fails, the limit stays lower */
+	(void)setrlimit(RLIMIT_NOFILE, &files);
 	if (getrlimit(RLIMIT_NOFILE, &files) < 0 || files.rlim_cur > UINT_MAX)
 		return UINT_MAX;
 	return (unsigned)files.rlim_cur;

@@ -4,11 +4,11 @@
 #define HEADRACE_COMMON_HOST_H
 
 #define HR_HOST_NAME_BYTES 256u
-#define HR_HOST_BOOT_BYTES 40u /* "5d7a...-...", 36 characters */
+#define HR_HOST_BOOT_BYTES 40u /* for 36 characters: "5d7a...-..." */
 
 void hr_host_name(char ret[HR_HOST_NAME_BYTES]); /* "localhost" if the kernel has no name */
 
-/* Returns the id of the current boot (/proc/sys/kernel/random/boot_id). "unknown" without /proc. */
+/* Writes the id of the current boot (/proc/sys/kernel/random/boot_id). "unknown" without /proc. */
 void hr_host_boot_id(char ret[HR_HOST_BOOT_BYTES]);
 
 /* Raises this process's limit of open files to the maximum, and returns the new limit. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* This is a separate file, because tests replace fdstore.c. */
+/* This function has its own file, because tests replace fdstore.c. */
 #include "common/fdstore.h"
 
 #include <stdlib.h>

@@ -17,7 +17,7 @@ static inline const char *hr_level_name(uint32_t level)
 	return names[level <= HR_LEVEL_TRACE ? level : HR_LEVEL_TRACE];
 }
 
-/* Returns HR_LEVEL_COUNTERS or HR_LEVEL_TRACE, which users can request; otherwise -EINVAL. */
+/* Returns HR_LEVEL_COUNTERS or HR_LEVEL_TRACE, which users can request, or -EINVAL. */
 static inline int hr_level_parse(const char *text)
 {
 	for (int level = HR_LEVEL_COUNTERS; level <= HR_LEVEL_TRACE; level++)

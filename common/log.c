@@ -15,7 +15,7 @@
 #include "common/text.h"
 
 #define QUIET_S	   60
-#define KEYS	   256u /* keys of one slot replace each other, which only prints more lines */
+#define KEYS	   256u /* keys can share an entry: then more lines are written */
 #define LINE_BYTES 1024
 
 static struct {
@@ -25,7 +25,7 @@ static struct {
 } keys[KEYS];
 static pthread_mutex_t keys_lock = PTHREAD_MUTEX_INITIALIZER;
 
-/* Escapes the text, because texts from peers must not forge lines or control a terminal. */
+/* Escapes the text: text of a peer must not forge lines or control a terminal. */
 static void log_line(enum hr_log_level level, const char *raw, unsigned left_out)
 {
 	char more[64] = "", *line = hr_text_line(raw);
@@ -51,7 +51,7 @@ void hr_log(enum hr_log_level level, const char *format, ...)
 	log_line(level, line, 0);
 }
 
-/* True: a line for this key is due. *ret_left_out: number of omitted lines since the last one. */
+/* Whether to write a line for this key. *ret_left_out: lines left out since the last one. */
 static bool log_due(uint64_t hash, unsigned *ret_left_out)
 {
 	unsigned slot = (unsigned)((hash ^ hash >> 32) % KEYS);

@@ -12,7 +12,7 @@ enum hr_log_level { HR_LOG_ERROR = 3, HR_LOG_WARNING = 4, HR_LOG_INFO = 6 };
 
 __attribute__((format(printf, 2, 3))) void hr_log(enum hr_log_level level, const char *format, ...);
 
-/* As hr_log, at most once a minute per `key`. The next line has the number of omitted lines. */
+/* Like hr_log, at most once a minute for a `key`. The line has the number of lines left out. */
 __attribute__((format(printf, 3, 4))) void hr_log_about(enum hr_log_level level, const char *key,
 							const char *format, ...);
 

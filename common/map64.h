@@ -2,9 +2,9 @@
 /*
  * map64.h - hash map from 64-bit keys to 32-bit indexes
  *
- * Open addressing with linear probing, at most half full, deletion by shifting back. Zeroed memory
- * is an empty map. The order of iteration is undefined, so no data in the store may depend on it
- * (engine.h, determinism). A map belongs to the structure that contains it, and to one thread.
+ * Open addressing with linear probing, at most half full; deletion shifts entries back. Zeroed
+ * memory is an empty map. The order of iteration is undefined, so no data in the store may depend
+ * on it (replay in engine.h). A map belongs to the structure that contains it, and to one thread.
  */
 #ifndef HEADRACE_COMMON_MAP64_H
 #define HEADRACE_COMMON_MAP64_H
@@ -25,7 +25,7 @@ struct hr_map64_cell {
 
 struct hr_map64 {
 	struct hr_map64_cell *cells;
-	uint32_t mask; /* cells - 1 */
+	uint32_t mask;
 	uint32_t used;
 };
 
@@ -82,7 +82,7 @@ static inline int hr__map64_grow(struct hr_map64 *m)
 	return 0;
 }
 
-/* Adds the key, or replaces its value. 0 or -ENOMEM. */
+/* Adds the key, or replaces its value. Returns 0 or -ENOMEM. */
 static inline int hr_map64_set(struct hr_map64 *m, uint64_t key, uint32_t value)
 {
 	if (!m->cells || m->used * 2 > m->mask) {
@@ -107,7 +107,7 @@ static inline void hr_map64_remove(struct hr_map64 *m, uint64_t key)
 	for (i = (hole + 1) & m->mask; m->cells[i].value != HR_MAP64_NONE; i = (i + 1) & m->mask) {
 		uint32_t home = (uint32_t)hr_mix64(m->cells[i].key) & m->mask;
 
-		/* Unless the key's first cell is after the hole, cell i may move into the hole. */
+		/* Entry i may move into the hole, unless its search starts after the hole. */
 		if (((i - home) & m->mask) < ((i - hole) & m->mask))
 			continue;
 		m->cells[hole] = m->cells[i];

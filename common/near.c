@@ -8,7 +8,7 @@
 #include "common/text.h"
 
 #define DISTANCE_MAX 2u
-#define SHOWN_BYTES  200u /* maximum bytes of a word in a message */
+#define SHOWN_BYTES  200u /* longest word in a message */
 
 static unsigned least(unsigned a, unsigned b)
 {
@@ -17,7 +17,7 @@ static unsigned least(unsigned a, unsigned b)
 
 /*
  * Returns the number of insertions, deletions, replacements and swaps of neighbours that make `b`
- * of `a`; more than DISTANCE_MAX if the lengths differ by more. Keeps three rows of the table.
+ * from `a`. Returns more than DISTANCE_MAX if the lengths differ by more.
  */
 static unsigned word_distance(const char *a, size_t a_n, const char *b, size_t b_n)
 {

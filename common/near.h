@@ -25,8 +25,8 @@
 
 struct hr_near {
 	const char *typed;
-	unsigned distance;	  /* distance of `best` from the typed word */
-	char best[HR_NEAR_BYTES]; /* "": no candidate is near */
+	unsigned distance;
+	char best[HR_NEAR_BYTES]; /* "": no candidate is near the typed word */
 };
 
 struct hr_near_text {
@@ -38,16 +38,16 @@ static inline struct hr_near hr_near(const char *typed)
 	return (struct hr_near){.typed = typed, .distance = UINT32_MAX};
 }
 
-/* Adds a candidate of less than 256 bytes. Of equally near ones, the first one counts. */
+/* Adds a candidate of less than 256 bytes. If two are equally near, the first one counts. */
 void hr_near_add(struct hr_near *near, const char *candidate);
 
-/* As hr_near_add, for each word of a list with single blanks or bars: "table list json". */
+/* Like hr_near_add, for each word of a list with single blanks or bars: "table list json". */
 void hr_near_add_list(struct hr_near *near, const char *list);
 
-/* Returns "'TYPED'", or "'TYPED'; did you mean 'BEST'?". Escapes both, and shortens a long one. */
+/* Returns "'TYPED'" or "'TYPED'; did you mean 'BEST'?". Words are escaped, and cut if too long. */
 struct hr_near_text hr_near_text(const struct hr_near *near);
 
-/* Returns "'WORD'", escaped and shortened like a typed word. */
+/* Returns "'WORD'", escaped and cut like a typed word. */
 struct hr_near_text hr_near_quoted(const char *word);
 
 #endif

@@ -15,7 +15,7 @@ static const struct hr_op_info ops[HR_OP_MAX] = {
 #undef HR_CALL
 #undef HR_KERNEL
 
-/* Does not compile if an id is out of range, or is used twice. */
+/* Fails to compile if an id is out of range or is used twice. */
 #define HR_KERNEL(id, name, ...)    _Static_assert((id) >= HR_OP_FIRST && (id) < HR_OP_MAX, #name);
 #define HR_CALL(id, ret, name, ...) HR_KERNEL(id, name)
 #include "proto/calls.def"

@@ -12,7 +12,7 @@
 
 #include "proto/abi.h"
 
-/* `class` of the SQL tables. HR_CLASS_HOOK: wrapped to keep tables correct, never an event. */
+/* `class` of the SQL tables. HR_CLASS_HOOK: wrapped for the shim's own needs, never an event. */
 enum hr_class {
 	HR_CLASS_NONE,
 	HR_CLASS_OPEN,
@@ -31,9 +31,9 @@ enum hr_class {
 enum hr_api { HR_API_NONE, HR_API_POSIX, HR_API_STDIO, HR_API_AIO, HR_API_MMAP, HR_API_URING };
 
 /*
- * File records also count single characters, and both sides of a copy, which are no operations of
- * their own. Roll-ups have sums of these under the following ids instead of an op, so that both
- * have the same totals.
+ * File records also count two things that are no operations: single characters, and each side of a
+ * copy. Roll-ups count these under the following ids, so that file records and roll-ups have the
+ * same totals.
  */
 enum hr_side {
 	HR_SIDE_NONE,
@@ -56,20 +56,20 @@ static inline bool hr_side_single(unsigned side)
 }
 
 /*
- * How `bytes` of an operation is computed. It is 0 if the call failed; with HR_BYTES_NONE, it is
- * not applicable.
+ * How the number of bytes of an operation is computed. A failed call has 0 bytes. With
+ * HR_BYTES_NONE, the operation has no number of bytes.
  */
 enum hr_bytes_rule {
 	HR_BYTES_NONE,	/* the call moves no data */
-	HR_BYTES_RET,	/* ret */
-	HR_BYTES_ITEMS, /* ret * flags, because ret counts items of `flags` bytes (fread, fwrite) */
-	HR_BYTES_ASKED	/* asked, if ret >= 0 */
+	HR_BYTES_RET,	/* the result */
+	HR_BYTES_ITEMS, /* result * flags: it counts items of `flags` bytes (fread, fwrite) */
+	HR_BYTES_ASKED	/* the requested bytes, if the call succeeded */
 };
 
 struct hr_op_info {
 	const char *name; /* "pread64"; NULL: the id is unknown */
-	uint8_t class;	  /* enum hr_class */
-	uint8_t api;	  /* enum hr_api */
+	uint8_t class;
+	uint8_t api;
 	uint8_t bytes_rule;
 };
 
@@ -83,15 +83,15 @@ enum hr_op_id {
 #undef HR_CALL
 #undef HR_KERNEL
 
-/* Never returns NULL. For an unknown id, name is NULL and class is NONE. */
+/* Never returns NULL. For an unknown id, the name is NULL and the class is NONE. */
 const struct hr_op_info *hr_op_info(uint16_t op);
 
-/* True: the op copies between two files. It is a read of the first and a write of the second. */
+/* Whether the op copies between two files: a read of the first, and a write of the second. */
 bool hr_op_copies(uint16_t op);
 
-uint16_t hr_op_by_name(const char *name); /* 0: the name is unknown */
+uint16_t hr_op_by_name(const char *name); /* 0: unknown */
 
-/* Return "open", "read"... and "posix"... NULL: out of range. */
+/* Return "open", "read"... and "posix"... For a number out of range, return NULL. */
 const char *hr_class_name(unsigned class);
 const char *hr_api_name(unsigned api);
 

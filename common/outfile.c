@@ -18,7 +18,7 @@ int hr_outfile_init(struct hr_outfile *o, const char *path)
 		return r;
 	o->target = r == 0 ? realpath(path, NULL) : strdup(path);
 	if (r == 0 && !S_ISREG(st.st_mode) && o->target == NULL)
-		o->target = strdup(path); /* /dev/stdout may be a pipe, which has no path */
+		o->target = strdup(path); /* a pipe, as /dev/stdout may be, has no path */
 	if (o->target == NULL)
 		return -errno;
 	if (r == 0 && !S_ISREG(st.st_mode))

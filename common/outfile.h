@@ -3,9 +3,8 @@
  * outfile.h - an output file that the user names
  *
  * A regular file is written under another name in the same folder, and renamed when it is complete.
- * Other files (a device, a FIFO, /dev/stdout) are written in place. Links are followed first.
- *
- * Owner     The caller, which calls hr_outfile_done. One thread.
+ * Other files (a device, a FIFO, /dev/stdout) are written in place. Links are followed first. The
+ * caller owns the struct, and calls hr_outfile_done(). One thread.
  */
 #ifndef HEADRACE_COMMON_OUTFILE_H
 #define HEADRACE_COMMON_OUTFILE_H
@@ -17,13 +16,13 @@ struct hr_outfile {
 	char *partial; /* the file to write; NULL: `target` */
 };
 
-/* Makes no file. 0, -ENOMEM, or the reason why the path is not accessible. */
+/* Checks the path, but makes no file. Returns 0, -ENOMEM, or the error of the path. */
 int hr_outfile_init(struct hr_outfile *o, const char *path);
 
 const char *hr_outfile_name(const struct hr_outfile *o); /* the name to write to */
 
 /* Call it after writing: renames the file if it is whole, otherwise removes it. 0 or -errno. */
 int hr_outfile_end(const struct hr_outfile *o, bool whole);
-void hr_outfile_done(struct hr_outfile *o); /* accepts zeroed memory */
+void hr_outfile_done(struct hr_outfile *o);
 
 #endif

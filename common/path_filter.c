@@ -8,14 +8,14 @@
 static bool prefix_match(const char *prefix, size_t n_prefix, const char *path, size_t bytes)
 {
 	while (n_prefix > 0 && prefix[n_prefix - 1] == '/')
-		n_prefix--; /* "/data/" means "/data", "/" means every absolute path */
+		n_prefix--; /* "/data/" becomes "/data", and "/" becomes "" */
 	if (n_prefix == 0)
 		return bytes > 0 && path[0] == '/';
 	return bytes >= n_prefix && (bytes == n_prefix || path[n_prefix] == '/') &&
 	       memcmp(prefix, path, n_prefix) == 0;
 }
 
-/* Greedy with one backtracking point: the time is usually linear, at worst quadratic. */
+/* Keeps one position to backtrack to, so the time is usually linear, and at worst quadratic. */
 bool hr__glob_match(const char *pattern, size_t n_pattern, const char *path, size_t bytes)
 {
 	size_t p = 0, s = 0, star = n_pattern, retry = 0;
@@ -65,7 +65,7 @@ static void list_cut(struct hr__filter *f, struct hr__patterns *list, const char
 	while (text != NULL && *text != '\0') {
 		size_t n = strcspn(text, ",");
 
-		/* Other patterns can match no absolute path. */
+		/* A pattern must start with / or be a glob, because paths are absolute. */
 		if (n > 0 && (text[0] == '/' || is_glob(text, n))) {
 			if (list->n < HR_FILTER_PATTERNS && n <= end - f->text_used)
 				pattern_add(f, list, text, n);
@@ -85,7 +85,7 @@ static const struct hr__pattern *list_find(const struct hr__patterns *list, cons
 				return p;
 			continue;
 		}
-		/* Most prefixes start with another folder, so the first letter differs. */
+		/* Most prefixes start with another folder, whose first letter differs. */
 		if (p->bytes > 1 && bytes > 1 && p->text[1] != path[1])
 			continue;
 		if (prefix_match(p->text, p->bytes, path, bytes))
@@ -104,12 +104,12 @@ static bool starts(const char *s, const char *end, const char *word, size_t n)
 	return (size_t)(end - s) >= n && memcmp(s, word, n) == 0;
 }
 
-/* True: `s` starts with the component `word`, and more components follow. */
+/* Whether `s` starts with the component `word`, and more components follow. */
 #define COMPONENT(s, end, word) (starts(s, end, word "/", sizeof(word)))
 
 /*
- * True: one of Python's own files: in site-packages, dist-packages, lib/python3*, a __pycache__, or
- * headrace's own modules. Each open runs this, so it makes one pass instead of four globs.
+ * Whether a file is Python's: in site-packages, dist-packages, lib/python3*, a __pycache__, or
+ * headrace's own modules. Each open calls this, so it makes one pass instead of four globs.
  */
 static bool python_match(const char *path, size_t bytes)
 {
@@ -146,7 +146,7 @@ static bool python_match(const char *path, size_t bytes)
 	return false;
 }
 
-/* How many of the first patterns have a counter: with NULs, they fit into HR_EXCLUDED_TEXT. */
+/* Returns how many patterns, from the first, have a counter: they fit into HR_EXCLUDED_TEXT. */
 static uint32_t count_kinds(const struct hr__patterns *list)
 {
 	uint32_t n = 0, bytes = 0;
@@ -170,7 +170,7 @@ void hr__filter_init(struct hr__filter *f, const struct hr__filter_config *confi
 	f->store = (struct hr__patterns){.v = f->pool};
 	if (store > 0 && store < HR__STORE_BYTES && config->store[0] == '/') {
 		pattern_add(f, &f->store, config->store, store);
-		f->pool[0].glob = false; /* the name of the folder is no glob */
+		f->pool[0].glob = false; /* the folder's name is not a glob */
 	}
 	list_cut(f, &f->exclude, config->exclude);
 	list_cut(f, &f->include, config->include);

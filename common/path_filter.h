@@ -24,10 +24,10 @@
 
 #include "proto/abi.h"
 
-/* HR__LEFT_OUT: excluded by default, not by the user. counters.c counts such opens. */
+/* HR__LEFT_OUT: a default filter excludes the path, not the user. The shim counts its opens. */
 enum hr__verdict { HR__TRACED, HR__TRACED_RUNTIME, HR__EXCLUDED, HR__LEFT_OUT };
 
-/* Lists as in the environment. NULL: not given; for `defaults`, HR__DEFAULT_EXCLUDE. */
+/* Lists as in the environment; NULL: not set. `defaults` NULL means HR__DEFAULT_EXCLUDE. */
 struct hr__filter_config {
 	const char *exclude;
 	const char *include;
@@ -41,23 +41,23 @@ struct hr__filter_config {
 
 struct hr__pattern {
 	const char *text;
-	uint32_t bytes; /* length; a prefix has no trailing slashes */
+	uint32_t bytes; /* a prefix has no slash at its end */
 	bool glob;
 };
 
-/* The patterns of a list, which is split once, not at each open. */
+/* A list of patterns, which is split once, not at each open. */
 struct hr__patterns {
 	const struct hr__pattern *v;
 	uint32_t n;
 };
 
-/* Only used pages become memory. Texts are copied, because programs overwrite their environment. */
+/* Unused pages take no memory. Texts are copied, because programs overwrite their environment. */
 struct hr__filter {
 	uint32_t used, text_used;
 	uint32_t dropped; /* number of patterns that did not fit */
 	struct hr__patterns exclude, include, defaults;
-	struct hr__patterns store; /* one prefix, or empty */
-	uint32_t kinds;		   /* number of the first default excludes that have a counter */
+	struct hr__patterns store; /* one prefix, or none */
+	uint32_t kinds;		   /* how many default excludes, from the first, have a counter */
 	bool has_include;
 	bool shm; /* default excludes are on, and /dev/shm is not excluded */
 	struct hr__pattern pool[HR__FILTER_LISTS * HR_FILTER_PATTERNS + 1];
@@ -69,7 +69,6 @@ void hr__filter_init(struct hr__filter *f, const struct hr__filter_config *confi
 enum hr__verdict hr__filter_verdict(const struct hr__filter *f, const char *path, size_t bytes,
 				    uint32_t *ret_kind);
 
-/* For tests. */
 bool hr__glob_match(const char *pattern, size_t n_pattern, const char *path, size_t bytes);
 
 #endif

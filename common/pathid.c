@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "common/pathid.h"
 
-#define XXH_INLINE_ALL /* header only, because the preloaded shim links only libc */
+#define XXH_INLINE_ALL /* header only, because the shim links only libc */
 #include <xxhash.h>
 
 uint64_t hr_path_id(const void *path, size_t bytes)

@@ -9,13 +9,13 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-/* Numbers of fields of /proc/PID/stat, from 1. */
+/* Numbers of fields in /proc/PID/stat, where the first field has number 1. */
 #define STATE	   3
 #define PPID	   4
 #define START_TIME 22
 #define EXIT_CODE  52
 
-#define AFFINITY_CPUS 8192 /* NR_CPUS of the largest kernels */
+#define AFFINITY_CPUS 8192 /* largest NR_CPUS of a kernel */
 
 size_t hr_procfs_text(const char *path, char *ret, size_t bytes)
 {
@@ -35,7 +35,7 @@ int hr_procstat_read(pid_t pid, struct hr_procstat *ret)
 	snprintf(name, sizeof(name), "/proc/%d/stat", (int)pid);
 	if (!hr_procfs_text(name, text, sizeof(text)))
 		return -ESRCH;
-	/* "pid (comm) state ppid ...": comm may contain anything, so start at the last ")". */
+	/* The text is "pid (comm) state ppid ...". comm may contain any character, also ")". */
 	at = strrchr(text, ')');
 	if (!at)
 		return -EIO;

@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-/* In order of precedence. Of two variables in `local` or `world`, the first has precedence. */
+/* Families in order of precedence. In `local` and `world`, the first variable has precedence. */
 static const struct family {
 	const char *rank;
 	const char *local[2];
@@ -46,7 +46,7 @@ static bool named(const char *name, const char *text, size_t bytes)
 	return name && strlen(name) == bytes && memcmp(name, text, bytes) == 0;
 }
 
-/* Stores a value of family f in *value, unless *value is of a family with precedence. */
+/* Stores a value of family f, unless *value has one of a family with higher precedence. */
 static bool ranks_take(uint32_t *value, uint8_t *from, uint32_t v, size_t f)
 {
 	if (*from && *from < f + 1)
@@ -58,7 +58,7 @@ static bool ranks_take(uint32_t *value, uint8_t *from, uint32_t v, size_t f)
 	return true;
 }
 
-/* Stores a number that has no families. Returns whether it changed. */
+/* Stores a number that no family has. Returns whether the number changed. */
 static bool replace(uint32_t *value, uint32_t v)
 {
 	bool changed = *value != v;
@@ -100,7 +100,7 @@ const char *hr_rank_source(unsigned family)
 	return family >= 1 && family <= N_FAMILIES ? families[family - 1].rank : "";
 }
 
-/* Reads "a" or "a-b", and the comma after it. NULL: the text is neither. */
+/* Reads "a" or "a-b", and a comma after it. NULL: the text has another form. */
 static const char *range(const char *p, uint32_t *ret_from, uint32_t *ret_to)
 {
 	size_t n = strspn(p, "0123456789");

@@ -20,16 +20,16 @@ const char *hr_region_kind_name(uint32_t kind)
 	}
 }
 
-#define SLOTS ((size_t)2 * HR_REGIONS_MAX) /* slots of a hash table; at most half are used */
+#define SLOTS ((size_t)2 * HR_REGIONS_MAX) /* size of a hash table, of which at most half is used */
 
-/* Optional arrays of a frame. */
+/* Arrays of a Regions frame that are left out if all values are 0. */
 enum { DEPTH = 1, MORE = 2, OPEN = 4, ARGS = 8, STEP = 16, EPOCH = 32, DURATION = 64 };
 
 struct hr_regions {
 	Headrace__Regions msg;
-	size_t n;				      /* number of regions */
-	unsigned used;				      /* arrays that contain a value other than 0 */
-	struct hr_region last;			      /* base of the differences */
+	size_t n;
+	unsigned used;				      /* arrays that have a value other than 0 */
+	struct hr_region last;			      /* differences are relative to this region */
 	uint32_t text_slots[SLOTS], key_slots[SLOTS]; /* number + 1; 0: free */
 	ProtobufCBinaryData texts[HR_REGIONS_MAX];
 	Headrace__RegionKey keys[HR_REGIONS_MAX];
@@ -42,7 +42,7 @@ struct hr_regions {
 
 int hr_regions_new(struct hr_regions **ret)
 {
-	struct hr_regions *r = calloc(1, sizeof(*r)); /* unused pages use no memory */
+	struct hr_regions *r = calloc(1, sizeof(*r)); /* unused pages take no memory */
 
 	if (!r)
 		return -ENOMEM;
@@ -118,7 +118,7 @@ static size_t key_slot(const struct hr_region *g)
 	return (h ^ h >> 32) % SLOTS;
 }
 
-/* Returns the index of the region's key. Adds a new key: there is room for one per region. */
+/* Returns the index of the region's key. Adds a new key, for which there is always room. */
 static uint32_t region_key_of(struct hr_regions *r, const struct hr_region *g)
 {
 	size_t slot = key_slot(g), n = r->msg.n_keys;
@@ -229,7 +229,7 @@ static int region_check(const Headrace__Regions *m)
 	return 0;
 }
 
-/* Replaces differences by values; unsigned, because hostile values may wrap. */
+/* Replaces differences by sums. They are unsigned, because hostile values may overflow. */
 static void add_up(int64_t *values, size_t n)
 {
 	uint64_t sum = 0;

@@ -3,9 +3,9 @@
  * region.h - regions of the application, which are named spans of time, and their encoding
  *
  * A job may have millions of ranges of microseconds, most of which differ only in start and
- * duration. Their other fields are a key, which a frame (Regions of proto/headrace.proto) contains
- * only once. A frame is compressed as a whole, which takes 3 to 6 bytes per region. A struct
- * hr_regions belongs to one thread. The functions that read are pure.
+ * duration. The other fields form a key, which a frame (Regions of proto/headrace.proto) contains
+ * only once. A frame is compressed as a whole, and needs 3 to 6 bytes per region. A struct
+ * hr_regions belongs to one thread.
  */
 #ifndef HEADRACE_COMMON_REGION_H
 #define HEADRACE_COMMON_REGION_H
@@ -44,36 +44,36 @@ enum hr_region_kind {
 #undef HR__REGION_KIND
 };
 
-const char *hr_region_kind_name(uint32_t kind); /* "range"...; NULL: an unknown kind. */
+const char *hr_region_kind_name(uint32_t kind); /* NULL: unknown */
 
-#define HR_REGION_UNKNOWN UINT64_MAX /* step, epoch */
+#define HR_REGION_UNKNOWN UINT64_MAX /* value of step and epoch */
 
 struct hr_region {
 	uint64_t proc;
 	uint32_t tid;
-	uint32_t kind;	 /* enum hr_region_kind */
-	uint32_t domain; /* domain to args: numbers of texts, 0: none */
+	uint32_t kind;
+	uint32_t domain; /* domain, category, name and args are numbers of texts; 0: none */
 	uint32_t category;
 	uint32_t name;
 	uint32_t args; /* JSON */
 	uint32_t depth;
 	bool open;
-	uint64_t count;	   /* above 1: this is a sum of so many short regions with the same key */
-	uint64_t start_ns; /* CLOCK_BOOTTIME; for a sum, of its first region */
-	uint64_t dur_ns;   /* duration; for a sum, that of all its regions */
+	uint64_t count;	   /* above 1: the sum of so many short regions with the same key */
+	uint64_t start_ns; /* CLOCK_BOOTTIME; of a sum: start of its first region */
+	uint64_t dur_ns;   /* of a sum: duration of all its regions */
 	uint64_t step, epoch;
 };
 
-#define HR_REGIONS_MAX 65536u /* regions in a frame, at most */
+#define HR_REGIONS_MAX 65536u /* largest number of regions in a frame */
 
 struct hr_regions;
 int hr_regions_new(struct hr_regions **ret);
 void hr_regions_free(struct hr_regions *r);
 
-/* Adds a text to the open frame unless it is there. *ret: its number; 0: it is empty. -ENOMEM. */
+/* Adds a text to the open frame, unless it is there. *ret: its number; 0: empty. 0 or -ENOMEM. */
 int hr_regions_text(struct hr_regions *r, const void *text, size_t bytes, uint32_t *ret);
 
-/* Adds a region. -ENOSPC: the frame is full: send it, and call this again. -ENOMEM. */
+/* Adds a region. -ENOSPC: the frame is full, so send the frame and call this again. -ENOMEM. */
 int hr_regions_add(struct hr_regions *r, const struct hr_region *region);
 
 /* Replaces the name `from` in the open frame. Until the next reset, call no other function. */
@@ -84,12 +84,12 @@ size_t hr_regions_count(const struct hr_regions *r);
 /* Returns the open frame as a message, which `r` owns, and which is valid until the next call. */
 const Headrace__Regions *hr_regions_message(struct hr_regions *r);
 
-/* Starts an empty frame: all numbers of texts are invalid. */
+/* Starts an empty frame. The numbers of texts become invalid. */
 void hr_regions_reset(struct hr_regions *r);
 
 /*
- * Checks an unpacked message, and replaces differences by values in place. Call it once, before
- * hr_regions_get. -EBADMSG: the message contradicts itself.
+ * Checks an unpacked message, and replaces differences by values in place. Call this once, before
+ * hr_regions_get. Returns 0, or -EBADMSG if the message contradicts itself.
  */
 int hr_regions_restore(Headrace__Regions *msg);
 

@@ -14,7 +14,7 @@
 static size_t utf8_length(const uint8_t *s, size_t n)
 {
 	size_t want;
-	uint8_t low = 0x80, high = 0xbf; /* bounds of the second byte */
+	uint8_t low = 0x80, high = 0xbf; /* limits of the second byte */
 
 	if (s[0] < 0x80)
 		return 1;
@@ -42,7 +42,7 @@ static size_t utf8_length(const uint8_t *s, size_t n)
 	return want;
 }
 
-/* True: is shown unchanged. Terminals also obey C1 control characters, not only C0 ones. */
+/* Whether a character is shown unchanged. Terminals also obey control characters of C1. */
 static bool is_printable(const uint8_t *s, size_t length)
 {
 	if (length == 1)
@@ -50,7 +50,7 @@ static bool is_printable(const uint8_t *s, size_t length)
 	return length > 2 || s[0] != 0xc2 || s[1] > 0x9f;
 }
 
-/* Writes one character as it is shown, unchanged or as `\xHH`. Returns its number of bytes in s. */
+/* Writes a character unchanged or as `\xHH`. *ret_unit: the number of bytes of the character. */
 static size_t text_show(const uint8_t *s, size_t n, char piece[4], size_t *ret_unit)
 {
 	static const char hex[] = "0123456789ABCDEF";
@@ -204,7 +204,7 @@ size_t hr_text_cells(const char *text)
 	return cells;
 }
 
-/* Returns the path below `from`; the same path: it is not below. */
+/* Returns the part of a path below `from`. If the path is elsewhere, returns `path`. */
 static const char *text_below(const char *path, const char *from)
 {
 	size_t n = from != NULL ? strlen(from) : 0;
@@ -214,7 +214,7 @@ static const char *text_below(const char *path, const char *from)
 	return path + n + 1;
 }
 
-/* Returns the longest end of at most `cells` characters, from a `/` if one is in it. */
+/* Returns the longest end of at most `cells` characters, which starts at a `/` if possible. */
 static const char *text_tail(const char *path, size_t cells)
 {
 	const char *tail = path;
@@ -236,7 +236,7 @@ size_t hr_text_path_short(char *out, size_t out_bytes, const char *path, const c
 
 	if (hr_text_cells(shown) <= cells)
 		return (size_t)snprintf(out, out_bytes, "%s", shown);
-	/* The first folder stays if it takes at most a third. */
+	/* The first folder is shown if it takes at most a third of the cells. */
 	first = shown[0] != '\0' ? strchr(shown + 1, '/') : NULL;
 	head = first != NULL ? (size_t)(first - shown) + 1 : 0;
 	if (head > cells / 3)
@@ -260,7 +260,7 @@ int hr_text_fail(int r, char **ret_error, const char *format, ...)
 
 /* ---- numbers --------------------------------------------------------------------------------- */
 
-/* Prints three significant digits, but none after the point from 100 on. */
+/* Prints three significant digits. From 100 on, prints no fraction. */
 static void format_scaled(struct hr_human *t, double value, const char *unit)
 {
 	int decimals = value >= 99.95 ? 0 : value >= 9.995 ? 1 : 2;
@@ -353,7 +353,7 @@ struct hr_human hr_text_bar(double share, unsigned cells)
 	unsigned marks;
 
 	cells = cells < sizeof(t.s) ? cells : sizeof(t.s) - 1;
-	share = share > 1 ? 1 : share > 0 ? share : 0; /* NaN becomes 0 */
+	share = share > 1 ? 1 : share > 0 ? share : 0; /* not a number becomes 0 */
 	marks = (unsigned)(share * cells + 0.5);
 	if (marks == 0 && share > 0)
 		marks = 1;
@@ -367,7 +367,7 @@ struct text_unit {
 	double factor;
 };
 
-/* Reads a non-negative decimal number and one of `units`, which may include "". */
+/* Reads a non-negative decimal number and one of `units`, which may include "" (no unit). */
 static int parse_scaled(const char *text, const struct text_unit *units, size_t n, uint64_t *ret)
 {
 	char *end;

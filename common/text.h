@@ -25,7 +25,7 @@
  */
 size_t hr_text_escape(char *out, size_t out_bytes, const void *in, size_t n);
 
-/* Reverses hr_text_escape in place, up to a NUL. Returns the length in bytes, or -EINVAL. */
+/* Reverses hr_text_escape in place, up to a NUL. Returns the length, or -EINVAL. */
 long hr_text_unescape(char *text);
 
 /*
@@ -34,9 +34,9 @@ long hr_text_unescape(char *text);
 char *hr_text_quote(const char *text);
 
 /*
- * Makes a path of a width for people: relative to the folder `from` (NULL: none) if it is below it,
- * and in at most `cells` characters, as `/data/.../a.jpg`. Cuts at a `/` if possible. The path and
- * `from` are escaped. Returns the length in bytes; 4 * cells + 1 bytes always suffice.
+ * Shortens a path for people to at most `cells` characters, as `/data/.../a.jpg`. If the path is
+ * below the folder `from` (NULL: none), shows it relative to `from`. Cuts at a `/` if possible. The
+ * path and `from` are escaped. Returns the length in bytes; 4 * cells + 1 bytes always suffice.
  */
 size_t hr_text_path_short(char *out, size_t out_bytes, const char *path, const char *from,
 			  size_t cells);
@@ -44,13 +44,11 @@ size_t hr_text_path_short(char *out, size_t out_bytes, const char *path, const c
 /* Returns the number of UTF-8 characters. */
 size_t hr_text_cells(const char *text);
 
-/* Returns whether a text is given, which is false for NULL and "". */
 static inline bool hr_text_given(const char *text)
 {
 	return text && text[0] != '\0';
 }
 
-/* Returns NULL for NULL and "". */
 static inline const char *hr_text_or_null(const char *text)
 {
 	return hr_text_given(text) ? text : NULL;
@@ -59,12 +57,11 @@ static inline const char *hr_text_or_null(const char *text)
 /* ---- messages -------------------------------------------------------------------------------- */
 
 /*
- * Messages may quote text of another user or machine: a job's id, a folder's name, an error.
- * hr_text_print and hr_text_line write control bytes (C0, DEL, C1) and bytes that are not UTF-8 as
- * `\xHH`, so that the text cannot control a terminal. They do not double `\`, because a path in the
- * text may already be escaped.
- *
- * hr_text_print keeps line ends and tabs. hr_text_line escapes them (malloc'ed; NULL: no memory).
+ * Messages may quote text of another user or machine: the id of a job, the name of a folder, an
+ * error. hr_text_print and hr_text_line write control bytes (C0, DEL, C1) and bytes that are not
+ * UTF-8 as `\xHH`, so that the text cannot control a terminal. They do not double `\`, because a
+ * path in the text may already be escaped. hr_text_print keeps line ends and tabs. hr_text_line
+ * escapes them (malloc'ed; NULL: no memory).
  */
 __attribute__((format(printf, 2, 3))) void hr_text_print(FILE *out, const char *format, ...);
 char *hr_text_line(const char *text);
@@ -87,33 +84,33 @@ hr_text_duration(uint64_t ns); /* "812 ns", "1.23 ms", "12.3 s", "2 min 03 s", "
 struct hr_human hr_text_date(uint64_t real_ns);			/* "2026-11-21 23:22 UTC" */
 struct hr_human hr_text_count(uint64_t n);			/* "1,234,567" */
 struct hr_human hr_text_percent(uint64_t part, uint64_t whole); /* "12.3 %"; "-" if whole is 0 */
-/* A bar of at most 31 cells: "####  " is two thirds of 6. A share above 0 has one mark or more. */
+/* A bar of at most 31 cells: "####  " is two thirds of 6. A share above 0 has at least one `#`. */
 struct hr_human hr_text_bar(double share, unsigned cells);
 
-/* Reads "10GiB", "64K", "1.5MB", "4096". KB and K are binary, like KiB. 0, -EINVAL or -ERANGE. */
+/* Reads "10GiB", "64K", "1.5MB", "4096". KB and K mean KiB. Returns 0, -EINVAL or -ERANGE. */
 int hr_text_parse_size(const char *text, uint64_t *ret_bytes);
 
-/* Reads "5s", "100ms", "2m", "1h", "30d", "0". A bare number is seconds. 0, -EINVAL or -ERANGE. */
+/* Reads "5s", "100ms", "2m", "1h", "30d", "0". No unit: seconds. Returns 0, -EINVAL or -ERANGE. */
 int hr_text_parse_duration(const char *text, uint64_t *ret_ns);
 
-/* Reads a decimal integer up to `max`, and nothing else. 0, -EINVAL or -ERANGE. */
+/* Reads a decimal integer up to `max`, and nothing else. Returns 0, -EINVAL or -ERANGE. */
 int hr_text_parse_uint(const char *text, uint64_t max, uint64_t *ret);
 
 /* ---- JSON ------------------------------------------------------------------------------------ */
 
-/* A JSON writer. It indents unless `line`. `key` is NULL in arrays and for the outermost value. */
+/* Writes JSON, indented unless `line`. `key` is NULL in arrays and for the outermost value. */
 struct hr_json {
 	FILE *out;
 	unsigned depth;
-	bool first; /* this depth has no value yet */
-	bool line;  /* all on one line; the caller sets it */
+	bool first; /* no value was written at this depth */
+	bool line;  /* the caller sets it to get everything on one line */
 	bool array[16];
 };
 
 void hr_json_init(struct hr_json *j, FILE *out);
 void hr_json_object(struct hr_json *j, const char *key);
 void hr_json_array(struct hr_json *j, const char *key);
-/* Ends the innermost object or array. After the outermost, writes a newline. */
+/* Ends the innermost object or array. After the outermost one, writes a line end. */
 void hr_json_end(struct hr_json *j);
 void hr_json_string(struct hr_json *j, const char *key, const char *text); /* NULL becomes null */
 void hr_json_path(struct hr_json *j, const char *key, const void *path, size_t n);

@@ -2,9 +2,9 @@
 /*
  * tsc.h - a counter that user space reads by one instruction; its ticks are the clock of a session
  *
- * On x86-64 this is the TSC. On aarch64 it is the virtual counter of the generic timer, under the
- * same name. Shim and daemon must read the same counter, so both use this file. Any thread, signal
- * handlers included.
+ * On x86-64 this is the time stamp counter (TSC). On aarch64 it is the virtual counter of the
+ * generic timer, which is called TSC here, too. Shim and daemon must read the same counter, so both
+ * use this file. Any thread and any signal handler may use it.
  */
 #ifndef HEADRACE_COMMON_TSC_H
 #define HEADRACE_COMMON_TSC_H
@@ -15,7 +15,7 @@
 #include <cpuid.h>
 #endif
 
-/* True: ticks have one rate on all cores, as they always have with the generic timer. */
+/* Whether ticks have one rate on all cores, as always with the generic timer of aarch64. */
 static inline bool hr_tsc_is_invariant(void)
 {
 #if defined(__x86_64__)
@@ -27,7 +27,7 @@ static inline bool hr_tsc_is_invariant(void)
 #endif
 }
 
-/* The CPU may reorder this with loads and stores, but not with a system call. */
+/* The CPU may reorder this instruction with loads and stores, but not with a system call. */
 static inline uint64_t hr_tsc_read(void)
 {
 #if defined(__x86_64__)

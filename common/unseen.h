@@ -12,12 +12,10 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/*
- * Prefixes of the file names; the last entry is NULL. query/named/coverage.sql has the same list.
- */
+/* Beginnings of file names. The last entry is NULL. query/named/coverage.sql has the same list. */
 extern const char *const hr_unseen_names[];
 
-/* True: the path (without NUL) is one of these libraries. */
+/* Whether the file at `path` (which has no NUL) is one of these libraries. */
 bool hr_unseen_library(const char *path, size_t bytes);
 
 #endif

@@ -8,7 +8,7 @@
 
 #include "common/text.h"
 
-#define ENTRY_BYTES (64u << 10) /* an entry of a group lists its members */
+#define ENTRY_BYTES (64u << 10) /* the entry of a group lists its members */
 #define GROUPS_MAX  4096
 
 static bool users_find(const char *name, uid_t uid, struct hr_user *ret)

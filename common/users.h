@@ -13,18 +13,18 @@
 
 struct hr_user {
 	uid_t uid;
-	gid_t gid; /* the primary group */
+	gid_t gid;
 	char name[256];
 };
 
-/* False: no such user or group exists, or the database does not answer. */
+/* False: no such user or group exists, or the user database does not answer. */
 bool hr_user_by_id(uid_t uid, struct hr_user *ret);
 bool hr_user_by_name(const char *name, struct hr_user *ret);
 bool hr_group_by_name(const char *name, gid_t *ret);
 
 /*
- * True: uid may control the jobs of all users, because it is root, or in the group `operators`
- * (NULL, "": no group).
+ * Whether uid may control the jobs of all users: it is root, or in the group `operators`. NULL and
+ * "" mean no group.
  */
 bool hr_user_is_operator(uid_t uid, const char *operators);
 

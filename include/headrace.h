@@ -35,9 +35,9 @@ extern "C" {
 #endif
 
 #define HEADRACE_API_VERSION 1
-#define HEADRACE_NONE	     INT64_MIN /* no step, no epoch */
+#define HEADRACE_NONE	     INT64_MIN /* value for "no step" and "no epoch" */
 
-/* The kind of a region, as in the column `kind` of the table regions. */
+/* The kind of a region, as in the column `kind` of the table `regions`. */
 enum headrace_kind {
 	HEADRACE_RANGE = 1,
 	HEADRACE_MARK = 3,
@@ -49,42 +49,42 @@ enum headrace_kind {
 };
 
 /*
- * The name of a region. Make it static if possible, because the name and its texts must not change
- * while they are in use. Texts are UTF-8 by convention, and cut after 1,000 bytes. If a name is
- * NULL, the call does nothing.
+ * The name of a region. Make it static if possible, because the struct and its texts must not
+ * change while they are in use. Texts are UTF-8 by convention, and cut after 1,000 bytes. If `name`
+ * is NULL, the call does nothing.
  */
 struct headrace_name {
 	const char *name;
 	const char *domain;   /* the library or program that defines the name; NULL: none */
 	const char *category; /* NULL: none */
 	uint32_t kind;	      /* enum headrace_kind; 0 or an unknown value: HEADRACE_RANGE */
-	uint32_t reserved0;   /* 0; libheadrace.so caches a number here */
+	uint32_t reserved0;   /* initially 0; libheadrace.so stores a number here */
 	uint64_t reserved[2];
 };
 
 /*
- * The functions of libheadrace.so in one table, for languages that find symbols at run time. Later
- * versions add functions at the end of the table. `bytes` is the length of the table.
+ * The functions of libheadrace.so in one table, for languages that find symbols at run time.
+ * `bytes` is the size of the table. Later versions add functions at its end.
  */
 struct headrace_api {
 	uint32_t version;
 	uint32_t bytes;
-	/* Begins a range. `end` ends the thread's innermost range. args: a JSON object, or NULL. */
+	/* Begins a range; `end` ends the thread's innermost range. args: a JSON object, or NULL. */
 	void (*begin)(struct headrace_name *name);
 	void (*end)(const char *args);
 	/* Starts a span, which any thread may finish. Returns its handle; 0: too many are open. */
 	uint64_t (*start)(struct headrace_name *name);
 	void (*finish)(uint64_t span, const char *args);
-	void (*mark)(struct headrace_name *name, const char *args); /* a point in time */
+	void (*mark)(struct headrace_name *name, const char *args); /* a moment */
 	/* Ends the current step (epoch), and begins the given one unless it is HEADRACE_NONE. */
 	void (*step)(int64_t step);
 	void (*epoch)(int64_t epoch);
-	/* "NAME=VALUE" takes effect as if in the initial environment: RANK, LOCAL_RANK... */
+	/* "NAME=VALUE" has the effect of an initial environment variable: RANK, LOCAL_RANK... */
 	void (*variable)(const char *text);
-	int (*recording)(void); /* nonzero: this process records regions now */
-	/* The current time in an unspecified unit, for step_at and epoch_at of this process. */
+	int (*recording)(void); /* not 0: regions of this process are recorded now */
+	/* Returns the time in an unspecified unit, for step_at and epoch_at of this process. */
 	uint64_t (*now)(void);
-	/* Like step and epoch, for a change at `moment`. If `moment` is 0 or in the future: now. */
+	/* Like step and epoch, for a change at `moment`. 0 or a time in the future means now. */
 	void (*step_at)(int64_t step, uint64_t moment);
 	void (*epoch_at)(int64_t epoch, uint64_t moment);
 	void (*step_undo)(void); /* ends the current step without recording it */
@@ -95,7 +95,7 @@ struct headrace_api {
 	void (*waited)(uint64_t ret_ns[3]);
 };
 
-/* libheadrace.so defines this function. It returns NULL if it does not support this version. */
+/* libheadrace.so defines this function. Returns NULL if it does not support this version. */
 const struct headrace_api *headrace_api(uint32_t version)
 #if defined(__GNUC__)
     __attribute__((weak))

@@ -39,7 +39,7 @@ static int parse_local(const char *path, size_t n, struct hr_address *a)
 	return 0;
 }
 
-/* Accepts names, dotted numbers, and the text in brackets: hex digits, colons, "%eth0". */
+/* Accepts names, addresses with dots, and the text in brackets: hex digits, colons, "%eth0". */
 static bool is_host(const char *host, size_t n)
 {
 	for (size_t i = 0; i < n; i++)

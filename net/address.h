@@ -19,35 +19,35 @@
 #define HR_ADDRESSES_MAX      16u
 
 struct hr_address {
-	bool local;			  /* unix:// */
-	char host[HR_ADDRESS_HOST_BYTES]; /* without brackets; for unix:// the path */
+	bool local;			  /* the address is unix:///PATH */
+	char host[HR_ADDRESS_HOST_BYTES]; /* without brackets; if local: the path */
 	uint16_t port;
 };
 
-bool hr_address_is(const char *text); /* True: it begins with "tcp://" or "unix://" */
+bool hr_address_is(const char *text); /* whether the text begins with "tcp://" or "unix://" */
 
-int hr_address_parse(const char *text, struct hr_address *ret); /* 0 or -EINVAL */
+int hr_address_parse(const char *text, struct hr_address *ret);
 
-/* Parses a comma-separated list in order of preference. -EINVAL; -E2BIG: more than `max`. */
+/* Parses a list with commas, in order of preference. -EINVAL. -E2BIG: more than `max` addresses. */
 int hr_address_parse_list(const char *text, struct hr_address *ret, size_t max, size_t *ret_n);
 
-/* As hr_address_parse_list, but port 0 is an error. *ret_error (malloc'ed) is for the user. */
+/* Like hr_address_parse_list, but refuses port 0. *ret_error (malloc'ed) is a text for the user. */
 int hr_address_parse_targets(const char *text, struct hr_address *ret, size_t max, size_t *ret_n,
 			     char **ret_error);
 
-/* Formats an address as users write it: at most HR_ADDRESS_HOST_BYTES + 32 bytes with NUL. */
+/* Formats an address as users write it. At most HR_ADDRESS_HOST_BYTES + 32 bytes, with the NUL. */
 void hr_address_text(const struct hr_address *a, char *ret, size_t bytes);
 
-/* Finds up to `max` addresses, in resolver order. -ENOENT: no host; -EINVAL, -ENAMETOOLONG. */
+/* Finds up to `max` addresses, in resolver order. -ENOENT: unknown host; -EINVAL; -ENAMETOOLONG. */
 int hr_address_resolve(const struct hr_address *a, bool passive, struct sockaddr_storage *ret,
 		       size_t max, size_t *ret_n);
 
-/* True: the path is a socket on which no process listens now. */
+/* Whether the path is a socket on which no process listens now. */
 bool hr_address_stale(const char *path);
 
-uint16_t hr_sockaddr_port(const struct sockaddr_storage *s); /* returns the port of a TCP address */
+uint16_t hr_sockaddr_port(const struct sockaddr_storage *s);
 
-/* True: a unix socket, or an address in the loopback range. */
+/* Whether the address is a unix socket or in the loopback range. */
 bool hr_sockaddr_loopback(const struct sockaddr_storage *s);
 
 /* Writes "10.0.0.1:4747", "[::1]:4747" or "local". */

@@ -33,7 +33,7 @@ static int begin_frame(struct hr_assembly *a)
 	if (a->control && want > HR_FRAME_HDR_BYTES + (size_t)HR_WIRE_MAX_BYTES)
 		return -E2BIG;
 	if (a->control && flags != HR_FRAME_CONTROL)
-		return -EBADMSG; /* control frames are never compressed */
+		return -EBADMSG;
 	a->frame = malloc(want);
 	if (!a->frame)
 		return -ENOMEM;
@@ -84,7 +84,7 @@ int hr_assembly_grown(struct hr_assembly *a, size_t bytes)
 	a->have += bytes;
 	if (a->have < a->want)
 		return 0;
-	/* The header was within the limit, which may have changed since then. */
+	/* The header was below the limit when it was complete. The limit may be lower now. */
 	r = hr_frame_check_any(a->frame, a->have, SIZE_MAX, &whole, &flags);
 	return r < 0 ? r : 1;
 }

@@ -20,9 +20,9 @@
 #include "common/frame.h"
 
 struct hr_assembly {
-	size_t limit; /* largest frame, with header; a change applies to the next header */
+	size_t limit; /* largest frame, with header; a change affects the next header */
 	uint8_t header[HR_FRAME_HDR_BYTES];
-	uint8_t *frame; /* NULL until the header is complete */
+	uint8_t *frame;
 	size_t have, want;
 	bool control;
 };
@@ -31,20 +31,20 @@ void hr_assembly_init(struct hr_assembly *a, size_t limit);
 void hr_assembly_done(struct hr_assembly *a);
 
 /*
- * Adds bytes up to the end of a frame; *ret_taken is their number. 1: the frame is whole, so get it
- * with hr_assembly_frame. 0: more bytes are needed. After -E2BIG (from the header on), -EBADMSG and
- * -ENOMEM, the connection must be closed.
+ * Adds bytes, at most to the end of a frame. *ret_taken: number of added bytes. Returns 1 if the
+ * frame is whole (get it with hr_assembly_frame), or 0 if more bytes are needed. After -E2BIG
+ * (returned when the header is complete), -EBADMSG or -ENOMEM, close the connection.
  */
 int hr_assembly_take(struct hr_assembly *a, const uint8_t *buf, size_t bytes, size_t *ret_taken);
 
-/* Returns memory for the rest of the current frame, and its length. NULL between frames. */
+/* Returns memory for the rest of the current frame, and its size. NULL between two frames. */
 uint8_t *hr_assembly_tail(struct hr_assembly *a, size_t *ret_bytes);
-int hr_assembly_grown(struct hr_assembly *a, size_t bytes); /* result as of hr_assembly_take */
+int hr_assembly_grown(struct hr_assembly *a, size_t bytes);
 
-/* Returns the whole frame, malloc'ed, and starts the next. */
+/* Returns the whole frame, malloc'ed. The next byte begins a new frame. */
 uint8_t *hr_assembly_frame(struct hr_assembly *a, size_t *ret_bytes, bool *ret_control);
 
-/* True: a frame is incomplete, so the end of the connection is an error. */
+/* Whether a frame is incomplete, so that the end of the connection would be an error. */
 bool hr_assembly_within(const struct hr_assembly *a);
 
 #endif

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <sys/socket.h>
 
-#define KEEPALIVE_S 30 /* for peers that send no pings; pings find a dead peer sooner */
+#define KEEPALIVE_S 30 /* for peers that send no pings, which would find a dead peer sooner */
 
 static void on_timer(uv_timer_t *timer);
 
@@ -50,14 +50,14 @@ int hr__conn_errno(int uv_error)
 	case UV_EOF:
 		return -ECONNRESET;
 	default:
-		/* Error numbers of the resolver are larger than any errno. */
+		/* libuv's error numbers of the resolver are larger than any errno. */
 		return uv_error <= -3000 && uv_error > -4000 ? -ENOENT : uv_error;
 	}
 }
 
 void hr__conn_timer(struct hr_conn *c, uint64_t ms)
 {
-	uv_update_time(c->timer.loop); /* the current callback may have run for a long time */
+	uv_update_time(c->timer.loop);
 	uv_timer_start(&c->timer, on_timer, ms, 0);
 }
 
@@ -78,7 +78,7 @@ void hr__conn_gone(uv_handle_t *handle)
 	free(c);
 }
 
-/* Frees a connection whose handles were never used, without a callback of the owner. */
+/* Frees a connection whose handles were never used, without calling the owner. */
 static void conn_abandon(struct hr_conn *c)
 {
 	c->events = NULL;
@@ -86,7 +86,7 @@ static void conn_abandon(struct hr_conn *c)
 	uv_close(&c->io.handle, hr__conn_gone);
 }
 
-/* Keeps only the first reason. If the owner has closed the connection, ignores the error. */
+/* Only the first reason counts. After the owner has closed the connection, no error counts. */
 static void conn_explain(struct hr_conn *c, int error, const char *why, va_list args)
 {
 	if (c->state == HR__CONN_FLUSHING || c->leaving)
@@ -107,7 +107,7 @@ void hr__conn_end(struct hr_conn *c, int error, const char *why, ...)
 	va_end(args);
 	c->state = HR__CONN_CLOSING;
 	uv_close((uv_handle_t *)&c->timer, hr__conn_gone);
-	if (!uv_is_closing(&c->io.handle)) /* it is closing between two addresses */
+	if (!uv_is_closing(&c->io.handle)) /* the handle may be closing, between two addresses */
 		uv_close(&c->io.handle, hr__conn_gone);
 }
 
@@ -123,7 +123,7 @@ __attribute__((format(printf, 3, 4))) static void conn_leave(struct hr_conn *c, 
 	va_end(args);
 	c->state = HR__CONN_FLUSHING;
 	hr__conn_timer(c, HR__CONN_FLUSH_MS);
-	hr__in_start(c); /* even if paused, because this must detect the peer's end */
+	hr__in_start(c); /* reads even during a pause, to detect the end of the peer */
 	hr__out_pump(c);
 }
 
@@ -151,7 +151,7 @@ static void set_options(struct hr_conn *c)
 {
 	if (c->io.handle.type != UV_TCP)
 		return;
-	/* conn_out.c gathers frames, so the kernel need not. If a call fails, the peer is lost. */
+	/* No delay: conn_out.c already collects small frames. If a call fails, the peer is lost. */
 	(void)uv_tcp_nodelay(&c->io.tcp, 1);
 	(void)uv_tcp_keepalive(&c->io.tcp, 1, KEEPALIVE_S);
 }
@@ -195,7 +195,7 @@ static void on_timer(uv_timer_t *timer)
 		else if (c->offer)
 			hr__conn_end(c, -ETIMEDOUT, "the other side sends nothing");
 		else
-			become_ready(c); /* the connection was just accepted or adopted */
+			become_ready(c);
 		break;
 	case HR__CONN_READY:
 		hr__in_resume(c);
@@ -208,7 +208,7 @@ static void on_timer(uv_timer_t *timer)
 	}
 }
 
-/* `offer`: context for TLS, which is used if the peer starts TLS. */
+/* `offer`: a TLS context, which is used if the peer starts TLS. */
 static int accept_one(uv_stream_t *listener, struct hr_tls *tls, struct hr_tls *offer,
 		      const struct hr_conn_events *events, void *self, struct hr_conn **ret)
 {
@@ -320,7 +320,7 @@ void hr_conn_pause(struct hr_conn *c, bool paused)
 	if (paused)
 		(void)uv_read_stop(&c->io.stream);
 	else
-		hr__conn_timer(c, 0); /* the loop delivers frames later, not this function */
+		hr__conn_timer(c, 0); /* this function must not deliver frames, so the loop does */
 }
 
 void hr_conn_limit(struct hr_conn *c, size_t max_frame_bytes)

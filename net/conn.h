@@ -33,32 +33,32 @@ struct hr_conn;
 struct hr_conn_events {
 	void (*ready)(void *self);
 	/*
-	 * Receives one whole frame with header and right CRC. `control`: it is a Wire message. The
-	 * callee frees it. A negative result closes the connection with that error.
+	 * The peer has sent a whole frame, with header and right CRC. The callee frees it.
+	 * `control`: it is a Wire message. A negative result closes the connection with this error.
 	 */
 	int (*frame)(void *self, uint8_t *frame, size_t bytes, bool control);
-	void (*drained)(void *self); /* the kernel has taken the last queued byte; may be NULL */
-	/* Called once. `error`: 0 (hr_conn_close, the peer's end) or -errno. `why`: never NULL. */
+	void (*drained)(void *self); /* the kernel has taken all queued bytes; may be NULL */
+	/* Called once. error: 0 (hr_conn_close, or the peer's end) or -errno. why: never NULL. */
 	void (*closed)(void *self, int error, const char *why);
-	/* A frame has begun. It uses `bytes` of memory until `frame` or `closed`. May be NULL. */
+	/* A frame has begun, and uses `bytes` of memory until `frame` or `closed`. May be NULL. */
 	void (*begun)(void *self, size_t bytes);
 };
 
-/* Takes a reference to `tls`. NULL: plain, as unix:// always is. -ENOMEM, or a socket's error. */
+/* Takes a reference to `tls`. NULL: no TLS, as always for unix://. -ENOMEM, or a socket's error. */
 int hr_conn_connect(uv_loop_t *loop, const struct hr_address *to, struct hr_tls *tls,
 		    const struct hr_conn_events *events, void *self, struct hr_conn **ret);
 
 /*
- * Advice for the user about a connection that `error` closed before the peer's first frame. "" if
- * `why` is enough. `tls`: whether hr_conn_connect got a context.
+ * Returns advice for the user about a connection that `error` closed before the peer's first frame.
+ * Returns "" if `why` is enough. `tls`: whether hr_conn_connect got a TLS context.
  */
 const char *hr_conn_advice(const struct hr_address *to, bool tls, int error);
 
-/* Call it in a listener's connection callback. */
+/* Call it in the connection callback of a listener. */
 int hr_conn_accept(uv_stream_t *listener, struct hr_tls *tls, const struct hr_conn_events *events,
 		   void *self, struct hr_conn **ret);
 
-/* As hr_conn_accept, with or without TLS: the peer's first byte decides. Then `ready` is called. */
+/* Like hr_conn_accept, but the peer's first byte decides whether to use TLS, before `ready`. */
 int hr_conn_accept_either(uv_stream_t *listener, struct hr_tls *tls,
 			  const struct hr_conn_events *events, void *self, struct hr_conn **ret);
 
@@ -66,41 +66,41 @@ int hr_conn_accept_either(uv_stream_t *listener, struct hr_tls *tls,
 int hr_conn_adopt(uv_loop_t *loop, int fd, const struct hr_conn_events *events, void *self,
 		  struct hr_conn **ret);
 
-/* Queues `buf` (malloc'ed), and frees it later, even after a failure. -EPIPE: closing. */
+/* Queues `buf` (malloc'ed), and frees it later, even after an error. -EPIPE: closing. */
 int hr_conn_send(struct hr_conn *c, uint8_t *buf, size_t bytes);
 
-/* Packs and queues a Wire message. As hr_conn_send, or -ENOMEM, -E2BIG. */
+/* Packs and queues a Wire message. Errors: those of hr_conn_send, -ENOMEM, -E2BIG. */
 struct Headrace__Wire;
 int hr_conn_send_now(struct hr_conn *c, const struct Headrace__Wire *msg);
 
-/* Answers a Ping with this machine's clocks. As hr_conn_send_now. */
+/* Answers a Ping with the clocks of this machine. Returns what hr_conn_send_now returns. */
 int hr_conn_pong(struct hr_conn *c, uint64_t id);
 
-size_t hr_conn_queued(const struct hr_conn *c); /* bytes that the kernel has not taken yet */
+size_t hr_conn_queued(const struct hr_conn *c); /* bytes that the kernel has not yet taken */
 
-/* Pauses or resumes reading. During a pause, the peer's end is not detected. */
+/* Pauses or resumes reading. During a pause, the end of the peer is not detected. */
 void hr_conn_pause(struct hr_conn *c, bool paused);
 
-/* Limits a frame, with header. The first limit is HR_CONN_FIRST_BYTES, for an unknown peer. */
+/* Limits the size of a frame with its header. Before the peer is known, the limit is 64 KiB. */
 #define HR_CONN_FIRST_BYTES (64u << 10)
 void hr_conn_limit(struct hr_conn *c, size_t max_frame_bytes);
 
 /*
  * Closes the connection. With `now`, drops queued frames. Otherwise sends them, and waits for the
- * peer's end, at most 5 s in all. No `frame` follows. The loop calls `closed`, not this function.
+ * peer's end, at most 5 s in all. `frame` is not called again. The loop calls `closed` later.
  */
 void hr_conn_close(struct hr_conn *c, bool now);
 
-uint64_t hr_conn_received_ms(const struct hr_conn *c); /* uv_now() of the last byte from the peer */
+uint64_t hr_conn_received_ms(const struct hr_conn *c); /* uv_now() at the peer's last byte */
 
-/* The peer, as far as transport and kernel can identify it. */
+/* What transport and kernel reveal about the peer. */
 struct hr_conn_peer {
 	struct sockaddr_storage address;
 	bool loopback;	      /* the peer is on this machine */
-	bool tls;	      /* the peer's certificate is valid */
+	bool tls;	      /* the peer has a valid certificate */
 	char cn[256], ou[64]; /* from the certificate */
-	int64_t until;	      /* end of the certificate's validity, seconds since 1970 */
-	bool uid_known; /* loopback, same network namespace: the kernel has the socket's owner */
+	int64_t until;	      /* when the certificate expires, in seconds since 1970 */
+	bool uid_known;	      /* the kernel knows the owner of the peer's socket */
 	uint32_t uid;
 };
 void hr_conn_peer(struct hr_conn *c, struct hr_conn_peer *ret);

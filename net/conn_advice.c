@@ -18,15 +18,15 @@ const char *hr_conn_advice(const struct hr_address *to, bool tls, int error)
 	case ECONNREFUSED:
 	case ETIMEDOUT:
 		return NOT_RUNNING;
-	case ENOENT: /* the resolver's message is enough */
+	case ENOENT: /* the message of the resolver is enough */
 		return to->local ? NOT_RUNNING : "";
 	case EPROTONOSUPPORT:
 		return tls ? WANTS_PLAIN : WANTS_TLS;
-	case 0: /* the other side closed the connection before it sent anything */
+	case 0: /* the peer closed the connection before it sent anything */
 	case EBADMSG:
 	case ECONNRESET:
 		return NOT_COLLECTOR;
-	default: /* for example certificates, where the error text has the advice */
+	default: /* for example certificates: the error text contains the advice */
 		return "";
 	}
 }

@@ -8,7 +8,7 @@
 #include <sys/un.h>
 
 struct hr__dial {
-	struct hr_conn *c; /* NULL: the connection is closed, but the resolver has not returned */
+	struct hr_conn *c; /* NULL: the connection was closed before the resolver returned */
 	uv_getaddrinfo_t resolve;
 	bool resolving;
 	uv_connect_t connect;
@@ -30,7 +30,7 @@ void hr__dial_end(struct hr_conn *c)
 		return;
 	d->c = NULL;
 	if (d->resolving)
-		(void)uv_cancel((uv_req_t *)&d->resolve); /* its callback runs in any case */
+		(void)uv_cancel((uv_req_t *)&d->resolve); /* the callback runs in any case */
 	else
 		free(d);
 }
@@ -47,7 +47,7 @@ static void on_connect(uv_connect_t *req, int status)
 	struct hr_conn *c = req->handle->data;
 
 	if (status == UV_ECANCELED)
-		return; /* the code that closed the handle has set the reason */
+		return; /* the code that closed the handle has stored the reason */
 	if (status < 0) {
 		conn_dial_failed(c, status);
 		return;
@@ -68,7 +68,7 @@ static void try_next(struct hr_conn *c)
 			     uv_strerror(d->error));
 		return;
 	}
-	/* Divides the remaining time among the remaining addresses. */
+	/* Each remaining address gets the same share of the remaining time. */
 	hr__conn_timer(c, (d->deadline_ms - now) / left);
 	r = uv_tcp_connect(&d->connect, &c->io.tcp, (struct sockaddr *)&d->to[d->next++],
 			   on_connect);
@@ -76,7 +76,7 @@ static void try_next(struct hr_conn *c)
 		conn_dial_failed(c, r);
 }
 
-/* Tries the next address with a new handle in the same memory: libuv connects a handle once. */
+/* Tries the next address with a new handle in the same memory: a handle connects only once. */
 static void on_failed_closed(uv_handle_t *handle)
 {
 	struct hr_conn *c = handle->data;
@@ -93,7 +93,7 @@ static void on_failed_closed(uv_handle_t *handle)
 			     uv_strerror(d->error));
 		return;
 	}
-	(void)uv_tcp_init(loop, &c->io.tcp); /* creates no socket, so it cannot fail */
+	(void)uv_tcp_init(loop, &c->io.tcp); /* cannot fail, because no socket is created */
 	c->io.handle.data = c;
 	try_next(c);
 }
@@ -152,7 +152,7 @@ int hr__dial_begin(struct hr_conn *c, const struct hr_address *to)
 	int r = 0;
 
 	if (to->local && strlen(to->host) >= sizeof(((struct sockaddr_un *)NULL)->sun_path))
-		return -ENAMETOOLONG; /* libuv would truncate the path */
+		return -ENAMETOOLONG; /* libuv would cut the path */
 	d = calloc(1, sizeof(*d));
 	if (!d)
 		return -ENOMEM;

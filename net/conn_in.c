@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define TLS_READ_BYTES (64u << 10) /* several records in one read */
+#define TLS_READ_BYTES (64u << 10) /* several TLS records in one read */
 
 static void drop_rest(struct hr_conn *c)
 {
@@ -19,13 +19,13 @@ void hr__in_done(struct hr_conn *c)
 	hr_assembly_done(&c->in);
 }
 
-/* True: a TLS record (a client's hello, or of a server that needs TLS). Frames begin with H. */
+/* Whether TLS data arrived: a client's hello, or the answer of a server that needs TLS. */
 static bool looks_like_tls(const struct hr_conn *c)
 {
 	return !c->tls && hr__looks_like_tls(c->in.header[0]);
 }
 
-/* `r`: result of the assembly. Passes a whole frame to the owner. An error ends the connection. */
+/* Passes a whole frame to the owner. `r`: result of the assembly; an error ends the connection. */
 static void deliver(struct hr_conn *c, int r)
 {
 	uint8_t *frame;
@@ -86,7 +86,7 @@ static void on_end(struct hr_conn *c, int error)
 	}
 }
 
-/* Passes all data that the session can decrypt to the owner, until the owner pauses. */
+/* Decrypts all data that has arrived, and passes it to the owner, until the owner pauses. */
 static void read_tls(struct hr_conn *c)
 {
 	while (c->state == HR__CONN_READY && !c->paused) {
@@ -138,7 +138,7 @@ static void on_alloc(uv_handle_t *handle, size_t suggested, uv_buf_t *ret)
 	ret->len = ret->base ? room : 0;
 }
 
-/* Processes bytes of TLS, which end the handshake, contain frames, or both. */
+/* Processes TLS data: the rest of the handshake, frames, or both. */
 static void receive_tls(struct hr_conn *c, const uint8_t *buf, size_t bytes)
 {
 	if (hr_tls_in(c->tls, buf, bytes) < 0) {
@@ -171,7 +171,7 @@ static void on_read(uv_stream_t *stream, ssize_t n, const uv_buf_t *buf)
 		c->rest = (uint8_t *)buf->base;
 		c->rest_at = 0;
 		c->rest_bytes = (size_t)n;
-		if (c->state == HR__CONN_SHAKING) /* the peer has not used TLS */
+		if (c->state == HR__CONN_SHAKING) /* the peer does not use TLS */
 			hr__conn_shaken(c);
 		else
 			receive_rest(c);

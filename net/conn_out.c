@@ -8,10 +8,10 @@
 #include "common/now.h"
 #include "net/wire.h"
 
-/* One write is in progress at a time. The next write contains all frames queued meanwhile. */
+/* Only one write is in progress. The next write contains all frames that are queued meanwhile. */
 #define GATHER_CHUNKS 64u
 #define GATHER_BYTES  (1u << 20)
-#define ENCRYPT_BYTES (256u << 10) /* bytes that one step encrypts: they stay in the cache */
+#define ENCRYPT_BYTES (256u << 10) /* bytes that one step encrypts; they stay in the CPU's cache */
 
 static void conn_out_append(struct hr__chunks *to, struct hr__chunk *chunk)
 {
@@ -62,13 +62,13 @@ static void on_shutdown(uv_shutdown_t *req, int status)
 }
 
 /*
- * The kernel has all data to send. If this side closed before it has read all data of the peer, the
- * kernel would reset the connection and drop data to send. So this side sends its end, and waits
- * for the peer's end.
+ * The kernel has all data to send. If this side closed the socket now, with unread data of the
+ * peer, the kernel would reset the connection and drop data to send. So this side sends its end,
+ * and waits for that of the peer.
  */
 static void finish_flush(struct hr_conn *c)
 {
-	if (c->shutdown.handle) { /* this side has already sent its end, and waits for the peer's */
+	if (c->shutdown.handle) { /* this side has already sent its end */
 		if (c->peer_ended)
 			hr__conn_end(c, 0, "closed");
 		return;
@@ -102,7 +102,7 @@ static void gather_plain(struct hr_conn *c)
 		conn_out_append(&c->flying, remove_first(&c->out));
 }
 
-/* Fills records, so that many small frames share one. */
+/* Collects bytes, so that many small frames share one TLS record. */
 struct stage {
 	struct hr_conn *c;
 	uint8_t bytes[HR_TLS_RECORD_BYTES];
@@ -183,7 +183,6 @@ static int gather_tls(struct hr_conn *c)
 	return 0;
 }
 
-/* Returns -EPROTO if TLS failed. */
 static int conn_out_gather(struct hr_conn *c)
 {
 	int r = 0;

@@ -23,19 +23,19 @@ union io {
 };
 
 struct http_client {
-	struct http_client *next; /* next client, which connected earlier */
+	struct http_client *next;
 	struct hr_http *server;
 	union io io;
 	uv_timer_t timer;
-	unsigned handles; /* how many of these two are open */
+	unsigned handles; /* how many of the two handles are open */
 	uv_write_t write;
 	uv_shutdown_t shutdown;
 	char request[HR_HTTP_REQUEST_MOST];
 	size_t n;
-	char *answer; /* the head; NULL: the request is incomplete */
+	char *answer; /* the head of the answer; NULL: the request is incomplete */
 	char *body;
 	bool answering;
-	bool ended; /* the client has closed its side */
+	bool ended; /* the client has ended its side */
 };
 
 struct hr_http {
@@ -44,9 +44,7 @@ struct hr_http {
 	union io io;
 	struct http_client *clients;
 	unsigned n_clients;
-	/*
-	 * number of open handles: the listener's and one of each client; the last close frees this
-	 */
+	/* number of open handles: listener and clients; the last close frees this struct */
 	unsigned handles;
 	char text[TEXT_BYTES];
 };
@@ -58,7 +56,7 @@ static bool http_begins(const char *text, size_t bytes, const char *with)
 	return bytes >= n && memcmp(text, with, n) == 0;
 }
 
-/* Parses the line METHOD SP TARGET SP HTTP/1.x. Returns a status. */
+/* Parses the line METHOD SP TARGET SP HTTP/1.x. Returns an HTTP status. */
 static int parse_line(const char *line, size_t bytes, struct hr_http_request *ret)
 {
 	const char *target = memchr(line, ' ', bytes), *end = line + bytes, *version;
@@ -172,11 +170,11 @@ static const char *status_text(int status)
 
 static void on_shut_down(uv_shutdown_t *shutdown, int status)
 {
-	(void)shutdown; /* the client's end or the timer closes the connection */
+	(void)shutdown; /* the end of the client or the timer closes the connection */
 	(void)status;
 }
 
-/* Does not close yet: if the client has sent too much, that would drop the answer. */
+/* Does not close yet: with unread data of the client, the kernel would drop the answer. */
 static void on_written(uv_write_t *write, int status)
 {
 	struct http_client *c = write->data;
@@ -222,7 +220,7 @@ static void http_answer(struct http_client *c, int status, const struct hr_http_
 		http_leave(c);
 }
 
-/* Provides memory for bytes after the request, which are dropped. */
+/* Provides memory for bytes after the request, which are ignored. */
 static void on_alloc(uv_handle_t *handle, size_t wanted, uv_buf_t *ret)
 {
 	struct http_client *c = handle->data;

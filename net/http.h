@@ -23,26 +23,26 @@
 #define HR_HTTP_CLIENTS	     16u
 #define HR_HTTP_MS	     5000u
 
-/* Points into the request. */
+/* A request that was parsed. The texts are parts of the received bytes. */
 struct hr_http_request {
 	const char *target; /* path and query */
 	size_t target_bytes;
-	const char *fields; /* lines NAME: VALUE, each with CR LF */
+	const char *fields; /* the header fields: lines NAME: VALUE, each with CR LF */
 	size_t fields_bytes;
 };
 
-/* Parses what was received so far. Returns 200, another HTTP status, or 0: incomplete. */
+/* Parses the bytes received so far. Returns 200, another HTTP status, or 0: incomplete. */
 int hr_http_parse(const char *request, size_t bytes, struct hr_http_request *ret);
 
-/* True: the path of the target is `path`. */
+/* Whether the target's path, without the query, is `path`. */
 bool hr_http_target_is(const struct hr_http_request *r, const char *path);
 
-/* Copies the value of a field such as "Host", cut to `size`. False: the request has none. */
+/* Copies the value of a header field such as "Host", cut to `size`. False: the field is missing. */
 bool hr_http_field(const struct hr_http_request *r, const char *name, char *ret, size_t size);
 
 struct hr_http_answer {
-	const char *type;   /* Content-Type */
-	const char *fields; /* further lines, each with CR LF; NULL: none */
+	const char *type;   /* value of Content-Type */
+	const char *fields; /* more header fields, each with CR LF; NULL: none */
 	char *body;	    /* malloc'ed; the server frees it */
 	size_t bytes;
 };
@@ -54,17 +54,17 @@ struct hr_http_answer {
 struct hr_http_config {
 	const char *address;
 	uint64_t limit_ms; /* time limit of a connection; 0: HR_HTTP_MS */
-	/* Returns an HTTP status. The server sends the answer only with status 200. */
+	/* Returns an HTTP status. The server sends *ret only if the status is 200. */
 	int (*answer)(void *self, const struct hr_http_request *r, struct hr_http_answer *ret);
 	void *self;
 };
 
 struct hr_http;
 
-/* Listens. After a failure, *ret_error (malloc'ed) is a message for the user. */
+/* Listens. On failure, *ret_error (malloc'ed) is a message for the user. */
 int hr_http_open(uv_loop_t *loop, const struct hr_http_config *config, struct hr_http **ret,
 		 char **ret_error);
-const char *hr_http_address(const struct hr_http *s); /* with the actual port */
+const char *hr_http_address(const struct hr_http *s); /* the address with the actual port */
 void hr_http_close(struct hr_http *s);		      /* accepts NULL */
 
 #endif

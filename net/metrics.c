@@ -14,7 +14,7 @@
 
 struct hr_metrics {
 	struct hr_metrics_config config;
-	double start_s; /* wall clock */
+	double start_s; /* when the daemon started, wall clock */
 	struct hr_http *http;
 };
 

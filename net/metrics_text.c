@@ -8,7 +8,7 @@
 
 #include "common/text.h"
 
-#define EXACT_MOST 9007199254740992.0 /* 2^53: up to this limit, a double represents all integers */
+#define EXACT_MOST 9007199254740992.0 /* 2^53: a double represents all integers up to this number */
 
 void hr_metric(FILE *out, const char *name, enum hr_metric_type type, const char *help)
 {
@@ -17,7 +17,7 @@ void hr_metric(FILE *out, const char *name, enum hr_metric_type type, const char
 	fprintf(out, "# HELP %s %s\n# TYPE %s %s\n", name, help, name, types[type]);
 }
 
-/* Writes a label as valid UTF-8, because otherwise a server rejects the whole scrape. */
+/* Writes a label in valid UTF-8. Otherwise, a Prometheus server would reject the whole text. */
 static void write_label(FILE *out, const char *name, const char *value)
 {
 	size_t n = strlen(value), room = 4 * n + 1;

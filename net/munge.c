@@ -8,7 +8,7 @@
 
 #include "net/munge_api.h"
 
-/* Payload of headrace's credentials: a credential stolen from another service is invalid here. */
+/* Payload of headrace's credentials. Credentials for other services are refused. */
 static const char purpose[] = "headrace";
 
 static int context(const char *socket, struct munge_ctx **ret, char **ret_error)
@@ -28,7 +28,7 @@ static int context(const char *socket, struct munge_ctx **ret, char **ret_error)
 	return -ENOMEM;
 }
 
-/* Converts an error of libmunge. For an error of the credential, returns `r`. */
+/* Converts libmunge's error `e`. Returns `r` if the credential is the problem. */
 static int convert(unsigned e, struct munge_ctx *ctx, int r, char **ret_error)
 {
 	const char *text = ctx ? hr_munge.ctx_strerror(ctx) : NULL;

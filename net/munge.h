@@ -11,14 +11,14 @@
 #include <stdint.h>
 
 /*
- * Makes a credential of the calling user, valid for headrace only. *ret and *ret_error are
- * malloc'ed. -ENOENT: libmunge is missing; -ECONNREFUSED: munged does not run.
+ * Makes a credential of the calling user, which is valid only for headrace. *ret and *ret_error are
+ * malloc'ed. -ENOENT: libmunge is missing. -ECONNREFUSED: munged does not run.
  */
 int hr_munge_encode(const char *socket, char **ret, char **ret_error);
 
 /*
- * Finds the user of a credential. `socket` NULL: munged's default. -EACCES: the credential is
- * invalid (expired, replayed, of another key or service).
+ * Finds the user of a credential. If `socket` is NULL, uses munged's default. -EACCES: the
+ * credential is invalid (expired, used before, or of another key or service).
  */
 int hr_munge_decode(const char *socket, const char *credential, uint32_t *ret_uid,
 		    uint32_t *ret_gid, char **ret_error);

@@ -12,7 +12,7 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 struct hr_munge hr_munge;
 
 static const struct {
-	size_t slot; /* offset of the member in struct hr_munge */
+	size_t slot;
 	const char *name;
 } symbols[] = {
 #define HR_MUNGE(ret, name, params) {offsetof(struct hr_munge, name), "munge_" #name},

@@ -10,7 +10,7 @@
 
 #include <sys/types.h>
 
-/* The values that headrace uses; tests/net/test_munge.c compares them with munge.h. */
+/* Values of libmunge, which tests/net/test_munge.c compares with munge.h. */
 #define HR_EMUNGE_SUCCESS   0u
 #define HR_EMUNGE_NO_MEMORY 5u
 #define HR_EMUNGE_SOCKET    6u
@@ -28,7 +28,7 @@ extern struct hr_munge hr_munge;
 
 #define HR_MUNGE_LIBRARY "libmunge.so.2"
 
-/* Loads libmunge once. -ENOENT: no library; -ELIBACC: no such function. *ret_error: malloc'ed. */
+/* Loads libmunge once. -ENOENT: not found; -ELIBACC: lacks a function. *ret_error: malloc'ed. */
 int hr_munge_load(const char *library, char **ret_error);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* peer.c - identifies the peer of a connection through the kernel */
+/* peer.c - asks the kernel about the peer of a connection */
 #include "net/conn_internal.h"
 
 #include <errno.h>
@@ -11,7 +11,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* Selects the peer's socket on this machine. Its local address is the connection's peer address. */
+/* Selects the peer's socket, if it is on this machine. Its local address is our peer address. */
 struct diag_request {
 	struct nlmsghdr header;
 	struct inet_diag_req_v2 body;
@@ -40,9 +40,9 @@ static int diag_side(const struct sockaddr_storage *s, __be32 *ret_address, __be
 
 /*
  * Reads the owner from an answer. If a process has closed its socket, the kernel reports root as
- * owner: a user who sends and closes at once must not become root. Such a socket has no inode, and
- * the kernel reads the owner before the inode. So if the answer has an inode, its owner is right.
- * If no connection exists, the kernel returns a listener, which is rejected.
+ * owner, but a user who sends and closes at once must not become root. A closed socket has no
+ * inode, and the kernel reads the owner before the inode. So if the answer has an inode, its owner
+ * is right. If no connection exists, the kernel returns a listener, which is rejected.
  */
 static int read_answer(const uint8_t *buf, size_t bytes, uint32_t *ret_uid)
 {
@@ -96,7 +96,7 @@ static int tcp_uid(const struct sockaddr_storage *ours, const struct sockaddr_st
 	return query_owner(&q, ret_uid);
 }
 
-/* Whether both are on this machine. Equal ones are: no packet from outside has such a source. */
+/* Whether both are on this machine, as equal addresses are: no other machine sends from ours. */
 static bool same_host(const struct sockaddr_storage *a, const struct sockaddr_storage *b)
 {
 	__be32 x[4] = {0}, y[4] = {0};

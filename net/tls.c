@@ -10,7 +10,7 @@
 
 #include "net/tls_internal.h"
 
-/* Makes a buffer. If it is empty, a read must not report the end of the data. */
+/* Makes a buffer. A read from an empty buffer must not report the end of the data. */
 static BIO *new_buffer(void)
 {
 	BIO *b = BIO_new(BIO_s_mem());
@@ -20,7 +20,7 @@ static BIO *new_buffer(void)
 	return b;
 }
 
-/* Sets the name that the server's certificate must have, and by which the server chooses one. */
+/* Sets the name that the server's certificate must have, and which the server gets (SNI). */
 static int expect(struct hr_tls_session *s, const char *host)
 {
 	X509_VERIFY_PARAM *rules = SSL_get0_param(s->ssl);
@@ -39,7 +39,7 @@ static int expect(struct hr_tls_session *s, const char *host)
 		   : -ENOMEM;
 }
 
-/* Sends an alert to a peer without TLS. OpenSSL would end the connection without a reason. */
+/* Sends an alert to a peer that does not use TLS. OpenSSL would only end the connection. */
 static void send_alert(struct hr_tls_session *s)
 {
 	static const uint8_t alert[] = {0x15, 3, 3, 0, 2, SSL3_AL_FATAL, SSL_AD_PROTOCOL_VERSION};
@@ -48,7 +48,7 @@ static void send_alert(struct hr_tls_session *s)
 		(void)BIO_write(s->out, alert, sizeof(alert));
 }
 
-/* Returns 0 if the handshake is complete or waits for the peer. */
+/* Returns 0 if the handshake is complete or waits for data of the peer. */
 static int shake(struct hr_tls_session *s)
 {
 	int r, e;

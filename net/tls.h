@@ -22,16 +22,16 @@
 #include <stdint.h>
 
 struct hr_tls_files {
-	const char *cert; /* PEM, chain allowed */
-	const char *key;  /* PEM; other users cannot read it, but its group may */
+	const char *cert; /* PEM; may contain a chain */
+	const char *key;  /* PEM; only the file's owner and group may have access */
 	const char *ca;	  /* PEM: authorities that may have signed the peer's certificate */
 };
 
-struct hr_tls; /* a context, reference counted */
+struct hr_tls; /* a TLS context with a reference count */
 
-#define HR_TLS_RECORD_BYTES (16u << 10) /* plain bytes of a full record */
+#define HR_TLS_RECORD_BYTES (16u << 10) /* payload of a full TLS record */
 
-/* *ret_error is malloc'ed, and names the file and the problem. */
+/* On failure, *ret_error (malloc'ed) names the file and the problem. */
 int hr_tls_new(const struct hr_tls_files *files, bool server, struct hr_tls **ret,
 	       char **ret_error);
 struct hr_tls *hr_tls_ref(struct hr_tls *t);
@@ -42,37 +42,37 @@ void hr_tls_own(const struct hr_tls *t, const char **ret_file, int64_t *ret_unti
 
 struct hr_tls_session;
 
-/* `host`: the name that the server's certificate must have. NULL for a server. -ENOMEM. */
+/* `host`: the name that the server's certificate must have. NULL on the server's side. -ENOMEM. */
 int hr_tls_session_new(struct hr_tls *t, const char *host, struct hr_tls_session **ret);
 void hr_tls_session_free(struct hr_tls_session *s); /* accepts NULL */
 
 /*
- * Processes all bytes received from the peer. Then call hr_tls_read until it returns -EAGAIN, and
- * send the bytes of hr_tls_out. -EPROTO: bad protocol or certificate (hr_tls_error).
+ * Processes bytes from the peer. Afterwards, call hr_tls_read until it returns -EAGAIN, and send
+ * the bytes of hr_tls_out. -EPROTO: wrong protocol or certificate (see hr_tls_error).
  */
 int hr_tls_in(struct hr_tls_session *s, const uint8_t *buf, size_t bytes);
-/* Returns a number of plain bytes. -EAGAIN: none now; -EPIPE: the peer has closed; -EPROTO. */
+/* Decrypts; returns the number of bytes. -EAGAIN: none now; -EPIPE: the peer's end; -EPROTO. */
 int hr_tls_read(struct hr_tls_session *s, uint8_t *buf, size_t bytes);
-/* Encrypts all bytes for hr_tls_out. Call it only when ready. -EPROTO, -ENOMEM. */
+/* Encrypts all bytes for hr_tls_out. Call it only if hr_tls_ready(). -EPROTO, -ENOMEM. */
 int hr_tls_write(struct hr_tls_session *s, const uint8_t *buf, size_t bytes);
-/* Queues the message that ends the session, for hr_tls_out. It proves that no data is cut off. */
+/* Adds the message that ends the session to hr_tls_out. It proves that no data is missing. */
 void hr_tls_end(struct hr_tls_session *s);
-/* Returns the number of bytes to send to the peer. After -EPROTO they include the reason. */
+/* Returns the number of bytes to send to the peer. After -EPROTO, they contain the reason. */
 size_t hr_tls_out(struct hr_tls_session *s, uint8_t *buf, size_t bytes);
 size_t hr_tls_out_bytes(const struct hr_tls_session *s); /* number of bytes that hr_tls_out has */
-/* Returns whether the handshake is complete and the peer's certificate is valid. */
+/* Whether the handshake is complete and the peer's certificate is valid. */
 bool hr_tls_ready(const struct hr_tls_session *s);
-/* text of the last -EPROTO, owned by the session */
+/* text of the last -EPROTO, which the session owns */
 const char *hr_tls_error(const struct hr_tls_session *s);
 
 /*
- * Returns names from the peer's certificate, when ready. "": absent, duplicate, too long, or with
- * control characters. Of several OU, the one that begins with "headrace-" is used.
+ * Returns names of the peer's certificate, if hr_tls_ready(). "": missing, duplicate, too long, or
+ * with control characters. Of several OU, the one that begins with "headrace-" counts.
  */
 void hr_tls_peer(const struct hr_tls_session *s, char *cn, size_t cn_bytes, char *ou,
 		 size_t ou_bytes);
 
-/* End of the peer's certificate in seconds since 1970; 0 before ready. */
+/* Returns when the peer's certificate expires, in seconds since 1970. 0: not ready. */
 int64_t hr_tls_peer_until(const struct hr_tls_session *s);
 
 #endif

@@ -9,7 +9,7 @@
 
 #include "common/text.h"
 
-/* All are secure. AES with 128 bits is first, because it costs a third less than with 256. */
+/* All are secure. AES with 128 bits is first, because it takes a third less time than 256 bits. */
 #define SUITES "TLS_AES_128_GCM_SHA256:TLS_AES_256_GCM_SHA384:TLS_CHACHA20_POLY1305_SHA256"
 
 static const char *reason(void)
@@ -57,7 +57,7 @@ static int check_files(const struct hr_tls_files *files, char **ret_error)
 	return r;
 }
 
-/* Checks our own certificate, because an error here is clearer than the peer's refusal. */
+/* Checks our own certificate, because this error is clearer than a refusal of the peer. */
 static int check_dates(SSL_CTX *ctx, const char *path, char **ret_error)
 {
 	const X509 *cert = SSL_CTX_get0_certificate(ctx);

@@ -38,7 +38,7 @@ static int copy_path(const char *name, const char *value, char **ret, char **ret
 	return *ret ? 0 : hr_text_fail(-ENOMEM, ret_error, "%s: out of memory", name);
 }
 
-/* Reads one place. 1: found; 0: the place names none of the files; negative: error. */
+/* Searches one place. 1: found; 0: the place names none of the files; negative: error. */
 static int find_in(const char *const names[FILES], const char *const values[FILES],
 		   struct hr_tls_paths *ret, char **ret_error)
 {
@@ -67,7 +67,7 @@ static int find_in(const char *const names[FILES], const char *const values[FILE
 	return r < 0 ? r : 1;
 }
 
-/* Returns the user's own folder, malloc'ed. NULL: the user has none, or no memory. */
+/* Returns the TLS folder of the user, malloc'ed. NULL: the user has none, or no memory is left. */
 static char *own_folder(void)
 {
 	const char *config = getenv("XDG_CONFIG_HOME"), *home = getenv("HOME");

@@ -18,18 +18,18 @@
 #include "net/tls.h"
 
 struct hr_tls_paths {
-	char *cert, *key, *ca; /* absolute: daemons change their folder. All NULL: plain TCP */
+	char *cert, *key, *ca; /* absolute, because daemons change their folder; all NULL: no TLS */
 };
 
 /*
- * `flags`: files on the command line; all NULL for a command without such flags. Checks only that
- * the files exist; hr_tls_new reads them. -EINVAL: not all three are named. -ENOENT and others: one
- * is missing. *ret_error (malloc'ed) explains the error.
+ * `flags`: the files of the command line; all NULL if the command has no such flags. Checks only
+ * that the files exist, because hr_tls_new reads them. -EINVAL: not all three are named. -ENOENT
+ * and others: a file is missing. *ret_error (malloc'ed) explains the error.
  */
 int hr_tls_find(const struct hr_tls_files *flags, struct hr_tls_paths *ret, char **ret_error);
 void hr_tls_paths_done(struct hr_tls_paths *p);
 
-/* Returns the files of `p` for hr_tls_new, which are valid as long as `p`. */
+/* Returns the files for hr_tls_new. They are valid as long as `p`. */
 struct hr_tls_files hr_tls_paths_files(const struct hr_tls_paths *p);
 
 #endif

@@ -22,7 +22,7 @@ int64_t hr__tls_seconds(const ASN1_TIME *t)
 	return ASN1_TIME_to_tm(t, &tm) == 1 ? timegm(&tm) : 0;
 }
 
-/* Gets the text of an entry. False: the text cannot be compared and shown. */
+/* Gets the text of an entry. False: it is empty, too long, or has control characters. */
 static bool entry_text(const X509_NAME *name, int at, char *ret, size_t bytes)
 {
 	const ASN1_STRING *value = X509_NAME_ENTRY_get_data(X509_NAME_get_entry(name, at));
@@ -40,7 +40,7 @@ static bool entry_text(const X509_NAME *name, int at, char *ret, size_t bytes)
 	return good;
 }
 
-/* Finds the only entry that begins with `prefix`. "": there is none, or there are several. */
+/* Finds the only entry that begins with `prefix`. If there is not exactly one, *ret is "". */
 static void only_entry(const X509 *cert, int nid, const char *prefix, char *ret, size_t bytes)
 {
 	const X509_NAME *name = X509_get_subject_name(cert);

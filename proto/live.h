@@ -5,9 +5,9 @@
 
 #include <stdint.h>
 
-/* How long pictures show an ended process: longer than a client waits between two pictures. */
+/* How long pictures show an ended process: longer than clients wait between two pictures. */
 #define HR_LIVE_KEPT_NS UINT64_C(40000000000)
-/* Bit of LiveProcess.proc that marks a (rank, worker), not one process. */
+/* Bit of LiveProcess.proc: the entry stands for all earlier processes of a rank and worker. */
 #define HR_LIVE_GROUP (UINT64_C(1) << 63)
 
 #endif

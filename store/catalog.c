@@ -44,15 +44,15 @@ struct opening {
 	struct hr_catalog *catalog;
 	const char *store;
 	const struct hr_catalog_filter *filter;
-	const char *job; /* job of the filter, encoded; NULL: all jobs */
+	const char *job; /* encoded name of the only job to open; NULL: all jobs */
 	const char *job_folder;
-	struct hr__stream_folder folder; /* the folder that visit_stream reads */
+	struct hr__stream_folder folder;
 };
 
-/* Is called for each folder in `fd`, in the order of names. */
+/* A function that is called for each folder in the open folder `fd`, in the order of names. */
 typedef int visit_folder(struct opening *o, int fd, const char *name);
 
-/* Reports a symbolic link in the place of a folder, because its streams are missing. */
+/* Reports a symbolic link in the place of a folder, because that folder's streams are missing. */
 static void report_link(const struct opening *o, const char *name)
 {
 	if (!o->filter->one_user)
@@ -89,7 +89,7 @@ static int each_folder(struct opening *o, int fd, visit_folder *visit)
 	return r;
 }
 
-/* Returns whether both are one stream. A damaged StreamStart gives neither boot nor cluster. */
+/* Whether both are the same stream. A damaged StreamStart contains neither boot nor cluster. */
 static bool same_stream(const struct hr_stream *a, const Headrace__StreamStart *b)
 {
 	bool guess = a->boot_id[0] == '\0' || b->boot_id[0] == '\0';
@@ -124,7 +124,7 @@ static struct hr__stream *find_stream(const struct hr_catalog *c,
 	return s;
 }
 
-/* Adds a stream at the end of its bucket, so that find_stream returns the first store's copy. */
+/* Appends a stream to its bucket, so that find_stream finds the first store's copy first. */
 static void add_to_bucket(const struct hr_catalog *c, struct hr__stream *s)
 {
 	const struct hr_stream *v = &s->view;
@@ -194,7 +194,7 @@ static int complete_start(struct hr__stream *s, const Headrace__StreamStart *sta
 	return s->view.cluster && s->view.boot_id ? 0 : -ENOMEM;
 }
 
-/* NULL: the segment has no StreamStart yet, or the StreamStart is damaged (*damaged). */
+/* Returns NULL if the segment has no StreamStart yet, or a damaged one (*damaged). */
 static Headrace__Frame *read_start(struct hr__stream_folder *f, const char *name, bool *damaged)
 {
 	const uint64_t at = sizeof(struct hr_segment_hdr);
@@ -217,9 +217,9 @@ static Headrace__Frame *read_start(struct hr__stream_folder *f, const char *name
 }
 
 /*
- * Identifies the stream of a folder by the StreamStart of any segment; the caller frees *ret_msg.
- * If no StreamStart can be read, *ret_msg is NULL, and *ret_guess refers to the folder's name,
- * decoded into `job` and `node`.
+ * Identifies the stream of a folder by the StreamStart of any of its segments. The caller frees
+ * *ret_msg. If no StreamStart is readable, *ret_msg is NULL, and *ret_guess contains `job` and
+ * `node` from the folder's name.
  */
 static int catalog_identify(struct opening *o, const char *name, Headrace__Frame **ret_msg,
 			    Headrace__StreamStart *ret_guess, char job[HR__NAME_BYTES],
@@ -268,7 +268,7 @@ static bool visible(const struct opening *o, int fd)
 	       uid == o->filter->uid;
 }
 
-/* Adds the stream of a folder without segments if the stream was retired. */
+/* Adds the stream of a folder without segments, if frames of the stream were removed. */
 static int add_retired(struct hr_catalog *c, int fd, const char *job)
 {
 	struct hr_retired *last = c->n_retired > 0 ? &c->retired[c->n_retired - 1] : NULL;
@@ -384,7 +384,7 @@ static int open_store(struct opening *o)
 	if (fd < 0)
 		return -errno;
 	r = hr__store_version(fd);
-	if (r == -EAGAIN) /* another process creates the store, which is still empty */
+	if (r == -EAGAIN) /* another process is creating the store, which is still empty */
 		r = 0;
 	jobs = r < 0 ? r : hr_store_open_folder(fd, "jobs");
 	if (jobs >= 0) {
@@ -415,7 +415,7 @@ static int by_job_and_node(const void *a, const void *b)
 	return r;
 }
 
-/* Returns the start of the stream's first process, in ns of the wall clock. */
+/* Returns when the first process of the stream started, in ns of the wall clock. */
 static int64_t started(const struct hr_stream *s)
 {
 	uint64_t first = UINT64_MAX;
@@ -444,7 +444,7 @@ static int by_place_and_time(const void *a, const void *b)
 	return x->instance < y->instance ? -1 : x->instance > y->instance;
 }
 
-/* The highest number of a process with a row or events: a damaged row may leave only events. */
+/* Returns the highest number of a process in rows and events, because a row may be damaged. */
 static uint64_t last_proc(const struct hr_stream *s)
 {
 	uint64_t last = s->n_processes ? s->processes[s->n_processes - 1].msg->proc : 0;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * files.c - the files of a stream: a table by id, and the texts of paths
+ * files.c - the files of a stream: a table by id, and the texts of their paths
  *
- * The first use makes the table. The texts of a frame are loaded on demand. Both are published
- * once, by a release store, and never change. Readers use an acquire load.
+ * The first use makes the table. The texts of a frame are loaded on demand. Table and texts are
+ * published once, by a release store, and never change. Readers use an acquire load.
  */
 #include "store/catalog.h"
 
@@ -14,18 +14,18 @@
 
 #include "common/array.h"
 
-#define NO_FRAME UINT32_MAX /* value of `frame` in an entry without text */
+#define NO_FRAME UINT32_MAX
 
 struct file_entry {
 	uint64_t hash;
 	uint32_t id;
-	uint32_t frame; /* index in the stream's frames */
+	uint32_t frame; /* index in the frames of the stream; NO_FRAME: no text */
 	uint32_t row;
 	uint32_t mount : 31;
 	uint32_t scope : 1;
 };
 
-/* The paths of one frame. Row i is bytes[start[i]..start[i + 1]). */
+/* The paths of one Paths frame. Row i is bytes[start[i]..start[i + 1]). */
 struct file_text {
 	uint32_t n;
 	const uint8_t *bytes;
@@ -35,13 +35,13 @@ struct file_text {
 struct hr__files {
 	struct file_entry *entries; /* sorted by id */
 	size_t n_entries;
-	uint32_t *by_hash; /* entries with text, sorted by hash; NULL if all entries have text */
+	uint32_t *by_hash; /* entries with text, sorted by hash; NULL: all entries have text */
 	size_t n_by_hash;
 	size_t n_texts;
-	_Atomic(struct file_text *) texts[]; /* indexed like the stream's frames */
+	_Atomic(struct file_text *) texts[]; /* indexed like the frames of the stream */
 };
 
-/* Stands for a frame that cannot be read, which is tried only once. */
+/* Stands for the texts of a frame that could not be read, and is not tried again. */
 static struct file_text unreadable;
 
 /* ---- the table ------------------------------------------------------------------------------- */
@@ -61,7 +61,7 @@ static uint32_t frame_by_seq(const struct hr_stream *v, uint64_t seq)
 	return low < v->n_frames && v->frames[low].seq == seq ? low : NO_FRAME;
 }
 
-/* Marks a frame as lost, unless another store has a good copy of it. */
+/* Marks a Paths frame as lost, unless another store has a good copy of it. */
 static void mark_lost(const struct hr__stream *s, const struct hr__segment *g,
 		      const struct hr__frame_entry *e, struct hr__files *f)
 {
@@ -71,7 +71,7 @@ static void mark_lost(const struct hr__stream *s, const struct hr__segment *g,
 		atomic_store_explicit(&f->texts[frame], &unreadable, memory_order_relaxed);
 }
 
-/* Reads all Paths frames. `ret` is zero. If the segment cannot be opened, `source` is NULL. */
+/* Reads all Paths frames into an empty `ret`. `source` NULL: the segment cannot be opened. */
 static int read_paths_frames(const struct hr__stream *s, const struct hr__segment *g,
 			     const struct hr__source *source, struct hr__files *f,
 			     struct hr__index *ret)
@@ -98,7 +98,7 @@ static int read_paths_frames(const struct hr__stream *s, const struct hr__segmen
 }
 
 /*
- * Reads the paths of a sealed segment into a zero index, from the footer or, if the footer is
+ * Reads the paths of a sealed segment into an empty index: from the footer or, if the footer is
  * damaged, from the Paths frames. Marks damaged Paths frames in `f`.
  */
 static int read_paths(const struct hr__stream *s, const struct hr__segment *g, struct hr__files *f,
@@ -139,7 +139,7 @@ static int files_add_rows(struct table *t, const struct hr_stream *v, const stru
 	for (size_t i = 0; i < rows->n_paths; i++) {
 		const struct hr__path_row *p = &rows->paths[i];
 
-		if (p->id == 0) /* id 0 means no file */
+		if (p->id == 0)
 			continue;
 		if (p->frame != segment_frame) {
 			segment_frame = p->frame;
@@ -192,7 +192,7 @@ static int compare_hashes(const void *a, const void *b, void *entries)
 	return x->hash < y->hash ? -1 : x->hash > y->hash;
 }
 
-/* Makes the index by hash: if a file has no text, another id with the same hash may have one. */
+/* Makes the list by hash: if a file has no text, another file with the same hash may have one. */
 static int index_hashes(struct hr__files *f)
 {
 	size_t n = 0;
@@ -265,7 +265,7 @@ static int get_files(struct hr__stream *s, struct hr__files **ret)
 	return r;
 }
 
-/* Ids are mostly 1, 2, 3... In this case, the id gives the position of the entry. */
+/* Ids are mostly 1, 2, 3... Then the id is the position of the entry. */
 static const struct file_entry *files_find(const struct hr__files *f, uint32_t id)
 {
 	size_t low = 0, high = f->n_entries, guess;
@@ -286,7 +286,7 @@ static const struct file_entry *files_find(const struct hr__files *f, uint32_t i
 	return low < f->n_entries && f->entries[low].id == id ? &f->entries[low] : NULL;
 }
 
-/* Returns the entry that has the text of `e`, or NULL. */
+/* Returns the entry with the text of `e`: `e` itself, or one with the same hash. NULL: none. */
 static const struct file_entry *find_text(const struct hr__files *f, const struct file_entry *e)
 {
 	size_t low = 0, high = f->n_by_hash;
@@ -315,7 +315,7 @@ static struct file_text *pack_text(const Headrace__Paths *paths)
 	uint8_t *to;
 
 	for (size_t i = 0; i < paths->n_rows; i++)
-		bytes += paths->rows[i]->path.len; /* the sum is at most the payload of a frame */
+		bytes += paths->rows[i]->path.len; /* the sum is below the size limit of a frame */
 	t = malloc(sizeof(*t) + (paths->n_rows + 1) * sizeof(t->start[0]) + bytes);
 	if (!t)
 		return NULL;
@@ -334,13 +334,13 @@ static struct file_text *pack_text(const Headrace__Paths *paths)
 	return t;
 }
 
-/* Returns `unreadable` for a damaged frame, NULL without memory. */
+/* Returns `unreadable` for a damaged frame. Returns NULL if no memory is left. */
 static struct file_text *read_text(const struct hr_stream *v, uint32_t frame)
 {
-	struct hr_arena memory = {0}; /* cheaper than freeing thousands of rows after packing */
+	struct hr_arena memory = {0}; /* faster than to free thousands of rows */
 	struct file_text *t = NULL;
 	Headrace__Frame *msg;
-	int r = -EBADMSG; /* the result if the footer names another kind of frame here */
+	int r = -EBADMSG; /* the result if this is not a Paths frame, as the footer claims */
 
 	if (v->frames[frame].kind == HEADRACE__FRAME__BODY_PATHS)
 		r = hr_stream_read_into(v, frame, &memory, &msg);

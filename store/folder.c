@@ -10,10 +10,10 @@
 #include "common/array.h"
 #include "store/store.h"
 
-#define ENTRIES_BYTES (32u << 10) /* buffer of each system call */
+#define ENTRIES_BYTES (32u << 10) /* size of the buffer for each system call */
 
 struct names {
-	char *text; /* names in sequence, each with its NUL */
+	char *text; /* all names, each with its NUL */
 	size_t bytes, room, n;
 };
 

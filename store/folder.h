@@ -12,12 +12,12 @@
 #include <stddef.h>
 
 struct hr__folder {
-	const char **names; /* sorted by bytes, without names that begin with a dot */
+	const char **names; /* names that begin with a dot are left out */
 	size_t n;
-	char *text; /* memory of `names` */
+	char *text;
 };
 
-/* Leaves the offset of `fd` at the end of the folder. -ENOMEM, -errno. */
+/* Afterwards, the offset of `fd` is at the end of the folder. -ENOMEM, -errno. */
 int hr__folder_read(int fd, struct hr__folder *ret);
 void hr__folder_done(struct hr__folder *f);
 

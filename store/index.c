@@ -35,7 +35,7 @@ static int compare_u64(const void *a, const void *b)
 	return x < y ? -1 : x > y;
 }
 
-/* Lists the processes of a batch, each once, in ascending order. */
+/* Lists the processes of a batch of events, each once, in ascending order. */
 static int list_procs(struct hr__index *ix, const Headrace__EventBatch *batch,
 		      struct hr_batch_ref *ret)
 {
@@ -165,7 +165,7 @@ int hr__index_add(struct hr__index *ix, uint64_t offset, uint32_t bytes, const H
 {
 	int r = 0;
 
-	/* The frame comes last, when nothing can fail. Its parts already have its index. */
+	/* The frame is added last, when nothing can fail: its parts already refer to its index. */
 	if (ix->n_frames == UINT32_MAX)
 		return -ENOMEM;
 	if (msg->body_case == HEADRACE__FRAME__BODY_EVENTS)

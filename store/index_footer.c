@@ -8,11 +8,11 @@
 
 #include "common/array.h"
 
-/* bits of SegmentIndex.path_scope */
+/* bits of a byte of SegmentIndex.path_scope */
 #define PATH_RUNTIME 1u
 #define PATH_NO_TEXT 2u
 
-/* Ids are mostly consecutive, so their differences compress well. */
+/* Differences of ids are mostly 1, which compresses well. Negative ones become odd numbers. */
 static uint32_t zigzag(uint32_t v)
 {
 	return v << 1 ^ -(v >> 31);
@@ -81,7 +81,7 @@ static void fill_summary(Headrace__BatchSummary *s, const struct hr_batch_ref *b
 	s->n_procs = b->n_procs;
 }
 
-/* `paths_bytes`: size of the paths frame at `offset`; 0: the footer has none. */
+/* `paths_bytes`: size of the frame with the paths, at `offset`. 0: there is none. */
 static void fill_main(const struct hr__index *ix, const struct main_parts *parts, uint64_t offset,
 		      size_t paths_bytes, Headrace__SegmentIndex *index)
 {
@@ -189,7 +189,7 @@ static int unpack_frames(struct hr__index *ix, const Headrace__SegmentIndex *msg
 			 uint64_t first_seq, uint64_t limit, struct hr__frame_entry *ret_paths)
 {
 	uint64_t seq = first_seq == 1 ? 0 : first_seq - 2;
-	uint64_t offset = 0, end = sizeof(struct hr_segment_hdr); /* both stay within `limit` */
+	uint64_t offset = 0, end = sizeof(struct hr_segment_hdr); /* both are at most `limit` */
 
 	if (msg->n_offset == 0 || msg->n_length != msg->n_offset || msg->n_kind != msg->n_offset ||
 	    msg->kind[0] != HEADRACE__FRAME__BODY_STREAM_START || first_seq == 0 || limit < end)

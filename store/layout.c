@@ -254,7 +254,7 @@ static int write_store_file(int dir_fd, int flags)
 	return r;
 }
 
-/* Returns whether the folder is empty. lost+found, which a new file system has, is ignored. */
+/* Whether the folder is empty. Ignores lost+found, which a new file system contains. */
 static int folder_empty(int dir_fd)
 {
 	int fd = openat(dir_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -279,7 +279,7 @@ static int folder_empty(int dir_fd)
 	return empty;
 }
 
-/* Makes a folder a store. Of several runs, one makes the file, the others wait for its text. */
+/* Makes a folder a store. If several runs do this, one makes the file, and all others wait. */
 static int adopt_folder(int dir_fd)
 {
 	for (int tries = 0; tries < CREATE_TRIES; tries++) {
@@ -374,9 +374,9 @@ int hr__folder_open(int dir_fd, const char *name, int *ret_fd)
 /* ---- locks ----------------------------------------------------------------------------------- */
 
 /*
- * Describes the lock for F_OFD_SETLK, which is used because a reader can query such a lock. With
- * flock(), a reader would have to take the lock for a moment. A writer that starts at this moment
- * would then assume that another writer has the stream.
+ * A lock for F_OFD_SETLK. A reader can query such a lock without taking it. With flock(), a reader
+ * would have to take the lock for a moment, and a writer that starts at this moment would assume
+ * that another writer has the stream.
  */
 static struct flock whole_file(short type)
 {

@@ -10,7 +10,7 @@
 #include "common/text.h"
 
 #define OPENS_LEAST 100u
-#define ROWS_MOST   256u /* and a row for ""; a limit, because clients choose the patterns */
+#define ROWS_MOST   256u /* a limit, because clients choose the patterns; one more row is for "" */
 
 static uint64_t sum(uint64_t a, uint64_t b)
 {
@@ -77,7 +77,7 @@ int hr_left_out_take(struct hr_left_out *l, const struct hr_process *process)
 	return r;
 }
 
-/* True: the pattern covers only programs and their settings, no data sets. */
+/* Whether the pattern covers only programs and their settings, and no data sets. */
 static bool is_system(const char *pattern)
 {
 	static const char *const folders[] = {"/etc",  "/dev", "/proc",	 "/sys",  "/bin",

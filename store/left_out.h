@@ -13,24 +13,24 @@
 #include "store/store.h"
 
 struct hr_left_out_row {
-	char *pattern; /* escaped (text.h); "": the sum of all patterns without a row */
+	char *pattern;
 	uint64_t opens;
 };
 
 struct hr_left_out {
-	struct hr_left_out_row *v; /* sorted, most opens first */
+	struct hr_left_out_row *v; /* most opens first */
 	size_t n;
 };
 
 int hr_left_out_add(struct hr_left_out *l, const void *pattern, size_t bytes, uint64_t opens);
 
-/* Adds the opens that a process reported. 0 or -ENOMEM. */
+/* Adds the opens that a process reported. Returns 0 or -ENOMEM. */
 int hr_left_out_take(struct hr_left_out *l, const struct hr_process *process);
 
 /*
- * Returns a malloc'ed text: "12,340 opens below /opt, 210 below /var: ...". It lists patterns that
- * may cover data and have at least 100 opens each. NULL: no such pattern, or their opens are fewer
- * than a tenth of the sum of these and the `recorded` opens.
+ * Returns a malloc'ed text: "12,340 opens below /opt, 210 below /var: ...". The text lists patterns
+ * that may cover data and have at least 100 opens each. Returns NULL if there is no such pattern,
+ * or if their opens are less than a tenth of these and the `recorded` opens together.
  */
 char *hr_left_out_text(const struct hr_left_out *l, uint64_t recorded);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* hr_store_outline(): what the folders of a store show without reading its data. */
+/* outline.c - hr_store_outline(): what the folders of a store show without reading its data */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -15,7 +15,6 @@ static uint64_t changed_ns(const struct stat *st)
 	return (uint64_t)st->st_mtim.tv_sec * UINT64_C(1000000000) + (uint64_t)st->st_mtim.tv_nsec;
 }
 
-/* Returns the size of the segments of a stream. */
 static uint64_t stream_bytes(int parent_fd, const char *name)
 {
 	struct hr__folder files;
@@ -35,7 +34,6 @@ static uint64_t stream_bytes(int parent_fd, const char *name)
 	return bytes;
 }
 
-/* Returns the size of all streams of a job. */
 static uint64_t job_bytes(int jobs_fd, const char *name)
 {
 	struct hr__folder streams;

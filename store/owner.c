@@ -9,7 +9,7 @@
 
 #include "store/segments.h"
 
-#define FRAMES_MAX 1024u /* limit of the frames between StreamStart and the first JobEvent */
+#define FRAMES_MAX 1024u /* limit of the frames before the first JobEvent */
 
 struct owner_search {
 	unsigned frames;
@@ -17,7 +17,7 @@ struct owner_search {
 	uint32_t uid;
 };
 
-/* Ends the scan with -ECANCELED. */
+/* A callback for each frame. Returns -ECANCELED to end the scan. */
 static int find_owner(void *context, uint64_t offset, uint32_t bytes, const Headrace__Frame *msg)
 {
 	struct owner_search *s = context;

@@ -131,14 +131,14 @@ int hr__segment_footer(const struct hr__source *s, const struct hr_segment_hdr *
 
 struct window {
 	const struct hr__source *source;
-	uint8_t *buf; /* NULL for a source in memory */
+	uint8_t *buf; /* NULL: the source is in memory */
 	size_t room;
 	uint64_t offset;
 	size_t bytes;
-	uint64_t checked; /* bytes that were checked as frames */
+	uint64_t checked; /* number of bytes whose checksum was computed */
 };
 
-/* Provides at least `need` bytes at `offset`. Only at the end, *ret_bytes may be smaller. */
+/* Returns at least `need` bytes at `offset`. Only at the source's end, *ret_bytes is smaller. */
 static int window_at(struct window *w, uint64_t offset, size_t need, const uint8_t **ret,
 		     size_t *ret_bytes)
 {
@@ -174,7 +174,7 @@ static int window_at(struct window *w, uint64_t offset, size_t need, const uint8
 	return 0;
 }
 
-/* Reads the frame at `offset`. 1: it is whole. 0: no frame is there. Negative: read error. */
+/* Reads the frame at `offset`. 1: it is whole. 0: no whole frame is there. Negative: read error. */
 static int frame_at(struct window *w, uint64_t offset, const uint8_t **ret, size_t *ret_bytes)
 {
 	size_t need = HR_FRAME_HDR_BYTES, have;
@@ -195,9 +195,9 @@ static int frame_at(struct window *w, uint64_t offset, const uint8_t **ret, size
 }
 
 /*
- * Finds the next whole frame after damage. Each magic that begins no frame may cost a CRC over 64
- * MiB. So the search ends when it has read a few times the size of the source. The bytes from there
- * on count as tail.
+ * Finds the next whole frame after damage. Each magic that does not begin a frame may cost a
+ * checksum over 64 MiB. So the search ends when it has read a few times the size of the source. The
+ * bytes from there on count as the tail.
  */
 static int next_frame(struct window *w, uint64_t *offset, const uint8_t **ret, size_t *ret_bytes)
 {
@@ -233,7 +233,7 @@ static int note_hole(struct hr__scan *scan, uint64_t offset, uint64_t bytes)
 	return 0;
 }
 
-/* Passes a frame on. If it has a good CRC but cannot be unpacked, it is damaged, too. */
+/* Passes on a frame. If it has a good CRC but cannot be unpacked, it counts as damaged, too. */
 static int visit(const uint8_t *buf, size_t bytes, uint64_t offset, hr__scan_frame *frame,
 		 void *context, struct hr__scan *scan)
 {

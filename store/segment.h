@@ -2,11 +2,10 @@
 /*
  * segment.h - reading one segment, from a file or from memory
  *
- * Purpose   The only parser of segments. The writer (recovery), the catalogue and fuzz targets use
- *           it.
- * Owner     The caller owns source and index. Many threads may read a source at once.
- * Trust     None. Lengths are checked against the size that the source had when it was opened. If a
- *           file shrinks later, reads return errors and cause no faults, because it is not mapped.
+ * This is the only parser of segments, for recovery by the writer, for the catalogue and for fuzz
+ * targets. The caller owns source and index. Many threads may read a source at once. The content is
+ * not trusted: lengths are checked against the size that the source had when it was opened. If a
+ * file shrinks later, reads return errors and cause no faults, because the file is not mapped.
  */
 #ifndef HEADRACE_STORE_SEGMENT_H
 #define HEADRACE_STORE_SEGMENT_H
@@ -22,19 +21,19 @@ struct hr__source {
 /* Opens a segment of a stream. `flags`: O_RDONLY or O_RDWR. The caller closes ret->fd. */
 int hr__segment_open(int dir_fd, uint32_t number, int flags, struct hr__source *ret);
 
-/* Reads bytes. -ESTALE: the source ends early; other -errno. Retries short reads and EINTR. */
+/* Reads bytes. Repeats interrupted and short reads. -ESTALE: the source ends; other -errno. */
 int hr__source_read(const struct hr__source *s, uint64_t offset, void *buf, size_t bytes);
 
-/* Reads a checked frame into memory of the allocator (NULL: malloc). -EBADMSG, -ENOMEM, -errno. */
+/* Reads a checked frame into memory of `allocator` (NULL: malloc). -EBADMSG, -ENOMEM, -errno. */
 int hr__source_frame(const struct hr__source *s, uint64_t offset, uint32_t bytes,
 		     ProtobufCAllocator *allocator, Headrace__Frame **ret);
 
-/* Reads the header. -EPROTONOSUPPORT; -EBADMSG: not a segment, or shorter than a header. */
+/* Reads the header. -EPROTONOSUPPORT. -EBADMSG: not a segment, or shorter than a header. */
 int hr__segment_header(const struct hr__source *s, struct hr_segment_hdr *ret);
 
 /*
- * Fills `ix`, which must be zero. -ENODATA: not sealed. -EBADMSG: the footer is damaged; scan the
- * segment instead. *ret_paths: as in hr__index_unpack.
+ * Fills `ix`, which must be empty. -ENODATA: the segment is not sealed. -EBADMSG: the footer is
+ * damaged, so scan the segment. *ret_paths: see hr__index_unpack.
  */
 int hr__segment_footer(const struct hr__source *s, const struct hr_segment_hdr *h,
 		       struct hr__index *ix, struct hr__frame_entry *ret_paths);
@@ -44,20 +43,20 @@ struct hr__scan_hole {
 	uint64_t bytes;
 };
 
-/* Is called for each whole frame, whose message is then freed. A negative result ends the scan. */
+/* A function for each whole frame, which is freed afterwards. A negative result ends the scan. */
 typedef int hr__scan_frame(void *context, uint64_t offset, uint32_t bytes,
 			   const Headrace__Frame *msg);
 
 struct hr__scan {
-	struct hr__scan_hole *holes; /* damaged parts before whole frames; free() */
+	struct hr__scan_hole *holes; /* damaged parts that whole frames follow; free() */
 	size_t n_holes, holes_room;
 	uint64_t end; /* end of the last whole frame */
 };
 
 /*
- * Visits all frames. After a damaged frame, the scan continues at the next magic with a good header
- * and CRC. The bytes after `end` are the tail, which is torn, or which a writer writes now. Returns
- * 0, the result of `frame`, or a read error.
+ * Visits all frames. After a damaged frame, continues at the next magic with a good header and CRC.
+ * The bytes after `end` are the tail: the segment is torn, or a writer is writing. Returns 0, the
+ * result of `frame`, or a read error.
  */
 int hr__segment_scan(const struct hr__source *s, hr__scan_frame *frame, void *context,
 		     struct hr__scan *ret);

@@ -14,7 +14,7 @@
 #include "store/segment.h"
 
 #define NEW_SUFFIX	".new"
-#define START_BYTES_MAX (1u << 20) /* limit of a StreamStart, which has six short texts */
+#define START_BYTES_MAX (1u << 20) /* limit of a StreamStart, which has only short texts */
 
 /* ---- inspecting ------------------------------------------------------------------------------ */
 
@@ -27,7 +27,7 @@ static bool stat_segment(int dir_fd, const char *name, struct hr_segment_file *r
 {
 	struct stat st;
 
-	if (fstatat(dir_fd, name, &st, AT_SYMLINK_NOFOLLOW) < 0) /* removed meanwhile */
+	if (fstatat(dir_fd, name, &st, AT_SYMLINK_NOFOLLOW) < 0) /* removed by another process */
 		return false;
 	*ret = (struct hr_segment_file){.number = hr__segment_number(name),
 					.bytes = (uint64_t)st.st_size,
@@ -159,7 +159,7 @@ struct rewrite {
 	const struct hr__source *source;
 	hr_segment_replace *replace;
 	void *context;
-	uint8_t *buf; /* the new file */
+	uint8_t *buf;
 	size_t bytes, room;
 	struct hr__index index;
 };
@@ -215,7 +215,7 @@ static int rewrite_frame(void *context, uint64_t offset, uint32_t bytes, const H
 	return r;
 }
 
-/* Composes the new file in memory, because segments of a spool are small. */
+/* Makes the new file's content in memory, because segments of a spool are small. */
 static int compose(struct rewrite *w)
 {
 	struct hr_segment_hdr h;
@@ -256,7 +256,7 @@ int hr_segment_rewrite(int stream_dir_fd, uint32_t number, hr_segment_replace *r
 	hr_segment_name(number, name);
 	if (r == 0 && fstat(source.fd, &st) < 0)
 		r = -errno;
-	if (r == 0) /* synced, so that a crash leaves a whole segment */
+	if (r == 0) /* synced, so that a whole segment remains after a crash */
 		r = hr_store_replace_file(stream_dir_fd, name, w.buf, w.bytes, true,
 					  (struct timespec[]){st.st_atim, st.st_mtim});
 	if (r == 0)

@@ -19,7 +19,7 @@ int hr__segment_source(const struct hr__segment *g, struct hr__source *ret)
 	return 0;
 }
 
-/* Opens the segment each time (microseconds), so that thousands of segments need no descriptors. */
+/* Opens the segment for each frame (microseconds): thousands of segments need no descriptors. */
 static int read_frame(const struct hr_stream *s, uint32_t frame, ProtobufCAllocator *allocator,
 		      Headrace__Frame **ret)
 {

@@ -14,13 +14,13 @@
 #include "store/layout.h"
 #include "common/text.h"
 
-#define MOUNT_MAX 65536u /* highest mount id accepted */
+#define MOUNT_MAX 65536u /* highest mount id that is accepted */
 
-#define CONTENT_BYTES_ALL (128u << 20) /* limit of all segments that a catalogue keeps in memory */
+#define CONTENT_BYTES_ALL (128u << 20) /* limit for all segments that a catalogue keeps in memory */
 
 /* ---- segments -------------------------------------------------------------------------------- */
 
-/* `growing`: a writer may be writing a frame at the end. */
+/* `growing`: a writer may be writing a frame at the end of the segment. */
 static int scan_segment(struct hr_catalog *c, struct hr__segment *g,
 			const struct hr__source *source, bool growing)
 {
@@ -58,7 +58,7 @@ static int stream_load_refuse(struct hr_catalog *c, const struct hr__segment *g,
 	return r;
 }
 
-/* 1: the segment was loaded. 0: it was left out and reported. */
+/* Returns 1 if the segment was loaded, 0 if it was left out and reported. */
 static int load_segment(struct hr_catalog *c, struct hr__segment *g,
 			const struct hr__source *source, bool growing)
 {
@@ -144,7 +144,7 @@ static int keep_content(struct hr_catalog *c, struct hr__segment *g,
 	return 0;
 }
 
-/* Loads a segment. -ESTALE: the writer cut the file meanwhile, so the caller loads it again. */
+/* Loads a segment. -ESTALE: the writer cut the file meanwhile, so call this again. */
 static int open_segment(struct hr_catalog *c, struct hr__segment *g, struct hr__stream_folder *f,
 			const char *file, bool growing)
 {
@@ -191,7 +191,7 @@ static int add_segment(struct hr_catalog *c, struct hr__stream *s, struct hr__st
 	return r < 0 ? r : 0;
 }
 
-/* Reads the file `state`. If several stores have a copy of it, the latest one is used. */
+/* Reads the file `state`. If several stores have one for this stream, the latest one is used. */
 static void load_state(struct hr_stream *s, int dir_fd)
 {
 	struct hr_stream_state state;
@@ -238,7 +238,7 @@ int hr__stream_add_folder(struct hr_catalog *c, struct hr__stream *s, struct hr_
 
 /* ---- frames ---------------------------------------------------------------------------------- */
 
-/* A frame and its segment. If the frame is a batch, also its index in the segment's index. */
+/* A frame with its segment. If the frame has events: its index in the `batches` of the segment. */
 struct placed {
 	struct hr_frame_ref ref;
 	uint32_t batch;
@@ -251,7 +251,7 @@ static int by_seq(const void *a, const void *b)
 
 	if (x->ref.seq != y->ref.seq)
 		return x->ref.seq < y->ref.seq ? -1 : 1;
-	/* if two stores have the same frame, the first store's is kept */
+	/* if two stores have the same frame, the first store's is used */
 	return x->ref.segment < y->ref.segment ? -1 : x->ref.segment > y->ref.segment;
 }
 
@@ -368,8 +368,8 @@ static int by_proc(const void *a, const void *b)
 }
 
 /*
- * Processes with equal results share numbers of workers: those of a rank or, without ranks, of a
- * parent (with the highest bit set).
+ * Returns a key for the processes among which numbers of workers are unique: those of a rank or,
+ * without ranks, those of a parent (with the highest bit set).
  */
 static uint64_t team_of(const struct hr_process *p)
 {
@@ -385,8 +385,8 @@ static int by_number(const void *a, const void *b)
 
 /*
  * If DataLoader workers reported their numbers, other children of their rank are not workers. The
- * daemon knows this only after the first report, so children that ended before it still have
- * numbers of workers. Removes these numbers.
+ * daemon learns this only from the first report. Children that ended earlier still have numbers of
+ * workers, which this function removes.
  */
 static int drop_slots(struct hr_process *processes, size_t n)
 {
@@ -416,7 +416,7 @@ static int drop_slots(struct hr_process *processes, size_t n)
 	return 0;
 }
 
-/* Returns the number; -1: unknown, or not a number that a process can have. */
+/* Returns the number. -1: unknown, or too large. */
 static int32_t less_one(uint32_t plus1)
 {
 	return plus1 > INT32_MAX ? -1 : (int32_t)plus1 - 1;

@@ -26,7 +26,7 @@
 #include "store/segment.h"
 #include "store/segments.h"
 
-#define ROOM_STEP_BYTES (1u << 20) /* reserved in advance while the disk has space */
+#define ROOM_STEP_BYTES (1u << 20) /* reserved in advance if the disk has enough space */
 
 /* ---- disk space ------------------------------------------------------------------------------ */
 
@@ -41,7 +41,7 @@ static int reserve(struct hr_writer *w, int fd, uint64_t end, uint64_t *room_end
 		r = fallocate(fd, FALLOC_FL_KEEP_SIZE, (off_t)*room_end, (off_t)(end - *room_end));
 	while (r < 0 && errno == EINTR);
 	if (r < 0 && (errno == EOPNOTSUPP || errno == ENOSYS)) {
-		w->no_room_ahead = true; /* NFS before 4.2, and other file systems */
+		w->no_room_ahead = true; /* NFS before 4.2, for example, cannot reserve */
 		return 0;
 	}
 	if (r < 0)
@@ -73,7 +73,7 @@ static int append_bytes(struct hr_writer *w, const uint8_t *buf, size_t bytes)
 
 	if (r < 0) {
 		cut(w);
-		(void)writer_make_room(w, 0); /* the cut also removed the reserved space */
+		(void)writer_make_room(w, 0); /* reserves space again, after the cut */
 		return r;
 	}
 	w->offset += bytes;
@@ -84,7 +84,7 @@ static int append_bytes(struct hr_writer *w, const uint8_t *buf, size_t bytes)
 
 /* ---- segments -------------------------------------------------------------------------------- */
 
-/* Writes the footer. If this fails, the segment stays readable without one. */
+/* Writes the footer. If this fails, the segment stays readable without a footer. */
 static int seal(struct hr_writer *w)
 {
 	uint8_t *buf;
@@ -114,7 +114,7 @@ void hr__writer_reserve(struct hr_writer *w)
 	(void)writer_make_room(w, 0);
 }
 
-/* Packs header and StreamStart of the next segment into one malloc'ed buffer. */
+/* Packs the header and the StreamStart of the next segment into one malloc'ed buffer. */
 static int pack_head(const struct hr_writer *w, Headrace__Frame *frame, uint8_t **ret_buf,
 		     size_t *ret_bytes)
 {
@@ -137,7 +137,7 @@ static int pack_head(const struct hr_writer *w, Headrace__Frame *frame, uint8_t 
 	return buf ? 0 : -ENOMEM;
 }
 
-/* Makes a file with the next segment's head and reserved space. On failure, leaves no file. */
+/* Makes a file with the next segment's start and reserved space. On failure, leaves no file. */
 static int make_segment(struct hr_writer *w, const uint8_t *head, size_t bytes, int *ret_fd,
 			uint64_t *ret_room_end)
 {
@@ -183,7 +183,7 @@ int hr__writer_start_segment(struct hr_writer *w)
 	if (r < 0)
 		return r;
 	if (w->fd >= 0) {
-		(void)seal(w); /* without a footer, the segment is readable, too */
+		(void)seal(w); /* a segment without a footer is readable, too */
 		hr__writer_leave_segment(w);
 	}
 	w->fd = fd;
@@ -203,7 +203,7 @@ int hr__writer_start_segment(struct hr_writer *w)
 
 /* ---- opening --------------------------------------------------------------------------------- */
 
-/* Opens the stream's folder. `own`: creates none, and the folder must pass hr_store_is_own. */
+/* Opens the stream's folder. `own`: does not create it, and requires hr_store_is_own. */
 static int open_folder(struct hr_writer *w, int store_fd, const char *store, bool own,
 		       const struct hr_stream_id *id)
 {
@@ -387,12 +387,12 @@ int hr_writer_skip(struct hr_writer *w, uint64_t mark)
 		return 0;
 	w->mark = mark;
 	r = hr__writer_start_segment(w);
-	if (r < 0 && w->fd >= 0) /* without a new segment, keep using the old one */
+	if (r < 0 && w->fd >= 0) /* if there is no new segment, the old one stays in use */
 		w->mark = before;
 	return r;
 }
 
-/* Opens a segment for a frame. If the disk has no space for another one, a full segment is used. */
+/* Opens a segment for a frame. If the disk has no space for another one, uses a full segment. */
 static int open_for_append(struct hr_writer *w)
 {
 	int r;
@@ -426,7 +426,7 @@ static int append_message(struct hr_writer *w, const Headrace__Frame *msg, const
 	if (r < 0)
 		return r;
 	w->mark = msg->seq;
-	/* The frame is stored. A segment that cannot be indexed is read without a footer. */
+	/* The frame is stored. If the segment cannot be indexed, it is read without a footer. */
 	if (hr__index_add(&w->index, offset, (uint32_t)bytes, msg) < 0)
 		hr__writer_leave_segment(w);
 	return 0;

@@ -13,23 +13,23 @@ struct hr_writer {
 	char *dir;
 	int dir_fd;
 	int lock_fd;
-	int fd;		     /* open segment; -1: none */
+	int fd;		     /* the open segment; -1: none */
 	uint32_t number;     /* number of the last segment; 0: none */
-	uint32_t unsynced;   /* first segment with unsynced data; 0: none */
+	uint32_t unsynced;   /* number of the first segment with unsynced data; 0: none */
 	bool folder_changed; /* names of segments are not synced */
-	uint64_t offset;     /* end of the open segment, where the next frame goes */
+	uint64_t offset;     /* where the next frame goes in the open segment */
 	uint64_t room_end;   /* end of the reserved disk space */
 	bool no_room_ahead;  /* the file system cannot reserve space */
 	uint64_t mark;
-	uint64_t other_bytes; /* bytes of segments that are not open */
+	uint64_t other_bytes; /* size of all segments except the open one */
 	uint64_t segment_bytes;
-	size_t index_bytes; /* a segment whose index needs more memory is sealed */
-	/* the last segment that was synced or recovered; 0: none */
+	size_t index_bytes; /* a segment whose index is larger is sealed */
+	/* number of the last segment that was synced or recovered; 0: none */
 	uint32_t synced_number;
-	uint64_t synced_offset; /* its end at that time; HR__WRITER_WHOLE: it was closed before */
-	struct hr__index index; /* index of the open segment */
+	uint64_t synced_offset; /* its size at that time; HR__WRITER_WHOLE: it was closed before */
+	struct hr__index index;
 	Headrace__StreamStart start;
-	struct hr_arena memory; /* contains `start` and `dir` */
+	struct hr_arena memory;
 };
 
 /* Seals the open segment, if any, and starts the next. After a failure, the old one stays open. */
@@ -37,7 +37,7 @@ int hr__writer_start_segment(struct hr_writer *w);
 
 void hr__writer_leave_segment(struct hr_writer *w);
 
-/* Reserves disk space in the open segment, which another writer may have left. */
+/* Reserves disk space in the open segment, which an earlier writer may have left. */
 void hr__writer_reserve(struct hr_writer *w);
 
 /* Continues the last segment, or starts the first. Adds the number of cut bytes to *cut_bytes. */

@@ -12,13 +12,13 @@
 
 static int index_frame(void *context, uint64_t offset, uint32_t bytes, const Headrace__Frame *msg)
 {
-	/* A footer whose trailer is not whole: its frames belong to the tail. */
+	/* A footer without a whole trailer: its frames belong to the tail, which is cut. */
 	if (msg->body_case == HEADRACE__FRAME__BODY_INDEX)
 		return -ECANCELED;
 	return hr__index_add(context, offset, bytes, msg);
 }
 
-/* True: the frames have consecutive numbers, which a footer requires. */
+/* Whether the numbers (seq) of the frames have no gap, as a footer requires. */
 static bool unbroken(const struct hr__index *ix)
 {
 	const struct hr__frame_entry *f = ix->frames;
@@ -31,7 +31,7 @@ static bool unbroken(const struct hr__index *ix)
 	return true;
 }
 
-/* Removes a segment without a whole frame: its writer died while it made the segment. */
+/* Removes a segment without a whole frame, whose writer died while it made the segment. */
 static int drop_segment(struct hr_writer *w, const struct hr__source *source)
 {
 	char name[16];
@@ -42,8 +42,8 @@ static int drop_segment(struct hr_writer *w, const struct hr__source *source)
 }
 
 /*
- * Scans a segment without footer and cuts its tail. The segment becomes the open one, unless it is
- * damaged inside. Then it stays unchanged, and a new segment follows.
+ * Scans a segment without footer, and cuts its tail. The segment becomes the open one. If it is
+ * damaged before the tail, it stays unchanged, and a new segment follows.
  */
 static int recover_segment(struct hr_writer *w, const struct hr__source *source, bool sound_header,
 			   uint64_t *cut_bytes)
@@ -77,7 +77,7 @@ static int recover_segment(struct hr_writer *w, const struct hr__source *source,
 	return 0;
 }
 
-/* Sets mark and state from segment w->number. -ENOENT: it had no whole frame, and was removed. */
+/* Sets mark and state from the last segment. -ENOENT: it had no whole frame, and was removed. */
 static int open_segment(struct hr_writer *w, uint64_t *cut_bytes)
 {
 	struct hr__source source = {0};
@@ -103,7 +103,7 @@ static int open_segment(struct hr_writer *w, uint64_t *cut_bytes)
 	return r;
 }
 
-/* Sets the number of the last segment, and the bytes of all. */
+/* Finds the number of the last segment, and the size of all segments. */
 static int find_segments(struct hr_writer *w)
 {
 	struct hr_segment_file *files;

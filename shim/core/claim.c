@@ -13,14 +13,14 @@
 #include "shim/core/sys.h"
 
 #define SEARCH_NS UINT64_C(1000000000)
-#define SKIP_OPS  16u /* operations without a ring between two checks of the clock */
+#define SKIP_OPS  16u /* calls without a ring between two readings of the clock */
 
-/* Before the new owner of a ring writes, records what the dead owner had not finished. */
+/* Call it before the new owner of a ring writes: records what the dead owner left unfinished. */
 static void end_dead_owner(struct hr__thread *t)
 {
 	struct hr_inflight cell;
 
-	/* Acquire: pairs with the dead thread's last release stores of both words. */
+	/* Acquire: pairs with the last release stores of the dead thread. */
 	__atomic_load_n(&t->ring->aggregate.op, __ATOMIC_ACQUIRE);
 	if (__atomic_load_n(hr__cell_word(&t->ring->inflight), __ATOMIC_ACQUIRE) != 0) {
 		cell = t->ring->inflight;
@@ -32,7 +32,7 @@ static void end_dead_owner(struct hr__thread *t)
 	hr__regions_end_dead(t->ring);
 }
 
-/* Returns up to which index earlier owners have given the ring memory. UINT64_MAX: all of it. */
+/* Returns the slot index below which the ring already has memory. UINT64_MAX: all slots have it. */
 static uint64_t memory_for(const struct hr_ring_hdr *ring, uint32_t slots)
 {
 	uint64_t head = __atomic_load_n(&ring->head, __ATOMIC_RELAXED);
@@ -42,7 +42,7 @@ static uint64_t memory_for(const struct hr_ring_hdr *ring, uint32_t slots)
 	return head >= slots ? UINT64_MAX : head & ~(uint64_t)(HR_RING_EARLY - 1);
 }
 
-/* Sets the fields of the thread that hr__ring_reserve needs for this ring. */
+/* Sets the fields of the thread with which hr__ring_reserve() reserves slots of this ring. */
 static void claim_measure(struct hr__thread *t, struct hr_map_hdr *map, struct hr_ring_hdr *ring)
 {
 	t->map = map;
@@ -61,7 +61,7 @@ static void claim_take(struct hr__thread *t, struct hr_map_hdr *map, struct hr_r
 	t->ring = ring;
 	t->slow.why[HR__SLOW_RING] = 0;
 	t->slow.why[HR__SLOW_CLOCK] = !hr__clock_is_fast();
-	t->slow.why[HR__SLOW_LEVEL] = 1; /* hr__ring_room checks the level */
+	t->slow.why[HR__SLOW_LEVEL] = 1; /* the level was not checked yet */
 	t->nonce = hr__wiped.nonce;
 	__atomic_store_n(&ring->waiting, 0, __ATOMIC_RELAXED);
 	if (used)
@@ -70,7 +70,7 @@ static void claim_take(struct hr__thread *t, struct hr_map_hdr *map, struct hr_r
 	hr__ring_control(&head, NULL, 0);
 }
 
-/* Claims the ring if it is free, if its owner has this tid, or (`dead`) if its owner is dead. */
+/* Claims the ring if it is free or its owner has this tid. If `dead`: also if its owner is dead. */
 static bool claim_one(struct hr__thread *t, struct hr_map_hdr *map, uint32_t i, int tid, bool dead)
 {
 	struct hr_ring_hdr *ring = hr__map_ring(map, i);
@@ -82,7 +82,7 @@ static bool claim_one(struct hr__thread *t, struct hr_map_hdr *map, uint32_t i, 
 		if (!dead || HR_SYS3(tgkill, hr__wiped.pid, owner, 0) != -ESRCH)
 			return false;
 	}
-	/* Acquire: for the dead owner's stores. Release: the daemon sees the claim first. */
+	/* Acquire: this thread sees the dead owner's stores. Release: the daemon sees the claim. */
 	if (!__atomic_compare_exchange_n(&ring->owner_tid, &owner, (uint32_t)tid, false,
 					 __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
 		return false;
@@ -135,7 +135,7 @@ void hr__ring_set_aside(void)
 	if (hr__ring_current() == NULL ||
 	    __atomic_load_n(&hr__wiped.common, __ATOMIC_RELAXED) != NULL)
 		return;
-	/* Blocks signals like hr__ring_find. Two threads at once may waste one ring. */
+	/* Signals are blocked as in hr__ring_find(). Two threads at once may waste one ring. */
 	HR_SYS4(rt_sigprocmask, 0 /* SIG_BLOCK */, &all, &old, sizeof(all));
 	do
 		maps = __atomic_load_n(&hr__wiped.map_count, __ATOMIC_ACQUIRE);
@@ -153,12 +153,10 @@ static void claim(struct hr__thread *t)
 	t->slow.why[HR__SLOW_RING] = 1;
 	t->slow.why[HR__SLOW_AGGREGATE] = 0;
 	do {
-		/* Acquire: pairs with the release store of map_count, after a map's entry. */
 		maps = __atomic_load_n(&hr__wiped.map_count, __ATOMIC_ACQUIRE);
 		if (claim_any(t, maps, tid, false) || claim_any(t, maps, tid, true))
 			return;
 	} while (hr__session_more_rings(maps));
-	/* Acquire: pairs with the release store in hr__ring_common_set. */
 	common = __atomic_load_n(&hr__wiped.common, __ATOMIC_ACQUIRE);
 	t->common = common != NULL;
 	if (t->common)
@@ -169,7 +167,7 @@ static void claim(struct hr__thread *t)
 	t->search_ns = hr__clock_ns() + SEARCH_NS;
 }
 
-/* True: a search is due. Searches are rare, because each search makes a system call per ring. */
+/* Whether a search is due. Searches are rare, because each makes a system call per ring. */
 static bool search_due(struct hr__thread *t)
 {
 	if (t->skip > 0) {
@@ -180,7 +178,7 @@ static bool search_due(struct hr__thread *t)
 	return hr__clock_ns() >= t->search_ns;
 }
 
-/* True: a search can succeed. Cheap, because a detached process checks this for each operation. */
+/* Whether a search can succeed. A process without a session calls this for each operation. */
 static bool search_possible(struct hr__thread *t, enum hr__seek seek)
 {
 	uint64_t nonce = __atomic_load_n(&hr__wiped.nonce, __ATOMIC_ACQUIRE);
@@ -215,8 +213,8 @@ struct hr_ring_hdr *hr__ring_find(enum hr__seek seek)
 	if (!search_possible(t, seek) || hr__in_vfork_child())
 		return NULL;
 	/*
-	 * Signals are blocked once, for the time of an attach, so that no handler interrupts it.
-	 * The handler could need a ring itself, fork, or leave by longjmp.
+	 * Blocks all signals during the attach, because a handler could need a ring itself, fork,
+	 * or leave by longjmp.
 	 */
 	HR_SYS4(rt_sigprocmask, 0 /* SIG_BLOCK */, &all, &old, sizeof(all));
 	if (hr__ring_current() == NULL && hr__session_attach(seek))

@@ -5,7 +5,6 @@
 
 #include "shim/core/sys.h"
 
-/* Weak: if libc lacks clock_gettime, this code makes the system call. */
 extern __typeof__(clock_gettime) clock_gettime __attribute__((weak));
 
 uint32_t hr__clock_mode;
@@ -16,7 +15,6 @@ static struct {
 
 static bool is_frozen(void)
 {
-	/* Acquire: pairs with the release store of the mode, after that of `frozen`. */
 	return __atomic_load_n(&hr__clock_mode, __ATOMIC_ACQUIRE) == HR__CLOCK_FROZEN;
 }
 
@@ -65,7 +63,7 @@ void hr__clock_freeze(void)
 
 void hr__clock_monotonic(void)
 {
-	if (!is_frozen()) /* frozen ticks keep their unit */
+	if (!is_frozen()) /* a frozen clock keeps the unit of its ticks */
 		__atomic_store_n(&hr__clock_mode, HR__CLOCK_MONOTONIC, __ATOMIC_RELAXED);
 }
 

@@ -18,14 +18,14 @@
 
 enum hr__clock_mode { HR__CLOCK_UNKNOWN, HR__CLOCK_TSC, HR__CLOCK_MONOTONIC, HR__CLOCK_FROZEN };
 
-extern uint32_t hr__clock_mode; /* accessed relaxed */
+extern uint32_t hr__clock_mode;
 
-uint64_t hr__clock_ns(void);	/* CLOCK_MONOTONIC, by the vDSO if libc has it */
-uint64_t hr__clock_slow(void);	/* ticks; chooses the clock at the first call */
-bool hr__clock_is_tsc(void);	/* ticks are the TSC; chooses the clock at the first call */
+uint64_t hr__clock_ns(void);	/* CLOCK_MONOTONIC; no system call if libc uses the vDSO */
+uint64_t hr__clock_slow(void);	/* returns ticks; the first call chooses the clock */
+bool hr__clock_is_tsc(void);	/* true: ticks are TSC values; the first call chooses the clock */
 bool hr__clock_is_fast(void);	/* true: hr__clock_tsc() is valid */
-void hr__clock_monotonic(void); /* the daemon does not accept the TSC */
-/* Call it before the kernel forbids the TSC, which clock_gettime also reads in the vDSO. */
+void hr__clock_monotonic(void); /* call it if the daemon does not accept the TSC */
+/* Call it before the kernel forbids programs to read the TSC. clock_gettime reads the TSC, too. */
 void hr__clock_freeze(void);
 
 /* Call it only if hr__self.slow.why[HR__SLOW_CLOCK] is 0. */

@@ -5,15 +5,15 @@
 #include <stdint.h>
 #include <string.h>
 
-/* How an interpreter reads options: as words, or as letters in a cluster (`bash -ec`). */
+/* How an interpreter reads options: as whole words, or as a word of letters (`bash -ec`). */
 struct interpreter {
-	const char *name;     /* name of the program, without version */
-	const char *code;     /* letters after which code follows, and no script */
-	const char *module;   /* letters after which a module's name follows, and no script */
+	const char *name;     /* name of the program, without its version */
+	const char *code;     /* letters after which code follows; no script follows */
+	const char *module;   /* letters after which a module's name follows; no script follows */
 	const char *value;    /* letters with a value: the rest of the word, or the next word */
-	const char *attached; /* letters whose value is the rest of the word */
-	const char *words; /* options whose value is the next word; a blank before and after each */
-	bool long_options; /* a single dash begins a long option, not letters */
+	const char *attached; /* letters whose value is always the rest of the word */
+	const char *words;    /* options whose value is the next word; blanks separate them */
+	bool long_options;    /* a single dash begins a long option, not letters */
 };
 
 static const struct interpreter interpreters[] = {
@@ -35,7 +35,7 @@ static const struct interpreter interpreters[] = {
      " -cp -classpath --class-path -p --module-path --add-modules --upgrade-module-path ", true},
 };
 
-/* The position in the input, and the size of the result, which grows in the same buffer. */
+/* `at` is a position in the input. `used` is the size of the result, which overwrites the input. */
 struct cutter {
 	char *words;
 	size_t bytes, at, used;
@@ -54,7 +54,7 @@ static const char *next(struct cutter *c, size_t *ret_bytes)
 	return word;
 }
 
-/* Appends a word to the result, which is never longer than the input read so far. */
+/* Appends a word to the result, which never overtakes the input. */
 static void cmdline_keep(struct cutter *c, const char *word, size_t n)
 {
 	if (c->used > 0)
@@ -76,7 +76,7 @@ static bool is_one_of(const char *list, const char *word, size_t n)
 	return false;
 }
 
-/* Ignores the folder, the dash of a login shell, and the version (digits and dots) of `program`. */
+/* Ignores the folder, the dash of a login shell, and the version (digits and dots) of a program. */
 static const struct interpreter *interpreter_of(const char *program, size_t n)
 {
 	size_t start = 0, name;

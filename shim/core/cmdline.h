@@ -20,7 +20,7 @@
 
 #include <stddef.h>
 
-/* Cuts `words` in place. Each ends with a NUL, except perhaps the last. Returns the new length. */
+/* Shortens a list of words in place. A NUL separates the words. Returns the new length. */
 size_t hr__cmdline_cut(char *words, size_t bytes);
 
 #endif

@@ -3,20 +3,20 @@
  * core_inline.h - the part of core.h that every wrapper inlines; only the end of core.h includes it
  *
  * Only the look-up in the fd table is inline, so an operation on an ignored descriptor costs one
- * load and one comparison. Readers of an entry need no order (relaxed), because its word is all
- * they read. The constructor makes the table. While limit is 0 (before the constructor, with
- * HEADRACE=off, in a deselected rank), all descriptors are ignored.
+ * load and one comparison. Readers load an entry relaxed, because they read no other data with it.
+ * The constructor makes the table. While limit is 0 (before the constructor, with HEADRACE=off, in
+ * a deselected rank), all descriptors are ignored.
  */
 #ifndef HEADRACE_SHIM_CORE_CORE_INLINE_H
 #define HEADRACE_SHIM_CORE_CORE_INLINE_H
 
 struct hr__fdtab {
 	hr_file *entries;
-	uint32_t limit; /* number of entries; stored after the pointer */
+	uint32_t limit; /* number of entries; stored after the pointer to them */
 };
 extern struct hr__fdtab hr__fdtab;
 
-/* The parts that are not inlined. `file` is the table's entry. */
+/* The parts that are not inlined. `file` is the entry of the fd table. */
 void hr__begin_fd(struct hr_op *op, enum hr_op_id id, int fd, uint64_t asked, int64_t offset,
 		  hr_file file);
 void hr__end(struct hr_op *op, int64_t ret, uint32_t flags);
@@ -31,9 +31,8 @@ static inline hr_file hr__fd_peek(int fd)
 }
 
 /*
- * True: the call needs no begin and no end. A wrapper that tests this first can tail-call the
- * original. If the wrapper returned after the original instead, the CPU would mispredict that
- * return (7 ns).
+ * Whether a call on fd is not recorded. A wrapper that tests this first can tail-call the original.
+ * If the wrapper called the original and then returned, the CPU would mispredict the return (7 ns).
  */
 static inline bool hr_fd_ignored(int fd)
 {

@@ -2,15 +2,15 @@
 /*
  * counters.c - totals of operations, regions and excluded opens without a record
  *
- * In a session, totals are added to lost[] of the thread's own ring if that ring was full. If the
- * thread has no ring, they are added to lost[] of the session's first ring. A forked child without
- * a session adds to the strays of the first map of its parent (or an ancestor). Without any
- * session, totals stay private until the next hello sends them. Excluded opens are counted in the
- * head of a map; they do not cause an attach.
+ * If a thread's ring was full, totals are added to lost[] of that ring. If the thread has no ring,
+ * they are added to lost[] of the session's first ring. A forked child without a session adds to
+ * the strays of the first map of its parent (or an ancestor). Without any session, totals stay in
+ * hr__wiped until the next hello sends them. Excluded opens are counted in the head of a map, and
+ * do not cause an attach.
  */
 #include "shim/core/internal.h"
 
-/* The bytes rule of every operation. The shim does not use ops.c, which also has the names. */
+/* How each operation counts its bytes. The shim does not link common/ops.c. */
 #define HR_KERNEL(id, name, class, api, bytes_rule) [id] = HR_BYTES_##bytes_rule,
 #define HR_CALL(id, ret, name, params, args, class, api, bytes_rule, ...)                          \
 	HR_KERNEL(id, name, class, api, bytes_rule)
@@ -35,12 +35,11 @@ static void counters_add(struct hr_lost *l, uint64_t count, uint64_t bytes, uint
 	__atomic_fetch_add(&l->ticks, ticks, __ATOMIC_RELAXED);
 }
 
-/* Adds operations to lost[] of the thread's ring, or of any ring if the thread has none. */
 void hr__lost_add(struct hr_ring_hdr *ring, uint16_t op, uint64_t count, uint64_t bytes,
 		  uint64_t ticks)
 {
 	counters_add(&ring->lost[op % HR_OP_MAX], count, bytes, ticks);
-	/* Release: pairs with the daemon's acquire load, after which it reads lost[]. */
+	/* Release: when the daemon's acquire load sees this count, the daemon also sees lost[]. */
 	__atomic_fetch_add(&ring->lost_total, count, __ATOMIC_RELEASE);
 }
 
@@ -54,15 +53,14 @@ static struct hr_map_hdr *head(void)
 }
 
 /*
- * Counts an operation in the strays of an ancestor's map. Any thread of a process with the map may
- * call this. If the ancestor's level is off, counts nothing.
+ * Counts an operation in the strays of an ancestor's map, unless the ancestor's level is off. Any
+ * thread of a process with the map may call this.
  */
 static void stray(struct hr_map_hdr *map, uint16_t op, uint64_t bytes, uint64_t ticks)
 {
 	if (__atomic_load_n(&map->level, __ATOMIC_RELAXED) == HR_LEVEL_OFF)
 		return;
 	counters_add(&map->strays[op % HR_OP_MAX], 1, bytes, ticks);
-	/* Release: pairs with the daemon's acquire load. */
 	__atomic_fetch_add(&map->stray_total, 1, __ATOMIC_RELEASE);
 }
 
@@ -91,7 +89,7 @@ static void counters_count(uint16_t op, uint64_t bytes, uint64_t ticks)
 		return;
 	}
 	counters_add(&hr__wiped.counters[op % HR_OP_MAX], 1, bytes, ticks);
-	/* Sequentially consistent: if this thread sees no session, the attach sees the count. */
+	/* Sequentially consistent: this thread sees the session, or the attach sees the count. */
 	__atomic_store_n(&hr__wiped.counting, 1, __ATOMIC_SEQ_CST);
 	if (__atomic_load_n(&hr__wiped.nonce, __ATOMIC_SEQ_CST) != 0)
 		hr__counters_to_session();
@@ -137,7 +135,7 @@ void hr__excluded_add(uint32_t kind)
 			__atomic_fetch_add(&map->excluded[kind], 1, __ATOMIC_RELAXED);
 		return;
 	}
-	/* As in counters_count: if this thread sees no session, the attach sees the count. */
+	/* Sequentially consistent, as in counters_count(). */
 	__atomic_fetch_add(&hr__wiped.excluded[kind], 1, __ATOMIC_SEQ_CST);
 	if (__atomic_load_n(&hr__wiped.nonce, __ATOMIC_SEQ_CST) != 0)
 		hr__excluded_to_session();

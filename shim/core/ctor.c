@@ -7,10 +7,10 @@
 extern char **environ __attribute__((weak));
 extern const char *gnu_get_libc_version(void) __attribute__((weak));
 
-/* Not atexit(), which is not a symbol of libc, and passes the dso of the library that links it. */
+/* A handler of atexit() would run too early (see below), and libc does not export atexit(). */
 extern int __cxa_atexit(void (*fn)(void *), void *arg, void *dso);
 
-/* Marks, for probes: now, only stdio writes. Not in a vfork child: its memory is its parent's. */
+/* Lets the probes attribute later writes to stdio. A vfork child would mark its parent. */
 static void exiting(void *unused)
 {
 	(void)unused;

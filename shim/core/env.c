@@ -6,7 +6,7 @@
 
 #include "shim/core/clock.h"
 
-/* The filters can be long, and the daemon does not need them. */
+/* The hello lacks these variables: filters can be long, and the daemon does not need them. */
 static const char *const not_sent[] = {"HEADRACE_EXCLUDE", "HEADRACE_INCLUDE",
 				       "HEADRACE_DEFAULT_EXCLUDE"};
 
@@ -64,8 +64,8 @@ static uint64_t head_of(uint64_t turn, uint32_t length, uint32_t state)
 }
 
 /*
- * Returns the head of an entry; 0: the end. All accesses are sequentially consistent, so one of two
- * writers sees the other.
+ * Returns the head of the entry at this index; 0: no entry follows. All accesses are sequentially
+ * consistent, so if two threads write at once, one sees the entry of the other.
  */
 static uint64_t head_at(uint32_t at)
 {
@@ -95,7 +95,7 @@ static bool names(uint32_t at, uint64_t head, const char *name, size_t n)
 	return __atomic_load_n(&text[n], __ATOMIC_ACQUIRE) == '=';
 }
 
-/* Claims an entry to fill: the smallest free entry that fits, otherwise a new one at the end. */
+/* Claims an entry to fill: the smallest free one with enough room, otherwise a new one. */
 static bool claim(uint32_t length, uint64_t turn, uint32_t *ret_at, uint64_t *ret_head)
 {
 	uint64_t head, found;
@@ -114,15 +114,15 @@ static bool claim(uint32_t length, uint64_t turn, uint32_t *ret_at, uint64_t *re
 			return false;
 		best = found != 0 ? best : at;
 		head = head_of(turn, found != 0 ? LENGTH(found) : length, BUSY);
-	} while (!head_change(best, found, head)); /* again if another thread has claimed it */
+	} while (!head_change(best, found, head)); /* again, if another thread claimed it */
 	*ret_at = best;
 	*ret_head = head;
 	return true;
 }
 
 /*
- * If no room is left: claims the name's old entry, if it is long enough. Until it is filled,
- * readers miss it.
+ * For a full buffer: claims the old entry of this name, if it is long enough. Until the new value
+ * is written, readers find no value.
  */
 static bool claim_same(const char *name, size_t n, uint32_t length, uint64_t turn, uint32_t *ret_at,
 		       uint64_t *ret_head)
@@ -149,7 +149,7 @@ static char *env_store(char *to, const char *text, size_t n)
 	return to;
 }
 
-/* Frees all entries of a name except that of the latest turn. */
+/* Frees all entries of a name except the latest one. */
 static void overtake(const char *name, size_t n, uint32_t mine, uint64_t kept)
 {
 	uint64_t head;
@@ -183,7 +183,7 @@ void hr__env_keep(const char *name, size_t n, const char *value)
 	env_store(to, value, n_value + 1);
 	kept = head_of(turn, LENGTH(head), KEPT);
 	__atomic_store_n(&hr__image.env[at], kept, __ATOMIC_SEQ_CST);
-	/* Before the older entry is freed: a reader that missed both entries reads again. */
+	/* Increments the turn first: a reader that missed both entries then reads again. */
 	__atomic_fetch_add(&hr__image.env_turn, 1, __ATOMIC_SEQ_CST);
 	overtake(name, n, at, kept);
 }
@@ -204,7 +204,7 @@ static bool is_overtaken(const char *text, uint64_t kept)
 	return false;
 }
 
-/* False: the entry has changed during the read, or does not fit. */
+/* False: another thread changed the entry during the read, or the text does not fit. */
 static bool read_entry(uint32_t at, uint64_t head, char *to, size_t cap)
 {
 	const char *text = text_at(at);

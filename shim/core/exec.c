@@ -3,8 +3,8 @@
  * exec.c - notices about programs that are started without this library
  *
  * The notice (HR_HELLO_EXEC) has its own connection and does not use a ring, because the process
- * may have no session. A vfork child cannot get a session in its parent's memory. These functions
- * change no state of the image or the thread.
+ * may have no session. A vfork child cannot get a session, because it would store the session in
+ * its parent's memory. These functions change neither hr__image nor hr__self.
  */
 #include <string.h>
 #include <sys/mman.h>
@@ -41,7 +41,7 @@ void hr__exec_init(char *const envp[])
 	hr__image.by_socket = hr__env_value(envp, "HEADRACE_SOCKET") != NULL;
 }
 
-/* Whether envp can be read: a bad pointer must fail in exec, not here. libc's own can be. */
+/* Whether envp can be read, because a bad pointer must fail in exec, not here. */
 static bool environment_readable(char *const envp[])
 {
 	if (envp == NULL || (&environ != NULL && envp == environ))
@@ -55,7 +55,7 @@ static bool environment_readable(char *const envp[])
 	return false;
 }
 
-/* Whether the program starts without the shim; not if the user decided so (HEADRACE=off). */
+/* Whether the program starts without the shim. False if the user chose this (HEADRACE=off). */
 static bool environment_loses_shim(char *const envp[])
 {
 	const char *off = hr__env_value(envp, "HEADRACE");
@@ -66,7 +66,7 @@ static bool environment_loses_shim(char *const envp[])
 	       (hr__image.by_socket && hr__env_value(envp, "HEADRACE_SOCKET") == NULL);
 }
 
-/* Whether it is a script, whose set-user-id bit the kernel ignores. An unreadable file is none. */
+/* Whether the file is a script, for which the kernel ignores the set-user-id bit. */
 static bool is_script(const char *path)
 {
 	char magic[ELF_MAGIC_LEN];
@@ -75,7 +75,7 @@ static bool is_script(const char *path)
 	return n >= 0 && (n < ELF_MAGIC_LEN || memcmp(magic, ELF_MAGIC, ELF_MAGIC_LEN) != 0);
 }
 
-/* True: the program runs as another user or group, so the dynamic loader ignores LD_PRELOAD. */
+/* Whether the program runs as another user or group. The dynamic loader then ignores LD_PRELOAD. */
 static bool changes_user(const char *path)
 {
 	struct statfs mount = {0};
@@ -155,7 +155,7 @@ static size_t build(uint8_t *message, const char *path, uint32_t flags)
 	return used;
 }
 
-/* Does not wait for the daemon: the kernel keeps the message until the daemon accepts. */
+/* The kernel keeps the message until the daemon accepts, so this function does not wait. */
 static int connect_daemon(void)
 {
 	struct sockaddr_un addr = {.sun_family = AF_UNIX};
@@ -171,7 +171,7 @@ static int connect_daemon(void)
 	return fd;
 }
 
-/* Returns the connection, or -1. The message is too big for the stack of a signal handler. */
+/* Returns the connection, or -1. Static, because a signal handler's stack may be too small. */
 static int notify(const char *path, uint32_t flags)
 {
 	uint8_t *message = hr__sys_reserve(NOTICE_BYTES);

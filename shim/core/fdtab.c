@@ -25,12 +25,12 @@
 #define FDS_MAX	   (UINT32_C(1) << 26)
 #define FDS_MIN	   UINT32_C(1024)
 #define TEXT_FDS   UINT32_C(65536)
-#define TEXT_WORDS 32 /* the first word is the length */
+#define TEXT_WORDS 32 /* the first word contains the length */
 #define TEXT_BYTES ((TEXT_WORDS - 1) * sizeof(uint64_t))
 
 struct hr__fdtab hr__fdtab;
 static uint64_t (*texts)[TEXT_WORDS];
-static uint32_t high; /* highest index that was ever set; loops end here */
+static uint32_t high; /* the highest index that was ever set, up to which loops run */
 
 bool hr__fdtab_init(void)
 {
@@ -68,7 +68,7 @@ static void raise_high(int fd)
 static void entry_store(int fd, hr_file file)
 {
 	raise_high(fd);
-	/* Release: a thread that loads the entry finds the text. */
+	/* Release: a thread that loads the entry also sees the text. */
 	__atomic_store_n(&hr__fdtab.entries[fd], file, __ATOMIC_RELEASE);
 }
 
@@ -77,7 +77,7 @@ static bool in_table(int fd)
 	return (uint32_t)fd < __atomic_load_n(&hr__fdtab.limit, __ATOMIC_ACQUIRE);
 }
 
-/* Stores that this session has sent the path of fd, if the entry is still `was`. */
+/* Marks the path of fd as sent, unless another thread has changed the entry `was`. */
 static void announced_store(int fd, hr_file was, hr_file file)
 {
 	if (in_table(fd) && !hr__in_vfork_child())
@@ -210,7 +210,7 @@ bool hr__stat_ignored(const struct hr__stat *st)
 
 /* ---- entries ----------------------------------------------------------------------------------- */
 
-/* True: this is a vfork child, which has its own descriptors. The table is its parent's. */
+/* Whether this is a vfork child with its own descriptors. The table has those of its parent. */
 static bool of_parent(void)
 {
 	if (!hr__in_vfork_child())
@@ -237,7 +237,7 @@ hr_file hr__fd_resolve(int fd)
 	uint32_t kind; /* unused: only opens that the shim intercepts are counted */
 
 	if (!in_table(fd) || hr__image.quiet || !hr__stat_fd(fd, &st))
-		return HR_FILE_IGNORED; /* not stored: the number may become a file later */
+		return HR_FILE_IGNORED; /* not stored, because a file may get this number later */
 	hr__text_init(&text);
 	if (!hr__stat_ignored(&st) && text_from_kernel(fd, &st, &text)) {
 		file = hr__path_classify(text.bytes, text.length, &kind);
@@ -251,7 +251,6 @@ hr_file hr__fd_resolve(int fd)
 	if (child)
 		return file;
 	raise_high(fd);
-	/* If another thread has meanwhile opened a file with this number, keep its entry. */
 	if (!__atomic_compare_exchange_n(&hr__fdtab.entries[fd], &unknown, file, false,
 					 __ATOMIC_RELEASE, __ATOMIC_RELAXED))
 		return unknown;
@@ -274,10 +273,10 @@ static size_t text_of_dup(hr_file file, char *buf)
 }
 
 /*
- * Sends the path of a descriptor if this session has not sent it: the descriptor was inherited by
- * fork or opened while detached, or the record of the path was dropped. If the table lacks the
- * path, sends the kernel's name. That name has another id if the file was opened through a link or
- * renamed later.
+ * Sends the path of a descriptor if this session has not sent it. Reasons: the descriptor was
+ * inherited by fork or opened without a session, or the record of the path was dropped. If the
+ * table lacks the path, sends the kernel's name, which has another id if the file was opened
+ * through a link or renamed later.
  */
 hr_file hr__fd_announce(int fd, hr_file file)
 {

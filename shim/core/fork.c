@@ -2,9 +2,9 @@
 /*
  * fork.c - fork, vfork, and the attach before a call that would prevent it
  *
- * The kernel wipes hr__wiped in a forked child, so the child never uses the parent's session, even
- * if another thread was attaching. The child covers the parent's rings with private memory, because
- * a signal handler may have forked in the middle of a store to a ring.
+ * The kernel zeroes hr__wiped in a forked child, so the child never uses the parent's session, even
+ * if another thread was attaching. The child maps private memory over the parent's rings, because
+ * fork may interrupt a store to a ring (if a signal handler forks).
  */
 #include "shim/core/internal.h"
 
@@ -15,9 +15,9 @@
 #include "shim/core/sys.h"
 
 /*
- * Puts private memory at the addresses of the shared rings, because interrupted code may store
- * there later. No other code uses that memory. The heads of the maps stay shared: no interrupted
- * code stores there, and the child counts in the strays of the first map until it attaches.
+ * Maps private memory over the shared rings, because interrupted code may store to their addresses
+ * later. No other code uses that memory. The heads of the maps stay shared: interrupted code does
+ * not store there, and the child counts in the strays of the first map until it attaches.
  */
 static void cover_mappings(void)
 {
@@ -35,7 +35,6 @@ void hr__fork_child(void)
 	hr__self.slow.why[HR__SLOW_RING] = 1;
 	hr__self.slow.why[HR__SLOW_AGGREGATE] = 0;
 	hr__self.slow.why[HR__SLOW_VFORK] = HR__VFORK_NO;
-	/* the interrupted operation belongs to the parent */
 	hr__self.slow.why[HR__SLOW_BARE] = HR_BARE_NOT;
 	hr__self.began = 0;
 	hr__fdtab_forget_announced();
@@ -83,9 +82,9 @@ void hr_before_vfork(void)
 }
 
 /*
- * Prepares for two processes that use the state of this thread, and may interrupt each other
- * anywhere. From now on they reserve slots by locked instructions, and use no in-flight cell and no
- * aggregate. Each operation makes a system call, to find out in which process it runs.
+ * Prepares for a parent and a child that share this thread's memory and may interrupt each other
+ * anywhere. From now on, both reserve slots by locked instructions, and use no in-flight cell and
+ * no aggregate. Each operation makes a system call, which returns the process that runs.
  */
 void hr_before_sharing(void)
 {
@@ -96,7 +95,7 @@ void hr_before_sharing(void)
 	hr__self.slow.why[HR__SLOW_VFORK] = HR__VFORK_SHARED;
 }
 
-/* Parent and child share memory and thread pointer, so only the kernel can identify the child. */
+/* Parent and child share memory and thread pointer. Only a system call can identify the child. */
 bool hr__vfork_child(void)
 {
 	struct hr__thread *t = &hr__self;
@@ -122,7 +121,7 @@ void hr_before_seccomp(void)
 	if (!hr__image.on || hr__image.quiet || hr__in_vfork_child())
 		return;
 	hr__ring_find(HR__SEEK_FORCE);
-	hr__path_know_cwd(); /* while the system call is allowed */
+	hr__path_know_cwd(); /* the system call for the working directory is still allowed */
 	hr__image.quiet = true;
 }
 

@@ -14,15 +14,15 @@
 #include "shim/core/linkname.h"
 #include "shim/core/sys.h"
 
-#define BLIND_NS      UINT64_C(50000000) /* longest wait if the daemon's state cannot be read */
+#define BLIND_NS      UINT64_C(50000000) /* longest wait if the daemon's state is unreadable */
 #define LOOK_FIRST_NS INT64_C(1000000)	 /* until the first check whether the daemon is stopped */
 #define LOOK_NS	      INT64_C(20000000)	 /* time between further checks */
-#define PAUSE_NS      UINT64_C(1000000)	 /* between attempts while the daemon's backlog is full */
+#define PAUSE_NS      UINT64_C(1000000)	 /* between attempts to connect while the backlog is full */
 
 /*
- * The open descriptors of a handshake: socket, map, node page. The program may close them, for
- * example if a daemon closes all descriptors in a loop. The close wrapper first removes the number
- * here, so that the shim never closes a number that the program has reused.
+ * The open descriptors of a handshake. The program may close them, for example in a loop over all
+ * descriptors. The wrapper of close() removes the number here first, so that the shim never closes
+ * a number that the program has reused.
  */
 static int32_t own[HR__OWN_COUNT] = {-1, -1, -1};
 static uint32_t owning;
@@ -88,7 +88,6 @@ static int connect_daemon(uint64_t until)
 		if (fd < 0)
 			return -EBADF;
 		r = HR_SYS3(connect, fd, &addr, sizeof(addr));
-		/* The backlog is full: the daemon is stopped, or has many clients. */
 		if (r != -EAGAIN)
 			return (int)r;
 		if (remaining(until) <= (int64_t)PAUSE_NS)
@@ -98,8 +97,8 @@ static int connect_daemon(uint64_t until)
 }
 
 /*
- * False: stop waiting, because the daemon is stopped (SIGSTOP, a debugger), and each new program
- * would wait. If the daemon was killed, the wait continues, because another one replaces it soon.
+ * Whether to wait longer for an answer. False: the daemon is stopped (SIGSTOP, a debugger), and
+ * each new program would wait. If the daemon was killed, another one replaces it soon.
  */
 static bool daemon_answers(uint64_t waited_ns)
 {
@@ -121,7 +120,7 @@ static bool daemon_answers(uint64_t waited_ns)
 	if (n < 0)
 		return n == -ENOENT || n == -ESRCH || waited_ns < BLIND_NS;
 	text[n] = '\0';
-	state = strstr(text, ") "); /* the state follows the name, which is in parentheses */
+	state = strstr(text, ") ");
 	return state == NULL || (state[2] != 'T' && state[2] != 't');
 }
 
@@ -179,8 +178,8 @@ int hr__handshake_hello(enum hr_hello_kind kind, bool forked, uint64_t until)
 	long r;
 
 	/*
-	 * Builds the hello before it connects, to be quick: if the daemon dies between connect and
-	 * send, the process is lost.
+	 * Builds the hello before connecting: if the daemon dies between connect and send, the
+	 * process is not recorded, so this time must be short.
 	 */
 	bytes = hr__hello_build(kind, forked, &message);
 	__atomic_store_n(&owning, 1, __ATOMIC_SEQ_CST);
@@ -192,7 +191,7 @@ int hr__handshake_hello(enum hr_hello_kind kind, bool forked, uint64_t until)
 	return r < 0 ? (int)r : 0;
 }
 
-/* Whether RLIMIT_FSIZE allows a memfd of this size. Beyond it, the kernel sends a signal. */
+/* Whether RLIMIT_FSIZE allows a memfd of this size. For a bigger one, the kernel sends SIGXFSZ. */
 static bool size_allowed(uint64_t bytes)
 {
 	struct rlimit64 limit = {0};

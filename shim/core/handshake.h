@@ -13,27 +13,24 @@
 
 enum hr__own { HR__OWN_SOCKET, HR__OWN_MAP, HR__OWN_NODE, HR__OWN_COUNT };
 
-/* Times are in ns of CLOCK_MONOTONIC. All return 0 or -errno. */
+/* Functions of a handshake. Times are in ns of CLOCK_MONOTONIC; an int result is 0 or -errno. */
 
-/* Connects and sends the hello. -ETIMEDOUT: the daemon's backlog stayed full. */
 int hr__handshake_hello(enum hr_hello_kind kind, bool forked, uint64_t until_ns);
 
 /*
  * Receives the answer and its descriptors, HR__OWN_MAP and HR__OWN_NODE. -EAGAIN: no answer arrived
- * in time or, with `look`, the daemon is stopped. -ECONNRESET: the daemon closed the connection.
+ * in time or, if `look`, the daemon is stopped. -ECONNRESET: the daemon closed the connection.
  * Other errors: the daemon refused.
  */
 int hr__handshake_answer(uint64_t until_ns, bool look, struct hr_ack *ret_ack);
 
-/* Makes HR__OWN_MAP: `bytes` zeros of sealed memory, allocated at the first access. */
+/* Makes HR__OWN_MAP: a sealed memfd of `bytes` zeros. The first access allocates a page. */
 int hr__handshake_memory(uint64_t bytes);
 
-/* Sends HR__OWN_MAP after the hello. -EPIPE: the daemon is already answering. */
+/* Sends HR__OWN_MAP to the daemon. -EPIPE: the daemon has read the hello, and will answer. */
 int hr__handshake_offer(uint64_t token);
 
-/*
- * Maps a descriptor of the handshake. NULL: mmap failed, or the file can shrink, which may fault.
- */
+/* Maps a descriptor of the handshake. NULL: mmap failed, or the file could shrink. */
 void *hr__handshake_map(enum hr__own which, uint64_t bytes, int prot);
 
 #endif

@@ -12,10 +12,10 @@
 #define ARGV_BYTES 4096u
 #define ENV_READS  4
 
-/* Guarded by the attach lock. Has 64 KiB of bss, of which most processes use two pages. */
+/* The attach lock guards it. Most processes use only two pages of it. */
 static uint8_t message[HR_HELLO_MAX_BYTES];
 static size_t used;
-static const uint8_t *taken; /* struct hr_counter[n_taken], unaligned, in `message` */
+static const uint8_t *taken; /* the struct hr_counter[n_taken] in `message`, unaligned */
 static size_t n_taken;
 
 char *hr__hello_scratch(void)
@@ -31,7 +31,7 @@ static uint8_t *item_room(size_t bytes)
 	return message + used + sizeof(struct hr_item_hdr);
 }
 
-/* Adds the item whose value was written into its room. */
+/* Completes the item whose value the caller has written to item_room(). */
 static void item_add(enum hr_item_kind kind, size_t bytes)
 {
 	const struct hr_item_hdr hdr = {.kind = (uint16_t)kind, .bytes = (uint16_t)bytes};
@@ -40,7 +40,7 @@ static void item_add(enum hr_item_kind kind, size_t bytes)
 	used += sizeof(hdr) + bytes;
 }
 
-/* Adds an item. `reader` writes its value in place, and returns its size or -errno. */
+/* Adds an item. `reader` writes its value to buf, and returns the size or -errno. */
 static void item_read(enum hr_item_kind kind, long (*reader)(char *buf, size_t cap), size_t cap)
 {
 	char *value = (char *)item_room(cap);
@@ -66,7 +66,7 @@ static long read_cwd(char *buf, size_t cap)
 {
 	long n = HR_SYS2(getcwd, buf, cap);
 
-	return n > 0 ? n - 1 : n; /* the kernel counts the NUL */
+	return n > 0 ? n - 1 : n; /* without the NUL */
 }
 
 /* Returns at most HR_EXCLUDED_TEXT, because common/path_filter.c limits the patterns. */
@@ -89,7 +89,7 @@ static uintptr_t thread_pointer(void)
 #if defined(__x86_64__)
 	uintptr_t tp;
 
-	__asm__("mov %%fs:0, %0" : "=r"(tp)); /* the first word of the block is its own address */
+	__asm__("mov %%fs:0, %0" : "=r"(tp)); /* the thread's block begins with its own address */
 	return tp;
 #else
 	return (uintptr_t)__builtin_thread_pointer();
@@ -113,7 +113,7 @@ static void item_cover(void)
 static size_t item_env(uint32_t *at)
 {
 	uint8_t *value = item_room(0);
-	size_t n; /* at most HR__ENV_BYTES */
+	size_t n;
 
 	if (value == NULL)
 		return 0;
@@ -123,7 +123,7 @@ static size_t item_env(uint32_t *at)
 	return n;
 }
 
-/* Adds variables. If another thread sets one meanwhile, starts again, at most ENV_READS times. */
+/* Adds the variables. Starts again if another thread changes one, at most ENV_READS times. */
 static void items_env(void)
 {
 	size_t from = used;
@@ -141,7 +141,7 @@ static void items_env(void)
 	}
 }
 
-/* Moves the private counters into the message. No other thread changes them until the answer. */
+/* Moves the totals of hr__wiped into the message. */
 static void item_counters(void)
 {
 	uint8_t *start = item_room(HR_OP_MAX * sizeof(struct hr_counter));

@@ -10,10 +10,10 @@
 
 #include "shim/core/internal.h"
 
-/* Returns the size. Moves the private counters into the hello; if it is not sent, return them. */
+/* Returns the size. Moves the counted totals into the hello; if it is not sent, return them. */
 size_t hr__hello_build(enum hr_hello_kind kind, bool forked, const void **ret_message);
 void hr__hello_counters_return(void);
-/* The message's buffer of HR_HELLO_MAX_BYTES: scratch memory for the holder of the attach lock. */
+/* Scratch memory of HR_HELLO_MAX_BYTES for the holder of the attach lock. */
 char *hr__hello_scratch(void);
 
 #endif

@@ -8,7 +8,7 @@
 
 #define NS_PER_S     UINT64_C(1000000000)
 #define HINT_NAME    "HEADRACE_ATTACH_FAILED"
-#define HINT_SECONDS 5 /* after a failed attach, children do not wait for an answer for this time */
+#define HINT_SECONDS 5 /* how long children do not wait for an answer after a time-out */
 #define WAIT_MS	     2
 
 struct hr__image hr__image;
@@ -46,7 +46,7 @@ static void read_on_full(const char *value)
 		im->wait_ms = (uint32_t)(parse_number(value + 5) % 60001);
 }
 
-/* Reads what a parent sets after a wait without an answer, so that its children do not wait. */
+/* Reads the time of a parent's last time-out, after which its children do not wait for answers. */
 static void read_hint(const char *value)
 {
 	uint64_t failed_s;
@@ -82,7 +82,7 @@ static void read_environment(char **envp)
 	if (socket == NULL)
 		socket = "/run/headrace/shim.sock";
 	n = strlen(socket);
-	if (n < sizeof(hr__image.socket)) /* a longer path is no valid address: never attach */
+	if (n < sizeof(hr__image.socket)) /* a longer path is no valid address */
 		memcpy(hr__image.socket, socket, n + 1);
 	hr__image.seccomp_allowed = seccomp != NULL && strcmp(seccomp, "allow") == 0;
 	hr__image.full_cmdline = cmdline != NULL && strcmp(cmdline, "full") == 0;
@@ -105,7 +105,7 @@ void hr__init(char **envp)
 
 	if (off != NULL && strcmp(off, "off") == 0)
 		return;
-	/* Wiped memory distinguishes a forked child from its parent. It needs Linux 4.14. */
+	/* The kernel zeroes this memory in a forked child. This needs Linux 4.14. */
 	if (HR_SYS3(madvise, &hr__wiped, sizeof(hr__wiped), MADV_WIPEONFORK) != 0)
 		return;
 	hr__wiped.pid = hr__sys_getpid();

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* jump.c - longjmp out of a signal handler: an operation in flight that it leaves never ends */
+/* jump.c - longjmp out of a signal handler, which leaves an operation that then never ends */
 #include <setjmp.h>
 
 #include "shim/core/clock.h"
@@ -8,10 +8,10 @@
 extern const char *gnu_get_libc_version(void) __attribute__((weak));
 
 /*
- * The stack pointer that a jump will set, from setjmp's buffer: word 6 on x86-64, word 13 on
- * aarch64. musl stores it unchanged. glibc on x86-64 (since 2.4) XORs it with the thread's pointer
- * guard and rotates it. glibc on aarch64 XORs it with a value, which this code gets by a setjmp
- * with a known stack pointer (musl: 0).
+ * Returns the stack pointer that a jump will set, from setjmp's buffer: word 6 on x86-64, word 13
+ * on aarch64. musl stores it unchanged. glibc on x86-64 (since 2.4) XORs it with the thread's
+ * pointer guard and rotates it. glibc on aarch64 XORs it with a value, which this code gets by a
+ * setjmp with a known stack pointer (musl: 0).
  */
 static uintptr_t jump_target(const void *env)
 {
@@ -33,10 +33,10 @@ static uintptr_t jump_target(const void *env)
 }
 
 /*
- * True: the target of the jump is a frame below that of the operation in flight. So a signal
- * handler jumps inside itself, and will return into the operation. If the handler runs on an
- * alternate stack above the operation's stack, this is not detected. The operation is then recorded
- * as cut, and again at its end.
+ * Whether the jump ends below the stack frame of the operation in flight. A signal handler then
+ * jumps inside itself, and will return into the operation. If the handler runs on an alternate
+ * stack above the operation's stack, this is not detected: the operation is recorded as cut now,
+ * and again at its end.
  */
 static bool jump_stays(const void *env)
 {

@@ -33,7 +33,7 @@ void hr__linkname_stat(char buf[32], int pid)
 	memcpy(hr__put_digits(buf + 6, (uint32_t)pid), "/stat", 6);
 }
 
-/* If the base name is "#" and digits, returns the length of the folder part, otherwise 0. */
+/* If the base name is "#" and digits, returns the length of the folder's path, otherwise 0. */
 static size_t tmpfile_folder(const char *text, size_t bytes)
 {
 	size_t at = bytes;
@@ -61,7 +61,6 @@ size_t hr__linkname_clean(char *text, size_t bytes, bool unlinked)
 	}
 	folder = unlinked ? tmpfile_folder(text, bytes) : 0;
 	if (folder > 0) {
-		/* The name fits, because it is shorter than the " (deleted)" that was removed. */
 		memcpy(text + folder, TMPFILE, sizeof(TMPFILE) - 1);
 		bytes = folder + sizeof(TMPFILE) - 1;
 	}

@@ -2,12 +2,12 @@
 /*
  * local.h - read-modify-write that is atomic only against signal handlers of the same thread
  *
- * Only one thread and its signal handlers write a ring's head. A signal handler cannot interrupt an
- * instruction, even without a lock prefix, and a locked one costs four times as much. Other threads
- * may load the head.
+ * Only one thread and its signal handlers write a ring's head; other threads may load it. A signal
+ * handler cannot interrupt an instruction, so no lock prefix is needed, which would make the
+ * instruction four times slower.
  *
- * Threads   Only the owning thread. Under ThreadSanitizer, which does not understand assembly,
- *           these functions are ordinary atomics.
+ * Threads   Only the owning thread. ThreadSanitizer does not understand assembly, so with it these
+ * functions are ordinary atomics.
  */
 #ifndef HEADRACE_SHIM_CORE_LOCAL_H
 #define HEADRACE_SHIM_CORE_LOCAL_H
@@ -41,7 +41,7 @@ static inline void hr__add_local(uint64_t *word, uint64_t n)
 }
 #endif
 
-/* A hint that the cache line will be written. An x86-64 CPU without this instruction ignores it. */
+/* Prepares a write to this cache line. An x86-64 CPU without this instruction ignores it. */
 static inline void hr__prefetch_write(const void *p)
 {
 #if defined(__x86_64__)

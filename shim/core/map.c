@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * map.c - tracked file mappings, for calls that have only an address
+ * map.c - mappings of tracked files, for calls that have only an address
  *
- * An array of slots without a lock. A thread claims a slot by compare-and-swap of its start, which
- * is 0 in a free slot and 1 while a thread fills it. If two threads unmap and map the same range at
- * once, either result may remain.
+ * The mappings are in an array of slots without a lock. A thread claims a slot by compare-and-swap
+ * of its start, which is 0 in a free slot and 1 while a thread fills it. If two threads unmap and
+ * map the same range at once, either result may remain.
  */
 #include "shim/core/internal.h"
 
@@ -71,7 +71,7 @@ hr_file hr_map_find(const void *addr)
 	return HR_FILE_IGNORED;
 }
 
-/* Removes [from, to) from a mapping. The part before, the part after, both or nothing remain. */
+/* Removes the range [from, to) from a mapping, of which 0, 1 or 2 parts remain. */
 static void cut(struct mapping *m, uintptr_t start, uintptr_t from, uintptr_t to)
 {
 	uintptr_t end = __atomic_load_n(&m->end, __ATOMIC_RELAXED);

@@ -30,10 +30,9 @@ struct hr_ring_hdr *hr__ring_for_op(enum hr__seek seek, bool *ret_off)
 	return *ret_off ? NULL : ring;
 }
 
-/* True: the fast path is open. The thread has its ring, the TSC, and no special state. */
+/* Whether the fast path can be used: a ring of this session, and no reason of enum hr__slow. */
 static inline bool thread_ready(const struct hr__thread *t)
 {
-	/* Acquire: as in hr__ring_current. */
 	return t->nonce == __atomic_load_n(&hr__wiped.nonce, __ATOMIC_ACQUIRE) && t->slow.any == 0;
 }
 
@@ -46,22 +45,20 @@ static void cell_enter(struct hr_op *op, uint32_t bits)
 
 static void cell_leave(struct hr_op *op)
 {
-	/* If a child shares the thread, only an operation that began earlier has a cell. */
 	if (!hr__shared() ||
 	    __atomic_load_n(&op->ring->inflight.start_ticks, __ATOMIC_RELAXED) == op->start)
 		hr__cell_leave(op);
 }
 
 /*
- * If the thread has no ring, stores the start of the operation in flight, which probes and the
- * hello read. The address of the outermost operation's frame shows whether a longjmp leaves that
- * operation.
+ * Stores the start of the outermost operation in flight of a thread without a ring; probes and the
+ * hello read it. The address of the operation's frame shows whether a longjmp leaves it.
  */
 static void bare_enter(struct hr_op *op)
 {
 	struct hr__thread *t = &hr__self;
 
-	/* A child handler of pthread_atfork may call this before fork() returns to its wrapper. */
+	/* A child handler of pthread_atfork may make calls before fork() returns to its wrapper. */
 	hr_after_fork_child();
 	if (t->slow.why[HR__SLOW_BARE] == HR_BARE_CALL &&
 	    hr__reentered(op, t->bare_op, t->bare_fd, t->bare_file)) {
@@ -147,7 +144,7 @@ void hr__begin_fd(struct hr_op *op, enum hr_op_id id, int fd, uint64_t asked, in
 {
 	struct hr__thread *t = &hr__self;
 
-	op->ring = t->ring; /* before the check, so that the end detects a change of the ring */
+	op->ring = t->ring; /* so that the end detects a change of the ring */
 	if (hr_unlikely((file & HR__FD_ANNOUNCED) == 0 || !thread_ready(t))) {
 		begin_unknown(op, id, fd, asked, offset, file);
 		return;
@@ -168,8 +165,8 @@ void hr_begin_file(struct hr_op *op, enum hr_op_id id, hr_file file, int fd, uin
 static bool op_name(struct hr_op *op, bool proved, int fd, bool tmpfile);
 
 /*
- * True: the call can change what the path means (chdir), or destroy its text: readlink may
- * overwrite it, and truncate may remove a page of a mapped file in which it is.
+ * Whether to read the path before the call, which can change its meaning (chdir) or destroy its
+ * text: readlink may overwrite it, truncate may remove its page if it is in a mapped file.
  */
 static bool resolves_early(enum hr_op_id id)
 {
@@ -187,7 +184,7 @@ static bool resolves_early(enum hr_op_id id)
 	}
 }
 
-/* The ring; NULL at level off: the fd table is still updated, and the end checks the level. */
+/* At level off, returns NULL. The fd table is still updated, and the end checks the level. */
 static struct hr_ring_hdr *ring_now(void)
 {
 	struct hr_ring_hdr *ring = hr__ring_current();
@@ -212,13 +209,13 @@ void hr_begin_path(struct hr_op *op, enum hr_op_id id, int dirfd, const char *pa
 		hr__ring_aggregate_flush();
 	if (hr_unlikely(hr__self.slow.why[HR__SLOW_VFORK] != HR__VFORK_NO))
 		hr__vfork_child();
-	/* Without system calls (seccomp), the path is not tested, and only chdir reads it now. */
+	/* Under seccomp, the shim cannot test the path, and reads it now only for chdir. */
 	if (hr_unlikely(resolves_early(id)) && (id == HR_OP_chdir || !hr__image.quiet)) {
 		op->live = op_name(op, hr__path_readable(path), -1, false);
 		op->path = NULL;
 		if (!op->live)
 			return;
-		op->ring = ring_now(); /* op_name may have attached */
+		op->ring = ring_now();
 	}
 	op->start = hr__clock_ticks();
 	if (op->ring != NULL)
@@ -238,7 +235,7 @@ static void end_elsewhere(struct hr_op *op, uint64_t end, int64_t ret, uint32_t 
 	uint64_t ticks = end > op->start ? end - op->start : 0;
 	bool off;
 
-	/* At the end, a call with a path may attach again. */
+	/* A call with a path attaches again if the back-off has passed. */
 	op->ring = hr__ring_for_op(op->path != NULL ? HR__SEEK_RETRY : HR__SEEK_FIRST, &off);
 	if (off)
 		return;
@@ -249,7 +246,7 @@ static void end_elsewhere(struct hr_op *op, uint64_t end, int64_t ret, uint32_t 
 		return;
 	}
 	if (began == NULL && hr__image.clock_switched)
-		op->start = end = hr__clock_ticks(); /* both may have the other clock's unit */
+		op->start = end = hr__clock_ticks(); /* both may have the previous clock's unit */
 	/* the operation began in the parent and ends in its forked child */
 	if (began != NULL && op->start < hr__wiped.start_ticks)
 		op->start = hr__wiped.start_ticks;
@@ -281,9 +278,8 @@ void hr__end_none(struct hr_op *op)
 }
 
 /*
- * True: the call may have failed before it read the path, or may have changed the memory that
- * contains the path (by a value that it wrote there, or because it truncated the mapped file
- * there).
+ * Whether the path may be unreadable or changed after the call. The call may have failed before it
+ * read the path, written a value over it, or truncated the mapped file that contains it.
  */
 static bool path_doubtful(enum hr_op_id id, int64_t ret, uint32_t flags)
 {
@@ -295,7 +291,7 @@ static bool path_doubtful(enum hr_op_id id, int64_t ret, uint32_t flags)
 	case HR_OP_lgetxattr:
 		return ret > 0;
 	default:
-		/* O_TRUNC of an open; in other calls the same bit only costs a system call */
+		/* O_TRUNC matters for an open; for other calls this bit only costs a system call */
 		return (flags & O_TRUNC) != 0;
 	}
 }
@@ -327,9 +323,7 @@ static bool path_readable_after(const struct hr_op *op, int64_t ret, uint32_t fl
 	}
 }
 
-/*
- * Sends a path to the daemon, and returns its file. If fd >= 0, the fd table gets the file for fd.
- */
+/* Sends a path to the daemon, and returns its file. If fd >= 0, stores the file in the fd table. */
 static hr_file name_file(const char *path, size_t bytes, int fd)
 {
 	uint32_t kind;
@@ -352,7 +346,7 @@ static hr_file name_file(const char *path, size_t bytes, int fd)
 	return file;
 }
 
-/* Finds op->file from op->path. Returns whether the operation is recorded. */
+/* Sets op->file from op->path. Returns whether the operation is recorded. */
 static bool op_name(struct hr_op *op, bool proved, int fd, bool tmpfile)
 {
 	static const char suffix[] = "#tmpfile";
@@ -407,7 +401,7 @@ void hr__end(struct hr_op *op, int64_t ret, uint32_t flags)
 	r->bits = hr__file_bits(op->file);
 	hr__ring_commit(&r->seq, place.index);
 	hr__cell_leave(op);
-	/* The daemon's core accessed the next slot last: prefetch it while the program runs. */
+	/* Prefetches the next slot, because the daemon's CPU core accessed it last. */
 	hr__prefetch_write(hr__ring_slot(&place, 1));
 }
 
@@ -450,7 +444,7 @@ void hr_end_pair(struct hr_op *op, hr_file second, int second_fd, int64_t second
 			hr__end_none(op);
 			return;
 		}
-		op->file = 0; /* the first file is excluded: only the second file is recorded */
+		op->file = 0; /* only the second file is recorded */
 	}
 	if (hr_file_tracked(second)) {
 		second = second_fd >= 0 ? hr__fd_announce(second_fd, second) : second;
@@ -497,7 +491,7 @@ static void count_start(struct hr_aggregate *a, enum hr_op_id id, int fd, hr_fil
 	hr__self.slow.why[HR__SLOW_AGGREGATE] = 1;
 }
 
-/* Writes a record for one call, because the thread has no aggregate of its own. */
+/* Writes a record for this call alone, because the thread has no aggregate of its own. */
 static void count_one(struct hr_ring_hdr *ring, enum hr_op_id id, int fd, uint64_t bytes,
 		      hr_file file)
 {

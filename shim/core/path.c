@@ -17,7 +17,7 @@
 #include "shim/core/sys.h"
 
 #define POOL_SLOTS 16
-#define POOL_BYTES 8448 /* a working directory, a slash, a path */
+#define POOL_BYTES 8448 /* for a working directory, a slash and a path */
 
 static char pool[POOL_SLOTS][POOL_BYTES];
 
@@ -79,7 +79,7 @@ void hr_cwd_changed(void)
 	uint32_t seq = __atomic_load_n(&hr__wiped.cwd_seq, __ATOMIC_RELAXED);
 
 	if (hr__in_vfork_child())
-		return; /* the cache belongs to the parent, and the child does not use it */
+		return; /* a vfork child does not use the cache, which belongs to the parent */
 	while (!__atomic_compare_exchange_n(&hr__wiped.cwd_seq, &seq,
 					    (seq + CWD_GENERATION) & ~CWD_VALID, false,
 					    __ATOMIC_RELEASE, __ATOMIC_RELAXED))
@@ -90,7 +90,7 @@ static size_t cwd_from_kernel(char *buf, size_t cap)
 {
 	long n = hr__image.quiet ? -1 : HR_SYS2(getcwd, buf, cap);
 
-	return n > 1 && buf[0] == '/' ? (size_t)n - 1 : 0; /* the kernel counts the NUL */
+	return n > 1 && buf[0] == '/' ? (size_t)n - 1 : 0;
 }
 
 static size_t cwd_cached(char *buf, size_t cap)
@@ -127,7 +127,6 @@ static size_t cwd_refresh(char *buf, size_t cap)
 		__atomic_store_n(&cwd_words[at / sizeof(word)], word, __ATOMIC_RELEASE);
 	}
 	__atomic_store_n(&cwd_length, (uint32_t)n, __ATOMIC_RELEASE);
-	/* If a chdir has changed the generation meanwhile, the cache stays invalid. */
 	if (n == 0 ||
 	    !__atomic_compare_exchange_n(&hr__wiped.cwd_seq, &seq, (seq & ~CWD_WRITING) | CWD_VALID,
 					 false, __ATOMIC_RELEASE, __ATOMIC_RELAXED))
@@ -161,7 +160,7 @@ void hr__path_know_cwd(void)
 	hr__text_done(&text);
 }
 
-/* True, as for most paths: no component is empty or begins with a dot, no slash is at the end. */
+/* Whether no component is empty or begins with a dot, and no slash is at the end (as usual). */
 static bool clean(const char *path, size_t bytes)
 {
 	char before = '/';
@@ -174,7 +173,7 @@ static bool clean(const char *path, size_t bytes)
 	return before != '/';
 }
 
-/* Appends path to base (without its trailing slash) by components. Returns 0 if it does not fit. */
+/* Appends the components of `path` to the `base` bytes in buf. Returns 0 if they do not fit. */
 size_t hr__path_append(char *buf, size_t base, size_t cap, const char *path, size_t bytes)
 {
 	const char *end = path + bytes;
@@ -222,7 +221,7 @@ bool hr__path_absolute(struct hr__text *text, int dirfd, const char *path)
 	return n > 0;
 }
 
-/* Tests by rt_sigprocmask, which reads the signal set before it refuses the operation -1. */
+/* Tests by rt_sigprocmask, which reads its set before it refuses the invalid operation -1. */
 bool hr_readable(const void *p)
 {
 	uintptr_t word = (uintptr_t)p & ~(uintptr_t)7;
@@ -255,7 +254,7 @@ bool hr__path_readable(const char *path)
 
 /* ---- identity and announcement ----------------------------------------------------------------- */
 
-/* Returns the slot for a path. A path may replace another one, which is then sent again. */
+/* Returns the slot of a path. If another path takes the slot, this path is sent again. */
 static uint64_t *sent_slot(hr_file file)
 {
 	return &hr__wiped.sent[(file >> 3) % HR__SENT_SLOTS];
@@ -279,7 +278,7 @@ static __attribute__((noinline)) enum hr__verdict verdict_resolved(const char *p
 	return verdict;
 }
 
-/* Patterns match real folders, so this function resolves `..` before the comparison. */
+/* Patterns apply to real folders, so a path with `..` is resolved before the comparison. */
 static enum hr__verdict verdict_of(const char *path, size_t bytes, uint32_t *ret_kind)
 {
 	if (hr_unlikely(hr_path_has_parent(path, bytes)))
@@ -291,7 +290,7 @@ hr_file hr__path_classify(const char *path, size_t bytes, uint32_t *ret_kind)
 {
 	hr_file file = hr_path_id(path, bytes);
 
-	/* The CPU's cache lacks the slot, which is used next: prefetch it while the filter runs. */
+	/* Prefetches the slot, which is used next, while the filter runs. */
 	__builtin_prefetch(sent_slot(file), 1);
 	*ret_kind = HR_EXCLUDED_KINDS;
 	switch (verdict_of(path, bytes, ret_kind)) {
@@ -304,9 +303,9 @@ hr_file hr__path_classify(const char *path, size_t bytes, uint32_t *ret_kind)
 	}
 }
 
-#define SENT_SOON 16u /* number of paths after which the whole set is faulted in at once */
+#define SENT_SOON 16u /* after this number of paths, the whole set gets memory */
 
-/* Programs that open some files open many. One system call replaces a page fault per path. */
+/* A program that opens some files often opens many. One system call replaces many page faults. */
 static void sent_populate(void)
 {
 	if (__atomic_add_fetch(&hr__wiped.announced, 1, __ATOMIC_RELAXED) == SENT_SOON &&

@@ -34,13 +34,13 @@ struct object {
 	const char *strings;
 	const uint32_t *gnu_hash;
 	const uint32_t *sysv_hash;
-	const ElfW(Half) * versions; /* NULL: none */
+	const ElfW(Half) * versions;
 	bool foreign;
 };
 
 struct symbol_search {
 	bool past_us;
-	uint16_t first, last; /* ids to find, both included */
+	uint16_t first, last; /* the range of ids to find; includes both */
 	unsigned missing;
 };
 
@@ -115,7 +115,7 @@ static bool object_read(struct object *o, const struct dl_phdr_info *info)
 	       (o->gnu_hash != NULL || o->sysv_hash != NULL);
 }
 
-/* True: symbol i is the default version of `name`. *best: the last version, even if hidden. */
+/* Whether symbol i is the default version of `name`. *best: the last version, even if hidden. */
 static bool is_default(const struct object *o, uint32_t i, const char *name,
 		       const ElfW(Sym) * *best)
 {
@@ -192,7 +192,7 @@ static bool contains(const struct dl_phdr_info *info, uintptr_t addr)
 	return false;
 }
 
-/* Skips objects up to the shim. They come in link order: program, preloaded objects, libraries. */
+/* Skips the objects up to the shim. Link order is: program, preloaded objects, libraries. */
 static int visit(struct dl_phdr_info *info, size_t bytes, void *data)
 {
 	struct symbol_search *s = data;
@@ -211,7 +211,7 @@ static int visit(struct dl_phdr_info *info, size_t bytes, void *data)
 	return s->missing == 0;
 }
 
-/* The original of a function that this libc lacks, for programs that find the wrapper by dlsym. */
+/* Stands for a function that this libc lacks, if a program finds the wrapper by dlsym. */
 static long real_absent(void)
 {
 	errno = ENOSYS;
@@ -242,7 +242,7 @@ void *hr_real_resolve(uint16_t id)
 	return fn != NULL ? fn : (void *)real_absent;
 }
 
-/* Reads the count of unloads from the first object, because all objects contain the same count. */
+/* Reads the number of unloads from the first object. All objects have the same number. */
 static int unloads(struct dl_phdr_info *info, size_t bytes, void *data)
 {
 	(void)bytes;

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * reenter.c - originals that call wrappers
+ * reenter.c - original functions that call wrappers
  *
- * Allocators, communication libraries and tracers define functions that the shim wraps, too. Such
- * an original may call another wrapped function (open calls openat), or syscall(). Some libraries
- * patch libc's mapping functions in place. Because the program made one call, only the outer
- * operation is recorded. A signal handler that interrupts libc's own function is not affected.
+ * Allocators, communication libraries and tracers define functions that the shim wraps, too. Such a
+ * function may call another wrapped function (open calls openat), or syscall(). Some libraries
+ * patch libc's mapping functions in place. The program made one call, so only the outer operation
+ * is recorded. A signal handler that interrupts libc's own function is not affected.
  */
 #include "shim/core/ring.h"
 
@@ -15,7 +15,6 @@ static const uint8_t classes[HR_OP_MAX] = {
 };
 #undef HR_CALL
 
-/* True: the original of this operation may call a wrapper. */
 static bool calls_back(uint16_t id)
 {
 	return hr_real_foreign[id] || hr_real_foreign[HR_OP_syscall] || classes[id] == HR_CLASS_MAP;
@@ -26,7 +25,7 @@ bool hr__reentered(const struct hr_op *op, uint16_t outer, int32_t outer_fd, uin
 	if (outer >= HR_OP_MAX || !calls_back(outer) || classes[outer] != classes[op->id] ||
 	    outer_fd != op->fd)
 		return false;
-	/* Equal descriptors are enough: close has cleared the table's entry before its call. */
+	/* Equal descriptors suffice: close() has already cleared the entry of the fd table. */
 	return op->fd >= 0 || (outer_file == HR_FILE_ID(op->file) &&
 			       (op->path == NULL || op->path == hr__self.path));
 }

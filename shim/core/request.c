@@ -2,9 +2,9 @@
 /*
  * request.c - asynchronous requests in flight (libaio): from submission to the result
  *
- * A table whose key is the address of the control block. The kernel zeroes it in a forked child,
- * which does not inherit the queues of requests either. A key is 0 (free), 1 (a thread holds the
- * request) or the address. One thread may submit while another gets results.
+ * A hash table of requests by the address of the control block. The kernel zeroes it in a forked
+ * child, which does not inherit the queues of requests either. A key is 0 (free), 1 (a thread holds
+ * the entry) or the address. One thread may submit while another gets results.
  */
 #include "shim/core/clock.h"
 #include "shim/core/path.h"
@@ -12,7 +12,7 @@
 
 #define FREE   0u
 #define HELD   1u
-#define WINDOW 16u /* possible positions of a key, after its hash: two cache lines of keys */
+#define WINDOW 16u /* entries, from its hash on, in which a key can be: two cache lines of keys */
 
 static uint64_t *place_of(uint64_t key, unsigned i)
 {
@@ -26,7 +26,6 @@ static struct hr__request *request_at(const uint64_t *place)
 	return &hr__wiped.requests[place - hr__wiped.request_keys];
 }
 
-/* Acquire: pairs with the release store of the last holder. */
 static bool hold(uint64_t *place, uint64_t key)
 {
 	return __atomic_load_n(place, __ATOMIC_RELAXED) == key &&
@@ -37,7 +36,6 @@ static bool hold(uint64_t *place, uint64_t key)
 static void request_release(uint64_t *place, struct hr__request *ret)
 {
 	*ret = *request_at(place);
-	/* Release: pairs with the acquire of the next holder. */
 	__atomic_store_n(place, FREE, __ATOMIC_RELEASE);
 	__atomic_fetch_sub(&hr__wiped.request_count, 1, __ATOMIC_RELAXED);
 }
@@ -70,7 +68,7 @@ static bool request_put(const void *address, const struct hr__request *r)
 			continue;
 		*request_at(place) = *r;
 		__atomic_fetch_add(&hr__wiped.request_count, 1, __ATOMIC_RELAXED);
-		/* Release: pairs with the acquire of the thread that takes the request. */
+		/* Release: pairs with the acquire of the next thread that takes the request. */
 		__atomic_store_n(place, key, __ATOMIC_RELEASE);
 		return true;
 	}
@@ -95,7 +93,7 @@ static void request_record(const struct hr__request *r, int64_t ret, uint32_t bi
 	if (off)
 		return;
 	if (r->nonce != __atomic_load_n(&hr__wiped.nonce, __ATOMIC_RELAXED))
-		op.start = end; /* submitted before the attach, possibly with the other clock */
+		op.start = end; /* submitted before the attach, perhaps with another clock */
 	if (op.ring == NULL)
 		op.ring = hr__ring_common();
 	if (op.ring == NULL) {

@@ -9,9 +9,9 @@
 #include "shim/core/sys.h"
 
 #define NS_PER_MS     UINT64_C(1000000)
-#define NEVER	      UINT64_MAX /* for gave_up_tail, populate_at */
-#define BEAT_ANY      UINT64_MAX /* for gave_up_beat: the daemon is alive, but was too slow */
-#define POPULATE_MOST 1024u	 /* slots */
+#define NEVER	      UINT64_MAX /* value of gave_up_tail and populate_at */
+#define BEAT_ANY      UINT64_MAX /* value of gave_up_beat: the daemon is alive, but was too slow */
+#define POPULATE_MOST 1024u
 
 __thread struct hr__thread hr__self
     __attribute__((tls_model("initial-exec"))) = {.nonce = HR__NONCE_NEVER};
@@ -19,7 +19,7 @@ __thread struct hr__thread hr__self
 /* Rings the doorbell if the daemon sleeps. FUTEX_WAKE also works on this read-only page. */
 static void ring_bell(void)
 {
-	/* NULL: the first map is an offer, or this process was forked during an operation */
+	/* NULL: the first map is an offer, or a signal handler forked this process */
 	const struct hr_node_page *node = hr__wiped.node;
 
 	/* Acquire: pairs with the daemon's release store before its last read of the rings. */
@@ -36,8 +36,8 @@ struct wait {
 };
 
 /*
- * Sleeps for at most 1 ms, until tail changes. False: stop the wait, and drop the record. Without a
- * node page (offered map), only a change of tail shows that the daemon is alive.
+ * Sleeps until tail changes, for at most 1 ms. False: stop waiting, and drop the record. If the map
+ * is an offer, there is no node page, and only a change of tail shows that the daemon is alive.
  */
 static bool wait_step(struct hr_ring_hdr *ring, struct wait *w, uint64_t tail)
 {
@@ -62,7 +62,6 @@ static bool wait_step(struct hr_ring_hdr *ring, struct wait *w, uint64_t tail)
 		t->gave_up_beat = now - w->moved_ns >= patience ? beat : BEAT_ANY;
 		return false;
 	}
-	/* Sequentially consistent, as the daemon's store of tail and its load of waiting. */
 	__atomic_store_n(&ring->waiting, 1, __ATOMIC_SEQ_CST);
 	if (__atomic_load_n(&ring->tail, __ATOMIC_SEQ_CST) == tail)
 		hr__sys_futex_wait(&ring->tail, (uint32_t)tail, NS_PER_MS, 0);
@@ -91,8 +90,8 @@ static bool populate(struct hr__thread *t, struct hr_ring_hdr *ring)
 }
 
 /*
- * The slow part of hr__ring_reserve. Wakes the daemon when the ring is more than half full, and
- * again after each eighth of the ring. limit never exceeds tail + slots.
+ * The slow part of hr__ring_reserve(). Wakes the daemon when the ring is more than half full, and
+ * again after each further eighth of the ring. limit never exceeds tail + slots.
  */
 bool hr__ring_room(struct hr_ring_hdr *ring, uint32_t n)
 {
@@ -216,8 +215,8 @@ void hr__ring_cut(struct hr_ring_hdr *ring, const struct hr_inflight *cell, uint
 
 /*
  * Writes the record of the open aggregate. First marks the aggregate as closed, so that a signal
- * handler opens another one (with another gen). Clears the cell last. If the owner dies before
- * that, the daemon finds the aggregate, and counts it unless it has read a record with this gen.
+ * handler opens another one (with another gen). Clears the cell last. If the thread dies in
+ * between, the daemon counts the cell, unless it has read a record with this gen.
  */
 void hr__ring_aggregate_flush(void)
 {

@@ -3,7 +3,7 @@
  * ring.h - the inlined part of the ring: reserve, commit, in-flight cell
  *
  * This code runs for each recorded operation, in the thread that owns the ring and in its signal
- * handlers; ring.c has the rest. The daemon reads the ring; abi.h describes its states.
+ * handlers. ring.c has the rest. The daemon reads the ring; abi.h describes the states of a ring.
  */
 #ifndef HEADRACE_SHIM_CORE_RING_H
 #define HEADRACE_SHIM_CORE_RING_H
@@ -12,10 +12,10 @@
 #include "shim/core/local.h"
 
 /*
- * Reserved slots in the ring that the caller found. hr__self.ring may be another ring by now, if a
- * signal handler forks and the child attaches. The interrupted code then continues in the child. It
- * must store to the parent's ring, which is private memory in the child (fork.c), and never to the
- * child's ring.
+ * Reserved slots of a ring. `ring` is the ring from before the reservation: if a signal handler
+ * forks and the child attaches, the child has another hr__self.ring, but the interrupted code,
+ * which continues in the child, must not store to that ring. It stores to the parent's ring, which
+ * is private memory in the child (fork.c).
  */
 struct hr__place {
 	struct hr_ring_hdr *ring;
@@ -28,7 +28,7 @@ static inline void *hr__ring_slot(const struct hr__place *p, uint32_t i)
 	return (uint8_t *)(p->ring + 1) + ((p->index + i) & p->mask) * HR_SLOT_BYTES;
 }
 
-/* Release: pairs with the daemon's acquire load of seq, before it reads the slot's other bytes. */
+/* Release: pairs with the daemon's acquire load of seq, which precedes its reads of the slot. */
 static inline void hr__ring_commit(uint32_t *seq, uint64_t index)
 {
 	__atomic_store_n(seq, (uint32_t)(index + 1), __ATOMIC_RELEASE);
@@ -38,9 +38,9 @@ static inline void hr__ring_commit(uint32_t *seq, uint64_t index)
 void hr__ring_name_thread(struct hr__place *place);
 
 /*
- * Reserves n slots. No signal handler can run between the check and the addition, so the ring never
- * overflows, even if handlers nest. The common ring needs one more slot in front, for the thread's
- * id.
+ * Reserves n slots. The common ring needs one more slot in front, for the thread's id. No signal
+ * handler can run between the check and the addition, so the ring never overflows, even if handlers
+ * nest.
  */
 static inline bool hr__ring_reserve(struct hr_ring_hdr *ring, uint32_t n, struct hr__place *ret)
 {
@@ -70,7 +70,7 @@ static inline bool hr__ring_reserve(struct hr_ring_hdr *ring, uint32_t n, struct
 	return true;
 }
 
-/* Stores a duration in 48 bits; a longer one becomes the largest value. */
+/* Stores a duration in 48 bits. A longer duration becomes the largest value. */
 static inline void hr__record_duration(struct hr_record *r, uint64_t start, uint64_t end)
 {
 	uint64_t ticks = end > start ? end - start : 0;
@@ -81,7 +81,6 @@ static inline void hr__record_duration(struct hr_record *r, uint64_t start, uint
 	r->dur_hi = (uint16_t)(ticks >> 32);
 }
 
-/* Sets all fields except bits and seq. */
 static inline void hr__record_fill(struct hr_record *r, const struct hr_op *op, uint64_t end,
 				   int64_t ret, uint32_t flags)
 {
@@ -103,8 +102,8 @@ static inline uint32_t hr__file_bits(hr_file file)
 }
 
 /*
- * One 32-bit word contains op and spare of the in-flight cell. One load shows whether a signal
- * handler interrupts an operation, or interrupts code that writes a cell.
+ * The fields op and spare of the in-flight cell are one 32-bit word. One load shows whether a
+ * signal handler interrupts an operation, or code that is writing a cell.
  */
 #define HR__CELL_FILLING UINT32_C(0x10000) /* op is 0, so the daemon ignores the cell */
 _Static_assert(offsetof(struct hr_inflight, op) % 4 == 0, "one word with spare");
@@ -134,8 +133,8 @@ static inline void hr__cell_write(struct hr_inflight *cell, const struct hr_infl
 }
 
 /*
- * Writes op into the cell of op->ring, and the old contents into op->outer. If the original of the
- * operation in flight makes this call (hr__reentered), op->live becomes false instead.
+ * Writes op into the cell of op->ring, and the old cell into op->outer. If the original function of
+ * the operation in flight makes this call (hr__reentered), clears op->live and writes nothing.
  */
 static inline void hr__cell_enter(struct hr_op *op, uint32_t bits)
 {
@@ -173,7 +172,7 @@ static inline void hr__cell_leave(struct hr_op *op)
 	}
 }
 
-/* In shim/regions. Before the ring's next owner writes, ends the open regions of a dead owner. */
+/* In shim/regions: ends the regions of a dead owner. Call it before the next owner writes. */
 void hr__regions_end_dead(struct hr_ring_hdr *ring);
 
 #endif

@@ -3,8 +3,8 @@
  * session.c - attach: one handshake with the daemon, after which no descriptor is open
  *
  * One thread at a time attaches: it holds the attach lock, with all signals blocked, and other
- * threads wait. If a running daemon does not answer, the shim offers a map. After a failure the
- * process stays untraced until the back-off has passed.
+ * threads wait. If a running daemon does not answer, the shim offers a map. After a failure, the
+ * process is not recorded until the back-off has passed.
  */
 #include "shim/core/hello.h"
 
@@ -17,17 +17,17 @@
 #include "shim/core/handshake.h"
 
 #define NS_PER_S   UINT64_C(1000000000)
-#define PATIENCE   UINT64_C(50000000) /* ns for an attach, if HEADRACE_ON_FULL allows no more */
-#define NO_WAIT_S  5 /* seconds after a failed wait, in which no process waits again */
-#define GRND_NOW   1 /* getrandom: do not wait for entropy */
+#define PATIENCE   UINT64_C(50000000) /* ns: shortest time that an attach may take */
+#define NO_WAIT_S  5 /* after a time-out, attaches do not wait for an answer for this time */
+#define GRND_NOW   1 /* flags of getrandom: do not wait for entropy */
 #define HINT_DIGIT 20
 #define REDIALS	   3
 
 /*
- * The longest time of an attach in ns: the time that a thread waits for a full ring
+ * Returns how long an attach may take, in ns: as long as a thread may wait for a full ring
  * (HEADRACE_ON_FULL, one second under `headrace run`), but at least PATIENCE. On a busy node, the
- * daemon may not run within 50 ms. The wait is useful, because a map of the daemon has a doorbell,
- * unlike an offered map, so threads can wait for room.
+ * daemon may not run within 50 ms. A longer wait is useful, because with a map of the daemon,
+ * unlike an offered one, threads can wake the daemon when a ring is full.
  */
 static uint64_t patience(void)
 {
@@ -101,7 +101,7 @@ static struct hr_map_hdr *map_rings(const struct hr_ack *ack)
 	return map;
 }
 
-/* Release: a claiming thread loads map_count with acquire, then reads the entries before it. */
+/* Release: a thread that loads map_count with acquire also sees the entries below map_count. */
 static void map_publish(struct hr_map_hdr *map, uint64_t bytes)
 {
 	uint32_t n = hr__wiped.map_count;
@@ -113,7 +113,7 @@ static void map_publish(struct hr_map_hdr *map, uint64_t bytes)
 	__atomic_store_n(&hr__wiped.map_count, n + 1, __ATOMIC_RELEASE);
 }
 
-/* Starts the session of this process. If `node` is NULL, its first map is an offer. */
+/* Starts the session of this process. If `node` is NULL, `map` is an offer. */
 static void session_begin(struct hr_map_hdr *map, uint64_t bytes, const struct hr_node_page *node)
 {
 	if (node != NULL)
@@ -122,7 +122,6 @@ static void session_begin(struct hr_map_hdr *map, uint64_t bytes, const struct h
 	hr__wiped.token = map->session;
 	hr__wiped.start_ticks = hr__clock_ticks();
 	hr__image.parent_token = map->session;
-	/* Release: pairs with the load of head() in counters.c. */
 	__atomic_store_n(&hr__image.strays, map, __ATOMIC_RELEASE);
 	map_publish(map, bytes);
 	/* A child attaches later than its parent, so their nonces differ. */
@@ -180,7 +179,7 @@ static int adopt_more(const struct hr_ack *ack)
 	return 0;
 }
 
-/* Draws a token for a session. It must be unique, because the daemon refuses a duplicate. */
+/* Draws a random token for a session. The daemon refuses a token that is in use. */
 static uint64_t token_draw(void)
 {
 	uint64_t token = 0;
@@ -191,9 +190,9 @@ static uint64_t token_draw(void)
 }
 
 /*
- * Call it if the daemon does not answer: sends a map of the shim, which the daemon adopts when it
- * reads the offer. The first map of a session is bigger than a map of the daemon, because the
- * session may have to use it for a long time.
+ * Call it if the daemon does not answer: sends a map that the shim has made. The daemon adopts the
+ * map when it reads the offer. This map is bigger than one of the daemon, because the session may
+ * have to use it for a long time.
  */
 static int offer(enum hr_hello_kind kind)
 {
@@ -230,7 +229,7 @@ static int offer(enum hr_hello_kind kind)
 }
 
 /*
- * Call it if the daemon was stopped, and has just read the hello. Waits for its answer for
+ * Call it if the daemon was stopped, but has just read the hello. Waits for its answer for
  * PATIENCE. If none arrives, returns -EPIPE, so that the caller connects again and offers a map.
  */
 static int answer_late(struct hr_ack *ret_ack)
@@ -258,7 +257,7 @@ static int handshake(enum hr_hello_kind kind, bool forked, uint64_t until)
 	return kind == HR_HELLO_ATTACH ? adopt(&ack) : adopt_more(&ack);
 }
 
-/* If the daemon was killed, tries again: the next recording process answers at the same socket. */
+/* If the daemon was killed, connects again: the next recording process uses the same socket. */
 static int handshake_retry(enum hr_hello_kind kind, bool forked, uint64_t until)
 {
 	int r = -ECONNRESET;
@@ -275,9 +274,9 @@ static int handshake_retry(enum hr_hello_kind kind, bool forked, uint64_t until)
 /* ---- after a failure ------------------------------------------------------------------------- */
 
 /*
- * Prevents that child processes wait, too. For children that exec, this overwrites the digits of
- * HEADRACE_ATTACH_FAILED in the initial environment, where the launcher reserved room. setenv would
- * allocate memory.
+ * After this, child processes do not wait, either. For children that exec, this overwrites the
+ * digits of HEADRACE_ATTACH_FAILED in the initial environment, where the launcher reserved room.
+ * setenv would allocate memory.
  */
 static void wait_failed(uint64_t now_ns)
 {
@@ -300,7 +299,7 @@ static void attach_failed(int error)
 	uint64_t now = hr__clock_ns();
 	uint64_t wait = NS_PER_S << (im->failures < 6 ? im->failures : 6);
 
-	/* The user has deselected this rank: the shim is off, also in forked children. */
+	/* ECANCELED: the user has deselected this rank. Forked children do not record either. */
 	if (error == -ECANCELED) {
 		im->on = false;
 		__atomic_store_n(&hr__fdtab.limit, 0, __ATOMIC_RELAXED);
@@ -358,7 +357,6 @@ bool hr__session_attach(enum hr__seek seek)
 	return __atomic_load_n(&hr__wiped.nonce, __ATOMIC_ACQUIRE) != 0;
 }
 
-/* Acquire: pairs with the release store of map_count, which follows the store of a map's entry. */
 static bool maps_beyond(uint32_t have)
 {
 	return __atomic_load_n(&hr__wiped.map_count, __ATOMIC_ACQUIRE) > have;
@@ -379,7 +377,7 @@ bool hr__session_more_rings(uint32_t have)
 {
 	if (!lock())
 		return maps_beyond(have);
-	if (!maps_beyond(have)) /* otherwise another thread has received a map */
+	if (!maps_beyond(have)) /* false: another thread has received a map */
 		more_locked();
 	unlock();
 	return maps_beyond(have);

@@ -2,7 +2,7 @@
 /*
  * sys.h - system calls without libc
  *
- * The shim must not change errno, or call functions that it or another preloaded library
+ * The shim must neither change errno nor call functions that it or another preloaded library
  * intercepts. Each function returns the result of the kernel, or -errno. Any thread and any signal
  * handler may call them.
  */
@@ -55,7 +55,7 @@ static inline long hr__syscall(long nr, long a, long b, long c, long d, long e, 
 #define MADV_POPULATE_WRITE 23 /* Linux 5.14; older kernels return EINVAL, and fault page by page */
 #endif
 
-/* System calls whose names are the same on both architectures. Pointers are passed as long. */
+/* System calls that have the same name on both architectures. Pass pointers as long. */
 #define HR_SYS0(name)	       hr__syscall(SYS_##name, 0, 0, 0, 0, 0, 0)
 #define HR_SYS1(name, a)       hr__syscall(SYS_##name, (long)(a), 0, 0, 0, 0, 0)
 #define HR_SYS2(name, a, b)    hr__syscall(SYS_##name, (long)(a), (long)(b), 0, 0, 0, 0)
@@ -77,7 +77,7 @@ static inline int hr__sys_gettid(void)
 	return (int)HR_SYS0(gettid);
 }
 
-/* Anonymous private memory, which the kernel allocates at the first access. NULL: mmap failed. */
+/* Returns private zeroed memory, which the first access allocates. NULL: mmap failed. */
 static inline void *hr__sys_reserve(size_t bytes)
 {
 	long r = HR_SYS6(mmap, 0, bytes, 3 /* PROT_READ|PROT_WRITE */,
@@ -100,7 +100,7 @@ static inline long hr__sys_futex_wake(const void *word, int n, int private)
 	return HR_SYS3(futex, word, FUTEX_WAKE | (private ? FUTEX_PRIVATE_FLAG : 0), n);
 }
 
-/* Reads a whole file into buf (at most cap bytes). Returns the bytes read, or -errno. */
+/* Reads a file into buf, at most cap bytes. Returns the number of bytes, or -errno. */
 static inline long hr__sys_slurp(const char *path, char *buf, size_t cap)
 {
 	long fd = HR_SYS4(openat, AT_FDCWD, path, O_RDONLY | O_CLOEXEC, 0);

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* wait.c - how long the thread has waited in calls that are no operations */
+/* wait.c - how long a thread has waited in calls that are not recorded as operations */
 #include <errno.h>
 #include <sys/stat.h>
 
 #include "shim/core/clock.h"
 #include "shim/core/internal.h"
 
-/* A shorter read or write does not count: to find out that it is a socket takes a system call. */
+/* Shorter reads and writes do not count: it takes a system call to check whether fd is a socket. */
 #define LEAST_NS 10000u
 
 __thread struct hr_waits hr_waits;
@@ -20,7 +20,7 @@ static uint64_t waits_sum(void)
 	return sum;
 }
 
-/* Does not measure the wait under seccomp, where the clock could be a forbidden system call. */
+/* Does not measure under seccomp, because the clock could be a forbidden system call. */
 void hr_wait_begin(struct hr_waiting *wait)
 {
 	int error = errno;
@@ -30,7 +30,6 @@ void hr_wait_begin(struct hr_waiting *wait)
 	errno = error;
 }
 
-/* The time since the start, without the time of inner calls. */
 static uint64_t wait_ns(const struct hr_waiting *wait)
 {
 	uint64_t now, inner = waits_sum() - wait->counted;

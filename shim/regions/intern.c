@@ -15,9 +15,9 @@ enum text_kind { DOMAIN, TEXT, CATEGORY, NAME };
 struct node {
 	uint64_t hash;
 	uint32_t kind;
-	uint32_t number;       /* CATEGORY */
-	struct hr__domain *of; /* CATEGORY, NAME */
-	/* CATEGORY: its name, which may change. NAME: a stored text, or NULL. */
+	uint32_t number;
+	struct hr__domain *of;
+	/* For CATEGORY: its name, which may change. For NAME: a stored text, or NULL. */
 	const char *category;
 	union {
 		struct hr__domain domain;
@@ -26,15 +26,15 @@ struct node {
 	};
 };
 
-/* A hash table with open addressing; entries are never removed. */
+/* A hash table with open addressing, from which no entry is removed. */
 struct text_store {
 	struct node *slots[SLOTS];
 	uint32_t used;
-	uint64_t bytes; /* used bytes of room[] */
+	uint64_t bytes;
 	uint8_t room[HR__INTERN_BYTES] __attribute__((aligned(16)));
 };
 
-static struct text_store *store; /* is set once */
+static struct text_store *store;
 static struct hr__domain no_domain = {
     .stack = UINT32_C(1) << 31,
     .nameless = {.name = HR__INTERN_NAMELESS},
@@ -75,7 +75,7 @@ static const char *copy(struct text_store *s, const char *text, size_t bytes)
 	char *to = intern_reserve(s, bytes + 1);
 
 	if (to != NULL)
-		memcpy(to, text, bytes); /* the NUL is there, because fresh memory is zero */
+		memcpy(to, text, bytes); /* fresh memory is zero, so the NUL is there */
 	return to;
 }
 
@@ -172,7 +172,7 @@ static struct node *node_new(struct text_store *s, const struct wanted_text *w)
 
 static struct node *intern_find(const struct wanted_text *w)
 {
-	/* Acquire: pairs with the release stores in hr__interned_init and below. */
+	/* Acquire: pairs with the release stores in hr__interned_init() and below. */
 	struct text_store *s = __atomic_load_n(&store, __ATOMIC_ACQUIRE);
 	struct node *fresh = NULL;
 
@@ -258,11 +258,10 @@ void hr__interned_category(struct hr__domain *d, uint32_t category, const char *
 	struct node *n = category != 0 && text != NULL ? category_node(d, category) : NULL;
 
 	if (n != NULL)
-		/* Release: pairs with the acquire load below. */
 		__atomic_store_n(&n->category, text->text, __ATOMIC_RELEASE);
 }
 
-/* Returns the name of a category. If it has no name, returns its number as a text. */
+/* Returns the name of a category or, if the category has no name, its number as a text. */
 static const char *category_of(struct hr__domain *d, uint32_t number)
 {
 	struct node *n = number != 0 ? category_node(d, number) : NULL;

@@ -19,9 +19,9 @@
 #define HR__INTERN_TEXT	    1000u /* bytes of a text; longer texts are cut */
 #define HR__INTERN_NAMELESS "(more names than are kept)"
 
-/* The fields of a handle that ITT's macros read. `ours` points to the struct around the handle. */
+/* The fields of a handle that ITT's macros read. `ours` points to the struct around it. */
 struct hr__itt_domain {
-	int flags; /* nonzero: enabled */
+	int flags; /* not 0: enabled */
 	const char *name;
 	void *wide;
 	int spare;
@@ -37,11 +37,11 @@ struct hr__itt_string {
 	struct hr__itt_string *next;
 };
 
-/* A stored text: the handle of a registered string. */
+/* A stored text, which is also the handle of a registered string. */
 struct hr__text_interned {
 	uint64_t hash;
 	const char *text;
-	struct headrace_name *last; /* latest name of this text without a category */
+	struct headrace_name *last; /* the latest name with this text and without a category */
 	struct hr__itt_string itt;
 };
 
@@ -52,25 +52,25 @@ struct hr__domain {
 	struct hr__itt_domain itt;
 };
 
-bool hr__interned_init(void); /* reserves the memory, once per process; false: no memory */
+bool hr__interned_init(void); /* reserves the memory once per process; false: no memory */
 
-/* Returns the domain of this name, or the default domain if `name` is NULL or no room is left. */
+/* Returns the domain of this name. For NULL, or if no room is left: the default domain. */
 struct hr__domain *hr__interned_domain(const char *name);
-struct hr__text_interned *hr__interned_text(const char *text); /* NULL: no room */
-/* Like hr__interned_text, for a text of at most `bytes`, which may lack a NUL. */
+struct hr__text_interned *hr__interned_text(const char *text); /* NULL: no room is left */
+/* Like hr__interned_text, for a text of at most `bytes` bytes, whose NUL may be missing. */
 struct hr__text_interned *hr__interned_text_of(const char *text, size_t bytes);
 
-/* Never return NULL. `category`: a number that the program chose; 0: none. */
+/* Never returns NULL. `category`: a number that the program chose; 0: no category. */
 struct headrace_name *hr__interned_name(struct hr__domain *d, uint32_t category, const char *text);
 struct headrace_name *hr__interned_name_kept(struct hr__domain *d, uint32_t category,
 					     struct hr__text_interned *text);
 /* Sets the name of a category for later regions. If `name` is NULL, changes nothing. */
 void hr__interned_category(struct hr__domain *d, uint32_t category, const char *name);
 
-/* Returns a wide text as UTF-8, cut like other texts, or NULL for NULL. */
+/* Returns a wide text as UTF-8 in `out`, cut like other texts. Returns NULL for NULL. */
 const char *hr__interned_utf8(const wchar_t *wide, char out[HR__INTERN_TEXT + 1]);
 
-/* Records that a thread got a name, as a mark with the args {"tid":N}. */
+/* Records a mark with the args {"tid":N}, because the program named a thread. */
 void hr__interned_thread(struct hr__domain *d, const char *name, uint64_t tid);
 
 #endif

@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * itt.c - ITT: INTEL_LIBITTNOTIFY64 names this library
+ * itt.c - the functions of ITT, whose variable INTEL_LIBITTNOTIFY64 names this library
  *
  * Each library that uses ITT contains ITT's static part. At the first call, that part takes its own
  * lock, loads the library of this name, and passes a list of function pointers to fill. If this
- * file has no function for a pointer, the pointer gets a function that does nothing.
- *
- * Tasks belong to a thread and a domain, like pushed ranges of NVTX. Overlapped tasks, regions and
- * frames have an id that the program chose, and may end in any thread.
+ * file has no function for a pointer, the pointer gets a function that does nothing. Tasks belong
+ * to a thread and a domain, like pushed ranges of NVTX. Overlapped tasks, regions and frames have
+ * an id that the program chose, and may end in any thread.
  */
 #include <pthread.h>
 #include <string.h>
@@ -15,7 +14,7 @@
 #include "shim/regions/intern.h"
 #include "shim/core/sys.h"
 
-/* ITT defines the signatures. */
+/* ITT defines the signatures, so some parameters are not used. */
 #pragma GCC diagnostic ignored "-Wunused-parameter"
 
 #define EXPORT __attribute__((visibility("default")))
@@ -29,7 +28,7 @@ struct itt_id {
 struct itt_function {
 	const char *name;
 	void **pointer;
-	void *first; /* loads a tool */
+	void *first; /* ITT's function that loads a tool */
 	void *nothing;
 	int group;
 };
@@ -47,7 +46,7 @@ struct itt_global {
 
 static const uint8_t magic[8] = {0xed, 0xab, 0xab, 0xec, 0x0d, 0xee, 0xda, 0x30};
 
-/* The shim's domain of a handle; a handle from before this library was loaded gets it now. */
+/* Returns the shim's domain of a handle. A handle from before this library gets it now. */
 static struct hr__domain *domain_of(struct hr__itt_domain *d)
 {
 	struct hr__domain *ours;
@@ -262,7 +261,7 @@ static int event_end(int event)
 typedef void function(void);
 
 static const struct {
-	const char *name; /* without the prefix "__itt_" */
+	const char *name; /* name without the prefix "__itt_" */
 	function *ours;
 } functions[] = {
     {"domain_create", (function *)domain_create},

@@ -1,19 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * nvtx.c - NVTX version 3: NVTX_INJECTION64_PATH names this library
+ * nvtx.c - the functions of NVTX version 3, whose variable NVTX_INJECTION64_PATH names this library
  *
  * NVTX consists of headers. Each library that includes them loads the library of this name at its
  * first NVTX call, and calls InitializeInjectionNvtx2 to fill its function pointers. Several
  * libraries may do this at once. NVTX skips pointers that were not filled. All state is in
- * intern.h.
- *
- * Pushed ranges belong to a thread and a domain: a pop ends the innermost range of its domain.
+ * intern.h. Pushed ranges belong to a thread and a domain: a pop ends the innermost range of its
+ * domain.
  */
 #include <string.h>
 
 #include "shim/regions/intern.h"
 
-/* NVTX defines the signatures. */
+/* NVTX defines the signatures, so some parameters are not used. */
 #pragma GCC diagnostic ignored "-Wunused-parameter"
 
 #define EXPORT __attribute__((visibility("default")))
@@ -23,7 +22,7 @@
 #define TABLE_CALLBACKS 1u
 enum { MODULE_CORE = 1, MODULE_CORE2 = 5 };
 enum { MESSAGE_NONE, MESSAGE_ASCII, MESSAGE_WIDE, MESSAGE_REGISTERED };
-#define NO_TRACKING (-2) /* result of NVTX without a tool: the shim counts no nesting levels */
+#define NO_TRACKING (-2) /* NVTX's result without a tool: the shim does not count nested ranges */
 
 struct attributes {
 	uint16_t version;
@@ -69,7 +68,7 @@ static struct headrace_name *nvtx_name_of(struct hr__domain *d, const struct att
 	case MESSAGE_WIDE:
 		return wide_name(d, a->category, a->message);
 	case MESSAGE_REGISTERED:
-		if (a->message != NULL) /* otherwise the string was never registered */
+		if (a->message != NULL) /* otherwise the program has not registered the string */
 			return hr__interned_name_kept(d, a->category,
 						      (void *)(uintptr_t)a->message);
 		break;
@@ -144,7 +143,7 @@ static void domain_name_category_w(void *domain, uint32_t category, const wchar_
 
 static const void *domain_register_a(void *domain, const char *text)
 {
-	/* The handle if no room is left. It is not NULL, because NULL means no text. */
+	/* The handle of a string without room. NULL would mean that there is no text. */
 	static struct hr__text_interned nameless = {.text = HR__INTERN_NAMELESS};
 	const struct hr__text_interned *kept = text != NULL ? hr__interned_text(text) : NULL;
 
@@ -301,7 +300,7 @@ static void fill(const struct callbacks *c, int module, function *const *ours, u
 
 EXPORT int InitializeInjectionNvtx2(const void *(*export_table)(uint32_t));
 
-/* If recording is off, returns 0. NVTX then does nothing in this program. */
+/* Returns 0 if recording is off, so that NVTX does nothing in this program. */
 int InitializeInjectionNvtx2(const void *(*export_table)(uint32_t))
 {
 	const struct callbacks *c;

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* payload.c - writes a number as JSON, without libc, which uses stdio and locales */
+/* payload.c - writes a number as JSON, without printf, which may use the locale */
 #include <string.h>
 
 #include "shim/regions/region.h"
 
-/* The numbers are NVTX's. */
+/* The values are those of NVTX. */
 enum { TYPE_UINT64 = 1, TYPE_INT64, TYPE_DOUBLE, TYPE_UINT32, TYPE_INT32, TYPE_FLOAT };
 
 #define DIGITS_DOUBLE 15
 #define DIGITS_FLOAT  7
-#define WHOLE	      1e15 /* smaller whole numbers are written without exponent */
+#define WHOLE	      1e15 /* smaller whole numbers are written without an exponent */
 
 static char *put_signed(char *to, int64_t n)
 {
@@ -18,7 +18,7 @@ static char *put_signed(char *to, int64_t n)
 	return hr__put_digits(to, n < 0 ? -(uint64_t)n : (uint64_t)n);
 }
 
-/* Writes 12 or 1.25e-3, with as many digits as the type has. */
+/* Writes a number like 12 or 1.25e-3, with as many digits as its type has. */
 static char *put_real(char *to, double d, int digits)
 {
 	uint64_t unit = 1, n;
@@ -37,12 +37,12 @@ static char *put_real(char *to, double d, int digits)
 	for (; d < 1; exponent--)
 		d *= 10;
 	n = (uint64_t)(d * (double)unit + 0.5);
-	if (n >= 10 * unit) { /* n was rounded up */
+	if (n >= 10 * unit) { /* rounding has added a digit */
 		n /= 10;
 		exponent++;
 	}
 	for (; unit > 1 && n % 10 == 0; n /= 10)
-		unit /= 10; /* writes 2.5, not 2.50000 */
+		unit /= 10; /* drops final zeros: 2.5, not 2.50000 */
 	to = hr__put_digits(to, n / unit);
 	if (unit > 1) {
 		*to++ = '.';
@@ -93,7 +93,7 @@ bool hr__payload_text(const struct hr__payload *p, char out[HR__PAYLOAD_TEXT])
 	case TYPE_DOUBLE:
 	case TYPE_FLOAT:
 		d = real_of(p);
-		if (d - d != 0) /* not finite */
+		if (d - d != 0) /* infinite, or not a number */
 			return false;
 		to = put_real(to, d, p->type == TYPE_DOUBLE ? DIGITS_DOUBLE : DIGITS_FLOAT);
 		break;

@@ -13,19 +13,17 @@
 #define KIND_SPAN  2u
 #define KIND_STEP  4u
 #define KIND_EPOCH 5u
-/* The handle of a span: cell number, gen, and pid. A forked child cannot use inherited handles. */
+/* The handle of a span: cell number, gen, and pid, so that a forked child cannot use it. */
 #define SPAN_BITS 8
 #define PID_SHIFT 40
 #define PID_MASK  UINT64_C(0xffffff)
 _Static_assert(HR_REGION_SPANS < 1u << SPAN_BITS, "a handle has room for the number");
 
-#define TAKEN UINT64_C(1) /* key of a span's cell while a thread changes it */
+#define TAKEN UINT64_C(1) /* key of a cell while a thread changes it */
 
 /* ---- names ---------------------------------------------------------------------------------------- */
 
-/*
- * A key is the id of this text: NUL, kind, domain NUL category NUL name. No path begins with NUL.
- */
+/* The text of a name: NUL, kind, domain NUL category NUL name. Its id is the key of the name. */
 struct region_text {
 	uint32_t bytes;
 	char at[2 + 3 * (NAME_BYTES + 1)];
@@ -48,10 +46,10 @@ static void region_text_of(const struct headrace_name *name, uint32_t kind, stru
 	region_put(ret, name->domain);
 	region_put(ret, name->category);
 	region_put(ret, name->name);
-	ret->bytes--; /* no NUL at the end */
+	ret->bytes--; /* the last NUL does not belong to the text */
 }
 
-/* Returns the kind that a name asks for. Spans, steps and epochs have functions of their own. */
+/* Returns the kind of region that a name requests. Spans, steps and epochs use other functions. */
 static uint32_t region_kind_of(const struct headrace_name *name)
 {
 	bool has = name->kind == HEADRACE_MARK ||
@@ -133,7 +131,7 @@ static void region_record(struct hr_ring_hdr *ring, const struct hr_region_cell 
 
 	if (level_off())
 		return;
-	if (bytes > 0 && bytes < HR_REGION_TEXT) { /* longer JSON would be cut, so invalid */
+	if (bytes > 0 && bytes < HR_REGION_TEXT) { /* longer JSON would be cut, and so be invalid */
 		head.flags |= HR_REGION_HAS_ARGS;
 		head.asked = bytes;
 	} else {
@@ -159,7 +157,7 @@ static void cell_fill(struct hr_region_cell *c, uint32_t kind, const struct hr__
 	}
 }
 
-/* Returns the args of the end. If these are NULL, returns the payload of the begin. */
+/* Returns `args` of the end or, if NULL, the payload of the begin. */
 static const char *args_of(const struct hr_region_cell *c, const char *args,
 			   char room[HR__PAYLOAD_TEXT])
 {
@@ -187,7 +185,7 @@ void hr__region_begin(struct headrace_name *name, uint32_t stack, const struct h
 	if (ring == NULL)
 		return;
 	key = region_key_of(name, kind);
-	/* The key of the next cell is still 0. Ranges of a signal handler use the cells above. */
+	/* The key of the next cell is still 0. A signal handler's ranges use the cells above. */
 	depth = ring->region_depth;
 	if (hr_unlikely(depth >= HR_REGION_DEEPEST)) {
 		hr__lost_add(ring, HR_CTL_REGION, 1, 0, 0);
@@ -200,11 +198,11 @@ void hr__region_begin(struct headrace_name *name, uint32_t stack, const struct h
 	cell_fill(c, kind, payload);
 	c->stack = stack;
 	c->start_ticks = hr__clock_ticks();
-	/* Release: a reader of a dead thread's cell finds all its fields, or key 0. */
+	/* Release: a reader of a dead thread's cell finds all its fields, or the key 0. */
 	__atomic_store_n(&c->key, key, __ATOMIC_RELEASE);
 }
 
-/* Removes cell i, and moves the cells of its inner ranges down by one. */
+/* Removes cell i of the stack, and moves the cells of inner ranges down by one. */
 static void unstack(struct hr_ring_hdr *ring, uint32_t i, uint32_t depth)
 {
 	for (; i + 1 < depth; i++)
@@ -323,7 +321,6 @@ static uint64_t region_start(struct headrace_name *name, const struct hr_region_
 	c->payload = as->payload;
 	c->payload_type = as->payload_type;
 	c->tid = (uint32_t)hr__sys_gettid();
-	/* so that an old handle does not end the new span */
 	__atomic_store_n(&c->gen, c->gen + 1, __ATOMIC_RELAXED);
 	c->start_ticks = at != 0 ? at : hr__clock_ticks();
 	__atomic_store_n(&c->key, key, __ATOMIC_RELEASE);
@@ -342,8 +339,8 @@ uint64_t hr__region_start(struct headrace_name *name, const struct hr__payload *
 
 /*
  * Takes a span's cell, whose key is TAKEN until the caller stores another key. False: no such span
- * exists, another thread is changing the cell, or the caller is a vfork child, whose parent owns
- * the span.
+ * exists, another thread is changing the cell, or the caller is a vfork child (its parent owns the
+ * span).
  */
 static bool span_take(uint64_t span, struct hr_region_cell **ret_cell,
 		      struct hr_region_cell *ret_was)
@@ -353,7 +350,6 @@ static bool span_take(uint64_t span, struct hr_region_cell **ret_cell,
 	struct hr_region_cell *c;
 	uint64_t key;
 
-	/* Acquire: pairs with the release store of nonce, which follows that of maps[0]. */
 	if (span == 0 || hr__in_vfork_child() || i >= HR_REGION_SPANS ||
 	    __atomic_load_n(&hr__wiped.nonce, __ATOMIC_ACQUIRE) == 0 ||
 	    span >> PID_SHIFT != ((uint64_t)hr__wiped.pid & PID_MASK))
@@ -370,7 +366,7 @@ static bool span_take(uint64_t span, struct hr_region_cell **ret_cell,
 	ret_was->key = key;
 	if (ret_was->gen == gen)
 		return true;
-	/* A new span of the same name has the cell now: store its key again. */
+	/* The cell now belongs to a new span of the same name: stores its key again. */
 	__atomic_store_n(&c->key, key, __ATOMIC_RELEASE);
 	return false;
 }

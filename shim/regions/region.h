@@ -13,10 +13,10 @@
 #include "shim/core/internal.h"
 #include "shim/core/linkname.h"
 
-/* Each range belongs to an API: hr__region_end() ends the innermost range of one API. */
-#define HR__REGIONS_API 1u /* headrace.h; others use hashes of the domain, highest bit set */
+/* hr__region_end() ends the innermost range of the same interface, which this number names. */
+#define HR__REGIONS_API 1u /* headrace.h; others use a hash of the domain */
 
-/* A number that NVTX attaches to a region, with NVTX's type. Unknown types are ignored. */
+/* A number that NVTX attaches to a region, with NVTX's type number. Unknown types are ignored. */
 struct hr__payload {
 	uint32_t type;
 	uint64_t bits;
@@ -36,7 +36,7 @@ void hr__region_finish(uint64_t span, const char *args);
 
 void hr__region_mark(struct headrace_name *name, const char *args);
 
-/* region_short.c: a range ends. True: the range is part of a sum. False: it needs a record. */
+/* region_short.c: ends a range. True: the range was added to a sum. False: it needs a record. */
 bool hr__region_short(struct hr_ring_hdr *ring, const struct hr_region_cell *c, uint32_t depth,
 		      uint64_t end);
 void hr__region_shorts_end_dead(struct hr_ring_hdr *ring);

@@ -14,7 +14,7 @@
 
 #include "shim/core/ring.h"
 
-#define SHORT_MOST UINT64_C(10000) /* times hr_map_hdr.short_ticks: one second */
+#define SHORT_MOST UINT64_C(10000) /* in units of short_ticks (hr_map_hdr): one second */
 
 static void region_short_flush(struct hr_ring_hdr *ring, struct hr_region_short *s)
 {
@@ -32,7 +32,7 @@ static void region_short_flush(struct hr_ring_hdr *ring, struct hr_region_short 
 	hr__record_duration(&head, 0, s->ticks);
 	if (!hr__ring_control(&head, NULL, 0))
 		hr__lost_add(ring, HR_CTL_REGION, s->count, 0, s->ticks);
-	/* Release: if a reader of a dead thread's cell finds no sum, it finds the record. */
+	/* Release: a reader of a dead thread's cell sees the sum, or its record in the ring. */
 	__atomic_store_n(&s->count, 0, __ATOMIC_RELEASE);
 }
 
@@ -42,7 +42,7 @@ static bool region_short_same(const struct hr_region_short *s, const struct hr_r
 	return s->key == c->key && s->depth == depth && s->step == c->step && s->epoch == c->epoch;
 }
 
-/* Returns the cell of this key, else a free one. Else sends the oldest sum to free its cell. */
+/* Returns the cell with the range's sum, or a free cell. If none is free, sends the oldest sum. */
 static struct hr_region_short *region_short_find(struct hr_ring_hdr *ring,
 						 const struct hr_region_cell *c, uint32_t depth)
 {
@@ -53,7 +53,7 @@ static struct hr_region_short *region_short_find(struct hr_ring_hdr *ring,
 		struct hr_region_short *s = &ring->shorts[(home + i) % HR_REGION_SHORTS];
 
 		if (s->count == 0) {
-			/* The search continues, because cells in use may follow a free cell. */
+			/* The search continues, because the range's sum may follow. */
 			if (best == NULL || best->count != 0)
 				best = s;
 		} else if (region_short_same(s, c, depth)) {

@@ -42,7 +42,7 @@
 struct epoll_event;
 struct iocb;
 struct io_event;
-struct statx; /* the headers of an old libc lack it */
+struct statx; /* the headers of an old libc do not declare it */
 struct __jmp_buf_tag;
 
 #define HR_CALL(id, ret, name, params, ...)                                                        \
@@ -55,17 +55,17 @@ struct __jmp_buf_tag;
 
 /*
  * A glibc stream begins with a magic word, which other libcs lack. The shim reads the descriptor
- * and the state of such a stream in place. fileno() sets errno and, in other libcs, takes the
- * stream's lock.
+ * and the state of such a stream in place, because fileno() sets errno and, in other libcs, takes
+ * the stream's lock.
  */
 #define HR_STREAM_MAGIC	 0xFBAD0000u
 #define HR_STREAM_MASK	 0xFFFF0000u
 #define HR_STREAM_EOF	 0x0010u
 #define HR_STREAM_ERROR	 0x0020u
-#define HR_STREAM_BACKUP 0x0100u /* the stream reads the characters of ungetc */
+#define HR_STREAM_BACKUP 0x0100u /* ungetc() was called, and the stream reads from its characters */
 #define HR_STREAM_FILE	 0x2000u /* the stream has a descriptor */
 
-int hr__fileno_slow(FILE *fp); /* calls the original, and preserves errno */
+int hr__fileno_slow(FILE *fp); /* calls the original fileno(), and preserves errno */
 
 #ifdef __GLIBC__
 static inline bool hr_stream_is(const FILE *fp, uint32_t mask, uint32_t want)
@@ -83,7 +83,7 @@ static inline int hr_fileno(FILE *fp)
 	return hr__fileno_slow(fp);
 }
 
-/* Returns the number of bytes that the stream has read ahead; 0 for a stream of another libc. */
+/* Returns the number of bytes that the stream has read ahead; 0 if it is not a glibc stream. */
 static inline int64_t hr_stream_ahead(const FILE *fp)
 {
 	return hr_stream_is(fp, 0, 0) ? fp->_IO_read_end - fp->_IO_read_ptr : 0;
@@ -94,7 +94,7 @@ static inline int64_t hr_stream_pending(const FILE *fp)
 	return hr_stream_is(fp, 0, 0) ? fp->_IO_write_ptr - fp->_IO_write_base : 0;
 }
 
-/* True: the next character only uses the buffer. False for a stream of another libc. */
+/* Whether the next character only uses the buffer. False if it is not a glibc stream. */
 static inline bool hr_stream_buffered(const FILE *fp)
 {
 	return hr_stream_is(fp, 0, 0) &&
@@ -116,15 +116,15 @@ static inline int64_t hr_ret_eof(const FILE *fp, int64_t r)
 	return hr_ret(r);
 }
 
-/* For fread and fwrite: if items were requested and none was moved, it is an error or the end. */
+/* For fread and fwrite: if items were requested and none moved, like hr_ret_eof(). */
 static inline int64_t hr_ret_items(const FILE *fp, size_t r, size_t asked)
 {
 	return r == 0 && asked > 0 ? hr_ret_eof(fp, -1) : (int64_t)r;
 }
 
 /*
- * scanf returns the number of items. The difference of the stream's positions is the number of
- * bytes. For a stream of another libc, or without a file, that number is unknown.
+ * scanf returns the number of items. The shim gets the number of bytes as the difference of the
+ * stream's positions. For a stream that is not of glibc, or without a file, the number is unknown.
  */
 struct hr_scan {
 	struct hr_op op;
@@ -172,7 +172,7 @@ static inline int64_t hr_fpos(const void *pos)
 
 /* ---- paths ---------------------------------------------------------------------------------- */
 
-/* With a valid AT_EMPTY_PATH, the path is readable. Only tests of the kernel pass -1. */
+/* Call it only with AT_EMPTY_PATH. False for bad pointers; tests of the kernel pass -1. */
 static inline bool hr_path_is_empty(const char *path)
 {
 	return (uintptr_t)path >= 4096 && (intptr_t)path > 0 && *path == '\0';
@@ -209,11 +209,11 @@ static inline void hr_end_two(struct hr_op *op, int to_fd, const char *to, int64
  * file is untracked, its part of the event is empty. If both are, no event is recorded.
  */
 hr_file hr__begin_copy(struct hr_op *op, enum hr_op_id id, int in, int out, uint64_t asked);
-/* Ends a copy. Offsets: variables of the caller, advanced by the call; NULL: the file position. */
+/* Ends a copy. Offsets: the program's variables, which the call advanced; NULL: file position. */
 void hr__end_copy(struct hr_op *op, hr_file second, int out, const off64_t *in_offset,
 		  const off64_t *out_offset, int64_t ret, uint32_t flags);
 
-/* The sum of the sizes. Call this after the call, if the kernel was able to read the iovec. */
+/* Returns the sum of the sizes. Call it after the call, if the kernel could read the iovec. */
 static inline uint64_t hr_iov_bytes(const struct iovec *iov, int count)
 {
 	uint64_t bytes = 0;
@@ -223,7 +223,7 @@ static inline uint64_t hr_iov_bytes(const struct iovec *iov, int count)
 	return bytes;
 }
 
-/* With another `how` the call fails before it reads cb, which may then be a bad pointer. */
+/* With another `how`, the call fails before it reads cb, which may then be a bad pointer. */
 #define hr_aio_sync_fd(how, cb) ((how) == O_SYNC || (how) == O_DSYNC ? (cb)->aio_fildes : -1)
 
 /* Converts the offset of preadv2 and pwritev2, in which -1 is the file position. */
@@ -268,22 +268,20 @@ static inline bool hr_fcntl_dups(int cmd)
 
 /* ---- libaio --------------------------------------------------------------------------------- */
 
-/* A call of io_submit() or syscall(SYS_io_submit). */
 struct hr__submission {
 	struct hr_op op;
-	long n_read; /* number of requests that the shim has read, from the first */
+	long n_read; /* number of requests, from the first, that the shim has read */
 };
 void hr__submit_begin(struct hr__submission *s, long n, struct iocb *const list[]);
 void hr__submit_end(struct hr__submission *s, struct iocb *const list[], long r);
-/* Call it when the program gets the results of n requests. */
 void hr__requests_over(const struct io_event *events, long n);
 
 /* ---- seccomp -------------------------------------------------------------------------------- */
 
 /*
  * Call it before prctl, which may forbid system calls. Strict mode and PR_TSC_SIGSEGV also forbid
- * the time stamp counter. A call without a program is ignored: libseccomp tests the kernel in this
- * way. Numbers: linux/prctl.h, linux/seccomp.h.
+ * the time stamp counter. A call without a program does not count: libseccomp tests the kernel in
+ * this way. The numbers are from linux/prctl.h and linux/seccomp.h.
  */
 static inline void hr_before_prctl(long option, unsigned long mode, unsigned long program)
 {
@@ -296,7 +294,7 @@ static inline void hr_before_prctl(long option, unsigned long mode, unsigned lon
 
 static inline void hr_before_seccomp_call(long operation, unsigned long program)
 {
-	if (operation == 0) /* strict */
+	if (operation == 0) /* strict mode */
 		hr_before_no_clock();
 	else if (operation == 1 && program != 0)
 		hr_before_seccomp();
@@ -352,7 +350,7 @@ static inline void hr_begin_munmap(struct hr_op *op, const void *addr, size_t n)
 	hr_map_remove(addr, n);
 }
 
-/* `to`: the address of MREMAP_FIXED, or NULL. Returns the mapping's file, for hr_end_mremap(). */
+/* `to`: the address for MREMAP_FIXED, or NULL. Returns the mapping's file for hr_end_mremap(). */
 static inline hr_file hr_begin_mremap(struct hr_op *op, const void *addr, size_t old, size_t n,
 				      const void *to)
 {

@@ -3,14 +3,13 @@
  * wrap_aio.c - POSIX asynchronous I/O
  *
  * libc does the I/O in its own threads, where no wrapper runs. So the submission is the operation.
- * It has the descriptor, offset and size of the request. Its duration is that of the submission,
- * with LIO_WAIT that of the whole list.
+ * It has the descriptor, offset and size of the request. Its duration is that of the submission or,
+ * with LIO_WAIT, that of all requests of the list.
  */
 #include "shim/wrap/wrap.h"
 
 /* NOLINTBEGIN(bugprone-macro-parentheses): parameters, types and names cannot have parentheses */
 
-/* Both structs have the same layout, so one function serves both. */
 _Static_assert(sizeof(struct aiocb) == sizeof(struct aiocb64) &&
 		   offsetof(struct aiocb, aio_offset) == offsetof(struct aiocb64, aio_offset),
 	       "64-bit only");
@@ -35,7 +34,7 @@ static inline bool moves_data(const struct aiocb64 *cb)
 	return cb != NULL && (cb->aio_lio_opcode == LIO_READ || cb->aio_lio_opcode == LIO_WRITE);
 }
 
-/* Begins lio_listio itself, with the file of the first request and the sum of the sizes. */
+/* Begins lio_listio, with the file of the first request and the sum of all sizes. */
 static void begin_list(struct hr_op *op, enum hr_op_id id, struct aiocb64 *const list[], int n)
 {
 	uint64_t asked = 0;
@@ -79,7 +78,7 @@ static void record_requests(enum hr_op_id read_id, enum hr_op_id write_id,
 		int r;                                                                             \
                                                                                                    \
 		if (mode != LIO_WAIT && mode != LIO_NOWAIT)                                        \
-			return HR_REAL(name)(mode, list, n, event); /* no list is read */          \
+			return HR_REAL(name)(mode, list, n, event); /* the kernel reads no list */ \
 		if (mode != LIO_WAIT)                                                              \
 			record_requests(read_id, write_id, list64, n, 0);                          \
 		begin_list(&op, HR_OP_##name, list64, n);                                          \

@@ -35,7 +35,7 @@ DIR *hr_wrap_fdopendir(int fd)
 
 int hr_wrap_closedir(DIR *dir)
 {
-	int fd = dir != NULL ? HR_REAL(dirfd)(dir) : -1; /* NULL must not crash here */
+	int fd = dir != NULL ? HR_REAL(dirfd)(dir) : -1; /* the shim must not crash for NULL */
 	struct hr_op op;
 	int r;
 
@@ -46,7 +46,7 @@ int hr_wrap_closedir(DIR *dir)
 	return r;
 }
 
-/* NULL means the end or an error, which errno distinguishes. */
+/* readdir returns NULL at the end and after an error, which errno distinguishes. */
 #define READDIR(name, type)                                                                        \
 	struct type *hr_wrap_##name(DIR *dir)                                                      \
 	{                                                                                          \
@@ -138,7 +138,7 @@ int hr_wrap_fchdir(int fd)
 	return r;
 }
 
-/* With AT_EMPTY_PATH and an empty first path, the call gives a name to the open file fromfd. */
+/* If the first path is empty (AT_EMPTY_PATH), the call gives a name to the open file fromfd. */
 int hr_wrap_linkat(int fromfd, const char *from, int tofd, const char *to, int flags)
 {
 	struct hr_op op;

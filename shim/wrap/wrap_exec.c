@@ -2,8 +2,8 @@
 /*
  * wrap_exec.c - hooks for calls that start programs
  *
- * The new image initializes itself; the hooks only check whether it will load this library.
- * posix_spawn, system and popen exec inside libc, in a child, so their hooks run in the parent.
+ * The hooks only check whether the new program will load this library. posix_spawn, system and
+ * popen exec inside libc, in a child, so their hooks run in the parent.
  */
 #include <alloca.h>
 #include <stdlib.h>
@@ -38,7 +38,7 @@ EXEC(execvp, (const char *file, char *const argv[]), (file, argv), file, environ
 EXEC(execvpe, (const char *file, char *const argv[], char *const envp[]), (file, argv, envp), file,
      envp)
 
-/* argv is on the stack, as in libc. The expression `envp` may take an argument from `ap`. */
+/* argv is on the stack, as in libc. `envp` may take an argument from the va_list `ap`. */
 #define EXEC_LIST(name, envp, by, ...)                                                             \
 	int hr_wrap_##name(const char *path, const char *arg, ...)                                 \
 	{                                                                                          \

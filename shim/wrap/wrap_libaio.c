@@ -2,10 +2,10 @@
 /*
  * wrap_libaio.c - the kernel's asynchronous I/O, by libaio's functions and by syscall()
  *
- * Each request is an event, from its submission until the program takes its result. io_getevents
- * returns the address of the control block. The control block is read before the submission,
- * because its memory may be freed afterwards. At that time the kernel has not checked its pointers,
- * so system calls test the pages. libaio's functions return -errno and do not change errno.
+ * Each request is an event, from its submission until io_getevents returns the address of its
+ * control block. The shim reads the control block before the submission, because the program may
+ * free it afterwards. At that time the kernel has not checked the pointers, so the shim tests the
+ * pages by system calls. libaio's functions return -errno and do not change errno.
  */
 #include <linux/aio_abi.h>
 
@@ -13,12 +13,12 @@
 
 #define PAGE	    4096u
 #define NO_PAGE	    UINTPTR_MAX
-#define VECTOR_MOST 1024u /* IOV_MAX, the kernel's limit */
+#define VECTOR_MOST 1024u /* the kernel's limit (IOV_MAX) */
 
-/* The list of the io_submit that runs. libaio >= 0.3.112 passes it to the wrapper of syscall(). */
+/* The list of the running io_submit. libaio >= 0.3.112 passes it to the wrapper of syscall(). */
 static __thread struct iocb *const *in_flight;
 
-/* The last page that was readable, so that each page of an array is tested once. */
+/* The last page that was readable, so that each page of an array is tested only once. */
 struct pages {
 	uintptr_t known;
 };
@@ -76,7 +76,7 @@ static bool request_of(struct pages *pages, const struct iocb *cb, struct hr_req
 	return true;
 }
 
-/* Begins io_submit itself, with the file of the first request and the sum of the sizes. */
+/* Begins io_submit, with the file of the first request and the sum of all sizes. */
 void hr__submit_begin(struct hr__submission *s, long n, struct iocb *const list[])
 {
 	struct pages of_list = {NO_PAGE}, of_blocks = {NO_PAGE}, of_vectors = {NO_PAGE};
@@ -104,7 +104,7 @@ void hr__submit_begin(struct hr__submission *s, long n, struct iocb *const list[
 	hr_begin_fd(&s->op, HR_OP_io_submit, fd, asked, HR_OFFSET_NONE);
 }
 
-/* r: number of requests that were submitted, from the first, or -errno. */
+/* r: how many requests, from the first, the kernel has accepted, or -errno. */
 void hr__submit_end(struct hr__submission *s, struct iocb *const list[], long r)
 {
 	for (long i = r > 0 ? r : 0; i < s->n_read; i++)
@@ -120,7 +120,7 @@ void hr__requests_over(const struct io_event *events, long n)
 
 int hr_wrap_io_submit(void *ctx, long n, struct iocb **list)
 {
-	/* not NULL if this runs in a signal handler that interrupts io_submit */
+	/* not NULL if this is a signal handler that interrupts io_submit */
 	struct iocb *const *outer = in_flight;
 	struct hr__submission s;
 	int r;

@@ -2,8 +2,8 @@
 /*
  * wrap_map.c - mappings of tracked files
  *
- * Allocators often map and unmap anonymous memory. The wrapper then costs a comparison and, while
- * no file is mapped, one load.
+ * Allocators often map and unmap anonymous memory. For such a call, the wrapper only makes a
+ * comparison and, while no file is mapped, one load.
  */
 #include "shim/wrap/wrap.h"
 
@@ -44,7 +44,7 @@ void *hr_wrap_mremap(void *addr, size_t old, size_t n, int flags, ...)
 	void *r;
 
 	va_start(ap, flags);
-	/* If libc's name is an asm label, the analyzer fails with va_start. */
+	/* clang's analyzer does not understand va_start if libc's name is an asm label. */
 	if (flags & MREMAP_FIXED)
 		to = va_arg(ap, void *); /* NOLINT(clang-analyzer-valist.Uninitialized) */
 	va_end(ap);

@@ -12,7 +12,7 @@
 
 /* ---- a file that has no name before the call ------------------------------------------------ */
 
-/* Records a call. Its file is that of the new descriptor; a failed call has none. */
+/* Records a call whose file is that of the new descriptor. A failed call has no file. */
 static void record_made_fd(enum hr_op_id id, uint64_t start, int fd, uint32_t flags)
 {
 	int64_t ret = hr_ret(fd);
@@ -79,7 +79,7 @@ MAKE_FD(open_by_handle_at, (int mount_fd, struct file_handle *handle, int flags)
 MAKE_STREAM(tmpfile)
 MAKE_STREAM(tmpfile64)
 
-/* Returns whether the caller passes a mode, which it does only with these flags. */
+/* Whether the caller passes a mode, which it does only with these flags. */
 static inline bool takes_mode(int flags)
 {
 	return (flags & O_CREAT) || (flags & O_TMPFILE) == O_TMPFILE;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* wrap_process.c - hooks: process life, environment, jumps (wrap_exec.c: start of programs) */
+/* wrap_process.c - hooks: fork and clone, environment, jumps (wrap_exec.c: start of programs) */
 #include <grp.h>
 #include <sched.h>
 #include <stdlib.h>
@@ -70,7 +70,7 @@ int hr_wrap_daemon(int nochdir, int noclose)
 	return r;
 }
 
-/* prctl may set a seccomp filter. After that, the shim makes no system calls. */
+/* prctl may set a seccomp filter, after which the shim makes no system calls. */
 int hr_wrap_prctl(int option, ...)
 {
 	unsigned long a, b, c, d;
@@ -117,7 +117,7 @@ int hr_wrap_setenv(const char *name, const char *value, int overwrite)
 {
 	int r = HR_REAL(setenv)(name, value, overwrite);
 
-	/* getenv would return the current value, but takes no lock against other threads. */
+	/* Without `overwrite`, an old value stays. It is not read, because getenv takes no lock. */
 	if (r == 0 && !overwrite)
 		hr_env_add(name, value);
 	else if (r == 0)

@@ -23,7 +23,7 @@ int hr_wrap_fileno(FILE *fp)
 	return HR_REAL(fileno)(fp);
 }
 
-/* Before the call, reads the descriptor and clears its entry, because the call frees the stream. */
+/* Reads the descriptor and clears its entry in the fd table before the call frees the stream. */
 int hr_wrap_fclose(FILE *fp)
 {
 	int fd = hr_fileno(fp);
@@ -41,7 +41,7 @@ int hr_wrap_fclose(FILE *fp)
 	return r;
 }
 
-/* popen opens the pipe inside libc, so only the table's entry has to be cleared. */
+/* popen opens the pipe inside libc, so only the entry of the fd table has to be cleared. */
 int hr_wrap_pclose(FILE *fp)
 {
 	hr_fd_clear(hr_fileno(fp));
@@ -107,7 +107,7 @@ int hr_wrap_puts(const char *s)
 	return r;
 }
 
-/* The result EOF may also be a word that was read from the file. */
+/* getw returns EOF also for a word of the file with this value. */
 int hr_wrap_getw(FILE *fp)
 {
 	struct hr_op op;

@@ -2,13 +2,13 @@
 /*
  * wrap_syscall.c - libc's syscall()
  *
- * The wrapper forwards the number and six words unchanged to libc's own syscall. The operation gets
- * the name of the libc function for this system call. A table gives the positions of descriptor,
- * path, size, offset and flags among the words.
+ * The wrapper forwards the number and six words unchanged to libc's own syscall(). The operation
+ * gets the name of the libc function for this system call. A table gives the positions of
+ * descriptor, path, size, offset and flags among the words.
  *
  * The wrapper calls only libc's syscall(), never the libc function for that system call or its
- * wrapper. An allocator or communication library may replace mmap() by a function that calls
- * syscall(SYS_mmap). The recursion would then be endless.
+ * wrapper. If a library replaced mmap() by a function that calls syscall(SYS_mmap), the recursion
+ * would be endless.
  */
 #include <sched.h>
 #include <string.h>
@@ -22,8 +22,8 @@ HR_THUNK_SYSCALL
 enum how {
 	HOW_NONE, /* the wrapper only forwards the call */
 	HOW_FD,
-	HOW_PATH, /* the dirfd is the word before the path, or AT_FDCWD */
-	HOW_TWO,  /* two paths; a dirfd precedes each of them, or neither */
+	HOW_PATH, /* the word before the path is the dirfd, or there is none */
+	HOW_TWO,  /* two paths: a dirfd precedes each of them, or none does */
 	HOW_OPEN,
 	HOW_CLOSE,
 	HOW_CLOSE_RANGE,
@@ -46,11 +46,11 @@ enum how {
 	HOW_LEAVE
 };
 
-/* Each position is a number among the six words, from 1. 0: the call has no such word. */
+/* Each position is the number of a word, from 1 to 6. 0: the call has no such word. */
 struct shape {
 	uint16_t id; /* enum hr_op_id */
 	uint8_t how;
-	uint8_t file; /* descriptor or path */
+	uint8_t file; /* position of the descriptor or path */
 	uint8_t asked;
 	uint8_t offset;
 	uint8_t flags;
@@ -113,7 +113,7 @@ static void begin_fd(struct hr_op *op, const struct call *c)
 
 static void begin_path(struct hr_op *op, const struct call *c)
 {
-	/* Flags of an open may use the bit of AT_EMPTY_PATH. Flags of other calls do not. */
+	/* Only flags of an open may use the bit of AT_EMPTY_PATH for something else. */
 	int at_flags = c->shape->how != HOW_OPEN ? (int)flags_of(c) : 0;
 
 	hr_begin_at(op, c->shape->id, dirfd_of(c, c->shape->file), path_of(c, c->shape->file),
@@ -386,7 +386,7 @@ static uint64_t clone3_flags(const void *arguments)
 	return flags;
 }
 
-/* For numbers that make a process. `a` contains the flags or, for clone3, a pointer to them. */
+/* For system calls that create a process. `a` contains the flags; for clone3, a pointer to them. */
 void *hr__syscall_target(long number, unsigned long a)
 {
 	uint64_t flags = CLONE_VM | CLONE_VFORK;

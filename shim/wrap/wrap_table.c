@@ -2,8 +2,8 @@
 /*
  * wrap_table.c - the wrappers that proto/calls.def describes completely
  *
- * HR_CALL becomes HR_WRAP_<KIND>, which defines a function: begin, call, end. Inline functions of
- * wrap.h and core.h make all decisions.
+ * Each HR_CALL becomes HR_WRAP_<KIND>, which defines a function: begin, call, end. Inline functions
+ * of wrap.h and core.h make all decisions.
  */
 #include "shim/wrap/wrap.h"
 
@@ -43,7 +43,7 @@
 		return r;                                                                          \
 	}
 
-/* An ignored descriptor may be a socket: then the call is a wait. */
+/* An ignored descriptor may be a socket: the time of the call is then measured as a wait. */
 #define HR_WRAP_RW(ret, name, params, args, file, asked, offset, flags)                            \
 	HR_WAITED(ret, name, params, args, hr_wait_end_fd(&wait, file))                            \
 	HR_TRACED(ret, name, params, args, file, asked, offset, hr_ret(r), flags)                  \
@@ -110,9 +110,9 @@
 		   r ? (int64_t)strlen(r) : hr_ret_eof(file, -1), flags)
 
 /*
- * Around an unbuffered call, hr_begin_buffer makes probes attribute its system call to stdio. If
- * the original function belongs to another library, the call is enclosed in an operation: wrappers
- * that it calls then record nothing.
+ * hr_begin_buffer() makes probes attribute the system call of an unbuffered call to stdio. If the
+ * original function belongs to another library, the call is enclosed in an operation: wrappers that
+ * it calls then record nothing.
  */
 #define HR_WRAP_CHAR(ret, name, params, args, file, asked, offset, flags)                          \
 	static __attribute__((noinline)) ret unbuffered_##name params                              \
@@ -150,7 +150,7 @@
 		return r;                                                                          \
 	}
 
-/* An inlined getc_unlocked calls this to fill the buffer, which it then reads without calls. */
+/* An inlined getc_unlocked calls this to fill the buffer, and then reads it without calls. */
 #define HR_WRAP_REFILL(ret, name, params, args, file, asked, offset, flags)                        \
 	ret hr_wrap_##name params                                                                  \
 	{                                                                                          \
@@ -198,7 +198,7 @@
 		return r;                                                                          \
 	}
 
-/* printf and scanf call the v-function, because C cannot forward variadic arguments otherwise. */
+/* printf and scanf call vprintf and vscanf: C has no other way to forward variadic arguments. */
 #define HR_WRAP_VFD(ret, name, params, args, file, asked, offset, flags, real, last)               \
 	ret hr_wrap_##name params                                                                  \
 	{                                                                                          \

@@ -2,13 +2,12 @@
 /*
  * wrap_thunk.h - the two entries that must not leave a stack frame
  *
- * The child of vfork returns to its caller first. It uses the parent's stack, where it would
- * overwrite a frame of the wrapper. So vfork's entry calls a C function that marks the thread, and
- * then jumps to the original with stack and registers unchanged. For system calls that create a
- * process (fork, clone...), syscall()'s entry does the same. For all others, it jumps to
- * hr__syscall_record.
- *
- * wrap_process.c uses HR_THUNK_VFORK once; wrap_syscall.c uses HR_THUNK_SYSCALL once.
+ * The child of vfork returns to its caller first, on the parent's stack, and would overwrite a
+ * frame of the wrapper. So the wrapper of vfork calls a C function that marks the thread, and then
+ * jumps to the original with stack and registers unchanged. The wrapper of syscall() does the same
+ * for system calls that create a process (fork, clone...). For all others, it jumps to
+ * hr__syscall_record. wrap_process.c uses HR_THUNK_VFORK once; wrap_syscall.c uses HR_THUNK_SYSCALL
+ * once.
  */
 #ifndef HEADRACE_SHIM_WRAP_WRAP_THUNK_H
 #define HEADRACE_SHIM_WRAP_WRAP_THUNK_H
