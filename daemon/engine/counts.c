@@ -26,7 +26,7 @@ static struct hr_lost_row *lost_row(struct hr_ring_state *ring, uint32_t op)
 }
 
 /*
- * The totals of an op when they were last read. op + HR_LOST_STRAYS: totals of unattached children
+ * Returns the totals of an op at the last read. op + HR_LOST_STRAYS: totals of unattached children
  * (strays). NULL: no such op.
  */
 static struct hr_lost_row *lost_seen(const struct hr_engine *e, struct hr_ring_state *ring,
