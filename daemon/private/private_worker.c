@@ -513,7 +513,7 @@ static int start_node(struct private_worker *w, int config_fd)
 		return r;
 	}
 	w->config.node.shim_fd = w->shim_fd;
-	/* The stream has ended: an earlier recording process was killed when it only sent frames. */
+	/* The stream has ended: an earlier recording process was killed while it only sent frames. */
 	if (w->config.collectors && hr_node_stream_ended(w->config.node.store, &w->config.node.id))
 		return -ESTALE;
 	r = hr_private_uplink_open(&w->config, &w->uplink, &error);
