@@ -42,7 +42,7 @@ static inline struct mount *mount_of(struct vfsmount *mnt)
 	return (void *)mnt - bpf_core_field_offset(struct mount, mnt);
 }
 
-/* Adds a component, or moves to a mount point. 0: the end. Global: verified only once. */
+/* Adds a component, or moves to a mount point. 0: the end. Global, so that it is verified once. */
 __attribute__((noinline)) int walk_step(struct name_walk *w)
 {
 	struct dentry *here, *parent;
@@ -61,7 +61,7 @@ __attribute__((noinline)) int walk_step(struct name_walk *w)
 			w->mount = above;
 			return 1;
 		}
-		/* The top ends the walk. A file without a folder (memfd) is its own top. */
+		/* The top: ends the walk, but adds the name of a memfd, which is its own top. */
 		if (w->steps > 0)
 			return 0;
 	}
@@ -81,7 +81,7 @@ __attribute__((noinline)) int walk_step(struct name_walk *w)
 	return 1;
 }
 
-/* Adds all components. Global: verified only once. */
+/* Adds all components. Global, so that it is verified once. */
 __attribute__((noinline)) int walk_up(struct name_walk *w)
 {
 	if (!w)
@@ -136,7 +136,7 @@ static inline uint64_t mixed(uint64_t hash, uint64_t more)
 	return hash ^ hash >> 29;
 }
 
-/* Global, so that the kernel's verifier checks it only once. */
+/* Global, so that it is verified once. */
 __attribute__((noinline)) int hash_name(struct name_text *t)
 {
 	uint64_t hash = 0;

@@ -47,8 +47,8 @@
 #define HR_PROBE_BINS	 48u /* the last bin has durations of 2^47 ns and more */
 /* An image that is younger than this may still send a hello, and so may its parent. */
 #define HR_PROBE_YOUNG_NS 2000000000ull
-#define HR_SHIM_NAME	  "libheadrace.so" /* name of the file that is the shim */
-#define HR_PROBE_BUFFER	  (16u << 20)	   /* bytes of the ring buffer */
+#define HR_SHIM_NAME	  "libheadrace.so"
+#define HR_PROBE_BUFFER	  (16u << 20) /* bytes of the ring buffer */
 
 /* ---- maps ------------------------------------------------------------------------------------------- */
 
@@ -94,9 +94,9 @@ struct hr_image {
 	uint64_t id;	 /* unique in this job's programs; 0: none */
 	uint64_t parent; /* id before fork or exec; 0: the process is a root */
 	uint64_t born_ns;
-	int64_t cover;	  /* struct hr_item_cover.thread (proto/abi.h) */
-	uint32_t covered; /* `cover` is valid */
-	uint32_t flags;	  /* HR_IMAGE_* */
+	int64_t cover; /* struct hr_item_cover.thread (proto/abi.h) */
+	uint32_t covered;
+	uint32_t flags; /* HR_IMAGE_* */
 };
 
 /* The current system call of a task that belongs to the job. */

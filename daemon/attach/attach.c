@@ -91,7 +91,7 @@ static void read_earlier(struct hr_attach *a)
 			pending_read(a, readable[i]);
 }
 
-/* Opens a pending connection. Reads its hello at once, which usually arrives together with it. */
+/* Opens a pending connection. Reads its hello at once, because it usually arrives at once. */
 static void pending_open(struct hr_attach *a, struct pending_attach *g, int fd)
 {
 	*g = (struct pending_attach){.fd = fd, .since_ns = hr_boot_ns()};
@@ -206,8 +206,8 @@ static bool handle(struct hr_attach *a, uint64_t data)
 		return true;
 	case EV_PIDFD:
 		/*
-		 * First accepts the connections that wait: if children connected before their
-		 * parent ended, their hellos must find it.
+		 * First accepts the connections that wait: children that connected before their
+		 * parent ended must find the parent.
 		 */
 		accept_all(a);
 		if (a->clients[i].pidfd >= 0 && hr_pidfd_ended(a->clients[i].pidfd))

@@ -164,7 +164,7 @@ static int next_map(struct hr_attach *a, struct handshake *v, const struct attac
 }
 
 /*
- * Passes the thread that covers the process to the probes, and notes in *ret since when. Call it
+ * Passes the thread that covers the process to the probes, and fills *ret for the feed. Call it
  * before the answer is sent: from then on, the probes read the cells of the shim.
  */
 static void notify_probes(const struct hr_attach *a, const struct handshake *v,

@@ -5,7 +5,7 @@
 
 #include <stdint.h>
 
-/* Returns where version 2 is mounted (alone, or together with version 1); NULL: nowhere. */
+/* Returns the mount point of version 2 (alone or together with version 1); NULL: there is none. */
 const char *hr_cgroup_mount(void);
 
 /*

@@ -22,7 +22,7 @@ struct hr_clock_line {
 	uint64_t mult; /* ns per tick, 32.32 fixed point */
 };
 
-/* boot_ns and real_ns were read at the same time, except for error_ns. */
+/* boot_ns and real_ns were read at most error_ns apart. */
 struct hr_clock_sample {
 	uint64_t boot_ns;
 	uint64_t real_ns;

@@ -22,10 +22,10 @@ struct hr_node_stats { /* hr_drain_stats returns a consistent copy to any thread
 	bool journal_in_memory;
 	/* operations that a full store did not accept at the end */
 	uint64_t given_up, given_up_bytes;
-	bool unreported;   /* the store also had no room to report `given_up` in a Loss frame */
-	uint64_t refused;  /* processes and threads that got no ring, because a limit was reached */
-	int input_wait;	   /* share of live training loops' time, in 1/1000; -1: no training loop */
-	uint64_t steps;	   /* steps of all training loops */
+	bool unreported;  /* the store also had no room to report `given_up` in a Loss frame */
+	uint64_t refused; /* processes and threads that got no ring, because a limit was reached */
+	int input_wait;	  /* share of live training loops' time, in 1/1000; -1: no training loop */
+	uint64_t steps;
 	uint64_t start_ns; /* CLOCK_BOOTTIME at the start of the job; 0: unknown */
 	uint64_t kernel_ops, kernel_added, kernel_lost; /* see struct hr_engine_stats */
 };

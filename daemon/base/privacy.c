@@ -22,7 +22,7 @@
 
 struct hr_privacy {
 	struct hr_privacy_rules rules;
-	EVP_MAC_CTX *mac; /* has the key */
+	EVP_MAC_CTX *mac; /* contains the key */
 };
 
 /* ---- the key --------------------------------------------------------------------------------- */

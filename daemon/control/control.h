@@ -33,7 +33,7 @@ typedef Headrace__Control__KindCase hr_control_kind;
  */
 int hr_control_listen(const char *path, int *ret_fd);
 int hr_control_connect(const char *path, int *ret_fd);
-/* Connects. The connect and each later send fail with -EAGAIN after timeout_ms (0: they wait). */
+/* Connects. The connect and each later send wait at most timeout_ms (0: no limit): then -EAGAIN. */
 int hr_control_connect_within(const char *path, unsigned timeout_ms, int *ret_fd);
 
 /* ---- messages -------------------------------------------------------------------------------- */

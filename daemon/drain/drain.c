@@ -127,7 +127,7 @@ static void take_inbox(struct hr_drain *d)
 	}
 	pthread_mutex_unlock(&d->lock);
 	if (m)
-		hr__drain_catch_up(d); /* their ATTACH entries must come first */
+		hr__drain_catch_up(d); /* the engine needs their ATTACH entries first */
 	while (m) {
 		struct message *next = m->next;
 
@@ -367,8 +367,8 @@ int hr_drain_start(struct hr_drain *d)
 
 /*
  * Sends messages, which the drain thread gets together. The thread is not woken for a new session
- * with a node page: its client rings the doorbell when a ring fills. Nor for the end of a session
- * by exec, because another session has replaced it.
+ * with a node page: its client rings the doorbell when a ring fills. It is also not woken for the
+ * end of a session by exec, because another session has replaced that one.
  */
 static void send(struct hr_drain *d, struct message *messages, size_t n)
 {

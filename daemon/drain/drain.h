@@ -31,13 +31,14 @@ struct hr_drain_config {
 	struct hr_node_page *page;
 	uint64_t max_bytes; /* maximum size of the stream; 0: no limit */
 	/*
-	 * The ranks to record. If a rank is found late, and is not in the list, it is deselected.
+	 * Ranks to record. A process whose rank is found late, and is not among them, is
+	 * deselected.
 	 */
 	const char *ranks;
 	const char *local_ranks;
 	bool counters_only; /* max_bytes was already reached before a restart */
 	bool journal_in_memory;
-	/* A previous daemon began the stream. Its probes ended when it ended. */
+	/* A previous daemon began the stream, and the probes of that daemon have ended. */
 	bool continued;
 	struct hr_probes *probes; /* NULL: no probes */
 	/* The highest process number; atomic, because the attach thread uses it, too. */

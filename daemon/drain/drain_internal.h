@@ -82,7 +82,9 @@ void hr__drain_read_mounts(struct hr_drain *d, int32_t pid, uint64_t now_ns);
  */
 uint64_t hr__drain_sweep(struct hr_drain *d);
 
-/* Repeats the sweep, which may not take all, until as many slots as the rings have were taken. */
+/*
+ * Repeats the sweep until it takes nothing, or until it has taken as many slots as the rings have.
+ */
 void hr__drain_sweep_out(struct hr_drain *d);
 
 /* Journals the operations and regions that the threads of a session have begun and not finished. */

@@ -42,9 +42,7 @@ static void measure_up_to(struct hr_session *s, uint32_t most, uint64_t limit, u
 			if (end < earliest)
 				earliest = end;
 		}
-		/*
-		 * If a ring has more, cuts all rings at its time: no effect may precede its cause.
-		 */
+		/* Takes all rings only up to `earliest`, so that no effect precedes its cause. */
 		again = share->n > 1 && earliest < limit && earliest != 0;
 		if (again)
 			limit = earliest;
@@ -272,7 +270,9 @@ static void drain_sweep_finish(struct hr_drain *d, struct hr_session *s, uint64_
 	uint64_t ticks = hr_clock_ticks(d->c.clock);
 	char name[HR_MAP_NAME_BYTES];
 
-	/* No more slots than the rings have: another process with the map may still write. */
+	/*
+	 * Stops after as many slots as the rings have: another process may still write to the map.
+	 */
 	for (uint64_t left = hr_session_slots(s), taken = 1; left > 0 && taken > 0; left -= taken) {
 		taken = sweep_session(d, s, ticks, now_ns);
 		if (taken > left)

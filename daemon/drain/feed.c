@@ -330,9 +330,7 @@ uint64_t hr_feed_sweep(struct hr_feed *f, uint64_t now_ns, bool all)
 	}
 	end_due(f, now_ns, all);
 	note_missed(f);
-	/*
-	 * Journals once that operations before these probes, after a previous daemon's, are lost.
-	 */
+	/* Journals once that operations between a previous daemon's probes and these are lost. */
 	if (f->continued)
 		hr__drain_note(f->d, HR_LOSS_PROBE_RESTART, 0);
 	f->continued = false;

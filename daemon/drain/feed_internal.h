@@ -51,7 +51,7 @@ struct feed_image {
 
 struct feed_sum {
 	uint64_t proc;	       /* process number; 0: unknown */
-	struct hr_sum_key key; /* key of the sum, even in a tally */
+	struct hr_sum_key key; /* key of the sum or, for a tally, of the sum in it */
 	struct hr_sum sum;
 	struct hr_tally *tally; /* NULL: a sum without a tally */
 	uint64_t taken_ns;
@@ -64,7 +64,7 @@ struct hr_feed {
 	struct feed_name *names;
 	struct hr__filter *filter;
 	bool filter_known;
-	/* A loss is not journaled yet: of operations after a previous daemon's probes. */
+	/* Not journaled yet: the loss between a previous daemon's probes and these probes. */
 	bool continued;
 	struct feed_image *images;
 	uint32_t n_images, room_images;

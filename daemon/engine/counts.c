@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The totals that clients count in shared memory: operations for which a ring had no room, and
- * opens of files that default excludes match. The engine ignores a total that shrinks or grows
+ * opens of files that are excluded by default. The engine ignores a total that shrinks or grows
  * impossibly fast: the client is hostile.
  */
 #include <errno.h>

@@ -53,7 +53,7 @@ void hr_engine_free(struct hr_engine *e); /* accepts NULL */
 /* Applies one entry. -ENOMEM: the engine is unusable; -EBADMSG: the entry is ignored. */
 int hr_engine_apply(struct hr_engine *e, const struct hr_entry *entry);
 
-/* Moves the frames made since the last call to *ret. The caller owns them. */
+/* Returns in *ret the frames that were made since the last call. The caller owns them. */
 void hr_engine_take(struct hr_engine *e, struct hr_out_list *ret);
 
 /* Returns the number of files that the next KNOWN entry must name. */
@@ -106,9 +106,9 @@ int hr_engine_snapshot(struct hr_engine *e, struct hr_journal *j);
 
 /* Returns the highest process number so far. */
 uint64_t hr_engine_last_proc(const struct hr_engine *e);
-/* The process that attached last. All zero: none did since the replayed snapshot was written. */
+/* The process that attached last; all zero: none has attached since the replayed snapshot. */
 struct hr_last_hello {
-	uint64_t ticks; /* time of the hello */
+	uint64_t ticks;
 	int32_t pid;
 };
 struct hr_last_hello hr_engine_last_hello(const struct hr_engine *e);
@@ -139,8 +139,8 @@ struct hr_engine_proc {
 	int32_t local_rank;
 	uint32_t uid;
 	bool deselected;
-	bool came;     /* headraced has read a record from one of its rings */
-	bool covered;  /* `cover` is valid */
+	bool came; /* headraced has read a record from one of its rings */
+	bool covered;
 	int64_t cover; /* the thread in struct hr_item_cover */
 };
 const void *hr_engine_next_proc(const struct hr_engine *e, const void *after,

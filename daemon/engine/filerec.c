@@ -314,8 +314,8 @@ int hr_filerec_tally(struct hr_filerecs *f, uint32_t index, const struct hr_file
 	int result;
 
 	/*
-	 * Adds all as one long operation, then corrects the fields to which this length does not
-	 * apply.
+	 * Adds the sum as one long operation. Then corrects the fields that this length makes
+	 * wrong.
 	 */
 	sum.dur_ns = sum_ns;
 	result = hr_filerec_add(f, index, &sum);

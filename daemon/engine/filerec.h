@@ -22,7 +22,7 @@
 #define HR_FILE_IDLE_NS	 UINT64_C(5000000000)
 #define HR_FILERECS_MOST 4096u
 #define HR_FILERECS_IDLE 256u /* few, so that they stay in the processor's caches */
-/* Removing records removes this many more than necessary, because each removal costs a frame. */
+/* A removal takes this many records more than necessary, because each removal costs a frame. */
 #define HR_FILERECS_LESS 64u
 #define HR_FILE_BINS	 48u /* sizes of 2^47 bytes and more share the last bin */
 #define HR_FEW_BINS	 4u

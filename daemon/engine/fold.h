@@ -56,9 +56,7 @@ static inline uint32_t hr__fold_path(struct fold *f, uint64_t hash, uint16_t sco
 /* Sets the missing offsets of a read, write or copy, and moves the positions of descriptors. */
 void hr__fd_move(struct fold *f, struct operation *op);
 
-/*
- * Applies the effects of other operations on descriptors. Call it after the file record's update.
- */
+/* Updates descriptors after any other operation. Call it after the file record's update. */
 void hr__fd_effects(struct fold *f, const struct operation *op);
 
 #endif

@@ -56,7 +56,7 @@ uint64_t hr_mounts_row(const struct hr_mounts *m, uint32_t i, uint8_t *to);
 void hr_mounts_done(struct hr_mounts *m);
 
 /*
- * Writes those rows of a mountinfo that `m` lacks to `to`, until `room` is full. Mount points in
+ * Writes to `to` those rows of a mountinfo that `m` lacks, until `room` is full. Mount points in
  * the text may have any bytes, and escapes \ooo. Returns the bytes used; *ret_n: number of rows.
  */
 uint64_t hr_mountinfo_rows(const struct hr_mounts *m, char *text, uint8_t *to, uint64_t room,

@@ -157,8 +157,8 @@ static uint32_t records_take(struct fold *f, const struct hr_record *r, uint32_t
 /*
  * With many files, the tables are larger than the caches. So three steps prefetch what a record
  * needs: first the cell of its file in the hash map, then the row of the file, then the file
- * record. Each step is a stretch of slots later than the one before, so that the memory has arrived
- * that it reads.
+ * record. Each step is a stretch of slots later than the one before, so that the memory it reads
+ * has arrived.
  */
 #define STRETCH	     16u /* slots */
 #define STRETCH_MOST 8u	 /* maximum number of files in a stretch */

@@ -44,7 +44,7 @@ struct hr_identity {
 	uint64_t start_time;		      /* the starttime of /proc/PID/stat */
 	int64_t cover;			      /* thread of struct hr_item_cover, if `covered` */
 	uint64_t min_ticks;		      /* no record of a correct client began earlier */
-	uint64_t excluded[HR_EXCLUDED_KINDS]; /* opens that default excludes match */
+	uint64_t excluded[HR_EXCLUDED_KINDS]; /* opens of files excluded by default */
 	int32_t pid, ppid;
 	uint32_t uid;
 	uint32_t kind; /* enum hr_proc_kind */
@@ -158,7 +158,7 @@ struct hr_engine {
 	struct hr_proc *first, *last;
 	struct hr_proc **slots;
 	uint32_t n_slots, room_slots;
-	uint32_t *unused; /* unused ones of the n_slots slots; the array has room for all */
+	uint32_t *unused; /* indexes of unused slots; the array has room for all slots */
 	uint32_t n_unused;
 	struct hr_map64 by_proc, by_token, by_pid;
 	struct hr_proc *dirty, *last_dirty; /* in the order in which they became dirty */

@@ -24,25 +24,25 @@
 
 enum hr_entry_kind {
 	HR_ENTRY_NONE,
-	HR_ENTRY_START,	  /* the first entry of a stream */
-	HR_ENTRY_ATTACH,  /* a process attached */
+	HR_ENTRY_START, /* the first entry of a stream */
+	HR_ENTRY_ATTACH,
 	HR_ENTRY_RECORDS, /* slots that headraced read from the rings of one session */
 	/* Operations for which a ring had no room, and operations of unattached children. */
 	HR_ENTRY_LOST,
-	HR_ENTRY_LEFT,	       /* cells of a ring whose thread has ended */
-	HR_ENTRY_END,	       /* a process has exited */
-	HR_ENTRY_TICK,	       /* only a new time */
-	HR_ENTRY_MOUNTS,       /* mounts that headraced read from a mountinfo */
-	HR_ENTRY_LEVEL,	       /* a new level of the job */
-	HR_ENTRY_KNOWN,	       /* ids of older files that the entry before it uses */
-	HR_ENTRY_SEAL,	       /* ends the open batch and frames for a flush */
-	HR_ENTRY_STOP,	       /* the end of the job */
+	HR_ENTRY_LEFT, /* cells of a ring whose thread has ended */
+	HR_ENTRY_END,
+	HR_ENTRY_TICK,	 /* only the current time */
+	HR_ENTRY_MOUNTS, /* mounts that headraced read from a mountinfo */
+	HR_ENTRY_LEVEL,
+	HR_ENTRY_KNOWN, /* ids of older files that the entry before it uses */
+	HR_ENTRY_SEAL,	/* a flush: ends the open batch and frames */
+	HR_ENTRY_STOP,
 	HR_ENTRY_SNAP,	       /* snapshot: the numbers of the engine */
 	HR_ENTRY_PROC,	       /* snapshot: a process */
 	HR_ENTRY_FILERECS,     /* snapshot: file records in use, the least recently used first */
-	HR_ENTRY_NOTE,	       /* a loss that headraced noticed without a client */
+	HR_ENTRY_NOTE,	       /* a loss that headraced itself counts */
 	HR_ENTRY_DESELECT,     /* a process has a rank that the job does not record */
-	HR_ENTRY_EXCLUDED,     /* opens of files that default excludes match */
+	HR_ENTRY_EXCLUDED,     /* opens of files that are excluded by default */
 	HR_ENTRY_PRIVACY,      /* privacy rules that apply to all later entries */
 	HR_ENTRY_KERNEL,       /* sums of all operations of one process, as the kernel saw them */
 	HR_ENTRY_TALLY,	       /* sums of operations without records, of one process */
@@ -86,7 +86,7 @@ struct hr_entry_attach {
 	uint64_t proc;
 	uint64_t token;
 	uint64_t now_ns;
-	uint64_t now_ticks; /* time of the hello; an offer may be read later */
+	uint64_t now_ticks; /* time of the hello; now_ns is later if an offer waited */
 	/* starttime of /proc/PID/stat, to recognize a reused pid; 0: the process had exited */
 	uint64_t start_time;
 	uint64_t exec_of; /* number of the process before its exec, or 0 */

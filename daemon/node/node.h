@@ -47,7 +47,7 @@ size_t hr_node_attached(struct hr_node *n, pid_t *pids, size_t max);
  */
 void hr_node_root(struct hr_node *n, pid_t pid, bool quiet);
 int hr_node_cgroup(struct hr_node *n, uint64_t id);
-bool hr_node_probes(struct hr_node *n); /* whether probes are loaded */
+bool hr_node_probes(struct hr_node *n);
 const char *hr_node_probes_lack(struct hr_node *n);
 const char *hr_node_probes_error(const struct hr_node *n);
 

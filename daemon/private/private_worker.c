@@ -53,7 +53,7 @@ struct private_worker {
 	struct private_run *runs;
 	int control_fd, shim_fd;
 	uint64_t empty_since_ms; /* since when no run has been connected */
-	bool has_ranks;		 /* a run has a rank */
+	bool has_ranks;
 	bool printed, vanished, killed, failed, over;
 	bool draining;		     /* the job has ended, but the uplink still sends */
 	struct hr_reported reported; /* what notices have already reported to the runs */
@@ -270,10 +270,7 @@ static void continue_draining(struct private_worker *w)
 		private_worker_finish(w);
 }
 
-/*
- * Returns whether the run, which gets the next answer, must print the summary. `last`: it is the
- * last run.
- */
+/* Returns whether this run must print the summary. `last`: it is the last run. */
 static bool run_prints(const struct private_worker *w, const struct private_run *run, bool last)
 {
 	if (w->printed)
@@ -513,7 +510,7 @@ static int start_node(struct private_worker *w, int config_fd)
 		return r;
 	}
 	w->config.node.shim_fd = w->shim_fd;
-	/* The stream has ended: an earlier recording process was killed while it only sent frames. */
+	/* The stream has ended: a recording process was killed while it only sent frames. */
 	if (w->config.collectors && hr_node_stream_ended(w->config.node.store, &w->config.node.id))
 		return -ESTALE;
 	r = hr_private_uplink_open(&w->config, &w->uplink, &error);

@@ -77,7 +77,7 @@ void hr_probes_sums(struct hr_probes *p, hr_probes_summed *summed, hr_probes_tal
 		    void *arg);
 bool hr_probes_full(const struct hr_probes *p);
 
-/* How many calls (no room for their sums), processes and 32-bit programs the programs missed. */
+/* What the BPF programs missed: calls without room for their sums, processes, 32-bit programs. */
 struct hr_probes_missed {
 	uint64_t calls;
 	uint64_t processes;

@@ -65,7 +65,7 @@ struct job {
 	int channel;
 	int handoff;	  /* the sending socket of the hand-off queue; `kept` owns it */
 	uv_poll_t *poll;  /* watches the channel */
-	uint64_t limited; /* processes that a limit refused and that are not sent as a loss yet */
+	uint64_t limited; /* processes that a limit refused, not reported as a loss yet */
 	/* Connections put into the hand-off queue since the recording process started. */
 	uint64_t passed;
 	struct hr_kept kept;
@@ -96,7 +96,7 @@ struct pending {
 	struct pending *next;
 	struct service *service;
 	uv_poll_t *poll; /* NULL: the service does not wait for the hello */
-	int fd;		 /* -1: the connection is done */
+	int fd;		 /* -1: the connection was handled */
 	bool queued;	 /* the connection is in the accept queue */
 	uid_t uid;
 	uint64_t since_ms;
@@ -134,7 +134,7 @@ struct service {
 	unsigned n_jobs;
 	int accept_queue[2];			 /* see route.c */
 	struct pending *pending, **pending_last; /* oldest first */
-	unsigned n_pending; /* number of connections in `pending` that are not done */
+	unsigned n_pending; /* number of connections in `pending` that are not handled */
 	struct client *clients;
 	unsigned n_clients;
 	pid_t uplink;	    /* pid of the uplink for frames of ended jobs; 0: none */

@@ -239,8 +239,8 @@ static bool route_connection(struct service *s, int fd)
 
 /*
  * An accepted connection is no longer in the kernel's backlog. So it stays in the accept queue,
- * which systemd retains, until it is done. The list `pending` has the same order as the queue.
- * After a kill, the next service may find a connection that was already done. The hello of this
+ * which systemd retains, until it is handled. The list `pending` has the same order as the queue.
+ * After a kill, the next service may find a connection that was already handled. The hello of this
  * connection is gone, so the service drops the connection.
  */
 static void pending_freed(uv_handle_t *handle)

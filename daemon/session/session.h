@@ -33,7 +33,7 @@ struct hr_ring_view {
 	uint64_t last_end;   /* latest end of an operation that was read, in ticks */
 };
 
-/* Takes the geometry from the sealed size, because the client can change the header. */
+/* The geometry comes from the memfd's sealed size, because the client can change the header. */
 struct hr_map {
 	struct hr_map_hdr *hdr; /* NULL: no map */
 	uint64_t inode;
@@ -58,7 +58,7 @@ struct hr_session {
 	uint64_t token;
 	pid_t pid;
 	bool dead;
-	bool later; /* attached after a process died whose session has not ended */
+	bool later; /* attached after the death of a process whose session is open */
 	/*
 	 * The client cannot ring the doorbell: it has no node page, or the page of an earlier
 	 * daemon.
@@ -135,7 +135,7 @@ void hr_ring_consumed(struct hr_ring_view *r, uint32_t n);
 /* If an element of lost[] has changed since the last call, returns all non-zero ones as rows. */
 uint32_t hr_ring_lost(struct hr_ring_view *r, struct hr_lost_row *rows);
 
-/* Like hr_ring_lost, for operations of unattached children (op: HR_LOST_STRAYS + ...). */
+/* Like hr_ring_lost, for operations of unattached children (op: from HR_LOST_STRAYS on). */
 uint32_t hr_session_strays(struct hr_session *s, struct hr_lost_row *rows);
 
 /*
@@ -146,10 +146,7 @@ uint32_t hr_session_strays(struct hr_session *s, struct hr_lost_row *rows);
 uint32_t hr_session_check_lost(struct hr_session *s, struct hr_lost_row *rows, uint32_t n,
 			       uint64_t now_ns);
 
-/*
- * Returns the checked totals of opens of files that default excludes match. False: they have not
- * changed.
- */
+/* Returns the checked totals of opens of files that are excluded by default. False: no change. */
 bool hr_session_excluded(struct hr_session *s, uint64_t ret_total[HR_EXCLUDED_KINDS]);
 
 void hr_ring_cells(const struct hr_ring_view *r, struct hr_inflight *ret_inflight,

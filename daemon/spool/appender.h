@@ -31,10 +31,10 @@ int hr_appender_new(struct hr_writer *w, struct hr_batch_pool *pool, struct hr_j
 
 void hr_appender_give(struct hr_appender *a, struct hr_out_list *list);
 
-/* Retires the journal's half `gen` when all frames given before are stored. */
+/* Retires the journal's half `gen` when all earlier frames are stored. */
 int hr_appender_retire(struct hr_appender *a, uint64_t gen);
 
-/* Waits until all frames given before are stored. Returns 0 or the store's error. */
+/* Waits until all earlier frames are stored. Returns 0 or the store's error. */
 int hr_appender_wait(struct hr_appender *a);
 
 /*

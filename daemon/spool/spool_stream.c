@@ -30,7 +30,7 @@ struct hr__spool_reader {
 	int fd; /* descriptor of segment `at`; -1: none */
 	size_t at;
 	uint64_t offset, next_seq;
-	uint64_t noted; /* first_seq of the segment after those that `acked` frees */
+	uint64_t noted; /* first_seq of the first segment with a frame after `acked` */
 };
 
 /* ---- opening --------------------------------------------------------------------------------- */

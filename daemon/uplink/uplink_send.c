@@ -72,7 +72,7 @@ static void lose_channel(struct hr_uplink *u, struct hr__sending *s)
 /* Writes commands that a user can run for a job that no collector accepts; "": no memory. */
 static void put_commands(const char *spool, const char *job, char *ret, size_t bytes)
 {
-	char program[4096] = "headraced"; /* its path replaces this: it is not in PATH */
+	char program[4096] = "headraced"; /* replaced by its path, because it is not in PATH */
 	ssize_t n = readlink("/proc/self/exe", program, sizeof(program) - 1);
 	char *p, *s = hr_text_quote(spool), *j = hr_text_quote(job);
 
