@@ -17,8 +17,8 @@
 #include "daemon/base/hello.h"
 #include "daemon/base/passfd.h"
 
-#define BACKLOG	      4096 /* maximum number of connections that wait for accept */
-#define READABLE_MOST 64   /* maximum number of earlier connections that one call reads */
+#define BACKLOG	      4096
+#define READABLE_MOST 64 /* maximum number of earlier connections that one call reads */
 /*
  * How long the pool waits before it makes a map: the process that just got its answer needs the
  * CPU.

@@ -16,7 +16,7 @@
 #include "common/procfs.h"
 #include "daemon/session/ringpool.h"
 
-#define PENDING_MOST HR_PAGE_PENDING /* maximum number of unfinished handshakes */
+#define PENDING_MOST HR_PAGE_PENDING
 #define PENDING_NS   UINT64_C(1000000000)
 #define MAP_BYTES    hr_map_bytes(HR_MAP_RINGS, HR_RING_SLOTS_LOG2)
 
@@ -132,7 +132,7 @@ bool hr__orphan_has(const struct hr_attach *a, const struct pending_attach *g);
 void hr__orphans_find(struct hr_attach *a);
 /* Call it when a process connects: then the process is no orphan. */
 void hr__orphan_came(struct hr_attach *a, pid_t pid);
-void hr__orphans_missed(struct hr_attach *a); /* counts all remaining orphans as missed */
+void hr__orphans_missed(struct hr_attach *a);
 
 /*
  * attach_offer.c: stops reading from fd, and takes an offer that has arrived. Returns 0, with the
@@ -175,7 +175,7 @@ void hr__exited_add(struct hr_attach *a, const struct attach_client *was);
 struct exited *hr__exited_by_pid(struct hr_attach *a, pid_t pid); /* the last one; NULL: none */
 /* Finds the owner of a token, attached or exited; NULL: none. */
 struct attach_client *hr__token_owner(struct hr_attach *a, uint64_t token);
-void hr__exited_end(struct hr_attach *a); /* ends the sessions of all exited processes */
+void hr__exited_end(struct hr_attach *a);
 
 /* Watches fd with epoll. `data`: EV_*. */
 int hr__attach_watch(struct hr_attach *a, int fd, uint64_t data);

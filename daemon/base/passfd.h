@@ -37,6 +37,6 @@ int hr_passfd_send(int queue, uint32_t word, int fd);
  */
 int hr_passfd_peek(int queue, uint32_t *ret_word, int *ret_fd);
 
-void hr_passfd_drop(int queue); /* removes the first connection */
+void hr_passfd_drop(int queue);
 
 #endif

@@ -152,7 +152,7 @@ size_t hr_privacy_path(struct hr_privacy *p, const uint8_t *path, size_t bytes, 
 		const uint8_t *slash = memchr(path + at, '/', bytes - at);
 		size_t name = slash ? (size_t)(slash - (path + at)) : bytes - at;
 
-		if (name == 0) { /* the component is empty */
+		if (name == 0) {
 			component--;
 		} else if (component < keep) {
 			memcpy(out + n, path + at, name);

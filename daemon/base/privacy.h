@@ -52,7 +52,6 @@ static inline bool hr_privacy_hides(const struct hr_privacy_rules *rules)
 	return rules->paths != HR_PATHS_FULL || rules->commands != HR_COMMANDS_FULL;
 }
 
-/* Returns NULL if memory is short. */
 struct hr_privacy *hr_privacy_new(const struct hr_privacy_rules *rules);
 void hr_privacy_free(struct hr_privacy *p); /* accepts NULL */
 

@@ -12,12 +12,12 @@
 #include "daemon/base/privacy.h"
 #include "store/store.h"
 
-#define HR_SPOOL_LIMIT_BYTES (UINT64_C(4) << 30) /* default limit of a spool */
+#define HR_SPOOL_LIMIT_BYTES (UINT64_C(4) << 30)
 
 struct hr_spool;
 
 struct hr_node_config {
-	const char *store; /* folder of the store or spool */
+	const char *store;
 	/* The spool whose folder is `store`. It outlives the node. NULL: `store` is not a spool. */
 	struct hr_spool *spool;
 	/* Path of the listening socket (mode 0666). The caller makes its folder. */

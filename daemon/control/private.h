@@ -82,14 +82,14 @@ struct hr_private_config {
 	const char *collectors;
 	const char *tls_cert, *tls_key, *tls_ca; /* NULL: plain TCP */
 	bool tls_later;				 /* see uplink.h; not a field of JobConfig */
-	uint64_t spool_bytes;			 /* limit of the spool */
+	uint64_t spool_bytes;
 	/* How long headraced sends frames after the end of the job. */
 	uint64_t drain_ms;
 	/* Only for jobs of the node service (service/service.h): */
-	const char *scheduler;	      /* the job id in the environment of the job's processes */
-	const char *end_state;	      /* how the job has ended; NULL: it has not */
-	const char *cgroup;	      /* cgroup with the processes that probes record; NULL: none */
-	bool registered;	      /* a prolog has registered the job */
+	const char *scheduler; /* the job id in the environment of the job's processes */
+	const char *end_state; /* how the job has ended; NULL: it has not */
+	const char *cgroup;    /* cgroup with the processes that probes record; NULL: none */
+	bool registered;
 	bool killed;		      /* a signal ended the script of the job */
 	unsigned policy;	      /* enum hr_policy of service/policy.h */
 	const char *privacy_key;      /* path of the key file for node.privacy */

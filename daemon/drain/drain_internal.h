@@ -51,7 +51,7 @@ struct hr_drain {
 	struct hr_session *sessions;
 	uint64_t applied; /* how many bytes of the active half the engine has applied */
 	uint64_t last_tick_ns, last_clock_ns, last_mounts_ns, last_excluded_ns;
-	uint32_t rings; /* number of rings in the last sweep */
+	uint32_t rings;
 	uint64_t sleep_ns;
 	uint64_t rested_cpu_ns; /* CPU time of the thread when it last went to sleep */
 	/* The last sweep took many records from probes or clients without a doorbell. */

@@ -10,7 +10,7 @@
 #include "common/cause.h"
 #include "daemon/base/exit.h"
 
-#define AT_ONCE 16384u /* maximum number of records in one sweep */
+#define AT_ONCE 16384u
 #define SUMS_NS UINT64_C(1000000000)
 #define WAIT_NS UINT64_C(1000000000) /* how long operations wait for the process's hello */
 /* how long after the end of a process its hello may arrive */
@@ -300,7 +300,6 @@ void hr_feed_settle(struct hr_feed *f, uint64_t now_ns)
 		take_all_sums(f, now_ns, false);
 }
 
-/* Journals how many operations and processes the probes missed. */
 static void note_missed(struct hr_feed *f)
 {
 	struct hr_probes_missed now;

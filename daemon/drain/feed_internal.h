@@ -36,8 +36,8 @@ struct feed_image {
 	uint64_t ended_ns; /* when the image ended; 0: it has not */
 	uint64_t index;	   /* number of the next slot */
 	enum feed_state state;
-	struct hr_probed probed; /* copied from the session */
-	uint32_t next_unused;	 /* used if this element is unused */
+	struct hr_probed probed;
+	uint32_t next_unused; /* used if this element is unused */
 	uint32_t tgid;
 	bool left_out; /* the image is deselected, so not recorded */
 	bool end_due;  /* the feed must write the END entry of the process */
@@ -73,9 +73,9 @@ struct hr_feed {
 	struct feed_sum *sums;
 	uint32_t n_sums, room_sums;
 	struct hr_kernel_sums rows; /* rows for the next KERNEL entries */
-	uint64_t last_name;	    /* number of the newest name */
-	uint64_t turned_name;	    /* last_name at the last switch of the sides */
-	uint64_t missed;	    /* operations of unknown processes, which are lost */
+	uint64_t last_name;
+	uint64_t turned_name; /* last_name at the last switch of the sides */
+	uint64_t missed;      /* operations of unknown processes, which are lost */
 	uint64_t missed_noted;
 	uint64_t compat_noted; /* 32-bit processes that were already counted as lost */
 	uint64_t turned_ns;    /* when the sides were last switched */

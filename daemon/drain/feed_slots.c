@@ -10,7 +10,7 @@
 #include "common/procfs.h"
 #include "daemon/base/quota.h"
 
-#define SLOTS_MOST  8192u /* maximum number of slots in one entry */
+#define SLOTS_MOST  8192u
 #define HELLO_BYTES (HR_PROBE_PATH + HR_PROBE_ARGS + HR_PROBE_ENV + 8192u)
 #define ITEM_MOST   4096u
 

@@ -11,7 +11,7 @@
 
 #define SUMS_MOST   131072u /* maximum number of sums of processes that are not known yet */
 #define ROWS_MOST   32768u  /* maximum number of rows before the sides of the maps are switched */
-#define KERNEL_ROWS 512u    /* maximum number of rows in one entry */
+#define KERNEL_ROWS 512u
 #define TALLY_ROWS  128u
 
 /* ---- taking ---------------------------------------------------------------------------------- */

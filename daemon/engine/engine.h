@@ -104,7 +104,6 @@ int hr_engine_checkpoint(struct hr_engine *e);
  */
 int hr_engine_snapshot(struct hr_engine *e, struct hr_journal *j);
 
-/* Returns the highest process number so far. */
 uint64_t hr_engine_last_proc(const struct hr_engine *e);
 /* The process that attached last; all zero: none has attached since the replayed snapshot. */
 struct hr_last_hello {

@@ -8,7 +8,7 @@
  */
 #include "daemon/engine/fold.h"
 
-#define BYTES_MOST (UINT64_C(1) << 50) /* maximum bytes of one operation */
+#define BYTES_MOST (UINT64_C(1) << 50)
 
 void hr__fold_hostile(struct fold *f, uint32_t op)
 {

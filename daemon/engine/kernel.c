@@ -5,7 +5,7 @@
 #include "common/cause.h"
 #include "daemon/engine/fold.h"
 
-#define FRAME_ROWS 4096u /* a frame is sent when there are this many rows */
+#define FRAME_ROWS 4096u
 
 /* ---- the table ------------------------------------------------------------------------------- */
 

@@ -29,7 +29,7 @@ struct hr_kernel_sum {
 struct hr_kernel_sums {
 	struct hr_kernel_sum *v;
 	uint32_t n, room;
-	struct hr_map64 by_key; /* index in `v`, by the hash of the key */
+	struct hr_map64 by_key;
 };
 
 /* Adds a row. Returns 0 or -ENOMEM. */

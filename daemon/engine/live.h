@@ -58,14 +58,14 @@ struct hr_live_ended {
 struct hr_live {
 	struct hr_live_row *v;
 	uint32_t n, room;
-	struct hr_map64 by_key; /* index in `v`, by the hash of the key */
+	struct hr_map64 by_key;
 	struct hr_live_ended *ended;
 	uint32_t n_ended, n_groups; /* the groups precede the ended processes in `ended` */
-	struct hr_map64 by_ended;   /* index in `ended`, by proc */
-	uint64_t since_ns;	    /* start of the sums; 0: the job has not begun */
-	bool whole;		    /* the sums include everything since the job began */
-	bool cut;		    /* there were too many keys, so some rows have proc 0 */
-	bool failed;		    /* out of memory: the sums are too small */
+	struct hr_map64 by_ended;
+	uint64_t since_ns; /* start of the sums; 0: the job has not begun */
+	bool whole;	   /* the sums include everything since the job began */
+	bool cut;	   /* there were too many keys, so some rows have proc 0 */
+	bool failed;	   /* out of memory: the sums are too small */
 };
 
 /*

@@ -74,10 +74,9 @@ static inline void hr_out_list_push(struct hr_out_list *l, struct hr_out *o)
 
 struct hr_out *hr_out_list_pop(struct hr_out_list *l);
 
-/* Moves all elements of `from` to the end of `l`. */
 void hr_out_list_join(struct hr_out_list *l, struct hr_out_list *from);
 
-struct hr_out *hr_out_new(void); /* Returns NULL if there is no memory. */
+struct hr_out *hr_out_new(void);
 void hr_out_free(struct hr_out *o, struct hr_batch_pool *pool);
 
 #endif

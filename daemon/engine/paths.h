@@ -5,8 +5,8 @@
  * Owner     The engine; drain thread. The table keeps no texts: a second hash shows whether two
  *           texts with one path hash are equal. New files and late texts wait in `fresh` for the
  *           next Paths frame.
- * Lifetime  Indexes are stable until hr_paths_clear. `known` has files from before a checkpoint that
- *           are used again, until a KNOWN entry names them: so a replay gives them the same ids.
+ * Lifetime  Indexes are stable until hr_paths_clear. Files from before a checkpoint that are used
+ *           again are in `known` until a KNOWN entry names them: a replay gives them the same ids.
  */
 #ifndef HEADRACE_DAEMON_ENGINE_PATHS_H
 #define HEADRACE_DAEMON_ENGINE_PATHS_H
@@ -55,7 +55,7 @@ struct hr_path_name {
 	uint64_t hash;
 	const uint8_t *text;
 	uint32_t bytes;
-	uint16_t mount, scope; /* as in struct hr_path */
+	uint16_t mount, scope;
 	bool mount_exact;
 };
 

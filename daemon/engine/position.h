@@ -32,7 +32,7 @@ struct hr_place {
 };
 
 struct hr_positions {
-	struct hr_map64 by_fd; /* index in v, by descriptor */
+	struct hr_map64 by_fd;
 	struct hr_place *v;
 	uint32_t n, room, unused; /* `unused`: index of the first unused element + 1; 0: none */
 };

@@ -36,8 +36,8 @@ struct hr_rollup {
 struct hr_rollups {
 	struct hr_rollup *v;
 	uint32_t n, room;
-	struct hr_map64 by_key; /* index in `v`, by the hash of the key */
-	uint64_t oldest;	/* window of the oldest row; UINT64_MAX: none */
+	struct hr_map64 by_key;
+	uint64_t oldest; /* window of the oldest row; UINT64_MAX: none */
 };
 
 /*

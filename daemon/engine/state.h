@@ -60,7 +60,7 @@ struct hr_identity {
 	uint8_t rendezvous; /* MASTER_ADDR or MASTER_PORT is set */
 	uint8_t deselected;
 	uint8_t restart_plus1; /* number of restarts by its launcher + 1; 255: 254 or more */
-	uint8_t probed;	       /* probes have reported the process */
+	uint8_t probed;
 	uint8_t covered;
 	uint8_t has_loaders; /* a child has reported that it is a DataLoader worker */
 };
@@ -180,7 +180,7 @@ struct hr_engine {
 	struct hr_op_trait trait[HR_OP_MAX];
 	struct hr_privacy_rules privacy_rules;
 	struct hr_privacy *privacy; /* NULL: nothing is hidden */
-	uint64_t left_out;	    /* the result of hr_engine_left_out */
+	uint64_t left_out;
 	bool stopped;
 	bool failed; /* memory ran out: the state no longer matches the entries */
 };

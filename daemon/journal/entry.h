@@ -51,7 +51,7 @@ enum hr_entry_kind {
 	HR_ENTRY_KINDS
 };
 
-#define HR_ENTRY_MOST	    ((UINT32_C(1) << 26) - 8) /* maximum bytes of an entry */
+#define HR_ENTRY_MOST	    ((UINT32_C(1) << 26) - 8)
 #define HR_ENTRY_KINDS_MOST 64u
 
 struct hr_entry {
@@ -285,7 +285,7 @@ struct hr_tally_row {
 	uint64_t dur_ns;
 	uint64_t max_dur_ns;
 	uint64_t first_ns; /* CLOCK_BOOTTIME at the start of the first operation */
-	uint64_t last_ns;  /* end of the last operation */
+	uint64_t last_ns;
 	uint16_t op;
 	uint16_t runtime; /* the file belongs to the scope `runtime` */
 	uint32_t spare;

@@ -27,9 +27,9 @@ struct hr_journal {
 	uint64_t end_seq;	/* end_seq of the journal that was read */
 	uint64_t salvage_bytes; /* bytes that hr_journal_salvage may still read */
 	unsigned active;
-	uint64_t gen;	   /* generation of the active half; valid after hr_journal_begun */
-	uint64_t head;	   /* bytes in use of the active half */
-	uint64_t reserved; /* size of the reserved entry */
+	uint64_t gen;  /* generation of the active half; valid after hr_journal_begun */
+	uint64_t head; /* bytes in use of the active half */
+	uint64_t reserved;
 };
 
 static uint64_t file_bytes(uint64_t half_bytes)

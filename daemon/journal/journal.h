@@ -28,8 +28,8 @@
  * fails if the disk is full, so that no later write raises SIGBUS.
  *
  * Checksums. crc is the CRC-32C of the gen of the half, the offset of the entry there, and the
- * entry without crc. The check fails if the entry was damaged, moved, not written, or left from an earlier
- * gen. Replay ends at the first entry that fails, whatever head is:
+ * entry without crc. An entry fails the check if it was damaged, moved, not written, or left from
+ * an earlier gen. Replay ends at the first entry that fails, whatever head is:
  * - valid entries after head were complete when the daemon was killed;
  * - an invalid entry before head is damage (hr_journal_damaged).
  * A KNOWN entry has the ids of the files of the entry before it. If damage destroyed KNOWN, replay
@@ -119,7 +119,7 @@ void hr_journal_begun(struct hr_journal *j);
 
 uint64_t hr_journal_gen(const struct hr_journal *j);
 uint64_t hr_journal_head(const struct hr_journal *j);
-uint64_t hr_journal_capacity(const struct hr_journal *j); /* bytes of entries in a half */
+uint64_t hr_journal_capacity(const struct hr_journal *j);
 bool hr_journal_spare_free(const struct hr_journal *j);
 void hr_journal_retire(struct hr_journal *j, uint64_t gen); /* makes a half free; any thread */
 

@@ -25,7 +25,7 @@ bool hr_node_stream_ended(const char *store, const struct hr_stream_id *id);
 
 /* Opens the store. Begins a stream, or continues one from its journal and retained descriptors. */
 int hr_node_new(const struct hr_node_config *config, struct hr_node **ret, char **ret_error);
-int hr_node_start(struct hr_node *n); /* starts the threads, and listens */
+int hr_node_start(struct hr_node *n);
 
 void hr_node_stats(struct hr_node *n, struct hr_node_stats *ret);
 

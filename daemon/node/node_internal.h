@@ -34,7 +34,7 @@ struct hr_node {
 	struct hr_node_stats last; /* valid if `stopped` */
 };
 
-bool hr__node_disk_full(int r); /* whether error r means a full disk */
+bool hr__node_disk_full(int r);
 
 /* Opens the stream that this node writes. *ret_found: the stream has a journal with entries. */
 int hr__node_open_stream(struct hr_node *n, bool *ret_found);

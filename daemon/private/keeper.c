@@ -29,7 +29,7 @@ struct keeper {
 	bool ready;
 	bool stopping; /* after SIGTERM: a recording process that ends is not restarted */
 	struct hr_kept kept;
-	uint64_t restarts_ns[HR_KEEPER_RESTARTS]; /* times of the last restarts */
+	uint64_t restarts_ns[HR_KEEPER_RESTARTS];
 	unsigned n_restarts;
 };
 

@@ -11,7 +11,7 @@
 #include "daemon/uplink/uplink.h"
 
 #define RECOVER_MS 60000u /* after this time without a daemon, the uplink recovers a stream */
-#define REPORT_MS  250u	  /* time between reports of progress */
+#define REPORT_MS  250u
 
 struct hr_private_uplink {
 	struct hr_spool *spool;

@@ -17,11 +17,11 @@
 
 #define JOB_BYTES    256u
 #define JOB_PREFIX   20u
-#define PENDING_MOST 1024u /* maximum number of pending connections of shims */
+#define PENDING_MOST 1024u
 #define HELLO_MS     1000u /* time until a pending connection without a hello is closed */
 /* Maximum number of users' connections to control.sock; root may have as many more. */
 #define CLIENTS_MOST 256u
-#define CLIENTS_EACH 32u   /* maximum number of connections of one user */
+#define CLIENTS_EACH 32u
 #define REQUEST_MS   5000u /* a client that has sent no request is closed after this time */
 
 /* The counters of a JobStatus that the metrics add up: X(FIELD). */
@@ -85,10 +85,10 @@ struct job {
 	/* The level after level_until_ms, and after a restart of the service. */
 	uint32_t level_base;
 	uint64_t level_until_ms; /* 0: no limit */
-	bool probes;		 /* probes are requested */
-	char *cgroup;		 /* cgroup with the processes that probes record; NULL: none */
-	uint64_t cgroup_id;	 /* id of this cgroup; 0: not read yet */
-	char end_state[16];	 /* "": the job has not ended */
+	bool probes;
+	char *cgroup;	    /* cgroup with the processes that probes record; NULL: none */
+	uint64_t cgroup_id; /* id of this cgroup; 0: not read yet */
+	char end_state[16]; /* "": the job has not ended */
 	uint64_t linger_ms, drain_ms;
 };
 
@@ -132,13 +132,13 @@ struct service {
 	char exe[4096], node[HR_HOST_NAME_BYTES], boot_id[HR_HOST_BOOT_BYTES], jobs_folder[128];
 	struct job *jobs;
 	unsigned n_jobs;
-	int accept_queue[2];			 /* see route.c */
+	int accept_queue[2];
 	struct pending *pending, **pending_last; /* oldest first */
 	unsigned n_pending; /* number of connections in `pending` that are not handled */
 	struct client *clients;
 	unsigned n_clients;
-	pid_t uplink;	    /* pid of the uplink for frames of ended jobs; 0: none */
-	uint64_t uplink_ms; /* when this uplink was last started */
+	pid_t uplink; /* pid of the uplink for frames of ended jobs; 0: none */
+	uint64_t uplink_ms;
 	bool stopping;
 	uint64_t started_ms;
 	uint64_t spool_bytes; /* bytes of the spool, from the last status of any job */
@@ -158,7 +158,7 @@ struct hr_policy_rules hr__service_policy(const struct service *s);
 uint64_t hr__service_now_ms(const struct service *s);
 
 /* jobs.c */
-struct job_spec {			   /* describes a new job */
+struct job_spec {
 	const char *id, *scheduler, *name; /* `name` may be NULL */
 	const char *ranks, *local_ranks;   /* may be NULL */
 	const char *account, *partition;
@@ -171,7 +171,6 @@ struct job_spec {			   /* describes a new job */
 #define ANY_ATTEMPT (-1)
 /* Finds a job; with ANY_ATTEMPT, its latest attempt. Returns NULL if there is none. */
 struct job *hr__service_job_find(struct service *s, const char *id, int64_t attempt);
-/* Returns the name of a state: "starting", "running"... */
 const char *hr__service_job_state(enum job_state state);
 /*
  * Opens the file of a job, which contains its configuration (private.h). Returns a descriptor, or
@@ -214,7 +213,7 @@ int hr__service_cgroup_check(const struct service *s, const struct job_spec *spe
 			     char **ret_error);
 /* Makes probes record a cgroup, unless the job has no probes or already has a cgroup. */
 int hr__service_cgroup_set(struct job *job, const char *path, char **ret_error);
-void hr__service_cgroup_send(struct job *job); /* sends the cgroup to the recording process */
+void hr__service_cgroup_send(struct job *job);
 
 /* workers.c */
 int hr__service_worker_start(struct job *job);

@@ -16,7 +16,7 @@
 #include "daemon/base/passfd.h"
 #include "daemon/service/internal.h"
 
-#define ACCEPT_MOST 256u /* maximum number of connections that one turn of the loop accepts */
+#define ACCEPT_MOST 256u
 
 struct named {
 	char job[JOB_BYTES];	   /* value of HEADRACE_JOB */
@@ -284,7 +284,6 @@ static void on_pending(uv_poll_t *poll, int status, int events)
 	accept_queue_trim(s);
 }
 
-/* Routes the connection if its hello has arrived. */
 static void pending_check(struct pending *g)
 {
 	bool done = route_connection(g->service, g->fd);

@@ -20,7 +20,7 @@
 #include "daemon/service/internal.h"
 #include "daemon/service/worker.h"
 
-#define RESTARTS_MOST 5u     /* maximum number of restarts within RESTARTS_MS */
+#define RESTARTS_MOST 5u
 #define RESTARTS_MS   10000u /* also the pause before a failing job is tried again */
 /* How long recording processes may flush before they are killed. A kill loses no record. */
 #define PAUSE_MS 5000

@@ -35,7 +35,7 @@ struct hr_ring_view {
 
 /* The geometry comes from the memfd's sealed size, because the client can change the header. */
 struct hr_map {
-	struct hr_map_hdr *hdr; /* NULL: no map */
+	struct hr_map_hdr *hdr;
 	uint64_t inode;
 	uint32_t slots_log2;
 };

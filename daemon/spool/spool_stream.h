@@ -13,9 +13,9 @@
 #include "daemon/spool/spool.h"
 
 struct hr_spool_stream {
-	char *folder;		   /* for example "jobs/7/n1.17-0" */
-	Headrace__StreamStart *id; /* the StreamStart of the stream */
-	char *aim;		   /* its collectors, as the user typed them; "": any */
+	char *folder; /* for example "jobs/7/n1.17-0" */
+	Headrace__StreamStart *id;
+	char *aim; /* its collectors, as the user typed them; "": any */
 	bool has_secret;
 	uint8_t secret[HR_SPOOL_SECRET_BYTES];
 	/*
