@@ -26,12 +26,12 @@
 
 #include <stdint.h>
 
-#define HR_PROBE_CALLS	512u   /* system calls with higher numbers are not recorded */
-#define HR_PROBE_PATH	4096u  /* maximum bytes of a path */
-#define HR_PROBE_ARGS	2048u  /* maximum bytes of a command line */
-#define HR_PROBE_ENV	16384u /* maximum bytes of an environment */
-#define HR_PROBE_DEPTH	160u   /* maximum number of components of a path */
-#define HR_PROBE_MOUNTS 32u    /* maximum number of mounts that a path crosses */
+#define HR_PROBE_CALLS	512u /* system calls with higher numbers are not recorded */
+#define HR_PROBE_PATH	4096u
+#define HR_PROBE_ARGS	2048u
+#define HR_PROBE_ENV	16384u
+#define HR_PROBE_DEPTH	160u /* maximum number of components of a path */
+#define HR_PROBE_MOUNTS 32u  /* maximum number of mounts that a path crosses */
 #define HR_PROBE_FILES	32768u
 /* How many names the daemon keeps. A name that is older than half of them is sent again. */
 #define HR_PROBE_NAMES	  65536u
@@ -48,7 +48,7 @@
 /* An image that is younger than this may still send a hello, and so may its parent. */
 #define HR_PROBE_YOUNG_NS 2000000000ull
 #define HR_SHIM_NAME	  "libheadrace.so"
-#define HR_PROBE_BUFFER	  (16u << 20) /* bytes of the ring buffer */
+#define HR_PROBE_BUFFER	  (16u << 20)
 
 /* ---- maps ------------------------------------------------------------------------------------------- */
 
@@ -58,17 +58,17 @@
  */
 enum hr_call_how {
 	HR_CALL_NONE,
-	HR_CALL_FD,	  /* the file is a descriptor */
-	HR_CALL_VECTOR,	  /* like HR_CALL_FD; arguments 2 and 3 are an iovec and its length */
-	HR_CALL_OPEN,	  /* the file is a path, and the result a descriptor */
-	HR_CALL_PATH,	  /* the file is a path */
+	HR_CALL_FD,
+	HR_CALL_VECTOR, /* like HR_CALL_FD; arguments 2 and 3 are an iovec and its length */
+	HR_CALL_OPEN,	/* the file is a path, and the result a descriptor */
+	HR_CALL_PATH,
 	HR_CALL_TWO,	  /* the file is a path, followed by another path */
 	HR_CALL_COPY,	  /* copy_file_range, splice: in, offset pointer, out, offset pointer */
 	HR_CALL_SENDFILE, /* out, in, offset pointer */
 	HR_CALL_MAP	  /* mmap: argument 5 is a descriptor */
 };
 
-#define HR_MOVES_IN  1u /* the call reads */
+#define HR_MOVES_IN  1u
 #define HR_MOVES_OUT 2u
 
 struct hr_call {
@@ -160,8 +160,8 @@ struct hr_probe_request {
 	uint16_t op;
 	uint8_t moves;
 	uint8_t opens;
-	uint8_t settled; /* see struct hr_probe_task */
-	uint8_t fixed;	 /* the file is in the io_uring's own table of files */
+	uint8_t settled;
+	uint8_t fixed; /* the file is in the io_uring's own table of files */
 	uint8_t spare[6];
 };
 
@@ -179,7 +179,7 @@ enum hr_sum_kind {
 	HR_SUM_URING,
 	HR_SUM_FILL,  /* pages that faults added to the page cache */
 	HR_SUM_FETCH, /* pages that a system call added to the page cache */
-	HR_SUM_FAULT  /* major faults of mapped files */
+	HR_SUM_FAULT
 };
 
 struct hr_sum {
