@@ -8,12 +8,12 @@ static inline uint64_t word(const uint64_t *words, uint8_t place)
 	return words[(place - 1) & 7];
 }
 
-/* Stores a descriptor's file, and its position if the call has no offset. False: do not record. */
+/* Stores a file's name, and its position if the call has no offset. False: do not record it. */
 static inline bool note_file(struct task_struct *self, struct hr_probe_task *t,
 			     const struct hr_call *call, int32_t fd)
 {
 	struct file *file = file_at(self, fd);
-	/* preadv2 and pwritev2 use -1 for the position */
+	/* preadv2 and pwritev2 use the offset -1 for the file's position */
 	bool at_position = !call->offset || t->offset == -1;
 
 	if (!file || !is_file(file))
@@ -72,7 +72,7 @@ static inline uint64_t vector_bytes(uint64_t vector, uint32_t n)
 	return sum;
 }
 
-/* Reads the arguments that the record of this call needs. False: the call is not recorded. */
+/* Reads the arguments for a record of this call. Returns false if the call is not recorded. */
 static inline bool read_args(struct task_struct *self, struct hr_probe_task *t,
 			     const struct hr_call *call, const uint64_t *words)
 {
@@ -114,7 +114,7 @@ static __always_inline bool begins(const char *text, const char *with, uint32_t 
 	return true;
 }
 
-/* If the file is the shim, sets HR_IMAGE_SHIM. The dynamic loader maps it at a program's start. */
+/* Sets HR_IMAGE_SHIM if the file is the shim, which ld.so maps when the program starts. */
 static inline void detect_shim(struct hr_image *image, struct file *file)
 {
 	char name[16] = {0};
@@ -128,9 +128,9 @@ static inline void detect_shim(struct hr_image *image, struct file *file)
 }
 
 /*
- * Call this for a covered call whose cell has no file. False: the descriptor is a pipe or a socket,
- * which the shim does not record. If the file belongs to a stdio buffer or asynchronous request,
- * the daemon decides by the kernel's name whether it is excluded.
+ * Call it if the cell that covers the call has no file. Returns false if the descriptor is a pipe
+ * or a socket, which the shim does not record. For a stdio buffer or an asynchronous request, the
+ * daemon uses the kernel's name of the file to decide whether it is excluded.
  */
 static __always_inline bool is_of_files(struct task_struct *self, struct hr_probe_task *t,
 					const struct hr_call *call, struct pt_regs *regs)
@@ -150,7 +150,7 @@ static __always_inline bool is_of_files(struct task_struct *self, struct hr_prob
 }
 
 #ifdef TS_COMPAT
-/* True: a 32-bit system call, which is not recorded, because its number and arguments differ. */
+/* Returns true for 32-bit calls. They have other numbers and arguments, and are not recorded. */
 static inline bool is_compat(struct task_struct *self)
 {
 	struct hr_image *image;
@@ -235,7 +235,7 @@ int BPF_PROG(call_begins, struct pt_regs *regs, long number)
 	return 0;
 }
 
-/* True: the call is about the dirfd itself (AT_EMPTY_PATH), as in libc's fstat. */
+/* Returns true if the call refers to the dirfd itself (AT_EMPTY_PATH), as in libc's fstat. */
 static inline bool is_empty(uint64_t path)
 {
 	char first = 1;
@@ -243,9 +243,7 @@ static inline bool is_empty(uint64_t path)
 	return bpf_probe_read_user(&first, 1, (void *)path) == 0 && first == 0;
 }
 
-/*
- * True: the path is not the file's name, but a link to an open file, or an unnamed file's folder.
- */
+/* Returns true if the path is a link to an open file, or the folder of an unnamed file. */
 static inline bool is_indirect(const struct hr_probe_task *t)
 {
 	char text[16] = {0};
@@ -257,7 +255,7 @@ static inline bool is_indirect(const struct hr_probe_task *t)
 	       begins(text, "/dev/std", 8);
 }
 
-/* Sends the names of paths, which the kernel has read by now. False: the call is not recorded. */
+/* Sends the names of paths, which the kernel has read by now. False: do not record the call. */
 static inline bool name_paths(struct task_struct *self, struct hr_probe_task *t, long ret)
 {
 	struct file *file = NULL;
@@ -333,7 +331,7 @@ static inline uint8_t log2_bin(uint64_t v)
 	return bin;
 }
 
-/* Raises *to to `v`. If two CPUs do this at once, the later store remains: both raise it. */
+/* Raises *to to `v`. If two CPUs do this at once, the result is one of both values. */
 static inline void raise(uint64_t *to, uint64_t v)
 {
 	if (*to < v)
@@ -342,7 +340,7 @@ static inline void raise(uint64_t *to, uint64_t v)
 
 static const struct hr_tally no_tally;
 
-/* Adds an operation to its tally, which replaces a record. False: the tally has no room. */
+/* Adds an operation to its tally, which replaces a record. Returns false if there is no room. */
 static __always_inline bool add_tally(const struct hr_probe_task *t, uint64_t dur_ns, int64_t ret,
 				      uint8_t kind)
 {
@@ -382,10 +380,10 @@ static __always_inline bool add_tally(const struct hr_probe_task *t, uint64_t du
 }
 
 /*
- * Records an operation that no cell covers. It gets a tally, except in three cases, which need a
- * record: the shim may have recorded the same operation (the daemon then drops this record), the
- * operation has two files, or it copies between a file and something else. If record and tally have
- * no room, `sums` counts the operation as lost.
+ * Records an operation that no cell covers: adds it to a tally, except in three cases. A record is
+ * sent if the shim may have recorded the operation (the daemon then drops this record), if the
+ * operation has two files, or if it copies between a file and something else. If there is no room
+ * for either, `sums` counts the operation as lost.
  */
 static __always_inline void record_op(const struct hr_probe_task *t, uint32_t tid, uint64_t dur_ns,
 				      int64_t ret, uint8_t kind)

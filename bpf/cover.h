@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* cover.h - finds the shim's call that surrounds a system call. Part of probe.bpf.c. */
+/* cover.h - finds the call of the shim during which a system call happens. Part of probe.bpf.c. */
 #ifndef HEADRACE_BPF_COVER_H
 #define HEADRACE_BPF_COVER_H
 
-/* Reads the shim's cell from the memory of the process, which may contain anything. */
+/* Reads the shim's in-flight cell from the memory of the process, which may contain anything. */
 static inline void find_cover(struct task_struct *self, const struct hr_image *image,
 			      struct hr_probe_task *t)
 {
@@ -31,8 +31,8 @@ static inline void find_cover(struct task_struct *self, const struct hr_image *i
 }
 
 /*
- * The file of a task's call: the number of its NAME record if no cell contains the file, otherwise
- * the shim's hash of its path.
+ * Returns the file of a system call: the number of a NAME record if the cell has no file, otherwise
+ * the shim's hash of the path.
  */
 static inline uint64_t covered_file(const struct hr_probe_task *t)
 {
@@ -40,8 +40,8 @@ static inline uint64_t covered_file(const struct hr_probe_task *t)
 }
 
 /*
- * True: `parent` starts a thread of libc for POSIX AIO. Such threads have no cells. The call that
- * submits a request starts one, which may start another one.
+ * Returns true if `parent` starts a thread of libc for POSIX AIO. Such threads have no cells. A
+ * call that submits a request starts the first one, and this thread may start another.
  */
 static inline bool starts_aio_thread(struct task_struct *parent, const struct hr_image *image,
 				     struct hr_probe_task *t)

@@ -4,9 +4,9 @@
 #define HEADRACE_BPF_FAULTS_H
 
 /*
- * Only the end of a fault shows whether it is major, but the end has no tracepoint. The kernel
- * counts a task's major faults (getrusage), so this reads the count at the task's next fault,
- * system call or exit. If an anonymous page is swapped in meanwhile, this counts as a major fault
+ * Only the end of a fault shows whether it was major, but has no tracepoint. The kernel counts
+ * the major faults of a task (getrusage), so this function reads the count at the task's next
+ * fault, system call or exit. If an anonymous page was swapped in since, it counts as a major fault
  * of the file.
  */
 static inline void settle_fault(struct task_struct *self, struct hr_probe_task *t)

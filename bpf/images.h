@@ -10,7 +10,7 @@ static inline struct hr_image *image_of(struct task_struct *task)
 	return bpf_map_lookup_elem(&images, &tgid);
 }
 
-/* True: the shim records no operation that lacks a cell, and no later hello can claim one. */
+/* Returns true if the shim records only operations with a cell, and a hello cannot change this. */
 static inline bool is_settled(const struct hr_image *image, uint64_t now_ns)
 {
 	return image->covered ||
@@ -19,7 +19,7 @@ static inline bool is_settled(const struct hr_image *image, uint64_t now_ns)
 
 #include "faults.h"
 
-/* `how`: BPF_NOEXIST if fork or exec may have just listed the process, with more details. */
+/* `how`: BPF_NOEXIST if fork or exec may have just added the process, with more details. */
 static inline void new_image(struct task_struct *task, const struct hr_image *image, uint64_t how)
 {
 	uint32_t tgid = task->tgid;
@@ -33,7 +33,7 @@ static inline void new_image(struct task_struct *task, const struct hr_image *im
 		__sync_fetch_and_add(&unlisted, 1);
 }
 
-/* True: the task is in one of `cgroups`, or in a cgroup below one of them. */
+/* Returns true if the task is in one of `cgroups`, or in a cgroup below one of them. */
 static inline bool in_cgroup(struct task_struct *task)
 {
 	struct cgroup *cgroup;
@@ -54,8 +54,8 @@ static inline bool in_cgroup(struct task_struct *task)
 }
 
 /*
- * Adds a task in one of `cgroups`; its parent does not belong to the job. headraced then marks the
- * other threads and the children of that process.
+ * Adds a task in one of `cgroups` whose parent does not belong to the job. headraced then marks the
+ * other threads and the children of the process.
  */
 static inline void join(struct task_struct *task, uint32_t flags)
 {
@@ -69,7 +69,7 @@ static inline void join(struct task_struct *task, uint32_t flags)
 }
 
 /*
- * A task has moved to another cgroup. The programs for fork and exec mark tasks that start there.
+ * Adds tasks that move to the job's cgroups. The programs for fork and exec add those that start.
  */
 SEC("tp_btf/cgroup_attach_task")
 int BPF_PROG(task_moves, struct cgroup *to, const char *path, struct task_struct *task)
@@ -173,8 +173,8 @@ int BPF_PROG(process_exits, struct task_struct *task)
 }
 
 /*
- * Marks the threads of listed processes. Lists and marks their children, and processes in the job's
- * cgroups. headraced runs this program until it marks no more tasks.
+ * Marks the threads of processes in `images`. Adds and marks their children, and processes in the
+ * job's cgroups. headraced repeats this program until it marks no more tasks.
  */
 SEC("iter/task")
 int list_tasks(struct bpf_iter__task *it)

@@ -21,13 +21,13 @@
 #define S_IFDIR 0040000
 #define S_IFBLK 0060000
 
-/* File systems whose inodes are not files (linux/magic.h). */
+/* File systems with inodes that are not files (linux/magic.h). */
 #define ANON_INODE_FS 0x09041934ul
 #define PID_FS	      0x50494446ul
 #define NS_FS	      0x6e736673ul
 
 #define O_APPEND      02000
-#define O_TMPFILE     020000000 /* the kernel's bit alone, without O_DIRECTORY */
+#define O_TMPFILE     020000000 /* the bit without O_DIRECTORY */
 #define MAP_ANONYMOUS 0x20
 #define AT_FDCWD      (-100)
 #define EEXIST	      17
@@ -128,7 +128,7 @@ struct pt_regs {
 #define WORD4(regs) ((regs)->r10)
 #define WORD5(regs) ((regs)->r8)
 #define WORD6(regs) ((regs)->r9)
-/* thread_info.status: a system call of the 32-bit table, which has other numbers */
+/* thread_info.status: the system call is from the 32-bit table, with other numbers */
 #define TS_COMPAT 2u
 #else
 struct uw {
@@ -168,7 +168,7 @@ struct cgroup {
 };
 
 struct css_set {
-	struct cgroup *dfl_cgrp; /* the cgroup of version 2 */
+	struct cgroup *dfl_cgrp; /* the task's cgroup of version 2 */
 };
 
 struct task_struct {
@@ -204,12 +204,12 @@ struct io_rw {
 };
 
 struct filename {
-	const char *uptr; /* address in the process */
+	const char *uptr; /* address in the memory of the process */
 };
 
 struct io_open {
 	int dfd;
-	/* index + 1 in the ring's own table of files; 0: the open makes a descriptor */
+	/* index + 1 in the table of files of an io_uring; 0: the open makes a descriptor */
 	uint32_t file_slot;
 	struct filename *filename;
 };
@@ -252,11 +252,11 @@ struct folio {
 	unsigned int _nr_pages;
 };
 
-struct folio___flags { /* 6.18 */
+struct folio___flags { /* Linux 6.18 */
 	memdesc_flags_t flags;
 };
 
-struct folio___named { /* 6.1 to 6.14 */
+struct folio___named { /* Linux 6.1 to 6.14 */
 	unsigned int _folio_nr_pages;
 };
 

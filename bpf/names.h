@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* names.h - numbers of files, and the NAME records that define them. Part of probe.bpf.c. */
+/* names.h - the numbers of file names, and NAME records. Part of probe.bpf.c. */
 #ifndef HEADRACE_BPF_NAMES_H
 #define HEADRACE_BPF_NAMES_H
 
 struct name_text {
 	struct hr_probe_name head;
-	/* components, then the path of the call, and 8 bytes for zeros of hash_name() */
+	/* components, then the path of the call, then 8 bytes that hash_name() sets to 0 */
 	char text[2 * HR_PROBE_PATH + 8];
 	uint32_t bytes;
-	uint64_t hash; /* hash of all fields and the text: equal names get the same number */
+	uint64_t hash; /* hash of all fields and the text: equal names have the same number */
 };
 
 MAP(name_texts, PERCPU_ARRAY, 1, uint32_t, struct name_text);
@@ -19,13 +19,13 @@ MAP(texts, LRU_HASH, HR_PROBE_FILES, uint64_t, uint64_t); /* key: struct name_te
 
 uint64_t last_name;
 
-/* True: the daemon will still have the name when it reads a record that is written now. */
+/* Returns true if the daemon will still have this name when it reads a record that is sent now. */
 static inline bool is_fresh(uint64_t name)
 {
 	return last_name - name < HR_PROBE_NAMES / 2;
 }
 
-/* A walk from a file up to a process's root. `text`: components, leaf first, each with a NUL. */
+/* A walk from a file up to a process's root. `text`: components, the last first, each with NUL. */
 struct name_walk {
 	struct dentry *dentry, *root;
 	struct mount *mount, *root_mount;
@@ -42,7 +42,7 @@ static inline struct mount *mount_of(struct vfsmount *mnt)
 	return (void *)mnt - bpf_core_field_offset(struct mount, mnt);
 }
 
-/* Adds a component, or moves to a mount point. 0: end. Global, so that it is verified once. */
+/* Adds a component, or moves to a mount point. 0: the end. Global, so that it is verified once. */
 __attribute__((noinline)) int walk_step(struct name_walk *w)
 {
 	struct dentry *here, *parent;
@@ -61,7 +61,7 @@ __attribute__((noinline)) int walk_step(struct name_walk *w)
 			w->mount = above;
 			return 1;
 		}
-		/* The top. A file without a folder (memfd) is its own top: add its name. */
+		/* The top: ends the walk, but adds the name of a memfd, which is its own top. */
 		if (w->steps > 0)
 			return 0;
 	}
@@ -96,7 +96,7 @@ __attribute__((noinline)) int walk_up(struct name_walk *w)
 	return 0;
 }
 
-/* Returns the components of a file, valid until the next walk. NULL: it has none. */
+/* Returns the components of a file, valid until the next walk. NULL: there are none. */
 static inline const struct name_walk *walk(struct task_struct *self, struct path *from)
 {
 	uint32_t zero = 0;
@@ -157,7 +157,7 @@ __attribute__((noinline)) int hash_name(struct name_text *t)
 }
 
 /*
- * Sends a NAME, unless an equal one was sent recently. Returns its number. 0: the file has no name.
+ * Sends a NAME record, unless an equal one was sent recently. Returns its number; 0: no name;
  * HR_PROBE_NO_NAME: no room in the buffer. `file`: NULL for a path that is not open. `given`:
  * address of the path in the process, or 0. `from`: the folder to which a relative path refers.
  */
@@ -210,7 +210,7 @@ static __attribute__((noinline)) uint64_t send_name(struct task_struct *self, ui
 	return t->head.name;
 }
 
-/* True: the file is recorded. Pipes, sockets, character devices and anonymous inodes are not. */
+/* Returns true unless the file is a pipe, socket, character device or anonymous inode. */
 static inline bool is_file(struct file *file)
 {
 	unsigned long magic = BPF_CORE_READ(file, f_inode, i_sb, s_magic);
@@ -255,8 +255,8 @@ static inline void keep_name(struct file *file, uint64_t name)
 }
 
 /*
- * Call it for an open that the shim records: removes the name that an earlier file at this address
- * may have in `files`.
+ * Call it for an open that the shim records. Removes the name of an earlier `struct file` at this
+ * address from `files`.
  */
 static inline void forget_name(struct file *file)
 {
@@ -266,8 +266,8 @@ static inline void forget_name(struct file *file)
 }
 
 /*
- * Returns the number of a file's name. An entry of an earlier file at this address is used only if
- * that file had the same inode (a link to it).
+ * Returns the number of a file's name. The entry of an earlier `struct file` at this address is
+ * valid only if it had the same inode.
  */
 static inline uint64_t name_of(struct task_struct *self, uint64_t image, struct file *file)
 {

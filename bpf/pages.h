@@ -13,7 +13,7 @@ int BPF_PROG(page_comes, struct folio *folio)
 	struct hr_sum_key key = {0};
 	struct hr_image *image;
 
-	/* Skips the file system's own pages, which are read at each open or sync. */
+	/* Other pages belong to the file system itself, which reads them at each open or sync. */
 	if (!t || (BPF_CORE_READ(folio, mapping, host, i_mode) & S_IFMT) != S_IFREG)
 		return 0;
 	image = image_of(self);
@@ -21,7 +21,7 @@ int BPF_PROG(page_comes, struct folio *folio)
 		return 0;
 	key.image = image->id;
 	key.op = HR_OP_PAGES;
-	if (t->op && t->moves == HR_MOVES_OUT) /* a write only makes room, and reads nothing */
+	if (t->op && t->moves == HR_MOVES_OUT) /* a write only makes room in the page cache */
 		return 0;
 	if (t->op) {
 		key.kind = HR_SUM_FETCH;
@@ -40,7 +40,7 @@ int BPF_PROG(page_comes, struct folio *folio)
 	return 0;
 }
 
-/* From Linux 6.12. If a fault waits, this may run twice, but only the task's count matters. */
+/* Since Linux 6.12. May run twice for a fault, but only the task's count matters. */
 SEC("tp_btf/mm_filemap_fault")
 int BPF_PROG(page_faults, struct address_space *mapping)
 {

@@ -5,8 +5,8 @@
 #include "probe.h"
 #include "proto/abi.h"
 
-#define HR_OP_PAGES 506 /* page_cache_fill of kernel.def */
-#define HR_OP_FAULT 507 /* major_fault of kernel.def */
+#define HR_OP_PAGES 506 /* id of page_cache_fill in kernel.def */
+#define HR_OP_FAULT 507 /* id of major_fault in kernel.def */
 
 char LICENSE[] SEC("license") = "Dual BSD/GPL";
 
@@ -32,7 +32,7 @@ struct {
 
 MAP(images, HASH, HR_PROBE_IMAGES, uint32_t, struct hr_image);
 
-/* The key is the id of a cgroup, which is the inode number of its folder. */
+/* The key is the id of a cgroup: the inode number of its folder. */
 MAP(cgroups, HASH, HR_PROBE_CGROUPS, uint64_t, uint32_t);
 
 MAP(calls, ARRAY, HR_PROBE_CALLS, uint32_t, struct hr_call);
@@ -51,7 +51,7 @@ struct {
 	__array(values, struct sums_inner);
 } sums SEC(".maps") = {.values = {&sums_a, &sums_b}};
 
-/* The side to which programs add. The daemon switches it, and reads the other side. */
+/* The side of the maps to which programs add. The daemon switches, and reads the other side. */
 uint32_t side;
 
 struct tallies_inner {
@@ -70,18 +70,18 @@ struct {
 
 const volatile bool faults_traced; /* this kernel has the tracepoint of page_faults */
 
-bool events;	    /* the daemon sets this: send a record of each operation */
-uint64_t filled[2]; /* number of entries of each side, `sums` and `tallies` together */
-uint64_t summed[2]; /* number of entries of `sums` alone */
+bool events;	    /* set by the daemon: send a record of each operation */
+uint64_t filled[2]; /* number of entries of `sums` and `tallies` together, for each side */
+uint64_t summed[2]; /* number of entries of `sums`, for each side */
 
 uint64_t unsummed; /* lost calls for which `sums` had no room */
 uint64_t unlisted; /* processes for which `images` had no room */
-uint64_t compat;   /* processes of 32-bit programs */
+uint64_t compat;   /* processes that made 32-bit system calls */
 uint64_t last_image;
-uint64_t marked; /* number of tasks that the last pass of the iterator marked */
+uint64_t marked; /* number of tasks that list_tasks has marked in this pass */
 
-uint32_t n_cgroups; /* number of entries of `cgroups`; 0: no check is needed */
-/* number of processes of cgroups; the iterator still has to mark their threads or children */
+uint32_t n_cgroups; /* number of entries of `cgroups`; 0: cgroups need not be checked */
+/* number of processes added by their cgroup; list_tasks marks their threads and children */
 uint64_t unmarked;
 
 #include "names.h"
@@ -109,7 +109,7 @@ static inline void add_sum(const struct hr_sum_key *key, uint64_t bytes, bool fa
 		__sync_fetch_and_add(&summed[which & 1], 1);
 		sum = bpf_map_lookup_elem(inner, key);
 	}
-	if (!sum) { /* no room: the audit misses a covered call, and lost calls are counted */
+	if (!sum) { /* no room: the audit lacks a covered call; lost calls are counted */
 		if (key->kind == HR_SUM_LOST)
 			__sync_fetch_and_add(&unsummed, 1);
 		return;

@@ -10,12 +10,12 @@ MAP(uring, ARRAY, HR_PROBE_URING, uint32_t, struct hr_call);
 
 MAP(requests, HASH, HR_PROBE_REQUESTS, uint64_t, struct hr_probe_request);
 
-/* Accepts unmarked tasks, because the kernel thread of SQPOLL is in the process, but unmarked. */
+/* Also accepts unmarked tasks, because the kernel thread of SQPOLL is never marked. */
 static inline int submitted(struct io_kiocb *req)
 {
 	struct task_struct *self = bpf_get_current_task_btf();
 	struct hr_image *image = image_of(self);
-	/* The data of an opcode begins with the file of the request. */
+	/* The data of each opcode begins with the file of the request. */
 	struct io_rw *rw = (void *)req;
 	uint32_t opcode = BPF_CORE_READ(req, opcode);
 	uint64_t key = (uint64_t)req;
@@ -26,7 +26,7 @@ static inline int submitted(struct io_kiocb *req)
 
 	if (!image || image->flags & HR_IMAGE_QUIET)
 		return 0;
-	/* The kernel reuses this memory, so an old entry is of a request whose end was missed. */
+	/* The kernel reuses the memory, so an old entry is of a request whose end was missed. */
 	bpf_map_delete_elem(&requests, &key);
 	call = bpf_map_lookup_elem(&uring, &opcode);
 	if (!call || !call->op)
@@ -109,7 +109,7 @@ static inline int completed(struct io_kiocb *req, int32_t res)
 		file = BPF_CORE_READ(req, file);
 		if (file && is_file(file)) {
 			t.name = name_of(self, t.image, file);
-		} else if (r->fixed) { /* a pipe, a socket, or no file */
+		} else if (r->fixed) { /* the file is a pipe, a socket, or absent */
 			bpf_map_delete_elem(&requests, &key);
 			return 0;
 		}
@@ -133,7 +133,7 @@ int BPF_PROG(uring_submits_sqe, struct io_kiocb *req)
 	return submitted(req);
 }
 
-/* The argument is the entry of the completion queue. Before 6.15, it is the entry's fields. */
+/* The argument is an entry of the completion queue or, before Linux 6.15, its fields. */
 SEC("tp_btf/io_uring_complete")
 int BPF_PROG(uring_completes, void *ring, struct io_kiocb *req, struct io_uring_cqe *cqe)
 {

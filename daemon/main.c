@@ -50,7 +50,7 @@ static int keeper_main(char **argv)
 		return EXIT_FAILURE;
 	}
 	status = hr_keeper_run(&keeper);
-	if (status != EXIT_SUCCESS) /* after a success, the worker has removed the sockets */
+	if (status != EXIT_SUCCESS) /* else the recording process has removed the sockets */
 		hr_private_remove(&config.names);
 	close(keeper.listening[0]);
 	close(keeper.listening[1]);

@@ -17,14 +17,14 @@
 #include "daemon/base/hello.h"
 #include "daemon/base/passfd.h"
 
-#define BACKLOG	      4096 /* connections that wait for accept */
-#define READABLE_MOST 64   /* maximum number of earlier connections that one call reads */
+#define BACKLOG	      4096
+#define READABLE_MOST 64 /* maximum number of earlier connections that one call reads */
 /*
- * How long the pool waits before it makes a map, because a process that just got its answer needs
- * the CPU.
+ * How long the pool waits before it makes a map: the process that just got its answer needs the
+ * CPU.
  */
 #define REFILL_MS 2
-/* Maximum number of sessions of exited processes that stay open for their children. */
+/* Maximum number of exited processes whose sessions stay open for their children. */
 #define EXITED_MOST BACKLOG
 
 /* ---- connections ----------------------------------------------------------------------------- */
@@ -42,7 +42,7 @@ static void pending_close(struct hr_attach *a, struct pending_attach *g)
 	a->n_pending--;
 }
 
-/* Reads the first message of a connection. False: it has not arrived. */
+/* Reads the first message of a connection. Returns false if it has not arrived. */
 static bool read_first(struct hr_attach *a, struct pending_attach *g)
 {
 	ssize_t n = recv(g->fd, a->message, HR_HELLO_MAX_BYTES + 1, hr__attach_read_flags(a));
@@ -70,10 +70,9 @@ static int by_arrival(const void *a, const void *b)
 }
 
 /*
- * Reads earlier connections that have a message, because a later connection may refer to them: the
- * second connection of a process refers to the first, and a child's hello to its parent's. epoll
- * returns only connections with a message, so silent connections cost nothing, even if there are
- * many.
+ * Reads earlier connections, because a later one may refer to them: the second connection of a
+ * process refers to the first, and a child's hello to its parent's. epoll returns only connections
+ * with a message, so even many silent connections cost nothing.
  */
 static void read_earlier(struct hr_attach *a)
 {
@@ -92,10 +91,7 @@ static void read_earlier(struct hr_attach *a)
 			pending_read(a, readable[i]);
 }
 
-/*
- * Opens a pending connection. Reads its hello at once, because it usually arrives with the
- * connection.
- */
+/* Opens a pending connection. Reads its hello at once, because it usually arrives at once. */
 static void pending_open(struct hr_attach *a, struct pending_attach *g, int fd)
 {
 	*g = (struct pending_attach){.fd = fd, .since_ns = hr_boot_ns()};
@@ -107,9 +103,9 @@ static void pending_open(struct hr_attach *a, struct pending_attach *g, int fd)
 }
 
 /*
- * Returns the first connection in the hand-off queue; -1: none. The connection and its messages
- * stay in the queue until the connection is answered, refused or counted, so that they survive a
- * kill of headraced. If the queue has ended, this function stops watching it.
+ * Returns the first connection in the hand-off queue; -1: none. A connection and its messages stay
+ * in the queue until the connection is answered, refused or counted, so that they survive a kill of
+ * headraced. If the queue has ended, this function stops watching it.
  */
 static int peek_handoff(struct hr_attach *a)
 {
@@ -137,7 +133,7 @@ static int accept_one(struct hr_attach *a, const struct pending_attach *g)
 	return fd;
 }
 
-/* Returns an unused slot. The caller has checked that there is one. */
+/* Returns an unused element of `pending`. The caller has checked that there is one. */
 static struct pending_attach *pending_unused(struct hr_attach *a)
 {
 	struct pending_attach *g = a->pending;
@@ -161,7 +157,7 @@ static void accept_all(struct hr_attach *a)
 		pending_open(a, g, fd);
 		if (a->c.handoff_fd > 0) {
 			hr_passfd_drop(a->listen_fd);
-			/* Release: hr_attach_use reads this counter before the clients. */
+			/* Release: pairs with hr_attach_use, which reads this counter first. */
 			__atomic_add_fetch(&a->served, 1, __ATOMIC_RELEASE);
 			a->takeover = false;
 		}
@@ -176,7 +172,7 @@ static void pending_expire(struct hr_attach *a, struct pending_attach *g)
 	pending_close(a, g);
 }
 
-/* Closes connections whose message is late and, if all slots are in use, the oldest connection. */
+/* Closes connections without a message in time and, if `pending` is full, the oldest one. */
 static void pending_expire_late(struct hr_attach *a)
 {
 	uint64_t now_ns = hr_boot_ns();
@@ -210,15 +206,15 @@ static bool handle(struct hr_attach *a, uint64_t data)
 		return true;
 	case EV_PIDFD:
 		/*
-		 * First accepts waiting connections: children that connected before their parent
-		 * ended must find the parent.
+		 * First accepts the connections that wait: children that connected before their
+		 * parent ended must find the parent.
 		 */
 		accept_all(a);
 		if (a->clients[i].pidfd >= 0 && hr_pidfd_ended(a->clients[i].pidfd))
 			hr__client_gone(a, i, NULL);
 		return true;
 	default:
-		accept_all(a); /* connections that were made before the end belong to the job */
+		accept_all(a); /* connections from before the end still belong to the job */
 		for (unsigned g = 0; g < PENDING_MOST; g++)
 			hr__notice_count(a, &a->pending[g]);
 		hr__orphans_missed(a);
@@ -243,7 +239,7 @@ static void *attach_run(void *arg)
 			pending_expire_late(a);
 		if (a->n_orphans && hr_boot_ns() > a->orphans_until_ns)
 			hr__orphans_missed(a);
-		/* Makes one map at a time, so that a new process waits for at most one. */
+		/* Makes one map at a time, so that a new process waits for one map at most. */
 		if (n <= 0 && hr_ringpool_refill(&a->pool))
 			wait_ms = 0;
 		else if (n > 0)
@@ -295,9 +291,8 @@ int hr_attach_new(const struct hr_attach_config *config, struct hr_attach **ret)
 	hr_ringpool_init(&a->pool);
 	a->message = malloc(HR_HELLO_MAX_BYTES + 1);
 	/*
-	 * The socket outlives this process, and connections wait in its backlog. A shim checks
-	 * whether its peer is stopped (shim/core/session.c). A new listen() makes this process the
-	 * peer.
+	 * The socket and its backlog outlive a recording process. A shim checks whether its peer is
+	 * stopped (shim/core/session.c), and the peer is the process that called listen() last.
 	 */
 	if (config->handoff_fd > 0) {
 		a->listen_fd = fcntl(config->handoff_fd, F_DUPFD_CLOEXEC, 3);

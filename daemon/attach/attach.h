@@ -21,46 +21,47 @@ struct hr_attach;
 
 struct hr_attach_config {
 	const char *socket;
-	int listen_fd;	/* a listening socket at `socket`, which the caller owns; 0: none */
-	int handoff_fd; /* the hand-off queue (passfd.h), which the caller owns; 0: none */
-	uint32_t uid;	/* the owner of the job; other users, except root, are refused */
+	int listen_fd;	/* a listening socket of the caller at `socket`; 0: none */
+	int handoff_fd; /* the caller's hand-off queue (passfd.h); 0: none */
+	uint32_t uid;	/* the owner of the job; of other users, only root may attach */
 	const char *ranks, *local_ranks;
 	uint32_t max_sessions;
 	uint64_t max_ring_bytes;
-	/* The highest process number in use; atomic, shared with the drain thread. */
+	/* The highest process number; atomic, because the drain thread uses it, too. */
 	uint64_t *last_proc;
-	struct hr_probes *probes; /* NULL: none yet; atomic */
+	struct hr_probes *probes; /* NULL: no probes (yet); atomic */
 	/*
-	 * A previous daemon was killed, maybe while it processed the first connection of the queue.
+	 * A previous daemon was killed. It may already have processed the first connection of the
+	 * queue.
 	 */
 	bool takeover;
-	struct hr_last_hello last; /* the last hello in the journal */
+	struct hr_last_hello last; /* the last hello that the journal contains */
 	struct hr_journal *journal;
 	struct hr_drain *drain;
 	const struct hr_clock *clock;
-	/* The descriptor of the node page, for clients; the caller owns it. */
+	/* Descriptor of the node page, which clients get. The caller owns it. */
 	int page_fd;
 	/*
-	 * The node page, for its cells `pending`. NULL with a hand-off queue, because the queue
-	 * keeps the connections.
+	 * The node page, whose cells `pending` this thread writes. NULL with a hand-off queue,
+	 * because then the queue keeps the connections.
 	 */
 	struct hr_node_page *page;
 };
 
-/* Listens; processes wait in the backlog until hr_attach_start. */
+/* Listens. Processes that connect wait in the backlog until hr_attach_start. */
 int hr_attach_new(const struct hr_attach_config *config, struct hr_attach **ret);
 
 /*
- * Watches a process that attached before a restart, even if it has exited. Call it before
+ * Watches a process that attached before a restart, even if the process has exited. Call it before
  * hr_attach_start.
  */
 int hr_attach_adopt(struct hr_attach *a, const struct hr_session *s, uint64_t start_time);
 
-/* Any thread. From now on, the attach thread reports hellos to these probes. */
+/* From now on, the attach thread reports hellos to these probes. Any thread. */
 void hr_attach_probes(struct hr_attach *a, struct hr_probes *probes);
 
 int hr_attach_start(struct hr_attach *a);
-/* Accepts the waiting connections, ends the thread and removes the socket. */
+/* Accepts the connections that wait, ends the thread and removes the socket. */
 void hr_attach_stop(struct hr_attach *a);
 void hr_attach_free(struct hr_attach *a); /* accepts NULL */
 
@@ -73,8 +74,8 @@ struct hr_attach_use {
 void hr_attach_use(struct hr_attach *a, struct hr_attach_use *ret); /* any thread */
 
 /*
- * Any thread. Stores at most `max` pids of attached processes. Returns the number of all attached
- * processes.
+ * Stores at most `max` pids of attached processes in `pids`. Returns the number of all attached
+ * processes. Any thread.
  */
 size_t hr_attach_pids(struct hr_attach *a, pid_t *pids, size_t max);
 

@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * The attached processes, which maps find by pid and token, and the exited processes (struct
- * exited).
- */
+/* The lists of attached processes (found by pid or token) and of exited ones (struct exited). */
 #include "daemon/attach/attach_internal.h"
 
 #include <errno.h>
@@ -162,17 +159,16 @@ int hr_attach_adopt(struct hr_attach *a, const struct hr_session *s, uint64_t st
 	int r;
 
 	c.pidfd = (int)syscall(SYS_pidfd_open, c.pid, 0);
-	/*
-	 * Reads the start time while the pidfd is open, because the kernel cannot reuse the pid
-	 * then.
-	 */
+	/* While the pidfd is open, the kernel cannot reuse the pid, so this is its start time. */
 	r = c.pidfd < 0 || hr_procstat_read(c.pid, &stat) || stat.start_time != start_time ? -ESRCH
 											   : 0;
 	if (!r)
 		r = hr__client_add(a, &c);
 	if (r && c.pidfd >= 0)
 		close(c.pidfd);
-	/* The process has exited. Hellos of its children, or its own offer, may still be queued. */
+	/*
+	 * The process has exited, but its own offer or its children's hellos may be in the queue.
+	 */
 	if (r)
 		hr__exited_add(a, &c);
 	return r;

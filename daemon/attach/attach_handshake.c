@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Processes a hello: identifies the process, checks its rank, makes its session, and answers. */
+/* Processes a hello: identifies the process, checks its rank, makes a session, and answers. */
 #include "daemon/attach/attach_internal.h"
 
 #include <errno.h>
@@ -18,7 +18,7 @@
 #include "daemon/base/served.h"
 
 #define JOURNAL_WAIT_NS UINT64_C(20000000)
-/* An offer waits longer for room in the journal: its client does not wait, and sends it once. */
+/* How long an offer waits for room in the journal. Long, because the client sends it only once. */
 #define JOURNAL_WAIT_OFFER_NS UINT64_C(1000000000)
 
 static uint64_t next_proc(struct hr_attach *a)
@@ -29,8 +29,8 @@ static uint64_t next_proc(struct hr_attach *a)
 /* ---- rank and journal ------------------------------------------------------------------------ */
 
 /*
- * Whether the process's environment has a deselected rank. The drain thread checks ranks that are
- * found later.
+ * Returns whether the environment of the process has a rank that the job does not record. The drain
+ * thread checks ranks that are found later.
  */
 static bool deselected(const struct hr_attach *a, const struct handshake *v)
 {
@@ -53,7 +53,7 @@ static bool attached(void *arg, pid_t pid)
 	return hr__client_by(a, &a->by_pid, (uint32_t)pid) != NULL;
 }
 
-/* Journals the process in time order with all other entries. -EAGAIN: the journal is full. */
+/* Writes the ATTACH entry, in time order with all other entries. -EAGAIN: the journal is full. */
 static int journal_attach(struct hr_attach *a, const struct handshake *v, uint64_t proc,
 			  uint64_t token, bool out)
 {
@@ -101,7 +101,7 @@ static int journal_attach(struct hr_attach *a, const struct handshake *v, uint64
 
 /* ---- a session ------------------------------------------------------------------------------- */
 
-/* Makes a map for the session, and maps it. *ret_fd: its descriptor, for the client. */
+/* Makes a map for a session, and maps it at *ret. *ret_fd: the descriptor for the client. */
 static int make_map(struct hr_attach *a, uint32_t abi, uint64_t token, uint32_t index,
 		    struct hr_map *ret, int *ret_fd)
 {
@@ -128,8 +128,8 @@ static int make_map(struct hr_attach *a, uint32_t abi, uint64_t token, uint32_t 
 }
 
 /*
- * Stores the descriptor so that it survives a kill of this process, and the next process can read
- * the map.
+ * Stores the map's descriptor outside of this process, so that after a kill the next process can
+ * read the map.
  */
 static void attach_handshake_keep(uint64_t proc, uint32_t index, int fd)
 {
@@ -149,7 +149,7 @@ static uint64_t new_token(void)
 	return token;
 }
 
-/* Returns the map of the client's offer, or a new one. The caller closes *ret_fd. */
+/* Returns the map that the client offers, or a new one. The caller closes *ret_fd. */
 static int next_map(struct hr_attach *a, struct handshake *v, const struct attach_client *c,
 		    struct hr_map *ret, int *ret_fd)
 {
@@ -164,8 +164,8 @@ static int next_map(struct hr_attach *a, struct handshake *v, const struct attac
 }
 
 /*
- * Gives the probes what this shim records. Call it before the answer is sent, because from then on
- * the probes read this from the shim's cells.
+ * Passes the thread that covers the process to the probes, and fills *ret for the feed. Call it
+ * before the answer is sent: from then on, the probes read the cells of the shim.
  */
 static void notify_probes(const struct hr_attach *a, const struct handshake *v,
 			  struct hr_probed *ret)
@@ -194,7 +194,7 @@ static void notify_probes(const struct hr_attach *a, const struct handshake *v,
 }
 
 /*
- * The time of the hello in ticks; 0: the client uses another clock, so its ticks cannot be
+ * Returns the time of the hello in ticks. 0: the client uses another clock, whose ticks cannot be
  * compared.
  */
 static uint64_t hello_ticks(const struct hr_attach *a, const struct handshake *v)
@@ -255,7 +255,7 @@ static int more_rings(struct hr_attach *a, struct handshake *v, struct hr_ack *a
 
 	if (!c || c->pid != v->cred.pid)
 		return -EACCES;
-	/* A previous daemon has adopted the offer. */
+	/* the previous daemon has already adopted this offer */
 	if (v->offered && v->offer.map.inode == c->last_inode) {
 		hr__offer_drop(&v->offer);
 		return -EALREADY;
@@ -279,9 +279,9 @@ static int more_rings(struct hr_attach *a, struct handshake *v, struct hr_ack *a
 }
 
 /*
- * Finds an earlier client with the same pid. Either this process made an exec, or the earlier
- * process ended and the kernel has reused the pid. If the process of the hello has exited, this
- * function assumes an exec, because pids are not reused that soon.
+ * Finds an earlier client with the same pid. Either the process made an exec, or the earlier
+ * process ended and the kernel has reused its pid. If the process of the hello has exited, an exec
+ * is assumed, because the kernel does not reuse pids that soon.
  */
 static void find_replaced(struct hr_attach *a, struct handshake *v)
 {
@@ -301,9 +301,9 @@ static void find_replaced(struct hr_attach *a, struct handshake *v)
 
 /*
  * Opens a pidfd and reads /proc/PID/stat. If the process has exited and left an offer, only the
- * hello describes it. Its parent's pid is used only if process and headraced share a pid namespace:
- * then the hello has the pid that the kernel reports. -ESRCH: the process has exited without an
- * offer.
+ * hello describes the process. The hello's parent pid is used only if the process and headraced
+ * share a pid namespace: then the hello has the pid that the kernel reports. -ESRCH: the process
+ * has exited without an offer.
  */
 static int attach_handshake_identify(struct hr_attach *a, struct handshake *v, bool abandoned)
 {
@@ -343,9 +343,8 @@ static int attach(struct hr_attach *a, struct handshake *v, bool abandoned, stru
 }
 
 /*
- * For a program that was started without the shim, journals a process without operations, unless
- * probes record the program. If libc started the program (posix_spawn), the pid of the program is
- * unknown.
+ * Journals a process without operations for a program that was started without the shim, unless
+ * probes record the program. If libc started the program (posix_spawn), its pid is unknown.
  */
 static void note_unrecorded(struct hr_attach *a, struct handshake *v)
 {
@@ -372,7 +371,7 @@ static void note_unrecorded(struct hr_attach *a, struct handshake *v)
 
 /* ---- the answer ------------------------------------------------------------------------------ */
 
-/* Sends the answer with the map and, for a new session, the node page. */
+/* Sends the answer with the map and, for a new session, also the node page. */
 static void reply(struct hr_attach *a, int fd, const struct hr_ack *ack, int map_fd, bool with_page)
 {
 	union {
@@ -439,8 +438,8 @@ static int attach_handshake_answer(struct hr_attach *a, int fd, struct handshake
 }
 
 /*
- * Counts a process that is not recorded, unless it connects again. It does so if it left no offer,
- * or (`takeover`) if a previous daemon was killed after it had read the hello.
+ * Counts a process that is not recorded, unless it connects again. A process connects again if it
+ * left no offer, or (`takeover`) if the previous daemon was killed after it had read the hello.
  */
 static void count_refusal(struct hr_attach *a, const struct handshake *v, int status)
 {
@@ -453,9 +452,9 @@ static void count_refusal(struct hr_attach *a, const struct handshake *v, int st
 }
 
 /*
- * Passes the session to the drain thread, together with the exits of processes that died before its
- * hello, because these decide which numbers of workers are free. The ATTACH entry precedes the END
- * entries, so that the engine finds a parent that has ended.
+ * Passes the session to the drain thread, with the exits of processes that died before its hello:
+ * these exits decide which worker numbers are free. The ATTACH entry precedes the END entries, so
+ * that the engine finds a parent that has ended.
  */
 static void hand_over(struct hr_attach *a, const struct handshake *v)
 {
@@ -485,14 +484,14 @@ void hr__handshake(struct hr_attach *a, const struct pending_attach *g, uint32_t
 	int map_fd = -1;
 
 	ack.status = attach_handshake_answer(a, g->fd, &v, &ack, &map_fd);
-	if (hr_served(v.hello.abi)) /* an older client gets the version that it has */
+	if (hr_served(v.hello.abi)) /* the answer has the version of the client */
 		ack.abi = v.hello.abi;
 	if (ack.status)
 		count_refusal(a, &v, ack.status);
-	/* No answer for offers, invalid hellos, and clients that a previous daemon attached. */
+	/* Offers, invalid hellos, and clients of the previous daemon get no answer. */
 	if (ack.status != -EBADMSG && ack.status != -EALREADY && !v.offered)
 		reply(a, g->fd, &ack, ack.status ? -1 : map_fd, v.hello.kind == HR_HELLO_ATTACH);
-	/* The process waits for the answer, so all other work comes after the answer. */
+	/* All other work is done after the answer, because the process waits for it. */
 	if (v.session)
 		hand_over(a, &v);
 	if (!ack.status && v.replaces != UINT32_MAX)

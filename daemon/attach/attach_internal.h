@@ -16,11 +16,11 @@
 #include "common/procfs.h"
 #include "daemon/session/ringpool.h"
 
-#define PENDING_MOST HR_PAGE_PENDING /* connections whose handshake is not finished */
+#define PENDING_MOST HR_PAGE_PENDING
 #define PENDING_NS   UINT64_C(1000000000)
 #define MAP_BYTES    hr_map_bytes(HR_MAP_RINGS, HR_RING_SLOTS_LOG2)
 
-/* epoll data: a kind in the upper bits, then a descriptor or an index. */
+/* epoll data: the kind in the upper bits, then a descriptor or an index. */
 #define EV_LISTEN  (UINT64_C(1) << 32)
 #define EV_STOP	   (UINT64_C(2) << 32)
 #define EV_PENDING (UINT64_C(3) << 32)
@@ -30,53 +30,53 @@
 struct attach_client {
 	uint64_t proc;
 	uint64_t token;
-	uint64_t bytes; /* size of its maps */
+	uint64_t bytes; /* size of the client's maps */
 	pid_t pid;
-	int pidfd; /* -1: unused slot */
+	int pidfd; /* -1: the element is unused */
 	uint32_t n_maps;
-	uint64_t last_inode; /* inode of the memfd of its latest map */
+	uint64_t last_inode; /* inode of the map that was added last */
 };
 
-/* A process that exited before its offer was read. Its session stays: children may still attach. */
+/* A process that exited before its offer was read. Its children may still attach. */
 struct exited {
-	struct attach_client was; /* its pidfd is -1 */
-	bool replaced;		  /* another image of the same process replaced it */
+	struct attach_client was; /* the client before its exit, with pidfd -1 */
+	bool replaced;		  /* after an exec, the same process has attached again */
 };
 
 struct pending_attach {
-	int fd; /* -1: unused slot */
+	int fd; /* -1: the element is unused */
 	uint64_t since_ns;
-	uint8_t *notice; /* a HR_HELLO_EXEC, kept until its program has started; NULL: none */
+	uint8_t *notice; /* a notice (HR_HELLO_EXEC) whose program has not started; NULL: none */
 	uint32_t notice_bytes;
 };
 
 struct hr_attach {
 	struct hr_attach_config c;
-	/* A copy that was made at the start, because the drain thread updates the clock's line. */
+	/* The clock's fitted line at the start. The drain thread updates the clock's own line. */
 	struct hr_clock_line line;
 	pthread_t thread;
 	bool running;
-	int listen_fd; /* the socket, or the reading end of the hand-off queue */
+	int listen_fd; /* the listening socket, or the reading end of the hand-off queue */
 	int epoll_fd, stop_fd;
 	struct hr_ringpool pool;
-	bool takeover; /* true until the first connection of the hand-off queue was processed */
-	uint64_t ring_bytes; /* size of the rings of all clients; protected by `lock` */
-	uint64_t served;     /* connections taken from the hand-off queue; atomic */
+	bool takeover;	     /* as in the configuration; false after the first connection */
+	uint64_t ring_bytes; /* size of all rings; protected by `lock` */
+	uint64_t served;     /* number of connections taken from the hand-off queue; atomic */
 	struct pending_attach pending[PENDING_MOST];
 	unsigned n_pending;
-	unsigned n_orphans;	   /* see attach_orphan.c */
-	uint64_t orphans_until_ns; /* time until which orphans can connect again */
-	uint8_t *message;	   /* HR_HELLO_MAX_BYTES + 1 */
+	unsigned n_orphans;
+	uint64_t orphans_until_ns; /* until when clients may connect again (attach_orphan.c) */
+	uint8_t *message;	   /* buffer of HR_HELLO_MAX_BYTES + 1 bytes */
 	pthread_mutex_t lock;	   /* for `clients` and `ring_bytes`, which other threads read */
 	struct attach_client *clients;
 	uint32_t n, room, live;
 	struct hr_map64 by_pid, by_token;
-	struct exited *exited; /* in the order in which they connected */
+	struct exited *exited; /* in the order in which they had connected */
 	uint32_t n_exited, room_exited;
 };
 
 struct offer {
-	int fd; /* -1: none */
+	int fd; /* -1: no offer */
 	uint64_t token;
 	struct hr_map map;
 };
@@ -90,94 +90,94 @@ struct handshake {
 	bool offered;
 	struct offer offer; /* valid until a session takes its map */
 	struct hr_procstat stat;
-	int pidfd;	/* -1: the process has exited, or a client owns the pidfd */
-	uint64_t ticks; /* time of the hello: now, or the time when the offer was made */
+	int pidfd;	/* -1: the process has exited, or the list of clients owns the pidfd */
+	uint64_t ticks; /* time of the hello or, after an offer, of the offer */
 	uint64_t exec_of;
 	/* The session that the drain thread gets after the answer; NULL: none. */
 	struct hr_session *session;
-	/* Index of the client that an exec replaced; UINT32_MAX: none. */
+	/* Index of the client that ended by an exec; UINT32_MAX: none. */
 	uint32_t replaces;
 };
 
-/* Flags for recv: with a hand-off queue, messages stay in the socket until they are processed. */
+/* Flags for recv. With a hand-off queue, messages stay in the socket until they are processed. */
 static inline int hr__attach_read_flags(const struct hr_attach *a)
 {
 	return a->c.handoff_fd > 0 ? MSG_DONTWAIT | MSG_PEEK : MSG_DONTWAIT;
 }
 
-/* attach_handshake.c: processes and answers the message in a->message. */
+/* attach_handshake.c: processes the message in a->message, and answers it. */
 void hr__handshake(struct hr_attach *a, const struct pending_attach *g, uint32_t bytes);
 
-/* attach_notice.c: a notice (HR_HELLO_EXEC) waits until the exec closes its connection. */
-/* If the message in a->message is a notice, removes it from the connection and returns true. */
+/* attach_notice.c: a notice (HR_HELLO_EXEC) is kept until the exec closes its connection. */
+/* If a->message is a notice, removes it from the connection and returns true. */
 bool hr__notice_keep(struct hr_attach *a, struct pending_attach *g, uint32_t bytes);
-/* Whether the notice is done: it was counted, or the exec failed. */
+/* Returns whether the notice is done: its program was counted, or the exec failed. */
 bool hr__notice_over(struct hr_attach *a, struct pending_attach *g);
-/* Counts the notice of a connection, if it has one, without waiting for the exec. */
+/* Counts the notice of a connection, if there is one, without waiting for the exec. */
 void hr__notice_count(struct hr_attach *a, struct pending_attach *g);
 
 /*
- * attach_orphan.c: connections that a killed daemon had accepted and not journaled. Such a
- * connection is lost, and any offer in it. A client that still waits connects again within a
- * second. Each other orphan is counted as missed.
+ * attach_orphan.c: orphans are connections that a killed daemon had accepted and not journaled.
+ * They are lost, with any offer in them. A client that still waits connects again within a second.
+ * Each other orphan is counted as missed.
  */
-/* Call these before and after a connection is accepted into a slot. */
+/* Call hr__pending_expect before a connection is accepted, and hr__pending_note after it. */
 void hr__pending_expect(struct hr_attach *a, const struct pending_attach *g);
 void hr__pending_note(struct hr_attach *a, const struct pending_attach *g, int fd);
 /* Call it when the process is journaled or the connection is closed. */
 void hr__pending_forget(struct hr_attach *a, const struct pending_attach *g);
-/* Whether the slot belongs to an orphan, so that a new connection must not use it. */
+/* Returns whether an orphan occupies this element, so that a new connection must not use it. */
 bool hr__orphan_has(const struct hr_attach *a, const struct pending_attach *g);
 /* Finds the orphans of the previous daemon, before the first connection is accepted. */
 void hr__orphans_find(struct hr_attach *a);
-/* Call it when a process connects: removes it from the orphans. */
+/* Call it when a process connects: then the process is no orphan. */
 void hr__orphan_came(struct hr_attach *a, pid_t pid);
-void hr__orphans_missed(struct hr_attach *a); /* counts all remaining orphans as missed */
+void hr__orphans_missed(struct hr_attach *a);
 
 /*
- * attach_offer.c: shuts fd down for reading, and takes an offer that was sent. Returns 0; then
- * ret->fd is the offered map, or -1 if there is no offer. -EINVAL: the offer is invalid.
+ * attach_offer.c: stops reading from fd, and takes an offer that has arrived. Returns 0, with the
+ * offered map in ret->fd (-1: no offer), or -EINVAL: the offer is invalid.
  */
 int hr__offer_take(struct hr_attach *a, int fd, const struct hr_hello *hello, struct offer *ret);
 /*
  * Refuses an offer: sets the level of its map to off, so that the shim stops, and closes the map.
- * Accepts the result of a failed hr__offer_take.
+ * Also accepts the result of a failed hr__offer_take.
  */
 void hr__offer_refuse(struct offer *o);
-/* Closes an offer whose map belongs to a session. */
+/* Closes the descriptor of an offer whose map a session has taken. */
 void hr__offer_drop(struct offer *o);
-/* The time at which the client made the offer, or the current time if that time is impossible. */
+/* Returns when the client made the offer, or the current time if that time is impossible. */
 uint64_t hr__offer_ticks(const struct hr_attach *a, const struct hr_hello *hello);
 /*
- * Whether the process with this pid started after the offer, so that another process sent the
+ * Returns whether the process with this pid started after the offer. Then another process made the
  * offer.
  */
 bool hr__offer_outlived(const struct hr_attach *a, uint64_t offer_ticks, uint64_t start_time);
 
-/* attach_client.c: finds a client by pid or token. NULL: not attached. */
+/* attach_client.c: finds a client by pid or token. Returns NULL if it is not attached. */
 struct attach_client *hr__client_by(struct hr_attach *a, const struct hr_map64 *map, uint64_t key);
 
-/* Adds a client. On success, the list of clients owns the pidfd. */
+/* Adds a client. After a success, the list of clients owns the pidfd. */
 int hr__client_add(struct hr_attach *a, const struct attach_client *c);
 
 /*
- * Removes exited clients, except `proc` and client `replaced`. Returns the number of entries in
+ * Removes exited clients, except `proc` and client `replaced`. Returns the number of exits in
  * `ret`.
  */
 size_t hr__clients_end(struct hr_attach *a, uint64_t proc, uint32_t replaced,
 		       struct hr_drain_end ret[HR_DRAIN_ENDS]);
 
-/* Removes client i. `exit` NULL: the process has ended, and this function reads its exit status. */
+/* Removes client i. `exit` NULL: the process has ended; this function reads its exit status. */
 void hr__client_gone(struct hr_attach *a, uint32_t i, const char *exit);
 
-/* Keeps the session, because children may still attach. Without memory, it ends at once. */
+/* Keeps the session of an exited process, because children may attach. Without memory, ends it. */
 void hr__exited_add(struct hr_attach *a, const struct attach_client *was);
-struct exited *hr__exited_by_pid(struct hr_attach *a, pid_t pid); /* the latest one; NULL: none */
-/* Finds the owner of a token, also among exited processes; NULL: none. */
+struct exited *hr__exited_by_pid(struct hr_attach *a, pid_t pid); /* the last one; NULL: none */
+/* Finds the owner of a token, attached or exited; NULL: none. */
 struct attach_client *hr__token_owner(struct hr_attach *a, uint64_t token);
-void hr__exited_end(struct hr_attach *a); /* ends the sessions of all exited processes */
+void hr__exited_end(struct hr_attach *a);
 
-/* Adds fd to epoll. `data`: EV_*. */
+/* Watches fd with epoll. `data`: EV_*. */
 int hr__attach_watch(struct hr_attach *a, int fd, uint64_t data);
 
 #endif

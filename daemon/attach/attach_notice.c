@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Notices: a process announces that it starts a program without the shim. The program is counted
- * when it starts.
+ * Notices: a process announces that it starts a program without the shim. When the program starts,
+ * it is counted.
  */
 #include "daemon/attach/attach_internal.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Offers: maps of clients that got no answer in time. A client may send anything. */
+/* Offers: maps that clients made because they got no answer in time. They may contain anything. */
 #include "daemon/attach/attach_internal.h"
 
 #include <errno.h>
@@ -8,13 +8,13 @@
 
 #include "daemon/base/hello.h"
 
-/* Room for two descriptors in a message, to find messages with more than one. */
+/* Room for two descriptors, to notice messages with more than one. */
 #define DESCRIPTORS_MOST 2u
 #define SLACK_NS	 UINT64_C(20000000) /* the resolution of a start time is 10 ms */
-/* The first calibration of the clock is wrong by at most 1/1000 of the offer's age. */
+/* At first, the clock's line is wrong by at most 1/1000 of the offer's age. */
 #define SLACK_SHARE 1000u
 
-/* Returns the only descriptor of a message. -1: none, or several, which it closes. */
+/* Returns the only descriptor of a message. -1: none, or more than one, which it closes. */
 static int only_descriptor(struct msghdr *msg)
 {
 	unsigned n = 0;
@@ -40,7 +40,7 @@ static int only_descriptor(struct msghdr *msg)
 	return only;
 }
 
-/* Reads a message if there is one. Returns its bytes, or 0; *ret_fd: its only descriptor, or -1. */
+/* Reads a message if there is one. Returns its size, or 0. *ret_fd: its only descriptor, or -1. */
 static ssize_t receive(int fd, int flags, struct hr_hello *message, int *ret_fd)
 {
 	union {
@@ -58,7 +58,7 @@ static ssize_t receive(int fd, int flags, struct hr_hello *message, int *ret_fd)
 	return n > 0 ? n : 0;
 }
 
-/* Checks a copy of the header, because the client can change it at any time. */
+/* Checks a copy of the header, because the client can change the header at any time. */
 static bool header_valid(const struct offer *o, uint32_t abi)
 {
 	struct hr_map_hdr hdr;
@@ -78,7 +78,7 @@ static int attach_offer_check(struct hr_attach *a, const struct hr_hello *hello,
 	    copy.kind != HR_HELLO_OFFER || copy.abi != hello->abi || bytes != sizeof(copy) ||
 	    copy.session == 0)
 		return -EINVAL;
-	/* A client chooses the token of a new session. A further map has the token of the hello. */
+	/* A client chooses the token of a new session. A further map has the session's token. */
 	if (hello->kind == HR_HELLO_ATTACH ? hr__token_owner(a, copy.session) != NULL
 					   : copy.session != hello->session)
 		return -EINVAL;
@@ -98,7 +98,7 @@ int hr__offer_take(struct hr_attach *a, int fd, const struct hr_hello *hello, st
 	ssize_t n;
 	int r;
 
-	/* From now on the client cannot send an offer. Without one, it waits for the answer. */
+	/* From now on, the client cannot make an offer. Without one, it waits for the answer. */
 	shutdown(fd, SHUT_RD);
 	n = receive(fd, hr__attach_read_flags(a), &message, &ret->fd);
 	if (n == 0)

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Orphans: clients whose connection a killed daemon had accepted. The node page has their pids. */
+/* Orphans: clients whose connections a killed daemon had accepted. The node page has their pids. */
 #include "daemon/attach/attach_internal.h"
 
-#define EXPECTED (-1) /* a connection is being accepted; its pid is unknown */
+#define EXPECTED (-1) /* a connection is being accepted, so its pid is unknown */
 
 /*
  * After a kill, the next daemon starts within this time. If the kill happened during an accept, the
  * client still waits and connects again, so it is no orphan. If more time has passed, the daemon
- * was stopped (SIGSTOP) before the kill, and the client may have made an offer.
+ * was stopped (SIGSTOP) before the kill, so the client may have made an offer.
  */
 #define STOPPED_NS UINT64_C(300000000)
 

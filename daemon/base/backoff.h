@@ -12,8 +12,8 @@
 #define HR_BACKOFF_MOST_MS  30000u
 
 struct hr_backoff {
-	uint64_t random; /* state of the generator; start with any seed but 0 */
-	uint32_t failed; /* attempts since the last success */
+	uint64_t random; /* state of the generator; not 0 */
+	uint32_t failed; /* number of attempts since the last success */
 };
 
 static inline uint32_t hr_backoff_bound_ms(uint32_t failed)

@@ -26,7 +26,7 @@ const char *hr_cgroup_mount(void)
 	return NULL;
 }
 
-/* Finds the cgroup of this process: "/system.slice/headraced.service". */
+/* Finds the cgroup of this process, for example "/system.slice/headraced.service". */
 static bool own_path(char *ret, size_t bytes)
 {
 	FILE *f = fopen("/proc/self/cgroup", "re");
@@ -43,7 +43,7 @@ static bool own_path(char *ret, size_t bytes)
 	return true;
 }
 
-/* Whether this process is in the cgroup with this id, or below it. */
+/* Returns whether this process is in the cgroup with this id, or in one below it. */
 static bool is_around_us(uint64_t id)
 {
 	char own[CGROUP_PATH / 2], path[CGROUP_PATH];

@@ -5,13 +5,13 @@
 
 #include <stdint.h>
 
-/* The mount point of version 2, alone or with version 1; NULL: it is not mounted. */
+/* Returns the mount point of version 2 (alone or together with version 1); NULL: there is none. */
 const char *hr_cgroup_mount(void);
 
 /*
- * Finds the id of a folder, by which probes identify the processes of a job (probes.h). Errors of
- * open; -ENOTSUP: it is not of version 2; -EBUSY: this process is in it, and would record itself.
- * *ret_error (malloc'ed) explains the error.
+ * Finds the id of a cgroup's folder, by which probes identify the processes of a job. Returns 0, an
+ * error of open, -ENOTSUP (not version 2), or -EBUSY: this process is in the cgroup, and would
+ * record itself. *ret_error (malloc'ed) explains the error.
  */
 int hr_cgroup_id(const char *path, uint64_t *ret, char **ret_error);
 

@@ -9,7 +9,7 @@
 #define ONE_TO_ONE    (UINT64_C(1) << 32)
 #define MOST_AHEAD_NS 1000000
 #define TRIES	      5
-#define SPAN_NS	      5000000u /* time between the two readings that determine the first slope */
+#define SPAN_NS	      5000000u /* time between the two measurements for the first slope */
 
 uint64_t hr_boot_ns(void)
 {
@@ -21,7 +21,7 @@ uint64_t hr_clock_ticks(const struct hr_clock *c)
 	return c->tsc ? hr_tsc_read() : hr_now_ns(CLOCK_MONOTONIC);
 }
 
-/* Reads ticks and boot time a few times, and returns the pair with the smallest error. */
+/* Reads ticks and boot time a few times. Returns the pair with the smallest error. */
 static void clock_measure(const struct hr_clock *c, uint64_t *ret_ticks, uint64_t *ret_ns)
 {
 	uint64_t best = UINT64_MAX;
@@ -95,7 +95,7 @@ void hr_clock_update(struct hr_clock *c)
 	c->line.mult = slope;
 	if (lag_ns >= 0)
 		return;
-	/* The line is ahead: slows it, within a bound, so that it is correct in a second. */
+	/* The line is ahead of the clock: slows it, within a bound, to be right in a second. */
 	if (lag_ns < -MOST_AHEAD_NS)
 		lag_ns = -MOST_AHEAD_NS;
 	c->line.mult += (uint64_t)(((__int128)lag_ns * (__int128)slope) / 1000000000);

@@ -36,22 +36,18 @@ struct hr_clock {
 	uint64_t seen_ns;
 };
 
-/*
- * hr_clock_settle waits until 5 ms after hr_clock_init, reads the clocks again, and sets the slope.
- */
+/* hr_clock_settle waits until 5 ms after hr_clock_init, measures again, and sets the slope. */
 void hr_clock_init(struct hr_clock *c);
 void hr_clock_settle(struct hr_clock *c);
 
-/* Measures the line, and corrects it. Call it about once a second. */
+/* Measures the clocks, and corrects the line. Call it about once a second. */
 void hr_clock_update(struct hr_clock *c);
 
 void hr_clock_sample(struct hr_clock_sample *ret);
 uint64_t hr_clock_ticks(const struct hr_clock *c);
 uint64_t hr_boot_ns(void);
 
-/*
- * Whether a journal may contain this line: it must have more than 0 and less than 256 ns per tick.
- */
+/* Returns whether the slope is valid in a journal: above 0 and below 256 ns per tick. */
 static inline bool hr_clock_line_valid(const struct hr_clock_line *l)
 {
 	return l->mult > 0 && l->mult >> 40 == 0;
@@ -69,7 +65,7 @@ static inline uint64_t hr_ticks_ns(const struct hr_clock_line *l, uint64_t ticks
 	return l->ns0 + (uint64_t)(int64_t)(((__int128)away * l->mult) >> 32);
 }
 
-/* Rounds towards ticks0; hr_ticks_ns of the result differs from ns by at most a tick and 1 ns. */
+/* Rounds towards ticks0. hr_ticks_ns of the result differs from ns by at most a tick and 1 ns. */
 static inline uint64_t hr_clock_ticks_at(const struct hr_clock_line *l, uint64_t ns)
 {
 	int64_t away = (int64_t)(ns - l->ns0);

@@ -15,19 +15,19 @@
 
 #include "common/procfs.h"
 
-/* Data of PIDFD_GET_INFO (<linux/pidfd.h> of Linux 6.15) up to the exit status. */
+/* Data of PIDFD_GET_INFO (Linux 6.15, <linux/pidfd.h>), up to the exit status. */
 struct info {
-	uint64_t mask; /* requested fields on input, available fields on output */
+	uint64_t mask; /* in: requested fields; out: available fields */
 	uint64_t cgroup;
 	uint32_t ids[11];
-	int32_t exit_code; /* a wait(2) status; available once the process has been reaped */
+	int32_t exit_code; /* as of wait(2); available when the process has been reaped */
 };
 _Static_assert(sizeof(struct info) == 64, "PIDFD_INFO_SIZE_VER0");
 #define GET_INFO  _IOWR(0xFF, 11, struct info)
 #define INFO_EXIT (UINT64_C(1) << 3)
 
 /*
- * Whether this process may read the exe link, and so also the exit code. False: the kernel shows 0.
+ * Returns whether this process may read the exe link, and so the exit code (otherwise shown as 0).
  */
 static bool exit_code_visible(pid_t pid)
 {
@@ -44,14 +44,14 @@ static int read_zombie(int pidfd, pid_t pid, int *ret)
 	if (hr_procstat_read(pid, &stat) || stat.state != 'Z' ||
 	    (stat.exit_code == 0 && !exit_code_visible(pid)))
 		return -1;
-	/* If this succeeds, the process is not reaped, so /proc/PID was that of this process. */
+	/* Succeeds if the process is not reaped. Then /proc/PID was that of this process. */
 	if (syscall(SYS_pidfd_send_signal, pidfd, 0, NULL, 0) < 0)
 		return -1;
 	*ret = stat.exit_code;
 	return 0;
 }
 
-/* Reads the status of a reaped process, which the kernel keeps while a pidfd is open. */
+/* Reads the exit status of a reaped process. The kernel keeps it until all pidfds are closed. */
 static int read_reaped(int pidfd, int *ret)
 {
 	struct info info = {.mask = INFO_EXIT};
@@ -89,7 +89,7 @@ void hr_exit_read(int pidfd, pid_t pid, char ret[HR_EXIT_TEXT])
 	int status;
 
 	ret[0] = 0;
-	/* If the parent reaps the process between the two reads, both fail, so try again. */
+	/* Both reads fail if the parent reaps the process between them, so try again. */
 	for (unsigned tries = 0; tries < 3; tries++) {
 		if (read_zombie(pidfd, pid, &status) == 0 || read_reaped(pidfd, &status) == 0) {
 			hr_exit_text(status, ret);

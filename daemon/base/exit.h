@@ -8,12 +8,12 @@
 
 #define HR_EXIT_TEXT 16u
 
-/* Returns whether the process has ended, that is, its pidfd is readable. */
+/* Returns whether the process has ended: then its pidfd is readable. */
 bool hr_pidfd_ended(int pidfd);
 
 /*
- * Reads the exit of a process whose pidfd is readable: "0".."255", "SIGKILL"...; "": unknown,
- * because it was already reaped (before Linux 6.15).
+ * Reads the exit status of an ended process as text: "0".."255", "SIGKILL"...; "": unknown, because
+ * the process was already reaped (before Linux 6.15).
  */
 void hr_exit_read(int pidfd, pid_t pid, char ret[HR_EXIT_TEXT]);
 

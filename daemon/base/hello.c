@@ -7,7 +7,7 @@
 
 #include "daemon/base/served.h"
 
-/* Checks HR_ITEM_COVER, because probes in the kernel read memory at its addresses. */
+/* Checks HR_ITEM_COVER: its values are addresses that probes in the kernel read. */
 static bool cover_sane(const uint8_t *msg, size_t bytes)
 {
 	struct hr_hello_item item;
@@ -26,7 +26,7 @@ int hr_hello_check(const uint8_t *msg, size_t bytes, struct hr_hello *ret)
 	memcpy(ret, msg, sizeof(*ret));
 	if (ret->magic != HR_ABI_MAGIC)
 		return -EBADMSG;
-	/* All versions have the fields above, so the answer can report an unknown version. */
+	/* All ABI versions have the fields above, so the answer can report an unknown version. */
 	if (!hr_served(ret->abi) || (ret->word_bytes != 4 && ret->word_bytes != 8))
 		return -EPROTO;
 	if (ret->bytes != bytes || ret->kind < HR_HELLO_ATTACH || ret->kind > HR_HELLO_EXEC ||

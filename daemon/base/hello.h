@@ -10,9 +10,9 @@
 #include "proto/abi.h"
 
 struct hr_hello_item {
-	uint16_t kind; /* enum hr_item_kind, or an unknown one */
+	uint16_t kind; /* enum hr_item_kind; may be unknown */
 	uint16_t bytes;
-	const uint8_t *value; /* points into the message; not aligned, not terminated */
+	const uint8_t *value; /* points into the message; not aligned, without a terminator */
 };
 
 /*
@@ -21,13 +21,12 @@ struct hr_hello_item {
  */
 int hr_hello_check(const uint8_t *msg, size_t bytes, struct hr_hello *ret);
 
-/* Reads the item at *at (first 0), and advances *at. False: the end, or an invalid item. */
+/* Reads the item at *at (first 0), and advances *at. False: at the end, or the item is invalid. */
 bool hr_hello_next(const uint8_t *msg, size_t bytes, size_t *at, struct hr_hello_item *ret);
 
 /*
- * Call it before close(). Reads the remaining messages, because otherwise the client gets
- * ECONNRESET instead of the answer. True: one of them was an offer, so the client does not connect
- * again.
+ * Call it before close(). Reads the remaining messages: otherwise, the client gets ECONNRESET
+ * instead of the answer. Returns true if one was an offer: then the client does not connect again.
  */
 bool hr_hello_discard(int fd);
 

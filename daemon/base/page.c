@@ -9,14 +9,14 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define NAME "page" /* its name in the descriptor store */
+#define NAME "page" /* name of the page in the descriptor store */
 
 void hr_page_init(struct hr_page *p)
 {
 	*p = (struct hr_page){.fd = -1, .shared_fd = -1};
 }
 
-/* Maps a node page. The caller owns the descriptor. -EINVAL: it is not a node page. */
+/* Maps a node page. The caller keeps the descriptor. -EINVAL: it is not a node page. */
 static int map(int fd, struct hr_node_page **ret)
 {
 	struct stat st;

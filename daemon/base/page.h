@@ -16,16 +16,16 @@
 struct hr_page {
 	struct hr_node_page *at;
 	int fd;
-	int shared_fd; /* the same page, read-only, for clients */
-	bool kept;     /* true: it is the page of the previous daemon */
+	int shared_fd; /* a read-only descriptor of the page, for clients */
+	bool kept;     /* the page comes from the previous daemon */
 };
 
 void hr_page_init(struct hr_page *p);
 
-/* Opens the page of the previous daemon, or makes one. Call hr_page_done also after a failure. */
+/* Opens the previous daemon's page, or makes one. Call hr_page_done even after a failure. */
 int hr_page_open(struct hr_page *p, struct hr_inherited *list, size_t n);
 
-/* Call it if no daemon follows. Removes the page from the descriptor store. */
+/* Removes the page from the descriptor store. Call it if no daemon follows. */
 void hr_page_forget(void);
 void hr_page_done(struct hr_page *p);
 

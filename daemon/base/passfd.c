@@ -5,7 +5,7 @@
 #include <string.h>
 #include <sys/socket.h>
 
-#define QUEUE_BYTES (1 << 20) /* some thousand connections */
+#define QUEUE_BYTES (1 << 20) /* room for some thousand connections */
 
 int hr_passfd_open(int ret[2])
 {

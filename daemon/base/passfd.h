@@ -21,22 +21,22 @@
 
 #include <stdint.h>
 
-#define HR_PASSFD_BYTES sizeof(uint32_t) /* bytes of one connection in the answer of FIONREAD */
+#define HR_PASSFD_BYTES sizeof(uint32_t) /* FIONREAD counts this for each connection */
 
-/* Makes a queue; neither socket blocks. ret[0] is for the reader. */
+/* Makes a queue of two sockets, which do not block. ret[0] is for the reader. */
 int hr_passfd_open(int ret[2]);
 
 /* Sends a copy of fd, with a word for the reader. -EAGAIN: the queue is full. */
 int hr_passfd_send(int queue, uint32_t word, int fd);
 
 /*
- * Reads the first connection, which stays in the queue. *ret_fd: a new descriptor of the
- * connection, owned by the caller; its MSG_PEEK starts at the first message. -1: the entry has no
- * descriptor, or no number is free for it. Returns 0; -EAGAIN: the queue is empty; -EPIPE: the
- * other socket is closed.
+ * Reads the first connection, which stays in the queue. *ret_fd: a new descriptor, owned by the
+ * caller, whose MSG_PEEK begins at the first message; -1: the queue has no descriptor for it, or
+ * this process has too many. Returns 0; -EAGAIN: the queue is empty; -EPIPE: the other socket is
+ * closed.
  */
 int hr_passfd_peek(int queue, uint32_t *ret_word, int *ret_fd);
 
-void hr_passfd_drop(int queue); /* removes the first connection */
+void hr_passfd_drop(int queue);
 
 #endif

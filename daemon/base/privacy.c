@@ -15,8 +15,8 @@
 
 #include "common/text.h"
 
-#define DIGITS	       8u /* hexadecimal digits of a component's pseudonym */
-#define EXTENSION_MOST 9u /* maximum bytes of an extension with its dot */
+#define DIGITS	       8u /* hexadecimal digits of the pseudonym of a path component */
+#define EXTENSION_MOST 9u /* maximum bytes of a file name's extension, with the dot */
 #define DIGEST_BYTES   32u
 #define KEY_FILE_BYTES 4096u
 
@@ -86,7 +86,7 @@ void hr_privacy_free(struct hr_privacy *p)
 	free(p);
 }
 
-/* Computes a digest with the key. If memory is short, it is all zeros, which reveals nothing. */
+/* Computes a digest with the key. Without memory, it is all zeros, which reveals nothing. */
 static void digest(struct hr_privacy *p, const void *bytes, size_t n, uint8_t ret[DIGEST_BYTES])
 {
 	size_t length;
@@ -103,7 +103,7 @@ static bool is_letter(uint8_t c)
 	return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
 }
 
-/* The length of the extension of a name (".tar"); 0: it has none. */
+/* Returns the size of a file name's extension, with the dot (".tar"); 0: the name has none. */
 static size_t extension(const uint8_t *name, size_t bytes)
 {
 	for (size_t n = 1; n < bytes && n <= EXTENSION_MOST; n++) {
@@ -130,7 +130,7 @@ static size_t put_pseudonym(struct hr_privacy *p, const uint8_t *name, size_t by
 	return DIGITS + dot;
 }
 
-/* Returns how long a path of `bytes` can become: a component of one byte becomes DIGITS bytes. */
+/* Returns the maximum size of the result: a component of one byte becomes DIGITS bytes. */
 size_t hr_privacy_room(size_t bytes)
 {
 	return bytes * (DIGITS + 1) / 2 + DIGITS + EXTENSION_MOST + 2;
@@ -145,14 +145,14 @@ size_t hr_privacy_path(struct hr_privacy *p, const uint8_t *path, size_t bytes, 
 		memcpy(out, path, bytes);
 		return bytes;
 	}
-	/* no part of a relative path, or of "memfd:name", is a folder of the site */
+	/* Relative paths, and names like "memfd:name", have no folders of the site. */
 	if (bytes == 0 || path[0] != '/')
 		keep = 0;
 	for (unsigned component = 0; at < bytes; component++) {
 		const uint8_t *slash = memchr(path + at, '/', bytes - at);
 		size_t name = slash ? (size_t)(slash - (path + at)) : bytes - at;
 
-		if (name == 0) { /* an empty component */
+		if (name == 0) {
 			component--;
 		} else if (component < keep) {
 			memcpy(out + n, path + at, name);

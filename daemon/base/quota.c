@@ -11,9 +11,9 @@
 #include "daemon/base/cgroup.h"
 
 #define LEVELS_MOST 32
-#define V1_MOUNT    "/sys/fs/cgroup/cpu" /* it is a link if cpu and cpuacct are one hierarchy */
+#define V1_MOUNT    "/sys/fs/cgroup/cpu" /* a link if cpu and cpuacct are one hierarchy */
 
-/* Returns the quota in 1/1000 of a core; 0 (no quota) for "max", -1 and text that is no number. */
+/* Returns the quota in 1/1000 of a core. 0 (no quota): the text is "max", -1, or not a number. */
 static uint32_t milli_of(const char *quota, const char *period)
 {
 	long long us = strtoll(quota, NULL, 10), of_us = strtoll(period, NULL, 10), milli;
@@ -24,7 +24,7 @@ static uint32_t milli_of(const char *quota, const char *period)
 	return milli < 1 ? 1 : milli > UINT32_MAX ? UINT32_MAX : (uint32_t)milli;
 }
 
-/* The quota of one cgroup. */
+/* Returns the quota of one cgroup; 0: none. */
 static uint32_t quota_of(const char *folder, bool v2)
 {
 	char path[PATH_MAX + 32], quota[64], period[64];
@@ -43,7 +43,7 @@ static uint32_t smaller(uint32_t a, uint32_t b)
 	return a == 0 || (b > 0 && b < a) ? b : a;
 }
 
-/* The smallest quota from the cgroup `path` of a hierarchy up to its root. */
+/* Returns the smallest quota of the cgroup `path` and its ancestors. */
 static uint32_t quota_up(const char *mount, const char *path, bool v2)
 {
 	char folder[PATH_MAX];
@@ -62,7 +62,7 @@ static uint32_t quota_up(const char *mount, const char *path, bool v2)
 	return least;
 }
 
-/* Whether "cpu" is one of the controllers in a list such as "cpu,cpuacct". */
+/* Returns whether a list of controllers, such as "cpu,cpuacct", has "cpu". */
 static bool has_cpu(const char *controllers)
 {
 	for (; controllers; controllers = strchr(controllers, ',')) {
@@ -73,7 +73,7 @@ static bool has_cpu(const char *controllers)
 	return false;
 }
 
-/* Lines of /proc/PID/cgroup: "4:cpu,cpuacct:/path" of v1, "0::/path" of v2. */
+/* A line of /proc/PID/cgroup is "4:cpu,cpuacct:/path" (version 1) or "0::/path" (version 2). */
 uint32_t hr_cpu_quota_milli(pid_t pid)
 {
 	char name[64], text[8192], *line = text, *end, *controllers, *path;
@@ -83,7 +83,7 @@ uint32_t hr_cpu_quota_milli(pid_t pid)
 	snprintf(name, sizeof(name), "/proc/%d/cgroup", (int)pid);
 	if (!hr_procfs_text(name, text, sizeof(text)))
 		return 0;
-	/* Leaves out a last line that was cut. */
+	/* An incomplete last line is left out. */
 	for (; (end = strchr(line, '\n')) != NULL; line = end + 1) {
 		*end = '\0';
 		controllers = strchr(line, ':');
@@ -91,7 +91,7 @@ uint32_t hr_cpu_quota_milli(pid_t pid)
 		if (!path)
 			continue;
 		*path++ = '\0';
-		/* "/../other" is outside of this namespace. */
+		/* A path like "/../other" is outside of this cgroup namespace. */
 		if (path[0] != '/' || strncmp(path, "/..", 3) == 0)
 			continue;
 		mount = controllers[0] == '\0' ? hr_cgroup_mount() : NULL;

@@ -7,10 +7,10 @@
 #include <sys/types.h>
 
 /*
- * The smallest quota of the process's cgroup and its ancestors, in thousandths of a core: cpu.max
- * of cgroup v2, cpu.cfs_quota_us of v1. 0: no quota, or unknown. A user can make deep cgroups, so
- * only the 32 innermost ones are read. In a container, these are the cgroups that the container
- * shows.
+ * Returns the smallest CPU quota of the process's cgroup and its ancestors, in 1/1000 of a core:
+ * cpu.max of version 2, cpu.cfs_quota_us of version 1. 0: no quota, or unknown. Users can make deep
+ * cgroups, so only the 32 innermost ones are read. In a container, these are the cgroups that the
+ * container shows.
  */
 uint32_t hr_cpu_quota_milli(pid_t pid);
 

@@ -76,7 +76,7 @@ int hr_control_connect_within(const char *path, unsigned timeout_ms, int *ret_fd
 
 /* ---- messages -------------------------------------------------------------------------------- */
 
-/* Room for one descriptor. The kernel closes further descriptors of the message. */
+/* Room for one descriptor. The kernel closes further descriptors of a message. */
 union carriage {
 	struct cmsghdr hdr;
 	char bytes[CMSG_SPACE(sizeof(int))];
@@ -111,8 +111,7 @@ int hr_control_send_fd(int fd, hr_control_kind kind, const ProtobufCMessage *bod
 	uint8_t packet[HR_CONTROL_BYTES];
 
 	/*
-	 * All members of the union are pointers to messages, so this assignment sets the member of
-	 * any kind.
+	 * The union has only pointers to messages, so this assignment sets the member of any kind.
 	 */
 	m.kind_case = kind;
 	m.done = body ? (Headrace__Empty *)(uintptr_t)body : &empty;

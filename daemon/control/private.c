@@ -16,14 +16,14 @@
 #include "common/fnv.h"
 #include "common/text.h"
 
-/* Maximum bytes of the runtime folder, so that there is room for the name of a socket. */
+/* Maximum bytes of the runtime folder's path, so that a socket's path fits into its address. */
 #define FOLDER_MOST 80
-#define FOLDERS	    4 /* number of possible places of the runtime folder */
+#define FOLDERS	    4 /* number of places for the runtime folder */
 #define RANDOM	    (FOLDERS - 1)
 
 /* ---- names ----------------------------------------------------------------------------------- */
 
-/* Returns 0 if no other user owns or can enter the folder, else -errno. */
+/* Returns 0 if this user owns the folder and other users cannot enter it, else -errno. */
 static int check_own(const char *dir)
 {
 	struct stat st;
@@ -43,8 +43,8 @@ static int own_folder(const char *dir)
 }
 
 /*
- * Finds the runtime folder if /tmp/headrace-UID belongs to another user: the first
- * /tmp/headrace-UID.XXXXXX by name, so that all runs use the same one. "": none exists yet.
+ * Finds a folder /tmp/headrace-UID.XXXXXX, for the case that /tmp/headrace-UID belongs to another
+ * user. Takes the first one by name, so that all runs use the same folder. "": there is none yet.
  */
 static void find_random_folder(char name[HR_PRIVATE_PATH])
 {
@@ -82,9 +82,7 @@ static int find_or_make_random_folder(char name[HR_PRIVATE_PATH])
 	return name[0] != '\0' ? 0 : -ENOENT;
 }
 
-/*
- * Sets the names in the order of preference. "": the variable is not set, or the path is too long.
- */
+/* Sets the paths in order of preference. "": the variable is not set, or the path is too long. */
 static void folder_names(char names[FOLDERS][HR_PRIVATE_PATH])
 {
 	const char *xdg = getenv("XDG_RUNTIME_DIR"), *tmp = getenv("TMPDIR");
@@ -141,10 +139,7 @@ void hr_private_each(void (*found)(void *arg, const char *control), void *arg)
 		const struct dirent *entry;
 		struct stat st;
 
-		/*
-		 * Skips folders of other users, because they could make false control sockets
-		 * there.
-		 */
+		/* Other users could make false control sockets in their folders. */
 		if (dir != NULL && (fstat(dirfd(dir), &st) != 0 || st.st_uid != geteuid())) {
 			closedir(dir);
 			dir = NULL;
@@ -168,7 +163,7 @@ int hr_private_names(const char *store, const char *job, struct hr_private_names
 		     char **ret_error)
 {
 	char dir[HR_PRIVATE_PATH] = "";
-	/* A weak hash is enough, because only this user can use the folder. */
+	/* A weak hash is enough: other users cannot make files in the folder. */
 	uint64_t key = HR_FNV_BASIS;
 	struct stat st;
 	int r;
@@ -209,7 +204,7 @@ static int lock_file(const char *path, int how, int *ret_fd)
 			close(fd);
 			return r;
 		}
-		/* If a daemon ended meanwhile and removed the file, locks the new file. */
+		/* If a daemon has ended and removed the file since, locks the new file. */
 		if (fstat(fd, &ours) == 0 && stat(path, &named) == 0 &&
 		    ours.st_ino == named.st_ino && ours.st_dev == named.st_dev) {
 			*ret_fd = fd;
@@ -251,7 +246,7 @@ void hr_private_sweep(const struct hr_private_names *names)
 
 /* ---- configuration --------------------------------------------------------------------------- */
 
-/* X(field of JobConfig (proto/control.proto), field of struct hr_private_config). */
+/* X(field of JobConfig in proto/control.proto, field of struct hr_private_config) */
 #define CONFIG_TEXTS(X)                                                                            \
 	X(store, node.store)                                                                       \
 	X(journal_dir, node.journal_dir)                                                           \
@@ -357,7 +352,7 @@ int hr_private_config_read(int fd, struct hr_private_config *ret)
 #undef GET_TEXT
 #undef GET_NAME
 #undef GET_NUMBER
-	/* The parts of a stream's name are never NULL, unlike other texts. */
+	/* In a stream id, an empty text is not NULL, unlike other texts. */
 	ret->node.id.cluster = m->cluster;
 	ret->node.id.node = m->node;
 	ret->node.id.boot_id = m->boot_id;

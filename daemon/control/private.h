@@ -42,7 +42,7 @@ struct hr_private_names {
 };
 
 /*
- * Sets the names for an existing store, and makes the runtime folder. -EPERM: other users own or
+ * Sets the names for a store that exists, and makes the runtime folder. -EPERM: other users own or
  * may enter the folder; -ENAMETOOLONG; errors of stat and mkdir. *ret_error (malloc'ed) has the
  * folder and advice.
  */
@@ -50,21 +50,21 @@ int hr_private_names(const char *store, const char *job, struct hr_private_names
 		     char **ret_error);
 
 /*
- * Calls `found` for each control socket of this user, also for those of killed daemons. May repeat
- * some.
+ * Calls `found` for each control socket of this user, even if its daemon was killed. May report a
+ * socket twice.
  */
 void hr_private_each(void (*found)(void *arg, const char *control), void *arg);
 
-/* Waits for the lock. Closing the descriptor, or an exec, releases it. */
+/* Waits for the lock. To release it, close *ret_fd; an exec closes it, too. */
 int hr_private_lock(const struct hr_private_names *names, int *ret_fd);
 
 /* Takes the lock without waiting. -EWOULDBLOCK: another process has the lock. */
 int hr_private_trylock(const struct hr_private_names *names, int *ret_fd);
 
-/* Removes the sockets and the lock file. The caller has the lock, or is a daemon that gives up. */
+/* Removes the sockets and the lock file. The caller holds the lock, or is a daemon that fails. */
 void hr_private_remove(const struct hr_private_names *names);
 
-/* Removes the sockets and the lock file if the daemon was killed and no process has the lock. */
+/* Removes the sockets and the lock file if the daemon was killed and no process holds the lock. */
 void hr_private_sweep(const struct hr_private_names *names);
 
 /* ---- configuration: a JobConfig (proto/control.proto) on standard input --------------------- */
@@ -72,41 +72,41 @@ void hr_private_sweep(const struct hr_private_names *names);
 #define HR_PRIVATE_LABELS 64u
 
 struct hr_private_config {
-	/* Its pointers point into the fields below, or to memory of the caller. */
+	/* The pointers in `node` point to the fields below, or to memory of the caller. */
 	struct hr_node_config node;
 	struct hr_private_names names;
 	/*
-	 * "tcp://A,tcp://B": the collectors to which node.store, a spool, is sent; NULL: it is not
-	 * a spool.
+	 * The collectors ("tcp://A,tcp://B") for the spool node.store; NULL: node.store is not a
+	 * spool.
 	 */
 	const char *collectors;
 	const char *tls_cert, *tls_key, *tls_ca; /* NULL: plain TCP */
-	bool tls_later;				 /* see uplink.h; not in the message */
-	uint64_t spool_bytes;			 /* limit of the spool */
+	bool tls_later;				 /* see uplink.h; not a field of JobConfig */
+	uint64_t spool_bytes;
 	/* How long headraced sends frames after the end of the job. */
 	uint64_t drain_ms;
-	/* only for jobs of the node service (service/service.h) */
-	const char *scheduler;	      /* the job's id in the environment of its processes */
-	const char *end_state;	      /* state in which the job ends; NULL: it has not ended */
-	const char *cgroup;	      /* the cgroup whose processes probes record; NULL: none */
-	bool registered;	      /* a prolog has registered the job */
-	bool killed;		      /* a signal ended the job's script */
+	/* Only for jobs of the node service (service/service.h): */
+	const char *scheduler; /* the job id in the environment of the job's processes */
+	const char *end_state; /* how the job has ended; NULL: it has not */
+	const char *cgroup;    /* cgroup with the processes that probes record; NULL: none */
+	bool registered;
+	bool killed;		      /* a signal ended the script of the job */
 	unsigned policy;	      /* enum hr_policy of service/policy.h */
-	const char *privacy_key;      /* path of the file with the key for node.privacy */
-	Headrace__JobConfig *message; /* owns the strings after hr_private_config_read */
+	const char *privacy_key;      /* path of the key file for node.privacy */
+	Headrace__JobConfig *message; /* memory of the strings after hr_private_config_read */
 	const char *labels[HR_PRIVATE_LABELS + 1];
 };
 
-/* Writes `config` to an empty file. -EMSGSIZE: its texts are too long; -EIO: a short write. */
+/* Writes `config` to an empty file. -EMSGSIZE: the texts are too long; -EIO: a short write. */
 int hr_private_config_write(const struct hr_private_config *config, int fd);
 
 /*
- * A hash of all labels ("k=v", NULL-terminated). A run that joins compares this hash with the hash
- * of its own labels.
+ * Returns a hash of all labels ("k=v", NULL-terminated). A run that joins a job compares it with
+ * the hash of its own labels.
  */
 uint64_t hr_private_labels_id(const char *const *labels);
 
-/* Reads from the start of the file, because restarted workers share its position. -EBADMSG. */
+/* Reads from the start: restarted processes share the position in the file. -EBADMSG: invalid. */
 int hr_private_config_read(int fd, struct hr_private_config *ret);
 void hr_private_config_done(struct hr_private_config *config);
 
@@ -114,14 +114,14 @@ void hr_private_config_done(struct hr_private_config *config);
 
 struct hr_fs_kind {
 	const char *name; /* "ext4", "nfs", "lustre"...; "unknown" */
-	bool network;	  /* true: mapped files are slow there, or lose data in a crash */
+	bool network;	  /* true: mapped files are slow, or a crash loses their data */
 };
 
 int hr_fs_kind(const char *path, struct hr_fs_kind *ret);
 
 /*
- * The folder for the journal: a local one if the store is on a network. NULL: the folder of the
- * stream.
+ * Returns the folder for the journal: a local folder if the store is on a network, else NULL (the
+ * folder of the stream).
  */
 const char *hr_private_journal_dir(const char *store);
 

@@ -11,22 +11,20 @@
 #include <unistd.h>
 
 #define SLEEP_MIN_NS  UINT64_C(1000000)
-#define SLEEP_BUSY_NS UINT64_C(20000000) /* longest sleep while there is traffic */
-/* Added to each sleep for each ring, because a check of a ring costs two cache misses. */
+#define SLEEP_BUSY_NS UINT64_C(20000000) /* longest sleep after a sweep that took records */
+/* Each ring adds this time to a sleep, because a check of a ring costs two cache misses. */
 #define SLEEP_RING_NS UINT64_C(20000)
-/*
- * Longest sleep while a ring fills whose owner has no node page, and so cannot ring the doorbell.
- */
+/* Longest sleep if a ring fills whose owner has no node page, and so cannot ring the doorbell. */
 #define SLEEP_DEAF_NS UINT64_C(2000000)
 #define SLEEP_IDLE_NS UINT64_C(100000000)
-/* Without traffic, a sleep takes this many times the CPU time of a sweep: 1/2000 of a core. */
+/* If no records come, a sleep takes this many times the CPU time of a sweep: 1/2000 of a core. */
 #define REST_TIMES    2000u
 #define SLEEP_REST_NS UINT64_C(2000000000)
-/* Longest sleep with probes, because they have no doorbell. */
+/* Longest sleep with probes, because probes cannot ring the doorbell. */
 #define REST_FEED_NS UINT64_C(300000000)
 /*
  * If a sweep takes more slots than this, the next sweep follows soon. With many rings, the limit is
- * higher, because the owner of each ring rings the doorbell when the ring is half full.
+ * higher: each ring's owner rings the doorbell when the ring is half full.
  */
 #define BUSY_SLOTS	1024u
 #define BUSY_RING_SLOTS 32u
@@ -43,8 +41,8 @@ static struct hr_session *session_of(struct hr_drain *d, uint64_t proc)
 }
 
 /*
- * Passes a session to the probe feed. If no probes ran when the process attached, probes record it
- * from now on.
+ * Passes a session to the feed of probe records. If no probes were loaded when the process
+ * attached, adds the process to the probes now.
  */
 static void follow(struct hr_drain *d, struct hr_session *s)
 {
@@ -109,7 +107,7 @@ static void serve(struct hr_drain *d, struct message *m)
 	case PROBES:
 		add_probes(d, m->probes);
 		break;
-	case LEVEL: /* after max_bytes, the level stays below trace */
+	case LEVEL: /* after max_bytes was reached, the level cannot be trace */
 		if (m->level != d->level && !(d->counters_only && m->level == HR_LEVEL_TRACE))
 			hr__drain_set_level(d, m->level, false);
 		break;
@@ -129,7 +127,7 @@ static void take_inbox(struct hr_drain *d)
 	}
 	pthread_mutex_unlock(&d->lock);
 	if (m)
-		hr__drain_catch_up(d); /* the messages need their ATTACH entries */
+		hr__drain_catch_up(d); /* the engine needs their ATTACH entries first */
 	while (m) {
 		struct message *next = m->next;
 
@@ -139,8 +137,8 @@ static void take_inbox(struct hr_drain *d)
 }
 
 /*
- * Input wait, in 1/1000 of the time since the first wait of each process; -1: no process has
- * waited.
+ * Returns the share of input wait, in 1/1000 of the time since each process first waited. -1: no
+ * process has waited.
  */
 static int input_wait(const struct hr_engine_stats *e, uint64_t now_ns)
 {
@@ -260,7 +258,7 @@ static uint64_t drain_least(uint64_t a, uint64_t b)
 	return a < b ? a : b;
 }
 
-/* How long to sleep without traffic. Depends on the CPU time used since the last sleep. */
+/* Returns how long to sleep if no records come, from the CPU time used since the last sleep. */
 static uint64_t idle_ns(struct hr_drain *d)
 {
 	uint64_t most = d->feed ? REST_FEED_NS : SLEEP_REST_NS;
@@ -284,8 +282,8 @@ static void drain_sleep(struct hr_drain *d, uint64_t found)
 	else
 		d->sleep_ns = drain_least(d->sleep_ns * 2, idle_ns(d));
 	/*
-	 * The shim commits, then reads `sleeping`. So either it reads 1, or `pressed` finds the
-	 * commit.
+	 * The shim commits, then reads `sleeping`. So either the shim reads 1, or `pressed` finds
+	 * the commit.
 	 */
 	__atomic_store_n(&d->c.page->sleeping, 1, __ATOMIC_SEQ_CST);
 	if (!requested(d) && !pressed(d)) {
@@ -368,9 +366,9 @@ int hr_drain_start(struct hr_drain *d)
 }
 
 /*
- * Sends messages; the drain thread gets all of them at once. It need not be woken for a new session
- * with a node page, because the client rings the doorbell when a ring fills. It need not be woken
- * for the end of the image that this session replaced.
+ * Sends messages, which the drain thread gets together. The thread is not woken for a new session
+ * with a node page: its client rings the doorbell when a ring fills. It is also not woken for the
+ * end of a session by exec, because another session has replaced that one.
  */
 static void send(struct hr_drain *d, struct message *messages, size_t n)
 {
@@ -380,7 +378,7 @@ static void send(struct hr_drain *d, struct message *messages, size_t n)
 	for (size_t i = 0; i < n; i++) {
 		struct message *m = malloc(sizeof(*m));
 
-		/* No memory: these rings stay unread, so the client drops and counts records. */
+		/* Without memory, the rings stay unread: the client counts lost records. */
 		if (!m) {
 			hr_session_free(messages[i].session);
 			hr_map_close(&messages[i].map);

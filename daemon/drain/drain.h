@@ -30,28 +30,29 @@ struct hr_drain_config {
 	struct hr_clock *clock;
 	struct hr_node_page *page;
 	uint64_t max_bytes; /* maximum size of the stream; 0: no limit */
-	/* Selected ranks. A process whose rank is found late and is not selected is deselected. */
+	/*
+	 * Ranks to record. A process whose rank is found late, and is not among them, is
+	 * deselected.
+	 */
 	const char *ranks;
 	const char *local_ranks;
-	bool counters_only; /* max_bytes was reached before a restart */
+	bool counters_only; /* max_bytes was already reached before a restart */
 	bool journal_in_memory;
-	/* A previous daemon began the stream, and its probes ended with that daemon. */
+	/* A previous daemon began the stream, and the probes of that daemon have ended. */
 	bool continued;
-	struct hr_probes *probes; /* NULL: none */
-	/* The highest process number; atomic, shared with the attach thread. */
+	struct hr_probes *probes; /* NULL: no probes */
+	/* The highest process number; atomic, because the attach thread uses it, too. */
 	uint64_t *last_proc;
 };
 
 int hr_drain_new(const struct hr_drain_config *config, struct hr_drain **ret);
 int hr_drain_start(struct hr_drain *d);
 
-/* Any thread may call these. The drain thread then owns the session or map. */
+/* These functions may be called by any thread. The drain thread then owns the session or map. */
 void hr_drain_add_map(struct hr_drain *d, uint64_t proc, const struct hr_map *map);
 void hr_drain_ended(struct hr_drain *d, uint64_t proc, const char *exit);
 
-/*
- * Sends a session, and the exits of processes that died before it. The thread gets them together.
- */
+/* Sends a session with the exits of processes that died before it. The thread gets all together. */
 #define HR_DRAIN_ENDS 64
 struct hr_drain_end {
 	uint64_t proc;
@@ -61,42 +62,42 @@ void hr_drain_add_session(struct hr_drain *d, struct hr_session *s, const struct
 			  size_t n);
 
 /*
- * Adds probes that started late. Call it at most once, and only if hr_drain_new got no probes. They
- * must outlive the drain.
+ * Adds probes that were loaded late. Call it at most once, and only if hr_drain_new got no probes.
+ * The probes must outlive the drain.
  */
 void hr_drain_probes(struct hr_drain *d, struct hr_probes *probes);
 
-/* Sets the level of all processes. After max_bytes was reached, `trace` is refused. */
+/* Sets the level of all processes. Once max_bytes was reached, `trace` is refused. */
 void hr_drain_set_level(struct hr_drain *d, uint32_t level);
 
-/* Count clients without rings: because of a limit, a restart, or an exit before the attach. */
+/* Count clients that got no rings because of a limit, a restart, or an exit before the attach. */
 void hr_drain_refused(struct hr_drain *d, uint64_t n);
 void hr_drain_unrecovered(struct hr_drain *d, uint64_t n);
 void hr_drain_missed(struct hr_drain *d);
 
 /*
- * Loop thread: takes all committed records, seals all open frames, and passes them to the appender.
- * Blocks.
+ * Takes all committed records, seals all open frames, and passes these to the appender. Blocks.
+ * Loop thread.
  */
 void hr_drain_flush(struct hr_drain *d);
 
 /*
- * Loop thread: makes the last sweep, journals operations in flight and the end of the job, and ends
- * the thread.
+ * Makes the last sweep, journals operations in flight and the end of the job, and ends the thread.
+ * Loop thread.
  */
 void hr_drain_stop(struct hr_drain *d, const struct hr_job_end *end);
 
 /*
- * Loop thread: makes a picture (live.h) between two sweeps, with the operations that have been in
- * flight for at least in_flight_ns. Blocks for about a sweep. -ENOMEM; -ESHUTDOWN: the thread has
- * ended.
+ * Makes a picture (live.h) between two sweeps, with the operations that have been in flight for at
+ * least in_flight_ns. Blocks for about a sweep. -ENOMEM; -ESHUTDOWN: the thread has ended. Loop
+ * thread.
  */
 struct hr_live_picture;
 int hr_drain_live(struct hr_drain *d, uint64_t in_flight_ns, struct hr_live_picture **ret);
 
 void hr_drain_stats(struct hr_drain *d, struct hr_node_stats *ret); /* any thread */
 uint32_t hr_drain_level(const struct hr_drain *d);		    /* any thread */
-/* Call it after hr_drain_stop, or if it never started; accepts NULL. */
+/* Call it after hr_drain_stop, or if the thread never started. Accepts NULL. */
 void hr_drain_free(struct hr_drain *d);
 
 #endif

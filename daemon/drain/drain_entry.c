@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Reserves, commits and applies the drain thread's journal entries, and writes the small ones. */
+/* Reserves, commits and applies entries of the drain thread. Writes the small entries. */
 #include "daemon/drain/drain_internal.h"
 
 #include <stdlib.h>
@@ -24,22 +24,22 @@ static void pass_frames(struct hr_drain *d)
 }
 
 /*
- * Journals the files that were last used before the checkpoint and are used again. The caller has
- * the journal's lock.
+ * Journals the ids of files from before the checkpoint that are used again. The caller holds the
+ * journal's lock.
  */
 static void journal_known(struct hr_drain *d, uint32_t n)
 {
 	struct hr_entry_known *in =
 	    hr_journal_reserve(d->c.journal, sizeof(*in) + n * sizeof(in->rows[0]), 0);
 
-	if (!in) /* impossible, because all other entries leave HR_KNOWN_SLACK free */
+	if (!in) /* cannot happen: all other entries leave HR_KNOWN_SLACK bytes free */
 		return;
 	in->n = n;
 	hr_engine_known_rows(d->c.engine, in->rows);
 	hr_journal_commit(d->c.journal, HR_ENTRY_KNOWN, sizeof(*in) + n * sizeof(in->rows[0]));
 }
 
-/* Applies all committed entries in order. `locked`: the caller has the journal's lock. */
+/* Applies all committed entries in order. `locked`: the caller holds the journal's lock. */
 static void apply_committed(struct hr_drain *d, bool locked)
 {
 	const struct hr_entry *entry;
@@ -60,8 +60,8 @@ static void apply_committed(struct hr_drain *d, bool locked)
 }
 
 /*
- * Makes a journal checkpoint: continues in the other half. The caller has the journal's lock; it is
- * released during a wait.
+ * Makes a journal checkpoint, and continues in the other half. The caller holds the journal's lock,
+ * which is released during a wait.
  */
 static void checkpoint(struct hr_drain *d)
 {
@@ -75,7 +75,7 @@ static void checkpoint(struct hr_drain *d)
 	apply_committed(d, true);
 	hr_engine_checkpoint(d->c.engine);
 	hr_journal_begin(d->c.journal);
-	/* A restart loses processes that do not fit; the snapshot has their number. */
+	/* A restart loses the processes that do not fit. The snapshot has their number. */
 	(void)hr_engine_snapshot(d->c.engine, d->c.journal);
 	hr_journal_begun(d->c.journal);
 	d->applied = hr_journal_head(d->c.journal);

@@ -35,40 +35,40 @@ struct hr_drain {
 	struct hr_drain_config c;
 	pthread_t thread;
 	bool running;
-	pthread_mutex_t lock; /* for inbox, requests and stats */
+	pthread_mutex_t lock; /* protects inbox, requests and stats */
 	pthread_cond_t served;
 	struct message *inbox, **inbox_last;
 	uint64_t flush_wanted, flush_done;
-	/* the end of the job, if a stop is requested; otherwise NULL */
+	/* the requested end of the job; NULL: no stop is requested */
 	const struct hr_job_end *end;
-	struct live_request *live; /* a request for a picture; NULL: none */
+	struct live_request *live; /* the requested picture; NULL: none */
 	struct hr_node_stats stats;
 	uint32_t level;
-	uint64_t refused;     /* clients that a limit left without rings; atomic */
+	uint64_t refused;     /* clients without rings because of a limit; atomic */
 	uint64_t missed;      /* clients that exited before they got rings; atomic */
 	uint64_t unrecovered; /* clients that lost their rings in a restart; atomic */
-	/* only for the drain thread */
+	/* Only the drain thread uses the following fields. */
 	struct hr_session *sessions;
-	uint64_t applied; /* bytes of the active half that the engine has applied */
+	uint64_t applied; /* how many bytes of the active half the engine has applied */
 	uint64_t last_tick_ns, last_clock_ns, last_mounts_ns, last_excluded_ns;
-	uint32_t rings; /* number of rings in the last sweep */
+	uint32_t rings;
 	uint64_t sleep_ns;
 	uint64_t rested_cpu_ns; /* CPU time of the thread when it last went to sleep */
-	/* The last sweep took many records from a source that cannot ring the doorbell. */
+	/* The last sweep took many records from probes or clients without a doorbell. */
 	bool deaf_full;
 	uint64_t refused_noted, missed_noted, unrecovered_noted;
 	bool counters_only;
-	bool traffic;	      /* the last sweep took records */
+	bool traffic;	      /* the last sweep took something */
 	struct hr_feed *feed; /* NULL: no probes */
 };
 
-/* Locks the journal and reserves `bytes`, maybe after a checkpoint. NULL: no room, not locked. */
+/* Locks the journal and reserves `bytes`, maybe after a checkpoint. NULL: no room, no lock. */
 void *hr__drain_begin(struct hr_drain *d, uint64_t bytes);
 
 /* Commits the entry, unlocks the journal, and applies the entry. */
 void hr__drain_commit(struct hr_drain *d, uint32_t kind, uint64_t bytes);
 
-/* Applies all new entries, including the attach thread's, and passes frames to the appender. */
+/* Applies all new entries, also those of the attach thread, and passes frames to the appender. */
 void hr__drain_catch_up(struct hr_drain *d);
 
 void hr__drain_tick(struct hr_drain *d, uint64_t now_ns);
@@ -82,22 +82,24 @@ void hr__drain_read_mounts(struct hr_drain *d, int32_t pid, uint64_t now_ns);
  */
 uint64_t hr__drain_sweep(struct hr_drain *d);
 
-/* Sweeps until all slots that the rings can hold were taken, because one sweep may take fewer. */
+/*
+ * Repeats the sweep until it takes nothing, or until it has taken as many slots as the rings have.
+ */
 void hr__drain_sweep_out(struct hr_drain *d);
 
-/* Journals the operations and regions that the threads of a session have not finished. */
+/* Journals the operations and regions that the threads of a session have begun and not finished. */
 void hr__drain_leave_cells(struct hr_drain *d, struct hr_session *s, uint64_t ticks);
 
-/* drain_live.c: makes the picture of hr_drain_live. 0 or -ENOMEM. */
+/* drain_live.c: makes the picture for hr_drain_live. Returns 0 or -ENOMEM. */
 int hr__drain_live(struct hr_drain *d, uint64_t in_flight_ns, struct hr_live_picture **ret);
 
-/* Journals the end of a process; `exit` as in hr_entry_end. */
+/* Journals the end of a process. `exit`: see struct hr_entry_end. */
 void hr__drain_end(struct hr_drain *d, uint64_t proc, const char *exit);
 
-/* Journals a loss that no ring counts. */
+/* Journals a loss for which no ring has a counter. */
 void hr__drain_note(struct hr_drain *d, enum hr_loss_reason reason, uint64_t count);
 
-/* Deselects processes whose rank was found late and is not selected. */
+/* Deselects processes whose rank was found late and is not to be recorded. */
 void hr__drain_deselect(struct hr_drain *d);
 
 #endif

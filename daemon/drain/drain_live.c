@@ -4,8 +4,8 @@
 #define CELLS_MOST 1024u
 
 /*
- * Reads a cell twice, because its owner may change it meanwhile. False: the owner did, or the
- * operation is younger than `least_ns`.
+ * Reads a cell twice, because its owner may change it in between. Returns false if the owner did,
+ * or if the operation is younger than `least_ns`.
  */
 static bool read_cell(const struct hr_drain *d, const struct hr_ring_view *r, uint64_t least_ns,
 		      struct hr_live_cell *ret)

@@ -8,29 +8,22 @@
 #include "daemon/drain/feed.h"
 
 #define TICK_NS UINT64_C(250000000)
-/* If a sweep takes more records of probes than this, the next sweep follows soon. */
+/* If a sweep takes more probe records than this, the next sweep follows soon. */
 #define PROBES_BUSY 4096u
-/*
- * If a sweep takes more than 1/DEAF_PART of a ring without a doorbell, the next sweep follows soon.
- */
+/* The next sweep is soon if one takes more than 1/DEAF_PART of a ring without a doorbell. */
 #define DEAF_PART 8
 
 /* ---- sweeping -------------------------------------------------------------------------------- */
 
-/*
- * The rings of a session that have records, and the number of slots of each that the next entry
- * takes.
- */
+/* The rings of a session with records, and how many slots of each ring the next entry takes. */
 struct share {
 	uint32_t n;
-	uint32_t all; /* slots */
+	uint32_t all; /* sum of `count` */
 	uint16_t ring[HR_SESSION_RINGS];
 	uint32_t count[HR_SESSION_RINGS];
 };
 
-/*
- * Counts the slots that are ready, up to the same time in all rings, and at most `most` per ring.
- */
+/* Counts the slots that are ready: at most `most` per ring, up to the same time in all rings. */
 static void measure_up_to(struct hr_session *s, uint32_t most, uint64_t limit, uint64_t now_ns,
 			  struct share *share)
 {
@@ -49,7 +42,7 @@ static void measure_up_to(struct hr_session *s, uint32_t most, uint64_t limit, u
 			if (end < earliest)
 				earliest = end;
 		}
-		/* Takes rings up to the earliest time, because no effect may precede its cause. */
+		/* Takes all rings only up to `earliest`, so that no effect precedes its cause. */
 		again = share->n > 1 && earliest < limit && earliest != 0;
 		if (again)
 			limit = earliest;
@@ -79,7 +72,7 @@ static void drain_sweep_measure(struct hr_session *s, uint64_t limit, uint64_t n
 	}
 }
 
-/* Writes one RECORDS entry from all rings of a session. Returns the number of slots taken. */
+/* Writes one RECORDS entry from all rings of a session. Returns the number of slots. */
 static uint32_t sweep_rings(struct hr_drain *d, struct hr_session *s, uint64_t sweep_ticks,
 			    uint64_t now_ns)
 {
@@ -112,7 +105,7 @@ static uint32_t sweep_rings(struct hr_drain *d, struct hr_session *s, uint64_t s
 	}
 	hr_journal_commit(d->c.journal, HR_ENTRY_RECORDS, bytes);
 	hr_journal_unlock(d->c.journal);
-	/* The journal has the slots, so the client may reuse them while the engine works. */
+	/* The journal has the slots, so the client may already reuse them. */
 	for (uint32_t i = 0; i < share.n; i++)
 		if (share.count[i])
 			hr_ring_consumed(&s->rings[share.ring[i]], share.count[i]);
@@ -167,7 +160,7 @@ static void sweep_excluded(struct hr_drain *d, struct hr_session *s)
 }
 
 /*
- * Runs less often than sweeps: programs open excluded files all the time, and an entry for each
+ * Runs less often than sweeps. Programs open excluded files all the time, and an entry for each
  * sweep would fill the journal.
  */
 static void sweep_all_excluded(struct hr_drain *d, uint64_t now_ns)
@@ -261,7 +254,7 @@ void hr__drain_end(struct hr_drain *d, uint64_t proc, const char *exit)
 	hr__drain_commit(d, HR_ENTRY_END, sizeof(*in));
 }
 
-/* If a process is dead, takes its records and sums from the probes before its end is journaled. */
+/* If a process is dead, takes its records and sums from the probes, before its end is journaled. */
 static void settle_dead(struct hr_drain *d, uint64_t now_ns)
 {
 	const struct hr_session *s = d->sessions;
@@ -277,7 +270,9 @@ static void drain_sweep_finish(struct hr_drain *d, struct hr_session *s, uint64_
 	uint64_t ticks = hr_clock_ticks(d->c.clock);
 	char name[HR_MAP_NAME_BYTES];
 
-	/* Takes no more slots than the rings have: another process with the map may still write. */
+	/*
+	 * Stops after as many slots as the rings have: another process may still write to the map.
+	 */
 	for (uint64_t left = hr_session_slots(s), taken = 1; left > 0 && taken > 0; left -= taken) {
 		taken = sweep_session(d, s, ticks, now_ns);
 		if (taken > left)
@@ -295,7 +290,7 @@ static void drain_sweep_finish(struct hr_drain *d, struct hr_session *s, uint64_
 	hr_session_free(s);
 }
 
-/* Journals the losses of clients that the attach thread counted since the last call. */
+/* Journals the clients that the attach thread has counted as lost since the last call. */
 static void note_clients(struct hr_drain *d, const uint64_t *count, uint64_t *noted,
 			 enum hr_loss_reason reason)
 {
@@ -307,7 +302,7 @@ static void note_clients(struct hr_drain *d, const uint64_t *count, uint64_t *no
 	*noted = now;
 }
 
-/* Whether a process that is dead now was active after the hello of `later`. */
+/* Returns whether a process that is dead now was active after the hello of `later`. */
 static bool met_dead(const struct hr_drain *d, const struct hr_session *later)
 {
 	for (const struct hr_session *s = d->sessions; s; s = s->next)
@@ -317,8 +312,8 @@ static bool met_dead(const struct hr_drain *d, const struct hr_session *later)
 }
 
 /*
- * Sweeps all sessions except those that attached after a death (`later`). Returns the number of
- * slots taken.
+ * Sweeps all sessions except those that attached after a process died (`later`). Returns the number
+ * of slots taken.
  */
 static uint64_t sweep_living(struct hr_drain *d, uint64_t ticks, uint64_t now_ns)
 {
@@ -351,8 +346,8 @@ uint64_t hr__drain_sweep(struct hr_drain *d)
 	if (now_ns - d->last_tick_ns >= TICK_NS && (d->traffic || hr_engine_waiting(d->c.engine)))
 		hr__drain_tick(d, now_ns);
 	/*
-	 * The slots of workers depend on which processes live at the same time. So the sweep takes
-	 * the records of processes that lived at a death, then the ends, then all later records.
+	 * Worker numbers depend on which processes live at the same time. So the sweep takes the
+	 * records of processes that lived at a death, then the ends, then all later records.
 	 */
 	d->deaf_full = false;
 	all = sweep_living(d, ticks, now_ns);
@@ -364,7 +359,7 @@ uint64_t hr__drain_sweep(struct hr_drain *d)
 			continue;
 		}
 		*at = s->next;
-		/* the newest session is first in the list and ends last */
+		/* the newest session is first in `sessions` and must end last */
 		s->next = dead;
 		dead = s;
 	}
@@ -389,7 +384,7 @@ uint64_t hr__drain_sweep(struct hr_drain *d)
 	note_clients(d, &d->refused, &d->refused_noted, HR_LOSS_LIMIT);
 	note_clients(d, &d->missed, &d->missed_noted, HR_LOSS_UNATTACHED);
 	note_clients(d, &d->unrecovered, &d->unrecovered_noted, HR_LOSS_RESTART);
-	/* Continues the heartbeat of the previous daemon, because clients check that it changes. */
+	/* Clients check that the heartbeat changes. */
 	__atomic_add_fetch(&d->c.page->beat, 1, __ATOMIC_RELAXED);
 	d->traffic = all != 0;
 	return all;
@@ -399,7 +394,7 @@ void hr__drain_sweep_out(struct hr_drain *d)
 {
 	uint64_t left = 0, taken = 1;
 
-	d->last_excluded_ns = 0; /* so that the sweep takes the counts of excluded files */
+	d->last_excluded_ns = 0; /* then the sweep takes the counts of excluded files */
 	for (const struct hr_session *s = d->sessions; s; s = s->next)
 		left += hr_session_slots(s);
 	for (; left > 0 && taken > 0; left -= taken) {

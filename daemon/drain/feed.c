@@ -10,15 +10,15 @@
 #include "common/cause.h"
 #include "daemon/base/exit.h"
 
-#define AT_ONCE 16384u /* maximum number of records in one sweep */
+#define AT_ONCE 16384u
 #define SUMS_NS UINT64_C(1000000000)
-#define WAIT_NS UINT64_C(1000000000) /* how long operations of an image wait for its hello */
-/* The hello of a process may arrive this long after its end. */
+#define WAIT_NS UINT64_C(1000000000) /* how long operations wait for the process's hello */
+/* how long after the end of a process its hello may arrive */
 #define ENDED_NS     UINT64_C(200000000)
-#define WAITING_MOST 4096u /* maximum number of operations kept for one image */
-/* Maximum number of names between two switches of the sum maps. */
+#define WAITING_MOST 4096u /* maximum number of operations that wait in one image */
+/* Maximum number of new names before the sides of the sum maps are switched. */
 #define NAMES_MOST (HR_PROBE_NAMES / 4)
-/* Largest difference between the kernel's clock and a shim's ticks. */
+/* Largest difference between the clock of the kernel and ticks of a shim. */
 #define SLACK_NS UINT64_C(2000)
 
 /* ---- images ---------------------------------------------------------------------------------- */
@@ -67,10 +67,10 @@ static void wait_with(struct hr_feed *f, struct feed_image *img, const struct hr
 }
 
 /*
- * Whether the shim records this operation, although no cell shows it. A process attaches at the end
- * of a call: in the attaching thread, this is true from the start of this call on. Other threads
- * (after an offer, all threads) may be in a call that they will record. Its start is unknown, so
- * each operation that ends after began_ticks counts.
+ * Returns whether the shim records this operation, although no cell shows it. A process attaches at
+ * the end of a call. The attaching thread records its operations from the start of this call on.
+ * Other threads (after an offer: all threads) may be in a call that they will record. The start of
+ * that call is unknown, so each operation that ends after began_ticks counts.
  */
 static bool is_shims(const struct hr_feed *f, const struct feed_image *img,
 		     const struct hr_probe_op *r)
@@ -125,7 +125,7 @@ void hr_feed_session(struct hr_feed *f, const struct hr_session *s)
 
 	if (!img)
 		return;
-	/* The hello came too late, so the earlier operations remain those of a separate process. */
+	/* The hello came too late: the operations before it belong to a separate process. */
 	if (img->state == FEED_PROBED) {
 		hr__feed_flush(f, img);
 		hr__drain_end(f->d, img->proc, "exec");
@@ -238,7 +238,7 @@ static void check_images(struct hr_feed *f, uint64_t now_ns, bool all)
 	}
 }
 
-/* Journals the ends of processes that have no session, after their last sums. Drops old images. */
+/* Journals the ends of processes without a session, after their last sums. Drops old images. */
 static void end_due(struct hr_feed *f, uint64_t now_ns, bool all)
 {
 	for (uint32_t i = 0; i < f->n_images; i++) {
@@ -265,7 +265,7 @@ static bool sums_due(const struct hr_feed *f, uint64_t now_ns)
 		(hr_probes_full(f->probes) || f->last_name - f->turned_name > NAMES_MOST));
 }
 
-/* Takes records, and sums when they are due. Later, maps might be full, or files forgotten. */
+/* Takes records, and sums that are due: later, maps might be full, or names be dropped. */
 static uint64_t take_records(struct hr_feed *f)
 {
 	uint64_t all = 0, n, now_ns;
@@ -280,7 +280,7 @@ static uint64_t take_records(struct hr_feed *f)
 	return all;
 }
 
-/* Takes the sums of both sides of the maps. Takes the side in use last, after its records. */
+/* Takes the sums of both sides of the maps. Takes the side in use last, after the records. */
 static void take_all_sums(struct hr_feed *f, uint64_t now_ns, bool all)
 {
 	const struct timespec turn = {.tv_nsec = HR_PROBES_TURN_NS};
@@ -300,7 +300,6 @@ void hr_feed_settle(struct hr_feed *f, uint64_t now_ns)
 		take_all_sums(f, now_ns, false);
 }
 
-/* Journals operations and processes that the probes missed. */
 static void note_missed(struct hr_feed *f)
 {
 	struct hr_probes_missed now;
@@ -330,7 +329,7 @@ uint64_t hr_feed_sweep(struct hr_feed *f, uint64_t now_ns, bool all)
 	}
 	end_due(f, now_ns, all);
 	note_missed(f);
-	/* Journals once that operations between the previous daemon's probes and these are lost. */
+	/* Journals once that operations between a previous daemon's probes and these are lost. */
 	if (f->continued)
 		hr__drain_note(f->d, HR_LOSS_PROBE_RESTART, 0);
 	f->continued = false;

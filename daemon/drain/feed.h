@@ -28,16 +28,14 @@ struct hr_feed;
 int hr_feed_new(struct hr_drain *d, struct hr_probes *probes, struct hr_feed **ret);
 void hr_feed_free(struct hr_feed *f); /* accepts NULL */
 
-/* Call it when the drain gets a session. The session's `probed` describes the hello. */
+/* Call it when the drain thread gets a session. The session's `probed` describes the hello. */
 void hr_feed_session(struct hr_feed *f, const struct hr_session *s);
 void hr_feed_session_ended(struct hr_feed *f, uint64_t proc);
 
-/* Takes the records and sums of exited processes. Call it before their ends are journaled. */
+/* Takes records and sums of exited processes. Call it before their ends are journaled. */
 void hr_feed_settle(struct hr_feed *f, uint64_t now_ns);
 
-/*
- * Returns the number of records taken. `all`: this is the last sweep, and leaves no waiting record.
- */
+/* Returns the number of records taken. `all`: this is the last sweep, and no record may wait. */
 uint64_t hr_feed_sweep(struct hr_feed *f, uint64_t now_ns, bool all);
 
 #endif

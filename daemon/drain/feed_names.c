@@ -39,7 +39,7 @@ size_t hr__feed_unwalk(const char *text, size_t bytes, char *to, size_t room)
 	return n;
 }
 
-/* Removes empty components and ".", as the shim does. ".." stays. */
+/* Removes empty components and ".", like the shim. ".." stays. */
 static size_t tidy(char *path, size_t bytes)
 {
 	size_t to = 0;
@@ -82,8 +82,8 @@ static bool ends(const char *path, size_t bytes, const char *with)
 }
 
 /*
- * Replaces the name "#INODE" of an O_TMPFILE file by the name that the shim gives to all such
- * files.
+ * Replaces the name "#INODE" of a file made with O_TMPFILE by the name that the shim gives to all
+ * of them.
  */
 static size_t name_tmpfile(const struct hr_probe_name *r, char *path, size_t bytes)
 {
@@ -96,7 +96,7 @@ static size_t name_tmpfile(const struct hr_probe_name *r, char *path, size_t byt
 	return bytes - n + sizeof(TMPFILE) - 1;
 }
 
-/* Makes the path of a NAME record. Returns its length; 0: none. */
+/* Makes the path of a NAME record. Returns the length of the path; 0: none. */
 static size_t path_of(const struct hr_probe_name *r, size_t bytes, char *path, size_t room)
 {
 	const char *walked = (const char *)(r + 1), *given = walked + r->walked_bytes;
@@ -125,9 +125,9 @@ static size_t path_of(const struct hr_probe_name *r, size_t bytes, char *path, s
 }
 
 /*
- * Excludes headrace's library and rings, and semaphores, which libc implements as files. Other
- * memfds are recorded. Libraries of clients of object stores (hr_unseen_library) are recorded even
- * if a filter excludes them, because only their loading can be recorded.
+ * Excludes headrace's own library and rings, and semaphores, which libc implements as files. Other
+ * memfds are recorded. Client libraries of object stores (hr_unseen_library) are recorded even if a
+ * filter excludes them: only their loading shows their use.
  */
 static enum hr__verdict verdict_of(const struct hr_feed *f, const char *path, size_t bytes)
 {
@@ -190,7 +190,7 @@ static const char *feed_names_value_of(const char *env, size_t bytes, const char
 }
 
 /*
- * All processes of a job have the same lists, so the first process that has headrace's variables
+ * All processes of a job have the same filters, so the first process with headrace's variables
  * decides.
  */
 void hr__feed_filter(struct hr_feed *f, const struct hr_probe_image *r)

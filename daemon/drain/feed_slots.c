@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Makes entries from records of probes: ATTACH without a session, and RECORDS like those of a shim.
- */
+/* Makes entries from probe records: ATTACH without a session, and RECORDS like those of a shim. */
 #include "daemon/drain/feed_internal.h"
 
 #include <stdlib.h>
@@ -12,7 +10,7 @@
 #include "common/procfs.h"
 #include "daemon/base/quota.h"
 
-#define SLOTS_MOST  8192u /* maximum number in one entry */
+#define SLOTS_MOST  8192u
 #define HELLO_BYTES (HR_PROBE_PATH + HR_PROBE_ARGS + HR_PROBE_ENV + 8192u)
 #define ITEM_MOST   4096u
 
@@ -68,7 +66,7 @@ bool hr__feed_recorded(const struct feed_name *n)
 	return n && (n->verdict == HR__TRACED || n->verdict == HR__TRACED_RUNTIME);
 }
 
-/* Writes the second slot of a copy. n NULL: its second file is not recorded. */
+/* Writes the second slot of a copy. If its second file is not recorded, n is NULL. */
 static void write_pair(struct hr_record *at, const struct hr_probe_op *r, const struct feed_name *n)
 {
 	struct hr_pair *pair = (struct hr_pair *)at;
@@ -172,7 +170,7 @@ static void add_item(struct hello *h, enum hr_item_kind kind, const char *text, 
 	h->used += (uint32_t)(sizeof(head) + bytes);
 }
 
-/* Whether the shim sends this variable (proto/env_names.def). */
+/* Returns whether the shim sends this variable (proto/env_names.def). */
 static bool is_sent(const char *text, size_t bytes)
 {
 #define HR_ENV_NAME(name)                                                                          \
@@ -205,7 +203,7 @@ static void add_env(const struct hr_feed *f, struct feed_image *img, struct hell
 	img->left_out = hr_rank_left_out(&rank, f->d->c.ranks, f->d->c.local_ranks);
 }
 
-/* Makes the hello that the process's shim would have sent. */
+/* Makes the hello that the shim of the process would have sent. */
 static void make_hello(const struct hr_feed *f, struct feed_image *img,
 		       const struct hr_probe_image *who, uint64_t parent_token, struct hello *h)
 {

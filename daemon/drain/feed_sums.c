@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Writes sums of probes: KERNEL entries of all operations, TALLY entries of unrecorded ones. */
+/* Writes sums of probes: KERNEL entries for all operations, TALLY entries for unrecorded ones. */
 #include "daemon/drain/feed_internal.h"
 
 #include <stdlib.h>
@@ -9,9 +9,9 @@
 #include "common/cause.h"
 #include "common/ops.h"
 
-#define SUMS_MOST   131072u /* maximum number of sums that wait for their process */
-#define ROWS_MOST   32768u  /* maximum number of rows until the next switch of the maps */
-#define KERNEL_ROWS 512u    /* maximum number in one entry */
+#define SUMS_MOST   131072u /* maximum number of sums of processes that are not known yet */
+#define ROWS_MOST   32768u  /* maximum number of rows before the sides of the maps are switched */
+#define KERNEL_ROWS 512u
 #define TALLY_ROWS  128u
 
 /* ---- taking ---------------------------------------------------------------------------------- */
@@ -27,9 +27,8 @@ static struct feed_sum *feed_sums_add(struct hr_feed *f)
 }
 
 /*
- * Drops a sum for which there is no room, or whose process is unknown. If its operations have no
- * records (they are in a tally, or the buffer was full), they count as missed. Otherwise only the
- * audit lacks them.
+ * Drops a sum without room or without a known process. If its operations have no records (they are
+ * in a tally, or the buffer was full), counts them as missed. Otherwise only the audit lacks them.
  */
 static void miss(struct hr_feed *f, bool tally, uint32_t kind, uint64_t count)
 {
@@ -68,7 +67,7 @@ static void tallied(void *arg, const struct hr_tally_key *key, const struct hr_t
 
 /* ---- rows ------------------------------------------------------------------------------------ */
 
-/* The cause of an operation that no call of the shim covers. */
+/* Returns the cause of an operation that no call of the shim surrounds. */
 static uint16_t own_cause(const struct feed_image *img, uint32_t kind)
 {
 	if (kind == HR_SUM_URING)
@@ -90,7 +89,7 @@ static uint16_t cause_of(const struct feed_image *img, const struct feed_name *n
 {
 	if (n && !hr__feed_recorded(n))
 		return HR_CAUSE_EXCLUDED;
-	if (s->tally && !n) /* the table of names no longer has its file */
+	if (s->tally && !n) /* the name of the file was dropped from the table */
 		return HR_CAUSE_LOST;
 	switch (s->key.kind) {
 	case HR_SUM_LOST:
@@ -194,7 +193,7 @@ static void make_tally(const struct feed_name *n, const struct feed_sum *s,
 
 /* ---- entries --------------------------------------------------------------------------------- */
 
-/* Writes KERNEL rows of the process at `from`. Returns the index where the next process begins. */
+/* Writes one KERNEL entry with rows of the process at `from`. Returns the index of the next row. */
 static uint32_t write_kernel(struct hr_feed *f, uint32_t from)
 {
 	const struct hr_kernel_sum *rows = f->rows.v;
@@ -257,7 +256,7 @@ static uint32_t write_tally(struct hr_feed *f, uint32_t from)
 	return i;
 }
 
-/* Sorts by process; the tallies of a process come first. */
+/* Sorts by process, and puts the tallies of a process before its other sums. */
 static int feed_sums_compare(const void *a, const void *b)
 {
 	const struct feed_sum *x = a, *y = b;
@@ -267,14 +266,14 @@ static int feed_sums_compare(const void *a, const void *b)
 	return (x->tally == NULL) - (y->tally == NULL);
 }
 
-/* Whether the NAME record of the sum's file is still in the buffer. */
+/* Returns whether the NAME record of the sum's file has not been read yet. */
 static bool is_early(const struct hr_feed *f, const struct feed_sum *s)
 {
 	return HR_COVER_NAMED(s->key.cell_op) && s->key.file > f->last_name &&
 	       s->key.file != HR_PROBE_NO_NAME;
 }
 
-/* Whether s stays. If its image has no record yet, it stays for HR__FEED_FORGET_NS. */
+/* Returns whether s stays: for HR__FEED_FORGET_NS, if its image has no record yet. */
 static bool is_kept(struct hr_feed *f, const struct feed_image *img, const struct feed_sum *s)
 {
 	if (s->sum.count == 0 || (img && img->left_out))
@@ -286,9 +285,9 @@ static bool is_kept(struct hr_feed *f, const struct feed_image *img, const struc
 }
 
 /*
- * Finds the process of each sum, and writes the path of its file first. While operations of an
- * image wait for a hello, its sums also wait, because after a hello the shim may have recorded
- * them.
+ * Finds the process of each sum, and first writes the path of its file. As long as operations of an
+ * image wait for a hello, the image's sums wait, too: after a hello, the shim may have recorded
+ * these operations.
  */
 static void feed_sums_prepare(struct hr_feed *f)
 {

@@ -83,7 +83,7 @@ static struct hr_proc *parent_of(const struct hr_engine *e, const struct hr_proc
 	return p->id.parent ? hr__proc_find(e, p->id.parent) : NULL;
 }
 
-/* Returns whether p has a rank of its own: another one than the process whose worker p may be. */
+/* Returns whether p has a rank that differs from the rank of the process whose worker p may be. */
 static bool own_rank(const struct hr_engine *e, const struct hr_proc *p)
 {
 	const struct hr_proc *base = p->id.base ? hr__proc_find(e, p->id.base) : NULL;
@@ -93,7 +93,7 @@ static bool own_rank(const struct hr_engine *e, const struct hr_proc *p)
 	return p->id.env.rank_plus1 && !(base && base->id.rank_plus1 == p->id.env.rank_plus1);
 }
 
-/* Returns whether one launcher sets both variables. Then their values belong together. */
+/* Returns whether one launcher sets both variables: then their values belong together. */
 static bool same_launcher(unsigned a, unsigned b)
 {
 	return a == b || (a >= 6 && a <= 8 && b >= 6 && b <= 8);
@@ -197,9 +197,9 @@ static uint32_t lowest_free(const struct hr_engine *e, const struct hr_proc *p)
 }
 
 /*
- * The number of a DataLoader worker: its own number in its loader or, if another process has this
- * number, the lowest free one. A worker of an earlier epoch that has this number does not count,
- * because it is about to end.
+ * Returns the number of a DataLoader worker: the number that it reported or, if another process has
+ * this number, the lowest free one. A worker of an earlier epoch that has this number does not
+ * count, because it is about to end.
  */
 static uint32_t own_number(const struct hr_engine *e, const struct hr_proc *p)
 {
@@ -227,8 +227,8 @@ static void update_worker(struct hr_engine *e, struct hr_proc *p)
 }
 
 /*
- * Assigns the number of p again, from its own number in its loader. Siblings that report no number
- * are not workers.
+ * Assigns the worker number of p again, after p reported its number in its loader. From then on,
+ * siblings that report no number are not workers.
  */
 static void attribute_take_number(struct hr_engine *e, struct hr_proc *p)
 {
@@ -255,7 +255,7 @@ static void update_from(struct hr_engine *e, struct hr_proc *p)
 		e->ranks_changed = true;
 		if (q->id.world > e->job->ranks_expected)
 			e->job->ranks_expected = q->id.world;
-		/* Workers are numbered within a rank. */
+		/* Workers are numbered within a rank, so a new rank means a new number. */
 		q->id.worker_plus1 = 0;
 		hr__proc_dirty(e, q);
 		update_worker(e, q);
@@ -288,10 +288,7 @@ static void note_spawned(struct hr_proc *parent, const struct hr_proc *child)
 	parent->n_spawned++;
 }
 
-/*
- * Infers ranks from the order in which siblings started. So a sibling that attaches late may change
- * ranks.
- */
+/* Infers ranks from the order in which siblings started. A late sibling may change other ranks. */
 static void renumber(struct hr_engine *e, struct hr_proc *parent, struct hr_proc *infer)
 {
 	for (uint32_t i = 0; i < parent->n_spawned; i++) {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The totals that clients count in shared memory: operations for which a ring had no room, and
- * opens of files that default excludes match. The engine ignores a total that shrinks or grows
+ * opens of files that are excluded by default. The engine ignores a total that shrinks or grows
  * impossibly fast: the client is hostile.
  */
 #include <errno.h>
@@ -26,7 +26,7 @@ static struct hr_lost_row *lost_row(struct hr_ring_state *ring, uint32_t op)
 }
 
 /*
- * The totals of an op when they were last read. op + HR_LOST_STRAYS: totals of unattached children
+ * Returns the totals of an op at the last read. op + HR_LOST_STRAYS: totals of unattached children
  * (strays). NULL: no such op.
  */
 static struct hr_lost_row *lost_seen(const struct hr_engine *e, struct hr_ring_state *ring,

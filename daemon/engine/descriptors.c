@@ -102,8 +102,8 @@ static void fd_sought(struct fold *f, const struct operation *op)
 
 /*
  * Returns the offset of a read or write. A call without an offset uses and moves the position of
- * its descriptor. The position is unknown if the descriptor has another file than at its last
- * recorded open, because an unrecorded call (close_range, a received descriptor) has replaced the
+ * its descriptor. The position is unknown if the descriptor refers to another file than at its last
+ * recorded open: an unrecorded call (close_range, a received descriptor) has then replaced the
  * file.
  */
 static int64_t fd_moved(struct fold *f, int32_t fd, uint32_t path, int64_t offset, uint64_t bytes)
@@ -124,8 +124,8 @@ static int64_t fd_moved(struct fold *f, int32_t fd, uint32_t path, int64_t offse
 
 /*
  * Records of probes always have an offset. A plain read or write moved the position past its bytes.
- * Calls other than pread and pwrite may have used either the position or an explicit offset: if
- * their offset equals the position, the position is unknown afterwards.
+ * Other calls than pread and pwrite may have used either the position or an explicit offset: if
+ * their offset equals the position, the position becomes unknown.
  */
 static void kernel_moved(struct fold *f, const struct operation *op)
 {
@@ -163,7 +163,7 @@ void hr__fd_move(struct fold *f, struct operation *op)
 		op->offset2 = fd_moved(f, op->pair->fd, op->path2, op->pair->offset, op->of.bytes);
 }
 
-/* Whether a record of the kernel came so late that its descriptor already has a newer file. */
+/* Returns whether a record of a probe came so late that its descriptor has a newer file. */
 static bool is_reopened(const struct fold *f, const struct operation *op)
 {
 	const struct hr_place *place = hr_position_get(&f->p->positions, op->r->fd);
@@ -176,7 +176,7 @@ void hr__fd_effects(struct fold *f, const struct operation *op)
 {
 	const struct hr_record *r = op->r;
 
-	/* The descriptors of a vfork child are not those of this process. */
+	/* After vfork, the descriptors of the child are not those of this process. */
 	if (r->ret < 0 || r->bits & HR_REC_VFORK)
 		return;
 	switch (op->trait.effect) {

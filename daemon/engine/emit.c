@@ -6,7 +6,7 @@
 /* Limits that keep each frame far below HR_FRAME_MAX_BYTES. */
 #define ROWS_MOST	 4096u
 #define PATHS_MOST_BYTES (4u << 20)
-#define EMIT_AHEAD	 4u /* number of file records to prefetch */
+#define EMIT_AHEAD	 4u /* how many file records ahead one is prefetched */
 
 struct hr_out *hr__out_begin(struct hr_engine *e, Headrace__Frame__BodyCase body)
 {
@@ -20,7 +20,7 @@ struct hr_out *hr__out_begin(struct hr_engine *e, Headrace__Frame__BodyCase body
 	o->clock.boot_ns = e->now.boot_ns;
 	o->clock.real_ns = e->now.real_ns;
 	o->clock.error_ns = e->now.error_ns;
-	if (!e->job) /* the journal has lost its beginning, which has the clock */
+	if (!e->job) /* the journal has lost its beginning, and with it the clock */
 		o->frame.clock = NULL;
 	return o;
 }
@@ -37,7 +37,7 @@ void *hr__out_message(struct hr_engine *e, Headrace__Frame__BodyCase body,
 		return NULL;
 	}
 	protobuf_c_message_init(kind, m);
-	o->frame.processes = m; /* or any other message, because they are a union */
+	o->frame.processes = m; /* the messages are a union, so this sets any of them */
 	*ret = o;
 	return m;
 }
@@ -87,8 +87,8 @@ ProtobufCBinaryData hr__kept_path(const struct hr_engine *e, struct hr_arena *a,
 }
 
 /*
- * Returns the part of a command line that may be stored. If this is only the first word, it is
- * hidden like a path, because it may be a path.
+ * Returns the part of a command line that may be stored. If this part is only the first word, the
+ * word is hidden like a path, because it may be a path.
  */
 ProtobufCBinaryData hr__kept_command(const struct hr_engine *e, struct hr_arena *a,
 				     const void *line, size_t bytes)
@@ -167,10 +167,6 @@ static void fill_process(const struct hr_engine *e, struct hr_out *o, Headrace__
 	fill_excluded(o, m, p);
 }
 
-/*
- * Sends the processes in the list of changed processes. A walk over all processes would be too
- * slow.
- */
 static void emit_processes(struct hr_engine *e)
 {
 	struct hr_out *o;
@@ -213,7 +209,7 @@ static void fill_mounts(struct hr_engine *e, struct hr_out *o, Headrace__Paths *
 	}
 }
 
-/* Makes one Paths frame from fresh[from] on. Returns the index where the next frame starts. */
+/* Makes one Paths frame from fresh[from] on. Returns the index where the next frame begins. */
 static uint32_t emit_paths(struct hr_engine *e, uint32_t from)
 {
 	struct hr_paths *paths = &e->paths;
@@ -303,8 +299,8 @@ static void fill_rollup(struct hr_out *o, Headrace__Rollup *m, const struct hr_r
 }
 
 /*
- * What is lost if this frame is dropped. If there are no events of its operations, these are lost,
- * too.
+ * Returns what is lost if this frame is dropped. If the frame stands alone (without events of its
+ * operations), the operations are lost, too.
  */
 static struct hr_loss absence_of_rollups(const Headrace__RollupBatch *m)
 {
@@ -318,8 +314,8 @@ static struct hr_loss absence_of_rollups(const Headrace__RollupBatch *m)
 }
 
 /*
- * Fills rows of a window from t->v[from..to): rows of operations or, if `sides`, rows of sides (op
- * below HR_OP_FIRST).
+ * Fills rows of a window from t->v[from..to): rows of operations, or, if `sides`, of reading and
+ * writing parts (op below HR_OP_FIRST).
  */
 static size_t fill_rollups(struct hr_out *o, const struct hr_rollups *t, uint64_t window,
 			   uint32_t from, uint32_t to, bool sides, Headrace__Rollup ***ret)
@@ -336,7 +332,7 @@ static size_t fill_rollups(struct hr_out *o, const struct hr_rollups *t, uint64_
 	return used;
 }
 
-/* Makes one frame of a window from row `from` on. Returns the row where the next frame starts. */
+/* Makes one frame of a window from row `from` on. Returns the row where the next frame begins. */
 static uint32_t emit_window(struct hr_engine *e, uint64_t window, uint32_t from)
 {
 	struct hr_rollups *t = &e->rollups;
@@ -420,7 +416,7 @@ static void fill_filerec(struct hr_out *o, Headrace__FileRecord *m, const struct
 	m->n_write_size_hist = few(o, &r->write_hist, &m->write_size_hist);
 }
 
-/* Prefetches record i, which was used long ago, so that it is in the cache when it is written. */
+/* Prefetches file record i, which has probably left the cache. */
 static void prefetch_filerec(const struct hr_engine *e, const uint32_t *indexes, size_t n, size_t i)
 {
 	const char *r = i < n ? (const char *)&e->filerecs.v[indexes[i]] : NULL;
@@ -499,7 +495,7 @@ static Headrace__JobEvent__LabelsEntry **copy_labels(struct hr_arena *arena,
 	return labels;
 }
 
-/* Copies the job for a frame: a snapshot may replace it while the appender packs the frame. */
+/* Copies the job: a snapshot may replace it while the appender packs the frame. */
 static Headrace__JobEvent *copy_job(struct hr_arena *arena, const Headrace__JobEvent *job)
 {
 	Headrace__JobEvent *m = hr_arena_copy(arena, job, sizeof(*job));

@@ -46,10 +46,9 @@ static int apply_start(struct hr_engine *e, const struct hr_entry_start *in)
 /* ---- the other entries ----------------------------------------------------------------------- */
 
 /*
- * Whether a process ended before it got the answer to its hello, and so recorded nothing. A shim
- * sends a hello because of an operation, and records this operation after the answer, so a process
- * with an answer has a record. False for a process that sent another hello ("exec"), or that
- * probes recorded.
+ * Returns whether a process ended before it got the answer to its hello, and so recorded nothing.
+ * An operation causes the hello and is recorded after the answer. So a process that got the answer
+ * has a record. False for a process that started another program ("exec"), or that probes recorded.
  */
 static bool never_came(const struct hr_proc *p, const char exit[16])
 {
@@ -92,7 +91,7 @@ static int apply_mounts(struct hr_engine *e, const struct hr_entry_mounts *in)
 	return 0;
 }
 
-/* Applies privacy rules. Without memory for them, the engine fails, to reveal no names. */
+/* Applies privacy rules. Without memory for the rules, the engine fails, to reveal no names. */
 static int apply_privacy(struct hr_engine *e, const struct hr_entry_privacy *in)
 {
 	hr_privacy_free(e->privacy);
@@ -234,7 +233,7 @@ static int apply_note(struct hr_engine *e, const struct hr_entry_note *in)
 		e->left_out = in->count;
 		return 0;
 	}
-	if (in->reason == HR_LOSS_RESTART) /* this entry counts the processes in left_out */
+	if (in->reason == HR_LOSS_RESTART) /* this entry now counts the processes of left_out */
 		e->left_out = 0;
 	hr__loss(e, 0, in->reason, 0, in->count);
 	return 0;

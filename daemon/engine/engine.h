@@ -11,8 +11,8 @@
  * gives the same frames with the same numbers; the store ignores frames that it has (-EALREADY).
  * Across checkpoints, two rules ensure this:
  *   - after hr_engine_checkpoint the state is what hr_engine_snapshot writes, plus the file table;
- *   - if a file of that table is used again, a KNOWN entry (hr_engine_known) names it. The drain
- *     thread commits the entry before it takes frames (hr_engine_take); a replay reads it first.
+ *   - if a file of that table is used again, a KNOWN entry (hr_engine_known) names the file. The
+ *     drain thread commits the entry before it takes frames (hr_engine_take).
  */
 #ifndef HEADRACE_DAEMON_ENGINE_ENGINE_H
 #define HEADRACE_DAEMON_ENGINE_ENGINE_H
@@ -31,9 +31,9 @@ struct hr_loss;
 
 struct hr_engine_stats {
 	uint64_t records, events, bytes_moved, lost, torn, hostile, batches;
-	uint64_t read_bytes, written_bytes; /* a copy between files counts as both */
+	uint64_t read_bytes, written_bytes; /* bytes of a copy between files count in both */
 	uint64_t stray, detached; /* parts of `lost`; all other lost operations found a full ring */
-	/* Boot clock: start of the job; 0: not known, because an earlier version made the snapshot. */
+	/* Boot clock: start of the job; 0: unknown, because an older version made the snapshot. */
 	uint64_t start_ns;
 	uint32_t processes, processes_total;
 	/*
@@ -42,44 +42,43 @@ struct hr_engine_stats {
 	 */
 	uint32_t waiters;
 	uint64_t waiting_since_ns, waited_ns;
-	uint64_t steps; /* steps of all processes */
-	/*
-	 * Operations on files that probes reported, and how many of them probes recorded or lost.
-	 */
+	uint64_t steps;
+	/* operations on files that probes counted, and how many of these probes recorded or lost */
 	uint64_t kernel_ops, kernel_added, kernel_lost;
 };
 
 int hr_engine_new(struct hr_batch_pool *pool, struct hr_engine **ret);
 void hr_engine_free(struct hr_engine *e); /* accepts NULL */
 
-/* Applies one entry. -ENOMEM is final; malformed entries are ignored (-EBADMSG). */
+/* Applies one entry. -ENOMEM: the engine is unusable; -EBADMSG: the entry is ignored. */
 int hr_engine_apply(struct hr_engine *e, const struct hr_entry *entry);
 
-/* Moves the frames that were made since the last call to *ret. The caller owns them. */
+/* Returns in *ret the frames that were made since the last call. The caller owns them. */
 void hr_engine_take(struct hr_engine *e, struct hr_out_list *ret);
 
-/* The number of files that the next KNOWN entry must name. */
+/* Returns the number of files that the next KNOWN entry must name. */
 uint32_t hr_engine_known(const struct hr_engine *e);
-/* Fills the rows of the next KNOWN entry. Afterwards, these files count as named. */
+/* Fills the rows of the next KNOWN entry. These files then no longer need a KNOWN entry. */
 void hr_engine_known_rows(struct hr_engine *e, struct hr_known_row *rows);
 
 /*
- * Replays a journal, with a checkpoint between its halves. `taken` receives the frames, with their
- * original numbers; the store ignores frames that it has. -EBADMSG: entries are missing or damaged.
- * Then earlier entries are applied, and hr_engine_give_up decides about their sums.
+ * Replays a journal, with a checkpoint between its halves. `taken` receives the frames with their
+ * original numbers, and the store ignores frames that it has. Returns -EBADMSG if entries are
+ * missing or damaged: the entries before the damage are applied, and hr_engine_give_up decides
+ * about their sums.
  */
 #define HR_MARK_ANY UINT64_MAX
 struct hr_replay {
 	/* Number of the store's last frame before the replay; HR_MARK_ANY: no store. */
 	uint64_t store_mark;
 	void (*taken)(void *arg, struct hr_out_list *out);
-	/* Called after all frames of the older half were passed to `taken`; may be NULL. */
+	/* Called when `taken` has got all frames of the journal's older half; may be NULL. */
 	void (*half_taken)(void *arg, uint64_t gen);
 	void *arg;
 };
 int hr_engine_replay(struct hr_engine *e, struct hr_journal *j, const struct hr_replay *replay);
 
-/* Counts operations in intact entries after the damage. `prefix`: the engine of the replay. */
+/* Counts operations in intact entries after the damage. `prefix`: the engine after the replay. */
 int hr_engine_count_lost(const struct hr_engine *prefix, struct hr_journal *j, struct hr_loss *ret);
 
 /*
@@ -92,10 +91,7 @@ int hr_engine_count_lost(const struct hr_engine *prefix, struct hr_journal *j, s
 void hr_engine_give_up(struct hr_engine *e, uint64_t store_mark, uint64_t end_seq,
 		       const struct hr_loss *lost);
 
-/*
- * The number of processes that did not fit into a snapshot, and are not yet counted as lost
- * (HR_LOSS_RESTART).
- */
+/* Returns how many processes did not fit into a snapshot and are not yet counted as lost. */
 uint64_t hr_engine_left_out(const struct hr_engine *e);
 
 uint64_t hr_engine_next_seq(const struct hr_engine *e);
@@ -104,15 +100,14 @@ int hr_engine_checkpoint(struct hr_engine *e);
 
 /*
  * Writes the state after a checkpoint to the active half, under the journal's lock. -ENOSPC: some
- * processes did not fit; the snapshot has their number (hr_engine_left_out).
+ * processes did not fit; hr_engine_left_out returns their number after a replay.
  */
 int hr_engine_snapshot(struct hr_engine *e, struct hr_journal *j);
 
-/* The highest process number so far. */
 uint64_t hr_engine_last_proc(const struct hr_engine *e);
-/* The process that attached last; all zero: none attached since the snapshot that was replayed. */
+/* The process that attached last; all zero: none has attached since the replayed snapshot. */
 struct hr_last_hello {
-	uint64_t ticks; /* time of its hello */
+	uint64_t ticks;
 	int32_t pid;
 };
 struct hr_last_hello hr_engine_last_hello(const struct hr_engine *e);
@@ -123,7 +118,9 @@ uint64_t hr_engine_now(const struct hr_engine *e); /* CLOCK_BOOTTIME of the last
 /* Returns whether a TICK entry would make a frame. */
 bool hr_engine_waiting(const struct hr_engine *e);
 
-/* The pid whose mountinfo the caller should read now; 0: none. The call clears this request. */
+/*
+ * Returns whose mountinfo the caller should read now (a pid; 0: none). The call clears the request.
+ */
 int32_t hr_engine_mounts_wanted(struct hr_engine *e);
 struct hr_mounts;
 const struct hr_mounts *hr_engine_mounts(const struct hr_engine *e);
@@ -141,19 +138,22 @@ struct hr_engine_proc {
 	int32_t local_rank;
 	uint32_t uid;
 	bool deselected;
-	bool came;     /* a record of one of its rings was read */
-	bool covered;  /* `cover` is valid */
+	bool came; /* headraced has read a record from one of its rings */
+	bool covered;
 	int64_t cover; /* the thread in struct hr_item_cover */
 };
 const void *hr_engine_next_proc(const struct hr_engine *e, const void *after,
 				struct hr_engine_proc *ret);
-/* Whether ranks have changed since the last call. */
+/* Returns whether ranks have changed since the last call. */
 bool hr_engine_ranks_changed(struct hr_engine *e);
 
-/* The first slot of a ring that is not in the journal; 0: unknown. */
+/* Returns the number of the first slot of a ring that is not in the journal; 0: unknown. */
 uint64_t hr_engine_ring_next(const struct hr_engine *e, uint64_t proc, uint32_t map, uint32_t ring);
 
-/* Makes a picture (live.h) with the operations in flight in `cells`. 0 or -ENOMEM. */
+/*
+ * Makes a picture (live.h) of the job, with the operations in flight in `cells`. Returns 0 or
+ * -ENOMEM.
+ */
 struct hr_live_cell;
 struct hr_live_picture;
 int hr_engine_live(struct hr_engine *e, const struct hr_clock_sample *now,

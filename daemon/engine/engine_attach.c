@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Applies an ATTACH entry: makes the state of the process, and takes what it counted before. */
+/* Applies an ATTACH entry: makes the process, and adds what the process counted before. */
 #include <errno.h>
 
 #include "daemon/base/hello.h"
@@ -64,8 +64,8 @@ static void keep_text(char **text, size_t *bytes, const struct hr_hello_item *it
 }
 
 /*
- * Sets *ret from "NAME=VALUE" if it is not set. False: it is set, `text` has another name, or VALUE
- * is not a number.
+ * Sets *ret to VALUE if `text` is "NAME=VALUE". Returns false if *ret is already set, if `text` has
+ * another name, or if VALUE is not a number.
  */
 static bool engine_attach_take_number(const char *text, size_t bytes, const char *name, char **ret)
 {
@@ -80,11 +80,11 @@ static bool engine_attach_take_number(const char *text, size_t bytes, const char
 	copy = skip + digits == bytes ? strndup(text + skip, digits) : NULL;
 	if (!copy)
 		return false;
-	*ret = copy; /* no free: it pointed to a constant of protobuf-c */
+	*ret = copy; /* do not free the old value: it is a constant of protobuf-c */
 	return true;
 }
 
-/* Takes the array of a job from a process, because Slurm's prolog does not have its variables. */
+/* Sets the array of the job from a process: Slurm's prolog does not have these variables. */
 static void take_array(struct hr_engine *e, const char *text, size_t bytes)
 {
 	bool job =
@@ -96,7 +96,7 @@ static void take_array(struct hr_engine *e, const char *text, size_t bytes)
 		hr__emit_job(e, "running", 0);
 }
 
-/* Takes the number of restarts of the ranks, which torchrun counts. */
+/* Sets the number of restarts of the ranks, which torchrun counts. */
 static void take_restart(struct hr_identity *id, const char *text, size_t bytes)
 {
 	static const char name[] = "TORCHELASTIC_RESTART_COUNT=";
@@ -114,7 +114,7 @@ static void take_restart(struct hr_identity *id, const char *text, size_t bytes)
 	id->restart_plus1 = (uint8_t)(n + 1);
 }
 
-/* Keeps the item for the probes of the next daemon. hr_hello_check has checked the length. */
+/* Keeps the thread that covers the process, for the probes of the next daemon. */
 static void take_cover(struct hr_identity *id, const struct hr_hello_item *item)
 {
 	struct hr_item_cover cover;
@@ -158,7 +158,7 @@ static void take_items(struct hr_engine *e, struct hr_proc *p, const struct hr_e
 			break;
 		}
 	}
-	/* Each word ends with NUL. NULs at the end are not part of the line. */
+	/* Each word ends with NUL. Further NULs at the end are not part of the command line. */
 	while (p->cmdline_bytes && p->cmdline[p->cmdline_bytes - 1] == 0)
 		p->cmdline_bytes--;
 	for (size_t i = 0; i < p->cmdline_bytes; i++)
@@ -167,9 +167,9 @@ static void take_items(struct hr_engine *e, struct hr_proc *p, const struct hr_e
 }
 
 /*
- * The start of the process: none of its operations began earlier. The first operation may begin
- * long before the attach, because a process attaches at the end of an open, which may wait for an
- * automounter.
+ * Returns the start of the process, before which none of its operations can have begun. The first
+ * operation may begin long before the attach: a process attaches at the end of an open, and the
+ * open may wait for an automounter.
  */
 static uint64_t min_ticks(const struct hr_engine *e, const struct hr_entry_attach *in)
 {
@@ -178,7 +178,7 @@ static uint64_t min_ticks(const struct hr_engine *e, const struct hr_entry_attac
 	return in->now_ticks > age ? in->now_ticks - age : 0;
 }
 
-/* Ends a process that runs a program without the shim: only its start is recorded. */
+/* Ends a process that starts a program without the shim: the program is not recorded. */
 static void end_unrecorded(struct hr_engine *e, struct hr_proc *p, uint64_t now_ns)
 {
 	hr__loss(e, p->id.proc, HR_LOSS_NO_PRELOAD, 0, 1);

@@ -6,7 +6,7 @@
 
 #define NONE UINT32_MAX
 
-/* Makes a key. It is unique, because process numbers of a stream are below 2^29. */
+/* Returns a key. Keys are unique, because the process numbers of a stream are below 2^29. */
 static uint64_t filerec_key(uint64_t proc, uint32_t file, uint32_t api)
 {
 	return proc << 35 | (uint64_t)file << 3 | (api & 7);
@@ -63,7 +63,7 @@ void hr_filerecs_init(struct hr_filerecs *f)
 void hr_filerecs_done(struct hr_filerecs *f)
 {
 	for (uint32_t i = 0; i < f->n; i++)
-		if (f->v[i].t.proc) /* the entry is in use */
+		if (f->v[i].t.proc)
 			record_done(&f->v[i]);
 	free(f->v);
 	free(f->links);
@@ -156,7 +156,7 @@ int hr_filerec_restore(struct hr_filerecs *f, const struct hr_filerec_tail *tail
 
 /* ---- histograms ------------------------------------------------------------------------------ */
 
-/* Changes a histogram that needs a fifth bin into an array of all bins. */
+/* Changes a histogram that needs a fifth bin to an array of all bins. */
 static int hist_spill(struct hr_few_hist *h)
 {
 	h->all = calloc(HR_FILE_BINS, sizeof(*h->all));
@@ -263,7 +263,7 @@ static int add_write(struct hr_filerec *r, const struct hr_file_op *op)
 	return result;
 }
 
-/* Failed reads and writes count as calls without bytes, failed opens only as meta operations. */
+/* Failed reads and writes count as calls without bytes, failed opens as metadata operations. */
 static void add_meta(struct hr_filerec *r, const struct hr_file_op *op)
 {
 	static const uint8_t count_of[] = {
@@ -314,7 +314,8 @@ int hr_filerec_tally(struct hr_filerecs *f, uint32_t index, const struct hr_file
 	int result;
 
 	/*
-	 * Adds the sum as one long operation. Then corrects the fields that its length makes wrong.
+	 * Adds the sum as one long operation. Then corrects the fields that this length makes
+	 * wrong.
 	 */
 	sum.dur_ns = sum_ns;
 	result = hr_filerec_add(f, index, &sum);

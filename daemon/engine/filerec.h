@@ -22,31 +22,28 @@
 #define HR_FILE_IDLE_NS	 UINT64_C(5000000000)
 #define HR_FILERECS_MOST 4096u
 #define HR_FILERECS_IDLE 256u /* few, so that they stay in the processor's caches */
-/* This many are removed in addition to the excess, because each removal costs a frame. */
+/* A removal takes this many records more than necessary, because each removal costs a frame. */
 #define HR_FILERECS_LESS 64u
 #define HR_FILE_BINS	 48u /* sizes of 2^47 bytes and more share the last bin */
 #define HR_FEW_BINS	 4u
 #define HR_ALIGN_BYTES	 4096u
 
-/* The part of a record that a checkpoint keeps. */
+/* The part of a file record that remains after a checkpoint. */
 struct hr_filerec_tail {
 	uint64_t proc;
 	uint32_t file;
 	uint32_t api;
 	int64_t read_start, read_end; /* position of the previous read; -1: none */
 	int64_t write_start, write_end;
-	uint32_t last_kind; /* 0 none, 1 read, 2 write */
+	uint32_t last_kind; /* kind of the last operation: 0 none, 1 read, 2 write */
 	uint32_t refs;	    /* number of descriptors that have the file open */
 };
 
-/*
- * A histogram of a few bins, which is enough for most files. If it needs more, it has an array of
- * all bins.
- */
+/* A histogram of up to four bins, which are enough for most files, or (`all`) of all bins. */
 struct hr_few_hist {
 	uint32_t count[HR_FEW_BINS];
 	uint8_t bin[HR_FEW_BINS];
-	uint32_t *all; /* HR_FILE_BINS counts; NULL: unused */
+	uint32_t *all; /* counts of all HR_FILE_BINS bins; NULL: unused */
 };
 
 enum hr_filerec_count {
@@ -60,15 +57,18 @@ enum hr_filerec_count {
 	HR_FILE_COUNTS
 };
 
-/* The sums of a record that checkpoints have sent, for pictures of a running job (live.h). */
+/* The counts of a file record that checkpoints have sent, for pictures (live.h). */
 struct hr_filerec_past {
 	uint64_t ops, bytes_read, bytes_written, dur_ns, max_ns;
 };
 
-/* Kept small, because thousands are in use: counts between two checkpoints fit into 32 bits. */
+/*
+ * The counters of one (process, file, API). Kept small: counts between checkpoints fit into 32
+ * bits.
+ */
 struct hr_filerec {
 	struct hr_filerec_tail t;
-	bool dirty; /* it has counts to send */
+	bool dirty;
 	uint64_t first_ns, last_ns;
 	uint32_t seq_reads, consec_reads, seq_writes, consec_writes, rw_switches, unaligned;
 	uint64_t ops[HR_FILE_COUNTS];
@@ -76,13 +76,10 @@ struct hr_filerec {
 	uint64_t read_ns, write_ns, meta_ns;
 	uint64_t max_read_ns, max_write_ns;
 	struct hr_few_hist read_hist, write_hist;
-	struct hr_filerec_past *past; /* NULL: no checkpoint has sent any */
+	struct hr_filerec_past *past; /* NULL: no checkpoint has sent counts of this record */
 };
 
-/*
- * The neighbours of a record in its list. They have their own array, so that a walk touches few
- * cache lines.
- */
+/* The neighbours of a file record. A separate array, so that a walk touches few cache lines. */
 struct hr_filerec_link {
 	uint32_t newer, older;
 };
@@ -94,7 +91,7 @@ struct hr_filerec_list {
 
 struct hr_filerecs {
 	struct hr_filerec *v;
-	/* neighbours of each entry of `v`; unused slots are chained by `newer` */
+	/* neighbours of each element of `v`; unused elements are chained by `newer` */
 	struct hr_filerec_link *links;
 	uint32_t n, room, unused;
 	uint32_t live;
@@ -121,15 +118,15 @@ static inline bool hr__filerec_is(const struct hr_filerecs *f, uint32_t i, uint6
 	return i < f->n && f->v[i].t.proc == proc && f->v[i].t.file == file && f->v[i].t.api == api;
 }
 
-/* Returns the index of a record; UINT32_MAX: none. `cached` is checked first. */
+/* Returns the index of a file record; UINT32_MAX: none. `cached`: the index to try first. */
 uint32_t hr_filerec_find(const struct hr_filerecs *f, uint64_t proc, uint32_t file, uint32_t api,
 			 uint32_t cached);
 
 uint32_t hr__filerec_get(struct hr_filerecs *f, uint64_t proc, uint32_t file, uint32_t api);
 
 /*
- * Finds or makes a record. *cached: the index that the caller's last call returned. UINT32_MAX: no
- * memory.
+ * Finds or makes a file record, and returns its index. *cached: the index that the caller's last
+ * call returned. UINT32_MAX: no memory.
  */
 static inline uint32_t hr_filerec_get(struct hr_filerecs *f, uint64_t proc, uint32_t file,
 				      uint32_t api, uint32_t *cached)
@@ -141,20 +138,21 @@ static inline uint32_t hr_filerec_get(struct hr_filerecs *f, uint64_t proc, uint
 
 void hr_filerec_prefetch(const struct hr_filerecs *f, uint64_t proc, uint32_t file, uint32_t api);
 
-/* 0 or -ENOMEM. */
+/* Adds one operation. Returns 0 or -ENOMEM. */
 int hr_filerec_add(struct hr_filerecs *f, uint32_t index, const struct hr_file_op *op);
 /*
- * Adds op->count operations. The first begins at op->start_ns, and the last ends op->dur_ns later.
- * Their durations have the sum `sum_ns` and the maximum `max_ns`. Sequences are not counted,
- * because the order of the operations is unknown.
+ * Adds op->count operations whose order is unknown, so sequences are not counted. The first
+ * operation begins at op->start_ns, and the last ends op->dur_ns later. The sum of their durations
+ * is `sum_ns`, and the longest takes `max_ns`.
  */
 int hr_filerec_tally(struct hr_filerecs *f, uint32_t index, const struct hr_file_op *op,
 		     uint64_t sum_ns, uint64_t max_ns);
 void hr_filerec_refs(struct hr_filerecs *f, uint32_t index, int change);
 
 /*
- * Finds up to `max` records to send and remove: those that exceed a limit, and those unused for
- * HR_FILE_IDLE_NS. Idle records come first, oldest first, then open ones. Returns their number.
+ * Finds up to `max` file records to send and remove: those above the limits, and those unused for
+ * HR_FILE_IDLE_NS. Records of closed files come first, the oldest before the others, then records
+ * of open files. Returns the number of records.
  */
 uint32_t hr_filerecs_due(const struct hr_filerecs *f, uint64_t now_ns, uint32_t *indexes,
 			 uint32_t max);
@@ -172,7 +170,7 @@ void hr_filerec_remove(struct hr_filerecs *f, uint32_t index);
  */
 size_t hr_few_hist_pairs(const struct hr_few_hist *h, uint64_t *pairs);
 
-/* Adds the counters to `past` (unless memory is short), then sets them to zero. Keeps the tail. */
+/* Adds the counters to `past` (unless memory is short), then sets them to zero, but keeps `t`. */
 void hr_filerec_reset(struct hr_filerec *r);
 
 struct hr_filerec_past hr_filerec_all(const struct hr_filerec *r);

@@ -8,7 +8,7 @@
  */
 #include "daemon/engine/fold.h"
 
-#define BYTES_MOST (UINT64_C(1) << 50) /* maximum bytes of one operation */
+#define BYTES_MOST (UINT64_C(1) << 50)
 
 void hr__fold_hostile(struct fold *f, uint32_t op)
 {
@@ -92,9 +92,9 @@ static void add_to_file(struct fold *f, uint32_t path, uint32_t api, const struc
 }
 
 /*
- * Adds a copy from the first file to the second. Its time counts for one file only: the second if
- * the call has the class write, else the first. If only one of the files is recorded, the time
- * counts for that file.
+ * Adds a copy from the first file to the second. The time of the copy counts for one file only: for
+ * the second if the call has the class write, else for the first. If only one of the files is
+ * recorded, the time counts for that file.
  */
 static void add_to_both(struct fold *f, const struct operation *op)
 {
@@ -142,7 +142,7 @@ static uint32_t find_task(struct fold *f)
 	return i;
 }
 
-/* Returns a batch with room for one more event and one more task. */
+/* Returns the open batch, or a new one if the open batch is full. */
 static struct hr_batch *open_batch(struct hr_engine *e)
 {
 	hr__emit_batch(e);
@@ -187,7 +187,7 @@ static void add_event(struct fold *f, const struct operation *op)
 
 /* ---- one record ------------------------------------------------------------------------------ */
 
-/* Checks and converts a record. False: it is hostile. */
+/* Checks and converts a record. Returns false if no correct client writes such a record. */
 static bool understand(const struct fold *f, const struct hr_record *r, struct operation *op)
 {
 	uint64_t dur = (uint64_t)r->dur_hi << 32 | r->dur_lo;
@@ -218,15 +218,15 @@ static bool understand(const struct fold *f, const struct hr_record *r, struct o
 	return true;
 }
 
-/* Records of one thread with the same start tick are one operation. */
+/* Returns a key that identifies an operation of a thread: its start tick and its op. */
 static uint64_t seen_key(uint64_t start_ticks, uint16_t op)
 {
 	return start_ticks ^ (uint64_t)op << 52;
 }
 
 /*
- * Keeps the last few operations, because signal handlers nest, and each level may leave an
- * operation in a cell.
+ * Keeps the last few operations of a ring: signal handlers nest, and each level may leave an
+ * operation in the ring's cell.
  */
 static void note_seen(struct hr_ring_state *ring, const struct hr_record *r)
 {

@@ -5,11 +5,11 @@
 #include "common/cause.h"
 #include "daemon/engine/fold.h"
 
-#define FRAME_ROWS 4096u /* rows are sent when there are this many */
+#define FRAME_ROWS 4096u
 
 /* ---- the table ------------------------------------------------------------------------------- */
 
-/* The hash of a row's key. If another key has it, too, the caller tries the next hash. */
+/* Returns the hash of a row's key. If another key has this hash, the caller tries the next hash. */
 static uint64_t kernel_key(const struct hr_kernel_sum *r)
 {
 	return hr_mix64(r->proc) ^ hr_mix64(hr_mix64(r->file) + ((uint32_t)r->op << 16 | r->cause));
@@ -58,10 +58,7 @@ void hr_kernel_sums_done(struct hr_kernel_sums *t)
 
 /* ---- frames ---------------------------------------------------------------------------------- */
 
-/*
- * Makes one frame of sums, beginning with row `from`. Returns the index where the next frame
- * starts.
- */
+/* Makes one frame of sums from row `from` on. Returns the index where the next frame begins. */
 static uint32_t emit_sums(struct hr_engine *e, uint32_t from)
 {
 	struct hr_kernel_sums *t = &e->kernel;
@@ -105,8 +102,8 @@ void hr__emit_kernel(struct hr_engine *e)
 /* ---- entries --------------------------------------------------------------------------------- */
 
 /*
- * Whether a row can be true. Its op may have any value, because it comes from the memory of the
- * process.
+ * Returns whether a row can be true. The row may have any values, because the process can write to
+ * the memory from which it comes.
  */
 static bool makes_sense(const struct hr_engine *e, const struct hr_kernel_row *row)
 {
@@ -117,9 +114,8 @@ static bool makes_sense(const struct hr_engine *e, const struct hr_kernel_row *r
 }
 
 /*
- * The stream's id of the row's file, as in records of this process; 0: none. An unknown file gets a
- * new id (its path may be in an earlier Paths frame), unless it is excluded, or only the kernel has
- * its name.
+ * Returns the stream's id of the row's file, as in records of this process; 0: none. A file without
+ * an id gets one, unless it is excluded or only the kernel knows its name.
  */
 static uint32_t file_of(struct hr_engine *e, struct hr_proc *p, const struct hr_kernel_row *row)
 {
@@ -239,8 +235,7 @@ static void take_tally(struct hr_engine *e, struct hr_proc *p, const struct hr_t
 	struct hr_op_trait trait = e->trait[row->op];
 	uint32_t path = hr__fold_path(&f, row->file, row->runtime), i;
 	struct hr_file_op op = {.class = trait.class,
-				.failed =
-				    row->errors != 0, /* failed operations have rows of their own */
+				.failed = row->errors != 0,
 				.offset = HR_OFFSET_NONE,
 				.bytes = trait.bytes_rule == HR_BYTES_NONE ? 0 : row->bytes,
 				.count = row->count,

@@ -19,7 +19,7 @@ struct hr_kernel_sum {
 	uint64_t file;
 	uint16_t op;
 	uint16_t cause;	    /* enum hr_cause */
-	uint32_t by_kernel; /* only in the feed; see struct hr_kernel_row */
+	uint32_t by_kernel; /* only in the probe feed: by_kernel of struct hr_kernel_row */
 	uint64_t count;
 	uint64_t bytes;
 	uint64_t errors;
@@ -27,12 +27,12 @@ struct hr_kernel_sum {
 };
 
 struct hr_kernel_sums {
-	struct hr_kernel_sum *v; /* in order of their first operations */
+	struct hr_kernel_sum *v;
 	uint32_t n, room;
-	struct hr_map64 by_key; /* by the hash of a key; `v` has the keys */
+	struct hr_map64 by_key;
 };
 
-/* 0 or -ENOMEM. */
+/* Adds a row. Returns 0 or -ENOMEM. */
 int hr_kernel_sums_add(struct hr_kernel_sums *t, const struct hr_kernel_sum *row);
 void hr_kernel_sums_clear(struct hr_kernel_sums *t);
 void hr_kernel_sums_done(struct hr_kernel_sums *t);

@@ -45,7 +45,8 @@ uint32_t hr_live_row(struct hr_live *l, uint64_t proc, uint16_t op, uint16_t mou
 
 	if (i != HR_MAP64_NONE)
 		return i;
-	if (l->n >= HR_LIVE_ROWS_MOST) { /* use proc 0, which has at most HR_OP_MAX rows */
+	/* too many rows: the sums of all processes share the rows of proc 0, at most HR_OP_MAX */
+	if (l->n >= HR_LIVE_ROWS_MOST) {
 		l->cut = true;
 		proc = 0;
 		mount = 0;
@@ -107,8 +108,8 @@ static bool live_append(struct hr_live *l, const struct hr_live_ended *who)
 }
 
 /*
- * Returns the key of the group of a (rank, worker), which gets the sums of a process from now on;
- * 0: no room for a new group.
+ * Adds an ended process to the group of its (rank, worker). Returns the key of this group, to which
+ * the sums of the process are added; 0: no room for a new group.
  */
 static uint64_t live_join(struct hr_live *l, const struct hr_live_ended *who)
 {
@@ -179,7 +180,7 @@ void hr_live_end(struct hr_live *l, const struct hr_live_ended *who)
 	/* `ended` has the groups, then processes in the order of their ends. */
 	if (l->n_ended > many && l->ended[many].end_ns + HR_LIVE_KEPT_NS <= who->end_ns)
 		sum_up(l, who->end_ns);
-	live_append(l, who); /* if this fails, its later rows have proc 0 */
+	live_append(l, who); /* if there is no memory, rows that come later have proc 0 */
 }
 
 void hr_live_done(struct hr_live *l)

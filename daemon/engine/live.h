@@ -26,14 +26,15 @@
 #include "proto/live.h"
 #include "proto/live.pb-c.h"
 
-#define HR_LIVE_BINS	  40u	 /* durations of 2^39 ns and more share the last bin */
-#define HR_LIVE_ROWS_MOST 32768u /* 12 MB */
+#define HR_LIVE_BINS	  40u /* durations of 2^39 ns and more share the last bin */
+#define HR_LIVE_ROWS_MOST 32768u
 /*
  * Maximum number of entries of `ended`: ended processes, and groups of processes of a (rank,
  * worker) that ended more than HR_LIVE_KEPT_NS ago.
  */
 #define HR_LIVE_ENDED_MOST 4096u
-#define HR_LIVE_ENDED_MANY 256u /* processes are added to groups when there are more than this */
+/* if there are more ended processes than this, the oldest are added to groups */
+#define HR_LIVE_ENDED_MANY 256u
 
 struct hr_live_row {
 	uint64_t proc;
@@ -43,7 +44,7 @@ struct hr_live_row {
 	uint64_t dur_hist[HR_LIVE_BINS];
 };
 
-/* An ended process, or (pid 0) a group of `ended` processes. */
+/* An ended process or, if pid is 0, a group of `ended` processes. */
 struct hr_live_ended {
 	uint64_t proc;
 	uint64_t start_ns, end_ns;
@@ -51,25 +52,25 @@ struct hr_live_ended {
 	uint32_t rank_plus1, local_plus1, worker_plus1;
 	uint32_t ended;
 	uint64_t wait_ns, steps;
-	char name[32]; /* name of the executable */
+	char name[32];
 };
 
 struct hr_live {
 	struct hr_live_row *v;
 	uint32_t n, room;
-	struct hr_map64 by_key; /* by the hash of a key; `v` has the keys */
+	struct hr_map64 by_key;
 	struct hr_live_ended *ended;
-	uint32_t n_ended, n_groups; /* groups come first */
-	struct hr_map64 by_ended;   /* by proc */
-	uint64_t since_ns;	    /* start of the sums; 0: not begun */
-	bool whole;		    /* the sums cover the job from its beginning */
-	bool cut;		    /* there were too many keys, so some rows have proc 0 */
-	bool failed;		    /* out of memory: the sums are too small */
+	uint32_t n_ended, n_groups; /* the groups precede the ended processes in `ended` */
+	struct hr_map64 by_ended;
+	uint64_t since_ns; /* start of the sums; 0: the job has not begun */
+	bool whole;	   /* the sums include everything since the job began */
+	bool cut;	   /* there were too many keys, so some rows have proc 0 */
+	bool failed;	   /* out of memory: the sums are too small */
 };
 
 /*
- * Finds or makes the row of a key. If there are too many rows, the key has proc 0. UINT32_MAX: no
- * memory.
+ * Finds or makes the row of a key, and returns its index. If there are too many rows, the key has
+ * proc 0. UINT32_MAX: no memory.
  */
 uint32_t hr_live_row(struct hr_live *l, uint64_t proc, uint16_t op, uint16_t mount);
 
@@ -99,7 +100,7 @@ struct hr_live_picture {
 
 void hr_live_free(struct hr_live_picture *p); /* accepts NULL */
 
-/* Packs a picture into malloc'ed bytes. 0 or -ENOMEM. */
+/* Packs a picture into malloc'ed bytes. Returns 0 or -ENOMEM. */
 int hr_live_pack(const struct hr_live_picture *p, uint8_t **ret, size_t *ret_bytes);
 
 #endif

@@ -7,11 +7,11 @@
 
 #define PROCESSES_MOST 4096u
 #define CMDLINE_BYTES  96u
-#define PATHS_BYTES    (1u << 20) /* bytes of the paths of all files */
+#define PATHS_BYTES    (1u << 20) /* maximum bytes of the paths of all files in a picture */
 
 /* ---- adding up ------------------------------------------------------------------------------- */
 
-/* Finds or makes the row to which a row of a window is added. */
+/* Returns the row of the job's sums to which a row of a window is added. */
 static uint32_t row_of(struct hr_engine *e, const struct hr_rollup *r)
 {
 	bool known = hr__proc_find(e, r->proc) || hr_live_knows(&e->live, r->proc);
@@ -34,7 +34,7 @@ void hr__live_window(struct hr_engine *e, uint64_t window)
 	}
 }
 
-/* The name of the executable without folders, or what privacy rules leave of it. */
+/* Returns the name of the executable without folders, or the part that privacy rules allow. */
 static ProtobufCBinaryData live_make_name_of(const struct hr_engine *e, struct hr_arena *a,
 					     const struct hr_proc *p)
 {
@@ -254,7 +254,8 @@ static void name_file(const struct hr_map64 *wanted, Headrace__LiveFile *rows,
 	if (i == HR_MAP64_NONE)
 		return;
 	rows[i].mount = name->mount;
-	rows[i].path.data = (uint8_t *)(uintptr_t)name->text; /* copy_names replaces it by a copy */
+	/* copy_names replaces the pointer by a copy */
+	rows[i].path.data = (uint8_t *)(uintptr_t)name->text;
 	rows[i].path.len = name->bytes;
 }
 
@@ -277,7 +278,7 @@ static void number_files(struct hr_live_picture *p, struct hr_map64 *wanted,
 		number_file(p, wanted, rows, p->m.in_flight[i]->file);
 }
 
-/* Drops files whose names are not known, because the files were closed early (names.h). */
+/* Drops files without a name: they were closed early, so their names were not kept (names.h). */
 static void drop_nameless(struct hr_live_picture *p, const struct hr_map64 *wanted,
 			  const Headrace__LiveFile *rows)
 {
@@ -292,7 +293,6 @@ static void drop_nameless(struct hr_live_picture *p, const struct hr_map64 *want
 	p->m.n_uses = n;
 }
 
-/* Copies names while there is room. */
 static void copy_names(const struct hr_engine *e, struct hr_live_picture *p,
 		       Headrace__LiveFile *rows)
 {

@@ -10,7 +10,7 @@ static uint64_t sum(uint64_t a, uint64_t b)
 
 _Static_assert(HR_LOSS_REASONS <= 32, "five bits of the key");
 
-/* Makes a key. It is unique for op ids below 512 and process numbers below 2^50. */
+/* Returns a key. Keys are unique for op ids below 512 and process numbers below 2^50. */
 static uint64_t losses_key(const struct hr_loss *l)
 {
 	return l->proc << 14 | (uint64_t)l->reason << 9 | (l->op & 511);

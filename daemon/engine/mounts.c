@@ -169,7 +169,7 @@ void hr_mounts_done(struct hr_mounts *m)
 	*m = (struct hr_mounts){0};
 }
 
-/* Decodes \ooo in place. Returns the new length. */
+/* Decodes the escapes \ooo in place. Returns the new length. */
 static uint32_t unescape(char *s)
 {
 	char *to = s, *start = s;
@@ -187,7 +187,7 @@ static uint32_t unescape(char *s)
 	return (uint32_t)(to - start);
 }
 
-/* Reads a number and the separator after it, and advances *at. */
+/* Reads a number and the separator after the number, and advances *at. */
 static bool mounts_number(char **at, char separator, uint32_t *ret)
 {
 	char *end;

@@ -22,19 +22,20 @@
 struct hr_mount {
 	uint64_t dev;
 	uint32_t kernel_id;
-	uint32_t id; /* mount id in the stream; 0: no file on it was used yet */
-	char *path;  /* NULL: not known yet */
+	/* mount id in the stream; 0: none, because no file of the mount was used yet */
+	uint32_t id;
+	char *path; /* NULL: not known yet */
 	char *fs_type;
-	bool gone; /* the kernel has reused kernel_id */
+	bool gone; /* the kernel has reused kernel_id for another mount */
 	bool sent;
 };
 
 struct hr_mounts {
 	struct hr_mount *v;
 	uint32_t n, room;
-	uint32_t last_id; /* the id that was assigned last */
-	uint32_t last;	  /* index found last */
-	bool unsent;	  /* a mount with an id and a path is not sent yet */
+	uint32_t last_id;
+	uint32_t last; /* index that the last search found */
+	bool unsent;   /* the row of a mount with an id and a path must be sent */
 };
 
 /*
@@ -45,23 +46,23 @@ struct hr_mounts {
 uint16_t hr_mounts_find(struct hr_mounts *m, int64_t kernel_id, int64_t dev, const uint8_t *path,
 			uint32_t bytes, bool *ret_missing);
 
-/* Adds a row of a MOUNTS entry. -EBADMSG: it does not fit into `bytes`. *ret_used: its size. */
+/* Adds a row of a MOUNTS entry. *ret_used: the row's size. -EBADMSG: it exceeds `bytes`. */
 int hr_mounts_take(struct hr_mounts *m, const struct hr_mount_row *row, uint64_t bytes,
 		   uint64_t *ret_used);
 
-/* Writes mount i as a row of a MOUNTS entry to `to` (if not NULL). Returns the row's size. */
+/* Writes mount i to `to` (if not NULL) as a row of a MOUNTS entry. Returns the row's size. */
 uint64_t hr_mounts_row(const struct hr_mounts *m, uint32_t i, uint8_t *to);
 
 void hr_mounts_done(struct hr_mounts *m);
 
 /*
- * Writes the rows of a mountinfo that `m` lacks to `to`, as far as they fit. Mount points in the
- * text may have any bytes, and \ooo escapes. Returns the bytes used; *ret_n: number of rows.
+ * Writes to `to` those rows of a mountinfo that `m` lacks, until `room` is full. Mount points in
+ * the text may have any bytes, and escapes \ooo. Returns the bytes used; *ret_n: number of rows.
  */
 uint64_t hr_mountinfo_rows(const struct hr_mounts *m, char *text, uint8_t *to, uint64_t room,
 			   uint64_t *ret_n);
 
-/* Reads /proc/PID/mountinfo; malloc'ed, NUL-terminated. 0 or -errno. */
+/* Reads /proc/PID/mountinfo into malloc'ed, NUL-terminated text. Returns 0 or -errno. */
 int hr_mountinfo_read(int pid, char **ret);
 
 #endif

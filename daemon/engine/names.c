@@ -3,7 +3,7 @@
 
 #include "common/array.h"
 
-/* A set of file ids: a bit for each id from the lowest to the highest. */
+/* A set of file ids. It has a bit for each id from the lowest to the highest. */
 struct wanted_name {
 	uint8_t *bits;
 	uint32_t lowest, highest;
@@ -50,7 +50,7 @@ static void names_keep(struct hr_names *n, struct hr_name name)
 		n->v[n->n++] = name;
 }
 
-/* Also keeps the newest path, because its file may not have a record yet. */
+/* Also keeps the path that was added last, because its file may not have a file record yet. */
 void hr_names_take(struct hr_names *n, const struct hr_paths *paths,
 		   const struct hr_filerecs *records)
 {

@@ -15,8 +15,9 @@
 #include "daemon/engine/filerec.h"
 #include "daemon/engine/paths.h"
 
-#define HR_NAMES_BYTES (1u << 20) /* limit of texts, unless the files in use need more */
-#define HR_NAMES_IDLE  16u	  /* number of files that were closed last */
+/* maximum bytes of all texts, unless the files in use need more */
+#define HR_NAMES_BYTES (1u << 20)
+#define HR_NAMES_IDLE  16u /* how many of the files that were closed last have a text */
 
 struct hr_name {
 	const uint8_t *text;
@@ -26,17 +27,17 @@ struct hr_name {
 };
 
 struct hr_names {
-	struct hr_name *v; /* a file may occur twice: the later one counts */
+	struct hr_name *v; /* a file may occur twice: the later element is valid */
 	uint32_t n, room;
 	struct hr_arena texts;
 	size_t limit;
 };
 
-/* Keeps those of the paths just sent whose files are in use. Call it before hr_paths_fresh_sent. */
+/* Copies the new paths of files in use. Call it before hr_paths_fresh_sent. */
 void hr_names_take(struct hr_names *n, const struct hr_paths *paths,
 		   const struct hr_filerecs *records);
 
-/* Removes files without a record if the texts exceed the limit. */
+/* If the texts exceed the limit, removes files without a file record. */
 void hr_names_tidy(struct hr_names *n, const struct hr_filerecs *records);
 
 void hr_names_done(struct hr_names *n);

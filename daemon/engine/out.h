@@ -16,7 +16,7 @@
 #include "common/arena.h"
 #include "daemon/engine/losses.h"
 
-/* Events of a batch before encoding. A batch has 4.5 MiB, so a pool reuses a few batches. */
+/* A batch of events, not yet encoded. It has 4.5 MiB, so a pool reuses a few batches. */
 struct hr_batch {
 	struct hr_batch *next;
 	uint32_t n;
@@ -29,27 +29,28 @@ struct hr_batch {
 
 struct hr_batch_pool;
 
-/* Makes a pool of at most `max` batches. If all are in use, hr_batch_get waits. */
+/* Makes a pool of at most `max` batches. hr_batch_get waits if all batches are in use. */
 int hr_batch_pool_new(unsigned max, struct hr_batch_pool **ret);
-void hr_batch_pool_free(struct hr_batch_pool *p); /* accepts NULL; every batch must be back */
+/* accepts NULL; all batches must be in the pool */
+void hr_batch_pool_free(struct hr_batch_pool *p);
 struct hr_batch *hr_batch_get(struct hr_batch_pool *p);
-void hr_batch_put(struct hr_batch_pool *p, struct hr_batch *b); /* b may be NULL */
+void hr_batch_put(struct hr_batch_pool *p, struct hr_batch *b); /* accepts b == NULL */
 
 struct hr_out {
 	struct hr_out *next;
 	/*
-	 * Not 0: this is a marker. When all earlier frames are stored, this half of the journal may
-	 * be retired.
+	 * Not 0: a marker. When all earlier frames are stored, this half of the journal may be
+	 * retired.
 	 */
 	uint64_t retire_gen;
 	Headrace__Frame frame;
 	Headrace__Clock clock;
 	struct hr_arena arena;
-	struct hr_batch *batch;	    /* the encoder fills frame.events from it */
-	struct hr_regions *regions; /* owns the memory of frame.regions */
-	uint8_t *packed; /* set by the appender: the frame's bytes; then the arena is empty */
+	struct hr_batch *batch;
+	struct hr_regions *regions;
+	uint8_t *packed; /* The frame's bytes, which the appender sets when it empties the arena. */
 	size_t packed_bytes;
-	/* The loss if the frame must be dropped; count 0: no loss. */
+	/* What is lost if the frame must be dropped; count 0: nothing. */
 	struct hr_loss absence;
 };
 
@@ -73,10 +74,9 @@ static inline void hr_out_list_push(struct hr_out_list *l, struct hr_out *o)
 
 struct hr_out *hr_out_list_pop(struct hr_out_list *l);
 
-/* Moves all elements of `from` to the end of `l`. */
 void hr_out_list_join(struct hr_out_list *l, struct hr_out_list *from);
 
-struct hr_out *hr_out_new(void); /* NULL: out of memory */
+struct hr_out *hr_out_new(void);
 void hr_out_free(struct hr_out *o, struct hr_batch_pool *pool);
 
 #endif

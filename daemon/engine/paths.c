@@ -19,7 +19,7 @@ static int paths_room_for(void **v, uint32_t *room, uint32_t n, size_t size)
 	return 0;
 }
 
-/* A hash of a text, never 0. It depends on the byte order of the machine, so it is never stored. */
+/* Returns a hash of a text, never 0. It depends on the byte order, so it is never stored. */
 static uint64_t text_check(const uint8_t *text, uint32_t bytes)
 {
 	uint64_t h = bytes, word;
@@ -43,7 +43,7 @@ static int paths_add(struct hr_paths *p, uint64_t hash, uint32_t id, uint16_t sc
 	return 0;
 }
 
-/* Adds a file to the files that need a row in the next Paths frame. */
+/* Adds a file to `fresh`, the files that need a row in the next Paths frame. */
 static int freshen(struct hr_paths *p, uint32_t index)
 {
 	struct hr_path *f = &p->v[index];
@@ -84,7 +84,7 @@ uint32_t hr_paths_use(struct hr_paths *p, uint64_t hash, uint16_t scope)
 	return index;
 }
 
-/* Puts a row with this text into the next Paths frame. */
+/* Puts a row of a file with this text into the next Paths frame. */
 static int announce(struct hr_paths *p, uint32_t index, const struct hr_path_name *name)
 {
 	struct hr_fresh_path *fresh;
@@ -98,7 +98,8 @@ static int announce(struct hr_paths *p, uint32_t index, const struct hr_path_nam
 }
 
 /*
- * Corrects the mount of a file. An open file shows its mount exactly; its path may contain links.
+ * Corrects the mount of a file. A mount that an open descriptor shows is exact; a mount found by
+ * the path may be wrong, because the path may contain links.
  */
 static int correct_mount(struct hr_paths *p, uint32_t index, const struct hr_path_name *name)
 {

@@ -16,34 +16,37 @@
 
 #include "common/map64.h"
 
-/* Maximum number in one process; further descriptors have no position. */
+/* Maximum number of descriptors in one process; further descriptors have no position. */
 #define HR_POSITION_FDS 65536u
 
 struct hr_place {
-	int64_t at;    /* bytes; -1: unknown */
-	uint32_t file; /* stream file id at the open */
-	uint16_t api;  /* enum hr_api of the open */
+	int64_t at;    /* the position in bytes; -1: unknown */
+	uint32_t file; /* stream id of the file that was opened */
+	uint16_t api;  /* enum hr_api of the call that opened the file */
 	uint16_t append;
-	/* Number of its descriptors; 0: unused, and `file` is the next unused place + 1. */
+	/*
+	 * Number of descriptors with this position; 0: unused, and `file` is the next unused index
+	 * + 1.
+	 */
 	uint32_t refs;
 };
 
 struct hr_positions {
-	struct hr_map64 by_fd; /* fd -> index in v */
+	struct hr_map64 by_fd;
 	struct hr_place *v;
-	uint32_t n, room, unused; /* unused: the first unused place + 1; 0: none */
+	uint32_t n, room, unused; /* `unused`: index of the first unused element + 1; 0: none */
 };
 
 struct hr_place *hr_position_get(struct hr_positions *t, int32_t fd); /* NULL: not tracked */
 
-/* Sets a new position `at` for fd, and drops the old one. NULL: there are too many descriptors. */
+/* Gives fd a new position `at`. NULL: there are too many descriptors, or no memory. */
 struct hr_place *hr_position_open(struct hr_positions *t, int32_t fd, uint32_t file, uint16_t api,
 				  int64_t at, bool append);
 
-/* Makes `to` share the position of `from`, which may be unknown. */
+/* Makes `to` share the position of `from`, even if it is unknown. */
 void hr_position_dup(struct hr_positions *t, int32_t from, int32_t to);
 
-/* Closes fd. True: fd was the last descriptor of a place, and the place is copied to *ret_last. */
+/* Closes fd. True: no other descriptor shares its position, which is copied to *ret_last. */
 bool hr_position_close(struct hr_positions *t, int32_t fd, struct hr_place *ret_last);
 
 void hr_positions_done(struct hr_positions *t);

@@ -33,7 +33,7 @@ void hr__proc_dirty(struct hr_engine *e, struct hr_proc *p)
 	e->n_dirty++;
 }
 
-/* Also frees all processes that have ended: apply_end has put them into the list of dirty ones. */
+/* Also frees the ended processes: apply_end has put them into the list of dirty processes. */
 void hr__procs_sent(struct hr_engine *e)
 {
 	struct hr_proc *p = e->dirty, *next;

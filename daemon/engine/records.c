@@ -51,7 +51,7 @@ static void take_path(struct fold *f, const struct hr_record *r, const uint8_t *
 	name.mount_exact = r->ret >= 0 && name.mount != 0;
 	if (missing)
 		e->mounts_wanted = f->p->id.proc;
-	/* If this hash has a collision, the process has sent its text before. */
+	/* If the hash is in `collisions`, its text was read before. */
 	for (uint32_t i = 0; i < f->p->n_collisions; i++)
 		if (f->p->collisions[i].hash == r->file)
 			return;
@@ -60,7 +60,7 @@ static void take_path(struct fold *f, const struct hr_record *r, const uint8_t *
 		e->failed = true;
 		return;
 	}
-	/* The next record is usually the open of this file. */
+	/* The file is prefetched, because the next record is usually its open. */
 	hr_filerec_prefetch(&e->filerecs, f->p->id.proc, hr_paths_at(&e->paths, index)->id,
 			    HR_API_POSIX);
 	if (second == 1) {
@@ -69,7 +69,7 @@ static void take_path(struct fold *f, const struct hr_record *r, const uint8_t *
 	}
 }
 
-/* The number of text slots after a control record; 0: its size is invalid. */
+/* Returns the number of text slots after a control record; 0: the size of the text is invalid. */
 static uint32_t text_slots(const struct hr_record *r)
 {
 	if (r->asked < 1 || r->asked > TEXT_MOST)
@@ -77,10 +77,7 @@ static uint32_t text_slots(const struct hr_record *r)
 	return (uint32_t)(r->asked + HR_TEXT_BYTES - 1) / HR_TEXT_BYTES;
 }
 
-/*
- * Reads the text after a control record. Returns the number of slots used. Not inlined, to save
- * registers.
- */
+/* Reads the text after a control record. Returns the slots used. Not inlined, to save registers. */
 static __attribute__((noinline)) uint32_t take_text(struct fold *f, const struct hr_record *r,
 						    uint32_t left)
 {
@@ -112,7 +109,7 @@ static __attribute__((noinline)) uint32_t take_text(struct fold *f, const struct
 
 /* ---- one record and its further slots -------------------------------------------------------- */
 
-/* Handles a record with its further slots. Returns the number of slots. */
+/* Handles a record and the slots that belong to it. Returns the number of slots. */
 static uint32_t records_take(struct fold *f, const struct hr_record *r, uint32_t left)
 {
 	if (r->op >= HR_OP_FIRST) {
@@ -159,11 +156,12 @@ static uint32_t records_take(struct fold *f, const struct hr_record *r, uint32_t
 
 /*
  * With many files, the tables are larger than the caches. So three steps prefetch what a record
- * needs: the cell of its file in the hash map, the row of the file, the file record. Each step runs
- * a stretch of slots after the one before, when the memory that it needs has arrived.
+ * needs: first the cell of its file in the hash map, then the row of the file, then the file
+ * record. Each step is a stretch of slots later than the one before, so that the memory it reads
+ * has arrived.
  */
 #define STRETCH	     16u /* slots */
-#define STRETCH_MOST 8u	 /* distinct files in a stretch */
+#define STRETCH_MOST 8u	 /* maximum number of files in a stretch */
 
 struct ahead {
 	uint32_t due;  /* slot at which to prefetch again */
@@ -174,7 +172,8 @@ struct ahead {
 		uint32_t n;
 		uint32_t api[STRETCH_MOST];
 		uint64_t file[STRETCH_MOST];
-	} found[3]; /* files of three stretches: found; hash cells prefetched; rows prefetched */
+		/* in turn: new, hash cells prefetched, rows prefetched */
+	} found[3];
 };
 
 /* Finds the files of records up to slot `to`, and prefetches their cells in the hash map. */
@@ -186,7 +185,7 @@ static void find_files(struct ahead *a, const struct fold *f, const struct curso
 		const struct hr_record *r = &c->slots[a->walk];
 
 		a->walk += hr_record_has_text(r) ? 1 + text_slots(r) : 1;
-		/* In a region, this field is a key. */
+		/* The field `file` of a region is not a file, but a key. */
 		if (r->file == a->file || r->file == 0 || n == STRETCH_MOST ||
 		    (r->op < HR_OP_FIRST && r->op != HR_CTL_PATH))
 			continue;
@@ -198,7 +197,7 @@ static void find_files(struct ahead *a, const struct fold *f, const struct curso
 	a->found[turn].n = n;
 }
 
-/* Not inlined, like take_text. */
+/* Not inlined, to save registers. */
 static __attribute__((noinline)) void look_ahead(struct ahead *a, const struct fold *f,
 						 const struct cursor *c)
 {
@@ -226,10 +225,7 @@ static __attribute__((noinline)) void look_ahead(struct ahead *a, const struct f
 
 /* ---- entries --------------------------------------------------------------------------------- */
 
-/*
- * When the next record ended, in ticks. A name has no time: it precedes the first record that uses
- * it.
- */
+/* Returns when the next record ended, in ticks. A name gets the time of the record that uses it. */
 static uint64_t next_end(const struct cursor *c)
 {
 	const struct hr_record *r = &c->slots[c->at];
@@ -247,7 +243,7 @@ static void advance(struct fold *f, struct cursor *c)
 	c->at += records_take(f, &c->slots[c->at], c->n - c->at);
 }
 
-/* The heap's root is the cursor whose next record ended first. */
+/* Restores the order of the heap, whose root is the cursor with the record that ended first. */
 static void sift_down(struct cursor *heap, uint32_t n, uint32_t i)
 {
 	struct cursor c = heap[i];
@@ -288,8 +284,8 @@ static void merge(struct fold *f, struct cursor *heap, uint32_t n)
 }
 
 /*
- * Returns the state of a run's ring. Records of probes have no ring: `kernel` is their state, for
- * one entry.
+ * Returns the state of the ring that a run of slots comes from. Records of probes have no ring:
+ * `kernel` is their state, for one entry.
  */
 static struct hr_ring_state *ring_of(struct hr_proc *p, const struct hr_run *run,
 				     struct hr_ring_state *kernel)
@@ -310,7 +306,7 @@ void hr__apply_records(struct hr_engine *e, const struct hr_entry_records *in)
 	if (!f.p || f.p->end_ns || in->n_runs > HR_PROC_RINGS + 1 || (const uint8_t *)slots > end)
 		return;
 	f.max_ticks = in->sweep_ticks + hr_ns_ticks(&e->line, CLOCK_SLACK_NS);
-	/* Makes all rings first, because this may move other rings. */
+	/* Makes the states of all rings first, because a new one may move the others in memory. */
 	for (uint32_t i = 0; i < in->n_runs; i++)
 		if (!ring_of(f.p, &in->runs[i], &kernel))
 			return;
@@ -334,7 +330,7 @@ void hr__apply_records(struct hr_engine *e, const struct hr_entry_records *in)
 		hr__flush_idle(e);
 }
 
-/* Adds the operation during which the owner of a ring died. */
+/* Adds the operation that the owner of a ring had not finished when it died. */
 static void left_inflight(struct fold *f, const struct hr_inflight *c, uint64_t now_ticks)
 {
 	uint64_t dur = now_ticks > c->start_ticks ? now_ticks - c->start_ticks : 0;
@@ -383,7 +379,7 @@ void hr__apply_left(struct hr_engine *e, const struct hr_entry_left *in)
 	if (!f.ring)
 		return;
 	f.max_ticks = in->now_ticks;
-	/* If the owner died after the commit, but before it cleared the cell, a record exists. */
+	/* If the owner died before it cleared the cell, a record of the operation may exist. */
 	if (in->inflight.op != 0 && !hr__fold_seen(f.ring, &in->inflight))
 		left_inflight(&f, &in->inflight, in->now_ticks);
 	if (in->aggregate.op != 0 && in->aggregate.count != 0 &&

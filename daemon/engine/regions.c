@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Keeps names of regions, and adds regions to the open frame. All input is from clients. */
+/* Keeps the names of regions, and adds regions to the open frame. All input comes from clients. */
 #include "daemon/engine/regions.h"
 
 #include <errno.h>
 
 #include "daemon/engine/fold.h"
 
-#define COUNT_MOST (UINT64_C(1) << 40) /* maximum number of regions in one record */
+#define COUNT_MOST (UINT64_C(1) << 40) /* maximum number of regions that one record counts */
 #define FRAME_NS   UINT64_C(1000000000)
 #define NAMELESS   "(more names than are kept)"
 
-/* An entry of a snapshot with all keys: first all rows, then all texts. */
+/* An entry of a snapshot with all keys of regions: first all rows, then all texts. */
 struct entry_keys {
 	struct hr_entry h;
 	uint32_t n;
@@ -29,7 +29,7 @@ void hr_region_state_done(struct hr_region_state *s)
 
 /* ---- keys ------------------------------------------------------------------------------------ */
 
-/* Allocates the maximum at once, because untouched pages take no memory. */
+/* Allocates the maximum at once: pages that are not touched take no memory. */
 static int regions_room_for(struct hr_region_state *s, size_t bytes)
 {
 	if (!s->keys)
@@ -151,8 +151,8 @@ static int key_texts(const struct hr_region_state *s, const struct hr_region_key
 }
 
 /*
- * Names a region whose key is not known: the key may be in the ring of another thread, which is
- * read later. Until name_unreported() is called, the name is a placeholder.
+ * Gives a placeholder as name to a region whose key is not known: the key may be in the ring of
+ * another thread, which is read later. name_unreported() replaces the placeholder.
  */
 static int unreported(struct hr_region_state *s, uint64_t id, struct hr_region *g)
 {
@@ -176,9 +176,7 @@ static int unreported(struct hr_region_state *s, uint64_t id, struct hr_region *
 	return r;
 }
 
-/*
- * Replaces placeholders whose keys have become known. If a text does not fit, the name stays empty.
- */
+/* Replaces the placeholders whose keys have become known. If a name does not fit, it is empty. */
 static void name_unreported(struct hr_region_state *s)
 {
 	for (uint32_t i = 0; i < s->n_unreported; i++) {
@@ -217,7 +215,7 @@ static int name(struct hr_engine *e, uint64_t id, const void *args, size_t args_
 	const struct hr_region_key *k = hr_region_key_find(&e->regions, id);
 	int r = k ? key_texts(&e->regions, k, g) : unreported(&e->regions, id, g);
 
-	/* with privacy rules, no arguments are stored, because they may contain paths */
+	/* With privacy rules, no arguments are stored, because they may contain paths. */
 	return r ? r
 		 : hr_regions_text(e->regions.open, args, e->privacy ? 0 : args_bytes, &g->args);
 }
@@ -241,7 +239,7 @@ static uint64_t regions_number(int64_t n)
 	return n < 0 ? HR_REGION_UNKNOWN : (uint64_t)n;
 }
 
-/* Records of one thread with the same start tick and key are one region. */
+/* Returns a key that identifies a region of a thread: its key and its start tick. */
 static uint64_t seen_key(uint64_t key, uint64_t start_ticks)
 {
 	return key ^ start_ticks << 8;
@@ -328,7 +326,9 @@ void hr__regions_due(struct hr_engine *e)
 
 /* ---- open regions ---------------------------------------------------------------------------- */
 
-/* Whether the thread wrote the record of this region, and died before it cleared the cell. */
+/*
+ * Returns whether the thread wrote the record of this region, and died before it cleared the cell.
+ */
 static bool seen(const struct hr_proc *p, const struct hr_record *r)
 {
 	for (uint32_t i = 0; i < p->n_rings; i++)
@@ -388,7 +388,8 @@ int hr__apply_left_regions(struct hr_engine *e, const struct hr_entry_left_regio
 		last = f.ring->last_region;
 		if (r.file != 0 && !seen(f.p, &r)) /* file 0: the thread was changing the cell */
 			hr__region_take(&f, &r, NULL);
-		f.ring->last_region = last; /* restores it: a cell is no record of the ring */
+		/* a cell is not a record of the ring, so it must not change last_region */
+		f.ring->last_region = last;
 	}
 	if (in->deeper > HR_REGION_DEEPEST)
 		hr__fold_hostile(&f, 0);

@@ -16,11 +16,11 @@
 
 #define HR_REGION_KEYS	     16384u
 #define HR_REGION_KEY_BYTES  (UINT64_C(1) << 20)
-#define HR_REGION_UNREPORTED 256u /* maximum number in a frame */
+#define HR_REGION_UNREPORTED 256u /* maximum number of placeholders in a frame */
 
 struct hr_region_key {
 	uint64_t id;
-	uint32_t at; /* offset of its text in `texts` */
+	uint32_t at;
 	uint16_t domain_bytes, category_bytes, name_bytes;
 	uint16_t kind;
 };
@@ -31,8 +31,8 @@ struct hr_region_state {
 	uint32_t n;
 	char *texts;
 	uint64_t n_bytes;
-	struct hr_regions *open; /* the open frame; NULL: none */
-	/* Placeholders in `open` for names whose keys may be in a ring that is read later. */
+	struct hr_regions *open; /* the regions of the frame that is being filled; NULL: none */
+	/* Placeholders in `open` for regions whose keys may be in a ring that is read later. */
 	struct {
 		uint64_t id;
 		uint32_t text;
@@ -49,10 +49,10 @@ void hr_region_state_done(struct hr_region_state *s);
  */
 int hr_region_key_add(struct hr_region_state *s, uint64_t id, const void *text, size_t bytes);
 
-/* Finds a key. NULL: unknown. */
+/* Returns NULL if the key is not known. */
 const struct hr_region_key *hr_region_key_find(const struct hr_region_state *s, uint64_t id);
 
-/* The first function writes all keys as one entry, the second reads this entry. */
+/* Writes all keys as one entry, which hr_region_keys_read reads. */
 int hr_region_keys_write(const struct hr_region_state *s, struct hr_journal *j);
 int hr_region_keys_read(struct hr_region_state *s, const struct hr_entry *entry);
 

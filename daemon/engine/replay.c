@@ -10,7 +10,7 @@
 
 #include "daemon/engine/state.h"
 
-#define GAP_MOST (UINT64_C(1) << 20) /* frames; a larger gap is damage */
+#define GAP_MOST (UINT64_C(1) << 20) /* maximum number of missing frames; a larger gap is damage */
 
 static int restore_known(struct hr_engine *e, const struct hr_entry *entry)
 {
@@ -40,8 +40,9 @@ static int restore_paths(struct hr_engine *e, const struct hr_journal *j, uint64
 }
 
 /*
- * If the store lacks frames that precede a snapshot, a full disk or a power cut has lost them. A
- * Loss frame gets the number of each, so that later frames have the same numbers in every replay.
+ * If the store lacks frames that precede a snapshot, a full disk or a power cut has lost them.
+ * Replaces each of them by a Loss frame with its number, so that later frames have the same numbers
+ * in every replay.
  */
 static int fill_gap(struct hr_engine *e, uint64_t mark)
 {
@@ -70,13 +71,13 @@ static void hand_on(struct hr_engine *e, const struct hr_replay *replay)
 		replay->taken(replay->arg, &out);
 }
 
-/* Ignores errors that clients cause: an entry may be of a process that has ended. */
+/* Applies one entry. Ignores errors that clients cause, such as an entry of an ended process. */
 static int apply(struct hr_engine *e, const struct hr_entry *entry)
 {
 	return hr_engine_apply(e, entry) == -ENOMEM ? -ENOMEM : 0;
 }
 
-/* `salvage`: also applies intact entries after the damage. */
+/* Replays one half of the journal. `salvage`: also applies the intact entries after the damage. */
 static int replay_half(struct hr_engine *e, struct hr_journal *j, uint64_t gen,
 		       const struct hr_replay *replay, bool salvage)
 {
@@ -91,7 +92,7 @@ static int replay_half(struct hr_engine *e, struct hr_journal *j, uint64_t gen,
 			r = fill_gap(e, replay->store_mark);
 		hand_on(e, replay);
 	}
-	e->paths.n_known = 0; /* the journal already has them */
+	e->paths.n_known = 0; /* the KNOWN entries for these files are already in the journal */
 	return r || e->job ? r : -EBADMSG;
 }
 
@@ -121,7 +122,7 @@ static int replay_older(struct hr_engine *e, struct hr_journal *j, uint64_t gen,
 	return r;
 }
 
-/* Returns whether the store has frames that neither this replay nor a killed recovery made. */
+/* Returns whether the store may have frames that neither this replay nor a killed recovery made. */
 static bool may_be_stored(const struct hr_engine *e, uint64_t store_mark, uint64_t end_seq)
 {
 	return e->next_seq <= store_mark && (e->next_seq == 0 || e->next_seq != end_seq);

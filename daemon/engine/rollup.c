@@ -3,7 +3,7 @@
 
 #include "common/array.h"
 
-/* The hash of a key. If another key has it, too, the caller tries the next hash. */
+/* Returns the hash of a key. If another key has this hash, the caller tries the next hash. */
 static uint64_t rollup_key(uint64_t window, uint64_t proc, uint16_t op, uint16_t mount,
 			   uint16_t scope)
 {

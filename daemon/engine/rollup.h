@@ -34,15 +34,15 @@ struct hr_rollup {
 };
 
 struct hr_rollups {
-	struct hr_rollup *v; /* in order of first event */
+	struct hr_rollup *v;
 	uint32_t n, room;
-	struct hr_map64 by_key; /* by the hash of a key; `v` has the keys */
-	uint64_t oldest;	/* window of the oldest row; UINT64_MAX: none */
+	struct hr_map64 by_key;
+	uint64_t oldest; /* window of the oldest row; UINT64_MAX: none */
 };
 
 /*
- * Finds or makes a row. *cached: a variable for each (process, op), whose first value may be any.
- * NULL: out of memory.
+ * Finds or makes a row. *cached: a variable for each (process, op), with any initial value. NULL:
+ * no memory.
  */
 struct hr_rollup *hr__rollup_find(struct hr_rollups *t, uint64_t window, uint64_t proc, uint16_t op,
 				  uint16_t mount, uint16_t scope, uint32_t *cached);

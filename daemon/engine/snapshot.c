@@ -9,7 +9,7 @@
 
 #define CMDLINE_KEPT  1024u
 #define CMDLINE_LEAST 16u
-/* Space that stays free for entries after the snapshot. */
+/* How much of a journal half stays free for the entries after the snapshot. */
 #define PROC_SLACK	 (HR_JOURNAL_SLACK + HR_KNOWN_SLACK + (1u << 20))
 #define MOUNT_BYTES_MOST (512u << 10)
 
@@ -27,9 +27,7 @@ struct entry_snap {
 	uint32_t next_file;
 	uint32_t next_mount;
 	uint32_t job_bytes;
-	/*
-	 * An older version counted processes that did not fit here. Now a NOTE entry counts them.
-	 */
+	/* Older versions counted here the processes that did not fit; now a NOTE entry does. */
 	uint32_t left_out;
 	uint8_t job[];
 };
@@ -198,7 +196,7 @@ static uint64_t proc_bytes(const struct hr_proc *p, uint32_t cmdline_most)
 
 /*
  * Returns the length to which command lines are cut so that all processes fit. The store already
- * has most of them.
+ * has most of the command lines.
  */
 static uint32_t cmdline_most(const struct hr_engine *e, uint64_t room)
 {
@@ -340,12 +338,12 @@ int hr__apply_snap(struct hr_engine *e, const struct hr_entry *entry)
 	e->now = in->now;
 	e->now_ns = in->now.boot_ns;
 	e->last_proc = in->last_proc;
-	if (!e->live.since_ns) /* a replay begins here */
+	if (!e->live.since_ns) /* the sums of a replay begin here */
 		e->live.since_ns = e->now_ns;
 	e->paths.epoch = in->epoch;
 	e->paths.next_id = in->next_file;
 	e->stats = in->stats;
-	e->stats.processes = 0; /* counted again from the following entries */
+	e->stats.processes = 0; /* the entries that follow count the processes again */
 	e->stats.waiters = 0;	/* counted again when these processes wait again */
 	e->stats.waiting_since_ns = e->stats.waited_ns = 0;
 	e->left_out = in->left_out;

@@ -18,33 +18,33 @@
 #include "daemon/engine/rollup.h"
 
 #define HR_PROC_RINGS	   (HR_SESSION_MAPS * HR_MAP_RINGS)
-#define HR_PROC_TEXT	   4096u /* maximum bytes kept of the exe, and of the command line */
+#define HR_PROC_TEXT	   4096u /* maximum bytes of the executable's path or command line */
 #define HR_PROC_COLLISIONS 16u
 #define HR_PROC_SPAWNED	   4096u
 #define HR_RING_SEEN	   4u
-/* A client's total may grow by at most this much between two reads. */
+/* A total of a client may grow by at most this much between two reads. */
 #define HR_COUNT_MOST (UINT64_C(1) << 56)
 
 enum hr_proc_kind {
-	HR_PROC_MAIN,	    /* exec'ed */
-	HR_PROC_FORK,	    /* forked from a recorded process, same image */
-	HR_PROC_SPAWN,	    /* exec'ed by multiprocessing: spawn */
-	HR_PROC_FORKSERVER, /* exec'ed by multiprocessing: its children are workers of its parent */
-	HR_PROC_TOOL	    /* exec'ed by multiprocessing: resource_tracker */
+	HR_PROC_MAIN,	    /* started by exec */
+	HR_PROC_FORK,	    /* forked from a recorded process, and runs the same program */
+	HR_PROC_SPAWN,	    /* started by multiprocessing with exec (start method spawn) */
+	HR_PROC_FORKSERVER, /* multiprocessing's fork server: starts workers of its parent */
+	HR_PROC_TOOL	    /* the resource_tracker of multiprocessing */
 };
 
 /* The part of a process that a snapshot copies unchanged. */
 struct hr_identity {
 	uint64_t proc;
 	uint64_t token;
-	uint64_t parent; /* proc; 0: not recorded */
-	uint64_t base;	 /* the process (`proc`) whose worker it may be; 0: none */
+	uint64_t parent; /* number of the parent; 0: not recorded */
+	uint64_t base;	 /* number of the process whose worker this may be; 0: none */
 	uint64_t exec_of;
 	uint64_t start_ns;
-	uint64_t start_time;		      /* /proc/PID/stat */
-	int64_t cover;			      /* if `covered`: the thread in struct hr_item_cover */
-	uint64_t min_ticks;		      /* records that began earlier are hostile */
-	uint64_t excluded[HR_EXCLUDED_KINDS]; /* opens that default excludes left out */
+	uint64_t start_time;		      /* the starttime of /proc/PID/stat */
+	int64_t cover;			      /* thread of struct hr_item_cover, if `covered` */
+	uint64_t min_ticks;		      /* no record of a correct client began earlier */
+	uint64_t excluded[HR_EXCLUDED_KINDS]; /* opens of files excluded by default */
 	int32_t pid, ppid;
 	uint32_t uid;
 	uint32_t kind; /* enum hr_proc_kind */
@@ -53,37 +53,37 @@ struct hr_identity {
 	uint32_t rank_plus1, local_plus1, world;
 	uint32_t worker_plus1;
 	uint32_t cpus, first_cpu; /* struct hr_affinity */
-	uint32_t cpu_quota_milli; /* quota.h */
-	uint8_t source;		  /* enum hr_rank_from */
-	uint8_t wrapper;	  /* a shell or launcher: its children are not its workers */
+	uint32_t cpu_quota_milli;
+	uint8_t source;	 /* enum hr_rank_from */
+	uint8_t wrapper; /* a shell or launcher: its children are not its workers */
 	uint8_t read_data;
 	uint8_t rendezvous; /* MASTER_ADDR or MASTER_PORT is set */
 	uint8_t deselected;
 	uint8_t restart_plus1; /* number of restarts by its launcher + 1; 255: 254 or more */
-	uint8_t probed;	       /* probes have reported it */
+	uint8_t probed;
 	uint8_t covered;
-	uint8_t has_loaders; /* a child has reported to be a DataLoader worker */
+	uint8_t has_loaders; /* a child has reported that it is a DataLoader worker */
 };
 
 enum hr_rank_from { HR_RANK_NONE, HR_RANK_ENV, HR_RANK_INFERRED, HR_RANK_INHERITED };
 
 struct hr_ring_state {
-	uint64_t next; /* absolute index of the next slot */
+	uint64_t next; /* number of the next slot since the ring was made */
 	uint32_t tid;
-	uint32_t source; /* HR_EV_BPF: probes made its records */
-	uint32_t task;	 /* index in the open batch, while task_batch is its number */
+	uint32_t source; /* HR_EV_BPF if probes made the records */
+	uint32_t task;	 /* index in the open batch; valid if task_batch is the batch's number */
 	uint64_t task_batch;
 	uint32_t aggregate_gen;
 	uint32_t n_lost;
 	uint32_t n_seen;
-	/* the cell of a dead owner may contain this region again (regions.c) */
+	/* the last region read; the cell of a dead owner may contain it again (regions.c) */
 	uint64_t last_region;
-	/* Its last operations. The cell of a dead owner may contain one of them again. */
+	/* The last operations read. The cell of a dead owner may contain one of them again. */
 	uint64_t seen[HR_RING_SEEN];
 	struct hr_lost_row *lost; /* the totals of each op at the last read */
 };
 
-/* A spawned child of a process without a rank. Its inferred rank: how many started before it. */
+/* A spawned child of a process without a rank. Children that started earlier have lower ranks. */
 struct hr_spawned {
 	uint64_t start_time;
 	uint64_t proc;
@@ -95,7 +95,7 @@ struct hr_proc {
 	struct hr_proc *next, *prev; /* in order of attaching */
 	char *exe, *cmdline;
 	size_t exe_bytes, cmdline_bytes;
-	/* The patterns of id.excluded as the client sent them; each ends with NUL. */
+	/* The patterns that `id.excluded` counts, as the client sent them; each ends with NUL. */
 	char *defaults;
 	size_t defaults_bytes;
 	struct hr_ring_state *rings; /* index: map * HR_MAP_RINGS + ring */
@@ -104,7 +104,7 @@ struct hr_proc {
 	struct {
 		uint64_t hash;
 		uint32_t path;
-	} collisions[HR_PROC_COLLISIONS]; /* hashes that mean another file in this process */
+	} collisions[HR_PROC_COLLISIONS]; /* hashes that mean another file than elsewhere */
 	uint32_t n_collisions;
 	struct hr_spawned *spawned;
 	uint32_t n_spawned;
@@ -112,8 +112,8 @@ struct hr_proc {
 	uint32_t last_path;
 	uint32_t last_filerec;
 	uint32_t slot;
-	bool dirty;		    /* its row must be sent */
-	struct hr_proc *next_dirty; /* list of dirty processes */
+	bool dirty;
+	struct hr_proc *next_dirty;
 	bool excluded_unsent;
 	uint64_t end_ns;
 	char exit[16];
@@ -128,15 +128,15 @@ enum hr_fd_effect {
 	HR_FD_MOVE, /* read, write: moves the position unless the call has an offset */
 	HR_FD_OPEN,
 	HR_FD_CLOSE,
-	HR_FD_DUP,   /* the new descriptor is in ret */
+	HR_FD_DUP,   /* ret is the new descriptor */
 	HR_FD_FCNTL, /* a dup if flags is F_DUPFD... */
 	HR_FD_LSEEK, /* ret is the position */
 	HR_FD_FSEEK  /* offset and whence; ret 0 */
 };
 
-/* The properties of an op, in one word, so that one load reads them. */
+/* The properties of an op. They fit into one word, so that one load reads them. */
 struct hr_op_trait {
-	uint8_t class; /* enum hr_class; HR_CLASS_NONE: no such op, the record is hostile */
+	uint8_t class; /* enum hr_class; HR_CLASS_NONE: no correct client records such an op */
 	uint8_t api;
 	uint8_t bytes_rule;
 	uint8_t effect; /* enum hr_fd_effect */
@@ -150,24 +150,24 @@ struct hr_engine {
 	uint32_t level;
 	uint64_t level_since_ns;
 	uint64_t next_seq;
-	uint64_t last_proc; /* the highest number so far */
+	uint64_t last_proc;
 	struct hr_last_hello last_hello;
 	struct hr_clock_line line;
 	struct hr_clock_sample now;
-	uint64_t now_ns; /* time of the current entry */
+	uint64_t now_ns;
 	struct hr_proc *first, *last;
 	struct hr_proc **slots;
 	uint32_t n_slots, room_slots;
-	uint32_t *unused; /* free slots below n_slots; the array has room for all slots */
+	uint32_t *unused; /* indexes of unused slots; the array has room for all slots */
 	uint32_t n_unused;
 	struct hr_map64 by_proc, by_token, by_pid;
 	struct hr_proc *dirty, *last_dirty; /* in the order in which they became dirty */
 	uint32_t n_dirty;
-	bool excluded_unsent; /* a process has unsent counts */
+	bool excluded_unsent; /* a process has counts of excluded opens that were not sent */
 	bool ranks_changed;
 	struct hr_paths paths;
 	struct hr_mounts mounts;
-	uint64_t mounts_wanted; /* proc that uses an unknown mount; 0: none */
+	uint64_t mounts_wanted; /* number of a process that uses an unknown mount; 0: none */
 	struct hr_rollups rollups;
 	struct hr_filerecs filerecs;
 	struct hr_names names;
@@ -180,7 +180,7 @@ struct hr_engine {
 	struct hr_op_trait trait[HR_OP_MAX];
 	struct hr_privacy_rules privacy_rules;
 	struct hr_privacy *privacy; /* NULL: nothing is hidden */
-	uint64_t left_out;	    /* hr_engine_left_out */
+	uint64_t left_out;
 	bool stopped;
 	bool failed; /* memory ran out: the state no longer matches the entries */
 };
@@ -197,7 +197,7 @@ void hr__proc_dirty(struct hr_engine *e, struct hr_proc *p);
 void hr__procs_sent(struct hr_engine *e);
 /* If the first operation of a process began before the process's start, corrects the start. */
 void hr__proc_started(struct hr_engine *e, struct hr_proc *p, uint64_t start_ns);
-/* Removes p from the maps by pid and token. hr__proc_find finds p until its last row is sent. */
+/* Removes p from the maps by pid and token, but hr__proc_find still finds p. */
 void hr__proc_forget(struct hr_engine *e, struct hr_proc *p);
 void hr__proc_free(struct hr_engine *e, struct hr_proc *p);
 struct hr_ring_state *hr__ring(struct hr_proc *p, uint32_t map, uint32_t ring);
@@ -209,7 +209,7 @@ void hr__flush_idle(struct hr_engine *e);
 
 /* emit.c: frames from the state */
 void hr__emit_batch(struct hr_engine *e); /* sends names, then the open batch */
-void hr__emit_names(struct hr_engine *e); /* Processes, Paths */
+void hr__emit_names(struct hr_engine *e); /* sends Processes and Paths frames */
 void hr__emit_rollups(struct hr_engine *e, uint64_t up_to_window);
 void hr__emit_filerecs(struct hr_engine *e, const uint32_t *indexes, size_t n);
 void hr__emit_losses(struct hr_engine *e);
@@ -217,7 +217,7 @@ void hr__emit_job(struct hr_engine *e, const char *state, uint64_t end_ns);
 void hr__emit_levels(struct hr_engine *e, uint64_t end_ns);
 void hr__emit_end(struct hr_engine *e, const char *state, bool cut_short);
 
-/* emit.c: begins a frame with the current clock (NULL: no memory); ends and numbers it. */
+/* Begins a frame with the current clock. NULL: no memory. */
 struct hr_out *hr__out_begin(struct hr_engine *e, Headrace__Frame__BodyCase body);
 /* Begins a frame with an empty message of this kind, which it returns. NULL: no memory. */
 void *hr__out_message(struct hr_engine *e, Headrace__Frame__BodyCase body,
@@ -228,26 +228,23 @@ void hr__out_end(struct hr_engine *e, struct hr_out *o);
 void *hr__rows_in(struct hr_arena *a, size_t n, size_t size, void *ret_pointers);
 ProtobufCBinaryData hr__bytes_in(struct hr_arena *a, const void *data, size_t bytes);
 
-/* Copies the part of a path or command line that may be stored (privacy.h) to the arena. */
+/* Copies the part of a path or command line that may be stored (privacy.h) into the arena. */
 ProtobufCBinaryData hr__kept_path(const struct hr_engine *e, struct hr_arena *a, const void *path,
 				  size_t bytes);
 ProtobufCBinaryData hr__kept_command(const struct hr_engine *e, struct hr_arena *a,
 				     const void *line, size_t bytes);
 
-/* live_make.c: keep the sums of a window or process that is about to be dropped */
+/* live_make.c: add a window or process to the sums of the running job before it is dropped */
 void hr__live_window(struct hr_engine *e, uint64_t window);
 void hr__live_end(struct hr_engine *e, const struct hr_proc *p);
 
 /* attribute.c */
 void hr__attribute_attach(struct hr_engine *e, struct hr_proc *p, bool forked,
 			  uint64_t parent_token, const int32_t *ancestors);
-/*
- * Returns whether p has reported that it is a DataLoader worker. The children of such a worker are
- * not workers.
- */
+/* Returns whether p has reported that it is a DataLoader worker. Its children are not workers. */
 bool hr__loader_worker(const struct hr_engine *e, const struct hr_proc *p);
 void hr__attribute_env(struct hr_engine *e, struct hr_proc *p, const char *text, size_t bytes);
-/* Call it at p's first read of a data file. */
+/* Call it when p first reads a data file. */
 void hr__attribute_read(struct hr_engine *e, struct hr_proc *p);
 const char *hr__rank_source(const struct hr_proc *p);
 
@@ -258,17 +255,15 @@ void hr__region_take(struct fold *f, const struct hr_record *r,
 void hr__region_key_take(struct fold *f, const struct hr_record *r, const uint8_t *text);
 int hr__apply_left_regions(struct hr_engine *e, const struct hr_entry_left_regions *in);
 void hr__emit_regions(struct hr_engine *e);
-void hr__regions_due(struct hr_engine *e);			    /* call it as time passes */
-void hr__regions_end(struct hr_engine *e, const struct hr_proc *p); /* the process has ended */
+void hr__regions_due(struct hr_engine *e); /* seals a frame that is old enough */
+void hr__regions_end(struct hr_engine *e, const struct hr_proc *p);
 
 /* counts.c */
 int hr__apply_lost(struct hr_engine *e, const struct hr_entry_lost *in);
 int hr__apply_excluded(struct hr_engine *e, const struct hr_entry_excluded *in);
-/*
- * Puts unsent counts into the next Processes frame. Call it at the end of a window, and at a flush.
- */
+/* Marks unsent counts of excluded opens for the next Processes frame. */
 void hr__excluded_due(struct hr_engine *e);
-/* The pattern of excluded[kind]; an empty text: the pattern has no count of its own. */
+/* Returns the pattern that excluded[kind] counts; an empty text: it has no count of its own. */
 const char *hr__excluded_pattern(const struct hr_proc *p, uint32_t kind, size_t *ret_bytes);
 
 /* kernel.c */
@@ -281,7 +276,7 @@ void hr__apply_records(struct hr_engine *e, const struct hr_entry_records *in);
 void hr__apply_left(struct hr_engine *e, const struct hr_entry_left *in);
 void hr__traits_init(struct hr_engine *e);
 void hr__filerecs_end(struct hr_engine *e,
-		      uint64_t proc); /* sends and removes the file records of a process */
+		      uint64_t proc); /* sends and removes all file records of the process */
 
 /* snapshot.c */
 int hr__apply_snap(struct hr_engine *e, const struct hr_entry *entry);

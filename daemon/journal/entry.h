@@ -24,40 +24,40 @@
 
 enum hr_entry_kind {
 	HR_ENTRY_NONE,
-	HR_ENTRY_START,	  /* a new stream */
-	HR_ENTRY_ATTACH,  /* a process attached */
-	HR_ENTRY_RECORDS, /* slots from the rings of one session */
+	HR_ENTRY_START, /* the first entry of a stream */
+	HR_ENTRY_ATTACH,
+	HR_ENTRY_RECORDS, /* slots that headraced read from the rings of one session */
 	/* Operations for which a ring had no room, and operations of unattached children. */
 	HR_ENTRY_LOST,
-	HR_ENTRY_LEFT,	       /* cells of a ring whose thread has ended */
-	HR_ENTRY_END,	       /* a process has exited */
-	HR_ENTRY_TICK,	       /* time passes */
-	HR_ENTRY_MOUNTS,       /* rows of a mountinfo */
-	HR_ENTRY_LEVEL,	       /* level of the job */
-	HR_ENTRY_KNOWN,	       /* ids of files of before the checkpoint that this half uses */
-	HR_ENTRY_SEAL,	       /* a flush */
-	HR_ENTRY_STOP,	       /* end of the job */
-	HR_ENTRY_SNAP,	       /* snapshot: the engine's own numbers */
-	HR_ENTRY_PROC,	       /* snapshot: one process */
-	HR_ENTRY_FILERECS,     /* snapshot: unfinished file records, least recently used first */
-	HR_ENTRY_NOTE,	       /* a loss that the daemon itself noticed */
+	HR_ENTRY_LEFT, /* cells of a ring whose thread has ended */
+	HR_ENTRY_END,
+	HR_ENTRY_TICK,	 /* only the current time */
+	HR_ENTRY_MOUNTS, /* mounts that headraced read from a mountinfo */
+	HR_ENTRY_LEVEL,
+	HR_ENTRY_KNOWN, /* ids of older files that the entry before it uses */
+	HR_ENTRY_SEAL,	/* a flush: ends the open batch and frames */
+	HR_ENTRY_STOP,
+	HR_ENTRY_SNAP,	       /* snapshot: the numbers of the engine */
+	HR_ENTRY_PROC,	       /* snapshot: a process */
+	HR_ENTRY_FILERECS,     /* snapshot: file records in use, the least recently used first */
+	HR_ENTRY_NOTE,	       /* a loss that headraced itself counts */
 	HR_ENTRY_DESELECT,     /* a process has a rank that the job does not record */
-	HR_ENTRY_EXCLUDED,     /* opens of files excluded by default */
-	HR_ENTRY_PRIVACY,      /* privacy rules from now on; after START, and in a snapshot */
-	HR_ENTRY_KERNEL,       /* the audit: sums of all operations of one process in the kernel */
-	HR_ENTRY_TALLY,	       /* sums of operations of one process that have no records */
+	HR_ENTRY_EXCLUDED,     /* opens of files that are excluded by default */
+	HR_ENTRY_PRIVACY,      /* privacy rules that apply to all later entries */
+	HR_ENTRY_KERNEL,       /* sums of all operations of one process, as the kernel saw them */
+	HR_ENTRY_TALLY,	       /* sums of operations without records, of one process */
 	HR_ENTRY_LEFT_REGIONS, /* open regions of a thread or process that has ended */
 	HR_ENTRY_REGION_KEYS,  /* snapshot: names of regions (regions.c) */
 	HR_ENTRY_KINDS
 };
 
-#define HR_ENTRY_MOST	    ((UINT32_C(1) << 26) - 8) /* bytes of an entry */
+#define HR_ENTRY_MOST	    ((UINT32_C(1) << 26) - 8)
 #define HR_ENTRY_KINDS_MOST 64u
 
 struct hr_entry {
-	uint32_t bytes : 26; /* with this header and padding; a multiple of 8 */
+	uint32_t bytes : 26; /* size with header and padding; a multiple of 8 */
 	uint32_t kind : 6;
-	uint32_t crc; /* journal.h */
+	uint32_t crc; /* see journal.h, Checksums */
 };
 _Static_assert(sizeof(struct hr_entry) == 8 && HR_ENTRY_KINDS <= HR_ENTRY_KINDS_MOST,
 	       "entry header");
@@ -73,7 +73,6 @@ struct hr_entry_start {
 	uint8_t job[];
 };
 
-/* PRIVACY */
 struct hr_entry_privacy {
 	struct hr_entry h;
 	struct hr_privacy_rules rules;
@@ -81,42 +80,42 @@ struct hr_entry_privacy {
 
 #define HR_ANCESTORS 8u
 
-/* ATTACH: `hello` is the unchanged hello. */
+/* ATTACH: `hello` is the hello as the client sent it. */
 struct hr_entry_attach {
 	struct hr_entry h;
 	uint64_t proc;
 	uint64_t token;
 	uint64_t now_ns;
-	uint64_t now_ticks; /* time of the hello; it is earlier than now_ns if an offer waited */
-	/* field 22 of /proc/PID/stat: identifies a reused pid; 0: the process had exited */
+	uint64_t now_ticks; /* time of the hello; now_ns is later if an offer waited */
+	/* starttime of /proc/PID/stat, to recognize a reused pid; 0: the process had exited */
 	uint64_t start_time;
-	uint64_t exec_of; /* proc of the image that this one replaced, or 0 */
-	int32_t pid;	  /* in the daemon's pid namespace, from SO_PEERCRED */
+	uint64_t exec_of; /* number of the process before its exec, or 0 */
+	int32_t pid;	  /* SO_PEERCRED, so in the pid namespace of headraced */
 	uint32_t uid;
-	uint32_t deselected; /* 1: the job does not record its rank */
+	uint32_t deselected; /* 1: the job does not record the rank of the process */
 	uint32_t hello_bytes;
-	uint32_t cpus, first_cpu;	 /* struct hr_affinity */
-	uint32_t cpu_quota_milli, spare; /* quota.h */
-	int32_t ancestors[HR_ANCESTORS]; /* parent first; 0 ends the list */
+	uint32_t cpus, first_cpu;
+	uint32_t cpu_quota_milli, spare;
+	int32_t ancestors[HR_ANCESTORS]; /* pids, the parent first; 0 ends the list */
 	uint8_t hello[];
 };
 
 struct hr_run {
 	uint16_t map;
 	uint16_t ring;
-	uint32_t count; /* slots; a torn slot is all zero */
-	uint64_t first; /* absolute index of the first slot */
+	uint32_t count; /* number of slots; a torn slot (never filled) is all zero */
+	uint64_t first; /* number of the first slot since the ring was made */
 };
 
 /*
- * The hr_run.map of records of probes (docs/probes.md). An entry has at most one such run. The
- * engine merges it by time with the runs of rings in the same entry. The run begins with
- * HR_CTL_THREAD, and keeps no state from an earlier run. Its records have explicit offsets. Their
- * descriptors are those of the process or (HR_REC_VFORK) of io_uring.
+ * Value of hr_run.map for records of probes (docs/probes.md), which come from no ring. An entry has
+ * at most one such run. The engine merges it by time with the other runs of the entry. The run
+ * begins with HR_CTL_THREAD, and does not depend on earlier runs. Its records have explicit
+ * offsets. Their descriptors are those of the process or (HR_REC_VFORK) of io_uring.
  */
 #define HR_MAP_KERNEL UINT16_MAX
 
-/* RECORDS: after the runs, all their slots follow in the order of the runs. */
+/* RECORDS: after the array of runs, the slots of all runs follow in the same order. */
 struct hr_entry_records {
 	struct hr_entry h;
 	uint64_t proc;
@@ -127,7 +126,7 @@ struct hr_entry_records {
 };
 
 /*
- * The number of operations that `cpus` processors can do in this time at most, at 10 ns each. A
+ * Returns the number of operations that `cpus` processors can do in this time, at 10 ns each. A
  * client that counts more has forged the count.
  */
 static inline uint64_t hr_count_most(uint32_t cpus, uint64_t age_ns)
@@ -136,9 +135,9 @@ static inline uint64_t hr_count_most(uint32_t cpus, uint64_t age_ns)
 }
 
 struct hr_lost_row {
-	/* The op; HR_LOST_STRAYS + op: strays (unattached children), in ring 0 of map 0. */
+	/* The op; HR_LOST_STRAYS + op: of unattached children (only in ring 0 of map 0). */
 	uint64_t op;
-	struct hr_lost total; /* since the ring or map was made */
+	struct hr_lost total; /* since the ring (or, for unattached children, the map) was made */
 };
 #define HR_LOST_STRAYS HR_OP_MAX
 
@@ -162,9 +161,9 @@ struct hr_entry_left {
 };
 
 enum hr_left_regions {
-	HR_LEFT_RANGES, /* of a thread, outermost first */
-	HR_LEFT_SPANS,	/* of the process; map and ring are 0 */
-	HR_LEFT_SHORTS	/* sums of a thread's short regions */
+	HR_LEFT_RANGES, /* ranges of a thread, the outermost first */
+	HR_LEFT_SPANS,	/* spans of the process; map and ring are 0 */
+	HR_LEFT_SHORTS	/* sums of the short regions of a thread */
 };
 
 struct hr_entry_left_regions {
@@ -175,7 +174,7 @@ struct hr_entry_left_regions {
 	uint16_t ring;
 	uint32_t what; /* enum hr_left_regions */
 	uint32_t n;
-	uint32_t deeper; /* HR_LEFT_RANGES: further open regions without a cell */
+	uint32_t deeper; /* HR_LEFT_RANGES: number of open regions without a cell */
 	union {
 		struct hr_region_cell cell;
 		struct hr_region_short sum;
@@ -195,11 +194,11 @@ struct hr_entry_tick {
 	struct hr_clock_sample now;
 };
 
-/* A row of MOUNTS. `texts`: path and type without terminators, padded to 8. */
+/* `texts`: path and type without terminators, padded to 8 bytes. */
 struct hr_mount_row {
 	uint64_t dev; /* major << 32 | minor */
 	uint32_t kernel_id;
-	uint32_t id; /* number in the stream; 0 in rows that were just read */
+	uint32_t id; /* mount id in the stream; 0: none yet */
 	uint32_t path_bytes;
 	uint32_t type_bytes;
 	uint8_t texts[];
@@ -215,7 +214,7 @@ struct hr_entry_level {
 	struct hr_entry h;
 	uint64_t now_ns;
 	uint32_t level;
-	uint32_t full; /* 1: max_bytes was reached */
+	uint32_t full; /* 1: the store has reached max_bytes */
 };
 
 struct hr_known_row {
@@ -235,7 +234,7 @@ struct hr_entry_known {
 struct hr_entry_note {
 	struct hr_entry h;
 	uint32_t reason; /* enum hr_loss_reason */
-	/* 1: `count` processes did not fit into this snapshot, so a restart loses them. */
+	/* 1: the snapshot had no room for `count` processes, so a restart loses them. */
 	uint32_t snapshot;
 	uint64_t count;
 };
@@ -248,7 +247,7 @@ struct hr_entry_deselect {
 struct hr_entry_excluded {
 	struct hr_entry h;
 	uint64_t proc;
-	uint64_t total[HR_EXCLUDED_KINDS]; /* since the map was made */
+	uint64_t total[HR_EXCLUDED_KINDS]; /* counts since the map was made */
 };
 
 #define HR_TALLY_BINS 48u /* the last bin takes durations of 2^47 ns and more */
@@ -256,8 +255,8 @@ struct hr_entry_excluded {
 /*
  * A row of KERNEL. Its process may have ended. `file`: the hash of a path in a record of this
  * process; 0: none. A client may have written any `op` and `file`. `by_kernel` 1: `file` is the
- * hash of the kernel's name, and the shim may use another name. Then the row counts for a file only
- * if a record of this stream has the same hash.
+ * hash of the name that the kernel uses, and the shim may use another name. Then the row counts for
+ * a file only if a record of this stream has the same hash.
  */
 struct hr_kernel_row {
 	uint64_t file;
@@ -277,7 +276,7 @@ struct hr_entry_kernel {
 	struct hr_kernel_row rows[];
 };
 
-/* A row of TALLY: operations with equal file, op and size class (power of two). */
+/* A row of TALLY: operations with the same op, file and size class (power of two). */
 struct hr_tally_row {
 	uint64_t file; /* as in struct hr_kernel_row */
 	uint64_t count;
@@ -285,10 +284,10 @@ struct hr_tally_row {
 	uint64_t errors;
 	uint64_t dur_ns;
 	uint64_t max_dur_ns;
-	uint64_t first_ns; /* start of the first operation, CLOCK_BOOTTIME */
-	uint64_t last_ns;  /* end of the last operation */
+	uint64_t first_ns; /* CLOCK_BOOTTIME at the start of the first operation */
+	uint64_t last_ns;
 	uint16_t op;
-	uint16_t runtime; /* scope */
+	uint16_t runtime; /* the file belongs to the scope `runtime` */
 	uint32_t spare;
 	uint32_t dur_hist[HR_TALLY_BINS];
 };
@@ -308,7 +307,7 @@ struct hr_entry_stop {
 	struct hr_entry h;
 	uint64_t now_ns;
 	char state[15];
-	uint8_t cut_short; /* not bool: a damaged journal may have any value */
+	uint8_t cut_short; /* a bool; a damaged journal may have any value */
 };
 
 static inline uint64_t hr_entry_round(uint64_t bytes)
@@ -316,7 +315,9 @@ static inline uint64_t hr_entry_round(uint64_t bytes)
 	return (bytes + 7) & ~UINT64_C(7);
 }
 
-/* The size of the fixed part of an entry. 0 for entries of snapshots, which snapshot.c checks. */
+/*
+ * Returns the size of an entry's fixed part; 0 for entries of snapshots, which snapshot.c checks.
+ */
 static inline uint64_t hr_entry_least(uint32_t kind)
 {
 	static const uint16_t least[] = {

@@ -13,7 +13,7 @@
 #include "common/frame.h"
 
 #define HALF_MOST     (UINT64_C(1) << 30)
-#define SALVAGE_TIMES 4u /* hr_journal_salvage may read the bytes of a half this many times */
+#define SALVAGE_TIMES 4u /* hr_journal_salvage reads at most this many times the bytes of a half */
 
 struct hr_journal {
 	pthread_mutex_t lock;
@@ -21,15 +21,15 @@ struct hr_journal {
 	uint64_t map_bytes;
 	uint64_t half_bytes;
 	struct hr_half *halves[2];
-	/* Where hr_journal_next stops: UINT64_MAX, or where hr_journal_replay found damage. */
+	/* Where hr_journal_next stops: at damage that hr_journal_replay found; UINT64_MAX: none. */
 	uint64_t ends[2];
 	bool headless;
-	uint64_t end_seq;	/* end_seq of the header that was read */
+	uint64_t end_seq;	/* end_seq of the journal that was read */
 	uint64_t salvage_bytes; /* bytes that hr_journal_salvage may still read */
 	unsigned active;
-	uint64_t gen;	   /* generation of the active half; valid after hr_journal_begun */
-	uint64_t head;	   /* bytes in use of the active half */
-	uint64_t reserved; /* size of the entry being written */
+	uint64_t gen;  /* generation of the active half; valid after hr_journal_begun */
+	uint64_t head; /* bytes in use of the active half */
+	uint64_t reserved;
 };
 
 static uint64_t file_bytes(uint64_t half_bytes)
@@ -55,14 +55,14 @@ static int map_file(struct hr_journal *j, int fd)
 	if (map == MAP_FAILED)
 		return -errno;
 	j->map = map;
-	/* No readahead: it would fill megabytes of page cache, and delay the start of a job. */
+	/* Readahead would fill megabytes of page cache and delay the start of a job. */
 	madvise(map, j->map_bytes, MADV_RANDOM);
 	find_halves(j);
 	return 0;
 }
 
 /*
- * Makes a private copy. Bytes that a truncated file lacks become zeros, which are not a valid
+ * Maps the file as a private copy. If the file is too short, zeros follow, which are not a valid
  * entry.
  */
 static int map_copy(struct hr_journal *j, int fd, uint64_t bytes_there)
@@ -101,14 +101,14 @@ static int journal_make(struct hr_journal *j, int fd)
 	j->map->version = HR_JOURNAL_VERSION;
 	j->map->half_bytes = j->half_bytes;
 	j->map->crc = geometry_crc(j->half_bytes);
-	/* The magic is written last, because it makes the file a journal. */
+	/* The magic makes the file a journal, so it is written last. */
 	__atomic_store_n(&j->map->magic, HR_JOURNAL_MAGIC, __ATOMIC_RELEASE);
 	return 0;
 }
 
 /*
- * Returns 1: the file is a journal of this version; 0: it is new, or has no magic because of a
- * kill.
+ * Returns 1 if the file is a journal of this version. Returns 0 if the file is new, or if a kill
+ * has left it without magic.
  */
 static int read_header(int fd, struct hr_journal_hdr *hdr, uint64_t *ret_file_bytes)
 {
@@ -153,7 +153,7 @@ static int open_found(struct hr_journal *j, int fd)
 	r = map_file(j, fd);
 	if (r || !j->map)
 		return r ? r : -ENOMEM;
-	j->map->end_seq = 0; /* the stream continues */
+	j->map->end_seq = 0; /* no longer valid, because the stream continues */
 	return 1;
 }
 
@@ -250,8 +250,8 @@ void hr_journal_commit(struct hr_journal *j, uint32_t kind, uint64_t bytes)
 	e->crc = entry_crc(e, j->gen, j->head);
 	j->head += e->bytes;
 	/*
-	 * Release: pairs with hr_journal_next. If this head is stored when headraced is killed, the
-	 * entry is complete.
+	 * Release: pairs with hr_journal_next. So, if a kill leaves the new head, it also leaves
+	 * the whole entry.
 	 */
 	__atomic_store_n(&half->head, j->head, __ATOMIC_RELEASE);
 }
@@ -293,13 +293,13 @@ void hr_journal_retire(struct hr_journal *j, uint64_t gen)
 
 static unsigned index_of(const struct hr_journal *j, uint64_t gen)
 {
-	/* Relaxed, because the appender only retires the half that is not requested. */
+	/* Relaxed: the appender only changes the gen of the other half, which it retires. */
 	if (gen == j->gen)
 		return j->active;
 	return __atomic_load_n(&j->halves[0]->gen, __ATOMIC_RELAXED) == gen ? 0 : 1;
 }
 
-/* Returns the entry at `offset`. NULL: its header is not valid. */
+/* Returns the entry at `offset`, or NULL if its header is invalid. */
 static const struct hr_entry *entry_at(const struct hr_journal *j, unsigned i, uint64_t offset)
 {
 	const struct hr_entry *e = (const struct hr_entry *)(j->halves[i]->entries + offset);
@@ -318,18 +318,18 @@ static bool intact(const struct hr_journal *j, unsigned i, const struct hr_entry
 	return e->crc == entry_crc(e, j->halves[i]->gen, offset);
 }
 
-/* Whether a KNOWN entry may follow an entry of this kind. */
+/* Returns whether a KNOWN entry may follow an entry of this kind. */
 static bool uses_files(uint32_t kind)
 {
 	return kind == HR_ENTRY_RECORDS || kind == HR_ENTRY_LEFT || kind == HR_ENTRY_KERNEL ||
 	       kind == HR_ENTRY_TALLY;
 }
 
-/* Finds the end of the entries that can be replayed (journal.h, Checksums). */
+/* Finds the end of the entries that can be replayed (see journal.h, Checksums). */
 static void check_half(struct hr_journal *j, unsigned i)
 {
 	struct hr_half *half = j->halves[i];
-	uint64_t at = 0, unnamed = UINT64_MAX; /* the last entry, if its KNOWN may be missing */
+	uint64_t at = 0, unnamed = UINT64_MAX; /* last entry, if its KNOWN may be missing */
 	const struct hr_entry *e;
 	bool snapshot = false;
 
@@ -380,7 +380,7 @@ const struct hr_entry *hr_journal_next(const struct hr_journal *j, uint64_t gen,
 	if (*offset + sizeof(*e) > end)
 		return NULL;
 	e = (const struct hr_entry *)(j->halves[i]->entries + *offset);
-	/* impossible, unless another process wrote to the journal */
+	/* impossible, unless another process writes to the journal */
 	if (e->bytes < sizeof(*e) || e->bytes > end - *offset)
 		return NULL;
 	*offset += e->bytes;

@@ -14,9 +14,9 @@
 #include "common/users.h"
 
 #define JOURNAL_NAME "journal"
-#define TARGET_BYTES 48 /* maximum bytes of "headrace-<instance>.journal" */
+#define TARGET_BYTES 48 /* maximum length of the file name "headrace-<instance>.journal" */
 
-/* The value of the first of these variables that is set; "": none is set. */
+/* Returns the value of the first of these environment variables that is set; "": none is set. */
 static char *env_of(const char *const *names)
 {
 	for (; *names; names++) {
@@ -59,7 +59,7 @@ static void fill_labels(struct hr_arena *a, const char *const *labels, Headrace_
 	}
 }
 
-/* Sets the array job (123) and the task (4) if the id has the form "123_4". */
+/* If the job id has the form "123_4", sets the array job (123) and its task (4). */
 static void fill_array(struct hr_arena *a, const char *job, Headrace__JobEvent *m)
 {
 	size_t digits = strspn(job, "0123456789");
@@ -73,7 +73,7 @@ static void fill_array(struct hr_arena *a, const char *job, Headrace__JobEvent *
 		m->array_job[digits] = 0;
 }
 
-/* A value of the configuration or, if it is NULL, of the scheduler's variables. */
+/* Returns `value` (from the configuration) or, if it is NULL, the scheduler's variable. */
 static char *value_or_env(struct hr_arena *a, const char *value, const char *const *names)
 {
 	return value ? hr_arena_text(a, value) : env_of(names);
@@ -116,8 +116,8 @@ static void target_name(uint64_t instance, char ret[TARGET_BYTES])
 }
 
 /*
- * Opens the folder of the file to which the journal is a link. -ELOOP: the link is not one of
- * headraced.
+ * Opens the folder of the file to which the link "journal" points. -ELOOP: headraced did not make
+ * this link.
  */
 static int target_folder(int stream_dir_fd, uint64_t instance, char ret_name[TARGET_BYTES])
 {

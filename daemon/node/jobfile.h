@@ -9,7 +9,7 @@
 
 #include "daemon/node/node.h"
 
-/* Makes the job's packed JobEvent (malloc'ed). */
+/* Makes the packed JobEvent of the job (malloc'ed). Returns 0 or -errno. */
 int hr_job_pack(const struct hr_node_config *config, uint64_t start_ns, uint8_t **ret,
 		size_t *ret_bytes);
 

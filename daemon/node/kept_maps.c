@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-/* Parses "s<proc>.<index>". */
+/* Parses a name "s<proc>.<index>" of a retained descriptor. */
 static bool parse_name(const char *name, uint64_t *ret_proc, uint32_t *ret_index)
 {
 	unsigned long long proc;

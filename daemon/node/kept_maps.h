@@ -9,7 +9,7 @@
 #include "common/fdstore.h"
 #include "daemon/session/session.h"
 
-/* Opens a map, and removes its descriptor from the list. False: the list does not have it. */
+/* Opens a map, and closes its descriptor in the list. Returns false if the list lacks the map. */
 bool hr_kept_map(struct hr_inherited *list, size_t n, uint64_t proc, uint32_t index,
 		 struct hr_map *ret);
 
@@ -20,8 +20,8 @@ bool hr_kept_map(struct hr_inherited *list, size_t n, uint64_t proc, uint32_t in
 uint64_t hr_kept_maps_orphan(const struct hr_inherited *list, size_t n);
 
 /*
- * Removes the maps that are left in the list from the descriptor store. The journal lacks their
- * processes.
+ * Removes the maps that are still in the list from the descriptor store: the journal does not
+ * contain their processes.
  */
 void hr_kept_maps_drop(struct hr_inherited *list, size_t n);
 

@@ -8,7 +8,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-/* Default: pictures list operations that have been in flight for longer. */
+/* Pictures list the operations that have been in flight for longer than this, by default. */
 #define IN_FLIGHT_NS UINT64_C(1000000000)
 
 struct hr_live_bytes {
@@ -36,7 +36,7 @@ static void picture_unref(struct hr_live_bytes *b)
 	free(b);
 }
 
-/* Returns the last picture if it is fresh, or makes one. *ret: a reference that the caller owns. */
+/* Returns the last picture, or a new one if it is old. *ret: a reference that the caller owns. */
 static int picture_get(struct hr_live_link *l, struct hr_node *n, uint64_t in_flight_ns,
 		       struct hr_live_bytes **ret)
 {
@@ -82,7 +82,7 @@ static void live_link_leave(struct hr_live_client *a)
 	uv_close((uv_handle_t *)&a->poll, client_freed);
 }
 
-/* Sends a part of the picture. False: all parts are sent, or the send failed. */
+/* Sends what the socket takes of the picture. False: all is sent, or an error. */
 static bool send_more(struct hr_live_client *a)
 {
 	while (a->sent < a->picture->bytes) {

@@ -24,14 +24,14 @@ struct hr_live_bytes;
 
 struct hr_live_link {
 	uv_loop_t *loop;
-	struct hr_live_client *clients; /* the newest one is first */
+	struct hr_live_client *clients; /* newest first */
 	struct hr_live_bytes *last;
-	uint64_t last_ms, in_flight_ns; /* when `last` was made, and its in_flight_ns */
+	uint64_t last_ms, in_flight_ns; /* time and in_flight_ns of `last` */
 };
 
 void hr_live_link_init(struct hr_live_link *l, uv_loop_t *loop);
 
-/* Answers a request, and owns `fd` from now on. */
+/* Answers a request. From now on, the function owns `fd`. */
 void hr_live_link_take(struct hr_live_link *l, struct hr_node *n,
 		       const Headrace__JobRequest *request, int fd);
 

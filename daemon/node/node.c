@@ -33,9 +33,9 @@ static void node_take_over(struct hr_node *n, const struct hr_engine_proc *p,
 	s->asleep = p->deselected;
 	while (s->n_maps < HR_SESSION_MAPS && hr_kept_map(list, count, p->proc, s->n_maps, &map))
 		hr_session_add_map(s, &map);
-	if (s->n_maps == 0) { /* its rings are lost, so its session ends */
+	if (s->n_maps == 0) { /* the rings are lost, so the session ends */
 		hr_session_free(s);
-		if (p->came) /* otherwise hr_drain_ended counts it as unattached */
+		if (p->came) /* otherwise, hr_drain_ended counts the process as unattached */
 			hr_drain_unrecovered(n->drain, 1);
 		hr_drain_ended(n->drain, p->proc, "");
 		return;
@@ -46,9 +46,9 @@ static void node_take_over(struct hr_node *n, const struct hr_engine_proc *p,
 	if (n->prober.probes &&
 	    !hr_probes_cover(n->prober.probes, p->pid, p->covered ? &p->cover : NULL))
 		s->probed.image = hr_probes_image(n->prober.probes, p->pid);
-	/* s stays valid after this call, because the drain thread has not started. */
+	/* The drain thread has not started, so `s` stays valid after this call. */
 	hr_drain_add_session(n->drain, s, NULL, 0);
-	/* If the process has ended, the drain thread reads its rings and ends the session. */
+	/* If the process has ended, the drain thread reads the rings and ends the session. */
 	hr_attach_adopt(n->attach, s, p->start_time);
 }
 
@@ -117,7 +117,7 @@ static void use_probes(void *arg, struct hr_probes *probes)
 	struct hr_node *n = arg;
 
 	hr_attach_probes(n->attach, probes);
-	hr_drain_probes(n->drain, probes); /* this also covers processes that attached before */
+	hr_drain_probes(n->drain, probes); /* includes the processes that attached before */
 }
 
 int hr_node_new(const struct hr_node_config *config, struct hr_node **ret, char **ret_error)
@@ -276,21 +276,21 @@ static int close_writer(struct hr_node *n)
 	int r = hr_writer_close(n->writer);
 
 	n->writer = NULL;
-	if (n->c.spool) { /* `mark` includes the Loss frame of a full disk */
+	if (n->c.spool) { /* `mark` includes the Loss frame that a full disk requires */
 		hr_spool_appended(n->c.spool, mark);
 		hr_spool_closed(n->c.spool);
 	}
 	return r;
 }
 
-/* Ends the stream. Call it when the appender has all frames, and no thread uses the journal. */
+/* Ends the stream. Call it when the appender has all frames and no thread uses the journal. */
 static int end_stream(struct hr_node *n)
 {
 	int r = hr_appender_stop(n->appender), closed;
 	struct hr_given_up given_up;
 
 	if (hr__node_disk_full(r)) {
-		/* Removing the journal may free the space for these frames. */
+		/* Removing the journal may free the space that the kept frames need. */
 		hr__node_drop_journal(n);
 		hr_appender_settle(n->appender, &given_up);
 		n->last.given_up = given_up.count;
@@ -302,7 +302,7 @@ static int end_stream(struct hr_node *n)
 	n->appender = NULL;
 	n->last.stored_bytes = hr_writer_bytes(n->writer);
 	closed = close_writer(n);
-	/* No error if a full disk had no room for the footer: the segment stays readable. */
+	/* A full disk without room for the footer is no error: the segment stays readable. */
 	return r || hr__node_disk_full(closed) ? r : closed;
 }
 

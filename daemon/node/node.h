@@ -20,34 +20,34 @@
 
 struct hr_node;
 
-/* Returns whether a stream has ended; false also if the stream is unreadable. */
+/* Returns whether a stream has ended. Returns false if the stream is unreadable. */
 bool hr_node_stream_ended(const char *store, const struct hr_stream_id *id);
 
-/* Opens the store. Begins a stream, or continues one with its journal and retained descriptors. */
+/* Opens the store. Begins a stream, or continues one from its journal and retained descriptors. */
 int hr_node_new(const struct hr_node_config *config, struct hr_node **ret, char **ret_error);
-int hr_node_start(struct hr_node *n); /* starts the threads, and listens */
+int hr_node_start(struct hr_node *n);
 
 void hr_node_stats(struct hr_node *n, struct hr_node_stats *ret);
 
-/* Sessions and ring memory of all processes. Any thread. */
+/* Returns in *ret how many sessions there are, and how much memory their rings use. Any thread. */
 struct hr_attach_use;
 void hr_node_use(struct hr_node *n, struct hr_attach_use *ret);
 
 /*
- * Stores at most `max` pids of attached processes. Returns the number of all attached processes.
- * Any thread.
+ * Stores at most `max` pids of attached processes in `pids`. Returns the number of all attached
+ * processes. Any thread.
  */
 size_t hr_node_attached(struct hr_node *n, pid_t *pids, size_t max);
 
 /*
  * hr_node_root makes probes record the descendants of a process, and the process itself unless
- * `quiet` (probes.h). hr_node_cgroup does so for a cgroup (cgroup.h) and cgroups below it.
- * hr_node_probes_lack: what the probes lack on this kernel, or NULL. hr_node_probes_error: why
- * requested probes are not loaded; NULL: they are, will be, or were not requested.
+ * `quiet`. hr_node_cgroup makes them record a cgroup and the cgroups below it. hr_node_probes_lack
+ * returns which features probes lack on this kernel, or NULL. hr_node_probes_error returns why
+ * requested probes could not be loaded, or NULL.
  */
 void hr_node_root(struct hr_node *n, pid_t pid, bool quiet);
 int hr_node_cgroup(struct hr_node *n, uint64_t id);
-bool hr_node_probes(struct hr_node *n); /* whether probes are loaded */
+bool hr_node_probes(struct hr_node *n);
 const char *hr_node_probes_lack(struct hr_node *n);
 const char *hr_node_probes_error(const struct hr_node *n);
 
@@ -55,7 +55,7 @@ const char *hr_node_probes_error(const struct hr_node *n);
 void hr_node_set_level(struct hr_node *n, uint32_t level); /* enum hr_level */
 uint32_t hr_node_level(struct hr_node *n);
 
-/* Counts processes that a limit of the service refused as a loss. Any thread. */
+/* Counts processes that a limit of the node service refused. They are a loss. Any thread. */
 void hr_node_refused(struct hr_node *n, uint64_t processes);
 
 /*
@@ -65,12 +65,12 @@ void hr_node_refused(struct hr_node *n, uint64_t processes);
  */
 int hr_node_live(struct hr_node *n, uint64_t in_flight_ns, uint8_t **ret, size_t *ret_bytes);
 
-/* Stores the records that were committed before the call. Blocks. 0 or the store's error. */
+/* Waits until all records committed before the call are stored. Returns 0 or the store's error. */
 int hr_node_flush(struct hr_node *n);
 
 /*
- * Accepts waiting connections but no later ones, and flushes. Then another process continues the
- * job.
+ * Accepts the connections that wait, but no later ones, and flushes. Then another process can
+ * continue the job.
  */
 void hr_node_pause(struct hr_node *n);
 

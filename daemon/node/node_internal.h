@@ -16,27 +16,27 @@ struct hr_node {
 	struct hr_writer *writer;
 	struct hr_batch_pool *pool;
 	struct hr_journal *journal;
-	int journal_folder; /* the folder of the journal; -1: it is in memory */
+	int journal_folder; /* the folder that contains the journal; -1: the journal is in memory */
 	struct hr_engine *engine;
 	struct hr_appender *appender;
 	struct hr_page page;
 	struct hr_drain *drain;
 	struct hr_attach *attach;
 	struct hr_prober prober;
-	/* The highest process number; atomic, for the attach and the drain thread. */
+	/* The highest process number; atomic, because two threads use it (attach, drain). */
 	uint64_t last_proc;
-	uint64_t instance; /* random number of this process, for live pictures */
-	/* Streams of this job that could not continue: */
-	uint64_t orphans;   /* processes of these streams */
+	uint64_t instance; /* random number of this headraced, for pictures of the running job */
+	/* Streams of this job that could not be continued: */
+	uint64_t orphans;   /* how many processes these streams had */
 	bool other_version; /* one of these streams has a journal of another version */
-	bool given_up;	    /* the journal of one of these streams was damaged, or was in memory */
+	bool given_up;	    /* one of these streams had a damaged journal, or one in memory */
 	bool stopped;
-	struct hr_node_stats last; /* valid when stopped */
+	struct hr_node_stats last; /* valid if `stopped` */
 };
 
-bool hr__node_disk_full(int r); /* whether the error r of a store means that the disk is full */
+bool hr__node_disk_full(int r);
 
-/* Opens the stream that this node writes. *ret_found: whether its journal has entries. */
+/* Opens the stream that this node writes. *ret_found: the stream has a journal with entries. */
 int hr__node_open_stream(struct hr_node *n, bool *ret_found);
 
 /*
@@ -46,10 +46,10 @@ int hr__node_open_stream(struct hr_node *n, bool *ret_found);
 int hr__node_start_stream(struct hr_node *n, bool *found, const struct hr_inherited *inherited,
 			  size_t n_inherited);
 
-/* Closes the folder of the journal. `unlink`: removes the journal first. */
+/* Closes the folder of the journal. If `unlink`, removes the journal first. */
 void hr__node_leave_folder(struct hr_node *n, bool unlink);
 
-/* Closes and removes the journal. A journal of another version was never opened, and stays. */
+/* Closes and removes the journal. If it has another version, it was never opened, and stays. */
 void hr__node_drop_journal(struct hr_node *n);
 
 void hr__node_free_engine(struct hr_node *n); /* also frees the appender */

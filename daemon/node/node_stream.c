@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Opens the stream of a node: begins or continues it. Ends a stream that cannot continue. */
+/* Opens the stream of a node, then begins or continues it. Ends a stream that cannot continue. */
 #include "daemon/node/node_internal.h"
 
 #include <errno.h>
@@ -19,7 +19,7 @@
 #include "daemon/spool/spool.h"
 
 #define BATCHES	     4u
-#define STREAMS_MOST 16 /* maximum number of streams that earlier daemons gave up */
+#define STREAMS_MOST 16 /* maximum number of streams that cannot continue */
 #define MOUNT_BYTES  (256u << 10)
 
 bool hr__node_disk_full(int r)
@@ -56,7 +56,7 @@ static int open_journal(struct hr_node *n, bool *ret_found)
 		r = hr_journal_open(fd, half_bytes(n), &n->journal, ret_found);
 	if (!hr__node_disk_full(r))
 		return r;
-	/* If the disk is full, keeps the journal in memory. Then a kill of headraced loses it. */
+	/* If the disk is full, keeps the journal in memory, where a kill of headraced loses it. */
 	hr__node_leave_folder(n, true);
 	return hr_journal_open(-1, half_bytes(n), &n->journal, ret_found);
 }
@@ -99,7 +99,7 @@ bool hr_node_stream_ended(const char *store, const struct hr_stream_id *id)
 	return ended;
 }
 
-/* Ends a stream that cannot continue. If its frames cannot be stored now, the journal stays. */
+/* Ends a stream that cannot continue. If the store fails now, the journal stays. */
 static void give_up_stream(struct hr_node *n)
 {
 	if (!hr_node_stream_ended(n->c.store, &n->c.id)) {
@@ -175,8 +175,8 @@ static void node_stream_note(struct hr_node *n, enum hr_loss_reason reason, uint
 }
 
 /*
- * Returns a process that has the same mounts as most clients: not always this one, because the node
- * service may run in a sandbox.
+ * Returns a process with the mounts that most clients have. The node service may run in a sandbox
+ * with other mounts, so process 1 is used there.
  */
 static pid_t mounts_pid(const struct hr_node *n)
 {
@@ -197,7 +197,7 @@ static int begin_privacy(struct hr_node *n)
 	return 0;
 }
 
-/* Begins a stream. Journals mounts, for processes that end before headraced can read theirs. */
+/* Begins a stream. Journals the mounts now, because the first processes may end soon. */
 static int begin_stream(struct hr_node *n)
 {
 	struct hr_entry_start *start;
@@ -255,7 +255,7 @@ static int start_engine(struct hr_node *n, bool found)
 	if (!r)
 		r = found ? replay(n) : begin_stream(n);
 	if (!r && hr_engine_stopped(n->engine))
-		r = -ESTALE; /* the journal already has the end of the job */
+		r = -ESTALE; /* the job has already ended in the journal */
 	return r;
 }
 

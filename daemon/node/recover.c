@@ -26,13 +26,13 @@ static void recover_give(void *arg, struct hr_out_list *out)
 }
 
 struct recovered {
-	struct hr_journal *j; /* NULL: absent, or unreadable */
-	int fd;		      /* the descriptor of its file; valid if j is not NULL */
+	struct hr_journal *j; /* NULL: the journal is absent or unreadable */
+	int fd;		      /* descriptor of the journal; valid if j is not NULL */
 	bool damaged;
 	struct hr_loss lost;
 };
 
-/* Ends the processes and the job at the last time in the journal. */
+/* Ends the processes and the job at the last time that the journal contains. */
 static void recover_end_job(struct hr_engine *e, struct hr_appender *a)
 {
 	struct hr_entry_end end = {.h = {sizeof(end), HR_ENTRY_END}, .now_ns = hr_engine_now(e)};
@@ -82,7 +82,7 @@ static int recover_finish(struct recovered *ret, struct hr_writer *w)
 
 	if (!r)
 		r = hr_engine_new(pool, &e);
-	/* The appender gets no journal, and so retires no half before all frames are stored. */
+	/* The appender gets no journal: no half may be retired before all frames are stored. */
 	if (!r)
 		r = hr_appender_new(w, pool, NULL, NULL, &a);
 	if (!r)
@@ -104,8 +104,8 @@ static int recover_finish(struct recovered *ret, struct hr_writer *w)
 }
 
 /*
- * Recovers a stream. `own`: the journal must belong to this user. Returns 1: recovered; 0: there is
- * no journal.
+ * Recovers a stream. `own`: fails if another user may write to the journal. Returns 1 (recovered),
+ * 0 (there is no journal) or -errno.
  */
 static int recover_stream(struct hr_writer *w, uint64_t instance, bool own, struct recovered *ret)
 {
@@ -150,7 +150,7 @@ static void add_line(char **note, const struct hr_stream *s, const char *what)
 
 	if (asprintf(&line, "job %s on %s: headraced was killed; %s", s->job, s->node, what) < 0)
 		return;
-	text = hr_text_line(line); /* the caller splits the note into lines */
+	text = hr_text_line(line); /* the caller splits `note` at newlines */
 	free(line);
 	if (text && asprintf(&line, "%s%s\n", *note ? *note : "", text) >= 0) {
 		free(*note);
@@ -190,7 +190,7 @@ static int recover_one(int store_fd, const char *store, const struct hr_stream *
 	int r = hr_writer_open_own(store_fd, store, &id, &w), closed;
 	uint64_t before;
 
-	/* If a writer continues the stream, or the journal belongs to another user, it stays. */
+	/* The journal stays if another writer or another user has it. */
 	if (r == -EBUSY || r == -EPERM)
 		return 0;
 	if (r) {
@@ -205,11 +205,11 @@ static int recover_one(int store_fd, const char *store, const struct hr_stream *
 	return r < 0 ? r : closed;
 }
 
-/* The journals that a search found in streams without a writer. */
+/* What a search for journals in streams without a writer has found. */
 struct journals {
-	bool own;     /* a journal is in a folder of this user */
-	bool foreign; /* a journal is in a folder that hr_store_is_own refuses */
-	uid_t owner;  /* the owner of a refused folder */
+	bool own;     /* a journal that belongs to this user */
+	bool foreign; /* a journal in a folder that hr_store_is_own refuses */
+	uid_t owner;  /* owner of this folder */
 };
 
 static int find_in_stream(void *context, const char *name, int fd)

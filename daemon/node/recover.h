@@ -19,13 +19,13 @@
  */
 int hr_store_recover(const char *store, char **ret_note);
 
-/* Recovers one stream, and seals it even if it has no journal. -EBUSY: it has a writer. */
+/* Recovers one stream, and seals it even if it has no journal. -EBUSY: a process writes it. */
 struct hr_stream_id;
 int hr_stream_recover(const char *store, const struct hr_stream_id *id);
 
 /*
- * Recovers a stream that has not ended, and whose writer is `w`. `instance` comes from its
- * hr_stream_id. If the journal was in memory, only stores a Loss row and the end of the stream.
+ * Recovers the stream that `w` writes. The stream has not ended; `instance` is from its
+ * hr_stream_id. If its journal was in memory, only stores a Loss row and the end of the stream.
  */
 struct hr_writer;
 int hr_writer_recover(struct hr_writer *w, uint64_t instance);

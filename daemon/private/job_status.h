@@ -2,8 +2,9 @@
 /*
  * job_status.h - fills in the JobStatus (proto/control.proto) of the job that this process records
  *
- * A private headraced answers `headrace status` with it; a worker sends it to the service. The
- * configuration, the node or hr_job_status owns the strings of a status. Loop thread only.
+ * A private headraced answers `headrace status` with the JobStatus. A recording process of the node
+ * service sends it to the service. The configuration, the node or struct hr_job_status owns its
+ * strings. Loop thread only.
  */
 #ifndef HEADRACE_DAEMON_PRIVATE_JOB_STATUS_H
 #define HEADRACE_DAEMON_PRIVATE_JOB_STATUS_H
@@ -17,18 +18,18 @@
 struct hr_job_status {
 	const struct hr_private_config *config;
 	struct hr_node *node;
-	struct hr_private_uplink *uplink; /* NULL: no collectors */
-	struct hr_uplink_stats sending;	  /* what the last status contained */
-	/* The last measurement, and the rates between the last two measurements. */
+	struct hr_private_uplink *uplink; /* NULL: the job has no collectors */
+	struct hr_uplink_stats sending;	  /* what the last status contained about the uplink */
+	/* The last measurement, and the rates since the one before. */
 	uint64_t measured_ms; /* 0: no measurement yet */
 	uint64_t events, bytes, steps, events_per_s, bytes_per_s, steps_per_ks;
 };
 
-/* Call it each second, or more often. Measures rates about once a second. */
+/* Call it at least once a second. Measures the rates about once a second. */
 void hr_job_status_measure(struct hr_job_status *s, const struct hr_node_stats *now,
 			   uint64_t now_ms);
 
-/* Sets the fields that this process can set. `now` comes from hr_node_stats(). */
+/* Sets those fields of *ret that this process knows. `now` comes from hr_node_stats(). */
 void hr_job_status_fill(struct hr_job_status *s, const struct hr_node_stats *now,
 			Headrace__JobStatus *ret);
 

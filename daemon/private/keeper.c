@@ -27,9 +27,9 @@ struct keeper {
 	int signal_fd;
 	pid_t worker;
 	bool ready;
-	bool stopping; /* true after SIGTERM: the worker is not restarted */
+	bool stopping; /* after SIGTERM: a recording process that ends is not restarted */
 	struct hr_kept kept;
-	uint64_t restarts_ns[HR_KEEPER_RESTARTS]; /* a ring of the times of the last restarts */
+	uint64_t restarts_ns[HR_KEEPER_RESTARTS];
 	unsigned n_restarts;
 };
 
@@ -48,7 +48,7 @@ void hr_keeper_quiet(void)
 
 /* ---- notifications --------------------------------------------------------------------------- */
 
-/* Reads one datagram of the worker, and applies it. False: there is none. */
+/* Reads and applies one datagram of the recording process. False: there is no datagram. */
 static bool read_notification(struct keeper *k)
 {
 	struct hr_notice notice;
@@ -69,7 +69,7 @@ static bool read_notification(struct keeper *k)
 	return true;
 }
 
-/* ---- workers --------------------------------------------------------------------------------- */
+/* ---- recording processes --------------------------------------------------------------------- */
 
 static int start_worker(struct keeper *k)
 {
@@ -82,7 +82,7 @@ static int start_worker(struct keeper *k)
 	return 0;
 }
 
-/* Whether the last HR_KEEPER_RESTARTS restarts were all within the period. */
+/* Returns whether the last HR_KEEPER_RESTARTS restarts were all within the period. */
 static bool restarts_used_up(struct keeper *k)
 {
 	uint64_t now = hr_now_ns(CLOCK_BOOTTIME),
@@ -93,7 +93,7 @@ static bool restarts_used_up(struct keeper *k)
 	return used_up;
 }
 
-/* Handles the end of a worker. True: the keeper must end with *ret_status. */
+/* Handles the end of the recording process. True: the keeper must end with *ret_status. */
 static bool reap_worker(struct keeper *k, int *ret_status)
 {
 	int status;
@@ -101,7 +101,7 @@ static bool reap_worker(struct keeper *k, int *ret_status)
 	if (waitpid(k->worker, &status, WNOHANG) != k->worker)
 		return false;
 	while (read_notification(k))
-		; /* read the datagrams that it sent before it ended */
+		; /* these datagrams were sent before the end */
 	if (WIFEXITED(status)) {
 		*ret_status = WEXITSTATUS(status);
 		return true;
@@ -134,8 +134,8 @@ static int keeper_init(struct keeper *k)
 	signal(SIGPIPE, SIG_IGN);
 	signal(SIGHUP, SIG_IGN);
 	signal(SIGINT, SIG_IGN);
-	signal(SIGXFSZ, SIG_IGN); /* then, write() fails with EFBIG beyond the file size limit */
-	signal(SIGCHLD, SIG_DFL); /* an inherited SIG_IGN would suppress SIGCHLD */
+	signal(SIGXFSZ, SIG_IGN); /* write() beyond the file size limit then fails with EFBIG */
+	signal(SIGCHLD, SIG_DFL); /* if the parent had set SIG_IGN, no SIGCHLD would come */
 	sigemptyset(&set);
 	sigaddset(&set, SIGCHLD);
 	sigaddset(&set, SIGTERM);

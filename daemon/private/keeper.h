@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * keeper.h - the small parent process of a private headraced: keeps its descriptors and restarts it
+ * keeper.h - the small parent process of a private headraced, which can restart it after a kill
  *
- * Purpose   Like systemd for a service, it keeps the listening sockets and the memfds of all
- *           sessions (sd_notify's FDSTORE, fdstore.h). So `kill -9` of the worker loses nothing:
- *           attached processes continue to write to their rings, new processes wait in the backlog,
- *           and the next worker continues with the rings and the journal.
+ * Purpose   Like systemd for a service, the keeper holds the listening sockets and the memfds of
+ *           all sessions (sd_notify's FDSTORE, fdstore.h). So `kill -9` of the recording process
+ *           (the worker) loses nothing: attached processes continue to write to their rings, new
+ *           ones wait in the backlog, and the next worker continues with rings and journal.
  *
  *      headrace run --fork, setsid, exec--> keeper --fork, exec--> worker (private_worker.h)
  *                                             ^                      | FDSTORE=1 FDSTOREREMOVE=1
@@ -13,9 +13,9 @@
  *
  *      a signal kills the worker   the keeper starts another, at most HR_KEEPER_RESTARTS in 10 s
  *      the worker exits            the keeper exits with the same status
- *      the keeper is killed        the worker continues alone; if it is killed, too, records that
- *                                  it has not read from the rings are lost
- *      SIGTERM to the keeper       it sends SIGTERM to the worker, which ends the job
+ *      the keeper is killed        the worker continues alone; if the worker is killed, too, the
+ *                                  records that are still in the rings are lost
+ *      SIGTERM to the keeper       the keeper sends SIGTERM to the worker, which ends the job
  *
  * Threads   One, in hr_keeper_run.
  */
@@ -27,16 +27,16 @@
 #define HR_KEEPER_LISTENING 2u
 
 struct hr_keeper_config {
-	const char *exe;   /* the worker's program */
-	char *const *argv; /* arguments; the keeper appends the number of the first socket */
-	/* Sockets that each worker inherits, with consecutive numbers. */
+	const char *exe;   /* the program that the recording process runs */
+	char *const *argv; /* its arguments; the keeper appends the first socket's number */
+	/* Listening sockets, which each recording process inherits with consecutive numbers. */
 	int listening[HR_KEEPER_LISTENING];
 };
 
 /*
- * Runs workers until one exits. Returns the exit status of this worker, or 70 after too many
- * restarts. When the first worker is ready, writes "ready\n" to standard error, and calls
- * hr_keeper_quiet.
+ * Restarts the recording process until it exits. Returns its exit status, or 70 after too many
+ * restarts. When the first recording process is ready, writes "ready\n" to standard error, and
+ * calls hr_keeper_quiet.
  */
 int hr_keeper_run(const struct hr_keeper_config *config);
 

@@ -83,7 +83,7 @@ void hr_notify_close(struct hr_notify *n)
 	n->fd = -1;
 }
 
-/* Keeps the last descriptor of a notice. */
+/* Keeps the last descriptor that a notice carries. */
 static void take_rights(const struct cmsghdr *c, int *fd)
 {
 	size_t count = (c->cmsg_len - CMSG_LEN(0)) / sizeof(int);
@@ -127,7 +127,7 @@ bool hr_notify_read(struct hr_notify *n, struct hr_notice *ret)
 	return true;
 }
 
-/* Returns the value of `key` as a new string; NULL: the notice does not have it. */
+/* Returns the value of `key` in a notice as a new string; NULL: the notice lacks the key. */
 static char *notice_value(const struct hr_notice *notice, const char *key)
 {
 	size_t n = strlen(key);
@@ -168,9 +168,9 @@ void hr_kept_take(struct hr_kept *k, struct hr_notice *notice)
 /* ---- the child ------------------------------------------------------------------------------- */
 
 /*
- * Gives the kept descriptors the numbers 3, 4..., and the sockets the numbers after these. Returns
- * the number of the first socket. First moves all of them to higher numbers, because a target
- * number may be in use.
+ * Gives the retained descriptors the numbers 3, 4..., and the sockets the numbers after these.
+ * Returns the number of the first socket. First moves all of them to higher numbers, because a
+ * target number may be in use.
  */
 static int pass_descriptors(struct hr_kept *k, const int *sockets, size_t n_sockets)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * kept.h - retained descriptors, which a parent passes to the next worker after a kill
+ * kept.h - retained descriptors, which a parent passes to the next recording process
  *
  * Purpose   The receiving side of fdstore.h, for the keeper and the node service.
  *
@@ -37,48 +37,48 @@ struct hr_kept {
 };
 
 /*
- * Keeps fd, and closes an earlier descriptor with this name. If there is no memory or room, closes
- * fd.
+ * Keeps fd, and closes the earlier descriptor with this name, if any. Without memory or room,
+ * closes fd.
  */
 void hr_kept_add(struct hr_kept *k, const char *name, int fd);
 void hr_kept_remove(struct hr_kept *k, const char *name);
-int hr_kept_find(const struct hr_kept *k, const char *name); /* the descriptor; -1: none */
-void hr_kept_done(struct hr_kept *k);			     /* closes all */
+int hr_kept_find(const struct hr_kept *k, const char *name); /* -1: no such descriptor */
+void hr_kept_done(struct hr_kept *k);
 
 /* ---- notifications --------------------------------------------------------------------------- */
 
 struct hr_notify {
 	int fd;							/* non-blocking */
-	char name[sizeof(((struct sockaddr_un *)0)->sun_path)]; /* for NOTIFY_SOCKET */
+	char name[sizeof(((struct sockaddr_un *)0)->sun_path)]; /* address, for NOTIFY_SOCKET */
 };
 
 struct hr_notice {
-	pid_t from; /* the sender, from the kernel (SCM_CREDENTIALS) */
-	int fd;	    /* a descriptor that the caller owns; -1: none */
+	pid_t from; /* the pid of the sender, as the kernel reports it */
+	int fd;	    /* the caller owns it; -1: the notice has no descriptor */
 	char text[4096];
 };
 
-/* Opens an abstract socket. Returns 0 or -errno. Call hr_notify_close also after a failure. */
+/* Opens an abstract socket. Returns 0 or -errno. Call hr_notify_close even after a failure. */
 int hr_notify_open(struct hr_notify *n);
 void hr_notify_close(struct hr_notify *n);
 
-/* Reads one notice, without waiting. False: there is none. */
+/* Reads one notice, without waiting. Returns false if there is none. */
 bool hr_notify_read(struct hr_notify *n, struct hr_notice *ret);
 
 /* Returns whether the notice has the line `key=value`. */
 bool hr_notice_has(const struct hr_notice *notice, const char *key, const char *value);
 
 /*
- * Applies a notice: FDSTORE adds its descriptor, FDSTOREREMOVE removes one. Closes the descriptor
- * of any other notice.
+ * Applies a notice: FDSTORE adds its descriptor, FDSTOREREMOVE removes a descriptor. Closes the
+ * descriptor of any other notice.
  */
 void hr_kept_take(struct hr_kept *k, struct hr_notice *notice);
 
 /* ---- the child ------------------------------------------------------------------------------- */
 
 /*
- * Executes `exe`. The kept descriptors get the numbers 3, 4..., and `sockets` the numbers after
- * these; the number of the first socket is appended to the arguments. After a failure, exits with
+ * Executes `exe`. The retained descriptors get the numbers 3, 4..., and `sockets` the numbers after
+ * these. Appends the number of the first socket to the arguments. After a failure, exits with
  * HR_KEPT_FAILED.
  */
 _Noreturn void hr_kept_exec(struct hr_kept *k, const struct hr_notify *notify, const char *exe,

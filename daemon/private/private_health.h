@@ -8,14 +8,12 @@
 
 #include "daemon/node/node.h"
 
-struct hr_reported { /* what notices have reported so far */
+struct hr_reported { /* the values that notices have reported */
 	int store_error;
 	bool counters_only, journal_in_memory, refused;
 };
 
-/*
- * Writes the next notice, which is one line. False: there is none. `spool`: the store is a spool.
- */
+/* Writes the next notice (a line). False: there is none. `spool`: the store is a spool. */
 bool hr_health_next_notice(struct hr_reported *reported, const struct hr_node_stats *now,
 			   bool spool, char *ret, size_t bytes);
 

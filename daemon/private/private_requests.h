@@ -6,7 +6,7 @@
 #include "daemon/node/live_link.h"
 #include "daemon/private/job_status.h"
 
-/* Answers over `fd`, which the caller owns. False: `m` is another request. Loop thread. */
+/* Answers `m` over `fd`, which the caller owns. False: it is another request. Loop thread. */
 bool hr_private_answer(struct hr_job_status *s, struct hr_live_link *live,
 		       const Headrace__Control *m, int fd);
 

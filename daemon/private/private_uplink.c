@@ -10,8 +10,8 @@
 #include "daemon/spool/spool.h"
 #include "daemon/uplink/uplink.h"
 
-#define RECOVER_MS 60000u /* the uplink recovers a stream that has had no daemon for this long */
-#define REPORT_MS  250u	  /* time between reports of progress */
+#define RECOVER_MS 60000u /* after this time without a daemon, the uplink recovers a stream */
+#define REPORT_MS  250u
 
 struct hr_private_uplink {
 	struct hr_spool *spool;
@@ -19,8 +19,8 @@ struct hr_private_uplink {
 	const char *collectors;
 	uint64_t until_ms, reported_ms;
 	bool released;
-	struct hr_uplink_stats last; /* the statistics in the last report */
-	/* What notices have reported so far. */
+	struct hr_uplink_stats last; /* the numbers in the last report */
+	/* What notices have already reported. */
 	bool unreachable;
 	char aside[sizeof(((struct hr_uplink_stats *)0)->aside_text)];
 };
@@ -145,7 +145,7 @@ bool hr_private_uplink_progress(struct hr_private_uplink *p, uint64_t now_ms,
 	struct hr_spool_live live;
 
 	hr_uplink_stats(p->uplink, s);
-	/* The uplink thread may not have counted the last frames yet. */
+	/* the uplink thread may not know the last frames yet */
 	if (hr_spool_live(p->spool, &live) && s->own_frames < live.mark)
 		s->own_frames = live.mark;
 	ret->finished = ((s->own_gone || s->own_aside) && p->released) || now_ms >= p->until_ms;

@@ -19,12 +19,12 @@ struct hr_private_uplink;
 struct hr_uplink_stats;
 
 /*
- * Opens the spool and starts the uplink. Without collectors, *ret is NULL. *ret_error: malloc'ed or
- * NULL.
+ * Opens the spool and starts the uplink. If the job has no collectors, sets *ret to NULL.
+ * *ret_error: malloc'ed or NULL.
  */
 int hr_private_uplink_open(const struct hr_private_config *config, struct hr_private_uplink **ret,
 			   char **ret_error);
-/* `p` may be NULL; then returns NULL. */
+/* Returns the spool; NULL if `p` is NULL. */
 struct hr_spool *hr_private_uplink_spool(struct hr_private_uplink *p);
 void hr_private_uplink_free(struct hr_private_uplink *p); /* accepts NULL */
 
@@ -33,15 +33,15 @@ void hr_private_uplink_stats(struct hr_private_uplink *p, struct hr_uplink_stats
 /* Writes the next notice about the connection or a refused stream. False: there is none. */
 bool hr_private_uplink_next_notice(struct hr_private_uplink *p, char *ret, size_t bytes);
 
-/* Call it when the job has ended. The uplink then sends until `until_ms` at the latest. */
+/* Call it when the job has ended. Then the uplink sends until `until_ms`, at most. */
 void hr_private_uplink_drain(struct hr_private_uplink *p, uint64_t until_ms);
 
-/* Lets the uplink delete acknowledged frames from the spool. */
+/* From now on, the uplink removes acknowledged frames from the spool. */
 void hr_private_uplink_release(struct hr_private_uplink *p);
 
 /*
- * Makes a report of progress, every 250 ms and at the end. True: *ret is a new report. Its strings
- * last until the next call.
+ * Makes a report of progress every 250 ms, and at the end. Returns true if *ret is a new report,
+ * whose strings are valid until the next call.
  */
 bool hr_private_uplink_progress(struct hr_private_uplink *p, uint64_t now_ms,
 				Headrace__Sending *ret);

@@ -33,10 +33,10 @@ struct private_run {
 	struct private_run *next;
 	struct private_worker *worker;
 	enum run_state state;
-	int fd; /* -1: the run has vanished */
+	int fd; /* -1: the run was killed */
 	uv_poll_t poll;
 	int rank;      /* -1: unknown */
-	int cmd_pidfd; /* -1: CMD has not started, or is unknown */
+	int cmd_pidfd; /* the process of CMD; -1: not started, or unknown */
 	uint64_t leave_at_ms, linger_ms;
 };
 
@@ -46,17 +46,17 @@ struct private_worker {
 	uv_signal_t sigterm;
 	uv_timer_t tick;
 	struct hr_private_config config;
-	struct hr_private_uplink *uplink; /* NULL: the store is not a spool */
+	struct hr_private_uplink *uplink; /* NULL: node.store is not a spool */
 	struct hr_node *node;
 	struct hr_job_status status;
 	struct hr_live_link live;
 	struct private_run *runs;
 	int control_fd, shim_fd;
-	uint64_t empty_since_ms; /* the time since which no run has been connected */
-	bool has_ranks;		 /* a run has a rank */
+	uint64_t empty_since_ms; /* since when no run has been connected */
+	bool has_ranks;
 	bool printed, vanished, killed, failed, over;
 	bool draining;		     /* the job has ended, but the uplink still sends */
-	struct hr_reported reported; /* what notices have reported to the runs */
+	struct hr_reported reported; /* what notices have already reported to the runs */
 };
 
 static uint64_t now_ms(const struct private_worker *w)
@@ -71,7 +71,7 @@ static void run_closed(uv_handle_t *handle)
 	free(handle->data);
 }
 
-/* Removes a run. Its memory is freed after libuv has closed the handle. */
+/* Removes a run. Its memory is freed when libuv has closed the handle. */
 static void run_free(struct private_run *run)
 {
 	struct private_run **link = &run->worker->runs;
@@ -99,7 +99,7 @@ static unsigned runs_in(const struct private_worker *w, enum run_state state)
 	return n;
 }
 
-/* The number of runs, except `but`, that have joined and have no answer yet. */
+/* Returns the number of runs other than `but` that have joined and have no answer yet. */
 static unsigned runs_present(const struct private_worker *w, const struct private_run *but)
 {
 	return runs_in(w, RUN_JOINED) + runs_in(w, RUN_LEAVING) -
@@ -113,7 +113,7 @@ static void private_worker_finish(struct private_worker *w)
 }
 
 /*
- * Handles a connection that ended without `leave`: the run was killed, but its CMD may still run.
+ * Handles a connection that ended without `leave`. The run was killed, but its CMD may still run.
  */
 static void run_lost(struct private_run *run)
 {
@@ -121,7 +121,7 @@ static void run_lost(struct private_run *run)
 	struct private_run *rest;
 
 	if (run->state != RUN_JOINED) {
-		/* no run waits any longer, and the spool keeps the frames that were not sent */
+		/* no run waits, so headraced ends; the spool keeps the frames that were not sent */
 		if (run->state == RUN_DRAINING)
 			private_worker_finish(w);
 		run_free(run);
@@ -141,7 +141,7 @@ static void run_lost(struct private_run *run)
 	run_free(run);
 }
 
-/* Frees vanished runs whose CMD has ended. Returns the number of vanished runs that remain. */
+/* Frees vanished runs whose CMD has ended. Returns the number of the other vanished runs. */
 static unsigned reap_vanished(struct private_worker *w)
 {
 	unsigned alive = 0;
@@ -172,7 +172,7 @@ static void notice_all(struct private_worker *w, const char *text)
 
 /* ---- the end --------------------------------------------------------------------------------- */
 
-/* Lists the attached processes or, if there are none, the processes that could still attach. */
+/* Lists the attached processes. If there are none, lists the processes that could still attach. */
 static size_t remaining_processes(struct private_worker *w, pid_t *pids, size_t max)
 {
 	size_t n = hr_node_attached(w->node, pids, max);
@@ -203,8 +203,8 @@ static const char *job_state(const struct private_worker *w)
 }
 
 /*
- * Begins to drain the spool. `last`: the run that waits for this; NULL: no run will print a summary
- * from the spool, so frames may be deleted.
+ * Begins to send the rest of the spool. `last`: the run that waits for this. NULL: no run will
+ * print a summary from the spool, so frames may be removed from it.
  */
 static void begin_to_drain(struct private_worker *w, struct private_run *last)
 {
@@ -218,8 +218,8 @@ static void begin_to_drain(struct private_worker *w, struct private_run *last)
 }
 
 /*
- * Ends the job. False: another run has the lock, so it is joining. While this function has the
- * lock, and after it has removed the sockets, no run can join.
+ * Ends the job. Returns false if another run holds the lock, because it is joining. No run can join
+ * while this function holds the lock, nor after it has removed the sockets.
  */
 static bool private_worker_end_job(struct private_worker *w, struct private_run *last, bool print)
 {
@@ -232,8 +232,8 @@ static bool private_worker_end_job(struct private_worker *w, struct private_run 
 	left.processes_left_total = (uint32_t)remaining_processes(w, open, MAX_OPEN_PIDS);
 	stopped = hr_node_stop(w->node, &(struct hr_job_end){.state = job_state(w)});
 	/*
-	 * Removes the sockets only after hr_node_stop: after a kill before that, the next worker
-	 * needs them.
+	 * Removes the sockets after hr_node_stop: if headraced is killed before, the next recording
+	 * process needs them.
 	 */
 	hr_private_remove(&w->config.names);
 	if (r == 0)
@@ -270,10 +270,7 @@ static void continue_draining(struct private_worker *w)
 		private_worker_finish(w);
 }
 
-/*
- * Returns whether this run, which is answered next, must print the summary. `last`: it is the last
- * run.
- */
+/* Returns whether this run must print the summary. `last`: it is the last run. */
 static bool run_prints(const struct private_worker *w, const struct private_run *run, bool last)
 {
 	if (w->printed)
@@ -281,7 +278,7 @@ static bool run_prints(const struct private_worker *w, const struct private_run 
 	return run->rank == 0 || (last && !w->has_ranks);
 }
 
-/* Answers a run that leaves, if it need not wait. False: it must wait. */
+/* Answers a run that leaves. Returns false if the run must wait. */
 static bool try_answer(struct private_worker *w, struct private_run *run)
 {
 	bool waited = now_ms(w) - run->leave_at_ms >= run->linger_ms;
@@ -324,7 +321,7 @@ static void end_if_no_runs(struct private_worker *w)
 		return;
 	if (!w->vanished && now_ms(w) - w->empty_since_ms < HR_WORKER_GRACE_MS)
 		return;
-	w->killed = true; /* the runs were killed, or did not connect again */
+	w->killed = true; /* the runs were killed, or have not connected again */
 	private_worker_end_job(w, NULL, false);
 }
 
@@ -364,7 +361,7 @@ static void handle_join(struct private_run *run, const Headrace__Join *join)
 	run->rank = join->has_rank ? (int)join->rank : -1;
 	w->has_ranks = w->has_ranks || run->rank >= 0;
 	run->state = RUN_JOINED;
-	/* Probes will record the processes that the run starts, but not the run. */
+	/* Probes record the processes that the run starts, but not the run itself. */
 	hr_node_root(w->node, join->pid, true);
 	send_joined(run);
 }
@@ -513,9 +510,7 @@ static int start_node(struct private_worker *w, int config_fd)
 		return r;
 	}
 	w->config.node.shim_fd = w->shim_fd;
-	/*
-	 * If the stream has ended, an earlier worker was killed while its uplink was still sending.
-	 */
+	/* The stream has ended: a recording process was killed while it only sent frames. */
 	if (w->config.collectors && hr_node_stream_ended(w->config.node.store, &w->config.node.id))
 		return -ESTALE;
 	r = hr_private_uplink_open(&w->config, &w->uplink, &error);

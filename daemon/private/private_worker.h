@@ -29,7 +29,7 @@
 #define HR_WORKER_GRACE_MS 5000u
 
 /*
- * Runs until the job is over, and returns the exit status. Prints failures. Both sockets must
+ * Records until the job is over, and returns the exit status. Prints failures. Both sockets must
  * already listen.
  */
 int hr_private_worker(int config_fd, int control_fd, int shim_fd);

@@ -9,11 +9,11 @@
 #include <string.h>
 #include <unistd.h>
 
-#define ENVIRON_MAX (256u << 10) /* at most this many bytes of an environment are searched */
+#define ENVIRON_MAX (256u << 10) /* maximum bytes of an environment that are searched */
 
 /*
- * Returns the number of bytes read. 0: `pid` is a kernel thread, a zombie, or another user's
- * process.
+ * Returns the number of bytes read. 0: `pid` is a kernel thread, a zombie, or a process of another
+ * user.
  */
 static size_t read_environ(pid_t pid, char *buf, size_t room)
 {

@@ -13,9 +13,8 @@
 #include <sys/types.h>
 
 /*
- * Stores at most `max` pids of live processes (no zombies, not the caller) that have
- * HEADRACE_SOCKET=`socket`. Returns the number of all such processes. Skips processes of other
- * users.
+ * Stores at most `max` pids of processes that have HEADRACE_SOCKET=`socket` (no zombies, not the
+ * caller). Returns the number of all such processes. Skips processes of other users.
  */
 size_t hr_stragglers(const char *socket, pid_t *pids, size_t max);
 

@@ -41,9 +41,7 @@ static void *prober_load(void *arg)
 	return NULL;
 }
 
-/*
- * Loads the programs in a thread, because the kernel checks them for a tenth of a second or longer.
- */
+/* Uses a thread, because the kernel checks the programs for a tenth of a second or longer. */
 void hr_prober_load_async(struct hr_prober *p, hr_prober_loaded *loaded, void *arg)
 {
 	p->loaded = loaded;

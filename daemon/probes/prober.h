@@ -21,13 +21,13 @@
 
 #define HR_PROBER_ROOTS 256u
 
-/* The loading thread calls it when the probes are loaded and follow the roots. */
+/* The loading thread calls this function when the probes are loaded and follow the roots. */
 typedef void hr_prober_loaded(void *arg, struct hr_probes *probes);
 
 struct hr_prober {
-	/* NULL: not loaded yet. The lock protects it during the load. */
+	/* NULL: the probes are not loaded. The lock protects the pointer during the load. */
 	struct hr_probes *probes;
-	char *error; /* atomic */
+	char *error; /* read and written atomically */
 	pthread_t loader;
 	bool loading;
 	hr_prober_loaded *loaded;
@@ -35,30 +35,30 @@ struct hr_prober {
 	pthread_mutex_t lock;
 	uint32_t n_roots;
 	struct hr_prober_root {
-		pid_t pid; /* 0: a cgroup */
+		pid_t pid; /* 0: the root is the cgroup */
 		bool quiet;
 		uint64_t cgroup;
-	} roots[HR_PROBER_ROOTS]; /* roots that were added before the probes were loaded */
+	} roots[HR_PROBER_ROOTS]; /* the roots to follow when the probes are loaded */
 };
 
 void hr_prober_init(struct hr_prober *p);
 
-/* Call one of these once. hr_prober_ready and _error return the result. */
+/* Call one of these functions once. hr_prober_ready and hr_prober_error return the result. */
 void hr_prober_load(struct hr_prober *p);
 void hr_prober_load_async(struct hr_prober *p, hr_prober_loaded *loaded, void *arg);
 
 /*
- * Follows a process or cgroup from the time when probes are loaded, or never if the load fails. 0
- * or -errno.
+ * Follows a process or cgroup as soon as probes are loaded. If the load fails, does nothing.
+ * Returns 0 or -errno.
  */
 int hr_prober_root(struct hr_prober *p, const struct hr_prober_root *root);
 
 bool hr_prober_ready(struct hr_prober *p);
-/* Why the load failed; NULL: it did not fail, has not finished, or was not requested. */
+/* Returns why the load failed. NULL: it did not fail, has not finished, or was not requested. */
 const char *hr_prober_error(const struct hr_prober *p);
 
 void hr_prober_wait(struct hr_prober *p);
-/* Call it after hr_prober_wait. Unloads the probes. */
+/* Unloads the probes. Call it after hr_prober_wait. */
 void hr_prober_done(struct hr_prober *p);
 
 #endif

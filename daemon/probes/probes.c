@@ -22,13 +22,13 @@
 #include "common/ops.h"
 #include "probe.skel.h"
 
-#define AT_ONCE		256u   /* maximum number of entries of a map that one call reads */
-#define ITERATIONS_MOST 64     /* generations of descendants that a new root may already have */
+#define AT_ONCE		256u   /* maximum number of entries of a BPF map that one call reads */
+#define ITERATIONS_MOST 64     /* maximum number of passes, one per generation of descendants */
 #define LOG_BYTES	65536u /* maximum bytes of messages from libbpf and the verifier */
-#define LOG_SHOWN_BYTES 1500u  /* the error contains the last of these bytes */
-/* Number of descriptors of programs, maps and links, and of descriptors to load them. */
+#define LOG_SHOWN_BYTES 1500u  /* an error message contains at most this many of the last bytes */
+/* How many descriptors the programs, maps and links need, with those that only the load needs. */
 #define FILES	    56u
-#define FILES_LEFT  40u		/* number of descriptors for other files that headraced opens */
+#define FILES_LEFT  40u		/* how many descriptors remain for other files of headraced */
 #define PID_NS_INIT 0xEFFFFFFCu /* inode of the initial pid namespace (linux/proc_ns.h) */
 
 struct hr_probes {
@@ -37,20 +37,20 @@ struct hr_probes {
 	pthread_mutex_t lock; /* protects roots and covers */
 	hr_probes_taken *taken;
 	void *arg;
-	size_t left;	 /* number of records that this poll may still take */
-	uint32_t turned; /* the side that the programs do not use now */
+	size_t left;	 /* how many further records this call of hr_probes_poll may pass on */
+	uint32_t turned; /* the side of the maps that the programs do not use now (probes.h) */
 	/*
-	 * The programs' counter `unmarked` at the last mark_new(). If the counter has not changed,
-	 * no pass over the tasks is needed.
+	 * The counter `unmarked` of the programs at the last mark_new(). If it has not changed
+	 * since, no pass over the tasks is needed.
 	 */
 	uint64_t marked;
 	struct hr_tally tallies[AT_ONCE];
-	char lacks[256]; /* features that are missing, as text; "": none */
+	char lacks[256]; /* the missing features, as text for users; "": none */
 };
 
 /* ---- messages of libbpf ---------------------------------------------------------------------- */
 
-/* The callback of libbpf has no context, so only one thread at a time loads programs. */
+/* libbpf passes no context to the callback, so only one thread at a time may load programs. */
 static pthread_mutex_t log_lock = PTHREAD_MUTEX_INITIALIZER;
 static char libbpf_log[LOG_BYTES];
 static size_t log_used;
@@ -84,7 +84,7 @@ static int probes_fail(char **ret_error, int r, const char *what)
 
 /* ---- features of this kernel ----------------------------------------------------------------- */
 
-/* The number of parameters of a tracepoint, without the context; -1: no such tracepoint. */
+/* Returns how many parameters a tracepoint has (without the context); -1: it does not exist. */
 static int tracepoint_args(const struct btf *kernel, const char *name)
 {
 	char type[128];
@@ -95,7 +95,7 @@ static int tracepoint_args(const struct btf *kernel, const char *name)
 	id = btf__find_by_name_kind(kernel, type, BTF_KIND_TYPEDEF);
 	if (id < 0)
 		return -1;
-	/* The type is a pointer: follows it to the function. */
+	/* The type is a pointer to a function. */
 	t = btf__type_by_id(kernel, btf__type_by_id(kernel, (uint32_t)id)->type);
 	t = t ? btf__type_by_id(kernel, t->type) : NULL;
 	return t && btf_is_func_proto(t) ? btf_vlen(t) - 1 : -1;
@@ -114,7 +114,7 @@ static __attribute__((format(printf, 2, 3))) void lack(struct hr_probes *p, cons
 	va_end(args);
 }
 
-/* Chooses the program variants for this kernel. If no variant fits, leaves out io_uring. */
+/* Chooses the programs that fit this kernel, possibly without those for io_uring. */
 static void choose(struct hr_probes *p, const struct btf *kernel)
 {
 	struct probe_bpf *skel = p->skel;
@@ -162,14 +162,14 @@ static unsigned open_files(void)
 	DIR *d = opendir("/proc/self/fd");
 	unsigned n = 0;
 
-	while (d && readdir(d)) /* only this thread has d. NOLINT(concurrency-mt-unsafe) */
+	while (d && readdir(d)) /* only this thread uses d. NOLINT(concurrency-mt-unsafe) */
 		n++;
 	if (d)
 		(void)closedir(d);
 	return n;
 }
 
-/* Returns an error if the probes would leave too few descriptors for the recording itself. */
+/* Fails if the probes would leave headraced too few descriptors. */
 static int check_room(char **ret_error)
 {
 	unsigned needed = open_files() + FILES + FILES_LEFT;
@@ -238,8 +238,8 @@ static int fill_calls(struct probe_bpf *skel)
 
 		call.moves = moves(call.op);
 		/*
-		 * libc calls isatty and similar functions for each stream that it opens; no data
-		 * moves
+		 * libc calls isatty and the like for each stdio stream that it opens; these calls
+		 * move no data
 		 */
 		if (call.op == HR_OP_ioctl)
 			continue;
@@ -249,7 +249,7 @@ static int fill_calls(struct probe_bpf *skel)
 	return r;
 }
 
-/* Linux has these from 6.15 on; the headers of Debian 12 lack them. */
+/* Linux has these operations since 6.15; the headers of Debian 12 lack them. */
 #define URING_READV_FIXED  60
 #define URING_WRITEV_FIXED 61
 
@@ -292,10 +292,10 @@ static int probes_take(void *arg, void *data, size_t bytes)
 	struct hr_probes *p = arg;
 
 	p->taken(p->arg, data, bytes);
-	return --p->left == 0 ? -ECANCELED : 0; /* ends the poll after this record */
+	return --p->left == 0 ? -ECANCELED : 0; /* -ECANCELED ends the poll after this record */
 }
 
-/* Loads and attaches the programs. The caller has log_lock. */
+/* Loads and attaches the programs. The caller holds log_lock. */
 static int probes_load(struct hr_probes *p, const struct btf *kernel, char **ret_error)
 {
 	int r;
@@ -371,7 +371,7 @@ void hr_probes_free(struct hr_probes *p)
 
 /* ---- processes to follow --------------------------------------------------------------------- */
 
-/* Makes one pass over all tasks. Returns the number of tasks that it marked. */
+/* Runs the program list_tasks once over all tasks. Returns how many tasks it marked. */
 static uint64_t list_tasks(struct hr_probes *p)
 {
 	int fd = bpf_iter_create(bpf_link__fd(p->skel->links.list_tasks));
@@ -386,14 +386,14 @@ static uint64_t list_tasks(struct hr_probes *p)
 	return p->skel->bss->marked;
 }
 
-/* Marks all tasks that belong to the job at this time. The caller has the lock. */
+/* Marks all tasks that belong to the job now. The caller holds the lock. */
 static void mark_all(struct hr_probes *p)
 {
 	for (int i = 0; i < ITERATIONS_MOST && list_tasks(p) > 0; i++)
 		;
 }
 
-/* Adds a process to the job. The caller has the lock. */
+/* Adds a process to the job. The caller holds the lock. */
 static int add_root(struct hr_probes *p, pid_t pid, const struct hr_image *root)
 {
 	uint32_t tgid = (uint32_t)pid;
@@ -414,8 +414,8 @@ int hr_probes_cgroup(struct hr_probes *p, uint64_t id)
 	pthread_mutex_lock(&p->lock);
 	if (!bpf_map_update_elem(bpf_map__fd(p->skel->maps.cgroups), &id, &one, BPF_NOEXIST)) {
 		/*
-		 * From now on, the BPF programs check each fork and exec. mark_all() finds older
-		 * tasks.
+		 * From now on, the BPF programs check each fork and exec. mark_all() finds the
+		 * tasks that exist.
 		 */
 		__atomic_add_fetch(&p->skel->bss->n_cgroups, 1, __ATOMIC_SEQ_CST);
 		mark_all(p);
@@ -426,7 +426,7 @@ int hr_probes_cgroup(struct hr_probes *p, uint64_t id)
 	return r;
 }
 
-/* Marks threads and children of processes that the programs found in a cgroup. */
+/* Marks the threads and children of processes that the programs have found in a cgroup. */
 static void mark_new(struct hr_probes *p)
 {
 	uint64_t now = __atomic_load_n(&p->skel->bss->unmarked, __ATOMIC_RELAXED);
@@ -463,7 +463,7 @@ int hr_probes_cover(struct hr_probes *p, pid_t pid, const int64_t *thread)
 	if (bpf_map_lookup_elem(map, &tgid, &image)) {
 		r = add_root(p, pid, &root);
 	} else {
-		/* Nothing else changes the image: the process waits for the answer to its hello. */
+		/* Nothing else changes the image: the process waits for headraced's answer. */
 		image.cover = root.cover;
 		image.covered = root.covered;
 		image.flags |= root.flags;
@@ -499,11 +499,11 @@ size_t hr_probes_poll(struct hr_probes *p, size_t most, hr_probes_taken *taken, 
 	return most - p->left;
 }
 
-/* Reads and clears a map to which no program adds at this time. */
+/* Reads and empties a BPF map, to which no program adds at this time. */
 static void empty(int map, void *keys, size_t key_bytes, void *values, size_t value_bytes,
 		  void (*found)(void *arg, const void *key, const void *value), void *arg)
 {
-	char at[64]; /* the position in the map: a key */
+	char at[64]; /* the key from which the next call continues */
 	void *from = NULL;
 	int r;
 

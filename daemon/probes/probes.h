@@ -20,14 +20,14 @@
 struct hr_probes;
 
 /*
- * Loads and attaches the programs. -EPERM; -ENOTSUP: no BTF, an unsupported kernel, or not built
- * in; other errors of libbpf. *ret_error (malloc'ed) explains the error, with messages of the
- * verifier.
+ * Loads and attaches the programs. Returns 0, -EPERM, -ENOTSUP (no BTF, an unsupported kernel, or
+ * built without libbpf), or another error of libbpf. *ret_error (malloc'ed) explains the error,
+ * with the messages of the verifier.
  */
 int hr_probes_new(struct hr_probes **ret, char **ret_error);
 void hr_probes_free(struct hr_probes *p); /* accepts NULL */
 
-/* The features that this kernel does not support, as text for users; NULL: it supports all. */
+/* Returns the features that this kernel does not support, as text for users; NULL: none. */
 const char *hr_probes_lacks(const struct hr_probes *p);
 
 /*
@@ -38,34 +38,35 @@ const char *hr_probes_lacks(const struct hr_probes *p);
 int hr_probes_root(struct hr_probes *p, pid_t pid, bool quiet);
 
 /*
- * Adds all present and later processes of a cgroup (version 2) and of cgroups below it. `id`: from
- * hr_cgroup_id (cgroup.h). -E2BIG: all HR_PROBE_CGROUPS places are in use.
+ * Adds all present and later processes of a cgroup (version 2) and of the cgroups below it. `id`:
+ * from hr_cgroup_id (cgroup.h). -E2BIG: the job already has HR_PROBE_CGROUPS cgroups.
  */
 int hr_probes_cgroup(struct hr_probes *p, uint64_t id);
 
 /*
- * Adds a process to the job. Call it when the process has sent its hello. `thread`: from its struct
- * hr_item_cover; NULL: it has none, so the programs report nothing about the process from now on.
+ * Adds a process to the job. Call it when the process has sent its hello. `thread`: from the
+ * hello's struct hr_item_cover; NULL: none, so the programs report nothing about the process from
+ * now on.
  */
 int hr_probes_cover(struct hr_probes *p, pid_t pid, const int64_t *thread);
 
-/* The current image of a process; 0: the process does not belong to the job, or has exited. */
+/* Returns the id of a process's struct hr_image; 0: it is not in the job, or has exited. */
 uint64_t hr_probes_image(struct hr_probes *p, pid_t pid);
 
 /*
- * Passes up to `most` records to `taken`, in order, and returns their number. A record begins with
- * its kind.
+ * Passes up to `most` records of the programs to `taken`, in order, and returns their number. A
+ * record begins with its kind.
  */
 typedef void hr_probes_taken(void *arg, const void *record, size_t bytes);
 size_t hr_probes_poll(struct hr_probes *p, size_t most, hr_probes_taken *taken, void *arg);
 
-/* `wanted`: operations become records (level trace), otherwise tallies, if possible. */
+/* `wanted`: the programs make records (level trace), otherwise sums (tallies), where possible. */
 void hr_probes_events(struct hr_probes *p, bool wanted);
 
 /*
  * Passes tallies and sums to the functions, and clears them. The programs use two sides of the maps
  * in turn. A call switches the sides, and reads the side that the programs left at the previous
- * call. So the sums of a call end at the previous call. Do not call it again before
+ * call. So what a call reads was counted before the previous call. Do not call it again before
  * HR_PROBES_TURN_NS has passed, and call it soon if hr_probes_full returns true.
  */
 #define HR_PROBES_TURN_NS UINT64_C(2000000)
@@ -76,9 +77,7 @@ void hr_probes_sums(struct hr_probes *p, hr_probes_summed *summed, hr_probes_tal
 		    void *arg);
 bool hr_probes_full(const struct hr_probes *p);
 
-/*
- * What the programs missed: calls for whose sums there was no room, processes, and 32-bit programs.
- */
+/* What the BPF programs missed: calls without room for their sums, processes, 32-bit programs. */
 struct hr_probes_missed {
 	uint64_t calls;
 	uint64_t processes;

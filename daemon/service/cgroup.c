@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Finds the job in the cgroup of a process, and sets the cgroup whose processes probes record. */
+/* Finds the job of a process by its cgroup, and sets the cgroup whose processes probes record. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,8 +14,8 @@
 
 /*
  * Finds the job in a line of /proc/PID/cgroup: "4:cpuset:/slurm/uid_5/job_127/step_0" or
- * "0::/system.slice/slurmstepd.scope/job_127/step_0". Accepts no other folders, because users can
- * make cgroups of any name there. Returns the end of the job's folder in `line`; NULL: no job.
+ * "0::/system.slice/slurmstepd.scope/job_127/step_0". Users can make cgroups of any name in other
+ * folders, so those do not count. Returns the end of the job's folder in `line`; NULL: no job.
  */
 static const char *line_job(const char *line, char ret[JOB_BYTES])
 {

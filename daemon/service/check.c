@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* --check-config: checks users, groups and files with the rights of the user who runs it. */
+/* --check-config: checks users, groups and files with the rights of the user who runs the check. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -58,7 +58,7 @@ static bool check_operators(const struct hr_service_config *c, void (*report)(co
 	return false;
 }
 
-/* Checks the users in rules, because the service ignores a rule for an unknown user. */
+/* Checks the users that rules name, because the service ignores the rule of an unknown user. */
 static bool check_users(const struct hr_service_config *c, void (*report)(const char *text))
 {
 	char name[256], text[320];
@@ -70,7 +70,7 @@ static bool check_users(const struct hr_service_config *c, void (*report)(const 
 	return false;
 }
 
-/* Whether the spool is a folder that headraced can use, or can make. */
+/* Returns whether headraced can use the spool folder, or can make it. */
 static bool check_spool(const struct hr_service_config *c, void (*report)(const char *text))
 {
 	char *parent, *slash, *text = NULL;

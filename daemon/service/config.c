@@ -132,7 +132,7 @@ bool hr_service_config_check(const struct hr_service_config *c, void (*report)(c
 	return hr_config_rules(rules, sizeof(rules) / sizeof(rules[0]), report);
 }
 
-/* Whether the folder, or (if absent) its first existing parent, is in memory. */
+/* Returns whether the folder or, if it is absent, its first parent that exists, is in memory. */
 static bool in_memory(const char *path)
 {
 	char *folder = strdup(path), *slash;

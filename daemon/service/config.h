@@ -11,10 +11,10 @@
 #include "common/config.h"
 
 #define HR_SERVICE_CONFIG_FILE "/etc/headrace/headraced.conf"
-/* Maximum bytes of `runtime`, so that its sockets' paths fit into an address. */
+/* Maximum bytes of `runtime`, so that the paths of its sockets fit into an address. */
 #define HR_SERVICE_PATH_MOST 60u
 
-/* In the order of the choices of the key `unregistered`. */
+/* The order is that of the choices of the configuration key `unregistered`. */
 enum hr_unregistered { HR_UNREGISTERED_RECORD, HR_UNREGISTERED_REFUSE };
 
 struct hr_service_config {
@@ -24,10 +24,10 @@ struct hr_service_config {
 	uint64_t spool_bytes;
 	char *collectors;
 	char *tls_cert, *tls_key, *tls_ca;
-	unsigned probes; /* bool */
-	unsigned level;	 /* enum hr_level - HR_LEVEL_COUNTERS */
+	unsigned probes;
+	unsigned level; /* enum hr_level - HR_LEVEL_COUNTERS */
 	unsigned unregistered;
-	unsigned policy; /* policy.h */
+	unsigned policy; /* enum hr_policy */
 	char *policy_partitions, *policy_users;
 	unsigned paths, command_lines; /* daemon/base/privacy.h */
 	uint64_t paths_keep;
@@ -47,13 +47,13 @@ struct hr_service_config {
 extern const struct hr_config_key hr_service_keys[];
 extern const size_t hr_service_n_keys;
 
-/* Checks each key, and whether keys contradict each other. Passes each mistake to `report`. */
+/* Checks keys, also for contradictions. Passes each mistake to `report`. True: there is none. */
 bool hr_service_config_check(const struct hr_service_config *c, void (*report)(const char *text));
 
-/* Sets the defaults that depend on the machine, in a configuration that has no mistakes. */
+/* Sets defaults that depend on the machine. Call it for a configuration without mistakes. */
 void hr_service_config_settle(struct hr_service_config *c);
 
-/* Checks files, users and groups. Passes each mistake to `report`. */
+/* Checks files, users and groups. Passes each mistake to `report`. True: there is none. */
 bool hr_service_check(const struct hr_service_config *c, void (*report)(const char *text));
 
 #endif

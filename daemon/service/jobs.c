@@ -22,7 +22,7 @@
 
 /* ---- finding --------------------------------------------------------------------------------- */
 
-/* Returns the first job that fits: the list starts with the newest one. */
+/* The list begins with the newest job, so the first match is the latest attempt. */
 struct job *hr__service_job_find(struct service *s, const char *id, int64_t attempt)
 {
 	for (struct job *job = s->jobs; job; job = job->next)
@@ -82,7 +82,7 @@ void hr__service_job_prefix(const struct job *job, char ret[JOB_PREFIX])
 	snprintf(ret, JOB_PREFIX, "%016" PRIx64 ".", job->key);
 }
 
-/* Replaces the file atomically, so that a killed service leaves either the old or the new file. */
+/* Replaces the file atomically: a kill leaves either the old or the new file. */
 static int write_conf(struct job *job, const struct hr_private_config *config)
 {
 	char path[SERVICE_PATH], fresh[SERVICE_PATH];
@@ -146,9 +146,9 @@ void hr__service_job_note(struct job *job)
 /* ---- beginning ------------------------------------------------------------------------------- */
 
 /*
- * The key in the names of a job's file and descriptors. Users choose a part of the id of an
- * unregistered job, so the key is a hash in which they cannot find collisions with jobs of other
- * users.
+ * Returns the key in the names of a job's file and descriptors. It is a cryptographic hash, because
+ * users choose a part of the id of an unregistered job, and must not find a collision with another
+ * user's job.
  */
 static uint64_t jobs_key_of(const char *id, uint32_t attempt)
 {
@@ -246,7 +246,7 @@ static int check_spec(struct service *s, const struct job_spec *spec, char **ret
 	if (spec->registered)
 		return 0;
 	count_unregistered(s, spec->uid, &all, &own);
-	if (all >= (s->c->max_jobs + 1) / 2) /* the other half is for registered jobs */
+	if (all >= (s->c->max_jobs + 1) / 2) /* registered jobs may use the other half */
 		return hr_text_fail(-ENOSPC, ret_error,
 				    "this node has %u unregistered jobs, the limit of max_jobs / 2",
 				    all);
@@ -301,7 +301,7 @@ static int write_first(struct job *job, const struct job_spec *spec)
 	return write_conf(job, &config);
 }
 
-/* Sets the job's policy, level and probes from the request, the rules and the configuration. */
+/* Decides policy, level and probes of a job, from the request, the rules and the configuration. */
 static void jobs_decide(struct job *job, const struct job_spec *spec)
 {
 	const struct hr_policy_rules rules = hr__service_policy(job->service);
@@ -431,7 +431,7 @@ void hr__service_jobs_resume(struct service *s, struct hr_inherited *list, size_
 			job_resume(s, entry->d_name, list, n);
 	if (folder)
 		closedir(folder);
-	/* The remaining descriptors belong to jobs that have no file. */
+	/* The descriptors that are left belong to jobs without a file. */
 	for (size_t i = 0; i < n; i++)
 		if (list[i].fd >= 0)
 			hr_fdstore_remove(list[i].name);
@@ -439,7 +439,7 @@ void hr__service_jobs_resume(struct service *s, struct hr_inherited *list, size_
 
 /* ---- the end --------------------------------------------------------------------------------- */
 
-/* Sends the number of processes that a limit refused. The worker stores it as a loss. */
+/* Sends how many processes a limit refused. The recording process stores this number as a loss. */
 static void send_refused(struct job *job)
 {
 	Headrace__Refused refused = HEADRACE__REFUSED__INIT;
@@ -482,7 +482,7 @@ void hr__service_job_end(struct job *job, const char *state, uint64_t linger_ms,
 		hr__service_worker_retry(job);
 		return;
 	}
-	if (job->state == JOB_STARTING) /* hr__service_job_ready sends the end */
+	if (job->state == JOB_STARTING) /* hr__service_job_ready will send the end */
 		return;
 	send_refused(job);
 	send_end(job);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Limits for all jobs of a user, and for all jobs of the node. A worker reports its sessions, and
- * how many connections it has served. Connections that were passed to it since then count as
- * sessions, so no limit is ever exceeded. If a process ends near a limit, the next one may be
- * refused for a moment.
+ * Limits for all jobs of a user, and for all jobs of the node. A recording process reports how many
+ * sessions it has, and how many connections it has served. Connections that were passed to it since
+ * then count as sessions, so no limit is ever exceeded. When a process has just ended near a limit,
+ * the next one may be refused.
  */
 #include <stdio.h>
 #include <sys/ioctl.h>

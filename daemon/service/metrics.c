@@ -17,8 +17,8 @@
 /* ---- counting -------------------------------------------------------------------------------- */
 
 /*
- * Returns how much a counter has grown. If it is lower than before, it has started at 0 again:
- * `given_up` of a restarted worker.
+ * Returns how much a counter has grown. If it is lower than before, it began at 0 again, like
+ * `given_up` of a restarted recording process.
  */
 static uint64_t grown(uint64_t now, uint64_t before)
 {
@@ -34,8 +34,8 @@ static void add_grown(Headrace__JobStatus *sum, const Headrace__JobStatus *now,
 }
 
 /*
- * Whether a new job gets its own metrics. This is decided once: if the job left `others` later,
- * their decrease would look like a restart.
+ * Returns whether a new job gets its own metrics. This never changes: if the job left `others`
+ * later, the decrease would look like a restart.
  */
 static bool may_be_shown(const struct service *s)
 {
@@ -141,7 +141,7 @@ static void write_sending(const struct service *s, FILE *out)
 	for (const struct job *job = s->jobs; job; job = job->next) {
 		uint64_t ms = job->status->unsent_ms;
 
-		if (job->state == JOB_DRAINING) /* its worker sends no status */
+		if (job->state == JOB_DRAINING) /* since then, there are no more status messages */
 			ms += hr__service_now_ms(s) - job->status_ms;
 		if (job->status->unsent_frames > 0 && ms > oldest_ms)
 			oldest_ms = ms;

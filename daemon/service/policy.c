@@ -36,7 +36,7 @@ struct rule {
 	struct hr_decision means;
 };
 
-/* Reads the rule at *at, and advances *at. Returns 1; 0: the end; -1: it is not a rule. */
+/* Reads the rule at *at, and advances *at. Returns 1; 0: there is none; -1: the text is no rule. */
 static int next_rule(const char **at, struct rule *ret)
 {
 	size_t bytes = strcspn(*at, ",");

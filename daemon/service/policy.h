@@ -19,31 +19,31 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* In the order of the choices of the key `policy`. */
+/* The order is that of the choices of the configuration key `policy`. */
 enum hr_policy { HR_POLICY_RECORD, HR_POLICY_ASKED, HR_POLICY_OFF };
 
 struct hr_policy_rules {
-	unsigned policy;	/* enum hr_policy, for all jobs */
+	unsigned policy;	/* enum hr_policy; applies to all jobs */
 	const char *partitions; /* "gpu=trace,debug=off"; NULL or "": no rules */
 	const char *users;
 };
 
 struct hr_decision {
 	enum hr_policy policy;
-	int level; /* enum hr_level; -1: no rule sets it */
+	int level; /* enum hr_level; -1: no rule has a level */
 };
 
-/* `partition` may be NULL. */
+/* Decides for a job of user `uid`. `partition` may be NULL. */
 struct hr_decision hr_policy_decide(const struct hr_policy_rules *rules, uint32_t uid,
 				    const char *partition);
 
-/* Returns whether each rule has the form NAME=WORD, with a word of the table above. */
+/* Returns whether all rules have the form NAME=WORD, with a word of the table above. */
 bool hr_policy_valid(const char *rules);
 
-/* Returns whether a rule is for an unknown user. *ret: the first such name, truncated. */
+/* Returns whether a rule names an unknown user. *ret: the first such name, possibly cut. */
 bool hr_policy_unknown_user(const char *rules, char *ret, size_t bytes);
 
-/* "record", "asked" or "off". */
+/* Returns "record", "asked" or "off". */
 const char *hr_policy_name(enum hr_policy policy);
 
 #endif

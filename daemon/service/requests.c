@@ -74,7 +74,7 @@ void hr__service_clients_begun(struct job *job, const char *error)
 	answer_waiting(job, false, error);
 }
 
-/* Closes connections that have sent no request for too long. */
+/* Closes connections that have been without a request for too long. */
 void hr__service_clients_tick(struct service *s)
 {
 	for (struct client *a = s->clients, *next; a; a = next) {
@@ -93,7 +93,7 @@ void hr__service_clients_leave(struct service *s)
 
 /* ---- status ---------------------------------------------------------------------------------- */
 
-/* Sends the worker's last status, with the fields that the service sets. */
+/* Sends the last status of a job, with the fields that the service sets. */
 static void send_job(struct client *a, const struct job *job)
 {
 	uint64_t now = hr__service_now_ms(job->service);
@@ -142,7 +142,7 @@ static void do_status(struct client *a)
 
 /* ---- jobs begin and end ---------------------------------------------------------------------- */
 
-/* Registers a job that its processes or an earlier prolog began. NULL: its cgroup was refused. */
+/* Registers a job that its processes or an earlier prolog began. NULL: its cgroup is refused. */
 static struct job *register_again(struct job *job, const struct job_spec *spec, char **ret_error)
 {
 	struct job_spec same = *spec;
@@ -237,7 +237,7 @@ static void do_killed(struct client *a, const Headrace__JobRequest *q)
 
 /* ---- requests of owners ---------------------------------------------------------------------- */
 
-/* Finds a recorded job that the client may change. NULL: the client got an error. */
+/* Finds a recorded job that the client may change. NULL: an error was sent to the client. */
 static struct job *find_own_job(struct client *a, const Headrace__JobRequest *q)
 {
 	struct job *job = find_job(a, q);
@@ -267,9 +267,7 @@ static void do_level(struct client *a, const Headrace__JobRequest *q)
 	requests_done(a);
 }
 
-/*
- * Passes the connection to the worker, which answers. If the worker hangs, only this client waits.
- */
+/* Passes the connection to the recording process. If that hangs, only this client waits. */
 static void pass_to_worker(struct client *a, hr_control_kind kind, const Headrace__JobRequest *q)
 {
 	const struct job *job = find_own_job(a, q);
@@ -293,7 +291,7 @@ static void take_owners_request(struct client *a, Headrace__Control *m)
 		do_level(a, m->set_level);
 		break;
 	case HR_CONTROL(FOLLOW):
-		/* Probes will record the processes that the client starts, but not the client. */
+		/* Probes record the processes that the client starts, but not the client. */
 		m->follow->pid = a->pid;
 		/* fall through */
 	case HR_CONTROL(GET_LIVE):
@@ -340,7 +338,7 @@ static void on_request(uv_poll_t *poll, int status, int events)
 	hr_control_free(m);
 }
 
-/* Whether the service accepts another client. Users cannot block root's prolog and epilog. */
+/* Returns whether another client is accepted. Users cannot block root's prolog and epilog. */
 static bool has_place(const struct service *s, uint32_t uid)
 {
 	unsigned own = 0;

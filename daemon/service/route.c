@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Finds the job of a shim's connection, and passes it, unread, to the job's worker. */
+/* Finds the job of a shim's connection, and passes the connection to the recording process. */
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -16,16 +16,16 @@
 #include "daemon/base/passfd.h"
 #include "daemon/service/internal.h"
 
-#define ACCEPT_MOST 256u /* maximum number of connections accepted in one turn of the loop */
+#define ACCEPT_MOST 256u
 
 struct named {
-	char job[JOB_BYTES];	   /* HEADRACE_JOB */
-	char scheduler[JOB_BYTES]; /* SLURM_JOB_ID or another of scheduler_names */
-	bool asked;		   /* HEADRACE=on */
-	struct cgroup_of cgroup;   /* the cgroup that Slurm made; processes cannot leave it */
+	char job[JOB_BYTES];	   /* value of HEADRACE_JOB */
+	char scheduler[JOB_BYTES]; /* value of SLURM_JOB_ID or another of scheduler_names */
+	bool asked;		   /* HEADRACE=on is set */
+	struct cgroup_of cgroup;   /* Slurm's cgroup, which processes cannot leave */
 };
 
-/* In the order of priority. */
+/* The first variable that is set counts. */
 static const char *const scheduler_names[] = {
     "SLURM_JOB_ID=", "SLURM_JOBID=",  "PBS_JOBID=", "FLUX_JOB_ID=",
     "LSB_JOBID=",    "COBALT_JOBID=", "JOB_ID="};
@@ -66,7 +66,7 @@ static void read_names(const uint8_t *message, size_t bytes, struct named *ret)
 
 /* ---- the job --------------------------------------------------------------------------------- */
 
-/* Counts a refused process. Logs it at most once a minute for each user. */
+/* Counts a refused process, and logs it at most once a minute per user. */
 __attribute__((format(printf, 3, 4))) static void
 count_refused(struct service *s, const struct ucred *peer, const char *why, ...)
 {
@@ -84,8 +84,8 @@ count_refused(struct service *s, const struct ucred *peer, const char *why, ...)
 }
 
 /*
- * Begins an unregistered job. `certain`: the name comes from the cgroup. Otherwise users can forge
- * it, so it gets a prefix.
+ * Begins an unregistered job. `certain`: the name comes from the cgroup. Otherwise, a user could
+ * have forged the name, so the id gets a prefix.
  */
 static struct job *begin_unregistered(struct service *s, const char *name, bool certain,
 				      const struct ucred *peer)
@@ -107,7 +107,7 @@ static struct job *begin_unregistered(struct service *s, const char *name, bool 
 	return job;
 }
 
-/* Returns whether the policy records an unregistered job of this process. */
+/* Returns whether the policy allows an unregistered job of this process. */
 static bool may_record(const struct service *s, const struct ucred *peer, const struct named *named)
 {
 	const struct hr_policy_rules rules = hr__service_policy(s);
@@ -117,8 +117,8 @@ static bool may_record(const struct service *s, const struct ucred *peer, const 
 }
 
 /*
- * Finds or begins the job of a process. -ECANCELED: the policy excludes the process; -EACCES: it
- * has no job now.
+ * Finds or begins the job of a process. -ECANCELED: the policy excludes the process; -EACCES: the
+ * process has no job now.
  */
 static int job_of_peer(struct service *s, const struct ucred *peer, const struct named *named,
 		       struct job **ret)
@@ -149,7 +149,7 @@ static int job_of_peer(struct service *s, const struct ucred *peer, const struct
 	}
 	if (job->state == JOB_OFF || (job->policy == HR_POLICY_ASKED && !named->asked))
 		return -ECANCELED;
-	if (job->state == JOB_DRAINING) { /* its end is already stored */
+	if (job->state == JOB_DRAINING) { /* the end of the job is already stored */
 		s->unplaced++;
 		return -EACCES;
 	}
@@ -170,7 +170,7 @@ static void follow_cgroup(struct job *job, const char *folder)
 
 /* ---- to the worker --------------------------------------------------------------------------- */
 
-/* Sends a refusal, so that the shim does not wait for an answer. */
+/* Sends a refusal, because the shim waits for an answer. */
 static void route_refuse(int fd, uint32_t abi, int status)
 {
 	const struct hr_ack ack = {.magic = HR_ABI_MAGIC, .abi = abi, .status = status};
@@ -179,7 +179,7 @@ static void route_refuse(int fd, uint32_t abi, int status)
 	hr_hello_discard(fd);
 }
 
-/* Passes a connection to the worker of its job. False: a limit was reached. */
+/* Passes a connection to the recording process of a job. Returns false if a limit is reached. */
 static bool pass_to_worker(struct job *job, int fd, bool new_session, const struct ucred *peer)
 {
 	struct service *s = job->service;
@@ -196,7 +196,7 @@ static bool pass_to_worker(struct job *job, int fd, bool new_session, const stru
 	return false;
 }
 
-/* Routes a connection by its hello, which stays in the socket. False: the hello has not arrived. */
+/* Reads the hello of a connection, and passes the connection on. False: no hello has arrived. */
 static bool route_connection(struct service *s, int fd)
 {
 	static uint8_t message[HR_HELLO_MAX_BYTES];
@@ -238,10 +238,10 @@ static bool route_connection(struct service *s, int fd)
 /* ---- accepted connections, until the hand-off queue of a worker has them --------------------- */
 
 /*
- * A connection that was accepted is no longer in the kernel's backlog. So it stays in the accept
- * queue, which systemd retains, until it is processed. The list `pending` has the same order as the
- * queue. After a kill, the next service may find a connection that was already processed. Then the
- * hello is gone, and the service drops the connection.
+ * An accepted connection is no longer in the kernel's backlog. So it stays in the accept queue,
+ * which systemd retains, until it is handled. The list `pending` has the same order as the queue.
+ * After a kill, the next service may find a connection that was already handled. The hello of this
+ * connection is gone, so the service drops the connection.
  */
 static void pending_freed(uv_handle_t *handle)
 {
@@ -264,7 +264,7 @@ static void accept_queue_trim(struct service *s)
 
 static void pending_done(struct pending *g)
 {
-	if (g->poll) /* stop before close(), because another file may get the number afterwards */
+	if (g->poll) /* stop before close(): a new file may get the number afterwards */
 		uv_close((uv_handle_t *)g->poll, pending_freed);
 	g->poll = NULL;
 	close(g->fd);
@@ -284,7 +284,6 @@ static void on_pending(uv_poll_t *poll, int status, int events)
 	accept_queue_trim(s);
 }
 
-/* Routes the connection if its hello has arrived. Otherwise waits for the hello. */
 static void pending_check(struct pending *g)
 {
 	bool done = route_connection(g->service, g->fd);
@@ -301,9 +300,9 @@ static void pending_check(struct pending *g)
 }
 
 /*
- * Routes earlier connections of this user that have a hello, because later connections may refer to
- * them: the second connection of a process refers to the first, and the hello of a child refers to
- * that of its parent. Many silent connections of a user delay only this user.
+ * Routes earlier connections of this user that have a hello, because later ones may refer to them:
+ * the second connection of a process refers to the first, and a child's hello to its parent's. Many
+ * silent connections of a user delay only this user.
  */
 static void read_earlier(struct service *s, const struct pending *last)
 {
@@ -380,7 +379,7 @@ void hr__service_pending_leave(struct service *s)
 	s->pending_last = &s->pending;
 }
 
-/* Queues connections that an earlier service left in the accept queue, then processes them. */
+/* Processes the connections that an earlier service left in the accept queue. */
 void hr__service_pending_resume(struct service *s)
 {
 	uint32_t by;

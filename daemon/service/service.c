@@ -35,8 +35,8 @@ uint64_t hr__service_now_ms(const struct service *s)
 static void become_uplink(const struct service *s)
 {
 	/*
-	 * After a kill of all processes, the uplink gives workers the time UPLINK_RECOVER to
-	 * continue their streams.
+	 * After a kill of all processes, the uplink waits for UPLINK_RECOVER, so that new recording
+	 * processes can continue their streams.
 	 */
 	char *argv[16] = {(char[]){"headraced"},
 			  (char[]){"uplink"},
@@ -108,7 +108,7 @@ static void on_stop(uv_signal_t *handle, int signum)
 	uv_stop(&s->loop);
 }
 
-/* Reads the configuration again, for later jobs and requests. Running jobs keep the old one. */
+/* Reads the configuration again, for later jobs and requests. Running jobs keep theirs. */
 static void on_reload(uv_signal_t *handle, int signum)
 {
 	struct service *s = handle->data;
@@ -131,7 +131,7 @@ static void on_reload(uv_signal_t *handle, int signum)
 		       "SIGHUP: the new configuration applies to jobs that start from now on");
 		if (s->uplink != 0)
 			kill(s->uplink, SIGTERM);
-		/* The next tick starts another uplink, with the new configuration. */
+		/* the next tick starts an uplink with the new configuration */
 		s->uplink_ms = 0;
 	}
 	hr_config_done(hr_service_keys, hr_service_n_keys, &fresh);
@@ -199,7 +199,7 @@ static int take_socket(struct hr_inherited *list, size_t n, const char *name)
 	return -1;
 }
 
-/* Takes the socket from systemd, or makes one to which all users may connect. */
+/* Takes a socket from systemd. If there is none, makes one to which all users may connect. */
 static int open_socket(const struct service *s, struct hr_inherited *list, size_t n,
 		       const char *name, int *ret_fd)
 {
@@ -237,8 +237,8 @@ static int make_folder(const char *path, mode_t mode)
 }
 
 /*
- * Locks the folder, because a second service would take the sockets and jobs of the first one.
- * Tries for two seconds, because children of a killed service hold its lock until their exec.
+ * Locks the folder, because a second service would take the sockets and jobs of the first. Tries
+ * for two seconds, because children of a killed service hold its lock until their exec.
  */
 static int lock_runtime(struct service *s)
 {
@@ -263,7 +263,7 @@ static int open_folders(struct service *s)
 {
 	int r = make_folder(s->c->runtime, 0755);
 
-	/* The umask is 077, but all users must connect to sockets in this folder. */
+	/* The umask is 077, but all users must reach the sockets in this folder. */
 	if (r == 0 && chmod(s->c->runtime, 0755) < 0 && errno != EPERM)
 		r = -errno;
 	if (r < 0)
@@ -296,7 +296,7 @@ static int service_start(struct service *s)
 
 	(void)hr_host_raise_files();
 	signal(SIGPIPE, SIG_IGN);
-	signal(SIGHUP, SIG_IGN); /* until the loop handles it */
+	signal(SIGHUP, SIG_IGN); /* ignored until the loop handles it */
 	signal(SIGCHLD, SIG_DFL);
 	if (r == 0 && hr_fdstore_inherit(&list, &n) < 0)
 		n = 0;
@@ -304,7 +304,7 @@ static int service_start(struct service *s)
 		r = open_socket(s, list, n, "shim", &s->shim_fd);
 	if (r == 0)
 		r = open_socket(s, list, n, "control", &s->control_fd);
-	/* listen() makes this process the peer. Shims check whether their peer is stopped. */
+	/* After listen(), this process is the peer. Shims check whether their peer is stopped. */
 	if (r == 0 && (listen(s->shim_fd, SHIM_BACKLOG) < 0 || listen(s->control_fd, 64) < 0))
 		r = service_fail(-errno, "cannot listen at", s->c->runtime);
 	if (r == 0)

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * service.h - the node service: records jobs of all users, with one worker process for each job
+ * service.h - the node service: records all users' jobs; each job has a recording process (worker)
  *
  * Purpose   Owns the two sockets that all users may connect to, finds the job of each process, and
- *           starts, restarts and ends the workers that record. It reads no ring and writes no
- *           frame.
+ *           starts, restarts and ends the workers. The service itself reads no ring and writes
+ *           no frame.
  *
  *      shim ----hello----> shim.sock     headraced service
  *                                          | accept queue (passfd.h), retained by systemd: accepted connections
@@ -35,7 +35,7 @@
 #include "daemon/service/config.h"
 
 /*
- * Runs until SIGTERM or SIGINT. SIGHUP reloads the configuration. Returns the exit status; logs
+ * Runs until SIGTERM or SIGINT. SIGHUP reloads the configuration. Returns the exit status, and logs
  * failures.
  */
 int hr_service_run(const struct hr_config_source *from, struct hr_service_config *config);

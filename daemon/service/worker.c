@@ -20,16 +20,16 @@
 #include "proto/abi.h"
 
 #define TICK_MS	  1000u
-#define REAP_MS	  20u /* the node may need this long to notice that a process has ended */
-#define ENDING_MS 5u  /* time between two checks for processes that are left */
+#define REAP_MS	  20u /* how long the node may need to notice the end of a process */
+#define ENDING_MS 5u  /* time between two checks for remaining processes */
 
 struct service_worker {
 	uv_loop_t loop;
 	uv_poll_t channel;
 	uv_timer_t tick;
 	struct hr_private_config config;
-	struct hr_private_uplink *uplink; /* NULL: no collectors */
-	struct hr_spool *spool; /* the uplink owns it or, if there is no uplink, this worker */
+	struct hr_private_uplink *uplink; /* NULL: the job has no collectors */
+	struct hr_spool *spool; /* the uplink owns the spool; without an uplink, this struct does */
 	struct hr_node *node;
 	struct hr_live_link live;
 	struct hr_job_status status;
@@ -69,7 +69,7 @@ static void log_no_probes(struct service_worker *w)
 	w->logged_no_probes = error != NULL || lack != NULL;
 }
 
-/* Sends the status if it has changed. */
+/* Sends the status, unless it is unchanged. */
 static void send_status(struct service_worker *w)
 {
 	Headrace__JobStatus status = HEADRACE__JOB_STATUS__INIT;
@@ -130,7 +130,7 @@ static void worker_end_job(struct service_worker *w)
 	}
 	w->draining = true;
 	hr_private_uplink_drain(w->uplink, uv_now(&w->loop) + w->drain_ms);
-	check_drain(w); /* checks at once, because an epilog may wait */
+	check_drain(w); /* checks now, because an epilog may wait */
 }
 
 static void worker_on_tick(uv_timer_t *timer)
@@ -161,7 +161,7 @@ static void take_end(struct service_worker *w, const Headrace__JobRequest *end)
 	uv_timer_start(&w->tick, worker_on_tick, 0, ENDING_MS);
 }
 
-/* Handles a request whose message carries the client's connection. */
+/* Handles a request that has the client's connection with it. */
 static void take_client(struct service_worker *w, const Headrace__Control *m, int fd)
 {
 	if (m->kind_case == HR_CONTROL(GET_LIVE)) {
@@ -224,7 +224,7 @@ static void on_channel(uv_poll_t *poll, int status, int events)
 		close(client);
 	hr_control_free(m);
 	if (r < 0 && r != -EAGAIN && r != -EBADMSG)
-		_exit(HR_WORKER_PAUSED); /* the service has ended; the next one continues the job */
+		_exit(HR_WORKER_PAUSED); /* the next service continues the job */
 }
 
 /* ---- life ------------------------------------------------------------------------------------ */
@@ -233,7 +233,7 @@ static int open_spool(struct service_worker *w, char **ret_error)
 {
 	int r;
 
-	w->config.tls_later = true; /* so that a bad certificate does not prevent recording */
+	w->config.tls_later = true; /* a bad certificate must not prevent recording */
 	r = hr_private_uplink_open(&w->config, &w->uplink, ret_error);
 	if (r == 0 && w->uplink) {
 		hr_private_uplink_release(w->uplink);
@@ -260,7 +260,7 @@ static int open_privacy(struct service_worker *w)
 	return r;
 }
 
-/* Reports a failure to the log, and to the service, where a prolog may wait. */
+/* Reports a failure to the log and to the service, whose client (a prolog) may wait. */
 static void report_failure(struct service_worker *w, const char *why)
 {
 	const char *job = w->config.node.id.job ? w->config.node.id.job : "?";
@@ -284,7 +284,7 @@ static int start_node(struct service_worker *w, int config_fd, int handoff_fd)
 		r = open_spool(w, &error);
 	if (r == 0) {
 		w->config.node.handoff_fd = handoff_fd;
-		/* loads probes later, because this takes seconds, and a prolog may wait */
+		/* Loads probes later: this takes seconds, and a prolog may wait. */
 		w->config.node.probes_later = true;
 		w->config.node.spool = w->spool;
 		r = hr_node_new(&w->config.node, &w->node, &error);
@@ -313,10 +313,7 @@ static int worker_start_loop(struct service_worker *w)
 	uv_poll_init(&w->loop, &w->channel, w->channel_fd);
 	uv_poll_start(&w->channel, UV_READABLE | UV_DISCONNECT, on_channel);
 	uv_timer_init(&w->loop, &w->tick);
-	/*
-	 * The first tick comes at once, because the service needs the number of sessions for its
-	 * limits.
-	 */
+	/* The first status is sent at once, because the service needs it for its limits. */
 	uv_timer_start(&w->tick, worker_on_tick, 0, TICK_MS);
 	return 0;
 }
@@ -343,7 +340,7 @@ int hr_service_worker(int config_fd, int channel_fd, int handoff_fd)
 	signal(SIGPIPE, SIG_IGN);
 	signal(SIGHUP, SIG_IGN);
 	signal(SIGINT, SIG_IGN);
-	/* systemd sends SIGTERM to all processes; then the service sends `pause` */
+	/* systemd sends SIGTERM to all processes; the service then sends `pause` */
 	signal(SIGTERM, SIG_IGN);
 	signal(SIGXFSZ, SIG_IGN);
 	r = start_node(w, config_fd, handoff_fd);

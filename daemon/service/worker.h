@@ -8,12 +8,10 @@
 #ifndef HEADRACE_DAEMON_SERVICE_WORKER_H
 #define HEADRACE_DAEMON_SERVICE_WORKER_H
 
-#define HR_WORKER_PAUSED    75	 /* exit status that means: another worker must continue the job */
-#define HR_WORKER_WHY_BYTES 512u /* maximum bytes of the text of `failed` */
+#define HR_WORKER_PAUSED    75	 /* exit status: the next recording process must continue the job */
+#define HR_WORKER_WHY_BYTES 512u /* maximum bytes of the text of the message `failed` */
 
-/*
- * Runs until the job is over. handoff_fd: the hand-off queue of the job. Returns the exit status.
- */
+/* Records until the job ends, and returns the exit status. handoff_fd: its hand-off queue. */
 int hr_service_worker(int config_fd, int channel_fd, int handoff_fd);
 
 #endif

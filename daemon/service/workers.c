@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Starts and restarts the workers, one for each job, and receives their messages. */
+/* Starts and restarts recording processes, one for each job, and receives their messages. */
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -20,9 +20,9 @@
 #include "daemon/service/internal.h"
 #include "daemon/service/worker.h"
 
-#define RESTARTS_MOST 5u     /* maximum number of restarts of a worker within RESTARTS_MS */
-#define RESTARTS_MS   10000u /* also the pause before a failing job gets another worker */
-/* Time for workers to flush and exit. If they are killed later, no record is lost. */
+#define RESTARTS_MOST 5u
+#define RESTARTS_MS   10000u /* also the pause before a failing job is tried again */
+/* How long recording processes may flush before they are killed. A kill loses no record. */
 #define PAUSE_MS 5000
 
 /* ---- messages of workers --------------------------------------------------------------------- */
@@ -35,7 +35,7 @@ static void take_status(struct job *job, Headrace__JobStatus *status)
 	hr__service_metrics_count(job, status);
 	job->service->spool_bytes = status->spool_bytes;
 	if (newline)
-		*newline = '\0'; /* further lines, from the BPF verifier, are only in the log */
+		*newline = '\0'; /* only the log has the other lines, from the BPF verifier */
 	headrace__job_status__free_unpacked(job->status, NULL);
 	job->status = status;
 	job->status_ms = now;
@@ -94,7 +94,7 @@ static void on_channel(uv_poll_t *poll, int status, int events)
 
 	(void)events;
 	if (r < 0 && r != -EAGAIN && r != -EBADMSG)
-		uv_poll_stop(poll); /* the worker has ended; SIGCHLD follows */
+		uv_poll_stop(poll); /* the recording process has ended; SIGCHLD follows */
 }
 
 void hr__service_worker_send(struct job *job, hr_control_kind kind, const ProtobufCMessage *body)
@@ -116,7 +116,7 @@ static struct job *job_of(struct service *s, pid_t pid)
 	return NULL;
 }
 
-/* Keeps the descriptor here and in systemd's descriptor store, under the job's prefix. */
+/* Keeps a descriptor here and, with the job's prefix, in systemd's descriptor store. */
 static void keep_descriptor(struct job *job, const char *name, int fd)
 {
 	char prefix[JOB_PREFIX], full[JOB_PREFIX + 16];
@@ -140,7 +140,7 @@ static bool read_notice(struct service *s)
 			close(notice.fd);
 		return true;
 	}
-	hr_kept_take(&job->kept, &notice); /* the worker also sent the notice to systemd */
+	hr_kept_take(&job->kept, &notice); /* systemd has got the notice, too */
 	if (job->state == JOB_STARTING && hr_notice_has(&notice, "READY", "1"))
 		hr__service_job_ready(job);
 	return true;
@@ -189,7 +189,7 @@ static void become_worker(struct job *job, int conf, int channel, int handoff)
 	hr_kept_exec(&job->kept, &s->notify, s->exe, argv, sockets, 2);
 }
 
-/* Makes the hand-off queue. The service and systemd retain its sockets for the next worker. */
+/* Makes the hand-off queue, which the service and systemd retain for the next recording process. */
 static int open_handoff(struct job *job, int *ret_theirs)
 {
 	int pair[2], r;
@@ -276,7 +276,7 @@ static bool restarts_used_up(struct job *job)
 	return ++job->restarts > RESTARTS_MOST;
 }
 
-/* Keeps the journal, from which the uplink or a query of the spool recovers the stream. */
+/* Gives the job up. Its journal stays: the uplink or a query of the spool recovers the stream. */
 static void workers_give_up(struct job *job)
 {
 	char text[sizeof(job->why) + 256];
@@ -351,7 +351,7 @@ static void worker_ended(struct job *job, int status)
 	char why[64];
 
 	while (read_notice(s))
-		; /* read the notices that it sent before it ended */
+		; /* reads the notices from before the end */
 	while (job->channel >= 0 && receive(job) == 0)
 		;
 	forget_process(job);

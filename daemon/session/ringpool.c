@@ -11,8 +11,8 @@
 
 /*
  * Allocates the first pages of each ring, without mapping them here. A process with few operations
- * needs no other pages. For later pages, the client itself checks the memory (shim/core/ring.c). So
- * if memory is short, this call fails, and the client gets no SIGBUS.
+ * needs no other pages. If memory is short, this function fails, so that the client gets no SIGBUS.
+ * For later pages, the client checks the memory itself (shim/core/ring.c).
  */
 static int allocate(int fd)
 {
@@ -27,7 +27,7 @@ static int allocate(int fd)
 	return 0;
 }
 
-/* Makes a sealed map, and maps it at *ret. Returns its descriptor, or -errno. */
+/* Makes a sealed map, and maps it at *ret. Returns a descriptor or -errno. */
 static int ringpool_make(struct hr_map *ret)
 {
 	int fd = memfd_create("headrace-ring", MFD_CLOEXEC | MFD_ALLOW_SEALING);

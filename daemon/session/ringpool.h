@@ -16,19 +16,19 @@ struct hr_ringpool {
 	int fds[64];
 	struct hr_map maps[64];
 	unsigned n;
-	unsigned target; /* number of maps to keep; it is doubled when the pool runs empty */
+	unsigned target; /* how many maps the pool keeps; doubled when the pool runs empty */
 };
 
 void hr_ringpool_init(struct hr_ringpool *p);
 void hr_ringpool_done(struct hr_ringpool *p);
 
-/* Returns a descriptor, with its zeroed map in *ret, or -errno. The caller owns both. */
+/* Returns the descriptor of a zeroed map, which is in *ret, or -errno. The caller owns both. */
 int hr_ringpool_take(struct hr_ringpool *p, struct hr_map *ret);
 
-/* Returns whether less than half of `target` maps are left. */
+/* Returns whether the pool has less than half of `target` maps. */
 bool hr_ringpool_low(const struct hr_ringpool *p);
 
-/* Makes one map if the pool needs one. False: the pool is full, or memory is short. */
+/* Makes one map if the pool is not full. Returns false if the pool is full, or memory is short. */
 bool hr_ringpool_refill(struct hr_ringpool *p);
 
 #endif

@@ -18,7 +18,7 @@
 #define TEXT_MOST      8192u
 #define UNKNOWN_AGE_NS UINT64_C(3600000000000)
 /*
- * A few seconds of any clock. An end of an operation that is later than now by more than this is
+ * A few seconds of any clock. If an operation ended later than now by more than this, its end is
  * invalid.
  */
 #define FUTURE_TICKS (UINT64_C(1) << 33)
@@ -50,10 +50,10 @@ int hr_map_open(int fd, struct hr_map *ret)
 {
 	struct hr_map map = {.slots_log2 = HR_RING_SLOTS_LOG2};
 	struct stat st;
-	int seals = fcntl(fd, F_GET_SEALS); /* fails unless fd is a memfd */
+	int seals = fcntl(fd, F_GET_SEALS); /* fcntl fails unless fd is a memfd */
 	void *at;
 
-	/* Without these seals, a client could shrink the file while it is mapped. */
+	/* Without these seals, a client could shrink the file that headraced has mapped. */
 	if (seals < 0 || (seals & HR_SIZE_SEALS) != HR_SIZE_SEALS || fstat(fd, &st) < 0)
 		return -EINVAL;
 	while (map.slots_log2 < HR_OFFER_SLOTS_LOG2 && (uint64_t)st.st_size != hr_map_size(&map))
@@ -120,14 +120,14 @@ static const struct hr_record *slot_at(const struct hr_ring_view *r, uint64_t in
 	return &r->slots[index & (r->n_slots - 1)];
 }
 
-/* Acquire: pairs with the shim's release store of seq, which comes after the slot's contents. */
+/* Acquire: pairs with the shim's release store of seq, which follows the stores to the slot. */
 static bool committed(const struct hr_ring_view *r, uint64_t index)
 {
 	return __atomic_load_n(&slot_at(r, index)->seq, __ATOMIC_ACQUIRE) == (uint32_t)(index + 1);
 }
 
 /*
- * The number of slots after our tail that the client claims to have reserved. The pages of later
+ * Returns how many slots from our tail on the client has reserved, as it claims. Pages of later
  * slots may not exist.
  */
 static uint64_t reserved(const struct hr_ring_view *r)
@@ -147,7 +147,7 @@ bool hr_ring_half_full(const struct hr_ring_view *r)
 
 /* ---- slots that will never be committed ------------------------------------------------------ */
 
-/* The index after the last reserved slot. If head is invalid, all slots count as reserved. */
+/* Returns the index after the last reserved slot; if head is invalid, after the last slot. */
 static uint64_t reserved_to(const struct hr_ring_view *r)
 {
 	uint64_t n = reserved(r);
@@ -155,7 +155,7 @@ static uint64_t reserved_to(const struct hr_ring_view *r)
 	return r->tail + (n < r->n_slots ? n : r->n_slots);
 }
 
-/* The index after the last committed slot from `index` on, or `index` itself. */
+/* Returns the index after the last committed slot from `index` on, or `index` itself. */
 static uint64_t last_committed(const struct hr_ring_view *r, uint64_t index)
 {
 	for (uint64_t i = reserved_to(r); i-- > index;)
@@ -165,15 +165,15 @@ static uint64_t last_committed(const struct hr_ring_view *r, uint64_t index)
 }
 
 /*
- * How long to wait for an uncommitted slot. The client sets `common`. If `common` is wrong, only
- * the client's own records wait longer.
+ * Returns how long to wait for an uncommitted slot. The client sets `common`; a wrong value only
+ * delays the client's own records.
  */
 static uint64_t torn_ns(const struct hr_ring_view *r)
 {
 	return __atomic_load_n(&r->hdr->common, __ATOMIC_RELAXED) ? HR_TORN_COMMON_NS : HR_TORN_NS;
 }
 
-/* Returns whether to skip the slot at `index`, which is not committed, as torn. */
+/* Returns whether the uncommitted slot at `index` is torn, so that headraced skips it. */
 static bool skip(struct hr_ring_view *r, uint64_t index, bool gone, uint64_t now_ns)
 {
 	if (index < r->torn_to)
@@ -207,7 +207,7 @@ static uint64_t session_end_of(const struct hr_record *s)
 	return s->start_ticks + ((uint64_t)s->dur_hi << 32 | s->dur_lo);
 }
 
-/* The number of slots of a record, as its first slot states at this moment. */
+/* Returns the number of slots of a record, as its first slot states at this moment. */
 static uint32_t slots_of(const struct hr_record *s)
 {
 	uint64_t asked = s->asked;
@@ -277,7 +277,7 @@ void hr_ring_copy(const struct hr_ring_view *r, uint32_t n, struct hr_record *to
 void hr_ring_consumed(struct hr_ring_view *r, uint32_t n)
 {
 	r->tail += n;
-	/* Pairs with the owner's acquire load, after which it may overwrite slots before tail. */
+	/* Release: pairs with the owner's acquire load, after which it may reuse the slots. */
 	__atomic_store_n(&r->hdr->tail, r->tail, __ATOMIC_RELEASE);
 	__atomic_thread_fence(__ATOMIC_SEQ_CST);
 	if (__atomic_load_n(&r->hdr->waiting, __ATOMIC_RELAXED))
@@ -289,11 +289,11 @@ static uint64_t add_up(uint64_t a, uint64_t b)
 	return a > UINT64_MAX - b ? UINT64_MAX : a + b;
 }
 
-/* If *total differs from *seen, writes the rows of a table. The op of row i is `base` + i. */
+/* If *total differs from *seen, returns the non-zero elements as rows (op: `base` + index). */
 static uint32_t lost_rows(const struct hr_lost *table, const uint64_t *total, uint64_t *seen,
 			  uint64_t base, struct hr_lost_row *rows, uint64_t *ret_count)
 {
-	/* Pairs with the release add after an addition to the table. */
+	/* Acquire: pairs with the release add that follows each addition to the table. */
 	uint64_t now = __atomic_load_n(total, __ATOMIC_ACQUIRE);
 	uint32_t n = 0;
 
@@ -324,7 +324,7 @@ uint32_t hr_session_strays(struct hr_session *s, struct hr_lost_row *rows)
 			 &s->strays_count);
 }
 
-/* Calls sysconf() once, because each call opens and reads a file. */
+/* Returns the number of processors. Calls sysconf() only once, because each call reads a file. */
 static uint32_t cpus_online(void)
 {
 	static uint32_t known;
@@ -340,8 +340,8 @@ static uint32_t cpus_online(void)
 }
 
 /*
- * The most operations that the process can have done. If it has ended, its start is unknown: then
- * assumes an hour before the session.
+ * Returns the most operations that the process can have done since its start. If the process has
+ * ended, assumes a start of an hour before the session.
  */
 static uint64_t count_most(struct hr_session *s, uint64_t now_ns)
 {
@@ -389,7 +389,7 @@ bool hr_session_excluded(struct hr_session *s, uint64_t ret_total[HR_EXCLUDED_KI
 void hr_ring_cells(const struct hr_ring_view *r, struct hr_inflight *ret_inflight,
 		   struct hr_aggregate *ret_aggregate)
 {
-	/* Pairs with the owner's release store of op. */
+	/* Acquire: pairs with the owner's release store of op. */
 	(void)__atomic_load_n(&r->hdr->inflight.op, __ATOMIC_ACQUIRE);
 	memcpy(ret_inflight, &r->hdr->inflight, sizeof(*ret_inflight));
 	memcpy(ret_aggregate, &r->hdr->aggregate, sizeof(*ret_aggregate));
@@ -397,7 +397,7 @@ void hr_ring_cells(const struct hr_ring_view *r, struct hr_inflight *ret_infligh
 
 uint32_t hr_ring_regions(const struct hr_ring_view *r, struct hr_region_cell *cells)
 {
-	/* Pairs with the owner's release store, which comes after its stores to the cells. */
+	/* Acquire: pairs with the owner's release store, which follows its stores to the cells. */
 	uint32_t n = __atomic_load_n(&r->hdr->region_depth, __ATOMIC_ACQUIRE);
 
 	n = n < HR_REGION_DEPTH ? n : HR_REGION_DEPTH;
@@ -418,10 +418,10 @@ uint32_t hr_session_spans(const struct hr_session *s, struct hr_region_cell *cel
 	uint32_t n = 0;
 
 	for (uint32_t i = 0; i < HR_REGION_SPANS; i++) {
-		/* Pairs with the release store of key, which comes last. */
+		/* Acquire: pairs with the release store of key, the last store to the cell. */
 		uint64_t key = __atomic_load_n(&all[i].key, __ATOMIC_ACQUIRE);
 
-		if (key < 2) /* free, or being written */
+		if (key < 2) /* the cell is free, or is being written */
 			continue;
 		memcpy(&cells[n], &all[i], sizeof(*cells));
 		cells[n++].key = key;
@@ -435,7 +435,7 @@ uint32_t hr_ring_shorts(const struct hr_ring_view *r, struct hr_region_short *ce
 
 	for (uint32_t i = 0; i < HR_REGION_SHORTS; i++) {
 		const struct hr_region_short *s = &r->hdr->shorts[i];
-		/* Pairs with the release store of count, which comes last. */
+		/* Acquire: pairs with the release store of count, the last store to the cell. */
 		uint32_t count = __atomic_load_n(&s->count, __ATOMIC_ACQUIRE);
 
 		if (count == 0)

@@ -5,13 +5,13 @@
 #include <stdlib.h>
 #include <time.h>
 
-#define COMPRESS_FROM_BYTES 512u /* bytes of an unpacked message; smaller ones gain nothing */
+#define COMPRESS_FROM_BYTES 512u /* shorter messages hardly shrink */
 
 /* ---- packing --------------------------------------------------------------------------------- */
 
 /*
- * Packs a frame. Its message stays valid; a message of events stays valid until the next events are
- * encoded.
+ * Encodes and compresses a frame. The frame's message stays valid; a message of events only until
+ * the next batch is encoded.
  */
 static int pack(struct hr_appender *a, struct hr_out *o)
 {
@@ -23,7 +23,7 @@ static int pack(struct hr_appender *a, struct hr_out *o)
 				    o->batch->n_tasks, &a->events);
 		o->frame.events = &a->events;
 	}
-	if (!r) /* an event batch is already compressed plane by plane */
+	if (!r) /* the columns of a batch of events are already compressed */
 		r = hr_frame_pack_with(&o->frame, compress ? a->zstd : NULL, &o->packed,
 				       &o->packed_bytes);
 	if (r && o->batch)
@@ -33,7 +33,7 @@ static int pack(struct hr_appender *a, struct hr_out *o)
 
 static void keep_bytes(struct hr_appender *a, struct hr_out *o)
 {
-	o->frame.events = NULL; /* this clears any kind of message, because they are a union */
+	o->frame.events = NULL; /* the messages are a union, so this clears any of them */
 	hr_batch_put(a->pool, o->batch);
 	o->batch = NULL;
 	hr_arena_free(&o->arena);
@@ -52,7 +52,7 @@ int hr__appender_pack(struct hr_appender *a, struct hr_out *o)
 	return r;
 }
 
-/* Replaces o by a Loss frame with the same number. */
+/* Replaces a frame by a Loss frame with the same number. */
 static int replace(struct hr_appender *a, struct hr_out *o)
 {
 	Headrace__LossRow row = HEADRACE__LOSS_ROW__INIT, *rows[] = {&row};
@@ -138,14 +138,14 @@ static int appender_store(struct hr_appender *a, struct hr_out *o)
 	if (r)
 		return r;
 	r = appender_make_room(a, o);
-	/* Passes the message, so that the writer need not unpack the frame for its index. */
+	/* The writer also gets the message, so that it need not unpack the frame for its index. */
 	if (!r)
 		r = hr_writer_append_packed(a->writer, &o->frame, o->packed, o->packed_bytes);
 	keep_bytes(a, o);
 	return r;
 }
 
-/* Appends kept frames from the first one on, until the store fails. */
+/* Appends the kept frames in order, until the store fails. */
 static int append_kept(struct hr_appender *a)
 {
 	uint64_t n = 0;
@@ -183,9 +183,9 @@ static bool take_cornered(struct hr_appender *a)
 }
 
 /*
- * If the store fails, encodes waiting frames, which frees their batches. A kill then loses nothing
- * until both halves of the journal are full. When they are full, this function retires the older
- * half, so that the drain thread can continue.
+ * After the store has failed: encodes the waiting frames, which frees their batches. A kill loses
+ * nothing until both halves of the journal are full. Then this function retires the older half, so
+ * that the drain thread can continue.
  */
 static void appender_keep(struct hr_appender *a)
 {
@@ -200,7 +200,7 @@ static void appender_keep(struct hr_appender *a)
 	appender_give_up(a);
 }
 
-/* Waits for frames; if frames are kept, waits at most a second. False: the thread must end. */
+/* Waits for frames, at most a second if some are kept. False: the thread must end. */
 static bool take_inbox(struct hr_appender *a)
 {
 	struct timespec until;

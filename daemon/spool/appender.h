@@ -22,50 +22,50 @@
 struct hr_appender;
 
 /*
- * Starts the thread. If `journal` is not NULL, the thread retires a half when all its frames are
- * stored. If `spool` is not NULL, the stream is in this spool, in which the thread makes room for
- * each frame.
+ * Starts the thread. If `journal` is not NULL, the thread retires a half of the journal when all
+ * frames of the half are stored. If `spool` is not NULL, the stream is in this spool, and the
+ * thread makes room for each frame.
  */
 int hr_appender_new(struct hr_writer *w, struct hr_batch_pool *pool, struct hr_journal *journal,
 		    struct hr_spool *spool, struct hr_appender **ret);
 
 void hr_appender_give(struct hr_appender *a, struct hr_out_list *list);
 
-/* Retires the half `gen` when all frames that were given before are stored. */
+/* Retires the journal's half `gen` when all earlier frames are stored. */
 int hr_appender_retire(struct hr_appender *a, uint64_t gen);
 
-/* Waits until all frames that were given before are stored. Returns 0, or the store's error. */
+/* Waits until all earlier frames are stored. Returns 0 or the store's error. */
 int hr_appender_wait(struct hr_appender *a);
 
 /*
- * Call it if both journal halves are full. If no frame was stored since the last call, waits at
- * most 20 ms for one. If the store fails, the thread retires a half whose frames are all in memory;
- * then a kill would lose these frames.
+ * Call it if both halves of the journal are full. If no frame was stored since the last call, waits
+ * at most 20 ms for one. If the store fails, the appender retires a half whose frames are all in
+ * memory, so that a kill would lose these frames.
  */
 void hr_appender_make_room(struct hr_appender *a);
 
-/* The result of the last append: 0 or -errno. Any thread. */
+/* Returns the result of the last append: 0 or -errno. Any thread. */
 int hr_appender_error(const struct hr_appender *a);
 uint64_t hr_appender_stored_bytes(const struct hr_appender *a);
 
 /*
- * Stores the frames that it can store, and ends the thread. Returns 0, or the store's error if
+ * Stores the frames that the store accepts, and ends the thread. Returns 0, or the store's error if
  * frames are left.
  */
 int hr_appender_stop(struct hr_appender *a);
 
 /*
- * Call it if a stopped appender has frames left because the disk is full. Stores the most useful
- * frames that fit, and reports the others in a Loss frame, for which the writer has reserved space.
- * The frames get new numbers, so no journal may be replayed into this stream afterwards.
+ * After hr_appender_stop, if a full disk has left frames: stores the most useful frames that fit,
+ * and reports the others in a Loss frame, for which the writer has reserved space. The frames get
+ * new numbers, so afterwards no journal may be replayed into this stream.
  */
 struct hr_given_up {
-	uint64_t count, bytes; /* operations that this call did not store */
-	bool reported;	       /* the Loss frame was stored, or is not needed */
+	uint64_t count, bytes; /* the operations of the frames that were not stored */
+	bool reported;	       /* the Loss frame was stored, or was not needed */
 };
 void hr_appender_settle(struct hr_appender *a, struct hr_given_up *ret);
 
-/* Stops the appender as hr_appender_stop does, and frees it. */
+/* Stops the appender like hr_appender_stop, and frees it. */
 int hr_appender_free(struct hr_appender *a);
 
 #endif

@@ -43,7 +43,7 @@ static int renumber(struct hr_out *o, uint64_t seq)
 	if (r)
 		return r;
 	msg->seq = seq;
-	/* An event batch is already compressed plane by plane. */
+	/* The columns of a batch of events are already compressed. */
 	r = hr_frame_pack(msg, msg->body_case != HEADRACE__FRAME__BODY_EVENTS, &packed, &bytes);
 	headrace__frame__free_unpacked(msg, NULL);
 	if (r)
@@ -68,8 +68,8 @@ static int appender_end_store(struct hr_appender *a, struct hr_out *o, bool endi
 }
 
 /*
- * Adds to `lost` the rows of a Loss frame that did not fit. Adds up all rows of a reason, so that
- * the sums fit.
+ * Adds the rows of a Loss frame that did not fit to the sums in `lost`: one row per reason, because
+ * these few rows fit.
  */
 static void take_losses(struct hr_losses *lost, const struct hr_out *o)
 {
@@ -116,7 +116,7 @@ static int store_losses(struct hr_appender *a, const struct hr_losses *lost)
 	return r;
 }
 
-/* Stores the frames of one turn. If a frame does not fit, adds its loss to `lost`. */
+/* Stores the frames of one turn. If a frame does not fit, adds what it contains to `lost`. */
 static void appender_end_take_turn(struct hr_appender *a, enum turn turn, struct hr_losses *lost)
 {
 	for (struct hr_out *o = a->kept.first; o; o = o->next) {

@@ -13,7 +13,7 @@
 #include "store/segments.h"
 #include "common/now.h"
 
-#define SEGMENTS 64u /* a full spool has about this many */
+#define SEGMENTS 64u /* about how many segments a full spool has */
 #define BUSY_MS	 5000u
 #define LOOK_US	 10000u
 
@@ -91,7 +91,7 @@ int hr_spool_lock(struct hr_spool *s, int *ret_fd)
 struct each {
 	hr_spool_see *see;
 	void *arg;
-	const char *job; /* the folder of the current job */
+	const char *job; /* the folder of the job that is being read */
 };
 
 static int see_stream(void *context, const char *name, int dir_fd)
@@ -137,7 +137,7 @@ uint64_t hr__spool_acked(int stream_dir_fd)
 
 /* ---- the stream that this process writes ----------------------------------------------------- */
 
-/* Before any frame, writes the collectors, then the secret, which completes the folder. */
+/* Writes the collectors, then the secret, before any frame. The secret completes the folder. */
 static int write_stream_files(const struct hr_spool *s, const char *dir)
 {
 	uint8_t secret[HR_SPOOL_SECRET_BYTES];
@@ -177,8 +177,8 @@ static bool has_secret(const char *dir)
 }
 
 /*
- * The caller has the spool's lock; otherwise, another process could remove the new folder as
- * finished.
+ * The caller holds the spool's lock; otherwise, another process might take the new folder for a
+ * finished one and remove it.
  */
 static int open_stream(struct hr_spool *s, const struct hr_stream_id *id, struct hr_writer **ret)
 {
@@ -188,7 +188,7 @@ static int open_stream(struct hr_spool *s, const struct hr_stream_id *id, struct
 	if (r)
 		return r;
 	hr_writer_segment_bytes(w, s->segment_bytes);
-	/* No collector accepts a stream that has no secret; the uplink reports such a stream. */
+	/* No collector accepts a stream without a secret. The uplink reports such a stream. */
 	if (hr_writer_mark(w) <= 1 && !has_secret(hr_writer_dir(w)))
 		r = write_stream_files(s, hr_writer_dir(w));
 	if (r) {
@@ -216,7 +216,7 @@ int hr_spool_open_stream(struct hr_spool *s, const struct hr_stream_id *id, stru
 	uint64_t until = hr_now_ms(CLOCK_MONOTONIC) + BUSY_MS;
 	int r;
 
-	/* A killed writer has the stream's lock until the kernel has freed its memory. */
+	/* A killed writer holds the stream's lock until the kernel has freed its memory. */
 	while ((r = try_open_stream(s, id, ret)) == -EBUSY && hr_now_ms(CLOCK_MONOTONIC) < until)
 		usleep(LOOK_US);
 	if (r)
@@ -230,7 +230,7 @@ int hr_spool_open_stream(struct hr_spool *s, const struct hr_stream_id *id, stru
 	return 0;
 }
 
-/* The caller has the lock, so that `changed` does not run after hr_spool_watch has replaced it. */
+/* The caller holds s->lock, so that no old `changed` runs after hr_spool_watch. */
 static void spool_notify(struct hr_spool *s)
 {
 	if (s->changed)

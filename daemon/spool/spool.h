@@ -35,22 +35,24 @@
 
 struct hr_spool;
 
-/* Makes the folder if it is absent. `limit_bytes` 0: no limit. Errors of hr_store_create. */
+/*
+ * Makes the folder if it is absent. `limit_bytes` 0: no limit. Errors are those of hr_store_create.
+ */
 int hr_spool_new(const char *path, uint64_t limit_bytes, struct hr_spool **ret);
 void hr_spool_free(struct hr_spool *s); /* accepts NULL; all writers must be closed */
 const char *hr_spool_path(const struct hr_spool *s);
 
-/* Waits for the spool's lock. A close of *ret_fd releases the lock. */
+/* Waits for the spool's lock. To release the lock, close *ret_fd. */
 int hr_spool_lock(struct hr_spool *s, int *ret_fd);
 
 /* ---- the stream that this process writes, one at most ---------------------------------------- */
 
-/* Sets the collectors ("tcp://A,tcp://B") of streams that are made later. 0 or -ENOMEM. */
+/* Sets the collectors ("tcp://A,tcp://B") for streams that are made later. Returns 0 or -ENOMEM. */
 int hr_spool_aim(struct hr_spool *s, const char *collectors);
 
 /*
- * Does the same as hr_writer_open, and makes the secret. Waits some seconds for the end of another
- * writer.
+ * Opens a stream like hr_writer_open, and makes its secret. If another writer has the stream, waits
+ * some seconds for it to end.
  */
 int hr_spool_open_stream(struct hr_spool *s, const struct hr_stream_id *id, struct hr_writer **ret);
 
@@ -60,23 +62,23 @@ int hr_spool_open_stream(struct hr_spool *s, const struct hr_stream_id *id, stru
  */
 int hr_spool_make_room(struct hr_spool *s, struct hr_writer *w, uint64_t bytes);
 
-/* Call it when all frames up to `mark` are in the spool's files. */
+/* Call it when all frames up to number `mark` are in the files of the spool. */
 void hr_spool_appended(struct hr_spool *s, uint64_t mark);
 
-/* Call it when the writer is closed: from now on, nothing is added to the stream. */
+/* Call it when the writer is closed and nothing more is added to the stream. */
 void hr_spool_closed(struct hr_spool *s);
 
 /* ---- for the uplink -------------------------------------------------------------------------- */
 
 /*
- * hr_spool_appended and hr_spool_closed call this function in their own thread (appender, or the
- * loop at the end of the stream). NULL: they call none.
+ * Sets a function that hr_spool_appended and hr_spool_closed call in their own thread (the
+ * appender, or the loop at the end of the stream). NULL: they call none.
  */
 void hr_spool_watch(struct hr_spool *s, void (*changed)(void *arg), void *arg);
 
 /*
- * Reads the folder ("jobs/7/n1.17-0") and the mark of this process's stream. False: the process has
- * none.
+ * Reads the folder ("jobs/7/n1.17-0") and the last frame number of the stream that this process
+ * writes. Returns false if there is no such stream.
  */
 struct hr_spool_live {
 	char folder[600];
@@ -86,17 +88,17 @@ struct hr_spool_live {
 bool hr_spool_live(struct hr_spool *s, struct hr_spool_live *ret);
 
 /*
- * Calls `see` for the folder of each stream until a call fails. Returns 0, the result of the failed
- * call, or -errno.
+ * Calls `see` for the folder of each stream until a call fails. Returns 0, the error of this call,
+ * or -errno.
  */
 typedef int hr_spool_see(void *arg, const char *folder, int dir_fd);
 int hr_spool_each(struct hr_spool *s, hr_spool_see *see, void *arg);
 
 struct hr_spool_stats {
 	uint64_t limit_bytes;
-	uint64_t bytes;		  /* size of all segments at the last survey */
+	uint64_t bytes;		  /* size of all segments when they were last counted */
 	uint64_t given_up_frames; /* frames that this process dropped */
-	/* Operations whose events were dropped, and the bytes of these operations. */
+	/* the operations of the dropped events, and their bytes */
 	uint64_t given_up, given_up_bytes;
 };
 void hr_spool_stats(struct hr_spool *s, struct hr_spool_stats *ret);

@@ -7,7 +7,7 @@
 
 struct discard {
 	struct hr_spool *spool;
-	const struct hr_stream *streams; /* all streams of the job */
+	const struct hr_stream *streams; /* the streams of all jobs of the spool */
 	size_t n;
 	struct hr_spool_discarded done;
 };

@@ -12,12 +12,12 @@
 #include "daemon/spool/spool.h"
 
 struct hr_spool_discarded {
-	unsigned streams, kept; /* streams of the job: discarded, and not discarded */
+	unsigned streams, kept; /* number of discarded and other streams of the job */
 	/* Discarded frames and events that no collector has acknowledged. */
 	uint64_t frames, events;
 };
 
-/* Returns 0, even if the job does not exist, or -errno, maybe with *ret_error (malloc'ed). */
+/* Returns 0 (also if the job does not exist) or -errno. May set *ret_error (malloc'ed). */
 int hr_spool_discard(struct hr_spool *s, const char *job, struct hr_spool_discarded *ret,
 		     char **ret_error);
 

@@ -19,22 +19,21 @@ struct hr_spool {
 	int dir_fd;
 	uint64_t limit_bytes, segment_bytes;
 	/*
-	 * The last survey of all streams; only for the appender thread (and, after it, for the
-	 * loop).
+	 * The last survey of all streams. Only the appender thread (and the loop after it) uses
+	 * these fields.
 	 */
-	/* Bytes of all streams, and of the writer of this process, at this survey. */
 	uint64_t seen_bytes, seen_own_bytes;
-	uint64_t seen_ms;     /* time of this survey; 0: there was none */
-	pthread_mutex_t lock; /* for the fields below */
+	uint64_t seen_ms;     /* time of the survey; 0: there was none */
+	pthread_mutex_t lock; /* protects the fields below */
 	bool has_live;
 	struct hr_spool_live live;
 	struct hr_spool_stats stats;
 	void (*changed)(void *arg);
 	void *changed_arg;
-	char *aim; /* NULL: streams are for any collector */
+	char *aim; /* collectors of new streams; NULL: any collector may have them */
 };
 
-/* Reads the number in the file `acked`; 0: none. */
+/* Returns the number in the file `acked`; 0: none. */
 uint64_t hr__spool_acked(int stream_dir_fd);
 
 #endif

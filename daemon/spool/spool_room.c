@@ -25,11 +25,11 @@
 #define SLACK	      256u /* a new survey follows when 1/SLACK of the limit has been written */
 #define LOOK_AGAIN_MS 1000u
 
-struct room_part { /* describes a segment */
+struct room_part { /* a segment of the spool */
 	uint32_t stream, number;
 	uint64_t bytes;
 	int64_t time_ns;
-	bool newest;	/* the newest segment of its stream, to which a writer may append */
+	bool newest;	/* the newest segment of its stream: a writer may append to it */
 	bool inspected; /* `kinds` is known */
 	uint64_t kinds;
 };
@@ -69,7 +69,7 @@ static int see_stream(void *arg, const char *folder, int dir_fd)
 	if (r == -ENOMEM)
 		return r;
 	if (r)
-		return 0; /* another process is removing it */
+		return 0; /* another process is removing the folder */
 	hr_segments_sweep(dir_fd);
 	if (!hr_array_reserve(v->folders, v->n_folders, v->folders_room))
 		r = -ENOMEM;
@@ -215,7 +215,7 @@ static void rewrite(struct survey *v, struct room_part *p, int dir_fd,
 	uint64_t bytes;
 
 	if (hr_segment_rewrite(dir_fd, p->number, spool_room_give_up, &g, &bytes) < 0) {
-		p->kinds = 0; /* so that this segment is not tried again */
+		p->kinds = 0; /* no second try with this segment */
 		return;
 	}
 	p->kinds &= ~(UINT64_C(1) << kind);
@@ -225,10 +225,10 @@ static void rewrite(struct survey *v, struct room_part *p, int dir_fd,
 }
 
 /*
- * Prepares the newest segment of a stream for a change, because a writer may have it open. If the
- * stream is this process's own, its writer seals the segment and continues in another one. If the
- * daemon of another stream has ended and left no journal, locks the stream. 1: the caller may
- * rewrite the segment.
+ * Prepares the newest segment of a stream for a change, because a writer may have it open. If this
+ * process writes the stream, its writer seals the segment and continues in another one. For another
+ * stream, locks it if its daemon has ended and left no journal. Returns 1 if the caller may rewrite
+ * the segment.
  */
 static int take_newest(struct survey *v, struct room_part *p, int dir_fd, int *ret_lock)
 {
@@ -280,8 +280,8 @@ static void give_up_until(struct survey *v, uint64_t room)
 /* ---- room ------------------------------------------------------------------------------------ */
 
 /*
- * Whether there is room, computed from the last survey and the bytes that this process has written
- * since. False: not enough room, or the survey is too old.
+ * Returns whether there is room, according to the last survey and the bytes that this process has
+ * written since. Returns false also if the survey is too old.
  */
 static bool fits(const struct hr_spool *s, const struct hr_writer *w, uint64_t bytes)
 {

@@ -15,9 +15,9 @@
 #include "store/segments.h"
 #include "daemon/spool/spool_internal.h"
 
-struct stream_part { /* describes a segment */
+struct stream_part { /* a segment of the stream */
 	uint32_t number;
-	uint64_t first_seq; /* number of its first frame after the StreamStart */
+	uint64_t first_seq; /* number of the first frame after the StreamStart */
 };
 
 struct hr__spool_reader {
@@ -26,16 +26,16 @@ struct hr__spool_reader {
 	Headrace__Frame *start;
 	struct stream_part *parts;
 	size_t n_parts, parts_room;
-	/* The position of the next frame. */
-	int fd; /* -1: none */
+	/* Where the next frame is read. */
+	int fd; /* descriptor of segment `at`; -1: none */
 	size_t at;
 	uint64_t offset, next_seq;
-	uint64_t noted; /* the number in the file `acked`, rounded down to the end of a segment */
+	uint64_t noted; /* first_seq of the first segment with a frame after `acked` */
 };
 
 /* ---- opening --------------------------------------------------------------------------------- */
 
-/* Reads the collectors of a stream. NULL: no memory. */
+/* Returns the text of the collectors of a stream. NULL: no memory. */
 static char *read_aim(int dir_fd)
 {
 	char text[4096];
@@ -151,7 +151,7 @@ int hr_spool_stream_refresh(struct hr_spool_stream *st, bool newest)
 	for (size_t i = 0; i < n && !r; i++) {
 		r = spool_stream_add_part(o, files[i].number);
 		if (r == -EBADMSG && i + 1 == n)
-			r = 0; /* a kill left this segment incomplete; the next writer removes it */
+			r = 0; /* left incomplete by a kill; the next writer removes it */
 		st->bytes += files[i].bytes;
 		st->time_ns = files[i].time_ns;
 	}
@@ -168,10 +168,7 @@ int hr_spool_stream_refresh(struct hr_spool_stream *st, bool newest)
 	return r;
 }
 
-/*
- * Finds the segment that has frame `seq`. Reads the list again, because a writer may have added
- * segments.
- */
+/* Finds the segment that contains frame `seq`. First adds the segments that a writer has made. */
 static int find_part(struct hr__spool_reader *o, uint64_t seq, size_t *ret)
 {
 	size_t i;
@@ -181,7 +178,7 @@ static int find_part(struct hr__spool_reader *o, uint64_t seq, size_t *ret)
 		r = o->n_parts ? spool_stream_add_part(o, o->parts[o->n_parts - 1].number + 1)
 			       : -ENOENT;
 	while (!r);
-	/* With these errors, the segment has no header yet, and so no frame. */
+	/* With these errors, the next segment is absent or has no header yet, and so no frame. */
 	if (r != -ENOENT && r != -EBADMSG)
 		return r;
 	i = o->n_parts;
@@ -224,8 +221,8 @@ static int read_header(const struct hr__spool_reader *o, struct hr_frame_hdr *re
 
 /*
  * Opens segment `at`. The first segment begins with the StreamStart, which is frame 1. Each other
- * segment begins with a copy of it, which has the number of the previous frame. All following
- * numbers are consecutive.
+ * segment begins with a copy of the StreamStart; this copy has the number of the previous frame.
+ * All later numbers are consecutive.
  */
 static int open_part(struct hr__spool_reader *o, size_t at)
 {
@@ -312,7 +309,7 @@ static int note_acknowledged(struct hr__spool_reader *o, uint64_t seq)
 	return hr_store_replace_file(o->dir_fd, HR__SPOOL_ACKED, text, (size_t)n, false, NULL);
 }
 
-/* Returns how many segments at the beginning of the stream have no frame after `seq`. */
+/* Returns how many segments at the beginning of the stream have only frames up to `seq`. */
 static size_t done_with(const struct hr__spool_reader *o, uint64_t seq)
 {
 	size_t n = 0;
@@ -351,11 +348,11 @@ int hr_spool_stream_acknowledge(struct hr_spool_stream *st, uint64_t seq, bool k
 	int lock, r;
 
 	*ret_removed = 0;
-	r = find_part(o, seq + 1, &at); /* the writer may have made more segments */
+	r = find_part(o, seq + 1, &at); /* also finds segments that the writer has made since */
 	n = r ? 0 : done_with(o, seq);
 	if (!n || (keep && o->noted == o->parts[n].first_seq))
 		return r == -ENOENT ? 0 : r;
-	/* Takes the lock, because another process may be rewriting a segment to make room. */
+	/* Another process may be rewriting a segment to make room: takes the spool's lock. */
 	r = hr_spool_lock(o->spool, &lock);
 	if (r)
 		return r;
@@ -423,7 +420,7 @@ static int remove_folder(struct hr_spool_stream *st)
 	remove_files(o->dir_fd);
 	r = unlinkat(o->spool->dir_fd, st->folder, AT_REMOVEDIR) < 0 ? -errno : 0;
 	slash = strrchr(st->folder, '/');
-	*slash = '\0'; /* remove the job's folder if this was its last stream */
+	*slash = '\0'; /* also removes the folder of the job, if it is empty */
 	(void)!unlinkat(o->spool->dir_fd, st->folder, AT_REMOVEDIR);
 	*slash = '/';
 	return r;

@@ -13,30 +13,30 @@
 #include "daemon/spool/spool.h"
 
 struct hr_spool_stream {
-	char *folder;		   /* "jobs/7/n1.17-0" */
-	Headrace__StreamStart *id; /* the StreamStart of the stream */
-	char *aim;		   /* its collectors, as typed; "": any */
+	char *folder; /* for example "jobs/7/n1.17-0" */
+	Headrace__StreamStart *id;
+	char *aim; /* its collectors, as the user typed them; "": any */
 	bool has_secret;
 	uint8_t secret[HR_SPOOL_SECRET_BYTES];
 	/*
-	 * The frames in the spool. hr_spool_stream_refresh sets them; for the stream of this
-	 * process, the caller sets last_seq.
+	 * The first and the last frame in the spool. hr_spool_stream_refresh sets them, but not
+	 * last_seq of the stream that this process writes: the caller sets that.
 	 */
 	uint64_t first_seq, last_seq;
-	uint64_t acked;	 /* number in the file `acked` when the stream was opened; 0: none */
+	uint64_t acked;	 /* the number in the file `acked` when the stream was opened; 0: none */
 	uint64_t bytes;	 /* size of all segments at the last refresh */
 	int64_t time_ns; /* wall-clock time of the last change of the newest segment */
-	struct hr__spool_reader *own; /* private */
+	struct hr__spool_reader *own;
 };
 
 /*
- * Opens a stream. -EBUSY: another uplink has it; -ENOENT: it has no segment; -EBADMSG: its start is
- * invalid.
+ * Opens a stream. -EBUSY: another uplink sends it; -ENOENT: it has no segment; -EBADMSG: its first
+ * frame is invalid.
  */
 int hr_spool_stream_open(struct hr_spool *s, const char *folder, struct hr_spool_stream **ret);
 void hr_spool_stream_free(struct hr_spool_stream *st); /* accepts NULL */
 
-/* Reads the list of segments again. `newest`: also reads the newest segment to set last_seq. */
+/* Reads the list of segments again. If `newest`, also reads the newest segment to set last_seq. */
 int hr_spool_stream_refresh(struct hr_spool_stream *st, bool newest);
 
 /*
@@ -51,20 +51,20 @@ int hr_spool_stream_read(struct hr_spool_stream *st, uint64_t seq, uint8_t **ret
 void hr_spool_stream_rest(struct hr_spool_stream *st);
 
 /*
- * Call it when a collector has all frames up to `seq`. Removes their segments except the newest
- * one. `keep`: does not remove them, but stores that a full spool may do so. *ret_removed: bytes.
+ * Call it when a collector has all frames up to `seq`. Removes their segments except the newest. If
+ * `keep`, only writes `seq` to `acked`, so that a full spool may remove them. *ret_removed: bytes.
  */
 int hr_spool_stream_acknowledge(struct hr_spool_stream *st, uint64_t seq, bool keep,
 				uint64_t *ret_removed);
 
-/* Stores that a collector has all frames of an ended stream whose folder stays. */
+/* Writes to `acked` that a collector has all frames of an ended stream, whose folder stays. */
 int hr_spool_stream_note(struct hr_spool_stream *st, uint64_t seq);
 
 enum hr_spool_end {
-	HR_SPOOL_WRITTEN, /* a daemon writes it */
-	/* No daemon writes it, but it has a journal to replay (daemon/node/recover.h). */
+	HR_SPOOL_WRITTEN, /* a daemon writes the stream */
+	/* No daemon writes the stream, but it has a journal to replay (daemon/node/recover.h). */
 	HR_SPOOL_JOURNAL,
-	HR_SPOOL_ENDED, /* nothing will be added to it */
+	HR_SPOOL_ENDED, /* the stream has ended */
 };
 enum hr_spool_end hr_spool_stream_end(struct hr_spool_stream *st);
 

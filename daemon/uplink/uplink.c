@@ -54,7 +54,7 @@ static void uplink_on_tick(uv_timer_t *tick)
 	hr__streams_publish(u);
 }
 
-/* Runs in the appender thread or, at the end of the stream, in the loop thread. */
+/* Called by the appender thread or, at the end of the stream, by the loop thread. */
 static void changed(void *arg)
 {
 	struct hr_uplink *u = arg;
@@ -68,8 +68,8 @@ static void *uplink_run(void *arg)
 	sigset_t pipe;
 
 	/*
-	 * libuv writes to sockets as it writes to pipes: a write to a closed one must cause an
-	 * error, not a signal.
+	 * libuv uses write() also for sockets: on a closed connection, write() must fail with
+	 * EPIPE, without a signal.
 	 */
 	sigemptyset(&pipe);
 	sigaddset(&pipe, SIGPIPE);

@@ -30,67 +30,65 @@
 #define HR_UPLINK_NEVER UINT64_MAX
 
 struct hr_uplink_config {
-	struct hr_spool *spool; /* outlives the uplink */
+	struct hr_spool *spool; /* the spool must outlive the uplink */
 	const struct hr_address *collectors;
-	size_t n_collectors; /* in order of preference */
-	/*
-	 * NULL: plain TCP. The files are read again for each connection, because sites renew them.
-	 */
+	size_t n_collectors; /* the number of `collectors`, which are in order of preference */
+	/* NULL: plain TCP. Each connection reads the files again, because sites renew them. */
 	const struct hr_tls_files *tls;
-	/* True: if files are unreadable, connections fail, but hr_uplink_new does not. */
+	/* true: if the files are unreadable, connections fail, but not hr_uplink_new */
 	bool tls_later;
 	const char *software, *node, *boot_id;
-	bool any_node; /* true: also send streams of other nodes */
-	bool any_aim;  /* true: also send streams that are for other collectors */
-	bool keep;     /* true: segments of this process's stream stay until hr_uplink_release */
+	bool any_node; /* true: also sends streams of other nodes */
+	bool any_aim;  /* true: also sends streams that are meant for other collectors */
+	bool keep;     /* true: this process's segments stay until hr_uplink_release */
 	/*
-	 * A stream that has no daemon is ended when its journal has this age; HR_UPLINK_NEVER:
-	 * never.
+	 * A stream without a daemon is ended when its journal has been seen for this long;
+	 * HR_UPLINK_NEVER: never.
 	 */
 	uint64_t recover_ms;
-	/* 0: the default values; tests use smaller ones. */
-	uint64_t better_ms; /* time before the uplink tries a better collector again */
+	/* For the next two times, 0 is the default; tests use shorter ones. */
+	uint64_t better_ms; /* time until the uplink tries a better collector again */
 	uint64_t scan_ms;   /* time between searches for streams */
-	/* The uplink reconnects if a collector has owed an answer for this long. */
+	/* The uplink reconnects if a collector has not answered for this long. */
 	uint64_t owed_ms;
 };
 
 struct hr_uplink;
 
-/* Starts the thread. If the certificates cannot be used, *ret_error (malloc'ed) explains why. */
+/* Starts the thread. *ret_error (malloc'ed) explains why certificates cannot be used. */
 int hr_uplink_new(const struct hr_uplink_config *config, struct hr_uplink **ret, char **ret_error);
 
-/* Lets the uplink remove segments that it kept (`keep`). */
+/* From now on, the uplink removes the segments that it kept (`keep`). */
 void hr_uplink_release(struct hr_uplink *u);
 
-/* Ends the thread. Frames that are not acknowledged stay in the spool. Accepts NULL. */
+/* Ends the thread. Frames without an acknowledgement stay in the spool. Accepts NULL. */
 void hr_uplink_free(struct hr_uplink *u);
 
 struct hr_uplink_stats {
 	bool connected;
-	/* The last collector that accepted a connection; "": none so far. */
+	/* The last collector that accepted a connection; "": none has. */
 	char collector[HR_ADDRESS_HOST_BYTES + 32];
-	unsigned failed_rounds; /* attempts at all collectors since the last success */
-	/* Number of finished searches for streams; 0: the fields below are not valid yet. */
+	unsigned failed_rounds; /* rounds of attempts at all collectors since the last success */
+	/* Number of finished searches for streams; 0: the fields below are not valid. */
 	unsigned searches;
-	/* Unfinished streams, without streams that a collector has refused (`aside`). */
+	/* Unfinished streams, except those that a collector has refused (`aside`). */
 	unsigned streams;
-	unsigned unseen;	   /* streams that wait because the list of streams is full */
-	unsigned elsewhere;	   /* streams that other daemons write or send */
-	unsigned aimed_elsewhere;  /* streams for other collectors */
-	unsigned waiting_journals; /* streams without a daemon whose journal waits for recover_ms */
-	uint64_t frames;	   /* frames that are not yet acknowledged */
-	uint64_t bytes;		   /* size of the segments of all streams that this uplink sends */
+	unsigned unseen;	   /* streams that wait, because the list is full */
+	unsigned elsewhere;	   /* streams that other daemons write or other uplinks send */
+	unsigned aimed_elsewhere;  /* streams that are meant for other collectors */
+	unsigned waiting_journals; /* streams without a daemon that wait for recover_ms */
+	uint64_t frames;	   /* frames without an acknowledgement */
+	uint64_t bytes;		   /* bytes of all segments of the streams to send */
 	uint64_t oldest_ns;	   /* how long the oldest of `frames` has waited */
-	uint64_t sent_frames;	   /* frames that collectors acknowledged to this uplink */
-	bool own;		   /* this process has a stream, and the fields below are valid */
+	uint64_t sent_frames;	   /* sent frames that collectors have acknowledged */
+	bool own;		   /* this process writes a stream; the fields below are valid */
 	uint64_t own_frames, own_acked;
 	bool own_aside;
-	bool own_gone; /* all frames of its stream are acknowledged, and its folder was removed */
-	/* The number of streams that a collector has refused, and a text about the last of them. */
+	bool own_gone; /* all frames of this stream are acknowledged, and its folder is removed */
+	/* Number of streams that a collector has refused, and a text about the last of them. */
 	unsigned aside;
 	char aside_text[1536];
-	char error[512]; /* about the last connection that failed; "": none so far */
+	char error[512]; /* about the last connection that failed; "": none has */
 };
 void hr_uplink_stats(struct hr_uplink *u, struct hr_uplink_stats *ret);
 

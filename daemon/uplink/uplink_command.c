@@ -20,7 +20,7 @@
 #define EXIT_USAGE    2
 #define EXIT_NO_SPOOL 66
 /*
- * Number of searches for streams: the second search finds the streams that the first one recovered.
+ * This many searches find all streams: the second finds the streams that the first has recovered.
  */
 #define SEARCHES_ENOUGH 2u
 
@@ -34,7 +34,7 @@ static void on_signal(int number)
 
 /* ---- the spool ------------------------------------------------------------------------------- */
 
-/* Opens the spool. Returns 0, or the exit status after a message. */
+/* Opens the spool. Returns 0, or prints a message and returns the exit status. */
 static int open_spool(const char *path, struct hr_spool **ret)
 {
 	int r;

@@ -8,8 +8,8 @@
 #define HEADRACE_DAEMON_UPLINK_UPLINK_COMMAND_H
 
 /*
- * argv[0]: "uplink". Returns the exit status: 0 all was sent or discarded, 1 not all, 2 usage, 66
- * no such spool or job.
+ * argv[0] is "uplink". Returns the exit status: 0 (all was sent or discarded), 1 (not all), 2
+ * (usage) or 66 (no such spool or job).
  */
 int hr_uplink_command(int argc, char **argv);
 

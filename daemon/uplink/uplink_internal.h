@@ -26,10 +26,10 @@
 #define HR__UPLINK_POINTS  16u
 
 enum hr__sending_state {
-	HR__SENDING_KNOWN, /* it has no channel */
+	HR__SENDING_KNOWN, /* the stream has no channel */
 	HR__SENDING_OPENING,
 	HR__SENDING_OPEN,
-	HR__SENDING_RESTING, /* it sends nothing until retry_ms, because the collector is full */
+	HR__SENDING_RESTING, /* the collector is full, so the stream waits until retry_ms */
 	HR__SENDING_ASIDE,   /* the collector with index `aside_at` refused the stream */
 };
 
@@ -38,26 +38,28 @@ struct hr__flight {
 	size_t bytes;
 };
 
-struct hr__sending { /* the state of one stream */
+struct hr__sending {
 	struct hr__sending *next;
 	struct hr_spool_stream *stream;
 	enum hr__sending_state state;
-	bool own;   /* it is the stream of this process */
-	bool ends;  /* nothing will be added to it */
-	bool noted; /* its folder stays, and states that all frames are acknowledged */
+	bool own;   /* this process writes the stream */
+	bool ends;  /* the stream has ended */
+	bool noted; /* `acked` states that all frames are acknowledged */
 	uint32_t channel;
-	uint64_t acked;	   /* a collector has this frame and all before it on its disk */
-	uint64_t sent;	   /* the last frame that was sent */
-	uint64_t newest;   /* the last frame in the spool */
+	uint64_t acked;	   /* a collector has all frames up to this number on disk */
+	uint64_t sent;	   /* number of the last frame that was sent */
+	uint64_t newest;   /* number of the last frame in the spool */
 	uint64_t retry_ms; /* KNOWN, RESTING: the stream is not opened or sent before this time */
-	uint64_t gap_mark, gap_ms; /* the last Nack with a gap: its mark, its time */
+	uint64_t gap_mark, gap_ms; /* mark and time of the last Nack with the reason `gap` */
 	bool gap_again;		   /* the collector has repeated this Nack */
-	size_t aside_at;	   /* ASIDE: index of the collector */
-	uint8_t *held;		   /* the next frame, which the window had no room for */
+	size_t aside_at;	   /* ASIDE: index of the collector that refused the stream */
+	uint8_t *held;		   /* the next frame, which must wait for room in the window */
 	size_t held_bytes;
-	struct hr__flight *flights; /* frames that were sent and are not acknowledged, in order */
+	struct hr__flight *flights; /* frames without an acknowledgement, in the order of sending */
 	size_t first_flight, n_flights, flights_room;
-	/* Values of `newest` with their times. They show how long the oldest frame has waited. */
+	/*
+	 * Earlier values of `newest` with times, which show how long the oldest frame has waited.
+	 */
 	struct {
 		uint64_t seq, ms;
 	} points[HR__UPLINK_POINTS];
@@ -73,7 +75,7 @@ enum hr__link_state {
 };
 
 struct hr__orphan {	 /* a stream that has a journal, but no daemon */
-	uint64_t folder; /* hash of its folder */
+	uint64_t folder; /* hash of the folder's name */
 	uint64_t since_ms;
 };
 #define HR__UPLINK_ORPHANS 256u
@@ -82,10 +84,10 @@ struct hr_uplink {
 	struct hr_uplink_config c;
 	struct hr_address *collectors;
 	char *software, *node, *boot_id;
-	/* made from the files when they were last read; NULL: plain TCP, or not read yet */
+	/* Made from the files that were read last. NULL: plain TCP, or no file was read yet. */
 	struct hr_tls *tls;
 	char *tls_cert, *tls_key, *tls_ca; /* NULL: plain TCP */
-	struct hr_arena memory;		   /* contains all these texts, and `collectors` */
+	struct hr_arena memory;		   /* has the memory of these texts, and of `collectors` */
 	pthread_t thread;
 	uv_loop_t loop;
 	uv_async_t wake;
@@ -94,25 +96,25 @@ struct hr_uplink {
 	struct hr_conn *conn;
 	size_t at, next; /* index of the current collector, and of the next one to try */
 	struct hr_backoff backoff;
-	uint64_t link_ms;      /* when this state began */
-	uint64_t answer_ms;    /* the last time when an answer came, or no answer was awaited */
-	bool moving;	       /* this connection is closed for a better collector */
-	bool ending;	       /* the uplink must not connect again */
-	uint64_t better_at_ms; /* a better collector is not tried before this time */
+	uint64_t link_ms;      /* when the state `link` began */
+	uint64_t answer_ms;    /* the last time when an answer arrived, or no answer was due */
+	bool moving;	       /* the connection is being closed in favour of a better collector */
+	bool ending;	       /* hr_uplink_free was called: no more connections */
+	uint64_t better_at_ms; /* no better collector is tried before this time */
 	uint64_t ping_ms, window_bytes, max_frame_bytes;
-	uint64_t in_flight; /* bytes that were sent and are not acknowledged */
+	uint64_t in_flight; /* bytes without an acknowledgement */
 	uint32_t last_channel, used_channel;
 	unsigned channels;
 	struct hr__sending *streams;
-	struct hr__sending *turn; /* the stream that sends next */
+	struct hr__sending *turn; /* the stream that may send next */
 	uint64_t scan_at_ms;
 	struct hr__orphan orphans[HR__UPLINK_ORPHANS];
 	unsigned n_orphans;
 	unsigned known; /* number of streams in the list */
-	/* Results of the last or the current search for streams (uplink.h). */
+	/* Results of the last or the current search, as in struct hr_uplink_stats. */
 	unsigned elsewhere, aimed_elsewhere, waiting_journals, unseen;
-	unsigned searches; /* number of finished searches */
-	/* Shared with other threads. */
+	unsigned searches;
+	/* Other threads use these, too: */
 	pthread_mutex_t lock;
 	bool stop, release;
 	struct hr_uplink_stats stats;
@@ -126,15 +128,15 @@ static inline uint64_t hr__uplink_now(const struct hr_uplink *u)
 /* ---- uplink_link.c ---- */
 void hr__link_start(struct hr_uplink *u);
 void hr__link_tick(struct hr_uplink *u);
-void hr__link_close(struct hr_uplink *u); /* closes the connection, and never connects again */
+void hr__link_close(struct hr_uplink *u); /* closes the connection, and opens no other */
 void hr__link_broken(struct hr_uplink *u, const char *format, ...)
     __attribute__((format(printf, 2, 3))); /* call it if the collector violates the protocol */
 void hr__link_good(struct hr_uplink *u);   /* call it if the collector has acknowledged a frame */
 
 /* ---- uplink_streams.c ---- */
 void hr__streams_scan(struct hr_uplink *u);
-void hr__streams_wake(struct hr_uplink *u); /* call it if this process's stream has grown */
-/* Call it after an Ack; it may free s. */
+void hr__streams_wake(struct hr_uplink *u); /* call it if the stream of this process has grown */
+/* Call it after an acknowledgement. It may free s. */
 void hr__streams_settle(struct hr_uplink *u, struct hr__sending *s);
 void hr__streams_free(struct hr_uplink *u);
 void hr__streams_publish(struct hr_uplink *u);
@@ -144,12 +146,11 @@ struct hr__sending *hr__streams_by_channel(struct hr_uplink *u, uint32_t channel
 void hr__send_connected(struct hr_uplink *u); /* call it when streams may be opened */
 void hr__send_disconnected(struct hr_uplink *u);
 void hr__send_tick(struct hr_uplink *u);
-/* Opens channels and sends frames, as far as limits allow. */
+/* Opens channels and sends frames, within the limits. */
 void hr__send_pump(struct hr_uplink *u);
 int hr__send_opened(struct hr_uplink *u, const Headrace__Opened *m);
 int hr__send_ack(struct hr_uplink *u, const Headrace__Ack *m);
 int hr__send_nack(struct hr_uplink *u, const Headrace__Nack *m);
-/* Closes the channel of a stream. */
 void hr__send_close(struct hr_uplink *u, struct hr__sending *s);
 void hr__send_aside(struct hr_uplink *u, struct hr__sending *s, const char *reason,
 		    const char *text);

@@ -10,11 +10,11 @@
 
 #include "net/munge.h"
 
-#define GREETING_MS  10000u /* how long to wait for HelloAck */
-#define PING_MS	     10000u /* default, if the collector sends no value */
+#define GREETING_MS  10000u /* how long the uplink waits for HelloAck */
+#define PING_MS	     10000u /* default, if HelloAck has no value */
 #define SILENT_PINGS 3u
-#define WINDOW_BYTES (32u << 20) /* default, if the collector sends no value */
-/* How long a connected collector may owe an answer: long, because a link can be slow. */
+#define WINDOW_BYTES (32u << 20) /* default, if HelloAck has no value */
+/* How long a collector may leave frames unanswered. Long, because a link can be slow. */
 #define OWED_MS	  600000u
 #define STEADY_MS 10000u /* a connection that lasted this long was good */
 
@@ -28,7 +28,7 @@ static void set_state(struct hr_uplink *u, enum hr__link_state state)
 	u->link_ms = hr__uplink_now(u);
 }
 
-/* Stores an error of the connection for the status. `advice`: what to do; "": `text` states it. */
+/* Stores the error of a connection for the status. `advice`: what to do; "": `text` contains it. */
 static void note_error(struct hr_uplink *u, const char *text, const char *advice)
 {
 	char name[HR_ADDRESS_HOST_BYTES + 32];
@@ -82,7 +82,7 @@ static void round_failed(struct hr_uplink *u)
 	uv_timer_start(&u->redial, on_redial, hr_backoff_next_ms(&u->backoff), 0);
 }
 
-/* Connects again: to the first collector if the connection was good, else to the next one. */
+/* Connects again: to the first collector if the connection had `stood`, else to the next one. */
 static void try_again(struct hr_uplink *u, bool stood)
 {
 	set_state(u, HR__LINK_WAITING);
@@ -116,7 +116,7 @@ static void uplink_link_on_closed(void *self, int error, const char *why)
 
 /* ---- Hello ----------------------------------------------------------------------------------- */
 
-/* Makes a MUNGE credential if the kernel cannot identify the peer. NULL: no credential. */
+/* Returns a MUNGE credential; NULL: none, or the kernel identifies the peer. */
 static char *credential(struct hr_uplink *u)
 {
 	struct hr_conn_peer peer;
@@ -178,7 +178,7 @@ static int on_ack(struct hr_uplink *u, const Headrace__Ack *m)
 {
 	int r = hr__send_ack(u, m);
 
-	hr__streams_publish(u); /* another thread may wait for this stream */
+	hr__streams_publish(u); /* another thread may wait for the acknowledgement */
 	return r;
 }
 
@@ -207,7 +207,7 @@ static int on_message(struct hr_uplink *u, const Headrace__Wire *m)
 		hr_wire_sanitize(m->nack->text, false);
 		return hr__send_nack(u, m->nack);
 	default:
-		return 0; /* a message of a newer collector */
+		return 0; /* a message that only newer collectors send */
 	}
 }
 
@@ -284,7 +284,7 @@ void hr__link_start(struct hr_uplink *u)
 	dial(u);
 }
 
-/* Whether the uplink may connect to a better collector: no frame waits for an answer. */
+/* Returns whether the uplink may change to a better collector: no frame waits for an answer. */
 static bool may_try_better(const struct hr_uplink *u)
 {
 	return u->at > 0 && u->in_flight == 0 && hr__uplink_now(u) >= u->better_at_ms;

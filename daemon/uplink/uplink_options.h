@@ -17,21 +17,21 @@
 
 struct hr_uplink_options {
 	const char *spool;
-	char *collectors; /* as typed */
+	char *collectors; /* as the user typed them */
 	struct hr_address to[HR_ADDRESSES_MAX];
 	size_t n_to;
-	char *tls_cert, *tls_key, *tls_ca; /* as typed */
+	char *tls_cert, *tls_key, *tls_ca; /* as the user typed them */
 	struct hr_tls_paths tls;	   /* the files that were found */
-	char *discard; /* job to discard; NULL: none, then `collectors` is not NULL */
+	char *discard; /* the job to discard; NULL: none, and `collectors` is not NULL */
 	uint64_t recover_ms;
 	bool follow, help;
 };
 
-/* Returns 0, or -errno after a message on standard error. After --help, it checks nothing else. */
+/* Returns 0, or prints a message and returns -errno. After --help, checks nothing else. */
 int hr_uplink_options_read(int argc, char **argv, struct hr_uplink_options *ret);
 void hr_uplink_options_done(struct hr_uplink_options *o);
 
 void hr_uplink_help(FILE *to);
-void hr_uplink_man(FILE *to); /* the options, for headraced(8) */
+void hr_uplink_man(FILE *to); /* writes the options for headraced(8) */
 
 #endif

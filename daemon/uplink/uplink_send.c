@@ -10,13 +10,13 @@
 #include "common/array.h"
 #include "common/text.h"
 
-#define TURN_BYTES (256u << 10) /* a stream sends this much before the next stream sends */
-/* Maximum bytes that the kernel has not sent yet; more would only use memory. */
+#define TURN_BYTES (256u << 10) /* a stream sends this much before another stream may send */
+/* Maximum bytes that wait in the kernel; more would only use memory. */
 #define QUEUE_BYTES  (2u << 20)
-#define GAP_MS	     300u  /* a gap that is repeated within this time counts as the earlier gap */
-#define REST_MS	     1000u /* default, if the collector sends no value */
+#define GAP_MS	     300u  /* a Nack that repeats a gap within this time is not a new gap */
+#define REST_MS	     1000u /* default, if the Nack has no value */
 #define REST_MOST_MS 30000u
-/* Wait before the uplink opens a stream again that failed, or that another connection has. */
+/* How long the uplink waits before it opens a failed or busy stream again. */
 #define LATER_MS 10000u
 
 /* ---- frames under way ------------------------------------------------------------------------ */
@@ -69,7 +69,7 @@ static void lose_channel(struct hr_uplink *u, struct hr__sending *s)
 	s->channel = 0;
 }
 
-/* Writes shell commands for a job that no collector accepts; "": no memory. */
+/* Writes commands that a user can run for a job that no collector accepts; "": no memory. */
 static void put_commands(const char *spool, const char *job, char *ret, size_t bytes)
 {
 	char program[4096] = "headraced"; /* replaced by its path, because it is not in PATH */
@@ -131,7 +131,7 @@ static void open_channel(struct hr_uplink *u, struct hr__sending *s)
 	const Headrace__StreamStart *id = s->stream->id;
 	Headrace__Open open = HEADRACE__OPEN__INIT;
 
-	/* The spool may have removed segments, or dropped frames. */
+	/* Reads the list again: segments may be removed, frames dropped. */
 	if (hr_spool_stream_refresh(s->stream, false) < 0) {
 		s->retry_ms = hr__uplink_now(u) + LATER_MS;
 		return;
@@ -161,7 +161,7 @@ static bool needs_channel(const struct hr_uplink *u, const struct hr__sending *s
 	       hr__uplink_now(u) >= s->retry_ms;
 }
 
-/* Opens channels: first for this process's stream, because a user may wait for it. */
+/* Opens channels. The stream of this process is first, because a user may wait for it. */
 static void open_channels(struct hr_uplink *u)
 {
 	for (int own = 1; own >= 0; own--)
@@ -175,7 +175,7 @@ static void open_channels(struct hr_uplink *u)
 
 static bool fits(const struct hr_uplink *u, size_t bytes)
 {
-	/* A frame that is larger than the window is sent alone. */
+	/* A frame that is larger than the window is sent when nothing else is in flight. */
 	return u->in_flight == 0 || u->in_flight + bytes <= u->window_bytes;
 }
 
@@ -232,7 +232,7 @@ static bool send_held(struct hr_uplink *u, struct hr__sending *s)
 	return true;
 }
 
-/* Sends frames of one stream. False: the stream must wait. */
+/* Sends frames of one stream. Returns false if it can send nothing now. */
 static bool uplink_send_take_turn(struct hr_uplink *u, struct hr__sending *s)
 {
 	size_t bytes = 0;
@@ -293,7 +293,9 @@ int hr__send_opened(struct hr_uplink *u, const Headrace__Opened *m)
 	if (m->mark > s->acked)
 		hr__link_good(u);
 	note_acknowledged(u, s, m->mark < s->newest ? m->mark : s->newest);
-	/* A collector that lacks frames which precede the spool's first frame may answer `gap`. */
+	/*
+	 * If the collector lacks frames before the spool's first frame, it may answer with a gap.
+	 */
 	rewind_to(u, s, m->mark < oldest ? oldest : m->mark);
 	hr__streams_settle(u, s);
 	return 0;
@@ -304,7 +306,7 @@ int hr__send_ack(struct hr_uplink *u, const Headrace__Ack *m)
 	struct hr__sending *s = hr__streams_by_channel(u, m->channel);
 
 	if (!s || (s->state != HR__SENDING_OPEN && s->state != HR__SENDING_RESTING))
-		return 0; /* it was closed meanwhile */
+		return 0; /* the channel was closed in between */
 	if (m->seq > s->sent && m->seq > s->acked)
 		return -EPROTO; /* this frame was never sent */
 	land_flights(u, s, m->seq);
@@ -326,9 +328,9 @@ static void on_gap(struct hr_uplink *u, struct hr__sending *s, uint64_t mark)
 			       "does not continue after them");
 		return;
 	}
-	/* The collector sends this Nack for each frame that was in flight at the gap. */
+	/* The collector sends this Nack for each frame that was under way when the gap arose. */
 	s->gap_again = mark == s->gap_mark && now - s->gap_ms < GAP_MS;
-	if (s->gap_again) /* the tick checks whether the gap is closed */
+	if (s->gap_again) /* hr__send_tick checks whether the gap has closed */
 		return;
 	s->gap_mark = mark;
 	s->gap_ms = now;
@@ -355,7 +357,7 @@ static bool is_final(const char *reason)
 	return false;
 }
 
-/* Stores for the status why no frame is sent. */
+/* Stores for the status why the stream is not sent. */
 static void note_wait(struct hr_uplink *u, const char *what, const char *why)
 {
 	pthread_mutex_lock(&u->lock);
@@ -375,17 +377,16 @@ int hr__send_nack(struct hr_uplink *u, const Headrace__Nack *m)
 		on_gap(u, s, m->mark);
 	} else if (strcmp(m->reason, "full") == 0) {
 		note_wait(u, "the store of the collector accepts no data", m->text);
-		/* The collector sends Opened for this stream as soon as it has room. */
+		/* For an OPENING stream, the collector sends Opened as soon as it has room. */
 		if (s->state != HR__SENDING_OPENING)
 			on_full(u, s, m);
 	} else if (strcmp(m->reason, "behind") == 0 && s->ends && m->mark >= s->newest) {
-		/* The stream is complete, and the collector has all of it. */
-		lose_channel(u, s);
+		lose_channel(u, s); /* The stream has ended, and the collector has all of it. */
 		s->state = HR__SENDING_KNOWN;
 		note_acknowledged(u, s, s->newest);
 		hr__streams_settle(u, s);
 	} else if (is_final(m->reason)) {
-		lose_channel(u, s); /* the collector has closed it */
+		lose_channel(u, s); /* the collector has closed the channel */
 		hr__send_aside(u, s, m->reason, m->text);
 	} else {
 		if (strcmp(m->reason, "limit") == 0)
@@ -419,7 +420,7 @@ void hr__send_disconnected(struct hr_uplink *u)
 	}
 }
 
-/* If frames were sent again after a gap and did not arrive either, sends them once more. */
+/* After a gap, the frames were sent again. If they did not arrive either, sends them once more. */
 static void close_gap(struct hr_uplink *u, struct hr__sending *s)
 {
 	if (!s->gap_again || hr__uplink_now(u) - s->gap_ms < GAP_MS)

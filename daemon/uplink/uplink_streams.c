@@ -22,11 +22,11 @@ static void thin_out(struct hr__sending *s)
 	s->n_points = kept;
 }
 
-/* Stores that at the time `ms`, `seq` was the newest frame. */
+/* Stores that frame `seq` was the newest at the time `ms`. */
 static void add_point(struct hr__sending *s, uint64_t seq, uint64_t ms)
 {
 	if (s->n_points && ms < s->points[s->n_points - 1].ms + 1000)
-		return; /* one point per second is enough */
+		return; /* one element per second is enough */
 	if (s->n_points == HR__UPLINK_POINTS)
 		thin_out(s);
 	s->points[s->n_points].seq = seq;
@@ -132,7 +132,7 @@ static struct hr__sending *uplink_streams_add(struct hr_uplink *u, struct hr_spo
 
 /* ---- finding streams ------------------------------------------------------------------------- */
 
-/* Returns whether the journal is so old that no keeper will restart its daemon. */
+/* Returns whether the journal is so old that no keeper will restart the killed daemon. */
 static bool is_orphan(struct hr_uplink *u, const char *folder)
 {
 	uint64_t hash = hr_fnv(HR_FNV_BASIS, folder, strlen(folder)), now = hr__uplink_now(u);
@@ -170,7 +170,7 @@ static int recover(struct hr_uplink *u, const struct hr_spool_stream *st)
 	return hr_stream_recover(hr_spool_path(u->c.spool), &id);
 }
 
-/* Returns whether this uplink may send another daemon's stream, which it may recover first. */
+/* Returns whether this uplink may send another daemon's stream. If needed, recovers the stream. */
 static bool uplink_streams_take_over(struct hr_uplink *u, struct hr_spool_stream *st)
 {
 	enum hr_spool_end end = hr_spool_stream_end(st);
@@ -204,7 +204,7 @@ static bool aimed_here(const struct hr_uplink *u, const char *aim)
 	return false;
 }
 
-/* Whether a stream has only its StreamStart: its daemon was killed before it made the secret. */
+/* Returns whether a daemon was killed before it wrote the secret of its new stream. */
 static bool is_unborn(const struct hr_spool_stream *st)
 {
 	return !st->has_secret && st->last_seq <= 1;
@@ -222,7 +222,7 @@ static int see(void *arg, const char *folder, int dir_fd)
 	if (is_known(u, folder))
 		return 0;
 	if (hr_spool_live(u->c.spool, &live) && strcmp(live.folder, folder) == 0)
-		return 0; /* hr__streams_wake adds it */
+		return 0; /* hr__streams_wake adds this stream */
 	if (u->known >= HR__UPLINK_STREAMS) {
 		u->unseen++;
 		return 0;
@@ -248,7 +248,7 @@ static int see(void *arg, const char *folder, int dir_fd)
 		return 0;
 	}
 	s = uplink_streams_add(u, st, false);
-	if (s) /* all its frames may already be acknowledged */
+	if (s) /* all frames may already be acknowledged */
 		hr__streams_settle(u, s);
 	return 0;
 }
@@ -269,7 +269,7 @@ static struct hr__sending *own_stream(struct hr_uplink *u, const struct hr_spool
 	while (s && strcmp(s->stream->folder, live->folder) != 0)
 		s = s->next;
 	if (s || hr_spool_stream_open(u->c.spool, live->folder, &st))
-		return s; /* after a failure, another uplink has it for a moment */
+		return s; /* NULL: another uplink may have the stream for a moment */
 	st->last_seq = live->mark;
 	return uplink_streams_add(u, st, true);
 }
@@ -280,7 +280,7 @@ void hr__streams_wake(struct hr_uplink *u)
 	struct hr__sending *s;
 
 	s = hr_spool_live(u->c.spool, &live) ? own_stream(u, &live) : NULL;
-	if (!s) /* this process has no stream, or all of it was sent */
+	if (!s) /* this process writes no stream, or all of its stream was sent */
 		return;
 	if (live.mark != s->newest)
 		add_point(s, live.mark, hr__uplink_now(u));
@@ -300,7 +300,7 @@ void hr__streams_settle(struct hr_uplink *u, struct hr__sending *s)
 	(void)hr_spool_stream_acknowledge(s->stream, s->acked, keep, &removed);
 	if (s->state == HR__SENDING_ASIDE || !s->ends || s->acked < s->newest)
 		return;
-	/* notes this, so that the next process need not connect for the stream */
+	/* the next process then need not connect for this stream */
 	if (keep && !s->noted)
 		s->noted = hr_spool_stream_note(s->stream, s->acked) == 0;
 	if (keep)
@@ -326,7 +326,7 @@ void hr__streams_publish(struct hr_uplink *u)
 	struct hr_spool_live live;
 
 	pthread_mutex_lock(&u->lock);
-	/* Only after a complete search: before that, all streams would seem to be sent. */
+	/* Before a search is complete, its numbers are too small. */
 	if (stats->searches != u->searches) {
 		stats->elsewhere = u->elsewhere;
 		stats->aimed_elsewhere = u->aimed_elsewhere;
@@ -336,7 +336,7 @@ void hr__streams_publish(struct hr_uplink *u)
 	}
 	stats->streams = stats->aside = 0;
 	stats->frames = stats->bytes = 0;
-	stats->own_gone = stats->own; /* unless the loop below finds the stream */
+	stats->own_gone = stats->own; /* the loop below sets false if it finds the stream */
 	if (stats->own && hr_spool_live(u->c.spool, &live))
 		stats->own_frames = stats->own_acked = live.mark;
 	for (const struct hr__sending *s = u->streams; s; s = s->next) {

@@ -5,7 +5,7 @@
     qmgr -c "set hook headrace event = 'execjob_begin,execjob_launch,execjob_epilogue'"
     qmgr -c "import hook headrace application/x-python default /usr/share/headrace/pbs/headrace.py"
 
-It never rejects an event; errors are in the MoM's log. It waits a second at most, in the epilogue DRAIN seconds longer.
+It never rejects an event; errors are in the MoM's log. It waits at most a second, and in the epilogue DRAIN seconds longer.
 """
 import os
 import pwd
@@ -38,7 +38,7 @@ def begin(job):
 
 
 def launch(environment):
-    """Preloads the library if headraced listens, the user has not opted out, and it exists (else ld.so would complain at every exec)."""
+    """Preloads the library if headraced listens, the user has not opted out, and the library exists (else ld.so would complain at every exec)."""
     own = environment.get("LD_PRELOAD", "")
     if environment.get("HEADRACE") == "off" or LIBRARY in own.split(":") or not os.access(LIBRARY, os.R_OK):
         return

@@ -32,11 +32,11 @@
 #include "daemon/control/control.h"
 #include "proto/abi.h"
 
-/* Slurm defines the signatures. */
+/* Slurm defines the signatures of these functions. */
 #pragma GCC diagnostic ignored "-Wunused-parameter"
 
 #define PRELOAD_BYTES 8192u
-#define ANSWER_MS     200 /* longest time that a step waits for headraced */
+#define ANSWER_MS     200 /* maximum time that a step waits for headraced */
 #define LIBRARY	      "/usr/libexec/headrace/libheadrace.so"
 #define SHIM_SOCKET   "/run/headrace/shim.sock"
 #define SETTINGS      "/etc/headrace/environment"
@@ -79,7 +79,7 @@ static struct spank_option option = {
     .cb = take_option,
 };
 
-/* Value of the argument "NAME=VALUE" in plugstack.conf, or `otherwise`. */
+/* Returns the value of the argument "NAME=VALUE" in plugstack.conf, or `otherwise`. */
 static const char *argument(int argc, char **argv, const char *name, const char *otherwise)
 {
 	size_t n = strlen(name);
@@ -102,7 +102,7 @@ int slurm_spank_init(spank_t sp, int argc, char **argv)
 
 /* ---- where the job is submitted -------------------------------------------------------------- */
 
-/* Scripts set the option by the environment: HEADRACE_LEVEL=trace sbatch ... */
+/* Returns the choice in the environment, which scripts use: HEADRACE_LEVEL=trace sbatch ... */
 static enum choice choice_of_environment(void)
 {
 	const char *off = getenv("HEADRACE"), *level = getenv("HEADRACE_LEVEL");
@@ -116,7 +116,7 @@ int slurm_spank_init_post_opt(spank_t sp, int argc, char **argv)
 
 	if (spank_context() == S_CTX_REMOTE)
 		return 0;
-	/* child processes inherit it, for example an srun in the shell of a salloc */
+	/* Child processes inherit the variable, for example an srun in the shell of a salloc. */
 	if (choice != UNSET)
 		// NOLINTNEXTLINE(concurrency-mt-unsafe): srun has no other thread yet
 		setenv("HEADRACE", choice == OFF ? "off" : "on", 1);
@@ -128,7 +128,7 @@ int slurm_spank_init_post_opt(spank_t sp, int argc, char **argv)
 
 /* ---- on the nodes ---------------------------------------------------------------------------- */
 
-/* Sends a request about this job; `level` 0: no level. Logs a failure. */
+/* Sends a request about this job, and logs a failure. `level` 0: the request has no level. */
 static void send_request(spank_t sp, const char *socket, hr_control_kind kind, int level)
 {
 	Headrace__JobRequest request = HEADRACE__JOB_REQUEST__INIT;
@@ -157,7 +157,7 @@ static void send_request(spank_t sp, const char *socket, hr_control_kind kind, i
 	free(refusal);
 }
 
-/* Runs as the job's owner, once per step and node, before the tasks start. */
+/* Runs as the owner of the job, once for each step and node, before the tasks start. */
 int slurm_spank_user_init(spank_t sp, int argc, char **argv)
 {
 	const char *control = argument(argc, argv, "control", HR_SERVICE_CONTROL);
@@ -165,7 +165,7 @@ int slurm_spank_user_init(spank_t sp, int argc, char **argv)
 	if (chosen == COUNTERS || chosen == TRACE)
 		send_request(sp, control, HR_CONTROL(SET_LEVEL),
 			     chosen == TRACE ? HR_LEVEL_TRACE : HR_LEVEL_COUNTERS);
-	/* slurmstepd starts the tasks, so probes record tasks without the shim */
+	/* slurmstepd starts the tasks, so probes also record tasks without the shim. */
 	if (chosen != OFF)
 		send_request(sp, control, HR_CONTROL(FOLLOW), 0);
 	return 0;
@@ -187,7 +187,7 @@ static bool can_record(int argc, char **argv)
 	       stat(argument(argc, argv, "socket", SHIM_SOCKET), &st) == 0 && S_ISSOCK(st.st_mode);
 }
 
-/* Copies a preload list without this library and, if `with`, appends this library. */
+/* Copies a preload list without this library. If `with`, appends the library. */
 static void compose(const char *list, const char *library, bool with, char ret[PRELOAD_BYTES])
 {
 	size_t bytes = 0, own = strlen(library);
@@ -212,7 +212,7 @@ static void compose(const char *list, const char *library, bool with, char ret[P
 	ret[bytes] = '\0';
 }
 
-/* If not `with`, removes the library from an inherited list, because ld.so could complain. */
+/* If not `with`, removes the library from an inherited list: ld.so could complain about it. */
 static void set_preload(spank_t sp, const char *library, bool with)
 {
 	char list[PRELOAD_BYTES] = "", fresh[PRELOAD_BYTES];
@@ -236,7 +236,7 @@ static void set_preload(spank_t sp, const char *library, bool with)
 		slurm_debug("headrace: LD_PRELOAD: %s", spank_strerror((spank_err_t)r));
 }
 
-/* Registers the library as tool of NVTX and ITT, unless another one is set or HEADRACE_NVTX=off. */
+/* Registers the library as tool of NVTX and ITT, unless another is set or HEADRACE_NVTX=off. */
 static void set_tools(spank_t sp, const char *library, bool with)
 {
 	static const char *const names[] = {"NVTX_INJECTION64_PATH", "INTEL_LIBITTNOTIFY64"};
@@ -254,7 +254,7 @@ static void set_tools(spank_t sp, const char *library, bool with)
 	}
 }
 
-/* Sets the lines HEADRACE_NAME=VALUE of the site's file, unless the user has set the variable. */
+/* Sets the variables of the site's file (lines HEADRACE_NAME=VALUE) that the user has not set. */
 static void set_settings(spank_t sp, const char *path)
 {
 	FILE *file = fopen(path, "re");
@@ -286,7 +286,7 @@ static bool has_entry(const char *list, const char *entry)
 	return false;
 }
 
-/* Puts the folder of the start-up module, next to the library, first on Python's path. */
+/* Puts the folder of the Python start-up module (next to the library) first on Python's path. */
 static void set_python(spank_t sp, const char *library)
 {
 	char own[PRELOAD_BYTES] = "", folder[PATH_MAX], fresh[PRELOAD_BYTES];
@@ -317,14 +317,14 @@ int slurm_spank_task_init(spank_t sp, int argc, char **argv)
 	set_preload(sp, argument(argc, argv, "library", LIBRARY), with);
 	if (with)
 		set_settings(sp, argument(argc, argv, "settings", SETTINGS));
-	/* after the site's settings, which may turn it off */
+	/* After the site's settings, which may set HEADRACE_NVTX=off. */
 	set_tools(sp, argument(argc, argv, "library", LIBRARY), with);
 	if (with)
 		set_python(sp, argument(argc, argv, "library", LIBRARY));
 	return 0;
 }
 
-/* Reports a killed script: if a job is cancelled or out of time, its epilog gets code 0. */
+/* Reports a killed script: after a cancel or a time-out, the epilog gets the code 0. */
 int slurm_spank_task_exit(spank_t sp, int argc, char **argv)
 {
 	uint32_t step = 0;
