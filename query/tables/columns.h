@@ -120,10 +120,7 @@
 	X(gain_high_ns, BIGINT) X(gain_note, VARCHAR) X(avoid, VARCHAR)
 #define HR_HIDDEN_FINDINGS(X)
 
-/*
- * Each table and the suffix of its column macros. All code that exists once for each table is made
- * from this list.
- */
+/* Each table and the suffix of its column macros, from which code for all tables is made. */
 #define HR_TABLES(X) \
 	X(events, EVENTS) X(rollups, ROLLUPS) X(file_records, FILE_RECORDS) \
 	X(processes, PROCESSES) X(files, FILES) X(regions, REGIONS) X(labels, LABELS) \
