@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The parts of a block. */
 #include "query/diagnosis/parts_internal.h"
 
 struct cut {
@@ -52,7 +51,9 @@ static void put_fetch(struct cut *c, const struct hr_block *b, double ns)
 	c->ns[HR_PART_WAIT_SLEEP] += share * s->sleep;
 	c->ns[HR_PART_WAIT_NETWORK] += share * s->network;
 	c->ns[HR_PART_WAIT_LOCK] += share * s->lock;
-	/* If a thread sleeps while others of its process read, it probably waits for them. */
+	/*
+	 * If the thread sleeps while other threads of its process read, it probably waits for them.
+	 */
 	c->ns[HR_PART_WAIT_ASLEEP] += put_io(c, ops->others, share * s->asleep, 1, wait_parts);
 }
 

@@ -25,15 +25,15 @@ struct hr_spent {
 	double io_core; /* the part of `io` in which the thread could run, but had no core */
 	/* While the thread used no file: */
 	double cpu;
-	double core;		     /* the thread could run, but had no core */
-	double fault;		     /* the thread waited for pages of mapped files */
-	double sleep, network, lock; /* the thread slept, or waited for a socket or a lock */
+	double core;
+	double fault;		     /* waits for pages of mapped files */
+	double sleep, network, lock; /* time.sleep etc., waits for sockets, waits for locks */
 	double asleep;		     /* the thread did not run, for an unknown reason */
 	/* all time without an operation, if the thread reported no CPU time */
 	double unknown;
 };
 
-/* The time in which the thread neither ran nor waited for a core, a file or a page. */
+/* Returns the time in which the thread did not run, and waited for no core, file or page. */
 static inline double hr_spent_idle(const struct hr_spent *s)
 {
 	return s->sleep + s->network + s->lock + s->asleep;
@@ -112,13 +112,12 @@ int hr_diagnosis_shared(struct hr_query *q, const struct hr_diagnosis **ret);
 
 /* Returns the mount of a file; NULL: unknown. */
 const struct hr_qmount *hr__item_mounted(const struct hr_diagnosis *d, const struct hr_item *item);
-/* Whether a text of the query consists of these bytes. */
 bool hr__text_is(const duckdb_string_t *text, const char *bytes, size_t n);
 
 /* Makes all rows. The caller frees them, also after a failure. -ENOMEM. */
 int hr_parts_make(const struct hr_diagnosis *d, struct hr_parts *ret);
 
-/* The streams [first, end) of the job to which a stream belongs. */
+/* The streams of one job: indexes from `first` to `end` (exclusive) in hr_query.streams. */
 struct hr_job_streams {
 	size_t first, end;
 };

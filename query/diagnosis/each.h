@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* each.h - calls a function for each element of a list, with several threads */
 #ifndef HEADRACE_QUERY_DIAGNOSIS_EACH_H
 #define HEADRACE_QUERY_DIAGNOSIS_EACH_H
 

@@ -232,7 +232,7 @@ const char *hr__files_folder(struct hr_training_job *j, const struct hr_item *mo
 	if (which != HR_ITEM_MAPPED) /* all files are read, because few are mapped */
 		step += (j->end_item - j->first_item) / FOLDER_FILES;
 	bytes = info.path_bytes;
-	memcpy(path, info.path, bytes); /* info.path is valid until the next file is read */
+	memcpy(path, info.path, bytes); /* the next call of info_of() overwrites info.path */
 	part = calloc(bytes + 1, sizeof(*part));
 	if (part == NULL) {
 		j->error = -ENOMEM;

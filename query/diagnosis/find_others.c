@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Findings about time other than waits for batches. */
 #include <math.h>
 #include <string.h>
 
@@ -139,7 +138,7 @@ static void find_main(struct hr_training_job *j)
 		if (hr__job_has(j, i))
 			cpu += hr_life_main_use(&d->lives.list[i]).share / (double)j->lives;
 	lost = cpu * between - model;
-	/* No finding if `lost` is unknown (NAN). */
+	/* The negated comparison is also true if `lost` is unknown (NAN). */
 	if (backward <= 0 || !(lost > MAIN_FACTOR * model) || lost < MAIN_SHARE * j->wall)
 		return;
 	f = hr__finding_add(j, HR_FOUND_HEAVY_MAIN, lost);
@@ -283,7 +282,7 @@ void hr__find_others(struct hr_training_job *j, const struct hr_job_files *files
 			    hr__seconds(f->lost * (double)j->lives / files->syncs).s);
 		f->action = "call fsync less often, or in another thread";
 		f->gain_low = 0.8 * f->lost;
-		/* The gain includes the writes before these calls. */
+		/* The writes before these calls also become faster. */
 		f->gain_high = f->lost + hr__job_part(j, HR_PART_OWN_WRITE);
 	}
 	f = hr__finding_add(j, HR_FOUND_OWN_IO, own);

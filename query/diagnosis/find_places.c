@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Findings about one slow file, one slow mount, and the first pass over the data. */
 #include <math.h>
 
 #include "query/diagnosis/findings_internal.h"

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Findings about waits for batches during which workers use files. */
 #include <math.h>
 
 #include "query/diagnosis/findings_internal.h"
@@ -16,7 +15,7 @@
 #define SATURATED 0.5
 /* A finding mentions more workers if they save at least this share of its loss. */
 #define LEAST_WORKERS 0.2
-/* CPU time that the caller spends around each operation. */
+/* The assumed CPU time of the code around an operation. */
 #define CALL_S 1.5e-6
 
 static double io_of(const struct hr_job_waits *w)

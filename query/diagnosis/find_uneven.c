@@ -54,15 +54,15 @@ static struct mostly mostly(const struct hr_spent *s)
 
 /* ---- one worker ---- */
 
-/* A batch that a worker made, for which a rank waited. */
+/* A batch of a training loop, which a worker made. */
 struct made {
-	uint32_t worker;    /* torch's number */
+	uint32_t worker;    /* the number that torch gave the worker */
 	double fetch, wait; /* seconds */
 	const struct hr_spent *spent;
 };
 
 struct made_list {
-	struct made *list; /* sorted by worker and duration */
+	struct made *list;
 	size_t n, room;
 };
 
@@ -94,7 +94,7 @@ static int add_made(const struct hr_diagnosis *d, const struct hr_wait *wait, st
 	return 0;
 }
 
-/* Reads the batches of the training loops of a life. -ENOMEM. */
+/* Lists the batches of the training loops of a training process. -ENOMEM. */
 static int read_made(const struct hr_diagnosis *d, const struct hr_train_life *life,
 		     struct made_list *to)
 {
@@ -112,9 +112,9 @@ static int read_made(const struct hr_diagnosis *d, const struct hr_train_life *l
 /* The worker whose median batch takes longest. */
 struct slow_worker {
 	uint32_t number;
-	/* Median duration of its batches, and the longest such median of the other workers. */
+	/* Median duration of the worker's batches, and the longest median of another worker. */
 	double median, others;
-	double share; /* the share of waits for its batches in all waits */
+	double share; /* the waits for batches of this worker as a share of all waits */
 	struct mostly mostly;
 };
 

@@ -156,7 +156,7 @@ uint32_t hr__whole_cores(const struct hr_training_job *j)
 	return j->cores >= 1 ? (uint32_t)j->cores : 1;
 }
 
-/* Whether other programs keep the cores busy. True if workers lack cores, but the job uses few. */
+/* Whether other programs seem to keep the cores busy: workers lack cores, but the job uses few. */
 static bool is_disturbed(const struct hr_training_job *j, const struct hr_job_waits *w)
 {
 	return w->core > w->cpu && j->cores > 0 && j->used < 0.7 * j->cores;
@@ -188,7 +188,7 @@ static void predict_cores(struct hr_training_job *j, struct hr_finding *f)
 	setting.cores = j->workers + 1;
 	if (hr__predict(j, f, &setting))
 		f->gain_low = fmin(f->gain_low, low);
-	/* If the job has less than one core, even a single thread is slower. */
+	/* With less than one core, the phases in which the training thread runs alone also gain. */
 	f->gain_high += alone(j) * (1 - fmin(1, j->cores));
 }
 
@@ -264,7 +264,10 @@ static void find_computing(struct hr_training_job *j, const struct hr_job_waits 
 		f->action = "find other programs on the node (top), or the CPU quota of the job "
 			    "(cpu.max of its cgroup)";
 		f->gain_low = 0.3 * w->core;
-		/* If cores are missing, hand-overs and the training thread also take longer. */
+		/*
+		 * Hand-overs and the training thread also get faster if other programs leave the
+		 * cores.
+		 */
 		f->gain_high = w->all + 0.8 * j->part[HR_PHASE_TRAIN][HR_PART_COMPUTE] +
 			       alone(j) * w->core / (w->cpu + w->core);
 	} else if (few_cores) {
@@ -479,7 +482,7 @@ void hr__find_waits(struct hr_training_job *j, const struct hr_job_files *files)
 
 	hr__find_places(j, &w, files);
 	hr__find_uneven(j, &w);
-	/* Do not advise a larger prefetch_factor twice. */
+	/* hr__find_uneven may have advised a larger prefetch_factor already. */
 	if (j->to->n == before || j->to->list[j->to->n - 1].cause != HR_FOUND_PREFETCH)
 		find_prefetch(j, p[HR_PART_WAIT_PREFETCH]);
 	hr__find_reads(j, &w, files);

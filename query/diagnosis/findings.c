@@ -113,7 +113,6 @@ static double busy_share(unsigned part, struct hr_main_use use)
 	}
 }
 
-/* Adds the core seconds that a training process uses. */
 static void add_used(struct hr_training_job *j, size_t life)
 {
 	const struct hr_part_sums *sums = &j->d->sums[life];

@@ -20,9 +20,9 @@ const char *hr_finding_name(enum hr_finding_cause cause);
 const char *hr_finding_meaning(enum hr_finding_cause cause);
 
 struct hr_finding {
-	const struct hr_qstream *st; /* a stream of the job */
+	const struct hr_qstream *st; /* any stream of the job */
 	enum hr_finding_cause cause;
-	double lost, wall;	    /* seconds */
+	double lost, wall;
 	double gain_low, gain_high; /* predicted seconds that `action` saves; both 0: unknown */
 	/* Why the gain can be more than the loss, or what it depends on; NULL: clear. */
 	const char *gain_note;
@@ -31,9 +31,9 @@ struct hr_finding {
 	int64_t worker;	    /* torch's number of the worker, if only one is slow; otherwise -1 */
 	int32_t rank;	    /* the rank that caused most of the loss; -1: no single rank did */
 	const char *whose;  /* "rank N on NODE" for this rank; NULL: none */
-	/* Where to look: the rank, worker and file, or the functions of the program; or NULL. */
+	/* Where to look: rank, worker and file, or functions of the program; NULL: unknown. */
 	const char *place;
-	const char *evidence, *action, *avoid; /* sentences; NULL: none */
+	const char *evidence, *action, *avoid; /* texts for users; NULL: none */
 };
 
 struct hr_findings {

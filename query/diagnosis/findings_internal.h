@@ -18,7 +18,7 @@ enum hr_usual { HR_USUAL_WORKERS, HR_USUAL_CORES, HR_USUAL_STORAGE, HR_USUAL_END
 /* The training processes of a job. Times are means over these processes, in seconds. */
 struct hr_training_job {
 	const struct hr_diagnosis *d;
-	uint32_t stream;   /* one of its streams */
+	uint32_t stream;   /* any stream of the job */
 	size_t first, end; /* the job's training processes: indexes in d->lives.list */
 	size_t first_fetch, end_fetch, first_item, end_item;
 	/* The input of replays for each training process; NULL: not read, or not replayed. */
@@ -29,7 +29,7 @@ struct hr_training_job {
 	size_t lives; /* number of the job's processes that the diagnosis is about */
 	double wall, cores;
 	double loop;  /* the part of `wall` in training loops */
-	double quota; /* a rank's share of a CPU quota, in cores; 0: no quota */
+	double quota; /* cores that a CPU quota leaves to each rank; 0: no quota */
 	/*
 	 * How many cores a process and its workers kept busy at most. The true number can be lower,
 	 * because time that counts as computing may be a wait.
@@ -102,7 +102,6 @@ struct hr_finding *hr__finding_add(struct hr_training_job *j, enum hr_finding_ca
 __attribute__((format(printf, 2, 3))) const char *hr__finding_text(struct hr_training_job *j,
 								   const char *format, ...);
 
-/* A duration and a number as texts, for hr__finding_text. */
 static inline struct hr_human hr__seconds(double s)
 {
 	return hr_text_duration((uint64_t)(1e9 * s));
@@ -118,7 +117,6 @@ static inline struct hr_human hr__number(double n)
 	"top "                                                                                     \
 	"--by process` lists the PIDs)"
 
-/* find_waits.c */
 struct hr_job_files;
 void hr__find_waits(struct hr_training_job *j, const struct hr_job_files *files);
 /* Sets the gain of a finding to the one that a replay predicts. False: there is no prediction. */
@@ -152,14 +150,15 @@ struct hr_job_mount {
 struct hr_job_files {
 	size_t files, read_files; /* all files, and those of which a read returned data */
 	uint64_t operations, data_reads, opens, examined;
-	uint64_t bytes, extent; /* bytes read; sum of the ends of the farthest reads */
+	/* bytes that were read; sum over files of the highest offset that was read */
+	uint64_t bytes, extent;
 	double read_s, metadata_s, waited_s, own_s;
 	double syncs;			/* number of fsync and related calls of training threads */
 	const struct hr_item *slowest;	/* the file with most waited_ns; NULL: none */
 	const struct hr_item *own;	/* the file with most own_ns; NULL: none */
 	const struct hr_item *synced;	/* the file with most own_sync_ns; NULL: none */
 	const struct hr_item *mapped;	/* the file with most mapped_bytes; NULL: none */
-	struct hr_job_mount mounts[16]; /* at most 16, in the order in which they were found */
+	struct hr_job_mount mounts[16]; /* further mounts are ignored */
 	size_t n_mounts;
 	const struct hr_job_mount *slowest_mount; /* the mount with most waited_s; NULL: none */
 };
@@ -169,7 +168,7 @@ const char *hr__item_path(struct hr_training_job *j, const struct hr_item *item)
 const char *hr__item_mount(struct hr_training_job *j, const struct hr_item *item);
 /* An amount of a file, for hr__files_folder(). */
 enum hr_item_amount {
-	HR_ITEM_WAITED, /* time for which training threads waited for the file */
+	HR_ITEM_WAITED, /* time for which training loops waited for the file */
 	HR_ITEM_OWN,	/* time of training threads outside fetches */
 	HR_ITEM_MAPPED	/* mapped bytes, without shared memory */
 };
@@ -195,7 +194,7 @@ void hr__find_places(struct hr_training_job *j, struct hr_job_waits *w,
 		     const struct hr_job_files *files);
 /* find_uneven.c: finds a slow worker, or single slow batches. Call it before hr__find_reads. */
 void hr__find_uneven(struct hr_training_job *j, struct hr_job_waits *w);
-/* find_reads.c: finds all other waits for I/O of fetches. */
+/* find_reads.c: makes a finding of all other waits for I/O of workers. */
 void hr__find_reads(struct hr_training_job *j, struct hr_job_waits *w,
 		    const struct hr_job_files *files);
 void hr__find_others(struct hr_training_job *j, const struct hr_job_files *files);

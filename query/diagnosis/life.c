@@ -120,7 +120,7 @@ static int add_worker(struct hr_life_reader *r, const struct hr_mark *marks, siz
 		struct hr_worker *w = &l->workers[l->n_workers - 1];
 
 		if (marks[i].kind != HR_REGION_FETCH || marks[i].from < busy_to)
-			continue; /* a worker makes one batch at a time */
+			continue; /* a nested region: a worker makes one batch at a time */
 		busy_to = marks[i].to;
 		if (hr__fetch_add(r, &marks[i], (uint32_t)(l->n_workers - 1), &fetch) < 0)
 			return -ENOMEM;

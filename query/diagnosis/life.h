@@ -106,7 +106,7 @@ struct hr_wait {
 	uint64_t batch; /* UINT64_MAX: the wait at the end of a pass returned no batch */
 };
 
-/* One pass over a DataLoader. */
+/* A loop over a DataLoader (one pass). */
 struct hr_loop {
 	int64_t from, created, to;  /* `from`: begin of iter(); `created`: its end */
 	uint64_t loader;	    /* UINT64_MAX: unknown */
@@ -140,7 +140,7 @@ struct hr_train_life {
 	uint64_t proc;
 	int32_t rank; /* -1: none */
 	int64_t from, to;
-	/* Its share of the cores of the node, or of a CPU quota; 0: unknown. */
+	/* The process's share of the node's cores or of a CPU quota; 0: unknown. */
 	double cores;
 	bool quota; /* `cores` is part of a CPU quota */
 	/* For how long the use of the accelerator is known, and for how long it was busy, in ns. */
@@ -179,7 +179,7 @@ struct hr_train_lives {
 
 #define HR_ANY_RANK INT32_MIN
 
-/* What a diagnosis is about. */
+/* The part of a job that a diagnosis is about. */
 struct hr_scope {
 	int32_t rank; /* only this rank, or HR_ANY_RANK */
 	/* Seconds after the start of the job or, if negative, before its end (or now). */

@@ -26,7 +26,7 @@ struct hr_mark {
 	bool open;		   /* the region had not ended, so it has no args */
 	bool added;		   /* the sum of several short regions, see hr_added */
 	bool end;		   /* a wait that returned no batch */
-	bool hidden;		   /* a wait at whose end the accelerator still worked */
+	bool hidden;		   /* a wait that cost no time (HR_BLOCK_HIDDEN) */
 	bool persistent, iterable; /* wait: properties of its loader */
 };
 /* Further values of hr_mark.kind: calls that are regions of kind RANGE, and a mark. */
@@ -62,7 +62,7 @@ struct hr_life_reader {
 	struct hr_job_span span; /* regions outside this span are left out */
 	struct hr_mark *marks;	 /* sorted by process and time */
 	size_t n_marks, marks_room;
-	bool saves; /* the stream has regions of kind checkpoint */
+	bool saves;
 
 	struct hr_train_life *life;
 	struct hr_life_place at;

@@ -107,11 +107,11 @@ static void find_training(struct hr_life_reader *r, const struct hr_mark *marks,
 		for (size_t k = 0; (!any || wait->loader != marked) && k < life->n_loops; k++)
 			if (life->loops[k].loader == wait->loader)
 				life->loops[k].trains = true;
-		any = true; /* each wait is in a loop */
+		any = true;
 		marked = wait->loader;
 		wait = NULL;
 	}
-	/* Without any step of an optimizer (inference), no loop is a validation. */
+	/* Without steps of an optimizer (inference), all loops count as training. */
 	for (size_t k = 0; !any && k < life->n_loops; k++)
 		life->loops[k].trains = true;
 }

@@ -56,7 +56,7 @@ bool hr_phase_loops(unsigned phase)
 struct maker {
 	const struct hr_diagnosis *d;
 	hr_parts_put *put;
-	void *data; /* argument of `put` */
+	void *data;
 	double ns[HR_PART_END];
 	const struct hr_block *first; /* the first block that is added up; NULL: none */
 	size_t added;		      /* index of the next element of life->added */

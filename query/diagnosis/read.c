@@ -33,7 +33,7 @@ struct parts_reading {
 	struct hr_job_span *spans;
 	pthread_mutex_t lock;
 	pthread_cond_t changed;
-	size_t next;	/* the next stream whose regions must be read */
+	size_t next;	/* index of the next stream whose regions must be read */
 	size_t reading; /* number of streams whose regions are being read */
 	struct hr_samples samples;
 	int error;

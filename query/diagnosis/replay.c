@@ -239,7 +239,7 @@ static int read_result(struct hr_recorded_loop *r)
 struct hr_recorded_life {
 	const struct hr_train_life *life;
 	double stall;
-	struct hr_recorded_loop *loops; /* the loops that train and have batches */
+	struct hr_recorded_loop *loops; /* training loops that have batches */
 	size_t n;
 };
 

@@ -33,15 +33,16 @@ struct hr_setting {
 
 enum hr_replay_refusal {
 	HR_REPLAY_OK,
-	HR_REPLAY_NO_LOOP,	 /* no loop over a DataLoader trains */
+	HR_REPLAY_NO_LOOP,	 /* no loop over a DataLoader is a training loop */
 	HR_REPLAY_UNKNOWN_FETCH, /* the fetches of some batches were not recorded */
-	HR_REPLAY_SHARDS,   /* with another number of workers, each worker would have other data */
-	HR_REPLAY_NO_MOUNT, /* no worker used files of one of the two mounts */
+	/* an IterableDataset: each worker has its own data, which depends on their number */
+	HR_REPLAY_SHARDS,
+	HR_REPLAY_NO_MOUNT, /* workers used no files of one of the two mounts */
 	HR_REPLAY_NO_PASS,  /* each loader has a single pass, so its data is read once */
-	HR_REPLAY_NO_BATCH, /* the batch size is not known */
-	HR_REPLAY_LOAD,	    /* unknown: how the storage reacts to load */
-	HR_REPLAY_STEP,	    /* unknown: the time of a step with another batch size */
-	HR_REPLAY_MAIN,	    /* unknown: how much of its time the training thread computes */
+	HR_REPLAY_NO_BATCH,
+	HR_REPLAY_LOAD, /* unknown: how the storage reacts to load */
+	HR_REPLAY_STEP, /* unknown: the time of a step with another batch size */
+	HR_REPLAY_MAIN, /* unknown: how much of its time the training thread computes */
 	/* A replay with the recorded settings differs from the recorded time by more than 5 %. */
 	HR_REPLAY_DIFFERS
 };
@@ -49,7 +50,7 @@ enum hr_replay_refusal {
 /* The result for all training loops of a process. Times are in seconds. */
 struct hr_replayed {
 	enum hr_replay_refusal refusal;
-	/* Why only `low` and `high`, but not `predicted` are known; or HR_REPLAY_OK. */
+	/* Why only the limits `low` and `high` are known; HR_REPLAY_OK: `predicted` is known. */
 	enum hr_replay_refusal doubt;
 	uint32_t loops;
 	uint32_t workers, prefetch; /* in the replay; prefetch is 0 without workers */

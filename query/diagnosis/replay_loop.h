@@ -27,7 +27,7 @@ struct hr_recorded_loop {
 	/* The fetches of all batches were recorded. Otherwise, the fields below are not set. */
 	bool known;
 	struct hr_recorded_batch *batches;
-	size_t n;	 /* number of batches */
+	size_t n;
 	double replayed; /* duration of a replay with the recorded settings, in ns */
 	double create;
 	double start; /* from the end of iter() until a worker begins its first batch */
@@ -56,13 +56,13 @@ struct hr_recorded_loop {
 struct hr_changed_loop {
 	uint32_t workers, prefetch;
 	bool persistent, same;
-	bool barriers; /* the threads of the training process wait for each other */
+	bool barriers; /* the threads of the training process wait for the slowest of them */
 	/* two CPUs share the pipeline of a core, and starts of workers delay each other */
 	bool shared;
 	double cores; /* 0: unknown */
 	/* share of a core that the training thread uses between waits for batches */
 	double main_share;
-	double outside; /* how many times as long CPU work takes because of other programs */
+	double outside; /* factor of the time of CPU work because of other programs */
 	/* Factor of the time of operations that the kernel's caches do not serve. */
 	double io;
 	/* Exponent (samples.h): how this factor changes with the number of busy workers. */
@@ -73,7 +73,7 @@ struct hr_changed_loop {
 };
 
 struct hr_loop_result {
-	double ns;   /* duration of the loop */
+	double ns;
 	double busy; /* see hr_recorded_loop */
 	double slow; /* how many times as long CPU work took as on idle cores (mean) */
 };

@@ -52,8 +52,8 @@ static void multiply(struct hr_multiple *m, double low, double high)
 
 /*
  * Applies "A=B": the files of mount A are on mount B instead. One limit of the factor assumes that
- * an operation takes as long as one on B, the other that a byte does. If B is slower, operations
- * that the kernel's caches serve also take longer.
+ * an operation takes as long as one on B, the other that a byte takes as long as one on B. If B is
+ * slower, operations that the kernel's caches serve also take longer.
  */
 static enum hr_replay_refusal set_mount(const struct hr_diagnosis *d, uint32_t stream,
 					const char *mounts, struct hr_setting *s)

@@ -42,7 +42,7 @@ struct hr_load {
 	double total_s;		/* sum of the durations of all its operations */
 	uint16_t op;		/* the kind of operation that takes most time of the storage */
 	double exponent;	/* valid if `known` */
-	bool known;		/* true: the number of operations under way changed enough */
+	bool known;		/* false: too few different numbers of operations were under way */
 	double under_way;	/* mean number of operations under way on the mount */
 };
 

@@ -58,7 +58,7 @@ struct hr_interval {
 
 struct hr_op_scan {
 	uint32_t stream;
-	struct hr_interval *intervals; /* intervals of one process do not overlap */
+	struct hr_interval *intervals; /* those of one process do not overlap */
 	size_t n, room;
 	uint32_t n_ops;
 	/* Valid after hr__scan_begin: */
@@ -76,7 +76,7 @@ struct hr_scan_sums {
 	int64_t runtime_end;
 };
 
-/* A thread that scans. */
+/* The data of a thread that scans. */
 struct hr_scan_worker {
 	struct hr_query *q;
 	struct hr_decoder *decoder;

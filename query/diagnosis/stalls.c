@@ -119,7 +119,8 @@ static int find_cycles(const struct hr_train_life *life, struct hr_cycles *c)
 			c->n = 0;
 			return 0;
 		}
-		if (before != NULL && step == before->step) { /* the step was interrupted */
+		/* the blocks of this step are not contiguous */
+		if (before != NULL && step == before->step) {
 			before->to = meeting(life, i, end);
 			continue;
 		}

@@ -23,9 +23,9 @@
 
 /* A cycle of a rank. Times are in nanoseconds. */
 struct hr_cycle {
-	uint64_t step; /* the step whose meeting ends the cycle */
+	uint64_t step; /* the cycle ends when the ranks meet in this step */
 	int64_t from, to;
-	double ns;     /* duration */
+	double ns;
 	double delay;  /* the part of `ns` in which the rank does not compute its step */
 	double sync;   /* the part of `ns` in backward() and collectives */
 	double stall;  /* the part of `ns` in which the rank waits for another rank */
