@@ -36,7 +36,7 @@ extern const struct hr_named hr_named_list[];
 
 /* One element each: the SQL of macros.sql, and that of notes.sql. */
 extern const struct hr_named hr__macros_list[], hr__notes_list[];
-/* Prints the statements that create all macros. */
+/* Prints the SQL that creates all macros. */
 void hr__macros_print(FILE *to);
 
 /* The queries in NAME.verdict.sql, with the names NAME; ends with a NULL name. */

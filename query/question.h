@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * question.h - turns the operands of a query (SQL, or a NAME and its arguments) into a statement
+ * question.h - makes a statement from the words of a query: SQL, or a name and its arguments
  *
- * Prints a message for each mistake. The words must outlive the question.
+ * Prints a message about a mistake. The words must outlive the struct hr_question.
  */
 #ifndef HEADRACE_QUERY_QUESTION_H
 #define HEADRACE_QUERY_QUESTION_H

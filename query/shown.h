@@ -18,7 +18,6 @@
 #include "query/named.h"
 #include "query/query.h"
 
-/* How the table of a named query looks. */
 struct hr_shown_style {
 	unsigned width; /* of the terminal; 0: unlimited */
 	bool colour;

@@ -2,10 +2,9 @@
 /*
  * duckdb_api.h - DuckDB's C API, loaded at run time
  *
- * Nodes need no DuckDB, so no program links against it. Instead, any thread may call
- * hr_duckdb_load(), which fills the table with dlopen; the library stays loaded. The types are
- * declared here, so a build needs no duckdb.h; tests/query/duckdb_check.c compares these
- * declarations with it.
+ * Nodes need no DuckDB, so no program links against it. Instead, hr_duckdb_load() fills the struct
+ * hr_duckdb with dlopen. Any thread may call it. The types are declared here, so a build needs no
+ * duckdb.h. tests/query/duckdb_check.c compares the declarations with those of duckdb.h.
  */
 #ifndef HEADRACE_QUERY_DUCKDB_DUCKDB_API_H
 #define HEADRACE_QUERY_DUCKDB_DUCKDB_API_H

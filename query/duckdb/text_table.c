@@ -95,7 +95,7 @@ static void repeat(struct hr_buffer *out, const char *character, unsigned n)
 		hr_buffer_add(out, character, 1);
 }
 
-/* Appends the first characters of a UTF-8 text. */
+/* Appends the first n characters of a UTF-8 text. */
 static void text_table_add_start(struct hr_buffer *out, const char *text, unsigned n)
 {
 	size_t bytes = 0;

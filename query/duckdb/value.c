@@ -245,7 +245,7 @@ static bool scientific(const char *text, int *ret_digits, int *ret_exponent)
 	return e != NULL;
 }
 
-/* Prints the shortest text of the same number, without an exponent if the number is not tiny. */
+/* Prints the shortest text of the same number. Small numbers (from 1e-12) have no exponent. */
 static void print_double(struct hr_buffer *b, double v, bool is_float)
 {
 	int significant, exponent;

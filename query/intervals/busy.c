@@ -32,7 +32,7 @@ struct hr_busy {
 	size_t n_parts;
 
 	pthread_mutex_t lock;
-	pthread_cond_t moved; /* `added` or `error` has changed */
+	pthread_cond_t moved; /* signals changes of `added` and `error` */
 	size_t next;	      /* index of the next batch to read */
 	size_t added;	      /* number of batches that are added up */
 	bool adding;	      /* a thread adds up batches, and uses the members below */
@@ -372,7 +372,7 @@ static bool busy_take_turn(struct hr_busy *b, size_t *ret)
 	return some;
 }
 
-/* Adds up the batches that were read. The caller's lock is released meanwhile. */
+/* Adds up the batches that were read. Call it with the lock, which is released meanwhile. */
 static void add_ready(struct hr_busy *b)
 {
 	b->adding = true;

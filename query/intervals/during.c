@@ -8,8 +8,8 @@
 #include "query/tables/rows.h"
 
 /*
- * The points that divide a key's time: sums[i] is for the time from points[i - 1] to points[i]. The
- * first sums begin, and the last sums end at no point.
+ * The points that divide a key's time. sums[i] is for the time from points[i - 1] to points[i]; the
+ * first sums have no begin, and the last ones no end.
  */
 struct place {
 	int64_t *points;

@@ -43,7 +43,7 @@ struct hr_during_args {
 	int32_t rank;	/* only this rank, or HR_BUSY_ANY_RANK */
 };
 
-/* Reads the regions, but no events. Returns 0 or -ENOMEM. */
+/* Reads the regions. Returns 0 or -ENOMEM. */
 int hr__during_new(struct hr_query *q, const struct hr_during_args *args, struct hr_during **ret);
 void hr__during_free(struct hr_during *d);
 

@@ -62,7 +62,7 @@ struct look {
 	bool alone;	   /* FROM names only events, so names without a table are its columns */
 };
 
-/* Returns the name of the table or function that reads events. NULL: another one. */
+/* Returns the name of the table or function if it reads events, otherwise NULL. */
 static const char *events_name(const struct hr_json_tree *n)
 {
 	static const char *const names[] = {TABLE, FUNCTION, BUSY};

@@ -207,7 +207,7 @@ static void emit_bytes(const struct emit_job *j)
 	}
 }
 
-/* Writes the result that the program got: -1 for a failed call. */
+/* The column has the result that the program got, which is -1 for all failed calls. */
 static void emit_ret(const struct emit_job *j)
 {
 	const uint32_t *rows = j->rows;

@@ -43,8 +43,8 @@ struct events_scan {
 	bool distinct;
 	uint32_t most_groups; /* maximum number of groups; 1: no grouping */
 	unsigned keys;	      /* bits 1 << enum hr_emit_key of all columns */
-	uint32_t want;	      /* HR_COL_BIT()s */
-	unsigned names;	      /* HR_NAMES_* */
+	uint32_t want;	      /* bits HR_COL_BIT(column) of the columns to decode */
+	unsigned names;	      /* bits HR_NAMES_* */
 	unsigned n_columns;
 	uint16_t columns[];
 };
@@ -253,7 +253,7 @@ static _Atomic uint64_t *seen_files(const struct events_scan *s, uint32_t stream
 	    atomic_compare_exchange_strong_explicit(&s->seen[stream], &other, bits,
 						    memory_order_acq_rel, memory_order_acquire))
 		return bits;
-	free(bits); /* another thread was faster */
+	free(bits); /* another thread has stored its bitmap first */
 	return other;
 }
 
@@ -375,7 +375,7 @@ static int events_load(const struct events_scan *s, struct events_worker *w, str
 		hr__query_damage(s->q, st, ref->frame, -EBADMSG);
 		return 0;
 	}
-	if (s->want == 0 && s->keys == 0) { /* rows are only counted */
+	if (s->want == 0 && s->keys == 0) { /* count(*): the rows have no columns */
 		w->groups->n_groups = 1;
 		w->groups->groups[0] = (struct hr_group){.n = ref->count};
 		return 0;

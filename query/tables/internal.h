@@ -63,7 +63,7 @@ static inline duckdb_string_t hr__string_ofz(struct hr_pool *pool, const char *t
 	return hr__string_of(pool, text, text != NULL ? strlen(text) : 0);
 }
 
-/* Like hr__string_of, but copies the text. */
+/* Returns a copy of the text, escaped like by hr__string_of. */
 duckdb_string_t hr__string_copy(struct hr_pool *pool, const char *text);
 
 /* ---- streams ---- */

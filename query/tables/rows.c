@@ -276,7 +276,7 @@ static void scan_chunk(duckdb_function_info info, duckdb_data_chunk output)
 	size_t room = hr_duckdb.vector_size(), used = 0;
 	int r = 0;
 
-	/* Small units share a chunk, because a chunk with few rows costs as much time. */
+	/* Small units share a chunk, because a chunk takes some time even with few rows. */
 	while (used < room && !atomic_load_explicit(&s->q->interrupted, memory_order_relaxed)) {
 		size_t n = w->loaded ? w->rows.n - w->at : 0;
 

@@ -29,7 +29,7 @@ struct hr_query_sums {
 
 /* Reads the frames of one kind from the stream. Returns 0 or -ENOMEM. */
 int hr_sums_new(struct hr_rows *rows, int body_case, struct hr_query_sums **ret);
-void hr_sums_done(struct hr_rows *rows); /* also after a failure of hr_sums_new */
+void hr_sums_done(struct hr_rows *rows); /* call it after a failure, too */
 
 int hr_sums_add(struct hr_query_sums *s, uint64_t a, uint64_t b, uint64_t c, const void *msg);
 
