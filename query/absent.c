@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* hr_named_absent(): explains an empty answer if the store lacks the value of an argument. */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
@@ -11,7 +10,7 @@
 #define KNOWN_LINE "-- known "
 #define SHOWN	   8u
 
-/* The values that the store has for an argument, and whether the requested value is among them. */
+/* The values in the store for an argument, and whether the requested value is one of them. */
 struct known {
 	const char *wanted;
 	struct hr_shape shape;
@@ -69,7 +68,7 @@ static void report_absent(const struct known *k, const char *name, const struct 
 			     k->wanted, (int)k->list.n, k->list.data, k->n - SHOWN);
 }
 
-/* Returns the SQL of the header's `known` line for this argument (malloc'ed), or NULL. */
+/* Returns the SQL of the line `known NAME` in the header of a query (malloc'ed), or NULL. */
 static char *known_sql(const char *header, const char *name)
 {
 	size_t n = strlen(name);

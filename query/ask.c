@@ -12,7 +12,7 @@
 #include "common/text.h"
 
 #define MAX_NOTES 20
-#define MAX_JOBS  12 /* maximum number of jobs that a message names */
+#define MAX_JOBS  12
 
 struct hr_asking {
 	const struct hr_ask *a;
@@ -42,7 +42,7 @@ bool hr_ask_format(const char *name, enum hr_ask_format *ret)
 
 /* ---- opening ---- */
 
-/* Reports recovered journals. `text` has a line for each of them, or is NULL. */
+/* Reports the replay of a store's journals. `text` has one line for each journal, or is NULL. */
 static void report_recovered(const struct hr_ask *a, const char *store, char *text, int err)
 {
 	char *rest = text, *line;
@@ -80,7 +80,7 @@ static enum hr_ask_status open_catalog(const struct hr_ask *a, const char *job,
 	return HR_ASK_NO_STORE;
 }
 
-/* Returns the jobs of sorted streams as "a, b and 3 more" (malloc'ed). NULL: no memory. */
+/* Returns the jobs of sorted streams as a text, "a, b and 3 more" (malloc'ed). NULL: no memory. */
 static char *job_list(const struct hr_stream *streams, size_t n)
 {
 	char *text = NULL;
@@ -105,10 +105,7 @@ static char *job_list(const struct hr_stream *streams, size_t n)
 	return NULL;
 }
 
-/*
- * Call it for stores without a matching job: prints which jobs were removed, or that there are none
- * yet.
- */
+/* Reports that the stores have no jobs yet, or which jobs were removed from them. */
 static void report_no_jobs(const struct hr_ask *a, const struct hr_catalog *all, const char *where,
 			   const char *more)
 {
@@ -119,7 +116,7 @@ static void report_no_jobs(const struct hr_ask *a, const struct hr_catalog *all,
 			     a->filter.one_user ? "note: no job of yours yet in %s%s"
 						: "note: no jobs yet in %s%s",
 			     where, more);
-	/* if no job was requested, the notes of the answer name the removed jobs */
+	/* If no job was requested, the notes of the answer report the removed jobs. */
 	else if (a->filter.job != NULL)
 		hr_sink_line(&a->messages, "note: %s", gone);
 	free(gone);
@@ -148,7 +145,7 @@ static enum hr_ask_status report_empty(const struct hr_ask *a)
 		hr_sink_line(&a->messages, "no job %s in %s%s; it contains: %s",
 			     hr_near_quoted(job).s, where, more, jobs != NULL ? jobs : "");
 		status = HR_ASK_NO_STORE;
-	} else if (n == 0) { /* if n > 0, a job began after the stores were opened */
+	} else if (n == 0) { /* if n > 0, a job has begun since the first opening */
 		report_no_jobs(a, all, where, more);
 	}
 	free(gone);
@@ -231,7 +228,7 @@ static enum hr_ask_status ask_failed(const struct hr_asking *s, int err, char *e
 {
 	const char *problem = out != NULL ? hr_output_problem(out) : NULL;
 
-	if (err == -EPIPE) { /* the reader has closed the pipe */
+	if (err == -EPIPE) { /* the reader of the answer has closed the pipe */
 		free(error);
 		return HR_ASK_ANSWERED;
 	}
@@ -255,7 +252,7 @@ static enum hr_ask_status answer_parquet(struct hr_asking *s)
 	return err == 0 ? HR_ASK_ANSWERED : ask_failed(s, err, error, NULL);
 }
 
-/* True: the answer is the table of a named query, for people. */
+/* Whether the answer is the formatted table of a named query. */
 static bool is_shown(const struct hr_ask *a)
 {
 	return a->format == HR_FORMAT_TABLE && hr_named_find(a->question->named.name) != NULL &&

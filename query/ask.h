@@ -2,7 +2,7 @@
 /*
  * ask.h - one query, from opening the stores to the answer and its notes
  *
- * `headrace query` and the child processes of a collector use it. The request must outlive the
+ * `headrace query` and the child processes of a collector use it. The struct hr_ask must outlive the
  * struct hr_asking. Any thread may call hr_asking_interrupt and hr_asking_scan between hr_ask_open
  * and hr_asking_close.
  */
@@ -35,27 +35,27 @@ enum hr_ask_format {
 	HR_FORMAT_PARQUET
 };
 
-/* Parses "table", "list"... False: the format is unknown. */
+/* Returns false if there is no format with this name. */
 bool hr_ask_format(const char *name, enum hr_ask_format *ret);
 const char *hr_ask_format_name(enum hr_ask_format format);
 
 struct hr_ask {
 	const char *const *stores;
 	size_t n_stores;
-	const char *where; /* how messages name the stores; NULL: by their paths as given */
+	const char *where; /* the name of the stores in messages; NULL: their paths as given */
 	struct hr_catalog_filter filter;
 	const struct hr_question *question;
 	enum hr_ask_format format;
 	struct hr_shown_style style;
-	const char *parquet; /* output file of the format parquet */
+	const char *parquet; /* output file of HR_FORMAT_PARQUET */
 	uint64_t memory_bytes;
 	unsigned threads;
-	const char *spill; /* folder for temporary files, made when needed; NULL: none */
+	const char *spill; /* folder for temporary files, created when needed; NULL: none */
 	uint64_t spill_bytes;
 	uint64_t now_ns, silent_ns; /* as in struct hr_query_options */
 	/*
-	 * Replays the journal of a killed private headraced. hr_ask_open calls it with each store
-	 * before it opens the store. *ret_note (malloc'ed or NULL) is a note for the user. Returns
+	 * Replays the journal of a killed private headraced. hr_ask_open calls it for each store
+	 * before it opens the store. *ret_note is a note for the user (malloc'ed), or NULL. Returns
 	 * 0 or -errno. NULL: journals are not replayed.
 	 */
 	int (*recover)(const char *store, char **ret_note);
@@ -64,25 +64,19 @@ struct hr_ask {
 
 struct hr_asking;
 
-/*
- * Opens the stores. Returns HR_ASK_ANSWERED and *ret, or prints a message and returns another
- * status.
- */
+/* Opens the stores. On success, returns HR_ASK_ANSWERED and *ret. Otherwise, prints a message. */
 enum hr_ask_status hr_ask_open(const struct hr_ask *a, struct hr_asking **ret);
 
-/*
- * Runs the query, writes the answer to `to` (except for parquet), and sends the notes to
- * `messages`.
- */
+/* Runs the query. Writes the answer to `to` or the Parquet file, and the notes to `messages`. */
 enum hr_ask_status hr_asking_answer(struct hr_asking *s, FILE *to);
 
 /*
- * Interrupts the answer. A statement that begins later is not interrupted, so call this repeatedly
- * until hr_asking_answer returns.
+ * Interrupts the current statement. Call it again until hr_asking_answer returns, because an answer
+ * can take several statements.
  */
 void hr_asking_interrupt(struct hr_asking *s);
 void hr_asking_scan(struct hr_asking *s, struct hr_query_scan *ret);
-uint64_t hr_asking_rows(const struct hr_asking *s); /* rows of the answer; 0 for parquet */
-void hr_asking_close(struct hr_asking *s);	    /* accepts NULL */
+uint64_t hr_asking_rows(const struct hr_asking *s); /* number of rows; 0 for Parquet */
+void hr_asking_close(struct hr_asking *s);
 
 #endif

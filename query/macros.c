@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The macros of named queries: those of macros.sql, and those that lists in C define. */
+/* The macros of named queries: those in macros.sql, and those that are made from lists in C. */
 #include <stdio.h>
 
 #include "common/loss.h"
@@ -7,7 +7,7 @@
 #include "query/diagnosis/parts.h"
 #include "query/named.h"
 
-/* One case of a macro that maps one name to another. These texts contain no quotes, or doubled ones. */
+/* Prints one case of a macro that maps names to texts. Doubles the quotes in a text. */
 static void print_case(FILE *to, const char *name, const char *value)
 {
 	fprintf(to, " WHEN '%s' THEN '", name);

@@ -1,15 +1,15 @@
--- Macros of the named queries; query.c creates hr_is_copy(op) from the table of operations
+-- Macros of the named queries. query/macros.c makes further ones, for example hr_is_copy(op).
 
--- The kind of a row of hr_rollups(): read, write, copy or other. A copy also has a row for its read, and one for its write
+-- The kind of a row of hr_rollups(): read, write, copy or other. A copy also has a row for its read, and a row for its write.
 CREATE MACRO hr_what(op, class, side) AS
     CASE WHEN side IS NULL AND hr_is_copy(op) THEN 'copy' WHEN class IN ('read', 'write') THEN class ELSE 'other' END;
 
--- To join overlapping intervals by an equality, time is divided into pieces of 2^27 ns (134 ms), or of 2^37 ns (137 s) for longer
--- operations; the longest operations share one piece (0). An operation belongs to the piece in which it starts, and ends in this or the
--- next piece.
+-- Divides time into pieces, so that a join by equal pieces finds overlapping intervals. A piece lasts 2^27 ns (134 ms), or 2^37 ns (137 s)
+-- for longer operations. The longest operations share piece 0. An operation belongs to the piece in which it starts. It ends in this or in
+-- the next piece.
 CREATE MACRO hr_piece(start_ns, dur_ns) AS
     CASE WHEN dur_ns >> 27 = 0 THEN start_ns >> 27 WHEN dur_ns >> 37 = 0 THEN -(start_ns >> 37) ELSE 0 END;
--- The pieces whose operations may overlap with an interval: those that it touches, and the one before
+-- The pieces of operations that may overlap with an interval: all pieces of the interval, and the piece before them.
 CREATE MACRO hr_pieces(start_ns, end_ns) AS
     list_concat(range((start_ns >> 27) - 1, ((end_ns - 1) >> 27) + 1),
                 list_transform(range((start_ns >> 37) - 1, ((end_ns - 1) >> 37) + 1), lambda p: -p), [0]);
@@ -42,22 +42,22 @@ CREATE MACRO hr_sizes(low, high) AS CASE WHEN hr_size(low) = hr_size(high) THEN 
 CREATE MACRO hr_percent(percent) AS
     CASE WHEN percent > 0 AND percent < 0.05 THEN '<0.1 %' WHEN percent < 100 AND percent >= 99.95 THEN '>99.9 %' ELSE format('{:.1f} %', percent) END;
 
--- A number of things: 1 wait, 1,000 waits
+-- For example: 1 wait, 1,000 waits
 CREATE MACRO hr_number_of(n, what) AS format('{:,} {}{}', n::BIGINT, what, CASE n WHEN 1 THEN '' ELSE 's' END);
 
--- A path, or another name, in a sentence
+-- A long name, shortened for a sentence
 CREATE MACRO hr_short(name) AS CASE WHEN length(name) > 60 THEN format('{}...{}', left(name, 20), right(name, 37)) ELSE name END;
 
--- A job at the beginning of a sentence
+-- The name of a job, with which a sentence begins
 CREATE MACRO hr_whose(job, attempt) AS format('job {}{}', job, CASE WHEN attempt > 0 THEN format(', attempt {}', attempt) ELSE '' END);
 
--- Time that an action saves, with its note
+-- The time that an action saves, with the note of the finding
 CREATE MACRO hr_gain(low_ns, high_ns, wall_ns, note) AS
     CASE WHEN high_ns IS NULL THEN NULL WHEN low_ns < 0.01 * wall_ns THEN format('up to {}', hr_duration(high_ns))
          ELSE hr_durations(low_ns, high_ns) END || coalesce(format(' ({})', note), '');
 
--- The largest cause of lost time, and what to do: for verdicts of queries that read parts or waits, because these share a scan with the
--- findings. about: 'waits' (only causes of waits for batches) or 'all'
+-- The largest cause of lost time, and what to do, for verdicts. Use it with queries that read `parts` or `waits`, because these need the same
+-- diagnosis. about: 'waits' (only causes of waits for batches) or 'all'
 CREATE MACRO hr_because(about) AS TABLE
     SELECT cluster, job, attempt,
            unnest([format('because:  {} ({} of {}, {:.0f} %)', meaning, hr_duration(lost_ns), hr_duration(wall_ns), 100.0 * lost_ns / wall_ns),
@@ -67,13 +67,12 @@ CREATE MACRO hr_because(about) AS TABLE
           WHERE cause <> 'nothing' AND CASE about WHEN 'waits' THEN cause = 'no_workers' OR starts_with(meaning, 'the training waits for') ELSE true END)
     WHERE nth = 1;
 
--- A predicted duration with its limits. If the duration is not known: only the limits
+-- A predicted duration with its limits, or only the limits if no single duration is predicted
 CREATE MACRO hr_prediction(predicted_ns, low_ns, high_ns) AS
     CASE WHEN predicted_ns IS NULL OR hr_duration(low_ns) = hr_duration(high_ns) THEN hr_durations(low_ns, high_ns)
          ELSE format('{} ({})', hr_duration(predicted_ns), hr_durations(low_ns, high_ns)) END;
 
--- Time that a process saves if it continues while its checkpoints are written: the share `share` of their duration. The table findings
--- also predicts with shares from a half to one
+-- The time that a process saves if it continues while its checkpoints are written: `share` times their duration
 CREATE MACRO hr_checkpoint_saving(checkpoint_ns, setting, share) AS CASE setting WHEN 'async' THEN share * checkpoint_ns ELSE 0 END;
 
 -- Whether a part (table parts) is time in which I/O of this scope (data, runtime or all) stops the training thread

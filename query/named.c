@@ -13,9 +13,9 @@
 #define ARG_LINE  "-- arg "
 #define JSON_LINE "-- json: "
 #define TEXT_LINE "-- text: "
-#define WORDS	  '|' /* separates the words of a type */
+#define WORDS	  '|' /* separates the allowed words of a type */
 
-/* Limits of SECONDS: a microsecond to some thirty years. */
+/* Limits of the type SECONDS: 1 us to 32 years. */
 #define SECONDS_MIN 1e-6
 #define SECONDS_MAX 1e9
 
@@ -75,7 +75,7 @@ static bool named_is(const char *text, size_t n, const char *word)
 	return strlen(word) == n && memcmp(text, word, n) == 0;
 }
 
-/* Takes one word of a header line. */
+/* Returns the length of the next word of a header line in *ret, and moves *at to its end. */
 static size_t word(const char **at, const char **ret)
 {
 	size_t n;
@@ -97,7 +97,7 @@ static bool is_real(const char *type)
 	return strncmp(type, "DOUBLE", 6) == 0 || strcmp(type, "SECONDS") == 0;
 }
 
-/* Declares an argument from "NAME TYPE DEFAULT: ...". */
+/* Declares an argument from a header line, "NAME TYPE DEFAULT: ...". */
 static int declare(struct hr_named_args *a, const char *line)
 {
 	struct hr_query_arg *arg = &a->list[a->n];
@@ -146,12 +146,12 @@ static int declare_all(struct hr_named_args *a, const char *sql)
 
 /* ---- arguments of the user ---- */
 
-/* The values that an argument can have, in words for a message. */
+/* A description of the values that an argument can have, for messages. */
 struct expected {
 	char s[96];
 };
 
-/* Reads "[LEAST,MOST]" at the end of a type. Returns whether it is there. */
+/* Reads the limits "[LEAST,MOST]" at the end of a type. False: the type has no limits. */
 static bool type_limits(const char *type, double *ret_least, double *ret_most)
 {
 	const char *at = strchr(type, '[');
@@ -164,7 +164,7 @@ static bool type_limits(const char *type, double *ret_least, double *ret_most)
 	return true;
 }
 
-/* Whether `text` is not a number that `type` allows. Describes the allowed values in *ret. */
+/* Whether `text` is no number, or not allowed by `type`. Describes the allowed values in *ret. */
 static bool misfit_number(const char *type, const char *text, struct expected *ret)
 {
 	bool whole = is_whole(type), number, limited;
@@ -191,7 +191,7 @@ static bool misfit_number(const char *type, const char *text, struct expected *r
 	return !number || (limited && (x < least || x > most));
 }
 
-/* Like misfit_number, for types that are texts. */
+/* Does the same as misfit_number for types that are texts. */
 static bool misfit_text(const char *type, const char *text, struct expected *ret)
 {
 	const char *to = strchr(text, '=');
@@ -222,7 +222,7 @@ static bool is_word(const char *type, const char *text)
 	return false;
 }
 
-/* Appends the components of `path` to the absolute path in `out`. */
+/* Appends `path` to the absolute path in `out`, without `.` and `..`. */
 static void walk(char *out, const char *path)
 {
 	while (*path != '\0') {
@@ -242,9 +242,7 @@ static void walk(char *out, const char *path)
 	}
 }
 
-/*
- * Makes a path absolute. Escapes the path of the working folder as the store does. NULL: no memory.
- */
+/* Makes a path absolute (malloc'ed), with the working folder escaped like paths of a store. */
 static char *absolute(const char *text)
 {
 	char *folder = getcwd(NULL, 0), *path = NULL;
@@ -255,7 +253,8 @@ static char *absolute(const char *text)
 	if (path != NULL) {
 		hr_text_escape(path, 4 * n + 1, folder, n);
 		if (n == 1)
-			path[0] = '\0'; /* "/": walk() begins each component with a slash */
+			/* for "/", because walk() adds a slash before each component */
+			path[0] = '\0';
 		walk(path, text);
 	}
 	free(folder);
@@ -310,7 +309,7 @@ static struct hr_query_arg *named_arg(struct hr_named_args *a, const char *text)
 	return NULL;
 }
 
-/* Whether `text` is `name=value`, and not a path or a pattern that contains `=`. */
+/* Whether `text` is `name=value`. Otherwise, it may be a path or pattern with a `=`. */
 static bool is_named_argument(const char *text)
 {
 	size_t n = strspn(text, "abcdefghijklmnopqrstuvwxyz_");
@@ -318,7 +317,7 @@ static bool is_named_argument(const char *text)
 	return n > 0 && text[n] == '=';
 }
 
-/* Reports a wrong argument, for example: slow has no argument 'rnk'; did you mean 'rank'? */
+/* Fails with a message, for example: slow has no argument 'rnk'; did you mean 'rank'? */
 static int refuse_word(const struct hr_named_args *a, const struct hr_named *q, const char *text,
 		       char **ret_error)
 {

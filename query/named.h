@@ -4,11 +4,11 @@
  *
  * Purpose   Each file is plain SQL with a header that describes its answer, arguments and columns:
  *
- *               -- what it answers, in one line
+ *               -- what the query answers, in one line
  *               -- arg NAME TYPE DEFAULT: what it means
- *               -- known NAME: SELECT the values of that argument that the store has
- *               -- note: SELECT a line of text for each thing that its answer lacks
- *               -- column NAME, NAME: what they hold
+ *               -- known NAME: SELECT the values in the store for that argument
+ *               -- note: SELECT a line of text for each thing that the answer lacks
+ *               -- column NAME, NAME: what they contain
  *               -- json: members that are NULL are left out       (for a format that does not allow null)
  *               -- text: each row is a line                       (instead of a table)
  *               -- shown: NAME NAME    the columns of a table, most important first (shown.h)
@@ -34,24 +34,24 @@ struct hr_named {
 /* Sorted by name; ends with a NULL name. */
 extern const struct hr_named hr_named_list[];
 
-/* The SQL of the macros that named queries use, and of hr_query_notes(). */
+/* One element each: the SQL of macros.sql, and that of notes.sql. */
 extern const struct hr_named hr__macros_list[], hr__notes_list[];
-/* Prints the statements that create all macros. */
+/* Prints the SQL that creates all macros. */
 void hr__macros_print(FILE *to);
 
-/* The verdicts; ends with a NULL name. */
+/* The queries in NAME.verdict.sql, with the names NAME; ends with a NULL name. */
 extern const struct hr_named hr__verdict_list[];
 
 const struct hr_named *hr_named_find(const char *name);
 
 /*
- * Finds the verdict of a query, NAME.verdict.sql, or NULL. A verdict selects lines of text from the
- * table `answer`, which has the rows of the query. Each line has a share that determines its
+ * Returns the verdict of a query (NAME.verdict.sql), or NULL. A verdict selects lines of text from
+ * the table `answer`, which contains the query's rows. Each line has a share that determines its
  * colour.
  */
 const struct hr_named *hr_verdict_find(const char *name);
 
-/* Returns the text of the first header line that begins with `prefix`, up to '\n'; NULL: none. */
+/* Returns the rest of the first header line that begins with `prefix`, up to '\n', or NULL. */
 const char *hr_named_line(const struct hr_named *q, const char *prefix);
 
 void hr_named_about(const struct hr_named *q, const char **ret_text, size_t *ret_n);
@@ -60,29 +60,28 @@ void hr_named_about(const struct hr_named *q, const char **ret_text, size_t *ret
 struct hr_named_args {
 	const struct hr_named *query;
 	struct hr_query_arg list[HR_NAMED_ARGS];
-	const char *types[HR_NAMED_ARGS]; /* TYPE of each argument, as in the header */
-	bool given[HR_NAMED_ARGS]; /* the caller gave a value; otherwise the default applies */
+	const char *types[HR_NAMED_ARGS]; /* the TYPE in the header */
+	bool given[HR_NAMED_ARGS]; /* the user gave a value; otherwise, the default is used */
 	bool required[HR_NAMED_ARGS];
 	size_t n;
 	bool sparse, text;
-	char *texts[4 * HR_NAMED_ARGS]; /* the texts of `list` and `types` */
+	char *texts[4 * HR_NAMED_ARGS]; /* the memory of the texts in `list` and `types` */
 	size_t n_texts;
 };
 
 /*
  * Makes the arguments from the defaults and `words`. A word is `name=value`, or the value of the
- * next argument in the order of the header. Returns 0, -ENOMEM, or -EINVAL with *ret_error
- * (malloc'ed).
+ * next argument in the header. Returns 0, -ENOMEM, or -EINVAL and *ret_error (malloc'ed).
  */
 int hr_named_args_init(const struct hr_named *q, char *const *words, size_t n_words,
 		       struct hr_named_args *ret, char **ret_error);
-/* Makes the arguments with their defaults only. 0, -ENOMEM or -EINVAL. */
+/* Makes the arguments with their defaults only. Returns 0, -ENOMEM or -EINVAL. */
 int hr_named_args_declare(const struct hr_named *q, struct hr_named_args *ret);
 void hr_named_args_done(struct hr_named_args *a);
 
 /*
- * Call it after an empty answer. For each given argument whose value the store lacks, prints this
- * and some values that the store has. Returns 0 or the error of hr_query_run.
+ * Explains an empty answer: reports each argument whose value does not occur in the store, and some
+ * values that do. Returns 0 or the error of hr_query_run.
  */
 int hr_named_absent(struct hr_query *q, const struct hr_named_args *a,
 		    const struct hr_sink *messages);

@@ -22,7 +22,7 @@ struct notes {
 	uint64_t n;
 };
 
-/* `hint`: a second line about what to do; NULL or "": none. */
+/* `hint`: a second line with advice; NULL or "": none */
 static void notes_add_hint(struct notes *notes, const char *text, const char *hint)
 {
 	bool shown = notes->n++ < notes->max, given = hr_text_given(hint);
@@ -42,8 +42,8 @@ static void notes_add(struct notes *notes, const char *text)
 }
 
 /*
- * Adds a note that SQL selected. The text after a line end is its hint. (Texts of a recording are
- * escaped, so they contain no line end.)
+ * Adds a note that SQL selected. A line end separates its hint. (Texts of a recording are escaped,
+ * so they contain no line end.)
  */
 static void notes_add_row(struct notes *notes, char *text)
 {
@@ -61,7 +61,7 @@ static int notes_begin(void *self, duckdb_result *result)
 	return 0;
 }
 
-/* Columns of notes.sql, all VARCHAR. Notes of a named query have only the first one. */
+/* The columns of notes.sql, all VARCHAR. Notes of a named query have only NOTE_TEXT. */
 enum { NOTE_TEXT, NOTE_WHY, NOTE_COUNT, NOTE_BYTES, NOTE_UNSURE, NOTE_REST, NOTE_COLUMNS };
 
 static void add_row(struct notes *notes, struct hr_buffer *cells)
@@ -137,7 +137,7 @@ static int opens_in(void *self, duckdb_data_chunk chunk)
 	return 0;
 }
 
-/* Returns how many opens of data files were recorded, as the summary counts them; 0: unknown. */
+/* Returns the number of recorded opens of data files; 0: unknown. */
 static uint64_t recorded_opens(struct hr_query *q, const char *job)
 {
 	static const char sql[] =
@@ -158,7 +158,7 @@ static void add_left_out_of(struct hr_query *q, struct notes *notes, const char 
 {
 	char *text = hr_left_out_text(left_out, 0), *line;
 
-	if (text == NULL) /* the usual case: the rollups need not be read */
+	if (text == NULL) /* nothing was left out, so the rollups need not be read */
 		return;
 	free(text);
 	text = hr_left_out_text(left_out, recorded_opens(q, job));

@@ -12,8 +12,8 @@
 #include "query/sink.h"
 
 /*
- * Returns a line about the removed streams of `job`, or of all jobs if `job` is NULL (malloc'ed).
- * NULL: no stream was removed, or no memory.
+ * Returns a line about the removed streams of `job`, or of all jobs (NULL), malloc'ed. NULL: none
+ * was removed, or no memory.
  */
 char *hr_notes_retired(const struct hr_catalog *c, const char *job);
 
@@ -21,7 +21,7 @@ char *hr_notes_retired(const struct hr_catalog *c, const char *job);
 int hr_named_notes(struct hr_query *q, const struct hr_named_args *a,
 		   const struct hr_sink *messages);
 
-/* Prints a line per note, at most `max`, and the number of further notes. */
+/* Prints at most `max` notes, and the number of further notes. Returns 0 or -errno. */
 int hr_query_notes(struct hr_query *q, unsigned max, const struct hr_sink *messages);
 
 #endif

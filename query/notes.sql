@@ -1,17 +1,17 @@
--- What an answer lacks: a line of text for each case
--- Each table is read once only, because a scan reads frames of every stream.
+-- What an answer lacks: one row with a line of text for each case
+-- Names each table only once, because each use of a table reads frames of every stream.
 WITH every_job AS MATERIALIZED (SELECT cluster, job, attempt, nodes, ranks_expected, nodes_expected FROM hr_jobs()),
 every_node AS MATERIALIZED (
     SELECT cluster, job, attempt, node, state, heard_ns, closed_ns, silent_ns, clock_offset_ns, clock_error_ns FROM hr_nodes()),
 counted AS MATERIALIZED (SELECT job, node, start_ns, end_ns FROM levels WHERE level = 'counters'),
--- If headraced is killed, a journal in memory is lost, which has the same effect as a damaged journal.
+-- A journal in memory is lost if headraced is killed. This loss counts like that of a damaged journal.
 lost AS MATERIALIZED (
     SELECT job, CASE reason WHEN 'journal_memory' THEN 'journal_damaged' ELSE reason END AS why, sum(count) AS count,
            sum(bytes) AS bytes
     FROM losses WHERE reason <> 'journal_memory' OR job IN (SELECT job FROM every_node WHERE state = 'killed')
     GROUP BY job, why),
 seen AS (SELECT DISTINCT cluster, job, attempt, rank FROM processes WHERE rank IS NOT NULL),
--- The world size comes from an environment variable, so it may be wrong. Therefore this lists at most 17 ranks more than are known.
+-- The number of ranks comes from an environment variable, which may be wrong. So this lists at most 17 more ranks than were seen.
 some_ranks AS (
     SELECT *, unnest(range(least(ranks_expected, n_seen + 17))) AS rank
     FROM (SELECT cluster, job, attempt, any_value(ranks_expected) AS ranks_expected,
@@ -63,7 +63,7 @@ notes AS (
     SELECT 5, job, format('job {}: {} processes are not recorded: --ranks or --local-ranks excludes their ranks',
                           job, count(*))
     FROM hr_processes() WHERE deselected <> 0 GROUP BY job)
--- query/notes.c makes the sentence of a loss (common/loss.h) from `why` to `unsure`. `rest` is a line of its own.
+-- query/notes.c makes a sentence (common/loss.h) of the columns from `why` to `unsure`. `rest` becomes a second line.
 SELECT note, why, count, bytes, unsure, rest FROM (
     SELECT part, job, note, '' AS why, '' AS count, '' AS bytes, '' AS unsure, '' AS rest FROM notes
     UNION ALL

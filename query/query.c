@@ -34,8 +34,8 @@ static uint64_t half_of_memory(void)
 }
 
 /*
- * A lock shows that headraced runs. The lock of a collected stream is on another node, so there,
- * recent data shows it.
+ * headraced locks the store that it writes. For a store of a collector, which has no such lock, the
+ * time of the last message shows whether headraced runs.
  */
 static enum hr_stream_life life(const struct hr_query *q, const struct hr_stream *s)
 {
@@ -112,7 +112,7 @@ static int open_database(struct hr_query *q, const struct hr_query_options *o, c
 	    {"memory_limit", memory},
 	    {"temp_directory", o->spill != NULL ? o->spill : ""},
 	    {"max_temp_directory_size", o->spill_bytes != 0 ? spill : NULL},
-	    {"preserve_insertion_order", "false"}, /* otherwise scans run on one thread */
+	    {"preserve_insertion_order", "false"}, /* otherwise, a scan uses one thread */
 	    {"autoinstall_known_extensions", "false"},
 	    {"autoload_known_extensions", "false"},
 	    {"allow_community_extensions", "false"},
@@ -150,10 +150,7 @@ out:
 	return r;
 }
 
-/*
- * Whether a job has several streams of one node, because headraced restarted. Streams of a job and
- * node are adjacent.
- */
+/* Whether a job has several streams of one node (adjacent ones), because headraced restarted. */
 static bool node_streams_repeat(const struct hr_query *q)
 {
 	for (size_t i = 1; i < q->n_streams; i++) {
@@ -166,10 +163,7 @@ static bool node_streams_repeat(const struct hr_query *q)
 	return false;
 }
 
-/*
- * Prints a view's columns. `merge_times`: takes the first and last times of a file from all streams
- * together.
- */
+/* Prints a view's columns. `merge_times`: first_ns and last_ns are those of all streams. */
 static void print_columns(FILE *to, const struct hr_sql_table *t, bool merge_times)
 {
 	for (unsigned i = 0; i < t->n_visible; i++) {
@@ -224,7 +218,7 @@ static int create_macros(struct hr_query *q, char **ret_error)
 	return r;
 }
 
-/* Forbids access to files (except the file to write), extensions, and changes of settings. */
+/* Forbids access to files (except the output file), extensions and changes of settings. */
 static int lock_down(struct hr_query *q, char **ret_error)
 {
 	char *sql = NULL;
@@ -249,7 +243,7 @@ static int lock_down(struct hr_query *q, char **ret_error)
 		       ret_error);
 }
 
-/* Makes a query that has no database. NULL: no memory. */
+/* Makes a query without a database. NULL: no memory. */
 static struct hr_query *make_query(const struct hr_catalog *catalog,
 				   const struct hr_query_options *options)
 {

@@ -5,12 +5,12 @@
  * Shows the streams of a catalogue (store/store.h) as the tables of docs/sql.md. Runs one read-only
  * statement at a time, which can read no file, change no setting and load nothing. The caller's
  * catalogue and strings must outlive the query.
- *      SQL --parse--> prune (prune.h): which batches can matter
+ *      SQL --parse--> prune (prune.h): which batches of events are needed
  *       |
  *       +--> DuckDB --> views --> hr_events() (events.c), hr_rollups()... (rows.h)
  *                                    |
  *                                    +--> hr_stream_read, hr_batch_decode: the columns that the
- *                                         plan needs, a batch per task, on all cores
+ *                                         plan needs, batch by batch, on all cores
  */
 #ifndef HEADRACE_QUERY_QUERY_H
 #define HEADRACE_QUERY_QUERY_H
@@ -26,33 +26,29 @@
 struct hr_query;
 
 /*
- * Makes a query. Errors: -ENOENT or -ELIBACC (no usable DuckDB; *ret_error, malloc'ed, advises what
- * to do), -ENOMEM, -EIO.
+ * Makes a query. Returns 0, -ENOMEM, -EIO, or -ENOENT or -ELIBACC if there is no usable DuckDB.
+ * Then *ret_error (malloc'ed) has advice.
  */
 int hr_query_new(const struct hr_catalog *catalog, const struct hr_query_options *options,
 		 struct hr_query **ret, char **ret_error);
-/*
- * Makes a query without DuckDB, for hr_diagnosis_make (diagnosis/diagnosis.h). It runs no SQL.
- * Returns 0 or -ENOMEM.
- */
+/* Makes a query that runs no SQL, for hr_diagnosis_make (diagnosis/diagnosis.h). 0 or -ENOMEM. */
 int hr_query_new_without_sql(const struct hr_catalog *catalog, struct hr_query **ret);
 void hr_query_free(struct hr_query *q);
 
 /*
  * Runs one statement. -EINVAL: `sql` is several statements, or one that writes; -EBADMSG: DuckDB
- * failed; -EINTR: interrupted. These set *ret_error (malloc'ed); errors of the sink leave it
- * unchanged.
+ * failed; -EINTR: interrupted. These errors set *ret_error (malloc'ed). Errors of the sink do not.
  */
 int hr_query_run(struct hr_query *q, const char *sql, const struct hr_query_arg *args,
 		 size_t n_args, const struct hr_query_sink *sink, char **ret_error);
 
-/* Like hr_query_run, but writes the answer to the file `parquet` of the options. */
+/* Runs a SELECT, and writes the answer to the file `parquet` of the options. */
 int hr_query_parquet(struct hr_query *q, const char *sql, const struct hr_query_arg *args,
 		     size_t n_args, char **ret_error);
 
 /*
- * Stores the answer of a SELECT in the temporary table `answer`, for further statements. Its column
- * hr_row numbers the rows in their order. Errors as of hr_query_run.
+ * Stores the answer of a SELECT in the temporary table `answer`, for further statements. The column
+ * hr_row numbers its rows. The errors are those of hr_query_run.
  */
 int hr_query_keep(struct hr_query *q, const char *sql, const struct hr_query_arg *args,
 		  size_t n_args, char **ret_error);
@@ -60,23 +56,17 @@ int hr_query_keep(struct hr_query *q, const char *sql, const struct hr_query_arg
 /* Ends the running statement soon. Any thread may call it. */
 void hr_query_interrupt(struct hr_query *q);
 
-/* Returns the name of a table, counting from 0; NULL: there are no more. */
+/* Returns the name of table `i`, from 0; NULL: there are fewer tables. */
 const char *hr_query_table_name(unsigned i);
 
-/*
- * Returns the number of damaged frames so far. *ret_first (owned by the query): a text about the
- * first one, or NULL.
- */
+/* Returns the number of damaged frames so far. *ret_first describes the first one, or is NULL. */
 uint64_t hr_query_damaged(struct hr_query *q, const char **ret_first);
 
-/*
- * Number of batches that the last statement has read and skipped so far. Any thread may call
- * hr_query_scan.
- */
+/* Numbers of batches of events, of the last statement so far. Any thread may call hr_query_scan. */
 struct hr_query_scan {
 	uint64_t batches_read;
 	uint64_t batches_pruned;
-	uint64_t batches; /* number of batches in all scans that have begun */
+	uint64_t batches; /* in all scans that have begun */
 };
 void hr_query_scan(struct hr_query *q, struct hr_query_scan *ret);
 

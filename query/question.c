@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Returns the names of all queries, "files, jobs, ..." (malloc'ed). NULL: no memory. */
+/* Returns the names of all named queries, "files, jobs, ..." (malloc'ed). NULL: no memory. */
 static char *names(void)
 {
 	char *text = NULL;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * question.h - turns the operands of a query (SQL, or a NAME and its arguments) into a statement
+ * question.h - makes a statement from the words of a query: SQL, or a name and its arguments
  *
- * Prints a message for each mistake. The words must outlive the question.
+ * Prints a message about a mistake. The words must outlive the struct hr_question.
  */
 #ifndef HEADRACE_QUERY_QUESTION_H
 #define HEADRACE_QUERY_QUESTION_H
@@ -15,20 +15,20 @@
 #include "common/near.h"
 
 struct hr_question {
-	struct hr_named named; /* the query that the first word names, or the SQL itself */
-	/* The arguments of a NAME, or of SQL that has the header of a named query (named.h). */
+	struct hr_named named; /* the named query, or the SQL statement itself */
+	/* The arguments of a named query, or of SQL that has the header of one (named.h). */
 	struct hr_named_args args;
 };
 
 bool hr_question_is_name(const char *word);
 
-/* Makes a question of the operands, at least 1. False: they are wrong, and a message was sent. */
+/* Makes a question of at least one word. Returns false and prints a message if it is wrong. */
 bool hr_question_init(struct hr_question *q, char *const *words, size_t n_words,
 		      const struct hr_sink *messages);
-void hr_question_done(struct hr_question *q); /* `q` may be all zero */
+void hr_question_done(struct hr_question *q);
 
 /*
- * Reports that the word in `near` names no query, and suggests the nearest name, or lists all.
+ * Reports that the word in `near` is no named query, and suggests a similar name or lists all.
  * `near` may already have other candidates. `what`: "query" or "query or store".
  */
 void hr_question_no_name(struct hr_near *near, const char *what, const struct hr_sink *messages);

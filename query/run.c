@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Runs one statement. Four independent checks keep it read-only: its kind, a read-only
+ * Runs one statement. Four independent measures prevent changes: a check of its kind, a read-only
  * transaction, no access to files, and locked settings (query.c).
  */
 #include <errno.h>
@@ -13,14 +13,14 @@
 #include "query/tables/internal.h"
 #include "common/text.h"
 
-/* Reports an error of DuckDB, without its advice to change settings: they are locked. */
+/* Reports an error of DuckDB, without its advice to change settings, which are locked. */
 static int run_failed(char **ret_error, const char *text)
 {
 	static const char memory[] = "Out of Memory Error", own[] = "Binder Error: ";
 
 	/*
-	 * Errors of headrace's table functions name the argument. Prints only this line, without
-	 * the kind of the error and the place in the statement.
+	 * An error of headrace's table functions: reports only its first line, which names the
+	 * parameter, without "Binder Error".
 	 */
 	if (text != NULL && strncmp(text, own, sizeof(own) - 1) == 0 &&
 	    strncmp(text + sizeof(own) - 1, "hr_", 3) == 0) {
@@ -46,7 +46,7 @@ static void plain_statement(struct hr_query *q, const char *sql)
 
 /* ---- pruning, preparing ---- */
 
-/* Returns the parse tree as JSON (malloc'ed). NULL: DuckDB cannot make one. */
+/* Returns the statement's parse tree as JSON (malloc'ed). NULL: DuckDB cannot make one. */
 static char *parse_tree(struct hr_query *q, const char *sql)
 {
 	duckdb_prepared_statement statement = NULL;
@@ -113,7 +113,6 @@ static const char *first_word(const char *sql)
 	}
 }
 
-/* Returns whether the statement changes a table. */
 static bool changes_table(const char *sql)
 {
 	static const char *const words[] = {"INSERT", "UPDATE", "DELETE", "MERGE"};
@@ -183,10 +182,7 @@ static duckdb_statement_type run_kind_of(struct hr_query *q, const char *sql)
 	return kind;
 }
 
-/*
- * Whether a statement is EXPLAIN of a SELECT. EXPLAIN ANALYZE of another statement, such as COPY,
- * could write.
- */
+/* Whether an EXPLAIN is of a SELECT. EXPLAIN ANALYZE of another statement could write. */
 static bool explains_select(struct hr_query *q, const char *sql)
 {
 	sql = first_word(sql) + strlen("EXPLAIN");
@@ -305,8 +301,8 @@ static int drain(struct hr_query *q, duckdb_result *result, const struct hr_quer
 #define PAUSE_MAX_NS 500000
 
 /*
- * Works on the query until its first rows are ready. While other threads run all of its tasks, this
- * thread sleeps, because execute_pending would poll for tasks without a pause.
+ * Works on the query until its first rows are ready. This thread sleeps while other threads run all
+ * its tasks, because execute_pending would poll without a pause.
  */
 static duckdb_pending_state work(duckdb_pending_result pending)
 {
@@ -349,7 +345,7 @@ static int execute(struct hr_query *q, duckdb_prepared_statement statement,
 	return r;
 }
 
-/* Begins the transaction, and prepares `sql` if its kind is allowed. Call run_end() afterwards. */
+/* Begins a transaction, and prepares `sql` if its kind is allowed. Call run_end() after it. */
 static int run_begin(struct hr_query *q, const char *sql, const struct hr_query_arg *args,
 		     size_t n_args, bool select_only, duckdb_prepared_statement *ret,
 		     char **ret_error)
@@ -369,7 +365,7 @@ static void run_end(struct hr_query *q, duckdb_prepared_statement *statement, co
 	plain_statement(q, end);
 }
 
-/* Puts a statement without its semicolon between two texts (malloc'ed). NULL: no memory. */
+/* Returns the statement, without its semicolon, between two texts (malloc'ed). NULL: no memory. */
 static char *wrap_statement(const char *before, const char *sql, const char *after)
 {
 	size_t n = strlen(sql);
@@ -377,7 +373,7 @@ static char *wrap_statement(const char *before, const char *sql, const char *aft
 
 	while (n > 0 && (sql[n - 1] == ';' || strchr(" \t\r\n", sql[n - 1]) != NULL))
 		n--;
-	/* The newline ends a comment at the end of `sql`, which would include the parenthesis. */
+	/* The newline ends a comment at the end of `sql`, which would hide the parenthesis. */
 	return asprintf(&text, "%s(%.*s\n)%s", before, (int)n, sql, after) < 0 ? NULL : text;
 }
 
@@ -414,7 +410,8 @@ static char *copy_statement(const char *sql, const char *path)
 }
 
 /*
- * Runs `text`, a statement of `kind` that contains the SELECT `sql`. Frees `text`; NULL: no memory.
+ * Runs `text`, a statement of `kind` that contains the SELECT `sql`. Frees `text`, which may be
+ * NULL (no memory).
  */
 static int run_around(struct hr_query *q, const char *sql, char *text, duckdb_statement_type kind,
 		      const struct hr_query_arg *args, size_t n_args, char **ret_error)

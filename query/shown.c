@@ -11,21 +11,21 @@
 
 #define SHOWN_LINE "-- shown: "
 #define FOLD_LINE  "-- fold: "
-#define ROW_COLUMN "hr_row" /* the column that hr_query_keep adds */
+#define ROW_COLUMN "hr_row" /* added by hr_query_keep */
 #define TOP_ARG	   "top"
 
-#define VERDICT_LINES 12 /* enough for four jobs */
+#define VERDICT_LINES 12
 
 bool hr_shown_has(const struct hr_named *q)
 {
 	return hr_named_line(q, SHOWN_LINE) != NULL;
 }
 
-/* ---- one row of an answer, whose columns are VARCHAR ---- */
+/* ---- one row of an answer with VARCHAR columns ---- */
 
 struct one_row {
 	unsigned n;
-	char **names, **texts; /* texts: "" for NULL */
+	char **names, **texts; /* `texts`: "" for NULL */
 };
 
 static void one_row_done(struct one_row *row)
@@ -93,7 +93,7 @@ static int ask_one_row(struct hr_query *q, const char *sql, struct one_row *ret,
 
 struct rows_plan {
 	uint64_t all, shown;
-	char *foot; /* a line about the other rows; NULL: all are shown */
+	char *foot; /* a line about the rows that are not shown; NULL: all are shown */
 };
 
 static const struct hr_query_arg *top_arg(const struct hr_named_args *args, bool *ret_given)
@@ -108,10 +108,7 @@ static const struct hr_query_arg *top_arg(const struct hr_named_args *args, bool
 	return NULL;
 }
 
-/*
- * Counts all rows, and the last ones that can be folded: each has less than 1 % of the column's sum
- * over all rows.
- */
+/* Counts all rows, and the last rows that each have less than 1 % of the sum of column `fold`. */
 static int count_rows(struct hr_query *q, const char *fold, struct one_row *ret, char **ret_error)
 {
 	char *sql;
@@ -167,7 +164,7 @@ static int rows_plan_init(struct hr_query *q, const struct hr_named_args *args, 
 
 /* ---- columns ---- */
 
-/* What the values of a column are, as column_facts() computes it. */
+/* What column_facts() finds out about each column. */
 enum column_fact { COLUMN_NULL, COLUMN_SAME, COLUMN_VARIES };
 
 static int column_facts(struct hr_query *q, struct one_row *ret, char **ret_error)
@@ -184,7 +181,7 @@ static enum column_fact fact_of(const struct one_row *facts, unsigned i, uint64_
 	return rows == 0 ? COLUMN_SAME : (enum column_fact)(facts->texts[i][0] - '0');
 }
 
-/* Returns the index of the column with this name (`n` bytes); facts->n: there is none. */
+/* Returns the index of the column with this name (`n` bytes); facts->n: none. */
 static unsigned column_find(const struct one_row *facts, const char *name, size_t n)
 {
 	unsigned i = 0;
@@ -212,7 +209,7 @@ static void mark_listed(const char *line, const struct one_row *facts, bool *cho
 	}
 }
 
-/* Writes those columns of the line `shown` that have values. */
+/* Writes the columns of the header line `shown` that have values. */
 static void add_listed(FILE *to, const char *line, const struct one_row *facts, uint64_t rows,
 		       unsigned *n_chosen)
 {
@@ -226,8 +223,9 @@ static void add_listed(FILE *to, const char *line, const struct one_row *facts, 
 }
 
 /*
- * Chooses columns: those by which rows of several jobs differ, then those of the line `shown`.
- * *ret_more: how many other columns have values. `chosen`: an element for each column, all false.
+ * Chooses columns: those by which rows of several jobs or nodes differ, then those of the header
+ * line `shown`. *ret_more: how many other columns have values. `chosen`: one element for each
+ * column, all false.
  */
 static void add_chosen(FILE *to, const struct hr_named *named, const struct one_row *facts,
 		       uint64_t rows, bool *chosen, unsigned *ret_more)
@@ -260,7 +258,7 @@ static void add_all(FILE *to, const struct one_row *facts)
 			add_column(to, facts->names[i], &n);
 }
 
-/* Makes the statement that reads the table (malloc'ed). */
+/* Makes the statement that selects the rows and columns to show (malloc'ed). */
 static int table_statement(struct hr_query *q, const struct hr_named *named, bool all_columns,
 			   const struct rows_plan *rows, char **ret, unsigned *ret_more,
 			   char **ret_error)
@@ -347,7 +345,7 @@ static int write_table(struct hr_query *q, const struct hr_named_args *args,
 	return r;
 }
 
-/* `whole`: keeps all rows, because a verdict is about all; then `top` limits only the table. */
+/* `whole`: a verdict needs all rows, so the argument `top` limits only the table that is shown. */
 static int keep_answer(struct hr_query *q, const struct hr_named_args *args, bool whole,
 		       char **ret_error)
 {

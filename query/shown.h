@@ -18,19 +18,18 @@
 #include "query/named.h"
 #include "query/query.h"
 
-/* How the table of a named query looks. */
 struct hr_shown_style {
-	unsigned width; /* width of the terminal; 0: cut nothing */
+	unsigned width; /* of the terminal; 0: unlimited */
 	bool colour;
 	bool all_columns;
-	bool raw;	    /* numbers without units, no folded rows */
-	const char *folder; /* paths below it are shown relative to it; NULL: none */
+	bool raw;	    /* numbers without units, and all rows */
+	const char *folder; /* paths below this folder are shown relative to it; NULL: none */
 };
 
-/* True: the query has a line `shown`. Otherwise its table is that of any SQL. */
+/* Whether the header has a line `shown`. Otherwise, show the answer like that of any SQL. */
 bool hr_shown_has(const struct hr_named *q);
 
-/* Writes the table. Returns 0 or an error as of hr_query_run; *ret_rows: rows of the answer. */
+/* Writes verdict and table. *ret_rows: number of rows of the answer. Errors of hr_query_run. */
 int hr_shown_answer(struct hr_query *q, const struct hr_named_args *args,
 		    const struct hr_shown_style *style, FILE *to, uint64_t *ret_rows,
 		    char **ret_error);

@@ -6,12 +6,12 @@
 #define HEADRACE_QUERY_SINK_H
 
 struct hr_sink {
-	/* `text`: a message without the last line end; its further lines are hints */
+	/* `text`: a message without a line end at its end; lines after the first one are hints */
 	void (*line)(void *self, const char *text);
 	void *self;
 };
 
-/* Formats and sends a line. If memory is short, sends nothing. */
+/* Sends a formatted line. Sends nothing if memory is short. */
 void hr_sink_line(const struct hr_sink *v, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 

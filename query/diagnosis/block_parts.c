@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The parts of a block. */
 #include "query/diagnosis/parts_internal.h"
 
 struct cut {
 	const struct hr_diagnosis *d;
-	double *ns; /* nanoseconds of each part */
+	double *ns;
 };
 
 static double least(double a, double b)
@@ -13,8 +12,8 @@ static double least(double a, double b)
 }
 
 /*
- * Adds `share` times the duration of each group of operations to the part of the group, at most
- * `ns` in all. Returns the rest of `ns`.
+ * Adds `share` times the duration of each group of operations to the part of this group. The groups
+ * together add at most `share` times `ns`. Returns the part of `ns` without operations.
  */
 static double put_io(struct cut *c, const uint64_t *io, double ns, double share,
 		     const enum hr_part parts[HR_SCAN_GROUPS])
@@ -52,14 +51,13 @@ static void put_fetch(struct cut *c, const struct hr_block *b, double ns)
 	c->ns[HR_PART_WAIT_SLEEP] += share * s->sleep;
 	c->ns[HR_PART_WAIT_NETWORK] += share * s->network;
 	c->ns[HR_PART_WAIT_LOCK] += share * s->lock;
-	/* If a thread sleeps while others of its process read, it probably waits for them. */
+	/*
+	 * If the thread sleeps while other threads of its process read, it probably waits for them.
+	 */
 	c->ns[HR_PART_WAIT_ASLEEP] += put_io(c, ops->others, share * s->asleep, 1, wait_parts);
 }
 
-/*
- * Splits a wait if it is unknown which thread made the batch: the waiting thread itself, or another
- * thread of its process.
- */
+/* The maker of the batch is unknown: any thread of this process may have made it. */
 static void put_unknown(struct cut *c, const struct hr_block *b, double ns)
 {
 	const struct hr_block_ops *ops = &c->d->ops[b->ops];
@@ -83,10 +81,7 @@ static void put_gap(struct cut *c, const struct hr_block *b, double ns, int64_t 
 	c->ns[hr_phase_loops(b->phase) ? HR_PART_COMPUTE : HR_PART_OTHER] += rest - imports;
 }
 
-/*
- * The part to which the time of a block belongs, except time of operations. The time of a gap or a
- * fetch is split into several parts.
- */
+/* The part of each kind of block, without the time of operations. */
 static const uint8_t whole_parts[] = {[HR_BLOCK_WORKER_START] = HR_PART_WAIT_WORKER_START,
 				      [HR_BLOCK_PREFETCH] = HR_PART_WAIT_PREFETCH,
 				      [HR_BLOCK_HANDOVER] = HR_PART_WAIT_HANDOVER,

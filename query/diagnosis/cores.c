@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The cores of each training process. */
 #include "query/diagnosis/diagnosis.h"
 
 static const Headrace__Process *process_of(const struct hr_diagnosis *d,
@@ -9,9 +8,9 @@ static const Headrace__Process *process_of(const struct hr_diagnosis *d,
 }
 
 /*
- * Sets the cores of `life`, one of the lives [first, end) of a stream. Ranks of a node that have
- * the same number of processors and the same first processor probably share these processors. Ranks
- * with the same CPU quota share the quota.
+ * Sets the cores of a training process. Ranks of a node that have the same number of processors and
+ * the same first processor probably share these processors. Ranks with the same CPU quota share the
+ * quota.
  */
 static void share_cores(const struct hr_diagnosis *d, struct hr_train_life *life, size_t first,
 			size_t end)

@@ -2,9 +2,8 @@
 /*
  * diagnosis.h - what the training jobs of a query spent their time on
  *
- * hr_diagnosis_make reads regions and events once. Parts, findings and replays come from its
- * result, so they show the same numbers. One thread calls; the scan of events uses all threads of
- * the query.
+ * hr_diagnosis_make reads regions and events once. The tables of parts, findings and replays all use
+ * the result, so their numbers agree. It uses all threads of the query.
  */
 #ifndef HEADRACE_QUERY_DIAGNOSIS_DIAGNOSIS_H
 #define HEADRACE_QUERY_DIAGNOSIS_DIAGNOSIS_H
@@ -14,54 +13,57 @@
 #include "query/diagnosis/stalls.h"
 
 /*
- * What a fetch spent its time on, in nanoseconds. `ns` is its whole time: the sum of all other
- * fields except `cached` and `io_core`, which are parts of `io`. "The thread" is the thread that
- * makes the batch.
+ * What a worker spent the time of one fetch (one batch) on, in nanoseconds. `ns` is the whole time:
+ * the sum of all other fields except `cached` and `io_core`, which are parts of `io`. "The thread"
+ * is the thread that makes the batch.
  */
 struct hr_spent {
 	double ns;
-	double io; /* the thread had an operation under way */
+	double io; /* the thread used a file */
 	/* The part of `io` that is probably CPU time, because the kernel's caches had the data. */
 	double cached;
 	double io_core; /* the part of `io` in which the thread could run, but had no core */
-	/* While the thread had no operation under way: */
+	/* While the thread used no file: */
 	double cpu;
-	double core;		     /* the thread could run, but had no core */
-	double fault;		     /* the thread waited for pages of mapped files */
-	double sleep, network, lock; /* the thread slept, or waited for a socket or a lock */
+	double core;
+	double fault;		     /* waits for pages of mapped files */
+	double sleep, network, lock; /* time.sleep etc., waits for sockets, waits for locks */
 	double asleep;		     /* the thread did not run, for an unknown reason */
-	double unknown;		     /* all this time, if the thread reported no CPU time */
+	/* all time without an operation, if the thread reported no CPU time */
+	double unknown;
 };
 
-/* The time in which the thread neither ran nor waited for a core, a file or a page. */
+/* Returns the time in which the thread did not run, and waited for no core, file or page. */
 static inline double hr_spent_idle(const struct hr_spent *s)
 {
 	return s->sleep + s->network + s->lock + s->asleep;
 }
 
-/* The time of a life (life.h) in each phase and part, in nanoseconds. */
+/* The time of a training process in each phase and part, in nanoseconds. */
 struct hr_part_sums {
 	uint64_t ns[HR_PHASE_END + 1][HR_PART_END];
 };
 
-/*
- * Operations during a block. All zero: there were none, or the block's parts do not depend on them.
- */
+/* Durations of operations during a block (life.h); 0 if the block's parts do not depend on them. */
 struct hr_block_ops {
-	uint64_t ns[HR_SCAN_GROUPS]; /* operations of the thread that explain the block */
-	/* operations of the other threads of its process, added up */
+	uint64_t ns[HR_SCAN_GROUPS]; /* operations of the thread whose work explains the block */
+	/* sums of the other threads of this process */
 	uint64_t others[HR_SCAN_GROUPS];
-	int64_t runtime_end; /* end of the last runtime operation; 0: none */
+	/* end of the last operation on a file of the Python installation; 0: none */
+	int64_t runtime_end;
 };
 
-/* The first life, worker, fetch and item of a stream, as positions in the lists of a diagnosis. */
+/*
+ * Where a stream's training processes, workers, fetches and files begin in the lists of a
+ * diagnosis.
+ */
 struct hr_stream_firsts {
 	size_t life, worker, fetch, item;
 };
 
-/* The longest wait for a batch of a life. */
+/* The longest wait of a training process for a batch. */
 struct hr_longest_wait {
-	int64_t from, to; /* equal: the life has no wait */
+	int64_t from, to; /* equal: the process did not wait */
 };
 
 static inline int64_t hr_longest_ns(const struct hr_longest_wait *w)
@@ -74,57 +76,65 @@ static inline int64_t hr_longest_ns(const struct hr_longest_wait *w)
 struct hr_diagnosis {
 	struct hr_query *q;
 	struct hr_scope scope;
-	uint32_t *jobs; /* of each stream: the number of its job. Streams of a job are adjacent. */
+	/* for each stream, the number of its job; the streams of a job are adjacent */
+	uint32_t *jobs;
 	size_t n_jobs;
-	bool *saves;		     /* of each stream: it has regions of kind checkpoint */
+	/* for each stream: whether it has regions of kind checkpoint */
+	bool *saves;
 	struct hr_train_lives lives; /* sorted by stream */
-	/* Of each stream; the entry after the last one has the lengths of the lists. */
+	/* One entry for each stream. One more entry after these has the lengths of the lists. */
 	struct hr_stream_firsts *first;
 	struct hr_item *items;	  /* sorted by stream and file */
-	struct hr_block_ops *ops; /* hr_block.ops is the index; [0] is zero */
+	struct hr_block_ops *ops; /* hr_block.ops is an index in this list; ops[0] is all zero */
 	struct hr_samples samples;
-	struct hr_spent *spent; /* what each fetch of `lives` spent its time on */
-	struct hr_loads loads;	/* loads of the mounts that fetches use */
-	/* One entry for each life: */
+	struct hr_spent *spent; /* for each element of lives.fetches */
+	struct hr_loads loads;	/* of the mounts whose files were read to make batches */
+	/* One entry for each element of `lives`: */
 	struct hr_cycles *cycles;
 	struct hr_part_sums *sums;
 	struct hr_longest_wait *longest;
-	/* The stalls that this life caused in other lives, by the parts of this life. */
+	/*
+	 * The stalls of other ranks that this rank caused, by what this rank did in the meantime.
+	 */
 	struct hr_part_sums *caused;
 };
 
-/* -ENOMEM; -EINTR after hr_query_interrupt. Call hr_diagnosis_done after a failure, too. */
+/* Call hr_diagnosis_done after a failure, too. -ENOMEM; -EINTR after hr_query_interrupt. */
 int hr_diagnosis_make(struct hr_query *q, const struct hr_scope *scope, struct hr_diagnosis *ret);
 void hr_diagnosis_done(struct hr_diagnosis *d);
 
 /*
- * The diagnosis of all ranks and of the whole time, which all tables of a query share. The first
- * caller makes it, and hr_query_free frees it. The errors are those of hr_diagnosis_make.
+ * Returns the diagnosis of all ranks and of the whole time. All tables of a query share this
+ * diagnosis: the first caller makes it, and hr_query_free frees it. The errors are those of
+ * hr_diagnosis_make.
  */
 int hr_diagnosis_shared(struct hr_query *q, const struct hr_diagnosis **ret);
 
-/* The mount of a file; NULL: unknown. */
+/* Returns the mount of a file; NULL: unknown. */
 const struct hr_qmount *hr__item_mounted(const struct hr_diagnosis *d, const struct hr_item *item);
-/* Whether a text of the query consists of these bytes. */
 bool hr__text_is(const duckdb_string_t *text, const char *bytes, size_t n);
 
-/* The parts of each step of all lives. The caller frees the rows, also after a failure. -ENOMEM. */
+/* Makes all rows. The caller frees them, also after a failure. -ENOMEM. */
 int hr_parts_make(const struct hr_diagnosis *d, struct hr_parts *ret);
 
-/* The streams [first, end) of the job to which a stream belongs. */
+/* The streams of one job: indexes from `first` to `end` (exclusive) in hr_query.streams. */
 struct hr_job_streams {
 	size_t first, end;
 };
 struct hr_job_streams hr__job_streams(const struct hr_diagnosis *d, uint32_t stream);
 
-/* scope.c: the span of each job; the caller frees the list, also after a failure. -ENOMEM. */
+/*
+ * scope.c: returns the part of each job's time that the diagnosis is about. The caller frees the
+ * list, also after a failure. -ENOMEM.
+ */
 int hr__spans_read(const struct hr_diagnosis *d, struct hr_job_span **ret);
 /*
- * scope.c: when each job started (0: unknown) and ended, as in the table jobs; jobs that have not
- * ended end now. The caller frees the list, also after a failure. -ENOMEM.
+ * scope.c: returns when each job started (0: unknown) and ended, as in the table `jobs`. The end of
+ * a job that still runs is the current time. The caller frees the list, also after a failure.
+ * -ENOMEM.
  */
 int hr__job_times(const struct hr_diagnosis *d, struct hr_job_span **ret);
-/* read.c: fills lives, firsts, items, operations and samples. -ENOMEM, -EINTR. */
+/* read.c: sets lives, first, items, ops, samples and saves. Returns 0, -ENOMEM or -EINTR. */
 int hr__read_all(struct hr_diagnosis *d);
 void hr__cores_find(struct hr_diagnosis *d);
 int hr__spent_make(struct hr_diagnosis *d);
@@ -133,7 +143,7 @@ void hr__stalls_done(struct hr_diagnosis *d);
 int hr__longest_waits_find(struct hr_diagnosis *d);
 int hr__sums_make(struct hr_diagnosis *d);
 
-/* The life with the longest wait of a job; of equal waits, the first one. NULL: no wait. */
+/* Returns the training process with the longest single wait of a job; NULL: none waited. */
 const struct hr_train_life *hr__longest_waiter(const struct hr_diagnosis *d, uint32_t job);
 
 #endif

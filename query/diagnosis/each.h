@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* each.h - calls a function for each element of a list, with several threads */
 #ifndef HEADRACE_QUERY_DIAGNOSIS_EACH_H
 #define HEADRACE_QUERY_DIAGNOSIS_EACH_H
 
@@ -9,13 +8,11 @@
 
 /*
  * Calls run(data, i) once for each i < n, in several threads and in any order. Returns 0, or the
- * first negative result of run(); then further calls may be left out.
+ * first negative result of run(). After a negative result, the remaining calls may be left out.
  */
 int hr__each(unsigned threads, size_t n, int (*run)(void *data, size_t i), void *data);
 
-/*
- * Calls run(data) in at most `threads` threads at the same time; the calling thread is one of them.
- */
+/* Calls run(data) in up to `threads` threads at the same time, one of which is the caller. */
 void hr__threads_run(unsigned threads, void (*run)(void *data), void *data);
 
 #endif

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Files of a job, for findings. */
 #include <errno.h>
 #include <limits.h>
 #include <stdlib.h>
@@ -7,12 +6,12 @@
 
 #include "query/diagnosis/findings_internal.h"
 
-/* The files of a finding's folder have at least this share of the amount of all files. */
+/* The folder that a finding names has at least this share of the waits (or bytes) of all files. */
 #define MOST 0.9
-/* Of more files, only every n-th one is read, because the name of each takes a microsecond. */
+/* With more files, only the name of every n-th file is read, because each name takes 1 us. */
 #define FOLDER_FILES 100000u
 
-/* Whether the file is shared memory, through which workers pass batches. */
+/* Whether the file is shared memory, in which workers pass batches to the training process. */
 static bool is_in_memory(const struct hr_training_job *j, const struct hr_item *item)
 {
 	const struct hr_qmount *m = hr__item_mounted(j->d, item);
@@ -49,7 +48,7 @@ static void add_item(const struct hr_training_job *j, struct hr_job_files *to,
 		to->mapped = item;
 }
 
-/* Returns the entry of a mount, and adds it if there is none. NULL: there is no room for it. */
+/* Returns the entry of a mount, and adds the entry if there is none. NULL: the array is full. */
 static struct hr_job_mount *mount_of(struct hr_job_files *files, const char *path)
 {
 	for (size_t i = 0; i < files->n_mounts; i++)
@@ -71,7 +70,7 @@ static void add_to_mount(struct hr_job_mount *m, const struct hr_item *item)
 	m->waited_s += (double)item->waited_ns / 1e9;
 }
 
-/* The result of the last look-up of a mount: files of one mount often follow each other. */
+/* The last mount that was looked up. The next file is often on the same mount. */
 struct last_mount {
 	uint32_t stream, mount;
 	struct hr_job_mount *to;
@@ -109,8 +108,8 @@ void hr__job_files(struct hr_training_job *j, struct hr_job_files *ret)
 }
 
 /*
- * Adds to *wait the time for which a loop waited for I/O, and to *io the I/O of its batches.
- * Returns the number of batches.
+ * Adds the I/O of a loop's batches to *io, and the part of this I/O for which the loop waited to
+ * *wait. Returns the number of batches.
  */
 static size_t add_pass(const struct hr_diagnosis *d, const struct hr_loop *l, double *io,
 		       double *wait)
@@ -180,7 +179,6 @@ static int info_of(const struct hr_training_job *j, const struct hr_item *item,
 	return hr_stream_file(j->d->q->streams[item->stream].s, item->file, true, ret);
 }
 
-/* The path as a text, with special characters escaped. */
 static const char *path_text(struct hr_training_job *j, const uint8_t *path, size_t bytes)
 {
 	duckdb_string_t s = hr__string_of(&j->d->q->pool, path, bytes);
@@ -197,7 +195,7 @@ const char *hr__item_path(struct hr_training_job *j, const struct hr_item *item)
 	return path_text(j, info.path, info.path_bytes);
 }
 
-/* The length of the folder that two paths have in common, including its slash. */
+/* Returns the length of the longest folder that contains both paths, including its final slash. */
 static size_t common_folder(const uint8_t *a, size_t a_bytes, const uint8_t *b, size_t b_bytes)
 {
 	size_t folder = 0;
@@ -223,7 +221,7 @@ static uint64_t amount_of(const struct hr_item *item, enum hr_item_amount which)
 const char *hr__files_folder(struct hr_training_job *j, const struct hr_item *most,
 			     enum hr_item_amount which)
 {
-	/* part[n]: the amount of the files that have a folder of n bytes in common with `most`. */
+	/* part[n]: the sum for all files whose longest folder in common with `most` has n bytes */
 	uint64_t *part, all = 0, below = 0;
 	uint8_t path[PATH_MAX];
 	struct hr_file_info info;
@@ -231,10 +229,10 @@ const char *hr__files_folder(struct hr_training_job *j, const struct hr_item *mo
 
 	if (most == NULL || info_of(j, most, &info) < 0 || info.path_bytes > sizeof(path))
 		return "";
-	if (which != HR_ITEM_MAPPED) /* few files are mapped */
+	if (which != HR_ITEM_MAPPED) /* all files are read, because few are mapped */
 		step += (j->end_item - j->first_item) / FOLDER_FILES;
 	bytes = info.path_bytes;
-	memcpy(path, info.path, bytes); /* info.path is valid until the next file is read */
+	memcpy(path, info.path, bytes); /* the next call of info_of() overwrites info.path */
 	part = calloc(bytes + 1, sizeof(*part));
 	if (part == NULL) {
 		j->error = -ENOMEM;
@@ -253,8 +251,8 @@ const char *hr__files_folder(struct hr_training_job *j, const struct hr_item *mo
 			    amount_of(item, which);
 	}
 	/*
-	 * Names a folder even if threads wait for only one of its files: later, they may wait for
-	 * others. Exception: a single mapped file is named itself.
+	 * Names a folder even if the threads waited for only one of its files, because they may
+	 * wait for other files later. A file is named only if it is the only mapped file.
 	 */
 	while ((n > 1 || which != HR_ITEM_MAPPED) && bytes > 0 &&
 	       (double)(below + part[bytes]) < MOST * (double)all)

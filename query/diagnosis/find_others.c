@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Findings about time other than waits for batches. */
 #include <math.h>
 #include <string.h>
 
@@ -7,8 +6,8 @@
 #include "query/tables/rows.h"
 
 /*
- * A training thread is heavy if it computes other things than the model for a long time: at least
- * MAIN_FACTOR times as long as the model, and at least the share MAIN_SHARE of the wall time.
+ * The training thread is a finding if it computes other things than the model for at least
+ * MAIN_FACTOR times as long as the model, and for at least the share MAIN_SHARE of the wall time.
  */
 #define MAIN_FACTOR 2.0
 #define MAIN_SHARE  0.2
@@ -22,7 +21,7 @@ static void find_start(struct hr_training_job *j, const struct hr_job_files *fil
 	if (f != NULL) {
 		f->object = hr__files_folder(j, files->own, HR_ITEM_OWN);
 		f->action = "keep a list of the files in one file, and read it instead";
-		f->gain_high = 3 * listing; /* this includes the code around these calls */
+		f->gain_high = 3 * listing; /* the code around these calls also takes time */
 		f->gain_low = 0.5 * listing;
 	}
 	f = hr__finding_add(j, HR_FOUND_IMPORTS, hr__job_part(j, HR_PART_IMPORT_IO));
@@ -34,8 +33,8 @@ static void find_start(struct hr_training_job *j, const struct hr_job_files *fil
 }
 
 /*
- * The mean time of a step, in seconds, in which lives [first, end) neither wait for others nor for
- * batches nor use files. `except`: without life `one`.
+ * The mean time in a step, in seconds, in which the training processes [first, end) do not wait for
+ * batches or other ranks, and do not use files. `except`: leave out the process `one`.
  */
 static double computes(const struct hr_diagnosis *d, size_t first, size_t end, size_t one,
 		       bool except)
@@ -52,7 +51,7 @@ static double computes(const struct hr_diagnosis *d, size_t first, size_t end, s
 	return ns / 1e9 / fmax(1, steps);
 }
 
-/* The number of steps in which others wait because this rank computes longer. */
+/* The number of steps in which other ranks wait because this rank computes longer. */
 static size_t slows(const struct hr_cycles *c)
 {
 	size_t n = 0;
@@ -62,7 +61,7 @@ static size_t slows(const struct hr_cycles *c)
 	return n;
 }
 
-/* Whether what the slow rank does longer is CPU time of its training thread, if that is known. */
+/* Returns a text with the CPU use of the slow rank's training thread; "": unknown. */
 static const char *cpu_text(struct hr_training_job *j, size_t slowest)
 {
 	double own = hr_life_main_use(&j->d->lives.list[slowest]).share;
@@ -74,7 +73,7 @@ static const char *cpu_text(struct hr_training_job *j, size_t slowest)
 			 100 * own);
 }
 
-/* Finds the rank that keeps the others waiting longest, because it computes. */
+/* Finds the rank that keeps other ranks waiting longest because it computes longer than they do. */
 static void find_slow_rank(struct hr_training_job *j)
 {
 	const struct hr_diagnosis *d = j->d;
@@ -116,10 +115,7 @@ static void find_slow_rank(struct hr_training_job *j)
 	    "(if rank == %d: logging, evaluation), then compare the sizes of its batches with "
 	    "those of the others, then its node and accelerator; " HR_FIND_STACK,
 	    f->rank, f->rank);
-	/*
-	 * If this rank were as fast as the others, each of them would save the time that it now
-	 * waits (mean).
-	 */
+	/* Each other rank would save its waits for this rank (mean). */
 	f->gain_high = 1.1 * most / fmax(1, (double)j->lives - 1);
 	hr__avoid(j, f, 1 << HR_USUAL_STORAGE | 1 << HR_USUAL_WORKERS,
 		  "faster storage or more workers: no rank waits for batches meanwhile");
@@ -127,7 +123,7 @@ static void find_slow_rank(struct hr_training_job *j)
 
 /*
  * Finds a training thread that computes much outside backward() and optimizers: it probably makes
- * or converts batches. The forward pass takes about half as long as backward().
+ * or converts batches. The forward pass is assumed to take half as long as backward().
  */
 static void find_main(struct hr_training_job *j)
 {
@@ -142,7 +138,7 @@ static void find_main(struct hr_training_job *j)
 		if (hr__job_has(j, i))
 			cpu += hr_life_main_use(&d->lives.list[i]).share / (double)j->lives;
 	lost = cpu * between - model;
-	/* No finding if `lost` is unknown (NAN). */
+	/* The negated comparison is also true if `lost` is unknown (NAN). */
 	if (backward <= 0 || !(lost > MAIN_FACTOR * model) || lost < MAIN_SHARE * j->wall)
 		return;
 	f = hr__finding_add(j, HR_FOUND_HEAVY_MAIN, lost);
@@ -163,8 +159,8 @@ static void find_main(struct hr_training_job *j)
 }
 
 /*
- * Finds waits of the training thread itself for pages of mapped files. With two workers, the pages
- * take at most half as long, and the loop waits for only a part of that.
+ * Finds waits of the training thread for pages of mapped files. Two workers would need at most half
+ * the time for these pages, and the loop would wait for only a part of this time.
  */
 static void find_own_faults(struct hr_training_job *j, const struct hr_job_files *files)
 {
@@ -183,7 +179,7 @@ static void find_own_faults(struct hr_training_job *j, const struct hr_job_files
 	f->gain_high = lost;
 }
 
-/* The path that a region of kind checkpoint reports in its args, as a text; NULL: none. */
+/* Returns the path in the args of a region of kind checkpoint; NULL: it has no path. */
 static const char *saved_path(struct hr_training_job *j, const Headrace__Regions *m,
 			      const struct hr_region *g)
 {
@@ -203,7 +199,7 @@ static const char *saved_path(struct hr_training_job *j, const Headrace__Regions
 	return end != NULL ? hr__finding_text(j, "%.*s", (int)(end - path - 1), path + 1) : NULL;
 }
 
-/* Sets the first path that a life of the job saved, if it is known. */
+/* Sets the object of the finding to the first path that the job saved, if the path is known. */
 static void set_saved(struct hr_training_job *j, struct hr_finding *f, uint32_t stream)
 {
 	struct hr_frames frames;
@@ -286,14 +282,14 @@ void hr__find_others(struct hr_training_job *j, const struct hr_job_files *files
 			    hr__seconds(f->lost * (double)j->lives / files->syncs).s);
 		f->action = "call fsync less often, or in another thread";
 		f->gain_low = 0.8 * f->lost;
-		/* The gain includes the writes before these calls. */
+		/* The writes before these calls also become faster. */
 		f->gain_high = f->lost + hr__job_part(j, HR_PART_OWN_WRITE);
 	}
 	f = hr__finding_add(j, HR_FOUND_OWN_IO, own);
 	if (f != NULL) {
 		f->object = hr__item_path(j, files->own);
 		f->action = "move this work into the data set or another thread";
-		f->gain_high = 2.5 * f->lost; /* this includes the code around these calls */
+		f->gain_high = 2.5 * f->lost; /* the code around these calls also takes time */
 	}
 	find_own_faults(j, files);
 	find_slow_rank(j);

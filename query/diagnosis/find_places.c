@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Findings about one slow file, one slow mount, and the first pass over the data. */
 #include <math.h>
 
 #include "query/diagnosis/findings_internal.h"
 
-/* An operation on a slow file or mount takes at least this many times as long as on others... */
+/* An operation on a slow file or mount takes this many times as long as on other files. */
 #define SLOW_FACTOR 4.0
-#define MOST	    0.5 /* ...and causes at least this share of the waits for files */
+#define MOST	    0.5 /* a slow file or mount causes at least this share of the waits for files */
 
 static double io_of(const struct hr_job_waits *w)
 {
@@ -63,7 +62,7 @@ static void find_file(struct hr_training_job *j, struct hr_job_waits *w,
 	take_io(w, share);
 }
 
-/* The mount with most files besides a mount. */
+/* Returns the mount with most files, other than `slow`. */
 static const char *other_mount(const struct hr_job_files *f, const struct hr_job_mount *slow)
 {
 	const struct hr_job_mount *most = slow;
@@ -88,10 +87,7 @@ static void find_mount(struct hr_training_job *j, struct hr_job_waits *w,
 	own = per_operation(m->read_s + m->metadata_s, (double)m->operations);
 	others = per_operation(f->read_s + f->metadata_s - m->read_s - m->metadata_s,
 			       (double)(f->operations - m->operations));
-	/*
-	 * A few small files on other mounts, such as a list of the samples, do not count as a
-	 * comparison.
-	 */
+	/* A few files on other mounts, such as a list of samples, are no comparison. */
 	if (share < MOST || own < SLOW_FACTOR * others || m->read_files > 9 * f->read_files / 10)
 		return;
 	found = hr__finding_add(j, HR_FOUND_SLOW_MOUNT, share * io_of(w));

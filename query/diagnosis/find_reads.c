@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Findings about waits for batches during which workers use files. */
 #include <math.h>
 
 #include "query/diagnosis/findings_internal.h"
@@ -7,16 +6,16 @@
 #define SMALL_READ (32.0 * 1024)
 #define SMALL_FILE (128.0 * 1024)
 #define MANY_FILES 64u
-/* In each pass, more reads of the same data, or more opens of a file, than this are a cause. */
+/* Reading the same data, or opening a file, more often than this in each pass is a cause. */
 #define AGAIN 3.0
 /*
- * Storage with at least this exponent (samples.h) is saturated: more operations under way make each
- * one almost proportionally longer.
+ * Storage with at least this exponent (samples.h) is saturated: if more operations are under way,
+ * each takes almost proportionally longer.
  */
 #define SATURATED 0.5
-/* More workers are worth a word if they save this share of the loss. */
+/* A finding mentions more workers if they save at least this share of its loss. */
 #define LEAST_WORKERS 0.2
-/* CPU time that the caller spends around each operation. */
+/* The assumed CPU time of the code around an operation. */
 #define CALL_S 1.5e-6
 
 static double io_of(const struct hr_job_waits *w)
@@ -30,8 +29,8 @@ static double per_operation(double seconds, double operations)
 }
 
 /*
- * Predicts the gain if operations took a multiple of their time: `cached` for those that the
- * kernel's caches served, `io` for the others.
+ * Predicts the gain if each operation took `cached` times as long as recorded (operations that the
+ * kernel's caches served) or `io` times as long (other operations).
  */
 static void predict_io(struct hr_training_job *j, struct hr_finding *f, double io, double cached)
 {
@@ -44,7 +43,7 @@ static void predict_io(struct hr_training_job *j, struct hr_finding *f, double i
 		f->gain_high = f->lost;
 	}
 	f->gain_low *= 0.7;
-	/* Fewer operations also save CPU time of the caller, around each operation. */
+	/* Fewer operations also save CPU time in the code around them. */
 	f->gain_high = fmax(f->gain_high, fmin(1.2 * f->lost, f->lost + 0.2 * j->loop));
 	f->gain_high = fmin(f->gain_high, hr__most_gain(j));
 }
@@ -116,7 +115,6 @@ static const char *saturation(struct hr_training_job *j, const struct hr_job_fil
 	    size((double)files->bytes / fmax(1e-9, (double)j->lives * j->loop)).s, more);
 }
 
-/* The numbers that show the cause. */
 static const char *evidence_of(struct hr_training_job *j, enum hr_finding_cause cause,
 			       const struct hr_job_files *f)
 {
@@ -173,7 +171,7 @@ static const char *evidence_of(struct hr_training_job *j, enum hr_finding_cause 
 	}
 }
 
-/* Small files are slow one by one. More workers, which wait for several at a time, are less work. */
+/* Advises more workers first: they read several small files at a time. */
 static void also_workers(struct hr_training_job *j, struct hr_finding *f)
 {
 	double saved = hr__workers_save(j);
@@ -249,7 +247,7 @@ static void advise(struct hr_training_job *j, struct hr_finding *f,
 	}
 }
 
-/* The CPU time that a worker spends around its operations. */
+/* Returns the CPU time of the code around operations, which fewer operations would save. */
 static double around(const struct hr_job_waits *w, const struct hr_job_files *f,
 		     enum hr_finding_cause cause)
 {
@@ -274,7 +272,7 @@ void hr__find_reads(struct hr_training_job *j, struct hr_job_waits *w,
 	more =
 	    around(w, files, cause) / (cause == HR_FOUND_REREADS ? 1 : fmax(1, (double)j->lives));
 	if (cause == HR_FOUND_REREADS && io_of(w) < 0.1 * more)
-		more = 0; /* too little I/O to conclude from */
+		more = 0; /* the I/O is too short to explain this CPU time */
 	f = hr__finding_add(j, cause, io_of(w) + w->other_io + more);
 	if (f == NULL)
 		return;

@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Findings about batches that take much longer than others: all batches of one worker, or single
- * batches.
- */
+/* Findings about one slow worker, and about single slow batches. */
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
@@ -11,16 +8,15 @@
 #include "query/diagnosis/findings_internal.h"
 #include "query/diagnosis/numbers.h"
 
-/* The batches of a slow worker take at least this many times as long as those of others. */
+/* The median batch of a slow worker takes this many times as long as that of other workers. */
 #define SLOW_FACTOR  2.5
-#define BATCHES_MIN  3u	 /* a worker with fewer batches is not judged */
+#define BATCHES_MIN  3u	 /* a worker with fewer batches is never slow */
 #define MOST	     0.6 /* a slow worker causes at least this share of the waits */
 #define PREFETCH_MAX 32u
-/* Workers that make batches for more than this share of the time are busy. */
+/* Workers that make batches for more than this share of the time need no larger prefetch_factor. */
 #define BUSY	0.75
-#define REMOVES 0.5 /* a larger prefetch_factor must remove at least this share of the waits */
+#define REMOVES 0.5 /* advised only if it removes at least this share of the waits */
 
-/* What a worker did for most of the time that it spent on batches. */
 static void add_spent(struct hr_spent *to, const struct hr_spent *s)
 {
 	to->ns += s->ns;
@@ -58,15 +54,15 @@ static struct mostly mostly(const struct hr_spent *s)
 
 /* ---- one worker ---- */
 
-/* A batch that a worker made, for which a rank waited. */
+/* A batch of a training loop, which a worker made. */
 struct made {
-	uint32_t worker;    /* torch's number */
+	uint32_t worker;    /* the number that torch gave the worker */
 	double fetch, wait; /* seconds */
 	const struct hr_spent *spent;
 };
 
 struct made_list {
-	struct made *list; /* sorted by worker and duration */
+	struct made *list;
 	size_t n, room;
 };
 
@@ -98,7 +94,7 @@ static int add_made(const struct hr_diagnosis *d, const struct hr_wait *wait, st
 	return 0;
 }
 
-/* Reads the batches of the training loops of a life. -ENOMEM. */
+/* Lists the batches of the training loops of a training process. -ENOMEM. */
 static int read_made(const struct hr_diagnosis *d, const struct hr_train_life *life,
 		     struct made_list *to)
 {
@@ -116,13 +112,13 @@ static int read_made(const struct hr_diagnosis *d, const struct hr_train_life *l
 /* The worker whose median batch takes longest. */
 struct slow_worker {
 	uint32_t number;
-	/* Median duration of its batches, and the longest such median of the other workers. */
+	/* Median duration of the worker's batches, and the longest median of another worker. */
 	double median, others;
-	double share; /* the share of waits for its batches in all waits */
+	double share; /* the waits for batches of this worker as a share of all waits */
 	struct mostly mostly;
 };
 
-/* Compares a worker, which made the batches in `list`, with the slowest worker so far. */
+/* Compares the worker that made the batches in `list` with the slowest worker so far. */
 static void add_worker(const struct made *list, size_t n, double waits, struct slow_worker *slowest)
 {
 	double median = n >= BATCHES_MIN ? list[n / 2].fetch : 0, wait = 0;
@@ -141,7 +137,7 @@ static void add_worker(const struct made *list, size_t n, double waits, struct s
 	slowest->mostly = mostly(&spent);
 }
 
-/* False: no worker is much slower than all others. */
+/* Returns false if no worker is much slower than all others. */
 static bool find_slowest(const struct made_list *m, struct slow_worker *ret)
 {
 	double waits = 0;
@@ -207,7 +203,7 @@ static void find_worker(struct hr_training_job *j, struct hr_job_waits *w)
 
 /* ---- single batches ---- */
 
-/* What workers mostly do for batches that take at least this long. */
+/* Returns what workers mostly do in batches that take at least `ns`. */
 static struct mostly mostly_longer(const struct hr_training_job *j, double ns)
 {
 	struct hr_spent spent = {0};
@@ -218,7 +214,7 @@ static struct mostly mostly_longer(const struct hr_training_job *j, double ns)
 	return mostly(&spent);
 }
 
-/* A text with the median duration of a batch, and the least duration of the longest twentieth. */
+/* Returns a text with the median duration of batches, and that of the slowest twentieth. */
 static const char *spread(struct hr_training_job *j, struct mostly *ret_slowest)
 {
 	const struct hr_diagnosis *d = j->d;
@@ -247,7 +243,7 @@ static const char *spread(struct hr_training_job *j, struct mostly *ret_slowest)
 	return text;
 }
 
-/* In which share of the time in training loops a worker makes batches (mean of the workers). */
+/* Returns the mean share of the time in training loops in which a worker makes batches. */
 static double busy(const struct hr_training_job *j)
 {
 	const struct hr_diagnosis *d = j->d;
@@ -261,8 +257,8 @@ static double busy(const struct hr_training_job *j)
 }
 
 /*
- * Finds batches that are late although the workers are not busy. If more batches are requested
- * ahead, the loop does not wait for them.
+ * Finds batches that are late although the workers are mostly idle. If a larger prefetch_factor
+ * lets workers begin earlier, the loop waits less for these batches.
  */
 static void find_batches(struct hr_training_job *j, struct hr_job_waits *w)
 {

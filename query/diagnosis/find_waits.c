@@ -1,13 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Findings about waits for batches: CPU time, sleep, locks, workers and hand-over. */
+/*
+ * Findings about waits for batches, except those of find_places.c, find_reads.c and find_uneven.c.
+ */
 #include <errno.h>
 #include <math.h>
 
 #include "query/diagnosis/findings_internal.h"
 
-/* Seconds. The hand-over of a batch of a few tensors takes less. */
+/* In seconds. A batch of a few tensors is handed over in less time. */
 #define LONG_HANDOVER 5e-3
-#define SURE_SHARE    0.05 /* share of the wall time */
+/* a gain of at least this share of the wall time needs no other advice */
+#define SURE_SHARE 0.05
 
 static struct hr_job_waits waits_of(const struct hr_training_job *j)
 {
@@ -50,7 +53,7 @@ bool hr__predict(struct hr_training_job *j, struct hr_finding *f, const struct h
 	return true;
 }
 
-/* A remedy that gains more than this share of the wall time is worth a try. */
+/* A remedy that saves more than this share of the wall time helps. */
 #define GAIN_SHARE 0.05
 
 static double usual_share(struct hr_training_job *j, enum hr_usual usual)
@@ -106,8 +109,8 @@ static uint32_t more_workers(uint32_t w)
 }
 
 /*
- * Tries numbers of workers up to `most`. Returns the smallest one with which the loops take at most
- * 3 % longer than with each larger one.
+ * Tries increasing numbers of workers up to `most`. A larger number replaces the result if the
+ * loops then take at least 3 % less time than with the result so far.
  */
 static uint32_t best_workers(struct hr_training_job *j, uint32_t most)
 {
@@ -153,13 +156,13 @@ uint32_t hr__whole_cores(const struct hr_training_job *j)
 	return j->cores >= 1 ? (uint32_t)j->cores : 1;
 }
 
-/* Whether other programs keep the cores busy. True if workers lack cores, but the job uses few. */
+/* Whether other programs seem to keep the cores busy: workers lack cores, but the job uses few. */
 static bool is_disturbed(const struct hr_training_job *j, const struct hr_job_waits *w)
 {
 	return w->core > w->cpu && j->cores > 0 && j->used < 0.7 * j->cores;
 }
 
-/* The time in which the training thread runs without other threads: before and after the loops. */
+/* Returns the time before and after the loops, in which the training thread runs alone. */
 static double alone(const struct hr_training_job *j)
 {
 	double s = 0;
@@ -170,8 +173,8 @@ static double alone(const struct hr_training_job *j)
 }
 
 /*
- * Predicts the gain of twice as many cores, and of one for each thread, as a range: headrace does
- * not know how many the job can get.
+ * Predicts the gain as a range, because headrace does not know how many cores the job can get: from
+ * twice as many cores to one core for each thread.
  */
 static void predict_cores(struct hr_training_job *j, struct hr_finding *f)
 {
@@ -185,7 +188,7 @@ static void predict_cores(struct hr_training_job *j, struct hr_finding *f)
 	setting.cores = j->workers + 1;
 	if (hr__predict(j, f, &setting))
 		f->gain_low = fmin(f->gain_low, low);
-	/* If the job has less than one core, even a single thread is slower. */
+	/* With less than one core, the phases in which the training thread runs alone also gain. */
 	f->gain_high += alone(j) * (1 - fmin(1, j->cores));
 }
 
@@ -206,10 +209,7 @@ static void advise_cores(struct hr_training_job *j, struct hr_finding *f)
 	hr__avoid(j, f, 1 << HR_USUAL_WORKERS, "more workers: they share the same cores");
 }
 
-/*
- * Workers lack cores because the training process computes with as many threads as there are cores.
- * More workers alone could slow these threads down.
- */
+/* Workers have no core because the training process computes with many threads. */
 static void advise_threads(struct hr_training_job *j, struct hr_finding *f, double others)
 {
 	f->action = hr__finding_text(j,
@@ -226,7 +226,7 @@ static const char *maker(const struct hr_training_job *j)
 	return j->workers > 0 ? "the worker that made the batch" : "the training thread";
 }
 
-/* Who has the cores for which the thread that makes batches waits, if it is not the job itself. */
+/* Returns a note if other programs use the cores for which workers wait; otherwise "". */
 static const char *other_users(const struct hr_training_job *j, const struct hr_job_waits *w,
 			       double other_threads)
 {
@@ -264,7 +264,10 @@ static void find_computing(struct hr_training_job *j, const struct hr_job_waits 
 		f->action = "find other programs on the node (top), or the CPU quota of the job "
 			    "(cpu.max of its cgroup)";
 		f->gain_low = 0.3 * w->core;
-		/* If cores are missing, hand-overs and the training thread also take longer. */
+		/*
+		 * Hand-overs and the training thread also get faster if other programs leave the
+		 * cores.
+		 */
 		f->gain_high = w->all + 0.8 * j->part[HR_PHASE_TRAIN][HR_PART_COMPUTE] +
 			       alone(j) * w->core / (w->cpu + w->core);
 	} else if (few_cores) {
@@ -280,7 +283,7 @@ static void find_computing(struct hr_training_job *j, const struct hr_job_waits 
 	}
 }
 
-/* "the worker that made the batch slept for 52 % of the lost time, waited for a lock for 48 %". */
+/* Example: "the training thread slept for 52 % of the lost time, waited for a lock for 48 %". */
 static const char *idle_text(struct hr_training_job *j, const struct hr_job_waits *w, double lost)
 {
 	const struct {
@@ -325,7 +328,7 @@ static void advise_idle(struct hr_training_job *j, struct hr_finding *f)
 	hr__avoid(j, f, 1 << HR_USUAL_CORES, "more cores: the workers do not compute");
 }
 
-/* Finds workers that neither compute nor use files. Names what they wait for, if that is known. */
+/* Finds workers that do not compute and do not use files. */
 static void find_idle(struct hr_training_job *j, const struct hr_job_waits *w)
 {
 	double lost = w->sleep + w->network + w->lock + w->asleep;
@@ -355,7 +358,7 @@ static void find_idle(struct hr_training_job *j, const struct hr_job_waits *w)
 	advise_idle(j, f);
 }
 
-/* Finds waits of unknown cause. With counters alone, what looks like sleep may be a read. */
+/* If only counters were recorded, time that looks like sleep may be a read. */
 static void find_unknown(struct hr_training_job *j, const double *p)
 {
 	double lost = p[HR_PART_WAIT_UNKNOWN] + (j->counters ? p[HR_PART_WAIT_ASLEEP] : 0);
@@ -407,7 +410,7 @@ static void find_handover(struct hr_training_job *j, double lost)
 		f->action =
 		    "return few large tensors from the data set instead of many small objects";
 		f->gain_low = lost * (1 - LONG_HANDOVER / each);
-		/* The gain includes time of the worker and of the training thread. */
+		/* more than `lost`: the worker and the training thread also save time */
 		f->gain_high = 1.2 * lost;
 	} else {
 		f->evidence = hr__finding_text(
@@ -449,7 +452,7 @@ static void find_mapped(struct hr_training_job *j, const struct hr_job_files *fi
 	hr__add_workers(j, f, 4 * hr__whole_cores(j));
 	if (f->action == NULL) {
 		f->action = read_instead;
-		f->gain_high = waits; /* page faults also take CPU time */
+		f->gain_high = waits; /* more than `lost`: page faults also take CPU time */
 	} else {
 		f->action = hr__finding_text(j, "%s, or %s", f->action, read_instead);
 	}
@@ -479,7 +482,7 @@ void hr__find_waits(struct hr_training_job *j, const struct hr_job_files *files)
 
 	hr__find_places(j, &w, files);
 	hr__find_uneven(j, &w);
-	/* Do not advise a larger prefetch_factor twice. */
+	/* hr__find_uneven may have advised a larger prefetch_factor already. */
 	if (j->to->n == before || j->to->list[j->to->n - 1].cause != HR_FOUND_PREFETCH)
 		find_prefetch(j, p[HR_PART_WAIT_PREFETCH]);
 	hr__find_reads(j, &w, files);

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Decides which parts of the time are findings, sorts the findings, and chooses what would help. */
 #include "query/diagnosis/findings_internal.h"
 
 #include <errno.h>
@@ -11,13 +10,13 @@
 #include "query/diagnosis/each.h"
 #include "query/tables/rows.h"
 
-/* A loss below these limits is no finding, because it is not worth a change. */
+/* A smaller loss is no finding, because it is not worth a change. */
 #define LEAST_SHARE   0.05
 #define LEAST_SECONDS 0.1
 
 static const struct {
 	const char *name;
-	/* Bits 1 << enum hr_part: the parts that this cause explains; 0: unknown. */
+	/* Bits 1 << enum hr_part: the parts whose time this cause explains; 0: unknown. */
 	uint64_t parts;
 	const char *meaning;
 } causes[] = {
@@ -82,8 +81,8 @@ static void add_life(struct hr_training_job *j, const struct hr_train_life *life
 }
 
 /*
- * Adds the parts of a life. If other lives waited for this one, this time counts as parts of this
- * life, and not as stalls of the others.
+ * Adds the time of a training process. The time for which other ranks waited for this one counts as
+ * what this rank did meanwhile, and not as stalls of the other ranks.
  */
 static void add_parts(struct hr_training_job *j, size_t life)
 {
@@ -97,7 +96,7 @@ static void add_parts(struct hr_training_job *j, size_t life)
 				    1e9 / (double)j->lives;
 }
 
-/* Upper limit of the cores that a training process, without its workers, uses in a part. */
+/* Returns how many cores a training process (without its workers) uses at most in a part. */
 static double busy_share(unsigned part, struct hr_main_use use)
 {
 	switch (part) {
@@ -114,7 +113,6 @@ static double busy_share(unsigned part, struct hr_main_use use)
 	}
 }
 
-/* Adds the core seconds that a training process uses. */
 static void add_used(struct hr_training_job *j, size_t life)
 {
 	const struct hr_part_sums *sums = &j->d->sums[life];
@@ -125,7 +123,7 @@ static void add_used(struct hr_training_job *j, size_t life)
 			j->used += busy_share(part, use) * (double)sums->ns[phase][part] / 1e9;
 }
 
-/* Computes the means over all lives of the job to which `life` belongs. */
+/* Computes the means over all training processes of the job to which the process `life` belongs. */
 static void make_job(struct hr_training_job *j, const struct hr_diagnosis *d, size_t life)
 {
 	struct hr_job_streams s = hr__job_streams(d, d->lives.list[life].stream);
@@ -218,7 +216,7 @@ const char *hr__finding_text(struct hr_training_job *j, const char *format, ...)
 
 /* ---- one rank of several ---- */
 
-/* The time that a cause took in a life, and in other lives that therefore waited for this one. */
+/* Returns the time of a cause in a training process, and in ranks that waited for this process. */
 static double loss_of(const struct hr_training_job *j, enum hr_finding_cause cause, size_t life)
 {
 	double ns = 0;
@@ -231,10 +229,7 @@ static double loss_of(const struct hr_training_job *j, enum hr_finding_cause cau
 	return ns;
 }
 
-/*
- * Names the rank that caused more than half of a loss, and at least four times as much as the mean
- * of the others.
- */
+/* Names the rank that caused half of a loss, and four times as much as the mean of the others. */
 static void find_rank(struct hr_training_job *j, struct hr_finding *f)
 {
 	const struct hr_diagnosis *d = j->d;
@@ -296,7 +291,7 @@ static void find_nothing(struct hr_training_job *j)
 					       100 * hidden / j->wall);
 }
 
-/* Findings about waits, and HR_FOUND_NOTHING, report how busy the accelerators were. */
+/* Adds how busy the accelerators were, to findings about waits and to HR_FOUND_NOTHING. */
 static void add_busy(struct hr_training_job *j, struct hr_finding *f)
 {
 	double asked = 0, busy = 0;
@@ -315,7 +310,7 @@ static void add_busy(struct hr_training_job *j, struct hr_finding *f)
 
 /* ---- the place ---- */
 
-/* Where the code is that a cause without a file is about; NULL: not known. */
+/* Returns which code to look at, for a cause that names no file; NULL: unknown. */
 static const char *code_of(const struct hr_training_job *j, enum hr_finding_cause cause)
 {
 	switch (cause) {
@@ -373,7 +368,7 @@ static const char *gain_note(const struct hr_finding *f)
 	return f->gain_high > 1.01 * f->lost ? "the rest also runs a little faster" : NULL;
 }
 
-/* "rank 1 on node7: worker 2 of 4, counted from 0: /data/set/ (files of the mount /nfs)". */
+/* Example: "rank 1 on node7: worker 2 of 4, counted from 0: /set/ (files of the mount /nfs)". */
 static void set_place(struct hr_training_job *j, struct hr_finding *f)
 {
 	const char *where = hr_text_or_null(f->object), *worker = NULL;
@@ -382,7 +377,7 @@ static void set_place(struct hr_training_job *j, struct hr_finding *f)
 
 	while (mount > 0 && f->mount[mount - 1] == '/')
 		mount--;
-	/* The object may be a path of links to files of another mount. */
+	/* The path can contain links to another mount. */
 	if (where != NULL && mount > 0 &&
 	    (strncmp(where, f->mount, mount) != 0 || (where[mount] != '/' && where[mount] != '\0')))
 		where = hr__finding_text(j, "%s (files of the mount %s)", where, f->mount);
@@ -426,7 +421,7 @@ static int find(struct hr_training_job *j)
 
 int hr_findings_make(const struct hr_diagnosis *d, struct hr_findings *ret)
 {
-	size_t next = 0; /* the first life of the next job */
+	size_t next = 0; /* index of the first training process of the next job */
 	int r = 0;
 
 	for (size_t i = 0; r == 0 && i < d->lives.n; i++) {

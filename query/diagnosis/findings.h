@@ -2,8 +2,7 @@
 /*
  * findings.h - the causes of lost time of each job, largest first
  *
- * Seconds are means over the training processes of the job. Together with `compute`, they sum to
- * the wall time. Texts belong to the query's pool.
+ * Seconds are means over the training processes of the job. Texts are in the query's pool.
  */
 #ifndef HEADRACE_QUERY_DIAGNOSIS_FINDINGS_H
 #define HEADRACE_QUERY_DIAGNOSIS_FINDINGS_H
@@ -21,23 +20,20 @@ const char *hr_finding_name(enum hr_finding_cause cause);
 const char *hr_finding_meaning(enum hr_finding_cause cause);
 
 struct hr_finding {
-	const struct hr_qstream *st; /* a stream of the job */
+	const struct hr_qstream *st; /* any stream of the job */
 	enum hr_finding_cause cause;
-	double lost, wall;	    /* seconds */
-	double gain_low, gain_high; /* seconds that `action` saves; both 0: not known */
-	/* Why the gain can be more than the loss, or what it depends on; NULL: no need to explain. */
+	double lost, wall;
+	double gain_low, gain_high; /* predicted seconds that `action` saves; both 0: unknown */
+	/* Why the gain can be more than the loss, or what it depends on; NULL: clear. */
 	const char *gain_note;
 	const char *object; /* a file or folder; NULL: none */
 	const char *mount;  /* the mount on which `object` lies; NULL: none */
 	int64_t worker;	    /* torch's number of the worker, if only one is slow; otherwise -1 */
 	int32_t rank;	    /* the rank that caused most of the loss; -1: no single rank did */
-	const char *whose;  /* this rank and its node, as text; NULL: none */
-	/*
-	 * Where to look, as text: the rank, the worker and the file, or the functions of the program;
-	 * NULL: not known.
-	 */
+	const char *whose;  /* "rank N on NODE" for this rank; NULL: none */
+	/* Where to look: rank, worker and file, or functions of the program; NULL: unknown. */
 	const char *place;
-	const char *evidence, *action, *avoid; /* sentences; NULL: none */
+	const char *evidence, *action, *avoid; /* texts for users; NULL: none */
 };
 
 struct hr_findings {
@@ -45,7 +41,6 @@ struct hr_findings {
 	size_t n, room;
 };
 
-/* -ENOMEM. */
 int hr_findings_make(const struct hr_diagnosis *d, struct hr_findings *ret);
 void hr_findings_done(struct hr_findings *f);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* findings: the causes of lost time of each job. */
+/* The table `findings`: the causes of lost time of each job. */
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
@@ -9,7 +9,7 @@
 #include "common/text.h"
 
 struct found_rows {
-	struct hr_diagnosis part; /* for one rank or a part of the time; else all zero */
+	struct hr_diagnosis part; /* used if the query selects a rank or a part of the time */
 	struct hr_findings findings;
 };
 
@@ -84,7 +84,7 @@ static const struct hr_qstream *findings_stream(const struct hr_rows *rows, size
 	return findings_row(rows, row)->st;
 }
 
-/* The number of a finding within its job, from 1. */
+/* Returns the number of the finding among the findings of its job, from 1. */
 static uint64_t number_of(const struct hr_rows *rows, size_t row)
 {
 	uint64_t number = 1;

@@ -74,7 +74,6 @@ struct hr_item *hr__item(struct hr_items *items, uint32_t stream, uint32_t file)
 {
 	uint32_t place;
 
-	/* Operations on a file often follow each other. */
 	if (items->n > 0 && items->list[items->last].file == file)
 		return &items->list[items->last];
 	place = items->n > 0 ? slot_of(items, file)->place : 0;

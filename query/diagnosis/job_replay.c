@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Replays a job's training processes. If there are many, some of them stand for all. */
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
@@ -8,18 +7,14 @@
 #include "query/diagnosis/findings_internal.h"
 #include "query/diagnosis/numbers.h"
 
-/*
- * A job with more lives than this replays about this many, and as many of those for which others
- * wait.
- */
+/* Of more training processes, about this many are replayed, and as many that stalled least. */
 #define REPLAYED 32u
 
-/* Data of the threads that replay the lives of a job. */
 struct job_replay {
 	const struct hr_training_job *j;
 	const struct hr_setting *setting;
 	bool range;
-	struct hr_replayed *list; /* results for each life */
+	struct hr_replayed *list; /* one result for each training process */
 };
 
 static double stall_of(const struct hr_training_job *j, size_t i)
@@ -27,7 +22,7 @@ static double stall_of(const struct hr_training_job *j, size_t i)
 	return hr_cycles_stall(&j->d->cycles[j->first + i]);
 }
 
-/* Chooses the lives to replay: each n-th one, and those that stalled least. -ENOMEM. */
+/* Chooses every n-th training process, and those that stalled least. -ENOMEM. */
 static int choose(struct hr_training_job *j)
 {
 	size_t n = j->end - j->first, all = 0;

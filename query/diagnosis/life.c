@@ -8,10 +8,7 @@
 
 /* ---- blocks ---- */
 
-/*
- * Returns the region around `time`; NULL: none. Searches from *next on: times must not decrease
- * from call to call.
- */
+/* Returns the region that contains `time`, or NULL. The search begins at *next. */
 static const struct hr_mark *mark_at(const struct hr_mark *const *list, size_t n, size_t *next,
 				     int64_t time)
 {
@@ -123,13 +120,13 @@ static int add_worker(struct hr_life_reader *r, const struct hr_mark *marks, siz
 		struct hr_worker *w = &l->workers[l->n_workers - 1];
 
 		if (marks[i].kind != HR_REGION_FETCH || marks[i].from < busy_to)
-			continue; /* a worker makes one batch at a time */
+			continue; /* a nested region: a worker makes one batch at a time */
 		busy_to = marks[i].to;
 		if (hr__fetch_add(r, &marks[i], (uint32_t)(l->n_workers - 1), &fetch) < 0)
 			return -ENOMEM;
 		w->tid = marks[i].tid;
 		w->n++;
-		if (marks[i].open) /* an open region has no args */
+		if (marks[i].open) /* a region that has not ended has no args */
 			continue;
 		w->loader = marks[i].loader;
 		w->number = marks[i].workers == HR_UNKNOWN ? -1 : (int64_t)marks[i].workers;
@@ -147,7 +144,7 @@ static bool is_block(const struct hr_mark *m)
 	       m->kind == HR_MARK_COLLECTIVE;
 }
 
-/* The thread with the largest number of waits, steps and optimizer steps; 0: none. */
+/* Returns the thread with most waits, steps, epochs and optimizer steps; 0: none. */
 static uint32_t training_thread(const struct hr_mark *marks, size_t n)
 {
 	struct {
@@ -204,9 +201,8 @@ static int add_added(struct hr_life_reader *r, struct hr_added added)
 }
 
 /*
- * Adds waits for pages before a step of an optimizer. If the thread had page faults, its time
- * counts as such a wait unless it ran or waited for something else. (Fetches are treated alike:
- * spent.c.)
+ * If page faults occurred before an optimizer's step, adds waits for pages: the time in which the
+ * thread neither ran nor waited for something else. (spent.c does the same for fetches.)
  */
 static int add_faults(struct hr_life_reader *r, const struct hr_mark *m)
 {
@@ -240,7 +236,7 @@ static int add_blocks(struct hr_life_reader *r, const struct hr_mark *marks, siz
 		if (m.kind == HR_REGION_OPTIMIZER)
 			error = add_faults(r, &m);
 		if (m.to <= from)
-			continue; /* inside another block */
+			continue; /* the region lies in another block */
 		m.from = m.from > from ? m.from : from;
 		if (error == 0)
 			error = add_gap(r, from, m.from);
@@ -255,7 +251,7 @@ static int add_blocks(struct hr_life_reader *r, const struct hr_mark *marks, siz
 	return error < 0 ? error : add_gap(r, from, r->life->to);
 }
 
-/* Returns the end of a process; if it runs, or its end was not recorded, of its last region. */
+/* Returns the end of a process or, if it is unknown, the end of its last region. */
 static int64_t end_of_process(const struct hr_life_reader *r, const struct hr_process *p,
 			      const struct hr_mark *marks, size_t n)
 {
@@ -308,7 +304,7 @@ static int add_life(struct hr_life_reader *r, const struct hr_mark *marks, size_
 	return error;
 }
 
-/* Reads workers before lives, because the waits of lives refer to the workers' fetches. */
+/* Workers come first, because waits of training processes refer to the batches of workers. */
 int hr__lives_read(struct hr_life_reader *r)
 {
 	int error = hr__marks_read(r);

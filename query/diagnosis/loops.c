@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The loops of a life: passes over loaders, and steps. */
 #include "query/diagnosis/life_internal.h"
 
 #include <errno.h>
@@ -7,7 +6,7 @@
 
 #include "common/array.h"
 
-/* The number of loops that began at or before `time`. */
+/* Returns the number of loops that began at or before `time`. */
 static size_t loops_until(const struct hr_train_life *life, int64_t time)
 {
 	size_t low = 0, high = life->n_loops;
@@ -32,7 +31,7 @@ struct hr_loop *hr__loop_at(const struct hr_life_reader *r, uint64_t loader, int
 	return i > 0 ? &r->life->loops[i - 1] : NULL;
 }
 
-/* Adds a wait to its loop. A wait for batch 0, or for a loader's first batch, begins a loop. */
+/* Adds a wait to the latest loop over its loader. A wait for batch 0 begins a new loop. */
 static int add_to_loop(struct hr_life_reader *r, const struct hr_mark *m,
 		       const struct hr_mark *create)
 {
@@ -65,7 +64,7 @@ static int add_to_loop(struct hr_life_reader *r, const struct hr_mark *m,
 		l->wait_cpu_ns += m->cpu_ns;
 		l->cpu_waits++;
 	}
-	if (l->n > 1) { /* the time before the first wait is not in the loop */
+	if (l->n > 1) { /* the time before the first wait is not part of the loop */
 		l->between_ns += m->before_ns;
 		l->between_cpu_ns += m->before_cpu_ns;
 		l->others_cpu_ns += m->others_cpu_ns;
@@ -90,15 +89,12 @@ struct hr_main_use hr_life_main_use(const struct hr_train_life *life)
 		       : (struct hr_main_use){NAN, 0};
 }
 
-/*
- * Marks the loops that train: all loops over a loader, if an optimizer makes a step between two
- * waits for it.
- */
+/* Sets `trains` of all loops over a loader if a wait for it precedes an optimizer's step. */
 static void find_training(struct hr_life_reader *r, const struct hr_mark *marks, size_t n)
 {
 	struct hr_train_life *life = r->life;
 	const struct hr_mark *wait = NULL;
-	uint64_t marked = 0; /* the loader whose loops were marked last */
+	uint64_t marked = 0; /* the loader whose loops were set last */
 	bool any = false;
 
 	for (size_t i = 0; i < n; i++) {
@@ -111,19 +107,16 @@ static void find_training(struct hr_life_reader *r, const struct hr_mark *marks,
 		for (size_t k = 0; (!any || wait->loader != marked) && k < life->n_loops; k++)
 			if (life->loops[k].loader == wait->loader)
 				life->loops[k].trains = true;
-		any = true; /* each wait is in a loop */
+		any = true;
 		marked = wait->loader;
 		wait = NULL;
 	}
-	/* Without any step of an optimizer (inference), no loop is a validation. */
+	/* Without steps of an optimizer (inference), all loops count as training. */
 	for (size_t k = 0; !any && k < life->n_loops; k++)
 		life->loops[k].trains = true;
 }
 
-/*
- * Extends a loop to the end of its last step: if the program leaves a loop early, this step ends
- * after the last wait.
- */
+/* If the program leaves a loop early, the loop's last step ends after its last wait. */
 static void extend_loops(struct hr_life_reader *r)
 {
 	for (size_t i = 0, k = 0; i < r->life->n_loops; i++) {
@@ -233,7 +226,6 @@ int hr__loops_find(struct hr_life_reader *r, const struct hr_mark *marks, size_t
 	return find_edges(r);
 }
 
-/* Of nested loops, the innermost one began last. */
 uint32_t hr__loop_around(const struct hr_life_reader *r, int64_t time)
 {
 	size_t i = loops_until(r->life, time);

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The regions of a stream as marks. */
 #include "query/diagnosis/life_internal.h"
 
 #include <errno.h>
@@ -10,15 +9,15 @@
 
 #define FETCH_AHEAD_NS INT64_C(60000000000)
 #define IDLE_SHARE     0.1
-/* Upper limit of a valid time: headrace's Python module reports at most 10 s at once. */
+/* The largest valid value of since_ns: headrace's Python module reports at most 10 s at once. */
 #define BUSY_NS_MOST UINT64_C(60000000000)
 
 /* ---- args: a JSON object ---- */
 
-/* A member of args that is read into struct hr_mark. `absent`: the value if a region lacks it. */
+/* A member of args, and its field in struct hr_mark. `absent`: the value without the member. */
 struct member {
 	const char *name;
-	size_t bytes, offset; /* place in struct hr_mark */
+	size_t bytes, offset; /* `offset`: of the field in struct hr_mark */
 	uint64_t absent;
 };
 #define NUMBER(name, field, absent)                                                                \
@@ -42,8 +41,8 @@ static const struct member numbers[] = {
     NUMBER("lock_ns", lock_ns, 0),
     NUMBER("since_ns", since_ns, 0),
     NUMBER("busy_percent", busy_percent, HR_UNKNOWN),
-    NUMBER("workers", workers, HR_UNKNOWN), /* of a wait */
-    NUMBER("worker", workers, HR_UNKNOWN),  /* of a fetch */
+    NUMBER("workers", workers, HR_UNKNOWN),
+    NUMBER("worker", workers, HR_UNKNOWN),
 };
 #define N_NUMBERS (sizeof(numbers) / sizeof(numbers[0]))
 
@@ -64,10 +63,7 @@ static const struct member *member_of(const struct member *list, size_t n, const
 	return NULL;
 }
 
-/*
- * Reads the value of a member, which begins at `at`. If a member occurs twice, its first value
- * counts.
- */
+/* Reads a member's value, which begins at `at`. If a member occurs twice, the first one counts. */
 static void read_member(struct hr_mark *to, const uint8_t *name, size_t bytes, const uint8_t *at,
 			const uint8_t *end, uint32_t *seen)
 {
@@ -91,7 +87,7 @@ static void read_member(struct hr_mark *to, const uint8_t *name, size_t bytes, c
 	*(uint64_t *)((char *)to + m->offset) = value;
 }
 
-/* Returns the end of the string whose text begins at `at`. */
+/* Returns the closing quote of the string whose text begins at `at`, or `end`. */
 static const uint8_t *end_of_string(const uint8_t *at, const uint8_t *end)
 {
 	while (at < end && *at != '"')
@@ -150,7 +146,7 @@ static int add_mark(struct hr_life_reader *r, const Headrace__Regions *m, const 
 	    (kind == HR_REGION_FETCH && g->count > 1))
 		return 0;
 	to = __builtin_add_overflow(from, g->dur_ns, &to) ? INT64_MAX : to;
-	/* A worker may make a batch long before the wait for it ends. */
+	/* The loop may wait within the span for a batch that was made earlier. */
 	if (from >= r->span.until ||
 	    to <= r->span.from -
 		      (kind == HR_REGION_FETCH && r->span.from > INT64_MIN ? FETCH_AHEAD_NS : 0))
@@ -171,11 +167,11 @@ static int add_mark(struct hr_life_reader *r, const Headrace__Regions *m, const 
 	};
 	read_args(mark, args->data, args->data + args->len);
 	if (kind == HR_MARK_BUSY && (mark->busy_percent > 100 || mark->since_ns > BUSY_NS_MOST))
-		r->n_marks--; /* the program itself has made a mark of this name */
+		r->n_marks--; /* not from headrace: the program made a mark of the same name */
 	return 0;
 }
 
-/* Orders marks. Of two that start together, the longer one is first: it contains the other. */
+/* A longer region comes before a shorter one with the same start, which it contains. */
 static int by_process_and_time(const void *a, const void *b)
 {
 	const struct hr_mark *x = a, *y = b;
@@ -188,8 +184,8 @@ static int by_process_and_time(const void *a, const void *b)
 }
 
 /*
- * NVML reports how busy an accelerator was in the last since_ns. If it was idle for much less time
- * than the thread waited, it worked during these waits, so they are hidden.
+ * Hides waits that cost no time. If NVML reports that the accelerator was idle in the last since_ns
+ * for much less time than the training thread waited, the accelerator worked during these waits.
  */
 static void hide_waits(struct hr_mark *marks, size_t busy)
 {

@@ -4,7 +4,6 @@
 
 #include <stddef.h>
 
-/* Sorts in ascending order. */
 void hr__numbers_sort(double *list, size_t n);
 
 #endif

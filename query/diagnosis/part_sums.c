@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * hr_part_sums(): parts of each step, summed over the training processes of a job, and parts of
- * each training process, summed over pieces of the job's time. A large job has far fewer of these
- * sums than rows of `parts`.
+ * The table function hr_part_sums(): the parts of each step, added up over all training processes
+ * of a job, and the parts of each training process, added up over pieces of the job's time. A large
+ * job has far fewer of these sums than rows in the table `parts`.
  */
 #include <errno.h>
 #include <pthread.h>
@@ -18,20 +18,20 @@
 #define SLOTS_MIN   1024u
 #define PIECES_MOST 100000u
 
-/* The time of a part in a step, or in a process and a piece of the job's time. */
+/* The time of one part: in one step, or in one process during one piece of the job's time. */
 struct sum {
-	uint64_t proc;	 /* 0: of a step */
-	uint64_t step;	 /* HR_REGION_UNKNOWN: of a process */
-	int64_t piece;	 /* of a process: the number of the piece */
-	uint32_t stream; /* of a step: of the first process */
+	uint64_t proc;	 /* 0: the sum of a step */
+	uint64_t step;	 /* HR_REGION_UNKNOWN: the sum of a process */
+	int64_t piece;	 /* sum of a process: the number of the piece */
+	uint32_t stream; /* sum of a step: the stream of any process */
 	uint32_t job;
-	uint8_t phase; /* of a step */
+	uint8_t phase; /* sum of a step only */
 	uint8_t part;
-	int64_t start_ns; /* the earliest one */
+	int64_t start_ns; /* the earliest start */
 	uint64_t ns;
 };
 
-/* Sums of steps, and an open hash table of them. A slot is a position in the list plus 1, or 0. */
+/* Sums of steps, and a hash table of them. A slot is an index plus 1; 0: the slot is free. */
 struct step_sums {
 	struct sum *list;
 	size_t n, room;
@@ -39,18 +39,17 @@ struct step_sums {
 	size_t n_slots;
 };
 
-/* Sums of processes. */
 struct piece_sums {
 	struct sum *list;
 	size_t n, room;
-	size_t last; /* the sums of the last process and piece begin here */
+	size_t last; /* index of the first sum of the last process and piece */
 };
 
 struct part_sums {
 	const struct hr_diagnosis *d;
-	struct hr_job_span *jobs; /* the time of each job, which is cut into pieces */
+	struct hr_job_span *jobs; /* start and end of each job; `pieces` parts of this time */
 	int64_t pieces;
-	_Atomic size_t next; /* life */
+	_Atomic size_t next; /* index of the next training process */
 	pthread_mutex_t lock;
 	struct step_sums steps;
 	struct piece_sums processes;
@@ -95,7 +94,6 @@ static int grow(struct step_sums *s)
 	return 0;
 }
 
-/* -ENOMEM. */
 static int add_to_step(struct step_sums *s, const struct sum *sum)
 {
 	uint32_t *slot;
@@ -116,7 +114,7 @@ static int add_to_step(struct step_sums *s, const struct sum *sum)
 
 /* ---- processes ---- */
 
-/* Sums of a process arrive in the order of time, so those of a piece follow each other. -ENOMEM. */
+/* A process's sums are added in the order of time: sums of a piece follow each other. -ENOMEM. */
 static int add_to_piece(struct piece_sums *p, const struct sum *sum)
 {
 	const struct sum *last = p->last < p->n ? &p->list[p->last] : NULL;
@@ -138,7 +136,6 @@ static int add_to_piece(struct piece_sums *p, const struct sum *sum)
 
 /* ---- lives ---- */
 
-/* The sums that one thread makes. */
 struct own_sums {
 	const struct part_sums *of;
 	struct step_sums steps;
@@ -150,7 +147,7 @@ static int64_t piece_of(const struct part_sums *s, uint32_t job, int64_t start_n
 	const struct hr_job_span *span = &s->jobs[job];
 	int64_t all, since;
 
-	/* Times of a damaged store may be anything. */
+	/* A damaged store can contain any time. */
 	if (__builtin_sub_overflow(span->until, span->from, &all) ||
 	    __builtin_sub_overflow(start_ns, span->from, &since))
 		return 0;

@@ -52,24 +52,23 @@ bool hr_phase_loops(unsigned phase)
 	return phase == HR_PHASE_TRAIN || phase == HR_PHASE_VALIDATION;
 }
 
-/* Adds up blocks of one step or, outside steps, of one phase. Then passes the sums to `put`. */
+/* Adds up the blocks of one step (or of one phase outside steps), and passes the sums to `put`. */
 struct maker {
 	const struct hr_diagnosis *d;
 	hr_parts_put *put;
-	void *data; /* of `put` */
+	void *data;
 	double ns[HR_PART_END];
 	const struct hr_block *first; /* the first block that is added up; NULL: none */
-	size_t added;		      /* index of the next element of the life's `added` */
-	double own;		      /* time of own operations since page faults were last added */
+	size_t added;		      /* index of the next element of life->added */
+	/* time of the training thread's operations since page faults were last added */
+	double own;
 	const struct hr_cycles *cycles;
-	const struct hr_cycle *cycle; /* cycle of the last step that has one; NULL: none */
-	double stall;		      /* the part of its stall that is not in a row yet */
+	/* the cycle (stalls.h) of the last step that has one; NULL: none */
+	const struct hr_cycle *cycle;
+	double stall; /* the part of this cycle's stall that no part contains yet */
 };
 
-/*
- * Moves at most `ns` from part `from` to part `to`. Returns the rest of `ns`, which `from` did not
- * have.
- */
+/* Moves at most `ns` from part `from` to part `to`. Returns how much less than `ns` it moved. */
 static double take(struct maker *m, enum hr_part from, enum hr_part to, double ns)
 {
 	double some = m->ns[from] < ns ? m->ns[from] : ns;
@@ -95,8 +94,8 @@ static void put_added(struct maker *m, const struct hr_train_life *life, int64_t
 }
 
 /*
- * Moves the stall of a step out of backward() and collectives or, if these have too little time,
- * out of computing.
+ * Moves the stall of a step from backward() and collectives to HR_PART_STALL. If these have too
+ * little time, moves the rest from computing.
  */
 static void put_stall(struct maker *m)
 {
@@ -137,7 +136,7 @@ static int add_rows(void *data, const struct hr_train_life *life, const struct h
 	return 0;
 }
 
-/* Puts the sums of the blocks that were added up, which last from m->first to `end`. */
+/* Passes the sums of the blocks from m->first until `end` to m->put. */
 static int flush(struct maker *m, const struct hr_train_life *life, int64_t end)
 {
 	const struct hr_block *first = m->first;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* parts.h - where the time of each training thread went: parts (parts.def) that sum to its life */
+/* parts.h - what each training thread spent its time on: the parts of parts.def */
 #ifndef HEADRACE_QUERY_DIAGNOSIS_PARTS_H
 #define HEADRACE_QUERY_DIAGNOSIS_PARTS_H
 
@@ -13,25 +13,24 @@ enum hr_part {
 };
 
 const char *hr_part_name(enum hr_part part);
-const char *hr_part_label(enum hr_part part); /* what people call it */
-const char *hr_part_group(enum hr_part part); /* in pictures */
+const char *hr_part_label(enum hr_part part); /* for users */
+const char *hr_part_group(enum hr_part part); /* for diagrams */
 
-/* Rows of a life follow each other in the order of time, and sum to the life. */
+/* Rows of a training process follow each other in the order of time, and add up to its time. */
 struct hr_parts_row {
 	uint32_t stream;
 	int32_t rank; /* -1: none */
 	uint64_t proc;
 	uint64_t step, epoch; /* HR_REGION_UNKNOWN: none */
 	uint64_t loader;      /* UINT64_MAX: none, or unknown */
-	int64_t
-	    start_ns; /* wall clock: the start of the row's step, or of its phase outside steps */
+	int64_t start_ns;     /* wall clock; start of the step or, outside steps, of the phase */
 	uint64_t ns;
 	uint8_t phase, part;
 };
 
 const char *hr_phase_name(unsigned phase);
-bool hr_part_waits(unsigned part);   /* the training thread waits for a batch */
-bool hr_phase_loops(unsigned phase); /* training or validation */
+bool hr_part_waits(unsigned part);   /* whether the training thread waits for a batch */
+bool hr_phase_loops(unsigned phase); /* whether the phase is in a loop */
 
 struct hr_parts {
 	struct hr_parts_row *rows;

@@ -5,32 +5,29 @@
 
 #include "query/diagnosis/diagnosis.h"
 
-/*
- * Adds the time of a block to the parts to which it belongs, in nanoseconds. Imports of the life
- * last until `imported` (INT64_MIN: none).
- */
+/* Adds a block to its parts (ns). `imported`: when the imports ended; INT64_MIN: none. */
 void hr__block_parts(const struct hr_diagnosis *d, const struct hr_block *b, int64_t imported,
 		     double parts[HR_PART_END]);
 
-/* Whether all time of a block of this kind belongs to a single part. */
+/* Whether a block of this kind belongs to a single part. */
 static inline bool hr__is_whole(enum hr_block_kind kind)
 {
 	return kind != HR_BLOCK_GAP && kind != HR_BLOCK_FETCH && kind != HR_BLOCK_UNKNOWN;
 }
 
-/* The part to which the time of a block of this kind belongs, except time of operations. */
+/* Returns the part of a block of this kind, without its time of operations. */
 enum hr_part hr__whole_part(enum hr_block_kind kind);
 
 /*
- * Receives the parts of one step of a life or, outside steps, of one phase, which begins with the
- * block `first`. A negative result ends the walk.
+ * Receives the parts of one step of a training process or, outside steps, of one phase. The step or
+ * phase begins with the block `first`. After a negative result, no more calls follow.
  */
 typedef int hr_parts_put(void *data, const struct hr_train_life *life, const struct hr_block *first,
 			 const uint64_t ns[HR_PART_END]);
-/* Calls `put` for each step and phase of a life (lives.list[number]), in the order of time. */
+/* Calls `put` for each step and phase of d->lives.list[number], in the order of time. */
 int hr__parts_each(const struct hr_diagnosis *d, size_t number, hr_parts_put *put, void *data);
 
-/* Rounds parts to whole nanoseconds that sum to `all`. */
+/* Rounds parts to whole nanoseconds that add up to `all`. */
 void hr__whole_ns(const double parts[HR_PART_END], uint64_t all, uint64_t ret[HR_PART_END]);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* parts: where the time of each training thread went. */
+/* The table `parts`: what each training thread spent its time on. */
 #include <errno.h>
 #include <stdlib.h>
 

@@ -2,10 +2,10 @@
 /*
  * Reads regions and events of all streams, with a thread for each core.
  *
- * A thread reads the regions of a stream, which gives lives and intervals, and then the events of
- * the stream. A thread that finds no new stream helps other threads with their events. The thread
- * that leaves a stream last folds its sums: those of fetches into the fetches, those of blocks into
- * a list without zeros. So memory holds the intervals of few streams at a time.
+ * A thread reads the regions of a stream, makes the blocks and intervals of its training processes,
+ * and then reads the events. A thread that finds no unread stream helps other threads to read
+ * events. The last thread of a stream copies the sums that are not zero, and frees the intervals, so
+ * that only those of few streams are in memory at a time.
  */
 #include <errno.h>
 #include <malloc.h>
@@ -15,16 +15,16 @@
 #include "query/diagnosis/each.h"
 #include "query/diagnosis/life_internal.h"
 
-/* What is read of a stream. */
+/* The data of one stream. */
 struct part {
 	struct hr_op_scan scan;
 	struct hr_train_lives lives;
 	struct hr_items items;
-	struct hr_block_ops *ops; /* [0] is zero */
+	struct hr_block_ops *ops; /* ops[0] is all zero */
 	uint32_t n_ops;
-	uint32_t first_ops; /* where `ops` begins in the diagnosis's list */
-	bool open;	    /* threads read its events */
-	unsigned users;	    /* number of threads that read its events */
+	uint32_t first_ops; /* index in the diagnosis's `ops` of the first element */
+	bool open;	    /* threads may help to read its events */
+	unsigned users;	    /* number of threads that read them now */
 };
 
 struct parts_reading {
@@ -33,8 +33,8 @@ struct parts_reading {
 	struct hr_job_span *spans;
 	pthread_mutex_t lock;
 	pthread_cond_t changed;
-	size_t next;	/* the next stream whose regions must be read */
-	size_t reading; /* streams whose regions are being read */
+	size_t next;	/* index of the next stream whose regions must be read */
+	size_t reading; /* number of streams whose regions are being read */
 	struct hr_samples samples;
 	int error;
 };
@@ -72,7 +72,7 @@ static void fold_fetches(struct part *p)
 	}
 }
 
-/* Whether a block has operations, and its parts depend on them. */
+/* Whether the parts of a block depend on operations, and it has some. */
 static bool has_ops(const struct hr_block *b, const struct hr_scan_ops *o)
 {
 	uint64_t any = (uint64_t)o->runtime_end;
@@ -140,10 +140,7 @@ static int end_part(struct part *p)
 
 /* ---- threads ---- */
 
-/*
- * Returns a stream with work to do; NULL: none is left. `fresh`: the thread must read its regions
- * first.
- */
+/* Returns a stream with work to do, or NULL. `fresh`: first read the regions of this stream. */
 static struct part *take(struct parts_reading *r, bool *fresh)
 {
 	struct part *p = NULL;
@@ -192,7 +189,6 @@ static int read_regions(struct parts_reading *r, struct hr_life_reader *reader, 
 	return error < 0 ? error : hr__scan_begin(r->d->q, &p->scan);
 }
 
-/* Lets other threads help to read the events of a stream. */
 static void open_part(struct parts_reading *r, struct part *p)
 {
 	pthread_mutex_lock(&r->lock);
@@ -248,7 +244,7 @@ static void read_some(void *data)
 
 /* ---- all streams together ---- */
 
-/* Allocates the diagnosis's lists, and finds where each part begins in them. */
+/* Allocates the diagnosis's lists, and computes where each stream begins in them. */
 static int make_room(struct hr_diagnosis *d, struct part *parts)
 {
 	struct hr_train_lives *l = &d->lives;
@@ -276,14 +272,14 @@ static int make_room(struct hr_diagnosis *d, struct part *parts)
 	d->ops = malloc(n_ops * sizeof(*d->ops));
 	if (l->list == NULL || l->workers == NULL || l->fetches == NULL || d->items == NULL ||
 	    d->ops == NULL) {
-		l->n = 0; /* the lives belong to the parts */
+		l->n = 0; /* r.parts still own the elements */
 		return -ENOMEM;
 	}
 	d->ops[0] = (struct hr_block_ops){0};
 	return 0;
 }
 
-/* Changes a life's indexes of fetches and operations into indexes of the diagnosis's lists. */
+/* Changes indexes in the lists of a stream to indexes in the diagnosis's lists. */
 static void renumber(struct hr_train_life *life, uint32_t first_fetch, uint32_t first_ops)
 {
 	for (size_t k = 0; k < life->n; k++) {
@@ -307,7 +303,7 @@ static void part_done(struct part *p)
 	*p = (struct part){0};
 }
 
-/* Copies the contents of a part into the diagnosis's lists. */
+/* Copies the data of a stream into the diagnosis's lists. */
 static int move_part(void *data, size_t stream)
 {
 	const struct parts_reading *r = data;
@@ -356,7 +352,7 @@ int hr__read_all(struct hr_diagnosis *d)
 		part_done(&r.parts[i]);
 	free(r.parts);
 	free(r.spans);
-	/* The heaps of the threads keep freed memory, which the next lists, as mappings, do not use. */
+	/* Returns freed memory in the heaps of the threads, which larger lists cannot use. */
 	malloc_trim(0);
 	d->samples = r.samples;
 	pthread_mutex_destroy(&r.lock);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * hr_regions_of(): few rows of `regions`. The diagnosis knows in which streams they are, so other
- * streams are not read.
+ * The table function hr_regions_of(): some rows of the table `regions`. The diagnosis already
+ * contains which streams have these rows, so no other streams are read.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -16,16 +16,16 @@ static const char *const parameters[] = {"what", NULL};
 #define LONGEST_WAIT "longest_wait"
 
 struct chosen_rows {
-	struct hr_rows all; /* of the stream; `gathered` if it was read */
+	struct hr_rows all; /* all regions of the stream, valid if `gathered` */
 	bool gathered;
-	size_t *list; /* rows of `all` */
+	size_t *list; /* the chosen rows: numbers of rows of `all` */
 	size_t n, room;
 };
 
-/* What the rows of a stream have in common. */
+/* Which regions of a stream are chosen: checkpoints, or those that overlap a time. */
 struct selection {
 	bool checkpoints;
-	int64_t from, to; /* if not checkpoints: the regions overlap this time */
+	int64_t from, to; /* valid if not `checkpoints` */
 };
 
 static const char *chosen_check(const char *const *p)
@@ -35,7 +35,7 @@ static const char *chosen_check(const char *const *p)
 	return NULL;
 }
 
-/* Times of a damaged store may be anything. */
+/* Returns time + ns. A damaged store can contain any time, so the sum may not fit. */
 static int64_t later(int64_t time, int64_t ns)
 {
 	int64_t sum;
@@ -43,7 +43,7 @@ static int64_t later(int64_t time, int64_t ns)
 	return __builtin_add_overflow(time, ns, &sum) ? INT64_MAX : sum;
 }
 
-/* False: the stream has no rows. */
+/* Returns false if no region of the stream is chosen. */
 static bool choose(const struct hr_rows *rows, const struct hr_diagnosis *d, struct selection *ret)
 {
 	uint32_t stream = (uint32_t)(rows->st - rows->q->streams);

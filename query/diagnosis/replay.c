@@ -8,12 +8,9 @@
 #include "query/diagnosis/replay_loop.h"
 
 #define TOLERANCE   0.05
-#define NOISE	    0.03 /* two runs of the same loop differ by this share */
+#define NOISE	    0.03 /* two runs of the same loop can differ by this share */
 #define WORKERS_MAX 1024u
-/*
- * If the upper limit of a range is more than this multiple of the lower one, no single value is
- * likely.
- */
+/* If the limits of a range differ by more than this factor, no single value is predicted. */
 #define WIDE 1.5
 /* The measured exponent of a mount (samples.h) may be wrong by this much. */
 #define EXPONENT_ERROR 0.25
@@ -51,10 +48,10 @@ static struct hr_changed_loop change(const struct hr_recorded_loop *r, const str
 }
 
 /*
- * A guess at unknown values. 0 is the lower limit of a value, 1 the upper limit. `main`: the CPU
- * time of the training thread, and how much longer it takes for a larger batch. `load`: how the
- * storage reacts to load. `barriers`: the threads with which the training process computes wait for
- * each other. `shared`: two CPUs share a pipeline.
+ * Assumed values of what is unknown, from 0 (its lower limit) to 1 (its upper limit). `main`: CPU
+ * time of the training thread, and how much a larger batch adds to it. `load`: how the storage
+ * reacts to load. `barriers`: the threads with which the training process computes wait for each
+ * other. `shared`: two CPUs share the pipeline of a core.
  */
 struct guess {
 	double main, load;
@@ -91,7 +88,7 @@ static void guess(const struct hr_recorded_loop *r, const struct hr_setting *s,
 	c->gap = between(fmin(1, s->batch), fmax(1, s->batch), g->main) / s->batch;
 }
 
-/* The time of a loop without waits and without the start of workers, in ns. */
+/* Returns the time of a loop without its waits and without the start of workers, in ns. */
 static double without_waits(const struct hr_loop *l)
 {
 	double ns = (double)(l->to - l->created);
@@ -102,8 +99,8 @@ static double without_waits(const struct hr_loop *l)
 }
 
 /*
- * Adds the limits of a loop's time to *ret. With the same cores and batch size, and at least as
- * many workers, the loop cannot take less than the training thread's own time.
+ * Adds the limits of a loop's time to *ret. If cores and batch size are as recorded, and there are
+ * at least as many workers, the loop takes at least the training thread's own time.
  */
 static void add_range(const struct hr_recorded_loop *r, const struct hr_setting *s,
 		      const struct hr_changed_loop *c, double low, double high,
@@ -121,7 +118,7 @@ static void add_range(const struct hr_recorded_loop *r, const struct hr_setting 
 	ret->high += high / 1e9;
 }
 
-/* Whether two guesses lead to the same replay. */
+/* Whether two replays have the same result, because their assumed values are equal. */
 static bool are_equal(const struct hr_changed_loop *a, const struct hr_changed_loop *b)
 {
 	return a->shared == b->shared && a->barriers == b->barriers &&
@@ -129,7 +126,7 @@ static bool are_equal(const struct hr_changed_loop *a, const struct hr_changed_l
 	       a->cached == b->cached && a->gap == b->gap;
 }
 
-/* Adds a loop to *ret, and its seconds for each guess to `seconds`. -ENOMEM. */
+/* Replays a loop with each guess, and adds the results to *ret and `seconds`. -ENOMEM. */
 static int replay_loop(const struct hr_recorded_loop *r, const struct hr_setting *s, bool range,
 		       struct hr_replayed *ret, double seconds[GUESSES])
 {
@@ -185,10 +182,7 @@ static double stalled(const struct hr_train_life *life, double stall)
 	return between > stall ? stall / between : 1;
 }
 
-/*
- * Reads how much the training thread computes. If its CPU time is unknown, it may compute all the
- * time or never.
- */
+/* If the training thread's CPU time is unknown, the limits are 0 and all of its time. */
 static void read_main(struct hr_recorded_loop *r, const struct hr_train_life *life)
 {
 	struct hr_main_use use = hr_life_main_use(life);
@@ -198,10 +192,7 @@ static void read_main(struct hr_recorded_loop *r, const struct hr_train_life *li
 	r->others = use.others;
 }
 
-/*
- * Reads how the mount reacts to load. If the load was always the same, the mount may be anything
- * between a pure latency and saturated.
- */
+/* Reads the exponent (samples.h) of the mount. If it is unknown, its limits are 0 and 1. */
 static void read_load(struct hr_recorded_loop *r, uint32_t stream)
 {
 	const struct hr_load *load = hr__load_of(&r->d->loads, stream);
@@ -213,8 +204,8 @@ static void read_load(struct hr_recorded_loop *r, uint32_t stream)
 }
 
 /*
- * Replays the recorded settings. Waits for cores that the loop itself does not explain come from
- * other programs, and no setting changes these. -ENOMEM.
+ * Replays the recorded settings. Waits for cores that do not occur in the replay were caused by
+ * other programs, so other settings do not change them. -ENOMEM.
  */
 static int read_result(struct hr_recorded_loop *r)
 {
@@ -248,7 +239,7 @@ static int read_result(struct hr_recorded_loop *r)
 struct hr_recorded_life {
 	const struct hr_train_life *life;
 	double stall;
-	struct hr_recorded_loop *loops; /* the loops that train and have batches */
+	struct hr_recorded_loop *loops; /* training loops that have batches */
 	size_t n;
 };
 
@@ -304,7 +295,7 @@ void hr_recorded_free(struct hr_recorded_life *r)
 	free(r);
 }
 
-/* The reason if only the range is known: the range is so wide that its middle means little. */
+/* Returns HR_REPLAY_OK, or why the range is too wide for a prediction. */
 static enum hr_replay_refusal doubt_of(const struct hr_setting *s, const double seconds[GUESSES])
 {
 	if (seconds[MOST] <= WIDE * seconds[LEAST])

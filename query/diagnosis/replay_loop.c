@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What replays need of one recorded loop over a DataLoader. */
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
@@ -7,9 +6,9 @@
 #include "query/diagnosis/replay_loop.h"
 #include "query/diagnosis/numbers.h"
 
-/* A batch that a worker finished more than this long ago is in the queue. */
+/* A batch that a worker finished more than this long before the wait is already in the queue. */
 #define READY_NS 50000000
-#define KNOWN	 3 /* fewer hand-overs of a kind are not used */
+#define KNOWN	 3 /* a median of fewer hand-overs is not used */
 
 static double median(double *list, size_t n)
 {
@@ -49,8 +48,8 @@ double hr__loop_start(const struct hr_recorded_loop *r, size_t batch)
 }
 
 /*
- * Durations of hand-overs: of a batch that was ready before the wait, of a worker that was busy
- * with its next batch, of an idle worker.
+ * Durations of three kinds of hand-overs: the batch was ready before the wait (READY); otherwise,
+ * the worker was making its next batch (BUSY), or was idle (IDLE).
  */
 struct handovers {
 	double *list[3];
@@ -58,7 +57,7 @@ struct handovers {
 };
 enum { READY, BUSY, IDLE };
 
-/* Whether the worker made its next batch while it handed this batch over. */
+/* Whether the worker began its next batch before this one was handed over. */
 static bool is_worker_busy(const struct hr_recorded_loop *r, size_t batch)
 {
 	const struct hr_train_lives *lives = &r->d->lives;
@@ -89,11 +88,11 @@ static int sort_handovers(const struct hr_recorded_loop *r, struct handovers *h)
 }
 
 /*
- * Computes the durations of both parts of a hand-over: the worker sends a batch, and the training
- * thread receives it. If the training thread waits meanwhile, the measured time contains both. If
- * the batch was ready long before, it contains only the receiving, which takes at least its CPU
- * time. If the worker computes its next batch meanwhile, sending takes long, because the worker's
- * sending thread waits for Python's lock.
+ * Computes the durations of both parts of a hand-over: the worker sends a batch (pickle), and the
+ * training thread receives it (unpickle). If the training thread waits for the batch, the measured
+ * time contains both parts. If the batch was ready long before, the time contains only the second
+ * part, which takes at least its CPU time. Sending takes long if the worker makes its next batch
+ * meanwhile, because this delays its sending thread (Python's lock).
  */
 static int read_handovers(struct hr_recorded_loop *r)
 {

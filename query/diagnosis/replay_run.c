@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Repeats one loop over a DataLoader with other settings. */
+/* Replays one loop over a DataLoader with other settings. */
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
@@ -10,7 +10,7 @@
 #define CREATE_NS 15e6
 #define START_NS  20e6
 #define END_NS	  40e6
-/* If less of a batch is left to do than this, only rounding is left: the batch is done. */
+/* If a smaller part of a batch is left, it is a rounding error, and the batch is finished. */
 #define DONE 1e-9
 
 /*
@@ -19,42 +19,41 @@
  */
 #define SHARED_SLOWDOWN 0.5
 
-#define ALMOST 0.05 /* a smaller excess of threads over cores is within the error */
+#define ALMOST 0.05 /* fewer threads more than there are cores are ignored */
 
-/* The time of a pass in addition to its batches, in ns. */
+/* Times of a pass, in ns: to create the workers, until they begin batches, and to end them. */
 struct pass {
 	double create, start, end;
 };
 
 struct worker {
 	bool busy;
-	size_t batch;		    /* the batch that it makes, or will make next */
-	double io, cpu, lock, rest; /* parts of the time of this batch, in ns */
-	double left;		    /* the part of this batch that is not made, 0 to 1 */
-	double start;		    /* time at which it can begin its first batch */
+	size_t batch;		    /* the batch that the worker makes, or will make next */
+	double io, cpu, lock, rest; /* parts of the time to make this batch, in ns */
+	double left;		    /* the part of this batch that is not made yet, 0 to 1 */
+	double start;		    /* when the worker can begin its first batch */
 };
 
 struct loop_run {
 	const struct hr_recorded_loop *r;
 	const struct hr_changed_loop *c;
-	struct hr_recorded_batch *regrouped; /* NULL: batches of the recorded size */
+	struct hr_recorded_batch *regrouped; /* NULL: the batch size is as recorded */
 	const struct hr_recorded_batch *batches;
 	size_t n;
-	struct worker *workers; /* c->workers of them */
-	double *made; /* when the worker of each batch has handed it over; INFINITY: not yet */
-	/*
-	 * For each number of busy workers: the multiple of their I/O, and of their waits for locks.
-	 */
+	struct worker *workers; /* c->workers elements, at least 1 */
+	double *made;		/* when each batch was sent by its worker; INFINITY: not yet */
+	/* For each number of busy workers: factors of their I/O and waits for locks. */
 	double *load, *locked;
 	struct pass pass;
 	double now;
-	size_t received; /* number of batches that the training thread has received */
-	/* What the training thread does: waits for its next batch, receives it, works on it. */
+	size_t received;
+	/* The training thread waits for its next batch, receives it, or works on it. */
 	enum { WAITS, TAKES, WORKS } phase;
-	double left; /* TAKES: the rest in ns; WORKS: the part that is not done, 0 to 1 */
-	double slow; /* how many times as long CPU work takes at this moment */
+	double left; /* TAKES: remaining ns; WORKS: the remaining part, 0 to 1 */
+	double slow; /* how many times as long CPU work takes now as on idle cores */
 	/*
-	 * Integrals over time: number of busy workers, its square. Sums: CPU work, slowed CPU work.
+	 * `busy`, `squares`: integrals over time of the number of busy workers, and of its square.
+	 * `cpu`, `slowed`: CPU time on idle cores so far, and the time that it took.
 	 */
 	double busy, squares, cpu, slowed;
 };
@@ -88,10 +87,7 @@ static void add_share(struct hr_recorded_batch *to, const struct hr_recorded_bat
 	to->gap += share * from->gap;
 }
 
-/*
- * Makes batches that are c->batch times as large as recorded: each consists of recorded batches and
- * parts of them.
- */
+/* Makes batches that are c->batch times as large from recorded batches and parts of them. */
 static void regroup(struct loop_run *s)
 {
 	double times = s->c->batch;
@@ -107,7 +103,7 @@ static void regroup(struct loop_run *s)
 
 /* ---- a moment of a replay ---- */
 
-/* How long the training thread works on a batch before it requests the next one; not 0. */
+/* Returns the time between receiving a batch and waiting for the next one; at least 1 ns. */
 static double work_of(const struct loop_run *s)
 {
 	const struct hr_changed_loop *c = s->c;
@@ -115,17 +111,17 @@ static double work_of(const struct loop_run *s)
 	double before = fmin(s->r->slow, 1 / fmax(1e-9, share)), times;
 
 	times = c->same ? 1 : c->gap * (1 + share * (s->slow - before));
-	/* The time of waits for other ranks does not change. */
+	/* No setting changes the waits for other ranks. */
 	return gap * (1 + (times - 1) * (1 - s->r->stalled));
 }
 
-/* How long a worker needs for its batch if CPU work takes `slow` times as long; not 0. */
+/* Returns a worker's time for its batch if CPU work takes `slow` times as long; at least 1 ns. */
 static double batch_ns(const struct loop_run *s, const struct worker *w, size_t busy, double slow)
 {
 	return fmax(1, w->io * s->load[busy] + w->lock * s->locked[busy] + w->cpu * slow + w->rest);
 }
 
-/* Finds s->slow from the number of threads for each core that want to compute. */
+/* Computes s->slow from the number of threads that want to compute, and the number of cores. */
 static void contend(struct loop_run *s, size_t busy)
 {
 	const struct hr_changed_loop *c = s->c;
@@ -140,10 +136,7 @@ static void contend(struct loop_run *s, size_t busy)
 			wanted += w->cpu / batch_ns(s, w, busy, 1);
 	}
 	s->slow = c->cores > 0 ? fmax(1, wanted / c->cores) : 1;
-	/*
-	 * Threads that wait for each other are as fast as the thread that shares its core with most
-	 * others.
-	 */
+	/* All threads are as slow as those on the core with most threads. */
 	if (c->barriers && s->phase == WORKS && s->r->others >= HR_PARALLEL_CORES)
 		s->slow = ceil(s->slow - ALMOST);
 	s->slow *= c->outside;
@@ -153,13 +146,12 @@ static void contend(struct loop_run *s, size_t busy)
 						      (c->cores / 2));
 }
 
-/* Returns how many batches the training thread has requested. */
+/* Returns how many batches the training thread has requested from workers so far. */
 static size_t requested(const struct loop_run *s)
 {
 	return s->received + (size_t)s->c->workers * s->c->prefetch;
 }
 
-/* Begins the worker's next batch. */
 static void begin_batch(const struct loop_run *s, struct worker *w)
 {
 	const struct hr_changed_loop *c = s->c;
@@ -173,10 +165,7 @@ static void begin_batch(const struct loop_run *s, struct worker *w)
 	w->rest = c->same ? 0 : b->rest;
 }
 
-/*
- * Each idle worker begins its next batch if the training thread has requested it. Returns the
- * number of busy workers.
- */
+/* Idle workers begin batches that were requested. Returns the number of busy workers. */
 static size_t assign(struct loop_run *s)
 {
 	size_t busy = 0;
@@ -191,7 +180,7 @@ static size_t assign(struct loop_run *s)
 	return busy;
 }
 
-/* The time until a worker or the training thread finishes what it does, in ns. */
+/* Returns the time until a worker or the training thread finishes its current work, in ns. */
 static double until_next(const struct loop_run *s, size_t busy)
 {
 	double ns = INFINITY;
@@ -209,7 +198,7 @@ static double until_next(const struct loop_run *s, size_t busy)
 	return fmin(ns, s->phase == TAKES ? s->left : s->left * work_of(s));
 }
 
-/* The worker's part of the hand-over of its batch, in ns. */
+/* Returns how long the worker takes to send its batch, in ns. */
 static double pickle_of(const struct loop_run *s, const struct worker *w)
 {
 	size_t next = w->batch + s->c->workers;
@@ -281,7 +270,7 @@ static void run_workers(struct loop_run *s)
 	}
 }
 
-/* Replays a loop without workers: the training thread makes the batches. */
+/* Replays a loop without workers, in which the training thread makes the batches. */
 static void run_alone(struct loop_run *s)
 {
 	const struct hr_changed_loop *c = s->c;
@@ -300,7 +289,6 @@ static void run_alone(struct loop_run *s)
 
 /* ---- a replay ---- */
 
-/* -ENOMEM. */
 static int run_init(struct loop_run *s)
 {
 	const struct hr_changed_loop *c = s->c;
@@ -329,7 +317,7 @@ static int run_init(struct loop_run *s)
 		    .start = s->pass.create + (c->same ? hr__loop_start(s->r, i) : s->pass.start)};
 	s->locked = s->load + workers + 1;
 	for (uint32_t i = 0; i <= workers; i++) {
-		/* If workers use a lock one after the other, each waits for all others. */
+		/* Workers use a lock one after the other, so each waits for all others. */
 		s->locked[i] = i == 0 ? 0 : (i - 1) / fmax(0.5, s->r->busy - 1);
 		s->load[i] = c->same || i == 0 ? 1 : pow(i / s->r->busy, c->load);
 	}

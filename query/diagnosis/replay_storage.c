@@ -1,13 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Settings of a replay that depend on what a job read: other mounts, a cache, read and batch sizes.
- */
+/* Settings whose effect depends on the files that the job read. */
 #include <math.h>
 #include <string.h>
 
 #include "query/diagnosis/replay.h"
 
-/* Sums of what the fetches of a job did, on all mounts or on one. */
+/* Sums of the operations in fetches of a job, on one mount or on all. */
 struct storage_sums {
 	double operations, reads, opens, bytes, extent, ns, read_ns;
 };
@@ -33,7 +31,7 @@ static bool is_on(const struct hr_diagnosis *d, const struct hr_item *item, cons
 	return m != NULL && hr__text_is(&m->path, mount, bytes);
 }
 
-/* Sums up the files on a mount; `mount` NULL: all files. */
+/* Adds up the files on a mount; `mount` is NULL: all files. */
 static struct storage_sums sum_up(const struct hr_diagnosis *d, uint32_t stream, const char *mount,
 				  size_t mount_bytes)
 {
@@ -53,9 +51,9 @@ static void multiply(struct hr_multiple *m, double low, double high)
 }
 
 /*
- * Applies "A=B", as if the files of mount A were on mount B. The limits of the range: each
- * operation takes as long as on B, or each byte does. If B is slower, I/O in the kernel's caches
- * takes longer, too.
+ * Applies "A=B": the files of mount A are on mount B instead. One limit of the factor assumes that
+ * an operation takes as long as one on B, the other that a byte takes as long as one on B. If B is
+ * slower, operations that the kernel's caches serve also take longer.
  */
 static enum hr_replay_refusal set_mount(const struct hr_diagnosis *d, uint32_t stream,
 					const char *mounts, struct hr_setting *s)
@@ -81,9 +79,9 @@ static enum hr_replay_refusal set_mount(const struct hr_diagnosis *d, uint32_t s
 }
 
 /*
- * Applies a cache: after the first pass, it has the data, or the share of the data that fits. Opens
- * and examinations take as long as in the recorded passes, in which memory could already have kept
- * what they need.
+ * Applies a cache of this size. After the first pass, reads of the data in the cache take no time.
+ * Opens and examinations take as long as recorded, because the kernel may have cached what they
+ * need already.
  */
 static enum hr_replay_refusal set_cached(const struct hr_diagnosis *d,
 					 const struct hr_train_life *life, double bytes,
@@ -105,8 +103,9 @@ static enum hr_replay_refusal set_cached(const struct hr_diagnosis *d,
 }
 
 /*
- * Applies reads of this size, with at least one read for each open. The time of a read of less than
- * 64 KiB hardly depends on its size; that of a larger read does.
+ * Applies reads of this size. Each open is still followed by a read. A read of less than 64 KiB is
+ * assumed to take about the same time at any size; a larger read takes time in proportion to its
+ * size.
  */
 static void set_reads(const struct hr_diagnosis *d, uint32_t stream, double size,
 		      struct hr_setting *s)

@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * replays: how long the training loops of each rank would take with other settings. It has one row
- * for each training process and setting.
- */
+/* The table `replays`: how long each rank's training loops would take with other settings. */
 #include <errno.h>
 #include <stdlib.h>
 
@@ -16,7 +13,7 @@ static const char *const parameters[] = {"workers", "prefetch", "persistent", "c
 					 "batch",   "search",	NULL};
 enum { WORKERS, PREFETCH, PERSISTENT, CORES, IO, MOUNT, CACHED, READS, BATCH, SEARCH };
 
-/* A search tries all combinations of these, with and without persistent workers. */
+/* A search tries all combinations of these values, with and without persistent workers. */
 static const uint32_t tried_workers[] = {0, 1, 2, 3, 4, 6, 8, 12, 16, 24, 32};
 static const uint32_t tried_prefetch[] = {2, 4, 8};
 #define N_OF(list) (sizeof(list) / sizeof((list)[0]))
@@ -26,7 +23,7 @@ struct replays {
 	struct hr_setting settings[1 + 2 * N_OF(tried_workers) * N_OF(tried_prefetch)];
 	size_t n_settings;
 	const char *const *parameters;
-	struct hr_replayed *list; /* for each life: one element for each setting */
+	struct hr_replayed *list; /* for each training process, one element for each setting */
 };
 
 static bool is_number(const char *text, double least, double most)
@@ -85,7 +82,7 @@ static bool is_true(const char *text)
 	return text != NULL && strcmp(text, "true") == 0;
 }
 
-/* Adds the settings to try. A setting that is a parameter of the query has only this value. */
+/* Adds the settings that a search tries. A setting that is given as a parameter keeps its value. */
 static void add_settings(struct replays *all, const char *const *p)
 {
 	const struct hr_setting given = all->settings[0];
@@ -115,7 +112,6 @@ static double size(const char *text)
 	return text != NULL && hr_text_parse_size(text, &bytes) == 0 ? (double)bytes : 0;
 }
 
-/* Replays a life with all settings. -ENOMEM. */
 static int replay_life_all(void *data, size_t life)
 {
 	struct replays *all = data;

@@ -11,12 +11,12 @@
 #include "query/tables/internal.h"
 
 #define SAMPLES_MAX ((size_t)1 << 16)
-#define SLOT_SHIFT  28 /* a slot is 0.27 s */
+#define SLOT_SHIFT  28 /* a slot of time lasts 2^28 ns (0.27 s) */
 
-/* Bins by the number of operations under way: 1, 2, 3 to 4, 5 to 8... */
+/* Bins of operations by how many were under way at their beginning: 1, 2, 3 to 4, 5 to 8... */
 #define BINS	  8u
-#define BIN_LEAST 2u /* a bin with fewer operations is not used */
-/* At least this many operations that began alone show how long one takes without load. */
+#define BIN_LEAST 2u /* bins with fewer operations are ignored */
+/* At least this many operations that began alone are needed for a duration without load. */
 #define ALONE_LEAST 4u
 
 static bool is_kept(const struct hr_samples *s, int64_t from)
@@ -71,13 +71,13 @@ static int by_mount_and_time(const void *a, const void *b)
 	return (x->from > y->from) - (x->from < y->from);
 }
 
-/* Sorted moments. sums[i]: the sum of the moments up to i. */
+/* Sorted times. sums[i]: the sum of list[0] to list[i]. */
 struct moments {
 	double *list, *sums;
 	size_t n;
 };
 
-/* -ENOMEM. The caller frees `list`. */
+/* The caller frees m->list. -ENOMEM. */
 static int moments_init(struct moments *m, size_t n)
 {
 	m->list = malloc(2 * n * sizeof(*m->list));
@@ -95,7 +95,7 @@ static void moments_sort(struct moments *m)
 		m->sums[i] = sum += m->list[i];
 }
 
-/* The number of moments that are not after `time`. */
+/* Returns the number of times that are not after `time`. */
 static size_t moments_until(const struct moments *m, double time)
 {
 	size_t low = 0, high = m->n;
@@ -111,7 +111,7 @@ static size_t moments_until(const struct moments *m, double time)
 	return low;
 }
 
-/* The sum of the times from each moment before `time` until `time`. */
+/* Returns the sum of the durations from each earlier time of *m until `time`. */
 static double moments_ago(const struct moments *m, double time)
 {
 	size_t n = moments_until(m, time);
@@ -119,7 +119,7 @@ static double moments_ago(const struct moments *m, double time)
 	return n > 0 ? time * (double)n - m->sums[n - 1] : 0;
 }
 
-/* The mean number of operations under way between two moments. */
+/* Returns the mean number of operations under way from `from` to `to`. */
 static double under_way(const struct moments *starts, const struct moments *ends, double from,
 			double to)
 {
@@ -130,9 +130,9 @@ static double under_way(const struct moments *starts, const struct moments *ends
 }
 
 struct bin {
-	double *ns; /* durations of operations */
+	double *ns;
 	size_t n, room;
-	double begun; /* sum of how many operations were under way when each of them began */
+	double begun; /* sum over these operations: how many were under way when each began */
 };
 
 static unsigned bin_of(double begun)
@@ -142,7 +142,10 @@ static unsigned bin_of(double begun)
 	return bin < BINS ? bin : BINS - 1;
 }
 
-/* Finds the slope of the bins' medians. False: fewer than two bins are usable. */
+/*
+ * Computes the exponent (samples.h): the slope of a line through the medians of the bins. False:
+ * fewer than two bins have enough operations.
+ */
 static bool fit(struct bin *bins, double *ret)
 {
 	double n = 0, sx = 0, sy = 0, sxx = 0, sxy = 0;
@@ -169,7 +172,7 @@ static bool fit(struct bin *bins, double *ret)
 	return true;
 }
 
-/* Adds an operation at whose beginning `begun` operations were under way. -ENOMEM. */
+/* Adds an operation that began when `begun` operations were under way. -ENOMEM. */
 static int add_to_bin(struct bin *bins, const struct hr_sample *sample, double begun)
 {
 	struct bin *b = &bins[bin_of(begun)];
@@ -181,16 +184,15 @@ static int add_to_bin(struct bin *bins, const struct hr_sample *sample, double b
 	return 0;
 }
 
-/* The samples of a mount with the same `op`. */
+/* The samples of a mount for one kind of operation. */
 struct load_operation {
-	double *alone; /* durations of operations that began with no other under way */
+	double *alone; /* durations of those that began with no other operation under way */
 	size_t n_alone, room;
 	size_t n;
-	double sum, least; /* sum of all durations, and the shortest one */
+	double sum, least; /* sum and minimum of all durations */
 	double service;	   /* duration without load, in ns */
 };
 
-/* -ENOMEM. */
 static int add_duration(struct load_operation *o, double ns, bool alone)
 {
 	o->least = o->n == 0 || ns < o->least ? ns : o->least;
@@ -216,7 +218,7 @@ struct mount_samples {
 	size_t n;
 	struct load_operation ops[HR_OP_MAX];
 	struct moments starts, ends;
-	double *served; /* served[i]: the sum of `service` of the samples up to i */
+	double *served; /* served[i]: sum of the durations without load of list[0] to list[i] */
 };
 
 static double since_first(const struct mount_samples *m, int64_t ns)
@@ -224,13 +226,13 @@ static double since_first(const struct mount_samples *m, int64_t ns)
 	return (double)(ns - m->list[0].from);
 }
 
-/* The number of samples that ended before sample `i` began. */
+/* Returns the number of samples that ended before sample `i` began. */
 static size_t ended_before(const struct mount_samples *m, size_t i)
 {
 	return moments_until(&m->ends, since_first(m, m->list[i].from));
 }
 
-/* -ENOMEM. Call mount_done after a failure, too. */
+/* Call mount_done after a failure, too. -ENOMEM. */
 static int mount_read(struct mount_samples *m)
 {
 	double sum = 0;
@@ -266,9 +268,9 @@ static void mount_done(struct mount_samples *m)
 }
 
 /*
- * How many times as long an operation takes if the storage serves operations one after the other.
- * The operation waits for all earlier ones that have not ended. Of the one that ends first, only
- * the rest counts, because part of it is done.
+ * Returns how many times as long the operation takes if the storage serves operations one after the
+ * other, so the operation waits for all that are under way. The first of these is partly done, so
+ * only the rest of its time counts.
  */
 static double begun_with(const struct mount_samples *m, size_t i)
 {
@@ -287,8 +289,8 @@ static double needs(const struct load_operation *o)
 }
 
 /*
- * The operation that needs most time of the storage; 0: none. Only one is compared, because
- * durations of different operations are not comparable.
+ * Returns the kind of operation that needs most time of the storage; 0: none. Only one kind is
+ * used, because durations of different kinds are not comparable.
  */
 static uint16_t choose(const struct mount_samples *m)
 {
@@ -300,7 +302,6 @@ static uint16_t choose(const struct mount_samples *m)
 	return most;
 }
 
-/* Fills *l from the samples. -ENOMEM. */
 static int compare(const struct mount_samples *m, struct hr_load *l)
 {
 	struct bin bins[BINS] = {0};
@@ -327,7 +328,7 @@ static int compare(const struct mount_samples *m, struct hr_load *l)
 	return r;
 }
 
-/* Fills *l from samples of one mount, by time. -ENOMEM. */
+/* Computes the load of a mount from its samples, which are sorted by time. -ENOMEM. */
 static int measure(const struct hr_sample *list, size_t n, struct hr_load *l)
 {
 	struct mount_samples m = {.list = list, .n = n};
@@ -357,7 +358,7 @@ int hr__loads_make(const struct hr_query *q, struct hr_samples *s, struct hr_loa
 	for (size_t i = 0; i < s->n; i++) {
 		struct hr_file_info info;
 
-		/* From here on, `file` contains the number of the mount. */
+		/* From this line on, `file` contains the number of the file's mount. */
 		s->list[i].file = hr_stream_file(q->streams[s->list[i].stream].s, s->list[i].file,
 						 false, &info) == 0
 				      ? info.mount

@@ -9,8 +9,8 @@
 #include "query/tables/emit.h"
 
 /*
- * The kernel's caches probably serve an operation that is shorter than this, or moves more than
- * half a byte per nanosecond. Its time is CPU time of the caller.
+ * An operation that is shorter than this, or that moves more than half a byte per nanosecond, is
+ * probably served by the kernel's caches. Its time is CPU time of the caller.
  */
 #define CACHED_NS 30000
 
@@ -75,7 +75,7 @@ static int by_process_and_time(const void *a, const void *b)
 
 /* ---- one batch ---- */
 
-/* The first interval whose process is `proc` or has a higher number. */
+/* Returns the index of the first interval whose process has the number `proc` or a higher one. */
 static size_t first_of(const struct hr_op_scan *s, uint64_t proc)
 {
 	size_t low = 0, high = s->n;
@@ -91,7 +91,7 @@ static size_t first_of(const struct hr_op_scan *s, uint64_t proc)
 	return low;
 }
 
-/* The first interval in [at, end) that ends after `time`. */
+/* Returns the first interval in [at, end) that ends after `time`. */
 static const struct hr_interval *interval_after(const struct hr_interval *at,
 						const struct hr_interval *end, int64_t time)
 {
@@ -106,11 +106,11 @@ static const struct hr_interval *interval_after(const struct hr_interval *at,
 	return at;
 }
 
-/* What the scan needs of a row of a batch. */
+/* An operation from a batch of events. */
 struct row {
 	int64_t from, to;
 	uint32_t stream, tid, file;
-	uint64_t bytes, end; /* `end`: the offset after the last byte; 0: unknown */
+	uint64_t bytes, end; /* `end`: offset of the operation's end in the file; 0: unknown */
 	uint16_t op;
 	uint8_t class, group; /* enum hr_class, enum hr_scan_group */
 	bool cached;
@@ -129,7 +129,7 @@ static void add_up(_Atomic uint64_t *to, uint64_t ns)
 		atomic_fetch_add_explicit(to, ns, memory_order_relaxed);
 }
 
-/* Adds the worker's sums to the sums of their interval. */
+/* Adds the sums of this thread to those of all threads. */
 static void put_sums(struct hr_op_scan *scan, struct hr_scan_worker *w)
 {
 	struct hr_scan_sums *s = &w->sums;
@@ -171,8 +171,8 @@ static void add_to_sums(struct hr_op_scan *scan, struct hr_scan_worker *w,
 }
 
 /*
- * Adds the part of an operation that lies in an interval to the file's item. Only the interval in
- * which the operation began counts it.
+ * Adds the part of an operation that lies in an interval to the sums of the file. An operation that
+ * lies in several intervals is counted once, in the interval in which it began.
  */
 static int add_to_item(struct hr_items *items, const struct hr_interval *i, const struct row *row,
 		       uint64_t ns)
@@ -215,7 +215,7 @@ static bool is_empty_read(const struct row *row)
 	return row->group == HR_SCAN_READ && row->bytes == 0;
 }
 
-/* Whether a row is an operation of a fetch, and the kernel's caches did not serve it. */
+/* Samples (samples.h) are operations of fetches that the kernel's caches did not serve. */
 static bool is_sample(const struct hr_interval *i, const struct row *row)
 {
 	return i->use >= HR_USE_WAITED && row->from >= i->from && row->file != 0 && !row->cached &&
@@ -271,7 +271,7 @@ static struct row row_of(const struct hr_op_scan *s, const struct hr_scan_worker
 
 #define AHEAD 16u
 
-/* Loads items into the CPU's cache ahead of use: the items of two files are far from each other. */
+/* Loads the sums of the next files, which are far from each other, into the CPU's cache. */
 static void prefetch(const struct hr_items *items, const uint32_t *file, uint32_t i, uint32_t end)
 {
 	uint32_t far = i + 2 * AHEAD, near = i + AHEAD;
@@ -282,7 +282,7 @@ static void prefetch(const struct hr_items *items, const uint32_t *file, uint32_
 		hr__item_prefetch(items, file[near]);
 }
 
-/* Adds rows [first, end), which are of one task and almost in the order of time. */
+/* Adds the operations [first, end), which are of one thread and almost in the order of time. */
 static int add_task(struct hr_op_scan *s, struct hr_scan_worker *w, const struct hr_columns *c,
 		    uint32_t first, uint32_t end)
 {
@@ -355,7 +355,7 @@ int hr__scan_work(struct hr_op_scan *s, struct hr_scan_worker *w)
 	return r;
 }
 
-/* Whether the batch may have rows of a process with intervals. */
+/* Whether the batch of events may contain operations of a process with intervals. */
 static bool is_wanted(const struct hr_op_scan *s, const struct hr_batch_ref *b)
 {
 	if (b->n_procs == 0)

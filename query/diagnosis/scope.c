@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The time of a job that a diagnosis is about. */
 #include <errno.h>
 #include <stdlib.h>
 #include <time.h>
@@ -34,7 +33,7 @@ static int add_stream(struct hr_query *q, size_t stream, struct job_time *t)
 	return 0;
 }
 
-/* Adds all streams of a job, of which *stream is the first. *stream then follows them. */
+/* Reads all streams of a job, from *stream on, and sets *stream to the next job's first stream. */
 static int add_job(const struct hr_diagnosis *d, size_t *stream, struct job_time *t)
 {
 	uint32_t job = d->jobs[*stream];
@@ -45,7 +44,7 @@ static int add_job(const struct hr_diagnosis *d, size_t *stream, struct job_time
 	return r;
 }
 
-/* No job lasts longer, and the wall clock plus this time fits into 64 bits. */
+/* No job lasts longer. The sum of the wall clock and this time fits into 64 bits. */
 #define SECONDS_MOST 1e9
 
 static int64_t moment(const struct job_time *t, double seconds, int64_t absent)

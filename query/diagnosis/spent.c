@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What each fetch spent its time on. */
 #include "query/diagnosis/diagnosis.h"
 
 #include <errno.h>
@@ -12,7 +11,7 @@ static double least(double a, double b)
 	return a < b ? a : b;
 }
 
-/* Moves at most `ns` to *to, from the time whose reason is unknown. */
+/* Moves at most `ns` from s->asleep (the time for which no reason is known yet) to *to. */
 static void take(struct hr_spent *s, double *to, double ns)
 {
 	*to = least(s->asleep, ns);
@@ -20,8 +19,8 @@ static void take(struct hr_spent *s, double *to, double ns)
 }
 
 /*
- * Splits the time of fetches [first, first + n), which are of one thread. The thread does not
- * report its waits for a core in each fetch, so they are spread over all of them.
+ * Splits the time of the fetches [first, first + n), which are of one thread. The thread reports
+ * its waits for a core only in some fetches, so the sum of these waits is spread over all fetches.
  */
 static void share(struct hr_diagnosis *d, size_t first, size_t n)
 {
@@ -77,7 +76,7 @@ int hr__spent_make(struct hr_diagnosis *d)
 	if (d->spent == NULL)
 		return -ENOMEM;
 	(void)hr__each(d->q->threads, l->n_workers, share_worker, d);
-	/* Without workers, the fetches of a life follow each other. */
+	/* Fetches without a worker that follow each other are those of one training thread. */
 	for (size_t i = 0, n; i < l->n_fetches; i += n) {
 		n = 1;
 		if (l->fetches[i].worker != HR_NO_FETCH)

@@ -10,8 +10,8 @@
 #include "query/diagnosis/parts_internal.h"
 
 /*
- * The cycles of ranks end together if their durations differ by less than this share of the
- * difference between the ranks' own times.
+ * The cycles of ranks end together if the differences of their durations are less than this share
+ * of the differences of the ranks' own times.
  */
 #define TOGETHER 0.5
 
@@ -53,7 +53,9 @@ double hr_cycles_slowed(const struct hr_cycles *c)
 	return ns;
 }
 
-/* Whether a part is a delay. Within a step, computing is none. Outside steps, all time is one. */
+/*
+ * Whether a part is a delay (stalls.h): every part outside steps, and all but computing in steps.
+ */
 static bool is_delay(const struct hr_block *b, unsigned part)
 {
 	return b->step == HR_REGION_UNKNOWN ||
@@ -83,8 +85,9 @@ static void add_block(const struct hr_diagnosis *d, const struct hr_block *b, st
 }
 
 /*
- * Returns when the ranks meet in a step, which has the blocks [i, end): at the end of the last
- * backward() or collective, else of the last optimizer step, else of the step.
+ * Returns when the ranks meet in the step with the blocks [i, end): at the end of the last
+ * backward() or collective. Without these, they meet at the end of the last optimizer step, or of
+ * the step.
  */
 static int64_t meeting(const struct hr_train_life *life, size_t i, size_t end)
 {
@@ -100,7 +103,7 @@ static int64_t meeting(const struct hr_train_life *life, size_t i, size_t end)
 	return sync != 0 ? sync : optimizer != 0 ? optimizer : life->blocks[end - 1].to;
 }
 
-/* Finds when the cycles begin and end. -ENOMEM. */
+/* Makes the cycles of a training process, with their begin and end. -ENOMEM. */
 static int find_cycles(const struct hr_train_life *life, struct hr_cycles *c)
 {
 	for (size_t i = 0, end; i < life->n; i = end) {
@@ -116,7 +119,8 @@ static int find_cycles(const struct hr_train_life *life, struct hr_cycles *c)
 			c->n = 0;
 			return 0;
 		}
-		if (before != NULL && step == before->step) { /* the step was interrupted */
+		/* the blocks of this step are not contiguous */
+		if (before != NULL && step == before->step) {
 			before->to = meeting(life, i, end);
 			continue;
 		}
@@ -129,10 +133,7 @@ static int find_cycles(const struct hr_train_life *life, struct hr_cycles *c)
 	return 0;
 }
 
-/*
- * Returns the cycle in which a block begins; NULL: none. Searches from cycle *c on and advances *c,
- * so pass blocks in the order of time.
- */
+/* Returns the cycle in which a block begins, or NULL. The search begins at cycle *c. */
 static struct hr_cycle *cycle_at(const struct hr_cycles *all, size_t *c, const struct hr_block *b)
 {
 	while (*c < all->n && b->from >= all->list[*c].to)
@@ -163,19 +164,18 @@ struct ranks {
 	struct hr_cycles **list;
 	size_t n;
 	bool sync; /* the time in backward() and collectives is known */
-	/* Sums over the steps: longest minus shortest cycle; longest minus shortest own time. */
+	/* Sums over steps of the longest minus the shortest cycle or own time. */
 	double spread, owns;
 };
 
-/* A rank's own time: the part of a cycle in which the rank does not wait for others. */
+/* Returns a rank's own time: the part of its cycle in which it does not wait for other ranks. */
 static double own_time(const struct ranks *r, const struct hr_cycle *c)
 {
 	return r->sync ? c->ns - c->sync : c->delay;
 }
 
 /*
- * Stores in `at` each rank's cycle of the step that ends the first rank's cycle `n`. False: a rank
- * has no such cycle.
+ * Sets `at` to all ranks' cycles for the step of the first rank's cycle `n`. False: one has none.
  */
 static bool find_step(const struct ranks *r, size_t n, struct hr_cycle **at)
 {
@@ -209,8 +209,8 @@ static void compare(struct ranks *r, struct hr_cycle *const *at)
 }
 
 /*
- * Computes stalls in one step. Each rank waits for the rank with the longest own time: first for
- * its longer delay, then for its computing.
+ * Computes the stalls of one step. Each rank waits for the rank with the longest own time. The wait
+ * counts as caused by this rank's longer delay; the rest, by its longer computing.
  */
 static void stall(const struct ranks *r, struct hr_cycle *const *at)
 {
@@ -264,7 +264,7 @@ static int find_stalls(struct ranks *r)
 	return 0;
 }
 
-/* Lists those of the lives [first, end) that have a rank and cycles. All are of one job. */
+/* Lists the ranks of a job with cycles, among the training processes [first, end). */
 static void find_ranks(struct hr_diagnosis *d, size_t first, size_t end, struct ranks *r)
 {
 	r->n = 0;

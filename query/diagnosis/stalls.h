@@ -4,17 +4,16 @@
  *
  * The ranks of data-parallel training meet in each step: in the last of its backward() and
  * collectives or, if these are not recorded, in its last optimizer step. A cycle of a rank is
- * the time from one meeting to the next. What a rank does in a cycle besides computing its step
- * (waits for batches, I/O, a checkpoint, a validation) is its delay. A rank whose delay is
- * shorter than that of another rank waits for the difference, somewhere before they meet:
+ * the time from one meeting to the next. Its delay is the time in a cycle in which the rank does
+ * not compute (waits for batches, I/O, a checkpoint, a validation). A rank with a shorter delay
+ * than another rank waits for that rank before they meet. This wait is a stall:
  *
  *      rank 0   | wait |  compute  |     stall      |
  *      rank 1   | wait .................. | compute |
  *
- * If backward() and the collectives of each rank are recorded, the ranks wait in them. Then a
- * rank's own time is its time outside them (its delay and its own computing). The rank with the
- * longest own time comes last, and each other rank waits for the difference. Ranks whose cycles
- * do not end together have no stalls.
+ * If backward() and collectives are recorded, the ranks wait in these, and a rank's own time is its
+ * time outside them. The rank with the longest own time comes last, and each other rank waits for
+ * the difference to its own time. Ranks whose cycles do not end together have no stalls.
  */
 #ifndef HEADRACE_QUERY_DIAGNOSIS_STALLS_H
 #define HEADRACE_QUERY_DIAGNOSIS_STALLS_H
@@ -22,28 +21,28 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* In nanoseconds. */
+/* A cycle of a rank. Times are in nanoseconds. */
 struct hr_cycle {
-	uint64_t step; /* the step whose meeting ends the cycle */
+	uint64_t step; /* the cycle ends when the ranks meet in this step */
 	int64_t from, to;
-	double ns;     /* duration */
+	double ns;
 	double delay;  /* the part of `ns` in which the rank does not compute its step */
 	double sync;   /* the part of `ns` in backward() and collectives */
-	double stall;  /* the part of `ns` in which the rank waits for another one */
-	double caused; /* stalls of other ranks because of this rank's delay */
-	double slowed; /* stalls of other ranks because this rank computes longer */
+	double stall;  /* the part of `ns` in which the rank waits for another rank */
+	double caused; /* stalls of other ranks that this rank's longer delay causes */
+	double slowed; /* stalls of other ranks that this rank's longer computing causes */
 };
 
-/* The cycles of a life, sorted by step. None if the numbers of its steps do not ascend. */
+/* A process's cycles, sorted by step. There are none if the numbers of its steps do not ascend. */
 struct hr_cycles {
 	struct hr_cycle *list;
 	size_t n, room;
 };
 
-/* NULL: the step has no cycle. */
+/* Returns NULL if the step has no cycle. */
 struct hr_cycle *hr_cycle_of(const struct hr_cycles *c, uint64_t step);
 
-/* Sums of all cycles. */
+/* Return the sum of `stall` and of `slowed` over all cycles. */
 double hr_cycles_stall(const struct hr_cycles *c);
 double hr_cycles_slowed(const struct hr_cycles *c);
 

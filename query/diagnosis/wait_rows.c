@@ -13,7 +13,7 @@ static bool is_wait(const struct hr_block *b)
 	return b->kind >= HR_BLOCK_FETCH && b->kind <= HR_BLOCK_UNKNOWN;
 }
 
-/* The wait that contains a piece; NULL: none, because the wait began within another wait. */
+/* Returns the wait that contains the block; NULL: its wait began within another wait. */
 static const struct hr_wait *wait_of(const struct hr_loop *l, const struct hr_block *b)
 {
 	size_t low = 0, high = l->n;
@@ -29,7 +29,7 @@ static const struct hr_wait *wait_of(const struct hr_loop *l, const struct hr_bl
 	return low > 0 && b->from < l->waits[low - 1].to ? &l->waits[low - 1] : NULL;
 }
 
-/* When the wait of a piece began and ended. */
+/* Returns when the wait that contains the block began and ended. */
 static struct hr_longest_wait whole_wait(const struct hr_train_life *life, const struct hr_block *b)
 {
 	const struct hr_wait *wait =

@@ -6,17 +6,18 @@
 #include "query/diagnosis/diagnosis.h"
 
 /*
- * A wait consists of pieces that follow each other: a piece ends where the worker of the batch
- * begins or ends a batch. A row is one part of a piece. The rows of a piece follow each other, and
- * sum to the piece.
+ * A wait is cut into pieces where the worker of its batch begins or ends a batch. A row has the
+ * time of one part (parts.def) of one piece. The rows of a piece follow each other, and add up to
+ * the piece.
  */
 struct hr_wait_row {
 	const struct hr_train_life *life;
 	const struct hr_block *piece;
-	int64_t from, to;   /* start and end of the wait */
-	uint64_t batch;	    /* UINT64_MAX: none, or unknown */
-	uint64_t maker;	    /* process that makes a batch during the piece; 0: none, or unknown */
-	uint32_t maker_tid; /* the thread that makes it */
+	int64_t from, to; /* start and end of the wait */
+	uint64_t batch;	  /* UINT64_MAX: none, or unknown */
+	/* the process that makes a batch during the piece; 0: none, or unknown */
+	uint64_t maker;
+	uint32_t maker_tid;
 	uint8_t part;
 	uint64_t ns;
 };
@@ -26,9 +27,9 @@ struct hr_wait_rows {
 	size_t n, room;
 };
 
-/* Makes the rows, which refer to `d`. The caller frees them, also after a failure. -ENOMEM. */
+/* Makes all rows, which refer to `d`. The caller frees them, also after a failure. -ENOMEM. */
 int hr_wait_rows_make(const struct hr_diagnosis *d, struct hr_wait_rows *ret);
-/* Only the rows of the longest wait of each job. */
+/* Makes only the rows of the longest wait of each job. */
 int hr_wait_rows_longest(const struct hr_diagnosis *d, struct hr_wait_rows *ret);
 
 #endif

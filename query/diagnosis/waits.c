@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Waits for a batch, and the batches that workers made. */
 #include "query/diagnosis/life_internal.h"
 
 #include <errno.h>
@@ -7,7 +6,7 @@
 
 #include "common/array.h"
 
-/* If a hand-over takes longer, the worker's next fetch keeps its sending thread from running. */
+/* If a hand-over takes longer, the worker is making its next batch, which delays it. */
 #define HANDOVER_NS 5000000
 
 static int by_batch(const void *a, const void *b)
@@ -21,7 +20,7 @@ static int by_batch(const void *a, const void *b)
 	return (x->from > y->from) - (x->from < y->from);
 }
 
-/* Whether a process is a child of the life's process, or of its fork server. */
+/* Whether a process is a child of the training process, directly or through its fork server. */
 static bool is_child(const struct hr_life_reader *r, uint64_t proc)
 {
 	for (int i = 0; i < 4 && proc != 0; i++) {
@@ -35,7 +34,7 @@ static bool is_child(const struct hr_life_reader *r, uint64_t proc)
 }
 
 /*
- * Recordings of earlier versions have no numbers of batches, so this function computes them: torch
+ * Numbers the batches of a worker if the recording has no numbers (earlier versions). torch
  * requests batches from its workers in turn.
  */
 static void number_fetches(const struct hr_life_reader *r, const struct hr_worker *w,
@@ -83,7 +82,7 @@ int hr__made_find(struct hr_life_reader *r, const struct hr_mark *marks, size_t 
 	return 0;
 }
 
-/* The latest fetch of the wait's batch that began before the wait ended; HR_NO_FETCH: none. */
+/* Returns the latest fetch of the wait's batch before the wait ended; HR_NO_FETCH: none. */
 static uint32_t fetch_of(const struct hr_life_reader *r, const struct hr_mark *wait)
 {
 	size_t low = 0, high = r->n_made;
@@ -131,9 +130,7 @@ static int add_while_fetching(struct hr_life_reader *r, uint32_t fetch, int64_t 
 	return hr__block_add(r, HR_BLOCK_FETCH, from, to, explains, fetch);
 }
 
-/*
- * The first of fetches [low, high), which are sorted by time, that ends after `time`; `high`: none.
- */
+/* Returns the first fetch of [low, high), sorted by time, that ends after `time`, or `high`. */
 static uint32_t first_after(const struct hr_fetch *fetches, uint32_t low, uint32_t high,
 			    int64_t time)
 {
@@ -148,7 +145,7 @@ static uint32_t first_after(const struct hr_fetch *fetches, uint32_t low, uint32
 	return low;
 }
 
-/* Cuts a wait where the worker of its batch began and ended fetches. */
+/* Cuts a wait into blocks where the worker of its batch began and ended batches. */
 static int add_wait_for(struct hr_life_reader *r, const struct hr_mark *wait, uint32_t number)
 {
 	const struct hr_fetch *made = &r->to->fetches[number];
@@ -175,7 +172,7 @@ static int add_wait_for(struct hr_life_reader *r, const struct hr_mark *wait, ui
 			from = end;
 		}
 	}
-	/* The rest is the hand-over, except times in which the worker's next fetch delays it. */
+	/* The rest is the hand-over. The making of further batches delays it. */
 	for (;
 	     error == 0 && from < wait->to && wait->to - from > HANDOVER_NS && i < w->first + w->n;
 	     i++) {

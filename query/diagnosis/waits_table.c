@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* waits: what each wait for a batch was spent on. */
+/* The table `waits`: the reasons of each wait for a batch. */
 #include <errno.h>
 #include <stdlib.h>
 

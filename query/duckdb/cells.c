@@ -6,13 +6,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define SHORT_MIN 1e-9 /* one nanosecond; smaller numbers are printed with an exponent */
+#define SHORT_MIN 1e-9 /* smaller numbers are printed with an exponent */
 #define SHORT_MAX 1e15
-/* from this value on, all significant digits are before the point */
+/* a number of this size has no decimals */
 #define SHORT_DIGITS  100
-#define SECOND_DIGITS 3 /* decimals of a timestamp's seconds */
+#define SECOND_DIGITS 3
 
-/* Rounds to three significant digits, or to a whole number. */
 static void add_short(struct hr_buffer *b, double v)
 {
 	double size = fabs(v);
@@ -29,7 +28,6 @@ static void add_short(struct hr_buffer *b, double v)
 	hr_buffer_add(b, text, (size_t)n);
 }
 
-/* Cuts the seconds of timestamps to `digits` decimals. */
 static void cut_fraction(struct hr_buffer *b, size_t digits)
 {
 	const char *point = memchr(b->data, '.', b->n);
@@ -69,7 +67,7 @@ static void add_with_unit(struct hr_buffer *to, const struct hr_shape *shape, en
 	hr_buffer_done(&exact);
 }
 
-/* Skips the part of a path that leads to `folder`, if the path is below it. */
+/* Removes `folder` from the beginning of a path. */
 static void skip_folder(const char *folder, const char **text, size_t *n)
 {
 	size_t skip = folder != NULL ? strlen(folder) : 0;

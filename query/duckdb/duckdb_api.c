@@ -19,7 +19,7 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 struct hr_duckdb hr_duckdb;
 
 struct symbol {
-	size_t slot; /* offset of the member in struct hr_duckdb */
+	size_t slot; /* offset of its member in struct hr_duckdb */
 	const char *name;
 };
 
@@ -29,7 +29,7 @@ static const struct symbol symbols[] = {
 #undef HR_DUCKDB
 };
 
-/* Fills the table. *ret_missing: the first function that the library lacks, or NULL. */
+/* Fills hr_duckdb. *ret_missing: the first function that is missing in the library, or NULL. */
 static void duckdb_api_resolve(void *handle, const char **ret_missing)
 {
 	*ret_missing = NULL;
@@ -62,7 +62,7 @@ static int use(void *handle, const char *path, char **ret_error)
 	return 0;
 }
 
-/* Loads a file. Returns 0; -ENOENT: no such file; another error: the file cannot be loaded. */
+/* Loads a file. -ENOENT: no such file; -ELIBACC: it cannot be loaded. */
 static int try_file(const char *path, char **ret_error)
 {
 	void *handle;
@@ -87,7 +87,7 @@ static int try_folder(const char *folder, const char *below, char **ret_error)
 	return try_file(path, ret_error);
 }
 
-/* `named`: the value of HEADRACE_DUCKDB, which is a library or its folder. */
+/* `named`: the value of HEADRACE_DUCKDB, a library or a folder. */
 static int try_named(const char *named, char **ret_error)
 {
 	struct stat st;

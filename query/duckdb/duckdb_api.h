@@ -2,10 +2,9 @@
 /*
  * duckdb_api.h - DuckDB's C API, loaded at run time
  *
- * Nodes need no DuckDB, so no program links against it. Instead, any thread may call
- * hr_duckdb_load(), which fills the table with dlopen; the library stays loaded. The types are
- * declared here, so a build needs no duckdb.h; tests/query/duckdb_check.c compares these
- * declarations with it.
+ * Nodes need no DuckDB, so no program links against it. Instead, hr_duckdb_load() fills the struct
+ * hr_duckdb with dlopen. Any thread may call it. The types are declared here, so a build needs no
+ * duckdb.h. tests/query/duckdb_check.c compares the declarations with those of duckdb.h.
  */
 #ifndef HEADRACE_QUERY_DUCKDB_DUCKDB_API_H
 #define HEADRACE_QUERY_DUCKDB_DUCKDB_API_H
@@ -94,10 +93,7 @@ typedef struct {
 	void *internal_data;
 } duckdb_result;
 
-/*
- * The structure itself contains a string of up to 12 bytes. For a longer string, it contains the
- * first four bytes and a pointer.
- */
+/* A string of up to 12 bytes is in the structure. Of a longer one, it has 4 bytes and a pointer. */
 typedef struct {
 	union {
 		struct {
@@ -130,7 +126,7 @@ typedef struct {
 
 #endif /* HR_REAL_DUCKDB_H */
 
-/* hr_duckdb.query(...) is duckdb_query(...), and so on. Valid after hr_duckdb_load() returned 0. */
+/* Valid after hr_duckdb_load(). The member hr_duckdb.query is duckdb_query(), and so on. */
 struct hr_duckdb {
 	void *handle;
 #define HR_DUCKDB(ret, name, params) ret(*name) params; // NOLINT(bugprone-macro-parentheses): types
@@ -141,10 +137,10 @@ extern struct hr_duckdb hr_duckdb;
 
 /*
  * Loads libduckdb.so, once per process. If $HEADRACE_DUCKDB (a file or folder) is set, tries only
- * that. Otherwise tries, in this order: the program's folder, ../lib/headrace relative to it,
- * third_party/duckdb of the checkout, $XDG_DATA_HOME/headrace, /usr/lib/headrace, the system's
- * search path. Returns 0; -ENOENT: not found; -ELIBACC: unsuitable. *ret_error (malloc'ed) advises
- * what to do.
+ * this one. Otherwise, tries in this order: the folder of the program, ../lib/headrace next to it,
+ * third_party/duckdb of the sources, $XDG_DATA_HOME/headrace, /usr/lib/headrace, the library path
+ * of the system. Returns 0, -ENOENT (not found) or -ELIBACC (unusable). *ret_error (malloc'ed) has
+ * advice.
  */
 int hr_duckdb_load(char **ret_error);
 

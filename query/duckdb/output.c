@@ -9,9 +9,11 @@
 #include "query/duckdb/text_table.h"
 #include "query/duckdb/wrap.h"
 
-/* Buffered bytes after which lines are written: a long text may not fit into memory twice. */
+/*
+ * Buffered bytes after which a line is written: memory may be too short for two copies of a text.
+ */
 #define LINE_BYTES  (1u << 20)
-#define PIECE_BYTES (1u << 16) /* piece of a text, which escaping makes at most six times as long */
+#define PIECE_BYTES (1u << 16) /* escaping makes a piece of a text at most six times as long */
 
 struct output_column {
 	char *name;
@@ -28,10 +30,10 @@ struct hr_output {
 	unsigned n_columns;
 	uint64_t rows;
 	struct hr_buffer line;
-	int error;		     /* error of a write, after which output is dropped */
-	struct hr_text_table *table; /* NULL in other formats, and for a plan */
-	bool plan;		     /* an EXPLAIN: prints its second column unchanged */
-	bool sparse;		     /* JSON: leaves out members that are NULL */
+	int error;		     /* error of a write; further output is dropped */
+	struct hr_text_table *table; /* NULL: not a table or list, or a plan */
+	bool plan;		     /* the answer of EXPLAIN: only its second column is printed */
+	bool sparse;		     /* JSON without members that are NULL */
 	struct hr_output_style style;
 	char *problem;
 };
@@ -102,7 +104,7 @@ static void flush_much(struct hr_output *o)
 		flush_line(o);
 }
 
-/* Writes a text of any length by `put`, piece by piece. */
+/* Writes a text in pieces with `put`. */
 static void add_as(struct hr_output *o, const char *text, size_t n,
 		   void (*put)(struct hr_buffer *to, const char *text, size_t n))
 {
@@ -158,7 +160,7 @@ static void csv_header(struct hr_output *o)
 	hr_buffer_add(&o->line, "\r\n", 2);
 }
 
-/* Writes NULL as an empty field, and an empty text as "". */
+/* NULL becomes an empty field, and an empty text "". */
 static void csv_row(struct hr_output *o, duckdb_data_chunk chunk, idx_t row)
 {
 	struct hr_buffer cell = {0};
@@ -243,7 +245,7 @@ static int table_row(struct hr_output *o, duckdb_data_chunk chunk, idx_t row)
 #define COLOUR_SOME "\033[1;33m"
 #define COLOUR_END  "\033[0m"
 
-/* Returns the column at which continuation lines begin: that of the text after the label. */
+/* Returns how far to indent the continuation of a line: to the text after its label. */
 static size_t text_indent(const char *line)
 {
 	size_t start = strspn(line, " ");
@@ -253,10 +255,10 @@ static size_t text_indent(const char *line)
 						       : start;
 }
 
-#define SHARE_HIGH 50.0 /* percent of the time: a loss that matters most */
+#define SHARE_HIGH 50.0 /* percent of the time: a large loss */
 #define SHARE_SOME 20.0
 
-/* Returns the colour of a line, which has a share of time as its second column. */
+/* Returns the colour of a line, from the share of time in the second column. */
 static const char *text_colour(const struct hr_output *o, duckdb_data_chunk chunk, idx_t row)
 {
 	duckdb_vector v;
@@ -338,7 +340,7 @@ static bool is_taken(const struct hr_output *o, unsigned n, const char *name)
 	return false;
 }
 
-/* Makes member names unique like DuckDB: `rank`, `rank_1`. */
+/* Makes the names of members unique, as DuckDB does: `rank`, `rank_1`. */
 static int name_apart(struct hr_output *o)
 {
 	for (unsigned i = 1; i < o->n_columns; i++) {

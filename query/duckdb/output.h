@@ -2,7 +2,7 @@
 /*
  * output.h - answers as a table, a list or text for people, JSON, or CSV
  *
- * A sink (statement.h) that writes rows to a FILE as they come. Tables and lists show three
+ * A sink (statement.h) that writes rows to a FILE when they arrive. Tables and lists show three
  * significant digits of a DOUBLE and milliseconds of timestamps; JSON and CSV show all digits.
  * The format text prints the first column of each row as a line. If the line is too long, its
  * continuation is indented to the text that follows the label. A second column, if it is a number,
@@ -24,27 +24,28 @@ enum hr_output_format {
 	HR_OUTPUT_CSV
 };
 
-/* Tables and texts; all zero: the answer of any SQL. The texts must outlive the output. */
+/* Style of tables and texts; all zero: for SQL of the user. Its texts must outlive the output. */
 struct hr_output_style {
 	struct hr_cell_style cells;
 	bool colour;
-	bool named; /* true: the chosen columns of a named query, which has `more` other ones */
+	/* the columns are chosen from those of a named query, which has `more` further ones */
+	bool named;
 	unsigned more;
-	const char *foot; /* a line after the rows; NULL: none */
+	const char *foot; /* line after the rows; NULL: none */
 	unsigned lines;	  /* maximum number of lines of text; 0: no limit */
 };
 
 struct hr_output;
 
-/* `width`: width of the terminal, to which a table is cut; 0: no cut. Returns 0 or -ENOMEM. */
+/* `width`: of the terminal, to which tables are cut; 0: no limit. Returns 0 or -ENOMEM. */
 int hr_output_new(enum hr_output_format format, FILE *to, unsigned width, struct hr_output **ret);
 void hr_output_style(struct hr_output *o, const struct hr_output_style *style);
-void hr_output_sparse(struct hr_output *o); /* JSON: leaves out members that are NULL */
+void hr_output_sparse(struct hr_output *o);
 void hr_output_free(struct hr_output *o);
 
-/* Errors: -ENOTSUP (hr_output_problem() names the column), -ENOMEM, errors of writing. */
+/* Its errors: -ENOTSUP (hr_output_problem() names the column), -ENOMEM, and errors of writing. */
 struct hr_query_sink hr_output_sink(struct hr_output *o);
-const char *hr_output_problem(const struct hr_output *o); /* NULL: none */
-uint64_t hr_output_rows(const struct hr_output *o);	  /* number of rows so far */
+const char *hr_output_problem(const struct hr_output *o);
+uint64_t hr_output_rows(const struct hr_output *o);
 
 #endif

@@ -7,22 +7,22 @@
 
 #include "common/text.h"
 
-#define KEPT_ROWS      1000u /* rows that determine the widths of columns */
-#define MIN_TEXT       8u    /* minimum number of characters of a cut text */
-#define MIN_PATH       24u   /* minimum number of characters of a cut path, on a wide terminal */
+#define KEPT_ROWS      1000u /* rows that are buffered to find the widths of columns */
+#define MIN_TEXT       8u    /* minimum width of a cut text */
+#define MIN_PATH       24u   /* minimum width of a cut path, on a wide terminal */
 #define GAP	       2u
 #define DOTS	       "..."
 #define DOTS_WIDTH     (sizeof(DOTS) - 1)
 #define ELSEWHERE_NOTE "a wider terminal or --format list shows them"
-/* A table that is too wide becomes a list if it has at most this many rows. */
+/* A table with at most this many rows becomes a list if it is too wide. */
 #define LIST_ROWS 5u
-#define LIST_RULE 16u /* length of the rule between rows, in addition to the names */
+#define LIST_RULE 16u /* the line between rows is longer than the names by this */
 
 struct text_column {
 	char *name;
 	bool number;
-	bool path;	/* a cell looks like a path */
-	unsigned whole; /* width of the widest cell, in characters */
+	bool path;	/* a cell contains a slash */
+	unsigned whole; /* width of the widest cell */
 	unsigned width;
 };
 
@@ -31,12 +31,12 @@ struct hr_text_table {
 	unsigned n_columns, n_shown;
 	unsigned widest_name;
 	struct text_column *columns;
-	char **cells; /* cells of buffered rows; NULL: rows are no longer buffered */
+	char **cells; /* cells of buffered rows; NULL: the widths are known */
 	size_t n_cells;
 	uint64_t rows;
 	unsigned at; /* the column of the next cell */
 	bool list;
-	bool named; /* the chosen columns of a named query */
+	bool named; /* the columns are chosen from those of a named query */
 	unsigned more;
 	const char *foot;
 };
@@ -95,7 +95,7 @@ static void repeat(struct hr_buffer *out, const char *character, unsigned n)
 		hr_buffer_add(out, character, 1);
 }
 
-/* Appends the first characters of a UTF-8 text. */
+/* Appends the first n characters of a UTF-8 text. */
 static void text_table_add_start(struct hr_buffer *out, const char *text, unsigned n)
 {
 	size_t bytes = 0;
@@ -108,8 +108,8 @@ static void text_table_add_start(struct hr_buffer *out, const char *text, unsign
 }
 
 /*
- * Cuts a path in its middle, because both ends matter most, and another text at its end. Returns
- * the number of characters. If memory is short, sets out->failed.
+ * Cuts a path in the middle, because its ends matter most, and other texts at the end. Returns the
+ * width. If memory is short, sets out->failed.
  */
 static unsigned add_cut(struct hr_buffer *out, const char *text, unsigned width)
 {
@@ -172,7 +172,7 @@ static unsigned total(const struct hr_text_table *t)
 	return n;
 }
 
-/* Leaves out the last columns until the smallest widths fit. Then cuts the widest columns. */
+/* Leaves out last columns until the minimum widths fit. Then cuts the widest columns. */
 static void fit(struct hr_text_table *t)
 {
 	for (unsigned i = 0; i < t->n_columns; i++)
@@ -211,7 +211,7 @@ static void text_table_measure(struct hr_text_table *t)
 		t->columns[i].width = t->columns[i].whole;
 	if (t->terminal == 0 || total(t) <= t->terminal)
 		return;
-	/* in this case, all rows are buffered */
+	/* all rows of so short a table are buffered */
 	t->list = !t->named && t->rows > 0 && t->rows <= LIST_ROWS;
 	if (!t->list)
 		fit(t);
@@ -313,7 +313,6 @@ void hr_text_table_cell(struct hr_text_table *t, char *text, struct hr_buffer *o
 	free(text);
 }
 
-/* Names the columns that have no room. */
 static void add_left_out(const struct hr_text_table *t, struct hr_buffer *out)
 {
 	for (unsigned i = t->n_shown; i < t->n_columns; i++) {

@@ -7,7 +7,7 @@
 
 #include "common/text.h"
 
-#define MOMENT_HIDDEN 3 /* decimals of a moment that are not shown: milliseconds are enough */
+#define MOMENT_HIDDEN 3 /* decimals that are not shown, because milliseconds are enough */
 
 static bool is_one_of(const char *name, const char *const *names)
 {
@@ -23,7 +23,7 @@ static bool ends_with(const char *name, const char *end)
 	return n >= end_n && strcmp(name + n - end_n, end) == 0;
 }
 
-/* True: `word` is one of the words of a name, between underscores. */
+/* Whether a name, whose words are separated by underscores, contains this word. */
 static bool has_word(const char *name, const char *word)
 {
 	size_t n = strlen(word);
@@ -82,7 +82,7 @@ void hr_unit_title(struct hr_buffer *to, enum hr_unit unit, const char *column)
 	}
 }
 
-/* Prints a share. More than 0 never prints as 0 %, less than 100 never as 100 %. */
+/* Never rounds a share to 0 % or to 100 %. */
 static void add_percent(struct hr_buffer *to, double percent)
 {
 	if (percent > 0 && percent < 0.05)
@@ -104,7 +104,7 @@ static void add_moment(struct hr_buffer *to, const char *exact)
 	hr_buffer_add(to, " s", 2);
 }
 
-/* Prints a number with its unit; `v` is not negative. */
+/* `v` must not be negative. */
 static void add_number(struct hr_buffer *to, enum hr_unit unit, double v)
 {
 	switch (unit) {
@@ -122,7 +122,7 @@ static void add_number(struct hr_buffer *to, enum hr_unit unit, double v)
 	}
 }
 
-#define SECONDS_END 9e9 /* this many seconds, as nanoseconds, fit into 64 bits */
+#define SECONDS_END 9e9 /* nanoseconds below this fit into 64 bits */
 #define NUMBER_END  0x1p63
 
 void hr_unit_print(struct hr_buffer *to, enum hr_unit unit, const char *exact)
@@ -141,7 +141,7 @@ void hr_unit_print(struct hr_buffer *to, enum hr_unit unit, const char *exact)
 	}
 	if (v < 0)
 		hr_buffer_add(to, "-", 1);
-	/* reads the text again, because a double may lack the last digits */
+	/* Reads the text as an integer, because a double may lack the last digits. */
 	if (unit == HR_UNIT_COUNT)
 		hr_buffer_print(to, "%s", hr_text_count(strtoull(exact + (v < 0), NULL, 10)).s);
 	else

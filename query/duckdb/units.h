@@ -11,22 +11,22 @@
 #include "query/duckdb/value.h"
 
 enum hr_unit {
-	HR_UNIT_NONE,	 /* a text, a date, a number of its own: a rank, a process id, a factor */
-	HR_UNIT_PATH,	 /* a text that may be a path */
-	HR_UNIT_COUNT,	 /* a whole number */
+	HR_UNIT_NONE, /* a text, a date, or a number without a unit, for example a rank */
+	HR_UNIT_PATH, /* a text that may be a path */
+	HR_UNIT_COUNT,
 	HR_UNIT_SECONDS, /* a duration */
 	HR_UNIT_MOMENT,	 /* seconds since the start of the job */
-	HR_UNIT_BYTES,	 /* a size */
-	HR_UNIT_PER_S,	 /* bytes per second */
-	HR_UNIT_PERCENT, /* a share */
+	HR_UNIT_BYTES,
+	HR_UNIT_PER_S,
+	HR_UNIT_PERCENT,
 };
 
 enum hr_unit hr_unit_of(const char *column, const struct hr_shape *shape);
 
-/* Appends the name of a column without the unit that its cells have: wait_s becomes wait. */
+/* Appends the name of a column without its unit: `wait_s` becomes `wait`. */
 void hr_unit_title(struct hr_buffer *to, enum hr_unit unit, const char *column);
 
-/* Appends a number with its unit. `exact`: all its digits, as hr_value_text prints them. */
+/* Appends a number with its unit. `exact`: the number as hr_value_text prints it. */
 void hr_unit_print(struct hr_buffer *to, enum hr_unit unit, const char *exact);
 
 #endif

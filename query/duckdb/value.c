@@ -42,7 +42,7 @@ void hr_buffer_add(struct hr_buffer *b, const char *text, size_t n)
 
 void hr_buffer_print(struct hr_buffer *b, const char *format, ...)
 {
-	char text[128]; /* longer than any number, date or time */
+	char text[128]; /* enough for any number, date or time */
 	va_list args;
 	int n;
 
@@ -83,7 +83,7 @@ static int init_children(struct hr_shape *s, duckdb_logical_type type, unsigned 
 		} else if (s->type == DUCKDB_TYPE_ARRAY) {
 			s->array = hr_duckdb.array_type_array_size(type);
 			child = hr_duckdb.array_type_child_type(type);
-		} else { /* a MAP is a list of structs that have a key and a value */
+		} else { /* a MAP is a list of structs with a key and a value */
 			child = hr_duckdb.list_type_child_type(type);
 		}
 		r = init_child(s, i, child, depth);
@@ -140,7 +140,7 @@ static int init_child(struct hr_shape *s, unsigned i, duckdb_logical_type type, 
 {
 	int r = init_depth(&s->children[i], type, depth + 1);
 
-	/* If the texts of an enum could not be read, the caller destroys the logical type. */
+	/* The texts of a nested enum cannot be read later, because the caller destroys the type. */
 	return r == 0 && s->children[i].type == DUCKDB_TYPE_ENUM ? -ENOTSUP : r;
 }
 
@@ -245,10 +245,7 @@ static bool scientific(const char *text, int *ret_digits, int *ret_exponent)
 	return e != NULL;
 }
 
-/*
- * Prints the shortest text that reads back as the same number. A small number, such as a time in
- * seconds, gets no exponent.
- */
+/* Prints the shortest text of the same number. Small numbers (from 1e-12) have no exponent. */
 static void print_double(struct hr_buffer *b, double v, bool is_float)
 {
 	int significant, exponent;
@@ -264,7 +261,7 @@ static void print_double(struct hr_buffer *b, double v, bool is_float)
 	hr_buffer_add(b, text, strlen(text));
 }
 
-/* Prints days since 1970 as a date of the proleptic Gregorian calendar. Year 0 is 1 BC. */
+/* Prints a date, in days since 1970. Year 0 is 1 BC. */
 static void print_date(struct hr_buffer *b, int64_t days)
 {
 	int64_t z = days + 719468;
@@ -281,10 +278,7 @@ static void print_date(struct hr_buffer *b, int64_t days)
 			year > 0 ? "" : " (BC)");
 }
 
-/*
- * Prints the largest value of a type as infinity, and its negative as -infinity. False: `v` is
- * neither.
- */
+/* Prints `infinity` as such, and its negative as -infinity. False: `v` is another value. */
 static bool print_infinity(struct hr_buffer *b, int64_t v, int64_t infinity)
 {
 	const char *text = v < 0 ? "-infinity" : "infinity";
@@ -295,7 +289,7 @@ static bool print_infinity(struct hr_buffer *b, int64_t v, int64_t infinity)
 	return true;
 }
 
-/* Prints a time of day, in units of 1 / per_second, with as many decimals as it needs. */
+/* Prints a time of day, which is given in units of 1 / per_second seconds. */
 static void print_time(struct hr_buffer *b, int64_t v, int64_t per_second)
 {
 	int64_t s = v / per_second, fraction = v % per_second;
@@ -335,7 +329,7 @@ static void print_interval(struct hr_buffer *b, duckdb_interval v)
 	print_time(b, v.micros < 0 ? -v.micros : v.micros, 1000000);
 }
 
-/* Prints a UUID. DuckDB stores it with a flipped top bit, to sort UUIDs as integers. */
+/* DuckDB inverts the top bit of a UUID, so that UUIDs are sorted like integers. */
 static void print_uuid(struct hr_buffer *b, duckdb_hugeint v)
 {
 	uint64_t high = (uint64_t)v.upper ^ UINT64_C(1) << 63;

@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * value.h - writes a value of any SQL type as text. A shape describes a column's type, and is made
- * once for the column.
- */
+/* value.h - prints a value of any SQL type. A shape, made once for a column, describes its type. */
 #ifndef HEADRACE_QUERY_DUCKDB_VALUE_H
 #define HEADRACE_QUERY_DUCKDB_VALUE_H
 
@@ -12,7 +9,7 @@
 
 #include "query/duckdb/duckdb_api.h"
 
-/* A text that grows. `failed`: memory ran out, so the text is not complete. */
+/* A text that grows. `failed`: memory ran out, so the text is incomplete. */
 struct hr_buffer {
 	char *data;
 	size_t n, size;
@@ -25,36 +22,36 @@ void hr_buffer_done(struct hr_buffer *b);
 
 struct hr_shape {
 	duckdb_type type;
-	bool json;	      /* a VARCHAR of type JSON, printed unchanged */
-	duckdb_type internal; /* integer type of the values of a DECIMAL or ENUM */
-	unsigned scale;	      /* scale of a DECIMAL */
-	uint64_t array;	      /* number of elements of an ARRAY */
+	bool json;	      /* a VARCHAR of type JSON: printed unchanged */
+	duckdb_type internal; /* type of the integers that a DECIMAL or ENUM consists of */
+	unsigned scale;	      /* of a DECIMAL */
+	uint64_t array;	      /* length of an ARRAY */
 	struct hr_shape *children;
-	char **names; /* names of a STRUCT's children */
+	char **names; /* names of the members of a STRUCT */
 	unsigned n_children;
-	duckdb_logical_type logical; /* the type of an ENUM, for looking up its texts; else NULL */
+	duckdb_logical_type logical; /* an ENUM: the type, which has its texts; else NULL */
 };
 
-/* Returns 0; -ENOTSUP: the type cannot be printed (cast it to VARCHAR); -ENOMEM. */
+/* Returns 0, -ENOMEM, or -ENOTSUP: such a value cannot be printed (cast it to VARCHAR). */
 int hr_shape_init(struct hr_shape *s, duckdb_logical_type type);
 void hr_shape_done(struct hr_shape *s);
 
-/* Whether the type is a number: aligned right in tables, not quoted in JSON. */
+/* Whether values are numbers, which are aligned right in tables, and not quoted in JSON. */
 bool hr_shape_is_number(const struct hr_shape *s);
 
 bool hr_value_is_null(duckdb_vector vector, idx_t row);
 
-/* Appends a cell that is not NULL: texts without quotes, nested values as JSON. */
+/* Appends a value that is not NULL: texts without quotes, nested values as JSON. */
 void hr_value_text(struct hr_buffer *b, const struct hr_shape *s, duckdb_vector vector, idx_t row);
 
-/* Appends a cell as JSON. NULL, NaN and infinities become null. */
+/* Appends a value as JSON. NULL, NaN and infinities become null. */
 void hr_value_json(struct hr_buffer *b, const struct hr_shape *s, duckdb_vector vector, idx_t row);
 
-/* Returns a text cell that is not NULL, without a copy. False: the column has another type. */
+/* Returns a text that is not NULL, without copying it. False: the value is no text. */
 bool hr_value_plain(const struct hr_shape *s, duckdb_vector vector, idx_t row,
 		    const char **ret_text, size_t *ret_n);
 
-/* _escape appends a part of a JSON string; _string appends a whole one. */
+/* hr_value_json_string appends a JSON string; hr_value_json_escape appends a part of one. */
 void hr_value_json_escape(struct hr_buffer *b, const char *text, size_t n);
 void hr_value_json_string(struct hr_buffer *b, const char *text, size_t n);
 

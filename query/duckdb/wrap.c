@@ -4,8 +4,8 @@
 #include <string.h>
 
 /*
- * Returns the last space in (from, to], but not one between a number and its unit. If there is
- * none, returns the next space or the end.
+ * Returns the last space in (from, to] that is not between a number and its unit. If there is none,
+ * returns the next space or the end.
  */
 static size_t wrap_break(const char *line, size_t from, size_t to)
 {
@@ -18,7 +18,7 @@ static size_t wrap_break(const char *line, size_t from, size_t to)
 void hr_wrap(struct hr_buffer *to, const char *line, size_t have, size_t indent, size_t width)
 {
 	size_t at = 0, n = strlen(line);
-	/* the first break is after the text that `indent` aligns with */
+	/* the first line must not be broken within its label */
 	size_t from = indent > have ? indent - have : 0;
 
 	while (width > indent && width > have && n - at > width - have) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Assigns batches to threads, and adds the batches up in order. */
+/* Assigns batches of events to threads, and adds up their intervals in order. */
 #include <errno.h>
 #include <stdlib.h>
 
@@ -7,21 +7,18 @@
 #include "query/intervals/during.h"
 
 /*
- * The intervals of a lane that lie before the cut. The cut is the latest time at which an event
- * ends in a batch that has not been added up. Events of such batches may overlap these intervals.
+ * The intervals of a lane before its cut: those with which events of batches that are not added up
+ * yet may overlap. (The cut is the latest end of such an event.)
  */
 struct pending_spans {
 	struct hr_span *spans;
-	size_t n; /* spans[0..n) do not overlap */
-	/*
-	 * spans[n..used) are pieces; spans of the same piece do not overlap, spans of different
-	 * pieces may.
-	 */
+	size_t n; /* spans[0] to spans[n - 1] do not overlap */
+	/* The spans from n to `used` are pieces. Only spans of different pieces overlap. */
 	size_t used;
 	size_t room;
-	size_t *ends; /* where each piece ends in `spans` */
+	size_t *ends; /* index in `spans` at which each piece ends */
 	size_t n_pieces, pieces_room;
-	uint64_t busy_ns; /* busy time after the cut */
+	uint64_t busy_ns; /* union of the intervals after the cut */
 	struct hr_busy_sums sums;
 };
 
@@ -29,21 +26,21 @@ struct hr_busy {
 	struct hr_query *q;
 	struct hr_busy_keys keys;
 	struct hr_busy_lanes lanes;
-	struct hr_busy_batch *batches; /* in the order in which they are added up */
+	struct hr_busy_batch *batches; /* sorted in the order in which they are added up */
 	size_t n_batches;
-	struct hr_busy_part *parts; /* batch i uses parts[i % n_parts] */
+	struct hr_busy_part *parts; /* results; batch i uses parts[i % n_parts] */
 	size_t n_parts;
 
 	pthread_mutex_t lock;
-	pthread_cond_t moved; /* `added` or `error` has changed */
-	size_t next;	      /* the next batch to read */
-	size_t added;	      /* number of batches that were added up */
-	bool adding;	      /* a thread adds batches up, and owns the members below */
+	pthread_cond_t moved; /* signals changes of `added` and `error` */
+	size_t next;	      /* index of the next batch to read */
+	size_t added;	      /* number of batches that are added up */
+	bool adding;	      /* a thread adds up batches, and uses the members below */
 	int error;
 
-	/* For each lane; all zero before the first event of the lane. */
+	/* One element for each lane; all zero before its first event. */
 	struct pending_spans *pending;
-	/* For each stream: the latest end of an event in batches that are not added up yet. */
+	/* For each stream, the latest end of an event that is not added up yet. */
 	int64_t *last_ns;
 	struct hr_span *room[2];
 	size_t room_n[2];
@@ -222,7 +219,7 @@ static size_t cut_off(struct hr_busy *b, struct pending_spans *p, struct hr_span
 	return hr_spans_cut(spans, n, cut, &p->busy_ns);
 }
 
-/* Unites all intervals of a lane. Then removes the time after the cut from them, and adds it up. */
+/* Unites all intervals of a lane. Then adds up the time after the cut, and removes it. */
 static int settle(struct hr_busy *b, struct pending_spans *p, int64_t cut)
 {
 	size_t n_runs = 0, at = p->n;
@@ -242,8 +239,8 @@ static int settle(struct hr_busy *b, struct pending_spans *p, int64_t cut)
 }
 
 /*
- * Like settle(), but also adds a piece, whose memory it reuses. Usually, only the end of a long
- * piece overlaps pending spans, so the rest is copied without a merge.
+ * Does the same as settle() and adds a piece, whose memory it overwrites. Usually, only the end of
+ * a long piece overlaps other spans, so the rest is copied without a merge.
  */
 static int settle_with(struct hr_busy *b, struct pending_spans *p, struct hr_span *piece, size_t n,
 		       int64_t cut)
@@ -273,8 +270,8 @@ static int settle_with(struct hr_busy *b, struct pending_spans *p, struct hr_spa
 }
 
 /*
- * Adds a piece to a lane. Merges the pieces only when they have as many spans as the united part.
- * So the work is proportional to the pieces, even for a lane of many streams.
+ * Adds a piece to a lane. Merges its pieces when they have as many spans as the united part, so
+ * that the work is proportional to the number of spans.
  */
 static int add_piece(struct hr_busy *b, struct pending_spans *p, struct hr_span *piece, size_t n,
 		     int64_t cut)
@@ -294,7 +291,7 @@ static int add_piece(struct hr_busy *b, struct pending_spans *p, struct hr_span 
 	return p->used - p->n >= p->n ? settle(b, p, cut) : 0;
 }
 
-/* Returns the cut of a key: the latest cut of the streams that have processes of this key. */
+/* Returns the cut of a key: the latest one of all streams with processes of this key. */
 static int64_t cut_of(const struct hr_busy *b, const struct hr_busy_key *key)
 {
 	int64_t cut = INT64_MIN;
@@ -355,8 +352,8 @@ static int busy_finish(struct hr_busy *b)
 /* ---- turns ---- */
 
 /*
- * Waits until there is room for the result of the next batch, and reserves the batch for this
- * thread. False: no batch is left, or an error.
+ * Waits until the next batch can have a result, and reserves the batch for this thread. False: no
+ * batch is left, or an error occurred.
  */
 static bool busy_take_turn(struct hr_busy *b, size_t *ret)
 {
@@ -375,10 +372,7 @@ static bool busy_take_turn(struct hr_busy *b, size_t *ret)
 	return some;
 }
 
-/*
- * Adds up batches that are ready. The caller holds the lock; it is released while a batch is added
- * up.
- */
+/* Adds up the batches that were read. Call it with the lock, which is released meanwhile. */
 static void add_ready(struct hr_busy *b)
 {
 	b->adding = true;

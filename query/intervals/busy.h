@@ -2,11 +2,10 @@
 /*
  * busy.h - how long each rank (node, process, worker, class of calls) had an operation under way
  *
- * The answer is the length of the union of all intervals of operations, without a sort of all
- * events. Batches are added up in the order in which their last events end, latest first. So when a
- * batch has been added up, the events of all remaining batches end at or before the end of the next
- * batch, which is the cut. The time after the cut is final: it is added up, and its intervals are
- * freed. Memory holds only the intervals before the cut.
+ * The answer is the length of the union of the intervals of operations. Events are not sorted as a
+ * whole. Instead, batches of events are added up by the end of their last event, latest first. So no
+ * event of the remaining batches ends after the next batch. The end of the next batch is the cut:
+ * the time after it is final and added up, and only intervals before it are kept in memory.
  *
  * Threads   One thread calls hr__busy_new. Any number of threads call hr__busy_work, each with its
  *           own struct hr_busy_worker. They decode batches in parallel. One thread at a time adds
@@ -20,7 +19,7 @@
 /* The columns by which rows are grouped, in addition to cluster, job and attempt. */
 enum hr_busy_by {
 	HR_BUSY_NODE = 1,
-	HR_BUSY_PROC = 2, /* needs HR_BUSY_NODE: processes are numbered per node */
+	HR_BUSY_PROC = 2, /* needs HR_BUSY_NODE, because processes are numbered per node */
 	HR_BUSY_RANK = 4,
 	HR_BUSY_WORKER = 8,
 	HR_BUSY_CLASS = 16,
@@ -31,15 +30,15 @@ enum hr_busy_scope { HR_BUSY_ALL, HR_BUSY_DATA, HR_BUSY_RUNTIME };
 #define HR_BUSY_ANY_RANK (-1)
 
 struct hr_busy_args {
-	unsigned by; /* enum hr_busy_by */
+	unsigned by; /* bits of enum hr_busy_by */
 	enum hr_busy_scope scope;
 	/* Only operations of this rank, or HR_BUSY_ANY_RANK. */
 	int32_t rank;
 };
 
-/* A column that is not in hr_busy_args.by has the same value in all rows. */
+/* Columns that are not in hr_busy_args.by are the same in all rows. */
 struct hr_busy_row {
-	/* A stream of the row's cluster, job and attempt (and node, if grouped by node). */
+	/* Any stream with the row's cluster, job and attempt (and node, if grouped by node). */
 	const struct hr_qstream *st;
 	uint64_t proc;
 	int32_t rank, worker; /* -1: none */
@@ -47,7 +46,7 @@ struct hr_busy_row {
 	uint64_t busy_ns;     /* length of the union of the operations' intervals */
 	uint64_t dur_ns;      /* sum of the operations' durations */
 	uint64_t count;
-	int64_t first_ns, last_ns; /* wall clock: first start, last end */
+	int64_t first_ns, last_ns; /* wall clock */
 };
 
 struct hr_busy;
@@ -57,9 +56,9 @@ struct hr_during;
 struct hr_busy_keys;
 
 /*
- * Prepares the sums. Without `during`, only batches are read that the statement's predicates
- * (prune.h) can match. With `during`, the I/O of its regions is also added up; then `by` must be
- * HR_BUSY_RANK, *ret owns `during`, and a failure frees it. Returns 0 or -ENOMEM.
+ * Prepares the sums. Without `during`, only batches of events are read that the statement's WHERE
+ * (prune.h) can match. With `during`, the I/O of its regions is also added up. Then `by` must be
+ * HR_BUSY_RANK, and *ret owns `during`, which a failure frees. Returns 0 or -ENOMEM.
  */
 int hr__busy_new(struct hr_query *q, const struct hr_busy_args *args, struct hr_during *during,
 		 struct hr_busy **ret);
@@ -71,19 +70,18 @@ struct hr_busy_worker *hr__busy_worker_new(void);
 void hr__busy_worker_free(struct hr_busy_worker *w);
 
 /*
- * Adds up batches until none is left. Returns 1 if this thread has made the rows, 0 if another
- * thread has made them or will. After an error, all threads return it: -ENOMEM, or -EINTR after
- * hr_query_interrupt.
+ * Adds up batches of events until none is left. Returns 1 if this thread has made the rows,
+ * otherwise 0. After an error, all threads return it: -ENOMEM, or -EINTR after hr_query_interrupt.
  */
 int hr__busy_work(struct hr_busy *b, struct hr_busy_worker *w);
 
 /*
- * Returns for how many pending intervals there is memory: at least their maximum number so far. No
- * thread may be in hr__busy_work meanwhile.
+ * Returns how many intervals before the cut fit into the allocated memory (for tests). Call it when
+ * no thread is in hr__busy_work.
  */
 size_t hr__busy_pending(const struct hr_busy *b);
 
-/* Returns the rows that have at least one operation, in no order. */
+/* Returns the rows with at least one operation, unsorted. */
 size_t hr__busy_rows(const struct hr_busy *b, const struct hr_busy_row **ret);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Reads one batch, and unites the intervals of each lane. The rows of a task are contiguous and
- * almost sorted, so only the runs of different tasks need a merge.
+ * Reads one batch of events, and unites the intervals of each lane. The events of a task are
+ * adjacent and almost sorted, so each task makes a run, and only runs are merged.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -14,15 +14,15 @@
 
 struct span_run {
 	uint32_t lane;
-	uint32_t first, n; /* place in hr_busy_worker.spans; sorted, not empty */
+	uint32_t first, n; /* index and number of its spans in hr_busy_worker.spans */
 	struct hr_busy_sums sums;
 };
 
 struct hr_busy_worker {
 	struct hr_decoder *decoder;
-	struct hr_span *spans, *room[2]; /* HR_BATCH_EVENTS each */
-	uint8_t *classes;		 /* the class of each row, or HR_BUSY_NO_LANE */
-	/* `classes` for this batch; NULL: each row is in the lane of its task. */
+	struct hr_span *spans, *room[2]; /* HR_BATCH_EVENTS elements each */
+	uint8_t *classes;		 /* the class of each event, or HR_BUSY_NO_LANE */
+	/* `classes`, or NULL: each event is in the lane of its task. */
 	const uint8_t *counted;
 	struct span_run *runs;
 	size_t n_runs, runs_room;
@@ -71,10 +71,7 @@ void hr__busy_sums_add(struct hr_busy_sums *to, const struct hr_busy_sums *from)
 
 /* ---- which rows ---- */
 
-/*
- * Returns the class of each row, or HR_BUSY_NO_LANE. NULL: all rows of a task are in the lane of
- * the task.
- */
+/* Returns each event's class, or HR_BUSY_NO_LANE. NULL: all are in the lanes of their tasks. */
 static const uint8_t *classify(const struct hr_busy_lanes *l, const struct hr_columns *c,
 			       struct hr_busy_worker *w)
 {
@@ -95,10 +92,7 @@ static const uint8_t *classify(const struct hr_busy_lanes *l, const struct hr_co
 	return classes;
 }
 
-/*
- * Copies the intervals of rows [first, end) that are of class `class`, or of all these rows if
- * `classes` is NULL.
- */
+/* Copies the intervals of the events [first, end) with this class; `classes` NULL: of all. */
 ALWAYS_INLINE struct span_run busy_batch_take(const struct hr_columns *c, uint64_t offset_ns,
 					      uint32_t first, uint32_t end, const uint8_t *classes,
 					      uint8_t class, struct hr_span *to)

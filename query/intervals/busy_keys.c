@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Decides which processes share a row of hr_busy(), and which streams contain them. */
+/* Decides which processes share a row of hr_busy(). */
 #include <errno.h>
 #include <stdlib.h>
 
 #include "query/intervals/busy_internal.h"
 
 /*
- * A process, or, as one entry, all processes of a stream for which it has no description. Fields
- * by which hr_busy() does not group are empty.
+ * A process, or all processes of a stream that it does not describe. Fields by which hr_busy() does
+ * not group are empty.
  */
 struct key_entry {
 	const struct hr_qstream *st;
@@ -15,7 +15,7 @@ struct key_entry {
 	uint64_t proc;
 	int32_t rank, worker;
 	uint32_t stream;
-	size_t process; /* index in key_of */
+	size_t process; /* index in hr_busy_keys.key_of */
 };
 
 bool hr__busy_stream_has(const struct hr_stream *s, int32_t rank)
@@ -28,7 +28,7 @@ bool hr__busy_stream_has(const struct hr_stream *s, int32_t rank)
 	return false;
 }
 
-/* True also for a batch that lists no processes, because it may contain all of them. */
+/* A batch that lists no processes may contain any process. */
 bool hr__busy_batch_has(const struct hr_stream *s, const struct hr_batch_ref *b, int32_t rank)
 {
 	if (rank == HR_BUSY_ANY_RANK || b->n_procs == 0)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The table function hr_busy(), which uses busy.h. */
+/* The table function hr_busy(). */
 #include <stddef.h>
 #include <stdlib.h>
 

@@ -33,7 +33,7 @@ static bool parse_scope(const char *text, enum hr_busy_scope *ret)
 	return false;
 }
 
-/* Reads a rank. `text` NULL: any rank. False: `text` is not a rank. */
+/* Parses a rank. `text` NULL: any rank. False: `text` is not a rank. */
 static bool parse_rank(const char *text, int32_t *ret)
 {
 	char *end;
@@ -143,10 +143,7 @@ static void busy_table_init_worker(duckdb_init_info info)
 
 /* ---- rows ---- */
 
-/*
- * Adds up batches. The thread that adds up the last batch makes the rows. False: it has set an
- * error.
- */
+/* Adds up batches of events. The thread that adds up the last one gets the rows. False: error. */
 static bool work(const struct hr_busy_use *use, struct busy_thread *w, duckdb_function_info info)
 {
 	const void *rows = NULL;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* busy_table.h - code that hr_busy() and hr_during() share: both first add up all batches */
+/* busy_table.h - code for table functions that add up all events before their first row */
 #ifndef HEADRACE_QUERY_INTERVALS_BUSY_TABLE_H
 #define HEADRACE_QUERY_INTERVALS_BUSY_TABLE_H
 
@@ -11,31 +11,28 @@ struct hr_busy_use {
 	const struct hr_busy_table *table;
 	struct hr_query *q;
 	struct hr_busy *busy;
-	const struct hr_during *during; /* owned by `busy`; NULL: none */
-	unsigned by;			/* enum hr_busy_by */
+	const struct hr_during *during; /* owned by `busy`; NULL for hr_busy() */
+	unsigned by;			/* bits of enum hr_busy_by */
 	bool empty;
 	unsigned n_columns;
-	/* The column of each output vector; table->n_columns: a column that DuckDB has added. */
+	/* The column of each output vector; table->n_columns: a column that DuckDB added. */
 	uint16_t columns[];
 };
 
 struct hr_busy_table {
 	unsigned n_columns;
 	size_t row_size;
-	/* Makes use->busy from the bind data; use->columns is already set. Returns 0 or -ENOMEM. */
+	/* Makes use->busy from the parameters in `args`. Returns 0 or -ENOMEM. */
 	int (*start)(struct hr_busy_use *use, const void *args);
 	size_t (*rows)(const struct hr_busy_use *use, const void **ret);
 	void (*put)(const struct hr_busy_use *use, const void *row, unsigned column, size_t k,
 		    struct hr_query_out *out);
 };
 
-/*
- * Returns the text of a parameter, which the caller frees with duckdb_free. NULL: not given, or SQL
- * NULL.
- */
+/* Returns the text of a parameter (free it with duckdb_free). NULL: not given, or SQL NULL. */
 char *hr__busy_parameter(duckdb_bind_info info, const char *name);
 
-/* Reads the parameters `scope` and `rank`. False: it has set an error in `info`. */
+/* Reads the parameters `scope` and `rank`. False: sets an error in `info`. */
 bool hr__busy_bind(duckdb_bind_info info, const char *function, struct hr_busy_args *ret);
 
 int hr__busy_table_register(struct hr_query *q, const char *name, duckdb_table_function_bind_t bind,

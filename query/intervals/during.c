@@ -8,8 +8,8 @@
 #include "query/tables/rows.h"
 
 /*
- * The pieces of a key's time: sums[i] is for the time from points[i - 1] to points[i]. The first
- * and the last piece are open-ended.
+ * The points that divide a key's time. sums[i] is for the time from points[i - 1] to points[i]; the
+ * first sums have no begin, and the last ones no end.
  */
 struct place {
 	int64_t *points;
@@ -20,7 +20,7 @@ struct place {
 struct hr_during {
 	struct hr_during_row *rows;
 	size_t n_rows, rows_room;
-	struct place *places; /* one for each key */
+	struct place *places; /* one element for each key */
 	size_t n_places;
 };
 
@@ -114,9 +114,7 @@ static int by_time(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-/*
- * Returns the number of points at or before `time`, which is also the index of the sums for `time`.
- */
+/* Returns the number of points at or before `time`: the index of the sums for `time`. */
 static size_t sums_at(const struct place *p, int64_t time)
 {
 	size_t low = 0, high = p->n;
@@ -132,7 +130,7 @@ static size_t sums_at(const struct place *p, int64_t time)
 	return low;
 }
 
-/* Whether a row has a position in time: a sum of short regions has none. */
+/* Whether a region has a position in time. Short regions that were added up have none. */
 static bool has_place(const struct hr_during_row *row)
 {
 	return row->region.count <= 1;
@@ -227,7 +225,7 @@ void hr__during_ops(struct hr_during *d, uint32_t key, const struct hr_columns *
 		    uint64_t offset_ns, uint32_t first, uint32_t end, const uint8_t *classes)
 {
 	const struct place *p = &d->places[key];
-	int64_t low = INT64_MAX, high = INT64_MIN; /* limits of the piece `at` */
+	int64_t low = INT64_MAX, high = INT64_MIN; /* points around the sums `at` */
 	struct moved moved = {0};
 	size_t at = 0;
 

@@ -21,7 +21,7 @@
 #include "query/intervals/busy_internal.h"
 #include "common/region.h"
 
-/* The sums between two points. hr__during_sum makes them cover all time before the second point. */
+/* The sums between two points. hr__during_sum adds all earlier ones to each. */
 struct hr_during_sums {
 	_Atomic uint64_t ops, bytes_read, bytes_written, io_ns;
 	uint64_t busy_ns; /* time with an operation under way */
@@ -29,21 +29,21 @@ struct hr_during_sums {
 
 struct hr_during_row {
 	uint32_t stream;
-	uint32_t key; /* the key of the region's rank in hr_busy_keys */
+	uint32_t key; /* index in hr_busy_keys of the region's rank */
 	struct hr_region region;
 	int64_t start_ns, end_ns; /* wall clock */
-	/* Indexes of hr__during_sums(): the region's I/O is sums[to] - sums[from]. */
+	/* Indexes in hr__during_sums(): the region's I/O is sums[to] - sums[from]. */
 	size_t from, to;
 };
 
 struct hr_during;
 
 struct hr_during_args {
-	uint32_t kinds; /* bit i: regions of kind i */
-	int32_t rank;	/* only regions of this rank, or HR_BUSY_ANY_RANK */
+	uint32_t kinds; /* bits 1 << kind of the regions */
+	int32_t rank;	/* only this rank, or HR_BUSY_ANY_RANK */
 };
 
-/* Reads the regions, but no events. Returns 0 or -ENOMEM. */
+/* Reads the regions. Returns 0 or -ENOMEM. */
 int hr__during_new(struct hr_query *q, const struct hr_during_args *args, struct hr_during **ret);
 void hr__during_free(struct hr_during *d);
 
@@ -51,18 +51,15 @@ void hr__during_free(struct hr_during *d);
 int hr__during_place(struct hr_during *d, const struct hr_query *q,
 		     const struct hr_busy_keys *keys);
 
-/*
- * Adds operations [first, end) of one task, except those whose entry in `classes` is
- * HR_BUSY_NO_LANE.
- */
+/* Adds the operations [first, end) of one task, except those with HR_BUSY_NO_LANE in `classes`. */
 void hr__during_ops(struct hr_during *d, uint32_t key, const struct hr_columns *c,
 		    uint64_t offset_ns, uint32_t first, uint32_t end, const uint8_t *classes);
 
-/* Adds the time of united spans that is after `cut`. */
+/* Adds the time of united spans after `cut`. */
 void hr__during_busy(struct hr_during *d, uint32_t key, const struct hr_span *spans, size_t n,
 		     int64_t cut);
 
-/* Makes the final sums. Call it once, after all events were added. */
+/* Makes the final sums. Call it once, when all events were added. */
 void hr__during_sum(struct hr_during *d);
 
 size_t hr__during_rows(const struct hr_during *d, const struct hr_during_row **ret);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The table function hr_during(), which uses during.h. */
+/* The table function hr_during(). */
 #include <errno.h>
 #include <stdlib.h>
 
@@ -139,7 +139,7 @@ static void put_region(const struct hr_busy_use *use, const struct hr_during_row
 	}
 }
 
-/* Writes NULL for short regions that were added up, because they have no position in time. */
+/* Short regions that were added up have no position in time, so their sums are NULL. */
 static void put_sum(const struct hr_busy_use *use, const struct hr_during_row *row,
 		    enum during_column column, size_t k, struct hr_query_out *out)
 {

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A list counts as almost sorted if an insertion sort needs at most this many steps per span. */
+/* An almost sorted list needs at most this many steps per span in an insertion sort. */
 #define STEPS 8u
 
 static int by_start(const void *a, const void *b)
@@ -16,8 +16,8 @@ static int by_start(const void *a, const void *b)
 }
 
 /*
- * Sorts a list that is almost sorted: operations of a thread that overlap (aio, signal handlers)
- * end out of order. False: the list needs too many steps, and is not sorted.
+ * Sorts an almost sorted list. (Operations of a thread that overlap, for example aio, end out of
+ * order.) False: it would need too many steps, and is not sorted.
  */
 static bool insertion_sort(struct hr_span *spans, size_t n)
 {
@@ -42,10 +42,7 @@ void hr_spans_sort(struct hr_span *spans, size_t n)
 		qsort(spans, n, sizeof(*spans), by_start);
 }
 
-/*
- * Merges two runs. Chooses the next span without a branch, because mispredicted branches would
- * double the time.
- */
+/* Merges two runs. The choice of a span has no branch, because mispredictions take time. */
 static struct hr_span_run merge_two(struct hr_span_run a, struct hr_span_run b, struct hr_span *to)
 {
 	const struct hr_span *x = a.at, *y = b.at, *x_end = x + a.n, *y_end = y + b.n;
@@ -82,8 +79,8 @@ static void merge_pairs(struct hr_span_run *runs, size_t pairs, struct hr_span *
 }
 
 /*
- * First merges the shortest runs, until the number of runs is a power of two. Then each pass copies
- * all spans once.
+ * First merges the shortest runs until their number is a power of two. Then merges pairs of runs in
+ * several passes, each of which copies all spans once.
  */
 struct hr_span_run hr_spans_merge(struct hr_span_run *runs, size_t n_runs,
 				  struct hr_span *const room[2])

@@ -20,27 +20,21 @@ struct hr_span_run {
 	size_t n;
 };
 
-/* Sorts by start. A sorted list takes one pass, and an almost sorted list little more. */
+/* Sorts by start. A sorted list takes one pass, an almost sorted list little more. */
 void hr_spans_sort(struct hr_span *spans, size_t n);
 
 /*
- * Merges one or more runs into one run, and reorders the array `runs`. Each of the two buffers
- * `room` has space for all spans and does not overlap the runs. The result is in one of the
- * buffers, or is the only run.
+ * Merges one or more runs into one run, which is in one of the two buffers `room`, or is the only
+ * run. Each buffer has space for all spans, and does not overlap the runs. Changes the array
+ * `runs`.
  */
 struct hr_span_run hr_spans_merge(struct hr_span_run *runs, size_t n_runs,
 				  struct hr_span *const room[2]);
 
-/*
- * Replaces sorted spans that overlap or touch by their union, in `to`, which may be the same array.
- * Returns the number of spans left.
- */
+/* Writes the union of sorted spans to `to` (possibly their array), and returns its length. */
 size_t hr_spans_unite(struct hr_span_run from, struct hr_span *to);
 
-/*
- * Splits united spans at `cut`. Adds the time after `cut` to *total. Returns the number of spans
- * before `cut`.
- */
+/* Returns the number of united spans before `cut`. Adds the time after it to *total. */
 size_t hr_spans_cut(struct hr_span *spans, size_t n, int64_t cut, uint64_t *total);
 
 size_t hr_spans_before(const struct hr_span *spans, size_t n, int64_t time);

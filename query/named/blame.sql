@@ -62,7 +62,7 @@ met AS (
            both_ns / sum(both_ns) OVER (PARTITION BY wait, piece_ns) * io_ns AS ns
     FROM operations o JOIN pieces p USING (cluster, job, attempt, node, maker, slot) LEFT JOIN makers USING (cluster, job, attempt, node, maker)
     WHERE o.start_ns < piece_end_ns AND o.end_ns > piece_ns),
--- An operation may be under way in several pieces of a wait; here it counts once.
+-- An operation that overlaps with several pieces of a wait counts once.
 counted AS (
     SELECT what, sum(ns) AS ns, count(DISTINCT wait) AS waits, count(*) AS ops, coalesce(sum(bytes), 0) AS bytes, sum(dur_ns) AS dur_ns,
            count(DISTINCT who) AS ranks

@@ -25,7 +25,7 @@ WITH named AS (
                  tid, name, regexp_replace(json_extract_string(try_cast(args AS JSON), '$.path'), '(^\./+)|(/+$)', '', 'g') AS saved_path,
                  start_ns, start_ns + dur_ns AS end_ns
           FROM regions WHERE CASE WHEN $name IS NULL THEN kind = 'checkpoint' ELSE name = $name END)),
--- The statement reads `events` once only: if a statement names the table twice, headrace cannot skip batches.
+-- Names `events` only once, because headrace cannot skip batches of events for a statement that names the table twice.
 operations AS MATERIALIZED (
     SELECT cluster, job, attempt, node, proc, tid, rank, class, path, path2, mount, start_ns, end_ns, dur_ns, bytes
     FROM events
@@ -34,7 +34,7 @@ operations AS MATERIALIZED (
 writes AS (
     SELECT cluster, job, attempt, node, proc, tid, rank, coalesce(rank, -1) AS who, path, mount, start_ns, end_ns, dur_ns, bytes
     FROM operations WHERE class = 'write'),
--- A framework may begin a save in one thread and write it in another one. These two regions have the same path and different names.
+-- A framework may begin a save in one thread and write the file in another. Both report a region: same path, different names.
 rounds AS (
     SELECT *, count(*) FILTER (saved_path IS NULL OR name IS NOT DISTINCT FROM first_name) OVER (PARTITION BY cluster, job, attempt, who, lane, node, proc, saved_path ORDER BY start_ns
                                                                                            ROWS UNBOUNDED PRECEDING) AS round
@@ -45,9 +45,8 @@ pieces AS MATERIALIZED (
     FROM (SELECT cluster, job, attempt, node, proc, rank, who, lane, saved_path, round, arg_min(tid, start_ns) AS tid, arg_min(name, start_ns) AS name,
                  min(start_ns) AS start_ns, max(end_ns) AS end_ns
           FROM rounds GROUP BY cluster, job, attempt, node, proc, rank, who, lane, saved_path, round)),
--- The training loop has resumed when it waits for input, steps an optimizer or begins a step. If it resumes more than $gap seconds
--- after a piece of a save, the exact time does not matter.
--- An ASOF join sorts its right side. Therefore hash joins first select the few regions that begin within the gap after a piece.
+-- `loop`: times at which the training loop runs again after a piece of a save: it waits for input, steps an optimizer or begins a step.
+-- Times more than $gap seconds after a piece do not matter. Hash joins remove them, because the ASOF join below sorts what is left.
 loop AS MATERIALIZED (
     SELECT cluster, job, attempt, node, proc, start_ns
     FROM (SELECT cluster, job, attempt, node, proc, start_ns, start_ns // (greatest($gap, 0.001) * 1e9)::BIGINT AS slot
@@ -59,13 +58,13 @@ resumed AS (
     SELECT p.*, l.start_ns AS loop_ns
     FROM pieces p ASOF LEFT JOIN loop l
       ON p.cluster = l.cluster AND p.job = l.job AND p.attempt = l.attempt AND p.node = l.node AND p.proc = l.proc AND p.end_ns <= l.start_ns),
--- A save into memory has no path. The thread that saved then writes the file.
+-- A region without a path may save into memory. Then its thread writes the file after the region.
 reaching AS (
     SELECT p.*, CASE WHEN p.saved_path IS NULL AND w.start_ns >= p.end_ns
                      THEN greatest(p.end_ns, least(p.end_ns + $gap * 1e9, p.further_ns, p.loop_ns))::BIGINT ELSE p.end_ns END AS until_ns
     FROM resumed p ASOF LEFT JOIN writes w
       ON p.cluster = w.cluster AND p.job = w.job AND p.attempt = w.attempt AND p.node = w.node AND p.proc = w.proc AND p.tid = w.tid AND p.start_ns <= w.start_ns),
--- If files are saved into one folder before the loop resumes, they are one checkpoint, unless two names differ only in a number.
+-- Several files that are saved into one folder before the loop runs again are one checkpoint, unless two names differ only in a number.
 following AS (
     SELECT *, coalesce(NOT (folder = lag(folder) OVER process AND start_ns <= lag(end_ns) OVER process + $gap * 1e9 AND start_ns <= coalesce(lag(loop_ns) OVER process, start_ns)
                             AND (nth = 1 OR nth = lag(nth) OVER process)), true) AS begins
@@ -88,7 +87,7 @@ placed AS MATERIALIZED (
       ON w.cluster = s.cluster AND w.job = s.job AND w.attempt = s.attempt AND w.who = s.who AND w.start_ns >= s.start_ns),
 renames AS (
     SELECT cluster, job, attempt, node, path, path2, start_ns, end_ns FROM operations WHERE class = 'meta' AND path2 IS NOT NULL),
--- Later writes to a saved path, or to a file that is renamed to it, belong to that save.
+-- Writes after a save belong to this save if they go to its path, or to a file that is later renamed to its path.
 targets AS (
     SELECT DISTINCT cluster, job, attempt, saved_path AS path, saved_path AS target FROM saves WHERE saved_path LIKE '/%'
     UNION
@@ -125,7 +124,7 @@ files AS (
           SELECT cluster, job, attempt, node, who, burst, mount, path, start_ns, end_ns, dur_ns, bytes FROM bursts) w
          JOIN spans s USING (cluster, job, attempt, who, save)
     GROUP BY w.cluster, w.job, w.attempt, w.node, w.who, w.save, w.mount, w.path),
--- A file, or a folder above it, may have been renamed since.
+-- `final`: the path of a file after a rename of the file or of one of its folders.
 named_files AS (
     SELECT f.*, CASE WHEN r.start_ns <= greatest(f.end_ns, late_ns) + $gap * 1e9 THEN r.path2 || substr(f.path, length(r.path) + 1) ELSE f.path END AS final,
            CASE WHEN r.start_ns <= greatest(f.end_ns, late_ns) + $gap * 1e9 THEN r.end_ns END AS renamed_ns
@@ -146,8 +145,7 @@ islands AS (
 every_step AS MATERIALIZED (
     SELECT cluster, job, attempt, coalesce(rank, -1) AS who, step, start_ns, start_ns // 1000000000 AS second
     FROM regions WHERE kind = 'step' AND step IS NOT NULL),
--- The last step before a save began either began in the same second, or was the last step of its second. With these steps alone, the
--- ASOF join has few rows to sort.
+-- To find the last step before a save, only the steps of the save's second, and the last step of each earlier second are needed.
 steps AS (
     FROM every_step SEMI JOIN (SELECT *, start_ns // 1000000000 AS second FROM spans) USING (cluster, job, attempt, who, second)
     UNION ALL
@@ -156,8 +154,8 @@ stepped AS (
     SELECT s.*, l.step
     FROM islands s ASOF LEFT JOIN steps l
       ON s.cluster = l.cluster AND s.job = l.job AND s.attempt = l.attempt AND s.who = l.who AND s.start_ns >= l.start_ns),
--- Saves of several ranks are one checkpoint if they belong to the same step. If no steps were recorded, the saves are matched by their
--- number if all ranks saved equally often, otherwise by time.
+-- Saves of several ranks in the same step are one checkpoint. Without steps, the n-th saves of all ranks are one checkpoint if the
+-- ranks saved equally often. Otherwise, saves that overlap in time are.
 lanes AS (
     SELECT *, count(*) OVER (PARTITION BY cluster, job, attempt, who, lane, source) AS own_saves FROM stepped),
 keyed AS (

@@ -55,8 +55,8 @@ sums AS (
            coalesce(sum(count) FILTER (cause = 'recorded'), 0) AS recorded,
            coalesce(sum(bytes) FILTER (cause = 'recorded'), 0) AS recorded_bytes
     FROM parts GROUP BY cluster, job, attempt, node, proc, file, how, what),
--- The kernel's counts have file 0 if no cell of the thread named the file, as in its first call. The shim recorded these calls with their
--- files.
+-- The kernel counts a call with file 0 if the shim had not named the file of the thread's call, as in the first call. The shim recorded
+-- the file of this call.
 spare AS (
     SELECT cluster, job, attempt, node, proc, how, what,
            sum(greatest(recorded - bpf - under, 0)) FILTER (file <> 0) AS calls,
@@ -73,7 +73,7 @@ known AS (
         CASE WHEN file = 0 AND what = '' AND has_stdio THEN 1 ELSE recorded END AS recorded)
     FROM sums s LEFT JOIN spare p USING (cluster, job, attempt, node, proc, how, what)
     LEFT JOIN loose USING (cluster, job, attempt, node, proc)),
--- File records include the operations that probes recorded.
+-- File records contain the operations that the shim or probes recorded.
 shim AS (
     SELECT *, CASE $by WHEN 'file' THEN file::VARCHAR WHEN 'process' THEN format('{} {}', node, proc) ELSE '' END AS whose,
            CASE WHEN what <> '' THEN greatest(recorded - bpf, 0) WHEN recorded > 0 THEN under ELSE 0 END AS own,

@@ -37,7 +37,7 @@ near AS (
     SELECT *, row_number() OVER (PARTITION BY cluster, job, attempt, workers ORDER BY prefetch, persistent, setting) AS nth
     FROM (SELECT *, min(mid_ns) OVER (PARTITION BY cluster, job, attempt, workers) AS least_ns FROM predicted WHERE setting > 0)
     WHERE mid_ns <= 1.03 * least_ns),
--- The cheapest setting of each number of workers. Place 1: the fewest workers that are within 3 % of the fastest setting.
+-- The cheapest setting for each number of workers. Place 1 has the fewest workers among those at most 3 % slower than the fastest.
 kept AS (
     SELECT *, row_number() OVER (PARTITION BY cluster, job, attempt ORDER BY mid_ns > 1.03 * best_ns, workers) AS place
     FROM (SELECT *, min(mid_ns) OVER (PARTITION BY cluster, job, attempt) AS best_ns FROM near)

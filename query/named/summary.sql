@@ -15,7 +15,7 @@ WITH life AS (
                      max(coalesce(p.end_ns, p.start_ns)))
             - coalesce(any_value(j.start_ns), min(p.start_ns))) / 1e9 AS run_s
     FROM jobs j LEFT JOIN processes p USING (cluster, job, attempt) GROUP BY cluster, job, attempt),
--- hr_rollups() counts as file records do: it also has both sides of copies, and reads and writes of single characters.
+-- hr_rollups() contains, unlike the table rollups, both sides of copies, and reads and writes of single characters.
 calls AS (
     SELECT cluster, job, attempt, scope, side,
            hr_what(op, class, side) AS what,

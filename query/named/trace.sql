@@ -16,10 +16,10 @@
 WITH slices AS MATERIALIZED (
     SELECT *, row_number() OVER () AS slice FROM (
         SELECT cluster, job, attempt, node, proc, tid, coalesce(name, kind) AS name, coalesce(kind, 'region') AS cat, start_ns, dur_ns,
-               -- If short regions were added up, only the start of the first one is known.
+               -- Of short regions that were added up, only the start of the first one is known.
                count > 1 OR kind IS NOT DISTINCT FROM 'mark' AS moment,
                CASE WHEN kind IN ('step', 'epoch', 'span') THEN kind ELSE '' END AS line,
-               -- Removes members that are null, except those of the application.
+               -- The empty object removes members that are null. The application's args keep theirs.
                json_merge_patch(
                    json_merge_patch('{}', json_object(
                        'step', step, 'epoch', epoch, 'domain', domain, 'category', category,
@@ -28,7 +28,7 @@ WITH slices AS MATERIALIZED (
                    CASE WHEN json_type(TRY_CAST(args AS JSON)) = 'OBJECT' THEN args ELSE '{}' END) AS args
         FROM regions WHERE $rank IS NULL OR rank = $rank
         UNION ALL
-        -- An asynchronous operation of the kernel lasts until its completion, not as long as a call of the thread.
+        -- An asynchronous operation lasts until the kernel completes it, which is longer than a call of the thread.
         SELECT cluster, job, attempt, node, proc, tid, op, 'io', start_ns, dur_ns, false, CASE WHEN api IN ('aio', 'uring') THEN api ELSE '' END,
                json_merge_patch('{}', json_object('path', path, 'bytes', bytes, 'errno', errno))
         FROM events
@@ -36,8 +36,8 @@ WITH slices AS MATERIALIZED (
 known AS (
     SELECT cluster, job, attempt, node, proc, pid, exe, rank, worker, row_number() OVER (ORDER BY job, attempt, cluster, rank NULLS LAST, worker NULLS FIRST, node, proc) AS n
     FROM processes p SEMI JOIN slices USING (cluster, job, attempt, node, proc)),
--- The begin and the end of each slice, to be sorted like brackets. At the same moment, ends come first (that of the innermost slice
--- first), then begins (that of the longest slice first), then slices without duration.
+-- The begin and the end of each slice, sorted like brackets. At the same moment, ends come first (the innermost slice first), then begins
+-- (the longest slice first), then slices without duration.
 ends AS MATERIALIZED (
     SELECT s.*, n, last, s.start_ns + CASE WHEN last THEN dur_ns ELSE 0 END AS ns,
            CASE WHEN moment OR dur_ns = 0 THEN 2 WHEN last THEN 0 ELSE 1 END AS turn,
@@ -46,16 +46,16 @@ ends AS MATERIALIZED (
            CASE WHEN last THEN -1 ELSE 1 END * hash(slice)::HUGEINT AS weight
     FROM slices s JOIN known k USING (cluster, job, attempt, node, proc) CROSS JOIN (VALUES (false), (true)) AS v(last)
     WHERE NOT (moment AND last)),
--- Slices that begin within another slice of their line and end after it, which viewers would drop. Between begin and end of a slice that
--- nests correctly, the weights add up to zero, because each slice that begins there also ends there.
+-- Finds slices that begin within another slice and end after it, because viewers would drop them. Each slice has a weight: positive at
+-- its begin, negative at its end. Within a slice that crosses no other slice, the weights add up to zero.
 crossing AS (
     SELECT slice FROM (
         SELECT slice, last, weight, sum(weight) OVER (
                    PARTITION BY n, tid, line ORDER BY ns, turn, inner_first, tie, last ROWS UNBOUNDED PRECEDING) AS level
         FROM ends WHERE NOT moment)
     GROUP BY slice HAVING sum(CASE WHEN last THEN level ELSE weight - level END) <> 0),
--- Besides the line of its calls, a thread has one line for steps, one for epochs and one for each kind of asynchronous operation. Each
--- span, and each slice that crosses another one, has a line of its own.
+-- A thread has one row of slices for its calls, one for steps, one for epochs and one for each kind of asynchronous operation. Each span
+-- has a row of its own, and so has each slice that crosses another slice.
 drawn AS (
     SELECT e.*, CASE WHEN moment THEN NULL
                      WHEN c.slice IS NOT NULL OR line = 'span' THEN concat_ws(' ', tid, nullif(line, ''), e.slice)

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* DuckDB's parser accepts 1000 nested expressions. Each has a few levels of JSON. */
+/* DuckDB's parser accepts 1000 nested expressions, each of which has a few levels of JSON. */
 #define MAX_DEPTH 4000
 
 struct parser {
@@ -27,10 +27,7 @@ static bool take_word(struct parser *p, const char *word)
 	return true;
 }
 
-/*
- * Decodes an escape sequence; p->at is after its backslash. DuckDB writes \u00XX for control bytes
- * only.
- */
+/* Decodes the escape sequence after a backslash. DuckDB writes \u00XX for control bytes only. */
 static int take_escape(struct parser *p, char **to)
 {
 	static const char from[] = "\"\\/bfnrt", value[] = "\"\\/\b\f\n\r\t";
@@ -62,7 +59,7 @@ static int parse_string(struct parser *p, const char **ret)
 		end += end[0] == '\\' && end[1] != '\0' ? 2 : 1;
 	if (*end == '\0')
 		return -EBADMSG;
-	/* A decoded string is never longer than its source. */
+	/* A decoded string is not longer than its source. */
 	to = text = hr_arena_get(p->arena, (size_t)(end - p->at) + 1);
 	if (text == NULL)
 		return -ENOMEM;

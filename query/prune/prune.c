@@ -31,10 +31,7 @@ void hr_prune_done(struct hr_prune *p)
 	set_done(&p->path);
 }
 
-/*
- * Whether the set may contain the text. A name with escaped bytes always matches; such names are
- * rare.
- */
+/* Whether the set may contain the text. Names with escaped bytes are rare, and always match. */
 static bool has_text(const struct hr_prune_set *set, const char *text)
 {
 	if (!set->known)
@@ -75,7 +72,7 @@ static bool process_matches(const struct hr_prune *p, const struct hr_stream *s,
 	if (!has_number(&p->proc, (int64_t)hr_stream_proc(s, proc)))
 		return false;
 	if (process == NULL)
-		return !of_process; /* an unknown process has NULL in all of these columns */
+		return !of_process; /* all these columns are NULL for an unknown process */
 	return has_number(&p->pid, process->msg->pid) && has_number(&p->rank, process->rank) &&
 	       has_number(&p->local_rank, process->local_rank) &&
 	       has_number(&p->worker, process->worker);

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Finds out whether a SELECT has the same answer if each of several equal rows is returned only
- * once, as with SELECT DISTINCT, count(DISTINCT ...), min and max. If it is not certain, returns
- * false.
+ * Finds out whether a SELECT has the same answer if a scan returns several equal rows only once.
+ * True for SELECT DISTINCT, count(DISTINCT ...), min, max; false if this is not certain.
  */
 #include <string.h>
 #include <strings.h>
@@ -18,7 +17,7 @@ static bool is_one_of(const char *text, const char *const *list)
 	return false;
 }
 
-/* Whether the result of a function depends only on the values of one row. */
+/* Whether a function computes its result from the values of a single row. */
 static bool is_plain_function(const char *name)
 {
 	static const char *const known[] = {
@@ -72,7 +71,7 @@ static void take_function(struct plan_walk *w, const struct hr_json_tree *e)
 	bool counts = name != NULL && strcasecmp(name, "count") == 0 && distinct != NULL &&
 		      distinct->type == HR_JSON_TREE_TRUE;
 
-	/* max(x, 3) has two arguments, and returns a list of three values */
+	/* max(x, 3) depends on equal rows: it returns the three largest values */
 	if (one && (counts || is_one_of(name, sets)))
 		w->aggregates = true;
 	else if (!is_plain_function(name))
@@ -94,9 +93,7 @@ static void take_tree(struct plan_walk *w, const struct hr_json_tree *n)
 		take_tree(w, c);
 }
 
-/*
- * Returns whether a SELECT is DISTINCT. DISTINCT ON does not count, because it chooses among rows.
- */
+/* Whether a SELECT is DISTINCT. DISTINCT ON does not count, because it selects among rows. */
 static bool has_distinct(const struct hr_json_tree *select)
 {
 	const struct hr_json_tree *modifiers = hr_json_tree_get(select, "modifiers");

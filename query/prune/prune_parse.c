@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Extracts predicates from a parse tree. A predicate that this code does not understand prunes
- * nothing.
- */
+/* Finds predicates in a parse tree. Other predicates than those known here skip no batches. */
 #include "query/prune/prune.h"
 
 #include <errno.h>
@@ -17,16 +14,16 @@
 
 #define TABLE	 "events"
 #define FUNCTION "hr_events"
-#define BUSY	 "hr_busy" /* hr_busy() has the columns of events that prune */
+#define BUSY	 "hr_busy" /* a table function with the same columns for pruning */
 
-/* ---- columns that prune; whether the statement mentions events only once ---- */
+/* ---- the columns; where a statement names events ---- */
 
 enum target { TEXT_SET, NUMBER_SET, RANGE, OP, CLASS };
 
 static const struct prune_column {
 	const char *name;
 	enum target target;
-	size_t member; /* offset in struct hr_prune */
+	size_t member;
 } columns[] = {
     {"cluster", TEXT_SET, offsetof(struct hr_prune, cluster)},
     {"job", TEXT_SET, offsetof(struct hr_prune, job)},
@@ -58,13 +55,14 @@ struct look {
 	const struct hr_query_arg *args;
 	size_t n_args;
 	unsigned mentions;
-	int64_t mentioned; /* position of the last mention in the statement */
-	bool unsure;	   /* there may be another mention, or a name may have another meaning */
-	const char *alias; /* name of events in the current SELECT */
-	bool alone;	   /* events is the whole FROM, so unqualified names are its columns */
+	int64_t mentioned; /* position in the statement */
+	/* events may be read elsewhere, too, or a name may have another meaning */
+	bool unsure;
+	const char *alias; /* the name of events in the current SELECT */
+	bool alone;	   /* FROM names only events, so names without a table are its columns */
 };
 
-/* Returns the name that a FROM gives to events. NULL: another table. */
+/* Returns the name of the table or function if it reads events, otherwise NULL. */
 static const char *events_name(const struct hr_json_tree *n)
 {
 	static const char *const names[] = {TABLE, FUNCTION, BUSY};
@@ -83,7 +81,7 @@ static const char *events_name(const struct hr_json_tree *n)
 	return NULL;
 }
 
-/* Whether a table function is known not to run SQL, unlike query() and query_table(). */
+/* Whether a table function runs no SQL. (query() and query_table() do.) */
 static bool harmless_function(const char *name)
 {
 	static const char *const known[] = {"range", "generate_series", "unnest"};
@@ -98,8 +96,8 @@ static bool harmless_function(const char *name)
 }
 
 /*
- * Counts a mention of events. A MATERIALIZED CTE is in the tree three times, with the same
- * position, and counts once.
+ * Counts where the statement names events. A MATERIALIZED CTE is in the tree three times, with the
+ * same position, and counts once.
  */
 static void mention(struct look *l, const struct hr_json_tree *n)
 {
@@ -204,10 +202,7 @@ static const struct hr_query_arg *arg_of(const struct look *l, const struct hr_j
 	return NULL;
 }
 
-/*
- * Finds the text or whole number of a constant or parameter. False: it is NULL, or has another
- * type.
- */
+/* Returns the text or whole number of a constant or parameter. False: NULL, or another type. */
 static bool prune_parse_value_of(const struct look *l, const struct hr_json_tree *e,
 				 struct value *ret)
 {
@@ -385,10 +380,7 @@ static int take_in(struct look *l, const struct hr_json_tree *e)
 	return n > 0 ? narrow_set(l->p, column, values, n) : 0;
 }
 
-/*
- * Whether an expression is `$x IS NULL` and false, because $x has a value. This is the usual form
- * of an optional argument.
- */
+/* Whether an expression is `$x IS NULL` and $x has a value, as for an optional argument. */
 static bool is_false(const struct look *l, const struct hr_json_tree *e)
 {
 	const struct hr_json_tree *children = hr_json_tree_get(e, "children");
@@ -400,7 +392,7 @@ static bool is_false(const struct look *l, const struct hr_json_tree *e)
 	return arg != NULL && arg->text != NULL;
 }
 
-/* Returns the only operand of an OR that can be true. NULL: several can be true. */
+/* Returns the only operand of an OR that can be true, or NULL if several can be true. */
 static const struct hr_json_tree *only_choice(const struct look *l, const struct hr_json_tree *e)
 {
 	const struct hr_json_tree *children = hr_json_tree_get(e, "children"), *choice = NULL;
@@ -416,7 +408,7 @@ static const struct hr_json_tree *only_choice(const struct look *l, const struct
 	return choice;
 }
 
-/* Narrows the predicates by an expression that is true for every row of the answer. */
+/* Adds the predicates of an expression that is true for all rows of the answer. */
 static int take_condition(struct look *l, const struct hr_json_tree *e)
 {
 	const struct hr_json_tree *children = hr_json_tree_get(e, "children");
@@ -441,7 +433,7 @@ static int take_condition(struct look *l, const struct hr_json_tree *e)
 	return 0;
 }
 
-/* Returns whether the SELECT list gives the name of a column that prunes to another expression. */
+/* Whether the SELECT list uses the name of one of the columns for another expression. */
 static bool shadowed(const struct hr_json_tree *select)
 {
 	const struct hr_json_tree *list = hr_json_tree_get(select, "select_list");

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* prune_parse.h - shared by the files that read a statement's parse tree */
+/* prune_parse.h - shared by prune_parse.c and prune_distinct.c */
 #ifndef HEADRACE_QUERY_PRUNE_PRUNE_PARSE_H
 #define HEADRACE_QUERY_PRUNE_PRUNE_PARSE_H
 

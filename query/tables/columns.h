@@ -3,8 +3,8 @@
  * columns.h - all SQL tables and columns, as HR_COLUMNS_<TABLE>(X) with X(name, TYPE)
  *
  * TYPE is BIGINT, UBIGINT, VARCHAR or HIST (UBIGINT[64]). Users rely on names and order.
- * docs/sql.md explains units and sources, and tests/query/test_contract.c compares it with this
- * file. No name is a reserved word in DuckDB or ClickHouse. A table's own columns follow those of
+ * docs/sql.md explains units and sources. tests/query/test_contract.c compares it with this file.
+ * No name is a reserved word in DuckDB or ClickHouse. A table's own columns follow those of
  * HR_COLUMNS_STREAM or HR_COLUMNS_PROCESS. HR_HIDDEN_<TABLE> has the columns of the table function
  * hr_<table>() that the view <table> leaves out.
  */
@@ -120,10 +120,7 @@
 	X(gain_high_ns, BIGINT) X(gain_note, VARCHAR) X(avoid, VARCHAR)
 #define HR_HIDDEN_FINDINGS(X)
 
-/*
- * Each table and the suffix of its column macros. All code that exists once for each table is made
- * from this list.
- */
+/* Each table and the suffix of its column macros, from which code for all tables is made. */
 #define HR_TABLES(X) \
 	X(events, EVENTS) X(rollups, ROLLUPS) X(file_records, FILE_RECORDS) \
 	X(processes, PROCESSES) X(files, FILES) X(regions, REGIONS) X(labels, LABELS) \

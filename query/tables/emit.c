@@ -12,10 +12,9 @@ struct emit_job {
 	struct hr_query_out *out;
 };
 
-/* Loops copy pointers of `j`, because for the compiler, a store to the vector may change `j`. */
+/* Emitters copy pointers of `j`: otherwise the compiler reads them again after each store. */
 typedef void (*emitter)(const struct emit_job *j);
 
-/* The texts of each op as DuckDB strings, which are made once. */
 enum op_text { OP_NAME, OP_API, OP_CLASS, OP_TEXTS };
 static duckdb_string_t op_texts[OP_TEXTS][HR_OP_MAX];
 static uint8_t op_rules[HR_OP_MAX];
@@ -189,7 +188,7 @@ static void emit_asked(const struct emit_job *j)
 	}
 }
 
-/* Writes NULL if an operation was cut short, because its bytes are unknown. */
+/* An operation that did not return has unknown bytes: NULL. */
 static void emit_bytes(const struct emit_job *j)
 {
 	const struct hr_columns c = j->e->c;
@@ -208,7 +207,7 @@ static void emit_bytes(const struct emit_job *j)
 	}
 }
 
-/* Writes the result that the program got: -1 for a failed call. */
+/* The column has the result that the program got, which is -1 for all failed calls. */
 static void emit_ret(const struct emit_job *j)
 {
 	const uint32_t *rows = j->rows;
@@ -513,7 +512,7 @@ int hr__emit_files(struct hr_emit *e)
 	r = hr_stream_files(e->st->s, &n_files);
 	if (r < 0)
 		return r;
-	/* Usually, the ids are 1, 2, 3... without gaps, so they equal the file numbers. */
+	/* Usually, file ids have no gaps, so they equal the file numbers. */
 	by_id = hr_stream_file_at(e->st->s, n_files, false, &last) == 0 && last.id == n_files;
 	r = number_files(e, by_id, n_files, &e->c.file, &e->numbers[0]);
 	return r < 0 ? r : number_files(e, by_id, n_files, &e->c.file2, &e->numbers[1]);

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Finds rows with equal values in a column, and writes these values as one constant. */
 #include "query/tables/emit.h"
 
 #include <string.h>
@@ -42,7 +41,7 @@ void hr__emit_keys(const struct hr_emit *e, enum hr_emit_key key, const uint32_t
 	}
 }
 
-/* DuckDB's C API cannot make a constant NULL of a given type, so this writes n NULLs. */
+/* Writes n single NULLs, because DuckDB's C API cannot make a constant NULL of a given type. */
 static void emit_nulls(uint32_t n, enum hr_sql_type type, duckdb_vector vector)
 {
 	uint64_t *validity;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * hr_events(), the table function of `events`. Each thread takes the next batch, decodes the
- * columns that the plan needs, groups equal rows (groups.h) and writes vectors (emit.h).
+ * The table function hr_events(). Each thread takes the next batch of events, decodes the columns
+ * that the plan needs, groups rows with equal values (groups.h) and writes vectors (emit.h).
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -10,8 +10,8 @@
 #include "query/tables/groups.h"
 
 /*
- * A statement that reads more columns of this kind, with a different value in each row, lists
- * single rows. Then the rows stay in the order of time.
+ * A statement that reads more columns with different values in each row lists single operations.
+ * Then rows are not grouped, and stay in the order of time.
  */
 #define FEW_COLUMNS 4u
 
@@ -21,37 +21,30 @@ struct scan_unit {
 };
 
 /*
- * The files of a stream that the WHERE clause names. The first thread that scans the stream finds
- * them.
+ * The files of a stream that the WHERE clause names. The first thread that needs them finds them.
  */
 struct file_filter {
 	pthread_mutex_t lock;
-	/* A bitmap by file number. Stored with release after it is filled, loaded with acquire. */
+	/* A bitmap by file number, stored with release order when it is complete. */
 	_Atomic(uint8_t *) bits;
 };
 
-/*
- * One use of hr_events() in a plan of DuckDB. After the start, only `next`, `files` and `seen`
- * change.
- */
+/* One use of hr_events() in a plan of DuckDB. During the scan, only next, files and seen change. */
 struct events_scan {
 	struct hr_query *q;
 	struct scan_unit *units;
 	size_t n_units;
 	_Atomic size_t next;
-	struct file_filter *files; /* filter of each stream; NULL: all files */
-	/*
-	 * For each stream, a bitmap of the files of which a row was returned, made when needed.
-	 * NULL: the scan returns all rows of a file.
-	 */
+	struct file_filter *files; /* one filter for each stream; NULL: all files */
+	/* For each stream, the files of which a row was returned. NULL: all rows are returned. */
 	_Atomic(_Atomic uint64_t *) *seen;
 	bool filter_ops;
 	bool shows_flags;
 	bool distinct;
-	uint32_t most_groups; /* maximum number of groups; 1: rows keep their order */
-	unsigned keys;	      /* bit k: a column depends on enum hr_emit_key k */
-	uint32_t want;	      /* HR_COL_BIT()s */
-	unsigned names;	      /* HR_NAMES_* */
+	uint32_t most_groups; /* maximum number of groups; 1: no grouping */
+	unsigned keys;	      /* bits 1 << enum hr_emit_key of all columns */
+	uint32_t want;	      /* bits HR_COL_BIT(column) of the columns to decode */
+	unsigned names;	      /* bits HR_NAMES_* */
 	unsigned n_columns;
 	uint16_t columns[];
 };
@@ -60,10 +53,10 @@ struct events_worker {
 	struct hr_decoder *decoder;
 	Headrace__Frame *frame;
 	struct hr_emit emit;
-	struct hr_groups *groups; /* groups of the batch's rows that were selected */
-	uint32_t group, at;	  /* the next group to return, and the position in it */
-	unsigned constant;	  /* bit k: the columns of key k are constant in each group */
-	uint32_t *keys;		  /* keys of the rows, during grouping */
+	struct hr_groups *groups;
+	uint32_t group, at; /* the next group to return, and the next row in it */
+	unsigned constant;  /* bit k: columns with key k are constant in each group */
+	uint32_t *keys;
 };
 
 static void scan_free(void *data)
@@ -114,10 +107,7 @@ static bool can_matter(const struct hr_query *q, const struct hr_stream *s, uint
 	       (hr_prune_stream(&q->prune, s) && hr_prune_batch(&q->prune, s, &s->batches[batch]));
 }
 
-/*
- * Lists batches of the streams in turn, so that threads make the names of different streams in
- * parallel.
- */
+/* Lists a batch of each stream in turn, so threads prepare names of several streams at a time. */
 static int list_units(struct events_scan *s)
 {
 	struct hr_query *q = s->q;
@@ -159,9 +149,7 @@ static int make_file_filters(struct events_scan *s)
 	return 0;
 }
 
-/*
- * If rows differ only by their file, makes `seen`, so that the scan returns one row for each file.
- */
+/* If only the file distinguishes rows, makes `seen`, to return one row for each file. */
 static int make_seen(struct events_scan *s)
 {
 	const unsigned of_file =
@@ -178,7 +166,7 @@ static void events_init(duckdb_init_info info)
 	struct hr_query *q = hr_duckdb.init_get_extra_info(info);
 	idx_t n = hr_duckdb.init_get_column_count(info);
 	struct events_scan *s = calloc(1, sizeof(*s) + n * sizeof(s->columns[0]));
-	unsigned loose = 0; /* number of columns that have a different value in each row */
+	unsigned loose = 0; /* number of columns with a different value in each row */
 
 	if (s == NULL) {
 		hr_duckdb.init_set_error(info, "out of memory");
@@ -192,7 +180,7 @@ static void events_init(duckdb_init_info info)
 	for (idx_t i = 0; i < n; i++) {
 		idx_t column = hr_duckdb.init_get_column_index(info, i);
 
-		/* For count(*), DuckDB requests no column, or its own row number. */
+		/* For count(*), DuckDB requests no column, or a row number. */
 		s->columns[i] = column < HR_EVENTS_END ? (uint16_t)column : HR_EVENTS_END;
 		if (s->columns[i] == HR_EVENTS_END)
 			continue;
@@ -251,7 +239,7 @@ static uint32_t select_rows(const struct events_scan *s, const struct hr_emit *e
 	return n;
 }
 
-/* Returns the bitmap of the files of which the scan has returned a row. NULL: out of memory. */
+/* Returns the bitmap of files that were returned. NULL: out of memory. */
 static _Atomic uint64_t *seen_files(const struct events_scan *s, uint32_t stream)
 {
 	_Atomic uint64_t *bits = atomic_load_explicit(&s->seen[stream], memory_order_acquire);
@@ -265,11 +253,11 @@ static _Atomic uint64_t *seen_files(const struct events_scan *s, uint32_t stream
 	    atomic_compare_exchange_strong_explicit(&s->seen[stream], &other, bits,
 						    memory_order_acq_rel, memory_order_acquire))
 		return bits;
-	free(bits); /* another thread was faster */
+	free(bits); /* another thread has stored its bitmap first */
 	return other;
 }
 
-/* Keeps the first row of each file of which no thread has returned a row yet. */
+/* Keeps the first row of each file that no thread has returned yet. */
 static uint32_t leave_unseen(const struct hr_emit *e, _Atomic uint64_t *seen, uint32_t *rows,
 			     uint32_t n_rows)
 {
@@ -289,7 +277,7 @@ static uint32_t leave_unseen(const struct hr_emit *e, _Atomic uint64_t *seen, ui
 	return n;
 }
 
-/* Keeps one row of each group, or one row of each file in a group. */
+/* Keeps one row of each group, or of each file in a group. */
 static int leave_distinct(const struct events_scan *s, struct events_worker *w)
 {
 	struct hr_groups *g = w->groups;
@@ -328,7 +316,7 @@ static int group_rows(const struct events_scan *s, struct events_worker *w, uint
 	return s->distinct ? leave_distinct(s, w) : 0;
 }
 
-/* Finds the files that match the WHERE clause. *ret NULL: all files match. */
+/* Finds the files that match the WHERE clause. *ret NULL: there is no filter. */
 static int wanted_files(const struct events_scan *s, uint32_t stream, const uint8_t **ret)
 {
 	struct file_filter *f = s->files != NULL ? &s->files[stream] : NULL;
@@ -349,8 +337,8 @@ static int wanted_files(const struct events_scan *s, uint32_t stream, const uint
 }
 
 /*
- * Returns whether a batch has one of the files. A batch lists the differences between ids, zigzag
- * coded.
+ * Returns whether a batch contains one of the files. Its list has the difference of each id from
+ * the previous one, zigzag coded.
  */
 static bool names_file(const struct hr_stream *s, const Headrace__EventBatch *b,
 		       const uint8_t *files)
@@ -365,10 +353,7 @@ static bool names_file(const struct hr_stream *s, const Headrace__EventBatch *b,
 	return files == NULL;
 }
 
-/*
- * The decoded columns that a batch needs. `bytes` needs `flags` (item sizes) only for calls such as
- * fread, which few batches have.
- */
+/* Returns the columns to decode. Only calls such as fread need `flags`, which few batches have. */
 static uint32_t needed(const struct events_scan *s, const struct hr_batch_ref *ref)
 {
 	if (s->shows_flags || hr__emit_has_items(ref->ops, ref->ops_bytes))
@@ -376,10 +361,7 @@ static uint32_t needed(const struct events_scan *s, const struct hr_batch_ref *r
 	return s->want & ~HR_COL_BIT(HR_COL_FLAGS);
 }
 
-/*
- * Loads a batch. Counts a damaged batch for the notes, and treats it as empty. Returns 0 or
- * -ENOMEM.
- */
+/* Reads a batch. A damaged one is empty, and counts for the notes. Returns 0 or -ENOMEM. */
 static int events_load(const struct events_scan *s, struct events_worker *w, struct scan_unit unit)
 {
 	struct hr_qstream *st = &s->q->streams[unit.stream];
@@ -389,11 +371,11 @@ static int events_load(const struct events_scan *s, struct events_worker *w, str
 
 	w->group = w->at = w->groups->n_groups = 0;
 	w->emit.st = st;
-	if (ref->count > HR_BATCH_EVENTS) { /* a segment's index may contain any count */
+	if (ref->count > HR_BATCH_EVENTS) { /* the index of a segment may be damaged */
 		hr__query_damage(s->q, st, ref->frame, -EBADMSG);
 		return 0;
 	}
-	if (s->want == 0 && s->keys == 0) { /* rows are only counted */
+	if (s->want == 0 && s->keys == 0) { /* count(*): the rows have no columns */
 		w->groups->n_groups = 1;
 		w->groups->groups[0] = (struct hr_group){.n = ref->count};
 		return 0;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* file_records: the operations of each process on each file, per api. */
+/* The table `file_records`: the operations of each process on each file, for each API. */
 #include "query/tables/sums.h"
 #include "common/ops.h"
 
-/* key: proc, file, api */
+/* The key of a row: process, file, API. */
 static int file_records_gather(struct hr_rows *rows, uint64_t want)
 {
 	struct hr_query_sums *s;
@@ -56,7 +56,7 @@ static void file_cell(const struct hr_qstream *st, uint32_t id, unsigned column,
 	}
 }
 
-/* The columns that are plain sums: their offset in the message. */
+/* Columns that are sums, and the offset of each in the message. */
 static const size_t file_sums[HR_FILE_RECORDS_END] = {
 #define S(name) [HR_FILE_RECORDS_##name] = offsetof(Headrace__FileRecord, name)
     S(opens),	  S(reads),	   S(writes),	     S(seeks),	     S(stats),	       S(syncs),

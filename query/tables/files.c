@@ -1,15 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * files: a row for each file of a stream. Only the columns first_ns and last_ns need file records.
- */
+/* The table `files`: a row for each file of a stream. Its times come from file records. */
 #include <errno.h>
 #include <stdlib.h>
 
 #include "query/tables/rows.h"
 
 struct files {
-	uint32_t *numbers;	      /* the file number of each row */
-	uint64_t *first_ns, *last_ns; /* times, indexed by file number; NULL: not needed */
+	uint32_t *numbers;
+	/* indexed by file number; NULL: the statement does not read them */
+	uint64_t *first_ns, *last_ns;
 };
 
 static void files_done(struct hr_rows *rows)

@@ -9,15 +9,12 @@
 
 _Static_assert(HR_GROUPS_MAX <= UINT8_MAX + 1, "a group's number is a byte");
 
-/*
- * Maps a group and a value to the refined group, by linear probing. At most a quarter of the slots
- * is used.
- */
+/* The hash table of hr__groups_refine has 4 times as many slots as groups. */
 #define SLOTS 512u
 
 struct slot {
-	uint64_t key; /* group, value */
-	uint32_t id;  /* refined group + 1; 0: free */
+	uint64_t key; /* the group and the value */
+	uint32_t id;  /* new group + 1; 0: the slot is free */
 };
 
 struct hr_groups *hr__groups_new(void)
@@ -92,10 +89,7 @@ bool hr__groups_refine(struct hr_groups *g, const uint32_t *values)
 	return true;
 }
 
-/*
- * Uses two counters per group, so that the CPU need not wait until the count of the previous row is
- * stored.
- */
+/* Counts even and odd rows separately, so that the CPU does not wait for the previous increment. */
 static void count_rows(struct hr_groups *g)
 {
 	uint32_t even[HR_GROUPS_MAX] = {0}, odd[HR_GROUPS_MAX] = {0}, first = 0, k = 0;
@@ -145,7 +139,7 @@ void hr__groups_finish(struct hr_groups *g, bool want_rows)
 		rows[next[group[k]]++] = unordered[k];
 }
 
-/* Begins a pass of hr__groups_distinct. Resets `met` before the number of the pass overflows. */
+/* Begins a pass of hr__groups_distinct, and makes or resets `met` if needed. */
 static int begin_pass(struct hr_groups *g, uint32_t n_values)
 {
 	if (n_values > g->n_met) {

@@ -2,9 +2,8 @@
 /*
  * internal.h - struct hr_query, which all files of a query share
  *
- * hr_query_new builds it. Then it is constant, except members with a lock or an atomic. Scans do
- * not copy strings: the strings are in the catalogue, in constant tables or in the query's pool,
- * and these outlive every result.
+ * After hr_query_new, only members with a lock and atomic members change. Scans do not copy strings:
+ * the strings are in the catalogue, in constant tables or in the query's pool, which outlive results.
  */
 #ifndef HEADRACE_QUERY_TABLES_INTERNAL_H
 #define HEADRACE_QUERY_TABLES_INTERNAL_H
@@ -28,8 +27,8 @@ void hr__pool_done(struct hr_pool *p);
 void *hr__pool_get(struct hr_pool *p, size_t bytes); /* NULL: out of memory */
 
 /*
- * Makes a string for DuckDB. It contains up to 12 bytes itself. Of a longer text it has a pointer,
- * so the text must stay valid.
+ * Makes a string for DuckDB. A text of up to 12 bytes is copied into it. A longer text is not
+ * copied, so it must stay valid.
  */
 static inline duckdb_string_t hr__string(const char *text, size_t n)
 {
@@ -54,9 +53,9 @@ static inline const char *hr__string_text(const duckdb_string_t *s)
 }
 
 /*
- * Returns any bytes as text. Printable ASCII is not copied, so it must stay valid. Other bytes are
- * escaped (common/text.h) in the pool. If memory is short, returns an empty string, because DuckDB
- * fails first in this case.
+ * Returns any bytes as text. Printable ASCII is not copied, so the bytes must stay valid. Other
+ * bytes are escaped (common/text.h), in a copy in the pool. If memory is short, the string is
+ * empty: DuckDB then reports the failure.
  */
 duckdb_string_t hr__string_of(struct hr_pool *pool, const void *bytes, size_t n);
 static inline duckdb_string_t hr__string_ofz(struct hr_pool *pool, const char *text)
@@ -64,36 +63,30 @@ static inline duckdb_string_t hr__string_ofz(struct hr_pool *pool, const char *t
 	return hr__string_of(pool, text, text != NULL ? strlen(text) : 0);
 }
 
-/* Like hr__string_of, but copies the text. */
+/* Returns a copy of the text, escaped like by hr__string_of. */
 duckdb_string_t hr__string_copy(struct hr_pool *pool, const char *text);
 
 /* ---- streams ---- */
-/*
- * Names of a stream's files: arrays indexed by file number (hr_stream_files; 0: none), made when a
- * scan needs them.
- */
+/* Names of a stream's files: arrays indexed by file number (0: no file), made when needed. */
 enum hr_names_part {
-	HR_NAMES_INFO = 1,    /* hash, mount, scope */
-	HR_NAMES_PATH = 2,    /* path */
-	HR_NAMES_BASE = 4,    /* base */
-	HR_NAMES_PATTERN = 8, /* pattern */
+	HR_NAMES_INFO = 1, /* hash, mount, scope */
+	HR_NAMES_PATH = 2,
+	HR_NAMES_BASE = 4,
+	HR_NAMES_PATTERN = 8,
 };
 
 struct hr_query_names {
 	pthread_mutex_t lock;
-	/*
-	 * The arrays that exist (HR_NAMES_*). Stored with release after they are filled, loaded
-	 * with acquire before they are read.
-	 */
+	/* Which arrays exist (HR_NAMES_*), stored with release order after the array. */
 	_Atomic unsigned ready;
-	uint32_t n; /* length of each array: files + 1 */
+	uint32_t n; /* length of each array: number of files + 1 */
 	uint64_t *hash;
-	uint32_t *mount; /* index into hr_qstream.mounts */
+	uint32_t *mount; /* index in hr_qstream.mounts */
 	uint8_t *scope;	 /* 1: runtime */
 	duckdb_string_t *path;
 	duckdb_string_t *base;
-	uint32_t *pattern;	   /* index into patterns; 0: none */
-	duckdb_string_t *patterns; /* [0] is unused */
+	uint32_t *pattern;	   /* index in `patterns`; 0: none */
+	duckdb_string_t *patterns; /* patterns[0] is unused */
 };
 
 struct hr_qmount {
@@ -103,8 +96,8 @@ struct hr_qmount {
 
 enum hr_stream_life {
 	HR_STREAM_RUNNING,
-	HR_STREAM_SILENT, /* the collector receives nothing from a stream that has not ended */
-	HR_STREAM_CUT,	  /* the stream stopped without an end, and no process has it open */
+	HR_STREAM_SILENT, /* the stream has not ended, but the collector receives nothing */
+	HR_STREAM_CUT,	  /* the stream has no end, and no process writes it */
 	HR_STREAM_ENDED
 };
 
@@ -112,25 +105,24 @@ struct hr_qstream {
 	const struct hr_stream *s;
 	enum hr_stream_life state;
 	duckdb_string_t cluster, job, node, boot;
-	/* Arrays of s->n_mounts elements; mount_known[] is false for [0] and for absent ids. */
+	/* Arrays of s->n_mounts elements. mount_known[] is false for ids without a mount. */
 	struct hr_qmount *mounts;
 	bool *mount_known;
-	/* Bitmap by frame number: damage is already counted; hr_query.damage_lock protects it. */
+	/* Frames whose damage was counted: a bitmap that hr_query.damage_lock protects. */
 	uint8_t *damaged;
 	struct hr_query_names names;
 };
 
 /*
- * Makes the arrays of `parts` that are missing. Any thread may call it; other callers wait
- * meanwhile. Returns 0 or -ENOMEM.
+ * Makes the arrays of `parts` (HR_NAMES_*) that do not exist yet. Any thread may call it; the other
+ * callers wait until the arrays exist. Returns 0 or -ENOMEM.
  */
 int hr__names_need(struct hr_query *q, struct hr_qstream *st, unsigned parts);
 void hr__names_done(struct hr_query_names *names);
 
 /*
- * Finds the files whose path is in the set. *ret_bits: a malloc'ed bitmap by file number (bit i % 8
- * of byte i / 8). Does not make any of the arrays above. Any thread may call it. Returns 0 or
- * -ENOMEM.
+ * Finds the files whose path is in the set. *ret_bits is a malloc'ed bitmap: bit i % 8 of byte i /
+ * 8 for file number i. Makes no array. Any thread may call it. Returns 0 or -ENOMEM.
  */
 int hr__names_match(struct hr_query *q, const struct hr_qstream *st,
 		    const struct hr_prune_set *paths, uint8_t **ret_bits);
@@ -149,7 +141,7 @@ struct hr_sql_column {
 	enum hr_sql_type type;
 };
 
-/* The columns of the table function: first the columns of the view, then hidden columns. */
+/* A table function: its columns are those of the view and then hidden ones. */
 struct hr_sql_table {
 	const char *name;
 	const struct hr_sql_column *columns;
@@ -157,7 +149,7 @@ struct hr_sql_table {
 	unsigned n_visible;
 };
 
-/* enum hr_events_column { HR_EVENTS_cluster, ... HR_EVENTS_END }, and so on for each table */
+/* Numbers of columns: HR_EVENTS_cluster... HR_EVENTS_END, and the same for each table */
 #define HR__E_EVENTS(name, type)	 HR_EVENTS_##name,
 #define HR__E_ROLLUPS(name, type)	 HR_ROLLUPS_##name,
 #define HR__E_FILE_RECORDS(name, type)	 HR_FILE_RECORDS_##name,
@@ -190,7 +182,7 @@ enum hr_sql_table_id {
 };
 extern const struct hr_sql_table hr__tables[HR_TABLE_END];
 
-/* How many columns all tables share, and how many all tables of processes share. */
+/* How many first columns all tables share, and how many all tables with process columns share. */
 enum { HR_STREAM_COLUMNS = HR_EVENTS_proc, HR_PROCESS_COLUMNS = HR_EVENTS_tid };
 
 /* ---- the query ---- */
@@ -200,7 +192,7 @@ struct hr_query {
 	size_t n_streams;
 	struct hr_pool pool;
 	unsigned threads;
-	/* The wall clock, and the time without news after which a stream counts as silent. */
+	/* The wall clock, and the time without messages after which a stream is silent. */
 	uint64_t now_ns, silent_ns;
 	bool no_prune;
 	char *parquet;
@@ -208,12 +200,12 @@ struct hr_query {
 	duckdb_database database;
 	duckdb_connection connection;
 
-	/* Predicates of the running statement, set before it starts. */
+	/* What the running statement needs not read. It is set before the statement starts. */
 	struct hr_prune prune;
 	_Atomic uint64_t batches_read, batches_pruned, batches;
-	_Atomic bool interrupted; /* checked by scans that return nothing for a long time */
+	_Atomic bool interrupted; /* for scans that take long before they return rows */
 
-	/* made when a table first needs it; then all threads read it */
+	/* NULL: no table has needed it yet */
 	struct hr_diagnosis *diagnosis;
 	pthread_mutex_t diagnosis_lock;
 
@@ -222,10 +214,10 @@ struct hr_query {
 	char *first_damage;
 };
 
-/* Notes an unreadable frame once; the scan continues without it. Any thread may call it. */
+/* Counts an unreadable frame for the notes, once. Any thread may call it. */
 void hr__query_damage(struct hr_query *q, const struct hr_qstream *st, uint32_t frame, int error);
 
-/* Register hr_events(), hr_busy(), hr_during(), and the table functions of rows.c. 0 or -EIO. */
+/* Register hr_events(), hr_busy(), hr_during() and the functions of rows.c. Return 0 or -EIO. */
 int hr__events_register(struct hr_query *q);
 int hr__busy_register(struct hr_query *q);
 int hr__during_register(struct hr_query *q);
@@ -233,14 +225,12 @@ int hr__rows_register(struct hr_query *q);
 
 void hr__table_bind(duckdb_bind_info info, const struct hr_sql_table *table);
 
-/* Callbacks of a table function. `bind` receives `extra`. Returns 0 or -EIO. */
+/* The callbacks of a table function. `bind` gets the argument `extra`. Returns 0 or -EIO. */
 struct hr_table_function {
 	duckdb_table_function_bind_t bind;
 	duckdb_table_function_init_t init, init_local;
 	duckdb_table_function_t scan;
-	/*
-	 * Names of parameters, which are all VARCHAR; the list ends with NULL. NULL: no parameters.
-	 */
+	/* Names of the parameters, all VARCHAR, and then NULL. NULL: no parameters. */
 	const char *const *parameters;
 };
 int hr__table_register(struct hr_query *q, const char *name, void *extra,
@@ -250,7 +240,7 @@ int hr__table_register(struct hr_query *q, const char *name, void *extra,
 struct hr_query_out {
 	duckdb_vector vector;
 	void *data;
-	uint64_t *validity; /* NULL: all rows are valid so far */
+	uint64_t *validity; /* NULL: no row is NULL so far */
 };
 
 static inline struct hr_query_out hr__out(duckdb_vector vector)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* jobs: a row for each (cluster, job, attempt), made from all its streams. */
+/* The table `jobs`: a row for each (cluster, job, attempt), from all its streams. */
 #include <errno.h>
 #include <stdlib.h>
 
@@ -13,16 +13,15 @@
 #define STATE_ENDED   "ended"
 
 struct listed_job {
-	const struct hr_qstream *st; /* its first stream; the others follow it */
+	const struct hr_qstream *st; /* the first stream of the job; its other streams follow */
 	size_t n_streams;
 	duckdb_string_t array_job, array_task, user, account, partition, name, state;
-	int64_t start_ns, end_ns; /* wall clock; 0: not known */
+	int64_t start_ns, end_ns; /* wall clock; 0: unknown */
 	bool uid_known;
 	uint32_t uid, ranks_expected, nodes_expected;
 	uint64_t ranks_seen, nodes;
-	/* At least one stream runs, is silent, or stopped without an end. */
 	bool live, silent, unfinished;
-	bool killed, failed; /* at least one stream has this end state */
+	bool killed, failed;
 };
 
 struct listed_jobs {
@@ -87,7 +86,7 @@ static int take_stream(struct hr_query *q, struct listed_job *job, const struct 
 	for (size_t i = 0; i < events.n; i++)
 		take_event(q, job, st, events.list[i]->job);
 	hr__frames_free(&events);
-	if (!job->uid_known && st->s->uid_known) { /* the stream has no JobEvent */
+	if (!job->uid_known && st->s->uid_known) {
 		job->uid = st->s->uid;
 		job->uid_known = true;
 	}
@@ -118,7 +117,7 @@ static int compare_int(const void *a, const void *b)
 	return x < y ? -1 : x > y;
 }
 
-/* Counts ranks and nodes. Streams of a node are adjacent. */
+/* Counts the ranks and nodes of a job. Streams of one node are adjacent. */
 static int count_parts(struct listed_job *job)
 {
 	int32_t *ranks = NULL;

@@ -1,13 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * kernel_records: the operations of each process on files that the kernel counted, per op and
- * cause.
- */
+/* The table `kernel_records`: the kernel's counts of operations of a process on a file. */
 #include "query/tables/sums.h"
 #include "common/cause.h"
 #include "common/ops.h"
 
-/* key: proc, file, then op and cause in one word */
+/* The key of a row: process, file, and operation and cause in one number. */
 static int kernel_records_gather(struct hr_rows *rows, uint64_t want)
 {
 	struct hr_query_sums *s;

@@ -1,13 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* losses: what was not recorded, and why. */
+/* The table `losses`: what was not recorded, and why. */
 #include "query/tables/sums.h"
 #include "common/fnv.h"
 #include "common/ops.h"
 
-/*
- * key: process, op, hash of the reason. A later version of headrace may have written a reason that
- * has no number here.
- */
+/* The key of a row: process, operation, hash of the reason (which may be unknown here). */
 static int losses_gather(struct hr_rows *rows, uint64_t want)
 {
 	struct hr_query_sums *s;

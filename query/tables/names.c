@@ -1,8 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * The names of a stream's files, as arrays indexed by file number, so that a scan finds a name in
- * one step. The first scan that needs an array makes it, in one pass over the files.
- */
 #include <errno.h>
 #include <stdlib.h>
 
@@ -10,12 +6,9 @@
 #include "common/fnv.h"
 #include "common/text.h"
 
-#define NAME_BYTES 8192 /* more than NAME_MAX, 255 */
+#define NAME_BYTES 8192 /* more than the longest name of a file */
 
-/*
- * The different patterns of one stream. `slots` is a hash table with open addressing; it contains
- * indexes of `list`.
- */
+/* The different patterns of one stream. `slots` is a hash table of indexes in `list`. */
 struct interned {
 	uint32_t *slots;
 	uint32_t mask;
@@ -47,7 +40,7 @@ static int interned_grow(struct interned *t)
 	t->mask = 2 * size - 1;
 	t->size = size;
 	if (t->n == 0)
-		t->n = 1; /* index 0: none */
+		t->n = 1; /* index 0 stands for no pattern */
 	for (uint32_t i = 1; i < t->n; i++) {
 		uint64_t h = hash_text(hr__string_text(&list[i]), list[i].value.inlined.length);
 
@@ -95,7 +88,7 @@ static const char *base_of(const char *path, size_t bytes, size_t *ret_n)
 	return path + at;
 }
 
-/* Removes [0-9-]+, so that files of different steps, ranks or shards have one pattern. */
+/* Removes digits and `-`, so that files of different steps, ranks or shards have one pattern. */
 static size_t strip_digits(char *out, const char *name, size_t n)
 {
 	size_t len = 0;
@@ -107,10 +100,7 @@ static size_t strip_digits(char *out, const char *name, size_t n)
 	return len;
 }
 
-/*
- * Counts damaged frames of paths for the notes, because a lost name otherwise looks like a file
- * without a name.
- */
+/* Counts damaged frames with paths for the notes, because their files seem to have no name. */
 static void note_lost(struct hr_query *q, const struct hr_qstream *st)
 {
 	for (uint32_t i = 0; i < st->s->n_frames; i++) {
@@ -142,7 +132,7 @@ static int make_info(struct hr_qstream *st)
 	return 0;
 }
 
-/* Makes the paths. A path whose Paths frame is lost has length 0, which scans return as NULL. */
+/* Makes the paths. A path in a lost frame has length 0, which scans return as NULL. */
 static int make_paths(struct hr_query *q, struct hr_qstream *st)
 {
 	struct hr_query_names *names = &st->names;
@@ -174,7 +164,7 @@ static int make_bases(struct hr_query_names *names)
 	return 0;
 }
 
-/* Removes digits before it escapes the text, because an escape sequence contains digits. */
+/* Digits are removed before the text is escaped, because escape sequences contain digits. */
 static int make_patterns(struct hr_query *q, struct hr_qstream *st)
 {
 	struct hr_query_names *names = &st->names;
@@ -206,7 +196,7 @@ static int make_patterns(struct hr_query *q, struct hr_qstream *st)
 	return names->pattern == NULL || index < 0 ? -ENOMEM : 0;
 }
 
-/* Call it in the order of the parts, because a later part uses an earlier one. */
+/* Makes one array. Make the parts in their order, because later ones use earlier ones. */
 static int names_make(struct hr_query *q, struct hr_qstream *st, unsigned part)
 {
 	switch (part) {
@@ -236,7 +226,7 @@ int hr__names_need(struct hr_query *q, struct hr_qstream *st, unsigned parts)
 	ready = atomic_load_explicit(&names->ready, memory_order_relaxed);
 	parts &= ~ready;
 	r = hr_stream_files(st->s, &n);
-	if (ready == 0) /* set only once, because other threads may read it later */
+	if (ready == 0) /* set only once, because other threads may read it */
 		names->n = n + 1;
 	for (unsigned part = HR_NAMES_INFO; r == 0 && part <= HR_NAMES_PATTERN; part <<= 1) {
 		if ((parts & part) == 0)
@@ -250,7 +240,7 @@ int hr__names_need(struct hr_query *q, struct hr_qstream *st, unsigned parts)
 	return r;
 }
 
-/* A path of the statement as bytes. `n` is negative if no path has this text. */
+/* A path in the statement, unescaped to `n` bytes; `n` is negative if it is no escaped text. */
 struct wanted_path {
 	char *bytes;
 	long n;

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The tables labels and nodes. */
+/* The tables `labels` and `nodes`. */
 #include <errno.h>
 #include <stdlib.h>
 
 #include "common/array.h"
 #include "query/tables/rows.h"
 
-/* Every node of a job has the same labels, so the view selects DISTINCT rows. */
+/* Each stream of a job repeats the labels of the job, so the view selects DISTINCT rows. */
 
 struct label {
 	duckdb_string_t key, value;
@@ -33,7 +33,7 @@ static int labels_take(struct hr_rows *rows, const Headrace__JobEvent *e)
 	return 0;
 }
 
-/* Gathers labels. Each job event repeats all of them, so only the last event with labels counts. */
+/* Each job event of a stream repeats all labels, so only the last event with labels counts. */
 static int labels_gather(struct hr_rows *rows, uint64_t want)
 {
 	struct hr_frames events;
@@ -81,7 +81,7 @@ const struct hr_row_kind hr__labels_kind = {
     .cell = labels_cell,
 };
 
-/* Gathers nodes. "killed": headraced cut the stream short, or the stream stopped without an end. */
+/* State "killed": headraced cut the stream short, or the stream stopped without an end. */
 static int nodes_gather(struct hr_rows *rows, uint64_t want)
 {
 	static const char *const states[] = {[HR_STREAM_RUNNING] = "running",
@@ -98,7 +98,7 @@ static int nodes_gather(struct hr_rows *rows, uint64_t want)
 		return r;
 	if (ends.n > 0 && ends.list[ends.n - 1]->stream_end->cut_short)
 		state = "killed";
-	rows->data = (void *)(uintptr_t)state; /* a constant */
+	rows->data = (void *)(uintptr_t)state;
 	hr__frames_free(&ends);
 	rows->n = 1;
 	return 0;
@@ -113,7 +113,7 @@ static void nodes_cell(const struct hr_rows *rows, size_t row, unsigned column, 
 	case HR_NODES_boot:
 		hr__cell_text(c, rows->st->boot);
 		break;
-	/* only a collector can estimate the offset */
+	/* Only a collector can estimate the clock offset. */
 	case HR_NODES_clock_offset_ns:
 		c->u = (uint64_t)s->clock_offset_ns;
 		c->null = !s->clock_known;

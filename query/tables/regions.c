@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * regions: each entry of a frame's arrays is a row. Texts are copied, because results outlive
- * frames.
- */
+/* The table `regions`: each element of a frame's arrays is a row. */
 #include <errno.h>
 #include <stdlib.h>
 
@@ -11,12 +8,11 @@
 
 struct regions {
 	struct hr_frames frames;
-	size_t *first; /* first row of each frame; after the last frame, the number of rows */
-	duckdb_string_t *
-	    *texts; /* of each frame, indexed by number - 1; empty until a row shows it */
+	size_t *first; /* number of each frame's first row, and then the number of all rows */
+	duckdb_string_t **texts; /* texts[frame][number - 1]; empty until a row shows the text */
 };
 
-/* Returns the number of a region's text in a column; 0: none, or a column without texts. */
+/* Returns the number of a region's text for a column; 0: none. */
 static uint32_t regions_text_of(const struct hr_region *g, unsigned column)
 {
 	switch (column) {
@@ -34,8 +30,8 @@ static uint32_t regions_text_of(const struct hr_region *g, unsigned column)
 }
 
 /*
- * Returns a text of a frame. Copies it when a row first shows it, because a statement may show few
- * rows of many. If memory is short, returns an empty string, because DuckDB fails first.
+ * Returns a text of a frame. A text is copied when a row first shows it, because a statement may
+ * show few rows of many. If memory is short, the text is empty: DuckDB then reports the failure.
  */
 static duckdb_string_t text_of(const struct hr_rows *rows, size_t frame, uint32_t number)
 {
@@ -54,7 +50,7 @@ static duckdb_string_t text_of(const struct hr_rows *rows, size_t frame, uint32_
 	return *copied;
 }
 
-/* Leaves out frames with contradictory contents, and counts them for the notes. */
+/* Removes frames with contradictory contents, and counts them for the notes. */
 static void restore(struct hr_query *q, const struct hr_qstream *st, struct hr_frames *f)
 {
 	size_t kept = 0;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* rollups: totals per window, process, op, mount and scope. */
+/* The table `rollups`: totals for each window, process, operation, mount and scope. */
 #include "query/tables/sums.h"
 #include "common/ops.h"
 
-/* key: window start, process, then op, mount and scope in one word */
+/* The key of a row: start of the window, process, and the rest in one number. */
 static int rollups_add(struct hr_query_sums *s, const Headrace__RollupBatch *batch,
 		       Headrace__Rollup **rows, size_t n)
 {
@@ -19,7 +19,7 @@ static int rollups_add(struct hr_query_sums *s, const Headrace__RollupBatch *bat
 	return r;
 }
 
-/* Gathers the rows; those of the sides of copies only if the statement uses the column `side`. */
+/* Rows for the sides of copies are needed only if the statement uses the column `side`. */
 static int rollups_gather(struct hr_rows *rows, uint64_t want)
 {
 	struct hr_query_sums *s;

@@ -14,10 +14,7 @@ static const struct hr_row_kind *const kinds[] = {
     &hr__replays_kind,	  &hr__findings_kind,	  &hr__waits_kind,	    &hr__part_sums_kind,
     &hr__regions_of_kind,
 };
-/*
- * The number of rows that DuckDB gets as an estimate. With a small one, it would join by nested
- * loops.
- */
+/* The estimated number of rows. With a small estimate, DuckDB would join by nested loops. */
 #define MANY_ROWS 1000000u
 #define N_KINDS	  (sizeof(kinds) / sizeof(kinds[0]))
 
@@ -26,7 +23,7 @@ struct rows_bound {
 	const struct hr_row_kind *kind;
 };
 
-/* The parameters of one use of a table function in a statement; duckdb_free frees the texts. */
+/* The values of a table function's parameters in a statement; duckdb_free frees them. */
 struct parameters {
 	char *texts[HR_ROW_PARAMETERS];
 };
@@ -131,10 +128,7 @@ static void rows_init(duckdb_init_info info)
 	}
 	hr_duckdb.init_set_max_threads(info,
 				       s->n_units < b->q->threads ? s->n_units + 1 : b->q->threads);
-	/*
-	 * A release for the acquire in next_unit(), because thread sanitizers cannot follow
-	 * DuckDB's queues.
-	 */
+	/* Pairs with next_unit(), because thread sanitizers do not see DuckDB's queues. */
 	atomic_store_explicit(&s->next, 0, memory_order_release);
 	hr_duckdb.init_set_init_data(info, s, free);
 }
@@ -282,9 +276,7 @@ static void scan_chunk(duckdb_function_info info, duckdb_data_chunk output)
 	size_t room = hr_duckdb.vector_size(), used = 0;
 	int r = 0;
 
-	/*
-	 * Small units share a chunk, because each chunk costs microseconds even if it has few rows.
-	 */
+	/* Small units share a chunk, because a chunk takes some time even with few rows. */
 	while (used < room && !atomic_load_explicit(&s->q->interrupted, memory_order_relaxed)) {
 		size_t n = w->loaded ? w->rows.n - w->at : 0;
 

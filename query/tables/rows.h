@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * rows.h - all tables except events: rows are gathered, merged, and read cell by cell
+ * rows.h - all tables except events
  *
- * Each kind of table gathers the rows of a unit (a stream, or the whole catalogue) and reads single
+ * Each kind of table gathers the rows of a unit (one stream, or all streams) and returns single
  * cells. rows.c does everything else, and fills the columns that tables share. Threads gather
  * different units in parallel. A struct hr_rows belongs to one thread.
  */
@@ -13,12 +13,12 @@
 
 #define HR_ROW_PARAMETERS 12u
 
-/* Rows of one unit. The kind of table owns `data`, and frees it in `done`. */
+/* The rows of one unit. The kind of table owns `data`, and frees it in `done`. */
 struct hr_rows {
 	struct hr_query *q;
-	/* The texts of hr_row_kind.parameters, in their order. NULL: not given, or SQL NULL. */
+	/* Values in the order of hr_row_kind.parameters. NULL: not given, or SQL NULL. */
 	const char *const *parameters;
-	struct hr_qstream *st; /* NULL: the unit is the catalogue */
+	struct hr_qstream *st; /* NULL: the unit is all streams */
 	size_t n;
 	void *data;
 };
@@ -30,34 +30,31 @@ struct hr_cell {
 		uint64_t u;
 		duckdb_string_t s;
 	};
-	uint64_t *hist; /* where to write a HIST cell: HR_HIST_BINS counts, which are zero */
+	uint64_t *hist; /* where to write a HIST cell: HR_HIST_BINS counts, all 0 */
 };
 
 struct hr_row_kind {
-	enum hr_sql_table_id table; /* whose columns the rows have */
-	const char *function;	    /* name of the table function; NULL: hr_<table> */
+	enum hr_sql_table_id table; /* the table whose columns the rows have */
+	const char *function;	    /* name of the table function; NULL: hr_TABLE */
 	bool of_job;		    /* a row describes a whole job, so `node` is NULL */
 	/*
-	 * A store may have millions of rows. So DuckDB must not join the table by nested loops, and
+	 * A store may have millions of rows, so DuckDB must not join the table by nested loops, and
 	 * must not make the hash table of a join from it.
 	 */
 	bool many;
-	/*
-	 * Parameters of the table function, all VARCHAR: at most HR_ROW_PARAMETERS names, then
-	 * NULL. NULL: no parameters.
-	 */
+	/* At most HR_ROW_PARAMETERS names of parameters, all VARCHAR, and then NULL. NULL: none. */
 	const char *const *parameters;
-	/* Returns the error in the texts of the parameters, or NULL. */
+	/* Returns what is wrong with the values of the parameters, or NULL. */
 	const char *(*check)(const char *const *parameters);
 	/*
-	 * Gathers the rows of a unit. `want`: bit i for column i. Counts damaged frames for the
-	 * notes, and leaves them out. Returns 0 or -ENOMEM.
+	 * Gathers the rows of a unit. `want` has bit i for column i. Damaged frames are left out,
+	 * and count for the notes. Returns 0 or -ENOMEM.
 	 */
 	int (*gather)(struct hr_rows *rows, uint64_t want);
-	void (*done)(struct hr_rows *rows); /* may be NULL */
+	void (*done)(struct hr_rows *rows);
 	/* Returns the process of a row; 0: none. NULL: the table has no columns of processes. */
 	uint64_t (*proc)(const struct hr_rows *rows, size_t row);
-	/* Returns the stream of a row. Set only if one unit contains all streams, else NULL. */
+	/* Returns the stream of a row. NULL: each unit is one stream. */
 	const struct hr_qstream *(*stream)(const struct hr_rows *rows, size_t row);
 	void (*cell)(const struct hr_rows *rows, size_t row, unsigned column, struct hr_cell *ret);
 };
@@ -73,19 +70,16 @@ extern const struct hr_row_kind hr__rollups_kind, hr__file_records_kind, hr__fil
 struct hr_frames {
 	Headrace__Frame **list;
 	size_t n;
-	struct hr_arena arena; /* has the frames */
+	struct hr_arena arena; /* memory of the frames */
 };
 int hr__frames_read(struct hr_query *q, const struct hr_qstream *st, int body_case,
 		    struct hr_frames *ret);
 void hr__frames_free(struct hr_frames *f);
 
-/*
- * Reads the frames with regions, for hr_regions_get(). Counts damaged frames for the notes, and
- * leaves them out.
- */
+/* Reads the frames with regions. Damaged frames are left out, and count for the notes. */
 int hr__regions_read(struct hr_query *q, const struct hr_qstream *st, struct hr_frames *ret);
 
-/* Reads a row that hr__regions_kind has gathered. */
+/* Reads a region from rows that hr__regions_kind has gathered. */
 struct hr_region;
 void hr__regions_row(const struct hr_rows *rows, size_t row, struct hr_region *ret);
 
@@ -116,7 +110,7 @@ static inline void hr__cell_mount(const struct hr_qstream *st, uint32_t mount, b
 		c->s = fs_type ? m->fs_type : m->path;
 }
 
-/* Makes a cell NULL if `value` is 0: in messages of a stream, 0 means unknown. */
+/* Makes a cell, which is NULL if `value` is 0: 0 means unknown in messages of a stream. */
 static inline void hr__cell_nonzero(struct hr_cell *c, uint64_t value)
 {
 	c->u = value;
@@ -129,7 +123,7 @@ static inline void hr__cell_wall(struct hr_cell *c, const struct hr_qstream *st,
 	c->null = boot_ns == 0;
 }
 
-/* Adds a sparse histogram (pairs of bin and count); ignores bins out of range. */
+/* Adds a histogram of pairs (bin, count). Ignores bins out of range. */
 void hr__hist_add(uint64_t *hist, const uint64_t *pairs, size_t n);
 
 #endif

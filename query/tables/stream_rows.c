@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The tables processes and levels, whose rows are messages of a stream. */
+/* The tables `processes` and `levels`, whose rows are messages of a stream. */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -21,7 +21,6 @@ static uint64_t processes_proc(const struct hr_rows *rows, size_t row)
 	return rows->st->s->processes[row].msg->proc;
 }
 
-/* Joins the arguments with spaces, as ps does. */
 static duckdb_string_t command_line(struct hr_query *q, const Headrace__Process *p)
 {
 	size_t n = p->cmdline.len;
@@ -37,7 +36,7 @@ static duckdb_string_t command_line(struct hr_query *q, const Headrace__Process 
 	return hr__string_of(&q->pool, copy, n);
 }
 
-/* Returns "PATTERN=OPENS,PATTERN=OPENS". A pattern contains no comma. */
+/* Returns "PATTERN=OPENS,PATTERN=OPENS...". A pattern contains no comma. */
 static duckdb_string_t excluded_text(struct hr_query *q, const Headrace__Process *p)
 {
 	size_t bytes = 0, n = 0;
@@ -163,8 +162,8 @@ static bool same_span(const Headrace__Levels *a, const Headrace__Levels *b)
 }
 
 /*
- * Each span of time with one level is stored when it begins and again when it ends. Moves the last
- * message of each span to the front, and returns the number of spans.
+ * A message for each time with one level is stored when the time begins and when it ends. Moves the
+ * last message of each time to the front, and returns their number.
  */
 static size_t levels_merge(Headrace__Frame **list, size_t n)
 {

@@ -3,10 +3,10 @@
  * sums.h - adds up messages with equal keys
  *
  * headraced writes partial sums (rollups, file records, losses). All messages with the same key
- * make one row. The messages are sorted by key, so a row is a run of messages with equal keys. Only
- * cells that a statement reads are added up. Nothing is copied.
+ * make one row. The messages are sorted by key, so those of a row follow each other. Only cells that
+ * a statement reads are added up.
  *
- * hr_sums_new, hr_sums_add, hr_sums_group, hr_sums_done: `data` of a struct hr_rows
+ * Call hr_sums_new, hr_sums_add for each message, hr_sums_group, and at last hr_sums_done.
  */
 #ifndef HEADRACE_QUERY_TABLES_SUMS_H
 #define HEADRACE_QUERY_TABLES_SUMS_H
@@ -24,12 +24,12 @@ struct hr_query_sums {
 	struct hr_frames frames;
 	struct hr_sums_entry *entries;
 	size_t n, size;
-	size_t *starts; /* start of each row's run, and the end of the last run */
+	size_t *starts; /* index of each row's first message, and then the number of messages */
 };
 
-/* Reads the stream's frames of one kind into rows->data. Returns 0 or -ENOMEM. */
+/* Reads the frames of one kind from the stream. Returns 0 or -ENOMEM. */
 int hr_sums_new(struct hr_rows *rows, int body_case, struct hr_query_sums **ret);
-void hr_sums_done(struct hr_rows *rows); /* also after a failure of hr_sums_new */
+void hr_sums_done(struct hr_rows *rows); /* call it after a failure, too */
 
 int hr_sums_add(struct hr_query_sums *s, uint64_t a, uint64_t b, uint64_t c, const void *msg);
 
@@ -37,13 +37,10 @@ int hr_sums_group(struct hr_rows *rows);
 
 const struct hr_sums_entry *hr_sums_run(const struct hr_rows *rows, size_t row, size_t *ret_n);
 
-/* The process of a row, for a table whose first key is the process. */
+/* Returns the process of a row, which must be the first part of the key. */
 uint64_t hr_sums_proc(const struct hr_rows *rows, size_t row);
 
-/*
- * Return the sum, the maximum, or the smallest value other than 0, of the uint64_t at offset
- * `member` of each message.
- */
+/* Return the sum, maximum or minimum (without 0) of a member at this offset in n messages. */
 uint64_t hr_sums_total(const struct hr_sums_entry *e, size_t n, size_t member);
 uint64_t hr_sums_max(const struct hr_sums_entry *e, size_t n, size_t member);
 uint64_t hr_sums_min(const struct hr_sums_entry *e, size_t n, size_t member);
