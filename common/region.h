@@ -84,7 +84,7 @@ size_t hr_regions_count(const struct hr_regions *r);
 /* Returns the open frame as a message, which `r` owns, and which is valid until the next call. */
 const Headrace__Regions *hr_regions_message(struct hr_regions *r);
 
-/* Starts an empty frame. The numbers of texts become invalid. */
+/* Starts an empty frame. Ids of texts in the old frame become invalid. */
 void hr_regions_reset(struct hr_regions *r);
 
 /*

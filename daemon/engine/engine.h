@@ -43,7 +43,7 @@ struct hr_engine_stats {
 	uint32_t waiters;
 	uint64_t waiting_since_ns, waited_ns;
 	uint64_t steps;
-	/* operations on files that probes counted, and how many of these probes recorded or lost */
+	/* operations on files: that probes counted, recorded, and lost */
 	uint64_t kernel_ops, kernel_added, kernel_lost;
 };
 

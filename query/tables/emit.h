@@ -56,7 +56,7 @@ void hr__emit_constant(const struct hr_emit *e, unsigned column, uint32_t row, u
 
 /*
  * Whether the bitmap has an operation that may count items instead of bytes (`flags` then has the
- * size of an item). An empty bitmap may contain any operation.
+ * size of an item). An empty bitmap is unknown: the answer is true.
  */
 bool hr__emit_has_items(const uint8_t *ops, uint32_t bytes);
 
