@@ -247,15 +247,17 @@ class Terminal(harness.Case):
             os.execve(words[0], words, harness.clean_environment())
         return pid, master
 
+    unread = b""  # what came after the text of the last read_until
+
     def read_until(self, master, text):
-        seen = b""
-        while text not in seen:
+        while text not in self.unread:
             try:
-                seen += os.read(master, 4096)
+                self.unread += os.read(master, 4096)
             except OSError:
                 break
-        self.assertIn(text, seen)
-        return seen
+        seen, found, self.unread = self.unread.partition(text)
+        self.assertEqual(found, text, seen)
+        return seen + found
 
     def test_foreground(self):
         pid, master = self.in_terminal("import os; print('fg', os.tcgetpgrp(0) == os.getpgrp())")
