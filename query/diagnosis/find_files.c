@@ -179,7 +179,7 @@ static int info_of(const struct hr_training_job *j, const struct hr_item *item,
 	return hr_stream_file(j->d->q->streams[item->stream].s, item->file, true, ret);
 }
 
-static const char *path_text(struct hr_training_job *j, const uint8_t *path, size_t bytes)
+const char *hr__path_text(struct hr_training_job *j, const uint8_t *path, size_t bytes)
 {
 	duckdb_string_t s = hr__string_of(&j->d->q->pool, path, bytes);
 
@@ -192,7 +192,7 @@ const char *hr__item_path(struct hr_training_job *j, const struct hr_item *item)
 
 	if (item == NULL || info_of(j, item, &info) < 0)
 		return "";
-	return path_text(j, info.path, info.path_bytes);
+	return hr__path_text(j, info.path, info.path_bytes);
 }
 
 /* Returns the length of the longest folder that contains both paths, including its final slash. */
@@ -258,7 +258,7 @@ const char *hr__files_folder(struct hr_training_job *j, const struct hr_item *mo
 	       (double)(below + part[bytes]) < MOST * (double)all)
 		below += part[bytes--];
 	free(part);
-	return path_text(j, path, bytes);
+	return hr__path_text(j, path, bytes);
 }
 
 const char *hr__item_mount(struct hr_training_job *j, const struct hr_item *item)

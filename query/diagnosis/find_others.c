@@ -103,8 +103,7 @@ static void find_slow_rank(struct hr_training_job *j)
 	f->evidence = hr__finding_text(
 	    j,
 	    "rank %d computes for %s in each step, the other ranks for %s%s; in %s of %s steps, "
-	    "they "
-	    "wait for it in backward() or a collective",
+	    "they wait for it in backward() or a collective",
 	    f->rank, hr__seconds(computes(d, slowest, slowest + 1, slowest, false)).s,
 	    hr__seconds(computes(d, j->first, j->end, slowest, true)).s, cpu_text(j, slowest),
 	    hr__number((double)slows(&d->cycles[slowest])).s,
@@ -196,7 +195,7 @@ static const char *saved_path(struct hr_training_job *j, const Headrace__Regions
 		      args->len - (size_t)(path - args->data) - (sizeof(member) - 1));
 	end = path != NULL ? memchr(path + 1, '"', (size_t)(args->data + args->len - path - 1))
 			   : NULL;
-	return end != NULL ? hr__finding_text(j, "%.*s", (int)(end - path - 1), path + 1) : NULL;
+	return end != NULL ? hr__path_text(j, path + 1, (size_t)(end - path - 1)) : NULL;
 }
 
 /* Sets the object of the finding to the first path that the job saved, if the path is known. */
@@ -221,11 +220,13 @@ static void set_saved(struct hr_training_job *j, struct hr_finding *f, uint32_t 
 
 static void describe_checkpoints(struct hr_training_job *j, struct hr_finding *f)
 {
-	double n = 0, sum = 0, longest = 0;
+	double n = 0, sum = 0, longest = 0, steps = 0;
+	const char *often = "";
 
 	for (size_t i = j->first; i < j->end; i++) {
 		const struct hr_train_life *life = &j->d->lives.list[i];
 
+		steps += hr__job_has(j, i) ? (double)j->d->cycles[i].n : 0;
 		for (size_t k = 0; k < life->n && hr__job_has(j, i); k++) {
 			double s = (double)(life->blocks[k].to - life->blocks[k].from) / 1e9;
 
@@ -237,14 +238,14 @@ static void describe_checkpoints(struct hr_training_job *j, struct hr_finding *f
 		}
 	}
 	set_saved(j, f, j->stream);
-	if (n > 0)
-		f->evidence = hr__finding_text(
-		    j,
-		    "number of checkpoints%s: %s, one in %s steps on average; each takes %s on "
-		    "average, the longest %s",
-		    j->lives > 1 ? " of a rank" : "", hr__number(n / (double)j->lives).s,
-		    hr__number(fmax(1, round((j->waits - j->loops) * (double)j->lives / n))).s,
-		    hr__seconds(sum / n).s, hr__seconds(longest).s);
+	if (n == 0)
+		return;
+	if (steps >= 2 * n)
+		often = hr__finding_text(j, ", one in %s steps", hr__number(round(steps / n)).s);
+	f->evidence = hr__finding_text(
+	    j, "number of checkpoints%s: %s%s; each takes %s on average, the longest %s",
+	    j->lives > 1 ? " of a rank" : "", hr__number(n / (double)j->lives).s, often,
+	    hr__seconds(sum / n).s, hr__seconds(longest).s);
 }
 
 void hr__find_others(struct hr_training_job *j, const struct hr_job_files *files)

@@ -166,6 +166,8 @@ void hr__job_files(struct hr_training_job *j, struct hr_job_files *ret);
 /* Return the path of a file, and the path of its mount, in the query's pool; "": unknown. */
 const char *hr__item_path(struct hr_training_job *j, const struct hr_item *item);
 const char *hr__item_mount(struct hr_training_job *j, const struct hr_item *item);
+/* Returns a path as a text in the query's pool, with special characters escaped. */
+const char *hr__path_text(struct hr_training_job *j, const uint8_t *path, size_t bytes);
 /* An amount of a file, for hr__files_folder(). */
 enum hr_item_amount {
 	HR_ITEM_WAITED, /* time for which training loops waited for the file */
