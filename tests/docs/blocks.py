@@ -65,6 +65,8 @@ def all_blocks(page, text):
         elif line:
             block = None
             found = MARK.match(line.strip())
+            if not found and re.match(r"<!-- (not )?run\b", line.strip()):
+                raise ValueError(f"{page}:{number}: a mark is `not run: REASON` or `run before a release: REASON`: {line}")
             mark = (found[1], found[2]) if found else None
             section = line.strip("# ") if line.startswith("## ") else section
         else:
