@@ -25,7 +25,7 @@ struct hr_retention_config {
 	const char *store;
 	uint64_t age_ms;     /* 0: no limit */
 	uint64_t size_bytes; /* 0: no limit */
-	/* Removal by size keeps a job without an end for this time after its last data. At least 1 h. */
+	/* Removal by size keeps a job without an end so long after its last data; at least 1 h. */
 	uint64_t silent_ms;
 	/* 0: files `state` stay */
 	uint64_t forget_ms;

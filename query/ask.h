@@ -2,9 +2,9 @@
 /*
  * ask.h - one query, from opening the stores to the answer and its notes
  *
- * `headrace query` and the child processes of a collector use it. The struct hr_ask must outlive the
- * struct hr_asking. Any thread may call hr_asking_interrupt and hr_asking_scan between hr_ask_open
- * and hr_asking_close.
+ * `headrace query` and the child processes of a collector use it. The struct hr_ask must outlive
+ * the struct hr_asking. Any thread may call hr_asking_interrupt and hr_asking_scan between
+ * hr_ask_open and hr_asking_close.
  */
 #ifndef HEADRACE_QUERY_ASK_H
 #define HEADRACE_QUERY_ASK_H

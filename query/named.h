@@ -12,7 +12,7 @@
  *               -- json: members that are NULL are left out       (for a format that does not allow null)
  *               -- text: each row is a line                       (instead of a table)
  *               -- shown: NAME NAME    the columns of a table, most important first (shown.h)
- *               -- fold: NAME          last rows, each under 1 % of this column's sum, become one line
+ *               -- fold: NAME          last rows, each under 1 % of its sum, become one line
  *
  *           TYPE is VARCHAR, BIGINT, DOUBLE, either of these with limits as BIGINT[0,1024], COUNT (a
  *           BIGINT from 1 on), SECONDS (a DOUBLE from a microsecond on), SIZE (64GiB), PAIR (/A=/B),

@@ -211,10 +211,10 @@ int hr_writer_sync(struct hr_writer *w);
 void hr_writer_synced(struct hr_writer *w);
 
 /*
- * Call this after a failed sync. After such a sync, data since the last successful sync may be missing on disk,
- * even if reads and later syncs succeed, because the kernel drops such pages. Cuts the stream back
- * to the last successful sync of this writer, and continues there (hr_writer_mark). If this returns
- * an error, call only hr_writer_abandon.
+ * Call this after a failed sync. After such a sync, data since the last successful sync may be
+ * missing on disk, even if reads and later syncs succeed, because the kernel drops such pages. Cuts
+ * the stream back to the last successful sync of this writer, and continues there (hr_writer_mark).
+ * If this returns an error, call only hr_writer_abandon.
  */
 int hr_writer_rewind(struct hr_writer *w);
 

@@ -14,8 +14,8 @@
  *
  * The feed keeps the records of a waiting image, because most processes send a hello within
  * milliseconds. What the dynamic loader read before the hello then belongs to the session. A probed
- * image is a process of its own. It may still send a hello, so the feed keeps its latest records for
- * a second, too.
+ * image is a process of its own. It may still send a hello, so the feed keeps its latest records
+ * for a second, too.
  */
 #ifndef HEADRACE_DAEMON_DRAIN_FEED_H
 #define HEADRACE_DAEMON_DRAIN_FEED_H

@@ -2,8 +2,8 @@
 /*
  * diagnosis.h - what the training jobs of a query spent their time on
  *
- * hr_diagnosis_make reads regions and events once. The tables of parts, findings and replays all use
- * the result, so their numbers agree. It uses all threads of the query.
+ * hr_diagnosis_make reads regions and events once. The tables of parts, findings and replays all
+ * use the result, so their numbers agree. It uses all threads of the query.
  */
 #ifndef HEADRACE_QUERY_DIAGNOSIS_DIAGNOSIS_H
 #define HEADRACE_QUERY_DIAGNOSIS_DIAGNOSIS_H

@@ -7,11 +7,6 @@
 #define SLOW_FACTOR 4.0
 #define MOST	    0.5 /* a slow file or mount causes at least this share of the waits for files */
 
-static double io_of(const struct hr_job_waits *w)
-{
-	return w->read + w->metadata;
-}
-
 static double share_of(const struct hr_job_files *files, double waited)
 {
 	return files->waited_s > 0 ? fmin(1, waited / files->waited_s) : 0;
@@ -21,11 +16,6 @@ static void take_io(struct hr_job_waits *w, double share)
 {
 	w->read *= 1 - share;
 	w->metadata *= 1 - share;
-}
-
-static double per_operation(double seconds, double operations)
-{
-	return seconds / (operations > 0 ? operations : 1);
 }
 
 /* ---- one file, or one mount ---- */
@@ -40,11 +30,11 @@ static void find_file(struct hr_training_job *j, struct hr_job_waits *w,
 	if (s == NULL || f->read_files < 3 || n < 2)
 		return;
 	share = share_of(f, (double)s->waited_ns / 1e9);
-	own = per_operation((double)(s->read_ns + s->metadata_ns) / 1e9, n);
-	others = per_operation(f->read_s + f->metadata_s - own * n, (double)f->operations - n);
+	own = hr__per_operation((double)(s->read_ns + s->metadata_ns) / 1e9, n);
+	others = hr__per_operation(f->read_s + f->metadata_s - own * n, (double)f->operations - n);
 	if (share < MOST || own < SLOW_FACTOR * others)
 		return;
-	found = hr__finding_add(j, HR_FOUND_SLOW_FILE, share * io_of(w));
+	found = hr__finding_add(j, HR_FOUND_SLOW_FILE, share * hr_job_waits_io(w));
 	if (found == NULL)
 		return;
 	found->object = hr__item_path(j, s);
@@ -84,13 +74,13 @@ static void find_mount(struct hr_training_job *j, struct hr_job_waits *w,
 	if (m == NULL || f->operations <= m->operations)
 		return;
 	share = share_of(f, m->waited_s);
-	own = per_operation(m->read_s + m->metadata_s, (double)m->operations);
-	others = per_operation(f->read_s + f->metadata_s - m->read_s - m->metadata_s,
-			       (double)(f->operations - m->operations));
+	own = hr__per_operation(m->read_s + m->metadata_s, (double)m->operations);
+	others = hr__per_operation(f->read_s + f->metadata_s - m->read_s - m->metadata_s,
+				   (double)(f->operations - m->operations));
 	/* A few files on other mounts, such as a list of samples, are no comparison. */
 	if (share < MOST || own < SLOW_FACTOR * others || m->read_files > 9 * f->read_files / 10)
 		return;
-	found = hr__finding_add(j, HR_FOUND_SLOW_MOUNT, share * io_of(w));
+	found = hr__finding_add(j, HR_FOUND_SLOW_MOUNT, share * hr_job_waits_io(w));
 	if (found == NULL)
 		return;
 	found->object = hr__files_folder(j, f->slowest, HR_ITEM_WAITED);
@@ -119,10 +109,10 @@ static void find_cold(struct hr_training_job *j, struct hr_job_waits *w,
 	hr__job_passes(j, &passes);
 	if (passes.later == 0 || passes.first_io < SLOW_FACTOR * passes.later_io)
 		return;
-	share = fmin(1, (passes.first_wait - passes.later_wait) / fmax(1e-9, io_of(w)));
+	share = fmin(1, (passes.first_wait - passes.later_wait) / fmax(1e-9, hr_job_waits_io(w)));
 	if (share < MOST)
 		return;
-	found = hr__finding_add(j, HR_FOUND_COLD_CACHE, share * io_of(w));
+	found = hr__finding_add(j, HR_FOUND_COLD_CACHE, share * hr_job_waits_io(w));
 	if (found == NULL)
 		return;
 	found->object = hr__files_folder(j, f->slowest, HR_ITEM_WAITED);

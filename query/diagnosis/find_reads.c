@@ -18,16 +18,6 @@
 /* The assumed CPU time of the code around an operation. */
 #define CALL_S 1.5e-6
 
-static double io_of(const struct hr_job_waits *w)
-{
-	return w->read + w->metadata;
-}
-
-static double per_operation(double seconds, double operations)
-{
-	return seconds / (operations > 0 ? operations : 1);
-}
-
 /*
  * Predicts the gain if each operation took `cached` times as long as recorded (operations that the
  * kernel's caches served) or `io` times as long (other operations).
@@ -51,6 +41,11 @@ static void predict_io(struct hr_training_job *j, struct hr_finding *f, double i
 static double mean_read(const struct hr_job_files *f)
 {
 	return f->data_reads > 0 ? (double)f->bytes / (double)f->data_reads : 0;
+}
+
+static struct hr_human each_took(double seconds, double operations)
+{
+	return hr__seconds(hr__per_operation(seconds, operations));
 }
 
 static struct hr_human size(double bytes)
@@ -128,16 +123,14 @@ static const char *evidence_of(struct hr_training_job *j, enum hr_finding_cause 
 		    "files, which take %s each",
 		    hr__number((double)f->opens).s, hr__number((double)f->examined).s,
 		    hr__number((double)f->files).s,
-		    hr__seconds(
-			per_operation(f->metadata_s, (double)f->opens + (double)f->examined))
-			.s);
+		    each_took(f->metadata_s, (double)f->opens + (double)f->examined).s);
 	case HR_FOUND_REOPENS:
 		return hr__finding_text(
 		    j,
 		    "%s opens of %s files, which take %s each: every file is opened %.0f times "
 		    "in a pass of a rank over its data",
 		    hr__number((double)f->opens).s, hr__number(read_files).s,
-		    hr__seconds(per_operation(f->metadata_s, (double)f->opens)).s,
+		    each_took(f->metadata_s, (double)f->opens).s,
 		    (double)f->opens / read_files / passes);
 	case HR_FOUND_REREADS:
 		return hr__finding_text(
@@ -148,22 +141,22 @@ static const char *evidence_of(struct hr_training_job *j, enum hr_finding_cause 
 		return hr__finding_text(
 		    j, "%s files of %s on average: to open one takes %s, to read it %s",
 		    hr__number(read_files).s, size((double)f->extent / read_files).s,
-		    hr__seconds(per_operation(f->metadata_s, (double)f->opens)).s,
-		    hr__seconds(per_operation(f->read_s, (double)f->opens)).s);
+		    each_took(f->metadata_s, (double)f->opens).s,
+		    each_took(f->read_s, (double)f->opens).s);
 	case HR_FOUND_SMALL_READS:
 		return hr__finding_text(
 		    j,
 		    "%s reads of %s on average, which take %s each, without the CPU time around "
 		    "them",
 		    hr__number((double)f->data_reads).s, size(mean_read(f)).s,
-		    hr__seconds(per_operation(f->read_s, (double)f->data_reads)).s);
+		    each_took(f->read_s, (double)f->data_reads).s);
 	case HR_FOUND_SATURATED:
 		return saturation(j, f);
 	default:
 		return hr__finding_text(
 		    j, "%s reads of %s on average, which take %s each: %s/s of each worker%s",
 		    hr__number((double)f->data_reads).s, size(mean_read(f)).s,
-		    hr__seconds(per_operation(f->read_s, (double)f->data_reads)).s,
+		    each_took(f->read_s, (double)f->data_reads).s,
 		    size((double)f->bytes / fmax(1e-9, f->read_s)).s,
 		    is_load_known(j, f) ? ""
 					: "; whether the storage serves more reads "
@@ -271,9 +264,9 @@ void hr__find_reads(struct hr_training_job *j, struct hr_job_waits *w,
 
 	more =
 	    around(w, files, cause) / (cause == HR_FOUND_REREADS ? 1 : fmax(1, (double)j->lives));
-	if (cause == HR_FOUND_REREADS && io_of(w) < 0.1 * more)
+	if (cause == HR_FOUND_REREADS && hr_job_waits_io(w) < 0.1 * more)
 		more = 0; /* the I/O is too short to explain this CPU time */
-	f = hr__finding_add(j, cause, io_of(w) + w->other_io + more);
+	f = hr__finding_add(j, cause, hr_job_waits_io(w) + w->other_io + more);
 	if (f == NULL)
 		return;
 	f->object = hr__files_folder(j, files->slowest, HR_ITEM_WAITED);

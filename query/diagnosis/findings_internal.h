@@ -82,6 +82,17 @@ static inline double hr_job_waits_making(const struct hr_job_waits *w)
 	       w->lock + w->asleep;
 }
 
+static inline double hr_job_waits_io(const struct hr_job_waits *w)
+{
+	return w->read + w->metadata;
+}
+
+/* The mean time of an operation. */
+static inline double hr__per_operation(double seconds, double operations)
+{
+	return seconds / (operations > 0 ? operations : 1);
+}
+
 /* Returns the time of a part in all phases except validation. */
 double hr__job_part(const struct hr_training_job *j, enum hr_part part);
 
@@ -113,9 +124,8 @@ static inline struct hr_human hr__number(double n)
 
 /* The advice for causes whose line of code headrace does not know. */
 #define HR_FIND_STACK                                                                              \
-	"to find the line, run it again, and use `py-spy dump --pid PID` meanwhile (`headrace "    \
-	"top "                                                                                     \
-	"--by process` lists the PIDs)"
+	"to find the line, run it again, and use `py-spy dump --pid PID` meanwhile "               \
+	"(`headrace top --by process` lists the PIDs)"
 
 struct hr_job_files;
 void hr__find_waits(struct hr_training_job *j, const struct hr_job_files *files);
@@ -125,9 +135,8 @@ bool hr__predict(struct hr_training_job *j, struct hr_finding *f, const struct h
  * Returns the seconds that twice as many workers would save; INFINITY: there is no sure prediction.
  */
 double hr__workers_save(struct hr_training_job *j);
-double
-/* in seconds; a change that saves less is not worth it */
-hr__worth(const struct hr_training_job *j);
+/* Returns the seconds that a change must save to be worth it. */
+double hr__worth(const struct hr_training_job *j);
 /* Returns the most seconds that a change saves if it does not make the training itself faster. */
 double hr__most_gain(const struct hr_training_job *j);
 /* Advises more workers (at most `most`) and predicts the gain, if they would help. */

@@ -11,8 +11,8 @@
  * began and where it ended a batch.
  *
  * Blocks of a life do not overlap, and their durations add up to the life. A gap is cut where a
- * step, an epoch or a loop begins or ends. Every other block belongs to the step in which it begins.
- * The operations that explain a block are those in its interval (scan.h).
+ * step, an epoch or a loop begins or ends. Every other block belongs to the step in which it
+ * begins. The operations that explain a block are those in its interval (scan.h).
  *
  * Call with one thread. Times are nanoseconds of the node's wall clock.
  */

@@ -138,14 +138,14 @@ static int add_mark(struct hr_life_reader *r, const Headrace__Regions *m, const 
 {
 	const ProtobufCBinaryData none = {.data = (uint8_t *)""};
 	const ProtobufCBinaryData *args = g->args > 0 ? &m->texts[g->args - 1] : &none;
-	int64_t from = hr__wall_ns(&r->q->streams[r->stream], g->start_ns), to;
+	int64_t from = hr__wall_ns(&r->q->streams[r->stream], g->start_ns);
+	int64_t to = hr__end_ns(from, g->dur_ns);
 	uint32_t kind = kind_of(m, g);
 	struct hr_mark *mark;
 
 	if (kind == HR_REGION_RANGE || kind == HR_REGION_SPAN || kind == HR_REGION_MARK ||
 	    (kind == HR_REGION_FETCH && g->count > 1))
 		return 0;
-	to = __builtin_add_overflow(from, g->dur_ns, &to) ? INT64_MAX : to;
 	/* The loop may wait within the span for a batch that was made earlier. */
 	if (from >= r->span.until ||
 	    to <= r->span.from -

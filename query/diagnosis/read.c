@@ -4,8 +4,8 @@
  *
  * A thread reads the regions of a stream, makes the blocks and intervals of its training processes,
  * and then reads the events. A thread that finds no unread stream helps other threads to read
- * events. The last thread of a stream copies the sums that are not zero, and frees the intervals, so
- * that only those of few streams are in memory at a time.
+ * events. The last thread of a stream copies the sums that are not zero, and frees the intervals,
+ * so that only those of few streams are in memory at a time.
  */
 #include <errno.h>
 #include <malloc.h>

@@ -35,14 +35,6 @@ static const char *chosen_check(const char *const *p)
 	return NULL;
 }
 
-/* Returns time + ns. A damaged store can contain any time, so the sum may not fit. */
-static int64_t later(int64_t time, int64_t ns)
-{
-	int64_t sum;
-
-	return __builtin_add_overflow(time, ns, &sum) ? INT64_MAX : sum;
-}
-
 /* Returns false if no region of the stream is chosen. */
 static bool choose(const struct hr_rows *rows, const struct hr_diagnosis *d, struct selection *ret)
 {
@@ -59,8 +51,9 @@ static bool choose(const struct hr_rows *rows, const struct hr_diagnosis *d, str
 		return false;
 	wait = &d->longest[life - d->lives.list];
 	ns = hr_longest_ns(wait);
-	ret->from = later(wait->from, -ns / 2);
-	ret->to = later(wait->to, ns);
+	if (__builtin_sub_overflow(wait->from, ns / 2, &ret->from))
+		ret->from = INT64_MIN;
+	ret->to = hr__end_ns(wait->to, (uint64_t)ns);
 	return true;
 }
 
@@ -71,7 +64,7 @@ static bool is_chosen(const struct hr_rows *rows, const struct selection *select
 
 	if (selection->checkpoints)
 		return g->kind == HR_REGION_CHECKPOINT;
-	return start < selection->to && later(start, (int64_t)g->dur_ns) > selection->from;
+	return start < selection->to && hr__end_ns(start, g->dur_ns) > selection->from;
 }
 
 static int chosen_gather(struct hr_rows *rows, uint64_t want)

@@ -53,7 +53,8 @@ struct loop_run {
 	double slow; /* how many times as long CPU work takes now as on idle cores */
 	/*
 	 * `busy`, `squares`: integrals over time of the number of busy workers, and of its square.
-	 * `cpu`: time that the CPU work so far would take on idle cores; `slowed`: time that it took.
+	 * `cpu`: time that the CPU work so far would take on idle cores; `slowed`: time that it
+	 * took.
 	 */
 	double busy, squares, cpu, slowed;
 };

@@ -3,8 +3,8 @@
  * samples.h - how much the operations of a mount slow down if more of them are under way
  *
  * On a mount that is not saturated, the duration of an operation does not depend on how many
- * operations are under way. On a saturated mount, the duration is proportional to this number n. The
- * exponent of a mount is the slope of log(duration) over log(n), where n is counted when the
+ * operations are under way. On a saturated mount, the duration is proportional to this number n.
+ * The exponent of a mount is the slope of log(duration) over log(n), where n is counted when the
  * operation begins: 0 if the mount is not saturated, 1 if it is saturated.
  *
  * Samples are all operations that began in certain slots of time, so the number of operations under

@@ -3,9 +3,9 @@
  * busy.h - how long each rank (node, process, worker, class of calls) had an operation under way
  *
  * The answer is the length of the union of the intervals of operations. Events are not sorted as a
- * whole. Instead, batches of events are added up by the end of their last event, latest first. So no
- * event of the remaining batches ends after the next batch. The end of the next batch is the cut:
- * the time after it is final and added up, and only intervals before it are kept in memory.
+ * whole. Instead, batches of events are added up by the end of their last event, latest first. So
+ * no event of the remaining batches ends after the next batch. The end of the next batch is the
+ * cut: the time after it is final and added up, and only intervals before it are kept in memory.
  *
  * Threads   One thread calls hr__busy_new. Any number of threads call hr__busy_work, each with its
  *           own struct hr_busy_worker. They decode batches in parallel. One thread at a time adds

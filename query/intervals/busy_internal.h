@@ -2,8 +2,8 @@
 /*
  * busy_internal.h - shared by busy.c (order), busy_keys.c (keys) and busy_batch.c (one batch)
  *
- * A key stands for the processes that share a row, if operations of all classes are added up. A lane
- * is a key and a class, and becomes a row. Without HR_BUSY_CLASS, each key has one lane.
+ * A key stands for the processes that share a row, if operations of all classes are added up. A
+ * lane is a key and a class, and becomes a row. Without HR_BUSY_CLASS, each key has one lane.
  */
 #ifndef HEADRACE_QUERY_INTERVALS_BUSY_INTERNAL_H
 #define HEADRACE_QUERY_INTERVALS_BUSY_INTERNAL_H

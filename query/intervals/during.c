@@ -39,13 +39,6 @@ void hr__during_free(struct hr_during *d)
 
 /* ---- regions ---- */
 
-static int64_t during_end_of(int64_t start, const struct hr_region *region)
-{
-	int64_t end;
-
-	return __builtin_add_overflow(start, region->dur_ns, &end) ? INT64_MAX : end;
-}
-
 static int add_region(struct hr_during *d, const struct hr_qstream *st, uint32_t stream,
 		      const struct hr_region *region)
 {
@@ -54,8 +47,8 @@ static int add_region(struct hr_during *d, const struct hr_qstream *st, uint32_t
 
 	if (r < 0)
 		return r;
-	d->rows[d->n_rows++] =
-	    (struct hr_during_row){stream, 0, *region, start, during_end_of(start, region), 0, 0};
+	d->rows[d->n_rows++] = (struct hr_during_row){
+	    stream, 0, *region, start, hr__end_ns(start, region->dur_ns), 0, 0};
 	return 0;
 }
 

@@ -31,7 +31,7 @@ void hr_spans_sort(struct hr_span *spans, size_t n);
 struct hr_span_run hr_spans_merge(struct hr_span_run *runs, size_t n_runs,
 				  struct hr_span *const room[2]);
 
-/* Writes the union of sorted spans to `to`, which may be the array of `from`. Returns its length. */
+/* Writes the union of sorted spans to `to` (may be the array of `from`). Returns its length. */
 size_t hr_spans_unite(struct hr_span_run from, struct hr_span *to);
 
 /* Returns the number of united spans before `cut`. Adds the time after it to *total. */

@@ -116,8 +116,8 @@
 #define HR_COLUMNS_FINDINGS(X) HR_COLUMNS_STREAM(X) \
 	X(number, BIGINT) X(cause, VARCHAR) X(lost_ns, BIGINT) X(wall_ns, BIGINT) \
 	X(meaning, VARCHAR) X(rank, BIGINT) X(whose, VARCHAR) X(worker, BIGINT) X(object, VARCHAR) \
-	X(mount, VARCHAR) X(place, VARCHAR) X(evidence, VARCHAR) X(action, VARCHAR) X(gain_low_ns, BIGINT) \
-	X(gain_high_ns, BIGINT) X(gain_note, VARCHAR) X(avoid, VARCHAR)
+	X(mount, VARCHAR) X(place, VARCHAR) X(evidence, VARCHAR) X(action, VARCHAR) \
+	X(gain_low_ns, BIGINT) X(gain_high_ns, BIGINT) X(gain_note, VARCHAR) X(avoid, VARCHAR)
 #define HR_HIDDEN_FINDINGS(X)
 
 /* Each table and the suffix of its column macros, from which code for all tables is made. */

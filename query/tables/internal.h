@@ -2,8 +2,9 @@
 /*
  * internal.h - struct hr_query, which all files of a query share
  *
- * After hr_query_new, only members with a lock and atomic members change. Scans do not copy strings:
- * the strings are in the catalogue, in constant tables or in the query's pool, which outlive results.
+ * After hr_query_new, only members with a lock and atomic members change. Scans do not copy
+ * strings: the strings are in the catalogue, in constant tables or in the query's pool, which
+ * outlive results.
  */
 #ifndef HEADRACE_QUERY_TABLES_INTERNAL_H
 #define HEADRACE_QUERY_TABLES_INTERNAL_H
@@ -130,6 +131,14 @@ int hr__names_match(struct hr_query *q, const struct hr_qstream *st,
 static inline int64_t hr__wall_ns(const struct hr_qstream *st, uint64_t boot_ns)
 {
 	return hr_stream_real_ns(st->s, boot_ns);
+}
+
+/* Returns the end of a region. A damaged store can contain any time, so the sum may not fit. */
+static inline int64_t hr__end_ns(int64_t start_ns, uint64_t dur_ns)
+{
+	int64_t end;
+
+	return __builtin_add_overflow(start_ns, dur_ns, &end) ? INT64_MAX : end;
 }
 
 /* ---- tables ---- */

@@ -3,8 +3,8 @@
  * sums.h - adds up messages with equal keys
  *
  * headraced writes partial sums (rollups, file records, losses). All messages with the same key
- * make one row. The messages are sorted by key, so those of a row follow each other. Only cells that
- * a statement reads are added up.
+ * make one row. The messages are sorted by key, so those of a row follow each other. Only cells
+ * that a statement reads are added up.
  *
  * Call hr_sums_new, hr_sums_add for each message, hr_sums_group, and at last hr_sums_done.
  */

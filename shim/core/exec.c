@@ -105,7 +105,8 @@ static bool loses_shim(const char *path, char *const envp[])
 		return false;
 	/*
 	 * Python's ctypes.util.find_library, which many packages call, starts this program with an
-	 * environment of its own. The program prints a list of libraries, and uses no data of the job.
+	 * environment of its own. The program prints a list of libraries, and uses no data of the
+	 * job.
 	 */
 	if (strcmp(path, "/sbin/ldconfig") == 0)
 		return false;

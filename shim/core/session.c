@@ -113,7 +113,10 @@ static void map_publish(struct hr_map_hdr *map, uint64_t bytes)
 	__atomic_store_n(&hr__wiped.map_count, n + 1, __ATOMIC_RELEASE);
 }
 
-/* Starts the session of this process. `node` is NULL if this process made `map`, and offers it to headraced. */
+/*
+ * Starts the session of this process. `node` is NULL if this process made `map`, and offers it to
+ * headraced.
+ */
 static void session_begin(struct hr_map_hdr *map, uint64_t bytes, const struct hr_node_page *node)
 {
 	if (node != NULL)

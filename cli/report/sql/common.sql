@@ -7,13 +7,12 @@ chosen AS MATERIALIZED (
 detail AS MATERIALIZED (
     SELECT (SELECT sum(events) FROM nodes SEMI JOIN chosen USING (cluster, job, attempt)) BETWEEN 1 AND 20000000
            AND NOT EXISTS (FROM levels SEMI JOIN chosen USING (cluster, job, attempt) WHERE level <> 'trace') AS single),
-placed AS (
+-- Times of parts by step, for all processes together; where `step` is NULL, by process and bin
+placed AS MATERIALIZED (
     SELECT node, proc, rank, phase, step, hr_part_group(part) AS grp,
            starts_with(grp, 'wait') AS waiting, p.start_ns - c.start_ns AS at_ns, at_ns // bin_ns AS bin, ns
     FROM hr_part_sums(pieces := '120') p JOIN chosen c USING (cluster, job, attempt)),
--- For all pictures: of each step, and of each process and bin
-summed AS MATERIALIZED (SELECT step IS NOT NULL AS of_step, step IS NULL AS of_bin, * FROM placed),
-by_process AS MATERIALIZED (SELECT node, proc, rank, grp, sum(ns)::BIGINT AS ns FROM summed WHERE of_bin GROUP BY ALL),
+by_process AS MATERIALIZED (SELECT node, proc, rank, grp, sum(ns)::BIGINT AS ns FROM placed WHERE step IS NULL GROUP BY ALL),
 found AS MATERIALIZED (FROM findings SEMI JOIN chosen USING (cluster, job, attempt)),
 -- A picture has at most 64 rows of ranks. This is the number of ranks that share a row.
 rows_of AS MATERIALIZED (
