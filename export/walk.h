@@ -1,0 +1,110 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * walk.h - the processes, regions and operations of a job, for exporters
+ *
+ * A walk selects a part of a catalogue (store/store.h), which must outlive it. hr_walk_new sets
+ * everything up; after that, the walk never changes, and threads may read different streams at the
+ * same time.
+ *
+ *      hr_walk_streams --> one stream per node --> processes, and their windows of time
+ *                              |
+ *                              +--> hr_walk_regions: all regions of a thread, sorted
+ *                              +--> hr_walk_events_next: operations, frame by frame
+ *
+ * All times are CLOCK_BOOTTIME of the stream's node, in ns; hr_stream_real_ns converts them.
+ */
+#ifndef HEADRACE_EXPORT_WALK_H
+#define HEADRACE_EXPORT_WALK_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "common/batch.h"
+#include "common/region.h"
+#include "store/store.h"
+
+/* What to select. hr_walk_all() selects everything. */
+struct hr_walk_options {
+	const char *node;	       /* NULL: all nodes */
+	int64_t rank;		       /* -1: all processes, also those without a rank */
+	int64_t from_ns, to_ns;	       /* wall clock; what overlaps this time */
+	int64_t first_step, last_step; /* what overlaps these steps of a rank; -1: all steps */
+};
+
+static inline struct hr_walk_options hr_walk_all(void)
+{
+	return (struct hr_walk_options){NULL, -1, INT64_MIN, INT64_MAX, -1, -1};
+}
+
+/* A process of a stream. */
+struct hr_walk_process {
+	const struct hr_process *p;
+	uint32_t number; /* numbers the selected processes of the walk from 1; 0: not selected */
+	uint64_t from_ns, to_ns; /* only what overlaps this time is selected */
+};
+
+/* A region, sorted by process, thread, start, and then by end, the last one first. */
+struct hr_walk_region {
+	uint64_t proc; /* number of the process in the stream */
+	uint32_t tid;
+	uint32_t row; /* in `frame` */
+	uint64_t start_ns, end_ns;
+	const Headrace__Regions *frame;
+};
+
+struct hr_walk_stream {
+	const struct hr_stream *s;
+	struct hr_walk_process *processes; /* one for each of s->processes, in the same order */
+	struct hr_walk_region *regions;	   /* the selected regions */
+	size_t n_regions;
+	struct hr_arena memory; /* frames of the regions */
+};
+
+struct hr_walk {
+	struct hr_walk_stream *streams; /* in the order of the catalogue */
+	size_t n_streams;
+	uint32_t n_processes; /* the highest hr_walk_process.number */
+	uint64_t damaged;     /* unreadable frames with regions */
+};
+
+/*
+ * Selects a part of the catalogue, which has the streams of one job. Returns 0 or -ENOMEM;
+ * -ENOENT: nothing matches the options.
+ */
+int hr_walk_new(const struct hr_catalog *c, const struct hr_walk_options *options,
+		struct hr_walk **ret);
+void hr_walk_free(struct hr_walk *w); /* accepts NULL */
+
+/* Returns a process by its number in the stream. NULL: unknown. */
+struct hr_walk_process *hr_walk_process(const struct hr_walk_stream *s, uint64_t proc);
+
+/* Returns the regions of a thread. *ret_n: how many. */
+const struct hr_walk_region *hr_walk_regions(const struct hr_walk_stream *s, uint64_t proc,
+					     uint32_t tid, size_t *ret_n);
+
+/* Returns text `number` of a region's frame, as bytes. NULL: no text. */
+const ProtobufCBinaryData *hr_walk_text(const Headrace__Regions *frame, uint32_t number);
+
+/* The selected operations of one frame. The reader owns the memory until its next call. */
+struct hr_walk_batch {
+	struct hr_columns c;
+	/* The selected rows: sorted by task, and in the order of completion within a task. */
+	const uint32_t *rows;
+	uint32_t n_rows;
+	struct hr_walk_process *const *process; /* of each task */
+};
+
+struct hr_walk_events;
+
+/* `want`: bits HR_COL_BIT(column) (common/batch.h). Returns 0 or -ENOMEM. One thread. */
+int hr_walk_events_new(const struct hr_walk_stream *s, uint32_t want, struct hr_walk_events **ret);
+void hr_walk_events_free(struct hr_walk_events *e); /* accepts NULL */
+
+/* Returns 1 and the next frame that has selected rows, 0 at the end, or -ENOMEM. */
+int hr_walk_events_next(struct hr_walk_events *e, struct hr_walk_batch *ret);
+
+/* Returns the number of frames that were unreadable so far. */
+uint64_t hr_walk_events_damaged(const struct hr_walk_events *e);
+
+#endif
