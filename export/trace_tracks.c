@@ -114,9 +114,12 @@ static int32_t unique_pid(struct hr_tracks *t, const struct hr_walk_process *p)
 	return PID_MOST + (int32_t)p->number;
 }
 
-/* Writes "rank 3 worker 1 (4711 on n1)", or the name of the program if there is no rank. */
+/*
+ * Writes "rank 3 worker 1 on n1", with the name of the program if there is no rank. Viewers add the
+ * pid `shown`.
+ */
 static void process_name(const struct hr_tracks *t, const struct hr_walk_stream *ws,
-			 const struct hr_process *p, char *ret, size_t bytes)
+			 const struct hr_process *p, int32_t shown, char *ret, size_t bytes)
 {
 	const ProtobufCBinaryData *exe = &p->msg->exe;
 	const char *base = exe->len > 0 ? memrchr(exe->data, '/', exe->len) : NULL;
@@ -130,10 +133,12 @@ static void process_name(const struct hr_tracks *t, const struct hr_walk_stream 
 	if (p->worker >= 0)
 		at += snprintf(ret + at, bytes - (size_t)at, "%sworker %d", at > 0 ? " " : "",
 			       p->worker);
-	at += snprintf(ret + at, bytes - (size_t)at, "%s(%d", at > 0 ? " " : "", p->msg->pid);
 	if (t->several_nodes)
-		at += snprintf(ret + at, bytes - (size_t)at, " on %.100s", ws->s->node);
-	snprintf(ret + at, bytes - (size_t)at, ")");
+		at += snprintf(ret + at, bytes - (size_t)at, "%son %.100s", at > 0 ? " " : "",
+			       ws->s->node);
+	if (shown != p->msg->pid)
+		snprintf(ret + at, bytes - (size_t)at, "%s(pid %d)", at > 0 ? " " : "",
+			 p->msg->pid);
 }
 
 /* Returns the track of a process, and writes it if it is used for the first time. */
@@ -146,9 +151,9 @@ find_process(struct hr_tracks *t, const struct hr_walk_stream *ws, const struct 
 
 	if (process->id != 0)
 		return process;
-	process_name(t, ws, p->p, name, sizeof(name));
 	process->id = ++t->last_id;
 	process->pid = unique_pid(t, p);
+	process_name(t, ws, p->p, process->pid, name, sizeof(name));
 	track.id = process->id;
 	track.pid = process->pid;
 	track.name = name;
