@@ -13,17 +13,21 @@
 #include <string.h>
 
 #include "export/export.h"
+#include "export/gather.h"
 #include "export/text_out.h"
 #include "common/fnv.h"
 #include "common/ops.h"
 
-#define LINE_BYTES 1024u /* more than a line without texts needs */
+#define LINE_BYTES   1024u /* more than a line without texts needs */
+#define EVENT_BYTES  35u   /* typical bytes of a compressed operation, with its file's name */
+#define REGION_BYTES 50u
 
 struct pfw {
 	struct hr_export *x;
 	struct hr_text_out out;
-	uint64_t id; /* of the last line */
-	uint64_t total, done;
+	uint64_t id;	      /* of the last line */
+	uint64_t total, done; /* operations, for the progress */
+	struct hr_gather_limits limits;
 	uint64_t node_hash;
 	uint64_t *named; /* bitmap by file number, for the current stream */
 };
@@ -325,7 +329,8 @@ static int pfw_events(struct pfw *p, const struct hr_walk_stream *ws)
 	while (r == 0 && (r = hr_walk_events_next(events, &b)) > 0) {
 		r = 0;
 		for (uint32_t k = 0; k < b.n_rows && r == 0; k++)
-			r = pfw_event(p, ws->s, &b, b.rows[k]);
+			if (b.c.dur_ns[b.rows[k]] >= p->limits.events_ns)
+				r = pfw_event(p, ws->s, &b, b.rows[k]);
 		p->done += b.n_rows;
 		if (r == 0)
 			r = hr_export_advance(p->x, p->done, p->total);
@@ -347,11 +352,52 @@ static int pfw_stream(struct pfw *p, const struct hr_walk_stream *ws)
 	if (r == 0)
 		r = pfw_metadata(p, ws);
 	for (size_t i = 0; i < ws->n_regions && r == 0; i++)
-		r = pfw_region(p, ws, &ws->regions[i]);
+		if (ws->regions[i].end_ns - ws->regions[i].start_ns >= p->limits.regions_ns)
+			r = pfw_region(p, ws, &ws->regions[i]);
 	if (r == 0)
 		r = pfw_events(p, ws);
 	free(p->named);
 	p->named = NULL;
+	return r;
+}
+
+static int advance_limits(void *self, uint64_t done)
+{
+	const struct pfw *p = self;
+
+	return hr_export_advance(p->x, done, p->total);
+}
+
+/* Decides what is left out, if there is a limit of size: a quarter of it is for regions. */
+static int find_limits(struct pfw *p)
+{
+	uint64_t max = p->x->options->max_bytes;
+	int r;
+
+	for (size_t i = 0; i < p->x->walk->n_streams; i++)
+		for (uint32_t b = 0; b < p->x->walk->streams[i].s->n_batches; b++)
+			p->total += p->x->walk->streams[i].s->batches[b].count;
+	if (max == 0 || max == UINT64_MAX)
+		return 0;
+	p->total *= 2; /* two passes */
+	r = hr_gather_limits(p->x->walk, max / 4 * 3 / EVENT_BYTES, max / 4 / REGION_BYTES,
+			     &p->limits, advance_limits, p);
+	p->done = p->total / 2;
+	return r;
+}
+
+static int pfw_notes(struct pfw *p)
+{
+	char *left_out = hr_gather_left_out(&p->limits);
+	int r = put_version(p);
+
+	for (size_t i = 0; i < p->x->n_notes && r == 0; i++)
+		r = put_note(p, p->x->notes[i]);
+	if (left_out != NULL && r == 0) {
+		r = put_note(p, left_out);
+		hr_sink_line(hr_asking_messages(p->x->asking), "note: %s", left_out);
+	}
+	free(left_out);
 	return r;
 }
 
@@ -362,16 +408,13 @@ int hr_pfw_write(struct hr_export *x, FILE *to)
 
 	if (r < 0)
 		return r;
-	for (size_t i = 0; i < x->walk->n_streams; i++)
-		for (uint32_t b = 0; b < x->walk->streams[i].s->n_batches; b++)
-			p.total += x->walk->streams[i].s->batches[b].count;
-	r = hr_text_out_room(&p.out, LINE_BYTES);
+	r = find_limits(&p);
+	if (r == 0)
+		r = hr_text_out_room(&p.out, LINE_BYTES);
 	if (r == 0) {
 		hr_text_out_literal(&p.out, "[\n");
-		r = put_version(&p);
+		r = pfw_notes(&p);
 	}
-	for (size_t i = 0; i < x->n_notes && r == 0; i++)
-		r = put_note(&p, x->notes[i]);
 	for (size_t i = 0; i < x->walk->n_streams && r == 0; i++)
 		r = pfw_stream(&p, &x->walk->streams[i]);
 	if (r == 0 && (r = hr_text_out_room(&p.out, LINE_BYTES)) == 0)
