@@ -12,7 +12,7 @@
 #include "cli/cli.h"
 #include "cli/export/export.h"
 
-static const struct table {
+static const struct parquet_table {
 	const char *name;
 	bool node; /* has the column `node` */
 	bool rank;
@@ -43,7 +43,8 @@ static void print_sql_text(FILE *to, const char *text)
 }
 
 /* Returns the path of a table's file (malloc'ed), or NULL. `node` NULL: the table has no nodes. */
-static char *file_path(const char *folder, const struct table *t, const char *job, const char *node)
+static char *file_path(const char *folder, const struct parquet_table *t, const char *job,
+		       const char *node)
 {
 	char *path = NULL;
 	size_t bytes;
@@ -108,8 +109,8 @@ static int make_folders(char *path)
 	return 0;
 }
 
-static int write_table(struct hr_export_request *r, const struct table *t, const char *folder,
-		       const char *job, const char *node)
+static int write_table(struct hr_export_request *r, const struct parquet_table *t,
+		       const char *folder, const char *job, const char *node)
 {
 	char *path = file_path(folder, t, job, node);
 	char *sql = hr_export_table_sql(r, "* EXCLUDE (job, node)", t->name, node);
@@ -136,8 +137,8 @@ static int write_table(struct hr_export_request *r, const struct table *t, const
 }
 
 /* Writes a table for each node, or for the node that the user named. */
-static int write_nodes(struct hr_export_request *r, const struct table *t, const char *folder,
-		       const struct hr_export_job *job)
+static int write_nodes(struct hr_export_request *r, const struct parquet_table *t,
+		       const char *folder, const struct hr_export_job *job)
 {
 	char *list = strdup(r->options.node != NULL ? r->options.node : job->nodes), *at = list;
 	char *node;

@@ -31,7 +31,7 @@ enum arrow_type {
 };
 
 /* How values of a type of DuckDB become values of Arrow. */
-static const struct mapping {
+static const struct arrow_mapping {
 	duckdb_type from;
 	enum arrow_type to;
 	unsigned bytes;	    /* of a value in DuckDB; 0: not fixed */
@@ -64,7 +64,7 @@ static const struct mapping {
 struct arrow_column {
 	char *name;
 	struct hr_shape *shape;
-	const struct mapping *map;
+	const struct arrow_mapping *map;
 	struct hr_buffer valid; /* a byte for each row */
 	struct hr_buffer data;	/* a byte for each row of BOOLEAN */
 	struct hr_buffer offsets;
@@ -274,7 +274,7 @@ static int write_message(struct hr_arrow *a, unsigned type, uint32_t header, uin
 
 static uint32_t arrow_type_table(struct hr_flat *f, const struct arrow_column *c)
 {
-	const struct mapping *m = c->map;
+	const struct arrow_mapping *m = c->map;
 
 	hr_flat_begin(f);
 	switch (m->to) {
@@ -348,27 +348,27 @@ static int write_schema(struct hr_arrow *a)
 
 /* ---- batches ---- */
 
-struct node {
+struct arrow_node {
 	uint64_t rows, nulls;
 };
 
-struct body_buffer {
+struct arrow_place {
 	uint64_t offset, bytes;
 };
 
 /* The buffers of a batch: first their places, and then, in the same order, their content. */
-struct body {
-	struct node *nodes;
-	struct body_buffer *buffers;
+struct arrow_body {
+	struct arrow_node *nodes;
+	struct arrow_place *buffers;
 	const struct hr_buffer **content;
 	size_t n_nodes, n_buffers;
 	uint64_t bytes;
 };
 
-static void body_add(struct body *b, const struct hr_buffer *content)
+static void body_add(struct arrow_body *b, const struct hr_buffer *content)
 {
 	b->content[b->n_buffers] = content;
-	b->buffers[b->n_buffers++] = (struct body_buffer){b->bytes, content->n};
+	b->buffers[b->n_buffers++] = (struct arrow_place){b->bytes, content->n};
 	b->bytes += (content->n + ALIGN - 1) / ALIGN * ALIGN;
 }
 
@@ -387,9 +387,9 @@ static void pack_bits(struct hr_buffer *b)
 	b->n = (n + 7) / 8;
 }
 
-static void body_column(struct body *b, struct arrow_column *c)
+static void body_column(struct arrow_body *b, struct arrow_column *c)
 {
-	b->nodes[b->n_nodes++] = (struct node){c->rows, c->nulls};
+	b->nodes[b->n_nodes++] = (struct arrow_node){c->rows, c->nulls};
 	pack_bits(&c->valid);
 	if (c->nulls == 0)
 		c->valid.n = 0; /* then the bitmap may be left out */
@@ -420,7 +420,7 @@ static void column_reset(struct arrow_column *c)
 		column_reset(c->child);
 }
 
-static int write_body(struct hr_arrow *a, const struct body *b, uint64_t rows)
+static int write_body(struct hr_arrow *a, const struct arrow_body *b, uint64_t rows)
 {
 	uint32_t nodes, buffers;
 	int r;
@@ -442,7 +442,7 @@ static int write_body(struct hr_arrow *a, const struct body *b, uint64_t rows)
 static int write_batch(struct hr_arrow *a)
 {
 	size_t most = 0;
-	struct body b = {0};
+	struct arrow_body b = {0};
 	int r = 0;
 
 	if (a->n_columns == 0 || a->columns[0].rows == 0)
