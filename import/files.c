@@ -12,15 +12,18 @@
 
 struct file_list {
 	char **v;
-	size_t n, room;
+	bool *found; /* in a folder, not named by the user */
+	size_t n, room, found_room;
 };
 
-static int list_add(struct file_list *l, char *path)
+static int list_add(struct file_list *l, char *path, bool found)
 {
-	if (!path || !hr_array_reserve(l->v, l->n, l->room)) {
+	if (!path || !hr_array_reserve(l->v, l->n, l->room) ||
+	    !hr_array_reserve(l->found, l->n, l->found_room)) {
 		free(path);
 		return -ENOMEM;
 	}
+	l->found[l->n] = found;
 	l->v[l->n++] = path;
 	return 0;
 }
@@ -47,18 +50,21 @@ static int folder_add(struct file_list *l, const char *folder)
 {
 	struct dirent **names;
 	int n = scandir(folder, &names, folder_select, alphasort), r = 0;
+	size_t bytes = strlen(folder);
 	struct stat st;
 	char *path;
 
 	if (n < 0)
 		return -errno;
+	while (bytes > 1 && folder[bytes - 1] == '/')
+		bytes--;
 	for (int i = 0; i < n; i++) {
-		if (!r && asprintf(&path, "%s/%s", folder, names[i]->d_name) < 0)
+		if (!r && asprintf(&path, "%.*s/%s", (int)bytes, folder, names[i]->d_name) < 0)
 			r = -ENOMEM;
 		else if (!r && (stat(path, &st) < 0 || !S_ISREG(st.st_mode)))
 			free(path);
 		else if (!r)
-			r = list_add(l, path);
+			r = list_add(l, path, true);
 		free(names[i]);
 	}
 	free(names);
@@ -74,7 +80,7 @@ static int list_make(struct file_list *l, const char *const *files, size_t n)
 		if (stat(files[i], &st) == 0 && S_ISDIR(st.st_mode))
 			r = folder_add(l, files[i]);
 		else
-			r = list_add(l, strdup(files[i]));
+			r = list_add(l, strdup(files[i]), false);
 	}
 	return r;
 }
@@ -127,6 +133,7 @@ int hr__files_open(struct hr_import *i, const char *const *files, size_t n)
 		*f = (struct hr_import_file){.import = i,
 					     .path = l.v[k],
 					     .name = l.v[k] + skip,
+					     .found = l.found[k],
 					     .index = (uint32_t)i->n_files};
 		if (stat(l.v[k], &seen[i->n_files]) == 0 &&
 		    file_is_repeated(seen, i->n_files, &seen[i->n_files])) {
@@ -138,6 +145,7 @@ int hr__files_open(struct hr_import *i, const char *const *files, size_t n)
 	}
 	free(seen);
 	free(l.v);
+	free(l.found);
 	return r;
 }
 

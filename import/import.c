@@ -43,7 +43,8 @@ static const struct hr_reader *file_open(struct hr_import_file *f, const uint8_t
 	reader = hr__reader_find(*ret_head, (size_t)*ret_bytes);
 	if (!reader) {
 		hr_import_problem(f, "unknown format: not imported");
-		hr_import_lose(f, HR_LOSS_IMPORT_FILE, 1);
+		if (!f->found)
+			hr_import_lose(f, HR_LOSS_IMPORT_FILE, 1);
 	}
 	return reader;
 }
@@ -263,7 +264,7 @@ static void import_free(struct hr_import *i)
 	for (size_t k = 0; k < i->n_folders; k++)
 		free(i->folders[k]);
 	free(i->folders);
-	for (size_t k = 0; k < sizeof(i->shared) / sizeof(i->shared[0]); k++)
+	for (size_t k = 0; k < HR_IMPORT_SHARED; k++)
 		hr__shared_done(&i->shared[k]);
 	hr__files_done(i);
 	free(i->error_text);

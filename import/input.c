@@ -9,9 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#ifndef RAW_BYTES
 #define RAW_BYTES (256u << 10)
-#endif
 /* At the end of a member, igzip gives back up to 8 bytes, which may be from the last read. */
 #define RAW_BACK 16u
 
@@ -23,7 +21,7 @@ struct hr_input {
 	size_t head_used, head_at;
 	struct inflate_state inflate;
 	uint8_t raw[RAW_BACK + RAW_BYTES];
-	uint8_t head[HR_INPUT_HEAD_BYTES];
+	uint8_t head[HR_INPUT_HEAD_BYTES + HR_INPUT_SLACK];
 };
 
 /* Opens a regular file. Returns a descriptor or -errno. */
@@ -143,9 +141,6 @@ static long gzip_read(struct hr_input *in, uint8_t *to, size_t bytes)
 				break;
 			s->next_out = next;
 			s->avail_out = avail;
-		} else if (left == 0 && s->avail_in == 0 && s->read_in_length < 8) {
-			in->cut = in->ended = true;
-			break;
 		}
 		s->next_in = in->raw + in->raw_at;
 		s->avail_in = (uint32_t)left;
@@ -178,9 +173,9 @@ static long content_read(struct hr_input *in, uint8_t *to, size_t bytes)
 
 long hr_input_head(struct hr_input *in, const uint8_t **ret)
 {
-	while (in->head_used < sizeof(in->head)) {
+	while (in->head_used < HR_INPUT_HEAD_BYTES) {
 		long n =
-		    content_read(in, in->head + in->head_used, sizeof(in->head) - in->head_used);
+		    content_read(in, in->head + in->head_used, HR_INPUT_HEAD_BYTES - in->head_used);
 
 		if (n < 0)
 			return n;
@@ -188,6 +183,7 @@ long hr_input_head(struct hr_input *in, const uint8_t **ret)
 			break;
 		in->head_used += (size_t)n;
 	}
+	memset(in->head + in->head_used, 0, HR_INPUT_SLACK);
 	*ret = in->head;
 	return (long)in->head_used;
 }

@@ -13,6 +13,7 @@
 #include <stdint.h>
 
 #define HR_INPUT_HEAD_BYTES 65536u
+#define HR_INPUT_SLACK	    16u /* zeros after the head, for scanners that read words */
 
 struct hr_input;
 
@@ -22,7 +23,7 @@ void hr_input_close(struct hr_input *in);
 
 /*
  * Returns the first bytes of the content (at most HR_INPUT_HEAD_BYTES), which hr_input_read returns
- * again. -errno: the file cannot be read.
+ * again. HR_INPUT_SLACK zeros follow. -errno: the file cannot be read.
  */
 long hr_input_head(struct hr_input *in, const uint8_t **ret);
 

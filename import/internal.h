@@ -53,7 +53,7 @@ struct hr_import {
 	size_t problems_room;
 	uint64_t losses[HR_LOSS_REASONS];
 	uint64_t facts[HR_IMPORT_FACTS];
-	struct hr__shared_names shared[2]; /* by enum hr_import_shared */
+	struct hr__shared_names shared[HR_IMPORT_SHARED];
 	struct hr__import_job job;
 	struct hr_import_stream *waiting; /* read, but not ended */
 	struct hr_import_stream *last;	  /* read; ended after all others */
@@ -133,7 +133,7 @@ struct hr_import_stream {
 
 	Headrace__LossRow *losses;
 	uint32_t n_losses, losses_room;
-	bool has_events, has_tallies;
+	bool has_events, has_records;
 	uint64_t first_ns, last_ns; /* UINT64_MAX, 0: no data */
 	uint64_t n_operations, n_regions, moved_bytes;
 };
@@ -141,7 +141,7 @@ struct hr_import_stream {
 /* stream.c */
 void hr__istream_free(struct hr_import_stream *s);
 void hr__istream_extend(struct hr_import_stream *s, uint32_t proc, uint64_t start_ns,
-		       uint64_t end_ns);
+			uint64_t end_ns);
 
 /* stream_frames.c: write what the stream has collected */
 int hr__istream_send(struct hr_import_stream *s, Headrace__Frame *frame, bool compress);

@@ -27,6 +27,7 @@ struct hr_import_file {
 	const char *path; /* as the user named it */
 	const char *name; /* relative to the folder that all files share */
 	uint32_t index;	  /* number of the file, from 0 */
+	bool found;	  /* in a folder that the user named */
 	struct hr_input *input;
 	struct hr_import_stream *streams; /* of the nodes in this file, see hr_import_stream */
 };
@@ -34,7 +35,7 @@ struct hr_import_file {
 struct hr_reader {
 	const char *name; /* "pfw": the value of the job's label `imported` */
 	const char *what; /* for messages: "DFTracer trace" */
-	/* Whether `head`, the first bytes of the decompressed content, has this format. */
+	/* Whether `head` (hr_input_head) is the begin of a file of this format. */
 	bool (*probe)(const uint8_t *head, size_t bytes);
 	/*
 	 * Called for each file before the first `read`, by one thread, with the same bytes. For
@@ -74,7 +75,7 @@ uint64_t hr_import_fact(const struct hr_import_file *f, enum hr_import_fact what
  * texts, that of the first file counts. hr_import_shared_find is complete only after all surveys
  * (for what surveys have published), or after all files. Both are thread-safe.
  */
-enum hr_import_shared { HR_IMPORT_HOSTS, HR_IMPORT_PATHS };
+enum hr_import_shared { HR_IMPORT_HOSTS, HR_IMPORT_PATHS, HR_IMPORT_TEXTS, HR_IMPORT_SHARED };
 int hr_import_shared_add(struct hr_import_file *f, enum hr_import_shared kind, uint64_t key,
 			 const void *text, size_t bytes);
 /* Copies the text (malloc'ed, with a NUL). NULL: unknown. */

@@ -12,7 +12,7 @@
 /* ---- sums ------------------------------------------------------------------------------------ */
 
 void hr__istream_extend(struct hr_import_stream *s, uint32_t proc, uint64_t start_ns,
-		       uint64_t end_ns)
+			uint64_t end_ns)
 {
 	struct hr_import_process *p = &s->processes[proc - 1];
 
@@ -204,7 +204,6 @@ int hr_import_tally(struct hr_import_stream *s, uint32_t thread, const struct hr
 		row->bytes += op.bytes;
 		row->size_hist[hr_log2_bin(op.bytes / t->count)] += (uint32_t)t->count;
 	}
-	s->has_tallies = true;
 	s->n_operations += t->count;
 	s->moved_bytes += op.bytes;
 	return s->failed = sums_check(s);
@@ -267,6 +266,6 @@ int hr_import_record(struct hr_import_stream *s, const Headrace__FileRecord *rec
 	frame.body_case = HEADRACE__FRAME__BODY_FILE_RECORDS;
 	frame.file_records = &m;
 	hr__istream_extend(s, (uint32_t)record->proc, record->first_ns, record->last_ns);
-	s->has_tallies = true;
+	s->has_records = true;
 	return s->failed = hr__istream_send(s, &frame, true);
 }

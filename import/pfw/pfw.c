@@ -11,8 +11,7 @@
 
 #define BUFFER_BYTES (512u << 10)
 #define LINE_MOST    (16u << 20)
-#define SLACK	     16u /* bytes that may be read behind a line */
-#define JOINS_MOST   8u	 /* line ends in the strings of one event */
+#define JOINS_MOST   8u /* line ends in the strings of one event */
 #define PROBE_LINES  64u
 
 struct line_buffer {
@@ -88,7 +87,8 @@ static int buffer_fill(struct line_buffer *b, struct hr_input *in)
 	b->used -= b->at;
 	b->at = 0;
 	if (b->used == b->room) {
-		char *more = b->room < LINE_MOST ? realloc(b->p, 2 * b->room + SLACK) : NULL;
+		char *more =
+		    b->room < LINE_MOST ? realloc(b->p, 2 * b->room + HR_INPUT_SLACK) : NULL;
 
 		if (!more)
 			return b->room < LINE_MOST ? -ENOMEM : -E2BIG;
@@ -100,7 +100,7 @@ static int buffer_fill(struct line_buffer *b, struct hr_input *in)
 		return (int)n;
 	b->ended = n == 0;
 	b->used += (size_t)n;
-	memset(b->p + b->used, 0, SLACK);
+	memset(b->p + b->used, 0, HR_INPUT_SLACK);
 	return 0;
 }
 
@@ -188,7 +188,7 @@ static bool pids_are_ranks(const struct hr_import_file *f)
 static int pfw_read(struct hr_import_file *f)
 {
 	struct pfw p = {.f = f, .unit_ns = 1000, .ranks = pids_are_ranks(f)};
-	struct line_buffer b = {.p = malloc(BUFFER_BYTES + SLACK), .room = BUFFER_BYTES};
+	struct line_buffer b = {.p = malloc(BUFFER_BYTES + HR_INPUT_SLACK), .room = BUFFER_BYTES};
 	int r = b.p ? buffer_fill(&b, f->input) : -ENOMEM;
 
 	if (!r)
@@ -202,31 +202,27 @@ static int pfw_read(struct hr_import_file *f)
 
 /* ---- detection ------------------------------------------------------------------------------- */
 
-/* Accepts lines with events, or a file that has only its first bracket. */
+/* Accepts a file with an event in its first lines, or with only its first bracket. */
 static bool pfw_probe(const uint8_t *head, size_t bytes)
 {
 	const char *p = (const char *)head, *end = p + bytes, *next;
-	char last[4096];
 	struct hr_pfw_line line;
-	int r = 1;
+	bool nothing = true;
 
 	hr__pfw_line_init();
-	for (unsigned i = 0; i < PROBE_LINES && r == 1 && p < end; i++, p = next + 1) {
+	for (unsigned i = 0; i < PROBE_LINES && p < end; i++, p = next + 1) {
+		int r;
+
 		next = memchr(p, '\n', (size_t)(end - p));
 		if (!next)
 			next = end;
-		if (end - next < (long)SLACK) { /* the scanner reads behind the line */
-			if ((size_t)(next - p) + SLACK > sizeof(last))
-				return false;
-			memset(last, 0, sizeof(last));
-			memcpy(last, p, (size_t)(next - p));
-			r = hr__pfw_line(last, (size_t)(next - p), &line);
-		} else {
-			r = hr__pfw_line(p, (size_t)(next - p), &line);
-		}
+		r = hr__pfw_line(p, (size_t)(next - p), &line);
+		if (r == 0 && hr_pfw_has(&line, HR_PFW_NAME) &&
+		    (hr_pfw_has(&line, HR_PFW_PH) || hr_pfw_has(&line, HR_PFW_DUR)))
+			return true;
+		nothing = nothing && r == 1;
 	}
-	return r == 1 || (r == 0 && hr_pfw_has(&line, HR_PFW_NAME) &&
-			  (hr_pfw_has(&line, HR_PFW_PH) || hr_pfw_has(&line, HR_PFW_DUR)));
+	return nothing;
 }
 
 const struct hr_reader hr_reader_pfw = {

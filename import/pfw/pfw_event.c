@@ -140,27 +140,49 @@ static int operation_add(struct pfw *p, struct pfw_node *n, uint16_t op, struct 
 	return r == -EINVAL ? -EBADMSG : r;
 }
 
-/* An event that is the sum of many operations. */
-static int tally_add(struct pfw *p, struct pfw_node *n, uint16_t op, uint64_t start_ns,
-		     uint64_t dur_ns)
+/* ---- sums ------------------------------------------------------------------------------------ */
+
+/* What dialect D stores of events that it has added up: of one event, the values themselves. */
+struct event_sum {
+	uint64_t count, bytes, dur_ns, max_ns;
+};
+
+static uint64_t sum_read(const struct pfw *p, enum hr_pfw_key sum, enum hr_pfw_key single)
 {
-	int64_t count = hr__pfw_arg(p, HR_PFW_DFT_CNT, 0),
-		bytes = hr__pfw_arg(p, HR_PFW_RET_SUM, 0);
+	int64_t v = hr__pfw_arg(p, sum, hr__pfw_arg(p, single, 0));
+
+	return v > 0 ? (uint64_t)v : 0;
+}
+
+static struct event_sum event_sum(const struct pfw *p)
+{
+	struct event_sum e = {
+	    .count = sum_read(p, HR_PFW_DFT_CNT, HR_PFW_DFT_CNT),
+	    .bytes = sum_read(p, HR_PFW_RET_SUM, HR_PFW_RET),
+	    .dur_ns = sum_read(p, HR_PFW_DUR_SUM, HR_PFW_ARG_DUR) * p->unit_ns,
+	    .max_ns = sum_read(p, HR_PFW_DUR_MAX, HR_PFW_ARG_DUR) * p->unit_ns,
+	};
+
+	return e;
+}
+
+static int tally_add(struct pfw *p, struct pfw_node *n, uint16_t op, uint64_t start_ns)
+{
+	struct event_sum sum = event_sum(p);
+	uint32_t thread = hr__pfw_thread(p, n, start_ns);
 	struct hr_import_tally t = {.op = op,
 				    .file = hr__pfw_file(p, n),
-				    .count = count > 0 ? (uint64_t)count : 0,
-				    .bytes = bytes > 0 ? (uint64_t)bytes : 0,
+				    .count = sum.count,
+				    .bytes = sum.bytes,
 				    .start_ns = start_ns,
-				    .end_ns = start_ns + dur_ns};
-	uint32_t thread = hr__pfw_thread(p, n, start_ns);
-	int64_t sum_us = hr__pfw_arg(p, HR_PFW_DUR_SUM, 0),
-		max_us = hr__pfw_arg(p, HR_PFW_DUR_MAX, 0);
+				    .end_ns = start_ns +
+					      sum.max_ns, /* the end of the last is not known */
+				    .dur_ns = sum.dur_ns,
+				    .max_ns = sum.max_ns};
 	int r;
 
 	if (!thread)
 		return -ENOMEM;
-	t.dur_ns = sum_us > 0 ? (uint64_t)sum_us * p->unit_ns : 0;
-	t.max_ns = max_us > 0 ? (uint64_t)max_us * p->unit_ns : 0;
 	r = hr_import_tally(n->s, thread, &t);
 	if (!r)
 		r = hr_import_stream_lose(n->s, 0, hr_loss_name(HR_LOSS_IMPORT_SUMS), op, t.count,
@@ -242,7 +264,8 @@ static int region_texts(struct pfw *p, struct hr_arena *a, struct hr_import_regi
 	return r;
 }
 
-static int region_add(struct pfw *p, struct pfw_node *n, uint64_t start_ns, uint64_t dur_ns)
+static int region_add(struct pfw *p, struct pfw_node *n, bool is_sum, uint64_t start_ns,
+		      uint64_t dur_ns)
 {
 	int64_t step = hr__pfw_arg(p, HR_PFW_STEP, -1), epoch = hr__pfw_arg(p, HR_PFW_EPOCH, -1);
 	int64_t count = p->own ? hr__pfw_arg(p, HR_PFW_REGION_COUNT, 1) : 1;
@@ -254,9 +277,15 @@ static int region_add(struct pfw *p, struct pfw_node *n, uint64_t start_ns, uint
 		       .dur_ns = dur_ns,
 		       .step = step < 0 ? HR_REGION_UNKNOWN : (uint64_t)step,
 		       .epoch = epoch < 0 ? HR_REGION_UNKNOWN : (uint64_t)epoch}};
+	struct event_sum sum = event_sum(p);
 	struct hr_arena a = {0};
 	int r = region_texts(p, &a, &g);
 
+	if (is_sum) {
+		g.region.count = sum.count ? sum.count : 1;
+		g.region.dur_ns = sum.dur_ns;
+		g.args.n = 0;
+	}
 	if (p->own) {
 		g.region.open = hr__pfw_arg(p, HR_PFW_OPEN, 0) == 1;
 		g.region.depth = (uint32_t)hr__pfw_arg(p, HR_PFW_DEPTH, 0);
@@ -327,7 +356,7 @@ int hr__pfw_event(struct pfw *p)
 	p->n_events++;
 	e.dur_ns = dur_ns;
 	if (op)
-		return phase == PHASE_SUM ? tally_add(p, n, op, e.start_ns, dur_ns)
+		return phase == PHASE_SUM ? tally_add(p, n, op, e.start_ns)
 					  : operation_add(p, n, op, &e);
-	return region_add(p, n, e.start_ns, dur_ns);
+	return region_add(p, n, phase == PHASE_SUM, e.start_ns, dur_ns);
 }

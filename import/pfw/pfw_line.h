@@ -65,6 +65,7 @@
 	X(EXIT, "exit")                                                                            \
 	X(CMD_HASH, "cmd_hash")                                                                    \
 	X(EXEC_HASH, "exec_hash")                                                                  \
+	X(ARG_DUR, "dur")                                                                          \
 	X(DFT_CNT, "dft_cnt")                                                                      \
 	X(RET_SUM, "ret_sum")                                                                      \
 	X(DUR_SUM, "dur_sum")                                                                      \

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Metadata records: names of hashes, processes, notes of headrace. */
 #include <errno.h>
+#include <stdlib.h>
 
 #include "import/pfw/pfw_state.h"
 
@@ -81,29 +82,52 @@ static int process_record(struct pfw *p)
 	to->end_ns = (uint64_t)(hr__pfw_arg(p, HR_PFW_END_US, 0) * US_NS);
 	to->alive = p->own && to->end_ns == 0;
 	pid->start_ns = to->start_ns;
-	hr_import_program(n->s, to->cmdline);
+	if (to->cmdline)
+		hr_import_program(n->s, to->cmdline);
 	return 0;
+}
+
+/* Sets the command line from its hash. Its record SH may be in the file of the parent process. */
+static int command_set(struct pfw *p, struct pfw_node *n, struct hr_import_process *to)
+{
+	uint64_t key = hr__pfw_token(p, HR_PFW_CMD_HASH);
+	const struct pfw_name *name = hr__pfw_name(p, key);
+	char *shared = NULL, *text;
+	size_t bytes = 0;
+
+	if (!name) {
+		shared = hr_import_shared_find(p->f->import, HR_IMPORT_TEXTS, key, &bytes);
+		if (!shared)
+			return 0;
+	}
+	text = (char *)(uintptr_t)(name ? hr_import_text(n->s, name->text, name->bytes)
+					: hr_import_text(n->s, shared, bytes));
+	free(shared);
+	for (char *c = text; c && *c; c++) /* dftracer puts a semicolon between arguments */
+		*c = *c == ';' ? ' ' : *c;
+	to->cmdline = text;
+	if (text)
+		hr_import_program(n->s, text);
+	return text ? 0 : -ENOMEM;
 }
 
 int hr__pfw_life(struct pfw *p, bool starts)
 {
-	const struct pfw_name *command = NULL;
 	struct hr_import_process *to;
 	struct pfw_pid *pid;
 	struct pfw_node *n;
 	uint64_t ts_ns = 0;
+	uint32_t proc;
 	int r = hr__pfw_node(p, &n);
 
 	if (r)
 		return r;
 	(void)hr__pfw_us(&p->line.v[HR_PFW_TS], &ts_ns);
 	if (!starts) {
-		uint32_t proc = hr__pfw_process(p, n, ts_ns);
-
-		if (!proc)
-			return -ENOMEM;
-		hr_import_process_at(n->s, proc)->end_ns = ts_ns;
-		return 0;
+		proc = hr__pfw_process(p, n, ts_ns);
+		if (proc)
+			hr_import_process_at(n->s, proc)->end_ns = ts_ns;
+		return proc ? 0 : -ENOMEM;
 	}
 	pid = pid_describe(p, n);
 	if (!pid)
@@ -112,17 +136,7 @@ int hr__pfw_life(struct pfw *p, bool starts)
 	to = hr_import_process_at(n->s, pid->proc);
 	to->start_ns = ts_ns;
 	to->ppid = (int32_t)hr__pfw_arg(p, HR_PFW_PPID, 0);
-	if (hr_pfw_has(&p->line, HR_PFW_CMD_HASH))
-		command = hr__pfw_name(p, hr__pfw_token(p, HR_PFW_CMD_HASH));
-	if (command) {
-		char *text = (char *)(uintptr_t)hr_import_text(n->s, command->text, command->bytes);
-
-		for (char *c = text; c && *c; c++) /* dftracer puts a semicolon between arguments */
-			*c = *c == ';' ? ' ' : *c;
-		to->cmdline = text;
-		hr_import_program(n->s, text);
-	}
-	return 0;
+	return hr_pfw_has(&p->line, HR_PFW_CMD_HASH) ? command_set(p, n, to) : 0;
 }
 
 /* A record of headrace: the version of its further arguments, or what its recording lacked. */

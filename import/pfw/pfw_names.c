@@ -58,7 +58,23 @@ const struct pfw_name *hr__pfw_name(const struct pfw *p, uint64_t key)
 
 /* ---- nodes ----------------------------------------------------------------------------------- */
 
-/* Publishes the hosts in `text`, and raises the largest pid that may be a rank. */
+/* Publishes what a record HH or SH names. */
+static void record_survey(struct hr_import_file *f, const struct hr_pfw_line *l)
+{
+	const struct hr_pfw_value *name = &l->v[HR_PFW_NAME], *text = &l->v[HR_PFW_ARG_NAME];
+	bool host = hr__pfw_is(name, "HH", 2);
+
+	if (hr_pfw_has(l, HR_PFW_VALUE) && hr_pfw_has(l, HR_PFW_ARG_NAME) &&
+	    (host || hr__pfw_is(name, "SH", 2)))
+		hr_import_shared_add(f, host ? HR_IMPORT_HOSTS : HR_IMPORT_TEXTS,
+				     hr_path_id(l->v[HR_PFW_VALUE].p, l->v[HR_PFW_VALUE].n),
+				     text->p, text->n);
+}
+
+/*
+ * Publishes names in the lines of `text`, and raises the largest pid that may be a rank. Bytes behind
+ * `text` are readable.
+ */
 static void lines_survey(struct hr_import_file *f, const char *text, size_t bytes)
 {
 	const char *end = text + bytes, *next;
@@ -67,17 +83,13 @@ static void lines_survey(struct hr_import_file *f, const char *text, size_t byte
 
 	for (; text < end && (next = memchr(text, '\n', (size_t)(end - text))) != NULL;
 	     text = next + 1) {
-		if (next + 8 > end || hr__pfw_line(text, (size_t)(next - text), &line))
+		if (hr__pfw_line(text, (size_t)(next - text), &line))
 			continue;
 		if (hr_pfw_has(&line, HR_PFW_PID) && line.v[HR_PFW_PID].type == HR_PFW_STRING &&
 		    hr__pfw_int(&line.v[HR_PFW_PID], &pid) && pid > 0)
 			hr_import_fact_raise(f, HR_IMPORT_LARGEST_PID, (uint64_t)pid);
-		if (hr_pfw_has(&line, HR_PFW_VALUE) && hr_pfw_has(&line, HR_PFW_ARG_NAME) &&
-		    hr__pfw_is(&line.v[HR_PFW_NAME], "HH", 2))
-			hr_import_shared_add(
-			    f, HR_IMPORT_HOSTS,
-			    hr_path_id(line.v[HR_PFW_VALUE].p, line.v[HR_PFW_VALUE].n),
-			    line.v[HR_PFW_ARG_NAME].p, line.v[HR_PFW_ARG_NAME].n);
+		if (hr_pfw_has(&line, HR_PFW_NAME))
+			record_survey(f, &line);
 	}
 }
 
@@ -90,11 +102,11 @@ void hr__pfw_survey(struct hr_import_file *f, const uint8_t *head, size_t bytes)
 /* Publishes all hosts of the file, for a record HH that comes after the first use of its hash. */
 static int hosts_read(struct pfw *p)
 {
-	struct hr_input *in;
 	size_t room = 1u << 20, used = 0;
-	char *buf = malloc(room);
+	char *buf = calloc(1, room + HR_INPUT_SLACK);
+	struct hr_input *in;
 	int r = buf ? hr_input_open(p->f->path, &in) : -ENOMEM;
-	long n = 0;
+	long n;
 
 	if (r) {
 		free(buf);
@@ -102,19 +114,13 @@ static int hosts_read(struct pfw *p)
 	}
 	p->hosts_complete = true;
 	while ((n = hr_input_read(in, (uint8_t *)buf + used, room - used)) > 0) {
-		const char *last;
+		const char *last = memrchr(buf, '\n', used + (size_t)n);
+		size_t whole = last ? (size_t)(last + 1 - buf) : 0;
 
 		used += (size_t)n;
-		last = memrchr(buf, '\n', used > 8 ? used - 8 : 0);
-		if (last) {
-			size_t whole = (size_t)(last + 1 - buf);
-
-			lines_survey(p->f, buf, whole + 8);
-			memmove(buf, buf + whole, used - whole);
-			used -= whole;
-		} else if (used == room) {
-			used = 0; /* a line of this length is no record */
-		}
+		lines_survey(p->f, buf, whole);
+		used = used < room || whole ? used - whole : 0; /* too long: it is no record */
+		memmove(buf, buf + whole, used);
 	}
 	hr_input_close(in);
 	free(buf);

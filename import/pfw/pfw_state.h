@@ -15,7 +15,6 @@ struct pfw_pid {
 	uint32_t older;	   /* index of the process that had the pid before; UINT32_MAX: none */
 	uint64_t start_ns; /* 0: unknown */
 	bool described;	   /* a record PR or an event `start` belongs to it */
-	bool ended;
 };
 
 /* A node, with what its lines name. */
