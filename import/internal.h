@@ -61,7 +61,7 @@ struct hr_import {
 	size_t n_folders, folders_room;
 };
 
-struct hr__thread {
+struct hr__import_thread {
 	uint64_t proc;
 	uint32_t tid;
 	uint32_t batch; /* number of the batch in which it has the index `task` */
@@ -105,7 +105,7 @@ struct hr_import_stream {
 	struct hr_arena keep; /* texts of processes, fallbacks: until the stream ends */
 	struct hr_import_process *processes;
 	uint32_t n_processes, processes_room;
-	struct hr__thread *threads;
+	struct hr__import_thread *threads;
 	uint32_t n_threads, threads_room;
 	struct hr_map64 thread_of;
 	uint32_t last_thread;

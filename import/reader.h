@@ -2,8 +2,8 @@
 /*
  * reader.h - what a reader of a format implements, and what it may call besides stream.h
  *
- * To add a format: write a struct hr_reader, and add it to the table in readers.c. The first reader
- * whose probe accepts the content gets the file. A reader converts as much as it can: it counts what
+ * To add a format: write a struct hr_reader, and add a row to readers.def. The first reader whose
+ * probe accepts the content gets the file. A reader converts as much as it can: it counts what
  * it cannot convert with hr_import_lose() or hr_import_stream_lose(), and fails only if the store or
  * the memory does.
  *
@@ -45,6 +45,10 @@ struct hr_reader {
 	/* Reads f->input from its begin. 0 or -errno. */
 	int (*read)(struct hr_import_file *f);
 };
+
+#define HR_READER(name) extern const struct hr_reader hr_reader_##name;
+#include "import/readers.def"
+#undef HR_READER
 
 const struct hr_reader *hr__reader_find(const uint8_t *head, size_t bytes); /* NULL: none */
 

@@ -217,7 +217,7 @@ uint32_t hr_import_thread(struct hr_import_stream *s, uint32_t proc, uint32_t ti
 		s->failed = s->failed ? s->failed : -ENOMEM;
 		return 0;
 	}
-	s->threads[s->n_threads++] = (struct hr__thread){.proc = proc, .tid = tid};
+	s->threads[s->n_threads++] = (struct hr__import_thread){.proc = proc, .tid = tid};
 	return s->n_threads;
 }
 

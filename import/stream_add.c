@@ -92,7 +92,7 @@ static int records_add_both(struct hr_import_stream *s, uint64_t proc, const str
 /* ---- operations ------------------------------------------------------------------------------ */
 
 /* Returns the index of the thread in the open batch, which it first writes if it is full. */
-static int task_find(struct hr_import_stream *s, struct hr__thread *t, uint32_t *ret)
+static int task_find(struct hr_import_stream *s, struct hr__import_thread *t, uint32_t *ret)
 {
 	struct hr__istream_batch *b = s->batch;
 
@@ -112,7 +112,8 @@ static int task_find(struct hr_import_stream *s, struct hr__thread *t, uint32_t 
 	return 0;
 }
 
-static int event_add(struct hr_import_stream *s, struct hr__thread *t, const struct hr_event *event)
+static int event_add(struct hr_import_stream *s, struct hr__import_thread *t,
+		     const struct hr_event *event)
 {
 	uint32_t task;
 	int r = task_find(s, t, &task);
@@ -131,7 +132,7 @@ int hr_import_operation(struct hr_import_stream *s, uint32_t thread, const struc
 {
 	const struct hr_op_info *info = &s->ops[event->op < HR_OP_MAX ? event->op : 0];
 	uint64_t bytes = hr_bytes_moved(info->bytes_rule, event->ret, event->asked, event->flags);
-	struct hr__thread *t;
+	struct hr__import_thread *t;
 	uint16_t scope = event->bits & HR_EV_SCOPE_RUNTIME;
 	struct hr_file_op op = {.class = info->class,
 				.failed = event->ret < 0,
@@ -226,7 +227,7 @@ static int region_texts(struct hr_import_stream *s, struct hr_import_region *g)
 
 int hr_import_region(struct hr_import_stream *s, uint32_t thread, struct hr_import_region *g)
 {
-	const struct hr__thread *t;
+	const struct hr__import_thread *t;
 	uint64_t end_ns = g->region.start_ns + g->region.dur_ns;
 	int r = 0;
 

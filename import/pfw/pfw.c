@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Reads a .pfw file line by line. */
-#include "import/pfw/pfw.h"
-
+/*
+ * Traces of DFTracer, of the DLIO profiler before it, and of `headrace export --to pfw`: one JSON
+ * object per line, in four dialects (docs/import.md), which may be mixed in a file.
+ */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>

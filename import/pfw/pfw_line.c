@@ -88,7 +88,7 @@ static inline uint64_t bytes_equal(uint64_t v, uint8_t byte)
 }
 
 /*
- * Finds the quote that ends a string which begins at p. NULL: none. Reads up to 7 bytes behind
+ * Finds the quote that ends a string which begins at p. NULL: none. Reads up to 7 bytes after
  * `end`.
  */
 static inline const char *string_end(const char *p, const char *end, bool *ret_escaped)
@@ -149,7 +149,7 @@ static const char *nested_end(const char *p, const char *end, int *ret)
 	return NULL;
 }
 
-/* Reads a value at *p, and moves *p behind it. */
+/* Reads a value at *p, and moves *p to its end. */
 static inline int value_read(const char **p, const char *end, struct hr_pfw_value *v)
 {
 	const char *at = *p, *to;
@@ -209,7 +209,7 @@ static inline int key_read(const char **p, const char *end, const struct key_slo
 	return (int)key;
 }
 
-/* Moves *p behind a comma, or behind the bracket that ends the object. 1: the object has ended. */
+/* Moves *p past a comma, or past the bracket that ends the object. 1: the object has ended. */
 static inline int member_end(const char **p, const char *end)
 {
 	const char *at = skip_blanks(*p, end);

@@ -72,7 +72,7 @@ static void record_survey(struct hr_import_file *f, const struct hr_pfw_line *l)
 }
 
 /*
- * Publishes names in the lines of `text`, and raises the largest pid that may be a rank. Bytes behind
+ * Publishes names in the lines of `text`, and raises the largest pid that may be a rank. Bytes after
  * `text` are readable.
  */
 static void lines_survey(struct hr_import_file *f, const char *text, size_t bytes)
