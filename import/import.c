@@ -307,7 +307,7 @@ static int import_run(struct hr_import *i, char **ret_error)
 int hr_import(const struct hr_import_options *o, const char *const *files, size_t n,
 	      struct hr_import_result *ret, char **ret_error)
 {
-	struct hr_import i = {.options = o, .result = ret, .job = {.first_ns = UINT64_MAX}};
+	struct hr_import i = {.options = o, .result = ret};
 	int r;
 
 	*ret = (struct hr_import_result){0};

@@ -35,7 +35,6 @@ struct hr__shared_names {
 
 /* The job, as its streams state it. */
 struct hr__import_job {
-	uint64_t first_ns, last_ns; /* UINT64_MAX, 0: no data */
 	uint32_t largest_rank_plus1, world_size;
 };
 

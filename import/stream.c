@@ -180,8 +180,14 @@ uint32_t hr_import_process(struct hr_import_stream *s, int32_t pid)
 		s->failed = s->failed ? s->failed : -ENOMEM;
 		return 0;
 	}
-	s->processes[s->n_processes++] = (struct hr_import_process){
-	    .pid = pid, .rank = -1, .local_rank = -1, .worker = -1, .first_ns = UINT64_MAX};
+	s->processes[s->n_processes++] = (struct hr_import_process){.pid = pid,
+								    .rank = -1,
+								    .local_rank = -1,
+								    .worker = -1,
+								    .loader = -1,
+								    .loader_worker = -1,
+								    .restart = -1,
+								    .first_ns = UINT64_MAX};
 	return s->n_processes;
 }
 

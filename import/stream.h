@@ -32,13 +32,18 @@ int hr_import_stream(struct hr_import_file *f, const char *node, size_t bytes,
 
 /* ---- processes and threads ------------------------------------------------------------------- */
 
-/* Set what is known, at any time. Texts are copies (hr_import_text). */
+/*
+ * Set what is known, at any time. Texts are copies (hr_import_text). The stream finds the parent from
+ * pid and ppid, and the image before an exec from pid and exit "exec".
+ */
 struct hr_import_process {
 	int32_t pid, ppid;
 	int32_t rank, local_rank, worker; /* -1: unknown */
 	uint32_t world_size;		  /* 0: unknown */
-	const char *exe, *cmdline;	  /* NULL: unknown */
-	const char *exit;		  /* "0", "SIGKILL"; NULL: unknown */
+	int32_t loader, loader_worker, restart;
+	uint32_t cpus, first_cpu, cpu_quota_milli; /* 0: unknown */
+	const char *exe, *cmdline;		   /* NULL: unknown */
+	const char *exit;			   /* "0", "SIGKILL"; NULL: unknown */
 	const char *rank_source;
 	uint64_t start_ns, end_ns;  /* 0: those of its first and last operation or region */
 	uint64_t first_ns, last_ns; /* set by the stream: of operations and regions so far */

@@ -13,6 +13,56 @@ static uint64_t clamp_plus1(int32_t value)
 	return value < 0 ? 0 : (uint64_t)value + 1;
 }
 
+/* The processes of each pid: of[k] is the process before k that had its pid. NONE: none. */
+struct pid_chains {
+	struct hr_map64 last; /* of a pid */
+	uint32_t *before;
+};
+
+#define NONE HR_MAP64_NONE
+
+static int chains_make(const struct hr_import_stream *s, struct pid_chains *c)
+{
+	c->before = calloc(s->n_processes + 1, sizeof(*c->before));
+	if (!c->before)
+		return -ENOMEM;
+	for (uint32_t k = 0; k < s->n_processes; k++) {
+		uint32_t pid = (uint32_t)s->processes[k].pid;
+
+		c->before[k] = hr_map64_get(&c->last, pid);
+		if (hr_map64_set(&c->last, pid, k))
+			return -ENOMEM;
+	}
+	return 0;
+}
+
+static void chains_done(struct pid_chains *c)
+{
+	hr_map64_done(&c->last);
+	free(c->before);
+}
+
+static uint64_t process_start(const struct hr_import_process *p)
+{
+	return p->start_ns ? p->start_ns : p->first_ns;
+}
+
+/* Sets the parent, and the image before an exec, if they are in this stream. */
+static void relatives_set(const struct hr_import_stream *s, const struct pid_chains *c, uint32_t k,
+			  Headrace__Process *m)
+{
+	const struct hr_import_process *all = s->processes;
+	uint32_t parent = all[k].ppid ? hr_map64_get(&c->last, (uint32_t)all[k].ppid) : NONE;
+	uint32_t image = c->before[k];
+
+	while (parent != NONE && process_start(&all[parent]) > process_start(&all[k]))
+		parent = c->before[parent];
+	if (parent != NONE && parent != k)
+		m->parent_proc = (uint64_t)parent + 1;
+	if (image != NONE && all[image].exit && strcmp(all[image].exit, "exec") == 0)
+		m->exec_of = (uint64_t)image + 1;
+}
+
 static void process_message(struct hr_arena *arena, uint64_t proc,
 			    const struct hr_import_process *p, Headrace__Process *m)
 {
@@ -26,20 +76,27 @@ static void process_message(struct hr_arena *arena, uint64_t proc,
 	if (p->cmdline)
 		m->cmdline = hr_bytes_in(arena, p->cmdline, strlen(p->cmdline));
 	m->exit = hr_arena_text(arena, p->exit ? p->exit : "");
-	m->start_ns = p->start_ns ? p->start_ns : p->first_ns;
+	m->start_ns = process_start(p);
 	m->end_ns = p->end_ns ? p->end_ns : p->alive ? 0 : p->last_ns;
 	if (m->start_ns == UINT64_MAX) /* nothing is known about its times */
 		m->start_ns = m->end_ns;
 	m->rank_plus1 = (uint32_t)clamp_plus1(p->rank);
 	m->local_rank_plus1 = (uint32_t)clamp_plus1(p->local_rank);
 	m->worker_plus1 = (uint32_t)clamp_plus1(p->worker);
+	m->loader_plus1 = (uint32_t)clamp_plus1(p->loader);
+	m->loader_worker_plus1 = (uint32_t)clamp_plus1(p->loader_worker);
+	m->restart_plus1 = (uint32_t)clamp_plus1(p->restart);
 	m->world_size = p->world_size;
+	m->cpus = p->cpus;
+	m->first_cpu = p->first_cpu;
+	m->cpu_quota_milli = p->cpu_quota_milli;
 	m->rank_source = hr_arena_text(arena, p->rank_source ? p->rank_source : "");
 }
 
 static int send_processes(struct hr_import_stream *s)
 {
-	int r = 0;
+	struct pid_chains chains = {0};
+	int r = chains_make(s, &chains);
 
 	for (uint32_t from = 0; from < s->n_processes && !r; from += HR_ROWS_MOST) {
 		uint32_t n = s->n_processes - from;
@@ -50,15 +107,33 @@ static int send_processes(struct hr_import_stream *s)
 
 		n = n < HR_ROWS_MOST ? n : HR_ROWS_MOST;
 		rows = hr_rows_in(&arena, n, sizeof(*rows), &m.rows);
-		for (uint32_t i = 0; i < n && rows; i++)
-			process_message(&arena, from + i + 1, &s->processes[from + i],
-					&rows[m.n_rows++]);
+		for (uint32_t i = 0; i < n && rows; i++) {
+			process_message(&arena, from + i + 1, &s->processes[from + i], &rows[i]);
+			relatives_set(s, &chains, from + i, &rows[i]);
+			m.n_rows++;
+		}
 		frame.body_case = HEADRACE__FRAME__BODY_PROCESSES;
 		frame.processes = &m;
 		r = arena.failed ? -ENOMEM : hr__istream_send(s, &frame, true);
 		hr_arena_free(&arena);
 	}
+	chains_done(&chains);
 	return r;
+}
+
+/* Processes may start before their first operation, and end after their last one. */
+static void times_extend(struct hr_import_stream *s)
+{
+	for (uint32_t k = 0; k < s->n_processes; k++) {
+		const struct hr_import_process *p = &s->processes[k];
+
+		if (p->start_ns && p->start_ns < s->first_ns)
+			s->first_ns = p->start_ns;
+		if (p->start_ns > s->last_ns)
+			s->last_ns = p->start_ns;
+		if (p->end_ns > s->last_ns)
+			s->last_ns = p->end_ns;
+	}
 }
 
 /* Adds what the stream knows about the job to that of the whole import. */
@@ -68,10 +143,6 @@ static void job_note(struct hr_import_stream *s)
 	struct hr__import_job *job = &i->job;
 
 	pthread_mutex_lock(&i->lock);
-	if (s->first_ns < job->first_ns)
-		job->first_ns = s->first_ns;
-	if (s->last_ns > job->last_ns)
-		job->last_ns = s->last_ns;
 	for (uint32_t k = 0; k < s->n_processes; k++) {
 		const struct hr_import_process *p = &s->processes[k];
 
@@ -99,6 +170,7 @@ int hr__istream_finish_reading(struct hr_import_stream *s)
 		r = hr__istream_send_rollups(s, UINT64_MAX);
 	if (!r)
 		r = hr__istream_send_records(s, true);
+	times_extend(s);
 	if (!r)
 		r = send_processes(s);
 	if (!r)

@@ -12,8 +12,7 @@
 
 /* ---- times ----------------------------------------------------------------------------------- */
 
-/* Reads the nanoseconds below the microseconds of ts and dur: [123,456]. */
-static void ns_read(const struct hr_pfw_value *v, uint64_t *start_ns, uint64_t *dur_ns)
+void hr__pfw_ns(const struct hr_pfw_value *v, uint64_t *first_ns, uint64_t *second_ns)
 {
 	uint64_t part[2] = {0};
 	unsigned at = 0;
@@ -24,8 +23,8 @@ static void ns_read(const struct hr_pfw_value *v, uint64_t *start_ns, uint64_t *
 		else if (v->p[i] >= '0' && v->p[i] <= '9')
 			part[at] = (part[at] * 10 + (uint64_t)(v->p[i] - '0')) % 1000;
 	}
-	*start_ns += part[0];
-	*dur_ns += part[1];
+	*first_ns += part[0];
+	*second_ns += part[1];
 }
 
 static int times_read(const struct pfw *p, uint64_t *ret_start_ns, uint64_t *ret_dur_ns)
@@ -41,7 +40,7 @@ static int times_read(const struct pfw *p, uint64_t *ret_start_ns, uint64_t *ret
 		*ret_dur_ns = *ret_dur_ns / 1000 * p->unit_ns;
 	}
 	if (hr_pfw_has(l, HR_PFW_NS))
-		ns_read(&l->v[HR_PFW_NS], ret_start_ns, ret_dur_ns);
+		hr__pfw_ns(&l->v[HR_PFW_NS], ret_start_ns, ret_dur_ns);
 	return 0;
 }
 

@@ -59,6 +59,12 @@
 	X(LOCAL_RANK, "local_rank")                                                                \
 	X(WORKER, "worker")                                                                        \
 	X(WORLD_SIZE, "world_size")                                                                \
+	X(LOADER, "loader")                                                                        \
+	X(LOADER_WORKER, "loader_worker")                                                          \
+	X(RESTART, "restart")                                                                      \
+	X(CPUS, "cpus")                                                                            \
+	X(FIRST_CPU, "first_cpu")                                                                  \
+	X(CPU_QUOTA, "cpu_quota_milli")                                                            \
 	X(EXE, "exe")                                                                              \
 	X(START_US, "start_us")                                                                    \
 	X(END_US, "end_us")                                                                        \

@@ -5,8 +5,6 @@
 
 #include "import/pfw/pfw_state.h"
 
-#define US_NS INT64_C(1000)
-
 /* A record FH: names a file, also one that was used before. */
 static int path_record(struct pfw *p)
 {
@@ -57,6 +55,11 @@ static struct pfw_pid *pid_describe(struct pfw *p, struct pfw_node *n)
 	return of;
 }
 
+static bool us_read(const struct pfw *p, enum hr_pfw_key key, uint64_t *ret_ns)
+{
+	return hr_pfw_has(&p->line, key) && hr__pfw_us(&p->line.v[key], ret_ns);
+}
+
 static int process_record(struct pfw *p)
 {
 	struct hr_import_process *to;
@@ -78,8 +81,16 @@ static int process_record(struct pfw *p)
 	to->local_rank = (int32_t)hr__pfw_arg(p, HR_PFW_LOCAL_RANK, -1);
 	to->worker = (int32_t)hr__pfw_arg(p, HR_PFW_WORKER, -1);
 	to->world_size = (uint32_t)hr__pfw_arg(p, HR_PFW_WORLD_SIZE, 0);
-	to->start_ns = (uint64_t)(hr__pfw_arg(p, HR_PFW_START_US, 0) * US_NS);
-	to->end_ns = (uint64_t)(hr__pfw_arg(p, HR_PFW_END_US, 0) * US_NS);
+	to->loader = (int32_t)hr__pfw_arg(p, HR_PFW_LOADER, -1);
+	to->loader_worker = (int32_t)hr__pfw_arg(p, HR_PFW_LOADER_WORKER, -1);
+	to->restart = (int32_t)hr__pfw_arg(p, HR_PFW_RESTART, -1);
+	to->cpus = (uint32_t)hr__pfw_arg(p, HR_PFW_CPUS, 0);
+	to->first_cpu = (uint32_t)hr__pfw_arg(p, HR_PFW_FIRST_CPU, 0);
+	to->cpu_quota_milli = (uint32_t)hr__pfw_arg(p, HR_PFW_CPU_QUOTA, 0);
+	(void)us_read(p, HR_PFW_START_US, &to->start_ns);
+	(void)us_read(p, HR_PFW_END_US, &to->end_ns);
+	if (hr_pfw_has(&p->line, HR_PFW_NS))
+		hr__pfw_ns(&p->line.v[HR_PFW_NS], &to->start_ns, &to->end_ns);
 	to->alive = p->own && to->end_ns == 0;
 	pid->start_ns = to->start_ns;
 	if (to->cmdline)

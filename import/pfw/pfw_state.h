@@ -84,6 +84,8 @@ int hr__pfw_life(struct pfw *p, bool starts);
 
 /* pfw_event.c: an event. 0; -EBADMSG: it cannot be read; other errors are fatal. */
 int hr__pfw_event(struct pfw *p);
+/* Adds the nanoseconds below two times in microseconds: [123,456]. */
+void hr__pfw_ns(const struct hr_pfw_value *v, uint64_t *first_ns, uint64_t *second_ns);
 
 /* Reads an integer argument of the current line. */
 static inline int64_t hr__pfw_arg(const struct pfw *p, enum hr_pfw_key key, int64_t otherwise)
