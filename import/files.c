@@ -10,6 +10,8 @@
 #include "common/array.h"
 #include "import/internal.h"
 
+#define JOB_BYTES 80u /* encoded, it fits into the name of a file */
+
 struct file_list {
 	char **v;
 	bool *found; /* in a folder, not named by the user */
@@ -158,6 +160,16 @@ void hr__files_done(struct hr_import *i)
 	free(i->files);
 }
 
+static char *job_clean(const char *name, size_t bytes)
+{
+	char *job = strndup(name, bytes);
+
+	for (char *c = job; c && *c; c++)
+		if (*c < ' ' || *c > '~')
+			*c = '_';
+	return job;
+}
+
 /* Returns the last part of a path, without the ends of names such as .pfw.gz (malloc'ed). */
 static char *name_stem(const char *path, size_t bytes)
 {
@@ -184,7 +196,8 @@ static char *name_stem(const char *path, size_t bytes)
 			}
 		}
 	}
-	return bytes && path[0] != '.' && path[0] != '/' ? strndup(path, bytes)
+	bytes = bytes < JOB_BYTES ? bytes : JOB_BYTES;
+	return bytes && path[0] != '.' && path[0] != '/' ? job_clean(path, bytes)
 							 : strdup("imported");
 }
 

@@ -124,6 +124,7 @@ struct hr_import_stream {
 	struct hr__istream_batch *batch;
 	uint32_t batch_number;
 	struct hr_regions *regions;
+	size_t region_bytes; /* of the texts in `regions` */
 	struct hr_rollups rollups;
 	uint32_t rollup_of[HR_OP_MAX];
 	struct hr_filerecs records;

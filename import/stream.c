@@ -10,9 +10,10 @@
 #include "common/pathid.h"
 #include "import/internal.h"
 
-#define PROCESSES_MOST	 (1u << 20)
+#define PROCESSES_MOST	 (1u << 28) /* keys of sums have 29 bits for a process */
 #define PATHS_MOST_BYTES (4u << 20) /* of a frame */
 #define UNKNOWN_NODE	 "unknown"
+#define NODE_BYTES	 64u /* as HOST_NAME_MAX; encoded, it fits into the name of a file */
 
 /* ---- streams --------------------------------------------------------------------------------- */
 
@@ -65,7 +66,15 @@ static int stream_open(struct hr_import_stream *s)
 	return stream_folder_note(s);
 }
 
-static struct hr_import_stream *stream_new(struct hr_import_file *f, const char *node, size_t bytes)
+/* A name of a folder and of a column: printable characters, and short enough for a file name. */
+static void node_clean(char *node)
+{
+	for (char *c = node; *c; c++)
+		if (*c < ' ' || *c > '~')
+			*c = '_';
+}
+
+static struct hr_import_stream *stream_new(struct hr_import_file *f, const char *node)
 {
 	struct hr_import_stream *s = calloc(1, sizeof(*s));
 
@@ -73,7 +82,7 @@ static struct hr_import_stream *stream_new(struct hr_import_file *f, const char 
 		return NULL;
 	s->import = f->import;
 	s->file = f;
-	s->node = strndup(node, bytes);
+	s->node = strdup(node);
 	s->first_ns = UINT64_MAX;
 	s->batch_number = 1;
 	hr_filerecs_init(&s->records);
@@ -92,15 +101,21 @@ int hr_import_stream(struct hr_import_file *f, const char *node, size_t bytes,
 	const char *other = f->import->options->node ? f->import->options->node : UNKNOWN_NODE;
 	struct hr_import_stream *s;
 
+	char name[NODE_BYTES + 1];
+
 	if (bytes == 0) {
 		node = other;
 		bytes = strlen(other);
 	}
+	bytes = bytes < NODE_BYTES ? bytes : NODE_BYTES;
+	memcpy(name, node, bytes);
+	name[bytes] = '\0';
+	node_clean(name);
 	for (s = f->streams; s; s = s->next)
-		if (strlen(s->node) == bytes && memcmp(s->node, node, bytes) == 0)
+		if (strcmp(s->node, name) == 0)
 			break;
 	if (!s) {
-		s = stream_new(f, node, bytes);
+		s = stream_new(f, name);
 		if (!s)
 			return -ENOMEM;
 		s->failed = stream_open(s);

@@ -4,10 +4,12 @@
 
 #include "import/internal.h"
 
-#define ROLLUPS_MOST 8192u /* rows that are kept; older windows are written */
-#define BYTES_MOST   (UINT64_C(1) << 50)
-#define CHECK_EVENTS 4096u /* the limits of the sums are checked after so many events */
-#define WINDOWS_LEFT 2u	   /* windows that may still get operations */
+#define ROLLUPS_MOST	   8192u      /* rows that are kept; older windows are written */
+#define REGIONS_MOST_BYTES (8u << 20) /* texts of a frame, equal ones counted again */
+#define BYTES_MOST	   (UINT64_C(1) << 50)
+#define OFFSET_MOST	   (INT64_MAX / 2)
+#define CHECK_EVENTS	   4096u /* the limits of the sums are checked after so many events */
+#define WINDOWS_LEFT	   2u	 /* windows that may still get operations */
 
 /* ---- sums ------------------------------------------------------------------------------------ */
 
@@ -135,8 +137,9 @@ int hr_import_operation(struct hr_import_stream *s, uint32_t thread, const struc
 	struct hr__import_thread *t;
 	uint16_t scope = event->bits & HR_EV_SCOPE_RUNTIME;
 	struct hr_file_op op = {.class = info->class,
-				.failed = event->ret < 0,
-				.offset = event->offset,
+				.failed = event->ret<0, .offset = event->offset> OFFSET_MOST
+					      ? HR_OFFSET_NONE
+					      : event->offset,
 				.bytes = bytes == UINT64_MAX ? 0 : bytes,
 				.count = 1,
 				.start_ns = event->start_ns,
@@ -240,6 +243,8 @@ int hr_import_region(struct hr_import_stream *s, uint32_t thread, struct hr_impo
 	t = &s->threads[thread - 1];
 	g->region.proc = t->proc;
 	g->region.tid = t->tid;
+	if (!r && s->region_bytes > REGIONS_MOST_BYTES)
+		r = hr__istream_send_regions(s);
 	if (!r)
 		r = region_texts(s, g);
 	if (r == -ENOSPC) {
@@ -250,6 +255,7 @@ int hr_import_region(struct hr_import_stream *s, uint32_t thread, struct hr_impo
 	if (r)
 		return s->failed = r;
 	hr__istream_extend(s, (uint32_t)t->proc, g->region.start_ns, end_ns);
+	s->region_bytes += g->domain.n + g->category.n + g->name.n + g->args.n;
 	s->n_regions += g->region.count;
 	return 0;
 }

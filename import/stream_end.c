@@ -8,6 +8,8 @@
 #include "common/users.h"
 #include "import/internal.h"
 
+#define TEXTS_MOST_BYTES (4u << 20) /* of the processes of a frame */
+
 static uint64_t clamp_plus1(int32_t value)
 {
 	return value < 0 ? 0 : (uint64_t)value + 1;
@@ -93,19 +95,32 @@ static void process_message(struct hr_arena *arena, uint64_t proc,
 	m->rank_source = hr_arena_text(arena, p->rank_source ? p->rank_source : "");
 }
 
+/* How many processes from `from` on fit into a frame. */
+static uint32_t processes_of_frame(const struct hr_import_stream *s, uint32_t from)
+{
+	uint32_t n = 0;
+	size_t bytes = 0;
+
+	while (from + n < s->n_processes && n < HR_ROWS_MOST && bytes < TEXTS_MOST_BYTES) {
+		const struct hr_import_process *p = &s->processes[from + n++];
+
+		bytes += (p->exe ? strlen(p->exe) : 0) + (p->cmdline ? strlen(p->cmdline) : 0);
+	}
+	return n;
+}
+
 static int send_processes(struct hr_import_stream *s)
 {
 	struct pid_chains chains = {0};
 	int r = chains_make(s, &chains);
 
-	for (uint32_t from = 0; from < s->n_processes && !r; from += HR_ROWS_MOST) {
-		uint32_t n = s->n_processes - from;
+	for (uint32_t from = 0, n; from < s->n_processes && !r; from += n) {
 		Headrace__Frame frame = HEADRACE__FRAME__INIT;
 		Headrace__Processes m = HEADRACE__PROCESSES__INIT;
 		struct hr_arena arena = {0};
 		Headrace__Process *rows;
 
-		n = n < HR_ROWS_MOST ? n : HR_ROWS_MOST;
+		n = processes_of_frame(s, from);
 		rows = hr_rows_in(&arena, n, sizeof(*rows), &m.rows);
 		for (uint32_t i = 0; i < n && rows; i++) {
 			process_message(&arena, from + i + 1, &s->processes[from + i], &rows[i]);

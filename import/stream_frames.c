@@ -91,6 +91,7 @@ int hr__istream_send_regions(struct hr_import_stream *s)
 	frame.regions = (Headrace__Regions *)(uintptr_t)hr_regions_message(s->regions);
 	r = hr__istream_send(s, &frame, true);
 	hr_regions_reset(s->regions);
+	s->region_bytes = 0;
 	return r;
 }
 

@@ -10,7 +10,8 @@
 #include "common/text.h"
 #include "import/pfw/pfw_state.h"
 
-#define NONE UINT32_MAX
+#define NONE	   UINT32_MAX
+#define NODES_MOST 512u /* of a file; each has an open stream */
 
 /* ---- texts ----------------------------------------------------------------------------------- */
 
@@ -171,6 +172,8 @@ static int node_open(struct pfw *p, uint64_t host)
 	size_t bytes = 0;
 	int r = 0;
 
+	if (p->n_nodes >= NODES_MOST)
+		return -EBADMSG;
 	if (hashed) {
 		r = host_name(p, host, &owned);
 		name = owned;
@@ -180,7 +183,7 @@ static int node_open(struct pfw *p, uint64_t host)
 		r = name ? 0 : -ENOMEM;
 	}
 	if (!r)
-		r = hr_import_stream(p->f, name, bytes < 255 ? bytes : 255, &s);
+		r = hr_import_stream(p->f, name, bytes, &s);
 	free(owned);
 	return r ? r : node_add(p, host, s);
 }
@@ -195,6 +198,8 @@ int hr__pfw_node(struct pfw *p, struct pfw_node **ret)
 		host = hr__pfw_token(p, HR_PFW_HHASH);
 	else if (hr_pfw_has(&p->line, HR_PFW_HOSTNAME))
 		host = hr__pfw_token(p, HR_PFW_HOSTNAME);
+	else if (p->n_nodes) /* of the line before */
+		host = p->last_host;
 	if (__builtin_expect(host != p->last_host || !p->n_nodes, 0)) {
 		i = hr_map64_get(&p->node_of, host);
 		if (i == HR_MAP64_NONE) {

@@ -53,6 +53,12 @@ class Job(harness.Case):
         self.run_import(path, "--job", "b", "--node", "n7")
         self.assertEqual(self.query("SELECT job, node FROM nodes ORDER BY job"), [("a", "unknown"), ("b", "n7")])
 
+    def test_lines_without_a_host_belong_to_the_host_before(self):
+        lines = list(harness.dialect_a(harness.workload(n=1)))
+        del lines[3]["args"]["hostname"]
+        self.run_import(self.file("t.pfw", harness.text_of(lines)))
+        self.assertEqual(self.query("SELECT node, count(*) FROM events GROUP BY node"), [("n1", 7)])
+
     def test_refused(self):
         path = self.trace(0)
         self.run_import(path, "--job", "j")
