@@ -22,7 +22,7 @@
 #define EVENT_BYTES  35u   /* typical bytes of a compressed operation, with its file's name */
 #define REGION_BYTES 50u
 
-struct pfw {
+struct pfw_file {
 	struct hr_export *x;
 	struct hr_text_out out;
 	uint64_t id;	      /* of the last line */
@@ -34,7 +34,7 @@ struct pfw {
 
 /* ---- lines ---- */
 
-static int begin_line(struct pfw *p, size_t texts)
+static int begin_line(struct pfw_file *p, size_t texts)
 {
 	int r = hr_text_out_room(&p->out, LINE_BYTES + 8 * texts);
 
@@ -45,7 +45,7 @@ static int begin_line(struct pfw *p, size_t texts)
 	return 0;
 }
 
-static void end_line(struct pfw *p)
+static void end_line(struct pfw_file *p)
 {
 	hr_text_out_literal(&p->out, "}}\n");
 }
@@ -64,8 +64,8 @@ static void end_line(struct pfw *p)
  * Begins a metadata record, with `name` such as "FH", and the members that all of them have. `more`:
  * the size of further texts.
  */
-static int begin_metadata(struct pfw *p, const char *name, uint64_t pid, const void *text, size_t n,
-			  size_t more)
+static int begin_metadata(struct pfw_file *p, const char *name, uint64_t pid, const void *text,
+			  size_t n, size_t more)
 {
 	int r = begin_line(p, n + strlen(name) + more);
 
@@ -81,8 +81,8 @@ static int begin_metadata(struct pfw *p, const char *name, uint64_t pid, const v
 	return 0;
 }
 
-static int put_hash(struct pfw *p, const char *name, uint64_t pid, uint64_t hash, const void *text,
-		    size_t n)
+static int put_hash(struct pfw_file *p, const char *name, uint64_t pid, uint64_t hash,
+		    const void *text, size_t n)
 {
 	int r = begin_metadata(p, name, pid, text, n, 0);
 
@@ -94,7 +94,7 @@ static int put_hash(struct pfw *p, const char *name, uint64_t pid, uint64_t hash
 }
 
 /* Writes the name of a file before its first use. Returns 1 and its hash; 0: it is unknown. */
-static int name_file(struct pfw *p, const struct hr_stream *s, uint32_t file, uint64_t pid,
+static int name_file(struct pfw_file *p, const struct hr_stream *s, uint32_t file, uint64_t pid,
 		     uint64_t *ret_hash)
 {
 	uint32_t number = file != 0 ? hr_stream_file_number(s, file) : 0;
@@ -115,7 +115,8 @@ static int name_file(struct pfw *p, const struct hr_stream *s, uint32_t file, ui
 
 /* ---- metadata ---- */
 
-static int put_process(struct pfw *p, const struct hr_stream *s, const struct hr_process *process)
+static int put_process(struct pfw_file *p, const struct hr_stream *s,
+		       const struct hr_process *process)
 {
 	const Headrace__Process *m = process->msg;
 	size_t exit = m->exit != NULL ? strlen(m->exit) : 0;
@@ -144,7 +145,7 @@ static int put_process(struct pfw *p, const struct hr_stream *s, const struct hr
 	return 0;
 }
 
-static int put_note(struct pfw *p, const char *note)
+static int put_note(struct pfw_file *p, const char *note)
 {
 	int r = begin_metadata(p, "headrace", 0, "note", strlen("note"), strlen(note));
 
@@ -156,7 +157,7 @@ static int put_note(struct pfw *p, const char *note)
 }
 
 /* Writes the format of this file: it has headrace's further arguments, and escaped texts. */
-static int put_version(struct pfw *p)
+static int put_version(struct pfw_file *p)
 {
 	int r = begin_metadata(p, "headrace", 0, "version", strlen("version"), 0);
 
@@ -167,7 +168,7 @@ static int put_version(struct pfw *p)
 	return 0;
 }
 
-static int pfw_metadata(struct pfw *p, const struct hr_walk_stream *ws)
+static int pfw_metadata(struct pfw_file *p, const struct hr_walk_stream *ws)
 {
 	const char *node = ws->s->node;
 	int r = put_hash(p, "HH", 0, p->node_hash, node, strlen(node));
@@ -180,13 +181,13 @@ static int pfw_metadata(struct pfw *p, const struct hr_walk_stream *ws)
 
 /* ---- operations and regions ---- */
 
-static void put_thread(struct pfw *p, const struct hr_process *process, uint32_t tid)
+static void put_thread(struct pfw_file *p, const struct hr_process *process, uint32_t tid)
 {
 	put_key_uint(p, ",\"pid\":", (uint64_t)process->msg->pid);
 	put_key_uint(p, ",\"tid\":", tid);
 }
 
-static void put_times(struct pfw *p, int64_t start_ns, uint64_t dur_ns)
+static void put_times(struct pfw_file *p, int64_t start_ns, uint64_t dur_ns)
 {
 	uint64_t start = start_ns > 0 ? (uint64_t)start_ns : 0;
 
@@ -199,7 +200,7 @@ static void put_times(struct pfw *p, int64_t start_ns, uint64_t dur_ns)
 	hr_text_out_literal(&p->out, "]");
 }
 
-static void put_result(struct pfw *p, const struct hr_columns *c, uint32_t i,
+static void put_result(struct pfw_file *p, const struct hr_columns *c, uint32_t i,
 		       const struct hr_op_info *info)
 {
 	uint64_t bytes;
@@ -217,7 +218,7 @@ static void put_result(struct pfw *p, const struct hr_columns *c, uint32_t i,
 		put_key_int(p, ",\"items\":", c->ret[i]);
 }
 
-static void put_event_args(struct pfw *p, const struct hr_columns *c, uint32_t i,
+static void put_event_args(struct pfw_file *p, const struct hr_columns *c, uint32_t i,
 			   const struct hr_op_info *info)
 {
 	put_result(p, c, i, info);
@@ -235,7 +236,7 @@ static void put_event_args(struct pfw *p, const struct hr_columns *c, uint32_t i
 		hr_text_out_literal(&p->out, ",\"bpf\":1");
 }
 
-static int pfw_event(struct pfw *p, const struct hr_stream *s, const struct hr_walk_batch *b,
+static int pfw_event(struct pfw_file *p, const struct hr_stream *s, const struct hr_walk_batch *b,
 		     uint32_t i)
 {
 	const struct hr_columns *c = &b->c;
@@ -277,7 +278,7 @@ static size_t text_bytes(const ProtobufCBinaryData *text)
 	return text != NULL ? text->len : 0;
 }
 
-static int pfw_region(struct pfw *p, const struct hr_walk_stream *ws,
+static int pfw_region(struct pfw_file *p, const struct hr_walk_stream *ws,
 		      const struct hr_walk_region *row)
 {
 	const struct hr_process *process = hr_walk_process(ws, row->proc)->p;
@@ -320,7 +321,7 @@ static int pfw_region(struct pfw *p, const struct hr_walk_stream *ws,
 
 /* ---- the trace ---- */
 
-static int pfw_events(struct pfw *p, const struct hr_walk_stream *ws)
+static int pfw_events(struct pfw_file *p, const struct hr_walk_stream *ws)
 {
 	struct hr_walk_events *events = NULL;
 	struct hr_walk_batch b;
@@ -340,7 +341,7 @@ static int pfw_events(struct pfw *p, const struct hr_walk_stream *ws)
 	return r;
 }
 
-static int pfw_stream(struct pfw *p, const struct hr_walk_stream *ws)
+static int pfw_stream(struct pfw_file *p, const struct hr_walk_stream *ws)
 {
 	uint32_t n_files = 0;
 	int r = hr_stream_files(ws->s, &n_files);
@@ -363,13 +364,13 @@ static int pfw_stream(struct pfw *p, const struct hr_walk_stream *ws)
 
 static int advance_limits(void *self, uint64_t done)
 {
-	const struct pfw *p = self;
+	const struct pfw_file *p = self;
 
 	return hr_export_advance(p->x, done, p->total);
 }
 
 /* Decides what is left out, if there is a limit of size: a quarter of it is for regions. */
-static int find_limits(struct pfw *p)
+static int find_limits(struct pfw_file *p)
 {
 	uint64_t max = p->x->options->max_bytes;
 	int r;
@@ -386,7 +387,7 @@ static int find_limits(struct pfw *p)
 	return r;
 }
 
-static int pfw_notes(struct pfw *p)
+static int pfw_notes(struct pfw_file *p)
 {
 	char *left_out = hr_gather_left_out(&p->limits);
 	int r = put_version(p);
@@ -403,7 +404,7 @@ static int pfw_notes(struct pfw *p)
 
 int hr_pfw_write(struct hr_export *x, FILE *to)
 {
-	struct pfw p = {.x = x};
+	struct pfw_file p = {.x = x};
 	int r = hr_text_out_init(&p.out, to), done;
 
 	if (r < 0)
