@@ -41,12 +41,17 @@ static int count_ranks(struct hr__darshan *d)
 	return r;
 }
 
-/* Times of operations are not negative: the job starts with its first process, at the latest. */
-static void find_start(struct hr__darshan *d)
+/*
+ * Finds the start and the end of the log. Times of operations are not negative: the job starts with
+ * its first process, at the latest.
+ */
+static void find_times(struct hr__darshan *d)
 {
 	const struct hr_walk *w = d->x->walk;
+	int64_t end_ns;
 
 	d->start_ns = d->x->start_ns;
+	end_ns = d->x->end_ns;
 	for (size_t i = 0; i < w->n_streams; i++) {
 		const struct hr_stream *s = w->streams[i].s;
 
@@ -57,8 +62,12 @@ static void find_start(struct hr__darshan *d)
 			if (start_ns != 0 && hr_stream_real_ns(s, start_ns) < d->start_ns)
 				d->start_ns = hr_stream_real_ns(s, start_ns);
 		}
+		for (uint32_t k = 0; k < s->n_batches; k++)
+			if (hr_stream_real_ns(s, s->batches[k].last_ns) > end_ns)
+				end_ns = hr_stream_real_ns(s, s->batches[k].last_ns);
 	}
-	d->end_ns = d->x->end_ns > d->start_ns ? d->x->end_ns - d->start_ns : 0;
+	if (__builtin_sub_overflow(end_ns, d->start_ns, &d->end_ns) || d->end_ns < 0)
+		d->end_ns = 0;
 }
 
 static void set_limits(struct hr__darshan *d)
@@ -231,7 +240,8 @@ static int log_write(struct hr__darshan *d, int fd)
 	int r;
 
 	hr_darshan_begin(&d->log, fd);
-	qsort(d->uses, d->n_uses, sizeof(*d->uses), by_file);
+	if (d->n_uses > 1)
+		qsort(d->uses, d->n_uses, sizeof(*d->uses), by_file);
 	r = hr__darshan_job_write(d);
 	if (r == 0)
 		r = names_write(d);
@@ -252,11 +262,13 @@ static int job_export(struct hr__darshan *d, int fd)
 
 	if (r < 0)
 		return r;
-	find_start(d);
+	find_times(d);
 	set_limits(d);
 	r = hr__darshan_files_init(d);
 	if (r == 0)
 		r = hr__darshan_events(d);
+	if (r == 0)
+		r = d->whole ? hr__darshan_rollups(d) : 0;
 	if (r == 0)
 		r = hr__darshan_totals(d);
 	if (r == 0)

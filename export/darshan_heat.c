@@ -108,7 +108,8 @@ int hr__darshan_heat_write(struct hr__darshan *d)
 	heat_reach(h, d->end_ns);
 	bins = (d->end_ns + h->bin_ns - 1) / h->bin_ns;
 	bins = bins < 1 ? 1 : bins < HR__DARSHAN_BINS ? bins : HR__DARSHAN_BINS;
-	qsort(h->rows, h->n, sizeof(struct hr__darshan_heat_row *), by_rank);
+	if (h->n > 1)
+		qsort(h->rows, h->n, sizeof(struct hr__darshan_heat_row *), by_rank);
 	for (size_t i = 0; i < h->n && r == 0; i++) {
 		const struct hr__darshan_heat_row *row = h->rows[i];
 		const char *name = names[row->group];

@@ -7,7 +7,8 @@
  *                  +--> darshan_posix.c, darshan_stdio.c: counters of each (file, rank)
  *                  +--> darshan_heat.c: bytes of each rank over time
  *                  +--> darshan_dxt.c: segments, in a temporary file
- *      file records --darshan_totals.c--> counters of what has no events
+ *      file records --darshan_totals.c--> counters of operations without events
+ *      roll-ups --darshan_rollups.c--> their bytes over time
  *
  *      darshan_write.c: shared records (darshan_reduce.c) --> the log
  *
@@ -244,6 +245,9 @@ int hr__darshan_events(struct hr__darshan *d);
 
 /* Reads file records, and sets the counters of operations without events. */
 int hr__darshan_totals(struct hr__darshan *d);
+
+/* Adds the bytes of operations without events to the heat map. */
+int hr__darshan_rollups(struct hr__darshan *d);
 
 /* Writes the segments to a temporary file, with one or two more passes over the events. */
 int hr__darshan_dxt_collect(struct hr__darshan *d);
