@@ -19,6 +19,7 @@ struct hr_asking {
 	struct hr_catalog *catalog;
 	struct hr_query *q;
 	uint64_t rows;
+	_Atomic uint64_t done, total; /* progress of an export; total 0: none */
 	atomic_bool interrupted;
 };
 
@@ -333,7 +334,13 @@ void hr_asking_interrupt(struct hr_asking *s)
 
 void hr_asking_scan(struct hr_asking *s, struct hr_query_scan *ret)
 {
-	hr_query_scan(s->q, ret);
+	uint64_t total = atomic_load(&s->total);
+
+	if (total > 0)
+		*ret =
+		    (struct hr_query_scan){.batches_read = atomic_load(&s->done), .batches = total};
+	else
+		hr_query_scan(s->q, ret);
 }
 
 uint64_t hr_asking_rows(const struct hr_asking *s)
@@ -348,4 +355,26 @@ void hr_asking_close(struct hr_asking *s)
 	hr_query_free(s->q);
 	hr_catalog_free(s->catalog);
 	free(s);
+}
+
+const struct hr_catalog *hr_asking_catalog(const struct hr_asking *s)
+{
+	return s->catalog;
+}
+
+struct hr_query *hr_asking_query(struct hr_asking *s)
+{
+	return s->q;
+}
+
+const struct hr_sink *hr_asking_messages(const struct hr_asking *s)
+{
+	return &s->a->messages;
+}
+
+bool hr_asking_advance(struct hr_asking *s, uint64_t done, uint64_t total)
+{
+	atomic_store(&s->done, done);
+	atomic_store(&s->total, total);
+	return !atomic_load(&s->interrupted);
 }

@@ -228,13 +228,13 @@ int hr_operands_check(struct hr_query_request *r)
 		hr_report("--format parquet needs an output file: -o FILE");
 		return HR_EXIT_USAGE;
 	}
-	if (status == 0 && r->n_words > 0)
+	if (status == 0 && r->n_words > 0 && r->export == NULL)
 		status = resolve(r);
 	if (status == 0 && !r->remote)
 		status = check_folders(r);
 	if (status == 0 && r->n_stores == 0)
 		status = take_newest(r);
-	if (status == 0 && !r->remote && r->n_words > 0)
+	if (status == 0 && !r->remote && r->n_words > 0 && r->export == NULL)
 		take_last_run(r);
 	return status;
 }

@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * gather.h - sums of all operations over time, and which operations are long enough to be drawn
+ *
+ * An export with a limit of size draws the longest operations and regions. The counters include
+ * all of them. One thread.
+ */
+#ifndef HEADRACE_EXPORT_GATHER_H
+#define HEADRACE_EXPORT_GATHER_H
+
+#include "export/walk.h"
+
+#define HR_GATHER_BINS 2000u
+
+/* The counters of a rank in a bin of time. */
+struct hr_gather_bin {
+	uint64_t read_bytes, written_bytes;
+	uint64_t busy_ns; /* sum of the durations of operations */
+	uint64_t wait_ns; /* of input waits */
+};
+
+struct hr_gather_rank {
+	int32_t rank; /* -1: processes without a rank */
+	const struct hr_walk_process *first;
+	bool waits; /* has input waits */
+	struct hr_gather_bin bins[HR_GATHER_BINS];
+};
+
+struct hr_gather {
+	uint64_t from_ns, to_ns; /* wall clock: the first and last selected moment */
+	uint64_t bin_ns;
+	struct hr_gather_rank **ranks;
+	size_t n_ranks;
+	uint32_t *rank_of; /* index in `ranks`, by the number of the process */
+};
+
+/* Prepares the counters. Returns 0 or -ENOMEM. */
+int hr_gather_init(struct hr_gather *g, const struct hr_walk *w);
+void hr_gather_done(struct hr_gather *g);
+
+enum hr_gather_kind { HR_GATHER_OTHER, HR_GATHER_READ, HR_GATHER_WRITE, HR_GATHER_WAIT };
+
+/* Adds an operation or an input wait. Times are wall clock. */
+void hr_gather_add(struct hr_gather *g, const struct hr_walk_process *p, enum hr_gather_kind kind,
+		   uint64_t start_ns, uint64_t end_ns, uint64_t bytes);
+
+/*
+ * Finds the shortest durations in ns, so that at most `max` operations, and at most `max` regions,
+ * are as long. Returns 0, -ENOMEM, or the error of `advance` (NULL: none), which is called with
+ * the number of operations so far.
+ */
+struct hr_gather_limits {
+	uint64_t events_ns, regions_ns;
+	uint64_t events, regions; /* all selected ones */
+};
+int hr_gather_limits(const struct hr_walk *w, uint64_t max_events, uint64_t max_regions,
+		     struct hr_gather_limits *ret, int (*advance)(void *self, uint64_t done),
+		     void *self);
+
+#endif
