@@ -4,6 +4,8 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "common/text.h"
 #include "export/darshan_internal.h"
@@ -97,10 +99,9 @@ static int name_write(struct hr__darshan *d, uint64_t id, const void *name, size
 static int names_write(struct hr__darshan *d)
 {
 	static const char *const maps[] = {"heatmap:POSIX", "heatmap:STDIO"};
-	int r = hr_darshan_region_start(&d->log);
+	int r = 0;
 
-	if (r < 0)
-		return r;
+	hr_darshan_region_start(&d->log);
 	for (size_t i = 0; i < d->n_names && r == 0; i++) {
 		const struct hr__darshan_name *n = &d->names[i];
 
@@ -110,10 +111,7 @@ static int names_write(struct hr__darshan *d)
 	for (size_t i = 0; i < sizeof(maps) / sizeof(maps[0]) && r == 0; i++)
 		r = name_write(d, hr_darshan_id(maps[i], strlen(maps[i])), maps[i],
 			       strlen(maps[i]));
-	if (r == 0)
-		return hr_darshan_region_end(&d->log, &d->log.header.names);
-	hr_darshan_region_abandon(&d->log);
-	return r;
+	return r == 0 ? hr_darshan_region_end(&d->log, &d->log.header.names) : r;
 }
 
 static int by_file(const void *a, const void *b)
@@ -194,12 +192,11 @@ static int module_write(struct hr__darshan *d, enum hr_darshan_module module,
 			enum hr_darshan_version version)
 {
 	void *list = calloc(d->n_uses + 1, sizeof(void *));
-	int r = list != NULL ? hr_darshan_region_start(&d->log) : -ENOMEM;
+	int r = 0;
 
-	if (r < 0) {
-		free(list);
-		return r;
-	}
+	if (list == NULL)
+		return -ENOMEM;
+	hr_darshan_region_start(&d->log);
 	for (size_t i = 0, n; i < d->n_uses && r == 0; i += n) {
 		n = file_records(d, i);
 		if (module == HR_DARSHAN_POSIX)
@@ -212,10 +209,7 @@ static int module_write(struct hr__darshan *d, enum hr_darshan_module module,
 			r = hr_export_advance(d->x, d->batches_done, d->batches_total);
 	}
 	free(list);
-	if (r == 0)
-		return hr_darshan_module_end(&d->log, module, version);
-	hr_darshan_region_abandon(&d->log);
-	return r;
+	return r == 0 ? hr_darshan_module_end(&d->log, module, version) : r;
 }
 
 static bool has_records(const struct hr__darshan *d, enum hr_darshan_module module)
@@ -256,6 +250,17 @@ static int log_write(struct hr__darshan *d, int fd)
 
 /* ---- the export ---- */
 
+static void report_cut(const struct hr__darshan *d)
+{
+	if (d->x->left_out == 0 || d->x->asking == NULL)
+		return;
+	hr_sink_line(
+	    hr_asking_messages(d->x->asking),
+	    "note: the log has DXT segments of the first %s only, and lacks %s segments: export a "
+	    "part of the job with --from, --to-time or --step, or more with --max-size",
+	    hr_text_duration((uint64_t)d->dxt.cut_ns).s, hr_text_count(d->x->left_out).s);
+}
+
 static int job_export(struct hr__darshan *d, int fd)
 {
 	int r = count_ranks(d);
@@ -275,7 +280,11 @@ static int job_export(struct hr__darshan *d, int fd)
 		hr__darshan_complete(d);
 	if (r == 0)
 		r = hr__darshan_dxt_collect(d);
-	return r == 0 ? log_write(d, fd) : r;
+	if (r == 0)
+		r = log_write(d, fd);
+	if (r == 0)
+		report_cut(d);
+	return r;
 }
 
 int hr_darshan_write(struct hr_export *x, int fd, char **ret_error)
@@ -293,5 +302,49 @@ int hr_darshan_write(struct hr_export *x, int fd, char **ret_error)
 	hr__darshan_dxt_done(d);
 	hr__darshan_files_done(d);
 	free(d);
+	return r;
+}
+
+/* ---- output ---- */
+
+/* Whether the log can be written to the file in place, because it is a new file. */
+static bool is_new_file(int fd)
+{
+	struct stat st;
+
+	return fd >= 0 && fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && st.st_size == 0 &&
+	       lseek(fd, 0, SEEK_CUR) == 0;
+}
+
+static int file_copy(int from, FILE *to)
+{
+	char piece[65536];
+	off_t at = 0;
+	ssize_t n;
+
+	while ((n = pread(from, piece, sizeof(piece), at)) > 0) {
+		if (fwrite(piece, 1, (size_t)n, to) != (size_t)n)
+			return -EIO;
+		at += n;
+	}
+	return n < 0 ? -errno : 0;
+}
+
+int hr_darshan_export(struct hr_export *x, FILE *to)
+{
+	int fd = fileno(to), r;
+
+	if (is_new_file(fd)) {
+		r = hr_darshan_write(x, fd, &x->error);
+		return r == 0 && lseek(fd, 0, SEEK_END) < 0 ? -errno : r;
+	}
+	/* The header contains offsets, so it is written last. A pipe needs it first. */
+	fd = hr__darshan_temporary_file(&x->error);
+	if (fd < 0)
+		return fd;
+	r = hr_darshan_write(x, fd, &x->error);
+	if (r == 0)
+		r = file_copy(fd, to);
+	close(fd);
 	return r;
 }

@@ -72,52 +72,56 @@ static void segments_cut(struct hr__darshan *d)
 			memset(d->uses[i].posix->segments, 0, sizeof(d->uses[i].posix->segments));
 }
 
-/* Opens a file without a name in $TMPDIR, or in /tmp. */
-static int temporary_file(const char **ret_folder)
+static int temporary_failed(int err, const char *folder, char **ret_error)
+{
+	return hr_text_fail(err, ret_error,
+			    "cannot write temporary data to %s: %s: set TMPDIR to a folder with "
+			    "more space, or export less with --max-size",
+			    folder, strerrordesc_np(-err));
+}
+
+static const char *temporary_folder(void)
 {
 	const char *folder = getenv("TMPDIR");
-	char *path;
-	int fd;
 
-	if (!hr_text_given(folder))
-		folder = "/tmp";
-	*ret_folder = folder;
-	fd = open(folder, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
-	if (fd >= 0 || (errno != EOPNOTSUPP && errno != EISDIR))
-		return fd >= 0 ? fd : -errno;
-	if (asprintf(&path, "%s/headrace-export-XXXXXX", folder) < 0)
-		return -ENOMEM;
-	fd = mkostemp(path, O_CLOEXEC);
-	if (fd >= 0)
-		unlink(path);
-	else
-		fd = -errno;
-	free(path);
-	return fd;
+	return hr_text_given(folder) ? folder : "/tmp";
+}
+
+int hr__darshan_temporary_file(char **ret_error)
+{
+	const char *folder = temporary_folder();
+	int fd = open(folder, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
+	char *path;
+
+	if (fd < 0 && (errno == EOPNOTSUPP || errno == EISDIR)) {
+		if (asprintf(&path, "%s/headrace-export-XXXXXX", folder) < 0)
+			return -ENOMEM;
+		fd = mkostemp(path, O_CLOEXEC);
+		if (fd >= 0)
+			unlink(path);
+		free(path);
+	}
+	return fd >= 0 ? fd : temporary_failed(-errno, folder, ret_error);
 }
 
 static int segments_map(struct hr__darshan *d)
 {
 	struct hr__darshan_dxt *dxt = &d->dxt;
-	const char *folder;
-	int fd = temporary_file(&folder), r = fd;
+	int fd = hr__darshan_temporary_file(d->ret_error), r;
 	void *map;
 
+	if (fd < 0)
+		return fd;
 	dxt->map_bytes = dxt->total * sizeof(*dxt->map);
-	if (fd >= 0)
-		r = -posix_fallocate(fd, 0, (off_t)dxt->map_bytes);
+	r = -posix_fallocate(fd, 0, (off_t)dxt->map_bytes);
 	if (r < 0) {
-		hr_text_fail(r, d->ret_error,
-			     "cannot write %zu bytes of temporary data to %s: %s: set TMPDIR to a "
-			     "folder with more space, or export less with --max-size",
-			     dxt->map_bytes, folder, strerror(-r));
+		temporary_failed(r, temporary_folder(), d->ret_error);
 	} else {
 		map = mmap(NULL, dxt->map_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
 		r = map != MAP_FAILED ? 0 : -errno;
 		dxt->map = r == 0 ? map : NULL;
 	}
-	if (fd >= 0)
-		close(fd);
+	close(fd);
 	return r;
 }
 

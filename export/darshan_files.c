@@ -135,7 +135,8 @@ int64_t hr__darshan_ns(const struct hr__darshan *d, uint64_t boot_ns)
 
 	if (__builtin_sub_overflow(hr_stream_real_ns(d->stream->s, boot_ns), d->start_ns, &ns))
 		return 0;
-	return ns > 0 ? ns : 0;
+	/* Sums of such times do not overflow, even if a sender sent wrong ones. */
+	return ns < 0 ? 0 : ns < INT64_MAX / 4 ? ns : INT64_MAX / 4;
 }
 
 int32_t hr__darshan_rank(const struct hr_walk_process *p)

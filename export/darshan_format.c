@@ -5,6 +5,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#define PUT_BYTES (1u << 30) /* most bytes of one call of ISA-L */
+
 /* ---- ids ---- */
 
 struct hash_state {
@@ -84,33 +86,33 @@ void hr_darshan_begin(struct hr_darshan_log *log, int fd)
 	log->header.magic = HR_DARSHAN_MAGIC;
 }
 
-int hr_darshan_region_start(struct hr_darshan_log *log)
+void hr_darshan_region_start(struct hr_darshan_log *log)
 {
-	memset(&log->z, 0, sizeof(log->z));
 	log->region_at = log->at;
-	return deflateInit(&log->z, Z_DEFAULT_COMPRESSION) == Z_OK ? 0 : -ENOMEM;
+	isal_deflate_init(&log->z);
+	log->z.level = 1;
+	log->z.level_buf = log->level;
+	log->z.level_buf_size = sizeof(log->level);
+	log->z.gzip_flag = IGZIP_ZLIB;
 }
 
 /* Compresses the input of log->z, and writes what is ready. */
-static int region_deflate(struct hr_darshan_log *log, int flush)
+static int region_deflate(struct hr_darshan_log *log)
 {
-	int state;
-
 	do {
 		size_t n;
 		int r;
 
 		log->z.next_out = log->out;
 		log->z.avail_out = sizeof(log->out);
-		state = deflate(&log->z, flush);
-		if (state == Z_STREAM_ERROR)
-			return -EINVAL;
+		if (isal_deflate(&log->z) != COMP_OK)
+			return -EIO;
 		n = sizeof(log->out) - log->z.avail_out;
 		r = log_write(log, log->out, n, log->at);
 		if (r < 0)
 			return r;
 		log->at += n;
-	} while (log->z.avail_out == 0 || (flush == Z_FINISH && state != Z_STREAM_END));
+	} while (log->z.avail_out == 0);
 	return 0;
 }
 
@@ -120,11 +122,11 @@ int hr_darshan_put(struct hr_darshan_log *log, const void *data, size_t bytes)
 	int r = 0;
 
 	while (bytes > 0 && r == 0) {
-		uInt n = bytes < (1u << 30) ? (uInt)bytes : 1u << 30;
+		uint32_t n = bytes < PUT_BYTES ? (uint32_t)bytes : PUT_BYTES;
 
-		log->z.next_in = (Bytef *)from;
+		log->z.next_in = (uint8_t *)from;
 		log->z.avail_in = n;
-		r = region_deflate(log, Z_NO_FLUSH);
+		r = region_deflate(log);
 		from += n;
 		bytes -= n;
 	}
@@ -133,9 +135,10 @@ int hr_darshan_put(struct hr_darshan_log *log, const void *data, size_t bytes)
 
 int hr_darshan_region_end(struct hr_darshan_log *log, struct hr_darshan_region *ret)
 {
-	int r = region_deflate(log, Z_FINISH);
+	int r;
 
-	hr_darshan_region_abandon(log);
+	log->z.end_of_stream = 1;
+	r = region_deflate(log);
 	if (r == 0)
 		*ret = (struct hr_darshan_region){log->region_at, log->at - log->region_at};
 	return r;
@@ -146,11 +149,6 @@ int hr_darshan_module_end(struct hr_darshan_log *log, enum hr_darshan_module mod
 {
 	log->header.versions[module] = (uint32_t)version;
 	return hr_darshan_region_end(log, &log->header.modules[module]);
-}
-
-void hr_darshan_region_abandon(struct hr_darshan_log *log)
-{
-	deflateEnd(&log->z);
 }
 
 int hr_darshan_finish(struct hr_darshan_log *log)

@@ -14,9 +14,9 @@
 #ifndef HEADRACE_EXPORT_DARSHAN_FORMAT_H
 #define HEADRACE_EXPORT_DARSHAN_FORMAT_H
 
+#include <isa-l/igzip_lib.h>
 #include <stddef.h>
 #include <stdint.h>
-#include <zlib.h>
 
 #define HR_DARSHAN_MAGIC       INT64_C(6567223)
 #define HR_DARSHAN_JOB_BYTES   4096 /* largest job region, before compression */
@@ -222,8 +222,9 @@ struct hr_darshan_log {
 	int fd;
 	uint64_t at; /* size of the log so far */
 	struct hr_darshan_header header;
-	z_stream z;
 	uint64_t region_at;
+	struct isal_zstream z;
+	uint8_t level[ISAL_DEF_LVL1_DEFAULT];
 	uint8_t out[65536];
 };
 
@@ -231,16 +232,13 @@ struct hr_darshan_log {
 void hr_darshan_begin(struct hr_darshan_log *log, int fd);
 
 /* Write one region: start, any number of puts, end. */
-int hr_darshan_region_start(struct hr_darshan_log *log);
+void hr_darshan_region_start(struct hr_darshan_log *log);
 int hr_darshan_put(struct hr_darshan_log *log, const void *data, size_t bytes);
 int hr_darshan_region_end(struct hr_darshan_log *log, struct hr_darshan_region *ret);
 
 /* Like hr_darshan_region_end, for a region of a module. */
 int hr_darshan_module_end(struct hr_darshan_log *log, enum hr_darshan_module module,
 			  enum hr_darshan_version version);
-
-/* Frees the open region after an error. */
-void hr_darshan_region_abandon(struct hr_darshan_log *log);
 
 /* Writes the header. */
 int hr_darshan_finish(struct hr_darshan_log *log);

@@ -101,10 +101,9 @@ int hr__darshan_heat_write(struct hr__darshan *d)
 	static const char *const names[HR__DARSHAN_GROUPS] = {"heatmap:POSIX", "heatmap:STDIO"};
 	struct hr__darshan_heat *h = &d->heat;
 	int64_t bins;
-	int r = hr_darshan_region_start(&d->log);
+	int r = 0;
 
-	if (r < 0)
-		return r;
+	hr_darshan_region_start(&d->log);
 	heat_reach(h, d->end_ns);
 	bins = (d->end_ns + h->bin_ns - 1) / h->bin_ns;
 	bins = bins < 1 ? 1 : bins < HR__DARSHAN_BINS ? bins : HR__DARSHAN_BINS;
@@ -123,11 +122,9 @@ int hr__darshan_heat_write(struct hr__darshan *d)
 		for (unsigned way = 0; way < HR__DARSHAN_WAYS && r == 0; way++)
 			r = hr_darshan_put(&d->log, row->bytes[way], bytes);
 	}
-	if (r == 0)
-		return hr_darshan_module_end(&d->log, HR_DARSHAN_HEATMAP,
-					     HR_DARSHAN_HEATMAP_VERSION);
-	hr_darshan_region_abandon(&d->log);
-	return r;
+	return r == 0
+		   ? hr_darshan_module_end(&d->log, HR_DARSHAN_HEATMAP, HR_DARSHAN_HEATMAP_VERSION)
+		   : r;
 }
 
 void hr__darshan_heat_done(struct hr__darshan *d)

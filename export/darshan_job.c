@@ -49,10 +49,13 @@ static void metadata_write(const struct hr__darshan *d, struct hr_darshan_job *j
 	struct job_text t = {job->metadata, 0, sizeof(job->metadata)};
 	const struct hr_stream *s = d->x->walk->streams[0].s;
 	unsigned long long left_out = d->x->left_out;
+	char *name = hr_text_line(s->job);
 
 	/* PyDarshan requires lib_ver. */
 	text_add(&t, "lib_ver=headrace-" HEADRACE_VERSION "\n");
-	text_add(&t, "headrace_job=%s\n", s->job);
+	if (name != NULL)
+		text_add(&t, "headrace_job=%s\n", name);
+	free(name);
 	if (d->n_unranked > 0)
 		text_add(&t, "headrace_processes_without_rank=%llu\n",
 			 (unsigned long long)d->n_unranked);
@@ -187,13 +190,9 @@ int hr__darshan_job_write(struct hr__darshan *d)
 	if (p != NULL)
 		command_write(&t, p);
 	mounts_write(&t, d->x->walk);
-	r = hr_darshan_region_start(&d->log);
-	if (r == 0)
-		r = hr_darshan_put(&d->log, &job, sizeof(job));
+	hr_darshan_region_start(&d->log);
+	r = hr_darshan_put(&d->log, &job, sizeof(job));
 	if (r == 0)
 		r = hr_darshan_put(&d->log, text, t.n + 1);
-	if (r == 0)
-		return hr_darshan_region_end(&d->log, &unused);
-	hr_darshan_region_abandon(&d->log);
-	return r;
+	return r == 0 ? hr_darshan_region_end(&d->log, &unused) : r;
 }

@@ -12,7 +12,8 @@
 #include "common/array.h"
 #include "export/darshan_internal.h"
 
-#define WINDOW 65536u /* events that stay in the window */
+#define WINDOW	   65536u	       /* events that stay in the window */
+#define BYTES_MOST (UINT64_C(1) << 50) /* of one operation; headraced records no more */
 
 struct window_event {
 	struct hr_event e;
@@ -24,13 +25,13 @@ struct window_key {
 	uint32_t index; /* keeps the order of events with the same end */
 };
 
-struct window {
+struct event_window {
 	struct window_event *events, *rest;
 	struct window_key *keys;
 	size_t n, room, rest_room, keys_room;
 };
 
-static void window_done(struct window *w)
+static void window_done(struct event_window *w)
 {
 	free(w->events);
 	free(w->rest);
@@ -52,7 +53,7 @@ static int event_add(struct hr__darshan *d, const struct window_event *v)
 	struct hr__darshan_op o = {.e = e, .info = hr_op_info(e->op), .process = v->process};
 	uint64_t bytes = hr_bytes_moved(o.info->bytes_rule, e->ret, e->asked, e->flags);
 
-	o.bytes = bytes <= INT64_MAX ? bytes : 0;
+	o.bytes = bytes <= BYTES_MOST ? bytes : 0;
 	o.start_ns = hr__darshan_ns(d, e->start_ns);
 	o.end_ns = hr__darshan_ns(d, e->start_ns + e->dur_ns);
 	if (o.end_ns < o.start_ns)
@@ -64,7 +65,7 @@ static int event_add(struct hr__darshan *d, const struct window_event *v)
 }
 
 /* Counts the earliest events, so that `keep` events remain. */
-static int window_flush(struct hr__darshan *d, struct window *w, size_t keep)
+static int window_flush(struct hr__darshan *d, struct event_window *w, size_t keep)
 {
 	struct window_event *rest;
 	size_t out = w->n - keep, room;
@@ -96,7 +97,7 @@ static int window_flush(struct hr__darshan *d, struct window *w, size_t keep)
 	return 0;
 }
 
-static int window_add(struct window *w, const struct hr_walk_batch *b)
+static int window_add(struct event_window *w, const struct hr_walk_batch *b)
 {
 	const struct hr_columns *c = &b->c;
 
@@ -128,7 +129,7 @@ static int stream_events(struct hr__darshan *d)
 	    HR_COL_BIT(HR_COL_FILE) | HR_COL_BIT(HR_COL_OFFSET) | HR_COL_BIT(HR_COL_ASKED) |
 	    HR_COL_BIT(HR_COL_RET) | HR_COL_BIT(HR_COL_FLAGS) | HR_COL_BIT(HR_COL_FILE2);
 	struct hr_walk_events *events;
-	struct window w = {0};
+	struct event_window w = {0};
 	struct hr_walk_batch batch;
 	int r = hr_walk_events_new(d->stream, want, &events);
 

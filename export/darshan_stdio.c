@@ -69,9 +69,8 @@ static void follow_seek(struct hr__darshan_state *st, const struct hr_event *e)
 		st->position = e->op <= HR_OP_ftello64 ? e->ret : st->position;
 	else if (e->flags == SEEK_SET)
 		st->position = e->offset;
-	else if (e->flags == SEEK_CUR && st->position >= 0)
-		st->position += e->offset;
-	else
+	else if (e->flags != SEEK_CUR || st->position < 0 ||
+		 __builtin_add_overflow(st->position, e->offset, &st->position))
 		st->position = -1;
 	if (st->position < 0 || st->position > INT64_MAX / 2)
 		st->position = -1;

@@ -30,7 +30,7 @@ enum {
 	OPT_BY
 };
 
-#define FORMATS "perfetto pfw"
+#define FORMATS "perfetto pfw darshan"
 
 const struct hr_option hr_export_option_table[] = {
     {"to", OPT_TO, "FORMAT", "the format: " FORMATS, FORMATS},
