@@ -234,7 +234,8 @@ int hr__darshan_value_add(struct hr__darshan *d, struct hr__darshan_values *v, i
 		return 0;
 	if (v->n == v->room) {
 		uint8_t room = v->room == 0 ? 4 : (uint8_t)(2 * v->room);
-		struct hr__darshan_value *list = hr_arena_get(&d->memory, room * sizeof(*v->list));
+		struct hr__darshan_value *list =
+		    hr_arena_get(&d->memory, (size_t)room * sizeof(*v->list));
 
 		if (list == NULL)
 			return -ENOMEM;
@@ -262,7 +263,7 @@ void hr__darshan_common(struct hr__darshan_value *list, size_t n, int64_t *ret)
 
 	if (n > 1)
 		qsort(list, n, sizeof(*list), by_count);
-	memset(ret, 0, 2 * HR_DARSHAN_COMMON * sizeof(*ret));
+	memset(ret, 0, sizeof(*ret) * 2 * HR_DARSHAN_COMMON);
 	for (size_t i = 0; i < n && used < HR_DARSHAN_COMMON; i++) {
 		if (list[i].value == 0)
 			continue;

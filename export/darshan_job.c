@@ -108,9 +108,11 @@ static void command_write(struct job_text *t, const Headrace__Process *p)
 	size_t n = words->len < t->room / 2 ? words->len : t->room / 2;
 
 	for (size_t i = 0; i < n; i++) {
-		uint8_t c = words->data[i];
+		char c = (char)words->data[i];
 
-		t->text[t->n++] = c == '\n' || c == '\0' ? ' ' : (char)c;
+		if (c == '\n' || c == '\0')
+			c = ' ';
+		t->text[t->n++] = c;
 	}
 	t->text[t->n] = '\0';
 }

@@ -137,7 +137,7 @@ static int stream_events(struct hr__darshan *d)
 		return r;
 	while ((r = hr_walk_events_next(events, &batch)) > 0) {
 		r = window_add(&w, &batch);
-		if (r == 0 && w.n > 2 * WINDOW)
+		if (r == 0 && w.n > 2 * (size_t)WINDOW)
 			r = window_flush(d, &w, WINDOW);
 		if (r == 0)
 			r = hr_export_advance(d->x, ++d->batches_done, d->batches_total);
