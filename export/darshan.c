@@ -273,9 +273,9 @@ static int job_export(struct hr__darshan *d, int fd)
 	if (r == 0)
 		r = hr__darshan_events(d);
 	if (r == 0)
-		r = d->whole ? hr__darshan_rollups(d) : 0;
-	if (r == 0)
 		r = hr__darshan_totals(d);
+	if (r == 0 && d->whole)
+		r = hr__darshan_rollups(d);
 	if (r == 0)
 		hr__darshan_complete(d);
 	if (r == 0)

@@ -167,6 +167,24 @@ class Totals(Exported):
         self.assertEqual(log.dxt, [])
 
 
+    def test_level_that_changes(self):
+        """The store reaches its limit of size while the program runs: both parts of the job are in the heat map, once."""
+        script = """import os
+fd = os.open("file", os.O_CREAT | os.O_RDWR)
+for i in range(100000):
+    os.pwrite(fd, bytes(i % 5003), i * 7919 % 10**9)
+"""
+        traced = self.headrace(
+            [harness.PYTHON, "-S", "-c", f"import os\nos.chdir({self.folder.data!r})\n{script}"],
+            options=("--include", self.folder.data, "--max-size", "64K"))
+        log = darshan_log.Log(self.export(traced))
+        (record,) = log.posix
+        self.assertEqual((record["WRITES"], record["BYTES_WRITTEN"]), (100000, sum(i % 5003 for i in range(100000))))
+        self.assertEqual(log.partial, {"POSIX", "STDIO", "DXT_POSIX", "HEATMAP"})
+        self.assertEqual(sum(sum(h["writes"]) for h in log.heat), record["BYTES_WRITTEN"])
+        self.assertEqual(sum(record[f"SIZE_WRITE_{s}"] for s in darshan_log.SIZES), 100000)
+
+
 class Readers(Exported):
     def run_reader(self, argv):
         done = harness.run(argv, self.folder.environment(), cwd=self.folder.path)
