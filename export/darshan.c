@@ -252,13 +252,13 @@ static int log_write(struct hr__darshan *d, int fd)
 
 static void report_cut(const struct hr__darshan *d)
 {
-	if (d->x->left_out == 0 || d->x->asking == NULL)
+	if (d->left_out == 0 || d->x->asking == NULL)
 		return;
 	hr_sink_line(
 	    hr_asking_messages(d->x->asking),
 	    "note: the log has DXT segments of the first %s only, and lacks %s segments: export a "
 	    "part of the job with --from, --to-time or --step, or more with --max-size",
-	    hr_text_duration((uint64_t)d->dxt.cut_ns).s, hr_text_count(d->x->left_out).s);
+	    hr_text_duration((uint64_t)d->dxt.cut_ns).s, hr_text_count(d->left_out).s);
 }
 
 static int job_export(struct hr__darshan *d, int fd)

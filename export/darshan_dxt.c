@@ -64,7 +64,7 @@ static void segments_cut(struct hr__darshan *d)
 	while (bin < HR__DARSHAN_TIMES && sum + dxt->times[bin] <= dxt->limit)
 		sum += dxt->times[bin++];
 	dxt->cut_ns = bin * dxt->time_ns;
-	d->x->left_out += dxt->total - sum;
+	d->left_out += dxt->total - sum;
 	d->partial |= UINT64_C(1) << HR_DARSHAN_DXT_POSIX;
 	dxt->total = 0;
 	for (size_t i = 0; i < d->n_uses; i++)

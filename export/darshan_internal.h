@@ -156,7 +156,8 @@ struct hr__darshan {
 	int64_t n_recorded_ranks;
 	uint64_t n_unranked; /* processes without a rank, in a job with ranks */
 	bool whole;	     /* file records may be used: no limits of time or steps */
-	uint64_t partial;
+	uint64_t partial;    /* bit N: module N lacks data */
+	uint64_t left_out;   /* segments that the limit excludes */
 	uint64_t batches_done, batches_total;
 
 	struct hr_arena memory;

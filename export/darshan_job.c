@@ -48,7 +48,7 @@ static void metadata_write(const struct hr__darshan *d, struct hr_darshan_job *j
 {
 	struct job_text t = {job->metadata, 0, sizeof(job->metadata)};
 	const struct hr_stream *s = d->x->walk->streams[0].s;
-	unsigned long long left_out = d->x->left_out;
+	unsigned long long left_out = d->left_out;
 	char *name = hr_text_line(s->job);
 
 	/* PyDarshan requires lib_ver. */

@@ -59,7 +59,6 @@ struct hr_export {
 	size_t n_notes;
 	int64_t start_ns, end_ns; /* wall clock: begin of the job, and its end or last message */
 	uint64_t damaged;	  /* frames that the writer could not read */
-	uint64_t left_out;	  /* operations and regions that the limit of size excludes */
 	char *error;		  /* malloc'ed advice of a writer that failed; NULL: none */
 };
 
@@ -72,6 +71,7 @@ int hr_export_advance(const struct hr_export *x, uint64_t done, uint64_t total);
 
 /* ---- writers: 0 or -errno; the caller checks ferror(to) ---- */
 int hr_perfetto_write(struct hr_export *x, FILE *to);
+int hr_chrome_write(struct hr_export *x, FILE *to);
 int hr_pfw_write(struct hr_export *x, FILE *to);
 int hr_darshan_export(struct hr_export *x, FILE *to);
 

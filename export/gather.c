@@ -53,22 +53,16 @@ static void gather_times(struct hr_gather *g, const struct hr_walk_stream *ws)
 }
 
 static int gather_rank(struct hr_gather *g, struct hr_map64 *by_rank,
-		       const struct hr_walk_process *p)
+		       const struct hr_walk_stream *ws, const struct hr_walk_process *p)
 {
 	uint64_t key = (uint64_t)(p->p->rank + INT64_C(1));
 	uint32_t i = hr_map64_get(by_rank, key);
 
 	if (i == HR_MAP64_NONE) {
-		struct hr_gather_rank *rank = calloc(1, sizeof(*rank));
-
-		if (rank == NULL || hr_map64_set(by_rank, key, (uint32_t)g->n_ranks) < 0) {
-			free(rank);
+		if (hr_map64_set(by_rank, key, (uint32_t)g->n_ranks) < 0)
 			return -ENOMEM;
-		}
-		rank->rank = p->p->rank;
-		rank->first = p;
-		i = (uint32_t)g->n_ranks;
-		g->ranks[g->n_ranks++] = rank;
+		i = (uint32_t)g->n_ranks++;
+		g->ranks[i] = (struct hr_gather_rank){.rank = p->p->rank, .stream = ws, .first = p};
 	}
 	g->rank_of[p->number] = i;
 	return 0;
@@ -90,21 +84,32 @@ int hr_gather_init(struct hr_gather *g, const struct hr_walk *w)
 		gather_times(g, ws);
 		for (uint32_t k = 0; k < ws->s->n_processes && r == 0; k++)
 			if (ws->processes[k].number != 0)
-				r = gather_rank(g, &by_rank, &ws->processes[k]);
+				r = gather_rank(g, &by_rank, ws, &ws->processes[k]);
 	}
 	hr_map64_done(&by_rank);
 	if (g->from_ns > g->to_ns)
 		g->from_ns = g->to_ns = 0;
-	g->bin_ns = (g->to_ns - g->from_ns) / HR_GATHER_BINS + 1;
 	if (r < 0)
 		hr_gather_done(g);
 	return r;
 }
 
+int hr_gather_bins(struct hr_gather *g, unsigned n_bins)
+{
+	g->n_bins = n_bins;
+	g->bin_ns = (g->to_ns - g->from_ns) / n_bins + 1;
+	for (size_t i = 0; i < g->n_ranks; i++) {
+		g->ranks[i].bins = calloc(n_bins, sizeof(*g->ranks[i].bins));
+		if (g->ranks[i].bins == NULL)
+			return -ENOMEM;
+	}
+	return 0;
+}
+
 void hr_gather_done(struct hr_gather *g)
 {
 	for (size_t i = 0; i < g->n_ranks; i++)
-		free(g->ranks[i]);
+		free(g->ranks[i].bins);
 	free(g->ranks);
 	free(g->rank_of);
 	*g = (struct hr_gather){0};
@@ -126,7 +131,7 @@ static void bin_add(struct hr_gather_bin *b, enum hr_gather_kind kind, uint64_t 
 void hr_gather_add(struct hr_gather *g, const struct hr_walk_process *p, enum hr_gather_kind kind,
 		   uint64_t start_ns, uint64_t end_ns, uint64_t bytes)
 {
-	struct hr_gather_rank *rank = g->ranks[g->rank_of[p->number]];
+	struct hr_gather_rank *rank = &g->ranks[g->rank_of[p->number]];
 	uint64_t dur = end_ns - start_ns, left = bytes;
 	uint64_t first, last;
 
@@ -137,7 +142,7 @@ void hr_gather_add(struct hr_gather *g, const struct hr_walk_process *p, enum hr
 		return;
 	first = (start_ns - g->from_ns) / g->bin_ns;
 	last = (end_ns - g->from_ns) / g->bin_ns;
-	if (last >= HR_GATHER_BINS)
+	if (last >= g->n_bins)
 		return;
 	/* Bytes are spread evenly over the duration; the last bin gets the rest. */
 	for (uint64_t b = first; b < last; b++) {

@@ -10,8 +10,6 @@
 
 #include "export/walk.h"
 
-#define HR_GATHER_BINS 2000u
-
 /* The counters of a rank in a bin of time. */
 struct hr_gather_bin {
 	uint64_t read_bytes, written_bytes;
@@ -21,21 +19,26 @@ struct hr_gather_bin {
 
 struct hr_gather_rank {
 	int32_t rank; /* -1: processes without a rank */
-	const struct hr_walk_process *first;
-	bool waits; /* has input waits */
-	struct hr_gather_bin bins[HR_GATHER_BINS];
+	const struct hr_walk_stream *stream;
+	const struct hr_walk_process *first; /* the first process of the rank, in `stream` */
+	bool waits;			     /* has input waits */
+	struct hr_gather_bin *bins;
 };
 
 struct hr_gather {
 	uint64_t from_ns, to_ns; /* wall clock: the first and last selected moment */
 	uint64_t bin_ns;
-	struct hr_gather_rank **ranks;
+	unsigned n_bins;
+	struct hr_gather_rank *ranks;
 	size_t n_ranks;
 	uint32_t *rank_of; /* index in `ranks`, by the number of the process */
 };
 
-/* Prepares the counters. Returns 0 or -ENOMEM. */
+/* Finds the ranks and the times. Returns 0 or -ENOMEM. */
 int hr_gather_init(struct hr_gather *g, const struct hr_walk *w);
+
+/* Prepares the counters, with so many bins of time, at least 1. Returns 0 or -ENOMEM. */
+int hr_gather_bins(struct hr_gather *g, unsigned n_bins);
 void hr_gather_done(struct hr_gather *g);
 
 enum hr_gather_kind { HR_GATHER_OTHER, HR_GATHER_READ, HR_GATHER_WRITE, HR_GATHER_WAIT };

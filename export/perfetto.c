@@ -1,530 +1,360 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The format "perfetto": one packet after another, in one pass over the operations. If they exceed
- * the limit of size, a first pass finds which ones are long enough to be drawn.
+ * Writes a trace as packets of Perfetto (its protos/perfetto/trace/trace_packet.proto). All packets
+ * belong to one sequence, so texts are interned once in the whole trace.
  */
+#include "export/trace_out.h"
+
 #include <errno.h>
-#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "export/export.h"
-#include "export/gather.h"
-#include "export/perfetto_tracks.h"
-#include "common/fnv.h"
-#include "common/loss.h"
-#include "common/map64.h"
-#include "common/ops.h"
 #include "common/text.h"
 
-#define DEFAULT_MAX_BYTES (UINT64_C(200) * 1000 * 1000)
-#define REGION_BYTES	  200u /* typical bytes of a region's slice, with its texts */
-#define PATH_BYTES	  150u /* typical bytes of an interned path */
-#define ARGS_MOST	  8u
-#define OP_NAMES	  4096u /* ids of names: operations below, then regions */
-#define KIND_CATEGORIES	  64u	/* ids of categories: classes below, then kinds of regions */
+#define SEQUENCE	   1 /* trusted_packet_sequence_id; 0 is invalid */
+#define CLOCK_REAL	   1 /* builtin clocks of Perfetto */
+#define CLOCK_BOOT	   6
+#define STATE_CLEARED	   1 /* sequence_flags */
+#define NEEDS_STATE	   2
+#define UNIT_BYTES	   3
+#define SLICE_BYTES	   100 /* a typical operation: a begin with its arguments, and an end */
+#define MESSAGE_BYTES_MOST 10  /* of a varint: the length of a message */
 
-struct arguments {
-	struct hr_argument list[ARGS_MOST];
-	size_t n;
+/* Field numbers of the messages. */
+enum { TRACE_PACKET = 1 };
+enum {
+	PACKET_CLOCK_SNAPSHOT = 6,
+	PACKET_TIMESTAMP = 8,
+	PACKET_SEQUENCE = 10,
+	PACKET_TRACK_EVENT = 11,
+	PACKET_INTERNED = 12,
+	PACKET_FLAGS = 13,
+	PACKET_TRACK = 60,
+	PACKET_FIRST = 87
+};
+enum { SNAPSHOT_CLOCK = 1, SNAPSHOT_PRIMARY = 2, CLOCK_ID = 1, CLOCK_TIMESTAMP = 2 };
+enum {
+	TRACK_UUID = 1,
+	TRACK_NAME = 2,
+	TRACK_PROCESS = 3,
+	TRACK_THREAD = 4,
+	TRACK_PARENT = 5,
+	TRACK_COUNTER = 8
+};
+enum { PROCESS_PID = 1, PROCESS_NAME = 6, THREAD_PID = 1, THREAD_TID = 2, THREAD_NAME = 5 };
+enum { COUNTER_UNIT = 3 };
+enum {
+	EVENT_CATEGORY_ID = 3,
+	EVENT_ARGUMENT = 4,
+	EVENT_TYPE = 9,
+	EVENT_NAME_ID = 10,
+	EVENT_TRACK = 11,
+	EVENT_DOUBLE = 44
+};
+enum { TYPE_BEGIN = 1, TYPE_END = 2, TYPE_INSTANT = 3, TYPE_COUNTER = 4 };
+enum { INTERNED_CATEGORY = 1, INTERNED_NAME = 2, INTERNED_ARGUMENT = 3, INTERNED_STRING = 29 };
+enum { INTERNED_ID = 1, INTERNED_TEXT = 2 };
+enum { ARG_NAME_ID = 1, ARG_BOOL = 2, ARG_INT = 4, ARG_TEXT = 6, ARG_TEXT_ID = 17 };
+
+struct packets {
+	struct hr_trace_out out;
+	FILE *to;
 };
 
-struct perfetto {
-	struct hr_export *x;
-	struct hr_packets packets;
-	struct hr_tracks *tracks;
-	struct hr_gather gather;
-	struct hr_gather_limits limits;
-	uint64_t total, done; /* operations, for the progress */
-	int64_t clock_ns;     /* wall clock minus the clock of the trace */
-	uint64_t notes;	      /* track of the notes */
-	uint64_t events_left_out, regions_left_out;
-	/* names that are interned so far */
-	bool op_named[HR_OP_MAX];
-	bool class_named[KIND_CATEGORIES], kind_named[KIND_CATEGORIES];
-	struct hr_map64 region_names; /* from a hash of the text to its id */
-	uint64_t *path_named;	      /* bitmap by file number, for the current stream */
-	uint64_t path_base;	      /* ids of the current stream's paths begin after it */
-	/* Of the current operation, before which regions may be written. */
-	struct arguments event_args, region_args;
+/* ---- protobuf ---- */
+
+static uint8_t *put_varint(uint8_t *at, uint64_t v)
+{
+	while (v >= 128) {
+		*at++ = (uint8_t)v | 128;
+		v >>= 7;
+	}
+	*at++ = (uint8_t)v;
+	return at;
+}
+
+static uint8_t *put_number(uint8_t *at, unsigned field, uint64_t v)
+{
+	return put_varint(put_varint(at, field << 3), v);
+}
+
+static uint8_t *put_bytes(uint8_t *at, unsigned field, const void *data, size_t n)
+{
+	at = put_varint(put_varint(at, field << 3 | 2), n);
+	memcpy(at, data, n);
+	return at + n;
+}
+
+static uint8_t *put_text(uint8_t *at, unsigned field, const char *text)
+{
+	return text != NULL ? put_bytes(at, field, text, strlen(text)) : at;
+}
+
+static uint8_t *put_double(uint8_t *at, unsigned field, double v)
+{
+	at = put_varint(at, field << 3 | 1);
+	memcpy(at, &v, sizeof(v));
+	return at + sizeof(v);
+}
+
+/* A message that another one contains. A byte is kept for its length, so it must be short. */
+static uint8_t *begin_short(uint8_t *at, unsigned field)
+{
+	return put_varint(at, field << 3 | 2) + 1;
+}
+
+static uint8_t *end_short(uint8_t *begin, uint8_t *at)
+{
+	begin[-1] = (uint8_t)(at - begin); /* below 128: see the callers */
+	return at;
+}
+
+static void write_packet(struct packets *p, const uint8_t *packet, size_t n)
+{
+	uint8_t head[1 + MESSAGE_BYTES_MOST];
+	size_t n_head = (size_t)(put_varint(put_varint(head, TRACE_PACKET << 3 | 2), n) - head);
+
+	fwrite_unlocked(head, 1, n_head, p->to);
+	fwrite_unlocked(packet, 1, n, p->to);
+}
+
+static uint8_t *put_head(uint8_t *at, uint64_t ns)
+{
+	at = put_number(at, PACKET_TIMESTAMP, ns);
+	at = put_number(at, PACKET_SEQUENCE, SEQUENCE);
+	return put_number(at, PACKET_FLAGS, NEEDS_STATE);
+}
+
+static const char *const arg_names[] = {
+#define HR__ARG(id, name) [HR_ARG_##id] = (name),
+    HR_ARGS(HR__ARG)
+#undef HR__ARG
 };
 
-/* ---- names and arguments ---- */
-
-static void add_arg(struct arguments *a, enum hr_arg name, int type, int64_t value)
+const char *hr_arg_name(enum hr_arg arg)
 {
-	a->list[a->n++] = (struct hr_argument){.name = name, .type = type, .value = value};
+	return arg_names[arg];
 }
 
-static void add_text_arg(struct arguments *a, enum hr_arg name, const ProtobufCBinaryData *text)
+/* ---- the first packets ---- */
+
+static uint8_t *put_clock(uint8_t *at, unsigned clock, uint64_t ns)
 {
-	if (text != NULL)
-		a->list[a->n++] = (struct hr_argument){.name = name,
-						       .type = HR_ARG_TEXT,
-						       .text = (const char *)text->data,
-						       .bytes = text->len};
+	uint8_t *begin = begin_short(at, SNAPSHOT_CLOCK);
+
+	at = put_number(begin, CLOCK_ID, clock);
+	return end_short(begin, put_number(at, CLOCK_TIMESTAMP, ns));
 }
 
-static uint64_t intern_path(struct perfetto *p, uint32_t number, const struct hr_file_info *f)
+/* A text gets an id, which later packets use. */
+static void write_interned(struct packets *p, unsigned field, uint64_t id, const void *text,
+			   size_t bytes)
 {
-	uint64_t bit = UINT64_C(1) << (number % 64), id = p->path_base + number;
-	char *text;
+	size_t room = bytes + 64;
+	uint8_t *packet = malloc(3 * room), *entry, *list, *at;
 
-	if (p->path_named[number / 64] & bit)
-		return id;
-	p->path_named[number / 64] |= bit;
-	text = malloc(4 * (size_t)f->path_bytes + 1);
-	if (text != NULL) {
-		hr_text_escape(text, 4 * (size_t)f->path_bytes + 1, f->path, f->path_bytes);
-		hr_packet_intern(&p->packets, HR_INTERNED_STRING, id, text, strlen(text));
-	}
-	free(text);
-	return id;
+	if (packet == NULL)
+		return; /* names and paths are missing then, but the trace is whole */
+	entry = packet + room;
+	list = entry + room;
+	at = put_bytes(put_number(entry, INTERNED_ID, id), INTERNED_TEXT, text, bytes);
+	at = put_bytes(list, field, entry, (size_t)(at - entry));
+	bytes = (size_t)(at - list);
+	at = put_number(packet, PACKET_SEQUENCE, SEQUENCE);
+	at = put_number(at, PACKET_FLAGS, NEEDS_STATE);
+	at = put_bytes(at, PACKET_INTERNED, list, bytes);
+	write_packet(p, packet, (size_t)(at - packet));
+	free(packet);
 }
 
-static void add_path_arg(struct perfetto *p, const struct hr_stream *s, enum hr_arg name,
-			 uint32_t file)
+static void perfetto_intern(struct hr_trace_out *o, enum hr_interned kind, uint64_t number,
+			    const struct hr_bytes *text)
 {
-	uint32_t number = file != 0 ? hr_stream_file_number(s, file) : 0;
-	struct hr_file_info info;
+	static const unsigned fields[] = {[HR_INTERNED_CATEGORY] = INTERNED_CATEGORY,
+					  [HR_INTERNED_NAME] = INTERNED_NAME,
+					  [HR_INTERNED_STRING] = INTERNED_STRING};
+	size_t room = 4 * text->bytes + 1;
+	char *escaped = malloc(room);
 
-	if (number != 0 && hr_stream_file_at(s, number, true, &info) == 0)
-		add_arg(&p->event_args, name, HR_ARG_INTERNED,
-			(int64_t)intern_path(p, number, &info));
-}
-
-static uint64_t intern_op(struct perfetto *p, uint16_t op, const struct hr_op_info *info)
-{
-	const char *name = info->name != NULL ? info->name : "unknown";
-
-	if (!p->op_named[op % HR_OP_MAX])
-		hr_packet_intern(&p->packets, HR_INTERNED_NAME, op % HR_OP_MAX + 1u, name,
-				 strlen(name));
-	p->op_named[op % HR_OP_MAX] = true;
-	return op % HR_OP_MAX + 1u;
-}
-
-static uint64_t intern_category(struct perfetto *p, bool *named, uint64_t id, const char *text)
-{
-	if (text == NULL)
-		text = "unknown";
-	if (!*named)
-		hr_packet_intern(&p->packets, HR_INTERNED_CATEGORY, id, text, strlen(text));
-	*named = true;
-	return id;
-}
-
-static uint64_t intern_region_name(struct perfetto *p, const void *text, size_t bytes)
-{
-	uint64_t hash = hr_fnv(HR_FNV_BASIS, text, bytes);
-	uint32_t i = hr_map64_get(&p->region_names, hash);
-
-	if (i == HR_MAP64_NONE) {
-		i = p->region_names.used;
-		if (hr_map64_set(&p->region_names, hash, i) < 0)
-			return OP_NAMES;
-		hr_packet_intern(&p->packets, HR_INTERNED_NAME, OP_NAMES + 1 + (uint64_t)i, text,
-				 bytes);
-	}
-	return OP_NAMES + 1 + (uint64_t)i;
-}
-
-/* ---- regions ---- */
-
-static void set_region_args(struct arguments *a, const Headrace__Regions *frame,
-			    const struct hr_region *r)
-{
-	a->n = 0;
-	if (r->step != HR_REGION_UNKNOWN)
-		add_arg(a, HR_ARG_STEP, HR_ARG_INT, (int64_t)r->step);
-	if (r->epoch != HR_REGION_UNKNOWN)
-		add_arg(a, HR_ARG_EPOCH, HR_ARG_INT, (int64_t)r->epoch);
-	add_text_arg(a, HR_ARG_DOMAIN, hr_walk_text(frame, r->domain));
-	add_text_arg(a, HR_ARG_CATEGORY, hr_walk_text(frame, r->category));
-	add_text_arg(a, HR_ARG_ARGS, hr_walk_text(frame, r->args));
-	if (r->count > 1) {
-		add_arg(a, HR_ARG_COUNT, HR_ARG_INT, (int64_t)r->count);
-		add_arg(a, HR_ARG_SUM_NS, HR_ARG_INT, (int64_t)r->dur_ns);
-	}
-	if (r->open)
-		add_arg(a, HR_ARG_OPEN, HR_ARG_BOOL, 1);
-}
-
-static void describe_region(void *self, const struct hr_walk_stream *ws,
-			    const struct hr_walk_region *row, struct hr_slice *ret)
-{
-	struct perfetto *p = self;
-	const ProtobufCBinaryData *name;
-	const char *kind;
-	struct hr_region r;
-
-	(void)ws;
-	if (row->end_ns - row->start_ns < p->limits.regions_ns) {
-		p->regions_left_out++;
+	if (escaped == NULL)
 		return;
-	}
-	hr_regions_get(row->frame, row->row, &r);
-	kind = hr_region_kind_name(r.kind);
-	kind = kind != NULL ? kind : "region";
-	name = hr_walk_text(row->frame, r.name);
-	set_region_args(&p->region_args, row->frame, &r);
-	/* Of short regions that were added up, only the begin of the first one is known. */
-	ret->type = r.count > 1 || r.kind == HR_REGION_MARK ? HR_SLICE_INSTANT : HR_SLICE_BEGIN;
-	ret->category = intern_category(p, &p->kind_named[r.kind % KIND_CATEGORIES],
-					KIND_CATEGORIES + r.kind % KIND_CATEGORIES, kind);
-	ret->name = name != NULL ? intern_region_name(p, name->data, name->len)
-				 : intern_region_name(p, kind, strlen(kind));
-	ret->args = p->region_args.list;
-	ret->n_args = p->region_args.n;
+	hr_text_escape(escaped, room, text->data, text->bytes);
+	write_interned((struct packets *)o, fields[kind], number, escaped, strlen(escaped));
+	free(escaped);
 }
 
-/* Adds the input waits to the counters, also those that are too short to be drawn. */
-static void count_waits(struct perfetto *p, const struct hr_walk_stream *ws)
+static void perfetto_begin(struct hr_trace_out *o, uint64_t boot_ns, uint64_t real_ns)
 {
-	for (size_t i = 0; i < ws->n_regions; i++) {
-		const struct hr_walk_region *row = &ws->regions[i];
-		struct hr_region r;
+	struct packets *p = (struct packets *)o;
+	uint8_t packet[128], *at = packet, *begin;
 
-		hr_regions_get(row->frame, row->row, &r);
-		if (r.kind == HR_REGION_INPUT_WAIT && r.count <= 1)
-			hr_gather_add(&p->gather, hr_walk_process(ws, row->proc), HR_GATHER_WAIT,
-				      (uint64_t)hr_stream_real_ns(ws->s, row->start_ns),
-				      (uint64_t)hr_stream_real_ns(ws->s, row->end_ns), 0);
-	}
+	at = put_number(at, PACKET_SEQUENCE, SEQUENCE);
+	at = put_number(at, PACKET_FLAGS, STATE_CLEARED);
+	at = put_number(at, PACKET_FIRST, 1);
+	begin = begin_short(at, PACKET_CLOCK_SNAPSHOT);
+	at = put_number(begin, SNAPSHOT_PRIMARY, CLOCK_BOOT);
+	at = put_clock(at, CLOCK_BOOT, boot_ns);
+	at = end_short(begin, put_clock(at, CLOCK_REAL, real_ns));
+	write_packet(p, packet, (size_t)(at - packet));
+	for (unsigned i = 1; i < HR_ARG_END; i++)
+		write_interned(p, INTERNED_ARGUMENT, i, hr_arg_name(i), strlen(hr_arg_name(i)));
 }
 
-/* ---- operations ---- */
+/* ---- tracks ---- */
 
-/* Sets the arguments of an operation. Their values are those of the table `events`. */
-static void set_event_args(struct perfetto *p, const struct hr_stream *s,
-			   const struct hr_columns *c, uint32_t i, const struct hr_op_info *info)
+static uint8_t *put_process(uint8_t *at, const struct hr_track *t, uint8_t *scratch)
 {
-	struct arguments *a = &p->event_args;
+	uint8_t *end = put_number(scratch, PROCESS_PID, (uint64_t)t->pid);
 
-	a->n = 0;
-	add_path_arg(p, s, HR_ARG_PATH, c->file[i]);
-	add_path_arg(p, s, HR_ARG_PATH2, c->file2[i]);
-	if (c->offset[i] != HR_OFFSET_NONE)
-		add_arg(a, HR_ARG_OFFSET, HR_ARG_INT, c->offset[i]);
-	if (c->ret[i] == HR_RET_NONE) {
-		add_arg(a, HR_ARG_CUT, HR_ARG_BOOL, 1);
+	end = put_text(end, PROCESS_NAME, t->name);
+	return put_bytes(at, TRACK_PROCESS, scratch, (size_t)(end - scratch));
+}
+
+static uint8_t *put_thread(uint8_t *at, const struct hr_track *t, uint8_t *scratch)
+{
+	uint8_t *end = put_number(scratch, THREAD_PID, (uint64_t)t->pid);
+
+	end = put_number(end, THREAD_TID, (uint64_t)t->tid);
+	end = put_text(end, THREAD_NAME, t->name);
+	return put_bytes(at, TRACK_THREAD, scratch, (size_t)(end - scratch));
+}
+
+static void perfetto_track(struct hr_trace_out *o, const struct hr_track *t)
+{
+	struct packets *p = (struct packets *)o;
+	size_t room = 128 + (t->name != NULL ? strlen(t->name) : 0);
+	uint8_t *packet = malloc(3 * room), *track, *scratch, *at, *begin;
+
+	if (packet == NULL)
 		return;
+	track = packet + room;
+	scratch = track + room;
+	at = put_number(track, TRACK_UUID, t->id);
+	if (t->parent != 0)
+		at = put_number(at, TRACK_PARENT, t->parent);
+	if (t->process)
+		at = put_process(at, t, scratch);
+	else if (t->tid != 0)
+		at = put_thread(at, t, scratch);
+	else
+		at = put_text(at, TRACK_NAME, t->name);
+	if (t->values != HR_TRACK_SLICES) {
+		begin = begin_short(at, TRACK_COUNTER);
+		at = begin;
+		if (t->values == HR_TRACK_BYTES)
+			at = put_number(at, COUNTER_UNIT, UNIT_BYTES);
+		at = end_short(begin, at);
 	}
-	if (info->bytes_rule != HR_BYTES_NONE)
-		add_arg(
-		    a, HR_ARG_BYTES, HR_ARG_INT,
-		    (int64_t)hr_bytes_moved(info->bytes_rule, c->ret[i], c->asked[i], c->flags[i]));
-	if (c->ret[i] < 0)
-		add_arg(a, HR_ARG_ERRNO, HR_ARG_INT, -c->ret[i]);
+	room = (size_t)(at - track);
+	at = put_number(packet, PACKET_SEQUENCE, SEQUENCE);
+	at = put_bytes(at, PACKET_TRACK, track, room);
+	write_packet(p, packet, (size_t)(at - packet));
+	free(packet);
 }
 
-static void count_event(struct perfetto *p, const struct hr_tracks_event *e,
-			const struct hr_op_info *info, const struct hr_columns *c, uint32_t i)
+/* ---- events ---- */
+
+static uint8_t *put_argument(uint8_t *at, const struct hr_argument *a)
 {
-	enum hr_gather_kind kind = info->class == HR_CLASS_READ	   ? HR_GATHER_READ
-				   : info->class == HR_CLASS_WRITE ? HR_GATHER_WRITE
-								   : HR_GATHER_OTHER;
-	uint64_t bytes = c->ret[i] == HR_RET_NONE ? 0
-						  : hr_bytes_moved(info->bytes_rule, c->ret[i],
-								   c->asked[i], c->flags[i]);
+	uint8_t *begin = begin_short(at, EVENT_ARGUMENT);
 
-	hr_gather_add(&p->gather, e->p, kind, (uint64_t)hr_stream_real_ns(e->ws->s, e->start_ns),
-		      (uint64_t)hr_stream_real_ns(e->ws->s, e->end_ns),
-		      bytes == UINT64_MAX ? 0 : bytes);
-}
-
-static int perfetto_event(struct perfetto *p, const struct hr_walk_stream *ws,
-			  const struct hr_walk_batch *b, uint32_t i)
-{
-	const struct hr_columns *c = &b->c;
-	const struct hr_op_info *info = hr_op_info(c->op[i]);
-	struct hr_tracks_event e = {.ws = ws,
-				    .p = b->process[c->task[i]],
-				    .tid = c->tasks[c->task[i]].tid,
-				    .start_ns = c->start_ns[i],
-				    .end_ns = c->start_ns[i] + c->dur_ns[i],
-				    .async = info->api == HR_API_AIO || info->api == HR_API_URING};
-	struct hr_slice slice = {.type = HR_SLICE_BEGIN};
-
-	count_event(p, &e, info, c, i);
-	if (c->dur_ns[i] < p->limits.events_ns) {
-		p->events_left_out++;
-		return 0;
-	}
-	set_event_args(p, ws->s, c, i, info);
-	slice.category =
-	    intern_category(p, &p->class_named[info->class % KIND_CATEGORIES],
-			    info->class % KIND_CATEGORIES + 1u, hr_class_name(info->class));
-	slice.name = intern_op(p, c->op[i], info);
-	slice.args = p->event_args.list;
-	slice.n_args = p->event_args.n;
-	return hr_tracks_add(p->tracks, &e, &slice);
-}
-
-static int perfetto_stream(struct perfetto *p, const struct hr_walk_stream *ws)
-{
-	struct hr_walk_events *events = NULL;
-	struct hr_walk_batch b;
-	uint32_t n_files = 0;
-	int r = hr_stream_files(ws->s, &n_files);
-
-	if (r == 0) {
-		p->path_named = calloc(n_files / 64 + 1, sizeof(*p->path_named));
-		r = p->path_named != NULL ? 0 : -ENOMEM;
-	}
-	count_waits(p, ws);
-	if (r == 0)
-		r = hr_walk_events_new(ws, HR_COL_ALL, &events);
-	while (r == 0 && (r = hr_walk_events_next(events, &b)) > 0) {
-		r = 0;
-		for (uint32_t k = 0; k < b.n_rows && r == 0; k++)
-			r = perfetto_event(p, ws, &b, b.rows[k]);
-		p->done += b.n_rows;
-		if (r == 0)
-			r = hr_export_advance(p->x, p->done, p->total);
-	}
-	if (r == 0)
-		r = hr_tracks_end_stream(p->tracks, ws);
-	p->x->damaged += events != NULL ? hr_walk_events_damaged(events) : 0;
-	hr_walk_events_free(events);
-	free(p->path_named);
-	p->path_named = NULL;
-	p->path_base += (uint64_t)n_files + 1;
-	return r;
-}
-
-/* ---- counters ---- */
-
-static uint64_t counter_track(struct perfetto *p, uint64_t parent, const char *name, bool bytes)
-{
-	struct hr_track t = {.uuid = hr_tracks_uuid(p->tracks),
-			     .parent = parent,
-			     .name = name,
-			     .values = bytes ? HR_TRACK_BYTES : HR_TRACK_COUNTER};
-
-	hr_packet_track(&p->packets, &t);
-	return t.uuid;
-}
-
-/* The counters of a rank, and the factor by which a bin's sum becomes the value of the counter. */
-enum { COUNT_READ, COUNT_WRITE, COUNT_BUSY, COUNT_WAIT, COUNTERS };
-
-static double counter_value(const struct hr_gather_bin *b, unsigned counter, uint64_t bin_ns)
-{
-	double ns = (double)bin_ns;
-
-	switch (counter) {
-	case COUNT_READ:
-		return (double)b->read_bytes * 1e9 / ns;
-	case COUNT_WRITE:
-		return (double)b->written_bytes * 1e9 / ns;
-	case COUNT_BUSY:
-		return (double)b->busy_ns / ns;
+	at = put_number(begin, ARG_NAME_ID, a->name);
+	switch (a->type) {
+	case HR_ARG_BOOL:
+		at = put_number(at, ARG_BOOL, a->value != 0);
+		break;
+	case HR_ARG_INTERNED:
+		at = put_number(at, ARG_TEXT_ID, (uint64_t)a->value);
+		break;
 	default:
-		return (double)b->wait_ns / ns;
+		at = put_number(at, ARG_INT, (uint64_t)a->value);
+		break;
 	}
+	return end_short(begin, at);
 }
 
-static void write_counter(struct perfetto *p, const struct hr_gather_rank *rank, uint64_t parent,
-			  unsigned counter)
+/* An argument with a text, which can be long. */
+static uint8_t *put_long_argument(uint8_t *at, const struct hr_argument *a)
 {
-	static const char *const names[] = {
-	    [COUNT_READ] = "read bytes/s",
-	    [COUNT_WRITE] = "written bytes/s",
-	    [COUNT_BUSY] = "operations in flight",
-	    [COUNT_WAIT] = "input wait (share of time)",
-	};
-	const struct hr_gather *g = &p->gather;
-	uint64_t track = counter_track(p, parent, names[counter], counter <= COUNT_WRITE);
-	double last = -1;
+	size_t inner = 2 + 1 + a->text.bytes; /* the id of the name, and the tag of the text */
+	uint8_t length[MESSAGE_BYTES_MOST];
 
-	for (unsigned i = 0; i <= HR_GATHER_BINS; i++) {
-		uint64_t ns = g->from_ns + i * g->bin_ns;
-		double value =
-		    i < HR_GATHER_BINS ? counter_value(&rank->bins[i], counter, g->bin_ns) : 0;
-
-		if (value != last && (int64_t)ns >= p->clock_ns && ns <= g->to_ns + g->bin_ns)
-			hr_packet_counter(&p->packets, ns - (uint64_t)p->clock_ns, track, value);
-		last = value;
-	}
+	inner += (size_t)(put_varint(length, a->text.bytes) - length);
+	at = put_varint(put_varint(at, EVENT_ARGUMENT << 3 | 2), inner);
+	at = put_number(at, ARG_NAME_ID, a->name);
+	return put_bytes(at, ARG_TEXT, a->text.data, a->text.bytes);
 }
 
-static const struct hr_walk_stream *stream_of(const struct hr_walk *w,
-					      const struct hr_walk_process *p)
+/* Writes a packet with the event from `event` on, which ends at `at`. */
+static void write_event(struct packets *p, uint64_t ns, const uint8_t *event, const uint8_t *at)
 {
-	for (size_t i = 0; i < w->n_streams; i++)
-		if (p >= w->streams[i].processes &&
-		    p < w->streams[i].processes + w->streams[i].s->n_processes)
-			return &w->streams[i];
-	return NULL;
+	uint8_t head[64], *end = put_head(head, ns);
+	size_t n = (size_t)(at - event), n_packet;
+	uint8_t outer[1 + MESSAGE_BYTES_MOST], *o;
+
+	end = put_varint(put_varint(end, PACKET_TRACK_EVENT << 3 | 2), n);
+	n_packet = (size_t)(end - head) + n;
+	o = put_varint(put_varint(outer, TRACE_PACKET << 3 | 2), n_packet);
+	fwrite_unlocked(outer, 1, (size_t)(o - outer), p->to);
+	fwrite_unlocked(head, 1, (size_t)(end - head), p->to);
+	fwrite_unlocked(event, 1, n, p->to);
 }
 
-static void write_counters(struct perfetto *p)
+static void perfetto_slice(struct hr_trace_out *o, const struct hr_slice *s)
 {
-	for (size_t i = 0; i < p->gather.n_ranks; i++) {
-		const struct hr_gather_rank *rank = p->gather.ranks[i];
-		uint64_t parent =
-		    hr_tracks_process(p->tracks, stream_of(p->x->walk, rank->first), rank->first);
+	static const unsigned types[] = {[HR_SLICE_BEGIN] = TYPE_BEGIN,
+					 [HR_SLICE_END] = TYPE_END,
+					 [HR_SLICE_INSTANT] = TYPE_INSTANT};
+	uint8_t small[512], *event = small, *at;
+	size_t room = 64;
 
-		for (unsigned k = 0; k < COUNTERS; k++)
-			if (k != COUNT_WAIT || rank->waits)
-				write_counter(p, rank, parent, k);
-	}
-}
-
-/* ---- losses and notes ---- */
-
-static uint64_t lost_operations(const Headrace__Loss *loss)
-{
-	uint64_t n = 0;
-
-	for (size_t i = 0; i < loss->n_rows; i++)
-		if (hr_loss_is_operations(loss->rows[i]->reason))
-			n += loss->rows[i]->count;
-	return n;
-}
-
-/* Writes how many operations were lost up to each time at which headraced stored a loss. */
-static void write_losses(struct perfetto *p, const struct hr_walk_stream *ws)
-{
-	const struct hr_stream *s = ws->s;
-	uint64_t track = 0, lost = 0, ns = 0;
-	char name[300];
-
-	for (uint32_t i = 0; i < s->n_frames; i++) {
-		Headrace__Frame *msg;
-
-		if (s->frames[i].kind != HEADRACE__FRAME__BODY_LOSS ||
-		    hr_stream_read(s, i, &msg) < 0)
-			continue;
-		if (msg->clock != NULL)
-			ns = hr_tracks_ns(p->tracks, s, msg->clock->boot_ns);
-		if (msg->body_case == HEADRACE__FRAME__BODY_LOSS &&
-		    lost_operations(msg->loss) > 0) {
-			lost += lost_operations(msg->loss);
-			snprintf(name, sizeof(name), "lost operations on %.200s", s->node);
-			if (track == 0)
-				track = counter_track(p, p->notes, name, false);
-			hr_packet_counter(&p->packets, ns, track, (double)lost);
-		}
-		headrace__frame__free_unpacked(msg, NULL);
-	}
-}
-
-static void write_note(struct perfetto *p, const char *text)
-{
-	bool named = false;
-	struct hr_slice s = {.type = HR_SLICE_INSTANT, .track = p->notes};
-
-	s.ns = p->gather.from_ns > (uint64_t)p->clock_ns ? p->gather.from_ns - (uint64_t)p->clock_ns
-							 : 0;
-	s.category = intern_category(p, &named, 2 * KIND_CATEGORIES, "note");
-	s.name = intern_region_name(p, text, strlen(text));
-	hr_packet_slice(&p->packets, &s);
-}
-
-static void write_left_out(struct perfetto *p)
-{
-	uint64_t n = p->events_left_out + p->regions_left_out;
-	char *text;
-
-	p->x->left_out = n;
-	if (n == 0 ||
-	    asprintf(&text,
-		     "left out because of the limit of size (--max-size): %s operations shorter "
-		     "than %s and %s regions shorter than %s; the counters include the operations",
-		     hr_text_count(p->events_left_out).s, hr_text_duration(p->limits.events_ns).s,
-		     hr_text_count(p->regions_left_out).s,
-		     hr_text_duration(p->limits.regions_ns).s) < 0)
+	for (size_t i = 0; i < s->n_args; i++)
+		room += 32 + (s->args[i].type == HR_ARG_TEXT ? s->args[i].text.bytes : 0);
+	if (room > sizeof(small) && (event = malloc(room)) == NULL)
 		return;
-	write_note(p, text);
-	hr_sink_line(hr_asking_messages(p->x->asking), "note: %s", text);
-	free(text);
-}
-
-static void write_notes(struct perfetto *p)
-{
-	for (size_t i = 0; i < p->x->n_notes; i++)
-		write_note(p, p->x->notes[i]);
-	write_left_out(p);
-	for (size_t i = 0; i < p->x->walk->n_streams; i++)
-		write_losses(p, &p->x->walk->streams[i]);
-}
-
-/* ---- the trace ---- */
-
-static int advance_limits(void *self, uint64_t done)
-{
-	const struct perfetto *p = self;
-
-	return hr_export_advance(p->x, done, p->total);
-}
-
-static int find_limits(struct perfetto *p)
-{
-	const struct hr_walk *w = p->x->walk;
-	uint64_t max = p->x->options->max_bytes, regions = 0, paths = 0, room;
-	int r;
-
-	max = max == UINT64_MAX ? DEFAULT_MAX_BYTES : max;
-	for (size_t i = 0; i < w->n_streams; i++) {
-		uint32_t n = 0;
-
-		for (uint32_t b = 0; b < w->streams[i].s->n_batches; b++)
-			p->total += w->streams[i].s->batches[b].count;
-		regions += w->streams[i].n_regions;
-		if (hr_stream_files(w->streams[i].s, &n) == 0)
-			paths += n;
+	at = put_number(event, EVENT_TYPE, types[s->type]);
+	at = put_number(at, EVENT_TRACK, s->track->id);
+	if (s->type != HR_SLICE_END) {
+		at = put_number(at, EVENT_CATEGORY_ID, s->category);
+		at = put_number(at, EVENT_NAME_ID, s->name);
 	}
-	if (max == 0 || p->total * (HR_SLICE_BYTES + PATH_BYTES) + regions * REGION_BYTES <= max)
-		return 0;
-	/* Half is for regions, if they need it. A path is written with the first slice that has it. */
-	room = regions * REGION_BYTES < max / 2 ? max - regions * REGION_BYTES : max / 2;
-	paths = paths * PATH_BYTES < room / 2 ? paths * PATH_BYTES : room / 2;
-	p->total *= 2; /* two passes */
-	r = hr_gather_limits(w, (room - paths) / HR_SLICE_BYTES, max / 2 / REGION_BYTES, &p->limits,
-			     advance_limits, p);
-	p->done = p->total / 2;
-	return r;
+	for (size_t i = 0; i < s->n_args; i++)
+		at = s->args[i].type == HR_ARG_TEXT ? put_long_argument(at, &s->args[i])
+						    : put_argument(at, &s->args[i]);
+	write_event((struct packets *)o, s->ns, event, at);
+	if (event != small)
+		free(event);
 }
 
-/* The trace's clock is the boot clock of the first node; times of other nodes are converted to it. */
-static int perfetto_begin(struct perfetto *p)
+static void perfetto_counter(struct hr_trace_out *o, uint64_t ns, const struct hr_track *t,
+			     double value)
 {
-	const struct hr_walk *w = p->x->walk;
-	struct hr_track notes = {.name = "headrace: what this trace lacks"};
-	uint64_t from = p->gather.from_ns;
-	int r;
+	uint8_t event[64], *at = put_number(event, EVENT_TYPE, TYPE_COUNTER);
 
-	p->clock_ns = w->streams[0].s->real_minus_boot_ns;
-	if ((int64_t)from < p->clock_ns)
-		p->clock_ns = 0;
-	hr_packets_begin(&p->packets, from - (uint64_t)p->clock_ns, from);
-	r = hr_tracks_new(&p->packets, w, p->clock_ns, describe_region, p, &p->tracks);
-	if (r < 0)
-		return r;
-	notes.uuid = p->notes = hr_tracks_uuid(p->tracks);
-	hr_packet_track(&p->packets, &notes);
+	at = put_number(at, EVENT_TRACK, t->id);
+	write_event((struct packets *)o, ns, event, put_double(at, EVENT_DOUBLE, value));
+}
+
+static int perfetto_end(struct hr_trace_out *o)
+{
+	free(o);
 	return 0;
 }
 
-int hr_perfetto_write(struct hr_export *x, FILE *to)
+int hr_perfetto_out_new(FILE *to, struct hr_trace_out **ret)
 {
-	struct perfetto p = {.x = x, .packets.to = to};
-	int r = hr_gather_init(&p.gather, x->walk);
+	struct packets *p = malloc(sizeof(*p));
 
-	if (r == 0)
-		r = find_limits(&p);
-	if (r == 0)
-		r = perfetto_begin(&p);
-	for (size_t i = 0; i < x->walk->n_streams && r == 0; i++)
-		r = perfetto_stream(&p, &x->walk->streams[i]);
-	if (r == 0) {
-		write_counters(&p);
-		write_notes(&p);
-	}
-	hr_tracks_free(p.tracks);
-	hr_gather_done(&p.gather);
-	hr_map64_done(&p.region_names);
-	return r;
+	if (p == NULL)
+		return -ENOMEM;
+	*p = (struct packets){.out = {.begin = perfetto_begin,
+				      .intern = perfetto_intern,
+				      .track = perfetto_track,
+				      .slice = perfetto_slice,
+				      .counter = perfetto_counter,
+				      .end = perfetto_end,
+				      .slice_bytes = SLICE_BYTES},
+			      .to = to};
+	*ret = &p->out;
+	return 0;
 }

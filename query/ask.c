@@ -243,13 +243,28 @@ static enum hr_ask_status ask_failed(const struct hr_asking *s, int err, char *e
 	return err == -EINTR ? HR_ASK_INTERRUPTED : HR_ASK_FAILED;
 }
 
+static void print_note(void *self, const char *text)
+{
+	fprintf(self, "%s\n", text);
+}
+
 static enum hr_ask_status answer_parquet(struct hr_asking *s)
 {
 	const struct hr_question *question = s->a->question;
-	char *error = NULL;
-	int err = hr_query_parquet(s->q, question->named.sql, question->args.list, question->args.n,
-				   &error);
+	char *notes = NULL, *error = NULL;
+	size_t bytes;
+	FILE *to = open_memstream(&notes, &bytes);
+	const struct hr_sink sink = {print_note, to};
+	int err = -ENOMEM;
 
+	if (to != NULL) {
+		hr_query_notes(s->q, MAX_NOTES, &sink);
+		err = fclose(to) == 0 ? 0 : -ENOMEM;
+	}
+	if (err == 0)
+		err = hr_query_parquet(s->q, question->named.sql, question->args.list,
+				       question->args.n, notes, &error);
+	free(notes);
 	return err == 0 ? HR_ASK_ANSWERED : ask_failed(s, err, error, NULL);
 }
 

@@ -12,11 +12,10 @@
 
 #include "cli/cli.h"
 #include "cli/commands.h"
-#include "cli/query/query.h"
+#include "cli/export/export.h"
 #include "cli/stores.h"
 #include "common/array.h"
 #include "common/text.h"
-#include "export/export.h"
 
 enum {
 	OPT_TO = 256,
@@ -30,7 +29,8 @@ enum {
 	OPT_BY
 };
 
-#define FORMATS "perfetto pfw darshan"
+#define FORMATS "perfetto chrome pfw darshan parquet"
+#define PARQUET "parquet"
 
 const struct hr_option hr_export_option_table[] = {
     {"to", OPT_TO, "FORMAT", "the format: " FORMATS, FORMATS},
@@ -47,25 +47,17 @@ const struct hr_option hr_export_option_table[] = {
      "skip what comes after SECONDS; -N: skip the last N seconds", HR_VALUES_OTHER},
     {"step", OPT_STEP, "N[-M]", "only this step, or these steps, of each rank", HR_VALUES_OTHER},
     {"max-size", OPT_MAX_SIZE, "SIZE",
-     "leave out the shortest operations and regions, so that the file has about SIZE at most; 0: "
-     "no limit (default: 200M for perfetto, else 0)",
+     "leave out the shortest operations and regions (darshan: the last DXT segments), so that the "
+     "file has about SIZE at most; 0: no limit (default: 200M for perfetto, 128M for darshan, else "
+     "0)",
      HR_VALUES_OTHER},
     {"by", OPT_BY, "rank", "write one file for each rank", "rank"},
     {"help", 'h', NULL, "print this text", NULL},
     {NULL, 0, NULL, NULL, NULL},
 };
 
-struct export_request {
-	struct hr_query_request query; /* stores and job; its words are the options of the export */
-	struct hr_export_options options;
-	char **words; /* "rank=3"; room for all options */
-	size_t n_words;
-	const char *output;
-	bool to, by_rank, standard_output;
-};
-
 /* Adds an option as a word. The export checks its value (hr_export_parse). */
-static bool export_option(struct export_request *r, const char *name, const char *value)
+static bool export_option(struct hr_export_request *r, const char *name, const char *value)
 {
 	char *word;
 
@@ -75,11 +67,12 @@ static bool export_option(struct export_request *r, const char *name, const char
 	return true;
 }
 
-static bool take_value(struct export_request *r, int id, const char *value)
+static bool take_value(struct hr_export_request *r, int id, const char *value)
 {
 	switch (id) {
 	case OPT_TO:
-		r->to = hr_export_format(value, &r->options.format);
+		r->parquet = strcmp(value, PARQUET) == 0;
+		r->to = r->parquet || hr_export_format(value, &r->options.format);
 		return r->to || hr_option_wrong_word("to", FORMATS, value) == 0;
 	case OPT_BY:
 		r->by_rank = strcmp(value, "rank") == 0;
@@ -107,7 +100,7 @@ static bool take_value(struct export_request *r, int id, const char *value)
 }
 
 /* Returns 0 to continue, or 1 to end with *ret_status. */
-static int export_arguments(struct hr_options *o, struct export_request *r, int *ret_status)
+static int export_arguments(struct hr_options *o, struct hr_export_request *r, int *ret_status)
 {
 	struct hr_query_request *q = &r->query;
 
@@ -154,39 +147,44 @@ static char *second_line(const char *path, char **ret)
 	fclose(from);
 	if (n <= 0)
 		return NULL;
-	(*ret)[strcspn(*ret, "\n")] = '\0';
+	(*ret)[strcspn(*ret, "\r\n")] = '\0';
 	return *ret;
 }
 
-/*
- * Finds the newest job, unless the user named one, and its ranks as "0 1 2" (malloc'ed). Returns an
- * exit status.
- */
-static int find_job(struct export_request *r, char **ret_job, char **ret_ranks)
+/* Splits a line of CSV whose first two fields are numbers or names of nodes. */
+static void take_job(struct hr_export_job *job, char *line)
+{
+	char *ranks = strsep(&line, ","), *nodes = strsep(&line, ",");
+
+	if (line == NULL)
+		return;
+	job->ranks = strdup(ranks);
+	job->nodes = strdup(nodes);
+	job->job = strdup(line);
+}
+
+/* Finds the newest job, unless the user named one, and its ranks and nodes. An exit status. */
+static int find_job(struct hr_export_request *r, struct hr_export_job *ret)
 {
 	static char sql[] =
 	    "SELECT (SELECT string_agg(rank, ' ' ORDER BY rank) FROM (SELECT DISTINCT rank FROM "
-	    "processes p WHERE p.job = j.job AND rank IS NOT NULL)) AS ranks, job FROM jobs j "
-	    "ORDER BY start_ns DESC NULLS LAST LIMIT 1";
+	    "processes p WHERE p.job = j.job AND rank IS NOT NULL)) AS ranks, (SELECT "
+	    "string_agg(DISTINCT node, ' ') FROM nodes n WHERE n.job = j.job) AS nodes, job "
+	    "FROM jobs j ORDER BY start_ns DESC NULLS LAST LIMIT 1";
 	struct hr_query_request q = r->query;
-	char *folder = hr_temporary_folder("export"), *file = NULL, *line = NULL, *comma;
+	char *folder = hr_temporary_folder("export"), *file = NULL, *line = NULL;
 	char *words[] = {sql};
 	int status = EXIT_FAILURE;
 
 	if (folder != NULL && asprintf(&file, "%s/job", folder) > 0) {
-		q.export = NULL;
 		q.words = words;
 		q.n_words = 1;
 		q.format = HR_FORMAT_CSV;
 		q.output = file;
 		q.without_notes = true;
 		status = hr_query_answer(&q);
-		if (status == EXIT_SUCCESS && second_line(file, &line) != NULL &&
-		    (comma = strchr(line, ',')) != NULL) {
-			*comma = '\0';
-			*ret_ranks = strdup(line);
-			*ret_job = strdup(comma + 1);
-		}
+		if (status == EXIT_SUCCESS && second_line(file, &line) != NULL)
+			take_job(ret, line);
 		unlink(file);
 		free(q.folder);
 		hr_question_done(&q.question);
@@ -200,11 +198,11 @@ static int find_job(struct export_request *r, char **ret_job, char **ret_ranks)
 }
 
 /* Whether the job, or the ranks, must be found by a query. */
-static bool needs_job(const struct export_request *r)
+static bool needs_job(const struct hr_export_request *r)
 {
 	struct hr_store_outline outline;
 
-	if (r->by_rank)
+	if (r->by_rank || r->parquet)
 		return true;
 	return r->query.job == NULL &&
 	       (r->query.n_stores > 1 || hr_address_is(r->query.stores[0]) ||
@@ -214,7 +212,7 @@ static bool needs_job(const struct export_request *r)
 /* ---- output ---- */
 
 /* Returns the default name (malloc'ed): that of the store's folder, or of the job. */
-static char *default_name(const struct export_request *r, const char *job, const char *suffix)
+static char *default_name(const struct hr_export_request *r, const char *job, const char *suffix)
 {
 	const char *store = r->query.stores[0], *name = store;
 	size_t n = strlen(store);
@@ -236,7 +234,7 @@ static char *default_name(const struct export_request *r, const char *job, const
 	return asprintf(&text, "%.*s%s", (int)n, name, suffix) > 0 ? text : NULL;
 }
 
-static void report_written(const struct export_request *r, const char *path)
+static void report_written(const struct hr_export_request *r, const char *path)
 {
 	struct stat st;
 
@@ -246,7 +244,7 @@ static void report_written(const struct export_request *r, const char *path)
 }
 
 /* Writes one file. `path` NULL: standard output. Returns an exit status. */
-static int export_file(struct export_request *r, const char *path)
+static int export_file(struct hr_export_request *r, const char *path)
 {
 	struct hr_query_request q = r->query;
 	int status;
@@ -262,7 +260,7 @@ static int export_file(struct export_request *r, const char *path)
 	return status;
 }
 
-static int export_by_rank(struct export_request *r, const char *folder, const char *ranks)
+static int export_by_rank(struct hr_export_request *r, const char *folder, const char *ranks)
 {
 	size_t n_words = r->n_words;
 	int status = EXIT_SUCCESS;
@@ -292,41 +290,75 @@ static int export_by_rank(struct export_request *r, const char *folder, const ch
 }
 
 /* Returns the output's path (malloc'ed), or NULL. */
-static char *output_path(const struct export_request *r, const char *job)
+static char *output_path(const struct hr_export_request *r, const char *job)
 {
 	if (r->output != NULL)
 		return strdup(r->output);
+	if (r->parquet)
+		return default_name(r, job, "." PARQUET);
 	return default_name(r, job, r->by_rank ? "" : hr_export_suffix(r->options.format));
 }
 
-static int run_export(struct export_request *r)
+/* Whether the options can be used together. Reports a mistake. */
+static bool export_check(const struct hr_export_request *r)
 {
-	char *job = NULL, *ranks = NULL, *path;
-	int status = EXIT_SUCCESS;
+	const struct hr_export_options *o = &r->options;
 
-	if (r->standard_output && (r->by_rank || isatty(STDOUT_FILENO))) {
-		hr_report(r->by_rank ? "--by rank needs a folder: -o FOLDER"
-				     : "an export is no text for a terminal: -o FILE");
-		return HR_EXIT_USAGE;
+	if (r->standard_output && (r->by_rank || r->parquet)) {
+		hr_report("this export needs a folder: -o FOLDER");
+	} else if (r->standard_output && isatty(STDOUT_FILENO)) {
+		hr_report("an export is no text for a terminal: -o FILE");
+	} else if (r->parquet && (r->by_rank || o->from_ns != INT64_MIN || o->to_ns != INT64_MAX ||
+				  o->first_step >= 0 || o->max_bytes != UINT64_MAX)) {
+		hr_report(
+		    "--to " PARQUET " takes --job, --rank and --node only" HR_HINT
+		    "headrace query STORE --format parquet -o FILE 'SELECT ...' selects rows");
+	} else {
+		return true;
 	}
-	if (needs_job(r))
-		status = find_job(r, &job, &ranks);
-	if (status == EXIT_SUCCESS && r->by_rank && (ranks == NULL || ranks[0] == '\0')) {
+	return false;
+}
+
+static int write_files(struct hr_export_request *r, const struct hr_export_job *job)
+{
+	char *path = output_path(r, job->job);
+	int status = EXIT_FAILURE;
+
+	if (path == NULL)
+		return EXIT_FAILURE;
+	if (r->by_rank && (job->ranks == NULL || job->ranks[0] == '\0'))
 		hr_report("the job has no ranks: export it without --by");
-		status = EXIT_FAILURE;
-	}
-	if (status == EXIT_SUCCESS && job != NULL && r->query.job == NULL)
-		r->query.job = job;
-	path = output_path(r, job);
-	if (status == EXIT_SUCCESS && path == NULL)
-		status = EXIT_FAILURE;
-	else if (status == EXIT_SUCCESS && r->by_rank)
-		status = export_by_rank(r, path, ranks);
-	else if (status == EXIT_SUCCESS)
+	else if (r->parquet)
+		status = hr_export_parquet(r, job, path);
+	else if (r->by_rank)
+		status = export_by_rank(r, path, job->ranks);
+	else
 		status = export_file(r, r->standard_output ? NULL : path);
 	free(path);
-	free(ranks);
-	free(job);
+	return status;
+}
+
+static int run_export(struct hr_export_request *r)
+{
+	struct hr_export_job job = {0};
+	int status = EXIT_SUCCESS;
+
+	if (!export_check(r))
+		return HR_EXIT_USAGE;
+	if (needs_job(r)) {
+		status = find_job(r, &job);
+		if (status == EXIT_SUCCESS && job.job == NULL) {
+			hr_report("%s contains no job", r->query.stores[0]);
+			status = HR_ASK_NO_STORE;
+		}
+		if (r->query.job == NULL)
+			r->query.job = job.job;
+	}
+	if (status == EXIT_SUCCESS)
+		status = write_files(r, &job);
+	free(job.job);
+	free(job.ranks);
+	free(job.nodes);
 	return status;
 }
 
@@ -334,10 +366,10 @@ int hr_export_main(int argc, char **argv)
 {
 	struct hr_options o = {
 	    .table = hr_export_option_table, .argv = argv, .argc = argc, .next = 1};
-	struct export_request r = {.query.stores =
-				       calloc((size_t)argc + 1, sizeof(*r.query.stores)),
-				   .options = hr_export_all(HR_EXPORT_PERFETTO),
-				   .words = calloc((size_t)argc + 1, sizeof(*r.words))};
+	struct hr_export_request r = {.query.stores =
+					  calloc((size_t)argc + 1, sizeof(*r.query.stores)),
+				      .options = hr_export_all(HR_EXPORT_PERFETTO),
+				      .words = calloc((size_t)argc + 1, sizeof(*r.words))};
 	int status = EXIT_FAILURE;
 
 	if (r.query.stores != NULL && r.words != NULL && export_arguments(&o, &r, &status) == 0)

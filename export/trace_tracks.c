@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "export/perfetto_tracks.h"
+#include "export/trace_tracks.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -16,7 +16,7 @@ static const char *const lane_names[LANE_KINDS] = {
     [LANE_SPAN] = "spans", [LANE_ASYNC] = "asynchronous I/O", [LANE_CROSSING] = "overlapping"};
 
 struct lane {
-	uint64_t uuid;
+	struct hr_track track;
 	uint64_t end_ns; /* of its last slice */
 };
 
@@ -26,7 +26,7 @@ struct lanes {
 };
 
 struct thread {
-	uint64_t uuid;
+	struct hr_track track;
 	uint64_t end_ns; /* of the last operation in the thread's own track; boot clock */
 	const struct hr_walk_region *regions;
 	size_t n_regions, next;
@@ -35,39 +35,42 @@ struct thread {
 	struct lanes lanes[LANE_KINDS];
 };
 
+struct process_track {
+	uint64_t id; /* 0: not written yet */
+	int32_t pid; /* unique in the trace */
+};
+
 struct hr_tracks {
-	struct hr_packets *packets;
+	struct hr_trace_out *out;
 	const struct hr_walk *w;
 	int64_t clock_ns;
 	hr_tracks_region *region;
 	void *self;
 	bool several_nodes;
-	uint64_t last_uuid;
-	uint64_t *process; /* track of each process, by its number; 0: not written yet */
-	int32_t *pid;	   /* of each process, by its number, unique */
+	uint64_t last_id;		 /* of a track */
+	struct process_track *processes; /* by number */
 	struct hr_map64 pids;
 	struct thread *threads;
 	size_t n_threads, room_threads;
 	struct hr_map64 by_thread;
 };
 
-int hr_tracks_new(struct hr_packets *packets, const struct hr_walk *w, int64_t clock_ns,
+int hr_tracks_new(struct hr_trace_out *out, const struct hr_walk *w, int64_t clock_ns,
 		  hr_tracks_region *region, void *self, struct hr_tracks **ret)
 {
 	struct hr_tracks *t = calloc(1, sizeof(*t));
 
 	if (t == NULL)
 		return -ENOMEM;
-	t->packets = packets;
+	t->out = out;
 	t->w = w;
 	t->clock_ns = clock_ns;
 	t->region = region;
 	t->self = self;
 	for (size_t i = 1; i < w->n_streams; i++)
 		t->several_nodes |= strcmp(w->streams[0].s->node, w->streams[i].s->node) != 0;
-	t->process = calloc(w->n_processes + 1, sizeof(*t->process));
-	t->pid = calloc(w->n_processes + 1, sizeof(*t->pid));
-	if (t->process == NULL || t->pid == NULL) {
+	t->processes = calloc(w->n_processes + 1, sizeof(*t->processes));
+	if (t->processes == NULL) {
 		hr_tracks_free(t);
 		return -ENOMEM;
 	}
@@ -85,16 +88,10 @@ void hr_tracks_free(struct hr_tracks *t)
 		free(t->threads[i].open);
 	}
 	free(t->threads);
-	free(t->process);
-	free(t->pid);
+	free(t->processes);
 	hr_map64_done(&t->pids);
 	hr_map64_done(&t->by_thread);
 	free(t);
-}
-
-uint64_t hr_tracks_uuid(struct hr_tracks *t)
-{
-	return ++t->last_uuid;
 }
 
 uint64_t hr_tracks_ns(const struct hr_tracks *t, const struct hr_stream *s, uint64_t boot_ns)
@@ -117,9 +114,12 @@ static int32_t unique_pid(struct hr_tracks *t, const struct hr_walk_process *p)
 	return PID_MOST + (int32_t)p->number;
 }
 
-/* Writes "rank 3 worker 1 (4711 on n1)", or the name of the program if there is no rank. */
+/*
+ * Writes "rank 3 worker 1 on n1", with the name of the program if there is no rank. Viewers add the
+ * pid `shown`.
+ */
 static void process_name(const struct hr_tracks *t, const struct hr_walk_stream *ws,
-			 const struct hr_process *p, char *ret, size_t bytes)
+			 const struct hr_process *p, int32_t shown, char *ret, size_t bytes)
 {
 	const ProtobufCBinaryData *exe = &p->msg->exe;
 	const char *base = exe->len > 0 ? memrchr(exe->data, '/', exe->len) : NULL;
@@ -133,26 +133,47 @@ static void process_name(const struct hr_tracks *t, const struct hr_walk_stream 
 	if (p->worker >= 0)
 		at += snprintf(ret + at, bytes - (size_t)at, "%sworker %d", at > 0 ? " " : "",
 			       p->worker);
-	at += snprintf(ret + at, bytes - (size_t)at, "%s(%d", at > 0 ? " " : "", p->msg->pid);
 	if (t->several_nodes)
-		at += snprintf(ret + at, bytes - (size_t)at, " on %.100s", ws->s->node);
-	snprintf(ret + at, bytes - (size_t)at, ")");
+		at += snprintf(ret + at, bytes - (size_t)at, "%son %.100s", at > 0 ? " " : "",
+			       ws->s->node);
+	if (shown != p->msg->pid)
+		snprintf(ret + at, bytes - (size_t)at, "%s(pid %d)", at > 0 ? " " : "",
+			 p->msg->pid);
 }
 
-uint64_t hr_tracks_process(struct hr_tracks *t, const struct hr_walk_stream *ws,
-			   const struct hr_walk_process *p)
+/* Returns the track of a process, and writes it if it is used for the first time. */
+static const struct process_track *
+find_process(struct hr_tracks *t, const struct hr_walk_stream *ws, const struct hr_walk_process *p)
 {
-	struct hr_track track = {0};
+	struct process_track *process = &t->processes[p->number];
+	struct hr_track track = {.process = true};
 	char name[400];
 
-	if (t->process[p->number] != 0)
-		return t->process[p->number];
-	process_name(t, ws, p->p, name, sizeof(name));
-	track.uuid = t->process[p->number] = hr_tracks_uuid(t);
-	track.pid = t->pid[p->number] = unique_pid(t, p);
+	if (process->id != 0)
+		return process;
+	process->id = ++t->last_id;
+	process->pid = unique_pid(t, p);
+	process_name(t, ws, p->p, process->pid, name, sizeof(name));
+	track.id = process->id;
+	track.pid = process->pid;
 	track.name = name;
-	hr_packet_track(t->packets, &track);
-	return track.uuid;
+	t->out->track(t->out, &track);
+	return process;
+}
+
+void hr_tracks_add_track(struct hr_tracks *t, const struct hr_walk_stream *ws,
+			 const struct hr_walk_process *p, struct hr_track *track)
+{
+	if (p != NULL) {
+		const struct process_track *process = find_process(t, ws, p);
+
+		track->parent = process->id;
+		track->pid = process->pid;
+		if (track->tid == p->p->msg->pid)
+			track->tid = process->pid;
+	}
+	track->id = ++t->last_id;
+	t->out->track(t->out, track);
 }
 
 static struct thread *find_thread(struct hr_tracks *t, const struct hr_walk_stream *ws,
@@ -161,7 +182,7 @@ static struct thread *find_thread(struct hr_tracks *t, const struct hr_walk_stre
 	uint64_t key = (uint64_t)p->number << 32 | tid;
 	uint32_t i = hr_map64_get(&t->by_thread, key);
 	bool main = tid == (uint32_t)p->p->msg->pid;
-	struct hr_track track = {0};
+	struct hr_track track = {.tid = (int32_t)tid, .name = main ? "main" : "thread"};
 	struct thread *th;
 
 	if (i != HR_MAP64_NONE)
@@ -169,30 +190,33 @@ static struct thread *find_thread(struct hr_tracks *t, const struct hr_walk_stre
 	if (!hr_array_reserve(t->threads, t->n_threads, t->room_threads) ||
 	    hr_map64_set(&t->by_thread, key, (uint32_t)t->n_threads) < 0)
 		return NULL;
-	track.parent = hr_tracks_process(t, ws, p);
-	track.uuid = hr_tracks_uuid(t);
-	track.pid = t->pid[p->number];
-	track.tid = main ? track.pid : (int32_t)tid;
-	track.name = main ? "main" : "thread";
-	hr_packet_track(t->packets, &track);
+	hr_tracks_add_track(t, ws, p, &track);
 	th = &t->threads[t->n_threads++];
-	*th = (struct thread){.uuid = track.uuid};
+	*th = (struct thread){.track = track};
 	th->regions = hr_walk_regions(ws, p->p->msg->proc, tid, &th->n_regions);
 	return th;
 }
 
 /* ---- slices ---- */
 
-static void write_slice(struct hr_tracks *t, const struct hr_walk_stream *ws, uint64_t track,
-			uint64_t start_ns, uint64_t end_ns, struct hr_slice *slice)
+static void write_end(struct hr_tracks *t, const struct hr_walk_stream *ws,
+		      const struct hr_track *track, uint64_t ns)
+{
+	struct hr_slice end = {.type = HR_SLICE_END, .track = track};
+
+	end.ns = hr_tracks_ns(t, ws->s, ns);
+	t->out->slice(t->out, &end);
+}
+
+static void write_slice(struct hr_tracks *t, const struct hr_walk_stream *ws,
+			const struct hr_track *track, uint64_t start_ns, uint64_t end_ns,
+			struct hr_slice *slice)
 {
 	slice->track = track;
 	slice->ns = hr_tracks_ns(t, ws->s, start_ns);
-	hr_packet_slice(t->packets, slice);
+	t->out->slice(t->out, slice);
 	if (slice->type == HR_SLICE_BEGIN)
-		hr_packet_slice(t->packets, &(struct hr_slice){.type = HR_SLICE_END,
-							       .ns = hr_tracks_ns(t, ws->s, end_ns),
-							       .track = track});
+		write_end(t, ws, track, end_ns);
 }
 
 /* Writes a slice into the first lane that is free at its begin, or into a new lane. */
@@ -208,13 +232,11 @@ static int write_to_lane(struct hr_tracks *t, const struct hr_tracks_event *e, s
 	if (i == l->n) {
 		if (!hr_array_reserve(l->list, l->n, l->room))
 			return -ENOMEM;
-		track.parent = hr_tracks_process(t, e->ws, e->p);
-		track.uuid = hr_tracks_uuid(t);
-		hr_packet_track(t->packets, &track);
-		l->list[l->n++] = (struct lane){.uuid = track.uuid};
+		hr_tracks_add_track(t, e->ws, e->p, &track);
+		l->list[l->n++] = (struct lane){.track = track};
 	}
 	l->list[i].end_ns = e->end_ns;
-	write_slice(t, e->ws, l->list[i].uuid, e->start_ns, e->end_ns, slice);
+	write_slice(t, e->ws, &l->list[i].track, e->start_ns, e->end_ns, slice);
 	return 0;
 }
 
@@ -222,12 +244,8 @@ static int write_to_lane(struct hr_tracks *t, const struct hr_tracks_event *e, s
 static void close_regions(struct hr_tracks *t, const struct hr_walk_stream *ws, struct thread *th,
 			  uint64_t ns)
 {
-	while (th->n_open > 0 && th->open[th->n_open - 1] <= ns) {
-		struct hr_slice end = {.type = HR_SLICE_END, .track = th->uuid};
-
-		end.ns = hr_tracks_ns(t, ws->s, th->open[--th->n_open]);
-		hr_packet_slice(t->packets, &end);
-	}
+	while (th->n_open > 0 && th->open[th->n_open - 1] <= ns)
+		write_end(t, ws, &th->track, th->open[--th->n_open]);
 }
 
 /* Whether a slice fits into the thread's own track, after what is already there. */
@@ -244,13 +262,13 @@ static int write_region(struct hr_tracks *t, const struct hr_tracks_event *e, st
 	struct hr_tracks_event own = *e;
 
 	hr_regions_get(r->frame, r->row, &region);
-	t->region(t->self, e->ws, r, &slice);
+	t->region(t->self, r, &slice);
 	own.start_ns = r->start_ns;
 	own.end_ns = r->end_ns;
 	if (slice.name == 0) /* left out */
 		return 0;
 	if (slice.type == HR_SLICE_INSTANT) {
-		write_slice(t, e->ws, th->uuid, r->start_ns, r->start_ns, &slice);
+		write_slice(t, e->ws, &th->track, r->start_ns, r->start_ns, &slice);
 		return 0;
 	}
 	if (region.kind == HR_REGION_SPAN)
@@ -258,15 +276,15 @@ static int write_region(struct hr_tracks *t, const struct hr_tracks_event *e, st
 	if (!nests(th, r->start_ns, r->end_ns))
 		return write_to_lane(t, &own, th, LANE_CROSSING, &slice);
 	if (r->start_ns == r->end_ns) {
-		write_slice(t, e->ws, th->uuid, r->start_ns, r->end_ns, &slice);
+		write_slice(t, e->ws, &th->track, r->start_ns, r->end_ns, &slice);
 		return 0;
 	}
 	if (!hr_array_reserve(th->open, th->n_open, th->room_open))
 		return -ENOMEM;
 	th->open[th->n_open++] = r->end_ns;
-	slice.track = th->uuid;
+	slice.track = &th->track;
 	slice.ns = hr_tracks_ns(t, e->ws->s, r->start_ns);
-	hr_packet_slice(t->packets, &slice);
+	t->out->slice(t->out, &slice);
 	return 0;
 }
 
@@ -302,7 +320,7 @@ int hr_tracks_add(struct hr_tracks *t, const struct hr_tracks_event *e, struct h
 		return r;
 	if (!nests(th, e->start_ns, e->end_ns))
 		return write_to_lane(t, e, th, LANE_CROSSING, slice);
-	write_slice(t, e->ws, th->uuid, e->start_ns, e->end_ns, slice);
+	write_slice(t, e->ws, &th->track, e->start_ns, e->end_ns, slice);
 	th->end_ns = e->end_ns;
 	return 0;
 }

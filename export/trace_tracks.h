@@ -1,40 +1,38 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * perfetto_tracks.h - the tracks of a Perfetto trace, and the slices in them
+ * trace_tracks.h - the tracks of a trace, and the slices in them
  *
  * A thread has one track for its regions and operations, which nest. What does not nest gets a
  * further track (a lane) below the process: spans, asynchronous operations, and anything that
  * begins within a slice and ends after it. One thread.
  *
  * Slices of a track are written in the order of time, and so that an end comes before a begin of
- * the same moment, because Perfetto sorts by time and keeps the order of equal times.
+ * the same moment, because viewers sort by time and keep the order of equal times.
  */
-#ifndef HEADRACE_EXPORT_PERFETTO_TRACKS_H
-#define HEADRACE_EXPORT_PERFETTO_TRACKS_H
+#ifndef HEADRACE_EXPORT_TRACE_TRACKS_H
+#define HEADRACE_EXPORT_TRACE_TRACKS_H
 
-#include "export/perfetto_packet.h"
+#include "export/trace_out.h"
 #include "export/walk.h"
 
 struct hr_tracks;
 
-/* Writes a region as a slice, or as an instant. It sets everything but the times and the track. */
-typedef void hr_tracks_region(void *self, const struct hr_walk_stream *ws,
-			      const struct hr_walk_region *r, struct hr_slice *ret);
+/* Describes a region: sets everything but times and track. Without a name, it is left out. */
+typedef void hr_tracks_region(void *self, const struct hr_walk_region *r, struct hr_slice *ret);
 
 /*
- * `clock_ns` is subtracted from wall-clock times. `region` describes a region; it is called before
- * the slice is written. Returns 0 or -ENOMEM.
+ * `clock_ns` is subtracted from wall-clock times. Returns 0 or -ENOMEM.
  */
-int hr_tracks_new(struct hr_packets *packets, const struct hr_walk *w, int64_t clock_ns,
+int hr_tracks_new(struct hr_trace_out *out, const struct hr_walk *w, int64_t clock_ns,
 		  hr_tracks_region *region, void *self, struct hr_tracks **ret);
 void hr_tracks_free(struct hr_tracks *t);
 
-/* Returns the next unused id of a track. */
-uint64_t hr_tracks_uuid(struct hr_tracks *t);
-
-/* Returns the track of a process, which is written when it is first used. */
-uint64_t hr_tracks_process(struct hr_tracks *t, const struct hr_walk_stream *ws,
-			   const struct hr_walk_process *p);
+/*
+ * Writes a track with the name and values of `track`, below the process `p` (NULL: none), and sets
+ * its other members.
+ */
+void hr_tracks_add_track(struct hr_tracks *t, const struct hr_walk_stream *ws,
+			 const struct hr_walk_process *p, struct hr_track *track);
 
 /* Converts a time of the stream's node to a time of the trace. */
 uint64_t hr_tracks_ns(const struct hr_tracks *t, const struct hr_stream *s, uint64_t boot_ns);
