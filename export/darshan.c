@@ -339,7 +339,7 @@ int hr_darshan_export(struct hr_export *x, FILE *to)
 		return r == 0 && lseek(fd, 0, SEEK_END) < 0 ? -errno : r;
 	}
 	/* The header contains offsets, so it is written last. A pipe needs it first. */
-	fd = hr__darshan_temporary_file(&x->error);
+	fd = hr__darshan_temporary_file(x, &x->error);
 	if (fd < 0)
 		return fd;
 	r = hr_darshan_write(x, fd, &x->error);

@@ -5,6 +5,7 @@
     Log         every value of a job's log, against a second implementation (darshan_model.py) over the SQL tables
     Ranks       records of all ranks, with their fastest and slowest rank
     Totals      level counters: values of file records, and -1 for the others
+    Collector   the same bytes from a collector
     Readers     PyDarshan and darshan-parser read the log        HEADRACE_PYDARSHAN, HEADRACE_DARSHAN_UTIL
     Witness     the same program under Darshan's own library     HEADRACE_DARSHAN_LIB
 
@@ -17,7 +18,6 @@ import json
 import os
 import subprocess
 import sys
-import unittest
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.join(HERE, "../e2e"))
@@ -183,6 +183,27 @@ for i in range(100000):
         self.assertEqual(log.partial, {"POSIX", "STDIO", "DXT_POSIX", "HEATMAP"})
         self.assertEqual(sum(sum(h["writes"]) for h in log.heat), record["BYTES_WRITTEN"])
         self.assertEqual(sum(record[f"SIZE_WRITE_{s}"] for s in darshan_log.SIZES), 100000)
+
+
+class Collector(Exported):
+    def test_the_log_of_a_collector_is_the_same(self):
+        traced = self.work()
+        expected = self.export(traced)
+        address = f"unix://{self.folder.path}/socket"
+        collector = os.path.join(harness.BUILD, "collector/headrace-collector")
+        harness.need(collector, "the collector")
+        with subprocess.Popen(
+            [collector, "--store", traced.store, "--listen", address], env=self.folder.environment(), stderr=subprocess.PIPE, text=True
+        ) as server:
+            self.assertIn("listening", server.stderr.readline())
+            path = os.path.join(self.folder.path, "collected.darshan")
+            job = traced.value("SELECT job FROM jobs")
+            done = harness.run(
+                [harness.HEADRACE, "export", address, "--job", job, "--to", "darshan", "-o", path], self.folder.environment())
+            server.terminate()
+        self.assertEqual(done.returncode, 0, done.stderr.decode())
+        with open(path, "rb") as a, open(expected, "rb") as b:
+            self.assertEqual(a.read(), b.read())
 
 
 class Readers(Exported):
