@@ -6,6 +6,8 @@
 #include <aio.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
+#include <semaphore.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -128,6 +130,8 @@ static void work_stdio(void)
 	must(fread(line, 10, 3, f) == 3 ? 0 : -1);
 	must(fseek(f, 20, SEEK_CUR));
 	must(fread(line, 1, 10, f) == 10 ? 0 : -1);
+	must(fseek(f, 0, SEEK_END));
+	must(fread(line, 1, 10, f) == 0 ? 0 : -1); /* end of the file */
 	must(fclose(f));
 	f = must_get(fopen("stream", "a"));
 	must(fputc('x', f));
@@ -152,6 +156,41 @@ static void work_aio(void)
 	must(close(fd));
 }
 
+static struct {
+	int fd;
+	sem_t turn[2];
+} threads;
+
+/* Reads every second block, after the other thread has read the block before it. */
+static void *read_blocks(void *arg)
+{
+	int self = arg == NULL ? 0 : 1;
+
+	for (int i = self; i < 20; i += 2) {
+		while (sem_wait(&threads.turn[self]) < 0 && errno == EINTR)
+			;
+		must(pread(threads.fd, block, 500, i * 500));
+		must(sem_post(&threads.turn[!self]));
+	}
+	return NULL;
+}
+
+/* Two threads that together read a file from start to end. */
+static void work_threads(void)
+{
+	pthread_t other;
+
+	threads.fd = (int)must(open("threads", O_CREAT | O_RDWR, 0600));
+	must(write(threads.fd, block, 10000));
+	must(sem_init(&threads.turn[0], 0, 1));
+	must(sem_init(&threads.turn[1], 0, 0));
+	if (pthread_create(&other, NULL, read_blocks, &threads) != 0)
+		exit(2);
+	read_blocks(NULL);
+	pthread_join(other, NULL);
+	must(close(threads.fd));
+}
+
 int main(int argc, char **argv)
 {
 	if (argc != 2 || chdir(argv[1]) < 0)
@@ -161,5 +200,6 @@ int main(int argc, char **argv)
 	work_descriptors();
 	work_stdio();
 	work_aio();
+	work_threads();
 	return 0;
 }
