@@ -64,22 +64,28 @@ static char *file_path(const char *folder, const struct table *t, const char *jo
 	return NULL;
 }
 
-static char *table_sql(const struct hr_export_request *r, const struct table *t, const char *job,
-		       const char *node)
+char *hr_export_table_sql(const struct hr_export_request *r, const char *columns, const char *table,
+			  const char *node)
 {
+	bool rank = false;
 	char *sql = NULL;
 	size_t bytes;
 	FILE *to = open_memstream(&sql, &bytes);
 
 	if (to == NULL)
 		return NULL;
-	fprintf(to, "SELECT * EXCLUDE (job, node) FROM %s WHERE job = ", t->name);
-	print_sql_text(to, job);
+	for (size_t i = 0; i < sizeof(tables) / sizeof(tables[0]); i++)
+		rank |= tables[i].rank && strcmp(tables[i].name, table) == 0;
+	fprintf(to, "SELECT %s FROM %s WHERE true", columns, table);
+	if (r->query.job != NULL) {
+		fputs(" AND job = ", to);
+		print_sql_text(to, r->query.job);
+	}
 	if (node != NULL) {
 		fputs(" AND node = ", to);
 		print_sql_text(to, node);
 	}
-	if (t->rank && r->options.rank >= 0)
+	if (rank && r->options.rank >= 0)
 		fprintf(to, " AND rank = %lld", (long long)r->options.rank);
 	if (fclose(to) == 0)
 		return sql;
@@ -105,7 +111,8 @@ static int make_folders(char *path)
 static int write_table(struct hr_export_request *r, const struct table *t, const char *folder,
 		       const char *job, const char *node)
 {
-	char *path = file_path(folder, t, job, node), *sql = table_sql(r, t, job, node);
+	char *path = file_path(folder, t, job, node);
+	char *sql = hr_export_table_sql(r, "* EXCLUDE (job, node)", t->name, node);
 	struct hr_query_request q = r->query;
 	int err = path != NULL && sql != NULL ? make_folders(path) : -ENOMEM;
 	int status = EXIT_FAILURE;
