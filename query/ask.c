@@ -421,6 +421,11 @@ const struct hr_sink *hr_asking_messages(const struct hr_asking *s)
 	return &s->a->messages;
 }
 
+const char *hr_asking_spill(const struct hr_asking *s)
+{
+	return s->a->spill;
+}
+
 bool hr_asking_advance(struct hr_asking *s, uint64_t done, uint64_t total)
 {
 	atomic_store(&s->done, done);

@@ -29,7 +29,7 @@ enum {
 	OPT_BY
 };
 
-#define FORMATS "perfetto chrome pfw parquet arrow"
+#define FORMATS "perfetto chrome pfw darshan parquet arrow"
 #define ARROW	"arrow"
 #define PARQUET "parquet"
 
@@ -48,8 +48,9 @@ const struct hr_option hr_export_option_table[] = {
      "skip what comes after SECONDS; -N: skip the last N seconds", HR_VALUES_OTHER},
     {"step", OPT_STEP, "N[-M]", "only this step, or these steps, of each rank", HR_VALUES_OTHER},
     {"max-size", OPT_MAX_SIZE, "SIZE",
-     "leave out the shortest operations and regions, so that the file has about SIZE at most; 0: "
-     "no limit (default: 200M for perfetto, else 0)",
+     "leave out the shortest operations and regions (darshan: the last DXT segments), so that the "
+     "file has about SIZE at most; 0: no limit (default: 200M for perfetto, 128M for darshan, else "
+     "0)",
      HR_VALUES_OTHER},
     {"by", OPT_BY, "rank", "write one file for each rank", "rank"},
     {"help", 'h', NULL, "print this text", NULL},
