@@ -41,9 +41,26 @@ static int stream_folder_note(struct hr_import_stream *s)
 	return room ? 0 : -ENOMEM;
 }
 
+/* The stream of a file that is added to a recorded one. Other files may have the same name. */
+static struct hr_stream_id stream_id_added(const struct hr_import_stream *s)
+{
+	const struct hr_stream *to = s->into.to;
+	char *path = realpath(s->file->path, NULL);
+	uint64_t h = path ? hr_fnv(HR_FNV_BASIS, path, strlen(path)) : 0;
+
+	free(path);
+	return (struct hr_stream_id){.cluster = to->cluster,
+				     .job = to->job,
+				     .attempt = to->attempt,
+				     .node = to->node,
+				     .boot_id = to->boot_id,
+				     .instance = h | 1,
+				     .added_to = to->instance};
+}
+
 static int stream_open(struct hr_import_stream *s)
 {
-	const struct hr_import_file *f = s->file;
+	struct hr_import_file *f = s->file;
 	struct hr_stream_id id = {
 	    .cluster = "",
 	    .job = s->import->job_id,
@@ -52,6 +69,9 @@ static int stream_open(struct hr_import_stream *s)
 	    .instance = stream_instance(f, s->node),
 	};
 	int r = hr_encoder_new(&s->encoder);
+
+	if (s->into.to)
+		id = stream_id_added(s);
 
 	for (unsigned op = 0; op < HR_OP_MAX; op++)
 		s->ops[op] = *hr_op_info((uint16_t)op);
@@ -62,6 +82,8 @@ static int stream_open(struct hr_import_stream *s)
 		r = hr_writer_open(s->import->options->store, &id, &s->writer, NULL);
 	if (r)
 		return r;
+	if (hr_writer_mark(s->writer) > 1)
+		return hr_import_refuse(f, "job %s has this file already", s->import->job_id);
 	s->batch->n = s->batch->n_tasks = 0;
 	return stream_folder_note(s);
 }
@@ -103,6 +125,8 @@ int hr_import_stream(struct hr_import_file *f, const char *node, size_t bytes,
 
 	char name[NODE_BYTES + 1];
 
+	if (f->import->catalog) /* whose pids are not those of the recording */
+		return hr_import_refuse(f, "a trace of this format cannot be added to a job");
 	if (bytes == 0) {
 		node = other;
 		bytes = strlen(other);
@@ -124,11 +148,41 @@ int hr_import_stream(struct hr_import_file *f, const char *node, size_t bytes,
 	return s->failed;
 }
 
+int hr_import_stream_of(struct hr_import_file *f, const struct hr_import_origin *origin,
+			struct hr_import_stream **ret)
+{
+	struct hr__into into = {0};
+	struct hr_import_stream *s;
+	int r;
+
+	if (!f->import->catalog)
+		return hr_import_stream(f, origin->node, origin->node ? strlen(origin->node) : 0,
+					ret);
+	r = hr__into_choose(f, origin, &into);
+	s = r ? NULL : stream_new(f, into.to->node);
+	if (!s) {
+		hr__into_done(&into);
+		return r ? r : -ENOMEM;
+	}
+	s->into = into;
+	s->into.name = f->name;
+	s->failed = stream_open(s);
+	*ret = s;
+	return s->failed;
+}
+
+void hr_import_clock(struct hr_import_stream *s, int64_t real_minus_trace_ns, bool known)
+{
+	s->clock_ns = real_minus_trace_ns;
+	s->clock_unknown = !known;
+}
+
 void hr__istream_free(struct hr_import_stream *s)
 {
 	if (!s)
 		return;
 	hr_writer_abandon(s->writer);
+	hr__into_done(&s->into);
 	for (uint32_t i = 0; i < s->n_losses; i++)
 		free(s->losses[i].reason);
 	free(s->losses);
@@ -279,7 +333,7 @@ uint32_t hr_import_path(struct hr_import_stream *s, const void *path, size_t byt
 	uint64_t hash = hr_path_id(path, bytes);
 	uint32_t id = hr_map64_get(&s->file_of, hash);
 
-	if (bytes == 0)
+	if (bytes == 0 || s->into.to)
 		return 0;
 	if (id != HR_MAP64_NONE)
 		return id;
