@@ -40,6 +40,16 @@ const char *hr_export_reader(enum hr_export_format format)
 	return formats[format].reader;
 }
 
+char *hr_export_rank_name(enum hr_export_format format, const char *run, const char *rank)
+{
+	char *name;
+	int n = format == HR_EXPORT_NSYS
+		    ? asprintf(&name, "%s.r1.mpi%s%s", run, rank, hr_export_suffix(format))
+		    : asprintf(&name, "rank%s%s", rank, hr_export_suffix(format));
+
+	return n > 0 ? name : NULL;
+}
+
 bool hr_export_format(const char *name, enum hr_export_format *ret)
 {
 	for (unsigned i = 0; i < HR_EXPORT_FORMATS; i++) {

@@ -29,7 +29,7 @@ enum {
 	OPT_BY
 };
 
-#define FORMATS "perfetto chrome pfw parquet"
+#define FORMATS "perfetto chrome pfw nsys parquet"
 #define PARQUET "parquet"
 
 const struct hr_option hr_export_option_table[] = {
@@ -150,17 +150,23 @@ static char *second_line(const char *path, char **ret)
 	return *ret;
 }
 
-/* Splits a line of CSV whose first two fields are numbers or names of nodes. */
+/* Splits a line of CSV whose first three fields have no comma. */
 static void take_job(struct hr_export_job *job, char *line)
 {
-	char *ranks = strsep(&line, ","), *nodes = strsep(&line, ",");
+	char *ranks = strsep(&line, ","), *nodes = strsep(&line, ","), *run = strsep(&line, ",");
 
-	if (line == NULL)
+	if (line == NULL || strchr(run, '/') != NULL) /* a collector may be hostile */
 		return;
 	job->ranks = strdup(ranks);
 	job->nodes = strdup(nodes);
+	job->run = strdup(run);
 	job->job = strdup(line);
 }
+
+/* "train" for "/usr/bin/python3 -u /home/x/train.py --epochs 3" */
+#define PROGRAM                                                                                    \
+	"coalesce(nullif(regexp_extract(cmdline, '^(?:(?:\\S*/)?python\\S*\\s+(?:-[um]\\s+)*)?"    \
+	"(?:\\S*/)?([A-Za-z0-9_][A-Za-z0-9_-]*)', 1), ''), 'program')"
 
 /* Finds the newest job, unless the user named one, and its ranks and nodes. An exit status. */
 static int find_job(struct hr_export_request *r, struct hr_export_job *ret)
@@ -168,7 +174,10 @@ static int find_job(struct hr_export_request *r, struct hr_export_job *ret)
 	static char sql[] =
 	    "SELECT (SELECT string_agg(rank, ' ' ORDER BY rank) FROM (SELECT DISTINCT rank FROM "
 	    "processes p WHERE p.job = j.job AND rank IS NOT NULL)) AS ranks, (SELECT "
-	    "string_agg(DISTINCT node, ' ') FROM nodes n WHERE n.job = j.job) AS nodes, job "
+	    "string_agg(DISTINCT node, ' ') FROM nodes n WHERE n.job = j.job) AS nodes, (SELECT "
+	    "arg_min(" PROGRAM
+	    ", (rank, proc)) FROM processes p WHERE p.job = j.job AND rank IS NOT NULL) || '.p' || "
+	    "coalesce(ranks_expected, ranks_seen) AS run, job "
 	    "FROM jobs j ORDER BY start_ns DESC NULLS LAST LIMIT 1";
 	struct hr_query_request q = r->query;
 	char *folder = hr_temporary_folder("export"), *file = NULL, *line = NULL;
@@ -259,7 +268,8 @@ static int export_file(struct hr_export_request *r, const char *path)
 	return status;
 }
 
-static int export_by_rank(struct hr_export_request *r, const char *folder, const char *ranks)
+static int export_by_rank(struct hr_export_request *r, const char *folder,
+			  const struct hr_export_job *job)
 {
 	size_t n_words = r->n_words;
 	int status = EXIT_SUCCESS;
@@ -268,20 +278,21 @@ static int export_by_rank(struct hr_export_request *r, const char *folder, const
 		hr_report("cannot create %s: %s", folder, strerrordesc_np(errno));
 		return EXIT_FAILURE;
 	}
-	for (const char *at = ranks; status == EXIT_SUCCESS && *at != '\0';) {
-		char rank[24], *path = NULL;
+	for (const char *at = job->ranks; status == EXIT_SUCCESS && *at != '\0';) {
+		char rank[24], *name, *path = NULL;
 		size_t n = strcspn(at, " ");
 
 		snprintf(rank, sizeof(rank), "%.*s", (int)n, at);
 		at += n + strspn(at + n, " ");
-		if (!export_option(r, "rank", rank) ||
-		    asprintf(&path, "%s/rank%s%s", folder, rank,
-			     hr_export_suffix(r->options.format)) < 0 ||
+		name = hr_export_rank_name(r->options.format, job->run, rank);
+		if (name == NULL || !export_option(r, "rank", rank) ||
+		    asprintf(&path, "%s/%s", folder, name) < 0 ||
 		    !hr_export_parse(&r->options, r->words + n_words, 1, &hr_request_messages))
 			status = EXIT_FAILURE;
 		else
 			status = export_file(r, path);
 		free(path);
+		free(name);
 		while (r->n_words > n_words)
 			free(r->words[--r->n_words]);
 	}
@@ -330,7 +341,7 @@ static int write_files(struct hr_export_request *r, const struct hr_export_job *
 	else if (r->parquet)
 		status = hr_export_parquet(r, job, path);
 	else if (r->by_rank)
-		status = export_by_rank(r, path, job->ranks);
+		status = export_by_rank(r, path, job);
 	else
 		status = export_file(r, r->standard_output ? NULL : path);
 	free(path);
@@ -358,6 +369,7 @@ static int run_export(struct hr_export_request *r)
 	free(job.job);
 	free(job.ranks);
 	free(job.nodes);
+	free(job.run);
 	return status;
 }
 

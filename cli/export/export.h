@@ -22,6 +22,7 @@ struct hr_export_request {
 struct hr_export_job {
 	char *job;
 	char *ranks, *nodes; /* "0 1 2" */
+	char *run;	     /* "train.p8": the program, and the number of ranks */
 };
 
 /*
