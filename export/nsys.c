@@ -145,7 +145,7 @@ static int nsys_stream(struct hr__nsys *n, size_t stream)
 }
 
 /*
- * Finds time 0. This is the begin of the job, unless the clock of a node is behind: then it is the
+ * Finds time 0. This is the begin of the job, unless the clock of a node is late: then it is the
  * first recorded moment. The files of all ranks of a job have the same time 0.
  */
 static void find_base(struct hr__nsys *n)

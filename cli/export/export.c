@@ -168,6 +168,11 @@ static void take_job(struct hr_export_job *job, char *line)
 	"coalesce(nullif(regexp_extract(cmdline, '^(?:(?:\\S*/)?python\\S*\\s+(?:-[um]\\s+)*)?"    \
 	"(?:\\S*/)?([A-Za-z0-9_][A-Za-z0-9_-]*)', 1), ''), 'program')"
 
+/* Orders processes: last the one of the lowest rank that lived longest, apart from shells. */
+#define MAIN                                                                                       \
+	"(NOT regexp_matches(exe, '/(ba|da|z)?sh$'), -rank, worker IS NULL, "                      \
+	"coalesce(end_ns, 9000000000000000000) - start_ns)"
+
 /* Finds the newest job, unless the user named one, and its ranks and nodes. An exit status. */
 static int find_job(struct hr_export_request *r, struct hr_export_job *ret)
 {
@@ -175,8 +180,8 @@ static int find_job(struct hr_export_request *r, struct hr_export_job *ret)
 	    "SELECT (SELECT string_agg(rank, ' ' ORDER BY rank) FROM (SELECT DISTINCT rank FROM "
 	    "processes p WHERE p.job = j.job AND rank IS NOT NULL)) AS ranks, (SELECT "
 	    "string_agg(DISTINCT node, ' ') FROM nodes n WHERE n.job = j.job) AS nodes, (SELECT "
-	    "arg_min(" PROGRAM
-	    ", (rank, proc)) FROM processes p WHERE p.job = j.job AND rank IS NOT NULL) || '.p' || "
+	    "arg_max(" PROGRAM ", " MAIN
+	    ") FROM processes p WHERE p.job = j.job AND rank IS NOT NULL) || '.p' || "
 	    "coalesce(ranks_expected, ranks_seen) AS run, job "
 	    "FROM jobs j ORDER BY start_ns DESC NULLS LAST LIMIT 1";
 	struct hr_query_request q = r->query;

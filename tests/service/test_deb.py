@@ -18,7 +18,7 @@ import harness  # pylint: disable=wrong-import-position
 import debian_root
 import packages
 
-DEPENDENCIES = "systemd,libbpf1,libprotobuf-c1,libssl3,libuv1,libzstd1"
+DEPENDENCIES = "systemd,libbpf1,libprotobuf-c1,libsqlite3-0,libssl3,libuv1,libzstd1"
 NAMES = ("headrace-cli", "headrace-collector", "headrace-node")
 UNITS = ("headraced.service", "headraced-shim.socket", "headrace-collector.service")
 WANTS = "/etc/systemd/system/multi-user.target.wants"
