@@ -17,11 +17,14 @@
 #define HR_EV_CUT	    HR_REC_CUT
 #define HR_EV_BPF	    UINT32_C(256) /* the probes recorded the event, not the shim */
 
+/* Value of hr_event.ret: the call failed, and the error is not known (imported traces). */
+#define HR_RET_FAILED INT64_C(-4096)
+
 struct hr_event {
 	uint64_t start_ns; /* CLOCK_BOOTTIME */
 	uint64_t dur_ns;
 	int64_t offset; /* bytes; HR_OFFSET_NONE: unknown or not applicable */
-	int64_t ret;	/* result; -errno: failed; HR_RET_NONE: the call did not return */
+	int64_t ret;	/* result; -errno or HR_RET_FAILED; HR_RET_NONE: the call did not return */
 	uint64_t asked; /* requested bytes, or HR_ASKED_NONE */
 	uint32_t file;	/* id of the file in the stream; 0: none */
 	uint32_t file2; /* second file (rename, link, copy_file_range); 0: none */

@@ -326,6 +326,7 @@ enum hr_ask_status hr_export_answer(struct hr_asking *asking, const struct hr_ex
 		x.notes = notes.list;
 		x.n_notes = notes.n;
 		err = export_write(&x, to);
+		error = x.error;
 	}
 	for (size_t i = 0; i < notes.n; i++) {
 		if (err == 0)

@@ -64,6 +64,7 @@ struct hr_export {
 	size_t n_notes;
 	int64_t start_ns, end_ns; /* wall clock: begin of the job, and its end or last message */
 	uint64_t damaged;	  /* frames that the writer could not read */
+	char *error;		  /* malloc'ed advice of a writer that failed; NULL: none */
 };
 
 /* Writes the job. The status and messages are those of hr_asking_answer. */
@@ -77,6 +78,7 @@ int hr_export_advance(const struct hr_export *x, uint64_t done, uint64_t total);
 int hr_perfetto_write(struct hr_export *x, FILE *to);
 int hr_chrome_write(struct hr_export *x, FILE *to);
 int hr_pfw_write(struct hr_export *x, FILE *to);
+int hr_darshan_export(struct hr_export *x, FILE *to);
 int hr_nsys_write(struct hr_export *x, FILE *to);
 
 #endif

@@ -2,10 +2,12 @@
 #include "export/gather.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "common/map64.h"
+#include "common/text.h"
 
 /* ---- counters ---- */
 
@@ -184,17 +186,18 @@ static uint64_t fine_ns(unsigned bin)
 	return (uint64_t)(bin - (shift << FINE_BITS)) << shift;
 }
 
-/* Returns the shortest duration of the longest `max` ones; 0: all. */
-static uint64_t shortest(const uint64_t *bins, uint64_t max)
+/* Returns the shortest duration of the longest `max` ones (0: all), and how many are shorter. */
+static uint64_t shortest(const uint64_t *bins, uint64_t max, uint64_t *ret_shorter)
 {
 	uint64_t n = 0;
+	unsigned i = FINE_BINS;
 
-	for (unsigned i = FINE_BINS; i-- > 0;) {
-		n += bins[i];
-		if (n > max)
-			return fine_ns(i + 1);
-	}
-	return 0;
+	while (i > 0 && n + bins[i - 1] <= max)
+		n += bins[--i];
+	*ret_shorter = 0;
+	for (unsigned k = 0; k < i; k++)
+		*ret_shorter += bins[k];
+	return i > 0 ? fine_ns(i) : 0;
 }
 
 static int count_events(const struct hr_walk_stream *ws, uint64_t *bins, uint64_t *done,
@@ -208,7 +211,7 @@ static int count_events(const struct hr_walk_stream *ws, uint64_t *bins, uint64_
 		for (uint32_t i = 0; i < b.n_rows; i++)
 			bins[fine_bin(b.c.dur_ns[b.rows[i]])]++;
 		*done += b.n_rows;
-		r = advance != NULL ? advance(self, *done) : 0;
+		r = advance(self, *done);
 	}
 	hr_walk_events_free(e);
 	return r;
@@ -219,7 +222,7 @@ int hr_gather_limits(const struct hr_walk *w, uint64_t max_events, uint64_t max_
 		     void *self)
 {
 	uint64_t *events = calloc(FINE_BINS, sizeof(*events));
-	uint64_t *regions = calloc(FINE_BINS, sizeof(*regions));
+	uint64_t *regions = calloc(FINE_BINS, sizeof(*regions)), done = 0;
 	int r = events != NULL && regions != NULL ? 0 : -ENOMEM;
 
 	*ret = (struct hr_gather_limits){0};
@@ -228,14 +231,31 @@ int hr_gather_limits(const struct hr_walk *w, uint64_t max_events, uint64_t max_
 
 		for (size_t k = 0; k < ws->n_regions; k++)
 			regions[fine_bin(ws->regions[k].end_ns - ws->regions[k].start_ns)]++;
-		ret->regions += ws->n_regions;
-		r = count_events(ws, events, &ret->events, advance, self);
+		r = count_events(ws, events, &done, advance, self);
 	}
 	if (r == 0) {
-		ret->events_ns = shortest(events, max_events);
-		ret->regions_ns = shortest(regions, max_regions);
+		ret->events_ns = shortest(events, max_events, &ret->events_left_out);
+		ret->regions_ns = shortest(regions, max_regions, &ret->regions_left_out);
 	}
 	free(events);
 	free(regions);
 	return r;
+}
+
+char *hr_gather_left_out(const struct hr_gather_limits *l)
+{
+	char regions[128] = "", *text;
+
+	if (l->events_left_out + l->regions_left_out == 0)
+		return NULL;
+	if (l->regions_left_out > 0)
+		snprintf(regions, sizeof(regions), " and %s regions shorter than %s",
+			 hr_text_count(l->regions_left_out).s, hr_text_duration(l->regions_ns).s);
+	if (asprintf(&text,
+		     "left out because of the limit of size (--max-size): %s operations shorter "
+		     "than %s%s",
+		     hr_text_count(l->events_left_out).s, hr_text_duration(l->events_ns).s,
+		     regions) < 0)
+		return NULL;
+	return text;
 }

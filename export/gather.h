@@ -47,17 +47,22 @@ enum hr_gather_kind { HR_GATHER_OTHER, HR_GATHER_READ, HR_GATHER_WRITE, HR_GATHE
 void hr_gather_add(struct hr_gather *g, const struct hr_walk_process *p, enum hr_gather_kind kind,
 		   uint64_t start_ns, uint64_t end_ns, uint64_t bytes);
 
-/*
- * Finds the shortest durations in ns, so that at most `max` operations, and at most `max` regions,
- * are as long. Returns 0, -ENOMEM, or the error of `advance` (NULL: none), which is called with
- * the number of operations so far.
- */
+/* Which operations and regions an export with a limit of size has. All zero: all of them. */
 struct hr_gather_limits {
-	uint64_t events_ns, regions_ns;
-	uint64_t events, regions; /* all selected ones */
+	uint64_t events_ns, regions_ns; /* shorter ones are left out */
+	uint64_t events_left_out, regions_left_out;
 };
+
+/*
+ * Finds the shortest durations, so that at most `max_events` operations and `max_regions` regions
+ * are as long. Returns 0, -ENOMEM, or the error of `advance`, which is called with the number of
+ * operations so far.
+ */
 int hr_gather_limits(const struct hr_walk *w, uint64_t max_events, uint64_t max_regions,
 		     struct hr_gather_limits *ret, int (*advance)(void *self, uint64_t done),
 		     void *self);
+
+/* Returns a sentence about what is left out (malloc'ed). NULL: nothing, or no memory. */
+char *hr_gather_left_out(const struct hr_gather_limits *l);
 
 #endif

@@ -276,7 +276,7 @@ int hr_nsys_write(struct hr_export *x, FILE *to)
 {
 	struct hr__nsys n = {.x = x};
 	struct hr_seekable file;
-	int r = hr_seekable_open(to, &file), closed;
+	int r = hr_seekable_open(x, to, &file), closed;
 
 	if (r < 0)
 		return r;
@@ -286,7 +286,10 @@ int hr_nsys_write(struct hr_export *x, FILE *to)
 	if (r == 0)
 		r = nsys_job(&n);
 	closed = hr_nsys_db_close(n.db, r == 0);
+	r = r < 0 ? r : closed;
+	if (file.temporary && (r == -ENOSPC || r == -EIO))
+		hr_temporary_failed(r, &x->error);
 	hr_map64_done(&n.threads);
 	hr_map64_done(&n.defined);
-	return hr_seekable_close(&file, r < 0 ? r : closed);
+	return hr_seekable_close(&file, r);
 }

@@ -13,24 +13,28 @@
 #include <string.h>
 
 #include "export/export.h"
+#include "export/gather.h"
 #include "export/text_out.h"
 #include "common/fnv.h"
 #include "common/ops.h"
 
-#define LINE_BYTES 1024u /* more than a line without texts needs */
+#define LINE_BYTES   1024u /* more than a line without texts needs */
+#define EVENT_BYTES  35u   /* typical bytes of a compressed operation, with its file's name */
+#define REGION_BYTES 50u
 
-struct pfw {
+struct pfw_file {
 	struct hr_export *x;
 	struct hr_text_out out;
-	uint64_t id; /* of the last line */
-	uint64_t total, done;
+	uint64_t id;	      /* of the last line */
+	uint64_t total, done; /* operations, for the progress */
+	struct hr_gather_limits limits;
 	uint64_t node_hash;
 	uint64_t *named; /* bitmap by file number, for the current stream */
 };
 
 /* ---- lines ---- */
 
-static int begin_line(struct pfw *p, size_t texts)
+static int begin_line(struct pfw_file *p, size_t texts)
 {
 	int r = hr_text_out_room(&p->out, LINE_BYTES + 8 * texts);
 
@@ -41,7 +45,7 @@ static int begin_line(struct pfw *p, size_t texts)
 	return 0;
 }
 
-static void end_line(struct pfw *p)
+static void end_line(struct pfw_file *p)
 {
 	hr_text_out_literal(&p->out, "}}\n");
 }
@@ -60,8 +64,8 @@ static void end_line(struct pfw *p)
  * Begins a metadata record, with `name` such as "FH", and the members that all of them have. `more`:
  * the size of further texts.
  */
-static int begin_metadata(struct pfw *p, const char *name, uint64_t pid, const void *text, size_t n,
-			  size_t more)
+static int begin_metadata(struct pfw_file *p, const char *name, uint64_t pid, const void *text,
+			  size_t n, size_t more)
 {
 	int r = begin_line(p, n + strlen(name) + more);
 
@@ -77,8 +81,8 @@ static int begin_metadata(struct pfw *p, const char *name, uint64_t pid, const v
 	return 0;
 }
 
-static int put_hash(struct pfw *p, const char *name, uint64_t pid, uint64_t hash, const void *text,
-		    size_t n)
+static int put_hash(struct pfw_file *p, const char *name, uint64_t pid, uint64_t hash,
+		    const void *text, size_t n)
 {
 	int r = begin_metadata(p, name, pid, text, n, 0);
 
@@ -90,7 +94,7 @@ static int put_hash(struct pfw *p, const char *name, uint64_t pid, uint64_t hash
 }
 
 /* Writes the name of a file before its first use. Returns 1 and its hash; 0: it is unknown. */
-static int name_file(struct pfw *p, const struct hr_stream *s, uint32_t file, uint64_t pid,
+static int name_file(struct pfw_file *p, const struct hr_stream *s, uint32_t file, uint64_t pid,
 		     uint64_t *ret_hash)
 {
 	uint32_t number = file != 0 ? hr_stream_file_number(s, file) : 0;
@@ -111,7 +115,8 @@ static int name_file(struct pfw *p, const struct hr_stream *s, uint32_t file, ui
 
 /* ---- metadata ---- */
 
-static int put_process(struct pfw *p, const struct hr_stream *s, const struct hr_process *process)
+static int put_process(struct pfw_file *p, const struct hr_stream *s,
+		       const struct hr_process *process)
 {
 	const Headrace__Process *m = process->msg;
 	size_t exit = m->exit != NULL ? strlen(m->exit) : 0;
@@ -140,7 +145,7 @@ static int put_process(struct pfw *p, const struct hr_stream *s, const struct hr
 	return 0;
 }
 
-static int put_note(struct pfw *p, const char *note)
+static int put_note(struct pfw_file *p, const char *note)
 {
 	int r = begin_metadata(p, "headrace", 0, "note", strlen("note"), strlen(note));
 
@@ -152,7 +157,7 @@ static int put_note(struct pfw *p, const char *note)
 }
 
 /* Writes the format of this file: it has headrace's further arguments, and escaped texts. */
-static int put_version(struct pfw *p)
+static int put_version(struct pfw_file *p)
 {
 	int r = begin_metadata(p, "headrace", 0, "version", strlen("version"), 0);
 
@@ -163,7 +168,7 @@ static int put_version(struct pfw *p)
 	return 0;
 }
 
-static int pfw_metadata(struct pfw *p, const struct hr_walk_stream *ws)
+static int pfw_metadata(struct pfw_file *p, const struct hr_walk_stream *ws)
 {
 	const char *node = ws->s->node;
 	int r = put_hash(p, "HH", 0, p->node_hash, node, strlen(node));
@@ -176,13 +181,13 @@ static int pfw_metadata(struct pfw *p, const struct hr_walk_stream *ws)
 
 /* ---- operations and regions ---- */
 
-static void put_thread(struct pfw *p, const struct hr_process *process, uint32_t tid)
+static void put_thread(struct pfw_file *p, const struct hr_process *process, uint32_t tid)
 {
 	put_key_uint(p, ",\"pid\":", (uint64_t)process->msg->pid);
 	put_key_uint(p, ",\"tid\":", tid);
 }
 
-static void put_times(struct pfw *p, int64_t start_ns, uint64_t dur_ns)
+static void put_times(struct pfw_file *p, int64_t start_ns, uint64_t dur_ns)
 {
 	uint64_t start = start_ns > 0 ? (uint64_t)start_ns : 0;
 
@@ -195,7 +200,7 @@ static void put_times(struct pfw *p, int64_t start_ns, uint64_t dur_ns)
 	hr_text_out_literal(&p->out, "]");
 }
 
-static void put_result(struct pfw *p, const struct hr_columns *c, uint32_t i,
+static void put_result(struct pfw_file *p, const struct hr_columns *c, uint32_t i,
 		       const struct hr_op_info *info)
 {
 	uint64_t bytes;
@@ -213,7 +218,7 @@ static void put_result(struct pfw *p, const struct hr_columns *c, uint32_t i,
 		put_key_int(p, ",\"items\":", c->ret[i]);
 }
 
-static void put_event_args(struct pfw *p, const struct hr_columns *c, uint32_t i,
+static void put_event_args(struct pfw_file *p, const struct hr_columns *c, uint32_t i,
 			   const struct hr_op_info *info)
 {
 	put_result(p, c, i, info);
@@ -231,7 +236,7 @@ static void put_event_args(struct pfw *p, const struct hr_columns *c, uint32_t i
 		hr_text_out_literal(&p->out, ",\"bpf\":1");
 }
 
-static int pfw_event(struct pfw *p, const struct hr_stream *s, const struct hr_walk_batch *b,
+static int pfw_event(struct pfw_file *p, const struct hr_stream *s, const struct hr_walk_batch *b,
 		     uint32_t i)
 {
 	const struct hr_columns *c = &b->c;
@@ -273,7 +278,7 @@ static size_t text_bytes(const ProtobufCBinaryData *text)
 	return text != NULL ? text->len : 0;
 }
 
-static int pfw_region(struct pfw *p, const struct hr_walk_stream *ws,
+static int pfw_region(struct pfw_file *p, const struct hr_walk_stream *ws,
 		      const struct hr_walk_region *row)
 {
 	const struct hr_process *process = hr_walk_process(ws, row->proc)->p;
@@ -316,7 +321,7 @@ static int pfw_region(struct pfw *p, const struct hr_walk_stream *ws,
 
 /* ---- the trace ---- */
 
-static int pfw_events(struct pfw *p, const struct hr_walk_stream *ws)
+static int pfw_events(struct pfw_file *p, const struct hr_walk_stream *ws)
 {
 	struct hr_walk_events *events = NULL;
 	struct hr_walk_batch b;
@@ -325,7 +330,8 @@ static int pfw_events(struct pfw *p, const struct hr_walk_stream *ws)
 	while (r == 0 && (r = hr_walk_events_next(events, &b)) > 0) {
 		r = 0;
 		for (uint32_t k = 0; k < b.n_rows && r == 0; k++)
-			r = pfw_event(p, ws->s, &b, b.rows[k]);
+			if (b.c.dur_ns[b.rows[k]] >= p->limits.events_ns)
+				r = pfw_event(p, ws->s, &b, b.rows[k]);
 		p->done += b.n_rows;
 		if (r == 0)
 			r = hr_export_advance(p->x, p->done, p->total);
@@ -335,7 +341,7 @@ static int pfw_events(struct pfw *p, const struct hr_walk_stream *ws)
 	return r;
 }
 
-static int pfw_stream(struct pfw *p, const struct hr_walk_stream *ws)
+static int pfw_stream(struct pfw_file *p, const struct hr_walk_stream *ws)
 {
 	uint32_t n_files = 0;
 	int r = hr_stream_files(ws->s, &n_files);
@@ -347,7 +353,8 @@ static int pfw_stream(struct pfw *p, const struct hr_walk_stream *ws)
 	if (r == 0)
 		r = pfw_metadata(p, ws);
 	for (size_t i = 0; i < ws->n_regions && r == 0; i++)
-		r = pfw_region(p, ws, &ws->regions[i]);
+		if (ws->regions[i].end_ns - ws->regions[i].start_ns >= p->limits.regions_ns)
+			r = pfw_region(p, ws, &ws->regions[i]);
 	if (r == 0)
 		r = pfw_events(p, ws);
 	free(p->named);
@@ -355,23 +362,60 @@ static int pfw_stream(struct pfw *p, const struct hr_walk_stream *ws)
 	return r;
 }
 
+static int advance_limits(void *self, uint64_t done)
+{
+	const struct pfw_file *p = self;
+
+	return hr_export_advance(p->x, done, p->total);
+}
+
+/* Decides what is left out, if there is a limit of size: a quarter of it is for regions. */
+static int find_limits(struct pfw_file *p)
+{
+	uint64_t max = p->x->options->max_bytes;
+	int r;
+
+	for (size_t i = 0; i < p->x->walk->n_streams; i++)
+		for (uint32_t b = 0; b < p->x->walk->streams[i].s->n_batches; b++)
+			p->total += p->x->walk->streams[i].s->batches[b].count;
+	if (max == 0 || max == UINT64_MAX)
+		return 0;
+	p->total *= 2; /* two passes */
+	r = hr_gather_limits(p->x->walk, max / 4 * 3 / EVENT_BYTES, max / 4 / REGION_BYTES,
+			     &p->limits, advance_limits, p);
+	p->done = p->total / 2;
+	return r;
+}
+
+static int pfw_notes(struct pfw_file *p)
+{
+	char *left_out = hr_gather_left_out(&p->limits);
+	int r = put_version(p);
+
+	for (size_t i = 0; i < p->x->n_notes && r == 0; i++)
+		r = put_note(p, p->x->notes[i]);
+	if (left_out != NULL && r == 0) {
+		r = put_note(p, left_out);
+		hr_sink_line(hr_asking_messages(p->x->asking), "note: %s", left_out);
+	}
+	free(left_out);
+	return r;
+}
+
 int hr_pfw_write(struct hr_export *x, FILE *to)
 {
-	struct pfw p = {.x = x};
+	struct pfw_file p = {.x = x};
 	int r = hr_text_out_init(&p.out, to), done;
 
 	if (r < 0)
 		return r;
-	for (size_t i = 0; i < x->walk->n_streams; i++)
-		for (uint32_t b = 0; b < x->walk->streams[i].s->n_batches; b++)
-			p.total += x->walk->streams[i].s->batches[b].count;
-	r = hr_text_out_room(&p.out, LINE_BYTES);
+	r = find_limits(&p);
+	if (r == 0)
+		r = hr_text_out_room(&p.out, LINE_BYTES);
 	if (r == 0) {
 		hr_text_out_literal(&p.out, "[\n");
-		r = put_version(&p);
+		r = pfw_notes(&p);
 	}
-	for (size_t i = 0; i < x->n_notes && r == 0; i++)
-		r = put_note(&p, x->notes[i]);
 	for (size_t i = 0; i < x->walk->n_streams && r == 0; i++)
 		r = pfw_stream(&p, &x->walk->streams[i]);
 	if (r == 0 && (r = hr_text_out_room(&p.out, LINE_BYTES)) == 0)

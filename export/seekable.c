@@ -41,33 +41,51 @@ static char *output_name(int fd)
 	return file_name(fd, &st);
 }
 
-static int open_temporary(struct hr_seekable *s)
+int hr_temporary_failed(int err, char **ret_error)
 {
-	const char *folder = getenv("TMPDIR");
-
-	folder = hr_text_given(folder) ? folder : "/tmp";
-	if (asprintf(&s->path, "%s/headrace-export-XXXXXX", folder) < 0)
-		return -ENOMEM;
-	s->fd = mkostemp(s->path, O_CLOEXEC);
-	if (s->fd < 0) {
-		free(s->path);
-		return -errno;
-	}
-	s->temporary = true;
-	return 0;
+	return hr_text_fail(
+	    err, ret_error,
+	    "cannot write temporary data: %s: set TMPDIR (at a collector: "
+	    "query_spill) to a folder with more space, or export less with --max-size",
+	    strerrordesc_np(-err));
 }
 
-int hr_seekable_open(FILE *to, struct hr_seekable *ret)
+int hr_temporary_file(const struct hr_export *x, char **ret_path, char **ret_error)
+{
+	const char *folder = hr_asking_spill(x->asking);
+	char *path;
+	int fd;
+
+	if (folder == NULL)
+		return hr_text_fail(-ENOENT, ret_error,
+				    "this export needs a folder for temporary files: set TMPDIR "
+				    "(at a collector: query_spill) to a folder with enough space");
+	if (asprintf(&path, "%s/export-XXXXXX", folder) < 0)
+		return -ENOMEM;
+	fd = mkostemp(path, O_CLOEXEC);
+	if (fd < 0)
+		hr_temporary_failed(fd = -errno, ret_error);
+	else if (ret_path == NULL)
+		unlink(path);
+	if (fd >= 0 && ret_path != NULL)
+		*ret_path = path;
+	else
+		free(path);
+	return fd;
+}
+
+int hr_seekable_open(struct hr_export *x, FILE *to, struct hr_seekable *ret)
 {
 	struct hr_seekable s = {.to = to, .fd = fileno(to)};
-	int r = 0;
 
 	s.path = output_name(s.fd);
-	if (s.path == NULL)
-		r = open_temporary(&s);
-	if (r == 0)
-		*ret = s;
-	return r;
+	s.temporary = s.path == NULL;
+	if (s.temporary)
+		s.fd = hr_temporary_file(x, &s.path, &x->error);
+	if (s.fd < 0)
+		return s.fd;
+	*ret = s;
+	return 0;
 }
 
 void hr_seekable_hide(const struct hr_seekable *s)

@@ -128,10 +128,8 @@ static void describe_region(void *self, const struct hr_walk_region *row, struct
 	const char *kind;
 	struct hr_region r;
 
-	if (row->end_ns - row->start_ns < t->limits.regions_ns) {
-		t->regions_left_out++;
+	if (row->end_ns - row->start_ns < t->limits.regions_ns)
 		return;
-	}
 	hr_regions_get(row->frame, row->row, &r);
 	kind = hr_region_kind_name(r.kind);
 	kind = kind != NULL ? kind : "region";
@@ -211,10 +209,8 @@ static int trace_event(struct hr_trace *t, const struct hr_walk_stream *ws,
 								   c->asked[i], c->flags[i]);
 
 	count_event(t, &e, info->class, bytes);
-	if (c->dur_ns[i] < t->limits.events_ns) {
-		t->events_left_out++;
+	if (c->dur_ns[i] < t->limits.events_ns)
 		return 0;
-	}
 	set_event_args(t, ws->s, c, i, bytes);
 	hr_trace_category(t, &slice, info->class % HR_TRACE_CATEGORIES, hr_class_name(info->class));
 	op_name(t, &slice, c->op[i], info);

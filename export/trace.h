@@ -26,7 +26,6 @@ struct hr_trace {
 	uint64_t total, done; /* operations, for the progress */
 	int64_t clock_ns;     /* wall clock minus the clock of the trace */
 	struct hr_track notes;
-	uint64_t events_left_out, regions_left_out;
 	/* texts that are interned so far */
 	bool op_named[HR_OP_MAX];
 	bool category_named[2 * HR_TRACE_CATEGORIES + 1];

@@ -4,7 +4,6 @@
 #include <string.h>
 
 #include "common/loss.h"
-#include "common/text.h"
 #include "export/trace.h"
 
 /* ---- counters ---- */
@@ -124,28 +123,20 @@ static void write_note(struct hr_trace *t, const char *text)
 	t->out->slice(t->out, &s);
 }
 
-static void write_left_out(struct hr_trace *t)
-{
-	char *text;
-
-	if (t->events_left_out + t->regions_left_out == 0 ||
-	    asprintf(&text,
-		     "left out because of the limit of size (--max-size): %s operations shorter "
-		     "than %s and %s regions shorter than %s; the counters include the operations",
-		     hr_text_count(t->events_left_out).s, hr_text_duration(t->limits.events_ns).s,
-		     hr_text_count(t->regions_left_out).s,
-		     hr_text_duration(t->limits.regions_ns).s) < 0)
-		return;
-	write_note(t, text);
-	hr_sink_line(hr_asking_messages(t->x->asking), "note: %s", text);
-	free(text);
-}
-
 void hr_trace_notes(struct hr_trace *t)
 {
+	char *left_out, *text;
+
 	for (size_t i = 0; i < t->x->n_notes; i++)
 		write_note(t, t->x->notes[i]);
-	write_left_out(t);
+	left_out = hr_gather_left_out(&t->limits);
+	if (left_out != NULL &&
+	    asprintf(&text, "%s; the counters include the operations", left_out) >= 0) {
+		write_note(t, text);
+		hr_sink_line(hr_asking_messages(t->x->asking), "note: %s", text);
+		free(text);
+	}
+	free(left_out);
 	for (size_t i = 0; i < t->x->walk->n_streams; i++)
 		write_losses(t, &t->x->walk->streams[i]);
 }

@@ -29,7 +29,8 @@ enum {
 	OPT_BY
 };
 
-#define FORMATS "perfetto chrome pfw nsys parquet"
+#define FORMATS "perfetto chrome pfw darshan nsys parquet arrow"
+#define ARROW	"arrow"
 #define PARQUET "parquet"
 
 const struct hr_option hr_export_option_table[] = {
@@ -47,8 +48,9 @@ const struct hr_option hr_export_option_table[] = {
      "skip what comes after SECONDS; -N: skip the last N seconds", HR_VALUES_OTHER},
     {"step", OPT_STEP, "N[-M]", "only this step, or these steps, of each rank", HR_VALUES_OTHER},
     {"max-size", OPT_MAX_SIZE, "SIZE",
-     "leave out the shortest operations and regions, so that the file has about SIZE at most; 0: "
-     "no limit (default: 200M for perfetto, else 0)",
+     "leave out the shortest operations and regions (darshan: the last DXT segments), so that the "
+     "file has about SIZE at most; 0: no limit (default: 200M for perfetto, 128M for darshan, else "
+     "0)",
      HR_VALUES_OTHER},
     {"by", OPT_BY, "rank", "write one file for each rank", "rank"},
     {"help", 'h', NULL, "print this text", NULL},
@@ -71,7 +73,8 @@ static bool take_value(struct hr_export_request *r, int id, const char *value)
 	switch (id) {
 	case OPT_TO:
 		r->parquet = strcmp(value, PARQUET) == 0;
-		r->to = r->parquet || hr_export_format(value, &r->options.format);
+		r->arrow = strcmp(value, ARROW) == 0;
+		r->to = r->parquet || r->arrow || hr_export_format(value, &r->options.format);
 		return r->to || hr_option_wrong_word("to", FORMATS, value) == 0;
 	case OPT_BY:
 		r->by_rank = strcmp(value, "rank") == 0;
@@ -256,11 +259,36 @@ static void report_written(const struct hr_export_request *r, const char *path)
 		  hr_export_reader(r->options.format));
 }
 
+/* Writes the table `events` as a stream of Arrow. `path` NULL: standard output. */
+static int export_arrow(struct hr_export_request *r, const char *path)
+{
+	struct hr_query_request q = r->query;
+	char *sql = hr_export_table_sql(r, "*", "events", r->options.node);
+	int status;
+
+	if (sql == NULL)
+		return EXIT_FAILURE;
+	q.words = &sql;
+	q.n_words = 1;
+	q.format = HR_FORMAT_ARROW;
+	q.output = path;
+	status = hr_query_answer(&q);
+	free(q.folder);
+	hr_question_done(&q.question);
+	free(sql);
+	if (status == EXIT_SUCCESS && path != NULL)
+		hr_report("wrote %s for pyarrow, pandas, polars and other readers of Arrow", path);
+	return status;
+}
+
 /* Writes one file. `path` NULL: standard output. Returns an exit status. */
 static int export_file(struct hr_export_request *r, const char *path)
 {
 	struct hr_query_request q = r->query;
 	int status;
+
+	if (r->arrow)
+		return export_arrow(r, path);
 
 	q.export = &r->options;
 	q.words = r->words;
@@ -309,8 +337,8 @@ static char *output_path(const struct hr_export_request *r, const char *job)
 {
 	if (r->output != NULL)
 		return strdup(r->output);
-	if (r->parquet)
-		return default_name(r, job, "." PARQUET);
+	if (r->parquet || r->arrow)
+		return default_name(r, job, r->parquet ? "." PARQUET : "." ARROW);
 	return default_name(r, job, r->by_rank ? "" : hr_export_suffix(r->options.format));
 }
 
@@ -318,16 +346,17 @@ static char *output_path(const struct hr_export_request *r, const char *job)
 static bool export_check(const struct hr_export_request *r)
 {
 	const struct hr_export_options *o = &r->options;
+	bool part = r->by_rank || o->from_ns != INT64_MIN || o->to_ns != INT64_MAX ||
+		    o->first_step >= 0 || o->max_bytes != UINT64_MAX;
 
 	if (r->standard_output && (r->by_rank || r->parquet)) {
 		hr_report("this export needs a folder: -o FOLDER");
 	} else if (r->standard_output && isatty(STDOUT_FILENO)) {
 		hr_report("an export is no text for a terminal: -o FILE");
-	} else if (r->parquet && (r->by_rank || o->from_ns != INT64_MIN || o->to_ns != INT64_MAX ||
-				  o->first_step >= 0 || o->max_bytes != UINT64_MAX)) {
-		hr_report(
-		    "--to " PARQUET " takes --job, --rank and --node only" HR_HINT
-		    "headrace query STORE --format parquet -o FILE 'SELECT ...' selects rows");
+	} else if ((r->parquet || r->arrow) && part) {
+		hr_report("--to %s takes --job, --rank and --node only" HR_HINT
+			  "headrace query STORE --format %s -o FILE 'SELECT ...' selects rows",
+			  r->parquet ? PARQUET : ARROW, r->parquet ? PARQUET : ARROW);
 	} else {
 		return true;
 	}

@@ -11,7 +11,8 @@
 struct hr_export_request {
 	struct hr_query_request query; /* stores and job */
 	struct hr_export_options options;
-	bool parquet; /* the format is Parquet, and options.format is unused */
+	/* The format is one of tables; then options.format is unused. */
+	bool parquet, arrow;
 	char **words; /* "rank=3"; room for all options */
 	size_t n_words;
 	const char *output;
@@ -24,6 +25,13 @@ struct hr_export_job {
 	char *ranks, *nodes; /* "0 1 2" */
 	char *run;	     /* "train.p8": the program, and the number of ranks */
 };
+
+/*
+ * Returns a statement that selects `columns` of the job's rows of a table (malloc'ed), or NULL.
+ * `node` NULL: all nodes.
+ */
+char *hr_export_table_sql(const struct hr_export_request *r, const char *columns, const char *table,
+			  const char *node);
 
 /*
  * Writes the job's tables into the folder, which is created:

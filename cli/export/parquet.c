@@ -12,7 +12,7 @@
 #include "cli/cli.h"
 #include "cli/export/export.h"
 
-static const struct table {
+static const struct parquet_table {
 	const char *name;
 	bool node; /* has the column `node` */
 	bool rank;
@@ -43,7 +43,8 @@ static void print_sql_text(FILE *to, const char *text)
 }
 
 /* Returns the path of a table's file (malloc'ed), or NULL. `node` NULL: the table has no nodes. */
-static char *file_path(const char *folder, const struct table *t, const char *job, const char *node)
+static char *file_path(const char *folder, const struct parquet_table *t, const char *job,
+		       const char *node)
 {
 	char *path = NULL;
 	size_t bytes;
@@ -64,22 +65,28 @@ static char *file_path(const char *folder, const struct table *t, const char *jo
 	return NULL;
 }
 
-static char *table_sql(const struct hr_export_request *r, const struct table *t, const char *job,
-		       const char *node)
+char *hr_export_table_sql(const struct hr_export_request *r, const char *columns, const char *table,
+			  const char *node)
 {
+	bool rank = false;
 	char *sql = NULL;
 	size_t bytes;
 	FILE *to = open_memstream(&sql, &bytes);
 
 	if (to == NULL)
 		return NULL;
-	fprintf(to, "SELECT * EXCLUDE (job, node) FROM %s WHERE job = ", t->name);
-	print_sql_text(to, job);
+	for (size_t i = 0; i < sizeof(tables) / sizeof(tables[0]); i++)
+		rank |= tables[i].rank && strcmp(tables[i].name, table) == 0;
+	fprintf(to, "SELECT %s FROM %s WHERE true", columns, table);
+	if (r->query.job != NULL) {
+		fputs(" AND job = ", to);
+		print_sql_text(to, r->query.job);
+	}
 	if (node != NULL) {
 		fputs(" AND node = ", to);
 		print_sql_text(to, node);
 	}
-	if (t->rank && r->options.rank >= 0)
+	if (rank && r->options.rank >= 0)
 		fprintf(to, " AND rank = %lld", (long long)r->options.rank);
 	if (fclose(to) == 0)
 		return sql;
@@ -102,10 +109,11 @@ static int make_folders(char *path)
 	return 0;
 }
 
-static int write_table(struct hr_export_request *r, const struct table *t, const char *folder,
-		       const char *job, const char *node)
+static int write_table(struct hr_export_request *r, const struct parquet_table *t,
+		       const char *folder, const char *job, const char *node)
 {
-	char *path = file_path(folder, t, job, node), *sql = table_sql(r, t, job, node);
+	char *path = file_path(folder, t, job, node);
+	char *sql = hr_export_table_sql(r, "* EXCLUDE (job, node)", t->name, node);
 	struct hr_query_request q = r->query;
 	int err = path != NULL && sql != NULL ? make_folders(path) : -ENOMEM;
 	int status = EXIT_FAILURE;
@@ -129,8 +137,8 @@ static int write_table(struct hr_export_request *r, const struct table *t, const
 }
 
 /* Writes a table for each node, or for the node that the user named. */
-static int write_nodes(struct hr_export_request *r, const struct table *t, const char *folder,
-		       const struct hr_export_job *job)
+static int write_nodes(struct hr_export_request *r, const struct parquet_table *t,
+		       const char *folder, const struct hr_export_job *job)
 {
 	char *list = strdup(r->options.node != NULL ? r->options.node : job->nodes), *at = list;
 	char *node;

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Makes numbered frames from the engine's state. hr_engine_take returns them. */
 #include "common/level.h"
+#include "common/rows.h"
 #include "daemon/engine/state.h"
 
 /* Limits that keep each frame far below HR_FRAME_MAX_BYTES. */
-#define ROWS_MOST	 4096u
 #define PATHS_MOST_BYTES (4u << 20)
 #define EMIT_AHEAD	 4u /* how many file records ahead one is prefetched */
 
@@ -53,33 +53,13 @@ void hr__out_end(struct hr_engine *e, struct hr_out *o)
 	hr_out_list_push(&e->out, o);
 }
 
-void *hr__rows_in(struct hr_arena *a, size_t n, size_t size, void *ret_pointers)
-{
-	uint8_t *rows = n ? hr_arena_alloc(a, n * size) : NULL;
-	void **pointers = rows ? hr_arena_alloc(a, n * sizeof(void *)) : NULL;
-
-	for (size_t i = 0; i < n && pointers; i++)
-		pointers[i] = rows + i * size;
-	*(void **)ret_pointers = pointers;
-	return pointers ? rows : NULL;
-}
-
-ProtobufCBinaryData hr__bytes_in(struct hr_arena *a, const void *data, size_t bytes)
-{
-	ProtobufCBinaryData d = {bytes, hr_arena_copy(a, data, bytes)};
-
-	if (!d.data)
-		d.len = 0;
-	return d;
-}
-
 ProtobufCBinaryData hr__kept_path(const struct hr_engine *e, struct hr_arena *a, const void *path,
 				  size_t bytes)
 {
 	ProtobufCBinaryData d = {0};
 
 	if (!e->privacy)
-		return hr__bytes_in(a, path, bytes);
+		return hr_bytes_in(a, path, bytes);
 	d.data = bytes ? hr_arena_alloc(a, hr_privacy_room(bytes)) : NULL;
 	if (d.data)
 		d.len = hr_privacy_path(e->privacy, path, bytes, d.data);
@@ -97,16 +77,7 @@ ProtobufCBinaryData hr__kept_command(const struct hr_engine *e, struct hr_arena 
 		bytes = hr_privacy_command(e->privacy, line, bytes);
 	if (e->privacy && bytes > 0 && !memchr(line, ' ', bytes))
 		return hr__kept_path(e, a, line, bytes);
-	return hr__bytes_in(a, line, bytes);
-}
-
-static size_t sparse(struct hr_out *o, const uint32_t *bins, size_t n, uint64_t **ret)
-{
-	uint64_t pairs[2 * HR_HIST_BINS];
-	size_t used = hr_hist_sparse(bins, n, pairs);
-
-	*ret = used ? hr_arena_copy(&o->arena, pairs, used * sizeof(*pairs)) : NULL;
-	return *ret ? used : 0;
+	return hr_bytes_in(a, line, bytes);
 }
 
 /* ---- names ----------------------------------------------------------------------------------- */
@@ -118,7 +89,7 @@ static void fill_excluded(struct hr_out *o, Headrace__Process *m, const struct h
 
 	for (uint32_t kind = 0; kind < HR_EXCLUDED_KINDS; kind++)
 		n += p->id.excluded[kind] != 0;
-	rows = hr__rows_in(&o->arena, n, sizeof(*rows), &m->excluded);
+	rows = hr_rows_in(&o->arena, n, sizeof(*rows), &m->excluded);
 	for (uint32_t kind = 0; kind < HR_EXCLUDED_KINDS && rows; kind++) {
 		Headrace__Excluded *row;
 		const char *pattern;
@@ -128,7 +99,7 @@ static void fill_excluded(struct hr_out *o, Headrace__Process *m, const struct h
 		row = &rows[m->n_excluded++];
 		headrace__excluded__init(row);
 		pattern = hr__excluded_pattern(p, kind, &bytes);
-		row->pattern = hr__bytes_in(&o->arena, pattern, bytes);
+		row->pattern = hr_bytes_in(&o->arena, pattern, bytes);
 		row->opens = p->id.excluded[kind];
 	}
 }
@@ -176,7 +147,7 @@ static void emit_processes(struct hr_engine *e)
 
 	if (!m)
 		return;
-	rows = hr__rows_in(&o->arena, e->n_dirty, sizeof(*rows), &m->rows);
+	rows = hr_rows_in(&o->arena, e->n_dirty, sizeof(*rows), &m->rows);
 	for (const struct hr_proc *p = e->dirty; p && rows; p = p->next_dirty)
 		fill_process(e, o, &rows[m->n_rows++], p);
 	hr__out_end(e, o);
@@ -193,7 +164,7 @@ static void fill_mounts(struct hr_engine *e, struct hr_out *o, Headrace__Paths *
 	e->mounts.unsent = false;
 	if (!n)
 		return;
-	rows = hr__rows_in(&o->arena, n, sizeof(*rows), &m->mounts);
+	rows = hr_rows_in(&o->arena, n, sizeof(*rows), &m->mounts);
 	for (uint32_t i = 0; i < e->mounts.n && rows; i++) {
 		struct hr_mount *c = &e->mounts.v[i];
 		Headrace__Mount *row;
@@ -224,7 +195,7 @@ static uint32_t emit_paths(struct hr_engine *e, uint32_t from)
 		return paths->n_fresh;
 	for (; to < paths->n_fresh && bytes < PATHS_MOST_BYTES; to++)
 		bytes += paths->fresh[to].bytes + 32;
-	rows = hr__rows_in(&o->arena, to - from, sizeof(*rows), &m->rows);
+	rows = hr_rows_in(&o->arena, to - from, sizeof(*rows), &m->rows);
 	for (uint32_t i = from; i < to && rows; i++) {
 		const struct hr_fresh_path *f = &paths->fresh[i];
 		const struct hr_path *path = &paths->v[f->path];
@@ -282,22 +253,6 @@ void hr__emit_batch(struct hr_engine *e)
 
 /* ---- aggregates ------------------------------------------------------------------------------ */
 
-static void fill_rollup(struct hr_out *o, Headrace__Rollup *m, const struct hr_rollup *r)
-{
-	headrace__rollup__init(m);
-	m->proc = r->proc;
-	m->op = r->op;
-	m->mount = r->mount;
-	m->scope = r->scope;
-	m->count = r->count;
-	m->bytes = r->bytes;
-	m->errors = r->errors;
-	m->dur_ns = r->dur_ns;
-	m->max_dur_ns = r->max_dur_ns;
-	m->n_size_hist = sparse(o, r->size_hist, HR_HIST_BINS, &m->size_hist);
-	m->n_dur_hist = sparse(o, r->dur_hist, HR_HIST_BINS, &m->dur_hist);
-}
-
 /*
  * Returns what is lost if this frame is dropped. If the frame stands alone (without events of its
  * operations), the operations are lost, too.
@@ -313,25 +268,6 @@ static struct hr_loss absence_of_rollups(const Headrace__RollupBatch *m)
 	return l;
 }
 
-/*
- * Fills rows of a window from t->v[from..to): rows of operations, or, if `sides`, of reading and
- * writing parts (op below HR_OP_FIRST).
- */
-static size_t fill_rollups(struct hr_out *o, const struct hr_rollups *t, uint64_t window,
-			   uint32_t from, uint32_t to, bool sides, Headrace__Rollup ***ret)
-{
-	Headrace__Rollup *rows;
-	size_t n = 0, used = 0;
-
-	for (uint32_t k = from; k < to; k++)
-		n += t->v[k].window == window && (t->v[k].op < HR_OP_FIRST) == sides;
-	rows = hr__rows_in(&o->arena, n, sizeof(*rows), ret);
-	for (uint32_t k = from; k < to && rows; k++)
-		if (t->v[k].window == window && (t->v[k].op < HR_OP_FIRST) == sides)
-			fill_rollup(o, &rows[used++], &t->v[k]);
-	return used;
-}
-
 /* Makes one frame of a window from row `from` on. Returns the row where the next frame begins. */
 static uint32_t emit_window(struct hr_engine *e, uint64_t window, uint32_t from)
 {
@@ -339,22 +275,15 @@ static uint32_t emit_window(struct hr_engine *e, uint64_t window, uint32_t from)
 	struct hr_out *o;
 	Headrace__RollupBatch *m = hr__out_message(e, HEADRACE__FRAME__BODY_ROLLUPS,
 						   &headrace__rollup_batch__descriptor, &o);
-	uint32_t i = from, n = 0;
+	uint32_t next;
 
 	if (!m)
 		return t->n;
-	for (; i < t->n && n < ROWS_MOST; i++)
-		n += t->v[i].window == window;
-	m->window_start_ns = window * HR_WINDOW_NS;
-	m->window_ns = HR_WINDOW_NS;
-	m->n_rows = fill_rollups(o, t, window, from, i, false, &m->rows);
-	m->n_sides = fill_rollups(o, t, window, from, i, true, &m->sides);
+	next = hr_rollups_message(&o->arena, t, window, from, m);
 	m->alone = e->level != HR_LEVEL_TRACE;
 	o->absence = absence_of_rollups(m);
 	hr__out_end(e, o);
-	while (i < t->n && t->v[i].window != window)
-		i++;
-	return i;
+	return next;
 }
 
 void hr__emit_rollups(struct hr_engine *e, uint64_t up_to_window)
@@ -375,47 +304,6 @@ void hr__emit_rollups(struct hr_engine *e, uint64_t up_to_window)
 	}
 }
 
-static size_t few(struct hr_out *o, const struct hr_few_hist *h, uint64_t **ret)
-{
-	uint64_t pairs[2 * HR_FILE_BINS];
-	size_t used = hr_few_hist_pairs(h, pairs);
-
-	*ret = used ? hr_arena_copy(&o->arena, pairs, used * sizeof(*pairs)) : NULL;
-	return *ret ? used : 0;
-}
-
-static void fill_filerec(struct hr_out *o, Headrace__FileRecord *m, const struct hr_filerec *r)
-{
-	headrace__file_record__init(m);
-	m->proc = r->t.proc;
-	m->file = r->t.file;
-	m->api = r->t.api;
-	m->opens = r->ops[HR_FILE_OPENS];
-	m->reads = r->ops[HR_FILE_READS];
-	m->writes = r->ops[HR_FILE_WRITES];
-	m->seeks = r->ops[HR_FILE_SEEKS];
-	m->stats = r->ops[HR_FILE_STATS];
-	m->syncs = r->ops[HR_FILE_SYNCS];
-	m->meta_ops = r->ops[HR_FILE_META];
-	m->bytes_read = r->bytes_read;
-	m->bytes_written = r->bytes_written;
-	m->read_ns = r->read_ns;
-	m->write_ns = r->write_ns;
-	m->meta_ns = r->meta_ns;
-	m->max_read_ns = r->max_read_ns;
-	m->max_write_ns = r->max_write_ns;
-	m->first_ns = r->first_ns;
-	m->last_ns = r->last_ns;
-	m->seq_reads = r->seq_reads;
-	m->consec_reads = r->consec_reads;
-	m->seq_writes = r->seq_writes;
-	m->consec_writes = r->consec_writes;
-	m->rw_switches = r->rw_switches;
-	m->unaligned = r->unaligned;
-	m->n_read_size_hist = few(o, &r->read_hist, &m->read_size_hist);
-	m->n_write_size_hist = few(o, &r->write_hist, &m->write_size_hist);
-}
-
 /* Prefetches file record i, which has probably left the cache. */
 static void prefetch_filerec(const struct hr_engine *e, const uint32_t *indexes, size_t n, size_t i)
 {
@@ -428,7 +316,7 @@ static void prefetch_filerec(const struct hr_engine *e, const uint32_t *indexes,
 void hr__emit_filerecs(struct hr_engine *e, const uint32_t *indexes, size_t n)
 {
 	while (n) {
-		size_t some = n < ROWS_MOST ? n : ROWS_MOST;
+		size_t some = n < HR_ROWS_MOST ? n : HR_ROWS_MOST;
 		Headrace__FileRecords *m;
 		Headrace__FileRecord *rows;
 		struct hr_out *o;
@@ -438,10 +326,11 @@ void hr__emit_filerecs(struct hr_engine *e, const uint32_t *indexes, size_t n)
 				    &headrace__file_records__descriptor, &o);
 		if (!m)
 			return;
-		rows = hr__rows_in(&o->arena, some, sizeof(*rows), &m->rows);
+		rows = hr_rows_in(&o->arena, some, sizeof(*rows), &m->rows);
 		for (size_t i = 0; i < some && rows; i++) {
 			prefetch_filerec(e, indexes, n, i + EMIT_AHEAD);
-			fill_filerec(o, &rows[m->n_rows++], &e->filerecs.v[indexes[i]]);
+			hr_filerec_message(&o->arena, &e->filerecs.v[indexes[i]],
+					   &rows[m->n_rows++]);
 		}
 		o->absence = (struct hr_loss){.reason = HR_LOSS_FILES_FULL, .count = some};
 		hr__out_end(e, o);
@@ -463,7 +352,7 @@ void hr__emit_losses(struct hr_engine *e)
 		 : NULL;
 	if (!m)
 		return;
-	rows = hr__rows_in(&o->arena, l->n, sizeof(*rows), &m->rows);
+	rows = hr_rows_in(&o->arena, l->n, sizeof(*rows), &m->rows);
 	for (uint32_t i = 0; i < l->n && rows; i++) {
 		Headrace__LossRow *row = &rows[m->n_rows++];
 

@@ -40,40 +40,27 @@ static void add_rollup(struct fold *f, const struct operation *op)
 {
 	const struct hr_record *r = op->r;
 	uint16_t mount = op->path == UINT32_MAX ? 0 : f->e->paths.v[op->path].mount;
-	struct hr_rollup *row = hr_rollup_row(
-	    &f->e->rollups, (op->of.start_ns + op->of.dur_ns) / HR_WINDOW_NS, f->p->id.proc, r->op,
-	    mount, r->bits & HR_REC_RUNTIME, &f->p->rollup_of[r->op]);
+	struct hr_rollup *row =
+	    hr_rollup_row(&f->e->rollups, hr_rollup_window(&op->of), f->p->id.proc, r->op, mount,
+			  r->bits & HR_REC_RUNTIME, &f->p->rollup_of[r->op]);
 
 	if (__builtin_expect(!row, 0)) {
 		f->e->failed = true;
 		return;
 	}
-	row->count++;
-	row->errors += op->of.failed && r->ret != HR_RET_NONE;
-	row->dur_ns += op->of.dur_ns;
-	if (op->of.dur_ns > row->max_dur_ns)
-		row->max_dur_ns = op->of.dur_ns;
-	row->dur_hist[hr_log2_bin(op->of.dur_ns)]++;
-	if (!op->sized)
-		return;
-	row->bytes += op->of.bytes;
-	row->size_hist[hr_log2_bin(op->of.bytes)]++;
+	hr_rollup_add(row, &op->of, op->sized, op->of.failed && r->ret != HR_RET_NONE);
 }
 
 static void add_side(struct fold *f, uint16_t side, uint16_t scope, const struct hr_file_op *op)
 {
-	struct hr_rollup *row =
-	    hr_rollup_row(&f->e->rollups, (op->start_ns + op->dur_ns) / HR_WINDOW_NS, f->p->id.proc,
-			  side, 0, scope, &f->p->rollup_of[side]);
+	struct hr_rollup *row = hr_rollup_row(&f->e->rollups, hr_rollup_window(op), f->p->id.proc,
+					      side, 0, scope, &f->p->rollup_of[side]);
 
 	if (!row) {
 		f->e->failed = true;
 		return;
 	}
-	row->count += op->count;
-	row->bytes += op->bytes;
-	row->dur_ns += op->dur_ns;
-	row->size_hist[hr_log2_bin(op->bytes / op->count)] += (uint32_t)op->count;
+	hr_rollup_add_side(row, op);
 }
 
 static void add_singles(struct fold *f, const struct operation *op)
@@ -91,34 +78,23 @@ static void add_to_file(struct fold *f, uint32_t path, uint32_t api, const struc
 		f->e->failed = true;
 }
 
-/*
- * Adds a copy from the first file to the second. The time of the copy counts for one file only: for
- * the second if the call has the class write, else for the first. If only one of the files is
- * recorded, the time counts for that file.
- */
+/* Adds a copy from the first file to the second. */
 static void add_to_both(struct fold *f, const struct operation *op)
 {
-	bool moves = op->of.class == HR_CLASS_READ || op->of.class == HR_CLASS_WRITE;
-	bool second =
-	    op->path2 != UINT32_MAX && (op->of.class == HR_CLASS_WRITE || op->path == UINT32_MAX);
-	struct hr_file_op o = op->of;
+	bool has_first = op->path != UINT32_MAX, has_second = op->path2 != UINT32_MAX;
+	struct hr_file_op first, second;
+	bool moves =
+	    hr_file_op_divide(&op->of, op->offset2, has_first, has_second, &first, &second);
 
-	o.dur_ns = second ? 0 : op->of.dur_ns;
-	if (moves)
-		o.class = HR_CLASS_READ;
-	if (op->path != UINT32_MAX) {
-		add_to_file(f, op->path, op->trait.api, &o);
+	if (has_first) {
+		add_to_file(f, op->path, op->trait.api, &first);
 		if (moves)
-			add_side(f, HR_SIDE_COPY_READ, f->e->paths.v[op->path].scope, &o);
+			add_side(f, HR_SIDE_COPY_READ, f->e->paths.v[op->path].scope, &first);
 	}
-	o.dur_ns = second ? op->of.dur_ns : 0;
-	if (moves)
-		o.class = HR_CLASS_WRITE;
-	o.offset = op->offset2;
-	if (op->path2 != UINT32_MAX) {
-		add_to_file(f, op->path2, op->trait.api, &o);
+	if (has_second) {
+		add_to_file(f, op->path2, op->trait.api, &second);
 		if (moves)
-			add_side(f, HR_SIDE_COPY_WRITE, f->e->paths.v[op->path2].scope, &o);
+			add_side(f, HR_SIDE_COPY_WRITE, f->e->paths.v[op->path2].scope, &second);
 	}
 }
 

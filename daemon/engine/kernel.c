@@ -3,6 +3,7 @@
 
 #include "common/array.h"
 #include "common/cause.h"
+#include "common/rows.h"
 #include "daemon/engine/fold.h"
 
 #define FRAME_ROWS 4096u
@@ -70,7 +71,7 @@ static uint32_t emit_sums(struct hr_engine *e, uint32_t from)
 
 	if (!m)
 		return t->n;
-	rows = hr__rows_in(&o->arena, to - from, sizeof(*rows), &m->rows);
+	rows = hr_rows_in(&o->arena, to - from, sizeof(*rows), &m->rows);
 	for (uint32_t i = from; i < to && rows; i++) {
 		Headrace__KernelRecord *row = &rows[m->n_rows++];
 

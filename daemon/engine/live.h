@@ -21,7 +21,7 @@
 
 #include "common/arena.h"
 #include "common/map64.h"
-#include "daemon/engine/rollup.h"
+#include "common/rollup.h"
 #include "proto/abi.h"
 #include "proto/live.h"
 #include "proto/live.pb-c.h"

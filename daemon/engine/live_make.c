@@ -3,6 +3,7 @@
 #include <errno.h>
 
 #include "common/level.h"
+#include "common/rows.h"
 #include "daemon/engine/state.h"
 
 #define PROCESSES_MOST 4096u
@@ -100,7 +101,7 @@ static void fill_ended(struct hr_live_picture *p, Headrace__LiveProcess *m,
 	m->rank_plus1 = of->rank_plus1;
 	m->local_rank_plus1 = of->local_plus1;
 	m->worker_plus1 = of->worker_plus1;
-	m->name = hr__bytes_in(&p->arena, of->name, strlen(of->name));
+	m->name = hr_bytes_in(&p->arena, of->name, strlen(of->name));
 	m->start_ns = of->start_ns;
 	m->end_ns = of->end_ns;
 	m->ended = of->ended;
@@ -117,7 +118,7 @@ static void add_processes(const struct hr_engine *e, struct hr_live_picture *p)
 		live += of->end_ns == 0;
 	most = live < PROCESSES_MOST ? live : PROCESSES_MOST;
 	p->m.processes_cut = (uint32_t)(live - most);
-	rows = hr__rows_in(&p->arena, most + e->live.n_ended, sizeof(*rows), &p->m.processes);
+	rows = hr_rows_in(&p->arena, most + e->live.n_ended, sizeof(*rows), &p->m.processes);
 	for (const struct hr_proc *of = e->first; of && rows && n < most; of = of->next) {
 		if (of->end_ns)
 			continue;
@@ -184,7 +185,7 @@ static void live_make_add_rows(struct hr_engine *e, struct hr_live_picture *p)
 {
 	struct hr_live_row *v = sums(e);
 	Headrace__LiveRow *rows =
-	    hr__rows_in(&p->arena, v ? e->live.n : 0, sizeof(*rows), &p->m.rows);
+	    hr_rows_in(&p->arena, v ? e->live.n : 0, sizeof(*rows), &p->m.rows);
 
 	for (uint32_t i = 0; i < e->live.n && rows; i++)
 		fill_row(p, &rows[p->m.n_rows++], &v[i]);
@@ -199,7 +200,7 @@ static void add_mounts(const struct hr_engine *e, struct hr_live_picture *p)
 
 	for (uint32_t i = 0; i < e->mounts.n; i++)
 		n += e->mounts.v[i].id && e->mounts.v[i].path;
-	rows = hr__rows_in(&p->arena, n, sizeof(*rows), &p->m.mounts);
+	rows = hr_rows_in(&p->arena, n, sizeof(*rows), &p->m.mounts);
 	for (uint32_t i = 0; i < e->mounts.n && rows; i++) {
 		const struct hr_mount *of = &e->mounts.v[i];
 		Headrace__LiveMount *m = &rows[p->m.n_mounts];
@@ -237,7 +238,7 @@ static void live_make_add_use(struct hr_live_picture *p, Headrace__LiveUse *rows
 static void add_uses(const struct hr_engine *e, struct hr_live_picture *p)
 {
 	const struct hr_filerecs *f = &e->filerecs;
-	Headrace__LiveUse *rows = hr__rows_in(&p->arena, f->live, sizeof(*rows), &p->m.uses);
+	Headrace__LiveUse *rows = hr_rows_in(&p->arena, f->live, sizeof(*rows), &p->m.uses);
 	uint32_t first[] = {f->open.oldest, f->idle.oldest};
 
 	for (int k = 0; k < 2 && rows; k++)
@@ -312,7 +313,7 @@ static void add_files(const struct hr_engine *e, struct hr_live_picture *p)
 {
 	struct hr_map64 wanted = {0};
 	Headrace__LiveFile *rows =
-	    hr__rows_in(&p->arena, p->m.n_uses + p->m.n_in_flight, sizeof(*rows), &p->m.files);
+	    hr_rows_in(&p->arena, p->m.n_uses + p->m.n_in_flight, sizeof(*rows), &p->m.files);
 
 	if (!rows)
 		return;
@@ -349,7 +350,7 @@ static uint32_t file_of(const struct hr_engine *e, const struct hr_proc *p, uint
 static void add_in_flight(const struct hr_engine *e, struct hr_live_picture *p, uint64_t now_ns,
 			  const struct hr_live_cell *cells, size_t n)
 {
-	Headrace__LiveInFlight *rows = hr__rows_in(&p->arena, n, sizeof(*rows), &p->m.in_flight);
+	Headrace__LiveInFlight *rows = hr_rows_in(&p->arena, n, sizeof(*rows), &p->m.in_flight);
 
 	for (size_t i = 0; i < n && rows; i++) {
 		const struct hr_inflight *cell = &cells[i].cell;

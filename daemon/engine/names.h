@@ -12,7 +12,7 @@
 #define HEADRACE_DAEMON_ENGINE_NAMES_H
 
 #include "common/arena.h"
-#include "daemon/engine/filerec.h"
+#include "common/filerec.h"
 #include "daemon/engine/paths.h"
 
 /* maximum bytes of all texts, unless the files in use need more */

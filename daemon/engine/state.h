@@ -5,7 +5,7 @@
 
 #include "daemon/base/clock.h"
 #include "daemon/engine/engine.h"
-#include "daemon/engine/filerec.h"
+#include "common/filerec.h"
 #include "daemon/engine/kernel.h"
 #include "daemon/engine/live.h"
 #include "daemon/engine/losses.h"
@@ -15,7 +15,7 @@
 #include "daemon/engine/position.h"
 #include "common/ranks.h"
 #include "daemon/engine/regions.h"
-#include "daemon/engine/rollup.h"
+#include "common/rollup.h"
 
 #define HR_PROC_RINGS	   (HR_SESSION_MAPS * HR_MAP_RINGS)
 #define HR_PROC_TEXT	   4096u /* maximum bytes of the executable's path or command line */
@@ -223,10 +223,6 @@ struct hr_out *hr__out_begin(struct hr_engine *e, Headrace__Frame__BodyCase body
 void *hr__out_message(struct hr_engine *e, Headrace__Frame__BodyCase body,
 		      const ProtobufCMessageDescriptor *kind, struct hr_out **ret);
 void hr__out_end(struct hr_engine *e, struct hr_out *o);
-
-/* emit.c: makes n messages and an array of pointers to them. NULL: n is 0, or no memory. */
-void *hr__rows_in(struct hr_arena *a, size_t n, size_t size, void *ret_pointers);
-ProtobufCBinaryData hr__bytes_in(struct hr_arena *a, const void *data, size_t bytes);
 
 /* Copies the part of a path or command line that may be stored (privacy.h) into the arena. */
 ProtobufCBinaryData hr__kept_path(const struct hr_engine *e, struct hr_arena *a, const void *path,

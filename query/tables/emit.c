@@ -232,7 +232,7 @@ static void emit_errno(const struct emit_job *j)
 	for (uint32_t k = 0, n = j->n; k < n; k++) {
 		int64_t ret = from[rows[k]];
 
-		if (ret >= 0 || ret == HR_RET_NONE)
+		if (ret >= 0 || ret == HR_RET_NONE || ret == HR_RET_FAILED)
 			hr__out_null(j->out, k);
 		else
 			to[k] = -ret;

@@ -16,11 +16,12 @@
 
 /* Stores and journals of earlier versions have these names and numbers. */
 static const char *const names[] = {
-    "ring_full",  "detached",	 "torn",	 "hostile",	  "collision",
-    "store_full", "max_size",	 "restart",	 "limit",	  "journal_memory",
-    "unattached", "stray",	 "rollups_full", "files_full",	  "journal_damaged",
-    "spool_full", "probe_full",	 "regions",	 "probe_restart", "32bit",
-    "no_preload", "frames_lost",
+    "ring_full",    "detached",	    "torn",	    "hostile",	     "collision",
+    "store_full",   "max_size",	    "restart",	    "limit",	     "journal_memory",
+    "unattached",   "stray",	    "rollups_full", "files_full",    "journal_damaged",
+    "spool_full",   "probe_full",   "regions",	    "probe_restart", "32bit",
+    "no_preload",   "frames_lost",  "import_empty", "import_cut",    "import_file",
+    "import_lines", "import_names", "import_sums",  "import_kinds",  "import_noted",
 };
 
 static void assert_text(struct hr_loss_sum loss, const char *expected)

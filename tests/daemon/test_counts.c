@@ -8,7 +8,7 @@
 #include <cmocka.h>
 #include <string.h>
 
-#include "daemon/engine/rollup.h"
+#include "common/rollup.h"
 #include "rig.h"
 
 static uint64_t left_out(const struct rig *r, uint64_t proc, const char *pattern)

@@ -7,7 +7,7 @@
 #include <cmocka.h>
 
 #include "common/ops.h"
-#include "daemon/engine/filerec.h"
+#include "common/filerec.h"
 
 #define PROC 7u
 #define DUE  128u

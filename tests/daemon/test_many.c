@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "daemon/engine/filerec.h"
+#include "common/filerec.h"
 #include "rig.h"
 
 #define FILE_A "/data/log"

@@ -28,6 +28,7 @@ class Headrace(CMakePackage):
     depends_on("cmake@3.21:", type="build")
     depends_on("pkgconfig", type="build")
     depends_on("protobuf-c", type=("build", "link"))  # includes its compiler
+    depends_on("isa-l")
     depends_on("libuv")
     depends_on("openssl@3:")
     depends_on("xxhash")  # header only

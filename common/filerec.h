@@ -2,7 +2,7 @@
 /*
  * filerec.h - the counters of each (process, file, api), like Darshan's
  *
- * Owner     The engine; drain thread.
+ * Owner     The engine of headraced, or a stream of `headrace import`; one thread.
  * Lifetime  The first operation makes a record. The list `open` has the records of files that a
  *           descriptor has open, the list `idle` the others, both in the order of last operations.
  *           A record is sent and removed after HR_FILE_IDLE_NS without an operation, and when its
@@ -10,8 +10,8 @@
  *           oldest ones are also sent and removed. A checkpoint sends all records; those in `open`
  *           remain, with zero counters and the state of sequence detection.
  */
-#ifndef HEADRACE_DAEMON_ENGINE_FILEREC_H
-#define HEADRACE_DAEMON_ENGINE_FILEREC_H
+#ifndef HEADRACE_COMMON_FILEREC_H
+#define HEADRACE_COMMON_FILEREC_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -108,6 +108,16 @@ struct hr_file_op {
 	uint64_t start_ns;
 	uint64_t dur_ns;
 };
+
+/*
+ * Divides a copy from a first file to a second into the operations of each file. The time of the
+ * copy counts for one file only: for the second if the call has the class write, else for the
+ * first. If only one of the files is recorded, the time counts for that file. Returns whether the
+ * call moves data (so the first file is read, and the second is written).
+ */
+bool hr_file_op_divide(const struct hr_file_op *op, int64_t offset2, bool has_first,
+		       bool has_second, struct hr_file_op *ret_first,
+		       struct hr_file_op *ret_second);
 
 void hr_filerecs_init(struct hr_filerecs *f);
 void hr_filerecs_done(struct hr_filerecs *f);

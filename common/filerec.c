@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "daemon/engine/filerec.h"
+#include "common/filerec.h"
 
 #include "common/hist.h"
 #include "common/ops.h"
@@ -207,6 +207,23 @@ size_t hr_few_hist_pairs(const struct hr_few_hist *h, uint64_t *pairs)
 }
 
 /* ---- operations ------------------------------------------------------------------------------ */
+
+bool hr_file_op_divide(const struct hr_file_op *op, int64_t offset2, bool has_first,
+		       bool has_second, struct hr_file_op *ret_first, struct hr_file_op *ret_second)
+{
+	bool moves = op->class == HR_CLASS_READ || op->class == HR_CLASS_WRITE;
+	bool second = has_second && (op->class == HR_CLASS_WRITE || !has_first);
+
+	*ret_first = *ret_second = *op;
+	ret_first->dur_ns = second ? 0 : op->dur_ns;
+	ret_second->dur_ns = second ? op->dur_ns : 0;
+	ret_second->offset = offset2;
+	if (moves) {
+		ret_first->class = HR_CLASS_READ;
+		ret_second->class = HR_CLASS_WRITE;
+	}
+	return moves;
+}
 
 static unsigned size_bin(uint64_t bytes)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "daemon/engine/rollup.h"
+#include "common/rollup.h"
 
 #include "common/array.h"
 

@@ -1,0 +1,187 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* headrace import: makes a job of a store from the traces of another tool. */
+#include "import/import.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli/cli.h"
+#include "cli/commands.h"
+#include "common/now.h"
+#include "common/text.h"
+#include "store/store.h"
+
+#define PROBLEMS_SHOWN 20u
+#define RANKS_MOST     (1u << 24)
+#define THREADS_MOST   256u
+
+enum { OPT_JOB = 256, OPT_NODE, OPT_RANKS, OPT_THREADS };
+
+const struct hr_option hr_import_option_table[] = {
+    {"output", 'o', "STORE", "the store to create, or an existing one, which gets one more job",
+     NULL},
+    {"job", OPT_JOB, "JOB",
+     "id of the job (default: the name of the file, or of the folder of all files)",
+     HR_VALUES_OTHER},
+    {"ranks", OPT_RANKS, "N",
+     "number of ranks that the job had; answers then report the missing ones", HR_VALUES_OTHER},
+    {"node", OPT_NODE, "NAME", "node of files that name no host (default: unknown)",
+     HR_VALUES_OTHER},
+    {"threads", OPT_THREADS, "N", "number of files to read at a time (default: number of CPUs)",
+     HR_VALUES_OTHER},
+    {"help", 'h', NULL, "print this text", NULL},
+    {NULL, 0, NULL, NULL, NULL},
+};
+
+static atomic_bool stopped;
+
+static void stop_set(int signal_number)
+{
+	(void)signal_number;
+	atomic_store(&stopped, true);
+}
+
+/* The first signal ends the import, which removes its streams; the second one kills. */
+static void signals_catch(void)
+{
+	struct sigaction action = {.sa_handler = stop_set, .sa_flags = SA_RESETHAND | SA_RESTART};
+
+	sigaction(SIGINT, &action, NULL);
+	sigaction(SIGTERM, &action, NULL);
+	sigaction(SIGHUP, &action, NULL);
+}
+
+/* Reads a number above 0. */
+static int number_take(const char *name, const char *text, uint64_t most, uint64_t *ret)
+{
+	if (hr_text_parse_uint(text, most, ret) < 0 || *ret == 0)
+		return hr_option_wrong(name, "a number above 0", text);
+	return 0;
+}
+
+/* Returns 0 to continue, or 1 to end with *ret_status. */
+static int take_arguments(struct hr_options *o, struct hr_import_options *to, const char **files,
+			  size_t *ret_n, int *ret_status)
+{
+	uint64_t n = 0;
+
+	*ret_status = HR_EXIT_USAGE;
+	for (;;) {
+		switch (hr_option_next(o)) {
+		case HR_OPTION_END:
+			if (o->next < o->argc) {
+				files[(*ret_n)++] = o->argv[o->next++];
+				continue;
+			}
+			return 0;
+		case 'o':
+			to->store = o->value;
+			break;
+		case OPT_JOB:
+			to->job = o->value;
+			break;
+		case OPT_NODE:
+			to->node = o->value;
+			break;
+		case OPT_RANKS:
+			if (number_take("ranks", o->value, RANKS_MOST, &n) < 0)
+				return 1;
+			to->ranks = (uint32_t)n;
+			break;
+		case OPT_THREADS:
+			if (number_take("threads", o->value, THREADS_MOST, &n) < 0)
+				return 1;
+			to->threads = (unsigned)n;
+			break;
+		case 'h':
+			*ret_status = hr_command_help("import");
+			return 1;
+		default:
+			return 1;
+		}
+	}
+}
+
+static void problems_print(const struct hr_import_result *result)
+{
+	for (size_t i = 0; i < result->n_problems && i < PROBLEMS_SHOWN; i++)
+		hr_report("%s", result->problems[i]);
+	if (result->n_problems > PROBLEMS_SHOWN)
+		hr_report("and %zu more problems", result->n_problems - PROBLEMS_SHOWN);
+}
+
+static void totals_print(const struct hr_import_options *o, const struct hr_import_result *r,
+			 uint64_t took_ns)
+{
+	char *store = hr_text_quote(o->store), *job = hr_text_quote(r->job);
+
+	hr_report("imported job %s into %s: %s files, %s operations, %s regions, %s of data moved; "
+		  "read %s in %s",
+		  r->job, o->store, hr_text_count(r->files).s, hr_text_count(r->operations).s,
+		  hr_text_count(r->regions).s, hr_text_size(r->moved_bytes).s,
+		  hr_text_size(r->input_bytes).s, hr_text_duration(took_ns).s);
+	hr_report("next: headrace query %s --job %s jobs", store ? store : o->store,
+		  job ? job : r->job);
+	free(store);
+	free(job);
+}
+
+static void failure_print(const struct hr_import_options *o, int r, const char *error)
+{
+	char holder[256];
+
+	if (r == -EBUSY && hr_store_holder(o->store, holder, sizeof(holder)))
+		hr_report("cannot import: a collector holds the store %s: %s" HR_HINT
+			  "choose another store with -o",
+			  o->store, holder);
+	else if (r == -EEXIST)
+		hr_report("cannot import: %s" HR_HINT "choose another id with --job", error);
+	else if (r == -ECANCELED)
+		hr_report("stopped: nothing was imported");
+	else
+		hr_report("cannot import: %s", error ? error : strerrordesc_np(-r));
+}
+
+static int run_import(const struct hr_import_options *o, const char *const *files, size_t n)
+{
+	uint64_t began_ns = hr_now_ns(CLOCK_MONOTONIC);
+	struct hr_import_result result;
+	char *error;
+	int r;
+
+	signals_catch();
+	r = hr_import(o, files, n, &result, &error);
+	problems_print(&result);
+	if (r < 0)
+		failure_print(o, r, error);
+	else
+		totals_print(o, &result, hr_now_ns(CLOCK_MONOTONIC) - began_ns);
+	hr_import_done(&result);
+	free(error);
+	return r < 0 ? EXIT_FAILURE : EXIT_SUCCESS;
+}
+
+int hr_import_main(int argc, char **argv)
+{
+	struct hr_options options = {
+	    .table = hr_import_option_table, .argv = argv, .argc = argc, .next = 1};
+	const char **files = calloc((size_t)argc + 1, sizeof(*files));
+	struct hr_import_options o = {.stop = &stopped};
+	int status = EXIT_FAILURE;
+	size_t n = 0;
+
+	if (files && take_arguments(&options, &o, files, &n, &status) == 0) {
+		status = HR_EXIT_USAGE;
+		if (!o.store || n == 0)
+			hr_report("%s" HR_HINT "headrace import FILE... -o STORE",
+				  n == 0 ? "no file to import" : "no store to write to");
+		else
+			status = run_import(&o, files, n);
+	}
+	free(files);
+	return status;
+}

@@ -1,0 +1,211 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "import/input.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <isa-l/igzip_lib.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define RAW_BYTES (256u << 10)
+/* At the end of a member, igzip gives back up to 8 bytes, which may be from the last read. */
+#define RAW_BACK 16u
+
+struct hr_input {
+	int fd;
+	bool gzip, begun, ended, cut;
+	uint64_t bytes;
+	size_t raw_used, raw_at;
+	size_t head_used, head_at;
+	struct inflate_state inflate;
+	uint8_t raw[RAW_BACK + RAW_BYTES];
+	uint8_t head[HR_INPUT_HEAD_BYTES + HR_INPUT_SLACK];
+};
+
+/* Opens a regular file. Returns a descriptor or -errno. */
+static int regular_open(const char *path)
+{
+	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK), r = 0;
+	struct stat st;
+
+	if (fd < 0)
+		return -errno;
+	if (fstat(fd, &st) < 0)
+		r = -errno;
+	else if (S_ISDIR(st.st_mode))
+		r = -EISDIR;
+	else if (!S_ISREG(st.st_mode))
+		r = -ESPIPE;
+	if (r == 0)
+		return fd;
+	close(fd);
+	return r;
+}
+
+int hr_input_open(const char *path, struct hr_input **ret)
+{
+	int fd = regular_open(path);
+	struct hr_input *in;
+
+	if (fd < 0)
+		return fd;
+	in = malloc(sizeof(*in));
+	if (!in) {
+		close(fd);
+		return -ENOMEM;
+	}
+	memset(in, 0, offsetof(struct hr_input, inflate));
+	in->fd = fd;
+	(void)posix_fadvise(fd, 0, 0, POSIX_FADV_SEQUENTIAL);
+	*ret = in;
+	return 0;
+}
+
+void hr_input_close(struct hr_input *in)
+{
+	if (!in)
+		return;
+	close(in->fd);
+	free(in);
+}
+
+/* Reads more bytes of the file, if none are left. Returns how many are there, or -errno. */
+static long raw_fill(struct hr_input *in)
+{
+	ssize_t n;
+
+	if (in->raw_at < in->raw_used)
+		return (long)(in->raw_used - in->raw_at);
+	if (in->raw_used > RAW_BACK)
+		memmove(in->raw, in->raw + in->raw_used - RAW_BACK, RAW_BACK);
+	do
+		n = read(in->fd, in->raw + RAW_BACK, RAW_BYTES);
+	while (n < 0 && errno == EINTR);
+	if (n < 0)
+		return -errno;
+	in->raw_at = RAW_BACK;
+	in->raw_used = RAW_BACK + (size_t)n;
+	in->bytes += (uint64_t)n;
+	return n;
+}
+
+static void member_begin(struct hr_input *in)
+{
+	isal_inflate_init(&in->inflate);
+	in->inflate.crc_flag = ISAL_GZIP;
+}
+
+static long content_begin(struct hr_input *in)
+{
+	long n = raw_fill(in);
+
+	in->begun = true;
+	if (n < 2 || in->raw[in->raw_at] != 0x1f || in->raw[in->raw_at + 1] != 0x8b)
+		return n;
+	in->gzip = true;
+	member_begin(in);
+	return n;
+}
+
+/* Begins the next member after the last one has ended. False: no member follows. */
+static bool member_next(struct hr_input *in, long left)
+{
+	if (left == 0 || in->raw[in->raw_at] != 0x1f) {
+		in->ended = true; /* padding may follow the last member */
+		in->cut = left > 0 && in->raw[in->raw_at] != 0;
+		return false;
+	}
+	member_begin(in);
+	return true;
+}
+
+static long gzip_read(struct hr_input *in, uint8_t *to, size_t bytes)
+{
+	struct inflate_state *s = &in->inflate;
+
+	s->next_out = to;
+	s->avail_out = bytes < UINT32_MAX ? (uint32_t)bytes : UINT32_MAX;
+	while (s->avail_out > 0 && !in->ended) {
+		long left = raw_fill(in);
+		int r;
+
+		if (left < 0)
+			return left;
+		if (s->block_state == ISAL_BLOCK_FINISH) {
+			uint32_t avail = s->avail_out;
+			uint8_t *next = s->next_out;
+
+			if (!member_next(in, left))
+				break;
+			s->next_out = next;
+			s->avail_out = avail;
+		}
+		s->next_in = in->raw + in->raw_at;
+		s->avail_in = (uint32_t)left;
+		r = isal_inflate(s);
+		in->raw_at = (size_t)(s->next_in - in->raw);
+		if (r < 0 || (left == 0 && s->block_state != ISAL_BLOCK_FINISH && s->avail_out)) {
+			in->cut = in->ended = true;
+			break;
+		}
+	}
+	return (long)(s->next_out - to);
+}
+
+static long content_read(struct hr_input *in, uint8_t *to, size_t bytes)
+{
+	long n;
+
+	if (!in->begun && (n = content_begin(in)) < 0)
+		return n;
+	if (in->gzip)
+		return gzip_read(in, to, bytes);
+	n = raw_fill(in);
+	if (n <= 0)
+		return n;
+	n = (size_t)n < bytes ? n : (long)bytes;
+	memcpy(to, in->raw + in->raw_at, (size_t)n);
+	in->raw_at += (size_t)n;
+	return n;
+}
+
+long hr_input_head(struct hr_input *in, const uint8_t **ret)
+{
+	while (in->head_used < HR_INPUT_HEAD_BYTES) {
+		long n =
+		    content_read(in, in->head + in->head_used, HR_INPUT_HEAD_BYTES - in->head_used);
+
+		if (n < 0)
+			return n;
+		if (n == 0)
+			break;
+		in->head_used += (size_t)n;
+	}
+	memset(in->head + in->head_used, 0, HR_INPUT_SLACK);
+	*ret = in->head;
+	return (long)in->head_used;
+}
+
+long hr_input_read(struct hr_input *in, uint8_t *to, size_t bytes)
+{
+	size_t n = in->head_used - in->head_at;
+
+	if (n == 0)
+		return content_read(in, to, bytes);
+	n = n < bytes ? n : bytes;
+	memcpy(to, in->head + in->head_at, n);
+	in->head_at += n;
+	return (long)n;
+}
+
+uint64_t hr_input_bytes(const struct hr_input *in)
+{
+	return in->bytes;
+}
+
+bool hr_input_cut(const struct hr_input *in)
+{
+	return in->cut;
+}

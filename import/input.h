@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * input.h - the bytes of a file, decompressed if its content is gzip
+ *
+ * A gzip file may have many members. If the last member is cut or damaged, its bytes up to there
+ * are returned, and hr_input_cut() is true. One thread at a time.
+ */
+#ifndef HEADRACE_IMPORT_INPUT_H
+#define HEADRACE_IMPORT_INPUT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define HR_INPUT_HEAD_BYTES 65536u
+#define HR_INPUT_SLACK	    16u /* zeros after the head, for scanners that read words */
+
+struct hr_input;
+
+/* Opens a regular file. Returns 0 or -errno (-ESPIPE: a pipe or device; -EISDIR). */
+int hr_input_open(const char *path, struct hr_input **ret);
+void hr_input_close(struct hr_input *in);
+
+/*
+ * Returns the first bytes of the content (at most HR_INPUT_HEAD_BYTES), which hr_input_read returns
+ * again. HR_INPUT_SLACK zeros follow. -errno: the file cannot be read.
+ */
+long hr_input_head(struct hr_input *in, const uint8_t **ret);
+
+/* Reads up to `bytes` bytes. Returns their number; 0 at the end; -errno. */
+long hr_input_read(struct hr_input *in, uint8_t *to, size_t bytes);
+
+uint64_t hr_input_bytes(const struct hr_input *in); /* bytes read from the file so far */
+bool hr_input_cut(const struct hr_input *in);
+
+#endif

@@ -1,0 +1,170 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * internal.h - the state of an import and of its streams
+ *
+ *      main thread    opens the files, surveys them, starts workers, waits
+ *      workers        take the next file, read it, end its streams
+ *      main thread    ends the streams that need names of other files, then the last one
+ *
+ * The last stream stays open until all files are read: it gets the losses and the number of ranks
+ * of the whole job. Until then the job is incomplete, also for somebody who queries the store.
+ */
+#ifndef HEADRACE_IMPORT_INTERNAL_H
+#define HEADRACE_IMPORT_INTERNAL_H
+
+#include <pthread.h>
+
+#include "common/arena.h"
+#include "common/batch.h"
+#include "common/rows.h"
+#include "import/import.h"
+#include "import/stream.h"
+#include "store/store.h"
+
+struct hr__shared_name {
+	uint32_t file; /* index of the file that published it */
+	uint32_t bytes;
+	char *text;
+};
+
+struct hr__shared_names {
+	struct hr__shared_name *list;
+	uint32_t n, room;
+	struct hr_map64 by_key;
+};
+
+/* The job, as its streams state it. */
+struct hr__import_job {
+	uint32_t largest_rank_plus1, world_size;
+};
+
+struct hr_import {
+	const struct hr_import_options *options;
+	const char *job_id;
+	struct hr_import_file *files;
+	size_t n_files;
+	size_t next; /* the file that the next worker takes */
+
+	pthread_mutex_t lock; /* of everything below */
+	int error;	      /* of the first worker that failed */
+	char *error_text;
+	struct hr_import_result *result;
+	size_t problems_room;
+	uint64_t losses[HR_LOSS_REASONS];
+	uint64_t facts[HR_IMPORT_FACTS];
+	struct hr__shared_names shared[HR_IMPORT_SHARED];
+	struct hr__import_job job;
+	struct hr_import_stream *waiting; /* read, but not ended */
+	struct hr_import_stream *last;	  /* read; ended after all others */
+	char **folders;			  /* of all streams that were opened */
+	size_t n_folders, folders_room;
+};
+
+struct hr__import_thread {
+	uint64_t proc;
+	uint32_t tid;
+	uint32_t batch; /* number of the batch in which it has the index `task` */
+	uint32_t task;
+};
+
+struct hr__file {
+	uint32_t named; /* 0: the path is not known yet; 1: a frame has it, or `fresh` */
+	uint16_t scope;
+};
+
+struct hr__fresh_path {
+	uint32_t id;
+	uint32_t bytes;
+	uint64_t hash;
+	const void *text; /* in hr_import_stream.texts */
+};
+
+struct hr__unnamed {
+	uint32_t id;
+	uint64_t key;
+	const char *fallback;
+};
+
+/* Memory that a stream needs only while its file is read. */
+struct hr__istream_batch {
+	uint32_t n, n_tasks;
+	struct hr_task tasks[HR_BATCH_TASKS];
+	struct hr_event events[HR_BATCH_EVENTS];
+};
+
+struct hr_import_stream {
+	struct hr_import_stream *next;
+	struct hr_import *import;
+	const struct hr_import_file *file; /* NULL after it was read */
+	char *node;
+	const char *reader;
+	struct hr_writer *writer;
+	int failed; /* -errno: an error after which nothing is written */
+
+	struct hr_arena keep; /* texts of processes, fallbacks: until the stream ends */
+	struct hr_import_process *processes;
+	uint32_t n_processes, processes_room;
+	struct hr__import_thread *threads;
+	uint32_t n_threads, threads_room;
+	struct hr_map64 thread_of;
+	uint32_t last_thread;
+	const char *program;
+
+	struct hr__file *files;
+	uint32_t n_files, files_room;
+	struct hr_map64 file_of; /* path id -> file id */
+	struct hr__fresh_path *fresh;
+	uint32_t n_fresh, fresh_room;
+	uint64_t fresh_bytes;
+	struct hr_arena texts; /* of `fresh` */
+	struct hr__unnamed *unnamed;
+	uint32_t n_unnamed, unnamed_room;
+
+	struct hr_encoder *encoder;
+	struct hr__istream_batch *batch;
+	uint32_t batch_number;
+	struct hr_regions *regions;
+	size_t region_bytes; /* of the texts in `regions` */
+	struct hr_rollups rollups;
+	uint32_t rollup_of[HR_OP_MAX];
+	struct hr_filerecs records;
+	uint32_t last_record;
+	struct hr_op_info ops[HR_OP_MAX];
+
+	Headrace__LossRow *losses;
+	uint32_t n_losses, losses_room;
+	bool has_events, has_records;
+	uint64_t first_ns, last_ns; /* UINT64_MAX, 0: no data */
+	uint64_t n_operations, n_regions, moved_bytes;
+};
+
+/* stream.c */
+void hr__istream_free(struct hr_import_stream *s);
+void hr__istream_extend(struct hr_import_stream *s, uint32_t proc, uint64_t start_ns,
+			uint64_t end_ns);
+
+/* stream_frames.c: write what the stream has collected */
+int hr__istream_send(struct hr_import_stream *s, Headrace__Frame *frame, bool compress);
+int hr__istream_send_batch(struct hr_import_stream *s);
+int hr__istream_send_paths(struct hr_import_stream *s);
+int hr__istream_send_regions(struct hr_import_stream *s);
+int hr__istream_send_rollups(struct hr_import_stream *s, uint64_t up_to_window);
+int hr__istream_send_records(struct hr_import_stream *s, bool all);
+
+/* stream_end.c */
+/* The file is read: writes what is left, and frees most of the memory. */
+int hr__istream_finish_reading(struct hr_import_stream *s);
+/* Whether hr__istream_end needs names of other files. */
+bool hr__istream_is_waiting(const struct hr_import_stream *s);
+/* Writes the last frames. `last`: with what concerns the whole job. Frees the stream. */
+int hr__istream_end(struct hr_import_stream *s, bool last);
+
+/* shared.c */
+void hr__shared_done(struct hr__shared_names *s);
+
+/* files.c: the operands */
+int hr__files_open(struct hr_import *i, const char *const *files, size_t n);
+void hr__files_done(struct hr_import *i);
+char *hr__files_job(const char *const *files, size_t n); /* the job's id; NULL: no memory */
+
+#endif

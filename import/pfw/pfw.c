@@ -1,0 +1,235 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Traces of DFTracer, of the DLIO profiler before it, and of `headrace export --to pfw`: one JSON
+ * object per line, in four dialects (docs/import.md), which may be mixed in a file.
+ */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "import/pfw/pfw_state.h"
+
+#define BUFFER_BYTES (512u << 10)
+#define LINE_MOST    (16u << 20)
+#define JOINS_MOST   8u /* line ends in the strings of one event */
+#define PROBE_LINES  64u
+
+struct line_buffer {
+	char *p;
+	size_t room, used, at;
+	bool ended; /* of the input */
+};
+
+/* ---- one line -------------------------------------------------------------------------------- */
+
+static void line_bad(struct pfw *p)
+{
+	if (p->n_bad++ == 0)
+		p->first_bad = p->n_lines;
+}
+
+/* Returns the line end after `from`. NULL: none. */
+static const char *line_end(const struct line_buffer *b, const char *from)
+{
+	return memchr(from, '\n', (size_t)(b->p + b->used - from));
+}
+
+/*
+ * Reads a line whose strings contain line ends: tries longer lines, up to the next one that begins
+ * like an event. *ret_end: the end of the line.
+ */
+static int line_join(struct pfw *p, const struct line_buffer *b, const char *line,
+		     const char **ret_end)
+{
+	const char *end = *ret_end;
+	int r = -EAGAIN;
+
+	for (unsigned i = 0; i < JOINS_MOST && r == -EAGAIN; i++) {
+		if (end + 1 >= b->p + b->used || end[1] == '{' || end[1] == '[')
+			return -EBADMSG;
+		end = line_end(b, end + 1);
+		if (!end)
+			return -EBADMSG;
+		r = hr__pfw_line(line, (size_t)(end - line), &p->line);
+	}
+	if (r == 0)
+		*ret_end = end;
+	return r;
+}
+
+/* Converts the line at `line`, whose end is *end. Errors are fatal. */
+static int line_read(struct pfw *p, const struct line_buffer *b, const char *line, const char **end)
+{
+	int r = hr__pfw_line(line, (size_t)(*end - line), &p->line);
+
+	p->n_lines++;
+	if (__builtin_expect(r == -EAGAIN, 0))
+		r = line_join(p, b, line, end);
+	if (!r)
+		r = hr__pfw_event(p);
+	else if (r > 0)
+		return 0;
+	if (__builtin_expect(r == -EBADMSG || r == -EAGAIN, 0)) {
+		line_bad(p);
+		return 0;
+	}
+	return r;
+}
+
+/* ---- the file -------------------------------------------------------------------------------- */
+
+/* Moves the rest to the begin of the buffer, and fills it. Returns 0 or -errno. */
+static int buffer_fill(struct line_buffer *b, struct hr_input *in)
+{
+	long n;
+
+	memmove(b->p, b->p + b->at, b->used - b->at);
+	b->used -= b->at;
+	b->at = 0;
+	if (b->used == b->room) {
+		char *more =
+		    b->room < LINE_MOST ? realloc(b->p, 2 * b->room + HR_INPUT_SLACK) : NULL;
+
+		if (!more)
+			return b->room < LINE_MOST ? -ENOMEM : -E2BIG;
+		b->p = more;
+		b->room *= 2;
+	}
+	n = hr_input_read(in, (uint8_t *)b->p + b->used, b->room - b->used);
+	if (n < 0)
+		return (int)n;
+	b->ended = n == 0;
+	b->used += (size_t)n;
+	memset(b->p + b->used, 0, HR_INPUT_SLACK);
+	return 0;
+}
+
+/* The bytes after the last line end are a line, or a part of one if the file is cut. */
+static int last_line(struct pfw *p, struct line_buffer *b)
+{
+	const char *line = b->p + b->at, *end = b->p + b->used;
+	uint64_t bad = p->n_bad;
+	int r;
+
+	if (line == end)
+		return 0;
+	r = line_read(p, b, line, &end);
+	if (p->n_bad > bad) {
+		p->n_bad = bad;
+		p->cut = true;
+	}
+	return r;
+}
+
+static int lines_read(struct pfw *p, struct line_buffer *b)
+{
+	int r = 0;
+
+	while (!r && !b->ended) {
+		const char *line = b->p + b->at, *end;
+
+		while (!r && (end = line_end(b, line)) != NULL) {
+			r = line_read(p, b, line, &end);
+			line = end + 1;
+		}
+		b->at = (size_t)(line - b->p);
+		if (hr_import_stopped(p->f))
+			return -ECANCELED;
+		if (!r)
+			r = buffer_fill(b, p->f->input);
+		if (r == -E2BIG) { /* not a line: skips it */
+			line_bad(p);
+			b->at = b->used;
+			r = 0;
+		}
+	}
+	return r ? r : last_line(p, b);
+}
+
+static void problems_report(struct pfw *p)
+{
+	struct hr_import_file *f = p->f;
+
+	if (p->n_bad) {
+		hr_import_problem(f,
+				  "%" PRIu64 " of %" PRIu64
+				  " lines could not be read, the first is line %" PRIu64,
+				  p->n_bad, p->n_lines, p->first_bad);
+		hr_import_lose(f, HR_LOSS_IMPORT_LINES, p->n_bad);
+	}
+	if (p->cut && !hr_input_cut(f->input)) {
+		hr_import_problem(f, "the last line is cut: its process was killed while it wrote");
+		hr_import_lose(f, HR_LOSS_IMPORT_CUT, 1);
+	}
+	if (p->n_kinds) {
+		hr_import_problem(
+		    f, "%" PRIu64 " events of other kinds (counters, marks) were not imported",
+		    p->n_kinds);
+		hr_import_lose(f, HR_LOSS_IMPORT_KINDS, p->n_kinds);
+	}
+	if (p->n_notes)
+		hr_import_lose(f, HR_LOSS_IMPORT_NOTED, p->n_notes);
+	if (!p->n_events && !hr_input_cut(f->input)) {
+		hr_import_problem(f, "no events");
+		hr_import_lose(f, HR_LOSS_IMPORT_EMPTY, 1);
+	}
+}
+
+/* Whether the pids of dialect A are ranks: it stores the process's id if the job does not use MPI. */
+static bool pids_are_ranks(const struct hr_import_file *f)
+{
+	uint64_t largest = hr_import_fact(f, HR_IMPORT_LARGEST_PID);
+
+	if (hr_import_ranks(f))
+		return largest < hr_import_ranks(f);
+	return largest < 4 * (uint64_t)hr_import_files(f) + 16;
+}
+
+static int pfw_read(struct hr_import_file *f)
+{
+	struct pfw p = {.f = f, .unit_ns = 1000, .ranks = pids_are_ranks(f)};
+	struct line_buffer b = {.p = malloc(BUFFER_BYTES + HR_INPUT_SLACK), .room = BUFFER_BYTES};
+	int r = b.p ? buffer_fill(&b, f->input) : -ENOMEM;
+
+	if (!r)
+		r = lines_read(&p, &b);
+	if (!r)
+		problems_report(&p);
+	hr__pfw_done(&p);
+	free(b.p);
+	return r;
+}
+
+/* ---- detection ------------------------------------------------------------------------------- */
+
+/* Accepts a file with an event in its first lines, or with only its first bracket. */
+static bool pfw_probe(const uint8_t *head, size_t bytes)
+{
+	const char *p = (const char *)head, *end = p + bytes, *next;
+	struct hr_pfw_line line;
+	bool nothing = true;
+
+	hr__pfw_line_init();
+	for (unsigned i = 0; i < PROBE_LINES && p < end; i++, p = next + 1) {
+		int r;
+
+		next = memchr(p, '\n', (size_t)(end - p));
+		if (!next)
+			next = end;
+		r = hr__pfw_line(p, (size_t)(next - p), &line);
+		if (r == 0 && hr_pfw_has(&line, HR_PFW_NAME) &&
+		    (hr_pfw_has(&line, HR_PFW_PH) || hr_pfw_has(&line, HR_PFW_DUR)))
+			return true;
+		nothing = nothing && r == 1;
+	}
+	return nothing;
+}
+
+const struct hr_reader hr_reader_pfw = {
+    .name = "pfw",
+    .what = "DFTracer trace",
+    .probe = pfw_probe,
+    .survey = hr__pfw_survey,
+    .read = pfw_read,
+};

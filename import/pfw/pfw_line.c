@@ -1,0 +1,430 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "import/pfw/pfw_line.h"
+
+#include <errno.h>
+#include <string.h>
+
+#define SLOTS	    256u /* of the table of keys; a power of two */
+#define NESTED_MOST 64u	 /* depth of brackets in a skipped value */
+#define ONES	    UINT64_C(0x0101010101010101)
+#define HIGHS	    UINT64_C(0x8080808080808080)
+
+struct key_slot {
+	uint64_t first; /* the first bytes of the key, up to 8 */
+	uint8_t n;
+	uint8_t key;
+};
+
+static struct key_slot event_keys[SLOTS], arg_keys[SLOTS];
+
+/* ---- keys ------------------------------------------------------------------------------------ */
+
+static inline uint64_t load8(const char *p)
+{
+	uint64_t v;
+
+	memcpy(&v, p, sizeof(v));
+	return v;
+}
+
+/* The first bytes of a key of n bytes. Reads 8 bytes. */
+static inline uint64_t key_first(const char *p, size_t n)
+{
+	return n >= 8 ? load8(p) : load8(p) & ((UINT64_C(1) << 8 * n) - 1);
+}
+
+static inline uint32_t key_home(uint64_t first, size_t n)
+{
+	return (uint32_t)((first + n) * UINT64_C(0x9e3779b97f4a7c15) >> 56) & (SLOTS - 1);
+}
+
+static void key_add(struct key_slot *table, const char *text, enum hr_pfw_key key)
+{
+	char padded[32] = {0};
+	size_t n = strlen(text);
+	uint32_t i;
+
+	memcpy(padded, text, n);
+	i = key_home(key_first(padded, n), n);
+	while (table[i].n)
+		i = (i + 1) & (SLOTS - 1);
+	table[i] = (struct key_slot){key_first(padded, n), (uint8_t)n, (uint8_t)key};
+}
+
+void hr__pfw_line_init(void)
+{
+	if (event_keys[key_home(key_first("id\0\0\0\0\0", 2), 2)].n)
+		return;
+#define KEY(id, text) key_add(event_keys, text, HR_PFW_##id);
+	HR_PFW_EVENT_KEYS(KEY)
+#undef KEY
+#define KEY(id, text) key_add(arg_keys, text, HR_PFW_##id);
+	HR_PFW_ARG_KEYS(KEY)
+#undef KEY
+}
+
+/*
+ * Returns the key; HR_PFW_KEYS: unknown. Keys that agree in length and the first eight bytes are
+ * taken as equal: no key of the dialects does so with a known one.
+ */
+static inline unsigned key_find(const struct key_slot *table, const char *p, size_t n)
+{
+	uint64_t first = key_first(p, n);
+	uint32_t i = key_home(first, n);
+
+	for (; table[i].n; i = (i + 1) & (SLOTS - 1))
+		if (table[i].first == first && table[i].n == n)
+			return table[i].key;
+	return HR_PFW_KEYS;
+}
+
+/* ---- values ---------------------------------------------------------------------------------- */
+
+static inline uint64_t bytes_equal(uint64_t v, uint8_t byte)
+{
+	uint64_t x = v ^ ONES * byte;
+
+	return (x - ONES) & ~x & HIGHS; /* exact up to the first match */
+}
+
+/*
+ * Finds the quote that ends a string which begins at p. NULL: none. Reads up to 7 bytes after
+ * `end`.
+ */
+static inline const char *string_end(const char *p, const char *end, bool *ret_escaped)
+{
+	*ret_escaped = false;
+	while (p < end) {
+		uint64_t v = load8(p), hit = bytes_equal(v, '"') | bytes_equal(v, '\\');
+
+		if (!hit) {
+			p += 8;
+			continue;
+		}
+		p += __builtin_ctzll(hit) / 8;
+		if (p >= end)
+			return NULL;
+		if (*p == '"')
+			return p;
+		*ret_escaped = true;
+		p += 2;
+	}
+	return NULL;
+}
+
+static inline bool char_is_blank(char c)
+{
+	return c == ' ' || c == '\t' || c == '\r';
+}
+
+static inline const char *skip_blanks(const char *p, const char *end)
+{
+	while (p < end && char_is_blank(*p))
+		p++;
+	return p;
+}
+
+/* Finds the end of an object or array that begins at p. NULL: none. */
+static const char *nested_end(const char *p, const char *end, int *ret)
+{
+	unsigned depth = 0;
+	bool escaped;
+
+	*ret = -EBADMSG;
+	for (; p < end; p++) {
+		if (*p == '{' || *p == '[') {
+			if (++depth > NESTED_MOST)
+				return NULL;
+		} else if (*p == '}' || *p == ']') {
+			if (--depth == 0)
+				return p + 1;
+		} else if (*p == '"') {
+			p = string_end(p + 1, end, &escaped);
+			if (!p) {
+				*ret = -EAGAIN;
+				return NULL;
+			}
+		}
+	}
+	return NULL;
+}
+
+/* Reads a value at *p, and moves *p to its end. */
+static inline int value_read(const char **p, const char *end, struct hr_pfw_value *v)
+{
+	const char *at = *p, *to;
+	int r = 0;
+
+	if (at >= end)
+		return -EBADMSG;
+	v->escaped = false;
+	if (*at == '"') {
+		to = string_end(at + 1, end, &v->escaped);
+		if (!to)
+			return -EAGAIN;
+		v->type = HR_PFW_STRING;
+		v->p = at + 1;
+		v->n = (uint32_t)(to - at - 1);
+		*p = to + 1;
+		return 0;
+	}
+	v->p = at;
+	if (*at == '{' || *at == '[') {
+		v->type = HR_PFW_NESTED;
+		to = nested_end(at, end, &r);
+		if (!to)
+			return r;
+	} else {
+		v->type = HR_PFW_NUMBER;
+		for (to = at;
+		     to < end && *to != ',' && *to != '}' && *to != ']' && !char_is_blank(*to);)
+			to++;
+		if (to == at)
+			return -EBADMSG;
+	}
+	v->n = (uint32_t)(to - at);
+	*p = to;
+	return 0;
+}
+
+/* ---- objects --------------------------------------------------------------------------------- */
+
+/* Reads `"key":` at *p, and moves *p to the value. Returns the key, or -errno. */
+static inline int key_read(const char **p, const char *end, const struct key_slot *table)
+{
+	const char *at = *p, *to;
+	bool escaped;
+	unsigned key;
+
+	if (at >= end || *at != '"')
+		return -EBADMSG;
+	to = string_end(++at, end, &escaped);
+	if (!to)
+		return -EAGAIN;
+	key = key_find(table, at, (size_t)(to - at));
+	at = skip_blanks(to + 1, end);
+	if (at >= end || *at != ':')
+		return -EBADMSG;
+	*p = skip_blanks(at + 1, end);
+	return (int)key;
+}
+
+/* Moves *p past a comma, or past the bracket that ends the object. 1: the object has ended. */
+static inline int member_end(const char **p, const char *end)
+{
+	const char *at = skip_blanks(*p, end);
+
+	if (at >= end || (*at != ',' && *at != '}'))
+		return -EBADMSG;
+	*p = skip_blanks(at + 1, end);
+	return *at == '}';
+}
+
+/* Reads the members of `args`, after its '{'. */
+static int args_read(const char **p, const char *end, struct hr_pfw_line *l)
+{
+	struct hr_pfw_value other;
+	int r;
+
+	if (*p < end && **p == '}') {
+		(*p)++;
+		return 0;
+	}
+	do {
+		int key = key_read(p, end, arg_keys);
+
+		if (key < 0)
+			return key;
+		if (key == HR_PFW_KEYS)
+			l->more = true;
+		else
+			l->have |= UINT64_C(1) << key;
+		r = value_read(p, end, key == HR_PFW_KEYS ? &other : &l->v[key]);
+		if (!r)
+			r = member_end(p, end);
+	} while (r == 0);
+	return r < 0 ? r : 0;
+}
+
+static inline int event_member(const char **p, const char *end, struct hr_pfw_line *l)
+{
+	int key = key_read(p, end, event_keys);
+	struct hr_pfw_value other, *v;
+	int r;
+
+	if (key < 0)
+		return key;
+	v = key == HR_PFW_KEYS ? &other : &l->v[key];
+	if (key == HR_PFW_ARGS && *p < end && **p == '{') {
+		v->p = (*p)++;
+		v->type = HR_PFW_NESTED;
+		v->escaped = false;
+		*p = skip_blanks(*p, end);
+		r = args_read(p, end, l);
+		v->n = (uint32_t)(*p - v->p);
+		while (v->n && char_is_blank(v->p[v->n - 1]))
+			v->n--;
+	} else {
+		r = value_read(p, end, v);
+	}
+	if (key != HR_PFW_KEYS)
+		l->have |= UINT64_C(1) << key;
+	return r;
+}
+
+int hr__pfw_line(const char *p, size_t n, struct hr_pfw_line *ret)
+{
+	const char *end = p + n;
+	int r;
+
+	ret->have = 0;
+	ret->more = false;
+	p = skip_blanks(p, end);
+	while (p < end && (*p == '[' || *p == ',')) /* an event on the first line, commas first */
+		p = skip_blanks(p + 1, end);
+	if (p >= end || (*p == ']' && skip_blanks(p + 1, end) == end))
+		return 1;
+	if (*p != '{')
+		return -EBADMSG;
+	p = skip_blanks(p + 1, end);
+	do {
+		r = event_member(&p, end, ret);
+		if (!r)
+			r = member_end(&p, end);
+	} while (r == 0);
+	if (r < 0)
+		return r;
+	while (p < end && (*p == ',' || *p == ']' || char_is_blank(*p)))
+		p++;
+	return p == end ? 0 : -EBADMSG;
+}
+
+/* ---- numbers and texts ----------------------------------------------------------------------- */
+
+bool hr__pfw_int(const struct hr_pfw_value *v, int64_t *ret)
+{
+	const char *p = v->p, *end = v->p + v->n;
+	bool negative = p < end && *p == '-';
+	uint64_t n = 0;
+
+	p += negative;
+	if (p == end || end - p > 19 || v->type == HR_PFW_NESTED)
+		return false;
+	for (; p < end; p++) {
+		unsigned digit = (unsigned)*p - '0';
+
+		if (digit > 9)
+			return false;
+		n = n * 10 + digit;
+	}
+	if (n > INT64_MAX)
+		return false;
+	*ret = negative ? -(int64_t)n : (int64_t)n;
+	return true;
+}
+
+bool hr__pfw_us(const struct hr_pfw_value *v, uint64_t *ret_ns)
+{
+	struct hr_pfw_value whole = *v;
+	const char *dot = memchr(v->p, '.', v->n);
+	uint64_t below = 0, unit = 100;
+	int64_t us;
+
+	if (__builtin_expect(dot != NULL, 0))
+		whole.n = (uint32_t)(dot - v->p);
+	if (!hr__pfw_int(&whole, &us) || us < 0 || us > INT64_MAX / 1000)
+		return false;
+	for (dot = dot ? dot + 1 : v->p + v->n; dot < v->p + v->n; dot++, unit /= 10) {
+		unsigned digit = (unsigned)*dot - '0';
+
+		if (digit > 9)
+			return false;
+		below += digit * unit;
+	}
+	*ret_ns = (uint64_t)us * 1000 + below;
+	return true;
+}
+
+/* Reads four hexadecimal digits. -1: others. */
+static int32_t hex4(const char *p, const char *end)
+{
+	int32_t v = 0;
+
+	if (end - p < 4)
+		return -1;
+	for (int i = 0; i < 4; i++) {
+		char c = p[i];
+		int digit = c >= '0' && c <= '9'
+				? c - '0'
+				: ((c | 32) >= 'a' && (c | 32) <= 'f' ? (c | 32) - 'a' + 10 : -1);
+
+		if (digit < 0)
+			return -1;
+		v = v * 16 + digit;
+	}
+	return v;
+}
+
+/* Writes a character as UTF-8, in fewer bytes than its escape has. */
+static char *char_put(char *to, uint32_t c)
+{
+	if (c < 0x80) {
+		*to++ = (char)c;
+		return to;
+	}
+	if (c < 0x800) {
+		*to++ = (char)(0xc0 | c >> 6);
+	} else {
+		if (c < 0x10000) {
+			*to++ = (char)(0xe0 | c >> 12);
+		} else {
+			*to++ = (char)(0xf0 | c >> 18);
+			*to++ = (char)(0x80 | (c >> 12 & 63));
+		}
+		*to++ = (char)(0x80 | (c >> 6 & 63));
+	}
+	*to++ = (char)(0x80 | (c & 63));
+	return to;
+}
+
+/* Reads the escape after a backslash at *p. Surrogates become one character. */
+static char *escape_put(const char **p, const char *end, char *to)
+{
+	static const char names[] = "nrtbf", values[] = "\n\r\t\b\f";
+	char c = *(*p)++;
+	const char *named = c ? strchr(names, c) : NULL;
+	int32_t high, low;
+
+	if (c != 'u' || (high = hex4(*p, end)) < 0) {
+		*to++ = named ? values[named - names] : c;
+		return to;
+	}
+	*p += 4;
+	if ((high & 0xfc00) != 0xd800 || end - *p < 6 || (*p)[0] != '\\' || (*p)[1] != 'u')
+		return char_put(to, (uint32_t)high);
+	low = hex4(*p + 2, end);
+	if (low < 0 || (low & 0xfc00) != 0xdc00)
+		return char_put(to, (uint32_t)high);
+	*p += 6;
+	return char_put(to, 0x10000u + ((uint32_t)(high & 0x3ff) << 10 | (uint32_t)(low & 0x3ff)));
+}
+
+size_t hr__pfw_text(const struct hr_pfw_value *v, char *to)
+{
+	const char *p = v->p, *end = v->p + v->n;
+	char *begin = to;
+
+	if (!v->escaped) {
+		memcpy(to, v->p, v->n);
+		return v->n;
+	}
+	while (p < end) {
+		if (*p == '\\' && p + 1 < end) {
+			p++;
+			to = escape_put(&p, end, to);
+		} else {
+			*to++ = *p++;
+		}
+	}
+	return (size_t)(to - begin);
+}

@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * reader.h - what a reader of a format implements, and what it may call besides stream.h
+ *
+ * To add a format: write a struct hr_reader, and add a row to readers.def. The first reader whose
+ * probe accepts the content gets the file. A reader converts as much as it can: it counts what
+ * it cannot convert with hr_import_lose() or hr_import_stream_lose(), and fails only if the store or
+ * the memory does.
+ *
+ * Threads   A file belongs to one thread at a time. Readers of several files run at the same time.
+ */
+#ifndef HEADRACE_IMPORT_READER_H
+#define HEADRACE_IMPORT_READER_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "common/loss.h"
+#include "import/input.h"
+
+struct hr_import; /* one call of hr_import */
+struct hr_import_stream;
+
+struct hr_import_file {
+	struct hr_import *import;
+	const char *path; /* as the user named it */
+	const char *name; /* relative to the folder that all files share */
+	uint32_t index;	  /* number of the file, from 0 */
+	bool found;	  /* in a folder that the user named */
+	struct hr_input *input;
+	struct hr_import_stream *streams; /* of the nodes in this file, see hr_import_stream */
+};
+
+struct hr_reader {
+	const char *name; /* "pfw": the value of the job's label `imported` */
+	const char *what; /* for messages: "DFTracer trace" */
+	/* Whether `head` (hr_input_head) is the begin of a file of this format. */
+	bool (*probe)(const uint8_t *head, size_t bytes);
+	/*
+	 * Called for each file before the first `read`, by one thread, with the same bytes. For
+	 * facts that other files need. NULL: nothing to do.
+	 */
+	void (*survey)(struct hr_import_file *f, const uint8_t *head, size_t bytes);
+	/* Reads f->input from its begin. 0 or -errno. */
+	int (*read)(struct hr_import_file *f);
+};
+
+#define HR_READER(name) extern const struct hr_reader hr_reader_##name;
+#include "import/readers.def"
+#undef HR_READER
+
+const struct hr_reader *hr__reader_find(const uint8_t *head, size_t bytes); /* NULL: none */
+
+/* Whether the import was cancelled. A reader checks it now and then, and returns -ECANCELED. */
+bool hr_import_stopped(const struct hr_import_file *f);
+
+/* Adds a line for the user, which begins with the path of the file. */
+void hr_import_problem(struct hr_import_file *f, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+
+/* Counts a loss that belongs to no stream, because nothing is known about its node. */
+void hr_import_lose(struct hr_import_file *f, enum hr_loss_reason reason, uint64_t count);
+
+/* Number of files, and of ranks that the user stated (0: none). */
+size_t hr_import_files(const struct hr_import_file *f);
+uint32_t hr_import_ranks(const struct hr_import_file *f);
+
+/*
+ * Numbers that readers agree on before files are read (in `survey`): the largest value that any
+ * file has published for `what`. 0: none.
+ */
+enum hr_import_fact { HR_IMPORT_LARGEST_PID, HR_IMPORT_FACTS };
+void hr_import_fact_raise(struct hr_import_file *f, enum hr_import_fact what, uint64_t value);
+uint64_t hr_import_fact(const struct hr_import_file *f, enum hr_import_fact what);
+
+/*
+ * Names that all files share: texts by a number, for example a hash. If files publish different
+ * texts, that of the first file counts. hr_import_shared_find is complete only after all surveys
+ * (for what surveys have published), or after all files. Both are thread-safe.
+ */
+enum hr_import_shared { HR_IMPORT_HOSTS, HR_IMPORT_PATHS, HR_IMPORT_TEXTS, HR_IMPORT_SHARED };
+int hr_import_shared_add(struct hr_import_file *f, enum hr_import_shared kind, uint64_t key,
+			 const void *text, size_t bytes);
+/* Copies the text (malloc'ed, with a NUL). NULL: unknown. */
+char *hr_import_shared_find(struct hr_import *i, enum hr_import_shared kind, uint64_t key,
+			    size_t *ret_bytes);
+
+#endif

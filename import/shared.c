@@ -1,0 +1,142 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the files of an import share: names, facts, losses, messages. */
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/array.h"
+#include "common/text.h"
+#include "import/internal.h"
+
+#define PROBLEMS_MOST 1000u
+
+bool hr_import_stopped(const struct hr_import_file *f)
+{
+	const atomic_bool *stop = f->import->options->stop;
+
+	return stop && atomic_load(stop);
+}
+
+size_t hr_import_files(const struct hr_import_file *f)
+{
+	return f->import->n_files;
+}
+
+uint32_t hr_import_ranks(const struct hr_import_file *f)
+{
+	return f->import->options->ranks;
+}
+
+void hr_import_fact_raise(struct hr_import_file *f, enum hr_import_fact what, uint64_t value)
+{
+	struct hr_import *i = f->import;
+
+	pthread_mutex_lock(&i->lock);
+	if (value > i->facts[what])
+		i->facts[what] = value;
+	pthread_mutex_unlock(&i->lock);
+}
+
+uint64_t hr_import_fact(const struct hr_import_file *f, enum hr_import_fact what)
+{
+	return f->import->facts[what];
+}
+
+void hr_import_problem(struct hr_import_file *f, const char *format, ...)
+{
+	struct hr_import *i = f->import;
+	struct hr_import_result *to = i->result;
+	char *text, *line;
+	va_list args;
+	int n;
+
+	va_start(args, format);
+	n = vasprintf(&text, format, args);
+	va_end(args);
+	if (n < 0)
+		return;
+	n = asprintf(&line, "%s: %s", f->path, text);
+	free(text);
+	if (n < 0)
+		return;
+	pthread_mutex_lock(&i->lock);
+	if (to->n_problems < PROBLEMS_MOST &&
+	    hr_array_reserve(to->problems, to->n_problems, i->problems_room)) {
+		to->problems[to->n_problems++] = line;
+		line = NULL;
+	}
+	pthread_mutex_unlock(&i->lock);
+	free(line);
+}
+
+void hr_import_lose(struct hr_import_file *f, enum hr_loss_reason reason, uint64_t count)
+{
+	pthread_mutex_lock(&f->import->lock);
+	f->import->losses[reason] += count;
+	pthread_mutex_unlock(&f->import->lock);
+}
+
+/* ---- names ----------------------------------------------------------------------------------- */
+
+static int name_set(struct hr__shared_name *n, uint32_t file, const void *text, size_t bytes)
+{
+	char *copy = strndup(text, bytes);
+
+	if (!copy)
+		return -ENOMEM;
+	free(n->text);
+	*n = (struct hr__shared_name){file, (uint32_t)bytes, copy};
+	return 0;
+}
+
+static int name_add(struct hr__shared_names *s, uint32_t file, uint64_t key, const void *text,
+		    size_t bytes)
+{
+	uint32_t at = hr_map64_get(&s->by_key, key);
+
+	if (at != HR_MAP64_NONE)
+		return file < s->list[at].file ? name_set(&s->list[at], file, text, bytes) : 0;
+	if (!hr_array_reserve(s->list, s->n, s->room))
+		return -ENOMEM;
+	s->list[s->n] = (struct hr__shared_name){0};
+	if (name_set(&s->list[s->n], file, text, bytes) || hr_map64_set(&s->by_key, key, s->n))
+		return -ENOMEM;
+	s->n++;
+	return 0;
+}
+
+int hr_import_shared_add(struct hr_import_file *f, enum hr_import_shared kind, uint64_t key,
+			 const void *text, size_t bytes)
+{
+	int r;
+
+	pthread_mutex_lock(&f->import->lock);
+	r = name_add(&f->import->shared[kind], f->index, key, text, bytes);
+	pthread_mutex_unlock(&f->import->lock);
+	return r;
+}
+
+char *hr_import_shared_find(struct hr_import *i, enum hr_import_shared kind, uint64_t key,
+			    size_t *ret_bytes)
+{
+	const struct hr__shared_names *s = &i->shared[kind];
+	char *text = NULL;
+	uint32_t at;
+
+	pthread_mutex_lock(&i->lock);
+	at = hr_map64_get(&s->by_key, key);
+	if (at != HR_MAP64_NONE && (text = strdup(s->list[at].text)) != NULL)
+		*ret_bytes = s->list[at].bytes;
+	pthread_mutex_unlock(&i->lock);
+	return text;
+}
+
+void hr__shared_done(struct hr__shared_names *s)
+{
+	for (uint32_t i = 0; i < s->n; i++)
+		free(s->list[i].text);
+	free(s->list);
+	hr_map64_done(&s->by_key);
+}

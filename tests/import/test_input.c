@@ -1,0 +1,191 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The input of imports: plain and gzip files, members, files that are cut. zlib is the witness. */
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include <zlib.h>
+
+#include <cmocka.h>
+
+#include "import/input.h"
+
+#define TEXT_BYTES 1000000u
+
+static char folder[] = "/tmp/headrace-input-XXXXXX";
+static char path[64];
+static uint8_t text[TEXT_BYTES], back[TEXT_BYTES + 1];
+
+static int group_setup(void **state)
+{
+	(void)state;
+	if (!mkdtemp(folder))
+		return -1;
+	snprintf(path, sizeof(path), "%s/file", folder);
+	for (uint32_t i = 0, n = 1; i < TEXT_BYTES; i++) {
+		n = n * 1664525u + 1013904223u; /* half of the text compresses badly */
+		text[i] = (uint8_t)(i / 4096 % 2 ? n >> 24 : 'a' + i % 9);
+	}
+	return 0;
+}
+
+static int group_teardown(void **state)
+{
+	(void)state;
+	unlink(path);
+	return rmdir(folder);
+}
+
+static void file_write(const char *mode, const uint8_t *data, size_t bytes)
+{
+	FILE *f = fopen(path, mode);
+
+	assert_non_null(f);
+	assert_int_equal(fwrite(data, 1, bytes, f), bytes);
+	fclose(f);
+}
+
+/* Appends a member with `bytes` bytes of the text from `at`. */
+static void member_append(size_t at, size_t bytes)
+{
+	gzFile f = gzopen(path, "ab6");
+
+	assert_non_null(f);
+	if (bytes)
+		assert_int_equal(gzwrite(f, text + at, (unsigned)bytes), (int)bytes);
+	assert_int_equal(gzclose(f), Z_OK);
+}
+
+/* Reads the file in pieces. Returns the number of bytes. */
+static size_t file_read(size_t piece, bool head_first, bool *ret_cut)
+{
+	struct hr_input *in;
+	const uint8_t *head;
+	size_t n = 0;
+	long got;
+
+	assert_int_equal(hr_input_open(path, &in), 0);
+	if (head_first) {
+		got = hr_input_head(in, &head);
+		assert_true(got >= 0);
+		for (unsigned i = 0; i < HR_INPUT_SLACK; i++)
+			assert_int_equal(head[(size_t)got + i], 0);
+	}
+	while ((got = hr_input_read(in, back + n,
+				    piece < sizeof(back) - n ? piece : sizeof(back) - n)) > 0)
+		n += (size_t)got;
+	assert_int_equal(got, 0);
+	*ret_cut = hr_input_cut(in);
+	hr_input_close(in);
+	return n;
+}
+
+static void test_plain(void **state)
+{
+	bool cut;
+
+	(void)state;
+	file_write("w", text, 200000);
+	for (int head = 0; head < 2; head++) {
+		assert_int_equal(file_read(777, head, &cut), 200000);
+		assert_memory_equal(back, text, 200000);
+		assert_false(cut);
+	}
+	file_write("w", text, 0);
+	assert_int_equal(file_read(777, true, &cut), 0);
+	assert_false(cut);
+}
+
+static void test_members(void **state)
+{
+	static const size_t sizes[] = {1, 0, 50000, 300000, 0, 7, 649992};
+	size_t at = 0;
+	bool cut;
+
+	(void)state;
+	unlink(path);
+	for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++, at += sizes[i - 1])
+		member_append(at, sizes[i]);
+	assert_int_equal(at, TEXT_BYTES);
+	for (size_t piece = 1000; piece < 2 * TEXT_BYTES; piece *= 9) {
+		assert_int_equal(file_read(piece, piece % 2 == 0, &cut), TEXT_BYTES);
+		assert_memory_equal(back, text, TEXT_BYTES);
+		assert_false(cut);
+	}
+	file_write("a", (const uint8_t[16]){0}, 16); /* tapes and some writers pad */
+	assert_int_equal(file_read(TEXT_BYTES, true, &cut), TEXT_BYTES);
+	assert_false(cut);
+}
+
+static void test_many_small_members(void **state)
+{
+	bool cut;
+
+	(void)state;
+	unlink(path);
+	for (size_t i = 0; i < 20000; i += 10)
+		member_append(i, 10);
+	assert_int_equal(file_read(100, true, &cut), 20000);
+	assert_memory_equal(back, text, 20000);
+	assert_false(cut);
+}
+
+static void test_cut(void **state)
+{
+	static const long lost[] = {1, 7, 8, 9, 100, 2000};
+	static uint8_t whole[TEXT_BYTES];
+	FILE *f;
+	long n;
+	bool cut;
+
+	(void)state;
+	unlink(path);
+	member_append(0, 300000);
+	member_append(300000, 700000);
+	f = fopen(path, "r");
+	assert_non_null(f);
+	n = (long)fread(whole, 1, sizeof(whole), f);
+	fclose(f);
+	for (size_t i = 0; i < sizeof(lost) / sizeof(lost[0]); i++) {
+		size_t got;
+
+		assert_true(n > lost[i]);
+		file_write("w", whole, (size_t)(n - lost[i]));
+		got = file_read(4096, true, &cut);
+		assert_true(cut);
+		assert_true(got >= 300000 && (lost[i] > 8 || got == TEXT_BYTES));
+		assert_memory_equal(back, text, got);
+	}
+	whole[n / 2] ^= 0xff;
+	file_write("w", whole, (size_t)n);
+	file_read(4096, true, &cut);
+	assert_true(cut);
+}
+
+static void test_not_files(void **state)
+{
+	struct hr_input *in;
+
+	(void)state;
+	assert_int_equal(hr_input_open("/nonexistent", &in), -ENOENT);
+	assert_int_equal(hr_input_open(folder, &in), -EISDIR);
+	assert_int_equal(hr_input_open("/dev/zero", &in), -ESPIPE);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+	    cmocka_unit_test(test_plain),
+	    cmocka_unit_test(test_members),
+	    cmocka_unit_test(test_many_small_members),
+	    cmocka_unit_test(test_cut),
+	    cmocka_unit_test(test_not_files),
+	};
+
+	return cmocka_run_group_tests(tests, group_setup, group_teardown);
+}
