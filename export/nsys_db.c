@@ -143,6 +143,12 @@ static int text_bind(struct hr_nsys_db *db, sqlite3_stmt *s, int column,
 	return sqlite_error(code);
 }
 
+static int row_write(sqlite3_stmt *s)
+{
+	sqlite3_step(s);
+	return sqlite_error(sqlite3_reset(s)); /* the error of the step */
+}
+
 int hr_nsys_insert(struct hr_nsys_db *db, enum hr_nsys_insert table, const int64_t *numbers,
 		   const struct hr_nsys_text *texts)
 {
@@ -155,10 +161,7 @@ int hr_nsys_insert(struct hr_nsys_db *db, enum hr_nsys_insert table, const int64
 	r = sqlite_error(code);
 	for (int i = 0; i < (int)tables[table].texts && r == 0; i++)
 		r = text_bind(db, s, n + i + 1, &texts[i]);
-	if (r < 0)
-		return r;
-	sqlite3_step(s);
-	return sqlite_error(sqlite3_reset(s));
+	return r == 0 ? row_write(s) : r;
 }
 
 int hr_nsys_string(struct hr_nsys_db *db, const void *text, size_t bytes, int64_t *ret_id)
@@ -166,14 +169,18 @@ int hr_nsys_string(struct hr_nsys_db *db, const void *text, size_t bytes, int64_
 	uint64_t hash = hr_fnv(HR_FNV_BASIS, text, bytes);
 	uint32_t id = hr_map64_get(&db->strings, hash);
 	struct hr_nsys_text value = {.text = text, .bytes = bytes};
+	sqlite3_stmt *s = db->inserts[HR_NSYS_StringIds];
 	int r = 0;
 
 	if (id == HR_MAP64_NONE) {
 		id = db->strings.used + 1;
-		*ret_id = id;
 		r = hr_map64_set(&db->strings, hash, id);
 		if (r == 0)
-			r = hr_nsys_insert(db, HR_NSYS_StringIds, ret_id, &value);
+			r = sqlite_error(sqlite3_bind_int64(s, 1, id));
+		if (r == 0)
+			r = text_bind(db, s, 2, &value);
+		if (r == 0)
+			r = row_write(s);
 	}
 	*ret_id = id;
 	return r;
