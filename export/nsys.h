@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* nsys.h - one export in the format "nsys", for nsys.c (the job), nsys_regions.c and nsys_calls.c */
+/* nsys.h - one export in the format "nsys": nsys.c (the job), nsys_regions.c, nsys_calls.c */
 #ifndef HEADRACE_EXPORT_NSYS_H
 #define HEADRACE_EXPORT_NSYS_H
 
