@@ -100,14 +100,14 @@ struct hr_import_slice {
 };
 
 /*
- * Adds a region. The stream sets proc, tid, domain, category, name and args of *region, from the
+ * Adds a region. The stream sets proc, tid, domain, category, name and args of g->region, from the
  * thread and the texts.
  */
 struct hr_import_region {
 	struct hr_region region;
 	struct hr_import_slice domain, category, name, args;
 };
-int hr_import_region(struct hr_import_stream *s, uint32_t thread, struct hr_import_region *region);
+int hr_import_region(struct hr_import_stream *s, uint32_t thread, struct hr_import_region *g);
 
 /* Adds a file record as it is, for formats that have no operations. Its roll-ups are the caller's. */
 int hr_import_record(struct hr_import_stream *s, const Headrace__FileRecord *record);

@@ -115,7 +115,8 @@ static int command_set(struct pfw *p, struct pfw_node *n, struct hr_import_proce
 					: hr_import_text(n->s, shared, bytes));
 	free(shared);
 	for (char *c = text; c && *c; c++) /* dftracer puts a semicolon between arguments */
-		*c = *c == ';' ? ' ' : *c;
+		if (*c == ';')
+			*c = ' ';
 	to->cmdline = text;
 	if (text)
 		hr_import_program(n->s, text);

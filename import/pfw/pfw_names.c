@@ -79,7 +79,7 @@ static void record_survey(struct hr_import_file *f, const struct hr_pfw_line *l)
 static void lines_survey(struct hr_import_file *f, const char *text, size_t bytes)
 {
 	const char *end = text + bytes, *next;
-	struct hr_pfw_line line;
+	struct hr_pfw_line line = {0};
 	int64_t pid;
 
 	for (; text < end && (next = memchr(text, '\n', (size_t)(end - text))) != NULL;
