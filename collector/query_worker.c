@@ -18,6 +18,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "export/export.h"
 #include "query/ask.h"
 #include "collector/queries.h"
 #include "collector/query_cage.h"
@@ -35,6 +36,8 @@ struct query_worker {
 	Headrace__Wire *message; /* the message that contains `order` */
 	Headrace__QueryOrder *order;
 	struct hr_asking *asking;
+	bool is_export; /* the answer is an export with the options `export` */
+	struct hr_export_options export;
 	pthread_t control;
 	sigset_t signals; /* blocked signals, which interrupt no call on `fd` */
 	uint64_t started_ms;
@@ -185,7 +188,8 @@ static enum hr_ask_status answer_text(struct query_worker *w)
 	if (to == NULL)
 		return HR_ASK_FAILED;
 	setvbuf(to, NULL, _IOFBF, HR_WIRE_OUTPUT_BYTES);
-	status = hr_asking_answer(w->asking, to);
+	status = w->is_export ? hr_export_answer(w->asking, &w->export, to)
+			      : hr_asking_answer(w->asking, to);
 	return fclose(to) == 0 || status != HR_ASK_ANSWERED ? status : HR_ASK_FAILED;
 }
 
@@ -261,6 +265,11 @@ static bool understand(struct query_worker *w, const char *const *store, struct 
 	    .silent_ns = (uint64_t)o->silent_ms * 1000000,
 	    .messages = {query_worker_note, w},
 	};
+	w->is_export = hr_export_format(query->format, &w->export.format);
+	if (w->is_export) {
+		w->export = hr_export_all(w->export.format);
+		return hr_export_parse(&w->export, query->words, query->n_words, &a->messages);
+	}
 	if (query->n_words == 0 || !hr_ask_format(query->format, &a->format)) {
 		query_worker_note(w, "this collector does not understand the query: it may be "
 				     "older than your headrace");

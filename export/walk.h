@@ -48,7 +48,8 @@ struct hr_walk_process {
 struct hr_walk_region {
 	uint64_t proc; /* number of the process in the stream */
 	uint32_t tid;
-	uint32_t row; /* in `frame` */
+	uint32_t row;	/* in `frame` */
+	uint32_t order; /* in which the regions of the stream were stored */
 	uint64_t start_ns, end_ns;
 	const Headrace__Regions *frame;
 };
@@ -70,7 +71,7 @@ struct hr_walk {
 
 /*
  * Selects a part of the catalogue, which has the streams of one job. Returns 0 or -ENOMEM;
- * -ENOENT: nothing matches the options.
+ * -ENOENT: no process matches the options.
  */
 int hr_walk_new(const struct hr_catalog *c, const struct hr_walk_options *options,
 		struct hr_walk **ret);

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "query/notes.h"
+#include "query/duckdb/arrow.h"
 #include "query/duckdb/output.h"
 #include "common/near.h"
 #include "common/text.h"
@@ -19,10 +20,11 @@ struct hr_asking {
 	struct hr_catalog *catalog;
 	struct hr_query *q;
 	uint64_t rows;
+	_Atomic uint64_t done, total; /* progress of an export; total 0: none */
 	atomic_bool interrupted;
 };
 
-static const char *const format_names[] = {"table", "list", "json", "csv", "parquet"};
+static const char *const format_names[] = {"table", "list", "json", "csv", "arrow", "parquet"};
 
 const char *hr_ask_format_name(enum hr_ask_format format)
 {
@@ -223,11 +225,10 @@ static void send_note(void *self, const char *text)
 	hr_sink_line(&s->a->messages, "note: %s", text);
 }
 
+/* `problem`: what is wrong with a column, or NULL. */
 static enum hr_ask_status ask_failed(const struct hr_asking *s, int err, char *error,
-				     const struct hr_output *out)
+				     const char *problem)
 {
-	const char *problem = out != NULL ? hr_output_problem(out) : NULL;
-
 	if (err == -EPIPE) { /* the reader of the answer has closed the pipe */
 		free(error);
 		return HR_ASK_ANSWERED;
@@ -242,13 +243,60 @@ static enum hr_ask_status ask_failed(const struct hr_asking *s, int err, char *e
 	return err == -EINTR ? HR_ASK_INTERRUPTED : HR_ASK_FAILED;
 }
 
+static void print_note(void *self, const char *text)
+{
+	fprintf(self, "%s\n", text);
+}
+
+/* Returns the notes about missing data as lines (malloc'ed), or NULL. */
+static char *note_text(struct hr_asking *s)
+{
+	char *notes = NULL;
+	size_t bytes;
+	FILE *to = open_memstream(&notes, &bytes);
+	const struct hr_sink sink = {print_note, to};
+
+	if (to == NULL)
+		return NULL;
+	hr_query_notes(s->q, MAX_NOTES, &sink);
+	if (fclose(to) == 0)
+		return notes;
+	free(notes);
+	return NULL;
+}
+
+static enum hr_ask_status answer_arrow(struct hr_asking *s, FILE *to)
+{
+	const struct hr_question *question = s->a->question;
+	enum hr_ask_status status = HR_ASK_ANSWERED;
+	struct hr_arrow *arrow = NULL;
+	struct hr_query_sink sink;
+	char *notes = note_text(s), *error = NULL;
+	int err = notes != NULL ? hr_arrow_new(to, notes, &arrow) : -ENOMEM;
+
+	free(notes);
+	if (err < 0)
+		return ask_failed(s, err, NULL, NULL);
+	sink = hr_arrow_sink(arrow);
+	err = hr_query_run(s->q, question->named.sql, question->args.list, question->args.n, &sink,
+			   &error);
+	s->rows = hr_arrow_rows(arrow);
+	if (err < 0)
+		status = ask_failed(s, err, error, hr_arrow_problem(arrow));
+	hr_arrow_free(arrow);
+	return status;
+}
+
 static enum hr_ask_status answer_parquet(struct hr_asking *s)
 {
 	const struct hr_question *question = s->a->question;
-	char *error = NULL;
-	int err = hr_query_parquet(s->q, question->named.sql, question->args.list, question->args.n,
-				   &error);
+	char *notes = note_text(s), *error = NULL;
+	int err = notes != NULL ? 0 : -ENOMEM;
 
+	if (err == 0)
+		err = hr_query_parquet(s->q, question->named.sql, question->args.list,
+				       question->args.n, notes, &error);
+	free(notes);
 	return err == 0 ? HR_ASK_ANSWERED : ask_failed(s, err, error, NULL);
 }
 
@@ -294,7 +342,7 @@ static enum hr_ask_status answer_text(struct hr_asking *s, FILE *to)
 			   &error);
 	s->rows = hr_output_rows(out);
 	if (err < 0)
-		status = ask_failed(s, err, error, out);
+		status = ask_failed(s, err, error, hr_output_problem(out));
 	hr_output_free(out);
 	return status;
 }
@@ -316,6 +364,8 @@ enum hr_ask_status hr_asking_answer(struct hr_asking *s, FILE *to)
 
 	if (s->a->format == HR_FORMAT_PARQUET)
 		status = answer_parquet(s);
+	else if (s->a->format == HR_FORMAT_ARROW)
+		status = answer_arrow(s, to);
 	else if (is_shown(s->a))
 		status = answer_shown(s, to);
 	else
@@ -333,7 +383,13 @@ void hr_asking_interrupt(struct hr_asking *s)
 
 void hr_asking_scan(struct hr_asking *s, struct hr_query_scan *ret)
 {
-	hr_query_scan(s->q, ret);
+	uint64_t total = atomic_load(&s->total);
+
+	if (total > 0)
+		*ret =
+		    (struct hr_query_scan){.batches_read = atomic_load(&s->done), .batches = total};
+	else
+		hr_query_scan(s->q, ret);
 }
 
 uint64_t hr_asking_rows(const struct hr_asking *s)
@@ -348,4 +404,31 @@ void hr_asking_close(struct hr_asking *s)
 	hr_query_free(s->q);
 	hr_catalog_free(s->catalog);
 	free(s);
+}
+
+const struct hr_catalog *hr_asking_catalog(const struct hr_asking *s)
+{
+	return s->catalog;
+}
+
+struct hr_query *hr_asking_query(struct hr_asking *s)
+{
+	return s->q;
+}
+
+const struct hr_sink *hr_asking_messages(const struct hr_asking *s)
+{
+	return &s->a->messages;
+}
+
+const char *hr_asking_spill(const struct hr_asking *s)
+{
+	return s->a->spill;
+}
+
+bool hr_asking_advance(struct hr_asking *s, uint64_t done, uint64_t total)
+{
+	atomic_store(&s->done, done);
+	atomic_store(&s->total, total);
+	return !atomic_load(&s->interrupted);
 }

@@ -32,6 +32,7 @@ enum hr_ask_format {
 	HR_FORMAT_LIST,
 	HR_FORMAT_JSON,
 	HR_FORMAT_CSV,
+	HR_FORMAT_ARROW,
 	HR_FORMAT_PARQUET
 };
 
@@ -78,5 +79,14 @@ void hr_asking_interrupt(struct hr_asking *s);
 void hr_asking_scan(struct hr_asking *s, struct hr_query_scan *ret);
 uint64_t hr_asking_rows(const struct hr_asking *s); /* number of rows; 0 for Parquet */
 void hr_asking_close(struct hr_asking *s);
+
+/* ---- for exports, which write another answer than hr_asking_answer (export/export.h) ---- */
+const struct hr_catalog *hr_asking_catalog(const struct hr_asking *s);
+struct hr_query *hr_asking_query(struct hr_asking *s);
+const struct hr_sink *hr_asking_messages(const struct hr_asking *s);
+const char *hr_asking_spill(const struct hr_asking *s); /* folder for temporary files, or NULL */
+
+/* Sets what hr_asking_scan returns: `done` of `total`. Returns false after an interrupt. */
+bool hr_asking_advance(struct hr_asking *s, uint64_t done, uint64_t total);
 
 #endif

@@ -42,9 +42,12 @@ void hr_query_free(struct hr_query *q);
 int hr_query_run(struct hr_query *q, const char *sql, const struct hr_query_arg *args,
 		 size_t n_args, const struct hr_query_sink *sink, char **ret_error);
 
-/* Runs a SELECT, and writes the answer to the file `parquet` of the options. */
+/*
+ * Runs a SELECT, and writes the answer to the file `parquet` of the options. `notes`: lines about
+ * data that it lacks, which the file has as the metadata "headrace_notes".
+ */
 int hr_query_parquet(struct hr_query *q, const char *sql, const struct hr_query_arg *args,
-		     size_t n_args, char **ret_error);
+		     size_t n_args, const char *notes, char **ret_error);
 
 /*
  * Stores the answer of a SELECT in the temporary table `answer`, for further statements. The column

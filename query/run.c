@@ -391,7 +391,15 @@ int hr_query_run(struct hr_query *q, const char *sql, const struct hr_query_arg 
 	return r;
 }
 
-static char *copy_statement(const char *sql, const char *path)
+static void print_quoted(FILE *to, const char *text)
+{
+	fputc('\'', to);
+	for (; *text != '\0'; text++)
+		fprintf(to, *text == '\'' ? "''" : "%c", *text);
+	fputc('\'', to);
+}
+
+static char *copy_statement(const char *sql, const char *path, const char *notes)
 {
 	char *after = NULL, *text = NULL;
 	size_t bytes;
@@ -399,10 +407,13 @@ static char *copy_statement(const char *sql, const char *path)
 
 	if (to == NULL)
 		return NULL;
-	fputs(" TO '", to);
-	for (; *path != '\0'; path++)
-		fprintf(to, *path == '\'' ? "''" : "%c", *path);
-	fputs("' (FORMAT parquet, COMPRESSION zstd, USE_TMP_FILE false)", to);
+	fputs(" TO ", to);
+	print_quoted(to, path);
+	fputs(" (FORMAT parquet, COMPRESSION zstd, USE_TMP_FILE false, KV_METADATA "
+	      "{headrace_notes: ",
+	      to);
+	print_quoted(to, notes);
+	fputs("})", to);
 	if (fclose(to) == 0)
 		text = wrap_statement("COPY ", sql, after);
 	free(after);
@@ -437,10 +448,10 @@ static int run_around(struct hr_query *q, const char *sql, char *text, duckdb_st
 }
 
 int hr_query_parquet(struct hr_query *q, const char *sql, const struct hr_query_arg *args,
-		     size_t n_args, char **ret_error)
+		     size_t n_args, const char *notes, char **ret_error)
 {
-	return run_around(q, sql, copy_statement(sql, q->parquet), DUCKDB_STATEMENT_TYPE_COPY, args,
-			  n_args, ret_error);
+	return run_around(q, sql, copy_statement(sql, q->parquet, notes),
+			  DUCKDB_STATEMENT_TYPE_COPY, args, n_args, ret_error);
 }
 
 int hr_query_keep(struct hr_query *q, const char *sql, const struct hr_query_arg *args,

@@ -110,6 +110,17 @@ void hr_progress_line(void *self, const char *text)
 	pthread_mutex_unlock(&p->lock);
 }
 
+bool hr_progress_is_note(const char *text)
+{
+	return strncmp(text, "note: ", strlen("note: ")) == 0;
+}
+
+void hr_progress_line_only(void *self, const char *text)
+{
+	if (!hr_progress_is_note(text))
+		hr_progress_line(self, text);
+}
+
 void hr_progress_answer(struct hr_progress *p)
 {
 	pthread_mutex_lock(&p->lock);

@@ -33,9 +33,14 @@ void hr_progress_show(struct hr_progress *p, uint64_t done, uint64_t total, cons
 
 /* Prints a line like hr_report, after erasing the progress. `self`: struct hr_progress. */
 void hr_progress_line(void *self, const char *text);
-static inline struct hr_sink hr_progress_sink(struct hr_progress *p)
+
+/* Whether a line states which data an answer lacks. hr_progress_line_only prints other lines. */
+bool hr_progress_is_note(const char *text);
+void hr_progress_line_only(void *self, const char *text);
+
+static inline struct hr_sink hr_progress_sink(struct hr_progress *p, bool without_notes)
 {
-	return (struct hr_sink){hr_progress_line, p};
+	return (struct hr_sink){without_notes ? hr_progress_line_only : hr_progress_line, p};
 }
 
 /* Call it before the answer: erases the line, and stops progress if the answer is on a terminal. */

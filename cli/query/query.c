@@ -164,7 +164,7 @@ static int query_answer(struct hr_asking *s, const struct hr_query_request *r,
 
 	if (text && to == NULL)
 		return HR_ASK_FAILED;
-	status = hr_asking_answer(s, to);
+	status = r->export != NULL ? hr_export_answer(s, r->export, to) : hr_asking_answer(s, to);
 	if (to != NULL && fclose(to) != 0 && status == HR_ASK_ANSWERED && errno != EPIPE)
 		err = -errno;
 	if (r->output != NULL && err == 0)
@@ -231,7 +231,7 @@ static int ask_stores(const struct hr_query_request *r, const struct hr_outfile 
 
 	hr_progress_init(&progress, r->progress);
 	a.spill = watcher.spill;
-	a.messages = hr_progress_sink(&progress);
+	a.messages = hr_progress_sink(&progress, r->without_notes);
 	watcher_block(&watcher);
 	status = run_watched(&a, r, &watcher);
 	hr_progress_done(&progress);
@@ -277,7 +277,7 @@ int hr_query_answer(struct hr_query_request *r)
 	int status = hr_operands_check(r);
 
 	signal(SIGPIPE, SIG_IGN);
-	if (status == 0 && r->n_words == 0)
+	if (status == 0 && r->n_words == 0 && r->export == NULL)
 		return hr_query_start(r->remote ? NULL : r->stores[0],
 				      r->newest != NULL ? "" : r->stores[0]);
 	if (status == 0)

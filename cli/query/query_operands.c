@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 #include <strings.h>
 #include <sys/stat.h>
 
@@ -228,13 +229,18 @@ int hr_operands_check(struct hr_query_request *r)
 		hr_report("--format parquet needs an output file: -o FILE");
 		return HR_EXIT_USAGE;
 	}
-	if (status == 0 && r->n_words > 0)
+	if (status == 0 && r->format == HR_FORMAT_ARROW && r->output == NULL &&
+	    isatty(STDOUT_FILENO)) {
+		hr_report("--format arrow is no text for a terminal: -o FILE, or a pipe");
+		return HR_EXIT_USAGE;
+	}
+	if (status == 0 && r->n_words > 0 && r->export == NULL)
 		status = resolve(r);
 	if (status == 0 && !r->remote)
 		status = check_folders(r);
 	if (status == 0 && r->n_stores == 0)
 		status = take_newest(r);
-	if (status == 0 && !r->remote && r->n_words > 0)
+	if (status == 0 && !r->remote && r->n_words > 0 && r->export == NULL)
 		take_last_run(r);
 	return status;
 }

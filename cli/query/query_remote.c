@@ -93,7 +93,8 @@ static void print_foreign(struct remote *r, char *text)
 	for (char *c = text; *c != '\0'; c++)
 		if (((unsigned char)*c < ' ' && *c != '\n' && *c != '\t') || *c == 0x7f)
 			*c = '?';
-	hr_progress_line(&r->progress, text);
+	if (!r->request->without_notes || !hr_progress_is_note(text))
+		hr_progress_line(&r->progress, text);
 }
 
 static void write_on(struct remote *r);
@@ -218,7 +219,9 @@ static void query_remote_ask(struct remote *r)
 
 	body.words = words(r->request, &body.n_words);
 	body.job = r->request->job != NULL ? (char *)r->request->job : "";
-	body.format = (char *)hr_ask_format_name(r->request->format);
+	body.format =
+	    (char *)(r->request->export != NULL ? hr_export_name(r->request->export->format)
+						: hr_ask_format_name(r->request->format));
 	body.width = r->request->style.width;
 	body.all_columns = r->request->style.all_columns;
 	body.raw = r->request->style.raw;

@@ -26,11 +26,12 @@ enum {
 	OPT_RAW
 };
 
-#define FORMATS "table list json csv parquet"
+#define FORMATS "table list json csv arrow parquet"
 
 const struct hr_option hr_query_option_table[] = {
     {"job", OPT_JOB, "JOB", "query only this job", HR_VALUES_OTHER},
-    {"format", OPT_FORMAT, "FORMAT", "table (default), list, json, csv or parquet", FORMATS},
+    {"format", OPT_FORMAT, "FORMAT",
+     "table (default), list, json, csv, arrow (a stream) or parquet", FORMATS},
     {"all-columns", OPT_ALL_COLUMNS, NULL,
      "show all columns of a named query (default: the most important)", NULL},
     {"raw", OPT_RAW, NULL, "show all rows of a named query, and numbers without units", NULL},

@@ -11,6 +11,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "export/export.h"
 #include "query/ask.h"
 #include "net/address.h"
 
@@ -32,6 +33,9 @@ struct hr_query_request {
 	bool progress; /* show progress also if standard error is no terminal */
 	char **words;  /* SQL, or the NAME of a query and its arguments, as typed */
 	size_t n_words;
+	/* The answer is an export with these options, which `words` has, too. NULL: a query. */
+	const struct hr_export_options *export;
+	bool without_notes; /* do not print which data the answer lacks */
 	/* the resolved words; empty if only the collector has the NAME */
 	struct hr_question question;
 };

@@ -129,15 +129,15 @@ static void only_the_named_file_is_written(void **state)
 	unlink(o.parquet);
 	assert_int_equal(hr_query_parquet(f.q,
 					  "SELECT op, count(*) AS n FROM events GROUP BY op -- x",
-					  NULL, 0, &error),
+					  NULL, 0, "", &error),
 			 0);
 	fixture_expect(&f, "SELECT sum(n) FROM read_parquet('/tmp/headrace''test.parquet')",
 		       "15\n");
 	assert_int_equal(
-	    hr_query_parquet(f.q, "SELECT 1) TO '/tmp/x' (FORMAT csv); --", NULL, 0, &error),
+	    hr_query_parquet(f.q, "SELECT 1) TO '/tmp/x' (FORMAT csv); --", NULL, 0, "", &error),
 	    -EBADMSG);
 	free(error);
-	assert_int_equal(hr_query_parquet(f.q, "EXPLAIN SELECT 1", NULL, 0, &error), -EINVAL);
+	assert_int_equal(hr_query_parquet(f.q, "EXPLAIN SELECT 1", NULL, 0, "", &error), -EINVAL);
 	free(error);
 	free(fixture_refused(&f, "SELECT * FROM read_parquet('/tmp/other.parquet')", -EBADMSG));
 	unlink(o.parquet);

@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* export.h - the request of `headrace export`, for its formats */
+#ifndef HEADRACE_CLI_EXPORT_EXPORT_H
+#define HEADRACE_CLI_EXPORT_EXPORT_H
+
+#include <stdbool.h>
+
+#include "cli/query/query.h"
+#include "export/export.h"
+
+struct hr_export_request {
+	struct hr_query_request query; /* stores and job */
+	struct hr_export_options options;
+	/* The format is one of tables; then options.format is unused. */
+	bool parquet, arrow;
+	char **words; /* "rank=3"; room for all options */
+	size_t n_words;
+	const char *output;
+	bool to, by_rank, standard_output;
+};
+
+/* What must be known about the job before the export (malloc'ed texts, or NULL). */
+struct hr_export_job {
+	char *job;
+	char *ranks, *nodes; /* "0 1 2" */
+};
+
+/*
+ * Returns a statement that selects `columns` of the job's rows of a table (malloc'ed), or NULL.
+ * `node` NULL: all nodes.
+ */
+char *hr_export_table_sql(const struct hr_export_request *r, const char *columns, const char *table,
+			  const char *node);
+
+/*
+ * Writes the job's tables into the folder, which is created:
+ *
+ *      FOLDER/events/job=JOB/node=NODE/events.parquet
+ *      FOLDER/jobs/job=JOB/jobs.parquet
+ *
+ * Returns an exit status, after it has reported an error.
+ */
+int hr_export_parquet(struct hr_export_request *r, const struct hr_export_job *job,
+		      const char *folder);
+
+#endif

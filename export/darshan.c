@@ -1,0 +1,350 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "export/darshan.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "common/text.h"
+#include "export/darshan_internal.h"
+
+/* ---- ranks and times ---- */
+
+/* Counts the distinct ranks of the selected processes, and those without a rank. */
+static int count_ranks(struct hr__darshan *d)
+{
+	const struct hr_walk *w = d->x->walk;
+	struct hr_map64 seen = {0};
+	bool ranked = false;
+	int r = 0;
+
+	for (size_t i = 0; i < w->n_streams; i++) {
+		for (uint32_t k = 0; k < w->streams[i].s->n_processes && r == 0; k++) {
+			const struct hr_walk_process *p = &w->streams[i].processes[k];
+			int64_t world = p->p->msg->world_size;
+
+			ranked = ranked || p->p->rank >= 0;
+			world = p->p->rank >= world ? p->p->rank + INT64_C(1) : world;
+			d->n_ranks = world > d->n_ranks ? world : d->n_ranks;
+			if (p->number != 0 && p->p->rank < 0)
+				d->n_unranked++;
+			else if (p->number != 0)
+				r = hr_map64_set(&seen, (uint64_t)p->p->rank, 0);
+		}
+	}
+	d->n_recorded_ranks = seen.used;
+	if (!ranked) {
+		d->n_ranks = d->n_recorded_ranks = 1;
+		d->n_unranked = 0;
+	}
+	hr_map64_done(&seen);
+	return r;
+}
+
+/*
+ * Finds the start and the end of the log. Times of operations are not negative: the job starts with
+ * its first process, at the latest.
+ */
+static void find_times(struct hr__darshan *d)
+{
+	const struct hr_walk *w = d->x->walk;
+	int64_t end_ns;
+
+	d->start_ns = d->x->start_ns;
+	end_ns = d->x->end_ns;
+	for (size_t i = 0; i < w->n_streams; i++) {
+		const struct hr_stream *s = w->streams[i].s;
+
+		d->batches_total += 2 * (uint64_t)s->n_batches;
+		for (uint32_t k = 0; k < s->n_processes; k++) {
+			uint64_t start_ns = s->processes[k].msg->start_ns;
+
+			if (start_ns != 0 && hr_stream_real_ns(s, start_ns) < d->start_ns)
+				d->start_ns = hr_stream_real_ns(s, start_ns);
+		}
+		for (uint32_t k = 0; k < s->n_batches; k++)
+			if (hr_stream_real_ns(s, s->batches[k].last_ns) > end_ns)
+				end_ns = hr_stream_real_ns(s, s->batches[k].last_ns);
+	}
+	if (__builtin_sub_overflow(end_ns, d->start_ns, &d->end_ns) || d->end_ns < 0)
+		d->end_ns = 0;
+}
+
+static void set_limits(struct hr__darshan *d)
+{
+	const struct hr_export_options *o = d->x->options;
+
+	d->whole = o->from_ns == INT64_MIN && o->to_ns == INT64_MAX && o->first_step < 0;
+	if (o->max_bytes == UINT64_MAX)
+		d->dxt.limit = HR__DARSHAN_SEGMENTS_MAX;
+	else if (o->max_bytes == 0)
+		d->dxt.limit = UINT64_MAX;
+	else
+		d->dxt.limit = o->max_bytes / sizeof(struct hr_darshan_segment);
+}
+
+/* ---- regions ---- */
+
+static int name_write(struct hr__darshan *d, uint64_t id, const void *name, size_t bytes)
+{
+	int r = hr_darshan_put(&d->log, &id, sizeof(id));
+
+	if (r == 0)
+		r = hr_darshan_put(&d->log, name, bytes);
+	return r == 0 ? hr_darshan_put(&d->log, "", 1) : r;
+}
+
+static int names_write(struct hr__darshan *d)
+{
+	static const char *const maps[] = {"heatmap:POSIX", "heatmap:STDIO"};
+	int r = 0;
+
+	hr_darshan_region_start(&d->log);
+	for (size_t i = 0; i < d->n_names && r == 0; i++) {
+		const struct hr__darshan_name *n = &d->names[i];
+
+		if (n->used)
+			r = name_write(d, n->id, n->path, n->bytes);
+	}
+	for (size_t i = 0; i < sizeof(maps) / sizeof(maps[0]) && r == 0; i++)
+		r = name_write(d, hr_darshan_id(maps[i], strlen(maps[i])), maps[i],
+			       strlen(maps[i]));
+	return r == 0 ? hr_darshan_region_end(&d->log, &d->log.header.names) : r;
+}
+
+static int by_file(const void *a, const void *b)
+{
+	const struct hr__darshan_use *x = a, *y = b;
+
+	if (x->name != y->name)
+		return x->name < y->name ? -1 : 1;
+	return x->rank < y->rank ? -1 : x->rank > y->rank;
+}
+
+/* Returns the number of records from `from` on that belong to the same file. */
+static size_t file_records(const struct hr__darshan *d, size_t from)
+{
+	size_t n = 1;
+
+	while (from + n < d->n_uses && d->uses[from + n].name == d->uses[from].name)
+		n++;
+	return n;
+}
+
+/* Whether all ranks have used the file, so that it gets one record for all of them. */
+static bool is_shared(const struct hr__darshan *d, size_t n)
+{
+	return n > 1 && (int64_t)n == d->n_ranks && d->n_recorded_ranks == d->n_ranks;
+}
+
+/* Writes the POSIX records of a file, whose ranks are in uses[0..n). */
+static int posix_write(struct hr__darshan *d, const struct hr__darshan_use *uses, size_t n,
+		       struct hr_darshan_posix **list)
+{
+	struct hr_darshan_posix shared;
+	size_t used = 0;
+	int r = 0;
+
+	for (size_t i = 0; i < n; i++)
+		if (uses[i].posix != NULL)
+			list[used++] = &uses[i].posix->log;
+	if (is_shared(d, used)) {
+		hr__darshan_posix_reduce(list, used, &shared);
+		return hr_darshan_put(&d->log, &shared, sizeof(shared));
+	}
+	for (size_t i = 0; i < used && r == 0; i++)
+		r = hr_darshan_put(&d->log, list[i], sizeof(*list[i]));
+	return r;
+}
+
+static int stdio_write(struct hr__darshan *d, const struct hr__darshan_use *uses, size_t n,
+		       struct hr_darshan_stdio **list)
+{
+	struct hr_darshan_stdio shared;
+	size_t used = 0;
+	int r = 0;
+
+	for (size_t i = 0; i < n; i++)
+		if (uses[i].stdio != NULL)
+			list[used++] = &uses[i].stdio->log;
+	if (is_shared(d, used)) {
+		hr__darshan_stdio_reduce(list, used, &shared);
+		return hr_darshan_put(&d->log, &shared, sizeof(shared));
+	}
+	for (size_t i = 0; i < used && r == 0; i++)
+		r = hr_darshan_put(&d->log, list[i], sizeof(*list[i]));
+	return r;
+}
+
+static int dxt_write(struct hr__darshan *d, const struct hr__darshan_use *uses, size_t n)
+{
+	int r = 0;
+
+	for (size_t i = 0; i < n && r == 0; i++)
+		if (uses[i].posix != NULL)
+			r = hr__darshan_dxt_write(d, &uses[i]);
+	return r;
+}
+
+static int module_write(struct hr__darshan *d, enum hr_darshan_module module,
+			enum hr_darshan_version version)
+{
+	void *list = calloc(d->n_uses + 1, sizeof(void *));
+	int r = 0;
+
+	if (list == NULL)
+		return -ENOMEM;
+	hr_darshan_region_start(&d->log);
+	for (size_t i = 0, n; i < d->n_uses && r == 0; i += n) {
+		n = file_records(d, i);
+		if (module == HR_DARSHAN_POSIX)
+			r = posix_write(d, &d->uses[i], n, list);
+		else if (module == HR_DARSHAN_STDIO)
+			r = stdio_write(d, &d->uses[i], n, list);
+		else
+			r = dxt_write(d, &d->uses[i], n);
+		if (r == 0 && i % 4096 == 0)
+			r = hr_export_advance(d->x, d->batches_done, d->batches_total);
+	}
+	free(list);
+	return r == 0 ? hr_darshan_module_end(&d->log, module, version) : r;
+}
+
+static bool has_records(const struct hr__darshan *d, enum hr_darshan_module module)
+{
+	for (size_t i = 0; i < d->n_uses; i++)
+		if ((module == HR_DARSHAN_POSIX && d->uses[i].posix != NULL) ||
+		    (module == HR_DARSHAN_STDIO && d->uses[i].stdio != NULL))
+			return true;
+	return module == HR_DARSHAN_DXT_POSIX && d->dxt.total > 0;
+}
+
+static int log_write(struct hr__darshan *d, int fd)
+{
+	static const struct {
+		enum hr_darshan_module module;
+		enum hr_darshan_version version;
+	} modules[] = {
+	    {HR_DARSHAN_POSIX, HR_DARSHAN_POSIX_VERSION},
+	    {HR_DARSHAN_STDIO, HR_DARSHAN_STDIO_VERSION},
+	    {HR_DARSHAN_DXT_POSIX, HR_DARSHAN_DXT_VERSION},
+	};
+	int r;
+
+	hr_darshan_begin(&d->log, fd);
+	if (d->n_uses > 1)
+		qsort(d->uses, d->n_uses, sizeof(*d->uses), by_file);
+	r = hr__darshan_job_write(d);
+	if (r == 0)
+		r = names_write(d);
+	for (size_t i = 0; i < sizeof(modules) / sizeof(modules[0]) && r == 0; i++)
+		if (has_records(d, modules[i].module))
+			r = module_write(d, modules[i].module, modules[i].version);
+	if (r == 0)
+		r = hr__darshan_heat_write(d);
+	d->log.header.partial = d->partial;
+	return r == 0 ? hr_darshan_finish(&d->log) : r;
+}
+
+/* ---- the export ---- */
+
+static void report_cut(const struct hr__darshan *d)
+{
+	if (d->left_out == 0 || d->x->asking == NULL)
+		return;
+	hr_sink_line(
+	    hr_asking_messages(d->x->asking),
+	    "note: the log has DXT segments of the first %s only, and lacks %s segments: export a "
+	    "part of the job with --from, --to-time or --step, or more with --max-size",
+	    hr_text_duration((uint64_t)d->dxt.cut_ns).s, hr_text_count(d->left_out).s);
+}
+
+static int job_export(struct hr__darshan *d, int fd)
+{
+	int r = count_ranks(d);
+
+	if (r < 0)
+		return r;
+	find_times(d);
+	set_limits(d);
+	r = hr__darshan_files_init(d);
+	if (r == 0)
+		r = hr__darshan_events(d);
+	if (r == 0)
+		r = hr__darshan_totals(d);
+	if (r == 0 && d->whole)
+		r = hr__darshan_rollups(d);
+	if (r == 0)
+		hr__darshan_complete(d);
+	if (r == 0)
+		r = hr__darshan_dxt_collect(d);
+	if (r == 0)
+		r = log_write(d, fd);
+	if (r == 0)
+		report_cut(d);
+	return r;
+}
+
+int hr_darshan_write(struct hr_export *x, int fd, char **ret_error)
+{
+	struct hr__darshan *d = calloc(1, sizeof(*d));
+	int r;
+
+	*ret_error = NULL;
+	if (d == NULL)
+		return -ENOMEM;
+	d->x = x;
+	d->ret_error = ret_error;
+	r = job_export(d, fd);
+	hr__darshan_heat_done(d);
+	hr__darshan_dxt_done(d);
+	hr__darshan_files_done(d);
+	free(d);
+	return r;
+}
+
+/* ---- output ---- */
+
+/* Whether the log can be written to the file in place, because it is a new file. */
+static bool is_new_file(int fd)
+{
+	struct stat st;
+
+	return fd >= 0 && fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && st.st_size == 0 &&
+	       lseek(fd, 0, SEEK_CUR) == 0;
+}
+
+static int file_copy(int from, FILE *to)
+{
+	char piece[65536];
+	off_t at = 0;
+	ssize_t n;
+
+	while ((n = pread(from, piece, sizeof(piece), at)) > 0) {
+		if (fwrite(piece, 1, (size_t)n, to) != (size_t)n)
+			return -EIO;
+		at += n;
+	}
+	return n < 0 ? -errno : 0;
+}
+
+int hr_darshan_export(struct hr_export *x, FILE *to)
+{
+	int fd = fileno(to), r;
+
+	if (is_new_file(fd)) {
+		r = hr_darshan_write(x, fd, &x->error);
+		return r == 0 && lseek(fd, 0, SEEK_END) < 0 ? -errno : r;
+	}
+	/* The header contains offsets, so it is written last. A pipe needs it first. */
+	fd = hr__darshan_temporary_file(x, &x->error);
+	if (fd < 0)
+		return fd;
+	r = hr_darshan_write(x, fd, &x->error);
+	if (r == 0)
+		r = file_copy(fd, to);
+	close(fd);
+	return r;
+}

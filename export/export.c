@@ -1,0 +1,329 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "export/export.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "query/notes.h"
+#include "common/array.h"
+#include "common/near.h"
+#include "common/text.h"
+
+#define NOTES_MAX   100
+#define WRITE_BYTES (1u << 20)
+
+/* ---- formats ---- */
+
+static const struct export_format {
+	const char *name, *suffix, *reader;
+	int (*write)(struct hr_export *x, FILE *to);
+} formats[] = {
+#define HR_EXPORT(id, name, suffix, reader, write) [HR_EXPORT_##id] = {name, suffix, reader, write},
+#include "export/formats.def"
+#undef HR_EXPORT
+};
+
+const char *hr_export_name(enum hr_export_format format)
+{
+	return formats[format].name;
+}
+
+const char *hr_export_suffix(enum hr_export_format format)
+{
+	return formats[format].suffix;
+}
+
+const char *hr_export_reader(enum hr_export_format format)
+{
+	return formats[format].reader;
+}
+
+bool hr_export_format(const char *name, enum hr_export_format *ret)
+{
+	for (unsigned i = 0; i < HR_EXPORT_FORMATS; i++) {
+		if (strcmp(name, formats[i].name) == 0) {
+			*ret = i;
+			return true;
+		}
+	}
+	return false;
+}
+
+/* ---- options ---- */
+
+struct hr_export_options hr_export_all(enum hr_export_format format)
+{
+	return (struct hr_export_options){.format = format,
+					  .rank = -1,
+					  .from_ns = INT64_MIN,
+					  .to_ns = INT64_MAX,
+					  .first_step = -1,
+					  .last_step = -1,
+					  .max_bytes = UINT64_MAX};
+}
+
+static bool parse_seconds(const char *text, int64_t *ret_ns)
+{
+	char *end;
+	double s = strtod(text, &end);
+
+	if (end == text || *end != '\0' || !(fabs(s) < 1e9))
+		return false;
+	*ret_ns = (int64_t)(s * 1e9);
+	return true;
+}
+
+/* Reads "N" or "N-M". */
+static bool parse_steps(const char *text, int64_t *ret_first, int64_t *ret_last)
+{
+	const char *dash = strchr(text, '-');
+	char first[24];
+	uint64_t a, b;
+
+	snprintf(first, sizeof(first), "%.*s", (int)(dash != NULL ? dash - text : 23), text);
+	if (hr_text_parse_uint(first, INT64_MAX, &a) < 0 ||
+	    hr_text_parse_uint(dash != NULL ? dash + 1 : first, INT64_MAX, &b) < 0 || b < a)
+		return false;
+	*ret_first = (int64_t)a;
+	*ret_last = (int64_t)b;
+	return true;
+}
+
+static bool set_rank(struct hr_export_options *o, const char *value)
+{
+	uint64_t rank;
+
+	if (hr_text_parse_uint(value, INT32_MAX, &rank) < 0)
+		return false;
+	o->rank = (int64_t)rank;
+	return true;
+}
+
+static bool set_node(struct hr_export_options *o, const char *value)
+{
+	o->node = value;
+	return value[0] != '\0';
+}
+
+static bool set_from(struct hr_export_options *o, const char *value)
+{
+	return parse_seconds(value, &o->from_ns);
+}
+
+static bool set_to_time(struct hr_export_options *o, const char *value)
+{
+	return parse_seconds(value, &o->to_ns);
+}
+
+static bool set_step(struct hr_export_options *o, const char *value)
+{
+	return parse_steps(value, &o->first_step, &o->last_step);
+}
+
+static bool set_max_size(struct hr_export_options *o, const char *value)
+{
+	return hr_text_parse_size(value, &o->max_bytes) == 0;
+}
+
+static const struct {
+	const char *name;
+	bool (*set)(struct hr_export_options *o, const char *value);
+	const char *expected;
+} settings[] = {
+    {"node", set_node, "the name of a node"},
+    {"rank", set_rank, "the number of a rank"},
+    {"from", set_from, "seconds since the job began, or -N for its last N seconds"},
+    {"to_time", set_to_time, "seconds since the job began, or -N to skip its last N seconds"},
+    {"step", set_step, "a step (7) or steps (7-9)"},
+    {"max_size", set_max_size, "a size such as 200M; 0: no limit"},
+};
+
+static bool set_word(struct hr_export_options *o, const char *word, const struct hr_sink *messages)
+{
+	size_t n = strcspn(word, "=");
+
+	for (size_t i = 0; i < sizeof(settings) / sizeof(settings[0]); i++) {
+		if (strncmp(settings[i].name, word, n) != 0 || settings[i].name[n] != '\0' ||
+		    word[n] == '\0')
+			continue;
+		if (settings[i].set(o, word + n + 1))
+			return true;
+		hr_sink_line(messages, "%s is %s, not %s", settings[i].name, settings[i].expected,
+			     hr_near_quoted(word + n + 1).s);
+		return false;
+	}
+	hr_sink_line(messages, "an export has no option %s", hr_near_quoted(word).s);
+	return false;
+}
+
+bool hr_export_parse(struct hr_export_options *o, char *const *words, size_t n_words,
+		     const struct hr_sink *messages)
+{
+	for (size_t i = 0; i < n_words; i++)
+		if (!set_word(o, words[i], messages))
+			return false;
+	return true;
+}
+
+/* ---- one export ---- */
+
+int hr_export_advance(const struct hr_export *x, uint64_t done, uint64_t total)
+{
+	return hr_asking_advance(x->asking, done, total) ? 0 : -EINTR;
+}
+
+struct note_list {
+	char **list;
+	size_t n, room;
+};
+
+static void keep_note(void *self, const char *text)
+{
+	struct note_list *notes = self;
+	char *copy = strdup(text);
+
+	if (copy != NULL && hr_array_reserve(notes->list, notes->n, notes->room))
+		notes->list[notes->n++] = copy;
+	else
+		free(copy);
+}
+
+static int keep_times(void *self, duckdb_data_chunk chunk)
+{
+	struct hr_export *x = self;
+
+	if (hr_duckdb.data_chunk_get_size(chunk) == 0)
+		return 0;
+	x->start_ns =
+	    *(int64_t *)hr_duckdb.vector_get_data(hr_duckdb.data_chunk_get_vector(chunk, 0));
+	x->end_ns =
+	    *(int64_t *)hr_duckdb.vector_get_data(hr_duckdb.data_chunk_get_vector(chunk, 1));
+	return 0;
+}
+
+static int begin_times(void *self, duckdb_result *result)
+{
+	(void)self;
+	(void)result;
+	return 0;
+}
+
+static int end_times(void *self)
+{
+	(void)self;
+	return 0;
+}
+
+/* Finds begin and end of the job. A running job ends with its last recorded operation. */
+static int find_times(struct hr_export *x, char **ret_error)
+{
+	static const char sql[] =
+	    "SELECT coalesce(min(start_ns), 0)::BIGINT, coalesce(max(end_ns), (SELECT "
+	    "max(window_start_ns) + 10000000000 FROM rollups), min(start_ns), 0)::BIGINT FROM jobs";
+	const struct hr_query_sink sink = {begin_times, keep_times, end_times, x};
+
+	return hr_query_run(x->query, sql, NULL, 0, &sink, ret_error);
+}
+
+/* Returns the wall-clock time of an option, which is relative to the begin or end of the job. */
+static int64_t wall_ns(const struct hr_export *x, int64_t ns)
+{
+	int64_t at;
+
+	if (ns == INT64_MIN || ns == INT64_MAX ||
+	    __builtin_add_overflow(ns < 0 ? x->end_ns : x->start_ns, ns, &at))
+		return ns;
+	return at;
+}
+
+static bool several_jobs(const struct hr_catalog *c)
+{
+	const struct hr_stream *streams;
+	size_t n = hr_catalog_streams(c, &streams);
+
+	return n > 0 && strcmp(streams[0].job, streams[n - 1].job) != 0;
+}
+
+static enum hr_ask_status export_failed(const struct hr_export *x, int err, char *error,
+					const struct hr_sink *messages)
+{
+	if (err == -EPIPE) { /* the reader of the output has closed the pipe */
+		free(error);
+		return HR_ASK_ANSWERED;
+	}
+	if (error != NULL)
+		hr_sink_line(messages, "%s", error);
+	else if (err == -EINTR)
+		hr_sink_line(messages, "interrupted");
+	else if (err == -ENOENT)
+		hr_sink_line(messages, "nothing to export: no process of the job matches the "
+				       "options"
+				       "\n"
+				       "headrace query STORE ranks shows "
+				       "the ranks and nodes, headrace query STORE steps the steps");
+	else
+		hr_sink_line(messages, "cannot write the export as %s: %s",
+			     hr_export_name(x->options->format), strerrordesc_np(-err));
+	free(error);
+	return err == -EINTR ? HR_ASK_INTERRUPTED : HR_ASK_FAILED;
+}
+
+static int make_walk(struct hr_export *x, const struct hr_catalog *c)
+{
+	const struct hr_export_options *o = x->options;
+	struct hr_walk_options walk = {.node = o->node,
+				       .rank = o->rank,
+				       .from_ns = wall_ns(x, o->from_ns),
+				       .to_ns = wall_ns(x, o->to_ns),
+				       .first_step = o->first_step,
+				       .last_step = o->last_step};
+
+	return hr_walk_new(c, &walk, &x->walk);
+}
+
+static int export_write(struct hr_export *x, FILE *to)
+{
+	int err;
+
+	setvbuf(to, NULL, _IOFBF, WRITE_BYTES);
+	err = formats[x->options->format].write(x, to);
+	if (err == 0 && fflush(to) != 0)
+		err = -errno;
+	return err == 0 && ferror(to) ? -EIO : err;
+}
+
+enum hr_ask_status hr_export_answer(struct hr_asking *asking, const struct hr_export_options *o,
+				    FILE *to)
+{
+	const struct hr_sink *messages = hr_asking_messages(asking);
+	const struct hr_catalog *c = hr_asking_catalog(asking);
+	struct hr_export x = {.options = o, .asking = asking, .query = hr_asking_query(asking)};
+	struct note_list notes = {0};
+	const struct hr_sink keep = {keep_note, &notes};
+	char *error = NULL;
+	int err = 0;
+
+	if (several_jobs(c))
+		err = hr_text_fail(-EINVAL, &error, "an export has one job: use --job");
+	if (err == 0)
+		err = find_times(&x, &error);
+	if (err == 0)
+		err = make_walk(&x, c);
+	if (err == 0) {
+		hr_query_notes(x.query, NOTES_MAX, &keep);
+		x.notes = notes.list;
+		x.n_notes = notes.n;
+		err = export_write(&x, to);
+		error = x.error;
+	}
+	for (size_t i = 0; i < notes.n; i++) {
+		if (err == 0)
+			hr_sink_line(messages, "note: %s", notes.list[i]);
+		free(notes.list[i]);
+	}
+	free(notes.list);
+	hr_walk_free(x.walk);
+	return err == 0 ? HR_ASK_ANSWERED : export_failed(&x, err, error, messages);
+}

@@ -1,0 +1,261 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "export/gather.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/map64.h"
+#include "common/text.h"
+
+/* ---- counters ---- */
+
+static uint64_t gather_wall(const struct hr_stream *s, uint64_t boot_ns)
+{
+	int64_t ns = hr_stream_real_ns(s, boot_ns);
+
+	return ns > 0 ? (uint64_t)ns : 0;
+}
+
+static void gather_extend(struct hr_gather *g, uint64_t from_ns, uint64_t to_ns)
+{
+	g->from_ns = from_ns < g->from_ns ? from_ns : g->from_ns;
+	g->to_ns = to_ns > g->to_ns ? to_ns : g->to_ns;
+}
+
+/* Finds the selected time: that of the windows, limited to that of the recorded data. */
+static void gather_times(struct hr_gather *g, const struct hr_walk_stream *ws)
+{
+	uint64_t data_from = UINT64_MAX, data_to = 0, from = UINT64_MAX, to = 0;
+	const struct hr_stream *s = ws->s;
+
+	for (uint32_t i = 0; i < s->n_batches; i++) {
+		data_from = s->batches[i].base_ns < data_from ? s->batches[i].base_ns : data_from;
+		data_to = s->batches[i].last_ns > data_to ? s->batches[i].last_ns : data_to;
+	}
+	for (size_t i = 0; i < ws->n_regions; i++) {
+		const struct hr_walk_region *r = &ws->regions[i];
+
+		data_from = r->start_ns < data_from ? r->start_ns : data_from;
+		data_to = r->end_ns > data_to ? r->end_ns : data_to;
+	}
+	for (uint32_t i = 0; i < s->n_processes; i++) {
+		const struct hr_walk_process *p = &ws->processes[i];
+
+		if (p->number == 0)
+			continue;
+		from = p->from_ns < from ? p->from_ns : from;
+		to = p->to_ns > to ? p->to_ns : to;
+	}
+	from = from > data_from ? from : data_from;
+	to = to < data_to ? to : data_to;
+	if (from <= to)
+		gather_extend(g, gather_wall(s, from), gather_wall(s, to));
+}
+
+static int gather_rank(struct hr_gather *g, struct hr_map64 *by_rank,
+		       const struct hr_walk_stream *ws, const struct hr_walk_process *p)
+{
+	uint64_t key = (uint64_t)(p->p->rank + INT64_C(1));
+	uint32_t i = hr_map64_get(by_rank, key);
+
+	if (i == HR_MAP64_NONE) {
+		if (hr_map64_set(by_rank, key, (uint32_t)g->n_ranks) < 0)
+			return -ENOMEM;
+		i = (uint32_t)g->n_ranks++;
+		g->ranks[i] = (struct hr_gather_rank){.rank = p->p->rank, .stream = ws, .first = p};
+	}
+	g->rank_of[p->number] = i;
+	return 0;
+}
+
+int hr_gather_init(struct hr_gather *g, const struct hr_walk *w)
+{
+	struct hr_map64 by_rank = {0};
+	int r = 0;
+
+	*g = (struct hr_gather){.from_ns = UINT64_MAX};
+	g->rank_of = calloc(w->n_processes + 1, sizeof(*g->rank_of));
+	g->ranks = calloc(w->n_processes + 1, sizeof(*g->ranks));
+	if (g->rank_of == NULL || g->ranks == NULL)
+		r = -ENOMEM;
+	for (size_t i = 0; i < w->n_streams && r == 0; i++) {
+		const struct hr_walk_stream *ws = &w->streams[i];
+
+		gather_times(g, ws);
+		for (uint32_t k = 0; k < ws->s->n_processes && r == 0; k++)
+			if (ws->processes[k].number != 0)
+				r = gather_rank(g, &by_rank, ws, &ws->processes[k]);
+	}
+	hr_map64_done(&by_rank);
+	if (g->from_ns > g->to_ns)
+		g->from_ns = g->to_ns = 0;
+	if (r < 0)
+		hr_gather_done(g);
+	return r;
+}
+
+int hr_gather_bins(struct hr_gather *g, unsigned n_bins)
+{
+	g->n_bins = n_bins;
+	g->bin_ns = (g->to_ns - g->from_ns) / n_bins + 1;
+	for (size_t i = 0; i < g->n_ranks; i++) {
+		g->ranks[i].bins = calloc(n_bins, sizeof(*g->ranks[i].bins));
+		if (g->ranks[i].bins == NULL)
+			return -ENOMEM;
+	}
+	return 0;
+}
+
+void hr_gather_done(struct hr_gather *g)
+{
+	for (size_t i = 0; i < g->n_ranks; i++)
+		free(g->ranks[i].bins);
+	free(g->ranks);
+	free(g->rank_of);
+	*g = (struct hr_gather){0};
+}
+
+static void bin_add(struct hr_gather_bin *b, enum hr_gather_kind kind, uint64_t ns, uint64_t bytes)
+{
+	if (kind == HR_GATHER_WAIT) {
+		b->wait_ns += ns;
+		return;
+	}
+	b->busy_ns += ns;
+	if (kind == HR_GATHER_READ)
+		b->read_bytes += bytes;
+	else if (kind == HR_GATHER_WRITE)
+		b->written_bytes += bytes;
+}
+
+void hr_gather_add(struct hr_gather *g, const struct hr_walk_process *p, enum hr_gather_kind kind,
+		   uint64_t start_ns, uint64_t end_ns, uint64_t bytes)
+{
+	struct hr_gather_rank *rank = &g->ranks[g->rank_of[p->number]];
+	uint64_t dur = end_ns - start_ns, left = bytes;
+	uint64_t first, last;
+
+	rank->waits |= kind == HR_GATHER_WAIT;
+	start_ns = start_ns > g->from_ns ? start_ns : g->from_ns;
+	end_ns = end_ns < g->to_ns ? end_ns : g->to_ns;
+	if (end_ns < start_ns)
+		return;
+	first = (start_ns - g->from_ns) / g->bin_ns;
+	last = (end_ns - g->from_ns) / g->bin_ns;
+	if (last >= g->n_bins)
+		return;
+	/* Bytes are spread evenly over the duration; the last bin gets the rest. */
+	for (uint64_t b = first; b < last; b++) {
+		uint64_t end = g->from_ns + (b + 1) * g->bin_ns, ns = end - start_ns;
+		uint64_t part = (uint64_t)((double)bytes * (double)ns / (double)dur);
+
+		part = part < left ? part : left;
+		bin_add(&rank->bins[b], kind, ns, part);
+		left -= part;
+		start_ns = end;
+	}
+	bin_add(&rank->bins[last], kind, end_ns - start_ns, left);
+}
+
+/* ---- limits ---- */
+
+/* Each power of two of the duration has 16 bins. */
+#define FINE_BITS 4u
+#define FINE_BINS ((65u - FINE_BITS) << FINE_BITS)
+
+static unsigned fine_bin(uint64_t ns)
+{
+	unsigned shift;
+
+	if (ns < 1u << FINE_BITS)
+		return (unsigned)ns;
+	shift = 63 - FINE_BITS - (unsigned)__builtin_clzll(ns);
+	return (shift << FINE_BITS) + (unsigned)(ns >> shift);
+}
+
+/* Returns the lowest duration of a bin. */
+static uint64_t fine_ns(unsigned bin)
+{
+	unsigned shift;
+
+	if (bin < 2u << FINE_BITS)
+		return bin;
+	shift = (bin >> FINE_BITS) - 1;
+	return (uint64_t)(bin - (shift << FINE_BITS)) << shift;
+}
+
+/* Returns the shortest duration of the longest `max` ones (0: all), and how many are shorter. */
+static uint64_t shortest(const uint64_t *bins, uint64_t max, uint64_t *ret_shorter)
+{
+	uint64_t n = 0;
+	unsigned i = FINE_BINS;
+
+	while (i > 0 && n + bins[i - 1] <= max)
+		n += bins[--i];
+	*ret_shorter = 0;
+	for (unsigned k = 0; k < i; k++)
+		*ret_shorter += bins[k];
+	return i > 0 ? fine_ns(i) : 0;
+}
+
+static int count_events(const struct hr_walk_stream *ws, uint64_t *bins, uint64_t *done,
+			int (*advance)(void *self, uint64_t done), void *self)
+{
+	struct hr_walk_events *e;
+	struct hr_walk_batch b;
+	int r = hr_walk_events_new(ws, 0, &e);
+
+	while (r == 0 && (r = hr_walk_events_next(e, &b)) > 0) {
+		for (uint32_t i = 0; i < b.n_rows; i++)
+			bins[fine_bin(b.c.dur_ns[b.rows[i]])]++;
+		*done += b.n_rows;
+		r = advance(self, *done);
+	}
+	hr_walk_events_free(e);
+	return r;
+}
+
+int hr_gather_limits(const struct hr_walk *w, uint64_t max_events, uint64_t max_regions,
+		     struct hr_gather_limits *ret, int (*advance)(void *self, uint64_t done),
+		     void *self)
+{
+	uint64_t *events = calloc(FINE_BINS, sizeof(*events));
+	uint64_t *regions = calloc(FINE_BINS, sizeof(*regions)), done = 0;
+	int r = events != NULL && regions != NULL ? 0 : -ENOMEM;
+
+	*ret = (struct hr_gather_limits){0};
+	for (size_t i = 0; i < w->n_streams && r == 0; i++) {
+		const struct hr_walk_stream *ws = &w->streams[i];
+
+		for (size_t k = 0; k < ws->n_regions; k++)
+			regions[fine_bin(ws->regions[k].end_ns - ws->regions[k].start_ns)]++;
+		r = count_events(ws, events, &done, advance, self);
+	}
+	if (r == 0) {
+		ret->events_ns = shortest(events, max_events, &ret->events_left_out);
+		ret->regions_ns = shortest(regions, max_regions, &ret->regions_left_out);
+	}
+	free(events);
+	free(regions);
+	return r;
+}
+
+char *hr_gather_left_out(const struct hr_gather_limits *l)
+{
+	char regions[128] = "", *text;
+
+	if (l->events_left_out + l->regions_left_out == 0)
+		return NULL;
+	if (l->regions_left_out > 0)
+		snprintf(regions, sizeof(regions), " and %s regions shorter than %s",
+			 hr_text_count(l->regions_left_out).s, hr_text_duration(l->regions_ns).s);
+	if (asprintf(&text,
+		     "left out because of the limit of size (--max-size): %s operations shorter "
+		     "than %s%s",
+		     hr_text_count(l->events_left_out).s, hr_text_duration(l->events_ns).s,
+		     regions) < 0)
+		return NULL;
+	return text;
+}

@@ -1,0 +1,374 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The formats "perfetto" and "chrome": slices for regions and operations, and counters. One pass
+ * over the operations writes everything. If they exceed the limit of size, a pass before it finds
+ * which ones are long enough to be drawn.
+ */
+#include "export/trace.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/fnv.h"
+
+#define DEFAULT_MAX_BYTES (UINT64_C(200) * 1000 * 1000)
+#define REGION_BYTES	  150u	     /* typical bytes of a region's slice, with its texts */
+#define PATH_BYTES	  150u	     /* typical bytes of an interned path */
+#define PROCESS_BYTES	  200u	     /* of the tracks of a process and its threads */
+#define COUNTER_BYTES	  (4u * 40u) /* of the counters of a rank in one bin */
+#define BINS_MOST	  2000u
+#define BINS_LEAST	  50u
+
+/* ---- names and arguments ---- */
+
+static void add_arg(struct hr_arguments *a, enum hr_arg name, int type, int64_t value)
+{
+	a->list[a->n++] = (struct hr_argument){.name = name, .type = type, .value = value};
+}
+
+static void add_text_arg(struct hr_arguments *a, enum hr_arg name, const ProtobufCBinaryData *text)
+{
+	if (text != NULL)
+		a->list[a->n++] = (struct hr_argument){
+		    .name = name, .type = HR_ARG_TEXT, .text = {text->data, text->len}};
+}
+
+/* Adds a path, which is interned with its first use. */
+static void add_path_arg(struct hr_trace *t, const struct hr_stream *s, enum hr_arg name,
+			 uint32_t file)
+{
+	uint32_t number = file != 0 ? hr_stream_file_number(s, file) : 0;
+	uint64_t bit = UINT64_C(1) << (number % 64);
+	struct hr_argument *a = &t->event.list[t->event.n];
+	struct hr_file_info info;
+
+	if (number == 0 || hr_stream_file_at(s, number, true, &info) < 0)
+		return;
+	*a = (struct hr_argument){.name = name,
+				  .type = HR_ARG_INTERNED,
+				  .value = (int64_t)(t->path_base + number),
+				  .text = {info.path, info.path_bytes}};
+	t->event.n++;
+	if (!(t->path_named[number / 64] & bit))
+		t->out->intern(t->out, HR_INTERNED_STRING, (uint64_t)a->value, &a->text);
+	t->path_named[number / 64] |= bit;
+}
+
+static void intern(struct hr_trace *t, bool *done, enum hr_interned kind, uint64_t number,
+		   const struct hr_bytes *text)
+{
+	if (!*done)
+		t->out->intern(t->out, kind, number, text);
+	*done = true;
+}
+
+void hr_trace_category(struct hr_trace *t, struct hr_slice *s, unsigned number, const char *text)
+{
+	if (text == NULL)
+		text = "unknown";
+	s->category = number + 1;
+	s->category_text = (struct hr_bytes){text, strlen(text)};
+	intern(t, &t->category_named[number], HR_INTERNED_CATEGORY, s->category, &s->category_text);
+}
+
+/* Names of operations have the numbers 1 to HR_OP_MAX, other names the numbers above. */
+void hr_trace_name(struct hr_trace *t, struct hr_slice *s, const void *text, size_t bytes)
+{
+	uint64_t hash = hr_fnv(HR_FNV_BASIS, text, bytes);
+	uint32_t i = hr_map64_get(&t->names, hash);
+	bool done = i != HR_MAP64_NONE;
+
+	if (!done) {
+		i = t->names.used;
+		if (hr_map64_set(&t->names, hash, i) < 0)
+			return;
+	}
+	s->name = HR_OP_MAX + 1 + (uint64_t)i;
+	s->name_text = (struct hr_bytes){text, bytes};
+	intern(t, &done, HR_INTERNED_NAME, s->name, &s->name_text);
+}
+
+static void op_name(struct hr_trace *t, struct hr_slice *s, uint16_t op,
+		    const struct hr_op_info *info)
+{
+	const char *name = info->name != NULL ? info->name : "unknown";
+
+	s->name = op % HR_OP_MAX + 1u;
+	s->name_text = (struct hr_bytes){name, strlen(name)};
+	intern(t, &t->op_named[op % HR_OP_MAX], HR_INTERNED_NAME, s->name, &s->name_text);
+}
+
+/* ---- regions ---- */
+
+static void set_region_args(struct hr_arguments *a, const Headrace__Regions *frame,
+			    const struct hr_region *r)
+{
+	a->n = 0;
+	if (r->step != HR_REGION_UNKNOWN)
+		add_arg(a, HR_ARG_STEP, HR_ARG_INT, (int64_t)r->step);
+	if (r->epoch != HR_REGION_UNKNOWN)
+		add_arg(a, HR_ARG_EPOCH, HR_ARG_INT, (int64_t)r->epoch);
+	add_text_arg(a, HR_ARG_DOMAIN, hr_walk_text(frame, r->domain));
+	add_text_arg(a, HR_ARG_CATEGORY, hr_walk_text(frame, r->category));
+	add_text_arg(a, HR_ARG_ARGS, hr_walk_text(frame, r->args));
+	if (r->count > 1) {
+		add_arg(a, HR_ARG_COUNT, HR_ARG_INT, (int64_t)r->count);
+		add_arg(a, HR_ARG_SUM_NS, HR_ARG_INT, (int64_t)r->dur_ns);
+	}
+	if (r->open)
+		add_arg(a, HR_ARG_OPEN, HR_ARG_BOOL, 1);
+}
+
+/* Describes a region for hr_tracks_new. A slice without a name is left out. */
+static void describe_region(void *self, const struct hr_walk_region *row, struct hr_slice *ret)
+{
+	struct hr_trace *t = self;
+	const ProtobufCBinaryData *name;
+	const char *kind;
+	struct hr_region r;
+
+	if (row->end_ns - row->start_ns < t->limits.regions_ns)
+		return;
+	hr_regions_get(row->frame, row->row, &r);
+	kind = hr_region_kind_name(r.kind);
+	kind = kind != NULL ? kind : "region";
+	name = hr_walk_text(row->frame, r.name);
+	set_region_args(&t->region, row->frame, &r);
+	/* Of short regions that were added up, only the begin of the first one is known. */
+	ret->type = r.count > 1 || r.kind == HR_REGION_MARK ? HR_SLICE_INSTANT : HR_SLICE_BEGIN;
+	hr_trace_category(t, ret, HR_TRACE_CATEGORIES + r.kind % HR_TRACE_CATEGORIES, kind);
+	hr_trace_name(t, ret, name != NULL ? (const void *)name->data : kind,
+		      name != NULL ? name->len : strlen(kind));
+	ret->args = t->region.list;
+	ret->n_args = t->region.n;
+}
+
+/* Adds the input waits to the counters, also those that are too short to be drawn. */
+static void count_waits(struct hr_trace *t, const struct hr_walk_stream *ws)
+{
+	for (size_t i = 0; i < ws->n_regions; i++) {
+		const struct hr_walk_region *row = &ws->regions[i];
+		struct hr_region r;
+
+		hr_regions_get(row->frame, row->row, &r);
+		if (r.kind == HR_REGION_INPUT_WAIT && r.count <= 1)
+			hr_gather_add(&t->gather, hr_walk_process(ws, row->proc), HR_GATHER_WAIT,
+				      (uint64_t)hr_stream_real_ns(ws->s, row->start_ns),
+				      (uint64_t)hr_stream_real_ns(ws->s, row->end_ns), 0);
+	}
+}
+
+/* ---- operations ---- */
+
+/* Sets the arguments of an operation. Their values are those of the table `events`. */
+static void set_event_args(struct hr_trace *t, const struct hr_stream *s,
+			   const struct hr_columns *c, uint32_t i, uint64_t bytes)
+{
+	struct hr_arguments *a = &t->event;
+
+	a->n = 0;
+	add_path_arg(t, s, HR_ARG_PATH, c->file[i]);
+	add_path_arg(t, s, HR_ARG_PATH2, c->file2[i]);
+	if (c->offset[i] != HR_OFFSET_NONE)
+		add_arg(a, HR_ARG_OFFSET, HR_ARG_INT, c->offset[i]);
+	if (c->ret[i] == HR_RET_NONE)
+		add_arg(a, HR_ARG_CUT, HR_ARG_BOOL, 1);
+	else if (c->ret[i] < 0)
+		add_arg(a, HR_ARG_ERRNO, HR_ARG_INT, -c->ret[i]);
+	if (bytes != UINT64_MAX)
+		add_arg(a, HR_ARG_BYTES, HR_ARG_INT, (int64_t)bytes);
+}
+
+static void count_event(struct hr_trace *t, const struct hr_tracks_event *e, unsigned class,
+			uint64_t bytes)
+{
+	enum hr_gather_kind kind = class == HR_CLASS_READ    ? HR_GATHER_READ
+				   : class == HR_CLASS_WRITE ? HR_GATHER_WRITE
+							     : HR_GATHER_OTHER;
+
+	hr_gather_add(&t->gather, e->p, kind, (uint64_t)hr_stream_real_ns(e->ws->s, e->start_ns),
+		      (uint64_t)hr_stream_real_ns(e->ws->s, e->end_ns),
+		      bytes == UINT64_MAX ? 0 : bytes);
+}
+
+static int trace_event(struct hr_trace *t, const struct hr_walk_stream *ws,
+		       const struct hr_walk_batch *b, uint32_t i)
+{
+	const struct hr_columns *c = &b->c;
+	const struct hr_op_info *info = hr_op_info(c->op[i]);
+	struct hr_tracks_event e = {.ws = ws,
+				    .p = b->process[c->task[i]],
+				    .tid = c->tasks[c->task[i]].tid,
+				    .start_ns = c->start_ns[i],
+				    .end_ns = c->start_ns[i] + c->dur_ns[i],
+				    .async = info->api == HR_API_AIO || info->api == HR_API_URING};
+	struct hr_slice slice = {.type = HR_SLICE_BEGIN};
+	uint64_t bytes = c->ret[i] == HR_RET_NONE ? UINT64_MAX
+						  : hr_bytes_moved(info->bytes_rule, c->ret[i],
+								   c->asked[i], c->flags[i]);
+
+	count_event(t, &e, info->class, bytes);
+	if (c->dur_ns[i] < t->limits.events_ns)
+		return 0;
+	set_event_args(t, ws->s, c, i, bytes);
+	hr_trace_category(t, &slice, info->class % HR_TRACE_CATEGORIES, hr_class_name(info->class));
+	op_name(t, &slice, c->op[i], info);
+	slice.args = t->event.list;
+	slice.n_args = t->event.n;
+	return hr_tracks_add(t->tracks, &e, &slice);
+}
+
+static int trace_events(struct hr_trace *t, const struct hr_walk_stream *ws)
+{
+	struct hr_walk_events *events;
+	struct hr_walk_batch b;
+	int r = hr_walk_events_new(ws, HR_COL_ALL, &events);
+
+	if (r < 0)
+		return r;
+	while (r == 0 && (r = hr_walk_events_next(events, &b)) > 0) {
+		r = 0;
+		for (uint32_t k = 0; k < b.n_rows && r == 0; k++)
+			r = trace_event(t, ws, &b, b.rows[k]);
+		t->done += b.n_rows;
+		if (r == 0)
+			r = hr_export_advance(t->x, t->done, t->total);
+	}
+	t->x->damaged += hr_walk_events_damaged(events);
+	hr_walk_events_free(events);
+	return r;
+}
+
+static int trace_stream(struct hr_trace *t, const struct hr_walk_stream *ws)
+{
+	uint32_t n_files = 0;
+	int r = hr_stream_files(ws->s, &n_files);
+
+	if (r < 0)
+		return r;
+	t->path_named = calloc(n_files / 64 + 1, sizeof(*t->path_named));
+	if (t->path_named == NULL)
+		return -ENOMEM;
+	count_waits(t, ws);
+	r = trace_events(t, ws);
+	if (r == 0)
+		r = hr_tracks_end_stream(t->tracks, ws);
+	free(t->path_named);
+	t->path_base += (uint64_t)n_files + 1;
+	return r;
+}
+
+/* ---- the trace ---- */
+
+static int advance_limits(void *self, uint64_t done)
+{
+	const struct hr_trace *t = self;
+
+	return hr_export_advance(t->x, done, t->total);
+}
+
+/* Decides which slices are drawn, so that the trace has at most `room` bytes. 0: all. */
+static int find_limits(struct hr_trace *t, uint64_t room)
+{
+	const struct hr_walk *w = t->x->walk;
+	uint64_t regions = 0, paths = 0;
+	int r;
+
+	for (size_t i = 0; i < w->n_streams; i++) {
+		uint32_t n = 0;
+
+		for (uint32_t b = 0; b < w->streams[i].s->n_batches; b++)
+			t->total += w->streams[i].s->batches[b].count;
+		regions += w->streams[i].n_regions * REGION_BYTES;
+		if (hr_stream_files(w->streams[i].s, &n) == 0)
+			paths += n * PATH_BYTES;
+	}
+	if (room == 0 || t->total * t->out->slice_bytes + paths + regions <= room)
+		return 0;
+	/* Half is for regions, if they need it. A path is written with the first slice that has it. */
+	regions = regions < room / 2 ? regions : room / 2;
+	room -= regions;
+	paths = paths < room / 2 ? paths : room / 2;
+	t->total *= 2; /* two passes */
+	r = hr_gather_limits(w, (room - paths) / t->out->slice_bytes, regions / REGION_BYTES,
+			     &t->limits, advance_limits, t);
+	t->done = t->total / 2;
+	return r;
+}
+
+/* Prepares the counters, which take at most an eighth of `max` bytes, and finds the limits. */
+static int prepare(struct hr_trace *t, uint64_t max)
+{
+	const struct hr_walk *w = t->x->walk;
+	uint64_t fixed = w->n_processes * (uint64_t)PROCESS_BYTES, ranks, bins = BINS_MOST;
+	int r = hr_gather_init(&t->gather, w);
+
+	if (r < 0)
+		return r;
+	ranks = t->gather.n_ranks;
+	if (max > 0 && bins > max / 8 / (ranks * COUNTER_BYTES))
+		bins = max / 8 / (ranks * COUNTER_BYTES);
+	bins = bins < BINS_LEAST ? BINS_LEAST : bins;
+	fixed += bins * ranks * COUNTER_BYTES;
+	r = hr_gather_bins(&t->gather, (unsigned)bins);
+	return r < 0 ? r : find_limits(t, max == 0 ? 0 : max > fixed ? max - fixed : 1);
+}
+
+/* The trace's clock is the boot clock of the first node; times of other nodes are converted to it. */
+static int begin_trace(struct hr_trace *t)
+{
+	const struct hr_walk *w = t->x->walk;
+	uint64_t from = t->gather.from_ns;
+	int r;
+
+	t->clock_ns = w->streams[0].s->real_minus_boot_ns;
+	if ((int64_t)from < t->clock_ns)
+		t->clock_ns = 0;
+	t->out->begin(t->out, from - (uint64_t)t->clock_ns, from);
+	r = hr_tracks_new(t->out, w, t->clock_ns, describe_region, t, &t->tracks);
+	if (r < 0)
+		return r;
+	t->notes.name = "headrace: what this trace lacks";
+	hr_tracks_add_track(t->tracks, NULL, NULL, &t->notes);
+	return 0;
+}
+
+/* `max`: the limit of size if the user gives none. Frees `out`. */
+static int write_trace(struct hr_export *x, struct hr_trace_out *out, uint64_t max)
+{
+	struct hr_trace t = {.x = x, .out = out};
+	int r, end;
+
+	max = x->options->max_bytes == UINT64_MAX ? max : x->options->max_bytes;
+	r = prepare(&t, max);
+	if (r == 0)
+		r = begin_trace(&t);
+	for (size_t i = 0; i < x->walk->n_streams && r == 0; i++)
+		r = trace_stream(&t, &x->walk->streams[i]);
+	if (r == 0) {
+		hr_trace_counters(&t);
+		hr_trace_notes(&t);
+	}
+	end = out->end(out);
+	hr_tracks_free(t.tracks);
+	hr_gather_done(&t.gather);
+	hr_map64_done(&t.names);
+	return r < 0 ? r : end;
+}
+
+int hr_perfetto_write(struct hr_export *x, FILE *to)
+{
+	struct hr_trace_out *out;
+	int r = hr_perfetto_out_new(to, &out);
+
+	return r < 0 ? r : write_trace(x, out, DEFAULT_MAX_BYTES);
+}
+
+int hr_chrome_write(struct hr_export *x, FILE *to)
+{
+	struct hr_trace_out *out;
+	int r = hr_chrome_out_new(to, &out);
+
+	return r < 0 ? r : write_trace(x, out, DEFAULT_MAX_BYTES);
+}

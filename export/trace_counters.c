@@ -1,0 +1,142 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The counters of a trace, how much was lost when, and what the trace lacks. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/loss.h"
+#include "export/trace.h"
+
+/* ---- counters ---- */
+
+enum { COUNT_READ, COUNT_WRITE, COUNT_BUSY, COUNT_WAIT, COUNTERS };
+
+static double counter_value(const struct hr_gather_bin *b, unsigned counter, uint64_t bin_ns)
+{
+	double ns = (double)bin_ns;
+
+	switch (counter) {
+	case COUNT_READ:
+		return (double)b->read_bytes * 1e9 / ns;
+	case COUNT_WRITE:
+		return (double)b->written_bytes * 1e9 / ns;
+	case COUNT_BUSY:
+		return (double)b->busy_ns / ns;
+	default:
+		return (double)b->wait_ns / ns;
+	}
+}
+
+static uint64_t trace_ns(const struct hr_trace *t, uint64_t wall_ns)
+{
+	return (int64_t)wall_ns > t->clock_ns ? wall_ns - (uint64_t)t->clock_ns : 0;
+}
+
+/* Writes the values of a counter where they change. The last one is 0. */
+static void write_counter(struct hr_trace *t, const struct hr_gather_rank *rank, unsigned counter)
+{
+	static const char *const names[] = {
+	    [COUNT_READ] = "read bytes/s",
+	    [COUNT_WRITE] = "written bytes/s",
+	    [COUNT_BUSY] = "operations in flight",
+	    [COUNT_WAIT] = "input wait (share of time)",
+	};
+	struct hr_track track = {.name = names[counter],
+				 .values =
+				     counter <= COUNT_WRITE ? HR_TRACK_BYTES : HR_TRACK_COUNTER};
+	const struct hr_gather *g = &t->gather;
+	double last = -1;
+
+	hr_tracks_add_track(t->tracks, rank->stream, rank->first, &track);
+	for (unsigned i = 0; i <= g->n_bins; i++) {
+		double value =
+		    i < g->n_bins ? counter_value(&rank->bins[i], counter, g->bin_ns) : 0;
+
+		if (value != last)
+			t->out->counter(t->out, trace_ns(t, g->from_ns + i * g->bin_ns), &track,
+					value);
+		last = value;
+	}
+}
+
+void hr_trace_counters(struct hr_trace *t)
+{
+	for (size_t i = 0; i < t->gather.n_ranks; i++) {
+		const struct hr_gather_rank *rank = &t->gather.ranks[i];
+
+		for (unsigned k = 0; k < COUNTERS; k++)
+			if (k != COUNT_WAIT || rank->waits)
+				write_counter(t, rank, k);
+	}
+}
+
+/* ---- losses ---- */
+
+static uint64_t lost_operations(const Headrace__Loss *loss)
+{
+	uint64_t n = 0;
+
+	for (size_t i = 0; i < loss->n_rows; i++)
+		if (hr_loss_is_operations(loss->rows[i]->reason))
+			n += loss->rows[i]->count;
+	return n;
+}
+
+/* Writes how many operations were lost up to each time at which headraced stored a loss. */
+static void write_losses(struct hr_trace *t, const struct hr_walk_stream *ws)
+{
+	const struct hr_stream *s = ws->s;
+	struct hr_track track = {.values = HR_TRACK_COUNTER};
+	uint64_t lost = 0, ns = trace_ns(t, t->gather.from_ns), more;
+	char name[300];
+
+	snprintf(name, sizeof(name), "lost operations on %.200s", s->node);
+	track.name = name;
+	for (uint32_t i = 0; i < s->n_frames; i++) {
+		Headrace__Frame *msg;
+
+		if (s->frames[i].kind != HEADRACE__FRAME__BODY_LOSS ||
+		    hr_stream_read(s, i, &msg) < 0)
+			continue;
+		if (msg->clock != NULL)
+			ns = hr_tracks_ns(t->tracks, s, msg->clock->boot_ns);
+		more =
+		    msg->body_case == HEADRACE__FRAME__BODY_LOSS ? lost_operations(msg->loss) : 0;
+		headrace__frame__free_unpacked(msg, NULL);
+		if (more == 0)
+			continue;
+		lost += more;
+		if (track.id == 0)
+			hr_tracks_add_track(t->tracks, NULL, NULL, &track);
+		t->out->counter(t->out, ns, &track, (double)lost);
+	}
+}
+
+/* ---- notes ---- */
+
+static void write_note(struct hr_trace *t, const char *text)
+{
+	struct hr_slice s = {
+	    .type = HR_SLICE_INSTANT, .ns = trace_ns(t, t->gather.from_ns), .track = &t->notes};
+
+	hr_trace_category(t, &s, 2 * HR_TRACE_CATEGORIES, "note");
+	hr_trace_name(t, &s, text, strlen(text));
+	t->out->slice(t->out, &s);
+}
+
+void hr_trace_notes(struct hr_trace *t)
+{
+	char *left_out, *text;
+
+	for (size_t i = 0; i < t->x->n_notes; i++)
+		write_note(t, t->x->notes[i]);
+	left_out = hr_gather_left_out(&t->limits);
+	if (left_out != NULL &&
+	    asprintf(&text, "%s; the counters include the operations", left_out) >= 0) {
+		write_note(t, text);
+		hr_sink_line(hr_asking_messages(t->x->asking), "note: %s", text);
+		free(text);
+	}
+	free(left_out);
+	for (size_t i = 0; i < t->x->walk->n_streams; i++)
+		write_losses(t, &t->x->walk->streams[i]);
+}

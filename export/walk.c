@@ -1,0 +1,293 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Selects the processes and regions of a walk. walk_events.c reads its operations. */
+#include "export/walk.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/array.h"
+#include "common/map64.h"
+
+/* ---- processes ---- */
+
+struct hr_walk_process *hr_walk_process(const struct hr_walk_stream *s, uint64_t proc)
+{
+	const struct hr_process *p = hr_stream_process(s->s, proc);
+
+	return p != NULL ? &s->processes[p - s->s->processes] : NULL;
+}
+
+/* Converts a wall-clock time to the boot clock of the stream, within its range. */
+static uint64_t boot_ns(const struct hr_stream *s, int64_t real_ns)
+{
+	int64_t ns;
+
+	if (__builtin_sub_overflow(real_ns, s->real_minus_boot_ns, &ns))
+		return real_ns < 0 ? 0 : UINT64_MAX;
+	return ns < 0 ? 0 : (uint64_t)ns;
+}
+
+static int select_processes(struct hr_walk *w, struct hr_walk_stream *ws,
+			    const struct hr_walk_options *o)
+{
+	const struct hr_stream *s = ws->s;
+	uint64_t from = o->from_ns == INT64_MIN ? 0 : boot_ns(s, o->from_ns);
+	uint64_t to = o->to_ns == INT64_MAX ? UINT64_MAX : boot_ns(s, o->to_ns);
+
+	ws->processes = calloc(s->n_processes + 1, sizeof(*ws->processes));
+	if (ws->processes == NULL)
+		return -ENOMEM;
+	for (uint32_t i = 0; i < s->n_processes; i++) {
+		const struct hr_process *p = &s->processes[i];
+
+		ws->processes[i] = (struct hr_walk_process){.p = p, .from_ns = from, .to_ns = to};
+		if (o->rank < 0 || p->rank == o->rank)
+			ws->processes[i].number = ++w->n_processes;
+	}
+	return 0;
+}
+
+/* ---- regions ---- */
+
+static bool region_overlaps(const struct hr_walk_stream *ws, const struct hr_walk_region *r)
+{
+	const struct hr_walk_process *p = hr_walk_process(ws, r->proc);
+
+	return p != NULL && p->number != 0 && r->start_ns <= p->to_ns && r->end_ns >= p->from_ns;
+}
+
+static int add_regions(struct hr_walk_stream *ws, const Headrace__Regions *frame, size_t *room)
+{
+	if (!hr_array_fit(ws->regions, ws->n_regions + frame->n_key, *room))
+		return -ENOMEM;
+	for (size_t i = 0; i < frame->n_key; i++) {
+		struct hr_walk_region r = {.row = (uint32_t)i, .frame = frame};
+		struct hr_region region;
+
+		hr_regions_get(frame, i, &region);
+		r.proc = region.proc;
+		r.tid = region.tid;
+		r.start_ns = region.start_ns;
+		r.end_ns = region.start_ns + region.dur_ns;
+		r.order = (uint32_t)ws->n_regions;
+		if (r.end_ns >= r.start_ns && region_overlaps(ws, &r))
+			ws->regions[ws->n_regions++] = r;
+	}
+	return 0;
+}
+
+static int by_thread(const void *a, const void *b)
+{
+	const struct hr_walk_region *x = a, *y = b;
+
+	if (x->proc != y->proc)
+		return x->proc < y->proc ? -1 : 1;
+	if (x->tid != y->tid)
+		return x->tid < y->tid ? -1 : 1;
+	if (x->start_ns != y->start_ns)
+		return x->start_ns < y->start_ns ? -1 : 1;
+	if (x->end_ns != y->end_ns)
+		return x->end_ns > y->end_ns ? -1 : 1;
+	/* The outer one of two regions with the same times ended later, so it is stored later. */
+	return x->order < y->order ? 1 : -1;
+}
+
+static int read_regions(struct hr_walk *w, struct hr_walk_stream *ws)
+{
+	const struct hr_stream *s = ws->s;
+	size_t room = 0;
+	int r = 0;
+
+	for (uint32_t i = 0; i < s->n_frames && r == 0; i++) {
+		Headrace__Frame *msg;
+
+		if (s->frames[i].kind != HEADRACE__FRAME__BODY_REGIONS)
+			continue;
+		r = hr_stream_read_into(s, i, &ws->memory, &msg);
+		if (r == 0 && msg->body_case != HEADRACE__FRAME__BODY_REGIONS)
+			r = -EBADMSG;
+		if (r == 0)
+			r = hr_regions_restore(msg->regions);
+		if (r == 0)
+			r = add_regions(ws, msg->regions, &room);
+		if (r < 0 && r != -ENOMEM) {
+			w->damaged++;
+			r = 0;
+		}
+	}
+	return r;
+}
+
+const struct hr_walk_region *hr_walk_regions(const struct hr_walk_stream *s, uint64_t proc,
+					     uint32_t tid, size_t *ret_n)
+{
+	size_t low = 0, high = s->n_regions, end;
+
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+		const struct hr_walk_region *r = &s->regions[middle];
+
+		if (r->proc < proc || (r->proc == proc && r->tid < tid))
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	for (end = low; end < s->n_regions; end++)
+		if (s->regions[end].proc != proc || s->regions[end].tid != tid)
+			break;
+	*ret_n = end - low;
+	return s->regions + low;
+}
+
+const ProtobufCBinaryData *hr_walk_text(const Headrace__Regions *frame, uint32_t number)
+{
+	return number > 0 && number <= frame->n_texts ? &frame->texts[number - 1] : NULL;
+}
+
+/* ---- steps ---- */
+
+struct step_window {
+	uint64_t from_ns, to_ns;
+};
+
+struct step_windows {
+	struct step_window *list;
+	size_t n, room;
+	struct hr_map64 by_rank; /* key: rank + 1 */
+};
+
+static uint64_t rank_key(const struct hr_walk_process *p)
+{
+	return (uint64_t)(p->p->rank + INT64_C(1));
+}
+
+/* Extends the window of the rank of `p` by a step. */
+static int add_step(struct step_windows *t, const struct hr_walk_process *p,
+		    const struct hr_walk_region *r)
+{
+	uint32_t i = hr_map64_get(&t->by_rank, rank_key(p));
+	struct step_window *v;
+
+	if (i == HR_MAP64_NONE) {
+		if (!hr_array_fit(t->list, t->n + 1, t->room) ||
+		    hr_map64_set(&t->by_rank, rank_key(p), (uint32_t)t->n) < 0)
+			return -ENOMEM;
+		t->list[t->n++] = (struct step_window){r->start_ns, r->end_ns};
+		return 0;
+	}
+	v = &t->list[i];
+	v->from_ns = r->start_ns < v->from_ns ? r->start_ns : v->from_ns;
+	v->to_ns = r->end_ns > v->to_ns ? r->end_ns : v->to_ns;
+	return 0;
+}
+
+static int find_windows(const struct hr_walk_stream *ws, const struct hr_walk_options *o,
+			struct step_windows *t)
+{
+	int r = 0;
+
+	for (size_t i = 0; i < ws->n_regions && r == 0; i++) {
+		struct hr_region region;
+
+		hr_regions_get(ws->regions[i].frame, ws->regions[i].row, &region);
+		if (region.kind == HR_REGION_STEP && region.step != HR_REGION_UNKNOWN &&
+		    region.step >= (uint64_t)o->first_step && region.step <= (uint64_t)o->last_step)
+			r = add_step(t, hr_walk_process(ws, region.proc), &ws->regions[i]);
+	}
+	return r;
+}
+
+/* Limits each process to the time of the selected steps of its rank. */
+static int select_steps(struct hr_walk_stream *ws, const struct hr_walk_options *o)
+{
+	struct step_windows t = {0};
+	int r = find_windows(ws, o, &t);
+	size_t n = 0;
+
+	for (uint32_t i = 0; i < ws->s->n_processes && r == 0; i++) {
+		struct hr_walk_process *p = &ws->processes[i];
+		uint32_t at = hr_map64_get(&t.by_rank, rank_key(p));
+
+		if (at == HR_MAP64_NONE) {
+			p->number = 0;
+			continue;
+		}
+		p->from_ns = t.list[at].from_ns > p->from_ns ? t.list[at].from_ns : p->from_ns;
+		p->to_ns = t.list[at].to_ns < p->to_ns ? t.list[at].to_ns : p->to_ns;
+	}
+	for (size_t i = 0; i < ws->n_regions && r == 0; i++)
+		if (region_overlaps(ws, &ws->regions[i]))
+			ws->regions[n++] = ws->regions[i];
+	ws->n_regions = n;
+	hr_map64_done(&t.by_rank);
+	free(t.list);
+	return r;
+}
+
+/* ---- the walk ---- */
+
+static int add_stream(struct hr_walk *w, const struct hr_stream *s, const struct hr_walk_options *o)
+{
+	struct hr_walk_stream *ws = &w->streams[w->n_streams];
+	int r;
+
+	if (o->node != NULL && strcmp(o->node, s->node) != 0)
+		return 0;
+	ws->s = s;
+	w->n_streams++;
+	r = select_processes(w, ws, o);
+	if (r == 0)
+		r = read_regions(w, ws);
+	if (r == 0 && o->first_step >= 0)
+		r = select_steps(ws, o);
+	if (r == 0 && ws->n_regions > 1)
+		qsort(ws->regions, ws->n_regions, sizeof(*ws->regions), by_thread);
+	return r;
+}
+
+static bool is_empty(const struct hr_walk *w)
+{
+	for (size_t i = 0; i < w->n_streams; i++)
+		for (uint32_t k = 0; k < w->streams[i].s->n_processes; k++)
+			if (w->streams[i].processes[k].number != 0)
+				return false;
+	return true;
+}
+
+int hr_walk_new(const struct hr_catalog *c, const struct hr_walk_options *options,
+		struct hr_walk **ret)
+{
+	const struct hr_stream *streams;
+	size_t n = hr_catalog_streams(c, &streams);
+	struct hr_walk *w = calloc(1, sizeof(*w));
+	int r = 0;
+
+	if (w == NULL)
+		return -ENOMEM;
+	w->streams = calloc(n + 1, sizeof(*w->streams));
+	if (w->streams == NULL)
+		r = -ENOMEM;
+	for (size_t i = 0; i < n && r == 0; i++)
+		r = add_stream(w, &streams[i], options);
+	if (r == 0 && is_empty(w))
+		r = -ENOENT;
+	if (r == 0)
+		*ret = w;
+	else
+		hr_walk_free(w);
+	return r;
+}
+
+void hr_walk_free(struct hr_walk *w)
+{
+	if (w == NULL)
+		return;
+	for (size_t i = 0; i < w->n_streams; i++) {
+		free(w->streams[i].processes);
+		free(w->streams[i].regions);
+		hr_arena_free(&w->streams[i].memory);
+	}
+	free(w->streams);
+	free(w);
+}
