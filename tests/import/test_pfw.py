@@ -103,6 +103,17 @@ class Dialects(harness.Case):
         self.run_import(self.file("t.pfw", harness.text_of(lines + [host])))
         self.assertEqual(self.query("SELECT DISTINCT node FROM events"), [("n1",)])
 
+    def test_same_hash_in_several_files(self):
+        """Tracers that count instead of hashing: a file's own names count."""
+        for host, name in (("n1", "/first"), ("n2", "/second")):
+            record = lambda kind, text, value: {"id": 0, "name": kind, "cat": "dftracer", "pid": 7, "tid": 7, "ph": "M",
+                                                "args": {"name": text, "value": value}}
+            line = {"id": 2, "name": "close", "cat": "POSIX", "pid": 7, "tid": 7, "ts": T0, "dur": 1, "ph": "X",
+                    "args": {"hhash": 1, "fhash": 1, "ret": 0}}
+            self.file(f"traces/{host}.pfw", harness.text_of([record("HH", host, 1), record("FH", name, 1), line]))
+        self.run_import(self.path("traces"))
+        self.assertEqual(self.query("SELECT node, path FROM events ORDER BY node"), [("n1", "/first"), ("n2", "/second")])
+
     def test_regions(self):
         lines = [
             {"id": "0", "name": "train", "cat": "PYTHON", "pid": "0", "tid": "5", "ts": str(T0), "dur": "100", "ph": "X",
