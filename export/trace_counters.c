@@ -124,18 +124,31 @@ static void write_note(struct hr_trace *t, const char *text)
 	t->out->slice(t->out, &s);
 }
 
+/* Writes "1,234 operations shorter than 5 us", or nothing. */
+static void put_left_out(FILE *to, uint64_t n, const char *what, uint64_t shorter_ns)
+{
+	if (n > 0)
+		fprintf(to, "%s %s shorter than %s; ", hr_text_count(n).s, what,
+			hr_text_duration(shorter_ns).s);
+}
+
 static void write_left_out(struct hr_trace *t)
 {
-	char *text;
+	char *text = NULL;
+	size_t bytes;
+	FILE *to;
 
 	if (t->events_left_out + t->regions_left_out == 0 ||
-	    asprintf(&text,
-		     "left out because of the limit of size (--max-size): %s operations shorter "
-		     "than %s and %s regions shorter than %s; the counters include the operations",
-		     hr_text_count(t->events_left_out).s, hr_text_duration(t->limits.events_ns).s,
-		     hr_text_count(t->regions_left_out).s,
-		     hr_text_duration(t->limits.regions_ns).s) < 0)
+	    (to = open_memstream(&text, &bytes)) == NULL)
 		return;
+	fputs("left out because of the limit of size (--max-size): ", to);
+	put_left_out(to, t->events_left_out, "operations", t->limits.events_ns);
+	put_left_out(to, t->regions_left_out, "regions", t->limits.regions_ns);
+	fputs("the counters include all of them", to);
+	if (fclose(to) != 0) {
+		free(text);
+		return;
+	}
 	write_note(t, text);
 	hr_sink_line(hr_asking_messages(t->x->asking), "note: %s", text);
 	free(text);
