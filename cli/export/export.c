@@ -48,7 +48,7 @@ const struct hr_option hr_export_option_table[] = {
     {"step", OPT_STEP, "N[-M]", "only this step, or these steps, of each rank", HR_VALUES_OTHER},
     {"max-size", OPT_MAX_SIZE, "SIZE",
      "leave out the shortest operations and regions, so that the file has about SIZE at most; 0: "
-     "no limit (default: 200M for perfetto, else 0)",
+     "no limit (default: 200M for perfetto and chrome; pfw has no limit)",
      HR_VALUES_OTHER},
     {"by", OPT_BY, "rank", "write one file for each rank", "rank"},
     {"help", 'h', NULL, "print this text", NULL},
@@ -132,6 +132,10 @@ static int export_arguments(struct hr_options *o, struct export_request *r, int 
 	}
 	if (!hr_export_parse(&r->options, r->words, r->n_words, &hr_request_messages))
 		return 1;
+	if (r->by_rank && r->options.rank >= 0) {
+		hr_report("--by rank writes all ranks: remove --rank");
+		return 1;
+	}
 	if (q->n_stores == 0 && (q->newest = hr_stores_take_newest()) != NULL)
 		q->stores[q->n_stores++] = q->newest;
 	*ret_status = HR_ASK_NO_STORE;
@@ -152,10 +156,45 @@ static char *second_line(const char *path, char **ret)
 	if (getline(ret, &size, from) >= 0)
 		n = getline(ret, &size, from);
 	fclose(from);
-	if (n <= 0)
+	return n > 0 ? *ret : NULL;
+}
+
+/* Removes the quotes and escapes of a cell of CSV with the name of a job. */
+static void read_cell(char *cell)
+{
+	bool quoted = cell[0] == '"';
+	char *to = cell;
+
+	cell[strcspn(cell, "\r\n")] = '\0';
+	for (const char *from = cell + quoted; *from != '\0'; from++)
+		if (!quoted || *from != '"' || *++from == '"')
+			*to++ = *from;
+		else
+			break;
+	*to = '\0';
+	hr_text_unescape(cell);
+}
+
+/* Returns the SQL of find_job (malloc'ed). `node` NULL: the ranks of all nodes. */
+static char *job_sql(const char *node)
+{
+	static const char sql[] =
+	    "SELECT (SELECT string_agg(rank, ' ' ORDER BY rank) FROM (SELECT DISTINCT rank FROM "
+	    "processes p WHERE p.job = j.job AND rank IS NOT NULL AND (%s OR node = '%s'))) AS "
+	    "ranks, job FROM jobs j ORDER BY start_ns DESC NULLS LAST LIMIT 1";
+	char *name = calloc(2 * (node != NULL ? strlen(node) : 0) + 1, 1), *to = name, *text;
+
+	if (name == NULL)
 		return NULL;
-	(*ret)[strcspn(*ret, "\n")] = '\0';
-	return *ret;
+	for (const char *from = node; from != NULL && *from != '\0'; from++) {
+		if (*from == '\'')
+			*to++ = '\'';
+		*to++ = *from;
+	}
+	if (asprintf(&text, sql, node != NULL ? "false" : "true", name) < 0)
+		text = NULL;
+	free(name);
+	return text;
 }
 
 /*
@@ -164,16 +203,12 @@ static char *second_line(const char *path, char **ret)
  */
 static int find_job(struct export_request *r, char **ret_job, char **ret_ranks)
 {
-	static char sql[] =
-	    "SELECT (SELECT string_agg(rank, ' ' ORDER BY rank) FROM (SELECT DISTINCT rank FROM "
-	    "processes p WHERE p.job = j.job AND rank IS NOT NULL)) AS ranks, job FROM jobs j "
-	    "ORDER BY start_ns DESC NULLS LAST LIMIT 1";
 	struct hr_query_request q = r->query;
 	char *folder = hr_temporary_folder("export"), *file = NULL, *line = NULL, *comma;
-	char *words[] = {sql};
+	char *words[] = {job_sql(r->options.node)};
 	int status = EXIT_FAILURE;
 
-	if (folder != NULL && asprintf(&file, "%s/job", folder) > 0) {
+	if (folder != NULL && words[0] != NULL && asprintf(&file, "%s/job", folder) > 0) {
 		q.export = NULL;
 		q.words = words;
 		q.n_words = 1;
@@ -186,6 +221,8 @@ static int find_job(struct export_request *r, char **ret_job, char **ret_ranks)
 			*comma = '\0';
 			*ret_ranks = strdup(line);
 			*ret_job = strdup(comma + 1);
+			if (*ret_job != NULL)
+				read_cell(*ret_job);
 		}
 		unlink(file);
 		free(q.folder);
@@ -193,6 +230,7 @@ static int find_job(struct export_request *r, char **ret_job, char **ret_ranks)
 	}
 	if (folder != NULL)
 		rmdir(folder);
+	free(words[0]);
 	free(folder);
 	free(file);
 	free(line);
@@ -284,6 +322,7 @@ static int export_by_rank(struct export_request *r, const char *folder, const ch
 			status = EXIT_FAILURE;
 		else
 			status = export_file(r, path);
+		r->query.without_notes = true; /* the same for all files */
 		free(path);
 		while (r->n_words > n_words)
 			free(r->words[--r->n_words]);
@@ -312,7 +351,8 @@ static int run_export(struct export_request *r)
 	if (needs_job(r))
 		status = find_job(r, &job, &ranks);
 	if (status == EXIT_SUCCESS && r->by_rank && (ranks == NULL || ranks[0] == '\0')) {
-		hr_report("the job has no ranks: export it without --by");
+		hr_report("the job has no ranks%s: export it without --by",
+			  r->options.node != NULL ? " on this node" : "");
 		status = EXIT_FAILURE;
 	}
 	if (status == EXIT_SUCCESS && job != NULL && r->query.job == NULL)
