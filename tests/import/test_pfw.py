@@ -238,6 +238,35 @@ class Own(harness.Case):
         self.assertEqual(self.query("SELECT reason, count FROM losses"), [("import_noted", 1)])
 
 
+class RoundTrip(harness.Case):
+    """A generated training job, exported by headrace and imported again."""
+
+    TABLES = {
+        "events": "SELECT * EXCLUDE (cluster, job, proc, mount, fs_type, loader, loader_worker) FROM events",
+        "regions": "SELECT * EXCLUDE (cluster, job, proc, loader, loader_worker, depth) FROM regions",
+        "rollups": """SELECT node, pid, rank, worker, op, class, scope, window_start_ns, sum(count)::BIGINT, sum(errors)::BIGINT,
+                      sum(bytes)::BIGINT, sum(dur_ns)::BIGINT, max(max_dur_ns) FROM rollups GROUP BY ALL""",
+        "processes": """SELECT node, pid, rank, local_rank, worker, exe, cmdline, start_ns // 1000, end_ns // 1000, exit
+                        FROM processes""",
+        "job": "SELECT state, nodes, ranks_seen, ranks_expected FROM jobs",
+    }
+
+    def test_generated_training(self):
+        source, trace = self.path("source"), self.path("t.pfw.gz")
+        subprocess.run([os.environ["HR_WORKFLOW_E"], "-t", "-n", "150000", "-N", "2", source], check=True,
+                       stdout=subprocess.DEVNULL)
+        subprocess.run([harness.HEADRACE, "export", source, "--to", "pfw", "-o", trace], check=True, env=harness.environment(),
+                       stderr=subprocess.DEVNULL)
+        self.run_import(trace)
+        for table, sql in self.TABLES.items():
+            with self.subTest(table=table):
+                before, after = self.query(f"{sql} ORDER BY ALL", source), self.query(f"{sql} ORDER BY ALL")
+                self.assertEqual(len(before), len(after))
+                self.assertTrue(before)
+                for a, b in zip(before, after):
+                    self.assertEqual(a, b)
+
+
 class Generator(harness.Case):
     """The traces of tests/bench/pfw_generate.c against its own counts."""
 
