@@ -137,7 +137,7 @@ class Manual(harness.Case):
         self.assertNotIn("in the file", man.split(".SH UPLINK")[1])
 
     def test_topics(self):
-        for command in ("query", "doctor", "export", "import"):
+        for command in ("query", "doctor"):
             text = self.headrace(command, "--help").stdout
             names = re.findall(r"^  ([a-z][\w-]*) +\S", text, re.M)
             if command == "query":  # no line for each, because there are too many
@@ -235,7 +235,7 @@ class Manual(harness.Case):
     def test_values_in_other_shells(self):
         self.assertRegex(self.generated("zsh"), r"--level=\[.*\]:LEVEL:\( trace counters\)'")
         self.assertRegex(self.generated("zsh"), r"--explain=\[.*\]:NAME:\( .*io-time.*\)'")
-        self.assertIn("-l format -x -a ' table list json csv parquet' -d", self.generated("fish"))
+        self.assertIn("-l format -x -a ' table list json csv arrow parquet' -d", self.generated("fish"))
 
     def test_other_shells_can_read_theirs(self):
         for shell in ("zsh", "fish"):
