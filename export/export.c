@@ -40,6 +40,16 @@ const char *hr_export_reader(enum hr_export_format format)
 	return formats[format].reader;
 }
 
+char *hr_export_rank_name(enum hr_export_format format, const char *run, const char *rank)
+{
+	char *name;
+	int n = format == HR_EXPORT_NSYS
+		    ? asprintf(&name, "%s.r1.mpi%s%s", run, rank, hr_export_suffix(format))
+		    : asprintf(&name, "rank%s%s", rank, hr_export_suffix(format));
+
+	return n > 0 ? name : NULL;
+}
+
 bool hr_export_format(const char *name, enum hr_export_format *ret)
 {
 	for (unsigned i = 0; i < HR_EXPORT_FORMATS; i++) {
@@ -133,12 +143,24 @@ static const struct {
 	const char *expected;
 } settings[] = {
     {"node", set_node, "the name of a node"},
-    {"rank", set_rank, "the number of a rank"},
+    {"rank", set_rank, "a rank such as 3"},
     {"from", set_from, "seconds since the job began, or -N for its last N seconds"},
     {"to_time", set_to_time, "seconds since the job began, or -N to skip its last N seconds"},
-    {"step", set_step, "a step (7) or steps (7-9)"},
-    {"max_size", set_max_size, "a size such as 200M; 0: no limit"},
+    {"step", set_step, "a step such as 7, or steps such as 7-9"},
+    {"max_size", set_max_size, "a size such as 200M, or 0 for no limit"},
 };
+
+/* Reports a wrong value under the name of the command line's option: max_size is --max-size. */
+static bool wrong_value(const char *name, const char *expected, const char *value,
+			const struct hr_sink *messages)
+{
+	size_t n = strcspn(name, "_");
+
+	hr_sink_line(messages, "--%.*s%s%s must be %s, not %s", (int)n, name,
+		     name[n] != '\0' ? "-" : "", name[n] != '\0' ? name + n + 1 : "", expected,
+		     hr_near_quoted(value).s);
+	return false;
+}
 
 static bool set_word(struct hr_export_options *o, const char *word, const struct hr_sink *messages)
 {
@@ -150,9 +172,7 @@ static bool set_word(struct hr_export_options *o, const char *word, const struct
 			continue;
 		if (settings[i].set(o, word + n + 1))
 			return true;
-		hr_sink_line(messages, "%s is %s, not %s", settings[i].name, settings[i].expected,
-			     hr_near_quoted(word + n + 1).s);
-		return false;
+		return wrong_value(settings[i].name, settings[i].expected, word + n + 1, messages);
 	}
 	hr_sink_line(messages, "an export has no option %s", hr_near_quoted(word).s);
 	return false;
@@ -164,6 +184,11 @@ bool hr_export_parse(struct hr_export_options *o, char *const *words, size_t n_w
 	for (size_t i = 0; i < n_words; i++)
 		if (!set_word(o, words[i], messages))
 			return false;
+	if (o->format == HR_EXPORT_PFW && o->max_bytes != 0 && o->max_bytes != UINT64_MAX) {
+		hr_sink_line(messages, "--max-size works with perfetto and chrome only: pfw has "
+				       "all operations");
+		return false;
+	}
 	return true;
 }
 
@@ -258,11 +283,10 @@ static enum hr_ask_status export_failed(const struct hr_export *x, int err, char
 	else if (err == -EINTR)
 		hr_sink_line(messages, "interrupted");
 	else if (err == -ENOENT)
-		hr_sink_line(messages, "nothing to export: no process of the job matches the "
-				       "options"
-				       "\n"
-				       "headrace query STORE ranks shows "
-				       "the ranks and nodes, headrace query STORE steps the steps");
+		hr_sink_line(messages,
+			     "nothing to export: no process of the job matches the options\n"
+			     "hint: `headrace query STORE ranks` lists the ranks; `nodes` and "
+			     "`steps` list the others");
 	else
 		hr_sink_line(messages, "cannot write the export as %s: %s",
 			     hr_export_name(x->options->format), strerrordesc_np(-err));

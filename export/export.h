@@ -25,6 +25,11 @@ enum hr_export_format {
 const char *hr_export_name(enum hr_export_format format);
 const char *hr_export_suffix(enum hr_export_format format);
 const char *hr_export_reader(enum hr_export_format format);
+/*
+ * Returns the name of the file of one rank (malloc'ed), such as "rank3.pftrace". `run` is
+ * "train.p8", the program and the number of ranks, which Extra-Deep reads from the names.
+ */
+char *hr_export_rank_name(enum hr_export_format format, const char *run, const char *rank);
 bool hr_export_format(const char *name, enum hr_export_format *ret);
 
 struct hr_export_options {
@@ -74,5 +79,6 @@ int hr_perfetto_write(struct hr_export *x, FILE *to);
 int hr_chrome_write(struct hr_export *x, FILE *to);
 int hr_pfw_write(struct hr_export *x, FILE *to);
 int hr_darshan_export(struct hr_export *x, FILE *to);
+int hr_nsys_write(struct hr_export *x, FILE *to);
 
 #endif

@@ -58,20 +58,24 @@ static struct hr_stream_id stream_id_added(const struct hr_import_stream *s)
 				     .added_to = to->instance};
 }
 
-static int stream_open(struct hr_import_stream *s)
+int hr__istream_open(struct hr_import_stream *s)
 {
-	struct hr_import_file *f = s->file;
 	struct hr_stream_id id = {
 	    .cluster = "",
 	    .job = s->import->job_id,
 	    .node = s->node,
 	    .boot_id = "imported",
-	    .instance = stream_instance(f, s->node),
+	    .instance = s->instance,
 	};
-	int r = hr_encoder_new(&s->encoder);
 
 	if (s->into.to)
 		id = stream_id_added(s);
+	return s->writer ? 0 : hr_writer_open(s->import->options->store, &id, &s->writer, NULL);
+}
+
+static int stream_begin(struct hr_import_stream *s)
+{
+	int r = hr_encoder_new(&s->encoder);
 
 	for (unsigned op = 0; op < HR_OP_MAX; op++)
 		s->ops[op] = *hr_op_info((uint16_t)op);
@@ -79,11 +83,11 @@ static int stream_open(struct hr_import_stream *s)
 	if (!r && !s->batch)
 		r = -ENOMEM;
 	if (!r)
-		r = hr_writer_open(s->import->options->store, &id, &s->writer, NULL);
+		r = hr__istream_open(s);
 	if (r)
 		return r;
 	if (hr_writer_mark(s->writer) > 1)
-		return hr_import_refuse(f, "job %s has this file already", s->import->job_id);
+		return hr_import_refuse(s->file, "job %s has this file already", s->import->job_id);
 	s->batch->n = s->batch->n_tasks = 0;
 	return stream_folder_note(s);
 }
@@ -105,6 +109,7 @@ static struct hr_import_stream *stream_new(struct hr_import_file *f, const char 
 	s->import = f->import;
 	s->file = f;
 	s->node = strdup(node);
+	s->instance = stream_instance(f, node);
 	s->first_ns = UINT64_MAX;
 	s->batch_number = 1;
 	hr_filerecs_init(&s->records);
@@ -142,7 +147,7 @@ int hr_import_stream(struct hr_import_file *f, const char *node, size_t bytes,
 		s = stream_new(f, name);
 		if (!s)
 			return -ENOMEM;
-		s->failed = stream_open(s);
+		s->failed = stream_begin(s);
 	}
 	*ret = s;
 	return s->failed;
@@ -166,7 +171,7 @@ int hr_import_stream_of(struct hr_import_file *f, const struct hr_import_origin 
 	}
 	s->into = into;
 	s->into.name = f->name;
-	s->failed = stream_open(s);
+	s->failed = stream_begin(s);
 	*ret = s;
 	return s->failed;
 }

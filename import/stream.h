@@ -121,17 +121,20 @@ struct hr_import_slice {
 };
 
 /*
- * Adds a region. The stream sets proc, tid, domain, category, name and args of *region, from the
+ * Adds a region. The stream sets proc, tid, domain, category, name and args of g->region, from the
  * thread and the texts.
  */
 struct hr_import_region {
 	struct hr_region region;
 	struct hr_import_slice domain, category, name, args;
 };
-int hr_import_region(struct hr_import_stream *s, uint32_t thread, struct hr_import_region *region);
+int hr_import_region(struct hr_import_stream *s, uint32_t thread, struct hr_import_region *g);
 
-/* Adds a file record as it is, for formats that have no operations. Its roll-ups are the caller's. */
-int hr_import_record(struct hr_import_stream *s, const Headrace__FileRecord *record);
+/*
+ * Adds file records as they are, for formats that have no operations. At most 4096 at a time make one
+ * frame. Add their roll-ups with hr_import_tally, with file 0.
+ */
+int hr_import_records(struct hr_import_stream *s, Headrace__FileRecord *const *records, size_t n);
 
 /* Counts a loss. proc 0: of the whole node; op 0: any. */
 int hr_import_stream_lose(struct hr_import_stream *s, uint32_t proc, const char *reason,

@@ -266,19 +266,25 @@ int hr_import_region(struct hr_import_stream *s, uint32_t thread, struct hr_impo
 	return 0;
 }
 
-int hr_import_record(struct hr_import_stream *s, const Headrace__FileRecord *record)
+int hr_import_records(struct hr_import_stream *s, Headrace__FileRecord *const *records, size_t n)
 {
-	Headrace__FileRecord *rows[] = {(Headrace__FileRecord *)(uintptr_t)record};
 	Headrace__FileRecords m = HEADRACE__FILE_RECORDS__INIT;
 	Headrace__Frame frame = HEADRACE__FRAME__INIT;
 
-	if (s->failed)
+	if (s->failed || n == 0)
 		return s->failed;
-	m.n_rows = 1;
-	m.rows = rows;
+	if (n > HR_ROWS_MOST)
+		return -EINVAL;
+	for (size_t i = 0; i < n; i++) {
+		if (!records[i]->proc || records[i]->proc > s->n_processes)
+			return -EINVAL;
+		hr__istream_extend(s, (uint32_t)records[i]->proc, records[i]->first_ns,
+				   records[i]->last_ns);
+	}
+	m.n_rows = n;
+	m.rows = (Headrace__FileRecord **)(uintptr_t)records;
 	frame.body_case = HEADRACE__FRAME__BODY_FILE_RECORDS;
 	frame.file_records = &m;
-	hr__istream_extend(s, (uint32_t)record->proc, record->first_ns, record->last_ns);
 	s->has_records = true;
 	return s->failed = hr__istream_send(s, &frame, true);
 }
