@@ -19,6 +19,7 @@ struct collected {
 
 struct open_region {
 	uint64_t end_ns, step;
+	bool counts; /* for the depth: no step or epoch */
 };
 
 struct open_regions { /* of a thread, outermost first */
@@ -180,6 +181,7 @@ static int region_place(const struct hr_nest *n, struct open_regions *open, stru
 {
 	struct hr_region *g = &c->g.region;
 	uint64_t end_ns = g->start_ns + g->dur_ns, step = HR_REGION_UNKNOWN;
+	bool counts = g->kind != HR_REGION_STEP && g->kind != HR_REGION_EPOCH;
 	uint32_t kept = 0;
 
 	g->depth = 0;
@@ -190,11 +192,12 @@ static int region_place(const struct hr_nest *n, struct open_regions *open, stru
 			continue;
 		open->list[kept++] = o;
 		if (o.end_ns >= end_ns) {
-			g->depth++;
+			g->depth += o.counts;
 			step = o.step != HR_REGION_UNKNOWN ? o.step : step;
 		}
 	}
 	open->n = kept;
+	g->depth = counts ? g->depth : 0;
 	if (g->step == HR_REGION_UNKNOWN)
 		g->step = step;
 	if (g->step == HR_REGION_UNKNOWN && g->kind != HR_REGION_EPOCH)
@@ -203,7 +206,7 @@ static int region_place(const struct hr_nest *n, struct open_regions *open, stru
 		return 0;
 	if (!hr_array_reserve(open->list, open->n, open->room))
 		return -ENOMEM;
-	open->list[open->n++] = (struct open_region){end_ns, g->step};
+	open->list[open->n++] = (struct open_region){end_ns, g->step, counts};
 	return 0;
 }
 

@@ -41,20 +41,27 @@ static int stream_folder_note(struct hr_import_stream *s)
 	return room ? 0 : -ENOMEM;
 }
 
-/* The stream of a file that is added to a recorded one. Other files may have the same name. */
-static struct hr_stream_id stream_id_added(const struct hr_import_stream *s)
+/* Files in other folders may have the same name. */
+static uint64_t added_instance(const struct hr_import_file *f)
 {
-	const struct hr_stream *to = s->into.to;
-	char *path = realpath(s->file->path, NULL);
+	char *path = realpath(f->path, NULL);
 	uint64_t h = path ? hr_fnv(HR_FNV_BASIS, path, strlen(path)) : 0;
 
 	free(path);
+	return h | 1;
+}
+
+/* The stream of a file that is added to a recorded one. */
+static struct hr_stream_id stream_id_added(const struct hr_import_stream *s)
+{
+	const struct hr_stream *to = s->into.to;
+
 	return (struct hr_stream_id){.cluster = to->cluster,
 				     .job = to->job,
 				     .attempt = to->attempt,
 				     .node = to->node,
 				     .boot_id = to->boot_id,
-				     .instance = h | 1,
+				     .instance = s->instance,
 				     .added_to = to->instance};
 }
 
@@ -86,7 +93,7 @@ static int stream_begin(struct hr_import_stream *s)
 		r = hr__istream_open(s);
 	if (r)
 		return r;
-	if (hr_writer_mark(s->writer) > 1)
+	if (s->into.to && hr_writer_mark(s->writer) > 1)
 		return hr_import_refuse(s->file, "job %s has this file already", s->import->job_id);
 	s->batch->n = s->batch->n_tasks = 0;
 	return stream_folder_note(s);
@@ -171,6 +178,7 @@ int hr_import_stream_of(struct hr_import_file *f, const struct hr_import_origin 
 	}
 	s->into = into;
 	s->into.name = f->name;
+	s->instance = added_instance(f);
 	s->failed = stream_begin(s);
 	*ret = s;
 	return s->failed;
