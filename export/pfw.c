@@ -115,10 +115,42 @@ static int name_file(struct pfw_file *p, const struct hr_stream *s, uint32_t fil
 
 /* ---- metadata ---- */
 
+/* Writes a number of the process, which the message has as the number + 1, unless it is unknown. */
+#define put_plus1(p, key, number)                                                                  \
+	((number) > 0 ? put_key_uint(p, key, (uint64_t)(number)-1) : (void)0)
+
+static void put_numbers(struct pfw_file *p, const struct hr_process *process)
+{
+	const Headrace__Process *m = process->msg;
+
+	put_plus1(p, ",\"rank\":", process->rank + INT64_C(1));
+	put_plus1(p, ",\"local_rank\":", process->local_rank + INT64_C(1));
+	put_plus1(p, ",\"worker\":", process->worker + INT64_C(1));
+	put_plus1(p, ",\"loader\":", m->loader_plus1);
+	put_plus1(p, ",\"loader_worker\":", m->loader_worker_plus1);
+	put_plus1(p, ",\"restart\":", m->restart_plus1);
+	if (m->world_size > 0)
+		put_key_uint(p, ",\"world_size\":", m->world_size);
+	if (m->cpus > 0) {
+		put_key_uint(p, ",\"cpus\":", m->cpus);
+		put_key_uint(p, ",\"first_cpu\":", m->first_cpu);
+	}
+	if (m->cpu_quota_milli > 0)
+		put_key_uint(p, ",\"cpu_quota_milli\":", m->cpu_quota_milli);
+}
+
+static uint64_t wall_or_zero(const struct hr_stream *s, uint64_t boot_ns)
+{
+	int64_t ns = hr_stream_real_ns(s, boot_ns);
+
+	return ns > 0 ? (uint64_t)ns : 0;
+}
+
 static int put_process(struct pfw_file *p, const struct hr_stream *s,
 		       const struct hr_process *process)
 {
 	const Headrace__Process *m = process->msg;
+	uint64_t start = wall_or_zero(s, m->start_ns), end = wall_or_zero(s, m->end_ns);
 	size_t exit = m->exit != NULL ? strlen(m->exit) : 0;
 	int r = begin_metadata(p, "PR", (uint64_t)m->pid, m->cmdline.data, m->cmdline.len,
 			       m->cmdline.len + m->exe.len + exit);
@@ -128,17 +160,13 @@ static int put_process(struct pfw_file *p, const struct hr_stream *s,
 	put_key_text(p, ",\"value\":", m->cmdline.data, m->cmdline.len);
 	put_key_text(p, ",\"exe\":", m->exe.data, m->exe.len);
 	put_key_int(p, ",\"ppid\":", m->ppid);
-	if (process->rank >= 0)
-		put_key_int(p, ",\"rank\":", process->rank);
-	if (process->local_rank >= 0)
-		put_key_int(p, ",\"local_rank\":", process->local_rank);
-	if (process->worker >= 0)
-		put_key_int(p, ",\"worker\":", process->worker);
-	if (m->world_size > 0)
-		put_key_uint(p, ",\"world_size\":", m->world_size);
-	put_key_int(p, ",\"start_us\":", hr_stream_real_ns(s, m->start_ns) / 1000);
+	put_numbers(p, process);
+	put_key_uint(p, ",\"start_us\":", start / 1000);
 	if (m->end_ns != 0)
-		put_key_int(p, ",\"end_us\":", hr_stream_real_ns(s, m->end_ns) / 1000);
+		put_key_uint(p, ",\"end_us\":", end / 1000);
+	put_key_uint(p, ",\"ns\":[", start % 1000);
+	put_key_uint(p, ",", end % 1000);
+	hr_text_out_literal(&p->out, "]");
 	if (exit > 0)
 		put_key_text(p, ",\"exit\":", m->exit, exit);
 	end_line(p);
@@ -313,6 +341,8 @@ static int pfw_region(struct pfw_file *p, const struct hr_walk_stream *ws,
 		put_key_uint(p, ",\"epoch\":", region.epoch);
 	if (region.count > 1)
 		put_key_uint(p, ",\"region_count\":", region.count);
+	if (region.depth > 0)
+		put_key_uint(p, ",\"depth\":", region.depth);
 	if (region.open)
 		hr_text_out_literal(&p->out, ",\"open\":1");
 	end_line(p);
