@@ -156,8 +156,13 @@ static void write_left_out(struct hr_trace *t)
 
 void hr_trace_notes(struct hr_trace *t)
 {
+	char *damage = hr_export_damage(t->x);
+
 	for (size_t i = 0; i < t->x->n_notes; i++)
 		write_note(t, t->x->notes[i]);
+	if (damage != NULL)
+		write_note(t, damage);
+	free(damage);
 	write_left_out(t);
 	for (size_t i = 0; i < t->x->walk->n_streams; i++)
 		write_losses(t, &t->x->walk->streams[i]);
