@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The format "pfw": traces of dftracer 1.0.8, one JSON object per line. Files and nodes have hashes,
- * whose names are in metadata records (FH, HH) before their first use. A record "headrace" at the
- * begin states what is missing.
+ * whose names are in metadata records (FH, HH) before their first use. Records "headrace" at the
+ * begin, and at the end, state what is missing.
  *
  * dftracer counts in microseconds: args.ns has the nanoseconds of ts and dur below them. args.ret
  * of a read or write is its bytes, as dftracer's analyzers expect, and args.items the result of
@@ -182,6 +182,15 @@ static int put_note(struct pfw_file *p, const char *note)
 	put_key_text(p, ",\"value\":", note, strlen(note));
 	end_line(p);
 	return 0;
+}
+
+static int put_damage(struct pfw *p)
+{
+	char *note = hr_export_damage(p->x);
+	int r = note != NULL ? put_note(p, note) : 0;
+
+	free(note);
+	return r;
 }
 
 /* Writes the format of this file: it has headrace's further arguments, and escaped texts. */
@@ -448,6 +457,8 @@ int hr_pfw_write(struct hr_export *x, FILE *to)
 	}
 	for (size_t i = 0; i < x->walk->n_streams && r == 0; i++)
 		r = pfw_stream(&p, &x->walk->streams[i]);
+	if (r == 0)
+		r = put_damage(&p);
 	if (r == 0 && (r = hr_text_out_room(&p.out, LINE_BYTES)) == 0)
 		hr_text_out_literal(&p.out, "]\n");
 	done = hr_text_out_done(&p.out);
