@@ -184,7 +184,7 @@ static int put_note(struct pfw_file *p, const char *note)
 	return 0;
 }
 
-static int put_damage(struct pfw *p)
+static int put_damage(struct pfw_file *p)
 {
 	char *note = hr_export_damage(p->x);
 	int r = note != NULL ? put_note(p, note) : 0;
