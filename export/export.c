@@ -199,6 +199,19 @@ int hr_export_advance(const struct hr_export *x, uint64_t done, uint64_t total)
 	return hr_asking_advance(x->asking, done, total) ? 0 : -EINTR;
 }
 
+char *hr_export_damage(const struct hr_export *x)
+{
+	uint64_t n = x->damaged + x->walk->damaged;
+	char *text;
+
+	if (n == 0 || asprintf(&text,
+			       "frames that could not be read: %s; their operations or regions are "
+			       "left out",
+			       hr_text_count(n).s) < 0)
+		return NULL;
+	return text;
+}
+
 struct note_list {
 	char **list;
 	size_t n, room;
@@ -313,9 +326,19 @@ static int export_write(struct hr_export *x, FILE *to)
 
 	setvbuf(to, NULL, _IOFBF, WRITE_BYTES);
 	err = formats[x->options->format].write(x, to);
-	if (err == 0 && fflush(to) != 0)
-		err = -errno;
-	return err == 0 && ferror(to) ? -EIO : err;
+	return err == 0 && fflush(to) != 0 ? -errno : err;
+}
+
+/* Reports what the export lacks. */
+static void report_notes(const struct hr_export *x, const struct hr_sink *messages)
+{
+	char *damage = hr_export_damage(x);
+
+	for (size_t i = 0; i < x->n_notes; i++)
+		hr_sink_line(messages, "note: %s", x->notes[i]);
+	if (damage != NULL)
+		hr_sink_line(messages, "note: %s", damage);
+	free(damage);
 }
 
 enum hr_ask_status hr_export_answer(struct hr_asking *asking, const struct hr_export_options *o,
@@ -342,11 +365,10 @@ enum hr_ask_status hr_export_answer(struct hr_asking *asking, const struct hr_ex
 		err = export_write(&x, to);
 		error = x.error;
 	}
-	for (size_t i = 0; i < notes.n; i++) {
-		if (err == 0)
-			hr_sink_line(messages, "note: %s", notes.list[i]);
+	if (err == 0)
+		report_notes(&x, messages);
+	for (size_t i = 0; i < notes.n; i++)
 		free(notes.list[i]);
-	}
 	free(notes.list);
 	hr_walk_free(x.walk);
 	return err == 0 ? HR_ASK_ANSWERED : export_failed(&x, err, error, messages);

@@ -59,6 +59,7 @@ enum { ARG_NAME_ID = 1, ARG_BOOL = 2, ARG_INT = 4, ARG_TEXT = 6, ARG_TEXT_ID = 1
 struct packets {
 	struct hr_trace_out out;
 	FILE *to;
+	int error; /* of the first write that failed; the rest is dropped */
 };
 
 /* ---- protobuf ---- */
@@ -124,13 +125,19 @@ static uint8_t *end_short(uint8_t *begin, uint8_t *at)
 	return at;
 }
 
+static void write_out(struct packets *p, const uint8_t *data, size_t n)
+{
+	if (p->error == 0 && fwrite_unlocked(data, 1, n, p->to) < n)
+		p->error = errno != 0 ? -errno : -EIO;
+}
+
 static void write_packet(struct packets *p, const uint8_t *packet, size_t n)
 {
 	uint8_t head[1 + MESSAGE_BYTES_MOST];
 	size_t n_head = (size_t)(put_varint(put_varint(head, TRACE_PACKET << 3 | 2), n) - head);
 
-	fwrite_unlocked(head, 1, n_head, p->to);
-	fwrite_unlocked(packet, 1, n, p->to);
+	write_out(p, head, n_head);
+	write_out(p, packet, n);
 }
 
 static uint8_t *put_head(uint8_t *at, uint64_t ns)
@@ -305,9 +312,9 @@ static void write_event(struct packets *p, uint64_t ns, const uint8_t *event, co
 	end = put_varint(put_varint(end, PACKET_TRACK_EVENT << 3 | 2), n);
 	n_packet = (size_t)(end - head) + n;
 	o = put_varint(put_varint(outer, TRACE_PACKET << 3 | 2), n_packet);
-	fwrite_unlocked(outer, 1, (size_t)(o - outer), p->to);
-	fwrite_unlocked(head, 1, (size_t)(end - head), p->to);
-	fwrite_unlocked(event, 1, n, p->to);
+	write_out(p, outer, (size_t)(o - outer));
+	write_out(p, head, (size_t)(end - head));
+	write_out(p, event, n);
 }
 
 static void perfetto_slice(struct hr_trace_out *o, const struct hr_slice *s)
@@ -348,8 +355,11 @@ static void perfetto_counter(struct hr_trace_out *o, uint64_t ns, const struct h
 
 static int perfetto_end(struct hr_trace_out *o)
 {
-	free(o);
-	return 0;
+	struct packets *p = (struct packets *)o;
+	int r = p->error;
+
+	free(p);
+	return r;
 }
 
 int hr_perfetto_out_new(FILE *to, struct hr_trace_out **ret)

@@ -28,7 +28,7 @@ struct lanes {
 
 struct thread {
 	struct hr_track track;
-	uint64_t end_ns; /* of the last operation in the thread's own track; boot clock */
+	uint64_t end_ns; /* up to here, the thread's own track is written; boot clock */
 	const struct hr_walk_region *regions;
 	size_t n_regions, next;
 	uint64_t *open; /* ends of the open slices, innermost last */
@@ -265,12 +265,21 @@ static int write_to_lane(struct hr_tracks *t, const struct hr_tracks_event *e, s
 	return 0;
 }
 
+static void advance_to(struct thread *th, uint64_t ns)
+{
+	th->end_ns = ns > th->end_ns ? ns : th->end_ns;
+}
+
 /* Ends the open regions that end at `ns` or before. */
 static void close_regions(struct hr_tracks *t, const struct hr_walk_stream *ws, struct thread *th,
 			  uint64_t ns)
 {
-	while (th->n_open > 0 && th->open[th->n_open - 1] <= ns)
-		write_end(t, ws, &th->track, th->open[--th->n_open]);
+	while (th->n_open > 0 && th->open[th->n_open - 1] <= ns) {
+		uint64_t end_ns = th->open[--th->n_open];
+
+		write_end(t, ws, &th->track, end_ns);
+		advance_to(th, end_ns);
+	}
 }
 
 /* Whether a slice fits into the thread's own track, after what is already there. */
@@ -300,6 +309,7 @@ static int write_region(struct hr_tracks *t, const struct hr_tracks_event *e, st
 		return write_to_lane(t, &own, th, LANE_SPAN, &slice);
 	if (!nests(th, r->start_ns, r->end_ns))
 		return write_to_lane(t, &own, th, LANE_CROSSING, &slice);
+	advance_to(th, r->start_ns);
 	if (r->start_ns == r->end_ns) {
 		write_slice(t, e->ws, &th->track, r->start_ns, r->end_ns, &slice);
 		return 0;
@@ -346,7 +356,7 @@ int hr_tracks_add(struct hr_tracks *t, const struct hr_tracks_event *e, struct h
 	if (!nests(th, e->start_ns, e->end_ns))
 		return write_to_lane(t, e, th, LANE_CROSSING, slice);
 	write_slice(t, e->ws, &th->track, e->start_ns, e->end_ns, slice);
-	th->end_ns = e->end_ns;
+	advance_to(th, e->end_ns);
 	return 0;
 }
 
