@@ -186,7 +186,7 @@ int hr_import_stream_of(struct hr_import_file *f, const struct hr_import_origin 
 
 void hr_import_clock(struct hr_import_stream *s, int64_t real_minus_trace_ns, bool known)
 {
-	s->clock_ns = real_minus_trace_ns;
+	s->clock_ns = real_minus_trace_ns - HR_IMPORT_CLOCK_NS;
 	s->clock_unknown = !known;
 }
 

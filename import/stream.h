@@ -47,8 +47,10 @@ int hr_import_stream_of(struct hr_import_file *f, const struct hr_import_origin 
 
 /*
  * For a file whose times are not nanoseconds since 1970: their difference. `known` false: it is
- * not known. A stream has one clock, which can be set at any time.
+ * not known. A stream has one clock, which can be set at any time. Because 0 means that a time is
+ * unknown, the caller adds HR_IMPORT_CLOCK_NS to all times of such a file.
  */
+#define HR_IMPORT_CLOCK_NS 1
 void hr_import_clock(struct hr_import_stream *s, int64_t real_minus_trace_ns, bool known);
 
 /* ---- processes and threads ------------------------------------------------------------------- */

@@ -21,12 +21,13 @@ static int object_read(const struct hr_json *object, struct chrome *c,
 		       void (*take)(struct chrome *c, const struct hr_json *key,
 				    const struct hr_json *value))
 {
-	const char *at = object->p + 1;
+	const char *at;
 	struct hr_json key, value;
 	int r = 0;
 
 	if (object->type != HR_JSON_OBJECT)
 		return 0;
+	at = object->p + 1;
 	while ((r = hr__json_member(&at, object->p + object->n, &key, &value)) == 1)
 		take(c, &key, &value);
 	return r;

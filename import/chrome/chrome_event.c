@@ -56,12 +56,13 @@ int hr__chrome_args(const struct hr_json *args, struct chrome_args *ret)
 #undef M
 	};
 	struct hr_json key, value;
-	const char *at = args->p + 1;
+	const char *at;
 	int r = 0;
 
 	*ret = (struct chrome_args){0};
 	if (args->type != HR_JSON_OBJECT)
 		return 0;
+	at = args->p + 1;
 	while ((r = hr__json_member(&at, args->p + args->n, &key, &value)) == 1)
 		member_take(members, sizeof(members) / sizeof(members[0]), ret, &key, &value);
 	return r;

@@ -168,12 +168,13 @@ static void argument_write(char *to, size_t *n, const struct hr_json *key,
 /* Copies the arguments without numbers of events, and without blanks between members. */
 static int args_take(struct chrome *c, const struct hr_json *args, struct hr_import_slice *ret)
 {
-	const char *at = args->p + 1;
+	const char *at;
 	struct hr_json key, value;
 	size_t n = 0;
 
 	if (args->type != HR_JSON_OBJECT)
 		return 0;
+	at = args->p + 1;
 	if (!hr_array_fit(c->texts[TEXT_ARGS], args->n + 2, c->text_room[TEXT_ARGS]))
 		return -ENOMEM;
 	while (hr__json_member(&at, args->p + args->n, &key, &value) == 1)
@@ -265,10 +266,10 @@ static int own_path(struct chrome *c, const struct hr_json *path, uint32_t *ret)
 }
 
 static int own_operation(struct chrome *c, uint32_t thread, const struct chrome_event *e,
-			 const struct chrome_args *args, int64_t start_ns, int64_t dur_ns)
+			 const struct chrome_args *args, const struct hr_region *times)
 {
-	struct hr_event event = {.start_ns = (uint64_t)start_ns,
-				 .dur_ns = (uint64_t)dur_ns,
+	struct hr_event event = {.start_ns = times->start_ns,
+				 .dur_ns = times->dur_ns,
 				 .offset = HR_OFFSET_NONE,
 				 .asked = HR_ASKED_NONE,
 				 .fd = -1};
@@ -311,7 +312,7 @@ int hr__chrome_slice(struct chrome *c, const struct chrome_event *e, int64_t sta
 						.count = 1,
 						.step = HR_REGION_UNKNOWN,
 						.epoch = HR_REGION_UNKNOWN,
-						.start_ns = (uint64_t)start_ns,
+						.start_ns = (uint64_t)start_ns + HR_IMPORT_CLOCK_NS,
 						.dur_ns = (uint64_t)dur_ns}};
 	bool gpu = gpu_is(&e->cat) || hr__json_is(&e->pid, GPU_PID);
 	struct chrome_args args;
@@ -328,7 +329,7 @@ int hr__chrome_slice(struct chrome *c, const struct chrome_event *e, int64_t sta
 	if (c->own) {
 		g.region.kind = own_kind(&e->cat);
 		return g.region.kind ? own_region(c, thread, e, &args, &g)
-				     : own_operation(c, thread, e, &args, start_ns, dur_ns);
+				     : own_operation(c, thread, e, &args, &g.region);
 	}
 	if (kind == HR_REGION_RANGE && c->torch)
 		kind_find(&e->name, gpu, &g.region);

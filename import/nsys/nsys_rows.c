@@ -66,7 +66,7 @@ static int times_read(const struct nsys *n, sqlite3_stmt *row, struct hr_region 
 	}
 	if (value_is_null(row, 0) || start < 0 || end < start)
 		return -EBADMSG;
-	g->start_ns = (uint64_t)start;
+	g->start_ns = (uint64_t)start + HR_IMPORT_CLOCK_NS;
 	g->dur_ns = (uint64_t)(end - start);
 	return 0;
 }
