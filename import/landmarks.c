@@ -82,7 +82,7 @@ static int by_value(const void *a, const void *b)
 	return x < y ? -1 : x > y;
 }
 
-/* Whether the landmark takes part: a step or, of other regions, one that both have equally often. */
+/* Whether it takes part: a step or, of other regions, one that both have equally often. */
 static bool landmark_counts(const struct hr__landmarks *recorded, const struct hr__landmarks *found,
 			    const struct hr__landmark *m, bool steps)
 {

@@ -3,8 +3,8 @@
  * nest.h - regions in any order: computes their depth, and the step that they belong to
  *
  * Collects regions, sorts them by thread and time, and adds them to the stream. Regions that are
- * far from their place (more than HR_NEST_REGIONS) can get a depth that is too low. Steps and epochs
- * have no depth, as in a recording. A region
+ * far from their place (more than HR_NEST_REGIONS) can get a depth that is too low. Steps and
+ * epochs have no depth, as in a recording. A region
  * without a step gets that of the region around it, or of the step of its process at its start.
  *
  * Owner     A reader, for one stream. It frees the nest before the stream is read.

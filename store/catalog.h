@@ -43,7 +43,7 @@ struct hr__stream {
 	Headrace__Frame **kept; /* frames to which `view` points */
 	size_t n_kept, kept_room;
 	uint64_t added_to; /* of its StreamStart */
-	bool locked; /* in one of the stores, a writer holds the lock */
+	bool locked;	   /* in one of the stores, a writer holds the lock */
 	pthread_mutex_t files_lock;
 	_Atomic(struct hr__files *) files;
 	struct hr_arena memory;

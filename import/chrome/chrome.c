@@ -17,12 +17,12 @@
 /* ---- members besides the events -------------------------------------------------------------- */
 
 /* Reads the members of an object, of which `take` uses some. */
-static int object_read(const struct hr_json *object, struct chrome *c,
-		       void (*take)(struct chrome *c, const struct hr_json *key,
-				    const struct hr_json *value))
+static int object_read(const struct hr_json_part *object, struct chrome_trace *c,
+		       void (*take)(struct chrome_trace *c, const struct hr_json_part *key,
+				    const struct hr_json_part *value))
 {
 	const char *at;
-	struct hr_json key, value;
+	struct hr_json_part key, value;
 	int r = 0;
 
 	if (object->type != HR_JSON_OBJECT)
@@ -33,8 +33,8 @@ static int object_read(const struct hr_json *object, struct chrome *c,
 	return r;
 }
 
-static void distributed_take(struct chrome *c, const struct hr_json *key,
-			     const struct hr_json *value)
+static void distributed_take(struct chrome_trace *c, const struct hr_json_part *key,
+			     const struct hr_json_part *value)
 {
 	int64_t number;
 
@@ -46,7 +46,8 @@ static void distributed_take(struct chrome *c, const struct hr_json *key,
 		c->world_size = (uint32_t)number;
 }
 
-static void other_take(struct chrome *c, const struct hr_json *key, const struct hr_json *value)
+static void other_take(struct chrome_trace *c, const struct hr_json_part *key,
+		       const struct hr_json_part *value)
 {
 	int64_t ns;
 
@@ -61,7 +62,8 @@ static void other_take(struct chrome *c, const struct hr_json *key, const struct
 	}
 }
 
-static int member_take(struct chrome *c, const struct hr_json *key, const struct hr_json *value)
+static int member_take(struct chrome_trace *c, const struct hr_json_part *key,
+		       const struct hr_json_part *value)
 {
 	if (hr__json_is(key, "schemaVersion") || hr__json_is(key, "deviceProperties"))
 		c->torch = true;
@@ -81,8 +83,8 @@ static int member_take(struct chrome *c, const struct hr_json *key, const struct
 
 /* ---- events ---------------------------------------------------------------------------------- */
 
-/* Reads the event at b->at. 1: go on; 0: the file is cut; or a fatal error. */
-static int event_read(struct chrome *c, struct chrome_input *b)
+/* Reads the event at b->at. 1; 0: the file is cut; or a fatal error. */
+static int event_read(struct chrome_trace *c, struct chrome_input *b)
 {
 	struct chrome_event e;
 	const char *at;
@@ -112,7 +114,7 @@ static int event_read(struct chrome *c, struct chrome_input *b)
 }
 
 /* Reads the array of events, after its '['. 1: it ended; 0: the file is cut; or a fatal error. */
-static int events_read(struct chrome *c, struct chrome_input *b)
+static int events_read(struct chrome_trace *c, struct chrome_input *b)
 {
 	for (uint64_t n = 0;; n++) {
 		int r = hr__chrome_input_peek(b);
@@ -136,7 +138,7 @@ static int events_read(struct chrome *c, struct chrome_input *b)
 /* ---- the file -------------------------------------------------------------------------------- */
 
 /* Reads a value in memory. 1; 0: cut; -E2BIG, -EBADMSG. */
-static int value_read(struct chrome_input *b, struct hr_json *ret)
+static int value_read(struct chrome_input *b, struct hr_json_part *ret)
 {
 	for (;;) {
 		const char *at = b->p + b->at;
@@ -155,10 +157,11 @@ static int value_read(struct chrome_input *b, struct hr_json *ret)
 }
 
 /* Reads a member of the file's object, after its key and colon. 1; 0: cut; or a fatal error. */
-static int member_read(struct chrome *c, struct chrome_input *b, const char *name, size_t bytes)
+static int member_read(struct chrome_trace *c, struct chrome_input *b, const char *name,
+		       size_t bytes)
 {
-	const struct hr_json key = {.p = name, .n = bytes};
-	struct hr_json value;
+	const struct hr_json_part key = {.p = name, .n = bytes};
+	struct hr_json_part value;
 	int r = hr__chrome_input_peek(b);
 
 	if (r <= 0)
@@ -178,7 +181,7 @@ static int member_read(struct chrome *c, struct chrome_input *b, const char *nam
 
 static int key_read(struct chrome_input *b, char *name, size_t room, size_t *ret_bytes)
 {
-	struct hr_json key;
+	struct hr_json_part key;
 	int r = value_read(b, &key);
 
 	if (r <= 0)
@@ -195,7 +198,7 @@ static int key_read(struct chrome_input *b, char *name, size_t room, size_t *ret
 }
 
 /* Reads the object of the file, after its '{'. 1: it ended; 0: cut; or a fatal error. */
-static int file_object_read(struct chrome *c, struct chrome_input *b)
+static int file_object_read(struct chrome_trace *c, struct chrome_input *b)
 {
 	char name[64];
 	size_t bytes;
@@ -219,7 +222,7 @@ static int file_object_read(struct chrome *c, struct chrome_input *b)
 	}
 }
 
-static int file_read(struct chrome *c, struct chrome_input *b)
+static int file_read(struct chrome_trace *c, struct chrome_input *b)
 {
 	int r = hr__chrome_input_peek(b);
 	bool array = r == '[';
@@ -234,7 +237,7 @@ static int file_read(struct chrome *c, struct chrome_input *b)
 	return r < 0 ? r : 0;
 }
 
-static void problems_report(struct chrome *c)
+static void problems_report(struct chrome_trace *c)
 {
 	struct hr_import_file *f = c->f;
 
@@ -267,7 +270,7 @@ static void problems_report(struct chrome *c)
 
 static int chrome_read(struct hr_import_file *f)
 {
-	struct chrome c = {.f = f, .rank = -1};
+	struct chrome_trace c = {.f = f, .rank = -1};
 	struct chrome_input b;
 	int r = hr__chrome_input_init(&b, f->input);
 
@@ -292,7 +295,7 @@ static bool object_is_trace(const char *p, const char *end)
 {
 	static const char *const names[] = {"traceEvents", "schemaVersion", "deviceProperties",
 					    "baseTimeNanoseconds", "displayTimeUnit"};
-	struct hr_json key = {0}, value;
+	struct hr_json_part key = {0}, value;
 	int r = 1;
 
 	while (r == 1) {

@@ -10,13 +10,14 @@
 
 /* Members of an event. An absent one has the type HR_JSON_NONE. */
 struct chrome_event {
-	struct hr_json ph, name, cat, pid, tid, ts, dur, args, id;
+	struct hr_json_part ph, name, cat, pid, tid, ts, dur, args, id;
 };
 
 /* Arguments that headrace reads. */
 struct chrome_args {
-	struct hr_json device, stream, name, step, epoch, domain, category, args, count, sum_ns;
-	struct hr_json open, path, path2, offset, bytes, error, cut;
+	struct hr_json_part device, stream, name, step, epoch, domain, category, args, count,
+	    sum_ns;
+	struct hr_json_part open, path, path2, offset, bytes, error, cut;
 };
 
 /* A slice whose end is not known yet. */
@@ -35,7 +36,7 @@ struct chrome_opens {
 	struct hr_map64 last; /* key -> index of the last one that was opened */
 };
 
-struct chrome {
+struct chrome_trace {
 	struct hr_import_file *f;
 	struct hr_import_stream *s; /* NULL: no event needed it yet */
 	struct hr_nest *nest;
@@ -79,10 +80,10 @@ int hr__chrome_input_skip(struct chrome_input *b);
 /* Reads an event, which is an object, and moves *at after it. 0, -EBADMSG or -EAGAIN. */
 int hr__chrome_event_read(const char **at, const char *end, struct chrome_event *ret);
 /* Adds an event. 0; -EBADMSG: it is not valid; other errors are fatal. */
-int hr__chrome_event(struct chrome *c, const struct chrome_event *e);
+int hr__chrome_event(struct chrome_trace *c, const struct chrome_event *e);
 /* Adds what is still open, and ends the stream. */
-int hr__chrome_finish(struct chrome *c);
-void hr__chrome_done(struct chrome *c);
+int hr__chrome_finish(struct chrome_trace *c);
+void hr__chrome_done(struct chrome_trace *c);
 
 /* chrome_open.c: slices whose end comes later */
 int hr__chrome_open(struct chrome_opens *o, uint64_t key, int64_t start_ns,
@@ -94,11 +95,11 @@ bool hr__chrome_close_any(struct chrome_opens *o, struct chrome_open *ret);
 void hr__chrome_opens_done(struct chrome_opens *o);
 
 /* chrome_slice.c: a slice becomes a region or an operation */
-int hr__chrome_slice(struct chrome *c, const struct chrome_event *e, int64_t start_ns,
+int hr__chrome_slice(struct chrome_trace *c, const struct chrome_event *e, int64_t start_ns,
 		     int64_t dur_ns, uint32_t kind, bool open);
-uint64_t hr__chrome_key(const struct hr_json *a, const struct hr_json *b);
+uint64_t hr__chrome_key(const struct hr_json_part *a, const struct hr_json_part *b);
 /* The process of an event. 0: no memory. */
-uint32_t hr__chrome_process(struct chrome *c, const struct hr_json *pid);
-int hr__chrome_args(const struct hr_json *args, struct chrome_args *ret);
+uint32_t hr__chrome_process(struct chrome_trace *c, const struct hr_json_part *pid);
+int hr__chrome_args(const struct hr_json_part *args, struct chrome_args *ret);
 
 #endif

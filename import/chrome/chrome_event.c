@@ -10,28 +10,28 @@
 
 /* ---- parsing --------------------------------------------------------------------------------- */
 
-struct member {
+struct chrome_member {
 	const char *name;
 	size_t offset; /* in the struct that gets the value */
 };
 
-static void member_take(const struct member *list, size_t n, void *to, const struct hr_json *key,
-			const struct hr_json *value)
+static void member_take(const struct chrome_member *list, size_t n, void *to,
+			const struct hr_json_part *key, const struct hr_json_part *value)
 {
 	for (size_t i = 0; i < n; i++)
 		if (hr__json_is(key, list[i].name))
-			*(struct hr_json *)(void *)((char *)to + list[i].offset) = *value;
+			*(struct hr_json_part *)(void *)((char *)to + list[i].offset) = *value;
 }
 
 int hr__chrome_event_read(const char **at, const char *end, struct chrome_event *ret)
 {
-	static const struct member members[] = {
+	static const struct chrome_member members[] = {
 #define M(name) {#name, offsetof(struct chrome_event, name)}
 	    M(ph), M(name), M(cat),  M(pid), M(tid),
 	    M(ts), M(dur),  M(args), M(id)
 #undef M
 	};
-	struct hr_json key, value;
+	struct hr_json_part key, value;
 	int r;
 
 	*ret = (struct chrome_event){0};
@@ -43,9 +43,9 @@ int hr__chrome_event_read(const char **at, const char *end, struct chrome_event 
 	return r;
 }
 
-int hr__chrome_args(const struct hr_json *args, struct chrome_args *ret)
+int hr__chrome_args(const struct hr_json_part *args, struct chrome_args *ret)
 {
-	static const struct member members[] = {
+	static const struct chrome_member members[] = {
 #define M(name, member) {name, offsetof(struct chrome_args, member)}
 	    M("device", device),     M("stream", stream),      M("name", name),
 	    M("step", step),	     M("epoch", epoch),	       M("domain", domain),
@@ -55,7 +55,7 @@ int hr__chrome_args(const struct hr_json *args, struct chrome_args *ret)
 	    M("errno", error),	     M("not_returned", cut),
 #undef M
 	};
-	struct hr_json key, value;
+	struct hr_json_part key, value;
 	const char *at;
 	int r = 0;
 
@@ -68,7 +68,7 @@ int hr__chrome_args(const struct hr_json *args, struct chrome_args *ret)
 	return r;
 }
 
-uint64_t hr__chrome_key(const struct hr_json *a, const struct hr_json *b)
+uint64_t hr__chrome_key(const struct hr_json_part *a, const struct hr_json_part *b)
 {
 	uint64_t h = hr_fnv(HR_FNV_BASIS, &a->type, sizeof(a->type));
 
@@ -80,7 +80,7 @@ uint64_t hr__chrome_key(const struct hr_json *a, const struct hr_json *b)
 
 /* ---- phases ---------------------------------------------------------------------------------- */
 
-static int time_read(struct chrome *c, const struct hr_json *ts, int64_t *ret_ns)
+static int time_read(struct chrome_trace *c, const struct hr_json_part *ts, int64_t *ret_ns)
 {
 	if (!hr__json_thousandths(ts, ret_ns) || *ret_ns < 0)
 		return -EBADMSG;
@@ -89,7 +89,7 @@ static int time_read(struct chrome *c, const struct hr_json *ts, int64_t *ret_ns
 	return 0;
 }
 
-static int complete_add(struct chrome *c, const struct chrome_event *e)
+static int complete_add(struct chrome_trace *c, const struct chrome_event *e)
 {
 	int64_t start_ns, dur_ns = 0;
 	int r = time_read(c, &e->ts, &start_ns);
@@ -111,7 +111,7 @@ static uint64_t span_key(const struct chrome_event *e)
 	return hr__chrome_key(&e->cat, &e->id) ^ hr__chrome_key(&e->pid, &e->pid);
 }
 
-static int open_add(struct chrome_opens *o, struct chrome *c, const struct chrome_event *e,
+static int open_add(struct chrome_opens *o, struct chrome_trace *c, const struct chrome_event *e,
 		    uint64_t key)
 {
 	int64_t start_ns;
@@ -120,7 +120,7 @@ static int open_add(struct chrome_opens *o, struct chrome *c, const struct chrom
 	return r ? r : hr__chrome_open(o, key, start_ns, e);
 }
 
-static int open_end(struct chrome_opens *o, struct chrome *c, const struct chrome_event *e,
+static int open_end(struct chrome_opens *o, struct chrome_trace *c, const struct chrome_event *e,
 		    uint64_t key, uint32_t kind)
 {
 	struct chrome_open open;
@@ -140,7 +140,7 @@ static int open_end(struct chrome_opens *o, struct chrome *c, const struct chrom
 	return r;
 }
 
-static int mark_add(struct chrome *c, const struct chrome_event *e)
+static int mark_add(struct chrome_trace *c, const struct chrome_event *e)
 {
 	int64_t ns;
 	int r;
@@ -173,7 +173,7 @@ static void own_process_name(struct hr_import_process *p, const char *name, size
 		p->pid = value;
 }
 
-static int metadata_add(struct chrome *c, const struct chrome_event *e)
+static int metadata_add(struct chrome_trace *c, const struct chrome_event *e)
 {
 	struct chrome_args args;
 	uint32_t proc;
@@ -195,7 +195,7 @@ static int metadata_add(struct chrome *c, const struct chrome_event *e)
 	return 0;
 }
 
-int hr__chrome_event(struct chrome *c, const struct chrome_event *e)
+int hr__chrome_event(struct chrome_trace *c, const struct chrome_event *e)
 {
 	if (e->ph.type != HR_JSON_STRING || e->ph.n != 1)
 		return -EBADMSG;
@@ -233,7 +233,7 @@ int hr__chrome_event(struct chrome *c, const struct chrome_event *e)
 
 /* ---- the end --------------------------------------------------------------------------------- */
 
-static int opens_end(struct chrome *c, struct chrome_opens *o, uint32_t kind)
+static int opens_end(struct chrome_trace *c, struct chrome_opens *o, uint32_t kind)
 {
 	struct chrome_open open;
 	int r = 0;
@@ -247,7 +247,7 @@ static int opens_end(struct chrome *c, struct chrome_opens *o, uint32_t kind)
 	return r;
 }
 
-int hr__chrome_finish(struct chrome *c)
+int hr__chrome_finish(struct chrome_trace *c)
 {
 	int r = opens_end(c, &c->opens, HR_REGION_RANGE);
 
@@ -264,7 +264,7 @@ int hr__chrome_finish(struct chrome *c)
 	return r;
 }
 
-void hr__chrome_done(struct chrome *c)
+void hr__chrome_done(struct chrome_trace *c)
 {
 	hr__chrome_opens_done(&c->opens);
 	hr__chrome_opens_done(&c->spans);

@@ -12,7 +12,8 @@
 /* Copies the texts of an event that are needed at its end. */
 static int event_copy(const struct chrome_event *e, struct chrome_open *to)
 {
-	struct hr_json *parts[] = {&to->e.name, &to->e.cat, &to->e.pid, &to->e.tid, &to->e.args};
+	struct hr_json_part *parts[] = {&to->e.name, &to->e.cat, &to->e.pid, &to->e.tid,
+					&to->e.args};
 	size_t bytes = 1;
 	char *at;
 

@@ -22,7 +22,7 @@ enum { TEXT_DOMAIN, TEXT_CATEGORY, TEXT_NAME, TEXT_ARGS };
 
 /* ---- processes ------------------------------------------------------------------------------- */
 
-static int stream_open(struct chrome *c, int32_t pid)
+static int stream_open(struct chrome_trace *c, int32_t pid)
 {
 	const struct hr_import_origin origin = {.node = c->host, .pid = pid, .rank = c->rank};
 	int r;
@@ -34,7 +34,7 @@ static int stream_open(struct chrome *c, int32_t pid)
 }
 
 /* Returns the pid of a number; 0: it is a text, or not a pid of a program. */
-static int32_t pid_read(const struct hr_json *pid)
+static int32_t pid_read(const struct hr_json_part *pid)
 {
 	int64_t value;
 
@@ -44,7 +44,7 @@ static int32_t pid_read(const struct hr_json *pid)
 		   : 0;
 }
 
-uint32_t hr__chrome_process(struct chrome *c, const struct hr_json *pid)
+uint32_t hr__chrome_process(struct chrome_trace *c, const struct hr_json_part *pid)
 {
 	uint64_t key = hr__chrome_key(pid, pid);
 	uint32_t proc = hr_map64_get(&c->process_of, key);
@@ -67,7 +67,7 @@ uint32_t hr__chrome_process(struct chrome *c, const struct hr_json *pid)
 	return proc && hr_map64_set(&c->process_of, key, proc) == 0 ? proc : 0;
 }
 
-static bool gpu_is(const struct hr_json *cat)
+static bool gpu_is(const struct hr_json_part *cat)
 {
 	static const char *const names[] = {
 	    "kernel",	 "gpu_memcpy", "gpu_memset", "gpu_user_annotation",
@@ -79,7 +79,7 @@ static bool gpu_is(const struct hr_json *cat)
 	return false;
 }
 
-static uint32_t small_number(const struct hr_json *first, const struct hr_json *second)
+static uint32_t small_number(const struct hr_json_part *first, const struct hr_json_part *second)
 {
 	int64_t value;
 
@@ -89,10 +89,10 @@ static uint32_t small_number(const struct hr_json *first, const struct hr_json *
 }
 
 /* Returns the thread of a slice. 0: no memory. */
-static uint32_t thread_find(struct chrome *c, const struct chrome_event *e,
+static uint32_t thread_find(struct chrome_trace *c, const struct chrome_event *e,
 			    const struct chrome_args *args, bool gpu)
 {
-	static const struct hr_json none;
+	static const struct hr_json_part none;
 	int64_t tid;
 	uint32_t proc;
 
@@ -122,8 +122,8 @@ static size_t text_cut(const char *text, size_t bytes, size_t most)
 	return most;
 }
 
-static int text_take(struct chrome *c, unsigned which, const struct hr_json *v, size_t most,
-		     struct hr_import_slice *ret)
+static int text_take(struct chrome_trace *c, unsigned which, const struct hr_json_part *v,
+		     size_t most, struct hr_import_slice *ret)
 {
 	*ret = (struct hr_import_slice){v->p, v->n};
 	if (v->escaped) {
@@ -137,7 +137,7 @@ static int text_take(struct chrome *c, unsigned which, const struct hr_json *v, 
 }
 
 /* Arguments that only number the events of torch's profiler. Each event has other ones. */
-static bool argument_is_number(const struct hr_json *key)
+static bool argument_is_number(const struct hr_json_part *key)
 {
 	static const char *const names[] = {
 	    "External id",   "Ev Idx",	  "Record function id", "Sequence number",
@@ -149,8 +149,8 @@ static bool argument_is_number(const struct hr_json *key)
 	return false;
 }
 
-static void argument_write(char *to, size_t *n, const struct hr_json *key,
-			   const struct hr_json *value)
+static void argument_write(char *to, size_t *n, const struct hr_json_part *key,
+			   const struct hr_json_part *value)
 {
 	size_t quotes = value->type == HR_JSON_STRING;
 
@@ -166,10 +166,11 @@ static void argument_write(char *to, size_t *n, const struct hr_json *key,
 }
 
 /* Copies the arguments without numbers of events, and without blanks between members. */
-static int args_take(struct chrome *c, const struct hr_json *args, struct hr_import_slice *ret)
+static int args_take(struct chrome_trace *c, const struct hr_json_part *args,
+		     struct hr_import_slice *ret)
 {
 	const char *at;
-	struct hr_json key, value;
+	struct hr_json_part key, value;
 	size_t n = 0;
 
 	if (args->type != HR_JSON_OBJECT)
@@ -190,15 +191,15 @@ static int args_take(struct chrome *c, const struct hr_json *args, struct hr_imp
 
 /* ---- kinds ----------------------------------------------------------------------------------- */
 
-static bool name_begins(const struct hr_json *name, const char *with)
+static bool name_begins(const struct hr_json_part *name, const char *with)
 {
 	return name->n > strlen(with) && memcmp(name->p, with, strlen(with)) == 0;
 }
 
 /* Sets the kind of a range that torch's profiler names. */
-static void kind_find(const struct hr_json *name, bool gpu, struct hr_region *g)
+static void kind_find(const struct hr_json_part *name, bool gpu, struct hr_region *g)
 {
-	struct hr_json number = {.type = HR_JSON_STRING};
+	struct hr_json_part number = {.type = HR_JSON_STRING};
 	int64_t step;
 
 	if (name_begins(name, STEP_NAME)) {
@@ -216,7 +217,7 @@ static void kind_find(const struct hr_json *name, bool gpu, struct hr_region *g)
 }
 
 /* Returns the kind whose name is the category. 0: none. */
-static uint32_t own_kind(const struct hr_json *cat)
+static uint32_t own_kind(const struct hr_json_part *cat)
 {
 	for (uint32_t kind = 1; hr_region_kind_name(kind); kind++)
 		if (hr__json_is(cat, hr_region_kind_name(kind)))
@@ -224,7 +225,7 @@ static uint32_t own_kind(const struct hr_json *cat)
 	return 0;
 }
 
-static uint64_t own_number(const struct hr_json *v, uint64_t otherwise)
+static uint64_t own_number(const struct hr_json_part *v, uint64_t otherwise)
 {
 	int64_t value;
 
@@ -233,7 +234,7 @@ static uint64_t own_number(const struct hr_json *v, uint64_t otherwise)
 
 /* ---- headrace's own files -------------------------------------------------------------------- */
 
-static int own_region(struct chrome *c, uint32_t thread, const struct chrome_event *e,
+static int own_region(struct chrome_trace *c, uint32_t thread, const struct chrome_event *e,
 		      const struct chrome_args *args, struct hr_import_region *g)
 {
 	int r;
@@ -256,7 +257,7 @@ static int own_region(struct chrome *c, uint32_t thread, const struct chrome_eve
 }
 
 /* Returns a file by the text of an argument. 0: none. */
-static int own_path(struct chrome *c, const struct hr_json *path, uint32_t *ret)
+static int own_path(struct chrome_trace *c, const struct hr_json_part *path, uint32_t *ret)
 {
 	struct hr_import_slice text = {0};
 	int r = path->type == HR_JSON_STRING ? text_take(c, TEXT_ARGS, path, SIZE_MAX, &text) : 0;
@@ -265,7 +266,7 @@ static int own_path(struct chrome *c, const struct hr_json *path, uint32_t *ret)
 	return r;
 }
 
-static int own_operation(struct chrome *c, uint32_t thread, const struct chrome_event *e,
+static int own_operation(struct chrome_trace *c, uint32_t thread, const struct chrome_event *e,
 			 const struct chrome_args *args, const struct hr_region *times)
 {
 	struct hr_event event = {.start_ns = times->start_ns,
@@ -304,7 +305,7 @@ static int own_operation(struct chrome *c, uint32_t thread, const struct chrome_
 
 /* ---- all slices ------------------------------------------------------------------------------ */
 
-int hr__chrome_slice(struct chrome *c, const struct chrome_event *e, int64_t start_ns,
+int hr__chrome_slice(struct chrome_trace *c, const struct chrome_event *e, int64_t start_ns,
 		     int64_t dur_ns, uint32_t kind, bool open)
 {
 	struct hr_import_region g = {.region = {.kind = kind,

@@ -46,7 +46,7 @@ static int escape_check(const char *p, const char *end)
 	return hex_read(p + 2, &code) ? -EBADMSG : 6;
 }
 
-static int string_read(const char **at, const char *end, struct hr_json *ret)
+static int string_read(const char **at, const char *end, struct hr_json_part *ret)
 {
 	const char *p = *at + 1;
 
@@ -111,7 +111,7 @@ static unsigned code_read(const char *p, const char *end, size_t *ret_n)
 	return 0xfffd;
 }
 
-size_t hr__json_text(const struct hr_json *v, char *to)
+size_t hr__json_text(const struct hr_json_part *v, char *to)
 {
 	static const char names[] = "bfnrt", codes[] = "\b\f\n\r\t";
 	const char *p = v->p, *end = v->p + v->n;
@@ -165,7 +165,7 @@ static bool number_is_valid(const char *p, const char *end)
 }
 
 /* Reads a number or a word: everything up to a separator. */
-static int token_read(const char **at, const char *end, struct hr_json *ret)
+static int token_read(const char **at, const char *end, struct hr_json_part *ret)
 {
 	static const char *const words[] = {"true", "false", "null"};
 	static const char *const nans[] = {"NaN",  "Infinity", "-Infinity", "nan",
@@ -194,12 +194,12 @@ static int token_read(const char **at, const char *end, struct hr_json *ret)
 	return -EBADMSG;
 }
 
-bool hr__json_is(const struct hr_json *v, const char *text)
+bool hr__json_is(const struct hr_json_part *v, const char *text)
 {
 	return strlen(text) == v->n && memcmp(v->p, text, v->n) == 0;
 }
 
-bool hr__json_int(const struct hr_json *v, int64_t *ret)
+bool hr__json_int(const struct hr_json_part *v, int64_t *ret)
 {
 	char text[NUMBER_BYTES], *end;
 
@@ -213,7 +213,7 @@ bool hr__json_int(const struct hr_json *v, int64_t *ret)
 	return errno == 0 && *end == '\0';
 }
 
-bool hr__json_thousandths(const struct hr_json *v, int64_t *ret)
+bool hr__json_thousandths(const struct hr_json_part *v, int64_t *ret)
 {
 	char text[NUMBER_BYTES], *end;
 	long double value;
@@ -232,17 +232,17 @@ bool hr__json_thousandths(const struct hr_json *v, int64_t *ret)
 
 /* ---- objects and arrays ---------------------------------------------------------------------- */
 
-static int scalar_read(const char **at, const char *end, struct hr_json *ret)
+static int scalar_read(const char **at, const char *end, struct hr_json_part *ret)
 {
 	return **at == '"' ? string_read(at, end, ret) : token_read(at, end, ret);
 }
 
 /* Reads a key and its colon. */
-static int key_read(const char **at, const char *end, struct hr_json *key)
+static int key_read(const char **at, const char *end, struct hr_json_part *key)
 {
 	int r;
 
-	*key = (struct hr_json){0};
+	*key = (struct hr_json_part){0};
 	*at = blanks_skip(*at, end);
 	if (*at >= end)
 		return -EAGAIN;
@@ -267,7 +267,7 @@ struct nest {
 /* Begins a value of the innermost level: a scalar, which is read, or a new level. */
 static int nest_value(struct nest *n, const char **at, const char *end)
 {
-	struct hr_json scalar = {0};
+	struct hr_json_part scalar = {0};
 	int r;
 
 	*at = blanks_skip(*at, end);
@@ -292,7 +292,7 @@ static int nest_value(struct nest *n, const char **at, const char *end)
 static int nest_next(struct nest *n, const char **at, const char *end, bool first, bool *ret_ended)
 {
 	bool object = n->objects >> (n->depth - 1) & 1;
-	struct hr_json key;
+	struct hr_json_part key;
 
 	*ret_ended = false;
 	*at = blanks_skip(*at, end);
@@ -312,7 +312,7 @@ static int nest_next(struct nest *n, const char **at, const char *end, bool firs
 	return object ? key_read(at, end, &key) : 0;
 }
 
-static int nest_read(const char **at, const char *end, struct hr_json *ret)
+static int nest_read(const char **at, const char *end, struct hr_json_part *ret)
 {
 	struct nest n = {0};
 	const char *from = *at;
@@ -336,16 +336,17 @@ static int nest_read(const char **at, const char *end, struct hr_json *ret)
 	return 0;
 }
 
-int hr__json_value(const char **at, const char *end, struct hr_json *ret)
+int hr__json_value(const char **at, const char *end, struct hr_json_part *ret)
 {
-	*ret = (struct hr_json){0};
+	*ret = (struct hr_json_part){0};
 	*at = blanks_skip(*at, end);
 	if (*at >= end)
 		return -EAGAIN;
 	return **at == '{' || **at == '[' ? nest_read(at, end, ret) : scalar_read(at, end, ret);
 }
 
-int hr__json_member(const char **at, const char *end, struct hr_json *key, struct hr_json *value)
+int hr__json_member(const char **at, const char *end, struct hr_json_part *key,
+		    struct hr_json_part *value)
 {
 	bool first = (*at)[-1] == '{';
 	int r;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Databases that `nsys export --type sqlite` and `headrace export --to nsys` write. Which tables and
- * columns a file has depends on what nsys traced, and on its version.
+ * Databases that `nsys export --type sqlite` and `headrace export --to nsys` write. Which tables
+ * and columns a file has depends on what nsys traced, and on its version.
  */
 #include "import/nsys/nsys.h"
 

@@ -26,7 +26,7 @@ struct nsys {
 	uint64_t n_rows, n_bad, n_other;
 };
 
-/* A table, the columns that are read, and the function that gets each row. Missing columns are NULL. */
+/* A table, the columns that are read (NULL if missing), and the function that gets each row. */
 struct nsys_table {
 	const char *name;
 	const char *columns[NSYS_COLUMNS];

@@ -190,7 +190,7 @@ static struct hr_import_slice payload_read(sqlite3_stmt *row, char *room, size_t
 {
 	struct hr_import_slice text = text_of(row, 9, ARGS_MOST + 1);
 	const char *at = text.p;
-	struct hr_json json;
+	struct hr_json_part json;
 	int n = 0;
 
 	if (text.n && text.n <= ARGS_MOST && hr__json_value(&at, text.p + text.n, &json) == 0 &&

@@ -11,7 +11,7 @@
 
 #define RECORDED                                                                                   \
 	"{\"schemaVersion\":1,\"traceEvents\":["                                                   \
-	"{\"ph\":\"X\",\"name\":\"ProfilerStep#1\",\"pid\":7,\"tid\":7,\"ts\":1e15,\"dur\":9},"   \
+	"{\"ph\":\"X\",\"name\":\"ProfilerStep#1\",\"pid\":7,\"tid\":7,\"ts\":1e15,\"dur\":9},"    \
 	"{\"ph\":\"X\",\"name\":\"ProfilerStep#2\",\"pid\":7,\"tid\":7,\"ts\":2e15,\"dur\":9}]}"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes);
