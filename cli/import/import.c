@@ -132,8 +132,8 @@ static void added_print(const struct hr_import_options *o, const struct hr_impor
 
 	for (size_t i = 0; i < r->n_clocks; i++)
 		hr_report("%s", r->clocks[i]);
-	hr_report("added to job %s in %s: %s files, %s regions; read %s in %s", r->job, o->store,
-		  hr_text_count(r->files).s, hr_text_count(r->regions).s,
+	hr_report("added to job %s in %s: %s file%s, %s regions; read %s in %s", r->job, o->store,
+		  hr_text_count(r->files).s, r->files == 1 ? "" : "s", hr_text_count(r->regions).s,
 		  hr_text_size(r->input_bytes).s, hr_text_duration(took_ns).s);
 	hr_report("next: headrace export %s --job %s --to perfetto", store ? store : o->store,
 		  job ? job : r->job);

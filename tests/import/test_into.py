@@ -49,7 +49,7 @@ def steps(shift_us=0.0, pid=71, first=0, number=0, n=40, base=True, jitter=0.0, 
             events.append({"ph": "X", "cat": "kernel", "name": "k", "pid": 0, "tid": 7, "ts": round(at + shift_us + 400, 3), "dur": 10,
                            "args": {"device": 0, "stream": 7}})
         at += length
-    return json.dumps({"schemaVersion": 1, "traceEvents": events, "host_name": "n7", **({"baseTimeNanoseconds": BASE} if base else {}), **more})
+    return json.dumps({"schemaVersion": 1, **more, "traceEvents": events, "host_name": "n7", **({"baseTimeNanoseconds": BASE} if base else {})})
 
 
 class Into(harness.Case):
@@ -128,6 +128,23 @@ class Into(harness.Case):
         self.add(self.file("t.json", steps(10.0)))
         self.assertEqual(ask(), before)
         self.assertEqual(self.query("SELECT rank, pid, count(DISTINCT proc) FROM regions GROUP BY ALL"), [(1, 71, 1)])
+
+    def test_ranks(self):
+        """Traces of several ranks, in one import or by their rank only."""
+        ranks = [steps(pid=70 + i, n=20 + i, distributedInfo={"rank": i, "world_size": 3}) for i in range(3)]
+        for i, text in enumerate(ranks):
+            self.file(f"recorded/{i}.json", text)
+        self.run_import(self.path("recorded"), "--job", "j")
+        before = self.query("SELECT * FROM processes ORDER BY ALL")
+        for i in range(3):
+            self.file(f"added/{i}.json", steps(10.0 * i, pid=70 + i, n=20 + i, distributedInfo={"rank": i, "world_size": 3}))
+        said = self.add(self.path("added"), self.file("container.json", steps(50.0, pid=1, n=21, distributedInfo={"rank": 1, "world_size": 3})))
+        self.assertIn("clock of container.json: -0.050 ms by 21 common steps", said)
+        self.assertIn("2.json: -0.020 ms by 22 common steps", said)
+        self.assertEqual(self.query("SELECT pid, rank, count(*), count(DISTINCT proc) FROM regions WHERE category = 'kernel' GROUP BY ALL ORDER BY ALL"),
+                         [(70, 0, 40, 1), (71, 1, 63, 1), (72, 2, 44, 1)])
+        self.assertEqual(self.query("SELECT * FROM processes ORDER BY ALL"), before)
+        self.assertIn("is this a trace of the same run?", self.add(self.file("x.json", steps(pid=9)), status=1))
 
     def test_export(self):
         self.recorded()
