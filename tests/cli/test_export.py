@@ -19,8 +19,8 @@ COLLECTOR = os.environ["HR_COLLECTOR"]
 NOBODY = 65534
 SECONDS = "seconds since the job began, or -N"
 WRONG = (  # options, message
-    ((), "--to is missing: the formats are perfetto chrome pfw"),
-    (("--to", "perfeto"), "--to must be perfetto, chrome or pfw, not 'perfeto'; did you mean 'perfetto'?"),
+    ((), "--to is missing: the formats are perfetto chrome pfw darshan nsys parquet arrow"),
+    (("--to", "perfeto"), "--to must be perfetto, chrome, pfw, darshan, nsys, parquet or arrow, not 'perfeto'; did you mean 'perfetto'?"),
     (("--to",), "--to needs a value: --to FORMAT"),
     (("--to", "chrome", "--rank", "one"), "--rank must be a rank such as 3, not 'one'"),
     (("--to", "chrome", "--rank", "-1"), "--rank must be a rank such as 3, not '-1'"),

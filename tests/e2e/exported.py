@@ -97,7 +97,9 @@ class Processor:
 def process_label(name, pid):
     """"rank 3 on n1 (4711)": the name has the pid only if another process of the trace has the same one."""
     found = re.fullmatch(r"(.*?) ?\(pid (\d+)\)", name or "")
-    return f"{found[1]} ({found[2]})" if found else name and f"{name} ({pid})"
+    if name is None:
+        return None
+    return f"{found[1]} ({found[2]})".strip() if found else f"{name} ({pid})".strip()
 
 
 def chrome_offset(path):
@@ -190,7 +192,7 @@ class Store:
         self.names = {}
         for p in self.sql("SELECT node, proc, pid, rank, worker, exe FROM processes"):
             words = [(p["exe"] or "").rpartition("/")[2] if p["rank"] is None else f"rank {p['rank']}"]
-            words = [word for word in words if word]
+            words = [word or "process" for word in words]
             words += [] if p["worker"] is None else [f"worker {p['worker']}"]
             words += [f"on {p['node']}"] if several else []
             words += [f"({p['pid']})"]
