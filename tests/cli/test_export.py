@@ -35,7 +35,7 @@ WRONG = (  # options, message
     (("--to", "pfw", "--max-size", "5M"), "--max-size works with perfetto and chrome only: pfw has all operations"),
     (("--to", "pfw", "--by", "node"), "--by must be rank, not 'node'"),
     (("--to", "pfw", "--by", "rank", "--rank", "0"), "--by rank writes all ranks: remove --rank"),
-    (("--to", "pfw", "--by", "rank", "-o", "-"), "--by rank needs a folder: -o FOLDER"),
+    (("--to", "pfw", "--by", "rank", "-o", "-"), "this export needs a folder: -o FOLDER"),
     (("--to", "pfw", "--jbo", "x"), "no option '--jbo'; did you mean '--job'?"),
 )
 
