@@ -320,6 +320,8 @@ static int prepare(struct hr_trace *t, uint64_t max)
 
 	if (r < 0)
 		return r;
+	if (t->gather.to_ns == 0) /* nothing is selected but processes */
+		t->gather.from_ns = t->gather.to_ns = (uint64_t)t->x->start_ns;
 	ranks = t->gather.n_ranks;
 	if (max > 0 && bins > max / 8 / (ranks * COUNTER_BYTES))
 		bins = max / 8 / (ranks * COUNTER_BYTES);
