@@ -190,6 +190,10 @@ class Damaged(Export):
         self.assertGreater(len(whole), len(cut))
         self.assertGreater(len(cut), 1000)
         self.assertIn("note: ", self.said(done))
+        self.export("--to", "chrome", "-o", "last", "--from", "-0.002")  # of a job without an end: before its last operation
+        last = [e["ts"] for e in self.events(f"{self.dir}/last")]
+        self.assertIn(len(last), range(1, len(cut) // 2))
+        self.assertEqual(max(last), max(e["ts"] for e in cut))
         for note in re.findall(r"note: (.*)", self.said(done)):
             with gzip.open(f"{self.dir}/cut", "rt", encoding="utf-8") as f:
                 self.assertIn(note, [e["name"] for e in json.load(f)["traceEvents"] if e["ph"] == "i"])
