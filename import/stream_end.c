@@ -185,6 +185,8 @@ int hr__istream_finish_reading(struct hr_import_stream *s)
 		r = hr__istream_send_rollups(s, UINT64_MAX);
 	if (!r)
 		r = hr__istream_send_records(s, true);
+	if (!r)
+		r = hr__istream_send_given(s);
 	times_extend(s);
 	if (!r)
 		r = send_processes(s);
