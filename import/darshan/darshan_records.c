@@ -345,6 +345,8 @@ static int posix_add(struct darshan *d, const struct hr_darshan_posix *p)
 	    .rw_switches = p->c[HR_DP_RW_SWITCHES],
 	    .unaligned = p->c[HR_DP_FILE_NOT_ALIGNED],
 	};
+	struct counter_record maps = {.id = p->id, .rank = p->rank, .api = HR_API_MMAP};
+	int r;
 
 	other_add(&c, HR_OP_open64, p->c[HR_DP_OPENS], p->f[HR_DP_OPEN_START],
 		  p->f[HR_DP_OPEN_END]);
@@ -355,8 +357,9 @@ static int posix_add(struct darshan *d, const struct hr_darshan_posix *p)
 	other_add(&c, HR_OP_dup, p->c[HR_DP_DUPS], 0, 0);
 	/* RENAME_TARGETS counts the same renames at the other file. */
 	other_add(&c, HR_OP_rename, p->c[HR_DP_RENAME_SOURCES], 0, 0);
-	other_add(&c, HR_OP_mmap64, p->c[HR_DP_MMAPS], 0, 0);
-	return record_add(d, &c);
+	other_add(&maps, HR_OP_mmap64, p->c[HR_DP_MMAPS], 0, 0);
+	r = record_add(d, &c);
+	return r ? r : record_add(d, &maps);
 }
 
 static int stdio_add(struct darshan *d, const struct hr_darshan_stdio *p)
