@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Logs of Darshan 3 (common/darshan.h): header, job, and what the user is told about the rest. */
+/* Logs of Darshan 3 (common/darshan.h): header, job, and messages about the rest. */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>

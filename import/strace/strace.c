@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Text that strace writes: its files, its lines, and what the user is told about what is missing. */
+/* Text that strace writes: its files, its lines, and messages about what is missing. */
 #include <ctype.h>
 #include <errno.h>
 #include <inttypes.h>
@@ -33,7 +33,7 @@ static struct probe head_probe(const uint8_t *head, size_t bytes)
 			next = end;
 		if (hr__strace_line(p, (size_t)(next - p), &l))
 			return (struct probe){0};
-		if (l.kind == HR_STRACE_NOTHING || l.kind == HR_STRACE_ATTACHED)
+		if (l.kind == HR_STRACE_NOTHING)
 			continue;
 		if (l.kind == HR_STRACE_CALL && hr__strace_call(l.text, &c) && next < end)
 			return (struct probe){0};
@@ -138,22 +138,18 @@ static int parts_add(struct strace *p, struct strace_merge *m)
 
 /* ---- lines ----------------------------------------------------------------------------------- */
 
-/* The task of a line. In output to a terminal, lines of the first task may have no tid. */
-static int32_t line_tid(struct strace *p, const struct hr_strace_line *l)
-{
-	if (l->tid == 0)
-		return p->main_tid ? p->main_tid : 1;
-	return l->tid;
-}
-
 static int call_line(struct strace *p, const struct hr_strace_line *l, int32_t tid)
 {
 	const struct strace_shape *shape = hr__strace_shape(p, l->name);
 	bool life = shape && shape->how == STRACE_CLONE;
 
+	if (l->kind == HR_STRACE_INTERRUPTED) {
+		p->interrupted_tid = tid;
+		p->interrupted_name = shape ? shape->name : "other";
+	}
 	if (!shape || (p->births_only && !life))
 		return 0;
-	if (l->kind == HR_STRACE_UNFINISHED)
+	if (l->kind != HR_STRACE_CALL)
 		return hr__strace_pending_set(p, tid, l->time_ns, l->text);
 	return hr__strace_finish(p, tid, shape, l->text, l->time_ns, l->time_ns);
 }
@@ -187,32 +183,32 @@ static int resumed_line(struct strace *p, const struct hr_strace_line *l, int32_
 	return r;
 }
 
-/* In output to a terminal: finds the tid of the task whose first lines have none. */
-static int main_find(struct strace *p, const struct hr_strace_line *l)
+/* The first call of a program that shows the tid of a task whose lines have none. */
+static void main_find(struct strace *p, const struct hr_strace_line *l)
 {
-	if (l->other && l->kind != HR_STRACE_SUPERSEDED)
-		return hr_map64_set(&p->attached, (uint32_t)l->other, 1);
-	p->tid_lacks = p->tid_lacks || (!l->tid && l->kind != HR_STRACE_NOTHING);
-	if (l->tid && p->tid_lacks && !p->main_tid &&
-	    hr_map64_get(&p->attached, (uint32_t)l->tid) == HR_MAP64_NONE &&
-	    hr_map64_get(&p->birth_of, (uint32_t)l->tid) == HR_MAP64_NONE)
-		p->main_tid = l->tid;
-	return 0;
+	static const char name[] = "set_tid_address";
+	struct hr_strace_call c;
+
+	if (!l->tid && !p->main_tid && l->kind == HR_STRACE_CALL && l->name.n == strlen(name) &&
+	    memcmp(l->name.p, name, l->name.n) == 0 && hr__strace_call(l->text, &c) == 0 &&
+	    c.ret > 0 && c.ret <= INT32_MAX)
+		p->main_tid = (int32_t)c.ret;
 }
 
 static int line_convert(struct strace *p, const struct hr_strace_line *l)
 {
-	int32_t tid = line_tid(p, l);
-	int r = p->births_only ? main_find(p, l) : 0;
+	int32_t tid = l->tid ? l->tid : p->main_tid;
 
-	if (r)
-		return r;
-	if (l->kind != HR_STRACE_NOTHING && l->kind != HR_STRACE_ATTACHED &&
-	    l->clock != HR_STRACE_UNIX)
+	if (p->births_only)
+		main_find(p, l);
+	else if (l->kind != HR_STRACE_NOTHING)
+		hr__strace_seen(p, tid);
+	if (l->kind != HR_STRACE_NOTHING && l->clock != HR_STRACE_UNIX)
 		return -EBADMSG;
 	switch (l->kind) {
 	case HR_STRACE_CALL:
 	case HR_STRACE_UNFINISHED:
+	case HR_STRACE_INTERRUPTED:
 		return call_line(p, l, tid);
 	case HR_STRACE_RESUMED:
 		return resumed_line(p, l, tid);
@@ -224,6 +220,16 @@ static int line_convert(struct strace *p, const struct hr_strace_line *l)
 	default:
 		return 0;
 	}
+}
+
+/* A line that cannot be scanned: the rest of an interrupted call, or a bad line. */
+static int rest_convert(struct strace *p, struct hr_strace_line *l, const char *name)
+{
+	if (!name)
+		return -EBADMSG;
+	l->tid = p->interrupted_tid;
+	l->name = (struct hr_strace_text){name, strlen(name)};
+	return resumed_line(p, l, l->tid);
 }
 
 static void line_bad(struct strace *p)
@@ -240,8 +246,12 @@ static int lines_read(struct strace *p)
 	int r = parts_add(p, &m), more = 0;
 
 	while (!r && (more = hr__strace_merge_next(&m, &l, &bad, &torn)) > 0) {
+		const char *interrupted = p->interrupted_name;
+
 		p->n_lines++;
-		r = bad ? -EBADMSG : line_convert(p, &l);
+		if (l.kind != HR_STRACE_NOTHING || !l.text.n || *l.text.p != 's')
+			p->interrupted_name = NULL; /* else a message of strace follows */
+		r = bad ? rest_convert(p, &l, interrupted) : line_convert(p, &l);
 		if (r == -EBADMSG) {
 			if (torn)
 				p->n_torn++;
@@ -270,6 +280,7 @@ static int births_read(struct strace *p)
 	r = lines_read(p);
 	p->births_only = false;
 	(void)hr__strace_pending_forget(p);
+	p->interrupted_name = NULL;
 	p->n_lines = p->n_bad = p->first_bad = p->n_torn = 0;
 	return r;
 }
@@ -279,18 +290,26 @@ static int births_read(struct strace *p)
 static void options_report(struct strace *p)
 {
 	struct hr_import_file *f = p->f;
+	uint64_t unseen = hr__strace_unseen(p);
 
 	if (p->n_calls && !p->n_timed)
 		hr_import_problem(f, "no durations: they need the option -T of strace");
 	if (p->n_fds_bare && !p->n_fds_shown)
 		hr_import_problem(f, "no paths of descriptors: headrace takes them from the calls "
 				     "that opened them; the option -y of strace stores them");
-	if (p->n_unknown_fds) {
+	if (p->n_unknown_fds && !p->n_fds_shown) { /* with -y: they are not open */
 		hr_import_problem(f,
 				  "%" PRIu64 " calls use descriptors without a known file: not "
 				  "imported",
 				  p->n_unknown_fds);
 		hr_import_lose(f, HR_LOSS_IMPORT_NOTED, p->n_unknown_fds);
+	}
+	if (unseen) {
+		hr_import_problem(f,
+				  "%" PRIu64 " child processes or threads are not in the trace: "
+				  "they need the option -f of strace",
+				  unseen);
+		hr_import_lose(f, HR_LOSS_IMPORT_NOTED, unseen);
 	}
 	if (p->n_submits) {
 		hr_import_problem(f,

@@ -32,7 +32,7 @@ static const struct strace_shape shapes[] = {
 #define SHAPES (sizeof(shapes) / sizeof(shapes[0]))
 
 /* A call while it is converted. */
-struct call {
+struct strace_step {
 	const struct strace_shape *shape;
 	struct hr_strace_call c;
 	struct strace_task *task;
@@ -55,14 +55,14 @@ const struct strace_shape *hr__strace_shape(struct strace *p, struct hr_strace_t
 /* ---- arguments ------------------------------------------------------------------------------- */
 
 /* The argument at a position of the table. strace shows an offset in two halves as one. */
-static struct hr_strace_text arg_at(const struct call *k, unsigned position)
+static struct hr_strace_text arg_at(const struct strace_step *k, unsigned position)
 {
 	if (position > k->c.n_args)
 		position = k->c.n_args;
 	return position ? k->c.arg[position - 1] : (struct hr_strace_text){0};
 }
 
-static int64_t number_at(const struct call *k, unsigned position, int64_t otherwise)
+static int64_t number_at(const struct strace_step *k, unsigned position, int64_t otherwise)
 {
 	struct hr_strace_text rest;
 	int64_t v;
@@ -71,7 +71,7 @@ static int64_t number_at(const struct call *k, unsigned position, int64_t otherw
 }
 
 /* The number that a pointer refers to: "[4096]", "[0] => [100]"; NULL: `otherwise`. */
-static int64_t pointed_at(const struct call *k, unsigned position, int64_t otherwise)
+static int64_t pointed_at(const struct strace_step *k, unsigned position, int64_t otherwise)
 {
 	struct hr_strace_text t = arg_at(k, position), rest;
 	int64_t v;
@@ -82,7 +82,7 @@ static int64_t pointed_at(const struct call *k, unsigned position, int64_t other
 										       : otherwise;
 }
 
-static bool fd_at(const struct call *k, unsigned position, struct hr_strace_fd *ret)
+static bool fd_at(const struct strace_step *k, unsigned position, struct hr_strace_fd *ret)
 {
 	return hr__strace_fd(arg_at(k, position), ret);
 }
@@ -109,7 +109,7 @@ static uint64_t vector_bytes(struct hr_strace_text t)
 }
 
 /* The file of the path at `position`, whose folder is before it if the table has `at`. */
-static uint32_t path_at(struct strace *p, struct call *k, unsigned position)
+static uint32_t path_at(struct strace *p, struct strace_step *k, unsigned position)
 {
 	struct hr_strace_text path = arg_at(k, position);
 	struct hr_strace_fd dir = {.fd = AT_FDCWD};
@@ -138,7 +138,7 @@ static uint32_t path_at(struct strace *p, struct call *k, unsigned position)
 
 /* ---- operations ------------------------------------------------------------------------------ */
 
-static int event_send(struct strace *p, struct call *k)
+static int event_send(struct strace *p, struct strace_step *k)
 {
 	uint32_t thread = hr_import_thread(p->s, k->of->proc, (uint32_t)k->task->tid);
 	int r;
@@ -152,7 +152,7 @@ static int event_send(struct strace *p, struct call *k)
 }
 
 /* Sets the offset of a read or write without one, and moves the position. */
-static void position_use(struct strace *p, struct call *k)
+static void position_use(struct strace *p, struct strace_step *k)
 {
 	uint8_t class = hr_op_info(k->shape->op)->class;
 	struct strace_open *open = hr__strace_open_get(p, k->of->fds, k->e.fd);
@@ -170,7 +170,7 @@ static void position_use(struct strace *p, struct call *k)
 		open->position = -1;
 }
 
-static void seek_set(struct strace *p, struct call *k)
+static void seek_set(struct strace *p, struct strace_step *k)
 {
 	struct strace_open *open = hr__strace_open_get(p, k->of->fds, k->e.fd);
 
@@ -183,7 +183,7 @@ static void seek_set(struct strace *p, struct call *k)
 		open->file = k->e.file;
 }
 
-static int fd_call(struct strace *p, struct call *k)
+static int fd_call(struct strace *p, struct strace_step *k)
 {
 	struct hr_strace_fd fd;
 
@@ -204,7 +204,7 @@ static int fd_call(struct strace *p, struct call *k)
 	return event_send(p, k);
 }
 
-static int path_call(struct strace *p, struct call *k)
+static int path_call(struct strace *p, struct strace_step *k)
 {
 	k->e.file = path_at(p, k, k->shape->file);
 	if (k->shape->how == STRACE_TWO) {
@@ -214,7 +214,7 @@ static int path_call(struct strace *p, struct call *k)
 	return k->e.file ? event_send(p, k) : 0;
 }
 
-static int open_call(struct strace *p, struct call *k)
+static int open_call(struct strace *p, struct strace_step *k)
 {
 	struct strace_open *open = NULL;
 	int64_t fd = k->c.returned ? k->c.ret : -1;
@@ -237,7 +237,7 @@ static int open_call(struct strace *p, struct call *k)
 	return k->e.file ? event_send(p, k) : 0;
 }
 
-static int close_call(struct strace *p, struct call *k)
+static int close_call(struct strace *p, struct strace_step *k)
 {
 	int r = fd_call(p, k);
 
@@ -246,7 +246,7 @@ static int close_call(struct strace *p, struct call *k)
 	return r;
 }
 
-static int close_range_call(struct strace *p, struct call *k)
+static int close_range_call(struct strace *p, struct strace_step *k)
 {
 	uint64_t first = (uint64_t)number_at(k, 1, 0), last = (uint64_t)number_at(k, 2, -1);
 	const struct hr_strace_text flags = arg_at(k, 3);
@@ -266,7 +266,7 @@ static int close_range_call(struct strace *p, struct call *k)
 	return 0;
 }
 
-static int dup_call(struct strace *p, struct call *k)
+static int dup_call(struct strace *p, struct strace_step *k)
 {
 	uint32_t cmd = k->shape->how == STRACE_FCNTL ? hr__strace_flags(arg_at(k, 2)) : F_DUPFD;
 	int r = fd_call(p, k);
@@ -277,7 +277,7 @@ static int dup_call(struct strace *p, struct call *k)
 	return hr__strace_open_dup(p, k->of->fds, k->e.fd, (int32_t)k->c.ret);
 }
 
-static void copy_advance(struct strace *p, struct call *k, int32_t fd)
+static void copy_advance(struct strace *p, struct strace_step *k, int32_t fd)
 {
 	struct strace_open *open = hr__strace_open_get(p, k->of->fds, fd);
 
@@ -286,7 +286,7 @@ static void copy_advance(struct strace *p, struct call *k, int32_t fd)
 		open->position = -1;
 }
 
-static int copy_call(struct strace *p, struct call *k)
+static int copy_call(struct strace *p, struct strace_step *k)
 {
 	bool sends = k->shape->how == STRACE_SENDFILE;
 	struct hr_strace_fd in, out;
@@ -309,7 +309,7 @@ static int copy_call(struct strace *p, struct call *k)
 	return k->e.file || k->e.file2 ? event_send(p, k) : 0;
 }
 
-static int chdir_call(struct strace *p, struct call *k)
+static int chdir_call(struct strace *p, struct strace_step *k)
 {
 	int r;
 
@@ -319,11 +319,13 @@ static int chdir_call(struct strace *p, struct call *k)
 		return r;
 	/* p->path has the path of the file that was found last. */
 	free(k->of->cwd);
-	k->of->cwd = k->e.file && p->path[0] == '/' ? strdup(p->path) : NULL;
+	k->of->cwd = NULL;
+	if (k->e.file && p->path[0] == '/')
+		k->of->cwd = strndup(p->path, hr_path_resolve(p->path, strlen(p->path)));
 	return 0;
 }
 
-static int mmap_call(struct strace *p, struct call *k)
+static int mmap_call(struct strace *p, struct strace_step *k)
 {
 	uint64_t start = (uint64_t)k->c.ret, bytes = (uint64_t)number_at(k, 2, 0);
 	bool works = k->c.returned && k->c.ret >= 0;
@@ -346,7 +348,7 @@ static int mmap_call(struct strace *p, struct call *k)
 	return r ? r : event_send(p, k);
 }
 
-static int map_call(struct strace *p, struct call *k)
+static int map_call(struct strace *p, struct strace_step *k)
 {
 	uint64_t start = (uint64_t)number_at(k, 1, 0), bytes = (uint64_t)number_at(k, 2, 0);
 	bool works = k->c.returned && k->c.ret >= 0;
@@ -372,7 +374,7 @@ static int map_call(struct strace *p, struct call *k)
 
 /* ---- processes ------------------------------------------------------------------------------- */
 
-static int clone_call(struct strace *p, struct call *k, int32_t parent, uint64_t time_ns)
+static int clone_call(struct strace *p, struct strace_step *k, int32_t parent, uint64_t time_ns)
 {
 	struct hr_strace_text flags = {0};
 	bool thread = false, files = false;
@@ -394,7 +396,7 @@ static int clone_call(struct strace *p, struct call *k, int32_t parent, uint64_t
 	return hr__strace_task(p, (int32_t)k->c.ret, time_ns) ? 0 : -ENOMEM;
 }
 
-static int exec_call(struct strace *p, struct call *k, uint64_t time_ns)
+static int exec_call(struct strace *p, struct strace_step *k, uint64_t time_ns)
 {
 	bool at = strcmp(k->shape->name, "execveat") == 0;
 	char exe[HR__STRACE_PATH_BYTES];
@@ -411,7 +413,7 @@ static int exec_call(struct strace *p, struct call *k, uint64_t time_ns)
 
 /* ---- calls ----------------------------------------------------------------------------------- */
 
-static int call_convert(struct strace *p, struct call *k, uint64_t end_ns)
+static int call_convert(struct strace *p, struct strace_step *k, uint64_t end_ns)
 {
 	switch (k->shape->how) {
 	case STRACE_FD:
@@ -454,7 +456,7 @@ static int call_convert(struct strace *p, struct call *k, uint64_t end_ns)
 int hr__strace_finish(struct strace *p, int32_t tid, const struct strace_shape *shape,
 		      struct hr_strace_text text, uint64_t start_ns, uint64_t end_ns)
 {
-	struct call k = {.shape = shape};
+	struct strace_step k = {.shape = shape};
 	int r = hr__strace_call(text, &k.c);
 
 	if (r || k.c.restarts)
@@ -469,6 +471,7 @@ int hr__strace_finish(struct strace *p, int32_t tid, const struct strace_shape *
 	k.task = hr__strace_task(p, tid, start_ns);
 	if (!k.task)
 		return -ENOMEM;
+	k.task->seen = true;
 	p->n_calls++;
 	p->n_timed += k.c.has_dur || !k.c.returned;
 	k.of = &p->processes[k.task->process];

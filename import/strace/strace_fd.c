@@ -6,7 +6,6 @@
 #include <string.h>
 
 #include "common/array.h"
-#include "common/pathid.h"
 #include "import/strace/strace_state.h"
 
 #define NONE	  HR__STRACE_NONE
@@ -119,7 +118,10 @@ int hr__strace_open_dup(struct strace *p, uint32_t fds, int32_t from, int32_t to
 
 /* ---- paths ----------------------------------------------------------------------------------- */
 
-/* Removes empty components, "." and ".." of an absolute path. Returns the new length. */
+/*
+ * Removes empty components and "." of an absolute path. Returns the new length. As in a recording by
+ * headrace, ".." remains, because the component before it may be a link.
+ */
 static size_t path_clean(char *path, size_t n)
 {
 	size_t to = 0;
@@ -140,7 +142,7 @@ static size_t path_clean(char *path, size_t n)
 	}
 	if (to == 0)
 		path[to++] = '/';
-	return hr_path_resolve(path, to);
+	return to;
 }
 
 uint32_t hr__strace_shown_file(struct strace *p, struct hr_strace_text shown)

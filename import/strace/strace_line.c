@@ -168,39 +168,17 @@ static int resumed_read(struct hr_strace_text t, struct hr_strace_line *l)
 	return 0;
 }
 
-/* "strace: Process 18974 attached", and other messages of strace */
-static int message_read(struct hr_strace_text t, struct hr_strace_line *l)
-{
-	uint64_t v;
-
-	l->kind = HR_STRACE_NOTHING;
-	if (!text_begins(t, TEXT("strace: Process ")))
-		return 0;
-	text_skip(&t, strlen("strace: Process "));
-	if (digits_read(&t, &v) && v <= INT32_MAX && text_begins(t, TEXT(" attached"))) {
-		l->kind = HR_STRACE_ATTACHED;
-		l->other = (int32_t)v;
-	}
-	return 0;
-}
-
 /* In output to a terminal, a call may be interrupted: "vfork(strace: Process 7 attached". */
-static bool message_cut(struct hr_strace_text *t, struct hr_strace_line *l)
+static bool message_cut(struct hr_strace_text *t)
 {
-	struct hr_strace_line message;
-	struct hr_strace_text at = *t;
+	const char *message;
 
 	if (!text_ends(*t, TEXT(" attached")))
 		return false;
-	at.p = memmem(t->p, t->n, TEXT("strace: Process "));
-	if (!at.p)
-		return false;
-	at.n = t->n - (size_t)(at.p - t->p);
-	(void)message_read(at, &message);
-	l->kind = HR_STRACE_UNFINISHED;
-	l->other = message.other;
-	l->text = (struct hr_strace_text){t->p, t->n - at.n};
-	return true;
+	message = memmem(t->p, t->n, TEXT("strace: Process "));
+	if (message)
+		t->n = (size_t)(message - t->p);
+	return message != NULL;
 }
 
 static bool text_is_message(struct hr_strace_text t)
@@ -219,12 +197,13 @@ int hr__strace_line(const char *p, size_t n, struct hr_strace_line *l)
 		t.n--;
 	blanks_cut(&t);
 	blanks_skip(&t);
+	l->text = t;
 	if (text_is_message(t))
-		return message_read(t, l);
+		return 0;
 	tid_read(&t, l);
 	clock_read(&t, l);
 	if (text_is_message(t))
-		return message_read(t, l);
+		return 0;
 	if (text_begins(t, TEXT("--- ")))
 		return 0;
 	if (text_begins(t, TEXT("+++ ")))
@@ -236,9 +215,7 @@ int hr__strace_line(const char *p, size_t n, struct hr_strace_line *l)
 	if (l->name.n == 0 || !t.n || *t.p != '(')
 		return -EBADMSG;
 	text_skip(&t, 1);
-	l->kind = HR_STRACE_CALL;
-	if (message_cut(&t, l))
-		return 0;
+	l->kind = message_cut(&t) ? HR_STRACE_INTERRUPTED : HR_STRACE_CALL;
 	if (text_ends(t, TEXT(UNFINISHED)) ||
 	    (t.n == strlen(UNFINISHED) - 1 && memcmp(t.p, UNFINISHED + 1, t.n) == 0)) {
 		l->kind = HR_STRACE_UNFINISHED;

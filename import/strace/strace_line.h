@@ -22,14 +22,14 @@ struct hr_strace_text {
 };
 
 enum hr_strace_kind {
-	HR_STRACE_CALL,	      /* `text` is the call, with its result */
-	HR_STRACE_UNFINISHED, /* `text` is the call up to here; `other` as for ATTACHED, or 0 */
-	HR_STRACE_RESUMED,    /* `text` continues an unfinished call of `name` */
-	HR_STRACE_EXITED,     /* `text` is the status */
-	HR_STRACE_KILLED,     /* `text` is the signal */
-	HR_STRACE_SUPERSEDED, /* `other` has called execve, and continues as `tid` */
-	HR_STRACE_ATTACHED,   /* `other` is a new task; only in output to a terminal */
-	HR_STRACE_NOTHING     /* signals, messages of strace, empty lines */
+	HR_STRACE_CALL,	       /* `text` is the call, with its result */
+	HR_STRACE_UNFINISHED,  /* `text` is the call up to here */
+	HR_STRACE_INTERRUPTED, /* the same, by a message; the next line may continue the call */
+	HR_STRACE_RESUMED,     /* `text` continues an unfinished call of `name` */
+	HR_STRACE_EXITED,      /* `text` is the status */
+	HR_STRACE_KILLED,      /* `text` is the signal */
+	HR_STRACE_SUPERSEDED,  /* `other` has called execve, and continues as `tid` */
+	HR_STRACE_NOTHING      /* signals, messages of strace, empty lines */
 };
 
 enum hr_strace_clock {
@@ -46,7 +46,7 @@ struct hr_strace_line {
 	struct hr_strace_text name, text;
 };
 
-/* Scans a line without its line end. 0 or -EBADMSG. */
+/* Scans a line without its line end. 0; -EBADMSG, and ret->text is the line. */
 int hr__strace_line(const char *p, size_t n, struct hr_strace_line *ret);
 
 struct hr_strace_call {

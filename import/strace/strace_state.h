@@ -92,6 +92,7 @@ struct strace_task {
 	int32_t tid;
 	uint32_t process;
 	bool dead;
+	bool seen; /* the trace has lines of it */
 };
 
 /* A task that a clone, fork or vfork has made. */
@@ -125,10 +126,10 @@ struct strace {
 	struct strace_pending *pending;
 	uint32_t n_pending, pending_room;
 	struct hr_map64 pending_of; /* tid -> pending */
-	/* In output to a terminal, lines of the first task may have no tid. */
-	int32_t main_tid; /* 0: unknown */
-	bool tid_lacks;	  /* there are such lines */
-	struct hr_map64 attached;
+	int32_t main_tid;	    /* of lines without a tid; 0: unknown */
+	/* In output to a terminal: a call that the next line may continue. NULL: none. */
+	const char *interrupted_name;
+	int32_t interrupted_tid;
 
 	struct strace_fds *fds;
 	uint32_t n_fds, fds_room;
@@ -147,6 +148,10 @@ struct strace {
 
 /* Finds the task of a line, or adds it. NULL: no memory. */
 struct strace_task *hr__strace_task(struct strace *p, int32_t tid, uint64_t time_ns);
+/* The trace has a line of the task. */
+void hr__strace_seen(struct strace *p, int32_t tid);
+/* Number of tasks without lines. */
+uint64_t hr__strace_unseen(const struct strace *p);
 int hr__strace_birth_add(struct strace *p, int32_t tid, int32_t parent, bool thread,
 			 bool shares_files);
 /* The process has become another program. */

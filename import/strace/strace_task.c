@@ -131,29 +131,52 @@ struct strace_task *hr__strace_task(struct strace *p, int32_t tid, uint64_t time
 	return &p->tasks[p->n_tasks++];
 }
 
-/* Returns ["a", "b", ...] as "a b". NULL: no memory. */
+void hr__strace_seen(struct strace *p, int32_t tid)
+{
+	struct strace_task *t = task_find(p, tid);
+
+	if (t)
+		t->seen = true;
+}
+
+uint64_t hr__strace_unseen(const struct strace *p)
+{
+	uint64_t n = 0;
+
+	for (uint32_t i = 0; i < p->n_tasks; i++)
+		n += !p->tasks[i].seen;
+	return n;
+}
+
+/*
+ * Returns ["a", "b"...] as "a b...", where strace has cut a text (its option -s). NULL: no memory.
+ */
 static const char *cmdline_make(struct strace *p, struct hr_strace_text argv)
 {
-	char line[CMDLINE_BYTES];
-	size_t used = 0, i = 0;
+	char line[CMDLINE_BYTES + 4];
+	size_t used = 0;
 
-	while (i < argv.n) {
-		const char *quote = memchr(argv.p + i, '"', argv.n - i);
-		struct hr_strace_text word;
+	while (used < CMDLINE_BYTES) {
+		const char *quote = memchr(argv.p, '"', argv.n), *end = argv.p + argv.n;
 		long n;
 
 		if (!quote)
 			break;
-		word = (struct hr_strace_text){quote, argv.n - (size_t)(quote - argv.p)};
-		if (used && used < sizeof(line))
+		if (used)
 			line[used++] = ' ';
-		n = hr__strace_string(word, line + used, sizeof(line) - used);
+		n = hr__strace_string((struct hr_strace_text){quote, (size_t)(end - quote)},
+				      line + used, CMDLINE_BYTES - used);
 		if (n < 0)
 			break;
 		used += (size_t)n;
-		for (i = (size_t)(quote - argv.p) + 1; i < argv.n && argv.p[i] != '"'; i++)
-			i += argv.p[i] == '\\';
-		i++;
+		for (quote++; quote < end && *quote != '"'; quote++)
+			quote += *quote == '\\';
+		quote += quote < end;
+		if (end - quote > 3 && memcmp(quote, "...", 3) == 0) {
+			memcpy(line + used, "...", 3);
+			used += 3;
+		}
+		argv = (struct hr_strace_text){quote, quote < end ? (size_t)(end - quote) : 0};
 	}
 	return hr_import_text(p->s, line, used);
 }
@@ -195,7 +218,7 @@ int hr__strace_exit(struct strace *p, int32_t tid, uint64_t time_ns, struct hr_s
 
 	if (!t)
 		return -ENOMEM;
-	t->dead = true;
+	t->dead = t->seen = true;
 	of = &p->processes[t->process];
 	if (of->pid != tid)
 		return 0;
@@ -280,7 +303,6 @@ void hr__strace_done(struct strace *p)
 	hr_map64_done(&p->task_of);
 	hr_map64_done(&p->birth_of);
 	hr_map64_done(&p->pending_of);
-	hr_map64_done(&p->attached);
 	free(p->tasks);
 	free(p->processes);
 	free(p->births);

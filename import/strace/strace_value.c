@@ -155,7 +155,7 @@ struct hr_strace_text hr__strace_member(struct hr_strace_text t, const char *nam
 
 /* ---- strings --------------------------------------------------------------------------------- */
 
-/* Reads the escape after a backslash at *i, and moves *i behind it. */
+/* Reads the escape after a backslash at *i, and moves *i after it. */
 static char escape_read(const char *p, size_t n, size_t *i)
 {
 	static const char from[] = "ntvfr", to[] = "\n\t\v\f\r";
