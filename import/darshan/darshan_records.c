@@ -359,7 +359,7 @@ static int posix_add(struct darshan *d, const struct hr_darshan_posix *p)
 	other_add(&c, HR_OP_rename, p->c[HR_DP_RENAME_SOURCES], 0, 0);
 	other_add(&maps, HR_OP_mmap64, p->c[HR_DP_MMAPS], 0, 0);
 	r = record_add(d, &c);
-	return r ? r : record_add(d, &maps);
+	return r || !maps.n_other ? r : record_add(d, &maps);
 }
 
 static int stdio_add(struct darshan *d, const struct hr_darshan_stdio *p)
