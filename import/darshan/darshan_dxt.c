@@ -119,7 +119,8 @@ static int ops_add(struct darshan *d, const struct darshan_rank *of, uint32_t fi
 {
 	int r = 0;
 
-	qsort(ops->v, ops->n, sizeof(*ops->v), op_compare);
+	if (ops->n)
+		qsort(ops->v, ops->n, sizeof(*ops->v), op_compare);
 	for (size_t i = 0; i < ops->n && !r; i++) {
 		const struct dxt_op *op = &ops->v[i];
 		struct hr_event e = {

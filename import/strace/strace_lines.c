@@ -26,10 +26,14 @@ struct strace_lines *hr__strace_lines_new(struct hr_input *in, int32_t tid)
 {
 	struct strace_lines *l = calloc(1, sizeof(*l));
 
-	if (!l) {
+	if (l)
+		l->p = malloc(FIRST_BYTES);
+	if (!l || !l->p) {
+		free(l);
 		hr_input_close(in);
 		return NULL;
 	}
+	l->room = FIRST_BYTES;
 	l->in = in;
 	l->tid = tid;
 	return l;
@@ -55,13 +59,12 @@ static int lines_fill(struct strace_lines *l)
 		l->at = 0;
 	}
 	if (l->used == l->room) {
-		size_t room = l->room ? 2 * l->room : FIRST_BYTES;
-		char *more = realloc(l->p, room);
+		char *more = realloc(l->p, 2 * l->room);
 
 		if (!more)
 			return -ENOMEM;
 		l->p = more;
-		l->room = room;
+		l->room *= 2;
 	}
 	n = hr_input_read(l->in, (uint8_t *)l->p + l->used, l->room - l->used);
 	if (n < 0)
