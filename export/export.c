@@ -184,11 +184,6 @@ bool hr_export_parse(struct hr_export_options *o, char *const *words, size_t n_w
 	for (size_t i = 0; i < n_words; i++)
 		if (!set_word(o, words[i], messages))
 			return false;
-	if (o->format == HR_EXPORT_PFW && o->max_bytes != 0 && o->max_bytes != UINT64_MAX) {
-		hr_sink_line(messages, "--max-size works with perfetto and chrome only: pfw has "
-				       "all operations");
-		return false;
-	}
 	return true;
 }
 

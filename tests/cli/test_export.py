@@ -32,7 +32,6 @@ WRONG = (  # options, message
     (("--to", "chrome", "--step", "-7"), "--step must be a step such as 7, or steps such as 7-9, not '-7'"),
     (("--to", "chrome", "--step", "7-9x"), "--step must be a step such as 7, or steps such as 7-9, not '7-9x'"),
     (("--to", "chrome", "--max-size", "big"), "--max-size must be a size such as 200M, or 0 for no limit, not 'big'"),
-    (("--to", "pfw", "--max-size", "5M"), "--max-size works with perfetto and chrome only: pfw has all operations"),
     (("--to", "pfw", "--by", "node"), "--by must be rank, not 'node'"),
     (("--to", "pfw", "--by", "rank", "--rank", "0"), "--by rank writes all ranks: remove --rank"),
     (("--to", "pfw", "--by", "rank", "-o", "-"), "this export needs a folder: -o FOLDER"),
