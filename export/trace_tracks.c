@@ -122,24 +122,27 @@ static int32_t unique_pid(struct hr_tracks *t, const struct hr_walk_process *p)
 static void process_name(const struct hr_tracks *t, const struct hr_walk_stream *ws,
 			 const struct hr_process *p, int32_t shown, char *ret, size_t bytes)
 {
-	const ProtobufCBinaryData *exe = &p->msg->exe;
-	const char *base = exe->len > 0 ? memrchr(exe->data, '/', exe->len) : NULL;
-	size_t n = base != NULL ? exe->len - (size_t)(base + 1 - (const char *)exe->data) : 0;
+	const char *exe = (const char *)p->msg->exe.data;
+	size_t n = p->msg->exe.len;
+	const char *slash = n > 0 ? memrchr(exe, '/', n) : NULL;
 	int at;
 
+	if (slash != NULL) {
+		n -= (size_t)(slash + 1 - exe);
+		exe = slash + 1;
+	}
 	if (p->rank >= 0)
 		at = snprintf(ret, bytes, "rank %d", p->rank);
+	else if (n > 0)
+		at = snprintf(ret, bytes, "%.*s", n < 100 ? (int)n : 100, exe);
 	else
-		at = snprintf(ret, bytes, "%.*s", n < 100 ? (int)n : 100, n > 0 ? base + 1 : "");
+		at = snprintf(ret, bytes, "process");
 	if (p->worker >= 0)
-		at += snprintf(ret + at, bytes - (size_t)at, "%sworker %d", at > 0 ? " " : "",
-			       p->worker);
+		at += snprintf(ret + at, bytes - (size_t)at, " worker %d", p->worker);
 	if (t->several_nodes)
-		at += snprintf(ret + at, bytes - (size_t)at, "%son %.100s", at > 0 ? " " : "",
-			       ws->s->node);
+		at += snprintf(ret + at, bytes - (size_t)at, " on %.100s", ws->s->node);
 	if (shown != p->msg->pid)
-		snprintf(ret + at, bytes - (size_t)at, "%s(pid %d)", at > 0 ? " " : "",
-			 p->msg->pid);
+		snprintf(ret + at, bytes - (size_t)at, " (pid %d)", p->msg->pid);
 }
 
 /* Returns the track of a process, and writes it if it is used for the first time. */

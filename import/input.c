@@ -200,6 +200,26 @@ long hr_input_read(struct hr_input *in, uint8_t *to, size_t bytes)
 	return (long)n;
 }
 
+long hr_input_at(struct hr_input *in, uint64_t offset, void *to, size_t bytes)
+{
+	size_t done = 0;
+
+	if (offset > INT64_MAX - bytes)
+		return 0;
+	while (done < bytes) {
+		ssize_t n =
+		    pread(in->fd, (uint8_t *)to + done, bytes - done, (off_t)(offset + done));
+
+		if (n < 0 && errno != EINTR)
+			return -errno;
+		if (n == 0)
+			break;
+		done += n > 0 ? (size_t)n : 0;
+	}
+	in->bytes += done;
+	return (long)done;
+}
+
 uint64_t hr_input_bytes(const struct hr_input *in)
 {
 	return in->bytes;

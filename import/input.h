@@ -30,6 +30,12 @@ long hr_input_head(struct hr_input *in, const uint8_t **ret);
 /* Reads up to `bytes` bytes. Returns their number; 0 at the end; -errno. */
 long hr_input_read(struct hr_input *in, uint8_t *to, size_t bytes);
 
+/*
+ * Reads the bytes at `offset` of the file itself, without decompression. Returns their number, which
+ * is lower only at the end of the file; -errno.
+ */
+long hr_input_at(struct hr_input *in, uint64_t offset, void *to, size_t bytes);
+
 uint64_t hr_input_bytes(const struct hr_input *in); /* bytes read from the file so far */
 bool hr_input_cut(const struct hr_input *in);
 

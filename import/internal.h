@@ -157,6 +157,9 @@ struct hr_import_stream {
 	uint32_t rollup_of[HR_OP_MAX];
 	struct hr_filerecs records;
 	uint32_t last_record;
+	Headrace__FileRecord **given; /* of hr_import_record */
+	uint32_t n_given, given_room;
+	struct hr_arena given_memory;
 	struct hr_op_info ops[HR_OP_MAX];
 
 	int64_t clock_ns; /* wall clock minus the times of the stream */
@@ -182,6 +185,7 @@ int hr__istream_send_batch(struct hr_import_stream *s);
 int hr__istream_send_paths(struct hr_import_stream *s);
 int hr__istream_send_regions(struct hr_import_stream *s);
 int hr__istream_send_rollups(struct hr_import_stream *s, uint64_t up_to_window);
+int hr__istream_send_given(struct hr_import_stream *s);
 int hr__istream_send_records(struct hr_import_stream *s, bool all);
 
 /* stream_end.c */

@@ -66,6 +66,9 @@ int hr_import_refuse(struct hr_import_file *f, const char *format, ...)
 /* Counts a loss that belongs to no stream, because nothing is known about its node. */
 void hr_import_lose(struct hr_import_file *f, enum hr_loss_reason reason, uint64_t count);
 
+/* File i of the import, in the order in which they are read. */
+const struct hr_import_file *hr_import_file_at(const struct hr_import_file *f, size_t i);
+
 /* Number of files, and of ranks that the user stated (0: none). */
 size_t hr_import_files(const struct hr_import_file *f);
 uint32_t hr_import_ranks(const struct hr_import_file *f);

@@ -19,6 +19,11 @@ bool hr_import_stopped(const struct hr_import_file *f)
 	return stop && atomic_load(stop);
 }
 
+const struct hr_import_file *hr_import_file_at(const struct hr_import_file *f, size_t i)
+{
+	return &f->import->files[i];
+}
+
 size_t hr_import_files(const struct hr_import_file *f)
 {
 	return f->import->n_files;

@@ -212,6 +212,8 @@ void hr__istream_free(struct hr_import_stream *s)
 	hr_regions_free(s->regions);
 	hr_rollups_done(&s->rollups);
 	hr_filerecs_done(&s->records);
+	free(s->given);
+	hr_arena_free(&s->given_memory);
 	hr_arena_free(&s->keep);
 	hr_arena_free(&s->texts);
 	free(s);

@@ -133,10 +133,10 @@ struct hr_import_region {
 int hr_import_region(struct hr_import_stream *s, uint32_t thread, struct hr_import_region *g);
 
 /*
- * Adds file records as they are, for formats that have no operations. At most 4096 at a time make one
- * frame. Add their roll-ups with hr_import_tally, with file 0.
+ * Adds a file record as it is, for formats that have no operations. Add its roll-ups with
+ * hr_import_tally, with file 0. -EINVAL: no such process.
  */
-int hr_import_records(struct hr_import_stream *s, Headrace__FileRecord *const *records, size_t n);
+int hr_import_record(struct hr_import_stream *s, const Headrace__FileRecord *record);
 
 /* Counts a loss. proc 0: of the whole node; op 0: any. */
 int hr_import_stream_lose(struct hr_import_stream *s, uint32_t proc, const char *reason,

@@ -2,12 +2,14 @@
 /* Adds operations, sums and regions to a stream. */
 #include <errno.h>
 
+#include "common/array.h"
 #include "import/internal.h"
 
 #define ROLLUPS_MOST	   8192u      /* rows that are kept; older windows are written */
 #define REGIONS_MOST_BYTES (8u << 20) /* texts of a frame, equal ones counted again */
 #define BYTES_MOST	   (UINT64_C(1) << 50)
 #define OFFSET_MOST	   (INT64_MAX / 2)
+#define GIVEN_MOST	   1024u /* file records of the reader in a frame */
 #define CHECK_EVENTS	   4096u /* the limits of the sums are checked after so many events */
 #define WINDOWS_LEFT	   2u	 /* windows that may still get operations */
 
@@ -266,25 +268,26 @@ int hr_import_region(struct hr_import_stream *s, uint32_t thread, struct hr_impo
 	return 0;
 }
 
-int hr_import_records(struct hr_import_stream *s, Headrace__FileRecord *const *records, size_t n)
+int hr_import_record(struct hr_import_stream *s, const Headrace__FileRecord *record)
 {
-	Headrace__FileRecords m = HEADRACE__FILE_RECORDS__INIT;
-	Headrace__Frame frame = HEADRACE__FRAME__INIT;
+	struct hr_arena *a = &s->given_memory;
+	Headrace__FileRecord *copy;
 
-	if (s->failed || n == 0)
+	if (s->failed)
 		return s->failed;
-	if (n > HR_ROWS_MOST)
+	if (!record->proc || record->proc > s->n_processes)
 		return -EINVAL;
-	for (size_t i = 0; i < n; i++) {
-		if (!records[i]->proc || records[i]->proc > s->n_processes)
-			return -EINVAL;
-		hr__istream_extend(s, (uint32_t)records[i]->proc, records[i]->first_ns,
-				   records[i]->last_ns);
-	}
-	m.n_rows = n;
-	m.rows = (Headrace__FileRecord **)(uintptr_t)records;
-	frame.body_case = HEADRACE__FRAME__BODY_FILE_RECORDS;
-	frame.file_records = &m;
+	copy = hr_arena_copy(a, record, sizeof(*record));
+	if (!copy || !hr_array_reserve(s->given, s->n_given, s->given_room))
+		return s->failed = -ENOMEM;
+	copy->read_size_hist = hr_arena_copy(
+	    a, record->read_size_hist, record->n_read_size_hist * sizeof(*copy->read_size_hist));
+	copy->write_size_hist = hr_arena_copy(
+	    a, record->write_size_hist, record->n_write_size_hist * sizeof(*copy->write_size_hist));
+	if (a->failed)
+		return s->failed = -ENOMEM;
+	s->given[s->n_given++] = copy;
+	hr__istream_extend(s, (uint32_t)record->proc, record->first_ns, record->last_ns);
 	s->has_records = true;
-	return s->failed = hr__istream_send(s, &frame, true);
+	return s->failed = s->n_given >= GIVEN_MOST ? hr__istream_send_given(s) : 0;
 }

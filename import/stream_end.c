@@ -195,6 +195,8 @@ int hr__istream_finish_reading(struct hr_import_stream *s)
 		r = hr__istream_send_rollups(s, UINT64_MAX);
 	if (!r)
 		r = hr__istream_send_records(s, true);
+	if (!r)
+		r = hr__istream_send_given(s);
 	if (!r && s->into.to)
 		r = hr__into_clock(s, s->file);
 	times_extend(s);

@@ -152,6 +152,23 @@ static int send_records(struct hr_import_stream *s, const uint32_t *indexes, siz
 	return r;
 }
 
+/* Sends the file records that the reader has added as they are. */
+int hr__istream_send_given(struct hr_import_stream *s)
+{
+	Headrace__Frame frame = HEADRACE__FRAME__INIT;
+	Headrace__FileRecords m = HEADRACE__FILE_RECORDS__INIT;
+	int r;
+
+	m.n_rows = s->n_given;
+	m.rows = s->given;
+	frame.body_case = HEADRACE__FRAME__BODY_FILE_RECORDS;
+	frame.file_records = &m;
+	r = s->n_given ? hr__istream_send(s, &frame, true) : 0;
+	s->n_given = 0;
+	hr_arena_free(&s->given_memory);
+	return r;
+}
+
 /* Finds all records, of open files, too. */
 static uint32_t records_all(const struct hr_filerecs *f, uint32_t *indexes, uint32_t max)
 {

@@ -26,7 +26,7 @@ SLICES = """SELECT s.id, s.ts, s.dur, s.name, s.category, s.parent_id, s.track_i
     p.pid FROM slice s JOIN track tr ON tr.id = s.track_id LEFT JOIN thread_track tt ON tt.id = s.track_id LEFT JOIN thread t USING (utid)
     LEFT JOIN process_track pt ON pt.id = s.track_id LEFT JOIN process p ON p.upid = coalesce(t.upid, pt.upid)"""
 ARGS = "SELECT arg_set_id, key, coalesce(string_value, int_value) FROM args WHERE key GLOB 'debug.*' OR key GLOB 'args.*'"
-COUNTERS = """SELECT p.name, t.name, c.ts, c.value FROM counter c JOIN counter_track t ON t.id = c.track_id
+COUNTERS = """SELECT p.name, p.pid, t.name, c.ts, c.value FROM counter c JOIN counter_track t ON t.id = c.track_id
     LEFT JOIN process_counter_track pt ON pt.id = t.id LEFT JOIN process p USING (upid) ORDER BY c.track_id, c.ts, c.id"""
 # As text, because a number of node has only 53 bits.
 REAL = "SELECT CAST(clock_value - ts AS TEXT) FROM clock_snapshot WHERE clock_name = 'REALTIME'"
@@ -89,9 +89,17 @@ class Processor:
                 value = value.replace("\\\\", "\\")  # trace_processor v52 reads escapes only in strings with an escaped quote
             sets[number][key.partition(".")[2]] = value
         kept = collections.defaultdict(list)
-        for process, name, ts, value in counters:
-            kept[process, name.removesuffix(" value")].append((ts + offset, value))
-        return Trace([Slice(s[0], s[1] + offset, *s[2:7], sets[s[7]], *s[8:]) for s in slices], kept)
+        for process, pid, name, ts, value in counters:
+            kept[process_label(process, pid), name.removesuffix(" value")].append((ts + offset, value))
+        return Trace([Slice(s[0], s[1] + offset, *s[2:7], sets[s[7]], process_label(s[8], s[11]), *s[9:]) for s in slices], kept)
+
+
+def process_label(name, pid):
+    """"rank 3 on n1 (4711)": the name has the pid only if another process of the trace has the same one."""
+    found = re.fullmatch(r"(.*?) ?\(pid (\d+)\)", name or "")
+    if name is None:
+        return None
+    return f"{found[1]} ({found[2]})".strip() if found else f"{name} ({pid})".strip()
 
 
 def chrome_offset(path):
@@ -128,8 +136,8 @@ def read_chrome(path):
             s = Slice(next(ids), nanoseconds(e["ts"]) + offset, 0, e["name"], e["cat"], parent, track, e["args"], None, e["tid"], lane, e["pid"])
             (stack.append if e["ph"] == "B" else slices.append)(s)
     assert not any(open_slices.values()), "a slice without an end"
-    kept = {(names.get(pid), name): values for (pid, name), values in counters.items()}
-    return Trace([s._replace(process=names.get(s.pid)) for s in slices], kept)
+    kept = {(process_label(names.get(pid), pid), name): values for (pid, name), values in counters.items()}
+    return Trace([s._replace(process=process_label(names.get(s.pid), s.pid)) for s in slices], kept)
 
 
 def members(path):
@@ -184,9 +192,10 @@ class Store:
         self.names = {}
         for p in self.sql("SELECT node, proc, pid, rank, worker, exe FROM processes"):
             words = [(p["exe"] or "").rpartition("/")[2] if p["rank"] is None else f"rank {p['rank']}"]
-            words = [word for word in words if word]
+            words = [word or "process" for word in words]
             words += [] if p["worker"] is None else [f"worker {p['worker']}"]
-            words += [f"({p['pid']} on {p['node']})" if several else f"({p['pid']})"]
+            words += [f"on {p['node']}"] if several else []
+            words += [f"({p['pid']})"]
             self.names[p["node"], int(p["proc"])] = " ".join(words)
 
     def sql(self, statement):

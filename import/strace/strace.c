@@ -1,0 +1,384 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Text that strace writes: its files, its lines, and messages about what is missing. */
+#include <ctype.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "import/strace/strace_lines.h"
+#include "import/strace/strace_state.h"
+
+#define PROBE_LINES 32u
+#define CHECK_LINES 65536u
+#define COMMAND	    "strace -f -ttt -T -y -o FILE COMMAND"
+
+/* ---- detection ------------------------------------------------------------------------------- */
+
+struct probe {
+	bool is_strace, unix_time, has_tid;
+};
+
+/* Whether the first lines are those of strace. */
+static struct probe head_probe(const uint8_t *head, size_t bytes)
+{
+	const char *p = (const char *)head, *end = p + bytes, *next;
+	struct hr_strace_line l;
+	struct hr_strace_call c;
+	struct probe ret = {0};
+
+	for (unsigned i = 0; i < PROBE_LINES && p < end; i++, p = next + 1) {
+		next = memchr(p, '\n', (size_t)(end - p));
+		if (!next)
+			next = end;
+		if (hr__strace_line(p, (size_t)(next - p), &l))
+			return (struct probe){0};
+		if (l.kind == HR_STRACE_NOTHING)
+			continue;
+		if (l.kind == HR_STRACE_CALL && hr__strace_call(l.text, &c) && next < end)
+			return (struct probe){0};
+		return (struct probe){true, l.clock == HR_STRACE_UNIX, l.tid != 0};
+	}
+	return ret;
+}
+
+static bool strace_probe(const uint8_t *head, size_t bytes)
+{
+	return head_probe(head, bytes).is_strace;
+}
+
+/* ---- files of strace -ff --------------------------------------------------------------------- */
+
+/* The pid at the end of NAME.PID. 0: none. */
+static int32_t path_pid(const char *path, size_t *ret_stem)
+{
+	size_t n = strlen(path), i = n;
+	unsigned long pid;
+
+	while (i > 0 && isdigit((unsigned char)path[i - 1]))
+		i--;
+	*ret_stem = i;
+	if (i == n || n - i > 9 || i == 0 || path[i - 1] != '.')
+		return 0;
+	pid = strtoul(path + i, NULL, 10);
+	return (int32_t)pid;
+}
+
+static bool same_trace(const char *a, const char *b)
+{
+	size_t n, m;
+
+	return path_pid(a, &n) && path_pid(b, &m) && n == m && memcmp(a, b, n) == 0;
+}
+
+/* Opens a file of the same strace -ff. NULL: it is none, or cannot be read. */
+static struct hr_input *part_open(const struct hr_import_file *f)
+{
+	struct hr_input *in;
+	const uint8_t *head;
+	struct probe probe;
+	long n;
+
+	if (hr_input_open(f->path, &in))
+		return NULL;
+	n = hr_input_head(in, &head);
+	probe = head_probe(head, n > 0 ? (size_t)n : 0);
+	if (probe.is_strace && probe.unix_time && !probe.has_tid)
+		return in;
+	hr_input_close(in);
+	return NULL;
+}
+
+/* Whether an earlier file of the same strace -ff has the lines of this one, too. */
+static bool part_follows(const struct hr_import_file *f)
+{
+	for (size_t i = 0; i < f->index; i++) {
+		const struct hr_import_file *other = hr_import_file_at(f, i);
+		struct hr_input *in;
+
+		if (!same_trace(other->path, f->path))
+			continue;
+		in = part_open(other);
+		hr_input_close(in);
+		if (in)
+			return true;
+	}
+	return false;
+}
+
+static int lines_add(struct strace_merge *m, struct hr_input *in, int32_t tid)
+{
+	struct strace_lines *l = hr__strace_lines_new(in, tid);
+
+	return l ? hr__strace_merge_add(m, l) : -ENOMEM;
+}
+
+/* Adds this file, and with strace -ff all others of the same trace. */
+static int parts_add(struct strace *p, struct strace_merge *m)
+{
+	const struct hr_import_file *f = p->f;
+	size_t stem;
+	int32_t pid = p->merged ? path_pid(f->path, &stem) : 0;
+	struct hr_input *in;
+	int r = hr_input_open(f->path, &in);
+
+	if (!r)
+		r = lines_add(m, in, pid);
+	for (size_t i = f->index + 1; p->merged && i < hr_import_files(f) && !r; i++) {
+		const struct hr_import_file *other = hr_import_file_at(f, i);
+
+		if (!same_trace(other->path, f->path))
+			continue;
+		in = part_open(other);
+		if (in)
+			r = lines_add(m, in, path_pid(other->path, &stem));
+	}
+	return r;
+}
+
+/* ---- lines ----------------------------------------------------------------------------------- */
+
+static int call_line(struct strace *p, const struct hr_strace_line *l, int32_t tid)
+{
+	const struct strace_shape *shape = hr__strace_shape(p, l->name);
+	bool life = shape && shape->how == STRACE_CLONE;
+
+	if (l->kind == HR_STRACE_INTERRUPTED) {
+		p->interrupted_tid = tid;
+		p->interrupted_name = shape ? shape->name : "other";
+	}
+	if (!shape || (p->births_only && !life))
+		return 0;
+	if (l->kind != HR_STRACE_CALL)
+		return hr__strace_pending_set(p, tid, l->time_ns, l->text);
+	return hr__strace_finish(p, tid, shape, l->text, l->time_ns, l->time_ns);
+}
+
+/* Joins the two parts of a call. */
+static int resumed_line(struct strace *p, const struct hr_strace_line *l, int32_t tid)
+{
+	const struct strace_shape *shape = hr__strace_shape(p, l->name);
+	struct strace_pending *pending;
+	struct strace_pending whole;
+	char *text;
+	int r;
+
+	if (!shape || (p->births_only && shape->how != STRACE_CLONE))
+		return 0;
+	pending = hr__strace_pending(p, tid);
+	if (!pending)
+		return -EBADMSG;
+	whole = *pending;
+	pending->text = NULL;
+	text = realloc(whole.text, whole.n + l->text.n + 1);
+	if (!text) {
+		free(whole.text);
+		return -ENOMEM;
+	}
+	memcpy(text + whole.n, l->text.p, l->text.n);
+	r = hr__strace_finish(p, tid, shape, (struct hr_strace_text){text, whole.n + l->text.n},
+			      whole.time_ns,
+			      l->time_ns > whole.time_ns ? l->time_ns : whole.time_ns);
+	free(text);
+	return r;
+}
+
+/* The first call of a program that shows the tid of a task whose lines have none. */
+static void main_find(struct strace *p, const struct hr_strace_line *l)
+{
+	static const char name[] = "set_tid_address";
+	struct hr_strace_call c;
+
+	if (!l->tid && !p->main_tid && l->kind == HR_STRACE_CALL && l->name.n == strlen(name) &&
+	    memcmp(l->name.p, name, l->name.n) == 0 && hr__strace_call(l->text, &c) == 0 &&
+	    c.ret > 0 && c.ret <= INT32_MAX)
+		p->main_tid = (int32_t)c.ret;
+}
+
+static int line_convert(struct strace *p, const struct hr_strace_line *l)
+{
+	int32_t tid = l->tid ? l->tid : p->main_tid;
+
+	if (p->births_only)
+		main_find(p, l);
+	else if (l->kind != HR_STRACE_NOTHING)
+		hr__strace_seen(p, tid);
+	if (l->kind != HR_STRACE_NOTHING && l->clock != HR_STRACE_UNIX)
+		return -EBADMSG;
+	switch (l->kind) {
+	case HR_STRACE_CALL:
+	case HR_STRACE_UNFINISHED:
+	case HR_STRACE_INTERRUPTED:
+		return call_line(p, l, tid);
+	case HR_STRACE_RESUMED:
+		return resumed_line(p, l, tid);
+	case HR_STRACE_EXITED:
+	case HR_STRACE_KILLED:
+		return p->births_only ? 0 : hr__strace_exit(p, tid, l->time_ns, l->text);
+	case HR_STRACE_SUPERSEDED:
+		return hr__strace_supersede(p, l->other, tid);
+	default:
+		return 0;
+	}
+}
+
+/* A line that cannot be scanned: the rest of an interrupted call, or a bad line. */
+static int rest_convert(struct strace *p, struct hr_strace_line *l, const char *name)
+{
+	if (!name)
+		return -EBADMSG;
+	l->tid = p->interrupted_tid;
+	l->name = (struct hr_strace_text){name, strlen(name)};
+	return resumed_line(p, l, l->tid);
+}
+
+static void line_bad(struct strace *p)
+{
+	if (p->n_bad++ == 0)
+		p->first_bad = p->n_lines;
+}
+
+static int lines_read(struct strace *p)
+{
+	struct strace_merge m = {0};
+	struct hr_strace_line l;
+	bool bad, torn;
+	int r = parts_add(p, &m), more = 0;
+
+	while (!r && (more = hr__strace_merge_next(&m, &l, &bad, &torn)) > 0) {
+		const char *interrupted = p->interrupted_name;
+
+		p->n_lines++;
+		if (l.kind != HR_STRACE_NOTHING || !l.text.n || *l.text.p != 's')
+			p->interrupted_name = NULL; /* else a message of strace follows */
+		r = bad ? rest_convert(p, &l, interrupted) : line_convert(p, &l);
+		if (r == -EBADMSG) {
+			if (torn)
+				p->n_torn++;
+			else
+				line_bad(p);
+			r = 0;
+		}
+		if (l.time_ns > p->last_ns)
+			p->last_ns = l.time_ns;
+		if (p->n_lines % CHECK_LINES == 0 && hr_import_stopped(p->f))
+			r = -ECANCELED;
+	}
+	hr__strace_merge_done(&m);
+	return r ? r : more;
+}
+
+/*
+ * A child's lines may come before the result of the clone that made it. So the first pass finds all
+ * clones. The files of strace -ff are merged by the starts of calls, and need no such pass.
+ */
+static int births_read(struct strace *p)
+{
+	int r;
+
+	p->births_only = true;
+	r = lines_read(p);
+	p->births_only = false;
+	(void)hr__strace_pending_forget(p);
+	p->interrupted_name = NULL;
+	p->n_lines = p->n_bad = p->first_bad = p->n_torn = 0;
+	return r;
+}
+
+/* ---- what is missing ------------------------------------------------------------------------- */
+
+static void options_report(struct strace *p)
+{
+	struct hr_import_file *f = p->f;
+	uint64_t unseen = hr__strace_unseen(p);
+
+	if (p->n_calls && !p->n_timed)
+		hr_import_problem(f, "no durations: they need the option -T of strace");
+	if (p->n_fds_bare && !p->n_fds_shown)
+		hr_import_problem(f, "no paths of descriptors: headrace takes them from the calls "
+				     "that opened them; the option -y of strace stores them");
+	if (p->n_unknown_fds && !p->n_fds_shown) { /* with -y: they are not open */
+		hr_import_problem(f,
+				  "%" PRIu64 " calls use descriptors without a known file: not "
+				  "imported",
+				  p->n_unknown_fds);
+		hr_import_lose(f, HR_LOSS_IMPORT_NOTED, p->n_unknown_fds);
+	}
+	if (unseen) {
+		hr_import_problem(f,
+				  "%" PRIu64 " child processes or threads are not in the trace: "
+				  "they need the option -f of strace",
+				  unseen);
+		hr_import_lose(f, HR_LOSS_IMPORT_NOTED, unseen);
+	}
+	if (p->n_submits) {
+		hr_import_problem(f,
+				  "%" PRIu64 " calls submit I/O by io_uring or libaio, which "
+				  "strace does not show",
+				  p->n_submits);
+		hr_import_lose(f, HR_LOSS_IMPORT_NOTED, p->n_submits);
+	}
+}
+
+static void problems_report(struct strace *p)
+{
+	struct hr_import_file *f = p->f;
+
+	if (p->n_bad) {
+		hr_import_problem(f,
+				  "%" PRIu64 " of %" PRIu64
+				  " lines could not be read, the first is line %" PRIu64,
+				  p->n_bad, p->n_lines, p->first_bad);
+		hr_import_lose(f, HR_LOSS_IMPORT_LINES, p->n_bad);
+	}
+	if (p->n_torn) {
+		hr_import_problem(f, "the last line is cut");
+		hr_import_lose(f, HR_LOSS_IMPORT_CUT, p->n_torn);
+	}
+	options_report(p);
+	if (!p->n_calls) {
+		hr_import_problem(f, "no file I/O");
+		hr_import_lose(f, HR_LOSS_IMPORT_EMPTY, 1);
+	}
+}
+
+static int strace_read(struct hr_import_file *f)
+{
+	struct strace *p;
+	const uint8_t *head;
+	long n = hr_input_head(f->input, &head);
+	struct probe probe = head_probe(head, n > 0 ? (size_t)n : 0);
+	size_t stem;
+	int r;
+
+	if (!probe.unix_time) {
+		hr_import_problem(f, "no times since 1970: not imported; record with " COMMAND);
+		hr_import_lose(f, HR_LOSS_IMPORT_FILE, 1);
+		return 0;
+	}
+	if (!probe.has_tid && path_pid(f->path, &stem) && part_follows(f))
+		return 0;
+	p = calloc(1, sizeof(*p));
+	if (!p)
+		return -ENOMEM;
+	p->f = f;
+	p->merged = !probe.has_tid && path_pid(f->path, &stem);
+	r = hr_import_stream(f, NULL, 0, &p->s);
+	if (!r && !p->merged)
+		r = births_read(p);
+	if (!r)
+		r = lines_read(p);
+	(void)hr__strace_pending_forget(p);
+	if (!r)
+		problems_report(p);
+	hr__strace_done(p);
+	free(p);
+	return r;
+}
+
+const struct hr_reader hr_reader_strace = {
+    .name = "strace",
+    .what = "trace of strace",
+    .probe = strace_probe,
+    .read = strace_read,
+};

@@ -1,0 +1,489 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Finished calls: what they change, and their operations. */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "common/pathid.h"
+#include "import/strace/strace_state.h"
+
+/* A trace of another machine may have these, too. */
+#ifndef SYS_open
+#define SYS_open (-1)
+#endif
+#ifndef SYS_renameat
+#define SYS_renameat (-1)
+#endif
+
+static const struct strace_shape shapes[] = {
+#define ROW(number, name, how, ...) {#number, HR_OP_##name, STRACE_##how, __VA_ARGS__},
+#include "import/strace/strace_calls.def"
+#include "proto/syscalls.def"
+#undef ROW
+#define HOOK(number, how) {#number, HR_OP_NONE, STRACE_##how, 0, 0, 0, 0, 0},
+#include "import/strace/strace_calls.def"
+#include "proto/syscalls.def"
+#undef HOOK
+};
+#define SHAPES (sizeof(shapes) / sizeof(shapes[0]))
+
+/* A call while it is converted. */
+struct strace_step {
+	const struct strace_shape *shape;
+	struct hr_strace_call c;
+	struct strace_task *task;
+	struct strace_process *of;
+	struct hr_event e;
+};
+
+const struct strace_shape *hr__strace_shape(struct strace *p, struct hr_strace_text name)
+{
+	uint32_t i;
+
+	for (uint32_t k = p->shape_of.used; k < SHAPES; k++)
+		if (hr_map64_set(&p->shape_of, hr_path_id(shapes[k].name, strlen(shapes[k].name)),
+				 k))
+			return NULL;
+	i = hr_map64_get(&p->shape_of, hr_path_id(name.p, name.n));
+	return i == HR_MAP64_NONE || shapes[i].how == STRACE_NONE ? NULL : &shapes[i];
+}
+
+/* ---- arguments ------------------------------------------------------------------------------- */
+
+/* The argument at a position of the table. strace shows an offset in two halves as one. */
+static struct hr_strace_text arg_at(const struct strace_step *k, unsigned position)
+{
+	if (position > k->c.n_args)
+		position = k->c.n_args;
+	return position ? k->c.arg[position - 1] : (struct hr_strace_text){0};
+}
+
+static int64_t number_at(const struct strace_step *k, unsigned position, int64_t otherwise)
+{
+	struct hr_strace_text rest;
+	int64_t v;
+
+	return position && hr__strace_number(arg_at(k, position), &v, &rest) ? v : otherwise;
+}
+
+/* The number that a pointer refers to: "[4096]", "[0] => [100]"; NULL: `otherwise`. */
+static int64_t pointed_at(const struct strace_step *k, unsigned position, int64_t otherwise)
+{
+	struct hr_strace_text t = arg_at(k, position), rest;
+	int64_t v;
+
+	if (t.n < 2 || *t.p != '[')
+		return otherwise;
+	return hr__strace_number((struct hr_strace_text){t.p + 1, t.n - 1}, &v, &rest) ? v
+										       : otherwise;
+}
+
+static bool fd_at(const struct strace_step *k, unsigned position, struct hr_strace_fd *ret)
+{
+	return hr__strace_fd(arg_at(k, position), ret);
+}
+
+/* Sum of the lengths in an array of struct iovec. HR_ASKED_NONE: strace shows only a part. */
+static uint64_t vector_bytes(struct hr_strace_text t)
+{
+	uint64_t sum = 0;
+
+	if (t.n < 5 || *t.p != '[' || memcmp(t.p + t.n - 4, "...]", 4) == 0)
+		return HR_ASKED_NONE;
+	for (;;) {
+		struct hr_strace_text len = hr__strace_member(t, "iov_len"), rest;
+		int64_t v;
+
+		if (!len.n)
+			return sum;
+		if (!hr__strace_number(len, &v, &rest) || v < 0)
+			return HR_ASKED_NONE;
+		sum += (uint64_t)v;
+		t.n -= (size_t)(len.p + len.n - t.p);
+		t.p = len.p + len.n;
+	}
+}
+
+/* The file of the path at `position`, whose folder is before it if the table has `at`. */
+static uint32_t path_at(struct strace *p, struct strace_step *k, unsigned position)
+{
+	struct hr_strace_text path = arg_at(k, position);
+	struct hr_strace_fd dir = {.fd = AT_FDCWD};
+	struct strace_open *open;
+
+	if (!k->shape->at || position < 2 || !fd_at(k, position - 1, &dir))
+		return hr__strace_path_file(p, k->of, NULL, path);
+	if (dir.fd == AT_FDCWD && dir.path.n) { /* strace knows the current folder */
+		long n = hr__strace_unescape(dir.path, p->text, sizeof(p->text) - 1);
+
+		if (n > 0 && (!k->of->cwd || strlen(k->of->cwd) != (size_t)n ||
+			      memcmp(k->of->cwd, p->text, (size_t)n) != 0)) {
+			free(k->of->cwd);
+			k->of->cwd = strndup(p->text, (size_t)n);
+		}
+	}
+	if (path.n >= 2 && path.p[0] == '"' && path.p[1] == '"' && dir.fd != AT_FDCWD) {
+		k->e.fd = dir.fd; /* AT_EMPTY_PATH */
+		return hr__strace_fd_file(p, k->of, &dir);
+	}
+	open = hr__strace_open_get(p, k->of->fds, dir.fd);
+	if (dir.path.n || dir.fd == AT_FDCWD || !open)
+		return hr__strace_path_file(p, k->of, dir.path.n ? &dir.path : NULL, path);
+	return 0;
+}
+
+/* ---- operations ------------------------------------------------------------------------------ */
+
+static int event_send(struct strace *p, struct strace_step *k)
+{
+	uint32_t thread = hr_import_thread(p->s, k->of->proc, (uint32_t)k->task->tid);
+	int r;
+
+	if (!thread)
+		return -ENOMEM;
+	k->of->described = true;
+	k->e.ret = k->c.returned ? k->e.ret : HR_RET_NONE;
+	r = hr_import_operation(p->s, thread, &k->e);
+	return r == -EINVAL ? -EBADMSG : r;
+}
+
+/* Sets the offset of a read or write without one, and moves the position. */
+static void position_use(struct strace *p, struct strace_step *k)
+{
+	uint8_t class = hr_op_info(k->shape->op)->class;
+	struct strace_open *open = hr__strace_open_get(p, k->of->fds, k->e.fd);
+
+	if (!open || k->e.offset != HR_OFFSET_NONE ||
+	    (class != HR_CLASS_READ && class != HR_CLASS_WRITE))
+		return;
+	if (class == HR_CLASS_WRITE && open->append)
+		open->position = -1;
+	if (open->position < 0)
+		return;
+	k->e.offset = open->position;
+	if (!k->c.returned ||
+	    __builtin_add_overflow(open->position, k->c.ret > 0 ? k->c.ret : 0, &open->position))
+		open->position = -1;
+}
+
+static void seek_set(struct strace *p, struct strace_step *k)
+{
+	struct strace_open *open = hr__strace_open_get(p, k->of->fds, k->e.fd);
+
+	if (!open && k->c.ret >= 0)
+		open = hr__strace_open_new(p, k->of->fds, k->e.fd);
+	if (!open)
+		return;
+	open->position = k->c.returned && k->c.ret >= 0 ? k->c.ret : -1;
+	if (!open->file)
+		open->file = k->e.file;
+}
+
+static int fd_call(struct strace *p, struct strace_step *k)
+{
+	struct hr_strace_fd fd;
+
+	if (!fd_at(k, k->shape->file, &fd))
+		return -EBADMSG;
+	k->e.fd = fd.fd;
+	k->e.file = hr__strace_fd_file(p, k->of, &fd);
+	if (!k->e.file)
+		return 0;
+	if (k->shape->how == STRACE_VECTOR) {
+		k->e.asked = vector_bytes(arg_at(k, 2));
+		if (k->e.offset == -1)
+			k->e.offset = HR_OFFSET_NONE;
+	}
+	position_use(p, k);
+	if (k->shape->op == HR_OP_lseek)
+		seek_set(p, k);
+	return event_send(p, k);
+}
+
+static int path_call(struct strace *p, struct strace_step *k)
+{
+	k->e.file = path_at(p, k, k->shape->file);
+	if (k->shape->how == STRACE_TWO) {
+		k->e.file2 = path_at(p, k, k->shape->file + (k->shape->at ? 2 : 1));
+		p->n_renames += k->c.returned && k->c.ret == 0;
+	}
+	return k->e.file ? event_send(p, k) : 0;
+}
+
+static int open_call(struct strace *p, struct strace_step *k)
+{
+	struct strace_open *open = NULL;
+	int64_t fd = k->c.returned ? k->c.ret : -1;
+	uint32_t named = k->shape->how == STRACE_OPEN ? path_at(p, k, k->shape->file) : 0;
+
+	if (k->shape->op == HR_OP_creat)
+		k->e.flags = O_CREAT | O_WRONLY | O_TRUNC;
+	else if (arg_at(k, 3).n && *arg_at(k, 3).p == '{') /* openat2 */
+		k->e.flags = hr__strace_flags(hr__strace_member(arg_at(k, 3), "flags"));
+	k->e.file = k->c.ret_path.n ? hr__strace_shown_file(p, k->c.ret_path) : named;
+	if (fd >= 0 && fd <= INT32_MAX) {
+		k->e.fd = (int32_t)fd;
+		open = hr__strace_open_new(p, k->of->fds, k->e.fd);
+	}
+	if (open) {
+		open->append = k->e.flags & O_APPEND;
+		open->position = open->append ? -1 : 0;
+		open->file = k->e.file;
+	}
+	return k->e.file ? event_send(p, k) : 0;
+}
+
+static int close_call(struct strace *p, struct strace_step *k)
+{
+	int r = fd_call(p, k);
+
+	if (k->e.fd >= 0)
+		hr__strace_open_close(p, k->of->fds, k->e.fd);
+	return r;
+}
+
+static int close_range_call(struct strace *p, struct strace_step *k)
+{
+	uint64_t first = (uint64_t)number_at(k, 1, 0), last = (uint64_t)number_at(k, 2, -1);
+	const struct hr_strace_text flags = arg_at(k, 3);
+	const struct strace_fds *fds = k->of->fds == HR__STRACE_NONE ? NULL : &p->fds[k->of->fds];
+
+	if (!fds || !k->c.returned || k->c.ret != 0 || (flags.n && *flags.p == 'C'))
+		return 0; /* CLOSE_RANGE_CLOEXEC */
+	/* A removal moves other cells, so each closed one begins the search again. */
+	for (uint64_t i = 0; fds->opens.cells && i <= fds->opens.mask; i++) {
+		const struct hr_map64_cell *c = &fds->opens.cells[i];
+
+		if (c->value != HR_MAP64_NONE && c->key >= first && c->key <= last) {
+			hr__strace_open_close(p, k->of->fds, (int32_t)c->key);
+			i = UINT64_MAX;
+		}
+	}
+	return 0;
+}
+
+static int dup_call(struct strace *p, struct strace_step *k)
+{
+	uint32_t cmd = k->shape->how == STRACE_FCNTL ? hr__strace_flags(arg_at(k, 2)) : F_DUPFD;
+	int r = fd_call(p, k);
+
+	if (r || !k->c.returned || k->c.ret < 0 || k->c.ret > INT32_MAX ||
+	    (cmd != F_DUPFD && cmd != F_DUPFD_CLOEXEC))
+		return r;
+	return hr__strace_open_dup(p, k->of->fds, k->e.fd, (int32_t)k->c.ret);
+}
+
+static void copy_advance(struct strace *p, struct strace_step *k, int32_t fd)
+{
+	struct strace_open *open = hr__strace_open_get(p, k->of->fds, fd);
+
+	if (open && open->position >= 0 && k->c.ret > 0 &&
+	    __builtin_add_overflow(open->position, k->c.ret, &open->position))
+		open->position = -1;
+}
+
+static int copy_call(struct strace *p, struct strace_step *k)
+{
+	bool sends = k->shape->how == STRACE_SENDFILE;
+	struct hr_strace_fd in, out;
+	struct strace_open *open;
+
+	if (!fd_at(k, sends ? 2 : 1, &in) || !fd_at(k, sends ? 1 : 3, &out))
+		return -EBADMSG;
+	k->e.fd = in.fd;
+	k->e.file = hr__strace_fd_file(p, k->of, &in);
+	k->e.file2 = hr__strace_fd_file(p, k->of, &out);
+	k->e.offset = pointed_at(k, sends ? 3 : 2, HR_OFFSET_NONE);
+	if (k->e.offset == HR_OFFSET_NONE) {
+		open = hr__strace_open_get(p, k->of->fds, in.fd);
+		if (open && open->position >= 0)
+			k->e.offset = open->position;
+		copy_advance(p, k, in.fd);
+	}
+	if (sends || pointed_at(k, 4, HR_OFFSET_NONE) == HR_OFFSET_NONE)
+		copy_advance(p, k, out.fd);
+	return k->e.file || k->e.file2 ? event_send(p, k) : 0;
+}
+
+static int chdir_call(struct strace *p, struct strace_step *k)
+{
+	int r;
+
+	p->path[0] = '\0';
+	r = k->shape->how == STRACE_CHDIR ? path_call(p, k) : fd_call(p, k);
+	if (r || !k->c.returned || k->c.ret != 0)
+		return r;
+	/* p->path has the path of the file that was found last. */
+	free(k->of->cwd);
+	k->of->cwd = NULL;
+	if (k->e.file && p->path[0] == '/')
+		k->of->cwd = strndup(p->path, hr_path_resolve(p->path, strlen(p->path)));
+	return 0;
+}
+
+static int mmap_call(struct strace *p, struct strace_step *k)
+{
+	uint64_t start = (uint64_t)k->c.ret, bytes = (uint64_t)number_at(k, 2, 0);
+	bool works = k->c.returned && k->c.ret >= 0;
+	struct hr_strace_fd fd;
+	int r;
+
+	if (works)
+		hr__strace_map_remove(k->of, start, bytes);
+	if (!fd_at(k, 5, &fd) || fd.fd < 0)
+		return 0;
+	k->e.fd = fd.fd;
+	k->e.file = hr__strace_fd_file(p, k->of, &fd);
+	if (!k->e.file)
+		return 0;
+	k->e.asked = bytes;
+	k->e.offset = number_at(k, 6, HR_OFFSET_NONE);
+	k->e.flags = hr__strace_flags(arg_at(k, 3)) | hr__strace_flags(arg_at(k, 4)) << 4;
+	k->e.ret = works ? 0 : k->c.ret;
+	r = works ? hr__strace_map_add(k->of, start, bytes, k->e.file) : 0;
+	return r ? r : event_send(p, k);
+}
+
+static int map_call(struct strace *p, struct strace_step *k)
+{
+	uint64_t start = (uint64_t)number_at(k, 1, 0), bytes = (uint64_t)number_at(k, 2, 0);
+	bool works = k->c.returned && k->c.ret >= 0;
+	int r = 0;
+
+	k->e.file = hr__strace_map_file(k->of, start);
+	k->e.asked = bytes;
+	if (k->shape->how == STRACE_MUNMAP && works)
+		hr__strace_map_remove(k->of, start, bytes);
+	if (k->shape->how == STRACE_MREMAP) {
+		uint64_t more = (uint64_t)number_at(k, 3, 0);
+
+		k->e.asked = more;
+		k->e.ret = works ? 0 : k->c.ret;
+		if (works) {
+			hr__strace_map_remove(k->of, start, bytes);
+			if (k->e.file)
+				r = hr__strace_map_add(k->of, (uint64_t)k->c.ret, more, k->e.file);
+		}
+	}
+	return r || !k->e.file ? r : event_send(p, k);
+}
+
+/* ---- processes ------------------------------------------------------------------------------- */
+
+static int clone_call(struct strace *p, struct strace_step *k, int32_t parent, uint64_t time_ns)
+{
+	struct hr_strace_text flags = {0};
+	bool thread = false, files = false;
+
+	if (!k->c.returned || k->c.ret <= 0 || k->c.ret > INT32_MAX)
+		return 0;
+	for (unsigned i = 1; i <= k->c.n_args && !flags.n; i++) {
+		struct hr_strace_text t = arg_at(k, i);
+
+		flags = hr__strace_member(t, "flags");
+	}
+	thread = flags.n && memmem(flags.p, flags.n, "CLONE_THREAD", strlen("CLONE_THREAD"));
+	files = flags.n && memmem(flags.p, flags.n, "CLONE_FILES", strlen("CLONE_FILES"));
+	if (p->births_only)
+		return hr__strace_birth_add(p, (int32_t)k->c.ret, parent, thread, files);
+	if (p->merged && hr__strace_birth_add(p, (int32_t)k->c.ret, parent, thread, files))
+		return -ENOMEM;
+	/* The descriptors of the child are those of now. */
+	return hr__strace_task(p, (int32_t)k->c.ret, time_ns) ? 0 : -ENOMEM;
+}
+
+static int exec_call(struct strace *p, struct strace_step *k, uint64_t time_ns)
+{
+	bool at = strcmp(k->shape->name, "execveat") == 0;
+	char exe[HR__STRACE_PATH_BYTES];
+	long n;
+
+	if (!k->c.returned || k->c.ret != 0)
+		return 0;
+	n = hr__strace_string(arg_at(k, at ? 2 : 1), exe, sizeof(exe) - 1);
+	if (n < 0)
+		return -EBADMSG;
+	exe[n] = '\0';
+	return hr__strace_exec(p, k->task, time_ns, exe, arg_at(k, at ? 3 : 2));
+}
+
+/* ---- calls ----------------------------------------------------------------------------------- */
+
+static int call_convert(struct strace *p, struct strace_step *k, uint64_t end_ns)
+{
+	switch (k->shape->how) {
+	case STRACE_FD:
+	case STRACE_VECTOR:
+		return fd_call(p, k);
+	case STRACE_PATH:
+	case STRACE_TWO:
+		return path_call(p, k);
+	case STRACE_OPEN:
+	case STRACE_OPEN_FD:
+		return open_call(p, k);
+	case STRACE_CLOSE:
+		return close_call(p, k);
+	case STRACE_CLOSE_RANGE:
+		return close_range_call(p, k);
+	case STRACE_DUP:
+	case STRACE_DUP_TO:
+	case STRACE_FCNTL:
+		return dup_call(p, k);
+	case STRACE_COPY:
+	case STRACE_SENDFILE:
+		return copy_call(p, k);
+	case STRACE_CHDIR:
+	case STRACE_FCHDIR:
+		return chdir_call(p, k);
+	case STRACE_MMAP:
+		return mmap_call(p, k);
+	case STRACE_MUNMAP:
+	case STRACE_MREMAP:
+	case STRACE_MAP:
+		return map_call(p, k);
+	case STRACE_EXEC:
+		return exec_call(p, k, end_ns);
+	default:
+		p->n_submits++;
+		return 0;
+	}
+}
+
+int hr__strace_finish(struct strace *p, int32_t tid, const struct strace_shape *shape,
+		      struct hr_strace_text text, uint64_t start_ns, uint64_t end_ns)
+{
+	struct strace_step k = {.shape = shape};
+	int r = hr__strace_call(text, &k.c);
+
+	if (r || k.c.restarts)
+		return r;
+	if (k.c.has_dur)
+		end_ns = start_ns + k.c.dur_ns;
+	if (shape->how == STRACE_CLONE) {
+		if (!p->births_only && !hr__strace_task(p, tid, start_ns))
+			return -ENOMEM;
+		return clone_call(p, &k, tid, start_ns);
+	}
+	k.task = hr__strace_task(p, tid, start_ns);
+	if (!k.task)
+		return -ENOMEM;
+	k.task->seen = true;
+	p->n_calls++;
+	p->n_timed += k.c.has_dur || !k.c.returned;
+	k.of = &p->processes[k.task->process];
+	k.e = (struct hr_event){
+	    .start_ns = start_ns,
+	    .dur_ns = end_ns - start_ns,
+	    .offset = number_at(&k, shape->offset, HR_OFFSET_NONE),
+	    .asked = (uint64_t)number_at(&k, shape->asked, -1),
+	    .ret = k.c.ret,
+	    .flags = shape->flags ? hr__strace_flags(arg_at(&k, shape->flags)) : 0,
+	    .fd = -1,
+	    .op = shape->op,
+	};
+	return call_convert(p, &k, end_ns);
+}

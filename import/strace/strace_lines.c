@@ -1,0 +1,183 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "import/strace/strace_lines.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/array.h"
+
+#define FIRST_BYTES 16384u
+#define LINE_MOST   (16u << 20)
+
+struct strace_lines {
+	struct hr_input *in;
+	char *p;
+	size_t room, used, at;
+	bool ended; /* of the input */
+	bool begun; /* the merge has returned a line */
+	int32_t tid;
+	uint64_t time_ns; /* of `line`, or of an earlier one */
+	struct hr_strace_line line;
+	bool bad, torn;
+};
+
+struct strace_lines *hr__strace_lines_new(struct hr_input *in, int32_t tid)
+{
+	struct strace_lines *l = calloc(1, sizeof(*l));
+
+	if (l)
+		l->p = malloc(FIRST_BYTES);
+	if (!l || !l->p) {
+		free(l);
+		hr_input_close(in);
+		return NULL;
+	}
+	l->room = FIRST_BYTES;
+	l->in = in;
+	l->tid = tid;
+	return l;
+}
+
+void hr__strace_lines_free(struct strace_lines *l)
+{
+	if (!l)
+		return;
+	hr_input_close(l->in);
+	free(l->p);
+	free(l);
+}
+
+/* Reads more bytes. A line that is too long is divided, so both parts are bad lines. */
+static int lines_fill(struct strace_lines *l)
+{
+	long n;
+
+	if (l->at > 0) {
+		memmove(l->p, l->p + l->at, l->used - l->at);
+		l->used -= l->at;
+		l->at = 0;
+	}
+	if (l->used == l->room) {
+		char *more = realloc(l->p, 2 * l->room);
+
+		if (!more)
+			return -ENOMEM;
+		l->p = more;
+		l->room *= 2;
+	}
+	n = hr_input_read(l->in, (uint8_t *)l->p + l->used, l->room - l->used);
+	if (n < 0)
+		return (int)n;
+	l->ended = n == 0;
+	l->used += (size_t)n;
+	return 0;
+}
+
+/* Finds the next line. 1; 0: no more; -errno. */
+static int lines_next(struct strace_lines *l)
+{
+	size_t seen = 0;
+
+	for (;;) {
+		char *from = l->p + l->at, *end = NULL;
+		size_t left = l->used - l->at;
+		int r;
+
+		if (left > seen)
+			end = memchr(from + seen, '\n', left - seen);
+		if (end || ((l->ended || left >= LINE_MOST) && left)) {
+			size_t n = end ? (size_t)(end - from) : left;
+
+			l->at += n + (end != NULL);
+			l->torn = !end && l->ended;
+			l->bad = hr__strace_line(from, n, &l->line) != 0;
+			if (!l->line.tid)
+				l->line.tid = l->tid;
+			if (l->line.time_ns)
+				l->time_ns = l->line.time_ns;
+			return 1;
+		}
+		if (l->ended)
+			return 0;
+		seen = left;
+		r = lines_fill(l);
+		if (r)
+			return r;
+	}
+}
+
+/* ---- heap ------------------------------------------------------------------------------------ */
+
+static void heap_sink(struct strace_merge *m, size_t i)
+{
+	for (;;) {
+		size_t least = i;
+
+		for (size_t child = 2 * i + 1; child <= 2 * i + 2 && child < m->n; child++)
+			if (m->v[child]->time_ns < m->v[least]->time_ns)
+				least = child;
+		if (least == i)
+			return;
+		struct strace_lines *l = m->v[i];
+
+		m->v[i] = m->v[least];
+		m->v[least] = l;
+		i = least;
+	}
+}
+
+int hr__strace_merge_add(struct strace_merge *m, struct strace_lines *l)
+{
+	int r = lines_next(l);
+
+	if (r <= 0 || !hr_array_reserve(m->v, m->n, m->room)) {
+		hr__strace_lines_free(l);
+		return r > 0 ? -ENOMEM : r;
+	}
+	m->v[m->n++] = l;
+	for (size_t i = m->n - 1; i > 0 && m->v[(i - 1) / 2]->time_ns > m->v[i]->time_ns;
+	     i = (i - 1) / 2) {
+		struct strace_lines *up = m->v[(i - 1) / 2];
+
+		m->v[(i - 1) / 2] = m->v[i];
+		m->v[i] = up;
+	}
+	return 0;
+}
+
+int hr__strace_merge_next(struct strace_merge *m, struct hr_strace_line *ret, bool *ret_bad,
+			  bool *ret_torn)
+{
+	struct strace_lines *l;
+
+	/* The first line of the heap was returned by the last call. */
+	if (m->n && m->v[0]->begun) {
+		int r = lines_next(m->v[0]);
+
+		if (r < 0)
+			return r;
+		m->v[0]->begun = false;
+		if (r == 0) {
+			hr__strace_lines_free(m->v[0]);
+			m->v[0] = m->v[--m->n];
+		}
+		heap_sink(m, 0);
+	}
+	if (!m->n)
+		return 0;
+	l = m->v[0];
+	l->begun = true;
+	*ret = l->line;
+	*ret_bad = l->bad;
+	*ret_torn = l->torn;
+	return 1;
+}
+
+void hr__strace_merge_done(struct strace_merge *m)
+{
+	for (size_t i = 0; i < m->n; i++)
+		hr__strace_lines_free(m->v[i]);
+	free(m->v);
+	*m = (struct strace_merge){0};
+}

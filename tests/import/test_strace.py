@@ -1,0 +1,157 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
+"""Output of strace: what becomes what, against what the program itself does, and against `headrace run`."""
+
+import glob
+import os
+import shutil
+import subprocess
+
+import harness
+
+WORK = os.environ["HR_STRACE_WORK"]
+STRACE = shutil.which("strace")
+A = r'a "q"\x0A\xFF<x>,y'
+# What strace_work does in its folder: class, path, path2, offset, asked, result, bytes.
+FIRST = [("dir", "", None, None, None, 0, None), ("dir", "/sub", None, None, None, 0, None), ("open", A, None, None, None, "fd", None),
+         ("write", A, None, 0, 8192, 8192, 8192), ("seek", A, None, 100, None, 100, None), ("read", A, None, 100, 200, 200, 200),
+         ("read", A, None, 300, 30, 30, 30), ("read", A, None, 4000, 30, 30, 30), ("write", A, None, 330, 30, 30, 30),
+         ("write", A, None, 5000, 60, 60, 60), ("meta", A, None, None, None, "fd", None), ("read", A, None, 360, 11, 11, 11),
+         ("close", A, None, None, None, 0, None), ("meta", A, None, None, 9000, 0, None), ("sync", A, None, None, None, 0, None),
+         ("sync", A, None, None, None, 0, None), ("map", A, None, 4096, 4096, 0, None), ("map", A, None, None, 4096, 0, None),
+         ("map", A, None, None, 4096, 0, None), ("close", A, None, None, None, 0, None), ("open", "/log", None, None, None, "fd", None),
+         ("write", "/log", None, None, 10, 10, 10), ("write", "/log", None, None, 20, 20, 20), ("close", "/log", None, None, None, 0, None),
+         ("meta", "/log", "/sub/old", None, None, 0, None), ("meta", "/sub/old", "/sub/../hard", None, None, 0, None),
+         ("meta", "/hard", None, None, None, 0, None), ("meta", "/hard", None, None, None, 0, None),
+         ("open", "/missing", None, None, None, -2, None), ("dir", "/sub", None, None, None, -17, None),
+         ("dir", "/sub", None, None, None, 0, None), ("meta", "/sub/old", None, None, None, 0, None),
+         ("dir", "/sub/..", None, None, None, 0, None), ("dir", "/sub", None, None, None, 0, None)]
+THREAD = [("read", A, None, 100 * i, 100, 100, 100) for i in range(5)]
+CHILD = [("open", "/child file", None, None, None, "fd", None), ("write", "/child file", None, 0, 50, 50, 50),
+         ("close", "/child file", None, None, None, 0, None)]
+AGAIN = [("open", "/child file", None, None, None, "fd", None), ("seek", "/child file", None, 10, None, 10, None),
+         ("read", "/child file", None, 10, 100, 40, 40), ("read", "/child file", None, 50, 100, 0, 0),
+         ("close", "/child file", None, None, None, 0, None)]
+
+
+def expected():
+    full = lambda rows: [tuple("/" + v if i == 1 and v == A else v for i, v in enumerate(row)) for row in rows]
+    return sorted(map(full, (FIRST, THREAD, THREAD, CHILD, AGAIN)))
+
+
+class Strace(harness.Case):
+    def setUp(self):
+        super().setUp()
+        if not STRACE or subprocess.run([STRACE, "-o", "/dev/null", "true"], check=False, capture_output=True).returncode:
+            self.skipTest("no strace, or no ptrace")
+
+    def data(self):
+        self.folder = os.path.join(self.dir, "data")
+        shutil.rmtree(self.folder, ignore_errors=True)
+        os.mkdir(self.folder)
+        return self.folder
+
+    def trace(self, *options, to="t.strace", command=(), stderr=None):
+        """Runs the program in a fresh folder, whose path is left out of paths below."""
+        command = command or (WORK, self.data())
+        out = () if stderr else ("-o", self.path(to))
+        subprocess.run([STRACE, *options, *out, *command], check=False, stderr=stderr, stdout=subprocess.DEVNULL,
+                       env={"PATH": os.environ["PATH"]})
+        return self.path(to)
+
+    def threads(self, store=None, job="%"):
+        """The operations in the folder, by thread, in the order of their starts."""
+        rows = self.query(f"""SELECT proc, tid, class, path, path2, file_offset, asked, CASE WHEN errno IS NOT NULL THEN -errno
+            WHEN class = 'open' OR op IN ('dup', 'fcntl') THEN -1 ELSE ret END, bytes FROM events
+            WHERE path LIKE '{self.folder}%' AND job LIKE '{job}' AND class != 'stat' ORDER BY start_ns""", store)
+        by_thread = {}
+        for proc, tid, kind, path, path2, *rest in rows:
+            cut = lambda p: p[len(self.folder):] if p else p
+            rest[2] = "fd" if rest[2] == -1 else rest[2]
+            by_thread.setdefault((proc, tid), []).append((kind, cut(path), cut(path2), *rest))
+        return sorted(by_thread.values())
+
+    def test_one_file(self):
+        said = self.run_import(self.trace("-f", "-ttt", "-T", "-y", "-s", "999"))
+        self.assertEqual(self.threads(), expected())
+        self.assertEqual(said.count("\n"), 2, said)
+        processes = self.query("SELECT exe, cmdline, exit, ppid IS NULL, exec_of FROM processes ORDER BY proc")
+        self.assertEqual(processes, [(WORK, f"{WORK} {self.folder}", "SIGKILL", True, None), (WORK, f"{WORK} {self.folder}", "exec", False, None),
+                                     (WORK, f"{WORK} again", "3", False, 2)])
+        self.assertEqual(self.query("SELECT count(*) FROM events WHERE dur_ns = 0 OR end_ns < start_ns"), [(0,)])
+        self.assertEqual(self.query("SELECT * FROM losses"), [])
+
+    def test_a_file_for_each_task(self):
+        self.trace("-ff", "-ttt", "-T", "-y", to="parts/t")
+        self.assertEqual(len(glob.glob(self.path("parts/t.*"))), 4)
+        self.run_import(self.path("parts"))
+        self.assertEqual(self.threads(), expected())
+        self.assertEqual(self.query("SELECT count(*) FROM processes"), [(3,)])
+        self.assertEqual(self.query("SELECT * FROM losses"), [])
+
+    def test_to_a_terminal(self):
+        path = self.path("terminal")
+        with open(path, "wb") as f:
+            self.trace("-f", "-ttt", "-T", "-y", stderr=f)
+        self.run_import(path)
+        self.assertEqual(self.threads(), expected())
+        self.assertEqual(self.query("SELECT exit, ppid IS NULL FROM processes ORDER BY proc"),
+                         [("SIGKILL", True), ("exec", False), ("3", False)])
+
+    def test_without_options(self):
+        said = self.run_import(self.trace("-f", "-ttt"), "--job", "bare")
+        self.assertIn("no durations: they need the option -T", said)
+        self.assertIn("no paths of descriptors", said)
+        self.assertEqual(self.threads(job="bare"), expected())
+        said = self.run_import(self.trace("-ttt", "-T", "-yy", to="single"), "--job", "single")
+        self.assertIn("3 child processes or threads are not in the trace: they need the option -f", said)
+        self.assertEqual(self.threads(job="single"), [expected()[0]])
+        for options in (("-f", "-tt"), ("-f", "-r"), ("-f",), ()):
+            said = self.run_import(self.trace(*options, to="none"), "--job", "none", status=1)
+            self.assertIn("none: no times since 1970: not imported; record with strace -f -ttt -T -y -o FILE COMMAND", said)
+
+    def test_same_as_headrace_run(self):
+        self.run_import(self.trace("-f", "-ttt", "-T", "-y"))
+        traced = self.threads()
+        store = os.path.join(self.dir, "recorded")
+        done = subprocess.run([harness.HEADRACE, "run", "-o", store, "--include", self.data(), "--", WORK, self.folder],
+                              env={**harness.environment(), "HOME": self.dir}, capture_output=True, text=True, check=False)
+        if not os.path.isdir(store):
+            self.skipTest("headrace run does not work here: " + done.stderr)
+        self.assertEqual(self.threads(store), traced)
+
+    def test_lines(self):
+        t = 1700000000
+        lines = ['7 {}.000001 execve("/bin/x", ["x", "a b"], 0x7ffe /* 20 vars */) = 0 <0.000100>',
+                 '7 {}.000200 openat(AT_FDCWD</home>, "d/../f\\1\\x41\\"", O_RDWR|O_LARGEFILE) = 3</home/f\\1A"> <0.000010>',
+                 '7 {}.000300 read(3</home/f\\1A">,  <unfinished ...>', '7 {}.000350 --- SIGCHLD {{si_signo=SIGCHLD}} ---',
+                 '7 {}.000400 <... read resumed>"abc)\\" = 1, "..., 4096) = 100 <0.000095>', "7 {}.000500 read(3</home/f\\1A\">, \"\", 5) = ? ERESTARTSYS (To be restarted if SA_RESTART is set) <0.1>",
+                 '7 {}.000600 write(1</dev/pts/0<char 136:0>>, "x", 1) = 1 <0.000001>', '7 {}.000700 read(4<TCP:[127.0.0.1:1->127.0.0.1:2]>, "", 9) = 9 <0.000001>',
+                 '7 {}.000800 write(3</home/f\\1A">(deleted), "y"..., 70) = -1 ENOSPC (No space left on device) <0.000001>', '7 {}.000850 io_uring_enter(5<anon_inode:[io_uring]>, 1, 1, 0, NULL, 8) = 1',
+                 "7 {}.000900 fsync(3</home/f\\1A\"> <unfinished ...>) = ?", "garbage", "7 {}.000950 read(3", "7 {}.001000 +++ killed by SIGSEGV (core dumped) +++", "7 {}.001100 read(3</home/f\\1A"]
+        said = self.run_import(self.file("t", "\n".join(lines).format(*[t] * 40)), "--node", "n1")
+        self.assertEqual(self.query("SELECT op, path, fd, flags, file_offset, asked, ret, errno, dur_ns FROM events ORDER BY start_ns"), [
+            ("openat", r'/home/f\x01A"', 3, os.O_RDWR, None, None, 3, None, 10000), ("read", r'/home/f\x01A"', 3, 0, 0, 4096, 100, None, 95000),
+            ("write", "/dev/pts/0", 1, 0, None, 1, 1, None, 1000), ("write", r'/home/f\x01A"', 3, 0, 100, 70, -1, 28, 1000),
+            ("fsync", r'/home/f\x01A"', 3, 0, None, None, None, None, 0)])
+        self.assertEqual(self.query("SELECT node, pid, exe, cmdline, exit FROM processes"), [("n1", 7, "/bin/x", "x a b", "SIGSEGV")])
+        self.assertEqual(self.query("SELECT reason, count FROM losses ORDER BY reason"),
+                         [("import_cut", 1), ("import_lines", 2), ("import_noted", 1)])
+        self.assertIn("2 of 15 lines could not be read, the first is line 12", said)
+
+    def test_positions(self):
+        """After what changes a position, and after a gap in the trace, the offset is right or unknown."""
+        steps = [('openat(AT_FDCWD</d>, "a", O_RDONLY)', "3</d/a>"), ('read(3</d/a>, "", 10)', 10), ("dup2(3</d/a>, 9)", "9</d/a>"),
+                 ('read(9</d/a>, "", 10)', 10), ("close(3</d/a>)", 0), ("fcntl(9</d/a>, F_DUPFD_CLOEXEC, 20)", "20</d/a>"),
+                 ('read(20</d/a>, "", 10)', 10), ("lseek(9</d/a>, -5, SEEK_CUR)", 25), ('read(20</d/a>, "", 10)', 3),
+                 ('rename("/d/a", "/d/b")', 0), ('read(9</d/b>, "", 10)', 2), ("close_range(9, 10, 0)", 0), ('read(9</d/c>, "", 10)', 1),
+                 ('read(20</d/x>, "", 10)', 1), ('pread64(20</d/x>, "", 10, 70)', 1), ("lseek(20</d/x>, 5, SEEK_SET)", 5),
+                 ('read(20</d/x>, "", 10)', 1), ('read(20</d/x>, "", 10)', 1)]
+        self.run_import(self.file("t", "".join(f"7 1700000000.0{i:05} {call} = {ret} <0.000001>\n" for i, (call, ret) in enumerate(steps))))
+        self.assertEqual(self.query("SELECT path, file_offset FROM events WHERE class = 'read' ORDER BY start_ns"),
+                         [("/d/a", 0), ("/d/a", 10), ("/d/a", 20), ("/d/a", 25), ("/d/b", 28), ("/d/c", None), ("/d/x", None), ("/d/x", 70),
+                          ("/d/x", 5), ("/d/x", 6)])
+
+
+if __name__ == "__main__":
+    harness.main()
