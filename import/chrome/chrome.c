@@ -309,32 +309,44 @@ static bool object_is_trace(const char *p, const char *end)
 	return false;
 }
 
-/*
- * Accepts an array only if its first event is not alone on a line: arrays with an event on each
- * line are .pfw files.
- */
-static bool chrome_probe(const uint8_t *head, size_t bytes)
+static const char *blanks_skip(const char *p, const char *end, const char *blanks)
 {
-	const char *p = (const char *)head, *end = p + bytes, *from;
+	while (p < end && *p && strchr(blanks, *p))
+		p++;
+	return p;
+}
+
+/*
+ * Accepts an array only if its first event has several lines, or shares its line with the next one:
+ * arrays with an event on each line are .pfw files.
+ */
+static bool array_is_trace(const char *p, const char *end)
+{
 	struct chrome_event e;
+	const char *from = p = blanks_skip(p, end, " \n\t\r");
 	int r;
 
-	while (p < end && *p && strchr(" \n\t\r", *p))
-		p++;
-	if (p == end || (*p != '{' && *p != '['))
-		return false;
-	if (*p++ == '{')
-		return object_is_trace(p, end);
-	from = p;
-	while (p < end && *p && strchr(" \n\t\r", *p))
-		p++;
 	if (p == end)
 		return false;
-	from = memchr(from, '\n', (size_t)(p - from)) ? p : NULL;
 	r = hr__chrome_event_read(&p, end, &e);
 	if ((r && r != -EAGAIN) || e.ph.type != HR_JSON_STRING || e.ph.n != 1)
 		return false;
-	return !from || memchr(from, '\n', (size_t)(p - from)) != NULL;
+	if (memchr(from, '\n', (size_t)(p - from)))
+		return true;
+	p = blanks_skip(p, end, " \t,");
+	return p < end && *p == '{';
+}
+
+static bool chrome_probe(const uint8_t *head, size_t bytes)
+{
+	const char *end = (const char *)head + bytes;
+	const char *p = blanks_skip((const char *)head, end, " \n\t\r");
+
+	if (p == end)
+		return false;
+	if (*p == '{')
+		return object_is_trace(p + 1, end);
+	return *p == '[' && array_is_trace(p + 1, end);
 }
 
 const struct hr_reader hr_reader_chrome = {
