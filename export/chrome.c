@@ -14,7 +14,7 @@
 #include "export/trace_out.h"
 
 #define LINE_BYTES  1024u     /* more than a line without texts needs */
-#define SLICE_BYTES 60u	      /* a typical operation, compressed */
+#define SLICE_BYTES 40u	      /* a typical operation, compressed */
 #define LANE_TID    10000000u /* above the kernel's thread ids */
 
 struct chrome {

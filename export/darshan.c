@@ -4,11 +4,10 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include "common/text.h"
 #include "export/darshan_internal.h"
+#include "export/seekable.h"
 
 /* ---- ranks and times ---- */
 
@@ -305,46 +304,14 @@ int hr_darshan_write(struct hr_export *x, int fd, char **ret_error)
 	return r;
 }
 
-/* ---- output ---- */
-
-/* Whether the log can be written to the file in place, because it is a new file. */
-static bool is_new_file(int fd)
-{
-	struct stat st;
-
-	return fd >= 0 && fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && st.st_size == 0 &&
-	       lseek(fd, 0, SEEK_CUR) == 0;
-}
-
-static int file_copy(int from, FILE *to)
-{
-	char piece[65536];
-	off_t at = 0;
-	ssize_t n;
-
-	while ((n = pread(from, piece, sizeof(piece), at)) > 0) {
-		if (fwrite(piece, 1, (size_t)n, to) != (size_t)n)
-			return -EIO;
-		at += n;
-	}
-	return n < 0 ? -errno : 0;
-}
-
+/* The header contains offsets, so it is written last. A pipe needs it first. */
 int hr_darshan_export(struct hr_export *x, FILE *to)
 {
-	int fd = fileno(to), r;
+	struct hr_seekable file;
+	int r = hr_seekable_open(x, to, &file);
 
-	if (is_new_file(fd)) {
-		r = hr_darshan_write(x, fd, &x->error);
-		return r == 0 && lseek(fd, 0, SEEK_END) < 0 ? -errno : r;
-	}
-	/* The header contains offsets, so it is written last. A pipe needs it first. */
-	fd = hr__darshan_temporary_file(x, &x->error);
-	if (fd < 0)
-		return fd;
-	r = hr_darshan_write(x, fd, &x->error);
-	if (r == 0)
-		r = file_copy(fd, to);
-	close(fd);
-	return r;
+	if (r < 0)
+		return r;
+	hr_seekable_hide(&file);
+	return hr_seekable_close(&file, hr_darshan_write(x, file.fd, &x->error));
 }

@@ -14,6 +14,7 @@
 
 #include "common/text.h"
 #include "export/darshan_internal.h"
+#include "export/seekable.h"
 
 static int times_init(struct hr__darshan_dxt *dxt, int64_t end_ns)
 {
@@ -72,41 +73,10 @@ static void segments_cut(struct hr__darshan *d)
 			memset(d->uses[i].posix->segments, 0, sizeof(d->uses[i].posix->segments));
 }
 
-static int temporary_failed(int err, char **ret_error)
-{
-	return hr_text_fail(
-	    err, ret_error,
-	    "cannot write temporary data: %s: set TMPDIR (at a collector: "
-	    "query_spill) to a folder with more space, or export less with --max-size",
-	    strerrordesc_np(-err));
-}
-
-int hr__darshan_temporary_file(const struct hr_export *x, char **ret_error)
-{
-	const char *folder = hr_asking_spill(x->asking);
-	char *path;
-	int fd;
-
-	if (folder == NULL)
-		return hr_text_fail(-ENOENT, ret_error,
-				    "this export needs a folder for temporary files: set TMPDIR "
-				    "(at a collector: query_spill) to a folder with enough space");
-	fd = open(folder, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
-	if (fd < 0 && (errno == EOPNOTSUPP || errno == EISDIR)) {
-		if (asprintf(&path, "%s/export-XXXXXX", folder) < 0)
-			return -ENOMEM;
-		fd = mkostemp(path, O_CLOEXEC);
-		if (fd >= 0)
-			unlink(path);
-		free(path);
-	}
-	return fd >= 0 ? fd : temporary_failed(-errno, ret_error);
-}
-
 static int segments_map(struct hr__darshan *d)
 {
 	struct hr__darshan_dxt *dxt = &d->dxt;
-	int fd = hr__darshan_temporary_file(d->x, d->ret_error), r;
+	int fd = hr_temporary_file(d->x, NULL, d->ret_error), r;
 	void *map;
 
 	if (fd < 0)
@@ -114,7 +84,7 @@ static int segments_map(struct hr__darshan *d)
 	dxt->map_bytes = dxt->total * sizeof(*dxt->map);
 	r = -posix_fallocate(fd, 0, (off_t)dxt->map_bytes);
 	if (r < 0) {
-		temporary_failed(r, d->ret_error);
+		hr_temporary_failed(r, d->ret_error);
 	} else {
 		map = mmap(NULL, dxt->map_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
 		r = map != MAP_FAILED ? 0 : -errno;

@@ -262,9 +262,6 @@ void hr__darshan_posix_reduce(struct hr_darshan_posix *const *list, size_t n,
 void hr__darshan_stdio_reduce(struct hr_darshan_stdio *const *list, size_t n,
 			      struct hr_darshan_stdio *ret);
 
-/* Opens a file without a name in the folder for temporary files. -errno: *ret_error has advice. */
-int hr__darshan_temporary_file(const struct hr_export *x, char **ret_error);
-
 int hr__darshan_job_write(struct hr__darshan *d);
 int hr__darshan_heat_write(struct hr__darshan *d);
 int hr__darshan_dxt_write(struct hr__darshan *d, const struct hr__darshan_use *u);

@@ -40,6 +40,16 @@ const char *hr_export_reader(enum hr_export_format format)
 	return formats[format].reader;
 }
 
+char *hr_export_rank_name(enum hr_export_format format, const char *run, const char *rank)
+{
+	char *name;
+	int n = format == HR_EXPORT_NSYS
+		    ? asprintf(&name, "%s.r1.mpi%s%s", run, rank, hr_export_suffix(format))
+		    : asprintf(&name, "rank%s%s", rank, hr_export_suffix(format));
+
+	return n > 0 ? name : NULL;
+}
+
 bool hr_export_format(const char *name, enum hr_export_format *ret)
 {
 	for (unsigned i = 0; i < HR_EXPORT_FORMATS; i++) {
@@ -133,12 +143,24 @@ static const struct {
 	const char *expected;
 } settings[] = {
     {"node", set_node, "the name of a node"},
-    {"rank", set_rank, "the number of a rank"},
+    {"rank", set_rank, "a rank such as 3"},
     {"from", set_from, "seconds since the job began, or -N for its last N seconds"},
     {"to_time", set_to_time, "seconds since the job began, or -N to skip its last N seconds"},
-    {"step", set_step, "a step (7) or steps (7-9)"},
-    {"max_size", set_max_size, "a size such as 200M; 0: no limit"},
+    {"step", set_step, "a step such as 7, or steps such as 7-9"},
+    {"max_size", set_max_size, "a size such as 200M, or 0 for no limit"},
 };
+
+/* Reports a wrong value under the name of the command line's option: max_size is --max-size. */
+static bool wrong_value(const char *name, const char *expected, const char *value,
+			const struct hr_sink *messages)
+{
+	size_t n = strcspn(name, "_");
+
+	hr_sink_line(messages, "--%.*s%s%s must be %s, not %s", (int)n, name,
+		     name[n] != '\0' ? "-" : "", name[n] != '\0' ? name + n + 1 : "", expected,
+		     hr_near_quoted(value).s);
+	return false;
+}
 
 static bool set_word(struct hr_export_options *o, const char *word, const struct hr_sink *messages)
 {
@@ -150,9 +172,7 @@ static bool set_word(struct hr_export_options *o, const char *word, const struct
 			continue;
 		if (settings[i].set(o, word + n + 1))
 			return true;
-		hr_sink_line(messages, "%s is %s, not %s", settings[i].name, settings[i].expected,
-			     hr_near_quoted(word + n + 1).s);
-		return false;
+		return wrong_value(settings[i].name, settings[i].expected, word + n + 1, messages);
 	}
 	hr_sink_line(messages, "an export has no option %s", hr_near_quoted(word).s);
 	return false;
@@ -164,6 +184,11 @@ bool hr_export_parse(struct hr_export_options *o, char *const *words, size_t n_w
 	for (size_t i = 0; i < n_words; i++)
 		if (!set_word(o, words[i], messages))
 			return false;
+	if (o->format == HR_EXPORT_PFW && o->max_bytes != 0 && o->max_bytes != UINT64_MAX) {
+		hr_sink_line(messages, "--max-size works with perfetto and chrome only: pfw has "
+				       "all operations");
+		return false;
+	}
 	return true;
 }
 
@@ -172,6 +197,19 @@ bool hr_export_parse(struct hr_export_options *o, char *const *words, size_t n_w
 int hr_export_advance(const struct hr_export *x, uint64_t done, uint64_t total)
 {
 	return hr_asking_advance(x->asking, done, total) ? 0 : -EINTR;
+}
+
+char *hr_export_damage(const struct hr_export *x)
+{
+	uint64_t n = x->damaged + x->walk->damaged;
+	char *text;
+
+	if (n == 0 || asprintf(&text,
+			       "frames that could not be read: %s; their operations or regions are "
+			       "left out",
+			       hr_text_count(n).s) < 0)
+		return NULL;
+	return text;
 }
 
 struct note_list {
@@ -258,11 +296,10 @@ static enum hr_ask_status export_failed(const struct hr_export *x, int err, char
 	else if (err == -EINTR)
 		hr_sink_line(messages, "interrupted");
 	else if (err == -ENOENT)
-		hr_sink_line(messages, "nothing to export: no process of the job matches the "
-				       "options"
-				       "\n"
-				       "headrace query STORE ranks shows "
-				       "the ranks and nodes, headrace query STORE steps the steps");
+		hr_sink_line(messages,
+			     "nothing to export: no process of the job matches the options\n"
+			     "hint: `headrace query STORE ranks` lists the ranks; `nodes` and "
+			     "`steps` list the others");
 	else
 		hr_sink_line(messages, "cannot write the export as %s: %s",
 			     hr_export_name(x->options->format), strerrordesc_np(-err));
@@ -289,9 +326,19 @@ static int export_write(struct hr_export *x, FILE *to)
 
 	setvbuf(to, NULL, _IOFBF, WRITE_BYTES);
 	err = formats[x->options->format].write(x, to);
-	if (err == 0 && fflush(to) != 0)
-		err = -errno;
-	return err == 0 && ferror(to) ? -EIO : err;
+	return err == 0 && fflush(to) != 0 ? -errno : err;
+}
+
+/* Reports what the export lacks. */
+static void report_notes(const struct hr_export *x, const struct hr_sink *messages)
+{
+	char *damage = hr_export_damage(x);
+
+	for (size_t i = 0; i < x->n_notes; i++)
+		hr_sink_line(messages, "note: %s", x->notes[i]);
+	if (damage != NULL)
+		hr_sink_line(messages, "note: %s", damage);
+	free(damage);
 }
 
 enum hr_ask_status hr_export_answer(struct hr_asking *asking, const struct hr_export_options *o,
@@ -318,11 +365,10 @@ enum hr_ask_status hr_export_answer(struct hr_asking *asking, const struct hr_ex
 		err = export_write(&x, to);
 		error = x.error;
 	}
-	for (size_t i = 0; i < notes.n; i++) {
-		if (err == 0)
-			hr_sink_line(messages, "note: %s", notes.list[i]);
+	if (err == 0)
+		report_notes(&x, messages);
+	for (size_t i = 0; i < notes.n; i++)
 		free(notes.list[i]);
-	}
 	free(notes.list);
 	hr_walk_free(x.walk);
 	return err == 0 ? HR_ASK_ANSWERED : export_failed(&x, err, error, messages);

@@ -25,6 +25,11 @@ enum hr_export_format {
 const char *hr_export_name(enum hr_export_format format);
 const char *hr_export_suffix(enum hr_export_format format);
 const char *hr_export_reader(enum hr_export_format format);
+/*
+ * Returns the name of the file of one rank (malloc'ed), such as "rank3.pftrace". `run` is
+ * "train.p8", the program and the number of ranks, which Extra-Deep reads from the names.
+ */
+char *hr_export_rank_name(enum hr_export_format format, const char *run, const char *rank);
 bool hr_export_format(const char *name, enum hr_export_format *ret);
 
 struct hr_export_options {
@@ -58,7 +63,7 @@ struct hr_export {
 	char **notes;
 	size_t n_notes;
 	int64_t start_ns, end_ns; /* wall clock: begin of the job, and its end or last message */
-	uint64_t damaged;	  /* frames that the writer could not read */
+	uint64_t damaged;	  /* frames with operations that the writer could not read */
 	char *error;		  /* malloc'ed advice of a writer that failed; NULL: none */
 };
 
@@ -69,10 +74,14 @@ enum hr_ask_status hr_export_answer(struct hr_asking *asking, const struct hr_ex
 /* For writers: reports progress. Returns -EINTR if the user has interrupted the export, else 0. */
 int hr_export_advance(const struct hr_export *x, uint64_t done, uint64_t total);
 
-/* ---- writers: 0 or -errno; the caller checks ferror(to) ---- */
+/* For writers: returns a note about frames that could not be read (malloc'ed), or NULL. */
+char *hr_export_damage(const struct hr_export *x);
+
+/* ---- writers: 0 or -errno ---- */
 int hr_perfetto_write(struct hr_export *x, FILE *to);
 int hr_chrome_write(struct hr_export *x, FILE *to);
 int hr_pfw_write(struct hr_export *x, FILE *to);
 int hr_darshan_export(struct hr_export *x, FILE *to);
+int hr_nsys_write(struct hr_export *x, FILE *to);
 
 #endif

@@ -59,6 +59,7 @@ enum { ARG_NAME_ID = 1, ARG_BOOL = 2, ARG_INT = 4, ARG_TEXT = 6, ARG_TEXT_ID = 1
 struct packets {
 	struct hr_trace_out out;
 	FILE *to;
+	int error; /* of the first write that failed; the rest is dropped */
 };
 
 /* ---- protobuf ---- */
@@ -85,9 +86,24 @@ static uint8_t *put_bytes(uint8_t *at, unsigned field, const void *data, size_t 
 	return at + n;
 }
 
-static uint8_t *put_text(uint8_t *at, unsigned field, const char *text)
+/* Texts are escaped as in the SQL tables. This many bytes suffice for one of `bytes` bytes. */
+static size_t escaped_room(size_t bytes)
 {
-	return text != NULL ? put_bytes(at, field, text, strlen(text)) : at;
+	return 4 * bytes + 1 + 2 * MESSAGE_BYTES_MOST;
+}
+
+static uint8_t *put_text(uint8_t *at, unsigned field, const void *text, size_t bytes)
+{
+	size_t n = hr_text_escape(NULL, 0, text, bytes);
+
+	at = put_varint(put_varint(at, field << 3 | 2), n);
+	hr_text_escape((char *)at, n + 1, text, bytes);
+	return at + n;
+}
+
+static uint8_t *put_name(uint8_t *at, unsigned field, const char *name)
+{
+	return name != NULL ? put_text(at, field, name, strlen(name)) : at;
 }
 
 static uint8_t *put_double(uint8_t *at, unsigned field, double v)
@@ -109,13 +125,19 @@ static uint8_t *end_short(uint8_t *begin, uint8_t *at)
 	return at;
 }
 
+static void write_out(struct packets *p, const uint8_t *data, size_t n)
+{
+	if (p->error == 0 && fwrite_unlocked(data, 1, n, p->to) < n)
+		p->error = errno != 0 ? -errno : -EIO;
+}
+
 static void write_packet(struct packets *p, const uint8_t *packet, size_t n)
 {
 	uint8_t head[1 + MESSAGE_BYTES_MOST];
 	size_t n_head = (size_t)(put_varint(put_varint(head, TRACE_PACKET << 3 | 2), n) - head);
 
-	fwrite_unlocked(head, 1, n_head, p->to);
-	fwrite_unlocked(packet, 1, n, p->to);
+	write_out(p, head, n_head);
+	write_out(p, packet, n);
 }
 
 static uint8_t *put_head(uint8_t *at, uint64_t ns)
@@ -150,14 +172,14 @@ static uint8_t *put_clock(uint8_t *at, unsigned clock, uint64_t ns)
 static void write_interned(struct packets *p, unsigned field, uint64_t id, const void *text,
 			   size_t bytes)
 {
-	size_t room = bytes + 64;
+	size_t room = escaped_room(bytes) + 64;
 	uint8_t *packet = malloc(3 * room), *entry, *list, *at;
 
 	if (packet == NULL)
 		return; /* names and paths are missing then, but the trace is whole */
 	entry = packet + room;
 	list = entry + room;
-	at = put_bytes(put_number(entry, INTERNED_ID, id), INTERNED_TEXT, text, bytes);
+	at = put_text(put_number(entry, INTERNED_ID, id), INTERNED_TEXT, text, bytes);
 	at = put_bytes(list, field, entry, (size_t)(at - entry));
 	bytes = (size_t)(at - list);
 	at = put_number(packet, PACKET_SEQUENCE, SEQUENCE);
@@ -173,14 +195,8 @@ static void perfetto_intern(struct hr_trace_out *o, enum hr_interned kind, uint6
 	static const unsigned fields[] = {[HR_INTERNED_CATEGORY] = INTERNED_CATEGORY,
 					  [HR_INTERNED_NAME] = INTERNED_NAME,
 					  [HR_INTERNED_STRING] = INTERNED_STRING};
-	size_t room = 4 * text->bytes + 1;
-	char *escaped = malloc(room);
 
-	if (escaped == NULL)
-		return;
-	hr_text_escape(escaped, room, text->data, text->bytes);
-	write_interned((struct packets *)o, fields[kind], number, escaped, strlen(escaped));
-	free(escaped);
+	write_interned((struct packets *)o, fields[kind], number, text->data, text->bytes);
 }
 
 static void perfetto_begin(struct hr_trace_out *o, uint64_t boot_ns, uint64_t real_ns)
@@ -206,7 +222,7 @@ static uint8_t *put_process(uint8_t *at, const struct hr_track *t, uint8_t *scra
 {
 	uint8_t *end = put_number(scratch, PROCESS_PID, (uint64_t)t->pid);
 
-	end = put_text(end, PROCESS_NAME, t->name);
+	end = put_name(end, PROCESS_NAME, t->name);
 	return put_bytes(at, TRACK_PROCESS, scratch, (size_t)(end - scratch));
 }
 
@@ -215,14 +231,14 @@ static uint8_t *put_thread(uint8_t *at, const struct hr_track *t, uint8_t *scrat
 	uint8_t *end = put_number(scratch, THREAD_PID, (uint64_t)t->pid);
 
 	end = put_number(end, THREAD_TID, (uint64_t)t->tid);
-	end = put_text(end, THREAD_NAME, t->name);
+	end = put_name(end, THREAD_NAME, t->name);
 	return put_bytes(at, TRACK_THREAD, scratch, (size_t)(end - scratch));
 }
 
 static void perfetto_track(struct hr_trace_out *o, const struct hr_track *t)
 {
 	struct packets *p = (struct packets *)o;
-	size_t room = 128 + (t->name != NULL ? strlen(t->name) : 0);
+	size_t room = 128 + (t->name != NULL ? escaped_room(strlen(t->name)) : 0);
 	uint8_t *packet = malloc(3 * room), *track, *scratch, *at, *begin;
 
 	if (packet == NULL)
@@ -237,7 +253,7 @@ static void perfetto_track(struct hr_trace_out *o, const struct hr_track *t)
 	else if (t->tid != 0)
 		at = put_thread(at, t, scratch);
 	else
-		at = put_text(at, TRACK_NAME, t->name);
+		at = put_name(at, TRACK_NAME, t->name);
 	if (t->values != HR_TRACK_SLICES) {
 		begin = begin_short(at, TRACK_COUNTER);
 		at = begin;
@@ -276,13 +292,14 @@ static uint8_t *put_argument(uint8_t *at, const struct hr_argument *a)
 /* An argument with a text, which can be long. */
 static uint8_t *put_long_argument(uint8_t *at, const struct hr_argument *a)
 {
-	size_t inner = 2 + 1 + a->text.bytes; /* the id of the name, and the tag of the text */
+	size_t n = hr_text_escape(NULL, 0, a->text.data, a->text.bytes);
+	size_t inner = 2 + 1 + n; /* the id of the name, and the tag of the text */
 	uint8_t length[MESSAGE_BYTES_MOST];
 
-	inner += (size_t)(put_varint(length, a->text.bytes) - length);
+	inner += (size_t)(put_varint(length, n) - length);
 	at = put_varint(put_varint(at, EVENT_ARGUMENT << 3 | 2), inner);
 	at = put_number(at, ARG_NAME_ID, a->name);
-	return put_bytes(at, ARG_TEXT, a->text.data, a->text.bytes);
+	return put_text(at, ARG_TEXT, a->text.data, a->text.bytes);
 }
 
 /* Writes a packet with the event from `event` on, which ends at `at`. */
@@ -295,9 +312,9 @@ static void write_event(struct packets *p, uint64_t ns, const uint8_t *event, co
 	end = put_varint(put_varint(end, PACKET_TRACK_EVENT << 3 | 2), n);
 	n_packet = (size_t)(end - head) + n;
 	o = put_varint(put_varint(outer, TRACE_PACKET << 3 | 2), n_packet);
-	fwrite_unlocked(outer, 1, (size_t)(o - outer), p->to);
-	fwrite_unlocked(head, 1, (size_t)(end - head), p->to);
-	fwrite_unlocked(event, 1, n, p->to);
+	write_out(p, outer, (size_t)(o - outer));
+	write_out(p, head, (size_t)(end - head));
+	write_out(p, event, n);
 }
 
 static void perfetto_slice(struct hr_trace_out *o, const struct hr_slice *s)
@@ -309,7 +326,8 @@ static void perfetto_slice(struct hr_trace_out *o, const struct hr_slice *s)
 	size_t room = 64;
 
 	for (size_t i = 0; i < s->n_args; i++)
-		room += 32 + (s->args[i].type == HR_ARG_TEXT ? s->args[i].text.bytes : 0);
+		room +=
+		    32 + (s->args[i].type == HR_ARG_TEXT ? escaped_room(s->args[i].text.bytes) : 0);
 	if (room > sizeof(small) && (event = malloc(room)) == NULL)
 		return;
 	at = put_number(event, EVENT_TYPE, types[s->type]);
@@ -337,8 +355,11 @@ static void perfetto_counter(struct hr_trace_out *o, uint64_t ns, const struct h
 
 static int perfetto_end(struct hr_trace_out *o)
 {
-	free(o);
-	return 0;
+	struct packets *p = (struct packets *)o;
+	int r = p->error;
+
+	free(p);
+	return r;
 }
 
 int hr_perfetto_out_new(FILE *to, struct hr_trace_out **ret)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The format "pfw": traces of dftracer 1.0.8, one JSON object per line. Files and nodes have hashes,
- * whose names are in metadata records (FH, HH) before their first use. A record "headrace" at the
- * begin states what is missing.
+ * whose names are in metadata records (FH, HH) before their first use. Records "headrace" at the
+ * begin, and at the end, state what is missing.
  *
  * dftracer counts in microseconds: args.ns has the nanoseconds of ts and dur below them. args.ret
  * of a read or write is its bytes, as dftracer's analyzers expect, and args.items the result of
@@ -115,10 +115,42 @@ static int name_file(struct pfw_file *p, const struct hr_stream *s, uint32_t fil
 
 /* ---- metadata ---- */
 
+/* Writes a number of the process, which the message has as the number + 1, unless it is unknown. */
+#define put_plus1(p, key, number)                                                                  \
+	((number) > 0 ? put_key_uint(p, key, (uint64_t)(number)-1) : (void)0)
+
+static void put_numbers(struct pfw_file *p, const struct hr_process *process)
+{
+	const Headrace__Process *m = process->msg;
+
+	put_plus1(p, ",\"rank\":", process->rank + INT64_C(1));
+	put_plus1(p, ",\"local_rank\":", process->local_rank + INT64_C(1));
+	put_plus1(p, ",\"worker\":", process->worker + INT64_C(1));
+	put_plus1(p, ",\"loader\":", m->loader_plus1);
+	put_plus1(p, ",\"loader_worker\":", m->loader_worker_plus1);
+	put_plus1(p, ",\"restart\":", m->restart_plus1);
+	if (m->world_size > 0)
+		put_key_uint(p, ",\"world_size\":", m->world_size);
+	if (m->cpus > 0) {
+		put_key_uint(p, ",\"cpus\":", m->cpus);
+		put_key_uint(p, ",\"first_cpu\":", m->first_cpu);
+	}
+	if (m->cpu_quota_milli > 0)
+		put_key_uint(p, ",\"cpu_quota_milli\":", m->cpu_quota_milli);
+}
+
+static uint64_t wall_or_zero(const struct hr_stream *s, uint64_t boot_ns)
+{
+	int64_t ns = hr_stream_real_ns(s, boot_ns);
+
+	return ns > 0 ? (uint64_t)ns : 0;
+}
+
 static int put_process(struct pfw_file *p, const struct hr_stream *s,
 		       const struct hr_process *process)
 {
 	const Headrace__Process *m = process->msg;
+	uint64_t start = wall_or_zero(s, m->start_ns), end = wall_or_zero(s, m->end_ns);
 	size_t exit = m->exit != NULL ? strlen(m->exit) : 0;
 	int r = begin_metadata(p, "PR", (uint64_t)m->pid, m->cmdline.data, m->cmdline.len,
 			       m->cmdline.len + m->exe.len + exit);
@@ -128,17 +160,13 @@ static int put_process(struct pfw_file *p, const struct hr_stream *s,
 	put_key_text(p, ",\"value\":", m->cmdline.data, m->cmdline.len);
 	put_key_text(p, ",\"exe\":", m->exe.data, m->exe.len);
 	put_key_int(p, ",\"ppid\":", m->ppid);
-	if (process->rank >= 0)
-		put_key_int(p, ",\"rank\":", process->rank);
-	if (process->local_rank >= 0)
-		put_key_int(p, ",\"local_rank\":", process->local_rank);
-	if (process->worker >= 0)
-		put_key_int(p, ",\"worker\":", process->worker);
-	if (m->world_size > 0)
-		put_key_uint(p, ",\"world_size\":", m->world_size);
-	put_key_int(p, ",\"start_us\":", hr_stream_real_ns(s, m->start_ns) / 1000);
+	put_numbers(p, process);
+	put_key_uint(p, ",\"start_us\":", start / 1000);
 	if (m->end_ns != 0)
-		put_key_int(p, ",\"end_us\":", hr_stream_real_ns(s, m->end_ns) / 1000);
+		put_key_uint(p, ",\"end_us\":", end / 1000);
+	put_key_uint(p, ",\"ns\":[", start % 1000);
+	put_key_uint(p, ",", end % 1000);
+	hr_text_out_literal(&p->out, "]");
 	if (exit > 0)
 		put_key_text(p, ",\"exit\":", m->exit, exit);
 	end_line(p);
@@ -154,6 +182,15 @@ static int put_note(struct pfw_file *p, const char *note)
 	put_key_text(p, ",\"value\":", note, strlen(note));
 	end_line(p);
 	return 0;
+}
+
+static int put_damage(struct pfw_file *p)
+{
+	char *note = hr_export_damage(p->x);
+	int r = note != NULL ? put_note(p, note) : 0;
+
+	free(note);
+	return r;
 }
 
 /* Writes the format of this file: it has headrace's further arguments, and escaped texts. */
@@ -313,6 +350,8 @@ static int pfw_region(struct pfw_file *p, const struct hr_walk_stream *ws,
 		put_key_uint(p, ",\"epoch\":", region.epoch);
 	if (region.count > 1)
 		put_key_uint(p, ",\"region_count\":", region.count);
+	if (region.depth > 0)
+		put_key_uint(p, ",\"depth\":", region.depth);
 	if (region.open)
 		hr_text_out_literal(&p->out, ",\"open\":1");
 	end_line(p);
@@ -418,6 +457,8 @@ int hr_pfw_write(struct hr_export *x, FILE *to)
 	}
 	for (size_t i = 0; i < x->walk->n_streams && r == 0; i++)
 		r = pfw_stream(&p, &x->walk->streams[i]);
+	if (r == 0)
+		r = put_damage(&p);
 	if (r == 0 && (r = hr_text_out_room(&p.out, LINE_BYTES)) == 0)
 		hr_text_out_literal(&p.out, "]\n");
 	done = hr_text_out_done(&p.out);

@@ -57,7 +57,9 @@ static int write_member(struct hr_text_out *o)
 	z->stream.avail_out = (uint32_t)z->size;
 	if (isal_deflate_stateless(&z->stream) != COMP_OK || z->stream.avail_in > 0)
 		return -EIO;
-	return fwrite(z->out, 1, z->stream.total_out, o->to) == z->stream.total_out ? 0 : -EIO;
+	if (fwrite(z->out, 1, z->stream.total_out, o->to) == z->stream.total_out)
+		return 0;
+	return errno != 0 ? -errno : -EIO;
 }
 
 int hr_text_out_done(struct hr_text_out *o)

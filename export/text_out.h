@@ -24,10 +24,10 @@ struct hr_text_out {
 /* Returns 0 or -ENOMEM. */
 int hr_text_out_init(struct hr_text_out *o, FILE *to);
 
-/* Writes the last member, and frees everything. Returns 0, -ENOMEM or -EIO. */
+/* Writes the last member, and frees everything. Returns 0, -ENOMEM, or the error of a write. */
 int hr_text_out_done(struct hr_text_out *o);
 
-/* Makes room for `bytes` more, and writes a full member. Returns 0, -ENOMEM or -EIO. */
+/* Makes room for `bytes` more, and writes a full member. Returns 0, -ENOMEM, or an error. */
 int hr_text_out_room(struct hr_text_out *o, size_t bytes);
 
 static inline void hr_text_out_bytes(struct hr_text_out *o, const char *text, size_t n)

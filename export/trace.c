@@ -144,7 +144,10 @@ static void describe_region(void *self, const struct hr_walk_region *row, struct
 	ret->n_args = t->region.n;
 }
 
-/* Adds the input waits to the counters, also those that are too short to be drawn. */
+/*
+ * Adds the input waits to the counters, also those that are too short to be drawn. Of waits that
+ * were added up, only the begin of the first one is known.
+ */
 static void count_waits(struct hr_trace *t, const struct hr_walk_stream *ws)
 {
 	for (size_t i = 0; i < ws->n_regions; i++) {
@@ -152,7 +155,7 @@ static void count_waits(struct hr_trace *t, const struct hr_walk_stream *ws)
 		struct hr_region r;
 
 		hr_regions_get(row->frame, row->row, &r);
-		if (r.kind == HR_REGION_INPUT_WAIT && r.count <= 1)
+		if (r.kind == HR_REGION_INPUT_WAIT)
 			hr_gather_add(&t->gather, hr_walk_process(ws, row->proc), HR_GATHER_WAIT,
 				      (uint64_t)hr_stream_real_ns(ws->s, row->start_ns),
 				      (uint64_t)hr_stream_real_ns(ws->s, row->end_ns), 0);
@@ -192,6 +195,13 @@ static void count_event(struct hr_trace *t, const struct hr_tracks_event *e, uns
 		      bytes == UINT64_MAX ? 0 : bytes);
 }
 
+/* Whether an operation outlives its call. io_submit and its like are calls of their thread. */
+static bool is_asynchronous(const struct hr_op_info *info)
+{
+	return info->api == HR_API_URING ||
+	       (info->api == HR_API_AIO && info->class != HR_CLASS_META);
+}
+
 static int trace_event(struct hr_trace *t, const struct hr_walk_stream *ws,
 		       const struct hr_walk_batch *b, uint32_t i)
 {
@@ -202,7 +212,7 @@ static int trace_event(struct hr_trace *t, const struct hr_walk_stream *ws,
 				    .tid = c->tasks[c->task[i]].tid,
 				    .start_ns = c->start_ns[i],
 				    .end_ns = c->start_ns[i] + c->dur_ns[i],
-				    .async = info->api == HR_API_AIO || info->api == HR_API_URING};
+				    .async = is_asynchronous(info)};
 	struct hr_slice slice = {.type = HR_SLICE_BEGIN};
 	uint64_t bytes = c->ret[i] == HR_RET_NONE ? UINT64_MAX
 						  : hr_bytes_moved(info->bytes_rule, c->ret[i],

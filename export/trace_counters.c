@@ -125,10 +125,13 @@ static void write_note(struct hr_trace *t, const char *text)
 
 void hr_trace_notes(struct hr_trace *t)
 {
-	char *left_out, *text;
+	char *damage = hr_export_damage(t->x), *left_out, *text;
 
 	for (size_t i = 0; i < t->x->n_notes; i++)
 		write_note(t, t->x->notes[i]);
+	if (damage != NULL)
+		write_note(t, damage);
+	free(damage);
 	left_out = hr_gather_left_out(&t->limits);
 	if (left_out != NULL &&
 	    asprintf(&text, "%s; the counters include the operations", left_out) >= 0) {

@@ -4,8 +4,8 @@
  *
  * trace.c decides what is in a trace, trace_tracks.c in which track, and a struct hr_trace_out
  * writes it. Names, categories and paths have numbers: a writer gets each text once (intern),
- * before the first slice that uses it, and again with each slice. Times are ns. Write errors stay
- * in the FILE (ferror). One thread.
+ * before the first slice that uses it, and again with each slice. Times are ns. After an error, a
+ * writer drops everything, and `end` returns the error. One thread.
  */
 #ifndef HEADRACE_EXPORT_TRACE_OUT_H
 #define HEADRACE_EXPORT_TRACE_OUT_H

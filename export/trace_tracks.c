@@ -27,7 +27,7 @@ struct lanes {
 
 struct thread {
 	struct hr_track track;
-	uint64_t end_ns; /* of the last operation in the thread's own track; boot clock */
+	uint64_t end_ns; /* up to here, the thread's own track is written; boot clock */
 	const struct hr_walk_region *regions;
 	size_t n_regions, next;
 	uint64_t *open; /* ends of the open slices, innermost last */
@@ -121,24 +121,27 @@ static int32_t unique_pid(struct hr_tracks *t, const struct hr_walk_process *p)
 static void process_name(const struct hr_tracks *t, const struct hr_walk_stream *ws,
 			 const struct hr_process *p, int32_t shown, char *ret, size_t bytes)
 {
-	const ProtobufCBinaryData *exe = &p->msg->exe;
-	const char *base = exe->len > 0 ? memrchr(exe->data, '/', exe->len) : NULL;
-	size_t n = base != NULL ? exe->len - (size_t)(base + 1 - (const char *)exe->data) : 0;
+	const char *exe = (const char *)p->msg->exe.data;
+	size_t n = p->msg->exe.len;
+	const char *slash = n > 0 ? memrchr(exe, '/', n) : NULL;
 	int at;
 
+	if (slash != NULL) {
+		n -= (size_t)(slash + 1 - exe);
+		exe = slash + 1;
+	}
 	if (p->rank >= 0)
 		at = snprintf(ret, bytes, "rank %d", p->rank);
+	else if (n > 0)
+		at = snprintf(ret, bytes, "%.*s", n < 100 ? (int)n : 100, exe);
 	else
-		at = snprintf(ret, bytes, "%.*s", n < 100 ? (int)n : 100, n > 0 ? base + 1 : "");
+		at = snprintf(ret, bytes, "process");
 	if (p->worker >= 0)
-		at += snprintf(ret + at, bytes - (size_t)at, "%sworker %d", at > 0 ? " " : "",
-			       p->worker);
+		at += snprintf(ret + at, bytes - (size_t)at, " worker %d", p->worker);
 	if (t->several_nodes)
-		at += snprintf(ret + at, bytes - (size_t)at, "%son %.100s", at > 0 ? " " : "",
-			       ws->s->node);
+		at += snprintf(ret + at, bytes - (size_t)at, " on %.100s", ws->s->node);
 	if (shown != p->msg->pid)
-		snprintf(ret + at, bytes - (size_t)at, "%s(pid %d)", at > 0 ? " " : "",
-			 p->msg->pid);
+		snprintf(ret + at, bytes - (size_t)at, " (pid %d)", p->msg->pid);
 }
 
 /* Returns the track of a process, and writes it if it is used for the first time. */
@@ -240,12 +243,21 @@ static int write_to_lane(struct hr_tracks *t, const struct hr_tracks_event *e, s
 	return 0;
 }
 
+static void advance_to(struct thread *th, uint64_t ns)
+{
+	th->end_ns = ns > th->end_ns ? ns : th->end_ns;
+}
+
 /* Ends the open regions that end at `ns` or before. */
 static void close_regions(struct hr_tracks *t, const struct hr_walk_stream *ws, struct thread *th,
 			  uint64_t ns)
 {
-	while (th->n_open > 0 && th->open[th->n_open - 1] <= ns)
-		write_end(t, ws, &th->track, th->open[--th->n_open]);
+	while (th->n_open > 0 && th->open[th->n_open - 1] <= ns) {
+		uint64_t end_ns = th->open[--th->n_open];
+
+		write_end(t, ws, &th->track, end_ns);
+		advance_to(th, end_ns);
+	}
 }
 
 /* Whether a slice fits into the thread's own track, after what is already there. */
@@ -275,6 +287,7 @@ static int write_region(struct hr_tracks *t, const struct hr_tracks_event *e, st
 		return write_to_lane(t, &own, th, LANE_SPAN, &slice);
 	if (!nests(th, r->start_ns, r->end_ns))
 		return write_to_lane(t, &own, th, LANE_CROSSING, &slice);
+	advance_to(th, r->start_ns);
 	if (r->start_ns == r->end_ns) {
 		write_slice(t, e->ws, &th->track, r->start_ns, r->end_ns, &slice);
 		return 0;
@@ -321,7 +334,7 @@ int hr_tracks_add(struct hr_tracks *t, const struct hr_tracks_event *e, struct h
 	if (!nests(th, e->start_ns, e->end_ns))
 		return write_to_lane(t, e, th, LANE_CROSSING, slice);
 	write_slice(t, e->ws, &th->track, e->start_ns, e->end_ns, slice);
-	th->end_ns = e->end_ns;
+	advance_to(th, e->end_ns);
 	return 0;
 }
 

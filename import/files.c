@@ -115,6 +115,25 @@ static bool file_is_repeated(const struct stat *seen, size_t n, const struct sta
 	return false;
 }
 
+/* Makes the file of an operand, unless an earlier operand is the same file. Takes over the path. */
+static void file_make(struct hr_import *i, char *path, size_t skip, bool found, struct stat *seen)
+{
+	struct hr_import_file *f = &i->files[i->n_files];
+
+	*f = (struct hr_import_file){.import = i,
+				     .path = path,
+				     .name = path + skip,
+				     .found = found,
+				     .index = (uint32_t)i->n_files};
+	if (stat(path, &seen[i->n_files]) == 0 &&
+	    file_is_repeated(seen, i->n_files, &seen[i->n_files])) {
+		hr_import_problem(f, "named twice; imported once");
+		free(path);
+		return;
+	}
+	i->n_files++;
+}
+
 int hr__files_open(struct hr_import *i, const char *const *files, size_t n)
 {
 	struct file_list l = {0};
@@ -123,28 +142,14 @@ int hr__files_open(struct hr_import *i, const char *const *files, size_t n)
 	struct stat *seen = calloc(l.n + 1, sizeof(*seen));
 
 	i->files = calloc(l.n + 1, sizeof(*i->files));
+	for (size_t k = 0; k < l.n; k++) {
+		if (i->files && seen && !r)
+			file_make(i, l.v[k], skip, l.found[k], seen);
+		else
+			free(l.v[k]);
+	}
 	if (!i->files || !seen)
 		r = -ENOMEM;
-	for (size_t k = 0; k < l.n; k++) {
-		struct hr_import_file *f = i->files ? &i->files[i->n_files] : NULL;
-
-		if (r) {
-			free(l.v[k]);
-			continue;
-		}
-		*f = (struct hr_import_file){.import = i,
-					     .path = l.v[k],
-					     .name = l.v[k] + skip,
-					     .found = l.found[k],
-					     .index = (uint32_t)i->n_files};
-		if (stat(l.v[k], &seen[i->n_files]) == 0 &&
-		    file_is_repeated(seen, i->n_files, &seen[i->n_files])) {
-			hr_import_problem(f, "named twice; imported once");
-			free(l.v[k]);
-			continue;
-		}
-		i->n_files++;
-	}
 	free(seen);
 	free(l.v);
 	free(l.found);

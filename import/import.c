@@ -8,7 +8,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -61,6 +60,7 @@ static int stream_hand_over(struct hr_import_stream *s)
 	struct hr_import *i = s->import;
 	bool waits = hr__istream_is_waiting(s);
 	struct hr_import_stream *ends = waits ? NULL : s;
+	int r = waits ? hr__istream_rest(s) : 0;
 
 	pthread_mutex_lock(&i->lock);
 	if (waits) {
@@ -71,7 +71,7 @@ static int stream_hand_over(struct hr_import_stream *s)
 		ends = NULL;
 	}
 	pthread_mutex_unlock(&i->lock);
-	return ends ? hr__istream_end(ends, false) : 0;
+	return ends ? hr__istream_end(ends, false) : r;
 }
 
 static int file_streams_end(struct hr_import_file *f, const char *reader, int r)
@@ -271,17 +271,6 @@ static void import_free(struct hr_import *i)
 	pthread_mutex_destroy(&i->lock);
 }
 
-/* Each stream that waits for names keeps its files open. */
-static void descriptors_raise(void)
-{
-	struct rlimit limit;
-
-	if (getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur < limit.rlim_max) {
-		limit.rlim_cur = limit.rlim_max;
-		(void)setrlimit(RLIMIT_NOFILE, &limit);
-	}
-}
-
 static int import_run(struct hr_import *i, char **ret_error)
 {
 	bool new_store = !hr_store_is(i->options->store);
@@ -290,7 +279,6 @@ static int import_run(struct hr_import *i, char **ret_error)
 	if (r)
 		return hr_text_fail(r, ret_error, "cannot write the store %s: %s",
 				    i->options->store, strerrordesc_np(-r));
-	descriptors_raise();
 	files_survey(i);
 	files_read(i);
 	r = streams_end(i);

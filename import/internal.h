@@ -98,8 +98,9 @@ struct hr_import_stream {
 	const struct hr_import_file *file; /* NULL after it was read */
 	char *node;
 	const char *reader;
-	struct hr_writer *writer;
-	int failed; /* -errno: an error after which nothing is written */
+	uint64_t instance;
+	struct hr_writer *writer; /* NULL while it waits for names of other files */
+	int failed;		  /* -errno: an error after which nothing is written */
 
 	struct hr_arena keep; /* texts of processes, fallbacks: until the stream ends */
 	struct hr_import_process *processes;
@@ -141,6 +142,7 @@ struct hr_import_stream {
 };
 
 /* stream.c */
+int hr__istream_open(struct hr_import_stream *s); /* unless it is open */
 void hr__istream_free(struct hr_import_stream *s);
 void hr__istream_extend(struct hr_import_stream *s, uint32_t proc, uint64_t start_ns,
 			uint64_t end_ns);
@@ -159,6 +161,8 @@ int hr__istream_send_records(struct hr_import_stream *s, bool all);
 int hr__istream_finish_reading(struct hr_import_stream *s);
 /* Whether hr__istream_end needs names of other files. */
 bool hr__istream_is_waiting(const struct hr_import_stream *s);
+/* Closes the files of a stream that waits, because there may be thousands. */
+int hr__istream_rest(struct hr_import_stream *s);
 /* Writes the last frames. `last`: with what concerns the whole job. Frees the stream. */
 int hr__istream_end(struct hr_import_stream *s, bool last);
 

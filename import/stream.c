@@ -41,16 +41,21 @@ static int stream_folder_note(struct hr_import_stream *s)
 	return room ? 0 : -ENOMEM;
 }
 
-static int stream_open(struct hr_import_stream *s)
+int hr__istream_open(struct hr_import_stream *s)
 {
-	const struct hr_import_file *f = s->file;
 	struct hr_stream_id id = {
 	    .cluster = "",
 	    .job = s->import->job_id,
 	    .node = s->node,
 	    .boot_id = "imported",
-	    .instance = stream_instance(f, s->node),
+	    .instance = s->instance,
 	};
+
+	return s->writer ? 0 : hr_writer_open(s->import->options->store, &id, &s->writer, NULL);
+}
+
+static int stream_begin(struct hr_import_stream *s)
+{
 	int r = hr_encoder_new(&s->encoder);
 
 	for (unsigned op = 0; op < HR_OP_MAX; op++)
@@ -59,7 +64,7 @@ static int stream_open(struct hr_import_stream *s)
 	if (!r && !s->batch)
 		r = -ENOMEM;
 	if (!r)
-		r = hr_writer_open(s->import->options->store, &id, &s->writer, NULL);
+		r = hr__istream_open(s);
 	if (r)
 		return r;
 	s->batch->n = s->batch->n_tasks = 0;
@@ -83,6 +88,7 @@ static struct hr_import_stream *stream_new(struct hr_import_file *f, const char 
 	s->import = f->import;
 	s->file = f;
 	s->node = strdup(node);
+	s->instance = stream_instance(f, node);
 	s->first_ns = UINT64_MAX;
 	s->batch_number = 1;
 	hr_filerecs_init(&s->records);
@@ -118,7 +124,7 @@ int hr_import_stream(struct hr_import_file *f, const char *node, size_t bytes,
 		s = stream_new(f, name);
 		if (!s)
 			return -ENOMEM;
-		s->failed = stream_open(s);
+		s->failed = stream_begin(s);
 	}
 	*ret = s;
 	return s->failed;

@@ -100,16 +100,19 @@ struct hr_import_slice {
 };
 
 /*
- * Adds a region. The stream sets proc, tid, domain, category, name and args of *region, from the
+ * Adds a region. The stream sets proc, tid, domain, category, name and args of g->region, from the
  * thread and the texts.
  */
 struct hr_import_region {
 	struct hr_region region;
 	struct hr_import_slice domain, category, name, args;
 };
-int hr_import_region(struct hr_import_stream *s, uint32_t thread, struct hr_import_region *region);
+int hr_import_region(struct hr_import_stream *s, uint32_t thread, struct hr_import_region *g);
 
-/* Adds a file record as it is, for formats that have no operations. Its roll-ups are the caller's. */
+/*
+ * Adds a file record as it is, for formats that have no operations. The stream sends many at a time.
+ * Add its roll-ups with hr_import_tally, with file 0. -EINVAL: no such process.
+ */
 int hr_import_record(struct hr_import_stream *s, const Headrace__FileRecord *record);
 
 /* Counts a loss. proc 0: of the whole node; op 0: any. */

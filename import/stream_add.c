@@ -268,6 +268,8 @@ int hr_import_record(struct hr_import_stream *s, const Headrace__FileRecord *rec
 
 	if (s->failed)
 		return s->failed;
+	if (!record->proc || record->proc > s->n_processes)
+		return -EINVAL;
 	copy = hr_arena_copy(a, record, sizeof(*record));
 	if (!copy || !hr_array_reserve(s->given, s->n_given, s->given_room))
 		return s->failed = -ENOMEM;

@@ -214,6 +214,14 @@ bool hr__istream_is_waiting(const struct hr_import_stream *s)
 	return false;
 }
 
+int hr__istream_rest(struct hr_import_stream *s)
+{
+	struct hr_writer *w = s->writer;
+
+	s->writer = NULL;
+	return s->failed = hr_writer_close(w);
+}
+
 /* Names the files that were not named in their own file. */
 static int files_name(struct hr_import_stream *s)
 {
@@ -336,6 +344,8 @@ int hr__istream_end(struct hr_import_stream *s, bool last)
 {
 	int r = s->failed;
 
+	if (!r)
+		r = hr__istream_open(s);
 	if (!r)
 		r = files_name(s);
 	if (!r)

@@ -335,8 +335,6 @@ static enum hr_ask_status answer_text(struct hr_asking *s, FILE *to)
 
 	if (err < 0)
 		return ask_failed(s, err, NULL, NULL);
-	if (question->args.sparse)
-		hr_output_sparse(out);
 	sink = hr_output_sink(out);
 	err = hr_query_run(s->q, question->named.sql, question->args.list, question->args.n, &sink,
 			   &error);

@@ -11,7 +11,6 @@
 #include "common/text.h"
 
 #define ARG_LINE  "-- arg "
-#define JSON_LINE "-- json: "
 #define TEXT_LINE "-- text: "
 #define WORDS	  '|' /* separates the allowed words of a type */
 
@@ -136,7 +135,6 @@ static int declare_all(struct hr_named_args *a, const char *sql)
 	while (r == 0 && strncmp(sql, "--", 2) == 0) {
 		if (strncmp(sql, ARG_LINE, strlen(ARG_LINE)) == 0)
 			r = declare(a, sql + strlen(ARG_LINE));
-		a->sparse |= strncmp(sql, JSON_LINE, strlen(JSON_LINE)) == 0;
 		a->text |= strncmp(sql, TEXT_LINE, strlen(TEXT_LINE)) == 0;
 		sql += strcspn(sql, "\n");
 		sql += *sql == '\n';

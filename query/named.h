@@ -9,7 +9,6 @@
  *               -- known NAME: SELECT the values in the store for that argument
  *               -- note: SELECT a line of text for each thing that the answer lacks
  *               -- column NAME, NAME: what they contain
- *               -- json: members that are NULL are left out       (for a format that does not allow null)
  *               -- text: each row is a line                       (instead of a table)
  *               -- shown: NAME NAME    the columns of a table, most important first (shown.h)
  *               -- fold: NAME          last rows, each under 1 % of its sum, become one line
@@ -64,7 +63,7 @@ struct hr_named_args {
 	bool given[HR_NAMED_ARGS]; /* the user gave a value; otherwise, the default is used */
 	bool required[HR_NAMED_ARGS];
 	size_t n;
-	bool sparse, text;
+	bool text;
 	char *texts[4 * HR_NAMED_ARGS]; /* the memory of the texts in `list` and `types` */
 	size_t n_texts;
 };

@@ -29,7 +29,7 @@ enum {
 	OPT_BY
 };
 
-#define FORMATS "perfetto chrome pfw darshan parquet arrow"
+#define FORMATS "perfetto chrome pfw darshan nsys parquet arrow"
 #define ARROW	"arrow"
 #define PARQUET "parquet"
 
@@ -49,7 +49,8 @@ const struct hr_option hr_export_option_table[] = {
     {"step", OPT_STEP, "N[-M]", "only this step, or these steps, of each rank", HR_VALUES_OTHER},
     {"max-size", OPT_MAX_SIZE, "SIZE",
      "leave out the shortest operations and regions (darshan: the last DXT segments), so that the "
-     "file has about SIZE at most; 0: no limit (default: 200M for perfetto, 128M for darshan, else "
+     "file has about SIZE at most; 0: no limit (default: 200M for perfetto and chrome, 128M for "
+     "darshan, else "
      "0)",
      HR_VALUES_OTHER},
     {"by", OPT_BY, "rank", "write one file for each rank", "rank"},
@@ -127,88 +128,14 @@ static int export_arguments(struct hr_options *o, struct hr_export_request *r, i
 	}
 	if (!hr_export_parse(&r->options, r->words, r->n_words, &hr_request_messages))
 		return 1;
+	if (r->by_rank && r->options.rank >= 0) {
+		hr_report("--by rank writes all ranks: remove --rank");
+		return 1;
+	}
 	if (q->n_stores == 0 && (q->newest = hr_stores_take_newest()) != NULL)
 		q->stores[q->n_stores++] = q->newest;
 	*ret_status = HR_ASK_NO_STORE;
 	return q->n_stores > 0 ? 0 : 1;
-}
-
-/* ---- the job and its ranks ---- */
-
-/* Reads the first two lines of a file into *ret (malloc'ed). Returns the second one, or NULL. */
-static char *second_line(const char *path, char **ret)
-{
-	FILE *from = fopen(path, "re");
-	size_t size = 0;
-	ssize_t n = -1;
-
-	if (from == NULL)
-		return NULL;
-	if (getline(ret, &size, from) >= 0)
-		n = getline(ret, &size, from);
-	fclose(from);
-	if (n <= 0)
-		return NULL;
-	(*ret)[strcspn(*ret, "\r\n")] = '\0';
-	return *ret;
-}
-
-/* Splits a line of CSV whose first two fields are numbers or names of nodes. */
-static void take_job(struct hr_export_job *job, char *line)
-{
-	char *ranks = strsep(&line, ","), *nodes = strsep(&line, ",");
-
-	if (line == NULL)
-		return;
-	job->ranks = strdup(ranks);
-	job->nodes = strdup(nodes);
-	job->job = strdup(line);
-}
-
-/* Finds the newest job, unless the user named one, and its ranks and nodes. An exit status. */
-static int find_job(struct hr_export_request *r, struct hr_export_job *ret)
-{
-	static char sql[] =
-	    "SELECT (SELECT string_agg(rank, ' ' ORDER BY rank) FROM (SELECT DISTINCT rank FROM "
-	    "processes p WHERE p.job = j.job AND rank IS NOT NULL)) AS ranks, (SELECT "
-	    "string_agg(DISTINCT node, ' ') FROM nodes n WHERE n.job = j.job) AS nodes, job "
-	    "FROM jobs j ORDER BY start_ns DESC NULLS LAST LIMIT 1";
-	struct hr_query_request q = r->query;
-	char *folder = hr_temporary_folder("export"), *file = NULL, *line = NULL;
-	char *words[] = {sql};
-	int status = EXIT_FAILURE;
-
-	if (folder != NULL && asprintf(&file, "%s/job", folder) > 0) {
-		q.words = words;
-		q.n_words = 1;
-		q.format = HR_FORMAT_CSV;
-		q.output = file;
-		q.without_notes = true;
-		status = hr_query_answer(&q);
-		if (status == EXIT_SUCCESS && second_line(file, &line) != NULL)
-			take_job(ret, line);
-		unlink(file);
-		free(q.folder);
-		hr_question_done(&q.question);
-	}
-	if (folder != NULL)
-		rmdir(folder);
-	free(folder);
-	free(file);
-	free(line);
-	return status;
-}
-
-/* Whether the job, or the ranks, must be found by a query. */
-static bool needs_job(const struct hr_export_request *r)
-{
-	struct hr_store_outline outline;
-
-	if (r->by_rank || r->parquet)
-		return true;
-	return r->query.job == NULL &&
-	       (r->query.n_stores > 1 || hr_address_is(r->query.stores[0]) ||
-		hr_store_outline(r->query.stores[0], false, &outline) < 0 || outline.jobs > 1);
 }
 
 /* ---- output ---- */
@@ -287,7 +214,8 @@ static int export_file(struct hr_export_request *r, const char *path)
 	return status;
 }
 
-static int export_by_rank(struct hr_export_request *r, const char *folder, const char *ranks)
+static int export_by_rank(struct hr_export_request *r, const char *folder,
+			  const struct hr_export_job *job)
 {
 	size_t n_words = r->n_words;
 	int status = EXIT_SUCCESS;
@@ -296,20 +224,22 @@ static int export_by_rank(struct hr_export_request *r, const char *folder, const
 		hr_report("cannot create %s: %s", folder, strerrordesc_np(errno));
 		return EXIT_FAILURE;
 	}
-	for (const char *at = ranks; status == EXIT_SUCCESS && *at != '\0';) {
-		char rank[24], *path = NULL;
+	for (const char *at = job->ranks; status == EXIT_SUCCESS && *at != '\0';) {
+		char rank[24], *name, *path = NULL;
 		size_t n = strcspn(at, " ");
 
 		snprintf(rank, sizeof(rank), "%.*s", (int)n, at);
 		at += n + strspn(at + n, " ");
-		if (!export_option(r, "rank", rank) ||
-		    asprintf(&path, "%s/rank%s%s", folder, rank,
-			     hr_export_suffix(r->options.format)) < 0 ||
+		name = hr_export_rank_name(r->options.format, job->run, rank);
+		if (name == NULL || !export_option(r, "rank", rank) ||
+		    asprintf(&path, "%s/%s", folder, name) < 0 ||
 		    !hr_export_parse(&r->options, r->words + n_words, 1, &hr_request_messages))
 			status = EXIT_FAILURE;
 		else
 			status = export_file(r, path);
+		r->query.without_notes = true; /* the same for all files */
 		free(path);
+		free(name);
 		while (r->n_words > n_words)
 			free(r->words[--r->n_words]);
 	}
@@ -355,11 +285,12 @@ static int write_files(struct hr_export_request *r, const struct hr_export_job *
 	if (path == NULL)
 		return EXIT_FAILURE;
 	if (r->by_rank && (job->ranks == NULL || job->ranks[0] == '\0'))
-		hr_report("the job has no ranks: export it without --by");
+		hr_report("the job has no ranks%s: export it without --by",
+			  r->options.node != NULL ? " on this node" : "");
 	else if (r->parquet)
 		status = hr_export_parquet(r, job, path);
 	else if (r->by_rank)
-		status = export_by_rank(r, path, job->ranks);
+		status = export_by_rank(r, path, job);
 	else
 		status = export_file(r, r->standard_output ? NULL : path);
 	free(path);
@@ -373,8 +304,8 @@ static int run_export(struct hr_export_request *r)
 
 	if (!export_check(r))
 		return HR_EXIT_USAGE;
-	if (needs_job(r)) {
-		status = find_job(r, &job);
+	if (hr_export_needs_job(r)) {
+		status = hr_export_find_job(r, &job);
 		if (status == EXIT_SUCCESS && job.job == NULL) {
 			hr_report("%s contains no job", r->query.stores[0]);
 			status = HR_ASK_NO_STORE;
@@ -387,6 +318,7 @@ static int run_export(struct hr_export_request *r)
 	free(job.job);
 	free(job.ranks);
 	free(job.nodes);
+	free(job.run);
 	return status;
 }
 

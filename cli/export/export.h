@@ -4,6 +4,7 @@
 #define HEADRACE_CLI_EXPORT_EXPORT_H
 
 #include <stdbool.h>
+#include <stdio.h>
 
 #include "cli/query/query.h"
 #include "export/export.h"
@@ -23,7 +24,17 @@ struct hr_export_request {
 struct hr_export_job {
 	char *job;
 	char *ranks, *nodes; /* "0 1 2" */
+	char *run;	     /* "train.p8": the program, and the number of ranks */
 };
+
+/* Whether the job, or its ranks or nodes, must be found by a query. */
+bool hr_export_needs_job(const struct hr_export_request *r);
+
+/* Finds the newest job, unless the user named one. Returns an exit status. */
+int hr_export_find_job(const struct hr_export_request *r, struct hr_export_job *ret);
+
+/* Writes a text of SQL, with its quotes. */
+void hr_export_put_text(FILE *to, const char *text);
 
 /*
  * Returns a statement that selects `columns` of the job's rows of a table (malloc'ed), or NULL.

@@ -34,7 +34,7 @@ static void print_folder_value(FILE *to, const char *text)
 	}
 }
 
-static void print_sql_text(FILE *to, const char *text)
+void hr_export_put_text(FILE *to, const char *text)
 {
 	fputc('\'', to);
 	for (; *text != '\0'; text++)
@@ -80,11 +80,11 @@ char *hr_export_table_sql(const struct hr_export_request *r, const char *columns
 	fprintf(to, "SELECT %s FROM %s WHERE true", columns, table);
 	if (r->query.job != NULL) {
 		fputs(" AND job = ", to);
-		print_sql_text(to, r->query.job);
+		hr_export_put_text(to, r->query.job);
 	}
 	if (node != NULL) {
 		fputs(" AND node = ", to);
-		print_sql_text(to, node);
+		hr_export_put_text(to, node);
 	}
 	if (rank && r->options.rank >= 0)
 		fprintf(to, " AND rank = %lld", (long long)r->options.rank);

@@ -207,7 +207,7 @@ static int pfw_read(struct hr_import_file *f)
 static bool pfw_probe(const uint8_t *head, size_t bytes)
 {
 	const char *p = (const char *)head, *end = p + bytes, *next;
-	struct hr_pfw_line line;
+	struct hr_pfw_line line = {0};
 	bool nothing = true;
 
 	hr__pfw_line_init();

@@ -15,7 +15,15 @@ struct key_slot {
 	uint8_t key;
 };
 
+/* A key by its number. */
+struct key_text {
+	uint64_t first, mask;
+	const struct key_slot *table;
+	uint8_t n;
+};
+
 static struct key_slot event_keys[SLOTS], arg_keys[SLOTS];
+static struct key_text key_texts[HR_PFW_KEYS];
 
 /* ---- keys ------------------------------------------------------------------------------------ */
 
@@ -42,13 +50,18 @@ static void key_add(struct key_slot *table, const char *text, enum hr_pfw_key ke
 {
 	char padded[32] = {0};
 	size_t n = strlen(text);
+	uint64_t first;
 	uint32_t i;
 
-	memcpy(padded, text, n);
-	i = key_home(key_first(padded, n), n);
+	for (size_t k = 0; k < n; k++)
+		padded[k] = text[k];
+	first = key_first(padded, n);
+	i = key_home(first, n);
 	while (table[i].n)
 		i = (i + 1) & (SLOTS - 1);
-	table[i] = (struct key_slot){key_first(padded, n), (uint8_t)n, (uint8_t)key};
+	table[i] = (struct key_slot){first, (uint8_t)n, (uint8_t)key};
+	key_texts[key] = (struct key_text){first, n >= 8 ? UINT64_MAX : (UINT64_C(1) << 8 * n) - 1,
+					   table, (uint8_t)n};
 }
 
 void hr__pfw_line_init(void)
@@ -189,8 +202,19 @@ static inline int value_read(const char **p, const char *end, struct hr_pfw_valu
 
 /* ---- objects --------------------------------------------------------------------------------- */
 
-/* Reads `"key":` at *p, and moves *p to the value. Returns the key, or -errno. */
-static inline int key_read(const char **p, const char *end, const struct key_slot *table)
+/* Whether `"key":` is at `at`, for a key that is likely here. */
+static inline bool key_is_at(const char *at, const char *end, const struct key_text *key)
+{
+	return end - at > key->n + 3 && (load8(at + 1) & key->mask) == key->first &&
+	       at[key->n + 1] == '"' && at[key->n + 2] == ':';
+}
+
+/*
+ * Reads `"key":` at *p, and moves *p to the value. First tries the key that followed the previous
+ * one in another line. Returns the key, or -errno.
+ */
+static inline int key_read(const char **p, const char *end, const struct key_slot *table,
+			   uint8_t *likely)
 {
 	const char *at = *p, *to;
 	bool escaped;
@@ -198,6 +222,10 @@ static inline int key_read(const char **p, const char *end, const struct key_slo
 
 	if (at >= end || *at != '"')
 		return -EBADMSG;
+	if (key_texts[*likely].table == table && key_is_at(at, end, &key_texts[*likely])) {
+		*p = skip_blanks(at + key_texts[*likely].n + 3, end);
+		return *likely;
+	}
 	to = string_end(++at, end, &escaped);
 	if (!to)
 		return -EAGAIN;
@@ -206,6 +234,8 @@ static inline int key_read(const char **p, const char *end, const struct key_slo
 	if (at >= end || *at != ':')
 		return -EBADMSG;
 	*p = skip_blanks(at + 1, end);
+	if (key != HR_PFW_KEYS)
+		*likely = (uint8_t)key;
 	return (int)key;
 }
 
@@ -223,6 +253,7 @@ static inline int member_end(const char **p, const char *end)
 /* Reads the members of `args`, after its '{'. */
 static int args_read(const char **p, const char *end, struct hr_pfw_line *l)
 {
+	uint8_t *likely = &l->next[HR_PFW_ARGS];
 	struct hr_pfw_value other;
 	int r;
 
@@ -231,10 +262,11 @@ static int args_read(const char **p, const char *end, struct hr_pfw_line *l)
 		return 0;
 	}
 	do {
-		int key = key_read(p, end, arg_keys);
+		int key = key_read(p, end, arg_keys, likely);
 
 		if (key < 0)
 			return key;
+		likely = &l->next[key];
 		if (key == HR_PFW_KEYS)
 			l->more = true;
 		else
@@ -246,14 +278,18 @@ static int args_read(const char **p, const char *end, struct hr_pfw_line *l)
 	return r < 0 ? r : 0;
 }
 
-static inline int event_member(const char **p, const char *end, struct hr_pfw_line *l)
+/* Reads a member of the event. *likely: the key that is probably next. */
+static inline int event_member(const char **p, const char *end, struct hr_pfw_line *l,
+			       uint8_t **likely)
 {
-	int key = key_read(p, end, event_keys);
+	int key = key_read(p, end, event_keys, *likely);
 	struct hr_pfw_value other, *v;
 	int r;
 
 	if (key < 0)
 		return key;
+	/* That of `args` is the first argument; after it, nothing is likely. */
+	*likely = &l->next[key == HR_PFW_ARGS ? HR_PFW_KEYS : key];
 	v = key == HR_PFW_KEYS ? &other : &l->v[key];
 	if (key == HR_PFW_ARGS && *p < end && **p == '{') {
 		v->p = (*p)++;
@@ -274,6 +310,7 @@ static inline int event_member(const char **p, const char *end, struct hr_pfw_li
 
 int hr__pfw_line(const char *p, size_t n, struct hr_pfw_line *ret)
 {
+	uint8_t first = HR_PFW_ID, *likely = &first;
 	const char *end = p + n;
 	int r;
 
@@ -288,7 +325,7 @@ int hr__pfw_line(const char *p, size_t n, struct hr_pfw_line *ret)
 		return -EBADMSG;
 	p = skip_blanks(p + 1, end);
 	do {
-		r = event_member(&p, end, ret);
+		r = event_member(&p, end, ret, &likely);
 		if (!r)
 			r = member_end(&p, end);
 	} while (r == 0);
@@ -301,6 +338,20 @@ int hr__pfw_line(const char *p, size_t n, struct hr_pfw_line *ret)
 
 /* ---- numbers and texts ----------------------------------------------------------------------- */
 
+/* Whether all eight bytes are digits. */
+static inline bool digits8_are(uint64_t v)
+{
+	return ((v & ONES * 0xf0) | ((v + ONES * 6) & ONES * 0xf0) >> 4) == ONES * 0x33;
+}
+
+/* The number that eight digits make, the first one in the lowest byte. */
+static inline uint64_t digits8_value(uint64_t v)
+{
+	v = (v & ONES * 0x0f) * 2561 >> 8; /* pairs: 10 * a + b */
+	v = (v & UINT64_C(0x00ff00ff00ff00ff)) * 6553601 >> 16;
+	return (v & UINT64_C(0x0000ffff0000ffff)) * UINT64_C(42949672960001) >> 32;
+}
+
 bool hr__pfw_int(const struct hr_pfw_value *v, int64_t *ret)
 {
 	const char *p = v->p, *end = v->p + v->n;
@@ -310,6 +361,8 @@ bool hr__pfw_int(const struct hr_pfw_value *v, int64_t *ret)
 	p += negative;
 	if (p == end || end - p > 19 || v->type == HR_PFW_NESTED)
 		return false;
+	for (; end - p >= 8 && digits8_are(load8(p)); p += 8)
+		n = n * 100000000 + digits8_value(load8(p));
 	for (; p < end; p++) {
 		unsigned digit = (unsigned)*p - '0';
 
@@ -396,7 +449,9 @@ static char *escape_put(const char **p, const char *end, char *to)
 	int32_t high, low;
 
 	if (c != 'u' || (high = hex4(*p, end)) < 0) {
-		*to++ = named ? values[named - names] : c;
+		if (named)
+			c = values[named - names];
+		*to++ = c;
 		return to;
 	}
 	*p += 4;

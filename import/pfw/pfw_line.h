@@ -94,10 +94,13 @@ struct hr_pfw_value {
 	bool escaped; /* the string contains a backslash */
 };
 
+/* Zero it before the first line; the scanner uses what it learned from the lines before. */
 struct hr_pfw_line {
 	uint64_t have; /* bit K: v[K] is set */
 	bool more;     /* `args` has unknown keys */
 	struct hr_pfw_value v[HR_PFW_KEYS];
+	uint8_t
+	    next[HR_PFW_KEYS + 1]; /* key that followed this one (HR_PFW_KEYS: an unknown one) */
 };
 
 static inline bool hr_pfw_has(const struct hr_pfw_line *l, enum hr_pfw_key k)
@@ -108,7 +111,7 @@ static inline bool hr_pfw_has(const struct hr_pfw_line *l, enum hr_pfw_key k)
 void hr__pfw_line_init(void);
 
 /*
- * Reads a line without its line end. The bytes p[n..n + 8) are readable. 0: an event; 1: nothing
+ * Reads a line without its line end. The bytes p[n..n + 16) are readable. 0: an event; 1: nothing
  * (empty, or a bracket); -EBADMSG: it cannot be read; -EAGAIN: it ends in a string.
  */
 int hr__pfw_line(const char *p, size_t n, struct hr_pfw_line *ret);

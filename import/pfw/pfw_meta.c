@@ -19,7 +19,9 @@ static int path_record(struct pfw *p)
 		if (file != HR_MAP64_NONE)
 			r = hr_import_path_resolve(p->nodes[i].s, file, path, bytes);
 	}
-	return r ? r : hr_import_shared_add(p->f, HR_IMPORT_PATHS, key, path, bytes);
+	if (r || !hr__pfw_is_global(&p->line.v[HR_PFW_VALUE]))
+		return r;
+	return hr_import_shared_add(p->f, HR_IMPORT_PATHS, key, path, bytes);
 }
 
 static int text_record(struct pfw *p)
@@ -115,7 +117,8 @@ static int command_set(struct pfw *p, struct pfw_node *n, struct hr_import_proce
 					: hr_import_text(n->s, shared, bytes));
 	free(shared);
 	for (char *c = text; c && *c; c++) /* dftracer puts a semicolon between arguments */
-		*c = *c == ';' ? ' ' : *c;
+		if (*c == ';')
+			*c = ' ';
 	to->cmdline = text;
 	if (text)
 		hr_import_program(n->s, text);
@@ -189,9 +192,9 @@ int hr__pfw_metadata(struct pfw *p)
 		int (*read)(struct pfw *p);
 		bool needs_value;
 	} kinds[] = {
-	    {"FH", path_record, true},	   {"SH", text_record, true},
-	    {"PR", process_record, false}, {"headrace", headrace_record, true},
-	    {"CM", unit_record, true},
+	    {"HH", hr__pfw_host_record, true},	 {"FH", path_record, true},
+	    {"SH", text_record, true},		 {"PR", process_record, false},
+	    {"headrace", headrace_record, true}, {"CM", unit_record, true},
 	};
 	const struct hr_pfw_value *name = &p->line.v[HR_PFW_NAME];
 
@@ -203,5 +206,5 @@ int hr__pfw_metadata(struct pfw *p)
 			return -EBADMSG;
 		return kinds[i].read(p);
 	}
-	return 0; /* HH is read by the survey; others describe the tracer */
+	return 0; /* others describe the tracer */
 }

@@ -59,91 +59,128 @@ const struct pfw_name *hr__pfw_name(const struct pfw *p, uint64_t key)
 
 /* ---- nodes ----------------------------------------------------------------------------------- */
 
-/* Publishes what a record HH or SH names. */
-static void record_survey(struct hr_import_file *f, const struct hr_pfw_line *l)
-{
-	const struct hr_pfw_value *name = &l->v[HR_PFW_NAME], *text = &l->v[HR_PFW_ARG_NAME];
-	bool host = hr__pfw_is(name, "HH", 2);
+/* Called for each line that has an event or a record with a name. */
+typedef int line_visit(void *context, const struct hr_pfw_line *l);
 
-	if (hr_pfw_has(l, HR_PFW_VALUE) && hr_pfw_has(l, HR_PFW_ARG_NAME) &&
-	    (host || hr__pfw_is(name, "SH", 2)))
-		hr_import_shared_add(f, host ? HR_IMPORT_HOSTS : HR_IMPORT_TEXTS,
-				     hr_path_id(l->v[HR_PFW_VALUE].p, l->v[HR_PFW_VALUE].n),
-				     text->p, text->n);
-}
-
-/*
- * Publishes names in the lines of `text`, and raises the largest pid that may be a rank. Bytes after
- * `text` are readable.
- */
-static void lines_survey(struct hr_import_file *f, const char *text, size_t bytes)
+/* Visits the complete lines of `text`. HR_INPUT_SLACK bytes after `text` are readable. */
+static int lines_each(const char *text, size_t bytes, line_visit *visit, void *context)
 {
 	const char *end = text + bytes, *next;
-	struct hr_pfw_line line;
-	int64_t pid;
+	struct hr_pfw_line line = {0};
+	int r = 0;
 
-	for (; text < end && (next = memchr(text, '\n', (size_t)(end - text))) != NULL;
-	     text = next + 1) {
-		if (hr__pfw_line(text, (size_t)(next - text), &line))
-			continue;
-		if (hr_pfw_has(&line, HR_PFW_PID) && line.v[HR_PFW_PID].type == HR_PFW_STRING &&
-		    hr__pfw_int(&line.v[HR_PFW_PID], &pid) && pid > 0)
-			hr_import_fact_raise(f, HR_IMPORT_LARGEST_PID, (uint64_t)pid);
-		if (hr_pfw_has(&line, HR_PFW_NAME))
-			record_survey(f, &line);
-	}
+	for (; !r && text < end && (next = memchr(text, '\n', (size_t)(end - text))) != NULL;
+	     text = next + 1)
+		if (hr__pfw_line(text, (size_t)(next - text), &line) == 0 &&
+		    hr_pfw_has(&line, HR_PFW_NAME))
+			r = visit(context, &line);
+	return r;
+}
+
+static bool record_is(const struct hr_pfw_line *l, const char *name)
+{
+	return hr__pfw_is(&l->v[HR_PFW_NAME], name, strlen(name)) && hr_pfw_has(l, HR_PFW_VALUE) &&
+	       hr_pfw_has(l, HR_PFW_ARG_NAME);
+}
+
+/* Publishes what records HH and SH name, and raises the largest pid that may be a rank. */
+static int survey_visit(void *context, const struct hr_pfw_line *l)
+{
+	const struct hr_pfw_value *pid = &l->v[HR_PFW_PID], *text = &l->v[HR_PFW_ARG_NAME];
+	struct hr_import_file *f = context;
+	int64_t number;
+
+	if (hr_pfw_has(l, HR_PFW_PID) && pid->type == HR_PFW_STRING && hr__pfw_int(pid, &number) &&
+	    number > 0)
+		hr_import_fact_raise(f, HR_IMPORT_LARGEST_PID, (uint64_t)number);
+	if ((!record_is(l, "HH") && !record_is(l, "SH")) || !hr__pfw_is_global(&l->v[HR_PFW_VALUE]))
+		return 0;
+	return hr_import_shared_add(f, record_is(l, "HH") ? HR_IMPORT_HOSTS : HR_IMPORT_TEXTS,
+				    hr_path_id(l->v[HR_PFW_VALUE].p, l->v[HR_PFW_VALUE].n), text->p,
+				    text->n);
 }
 
 void hr__pfw_survey(struct hr_import_file *f, const uint8_t *head, size_t bytes)
 {
 	hr__pfw_line_init();
-	lines_survey(f, (const char *)head, bytes);
+	(void)lines_each((const char *)head, bytes, survey_visit, f);
 }
 
-/* Publishes all hosts of the file, for a record HH that comes after the first use of its hash. */
+/* Hosts and files may have the same hash. */
+static uint64_t host_key(uint64_t hash)
+{
+	return hash ^ 1; /* hr_path_id clears the lowest bits */
+}
+
+static int host_visit(void *context, const struct hr_pfw_line *l)
+{
+	const struct hr_pfw_value *text = &l->v[HR_PFW_ARG_NAME];
+	struct pfw *p = context;
+
+	if (!record_is(l, "HH"))
+		return 0;
+	return hr__pfw_name_add(p, host_key(hr_path_id(l->v[HR_PFW_VALUE].p, l->v[HR_PFW_VALUE].n)),
+				text->p, text->n);
+}
+
+int hr__pfw_host_record(struct pfw *p)
+{
+	return host_visit(p, &p->line);
+}
+
+/* Reads all hosts of the file, for a record HH that comes after the first use of its hash. */
 static int hosts_read(struct pfw *p)
 {
 	size_t room = 1u << 20, used = 0;
 	char *buf = calloc(1, room + HR_INPUT_SLACK);
 	struct hr_input *in;
 	int r = buf ? hr_input_open(p->f->path, &in) : -ENOMEM;
-	long n;
+	long n = 0;
 
 	if (r) {
 		free(buf);
 		return r;
 	}
 	p->hosts_complete = true;
-	while ((n = hr_input_read(in, (uint8_t *)buf + used, room - used)) > 0) {
+	while (!r && (n = hr_input_read(in, (uint8_t *)buf + used, room - used)) > 0) {
 		const char *last = memrchr(buf, '\n', used + (size_t)n);
 		size_t whole = last ? (size_t)(last + 1 - buf) : 0;
 
 		used += (size_t)n;
-		lines_survey(p->f, buf, whole);
+		r = lines_each(buf, whole, host_visit, p);
 		used = used < room || whole ? used - whole : 0; /* too long: it is no record */
 		memmove(buf, buf + whole, used);
 	}
 	hr_input_close(in);
 	free(buf);
-	return n < 0 ? (int)n : 0;
+	return r || n >= 0 ? r : (int)n;
 }
 
-/* Finds the name of a host by its hash (malloc'ed). It is "host-HASH" if no file has it. */
-static int host_name(struct pfw *p, uint64_t key, char **ret)
+/*
+ * Finds the name of a host by its hash (malloc'ed): in this file, else in the begin of any file. It
+ * is "host-HASH" if none has it.
+ */
+static int host_name(struct pfw *p, uint64_t hash, char **ret)
 {
+	const struct pfw_name *name = hr__pfw_name(p, host_key(hash));
 	const struct hr_pfw_value *v = &p->line.v[HR_PFW_HHASH];
 	size_t bytes;
 	int r = 0;
 
-	*ret = hr_import_shared_find(p->f->import, HR_IMPORT_HOSTS, key, &bytes);
-	if (!*ret && !p->hosts_complete) {
+	*ret = NULL;
+	if (!name && !p->hosts_complete) {
 		r = hosts_read(p);
-		if (!r)
-			*ret = hr_import_shared_find(p->f->import, HR_IMPORT_HOSTS, key, &bytes);
+		name = hr__pfw_name(p, host_key(hash));
 	}
-	if (!r && !*ret && asprintf(ret, "host-%.*s", (int)(v->n < 64 ? v->n : 64), v->p) < 0)
-		r = -ENOMEM;
-	return r;
+	if (r)
+		return r;
+	if (name)
+		*ret = strndup(name->text, name->bytes);
+	else
+		*ret = hr_import_shared_find(p->f->import, HR_IMPORT_HOSTS, hash, &bytes);
+	if (!name && !*ret && asprintf(ret, "host-%.*s", (int)(v->n < 64 ? v->n : 64), v->p) < 0)
+		*ret = NULL;
+	return *ret ? 0 : -ENOMEM;
 }
 
 /* Finds or adds the node of a stream. Two hashes of hosts may be those of one node. */

@@ -64,6 +64,8 @@ void hr__pfw_survey(struct hr_import_file *f, const uint8_t *head, size_t bytes)
 /* Returns a string without escapes, until the next call. NULL: no memory. */
 const char *hr__pfw_string(struct pfw *p, enum hr_pfw_key key, size_t *ret_bytes);
 uint64_t hr__pfw_token(const struct pfw *p, enum hr_pfw_key key);
+/* The current line is a record HH: keeps the name of the host. */
+int hr__pfw_host_record(struct pfw *p);
 /* The node of the current line. */
 int hr__pfw_node(struct pfw *p, struct pfw_node **ret);
 /* The process of the current line; `start_ns` chooses between processes with the same pid. */
@@ -93,6 +95,12 @@ static inline int64_t hr__pfw_arg(const struct pfw *p, enum hr_pfw_key key, int6
 	int64_t v;
 
 	return hr_pfw_has(&p->line, key) && hr__pfw_int(&p->line.v[key], &v) ? v : otherwise;
+}
+
+/* Whether a hash is long enough to mean the same in all files. Dialect B has short numbers. */
+static inline bool hr__pfw_is_global(const struct hr_pfw_value *hash)
+{
+	return hash->n >= 16;
 }
 
 static inline bool hr__pfw_is(const struct hr_pfw_value *v, const char *text, size_t bytes)

@@ -33,7 +33,6 @@ struct hr_output {
 	int error;		     /* error of a write; further output is dropped */
 	struct hr_text_table *table; /* NULL: not a table or list, or a plan */
 	bool plan;		     /* the answer of EXPLAIN: only its second column is printed */
-	bool sparse;		     /* JSON without members that are NULL */
 	struct hr_output_style style;
 	char *problem;
 };
@@ -70,11 +69,6 @@ void hr_output_free(struct hr_output *o)
 void hr_output_style(struct hr_output *o, const struct hr_output_style *style)
 {
 	o->style = *style;
-}
-
-void hr_output_sparse(struct hr_output *o)
-{
-	o->sparse = true;
 }
 
 const char *hr_output_problem(const struct hr_output *o)
@@ -204,17 +198,12 @@ static void json_cell(struct hr_output *o, unsigned column, duckdb_vector v, idx
 
 static void json_row(struct hr_output *o, duckdb_data_chunk chunk, idx_t row)
 {
-	bool first = true;
-
 	hr_buffer_add(&o->line, o->rows == 0 ? "[\n{" : ",\n{", 3);
 	for (unsigned i = 0; i < o->n_columns; i++) {
 		duckdb_vector v = hr_duckdb.data_chunk_get_vector(chunk, i);
 
-		if (o->sparse && hr_value_is_null(v, row))
-			continue;
-		if (!first)
+		if (i > 0)
 			hr_buffer_add(&o->line, ", ", 2);
-		first = false;
 		hr_value_json_string(&o->line, o->columns[i].name, strlen(o->columns[i].name));
 		hr_buffer_add(&o->line, ": ", 2);
 		json_cell(o, i, v, row);

@@ -40,7 +40,6 @@ struct hr_output;
 /* `width`: of the terminal, to which tables are cut; 0: no limit. Returns 0 or -ENOMEM. */
 int hr_output_new(enum hr_output_format format, FILE *to, unsigned width, struct hr_output **ret);
 void hr_output_style(struct hr_output *o, const struct hr_output_style *style);
-void hr_output_sparse(struct hr_output *o);
 void hr_output_free(struct hr_output *o);
 
 /* Its errors: -ENOTSUP (hr_output_problem() names the column), -ENOMEM, and errors of writing. */

@@ -103,6 +103,17 @@ class Dialects(harness.Case):
         self.run_import(self.file("t.pfw", harness.text_of(lines + [host])))
         self.assertEqual(self.query("SELECT DISTINCT node FROM events"), [("n1",)])
 
+    def test_same_hash_in_several_files(self):
+        """Tracers that count instead of hashing: a file's own names count."""
+        for host, name in (("n1", "/first"), ("n2", "/second")):
+            record = lambda kind, text, value: {"id": 0, "name": kind, "cat": "dftracer", "pid": 7, "tid": 7, "ph": "M",
+                                                "args": {"name": text, "value": value}}
+            line = {"id": 2, "name": "close", "cat": "POSIX", "pid": 7, "tid": 7, "ts": T0, "dur": 1, "ph": "X",
+                    "args": {"hhash": 1, "fhash": 1, "ret": 0}}
+            self.file(f"traces/{host}.pfw", harness.text_of([record("HH", host, 1), record("FH", name, 1), line]))
+        self.run_import(self.path("traces"))
+        self.assertEqual(self.query("SELECT node, path FROM events ORDER BY node"), [("n1", "/first"), ("n2", "/second")])
+
     def test_regions(self):
         lines = [
             {"id": "0", "name": "train", "cat": "PYTHON", "pid": "0", "tid": "5", "ts": str(T0), "dur": "100", "ph": "X",
@@ -225,6 +236,35 @@ class Own(harness.Case):
              (7, 3, "/usr/bin/python3", "python late.py", 3, None, 2, ns + 60000, None, None)])
         self.assertEqual(self.query("SELECT ranks_expected, name FROM jobs"), [(4, "python train.py")])
         self.assertEqual(self.query("SELECT reason, count FROM losses"), [("import_noted", 1)])
+
+
+class RoundTrip(harness.Case):
+    """A generated training job, exported by headrace and imported again."""
+
+    TABLES = {
+        "events": "SELECT * EXCLUDE (cluster, job, proc, mount, fs_type, loader, loader_worker) FROM events",
+        "regions": "SELECT * EXCLUDE (cluster, job, proc, loader, loader_worker, depth) FROM regions",
+        "rollups": """SELECT node, pid, rank, worker, op, class, scope, window_start_ns, sum(count)::BIGINT, sum(errors)::BIGINT,
+                      sum(bytes)::BIGINT, sum(dur_ns)::BIGINT, max(max_dur_ns) FROM rollups GROUP BY ALL""",
+        "processes": """SELECT node, pid, rank, local_rank, worker, exe, cmdline, start_ns // 1000, end_ns // 1000, exit
+                        FROM processes""",
+        "job": "SELECT state, nodes, ranks_seen, ranks_expected FROM jobs",
+    }
+
+    def test_generated_training(self):
+        source, trace = self.path("source"), self.path("t.pfw.gz")
+        subprocess.run([os.environ["HR_WORKFLOW_E"], "-t", "-n", "150000", "-N", "2", source], check=True,
+                       stdout=subprocess.DEVNULL)
+        subprocess.run([harness.HEADRACE, "export", source, "--to", "pfw", "-o", trace], check=True, env=harness.environment(),
+                       stderr=subprocess.DEVNULL)
+        self.run_import(trace)
+        for table, sql in self.TABLES.items():
+            with self.subTest(table=table):
+                before, after = self.query(f"{sql} ORDER BY ALL", source), self.query(f"{sql} ORDER BY ALL")
+                self.assertEqual(len(before), len(after))
+                self.assertTrue(before)
+                for a, b in zip(before, after):
+                    self.assertEqual(a, b)
 
 
 class Generator(harness.Case):

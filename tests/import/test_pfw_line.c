@@ -17,7 +17,7 @@ static int scan(const char *text, char **copy, struct hr_pfw_line *l)
 {
 	size_t n = strlen(text);
 
-	*copy = calloc(1, n + 8);
+	*copy = calloc(1, n + 16);
 	memcpy(*copy, text, n);
 	return hr__pfw_line(*copy, n, l);
 }
@@ -43,7 +43,7 @@ static void test_values(void **state)
 	    "12,"
 	    "\"args\":{\"x\":[],\"ret\":-5,\"y\":null,\"fname\":\"/a\"}}]",
 	};
-	struct hr_pfw_line l;
+	struct hr_pfw_line l = {0};
 	int64_t ret;
 	char *copy;
 
@@ -64,7 +64,7 @@ static void test_values(void **state)
 static void test_nothing(void **state)
 {
 	static const char *const lines[] = {"", "[", " ]", "  \r", "[ ", ",", "],"};
-	struct hr_pfw_line l;
+	struct hr_pfw_line l = {0};
 	char *copy;
 
 	(void)state;
@@ -95,7 +95,7 @@ static void test_rejected(void **state)
 	    {"{\"args\":{\"ret\":[[[}", -EBADMSG},
 	    {"{\"ts\":}", -EBADMSG},
 	};
-	struct hr_pfw_line l;
+	struct hr_pfw_line l = {0};
 	char *copy, deep[400] = "{\"x\":";
 
 	(void)state;
@@ -110,7 +110,7 @@ static void test_rejected(void **state)
 
 static void test_escapes(void **state)
 {
-	struct hr_pfw_line l;
+	struct hr_pfw_line l = {0};
 	char *copy;
 
 	(void)state;

@@ -45,8 +45,6 @@ says out '"n": 15' "SQL"
 says err 'missing 11 operations (110 B): .* (ring_full)' "notes"
 says err 'the recording was cut short' "notes"
 
-query "$store" --format json $'-- one\n-- json: members that are NULL are left out\nSELECT NULL AS a, 1 AS n, NULL AS z'
-says out '^{"n": 1}$' "the header's json line"
 
 query --format csv "$store" --job 7 ops top=1
 check $? 2 "an argument that ops does not have"

@@ -18,7 +18,7 @@ import harness  # pylint: disable=wrong-import-position
 import debian_root
 import packages
 
-DEPENDENCIES = "systemd,libbpf1,libprotobuf-c1,libssl3,libuv1,libzstd1"
+DEPENDENCIES = "systemd,libbpf1,libisal2,libprotobuf-c1,libsqlite3-0,libssl3,libuv1,libzstd1"
 NAMES = ("headrace-cli", "headrace-collector", "headrace-node")
 UNITS = ("headraced.service", "headraced-shim.socket", "headrace-collector.service")
 WANTS = "/etc/systemd/system/multi-user.target.wants"
@@ -29,7 +29,7 @@ def setUpModule():
     if os.geteuid() != 0:
         raise unittest.SkipTest("needs root: chroot")
     suite = platform.freedesktop_os_release()["VERSION_CODENAME"]
-    root = debian_root.cached(f"root-systemd-{suite}", suite, "--variant=apt", f"--include={DEPENDENCIES}")
+    root = debian_root.cached(f"root-packages-{suite}", suite, "--variant=apt", f"--include={DEPENDENCIES}")
     folder = tempfile.mkdtemp(prefix="headrace-deb-")
     unittest.addModuleCleanup(shutil.rmtree, folder)
     packages.make("DEB", folder, "dpkg", "dpkg-shlibdeps")

@@ -33,6 +33,7 @@ class Headrace(CMakePackage):
     depends_on("openssl@3:")
     depends_on("xxhash")  # header only
     depends_on("zstd")
+    depends_on("sqlite@3.40:")
 
     def cmake_args(self):
         return [self.define("BUILD_TESTING", False)]

@@ -1,0 +1,295 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The format "nsys": the SQLite database that Nsight Systems exports (nsys_tables.h). Operations
+ * are calls of OS runtime libraries, and regions are NVTX ranges and marks.
+ *
+ * Times are ns since the job began. Ids of categories and domains are ids of their texts in
+ * StringIds. What the schema has no column for is in tables whose names begin with HEADRACE.
+ */
+#include "export/nsys.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "common/text.h"
+#include "export/seekable.h"
+
+#define OPERATION_BYTES 76u  /* typical bytes of an operation in the file */
+#define REGION_BYTES	150u /* of a region, with its texts */
+
+/* A global id has 7 + 8 bits for the node, so that it is not negative. */
+#define NODES_HIGH 127
+#define NODES_LOW  256
+
+/* ---- processes and threads ---- */
+
+static int64_t or_null(int64_t value)
+{
+	return value >= 0 ? value : HR_NSYS_NULL;
+}
+
+/* Returns the bits of a stream's node in global ids. */
+static int64_t node_bits(const struct hr_walk *w, size_t stream)
+{
+	int64_t first = 0;
+
+	while (strcmp(w->streams[first].s->node, w->streams[stream].s->node) != 0)
+		first++;
+	return (1 + first % NODES_HIGH) << 56 | first / NODES_HIGH % NODES_LOW << 48;
+}
+
+static int64_t process_id(const struct hr__nsys *n, const struct hr_process *p)
+{
+	return n->node | ((int64_t)p->msg->pid & 0xffffff) << 24;
+}
+
+/* Writes "rank 3 worker 1", or the name of the program without a rank. */
+static void thread_name(const struct hr_process *p, bool main, char *ret, size_t bytes)
+{
+	const ProtobufCBinaryData *exe = &p->msg->exe;
+	const char *base = exe->len > 0 ? memrchr(exe->data, '/', exe->len) : NULL;
+	size_t n = base != NULL ? exe->len - (size_t)(base + 1 - (const char *)exe->data) : 0;
+	int at;
+
+	if (p->rank >= 0)
+		at = snprintf(ret, bytes, "rank %d", p->rank);
+	else
+		at = snprintf(ret, bytes, "%.*s", n < 100 ? (int)n : 100, n > 0 ? base + 1 : "");
+	if (p->worker >= 0)
+		at += snprintf(ret + at, bytes - (size_t)at, " worker %d", p->worker);
+	if (!main)
+		snprintf(ret + at, bytes - (size_t)at, " thread");
+}
+
+int hr__nsys_take_thread(struct hr__nsys *n, const struct hr_process *p, uint32_t tid,
+			 struct hr__nsys_thread *ret)
+{
+	int64_t row[3] = {0, 0, process_id(n, p) | (tid & 0xffffff)};
+	char name[160];
+	int r = 0;
+
+	*ret = (struct hr__nsys_thread){row[2], or_null(p->rank), or_null(p->worker)};
+	if (hr_map64_get(&n->threads, (uint64_t)row[2]) != HR_MAP64_NONE)
+		return 0;
+	thread_name(p, tid == (uint32_t)p->msg->pid, name, sizeof(name));
+	r = hr_map64_set(&n->threads, (uint64_t)row[2], 0);
+	if (r == 0)
+		r = hr_nsys_string(n->db, name, strlen(name), &row[0]);
+	return r == 0 ? hr_nsys_insert(n->db, HR_NSYS_ThreadNames, row, NULL) : r;
+}
+
+static int put_process(struct hr__nsys *n, const struct hr_process *p)
+{
+	int64_t row[2] = {process_id(n, p), p->msg->pid};
+	struct hr_nsys_text name = {.text = p->msg->exe.data, .bytes = p->msg->exe.len};
+	struct hr__nsys_thread main;
+	int r = hr_nsys_insert(n->db, HR_NSYS_PROCESSES, row, &name);
+
+	return r == 0 ? hr__nsys_take_thread(n, p, (uint32_t)p->msg->pid, &main) : r;
+}
+
+static int put_env(struct hr__nsys *n, const char *name, const char *value)
+{
+	int64_t row[2] = {n->node, 0};
+	struct hr_nsys_text texts[3] = {hr_nsys_text("headrace"), hr_nsys_text(name),
+					hr_nsys_text(value)};
+
+	return hr_nsys_insert(n->db, HR_NSYS_TARGET_INFO_SYSTEM_ENV, row, texts);
+}
+
+/* Writes the processes of a stream, and what is known about its node. */
+static int nsys_processes(struct hr__nsys *n)
+{
+	uint32_t cpus = 0, selected = 0;
+	char text[16];
+	int r = 0;
+
+	for (uint32_t i = 0; i < n->ws->s->n_processes && r == 0; i++) {
+		const struct hr_process *p = n->ws->processes[i].p;
+
+		if (n->ws->processes[i].number == 0)
+			continue;
+		selected++;
+		cpus = p->msg->cpus > cpus ? p->msg->cpus : cpus;
+		r = put_process(n, p);
+	}
+	if (r == 0 && selected > 0)
+		r = put_env(n, "Hostname", n->ws->s->node);
+	snprintf(text, sizeof(text), "%u", cpus);
+	return r == 0 && cpus > 0 ? put_env(n, "CpuCores", text) : r;
+}
+
+/* ---- the job ---- */
+
+static int nsys_stream(struct hr__nsys *n, size_t stream)
+{
+	uint32_t n_files = 0;
+	int r;
+
+	n->ws = &n->x->walk->streams[stream];
+	n->node = node_bits(n->x->walk, stream);
+	r = hr_stream_files(n->ws->s, &n_files);
+	n->paths = calloc((size_t)n_files + 1, sizeof(*n->paths));
+	if (r == 0 && n->paths == NULL)
+		r = -ENOMEM;
+	if (r == 0)
+		r = nsys_processes(n);
+	if (r == 0)
+		r = hr__nsys_regions(n);
+	if (r == 0)
+		r = hr__nsys_operations(n);
+	free(n->paths);
+	return r;
+}
+
+/*
+ * Finds time 0. This is the begin of the job, unless the clock of a node is late: then it is the
+ * first recorded moment. The files of all ranks of a job have the same time 0.
+ */
+static void find_base(struct hr__nsys *n)
+{
+	const struct hr_walk *w = n->x->walk;
+
+	n->base_ns = n->x->start_ns;
+	for (size_t i = 0; i < w->n_streams; i++) {
+		const struct hr_stream *s = w->streams[i].s;
+
+		for (uint32_t b = 0; b < s->n_batches; b++) {
+			int64_t ns = hr_stream_real_ns(s, s->batches[b].base_ns);
+
+			n->base_ns = ns < n->base_ns ? ns : n->base_ns;
+			n->total += s->batches[b].count;
+		}
+	}
+	n->end_ns = n->x->end_ns - n->base_ns;
+}
+
+static int advance_limits(void *self, uint64_t done)
+{
+	const struct hr__nsys *n = self;
+
+	return hr_export_advance(n->x, done, n->total);
+}
+
+/* Decides which operations and regions are written, so that the file has the wanted size. */
+static int find_limits(struct hr__nsys *n)
+{
+	uint64_t room = n->x->options->max_bytes, regions = 0;
+	int r;
+
+	if (room == 0 || room == UINT64_MAX)
+		return 0;
+	for (size_t i = 0; i < n->x->walk->n_streams; i++)
+		regions += n->x->walk->streams[i].n_regions * REGION_BYTES;
+	regions = regions < room / 2 ? regions : room / 2;
+	n->total *= 2; /* two passes */
+	r = hr_gather_limits(n->x->walk, (room - regions) / OPERATION_BYTES, regions / REGION_BYTES,
+			     &n->limits, advance_limits, n);
+	n->done = n->total / 2;
+	return r;
+}
+
+static int put_meta(struct hr__nsys *n, const char *name, const char *value)
+{
+	struct hr_nsys_text texts[2] = {hr_nsys_text(name), hr_nsys_text(value)};
+
+	return hr_nsys_insert(n->db, HR_NSYS_META_DATA_EXPORT, NULL, texts);
+}
+
+/* Returns what the limit of size excludes (malloc'ed), and reports it. NULL: nothing. */
+static char *left_out(const struct hr__nsys *n)
+{
+	char *text;
+
+	if (n->operations_left_out + n->regions_left_out == 0 ||
+	    asprintf(&text,
+		     "left out because of the limit of size (--max-size): %s operations shorter "
+		     "than %s and %s regions shorter than %s",
+		     hr_text_count(n->operations_left_out).s,
+		     hr_text_duration(n->limits.events_ns).s, hr_text_count(n->regions_left_out).s,
+		     hr_text_duration(n->limits.regions_ns).s) < 0)
+		return NULL;
+	hr_sink_line(hr_asking_messages(n->x->asking), "note: %s", text);
+	return text;
+}
+
+/* Writes the notes about missing data, each with a name of its own. */
+static int nsys_notes(struct hr__nsys *n)
+{
+	char name[40], *text = left_out(n);
+	int r = text != NULL ? put_meta(n, "HEADRACE_LEFT_OUT", text) : 0;
+
+	for (size_t i = 0; i < n->x->n_notes && r == 0; i++) {
+		snprintf(name, sizeof(name), "HEADRACE_NOTE_%zu", i + 1);
+		r = put_meta(n, name, n->x->notes[i]);
+	}
+	free(text);
+	return r;
+}
+
+static int put_start(struct hr__nsys *n)
+{
+	time_t seconds = n->base_ns / 1000000000;
+	char utc[40] = "", local[40] = "";
+	struct hr_nsys_text texts[2];
+	struct tm tm;
+
+	if (gmtime_r(&seconds, &tm) != NULL)
+		strftime(utc, sizeof(utc), "%Y-%m-%dT%H:%M:%S", &tm);
+	if (localtime_r(&seconds, &tm) != NULL)
+		strftime(local, sizeof(local), "%Y-%m-%dT%H:%M:%S", &tm);
+	texts[0] = hr_nsys_text(utc);
+	texts[1] = hr_nsys_text(local);
+	return hr_nsys_insert(n->db, HR_NSYS_TARGET_INFO_SESSION_START_TIME, &n->base_ns, texts);
+}
+
+static int nsys_metadata(struct hr__nsys *n)
+{
+	int64_t details[4] = {node_bits(n->x->walk, 0), n->end_ns, 0, n->end_ns};
+	int r = put_meta(n, "EXPORT_SCHEMA_VERSION", HR_NSYS_SCHEMA_VERSION);
+
+	if (r == 0)
+		r = put_meta(n, "EXPORT_PRODUCT_VERSION", "headrace " HEADRACE_VERSION);
+	if (r == 0)
+		r = put_meta(n, "HEADRACE_JOB", n->x->walk->streams[0].s->job);
+	if (r == 0)
+		r = nsys_notes(n);
+	if (r == 0)
+		r = put_start(n);
+	return r == 0 ? hr_nsys_insert(n->db, HR_NSYS_ANALYSIS_DETAILS, details, NULL) : r;
+}
+
+static int nsys_job(struct hr__nsys *n)
+{
+	int r = find_limits(n);
+
+	if (r == 0)
+		r = hr__nsys_categories(n);
+	for (size_t i = 0; i < n->x->walk->n_streams && r == 0; i++)
+		r = nsys_stream(n, i);
+	return r == 0 ? nsys_metadata(n) : r;
+}
+
+int hr_nsys_write(struct hr_export *x, FILE *to)
+{
+	struct hr__nsys n = {.x = x};
+	struct hr_seekable file;
+	int r = hr_seekable_open(x, to, &file), closed;
+
+	if (r < 0)
+		return r;
+	find_base(&n);
+	r = hr_nsys_db_open(file.path, &n.db);
+	hr_seekable_hide(&file);
+	if (r == 0)
+		r = nsys_job(&n);
+	closed = hr_nsys_db_close(n.db, r == 0);
+	r = r < 0 ? r : closed;
+	if (file.temporary && (r == -ENOSPC || r == -EIO))
+		hr_temporary_failed(r, &x->error);
+	hr_map64_done(&n.threads);
+	hr_map64_done(&n.defined);
+	return hr_seekable_close(&file, r);
+}

@@ -1,0 +1,275 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
+"""headrace export as a user runs it: options, jobs, outputs that fail, signals, damaged stores, collectors."""
+
+import glob
+import gzip
+import json
+import os
+import pty
+import re
+import resource
+import signal
+import subprocess
+import unittest
+
+import harness
+
+COLLECTOR = os.environ["HR_COLLECTOR"]
+NOBODY = 65534
+SECONDS = "seconds since the job began, or -N"
+WRONG = (  # options, message
+    ((), "--to is missing: the formats are perfetto chrome pfw darshan nsys parquet arrow"),
+    (("--to", "perfeto"), "--to must be perfetto, chrome, pfw, darshan, nsys, parquet or arrow, not 'perfeto'; did you mean 'perfetto'?"),
+    (("--to",), "--to needs a value: --to FORMAT"),
+    (("--to", "chrome", "--rank", "one"), "--rank must be a rank such as 3, not 'one'"),
+    (("--to", "chrome", "--rank", "-1"), "--rank must be a rank such as 3, not '-1'"),
+    (("--to", "chrome", "--node", ""), "--node must be the name of a node, not ''"),
+    (("--to", "chrome", "--from", "noon"), f"--from must be {SECONDS} for its last N seconds, not 'noon'"),
+    (("--to", "chrome", "--from", "nan"), f"--from must be {SECONDS} for its last N seconds, not 'nan'"),
+    (("--to", "chrome", "--to-time", "1e99"), f"--to-time must be {SECONDS} to skip its last N seconds, not '1e99'"),
+    (("--to", "chrome", "--step", "9-7"), "--step must be a step such as 7, or steps such as 7-9, not '9-7'"),
+    (("--to", "chrome", "--step", "-7"), "--step must be a step such as 7, or steps such as 7-9, not '-7'"),
+    (("--to", "chrome", "--step", "7-9x"), "--step must be a step such as 7, or steps such as 7-9, not '7-9x'"),
+    (("--to", "chrome", "--max-size", "big"), "--max-size must be a size such as 200M, or 0 for no limit, not 'big'"),
+    (("--to", "pfw", "--max-size", "5M"), "--max-size works with perfetto and chrome only: pfw has all operations"),
+    (("--to", "pfw", "--by", "node"), "--by must be rank, not 'node'"),
+    (("--to", "pfw", "--by", "rank", "--rank", "0"), "--by rank writes all ranks: remove --rank"),
+    (("--to", "pfw", "--by", "rank", "-o", "-"), "--by rank needs a folder: -o FOLDER"),
+    (("--to", "pfw", "--jbo", "x"), "no option '--jbo'; did you mean '--job'?"),
+)
+
+
+class Export(harness.Case):
+    def record(self, *options, files=2, reads=50):
+        done = self.run_it(*options, "--", harness.GENERATOR, self.data, str(files), str(reads))
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.wait_no_daemon()
+
+    def export(self, *options, status=0, store=None, **how):
+        how = {"cwd": self.dir, "capture_output": True, "timeout": 60, "check": False, **how}
+        done = subprocess.run([harness.HEADRACE, "export", store or self.store, *options], env=harness.clean_environment(), **how)
+        if done.returncode == 69:
+            self.skipTest("DuckDB is not installed: scripts/install-duckdb")
+        self.assertEqual(done.returncode, status, done.stderr)
+        return done
+
+    def said(self, done):
+        return done.stderr.decode().replace("headrace: ", "").strip()
+
+    def events(self, path):
+        """Those of Chrome's JSON that are operations, without their ends."""
+        with gzip.open(path, "rb") as f:
+            return [e for e in json.load(f)["traceEvents"] if e["ph"] == "B"]
+
+    def left_files(self, name):
+        return glob.glob(f"{self.dir}/*{name}*") + glob.glob(f"{self.dir}/.*{name}*")
+
+
+class Options(Export):
+    def test_wrong_options(self):
+        self.record()
+        for words, message in WRONG:
+            done = self.export(*words, status=2)
+            self.assertEqual(self.said(done), message.strip(), words)
+        self.assertEqual(self.left_files("store."), [])
+
+    def test_what_is_not_there(self):
+        self.record("--job", "j")
+        for words, status, message in (
+                (("--job", "k"), 66, "no job 'k' in "),
+                (("--node", "n9"), 1, "nothing to export: no process of the job matches the options\nhint: `headrace query STORE ranks`"),
+                (("--rank", "7"), 1, "nothing to export: "),
+                (("--step", "7"), 1, "nothing to export: "),
+                (("--by", "rank"), 1, "the job has no ranks: export it without --by")):
+            done = self.export("--to", "chrome", *words, status=status)
+            self.assertTrue(self.said(done).startswith(message), done.stderr)
+        done = self.export("--to", "chrome", store="nowhere", status=66)
+        self.assertIn("no store 'nowhere'", self.said(done))
+        self.assertEqual(self.left_files("gz"), [])
+
+    def test_default_names(self):
+        self.record()
+        for to, suffix in ("perfetto", ".pftrace"), ("chrome", ".json.gz"), ("pfw", ".pfw.gz"):
+            done = self.export("--to", to, store=self.store + "/")
+            self.assertRegex(self.said(done), rf"^wrote store{re.escape(suffix)} \([\d.]+ KiB\) for ")
+            self.assertGreater(os.path.getsize(f"{self.dir}/store{suffix}"), 100)
+        self.export("--to", "chrome", store=".", cwd=self.store)
+        self.assertTrue(os.path.exists(f"{self.store}/headrace.json.gz"))
+
+    def test_the_newest_job(self):
+        for job in "a", 'b,"', "c\n\u00e9":
+            self.record("--job", job, files=1 + len(job))
+            self.export("--to", "chrome", "-o", "out")
+            done = self.headrace("query", self.store, "--job", job, "--format", "csv", "SELECT count(*) FROM events")
+            self.assertEqual(len(self.events(f"{self.dir}/out")), int(done.stdout.split()[1]), job)
+        self.export("--to", "chrome", "--job", "a", "-o", "out")
+        done = self.headrace("query", self.store, "--job", "a", "--format", "csv", "SELECT count(*) FROM events")
+        self.assertEqual(len(self.events(f"{self.dir}/out")), int(done.stdout.split()[1]))
+
+
+class Outputs(Export):
+    def setUp(self):
+        super().setUp()
+        self.record()
+
+    def test_pipe(self):
+        for to in "perfetto", "chrome", "pfw":
+            self.export("--to", to, "-o", "file")
+            done = self.export("--to", to, "-o", "-")
+            with open(f"{self.dir}/file", "rb") as f:
+                self.assertEqual(done.stdout, f.read(), to)
+            self.assertEqual(done.stderr, b"")
+
+    def test_pipe_that_ends(self):
+        read, write = os.pipe()
+        os.close(read)
+        self.export("--to", "pfw", "-o", "-", capture_output=False, stdout=write, stderr=subprocess.PIPE)
+        os.close(write)
+
+    def test_terminal(self):
+        main, end = pty.openpty()
+        done = self.export("--to", "chrome", "-o", "-", status=2, capture_output=False, stdout=end, stderr=subprocess.PIPE)
+        os.close(end)
+        os.close(main)
+        self.assertEqual(self.said(done), "an export is no text for a terminal: -o FILE")
+
+    def test_full_disk(self):
+        done = self.export("--to", "chrome", "-o", "/dev/full", status=1)
+        self.assertIn("No space left on device", self.said(done))
+        with open("/dev/full", "wb") as full:
+            done = self.export("--to", "pfw", "-o", "-", status=1, capture_output=False, stdout=full, stderr=subprocess.PIPE)
+        self.assertIn("No space left on device", self.said(done))
+
+        def limit():  # a file that cannot grow any further is like one on a full disk
+            signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+            resource.setrlimit(resource.RLIMIT_FSIZE, (2000, 2000))
+
+        for to in "perfetto", "chrome", "pfw":
+            done = self.export("--to", to, "-o", "limited", status=1, preexec_fn=limit)
+            self.assertIn("File too large", self.said(done))
+            self.assertEqual(self.left_files("limited"), [])
+
+    def test_folders_that_cannot_be_written(self):
+        for path, why in ("nowhere/x", "No such file or directory"), ("/proc/x", "No such file or directory"), (self.data, "Is a directory"):
+            done = self.export("--to", "pfw", "-o", path, status=1)
+            self.assertEqual(self.said(done), f"cannot write the answer to {path}: {why}")
+        done = self.export("--to", "pfw", "--by", "rank", "-o", "nowhere/x", status=1)
+        self.assertFalse(os.path.exists(f"{self.dir}/nowhere"), done.stderr)
+
+
+class Interrupted(Export):
+    def test_sigint(self):
+        """No file remains, also not the one with a temporary name."""
+        self.record(files=20, reads=6000)
+        for _ in range(10):
+            command = [harness.HEADRACE, "export", self.store, "--to", "pfw", "-o", "interrupted"]
+            with subprocess.Popen(command, env=harness.clean_environment(), cwd=self.dir, stderr=subprocess.PIPE) as process:
+                self.wait_for("the file", lambda: self.left_files("interrupted") or process.poll() is not None)
+                process.send_signal(signal.SIGINT)
+                _, err = process.communicate(timeout=30)
+            if process.returncode == 69:
+                self.skipTest("DuckDB is not installed: scripts/install-duckdb")
+            if process.returncode != 0:
+                break
+            os.unlink(f"{self.dir}/interrupted")
+        self.assertEqual(process.returncode, 130, err)
+        self.assertEqual(self.left_files("interrupted"), [])
+
+
+class Damaged(Export):
+    def test_a_cut_segment(self):
+        """What is there is exported, and the note about the damage is in the file, too."""
+        self.record(files=20, reads=6000)
+        self.export("--to", "chrome", "-o", "whole")
+        segment, = glob.glob(f"{self.store}/jobs/*/*/000001.seg")
+        os.truncate(segment, os.path.getsize(segment) * 8 // 10)
+        done = self.export("--to", "chrome", "-o", "cut")
+        whole, cut = self.events(f"{self.dir}/whole"), self.events(f"{self.dir}/cut")
+        self.assertEqual(cut, whole[:len(cut)])
+        self.assertGreater(len(whole), len(cut))
+        self.assertGreater(len(cut), 1000)
+        self.assertIn("note: ", self.said(done))
+        for note in re.findall(r"note: (.*)", self.said(done)):
+            with gzip.open(f"{self.dir}/cut", "rt", encoding="utf-8") as f:
+                self.assertIn(note, [e["name"] for e in json.load(f)["traceEvents"] if e["ph"] == "i"])
+
+    def test_damaged_frames(self):
+        self.record(files=20, reads=2000)
+        segment, = glob.glob(f"{self.store}/jobs/*/*/000001.seg")
+        with open(segment, "r+b") as f:
+            f.seek(os.path.getsize(segment) // 2)
+            f.write(b"damage" * 20)
+        note = "frames that could not be read: 1; their operations or regions are left out"
+        for to in "perfetto", "chrome", "pfw":
+            done = self.export("--to", to, "-o", "out")
+            self.assertIn(f"note: {note}\n", self.said(done))
+            with open(f"{self.dir}/out", "rb") as f:
+                content = f.read()
+            self.assertIn(note.encode(), content if to == "perfetto" else gzip.decompress(content))
+
+
+class Collected(Export):
+    def setUp(self):
+        super().setUp()
+        self.collected = os.path.join(self.dir, "collected")
+        self.socket = os.path.join(self.dir, "socket")
+        self.collector_log = os.path.join(self.dir, "collector.log")
+        os.chmod(self.dir, 0o755)
+        with open(self.collector_log, "wb") as log:
+            self.collector = subprocess.Popen([COLLECTOR, "--store", self.collected, "--listen", "tcp://127.0.0.1:0", "--listen",
+                                               f"unix://{self.socket}"], stderr=log, env=harness.clean_environment())
+        self.addCleanup(self.stop)
+
+        def listening():
+            with open(self.collector_log, encoding="utf-8") as f:
+                return re.search(r"listening on (tcp://127\.0\.0\.1:\d+)", f.read()) if os.path.exists(self.socket) else None
+        self.address = self.wait_for("the collector", listening)[1]
+        self.record_to("j1")
+
+    def stop(self):
+        self.collector.terminate()
+        self.collector.wait(20)
+
+    def record_to(self, job):
+        command = [harness.HEADRACE, "run", "-o", self.address, "--job", job, "--", harness.GENERATOR, self.data, "20", "500"]
+        done = subprocess.run(command, env=harness.clean_environment(HEADRACE_SPOOL=f"{self.dir}/spool"), cwd=self.dir,
+                              capture_output=True, timeout=60, check=False)
+        self.assertEqual(done.returncode, 0, done.stderr)
+
+    def test_the_same_bytes(self):
+        for to in "perfetto", "chrome", "pfw":
+            for options in (), ("--from", "0.001", "--job", "j1"), ("--max-size", "50k") if to != "pfw" else ():
+                local = self.export("--to", to, "-o", "local", *options, store=self.collected)
+                remote = self.export("--to", to, "-o", "remote", *options, store=self.address)
+                with open(f"{self.dir}/local", "rb") as a, open(f"{self.dir}/remote", "rb") as b:
+                    self.assertEqual(a.read(), b.read(), (to, options))
+                self.assertEqual(self.said(local).replace("local", "remote"), self.said(remote))
+
+    def test_jobs_and_mistakes(self):
+        self.record_to("j2")
+        self.export("--to", "chrome", store=self.address)
+        self.assertTrue(os.path.exists(f"{self.dir}/j2.json.gz"))
+        for words in ("--job", "j3"), ("--node", "n9"), ("--step", "3"):
+            local = self.export("--to", "pfw", *words, store=self.collected, status=66 if words[0] == "--job" else 1)
+            remote = self.export("--to", "pfw", *words, store=self.address, status=local.returncode)
+            self.assertEqual(self.said(local).split(" in ", maxsplit=1)[0], self.said(remote).split(" in ", maxsplit=1)[0])
+        self.assertEqual(self.left_files("pfw"), [])
+
+    @unittest.skipIf(os.geteuid() != 0, "needs root: to be another user")
+    def test_another_user(self):
+        """Like a query, an export sees no job of another user."""
+        notes = []
+        for words in ("export", f"unix://{self.socket}", "--to", "pfw", "-o", "-", "--job", "j1"), (
+                "query", f"unix://{self.socket}", "--job", "j1", "SELECT count(*) FROM events"):
+            done = subprocess.run(["setpriv", f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups", harness.HEADRACE, *words],
+                                  env=harness.clean_environment(), cwd="/", capture_output=True, timeout=60, check=False)
+            notes.append(self.said(done).splitlines()[0])
+            if words[0] == "export":
+                self.assertEqual((done.returncode, done.stdout), (1, b""))
+                self.assertIn("nothing to export", self.said(done))
+        self.assertEqual(notes, ["note: no job of yours yet in this collector's store"] * 2)
+
+
+if __name__ == "__main__":
+    harness.main()
