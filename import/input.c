@@ -216,8 +216,14 @@ long hr_input_at(struct hr_input *in, uint64_t offset, void *to, size_t bytes)
 			break;
 		done += n > 0 ? (size_t)n : 0;
 	}
-	in->bytes += done;
+	if (in->bytes < offset + done)
+		in->bytes = offset + done;
 	return (long)done;
+}
+
+void hr_input_count(struct hr_input *in, uint64_t bytes)
+{
+	in->bytes += bytes;
 }
 
 uint64_t hr_input_bytes(const struct hr_input *in)

@@ -37,6 +37,8 @@ long hr_input_read(struct hr_input *in, uint8_t *to, size_t bytes);
 long hr_input_at(struct hr_input *in, uint64_t offset, void *to, size_t bytes);
 
 uint64_t hr_input_bytes(const struct hr_input *in); /* bytes read from the file so far */
+/* Adds bytes that a reader has read from the same file, or from another one, by other means. */
+void hr_input_count(struct hr_input *in, uint64_t bytes);
 bool hr_input_cut(const struct hr_input *in);
 
 #endif

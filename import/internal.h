@@ -168,7 +168,6 @@ struct hr_import_stream {
 
 	Headrace__LossRow *losses;
 	uint32_t n_losses, losses_room;
-	bool has_events, has_records;
 	uint64_t first_ns, last_ns; /* UINT64_MAX, 0: no data */
 	uint64_t n_operations, n_regions, moved_bytes;
 };

@@ -133,8 +133,8 @@ struct hr_import_region {
 int hr_import_region(struct hr_import_stream *s, uint32_t thread, struct hr_import_region *g);
 
 /*
- * Adds a file record as it is, for formats that have no operations. Add its roll-ups with
- * hr_import_tally, with file 0. -EINVAL: no such process.
+ * Adds a file record as it is, for formats that have no operations. The stream sends many at a time.
+ * Add its roll-ups with hr_import_tally, with file 0. -EINVAL: no such process.
  */
 int hr_import_record(struct hr_import_stream *s, const Headrace__FileRecord *record);
 

@@ -128,7 +128,6 @@ static int event_add(struct hr_import_stream *s, struct hr__import_thread *t,
 	e = &s->batch->events[s->batch->n++];
 	*e = *event;
 	e->task = task;
-	s->has_events = true;
 	return 0;
 }
 
@@ -288,6 +287,5 @@ int hr_import_record(struct hr_import_stream *s, const Headrace__FileRecord *rec
 		return s->failed = -ENOMEM;
 	s->given[s->n_given++] = copy;
 	hr__istream_extend(s, (uint32_t)record->proc, record->first_ns, record->last_ns);
-	s->has_records = true;
 	return s->failed = s->n_given >= GIVEN_MOST ? hr__istream_send_given(s) : 0;
 }

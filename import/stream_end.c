@@ -284,7 +284,7 @@ static int send_levels(struct hr_import_stream *s)
 
 	if (s->first_ns > s->last_ns)
 		return 0;
-	m.level = s->has_records && !s->has_events ? "counters" : "trace";
+	m.level = "trace"; /* operations without events are losses: import_sums */
 	m.start_ns = s->first_ns;
 	m.end_ns = s->last_ns;
 	frame.body_case = HEADRACE__FRAME__BODY_LEVELS;

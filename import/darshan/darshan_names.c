@@ -12,10 +12,10 @@
 #include "import/darshan/darshan_state.h"
 
 #define NAMES_MOST_BYTES (UINT64_C(1) << 30)
-#define NAME_BYTES	 65536u	 /* longest name that is accepted; Darshan cuts at 4096 */
-#define RANKS_MOST	 131072u /* ranks without records are added up to here */
-#define HOSTS_MOST	 512u	 /* each has an open stream */
-#define SECONDS_MOST	 4e9	 /* of a job */
+#define NAME_BYTES	 ((size_t)65536) /* longest name that is accepted; Darshan cuts at 4096 */
+#define RANKS_MOST	 131072u	 /* ranks without records are added up to here */
+#define HOSTS_MOST	 512u		 /* each has an open stream */
+#define SECONDS_MOST	 4e9		 /* of a job */
 
 /* ---- names of files -------------------------------------------------------------------------- */
 

@@ -379,8 +379,8 @@ static int stdio_add(struct darshan *d, const struct hr_darshan_stdio *p)
 	int64_t fdopens = counter_value(p->c[HR_DS_FDOPENS]);
 
 	/* OPENS includes FDOPENS. */
-	other_add(&c, HR_OP_fopen64, p->c[HR_DS_OPENS] - fdopens, p->f[HR_DS_OPEN_START],
-		  p->f[HR_DS_OPEN_END]);
+	other_add(&c, HR_OP_fopen64, counter_value(p->c[HR_DS_OPENS]) - fdopens,
+		  p->f[HR_DS_OPEN_START], p->f[HR_DS_OPEN_END]);
 	other_add(&c, HR_OP_fdopen, fdopens, p->f[HR_DS_OPEN_START], p->f[HR_DS_OPEN_END]);
 	other_add(&c, HR_OP_fseek, p->c[HR_DS_SEEKS], 0, 0);
 	other_add(&c, HR_OP_fflush, p->c[HR_DS_FLUSHES], 0, 0);

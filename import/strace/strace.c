@@ -106,9 +106,9 @@ static bool part_follows(const struct hr_import_file *f)
 	return false;
 }
 
-static int lines_add(struct strace_merge *m, struct hr_input *in, int32_t tid)
+static int lines_add(struct strace *p, struct strace_merge *m, struct hr_input *in, int32_t tid)
 {
-	struct strace_lines *l = hr__strace_lines_new(in, tid);
+	struct strace_lines *l = hr__strace_lines_new(in, tid, p->births_only ? NULL : p->f->input);
 
 	return l ? hr__strace_merge_add(m, l) : -ENOMEM;
 }
@@ -120,10 +120,13 @@ static int parts_add(struct strace *p, struct strace_merge *m)
 	size_t stem;
 	int32_t pid = p->merged ? path_pid(f->path, &stem) : 0;
 	struct hr_input *in;
+	const uint8_t *head;
 	int r = hr_input_open(f->path, &in);
 
-	if (!r)
-		r = lines_add(m, in, pid);
+	if (!r) {
+		(void)hr_input_head(in, &head);
+		r = lines_add(p, m, in, pid);
+	}
 	for (size_t i = f->index + 1; p->merged && i < hr_import_files(f) && !r; i++) {
 		const struct hr_import_file *other = hr_import_file_at(f, i);
 
@@ -131,7 +134,7 @@ static int parts_add(struct strace *p, struct strace_merge *m)
 			continue;
 		in = part_open(other);
 		if (in)
-			r = lines_add(m, in, path_pid(other->path, &stem));
+			r = lines_add(p, m, in, path_pid(other->path, &stem));
 	}
 	return r;
 }

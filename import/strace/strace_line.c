@@ -5,7 +5,6 @@
 #include <errno.h>
 #include <string.h>
 
-#define UNFINISHED    " <unfinished ...>"
 #define DATE_SECONDS  100000000u /* smaller times are relative ones (-r) */
 #define SECONDS_MOST  UINT64_C(17179869184)
 #define ERRNO_MOST    133
@@ -216,10 +215,9 @@ int hr__strace_line(const char *p, size_t n, struct hr_strace_line *l)
 		return -EBADMSG;
 	text_skip(&t, 1);
 	l->kind = message_cut(&t) ? HR_STRACE_INTERRUPTED : HR_STRACE_CALL;
-	if (text_ends(t, TEXT(UNFINISHED)) ||
-	    (t.n == strlen(UNFINISHED) - 1 && memcmp(t.p, UNFINISHED + 1, t.n) == 0)) {
+	if (text_ends(t, TEXT("<unfinished ...>"))) {
 		l->kind = HR_STRACE_UNFINISHED;
-		t.n -= t.n < strlen(UNFINISHED) ? t.n : strlen(UNFINISHED);
+		t.n -= strlen("<unfinished ...>");
 	}
 	l->text = t;
 	return 0;

@@ -46,8 +46,8 @@ struct hr_strace_line {
 	struct hr_strace_text name, text;
 };
 
-/* Scans a line without its line end. 0; -EBADMSG, and ret->text is the line. */
-int hr__strace_line(const char *p, size_t n, struct hr_strace_line *ret);
+/* Scans a line without its line end. 0; -EBADMSG, and l->text is the line. */
+int hr__strace_line(const char *p, size_t n, struct hr_strace_line *l);
 
 struct hr_strace_call {
 	struct hr_strace_text arg[HR_STRACE_ARGS];
@@ -61,7 +61,7 @@ struct hr_strace_call {
 };
 
 /* Scans the arguments and the result. `text` begins after the name and its bracket. 0, -EBADMSG. */
-int hr__strace_call(struct hr_strace_text text, struct hr_strace_call *ret);
+int hr__strace_call(struct hr_strace_text text, struct hr_strace_call *c);
 
 /* ---- values ---------------------------------------------------------------------------------- */
 

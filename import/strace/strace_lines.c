@@ -11,7 +11,8 @@
 #define LINE_MOST   (16u << 20)
 
 struct strace_lines {
-	struct hr_input *in;
+	struct hr_input *in, *count;
+	uint64_t head_bytes;
 	char *p;
 	size_t room, used, at;
 	bool ended; /* of the input */
@@ -22,7 +23,7 @@ struct strace_lines {
 	bool bad, torn;
 };
 
-struct strace_lines *hr__strace_lines_new(struct hr_input *in, int32_t tid)
+struct strace_lines *hr__strace_lines_new(struct hr_input *in, int32_t tid, struct hr_input *count)
 {
 	struct strace_lines *l = calloc(1, sizeof(*l));
 
@@ -36,6 +37,8 @@ struct strace_lines *hr__strace_lines_new(struct hr_input *in, int32_t tid)
 	l->room = FIRST_BYTES;
 	l->in = in;
 	l->tid = tid;
+	l->count = count;
+	l->head_bytes = hr_input_bytes(in);
 	return l;
 }
 
@@ -43,6 +46,8 @@ void hr__strace_lines_free(struct strace_lines *l)
 {
 	if (!l)
 		return;
+	if (l->count)
+		hr_input_count(l->count, hr_input_bytes(l->in) - l->head_bytes);
 	hr_input_close(l->in);
 	free(l->p);
 	free(l);

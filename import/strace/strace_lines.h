@@ -12,8 +12,11 @@
 
 struct strace_lines; /* lines of one file */
 
-/* Takes over `in`. NULL: no memory, and `in` is closed. `tid`: of lines without a tid. */
-struct strace_lines *hr__strace_lines_new(struct hr_input *in, int32_t tid);
+/*
+ * Takes over `in`. NULL: no memory, and `in` is closed. `tid`: of lines without a tid. `count`
+ * (NULL: none): the input that counts the bytes after the head of `in`.
+ */
+struct strace_lines *hr__strace_lines_new(struct hr_input *in, int32_t tid, struct hr_input *count);
 void hr__strace_lines_free(struct strace_lines *l);
 
 struct strace_merge {

@@ -173,8 +173,8 @@ static const char *cmdline_make(struct strace *p, struct hr_strace_text argv)
 			quote += *quote == '\\';
 		quote += quote < end;
 		if (end - quote > 3 && memcmp(quote, "...", 3) == 0) {
-			memcpy(line + used, "...", 3);
-			used += 3;
+			for (int i = 0; i < 3; i++)
+				line[used++] = '.';
 		}
 		argv = (struct hr_strace_text){quote, quote < end ? (size_t)(end - quote) : 0};
 	}
