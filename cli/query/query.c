@@ -164,7 +164,10 @@ static int query_answer(struct hr_asking *s, const struct hr_query_request *r,
 
 	if (text && to == NULL)
 		return HR_ASK_FAILED;
-	status = r->export != NULL ? hr_export_answer(s, r->export, to) : hr_asking_answer(s, to);
+	if (r->export != NULL)
+		status = (int)hr_export_answer(s, r->export, to);
+	else
+		status = (int)hr_asking_answer(s, to);
 	if (to != NULL && fclose(to) != 0 && status == HR_ASK_ANSWERED && errno != EPIPE)
 		err = -errno;
 	if (r->output != NULL && err == 0)

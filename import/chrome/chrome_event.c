@@ -153,24 +153,36 @@ static int mark_add(struct chrome_trace *c, const struct chrome_event *e)
 	return r ? r : hr__chrome_slice(c, e, ns, 0, HR_REGION_MARK, false);
 }
 
+/* Returns the number after `before` in a text, or -1. */
+static int32_t number_after(const char *text, const char *before)
+{
+	const char *at = strstr(text, before);
+	char *end;
+	long value;
+
+	if (!at)
+		return -1;
+	at += strlen(before);
+	errno = 0;
+	value = strtol(at, &end, 10);
+	return end == at || errno || value < 0 || value > INT32_MAX ? -1 : (int32_t)value;
+}
+
 /* The tracks of `headrace export` have names such as "rank 3 worker 1 on n1 (pid 7)". */
 static void own_process_name(struct hr_import_process *p, const char *name, size_t bytes)
 {
 	char text[256];
-	const char *at;
-	int value;
+	int32_t pid;
 
 	bytes = bytes < sizeof(text) - 1 ? bytes : sizeof(text) - 1;
 	memcpy(text, name, bytes);
 	text[bytes] = '\0';
-	if (sscanf(text, "rank %d", &value) == 1 && value >= 0)
-		p->rank = value;
-	at = strstr(text, "worker ");
-	if (at && sscanf(at, "worker %d", &value) == 1 && value >= 0)
-		p->worker = value;
-	at = strstr(text, "(pid ");
-	if (at && sscanf(at, "(pid %d)", &value) == 1 && value > 0)
-		p->pid = value;
+	if (strncmp(text, "rank ", 5) == 0)
+		p->rank = number_after(text, "rank ");
+	p->worker = number_after(text, " worker ");
+	pid = number_after(text, "(pid ");
+	if (pid > 0)
+		p->pid = pid;
 }
 
 static int metadata_add(struct chrome_trace *c, const struct chrome_event *e)

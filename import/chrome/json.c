@@ -126,7 +126,7 @@ size_t hr__json_text(const struct hr_json_part *v, char *to)
 		} else {
 			const char *name = strchr(names, p[1]);
 
-			to[n++] = name ? codes[name - names] : p[1];
+			to[n++] = (char)(name ? codes[name - names] : p[1]);
 			p += 2;
 		}
 	}

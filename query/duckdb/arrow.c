@@ -279,7 +279,7 @@ static uint32_t arrow_type_table(struct hr_flat *f, const struct arrow_column *c
 	hr_flat_begin(f);
 	switch (m->to) {
 	case ARROW_INT: /* number of bits; whether it has a sign */
-		hr_flat_number(f, 0, m->bytes * 8, 4);
+		hr_flat_number(f, 0, m->bytes * UINT64_C(8), 4);
 		hr_flat_number(f, 1, m->parameter, 1);
 		break;
 	case ARROW_DECIMAL: /* precision, scale */
