@@ -20,6 +20,8 @@ static int count_ranks(struct hr__darshan *d)
 	int r = 0;
 
 	for (size_t i = 0; i < w->n_streams; i++) {
+		if (w->streams[i].s->added_to != NULL) /* only regions */
+			continue;
 		for (uint32_t k = 0; k < w->streams[i].s->n_processes && r == 0; k++) {
 			const struct hr_walk_process *p = &w->streams[i].processes[k];
 			int64_t world = p->p->msg->world_size;

@@ -184,11 +184,6 @@ bool hr_export_parse(struct hr_export_options *o, char *const *words, size_t n_w
 	for (size_t i = 0; i < n_words; i++)
 		if (!set_word(o, words[i], messages))
 			return false;
-	if (o->format == HR_EXPORT_PFW && o->max_bytes != 0 && o->max_bytes != UINT64_MAX) {
-		hr_sink_line(messages, "--max-size works with perfetto and chrome only: pfw has "
-				       "all operations");
-		return false;
-	}
 	return true;
 }
 
@@ -254,15 +249,35 @@ static int end_times(void *self)
 	return 0;
 }
 
-/* Finds begin and end of the job. A running job ends with its last recorded operation. */
-static int find_times(struct hr_export *x, char **ret_error)
+/* Returns when the last recorded operation ended. 0: there is none. */
+static int64_t last_operation_ns(const struct hr_catalog *c)
+{
+	const struct hr_stream *streams;
+	size_t n = hr_catalog_streams(c, &streams);
+	int64_t last = 0;
+
+	for (size_t i = 0; i < n; i++) {
+		for (uint32_t b = 0; b < streams[i].n_batches; b++) {
+			int64_t ns = hr_stream_real_ns(&streams[i], streams[i].batches[b].last_ns);
+
+			last = ns > last ? ns : last;
+		}
+	}
+	return last;
+}
+
+/* Finds begin and end of the job. A job without an end ends with its last recorded operation. */
+static int find_times(struct hr_export *x, const struct hr_catalog *c, char **ret_error)
 {
 	static const char sql[] =
-	    "SELECT coalesce(min(start_ns), 0)::BIGINT, coalesce(max(end_ns), (SELECT "
-	    "max(window_start_ns) + 10000000000 FROM rollups), min(start_ns), 0)::BIGINT FROM jobs";
+	    "SELECT coalesce(min(start_ns), 0)::BIGINT, CASE WHEN count(*) = count(end_ns) THEN "
+	    "coalesce(max(end_ns), 0) ELSE 0 END::BIGINT FROM jobs";
 	const struct hr_query_sink sink = {begin_times, keep_times, end_times, x};
+	int r = hr_query_run(x->query, sql, NULL, 0, &sink, ret_error);
 
-	return hr_query_run(x->query, sql, NULL, 0, &sink, ret_error);
+	if (r == 0 && x->end_ns == 0)
+		x->end_ns = last_operation_ns(c);
+	return r;
 }
 
 /* Returns the wall-clock time of an option, which is relative to the begin or end of the job. */
@@ -355,7 +370,7 @@ enum hr_ask_status hr_export_answer(struct hr_asking *asking, const struct hr_ex
 	if (several_jobs(c))
 		err = hr_text_fail(-EINVAL, &error, "an export has one job: use --job");
 	if (err == 0)
-		err = find_times(&x, &error);
+		err = find_times(&x, c, &error);
 	if (err == 0)
 		err = make_walk(&x, c);
 	if (err == 0) {

@@ -89,7 +89,7 @@ static uint8_t *put_bytes(uint8_t *at, unsigned field, const void *data, size_t 
 /* Texts are escaped as in the SQL tables. This many bytes suffice for one of `bytes` bytes. */
 static size_t escaped_room(size_t bytes)
 {
-	return 4 * bytes + 1 + 2 * MESSAGE_BYTES_MOST;
+	return 4 * bytes + 1 + 2 * (size_t)MESSAGE_BYTES_MOST;
 }
 
 static uint8_t *put_text(uint8_t *at, unsigned field, const void *text, size_t bytes)

@@ -211,7 +211,8 @@ static int pfw_metadata(struct pfw_file *p, const struct hr_walk_stream *ws)
 	int r = put_hash(p, "HH", 0, p->node_hash, node, strlen(node));
 
 	for (uint32_t i = 0; i < ws->s->n_processes && r == 0; i++)
-		if (ws->processes[i].number != 0)
+		if (ws->processes[i].number != 0 &&
+		    (ws->s->added_to == NULL || ws->processes[i].p->msg->same_as == 0))
 			r = put_process(p, ws->s, ws->processes[i].p);
 	return r;
 }

@@ -13,10 +13,10 @@
 #include "common/fnv.h"
 
 #define DEFAULT_MAX_BYTES (UINT64_C(200) * 1000 * 1000)
-#define REGION_BYTES	  150u	     /* typical bytes of a region's slice, with its texts */
-#define PATH_BYTES	  150u	     /* typical bytes of an interned path */
-#define PROCESS_BYTES	  200u	     /* of the tracks of a process and its threads */
-#define COUNTER_BYTES	  (4u * 40u) /* of the counters of a rank in one bin */
+#define REGION_BYTES	  150u		/* typical bytes of a region's slice, with its texts */
+#define PATH_BYTES	  150u		/* typical bytes of an interned path */
+#define PROCESS_BYTES	  200u		/* of the tracks of a process and its threads */
+#define COUNTER_BYTES	  UINT64_C(160) /* of the four counters of a rank in one bin */
 #define BINS_MOST	  2000u
 #define BINS_LEAST	  50u
 
@@ -292,7 +292,7 @@ static int find_limits(struct hr_trace *t, uint64_t room)
 			t->total += w->streams[i].s->batches[b].count;
 		regions += w->streams[i].n_regions * REGION_BYTES;
 		if (hr_stream_files(w->streams[i].s, &n) == 0)
-			paths += n * PATH_BYTES;
+			paths += (uint64_t)n * PATH_BYTES;
 	}
 	if (room == 0 || t->total * t->out->slice_bytes + paths + regions <= room)
 		return 0;
@@ -316,6 +316,8 @@ static int prepare(struct hr_trace *t, uint64_t max)
 
 	if (r < 0)
 		return r;
+	if (t->gather.to_ns == 0) /* nothing is selected but processes */
+		t->gather.from_ns = t->gather.to_ns = (uint64_t)t->x->start_ns;
 	ranks = t->gather.n_ranks;
 	if (max > 0 && bins > max / 8 / (ranks * COUNTER_BYTES))
 		bins = max / 8 / (ranks * COUNTER_BYTES);

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "common/array.h"
+#include "common/gpu.h"
 #include "common/map64.h"
 
 #define PID_MOST 4194304 /* the kernel's largest pid: PID_MAX_LIMIT of linux/threads.h */
@@ -179,13 +180,35 @@ void hr_tracks_add_track(struct hr_tracks *t, const struct hr_walk_stream *ws,
 	t->out->track(t->out, track);
 }
 
+/*
+ * Writes the name of a thread's track. Returns the thread id for viewers; 0: the track is not that
+ * of a thread, because it shows a GPU, or because another tool recorded the thread, too.
+ */
+static int32_t thread_name(const struct hr_walk_stream *ws, const struct hr_walk_process *p,
+			   uint32_t tid, char *ret, size_t bytes)
+{
+	bool main = tid == (uint32_t)p->p->msg->pid;
+
+	if (hr_gpu_tid_is(tid)) {
+		snprintf(ret, bytes, "GPU %u stream %u", hr_gpu_device(tid), hr_gpu_stream(tid));
+		return 0;
+	}
+	if (ws->s->added_to != NULL && main)
+		snprintf(ret, bytes, "main, in the added trace");
+	else if (ws->s->added_to != NULL)
+		snprintf(ret, bytes, "thread %u, in the added trace", tid);
+	else
+		snprintf(ret, bytes, "%s", main ? "main" : "thread");
+	return ws->s->added_to != NULL ? 0 : (int32_t)tid;
+}
+
 static struct thread *find_thread(struct hr_tracks *t, const struct hr_walk_stream *ws,
 				  const struct hr_walk_process *p, uint32_t tid)
 {
 	uint64_t key = (uint64_t)p->number << 32 | tid;
 	uint32_t i = hr_map64_get(&t->by_thread, key);
-	bool main = tid == (uint32_t)p->p->msg->pid;
-	struct hr_track track = {.tid = (int32_t)tid, .name = main ? "main" : "thread"};
+	char name[80];
+	struct hr_track track = {.name = name};
 	struct thread *th;
 
 	if (i != HR_MAP64_NONE)
@@ -193,7 +216,9 @@ static struct thread *find_thread(struct hr_tracks *t, const struct hr_walk_stre
 	if (!hr_array_reserve(t->threads, t->n_threads, t->room_threads) ||
 	    hr_map64_set(&t->by_thread, key, (uint32_t)t->n_threads) < 0)
 		return NULL;
+	track.tid = thread_name(ws, p, tid, name, sizeof(name));
 	hr_tracks_add_track(t, ws, p, &track);
+	track.name = NULL;
 	th = &t->threads[t->n_threads++];
 	*th = (struct thread){.track = track};
 	th->regions = hr_walk_regions(ws, p->p->msg->proc, tid, &th->n_regions);
@@ -353,5 +378,6 @@ int hr_tracks_end_stream(struct hr_tracks *t, const struct hr_walk_stream *ws)
 		r = write_regions(t, &end, th);
 		i = (size_t)(th->regions - ws->regions) + th->n_regions;
 	}
+	hr_map64_done(&t->by_thread); /* an added stream has tracks of its own */
 	return r;
 }

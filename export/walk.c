@@ -28,6 +28,17 @@ static uint64_t boot_ns(const struct hr_stream *s, int64_t real_ns)
 	return ns < 0 ? 0 : (uint64_t)ns;
 }
 
+/* Returns the process of the recorded stream that a process of an added stream is. NULL: none. */
+static struct hr_walk_process *recorded_process(const struct hr_walk *w,
+						const struct hr_walk_stream *ws,
+						const struct hr_walk_process *p)
+{
+	for (size_t i = 0; p->p->msg->same_as != 0 && i < w->n_streams; i++)
+		if (w->streams[i].s == ws->s->added_to)
+			return hr_walk_process(&w->streams[i], p->p->msg->same_as);
+	return NULL;
+}
+
 static int select_processes(struct hr_walk *w, struct hr_walk_stream *ws,
 			    const struct hr_walk_options *o)
 {
@@ -40,9 +51,13 @@ static int select_processes(struct hr_walk *w, struct hr_walk_stream *ws,
 		return -ENOMEM;
 	for (uint32_t i = 0; i < s->n_processes; i++) {
 		const struct hr_process *p = &s->processes[i];
+		const struct hr_walk_process *recorded;
 
 		ws->processes[i] = (struct hr_walk_process){.p = p, .from_ns = from, .to_ns = to};
-		if (o->rank < 0 || p->rank == o->rank)
+		recorded = recorded_process(w, ws, &ws->processes[i]);
+		if (recorded != NULL)
+			ws->processes[i].number = recorded->number;
+		else if (o->rank < 0 || p->rank == o->rank)
 			ws->processes[i].number = ++w->n_processes;
 	}
 	return 0;
@@ -225,6 +240,27 @@ static int select_steps(struct hr_walk_stream *ws, const struct hr_walk_options 
 	return r;
 }
 
+/* The steps of an added stream are those of the recorded processes. */
+static void select_recorded_steps(const struct hr_walk *w, struct hr_walk_stream *ws)
+{
+	size_t n = 0;
+
+	for (uint32_t i = 0; i < ws->s->n_processes; i++) {
+		struct hr_walk_process *p = &ws->processes[i];
+		const struct hr_walk_process *recorded = recorded_process(w, ws, p);
+
+		p->number = recorded != NULL ? recorded->number : 0;
+		if (p->number == 0)
+			continue;
+		p->from_ns = boot_ns(ws->s, hr_stream_real_ns(ws->s->added_to, recorded->from_ns));
+		p->to_ns = boot_ns(ws->s, hr_stream_real_ns(ws->s->added_to, recorded->to_ns));
+	}
+	for (size_t i = 0; i < ws->n_regions; i++)
+		if (region_overlaps(ws, &ws->regions[i]))
+			ws->regions[n++] = ws->regions[i];
+	ws->n_regions = n;
+}
+
 /* ---- the walk ---- */
 
 static int add_stream(struct hr_walk *w, const struct hr_stream *s, const struct hr_walk_options *o)
@@ -239,7 +275,9 @@ static int add_stream(struct hr_walk *w, const struct hr_stream *s, const struct
 	r = select_processes(w, ws, o);
 	if (r == 0)
 		r = read_regions(w, ws);
-	if (r == 0 && o->first_step >= 0)
+	if (r == 0 && o->first_step >= 0 && s->added_to != NULL)
+		select_recorded_steps(w, ws);
+	else if (r == 0 && o->first_step >= 0)
 		r = select_steps(ws, o);
 	if (r == 0 && ws->n_regions > 1)
 		qsort(ws->regions, ws->n_regions, sizeof(*ws->regions), by_thread);
@@ -269,7 +307,11 @@ int hr_walk_new(const struct hr_catalog *c, const struct hr_walk_options *option
 	if (w->streams == NULL)
 		r = -ENOMEM;
 	for (size_t i = 0; i < n && r == 0; i++)
-		r = add_stream(w, &streams[i], options);
+		if (streams[i].added_to == NULL)
+			r = add_stream(w, &streams[i], options);
+	for (size_t i = 0; i < n && r == 0; i++)
+		if (streams[i].added_to != NULL)
+			r = add_stream(w, &streams[i], options);
 	if (r == 0 && is_empty(w))
 		r = -ENOENT;
 	if (r == 0)

@@ -40,7 +40,11 @@ static inline struct hr_walk_options hr_walk_all(void)
 /* A process of a stream. */
 struct hr_walk_process {
 	const struct hr_process *p;
-	uint32_t number; /* numbers the selected processes of the walk from 1; 0: not selected */
+	/*
+	 * Numbers the selected processes of the walk from 1; 0: not selected. A process of an added
+	 * stream has the number that it has in the recorded stream.
+	 */
+	uint32_t number;
 	uint64_t from_ns, to_ns; /* only what overlaps this time is selected */
 };
 
@@ -63,7 +67,7 @@ struct hr_walk_stream {
 };
 
 struct hr_walk {
-	struct hr_walk_stream *streams; /* in the order of the catalogue */
+	struct hr_walk_stream *streams; /* in the order of the catalogue; added ones are last */
 	size_t n_streams;
 	uint32_t n_processes; /* the highest hr_walk_process.number */
 	uint64_t damaged;     /* unreadable frames with regions */

@@ -267,6 +267,7 @@ static void import_free(struct hr_import *i)
 	for (size_t k = 0; k < HR_IMPORT_SHARED; k++)
 		hr__shared_done(&i->shared[k]);
 	hr__files_done(i);
+	hr_catalog_free(i->catalog);
 	free(i->error_text);
 	pthread_mutex_destroy(&i->lock);
 }
@@ -292,6 +293,25 @@ static int import_run(struct hr_import *i, char **ret_error)
 	return r;
 }
 
+static int import_into(struct hr_import *i, char **ret_error)
+{
+	int r = hr__into_open(i, ret_error);
+
+	return r ? r : import_run(i, ret_error);
+}
+
+/* Returns the id of the job (malloc'ed). NULL: no memory. */
+static char *job_choose(const struct hr_import_options *o, const char *const *files, size_t n)
+{
+	struct hr_store_outline outline;
+
+	if (o->job)
+		return strdup(o->job);
+	if (!o->into)
+		return hr__files_job(files, n);
+	return strdup(hr_store_outline(o->store, false, &outline) == 0 ? outline.last_job : "");
+}
+
 int hr_import(const struct hr_import_options *o, const char *const *files, size_t n,
 	      struct hr_import_result *ret, char **ret_error)
 {
@@ -300,12 +320,14 @@ int hr_import(const struct hr_import_options *o, const char *const *files, size_
 
 	*ret = (struct hr_import_result){0};
 	*ret_error = NULL;
-	ret->job = o->job ? strdup(o->job) : hr__files_job(files, n);
+	ret->job = job_choose(o, files, n);
 	i.job_id = ret->job;
 	pthread_mutex_init(&i.lock, NULL);
 	r = ret->job ? hr__files_open(&i, files, n) : -ENOMEM;
 	if (r)
 		hr_text_fail(r, ret_error, "%s", strerrordesc_np(-r));
+	else if (o->into)
+		r = import_into(&i, ret_error);
 	else if (hr_store_has_job(o->store, ret->job))
 		r = hr_text_fail(-EEXIST, ret_error, "the store %s already has a job %s", o->store,
 				 ret->job);
@@ -320,6 +342,9 @@ void hr_import_done(struct hr_import_result *r)
 	for (size_t i = 0; i < r->n_problems; i++)
 		free(r->problems[i]);
 	free(r->problems);
+	for (size_t i = 0; i < r->n_clocks; i++)
+		free(r->clocks[i]);
+	free(r->clocks);
 	free(r->job);
 	*r = (struct hr_import_result){0};
 }

@@ -6,6 +6,9 @@
  * which writes a stream (stream.h) for each node in it. After an error, or when `stop` is set, the
  * streams of the job are removed.
  *
+ * With `into`, the files are traces of a run that headrace has recorded. Their regions become
+ * further streams of the recorded job.
+ *
  * Owner     The caller; hr_import_done() frees the result.
  * Threads   The call starts and ends its own.
  */
@@ -13,12 +16,14 @@
 #define HEADRACE_IMPORT_IMPORT_H
 
 #include <stdatomic.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
 struct hr_import_options {
 	const char *store;	 /* an existing store, or the folder to create */
 	const char *job;	 /* NULL: the name of the file, or of the folder of all files */
+	bool into;		 /* adds regions to this job; NULL: to the last job of the store */
 	const char *node;	 /* of data that names no host; NULL: "unknown" */
 	uint32_t ranks;		 /* number of ranks that the job had; 0: as the files state */
 	unsigned threads;	 /* number of files at a time; 0: number of CPUs */
@@ -31,7 +36,9 @@ struct hr_import_result {
 	uint64_t input_bytes; /* of all files, as they are on disk */
 	uint64_t operations, regions, processes;
 	uint64_t moved_bytes; /* that the operations read and wrote */
-	char **problems;      /* one line for each thing that is missing */
+	char **clocks;	      /* with `into`: how the clock of each file was found */
+	size_t n_clocks;
+	char **problems; /* one line for each thing that is missing */
 	size_t n_problems;
 };
 

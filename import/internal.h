@@ -49,13 +49,14 @@ struct hr_import {
 	int error;	      /* of the first worker that failed */
 	char *error_text;
 	struct hr_import_result *result;
-	size_t problems_room;
+	size_t problems_room, clocks_room;
 	uint64_t losses[HR_LOSS_REASONS];
 	uint64_t facts[HR_IMPORT_FACTS];
 	struct hr__shared_names shared[HR_IMPORT_SHARED];
 	struct hr__import_job job;
 	struct hr_import_stream *waiting; /* read, but not ended */
 	struct hr_import_stream *last;	  /* read; ended after all others */
+	struct hr_catalog *catalog;	  /* of the job to which streams are added; or NULL */
 	char **folders;			  /* of all streams that were opened */
 	size_t n_folders, folders_room;
 };
@@ -92,10 +93,36 @@ struct hr__istream_batch {
 	struct hr_event events[HR_BATCH_EVENTS];
 };
 
+/* A moment that a trace and the recording have in common. */
+struct hr__landmark {
+	uint64_t key;	 /* kind of the region, or hash of its name */
+	uint64_t number; /* of the step; of other regions: their order, from 0 */
+	int64_t ns;	 /* start: wall clock of the recording, or clock of the trace */
+};
+
+struct hr__landmarks {
+	struct hr__landmark *list;
+	uint32_t n, room;
+	struct hr_map64 counts; /* key -> number of regions */
+};
+
+/* What a stream adds to a recorded job (into.c). */
+struct hr__into {
+	const struct hr_stream *to; /* NULL: the import makes a job of its own */
+	const struct hr_process *main;
+	int32_t main_pid; /* in the trace; 0: unknown */
+	bool has_kinds;	  /* the recording has steps, waits or other regions with a purpose */
+	struct hr__landmarks recorded, found;
+	uint64_t n_operations; /* not added, because headrace recorded them */
+	const char *name;      /* of the file, which the import owns */
+	char *clock;	       /* how its clock was found, for people */
+	uint64_t error_ns;
+};
+
 struct hr_import_stream {
 	struct hr_import_stream *next;
 	struct hr_import *import;
-	const struct hr_import_file *file; /* NULL after it was read */
+	struct hr_import_file *file; /* NULL after it was read */
 	char *node;
 	const char *reader;
 	uint64_t instance;
@@ -135,6 +162,10 @@ struct hr_import_stream {
 	struct hr_arena given_memory;
 	struct hr_op_info ops[HR_OP_MAX];
 
+	int64_t clock_ns; /* wall clock minus the times of the stream */
+	bool clock_unknown;
+	struct hr__into into;
+
 	Headrace__LossRow *losses;
 	uint32_t n_losses, losses_room;
 	uint64_t first_ns, last_ns; /* UINT64_MAX, 0: no data */
@@ -165,6 +196,40 @@ bool hr__istream_is_waiting(const struct hr_import_stream *s);
 int hr__istream_rest(struct hr_import_stream *s);
 /* Writes the last frames. `last`: with what concerns the whole job. Frees the stream. */
 int hr__istream_end(struct hr_import_stream *s, bool last);
+
+/* into.c: streams that are added to a recorded job */
+int hr__into_open(struct hr_import *i, char **ret_error);
+/* Chooses the recorded stream to which a stream of this origin is added. */
+int hr__into_choose(struct hr_import_file *f, const struct hr_import_origin *origin,
+		    struct hr__into *ret);
+void hr__into_done(struct hr__into *into);
+/* Notes a region as a landmark, and returns the kind with which it is stored. */
+uint32_t hr__into_region(struct hr_import_stream *s, uint32_t proc,
+			 const struct hr_import_region *g, int *ret_error);
+/* The file is read: finds the clock of the stream, or refuses. */
+int hr__into_clock(struct hr_import_stream *s, struct hr_import_file *f);
+/* Sets what the recording has of a process, and returns it. NULL: it is not there. */
+const Headrace__Process *hr__into_process(const struct hr_import_stream *s,
+					  struct hr_import_process *p);
+
+/* landmarks.c */
+/* Adds a region's start. `only`: only if these have its key. */
+int hr__landmark_add(struct hr__landmarks *l, const struct hr__landmarks *only,
+		     const struct hr_region *region, const struct hr_import_slice *name,
+		     int64_t ns);
+void hr__landmarks_done(struct hr__landmarks *l);
+struct hr__alignment {
+	int64_t offset_ns; /* recording minus trace: median */
+	uint64_t error_ns; /* largest deviation from it */
+	uint32_t n;	   /* common landmarks; 0: none */
+	bool steps;	   /* they are steps */
+};
+/*
+ * Steps may be counted from another number (torch 1.13 counts one less), which the deviations show.
+ * `near`: the clocks agree roughly, so large differences of the numbers are found, too.
+ */
+int hr__landmarks_align(struct hr__landmarks *recorded, struct hr__landmarks *found, bool near,
+			struct hr__alignment *ret);
 
 /* shared.c */
 void hr__shared_done(struct hr__shared_names *s);

@@ -59,6 +59,10 @@ bool hr_import_stopped(const struct hr_import_file *f);
 void hr_import_problem(struct hr_import_file *f, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 
+/* Ends the import, with a message that begins with the path of the file. Returns -EINVAL. */
+int hr_import_refuse(struct hr_import_file *f, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+
 /* Counts a loss that belongs to no stream, because nothing is known about its node. */
 void hr_import_lose(struct hr_import_file *f, enum hr_loss_reason reason, uint64_t count);
 

@@ -76,6 +76,30 @@ void hr_import_problem(struct hr_import_file *f, const char *format, ...)
 	free(line);
 }
 
+int hr_import_refuse(struct hr_import_file *f, const char *format, ...)
+{
+	struct hr_import *i = f->import;
+	char *text = NULL, *line = NULL;
+	va_list args;
+
+	va_start(args, format);
+	if (vasprintf(&text, format, args) < 0)
+		text = NULL;
+	va_end(args);
+	if (text && asprintf(&line, "%s: %s", f->path, text) < 0)
+		line = NULL;
+	free(text);
+	pthread_mutex_lock(&i->lock);
+	if (!i->error) {
+		i->error = -EINVAL;
+		i->error_text = line;
+		line = NULL;
+	}
+	pthread_mutex_unlock(&i->lock);
+	free(line);
+	return -EINVAL;
+}
+
 void hr_import_lose(struct hr_import_file *f, enum hr_loss_reason reason, uint64_t count)
 {
 	pthread_mutex_lock(&f->import->lock);

@@ -41,6 +41,30 @@ static int stream_folder_note(struct hr_import_stream *s)
 	return room ? 0 : -ENOMEM;
 }
 
+/* Files in other folders may have the same name. */
+static uint64_t added_instance(const struct hr_import_file *f)
+{
+	char *path = realpath(f->path, NULL);
+	uint64_t h = path ? hr_fnv(HR_FNV_BASIS, path, strlen(path)) : 0;
+
+	free(path);
+	return h | 1;
+}
+
+/* The stream of a file that is added to a recorded one. */
+static struct hr_stream_id stream_id_added(const struct hr_import_stream *s)
+{
+	const struct hr_stream *to = s->into.to;
+
+	return (struct hr_stream_id){.cluster = to->cluster,
+				     .job = to->job,
+				     .attempt = to->attempt,
+				     .node = to->node,
+				     .boot_id = to->boot_id,
+				     .instance = s->instance,
+				     .added_to = to->instance};
+}
+
 int hr__istream_open(struct hr_import_stream *s)
 {
 	struct hr_stream_id id = {
@@ -51,6 +75,8 @@ int hr__istream_open(struct hr_import_stream *s)
 	    .instance = s->instance,
 	};
 
+	if (s->into.to)
+		id = stream_id_added(s);
 	return s->writer ? 0 : hr_writer_open(s->import->options->store, &id, &s->writer, NULL);
 }
 
@@ -67,6 +93,8 @@ static int stream_begin(struct hr_import_stream *s)
 		r = hr__istream_open(s);
 	if (r)
 		return r;
+	if (s->into.to && hr_writer_mark(s->writer) > 1)
+		return hr_import_refuse(s->file, "job %s has this file already", s->import->job_id);
 	s->batch->n = s->batch->n_tasks = 0;
 	return stream_folder_note(s);
 }
@@ -109,6 +137,8 @@ int hr_import_stream(struct hr_import_file *f, const char *node, size_t bytes,
 
 	char name[NODE_BYTES + 1];
 
+	if (f->import->catalog) /* whose pids are not those of the recording */
+		return hr_import_refuse(f, "a trace of this format cannot be added to a job");
 	if (bytes == 0) {
 		node = other;
 		bytes = strlen(other);
@@ -130,11 +160,42 @@ int hr_import_stream(struct hr_import_file *f, const char *node, size_t bytes,
 	return s->failed;
 }
 
+int hr_import_stream_of(struct hr_import_file *f, const struct hr_import_origin *origin,
+			struct hr_import_stream **ret)
+{
+	struct hr__into into = {0};
+	struct hr_import_stream *s;
+	int r;
+
+	if (!f->import->catalog)
+		return hr_import_stream(f, origin->node, origin->node ? strlen(origin->node) : 0,
+					ret);
+	r = hr__into_choose(f, origin, &into);
+	s = r ? NULL : stream_new(f, into.to->node);
+	if (!s) {
+		hr__into_done(&into);
+		return r ? r : -ENOMEM;
+	}
+	s->into = into;
+	s->into.name = f->name;
+	s->instance = added_instance(f);
+	s->failed = stream_begin(s);
+	*ret = s;
+	return s->failed;
+}
+
+void hr_import_clock(struct hr_import_stream *s, int64_t real_minus_trace_ns, bool known)
+{
+	s->clock_ns = real_minus_trace_ns - HR_IMPORT_CLOCK_NS;
+	s->clock_unknown = !known;
+}
+
 void hr__istream_free(struct hr_import_stream *s)
 {
 	if (!s)
 		return;
 	hr_writer_abandon(s->writer);
+	hr__into_done(&s->into);
 	for (uint32_t i = 0; i < s->n_losses; i++)
 		free(s->losses[i].reason);
 	free(s->losses);
@@ -287,7 +348,7 @@ uint32_t hr_import_path(struct hr_import_stream *s, const void *path, size_t byt
 	uint64_t hash = hr_path_id(path, bytes);
 	uint32_t id = hr_map64_get(&s->file_of, hash);
 
-	if (bytes == 0)
+	if (bytes == 0 || s->into.to)
 		return 0;
 	if (id != HR_MAP64_NONE)
 		return id;

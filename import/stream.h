@@ -30,6 +30,29 @@
 int hr_import_stream(struct hr_import_file *f, const char *node, size_t bytes,
 		     struct hr_import_stream **ret);
 
+/*
+ * Like hr_import_stream, for a file whose processes belong to one node, of which the file may not
+ * have the name. With --into, finds the node by the process.
+ */
+struct hr_import_origin {
+	const char *node; /* NULL: unknown */
+	int32_t pid;	  /* of the program; 0: unknown */
+	int32_t rank;	  /* -1: unknown */
+};
+int hr_import_stream_of(struct hr_import_file *f, const struct hr_import_origin *origin,
+			struct hr_import_stream **ret);
+
+/* Times below this are not those of the wall clock, but begin near 0. */
+#define HR_IMPORT_WALL_LEAST_NS INT64_C(1000000000000000000)
+
+/*
+ * For a file whose times are not nanoseconds since 1970: their difference. `known` false: it is
+ * not known. A stream has one clock, which can be set at any time. Because 0 means that a time is
+ * unknown, the caller adds HR_IMPORT_CLOCK_NS to all times of such a file.
+ */
+#define HR_IMPORT_CLOCK_NS 1
+void hr_import_clock(struct hr_import_stream *s, int64_t real_minus_trace_ns, bool known);
+
 /* ---- processes and threads ------------------------------------------------------------------- */
 
 /*

@@ -150,6 +150,10 @@ int hr_import_operation(struct hr_import_stream *s, uint32_t thread, const struc
 
 	if (s->failed || !thread)
 		return s->failed ? s->failed : -ENOMEM;
+	if (s->into.to) {
+		s->into.n_operations++;
+		return 0;
+	}
 	if (info->class == HR_CLASS_NONE || info->class == HR_CLASS_HOOK || op.bytes > BYTES_MOST ||
 	    op.start_ns + op.dur_ns < op.start_ns)
 		return -EINVAL;
@@ -244,6 +248,8 @@ int hr_import_region(struct hr_import_stream *s, uint32_t thread, struct hr_impo
 	t = &s->threads[thread - 1];
 	g->region.proc = t->proc;
 	g->region.tid = t->tid;
+	if (s->into.to && !r)
+		g->region.kind = hr__into_region(s, (uint32_t)t->proc, g, &r);
 	if (!r && s->region_bytes > REGIONS_MOST_BYTES)
 		r = hr__istream_send_regions(s);
 	if (!r)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The end of a stream: processes, names that were not known before, losses, the job. */
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -123,7 +124,16 @@ static int send_processes(struct hr_import_stream *s)
 		n = processes_of_frame(s, from);
 		rows = hr_rows_in(&arena, n, sizeof(*rows), &m.rows);
 		for (uint32_t i = 0; i < n && rows; i++) {
+			const Headrace__Process *recorded = NULL;
+
+			if (s->into.to)
+				recorded = hr__into_process(s, &s->processes[from + i]);
 			process_message(&arena, from + i + 1, &s->processes[from + i], &rows[i]);
+			if (recorded) {
+				rows[i].same_as = recorded->proc;
+				rows[i].exe = recorded->exe;
+				rows[i].cmdline = recorded->cmdline;
+			}
 			relatives_set(s, &chains, from + i, &rows[i]);
 			m.n_rows++;
 		}
@@ -187,6 +197,8 @@ int hr__istream_finish_reading(struct hr_import_stream *s)
 		r = hr__istream_send_records(s, true);
 	if (!r)
 		r = hr__istream_send_given(s);
+	if (!r && s->into.to)
+		r = hr__into_clock(s, s->file);
 	times_extend(s);
 	if (!r)
 		r = send_processes(s);
@@ -292,6 +304,29 @@ static uint32_t ranks_expected(const struct hr_import *i)
 	return n;
 }
 
+/* Of an added stream, only the label counts (query/tables/jobs.c). */
+static int send_job_added(struct hr_import_stream *s)
+{
+	Headrace__JobEvent__LabelsEntry label = HEADRACE__JOB_EVENT__LABELS_ENTRY__INIT;
+	Headrace__JobEvent__LabelsEntry *labels[] = {&label};
+	Headrace__Frame frame = HEADRACE__FRAME__INIT;
+	Headrace__JobEvent m = HEADRACE__JOB_EVENT__INIT;
+	char *key;
+	int r;
+
+	if (asprintf(&key, "clock of %s", s->into.name) < 0)
+		return -ENOMEM;
+	label.key = key;
+	label.value = s->into.clock;
+	m.labels = labels;
+	m.n_labels = 1;
+	frame.body_case = HEADRACE__FRAME__BODY_JOB;
+	frame.job = &m;
+	r = hr__istream_send(s, &frame, false);
+	free(key);
+	return r;
+}
+
 static int send_job(struct hr_import_stream *s, bool last)
 {
 	Headrace__JobEvent__LabelsEntry label = HEADRACE__JOB_EVENT__LABELS_ENTRY__INIT;
@@ -340,14 +375,11 @@ static int job_losses(struct hr_import_stream *s)
 	return r;
 }
 
-int hr__istream_end(struct hr_import_stream *s, bool last)
+/* The frames of a stream that is a job, or a part of one. */
+static int send_rest(struct hr_import_stream *s, bool last)
 {
-	int r = s->failed;
+	int r = files_name(s);
 
-	if (!r)
-		r = hr__istream_open(s);
-	if (!r)
-		r = files_name(s);
 	if (!r)
 		r = hr__istream_send_paths(s);
 	if (!r && last)
@@ -356,8 +388,17 @@ int hr__istream_end(struct hr_import_stream *s, bool last)
 		r = send_losses(s);
 	if (!r)
 		r = send_levels(s);
+	return r ? r : send_job(s, last);
+}
+
+int hr__istream_end(struct hr_import_stream *s, bool last)
+{
+	int r = s->failed;
+
 	if (!r)
-		r = send_job(s, last);
+		r = hr__istream_open(s);
+	if (!r)
+		r = s->into.to ? send_job_added(s) : send_rest(s, last);
 	if (!r)
 		r = send_end(s);
 	if (!r) {

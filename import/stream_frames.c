@@ -15,7 +15,9 @@ int hr__istream_send(struct hr_import_stream *s, Headrace__Frame *frame, bool co
 	size_t bytes;
 	int r;
 
-	clock.boot_ns = clock.real_ns = s->last_ns; /* times are wall-clock times already */
+	clock.boot_ns = s->last_ns;
+	clock.real_ns = s->last_ns + (uint64_t)s->clock_ns; /* readers use the last one */
+	clock.error_ns = s->into.error_ns;
 	frame->clock = &clock;
 	frame->seq = hr_writer_mark(s->writer) + 1;
 	r = hr_frame_pack(frame, compress, &buf, &bytes);

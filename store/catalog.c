@@ -174,6 +174,7 @@ static int new_stream(const struct opening *o, const Headrace__StreamStart *star
 	v->own = s;
 	v->attempt = start->attempt;
 	v->instance = start->instance;
+	s->added_to = start->added_to;
 	v->store = hr_arena_text(&s->memory, o->store);
 	v->cluster = hr_arena_text(&s->memory, start->cluster);
 	v->job = hr_arena_text(&s->memory, start->job);
@@ -430,6 +431,8 @@ static int by_place_and_time(const void *a, const void *b)
 {
 	const struct hr_stream *x = &(*(struct hr__stream *const *)a)->view;
 	const struct hr_stream *y = &(*(struct hr__stream *const *)b)->view;
+	bool x_added = (*(struct hr__stream *const *)a)->added_to != 0;
+	bool y_added = (*(struct hr__stream *const *)b)->added_to != 0;
 	int64_t x_start, y_start;
 	int r = strcmp(x->job, y->job);
 
@@ -437,6 +440,8 @@ static int by_place_and_time(const void *a, const void *b)
 		r = strcmp(x->node, y->node);
 	if (r != 0)
 		return r;
+	if (x_added != y_added) /* so that added streams do not change the numbers of others */
+		return x_added ? 1 : -1;
 	x_start = started(x);
 	y_start = started(y);
 	if (x_start != y_start)
@@ -475,6 +480,23 @@ static void number_processes(struct hr_catalog *c)
 	}
 }
 
+/* Finds the stream to which stream i was added: of the same node, so it is near. NULL: missing. */
+static const struct hr_stream *recorded_stream(const struct hr_catalog *c, size_t i,
+					       uint64_t instance)
+{
+	const struct hr_stream *s = &c->views[i];
+
+	for (size_t k = 0; k < c->n_streams; k++) {
+		const struct hr_stream *other = &c->views[k];
+
+		if (other->instance == instance && other->attempt == s->attempt && k != i &&
+		    c->streams[k]->added_to == 0 && strcmp(other->node, s->node) == 0 &&
+		    strcmp(other->job, s->job) == 0 && strcmp(other->cluster, s->cluster) == 0)
+			return other;
+	}
+	return NULL;
+}
+
 /* Sorts everything, so that the order does not depend on the file system. */
 static int catalog_finish(struct hr_catalog *c)
 {
@@ -492,6 +514,9 @@ static int catalog_finish(struct hr_catalog *c)
 		qsort(c->streams, c->n_streams, sizeof(c->streams[0]), by_job_and_node);
 	for (size_t i = 0; i < c->n_streams; i++)
 		c->views[i] = c->streams[i]->view;
+	for (size_t i = 0; i < c->n_streams; i++)
+		if (c->streams[i]->added_to != 0)
+			c->views[i].added_to = recorded_stream(c, i, c->streams[i]->added_to);
 	return 0;
 }
 

@@ -42,7 +42,8 @@ struct hr__stream {
 	size_t n_segments, segments_room;
 	Headrace__Frame **kept; /* frames to which `view` points */
 	size_t n_kept, kept_room;
-	bool locked; /* in one of the stores, a writer holds the lock */
+	uint64_t added_to; /* of its StreamStart */
+	bool locked;	   /* in one of the stores, a writer holds the lock */
 	pthread_mutex_t files_lock;
 	_Atomic(struct hr__files *) files;
 	struct hr_arena memory;

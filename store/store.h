@@ -143,6 +143,7 @@ struct hr_stream_id {
 	const char *node;
 	const char *boot_id;
 	uint64_t instance;
+	uint64_t added_to; /* instance of the stream to which headrace import adds this one; or 0 */
 };
 
 struct hr_writer;
@@ -275,6 +276,11 @@ struct hr_stream {
 	const char *cluster, *job, *node, *boot_id;
 	uint32_t attempt;
 	uint64_t instance;
+	/*
+	 * The recorded stream of this job and node to which headrace import has added this one, which
+	 * has only regions. NULL: this is a recorded stream.
+	 */
+	const struct hr_stream *added_to;
 	uint64_t proc_base;	    /* hr_stream_proc adds it to numbers of processes */
 	int64_t real_minus_boot_ns; /* wall clock minus boot time, from the last Clock sample */
 	uint64_t clock_error_ns;
@@ -357,9 +363,13 @@ int hr_stream_read_into(const struct hr_stream *s, uint32_t frame, struct hr_are
 /*
  * Returns the number of a process outside its stream. In each stream of a job on a node, processes
  * count from 1. Outside, the next stream (by start time) continues the count. 0 means no process.
+ * A process of an added stream has the number that it has in the recorded stream, if it is there.
  */
+uint64_t hr_stream_added_proc(const struct hr_stream *s, uint64_t proc);
 static inline uint64_t hr_stream_proc(const struct hr_stream *s, uint64_t proc)
 {
+	if (__builtin_expect(s->added_to != NULL, 0))
+		return hr_stream_added_proc(s, proc);
 	return proc ? s->proc_base + proc : 0;
 }
 

@@ -92,3 +92,12 @@ const struct hr_process *hr_stream_process(const struct hr_stream *s, uint64_t p
 	return low < s->n_processes && s->processes[low].msg->proc == proc ? &s->processes[low]
 									   : NULL;
 }
+
+uint64_t hr_stream_added_proc(const struct hr_stream *s, uint64_t proc)
+{
+	const struct hr_process *p = hr_stream_process(s, proc);
+
+	if (p != NULL && p->msg->same_as != 0)
+		return s->added_to->proc_base + p->msg->same_as;
+	return proc ? s->proc_base + proc : 0;
+}

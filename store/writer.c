@@ -246,6 +246,7 @@ static int copy_id(struct hr_writer *w, const struct hr_stream_id *id)
 	s->version = HR_STORE_VERSION;
 	s->attempt = id->attempt;
 	s->instance = id->instance;
+	s->added_to = id->added_to;
 	s->cluster = hr_arena_text(&w->memory, id->cluster);
 	s->job = hr_arena_text(&w->memory, id->job);
 	s->node = hr_arena_text(&w->memory, id->node);

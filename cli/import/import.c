@@ -19,13 +19,16 @@
 #define RANKS_MOST     (1u << 24)
 #define THREADS_MOST   256u
 
-enum { OPT_JOB = 256, OPT_NODE, OPT_RANKS, OPT_THREADS };
+enum { OPT_JOB = 256, OPT_INTO, OPT_NODE, OPT_RANKS, OPT_THREADS };
 
 const struct hr_option hr_import_option_table[] = {
     {"output", 'o', "STORE", "the store to create, or an existing one, which gets one more job",
      NULL},
+    {"into", OPT_INTO, "STORE",
+     "adds the regions of the traces to a job that headrace recorded into this store", NULL},
     {"job", OPT_JOB, "JOB",
-     "id of the job (default: the name of the file, or of the folder of all files)",
+     "id of the job (default: the name of the file, or of the folder of all files; with --into: "
+     "the last job)",
      HR_VALUES_OTHER},
     {"ranks", OPT_RANKS, "N",
      "number of ranks that the job had; answers then report the missing ones", HR_VALUES_OTHER},
@@ -71,7 +74,9 @@ static int take_arguments(struct hr_options *o, struct hr_import_options *to, co
 
 	*ret_status = HR_EXIT_USAGE;
 	for (;;) {
-		switch (hr_option_next(o)) {
+		int option = hr_option_next(o);
+
+		switch (option) {
 		case HR_OPTION_END:
 			if (o->next < o->argc) {
 				files[(*ret_n)++] = o->argv[o->next++];
@@ -79,7 +84,13 @@ static int take_arguments(struct hr_options *o, struct hr_import_options *to, co
 			}
 			return 0;
 		case 'o':
+		case OPT_INTO:
+			if (to->store)
+				return hr_report("two stores: use --output or --into" HR_HINT
+						 "headrace import --help"),
+				       1;
 			to->store = o->value;
+			to->into = option == OPT_INTO;
 			break;
 		case OPT_JOB:
 			to->job = o->value;
@@ -112,6 +123,22 @@ static void problems_print(const struct hr_import_result *result)
 		hr_report("%s", result->problems[i]);
 	if (result->n_problems > PROBLEMS_SHOWN)
 		hr_report("and %zu more problems", result->n_problems - PROBLEMS_SHOWN);
+}
+
+static void added_print(const struct hr_import_options *o, const struct hr_import_result *r,
+			uint64_t took_ns)
+{
+	char *store = hr_text_quote(o->store), *job = hr_text_quote(r->job);
+
+	for (size_t i = 0; i < r->n_clocks; i++)
+		hr_report("%s", r->clocks[i]);
+	hr_report("added to job %s in %s: %s file%s, %s regions; read %s in %s", r->job, o->store,
+		  hr_text_count(r->files).s, r->files == 1 ? "" : "s", hr_text_count(r->regions).s,
+		  hr_text_size(r->input_bytes).s, hr_text_duration(took_ns).s);
+	hr_report("next: headrace export %s --job %s --to perfetto", store ? store : o->store,
+		  job ? job : r->job);
+	free(store);
+	free(job);
 }
 
 static void totals_print(const struct hr_import_options *o, const struct hr_import_result *r,
@@ -158,6 +185,8 @@ static int run_import(const struct hr_import_options *o, const char *const *file
 	problems_print(&result);
 	if (r < 0)
 		failure_print(o, r, error);
+	else if (o->into)
+		added_print(o, &result, hr_now_ns(CLOCK_MONOTONIC) - began_ns);
 	else
 		totals_print(o, &result, hr_now_ns(CLOCK_MONOTONIC) - began_ns);
 	hr_import_done(&result);

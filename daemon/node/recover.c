@@ -184,7 +184,8 @@ static void add_note(char **note, const struct hr_stream *s, int r, uint64_t fra
 
 static int recover_one(int store_fd, const char *store, const struct hr_stream *s, char **note)
 {
-	struct hr_stream_id id = {s->cluster, s->job, s->attempt, s->node, s->boot_id, s->instance};
+	struct hr_stream_id id = {s->cluster, s->job,	   s->attempt, s->node,
+				  s->boot_id, s->instance, 0};
 	struct hr_writer *w = NULL;
 	struct recovered recovered = {0};
 	int r = hr_writer_open_own(store_fd, store, &id, &w), closed;

@@ -184,6 +184,8 @@ static int read_regions(struct parts_reading *r, struct hr_life_reader *reader, 
 	reader->to = &p->lives;
 	reader->span = r->spans[r->d->jobs[reader->stream]];
 	p->scan.stream = reader->stream;
+	if (r->d->q->streams[reader->stream].s->added_to != NULL) /* not part of the recording */
+		return hr__scan_begin(r->d->q, &p->scan);
 	error = hr__lives_read(reader);
 	r->d->saves[reader->stream] = reader->saves;
 	return error < 0 ? error : hr__scan_begin(r->d->q, &p->scan);

@@ -79,8 +79,11 @@ static void take_event(struct hr_query *q, struct listed_job *job, const struct 
 static int take_stream(struct hr_query *q, struct listed_job *job, const struct hr_qstream *st)
 {
 	struct hr_frames events, ends;
-	int r = hr__frames_read(q, st, HEADRACE__FRAME__BODY_JOB, &events);
+	int r;
 
+	if (st->s->added_to != NULL) /* it belongs to a job, which does not depend on it */
+		return 0;
+	r = hr__frames_read(q, st, HEADRACE__FRAME__BODY_JOB, &events);
 	if (r < 0)
 		return r;
 	for (size_t i = 0; i < events.n; i++)

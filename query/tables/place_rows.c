@@ -93,6 +93,8 @@ static int nodes_gather(struct hr_rows *rows, uint64_t want)
 	int r;
 
 	(void)want;
+	if (rows->st->s->added_to != NULL) /* the node has a row for its recorded stream */
+		return 0;
 	r = hr__frames_read(rows->q, rows->st, HEADRACE__FRAME__BODY_STREAM_END, &ends);
 	if (r < 0)
 		return r;

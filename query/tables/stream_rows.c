@@ -9,16 +9,38 @@
 
 /* ---- processes ---- */
 
+/* Processes of an added stream that its recorded stream has, too, are one process. */
 static int processes_gather(struct hr_rows *rows, uint64_t want)
 {
+	const struct hr_stream *s = rows->st->s;
+	const struct hr_process **list = malloc((s->n_processes + (size_t)1) * sizeof(*list));
+
 	(void)want;
-	rows->n = rows->st->s->n_processes;
+	rows->data = list;
+	if (list == NULL)
+		return -ENOMEM;
+	for (uint32_t i = 0; i < s->n_processes; i++)
+		if (s->added_to == NULL || s->processes[i].msg->same_as == 0)
+			list[rows->n++] = &s->processes[i];
 	return 0;
+}
+
+static void processes_done(struct hr_rows *rows)
+{
+	free(rows->data);
+	rows->data = NULL;
+}
+
+static const Headrace__Process *processes_row(const struct hr_rows *rows, size_t row)
+{
+	const struct hr_process *const *list = rows->data;
+
+	return list[row]->msg;
 }
 
 static uint64_t processes_proc(const struct hr_rows *rows, size_t row)
 {
-	return rows->st->s->processes[row].msg->proc;
+	return processes_row(rows, row)->proc;
 }
 
 static duckdb_string_t command_line(struct hr_query *q, const Headrace__Process *p)
@@ -70,7 +92,7 @@ static uint64_t excluded_opens(const Headrace__Process *p)
 static void processes_cell(const struct hr_rows *rows, size_t row, unsigned column,
 			   struct hr_cell *c)
 {
-	const Headrace__Process *p = rows->st->s->processes[row].msg;
+	const Headrace__Process *p = processes_row(rows, row);
 	struct hr_pool *pool = &rows->q->pool;
 
 	switch (column) {
@@ -135,6 +157,7 @@ static void processes_cell(const struct hr_rows *rows, size_t row, unsigned colu
 const struct hr_row_kind hr__processes_kind = {
     .table = HR_TABLE_PROCESSES,
     .gather = processes_gather,
+    .done = processes_done,
     .proc = processes_proc,
     .cell = processes_cell,
 };

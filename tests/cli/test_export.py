@@ -32,10 +32,9 @@ WRONG = (  # options, message
     (("--to", "chrome", "--step", "-7"), "--step must be a step such as 7, or steps such as 7-9, not '-7'"),
     (("--to", "chrome", "--step", "7-9x"), "--step must be a step such as 7, or steps such as 7-9, not '7-9x'"),
     (("--to", "chrome", "--max-size", "big"), "--max-size must be a size such as 200M, or 0 for no limit, not 'big'"),
-    (("--to", "pfw", "--max-size", "5M"), "--max-size works with perfetto and chrome only: pfw has all operations"),
     (("--to", "pfw", "--by", "node"), "--by must be rank, not 'node'"),
     (("--to", "pfw", "--by", "rank", "--rank", "0"), "--by rank writes all ranks: remove --rank"),
-    (("--to", "pfw", "--by", "rank", "-o", "-"), "--by rank needs a folder: -o FOLDER"),
+    (("--to", "pfw", "--by", "rank", "-o", "-"), "this export needs a folder: -o FOLDER"),
     (("--to", "pfw", "--jbo", "x"), "no option '--jbo'; did you mean '--job'?"),
 )
 
@@ -190,6 +189,10 @@ class Damaged(Export):
         self.assertGreater(len(whole), len(cut))
         self.assertGreater(len(cut), 1000)
         self.assertIn("note: ", self.said(done))
+        self.export("--to", "chrome", "-o", "last", "--from", "-0.002")  # of a job without an end: before its last operation
+        last = [e["ts"] for e in self.events(f"{self.dir}/last")]
+        self.assertIn(len(last), range(1, len(cut) // 2))
+        self.assertEqual(max(last), max(e["ts"] for e in cut))
         for note in re.findall(r"note: (.*)", self.said(done)):
             with gzip.open(f"{self.dir}/cut", "rt", encoding="utf-8") as f:
                 self.assertIn(note, [e["name"] for e in json.load(f)["traceEvents"] if e["ph"] == "i"])

@@ -14,10 +14,11 @@
 
 int main(int argc, char **argv)
 {
-	bool train = argc == 2 && strcmp(argv[1], "train") == 0;
-	char *store = train ? strdup(train_new()->store) : fixture_make();
+	struct train *train = argc == 2 && strcmp(argv[1], "train") == 0 ? train_new() : NULL;
+	char *store = train != NULL ? train->store : fixture_make();
 
 	puts(store);
 	free(store);
+	free(train);
 	return 0;
 }

@@ -92,7 +92,10 @@ static unsigned read_items(const char *text, struct item list[ITEMS])
 		i->tid = PID;
 		if (*at >= '1' && *at <= '9')
 			i->tid += (uint32_t)(*at++ - '0');
-		i->sign = strchr("~*-", *at) != NULL ? *at++ : '\0';
+		if (strchr("~*-", *at) != NULL)
+			i->sign = *at++;
+		else
+			i->sign = 0;
 		snprintf(i->name, sizeof(i->name), "%s", at);
 	}
 	return n;

@@ -216,8 +216,8 @@ static void spoil(ProtobufCMessage *m, uint64_t *seed)
 /* Copies a stream, with its numbers spoiled. */
 static void copy_spoiled(const struct hr_stream *from, const char *store, uint64_t *seed)
 {
-	struct hr_stream_id id = {from->cluster, from->job,	from->attempt,
-				  from->node,	 from->boot_id, from->instance};
+	struct hr_stream_id id = {
+	    from->cluster, from->job, from->attempt, from->node, from->boot_id, from->instance, 0};
 	struct hr_writer *w;
 
 	if (random_next(seed) % 4 == 0)

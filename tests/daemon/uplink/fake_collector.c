@@ -133,7 +133,8 @@ static void complain_all(struct fake *f)
 
 static struct stream *find_stream(struct fake *f, const Headrace__Open *m)
 {
-	struct hr_stream_id id = {m->cluster, m->job, m->attempt, m->node, m->boot_id, m->instance};
+	struct hr_stream_id id = {m->cluster, m->job,	   m->attempt, m->node,
+				  m->boot_id, m->instance, 0};
 	struct stream *s;
 	char key[512];
 

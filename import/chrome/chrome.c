@@ -1,0 +1,357 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Traces in Chrome's JSON format: of torch.profiler, of `headrace export --to chrome`, and of other
+ * programs. An object with the member traceEvents, or only the array of events. The file is read
+ * event by event, and is never in memory as a whole.
+ */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "import/chrome/chrome.h"
+
+#define STOP_EVENTS 4096u	    /* the signal is checked after so many events */
+#define TORCH_PID   "CPU functions" /* of torch without kineto, which writes only an array */
+
+/* ---- members besides the events -------------------------------------------------------------- */
+
+/* Reads the members of an object, of which `take` uses some. */
+static int object_read(const struct hr_json_part *object, struct chrome_trace *c,
+		       void (*take)(struct chrome_trace *c, const struct hr_json_part *key,
+				    const struct hr_json_part *value))
+{
+	const char *at;
+	struct hr_json_part key, value;
+	int r = 0;
+
+	if (object->type != HR_JSON_OBJECT)
+		return 0;
+	at = object->p + 1;
+	while ((r = hr__json_member(&at, object->p + object->n, &key, &value)) == 1)
+		take(c, &key, &value);
+	return r;
+}
+
+static void distributed_take(struct chrome_trace *c, const struct hr_json_part *key,
+			     const struct hr_json_part *value)
+{
+	int64_t number;
+
+	if (!hr__json_int(value, &number) || number < 0 || number > INT32_MAX)
+		return;
+	if (hr__json_is(key, "rank"))
+		c->rank = (int32_t)number;
+	else if (hr__json_is(key, "world_size"))
+		c->world_size = (uint32_t)number;
+}
+
+static void other_take(struct chrome_trace *c, const struct hr_json_part *key,
+		       const struct hr_json_part *value)
+{
+	int64_t ns;
+
+	if (!hr__json_int(value, &ns))
+		return;
+	if (hr__json_is(key, "boot_ns")) {
+		c->clock_ns -= ns;
+		c->own = true;
+	} else if (hr__json_is(key, "real_ns")) {
+		c->clock_ns += ns;
+		c->clock_known = true;
+	}
+}
+
+static int member_take(struct chrome_trace *c, const struct hr_json_part *key,
+		       const struct hr_json_part *value)
+{
+	if (hr__json_is(key, "schemaVersion") || hr__json_is(key, "deviceProperties"))
+		c->torch = true;
+	if (hr__json_is(key, "baseTimeNanoseconds") && hr__json_int(value, &c->clock_ns))
+		c->clock_known = c->torch = true;
+	if (hr__json_is(key, "host_name") && value->type == HR_JSON_STRING && !value->escaped &&
+	    value->n > 0 && !c->host) {
+		c->host = strndup(value->p, value->n);
+		return c->host ? 0 : -ENOMEM;
+	}
+	if (hr__json_is(key, "distributedInfo"))
+		return object_read(value, c, distributed_take);
+	if (hr__json_is(key, "otherData"))
+		return object_read(value, c, other_take);
+	return 0;
+}
+
+/* ---- events ---------------------------------------------------------------------------------- */
+
+/* Reads the event at b->at. 1; 0: the file is cut; or a fatal error. */
+static int event_read(struct chrome_trace *c, struct chrome_input *b)
+{
+	struct chrome_event e;
+	const char *at;
+	int r;
+
+	for (;;) {
+		at = b->p + b->at;
+		r = hr__chrome_event_read(&at, b->p + b->used, &e);
+		if (r != -EAGAIN)
+			break;
+		r = hr__chrome_input_more(b);
+		if (r == -E2BIG)
+			break;
+		if (r <= 0)
+			return r;
+	}
+	if (!r) {
+		if (!c->torch && e.cat.type == HR_JSON_NONE && hr__json_is(&e.pid, TORCH_PID))
+			c->torch = true;
+		b->at = (size_t)(at - b->p);
+		r = hr__chrome_event(c, &e);
+		c->n_bad += r == -EBADMSG;
+		return r && r != -EBADMSG ? r : 1;
+	}
+	c->n_bad++;
+	return hr__chrome_input_skip(b);
+}
+
+/* Reads the array of events, after its '['. 1: it ended; 0: the file is cut; or a fatal error. */
+static int events_read(struct chrome_trace *c, struct chrome_input *b)
+{
+	for (uint64_t n = 0;; n++) {
+		int r = hr__chrome_input_peek(b);
+
+		if (r <= 0)
+			return r;
+		if (n % STOP_EVENTS == 0 && hr_import_stopped(c->f))
+			return -ECANCELED;
+		if (r == ',' || r == ']') {
+			b->at++;
+			if (r == ']')
+				return 1;
+			continue;
+		}
+		r = event_read(c, b);
+		if (r <= 0)
+			return r;
+	}
+}
+
+/* ---- the file -------------------------------------------------------------------------------- */
+
+/* Reads a value in memory. 1; 0: cut; -E2BIG, -EBADMSG. */
+static int value_read(struct chrome_input *b, struct hr_json_part *ret)
+{
+	for (;;) {
+		const char *at = b->p + b->at;
+		int r = hr__json_value(&at, b->p + b->used, ret);
+
+		if (!r) {
+			b->at = (size_t)(at - b->p);
+			return 1;
+		}
+		if (r != -EAGAIN)
+			return r;
+		r = hr__chrome_input_more(b);
+		if (r <= 0)
+			return r;
+	}
+}
+
+/* Reads a member of the file's object, after its key and colon. 1; 0: cut; or a fatal error. */
+static int member_read(struct chrome_trace *c, struct chrome_input *b, const char *name,
+		       size_t bytes)
+{
+	const struct hr_json_part key = {.p = name, .n = bytes};
+	struct hr_json_part value;
+	int r = hr__chrome_input_peek(b);
+
+	if (r <= 0)
+		return r;
+	if (r == '[' && hr__json_is(&key, "traceEvents")) {
+		b->at++;
+		return events_read(c, b);
+	}
+	r = value_read(b, &value);
+	if (r == 1)
+		return member_take(c, &key, &value) ? -ENOMEM : 1;
+	if (r != -E2BIG && r != -EBADMSG)
+		return r;
+	c->n_bad++;
+	return hr__chrome_input_skip(b);
+}
+
+static int key_read(struct chrome_input *b, char *name, size_t room, size_t *ret_bytes)
+{
+	struct hr_json_part key;
+	int r = value_read(b, &key);
+
+	if (r <= 0)
+		return r;
+	if (key.type != HR_JSON_STRING)
+		return 0;
+	*ret_bytes = key.n < room ? key.n : room;
+	memcpy(name, key.p, *ret_bytes);
+	r = hr__chrome_input_peek(b);
+	if (r != ':')
+		return r < 0 ? r : 0;
+	b->at++;
+	return 1;
+}
+
+/* Reads the object of the file, after its '{'. 1: it ended; 0: cut; or a fatal error. */
+static int file_object_read(struct chrome_trace *c, struct chrome_input *b)
+{
+	char name[64];
+	size_t bytes;
+
+	for (;;) {
+		int r = hr__chrome_input_peek(b);
+
+		if (r <= 0)
+			return r;
+		if (r == '}' || r == ',') {
+			b->at++;
+			if (r == '}')
+				return 1;
+			continue;
+		}
+		r = key_read(b, name, sizeof(name), &bytes);
+		if (r == 1)
+			r = member_read(c, b, name, bytes);
+		if (r <= 0)
+			return r == -EBADMSG || r == -E2BIG ? 0 : r;
+	}
+}
+
+static int file_read(struct chrome_trace *c, struct chrome_input *b)
+{
+	int r = hr__chrome_input_peek(b);
+	bool array = r == '[';
+
+	if (r <= 0)
+		return r;
+	b->at++;
+	r = array ? events_read(c, b) : file_object_read(c, b);
+	if (r == 0)
+		c->cut =
+		    !array || b->at < b->used; /* the last bracket of an array may be missing */
+	return r < 0 ? r : 0;
+}
+
+static void problems_report(struct chrome_trace *c)
+{
+	struct hr_import_file *f = c->f;
+
+	if (c->n_bad) {
+		hr_import_problem(f, "%" PRIu64 " of %" PRIu64 " events could not be read",
+				  c->n_bad, c->n_events + c->n_bad);
+		hr_import_lose(f, HR_LOSS_IMPORT_LINES, c->n_bad);
+	}
+	if (c->cut && !hr_input_cut(f->input)) {
+		hr_import_problem(f, "the file is cut: imported up to there");
+		hr_import_lose(f, HR_LOSS_IMPORT_CUT, 1);
+	}
+	if (c->n_counters + c->n_other) {
+		hr_import_problem(
+		    f, "%" PRIu64 " counters and events of other kinds were not imported",
+		    c->n_counters + c->n_other);
+		hr_import_lose(f, HR_LOSS_IMPORT_KINDS, c->n_counters + c->n_other);
+	}
+	if (c->n_alone) {
+		hr_import_problem(f, "%" PRIu64 " ends of slices have no begin", c->n_alone);
+		hr_import_lose(f, HR_LOSS_IMPORT_LINES, c->n_alone);
+	}
+	if (c->s && !c->clock_known && c->last_ns < HR_IMPORT_WALL_LEAST_NS)
+		hr_import_problem(f, "its times begin at 0: the time of day is unknown");
+	if (!c->s && !hr_input_cut(f->input)) {
+		hr_import_problem(f, "no events");
+		hr_import_lose(f, HR_LOSS_IMPORT_EMPTY, 1);
+	}
+}
+
+static int chrome_read(struct hr_import_file *f)
+{
+	struct chrome_trace c = {.f = f, .rank = -1};
+	struct chrome_input b;
+	int r = hr__chrome_input_init(&b, f->input);
+
+	if (!r)
+		r = file_read(&c, &b);
+	if (!r)
+		r = hr__chrome_finish(&c);
+	if (!r && c.s)
+		hr_import_clock(c.s, c.clock_ns,
+				c.clock_known || c.last_ns >= HR_IMPORT_WALL_LEAST_NS);
+	if (!r)
+		problems_report(&c);
+	hr__chrome_done(&c);
+	free(b.p);
+	return r;
+}
+
+/* ---- detection ------------------------------------------------------------------------------- */
+
+/* Whether the object has a member that only Chrome traces have, as far as `end`. */
+static bool object_is_trace(const char *p, const char *end)
+{
+	static const char *const names[] = {"traceEvents", "schemaVersion", "deviceProperties",
+					    "baseTimeNanoseconds", "displayTimeUnit"};
+	struct hr_json_part key = {0}, value;
+	int r = 1;
+
+	while (r == 1) {
+		r = hr__json_member(&p, end, &key, &value);
+		if (r == 0 || r == -EBADMSG)
+			return false;
+		for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+			if (key.type == HR_JSON_STRING && hr__json_is(&key, names[i]))
+				return true;
+	}
+	return false;
+}
+
+static const char *blanks_skip(const char *p, const char *end, const char *blanks)
+{
+	while (p < end && *p && strchr(blanks, *p))
+		p++;
+	return p;
+}
+
+/*
+ * Accepts an array only if its first event has several lines, or shares its line with the next one:
+ * arrays with an event on each line are .pfw files.
+ */
+static bool array_is_trace(const char *p, const char *end)
+{
+	struct chrome_event e;
+	const char *from = p = blanks_skip(p, end, " \n\t\r");
+	int r;
+
+	if (p == end)
+		return false;
+	r = hr__chrome_event_read(&p, end, &e);
+	if ((r && r != -EAGAIN) || e.ph.type != HR_JSON_STRING || e.ph.n != 1)
+		return false;
+	if (memchr(from, '\n', (size_t)(p - from)))
+		return true;
+	p = blanks_skip(p, end, " \t,");
+	return p < end && *p == '{';
+}
+
+static bool chrome_probe(const uint8_t *head, size_t bytes)
+{
+	const char *end = (const char *)head + bytes;
+	const char *p = blanks_skip((const char *)head, end, " \n\t\r");
+
+	if (p == end)
+		return false;
+	if (*p == '{')
+		return object_is_trace(p + 1, end);
+	return *p == '[' && array_is_trace(p + 1, end);
+}
+
+const struct hr_reader hr_reader_chrome = {
+    .name = "chrome",
+    .what = "Chrome trace",
+    .probe = chrome_probe,
+    .read = chrome_read,
+};

@@ -1,0 +1,105 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* chrome.h - the state of one Chrome trace while it is read; one thread */
+#ifndef HEADRACE_IMPORT_CHROME_CHROME_H
+#define HEADRACE_IMPORT_CHROME_CHROME_H
+
+#include "common/arena.h"
+#include "common/map64.h"
+#include "import/chrome/json.h"
+#include "import/nest.h"
+
+/* Members of an event. An absent one has the type HR_JSON_NONE. */
+struct chrome_event {
+	struct hr_json_part ph, name, cat, pid, tid, ts, dur, args, id;
+};
+
+/* Arguments that headrace reads. */
+struct chrome_args {
+	struct hr_json_part device, stream, name, step, epoch, domain, category, args, count,
+	    sum_ns;
+	struct hr_json_part open, path, path2, offset, bytes, error, cut;
+};
+
+/* A slice whose end is not known yet. */
+struct chrome_open {
+	struct chrome_event e; /* slices of `memory` */
+	char *memory;
+	uint64_t key; /* of its thread (B), or its id (b) */
+	int64_t start_ns;
+	uint32_t below; /* index + 1 of the slice that was opened before it; 0: none */
+};
+
+struct chrome_opens {
+	struct chrome_open *list;
+	uint32_t n, room;
+	uint32_t free_list;   /* index + 1 of an unused element, linked by `below` */
+	struct hr_map64 last; /* key -> index of the last one that was opened */
+};
+
+struct chrome_trace {
+	struct hr_import_file *f;
+	struct hr_import_stream *s; /* NULL: no event needed it yet */
+	struct hr_nest *nest;
+	bool own;	  /* `headrace export` wrote the file */
+	bool torch;	  /* torch's profiler wrote it */
+	int64_t clock_ns; /* wall clock minus the time of the trace */
+	bool clock_known;
+	int32_t rank;
+	uint32_t world_size;
+	char *host; /* NULL: the file does not name it */
+
+	struct hr_map64 process_of; /* key of a pid -> number in the stream */
+	uint32_t main;		    /* process of the program; 0: none yet */
+	bool main_named;	    /* its pid is known */
+	int64_t last_ns;	    /* latest end */
+
+	struct chrome_opens opens, spans;
+	char *texts[4]; /* texts without escapes: one for each of domain, category, name, args */
+	size_t text_room[4];
+
+	uint64_t n_events, n_bad, n_counters, n_other, n_alone;
+	bool cut;
+};
+
+/* chrome_input.c: the bytes */
+struct chrome_input {
+	struct hr_input *in;
+	char *p;
+	size_t room, used, at;
+	bool ended;
+};
+int hr__chrome_input_init(struct chrome_input *b, struct hr_input *in);
+/* Reads more bytes. 1; 0: no more; -E2BIG: the value is too long; -errno. */
+int hr__chrome_input_more(struct chrome_input *b);
+/* Returns the next byte that is not blank, without taking it; 0 at the end; or -errno. */
+int hr__chrome_input_peek(struct chrome_input *b);
+/* Skips a value that is not valid or too long, by its brackets and quotes. 1; 0: cut; -errno. */
+int hr__chrome_input_skip(struct chrome_input *b);
+
+/* chrome_event.c */
+/* Reads an event, which is an object, and moves *at after it. 0, -EBADMSG or -EAGAIN. */
+int hr__chrome_event_read(const char **at, const char *end, struct chrome_event *ret);
+/* Adds an event. 0; -EBADMSG: it is not valid; other errors are fatal. */
+int hr__chrome_event(struct chrome_trace *c, const struct chrome_event *e);
+/* Adds what is still open, and ends the stream. */
+int hr__chrome_finish(struct chrome_trace *c);
+void hr__chrome_done(struct chrome_trace *c);
+
+/* chrome_open.c: slices whose end comes later */
+int hr__chrome_open(struct chrome_opens *o, uint64_t key, int64_t start_ns,
+		    const struct chrome_event *e);
+/* Takes the last one with this key. The caller frees ->memory. False: none. */
+bool hr__chrome_close(struct chrome_opens *o, uint64_t key, struct chrome_open *ret);
+/* Takes any one. */
+bool hr__chrome_close_any(struct chrome_opens *o, struct chrome_open *ret);
+void hr__chrome_opens_done(struct chrome_opens *o);
+
+/* chrome_slice.c: a slice becomes a region or an operation */
+int hr__chrome_slice(struct chrome_trace *c, const struct chrome_event *e, int64_t start_ns,
+		     int64_t dur_ns, uint32_t kind, bool open);
+uint64_t hr__chrome_key(const struct hr_json_part *a, const struct hr_json_part *b);
+/* The process of an event. 0: no memory. */
+uint32_t hr__chrome_process(struct chrome_trace *c, const struct hr_json_part *pid);
+int hr__chrome_args(const struct hr_json_part *args, struct chrome_args *ret);
+
+#endif

@@ -1,0 +1,276 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Events of a Chrome trace, by their phase (ph). */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/fnv.h"
+#include "import/chrome/chrome.h"
+
+/* ---- parsing --------------------------------------------------------------------------------- */
+
+struct chrome_member {
+	const char *name;
+	size_t offset; /* in the struct that gets the value */
+};
+
+static void member_take(const struct chrome_member *list, size_t n, void *to,
+			const struct hr_json_part *key, const struct hr_json_part *value)
+{
+	for (size_t i = 0; i < n; i++)
+		if (hr__json_is(key, list[i].name))
+			*(struct hr_json_part *)(void *)((char *)to + list[i].offset) = *value;
+}
+
+int hr__chrome_event_read(const char **at, const char *end, struct chrome_event *ret)
+{
+	static const struct chrome_member members[] = {
+#define M(name) {#name, offsetof(struct chrome_event, name)}
+	    M(ph), M(name), M(cat),  M(pid), M(tid),
+	    M(ts), M(dur),  M(args), M(id)
+#undef M
+	};
+	struct hr_json_part key, value;
+	int r;
+
+	*ret = (struct chrome_event){0};
+	if (**at != '{')
+		return -EBADMSG;
+	++*at;
+	while ((r = hr__json_member(at, end, &key, &value)) == 1)
+		member_take(members, sizeof(members) / sizeof(members[0]), ret, &key, &value);
+	return r;
+}
+
+int hr__chrome_args(const struct hr_json_part *args, struct chrome_args *ret)
+{
+	static const struct chrome_member members[] = {
+#define M(name, member) {name, offsetof(struct chrome_args, member)}
+	    M("device", device),     M("stream", stream),      M("name", name),
+	    M("step", step),	     M("epoch", epoch),	       M("domain", domain),
+	    M("category", category), M("args", args),	       M("count", count),
+	    M("sum_ns", sum_ns),     M("open", open),	       M("path", path),
+	    M("path2", path2),	     M("file_offset", offset), M("bytes", bytes),
+	    M("errno", error),	     M("not_returned", cut),
+#undef M
+	};
+	struct hr_json_part key, value;
+	const char *at;
+	int r = 0;
+
+	*ret = (struct chrome_args){0};
+	if (args->type != HR_JSON_OBJECT)
+		return 0;
+	at = args->p + 1;
+	while ((r = hr__json_member(&at, args->p + args->n, &key, &value)) == 1)
+		member_take(members, sizeof(members) / sizeof(members[0]), ret, &key, &value);
+	return r;
+}
+
+uint64_t hr__chrome_key(const struct hr_json_part *a, const struct hr_json_part *b)
+{
+	uint64_t h = hr_fnv(HR_FNV_BASIS, &a->type, sizeof(a->type));
+
+	if (a->n)
+		h = hr_fnv(h, a->p, a->n);
+	h = hr_fnv(h, "", 1);
+	return b->n ? hr_fnv(h, b->p, b->n) : h;
+}
+
+/* ---- phases ---------------------------------------------------------------------------------- */
+
+static int time_read(struct chrome_trace *c, const struct hr_json_part *ts, int64_t *ret_ns)
+{
+	if (!hr__json_thousandths(ts, ret_ns) || *ret_ns < 0)
+		return -EBADMSG;
+	if (*ret_ns > c->last_ns)
+		c->last_ns = *ret_ns;
+	return 0;
+}
+
+static int complete_add(struct chrome_trace *c, const struct chrome_event *e)
+{
+	int64_t start_ns, dur_ns = 0;
+	int r = time_read(c, &e->ts, &start_ns);
+
+	if (r)
+		return r;
+	if (e->dur.type != HR_JSON_NONE && !hr__json_thousandths(&e->dur, &dur_ns))
+		return -EBADMSG;
+	if (dur_ns < 0 || start_ns + dur_ns < start_ns)
+		return -EBADMSG;
+	if (start_ns + dur_ns > c->last_ns)
+		c->last_ns = start_ns + dur_ns;
+	return hr__chrome_slice(c, e, start_ns, dur_ns, HR_REGION_RANGE, false);
+}
+
+/* The key of a span: its category and id, within its process. */
+static uint64_t span_key(const struct chrome_event *e)
+{
+	return hr__chrome_key(&e->cat, &e->id) ^ hr__chrome_key(&e->pid, &e->pid);
+}
+
+static int open_add(struct chrome_opens *o, struct chrome_trace *c, const struct chrome_event *e,
+		    uint64_t key)
+{
+	int64_t start_ns;
+	int r = time_read(c, &e->ts, &start_ns);
+
+	return r ? r : hr__chrome_open(o, key, start_ns, e);
+}
+
+static int open_end(struct chrome_opens *o, struct chrome_trace *c, const struct chrome_event *e,
+		    uint64_t key, uint32_t kind)
+{
+	struct chrome_open open;
+	int64_t end_ns;
+	int r = time_read(c, &e->ts, &end_ns);
+
+	if (r)
+		return r;
+	if (!hr__chrome_close(o, key, &open)) {
+		c->n_alone++;
+		return 0;
+	}
+	r = end_ns < open.start_ns
+		? -EBADMSG
+		: hr__chrome_slice(c, &open.e, open.start_ns, end_ns - open.start_ns, kind, false);
+	free(open.memory);
+	return r;
+}
+
+static int mark_add(struct chrome_trace *c, const struct chrome_event *e)
+{
+	int64_t ns;
+	int r;
+
+	/* Marks of torch's profiler itself: "Iteration Start", "Record Window End". */
+	if (e->pid.type == HR_JSON_STRING &&
+	    (e->pid.n == 0 || hr__json_is(&e->pid, "Traces") || hr__json_is(&e->pid, "Spans")))
+		return 0;
+	r = time_read(c, &e->ts, &ns);
+	return r ? r : hr__chrome_slice(c, e, ns, 0, HR_REGION_MARK, false);
+}
+
+/* The tracks of `headrace export` have names such as "rank 3 worker 1 on n1 (pid 7)". */
+static void own_process_name(struct hr_import_process *p, const char *name, size_t bytes)
+{
+	char text[256];
+	const char *at;
+	int value;
+
+	bytes = bytes < sizeof(text) - 1 ? bytes : sizeof(text) - 1;
+	memcpy(text, name, bytes);
+	text[bytes] = '\0';
+	if (sscanf(text, "rank %d", &value) == 1 && value >= 0)
+		p->rank = value;
+	at = strstr(text, "worker ");
+	if (at && sscanf(at, "worker %d", &value) == 1 && value >= 0)
+		p->worker = value;
+	at = strstr(text, "(pid ");
+	if (at && sscanf(at, "(pid %d)", &value) == 1 && value > 0)
+		p->pid = value;
+}
+
+static int metadata_add(struct chrome_trace *c, const struct chrome_event *e)
+{
+	struct chrome_args args;
+	uint32_t proc;
+	char name[256];
+
+	if (e->pid.type != HR_JSON_NUMBER || !hr__json_is(&e->name, "process_name"))
+		return 0;
+	if (hr__chrome_args(&e->args, &args) < 0)
+		return -EBADMSG;
+	if (args.name.type != HR_JSON_STRING || args.name.n == 0 || args.name.n > sizeof(name))
+		return 0;
+	if (c->own) {
+		proc = hr__chrome_process(c, &e->pid);
+		if (!proc)
+			return -ENOMEM;
+		own_process_name(hr_import_process_at(c->s, proc), name,
+				 hr__json_text(&args.name, name));
+	}
+	return 0;
+}
+
+int hr__chrome_event(struct chrome_trace *c, const struct chrome_event *e)
+{
+	if (e->ph.type != HR_JSON_STRING || e->ph.n != 1)
+		return -EBADMSG;
+	c->n_events++;
+	switch (e->ph.p[0]) {
+	case 'X':
+		return complete_add(c, e);
+	case 'B':
+		return open_add(&c->opens, c, e, hr__chrome_key(&e->pid, &e->tid));
+	case 'E':
+		return open_end(&c->opens, c, e, hr__chrome_key(&e->pid, &e->tid), HR_REGION_RANGE);
+	case 'b':
+		return open_add(&c->spans, c, e, span_key(e));
+	case 'e':
+		return open_end(&c->spans, c, e, span_key(e), HR_REGION_SPAN);
+	case 'i':
+	case 'I':
+	case 'R':
+	case 'n':
+		return mark_add(c, e);
+	case 'M':
+		return metadata_add(c, e);
+	case 's':
+	case 't':
+	case 'f': /* flows connect other events */
+		return 0;
+	case 'C':
+		c->n_counters++;
+		return 0;
+	default:
+		c->n_other++;
+		return 0;
+	}
+}
+
+/* ---- the end --------------------------------------------------------------------------------- */
+
+static int opens_end(struct chrome_trace *c, struct chrome_opens *o, uint32_t kind)
+{
+	struct chrome_open open;
+	int r = 0;
+
+	while (!r && hr__chrome_close_any(o, &open)) {
+		r = hr__chrome_slice(c, &open.e, open.start_ns, c->last_ns - open.start_ns, kind,
+				     true);
+		free(open.memory);
+		r = r == -EBADMSG ? 0 : r;
+	}
+	return r;
+}
+
+int hr__chrome_finish(struct chrome_trace *c)
+{
+	int r = opens_end(c, &c->opens, HR_REGION_RANGE);
+
+	if (!r)
+		r = opens_end(c, &c->spans, HR_REGION_SPAN);
+	if (!r && c->nest)
+		r = hr_nest_flush(c->nest);
+	if (!r && c->main) {
+		struct hr_import_process *p = hr_import_process_at(c->s, c->main);
+
+		p->rank = c->rank >= 0 ? c->rank : p->rank;
+		p->world_size = c->world_size ? c->world_size : p->world_size;
+	}
+	return r;
+}
+
+void hr__chrome_done(struct chrome_trace *c)
+{
+	hr__chrome_opens_done(&c->opens);
+	hr__chrome_opens_done(&c->spans);
+	hr_nest_free(c->nest);
+	hr_map64_done(&c->process_of);
+	for (size_t i = 0; i < sizeof(c->texts) / sizeof(c->texts[0]); i++)
+		free(c->texts[i]);
+	free(c->host);
+}

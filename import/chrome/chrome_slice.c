@@ -1,0 +1,347 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A slice becomes a region of a thread or, in headrace's own files, an operation. */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/array.h"
+#include "common/fnv.h"
+#include "common/gpu.h"
+#include "common/ops.h"
+#include "import/chrome/chrome.h"
+
+#define NAME_MOST  1000u /* as of NVTX */
+#define ARGS_MOST  4095u
+#define GPU_PID	   "CUDA functions" /* of torch without kineto */
+#define STEP_NAME  "ProfilerStep#"
+#define WAIT_NAME  "enumerate(DataLoader)#"
+#define OPTIM_NAME "Optimizer.step#"
+
+enum { TEXT_DOMAIN, TEXT_CATEGORY, TEXT_NAME, TEXT_ARGS };
+
+/* ---- processes ------------------------------------------------------------------------------- */
+
+static int stream_open(struct chrome_trace *c, int32_t pid)
+{
+	const struct hr_import_origin origin = {.node = c->host, .pid = pid, .rank = c->rank};
+	int r;
+
+	if (c->s)
+		return 0;
+	r = hr_import_stream_of(c->f, &origin, &c->s);
+	return r ? r : hr_nest_new(c->s, &c->nest);
+}
+
+/* Returns the pid of a number; 0: it is a text, or not a pid of a program. */
+static int32_t pid_read(const struct hr_json_part *pid)
+{
+	int64_t value;
+
+	return pid->type == HR_JSON_NUMBER && hr__json_int(pid, &value) && value > 0 &&
+		       value <= INT32_MAX
+		   ? (int32_t)value
+		   : 0;
+}
+
+uint32_t hr__chrome_process(struct chrome_trace *c, const struct hr_json_part *pid)
+{
+	uint64_t key = hr__chrome_key(pid, pid);
+	uint32_t proc = hr_map64_get(&c->process_of, key);
+	int32_t number = pid_read(pid);
+
+	if (proc != HR_MAP64_NONE)
+		return proc;
+	if (stream_open(c, number))
+		return 0;
+	/* Events without a pid, and those of GPUs, belong to the first process that has one. */
+	if (c->main && ((c->torch && !c->main_named) || !number)) {
+		proc = c->main;
+		if (number)
+			hr_import_process_at(c->s, proc)->pid = number;
+	} else {
+		proc = hr_import_process(c->s, number);
+		c->main = c->main ? c->main : proc;
+	}
+	c->main_named |= number != 0;
+	return proc && hr_map64_set(&c->process_of, key, proc) == 0 ? proc : 0;
+}
+
+static bool gpu_is(const struct hr_json_part *cat)
+{
+	static const char *const names[] = {
+	    "kernel",	 "gpu_memcpy", "gpu_memset", "gpu_user_annotation",
+	    "cuda_sync", "Kernel",     "Memcpy",     "Memset"};
+
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+		if (hr__json_is(cat, names[i]))
+			return true;
+	return false;
+}
+
+static uint32_t small_number(const struct hr_json_part *first, const struct hr_json_part *second)
+{
+	int64_t value;
+
+	if (hr__json_int(first, &value) || hr__json_int(second, &value))
+		return value >= 0 && value <= UINT32_MAX ? (uint32_t)value : 0;
+	return 0;
+}
+
+/* Returns the thread of a slice. 0: no memory. */
+static uint32_t thread_find(struct chrome_trace *c, const struct chrome_event *e,
+			    const struct chrome_args *args, bool gpu)
+{
+	static const struct hr_json_part none;
+	int64_t tid;
+	uint32_t proc;
+
+	if (gpu) {
+		proc = hr__chrome_process(c, &none);
+		tid = hr_gpu_tid(small_number(&args->device, &e->pid),
+				 small_number(&args->stream, &e->tid));
+	} else {
+		proc = hr__chrome_process(c, &e->pid);
+		if (e->tid.type == HR_JSON_NONE)
+			tid = 0;
+		else if (!hr__json_int(&e->tid, &tid) || tid < 0 || tid >= HR_GPU_TID)
+			tid = (int64_t)(hr_fnv(HR_FNV_BASIS, e->tid.p, e->tid.n) % HR_GPU_TID);
+	}
+	return proc ? hr_import_thread(c->s, proc, (uint32_t)tid) : 0;
+}
+
+/* ---- texts ----------------------------------------------------------------------------------- */
+
+/* Shortens a text, at the begin of a character of UTF-8. */
+static size_t text_cut(const char *text, size_t bytes, size_t most)
+{
+	if (bytes <= most)
+		return bytes;
+	while (most > 0 && ((unsigned char)text[most] & 0xc0) == 0x80)
+		most--;
+	return most;
+}
+
+static int text_take(struct chrome_trace *c, unsigned which, const struct hr_json_part *v,
+		     size_t most, struct hr_import_slice *ret)
+{
+	*ret = (struct hr_import_slice){v->p, v->n};
+	if (v->escaped) {
+		if (!hr_array_fit(c->texts[which], v->n, c->text_room[which]))
+			return -ENOMEM;
+		ret->p = c->texts[which];
+		ret->n = hr__json_text(v, c->texts[which]);
+	}
+	ret->n = text_cut(ret->p, ret->n, most);
+	return 0;
+}
+
+/* Arguments that only number the events of torch's profiler. Each event has other ones. */
+static bool argument_is_number(const struct hr_json_part *key)
+{
+	static const char *const names[] = {
+	    "External id",   "Ev Idx",	  "Record function id", "Sequence number",
+	    "Fwd thread id", "Python id", "Python parent id",	"Python thread"};
+
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+		if (hr__json_is(key, names[i]))
+			return true;
+	return false;
+}
+
+static void argument_write(char *to, size_t *n, const struct hr_json_part *key,
+			   const struct hr_json_part *value)
+{
+	size_t quotes = value->type == HR_JSON_STRING;
+
+	to[*n] = *n ? ',' : '{';
+	++*n;
+	to[(*n)++] = '"';
+	memcpy(to + *n, key->p, key->n);
+	*n += key->n;
+	to[(*n)++] = '"';
+	to[(*n)++] = ':';
+	memcpy(to + *n, value->p - quotes, value->n + 2 * quotes);
+	*n += value->n + 2 * quotes;
+}
+
+/* Copies the arguments without numbers of events, and without blanks between members. */
+static int args_take(struct chrome_trace *c, const struct hr_json_part *args,
+		     struct hr_import_slice *ret)
+{
+	const char *at;
+	struct hr_json_part key, value;
+	size_t n = 0;
+
+	if (args->type != HR_JSON_OBJECT)
+		return 0;
+	at = args->p + 1;
+	if (!hr_array_fit(c->texts[TEXT_ARGS], args->n + 2, c->text_room[TEXT_ARGS]))
+		return -ENOMEM;
+	while (hr__json_member(&at, args->p + args->n, &key, &value) == 1)
+		if (!argument_is_number(&key) && !value.nan)
+			argument_write(c->texts[TEXT_ARGS], &n, &key, &value);
+	if (n == 0)
+		return 0;
+	c->texts[TEXT_ARGS][n++] = '}';
+	if (n <= ARGS_MOST)
+		*ret = (struct hr_import_slice){c->texts[TEXT_ARGS], n};
+	return 0;
+}
+
+/* ---- kinds ----------------------------------------------------------------------------------- */
+
+static bool name_begins(const struct hr_json_part *name, const char *with)
+{
+	return name->n > strlen(with) && memcmp(name->p, with, strlen(with)) == 0;
+}
+
+/* Sets the kind of a range that torch's profiler names. */
+static void kind_find(const struct hr_json_part *name, bool gpu, struct hr_region *g)
+{
+	struct hr_json_part number = {.type = HR_JSON_STRING};
+	int64_t step;
+
+	if (name_begins(name, STEP_NAME)) {
+		number.p = name->p + strlen(STEP_NAME);
+		number.n = name->n - strlen(STEP_NAME);
+		if (!hr__json_int(&number, &step) || step < 0)
+			return;
+		g->step = (uint64_t)step;
+		g->kind = gpu ? HR_REGION_RANGE : HR_REGION_STEP;
+	} else if (!gpu && name_begins(name, WAIT_NAME)) {
+		g->kind = HR_REGION_INPUT_WAIT;
+	} else if (!gpu && name_begins(name, OPTIM_NAME)) {
+		g->kind = HR_REGION_OPTIMIZER;
+	}
+}
+
+/* Returns the kind whose name is the category. 0: none. */
+static uint32_t own_kind(const struct hr_json_part *cat)
+{
+	for (uint32_t kind = 1; hr_region_kind_name(kind); kind++)
+		if (hr__json_is(cat, hr_region_kind_name(kind)))
+			return kind;
+	return 0;
+}
+
+static uint64_t own_number(const struct hr_json_part *v, uint64_t otherwise)
+{
+	int64_t value;
+
+	return hr__json_int(v, &value) && value >= 0 ? (uint64_t)value : otherwise;
+}
+
+/* ---- headrace's own files -------------------------------------------------------------------- */
+
+static int own_region(struct chrome_trace *c, uint32_t thread, const struct chrome_event *e,
+		      const struct chrome_args *args, struct hr_import_region *g)
+{
+	int r;
+
+	g->region.step = own_number(&args->step, HR_REGION_UNKNOWN);
+	g->region.epoch = own_number(&args->epoch, HR_REGION_UNKNOWN);
+	g->region.count = own_number(&args->count, 1);
+	g->region.count += g->region.count == 0;
+	if (g->region.count > 1)
+		g->region.dur_ns = own_number(&args->sum_ns, 0);
+	g->region.open = args->open.type == HR_JSON_WORD;
+	r = text_take(c, TEXT_NAME, &e->name, NAME_MOST, &g->name);
+	if (!r)
+		r = text_take(c, TEXT_DOMAIN, &args->domain, NAME_MOST, &g->domain);
+	if (!r)
+		r = text_take(c, TEXT_CATEGORY, &args->category, NAME_MOST, &g->category);
+	if (!r)
+		r = text_take(c, TEXT_ARGS, &args->args, ARGS_MOST, &g->args);
+	return r ? r : hr_nest_add(c->nest, thread, g);
+}
+
+/* Returns a file by the text of an argument. 0: none. */
+static int own_path(struct chrome_trace *c, const struct hr_json_part *path, uint32_t *ret)
+{
+	struct hr_import_slice text = {0};
+	int r = path->type == HR_JSON_STRING ? text_take(c, TEXT_ARGS, path, SIZE_MAX, &text) : 0;
+
+	*ret = r || text.n == 0 ? 0 : hr_import_path(c->s, text.p, text.n, false);
+	return r;
+}
+
+static int own_operation(struct chrome_trace *c, uint32_t thread, const struct chrome_event *e,
+			 const struct chrome_args *args, const struct hr_region *times)
+{
+	struct hr_event event = {.start_ns = times->start_ns,
+				 .dur_ns = times->dur_ns,
+				 .offset = HR_OFFSET_NONE,
+				 .asked = HR_ASKED_NONE,
+				 .fd = -1};
+	const struct hr_op_info *info;
+	int64_t value = 0;
+	char name[64];
+	int r;
+
+	snprintf(name, sizeof(name), "%.*s", e->name.n < 63 ? (int)e->name.n : 63, e->name.p);
+	event.op = hr_op_by_name(name);
+	info = hr_op_info(event.op);
+	if (!info->name)
+		return -EBADMSG;
+	if (args->cut.type != HR_JSON_NONE)
+		event.ret = HR_RET_NONE;
+	else if (hr__json_int(&args->error, &value))
+		event.ret = value > 0 && value < -HR_RET_FAILED ? -value : HR_RET_FAILED;
+	else if (hr__json_int(&args->bytes, &value) && value >= 0) {
+		event.ret = value;
+		event.asked = info->bytes_rule == HR_BYTES_ASKED ? (uint64_t)value : HR_ASKED_NONE;
+		event.flags = info->bytes_rule == HR_BYTES_ITEMS; /* items of one byte */
+	}
+	if (hr__json_int(&args->offset, &value))
+		event.offset = value;
+	r = own_path(c, &args->path, &event.file);
+	if (!r)
+		r = own_path(c, &args->path2, &event.file2);
+	if (!r)
+		r = hr_import_operation(c->s, thread, &event);
+	return r == -EINVAL ? -EBADMSG : r;
+}
+
+/* ---- all slices ------------------------------------------------------------------------------ */
+
+int hr__chrome_slice(struct chrome_trace *c, const struct chrome_event *e, int64_t start_ns,
+		     int64_t dur_ns, uint32_t kind, bool open)
+{
+	struct hr_import_region g = {.region = {.kind = kind,
+						.open = open,
+						.count = 1,
+						.step = HR_REGION_UNKNOWN,
+						.epoch = HR_REGION_UNKNOWN,
+						.start_ns = (uint64_t)start_ns + HR_IMPORT_CLOCK_NS,
+						.dur_ns = (uint64_t)dur_ns}};
+	bool gpu = gpu_is(&e->cat) || hr__json_is(&e->pid, GPU_PID);
+	struct chrome_args args;
+	uint32_t thread;
+	int r;
+
+	if (e->name.type != HR_JSON_STRING || hr__json_is(&e->cat, "Trace"))
+		return e->name.type == HR_JSON_STRING ? 0 : -EBADMSG;
+	if (hr__chrome_args(&e->args, &args) < 0)
+		return -EBADMSG;
+	thread = thread_find(c, e, &args, gpu && !c->own);
+	if (!thread)
+		return -ENOMEM;
+	if (c->own) {
+		g.region.kind = own_kind(&e->cat);
+		return g.region.kind ? own_region(c, thread, e, &args, &g)
+				     : own_operation(c, thread, e, &args, &g.region);
+	}
+	if (kind == HR_REGION_RANGE && c->torch)
+		kind_find(&e->name, gpu, &g.region);
+	if (gpu)
+		g.domain = (struct hr_import_slice){"cuda", 4};
+	else if (c->torch)
+		g.domain = (struct hr_import_slice){"torch", 5};
+	r = text_take(c, TEXT_NAME, &e->name, NAME_MOST, &g.name);
+	if (!r)
+		r = text_take(c, TEXT_CATEGORY, &e->cat, NAME_MOST, &g.category);
+	if (!r)
+		r = args_take(c, &e->args, &g.args);
+	return r ? r : hr_nest_add(c->nest, thread, &g);
+}

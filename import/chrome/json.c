@@ -1,0 +1,370 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "import/chrome/json.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define DEPTH_MOST   64u
+#define NUMBER_BYTES 64u
+
+static const char *blanks_skip(const char *p, const char *end)
+{
+	while (p < end && (*p == ' ' || *p == '\n' || *p == '\t' || *p == '\r'))
+		p++;
+	return p;
+}
+
+/* ---- strings --------------------------------------------------------------------------------- */
+
+static int hex_read(const char *p, unsigned *ret)
+{
+	*ret = 0;
+	for (unsigned i = 0; i < 4; i++) {
+		unsigned char c = (unsigned char)p[i];
+
+		if (!isxdigit(c))
+			return -EBADMSG;
+		*ret = *ret * 16 + (unsigned)(c <= '9' ? c - '0' : (c | 32) - 'a' + 10);
+	}
+	return 0;
+}
+
+/* Checks the escape at p, and returns its length. */
+static int escape_check(const char *p, const char *end)
+{
+	unsigned code;
+
+	if (end - p < 2)
+		return -EAGAIN;
+	if (p[1] != 'u')
+		return p[1] != '\0' && strchr("\"\\/bfnrt", p[1]) ? 2 : -EBADMSG;
+	if (end - p < 6)
+		return -EAGAIN;
+	return hex_read(p + 2, &code) ? -EBADMSG : 6;
+}
+
+static int string_read(const char **at, const char *end, struct hr_json_part *ret)
+{
+	const char *p = *at + 1;
+
+	ret->type = HR_JSON_STRING;
+	ret->p = p;
+	while (p < end && *p != '"') {
+		int r = 1;
+
+		if ((unsigned char)*p < ' ')
+			return -EBADMSG;
+		if (*p == '\\') {
+			ret->escaped = true;
+			r = escape_check(p, end);
+		}
+		if (r < 0)
+			return r;
+		p += r;
+	}
+	if (p >= end)
+		return -EAGAIN;
+	ret->n = (size_t)(p - ret->p);
+	*at = p + 1;
+	return 0;
+}
+
+static size_t utf8_write(unsigned code, char *to)
+{
+	size_t n = 0;
+
+	if (code < 0x80) {
+		to[n++] = (char)code;
+	} else if (code < 0x800) {
+		to[n++] = (char)(0xc0 | code >> 6);
+		to[n++] = (char)(0x80 | (code & 63));
+	} else if (code < 0x10000) {
+		to[n++] = (char)(0xe0 | code >> 12);
+		to[n++] = (char)(0x80 | (code >> 6 & 63));
+		to[n++] = (char)(0x80 | (code & 63));
+	} else {
+		to[n++] = (char)(0xf0 | code >> 18);
+		to[n++] = (char)(0x80 | (code >> 12 & 63));
+		to[n++] = (char)(0x80 | (code >> 6 & 63));
+		to[n++] = (char)(0x80 | (code & 63));
+	}
+	return n;
+}
+
+/* Reads the code of an escape \uXXXX at p, with the second half of a pair. *ret_n: its length. */
+static unsigned code_read(const char *p, const char *end, size_t *ret_n)
+{
+	unsigned code, low;
+
+	*ret_n = 6;
+	(void)hex_read(p + 2, &code); /* string_read checked it */
+	if (code < 0xd800 || code > 0xdfff)
+		return code;
+	if (code < 0xdc00 && end - p >= 12 && p[6] == '\\' && p[7] == 'u' &&
+	    hex_read(p + 8, &low) == 0 && low >= 0xdc00 && low <= 0xdfff) {
+		*ret_n = 12;
+		return 0x10000 + ((code - 0xd800) << 10) + (low - 0xdc00);
+	}
+	return 0xfffd;
+}
+
+size_t hr__json_text(const struct hr_json_part *v, char *to)
+{
+	static const char names[] = "bfnrt", codes[] = "\b\f\n\r\t";
+	const char *p = v->p, *end = v->p + v->n;
+	size_t n = 0, length;
+
+	while (p < end) {
+		if (*p != '\\') {
+			to[n++] = *p++;
+		} else if (p[1] == 'u') {
+			n += utf8_write(code_read(p, end, &length), to + n);
+			p += length;
+		} else {
+			const char *name = strchr(names, p[1]);
+
+			to[n++] = name ? codes[name - names] : p[1];
+			p += 2;
+		}
+	}
+	return n;
+}
+
+/* ---- numbers and words ----------------------------------------------------------------------- */
+
+/* The grammar of JSON: -?(0|[1-9][0-9]*)(.[0-9]+)?([eE][+-]?[0-9]+)? */
+static bool number_is_valid(const char *p, const char *end)
+{
+	if (p < end && *p == '-')
+		p++;
+	if (p == end || !isdigit((unsigned char)*p) ||
+	    (*p == '0' && p + 1 < end && isdigit((unsigned char)p[1])))
+		return false;
+	while (p < end && isdigit((unsigned char)*p))
+		p++;
+	if (p < end && *p == '.') {
+		p++;
+		if (p == end || !isdigit((unsigned char)*p))
+			return false;
+		while (p < end && isdigit((unsigned char)*p))
+			p++;
+	}
+	if (p < end && (*p | 32) == 'e') {
+		p++;
+		if (p < end && (*p == '+' || *p == '-'))
+			p++;
+		if (p == end || !isdigit((unsigned char)*p))
+			return false;
+		while (p < end && isdigit((unsigned char)*p))
+			p++;
+	}
+	return p == end;
+}
+
+/* Reads a number or a word: everything up to a separator. */
+static int token_read(const char **at, const char *end, struct hr_json_part *ret)
+{
+	static const char *const words[] = {"true", "false", "null"};
+	static const char *const nans[] = {"NaN",  "Infinity", "-Infinity", "nan",
+					   "-nan", "inf",      "-inf"};
+	const char *p = *at;
+
+	while (p < end && (isalnum((unsigned char)*p) || *p == '-' || *p == '+' || *p == '.'))
+		p++;
+	if (p == end)
+		return -EAGAIN;
+	ret->p = *at;
+	ret->n = (size_t)(p - *at);
+	*at = p;
+	ret->type = HR_JSON_NUMBER;
+	if (number_is_valid(ret->p, p))
+		return 0;
+	ret->type = HR_JSON_WORD;
+	for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++)
+		if (hr__json_is(ret, words[i]))
+			return 0;
+	ret->type = HR_JSON_NAN;
+	ret->nan = true;
+	for (size_t i = 0; i < sizeof(nans) / sizeof(nans[0]); i++)
+		if (hr__json_is(ret, nans[i]))
+			return 0;
+	return -EBADMSG;
+}
+
+bool hr__json_is(const struct hr_json_part *v, const char *text)
+{
+	return strlen(text) == v->n && memcmp(v->p, text, v->n) == 0;
+}
+
+bool hr__json_int(const struct hr_json_part *v, int64_t *ret)
+{
+	char text[NUMBER_BYTES], *end;
+
+	if ((v->type != HR_JSON_NUMBER && v->type != HR_JSON_STRING) || v->n == 0 ||
+	    v->n >= sizeof(text) || !number_is_valid(v->p, v->p + v->n))
+		return false;
+	memcpy(text, v->p, v->n);
+	text[v->n] = '\0';
+	errno = 0;
+	*ret = strtoll(text, &end, 10);
+	return errno == 0 && *end == '\0';
+}
+
+bool hr__json_thousandths(const struct hr_json_part *v, int64_t *ret)
+{
+	char text[NUMBER_BYTES], *end;
+	long double value;
+
+	if ((v->type != HR_JSON_NUMBER && v->type != HR_JSON_STRING) || v->n == 0 ||
+	    v->n >= sizeof(text) || !number_is_valid(v->p, v->p + v->n))
+		return false;
+	memcpy(text, v->p, v->n);
+	text[v->n] = '\0';
+	value = roundl(strtold(text, &end) * 1000); /* 64 bits of mantissa */
+	if (*end != '\0' || !(fabsl(value) < 9.2e18L))
+		return false;
+	*ret = (int64_t)value;
+	return true;
+}
+
+/* ---- objects and arrays ---------------------------------------------------------------------- */
+
+static int scalar_read(const char **at, const char *end, struct hr_json_part *ret)
+{
+	return **at == '"' ? string_read(at, end, ret) : token_read(at, end, ret);
+}
+
+/* Reads a key and its colon. */
+static int key_read(const char **at, const char *end, struct hr_json_part *key)
+{
+	int r;
+
+	*key = (struct hr_json_part){0};
+	*at = blanks_skip(*at, end);
+	if (*at >= end)
+		return -EAGAIN;
+	if (**at != '"')
+		return -EBADMSG;
+	r = string_read(at, end, key);
+	if (r)
+		return r;
+	*at = blanks_skip(*at, end);
+	if (*at >= end)
+		return -EAGAIN;
+	return *(*at)++ == ':' ? 0 : -EBADMSG;
+}
+
+/* An object or array, while it is read. Bit d of `objects`: level d is an object. */
+struct nest {
+	uint64_t objects;
+	unsigned depth;
+	bool nan;
+};
+
+/* Begins a value of the innermost level: a scalar, which is read, or a new level. */
+static int nest_value(struct nest *n, const char **at, const char *end)
+{
+	struct hr_json_part scalar = {0};
+	int r;
+
+	*at = blanks_skip(*at, end);
+	if (*at >= end)
+		return -EAGAIN;
+	if (**at == '{' || **at == '[') {
+		bool object = *(*at)++ == '{';
+
+		if (n->depth == DEPTH_MOST)
+			return -EBADMSG;
+		n->objects = (n->objects & ~(UINT64_C(1) << n->depth)) | (uint64_t)object
+									     << n->depth;
+		n->depth++;
+		return 1;
+	}
+	r = scalar_read(at, end, &scalar);
+	n->nan |= scalar.nan;
+	return r;
+}
+
+/* Reads the separator or the end of the innermost level. `first`: nothing is in it yet. */
+static int nest_next(struct nest *n, const char **at, const char *end, bool first, bool *ret_ended)
+{
+	bool object = n->objects >> (n->depth - 1) & 1;
+	struct hr_json_part key;
+
+	*ret_ended = false;
+	*at = blanks_skip(*at, end);
+	if (*at >= end)
+		return -EAGAIN;
+	if (**at == (object ? '}' : ']')) {
+		(*at)++;
+		n->depth--;
+		*ret_ended = true;
+		return 0;
+	}
+	if (!first) {
+		if (**at != ',')
+			return -EBADMSG;
+		(*at)++;
+	}
+	return object ? key_read(at, end, &key) : 0;
+}
+
+static int nest_read(const char **at, const char *end, struct hr_json_part *ret)
+{
+	struct nest n = {0};
+	const char *from = *at;
+	bool first = true, ended;
+	int r = nest_value(&n, at, end);
+
+	while (r >= 0 && n.depth > 0) {
+		r = nest_next(&n, at, end, first, &ended);
+		first = false;
+		if (r == 0 && !ended) {
+			r = nest_value(&n, at, end);
+			first = r == 1;
+		}
+	}
+	if (r < 0)
+		return r;
+	ret->type = *from == '{' ? HR_JSON_OBJECT : HR_JSON_ARRAY;
+	ret->p = from;
+	ret->n = (size_t)(*at - from);
+	ret->nan = n.nan;
+	return 0;
+}
+
+int hr__json_value(const char **at, const char *end, struct hr_json_part *ret)
+{
+	*ret = (struct hr_json_part){0};
+	*at = blanks_skip(*at, end);
+	if (*at >= end)
+		return -EAGAIN;
+	return **at == '{' || **at == '[' ? nest_read(at, end, ret) : scalar_read(at, end, ret);
+}
+
+int hr__json_member(const char **at, const char *end, struct hr_json_part *key,
+		    struct hr_json_part *value)
+{
+	bool first = (*at)[-1] == '{';
+	int r;
+
+	*at = blanks_skip(*at, end);
+	if (*at >= end)
+		return -EAGAIN;
+	if (**at == '}') {
+		(*at)++;
+		return 0;
+	}
+	if (!first) {
+		if (**at != ',')
+			return -EBADMSG;
+		(*at)++;
+	}
+	r = key_read(at, end, key);
+	if (!r)
+		r = hr__json_value(at, end, value);
+	return r ? r : 1;
+}

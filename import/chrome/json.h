@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * json.h - a strict parser for one JSON value in memory, without a tree
+ *
+ * Values are slices of the input. Numbers NaN, Infinity, nan and inf are accepted, because Python
+ * and C++ write them. Pure functions.
+ */
+#ifndef HEADRACE_IMPORT_CHROME_JSON_H
+#define HEADRACE_IMPORT_CHROME_JSON_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum hr_json_type {
+	HR_JSON_NONE, /* no value */
+	HR_JSON_STRING,
+	HR_JSON_NUMBER,
+	HR_JSON_OBJECT,
+	HR_JSON_ARRAY,
+	HR_JSON_WORD, /* true, false, null */
+	HR_JSON_NAN,  /* no JSON: NaN, Infinity */
+};
+
+struct hr_json_part {
+	const char *p; /* of a string: without the quotes */
+	size_t n;
+	enum hr_json_type type;
+	bool escaped; /* a string with a backslash */
+	bool nan;     /* the value is, or contains, HR_JSON_NAN */
+};
+
+/*
+ * Reads the value at *at, after blanks, and moves *at after it. Returns 0; -EBADMSG: no JSON, or
+ * deeper than 64 levels; -EAGAIN: the input ends within the value. A number at the end of the input
+ * is -EAGAIN, too.
+ */
+int hr__json_value(const char **at, const char *end, struct hr_json_part *ret);
+
+/*
+ * Reads the next member of an object, whose first byte or last member is before *at. Returns 1 and
+ * a member, 0 after the '}', or an error of hr__json_value.
+ */
+int hr__json_member(const char **at, const char *end, struct hr_json_part *key,
+		    struct hr_json_part *value);
+
+bool hr__json_is(const struct hr_json_part *v, const char *text);
+
+/* Writes a string without its escapes, at most v->n bytes. Returns their number. */
+size_t hr__json_text(const struct hr_json_part *v, char *to);
+
+/* Reads an integer, which may be in quotes. False: it is not one, or out of range. */
+bool hr__json_int(const struct hr_json_part *v, int64_t *ret);
+
+/* Reads a decimal number times 1000 as integer, rounded, for example microseconds as ns. */
+bool hr__json_thousandths(const struct hr_json_part *v, int64_t *ret);
+
+#endif

@@ -1,0 +1,250 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Databases that `nsys export --type sqlite` and `headrace export --to nsys` write. Which tables
+ * and columns a file has depends on what nsys traced, and on its version.
+ */
+#include "import/nsys/nsys.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define MAGIC	     "SQLite format 3"
+#define VALUE_MOST   (16 << 20)
+#define STOP_STEPS   100000 /* the signal is checked after so many steps of SQLite */
+#define SQL_BYTES    2048u
+#define NO_STATEMENT NULL
+
+/* ---- statements ------------------------------------------------------------------------------ */
+
+static int stop_check(void *context)
+{
+	return hr_import_stopped(context);
+}
+
+/* Prepares a statement. NULL: a table or column is missing, or the file is damaged. */
+static sqlite3_stmt *statement_new(struct nsys *n, const char *sql)
+{
+	sqlite3_stmt *st;
+
+	return sqlite3_prepare_v2(n->db, sql, -1, &st, NULL) == SQLITE_OK ? st : NO_STATEMENT;
+}
+
+static bool column_exists(struct nsys *n, const char *table, const char *column)
+{
+	sqlite3_stmt *st =
+	    statement_new(n, "SELECT 1 FROM pragma_table_info(?1) WHERE name = ?2 COLLATE NOCASE");
+	bool exists;
+
+	if (!st)
+		return false;
+	sqlite3_bind_text(st, 1, table, -1, SQLITE_STATIC);
+	sqlite3_bind_text(st, 2, column, -1, SQLITE_STATIC);
+	exists = sqlite3_step(st) == SQLITE_ROW;
+	sqlite3_finalize(st);
+	return exists;
+}
+
+/* Makes "SELECT a, NULL, c FROM table", with NULL for columns that the file lacks. */
+static sqlite3_stmt *table_select(struct nsys *n, const struct nsys_table *t)
+{
+	char sql[SQL_BYTES] = "SELECT ";
+	size_t at = strlen(sql);
+
+	if (!column_exists(n, t->name, t->columns[0]))
+		return NO_STATEMENT;
+	for (unsigned i = 0; i < NSYS_COLUMNS && t->columns[i]; i++)
+		at += (size_t)snprintf(sql + at, sizeof(sql) - at, "%s%s", i ? ", " : "",
+				       column_exists(n, t->name, t->columns[i]) ? t->columns[i]
+										: "NULL");
+	snprintf(sql + at, sizeof(sql) - at, " FROM %s%s%s", t->name, t->where ? " WHERE " : "",
+		 t->where ? t->where : "");
+	return statement_new(n, sql);
+}
+
+/* Reads a table. Returns 0 or a fatal error. *ret_rows: number of its rows, if not NULL. */
+static int table_read(struct nsys *n, const struct nsys_table *t, uint64_t *ret_rows)
+{
+	sqlite3_stmt *st = table_select(n, t);
+	uint64_t rows = 0;
+	int r = 0, step = SQLITE_DONE;
+
+	while (st && !r && (step = sqlite3_step(st)) == SQLITE_ROW) {
+		rows++;
+		r = t->row(n, st);
+		n->n_bad += r == -EBADMSG;
+		r = r == -EBADMSG ? 0 : r;
+	}
+	if (!r && hr_import_stopped(n->f))
+		r = -ECANCELED;
+	if (!r && step != SQLITE_DONE && step != SQLITE_ROW) {
+		hr_import_problem(n->f, "%s is damaged (%s): imported up to row %" PRIu64, t->name,
+				  sqlite3_errmsg(n->db), rows);
+		hr_import_lose(n->f, HR_LOSS_IMPORT_CUT, 1);
+	}
+	sqlite3_finalize(st);
+	n->n_rows += rows;
+	if (ret_rows)
+		*ret_rows = rows;
+	return r;
+}
+
+/* Returns the first value of the first row. */
+static int64_t number_read(struct nsys *n, const char *sql, int64_t otherwise)
+{
+	sqlite3_stmt *st = statement_new(n, sql);
+	int64_t value = otherwise;
+
+	if (st && sqlite3_step(st) == SQLITE_ROW && sqlite3_column_type(st, 0) == SQLITE_INTEGER)
+		value = sqlite3_column_int64(st, 0);
+	sqlite3_finalize(st);
+	return value;
+}
+
+/* ---- the stream ------------------------------------------------------------------------------ */
+
+/* The program: the process with most ranges or, without ranges, with most kernels or calls. */
+static int32_t main_pid(struct nsys *n)
+{
+	static const char *const sql[] = {
+	    "SELECT globalTid >> 24 & 16777215 AS pid FROM NVTX_EVENTS WHERE eventType IN (59, 60) "
+	    "GROUP BY pid ORDER BY count(*) DESC, pid LIMIT 1",
+	    "SELECT globalPid >> 24 & 16777215 AS pid FROM CUPTI_ACTIVITY_KIND_KERNEL "
+	    "GROUP BY pid ORDER BY count(*) DESC, pid LIMIT 1",
+	    "SELECT globalTid >> 24 & 16777215 AS pid FROM OSRT_API "
+	    "GROUP BY pid ORDER BY count(*) DESC, pid LIMIT 1"};
+	int64_t pid = 0;
+
+	for (size_t i = 0; i < sizeof(sql) / sizeof(sql[0]) && pid == 0; i++)
+		pid = number_read(n, sql[i], 0);
+	return (int32_t)pid;
+}
+
+static int stream_open(struct nsys *n)
+{
+	sqlite3_stmt *st =
+	    statement_new(n, "SELECT value FROM TARGET_INFO_SYSTEM_ENV WHERE name = 'Hostname'");
+	struct hr_import_origin origin = {.pid = main_pid(n), .rank = -1};
+	int64_t epoch_ns =
+	    number_read(n, "SELECT utcEpochNs FROM TARGET_INFO_SESSION_START_TIME", -1);
+	int r;
+
+	if (st && sqlite3_step(st) == SQLITE_ROW && sqlite3_column_bytes(st, 0) > 0)
+		origin.node = (const char *)sqlite3_column_text(st, 0);
+	r = hr_import_stream_of(n->f, &origin, &n->s);
+	sqlite3_finalize(st);
+	if (!r)
+		hr_import_clock(n->s, epoch_ns > 0 ? epoch_ns : 0, epoch_ns > 0);
+	if (epoch_ns <= 0)
+		hr_import_problem(n->f, "its times begin at 0: the time of day is unknown");
+	return r ? r : hr_nest_new(n->s, &n->nest);
+}
+
+/* ---- the file -------------------------------------------------------------------------------- */
+
+static int tables_read(struct nsys *n)
+{
+	static const struct nsys_table *const tables[] = {
+	    &hr__nsys_processes, &hr__nsys_names,   &hr__nsys_ranges,  &hr__nsys_kernels,
+	    &hr__nsys_memcpys,	 &hr__nsys_memsets, &hr__nsys_runtime, &hr__nsys_syncs};
+	uint64_t own = 0;
+	int r = 0;
+
+	n->last_ns = number_read(n, "SELECT max(coalesce(end, start)) FROM NVTX_EVENTS", 0);
+	for (size_t i = 0; i < sizeof(tables) / sizeof(tables[0]) && !r; i++)
+		r = table_read(n, tables[i], NULL);
+	if (!r)
+		r = table_read(n, &hr__nsys_own_calls, &own);
+	if (!r && own == 0)
+		r = table_read(n, &hr__nsys_calls, NULL);
+	return r ? r : hr_nest_flush(n->nest);
+}
+
+static void problems_report(struct nsys *n)
+{
+	if (n->n_bad) {
+		hr_import_problem(n->f, "%" PRIu64 " of %" PRIu64 " rows could not be read",
+				  n->n_bad, n->n_rows);
+		hr_import_lose(n->f, HR_LOSS_IMPORT_LINES, n->n_bad);
+	}
+	if (n->n_other)
+		hr_import_problem(n->f, "%" PRIu64 " calls that are no file I/O were not imported",
+				  n->n_other);
+	if (n->n_rows == 0) {
+		hr_import_problem(n->f, "no ranges, kernels or calls");
+		hr_import_lose(n->f, HR_LOSS_IMPORT_EMPTY, 1);
+	}
+}
+
+static int database_open(struct nsys *n)
+{
+	int r =
+	    sqlite3_open_v2(n->f->path, &n->db, SQLITE_OPEN_READONLY | SQLITE_OPEN_NOMUTEX, NULL);
+
+	if (r != SQLITE_OK)
+		return -EIO;
+	sqlite3_limit(n->db, SQLITE_LIMIT_LENGTH, VALUE_MOST);
+	sqlite3_db_config(n->db, SQLITE_DBCONFIG_DEFENSIVE, 1, NULL);
+	sqlite3_db_config(n->db, SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0, NULL);
+	sqlite3_progress_handler(n->db, STOP_STEPS, stop_check, n->f);
+	return number_read(n, "SELECT count(*) FROM sqlite_master", -1) < 0 ? -EIO : 0;
+}
+
+static void nsys_done(struct nsys *n)
+{
+	sqlite3_finalize(n->string);
+	sqlite3_finalize(n->own);
+	sqlite3_close(n->db);
+	hr_nest_free(n->nest);
+	hr_map64_done(&n->process_of);
+	hr_map64_done(&n->named);
+	hr_map64_done(&n->op_of);
+	for (uint32_t i = 0; i < n->n_names; i++)
+		free(n->names[i]);
+	free(n->names);
+}
+
+static int nsys_read(struct hr_import_file *f)
+{
+	struct nsys n = {.f = f};
+	int r;
+
+	if (database_open(&n)) {
+		hr_import_problem(f, "damaged: SQLite cannot read it (%s)", sqlite3_errmsg(n.db));
+		hr_import_lose(f, HR_LOSS_IMPORT_FILE, 1);
+		nsys_done(&n);
+		return 0;
+	}
+	if (!column_exists(&n, "NVTX_EVENTS", "start") && !column_exists(&n, "OSRT_API", "start") &&
+	    !column_exists(&n, "CUPTI_ACTIVITY_KIND_KERNEL", "start")) {
+		hr_import_problem(f, "an SQLite database without tables of Nsight Systems");
+		hr_import_lose(f, HR_LOSS_IMPORT_FILE, 1);
+		nsys_done(&n);
+		return 0;
+	}
+	n.string = statement_new(&n, "SELECT value FROM StringIds WHERE id = ?1");
+	n.own = statement_new(&n, "SELECT kind, step, epoch, count, open, rank, worker FROM "
+				  "HEADRACE_REGIONS "
+				  "WHERE rangeId = ?1");
+	r = stream_open(&n);
+	if (!r)
+		r = tables_read(&n);
+	if (!r)
+		problems_report(&n);
+	nsys_done(&n);
+	return r;
+}
+
+static bool nsys_probe(const uint8_t *head, size_t bytes)
+{
+	return bytes > sizeof(MAGIC) && memcmp(head, MAGIC, sizeof(MAGIC)) == 0;
+}
+
+const struct hr_reader hr_reader_nsys = {
+    .name = "nsys",
+    .what = "Nsight Systems database",
+    .probe = nsys_probe,
+    .read = nsys_read,
+};

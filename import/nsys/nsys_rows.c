@@ -1,0 +1,480 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Rows of the tables of Nsight Systems: ranges, work of GPUs, and calls of the operating system. */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/array.h"
+#include "common/gpu.h"
+#include "common/ops.h"
+#include "import/chrome/json.h"
+#include "import/nsys/nsys.h"
+
+#define NAME_MOST 1000 /* as of NVTX */
+#define ARGS_MOST 4095
+#define PID_OF(g) ((uint32_t)((uint64_t)(g) >> 24 & 0xffffff))
+#define TID_OF(g) ((uint32_t)((uint64_t)(g)&0xffffff))
+
+enum { EVENT_CATEGORY = 33, EVENT_MARK = 34, EVENT_PUSH_POP = 59, EVENT_START_END = 60 };
+enum { EVENT_DOMAIN = 75 };
+
+/* ---- values ---------------------------------------------------------------------------------- */
+
+static bool value_is_null(sqlite3_stmt *row, int column)
+{
+	return sqlite3_column_type(row, column) == SQLITE_NULL;
+}
+
+static struct hr_import_slice text_of(sqlite3_stmt *row, int column, int most)
+{
+	const char *text = (const char *)sqlite3_column_text(row, column);
+	int bytes = sqlite3_column_bytes(row, column);
+
+	if (bytes > most)
+		for (bytes = most; bytes > 0 && (text[bytes] & 0xc0) == 0x80;)
+			bytes--;
+	return (struct hr_import_slice){text, text ? (size_t)bytes : 0};
+}
+
+/* Returns a text of StringIds, until the next call. */
+static struct hr_import_slice string_find(struct nsys *n, sqlite3_stmt *row, int column)
+{
+	if (!n->string || value_is_null(row, column))
+		return (struct hr_import_slice){0};
+	sqlite3_reset(n->string);
+	sqlite3_bind_int64(n->string, 1, sqlite3_column_int64(row, column));
+	if (sqlite3_step(n->string) != SQLITE_ROW)
+		return (struct hr_import_slice){0};
+	return text_of(n->string, 0, NAME_MOST);
+}
+
+static struct hr_import_slice literal(const char *text)
+{
+	return (struct hr_import_slice){text, strlen(text)};
+}
+
+/* Reads start and end. An end that is NULL is the last moment of the trace. */
+static int times_read(const struct nsys *n, sqlite3_stmt *row, struct hr_region *g)
+{
+	int64_t start = sqlite3_column_int64(row, 0), end = sqlite3_column_int64(row, 1);
+
+	if (value_is_null(row, 1)) {
+		g->open = true;
+		end = n->last_ns > start ? n->last_ns : start;
+	}
+	if (value_is_null(row, 0) || start < 0 || end < start)
+		return -EBADMSG;
+	g->start_ns = (uint64_t)start + HR_IMPORT_CLOCK_NS;
+	g->dur_ns = (uint64_t)(end - start);
+	return 0;
+}
+
+static uint32_t thread_find(struct nsys *n, uint32_t pid, uint32_t tid)
+{
+	uint32_t proc = hr_map64_get(&n->process_of, pid);
+
+	if (proc == HR_MAP64_NONE) {
+		proc = hr_import_process(n->s, (int32_t)pid);
+		if (!proc || hr_map64_set(&n->process_of, pid, proc))
+			return 0;
+	}
+	return hr_import_thread(n->s, proc, tid);
+}
+
+static struct hr_import_region region_new(uint32_t kind)
+{
+	return (struct hr_import_region){
+	    .region = {
+		.kind = kind, .count = 1, .step = HR_REGION_UNKNOWN, .epoch = HR_REGION_UNKNOWN}};
+}
+
+static int processes_row(struct nsys *n, sqlite3_stmt *row)
+{
+	uint32_t pid = PID_OF(sqlite3_column_int64(row, 0));
+	struct hr_import_slice name = text_of(row, 1, NAME_MOST);
+	const char *copy;
+	uint32_t proc;
+
+	proc = hr_map64_get(&n->process_of, pid);
+	if (proc != HR_MAP64_NONE || value_is_null(row, 0))
+		return 0;
+	proc = hr_import_process(n->s, (int32_t)pid);
+	if (!proc || hr_map64_set(&n->process_of, pid, proc))
+		return -ENOMEM;
+	copy = name.n ? hr_import_text(n->s, name.p, name.n) : NULL;
+	hr_import_process_at(n->s, proc)->exe = copy;
+	return 0;
+}
+
+/* Processes without data have no times, so only those of the other tables count. */
+const struct nsys_table hr__nsys_processes = {
+    .name = "PROCESSES",
+    .columns = {"globalPid", "name"},
+    .row = processes_row,
+    .where = "globalPid IN (SELECT globalTid & ~16777215 FROM NVTX_EVENTS)"};
+
+/* ---- NVTX ------------------------------------------------------------------------------------ */
+
+static uint64_t name_key(int64_t domain, int64_t category)
+{
+	return (uint64_t)domain << 32 ^ (uint64_t)category;
+}
+
+/* A row that names a domain (75) or a category (33). Category -1: of a domain. */
+static int names_row(struct nsys *n, sqlite3_stmt *row)
+{
+	bool domain = sqlite3_column_int64(row, 1) == EVENT_DOMAIN;
+	uint64_t key = name_key(sqlite3_column_int64(row, 2),
+				domain ? UINT32_MAX : sqlite3_column_int64(row, 3));
+	struct hr_import_slice text = text_of(row, 4, NAME_MOST);
+
+	if (text.n == 0)
+		text = string_find(n, row, 5);
+	if (text.n == 0)
+		return 0;
+	if (!hr_array_reserve(n->names, n->n_names, n->names_room))
+		return -ENOMEM;
+	n->names[n->n_names] = strndup(text.p, text.n);
+	if (!n->names[n->n_names])
+		return -ENOMEM;
+	return hr_map64_set(&n->named, key, n->n_names++);
+}
+
+const struct nsys_table hr__nsys_names = {
+    .name = "NVTX_EVENTS",
+    .columns = {"start", "eventType", "domainId", "category", "text", "textId"},
+    .row = names_row,
+    .where = "eventType IN (33, 75)"};
+
+static struct hr_import_slice name_find(const struct nsys *n, int64_t domain, int64_t category)
+{
+	uint32_t i = hr_map64_get(&n->named, name_key(domain, category));
+
+	return i == HR_MAP64_NONE ? (struct hr_import_slice){0} : literal(n->names[i]);
+}
+
+/* What headrace's own export knows of a region. */
+static void own_read(struct nsys *n, sqlite3_stmt *row, uint32_t pid, struct hr_region *g)
+{
+	uint32_t proc = hr_map64_get(&n->process_of, pid); /* thread_find has added it */
+	struct hr_import_process *p = hr_import_process_at(n->s, proc);
+	const char *kind;
+
+	if (!n->own || value_is_null(row, 3))
+		return;
+	sqlite3_reset(n->own);
+	sqlite3_bind_int64(n->own, 1, sqlite3_column_int64(row, 3));
+	if (sqlite3_step(n->own) != SQLITE_ROW)
+		return;
+	kind = (const char *)sqlite3_column_text(n->own, 0);
+	for (uint32_t k = 1; kind && hr_region_kind_name(k); k++)
+		if (strcmp(kind, hr_region_kind_name(k)) == 0)
+			g->kind = k;
+	if (!value_is_null(n->own, 1))
+		g->step = (uint64_t)sqlite3_column_int64(n->own, 1);
+	if (!value_is_null(n->own, 2))
+		g->epoch = (uint64_t)sqlite3_column_int64(n->own, 2);
+	if (sqlite3_column_int64(n->own, 3) > 1)
+		g->count = (uint64_t)sqlite3_column_int64(n->own, 3);
+	g->open |= sqlite3_column_int64(n->own, 4) > 0;
+	if (!value_is_null(n->own, 5))
+		p->rank = sqlite3_column_int(n->own, 5);
+	if (!value_is_null(n->own, 6))
+		p->worker = sqlite3_column_int(n->own, 6);
+}
+
+/* Returns the payload as JSON: an object as it is, or a number. */
+static struct hr_import_slice payload_read(sqlite3_stmt *row, char *room, size_t bytes)
+{
+	struct hr_import_slice text = text_of(row, 9, ARGS_MOST + 1);
+	const char *at = text.p;
+	struct hr_json_part json;
+	int n = 0;
+
+	if (text.n && text.n <= ARGS_MOST && hr__json_value(&at, text.p + text.n, &json) == 0 &&
+	    json.type == HR_JSON_OBJECT && !json.nan)
+		return (struct hr_import_slice){json.p, json.n};
+	for (int c = 10; c < 16 && n == 0; c++)
+		if (sqlite3_column_type(row, c) == SQLITE_INTEGER)
+			n = snprintf(room, bytes, "{\"payload\":%" PRId64 "}",
+				     (int64_t)sqlite3_column_int64(row, c));
+		else if (sqlite3_column_type(row, c) == SQLITE_FLOAT)
+			n = snprintf(room, bytes, "{\"payload\":%.15g}",
+				     sqlite3_column_double(row, c));
+	return (struct hr_import_slice){room, (size_t)n};
+}
+
+static int ranges_row(struct nsys *n, sqlite3_stmt *row)
+{
+	int64_t type = sqlite3_column_int64(row, 2), tid = sqlite3_column_int64(row, 4);
+	struct hr_import_region g = region_new(type == EVENT_PUSH_POP	 ? HR_REGION_RANGE
+					       : type == EVENT_START_END ? HR_REGION_SPAN
+									 : HR_REGION_MARK);
+	uint32_t thread = thread_find(n, PID_OF(tid), TID_OF(tid));
+	char payload[64];
+	int r;
+
+	if (!thread)
+		return -ENOMEM;
+	r = times_read(n, row, &g.region);
+	if (r)
+		return r;
+	if (type == EVENT_MARK) {
+		g.region.dur_ns = 0;
+		g.region.open = false;
+	}
+	own_read(n, row, PID_OF(tid), &g.region);
+	g.name = text_of(row, 5, NAME_MOST);
+	if (g.name.n == 0)
+		g.name = string_find(n, row, 6);
+	g.domain = name_find(n, sqlite3_column_int64(row, 7), UINT32_MAX);
+	if (!value_is_null(row, 8))
+		g.category =
+		    name_find(n, sqlite3_column_int64(row, 7), sqlite3_column_int64(row, 8));
+	g.args = payload_read(row, payload, sizeof(payload));
+	return hr_nest_add(n->nest, thread, &g);
+}
+
+const struct nsys_table hr__nsys_ranges = {
+    .name = "NVTX_EVENTS",
+    .columns = {"start", "end", "eventType", "rangeId", "globalTid", "text", "textId", "domainId",
+		"category", "jsonText", "uint64Value", "int64Value", "doubleValue", "uint32Value",
+		"int32Value", "floatValue"},
+    .row = ranges_row,
+    .where = "eventType IN (34, 59, 60)"};
+
+/* ---- GPUs ------------------------------------------------------------------------------------ */
+
+/* Columns 0 to 5: start, end, deviceId, streamId, correlationId, globalPid. */
+static int gpu_add(struct nsys *n, sqlite3_stmt *row, const char *category,
+		   struct hr_import_slice name, const char *more)
+{
+	struct hr_import_region g = region_new(HR_REGION_RANGE);
+	uint32_t device = (uint32_t)sqlite3_column_int64(row, 2);
+	uint32_t stream = (uint32_t)sqlite3_column_int64(row, 3);
+	uint32_t thread =
+	    thread_find(n, PID_OF(sqlite3_column_int64(row, 5)), hr_gpu_tid(device, stream));
+	char args[256];
+	int r = thread ? times_read(n, row, &g.region) : -ENOMEM;
+
+	if (r)
+		return r;
+	g.name = name;
+	g.category = literal(category);
+	g.domain = literal("cuda");
+	g.args.p = args;
+	g.args.n = (size_t)snprintf(args, sizeof(args),
+				    "{\"device\":%u,\"stream\":%u,\"correlation\":%" PRId64 "%s}",
+				    device, stream, (int64_t)sqlite3_column_int64(row, 4), more);
+	return hr_nest_add(n->nest, thread, &g);
+}
+
+static int kernels_row(struct nsys *n, sqlite3_stmt *row)
+{
+	struct hr_import_slice name = string_find(n, row, 6);
+	char more[128];
+
+	if (name.n == 0)
+		name = string_find(n, row, 7);
+	snprintf(more, sizeof(more), ",\"grid\":[%d,%d,%d],\"block\":[%d,%d,%d]",
+		 sqlite3_column_int(row, 8), sqlite3_column_int(row, 9),
+		 sqlite3_column_int(row, 10), sqlite3_column_int(row, 11),
+		 sqlite3_column_int(row, 12), sqlite3_column_int(row, 13));
+	return gpu_add(n, row, "kernel", name, more);
+}
+
+const struct nsys_table hr__nsys_kernels = {
+    .name = "CUPTI_ACTIVITY_KIND_KERNEL",
+    .columns = {"start", "end", "deviceId", "streamId", "correlationId", "globalPid",
+		"demangledName", "shortName", "gridX", "gridY", "gridZ", "blockX", "blockY",
+		"blockZ"},
+    .row = kernels_row};
+
+static int memcpys_row(struct nsys *n, sqlite3_stmt *row)
+{
+	static const char *const kinds[] = {
+	    [1] = "Memcpy HtoD", [2] = "Memcpy DtoH", [8] = "Memcpy DtoD", [10] = "Memcpy PtoP"};
+	int64_t kind = sqlite3_column_int64(row, 7);
+	bool known = kind >= 0 && kind < (int64_t)(sizeof(kinds) / sizeof(kinds[0])) && kinds[kind];
+	char more[64];
+
+	snprintf(more, sizeof(more), ",\"bytes\":%" PRId64, (int64_t)sqlite3_column_int64(row, 6));
+	return gpu_add(n, row, "gpu_memcpy", literal(known ? kinds[kind] : "Memcpy"), more);
+}
+
+const struct nsys_table hr__nsys_memcpys = {.name = "CUPTI_ACTIVITY_KIND_MEMCPY",
+					    .columns = {"start", "end", "deviceId", "streamId",
+							"correlationId", "globalPid", "bytes",
+							"copyKind"},
+					    .row = memcpys_row};
+
+static int memsets_row(struct nsys *n, sqlite3_stmt *row)
+{
+	char more[64];
+
+	snprintf(more, sizeof(more), ",\"bytes\":%" PRId64, (int64_t)sqlite3_column_int64(row, 6));
+	return gpu_add(n, row, "gpu_memset", literal("Memset"), more);
+}
+
+const struct nsys_table hr__nsys_memsets = {
+    .name = "CUPTI_ACTIVITY_KIND_MEMSET",
+    .columns = {"start", "end", "deviceId", "streamId", "correlationId", "globalPid", "bytes"},
+    .row = memsets_row};
+
+static int syncs_row(struct nsys *n, sqlite3_stmt *row)
+{
+	return gpu_add(n, row, "cuda_sync", literal("Synchronize"), "");
+}
+
+const struct nsys_table hr__nsys_syncs = {
+    .name = "CUPTI_ACTIVITY_KIND_SYNCHRONIZATION",
+    .columns = {"start", "end", "deviceId", "streamId", "correlationId", "globalPid"},
+    .row = syncs_row};
+
+static int runtime_row(struct nsys *n, sqlite3_stmt *row)
+{
+	struct hr_import_region g = region_new(HR_REGION_RANGE);
+	int64_t tid = sqlite3_column_int64(row, 2);
+	uint32_t thread = thread_find(n, PID_OF(tid), TID_OF(tid));
+	char args[64];
+	int r = thread ? times_read(n, row, &g.region) : -ENOMEM;
+
+	if (r)
+		return r;
+	g.name = string_find(n, row, 4);
+	g.category = literal("cuda_runtime");
+	g.domain = literal("cuda");
+	g.args.p = args;
+	g.args.n = (size_t)snprintf(args, sizeof(args), "{\"correlation\":%" PRId64 "}",
+				    (int64_t)sqlite3_column_int64(row, 3));
+	return hr_nest_add(n->nest, thread, &g);
+}
+
+const struct nsys_table hr__nsys_runtime = {
+    .name = "CUPTI_ACTIVITY_KIND_RUNTIME",
+    .columns = {"start", "end", "globalTid", "correlationId", "nameId"},
+    .row = runtime_row};
+
+/* ---- calls ----------------------------------------------------------------------------------- */
+
+/* Returns the operation with this name. 0: the call is no file I/O. */
+static int op_find(struct nsys *n, sqlite3_stmt *row, int column, uint16_t *ret)
+{
+	uint64_t key = (uint64_t)sqlite3_column_int64(row, column);
+	uint32_t op = hr_map64_get(&n->op_of, key);
+	const struct hr_op_info *info;
+	struct hr_import_slice text;
+	char name[64];
+
+	if (op == HR_MAP64_NONE) {
+		text = string_find(n, row, column);
+		snprintf(name, sizeof(name), "%.*s", text.n < 63 ? (int)text.n : 63,
+			 text.n ? text.p : "");
+		op = hr_op_by_name(name);
+		info = hr_op_info((uint16_t)op);
+		if (info->class == HR_CLASS_NONE || info->class == HR_CLASS_HOOK)
+			op = 0;
+		if (hr_map64_set(&n->op_of, key, op))
+			return -ENOMEM;
+	}
+	*ret = (uint16_t)op;
+	return 0;
+}
+
+/* Columns 0 to 3: start, end, globalTid, nameId. Returns 1 and the event, or 0: no file I/O. */
+static int call_read(struct nsys *n, sqlite3_stmt *row, struct hr_event *e, uint32_t *ret_thread)
+{
+	struct hr_region times = {0};
+	int64_t tid = sqlite3_column_int64(row, 2);
+	int r = op_find(n, row, 3, &e->op);
+
+	if (r)
+		return r;
+	if (!e->op) {
+		n->n_other++;
+		return 0;
+	}
+	r = times_read(n, row, &times);
+	*ret_thread = r ? 0 : thread_find(n, PID_OF(tid), TID_OF(tid));
+	if (r || !*ret_thread)
+		return r ? r : -ENOMEM;
+	e->start_ns = times.start_ns;
+	e->dur_ns = times.dur_ns;
+	e->offset = HR_OFFSET_NONE;
+	e->asked = HR_ASKED_NONE;
+	e->fd = -1;
+	return 1;
+}
+
+static int call_add(struct nsys *n, uint32_t thread, const struct hr_event *e)
+{
+	int r = hr_import_operation(n->s, thread, e);
+
+	return r == -EINVAL ? -EBADMSG : r;
+}
+
+static int calls_row(struct nsys *n, sqlite3_stmt *row)
+{
+	struct hr_event e = {0};
+	uint32_t thread;
+	int r = call_read(n, row, &e, &thread);
+
+	if (r <= 0)
+		return r;
+	e.ret = sqlite3_column_int64(row, 4);
+	if (e.ret < 0)
+		e.ret = HR_RET_FAILED;
+	return call_add(n, thread, &e);
+}
+
+const struct nsys_table hr__nsys_calls = {
+    .name = "OSRT_API",
+    .columns = {"start", "end", "globalTid", "nameId", "returnValue"},
+    .row = calls_row};
+
+static uint32_t path_find(struct nsys *n, sqlite3_stmt *row, int column)
+{
+	const void *path = sqlite3_column_text(row, column);
+	int bytes = sqlite3_column_bytes(row, column);
+	const char *scope = (const char *)sqlite3_column_text(row, 10);
+
+	return path && bytes > 0 ? hr_import_path(n->s, path, (size_t)bytes,
+						  scope && strcmp(scope, "runtime") == 0)
+				 : 0;
+}
+
+static int own_calls_row(struct nsys *n, sqlite3_stmt *row)
+{
+	struct hr_event e = {0};
+	const struct hr_op_info *info;
+	uint32_t thread;
+	int64_t error;
+	int r = call_read(n, row, &e, &thread);
+
+	if (r <= 0)
+		return r;
+	info = hr_op_info(e.op);
+	e.file = path_find(n, row, 4);
+	e.file2 = path_find(n, row, 5);
+	if (!value_is_null(row, 6))
+		e.offset = sqlite3_column_int64(row, 6);
+	e.ret = value_is_null(row, 8) ? HR_RET_NONE : sqlite3_column_int64(row, 8);
+	error = sqlite3_column_int64(row, 9);
+	if (e.ret < 0 && e.ret != HR_RET_NONE)
+		e.ret = error > 0 && error < -HR_RET_FAILED ? -error : HR_RET_FAILED;
+	else if (!value_is_null(row, 7) && info->bytes_rule == HR_BYTES_ASKED)
+		e.asked = (uint64_t)sqlite3_column_int64(row, 7);
+	else if (!value_is_null(row, 7) && e.ret > 0 && info->bytes_rule == HR_BYTES_ITEMS)
+		e.flags = (uint32_t)(sqlite3_column_int64(row, 7) / e.ret);
+	else if (!value_is_null(row, 7) && e.ret != HR_RET_NONE && info->bytes_rule == HR_BYTES_RET)
+		e.ret = sqlite3_column_int64(row, 7);
+	return call_add(n, thread, &e);
+}
+
+const struct nsys_table hr__nsys_own_calls = {.name = "HEADRACE_IO",
+					      .columns = {"start", "end", "globalTid", "nameId",
+							  "path", "path2", "offset", "bytes", "ret",
+							  "errno", "scope"},
+					      .row = own_calls_row};

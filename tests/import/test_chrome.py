@@ -1,0 +1,145 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
+"""Chrome traces: the regions of an import, compared with what Python's json finds in the same file."""
+
+import gzip
+import json
+import random
+import subprocess
+
+import harness
+
+BASE = 1_790_857_026_000_000_000
+GPU = ("kernel", "gpu_memcpy", "gpu_memset")
+
+
+def slices(n=400, seed=1):
+    """Nested slices of three threads, at times with decimals."""
+    pick = random.Random(seed)
+    made = []
+
+    def nest(tid, start, end, level):
+        made.append({"ph": "X", "cat": "cpu_op", "name": f"op{pick.randrange(20)} é\n", "pid": 71, "tid": tid,
+                     "ts": start / 1000, "dur": (end - start) / 1000, "args": {"External id": len(made), "Input Dims": [[1, len(made) % 3]]}})
+        at = start
+        while level < 6 and end - at > 4000 and len(made) < n:
+            first = at + pick.randrange(1, (end - at) // 2)
+            last = first + pick.randrange(1, end - first)
+            nest(tid, first, last, level + 1)
+            at = last + 1
+    for tid in (71, 72, 73):
+        nest(tid, 1_000_000 + tid, 90_000_000, 0)
+    for i in range(30):
+        made.append({"ph": "X", "cat": GPU[i % 3], "name": f"kernel<{i % 4}>", "pid": 1, "tid": 7, "ts": 2000 + 50 * i, "dur": 10.5,
+                     "args": {"device": 1, "stream": 7, "correlation": i, "bytes": 4096}})
+    pick.shuffle(made)
+    return made
+
+
+def trace(events, **more):
+    return {"schemaVersion": 1, "baseTimeNanoseconds": BASE, "host_name": "n7", "traceEvents": events, **more}
+
+
+def expected(events):
+    """Rows (tid, name, category, start, duration, depth), found by comparing all pairs."""
+    rows = []
+    for e in events:
+        tid = 100_000_000 + 100_000 + 7 if e["cat"] in GPU else e["tid"]
+        start = round(e["ts"] * 1000)
+        rows.append((tid, e["name"].replace("\n", "\\x0A"), e["cat"], start, round(e["dur"] * 1000)))
+    depth = lambda r: sum(o[0] == r[0] and o is not r and o[3] <= r[3] and o[3] + o[4] >= r[3] + r[4] for o in rows)
+    return sorted((r[0], r[1], r[2], BASE + r[3], r[4], depth(r)) for r in rows)
+
+
+class Chrome(harness.Case):
+    REGIONS = "SELECT tid, name, category, start_ns, dur_ns, depth FROM regions ORDER BY ALL"
+
+    def test_slices(self):
+        events = slices()
+        for name, text in (("a.json", json.dumps(trace(events))), ("b.json.gz", json.dumps(trace(events), indent=2, ensure_ascii=False))):
+            store = self.path(name + ".store")
+            self.run_import(self.file(name, text), store=store)
+            self.assertEqual(self.query(self.REGIONS, store), expected(events))
+            self.assertEqual(self.query("SELECT pid, node FROM processes", store), [(71, "n7")])
+        self.assertEqual(self.query("SELECT DISTINCT args FROM regions WHERE domain = 'cuda' AND start_ns = " + str(BASE + 2_000_000), store),
+                         [('{"device":1,"stream":7,"correlation":0,"bytes":4096}',)])
+        self.assertEqual(self.query("SELECT count(*) FROM regions WHERE args LIKE '%External%'", store), [(0,)])
+
+    def test_phases(self):
+        at = lambda ph, ts, **more: {"ph": ph, "ts": ts, "pid": 5, "tid": 6, **more}
+        events = [at("B", 10, name="outer"), at("B", 20, name="inner"), at("E", 30), at("E", 50), at("E", 51),
+                  at("b", 12, name="span", cat="a", id="0x1"), at("b", 14, name="other", cat="a", id=2), at("e", 40, cat="a", id="0x1"),
+                  at("i", 15, name="mark", s="t"), at("C", 16, name="count", args={"v": 1}), at("s", 17, id=1), at("f", 18, id=1),
+                  at("B", 60, name="open"), at("X", 70, name="last", dur=5.5)]
+        said = self.run_import(self.file("t.json", json.dumps({"displayTimeUnit": "ns", "traceEvents": events})))
+        self.assertIn("1 counters and events of other kinds", said)
+        self.assertIn("1 ends of slices have no begin", said)
+        self.assertIn("the time of day is unknown", said)
+        rows = self.query("SELECT kind, name, start_ns, dur_ns, depth, open FROM regions ORDER BY start_ns")
+        self.assertEqual(rows, [("range", "outer", 10000, 40000, 0, 0), ("span", "span", 12000, 28000, 1, 0), ("span", "other", 14000, 61500, 0, 1),
+                                ("mark", "mark", 15000, 0, 1, 0), ("range", "inner", 20000, 10000, 1, 0),
+                                ("range", "open", 60000, 15500, 0, 1), ("range", "last", 70000, 5500, 1, 0)])
+
+    def test_names_of_torch(self):
+        named = lambda name, ts, dur, **more: {"ph": "X", "name": name, "pid": 5, "tid": 5, "ts": ts, "dur": dur, "cat": "user_annotation", **more}
+        events = [named("ProfilerStep#7", 100, 90), named("enumerate(DataLoader)#_SingleProcess", 101, 20), named("Optimizer.step#SGD.step", 150, 9),
+                  named("aten::add", 151, 2, cat="cpu_op"), named("aten::mul", 152, 1, tid=9, cat="cpu_op"), named("ProfilerStep#8", 200, 50),
+                  named("ProfilerStep#7", 105, 80, cat="gpu_user_annotation", pid=0, tid=7)]
+        self.run_import(self.file("t.json", json.dumps(trace(events, distributedInfo={"rank": 3, "world_size": 4}))))
+        self.assertEqual(self.query("SELECT kind, name, step FROM regions ORDER BY start_ns"),
+                         [("step", "ProfilerStep#7", 7), ("input_wait", "enumerate(DataLoader)#_SingleProcess", 7), ("range", "ProfilerStep#7", 7),
+                          ("optimizer", "Optimizer.step#SGD.step", 7), ("range", "aten::add", 7), ("range", "aten::mul", 7), ("step", "ProfilerStep#8", 8)])
+        self.assertEqual(self.query("SELECT rank, ranks_expected FROM processes, jobs"), [(3, 4)])
+
+    def test_torch_without_kineto(self):
+        events = [{"name": f"ProfilerStep#{i}", "ph": "X", "ts": 100 * i, "dur": 90, "tid": 1, "pid": "CPU functions", "args": {}} for i in range(3)]
+        self.run_import(self.file("t.json", json.dumps(events)))
+        self.assertEqual(self.query("SELECT kind, step FROM regions ORDER BY step"), [("step", 0), ("step", 1), ("step", 2)])
+
+    def test_own_export(self):
+        """What headrace exports comes back with the same operations and regions."""
+        lines = list(harness.dialect_a(harness.workload(n=12)))
+        lines.append({"id": "0", "name": "epoch", "cat": "pipeline", "pid": "7", "tid": "7", "ts": str(harness.T0 - 10), "dur": "99999",
+                      "ph": "X", "args": {"hostname": "n1", "epoch": 2, "step": 3, "more": "x"}})
+        self.run_import(self.file("w.pfw", harness.text_of(lines)), "--job", "w")
+        done = subprocess.run([harness.HEADRACE, "export", self.store, "--to", "chrome", "-o", self.path("w.json")], env=harness.environment(),
+                              capture_output=True, text=True, check=False)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        again = self.path("again")
+        self.run_import(self.path("w.json"), store=again)
+        for sql in ("SELECT op, path, start_ns, dur_ns, bytes, file_offset, pid, tid FROM events ORDER BY ALL",
+                    "SELECT kind, name, category, step, epoch, start_ns, dur_ns, args, depth FROM regions ORDER BY ALL"):
+            self.assertEqual(self.query(sql, again), self.query(sql))
+
+    def test_damage(self):
+        text = json.dumps(trace(slices(60)))
+        for bytes_left in (1, 20, 150, 1000, len(text) // 2, len(text) - 2):
+            store = self.path(f"s{bytes_left}")
+            status = 0 if bytes_left > 400 else 1
+            said = self.run_import(self.file("t.json", text[:bytes_left]), store=store, status=status)
+            if status == 0:
+                self.assertIn("cut", said)
+                self.assertEqual(self.query("SELECT count(*) FROM losses WHERE reason = 'import_cut'", store), [(1,)])
+        whole = gzip.compress(text.encode())
+        self.file("t.json.bin", "")
+        with open(self.path("t.json.bin"), "wb") as f:
+            f.write(whole[:len(whole) * 2 // 3])
+        self.assertIn("cut or damaged", self.run_import(self.path("t.json.bin"), store=self.path("gz")))
+
+    def test_hostile(self):
+        good = {"ph": "X", "name": "good", "pid": 1, "tid": 1, "ts": 5, "dur": 1}
+        deep = '{"ph":"X","name":"deep","pid":1,"tid":1,"ts":1,"args":' + "[" * 100 + "]" * 100 + "}"
+        bad = ['{"ph":"X","name":"n","pid":1,"tid":1,"ts":"x"}', '{"ph":"X","pid":1,"tid":1,"ts":1}', '{"ph":"X","name":"n","ts":-5,"pid":1}',
+               '{"ph":"X","name":"n","ts":1,"dur":1e300,"pid":1}', '{"ph":5}', "5", '"text"', "[1,2]", '{"ph" "X"}', "{,}", deep,
+               '{"ph":"X","name":"\\x","pid":1,"tid":1,"ts":1}']
+        text = '{"schemaVersion":1,"traceEvents":[' + ",".join(bad + [json.dumps(good), '{"ph":"X","name":"nan","pid":1,"tid":1,"ts":7,"args":{"a":NaN,"b":1}}']) + "]}"
+        said = self.run_import(self.file("t.json", text))
+        self.assertIn(f"{len(bad)} of ", said)
+        self.assertEqual(self.query("SELECT name, args FROM regions ORDER BY start_ns"), [("good", None), ("nan", '{"b":1}')])
+        long = "x" * 5000
+        self.run_import(self.file("long.json", json.dumps(trace([{**good, "name": long, "args": {"a": long}}]))), "--job", "long")
+        self.assertEqual(self.query("SELECT length(name), args FROM regions WHERE job = 'long'"), [(1000, None)])
+
+
+if __name__ == "__main__":
+    harness.main()

@@ -1,0 +1,106 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
+"""Databases of Nsight Systems: the rows of an import, compared with SQL over the same file by Python's sqlite3."""
+
+import sqlite3
+
+import harness
+
+EPOCH = 1_795_000_000_000_000_000
+G = 1 << 56 | 4711 << 24
+TID = G | 4712
+
+
+def database(path, drop=()):
+    db = sqlite3.connect(path)
+    db.executescript("""
+        CREATE TABLE StringIds (id INTEGER NOT NULL PRIMARY KEY, value TEXT NOT NULL);
+        CREATE TABLE TARGET_INFO_SESSION_START_TIME (utcEpochNs INTEGER, utcTime TEXT, localTime TEXT);
+        CREATE TABLE TARGET_INFO_SYSTEM_ENV (globalVid INTEGER, devStateName TEXT, name TEXT, nameEnum INTEGER, value TEXT);
+        CREATE TABLE PROCESSES (globalPid INTEGER, pid INTEGER, name TEXT);
+        CREATE TABLE NVTX_EVENTS (start INTEGER NOT NULL, end INTEGER, eventType INTEGER NOT NULL, rangeId INTEGER, category INTEGER,
+            color INTEGER, text TEXT, globalTid INTEGER, endGlobalTid INTEGER, textId INTEGER, domainId INTEGER, uint64Value INTEGER,
+            int64Value INTEGER, jsonText TEXT);
+        CREATE TABLE OSRT_API (start INTEGER NOT NULL, end INTEGER NOT NULL, eventClass INTEGER NOT NULL, globalTid INTEGER, nameId INTEGER NOT NULL,
+            returnValue INTEGER NOT NULL);
+        CREATE TABLE CUPTI_ACTIVITY_KIND_KERNEL (start INTEGER, end INTEGER, deviceId INTEGER, streamId INTEGER, correlationId INTEGER,
+            globalPid INTEGER, demangledName INTEGER, shortName INTEGER, gridX INTEGER, gridY INTEGER, gridZ INTEGER, blockX INTEGER, blockY INTEGER,
+            blockZ INTEGER);
+        CREATE TABLE CUPTI_ACTIVITY_KIND_MEMCPY (start INTEGER, end INTEGER, deviceId INTEGER, streamId INTEGER, correlationId INTEGER,
+            globalPid INTEGER, bytes INTEGER, copyKind INTEGER);
+        CREATE TABLE CUPTI_ACTIVITY_KIND_RUNTIME (start INTEGER, end INTEGER, globalTid INTEGER, correlationId INTEGER, nameId INTEGER);
+        """)
+    run = db.executemany
+    run("INSERT INTO StringIds VALUES (?, ?)", [(1, "pread64"), (2, "poll"), (3, "train"), (4, "gemm<float>"), (5, "cudaLaunchKernel"), (6, "open64")])
+    run("INSERT INTO TARGET_INFO_SESSION_START_TIME VALUES (?, NULL, NULL)", [(EPOCH,)])
+    run("INSERT INTO TARGET_INFO_SYSTEM_ENV VALUES (1, '', 'Hostname', 0, ?)", [("n3",)])
+    run("INSERT INTO PROCESSES VALUES (?, ?, ?)", [(G, 4711, "python3")])
+    nvtx = "INSERT INTO NVTX_EVENTS (start, end, eventType, category, text, textId, globalTid, domainId, int64Value, jsonText) VALUES (?,?,?,?,?,?,?,?,?,?)"
+    run(nvtx, [(0, None, 75, None, "loader", None, TID, 2, None, None), (0, None, 33, 9, "io", None, TID, 2, None, None)])
+    run(nvtx, [(1000 * i, 1000 * i + 900, 59, 9 if i % 2 else None, f"step {i}" if i % 3 else None, None if i % 3 else 3, TID, 2 if i % 2 else 0, i, None)
+               for i in range(50)])
+    run(nvtx, [(1000 * i + 10, 1000 * i + 700, 60, None, "span", None, TID, 0, None, '{"a": 1}') for i in range(5)])
+    run(nvtx, [(77, None, 34, None, "mark", None, TID, 0, None, None), (60000, None, 59, None, "open", None, TID, 0, None, None)])
+    run("INSERT INTO OSRT_API VALUES (?, ?, 27, ?, ?, ?)", [(1000 * i, 1000 * i + 50, TID, 1 + i % 2, 65536) for i in range(100)])
+    run("INSERT INTO OSRT_API VALUES (?, ?, 27, ?, 6, -1)", [(5, 6, TID)])
+    run("INSERT INTO CUPTI_ACTIVITY_KIND_KERNEL VALUES (?, ?, 0, 7, ?, ?, 4, 4, 8, 1, 1, 128, 1, 1)", [(500 + 100 * i, 560 + 100 * i, i, G) for i in range(20)])
+    run("INSERT INTO CUPTI_ACTIVITY_KIND_MEMCPY VALUES (?, ?, 0, 7, ?, ?, 4096, 1)", [(10, 20, 99, G)])
+    run("INSERT INTO CUPTI_ACTIVITY_KIND_RUNTIME VALUES (?, ?, ?, ?, 5)", [(490, 495, TID, 0)])
+    for table in drop:
+        db.execute(f"DROP TABLE {table}")
+    db.commit()
+    return db
+
+
+class Nsys(harness.Case):
+    def test_against_sqlite(self):
+        db = database(self.path("t.sqlite"))
+        said = self.run_import(self.path("t.sqlite"))
+        self.assertIn("50 calls that are no file I/O", said)
+        ranges = db.execute("SELECT coalesce(n.text, s.value), n.start + ?, n.end - n.start, CASE eventType WHEN 59 THEN 'range' ELSE 'span' END "
+                            "FROM NVTX_EVENTS n LEFT JOIN StringIds s ON s.id = n.textId WHERE eventType IN (59, 60) AND end IS NOT NULL", (EPOCH,))
+        self.assertEqual(self.query("SELECT name, start_ns, dur_ns, kind FROM regions WHERE kind IN ('range', 'span') AND open = 0 AND coalesce(domain, '') <> 'cuda' "
+                                    "ORDER BY ALL"), sorted(ranges.fetchall()))
+        self.assertEqual(self.query("SELECT kind, name, dur_ns, open FROM regions WHERE name IN ('mark', 'open') ORDER BY 1"),
+                         [("mark", "mark", 0, 0), ("range", "open", 0, 1)])
+        self.assertEqual(self.query("SELECT domain, category, args FROM regions WHERE name = 'step 1'"), [("loader", "io", '{"payload":1}')])
+        self.assertEqual(self.query("SELECT DISTINCT args FROM regions WHERE kind = 'span'"), [('{"a": 1}',)])
+        kernels = db.execute("SELECT s.value, start + ?, end - start FROM CUPTI_ACTIVITY_KIND_KERNEL JOIN StringIds s ON s.id = demangledName", (EPOCH,))
+        self.assertEqual(self.query("SELECT name, start_ns, dur_ns FROM regions WHERE category = 'kernel' AND tid = 100000007 ORDER BY ALL"), sorted(kernels.fetchall()))
+        self.assertEqual(self.query("SELECT category, name FROM regions WHERE domain = 'cuda' AND category <> 'kernel' ORDER BY 1"),
+                         [("cuda_runtime", "cudaLaunchKernel"), ("gpu_memcpy", "Memcpy HtoD")])
+        self.assertEqual(self.query("SELECT op, count(*), sum(bytes), sum(dur_ns) FROM events GROUP BY op ORDER BY op"),
+                         [("open64", 1, None, 1), ("pread64", 50, 50 * 65536, 2500)])
+        self.assertEqual(self.query("SELECT pid, node, exe FROM processes"), [(4711, "n3", "python3")])
+
+    def test_missing_tables(self):
+        everything = ("StringIds", "TARGET_INFO_SESSION_START_TIME", "TARGET_INFO_SYSTEM_ENV", "PROCESSES", "OSRT_API", "CUPTI_ACTIVITY_KIND_KERNEL",
+                      "CUPTI_ACTIVITY_KIND_MEMCPY", "CUPTI_ACTIVITY_KIND_RUNTIME")
+        for drop in [(t,) for t in everything] + [everything]:
+            store = self.path("-".join(drop)[:40] + ".store")
+            database(self.path(f"{len(drop)}{drop[0]}.sqlite"), drop)
+            self.run_import(self.path(f"{len(drop)}{drop[0]}.sqlite"), store=store)
+            self.assertEqual(self.query("SELECT count(*) FROM regions WHERE coalesce(domain, '') <> 'cuda'", store), [(57,)])
+
+    def test_damage(self):
+        database(self.path("t.sqlite"))
+        with open(self.path("t.sqlite"), "rb") as f:
+            whole = f.read()
+        other = sqlite3.connect(self.path("other.sqlite"))
+        other.execute("CREATE TABLE t (a)")
+        other.commit()
+        self.assertIn("without tables of Nsight Systems", self.run_import(self.path("other.sqlite"), status=1))
+        for n in (50, 4096, len(whole) // 2, len(whole) - 100):
+            with open(self.path("cut.sqlite"), "wb") as f:
+                f.write(whole[:n])
+            store = self.path(f"cut{n}")
+            self.run_import(self.path("cut.sqlite"), store=store, status=1 if n <= 4096 else None)
+        for i in range(40):  # bytes that are overwritten: no crash
+            at = (i + 1) * len(whole) // 42
+            with open(self.path("torn.sqlite"), "wb") as f:
+                f.write(whole[:at] + bytes([i * 37 % 256] * 64) + whole[at + 64:])
+            self.run_import(self.path("torn.sqlite"), store=self.path(f"torn{i}"), status=None)
+
+
+if __name__ == "__main__":
+    harness.main()
