@@ -182,7 +182,7 @@ static bool message_cut(struct hr_strace_text *t)
 
 static bool text_is_message(struct hr_strace_text t)
 {
-	return t.n == 0 || *t.p == '?' || text_begins(t, TEXT("<unfinished ...>")) ||
+	return t.n == 0 || *t.p == '?' || *t.p == '>' || text_begins(t, TEXT("<unfinished ...>")) ||
 	       text_begins(t, TEXT("strace: ")) || text_begins(t, TEXT("[ Process ")) ||
 	       text_begins(t, TEXT("[ Needed "));
 }

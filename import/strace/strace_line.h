@@ -29,7 +29,7 @@ enum hr_strace_kind {
 	HR_STRACE_EXITED,      /* `text` is the status */
 	HR_STRACE_KILLED,      /* `text` is the signal */
 	HR_STRACE_SUPERSEDED,  /* `other` has called execve, and continues as `tid` */
-	HR_STRACE_NOTHING      /* signals, messages of strace, empty lines */
+	HR_STRACE_NOTHING      /* signals, messages of strace, stacks (-k), empty lines */
 };
 
 enum hr_strace_clock {

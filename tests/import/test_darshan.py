@@ -84,21 +84,20 @@ class Darshan(harness.Case):
     def test_all_versions(self):
         start = T0 * 10**9
         for version, posix, stdio, dxt in (("3.00", 1, 1, 1), ("3.10", 2, 1, 1), ("3.20", 3, 1, 1), ("3.21", 4, 2, 1), ("3.41", 4, 2, 2)):
-            for order in "<>":
-                for how in ({"compression": "none"}, {"chunk": 50}):
-                    with self.subTest(version=version, order=order, **how):
-                        self.store = os.path.join(self.dir, f"{version}{ord(order)}{len(how)}{how.get('chunk')}")
-                        log = self.file("t.darshan", self.make(version, order=order, posix_version=posix, stdio_version=stdio, dxt_version=dxt, **how))
-                        self.run_import(log)
-                        self.assertEqual(self.query(FILES), [
-                            ("/data/a.jpg", 0, "posix", 1, 3, 0, 2, 1, 0, 196608, 0), ("/data/a.jpg", 1, "posix", 1, 3, 0, 2, 1, 0, 196608, 0),
-                            ("/data/shared", 1, "posix", 0, 1, 0, 0, 0, 0, 100, 0), ("/data/shared", None, "posix", 2, 3, 0, 0, 0, 0, 300, 0),
-                            ("/out/model", 1, "posix", 0, 0, 7, 0, 0, 2, 0, 7_000_000), ("<STDOUT>", 0, "stdio", 3, 0, 5, 0, 0, 2, 0, 55)])
-                        self.assertEqual(self.totals(), (39, 7_393_671))
-                        began = start + (250_000_000 if version == "3.41" else 0)
-                        self.assertEqual(self.query("SELECT node, rank, op, path, file_offset, bytes, start_ns, dur_ns FROM events ORDER BY start_ns, rank LIMIT 2"), [
-                            (f"node{rank}", rank, "pread64", "/data/a.jpg", 0, 65536, began + 200_000_000, 50_000_000) for rank in (0, 1)])
-                        self.assertEqual(self.query("SELECT count(DISTINCT (rank, tid)) FROM events"), [(4 if dxt == 2 else 2,)])
+            for order, how in (("<", {"chunk": 50}), (">", {"compression": "none"}), (">", {"chunk": 999})):
+                with self.subTest(version=version, order=order, **how):
+                    self.store = os.path.join(self.dir, f"{version}{ord(order)}{len(how)}{how.get('chunk')}")
+                    log = self.file("t.darshan", self.make(version, order=order, posix_version=posix, stdio_version=stdio, dxt_version=dxt, **how))
+                    self.run_import(log)
+                    self.assertEqual(self.query(FILES), [
+                        ("/data/a.jpg", 0, "posix", 1, 3, 0, 2, 1, 0, 196608, 0), ("/data/a.jpg", 1, "posix", 1, 3, 0, 2, 1, 0, 196608, 0),
+                        ("/data/shared", 1, "posix", 0, 1, 0, 0, 0, 0, 100, 0), ("/data/shared", None, "posix", 2, 3, 0, 0, 0, 0, 300, 0),
+                        ("/out/model", 1, "posix", 0, 0, 7, 0, 0, 2, 0, 7_000_000), ("<STDOUT>", 0, "stdio", 3, 0, 5, 0, 0, 2, 0, 55)])
+                    self.assertEqual(self.totals(), (39, 7_393_671))
+                    began = start + (250_000_000 if version == "3.41" else 0)
+                    self.assertEqual(self.query("SELECT node, rank, op, path, file_offset, bytes, start_ns, dur_ns FROM events ORDER BY start_ns, rank LIMIT 2"), [
+                        (f"node{rank}", rank, "pread64", "/data/a.jpg", 0, 65536, began + 200_000_000, 50_000_000) for rank in (0, 1)])
+                    self.assertEqual(self.query("SELECT count(DISTINCT (rank, tid)) FROM events"), [(4 if dxt == 2 else 2,)])
 
     def test_job(self):
         self.run_import(self.file("u_exe_id7-99_11.darshan", self.make()))
@@ -163,11 +162,11 @@ class Darshan(harness.Case):
         chance = random.Random(3)
         whole = self.make(chunk=300)
         plain = self.make(compression="none")
-        for i in range(120):
+        for i in range(60):
             log = bytearray(whole if i % 2 else plain)
-            if i < 60:
+            if i < 30:
                 log = log[:chance.randrange(400, len(log))]
-            for _ in range(0 if i < 30 else chance.randrange(1, 12)):
+            for _ in range(0 if i < 15 else chance.randrange(1, 12)):
                 at = chance.randrange(16, len(log))
                 log[at] = chance.choice((0, 0x7f, 0xff, log[at] ^ 1))
             path = self.path(f"t{i}")
@@ -177,7 +176,7 @@ class Darshan(harness.Case):
                                   capture_output=True, text=True, check=False)
             self.assertIn(done.returncode, (0, 1), done.stderr)
             self.assertIn(f"t{i}: ", done.stderr) if done.returncode else None
-        self.assertGreater(self.query("SELECT count(*) FROM jobs WHERE state = 'ended'")[0][0], 60)
+        self.assertGreater(self.query("SELECT count(*) FROM jobs WHERE state = 'ended'")[0][0], 30)
 
     def test_exported_logs_come_back(self):
         """Segments of `headrace export --to darshan`: path, rank, node, offset, bytes, start and end, to the nanosecond."""
