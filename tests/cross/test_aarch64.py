@@ -9,6 +9,7 @@ once into a cache folder (HEADRACE_CACHE, default ~/.cache/headrace) and needs D
 
 import base64
 import glob
+import hashlib
 import io
 import json
 import os
@@ -24,7 +25,9 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."
 import harness  # pylint: disable=wrong-import-position
 
 SOURCE, BUILD = os.environ["HR_SOURCE"], os.environ["HR_BUILD"] + "/aarch64"
-SYSROOT = os.path.join(os.environ.get("HEADRACE_CACHE", os.path.expanduser("~/.cache/headrace")), "sysroot-aarch64")
+with open(f"{SOURCE}/scripts/aarch64-sysroot", "rb") as script:  # which has the list of packages
+    LIST = hashlib.sha256(script.read()).hexdigest()[:8]
+SYSROOT = os.path.join(os.environ.get("HEADRACE_CACHE", os.path.expanduser("~/.cache/headrace")), f"sysroot-aarch64-{LIST}")
 TOOL = "aarch64-linux-gnu-"
 PRODUCT = {"headrace_cmd": "cli/headrace", "headraced": "daemon/headraced", "headrace": "shim/libheadrace.so",
            "headrace_collector_cmd": "collector/headrace-collector", "cli_generator": "tests/cli/cli_generator"}

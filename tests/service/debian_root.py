@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Small Debian roots, made once by mmdebstrap in a cache folder (HEADRACE_CACHE, ~/.cache/headrace)."""
 
+import hashlib
 import os
 import shutil
 import subprocess
@@ -17,7 +18,10 @@ def mirror():
 
 
 def cached(name, suite, *options):
-    """The path of the root `name`. The first call needs root, mmdebstrap and the mirror; without them the test is skipped."""
+    """The path of the root `name`, one for each list of options. The first call needs root, mmdebstrap and the mirror; without them the
+    test is skipped.
+    """
+    name += "-" + hashlib.sha256(" ".join(options).encode()).hexdigest()[:8]
     root = os.path.join(os.environ.get("HEADRACE_CACHE", os.path.expanduser("~/.cache/headrace")), name)
     if os.path.exists(root):
         return root
