@@ -13,7 +13,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "export/darshan_internal.h"
+#include "export/darshan/darshan_internal.h"
 
 /* Ids that Darshan's runtime writes for these names. */
 static void test_ids(void **state)

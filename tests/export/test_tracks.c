@@ -20,7 +20,7 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "export/trace_tracks.h"
+#include "export/trace/trace_tracks.h"
 
 #define TRACKS	   16u
 #define TEXT_BYTES 1000u

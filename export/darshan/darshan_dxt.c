@@ -13,7 +13,7 @@
 #include <unistd.h>
 
 #include "common/text.h"
-#include "export/darshan_internal.h"
+#include "export/darshan/darshan_internal.h"
 #include "export/seekable.h"
 
 static int times_init(struct hr__darshan_dxt *dxt, int64_t end_ns)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "export/nsys_db.h"
+#include "export/nsys/nsys_db.h"
 
 #include <errno.h>
 #include <sqlite3.h>
@@ -9,7 +9,7 @@
 #include "common/fnv.h"
 #include "common/map64.h"
 #include "common/text.h"
-#include "export/nsys_tables.h"
+#include "export/nsys/nsys_tables.h"
 
 #define ESCAPED_BYTES 16384u /* of the buffer for most texts */
 

@@ -10,7 +10,7 @@
 #include <string.h>
 
 #include "common/array.h"
-#include "export/darshan_internal.h"
+#include "export/darshan/darshan_internal.h"
 
 #define WINDOW	   65536u	       /* events that stay in the window */
 #define BYTES_MOST (UINT64_C(1) << 50) /* of one operation; headraced records no more */

@@ -28,7 +28,7 @@
 #include "common/event.h"
 #include "common/map64.h"
 #include "common/ops.h"
-#include "export/darshan_format.h"
+#include "export/darshan/darshan_format.h"
 #include "export/export.h"
 
 /* ---- files and ranks ---- */

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "common/loss.h"
-#include "export/trace.h"
+#include "export/trace/trace.h"
 
 /* ---- counters ---- */
 

@@ -4,7 +4,7 @@
  * over the operations writes everything. If they exceed the limit of size, a pass before it finds
  * which ones are long enough to be drawn.
  */
-#include "export/trace.h"
+#include "export/trace/trace.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -9,7 +9,7 @@
 #include <stdlib.h>
 
 #include "common/array.h"
-#include "export/darshan_internal.h"
+#include "export/darshan/darshan_internal.h"
 
 /* Bytes that a rank read or wrote, by POSIX or STDIO. */
 struct rollup_sum {

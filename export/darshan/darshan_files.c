@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "common/array.h"
-#include "export/darshan_internal.h"
+#include "export/darshan/darshan_internal.h"
 
 /* ---- names ---- */
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Operations as rows of OSRT_API and HEADRACE_OPERATIONS. */
-#include "export/nsys.h"
+#include "export/nsys/nsys.h"
 
 #include <string.h>
 

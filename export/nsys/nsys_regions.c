@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Regions as rows of NVTX_EVENTS and HEADRACE_REGIONS. */
-#include "export/nsys.h"
+#include "export/nsys/nsys.h"
 
 /* Writes a row that names a category, or a domain, before its first use. */
 static int put_definition(struct hr__nsys *n, enum hr_nsys_event type, int64_t domain,

@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "common/array.h"
-#include "export/darshan_internal.h"
+#include "export/darshan/darshan_internal.h"
 
 static struct hr__darshan_heat_row *heat_row(struct hr__darshan_heat *h, int32_t rank,
 					     enum hr__darshan_group group)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "export/trace_tracks.h"
+#include "export/trace/trace_tracks.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -6,7 +6,7 @@
  */
 #include <string.h>
 
-#include "export/darshan_internal.h"
+#include "export/darshan/darshan_internal.h"
 
 void hr__darshan_complete(struct hr__darshan *d)
 {

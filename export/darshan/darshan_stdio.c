@@ -3,7 +3,7 @@
 #include <errno.h>
 #include <stdio.h>
 
-#include "export/darshan_internal.h"
+#include "export/darshan/darshan_internal.h"
 
 /* Adds an operation as file records do. */
 static void add_seen(struct hr__darshan_sums *s, const struct hr__darshan_op *o)

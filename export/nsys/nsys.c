@@ -6,7 +6,7 @@
  * Times are ns since the job began. Ids of categories and domains are ids of their texts in
  * StringIds. What the schema has no column for is in tables whose names begin with HEADRACE.
  */
-#include "export/nsys.h"
+#include "export/nsys/nsys.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -11,7 +11,7 @@
 #include <stdlib.h>
 
 #include "export/text_out.h"
-#include "export/trace_out.h"
+#include "export/trace/trace_out.h"
 
 #define LINE_BYTES  1024u     /* more than a line without texts needs */
 #define SLICE_BYTES 40u	      /* a typical operation, compressed */

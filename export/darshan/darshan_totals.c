@@ -9,7 +9,7 @@
 
 #include "common/level.h"
 #include "common/loss.h"
-#include "export/darshan_internal.h"
+#include "export/darshan/darshan_internal.h"
 
 /* ---- reading ---- */
 

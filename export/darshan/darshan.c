@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "export/darshan.h"
+#include "export/darshan/darshan.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "common/text.h"
-#include "export/darshan_internal.h"
+#include "export/darshan/darshan_internal.h"
 #include "export/seekable.h"
 
 /* ---- ranks and times ---- */

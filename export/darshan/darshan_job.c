@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "common/text.h"
-#include "export/darshan_internal.h"
+#include "export/darshan/darshan_internal.h"
 
 #define NS_PER_S INT64_C(1000000000)
 

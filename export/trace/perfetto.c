@@ -3,7 +3,7 @@
  * Writes a trace as packets of Perfetto (its protos/perfetto/trace/trace_packet.proto). All packets
  * belong to one sequence, so texts are interned once in the whole trace.
  */
-#include "export/trace_out.h"
+#include "export/trace/trace_out.h"
 
 #include <errno.h>
 #include <stdlib.h>

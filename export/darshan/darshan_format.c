@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "export/darshan_format.h"
+#include "export/darshan/darshan_format.h"
 
 #include <errno.h>
 #include <string.h>

@@ -7,7 +7,7 @@
 #include <fcntl.h>
 #include <stddef.h>
 
-#include "export/darshan_internal.h"
+#include "export/darshan/darshan_internal.h"
 
 /* Whether the operation is a stat, lstat or fstat. The class has other operations, too. */
 static bool op_is_stat(uint16_t op)

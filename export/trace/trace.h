@@ -7,7 +7,7 @@
 #include "common/ops.h"
 #include "export/export.h"
 #include "export/gather.h"
-#include "export/trace_tracks.h"
+#include "export/trace/trace_tracks.h"
 
 #define HR_TRACE_ARGS	    8u	/* at most so many arguments of a slice */
 #define HR_TRACE_CATEGORIES 64u /* numbers of categories: classes below, then kinds of regions */

@@ -7,8 +7,8 @@
 #include "common/ops.h"
 #include "export/export.h"
 #include "export/gather.h"
-#include "export/nsys_db.h"
-#include "export/nsys_tables.h"
+#include "export/nsys/nsys_db.h"
+#include "export/nsys/nsys_tables.h"
 
 struct hr__nsys {
 	struct hr_export *x;

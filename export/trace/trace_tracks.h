@@ -12,7 +12,7 @@
 #ifndef HEADRACE_EXPORT_TRACE_TRACKS_H
 #define HEADRACE_EXPORT_TRACE_TRACKS_H
 
-#include "export/trace_out.h"
+#include "export/trace/trace_out.h"
 #include "export/walk.h"
 
 struct hr_tracks;
