@@ -173,6 +173,14 @@ long hr_text_unescape(char *text)
 	return to - text;
 }
 
+void hr_text_sql(FILE *out, const char *text)
+{
+	fputc('\'', out);
+	for (; *text != '\0'; text++)
+		fprintf(out, *text == '\'' ? "''" : "%c", *text);
+	fputc('\'', out);
+}
+
 char *hr_text_quote(const char *text)
 {
 	static const char plain[] =

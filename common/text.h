@@ -44,6 +44,9 @@ size_t hr_text_path_short(char *out, size_t out_bytes, const char *path, const c
 /* Returns the number of UTF-8 characters. */
 size_t hr_text_cells(const char *text);
 
+/* Writes a text as a literal of SQL, with its quotes. */
+void hr_text_sql(FILE *out, const char *text);
+
 static inline bool hr_text_given(const char *text)
 {
 	return text && text[0] != '\0';

@@ -50,12 +50,6 @@ static int absent_chunk_in(void *self, duckdb_data_chunk chunk)
 	return 0;
 }
 
-static int absent_end(void *self)
-{
-	(void)self;
-	return 0;
-}
-
 static void report_absent(const struct known *k, const char *name, const struct hr_sink *messages)
 {
 	if (k->n == 0)
@@ -91,7 +85,7 @@ int hr_named_absent(struct hr_query *q, const struct hr_named_args *a,
 	for (size_t i = 0; r == 0 && i < a->n; i++) {
 		char *sql = a->given[i] ? known_sql(a->query->sql, a->list[i].name) : NULL;
 		struct known k = {.wanted = a->list[i].text};
-		const struct hr_query_sink sink = {absent_begin, absent_chunk_in, absent_end, &k};
+		const struct hr_query_sink sink = {absent_begin, absent_chunk_in, NULL, &k};
 		char *error = NULL;
 
 		if (sql == NULL)

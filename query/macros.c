@@ -4,16 +4,15 @@
 
 #include "common/loss.h"
 #include "common/ops.h"
+#include "common/text.h"
 #include "query/diagnosis/parts.h"
 #include "query/named.h"
 
-/* Prints one case of a macro that maps names to texts. Doubles the quotes in a text. */
+/* Prints one case of a macro that maps names to texts. */
 static void print_case(FILE *to, const char *name, const char *value)
 {
-	fprintf(to, " WHEN '%s' THEN '", name);
-	for (; *value != '\0'; value++)
-		fprintf(to, *value == '\'' ? "''" : "%c", *value);
-	fputc('\'', to);
+	fprintf(to, " WHEN '%s' THEN ", name);
+	hr_text_sql(to, value);
 }
 
 static void print_losses(FILE *to, const char *macro, const char *(*text)(enum hr_loss_reason))

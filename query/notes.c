@@ -54,13 +54,6 @@ static void notes_add_row(struct notes *notes, char *text)
 	notes_add_hint(notes, text, hint);
 }
 
-static int notes_begin(void *self, duckdb_result *result)
-{
-	(void)self;
-	(void)result;
-	return 0;
-}
-
 /* The columns of notes.sql, all VARCHAR. Notes of a named query have only NOTE_TEXT. */
 enum { NOTE_TEXT, NOTE_WHY, NOTE_COUNT, NOTE_BYTES, NOTE_UNSURE, NOTE_REST, NOTE_COLUMNS };
 
@@ -108,12 +101,6 @@ static int notes_chunk_in(void *self, duckdb_data_chunk chunk)
 	return 0;
 }
 
-static int notes_end(void *self)
-{
-	(void)self;
-	return 0;
-}
-
 static void add_damage(struct hr_query *q, struct notes *notes)
 {
 	const char *first;
@@ -145,7 +132,7 @@ static uint64_t recorded_opens(struct hr_query *q, const char *job)
 	    "WHERE job = $job AND class = 'open' AND scope = 'data'";
 	const struct hr_query_arg arg = {.name = "job", .text = job, .type = HR_ARG_VARCHAR};
 	uint64_t opens = 0;
-	const struct hr_query_sink sink = {notes_begin, opens_in, notes_end, &opens};
+	const struct hr_query_sink sink = {.chunk = opens_in, .self = &opens};
 	char *error = NULL;
 
 	hr_query_run(q, sql, &arg, 1, &sink, &error);
@@ -248,7 +235,7 @@ static void add_retired(struct hr_query *q, struct notes *notes)
 int hr_query_notes(struct hr_query *q, unsigned max, const struct hr_sink *messages)
 {
 	struct notes notes = {messages, max, 0};
-	const struct hr_query_sink sink = {notes_begin, notes_chunk_in, notes_end, &notes};
+	const struct hr_query_sink sink = {.chunk = notes_chunk_in, .self = &notes};
 	const struct hr_problem *problems;
 	size_t n = hr_catalog_problems(q->catalog, &problems);
 	char *error = NULL;
@@ -272,7 +259,7 @@ int hr_named_notes(struct hr_query *q, const struct hr_named_args *a,
 		   const struct hr_sink *messages)
 {
 	struct notes notes = {messages, UINT_MAX, 0};
-	const struct hr_query_sink sink = {notes_begin, notes_chunk_in, notes_end, &notes};
+	const struct hr_query_sink sink = {.chunk = notes_chunk_in, .self = &notes};
 	const char *line = a->query->sql;
 	int r = 0;
 

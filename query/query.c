@@ -230,10 +230,9 @@ static int lock_down(struct hr_query *q, char **ret_error)
 		to = open_memstream(&sql, &bytes);
 		if (to == NULL)
 			return -ENOMEM;
-		fputs("SET allowed_paths = ['", to);
-		for (const char *p = q->parquet; *p != '\0'; p++)
-			fprintf(to, *p == '\'' ? "''" : "%c", *p);
-		fputs("']", to);
+		fputs("SET allowed_paths = [", to);
+		hr_text_sql(to, q->parquet);
+		fputs("]", to);
 		r = fclose(to) == 0 ? run_own(q, sql, ret_error) : -ENOMEM;
 		free(sql);
 		if (r < 0)

@@ -281,7 +281,7 @@ static int execution_failed(const struct hr_query *q, const char *text, char **r
 static int drain(struct hr_query *q, duckdb_result *result, const struct hr_query_sink *sink,
 		 char **ret_error)
 {
-	int r = sink != NULL ? sink->begin(sink->self, result) : 0;
+	int r = sink != NULL && sink->begin != NULL ? sink->begin(sink->self, result) : 0;
 
 	while (r == 0) {
 		duckdb_data_chunk chunk = hr_duckdb.fetch_chunk(*result);
@@ -294,7 +294,7 @@ static int drain(struct hr_query *q, duckdb_result *result, const struct hr_quer
 	}
 	if (r == 0 && hr_duckdb.result_error(result) != NULL)
 		return execution_failed(q, hr_duckdb.result_error(result), ret_error);
-	return r == 0 && sink != NULL ? sink->end(sink->self) : r;
+	return r == 0 && sink != NULL && sink->end != NULL ? sink->end(sink->self) : r;
 }
 
 #define PAUSE_MIN_NS 20000
@@ -391,14 +391,6 @@ int hr_query_run(struct hr_query *q, const char *sql, const struct hr_query_arg 
 	return r;
 }
 
-static void print_quoted(FILE *to, const char *text)
-{
-	fputc('\'', to);
-	for (; *text != '\0'; text++)
-		fprintf(to, *text == '\'' ? "''" : "%c", *text);
-	fputc('\'', to);
-}
-
 static char *copy_statement(const char *sql, const char *path, const char *notes)
 {
 	char *after = NULL, *text = NULL;
@@ -408,11 +400,11 @@ static char *copy_statement(const char *sql, const char *path, const char *notes
 	if (to == NULL)
 		return NULL;
 	fputs(" TO ", to);
-	print_quoted(to, path);
+	hr_text_sql(to, path);
 	fputs(" (FORMAT parquet, COMPRESSION zstd, USE_TMP_FILE false, KV_METADATA "
 	      "{headrace_notes: ",
 	      to);
-	print_quoted(to, notes);
+	hr_text_sql(to, notes);
 	fputs("})", to);
 	if (fclose(to) == 0)
 		text = wrap_statement("COPY ", sql, after);

@@ -76,15 +76,9 @@ static int one_row_chunk_in(void *self, duckdb_data_chunk chunk)
 	return 0;
 }
 
-static int one_row_end(void *self)
-{
-	(void)self;
-	return 0;
-}
-
 static int ask_one_row(struct hr_query *q, const char *sql, struct one_row *ret, char **ret_error)
 {
-	const struct hr_query_sink sink = {one_row_begin, one_row_chunk_in, one_row_end, ret};
+	const struct hr_query_sink sink = {one_row_begin, one_row_chunk_in, NULL, ret};
 
 	return hr_query_run(q, sql, NULL, 0, &sink, ret_error);
 }

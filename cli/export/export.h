@@ -33,9 +33,6 @@ bool hr_export_needs_job(const struct hr_export_request *r);
 /* Finds the newest job, unless the user named one. Returns an exit status. */
 int hr_export_find_job(const struct hr_export_request *r, struct hr_export_job *ret);
 
-/* Writes a text of SQL, with its quotes. */
-void hr_export_put_text(FILE *to, const char *text);
-
 /*
  * Returns a statement that selects `columns` of the job's rows of a table (malloc'ed), or NULL.
  * `node` NULL: all nodes.

@@ -79,7 +79,7 @@ static char *job_sql(const char *node)
 	      to);
 	if (node != NULL) {
 		fputs(" AND node = ", to);
-		hr_export_put_text(to, node);
+		hr_text_sql(to, node);
 	}
 	fputs(")) AS ranks, (SELECT string_agg(DISTINCT node, ' ') FROM nodes n WHERE n.job = "
 	      "j.job) AS nodes, (SELECT arg_max(" PROGRAM ", " MAIN

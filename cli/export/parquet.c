@@ -11,6 +11,7 @@
 
 #include "cli/cli.h"
 #include "cli/export/export.h"
+#include "common/text.h"
 
 static const struct parquet_table {
 	const char *name;
@@ -32,14 +33,6 @@ static void print_folder_value(FILE *to, const char *text)
 		else
 			fputc(*text, to);
 	}
-}
-
-void hr_export_put_text(FILE *to, const char *text)
-{
-	fputc('\'', to);
-	for (; *text != '\0'; text++)
-		fprintf(to, *text == '\'' ? "''" : "%c", *text);
-	fputc('\'', to);
 }
 
 /* Returns the path of a table's file (malloc'ed), or NULL. `node` NULL: the table has no nodes. */
@@ -80,11 +73,11 @@ char *hr_export_table_sql(const struct hr_export_request *r, const char *columns
 	fprintf(to, "SELECT %s FROM %s WHERE true", columns, table);
 	if (r->query.job != NULL) {
 		fputs(" AND job = ", to);
-		hr_export_put_text(to, r->query.job);
+		hr_text_sql(to, r->query.job);
 	}
 	if (node != NULL) {
 		fputs(" AND node = ", to);
-		hr_export_put_text(to, node);
+		hr_text_sql(to, node);
 	}
 	if (rank && r->options.rank >= 0)
 		fprintf(to, " AND rank = %lld", (long long)r->options.rank);

@@ -34,7 +34,7 @@ struct hr_query_arg {
 
 /* Receives an answer in chunks. A negative result ends the query with this error. */
 struct hr_query_sink {
-	/* receives the names and types of columns */
+	/* receives the names and types of columns; `begin` and `end` may be NULL */
 	int (*begin)(void *self, duckdb_result *result);
 	int (*chunk)(void *self, duckdb_data_chunk chunk);
 	int (*end)(void *self);
