@@ -189,9 +189,31 @@ bool hr_export_parse(struct hr_export_options *o, char *const *words, size_t n_w
 
 /* ---- one export ---- */
 
-int hr_export_advance(const struct hr_export *x, uint64_t done, uint64_t total)
+int hr_export_advance(struct hr_export *x, uint64_t more)
 {
-	return hr_asking_advance(x->asking, done, total) ? 0 : -EINTR;
+	x->done += more;
+	return hr_asking_advance(x->asking, x->done, x->total) ? 0 : -EINTR;
+}
+
+int hr_export_events(struct hr_export *x, const struct hr_walk_stream *ws,
+		     int (*batch)(void *self, const struct hr_walk_stream *ws,
+				  const struct hr_walk_batch *b),
+		     void *self)
+{
+	struct hr_walk_events *events;
+	struct hr_walk_batch b;
+	int r = hr_walk_events_new(ws, HR_COL_ALL, &events);
+
+	if (r < 0)
+		return r;
+	while (r == 0 && (r = hr_walk_events_next(events, &b)) > 0) {
+		r = batch(self, ws, &b);
+		if (r == 0)
+			r = hr_export_advance(x, b.n_rows);
+	}
+	x->damaged += hr_walk_events_damaged(events);
+	hr_walk_events_free(events);
+	return r;
 }
 
 char *hr_export_damage(const struct hr_export *x)
@@ -236,19 +258,6 @@ static int keep_times(void *self, duckdb_data_chunk chunk)
 	return 0;
 }
 
-static int begin_times(void *self, duckdb_result *result)
-{
-	(void)self;
-	(void)result;
-	return 0;
-}
-
-static int end_times(void *self)
-{
-	(void)self;
-	return 0;
-}
-
 /* Returns when the last recorded operation ended. 0: there is none. */
 static int64_t last_operation_ns(const struct hr_catalog *c)
 {
@@ -272,7 +281,7 @@ static int find_times(struct hr_export *x, const struct hr_catalog *c, char **re
 	static const char sql[] =
 	    "SELECT coalesce(min(start_ns), 0)::BIGINT, CASE WHEN count(*) = count(end_ns) THEN "
 	    "coalesce(max(end_ns), 0) ELSE 0 END::BIGINT FROM jobs";
-	const struct hr_query_sink sink = {begin_times, keep_times, end_times, x};
+	const struct hr_query_sink sink = {.chunk = keep_times, .self = x};
 	int r = hr_query_run(x->query, sql, NULL, 0, &sink, ret_error);
 
 	if (r == 0 && x->end_ns == 0)
@@ -331,8 +340,12 @@ static int make_walk(struct hr_export *x, const struct hr_catalog *c)
 				       .to_ns = wall_ns(x, o->to_ns),
 				       .first_step = o->first_step,
 				       .last_step = o->last_step};
+	int r = hr_walk_new(c, &walk, &x->walk);
 
-	return hr_walk_new(c, &walk, &x->walk);
+	for (size_t i = 0; r == 0 && i < x->walk->n_streams; i++)
+		for (uint32_t b = 0; b < x->walk->streams[i].s->n_batches; b++)
+			x->total += x->walk->streams[i].s->batches[b].count;
+	return r;
 }
 
 static int export_write(struct hr_export *x, FILE *to)

@@ -56,8 +56,10 @@ bool hr_export_parse(struct hr_export_options *o, char *const *words, size_t n_w
 /* One export, as its writer sees it. */
 struct hr_export {
 	const struct hr_export_options *options;
-	struct hr_asking *asking; /* for hr_export_advance */
-	struct hr_query *query;	  /* SQL on the same job */
+	struct hr_asking *asking;
+	uint64_t done,
+	    total; /* progress, in a unit that the writer chooses; by default operations */
+	struct hr_query *query; /* SQL on the same job */
 	struct hr_walk *walk;
 	/* What the recording lacks, as lines of text that every answer about this job has. */
 	char **notes;
@@ -72,7 +74,17 @@ enum hr_ask_status hr_export_answer(struct hr_asking *asking, const struct hr_ex
 				    FILE *to);
 
 /* For writers: reports progress. Returns -EINTR if the user has interrupted the export, else 0. */
-int hr_export_advance(const struct hr_export *x, uint64_t done, uint64_t total);
+int hr_export_advance(struct hr_export *x, uint64_t more);
+
+/*
+ * For writers: calls `batch` with the selected operations of each frame of a stream, until it does
+ * not return 0. Reports progress, and counts damaged frames. Returns 0, -ENOMEM, -EINTR or the
+ * result of `batch`.
+ */
+int hr_export_events(struct hr_export *x, const struct hr_walk_stream *ws,
+		     int (*batch)(void *self, const struct hr_walk_stream *ws,
+				  const struct hr_walk_batch *b),
+		     void *self);
 
 /* For writers: returns a note about frames that could not be read (malloc'ed), or NULL. */
 char *hr_export_damage(const struct hr_export *x);

@@ -200,39 +200,40 @@ static uint64_t shortest(const uint64_t *bins, uint64_t max, uint64_t *ret_short
 	return i > 0 ? fine_ns(i) : 0;
 }
 
-static int count_events(const struct hr_walk_stream *ws, uint64_t *bins, uint64_t *done,
-			int (*advance)(void *self, uint64_t done), void *self)
+static int count_events(struct hr_export *x, const struct hr_walk_stream *ws, uint64_t *bins)
 {
 	struct hr_walk_events *e;
 	struct hr_walk_batch b;
 	int r = hr_walk_events_new(ws, 0, &e);
 
+	if (r < 0)
+		return r;
 	while (r == 0 && (r = hr_walk_events_next(e, &b)) > 0) {
 		for (uint32_t i = 0; i < b.n_rows; i++)
 			bins[fine_bin(b.c.dur_ns[b.rows[i]])]++;
-		*done += b.n_rows;
-		r = advance(self, *done);
+		r = hr_export_advance(x, b.n_rows);
 	}
 	hr_walk_events_free(e);
 	return r;
 }
 
-int hr_gather_limits(const struct hr_walk *w, uint64_t max_events, uint64_t max_regions,
-		     struct hr_gather_limits *ret, int (*advance)(void *self, uint64_t done),
-		     void *self)
+int hr_gather_limits(struct hr_export *x, uint64_t max_events, uint64_t max_regions,
+		     struct hr_gather_limits *ret)
 {
 	uint64_t *events = calloc(FINE_BINS, sizeof(*events));
-	uint64_t *regions = calloc(FINE_BINS, sizeof(*regions)), done = 0;
+	uint64_t *regions = calloc(FINE_BINS, sizeof(*regions));
 	int r = events != NULL && regions != NULL ? 0 : -ENOMEM;
 
 	*ret = (struct hr_gather_limits){0};
-	for (size_t i = 0; i < w->n_streams && r == 0; i++) {
-		const struct hr_walk_stream *ws = &w->streams[i];
+	x->total *= 2; /* the writer reads the operations again */
+	for (size_t i = 0; i < x->walk->n_streams && r == 0; i++) {
+		const struct hr_walk_stream *ws = &x->walk->streams[i];
 
 		for (size_t k = 0; k < ws->n_regions; k++)
 			regions[fine_bin(ws->regions[k].end_ns - ws->regions[k].start_ns)]++;
-		r = count_events(ws, events, &done, advance, self);
+		r = count_events(x, ws, events);
 	}
+	x->done = x->total / 2;
 	if (r == 0) {
 		ret->events_ns = shortest(events, max_events, &ret->events_left_out);
 		ret->regions_ns = shortest(regions, max_regions, &ret->regions_left_out);

@@ -8,7 +8,7 @@
 #ifndef HEADRACE_EXPORT_GATHER_H
 #define HEADRACE_EXPORT_GATHER_H
 
-#include "export/walk.h"
+#include "export/export.h"
 
 /* The counters of a rank in a bin of time. */
 struct hr_gather_bin {
@@ -55,12 +55,11 @@ struct hr_gather_limits {
 
 /*
  * Finds the shortest durations, so that at most `max_events` operations and `max_regions` regions
- * are as long. Returns 0, -ENOMEM, or the error of `advance`, which is called with the number of
- * operations so far.
+ * are as long. This pass over all operations doubles the work of the export. Returns 0, -ENOMEM or
+ * -EINTR.
  */
-int hr_gather_limits(const struct hr_walk *w, uint64_t max_events, uint64_t max_regions,
-		     struct hr_gather_limits *ret, int (*advance)(void *self, uint64_t done),
-		     void *self);
+int hr_gather_limits(struct hr_export *x, uint64_t max_events, uint64_t max_regions,
+		     struct hr_gather_limits *ret);
 
 /* Returns a sentence about what is left out (malloc'ed). NULL: nothing, or no memory. */
 char *hr_gather_left_out(const struct hr_gather_limits *l);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The format "pfw": traces of dftracer 1.0.8, one JSON object per line. Files and nodes have hashes,
+ * The format "pfw": traces of dftracer 1.0.8, one JSON object per line. Files and nodes have hashes
  * whose names are in metadata records (FH, HH) before their first use. Records "headrace" at the
  * begin, and at the end, state what is missing.
  *
@@ -25,8 +25,7 @@
 struct pfw_file {
 	struct hr_export *x;
 	struct hr_text_out out;
-	uint64_t id;	      /* of the last line */
-	uint64_t total, done; /* operations, for the progress */
+	uint64_t id; /* of the last line */
 	struct hr_gather_limits limits;
 	uint64_t node_hash;
 	uint64_t *named; /* bitmap by file number, for the current stream */
@@ -61,7 +60,7 @@ static void end_line(struct pfw_file *p)
 	(hr_text_out_literal(&(p)->out, key), hr_text_out_string(&(p)->out, text, n))
 
 /*
- * Begins a metadata record, with `name` such as "FH", and the members that all of them have. `more`:
+ * Begins a metadata record, with `name` such as "FH", and the members that all have. `more`:
  * the size of further texts.
  */
 static int begin_metadata(struct pfw_file *p, const char *name, uint64_t pid, const void *text,
@@ -361,23 +360,14 @@ static int pfw_region(struct pfw_file *p, const struct hr_walk_stream *ws,
 
 /* ---- the trace ---- */
 
-static int pfw_events(struct pfw_file *p, const struct hr_walk_stream *ws)
+static int pfw_batch(void *self, const struct hr_walk_stream *ws, const struct hr_walk_batch *b)
 {
-	struct hr_walk_events *events = NULL;
-	struct hr_walk_batch b;
-	int r = hr_walk_events_new(ws, HR_COL_ALL, &events);
+	struct pfw_file *p = self;
+	int r = 0;
 
-	while (r == 0 && (r = hr_walk_events_next(events, &b)) > 0) {
-		r = 0;
-		for (uint32_t k = 0; k < b.n_rows && r == 0; k++)
-			if (b.c.dur_ns[b.rows[k]] >= p->limits.events_ns)
-				r = pfw_event(p, ws->s, &b, b.rows[k]);
-		p->done += b.n_rows;
-		if (r == 0)
-			r = hr_export_advance(p->x, p->done, p->total);
-	}
-	p->x->damaged += events != NULL ? hr_walk_events_damaged(events) : 0;
-	hr_walk_events_free(events);
+	for (uint32_t k = 0; k < b->n_rows && r == 0; k++)
+		if (b->c.dur_ns[b->rows[k]] >= p->limits.events_ns)
+			r = pfw_event(p, ws->s, b, b->rows[k]);
 	return r;
 }
 
@@ -396,35 +386,21 @@ static int pfw_stream(struct pfw_file *p, const struct hr_walk_stream *ws)
 		if (ws->regions[i].end_ns - ws->regions[i].start_ns >= p->limits.regions_ns)
 			r = pfw_region(p, ws, &ws->regions[i]);
 	if (r == 0)
-		r = pfw_events(p, ws);
+		r = hr_export_events(p->x, ws, pfw_batch, p);
 	free(p->named);
 	p->named = NULL;
 	return r;
-}
-
-static int advance_limits(void *self, uint64_t done)
-{
-	const struct pfw_file *p = self;
-
-	return hr_export_advance(p->x, done, p->total);
 }
 
 /* Decides what is left out, if there is a limit of size: a quarter of it is for regions. */
 static int find_limits(struct pfw_file *p)
 {
 	uint64_t max = p->x->options->max_bytes;
-	int r;
 
-	for (size_t i = 0; i < p->x->walk->n_streams; i++)
-		for (uint32_t b = 0; b < p->x->walk->streams[i].s->n_batches; b++)
-			p->total += p->x->walk->streams[i].s->batches[b].count;
 	if (max == 0 || max == UINT64_MAX)
 		return 0;
-	p->total *= 2; /* two passes */
-	r = hr_gather_limits(p->x->walk, max / 4 * 3 / EVENT_BYTES, max / 4 / REGION_BYTES,
-			     &p->limits, advance_limits, p);
-	p->done = p->total / 2;
-	return r;
+	return hr_gather_limits(p->x, max / 4 * 3 / EVENT_BYTES, max / 4 / REGION_BYTES,
+				&p->limits);
 }
 
 static int pfw_notes(struct pfw_file *p)

@@ -53,12 +53,13 @@ static void find_times(struct hr__darshan *d)
 	const struct hr_walk *w = d->x->walk;
 	int64_t end_ns;
 
+	d->x->total = 0; /* its unit is a batch of events */
 	d->start_ns = d->x->start_ns;
 	end_ns = d->x->end_ns;
 	for (size_t i = 0; i < w->n_streams; i++) {
 		const struct hr_stream *s = w->streams[i].s;
 
-		d->batches_total += 2 * (uint64_t)s->n_batches;
+		d->x->total += 2 * (uint64_t)s->n_batches;
 		for (uint32_t k = 0; k < s->n_processes; k++) {
 			uint64_t start_ns = s->processes[k].msg->start_ns;
 
@@ -207,7 +208,7 @@ static int module_write(struct hr__darshan *d, enum hr_darshan_module module,
 		else
 			r = dxt_write(d, &d->uses[i], n);
 		if (r == 0 && i % 4096 == 0)
-			r = hr_export_advance(d->x, d->batches_done, d->batches_total);
+			r = hr_export_advance(d->x, 0);
 	}
 	free(list);
 	return r == 0 ? hr_darshan_module_end(&d->log, module, version) : r;

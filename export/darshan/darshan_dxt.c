@@ -117,7 +117,7 @@ int hr__darshan_dxt_collect(struct hr__darshan *d)
 	if (dxt->total > dxt->limit) {
 		segments_cut(d);
 		d->pass = HR__DARSHAN_CUT;
-		d->batches_total += d->batches_done; /* one pass more */
+		d->x->total += d->x->done; /* one pass more */
 		r = hr__darshan_events(d);
 	}
 	if (r == 0 && dxt->total > 0)

@@ -158,7 +158,6 @@ struct hr__darshan {
 	bool whole;	     /* file records may be used: no limits of time or steps */
 	uint64_t partial;    /* bit N: module N lacks data */
 	uint64_t left_out;   /* segments that the limit excludes */
-	uint64_t batches_done, batches_total;
 
 	struct hr_arena memory;
 	struct hr__darshan_name *names;

@@ -140,7 +140,7 @@ static int stream_events(struct hr__darshan *d)
 		if (r == 0 && w.n > 2 * (size_t)WINDOW)
 			r = window_flush(d, &w, WINDOW);
 		if (r == 0)
-			r = hr_export_advance(d->x, ++d->batches_done, d->batches_total);
+			r = hr_export_advance(d->x, 1);
 		if (r < 0)
 			break;
 	}

@@ -160,35 +160,23 @@ static void find_base(struct hr__nsys *n)
 			int64_t ns = hr_stream_real_ns(s, s->batches[b].base_ns);
 
 			n->base_ns = ns < n->base_ns ? ns : n->base_ns;
-			n->total += s->batches[b].count;
 		}
 	}
 	n->end_ns = n->x->end_ns - n->base_ns;
-}
-
-static int advance_limits(void *self, uint64_t done)
-{
-	const struct hr__nsys *n = self;
-
-	return hr_export_advance(n->x, done, n->total);
 }
 
 /* Decides which operations and regions are written, so that the file has the wanted size. */
 static int find_limits(struct hr__nsys *n)
 {
 	uint64_t room = n->x->options->max_bytes, regions = 0;
-	int r;
 
 	if (room == 0 || room == UINT64_MAX)
 		return 0;
 	for (size_t i = 0; i < n->x->walk->n_streams; i++)
 		regions += n->x->walk->streams[i].n_regions * REGION_BYTES;
 	regions = regions < room / 2 ? regions : room / 2;
-	n->total *= 2; /* two passes */
-	r = hr_gather_limits(n->x->walk, (room - regions) / OPERATION_BYTES, regions / REGION_BYTES,
-			     &n->limits, advance_limits, n);
-	n->done = n->total / 2;
-	return r;
+	return hr_gather_limits(n->x, (room - regions) / OPERATION_BYTES, regions / REGION_BYTES,
+				&n->limits);
 }
 
 static int put_meta(struct hr__nsys *n, const char *name, const char *value)

@@ -13,9 +13,8 @@
 struct hr__nsys {
 	struct hr_export *x;
 	struct hr_nsys_db *db;
-	int64_t base_ns; /* wall clock at time 0 of the file */
-	int64_t end_ns;	 /* last moment, as time of the file */
-	uint64_t total, done;
+	int64_t base_ns;		 /* wall clock at time 0 of the file */
+	int64_t end_ns;			 /* last moment, as time of the file */
 	int64_t operations, regions;	 /* the last numbers */
 	int64_t op_names[HR_OP_MAX];	 /* ids of texts; 0: unused */
 	struct hr_map64 threads;	 /* named ones, by their global ids */

@@ -79,11 +79,14 @@ static int nsys_operation(struct hr__nsys *n, const struct hr_columns *c, uint32
 	return r == 0 ? put_operation(n, c, i, thread) : r;
 }
 
-static int nsys_batch(struct hr__nsys *n, const struct hr_walk_batch *b)
+static int nsys_batch(void *self, const struct hr_walk_stream *ws, const struct hr_walk_batch *b)
 {
+	struct hr__nsys *n = self;
 	uint32_t task = UINT32_MAX;
 	struct hr__nsys_thread thread = {0};
 	int r = 0;
+
+	(void)ws; /* it is n->ws */
 
 	for (uint32_t k = 0; k < b->n_rows && r == 0; k++) {
 		const struct hr_columns *c = &b->c;
@@ -105,17 +108,5 @@ static int nsys_batch(struct hr__nsys *n, const struct hr_walk_batch *b)
 
 int hr__nsys_operations(struct hr__nsys *n)
 {
-	struct hr_walk_events *events = NULL;
-	struct hr_walk_batch b;
-	int r = hr_walk_events_new(n->ws, HR_COL_ALL, &events);
-
-	while (r == 0 && (r = hr_walk_events_next(events, &b)) > 0) {
-		r = nsys_batch(n, &b);
-		n->done += b.n_rows;
-		if (r == 0)
-			r = hr_export_advance(n->x, n->done, n->total);
-	}
-	n->x->damaged += events != NULL ? hr_walk_events_damaged(events) : 0;
-	hr_walk_events_free(events);
-	return r;
+	return hr_export_events(n->x, n->ws, nsys_batch, n);
 }

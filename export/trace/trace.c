@@ -229,24 +229,12 @@ static int trace_event(struct hr_trace *t, const struct hr_walk_stream *ws,
 	return hr_tracks_add(t->tracks, &e, &slice);
 }
 
-static int trace_events(struct hr_trace *t, const struct hr_walk_stream *ws)
+static int trace_batch(void *self, const struct hr_walk_stream *ws, const struct hr_walk_batch *b)
 {
-	struct hr_walk_events *events;
-	struct hr_walk_batch b;
-	int r = hr_walk_events_new(ws, HR_COL_ALL, &events);
+	int r = 0;
 
-	if (r < 0)
-		return r;
-	while (r == 0 && (r = hr_walk_events_next(events, &b)) > 0) {
-		r = 0;
-		for (uint32_t k = 0; k < b.n_rows && r == 0; k++)
-			r = trace_event(t, ws, &b, b.rows[k]);
-		t->done += b.n_rows;
-		if (r == 0)
-			r = hr_export_advance(t->x, t->done, t->total);
-	}
-	t->x->damaged += hr_walk_events_damaged(events);
-	hr_walk_events_free(events);
+	for (uint32_t k = 0; k < b->n_rows && r == 0; k++)
+		r = trace_event(self, ws, b, b->rows[k]);
 	return r;
 }
 
@@ -261,7 +249,7 @@ static int trace_stream(struct hr_trace *t, const struct hr_walk_stream *ws)
 	if (t->path_named == NULL)
 		return -ENOMEM;
 	count_waits(t, ws);
-	r = trace_events(t, ws);
+	r = hr_export_events(t->x, ws, trace_batch, t);
 	if (r == 0)
 		r = hr_tracks_end_stream(t->tracks, ws);
 	free(t->path_named);
@@ -271,40 +259,27 @@ static int trace_stream(struct hr_trace *t, const struct hr_walk_stream *ws)
 
 /* ---- the trace ---- */
 
-static int advance_limits(void *self, uint64_t done)
-{
-	const struct hr_trace *t = self;
-
-	return hr_export_advance(t->x, done, t->total);
-}
-
 /* Decides which slices are drawn, so that the trace has at most `room` bytes. 0: all. */
 static int find_limits(struct hr_trace *t, uint64_t room)
 {
 	const struct hr_walk *w = t->x->walk;
 	uint64_t regions = 0, paths = 0;
-	int r;
 
 	for (size_t i = 0; i < w->n_streams; i++) {
 		uint32_t n = 0;
 
-		for (uint32_t b = 0; b < w->streams[i].s->n_batches; b++)
-			t->total += w->streams[i].s->batches[b].count;
 		regions += w->streams[i].n_regions * REGION_BYTES;
 		if (hr_stream_files(w->streams[i].s, &n) == 0)
 			paths += (uint64_t)n * PATH_BYTES;
 	}
-	if (room == 0 || t->total * t->out->slice_bytes + paths + regions <= room)
+	if (room == 0 || t->x->total * t->out->slice_bytes + paths + regions <= room)
 		return 0;
 	/* Half is for regions, if they need it. A path is written with the first slice that has it. */
 	regions = regions < room / 2 ? regions : room / 2;
 	room -= regions;
 	paths = paths < room / 2 ? paths : room / 2;
-	t->total *= 2; /* two passes */
-	r = hr_gather_limits(w, (room - paths) / t->out->slice_bytes, regions / REGION_BYTES,
-			     &t->limits, advance_limits, t);
-	t->done = t->total / 2;
-	return r;
+	return hr_gather_limits(t->x, (room - paths) / t->out->slice_bytes, regions / REGION_BYTES,
+				&t->limits);
 }
 
 /* Prepares the counters, which take at most an eighth of `max` bytes, and finds the limits. */
@@ -327,7 +302,7 @@ static int prepare(struct hr_trace *t, uint64_t max)
 	return r < 0 ? r : find_limits(t, max == 0 ? 0 : max > fixed ? max - fixed : 1);
 }
 
-/* The trace's clock is the boot clock of the first node; times of other nodes are converted to it. */
+/* The trace's clock is the boot clock of the first node. Times of other nodes are converted. */
 static int begin_trace(struct hr_trace *t)
 {
 	const struct hr_walk *w = t->x->walk;

@@ -23,8 +23,7 @@ struct hr_trace {
 	struct hr_tracks *tracks;
 	struct hr_gather gather;
 	struct hr_gather_limits limits;
-	uint64_t total, done; /* operations, for the progress */
-	int64_t clock_ns;     /* wall clock minus the clock of the trace */
+	int64_t clock_ns; /* wall clock minus the clock of the trace */
 	struct hr_track notes;
 	/* texts that are interned so far */
 	bool op_named[HR_OP_MAX];
