@@ -2,8 +2,9 @@
 /*
  * rollup.h - sums per window and (process, op, mount, scope)
  *
- * Owner     The engine of headraced, or a stream of `headrace import`; one thread. A row is sent and dropped after the end of its window, or at
- *           a checkpoint. So a window may have several rows of a key; readers add them up.
+ * Owner     The engine of headraced, or a stream of `headrace import`; one thread. A row is sent
+ *           and dropped after the end of its window, or at a checkpoint. So a window may have
+ *           several rows of a key; readers add them up.
  * Cost      Each process caches the row of each op, so only its first event needs the map.
  */
 #ifndef HEADRACE_COMMON_ROLLUP_H

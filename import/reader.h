@@ -66,6 +66,10 @@ int hr_import_refuse(struct hr_import_file *f, const char *format, ...)
 /* Counts a loss that belongs to no stream, because nothing is known about its node. */
 void hr_import_lose(struct hr_import_file *f, enum hr_loss_reason reason, uint64_t count);
 
+/* Reports lines that could not be read, and counts them as a loss. n_bad 0: does nothing. */
+void hr_import_bad_lines(struct hr_import_file *f, uint64_t n_bad, uint64_t n_lines,
+			 uint64_t first_bad);
+
 /* File i of the import, in the order in which they are read. */
 const struct hr_import_file *hr_import_file_at(const struct hr_import_file *f, size_t i);
 

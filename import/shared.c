@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What the files of an import share: names, facts, losses, messages. */
 #include <errno.h>
+#include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -105,6 +106,17 @@ void hr_import_lose(struct hr_import_file *f, enum hr_loss_reason reason, uint64
 	pthread_mutex_lock(&f->import->lock);
 	f->import->losses[reason] += count;
 	pthread_mutex_unlock(&f->import->lock);
+}
+
+void hr_import_bad_lines(struct hr_import_file *f, uint64_t n_bad, uint64_t n_lines,
+			 uint64_t first_bad)
+{
+	if (n_bad == 0)
+		return;
+	hr_import_problem(
+	    f, "%" PRIu64 " of %" PRIu64 " lines could not be read, the first is line %" PRIu64,
+	    n_bad, n_lines, first_bad);
+	hr_import_lose(f, HR_LOSS_IMPORT_LINES, n_bad);
 }
 
 /* ---- names ----------------------------------------------------------------------------------- */

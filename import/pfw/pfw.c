@@ -151,13 +151,7 @@ static void problems_report(struct pfw *p)
 {
 	struct hr_import_file *f = p->f;
 
-	if (p->n_bad) {
-		hr_import_problem(f,
-				  "%" PRIu64 " of %" PRIu64
-				  " lines could not be read, the first is line %" PRIu64,
-				  p->n_bad, p->n_lines, p->first_bad);
-		hr_import_lose(f, HR_LOSS_IMPORT_LINES, p->n_bad);
-	}
+	hr_import_bad_lines(f, p->n_bad, p->n_lines, p->first_bad);
 	if (p->cut && !hr_input_cut(f->input)) {
 		hr_import_problem(f, "the last line is cut: its process was killed while it wrote");
 		hr_import_lose(f, HR_LOSS_IMPORT_CUT, 1);

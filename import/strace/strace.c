@@ -327,13 +327,7 @@ static void problems_report(struct strace *p)
 {
 	struct hr_import_file *f = p->f;
 
-	if (p->n_bad) {
-		hr_import_problem(f,
-				  "%" PRIu64 " of %" PRIu64
-				  " lines could not be read, the first is line %" PRIu64,
-				  p->n_bad, p->n_lines, p->first_bad);
-		hr_import_lose(f, HR_LOSS_IMPORT_LINES, p->n_bad);
-	}
+	hr_import_bad_lines(f, p->n_bad, p->n_lines, p->first_bad);
 	if (p->n_torn) {
 		hr_import_problem(f, "the last line is cut");
 		hr_import_lose(f, HR_LOSS_IMPORT_CUT, p->n_torn);

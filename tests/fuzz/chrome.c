@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A Chrome trace, compressed or not: its import as a job, and into a job that has steps. */
 #include <errno.h>
-#include <ftw.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "import/import.h"
+#include "tests/fuzz/folder.h"
 
 #define RECORDED                                                                                   \
 	"{\"schemaVersion\":1,\"traceEvents\":["                                                   \
@@ -15,22 +15,6 @@
 	"{\"ph\":\"X\",\"name\":\"ProfilerStep#2\",\"pid\":7,\"tid\":7,\"ts\":2e15,\"dur\":9}]}"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes);
-
-static int entry_remove(const char *path, const struct stat *st, int kind, struct FTW *at)
-{
-	(void)st;
-	(void)kind;
-	(void)at;
-	return remove(path);
-}
-
-static void file_write(const char *path, const void *data, size_t bytes)
-{
-	FILE *f = fopen(path, "w");
-
-	if (!f || fwrite(data, 1, bytes, f) != bytes || fclose(f) != 0)
-		abort();
-}
 
 static int file_import(const char *store, bool into, const char *file)
 {
@@ -64,7 +48,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
 	(void)file_import(store, true, file);
 	if (file_import(store, false, base) != -EEXIST)
 		abort(); /* the job remains */
-	if (nftw(folder, entry_remove, 8, FTW_DEPTH | FTW_PHYS) != 0)
-		abort();
+	folder_remove(folder);
 	return 0;
 }

@@ -3,31 +3,15 @@
 #ifndef HEADRACE_TESTS_FUZZ_IMPORT_FILES_H
 #define HEADRACE_TESTS_FUZZ_IMPORT_FILES_H
 
-#include <ftw.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "import/import.h"
+#include "tests/fuzz/folder.h"
 
 #define FUZZ_FILES 4
-
-static int entry_remove(const char *path, const struct stat *st, int kind, struct FTW *at)
-{
-	(void)st;
-	(void)kind;
-	(void)at;
-	return remove(path);
-}
-
-static void file_write(const char *path, const void *data, size_t bytes)
-{
-	FILE *f = fopen(path, "w");
-
-	if (!f || fwrite(data, 1, bytes, f) != bytes || fclose(f) != 0)
-		abort();
-}
 
 /* Imports the files t.7, t.8... of `folder`. */
 static void files_import(const char *folder, size_t n)
@@ -69,8 +53,7 @@ static void input_import(const uint8_t *data, size_t bytes, int separator)
 		bytes -= part + 1;
 	}
 	files_import(folder, n);
-	if (nftw(folder, entry_remove, 8, FTW_DEPTH | FTW_PHYS) != 0)
-		abort();
+	folder_remove(folder);
 }
 
 #endif

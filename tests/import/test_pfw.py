@@ -160,8 +160,8 @@ class Dialects(harness.Case):
             {"id": 2, "name": "end", "cat": "dftracer", "type": 1, "pid": 9, "tid": 9, "ts": T0 + 900, "dur": 0, "ph": 1,
              "args": {"hhash": h("n1"), "cfg": {"a": [1, {"b": "}"}]}, "num_events": 2}},
         ]
-        told = self.run_import(self.file("t.pfw", harness.text_of(lines, brackets=False)))
-        self.assertIn("1 events of other kinds", told)
+        printed = self.run_import(self.file("t.pfw", harness.text_of(lines, brackets=False)))
+        self.assertIn("1 events of other kinds", printed)
         self.assertEqual(self.query("SELECT op, count, bytes, dur_ns, max_dur_ns FROM rollups ORDER BY op"),
                          [("read", 10, 9000, 16000, 4000), ("rename", 1, None, 315000, 315000)])
         self.assertEqual(self.query("SELECT pid, ppid, cmdline, start_ns, end_ns FROM processes"),
