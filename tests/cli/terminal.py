@@ -21,6 +21,22 @@ def cells(character):
     return 2 if unicodedata.east_asian_width(character) in "WF" else 1
 
 
+def answer(argv, columns, errors=True, **how):
+    """What a program writes to a terminal until it ends, and its exit status."""
+    ours, theirs = pty.openpty()
+    fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
+    process = subprocess.Popen(argv, stdin=theirs, stdout=theirs, stderr=theirs if errors else subprocess.DEVNULL, **how)
+    os.close(theirs)
+    text = b""
+    try:
+        while True:  # one read gives what has arrived, which may be less than all
+            text += os.read(ours, 4096)
+    except OSError:  # nobody has the other side open any more
+        pass
+    os.close(ours)
+    return text.decode().splitlines(), process.wait()
+
+
 class Terminal:
     def __init__(self, argv, env, columns=80, rows=24):
         self.ours, self.theirs = pty.openpty()

@@ -6,12 +6,12 @@ import csv
 import io
 import json
 import os
-import pty
 import subprocess
 import sys
 import time
 
 import harness
+import terminal
 
 # Writes and reads a file COUNT times, sleeps, and does it again.
 BURSTS = """
@@ -127,21 +127,10 @@ class Ask(harness.Case):
 
     def on_terminal(self, columns, *words, term="dumb", more=None, notes=False, cwd=None):
         """The lines of an answer."""
-        leader, follower = pty.openpty()
-        subprocess.run(["stty", "cols", str(columns)], stdin=follower, check=True)
-        query = subprocess.Popen([harness.HEADRACE, "query", self.store, *words], cwd=cwd,
-                                 env=harness.clean_environment(TERM=term, **(more or {})), stdout=follower,
-                                 stderr=follower if notes else subprocess.DEVNULL)
-        os.close(follower)
-        text = b""
-        try:
-            while True:
-                text += os.read(leader, 4096)
-        except OSError:  # nobody has the other side open any more
-            pass
-        self.assertEqual(query.wait(), 0)
-        os.close(leader)
-        return text.decode().splitlines()
+        env = harness.clean_environment(TERM=term, **(more or {}))
+        lines, status = terminal.answer([harness.HEADRACE, "query", self.store, *words], columns, errors=notes, cwd=cwd, env=env)
+        self.assertEqual(status, 0)
+        return lines
 
     def test_while_it_runs(self):
         run = self.start("--", sys.executable, "-c", BURSTS, self.file, "20", "3")

@@ -2,17 +2,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """`headrace status` where there is no service: this user's runs, with the generator's counts; a service that is asked for alone is down."""
 
-import fcntl
 import json
 import os
-import pty
 import re
-import struct
 import subprocess
-import termios
 import time
 
 import harness
+import terminal
 
 # Says when it began to wait, and for how long it has waited, by its own clock; ends with its standard input.
 WAITS = """
@@ -88,14 +85,10 @@ class Status(harness.LiveCase):
 
     def on_terminal(self, columns, **variables):
         """The lines on a terminal of this width."""
-        ours, theirs = pty.openpty()
-        fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
         env = harness.clean_environment(**self.here, TERM="xterm", **variables)
-        subprocess.run([harness.HEADRACE, "status"], stdin=theirs, stdout=theirs, stderr=theirs, env=env, cwd=self.dir, check=True)
-        os.close(theirs)
-        text = os.read(ours, 65536).decode()
-        os.close(ours)
-        return text.splitlines()
+        lines, status = terminal.answer([harness.HEADRACE, "status"], columns, env=env, cwd=self.dir)
+        self.assertEqual(status, 0)
+        return lines
 
     def test_widths(self):
         """Columns that do not fit are left out, the least important first. Paths are relative to the working folder."""
