@@ -2,6 +2,7 @@
 /* Rows of the tables of Nsight Systems: ranges, work of GPUs, and calls of the operating system. */
 #include <errno.h>
 #include <inttypes.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -200,7 +201,8 @@ static struct hr_import_slice payload_read(sqlite3_stmt *row, char *room, size_t
 		if (sqlite3_column_type(row, c) == SQLITE_INTEGER)
 			n = snprintf(room, bytes, "{\"payload\":%" PRId64 "}",
 				     (int64_t)sqlite3_column_int64(row, c));
-		else if (sqlite3_column_type(row, c) == SQLITE_FLOAT)
+		else if (sqlite3_column_type(row, c) == SQLITE_FLOAT &&
+			 isfinite(sqlite3_column_double(row, c))) /* JSON has no infinity */
 			n = snprintf(room, bytes, "{\"payload\":%.15g}",
 				     sqlite3_column_double(row, c));
 	return (struct hr_import_slice){room, (size_t)n};

@@ -354,12 +354,16 @@ static inline uint64_t digits8_value(uint64_t v)
 
 bool hr__pfw_int(const struct hr_pfw_value *v, int64_t *ret)
 {
-	const char *p = v->p, *end = v->p + v->n;
-	bool negative = p < end && *p == '-';
+	const char *p = v->p, *end;
 	uint64_t n = 0;
+	bool negative;
 
+	if (v->n == 0 || v->type == HR_PFW_NESTED)
+		return false;
+	end = p + v->n;
+	negative = *p == '-';
 	p += negative;
-	if (p == end || end - p > 19 || v->type == HR_PFW_NESTED)
+	if (p == end || end - p > 19)
 		return false;
 	for (; end - p >= 8 && digits8_are(load8(p)); p += 8)
 		n = n * 100000000 + digits8_value(load8(p));
@@ -379,10 +383,13 @@ bool hr__pfw_int(const struct hr_pfw_value *v, int64_t *ret)
 bool hr__pfw_us(const struct hr_pfw_value *v, uint64_t *ret_ns)
 {
 	struct hr_pfw_value whole = *v;
-	const char *dot = memchr(v->p, '.', v->n);
 	uint64_t below = 0, unit = 100;
+	const char *dot;
 	int64_t us;
 
+	if (v->n == 0)
+		return false;
+	dot = memchr(v->p, '.', v->n);
 	if (__builtin_expect(dot != NULL, 0))
 		whole.n = (uint32_t)(dot - v->p);
 	if (!hr__pfw_int(&whole, &us) || us < 0 || us > INT64_MAX / 1000)
@@ -466,9 +473,12 @@ static char *escape_put(const char **p, const char *end, char *to)
 
 size_t hr__pfw_text(const struct hr_pfw_value *v, char *to)
 {
-	const char *p = v->p, *end = v->p + v->n;
+	const char *p = v->p, *end;
 	char *begin = to;
 
+	if (v->n == 0)
+		return 0;
+	end = p + v->n;
 	if (!v->escaped) {
 		memcpy(to, v->p, v->n);
 		return v->n;
