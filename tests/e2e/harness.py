@@ -40,6 +40,7 @@ DUCKDB = os.environ.get("HEADRACE_DUCKDB") or os.path.join(
 )
 # What scripts/install-wheels fetched.
 WHEELS = os.environ.get("HEADRACE_WHEELS") or os.path.join(HERE, "../../third_party/wheels")
+READERS = os.environ.get("HEADRACE_READERS") or os.path.join(HERE, "../../third_party/readers")
 LONG = os.environ.get("HEADRACE_LONG") == "1"
 
 # In the environment of all that a Folder starts, so that it can be found again.
@@ -92,6 +93,22 @@ def need_torch():
     probe = subprocess.run([PYTHON, "-c", "import torch"], capture_output=True, check=False)
     if probe.returncode != 0:
         raise unittest.SkipTest(f"{PYTHON} has no torch (python3-torch)")
+
+
+def read_with(module, *words):
+    """What a program of tests/export/readers.txt writes: ("pyarrow", "-c", SCRIPT, FILE) or ("nsys_ai", "-m", "nsys_ai", FILE)."""
+    if not os.path.exists(os.path.join(READERS, module)):
+        raise unittest.SkipTest(f"{module} is not installed (scripts/install-wheels)")
+    done = subprocess.run(
+        [PYTHON, "-W", "ignore", *words],
+        env={**os.environ, "PYTHONPATH": READERS},
+        capture_output=True,
+        text=True,
+        timeout=100,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
 
 
 def resource_limit():

@@ -1,15 +1,11 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
 """`headrace export --to nsys`: the SQLite file has each operation and region of the store, as the readers of Nsight Systems' files
-expect them.
+expect them. nsys-ai's `doctor` accepts it."""
 
-nsys-ai is too large for the tests' wheels: HEADRACE_NSYS_AI names the program of an installed nsys-ai 0.3.0, whose `doctor` must then
-accept the file.
-"""
-
+import json
 import os
 import sqlite3
-import subprocess
 import sys
 
 import harness
@@ -59,6 +55,19 @@ REGIONS_OF_FILE = """SELECT n.text, kind, d.text, rank, step, epoch, count(*), s
 def rows(found):
     """Rows as sorted texts: DuckDB writes large sums as decimals."""
     return sorted(tuple("" if v is None else str(int(v) if isinstance(v, float) else v) for v in row) for row in found)
+
+EXTRADEEP = """
+import json, os, sqlite3, sys
+from extradeep.fileio import nsight_systems_file_reader as reader
+from extradeep.fileio.sqlite_helper import read_experiment_configurations
+found = {}
+for name in sorted(os.listdir(sys.argv[1])):
+    cursor = sqlite3.connect(os.path.join(sys.argv[1], name)).cursor()
+    of = read_experiment_configurations(0, name)
+    steps = reader.read_nvtx_training_steps(cursor)
+    found[of.mpi_rank] = [of.app_name, of.parameter_values, len(reader.read_nvtx_epochs(cursor)), len(steps), sum(s.run_time_seconds for s in steps)]
+print(json.dumps(found))
+"""
 
 
 class Nsys(harness.Case):
@@ -126,6 +135,22 @@ class Nsys(harness.Case):
             path = os.path.join(folder, f"train.p{RANKS}.r1.mpi{rank}.sqlite")
             self.assertEqual(rows(self.ask(path, OF_FILE)), rows(self.ask_store(OF_STORE.replace("GROUP BY", f"WHERE rank = {rank} GROUP BY"))))
 
+    def test_extradeep(self):
+        """Extra-Deep's own reader finds the ranks, and their epochs and steps with the same time."""
+        python = os.environ.get("HEADRACE_EXTRADEEP")
+        if not python:
+            self.skipTest("HEADRACE_EXTRADEEP does not name a Python with extradeep")
+        folder = self.folder.fresh("ranks")
+        self.export("--by", "rank", output=folder)
+        done = harness.run([python, "-c", EXTRADEEP, folder], dict(os.environ))
+        self.assertEqual(done.returncode, 0, done.stderr.decode())
+        found = json.loads(done.stdout)
+        self.assertEqual(sorted(found), [str(rank) for rank in range(RANKS)])
+        for rank, (program, ranks, epochs, steps, seconds) in found.items():
+            self.assertEqual((program, ranks, epochs, steps), ("train", [RANKS], EPOCHS, EPOCHS * STEPS))
+            ns = self.traced.value(f"SELECT sum(dur_ns) FROM regions WHERE kind = 'step' AND rank = {rank}")
+            self.assertAlmostEqual(seconds, int(ns) / 1e9, 6)
+
     def test_pipe(self):
         """A pipe gets the same bytes as a file, by a temporary file that disappears."""
         temporary = self.folder.fresh("tmp")
@@ -148,13 +173,9 @@ class Nsys(harness.Case):
         self.assertIn("--max-size", note)
 
     def test_nsys_ai(self):
-        program = os.environ.get("HEADRACE_NSYS_AI")
-        if not program:
-            self.skipTest("HEADRACE_NSYS_AI does not name an installed nsys-ai")
-        done = subprocess.run([program, "doctor", self.exported()], capture_output=True, text=True, timeout=60, check=False)
-        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
-        self.assertRegex(done.stdout, r"Schema compatibility +\[OK")
-        self.assertRegex(done.stdout, r"NVTX events +\[OK")
+        said = harness.read_with("nsys_ai", "-m", "nsys_ai", "doctor", self.exported())
+        self.assertRegex(said, r"Schema compatibility +\[OK")
+        self.assertRegex(said, r"NVTX events +\[OK")
 
 
 if __name__ == "__main__":
