@@ -382,10 +382,6 @@ static int send_rest(struct hr_import_stream *s, bool last)
 
 	if (!r)
 		r = hr__istream_send_paths(s);
-	if (!r && last)
-		r = job_losses(s);
-	if (!r)
-		r = send_losses(s);
 	if (!r)
 		r = send_levels(s);
 	return r ? r : send_job(s, last);
@@ -399,6 +395,10 @@ int hr__istream_end(struct hr_import_stream *s, bool last)
 		r = hr__istream_open(s);
 	if (!r)
 		r = s->into.to ? send_job_added(s) : send_rest(s, last);
+	if (!r && last)
+		r = job_losses(s);
+	if (!r)
+		r = send_losses(s);
 	if (!r)
 		r = send_end(s);
 	if (!r) {

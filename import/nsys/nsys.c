@@ -162,8 +162,20 @@ static int tables_read(struct nsys *n)
 	return r ? r : hr_nest_flush(n->nest);
 }
 
+/* Reports what nsys did not trace. */
+static void absent_report(struct nsys *n)
+{
+	if (!column_exists(n, "NVTX_EVENTS", "start"))
+		hr_import_problem(n->f, "no table NVTX_EVENTS: no ranges and no steps (nsys "
+					"profile --trace=nvtx records them)");
+	if (!column_exists(n, "OSRT_API", "start") && !column_exists(n, "HEADRACE_IO", "start"))
+		hr_import_problem(n->f, "no table OSRT_API: no calls of the operating system "
+					"(nsys profile --trace=osrt records them)");
+}
+
 static void problems_report(struct nsys *n)
 {
+	absent_report(n);
 	if (n->n_bad) {
 		hr_import_problem(n->f, "%" PRIu64 " of %" PRIu64 " rows could not be read",
 				  n->n_bad, n->n_rows);

@@ -129,6 +129,14 @@ class Into(harness.Case):
         self.assertEqual(ask(), before)
         self.assertEqual(self.query("SELECT rank, pid, count(DISTINCT proc) FROM regions GROUP BY ALL"), [(1, 71, 1)])
 
+    def test_losses(self):
+        """What an added trace lacks is reported with each later answer."""
+        self.recorded()
+        text = steps(10.0)
+        said = self.add(self.file("t.json", text[:text.index("ProfilerStep#30")]))
+        self.assertIn("the file is cut", said)
+        self.assertEqual(self.query("SELECT reason, count FROM losses"), [("import_cut", 1)])
+
     def test_ranks(self):
         """Traces of several ranks, in one import or by their rank only."""
         ranks = [steps(pid=70 + i, n=20 + i, distributedInfo={"rank": i, "world_size": 3}) for i in range(3)]

@@ -79,7 +79,8 @@ class Nsys(harness.Case):
         for drop in [(t,) for t in everything] + [everything]:
             store = self.path("-".join(drop)[:40] + ".store")
             database(self.path(f"{len(drop)}{drop[0]}.sqlite"), drop)
-            self.run_import(self.path(f"{len(drop)}{drop[0]}.sqlite"), store=store)
+            said = self.run_import(self.path(f"{len(drop)}{drop[0]}.sqlite"), store=store)
+            self.assertEqual("no table OSRT_API: no calls" in said, "OSRT_API" in drop, said)
             self.assertEqual(self.query("SELECT count(*) FROM regions WHERE coalesce(domain, '') <> 'cuda'", store), [(57,)])
 
     def test_damage(self):
