@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "common/map64.h"
+#include "common/ops.h"
 #include "common/text.h"
 
 /* ---- counters ---- */
@@ -24,16 +25,24 @@ static void gather_extend(struct hr_gather *g, uint64_t from_ns, uint64_t to_ns)
 	g->to_ns = to_ns > g->to_ns ? to_ns : g->to_ns;
 }
 
+/* The time of the operations of a stream. */
+static void event_times(const struct hr_stream *s, uint64_t *ret_from, uint64_t *ret_to)
+{
+	*ret_from = UINT64_MAX;
+	*ret_to = 0;
+	for (uint32_t i = 0; i < s->n_batches; i++) {
+		*ret_from = s->batches[i].base_ns < *ret_from ? s->batches[i].base_ns : *ret_from;
+		*ret_to = s->batches[i].last_ns > *ret_to ? s->batches[i].last_ns : *ret_to;
+	}
+}
+
 /* Finds the selected time: that of the windows, limited to that of the recorded data. */
 static void gather_times(struct hr_gather *g, const struct hr_walk_stream *ws)
 {
-	uint64_t data_from = UINT64_MAX, data_to = 0, from = UINT64_MAX, to = 0;
+	uint64_t data_from, data_to, from = UINT64_MAX, to = 0;
 	const struct hr_stream *s = ws->s;
 
-	for (uint32_t i = 0; i < s->n_batches; i++) {
-		data_from = s->batches[i].base_ns < data_from ? s->batches[i].base_ns : data_from;
-		data_to = s->batches[i].last_ns > data_to ? s->batches[i].last_ns : data_to;
-	}
+	event_times(s, &data_from, &data_to);
 	for (size_t i = 0; i < ws->n_regions; i++) {
 		const struct hr_walk_region *r = &ws->regions[i];
 
@@ -84,6 +93,7 @@ int hr_gather_init(struct hr_gather *g, const struct hr_walk *w)
 		const struct hr_walk_stream *ws = &w->streams[i];
 
 		gather_times(g, ws);
+		r = hr_gather_rollups(g, ws, &(uint64_t){0});
 		for (uint32_t k = 0; k < ws->s->n_processes && r == 0; k++)
 			if (ws->processes[k].number != 0)
 				r = gather_rank(g, &by_rank, ws, &ws->processes[k]);
@@ -157,6 +167,96 @@ void hr_gather_add(struct hr_gather *g, const struct hr_walk_process *p, enum hr
 		start_ns = end;
 	}
 	bin_add(&rank->bins[last], kind, end_ns - start_ns, left);
+}
+
+/* ---- roll-ups ---- */
+
+/* Adds what a process did in a window. Before hr_gather_bins, it only extends the time. */
+static void window_add(struct hr_gather *g, const struct hr_walk_stream *ws,
+		       const struct hr_walk_process *p, const struct hr_gather_bin *sums,
+		       uint64_t from_ns, uint64_t to_ns)
+{
+	uint64_t start = p->p->msg->start_ns, end = p->p->msg->end_ns, wall_from, wall_to;
+
+	/* The process's life, and the selected part of it. */
+	start = start > from_ns && start < to_ns ? start : from_ns;
+	end = end > start && end < to_ns ? end : to_ns;
+	from_ns = start > p->from_ns ? start : p->from_ns;
+	to_ns = end < p->to_ns ? end : p->to_ns;
+	if (from_ns >= to_ns)
+		return;
+	wall_from = gather_wall(ws->s, from_ns);
+	wall_to = gather_wall(ws->s, to_ns);
+	if (g->n_bins == 0) {
+		gather_extend(g, wall_from, wall_to);
+		return;
+	}
+	for (uint64_t at = wall_from; at < wall_to;) {
+		uint64_t k = (at - g->from_ns) / g->bin_ns, next = g->from_ns + (k + 1) * g->bin_ns;
+		struct hr_gather_bin *b;
+		double share;
+
+		if (k >= g->n_bins)
+			break;
+		b = &g->ranks[g->rank_of[p->number]].bins[k];
+		next = next < wall_to ? next : wall_to;
+		share = (double)(next - at) / (double)(end - start);
+		b->read_bytes += (uint64_t)((double)sums->read_bytes * share);
+		b->written_bytes += (uint64_t)((double)sums->written_bytes * share);
+		b->busy_ns += (uint64_t)((double)sums->busy_ns * share);
+		at = next;
+	}
+}
+
+static void rollups_add(struct hr_gather *g, const struct hr_walk_stream *ws,
+			const Headrace__RollupBatch *batch)
+{
+	uint64_t from = batch->window_start_ns, to = from + batch->window_ns;
+
+	for (size_t i = 0; i < batch->n_rows + batch->n_sides; i++) {
+		bool side = i >= batch->n_rows;
+		const Headrace__Rollup *row =
+		    side ? batch->sides[i - batch->n_rows] : batch->rows[i];
+		const struct hr_walk_process *p = hr_walk_process(ws, row->proc);
+		unsigned class = side ? HR_CLASS_NONE : hr_op_info((uint16_t)row->op)->class;
+		bool copies = !side && hr_op_copies((uint16_t)row->op); /* their bytes: sides */
+		bool reads = side ? hr_side_reads(row->op) : class == HR_CLASS_READ;
+		bool writes = side ? !reads : class == HR_CLASS_WRITE;
+		struct hr_gather_bin sums = {.read_bytes = reads && !copies ? row->bytes : 0,
+					     .written_bytes = writes && !copies ? row->bytes : 0,
+					     .busy_ns = side ? 0 : row->dur_ns};
+
+		if (p != NULL && p->number != 0)
+			window_add(g, ws, p, &sums, from, to);
+	}
+}
+
+int hr_gather_rollups(struct hr_gather *g, const struct hr_walk_stream *ws, uint64_t *damaged)
+{
+	const struct hr_stream *s = ws->s;
+	uint64_t events_from, events_to;
+	Headrace__Frame *msg;
+
+	event_times(s, &events_from, &events_to);
+	for (uint32_t i = 0; i < s->n_frames; i++) {
+		int r;
+
+		if (s->frames[i].kind != HEADRACE__FRAME__BODY_ROLLUPS)
+			continue;
+		r = hr_stream_read(s, i, &msg);
+		if (r == -ENOMEM)
+			return r;
+		if (r < 0) {
+			++*damaged;
+			continue;
+		}
+		if (msg->body_case == HEADRACE__FRAME__BODY_ROLLUPS && msg->rollups->alone &&
+		    (msg->rollups->window_start_ns > events_to ||
+		     msg->rollups->window_start_ns + msg->rollups->window_ns < events_from))
+			rollups_add(g, ws, msg->rollups);
+		headrace__frame__free_unpacked(msg, NULL);
+	}
+	return 0;
 }
 
 /* ---- limits ---- */

@@ -47,6 +47,13 @@ enum hr_gather_kind { HR_GATHER_OTHER, HR_GATHER_READ, HR_GATHER_WRITE, HR_GATHE
 void hr_gather_add(struct hr_gather *g, const struct hr_walk_process *p, enum hr_gather_kind kind,
 		   uint64_t start_ns, uint64_t end_ns, uint64_t bytes);
 
+/*
+ * Adds the operations of level `counters` to the counters: the sums of each window of roll-ups are
+ * spread evenly over it. A window that also has operations of level `trace` is left out, because
+ * its sums include them. *damaged: counts unreadable frames. Returns 0 or -ENOMEM.
+ */
+int hr_gather_rollups(struct hr_gather *g, const struct hr_walk_stream *ws, uint64_t *damaged);
+
 /* Which operations and regions an export with a limit of size has. All zero: all of them. */
 struct hr_gather_limits {
 	uint64_t events_ns, regions_ns; /* shorter ones are left out */

@@ -251,6 +251,8 @@ static int trace_stream(struct hr_trace *t, const struct hr_walk_stream *ws)
 	count_waits(t, ws);
 	r = hr_export_events(t->x, ws, trace_batch, t);
 	if (r == 0)
+		r = hr_gather_rollups(&t->gather, ws, &t->x->damaged);
+	if (r == 0)
 		r = hr_tracks_end_stream(t->tracks, ws);
 	free(t->path_named);
 	t->path_base += (uint64_t)n_files + 1;

@@ -343,6 +343,19 @@ for t in threads: t.join()
             reads = float(traced.value("SELECT sum(bytes) FROM events WHERE class = 'read'"))
             self.assertAlmostEqual(trace.integral("read bytes/s") / reads, 1, delta=0.01)
 
+    def test_level_counters(self):
+        """No operation is drawn, but the counters have all of them."""
+        self.folder.fill(20, 50_000)
+        traced = self.headrace(["sh", "-c", f"for i in 1 2 3; do cat {self.folder.data}/f* > {self.folder.data}/all; sleep 0.2; done"],
+                               options=("--level", "counters"))
+        trace = exported.read_chrome(export(self, traced, "chrome")[0])
+        self.assertEqual(trace.operations(), [])
+        self.assertEqual(len(trace.notes()), 1)
+        for name, column in ("read bytes/s", "bytes_read"), ("written bytes/s", "bytes_written"):
+            moved = float(traced.value(f"SELECT sum({column}) FROM file_records"))
+            self.assertGreaterEqual(moved, 3_000_000)
+            self.assertAlmostEqual(trace.integral(name) / moved, 1, delta=0.01)
+
 
 if __name__ == "__main__":
     harness.main()
