@@ -224,8 +224,7 @@ static int streams_end(struct hr_import *i)
 
 /* ---- the store ------------------------------------------------------------------------------- */
 
-/* Removes the files of a folder that this import made, and the folder. */
-static void folder_remove(const char *folder)
+void hr__folder_remove(const char *folder)
 {
 	DIR *d = opendir(folder);
 	struct dirent *e;
@@ -246,7 +245,7 @@ static void import_undo(struct hr_import *i, bool new_store)
 	for (size_t k = 0; k < i->n_folders; k++) {
 		char *slash = strrchr(i->folders[k], '/');
 
-		folder_remove(i->folders[k]);
+		hr__folder_remove(i->folders[k]);
 		if (slash) { /* the folder of the job, if this was its last stream */
 			*slash = '\0';
 			(void)rmdir(i->folders[k]);
@@ -256,7 +255,7 @@ static void import_undo(struct hr_import *i, bool new_store)
 		return;
 	snprintf(path, sizeof(path), "%s/jobs", i->options->store);
 	(void)rmdir(path);
-	folder_remove(i->options->store);
+	hr__folder_remove(i->options->store);
 }
 
 static void import_free(struct hr_import *i)

@@ -97,13 +97,29 @@ struct hr__istream_batch {
 struct hr__landmark {
 	uint64_t key;	 /* kind of the region, or hash of its name */
 	uint64_t number; /* of the step; of other regions: their order, from 0 */
-	int64_t ns;	 /* start: wall clock of the recording, or clock of the trace */
+	int64_t ns;	 /* start: wall clock of the recording, or clock of the stream */
 };
 
 struct hr__landmarks {
 	struct hr__landmark *list;
 	uint32_t n, room;
 	struct hr_map64 counts; /* key -> number of regions */
+};
+
+/* How a clock was found. */
+struct hr__alignment {
+	int64_t offset_ns; /* recording minus trace: median */
+	uint64_t error_ns; /* median of the deviations from it */
+	uint64_t most_ns;  /* the largest deviation */
+	uint64_t mean_ns;  /* of the deviations */
+	uint32_t n;	   /* common landmarks; 0: none */
+	bool steps;	   /* they are steps */
+};
+
+/* A step of the recording. Wall clock. */
+struct hr__recorded_step {
+	int64_t start_ns, end_ns;
+	uint64_t step, epoch;
 };
 
 /* What a stream adds to a recorded job (into.c). */
@@ -113,6 +129,9 @@ struct hr__into {
 	int32_t main_pid; /* in the trace; 0: unknown */
 	bool has_kinds;	  /* the recording has steps, waits or other regions with a purpose */
 	struct hr__landmarks recorded, found;
+	struct hr__recorded_step *steps; /* of `main`, sorted by start */
+	uint32_t n_steps, steps_room;
+	int64_t offset_ns;     /* to add to the clock of the stream, as far as is known */
 	uint64_t n_operations; /* not added, because headrace recorded them */
 	const char *name;      /* of the file, which the import owns */
 	char *clock;	       /* how its clock was found, for people */
@@ -203,9 +222,15 @@ int hr__into_open(struct hr_import *i, char **ret_error);
 int hr__into_choose(struct hr_import_file *f, const struct hr_import_origin *origin,
 		    struct hr__into *ret);
 void hr__into_done(struct hr__into *into);
-/* Notes a region as a landmark, and returns the kind with which it is stored. */
-uint32_t hr__into_region(struct hr_import_stream *s, uint32_t proc,
-			 const struct hr_import_region *g, int *ret_error);
+/* Notes a region as a landmark. Returns 0 or -ENOMEM. */
+int hr__into_landmark(struct hr_import_stream *s, uint32_t thread,
+		      const struct hr_import_region *g);
+/* Sets into.offset_ns from the landmarks so far. *ret: how, if not NULL. */
+int hr__into_align(struct hr_import_stream *s, struct hr__alignment *ret);
+/* Sets step and epoch of a region to those of the recording at the middle of the region. */
+void hr__into_step(const struct hr_import_stream *s, uint32_t thread, struct hr_region *g);
+/* Returns the kind with which a region is stored. */
+uint32_t hr__into_kind(const struct hr_import_stream *s, uint32_t kind);
 /* The file is read: finds the clock of the stream, or refuses. */
 int hr__into_clock(struct hr_import_stream *s, struct hr_import_file *f);
 /* Sets what the recording has of a process, and returns it. NULL: it is not there. */
@@ -218,18 +243,16 @@ int hr__landmark_add(struct hr__landmarks *l, const struct hr__landmarks *only,
 		     const struct hr_region *region, const struct hr_import_slice *name,
 		     int64_t ns);
 void hr__landmarks_done(struct hr__landmarks *l);
-struct hr__alignment {
-	int64_t offset_ns; /* recording minus trace: median */
-	uint64_t error_ns; /* largest deviation from it */
-	uint32_t n;	   /* common landmarks; 0: none */
-	bool steps;	   /* they are steps */
-};
 /*
  * Steps may be counted from another number (torch 1.13 counts one less), which the deviations show.
- * `near`: the clocks agree roughly, so large differences of the numbers are found, too.
+ * `clock_ns`: to add to the times of `found`. `near`: it is right, so large differences of the
+ * numbers are found, too.
  */
-int hr__landmarks_align(struct hr__landmarks *recorded, struct hr__landmarks *found, bool near,
-			struct hr__alignment *ret);
+int hr__landmarks_align(struct hr__landmarks *recorded, struct hr__landmarks *found,
+			int64_t clock_ns, bool near, struct hr__alignment *ret);
+
+/* Removes the files of a folder, and the folder. */
+void hr__folder_remove(const char *folder);
 
 /* shared.c */
 void hr__shared_done(struct hr__shared_names *s);

@@ -14,6 +14,8 @@
 #include "common/text.h"
 #include "import/internal.h"
 
+#define NEAR_NS INT64_C(10000000000)
+
 /* ---- the job --------------------------------------------------------------------------------- */
 
 int hr__into_open(struct hr_import *i, char **ret_error)
@@ -118,6 +120,12 @@ static int recorded_add(struct hr__into *into, const struct hr_region *g,
 		into->has_kinds = true;
 	if (g->proc != into->main->msg->proc || g->count > 1)
 		return 0;
+	if (g->kind == HR_REGION_STEP && g->step != HR_REGION_UNKNOWN) {
+		if (!hr_array_reserve(into->steps, into->n_steps, into->steps_room))
+			return -ENOMEM;
+		into->steps[into->n_steps++] =
+		    (struct hr__recorded_step){ns, ns + (int64_t)g->dur_ns, g->step, g->epoch};
+	}
 	if (name)
 		text = (struct hr_import_slice){(const char *)name->data, name->len};
 	return hr__landmark_add(&into->recorded, NULL, g, &text, ns);
@@ -145,6 +153,13 @@ static int recorded_read(struct hr__into *into)
 	return r;
 }
 
+static int by_start(const void *a, const void *b)
+{
+	const struct hr__recorded_step *x = a, *y = b;
+
+	return x->start_ns < y->start_ns ? -1 : x->start_ns > y->start_ns;
+}
+
 int hr__into_choose(struct hr_import_file *f, const struct hr_import_origin *origin,
 		    struct hr__into *ret)
 {
@@ -155,6 +170,8 @@ int hr__into_choose(struct hr_import_file *f, const struct hr_import_origin *ori
 	if (ret->to && !several) {
 		ret->main_pid = origin->pid;
 		r = recorded_read(ret);
+		if (ret->n_steps > 1)
+			qsort(ret->steps, ret->n_steps, sizeof(*ret->steps), by_start);
 		return r;
 	}
 	if (several)
@@ -177,6 +194,7 @@ void hr__into_done(struct hr__into *into)
 {
 	hr__landmarks_done(&into->recorded);
 	hr__landmarks_done(&into->found);
+	free(into->steps);
 	free(into->clock);
 	into->clock = NULL;
 }
@@ -212,16 +230,58 @@ const Headrace__Process *hr__into_process(const struct hr_import_stream *s,
 
 /* ---- clocks ---------------------------------------------------------------------------------- */
 
-uint32_t hr__into_region(struct hr_import_stream *s, uint32_t proc,
-			 const struct hr_import_region *g, int *ret_error)
+static bool thread_is_main(const struct hr_import_stream *s, uint32_t thread)
 {
-	uint32_t kind = g->region.kind;
-	int32_t pid = s->processes[proc - 1].pid;
+	int32_t pid = s->processes[s->threads[thread - 1].proc - 1].pid;
 
-	*ret_error = 0;
-	if ((pid == s->into.main_pid || pid == s->into.main->msg->pid) && g->region.count == 1)
-		*ret_error = hr__landmark_add(&s->into.found, &s->into.recorded, &g->region,
-					      &g->name, (int64_t)g->region.start_ns);
+	return pid == s->into.main_pid || pid == s->into.main->msg->pid;
+}
+
+int hr__into_landmark(struct hr_import_stream *s, uint32_t thread, const struct hr_import_region *g)
+{
+	if (!thread_is_main(s, thread) || g->region.count > 1)
+		return 0;
+	return hr__landmark_add(&s->into.found, &s->into.recorded, &g->region, &g->name,
+				(int64_t)g->region.start_ns);
+}
+
+int hr__into_align(struct hr_import_stream *s, struct hr__alignment *ret)
+{
+	struct hr__alignment a;
+	int r = hr__landmarks_align(&s->into.recorded, &s->into.found, s->clock_ns,
+				    !s->clock_unknown, &a);
+
+	s->into.offset_ns = a.offset_ns;
+	if (ret)
+		*ret = a;
+	return r;
+}
+
+void hr__into_step(const struct hr_import_stream *s, uint32_t thread, struct hr_region *g)
+{
+	int64_t ns = (int64_t)(g->start_ns + g->dur_ns / 2) + s->clock_ns + s->into.offset_ns;
+	const struct hr__recorded_step *steps = s->into.steps;
+	uint32_t low = 0, high = s->into.n_steps;
+
+	if (high == 0 || !thread_is_main(s, thread))
+		return;
+	while (low < high) {
+		uint32_t middle = low + (high - low) / 2;
+
+		if (steps[middle].start_ns <= ns)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	g->step = g->epoch = HR_REGION_UNKNOWN;
+	if (low > 0 && ns < steps[low - 1].end_ns) {
+		g->step = steps[low - 1].step;
+		g->epoch = steps[low - 1].epoch;
+	}
+}
+
+uint32_t hr__into_kind(const struct hr_import_stream *s, uint32_t kind)
+{
 	/* The recording has the steps and waits already, so they would count twice. */
 	return kind > HR_REGION_MARK && s->into.has_kinds ? (uint32_t)HR_REGION_RANGE : kind;
 }
@@ -233,7 +293,7 @@ static int clock_note(struct hr_import_stream *s, const struct hr_import_file *f
 	char *line;
 	int r = -ENOMEM;
 
-	if (asprintf(&line, "clock of %s: %s", f->name, s->into.clock) < 0)
+	if (asprintf(&line, "clock of %s: %s", f->path, s->into.clock) < 0)
 		return -ENOMEM;
 	pthread_mutex_lock(&s->import->lock);
 	if (hr_array_reserve(to->clocks, to->n_clocks, s->import->clocks_room)) {
@@ -248,32 +308,51 @@ static int clock_note(struct hr_import_stream *s, const struct hr_import_file *f
 
 static int clock_text(struct hr_import_stream *s, const struct hr__alignment *a)
 {
-	const char *what = a->steps ? "step" : "region";
-	double error_ms = (double)a->error_ns / 1e6;
+	char offset[40] = "", error[120];
 	int r;
 
+	if (!s->clock_unknown)
+		snprintf(offset, sizeof(offset), "%+.3f ms ", (double)a->offset_ns / 1e6);
+	snprintf(error, sizeof(error), "error %.3f ms (median; at most %.3f ms)",
+		 (double)a->error_ns / 1e6, (double)a->most_ns / 1e6);
 	if (a->n == 0)
 		r = asprintf(&s->into.clock, "by the wall clocks of the host, error unknown");
-	else if (s->clock_unknown)
-		r = asprintf(&s->into.clock, "by %u common %s%s, error at most %.3f ms", a->n, what,
-			     a->n == 1 ? "" : "s", error_ms);
 	else
-		r = asprintf(&s->into.clock, "%+.3f ms by %u common %s%s, error at most %.3f ms",
-			     (double)a->offset_ns / 1e6, a->n, what, a->n == 1 ? "" : "s",
-			     error_ms);
+		r = asprintf(&s->into.clock, "%sby %u common %s%s, %s", offset, a->n,
+			     a->steps ? "step" : "region", a->n == 1 ? "" : "s", error);
 	if (r < 0)
 		s->into.clock = NULL;
 	return r < 0 ? -ENOMEM : 0;
 }
 
+/*
+ * Refuses a trace of another run. Both clocks are of the same host, so they can only differ if
+ * somebody set the clock: a trace near the process's life is accepted.
+ */
+static int times_check(struct hr_import_stream *s, struct hr_import_file *f)
+{
+	const Headrace__Process *m = s->into.main->msg;
+	int64_t begin = hr_stream_real_ns(s->into.to, m->start_ns);
+	int64_t end = hr_stream_real_ns(s->into.to, m->end_ns);
+	int64_t first = (int64_t)s->first_ns + s->clock_ns;
+	int64_t last = (int64_t)s->last_ns + s->clock_ns;
+
+	if (s->clock_unknown || s->first_ns > s->last_ns || m->end_ns == 0 ||
+	    (last >= begin - NEAR_NS && first <= end + NEAR_NS))
+		return 0;
+	return hr_import_refuse(
+	    f, "its times are %s %s those of pid %d in job %s: it is a trace of another run",
+	    hr_text_duration((uint64_t)(first > end ? first - end : begin - last)).s,
+	    first > end ? "after" : "before", m->pid, f->import->job_id);
+}
+
 int hr__into_clock(struct hr_import_stream *s, struct hr_import_file *f)
 {
 	struct hr__alignment a;
-	int r;
+	int r = times_check(s, f);
 
-	for (uint32_t i = 0; i < s->into.found.n; i++)
-		s->into.found.list[i].ns += s->clock_ns;
-	r = hr__landmarks_align(&s->into.recorded, &s->into.found, !s->clock_unknown, &a);
+	if (!r)
+		r = hr__into_align(s, &a);
 	if (r)
 		return r;
 	if (a.n == 0 && s->clock_unknown)

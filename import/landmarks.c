@@ -59,6 +59,9 @@ static void landmarks_number(struct hr__landmarks *l)
 {
 	uint32_t kept = 0;
 
+	for (uint32_t i = 0; i < l->n; i++) /* from an earlier call */
+		if (l->list[i].key != HR_REGION_STEP)
+			l->list[i].number = HR_REGION_UNKNOWN;
 	if (l->n > 1)
 		qsort(l->list, l->n, sizeof(*l->list), by_key_and_time);
 	for (uint32_t i = 0; i < l->n; i++) {
@@ -92,10 +95,30 @@ static bool landmark_counts(const struct hr__landmarks *recorded, const struct h
 	       hr_map64_get(&recorded->counts, m->key) == hr_map64_get(&found->counts, m->key);
 }
 
+/* Sets the median of the differences, and how far they deviate from it. Sorts them. */
+static void alignment_set(struct hr__alignment *a, int64_t *differences)
+{
+	double sum = 0;
+
+	if (a->n == 0)
+		return;
+	qsort(differences, a->n, sizeof(*differences), by_value);
+	a->offset_ns = differences[a->n / 2];
+	for (uint32_t i = 0; i < a->n; i++) {
+		differences[i] -= a->offset_ns;
+		differences[i] = differences[i] < 0 ? -differences[i] : differences[i];
+		sum += (double)differences[i];
+	}
+	qsort(differences, a->n, sizeof(*differences), by_value);
+	a->error_ns = (uint64_t)differences[a->n / 2];
+	a->most_ns = (uint64_t)differences[a->n - 1];
+	a->mean_ns = (uint64_t)(sum / a->n);
+}
+
 /* Compares step n of the trace with step n + shift of the recording. `room`: of found->n. */
 static void landmarks_compare(const struct hr__landmarks *recorded,
-			      const struct hr__landmarks *found, bool steps, int64_t shift,
-			      int64_t *room, struct hr__alignment *ret)
+			      const struct hr__landmarks *found, int64_t clock_ns, bool steps,
+			      int64_t shift, int64_t *room, struct hr__alignment *ret)
 {
 	uint32_t at = 0;
 
@@ -114,15 +137,9 @@ static void landmarks_compare(const struct hr__landmarks *recorded,
 			at++;
 		if (at < recorded->n && recorded->list[at].key == m.key &&
 		    recorded->list[at].number == m.number)
-			room[ret->n++] = recorded->list[at].ns - m.ns;
+			room[ret->n++] = recorded->list[at].ns - (m.ns + clock_ns);
 	}
-	if (ret->n == 0)
-		return;
-	qsort(room, ret->n, sizeof(*room), by_value);
-	ret->offset_ns = room[ret->n / 2];
-	ret->error_ns = (uint64_t)(room[ret->n - 1] - ret->offset_ns);
-	if ((uint64_t)(ret->offset_ns - room[0]) > ret->error_ns)
-		ret->error_ns = (uint64_t)(ret->offset_ns - room[0]);
+	alignment_set(ret, room);
 }
 
 /* Returns the median time from one step to the next in the recording. 0: unknown. */
@@ -140,8 +157,8 @@ static int64_t step_ns(const struct hr__landmarks *l, int64_t *room)
 	return room[n / 2];
 }
 
-int hr__landmarks_align(struct hr__landmarks *recorded, struct hr__landmarks *found, bool near,
-			struct hr__alignment *ret)
+int hr__landmarks_align(struct hr__landmarks *recorded, struct hr__landmarks *found,
+			int64_t clock_ns, bool near, struct hr__alignment *ret)
 {
 	int64_t *room, length, shift;
 	struct hr__alignment other;
@@ -153,17 +170,17 @@ int hr__landmarks_align(struct hr__landmarks *recorded, struct hr__landmarks *fo
 	landmarks_number(recorded);
 	landmarks_number(found);
 	length = step_ns(recorded, room);
-	landmarks_compare(recorded, found, true, 0, room, ret);
+	landmarks_compare(recorded, found, clock_ns, true, 0, room, ret);
 	shift = near && length > 0 && ret->n ? -ret->offset_ns / length : 0;
 	shift = shift < -SHIFT_MOST || shift > SHIFT_MOST ? 0 : shift;
 	for (int64_t k = shift - 2; k <= shift + 2; k++) {
-		landmarks_compare(recorded, found, true, k, room, &other);
+		landmarks_compare(recorded, found, clock_ns, true, k, room, &other);
 		/* Fewer steps in common, or hardly less deviation: the numbers are right. */
-		if (other.n > ret->n / 2 && other.error_ns < ret->error_ns / 2)
+		if (other.n > ret->n / 2 && other.mean_ns < ret->mean_ns / 2)
 			*ret = other;
 	}
 	if (!ret->n)
-		landmarks_compare(recorded, found, false, 0, room, ret);
+		landmarks_compare(recorded, found, clock_ns, false, 0, room, ret);
 	free(room);
 	return 0;
 }

@@ -18,7 +18,7 @@ struct collected {
 };
 
 struct open_region {
-	uint64_t end_ns, step;
+	uint64_t start_ns, end_ns, step;
 	bool counts; /* for the depth: no step or epoch */
 };
 
@@ -191,7 +191,8 @@ static int region_place(const struct hr_nest *n, struct open_regions *open, stru
 		if (o.end_ns <= g->start_ns && !(o.end_ns == end_ns && g->dur_ns == 0))
 			continue;
 		open->list[kept++] = o;
-		if (o.end_ns >= end_ns) {
+		/* After a flush, regions can be open that begin later. */
+		if (o.start_ns <= g->start_ns && o.end_ns >= end_ns) {
 			g->depth += o.counts;
 			step = o.step != HR_REGION_UNKNOWN ? o.step : step;
 		}
@@ -206,7 +207,7 @@ static int region_place(const struct hr_nest *n, struct open_regions *open, stru
 		return 0;
 	if (!hr_array_reserve(open->list, open->n, open->room))
 		return -ENOMEM;
-	open->list[open->n++] = (struct open_region){end_ns, g->step, counts};
+	open->list[open->n++] = (struct open_region){g->start_ns, end_ns, g->step, counts};
 	return 0;
 }
 
@@ -214,6 +215,10 @@ int hr_nest_flush(struct hr_nest *n)
 {
 	int r = steps_collect(n);
 
+	for (uint32_t i = 0; i < n->n && n->s->into.to && !r; i++)
+		r = hr__into_landmark(n->s, n->list[i].thread, &n->list[i].g);
+	if (!r && n->s->into.to)
+		r = hr__into_align(n->s, NULL);
 	if (n->n > 1)
 		qsort(n->list, n->n, sizeof(*n->list), by_thread_and_time);
 	for (uint32_t i = 0; i < n->n && !r; i++) {
@@ -221,6 +226,8 @@ int hr_nest_flush(struct hr_nest *n)
 		struct open_regions *open = thread_at(n, c->thread);
 
 		r = open ? region_place(n, open, c) : -ENOMEM;
+		if (n->s->into.to)
+			hr__into_step(n->s, c->thread, &c->g.region);
 		if (!r)
 			r = hr_import_region(n->s, c->thread, &c->g);
 		if (r == -EINVAL) /* the reader checks its times, so only the clock can be wrong */

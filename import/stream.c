@@ -14,6 +14,7 @@
 #define PATHS_MOST_BYTES (4u << 20) /* of a frame */
 #define UNKNOWN_NODE	 "unknown"
 #define NODE_BYTES	 64u /* as HOST_NAME_MAX; encoded, it fits into the name of a file */
+#define PIECE_BYTES (256u << 10)
 
 /* ---- streams --------------------------------------------------------------------------------- */
 
@@ -41,14 +42,21 @@ static int stream_folder_note(struct hr_import_stream *s)
 	return room ? 0 : -ENOMEM;
 }
 
-/* Files in other folders may have the same name. */
-static uint64_t added_instance(const struct hr_import_file *f)
+/* The same content, in whatever file, gives the same number. Returns -errno if it is unreadable. */
+static int added_instance(const struct hr_import_file *f, uint64_t *ret)
 {
-	char *path = realpath(f->path, NULL);
-	uint64_t h = path ? hr_fnv(HR_FNV_BASIS, path, strlen(path)) : 0;
+	uint8_t *piece = malloc(PIECE_BYTES);
+	struct hr_input *in = NULL;
+	uint64_t h = HR_FNV_BASIS;
+	long n = piece ? hr_input_open(f->path, &in) : -ENOMEM;
 
-	free(path);
-	return h | 1;
+	while (in && (n = hr_input_read(in, piece, PIECE_BYTES)) > 0)
+		h = hr_fnv(h, piece, (size_t)n);
+	if (in)
+		hr_input_close(in);
+	free(piece);
+	*ret = h | 1;
+	return (int)n;
 }
 
 /* The stream of a file that is added to a recorded one. */
@@ -80,6 +88,29 @@ int hr__istream_open(struct hr_import_stream *s)
 	return s->writer ? 0 : hr_writer_open(s->import->options->store, &id, &s->writer, NULL);
 }
 
+/* Refuses a stream that the job has. Removes one that an import left when it was killed. */
+static int added_check(struct hr_import_stream *s)
+{
+	const struct hr_stream *streams;
+	size_t n = hr_catalog_streams(s->import->catalog, &streams);
+	char *folder;
+
+	if (hr_writer_mark(s->writer) <= 1)
+		return 0;
+	for (size_t i = 0; i < n; i++)
+		if (streams[i].instance == s->instance && streams[i].added_to == s->into.to)
+			return hr_import_refuse(s->file, "job %s has this trace already",
+						s->import->job_id);
+	folder = strdup(hr_writer_dir(s->writer));
+	hr_writer_abandon(s->writer);
+	s->writer = NULL;
+	if (!folder)
+		return -ENOMEM;
+	hr__folder_remove(folder);
+	free(folder);
+	return hr__istream_open(s);
+}
+
 static int stream_begin(struct hr_import_stream *s)
 {
 	int r = hr_encoder_new(&s->encoder);
@@ -93,8 +124,10 @@ static int stream_begin(struct hr_import_stream *s)
 		r = hr__istream_open(s);
 	if (r)
 		return r;
-	if (s->into.to && hr_writer_mark(s->writer) > 1)
-		return hr_import_refuse(s->file, "job %s has this file already", s->import->job_id);
+	if (s->into.to)
+		r = added_check(s);
+	if (r)
+		return r;
 	s->batch->n = s->batch->n_tasks = 0;
 	return stream_folder_note(s);
 }
@@ -177,9 +210,10 @@ int hr_import_stream_of(struct hr_import_file *f, const struct hr_import_origin 
 		return r ? r : -ENOMEM;
 	}
 	s->into = into;
-	s->into.name = f->name;
-	s->instance = added_instance(f);
-	s->failed = stream_begin(s);
+	s->into.name = f->path;
+	s->failed = added_instance(f, &s->instance);
+	if (!s->failed)
+		s->failed = stream_begin(s);
 	*ret = s;
 	return s->failed;
 }

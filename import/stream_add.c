@@ -159,7 +159,7 @@ int hr_import_operation(struct hr_import_stream *s, uint32_t thread, const struc
 		return -EINVAL;
 	t = &s->threads[thread - 1];
 	hr__istream_extend(s, (uint32_t)t->proc, op.start_ns, op.start_ns + op.dur_ns);
-	if (event->file2)
+	if (event->file2 || hr_op_copies(event->op))
 		r = records_add_both(s, t->proc, event, info->api, &op);
 	else if (event->file)
 		r = record_add(s, t->proc, event->file, info->api, &op);
@@ -248,8 +248,8 @@ int hr_import_region(struct hr_import_stream *s, uint32_t thread, struct hr_impo
 	t = &s->threads[thread - 1];
 	g->region.proc = t->proc;
 	g->region.tid = t->tid;
-	if (s->into.to && !r)
-		g->region.kind = hr__into_region(s, (uint32_t)t->proc, g, &r);
+	if (s->into.to)
+		g->region.kind = hr__into_kind(s, g->region.kind);
 	if (!r && s->region_bytes > REGIONS_MOST_BYTES)
 		r = hr__istream_send_regions(s);
 	if (!r)

@@ -497,18 +497,33 @@ static const struct hr_stream *recorded_stream(const struct hr_catalog *c, size_
 	return NULL;
 }
 
+/* Removes added streams without an end: their import still runs, or was killed. */
+static void drop_unfinished(struct hr_catalog *c)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < c->n_streams; i++) {
+		if (c->streams[i]->added_to != 0 && !c->streams[i]->view.ended)
+			hr__stream_free(c->streams[i]);
+		else
+			c->streams[n++] = c->streams[i];
+	}
+	c->n_streams = n;
+}
+
 /* Sorts everything, so that the order does not depend on the file system. */
 static int catalog_finish(struct hr_catalog *c)
 {
-	c->views = calloc(c->n_streams + 1, sizeof(*c->views));
-	if (!c->views)
-		return -ENOMEM;
 	for (size_t i = 0; i < c->n_streams; i++) {
 		int r = hr__stream_finish(c, c->streams[i]);
 
 		if (r < 0)
 			return r;
 	}
+	drop_unfinished(c);
+	c->views = calloc(c->n_streams + 1, sizeof(*c->views));
+	if (!c->views)
+		return -ENOMEM;
 	number_processes(c);
 	if (c->n_streams > 0)
 		qsort(c->streams, c->n_streams, sizeof(c->streams[0]), by_job_and_node);

@@ -268,6 +268,13 @@ static void problems_report(struct chrome_trace *c)
 	}
 }
 
+static void clock_set(struct chrome_trace *c)
+{
+	if (c->s)
+		hr_import_clock(c->s, c->clock_ns,
+				c->clock_known || c->last_ns >= HR_IMPORT_WALL_LEAST_NS);
+}
+
 static int chrome_read(struct hr_import_file *f)
 {
 	struct chrome_trace c = {.f = f, .rank = -1};
@@ -276,11 +283,10 @@ static int chrome_read(struct hr_import_file *f)
 
 	if (!r)
 		r = file_read(&c, &b);
+	clock_set(&c); /* the last regions need it to find their steps */
 	if (!r)
 		r = hr__chrome_finish(&c);
-	if (!r && c.s)
-		hr_import_clock(c.s, c.clock_ns,
-				c.clock_known || c.last_ns >= HR_IMPORT_WALL_LEAST_NS);
+	clock_set(&c);
 	if (!r)
 		problems_report(&c);
 	hr__chrome_done(&c);

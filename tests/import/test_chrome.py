@@ -65,6 +65,13 @@ class Chrome(harness.Case):
                          [('{"device":1,"stream":7,"correlation":0,"bytes":4096}',)])
         self.assertEqual(self.query("SELECT count(*) FROM regions WHERE args LIKE '%External%'", store), [(0,)])
 
+    def test_steps_of_a_large_trace(self):
+        """Regions come in several parts; each finds the step that is around it."""
+        lines = [f'{{"ph":"X","cat":"user_annotation","name":"ProfilerStep#{k}","pid":7,"tid":7,"ts":{BASE // 1000 + k * 100000},"dur":100000}}' for k in range(4)]
+        lines += [f'{{"ph":"X","cat":"cpu_op","name":"op","pid":7,"tid":7,"ts":{BASE // 1000 + i},"dur":0.5}}' for i in range(400_000)]
+        self.run_import(self.file("t.json", '{"schemaVersion":1,"traceEvents":[' + ",\n".join(lines) + "]}"))
+        self.assertEqual(self.query("SELECT step, depth, count(*) FROM regions WHERE name = 'op' GROUP BY ALL ORDER BY ALL"), [(k, 0, 100_000) for k in range(4)])
+
     def test_phases(self):
         at = lambda ph, ts, **more: {"ph": ph, "ts": ts, "pid": 5, "tid": 6, **more}
         events = [at("B", 10, name="outer"), at("B", 20, name="inner"), at("E", 30), at("E", 50), at("E", 51),

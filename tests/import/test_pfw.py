@@ -212,6 +212,7 @@ class Own(harness.Case):
             self.line("open64", ns + 300, 999, {"fhash": h("c"), "ret": -1, "errno": 2, "flags": 577}),
             self.line("read", ns + 400, 5, {"fhash": h("c"), "count": 5, "bpf": 1}),
             self.line("copy_file_range", ns + 500, 7, {"fhash": h("a"), "fhash2": h("c"), "ret": 4, "count": 4}),
+            self.line("splice", ns + 600, 7, {"fhash": h("a"), "ret": 1000, "count": 1000}),
             self.line("write", ns + 61001, 7, {"fhash": h("c"), "ret": 4, "count": 4}),
             self.line("train \\x01", ns + 7, 60001, {"domain": "torch", "category": "loop", "args": '{"k": "\\\\n"}', "step": 5,
                                                    "epoch": 1, "region_count": 3, "open": 1}, cat="headrace:step"),
@@ -226,7 +227,11 @@ class Own(harness.Case):
              ("open64", "/c", None, ns + 300, 999, -1, 2, None, None, None, None, 577, "data", "shim", 2, None),
              ("read", "/c", None, ns + 400, 5, None, None, None, 5, None, None, 0, "data", "bpf", 2, None),
              ("copy_file_range", "/a\\\\b\\x0A", "/c", ns + 500, 7, 4, None, 4, 4, None, None, 0, "data", "shim", 2, None),
+             ("splice", "/a\\\\b\\x0A", None, ns + 600, 7, 1000, None, 1000, 1000, None, None, 0, "data", "shim", 2, None),
              ("write", "/c", None, ns + 61001, 7, 4, None, 4, 4, None, None, 0, "data", "shim", 3, 2)])
+        # A copy into a pipe reads its only file.
+        self.assertEqual(self.query("SELECT path, sum(bytes_read)::BIGINT, sum(bytes_written)::BIGINT FROM file_records GROUP BY path ORDER BY path"),
+                         [("/a\\\\b\\x0A", 10 + 4 + 1000, 0), ("/c", 48, 4 + 4)])
         self.assertEqual(
             self.query("SELECT kind, domain, category, name, step, epoch, count, open, args, start_ns, dur_ns, tid FROM regions"),
             [("step", "torch", "loop", "train \\x01", 5, 1, 3, 1, '{"k": "\\\\n"}', ns + 7, 60001, 8)])
