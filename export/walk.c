@@ -69,7 +69,11 @@ static bool region_overlaps(const struct hr_walk_stream *ws, const struct hr_wal
 {
 	const struct hr_walk_process *p = hr_walk_process(ws, r->proc);
 
-	return p != NULL && p->number != 0 && r->start_ns <= p->to_ns && r->end_ns >= p->from_ns;
+	if (p == NULL || p->number == 0 || r->start_ns > p->to_ns || r->end_ns < p->from_ns)
+		return false;
+	/* The step before the selected ones ends when they begin. */
+	return r->start_ns == r->end_ns || p->from_ns == p->to_ns ||
+	       (r->start_ns != p->to_ns && r->end_ns != p->from_ns);
 }
 
 static int add_regions(struct hr_walk_stream *ws, const Headrace__Regions *frame, size_t *room)

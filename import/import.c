@@ -283,7 +283,10 @@ static int import_run(struct hr_import *i, char **ret_error)
 	files_read(i);
 	r = streams_end(i);
 	if (!r && i->n_folders == 0)
-		r = hr_text_fail(-ENODATA, ret_error, "no file has data that can be imported");
+		r = hr_text_fail(-ENODATA, ret_error,
+				 "no file has data that can be imported; headrace imports traces "
+				 "of DFTracer (.pfw), Darshan logs, Chrome traces (JSON), "
+				 "databases of Nsight Systems (SQLite) and the text of strace");
 	else if (r)
 		hr_text_fail(r, ret_error, "%s",
 			     i->error_text ? i->error_text : strerrordesc_np(-r));

@@ -21,10 +21,12 @@
 #include <stdint.h>
 
 struct hr_import_options {
-	const char *store;	 /* an existing store, or the folder to create */
-	const char *job;	 /* NULL: the name of the file, or of the folder of all files */
-	bool into;		 /* adds regions to this job; NULL: to the last job of the store */
-	const char *node;	 /* of data that names no host; NULL: "unknown" */
+	const char *store; /* an existing store, or the folder to create */
+	const char *job;   /* NULL: the name of the file, or of the folder of all files */
+	bool into;	   /* adds regions to this job; NULL: to the last job of the store */
+	const char *node;  /* of data that names no host; NULL: "unknown" */
+	/* With `into`: the rank of traces that name none, plus 1. 0: unknown. */
+	uint32_t rank_plus1;
 	uint32_t ranks;		 /* number of ranks that the job had; 0: as the files state */
 	unsigned threads;	 /* number of files at a time; 0: number of CPUs */
 	const atomic_bool *stop; /* set by a signal handler; NULL: never */

@@ -26,6 +26,8 @@ int hr__into_open(struct hr_import *i, char **ret_error)
 	size_t n;
 	int r;
 
+	if (!hr_store_is(store))
+		return hr_text_fail(-ENOENT, ret_error, "there is no store %s", store);
 	if (!hr_store_has_job(store, i->job_id))
 		return hr_text_fail(-ENOENT, ret_error, "the store %s has no job %s", store,
 				    i->job_id);
@@ -163,9 +165,15 @@ static int by_start(const void *a, const void *b)
 int hr__into_choose(struct hr_import_file *f, const struct hr_import_origin *origin,
 		    struct hr__into *ret)
 {
+	struct hr_import_origin named;
 	bool several;
 	int r;
 
+	if (origin->rank < 0 && f->import->options->rank_plus1 > 0) {
+		named = *origin;
+		named.rank = (int32_t)(f->import->options->rank_plus1 - 1);
+		origin = &named;
+	}
 	process_choose(f->import, origin, ret, &several);
 	if (ret->to && !several) {
 		ret->main_pid = origin->pid;
@@ -176,8 +184,8 @@ int hr__into_choose(struct hr_import_file *f, const struct hr_import_origin *ori
 	}
 	if (several)
 		return hr_import_refuse(f,
-					"several processes of job %s fit: the trace names no "
-					"pid or rank",
+					"several processes of job %s fit, and the trace names no "
+					"pid or rank: name its rank with --rank",
 					f->import->job_id);
 	if (origin->pid)
 		return hr_import_refuse(f,

@@ -14,7 +14,7 @@
 #define PATHS_MOST_BYTES (4u << 20) /* of a frame */
 #define UNKNOWN_NODE	 "unknown"
 #define NODE_BYTES	 64u /* as HOST_NAME_MAX; encoded, it fits into the name of a file */
-#define PIECE_BYTES (256u << 10)
+#define PIECE_BYTES	 (256u << 10)
 
 /* ---- streams --------------------------------------------------------------------------------- */
 
@@ -171,7 +171,8 @@ int hr_import_stream(struct hr_import_file *f, const char *node, size_t bytes,
 	char name[NODE_BYTES + 1];
 
 	if (f->import->catalog) /* whose pids are not those of the recording */
-		return hr_import_refuse(f, "a trace of this format cannot be added to a job");
+		return hr_import_refuse(f, "a trace of this format cannot be added to a job: "
+					   "import it as a job with -o STORE");
 	if (bytes == 0) {
 		node = other;
 		bytes = strlen(other);

@@ -13,13 +13,14 @@
 #include "cli/commands.h"
 #include "common/now.h"
 #include "common/text.h"
+#include "net/address.h"
 #include "store/store.h"
 
 #define PROBLEMS_SHOWN 20u
 #define RANKS_MOST     (1u << 24)
 #define THREADS_MOST   256u
 
-enum { OPT_JOB = 256, OPT_INTO, OPT_NODE, OPT_RANKS, OPT_THREADS };
+enum { OPT_JOB = 256, OPT_INTO, OPT_NODE, OPT_RANK, OPT_RANKS, OPT_THREADS };
 
 const struct hr_option hr_import_option_table[] = {
     {"output", 'o', "STORE", "the store to create, or an existing one, which gets one more job",
@@ -32,6 +33,8 @@ const struct hr_option hr_import_option_table[] = {
      HR_VALUES_OTHER},
     {"ranks", OPT_RANKS, "N",
      "number of ranks that the job had; answers then report the missing ones", HR_VALUES_OTHER},
+    {"rank", OPT_RANK, "N", "with --into: the rank of traces that name no rank and no pid",
+     HR_VALUES_OTHER},
     {"node", OPT_NODE, "NAME", "node of files that name no host (default: unknown)",
      HR_VALUES_OTHER},
     {"threads", OPT_THREADS, "N", "number of files to read at a time (default: number of CPUs)",
@@ -98,6 +101,11 @@ static int take_arguments(struct hr_options *o, struct hr_import_options *to, co
 		case OPT_NODE:
 			to->node = o->value;
 			break;
+		case OPT_RANK:
+			if (hr_text_parse_uint(o->value, RANKS_MOST - 1, &n) < 0)
+				return hr_option_wrong("rank", "a number", o->value), 1;
+			to->rank_plus1 = (uint32_t)n + 1;
+			break;
 		case OPT_RANKS:
 			if (number_take("ranks", o->value, RANKS_MOST, &n) < 0)
 				return 1;
@@ -146,11 +154,13 @@ static void totals_print(const struct hr_import_options *o, const struct hr_impo
 {
 	char *store = hr_text_quote(o->store), *job = hr_text_quote(r->job);
 
-	hr_report("imported job %s into %s: %s files, %s operations, %s regions, %s of data moved; "
-		  "read %s in %s",
-		  r->job, o->store, hr_text_count(r->files).s, hr_text_count(r->operations).s,
-		  hr_text_count(r->regions).s, hr_text_size(r->moved_bytes).s,
-		  hr_text_size(r->input_bytes).s, hr_text_duration(took_ns).s);
+	hr_report(
+	    "imported job %s into %s: %s file%s, %s operations, %s regions, %s of data moved; "
+	    "read %s in %s",
+	    r->job, o->store, hr_text_count(r->files).s, r->files == 1 ? "" : "s",
+	    hr_text_count(r->operations).s, hr_text_count(r->regions).s,
+	    hr_text_size(r->moved_bytes).s, hr_text_size(r->input_bytes).s,
+	    hr_text_duration(took_ns).s);
 	hr_report("next: headrace query %s --job %s jobs", store ? store : o->store,
 		  job ? job : r->job);
 	free(store);
@@ -208,6 +218,12 @@ int hr_import_main(int argc, char **argv)
 		if (!o.store || n == 0)
 			hr_report("%s" HR_HINT "headrace import FILE... -o STORE",
 				  n == 0 ? "no file to import" : "no store to write to");
+		else if (hr_address_is(o.store))
+			hr_report("headrace import writes a folder of this machine, not to a "
+				  "collector: %s",
+				  o.store);
+		else if (o.rank_plus1 > 0 && !o.into)
+			hr_report("--rank needs --into" HR_HINT "headrace import --help");
 		else
 			status = run_import(&o, files, n);
 	}

@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #define MAGIC	     "SQLite format 3"
 #define VALUE_MOST   (16 << 20)
@@ -218,6 +219,15 @@ static void nsys_done(struct nsys *n)
 	free(n->names);
 }
 
+/* SQLite reads the file, whose head the input has counted. */
+static void bytes_count(struct hr_import_file *f)
+{
+	struct stat st;
+
+	if (stat(f->path, &st) == 0 && (uint64_t)st.st_size > hr_input_bytes(f->input))
+		hr_input_count(f->input, (uint64_t)st.st_size - hr_input_bytes(f->input));
+}
+
 static int nsys_read(struct hr_import_file *f)
 {
 	struct nsys n = {.f = f};
@@ -246,6 +256,7 @@ static int nsys_read(struct hr_import_file *f)
 	if (!r)
 		problems_report(&n);
 	nsys_done(&n);
+	bytes_count(f);
 	return r;
 }
 

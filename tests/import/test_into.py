@@ -138,6 +138,19 @@ class Into(harness.Case):
             self.assertIn(f"its times are {where} those of pid 71 in job j", said)
         self.assertEqual(self.query("SELECT count(*) FROM regions WHERE name LIKE 'Profiler%'"), [(40,)])
 
+    def test_a_rank_that_is_named(self):
+        """A trace of the format before Kineto has neither pid nor rank."""
+        for i in range(2):
+            self.file(f"recorded/{i}.json", steps(pid=70 + i, n=20 + i, distributedInfo={"rank": i, "world_size": 2}))
+        self.run_import(self.path("recorded"), "--job", "j")
+        events = [{"name": f"ProfilerStep#{e['name'][13:]}", "ph": "X", "ts": e["ts"], "dur": e["dur"], "tid": 1, "pid": "CPU functions", "args": {}}
+                  for e in json.loads(steps(n=20))["traceEvents"] if e["name"] != "k"]
+        trace = self.file("legacy.json", json.dumps(events))
+        self.assertIn("name its rank with --rank", self.add(trace, status=1))
+        self.add(trace, "--rank", "x", status=2)
+        self.add(trace, "--rank", "1")
+        self.assertEqual(self.query("SELECT DISTINCT rank, pid FROM regions WHERE name LIKE 'Profiler%' AND kind = 'range'"), [(1, 71)])
+
     def test_the_same_trace(self):
         """In a copy, compressed, in another folder."""
         self.recorded()
