@@ -2,7 +2,7 @@
 -- Names each table only once, because each use of a table reads frames of every stream.
 WITH every_job AS MATERIALIZED (SELECT cluster, job, attempt, nodes, ranks_expected, nodes_expected FROM hr_jobs()),
 every_node AS MATERIALIZED (
-    SELECT cluster, job, attempt, node, state, heard_ns, closed_ns, silent_ns, clock_offset_ns, clock_error_ns FROM hr_nodes()),
+    SELECT cluster, job, attempt, node, boot, state, heard_ns, closed_ns, silent_ns, clock_offset_ns, clock_error_ns FROM hr_nodes()),
 counted AS MATERIALIZED (SELECT job, node, start_ns, end_ns FROM levels WHERE level = 'counters'),
 -- A journal in memory is lost if headraced is killed. This loss counts like that of a damaged journal.
 lost AS MATERIALIZED (
@@ -24,8 +24,10 @@ notes AS (
                                      ELSE format('for {:.1f} s', (end_ns - start_ns) / 1e9) END) AS note
     FROM counted
     UNION ALL
-    SELECT 3, job, format('job {}, node {}: {}', job, node, CASE state
-        WHEN 'running' THEN 'still running, or being recovered: the answer contains events until about 1 s ago, and totals until about 10 s ago'
+    SELECT 3, job, format('job {}, node {}: {}', job, node, CASE
+        WHEN boot = 'imported' AND state = 'running' THEN 'headrace import still writes it: the answer is incomplete'
+        WHEN boot = 'imported' THEN 'headrace import was killed while it wrote it: most of it is missing; remove its folder below jobs/, and import again'
+        WHEN state = 'running' THEN 'still running, or being recovered: the answer contains events until about 1 s ago, and totals until about 10 s ago'
         ELSE 'the recording was cut short (headraced was killed or stopped): later operations are missing' END)
     FROM every_node WHERE state NOT IN ('ended', 'silent') AND closed_ns IS NULL
     UNION ALL

@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The job that an import makes: its id, its ranks, and what remains of an import that fails."""
 
+import glob
 import json
 import os
 import signal
@@ -102,6 +103,16 @@ class Job(harness.Case):
                 self.assertFalse(os.path.exists(job))
                 self.assertEqual(os.path.exists(store), remains)
         self.assertEqual(self.query("SELECT job FROM jobs WHERE job = 'before'"), [("before",)])
+
+    def test_killed(self):
+        """Each answer says that most of the job is missing, and why."""
+        big = self.trace(1, name="big.pfw", n=60000)
+        with subprocess.Popen([harness.HEADRACE, "import", "--job", "big", big, "-o", self.store], env=harness.environment(), stderr=subprocess.DEVNULL) as process:
+            while not glob.glob(os.path.join(self.store, "jobs", "big", "*", "*")) and process.poll() is None:
+                time.sleep(0.001)
+            process.kill()
+        _, notes = self.query_all("FROM jobs")
+        self.assertIn("headrace import was killed while it wrote it", notes)
 
 
 if __name__ == "__main__":
