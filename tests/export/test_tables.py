@@ -72,10 +72,7 @@ class Tables(harness.Case):
     def setUp(self):
         super().setUp()
         self.folder.fill(30, 4096)
-        program = os.path.join(self.folder.path, "train.py")
-        with open(program, "w", encoding="utf-8") as f:
-            f.write(PROGRAM)
-        self.traced = self.headrace([harness.PYTHON, program, self.folder.data], RANK="3", WORLD_SIZE="8",
+        self.traced = self.headrace([harness.PYTHON, "-c", PROGRAM, self.folder.data], RANK="3", WORLD_SIZE="8",
                                     PYTHONPATH=os.path.join(HERE, "../../python"), options=("--job", "a=b/c d"))
         self.values = [int(v) for v in self.traced.sql(VALUES)[0].values()]
         self.assertGreater(self.values[0], 20 * 30 * 4)
