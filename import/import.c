@@ -91,6 +91,24 @@ static int file_streams_end(struct hr_import_file *f, const char *reader, int r)
 	return r;
 }
 
+/* Reports traces of several tools in one job, once. */
+static void mixture_check(struct hr_import_file *f, const struct hr_reader *reader)
+{
+	struct hr_import *i = f->import;
+	const struct hr_reader *other;
+
+	pthread_mutex_lock(&i->lock);
+	other = i->options->into || i->mixed ? NULL : i->reader;
+	i->mixed |= other && other != reader;
+	i->reader = reader;
+	pthread_mutex_unlock(&i->lock);
+	if (other && other != reader)
+		hr_import_problem(f,
+				  "this is a %s, and other files are a %s: if they are of the same "
+				  "run, its operations count twice",
+				  reader->what, other->what);
+}
+
 static int file_read(struct hr_import_file *f)
 {
 	struct hr_import_result *to = f->import->result;
@@ -103,6 +121,7 @@ static int file_read(struct hr_import_file *f)
 		file_close(f);
 		return 0;
 	}
+	mixture_check(f, reader);
 	r = reader->read(f);
 	if (!r && hr_input_cut(f->input)) {
 		hr_import_problem(f, "cut or damaged: imported up to there");

@@ -54,6 +54,8 @@ struct hr_import {
 	uint64_t facts[HR_IMPORT_FACTS];
 	struct hr__shared_names shared[HR_IMPORT_SHARED];
 	struct hr__import_job job;
+	const struct hr_reader *reader;	  /* of the file that was opened last */
+	bool mixed;			  /* the files have several formats */
 	struct hr_import_stream *waiting; /* read, but not ended */
 	struct hr_import_stream *last;	  /* read; ended after all others */
 	struct hr_catalog *catalog;	  /* of the job to which streams are added; or NULL */

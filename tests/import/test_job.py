@@ -85,6 +85,13 @@ class Job(harness.Case):
         self.run_import(os.path.dirname(self.trace(0)), "--job", "folder")
         self.assertEqual(self.query("SELECT count(*) FROM losses WHERE job = 'folder'"), [(0,)])
 
+    def test_two_formats(self):
+        """Traces of several tools may be of one run, which no number shows."""
+        trace = self.trace(0)
+        other = self.file("t.json", json.dumps({"schemaVersion": 1, "traceEvents": [{"ph": "X", "name": "x", "pid": 7, "tid": 7, "ts": 1e15, "dur": 9}]}))
+        said = self.run_import(trace, other, "--job", "both")
+        self.assertEqual(said.count("its operations count twice"), 1, said)
+
     def test_interrupted(self):
         """A signal: neither a job nor a new store remains."""
         self.run_import(self.trace(0), "--job", "before")
