@@ -67,6 +67,7 @@ struct hr_export_options hr_export_all(enum hr_export_format format)
 {
 	return (struct hr_export_options){.format = format,
 					  .rank = -1,
+					  .scope = -1,
 					  .from_ns = INT64_MIN,
 					  .to_ns = INT64_MAX,
 					  .first_step = -1,
@@ -117,6 +118,12 @@ static bool set_node(struct hr_export_options *o, const char *value)
 	return value[0] != '\0';
 }
 
+static bool set_scope(struct hr_export_options *o, const char *value)
+{
+	o->scope = strcmp(value, "runtime") == 0;
+	return o->scope == 1 || strcmp(value, "data") == 0;
+}
+
 static bool set_from(struct hr_export_options *o, const char *value)
 {
 	return parse_seconds(value, &o->from_ns);
@@ -144,6 +151,7 @@ static const struct {
 } settings[] = {
     {"node", set_node, "the name of a node"},
     {"rank", set_rank, "a rank such as 3"},
+    {"scope", set_scope, "data or runtime"},
     {"from", set_from, "seconds since the job began, or -N for its last N seconds"},
     {"to_time", set_to_time, "seconds since the job began, or -N to skip its last N seconds"},
     {"step", set_step, "a step such as 7, or steps such as 7-9"},
@@ -336,6 +344,7 @@ static int make_walk(struct hr_export *x, const struct hr_catalog *c)
 	const struct hr_export_options *o = x->options;
 	struct hr_walk_options walk = {.node = o->node,
 				       .rank = o->rank,
+				       .scope = o->scope,
 				       .from_ns = wall_ns(x, o->from_ns),
 				       .to_ns = wall_ns(x, o->to_ns),
 				       .first_step = o->first_step,

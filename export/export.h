@@ -36,6 +36,7 @@ struct hr_export_options {
 	enum hr_export_format format;
 	const char *node; /* NULL: all */
 	int64_t rank;	  /* -1: all */
+	int scope;	  /* of operations: 0 data, 1 runtime; -1: both */
 	/* ns since the begin of the job; below 0: before its end */
 	int64_t from_ns, to_ns;	       /* INT64_MIN, INT64_MAX: no limit */
 	int64_t first_step, last_step; /* -1: all */
@@ -47,7 +48,7 @@ struct hr_export_options hr_export_all(enum hr_export_format format);
 
 /*
  * Sets the options from words such as "rank=3", which refer to the words. The names: node, rank,
- * from, to_time (seconds), step (N or N-M), max_size (bytes, or 200M). Reports a mistake to
+ * scope, from, to_time (seconds), step (N or N-M), max_size (bytes, or 200M). Reports a mistake to
  * `messages`, and returns false.
  */
 bool hr_export_parse(struct hr_export_options *o, char *const *words, size_t n_words,

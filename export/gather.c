@@ -226,7 +226,7 @@ static void rollups_add(struct hr_gather *g, const struct hr_walk_stream *ws,
 					     .written_bytes = writes && !copies ? row->bytes : 0,
 					     .busy_ns = side ? 0 : row->dur_ns};
 
-		if (p != NULL && p->number != 0)
+		if (p != NULL && p->number != 0 && hr_walk_has_scope(ws, row->scope))
 			window_add(g, ws, p, &sums, from, to);
 	}
 }

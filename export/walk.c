@@ -275,6 +275,7 @@ static int add_stream(struct hr_walk *w, const struct hr_stream *s, const struct
 	if (o->node != NULL && strcmp(o->node, s->node) != 0)
 		return 0;
 	ws->s = s;
+	ws->scope = o->scope;
 	w->n_streams++;
 	r = select_processes(w, ws, o);
 	if (r == 0)

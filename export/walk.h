@@ -28,13 +28,14 @@
 struct hr_walk_options {
 	const char *node;	       /* NULL: all nodes */
 	int64_t rank;		       /* -1: all processes, also those without a rank */
+	int scope;		       /* of operations: 0 data, 1 runtime; -1: both */
 	int64_t from_ns, to_ns;	       /* wall clock; what overlaps this time */
 	int64_t first_step, last_step; /* what overlaps these steps of a rank; -1: all steps */
 };
 
 static inline struct hr_walk_options hr_walk_all(void)
 {
-	return (struct hr_walk_options){NULL, -1, INT64_MIN, INT64_MAX, -1, -1};
+	return (struct hr_walk_options){NULL, -1, -1, INT64_MIN, INT64_MAX, -1, -1};
 }
 
 /* A process of a stream. */
@@ -63,8 +64,15 @@ struct hr_walk_stream {
 	struct hr_walk_process *processes; /* one for each of s->processes, in the same order */
 	struct hr_walk_region *regions;	   /* the selected regions */
 	size_t n_regions;
+	int scope;		/* as in the options */
 	struct hr_arena memory; /* frames of the regions */
 };
+
+/* Whether operations of this scope (0 data, 1 runtime) are selected. */
+static inline bool hr_walk_has_scope(const struct hr_walk_stream *s, uint32_t scope)
+{
+	return s->scope < 0 || (uint32_t)s->scope == scope;
+}
 
 struct hr_walk {
 	struct hr_walk_stream *streams; /* in the order of the catalogue; added ones are last */

@@ -25,6 +25,8 @@ int hr_walk_events_new(const struct hr_walk_stream *s, uint32_t want, struct hr_
 	}
 	e->ws = s;
 	e->want = want | HR_COL_BIT(HR_COL_START) | HR_COL_BIT(HR_COL_DUR);
+	if (s->scope >= 0)
+		e->want |= HR_COL_BIT(HR_COL_BITS);
 	*ret = e;
 	return 0;
 }
@@ -77,7 +79,9 @@ static uint32_t select_events(struct hr_walk_events *e, const struct hr_columns 
 
 		e->rows[n] = i;
 		n += p != NULL && c->start_ns[i] <= p->to_ns &&
-		     c->start_ns[i] + c->dur_ns[i] >= p->from_ns;
+		     c->start_ns[i] + c->dur_ns[i] >= p->from_ns &&
+		     (e->ws->scope < 0 ||
+		      hr_walk_has_scope(e->ws, (c->bits[i] & HR_EV_SCOPE_RUNTIME) != 0));
 	}
 	return n;
 }

@@ -22,6 +22,7 @@ enum {
 	OPT_JOB,
 	OPT_RANK,
 	OPT_NODE,
+	OPT_SCOPE,
 	OPT_FROM,
 	OPT_TO_TIME,
 	OPT_STEP,
@@ -42,6 +43,8 @@ const struct hr_option hr_export_option_table[] = {
     {"job", OPT_JOB, "JOB", "export this job (default: the newest one)", HR_VALUES_OTHER},
     {"rank", OPT_RANK, "N", "only this rank and its workers", HR_VALUES_OTHER},
     {"node", OPT_NODE, "NODE", "only this node", HR_VALUES_OTHER},
+    {"scope", OPT_SCOPE, "data|runtime",
+     "only operations on data, or only those on files of the Python installation", "data runtime"},
     {"from", OPT_FROM, "SECONDS", "skip the first SECONDS of the job; -N: only its last N seconds",
      HR_VALUES_OTHER},
     {"to-time", OPT_TO_TIME, "SECONDS",
@@ -87,6 +90,8 @@ static bool take_value(struct hr_export_request *r, int id, const char *value)
 		return export_option(r, "rank", value);
 	case OPT_NODE:
 		return export_option(r, "node", value);
+	case OPT_SCOPE:
+		return export_option(r, "scope", value);
 	case OPT_FROM:
 		return export_option(r, "from", value);
 	case OPT_TO_TIME:
@@ -260,8 +265,8 @@ static char *output_path(const struct hr_export_request *r, const char *job)
 static bool export_check(const struct hr_export_request *r)
 {
 	const struct hr_export_options *o = &r->options;
-	bool part = r->by_rank || o->from_ns != INT64_MIN || o->to_ns != INT64_MAX ||
-		    o->first_step >= 0 || o->max_bytes != UINT64_MAX;
+	bool part = r->by_rank || o->scope >= 0 || o->from_ns != INT64_MIN ||
+		    o->to_ns != INT64_MAX || o->first_step >= 0 || o->max_bytes != UINT64_MAX;
 
 	if (r->standard_output && (r->by_rank || r->parquet)) {
 		hr_report("this export needs a folder: -o FOLDER");

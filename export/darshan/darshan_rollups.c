@@ -108,7 +108,7 @@ static int bytes_add(struct hr__darshan *d, struct rollup_sums *s,
 	struct hr__darshan_op o = {.process = p};
 	struct rollup_sum *sum;
 
-	if (p == NULL || p->number == 0)
+	if (p == NULL || p->number == 0 || !hr_walk_has_scope(d->stream, row->scope))
 		return 0;
 	sum = sum_get(s, hr__darshan_rank(p), group, way);
 	if (sum == NULL)

@@ -24,8 +24,12 @@ static int frame_records(struct hr__darshan *d, const Headrace__FileRecords *rec
 	for (size_t i = 0; i < records->n_rows && r == 0; i++) {
 		const Headrace__FileRecord *row = records->rows[i];
 		const struct hr_walk_process *p = hr_walk_process(d->stream, row->proc);
+		struct hr_file_info info;
 
-		if (p != NULL && p->number != 0 && row->file != 0)
+		if (p == NULL || p->number == 0 || row->file == 0)
+			continue;
+		if (hr_stream_file(d->stream->s, row->file, false, &info) < 0 ||
+		    hr_walk_has_scope(d->stream, info.scope))
 			r = visit(d, row, p);
 	}
 	return r;

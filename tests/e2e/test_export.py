@@ -174,6 +174,9 @@ class Recorded(harness.Case):
     def test_rank(self):
         self.check("rank = 0", "rank = 0", "--rank", "0")
 
+    def test_scope(self):
+        self.check("scope = 'data'", "true", "--scope", "data")
+
     def test_step(self):
         within = """EXISTS (SELECT 1 FROM (SELECT rank, min(start_ns) AS begin_ns, max(start_ns + dur_ns) AS end_ns FROM regions
             WHERE kind = 'step' AND step BETWEEN 2 AND 4 GROUP BY rank) w

@@ -116,6 +116,16 @@ class Log(Exported):
         self.assertIn("/", [point for _, point in log.mounts])
         self.assertEqual(log.job["uid"], os.getuid())
 
+    def test_scope(self):
+        """Without files of Python itself, which Darshan leaves out, too."""
+        traced = self.headrace([harness.PYTHON, "-c", f"import json; open('{self.folder.data}/f', 'w').write('x' * 1000)"])
+        for scope, options in (None, ()), ("data", ("--scope", "data")), ("runtime", ("--scope", "runtime")):
+            log = darshan_log.Log(self.export(traced, *options))
+            (want,) = traced.sql("SELECT sum(opens) AS opens, sum(bytes_written) AS bytes FROM hr_file_records() "
+                                 "WHERE api <> 'stdio'" + (f" AND scope = '{scope}'" if scope else ""))
+            self.assertEqual([sum(r["OPENS"] for r in log.posix), sum(r["BYTES_WRITTEN"] for r in log.posix)],
+                             [int(v) for v in want.values()], scope)
+
     def test_fewer_segments_make_the_module_partial(self):
         traced = self.work()
         log = darshan_log.Log(self.export(traced, "--max-size", "320"))
