@@ -108,32 +108,54 @@ static uint64_t vector_bytes(struct hr_strace_text t)
 	}
 }
 
+/* Sets the current folder, which strace shows. */
+static void cwd_set(struct strace *p, struct strace_process *of, struct hr_strace_text shown)
+{
+	long n = hr__strace_unescape(shown, p->text, sizeof(p->text) - 1);
+
+	if (n <= 0)
+		return;
+	p->text[n] = '\0';
+	if (of->cwd && strcmp(of->cwd, p->text) == 0)
+		return;
+	free(of->cwd);
+	of->cwd = strdup(p->text);
+}
+
+/* The file of a path that is relative to a descriptor. */
+static uint32_t path_below(struct strace *p, struct strace_step *k, const struct hr_strace_fd *dir,
+			   struct hr_strace_text path)
+{
+	const struct strace_open *open = hr__strace_open_get(p, k->of->fds, dir->fd);
+	const char *folder = open ? open->path : NULL;
+	long n;
+
+	if (path.n >= 2 && path.p[0] == '"' && path.p[1] == '"') { /* AT_EMPTY_PATH */
+		k->e.fd = dir->fd;
+		return hr__strace_fd_file(p, k->of, dir);
+	}
+	if (dir->path.n) {
+		n = hr__strace_unescape(dir->path, p->text, sizeof(p->text) - 1);
+		p->text[n > 0 ? n : 0] = '\0';
+		folder = n > 0 ? p->text : NULL;
+	}
+	if (folder || (path.n >= 2 && path.p[1] == '/'))
+		return hr__strace_path_file(p, folder, path);
+	p->n_unknown_fds += !open && dir->fd >= 0;
+	return 0;
+}
+
 /* The file of the path at `position`, whose folder is before it if the table has `at`. */
 static uint32_t path_at(struct strace *p, struct strace_step *k, unsigned position)
 {
 	struct hr_strace_text path = arg_at(k, position);
 	struct hr_strace_fd dir = {.fd = AT_FDCWD};
-	struct strace_open *open;
 
-	if (!k->shape->at || position < 2 || !fd_at(k, position - 1, &dir))
-		return hr__strace_path_file(p, k->of, NULL, path);
-	if (dir.fd == AT_FDCWD && dir.path.n) { /* strace knows the current folder */
-		long n = hr__strace_unescape(dir.path, p->text, sizeof(p->text) - 1);
-
-		if (n > 0 && (!k->of->cwd || strlen(k->of->cwd) != (size_t)n ||
-			      memcmp(k->of->cwd, p->text, (size_t)n) != 0)) {
-			free(k->of->cwd);
-			k->of->cwd = strndup(p->text, (size_t)n);
-		}
-	}
-	if (path.n >= 2 && path.p[0] == '"' && path.p[1] == '"' && dir.fd != AT_FDCWD) {
-		k->e.fd = dir.fd; /* AT_EMPTY_PATH */
-		return hr__strace_fd_file(p, k->of, &dir);
-	}
-	open = hr__strace_open_get(p, k->of->fds, dir.fd);
-	if (dir.path.n || dir.fd == AT_FDCWD || !open)
-		return hr__strace_path_file(p, k->of, dir.path.n ? &dir.path : NULL, path);
-	return 0;
+	if (k->shape->at && position > 1 && fd_at(k, position - 1, &dir) && dir.fd != AT_FDCWD)
+		return path_below(p, k, &dir, path);
+	if (dir.path.n)
+		cwd_set(p, k->of, dir.path);
+	return hr__strace_path_file(p, k->of->cwd, path);
 }
 
 /* ---- operations ------------------------------------------------------------------------------ */
@@ -218,8 +240,10 @@ static int open_call(struct strace *p, struct strace_step *k)
 {
 	struct strace_open *open = NULL;
 	int64_t fd = k->c.returned ? k->c.ret : -1;
-	uint32_t named = k->shape->how == STRACE_OPEN ? path_at(p, k, k->shape->file) : 0;
+	uint32_t named;
 
+	p->path[0] = '\0';
+	named = k->shape->how == STRACE_OPEN ? path_at(p, k, k->shape->file) : 0;
 	if (k->shape->op == HR_OP_creat)
 		k->e.flags = O_CREAT | O_WRONLY | O_TRUNC;
 	else if (arg_at(k, 3).n && *arg_at(k, 3).p == '{') /* openat2 */
@@ -227,9 +251,15 @@ static int open_call(struct strace *p, struct strace_step *k)
 	k->e.file = k->c.ret_path.n ? hr__strace_shown_file(p, k->c.ret_path) : named;
 	if (fd >= 0 && fd <= INT32_MAX) {
 		k->e.fd = (int32_t)fd;
-		open = hr__strace_open_new(p, k->of->fds, k->e.fd);
+		/* A descriptor of an unknown file is unknown, too. */
+		if (k->e.file || k->shape->op == HR_OP_memfd_create)
+			open = hr__strace_open_new(p, k->of->fds, k->e.fd);
+		else
+			hr__strace_open_close(p, k->of->fds, k->e.fd);
 	}
 	if (open) {
+		if (!k->c.ret_path.n && *p->path) /* that of the file that was found last */
+			open->path = strdup(p->path);
 		open->append = k->e.flags & O_APPEND;
 		open->position = open->append ? -1 : 0;
 		open->file = k->e.file;
@@ -311,17 +341,21 @@ static int copy_call(struct strace *p, struct strace_step *k)
 
 static int chdir_call(struct strace *p, struct strace_step *k)
 {
+	const struct strace_open *open;
+	const char *cwd = p->path; /* the path of the file that is found last */
 	int r;
 
 	p->path[0] = '\0';
 	r = k->shape->how == STRACE_CHDIR ? path_call(p, k) : fd_call(p, k);
 	if (r || !k->c.returned || k->c.ret != 0)
 		return r;
-	/* p->path has the path of the file that was found last. */
+	open = hr__strace_open_get(p, k->of->fds, k->e.fd);
+	if (!*cwd && open && open->path)
+		cwd = open->path;
 	free(k->of->cwd);
-	k->of->cwd = NULL;
-	if (k->e.file && p->path[0] == '/')
-		k->of->cwd = strndup(p->path, hr_path_resolve(p->path, strlen(p->path)));
+	k->of->cwd = k->e.file && *cwd == '/' ? strdup(cwd) : NULL;
+	if (k->of->cwd)
+		k->of->cwd[hr_path_resolve(k->of->cwd, strlen(k->of->cwd))] = '\0';
 	return 0;
 }
 

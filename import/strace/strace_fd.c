@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Descriptors with their file positions, mappings, and paths. */
 #include <errno.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -45,6 +44,8 @@ static void open_release(struct strace *p, uint32_t i)
 {
 	if (--p->opens[i].refs)
 		return;
+	free(p->opens[i].path);
+	p->opens[i].path = NULL;
 	p->opens[i].file = p->free_open; /* the next free one */
 	p->free_open = i + 1;
 }
@@ -153,23 +154,19 @@ uint32_t hr__strace_shown_file(struct strace *p, struct hr_strace_text shown)
 	return n > 0 && p->path[0] == '/' ? hr_import_path(p->s, p->path, (size_t)n, false) : 0;
 }
 
-uint32_t hr__strace_path_file(struct strace *p, struct strace_process *of,
-			      const struct hr_strace_text *dir, struct hr_strace_text path)
+uint32_t hr__strace_path_file(struct strace *p, const char *dir, struct hr_strace_text path)
 {
 	size_t used = 0;
 	long n;
 
 	if (path.n < 2 || *path.p != '"')
 		return 0;
-	if (path.p[1] != '/') {
-		n = dir ? hr__strace_unescape(*dir, p->path, sizeof(p->path) - 2) : 0;
-		if (!dir && of->cwd)
-			n = snprintf(p->path, sizeof(p->path) - 1, "%s", of->cwd);
-		if (n < 0 || (size_t)n > sizeof(p->path) - 2)
+	if (path.p[1] != '/' && dir && *dir) {
+		used = strlen(dir);
+		if (used > sizeof(p->path) - 2)
 			return 0;
-		used = (size_t)n;
-		if (used)
-			p->path[used++] = '/';
+		memcpy(p->path, dir, used);
+		p->path[used++] = '/';
 	}
 	n = hr__strace_string(path, p->path + used, sizeof(p->path) - 1 - used);
 	if (n < 0 || used + (size_t)n == 0)

@@ -65,6 +65,7 @@ struct strace_open {
 	uint32_t file;	  /* 0: unknown */
 	uint32_t refs;	  /* 0: unused */
 	uint32_t renames; /* how many there were when `file` was set */
+	char *path; /* of the open, if strace does not show paths of descriptors; NULL: unknown */
 	bool append;
 };
 
@@ -184,9 +185,8 @@ void hr__strace_open_close(struct strace *p, uint32_t fds, int32_t fd);
 /* The file of a descriptor. 0: not a file, or not known. Updates its description. */
 uint32_t hr__strace_fd_file(struct strace *p, struct strace_process *of,
 			    const struct hr_strace_fd *fd);
-/* The file of a path argument, whose folder `dir` (NULL: the current one) is. 0: none. */
-uint32_t hr__strace_path_file(struct strace *p, struct strace_process *of,
-			      const struct hr_strace_text *dir, struct hr_strace_text path);
+/* The file of a path argument, relative to the folder `dir` (NULL: unknown). 0: none. */
+uint32_t hr__strace_path_file(struct strace *p, const char *dir, struct hr_strace_text path);
 /* The file of a path that strace shows. */
 uint32_t hr__strace_shown_file(struct strace *p, struct hr_strace_text shown);
 

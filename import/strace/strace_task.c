@@ -299,6 +299,8 @@ void hr__strace_done(struct strace *p)
 	}
 	for (uint32_t i = 0; i < p->n_fds; i++)
 		hr_map64_done(&p->fds[i].opens);
+	for (uint32_t i = 0; i < p->n_opens; i++)
+		free(p->opens[i].path);
 	hr_map64_done(&p->shape_of);
 	hr_map64_done(&p->task_of);
 	hr_map64_done(&p->birth_of);

@@ -152,6 +152,39 @@ class Strace(harness.Case):
                          [("/d/a", 0), ("/d/a", 10), ("/d/a", 20), ("/d/a", 25), ("/d/b", 28), ("/d/c", None), ("/d/x", None), ("/d/x", 70),
                           ("/d/x", 5), ("/d/x", 6)])
 
+    def calls(self, *steps, name="t"):
+        """Imports a trace of one process: calls, and what they return."""
+        return self.run_import(self.file(name, "".join(f"7 1700000000.0{i:05} {call} = {ret}\n" for i, (call, ret) in enumerate(steps))))
+
+    def test_folders_of_descriptors(self):
+        """Without -y: paths below descriptors of folders, as tar, grep -r and rm -r use them."""
+        said = self.calls(
+            ('chdir("/home/u")', 0), (r'openat(AT_FDCWD, "a\\b", O_RDONLY|O_DIRECTORY)', 3), ('openat(3, "sub", O_RDONLY)', 4), ("dup(4)", 5),
+            ("close(4)", 0), ('openat(5, "./c", O_RDONLY)', 4), ('read(4, "", 9)', 9), ('newfstatat(5, "d", {}, 0)', 0),
+            ('openat(7, "/abs", O_RDONLY)', 6), ('read(6, "", 5)', 5), ("fchdir(5)", 0), ('unlink("e")', 0),
+            ('renameat(3, "f", AT_FDCWD, "g")', 0), ('openat(8, "a", O_RDONLY)', 4), ('read(4, "", 9)', 9), ('newfstatat(8, "a", {}, 0)', 0))
+        self.assertEqual(self.query("SELECT op, path, path2, bytes FROM events WHERE class != 'open' ORDER BY start_ns"), [
+            ("chdir", "/home/u", None, None), ("dup", r"/home/u/a\\b/sub", None, None), ("close", r"/home/u/a\\b/sub", None, None),
+            ("read", r"/home/u/a\\b/sub/c", None, 9), ("fstatat", r"/home/u/a\\b/sub/d", None, None), ("read", "/abs", None, 5),
+            ("fchdir", r"/home/u/a\\b/sub", None, None), ("unlink", r"/home/u/a\\b/sub/e", None, None),
+            ("renameat", r"/home/u/a\\b/f", r"/home/u/a\\b/sub/g", None)])
+        self.assertIn("3 calls use descriptors without a known file: not imported", said)
+        self.assertEqual(self.query("SELECT reason, count FROM losses"), [("import_noted", 3)])
+
+    def test_a_tree_without_y(self):
+        """Programs that open files below descriptors read the same with and without -y."""
+        for i in range(6):
+            self.file(f"tree/{i % 3}/{i}", "x" * 1000 * (i + 1))
+        for command in (("grep", "-r", "zzz", self.path("tree")), ("tar", "-cf", self.path("out.tar"), "-C", self.path("tree"), ".")):
+            sums = []
+            for options in ((), ("-y",)):
+                job = command[0] + "".join(options)
+                self.run_import(self.trace("-f", "-ttt", "-T", *options, to=job, command=command), "--job", job)
+                sums.append(self.query(f"SELECT path, sum(bytes), count(*) FROM events WHERE job = '{job}' AND class = 'read' AND "
+                                       f"path LIKE '{self.path('tree')}%' GROUP BY path ORDER BY path"))
+            self.assertEqual([row[1] for row in sums[0]], [1000, 4000, 2000, 5000, 3000, 6000])
+            self.assertEqual(sums[0], sums[1])
+
 
 if __name__ == "__main__":
     harness.main()
