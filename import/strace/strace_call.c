@@ -2,8 +2,10 @@
 /* Finished calls: what they change, and their operations. */
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/close_range.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -213,6 +215,9 @@ static int fd_call(struct strace *p, struct strace_step *k)
 		return -EBADMSG;
 	k->e.fd = fd.fd;
 	k->e.file = hr__strace_fd_file(p, k->of, &fd);
+	if (k->shape->op == HR_OP_ioctl && k->c.returned && k->c.ret == 0 &&
+	    (k->e.flags == FIOCLEX || k->e.flags == FIONCLEX))
+		hr__strace_cloexec_set(p, k->of->fds, fd.fd, k->e.flags == FIOCLEX);
 	if (!k->e.file)
 		return 0;
 	if (k->shape->how == STRACE_VECTOR) {
@@ -258,6 +263,7 @@ static int open_call(struct strace *p, struct strace_step *k)
 			hr__strace_open_close(p, k->of->fds, k->e.fd);
 	}
 	if (open) {
+		hr__strace_cloexec_set(p, k->of->fds, k->e.fd, k->e.flags & O_CLOEXEC);
 		if (!k->c.ret_path.n && *p->path) /* that of the file that was found last */
 			open->path = strdup(p->path);
 		open->append = k->e.flags & O_APPEND;
@@ -279,32 +285,93 @@ static int close_call(struct strace *p, struct strace_step *k)
 static int close_range_call(struct strace *p, struct strace_step *k)
 {
 	uint64_t first = (uint64_t)number_at(k, 1, 0), last = (uint64_t)number_at(k, 2, -1);
-	const struct hr_strace_text flags = arg_at(k, 3);
-	const struct strace_fds *fds = k->of->fds == HR__STRACE_NONE ? NULL : &p->fds[k->of->fds];
+	uint32_t flags = hr__strace_flags(arg_at(k, 3));
 
-	if (!fds || !k->c.returned || k->c.ret != 0 || (flags.n && *flags.p == 'C'))
-		return 0; /* CLOSE_RANGE_CLOEXEC */
-	/* A removal moves other cells, so each closed one begins the search again. */
-	for (uint64_t i = 0; fds->opens.cells && i <= fds->opens.mask; i++) {
-		const struct hr_map64_cell *c = &fds->opens.cells[i];
-
-		if (c->value != HR_MAP64_NONE && c->key >= first && c->key <= last) {
-			hr__strace_open_close(p, k->of->fds, (int32_t)c->key);
-			i = UINT64_MAX;
-		}
-	}
+	if (!k->c.returned || k->c.ret != 0)
+		return 0;
+	if (flags & CLOSE_RANGE_UNSHARE && hr__strace_fds_unshare(p, &k->of->fds))
+		return -ENOMEM;
+	if (flags & CLOSE_RANGE_CLOEXEC)
+		hr__strace_fds_cloexec(p, k->of->fds, first, last);
+	else
+		hr__strace_fds_close(p, k->of->fds, first, last, false);
 	return 0;
+}
+
+/* The result is another descriptor of the same description. */
+static int fd_dup(struct strace *p, struct strace_step *k, bool cloexec)
+{
+	int32_t to = (int32_t)k->c.ret;
+	int r;
+
+	if (k->c.ret > INT32_MAX || to == k->e.fd)
+		return 0;
+	r = hr__strace_open_dup(p, k->of->fds, k->e.fd, to);
+	if (!r)
+		hr__strace_cloexec_set(p, k->of->fds, to, cloexec);
+	return r;
 }
 
 static int dup_call(struct strace *p, struct strace_step *k)
 {
-	uint32_t cmd = k->shape->how == STRACE_FCNTL ? hr__strace_flags(arg_at(k, 2)) : F_DUPFD;
 	int r = fd_call(p, k);
 
-	if (r || !k->c.returned || k->c.ret < 0 || k->c.ret > INT32_MAX ||
-	    (cmd != F_DUPFD && cmd != F_DUPFD_CLOEXEC))
+	if (r || !k->c.returned || k->c.ret < 0)
 		return r;
-	return hr__strace_open_dup(p, k->of->fds, k->e.fd, (int32_t)k->c.ret);
+	return fd_dup(p, k, k->e.flags & O_CLOEXEC);
+}
+
+static int fcntl_call(struct strace *p, struct strace_step *k)
+{
+	int r = fd_call(p, k);
+
+	if (r || !k->c.returned || k->c.ret < 0)
+		return r;
+	switch (k->e.flags) {
+	case F_DUPFD:
+	case F_DUPFD_CLOEXEC:
+		return fd_dup(p, k, k->e.flags == F_DUPFD_CLOEXEC);
+	case F_SETFD:
+		hr__strace_cloexec_set(p, k->of->fds, k->e.fd,
+				       hr__strace_flags(arg_at(k, 3)) & FD_CLOEXEC);
+		return 0;
+	default:
+		return 0;
+	}
+}
+
+/* A new descriptor, of something that is no file. */
+static int no_file_set(struct strace *p, struct strace_step *k, int64_t fd)
+{
+	if (fd < 0 || fd > INT32_MAX)
+		return 0;
+	return hr__strace_open_new(p, k->of->fds, (int32_t)fd) ? 0 : -ENOMEM;
+}
+
+/* pipe and socketpair store two descriptors: "[3, 4]". */
+static int pair_call(struct strace *p, struct strace_step *k)
+{
+	int r = 0;
+
+	if (!k->c.returned || k->c.ret != 0)
+		return 0;
+	for (unsigned i = 1; i <= k->c.n_args; i++) {
+		struct hr_strace_text t = arg_at(k, i), rest;
+		const char *second = t.n ? memchr(t.p, ',', t.n) : NULL;
+		int64_t fd;
+
+		if (!second || *t.p != '[')
+			continue;
+		if (hr__strace_number((struct hr_strace_text){t.p + 1, t.n - 1}, &fd, &rest))
+			r = no_file_set(p, k, fd);
+		rest = (struct hr_strace_text){second, (size_t)(t.p + t.n - second)};
+		while (rest.n && (*rest.p == ',' || *rest.p == ' '))
+			rest = (struct hr_strace_text){rest.p + 1, rest.n - 1};
+		if (!r && hr__strace_number(rest, &fd, &rest))
+			r = no_file_set(p, k, fd);
+		return r;
+	}
+	return 0;
 }
 
 static void copy_advance(struct strace *p, struct strace_step *k, int32_t fd)
@@ -465,8 +532,13 @@ static int call_convert(struct strace *p, struct strace_step *k, uint64_t end_ns
 		return close_range_call(p, k);
 	case STRACE_DUP:
 	case STRACE_DUP_TO:
-	case STRACE_FCNTL:
 		return dup_call(p, k);
+	case STRACE_FCNTL:
+		return fcntl_call(p, k);
+	case STRACE_NO_FILE:
+		return k->c.returned ? no_file_set(p, k, k->c.ret) : 0;
+	case STRACE_PAIR:
+		return pair_call(p, k);
 	case STRACE_COPY:
 	case STRACE_SENDFILE:
 		return copy_call(p, k);

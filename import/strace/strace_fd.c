@@ -35,7 +35,7 @@ uint32_t hr__strace_fds_copy(struct strace *p, uint32_t from)
 			continue;
 		if (hr_map64_set(&p->fds[to].opens, c->key, c->value))
 			return NONE;
-		p->opens[c->value].refs++;
+		p->opens[c->value & ~HR__STRACE_CLOEXEC].refs++;
 	}
 	return to;
 }
@@ -59,20 +59,79 @@ void hr__strace_fds_drop(struct strace *p, uint32_t fds)
 	all = &p->fds[fds].opens;
 	for (uint64_t i = 0; all->cells && i <= all->mask; i++)
 		if (all->cells[i].value != NONE)
-			open_release(p, all->cells[i].value);
+			open_release(p, all->cells[i].value & ~HR__STRACE_CLOEXEC);
 	hr_map64_done(all);
+}
+
+int hr__strace_fds_unshare(struct strace *p, uint32_t *fds)
+{
+	uint32_t own;
+
+	if (*fds == NONE || p->fds[*fds].refs == 1)
+		return 0;
+	own = hr__strace_fds_copy(p, *fds);
+	if (own == NONE)
+		return -ENOMEM;
+	hr__strace_fds_drop(p, *fds);
+	*fds = own;
+	return 0;
+}
+
+void hr__strace_fds_close(struct strace *p, uint32_t fds, uint64_t first, uint64_t last,
+			  bool only_cloexec)
+{
+	const struct hr_map64 *all = fds == NONE ? NULL : &p->fds[fds].opens;
+
+	for (uint64_t i = 0; all && all->cells && i <= all->mask; i++) {
+		const struct hr_map64_cell *c = &all->cells[i];
+
+		if (c->value == NONE || c->key < first || c->key > last ||
+		    (only_cloexec && !(c->value & HR__STRACE_CLOEXEC)))
+			continue;
+		hr__strace_open_close(p, fds, (int32_t)c->key);
+		i--; /* the removal may have moved another cell here */
+	}
+}
+
+void hr__strace_fds_cloexec(struct strace *p, uint32_t fds, uint64_t first, uint64_t last)
+{
+	const struct hr_map64 *all = fds == NONE ? NULL : &p->fds[fds].opens;
+
+	for (uint64_t i = 0; all && all->cells && i <= all->mask; i++) {
+		struct hr_map64_cell *c = &all->cells[i];
+
+		if (c->value != NONE && c->key >= first && c->key <= last)
+			c->value |= HR__STRACE_CLOEXEC;
+	}
+}
+
+/* The index of a description. NONE: the descriptor is unknown. */
+static uint32_t open_index(const struct strace *p, uint32_t fds, int32_t fd)
+{
+	uint32_t i = fds == NONE || fd < 0 ? NONE : hr_map64_get(&p->fds[fds].opens, (uint32_t)fd);
+
+	return i == NONE ? NONE : i & ~HR__STRACE_CLOEXEC;
 }
 
 struct strace_open *hr__strace_open_get(struct strace *p, uint32_t fds, int32_t fd)
 {
-	uint32_t i = fds == NONE || fd < 0 ? NONE : hr_map64_get(&p->fds[fds].opens, (uint32_t)fd);
+	uint32_t i = open_index(p, fds, fd);
 
 	return i == NONE ? NULL : &p->opens[i];
 }
 
+void hr__strace_cloexec_set(struct strace *p, uint32_t fds, int32_t fd, bool cloexec)
+{
+	uint32_t i = open_index(p, fds, fd);
+
+	if (i != NONE)
+		(void)hr_map64_set(&p->fds[fds].opens, (uint32_t)fd,
+				   cloexec ? i | HR__STRACE_CLOEXEC : i);
+}
+
 void hr__strace_open_close(struct strace *p, uint32_t fds, int32_t fd)
 {
-	uint32_t i = fds == NONE || fd < 0 ? NONE : hr_map64_get(&p->fds[fds].opens, (uint32_t)fd);
+	uint32_t i = open_index(p, fds, fd);
 
 	if (i == NONE)
 		return;
@@ -103,8 +162,7 @@ struct strace_open *hr__strace_open_new(struct strace *p, uint32_t fds, int32_t 
 
 int hr__strace_open_dup(struct strace *p, uint32_t fds, int32_t from, int32_t to)
 {
-	uint32_t i =
-	    fds == NONE || from < 0 ? NONE : hr_map64_get(&p->fds[fds].opens, (uint32_t)from);
+	uint32_t i = open_index(p, fds, from);
 
 	if (from == to || to < 0)
 		return 0;

@@ -19,6 +19,7 @@
 
 #define HR__STRACE_NONE	      UINT32_MAX
 #define HR__STRACE_PATH_BYTES 8192u
+#define HR__STRACE_CLOEXEC    (1u << 31) /* execve closes the descriptor */
 
 enum strace_how {
 	STRACE_NONE,
@@ -27,6 +28,8 @@ enum strace_how {
 	STRACE_TWO, /* two paths */
 	STRACE_OPEN,
 	STRACE_OPEN_FD, /* no path; the result has one */
+	STRACE_NO_FILE, /* its result is a descriptor of something that is no file */
+	STRACE_PAIR,	/* the same for two descriptors, which are in an argument */
 	STRACE_CLOSE,
 	STRACE_CLOSE_RANGE,
 	STRACE_DUP,
@@ -69,8 +72,8 @@ struct strace_open {
 	bool append;
 };
 
-struct strace_fds { /* descriptors of a process */
-	struct hr_map64 opens;
+struct strace_fds {	       /* descriptors of a process */
+	struct hr_map64 opens; /* -> index of the description, with HR__STRACE_CLOEXEC */
 	uint32_t refs;
 };
 
@@ -176,10 +179,19 @@ void hr__strace_done(struct strace *p);
 uint32_t hr__strace_fds_new(struct strace *p);
 uint32_t hr__strace_fds_copy(struct strace *p, uint32_t from);
 void hr__strace_fds_drop(struct strace *p, uint32_t fds);
+/* Ends that processes share descriptors: `fds` gets an index that belongs to the caller. */
+int hr__strace_fds_unshare(struct strace *p, uint32_t *fds);
+/* Closes descriptors. `only_cloexec`: those that execve closes. */
+void hr__strace_fds_close(struct strace *p, uint32_t fds, uint64_t first, uint64_t last,
+			  bool only_cloexec);
+/* Sets that execve closes the descriptors. */
+void hr__strace_fds_cloexec(struct strace *p, uint32_t fds, uint64_t first, uint64_t last);
 struct strace_open *hr__strace_open_get(struct strace *p, uint32_t fds, int32_t fd);
 /* Gives fd a new description. `refs` of the result is 1. NULL: no memory. */
 struct strace_open *hr__strace_open_new(struct strace *p, uint32_t fds, int32_t fd);
 int hr__strace_open_dup(struct strace *p, uint32_t fds, int32_t from, int32_t to);
+/* Sets whether execve closes the descriptor. A new one remains open. */
+void hr__strace_cloexec_set(struct strace *p, uint32_t fds, int32_t fd, bool cloexec);
 void hr__strace_open_close(struct strace *p, uint32_t fds, int32_t fd);
 
 /* The file of a descriptor. 0: not a file, or not known. Updates its description. */

@@ -202,6 +202,9 @@ int hr__strace_exec(struct strace *p, struct strace_task *t, uint64_t time_ns, c
 	}
 	of->described = true;
 	of->n_maps = 0;
+	if (hr__strace_fds_unshare(p, &of->fds))
+		return -ENOMEM;
+	hr__strace_fds_close(p, of->fds, 0, UINT64_MAX, true);
 	row->exe = hr_import_text(p->s, exe, strlen(exe));
 	row->cmdline = cmdline_make(p, argv);
 	if (!row->exe || !row->cmdline)

@@ -185,6 +185,46 @@ class Strace(harness.Case):
             self.assertEqual([row[1] for row in sums[0]], [1000, 4000, 2000, 5000, 3000, 6000])
             self.assertEqual(sums[0], sums[1])
 
+    def written(self):
+        return self.query("SELECT path, sum(bytes) FROM events WHERE class = 'write' GROUP BY path ORDER BY path")
+
+    def test_descriptors_that_execve_closes(self):
+        """Without -y: after execve, a number that was closed is not the file of before."""
+        name = iter("abcdefghij")
+        opened = lambda fd, flags="": (f'openat(AT_FDCWD, "/{next(name)}", O_WRONLY{flags})', fd)
+        execve = ('execve("/bin/x", ["x"], 0x7ff /* 1 var */)', 0)
+        writes = [(f'write({fd}, "", 9)', fd) for fd in range(3, 15)]
+        said = self.calls(
+            opened(3, "|O_CLOEXEC"), opened(4), ("dup3(4, 5, O_CLOEXEC)", 5), ("dup2(5, 6)", 6), ("fcntl(4, F_DUPFD_CLOEXEC, 7)", 7),
+            ("fcntl(7, F_DUPFD, 8)", 8), opened(9), ("fcntl(9, F_SETFD, FD_CLOEXEC)", 0), opened(10, "|O_CLOEXEC"), ("fcntl(10, F_SETFD, 0)", 0),
+            opened(11), ("ioctl(11, FIOCLEX)", 0), opened(12), ("close_range(12, 12, CLOSE_RANGE_UNSHARE|CLOSE_RANGE_CLOEXEC)", 0),
+            opened(13), ("close_range(13, 13, CLOSE_RANGE_UNSHARE)", 0), opened(14, "|O_CLOEXEC"), ("dup2(14, 14)", 14), execve, *writes)
+        self.assertEqual(self.written(), [("/b", 4 + 6 + 8), ("/d", 10)])
+        self.assertIn("8 calls use descriptors without a known file", said)
+
+    def test_descriptors_of_no_file(self):
+        """Without -y: a descriptor of a socket or a pipe replaces what its number meant."""
+        opens = [(f'openat(AT_FDCWD, "/{fd}", O_WRONLY)', fd) for fd in range(3, 10)]
+        makers = [("socket(AF_INET, SOCK_STREAM, IPPROTO_IP)", 3), ("pipe2([4, 5], O_CLOEXEC)", 0), ("socketpair(AF_UNIX, SOCK_STREAM, 0, [6, 7])", 0),
+                  ("accept4(3, NULL, NULL, SOCK_CLOEXEC)", 8)]
+        said = self.calls(*opens, *makers, *[(f'write({fd}, "", 9)', fd) for fd in range(3, 10)])
+        self.assertEqual(self.written(), [("/9", 9)])
+        self.assertNotIn("without a known file", said)
+
+    def test_an_execve_without_y(self):
+        """A program that a script starts after it has opened files: the same sums with and without -y."""
+        program = """import os, sys
+            fd = os.open("{0}/kept", os.O_CREAT | os.O_WRONLY); os.dup2(fd, 20); os.write(20, b"x" * 10)
+            for i in range(9): os.open("{0}/%d" % i, os.O_CREAT | os.O_WRONLY)
+            os.execv(sys.executable, [sys.executable, "-c", '''if 1:
+                import os, socket
+                s = [socket.socketpair() for i in range(4)]; os.write(s[3][0].fileno(), b"x" * 5000); os.write(20, b"y" * 7)'''])""".format(self.data()).replace("\n            ", "\n")
+        for options in ((), ("-y",)):
+            job = "exec" + "".join(options)
+            self.run_import(self.trace("-f", "-ttt", "-T", *options, to=job, command=("/usr/bin/python3", "-c", program)), "--job", job)
+            self.assertEqual(self.query(f"SELECT path, sum(bytes) FROM events WHERE job = '{job}' AND class = 'write' GROUP BY path"),
+                             [(self.folder + "/kept", 17)])
+
 
 if __name__ == "__main__":
     harness.main()
