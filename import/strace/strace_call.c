@@ -2,7 +2,6 @@
 /* Finished calls: what they change, and their operations. */
 #include <errno.h>
 #include <fcntl.h>
-#include <linux/close_range.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
@@ -11,7 +10,7 @@
 #include <unistd.h>
 
 #include "common/pathid.h"
-#include "import/strace/strace_state.h"
+#include "import/strace/strace_step.h"
 
 /* A trace of another machine may have these, too. */
 #ifndef SYS_open
@@ -33,15 +32,6 @@ static const struct strace_shape shapes[] = {
 };
 #define SHAPES (sizeof(shapes) / sizeof(shapes[0]))
 
-/* A call while it is converted. */
-struct strace_step {
-	const struct strace_shape *shape;
-	struct hr_strace_call c;
-	struct strace_task *task;
-	struct strace_process *of;
-	struct hr_event e;
-};
-
 const struct strace_shape *hr__strace_shape(struct strace *p, struct hr_strace_text name)
 {
 	uint32_t i;
@@ -56,22 +46,6 @@ const struct strace_shape *hr__strace_shape(struct strace *p, struct hr_strace_t
 
 /* ---- arguments ------------------------------------------------------------------------------- */
 
-/* The argument at a position of the table. strace shows an offset in two halves as one. */
-static struct hr_strace_text arg_at(const struct strace_step *k, unsigned position)
-{
-	if (position > k->c.n_args)
-		position = k->c.n_args;
-	return position ? k->c.arg[position - 1] : (struct hr_strace_text){0};
-}
-
-static int64_t number_at(const struct strace_step *k, unsigned position, int64_t otherwise)
-{
-	struct hr_strace_text rest;
-	int64_t v;
-
-	return position && hr__strace_number(arg_at(k, position), &v, &rest) ? v : otherwise;
-}
-
 /* The number that a pointer refers to: "[4096]", "[0] => [100]"; NULL: `otherwise`. */
 static int64_t pointed_at(const struct strace_step *k, unsigned position, int64_t otherwise)
 {
@@ -82,11 +56,6 @@ static int64_t pointed_at(const struct strace_step *k, unsigned position, int64_
 		return otherwise;
 	return hr__strace_number((struct hr_strace_text){t.p + 1, t.n - 1}, &v, &rest) ? v
 										       : otherwise;
-}
-
-static bool fd_at(const struct strace_step *k, unsigned position, struct hr_strace_fd *ret)
-{
-	return hr__strace_fd(arg_at(k, position), ret);
 }
 
 /* Sum of the lengths in an array of struct iovec. HR_ASKED_NONE: strace shows only a part. */
@@ -148,7 +117,7 @@ static uint32_t path_below(struct strace *p, struct strace_step *k, const struct
 }
 
 /* The file of the path at `position`, whose folder is before it if the table has `at`. */
-static uint32_t path_at(struct strace *p, struct strace_step *k, unsigned position)
+uint32_t hr__strace_path_at(struct strace *p, struct strace_step *k, unsigned position)
 {
 	struct hr_strace_text path = arg_at(k, position);
 	struct hr_strace_fd dir = {.fd = AT_FDCWD};
@@ -162,7 +131,7 @@ static uint32_t path_at(struct strace *p, struct strace_step *k, unsigned positi
 
 /* ---- operations ------------------------------------------------------------------------------ */
 
-static int event_send(struct strace *p, struct strace_step *k)
+int hr__strace_send(struct strace *p, struct strace_step *k)
 {
 	uint32_t thread = hr_import_thread(p->s, k->of->proc, (uint32_t)k->task->tid);
 	int r;
@@ -207,7 +176,7 @@ static void seek_set(struct strace *p, struct strace_step *k)
 		open->file = k->e.file;
 }
 
-static int fd_call(struct strace *p, struct strace_step *k)
+int hr__strace_fd_call(struct strace *p, struct strace_step *k)
 {
 	struct hr_strace_fd fd;
 
@@ -228,150 +197,17 @@ static int fd_call(struct strace *p, struct strace_step *k)
 	position_use(p, k);
 	if (k->shape->op == HR_OP_lseek)
 		seek_set(p, k);
-	return event_send(p, k);
+	return hr__strace_send(p, k);
 }
 
 static int path_call(struct strace *p, struct strace_step *k)
 {
-	k->e.file = path_at(p, k, k->shape->file);
+	k->e.file = hr__strace_path_at(p, k, k->shape->file);
 	if (k->shape->how == STRACE_TWO) {
-		k->e.file2 = path_at(p, k, k->shape->file + (k->shape->at ? 2 : 1));
+		k->e.file2 = hr__strace_path_at(p, k, k->shape->file + (k->shape->at ? 2 : 1));
 		p->n_renames += k->c.returned && k->c.ret == 0;
 	}
-	return k->e.file ? event_send(p, k) : 0;
-}
-
-static int open_call(struct strace *p, struct strace_step *k)
-{
-	struct strace_open *open = NULL;
-	int64_t fd = k->c.returned ? k->c.ret : -1;
-	uint32_t named;
-
-	p->path[0] = '\0';
-	named = k->shape->how == STRACE_OPEN ? path_at(p, k, k->shape->file) : 0;
-	if (k->shape->op == HR_OP_creat)
-		k->e.flags = O_CREAT | O_WRONLY | O_TRUNC;
-	else if (arg_at(k, 3).n && *arg_at(k, 3).p == '{') /* openat2 */
-		k->e.flags = hr__strace_flags(hr__strace_member(arg_at(k, 3), "flags"));
-	k->e.file = k->c.ret_path.n ? hr__strace_shown_file(p, k->c.ret_path) : named;
-	if (fd >= 0 && fd <= INT32_MAX) {
-		k->e.fd = (int32_t)fd;
-		/* A descriptor of an unknown file is unknown, too. */
-		if (k->e.file || k->shape->op == HR_OP_memfd_create)
-			open = hr__strace_open_new(p, k->of->fds, k->e.fd);
-		else
-			hr__strace_open_close(p, k->of->fds, k->e.fd);
-	}
-	if (open) {
-		hr__strace_cloexec_set(p, k->of->fds, k->e.fd, k->e.flags & O_CLOEXEC);
-		if (!k->c.ret_path.n && *p->path) /* that of the file that was found last */
-			open->path = strdup(p->path);
-		open->append = k->e.flags & O_APPEND;
-		open->position = open->append ? -1 : 0;
-		open->file = k->e.file;
-	}
-	return k->e.file ? event_send(p, k) : 0;
-}
-
-static int close_call(struct strace *p, struct strace_step *k)
-{
-	int r = fd_call(p, k);
-
-	if (k->e.fd >= 0)
-		hr__strace_open_close(p, k->of->fds, k->e.fd);
-	return r;
-}
-
-static int close_range_call(struct strace *p, struct strace_step *k)
-{
-	uint64_t first = (uint64_t)number_at(k, 1, 0), last = (uint64_t)number_at(k, 2, -1);
-	uint32_t flags = hr__strace_flags(arg_at(k, 3));
-
-	if (!k->c.returned || k->c.ret != 0)
-		return 0;
-	if (flags & CLOSE_RANGE_UNSHARE && hr__strace_fds_unshare(p, &k->of->fds))
-		return -ENOMEM;
-	if (flags & CLOSE_RANGE_CLOEXEC)
-		hr__strace_fds_cloexec(p, k->of->fds, first, last);
-	else
-		hr__strace_fds_close(p, k->of->fds, first, last, false);
-	return 0;
-}
-
-/* The result is another descriptor of the same description. */
-static int fd_dup(struct strace *p, struct strace_step *k, bool cloexec)
-{
-	int32_t to = (int32_t)k->c.ret;
-	int r;
-
-	if (k->c.ret > INT32_MAX || to == k->e.fd)
-		return 0;
-	r = hr__strace_open_dup(p, k->of->fds, k->e.fd, to);
-	if (!r)
-		hr__strace_cloexec_set(p, k->of->fds, to, cloexec);
-	return r;
-}
-
-static int dup_call(struct strace *p, struct strace_step *k)
-{
-	int r = fd_call(p, k);
-
-	if (r || !k->c.returned || k->c.ret < 0)
-		return r;
-	return fd_dup(p, k, k->e.flags & O_CLOEXEC);
-}
-
-static int fcntl_call(struct strace *p, struct strace_step *k)
-{
-	int r = fd_call(p, k);
-
-	if (r || !k->c.returned || k->c.ret < 0)
-		return r;
-	switch (k->e.flags) {
-	case F_DUPFD:
-	case F_DUPFD_CLOEXEC:
-		return fd_dup(p, k, k->e.flags == F_DUPFD_CLOEXEC);
-	case F_SETFD:
-		hr__strace_cloexec_set(p, k->of->fds, k->e.fd,
-				       hr__strace_flags(arg_at(k, 3)) & FD_CLOEXEC);
-		return 0;
-	default:
-		return 0;
-	}
-}
-
-/* A new descriptor, of something that is no file. */
-static int no_file_set(struct strace *p, struct strace_step *k, int64_t fd)
-{
-	if (fd < 0 || fd > INT32_MAX)
-		return 0;
-	return hr__strace_open_new(p, k->of->fds, (int32_t)fd) ? 0 : -ENOMEM;
-}
-
-/* pipe and socketpair store two descriptors: "[3, 4]". */
-static int pair_call(struct strace *p, struct strace_step *k)
-{
-	int r = 0;
-
-	if (!k->c.returned || k->c.ret != 0)
-		return 0;
-	for (unsigned i = 1; i <= k->c.n_args; i++) {
-		struct hr_strace_text t = arg_at(k, i), rest;
-		const char *second = t.n ? memchr(t.p, ',', t.n) : NULL;
-		int64_t fd;
-
-		if (!second || *t.p != '[')
-			continue;
-		if (hr__strace_number((struct hr_strace_text){t.p + 1, t.n - 1}, &fd, &rest))
-			r = no_file_set(p, k, fd);
-		rest = (struct hr_strace_text){second, (size_t)(t.p + t.n - second)};
-		while (rest.n && (*rest.p == ',' || *rest.p == ' '))
-			rest = (struct hr_strace_text){rest.p + 1, rest.n - 1};
-		if (!r && hr__strace_number(rest, &fd, &rest))
-			r = no_file_set(p, k, fd);
-		return r;
-	}
-	return 0;
+	return k->e.file ? hr__strace_send(p, k) : 0;
 }
 
 static void copy_advance(struct strace *p, struct strace_step *k, int32_t fd)
@@ -403,7 +239,7 @@ static int copy_call(struct strace *p, struct strace_step *k)
 	}
 	if (sends || pointed_at(k, 4, HR_OFFSET_NONE) == HR_OFFSET_NONE)
 		copy_advance(p, k, out.fd);
-	return k->e.file || k->e.file2 ? event_send(p, k) : 0;
+	return k->e.file || k->e.file2 ? hr__strace_send(p, k) : 0;
 }
 
 static int chdir_call(struct strace *p, struct strace_step *k)
@@ -413,7 +249,7 @@ static int chdir_call(struct strace *p, struct strace_step *k)
 	int r;
 
 	p->path[0] = '\0';
-	r = k->shape->how == STRACE_CHDIR ? path_call(p, k) : fd_call(p, k);
+	r = k->shape->how == STRACE_CHDIR ? path_call(p, k) : hr__strace_fd_call(p, k);
 	if (r || !k->c.returned || k->c.ret != 0)
 		return r;
 	open = hr__strace_open_get(p, k->of->fds, k->e.fd);
@@ -446,7 +282,7 @@ static int mmap_call(struct strace *p, struct strace_step *k)
 	k->e.flags = hr__strace_flags(arg_at(k, 3)) | hr__strace_flags(arg_at(k, 4)) << 4;
 	k->e.ret = works ? 0 : k->c.ret;
 	r = works ? hr__strace_map_add(k->of, start, bytes, k->e.file) : 0;
-	return r ? r : event_send(p, k);
+	return r ? r : hr__strace_send(p, k);
 }
 
 static int map_call(struct strace *p, struct strace_step *k)
@@ -470,7 +306,7 @@ static int map_call(struct strace *p, struct strace_step *k)
 				r = hr__strace_map_add(k->of, (uint64_t)k->c.ret, more, k->e.file);
 		}
 	}
-	return r || !k->e.file ? r : event_send(p, k);
+	return r || !k->e.file ? r : hr__strace_send(p, k);
 }
 
 /* ---- processes ------------------------------------------------------------------------------- */
@@ -519,26 +355,20 @@ static int call_convert(struct strace *p, struct strace_step *k, uint64_t end_ns
 	switch (k->shape->how) {
 	case STRACE_FD:
 	case STRACE_VECTOR:
-		return fd_call(p, k);
+		return hr__strace_fd_call(p, k);
 	case STRACE_PATH:
 	case STRACE_TWO:
 		return path_call(p, k);
 	case STRACE_OPEN:
 	case STRACE_OPEN_FD:
-		return open_call(p, k);
+	case STRACE_NO_FILE:
+	case STRACE_PAIR:
 	case STRACE_CLOSE:
-		return close_call(p, k);
 	case STRACE_CLOSE_RANGE:
-		return close_range_call(p, k);
 	case STRACE_DUP:
 	case STRACE_DUP_TO:
-		return dup_call(p, k);
 	case STRACE_FCNTL:
-		return fcntl_call(p, k);
-	case STRACE_NO_FILE:
-		return k->c.returned ? no_file_set(p, k, k->c.ret) : 0;
-	case STRACE_PAIR:
-		return pair_call(p, k);
+		return hr__strace_descriptor_call(p, k);
 	case STRACE_COPY:
 	case STRACE_SENDFILE:
 		return copy_call(p, k);

@@ -5,7 +5,8 @@
  *      strace.c          files and lines
  *      strace_task.c     processes, threads and their births
  *      strace_fd.c       descriptors, file positions, mappings, paths
- *      strace_call.c     finished calls --> operations
+ *      strace_call.c     finished calls --> operations (strace_step.h)
+ *      strace_opens.c    the same for calls that open, copy or close descriptors
  *
  * A trace is one file (strace -f), or one file for each task (strace -ff), whose lines are then
  * merged by their times.
