@@ -68,6 +68,9 @@ int hr__strace_call(struct hr_strace_text text, struct hr_strace_call *c);
 /* Reads a number (decimal, 0x, 0), and what follows. False: none. */
 bool hr__strace_number(struct hr_strace_text t, int64_t *ret, struct hr_strace_text *ret_rest);
 
+/* Reads "F_DUPFD" or a number. False: unknown. */
+bool hr__strace_constant(struct hr_strace_text t, uint32_t *ret);
+
 /* Reads "O_RDWR|O_CREAT", "F_DUPFD", "0644". Unknown names are 0. */
 uint32_t hr__strace_flags(struct hr_strace_text t);
 

@@ -92,13 +92,14 @@ static int dup_call(struct strace *p, struct strace_step *k)
 static int fcntl_call(struct strace *p, struct strace_step *k)
 {
 	int r = hr__strace_fd_call(p, k);
+	uint32_t cmd;
 
-	if (r || !k->c.returned || k->c.ret < 0)
+	if (r || !k->c.returned || k->c.ret < 0 || !hr__strace_constant(arg_at(k, 2), &cmd))
 		return r;
-	switch (k->e.flags) {
+	switch (cmd) {
 	case F_DUPFD:
 	case F_DUPFD_CLOEXEC:
-		return fd_dup(p, k, k->e.flags == F_DUPFD_CLOEXEC);
+		return fd_dup(p, k, cmd == F_DUPFD_CLOEXEC);
 	case F_SETFD:
 		hr__strace_cloexec_set(p, k->of->fds, k->e.fd,
 				       hr__strace_flags(arg_at(k, 3)) & FD_CLOEXEC);

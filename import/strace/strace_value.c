@@ -72,7 +72,10 @@ static const struct {
     CONSTANT(F_GETLK), CONSTANT(F_SETLK), CONSTANT(F_SETLKW), CONSTANT(F_DUPFD_CLOEXEC),
     CONSTANT(F_OFD_GETLK), CONSTANT(F_OFD_SETLK), CONSTANT(F_OFD_SETLKW), CONSTANT(F_SETLEASE),
     CONSTANT(F_GETLEASE), CONSTANT(F_SETPIPE_SZ), CONSTANT(F_GETPIPE_SZ), CONSTANT(F_ADD_SEALS),
-    CONSTANT(F_GET_SEALS), CONSTANT(FD_CLOEXEC), CONSTANT(CLOSE_RANGE_UNSHARE), CONSTANT(CLOSE_RANGE_CLOEXEC), CONSTANT(F_GET_RW_HINT), CONSTANT(F_SET_RW_HINT),
+    CONSTANT(F_GET_SEALS), CONSTANT(F_GET_RW_HINT), CONSTANT(F_SET_RW_HINT),
+    CONSTANT(F_GET_FILE_RW_HINT), CONSTANT(F_SET_FILE_RW_HINT), CONSTANT(F_SETOWN), CONSTANT(F_GETOWN),
+    CONSTANT(F_SETOWN_EX), CONSTANT(F_GETOWN_EX), CONSTANT(F_SETSIG), CONSTANT(F_GETSIG), CONSTANT(F_NOTIFY),
+    CONSTANT(FD_CLOEXEC), CONSTANT(CLOSE_RANGE_UNSHARE), CONSTANT(CLOSE_RANGE_CLOEXEC),
     CONSTANT(LOCK_SH), CONSTANT(LOCK_EX), CONSTANT(LOCK_NB), CONSTANT(LOCK_UN),
     CONSTANT(PROT_NONE), CONSTANT(PROT_READ), CONSTANT(PROT_WRITE), CONSTANT(PROT_EXEC),
     CONSTANT(MAP_SHARED), CONSTANT(MAP_PRIVATE), CONSTANT(MAP_SHARED_VALIDATE), CONSTANT(MAP_FIXED),
@@ -102,12 +105,24 @@ static const struct {
     /* clang-format on */
 };
 
-static uint32_t constant_value(const char *p, size_t n)
+bool hr__strace_constant(struct hr_strace_text t, uint32_t *ret)
 {
+	struct hr_strace_text rest;
+	int64_t v;
+	size_t n = 0;
+
+	if (hr__strace_number(t, &v, &rest)) {
+		*ret = (uint32_t)v;
+		return true;
+	}
+	while (n < t.n && (isalnum((unsigned char)t.p[n]) || t.p[n] == '_'))
+		n++;
 	for (size_t i = 0; i < sizeof(constants) / sizeof(constants[0]); i++)
-		if (strlen(constants[i].name) == n && memcmp(constants[i].name, p, n) == 0)
-			return constants[i].value;
-	return 0;
+		if (strlen(constants[i].name) == n && memcmp(constants[i].name, t.p, n) == 0) {
+			*ret = constants[i].value;
+			return true;
+		}
+	return false;
 }
 
 uint32_t hr__strace_flags(struct hr_strace_text t)
@@ -116,16 +131,11 @@ uint32_t hr__strace_flags(struct hr_strace_text t)
 
 	while (t.n) {
 		const char *bar = memchr(t.p, '|', t.n);
-		size_t n = bar ? (size_t)(bar - t.p) : t.n, word = 0;
-		struct hr_strace_text one = {t.p, n}, rest;
-		int64_t v;
+		size_t n = bar ? (size_t)(bar - t.p) : t.n;
+		uint32_t one = 0;
 
-		while (word < n && (isalnum((unsigned char)t.p[word]) || t.p[word] == '_'))
-			word++;
-		if (hr__strace_number(one, &v, &rest))
-			flags |= (uint32_t)v;
-		else
-			flags |= constant_value(t.p, word);
+		(void)hr__strace_constant((struct hr_strace_text){t.p, n}, &one);
+		flags |= one;
 		t.p += n + (bar != NULL);
 		t.n -= n + (bar != NULL);
 	}

@@ -225,6 +225,13 @@ class Strace(harness.Case):
             self.assertEqual(self.query(f"SELECT path, sum(bytes) FROM events WHERE job = '{job}' AND class = 'write' GROUP BY path"),
                              [(self.folder + "/kept", 17)])
 
+    def test_commands_of_fcntl(self):
+        """Only F_DUPFD and F_DUPFD_CLOEXEC return a descriptor."""
+        self.calls(('openat(AT_FDCWD, "/a", O_WRONLY)', 0), ('openat(AT_FDCWD, "/b", O_WRONLY)', 3), ("fcntl(3, F_SETOWN, 100)", 0),
+                   ("fcntl(3, F_LATER, 100)", 0), ("fcntl(3, 0x50 /* F_??? */, 100)", 0), ('write(0, "", 5)', 5), ("fcntl(0, F_DUPFD, 9)", 9),
+                   ('write(9, "", 7)', 7))
+        self.assertEqual(self.query("SELECT path, bytes FROM events WHERE class = 'write' ORDER BY start_ns"), [("/a", 5), ("/a", 7)])
+
 
 if __name__ == "__main__":
     harness.main()
