@@ -153,7 +153,7 @@ static int call_line(struct strace *p, const struct hr_strace_line *l, int32_t t
 	if (!shape || (p->births_only && !life))
 		return 0;
 	if (l->kind != HR_STRACE_CALL)
-		return hr__strace_pending_set(p, tid, l->time_ns, l->text);
+		return hr__strace_pending_set(p, tid, shape, l->time_ns, l->text);
 	return hr__strace_finish(p, tid, shape, l->text, l->time_ns, l->time_ns);
 }
 
@@ -162,28 +162,24 @@ static int resumed_line(struct strace *p, const struct hr_strace_line *l, int32_
 {
 	const struct strace_shape *shape = hr__strace_shape(p, l->name);
 	struct strace_pending *pending;
-	struct strace_pending whole;
-	char *text;
-	int r;
 
 	if (!shape || (p->births_only && shape->how != STRACE_CLONE))
 		return 0;
 	pending = hr__strace_pending(p, tid);
-	if (!pending)
+	if (!pending || pending->shape != shape)
 		return -EBADMSG;
-	whole = *pending;
-	pending->text = NULL;
-	text = realloc(whole.text, whole.n + l->text.n + 1);
-	if (!text) {
-		free(whole.text);
-		return -ENOMEM;
-	}
-	memcpy(text + whole.n, l->text.p, l->text.n);
-	r = hr__strace_finish(p, tid, shape, (struct hr_strace_text){text, whole.n + l->text.n},
-			      whole.time_ns,
-			      l->time_ns > whole.time_ns ? l->time_ns : whole.time_ns);
-	free(text);
-	return r;
+	return hr__strace_pending_finish(p, pending, l->text, l->time_ns);
+}
+
+/* A task has ended in a call, or the trace has. */
+static int pending_end(struct strace *p, struct strace_pending *pending, uint64_t end_ns)
+{
+	static const char rest[] = ") = ?";
+
+	if (!pending)
+		return 0;
+	return hr__strace_pending_finish(p, pending, (struct hr_strace_text){rest, strlen(rest)},
+					 end_ns);
 }
 
 /* The first call of a program that shows the tid of a task whose lines have none. */
@@ -196,6 +192,14 @@ static void main_find(struct strace *p, const struct hr_strace_line *l)
 	    memcmp(l->name.p, name, l->name.n) == 0 && hr__strace_call(l->text, &c) == 0 &&
 	    c.ret > 0 && c.ret <= INT32_MAX)
 		p->main_tid = (int32_t)c.ret;
+}
+
+static int exit_line(struct strace *p, const struct hr_strace_line *l, int32_t tid)
+{
+	int r = pending_end(p, hr__strace_pending(p, tid), l->time_ns);
+	int error = hr__strace_exit(p, tid, l->time_ns, l->text);
+
+	return error ? error : r;
 }
 
 static int line_convert(struct strace *p, const struct hr_strace_line *l)
@@ -217,7 +221,7 @@ static int line_convert(struct strace *p, const struct hr_strace_line *l)
 		return resumed_line(p, l, tid);
 	case HR_STRACE_EXITED:
 	case HR_STRACE_KILLED:
-		return p->births_only ? 0 : hr__strace_exit(p, tid, l->time_ns, l->text);
+		return p->births_only ? 0 : exit_line(p, l, tid);
 	case HR_STRACE_SUPERSEDED:
 		return hr__strace_supersede(p, l->other, tid);
 	default:
@@ -239,6 +243,21 @@ static void line_bad(struct strace *p)
 {
 	if (p->n_bad++ == 0)
 		p->first_bad = p->n_lines;
+}
+
+/* Converts calls that have not finished at the end of the trace. */
+static int rest_read(struct strace *p)
+{
+	int r = 0;
+
+	for (uint32_t i = 0; i < p->n_pending && !r; i++) {
+		r = p->pending[i].text ? pending_end(p, &p->pending[i], p->last_ns) : 0;
+		if (r == -EBADMSG) {
+			line_bad(p);
+			r = 0;
+		}
+	}
+	return r;
 }
 
 static int lines_read(struct strace *p)
@@ -282,7 +301,7 @@ static int births_read(struct strace *p)
 	p->births_only = true;
 	r = lines_read(p);
 	p->births_only = false;
-	(void)hr__strace_pending_forget(p);
+	hr__strace_pending_forget(p);
 	p->interrupted_name = NULL;
 	p->n_lines = p->n_bad = p->first_bad = p->n_torn = 0;
 	return r;
@@ -365,7 +384,8 @@ static int strace_read(struct hr_import_file *f)
 		r = births_read(p);
 	if (!r)
 		r = lines_read(p);
-	(void)hr__strace_pending_forget(p);
+	if (!r)
+		r = rest_read(p);
 	if (!r)
 		problems_report(p);
 	hr__strace_done(p);

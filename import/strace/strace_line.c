@@ -180,6 +180,19 @@ static bool message_cut(struct hr_strace_text *t)
 	return message != NULL;
 }
 
+/* The call has no result in this line: it has not ended, or strace has left the process. */
+static bool unfinished_cut(struct hr_strace_text *t)
+{
+	static const char *const ends[] = {"<unfinished ...>", "<detached ...>"};
+
+	for (size_t i = 0; i < sizeof(ends) / sizeof(ends[0]); i++)
+		if (text_ends(*t, ends[i], strlen(ends[i]))) {
+			t->n -= strlen(ends[i]);
+			return true;
+		}
+	return false;
+}
+
 static bool text_is_message(struct hr_strace_text t)
 {
 	return t.n == 0 || *t.p == '?' || *t.p == '>' || text_begins(t, TEXT("<unfinished ...>")) ||
@@ -214,11 +227,9 @@ int hr__strace_line(const char *p, size_t n, struct hr_strace_line *l)
 	if (l->name.n == 0 || !t.n || *t.p != '(')
 		return -EBADMSG;
 	text_skip(&t, 1);
-	l->kind = message_cut(&t) ? HR_STRACE_INTERRUPTED : HR_STRACE_CALL;
-	if (text_ends(t, TEXT("<unfinished ...>"))) {
-		l->kind = HR_STRACE_UNFINISHED;
-		t.n -= strlen("<unfinished ...>");
-	}
+	l->kind = message_cut(&t)      ? HR_STRACE_INTERRUPTED
+		  : unfinished_cut(&t) ? HR_STRACE_UNFINISHED
+				       : HR_STRACE_CALL;
 	l->text = t;
 	return 0;
 }

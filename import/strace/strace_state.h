@@ -111,6 +111,8 @@ struct strace_pending { /* an unfinished call */
 	char *text;	/* NULL: none */
 	size_t n;
 	uint64_t time_ns;
+	const struct strace_shape *shape;
+	int32_t tid;
 };
 
 struct strace {
@@ -165,13 +167,17 @@ int hr__strace_exec(struct strace *p, struct strace_task *t, uint64_t time_ns, c
 /* A task has ended, with the status or signal `how`. */
 int hr__strace_exit(struct strace *p, int32_t tid, uint64_t time_ns, struct hr_strace_text how);
 
-int hr__strace_pending_set(struct strace *p, int32_t tid, uint64_t time_ns,
-			   struct hr_strace_text text);
+/* Sets the unfinished call of a task, and copies `text`. */
+int hr__strace_pending_set(struct strace *p, int32_t tid, const struct strace_shape *shape,
+			   uint64_t time_ns, struct hr_strace_text text);
 struct strace_pending *hr__strace_pending(struct strace *p, int32_t tid); /* NULL: none */
+/* Ends the unfinished call with `rest` of its text. 0; -EBADMSG; other errors are fatal. */
+int hr__strace_pending_finish(struct strace *p, struct strace_pending *pending,
+			      struct hr_strace_text rest, uint64_t end_ns);
 /* An execve of `from` continues as `to`. */
 int hr__strace_supersede(struct strace *p, int32_t from, int32_t to);
-/* Forgets unfinished calls. Returns how many there were. */
-uint64_t hr__strace_pending_forget(struct strace *p);
+/* Forgets unfinished calls. */
+void hr__strace_pending_forget(struct strace *p);
 
 void hr__strace_done(struct strace *p);
 

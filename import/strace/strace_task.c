@@ -242,8 +242,8 @@ struct strace_pending *hr__strace_pending(struct strace *p, int32_t tid)
 	return i == NONE || !p->pending[i].text ? NULL : &p->pending[i];
 }
 
-int hr__strace_pending_set(struct strace *p, int32_t tid, uint64_t time_ns,
-			   struct hr_strace_text text)
+int hr__strace_pending_set(struct strace *p, int32_t tid, const struct strace_shape *shape,
+			   uint64_t time_ns, struct hr_strace_text text)
 {
 	uint32_t i = hr_map64_get(&p->pending_of, (uint32_t)tid);
 
@@ -255,11 +255,29 @@ int hr__strace_pending_set(struct strace *p, int32_t tid, uint64_t time_ns,
 		p->pending[i] = (struct strace_pending){0};
 	}
 	free(p->pending[i].text);
-	p->pending[i] = (struct strace_pending){malloc(text.n + 1), text.n, time_ns};
+	p->pending[i] = (struct strace_pending){malloc(text.n + 1), text.n, time_ns, shape, tid};
 	if (!p->pending[i].text)
 		return -ENOMEM;
 	memcpy(p->pending[i].text, text.p, text.n);
 	return 0;
+}
+
+int hr__strace_pending_finish(struct strace *p, struct strace_pending *pending,
+			      struct hr_strace_text rest, uint64_t end_ns)
+{
+	struct strace_pending whole = *pending;
+	char *text = realloc(whole.text, whole.n + rest.n + 1);
+	int r;
+
+	if (!text)
+		return -ENOMEM;
+	pending->text = NULL;
+	memcpy(text + whole.n, rest.p, rest.n);
+	r = hr__strace_finish(p, whole.tid, whole.shape,
+			      (struct hr_strace_text){text, whole.n + rest.n}, whole.time_ns,
+			      end_ns > whole.time_ns ? end_ns : whole.time_ns);
+	free(text);
+	return r;
 }
 
 int hr__strace_supersede(struct strace *p, int32_t from, int32_t to)
@@ -272,7 +290,7 @@ int hr__strace_supersede(struct strace *p, int32_t from, int32_t to)
 		char *text = pending->text;
 
 		pending->text = NULL;
-		r = hr__strace_pending_set(p, to, pending->time_ns,
+		r = hr__strace_pending_set(p, to, pending->shape, pending->time_ns,
 					   (struct hr_strace_text){text, pending->n});
 		free(text);
 	}
@@ -281,21 +299,17 @@ int hr__strace_supersede(struct strace *p, int32_t from, int32_t to)
 	return r;
 }
 
-uint64_t hr__strace_pending_forget(struct strace *p)
+void hr__strace_pending_forget(struct strace *p)
 {
-	uint64_t n = 0;
-
 	for (uint32_t i = 0; i < p->n_pending; i++) {
-		n += p->pending[i].text != NULL;
 		free(p->pending[i].text);
 		p->pending[i].text = NULL;
 	}
-	return n;
 }
 
 void hr__strace_done(struct strace *p)
 {
-	(void)hr__strace_pending_forget(p);
+	hr__strace_pending_forget(p);
 	for (uint32_t i = 0; i < p->n_processes; i++) {
 		free(p->processes[i].cwd);
 		free(p->processes[i].maps);

@@ -232,6 +232,19 @@ class Strace(harness.Case):
                    ('write(9, "", 7)', 7))
         self.assertEqual(self.query("SELECT path, bytes FROM events WHERE class = 'write' ORDER BY start_ns"), [("/a", 5), ("/a", 7)])
 
+    def test_calls_that_do_not_finish(self):
+        """A trace ends in calls, because strace has ended, or the tasks have."""
+        t = 1700000000
+        lines = [f'7 {t}.0 openat(AT_FDCWD, "/a", O_RDWR) = 3', f"7 {t}.1 clone(child_stack=0x7f, flags=CLONE_VM|CLONE_FILES|CLONE_THREAD) = 8",
+                 f'8 {t}.2 write(3, "x", 70 <unfinished ...>', f'7 {t}.3 read(3,  <unfinished ...>', f"8 {t}.5 +++ killed by SIGKILL +++",
+                 f"9 {t}.6 accept(4,  <unfinished ...>", f'6 {t}.7 openat(AT_FDCWD, "/b", O_RDWR <detached ...>', f"5 {t}.9 exit(0) = ?"]
+        self.run_import(self.file("t", "\n".join(lines) + "\n"))
+        self.assertEqual(self.query("SELECT tid, op, path, asked, ret, errno, dur_ns FROM events ORDER BY start_ns"), [
+            (7, "openat", "/a", None, 3, None, 0), (8, "write", "/a", 70, None, None, 300000000), (7, "read", "/a", None, None, None, 600000000),
+            (6, "openat", "/b", None, None, None, 200000000)])
+        self.assertEqual(self.query("SELECT pid FROM processes ORDER BY pid"), [(6,), (7,), (9,)])
+        self.assertEqual(self.query("SELECT reason, count FROM losses"), [])
+
 
 if __name__ == "__main__":
     harness.main()
