@@ -49,13 +49,16 @@ static bool strace_probe(const uint8_t *head, size_t bytes)
 
 /* ---- files of strace -ff --------------------------------------------------------------------- */
 
-/* The pid at the end of NAME.PID. 0: none. */
+/* The pid at the end of NAME.PID or NAME.PID.gz. 0: none. */
 static int32_t path_pid(const char *path, size_t *ret_stem)
 {
-	size_t n = strlen(path), i = n;
+	static const char gz[] = ".gz";
+	size_t n = strlen(path), i;
 	unsigned long pid;
 
-	while (i > 0 && isdigit((unsigned char)path[i - 1]))
+	if (n > strlen(gz) && strcmp(path + n - strlen(gz), gz) == 0)
+		n -= strlen(gz);
+	for (i = n; i > 0 && isdigit((unsigned char)path[i - 1]);)
 		i--;
 	*ret_stem = i;
 	if (i == n || n - i > 9 || i == 0 || path[i - 1] != '.')

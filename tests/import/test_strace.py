@@ -89,6 +89,18 @@ class Strace(harness.Case):
         self.assertEqual(self.query("SELECT count(*) FROM processes"), [(3,)])
         self.assertEqual(self.query("SELECT * FROM losses"), [])
 
+    def test_compressed_files_for_each_task(self):
+        self.trace("-ff", "-ttt", "-T", "-y", to="parts/t")
+        for i, path in enumerate(sorted(glob.glob(self.path("parts/t.*")))):
+            if i != 1:  # one remains as it is
+                with open(path, "rb") as f:
+                    self.file(f"parts/{os.path.basename(path)}.gz", f.read())
+                os.unlink(path)
+        self.run_import(self.path("parts"))
+        self.assertEqual(self.threads(), expected())
+        self.assertEqual(self.query("SELECT count(*), min(pid) > 0 FROM processes"), [(3, True)])
+        self.assertEqual(self.query("SELECT * FROM losses"), [])
+
     def test_to_a_terminal(self):
         path = self.path("terminal")
         with open(path, "wb") as f:
