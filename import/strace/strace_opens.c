@@ -92,6 +92,7 @@ static int dup_call(struct strace *p, struct strace_step *k)
 static int fcntl_call(struct strace *p, struct strace_step *k)
 {
 	int r = hr__strace_fd_call(p, k);
+	struct strace_open *open = hr__strace_open_get(p, k->of->fds, k->e.fd);
 	uint32_t cmd;
 
 	if (r || !k->c.returned || k->c.ret < 0 || !hr__strace_constant(arg_at(k, 2), &cmd))
@@ -103,6 +104,10 @@ static int fcntl_call(struct strace *p, struct strace_step *k)
 	case F_SETFD:
 		hr__strace_cloexec_set(p, k->of->fds, k->e.fd,
 				       hr__strace_flags(arg_at(k, 3)) & FD_CLOEXEC);
+		return 0;
+	case F_SETFL:
+		if (open)
+			open->append = hr__strace_flags(arg_at(k, 3)) & O_APPEND;
 		return 0;
 	default:
 		return 0;

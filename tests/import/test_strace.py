@@ -257,6 +257,14 @@ class Strace(harness.Case):
         self.assertEqual(self.query("SELECT pid FROM processes ORDER BY pid"), [(6,), (7,), (9,)])
         self.assertEqual(self.query("SELECT reason, count FROM losses"), [])
 
+    def test_append_by_fcntl(self):
+        self.calls(('openat(AT_FDCWD, "/a", O_RDWR)', 3), ("dup(3)", 4), ('write(3, "", 5)', 5), ("fcntl(4, F_SETFL, O_RDWR|O_APPEND|O_NONBLOCK)", 0),
+                   ('write(3, "", 6)', 6), ('read(3, "", 1)', 1), ("lseek(3, 2, SEEK_SET)", 2), ('read(3, "", 1)', 1), ('write(4, "", 7)', 7),
+                   ("fcntl(3, F_SETFL, 0)", 0), ("lseek(3, 2, SEEK_SET)", 2), ('write(4, "", 8)', 8), ("fcntl(3, F_SETFL, O_APPEND)", "-1 EPERM (No)"),
+                   ('write(4, "", 9)', 9))
+        self.assertEqual(self.query("SELECT bytes, file_offset FROM events WHERE class IN ('read', 'write') ORDER BY start_ns"),
+                         [(5, 0), (6, None), (1, None), (1, 2), (7, None), (8, 2), (9, 10)])
+
 
 if __name__ == "__main__":
     harness.main()
