@@ -383,8 +383,8 @@ static int call_convert(struct strace *p, struct strace_step *k, uint64_t end_ns
 		return map_call(p, k);
 	case STRACE_EXEC:
 		return exec_call(p, k, end_ns);
-	default:
-		p->n_submits++;
+	default: /* io_uring_enter and io_submit have the number of operations */
+		p->n_submits += number_at(k, 2, 1) != 0;
 		return 0;
 	}
 }

@@ -265,6 +265,12 @@ class Strace(harness.Case):
         self.assertEqual(self.query("SELECT bytes, file_offset FROM events WHERE class IN ('read', 'write') ORDER BY start_ns"),
                          [(5, 0), (6, None), (1, None), (1, 2), (7, None), (8, 2), (9, 10)])
 
+    def test_submitted_operations(self):
+        said = self.calls(("io_uring_setup(8, {})", 3), ("io_uring_enter(3, 2, 0, 0, NULL, 8)", 2), ("io_uring_enter(3, 0, 1, IORING_ENTER_GETEVENTS, NULL, 8)", 0),
+                          ("io_submit(0x7f01, 1, [{aio_data=0}])", 1), ("io_submit(0x7f01, 0, [])", 0), ('access("/a", F_OK)', 0))
+        self.assertIn("2 calls submit I/O by io_uring or libaio", said)
+        self.assertEqual(self.query("SELECT reason, count FROM losses"), [("import_noted", 2)])
+
 
 if __name__ == "__main__":
     harness.main()
