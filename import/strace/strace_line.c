@@ -180,14 +180,19 @@ static bool message_cut(struct hr_strace_text *t)
 	return message != NULL;
 }
 
-/* The call has no result in this line: it has not ended, or strace has left the process. */
+/*
+ * The call has no result in this line: it has not ended, strace has left the process, or execve
+ * continues in the file of another thread (strace -ff): "<pid changed to 4711 ...>".
+ */
 static bool unfinished_cut(struct hr_strace_text *t)
 {
-	static const char *const ends[] = {"<unfinished ...>", "<detached ...>"};
+	static const char *const begins[] = {"<unfinished ", "<detached ", "<pid changed to "};
+	const char *end = text_ends(*t, TEXT(" ...>")) ? memrchr(t->p, '<', t->n) : NULL;
+	struct hr_strace_text last = {end, end ? (size_t)(t->p + t->n - end) : 0};
 
-	for (size_t i = 0; i < sizeof(ends) / sizeof(ends[0]); i++)
-		if (text_ends(*t, ends[i], strlen(ends[i]))) {
-			t->n -= strlen(ends[i]);
+	for (size_t i = 0; i < sizeof(begins) / sizeof(begins[0]); i++)
+		if (text_begins(last, begins[i], strlen(begins[i]))) {
+			t->n -= last.n;
 			return true;
 		}
 	return false;

@@ -271,6 +271,23 @@ class Strace(harness.Case):
         self.assertIn("2 calls submit I/O by io_uring or libaio", said)
         self.assertEqual(self.query("SELECT reason, count FROM losses"), [("import_noted", 2)])
 
+    def test_an_execve_of_a_thread(self):
+        """After execve by a thread, the program has the pid of the process."""
+        program = """import os, threading, time
+            def run():
+                time.sleep(0.2)
+                os.write(os.open("{0}/a", os.O_CREAT | os.O_WRONLY), b"x" * 10)
+                os.execv("/bin/cat", ["cat", "{0}/a"])
+            threading.Thread(target=run).start(); time.sleep(9)""".format(self.data()).replace("\n            ", "\n")
+        for options, to in (("-f", "one"), ("-ff", "each/t")):
+            self.trace(options, "-ttt", "-T", "-y", to=to, command=("/usr/bin/python3", "-c", program))
+            self.run_import(self.path(to.split("/")[0]), "--job", to[:3])
+            self.assertEqual(self.query(f"SELECT exe, exit, pid = min(pid) OVER () FROM processes WHERE job = '{to[:3]}' ORDER BY proc"),
+                             [("/usr/bin/python3", "exec", True), ("/bin/cat", "0", True)])
+            self.assertEqual(self.query(f"SELECT class, proc, tid = min(tid) OVER (), bytes FROM events WHERE job = '{to[:3]}' AND bytes > 0 AND "
+                                        f"path = '{self.folder}/a' ORDER BY start_ns"), [("write", 1, False, 10), ("read", 2, True, 10)])
+        self.assertEqual(self.query("SELECT reason, count FROM losses"), [])
+
 
 if __name__ == "__main__":
     harness.main()
