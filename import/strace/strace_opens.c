@@ -37,14 +37,28 @@ static int open_call(struct strace *p, struct strace_step *k)
 		open->append = k->e.flags & O_APPEND;
 		open->position = open->append ? -1 : 0;
 		open->file = k->e.file;
+		open->since_ns = k->e.start_ns + k->e.dur_ns;
 	}
 	return k->e.file ? hr__strace_send(p, k) : 0;
 }
 
+/* Another thread may open the number again before the trace has the result of its close. */
 static int close_call(struct strace *p, struct strace_step *k)
 {
-	int r = hr__strace_fd_call(p, k);
+	const struct strace_open *open;
+	struct hr_strace_fd fd;
+	int r;
 
+	if (!fd_at(k, k->shape->file, &fd))
+		return -EBADMSG;
+	open = hr__strace_open_get(p, k->of->fds, fd.fd);
+	if (open && open->since_ns > k->e.start_ns) {
+		k->e.fd = fd.fd;
+		k->e.file = fd.path.n ? hr__strace_shown_file(p, fd.path) : 0;
+		p->n_unknown_fds += !fd.shown;
+		return k->e.file ? hr__strace_send(p, k) : 0;
+	}
+	r = hr__strace_fd_call(p, k);
 	if (k->e.fd >= 0)
 		hr__strace_open_close(p, k->of->fds, k->e.fd);
 	return r;

@@ -65,10 +65,11 @@ struct strace_shape {
 
 /* An open file description: its position is shared by dup and fork. */
 struct strace_open {
-	int64_t position; /* -1: unknown */
-	uint32_t file;	  /* 0: unknown */
-	uint32_t refs;	  /* 0: unused */
-	uint32_t renames; /* how many there were when `file` was set */
+	int64_t position;  /* -1: unknown */
+	uint64_t since_ns; /* end of the open; 0: unknown */
+	uint32_t file;	   /* 0: unknown */
+	uint32_t refs;	   /* 0: unused */
+	uint32_t renames;  /* how many there were when `file` was set */
 	char *path; /* of the open, if strace does not show paths of descriptors; NULL: unknown */
 	bool append;
 };

@@ -288,6 +288,18 @@ class Strace(harness.Case):
                                         f"path = '{self.folder}/a' ORDER BY start_ns"), [("write", 1, False, 10), ("read", 2, True, 10)])
         self.assertEqual(self.query("SELECT reason, count FROM losses"), [])
 
+    def test_a_number_that_another_thread_opens(self):
+        """The trace has the open before the result of the close that freed its number."""
+        for name, a, b in (("bare", "", ""), ("shown", "</a>", "</b>")):
+            lines = ['7 {t}.1 openat(AT_FDCWD, "/a", O_RDWR) = 3{a} <0.01>', "7 {t}.2 clone(child_stack=0x7f, flags=CLONE_FILES|CLONE_THREAD) = 8",
+                     '7 {t}.3 close(3{a} <unfinished ...>', '8 {t}.4 openat(AT_FDCWD, "/b", O_RDWR) = 3{b} <0.01>',
+                     "7 {t}.5 <... close resumed>) = 0 <0.2>", '8 {t}.6 read(3{b}, "x", 9) = 9 <0.01>', "8 {t}.7 close(3{b}) = 0 <0.01>"]
+            self.run_import(self.file(name, "\n".join(lines).format(t=1700000000, a=a, b=b) + "\n"), "--job", name)
+            self.assertEqual(self.query(f"SELECT op, path, file_offset FROM events WHERE job = '{name}' AND tid = 8 ORDER BY start_ns"),
+                             [("openat", "/b", None), ("read", "/b", 0), ("close", "/b", None)])
+            self.assertEqual(self.query(f"SELECT path FROM events WHERE job = '{name}' AND op = 'close' AND tid = 7"), [("/a",)] if a else [])
+            self.assertEqual(self.query(f"SELECT reason, count FROM losses WHERE job = '{name}'"), [] if a else [("import_noted", 1)])
+
 
 if __name__ == "__main__":
     harness.main()
