@@ -25,8 +25,7 @@ static int stop_check(void *context)
 	return hr_import_stopped(context);
 }
 
-/* Prepares a statement. NULL: a table or column is missing, or the file is damaged. */
-static sqlite3_stmt *statement_new(struct nsys *n, const char *sql)
+sqlite3_stmt *hr__nsys_statement(struct nsys *n, const char *sql)
 {
 	sqlite3_stmt *st;
 
@@ -35,8 +34,8 @@ static sqlite3_stmt *statement_new(struct nsys *n, const char *sql)
 
 static bool column_exists(struct nsys *n, const char *table, const char *column)
 {
-	sqlite3_stmt *st =
-	    statement_new(n, "SELECT 1 FROM pragma_table_info(?1) WHERE name = ?2 COLLATE NOCASE");
+	sqlite3_stmt *st = hr__nsys_statement(
+	    n, "SELECT 1 FROM pragma_table_info(?1) WHERE name = ?2 COLLATE NOCASE");
 	bool exists;
 
 	if (!st)
@@ -62,7 +61,7 @@ static sqlite3_stmt *table_select(struct nsys *n, const struct nsys_table *t)
 										: "NULL");
 	snprintf(sql + at, sizeof(sql) - at, " FROM %s%s%s", t->name, t->where ? " WHERE " : "",
 		 t->where ? t->where : "");
-	return statement_new(n, sql);
+	return hr__nsys_statement(n, sql);
 }
 
 /* Reads a table. Returns 0 or a fatal error. *ret_rows: number of its rows, if not NULL. */
@@ -95,7 +94,7 @@ static int table_read(struct nsys *n, const struct nsys_table *t, uint64_t *ret_
 /* Returns the first value of the first row. */
 static int64_t number_read(struct nsys *n, const char *sql, int64_t otherwise)
 {
-	sqlite3_stmt *st = statement_new(n, sql);
+	sqlite3_stmt *st = hr__nsys_statement(n, sql);
 	int64_t value = otherwise;
 
 	if (st && sqlite3_step(st) == SQLITE_ROW && sqlite3_column_type(st, 0) == SQLITE_INTEGER)
@@ -104,43 +103,14 @@ static int64_t number_read(struct nsys *n, const char *sql, int64_t otherwise)
 	return value;
 }
 
-/* ---- the stream ------------------------------------------------------------------------------ */
+/* ---- the streams ----------------------------------------------------------------------------- */
 
-/* The program: the process with most ranges or, without ranges, with most kernels or calls. */
-static int32_t main_pid(struct nsys *n)
+static int streams_open(struct nsys *n)
 {
-	static const char *const sql[] = {
-	    "SELECT globalTid >> 24 & 16777215 AS pid FROM NVTX_EVENTS WHERE eventType IN (59, 60) "
-	    "GROUP BY pid ORDER BY count(*) DESC, pid LIMIT 1",
-	    "SELECT globalPid >> 24 & 16777215 AS pid FROM CUPTI_ACTIVITY_KIND_KERNEL "
-	    "GROUP BY pid ORDER BY count(*) DESC, pid LIMIT 1",
-	    "SELECT globalTid >> 24 & 16777215 AS pid FROM OSRT_API "
-	    "GROUP BY pid ORDER BY count(*) DESC, pid LIMIT 1"};
-	int64_t pid = 0;
-
-	for (size_t i = 0; i < sizeof(sql) / sizeof(sql[0]) && pid == 0; i++)
-		pid = number_read(n, sql[i], 0);
-	return (int32_t)pid;
-}
-
-static int stream_open(struct nsys *n)
-{
-	sqlite3_stmt *st =
-	    statement_new(n, "SELECT value FROM TARGET_INFO_SYSTEM_ENV WHERE name = 'Hostname'");
-	struct hr_import_origin origin = {.pid = main_pid(n), .rank = -1};
-	int64_t epoch_ns =
-	    number_read(n, "SELECT utcEpochNs FROM TARGET_INFO_SESSION_START_TIME", -1);
-	int r;
-
-	if (st && sqlite3_step(st) == SQLITE_ROW && sqlite3_column_bytes(st, 0) > 0)
-		origin.node = (const char *)sqlite3_column_text(st, 0);
-	r = hr_import_stream_of(n->f, &origin, &n->s);
-	sqlite3_finalize(st);
-	if (!r)
-		hr_import_clock(n->s, epoch_ns > 0 ? epoch_ns : 0, epoch_ns > 0);
-	if (epoch_ns <= 0)
+	n->epoch_ns = number_read(n, "SELECT utcEpochNs FROM TARGET_INFO_SESSION_START_TIME", -1);
+	if (n->epoch_ns <= 0)
 		hr_import_problem(n->f, "its times begin at 0: the time of day is unknown");
-	return r ? r : hr_nest_new(n->s, &n->nest);
+	return hr__nsys_nodes_open(n);
 }
 
 /* ---- the file -------------------------------------------------------------------------------- */
@@ -160,7 +130,7 @@ static int tables_read(struct nsys *n)
 		r = table_read(n, &hr__nsys_own_calls, &own);
 	if (!r && own == 0)
 		r = table_read(n, &hr__nsys_calls, NULL);
-	return r ? r : hr_nest_flush(n->nest);
+	return r ? r : hr__nsys_nodes_flush(n);
 }
 
 /* Reports what nsys did not trace. */
@@ -210,8 +180,7 @@ static void nsys_done(struct nsys *n)
 	sqlite3_finalize(n->string);
 	sqlite3_finalize(n->own);
 	sqlite3_close(n->db);
-	hr_nest_free(n->nest);
-	hr_map64_done(&n->process_of);
+	hr__nsys_nodes_done(n);
 	hr_map64_done(&n->named);
 	hr_map64_done(&n->op_of);
 	for (uint32_t i = 0; i < n->n_names; i++)
@@ -246,11 +215,11 @@ static int nsys_read(struct hr_import_file *f)
 		nsys_done(&n);
 		return 0;
 	}
-	n.string = statement_new(&n, "SELECT value FROM StringIds WHERE id = ?1");
-	n.own = statement_new(&n, "SELECT kind, step, epoch, count, open, rank, worker FROM "
-				  "HEADRACE_REGIONS "
-				  "WHERE rangeId = ?1");
-	r = stream_open(&n);
+	n.string = hr__nsys_statement(&n, "SELECT value FROM StringIds WHERE id = ?1");
+	n.own = hr__nsys_statement(&n, "SELECT kind, step, epoch, count, open, rank, worker FROM "
+				       "HEADRACE_REGIONS "
+				       "WHERE rangeId = ?1");
+	r = streams_open(&n);
 	if (!r)
 		r = tables_read(&n);
 	if (!r)

@@ -10,14 +10,26 @@
 
 #define NSYS_COLUMNS 20u
 
+/* A node, and its stream. A file that names no node has one without a name. */
+struct nsys_node {
+	char *name;	/* NULL: unknown */
+	int64_t number; /* the upper 16 bits of its global ids */
+	struct hr_import_stream *s;
+	struct hr_nest *nest;
+};
+
 struct nsys {
 	struct hr_import_file *f;
 	sqlite3 *db;
 	sqlite3_stmt *string; /* a row of StringIds */
 	sqlite3_stmt *own;    /* a row of HEADRACE_REGIONS; NULL: no such table */
-	struct hr_import_stream *s;
-	struct hr_nest *nest;
-	struct hr_map64 process_of; /* pid -> number in the stream */
+	struct nsys_node *nodes;
+	uint32_t n_nodes, nodes_room;
+	struct hr_map64 node_of;    /* upper bits of a global id -> index of its node */
+	struct nsys_node *at;	    /* node of the current row, which hr__nsys_thread sets */
+	int64_t epoch_ns;	    /* wall clock at time 0; <= 0: unknown */
+	struct hr_map64 process_of; /* key of a process -> number in its stream */
+	struct hr_map64 exe_of;	    /* key of a process -> index of its program's name */
 	struct hr_map64 named;	    /* number of a domain or category -> index of its name */
 	char **names;
 	uint32_t n_names, names_room;
@@ -34,6 +46,20 @@ struct nsys_table {
 	int (*row)(struct nsys *n, sqlite3_stmt *row);
 	const char *where; /* NULL: all rows */
 };
+
+/* nsys_nodes.c */
+int hr__nsys_nodes_open(struct nsys *n);
+int hr__nsys_nodes_flush(struct nsys *n);
+void hr__nsys_nodes_done(struct nsys *n);
+/* Finds or adds a thread of the process of a global id, and sets n->at. 0 or -errno. */
+int hr__nsys_thread(struct nsys *n, int64_t global, uint32_t tid, uint32_t *ret);
+/* The process of a global id, for which hr__nsys_thread was called. */
+struct hr_import_process *hr__nsys_process(struct nsys *n, int64_t global);
+/* The upper 40 bits of a global id: node and pid. */
+uint64_t hr__nsys_process_key(int64_t global);
+
+/* nsys.c: prepares a statement. NULL: a table or column is missing, or the file is damaged. */
+sqlite3_stmt *hr__nsys_statement(struct nsys *n, const char *sql);
 
 /* nsys_rows.c */
 extern const struct nsys_table hr__nsys_names, hr__nsys_ranges, hr__nsys_kernels, hr__nsys_memcpys,

@@ -15,7 +15,6 @@
 
 #define NAME_MOST 1000 /* as of NVTX */
 #define ARGS_MOST 4095
-#define PID_OF(g) ((uint32_t)((uint64_t)(g) >> 24 & 0xffffff))
 #define TID_OF(g) ((uint32_t)((uint64_t)(g)&0xffffff))
 
 enum { EVENT_CATEGORY = 33, EVENT_MARK = 34, EVENT_PUSH_POP = 59, EVENT_START_END = 60 };
@@ -72,18 +71,6 @@ static int times_read(const struct nsys *n, sqlite3_stmt *row, struct hr_region 
 	return 0;
 }
 
-static uint32_t thread_find(struct nsys *n, uint32_t pid, uint32_t tid)
-{
-	uint32_t proc = hr_map64_get(&n->process_of, pid);
-
-	if (proc == HR_MAP64_NONE) {
-		proc = hr_import_process(n->s, (int32_t)pid);
-		if (!proc || hr_map64_set(&n->process_of, pid, proc))
-			return 0;
-	}
-	return hr_import_thread(n->s, proc, tid);
-}
-
 static struct hr_import_region region_new(uint32_t kind)
 {
 	return (struct hr_import_region){
@@ -91,30 +78,33 @@ static struct hr_import_region region_new(uint32_t kind)
 		.kind = kind, .count = 1, .step = HR_REGION_UNKNOWN, .epoch = HR_REGION_UNKNOWN}};
 }
 
-static int processes_row(struct nsys *n, sqlite3_stmt *row)
+/* Keeps a text as the last one of n->names. */
+static int name_add(struct nsys *n, const struct hr_import_slice *text)
 {
-	uint32_t pid = PID_OF(sqlite3_column_int64(row, 0));
-	struct hr_import_slice name = text_of(row, 1, NAME_MOST);
-	const char *copy;
-	uint32_t proc;
-
-	proc = hr_map64_get(&n->process_of, pid);
-	if (proc != HR_MAP64_NONE || value_is_null(row, 0))
-		return 0;
-	proc = hr_import_process(n->s, (int32_t)pid);
-	if (!proc || hr_map64_set(&n->process_of, pid, proc))
+	if (!hr_array_reserve(n->names, n->n_names, n->names_room))
 		return -ENOMEM;
-	copy = name.n ? hr_import_text(n->s, name.p, name.n) : NULL;
-	hr_import_process_at(n->s, proc)->exe = copy;
+	n->names[n->n_names] = strndup(text->p, text->n);
+	if (!n->names[n->n_names])
+		return -ENOMEM;
+	n->n_names++;
 	return 0;
 }
 
-/* Processes without data have no times, so only those of the other tables count. */
+/* The process is added with its first row in another table: without data, it has no times. */
+static int processes_row(struct nsys *n, sqlite3_stmt *row)
+{
+	uint64_t key = hr__nsys_process_key(sqlite3_column_int64(row, 0));
+	struct hr_import_slice name = text_of(row, 1, NAME_MOST);
+	int r;
+
+	if (value_is_null(row, 0) || name.n == 0)
+		return 0;
+	r = name_add(n, &name);
+	return r ? r : hr_map64_set(&n->exe_of, key, n->n_names - 1);
+}
+
 const struct nsys_table hr__nsys_processes = {
-    .name = "PROCESSES",
-    .columns = {"globalPid", "name"},
-    .row = processes_row,
-    .where = "globalPid IN (SELECT globalTid & ~16777215 FROM NVTX_EVENTS)"};
+    .name = "PROCESSES", .columns = {"globalPid", "name"}, .row = processes_row};
 
 /* ---- NVTX ------------------------------------------------------------------------------------ */
 
@@ -130,17 +120,14 @@ static int names_row(struct nsys *n, sqlite3_stmt *row)
 	uint64_t key = name_key(sqlite3_column_int64(row, 2),
 				domain ? UINT32_MAX : sqlite3_column_int64(row, 3));
 	struct hr_import_slice text = text_of(row, 4, NAME_MOST);
+	int r;
 
 	if (text.n == 0)
 		text = string_find(n, row, 5);
 	if (text.n == 0)
 		return 0;
-	if (!hr_array_reserve(n->names, n->n_names, n->names_room))
-		return -ENOMEM;
-	n->names[n->n_names] = strndup(text.p, text.n);
-	if (!n->names[n->n_names])
-		return -ENOMEM;
-	return hr_map64_set(&n->named, key, n->n_names++);
+	r = name_add(n, &text);
+	return r ? r : hr_map64_set(&n->named, key, n->n_names - 1);
 }
 
 const struct nsys_table hr__nsys_names = {
@@ -157,10 +144,9 @@ static struct hr_import_slice name_find(const struct nsys *n, int64_t domain, in
 }
 
 /* What headrace's own export knows of a region. */
-static void own_read(struct nsys *n, sqlite3_stmt *row, uint32_t pid, struct hr_region *g)
+static void own_read(struct nsys *n, sqlite3_stmt *row, int64_t global, struct hr_region *g)
 {
-	uint32_t proc = hr_map64_get(&n->process_of, pid); /* thread_find has added it */
-	struct hr_import_process *p = hr_import_process_at(n->s, proc);
+	struct hr_import_process *p = hr__nsys_process(n, global);
 	const char *kind;
 
 	if (!n->own || value_is_null(row, 3))
@@ -214,20 +200,19 @@ static int ranges_row(struct nsys *n, sqlite3_stmt *row)
 	struct hr_import_region g = region_new(type == EVENT_PUSH_POP	 ? HR_REGION_RANGE
 					       : type == EVENT_START_END ? HR_REGION_SPAN
 									 : HR_REGION_MARK);
-	uint32_t thread = thread_find(n, PID_OF(tid), TID_OF(tid));
+	uint32_t thread;
 	char payload[64];
-	int r;
+	int r = hr__nsys_thread(n, tid, TID_OF(tid), &thread);
 
-	if (!thread)
-		return -ENOMEM;
-	r = times_read(n, row, &g.region);
+	if (!r)
+		r = times_read(n, row, &g.region);
 	if (r)
 		return r;
 	if (type == EVENT_MARK) {
 		g.region.dur_ns = 0;
 		g.region.open = false;
 	}
-	own_read(n, row, PID_OF(tid), &g.region);
+	own_read(n, row, tid, &g.region);
 	g.name = text_of(row, 5, NAME_MOST);
 	if (g.name.n == 0)
 		g.name = string_find(n, row, 6);
@@ -236,7 +221,7 @@ static int ranges_row(struct nsys *n, sqlite3_stmt *row)
 		g.category =
 		    name_find(n, sqlite3_column_int64(row, 7), sqlite3_column_int64(row, 8));
 	g.args = payload_read(row, payload, sizeof(payload));
-	return hr_nest_add(n->nest, thread, &g);
+	return hr_nest_add(n->at->nest, thread, &g);
 }
 
 const struct nsys_table hr__nsys_ranges = {
@@ -256,11 +241,13 @@ static int gpu_add(struct nsys *n, sqlite3_stmt *row, const char *category,
 	struct hr_import_region g = region_new(HR_REGION_RANGE);
 	uint32_t device = (uint32_t)sqlite3_column_int64(row, 2);
 	uint32_t stream = (uint32_t)sqlite3_column_int64(row, 3);
-	uint32_t thread =
-	    thread_find(n, PID_OF(sqlite3_column_int64(row, 5)), hr_gpu_tid(device, stream));
+	uint32_t thread;
 	char args[256];
-	int r = thread ? times_read(n, row, &g.region) : -ENOMEM;
+	int r =
+	    hr__nsys_thread(n, sqlite3_column_int64(row, 5), hr_gpu_tid(device, stream), &thread);
 
+	if (!r)
+		r = times_read(n, row, &g.region);
 	if (r)
 		return r;
 	g.name = name;
@@ -270,7 +257,7 @@ static int gpu_add(struct nsys *n, sqlite3_stmt *row, const char *category,
 	g.args.n = (size_t)snprintf(args, sizeof(args),
 				    "{\"device\":%u,\"stream\":%u,\"correlation\":%" PRId64 "%s}",
 				    device, stream, (int64_t)sqlite3_column_int64(row, 4), more);
-	return hr_nest_add(n->nest, thread, &g);
+	return hr_nest_add(n->at->nest, thread, &g);
 }
 
 static int kernels_row(struct nsys *n, sqlite3_stmt *row)
@@ -339,10 +326,12 @@ static int runtime_row(struct nsys *n, sqlite3_stmt *row)
 {
 	struct hr_import_region g = region_new(HR_REGION_RANGE);
 	int64_t tid = sqlite3_column_int64(row, 2);
-	uint32_t thread = thread_find(n, PID_OF(tid), TID_OF(tid));
+	uint32_t thread;
 	char args[64];
-	int r = thread ? times_read(n, row, &g.region) : -ENOMEM;
+	int r = hr__nsys_thread(n, tid, TID_OF(tid), &thread);
 
+	if (!r)
+		r = times_read(n, row, &g.region);
 	if (r)
 		return r;
 	g.name = string_find(n, row, 4);
@@ -351,7 +340,7 @@ static int runtime_row(struct nsys *n, sqlite3_stmt *row)
 	g.args.p = args;
 	g.args.n = (size_t)snprintf(args, sizeof(args), "{\"correlation\":%" PRId64 "}",
 				    (int64_t)sqlite3_column_int64(row, 3));
-	return hr_nest_add(n->nest, thread, &g);
+	return hr_nest_add(n->at->nest, thread, &g);
 }
 
 const struct nsys_table hr__nsys_runtime = {
@@ -399,9 +388,10 @@ static int call_read(struct nsys *n, sqlite3_stmt *row, struct hr_event *e, uint
 		return 0;
 	}
 	r = times_read(n, row, &times);
-	*ret_thread = r ? 0 : thread_find(n, PID_OF(tid), TID_OF(tid));
-	if (r || !*ret_thread)
-		return r ? r : -ENOMEM;
+	if (!r)
+		r = hr__nsys_thread(n, tid, TID_OF(tid), ret_thread);
+	if (r)
+		return r;
 	e->start_ns = times.start_ns;
 	e->dur_ns = times.dur_ns;
 	e->offset = HR_OFFSET_NONE;
@@ -412,7 +402,7 @@ static int call_read(struct nsys *n, sqlite3_stmt *row, struct hr_event *e, uint
 
 static int call_add(struct nsys *n, uint32_t thread, const struct hr_event *e)
 {
-	int r = hr_import_operation(n->s, thread, e);
+	int r = hr_import_operation(n->at->s, thread, e);
 
 	return r == -EINVAL ? -EBADMSG : r;
 }
@@ -442,7 +432,7 @@ static uint32_t path_find(struct nsys *n, sqlite3_stmt *row, int column)
 	int bytes = sqlite3_column_bytes(row, column);
 	const char *scope = (const char *)sqlite3_column_text(row, 10);
 
-	return path && bytes > 0 ? hr_import_path(n->s, path, (size_t)bytes,
+	return path && bytes > 0 ? hr_import_path(n->at->s, path, (size_t)bytes,
 						  scope && strcmp(scope, "runtime") == 0)
 				 : 0;
 }

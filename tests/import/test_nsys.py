@@ -3,6 +3,7 @@
 """Databases of Nsight Systems: the rows of an import, compared with SQL over the same file by Python's sqlite3."""
 
 import sqlite3
+import subprocess
 
 import harness
 
@@ -101,6 +102,31 @@ class Nsys(harness.Case):
             with open(self.path("torn.sqlite"), "wb") as f:
                 f.write(whole[:at] + bytes([i * 37 % 256] * 64) + whole[at + 64:])
             self.run_import(self.path("torn.sqlite"), store=self.path(f"torn{i}"), status=None)
+
+    def test_own_nodes(self):
+        """Two nodes whose processes have the same pid come back as two nodes, each with its processes."""
+        lines = list(harness.dialect_a(harness.workload(n=5) + harness.workload(host="n2", n=7)))
+        for node, length in (("n1", 500), ("n2", 700)):
+            lines.append({"id": "0", "name": "epoch", "cat": "pipeline", "pid": "7", "tid": "7", "ts": str(harness.T0), "dur": str(length),
+                          "ph": "X", "args": {"hostname": node}})
+        again = self.again(self.file("w.pfw", harness.text_of(lines)))
+        self.assertEqual(self.query("SELECT DISTINCT node FROM nodes ORDER BY node", again), [("n1",), ("n2",)])
+        self.same(again, "SELECT node, pid, count(*) FROM processes GROUP BY ALL ORDER BY ALL",
+                  "SELECT node, pid, op, path, start_ns, dur_ns, bytes FROM events ORDER BY ALL",
+                  "SELECT node, pid, kind, name, start_ns, dur_ns FROM regions ORDER BY ALL")
+
+    def again(self, *files):
+        """Imports files, exports the job, and imports that file again. Returns the store of the last import."""
+        self.run_import(*files, "--job", "w")
+        done = subprocess.run([harness.HEADRACE, "export", self.store, "--to", "nsys", "-o", self.path("w.sqlite")], env=harness.environment(),
+                              capture_output=True, text=True, check=False)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.run_import(self.path("w.sqlite"), store=self.path("again"))
+        return self.path("again")
+
+    def same(self, again, *queries):
+        for sql in queries:
+            self.assertEqual(self.query(sql, again), self.query(sql), sql)
 
 
 if __name__ == "__main__":
