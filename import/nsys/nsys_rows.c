@@ -143,10 +143,20 @@ static struct hr_import_slice name_find(const struct nsys *n, int64_t domain, in
 	return i == HR_MAP64_NONE ? (struct hr_import_slice){0} : literal(n->names[i]);
 }
 
+/* Sets the rank and worker of a process, if the columns have them. */
+static void rank_read(struct nsys *n, sqlite3_stmt *row, int column, int64_t global)
+{
+	struct hr_import_process *p = hr__nsys_process(n, global);
+
+	if (!value_is_null(row, column))
+		p->rank = sqlite3_column_int(row, column);
+	if (!value_is_null(row, column + 1))
+		p->worker = sqlite3_column_int(row, column + 1);
+}
+
 /* What headrace's own export knows of a region. */
 static void own_read(struct nsys *n, sqlite3_stmt *row, int64_t global, struct hr_region *g)
 {
-	struct hr_import_process *p = hr__nsys_process(n, global);
 	const char *kind;
 
 	if (!n->own || value_is_null(row, 3))
@@ -166,10 +176,7 @@ static void own_read(struct nsys *n, sqlite3_stmt *row, int64_t global, struct h
 	if (sqlite3_column_int64(n->own, 3) > 1)
 		g->count = (uint64_t)sqlite3_column_int64(n->own, 3);
 	g->open |= sqlite3_column_int64(n->own, 4) > 0;
-	if (!value_is_null(n->own, 5))
-		p->rank = sqlite3_column_int(n->own, 5);
-	if (!value_is_null(n->own, 6))
-		p->worker = sqlite3_column_int(n->own, 6);
+	rank_read(n, n->own, 5, global);
 }
 
 /* Returns the payload as JSON: an object as it is, or a number. */
@@ -426,30 +433,33 @@ const struct nsys_table hr__nsys_calls = {
     .columns = {"start", "end", "globalTid", "nameId", "returnValue"},
     .row = calls_row};
 
-static uint32_t path_find(struct nsys *n, sqlite3_stmt *row, int column)
+static uint32_t path_find(struct nsys *n, sqlite3_stmt *row, int column, bool runtime)
 {
 	const void *path = sqlite3_column_text(row, column);
 	int bytes = sqlite3_column_bytes(row, column);
-	const char *scope = (const char *)sqlite3_column_text(row, 10);
 
-	return path && bytes > 0 ? hr_import_path(n->at->s, path, (size_t)bytes,
-						  scope && strcmp(scope, "runtime") == 0)
-				 : 0;
+	return path && bytes > 0 ? hr_import_path(n->at->s, path, (size_t)bytes, runtime) : 0;
 }
 
 static int own_calls_row(struct nsys *n, sqlite3_stmt *row)
 {
 	struct hr_event e = {0};
 	const struct hr_op_info *info;
+	const char *scope;
 	uint32_t thread;
 	int64_t error;
+	bool runtime;
 	int r = call_read(n, row, &e, &thread);
 
 	if (r <= 0)
 		return r;
 	info = hr_op_info(e.op);
-	e.file = path_find(n, row, 4);
-	e.file2 = path_find(n, row, 5);
+	rank_read(n, row, 11, sqlite3_column_int64(row, 2));
+	scope = (const char *)sqlite3_column_text(row, 10);
+	runtime = scope && strcmp(scope, "runtime") == 0;
+	e.bits = runtime ? HR_EV_SCOPE_RUNTIME : 0;
+	e.file = path_find(n, row, 4, runtime);
+	e.file2 = path_find(n, row, 5, runtime);
 	if (!value_is_null(row, 6))
 		e.offset = sqlite3_column_int64(row, 6);
 	e.ret = value_is_null(row, 8) ? HR_RET_NONE : sqlite3_column_int64(row, 8);
@@ -468,5 +478,5 @@ static int own_calls_row(struct nsys *n, sqlite3_stmt *row)
 const struct nsys_table hr__nsys_own_calls = {.name = "HEADRACE_IO",
 					      .columns = {"start", "end", "globalTid", "nameId",
 							  "path", "path2", "offset", "bytes", "ret",
-							  "errno", "scope"},
+							  "errno", "scope", "rank", "worker"},
 					      .row = own_calls_row};

@@ -113,6 +113,46 @@ def text_of(lines, brackets=True):
     return "[\n" + body + "]\n" if brackets else body
 
 
+ODD = b"/data/back\\slash\x01\xff\xc3\xa9"  # a path that headrace escapes
+
+
+def escaped(text):
+    """As hr_text_escape for the bytes of ODD."""
+    return text.decode("utf-8", "surrogateescape").replace("\\", "\\\\").replace("\x01", "\\x01").replace("\udcff", "\\xff")
+
+
+def own_job(hosts=("n1",)):
+    """A file of `headrace export --to pfw`: a launcher 40, rank 1 (50), which trains, and its workers 1 (51) and 0 (52)."""
+    yield {"name": "headrace", "cat": "dftracer", "pid": 0, "tid": 0, "ph": "M", "args": {"name": "version", "value": "1"}}
+    for k, host in enumerate(hosts):
+        yield {"name": "HH", "cat": "dftracer", "pid": 0, "tid": 0, "ph": "M", "args": {"name": host, "value": hash16(host)}}
+        at = lambda name, cat, pid, ts, dur, k=k, host=host, tid=None, **args: {
+            "name": name, "cat": cat, "pid": pid, "tid": tid or pid, "ts": T0 + ts + k, "dur": dur, "ph": "X", "args": {"hhash": hash16(host), **args}}
+        for pid, more in ((40, {"ppid": 1}), (50, {"ppid": 40, "rank": 1 + k}), (51, {"ppid": 50, "rank": 1 + k, "worker": 1, "loader": 0, "loader_worker": 1}),
+                          (52, {"ppid": 50, "rank": 1 + k, "worker": 0, "loader": 0, "loader_worker": 0})):
+            yield {"name": "PR", "cat": "dftracer", "pid": pid, "tid": pid, "ph": "M",
+                   "args": {"hhash": hash16(host), "name": f"p{pid}", "value": f"p{pid}", "exe": "/usr/bin/python3", "start_us": T0, "ns": [0, 0], **more}}
+        for path, bytes_read, rt in (("/data/a", 700, 0), ("/usr/lib/python3/os.py", 50, 1), (escaped(ODD), 9, 0)):
+            yield {"name": "FH", "cat": "dftracer", "pid": 0, "tid": 0, "ph": "M", "args": {"name": path, "value": hash16(path)}}
+            for pid in (40, 50, 51, 52):
+                yield at("read", "POSIX", pid, 1000 + bytes_read, 3, fhash=hash16(path), ret=bytes_read, count=bytes_read, **({"rt": 1} if rt else {}))
+        yield at("epoch", "headrace:epoch", 50, 0, 9000, epoch=1)
+        for i in range(3):
+            begin = 100 + 2000 * i
+            yield at("step", "headrace:step", 50, begin, 1900, step=i, epoch=1)
+            yield at("next", "headrace:input_wait", 50, begin + 1, 90, domain="torch", args=json.dumps({"loader": 0, "workers": 1, "batch": i}),
+                     **({"step": i, "epoch": 1} if i else {}))
+            yield at("outer", "headrace:range", 50, begin + 100, 1500, category="mine", step=i, epoch=1)
+            yield at(escaped(ODD), "headrace:range", 50, begin + 110, 50, domain=escaped(ODD), args='{"a":"\\\\\\\\"}', depth=1)
+            yield at("short", "headrace:range", 50, begin + 120, 300, region_count=7, depth=1)
+            yield at("span", "headrace:span", 50, begin + 130, 1900)
+            yield at("mark", "headrace:mark", 50, begin + 140, 0, depth=1)
+            yield at("crossing", "headrace:range", 50, begin + 1550, 100, depth=1)
+            yield at("thread", "headrace:range", 50, begin + 10, 100, tid=55)
+            yield at("fetch", "headrace:fetch", 51, begin - 90, 80, category="mine", args=json.dumps({"loader": 0, "worker": 1, "batch": i}))
+        yield at("open", "headrace:range", 50, 8900, 100, open=1)
+
+
 class Case(unittest.TestCase):
     """A test with a folder of its own."""
 

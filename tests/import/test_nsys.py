@@ -115,6 +115,14 @@ class Nsys(harness.Case):
                   "SELECT node, pid, op, path, start_ns, dur_ns, bytes FROM events ORDER BY ALL",
                   "SELECT node, pid, kind, name, start_ns, dur_ns FROM regions ORDER BY ALL")
 
+    def test_own_processes(self):
+        """Ranks and workers come back, also those of processes that only have operations; and the scope of operations."""
+        again = self.again(self.file("w.pfw", harness.text_of(harness.own_job())))
+        self.same(again, "SELECT pid, rank, worker FROM processes ORDER BY ALL",
+                  "SELECT pid, rank, worker, op, bytes, scope FROM events ORDER BY ALL")
+        self.assertEqual(self.query("SELECT scope, count(*), sum(bytes) FROM events GROUP BY ALL ORDER BY ALL", again),
+                         [("data", 8, 4 * 709), ("runtime", 4, 4 * 50)])
+
     def again(self, *files):
         """Imports files, exports the job, and imports that file again. Returns the store of the last import."""
         self.run_import(*files, "--job", "w")
