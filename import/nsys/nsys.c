@@ -186,6 +186,8 @@ static void nsys_done(struct nsys *n)
 	for (uint32_t i = 0; i < n->n_names; i++)
 		free(n->names[i]);
 	free(n->names);
+	for (unsigned i = 0; i < NSYS_BUFFERS; i++)
+		free(n->texts[i]);
 }
 
 /* SQLite reads the file, whose head the input has counted. */
@@ -219,6 +221,7 @@ static int nsys_read(struct hr_import_file *f)
 	n.own = hr__nsys_statement(&n, "SELECT kind, step, epoch, count, open, rank, worker FROM "
 				       "HEADRACE_REGIONS "
 				       "WHERE rangeId = ?1");
+	n.own_file = column_exists(&n, "HEADRACE_OPERATIONS", "correlationId");
 	r = streams_open(&n);
 	if (!r)
 		r = tables_read(&n);

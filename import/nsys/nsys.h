@@ -10,6 +10,8 @@
 
 #define NSYS_COLUMNS 20u
 
+enum nsys_buffer { NSYS_NAME, NSYS_CATEGORY, NSYS_ARGS, NSYS_PATH, NSYS_BUFFERS };
+
 /* A node, and its stream. A file that names no node has one without a name. */
 struct nsys_node {
 	char *name;	/* NULL: unknown */
@@ -33,7 +35,10 @@ struct nsys {
 	struct hr_map64 named;	    /* number of a domain or category -> index of its name */
 	char **names;
 	uint32_t n_names, names_room;
-	struct hr_map64 op_of; /* nameId -> op; 0: none */
+	struct hr_map64 op_of;	   /* nameId -> op; 0: none */
+	bool own_file;		   /* `headrace export` wrote it: its texts have escapes */
+	char *texts[NSYS_BUFFERS]; /* texts of the current row, without escapes */
+	size_t text_room[NSYS_BUFFERS];
 	int64_t last_ns;
 	uint64_t n_rows, n_bad, n_other;
 };

@@ -10,6 +10,7 @@
 #include "common/array.h"
 #include "common/gpu.h"
 #include "common/ops.h"
+#include "common/text.h"
 #include "import/chrome/json.h"
 #include "import/nsys/nsys.h"
 
@@ -27,27 +28,58 @@ static bool value_is_null(sqlite3_stmt *row, int column)
 	return sqlite3_column_type(row, column) == SQLITE_NULL;
 }
 
-static struct hr_import_slice text_of(sqlite3_stmt *row, int column, int most)
+/* Returns the text of a column, of which headrace's own files have an escaped form. */
+static struct hr_import_slice text_of(sqlite3_stmt *row, int column)
 {
 	const char *text = (const char *)sqlite3_column_text(row, column);
 	int bytes = sqlite3_column_bytes(row, column);
 
-	if (bytes > most)
-		for (bytes = most; bytes > 0 && (text[bytes] & 0xc0) == 0x80;)
-			bytes--;
 	return (struct hr_import_slice){text, text ? (size_t)bytes : 0};
+}
+
+/* Removes the escapes of a text of headrace's own files. The result is in the buffer `which`. */
+static int text_unescape(struct nsys *n, enum nsys_buffer which, struct hr_import_slice *text)
+{
+	long bytes;
+
+	if (!n->own_file || !text->n || !memchr(text->p, '\\', text->n))
+		return 0;
+	if (!hr_array_fit(n->texts[which], text->n + 1, n->text_room[which]))
+		return -ENOMEM;
+	memcpy(n->texts[which], text->p, text->n);
+	n->texts[which][text->n] = '\0';
+	bytes = hr_text_unescape(n->texts[which]);
+	if (bytes >= 0)
+		*text = (struct hr_import_slice){n->texts[which], (size_t)bytes};
+	return 0;
+}
+
+/* Reads a name, which is cut at the begin of a character. */
+static int name_read(struct nsys *n, enum nsys_buffer which, sqlite3_stmt *row, int column,
+		     struct hr_import_slice *ret)
+{
+	int r;
+
+	*ret = text_of(row, column);
+	r = text_unescape(n, which, ret);
+	if (ret->n > NAME_MOST)
+		for (ret->n = NAME_MOST; ret->n > 0 && (ret->p[ret->n] & 0xc0) == 0x80;)
+			ret->n--;
+	return r;
 }
 
 /* Returns a text of StringIds, until the next call. */
 static struct hr_import_slice string_find(struct nsys *n, sqlite3_stmt *row, int column)
 {
+	struct hr_import_slice text = {0};
+
 	if (!n->string || value_is_null(row, column))
-		return (struct hr_import_slice){0};
+		return text;
 	sqlite3_reset(n->string);
 	sqlite3_bind_int64(n->string, 1, sqlite3_column_int64(row, column));
-	if (sqlite3_step(n->string) != SQLITE_ROW)
+	if (sqlite3_step(n->string) != SQLITE_ROW || name_read(n, NSYS_NAME, n->string, 0, &text))
 		return (struct hr_import_slice){0};
-	return text_of(n->string, 0, NAME_MOST);
+	return text;
 }
 
 static struct hr_import_slice literal(const char *text)
@@ -94,11 +126,11 @@ static int name_add(struct nsys *n, const struct hr_import_slice *text)
 static int processes_row(struct nsys *n, sqlite3_stmt *row)
 {
 	uint64_t key = hr__nsys_process_key(sqlite3_column_int64(row, 0));
-	struct hr_import_slice name = text_of(row, 1, NAME_MOST);
-	int r;
+	struct hr_import_slice name;
+	int r = name_read(n, NSYS_NAME, row, 1, &name);
 
-	if (value_is_null(row, 0) || name.n == 0)
-		return 0;
+	if (r || value_is_null(row, 0) || name.n == 0)
+		return r;
 	r = name_add(n, &name);
 	return r ? r : hr_map64_set(&n->exe_of, key, n->n_names - 1);
 }
@@ -119,13 +151,13 @@ static int names_row(struct nsys *n, sqlite3_stmt *row)
 	bool domain = sqlite3_column_int64(row, 1) == EVENT_DOMAIN;
 	uint64_t key = name_key(sqlite3_column_int64(row, 2),
 				domain ? UINT32_MAX : sqlite3_column_int64(row, 3));
-	struct hr_import_slice text = text_of(row, 4, NAME_MOST);
-	int r;
+	struct hr_import_slice text;
+	int r = name_read(n, NSYS_NAME, row, 4, &text);
 
 	if (text.n == 0)
 		text = string_find(n, row, 5);
-	if (text.n == 0)
-		return 0;
+	if (r || text.n == 0)
+		return r;
 	r = name_add(n, &text);
 	return r ? r : hr_map64_set(&n->named, key, n->n_names - 1);
 }
@@ -179,26 +211,44 @@ static void own_read(struct nsys *n, sqlite3_stmt *row, int64_t global, struct h
 	rank_read(n, n->own, 5, global);
 }
 
-/* Returns the payload as JSON: an object as it is, or a number. */
-static struct hr_import_slice payload_read(sqlite3_stmt *row, char *room, size_t bytes)
+static bool text_is_object(const struct hr_import_slice *text, struct hr_import_slice *ret)
 {
-	struct hr_import_slice text = text_of(row, 9, ARGS_MOST + 1);
-	const char *at = text.p;
+	const char *at = text->p;
 	struct hr_json_part json;
-	int n = 0;
 
-	if (text.n && text.n <= ARGS_MOST && hr__json_value(&at, text.p + text.n, &json) == 0 &&
-	    json.type == HR_JSON_OBJECT && !json.nan)
-		return (struct hr_import_slice){json.p, json.n};
-	for (int c = 10; c < 16 && n == 0; c++)
+	if (text->n == 0 || text->n > ARGS_MOST ||
+	    hr__json_value(&at, text->p + text->n, &json) != 0 || json.type != HR_JSON_OBJECT ||
+	    json.nan)
+		return false;
+	*ret = (struct hr_import_slice){json.p, json.n};
+	return true;
+}
+
+/*
+ * Reads the payload as JSON: an object as it is, or a number, written to `room`. The export escapes
+ * an object only if it has other bytes than backslashes to escape: the result is no JSON.
+ */
+static int payload_read(struct nsys *n, sqlite3_stmt *row, char *room, size_t bytes,
+			struct hr_import_slice *ret)
+{
+	struct hr_import_slice text = text_of(row, 9);
+	int at = 0, r;
+
+	if (text_is_object(&text, ret))
+		return 0;
+	r = text_unescape(n, NSYS_ARGS, &text);
+	if (r || text_is_object(&text, ret))
+		return r;
+	for (int c = 10; c < 16 && at == 0; c++)
 		if (sqlite3_column_type(row, c) == SQLITE_INTEGER)
-			n = snprintf(room, bytes, "{\"payload\":%" PRId64 "}",
-				     (int64_t)sqlite3_column_int64(row, c));
+			at = snprintf(room, bytes, "{\"payload\":%" PRId64 "}",
+				      (int64_t)sqlite3_column_int64(row, c));
 		else if (sqlite3_column_type(row, c) == SQLITE_FLOAT &&
 			 isfinite(sqlite3_column_double(row, c))) /* JSON has no infinity */
-			n = snprintf(room, bytes, "{\"payload\":%.15g}",
-				     sqlite3_column_double(row, c));
-	return (struct hr_import_slice){room, (size_t)n};
+			at = snprintf(room, bytes, "{\"payload\":%.15g}",
+				      sqlite3_column_double(row, c));
+	*ret = (struct hr_import_slice){room, (size_t)at};
+	return 0;
 }
 
 static int ranges_row(struct nsys *n, sqlite3_stmt *row)
@@ -220,14 +270,17 @@ static int ranges_row(struct nsys *n, sqlite3_stmt *row)
 		g.region.open = false;
 	}
 	own_read(n, row, tid, &g.region);
-	g.name = text_of(row, 5, NAME_MOST);
+	r = name_read(n, NSYS_NAME, row, 5, &g.name);
+	if (!r)
+		r = payload_read(n, row, payload, sizeof(payload), &g.args);
+	if (r)
+		return r;
 	if (g.name.n == 0)
 		g.name = string_find(n, row, 6);
 	g.domain = name_find(n, sqlite3_column_int64(row, 7), UINT32_MAX);
 	if (!value_is_null(row, 8))
 		g.category =
 		    name_find(n, sqlite3_column_int64(row, 7), sqlite3_column_int64(row, 8));
-	g.args = payload_read(row, payload, sizeof(payload));
 	return hr_nest_add(n->at->nest, thread, &g);
 }
 
@@ -433,12 +486,13 @@ const struct nsys_table hr__nsys_calls = {
     .columns = {"start", "end", "globalTid", "nameId", "returnValue"},
     .row = calls_row};
 
-static uint32_t path_find(struct nsys *n, sqlite3_stmt *row, int column, bool runtime)
+static int path_find(struct nsys *n, sqlite3_stmt *row, int column, bool runtime, uint32_t *ret)
 {
-	const void *path = sqlite3_column_text(row, column);
-	int bytes = sqlite3_column_bytes(row, column);
+	struct hr_import_slice path = text_of(row, column);
+	int r = text_unescape(n, NSYS_PATH, &path);
 
-	return path && bytes > 0 ? hr_import_path(n->at->s, path, (size_t)bytes, runtime) : 0;
+	*ret = r || path.n == 0 ? 0 : hr_import_path(n->at->s, path.p, path.n, runtime);
+	return r;
 }
 
 static int own_calls_row(struct nsys *n, sqlite3_stmt *row)
@@ -458,8 +512,11 @@ static int own_calls_row(struct nsys *n, sqlite3_stmt *row)
 	scope = (const char *)sqlite3_column_text(row, 10);
 	runtime = scope && strcmp(scope, "runtime") == 0;
 	e.bits = runtime ? HR_EV_SCOPE_RUNTIME : 0;
-	e.file = path_find(n, row, 4, runtime);
-	e.file2 = path_find(n, row, 5, runtime);
+	r = path_find(n, row, 4, runtime, &e.file);
+	if (!r)
+		r = path_find(n, row, 5, runtime, &e.file2);
+	if (r)
+		return r;
 	if (!value_is_null(row, 6))
 		e.offset = sqlite3_column_int64(row, 6);
 	e.ret = value_is_null(row, 8) ? HR_RET_NONE : sqlite3_column_int64(row, 8);

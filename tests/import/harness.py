@@ -145,7 +145,7 @@ def own_job(hosts=("n1",)):
             yield at("outer", "headrace:range", 50, begin + 100, 1500, category="mine", step=i, epoch=1)
             yield at(escaped(ODD), "headrace:range", 50, begin + 110, 50, domain=escaped(ODD), args='{"a":"\\\\\\\\"}', depth=1)
             yield at("short", "headrace:range", 50, begin + 120, 300, region_count=7, depth=1)
-            yield at("span", "headrace:span", 50, begin + 130, 1900)
+            yield at("span", "headrace:span", 50, begin + 130, 1900, args='{"b":"\\x7f\\\\\\\\"}')
             yield at("mark", "headrace:mark", 50, begin + 140, 0, depth=1)
             yield at("crossing", "headrace:range", 50, begin + 1550, 100, depth=1)
             yield at("thread", "headrace:range", 50, begin + 10, 100, tid=55)

@@ -123,6 +123,13 @@ class Nsys(harness.Case):
         self.assertEqual(self.query("SELECT scope, count(*), sum(bytes) FROM events GROUP BY ALL ORDER BY ALL", again),
                          [("data", 8, 4 * 709), ("runtime", 4, 4 * 50)])
 
+    def test_own_texts(self):
+        """The export escapes backslashes, control bytes and bytes that are not UTF-8; the import reverses it."""
+        again = self.again(self.file("w.pfw", harness.text_of(harness.own_job())))
+        self.assertIn((r"/data/back\\slash\x01\xFFé",), self.query("SELECT DISTINCT path FROM events", again))
+        self.same(again, "SELECT path, count(*) FROM events GROUP BY ALL ORDER BY ALL", "SELECT name, domain, args FROM regions ORDER BY ALL",
+                  "SELECT pid, exe FROM processes ORDER BY ALL")
+
     def again(self, *files):
         """Imports files, exports the job, and imports that file again. Returns the store of the last import."""
         self.run_import(*files, "--job", "w")
