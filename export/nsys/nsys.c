@@ -87,6 +87,9 @@ static int put_process(struct hr__nsys *n, const struct hr_process *p)
 	struct hr__nsys_thread main;
 	int r = hr_nsys_insert(n->db, HR_NSYS_PROCESSES, row, &name);
 
+	row[1] = p->msg->ppid;
+	if (r == 0)
+		r = hr_nsys_insert(n->db, HR_NSYS_HEADRACE_PROCESSES, row, NULL);
 	return r == 0 ? hr__nsys_take_thread(n, p, (uint32_t)p->msg->pid, &main) : r;
 }
 

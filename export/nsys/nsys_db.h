@@ -28,7 +28,9 @@ struct hr_nsys_db;
 	  "correlationId, pathId, path2Id, offset, bytes, ret, errno, rank, "                      \
 	  "worker, runtime, bpf",                                                                  \
 	  11, 0)                                                                                   \
-	X(HEADRACE_REGIONS, "rangeId, step, epoch, count, open, rank, worker, kind", 7, 1)         \
+	X(HEADRACE_REGIONS,                                                                        \
+	  "rangeId, step, epoch, count, open, rank, worker, depth, kind, category", 8, 2)          \
+	X(HEADRACE_PROCESSES, "globalPid, ppid", 2, 0)                                             \
 	X(PROCESSES, "globalPid, pid, name", 2, 1)                                                 \
 	X(ThreadNames, "nameId, priority, globalTid", 3, 0)                                        \
 	X(TARGET_INFO_SYSTEM_ENV, "globalVid, nameEnum, devStateName, name, value", 2, 3)          \

@@ -94,28 +94,32 @@ static enum hr_nsys_event region_type(const struct hr_region *region)
 								   : HR_NSYS_PUSH_POP;
 }
 
-static int put_region(struct hr__nsys *n, const struct hr_region *region,
-		      const struct hr__nsys_thread *thread)
-{
-	int64_t row[7] = {n->regions,
-			  region->step == HR_REGION_UNKNOWN ? HR_NSYS_NULL : (int64_t)region->step,
-			  region->epoch == HR_REGION_UNKNOWN ? HR_NSYS_NULL
-							     : (int64_t)region->epoch,
-			  (int64_t)region->count,
-			  region->open,
-			  thread->rank,
-			  thread->worker};
-	struct hr_nsys_text kind = hr_nsys_text(hr_region_kind_name(region->kind));
-
-	return hr_nsys_insert(n->db, HR_NSYS_HEADRACE_REGIONS, row, &kind);
-}
-
 static struct hr_nsys_text region_text(const Headrace__Regions *frame, uint32_t number)
 {
 	const ProtobufCBinaryData *text = hr_walk_text(frame, number);
 
 	return text != NULL ? (struct hr_nsys_text){.text = text->data, .bytes = text->len}
 			    : (struct hr_nsys_text){0};
+}
+
+/* Writes what NVTX_EVENTS has no column for, and a category that the one of the kind replaces. */
+static int put_region(struct hr__nsys *n, const struct hr_walk_region *from,
+		      const struct hr_region *region, const struct hr__nsys_thread *thread)
+{
+	int64_t row[8] = {n->regions,
+			  region->step == HR_REGION_UNKNOWN ? HR_NSYS_NULL : (int64_t)region->step,
+			  region->epoch == HR_REGION_UNKNOWN ? HR_NSYS_NULL
+							     : (int64_t)region->epoch,
+			  (int64_t)region->count,
+			  region->open,
+			  thread->rank,
+			  thread->worker,
+			  region->depth};
+	struct hr_nsys_text texts[2] = {hr_nsys_text(hr_region_kind_name(region->kind))};
+
+	if (kind_category(region->kind) != NULL)
+		texts[1] = region_text(from->frame, region->category);
+	return hr_nsys_insert(n->db, HR_NSYS_HEADRACE_REGIONS, row, texts);
 }
 
 static int nsys_region(struct hr__nsys *n, const struct hr_walk_region *row)
@@ -153,7 +157,7 @@ static int nsys_region(struct hr__nsys *n, const struct hr_walk_region *row)
 		r = hr_nsys_string(n->db, texts[0].text, texts[0].bytes, &numbers[6]);
 	if (r == 0)
 		r = hr_nsys_insert(n->db, HR_NSYS_NVTX_EVENTS, numbers, texts);
-	return r == 0 ? put_region(n, &region, &thread) : r;
+	return r == 0 ? put_region(n, row, &region, &thread) : r;
 }
 
 int hr__nsys_regions(struct hr__nsys *n)

@@ -17,6 +17,8 @@
 #define STOP_STEPS   100000 /* the signal is checked after so many steps of SQLite */
 #define SQL_BYTES    2048u
 #define NO_STATEMENT NULL
+#define OWN_REGION   "SELECT kind, step, epoch, count, open, rank, worker, "
+#define OWN_WHERE    " FROM HEADRACE_REGIONS WHERE rangeId = ?1"
 
 /* ---- statements ------------------------------------------------------------------------------ */
 
@@ -118,8 +120,9 @@ static int streams_open(struct nsys *n)
 static int tables_read(struct nsys *n)
 {
 	static const struct nsys_table *const tables[] = {
-	    &hr__nsys_processes, &hr__nsys_names,   &hr__nsys_ranges,  &hr__nsys_kernels,
-	    &hr__nsys_memcpys,	 &hr__nsys_memsets, &hr__nsys_runtime, &hr__nsys_syncs};
+	    &hr__nsys_processes, &hr__nsys_parents, &hr__nsys_names,
+	    &hr__nsys_ranges,	 &hr__nsys_kernels, &hr__nsys_memcpys,
+	    &hr__nsys_memsets,	 &hr__nsys_runtime, &hr__nsys_syncs};
 	uint64_t own = 0;
 	int r = 0;
 
@@ -218,9 +221,9 @@ static int nsys_read(struct hr_import_file *f)
 		return 0;
 	}
 	n.string = hr__nsys_statement(&n, "SELECT value FROM StringIds WHERE id = ?1");
-	n.own = hr__nsys_statement(&n, "SELECT kind, step, epoch, count, open, rank, worker FROM "
-				       "HEADRACE_REGIONS "
-				       "WHERE rangeId = ?1");
+	n.own = hr__nsys_statement(&n, OWN_REGION "category, depth" OWN_WHERE);
+	if (!n.own) /* of an older headrace */
+		n.own = hr__nsys_statement(&n, OWN_REGION "NULL, NULL" OWN_WHERE);
 	n.own_file = column_exists(&n, "HEADRACE_OPERATIONS", "correlationId");
 	r = streams_open(&n);
 	if (!r)

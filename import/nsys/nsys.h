@@ -32,6 +32,7 @@ struct nsys {
 	int64_t epoch_ns;	    /* wall clock at time 0; <= 0: unknown */
 	struct hr_map64 process_of; /* key of a process -> number in its stream */
 	struct hr_map64 exe_of;	    /* key of a process -> index of its program's name */
+	struct hr_map64 parent_of;  /* key of a process -> pid of its parent */
 	struct hr_map64 named;	    /* number of a domain or category -> index of its name */
 	char **names;
 	uint32_t n_names, names_room;
@@ -69,6 +70,6 @@ sqlite3_stmt *hr__nsys_statement(struct nsys *n, const char *sql);
 /* nsys_rows.c */
 extern const struct nsys_table hr__nsys_names, hr__nsys_ranges, hr__nsys_kernels, hr__nsys_memcpys,
     hr__nsys_memsets, hr__nsys_runtime, hr__nsys_syncs, hr__nsys_own_calls, hr__nsys_calls,
-    hr__nsys_processes;
+    hr__nsys_processes, hr__nsys_parents;
 
 #endif

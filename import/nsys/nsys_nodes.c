@@ -119,6 +119,7 @@ void hr__nsys_nodes_done(struct nsys *n)
 	hr_map64_done(&n->node_of);
 	hr_map64_done(&n->process_of);
 	hr_map64_done(&n->exe_of);
+	hr_map64_done(&n->parent_of);
 }
 
 /* Returns the node of a global id. The first one has the ids that no row names. */
@@ -139,8 +140,10 @@ uint64_t hr__nsys_process_key(int64_t global)
 /* Sets what other tables have of a process. */
 static void process_describe(struct nsys *n, uint64_t key, struct hr_import_process *p)
 {
-	uint32_t exe = hr_map64_get(&n->exe_of, key);
+	uint32_t exe = hr_map64_get(&n->exe_of, key), parent = hr_map64_get(&n->parent_of, key);
 
+	if (parent != HR_MAP64_NONE)
+		p->ppid = (int32_t)parent;
 	if (exe != HR_MAP64_NONE)
 		p->exe = hr_import_text(n->at->s, n->names[exe], strlen(n->names[exe]));
 }

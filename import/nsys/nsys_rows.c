@@ -138,6 +138,17 @@ static int processes_row(struct nsys *n, sqlite3_stmt *row)
 const struct nsys_table hr__nsys_processes = {
     .name = "PROCESSES", .columns = {"globalPid", "name"}, .row = processes_row};
 
+static int parents_row(struct nsys *n, sqlite3_stmt *row)
+{
+	uint64_t key = hr__nsys_process_key(sqlite3_column_int64(row, 0));
+	int64_t ppid = sqlite3_column_int64(row, 1);
+
+	return ppid > 0 && ppid < INT32_MAX ? hr_map64_set(&n->parent_of, key, (uint32_t)ppid) : 0;
+}
+
+const struct nsys_table hr__nsys_parents = {
+    .name = "HEADRACE_PROCESSES", .columns = {"globalPid", "ppid"}, .row = parents_row};
+
 /* ---- NVTX ------------------------------------------------------------------------------------ */
 
 static uint64_t name_key(int64_t domain, int64_t category)
@@ -186,17 +197,27 @@ static void rank_read(struct nsys *n, sqlite3_stmt *row, int column, int64_t glo
 		p->worker = sqlite3_column_int(row, column + 1);
 }
 
-/* What headrace's own export knows of a region. */
-static void own_read(struct nsys *n, sqlite3_stmt *row, int64_t global, struct hr_region *g)
+enum own_region {
+	OWN_NONE,  /* no row of HEADRACE_REGIONS */
+	OWN_OLD,   /* without the depth, of an older headrace */
+	OWN_WHOLE, /* nothing has to be computed */
+};
+
+/*
+ * Reads what headrace's own export knows of a region. Of a step, an epoch and their like, the kind
+ * replaces the category in NVTX_EVENTS. An enum own_region, or -errno.
+ */
+static int own_read(struct nsys *n, sqlite3_stmt *row, int64_t global, struct hr_import_region *ret)
 {
+	struct hr_region *g = &ret->region;
 	const char *kind;
 
 	if (!n->own || value_is_null(row, 3))
-		return;
+		return OWN_NONE;
 	sqlite3_reset(n->own);
 	sqlite3_bind_int64(n->own, 1, sqlite3_column_int64(row, 3));
 	if (sqlite3_step(n->own) != SQLITE_ROW)
-		return;
+		return OWN_NONE;
 	kind = (const char *)sqlite3_column_text(n->own, 0);
 	for (uint32_t k = 1; kind && hr_region_kind_name(k); k++)
 		if (strcmp(kind, hr_region_kind_name(k)) == 0)
@@ -209,6 +230,14 @@ static void own_read(struct nsys *n, sqlite3_stmt *row, int64_t global, struct h
 		g->count = (uint64_t)sqlite3_column_int64(n->own, 3);
 	g->open |= sqlite3_column_int64(n->own, 4) > 0;
 	rank_read(n, n->own, 5, global);
+	if (g->kind > HR_REGION_MARK) {
+		int r = name_read(n, NSYS_CATEGORY, n->own, 7, &ret->category);
+
+		if (r)
+			return r;
+	}
+	g->depth = (uint32_t)sqlite3_column_int64(n->own, 8);
+	return value_is_null(n->own, 8) ? OWN_OLD : OWN_WHOLE;
 }
 
 static bool text_is_object(const struct hr_import_slice *text, struct hr_import_slice *ret)
@@ -251,6 +280,23 @@ static int payload_read(struct nsys *n, sqlite3_stmt *row, char *room, size_t by
 	return 0;
 }
 
+/* Reads name, domain, category and arguments. `room`: for a payload that is a number. */
+static int texts_read(struct nsys *n, sqlite3_stmt *row, struct hr_import_region *g, char *room,
+		      size_t bytes)
+{
+	int r = name_read(n, NSYS_NAME, row, 5, &g->name);
+
+	if (!r)
+		r = payload_read(n, row, room, bytes, &g->args);
+	if (g->name.n == 0)
+		g->name = string_find(n, row, 6);
+	g->domain = name_find(n, sqlite3_column_int64(row, 7), UINT32_MAX);
+	if (!value_is_null(row, 8))
+		g->category =
+		    name_find(n, sqlite3_column_int64(row, 7), sqlite3_column_int64(row, 8));
+	return r;
+}
+
 static int ranges_row(struct nsys *n, sqlite3_stmt *row)
 {
 	int64_t type = sqlite3_column_int64(row, 2), tid = sqlite3_column_int64(row, 4);
@@ -259,7 +305,7 @@ static int ranges_row(struct nsys *n, sqlite3_stmt *row)
 									 : HR_REGION_MARK);
 	uint32_t thread;
 	char payload[64];
-	int r = hr__nsys_thread(n, tid, TID_OF(tid), &thread);
+	int own, r = hr__nsys_thread(n, tid, TID_OF(tid), &thread);
 
 	if (!r)
 		r = times_read(n, row, &g.region);
@@ -269,19 +315,15 @@ static int ranges_row(struct nsys *n, sqlite3_stmt *row)
 		g.region.dur_ns = 0;
 		g.region.open = false;
 	}
-	own_read(n, row, tid, &g.region);
-	r = name_read(n, NSYS_NAME, row, 5, &g.name);
-	if (!r)
-		r = payload_read(n, row, payload, sizeof(payload), &g.args);
-	if (r)
-		return r;
-	if (g.name.n == 0)
-		g.name = string_find(n, row, 6);
-	g.domain = name_find(n, sqlite3_column_int64(row, 7), UINT32_MAX);
-	if (!value_is_null(row, 8))
-		g.category =
-		    name_find(n, sqlite3_column_int64(row, 7), sqlite3_column_int64(row, 8));
-	return hr_nest_add(n->at->nest, thread, &g);
+	r = texts_read(n, row, &g, payload, sizeof(payload));
+	own = r ? r : own_read(n, row, tid, &g);
+	if (own < 0)
+		return own;
+	if (own == OWN_WHOLE)
+		r = hr_import_region(n->at->s, thread, &g);
+	else
+		r = hr_nest_add(n->at->nest, thread, &g);
+	return r == -EINVAL ? -EBADMSG : r;
 }
 
 const struct nsys_table hr__nsys_ranges = {

@@ -120,6 +120,9 @@ def escaped(text):
     """As hr_text_escape for the bytes of ODD."""
     return text.decode("utf-8", "surrogateescape").replace("\\", "\\\\").replace("\x01", "\\x01").replace("\udcff", "\\xff")
 
+REGIONS = """SELECT pid, tid, kind, domain, category, coalesce(name, kind) AS name, depth, open, count, args, start_ns, dur_ns, step, epoch, rank, worker
+    FROM regions ORDER BY ALL"""
+
 
 def own_job(hosts=("n1",)):
     """A file of `headrace export --to pfw`: a launcher 40, rank 1 (50), which trains, and its workers 1 (51) and 0 (52)."""

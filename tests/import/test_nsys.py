@@ -127,8 +127,13 @@ class Nsys(harness.Case):
         """The export escapes backslashes, control bytes and bytes that are not UTF-8; the import reverses it."""
         again = self.again(self.file("w.pfw", harness.text_of(harness.own_job())))
         self.assertIn((r"/data/back\\slash\x01\xFFé",), self.query("SELECT DISTINCT path FROM events", again))
-        self.same(again, "SELECT path, count(*) FROM events GROUP BY ALL ORDER BY ALL", "SELECT name, domain, args FROM regions ORDER BY ALL",
+        self.same(again, "SELECT path, count(*) FROM events GROUP BY ALL ORDER BY ALL", "SELECT coalesce(name, kind), domain, args FROM regions ORDER BY ALL",
                   "SELECT pid, exe FROM processes ORDER BY ALL")
+
+    def test_own_regions(self):
+        """All columns of regions come back, and the parents of processes, by which what-if finds the fetches of a loader."""
+        again = self.again(self.file("w.pfw", harness.text_of(harness.own_job())))
+        self.same(again, harness.REGIONS, "SELECT p.pid, o.pid FROM processes p LEFT JOIN processes o ON o.pid = p.ppid ORDER BY ALL")
 
     def again(self, *files):
         """Imports files, exports the job, and imports that file again. Returns the store of the last import."""
