@@ -181,6 +181,10 @@ static void set_event_args(struct hr_trace *t, const struct hr_stream *s,
 		add_arg(a, HR_ARG_ERRNO, HR_ARG_INT, -c->ret[i]);
 	if (bytes != UINT64_MAX)
 		add_arg(a, HR_ARG_BYTES, HR_ARG_INT, (int64_t)bytes);
+	if (c->bits[i] & HR_EV_SCOPE_RUNTIME)
+		a->list[a->n++] = (struct hr_argument){.name = HR_ARG_SCOPE,
+						       .type = HR_ARG_TEXT,
+						       .text = {"runtime", strlen("runtime")}};
 }
 
 static void count_event(struct hr_trace *t, const struct hr_tracks_event *e, unsigned class,

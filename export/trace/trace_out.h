@@ -29,7 +29,8 @@
 	X(COUNT, "count")                                                                          \
 	X(SUM_NS, "sum_ns")                                                                        \
 	X(ARGS, "args")                                                                            \
-	X(OPEN, "open")
+	X(OPEN, "open")                                                                            \
+	X(SCOPE, "scope")
 
 enum hr_arg {
 	HR_ARG_NONE,

@@ -17,7 +17,7 @@ struct chrome_event {
 struct chrome_args {
 	struct hr_json_part device, stream, name, step, epoch, domain, category, args, count,
 	    sum_ns;
-	struct hr_json_part open, path, path2, offset, bytes, error, cut;
+	struct hr_json_part open, path, path2, offset, bytes, error, cut, scope;
 };
 
 /* A slice whose end is not known yet. */

@@ -52,7 +52,7 @@ int hr__chrome_args(const struct hr_json_part *args, struct chrome_args *ret)
 	    M("category", category), M("args", args),	       M("count", count),
 	    M("sum_ns", sum_ns),     M("open", open),	       M("path", path),
 	    M("path2", path2),	     M("file_offset", offset), M("bytes", bytes),
-	    M("errno", error),	     M("not_returned", cut),
+	    M("errno", error),	     M("not_returned", cut),   M("scope", scope),
 #undef M
 	};
 	struct hr_json_part key, value;

@@ -257,12 +257,13 @@ static int own_region(struct chrome_trace *c, uint32_t thread, const struct chro
 }
 
 /* Returns a file by the text of an argument. 0: none. */
-static int own_path(struct chrome_trace *c, const struct hr_json_part *path, uint32_t *ret)
+static int own_path(struct chrome_trace *c, const struct hr_json_part *path, bool runtime,
+		    uint32_t *ret)
 {
 	struct hr_import_slice text = {0};
 	int r = path->type == HR_JSON_STRING ? text_take(c, TEXT_ARGS, path, SIZE_MAX, &text) : 0;
 
-	*ret = r || text.n == 0 ? 0 : hr_import_path(c->s, text.p, text.n, false);
+	*ret = r || text.n == 0 ? 0 : hr_import_path(c->s, text.p, text.n, runtime);
 	return r;
 }
 
@@ -274,6 +275,7 @@ static int own_operation(struct chrome_trace *c, uint32_t thread, const struct c
 				 .offset = HR_OFFSET_NONE,
 				 .asked = HR_ASKED_NONE,
 				 .fd = -1};
+	bool runtime = hr__json_is(&args->scope, "runtime");
 	const struct hr_op_info *info;
 	int64_t value = 0;
 	char name[64];
@@ -284,6 +286,7 @@ static int own_operation(struct chrome_trace *c, uint32_t thread, const struct c
 	info = hr_op_info(event.op);
 	if (!info->name)
 		return -EBADMSG;
+	event.bits = runtime ? HR_EV_SCOPE_RUNTIME : 0;
 	if (args->cut.type != HR_JSON_NONE)
 		event.ret = HR_RET_NONE;
 	else if (hr__json_int(&args->error, &value))
@@ -295,9 +298,9 @@ static int own_operation(struct chrome_trace *c, uint32_t thread, const struct c
 	}
 	if (hr__json_int(&args->offset, &value))
 		event.offset = value;
-	r = own_path(c, &args->path, &event.file);
+	r = own_path(c, &args->path, runtime, &event.file);
 	if (!r)
-		r = own_path(c, &args->path2, &event.file2);
+		r = own_path(c, &args->path2, runtime, &event.file2);
 	if (!r)
 		r = hr_import_operation(c->s, thread, &event);
 	return r == -EINVAL ? -EBADMSG : r;

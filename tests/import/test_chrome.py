@@ -118,6 +118,27 @@ class Chrome(harness.Case):
                     "SELECT kind, name, category, step, epoch, start_ns, dur_ns, args, depth FROM regions ORDER BY ALL"):
             self.assertEqual(self.query(sql, again), self.query(sql))
 
+    def again(self):
+        """Imports a job, exports it, and imports that trace. Returns the trace, the store of its import, and the messages."""
+        self.run_import(self.file("w.pfw", harness.text_of(harness.own_job())), "--job", "w")
+        done = subprocess.run([harness.HEADRACE, "export", self.store, "--to", "chrome", "-o", self.path("w.json.gz")], env=harness.environment(),
+                              capture_output=True, text=True, check=False)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        said = self.run_import(self.path("w.json.gz"), store=self.path("again"))
+        with gzip.open(self.path("w.json.gz"), "rt") as f:
+            return json.load(f)["traceEvents"], self.path("again"), said
+
+    def same(self, again, *queries):
+        for sql in queries:
+            self.assertEqual(self.query(sql, again), self.query(sql), sql)
+
+    def test_own_scope(self):
+        """Operations on files of Python are no data of the program after a round trip, either."""
+        events, again, _ = self.again()
+        scopes = [e["args"].get("scope", "data") for e in events if e.get("name") == "read" and e["ph"] == "B"]
+        self.assertEqual((scopes.count("runtime"), scopes.count("data")), (4, 8))
+        self.same(again, "SELECT pid, op, bytes, scope FROM events ORDER BY ALL")
+
     def test_damage(self):
         text = json.dumps(trace(slices(60)))
         for bytes_left in (1, 20, 150, 1000, len(text) // 2, len(text) - 2):
