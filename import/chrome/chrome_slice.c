@@ -9,6 +9,7 @@
 #include "common/fnv.h"
 #include "common/gpu.h"
 #include "common/ops.h"
+#include "common/text.h"
 #include "import/chrome/chrome.h"
 
 #define NAME_MOST  1000u /* as of NVTX */
@@ -122,15 +123,21 @@ static size_t text_cut(const char *text, size_t bytes, size_t most)
 	return most;
 }
 
+/* Reads a text, which headrace's own files have in an escaped form. */
 static int text_take(struct chrome_trace *c, unsigned which, const struct hr_json_part *v,
 		     size_t most, struct hr_import_slice *ret)
 {
+	long bytes;
+
 	*ret = (struct hr_import_slice){v->p, v->n};
 	if (v->escaped) {
-		if (!hr_array_fit(c->texts[which], v->n, c->text_room[which]))
+		if (!hr_array_fit(c->texts[which], v->n + 1, c->text_room[which]))
 			return -ENOMEM;
 		ret->p = c->texts[which];
 		ret->n = hr__json_text(v, c->texts[which]);
+		c->texts[which][ret->n] = '\0';
+		if (c->own && (bytes = hr_text_unescape(c->texts[which])) >= 0)
+			ret->n = (size_t)bytes;
 	}
 	ret->n = text_cut(ret->p, ret->n, most);
 	return 0;

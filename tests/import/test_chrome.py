@@ -139,6 +139,12 @@ class Chrome(harness.Case):
         self.assertEqual((scopes.count("runtime"), scopes.count("data")), (4, 8))
         self.same(again, "SELECT pid, op, bytes, scope FROM events ORDER BY ALL")
 
+    def test_own_texts(self):
+        """The export escapes backslashes, control bytes and bytes that are not UTF-8; the import reverses it."""
+        _, again, _ = self.again()
+        self.assertIn((r"/data/back\\slash\x01\xFFé",), self.query("SELECT DISTINCT path FROM events", again))
+        self.same(again, "SELECT pid, path, bytes FROM events ORDER BY ALL", "SELECT coalesce(name, kind), domain, args FROM regions ORDER BY ALL")
+
     def test_damage(self):
         text = json.dumps(trace(slices(60)))
         for bytes_left in (1, 20, 150, 1000, len(text) // 2, len(text) - 2):
