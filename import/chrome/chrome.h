@@ -10,7 +10,7 @@
 
 /* Members of an event. An absent one has the type HR_JSON_NONE. */
 struct chrome_event {
-	struct hr_json_part ph, name, cat, pid, tid, ts, dur, args, id;
+	struct hr_json_part ph, name, cat, pid, tid, ts, dur, args, id, id2;
 };
 
 /* Arguments that headrace reads. */

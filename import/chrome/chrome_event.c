@@ -27,8 +27,8 @@ int hr__chrome_event_read(const char **at, const char *end, struct chrome_event 
 {
 	static const struct chrome_member members[] = {
 #define M(name) {#name, offsetof(struct chrome_event, name)}
-	    M(ph), M(name), M(cat),  M(pid), M(tid),
-	    M(ts), M(dur),  M(args), M(id)
+	    M(ph),  M(name), M(cat), M(pid), M(tid), M(ts),
+	    M(dur), M(args), M(id),  M(id2)
 #undef M
 	};
 	struct hr_json_part key, value;
@@ -105,10 +105,23 @@ static int complete_add(struct chrome_trace *c, const struct chrome_event *e)
 	return hr__chrome_slice(c, e, start_ns, dur_ns, HR_REGION_RANGE, false);
 }
 
-/* The key of a span: its category and id, within its process. */
+/*
+ * The key of a span: its category and id, within its process. A member id2 instead of the id is
+ * {"local": ID}, or {"global": ID}, which all processes share.
+ */
 static uint64_t span_key(const struct chrome_event *e)
 {
-	return hr__chrome_key(&e->cat, &e->id) ^ hr__chrome_key(&e->pid, &e->pid);
+	uint64_t process = hr__chrome_key(&e->pid, &e->pid);
+	struct hr_json_part where, id;
+	const char *at;
+
+	if (e->id2.type != HR_JSON_OBJECT)
+		return hr__chrome_key(&e->cat, &e->id) ^ process;
+	at = e->id2.p + 1;
+	if (hr__json_member(&at, e->id2.p + e->id2.n, &where, &id) != 1)
+		return hr__chrome_key(&e->cat, &e->id) ^ process;
+	return hr__chrome_key(&e->cat, &id) ^ hr__chrome_key(&where, &where) ^
+	       (hr__json_is(&where, "global") ? 0 : process);
 }
 
 static int open_add(struct chrome_opens *o, struct chrome_trace *c, const struct chrome_event *e,

@@ -87,6 +87,17 @@ class Chrome(harness.Case):
                                 ("mark", "mark", 15000, 0, 1, 0), ("range", "inner", 20000, 10000, 1, 0),
                                 ("range", "open", 60000, 15500, 0, 1), ("range", "last", 70000, 5500, 1, 0)])
 
+    def test_ids_of_spans(self):
+        """An id2 is local to its process or global; both differ from the same id."""
+        at = lambda ph, ts, pid, name=None, **more: {"ph": ph, "ts": ts, "pid": pid, "tid": pid, "cat": "a", **({"name": name} if name else {}), **more}
+        ids = [({"id": "0x1"}, 5), ({"id2": {"local": "0x1"}}, 5), ({"id2": {"local": "0x2"}}, 5), ({"id2": {"local": "0x1"}}, 6),
+               ({"id2": {"global": "0x1"}}, 5), ({"id2": {"global": "0x2"}}, 6)]
+        events = [at("b", 10 + i, pid, f"span{i}", **which) for i, (which, pid) in enumerate(ids)]
+        events += [at("e", 100 + 10 * i, 5 if "global" in which.get("id2", {}) else pid, **which) for i, (which, pid) in enumerate(ids)]
+        self.run_import(self.file("t.json", json.dumps({"displayTimeUnit": "ns", "traceEvents": events})))
+        self.assertEqual(self.query("SELECT name, pid, dur_ns, open FROM regions ORDER BY name"),
+                         [(f"span{i}", pid, 1000 * (90 + 9 * i), 0) for i, (_, pid) in enumerate(ids)])
+
     def test_names_of_torch(self):
         named = lambda name, ts, dur, **more: {"ph": "X", "name": name, "pid": 5, "tid": 5, "ts": ts, "dur": dur, "cat": "user_annotation", **more}
         events = [named("ProfilerStep#7", 100, 90), named("enumerate(DataLoader)#_SingleProcess", 101, 20), named("Optimizer.step#SGD.step", 150, 9),
