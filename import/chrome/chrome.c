@@ -90,6 +90,7 @@ static int event_read(struct chrome_trace *c, struct chrome_input *b)
 	const char *at;
 	int r;
 
+	c->n_events++;
 	for (;;) {
 		at = b->p + b->at;
 		r = hr__chrome_event_read(&at, b->p + b->used, &e);
@@ -175,6 +176,7 @@ static int member_read(struct chrome_trace *c, struct chrome_input *b, const cha
 		return member_take(c, &key, &value) ? -ENOMEM : 1;
 	if (r != -E2BIG && r != -EBADMSG)
 		return r;
+	c->n_events++;
 	c->n_bad++;
 	return hr__chrome_input_skip(b);
 }
@@ -243,7 +245,7 @@ static void problems_report(struct chrome_trace *c)
 
 	if (c->n_bad) {
 		hr_import_problem(f, "%" PRIu64 " of %" PRIu64 " events could not be read",
-				  c->n_bad, c->n_events + c->n_bad);
+				  c->n_bad, c->n_events);
 		hr_import_lose(f, HR_LOSS_IMPORT_LINES, c->n_bad);
 	}
 	if (c->cut && !hr_input_cut(f->input)) {
@@ -256,6 +258,8 @@ static void problems_report(struct chrome_trace *c)
 		    c->n_counters + c->n_other);
 		hr_import_lose(f, HR_LOSS_IMPORT_KINDS, c->n_counters + c->n_other);
 	}
+	if (c->n_notes)
+		hr_import_lose(f, HR_LOSS_IMPORT_NOTED, c->n_notes);
 	if (c->n_alone) {
 		hr_import_problem(f, "%" PRIu64 " ends of slices have no begin", c->n_alone);
 		hr_import_lose(f, HR_LOSS_IMPORT_LINES, c->n_alone);

@@ -57,7 +57,7 @@ struct chrome_trace {
 	char *texts[4]; /* texts without escapes: one for each of domain, category, name, args */
 	size_t text_room[4];
 
-	uint64_t n_events, n_bad, n_counters, n_other, n_alone;
+	uint64_t n_events, n_bad, n_counters, n_other, n_alone, n_notes;
 	bool cut;
 };
 
@@ -97,6 +97,8 @@ void hr__chrome_opens_done(struct chrome_opens *o);
 /* chrome_slice.c: a slice becomes a region or an operation */
 int hr__chrome_slice(struct chrome_trace *c, const struct chrome_event *e, int64_t start_ns,
 		     int64_t dur_ns, uint32_t kind, bool open);
+/* Reports a note of headrace's own files: what the recording lacks. */
+int hr__chrome_note(struct chrome_trace *c, const struct hr_json_part *text);
 uint64_t hr__chrome_key(const struct hr_json_part *a, const struct hr_json_part *b);
 /* The process of an event. 0: no memory. */
 uint32_t hr__chrome_process(struct chrome_trace *c, const struct hr_json_part *pid);

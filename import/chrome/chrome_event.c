@@ -162,6 +162,8 @@ static int mark_add(struct chrome_trace *c, const struct chrome_event *e)
 	if (e->pid.type == HR_JSON_STRING &&
 	    (e->pid.n == 0 || hr__json_is(&e->pid, "Traces") || hr__json_is(&e->pid, "Spans")))
 		return 0;
+	if (c->own && hr__json_is(&e->cat, "note"))
+		return hr__chrome_note(c, &e->name);
 	r = time_read(c, &e->ts, &ns);
 	return r ? r : hr__chrome_slice(c, e, ns, 0, HR_REGION_MARK, false);
 }
@@ -224,7 +226,6 @@ int hr__chrome_event(struct chrome_trace *c, const struct chrome_event *e)
 {
 	if (e->ph.type != HR_JSON_STRING || e->ph.n != 1)
 		return -EBADMSG;
-	c->n_events++;
 	switch (e->ph.p[0]) {
 	case 'X':
 		return complete_add(c, e);
@@ -247,8 +248,8 @@ int hr__chrome_event(struct chrome_trace *c, const struct chrome_event *e)
 	case 't':
 	case 'f': /* flows connect other events */
 		return 0;
-	case 'C':
-		c->n_counters++;
+	case 'C': /* headrace computes its own ones from the operations */
+		c->n_counters += !c->own;
 		return 0;
 	default:
 		c->n_other++;

@@ -263,6 +263,18 @@ static int own_region(struct chrome_trace *c, uint32_t thread, const struct chro
 	return r ? r : hr_nest_add(c->nest, thread, g);
 }
 
+int hr__chrome_note(struct chrome_trace *c, const struct hr_json_part *text)
+{
+	struct hr_import_slice note;
+	int r = text_take(c, TEXT_NAME, text, NAME_MOST, &note);
+
+	if (r)
+		return r;
+	hr_import_problem(c->f, "its recording states: %.*s", (int)note.n, note.p);
+	c->n_notes++;
+	return 0;
+}
+
 /* Returns a file by the text of an argument. 0: none. */
 static int own_path(struct chrome_trace *c, const struct hr_json_part *path, bool runtime,
 		    uint32_t *ret)

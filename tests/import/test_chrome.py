@@ -156,6 +156,17 @@ class Chrome(harness.Case):
         self.assertIn((r"/data/back\\slash\x01\xFFé",), self.query("SELECT DISTINCT path FROM events", again))
         self.same(again, "SELECT pid, path, bytes FROM events ORDER BY ALL", "SELECT coalesce(name, kind), domain, args FROM regions ORDER BY ALL")
 
+    def test_own_notes(self):
+        """The notes of a trace are messages, and its counters come from its operations: nothing is counted as damage."""
+        events, again, said = self.again()
+        notes = [e["name"] for e in events if e.get("cat") == "note"]
+        self.assertGreater(len(notes), 0)
+        for note in notes:
+            self.assertIn(f"its recording states: {note}", said)
+        self.assertNotIn("could not be read", said)
+        self.assertNotIn("not imported", said)
+        self.assertEqual(self.query("SELECT reason, sum(count) FROM losses GROUP BY ALL", again), [("import_noted", len(notes))])
+
     def test_damage(self):
         text = json.dumps(trace(slices(60)))
         for bytes_left in (1, 20, 150, 1000, len(text) // 2, len(text) - 2):
@@ -179,7 +190,7 @@ class Chrome(harness.Case):
                '{"ph":"X","name":"\\x","pid":1,"tid":1,"ts":1}']
         text = '{"schemaVersion":1,"traceEvents":[' + ",".join(bad + [json.dumps(good), '{"ph":"X","name":"nan","pid":1,"tid":1,"ts":7,"args":{"a":NaN,"b":1}}']) + "]}"
         said = self.run_import(self.file("t.json", text))
-        self.assertIn(f"{len(bad)} of ", said)
+        self.assertIn(f"{len(bad)} of {len(bad) + 2} events", said)
         self.assertEqual(self.query("SELECT name, args FROM regions ORDER BY start_ns"), [("good", None), ("nan", '{"b":1}')])
         long = "x" * 5000
         self.run_import(self.file("long.json", json.dumps(trace([{**good, "name": long, "args": {"a": long}}]))), "--job", "long")
