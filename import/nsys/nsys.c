@@ -147,9 +147,26 @@ static void absent_report(struct nsys *n)
 					"(nsys profile --trace=osrt records them)");
 }
 
+/* Reports what the recording of headrace's own files lacks. */
+static void notes_report(struct nsys *n)
+{
+	sqlite3_stmt *st = hr__nsys_statement(
+	    n, "SELECT value FROM META_DATA_EXPORT WHERE name = 'HEADRACE_LEFT_OUT' OR name GLOB "
+	       "'HEADRACE_NOTE_*'");
+
+	while (st && sqlite3_step(st) == SQLITE_ROW) {
+		const char *note = (const char *)sqlite3_column_text(st, 0);
+
+		hr_import_problem(n->f, "its recording states: %s", note ? note : "");
+		hr_import_lose(n->f, HR_LOSS_IMPORT_NOTED, 1);
+	}
+	sqlite3_finalize(st);
+}
+
 static void problems_report(struct nsys *n)
 {
 	absent_report(n);
+	notes_report(n);
 	if (n->n_bad) {
 		hr_import_problem(n->f, "%" PRIu64 " of %" PRIu64 " rows could not be read",
 				  n->n_bad, n->n_rows);

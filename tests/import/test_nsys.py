@@ -135,13 +135,22 @@ class Nsys(harness.Case):
         again = self.again(self.file("w.pfw", harness.text_of(harness.own_job())))
         self.same(again, harness.REGIONS, "SELECT p.pid, o.pid FROM processes p LEFT JOIN processes o ON o.pid = p.ppid ORDER BY ALL")
 
+    def test_own_notes(self):
+        """What the recording lacks is a message and a loss, as after an import of .pfw and Chrome traces."""
+        again = self.again(self.file("w.pfw", harness.text_of(harness.own_job())))
+        db = sqlite3.connect(self.path("w.sqlite"))
+        ((note,),) = db.execute("SELECT value FROM META_DATA_EXPORT WHERE name LIKE 'HEADRACE_NOTE%'").fetchall()
+        self.assertIn("expected ranks", note)
+        self.assertIn(f"its recording states: {note}", self.said)
+        self.assertEqual(self.query("SELECT reason, sum(count) FROM losses GROUP BY ALL", again), [("import_noted", 1)])
+
     def again(self, *files):
         """Imports files, exports the job, and imports that file again. Returns the store of the last import."""
         self.run_import(*files, "--job", "w")
         done = subprocess.run([harness.HEADRACE, "export", self.store, "--to", "nsys", "-o", self.path("w.sqlite")], env=harness.environment(),
                               capture_output=True, text=True, check=False)
         self.assertEqual(done.returncode, 0, done.stderr)
-        self.run_import(self.path("w.sqlite"), store=self.path("again"))
+        self.said = self.run_import(self.path("w.sqlite"), store=self.path("again"))
         return self.path("again")
 
     def same(self, again, *queries):
