@@ -37,12 +37,17 @@ static bool chrome_line(struct chrome *c, size_t bytes)
 	return r == 0;
 }
 
+static uint64_t shown_tid(const struct hr_track *t)
+{
+	return t->tid != 0 ? (uint64_t)t->tid : LANE_TID + t->id;
+}
+
 static void put_ids(struct chrome *c, const struct hr_track *t)
 {
 	put_literal(c, ",\"pid\":");
 	hr_text_out_int(&c->text, t->pid);
 	put_literal(c, ",\"tid\":");
-	hr_text_out_uint(&c->text, t->tid != 0 ? (uint64_t)t->tid : LANE_TID + t->id);
+	hr_text_out_uint(&c->text, shown_tid(t));
 }
 
 static void put_time(struct chrome *c, uint64_t ns)
@@ -81,7 +86,10 @@ static void chrome_intern(struct hr_trace_out *o, enum hr_interned kind, uint64_
 	(void)text;
 }
 
-/* Names a process or a thread. A counter has its name in each value. */
+/*
+ * Names a process or a thread, with what an import needs: the parent of a process, and the thread of
+ * a track that has another id. A counter has its name in each value.
+ */
 static void chrome_track(struct hr_trace_out *o, const struct hr_track *t)
 {
 	struct chrome *c = (struct chrome *)o;
@@ -96,6 +104,14 @@ static void chrome_track(struct hr_trace_out *o, const struct hr_track *t)
 	put_ids(c, t);
 	put_literal(c, ",\"args\":{\"name\":");
 	put_string(c, name);
+	if (t->ppid > 0) {
+		put_literal(c, ",\"ppid\":");
+		hr_text_out_int(&c->text, t->ppid);
+	}
+	if (t->thread != 0 && t->thread != shown_tid(t)) {
+		put_literal(c, ",\"tid\":");
+		hr_text_out_uint(&c->text, t->thread);
+	}
 	put_literal(c, "}}");
 }
 

@@ -118,6 +118,8 @@ static void set_region_args(struct hr_arguments *a, const Headrace__Regions *fra
 	}
 	if (r->open)
 		add_arg(a, HR_ARG_OPEN, HR_ARG_BOOL, 1);
+	if (r->depth > 0)
+		add_arg(a, HR_ARG_DEPTH, HR_ARG_INT, r->depth);
 }
 
 /* Describes a region for hr_tracks_new. A slice without a name is left out. */

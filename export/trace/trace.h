@@ -9,7 +9,7 @@
 #include "export/gather.h"
 #include "export/trace/trace_tracks.h"
 
-#define HR_TRACE_ARGS	    8u	/* at most so many arguments of a slice */
+#define HR_TRACE_ARGS	    10u /* at most so many arguments of a slice */
 #define HR_TRACE_CATEGORIES 64u /* numbers of categories: classes below, then kinds of regions */
 
 struct hr_arguments {

@@ -30,7 +30,8 @@
 	X(SUM_NS, "sum_ns")                                                                        \
 	X(ARGS, "args")                                                                            \
 	X(OPEN, "open")                                                                            \
-	X(SCOPE, "scope")
+	X(SCOPE, "scope")                                                                          \
+	X(DEPTH, "depth")
 
 enum hr_arg {
 	HR_ARG_NONE,
@@ -62,6 +63,8 @@ struct hr_track {
 	const char *name; /* of the process, the thread or the track */
 	int32_t pid;	  /* the process; 0: the track belongs to none */
 	int32_t tid;	  /* not 0: the thread's own track */
+	uint32_t thread;  /* recorded id of the thread, also of a track that is not its own */
+	int32_t ppid;	  /* of a process: recorded pid of its parent; 0: unknown */
 	bool process;	  /* the track of the process itself, which has no slices */
 	enum { HR_TRACK_SLICES, HR_TRACK_COUNTER, HR_TRACK_BYTES } values;
 };

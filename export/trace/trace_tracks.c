@@ -150,7 +150,7 @@ static const struct process_track *
 find_process(struct hr_tracks *t, const struct hr_walk_stream *ws, const struct hr_walk_process *p)
 {
 	struct process_track *process = &t->processes[p->number];
-	struct hr_track track = {.process = true};
+	struct hr_track track = {.process = true, .ppid = p->p->msg->ppid};
 	char name[400];
 
 	if (process->id != 0)
@@ -252,7 +252,7 @@ static int write_to_lane(struct hr_tracks *t, const struct hr_tracks_event *e, s
 			 enum lane_kind kind, struct hr_slice *slice)
 {
 	struct lanes *l = &th->lanes[kind];
-	struct hr_track track = {.name = lane_names[kind]};
+	struct hr_track track = {.name = lane_names[kind], .thread = e->tid};
 	size_t i = 0;
 
 	while (i < l->n && l->list[i].end_ns > e->start_ns)
@@ -372,7 +372,8 @@ int hr_tracks_end_stream(struct hr_tracks *t, const struct hr_walk_stream *ws)
 		struct thread *th;
 
 		end.p = hr_walk_process(ws, ws->regions[i].proc);
-		th = find_thread(t, ws, end.p, ws->regions[i].tid);
+		end.tid = ws->regions[i].tid;
+		th = find_thread(t, ws, end.p, end.tid);
 		if (th == NULL)
 			return -ENOMEM;
 		r = write_regions(t, &end, th);

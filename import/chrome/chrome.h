@@ -17,7 +17,8 @@ struct chrome_event {
 struct chrome_args {
 	struct hr_json_part device, stream, name, step, epoch, domain, category, args, count,
 	    sum_ns;
-	struct hr_json_part open, path, path2, offset, bytes, error, cut, scope;
+	struct hr_json_part open, path, path2, offset, bytes, error, cut, scope, depth;
+	struct hr_json_part tid, ppid; /* of metadata */
 };
 
 /* A slice whose end is not known yet. */
@@ -49,6 +50,7 @@ struct chrome_trace {
 	char *host; /* NULL: the file does not name it */
 
 	struct hr_map64 process_of; /* key of a pid -> number in the stream */
+	struct hr_map64 thread_of;  /* own: key of pid and tid -> recorded tid, if another one */
 	uint32_t main;		    /* process of the program; 0: none yet */
 	bool main_named;	    /* its pid is known */
 	int64_t last_ns;	    /* latest end */

@@ -8,6 +8,8 @@
 #include "common/fnv.h"
 #include "import/chrome/chrome.h"
 
+#define NAME_BYTES 256u /* of a process */
+
 /* ---- parsing --------------------------------------------------------------------------------- */
 
 struct chrome_member {
@@ -47,12 +49,17 @@ int hr__chrome_args(const struct hr_json_part *args, struct chrome_args *ret)
 {
 	static const struct chrome_member members[] = {
 #define M(name, member) {name, offsetof(struct chrome_args, member)}
-	    M("device", device),     M("stream", stream),      M("name", name),
-	    M("step", step),	     M("epoch", epoch),	       M("domain", domain),
-	    M("category", category), M("args", args),	       M("count", count),
-	    M("sum_ns", sum_ns),     M("open", open),	       M("path", path),
-	    M("path2", path2),	     M("file_offset", offset), M("bytes", bytes),
-	    M("errno", error),	     M("not_returned", cut),   M("scope", scope),
+	    M("device", device),     M("stream", stream),
+	    M("name", name),	     M("step", step),
+	    M("epoch", epoch),	     M("domain", domain),
+	    M("category", category), M("args", args),
+	    M("count", count),	     M("sum_ns", sum_ns),
+	    M("open", open),	     M("path", path),
+	    M("path2", path2),	     M("file_offset", offset),
+	    M("bytes", bytes),	     M("errno", error),
+	    M("not_returned", cut),  M("scope", scope),
+	    M("depth", depth),	     M("tid", tid),
+	    M("ppid", ppid),
 #undef M
 	};
 	struct hr_json_part key, value;
@@ -200,26 +207,48 @@ static void own_process_name(struct hr_import_process *p, const char *name, size
 		p->pid = pid;
 }
 
+/* Sets what the export states of a process. */
+static int own_process(struct chrome_trace *c, const struct chrome_event *e,
+		       const struct chrome_args *args)
+{
+	uint32_t proc = hr__chrome_process(c, &e->pid);
+	struct hr_import_process *p;
+	char name[NAME_BYTES];
+	int64_t ppid;
+
+	if (!proc)
+		return -ENOMEM;
+	p = hr_import_process_at(c->s, proc);
+	if (hr__json_int(&args->ppid, &ppid) && ppid > 0 && ppid <= INT32_MAX)
+		p->ppid = (int32_t)ppid;
+	own_process_name(p, name, hr__json_text(&args->name, name));
+	return 0;
+}
+
+/* A track that is not the own one of a thread, and that of a thread with another id. */
+static int own_thread(struct chrome_trace *c, const struct chrome_event *e,
+		      const struct chrome_args *args)
+{
+	int64_t tid;
+
+	if (!hr__json_int(&args->tid, &tid) || tid < 0 || tid >= UINT32_MAX)
+		return 0;
+	return hr_map64_set(&c->thread_of, hr__chrome_key(&e->pid, &e->tid), (uint32_t)tid);
+}
+
 static int metadata_add(struct chrome_trace *c, const struct chrome_event *e)
 {
+	bool thread = hr__json_is(&e->name, "thread_name");
 	struct chrome_args args;
-	uint32_t proc;
-	char name[256];
 
-	if (e->pid.type != HR_JSON_NUMBER || !hr__json_is(&e->name, "process_name"))
+	if (e->pid.type != HR_JSON_NUMBER || !(thread || hr__json_is(&e->name, "process_name")))
 		return 0;
 	if (hr__chrome_args(&e->args, &args) < 0)
 		return -EBADMSG;
-	if (args.name.type != HR_JSON_STRING || args.name.n == 0 || args.name.n > sizeof(name))
+	if (!c->own || args.name.type != HR_JSON_STRING || args.name.n == 0 ||
+	    args.name.n > NAME_BYTES)
 		return 0;
-	if (c->own) {
-		proc = hr__chrome_process(c, &e->pid);
-		if (!proc)
-			return -ENOMEM;
-		own_process_name(hr_import_process_at(c->s, proc), name,
-				 hr__json_text(&args.name, name));
-	}
-	return 0;
+	return thread ? own_thread(c, e, &args) : own_process(c, e, &args);
 }
 
 int hr__chrome_event(struct chrome_trace *c, const struct chrome_event *e)
@@ -296,6 +325,7 @@ void hr__chrome_done(struct chrome_trace *c)
 	hr__chrome_opens_done(&c->spans);
 	hr_nest_free(c->nest);
 	hr_map64_done(&c->process_of);
+	hr_map64_done(&c->thread_of);
 	for (size_t i = 0; i < sizeof(c->texts) / sizeof(c->texts[0]); i++)
 		free(c->texts[i]);
 	free(c->host);

@@ -102,8 +102,12 @@ static uint32_t thread_find(struct chrome_trace *c, const struct chrome_event *e
 		tid = hr_gpu_tid(small_number(&args->device, &e->pid),
 				 small_number(&args->stream, &e->tid));
 	} else {
+		uint32_t own = hr_map64_get(&c->thread_of, hr__chrome_key(&e->pid, &e->tid));
+
 		proc = hr__chrome_process(c, &e->pid);
-		if (e->tid.type == HR_JSON_NONE)
+		if (own != HR_MAP64_NONE)
+			tid = own;
+		else if (e->tid.type == HR_JSON_NONE)
 			tid = 0;
 		else if (!hr__json_int(&e->tid, &tid) || tid < 0 || tid >= HR_GPU_TID)
 			tid = (int64_t)(hr_fnv(HR_FNV_BASIS, e->tid.p, e->tid.n) % HR_GPU_TID);
@@ -253,6 +257,7 @@ static int own_region(struct chrome_trace *c, uint32_t thread, const struct chro
 	if (g->region.count > 1)
 		g->region.dur_ns = own_number(&args->sum_ns, 0);
 	g->region.open = args->open.type == HR_JSON_WORD;
+	g->region.depth = (uint32_t)own_number(&args->depth, 0);
 	r = text_take(c, TEXT_NAME, &e->name, NAME_MOST, &g->name);
 	if (!r)
 		r = text_take(c, TEXT_DOMAIN, &args->domain, NAME_MOST, &g->domain);
@@ -260,7 +265,9 @@ static int own_region(struct chrome_trace *c, uint32_t thread, const struct chro
 		r = text_take(c, TEXT_CATEGORY, &args->category, NAME_MOST, &g->category);
 	if (!r)
 		r = text_take(c, TEXT_ARGS, &args->args, ARGS_MOST, &g->args);
-	return r ? r : hr_nest_add(c->nest, thread, g);
+	if (!r)
+		r = hr_import_region(c->s, thread, g);
+	return r == -EINVAL ? -EBADMSG : r;
 }
 
 int hr__chrome_note(struct chrome_trace *c, const struct hr_json_part *text)

@@ -156,6 +156,14 @@ class Chrome(harness.Case):
         self.assertIn((r"/data/back\\slash\x01\xFFé",), self.query("SELECT DISTINCT path FROM events", again))
         self.same(again, "SELECT pid, path, bytes FROM events ORDER BY ALL", "SELECT coalesce(name, kind), domain, args FROM regions ORDER BY ALL")
 
+    def test_own_regions(self):
+        """All columns of regions come back, the threads of operations, and the parents of processes, by which what-if finds fetches."""
+        events, again, _ = self.again()
+        lanes = [e["args"]["tid"] for e in events if e["ph"] == "M" and "tid" in e["args"]]
+        self.assertEqual(set(lanes), {40, 50, 51, 52})
+        self.same(again, harness.REGIONS, "SELECT pid, tid, op, path, start_ns, dur_ns, rank, worker FROM events ORDER BY ALL",
+                  "SELECT p.pid, o.pid FROM processes p LEFT JOIN processes o ON o.pid = p.ppid ORDER BY ALL")
+
     def test_own_notes(self):
         """The notes of a trace are messages, and its counters come from its operations: nothing is counted as damage."""
         events, again, said = self.again()
