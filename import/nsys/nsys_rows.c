@@ -537,11 +537,17 @@ static int path_find(struct nsys *n, sqlite3_stmt *row, int column, bool runtime
 	return r;
 }
 
+static bool text_is(sqlite3_stmt *row, int column, const char *text)
+{
+	const char *value = (const char *)sqlite3_column_text(row, column);
+
+	return value && strcmp(value, text) == 0;
+}
+
 static int own_calls_row(struct nsys *n, sqlite3_stmt *row)
 {
 	struct hr_event e = {0};
 	const struct hr_op_info *info;
-	const char *scope;
 	uint32_t thread;
 	int64_t error;
 	bool runtime;
@@ -551,9 +557,9 @@ static int own_calls_row(struct nsys *n, sqlite3_stmt *row)
 		return r;
 	info = hr_op_info(e.op);
 	rank_read(n, row, 11, sqlite3_column_int64(row, 2));
-	scope = (const char *)sqlite3_column_text(row, 10);
-	runtime = scope && strcmp(scope, "runtime") == 0;
-	e.bits = runtime ? HR_EV_SCOPE_RUNTIME : 0;
+	runtime = text_is(row, 10, "runtime");
+	e.bits = (uint16_t)((runtime ? HR_EV_SCOPE_RUNTIME : 0) |
+			    (text_is(row, 13, "bpf") ? HR_EV_BPF : 0));
 	r = path_find(n, row, 4, runtime, &e.file);
 	if (!r)
 		r = path_find(n, row, 5, runtime, &e.file2);
@@ -574,8 +580,8 @@ static int own_calls_row(struct nsys *n, sqlite3_stmt *row)
 	return call_add(n, thread, &e);
 }
 
-const struct nsys_table hr__nsys_own_calls = {.name = "HEADRACE_IO",
-					      .columns = {"start", "end", "globalTid", "nameId",
-							  "path", "path2", "offset", "bytes", "ret",
-							  "errno", "scope", "rank", "worker"},
-					      .row = own_calls_row};
+const struct nsys_table hr__nsys_own_calls = {
+    .name = "HEADRACE_IO",
+    .columns = {"start", "end", "globalTid", "nameId", "path", "path2", "offset", "bytes", "ret",
+		"errno", "scope", "rank", "worker", "source"},
+    .row = own_calls_row};

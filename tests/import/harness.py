@@ -138,7 +138,7 @@ def own_job(hosts=("n1",)):
         for path, bytes_read, rt in (("/data/a", 700, 0), ("/usr/lib/python3/os.py", 50, 1), (escaped(ODD), 9, 0)):
             yield {"name": "FH", "cat": "dftracer", "pid": 0, "tid": 0, "ph": "M", "args": {"name": path, "value": hash16(path)}}
             for pid in (40, 50, 51, 52):
-                yield at("read", "POSIX", pid, 1000 + bytes_read, 3, fhash=hash16(path), ret=bytes_read, count=bytes_read, **({"rt": 1} if rt else {}))
+                yield at("read", "POSIX", pid, 1000 + bytes_read, 3, fhash=hash16(path), ret=bytes_read, count=bytes_read, **({"rt": 1} if rt else {}), **({"bpf": 1} if pid == 40 else {}))
         yield at("epoch", "headrace:epoch", 50, 0, 9000, epoch=1)
         for i in range(3):
             begin = 100 + 2000 * i

@@ -116,10 +116,10 @@ class Nsys(harness.Case):
                   "SELECT node, pid, kind, name, start_ns, dur_ns FROM regions ORDER BY ALL")
 
     def test_own_processes(self):
-        """Ranks and workers come back, also those of processes that only have operations; and the scope of operations."""
+        """Ranks and workers come back, also those of processes that only have operations; and the scope and source of operations."""
         again = self.again(self.file("w.pfw", harness.text_of(harness.own_job())))
         self.same(again, "SELECT pid, rank, worker FROM processes ORDER BY ALL",
-                  "SELECT pid, rank, worker, op, bytes, scope FROM events ORDER BY ALL")
+                  "SELECT pid, rank, worker, op, bytes, scope, source FROM events ORDER BY ALL")
         self.assertEqual(self.query("SELECT scope, count(*), sum(bytes) FROM events GROUP BY ALL ORDER BY ALL", again),
                          [("data", 8, 4 * 709), ("runtime", 4, 4 * 50)])
 
