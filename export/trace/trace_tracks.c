@@ -208,7 +208,7 @@ static struct thread *find_thread(struct hr_tracks *t, const struct hr_walk_stre
 	uint64_t key = (uint64_t)p->number << 32 | tid;
 	uint32_t i = hr_map64_get(&t->by_thread, key);
 	char name[80];
-	struct hr_track track = {.name = name};
+	struct hr_track track = {.name = name, .thread = tid};
 	struct thread *th;
 
 	if (i != HR_MAP64_NONE)

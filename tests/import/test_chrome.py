@@ -129,9 +129,9 @@ class Chrome(harness.Case):
                     "SELECT kind, name, category, step, epoch, start_ns, dur_ns, args, depth FROM regions ORDER BY ALL"):
             self.assertEqual(self.query(sql, again), self.query(sql))
 
-    def again(self):
+    def again(self, *hosts):
         """Imports a job, exports it, and imports that trace. Returns the trace, the store of its import, and the messages."""
-        self.run_import(self.file("w.pfw", harness.text_of(harness.own_job())), "--job", "w")
+        self.run_import(self.file("w.pfw", harness.text_of(harness.own_job(hosts or ("n1",)))), "--job", "w")
         done = subprocess.run([harness.HEADRACE, "export", self.store, "--to", "chrome", "-o", self.path("w.json.gz")], env=harness.environment(),
                               capture_output=True, text=True, check=False)
         self.assertEqual(done.returncode, 0, done.stderr)
@@ -163,6 +163,12 @@ class Chrome(harness.Case):
         self.assertEqual(set(lanes), {40, 50, 51, 52})
         self.same(again, harness.REGIONS, "SELECT pid, tid, op, path, start_ns, dur_ns, rank, worker FROM events ORDER BY ALL",
                   "SELECT p.pid, o.pid FROM processes p LEFT JOIN processes o ON o.pid = p.ppid ORDER BY ALL")
+
+    def test_own_nodes(self):
+        """The format has no nodes, but processes with the same pid stay apart, and keep their pids and threads."""
+        _, again, _ = self.again("n1", "n2")
+        self.same(again, harness.REGIONS, "SELECT pid, tid, op, path, start_ns, dur_ns, rank, worker FROM events ORDER BY ALL",
+                  "SELECT pid, ppid, rank, worker FROM processes ORDER BY ALL")
 
     def test_own_notes(self):
         """The notes of a trace are messages, and its counters come from its operations: nothing is counted as damage."""
