@@ -83,13 +83,14 @@ int hr__nsys_take_thread(struct hr__nsys *n, const struct hr_process *p, uint32_
 static int put_process(struct hr__nsys *n, const struct hr_process *p)
 {
 	int64_t row[2] = {process_id(n, p), p->msg->pid};
+	int64_t own[5] = {row[0], p->msg->ppid, p->msg->cpus, p->msg->first_cpu,
+			  p->msg->cpu_quota_milli};
 	struct hr_nsys_text name = {.text = p->msg->exe.data, .bytes = p->msg->exe.len};
 	struct hr__nsys_thread main;
 	int r = hr_nsys_insert(n->db, HR_NSYS_PROCESSES, row, &name);
 
-	row[1] = p->msg->ppid;
 	if (r == 0)
-		r = hr_nsys_insert(n->db, HR_NSYS_HEADRACE_PROCESSES, row, NULL);
+		r = hr_nsys_insert(n->db, HR_NSYS_HEADRACE_PROCESSES, own, NULL);
 	return r == 0 ? hr__nsys_take_thread(n, p, (uint32_t)p->msg->pid, &main) : r;
 }
 

@@ -30,7 +30,7 @@ struct hr_nsys_db;
 	  11, 0)                                                                                   \
 	X(HEADRACE_REGIONS,                                                                        \
 	  "rangeId, step, epoch, count, open, rank, worker, depth, kind, category", 8, 2)          \
-	X(HEADRACE_PROCESSES, "globalPid, ppid", 2, 0)                                             \
+	X(HEADRACE_PROCESSES, "globalPid, ppid, cpus, firstCpu, cpuQuotaMilli", 5, 0)              \
 	X(PROCESSES, "globalPid, pid, name", 2, 1)                                                 \
 	X(ThreadNames, "nameId, priority, globalTid", 3, 0)                                        \
 	X(TARGET_INFO_SYSTEM_ENV, "globalVid, nameEnum, devStateName, name, value", 2, 3)          \

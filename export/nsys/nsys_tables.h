@@ -78,7 +78,8 @@ enum hr_nsys_event {
 	"CREATE TABLE HEADRACE_REGIONS (rangeId INTEGER PRIMARY KEY, kind TEXT, step INTEGER, " \
 	"epoch INTEGER, count INTEGER, open INTEGER, rank INTEGER, worker INTEGER, depth INTEGER, " \
 	"category TEXT);" \
-	"CREATE TABLE HEADRACE_PROCESSES (globalPid INTEGER, ppid INTEGER);" \
+	"CREATE TABLE HEADRACE_PROCESSES (globalPid INTEGER, ppid INTEGER, cpus INTEGER, " \
+	"firstCpu INTEGER, cpuQuotaMilli INTEGER);" \
 	"CREATE VIEW HEADRACE_IO AS SELECT o.start, o.end, o.globalTid, o.nameId, p.value AS path, " \
 	"p2.value AS path2, h.offset, h.bytes, h.ret, h.errno, h.rank, h.worker, " \
 	"CASE h.runtime WHEN 1 THEN 'runtime' ELSE 'data' END AS scope, " \

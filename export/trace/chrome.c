@@ -86,9 +86,20 @@ static void chrome_intern(struct hr_trace_out *o, enum hr_interned kind, uint64_
 	(void)text;
 }
 
+/* Writes an argument of metadata, unless it is 0. */
+static void put_number(struct chrome *c, const char *name, uint64_t value)
+{
+	if (value == 0)
+		return;
+	put_literal(c, ",\"");
+	hr_text_out_bytes(&c->text, name, strlen(name));
+	put_literal(c, "\":");
+	hr_text_out_uint(&c->text, value);
+}
+
 /*
- * Names a process or a thread, with what an import needs: the parent of a process, and the thread of
- * a track that has another id. A counter has its name in each value.
+ * Names a process or a thread, with what an import needs: parent and CPUs of a process, and the
+ * thread of a track that has another id. A counter has its name in each value.
  */
 static void chrome_track(struct hr_trace_out *o, const struct hr_track *t)
 {
@@ -104,14 +115,11 @@ static void chrome_track(struct hr_trace_out *o, const struct hr_track *t)
 	put_ids(c, t);
 	put_literal(c, ",\"args\":{\"name\":");
 	put_string(c, name);
-	if (t->ppid > 0) {
-		put_literal(c, ",\"ppid\":");
-		hr_text_out_int(&c->text, t->ppid);
-	}
-	if (t->thread != 0 && t->thread != shown_tid(t)) {
-		put_literal(c, ",\"tid\":");
-		hr_text_out_uint(&c->text, t->thread);
-	}
+	put_number(c, "ppid", t->ppid > 0 ? (uint64_t)t->ppid : 0);
+	put_number(c, "cpus", t->cpus);
+	put_number(c, "first_cpu", t->first_cpu);
+	put_number(c, "cpu_quota_milli", t->cpu_quota_milli);
+	put_number(c, "tid", t->thread != shown_tid(t) ? t->thread : 0);
 	put_literal(c, "}}");
 }
 

@@ -65,7 +65,8 @@ struct hr_track {
 	int32_t tid;	  /* not 0: the thread's own track */
 	uint32_t thread;  /* recorded id of the thread, also of a track that is not its own */
 	int32_t ppid;	  /* of a process: recorded pid of its parent; 0: unknown */
-	bool process;	  /* the track of the process itself, which has no slices */
+	uint32_t cpus, first_cpu, cpu_quota_milli; /* of a process; 0: unknown */
+	bool process; /* the track of the process itself, which has no slices */
 	enum { HR_TRACK_SLICES, HR_TRACK_COUNTER, HR_TRACK_BYTES } values;
 };
 

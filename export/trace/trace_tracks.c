@@ -150,7 +150,12 @@ static const struct process_track *
 find_process(struct hr_tracks *t, const struct hr_walk_stream *ws, const struct hr_walk_process *p)
 {
 	struct process_track *process = &t->processes[p->number];
-	struct hr_track track = {.process = true, .ppid = p->p->msg->ppid};
+	const Headrace__Process *m = p->p->msg;
+	struct hr_track track = {.process = true,
+				 .ppid = m->ppid,
+				 .cpus = m->cpus,
+				 .first_cpu = m->first_cpu,
+				 .cpu_quota_milli = m->cpu_quota_milli};
 	char name[400];
 
 	if (process->id != 0)

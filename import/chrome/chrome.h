@@ -18,7 +18,7 @@ struct chrome_args {
 	struct hr_json_part device, stream, name, step, epoch, domain, category, args, count,
 	    sum_ns;
 	struct hr_json_part open, path, path2, offset, bytes, error, cut, scope, depth;
-	struct hr_json_part tid, ppid; /* of metadata */
+	struct hr_json_part tid, ppid, cpus, first_cpu, quota; /* of metadata */
 };
 
 /* A slice whose end is not known yet. */

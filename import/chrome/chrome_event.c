@@ -49,17 +49,18 @@ int hr__chrome_args(const struct hr_json_part *args, struct chrome_args *ret)
 {
 	static const struct chrome_member members[] = {
 #define M(name, member) {name, offsetof(struct chrome_args, member)}
-	    M("device", device),     M("stream", stream),
-	    M("name", name),	     M("step", step),
-	    M("epoch", epoch),	     M("domain", domain),
-	    M("category", category), M("args", args),
-	    M("count", count),	     M("sum_ns", sum_ns),
-	    M("open", open),	     M("path", path),
-	    M("path2", path2),	     M("file_offset", offset),
-	    M("bytes", bytes),	     M("errno", error),
-	    M("not_returned", cut),  M("scope", scope),
-	    M("depth", depth),	     M("tid", tid),
-	    M("ppid", ppid),
+	    M("device", device),       M("stream", stream),
+	    M("name", name),	       M("step", step),
+	    M("epoch", epoch),	       M("domain", domain),
+	    M("category", category),   M("args", args),
+	    M("count", count),	       M("sum_ns", sum_ns),
+	    M("open", open),	       M("path", path),
+	    M("path2", path2),	       M("file_offset", offset),
+	    M("bytes", bytes),	       M("errno", error),
+	    M("not_returned", cut),    M("scope", scope),
+	    M("depth", depth),	       M("tid", tid),
+	    M("ppid", ppid),	       M("cpus", cpus),
+	    M("first_cpu", first_cpu), M("cpu_quota_milli", quota),
 #undef M
 	};
 	struct hr_json_part key, value;
@@ -207,6 +208,14 @@ static void own_process_name(struct hr_import_process *p, const char *name, size
 		p->pid = pid;
 }
 
+/* Returns a number, or 0 if it is absent or out of range. */
+static uint32_t small_number(const struct hr_json_part *v)
+{
+	int64_t value;
+
+	return hr__json_int(v, &value) && value > 0 && value <= INT32_MAX ? (uint32_t)value : 0;
+}
+
 /* Sets what the export states of a process. */
 static int own_process(struct chrome_trace *c, const struct chrome_event *e,
 		       const struct chrome_args *args)
@@ -214,13 +223,14 @@ static int own_process(struct chrome_trace *c, const struct chrome_event *e,
 	uint32_t proc = hr__chrome_process(c, &e->pid);
 	struct hr_import_process *p;
 	char name[NAME_BYTES];
-	int64_t ppid;
 
 	if (!proc)
 		return -ENOMEM;
 	p = hr_import_process_at(c->s, proc);
-	if (hr__json_int(&args->ppid, &ppid) && ppid > 0 && ppid <= INT32_MAX)
-		p->ppid = (int32_t)ppid;
+	p->ppid = (int32_t)small_number(&args->ppid);
+	p->cpus = small_number(&args->cpus);
+	p->first_cpu = small_number(&args->first_cpu);
+	p->cpu_quota_milli = small_number(&args->quota);
 	own_process_name(p, name, hr__json_text(&args->name, name));
 	return 0;
 }

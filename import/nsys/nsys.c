@@ -120,9 +120,9 @@ static int streams_open(struct nsys *n)
 static int tables_read(struct nsys *n)
 {
 	static const struct nsys_table *const tables[] = {
-	    &hr__nsys_processes, &hr__nsys_parents, &hr__nsys_names,
-	    &hr__nsys_ranges,	 &hr__nsys_kernels, &hr__nsys_memcpys,
-	    &hr__nsys_memsets,	 &hr__nsys_runtime, &hr__nsys_syncs};
+	    &hr__nsys_processes, &hr__nsys_own_processes, &hr__nsys_names,
+	    &hr__nsys_ranges,	 &hr__nsys_kernels,	  &hr__nsys_memcpys,
+	    &hr__nsys_memsets,	 &hr__nsys_runtime,	  &hr__nsys_syncs};
 	uint64_t own = 0;
 	int r = 0;
 

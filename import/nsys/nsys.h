@@ -20,6 +20,12 @@ struct nsys_node {
 	struct hr_nest *nest;
 };
 
+/* What HEADRACE_PROCESSES has of a process. 0: unknown. */
+struct nsys_own_process {
+	int32_t ppid;
+	uint32_t cpus, first_cpu, cpu_quota_milli;
+};
+
 struct nsys {
 	struct hr_import_file *f;
 	sqlite3 *db;
@@ -32,8 +38,10 @@ struct nsys {
 	int64_t epoch_ns;	    /* wall clock at time 0; <= 0: unknown */
 	struct hr_map64 process_of; /* key of a process -> number in its stream */
 	struct hr_map64 exe_of;	    /* key of a process -> index of its program's name */
-	struct hr_map64 parent_of;  /* key of a process -> pid of its parent */
-	struct hr_map64 named;	    /* number of a domain or category -> index of its name */
+	struct hr_map64 own_of;	    /* key of a process -> index in own_processes */
+	struct nsys_own_process *own_processes;
+	uint32_t n_own, own_room;
+	struct hr_map64 named; /* number of a domain or category -> index of its name */
 	char **names;
 	uint32_t n_names, names_room;
 	struct hr_map64 op_of;	   /* nameId -> op; 0: none */
@@ -70,6 +78,6 @@ sqlite3_stmt *hr__nsys_statement(struct nsys *n, const char *sql);
 /* nsys_rows.c */
 extern const struct nsys_table hr__nsys_names, hr__nsys_ranges, hr__nsys_kernels, hr__nsys_memcpys,
     hr__nsys_memsets, hr__nsys_runtime, hr__nsys_syncs, hr__nsys_own_calls, hr__nsys_calls,
-    hr__nsys_processes, hr__nsys_parents;
+    hr__nsys_processes, hr__nsys_own_processes;
 
 #endif

@@ -119,7 +119,8 @@ void hr__nsys_nodes_done(struct nsys *n)
 	hr_map64_done(&n->node_of);
 	hr_map64_done(&n->process_of);
 	hr_map64_done(&n->exe_of);
-	hr_map64_done(&n->parent_of);
+	hr_map64_done(&n->own_of);
+	free(n->own_processes);
 }
 
 /* Returns the node of a global id. The first one has the ids that no row names. */
@@ -137,13 +138,44 @@ uint64_t hr__nsys_process_key(int64_t global)
 	return (uint64_t)global >> 24;
 }
 
+/* Returns a number, or 0 if it is out of range. */
+static uint32_t small_number(sqlite3_stmt *row, int column)
+{
+	int64_t value = sqlite3_column_int64(row, column);
+
+	return value > 0 && value <= INT32_MAX ? (uint32_t)value : 0;
+}
+
+static int own_processes_row(struct nsys *n, sqlite3_stmt *row)
+{
+	uint64_t key = hr__nsys_process_key(sqlite3_column_int64(row, 0));
+
+	if (!hr_array_reserve(n->own_processes, n->n_own, n->own_room))
+		return -ENOMEM;
+	n->own_processes[n->n_own] =
+	    (struct nsys_own_process){.ppid = (int32_t)small_number(row, 1),
+				      .cpus = small_number(row, 2),
+				      .first_cpu = small_number(row, 3),
+				      .cpu_quota_milli = small_number(row, 4)};
+	return hr_map64_set(&n->own_of, key, n->n_own++);
+}
+
+const struct nsys_table hr__nsys_own_processes = {
+    .name = "HEADRACE_PROCESSES",
+    .columns = {"globalPid", "ppid", "cpus", "firstCpu", "cpuQuotaMilli"},
+    .row = own_processes_row};
+
 /* Sets what other tables have of a process. */
 static void process_describe(struct nsys *n, uint64_t key, struct hr_import_process *p)
 {
-	uint32_t exe = hr_map64_get(&n->exe_of, key), parent = hr_map64_get(&n->parent_of, key);
+	uint32_t exe = hr_map64_get(&n->exe_of, key), own = hr_map64_get(&n->own_of, key);
 
-	if (parent != HR_MAP64_NONE)
-		p->ppid = (int32_t)parent;
+	if (own != HR_MAP64_NONE) {
+		p->ppid = n->own_processes[own].ppid;
+		p->cpus = n->own_processes[own].cpus;
+		p->first_cpu = n->own_processes[own].first_cpu;
+		p->cpu_quota_milli = n->own_processes[own].cpu_quota_milli;
+	}
 	if (exe != HR_MAP64_NONE)
 		p->exe = hr_import_text(n->at->s, n->names[exe], strlen(n->names[exe]));
 }

@@ -138,17 +138,6 @@ static int processes_row(struct nsys *n, sqlite3_stmt *row)
 const struct nsys_table hr__nsys_processes = {
     .name = "PROCESSES", .columns = {"globalPid", "name"}, .row = processes_row};
 
-static int parents_row(struct nsys *n, sqlite3_stmt *row)
-{
-	uint64_t key = hr__nsys_process_key(sqlite3_column_int64(row, 0));
-	int64_t ppid = sqlite3_column_int64(row, 1);
-
-	return ppid > 0 && ppid < INT32_MAX ? hr_map64_set(&n->parent_of, key, (uint32_t)ppid) : 0;
-}
-
-const struct nsys_table hr__nsys_parents = {
-    .name = "HEADRACE_PROCESSES", .columns = {"globalPid", "ppid"}, .row = parents_row};
-
 /* ---- NVTX ------------------------------------------------------------------------------------ */
 
 static uint64_t name_key(int64_t domain, int64_t category)

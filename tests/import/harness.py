@@ -134,7 +134,8 @@ def own_job(hosts=("n1",)):
         for pid, more in ((40, {"ppid": 1}), (50, {"ppid": 40, "rank": 1 + k}), (51, {"ppid": 50, "rank": 1 + k, "worker": 1, "loader": 0, "loader_worker": 1}),
                           (52, {"ppid": 50, "rank": 1 + k, "worker": 0, "loader": 0, "loader_worker": 0})):
             yield {"name": "PR", "cat": "dftracer", "pid": pid, "tid": pid, "ph": "M",
-                   "args": {"hhash": hash16(host), "name": f"p{pid}", "value": f"p{pid}", "exe": "/usr/bin/python3", "start_us": T0, "ns": [0, 0], **more}}
+                   "args": {"hhash": hash16(host), "name": f"p{pid}", "value": f"p{pid}", "exe": "/usr/bin/python3", "start_us": T0, "ns": [0, 0], "cpus": 4, "first_cpu": 2 + k,
+                            "cpu_quota_milli": 1500, **more}}
         for path, bytes_read, rt in (("/data/a", 700, 0), ("/usr/lib/python3/os.py", 50, 1), (escaped(ODD), 9, 0)):
             yield {"name": "FH", "cat": "dftracer", "pid": 0, "tid": 0, "ph": "M", "args": {"name": path, "value": hash16(path)}}
             for pid in (40, 50, 51, 52):
@@ -188,6 +189,13 @@ class Case(unittest.TestCase):
             self.assertEqual(done.returncode, status, done.stderr)
         self.assertEqual(done.stdout, "")
         return done.stderr
+
+    def processors(self, store=None):
+        """Of each process, what what-if knows of its CPUs: no table has it, but the format pfw."""
+        done = subprocess.run([HEADRACE, "export", store or self.store, "--to", "pfw", "-o", "-"], env=environment(), capture_output=True, check=True)
+        lines = gzip.decompress(done.stdout).decode().splitlines()[1:-1]
+        records = [json.loads(line) for line in lines if '"PR"' in line]
+        return sorted((r["pid"], *(r["args"].get(key, -1) for key in ("rank", "cpus", "first_cpu", "cpu_quota_milli"))) for r in records)
 
     def query_all(self, sql, store=None):
         """The rows, and the notes."""

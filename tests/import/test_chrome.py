@@ -169,6 +169,8 @@ class Chrome(harness.Case):
         _, again, _ = self.again("n1", "n2")
         self.same(again, harness.REGIONS, "SELECT pid, tid, op, path, start_ns, dur_ns, rank, worker FROM events ORDER BY ALL",
                   "SELECT pid, ppid, rank, worker FROM processes ORDER BY ALL")
+        self.assertEqual(self.processors(again), self.processors())
+        self.assertEqual(len(self.processors()), 8)
 
     def test_own_notes(self):
         """The notes of a trace are messages, and its counters come from its operations: nothing is counted as damage."""

@@ -134,6 +134,8 @@ class Nsys(harness.Case):
         """All columns of regions come back, and the parents of processes, by which what-if finds the fetches of a loader."""
         again = self.again(self.file("w.pfw", harness.text_of(harness.own_job(("n1", "n2")))))
         self.same(again, harness.REGIONS, harness.REGIONS.replace("pid,", "node, pid,", 1), "SELECT node, pid, ppid, rank, worker FROM processes ORDER BY ALL")
+        self.assertEqual(self.processors(again), self.processors())
+        self.assertEqual(len(self.processors()), 8)
 
     def test_own_notes(self):
         """What the recording lacks is a message and a loss, as after an import of .pfw and Chrome traces."""
