@@ -208,8 +208,8 @@ class Store:
         """A Counter of what identifies a slice of an operation."""
         return collections.Counter(
             (int(r["start_ns"]), int(r["dur_ns"]), r["op"], r["class"], self.name(r), r["path"], r["path2"], r["file_offset"], r["bytes"],
-             r["errno"], r["ret"] is None)
-            for r in self.sql(f"""SELECT node, proc, start_ns, dur_ns, op, class, path, path2, file_offset, bytes, errno, ret FROM events e
+             r["errno"], r["ret"] is None, r["scope"])
+            for r in self.sql(f"""SELECT node, proc, start_ns, dur_ns, op, class, path, path2, file_offset, bytes, errno, ret, scope FROM events e
                 WHERE {where}"""))
 
     def regions(self, where="true"):
@@ -217,8 +217,8 @@ class Store:
         return collections.Counter(
             (int(r["start_ns"]), 0 if r["count"] > 1 or r["kind"] == "mark" else int(r["dur_ns"]), r["name"] or r["kind"], r["kind"],
              self.name(r), r["step"], r["epoch"], r["domain"], r["category"], r["args"], r["count"] if r["count"] > 1 else None,
-             int(r["dur_ns"]) if r["count"] > 1 else None, bool(r["open"]))
-            for r in self.sql(f"""SELECT node, proc, start_ns, dur_ns, name, kind, step, epoch, domain, category, args, count, open
+             int(r["dur_ns"]) if r["count"] > 1 else None, int(r["depth"]), bool(r["open"]))
+            for r in self.sql(f"""SELECT node, proc, start_ns, dur_ns, name, kind, step, epoch, domain, category, args, count, depth, open
                 FROM regions r WHERE {where}"""))
 
 
@@ -226,11 +226,11 @@ def event_slices(trace):
     """A Counter like Store.events()."""
     return collections.Counter(
         (s.ts, s.dur, s.name, s.cat, s.process, s.args.get("path"), s.args.get("path2"), s.args.get("file_offset"), s.args.get("bytes"),
-         s.args.get("errno"), bool(s.args.get("not_returned", False))) for s in trace.operations())
+         s.args.get("errno"), bool(s.args.get("not_returned", False)), s.args.get("scope", "data")) for s in trace.operations())
 
 
 def region_slices(trace):
     """A Counter like Store.regions()."""
     names = ("step", "epoch", "domain", "category", "args", "count", "sum_ns")
     return collections.Counter(
-        (s.ts, s.dur, s.name, s.cat, s.process, *(s.args.get(n) for n in names), bool(s.args.get("open", False))) for s in trace.regions())
+        (s.ts, s.dur, s.name, s.cat, s.process, *(s.args.get(n) for n in names), s.args.get("depth", 0), bool(s.args.get("open", False))) for s in trace.regions())
