@@ -320,10 +320,7 @@ static int run_export(struct hr_export_request *r)
 	}
 	if (status == EXIT_SUCCESS)
 		status = write_files(r, &job);
-	free(job.job);
-	free(job.ranks);
-	free(job.nodes);
-	free(job.run);
+	hr_export_job_done(&job);
 	return status;
 }
 

@@ -23,15 +23,22 @@ struct hr_export_request {
 /* What must be known about the job before the export (malloc'ed texts, or NULL). */
 struct hr_export_job {
 	char *job;
-	char *ranks, *nodes; /* "0 1 2" */
-	char *run;	     /* "train.p8": the program, and the number of ranks */
+	char *ranks; /* "0 1 2" */
+	char *run;   /* "train.p8": the program, and the number of ranks */
+	char **nodes;
+	size_t n_nodes, nodes_room;
 };
+
+void hr_export_job_done(struct hr_export_job *job);
 
 /* Whether the job, or its ranks or nodes, must be found by a query. */
 bool hr_export_needs_job(const struct hr_export_request *r);
 
 /* Finds the newest job, unless the user named one. Returns an exit status. */
 int hr_export_find_job(const struct hr_export_request *r, struct hr_export_job *ret);
+
+/* Writes " AND column = 'text'" for a text that the tables of SQL have in escaped form. */
+void hr_export_equals(FILE *sql, const char *column, const char *text);
 
 /*
  * Returns a statement that selects `columns` of the job's rows of a table (malloc'ed), or NULL.

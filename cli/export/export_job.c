@@ -7,52 +7,101 @@
 
 #include "cli/cli.h"
 #include "cli/export/export.h"
+#include "common/array.h"
 #include "common/text.h"
 
-/* Reads the first two lines of a file into *ret (malloc'ed). Returns the second one, or NULL. */
-static char *second_line(const char *path, char **ret)
+/* ---- the answer: one row of CSV for each node ---- */
+
+/* Removes the first cell of a line of CSV. Returns it without quotes; NULL: there is none. */
+static char *next_cell(char **line)
+{
+	char *cell = *line, *from = cell, *to = cell;
+	bool quoted;
+
+	if (cell == NULL)
+		return NULL;
+	quoted = *from == '"';
+	for (from += quoted; *from != '\0' && (quoted || *from != ','); from++) {
+		if (quoted && *from == '"' && *++from != '"')
+			break;
+		*to++ = *from;
+	}
+	*line = *from == ',' ? from + 1 : NULL;
+	*to = '\0';
+	return cell;
+}
+
+/* Adds a name, which SQL has escaped. */
+static bool add_node(struct hr_export_job *job, char *name)
+{
+	if (!hr_array_fit(job->nodes, job->n_nodes + 1, job->nodes_room))
+		return false;
+	job->nodes[job->n_nodes] = strdup(name);
+	if (job->nodes[job->n_nodes] == NULL)
+		return false;
+	hr_text_unescape(job->nodes[job->n_nodes++]);
+	return true;
+}
+
+/* Takes a row. Returns false if there is no memory, or if the row is not as expected. */
+static bool take_row(struct hr_export_job *job, char *line)
+{
+	char *ranks = next_cell(&line), *run = next_cell(&line), *name = next_cell(&line),
+	     *node = next_cell(&line);
+
+	if (node == NULL || strchr(run, '/') != NULL) /* a collector may be hostile */
+		return false;
+	if (job->job == NULL) {
+		job->ranks = strdup(ranks);
+		job->run = strdup(run);
+		job->job = strdup(name);
+		if (job->ranks == NULL || job->run == NULL || job->job == NULL)
+			return false;
+		hr_text_unescape(job->job);
+	}
+	return node[0] == '\0' || add_node(job, node);
+}
+
+/* Escaped texts have no line breaks, so each line is a row. */
+static bool take_rows(struct hr_export_job *job, const char *path)
 {
 	FILE *from = fopen(path, "re");
+	char *line = NULL;
 	size_t size = 0;
-	ssize_t n = -1;
+	bool ok = from != NULL && getline(&line, &size, from) >= 0; /* the names of the columns */
 
-	if (from == NULL)
-		return NULL;
-	if (getline(ret, &size, from) >= 0)
-		n = getline(ret, &size, from);
-	fclose(from);
-	return n > 0 ? *ret : NULL;
+	while (ok && getline(&line, &size, from) >= 0) {
+		line[strcspn(line, "\r\n")] = '\0';
+		ok = take_row(job, line);
+	}
+	if (from != NULL)
+		fclose(from);
+	free(line);
+	return ok;
 }
 
-/* Removes the quotes and escapes of a cell of CSV with the name of a job. */
-static void read_cell(char *cell)
+void hr_export_job_done(struct hr_export_job *job)
 {
-	bool quoted = cell[0] == '"';
-	char *to = cell;
-
-	cell[strcspn(cell, "\r\n")] = '\0';
-	for (const char *from = cell + quoted; *from != '\0'; from++)
-		if (!quoted || *from != '"' || *++from == '"')
-			*to++ = *from;
-		else
-			break;
-	*to = '\0';
-	hr_text_unescape(cell);
+	for (size_t i = 0; i < job->n_nodes; i++)
+		free(job->nodes[i]);
+	free(job->nodes);
+	free(job->job);
+	free(job->ranks);
+	free(job->run);
 }
 
-/* Splits a line of CSV whose first three fields have no comma. */
-static void take_job(struct hr_export_job *job, char *line)
-{
-	char *ranks = strsep(&line, ","), *nodes = strsep(&line, ","), *run = strsep(&line, ",");
+/* ---- the question ---- */
 
-	if (line == NULL || strchr(run, '/') != NULL) /* a collector may be hostile */
-		return;
-	job->ranks = strdup(ranks);
-	job->nodes = strdup(nodes);
-	job->run = strdup(run);
-	job->job = strdup(line);
-	if (job->job != NULL)
-		read_cell(job->job);
+void hr_export_equals(FILE *sql, const char *column, const char *text)
+{
+	size_t n = strlen(text);
+	char *escaped = malloc(4 * n + 1);
+
+	if (escaped != NULL)
+		hr_text_escape(escaped, 4 * n + 1, text, n);
+	fprintf(sql, " AND %s = ", column);
+	hr_text_sql(sql, escaped != NULL ? escaped : text);
+	free(escaped);
 }
 
 /* "train" for "/usr/bin/python3 -u /home/x/train.py --epochs 3" */
@@ -77,15 +126,13 @@ static char *job_sql(const char *node)
 	fputs("SELECT (SELECT string_agg(rank, ' ' ORDER BY rank) FROM (SELECT DISTINCT rank FROM "
 	      "processes p WHERE p.job = j.job AND rank IS NOT NULL",
 	      to);
-	if (node != NULL) {
-		fputs(" AND node = ", to);
-		hr_text_sql(to, node);
-	}
-	fputs(")) AS ranks, (SELECT string_agg(DISTINCT node, ' ') FROM nodes n WHERE n.job = "
-	      "j.job) AS nodes, (SELECT arg_max(" PROGRAM ", " MAIN
+	if (node != NULL)
+		hr_export_equals(to, "node", node);
+	fputs(")) AS ranks, (SELECT arg_max(" PROGRAM ", " MAIN
 	      ") FROM processes p WHERE p.job = j.job AND rank IS NOT NULL) || '.p' || "
-	      "coalesce(ranks_expected, ranks_seen) AS run, job "
-	      "FROM jobs j ORDER BY start_ns DESC NULLS LAST LIMIT 1",
+	      "coalesce(ranks_expected, ranks_seen) AS run, j.job, n.node "
+	      "FROM (FROM jobs ORDER BY start_ns DESC NULLS LAST LIMIT 1) j "
+	      "LEFT JOIN (SELECT DISTINCT job, node FROM nodes) n ON n.job = j.job ORDER BY n.node",
 	      to);
 	if (fclose(to) == 0)
 		return sql;
@@ -96,7 +143,7 @@ static char *job_sql(const char *node)
 int hr_export_find_job(const struct hr_export_request *r, struct hr_export_job *ret)
 {
 	struct hr_query_request q = r->query;
-	char *folder = hr_temporary_folder("export"), *file = NULL, *line = NULL;
+	char *folder = hr_temporary_folder("export"), *file = NULL;
 	char *words[] = {job_sql(r->options.node)};
 	int status = EXIT_FAILURE;
 
@@ -107,8 +154,10 @@ int hr_export_find_job(const struct hr_export_request *r, struct hr_export_job *
 		q.output = file;
 		q.without_notes = true;
 		status = hr_query_answer(&q);
-		if (status == EXIT_SUCCESS && second_line(file, &line) != NULL)
-			take_job(ret, line);
+		if (status == EXIT_SUCCESS && !take_rows(ret, file)) {
+			hr_report("cannot read the list of jobs and nodes");
+			status = EXIT_FAILURE;
+		}
 		unlink(file);
 		free(q.folder);
 		hr_question_done(&q.question);
@@ -117,7 +166,6 @@ int hr_export_find_job(const struct hr_export_request *r, struct hr_export_job *
 		rmdir(folder);
 	free(folder);
 	free(file);
-	free(line);
 	free(words[0]);
 	return status;
 }

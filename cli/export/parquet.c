@@ -24,15 +24,18 @@ static const struct parquet_table {
     {"kernel_records", true, true}, {"regions", true, true},   {"losses", true, true},
 };
 
-/* Appends `text`, in which Hive-style folders encode some characters. */
-static void print_folder_value(FILE *to, const char *text)
+/* Appends a name as SQL has it. Hive-style folders encode some of its characters. */
+static void print_folder_value(FILE *to, const char *name)
 {
-	for (; *text != '\0'; text++) {
-		if (strchr("\"#%'*/:=?\\{}[]^", *text) != NULL || (unsigned char)*text < ' ')
-			fprintf(to, "%%%02X", (unsigned char)*text);
-		else
-			fputc(*text, to);
-	}
+	size_t n = strlen(name);
+	char *escaped = malloc(4 * n + 1);
+
+	if (escaped != NULL)
+		hr_text_escape(escaped, 4 * n + 1, name, n);
+	for (const char *at = escaped != NULL ? escaped : name; *at != '\0'; at++)
+		fprintf(to, strchr("\"#%'*/:=?\\{}[]^", *at) != NULL ? "%%%02X" : "%c",
+			(unsigned char)*at);
+	free(escaped);
 }
 
 /* Returns the path of a table's file (malloc'ed), or NULL. `node` NULL: the table has no nodes. */
@@ -71,14 +74,10 @@ char *hr_export_table_sql(const struct hr_export_request *r, const char *columns
 	for (size_t i = 0; i < sizeof(tables) / sizeof(tables[0]); i++)
 		rank |= tables[i].rank && strcmp(tables[i].name, table) == 0;
 	fprintf(to, "SELECT %s FROM %s WHERE true", columns, table);
-	if (r->query.job != NULL) {
-		fputs(" AND job = ", to);
-		hr_text_sql(to, r->query.job);
-	}
-	if (node != NULL) {
-		fputs(" AND node = ", to);
-		hr_text_sql(to, node);
-	}
+	if (r->query.job != NULL)
+		hr_export_equals(to, "job", r->query.job);
+	if (node != NULL)
+		hr_export_equals(to, "node", node);
 	if (rank && r->options.rank >= 0)
 		fprintf(to, " AND rank = %lld", (long long)r->options.rank);
 	if (fclose(to) == 0)
@@ -133,13 +132,11 @@ static int write_table(struct hr_export_request *r, const struct parquet_table *
 static int write_nodes(struct hr_export_request *r, const struct parquet_table *t,
 		       const char *folder, const struct hr_export_job *job)
 {
-	char *list = strdup(r->options.node != NULL ? r->options.node : job->nodes), *at = list;
-	char *node;
-	int status = list != NULL ? EXIT_SUCCESS : EXIT_FAILURE;
+	int status = EXIT_SUCCESS;
 
-	while (status == EXIT_SUCCESS && (node = strsep(&at, " ")) != NULL)
-		status = write_table(r, t, folder, job->job, node);
-	free(list);
+	for (size_t i = 0; i < job->n_nodes && status == EXIT_SUCCESS; i++)
+		if (r->options.node == NULL || strcmp(r->options.node, job->nodes[i]) == 0)
+			status = write_table(r, t, folder, job->job, job->nodes[i]);
 	return status;
 }
 

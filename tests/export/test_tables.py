@@ -8,6 +8,7 @@ The readers come from scripts/install-wheels; HEADRACE_PYSPARK names a Python wi
 import json
 import os
 import sys
+import unittest
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.join(HERE, "../e2e"))
@@ -65,6 +66,18 @@ events = tables["events"]
 print(json.dumps({"rows": {name: t.count() for name, t in tables.items()}, "values": list(values),
                   "parts": [list(r) for r in events.select("job", "node").distinct().collect()]}))
 """
+PARTS = """
+import json, os, sys, pyarrow.dataset
+print(json.dumps({table: sorted([p["job"], p["node"], n] for p, n in (
+    (pyarrow.dataset.get_partition_keys(f.partition_expression), f.count_rows())
+    for f in pyarrow.dataset.dataset(os.path.join(sys.argv[1], table), format="parquet", partitioning="hive").get_fragments()))
+    for table in ("events", "processes", "nodes")}))
+"""
+ON_NODE = """
+import os, socket, sys
+socket.sethostname(sys.argv[1])
+os.execvp(sys.argv[2], sys.argv[2:])
+"""
 VALUES = "SELECT count(*) AS a, count(path) AS b, count(DISTINCT path) AS c, sum(bytes) AS d, sum(dur_ns) AS e, min(start_ns) AS f FROM events"
 
 
@@ -113,6 +126,37 @@ class Tables(harness.Case):
         self.assertEqual(done.returncode, 0, done.stderr.decode())
         read = json.loads(done.stdout.splitlines()[-1])
         self.assertEqual((read["rows"], read["values"], read["parts"]), (self.rows(), self.values, self.parts()))
+
+
+class Names(harness.Case):
+    """Names of nodes and jobs that a list or a statement of SQL could take for something else."""
+
+    def record(self, store, node, job):
+        command = ["unshare", "--uts", harness.PYTHON, "-c", ON_NODE, node, harness.HEADRACE, "run", "-o", store, "--job", job, "--", "cat", os.path.join(self.folder.data, "f000")]
+        done = harness.run(command, self.folder.environment())
+        self.assertEqual(done.returncode, 0, done.stderr.decode())
+
+    def parts(self, store, *options):
+        folder = self.folder.fresh("tables")
+        done = harness.run([harness.HEADRACE, "export", store, "--to", "parquet", "-o", folder, *options], self.folder.environment())
+        self.assertEqual(done.returncode, 0, done.stderr.decode())
+        return json.loads(harness.read_with("pyarrow", "-c", PARTS, folder))
+
+    @unittest.skipIf(os.geteuid() != 0, "needs root: sets the name of a node")
+    def test_names(self):
+        self.folder.fill(1)
+        for job, nodes in (("j", ("my node", "a,b", 'q"x')), ("a\\b", ("n\\1",)), ("a\nb'", ("n",))):
+            store = self.folder.fresh("store")
+            for node in nodes:
+                self.record(store, node, job)
+            traced = harness.Traced(self.folder, store)
+            for chosen in (None, nodes[-1]):
+                parts = self.parts(store, "--job", job, *(("--node", chosen) if chosen else ()))
+                where = "" if chosen is None else "WHERE node = '" + chosen.replace("\\", 2 * "\\") + "'"
+                for table, found in parts.items():
+                    rows = traced.sql(f"SELECT job, node, count(*) AS n FROM {table} {where} GROUP BY ALL")
+                    self.assertEqual(found, sorted([r["job"], r["node"], int(r["n"])] for r in rows), (table, chosen))
+                    self.assertEqual(len(found), 1 if chosen else len(nodes))
 
 
 if __name__ == "__main__":
