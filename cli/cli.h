@@ -32,6 +32,9 @@ const char *hr_temporary(void);
 /* Makes a private folder "NAME..." in hr_temporary() (malloc'ed). NULL: failed, see errno. */
 char *hr_temporary_folder(const char *name);
 
+/* Removes a folder with its content, as far as possible. */
+void hr_remove_tree(const char *path);
+
 /* ---- options ---- */
 struct hr_option {
 	const char *name; /* long name; NULL: end of the table */

@@ -13,6 +13,7 @@
 #include "cli/cli.h"
 #include "cli/commands.h"
 #include "cli/export/export.h"
+#include "cli/export/folder.h"
 #include "cli/stores.h"
 #include "common/array.h"
 #include "common/text.h"
@@ -101,6 +102,9 @@ static bool take_value(struct hr_export_request *r, int id, const char *value)
 	case OPT_MAX_SIZE:
 		return export_option(r, "max_size", value);
 	default: /* -o */
+		if (value[0] == '\0')
+			return hr_option_wrong("output", "a path, or - for standard output",
+					       value) == 0;
 		r->standard_output = strcmp(value, "-") == 0;
 		r->output = value;
 		return true;
@@ -168,13 +172,11 @@ static char *default_name(const struct hr_export_request *r, const char *job, co
 	return asprintf(&text, "%.*s%s", (int)n, name, suffix) > 0 ? text : NULL;
 }
 
-static void report_written(const struct hr_export_request *r, const char *path)
+static uint64_t file_bytes(const char *path)
 {
 	struct stat st;
 
-	hr_report("wrote %s (%s) for %s", path,
-		  stat(path, &st) == 0 ? hr_text_size((uint64_t)st.st_size).s : "?",
-		  hr_export_reader(r->options.format));
+	return stat(path, &st) == 0 ? (uint64_t)st.st_size : 0;
 }
 
 /* Writes the table `events` as a stream of Arrow. `path` NULL: standard output. */
@@ -205,30 +207,22 @@ static int export_file(struct hr_export_request *r, const char *path)
 	struct hr_query_request q = r->query;
 	int status;
 
-	if (r->arrow)
-		return export_arrow(r, path);
-
 	q.export = &r->options;
 	q.words = r->words;
 	q.n_words = r->n_words;
 	q.output = path;
 	status = hr_query_answer(&q);
 	free(q.folder);
-	if (status == EXIT_SUCCESS && path != NULL)
-		report_written(r, path);
 	return status;
 }
 
-static int export_by_rank(struct hr_export_request *r, const char *folder,
-			  const struct hr_export_job *job)
+/* Writes a file for each rank into `folder`. *ret_files, *ret_bytes: how many, and their sizes. */
+static int export_ranks(struct hr_export_request *r, const char *folder,
+			const struct hr_export_job *job, uint64_t *ret_files, uint64_t *ret_bytes)
 {
 	size_t n_words = r->n_words;
 	int status = EXIT_SUCCESS;
 
-	if (mkdir(folder, 0777) < 0 && errno != EEXIST) {
-		hr_report("cannot create %s: %s", folder, strerrordesc_np(errno));
-		return EXIT_FAILURE;
-	}
 	for (const char *at = job->ranks; status == EXIT_SUCCESS && *at != '\0';) {
 		char rank[24], *name, *path = NULL;
 		size_t n = strcspn(at, " ");
@@ -242,12 +236,46 @@ static int export_by_rank(struct hr_export_request *r, const char *folder,
 			status = EXIT_FAILURE;
 		else
 			status = export_file(r, path);
+		if (status == EXIT_SUCCESS) {
+			++*ret_files;
+			*ret_bytes += file_bytes(path);
+		}
 		r->query.without_notes = true; /* the same for all files */
 		free(path);
 		free(name);
 		while (r->n_words > n_words)
 			free(r->words[--r->n_words]);
 	}
+	return status;
+}
+
+/* The folder may have other files, for example those of another job. */
+static int export_by_rank(struct hr_export_request *r, const char *folder,
+			  const struct hr_export_job *job)
+{
+	uint64_t files = 0, bytes = 0;
+	struct hr_export_folder f;
+	int status = hr_export_folder_begin(&f, folder, true);
+
+	r->query.folder_partial = f.partial;
+	if (status == EXIT_SUCCESS)
+		status = export_ranks(r, f.partial, job, &files, &bytes);
+	status = hr_export_folder_end(&f, status);
+	if (status == EXIT_SUCCESS)
+		hr_report("wrote %s (%s in %s file%s) for %s", folder, hr_text_size(bytes).s,
+			  hr_text_count(files).s, files == 1 ? "" : "s",
+			  hr_export_reader(r->options.format));
+	return status;
+}
+
+/* Exports all ranks into one file. `path` NULL: standard output. */
+static int export_whole(struct hr_export_request *r, const char *path)
+{
+	int status = export_file(r, path);
+
+	if (status == EXIT_SUCCESS && path != NULL)
+		hr_report("wrote %s (%s) for %s", path, hr_text_size(file_bytes(path)).s,
+			  hr_export_reader(r->options.format));
 	return status;
 }
 
@@ -296,8 +324,10 @@ static int write_files(struct hr_export_request *r, const struct hr_export_job *
 		status = hr_export_parquet(r, job, path);
 	else if (r->by_rank)
 		status = export_by_rank(r, path, job);
+	else if (r->arrow)
+		status = export_arrow(r, r->standard_output ? NULL : path);
 	else
-		status = export_file(r, r->standard_output ? NULL : path);
+		status = export_whole(r, r->standard_output ? NULL : path);
 	free(path);
 	return status;
 }

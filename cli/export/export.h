@@ -48,7 +48,7 @@ char *hr_export_table_sql(const struct hr_export_request *r, const char *columns
 			  const char *node);
 
 /*
- * Writes the job's tables into the folder, which is created:
+ * Writes the job's tables into the folder, which is new or empty:
  *
  *      FOLDER/events/job=JOB/node=NODE/events.parquet
  *      FOLDER/jobs/job=JOB/jobs.parquet

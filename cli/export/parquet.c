@@ -11,6 +11,7 @@
 
 #include "cli/cli.h"
 #include "cli/export/export.h"
+#include "cli/export/folder.h"
 #include "common/text.h"
 
 static const struct parquet_table {
@@ -86,10 +87,10 @@ char *hr_export_table_sql(const struct hr_export_request *r, const char *columns
 	return NULL;
 }
 
-/* Creates the folders of a path. Returns 0 or -errno. */
-static int make_folders(char *path)
+/* Creates the folders of a path below the first `from` bytes. Returns 0 or -errno. */
+static int make_folders(char *path, size_t from)
 {
-	for (char *at = strchr(path + 1, '/'); at != NULL; at = strchr(at + 1, '/')) {
+	for (char *at = strchr(path + from + 1, '/'); at != NULL; at = strchr(at + 1, '/')) {
 		int made;
 
 		*at = '\0';
@@ -107,7 +108,7 @@ static int write_table(struct hr_export_request *r, const struct parquet_table *
 	char *path = file_path(folder, t, job, node);
 	char *sql = hr_export_table_sql(r, "* EXCLUDE (job, node)", t->name, node);
 	struct hr_query_request q = r->query;
-	int err = path != NULL && sql != NULL ? make_folders(path) : -ENOMEM;
+	int err = path != NULL && sql != NULL ? make_folders(path, strlen(folder)) : -ENOMEM;
 	int status = EXIT_FAILURE;
 
 	if (err < 0) {
@@ -143,11 +144,14 @@ static int write_nodes(struct hr_export_request *r, const struct parquet_table *
 int hr_export_parquet(struct hr_export_request *r, const struct hr_export_job *job,
 		      const char *folder)
 {
-	int status = EXIT_SUCCESS;
+	struct hr_export_folder f;
+	int status = hr_export_folder_begin(&f, folder, false);
 
+	r->query.folder_partial = f.partial;
 	for (size_t i = 0; i < sizeof(tables) / sizeof(tables[0]) && status == EXIT_SUCCESS; i++)
-		status = tables[i].node ? write_nodes(r, &tables[i], folder, job)
-					: write_table(r, &tables[i], folder, job->job, NULL);
+		status = tables[i].node ? write_nodes(r, &tables[i], f.partial, job)
+					: write_table(r, &tables[i], f.partial, job->job, NULL);
+	status = hr_export_folder_end(&f, status);
 	if (status == EXIT_SUCCESS)
 		hr_report("wrote %s for Spark, pandas, DuckDB and other readers of Parquet",
 			  folder);

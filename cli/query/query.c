@@ -6,7 +6,6 @@
 #include "cli/query/query.h"
 
 #include <errno.h>
-#include <ftw.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
@@ -50,23 +49,16 @@ struct watcher {
 	_Atomic(struct hr_asking *) asking; /* NULL: the stores are being opened */
 	struct hr_progress *progress;
 	const struct hr_outfile *file;
-	uint64_t limit_ns; /* 0: no limit */
-	char *spill;	   /* folder for DuckDB's temporary files; NULL: none */
+	const char *folder_partial; /* contains `file`; NULL: none */
+	uint64_t limit_ns;	    /* 0: no limit */
+	char *spill;		    /* folder for DuckDB's temporary files; NULL: none */
 	sigset_t set;
 };
-
-static int remove_one(const char *path, const struct stat *st, int type, struct FTW *ftw)
-{
-	(void)st;
-	(void)type;
-	(void)ftw;
-	return remove(path) < 0 && errno != ENOENT ? -1 : 0;
-}
 
 static void remove_spill(const char *spill)
 {
 	if (spill != NULL)
-		nftw(spill, remove_one, 4, FTW_DEPTH | FTW_PHYS);
+		hr_remove_tree(spill);
 }
 
 static void end_at_once(struct watcher *w, int signal)
@@ -74,6 +66,8 @@ static void end_at_once(struct watcher *w, int signal)
 	remove_spill(w->spill);
 	if (w->file->partial != NULL)
 		unlink(w->file->partial);
+	if (w->folder_partial != NULL)
+		hr_remove_tree(w->folder_partial);
 	_exit(HR_EXIT_SIGNAL + signal);
 }
 
@@ -218,8 +212,11 @@ static char *make_spill(void)
 static int ask_stores(const struct hr_query_request *r, const struct hr_outfile *file)
 {
 	struct hr_progress progress;
-	struct watcher watcher = {
-	    .file = file, .limit_ns = r->limit_ns, .progress = &progress, .spill = make_spill()};
+	struct watcher watcher = {.file = file,
+				  .folder_partial = r->folder_partial,
+				  .limit_ns = r->limit_ns,
+				  .progress = &progress,
+				  .spill = make_spill()};
 	struct hr_ask a = {.stores = r->stores,
 			   .n_stores = r->n_stores,
 			   .filter = {.job = r->job},

@@ -36,6 +36,8 @@ struct remote {
 	uv_loop_t loop;
 	uv_timer_t tick;
 	uv_signal_t signals[2];
+	sigset_t mask; /* of the caller */
+	uv_work_t first_work;
 	struct hr_conn *conn;
 	bool welcome; /* the collector has answered Hello */
 	bool again;   /* connecting again, with a MUNGE credential */
@@ -82,6 +84,7 @@ static void query_remote_finish(struct remote *r, int status)
 		return;
 	r->over = true;
 	r->status = status;
+	pthread_sigmask(SIG_SETMASK, &r->mask, NULL);
 	query_remote_close_handles(r);
 	if (r->conn != NULL)
 		hr_conn_close(r->conn, true);
@@ -419,6 +422,8 @@ static void interrupted(uv_signal_t *handle, int signal)
 	if (r->interrupted) {
 		if (r->file->partial != NULL)
 			unlink(r->file->partial);
+		if (r->request->folder_partial != NULL)
+			hr_remove_tree(r->request->folder_partial);
 		_exit(HR_EXIT_SIGNAL + signal);
 	}
 	r->interrupted = true;
@@ -429,9 +434,15 @@ static void interrupted(uv_signal_t *handle, int signal)
 	query_remote_send(r, HR_WIRE(CANCEL, cancel, &body));
 }
 
+static void no_work(uv_work_t *work)
+{
+	(void)work;
+}
+
 static void query_remote_begin(struct remote *r)
 {
 	static const int caught[] = {SIGINT, SIGTERM};
+	sigset_t set;
 
 	uv_timer_init(&r->loop, &r->tick);
 	r->tick.data = r;
@@ -441,6 +452,13 @@ static void query_remote_begin(struct remote *r)
 		r->signals[i].data = r;
 		uv_signal_start(&r->signals[i], interrupted, caught[i]);
 	}
+	sigemptyset(&set);
+	for (size_t i = 0; i < 2; i++)
+		sigaddset(&set, caught[i]);
+	/* The threads of libuv block the signals, which the caller may block after this query. */
+	pthread_sigmask(SIG_BLOCK, &set, &r->mask);
+	uv_queue_work(&r->loop, &r->first_work, no_work, NULL);
+	pthread_sigmask(SIG_UNBLOCK, &set, NULL);
 	connect_to(r);
 }
 

@@ -35,13 +35,15 @@ WRONG = (  # options, message
     (("--to", "pfw", "--by", "node"), "--by must be rank, not 'node'"),
     (("--to", "pfw", "--by", "rank", "--rank", "0"), "--by rank writes all ranks: remove --rank"),
     (("--to", "pfw", "--by", "rank", "-o", "-"), "this export needs a folder: -o FOLDER"),
+    (("--to", "parquet", "-o", ""), "--output must be a path, or - for standard output, not ''"),
+    (("--to", "pfw", "-o", ""), "--output must be a path, or - for standard output, not ''"),
     (("--to", "pfw", "--jbo", "x"), "no option '--jbo'; did you mean '--job'?"),
 )
 
 
 class Export(harness.Case):
-    def record(self, *options, files=2, reads=50):
-        done = self.run_it(*options, "--", harness.GENERATOR, self.data, str(files), str(reads))
+    def record(self, *options, files=2, reads=50, env=None):
+        done = self.run_it(*options, "--", harness.GENERATOR, self.data, str(files), str(reads), env=env)
         self.assertEqual(done.returncode, 0, done.stderr)
         self.wait_no_daemon()
 
@@ -144,7 +146,7 @@ class Outputs(Export):
             signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
             resource.setrlimit(resource.RLIMIT_FSIZE, (2000, 2000))
 
-        for to in "perfetto", "chrome", "pfw":
+        for to in "perfetto", "chrome", "pfw", "parquet":
             done = self.export("--to", to, "-o", "limited", status=1, preexec_fn=limit)
             self.assertIn("File too large", self.said(done))
             self.assertEqual(self.left_files("limited"), [])
@@ -153,8 +155,27 @@ class Outputs(Export):
         for path, why in ("nowhere/x", "No such file or directory"), ("/proc/x", "No such file or directory"), (self.data, "Is a directory"):
             done = self.export("--to", "pfw", "-o", path, status=1)
             self.assertEqual(self.said(done), f"cannot write the answer to {path}: {why}")
-        done = self.export("--to", "pfw", "--by", "rank", "-o", "nowhere/x", status=1)
-        self.assertFalse(os.path.exists(f"{self.dir}/nowhere"), done.stderr)
+        self.record(env={"RANK": "0"})
+        for words in ("--to", "parquet"), ("--to", "pfw", "--by", "rank"):
+            done = self.export(*words, "-o", "nowhere/x", status=1)
+            self.assertEqual(self.said(done), "cannot create nowhere/x: No such file or directory")
+            self.assertFalse(os.path.exists(f"{self.dir}/nowhere"))
+            done = self.export(*words, "-o", "/proc/x", status=1)
+            self.assertTrue(self.said(done).startswith("cannot create /proc/x: "), done.stderr)
+
+    def test_folders(self):
+        """A folder of tables is new or empty; a folder of ranks may have other files."""
+        self.record(env={"RANK": "0"})
+        os.mkdir(f"{self.dir}/here")
+        for name in "new/", "here":
+            self.export("--to", "parquet", "-o", name)
+            self.assertIn("events", os.listdir(f"{self.dir}/{name}"))
+            done = self.export("--to", "parquet", "-o", name, status=1)
+            self.assertIn(" exists and is not empty: remove it, or choose another folder with -o", self.said(done))
+            done = self.export("--to", "pfw", "--by", "rank", "-o", name)
+            self.assertRegex(self.said(done), rf"^wrote {name} \([\d.]+ KiB in 1 file\) for ")
+            self.assertLess({"events", "rank0.pfw.gz"}, set(os.listdir(f"{self.dir}/{name}")))
+            self.assertEqual(glob.glob(f"{self.dir}/*.partial*") + glob.glob(f"{self.dir}/{name}/.partial*"), [])
 
 
 class Interrupted(Export):
@@ -174,6 +195,22 @@ class Interrupted(Export):
             os.unlink(f"{self.dir}/interrupted")
         self.assertEqual(process.returncode, 130, err)
         self.assertEqual(self.left_files("interrupted"), [])
+
+    def test_signals_while_a_folder_is_written(self):
+        """The signal arrives between two tables, or within one of them, or the second one ends the command at once."""
+        self.record(files=20, reads=6000, env={"RANK": "0"})
+        for words in ("--to", "parquet"), ("--to", "pfw", "--by", "rank"):
+            for number, times, name in (signal.SIGINT, 1, "one"), (signal.SIGTERM, 1, "two"), (signal.SIGINT, 20, "three"):
+                command = [harness.HEADRACE, "export", self.store, *words, "-o", name]
+                with subprocess.Popen(command, env=harness.clean_environment(), cwd=self.dir, stderr=subprocess.PIPE) as process:
+                    self.wait_for("the folder", lambda name=name: self.left_files(name) or process.poll() is not None)
+                    for _ in range(times):
+                        process.send_signal(number)
+                    _, err = process.communicate(timeout=30)
+                if process.returncode == 69:
+                    self.skipTest("DuckDB is not installed: scripts/install-duckdb")
+                self.assertEqual(process.returncode, 128 + signal.SIGINT if times == 1 and b"interrupted" in err else 128 + number, err)
+                self.assertEqual(self.left_files(name), [])
 
 
 class Damaged(Export):
@@ -263,6 +300,21 @@ class Collected(Export):
             remote = self.export("--to", "pfw", *words, store=self.address, status=local.returncode)
             self.assertEqual(self.said(local).split(" in ", maxsplit=1)[0], self.said(remote).split(" in ", maxsplit=1)[0])
         self.assertEqual(self.left_files("pfw"), [])
+
+    def test_a_folder(self):
+        self.export("--to", "parquet", "-o", "local", store=self.collected)
+        self.export("--to", "parquet", "-o", "remote", store=self.address)
+        local, remote = ({f[len(name):] for f in glob.glob(f"{name}/**", recursive=True)} for name in (f"{self.dir}/local", f"{self.dir}/remote"))
+        self.assertEqual(local, remote)
+        for number, times in (signal.SIGINT, 1), (signal.SIGTERM, 1), (signal.SIGINT, 20):
+            command = [harness.HEADRACE, "export", self.address, "--to", "parquet", "-o", "stopped"]
+            with subprocess.Popen(command, env=harness.clean_environment(), cwd=self.dir, stderr=subprocess.PIPE) as process:
+                self.wait_for("the folder", lambda: self.left_files("stopped"))
+                for _ in range(times):
+                    process.send_signal(number)
+                _, err = process.communicate(timeout=30)
+            self.assertNotEqual(process.returncode, 0, err)
+            self.assertEqual(self.left_files("stopped"), [])
 
     @unittest.skipIf(os.geteuid() != 0, "needs root: to be another user")
     def test_another_user(self):
