@@ -192,6 +192,11 @@ bool hr_export_parse(struct hr_export_options *o, char *const *words, size_t n_w
 	for (size_t i = 0; i < n_words; i++)
 		if (!set_word(o, words[i], messages))
 			return false;
+	/* Both times are relative to the begin of the job, or both to its end. */
+	if ((o->from_ns < 0) == (o->to_ns < 0) && o->from_ns > o->to_ns) {
+		hr_sink_line(messages, "--from must be before --to-time: exchange their values");
+		return false;
+	}
 	return true;
 }
 
@@ -316,6 +321,47 @@ static bool several_jobs(const struct hr_catalog *c)
 	return n > 0 && strcmp(streams[0].job, streams[n - 1].job) != 0;
 }
 
+/* Whether a selected operation or region may exist. */
+static bool has_content(const struct hr_export *x)
+{
+	for (size_t i = 0; i < x->walk->n_streams; i++)
+		if (x->walk->streams[i].n_regions > 0 || hr_walk_has_events(&x->walk->streams[i]))
+			return true;
+	return false;
+}
+
+/* Fails if the selected time is outside of the job. Returns 0 or -ENOENT, and *ret_error. */
+static int check_time(const struct hr_export *x, char **ret_error)
+{
+	const struct hr_export_options *o = x->options;
+	int64_t from = wall_ns(x, o->from_ns), to = wall_ns(x, o->to_ns);
+	bool late = o->from_ns != INT64_MIN && from > x->end_ns;
+	bool early = o->to_ns != INT64_MAX && to < x->start_ns;
+	int64_t lasted = x->end_ns - x->start_ns;
+	char what[64] = "between --from and --to-time";
+
+	if (x->end_ns == 0 || (from <= to && !late && !early) || has_content(x))
+		return 0;
+	if (late)
+		snprintf(what, sizeof(what), "at or after --from %g", (double)o->from_ns / 1e9);
+	else if (early)
+		snprintf(what, sizeof(what), "at or before --to-time %g", (double)o->to_ns / 1e9);
+	return hr_text_fail(-ENOENT, ret_error,
+			    "nothing to export: the job lasted %s, and nothing is %s",
+			    hr_text_duration(lasted > 0 ? (uint64_t)lasted : 0).s, what);
+}
+
+static const char *no_process(const struct hr_export *x)
+{
+	const struct hr_export_options *o = x->options;
+
+	if (o->node == NULL && o->rank < 0 && o->first_step < 0)
+		return "nothing to export: the recording has no processes";
+	return "nothing to export: no process of the job matches the options\n"
+	       "hint: `headrace query STORE ranks` lists the ranks; `nodes` and `steps` list the "
+	       "others";
+}
+
 static enum hr_ask_status export_failed(const struct hr_export *x, int err, char *error,
 					const struct hr_sink *messages)
 {
@@ -328,10 +374,7 @@ static enum hr_ask_status export_failed(const struct hr_export *x, int err, char
 	else if (err == -EINTR)
 		hr_sink_line(messages, "interrupted");
 	else if (err == -ENOENT)
-		hr_sink_line(messages,
-			     "nothing to export: no process of the job matches the options\n"
-			     "hint: `headrace query STORE ranks` lists the ranks; `nodes` and "
-			     "`steps` list the others");
+		hr_sink_line(messages, "%s", no_process(x));
 	else
 		hr_sink_line(messages, "cannot write the export as %s: %s",
 			     hr_export_name(x->options->format), strerrordesc_np(-err));
@@ -395,6 +438,8 @@ enum hr_ask_status hr_export_answer(struct hr_asking *asking, const struct hr_ex
 		err = find_times(&x, c, &error);
 	if (err == 0)
 		err = make_walk(&x, c);
+	if (err == 0)
+		err = check_time(&x, &error);
 	if (err == 0) {
 		hr_query_notes(x.query, NOTES_MAX, &keep);
 		x.notes = notes.list;

@@ -117,6 +117,9 @@ void hr_walk_events_free(struct hr_walk_events *e); /* accepts NULL */
 /* Returns 1 and the next frame that has selected rows, 0 at the end, or -ENOMEM. */
 int hr_walk_events_next(struct hr_walk_events *e, struct hr_walk_batch *ret);
 
+/* Whether a frame may have selected operations, by its index alone. */
+bool hr_walk_has_events(const struct hr_walk_stream *s);
+
 /* Returns the number of frames that were unreadable so far. */
 uint64_t hr_walk_events_damaged(const struct hr_walk_events *e);
 

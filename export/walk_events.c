@@ -58,6 +58,14 @@ static bool may_match(const struct hr_walk_stream *ws, const struct hr_batch_ref
 	return false;
 }
 
+bool hr_walk_has_events(const struct hr_walk_stream *s)
+{
+	for (uint32_t i = 0; i < s->s->n_batches; i++)
+		if (may_match(s, &s->s->batches[i]))
+			return true;
+	return false;
+}
+
 static int find_tasks(struct hr_walk_events *e, const struct hr_columns *c)
 {
 	if (c->n_tasks > HR_BATCH_TASKS || c->count > HR_BATCH_EVENTS)

@@ -320,6 +320,8 @@ static int write_files(struct hr_export_request *r, const struct hr_export_job *
 	if (r->by_rank && (job->ranks == NULL || job->ranks[0] == '\0'))
 		hr_report("the job has no ranks%s: export it without --by",
 			  r->options.node != NULL ? " on this node" : "");
+	else if ((r->parquet || r->arrow) && job->job != NULL && !hr_export_has_rows(r, job))
+		status = EXIT_FAILURE;
 	else if (r->parquet)
 		status = hr_export_parquet(r, job, path);
 	else if (r->by_rank)

@@ -34,6 +34,9 @@ void hr_export_job_done(struct hr_export_job *job);
 /* Whether the job, or its ranks or nodes, must be found by a query. */
 bool hr_export_needs_job(const struct hr_export_request *r);
 
+/* Whether the job has the node and the rank of the options. Reports if it does not. */
+bool hr_export_has_rows(const struct hr_export_request *r, const struct hr_export_job *job);
+
 /* Finds the newest job, unless the user named one. Returns an exit status. */
 int hr_export_find_job(const struct hr_export_request *r, struct hr_export_job *ret);
 

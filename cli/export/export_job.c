@@ -8,6 +8,7 @@
 #include "cli/cli.h"
 #include "cli/export/export.h"
 #include "common/array.h"
+#include "common/near.h"
 #include "common/text.h"
 
 /* ---- the answer: one row of CSV for each node ---- */
@@ -170,11 +171,49 @@ int hr_export_find_job(const struct hr_export_request *r, struct hr_export_job *
 	return status;
 }
 
+static bool has_node(const struct hr_export_job *job, const char *node)
+{
+	for (size_t i = 0; i < job->n_nodes; i++)
+		if (strcmp(job->nodes[i], node) == 0)
+			return true;
+	return false;
+}
+
+static bool has_rank(const struct hr_export_job *job, int64_t rank)
+{
+	for (const char *at = job->ranks; *at != '\0'; at += strspn(at, " ")) {
+		if (strtoll(at, NULL, 10) == rank)
+			return true;
+		at += strcspn(at, " ");
+	}
+	return false;
+}
+
+bool hr_export_has_rows(const struct hr_export_request *r, const struct hr_export_job *job)
+{
+	const char *node = r->options.node;
+
+	if (node != NULL && !has_node(job, node)) {
+		hr_report("nothing to export: the job has no node %s" HR_HINT
+			  "`headrace query STORE nodes` lists the nodes",
+			  hr_near_quoted(node).s);
+		return false;
+	}
+	if (r->options.rank >= 0 && !has_rank(job, r->options.rank)) {
+		hr_report("nothing to export: the job has no rank %lld%s" HR_HINT
+			  "`headrace query STORE ranks` lists the ranks",
+			  (long long)r->options.rank, node != NULL ? " on this node" : "");
+		return false;
+	}
+	return true;
+}
+
 bool hr_export_needs_job(const struct hr_export_request *r)
 {
 	struct hr_store_outline outline;
 
-	if (r->by_rank || r->parquet)
+	if (r->by_rank || r->parquet ||
+	    (r->arrow && (r->options.node != NULL || r->options.rank >= 0)))
 		return true;
 	return r->query.job == NULL &&
 	       (r->query.n_stores > 1 || hr_address_is(r->query.stores[0]) ||

@@ -9,6 +9,7 @@ import os
 import pty
 import re
 import resource
+import shutil
 import signal
 import subprocess
 import unittest
@@ -28,6 +29,8 @@ WRONG = (  # options, message
     (("--to", "chrome", "--from", "noon"), f"--from must be {SECONDS} for its last N seconds, not 'noon'"),
     (("--to", "chrome", "--from", "nan"), f"--from must be {SECONDS} for its last N seconds, not 'nan'"),
     (("--to", "chrome", "--to-time", "1e99"), f"--to-time must be {SECONDS} to skip its last N seconds, not '1e99'"),
+    (("--to", "chrome", "--from", "5", "--to-time", "1"), "--from must be before --to-time: exchange their values"),
+    (("--to", "pfw", "--from", "-1", "--to-time", "-2"), "--from must be before --to-time: exchange their values"),
     (("--to", "chrome", "--step", "9-7"), "--step must be a step such as 7, or steps such as 7-9, not '9-7'"),
     (("--to", "chrome", "--step", "-7"), "--step must be a step such as 7, or steps such as 7-9, not '-7'"),
     (("--to", "chrome", "--step", "7-9x"), "--step must be a step such as 7, or steps such as 7-9, not '7-9x'"),
@@ -85,9 +88,30 @@ class Options(Export):
                 (("--by", "rank"), 1, "the job has no ranks: export it without --by")):
             done = self.export("--to", "chrome", *words, status=status)
             self.assertTrue(self.said(done).startswith(message), done.stderr)
+        for words, message in (
+                (("--to", "chrome", "--from", "100"), r"the job lasted [\d.]+ m?s, and nothing is at or after --from 100$"),
+                (("--to", "nsys", "--to-time", "-100"), r"the job lasted [\d.]+ m?s, and nothing is at or before --to-time -100$"),
+                (("--to", "pfw", "--from", "-0.0001", "--to-time", "0"), r"the job lasted [\d.]+ m?s, and nothing is between --from and --to-time$"),
+                (("--to", "parquet", "--node", "n9"), r"the job has no node 'n9'\nhint: `headrace query STORE nodes` lists the nodes$"),
+                (("--to", "arrow", "--node", "n9"), r"the job has no node 'n9'\n"),
+                (("--to", "parquet", "--rank", "7"), r"the job has no rank 7\nhint: `headrace query STORE ranks` lists the ranks$"),
+                (("--to", "arrow", "--rank", "7", "--node", os.uname().nodename), r"the job has no rank 7 on this node\n")):
+            done = self.export(*words, "-o", "missing", status=1)
+            self.assertRegex(self.said(done), "^nothing to export: " + message)
+            self.assertEqual(self.left_files("missing"), [])
         done = self.export("--to", "chrome", store="nowhere", status=66)
         self.assertIn("no store 'nowhere'", self.said(done))
         self.assertEqual(self.left_files("gz"), [])
+
+    def test_a_job_without_processes(self):
+        """A program without libraries cannot be recorded."""
+        built = subprocess.run(["gcc", "-static", "-x", "c", "-", "-o", f"{self.dir}/alone"], input=b"int main(void) { return 0; }",
+                               capture_output=True, check=False) if shutil.which("gcc") else None
+        if built is None or built.returncode != 0:
+            self.skipTest("no compiler for static programs")
+        self.assertEqual(self.run_it("--", f"{self.dir}/alone").returncode, 0)
+        done = self.export("--to", "chrome", status=1)
+        self.assertEqual(self.said(done), "nothing to export: the recording has no processes")
 
     def test_default_names(self):
         self.record()
