@@ -347,6 +347,11 @@ static int run_export(struct hr_export_request *r)
 			hr_report("%s contains no job", r->query.stores[0]);
 			status = HR_ASK_NO_STORE;
 		}
+		if (r->query.n_stores > 1 && r->query.job == NULL && job.several) {
+			hr_report("the stores have several jobs, and an export has one: name one "
+				  "store, or add --job");
+			status = HR_EXIT_USAGE;
+		}
 		if (r->query.job == NULL)
 			r->query.job = job.job;
 	}

@@ -23,8 +23,9 @@ struct hr_export_request {
 /* What must be known about the job before the export (malloc'ed texts, or NULL). */
 struct hr_export_job {
 	char *job;
-	char *ranks; /* "0 1 2" */
-	char *run;   /* "train.p8": the program, and the number of ranks */
+	bool several; /* the stores have other jobs, too */
+	char *ranks;  /* "0 1 2" */
+	char *run;    /* "train.p8": the program, and the number of ranks */
 	char **nodes;
 	size_t n_nodes, nodes_room;
 };

@@ -47,12 +47,13 @@ static bool add_node(struct hr_export_job *job, char *name)
 /* Takes a row. Returns false if there is no memory, or if the row is not as expected. */
 static bool take_row(struct hr_export_job *job, char *line)
 {
-	char *ranks = next_cell(&line), *run = next_cell(&line), *name = next_cell(&line),
-	     *node = next_cell(&line);
+	char *several = next_cell(&line), *ranks = next_cell(&line), *run = next_cell(&line),
+	     *name = next_cell(&line), *node = next_cell(&line);
 
 	if (node == NULL || strchr(run, '/') != NULL) /* a collector may be hostile */
 		return false;
 	if (job->job == NULL) {
+		job->several = strcmp(several, "true") == 0;
 		job->ranks = strdup(ranks);
 		job->run = strdup(run);
 		job->job = strdup(name);
@@ -124,7 +125,8 @@ static char *job_sql(const char *node)
 
 	if (to == NULL)
 		return NULL;
-	fputs("SELECT (SELECT string_agg(rank, ' ' ORDER BY rank) FROM (SELECT DISTINCT rank FROM "
+	fputs("SELECT (SELECT count(DISTINCT job) > 1 FROM jobs) AS several, (SELECT "
+	      "string_agg(rank, ' ' ORDER BY rank) FROM (SELECT DISTINCT rank FROM "
 	      "processes p WHERE p.job = j.job AND rank IS NOT NULL",
 	      to);
 	if (node != NULL)

@@ -132,6 +132,16 @@ class Options(Export):
         done = self.headrace("query", self.store, "--job", "a", "--format", "csv", "SELECT count(*) FROM events")
         self.assertEqual(len(self.events(f"{self.dir}/out")), int(done.stdout.split()[1]))
 
+    def test_several_stores(self):
+        """Several stores with one job are merged, as in queries; of several jobs, the user must name one."""
+        self.record("--job", "a")
+        first, self.store = self.store, f"{self.dir}/second"
+        self.record("--job", "b")
+        done = self.export(first, "--to", "pfw", "-o", "out", status=2)
+        self.assertEqual(self.said(done), "the stores have several jobs, and an export has one: name one store, or add --job")
+        self.export(first, "--to", "pfw", "--job", "a", "-o", "out")
+        self.export(first, "--to", "pfw", "-o", "out", store=first)
+
 
 class Outputs(Export):
     def setUp(self):
