@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "export/text_out.h"
 #include "query/notes.h"
 #include "common/array.h"
 #include "common/near.h"
@@ -144,6 +145,12 @@ static bool set_max_size(struct hr_export_options *o, const char *value)
 	return hr_text_parse_size(value, &o->max_bytes) == 0;
 }
 
+static bool set_plain(struct hr_export_options *o, const char *value)
+{
+	o->plain = strcmp(value, "1") == 0;
+	return o->plain;
+}
+
 static const struct {
 	const char *name;
 	bool (*set)(struct hr_export_options *o, const char *value);
@@ -156,6 +163,7 @@ static const struct {
     {"to_time", set_to_time, "seconds since the job began, or -N to skip its last N seconds"},
     {"step", set_step, "a step such as 7, or steps such as 7-9"},
     {"max_size", set_max_size, "a size such as 200M, or 0 for no limit"},
+    {"plain", set_plain, "1"},
 };
 
 /* Reports a wrong value under the name of the command line's option: max_size is --max-size. */
@@ -405,6 +413,7 @@ static int export_write(struct hr_export *x, FILE *to)
 	int err;
 
 	setvbuf(to, NULL, _IOFBF, WRITE_BYTES);
+	hr_text_out_plain(x->options->plain);
 	err = formats[x->options->format].write(x, to);
 	return err == 0 && fflush(to) != 0 ? -errno : err;
 }

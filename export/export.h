@@ -41,6 +41,7 @@ struct hr_export_options {
 	int64_t from_ns, to_ns;	       /* INT64_MIN, INT64_MAX: no limit */
 	int64_t first_step, last_step; /* -1: all */
 	uint64_t max_bytes; /* of the output; 0: no limit; UINT64_MAX: the format's own */
+	bool plain;	    /* formats of text are not compressed */
 };
 
 /* Returns options that select the whole job. */
@@ -48,8 +49,8 @@ struct hr_export_options hr_export_all(enum hr_export_format format);
 
 /*
  * Sets the options from words such as "rank=3", which refer to the words. The names: node, rank,
- * scope, from, to_time (seconds), step (N or N-M), max_size (bytes, or 200M). Reports a mistake to
- * `messages`, and returns false.
+ * scope, from, to_time (seconds), step (N or N-M), max_size (bytes, or 200M), plain (1). Reports a
+ * mistake to `messages`, and returns false.
  */
 bool hr_export_parse(struct hr_export_options *o, char *const *words, size_t n_words,
 		     const struct hr_sink *messages);

@@ -17,16 +17,30 @@ struct hr_gzip {
 	size_t size;
 };
 
+static bool plain_text;
+
+void hr_text_out_plain(bool plain)
+{
+	plain_text = plain;
+}
+
 int hr_text_out_init(struct hr_text_out *o, FILE *to)
 {
 	*o = (struct hr_text_out){.to = to, .size = HR_MEMBER_BYTES + SLACK_BYTES};
 	o->data = o->at = malloc(o->size);
-	o->gzip = calloc(1, sizeof(*o->gzip));
-	if (o->data != NULL && o->gzip != NULL)
+	o->gzip = plain_text ? NULL : calloc(1, sizeof(*o->gzip));
+	if (o->data != NULL && (plain_text || o->gzip != NULL))
 		return 0;
 	free(o->data);
 	free(o->gzip);
 	return -ENOMEM;
+}
+
+static int write_bytes(struct hr_text_out *o, const void *data, size_t n)
+{
+	if (fwrite(data, 1, n, o->to) == n)
+		return 0;
+	return errno != 0 ? -errno : -EIO;
 }
 
 /* Writes the open member. */
@@ -36,6 +50,8 @@ static int write_member(struct hr_text_out *o)
 	struct hr_gzip *z = o->gzip;
 
 	o->at = o->data;
+	if (z == NULL)
+		return write_bytes(o, o->data, n);
 	if (z->size < room) {
 		free(z->out);
 		z->size = room;
@@ -57,9 +73,7 @@ static int write_member(struct hr_text_out *o)
 	z->stream.avail_out = (uint32_t)z->size;
 	if (isal_deflate_stateless(&z->stream) != COMP_OK || z->stream.avail_in > 0)
 		return -EIO;
-	if (fwrite(z->out, 1, z->stream.total_out, o->to) == z->stream.total_out)
-		return 0;
-	return errno != 0 ? -errno : -EIO;
+	return write_bytes(o, z->out, z->stream.total_out);
 }
 
 int hr_text_out_done(struct hr_text_out *o)
@@ -67,7 +81,8 @@ int hr_text_out_done(struct hr_text_out *o)
 	int r = o->at != o->data ? write_member(o) : 0;
 
 	free(o->data);
-	free(o->gzip->out);
+	if (o->gzip != NULL)
+		free(o->gzip->out);
 	free(o->gzip);
 	return r;
 }

@@ -2,11 +2,13 @@
 /*
  * text_out.h - a buffer for lines of JSON, which goes to a FILE as gzip members of whole lines
  *
- * Call hr_text_out_room before a line; the functions below do not check. One thread.
+ * Call hr_text_out_room before a line; the functions below do not check. One thread. A process
+ * makes one export at a time, so that hr_text_out_plain holds for all buffers of the process.
  */
 #ifndef HEADRACE_EXPORT_TEXT_OUT_H
 #define HEADRACE_EXPORT_TEXT_OUT_H
 
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
@@ -18,8 +20,11 @@ struct hr_text_out {
 	FILE *to;
 	char *data, *at; /* the open member, and where the next text goes */
 	size_t size;
-	struct hr_gzip *gzip;
+	struct hr_gzip *gzip; /* NULL: plain text */
 };
+
+/* Buffers that are initialized after this call write plain text instead of gzip members. */
+void hr_text_out_plain(bool plain);
 
 /* Returns 0 or -ENOMEM. */
 int hr_text_out_init(struct hr_text_out *o, FILE *to);

@@ -111,6 +111,17 @@ static bool take_value(struct hr_export_request *r, int id, const char *value)
 	}
 }
 
+/* Whether the name of the file states that its text is not compressed. */
+static bool plain_name(const struct hr_export_request *r)
+{
+	const char *end = r->output != NULL ? strrchr(r->output, '.') : NULL;
+
+	if (r->options.format != HR_EXPORT_CHROME && r->options.format != HR_EXPORT_PFW)
+		return false;
+	return end != NULL && !r->by_rank &&
+	       (strcmp(end, ".json") == 0 || strcmp(end, ".pfw") == 0);
+}
+
 /* Returns 0 to continue, or 1 to end with *ret_status. */
 static int export_arguments(struct hr_options *o, struct hr_export_request *r, int *ret_status)
 {
@@ -135,6 +146,8 @@ static int export_arguments(struct hr_options *o, struct hr_export_request *r, i
 		hr_report("--to is missing: the formats are " FORMATS);
 		return 1;
 	}
+	if (plain_name(r) && !export_option(r, "plain", "1"))
+		return 1;
 	if (!hr_export_parse(&r->options, r->words, r->n_words, &hr_request_messages))
 		return 1;
 	if (r->by_rank && r->options.rank >= 0) {
@@ -368,7 +381,7 @@ int hr_export_main(int argc, char **argv)
 	struct hr_export_request r = {.query.stores =
 					  calloc((size_t)argc + 1, sizeof(*r.query.stores)),
 				      .options = hr_export_all(HR_EXPORT_PERFETTO),
-				      .words = calloc((size_t)argc + 1, sizeof(*r.words))};
+				      .words = calloc((size_t)argc + 2, sizeof(*r.words))};
 	int status = EXIT_FAILURE;
 
 	if (r.query.stores != NULL && r.words != NULL && export_arguments(&o, &r, &status) == 0)

@@ -156,6 +156,16 @@ class Outputs(Export):
                 self.assertEqual(done.stdout, f.read(), to)
             self.assertEqual(done.stderr, b"")
 
+    def test_plain_text(self):
+        for to in "chrome", "pfw":
+            for name in "a.json", "a.pfw":
+                self.export("--to", to, "-o", name)
+                self.export("--to", to, "-o", name + ".gz")
+                with open(f"{self.dir}/{name}", "rb") as plain, gzip.open(f"{self.dir}/{name}.gz", "rb") as packed:
+                    self.assertEqual(plain.read(), packed.read())
+        with open(f"{self.dir}/a.json", "rb") as f:
+            self.assertEqual(f.read(2), b"[\n")
+
     def test_pipe_that_ends(self):
         read, write = os.pipe()
         os.close(read)
@@ -318,10 +328,10 @@ class Collected(Export):
 
     def test_the_same_bytes(self):
         for to in "perfetto", "chrome", "pfw":
-            for options in (), ("--from", "0.001", "--job", "j1"), ("--max-size", "50k") if to != "pfw" else ():
-                local = self.export("--to", to, "-o", "local", *options, store=self.collected)
-                remote = self.export("--to", to, "-o", "remote", *options, store=self.address)
-                with open(f"{self.dir}/local", "rb") as a, open(f"{self.dir}/remote", "rb") as b:
+            for name, *options in (("",), ("", "--from", "0.001", "--job", "j1"), (".pfw",), ("", "--max-size", "50k") if to != "pfw" else ("",)):
+                local = self.export("--to", to, "-o", "local" + name, *options, store=self.collected)
+                remote = self.export("--to", to, "-o", "remote" + name, *options, store=self.address)
+                with open(f"{self.dir}/local{name}", "rb") as a, open(f"{self.dir}/remote{name}", "rb") as b:
                     self.assertEqual(a.read(), b.read(), (to, options))
                 self.assertEqual(self.said(local).replace("local", "remote"), self.said(remote))
 

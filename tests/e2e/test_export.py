@@ -38,7 +38,7 @@ wait
 
 def export(case, traced, to, *options):
     """The path of the file, and what headrace reported."""
-    path = f"{traced.folder.fresh('export')}.{to}"
+    path = f"{traced.folder.fresh('export')}.{to}.gz"
     done = harness.run([harness.HEADRACE, "export", traced.store, "--to", to, "-o", path, *options], traced.folder.environment())
     case.assertEqual(done.returncode, 0, done.stderr.decode())
     return path, done.stderr.decode()
