@@ -246,18 +246,30 @@ static int log_write(struct hr__darshan *d, int fd)
 			r = module_write(d, modules[i].module, modules[i].version);
 	if (r == 0)
 		r = hr__darshan_heat_write(d);
+	if (d->without_offset > 0)
+		d->partial |= UINT64_C(1) << HR_DARSHAN_DXT_POSIX;
 	d->log.header.partial = d->partial;
 	return r == 0 ? hr_darshan_finish(&d->log) : r;
 }
 
 /* ---- the export ---- */
 
-static void report_cut(const struct hr__darshan *d)
+static void report_missing(const struct hr__darshan *d)
 {
-	if (d->left_out == 0 || d->x->asking == NULL)
+	const struct hr_sink *messages;
+
+	if (d->x->asking == NULL)
+		return;
+	messages = hr_asking_messages(d->x->asking);
+	if (d->without_offset > 0)
+		hr_sink_line(messages,
+			     "note: the log has no DXT segments of the reads and writes with an "
+			     "unknown offset: %s",
+			     hr_text_count(d->without_offset).s);
+	if (d->left_out == 0)
 		return;
 	hr_sink_line(
-	    hr_asking_messages(d->x->asking),
+	    messages,
 	    "note: the log has DXT segments of the first %s only, and lacks %s segments: export a "
 	    "part of the job with --from, --to-time or --step, or more with --max-size",
 	    hr_text_duration((uint64_t)d->dxt.cut_ns).s, hr_text_count(d->left_out).s);
@@ -285,7 +297,7 @@ static int job_export(struct hr__darshan *d, int fd)
 	if (r == 0)
 		r = log_write(d, fd);
 	if (r == 0)
-		report_cut(d);
+		report_missing(d);
 	return r;
 }
 

@@ -154,10 +154,11 @@ struct hr__darshan {
 	int64_t end_ns;	  /* since the start: end of the job, or of the last operation */
 	int64_t n_ranks;  /* 1 for a job without ranks */
 	int64_t n_recorded_ranks;
-	uint64_t n_unranked; /* processes without a rank, in a job with ranks */
-	bool whole;	     /* file records may be used: no limits of time or steps */
-	uint64_t partial;    /* bit N: module N lacks data */
-	uint64_t left_out;   /* segments that the limit excludes */
+	uint64_t n_unranked;	 /* processes without a rank, in a job with ranks */
+	bool whole;		 /* file records may be used: no limits of time or steps */
+	uint64_t partial;	 /* bit N: module N lacks data */
+	uint64_t left_out;	 /* segments that the limit excludes */
+	uint64_t without_offset; /* reads and writes that have no segment */
 
 	struct hr_arena memory;
 	struct hr__darshan_name *names;

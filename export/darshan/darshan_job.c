@@ -48,7 +48,7 @@ static void metadata_write(const struct hr__darshan *d, struct hr_darshan_job *j
 {
 	struct job_text t = {job->metadata, 0, sizeof(job->metadata)};
 	const struct hr_stream *s = d->x->walk->streams[0].s;
-	unsigned long long left_out = d->left_out;
+	unsigned long long left_out = d->left_out, without_offset = d->without_offset;
 	char *name = hr_text_line(s->job);
 
 	/* PyDarshan requires lib_ver. */
@@ -61,6 +61,8 @@ static void metadata_write(const struct hr__darshan *d, struct hr_darshan_job *j
 			 (unsigned long long)d->n_unranked);
 	if (left_out > 0)
 		text_add(&t, "headrace_segments_left_out=%llu\n", left_out);
+	if (without_offset > 0)
+		text_add(&t, "headrace_accesses_without_offset=%llu\n", without_offset);
 	for (size_t i = 0; i < d->x->n_notes; i++) {
 		char *line = hr_text_line(d->x->notes[i]);
 

@@ -125,6 +125,8 @@ static int add_access(struct hr__darshan *d, struct hr__darshan_posix *rec,
 	st->position = at >= 0 && at <= INT64_MAX - bytes ? at + bytes : -1;
 	if (st->position >= 0)
 		r = hr__darshan_segment_add(d, rec, way, at, o);
+	else if (d->pass == HR__DARSHAN_COUNT)
+		d->without_offset++;
 	if (r < 0 || d->pass != HR__DARSHAN_COUNT)
 		return r;
 	c[reads ? HR_DP_READS : HR_DP_WRITES]++;

@@ -73,11 +73,15 @@ class Exported(harness.Case):
         return self.headrace([WORK, self.folder.data], options=("--include", self.folder.data, *options))
 
     def export(self, traced, *options):
+        return self.export_and_read(traced, *options)[0]
+
+    def export_and_read(self, traced, *options):
+        """Returns the path of the log, and what the command prints."""
         path = os.path.join(self.folder.path, "job.darshan")
         done = harness.run(
             [harness.HEADRACE, "export", traced.store, "--to", "darshan", "-o", path, *options], self.folder.environment())
         self.assertEqual(done.returncode, 0, done.stderr.decode())
-        return path
+        return path, done.stderr.decode()
 
     @staticmethod
     def rows(traced, statement):
@@ -132,6 +136,19 @@ class Log(Exported):
         segments = sum(len(r["writes"]) + len(r["reads"]) for r in log.dxt)
         self.assertLessEqual(segments, 10)
         self.assertEqual(log.partial, {"DXT_POSIX"})
+
+
+    def test_accesses_without_an_offset(self):
+        """The position of a descriptor that the shell opened is unknown to the copy, so that it has no segment."""
+        self.folder.fill(1, 5000)
+        copy = f"import os; os.copy_file_range(os.open('{self.folder.data}/f000', os.O_RDONLY), 5, 5000)"
+        traced = self.headrace(["sh", "-c", f'{harness.PYTHON} -S -c "{copy}" 5> {self.folder.data}/copy; true'], options=("--include", self.folder.data))
+        path, message = self.export_and_read(traced)
+        log = darshan_log.Log(path)
+        self.assertEqual(self.by_name(log, log.posix)["copy"]["BYTES_WRITTEN"], 5000)
+        self.assertEqual(sum(len(r["writes"]) for r in log.dxt), 0)
+        self.assertEqual((log.partial, log.metadata["headrace_accesses_without_offset"]), ({"DXT_POSIX"}, "1"))
+        self.assertIn("note: the log has no DXT segments of the reads and writes with an unknown offset: 1\n", message)
 
 
 class Ranks(Exported):
