@@ -257,6 +257,7 @@ static int log_write(struct hr__darshan *d, int fd)
 static void report_missing(const struct hr__darshan *d)
 {
 	const struct hr_sink *messages;
+	char has[160];
 
 	if (d->x->asking == NULL)
 		return;
@@ -268,11 +269,17 @@ static void report_missing(const struct hr__darshan *d)
 			     hr_text_count(d->without_offset).s);
 	if (d->left_out == 0)
 		return;
-	hr_sink_line(
-	    messages,
-	    "note: the log has DXT segments of the first %s only, and lacks %s segments: export a "
-	    "part of the job with --from, --to-time or --step, or more with --max-size",
-	    hr_text_duration((uint64_t)d->dxt.cut_ns).s, hr_text_count(d->left_out).s);
+	if (d->dxt.total == 0)
+		snprintf(has, sizeof(has), "has none of the %s DXT segments",
+			 hr_text_count(d->left_out).s);
+	else
+		snprintf(has, sizeof(has),
+			 "has DXT segments of the first %s only, and lacks %s segments",
+			 hr_text_duration((uint64_t)d->dxt.cut_ns).s, hr_text_count(d->left_out).s);
+	hr_sink_line(messages,
+		     "note: the log %s: export a part of the job with --from, --to-time or --step, "
+		     "or more with --max-size",
+		     has);
 }
 
 static int job_export(struct hr__darshan *d, int fd)

@@ -136,7 +136,9 @@ class Log(Exported):
         segments = sum(len(r["writes"]) + len(r["reads"]) for r in log.dxt)
         self.assertLessEqual(segments, 10)
         self.assertEqual(log.partial, {"DXT_POSIX"})
-
+        path, message = self.export_and_read(traced, "--max-size", "1")
+        self.assertEqual(darshan_log.Log(path).dxt, [])
+        self.assertRegex(message, r"note: the log has none of the [\d,]+ DXT segments: export a part of the job with ")
 
     def test_accesses_without_an_offset(self):
         """The position of a descriptor that the shell opened is unknown to the copy, so that it has no segment."""
