@@ -42,6 +42,16 @@ static size_t utf8_length(const uint8_t *s, size_t n)
 	return want;
 }
 
+bool hr_text_is_utf8(const void *text, size_t n)
+{
+	const uint8_t *s = text;
+	size_t length = 1;
+
+	for (size_t i = 0; i < n && length > 0; i += length)
+		length = utf8_length(s + i, n - i);
+	return length > 0;
+}
+
 /* Whether a character is shown unchanged. Terminals also obey control characters of C1. */
 static bool is_printable(const uint8_t *s, size_t length)
 {

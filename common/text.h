@@ -25,6 +25,9 @@
  */
 size_t hr_text_escape(char *out, size_t out_bytes, const void *in, size_t n);
 
+/* Whether the bytes are well-formed UTF-8. */
+bool hr_text_is_utf8(const void *text, size_t n);
+
 /* Reverses hr_text_escape in place, up to a NUL. Returns the length, or -EINVAL. */
 long hr_text_unescape(char *text);
 

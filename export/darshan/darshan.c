@@ -89,12 +89,21 @@ static void set_limits(struct hr__darshan *d)
 
 /* ---- regions ---- */
 
+/* PyDarshan requires UTF-8: another name is escaped as in SQL. The id is that of the bytes. */
 static int name_write(struct hr__darshan *d, uint64_t id, const void *name, size_t bytes)
 {
 	int r = hr_darshan_put(&d->log, &id, sizeof(id));
+	char *escaped = NULL;
 
+	if (!hr_text_is_utf8(name, bytes)) {
+		escaped = malloc(4 * bytes + 1);
+		if (escaped == NULL)
+			return -ENOMEM;
+		bytes = hr_text_escape(escaped, 4 * bytes + 1, name, bytes);
+	}
 	if (r == 0)
-		r = hr_darshan_put(&d->log, name, bytes);
+		r = hr_darshan_put(&d->log, escaped != NULL ? escaped : name, bytes);
+	free(escaped);
 	return r == 0 ? hr_darshan_put(&d->log, "", 1) : r;
 }
 

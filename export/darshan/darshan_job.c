@@ -103,20 +103,27 @@ static const Headrace__Process *main_process(const struct hr_walk *w)
 	return best != NULL ? best->msg : NULL;
 }
 
-/* Writes the command as one line. It may take half of the room; mounts need the rest. */
+/*
+ * Writes the command as one line, and escapes it as in SQL if it is not UTF-8, which PyDarshan
+ * requires. It may take half of the room; mounts need the rest.
+ */
 static void command_write(struct job_text *t, const Headrace__Process *p)
 {
 	const ProtobufCBinaryData *words = p->cmdline.len > 0 ? &p->cmdline : &p->exe;
-	size_t n = words->len < t->room / 2 ? words->len : t->room / 2;
+	size_t n = words->len < t->room / 2 ? words->len : t->room / 2 - 1;
+	char line[HR_DARSHAN_JOB_BYTES];
 
 	for (size_t i = 0; i < n; i++) {
-		char c = (char)words->data[i];
-
-		if (c == '\n' || c == '\0')
-			c = ' ';
-		t->text[t->n++] = c;
+		line[i] = (char)words->data[i];
+		if (line[i] == '\n' || line[i] == '\0')
+			line[i] = ' ';
 	}
-	t->text[t->n] = '\0';
+	line[n] = '\0';
+	if (hr_text_is_utf8(line, n))
+		text_add(t, "%s", line);
+	else
+		hr_text_escape(t->text, t->room / 2, line, n);
+	t->n = strlen(t->text);
 }
 
 /* ---- mounts ---- */
@@ -162,7 +169,7 @@ static void mounts_write(struct job_text *t, const struct hr_walk *w)
 			if (m == NULL || m->path.len == 0 || m->fs_type[0] == '\0' ||
 			    has_blank(m->path.data, m->path.len) ||
 			    has_blank((const uint8_t *)m->fs_type, strlen(m->fs_type)) ||
-			    is_known(w, i, k))
+			    !hr_text_is_utf8(m->path.data, m->path.len) || is_known(w, i, k))
 				continue;
 			text_add(t, "\n%s\t%.*s", m->fs_type, (int)m->path.len,
 				 (const char *)m->path.data);

@@ -113,6 +113,15 @@ static void test_bars(void **state)
 	assert_int_equal(strlen(hr_text_bar(1, 100).s), 31);
 }
 
+static void test_utf8(void **state)
+{
+	(void)state;
+	assert_true(hr_text_is_utf8("", 0));
+	assert_true(hr_text_is_utf8("a\n\\\xc3\xa9", 5));
+	assert_false(hr_text_is_utf8("a\xc3\xa9", 2));
+	assert_false(hr_text_is_utf8("\xe9", 1));
+}
+
 static void test_escape_never_splits(void **state)
 {
 	char out[8];
@@ -249,6 +258,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(test_quote),
 	    cmocka_unit_test(test_escape),
+	    cmocka_unit_test(test_utf8),
 	    cmocka_unit_test(test_print),
 	    cmocka_unit_test(test_short_paths),
 	    cmocka_unit_test(test_bars),

@@ -256,6 +256,18 @@ class Readers(Exported):
         harness.read_with("darshan", "-m", "darshan", "summary", path, "--output", page)
         self.assertGreater(os.path.getsize(page), 10000)
 
+    def test_names_that_are_not_utf8(self):
+        name = os.path.join(os.fsencode(self.folder.data), b"caf\xe9\\1")
+        with open(name, "wb") as f:
+            f.write(b"text")
+        program = os.path.join(os.fsencode(self.folder.log), b"caf\xe9")
+        os.symlink("/bin/cat", program)
+        path = self.export(self.headrace([program, name], options=("--include", self.folder.data)))
+        script = "import json, sys, darshan; r = darshan.DarshanReport(sys.argv[1]); print(json.dumps(list(r.name_records.values())))"
+        names = json.loads(harness.read_with("darshan", "-c", script, path).splitlines()[-1])
+        self.assertEqual(darshan_log.Log(path).exe, f"{self.folder.log}/caf\\xE9")
+        self.assertIn(f"{self.folder.data}/caf\\xE9\\\\1", names)
+
     def test_darshan_parser(self):
         parser, dxt_parser = (os.path.join(UTIL, name) for name in ("darshan-parser", "darshan-dxt-parser"))
         harness.need(parser, "darshan-parser (HEADRACE_DARSHAN_UTIL)")
