@@ -98,19 +98,20 @@ static int copy_file(int from, FILE *to)
 {
 	char *piece = malloc(COPY_BYTES);
 	off_t at = 0;
-	ssize_t n;
+	ssize_t n = 0;
+	int r = 0;
 
 	if (piece == NULL)
 		return -ENOMEM;
-	while ((n = pread(from, piece, COPY_BYTES, at)) > 0) {
-		if (fwrite(piece, 1, (size_t)n, to) != (size_t)n) {
-			free(piece);
-			return -EIO;
-		}
+	while (r == 0 && (n = pread(from, piece, COPY_BYTES, at)) > 0) {
+		if (fwrite(piece, 1, (size_t)n, to) != (size_t)n)
+			r = errno != 0 ? -errno : -EIO;
 		at += n;
 	}
+	if (r == 0 && n < 0)
+		r = -errno;
 	free(piece);
-	return n < 0 ? -errno : 0;
+	return r;
 }
 
 int hr_seekable_close(struct hr_seekable *s, int err)

@@ -79,6 +79,7 @@ struct hr_arrow {
 	struct hr_shape *shapes;
 	unsigned n_columns;
 	uint64_t rows;
+	int error; /* -errno of the first write that failed; 0: none */
 	struct hr_flat flat;
 	char *problem;
 };
@@ -239,13 +240,19 @@ static void add_rows(struct arrow_column *c, duckdb_vector v, idx_t from, idx_t 
 
 /* ---- messages ---- */
 
+static void arrow_put(struct hr_arrow *a, const void *data, size_t n)
+{
+	if (a->error == 0 && fwrite(data, 1, n, a->to) < n)
+		a->error = errno != 0 ? -errno : -EIO;
+}
+
 static void write_padded(struct hr_arrow *a, const void *data, size_t n)
 {
 	static const char zeros[ALIGN];
 
 	if (n > 0)
-		fwrite(data, 1, n, a->to);
-	fwrite(zeros, 1, (size_t)-n % ALIGN, a->to);
+		arrow_put(a, data, n);
+	arrow_put(a, zeros, (size_t)-n % ALIGN);
 }
 
 /* Writes the metadata of a message: its length with padding, and the flatbuffer. */
@@ -265,9 +272,9 @@ static int write_message(struct hr_arrow *a, unsigned type, uint32_t header, uin
 	if (data == NULL)
 		return -ENOMEM;
 	lead[1] = (uint32_t)((n + ALIGN - 1) / ALIGN * ALIGN);
-	fwrite(lead, 1, sizeof(lead), a->to);
+	arrow_put(a, lead, sizeof(lead));
 	write_padded(a, data, n);
-	return ferror(a->to) ? -EIO : 0;
+	return a->error;
 }
 
 /* ---- the schema ---- */
@@ -435,7 +442,7 @@ static int write_body(struct hr_arrow *a, const struct arrow_body *b, uint64_t r
 	r = write_message(a, HEADER_BATCH, hr_flat_end(&a->flat), b->bytes);
 	for (size_t i = 0; i < b->n_buffers && r == 0; i++)
 		write_padded(a, b->content[i]->data, b->content[i]->n);
-	return r == 0 && ferror(a->to) ? -EIO : r;
+	return r == 0 ? a->error : r;
 }
 
 /* Writes the collected rows as a batch. */
@@ -549,9 +556,10 @@ static int arrow_end(void *self)
 	struct hr_arrow *a = self;
 	int r = write_batch(a);
 
-	if (r == 0 && fwrite(end, 1, sizeof(end), a->to) < sizeof(end))
-		r = -EIO;
-	return r;
+	if (r < 0)
+		return r;
+	arrow_put(a, end, sizeof(end));
+	return a->error;
 }
 
 struct hr_query_sink hr_arrow_sink(struct hr_arrow *a)

@@ -180,8 +180,10 @@ class Outputs(Export):
         self.assertEqual(self.said(done), "an export is no text for a terminal: -o FILE")
 
     def test_full_disk(self):
-        done = self.export("--to", "chrome", "-o", "/dev/full", status=1)
-        self.assertIn("No space left on device", self.said(done))
+        self.record(files=50, reads=2000)
+        for to in "perfetto", "chrome", "pfw", "darshan", "nsys", "arrow":
+            done = self.export("--to", to, "-o", "/dev/full", status=1)
+            self.assertIn("No space left on device", self.said(done), to)
         with open("/dev/full", "wb") as full:
             done = self.export("--to", "pfw", "-o", "-", status=1, capture_output=False, stdout=full, stderr=subprocess.PIPE)
         self.assertIn("No space left on device", self.said(done))
