@@ -78,6 +78,11 @@ class Options(Export):
             self.assertEqual(self.said(done), message.strip(), words)
         self.assertEqual(self.left_files("store."), [])
 
+    def test_help(self):
+        text = self.export("--help").stdout.decode()
+        for to in "perfetto", "chrome", "pfw", "nsys", "darshan", "parquet", "arrow":
+            self.assertRegex(text, rf"\b{to}\s+\(")
+
     def test_what_is_not_there(self):
         self.record("--job", "j")
         for words, status, message in (
