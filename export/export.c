@@ -229,6 +229,7 @@ int hr_export_events(struct hr_export *x, const struct hr_walk_stream *ws,
 		return r;
 	while (r == 0 && (r = hr_walk_events_next(events, &b)) > 0) {
 		r = batch(self, ws, &b);
+		x->operations += b.n_rows;
 		if (r == 0)
 			r = hr_export_advance(x, b.n_rows);
 	}
@@ -430,6 +431,14 @@ static void report_notes(const struct hr_export *x, const struct hr_sink *messag
 	free(damage);
 }
 
+static void add_counts(const struct hr_export *x, struct hr_export_counts *c)
+{
+	c->operations += x->operations - x->operations_left_out;
+	c->regions -= x->regions_left_out;
+	for (size_t i = 0; i < x->walk->n_streams; i++)
+		c->regions += x->walk->streams[i].n_regions;
+}
+
 enum hr_ask_status hr_export_answer(struct hr_asking *asking, const struct hr_export_options *o,
 				    FILE *to)
 {
@@ -458,6 +467,8 @@ enum hr_ask_status hr_export_answer(struct hr_asking *asking, const struct hr_ex
 	}
 	if (err == 0)
 		report_notes(&x, messages);
+	if (err == 0 && o->counts != NULL)
+		add_counts(&x, o->counts);
 	for (size_t i = 0; i < notes.n; i++)
 		free(notes.list[i]);
 	free(notes.list);

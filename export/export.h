@@ -32,6 +32,11 @@ const char *hr_export_reader(enum hr_export_format format);
 char *hr_export_rank_name(enum hr_export_format format, const char *run, const char *rank);
 bool hr_export_format(const char *name, enum hr_export_format *ret);
 
+/* What a trace contains. Darshan's logs have sums, which are not counted. */
+struct hr_export_counts {
+	uint64_t operations, regions;
+};
+
 struct hr_export_options {
 	enum hr_export_format format;
 	const char *node; /* NULL: all */
@@ -42,6 +47,8 @@ struct hr_export_options {
 	int64_t first_step, last_step; /* -1: all */
 	uint64_t max_bytes; /* of the output; 0: no limit; UINT64_MAX: the format's own */
 	bool plain;	    /* formats of text are not compressed */
+	/* NULL, or what a successful export adds its content to. */
+	struct hr_export_counts *counts;
 };
 
 /* Returns options that select the whole job. */
@@ -67,8 +74,10 @@ struct hr_export {
 	char **notes;
 	size_t n_notes;
 	int64_t start_ns, end_ns; /* wall clock: begin of the job, and its end or last message */
-	uint64_t damaged;	  /* frames with operations that the writer could not read */
-	char *error;		  /* malloc'ed advice of a writer that failed; NULL: none */
+	/* Operations that the writer has read, and what is shorter than its limits. */
+	uint64_t operations, operations_left_out, regions_left_out;
+	uint64_t damaged; /* frames with operations that the writer could not read */
+	char *error;	  /* malloc'ed advice of a writer that failed; NULL: none */
 };
 
 /* Writes the job. The status and messages are those of hr_asking_answer. */

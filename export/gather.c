@@ -337,6 +337,8 @@ int hr_gather_limits(struct hr_export *x, uint64_t max_events, uint64_t max_regi
 	if (r == 0) {
 		ret->events_ns = shortest(events, max_events, &ret->events_left_out);
 		ret->regions_ns = shortest(regions, max_regions, &ret->regions_left_out);
+		x->operations_left_out = ret->events_left_out;
+		x->regions_left_out = ret->regions_left_out;
 	}
 	free(events);
 	free(regions);

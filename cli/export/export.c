@@ -192,6 +192,23 @@ static uint64_t file_bytes(const char *path)
 	return stat(path, &st) == 0 ? (uint64_t)st.st_size : 0;
 }
 
+struct written_text {
+	char s[160];
+};
+
+/* Returns what an export has written: its size, and its content if this process has made it. */
+static struct written_text written(const struct hr_export_request *r, uint64_t bytes,
+				   const struct hr_export_counts *counts)
+{
+	bool counted = !hr_address_is(r->query.stores[0]) && r->options.format != HR_EXPORT_DARSHAN;
+	struct written_text t;
+
+	snprintf(t.s, sizeof(t.s), counted ? "%s, %s operations, %s regions" : "%s",
+		 hr_text_size(bytes).s, hr_text_count(counts->operations).s,
+		 hr_text_count(counts->regions).s);
+	return t;
+}
+
 /* Writes the table `events` as a stream of Arrow. `path` NULL: standard output. */
 static int export_arrow(struct hr_export_request *r, const char *path)
 {
@@ -266,17 +283,19 @@ static int export_ranks(struct hr_export_request *r, const char *folder,
 static int export_by_rank(struct hr_export_request *r, const char *folder,
 			  const struct hr_export_job *job)
 {
+	struct hr_export_counts counts = {0};
 	uint64_t files = 0, bytes = 0;
 	struct hr_export_folder f;
 	int status = hr_export_folder_begin(&f, folder, true);
 
 	r->query.folder_partial = f.partial;
+	r->options.counts = &counts;
 	if (status == EXIT_SUCCESS)
 		status = export_ranks(r, f.partial, job, &files, &bytes);
 	status = hr_export_folder_end(&f, status);
 	if (status == EXIT_SUCCESS)
-		hr_report("wrote %s (%s in %s file%s) for %s", folder, hr_text_size(bytes).s,
-			  hr_text_count(files).s, files == 1 ? "" : "s",
+		hr_report("wrote %s (%s file%s, %s) for %s", folder, hr_text_count(files).s,
+			  files == 1 ? "" : "s", written(r, bytes, &counts).s,
 			  hr_export_reader(r->options.format));
 	return status;
 }
@@ -284,10 +303,13 @@ static int export_by_rank(struct hr_export_request *r, const char *folder,
 /* Exports all ranks into one file. `path` NULL: standard output. */
 static int export_whole(struct hr_export_request *r, const char *path)
 {
-	int status = export_file(r, path);
+	struct hr_export_counts counts = {0};
+	int status;
 
+	r->options.counts = &counts;
+	status = export_file(r, path);
 	if (status == EXIT_SUCCESS && path != NULL)
-		hr_report("wrote %s (%s) for %s", path, hr_text_size(file_bytes(path)).s,
+		hr_report("wrote %s (%s) for %s", path, written(r, file_bytes(path), &counts).s,
 			  hr_export_reader(r->options.format));
 	return status;
 }

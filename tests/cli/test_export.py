@@ -58,6 +58,11 @@ class Export(harness.Case):
         self.assertEqual(done.returncode, status, done.stderr)
         return done
 
+    def count(self, store):
+        """The number of operations of the newest job."""
+        done = self.headrace("query", store, "--format", "csv", "SELECT count(*) FROM events")
+        return int(done.stdout.split()[1])
+
     def said(self, done):
         return done.stderr.decode().replace("headrace: ", "").strip()
 
@@ -120,9 +125,10 @@ class Options(Export):
 
     def test_default_names(self):
         self.record()
+        events = f"{self.count(self.store):,}"
         for to, suffix in ("perfetto", ".pftrace"), ("chrome", ".json.gz"), ("pfw", ".pfw.gz"):
             done = self.export("--to", to, store=self.store + "/")
-            self.assertRegex(self.said(done), rf"^wrote store{re.escape(suffix)} \([\d.]+ KiB\) for ")
+            self.assertRegex(self.said(done), rf"^wrote store{re.escape(suffix)} \([\d.]+ KiB, {events} operations, 0 regions\) for ")
             self.assertGreater(os.path.getsize(f"{self.dir}/store{suffix}"), 100)
         self.export("--to", "chrome", store=".", cwd=self.store)
         self.assertTrue(os.path.exists(f"{self.store}/headrace.json.gz"))
@@ -224,7 +230,7 @@ class Outputs(Export):
             done = self.export("--to", "parquet", "-o", name, status=1)
             self.assertIn(" exists and is not empty: remove it, or choose another folder with -o", self.said(done))
             done = self.export("--to", "pfw", "--by", "rank", "-o", name)
-            self.assertRegex(self.said(done), rf"^wrote {name} \([\d.]+ KiB in 1 file\) for ")
+            self.assertRegex(self.said(done), rf"^wrote {name} \(1 file, [\d.]+ KiB, \d+ operations, 0 regions\) for ")
             self.assertLess({"events", "rank0.pfw.gz"}, set(os.listdir(f"{self.dir}/{name}")))
             self.assertEqual(glob.glob(f"{self.dir}/*.partial*") + glob.glob(f"{self.dir}/{name}/.partial*"), [])
 
@@ -340,7 +346,11 @@ class Collected(Export):
                 remote = self.export("--to", to, "-o", "remote" + name, *options, store=self.address)
                 with open(f"{self.dir}/local{name}", "rb") as a, open(f"{self.dir}/remote{name}", "rb") as b:
                     self.assertEqual(a.read(), b.read(), (to, options))
-                self.assertEqual(self.said(local).replace("local", "remote"), self.said(remote))
+                counted = re.sub(r", [\d,]+ operations, \d+ regions\) for ", ") for ", self.said(local))
+                self.assertEqual(counted.replace("local", "remote"), self.said(remote))
+                if "--max-size" in options:  # the note and the count add up
+                    left_out = int(re.search(r"--max-size\): ([\d,]+) operations", counted)[1].replace(",", ""))
+                    self.assertIn(f", {self.count(self.collected) - left_out:,} operations, ", self.said(local))
 
     def test_jobs_and_mistakes(self):
         self.record_to("j2")
