@@ -414,7 +414,6 @@ static int export_write(struct hr_export *x, FILE *to)
 	int err;
 
 	setvbuf(to, NULL, _IOFBF, WRITE_BYTES);
-	hr_text_out_plain(x->options->plain);
 	err = formats[x->options->format].write(x, to);
 	return err == 0 && fflush(to) != 0 ? -errno : err;
 }

@@ -421,7 +421,7 @@ static int pfw_notes(struct pfw_file *p)
 int hr_pfw_write(struct hr_export *x, FILE *to)
 {
 	struct pfw_file p = {.x = x};
-	int r = hr_text_out_init(&p.out, to), done;
+	int r = hr_text_out_init(&p.out, to, x->options->plain), done;
 
 	if (r < 0)
 		return r;

@@ -17,19 +17,12 @@ struct hr_gzip {
 	size_t size;
 };
 
-static bool plain_text;
-
-void hr_text_out_plain(bool plain)
-{
-	plain_text = plain;
-}
-
-int hr_text_out_init(struct hr_text_out *o, FILE *to)
+int hr_text_out_init(struct hr_text_out *o, FILE *to, bool plain)
 {
 	*o = (struct hr_text_out){.to = to, .size = HR_MEMBER_BYTES + SLACK_BYTES};
 	o->data = o->at = malloc(o->size);
-	o->gzip = plain_text ? NULL : calloc(1, sizeof(*o->gzip));
-	if (o->data != NULL && (plain_text || o->gzip != NULL))
+	o->gzip = plain ? NULL : calloc(1, sizeof(*o->gzip));
+	if (o->data != NULL && (plain || o->gzip != NULL))
 		return 0;
 	free(o->data);
 	free(o->gzip);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * text_out.h - a buffer for lines of JSON, which goes to a FILE as gzip members of whole lines
+ * text_out.h - a buffer for lines of JSON, which goes to a FILE as gzip members of whole lines, or
+ * as plain text
  *
- * Call hr_text_out_room before a line; the functions below do not check. One thread. A process
- * makes one export at a time, so that hr_text_out_plain holds for all buffers of the process.
+ * Call hr_text_out_room before a line; the functions below do not check. One thread.
  */
 #ifndef HEADRACE_EXPORT_TEXT_OUT_H
 #define HEADRACE_EXPORT_TEXT_OUT_H
@@ -23,11 +23,8 @@ struct hr_text_out {
 	struct hr_gzip *gzip; /* NULL: plain text */
 };
 
-/* Buffers that are initialized after this call write plain text instead of gzip members. */
-void hr_text_out_plain(bool plain);
-
-/* Returns 0 or -ENOMEM. */
-int hr_text_out_init(struct hr_text_out *o, FILE *to);
+/* Returns 0 or -ENOMEM. `plain`: without gzip. */
+int hr_text_out_init(struct hr_text_out *o, FILE *to, bool plain);
 
 /* Writes the last member, and frees everything. Returns 0, -ENOMEM, or the error of a write. */
 int hr_text_out_done(struct hr_text_out *o);

@@ -207,10 +207,10 @@ static int chrome_end(struct hr_trace_out *o)
 	return r < 0 ? r : done;
 }
 
-int hr_chrome_out_new(FILE *to, struct hr_trace_out **ret)
+int hr_chrome_out_new(FILE *to, bool plain, struct hr_trace_out **ret)
 {
 	struct chrome *c = malloc(sizeof(*c));
-	int r = c != NULL ? hr_text_out_init(&c->text, to) : -ENOMEM;
+	int r = c != NULL ? hr_text_out_init(&c->text, to, plain) : -ENOMEM;
 
 	if (r < 0) {
 		free(c);

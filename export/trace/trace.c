@@ -363,7 +363,7 @@ int hr_perfetto_write(struct hr_export *x, FILE *to)
 int hr_chrome_write(struct hr_export *x, FILE *to)
 {
 	struct hr_trace_out *out;
-	int r = hr_chrome_out_new(to, &out);
+	int r = hr_chrome_out_new(to, x->options->plain, &out);
 
 	return r < 0 ? r : write_trace(x, out, DEFAULT_MAX_BYTES);
 }

@@ -96,8 +96,8 @@ struct hr_trace_out {
 	unsigned slice_bytes; /* of a typical operation, without texts that are interned */
 };
 
-/* Return 0 or -ENOMEM. */
+/* Return 0 or -ENOMEM. `plain`: without gzip. */
 int hr_perfetto_out_new(FILE *to, struct hr_trace_out **ret);
-int hr_chrome_out_new(FILE *to, struct hr_trace_out **ret);
+int hr_chrome_out_new(FILE *to, bool plain, struct hr_trace_out **ret);
 
 #endif
