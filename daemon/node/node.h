@@ -20,8 +20,11 @@
 
 struct hr_node;
 
-/* Returns whether a stream has ended. Returns false if the stream is unreadable. */
-bool hr_node_stream_ended(const char *store, const struct hr_stream_id *id);
+/*
+ * Returns whether the stream has ended, or the last one that was begun because this one could not
+ * continue. Returns false if it is unreadable.
+ */
+bool hr_node_has_ended(const char *store, const struct hr_stream_id *id);
 
 /* Opens the store. Begins a stream, or continues one from its journal and retained descriptors. */
 int hr_node_new(const struct hr_node_config *config, struct hr_node **ret, char **ret_error);

@@ -81,28 +81,42 @@ static void leave_stream(struct hr_node *n)
 	n->writer = NULL;
 }
 
-bool hr_node_stream_ended(const char *store, const struct hr_stream_id *id)
+/* Whether the last of the streams has ended whose numbers are the stream's and the `more` next. */
+static bool last_stream_ended(const char *store, const struct hr_stream_id *id, uint64_t more)
 {
 	const struct hr_catalog_filter filter = {.job = id->job};
 	const struct hr_stream *streams;
 	struct hr_catalog *c = NULL;
+	uint64_t last = 0;
 	char *error = NULL;
 	bool ended = false;
 
-	if (hr_catalog_open(&store, 1, &filter, &c, &error) == 0)
-		for (size_t i = 0, n = hr_catalog_streams(c, &streams); i < n; i++)
-			ended |= streams[i].ended && streams[i].instance == id->instance &&
-				 streams[i].attempt == id->attempt &&
-				 strcmp(streams[i].node, id->node) == 0;
+	if (hr_catalog_open(&store, 1, &filter, &c, &error) == 0) {
+		for (size_t i = 0, n = hr_catalog_streams(c, &streams); i < n; i++) {
+			const struct hr_stream *s = &streams[i];
+
+			if (s->instance < id->instance || s->instance - id->instance > more ||
+			    s->instance < last || s->attempt != id->attempt ||
+			    strcmp(s->node, id->node) != 0)
+				continue;
+			last = s->instance;
+			ended = s->ended;
+		}
+	}
 	hr_catalog_free(c);
 	free(error);
 	return ended;
 }
 
+bool hr_node_has_ended(const char *store, const struct hr_stream_id *id)
+{
+	return last_stream_ended(store, id, STREAMS_MOST - 1);
+}
+
 /* Ends a stream that cannot continue. If the store fails now, the journal stays. */
 static void give_up_stream(struct hr_node *n)
 {
-	if (!hr_node_stream_ended(n->c.store, &n->c.id)) {
+	if (!last_stream_ended(n->c.store, &n->c.id, 0)) {
 		n->given_up = true;
 		if (hr_writer_recover(n->writer, n->c.id.instance)) {
 			hr_journal_close(n->journal);

@@ -510,8 +510,8 @@ static int start_node(struct private_worker *w, int config_fd)
 		return r;
 	}
 	w->config.node.shim_fd = w->shim_fd;
-	/* The stream has ended: a recording process was killed while it only sent frames. */
-	if (w->config.collectors && hr_node_stream_ended(w->config.node.store, &w->config.node.id))
+	/* The job has ended: a recording process was killed after it had stored the end. */
+	if (hr_node_has_ended(w->config.node.store, &w->config.node.id))
 		return -ESTALE;
 	r = hr_private_uplink_open(&w->config, &w->uplink, &error);
 	w->config.node.spool = hr_private_uplink_spool(w->uplink);

@@ -43,7 +43,7 @@ static bool flat_room(struct hr_flat *f, size_t bytes)
 
 static void flat_put(struct hr_flat *f, const void *data, size_t bytes)
 {
-	if (!flat_room(f, bytes))
+	if (bytes == 0 || !flat_room(f, bytes))
 		return;
 	f->used += bytes;
 	memcpy(f->data + f->size - f->used, data, bytes);
