@@ -74,7 +74,7 @@ static __attribute__((noinline)) uint64_t key_reported(struct headrace_name *nam
 			return 0;
 		hr__sent_note(head.file);
 	}
-	name->reserved0 = kind;
+	__atomic_store_n(&name->reserved0, kind, __ATOMIC_RELAXED); /* threads share names */
 	__atomic_store_n(&name->reserved[0], head.file, __ATOMIC_RELEASE);
 	return head.file;
 }
@@ -83,7 +83,8 @@ static uint64_t region_key_of(struct headrace_name *name, uint32_t kind)
 {
 	uint64_t key = __atomic_load_n(&name->reserved[0], __ATOMIC_ACQUIRE);
 
-	if (hr_likely(key != 0 && name->reserved0 == kind && hr__sent(key)))
+	if (hr_likely(key != 0 && __atomic_load_n(&name->reserved0, __ATOMIC_RELAXED) == kind &&
+		      hr__sent(key)))
 		return key;
 	return key_reported(name, kind);
 }
