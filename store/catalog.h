@@ -104,6 +104,12 @@ int hr__folder_owner(int dir_fd, uint32_t *ret_uid);
 int hr__stream_finish(struct hr_catalog *c, struct hr__stream *s);
 void hr__stream_free(struct hr__stream *s);
 
+/*
+ * catalog_order.c: all folders are read. Sorts everything, so that the order does not depend on
+ * the file system, and numbers the processes. Returns 0 or -ENOMEM.
+ */
+int hr__catalog_finish(struct hr_catalog *c);
+
 /* Returns the segment's content, or opens its file, which the caller closes. 0 or -EIO. */
 int hr__segment_source(const struct hr__segment *g, struct hr__source *ret);
 
