@@ -188,6 +188,7 @@ static void window_add(struct hr_gather *g, const struct hr_walk_stream *ws,
 	wall_from = gather_wall(ws->s, from_ns);
 	wall_to = gather_wall(ws->s, to_ns);
 	if (g->n_bins == 0) {
+		g->counters = true;
 		gather_extend(g, wall_from, wall_to);
 		return;
 	}
@@ -237,6 +238,8 @@ int hr_gather_rollups(struct hr_gather *g, const struct hr_walk_stream *ws, uint
 	uint64_t events_from, events_to;
 	Headrace__Frame *msg;
 
+	if (g->n_bins > 0 && !g->counters) /* hr_gather_init has found none */
+		return 0;
 	event_times(s, &events_from, &events_to);
 	for (uint32_t i = 0; i < s->n_frames; i++) {
 		int r;

@@ -31,6 +31,7 @@ struct hr_gather {
 	unsigned n_bins;
 	struct hr_gather_rank *ranks;
 	size_t n_ranks;
+	bool counters;	   /* there are operations of level `counters` */
 	uint32_t *rank_of; /* index in `ranks`, by the number of the process */
 };
 

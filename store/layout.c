@@ -508,6 +508,19 @@ bool hr_store_is(const char *path)
 	return has_entry(path, HR__STORE_FILE) || has_entry(path, "jobs");
 }
 
+bool hr_store_has_stream(const char *path, const struct hr_stream_id *id)
+{
+	char job[HR__NAME_BYTES], name[HR__NAME_BYTES], *folder;
+	bool has;
+
+	if (hr__name_encode(id->job, job) < 0 || hr__stream_name(id, name) < 0 ||
+	    asprintf(&folder, "%s/jobs/%s", path, job) < 0)
+		return false;
+	has = has_entry(folder, name);
+	free(folder);
+	return has;
+}
+
 bool hr_store_has_job(const char *path, const char *job)
 {
 	char name[HR__NAME_BYTES], *jobs;

@@ -37,13 +37,12 @@ static void move_up(struct hr_left_out *l, size_t i)
 
 int hr_left_out_add(struct hr_left_out *l, const void *pattern, size_t bytes, uint64_t opens)
 {
-	char *text = malloc(4 * bytes + 1);
+	char *text = hr_text_escaped(pattern, bytes);
 	struct hr_left_out_row *v;
 	size_t i;
 
 	if (text == NULL)
 		return -ENOMEM;
-	hr_text_escape(text, 4 * bytes + 1, pattern, bytes);
 	i = left_out_find(l, text);
 	if (i == l->n && l->n >= ROWS_MOST) {
 		*text = '\0';

@@ -146,6 +146,9 @@ struct hr_stream_id {
 	uint64_t added_to; /* instance of the stream to which headrace import adds this one; or 0 */
 };
 
+/* Whether the stream was begun. */
+bool hr_store_has_stream(const char *path, const struct hr_stream_id *id);
+
 struct hr_writer;
 
 /*

@@ -110,7 +110,8 @@ static bool last_stream_ended(const char *store, const struct hr_stream_id *id, 
 
 bool hr_node_has_ended(const char *store, const struct hr_stream_id *id)
 {
-	return last_stream_ended(store, id, STREAMS_MOST - 1);
+	/* A new job need not read the streams of earlier runs. */
+	return hr_store_has_stream(store, id) && last_stream_ended(store, id, STREAMS_MOST - 1);
 }
 
 /* Ends a stream that cannot continue. If the store fails now, the journal stays. */
