@@ -42,6 +42,15 @@ static size_t utf8_length(const uint8_t *s, size_t n)
 	return want;
 }
 
+char *hr_text_escaped(const void *in, size_t n)
+{
+	char *text = malloc(4 * n + 1);
+
+	if (text != NULL)
+		hr_text_escape(text, 4 * n + 1, in, n);
+	return text;
+}
+
 bool hr_text_is_utf8(const void *text, size_t n)
 {
 	const uint8_t *s = text;
@@ -536,10 +545,8 @@ void hr_json_string(struct hr_json *j, const char *key, const char *text)
 
 void hr_json_path(struct hr_json *j, const char *key, const void *path, size_t n)
 {
-	char *text = malloc(4 * n + 1);
+	char *text = hr_text_escaped(path, n);
 
-	if (text != NULL)
-		hr_text_escape(text, 4 * n + 1, path, n);
 	hr_json_string(j, key, text);
 	free(text);
 }

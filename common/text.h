@@ -25,6 +25,9 @@
  */
 size_t hr_text_escape(char *out, size_t out_bytes, const void *in, size_t n);
 
+/* Returns the text of hr_text_escape (malloc'ed), or NULL. */
+char *hr_text_escaped(const void *in, size_t n);
+
 /* Whether the bytes are well-formed UTF-8. */
 bool hr_text_is_utf8(const void *text, size_t n);
 

@@ -175,16 +175,13 @@ void hr_text_out_hex(struct hr_text_out *o, uint64_t v)
 
 void hr_text_out_string(struct hr_text_out *o, const void *text, size_t n)
 {
-	char *escaped = malloc(4 * n + 1);
+	char *escaped = hr_text_escaped(text, n);
 
 	*o->at++ = '"';
-	if (escaped != NULL) {
-		hr_text_escape(escaped, 4 * n + 1, text, n);
-		for (const char *c = escaped; *c != '\0'; c++) {
-			if (*c == '"' || *c == '\\')
-				*o->at++ = '\\';
-			*o->at++ = *c;
-		}
+	for (const char *c = escaped; c != NULL && *c != '\0'; c++) {
+		if (*c == '"' || *c == '\\')
+			*o->at++ = '\\';
+		*o->at++ = *c;
 	}
 	*o->at++ = '"';
 	free(escaped);

@@ -96,11 +96,8 @@ void hr_export_job_done(struct hr_export_job *job)
 
 void hr_export_equals(FILE *sql, const char *column, const char *text)
 {
-	size_t n = strlen(text);
-	char *escaped = malloc(4 * n + 1);
+	char *escaped = hr_text_escaped(text, strlen(text));
 
-	if (escaped != NULL)
-		hr_text_escape(escaped, 4 * n + 1, text, n);
 	fprintf(sql, " AND %s = ", column);
 	hr_text_sql(sql, escaped != NULL ? escaped : text);
 	free(escaped);

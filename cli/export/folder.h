@@ -4,8 +4,8 @@
  *
  *      hr_export_folder_begin --> write into `partial` --> hr_export_folder_end
  *
- * `partial` is a new folder in the folder of the target, or, if the target exists, in it. From begin
- * on, the calling thread blocks SIGINT and SIGTERM: a query takes them, and removes `partial`
+ * `partial` is a new folder in the folder of the target, or, if the target exists, in it. From
+ * begin on, the calling thread blocks SIGINT and SIGTERM: a query takes them, and removes `partial`
  * (hr_query_request.folder_partial) if it must end the process at once. One thread.
  */
 #ifndef HEADRACE_CLI_EXPORT_FOLDER_H

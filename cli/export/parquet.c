@@ -28,11 +28,8 @@ static const struct parquet_table {
 /* Appends a name as SQL has it. Hive-style folders encode some of its characters. */
 static void print_folder_value(FILE *to, const char *name)
 {
-	size_t n = strlen(name);
-	char *escaped = malloc(4 * n + 1);
+	char *escaped = hr_text_escaped(name, strlen(name));
 
-	if (escaped != NULL)
-		hr_text_escape(escaped, 4 * n + 1, name, n);
 	for (const char *at = escaped != NULL ? escaped : name; *at != '\0'; at++)
 		fprintf(to, strchr("\"#%'*/:=?\\{}[]^", *at) != NULL ? "%%%02X" : "%c",
 			(unsigned char)*at);

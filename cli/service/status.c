@@ -173,11 +173,10 @@ static const struct {
 
 static void put_name(char *cell, const char *name, unsigned cells)
 {
-	char *escaped = malloc(4 * strlen(name) + 1);
+	char *escaped = hr_text_escaped(name, strlen(name));
 
 	if (escaped == NULL)
 		return;
-	hr_text_escape(escaped, 4 * strlen(name) + 1, name, strlen(name));
 	hr_text_path_short(cell, CELL_BYTES, escaped, NULL, cells);
 	free(escaped);
 }

@@ -101,22 +101,13 @@ static bool entry_path(const struct path_entry *e, struct hr_file_info *ret)
 	return hr_stream_file(e->stream, e->file, true, ret) == 0 && ret->path_bytes > 0;
 }
 
-static char *escaped(const char *path, size_t n)
-{
-	char *text = malloc(4 * n + 1);
-
-	if (text != NULL)
-		hr_text_escape(text, 4 * n + 1, path, n);
-	return text;
-}
-
 size_t hr_summary_path_insert(struct hr_summary_path *list, size_t n, size_t max, const char *path,
 			      size_t bytes, const struct hr_summary_sums *sums)
 {
 	size_t i = n < max ? n : max;
 	char *text = i > 0 && i == max && list[i - 1].sums.io_ns >= sums->io_ns
 			 ? NULL
-			 : escaped(path, bytes);
+			 : hr_text_escaped(path, bytes);
 
 	if (text == NULL)
 		return n;

@@ -96,10 +96,10 @@ static int name_write(struct hr__darshan *d, uint64_t id, const void *name, size
 	char *escaped = NULL;
 
 	if (!hr_text_is_utf8(name, bytes)) {
-		escaped = malloc(4 * bytes + 1);
+		escaped = hr_text_escaped(name, bytes);
 		if (escaped == NULL)
 			return -ENOMEM;
-		bytes = hr_text_escape(escaped, 4 * bytes + 1, name, bytes);
+		bytes = strlen(escaped);
 	}
 	if (r == 0)
 		r = hr_darshan_put(&d->log, escaped != NULL ? escaped : name, bytes);

@@ -190,29 +190,14 @@ static int put_meta(struct hr__nsys *n, const char *name, const char *value)
 	return hr_nsys_insert(n->db, HR_NSYS_META_DATA_EXPORT, NULL, texts);
 }
 
-/* Returns what the limit of size excludes (malloc'ed), and reports it. NULL: nothing. */
-static char *left_out(const struct hr__nsys *n)
-{
-	char *text;
-
-	if (n->operations_left_out + n->regions_left_out == 0 ||
-	    asprintf(&text,
-		     "left out because of the limit of size (--max-size): %s operations shorter "
-		     "than %s and %s regions shorter than %s",
-		     hr_text_count(n->operations_left_out).s,
-		     hr_text_duration(n->limits.events_ns).s, hr_text_count(n->regions_left_out).s,
-		     hr_text_duration(n->limits.regions_ns).s) < 0)
-		return NULL;
-	hr_sink_line(hr_asking_messages(n->x->asking), "note: %s", text);
-	return text;
-}
-
 /* Writes the notes about missing data, each with a name of its own. */
 static int nsys_notes(struct hr__nsys *n)
 {
-	char name[40], *text = left_out(n);
+	char name[40], *text = hr_gather_left_out(&n->limits);
 	int r = text != NULL ? put_meta(n, "HEADRACE_LEFT_OUT", text) : 0;
 
+	if (text != NULL)
+		hr_sink_line(hr_asking_messages(n->x->asking), "note: %s", text);
 	for (size_t i = 0; i < n->x->n_notes && r == 0; i++) {
 		snprintf(name, sizeof(name), "HEADRACE_NOTE_%zu", i + 1);
 		r = put_meta(n, name, n->x->notes[i]);

@@ -23,7 +23,6 @@ struct hr__nsys {
 	int64_t node;			 /* bits of its node in global ids */
 	uint32_t *paths;		 /* ids of texts, by file number; 0: unused */
 	struct hr_gather_limits limits;
-	uint64_t operations_left_out, regions_left_out;
 };
 
 /* The thread of the current row. */

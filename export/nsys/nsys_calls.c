@@ -92,10 +92,8 @@ static int nsys_batch(void *self, const struct hr_walk_stream *ws, const struct 
 		const struct hr_columns *c = &b->c;
 		uint32_t i = b->rows[k];
 
-		if (c->dur_ns[i] < n->limits.events_ns) {
-			n->operations_left_out++;
+		if (c->dur_ns[i] < n->limits.events_ns)
 			continue;
-		}
 		if (c->task[i] != task)
 			r = hr__nsys_take_thread(n, b->process[c->task[i]]->p,
 						 c->tasks[c->task[i]].tid, &thread);

@@ -167,9 +167,7 @@ int hr__nsys_regions(struct hr__nsys *n)
 	for (size_t i = 0; i < n->ws->n_regions && r == 0; i++) {
 		const struct hr_walk_region *row = &n->ws->regions[i];
 
-		if (row->end_ns - row->start_ns < n->limits.regions_ns)
-			n->regions_left_out++;
-		else
+		if (row->end_ns - row->start_ns >= n->limits.regions_ns)
 			r = nsys_region(n, row);
 	}
 	return r;

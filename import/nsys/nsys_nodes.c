@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Nodes, processes and threads. A global id is 16 bits of the node, 24 of the pid, 24 of the thread:
- * processes of several nodes may have the same pid.
+ * Nodes, processes and threads. A global id is 16 bits of the node, 24 of the pid, 24 of the
+ * thread: processes of several nodes may have the same pid.
  */
 #include <errno.h>
 #include <stdlib.h>

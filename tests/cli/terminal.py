@@ -31,7 +31,7 @@ def answer(argv, columns, errors=True, **how):
     try:
         while True:  # one read gives what has arrived, which may be less than all
             text += os.read(ours, 4096)
-    except OSError:  # nobody has the other side open any more
+    except OSError:  # the program has closed the terminal
         pass
     os.close(ours)
     return text.decode().splitlines(), process.wait()
