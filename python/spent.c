@@ -13,6 +13,7 @@
 #include "common/now.h"
 
 #define CORE_WAIT_NS 20000000u
+#define BLOCK_BYTES  512u /* unit of ru_inblock */
 
 static __thread struct {
 	unsigned long long read_at_ns, waited_ns;
@@ -31,6 +32,7 @@ struct spent spent_now(const struct headrace_api *api)
 	now.at_ns = hr_now_ns(CLOCK_MONOTONIC);
 	now.cpu_ns = hr_now_ns(CLOCK_THREAD_CPUTIME_ID);
 	now.major_faults = (unsigned long long)usage.ru_majflt;
+	now.storage_bytes = BLOCK_BYTES * (unsigned long long)usage.ru_inblock;
 	/* an older library lacks this function */
 	if (api->bytes > offsetof(struct headrace_api, waited))
 		api->waited(now.waited_ns);
@@ -100,7 +102,8 @@ size_t spent_put_since(char *room, size_t size, size_t n, const struct spent *be
 	static const char *const waits[SPENT_WAITS] = {"sleep_ns", "network_ns", "lock_ns"};
 	unsigned long long waited;
 
-	n = spent_put(room, size, n, ",\"cpu_ns\":%llu", now->cpu_ns - before->cpu_ns);
+	n = spent_put(room, size, n, ",\"cpu_ns\":%llu,\"storage_bytes\":%llu",
+		      now->cpu_ns - before->cpu_ns, now->storage_bytes - before->storage_bytes);
 	if (now->major_faults > before->major_faults)
 		n = spent_put(room, size, n, ",\"major_faults\":%llu",
 			      now->major_faults - before->major_faults);

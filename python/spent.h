@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * spent.h - what a thread uses during a range: CPU time, page faults, waits (as _headrace/spent.py)
+ * spent.h - what a thread uses during a range: CPU time, page faults, reads from storage, waits (as _headrace/spent.py)
  *
  * Threads   Python's lock is held. All state belongs to the calling thread.
  */
@@ -17,7 +17,7 @@
 
 /* Totals of the calling thread since its start, at the time at_ns. */
 struct spent {
-	unsigned long long at_ns, cpu_ns, major_faults;
+	unsigned long long at_ns, cpu_ns, major_faults, storage_bytes;
 	uint64_t waited_ns[SPENT_WAITS]; /* see headrace_api.waited */
 };
 

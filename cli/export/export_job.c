@@ -7,30 +7,12 @@
 
 #include "cli/cli.h"
 #include "cli/export/export.h"
+#include "cli/query/query_rows.h"
 #include "common/array.h"
 #include "common/near.h"
 #include "common/text.h"
 
-/* ---- the answer: one row of CSV for each node ---- */
-
-/* Removes the first cell of a line of CSV. Returns it without quotes; NULL: there is none. */
-static char *next_cell(char **line)
-{
-	char *cell = *line, *from = cell, *to = cell;
-	bool quoted;
-
-	if (cell == NULL)
-		return NULL;
-	quoted = *from == '"';
-	for (from += quoted; *from != '\0' && (quoted || *from != ','); from++) {
-		if (quoted && *from == '"' && *++from != '"')
-			break;
-		*to++ = *from;
-	}
-	*line = *from == ',' ? from + 1 : NULL;
-	*to = '\0';
-	return cell;
-}
+/* ---- the answer: one row for each node ---- */
 
 /* Adds a name, which SQL has escaped. */
 static bool add_node(struct hr_export_job *job, char *name)
@@ -44,41 +26,35 @@ static bool add_node(struct hr_export_job *job, char *name)
 	return true;
 }
 
-/* Takes a row. Returns false if there is no memory, or if the row is not as expected. */
-static bool take_row(struct hr_export_job *job, char *line)
-{
-	char *several = next_cell(&line), *ranks = next_cell(&line), *run = next_cell(&line),
-	     *name = next_cell(&line), *node = next_cell(&line);
+enum { SEVERAL, RANKS, RUN, JOB, NODE, COLUMNS };
 
-	if (node == NULL || strchr(run, '/') != NULL) /* a collector may be hostile */
+/* Takes what all rows have. Returns false if there is no memory, or if it is not as expected. */
+static bool take_job(struct hr_export_job *job, const struct hr_rows *rows)
+{
+	const char *ranks = hr_rows_cell(rows, 0, RANKS), *run = hr_rows_cell(rows, 0, RUN);
+	const char *name = hr_rows_cell(rows, 0, JOB), *several = hr_rows_cell(rows, 0, SEVERAL);
+
+	if (name == NULL || (run != NULL && strchr(run, '/') != NULL)) /* a hostile collector */
 		return false;
-	if (job->job == NULL) {
-		job->several = strcmp(several, "true") == 0;
-		job->ranks = strdup(ranks);
-		job->run = strdup(run);
-		job->job = strdup(name);
-		if (job->ranks == NULL || job->run == NULL || job->job == NULL)
-			return false;
-		hr_text_unescape(job->job);
-	}
-	return node[0] == '\0' || add_node(job, node);
+	job->several = several != NULL && strcmp(several, "true") == 0;
+	job->ranks = strdup(ranks != NULL ? ranks : "");
+	job->run = strdup(run != NULL ? run : "");
+	job->job = strdup(name);
+	if (job->ranks == NULL || job->run == NULL || job->job == NULL)
+		return false;
+	hr_text_unescape(job->job);
+	return true;
 }
 
-/* Escaped texts have no line breaks, so each line is a row. */
-static bool take_rows(struct hr_export_job *job, const char *path)
+static bool take_rows(struct hr_export_job *job, const struct hr_rows *rows)
 {
-	FILE *from = fopen(path, "re");
-	char *line = NULL;
-	size_t size = 0;
-	bool ok = from != NULL && getline(&line, &size, from) >= 0; /* the names of the columns */
+	bool ok = rows->n_columns == COLUMNS && (rows->n_rows == 0 || take_job(job, rows));
 
-	while (ok && getline(&line, &size, from) >= 0) {
-		line[strcspn(line, "\r\n")] = '\0';
-		ok = take_row(job, line);
+	for (size_t i = 0; ok && i < rows->n_rows; i++) {
+		char *node = hr_rows_cell(rows, i, NODE);
+
+		ok = node == NULL || node[0] == '\0' || add_node(job, node);
 	}
-	if (from != NULL)
-		fclose(from);
-	free(line);
 	return ok;
 }
 
@@ -143,29 +119,18 @@ static char *job_sql(const char *node)
 int hr_export_find_job(const struct hr_export_request *r, struct hr_export_job *ret)
 {
 	struct hr_query_request q = r->query;
-	char *folder = hr_temporary_folder("export"), *file = NULL;
 	char *words[] = {job_sql(r->options.node)};
+	struct hr_rows rows = {0};
 	int status = EXIT_FAILURE;
 
-	if (folder != NULL && words[0] != NULL && asprintf(&file, "%s/job", folder) > 0) {
-		q.words = words;
-		q.n_words = 1;
-		q.format = HR_FORMAT_CSV;
-		q.output = file;
-		q.without_notes = true;
-		status = hr_query_answer(&q);
-		if (status == EXIT_SUCCESS && !take_rows(ret, file)) {
-			hr_report("cannot read the list of jobs and nodes");
-			status = EXIT_FAILURE;
-		}
-		unlink(file);
-		free(q.folder);
-		hr_question_done(&q.question);
+	q.without_notes = true;
+	if (words[0] != NULL)
+		status = hr_rows_read(&q, words, 1, "export", &rows);
+	if (status == EXIT_SUCCESS && !take_rows(ret, &rows)) {
+		hr_report("cannot read the list of jobs and nodes");
+		status = EXIT_FAILURE;
 	}
-	if (folder != NULL)
-		rmdir(folder);
-	free(folder);
-	free(file);
+	hr_rows_done(&rows);
 	free(words[0]);
 	return status;
 }

@@ -7,7 +7,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "cli/cli.h"
@@ -83,68 +82,25 @@ static int take_arguments(struct hr_options *o, struct report_request *r, int *r
 	}
 }
 
-/* Reads the whole file into *ret (malloc'ed). 0 or -errno. */
-static int read_file(const char *path, char **ret, size_t *ret_n)
-{
-	FILE *from = fopen(path, "re");
-	struct stat st;
-	int r = 0;
-
-	if (from == NULL)
-		return -errno;
-	if (fstat(fileno(from), &st) < 0)
-		r = -errno;
-	*ret = r == 0 ? malloc((size_t)st.st_size + 1) : NULL;
-	if (r == 0 && *ret == NULL)
-		r = -ENOMEM;
-	if (r == 0)
-		*ret_n = fread(*ret, 1, (size_t)st.st_size, from);
-	fclose(from);
-	return r;
-}
-
-/* Lets `headrace query` run the statement and write to `file`. Returns an exit status. */
-static int ask(struct hr_query_request *q, char *sql, const char *file)
-{
-	char *words[] = {sql};
-	int status;
-
-	q->words = words;
-	q->n_words = 1;
-	q->format = HR_FORMAT_CSV;
-	q->output = file;
-	status = hr_query_answer(q);
-	q->words = NULL;
-	return status;
-}
-
 /* Reads the content of the page from the stores. Returns an exit status. */
-static int make_page(struct hr_query_request *q, struct hr_report_page *ret)
+static int make_page(const struct hr_query_request *q, struct hr_report_page *ret)
 {
-	char *folder = hr_temporary_folder("report"), *file = NULL, *csv = NULL;
-	char *sql = hr_report_page_sql();
-	int status = EXIT_FAILURE, err = folder == NULL ? -errno : -ENOMEM;
-	size_t n = 0;
+	char *words[] = {hr_report_page_sql()};
+	struct hr_rows rows = {0};
+	int status = EXIT_FAILURE, err = -ENOMEM;
 
-	if (folder != NULL && sql != NULL && asprintf(&file, "%s/answer", folder) > 0) {
+	if (words[0] != NULL) {
 		err = 0;
-		status = ask(q, sql, file);
-		if (status == EXIT_SUCCESS && (err = read_file(file, &csv, &n)) == 0)
-			err = hr_report_page_init(ret, csv, n);
-		unlink(file);
+		status = hr_rows_read(q, words, 1, "report", &rows);
 	}
-	if (folder != NULL)
-		rmdir(folder);
+	if (status == EXIT_SUCCESS)
+		err = hr_report_page_init(ret, &rows);
 	if (err < 0) {
-		hr_report("cannot make the report: %s" HR_HINT
-			  "set TMPDIR to a folder that you can write to",
-			  strerrordesc_np(-err));
+		hr_report("cannot make the report: %s", strerrordesc_np(-err));
 		status = EXIT_FAILURE;
 	}
-	free(csv);
-	free(folder);
-	free(file);
-	free(sql);
+	hr_rows_done(&rows);
+	free(words[0]);
 	return status;
 }
 

@@ -56,26 +56,6 @@ char *hr_report_page_sql(void)
 	return NULL;
 }
 
-/* Writes the next row (at *at) of a CSV with one column to `line`. Returns false at the end. */
-static bool next_row(const char *csv, size_t n, size_t *at, FILE *line)
-{
-	size_t i = *at;
-	bool quoted = i < n && csv[i] == '"';
-
-	if (i >= n)
-		return false;
-	for (i += quoted; i < n; i++) {
-		if (quoted && csv[i] == '"' && (i + 1 == n || csv[i + 1] != '"'))
-			quoted = false;
-		else if (!quoted && csv[i] == '\n')
-			break;
-		else if (csv[i] != '\r' || quoted)
-			fputc(csv[i], line), i += quoted && csv[i] == '"';
-	}
-	*at = i + 1;
-	return true;
-}
-
 /* Escapes each "<", because "</" could end the script element of the page. */
 static void print_script_safe(FILE *to, const char *text, size_t n)
 {
@@ -87,47 +67,40 @@ static void print_script_safe(FILE *to, const char *text, size_t n)
 	}
 }
 
-/* Appends a row that is a JSON member to `data`. The other row is the verdict. */
-static int read_rows(struct hr_report_page *p, const char *csv, size_t n, FILE *data)
+/* Appends the rows that are JSON members to `data`. The other row is the verdict. */
+static int take_rows(struct hr_report_page *p, const struct hr_rows *rows, FILE *data)
 {
-	size_t at = 0, members = 0;
+	size_t members = 0;
 
-	for (bool header = true;; header = false) {
-		char *line = NULL;
-		size_t bytes;
-		FILE *to = open_memstream(&line, &bytes);
-		bool more = to != NULL && next_row(csv, n, &at, to);
+	for (size_t i = 0; i < rows->n_rows; i++) {
+		const char *text = hr_rows_cell(rows, i, 0);
 
-		if (to == NULL || fclose(to) != 0) {
-			free(line);
-			return -ENOMEM;
-		}
-		if (more && !header && line[0] == '"') {
+		if (text != NULL && text[0] == '"') {
 			fputs(members++ > 0 ? ",\n" : "{", data);
-			print_script_safe(data, line, bytes);
-		} else if (more && !header && p->verdict == NULL) {
-			p->verdict = line;
-			continue;
+			print_script_safe(data, text, strlen(text));
+		} else if (text != NULL && p->verdict == NULL) {
+			p->verdict = strdup(text);
+			if (p->verdict == NULL)
+				return -ENOMEM;
 		}
-		free(line);
-		if (!more)
-			break;
 	}
 	fputs(members > 0 ? "}" : "{}", data);
 	return p->verdict != NULL && members > 0 ? 0 : -EINVAL;
 }
 
-int hr_report_page_init(struct hr_report_page *p, const char *csv, size_t n)
+int hr_report_page_init(struct hr_report_page *p, const struct hr_rows *rows)
 {
 	size_t bytes;
 	FILE *data;
 	int r;
 
 	*p = (struct hr_report_page){0};
+	if (rows->n_columns != 1)
+		return -EINVAL;
 	data = open_memstream(&p->data, &bytes);
 	if (data == NULL)
 		return -ENOMEM;
-	r = read_rows(p, csv, n, data);
+	r = take_rows(p, rows, data);
 	if (fclose(data) != 0)
 		r = -ENOMEM;
 	if (r < 0)

@@ -12,6 +12,8 @@
 #include <stddef.h>
 #include <stdio.h>
 
+#include "cli/query/query_rows.h"
+
 /* Returns the statement for `headrace query` (malloc'ed); NULL: no memory. */
 char *hr_report_page_sql(void);
 
@@ -21,8 +23,8 @@ struct hr_report_page {
 	char *data;    /* a JSON object without '<' */
 };
 
-/* Reads the answer, `n` bytes of CSV. Returns 0, -ENOMEM, or -EINVAL for any other CSV. */
-int hr_report_page_init(struct hr_report_page *p, const char *csv, size_t n);
+/* Takes the answer. Returns 0, -ENOMEM, or -EINVAL for any other answer. */
+int hr_report_page_init(struct hr_report_page *p, const struct hr_rows *rows);
 void hr_report_page_done(struct hr_report_page *p); /* accepts a zeroed one */
 
 /* Writes the page. `live`: it requests new data from its server. Check ferror(to) for errors. */

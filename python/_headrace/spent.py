@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Measures what a thread uses during a range (if fast.c is absent): CPU time, major faults, waits for a core and other waits."""
+"""Measures what a thread uses during a range (if fast.c is absent): CPU time, major faults, reads from storage, waits for a core and other waits."""
 
 import os
 import threading
 
 CORE_WAIT = "/proc/thread-self/schedstat"
 WAITS = (b"sleep_ns", b"network_ns", b"lock_ns")
+BLOCK_BYTES = 512  # unit of ru_inblock
 APART_NS = 20000000  # shortest time between two reads of schedstat, which are slow
 
 
@@ -53,13 +54,15 @@ def ways(begin, end, waited):
     def begin_spent(ref):
         begin(ref)
         core_wait_since(0)
-        return thread_time_ns(), getrusage(RUSAGE_THREAD).ru_majflt, monotonic_ns(), waited()
+        usage = getrusage(RUSAGE_THREAD)
+        return thread_time_ns(), usage.ru_majflt, monotonic_ns(), waited(), usage.ru_inblock
 
     def end_spent(head, before):
         args = head
         if before is not None:
-            args = b'%b,"cpu_ns":%d' % (head, thread_time_ns() - before[0])
-            faults = getrusage(RUSAGE_THREAD).ru_majflt - before[1]
+            usage = getrusage(RUSAGE_THREAD)
+            args = b'%b,"cpu_ns":%d,"storage_bytes":%d' % (head, thread_time_ns() - before[0], BLOCK_BYTES * (usage.ru_inblock - before[4]))
+            faults = usage.ru_majflt - before[1]
             if faults > 0:
                 args += b',"major_faults":%d' % faults
         core_wait = core_wait_since(before[2] if before else 0)

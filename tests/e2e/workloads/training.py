@@ -75,6 +75,7 @@ def options():
     p.add_argument("--mapped", action="store_true", help="items read a mapping of the file, which the page cache lacks")
     p.add_argument("--forget", action="store_true", help="the page cache forgets each file after its item")
     p.add_argument("--opens", type=int, default=1, help="times that each item opens its file, to read a part of it")
+    p.add_argument("--labels", help="a folder: each item also opens and reads a file of it")
     p.add_argument("--take", type=int, default=1, help="each item reads one so-many-th of its file")
     p.add_argument("--tensors", type=int, default=0, help="tensors that each item returns")
     p.add_argument("--slow-worker", type=int, default=-1, help="items of this worker sleep for --slow-ms")
@@ -167,6 +168,11 @@ class Items:
                 os.posix_fadvise(fd, 0, 0, os.POSIX_FADV_DONTNEED)
             os.close(fd)
             at = part("metadata", at)
+        if o.labels:
+            with open(os.path.join(o.labels, "label%04d.json" % i), "rb", buffering=0) as f:
+                at = part("metadata", at)
+                f.read(o.read_bytes)
+            at = part("read", at)
         cpu = time.thread_time_ns()
         at = now()
         spin(o.decode_ms)

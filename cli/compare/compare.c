@@ -1,0 +1,192 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * headrace compare: what differs between two sides of runs, and why. It asks each store for its
+ * measures (query/named/measures.sql), and compares these (compare/compare.h).
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli/cli.h"
+#include "cli/commands.h"
+#include "cli/compare/compare.h"
+#include "common/outfile.h"
+
+enum { OPT_FAIL_ON = 256, OPT_FORMAT };
+
+#define FORMATS	    "text json markdown junit"
+#define EXIT_FAILED 3 /* a condition of --fail-on holds */
+
+const struct hr_option hr_compare_option_table[] = {
+    {"fail-on", OPT_FAIL_ON, "CONDITION",
+     "exit with status 3 if the condition holds, for example 'input_wait > +5%'; may be repeated",
+     HR_VALUES_OTHER},
+    {"format", OPT_FORMAT, "FORMAT", "the format of the answer: " FORMATS, FORMATS},
+    {"output", 'o', "FILE", "write the answer to FILE (default: standard output)", NULL},
+    {"help", 'h', NULL, "print this text", NULL},
+    {NULL, 0, NULL, NULL, NULL},
+};
+
+#define GATES 32u
+
+struct compare_request {
+	char *operands[HR_COMPARE_SIDES];
+	size_t n_operands;
+	const char *output;
+	void (*write)(const struct hr_compare_answer *a, FILE *to);
+	struct hr_gate gates[GATES];
+	size_t n_gates;
+};
+
+static bool take_format(struct compare_request *r, const char *name)
+{
+	static const struct {
+		const char *name;
+		void (*write)(const struct hr_compare_answer *a, FILE *to);
+	} formats[] = {{"text", hr_compare_text},
+		       {"json", hr_compare_json},
+		       {"markdown", hr_compare_markdown},
+		       {"junit", hr_compare_junit}};
+
+	for (size_t i = 0; i < sizeof(formats) / sizeof(*formats); i++)
+		if (strcmp(formats[i].name, name) == 0) {
+			r->write = formats[i].write;
+			return true;
+		}
+	return hr_option_wrong_word("format", FORMATS, name) == 0;
+}
+
+static bool take_gate(struct compare_request *r, const char *text)
+{
+	if (r->n_gates == GATES) {
+		hr_report("--fail-on: more than %u conditions", GATES);
+		return false;
+	}
+	return hr_gate_parse(text, &r->gates[r->n_gates++]);
+}
+
+static void take_operand(struct compare_request *r, char *operand)
+{
+	if (r->n_operands < HR_COMPARE_SIDES)
+		r->operands[r->n_operands] = operand;
+	r->n_operands++;
+}
+
+static bool check_operands(const struct compare_request *r)
+{
+	if (r->n_operands == HR_COMPARE_SIDES)
+		return true;
+	hr_report("compare needs two sides, A and B" HR_HINT
+		  "headrace compare A1,A2 B1,B2, with several runs of a side separated by commas");
+	return false;
+}
+
+/* Returns 0 to continue, or 1 to end with *ret_status. */
+static int take_arguments(struct hr_options *o, struct compare_request *r, int *ret_status)
+{
+	bool ok = true;
+
+	*ret_status = HR_EXIT_USAGE;
+	r->write = hr_compare_text;
+	while (ok) {
+		switch (hr_option_next(o)) {
+		case HR_OPTION_END:
+			if (o->next == o->argc)
+				return check_operands(r) ? 0 : 1;
+			take_operand(r, o->argv[o->next++]);
+			break;
+		case OPT_FAIL_ON:
+			ok = take_gate(r, o->value);
+			break;
+		case OPT_FORMAT:
+			ok = take_format(r, o->value);
+			break;
+		case 'o':
+			r->output = o->value;
+			break;
+		case 'h':
+			*ret_status = hr_command_help("compare");
+			return 1;
+		default:
+			ok = false;
+		}
+	}
+	return 1;
+}
+
+/* Writes the answer. Returns 0 or -errno. */
+static int write_answer(const struct compare_request *r, const struct hr_compare_answer *a)
+{
+	struct hr_outfile file;
+	FILE *to;
+	int err;
+
+	if (r->output == NULL) {
+		r->write(a, stdout);
+		return fflush(stdout) != 0 || ferror(stdout) ? -errno : 0;
+	}
+	err = hr_outfile_init(&file, r->output);
+	to = err == 0 ? fopen(hr_outfile_name(&file), "we") : NULL;
+	if (err == 0 && to == NULL)
+		err = -errno;
+	if (to != NULL) {
+		r->write(a, to);
+		if (ferror(to))
+			err = -EIO;
+		if (fclose(to) != 0)
+			err = -errno;
+		if (err == 0)
+			err = hr_outfile_end(&file, true);
+		else
+			hr_outfile_end(&file, false);
+	}
+	hr_outfile_done(&file);
+	return err;
+}
+
+static int compare_runs(struct compare_request *r, const struct hr_compare_runs *runs)
+{
+	struct hr_compare_side sides[HR_COMPARE_SIDES] = {
+	    {"A", runs[HR_COMPARE_A].runs, runs[HR_COMPARE_A].n},
+	    {"B", runs[HR_COMPARE_B].runs, runs[HR_COMPARE_B].n}};
+	struct hr_comparison c;
+	struct hr_compare_answer answer = {&c, runs, r->gates, r->n_gates};
+	bool failed = false;
+	int err = hr_compare(sides, &c);
+
+	if (err == 0) {
+		for (size_t i = 0; i < r->n_gates; i++) {
+			hr_gate_check(&r->gates[i], &c);
+			failed |= r->gates[i].holds;
+		}
+		err = write_answer(r, &answer);
+		hr_comparison_done(&c);
+	}
+	if (err == 0)
+		return failed ? EXIT_FAILED : EXIT_SUCCESS;
+	hr_report("cannot write the comparison%s%s: %s", r->output != NULL ? " to " : "",
+		  r->output != NULL ? r->output : "", strerrordesc_np(-err));
+	return EXIT_FAILURE;
+}
+
+int hr_compare_main(int argc, char **argv)
+{
+	struct hr_options o = {
+	    .table = hr_compare_option_table, .argv = argv, .argc = argc, .next = 1};
+	struct compare_request r = {0};
+	struct hr_compare_runs *runs = calloc(HR_COMPARE_SIDES, sizeof(*runs));
+	int status = EXIT_FAILURE;
+
+	if (runs != NULL && take_arguments(&o, &r, &status) == 0) {
+		status = hr_compare_read(r.operands[HR_COMPARE_A], &runs[HR_COMPARE_A]);
+		if (status == EXIT_SUCCESS)
+			status = hr_compare_read(r.operands[HR_COMPARE_B], &runs[HR_COMPARE_B]);
+		if (status == EXIT_SUCCESS)
+			status = compare_runs(&r, runs);
+	}
+	for (int i = 0; runs != NULL && i < HR_COMPARE_SIDES; i++)
+		hr_compare_runs_done(&runs[i]);
+	free(runs);
+	return status;
+}

@@ -1,0 +1,218 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The answer for programs (JSON), for comments of a code review (Markdown), and for CI (JUnit). */
+#include <stdlib.h>
+
+#include "cli/compare/compare.h"
+
+/* ---- JSON ---- */
+
+static void put_runs(struct hr_json *j, const char *key, const struct hr_compare_runs *runs)
+{
+	hr_json_array(j, key);
+	for (size_t i = 0; i < runs->n; i++) {
+		hr_json_object(j, NULL);
+		hr_json_string(j, "store", runs->runs[i].store);
+		hr_json_string(j, "job", runs->runs[i].job);
+		hr_json_end(j);
+	}
+	hr_json_end(j);
+}
+
+static void put_quantities(struct hr_json *j, const struct hr_comparison *c)
+{
+	hr_json_array(j, "quantities");
+	for (unsigned i = 0; i < HR_QUANTITIES; i++) {
+		const struct hr_difference *d = &c->quantities[i];
+
+		hr_json_object(j, NULL);
+		hr_json_string(j, "quantity", hr_quantity_rows[i].id);
+		hr_json_string(j, "name", hr_quantity_rows[i].name);
+		hr_json_double(j, "a_s", d->a);
+		hr_json_double(j, "b_s", d->b);
+		hr_json_double(j, "noise_s", d->noise);
+		hr_json_bool(j, "differs", d->differs);
+		hr_json_end(j);
+	}
+	hr_json_end(j);
+}
+
+static void put_causes(struct hr_json *j, const struct hr_comparison *c)
+{
+	hr_json_array(j, "causes");
+	for (size_t i = 0; i < c->n_causes; i++) {
+		const struct hr_cause *cause = &c->causes[i];
+
+		hr_json_object(j, NULL);
+		hr_json_string(j, "cause", hr_cause_name(cause->id));
+		hr_json_double(j, "seconds", cause->seconds);
+		hr_json_double(j, "noise_s", cause->noise);
+		hr_json_string(j, "what", cause->what);
+		hr_json_string(j, "evidence", cause->evidence);
+		hr_json_end(j);
+	}
+	hr_json_end(j);
+}
+
+static void put_kind_side(struct hr_json *j, const char *key, const struct hr_kind_means *m)
+{
+	hr_json_object(j, key);
+	hr_json_string(j, "mount", m->mount);
+#define HR_KIND(measure) hr_json_double(j, #measure, m->measure);
+	HR_KIND_MEASURES
+#undef HR_KIND
+	hr_json_end(j);
+}
+
+static void put_kinds(struct hr_json *j, const struct hr_comparison *c)
+{
+	hr_json_array(j, "files");
+	for (size_t i = 0; i < c->kinds.n; i++) {
+		const struct hr_kind *k = &c->kinds.list[i];
+
+		hr_json_object(j, NULL);
+		hr_json_string(j, "pattern", k->name);
+		hr_json_string(j, "example", k->example);
+		put_kind_side(j, "a", &k->side[HR_COMPARE_A]);
+		put_kind_side(j, "b", &k->side[HR_COMPARE_B]);
+		hr_json_end(j);
+	}
+	hr_json_end(j);
+}
+
+static void put_settings(struct hr_json *j, const struct hr_comparison *c)
+{
+	hr_json_array(j, "settings");
+	for (unsigned i = 0; i < HR_COMPARE_SETTINGS; i++) {
+		hr_json_object(j, NULL);
+		hr_json_string(j, "setting", c->settings[i].name);
+		hr_json_double(j, "a", c->settings[i].a);
+		hr_json_double(j, "b", c->settings[i].b);
+		hr_json_end(j);
+	}
+	hr_json_end(j);
+}
+
+static void put_gates(struct hr_json *j, const struct hr_compare_answer *a)
+{
+	hr_json_array(j, "conditions");
+	for (size_t i = 0; i < a->n_gates; i++) {
+		hr_json_object(j, NULL);
+		hr_json_string(j, "fail_on", a->gates[i].text);
+		hr_json_double(j, "a", a->gates[i].a);
+		hr_json_double(j, "b", a->gates[i].b);
+		hr_json_bool(j, "failed", a->gates[i].holds);
+		hr_json_end(j);
+	}
+	hr_json_end(j);
+}
+
+void hr_compare_json(const struct hr_compare_answer *a, FILE *to)
+{
+	const struct hr_comparison *c = a->comparison;
+	char *verdict = hr_compare_verdict(a);
+	struct hr_json j;
+
+	hr_json_init(&j, to);
+	hr_json_object(&j, NULL);
+	hr_json_string(&j, "verdict", verdict);
+	put_runs(&j, "a", &a->runs[HR_COMPARE_A]);
+	put_runs(&j, "b", &a->runs[HR_COMPARE_B]);
+	hr_json_double(&j, "steps_a", c->steps[HR_COMPARE_A]);
+	hr_json_double(&j, "steps_b", c->steps[HR_COMPARE_B]);
+	hr_json_bool(&j, "scaled_to_steps_of_a", c->scaled);
+	put_causes(&j, c);
+	put_quantities(&j, c);
+	put_settings(&j, c);
+	put_kinds(&j, c);
+	put_gates(&j, a);
+	hr_json_end(&j);
+	free(verdict);
+}
+
+/* ---- Markdown ---- */
+
+/* Names of files must not become markup. */
+static void put_markdown(FILE *to, const char *text)
+{
+	for (; *text != '\0'; text++) {
+		if (*text == '\\' || *text == '`' || *text == '*' || *text == '_' || *text == '|' ||
+		    *text == '<' || *text == '[' || *text == '#')
+			fputc('\\', to);
+		fputc(*text == '\n' ? ' ' : *text, to);
+	}
+}
+
+void hr_compare_markdown(const struct hr_compare_answer *a, FILE *to)
+{
+	const struct hr_comparison *c = a->comparison;
+	char *verdict = hr_compare_verdict(a);
+
+	fputs("**", to);
+	put_markdown(to, verdict != NULL ? verdict : "");
+	fputs("**\n\n", to);
+	for (size_t i = 0; i < a->n_gates; i++) {
+		fprintf(to, "- %s: ", a->gates[i].holds ? "**failed**" : "passed");
+		put_markdown(to, a->gates[i].text);
+		fputc('\n', to);
+	}
+	for (size_t i = 0; i < c->n_causes; i++) {
+		fprintf(to, "%zu. %s%s: ", i + 1, c->causes[i].seconds > 0 ? "+" : "",
+			hr_compare_seconds(c->causes[i].seconds).s);
+		put_markdown(to, c->causes[i].what);
+		fputc('\n', to);
+	}
+	fputs("\n| | A | B | change | noise |\n|---|---:|---:|---:|---:|\n", to);
+	for (unsigned i = 0; i < HR_QUANTITIES; i++) {
+		const struct hr_difference *d = &c->quantities[i];
+		const char *mark = d->differs ? "**" : "";
+
+		if (hr_compare_shows(c, i))
+			fprintf(to, "| %s | %s | %s | %s%s%s | %s |\n", hr_quantity_rows[i].name,
+				hr_compare_seconds(d->a).s, hr_compare_seconds(d->b).s, mark,
+				hr_compare_change(d).s, mark, hr_compare_seconds(d->noise).s);
+	}
+	free(verdict);
+}
+
+/* ---- JUnit ---- */
+
+static void put_xml(FILE *to, const char *text)
+{
+	for (; *text != '\0'; text++) {
+		if (*text == '<')
+			fputs("&lt;", to);
+		else if (*text == '&')
+			fputs("&amp;", to);
+		else if (*text == '"')
+			fputs("&quot;", to);
+		else
+			fputc((unsigned char)*text < ' ' ? ' ' : *text, to);
+	}
+}
+
+void hr_compare_junit(const struct hr_compare_answer *a, FILE *to)
+{
+	char *verdict = hr_compare_verdict(a);
+	size_t failed = 0;
+
+	for (size_t i = 0; i < a->n_gates; i++)
+		failed += a->gates[i].holds;
+	fprintf(to,
+		"<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuite name=\"headrace compare\" "
+		"tests=\"%zu\" failures=\"%zu\">\n",
+		a->n_gates, failed);
+	for (size_t i = 0; i < a->n_gates; i++) {
+		fputs("  <testcase classname=\"headrace.compare\" name=\"", to);
+		put_xml(to, a->gates[i].text);
+		if (!a->gates[i].holds) {
+			fputs("\"/>\n", to);
+			continue;
+		}
+		fprintf(to, "\">\n    <failure message=\"%.6g instead of %.6g\">", a->gates[i].b,
+			a->gates[i].a);
+		put_xml(to, verdict != NULL ? verdict : "");
+		fputs("</failure>\n  </testcase>\n", to);
+	}
+	fputs("</testsuite>\n", to);
+	free(verdict);
+}

@@ -1,0 +1,224 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The answer for people: a verdict, the causes, a table of durations, settings, files. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli/compare/compare.h"
+#include "cli/sheet.h"
+
+#define SHOWN_SHARE 0.01 /* of the whole run */
+#define KINDS	    5u
+
+struct hr_human hr_compare_seconds(double seconds)
+{
+	struct hr_human text = hr_text_duration((uint64_t)(fabs(seconds) * 1e9)), ret;
+
+	snprintf(ret.s, sizeof(ret.s), "%s%.30s", seconds < 0 ? "-" : "", text.s);
+	return ret;
+}
+
+struct hr_human hr_compare_change(const struct hr_difference *d)
+{
+	struct hr_human text = {"-"};
+
+	if (d->a > 0)
+		snprintf(text.s, sizeof(text.s), "%+.*f %%", fabs(d->b - d->a) < 0.1 * d->a ? 1 : 0,
+			 100 * (d->b - d->a) / d->a);
+	return text;
+}
+
+bool hr_compare_shows(const struct hr_comparison *c, enum hr_quantity quantity)
+{
+	const struct hr_difference *whole = &c->quantities[HR_QUANTITY_wall],
+				   *d = &c->quantities[quantity];
+
+	return hr_quantity_rows[quantity].level == HR_LEVEL_WHOLE || d->differs ||
+	       fmax(d->a, d->b) >= SHOWN_SHARE * fmax(whole->a, whole->b);
+}
+
+/* ---- the verdict ---- */
+
+static const char *runs_text(const struct hr_compare_answer *a, char *to, size_t size)
+{
+	size_t na = a->runs[HR_COMPARE_A].n, nb = a->runs[HR_COMPARE_B].n;
+
+	if (na == 1 && nb == 1)
+		return "one run each";
+	if (na == nb)
+		snprintf(to, size, "%zu runs each", na);
+	else
+		snprintf(to, size, "%zu and %zu runs", na, nb);
+	return to;
+}
+
+char *hr_compare_verdict(const struct hr_compare_answer *a)
+{
+	const struct hr_comparison *c = a->comparison;
+	const struct hr_difference *loop = &c->quantities[HR_QUANTITY_loop],
+				   *wall = &c->quantities[HR_QUANTITY_wall];
+	bool use_loop = loop->differs || (!wall->differs && loop->a > 0 && loop->b > 0);
+	const struct hr_difference *d = use_loop ? loop : wall;
+	const char *name = hr_quantity_rows[use_loop ? HR_QUANTITY_loop : HR_QUANTITY_wall].name;
+	char runs[48], *text;
+	double percent = d->a > 0 ? 100 * d->noise / d->a : 0;
+	int n;
+
+	if (d->differs)
+		n = asprintf(&text, "B is %s: the %s took %s instead of %s (%s; noise %.1f %%, %s)",
+			     d->b > d->a ? "slower" : "faster", name, hr_compare_seconds(d->b).s,
+			     hr_compare_seconds(d->a).s, hr_compare_change(d).s, percent,
+			     runs_text(a, runs, sizeof(runs)));
+	else
+		n = asprintf(
+		    &text,
+		    "no difference%s: the %s took %s in A and %s in B (%s; noise %.1f %%, %s)",
+		    c->n_causes > 0 ? " in total" : "", name, hr_compare_seconds(d->a).s,
+		    hr_compare_seconds(d->b).s, hr_compare_change(d).s, percent,
+		    runs_text(a, runs, sizeof(runs)));
+	return n < 0 ? NULL : text;
+}
+
+/* ---- the page ---- */
+
+static void put_causes(struct hr_sheet *p, const struct hr_comparison *c)
+{
+	for (size_t i = 0; i < c->n_causes; i++) {
+		const struct hr_cause *cause = &c->causes[i];
+		char label[64];
+
+		snprintf(label, sizeof(label), "%2zu. %s%s  ", i + 1, cause->seconds > 0 ? "+" : "",
+			 hr_compare_seconds(cause->seconds).s);
+		hr_sheet_say(p, HR_STYLE_BOLD, (unsigned)strlen(label), label, "%s", cause->what);
+		if (cause->evidence != NULL)
+			hr_sheet_say(p, HR_STYLE_PLAIN, (unsigned)strlen(label), "", "%s",
+				     cause->evidence);
+	}
+	if (c->n_causes > 0)
+		hr_sheet_end(p);
+}
+
+static void put_quantity(struct hr_sheet *p, const struct hr_comparison *c, enum hr_quantity q)
+{
+	const struct hr_difference *d = &c->quantities[q];
+	int indent = hr_quantity_rows[q].level == HR_LEVEL_WHOLE ? 0 : 2;
+	struct hr_human noise = hr_compare_seconds(d->noise);
+
+	hr_sheet_put(p, d->differs ? HR_STYLE_BOLD : HR_STYLE_PLAIN,
+		     "%*s%-*s %10s %10s %10s %9s  %s", indent, "", 32 - indent,
+		     hr_quantity_rows[q].name, hr_compare_seconds(d->a).s,
+		     hr_compare_seconds(d->b).s, hr_compare_change(d).s, noise.s,
+		     d->differs ? "differs" : "");
+	hr_sheet_end(p);
+}
+
+static void put_quantities(struct hr_sheet *p, const struct hr_comparison *c)
+{
+	hr_sheet_put(p, HR_STYLE_PLAIN, "%-32s %10s %10s %10s %9s", "", "A", "B", "change",
+		     "noise");
+	hr_sheet_end(p);
+	for (unsigned i = 0; i < HR_QUANTITIES; i++)
+		if (hr_compare_shows(c, i))
+			put_quantity(p, c, i);
+}
+
+static void put_settings(struct hr_sheet *p, const struct hr_comparison *c)
+{
+	char text[256] = "";
+	size_t n = 0;
+
+	for (unsigned i = 0; i < HR_COMPARE_SETTINGS; i++) {
+		const struct hr_compare_setting *s = &c->settings[i];
+
+		if (s->a != s->b && n < sizeof(text))
+			n += (size_t)snprintf(text + n, sizeof(text) - n,
+					      "%s%s %.6g (A) and %.6g (B)", n > 0 ? ", " : "",
+					      s->name, s->a, s->b);
+	}
+	if (n > 0)
+		hr_sheet_say(p, HR_STYLE_PLAIN, 10, "settings:", "%s", text);
+	if (c->scaled)
+		hr_sheet_say(
+		    p, HR_STYLE_PLAIN, 10, "steps:",
+		    "%.6g (A) and %.6g (B): the training loop of B is scaled to the steps of A",
+		    c->steps[HR_COMPARE_A], c->steps[HR_COMPARE_B]);
+}
+
+static int by_change(const void *a, const void *b)
+{
+	const struct hr_kind *x = *(const struct hr_kind *const *)a,
+			     *y = *(const struct hr_kind *const *)b;
+	double dx =
+	    fmax(hr_kind_seconds(&x->side[HR_COMPARE_A]), hr_kind_seconds(&x->side[HR_COMPARE_B]));
+	double dy =
+	    fmax(hr_kind_seconds(&y->side[HR_COMPARE_A]), hr_kind_seconds(&y->side[HR_COMPARE_B]));
+
+	return (dx < dy) - (dx > dy);
+}
+
+static void put_kind(struct hr_sheet *p, const struct hr_kind *k)
+{
+	static const char *const names[HR_COMPARE_SIDES] = {"A", "B"};
+
+	for (int i = 0; i < HR_COMPARE_SIDES; i++) {
+		const struct hr_kind_means *m = &k->side[i];
+
+		hr_sheet_put(p, HR_STYLE_PLAIN, "%-30.30s %s %9s %9s %10s %10s",
+			     i > 0	       ? ""
+			     : k->example      ? k->example
+			     : k->name != NULL ? k->name
+					       : "other files",
+			     names[i], hr_text_count((uint64_t)(m->opens + 0.5)).s,
+			     hr_text_count((uint64_t)(m->reads + 0.5)).s,
+			     hr_text_size((uint64_t)(m->bytes_read + m->bytes_written)).s,
+			     hr_compare_seconds(hr_kind_seconds(m)).s);
+		hr_sheet_end(p);
+	}
+}
+
+static void put_kinds(struct hr_sheet *p, const struct hr_comparison *c)
+{
+	const struct hr_kind **sorted = calloc(c->kinds.n + 1, sizeof(*sorted));
+
+	for (size_t i = 0; sorted != NULL && i < c->kinds.n; i++)
+		sorted[i] = &c->kinds.list[i];
+	if (sorted == NULL || c->kinds.n == 0) {
+		free(sorted);
+		return;
+	}
+	qsort(sorted, c->kinds.n, sizeof(*sorted), by_change);
+	hr_sheet_end(p);
+	hr_sheet_put(p, HR_STYLE_PLAIN, "%-30s   %9s %9s %10s %10s", "files (all processes)",
+		     "opens", "reads", "bytes", "time");
+	hr_sheet_end(p);
+	for (size_t i = 0; i < c->kinds.n && i < KINDS; i++)
+		put_kind(p, sorted[i]);
+	free(sorted);
+}
+
+static void put_gates(struct hr_sheet *p, const struct hr_compare_answer *a)
+{
+	for (size_t i = 0; i < a->n_gates; i++) {
+		const struct hr_gate *g = &a->gates[i];
+
+		hr_sheet_say(p, g->holds ? HR_STYLE_BAD : HR_STYLE_GOOD, 8,
+			     g->holds ? "FAILED" : "passed", "%s", g->text);
+	}
+}
+
+void hr_compare_text(const struct hr_compare_answer *a, FILE *to)
+{
+	const struct hr_comparison *c = a->comparison;
+	char *verdict = hr_compare_verdict(a);
+	struct hr_sheet page;
+
+	hr_sheet_init(&page, to);
+	hr_sheet_say(&page, HR_STYLE_BOLD, 0, "", "%s", verdict != NULL ? verdict : "");
+	put_gates(&page, a);
+	put_settings(&page, c);
+	hr_sheet_end(&page);
+	put_causes(&page, c);
+	put_quantities(&page, c);
+	put_kinds(&page, c);
+	free(verdict);
+}

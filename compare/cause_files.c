@@ -1,0 +1,204 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Why reads, opens and writes of a kind of files took longer. The time of a kind is
+ *
+ *      files opened  x  bytes of each file  x  reads of each byte  x  time of a read
+ *
+ * so the logarithms of the four ratios sum to that of the time, and the largest one is the cause.
+ */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/text.h"
+#include "compare/causes.h"
+
+#define HARDLY 0.02 /* share of bytes that came from the storage: as good as none */
+
+struct kind_ratios {
+	double files, amount, size, speed;
+};
+
+static double per(double part, double whole)
+{
+	return whole > 0 ? part / whole : 0;
+}
+
+static struct hr_human duration(double seconds)
+{
+	return hr_text_duration(seconds > 0 ? (uint64_t)(seconds * 1e9) : 0);
+}
+
+/* "data/img*.jpg", or "other files" */
+static const char *shown(const struct hr_kind *k)
+{
+	return k->example != NULL ? k->example : k->name != NULL ? k->name : "other files";
+}
+
+/*
+ * Storage is slower only if a read and a byte both take longer: a larger read takes longer, and a
+ * byte of a smaller read does.
+ */
+static double speed_of(const struct hr_kind_means *a, const struct hr_kind_means *b)
+{
+	double read = hr_log_ratio(per(a->read_s, a->reads), per(b->read_s, b->reads));
+	double byte = hr_log_ratio(per(a->read_s, a->bytes_read), per(b->read_s, b->bytes_read));
+
+	if (read > 0 && byte > 0)
+		return fmin(read, byte);
+	return read < 0 && byte < 0 ? fmax(read, byte) : 0;
+}
+
+static struct kind_ratios ratios_of(const struct hr_kind *k)
+{
+	const struct hr_kind_means *a = &k->side[HR_COMPARE_A], *b = &k->side[HR_COMPARE_B];
+
+	return (struct kind_ratios){
+	    .files = hr_log_ratio(a->opens, b->opens),
+	    .amount = hr_log_ratio(per(a->bytes_read, a->opens), per(b->bytes_read, b->opens)),
+	    .size = hr_log_ratio(per(a->reads, a->bytes_read), per(b->reads, b->bytes_read)),
+	    .speed = speed_of(a, b),
+	};
+}
+
+/* The share of all bytes read that came from the storage; -1: not known. */
+static double from_storage(struct hr_causes_search *s, int side)
+{
+	double read = hr_causes_sum(s, side, "bytes_read");
+
+	if (!hr_side_has(&s->sides[side], "fetch_storage_bytes") || !(read > 0))
+		return -1;
+	return hr_causes_sum(s, side, "fetch_storage_bytes") / read;
+}
+
+static double uncached_time(const struct hr_kind_means *m)
+{
+	return per(m->read_s - m->read_cached_s, m->reads - m->read_cached);
+}
+
+/* Reads took longer: because of the storage, or because the page cache served fewer of them? */
+static enum hr_cause_id storage_or_cache(struct hr_causes_search *s, const struct hr_kind *k)
+{
+	const struct hr_kind_means *a = &k->side[HR_COMPARE_A], *b = &k->side[HR_COMPARE_B];
+	double disk_a = from_storage(s, HR_COMPARE_A), disk_b = from_storage(s, HR_COMPARE_B);
+	double cached, slower;
+
+	if (a->mount != NULL && b->mount != NULL && strcmp(a->mount, b->mount) != 0)
+		return HR_CAUSE_mount;
+	if (disk_a >= 0 && disk_b >= 0 && fmax(disk_a, disk_b) > HARDLY)
+		return fabs(disk_b - disk_a) > 0.5 * fmax(disk_a, disk_b) ? HR_CAUSE_page_cache
+									  : HR_CAUSE_storage;
+	cached = per(b->read_cached, b->reads) - per(a->read_cached, a->reads);
+	slower = hr_log_ratio(uncached_time(a), uncached_time(b));
+	if (a->read_cached + b->read_cached == 0 || fabs(cached) < 0.1)
+		return HR_CAUSE_storage;
+	return fabs(slower) > log(1.5) && per(a->read_cached, a->reads) < 0.9 &&
+		       per(b->read_cached, b->reads) < 0.9
+		   ? HR_CAUSE_storage
+		   : HR_CAUSE_storage_or_cache;
+}
+
+static enum hr_cause_id cause_of(struct hr_causes_search *s, const struct hr_kind *k,
+				 double seconds, double metadata)
+{
+	const struct hr_kind_means *a = &k->side[HR_COMPARE_A], *b = &k->side[HR_COMPARE_B];
+	double sign = seconds > 0 ? 1 : -1, most;
+	struct kind_ratios r = ratios_of(k);
+
+	if ((a->opens + a->reads == 0) != (b->opens + b->reads == 0))
+		return HR_CAUSE_new_files;
+	most = fmax(fmax(sign * r.files, sign * r.amount), fmax(sign * r.size, sign * r.speed));
+	if (fabs(metadata) > 0.5 * fabs(seconds))
+		return sign * r.files >= 0.5 * sign * hr_log_ratio(a->meta_s, b->meta_s)
+			   ? HR_CAUSE_file_count
+			   : HR_CAUSE_metadata;
+	if (most == sign * r.speed)
+		return storage_or_cache(s, k);
+	if (most == sign * r.files)
+		return HR_CAUSE_file_count;
+	return most == sign * r.size ? HR_CAUSE_read_size : HR_CAUSE_read_amount;
+}
+
+static char *evidence_of(struct hr_causes_search *s, const struct hr_kind *k)
+{
+	const struct hr_kind_means *a = &k->side[HR_COMPARE_A], *b = &k->side[HR_COMPARE_B];
+	double disk_a = from_storage(s, HR_COMPARE_A), disk_b = from_storage(s, HR_COMPARE_B);
+	char *storage =
+	    disk_a >= 0 && disk_b >= 0
+		? hr_cause_text(s, "; from the storage %.0f %% of the bytes (A %.0f %%)",
+				100 * fmin(disk_b, 1), 100 * fmin(disk_a, 1))
+		: NULL;
+	char *text = hr_cause_text(
+	    s, "%s opens (A %s), %s reads of %s in %s each (A %s of %s in %s); mount %s%s%s%s",
+	    hr_text_count((uint64_t)b->opens).s, hr_text_count((uint64_t)a->opens).s,
+	    hr_text_count((uint64_t)b->reads).s,
+	    hr_text_size((uint64_t)per(b->bytes_read, b->reads)).s,
+	    duration(per(b->read_s, b->reads)).s, hr_text_count((uint64_t)a->reads).s,
+	    hr_text_size((uint64_t)per(a->bytes_read, a->reads)).s,
+	    duration(per(a->read_s, a->reads)).s, b->mount != NULL ? b->mount : "not known",
+	    a->mount != NULL && b->mount != NULL && strcmp(a->mount, b->mount) != 0 ? ", in A "
+										    : "",
+	    a->mount != NULL && b->mount != NULL && strcmp(a->mount, b->mount) != 0 ? a->mount : "",
+	    storage != NULL ? storage : "");
+
+	free(storage);
+	return text;
+}
+
+static char *sentence_of(struct hr_causes_search *s, const struct hr_kind *k, enum hr_cause_id id,
+			 double seconds)
+{
+	const struct hr_kind_means *a = &k->side[HR_COMPARE_A], *b = &k->side[HR_COMPARE_B];
+	double ta = hr_kind_seconds(a), tb = hr_kind_seconds(b);
+
+	if (id == HR_CAUSE_new_files)
+		return hr_cause_text(s, "%s %s: %s", shown(k),
+				     seconds > 0 ? "are used in B only" : "are used in A only",
+				     hr_cause_meaning(id, seconds));
+	return hr_cause_text(s, "I/O of %s took %.2fx as long: %s", shown(k), per(tb, ta),
+			     hr_cause_meaning(id, seconds));
+}
+
+static double positive(double change, double of)
+{
+	return change * of > 0 ? change : 0;
+}
+
+/* Divides the seconds of the quantities among the kinds whose times changed in the same direction. */
+void hr_causes_of_files(struct hr_causes_search *s)
+{
+	const struct hr_kinds *kinds = &s->to->kinds;
+	double read = 0, metadata = 0, written = 0;
+
+	for (size_t i = 0; i < kinds->n; i++) {
+		const struct hr_kind_means *a = &kinds->list[i].side[HR_COMPARE_A],
+					   *b = &kinds->list[i].side[HR_COMPARE_B];
+
+		read += positive(b->read_s - a->read_s, s->left[HR_QUANTITY_read]);
+		metadata += positive(b->meta_s - a->meta_s, s->left[HR_QUANTITY_metadata]);
+		written += positive(b->write_s - a->write_s, s->left[HR_QUANTITY_write]);
+	}
+	for (size_t i = 0; i < kinds->n; i++) {
+		const struct hr_kind *k = &kinds->list[i];
+		const struct hr_kind_means *a = &k->side[HR_COMPARE_A], *b = &k->side[HR_COMPARE_B];
+		double reads = s->left[HR_QUANTITY_read], opens = s->left[HR_QUANTITY_metadata];
+		double writes = s->left[HR_QUANTITY_write];
+		struct hr_cause *cause;
+		enum hr_cause_id id;
+
+		reads *= read != 0 ? positive(b->read_s - a->read_s, reads) / read : 0;
+		opens *= metadata != 0 ? positive(b->meta_s - a->meta_s, opens) / metadata : 0;
+		writes *= written != 0 ? positive(b->write_s - a->write_s, writes) / written : 0;
+		id = fabs(writes) > fabs(reads + opens) ? HR_CAUSE_writes
+							: cause_of(s, k, reads + opens, opens);
+		cause = hr_cause_add(s, id,
+				     fabs(writes) > fabs(reads + opens) ? HR_QUANTITY_write
+				     : fabs(opens) > fabs(reads)	? HR_QUANTITY_metadata
+									: HR_QUANTITY_read,
+				     reads + opens + writes);
+		if (cause == NULL)
+			continue;
+		cause->what = sentence_of(s, k, id, reads + opens + writes);
+		cause->evidence = evidence_of(s, k);
+	}
+}

@@ -1,0 +1,119 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "compare/compare.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "compare/causes.h"
+
+#define LEAST_SHARE 0.01 /* of the whole run: smaller differences do not count */
+#define SAME_STEPS  0.005
+
+static const struct {
+	const char *name, *more, *less;
+} cause_rows[] = {
+#define HR_CAUSE(id, more, less) {#id, more, less},
+#include "compare/causes.def"
+#undef HR_CAUSE
+};
+
+const char *hr_cause_name(enum hr_cause_id id)
+{
+	return cause_rows[id].name;
+}
+
+const char *hr_cause_meaning(enum hr_cause_id id, double seconds)
+{
+	return seconds > 0 ? cause_rows[id].more : cause_rows[id].less;
+}
+
+static void compare_quantities(const struct hr_side_means *means, struct hr_comparison *c)
+{
+	double whole = fmax(means[HR_COMPARE_A].quantities[HR_QUANTITY_wall].mean,
+			    means[HR_COMPARE_B].quantities[HR_QUANTITY_wall].mean);
+
+	for (unsigned i = 0; i < HR_QUANTITIES; i++) {
+		const struct hr_sample *a = &means[HR_COMPARE_A].quantities[i],
+				       *b = &means[HR_COMPARE_B].quantities[i];
+		struct hr_difference *d = &c->quantities[i];
+
+		*d = (struct hr_difference){
+		    .a = a->mean, .b = b->mean, .noise = hr_noise(a, b, whole)};
+		d->differs = fabs(d->b - d->a) > fmax(d->noise, LEAST_SHARE * whole);
+	}
+}
+
+static void compare_settings(const struct hr_compare_side *sides, struct hr_comparison *c)
+{
+	static const char *const names[HR_COMPARE_SETTINGS] = {"num_workers", "prefetch_factor",
+							       "batch_size", "ranks", "nodes"};
+
+	for (unsigned i = 0; i < HR_COMPARE_SETTINGS; i++)
+		c->settings[i] = (struct hr_compare_setting){
+		    names[i],
+		    hr_side_setting(&sides[HR_COMPARE_A], names[i]),
+		    hr_side_setting(&sides[HR_COMPARE_B], names[i]),
+		};
+}
+
+static int by_seconds(const void *a, const void *b)
+{
+	double x = fabs(((const struct hr_cause *)a)->seconds);
+	double y = fabs(((const struct hr_cause *)b)->seconds);
+
+	return (x < y) - (x > y);
+}
+
+static int find_causes(const struct hr_compare_side *sides, const struct hr_side_means *means,
+		       double steps, struct hr_comparison *c)
+{
+	struct hr_causes_search s = {.sides = sides, .means = means, .steps = steps, .to = c};
+
+	for (unsigned i = 0; i < HR_QUANTITIES; i++)
+		s.left[i] = c->quantities[i].b - c->quantities[i].a;
+	hr_causes_find(&s);
+	if (c->n_causes > 0)
+		qsort(c->causes, c->n_causes, sizeof(*c->causes), by_seconds);
+	return s.failed ? -ENOMEM : 0;
+}
+
+int hr_compare(const struct hr_compare_side sides[HR_COMPARE_SIDES], struct hr_comparison *ret)
+{
+	struct hr_side_means means[HR_COMPARE_SIDES] = {0};
+	double steps = hr_side_steps(&sides[HR_COMPARE_A]);
+	int r = 0;
+
+	*ret = (struct hr_comparison){0};
+	for (int i = 0; i < HR_COMPARE_SIDES && r == 0; i++)
+		r = hr_side_means(&sides[i], steps, &means[i]);
+	if (r == 0)
+		r = hr_kinds_find(sides, steps, &ret->kinds);
+	if (r == 0) {
+		for (int i = 0; i < HR_COMPARE_SIDES; i++)
+			ret->steps[i] = means[i].steps;
+		ret->scaled = fabs(ret->steps[HR_COMPARE_A] - ret->steps[HR_COMPARE_B]) >
+				  SAME_STEPS * ret->steps[HR_COMPARE_A] &&
+			      ret->steps[HR_COMPARE_A] > 0 && ret->steps[HR_COMPARE_B] > 0;
+		compare_quantities(means, ret);
+		compare_settings(sides, ret);
+		r = find_causes(sides, means, steps, ret);
+	}
+	for (int i = 0; i < HR_COMPARE_SIDES; i++)
+		hr_side_means_done(&means[i]);
+	if (r < 0)
+		hr_comparison_done(ret);
+	return r;
+}
+
+void hr_comparison_done(struct hr_comparison *c)
+{
+	for (size_t i = 0; i < c->n_causes; i++) {
+		free(c->causes[i].what);
+		free(c->causes[i].evidence);
+	}
+	free(c->causes);
+	hr_kinds_done(&c->kinds);
+	*c = (struct hr_comparison){0};
+}

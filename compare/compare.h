@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * compare.h - what differs between two sides, each with one or more runs, and why
+ *
+ * Durations are means over the runs and over their training processes. If the sides made different
+ * numbers of training steps, the training loops are scaled to the number of side A. Each second by
+ * which the whole run differs belongs to one quantity of level 2 (quantities.def), and each of
+ * these to one or more causes. A difference counts if it is larger than its noise (noise.h).
+ */
+#ifndef HEADRACE_COMPARE_COMPARE_H
+#define HEADRACE_COMPARE_COMPARE_H
+
+#include <stdbool.h>
+
+#include "compare/kinds.h"
+
+enum hr_cause_id {
+#define HR_CAUSE(id, more, less) HR_CAUSE_##id,
+#include "compare/causes.def"
+#undef HR_CAUSE
+	HR_CAUSES
+};
+
+struct hr_difference {
+	double a, b;  /* seconds */
+	double noise; /* half width of the 99 % confidence interval of b - a */
+	bool differs; /* b - a is larger than the noise, and at least 1 % of the whole run */
+};
+
+struct hr_cause {
+	enum hr_cause_id id;
+	double seconds; /* by which B took longer; negative: less time */
+	double noise;
+	char *what;	/* a sentence (malloc'ed) */
+	char *evidence; /* the numbers that show it (malloc'ed), or NULL */
+};
+
+#define HR_COMPARE_SETTINGS 5u
+struct hr_compare_setting {
+	const char *name;
+	double a, b; /* -1: not known */
+};
+
+struct hr_comparison {
+	struct hr_difference quantities[HR_QUANTITIES];
+	double steps[HR_COMPARE_SIDES]; /* training steps of a process; 0: not recorded */
+	bool scaled;			/* the training loops of B are scaled to the steps of A */
+	struct hr_compare_setting settings[HR_COMPARE_SETTINGS];
+	struct hr_kinds kinds;
+	struct hr_cause *causes; /* largest first */
+	size_t n_causes, causes_room;
+};
+
+/* Compares two sides, whose texts must outlive the result. Returns 0 or -ENOMEM. */
+int hr_compare(const struct hr_compare_side sides[HR_COMPARE_SIDES], struct hr_comparison *ret);
+void hr_comparison_done(struct hr_comparison *c);
+
+const char *hr_cause_name(enum hr_cause_id id);
+
+/* The meaning of a cause, for `seconds` more or less. */
+const char *hr_cause_meaning(enum hr_cause_id id, double seconds);
+
+#endif

@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* kinds.h - kinds of files that the runs of two sides used: files whose names differ in numbers */
+#ifndef HEADRACE_COMPARE_KINDS_H
+#define HEADRACE_COMPARE_KINDS_H
+
+#include "compare/side.h"
+
+/* HR_KIND(measure): a row of the named query `measures` */
+#define HR_KIND_MEASURES                                                                           \
+	HR_KIND(files)                                                                             \
+	HR_KIND(opens)                                                                             \
+	HR_KIND(reads)                                                                             \
+	HR_KIND(bytes_read)                                                                        \
+	HR_KIND(read_s)                                                                            \
+	HR_KIND(writes)                                                                            \
+	HR_KIND(bytes_written)                                                                     \
+	HR_KIND(write_s)                                                                           \
+	HR_KIND(meta_ops)                                                                          \
+	HR_KIND(meta_s)                                                                            \
+	HR_KIND(read_cached)                                                                       \
+	HR_KIND(read_cached_s)
+
+/* Means over the runs of a side: sums over all processes. */
+struct hr_kind_means {
+#define HR_KIND(measure) double measure;
+	HR_KIND_MEASURES
+#undef HR_KIND
+	const char *mount; /* where most time was spent; NULL: not known */
+	double mount_s;	   /* the time there */
+};
+
+enum { HR_COMPARE_A, HR_COMPARE_B, HR_COMPARE_SIDES };
+
+struct hr_kind {
+	const char *name;    /* base name without numbers; NULL: all other files */
+	const char *example; /* folder and base name with * for numbers; NULL: not known */
+	struct hr_kind_means side[HR_COMPARE_SIDES];
+};
+
+struct hr_kinds {
+	struct hr_kind *list;
+	size_t n, room;
+};
+
+/* Seconds of all operations. */
+static inline double hr_kind_seconds(const struct hr_kind_means *m)
+{
+	return m->read_s + m->write_s + m->meta_s;
+}
+
+/* Returns the value of a measure, by its name; 0: there is no such measure. */
+double hr_kind_value(const struct hr_kind_means *m, const char *measure);
+
+/*
+ * Finds the kinds of both sides, as if each run made `steps` steps (0: as they are). The texts are
+ * those of the runs. Returns 0 or -ENOMEM.
+ */
+int hr_kinds_find(const struct hr_compare_side sides[HR_COMPARE_SIDES], double steps,
+		  struct hr_kinds *ret);
+void hr_kinds_done(struct hr_kinds *kinds);
+
+#endif

@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "compare/noise.h"
+
+#include <math.h>
+#include <stddef.h>
+
+#define USUAL_OF_QUANTITY 0.02
+#define USUAL_OF_WHOLE	  0.003
+#define USUAL_FREEDOM	  3
+
+/* Quantiles 0.995 of Student's t, for interpolation in 1 / degrees of freedom. */
+static const struct {
+	double freedom, t;
+} student[] = {{1, 63.657}, {2, 9.925},	 {3, 5.841},  {4, 4.604},  {5, 4.032},
+	       {6, 3.707},  {8, 3.355},	 {10, 3.169}, {15, 2.947}, {20, 2.845},
+	       {30, 2.750}, {60, 2.660}, {1e9, 2.576}};
+
+static double student_t(double freedom)
+{
+	size_t i = 1;
+	double from, to, at;
+
+	if (!(freedom > 1))
+		return student[0].t;
+	while (i + 1 < sizeof(student) / sizeof(*student) && student[i].freedom < freedom)
+		i++;
+	from = 1 / student[i - 1].freedom;
+	to = 1 / student[i].freedom;
+	at = (1 / freedom - from) / (to - from);
+	return student[i - 1].t + at * (student[i].t - student[i - 1].t);
+}
+
+/* The variance of a run, with what is usual. */
+static double moderated(const struct hr_sample *s, double whole)
+{
+	double usual = pow(USUAL_OF_QUANTITY * s->mean, 2) + pow(USUAL_OF_WHOLE * whole, 2);
+
+	return (USUAL_FREEDOM * usual + s->freedom * s->variance) / (USUAL_FREEDOM + s->freedom);
+}
+
+double hr_noise(const struct hr_sample *a, const struct hr_sample *b, double whole)
+{
+	double va = moderated(a, whole) / a->n, vb = moderated(b, whole) / b->n;
+	double sum = va + vb;
+
+	if (!(sum > 0))
+		return 0;
+	return sqrt(sum) * student_t(sum * sum /
+				     (va * va / (USUAL_FREEDOM + a->freedom) +
+				      vb * vb / (USUAL_FREEDOM + b->freedom)));
+}
