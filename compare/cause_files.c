@@ -7,6 +7,7 @@
  * so the logarithms of the four ratios sum to that of the time, and the largest one is the cause.
  */
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -21,7 +22,7 @@ struct kind_ratios {
 
 static double per(double part, double whole)
 {
-	return whole > 0 ? part / whole : 0;
+	return whole != 0 ? part / whole : 0;
 }
 
 static struct hr_human duration(double seconds)
@@ -119,30 +120,47 @@ static enum hr_cause_id cause_of(struct hr_causes_search *s, const struct hr_kin
 	return most == sign * r.size ? HR_CAUSE_read_size : HR_CAUSE_read_amount;
 }
 
+/* Writes "1,000 reads of 64.0 KiB, 12.3 ms each" */
+static void put_reads(FILE *to, const struct hr_kind_means *m)
+{
+	fprintf(to, "%s reads of %s, %s each", hr_text_count((uint64_t)(m->reads + 0.5)).s,
+		hr_text_size((uint64_t)per(m->bytes_read, m->reads)).s,
+		duration(per(m->read_s, m->reads)).s);
+}
+
 static char *evidence_of(struct hr_causes_search *s, const struct hr_kind *k)
 {
 	const struct hr_kind_means *a = &k->side[HR_COMPARE_A], *b = &k->side[HR_COMPARE_B];
 	double disk_a = from_storage(s, HR_COMPARE_A), disk_b = from_storage(s, HR_COMPARE_B);
-	char *storage =
-	    disk_a >= 0 && disk_b >= 0
-		? hr_cause_text(s, "; from the storage %.0f %% of the bytes (A %.0f %%)",
-				100 * fmin(disk_b, 1), 100 * fmin(disk_a, 1))
-		: NULL;
-	char *text = hr_cause_text(
-	    s, "%s opens (A %s), %s reads of %s in %s each (A %s of %s in %s); mount %s%s%s%s",
-	    hr_text_count((uint64_t)b->opens).s, hr_text_count((uint64_t)a->opens).s,
-	    hr_text_count((uint64_t)b->reads).s,
-	    hr_text_size((uint64_t)per(b->bytes_read, b->reads)).s,
-	    duration(per(b->read_s, b->reads)).s, hr_text_count((uint64_t)a->reads).s,
-	    hr_text_size((uint64_t)per(a->bytes_read, a->reads)).s,
-	    duration(per(a->read_s, a->reads)).s, b->mount != NULL ? b->mount : "not known",
-	    a->mount != NULL && b->mount != NULL && strcmp(a->mount, b->mount) != 0 ? ", in A "
-										    : "",
-	    a->mount != NULL && b->mount != NULL && strcmp(a->mount, b->mount) != 0 ? a->mount : "",
-	    storage != NULL ? storage : "");
+	char *text = NULL;
+	size_t size;
+	FILE *to = open_memstream(&text, &size);
 
-	free(storage);
-	return text;
+	if (to == NULL) {
+		s->failed = true;
+		return NULL;
+	}
+	put_reads(to, b);
+	if (a->reads > 0) {
+		fputs(" (A: ", to);
+		put_reads(to, a);
+		fputc(')', to);
+	}
+	if (fabs(b->opens - a->opens) >= 0.5)
+		fprintf(to, "; %s opens (A: %s)", hr_text_count((uint64_t)(b->opens + 0.5)).s,
+			hr_text_count((uint64_t)(a->opens + 0.5)).s);
+	if (b->mount != NULL)
+		fprintf(to, "; on %s", b->mount);
+	if (a->mount != NULL && (b->mount == NULL || strcmp(a->mount, b->mount) != 0))
+		fprintf(to, " (A: %s)", a->mount);
+	if (disk_a >= 0 && disk_b >= 0 && fmax(disk_a, disk_b) > HARDLY)
+		fprintf(to, "; the page cache served %.0f %% of the bytes (A: %.0f %%)",
+			100 * fmax(0, 1 - disk_b), 100 * fmax(0, 1 - disk_a));
+	if (fclose(to) == 0)
+		return text;
+	free(text);
+	s->failed = true;
+	return NULL;
 }
 
 static char *sentence_of(struct hr_causes_search *s, const struct hr_kind *k, enum hr_cause_id id,
@@ -164,41 +182,70 @@ static double positive(double change, double of)
 	return change * of > 0 ? change : 0;
 }
 
-/* Divides the seconds of the quantities among the kinds whose times changed in the same direction. */
+/* The seconds of a kind, or of all kinds whose times changed in the same direction. */
+struct kind_seconds {
+	double read, metadata, written;
+};
+
+static struct kind_seconds changes_of(const struct hr_causes_search *s, const struct hr_kind *k)
+{
+	const struct hr_kind_means *a = &k->side[HR_COMPARE_A], *b = &k->side[HR_COMPARE_B];
+
+	return (struct kind_seconds){
+	    .read = positive(b->read_s - a->read_s, s->left[HR_QUANTITY_read]),
+	    .metadata = positive(b->meta_s - a->meta_s, s->left[HR_QUANTITY_metadata]),
+	    .written = positive(b->write_s - a->write_s, s->left[HR_QUANTITY_write]),
+	};
+}
+
+static void explain_kind(struct hr_causes_search *s, const struct hr_kind *k,
+			 const struct kind_seconds *all)
+{
+	struct kind_seconds change = changes_of(s, k),
+			    own = {
+				.read = per(change.read, all->read) * s->left[HR_QUANTITY_read],
+				.metadata = per(change.metadata, all->metadata) *
+					    s->left[HR_QUANTITY_metadata],
+				.written =
+				    per(change.written, all->written) * s->left[HR_QUANTITY_write],
+			    };
+	double sum = own.read + own.metadata + own.written;
+	bool writes = fabs(own.written) > fabs(own.read + own.metadata);
+	enum hr_cause_id id =
+	    writes ? HR_CAUSE_writes : cause_of(s, k, own.read + own.metadata, own.metadata);
+	struct hr_cause *cause =
+	    hr_cause_add(s, id,
+			 writes				       ? HR_QUANTITY_write
+			 : fabs(own.metadata) > fabs(own.read) ? HR_QUANTITY_metadata
+							       : HR_QUANTITY_read,
+			 sum);
+
+	if (cause == NULL)
+		return;
+	cause->what = sentence_of(s, k, id, sum);
+	cause->evidence = evidence_of(s, k);
+}
+
+/* Divides the seconds of the quantities among the kinds. */
 void hr_causes_of_files(struct hr_causes_search *s)
 {
 	const struct hr_kinds *kinds = &s->to->kinds;
-	double read = 0, metadata = 0, written = 0;
+	struct kind_seconds all = {0};
 
 	for (size_t i = 0; i < kinds->n; i++) {
-		const struct hr_kind_means *a = &kinds->list[i].side[HR_COMPARE_A],
-					   *b = &kinds->list[i].side[HR_COMPARE_B];
+		struct kind_seconds k = changes_of(s, &kinds->list[i]);
 
-		read += positive(b->read_s - a->read_s, s->left[HR_QUANTITY_read]);
-		metadata += positive(b->meta_s - a->meta_s, s->left[HR_QUANTITY_metadata]);
-		written += positive(b->write_s - a->write_s, s->left[HR_QUANTITY_write]);
+		all.read += k.read;
+		all.metadata += k.metadata;
+		all.written += k.written;
 	}
-	for (size_t i = 0; i < kinds->n; i++) {
-		const struct hr_kind *k = &kinds->list[i];
-		const struct hr_kind_means *a = &k->side[HR_COMPARE_A], *b = &k->side[HR_COMPARE_B];
-		double reads = s->left[HR_QUANTITY_read], opens = s->left[HR_QUANTITY_metadata];
-		double writes = s->left[HR_QUANTITY_write];
-		struct hr_cause *cause;
-		enum hr_cause_id id;
-
-		reads *= read != 0 ? positive(b->read_s - a->read_s, reads) / read : 0;
-		opens *= metadata != 0 ? positive(b->meta_s - a->meta_s, opens) / metadata : 0;
-		writes *= written != 0 ? positive(b->write_s - a->write_s, writes) / written : 0;
-		id = fabs(writes) > fabs(reads + opens) ? HR_CAUSE_writes
-							: cause_of(s, k, reads + opens, opens);
-		cause = hr_cause_add(s, id,
-				     fabs(writes) > fabs(reads + opens) ? HR_QUANTITY_write
-				     : fabs(opens) > fabs(reads)	? HR_QUANTITY_metadata
-									: HR_QUANTITY_read,
-				     reads + opens + writes);
-		if (cause == NULL)
-			continue;
-		cause->what = sentence_of(s, k, id, reads + opens + writes);
-		cause->evidence = evidence_of(s, k);
-	}
+	for (size_t i = 0; i < kinds->n; i++)
+		explain_kind(s, &kinds->list[i], &all);
+	/* for example mapped files, which have no operations */
+	if (all.read == 0)
+		hr_cause_add_simple(s, HR_CAUSE_files, HR_QUANTITY_read);
+	if (all.metadata == 0)
+		hr_cause_add_simple(s, HR_CAUSE_files, HR_QUANTITY_metadata);
+	if (all.written == 0)
+		hr_cause_add_simple(s, HR_CAUSE_files, HR_QUANTITY_write);
 }

@@ -69,6 +69,16 @@ static char *instead(struct hr_causes_search *s, enum hr_quantity quantity)
 			     seconds_text(d->b).s, seconds_text(d->a).s);
 }
 
+void hr_cause_add_simple(struct hr_causes_search *s, enum hr_cause_id id, enum hr_quantity quantity)
+{
+	struct hr_cause *cause = hr_cause_add(s, id, quantity, s->left[quantity]);
+
+	if (cause == NULL)
+		return;
+	cause->what = hr_cause_text(s, "%s", hr_cause_meaning(id, s->left[quantity]));
+	cause->evidence = instead(s, quantity);
+}
+
 /* ---- ranks ---- */
 
 /* The mean of a quantity over all ranks but one. */
@@ -235,19 +245,6 @@ static void explain_checkpoints(struct hr_causes_search *s)
 	    hr_text_size((uint64_t)bytes[HR_COMPARE_A]).s, seconds_text(d->a).s);
 }
 
-/* ---- the rest ---- */
-
-static void explain_simply(struct hr_causes_search *s, enum hr_cause_id id,
-			   enum hr_quantity quantity)
-{
-	struct hr_cause *cause = hr_cause_add(s, id, quantity, s->left[quantity]);
-
-	if (cause == NULL)
-		return;
-	cause->what = hr_cause_text(s, "%s", hr_cause_meaning(id, s->left[quantity]));
-	cause->evidence = instead(s, quantity);
-}
-
 void hr_causes_find(struct hr_causes_search *s)
 {
 	static const struct {
@@ -273,5 +270,5 @@ void hr_causes_find(struct hr_causes_search *s)
 	hr_causes_of_files(s);
 	explain_checkpoints(s);
 	for (size_t i = 0; i < sizeof(simple) / sizeof(*simple); i++)
-		explain_simply(s, simple[i].id, simple[i].quantity);
+		hr_cause_add_simple(s, simple[i].id, simple[i].quantity);
 }

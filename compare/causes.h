@@ -31,6 +31,10 @@ struct hr_cause *hr_cause_add(struct hr_causes_search *s, enum hr_cause_id id,
 __attribute__((format(printf, 2, 3))) char *hr_cause_text(struct hr_causes_search *s,
 							  const char *format, ...);
 
+/* Adds a cause that takes all that is left of the quantity, which it shows. */
+void hr_cause_add_simple(struct hr_causes_search *s, enum hr_cause_id id,
+			 enum hr_quantity quantity);
+
 /* Finds all causes. */
 void hr_causes_find(struct hr_causes_search *s);
 

@@ -4,8 +4,9 @@
 #include <math.h>
 #include <stddef.h>
 
-#define USUAL_OF_QUANTITY 0.02
-#define USUAL_OF_WHOLE	  0.003
+#define USUAL_OF_QUANTITY 0.03
+#define USUAL_OF_WHOLE	  0.005
+#define USUAL_SECONDS	  0.03 /* starting and ending processes */
 #define USUAL_FREEDOM	  3
 
 /* Quantiles 0.995 of Student's t, for interpolation in 1 / degrees of freedom. */
@@ -33,7 +34,8 @@ static double student_t(double freedom)
 /* The variance of a run, with what is usual. */
 static double moderated(const struct hr_sample *s, double whole)
 {
-	double usual = pow(USUAL_OF_QUANTITY * s->mean, 2) + pow(USUAL_OF_WHOLE * whole, 2);
+	double usual = pow(USUAL_OF_QUANTITY * s->mean, 2) + pow(USUAL_OF_WHOLE * whole, 2) +
+		       pow(USUAL_SECONDS, 2);
 
 	return (USUAL_FREEDOM * usual + s->freedom * s->variance) / (USUAL_FREEDOM + s->freedom);
 }

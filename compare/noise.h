@@ -3,8 +3,8 @@
  * noise.h - by how much the means of two sides differ by chance
  *
  * Runs of the same program differ. Their spread is known from repeated runs; with few runs, or one,
- * headrace adds what is usual: a standard deviation of 2 % of the quantity and 0.3 % of the whole
- * run, which counts like three further runs. The result is a t interval (Welch), as of a moderated
+ * headrace adds what is usual: a standard deviation of 3 % of the quantity, 0.5 % of the whole run
+ * and 30 ms, which counts like three further runs. The result is a t interval (Welch), as of a moderated
  * t test (Smyth 2004, doi 10.2202/1544-6115.1027).
  */
 #ifndef HEADRACE_COMPARE_NOISE_H
@@ -21,7 +21,7 @@ struct hr_sample {
 
 /*
  * Returns the half width of the 99 % confidence interval of b->mean - a->mean. `whole`: mean
- * duration of the whole run, in the unit of the quantity.
+ * duration of the whole run. All are seconds.
  */
 double hr_noise(const struct hr_sample *a, const struct hr_sample *b, double whole);
 

@@ -165,7 +165,7 @@ class Side:
             if server:
                 subprocess.run(["umount", "-l", self.mount], check=True)
                 server.kill()
-                server.wait()
+                server.communicate()
         if done.returncode != 0:
             raise SystemExit(f"compare_pairs.py: {done.stderr}")
         return store, loop_seconds(log + (".r0.main" if self.ranks > 1 else ".main"))
@@ -185,8 +185,8 @@ class Lab:
         self.headrace = os.path.join(build, "cli", "headrace")
         os.environ.setdefault("HEADRACE_DUCKDB", os.path.join(HERE, "../../third_party/duckdb/libduckdb.so"))
 
-    def compare(self, pair):
-        """Runs both sides in turns. Returns headrace's answer, and by how many seconds the loop of B took longer by its own clock."""
+    def record(self, pair):
+        """Runs both sides in turns. Returns the stores of both, and the seconds of their loops by the jobs' own clocks."""
         self.n += 1
         top = os.path.join(self.folder, f"pair{self.n}")
         mount = os.path.join(top, "mount")
@@ -198,9 +198,14 @@ class Lab:
                 store, seconds = sides[side].run(n)
                 stores[side].append(store)
                 clocks[side].append(seconds)
+        return stores, clocks
+
+    def compare(self, pair):
+        """Returns headrace's answer, and by how many seconds the loop of B took longer by its own clock."""
+        stores, clocks = self.record(pair)
         answer = json.loads(subprocess.run([self.headrace, "compare", *map(",".join, stores), "--format", "json"], capture_output=True, check=True).stdout)
         if not self.keep:
-            shutil.rmtree(top)
+            shutil.rmtree(os.path.join(self.folder, f"pair{self.n}"))
         return answer, statistics.mean(clocks[1]) - statistics.mean(clocks[0])
 
 

@@ -1,0 +1,349 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The cause of a planted difference, and none where there is no difference. */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "tests/compare/made_runs.h"
+
+#define KIB 1024.0
+
+static struct made_side a, b;
+
+static int make(void **state)
+{
+	(void)state;
+	made_side_init(&a);
+	made_side_init(&b);
+	return 0;
+}
+
+static struct hr_comparison compare(void)
+{
+	struct hr_compare_side sides[HR_COMPARE_SIDES] = {made_side(&a), made_side(&b)};
+	struct hr_comparison c;
+
+	assert_int_equal(hr_compare(sides, &c), 0);
+	return c;
+}
+
+/* Compares, and checks the first cause and its seconds. */
+static void assert_first(enum hr_cause_id id, double seconds)
+{
+	struct hr_comparison c = compare();
+
+	assert_true(c.n_causes > 0);
+	assert_string_equal(hr_cause_name(c.causes[0].id), hr_cause_name(id));
+	assert_float_equal(c.causes[0].seconds, seconds, 0.02 * fabs(seconds));
+	assert_non_null(c.causes[0].what);
+	hr_comparison_done(&c);
+}
+
+/* The training thread waits for reads, and the workers' reads are those of `img`. */
+static void add_reads(struct made_side *s, double waited, double opens, double reads, double bytes,
+		      double each)
+{
+	made_side_part(s, 0, "train", "wait_read", waited);
+	made_side_reads(s, "img", opens, reads, bytes, each);
+}
+
+static void equal(void **state)
+{
+	struct hr_comparison c;
+
+	(void)state;
+	add_reads(&a, 3, 100, 1000, 64 * KIB, 0.006);
+	add_reads(&b, 3, 100, 1000, 64 * KIB, 0.006);
+	c = compare();
+	assert_int_equal(c.n_causes, 0);
+	for (unsigned i = 0; i < HR_QUANTITIES; i++)
+		assert_false(c.quantities[i].differs);
+	assert_float_equal(c.quantities[HR_QUANTITY_wall].a, 13, 1e-9);
+	hr_comparison_done(&c);
+}
+
+static void slower_storage(void **state)
+{
+	(void)state;
+	add_reads(&a, 3, 100, 1000, 64 * KIB, 0.006);
+	add_reads(&b, 7, 100, 1000, 64 * KIB, 0.014);
+	assert_first(HR_CAUSE_storage, 4);
+}
+
+static void faster_storage(void **state)
+{
+	(void)state;
+	add_reads(&a, 7, 100, 1000, 64 * KIB, 0.014);
+	add_reads(&b, 3, 100, 1000, 64 * KIB, 0.006);
+	assert_first(HR_CAUSE_storage, -4);
+}
+
+static void smaller_reads(void **state)
+{
+	(void)state;
+	add_reads(&a, 3, 100, 1000, 64 * KIB, 0.006);
+	add_reads(&b, 9, 100, 16000, 4 * KIB, 0.0011);
+	assert_first(HR_CAUSE_read_size, 6);
+}
+
+/* A larger file takes longer to read, but its bytes do not. */
+static void larger_files(void **state)
+{
+	(void)state;
+	add_reads(&a, 3, 100, 100, 64 * KIB, 0.06);
+	add_reads(&b, 6, 100, 100, 128 * KIB, 0.12);
+	assert_first(HR_CAUSE_read_amount, 3);
+}
+
+static void more_files(void **state)
+{
+	(void)state;
+	add_reads(&a, 3, 100, 1000, 64 * KIB, 0.006);
+	add_reads(&b, 6, 200, 2000, 64 * KIB, 0.006);
+	assert_first(HR_CAUSE_file_count, 3);
+}
+
+static void files_of_a_new_kind(void **state)
+{
+	(void)state;
+	add_reads(&a, 3, 100, 1000, 64 * KIB, 0.006);
+	add_reads(&b, 5, 100, 1000, 64 * KIB, 0.006);
+	made_side_reads(&b, "labels", 100, 100, 1 * KIB, 0.04);
+	assert_first(HR_CAUSE_new_files, 2);
+}
+
+static void from_storage(struct made_side *s, double bytes)
+{
+	made_side_add(
+	    s, (struct hr_measure){
+		   .measure = "fetch_storage_bytes", .rank = 0, .piece = -1, .value = bytes});
+}
+
+/* The kernel read the same bytes from the device in B only. */
+static void cold_page_cache(void **state)
+{
+	(void)state;
+	add_reads(&a, 1, 100, 1000, 64 * KIB, 0.001);
+	add_reads(&b, 4, 100, 1000, 64 * KIB, 0.004);
+	from_storage(&a, 0);
+	from_storage(&b, 64000 * KIB);
+	assert_first(HR_CAUSE_page_cache, 3);
+}
+
+/* The kernel read all bytes from the device in both. */
+static void slower_device(void **state)
+{
+	(void)state;
+	add_reads(&a, 1, 100, 1000, 64 * KIB, 0.001);
+	add_reads(&b, 4, 100, 1000, 64 * KIB, 0.004);
+	from_storage(&a, 64000 * KIB);
+	from_storage(&b, 64000 * KIB);
+	assert_first(HR_CAUSE_storage, 3);
+}
+
+/* Pages of mapped files: the training waited for them, and no operation shows it. */
+static void mapped_files(void **state)
+{
+	(void)state;
+	made_side_part(&a, 0, "train", "wait_fault", 1);
+	made_side_part(&b, 0, "train", "wait_fault", 3);
+	assert_first(HR_CAUSE_files, 2);
+}
+
+static void setting(struct made_side *s, const char *name, double value)
+{
+	made_side_add(
+	    s, (struct hr_measure){
+		   .measure = "setting", .rank = -1, .piece = -1, .name = name, .value = value});
+}
+
+static void fetches(struct made_side *s, double seconds)
+{
+	made_side_add(
+	    s, (struct hr_measure){.measure = "fetches", .rank = 0, .piece = -1, .value = 100});
+	made_side_add(
+	    s, (struct hr_measure){.measure = "fetch_s", .rank = 0, .piece = -1, .value = seconds});
+}
+
+static void fewer_workers(void **state)
+{
+	(void)state;
+	add_reads(&a, 3, 100, 1000, 64 * KIB, 0.03);
+	add_reads(&b, 9, 100, 1000, 64 * KIB, 0.03);
+	setting(&a, "num_workers", 4);
+	setting(&b, "num_workers", 2);
+	fetches(&a, 30);
+	fetches(&b, 30);
+	assert_first(HR_CAUSE_workers, 6);
+}
+
+/* Half as many workers, and reads that take four times as long: the reads are two thirds of it. */
+static void fewer_workers_on_slower_storage(void **state)
+{
+	struct hr_comparison c;
+
+	(void)state;
+	add_reads(&a, 3, 100, 1000, 64 * KIB, 0.01);
+	add_reads(&b, 12, 100, 1000, 64 * KIB, 0.04);
+	setting(&a, "num_workers", 4);
+	setting(&b, "num_workers", 2);
+	fetches(&a, 10);
+	fetches(&b, 40);
+	c = compare();
+	assert_int_equal(c.n_causes, 2);
+	assert_int_equal(c.causes[0].id, HR_CAUSE_storage);
+	assert_float_equal(c.causes[0].seconds, 6, 0.2);
+	assert_int_equal(c.causes[1].id, HR_CAUSE_workers);
+	assert_float_equal(c.causes[1].seconds, 3, 0.2);
+	hr_comparison_done(&c);
+}
+
+/* Rank 1 computes 2 s longer, and rank 0 waits for it. */
+static void slow_rank(void **state)
+{
+	struct made_side *sides[] = {&a, &b};
+
+	(void)state;
+	for (int i = 0; i < 2; i++) {
+		made_side_add(sides[i],
+			      (struct hr_measure){
+				  .measure = "processes", .rank = 1, .piece = -1, .value = 1});
+		made_side_add(
+		    sides[i],
+		    (struct hr_measure){.measure = "steps", .rank = 1, .piece = -1, .value = 100});
+		made_side_part(sides[i], 1, "start", "imports", 2);
+		made_side_part(sides[i], 1, "train", "compute", i == 0 ? 8 : 10);
+		made_side_part(sides[i], 0, "train", "stall", i == 0 ? 0.01 : 2);
+	}
+	assert_first(HR_CAUSE_slow_rank, 2);
+}
+
+static void checkpoint(struct made_side *s, double n, double bytes, double seconds)
+{
+	made_side_add(
+	    s, (struct hr_measure){.measure = "checkpoints", .rank = 0, .piece = -1, .value = n});
+	made_side_add(
+	    s, (struct hr_measure){
+		   .measure = "checkpoint_bytes", .rank = 0, .piece = -1, .value = n * bytes});
+	made_side_part(s, 0, "train", "checkpoint", seconds);
+}
+
+static void larger_checkpoints(void **state)
+{
+	(void)state;
+	checkpoint(&a, 5, 1e8, 2);
+	checkpoint(&b, 5, 2e8, 4);
+	assert_first(HR_CAUSE_checkpoint_size, 2);
+}
+
+static void more_checkpoints(void **state)
+{
+	(void)state;
+	checkpoint(&a, 5, 1e8, 2);
+	checkpoint(&b, 10, 1e8, 4);
+	assert_first(HR_CAUSE_checkpoint_count, 2);
+}
+
+static void slower_checkpoints(void **state)
+{
+	(void)state;
+	checkpoint(&a, 5, 1e8, 2);
+	checkpoint(&b, 5, 1e8, 4);
+	assert_first(HR_CAUSE_checkpoint_speed, 2);
+}
+
+static void first_checkpoints(void **state)
+{
+	(void)state;
+	checkpoint(&b, 5, 1e8, 2);
+	assert_first(HR_CAUSE_checkpoint_count, 2);
+}
+
+/* Half as many steps in B: its training loop counts twice. */
+static void other_number_of_steps(void **state)
+{
+	struct hr_comparison c;
+
+	(void)state;
+	for (unsigned i = 0; i < MADE_RUNS; i++)
+		b.made[i].list[1].value = 50;
+	c = compare();
+	assert_true(c.scaled);
+	assert_float_equal(c.quantities[HR_QUANTITY_loop].b, 16, 1e-9);
+	assert_float_equal(c.quantities[HR_QUANTITY_start].b, 2, 1e-9);
+	assert_int_equal(c.causes[0].id, HR_CAUSE_compute);
+	hr_comparison_done(&c);
+}
+
+/* No training loop: only the whole run is known. */
+static void no_training(void **state)
+{
+	struct hr_comparison c;
+
+	(void)state;
+	a = (struct made_side){0};
+	b = (struct made_side){0};
+	made_side_add(&a,
+		      (struct hr_measure){.measure = "job_s", .rank = -1, .piece = -1, .value = 5});
+	made_side_add(&b,
+		      (struct hr_measure){.measure = "job_s", .rank = -1, .piece = -1, .value = 9});
+	c = compare();
+	assert_true(c.quantities[HR_QUANTITY_wall].differs);
+	assert_int_equal(c.n_causes, 0);
+	hr_comparison_done(&c);
+}
+
+/* The seconds of all causes sum to the difference of the whole run, within what is left out. */
+static void sum_of_causes(void **state)
+{
+	struct hr_comparison c;
+	double sum = 0;
+
+	(void)state;
+	add_reads(&a, 3, 100, 1000, 64 * KIB, 0.006);
+	add_reads(&b, 7, 100, 1000, 64 * KIB, 0.014);
+	checkpoint(&a, 5, 1e8, 2);
+	checkpoint(&b, 5, 2e8, 5);
+	made_side_part(&b, 0, "validation", "compute", 1);
+	c = compare();
+	for (size_t i = 0; i < c.n_causes; i++)
+		sum += c.causes[i].seconds;
+	assert_int_equal(c.n_causes, 3);
+	assert_float_equal(sum, c.quantities[HR_QUANTITY_wall].b - c.quantities[HR_QUANTITY_wall].a,
+			   1e-9);
+	hr_comparison_done(&c);
+}
+
+#define CAUSE_TEST(name) cmocka_unit_test_setup(name, make)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+	    CAUSE_TEST(equal),
+	    CAUSE_TEST(slower_storage),
+	    CAUSE_TEST(faster_storage),
+	    CAUSE_TEST(smaller_reads),
+	    CAUSE_TEST(larger_files),
+	    CAUSE_TEST(more_files),
+	    CAUSE_TEST(files_of_a_new_kind),
+	    CAUSE_TEST(cold_page_cache),
+	    CAUSE_TEST(slower_device),
+	    CAUSE_TEST(mapped_files),
+	    CAUSE_TEST(fewer_workers),
+	    CAUSE_TEST(fewer_workers_on_slower_storage),
+	    CAUSE_TEST(slow_rank),
+	    CAUSE_TEST(larger_checkpoints),
+	    CAUSE_TEST(more_checkpoints),
+	    CAUSE_TEST(slower_checkpoints),
+	    CAUSE_TEST(first_checkpoints),
+	    CAUSE_TEST(other_number_of_steps),
+	    CAUSE_TEST(no_training),
+	    CAUSE_TEST(sum_of_causes),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

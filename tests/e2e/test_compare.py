@@ -1,0 +1,86 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
+"""`headrace compare` on a real PyTorch job: the planted cause, its seconds by the job's own clock, formats and conditions."""
+
+import json
+import os
+import subprocess
+import sys
+import unittest
+import xml.etree.ElementTree
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../bench"))
+import compare_pairs  # noqa: E402
+import harness  # noqa: E402
+
+RUNS = 2
+FAST, SLOW = {"read": 4}, {"read": 12}  # ms of each read
+OPTIONS = {"items": 80, "batch": 4, "epochs": 1, "workers": 2, "compute-ms": 8, "decode-ms": 0.5}
+
+
+class Compare(harness.Case):
+    def setUp(self):
+        super().setUp()
+        harness.need_torch()
+        harness.need(os.path.join(harness.BUILD, "python", "startup", "sitecustomize.py"), "Python's start-up module")
+        if os.geteuid() != 0:
+            raise unittest.SkipTest("needs root: mount")
+
+    def record(self):
+        """Both sides, in turns. Returns ([stores of A], [stores of B]), and the seconds of their loops by the jobs' own clocks."""
+        lab = compare_pairs.Lab(harness.BUILD, self.folder.path, RUNS, True)
+        stores, clocks = lab.record(compare_pairs.Pair((), OPTIONS, OPTIONS, (FAST, SLOW)))
+        return [",".join(side) for side in stores], [sum(side) / RUNS for side in clocks]
+
+    def compare(self, *words, status=0):
+        done = subprocess.run([harness.HEADRACE, "compare", *words], env=self.folder.environment(), capture_output=True, text=True, check=False)
+        self.assertEqual(done.returncode, status, done.stderr)
+        return done.stdout
+
+    def test_slower_storage(self):
+        (a, b), clocks = self.record()
+        answer = json.loads(self.compare(a, b, "--format", "json"))
+        first, more = answer["causes"][0], clocks[1] - clocks[0]
+        self.assertEqual(first["cause"], "storage", answer)
+        self.assertAlmostEqual(first["seconds"], more, delta=0.15 * more)
+        loop = next(q for q in answer["quantities"] if q["quantity"] == "loop")
+        self.assertTrue(loop["differs"])
+        for key, clock in zip(("a_s", "b_s"), clocks):
+            self.assertAlmostEqual(loop[key], clock, delta=0.05 * clock)
+        files = next(f for f in answer["files"] if f["example"] and "img" in f["example"])
+        self.assertEqual([files[side]["opens"] for side in "ab"], [OPTIONS["items"]] * 2)
+        self.check_formats(a, b)
+        self.check_equal(a)
+        self.check_mistakes(a)
+
+    def check_formats(self, a, b):
+        text = self.compare(a, b)
+        self.assertRegex(text, r"^B is slower: the training loop took ")
+        self.assertIn("the storage was slower", text)
+        gates = ("--fail-on", "input_wait > +20%", "--fail-on", "bytes_read > 1%")
+        suite = xml.etree.ElementTree.fromstring(self.compare(a, b, "--format", "junit", *gates, status=3))
+        self.assertEqual([(c.get("name"), len(c)) for c in suite], [("input_wait > +20%", 1), ("bytes_read > 1%", 0)])
+        self.assertEqual(suite.get("failures"), "1")
+        self.assertIn("**failed**: input\\_wait > +20%", self.compare(a, b, "--format", "markdown", *gates, status=3))
+        self.compare(b, a, *gates)  # faster: no condition holds
+        self.assertRegex(self.compare(b, a), r"^B is faster: ")
+
+    def check_equal(self, a):
+        answer = json.loads(self.compare(a, a, "--format", "json", "--fail-on", "wall > 0%"))
+        self.assertEqual(answer["causes"], [], answer["verdict"])
+        self.assertFalse(any(q["differs"] for q in answer["quantities"]))
+        self.assertRegex(answer["verdict"], r"^no difference: ")
+
+    def check_mistakes(self, a):
+        self.compare(a, status=2)
+        self.compare(a, a, a, status=2)
+        self.compare(a, a, "--fail-on", "input_wai > 3%", status=2)
+        self.compare(a, a, "--fail-on", "input_wait > 3", status=2)
+        self.compare(a, a, "--format", "yaml", status=2)
+        self.compare(a, os.path.join(self.folder.path, "nothing"), status=66)
+        self.compare(a, a.split(",")[0] + "#nothing", status=66)
+        self.compare(a, a, "-o", os.path.join(self.folder.path, "no", "file"), status=1)
+
+
+if __name__ == "__main__":
+    harness.main()
