@@ -213,7 +213,7 @@ static void explain_kind(struct hr_causes_search *s, const struct hr_kind *k,
 	bool writes = fabs(own.written) > fabs(own.read + own.metadata);
 	enum hr_cause_id id =
 	    writes ? HR_CAUSE_writes : cause_of(s, k, own.read + own.metadata, own.metadata);
-	struct hr_cause *cause =
+	struct hr_compare_cause *cause =
 	    hr_cause_add(s, id,
 			 writes				       ? HR_QUANTITY_write
 			 : fabs(own.metadata) > fabs(own.read) ? HR_QUANTITY_metadata

@@ -22,12 +22,12 @@ double hr_causes_sum(const struct hr_causes_search *s, int side, const char *mea
 	return hr_side_sum(&s->sides[side], measure, NULL, s->steps);
 }
 
-struct hr_cause *hr_cause_add(struct hr_causes_search *s, enum hr_cause_id id,
-			      enum hr_quantity quantity, double seconds)
+struct hr_compare_cause *hr_cause_add(struct hr_causes_search *s, enum hr_cause_id id,
+				      enum hr_quantity quantity, double seconds)
 {
 	struct hr_comparison *c = s->to;
 	const struct hr_difference *whole = &c->quantities[HR_QUANTITY_wall];
-	struct hr_cause *cause;
+	struct hr_compare_cause *cause;
 
 	if (!c->quantities[quantity].differs ||
 	    fabs(seconds) < LEAST_SHARE * fmax(whole->a, whole->b))
@@ -37,8 +37,8 @@ struct hr_cause *hr_cause_add(struct hr_causes_search *s, enum hr_cause_id id,
 		return NULL;
 	}
 	cause = &c->causes[c->n_causes++];
-	*cause =
-	    (struct hr_cause){.id = id, .seconds = seconds, .noise = c->quantities[quantity].noise};
+	*cause = (struct hr_compare_cause){
+	    .id = id, .seconds = seconds, .noise = c->quantities[quantity].noise};
 	return cause;
 }
 
@@ -71,7 +71,7 @@ static char *instead(struct hr_causes_search *s, enum hr_quantity quantity)
 
 void hr_cause_add_simple(struct hr_causes_search *s, enum hr_cause_id id, enum hr_quantity quantity)
 {
-	struct hr_cause *cause = hr_cause_add(s, id, quantity, s->left[quantity]);
+	struct hr_compare_cause *cause = hr_cause_add(s, id, quantity, s->left[quantity]);
 
 	if (cause == NULL)
 		return;
@@ -123,7 +123,7 @@ static void explain_stall(struct hr_causes_search *s)
 	int slower = stall > 0 ? HR_COMPARE_B : HR_COMPARE_A;
 	const struct hr_side_means *m = &s->means[slower], *other = &s->means[!slower];
 	enum hr_quantity why = HR_QUANTITY_compute;
-	struct hr_cause *cause;
+	struct hr_compare_cause *cause;
 	size_t rank = 0;
 	bool slow = find_slow_rank(m, &rank);
 
@@ -178,7 +178,7 @@ static void explain_workers(struct hr_causes_search *s)
 {
 	const struct hr_compare_setting *workers = &s->to->settings[0];
 	double fetches[HR_COMPARE_SIDES], work[HR_COMPARE_SIDES], waits = 0, share, fewer, more;
-	struct hr_cause *cause;
+	struct hr_compare_cause *cause;
 
 	if (workers->a < 0 || workers->b < 0 || fabs(workers->a - workers->b) < 0.5)
 		return;
@@ -219,7 +219,7 @@ static void explain_checkpoints(struct hr_causes_search *s)
 	double n[HR_COMPARE_SIDES], bytes[HR_COMPARE_SIDES], count, size, time;
 	const struct hr_difference *d = &s->to->quantities[HR_QUANTITY_checkpoint];
 	enum hr_cause_id id = HR_CAUSE_checkpoint_speed;
-	struct hr_cause *cause;
+	struct hr_compare_cause *cause;
 
 	for (int i = 0; i < HR_COMPARE_SIDES; i++) {
 		n[i] = hr_side_sum(&s->sides[i], "checkpoints", NULL, 0);

@@ -24,8 +24,8 @@ double hr_log_ratio(double a, double b);
  * Adds a cause that takes `seconds` of the quantity, if this is more than the noise. Then the
  * caller sets what and evidence of the result. NULL: not added.
  */
-struct hr_cause *hr_cause_add(struct hr_causes_search *s, enum hr_cause_id id,
-			      enum hr_quantity quantity, double seconds);
+struct hr_compare_cause *hr_cause_add(struct hr_causes_search *s, enum hr_cause_id id,
+				      enum hr_quantity quantity, double seconds);
 
 /* Formats a text (malloc'ed). On failure, returns NULL and sets s->failed. */
 __attribute__((format(printf, 2, 3))) char *hr_cause_text(struct hr_causes_search *s,

@@ -35,8 +35,8 @@ static void compare_quantities(const struct hr_side_means *means, struct hr_comp
 			    means[HR_COMPARE_B].quantities[HR_QUANTITY_wall].mean);
 
 	for (unsigned i = 0; i < HR_QUANTITIES; i++) {
-		const struct hr_sample *a = &means[HR_COMPARE_A].quantities[i],
-				       *b = &means[HR_COMPARE_B].quantities[i];
+		const struct hr_compare_sample *a = &means[HR_COMPARE_A].quantities[i],
+					       *b = &means[HR_COMPARE_B].quantities[i];
 		struct hr_difference *d = &c->quantities[i];
 
 		*d = (struct hr_difference){
@@ -60,8 +60,8 @@ static void compare_settings(const struct hr_compare_side *sides, struct hr_comp
 
 static int by_seconds(const void *a, const void *b)
 {
-	double x = fabs(((const struct hr_cause *)a)->seconds);
-	double y = fabs(((const struct hr_cause *)b)->seconds);
+	double x = fabs(((const struct hr_compare_cause *)a)->seconds);
+	double y = fabs(((const struct hr_compare_cause *)b)->seconds);
 
 	return (x < y) - (x > y);
 }

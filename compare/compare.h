@@ -27,7 +27,7 @@ struct hr_difference {
 	bool differs; /* b - a is larger than the noise, and at least 1 % of the whole run */
 };
 
-struct hr_cause {
+struct hr_compare_cause {
 	enum hr_cause_id id;
 	double seconds; /* by which B took longer; negative: less time */
 	double noise;
@@ -47,7 +47,7 @@ struct hr_comparison {
 	bool scaled;			/* the training loops of B are scaled to the steps of A */
 	struct hr_compare_setting settings[HR_COMPARE_SETTINGS];
 	struct hr_kinds kinds;
-	struct hr_cause *causes; /* largest first */
+	struct hr_compare_cause *causes; /* largest first */
 	size_t n_causes, causes_room;
 };
 

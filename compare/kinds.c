@@ -81,8 +81,8 @@ int hr_kinds_find(const struct hr_compare_side sides[HR_COMPARE_SIDES], double s
 	*ret = (struct hr_kinds){0};
 	for (int s = 0; s < HR_COMPARE_SIDES; s++)
 		for (size_t i = 0; i < sides[s].n && r == 0; i++) {
-			const struct hr_run *run = &sides[s].runs[i];
-			double scale = hr_run_scale(run, steps) / (double)sides[s].n;
+			const struct hr_compare_run *run = &sides[s].runs[i];
+			double scale = hr_compare_run_scale(run, steps) / (double)sides[s].n;
 
 			for (size_t k = 0; k < run->n && r == 0; k++)
 				r = add_row(ret, &run->list[k], s, scale);

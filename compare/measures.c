@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-double hr_run_sum(const struct hr_run *run, const char *measure, const char *name)
+double hr_compare_run_sum(const struct hr_compare_run *run, const char *measure, const char *name)
 {
 	double sum = 0;
 
@@ -17,7 +17,7 @@ double hr_run_sum(const struct hr_run *run, const char *measure, const char *nam
 	return sum;
 }
 
-bool hr_run_has(const struct hr_run *run, const char *measure)
+bool hr_compare_run_has(const struct hr_compare_run *run, const char *measure)
 {
 	for (size_t i = 0; i < run->n; i++)
 		if (strcmp(run->list[i].measure, measure) == 0)

@@ -17,16 +17,16 @@ struct hr_measure {
 };
 
 /* One run. The caller owns all memory. */
-struct hr_run {
+struct hr_compare_run {
 	const char *job, *store;
 	const struct hr_measure *list;
 	size_t n;
 };
 
 /* Returns the sum of the rows of a measure, and of a name unless it is NULL. */
-double hr_run_sum(const struct hr_run *run, const char *measure, const char *name);
+double hr_compare_run_sum(const struct hr_compare_run *run, const char *measure, const char *name);
 
 /* Returns whether the run has rows of the measure. */
-bool hr_run_has(const struct hr_run *run, const char *measure);
+bool hr_compare_run_has(const struct hr_compare_run *run, const char *measure);
 
 #endif

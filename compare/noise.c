@@ -32,7 +32,7 @@ static double student_t(double freedom)
 }
 
 /* The variance of a run, with what is usual. */
-static double moderated(const struct hr_sample *s, double whole)
+static double moderated(const struct hr_compare_sample *s, double whole)
 {
 	double usual = pow(USUAL_OF_QUANTITY * s->mean, 2) + pow(USUAL_OF_WHOLE * whole, 2) +
 		       pow(USUAL_SECONDS, 2);
@@ -40,7 +40,7 @@ static double moderated(const struct hr_sample *s, double whole)
 	return (USUAL_FREEDOM * usual + s->freedom * s->variance) / (USUAL_FREEDOM + s->freedom);
 }
 
-double hr_noise(const struct hr_sample *a, const struct hr_sample *b, double whole)
+double hr_noise(const struct hr_compare_sample *a, const struct hr_compare_sample *b, double whole)
 {
 	double va = moderated(a, whole) / a->n, vb = moderated(b, whole) / b->n;
 	double sum = va + vb;

@@ -11,7 +11,7 @@
 #define HEADRACE_COMPARE_NOISE_H
 
 /* A quantity of the runs of one side. */
-struct hr_sample {
+struct hr_compare_sample {
 	double mean;
 	double
 	    variance;	/* of a run: from the spread of the runs, or of the steps of a single run */
@@ -23,6 +23,6 @@ struct hr_sample {
  * Returns the half width of the 99 % confidence interval of b->mean - a->mean. `whole`: mean
  * duration of the whole run. All are seconds.
  */
-double hr_noise(const struct hr_sample *a, const struct hr_sample *b, double whole);
+double hr_noise(const struct hr_compare_sample *a, const struct hr_compare_sample *b, double whole);
 
 #endif

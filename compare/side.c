@@ -9,11 +9,11 @@
 
 #define PIECES 10
 
-static double run_steps(const struct hr_run *run)
+static double run_steps(const struct hr_compare_run *run)
 {
-	double processes = hr_run_sum(run, "processes", NULL);
+	double processes = hr_compare_run_sum(run, "processes", NULL);
 
-	return processes > 0 ? hr_run_sum(run, "steps", NULL) / processes : 0;
+	return processes > 0 ? hr_compare_run_sum(run, "steps", NULL) / processes : 0;
 }
 
 double hr_side_steps(const struct hr_compare_side *side)
@@ -25,7 +25,7 @@ double hr_side_steps(const struct hr_compare_side *side)
 	return sum / (double)side->n;
 }
 
-double hr_run_scale(const struct hr_run *run, double steps)
+double hr_compare_run_scale(const struct hr_compare_run *run, double steps)
 {
 	double own = run_steps(run);
 
@@ -38,8 +38,8 @@ double hr_side_sum(const struct hr_compare_side *side, const char *measure, cons
 	double sum = 0;
 
 	for (size_t i = 0; i < side->n; i++)
-		sum +=
-		    hr_run_sum(&side->runs[i], measure, name) * hr_run_scale(&side->runs[i], steps);
+		sum += hr_compare_run_sum(&side->runs[i], measure, name) *
+		       hr_compare_run_scale(&side->runs[i], steps);
 	return sum / (double)side->n;
 }
 
@@ -64,7 +64,7 @@ double hr_side_setting(const struct hr_compare_side *side, const char *name)
 bool hr_side_has(const struct hr_compare_side *side, const char *measure)
 {
 	for (size_t i = 0; i < side->n; i++)
-		if (!hr_run_has(&side->runs[i], measure))
+		if (!hr_compare_run_has(&side->runs[i], measure))
 			return false;
 	return side->n > 0;
 }
@@ -93,9 +93,10 @@ static void add_row(struct run_quantities *q, const struct hr_measure *m, double
 	}
 }
 
-static void sum_run(const struct hr_run *run, double steps, struct run_quantities *ret)
+static void sum_run(const struct hr_compare_run *run, double steps, struct run_quantities *ret)
 {
-	double processes = hr_run_sum(run, "processes", NULL), scale = hr_run_scale(run, steps);
+	double processes = hr_compare_run_sum(run, "processes", NULL),
+	       scale = hr_compare_run_scale(run, steps);
 
 	*ret = (struct run_quantities){0};
 	for (size_t i = 0; i < run->n; i++)
@@ -103,7 +104,7 @@ static void sum_run(const struct hr_run *run, double steps, struct run_quantitie
 			add_row(ret, &run->list[i],
 				(run->list[i].phase[0] == 't' ? scale : 1) / processes);
 	if (!(processes > 0)) /* no training loop */
-		ret->seconds[HR_QUANTITY_wall] = hr_run_sum(run, "job_s", NULL);
+		ret->seconds[HR_QUANTITY_wall] = hr_compare_run_sum(run, "job_s", NULL);
 }
 
 /* Variance of a sum of pieces, from the spread of the pieces. */
@@ -119,14 +120,14 @@ static double variance_of_sum(const double *pieces)
 }
 
 static void sum_quantities(const struct hr_compare_side *side, const struct run_quantities *runs,
-			   struct hr_sample *ret)
+			   struct hr_compare_sample *ret)
 {
 	double n = (double)side->n;
 
 	for (unsigned i = 0; i < HR_QUANTITIES; i++) {
-		struct hr_sample *s = &ret[i];
+		struct hr_compare_sample *s = &ret[i];
 
-		*s = (struct hr_sample){.n = (unsigned)side->n};
+		*s = (struct hr_compare_sample){.n = (unsigned)side->n};
 		for (size_t k = 0; k < side->n; k++)
 			s->mean += runs[k].seconds[i] / n;
 		for (size_t k = 0; k < side->n && n > 1; k++)
@@ -134,7 +135,7 @@ static void sum_quantities(const struct hr_compare_side *side, const struct run_
 				       (runs[k].seconds[i] - s->mean) / (n - 1);
 		s->freedom = n - 1;
 		if (side->n == 1 && strcmp(hr_quantity_rows[i].phases, "t") == 0 &&
-		    hr_run_has(&side->runs[0], "steps")) {
+		    hr_compare_run_has(&side->runs[0], "steps")) {
 			s->variance = variance_of_sum(runs[0].pieces[i]);
 			s->freedom = PIECES - 1;
 		}
@@ -195,8 +196,8 @@ static int find_ranks(const struct hr_compare_side *side, struct hr_side_means *
 static void sum_ranks(const struct hr_compare_side *side, double steps, struct hr_side_means *ret)
 {
 	for (size_t i = 0; i < side->n; i++) {
-		const struct hr_run *run = &side->runs[i];
-		double scale = hr_run_scale(run, steps);
+		const struct hr_compare_run *run = &side->runs[i];
+		double scale = hr_compare_run_scale(run, steps);
 
 		for (size_t k = 0; k < run->n; k++) {
 			const struct hr_measure *m = &run->list[k];

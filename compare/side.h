@@ -11,7 +11,7 @@
 
 struct hr_compare_side {
 	const char *name; /* for messages: "A" */
-	const struct hr_run *runs;
+	const struct hr_compare_run *runs;
 	size_t n; /* 1 to HR_COMPARE_RUNS */
 };
 
@@ -25,13 +25,13 @@ struct hr_rank_means {
 struct hr_side_means {
 	double steps; /* training steps of a process in a run; 0: no steps were recorded */
 	/* seconds of a training process, as long as it does the number of steps of the scale */
-	struct hr_sample quantities[HR_QUANTITIES];
+	struct hr_compare_sample quantities[HR_QUANTITIES];
 	struct hr_rank_means *ranks; /* sorted */
 	size_t n_ranks;
 };
 
 /* Returns the factor that scales a run to `steps` training steps; 1: steps is 0, or not known. */
-double hr_run_scale(const struct hr_run *run, double steps);
+double hr_compare_run_scale(const struct hr_compare_run *run, double steps);
 
 /* Returns the mean number of training steps of a process. */
 double hr_side_steps(const struct hr_compare_side *side);
@@ -43,7 +43,7 @@ double hr_side_steps(const struct hr_compare_side *side);
 int hr_side_means(const struct hr_compare_side *side, double steps, struct hr_side_means *ret);
 void hr_side_means_done(struct hr_side_means *m);
 
-/* Returns the mean over the runs of the sum of a measure (hr_run_sum), with the scale of `steps`. */
+/* Returns the mean over the runs of the sum of a measure (hr_compare_run_sum), with the scale of `steps`. */
 double hr_side_sum(const struct hr_compare_side *side, const char *measure, const char *name,
 		   double steps);
 

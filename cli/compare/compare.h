@@ -12,9 +12,9 @@
 
 /* The runs of one side, with their memory. */
 struct hr_compare_runs {
-	struct hr_run runs[HR_COMPARE_RUNS];
+	struct hr_compare_run runs[HR_COMPARE_RUNS];
 	size_t n;
-	struct hr_rows rows[HR_COMPARE_RUNS]; /* answers of the stores */
+	struct hr_answer_rows rows[HR_COMPARE_RUNS]; /* answers of the stores */
 	struct hr_measure *measures[HR_COMPARE_RUNS];
 	size_t n_stores;
 };

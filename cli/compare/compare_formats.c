@@ -40,7 +40,7 @@ static void put_causes(struct hr_json *j, const struct hr_comparison *c)
 {
 	hr_json_array(j, "causes");
 	for (size_t i = 0; i < c->n_causes; i++) {
-		const struct hr_cause *cause = &c->causes[i];
+		const struct hr_compare_cause *cause = &c->causes[i];
 
 		hr_json_object(j, NULL);
 		hr_json_string(j, "cause", hr_cause_name(cause->id));

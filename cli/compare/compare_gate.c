@@ -64,7 +64,7 @@ bool hr_gate_parse(const char *text, struct hr_gate *ret)
 	ret->less = *at++ == '<';
 	ret->limit = strtod(at, &end);
 	if (end == at || !isfinite(ret->limit))
-		return hr_option_wrong("fail-on", "a number behind < or >", text) == 0;
+		return hr_option_wrong("fail-on", "a number after < or >", text) == 0;
 	end += strspn(end, " ");
 	ret->percent = *end == '%';
 	if (ret->percent || (ret->quantity >= 0 && *end == 's'))

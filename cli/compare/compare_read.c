@@ -15,7 +15,7 @@ static int64_t number_or(const char *text, int64_t other)
 	return text != NULL ? strtoll(text, NULL, 10) : other;
 }
 
-static bool take_row(const struct hr_rows *rows, size_t row, struct hr_measure *ret)
+static bool take_row(const struct hr_answer_rows *rows, size_t row, struct hr_measure *ret)
 {
 	const char *value = hr_rows_cell(rows, row, VALUE);
 
@@ -33,7 +33,7 @@ static bool take_row(const struct hr_rows *rows, size_t row, struct hr_measure *
 }
 
 /* Whether two rows belong to the same run. */
-static bool same_run(const struct hr_rows *rows, size_t a, size_t b)
+static bool same_run(const struct hr_answer_rows *rows, size_t a, size_t b)
 {
 	for (int column = JOB; column <= ATTEMPT; column++) {
 		const char *x = hr_rows_cell(rows, a, column), *y = hr_rows_cell(rows, b, column);
@@ -45,7 +45,7 @@ static bool same_run(const struct hr_rows *rows, size_t a, size_t b)
 }
 
 /* The rows are sorted by run. Returns an exit status. */
-static int take_runs(const struct hr_rows *rows, struct hr_measure *list, const char *store,
+static int take_runs(const struct hr_answer_rows *rows, struct hr_measure *list, const char *store,
 		     struct hr_compare_runs *r)
 {
 	for (size_t i = 0; i < rows->n_rows; i++) {
@@ -54,7 +54,7 @@ static int take_runs(const struct hr_rows *rows, struct hr_measure *list, const 
 				hr_report("more than %u runs on one side", HR_COMPARE_RUNS);
 				return HR_EXIT_USAGE;
 			}
-			r->runs[r->n++] = (struct hr_run){
+			r->runs[r->n++] = (struct hr_compare_run){
 			    .store = store, .job = hr_rows_cell(rows, i, JOB), .list = list + i};
 		}
 		if (!take_row(rows, i, &list[i])) {
@@ -73,7 +73,7 @@ static int read_store(const char *store, const char *job, struct hr_compare_runs
 	char *words[] = {(char *)hr_named_find("measures")->sql};
 	const char *stores[2] = {store};
 	struct hr_query_request q = {.stores = stores, .n_stores = 1, .job = job};
-	struct hr_rows *rows = &r->rows[r->n_stores];
+	struct hr_answer_rows *rows = &r->rows[r->n_stores];
 	struct hr_measure *list;
 	int status = hr_rows_read(&q, words, 1, "compare", rows);
 

@@ -84,7 +84,7 @@ char *hr_compare_verdict(const struct hr_compare_answer *a)
 static void put_causes(struct hr_sheet *p, const struct hr_comparison *c)
 {
 	for (size_t i = 0; i < c->n_causes; i++) {
-		const struct hr_cause *cause = &c->causes[i];
+		const struct hr_compare_cause *cause = &c->causes[i];
 		char label[64];
 
 		snprintf(label, sizeof(label), "%2zu. %s%s  ", i + 1, cause->seconds > 0 ? "+" : "",

@@ -29,7 +29,7 @@ static bool add_node(struct hr_export_job *job, char *name)
 enum { SEVERAL, RANKS, RUN, JOB, NODE, COLUMNS };
 
 /* Takes what all rows have. Returns false if there is no memory, or if it is not as expected. */
-static bool take_job(struct hr_export_job *job, const struct hr_rows *rows)
+static bool take_job(struct hr_export_job *job, const struct hr_answer_rows *rows)
 {
 	const char *ranks = hr_rows_cell(rows, 0, RANKS), *run = hr_rows_cell(rows, 0, RUN);
 	const char *name = hr_rows_cell(rows, 0, JOB), *several = hr_rows_cell(rows, 0, SEVERAL);
@@ -46,7 +46,7 @@ static bool take_job(struct hr_export_job *job, const struct hr_rows *rows)
 	return true;
 }
 
-static bool take_rows(struct hr_export_job *job, const struct hr_rows *rows)
+static bool take_rows(struct hr_export_job *job, const struct hr_answer_rows *rows)
 {
 	bool ok = rows->n_columns == COLUMNS && (rows->n_rows == 0 || take_job(job, rows));
 
@@ -120,7 +120,7 @@ int hr_export_find_job(const struct hr_export_request *r, struct hr_export_job *
 {
 	struct hr_query_request q = r->query;
 	char *words[] = {job_sql(r->options.node)};
-	struct hr_rows rows = {0};
+	struct hr_answer_rows rows = {0};
 	int status = EXIT_FAILURE;
 
 	q.without_notes = true;

@@ -37,12 +37,12 @@ static char *take_cell(char **at, bool *ret_last)
 	return was_quoted || *cell != '\0' ? cell : NULL;
 }
 
-int hr_rows_parse(char *csv, size_t n, struct hr_rows *ret)
+int hr_rows_parse(char *csv, size_t n, struct hr_answer_rows *ret)
 {
 	char *at = csv, *end = csv + n;
 	size_t n_cells = 0, column = 0;
 
-	*ret = (struct hr_rows){.text = csv};
+	*ret = (struct hr_answer_rows){.text = csv};
 	for (bool last, header = true; at < end;) {
 		char *cell = take_cell(&at, &last);
 
@@ -65,11 +65,11 @@ int hr_rows_parse(char *csv, size_t n, struct hr_rows *ret)
 	return 0;
 }
 
-void hr_rows_done(struct hr_rows *rows)
+void hr_rows_done(struct hr_answer_rows *rows)
 {
 	free(rows->text);
 	free(rows->cells);
-	*rows = (struct hr_rows){0};
+	*rows = (struct hr_answer_rows){0};
 }
 
 /* Reads the whole file into *ret (malloc'ed), with a NUL after it. 0 or -errno. */
@@ -94,7 +94,7 @@ static int read_file(const char *path, char **ret, size_t *ret_n)
 	return r;
 }
 
-static int read_rows(const char *path, struct hr_rows *ret)
+static int read_rows(const char *path, struct hr_answer_rows *ret)
 {
 	char *csv = NULL;
 	size_t n = 0;
@@ -104,13 +104,13 @@ static int read_rows(const char *path, struct hr_rows *ret)
 }
 
 int hr_rows_read(const struct hr_query_request *r, char *const *words, size_t n_words,
-		 const char *command, struct hr_rows *ret)
+		 const char *command, struct hr_answer_rows *ret)
 {
 	struct hr_query_request q = *r;
 	char *folder = hr_temporary_folder(command), *file = NULL;
 	int status = EXIT_FAILURE, err = folder == NULL ? -errno : -ENOMEM;
 
-	*ret = (struct hr_rows){0};
+	*ret = (struct hr_answer_rows){0};
 	q.words = malloc((n_words + 1) * sizeof(*q.words));
 	if (folder != NULL && q.words != NULL && asprintf(&file, "%s/answer", folder) > 0) {
 		memcpy(q.words, words, n_words * sizeof(*words));

@@ -86,7 +86,7 @@ static int take_arguments(struct hr_options *o, struct report_request *r, int *r
 static int make_page(const struct hr_query_request *q, struct hr_report_page *ret)
 {
 	char *words[] = {hr_report_page_sql()};
-	struct hr_rows rows = {0};
+	struct hr_answer_rows rows = {0};
 	int status = EXIT_FAILURE, err = -ENOMEM;
 
 	if (words[0] != NULL) {

@@ -68,7 +68,7 @@ static void print_script_safe(FILE *to, const char *text, size_t n)
 }
 
 /* Appends the rows that are JSON members to `data`. The other row is the verdict. */
-static int take_rows(struct hr_report_page *p, const struct hr_rows *rows, FILE *data)
+static int take_rows(struct hr_report_page *p, const struct hr_answer_rows *rows, FILE *data)
 {
 	size_t members = 0;
 
@@ -88,7 +88,7 @@ static int take_rows(struct hr_report_page *p, const struct hr_rows *rows, FILE 
 	return p->verdict != NULL && members > 0 ? 0 : -EINVAL;
 }
 
-int hr_report_page_init(struct hr_report_page *p, const struct hr_rows *rows)
+int hr_report_page_init(struct hr_report_page *p, const struct hr_answer_rows *rows)
 {
 	size_t bytes;
 	FILE *data;

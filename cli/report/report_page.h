@@ -24,7 +24,7 @@ struct hr_report_page {
 };
 
 /* Takes the answer. Returns 0, -ENOMEM, or -EINVAL for any other answer. */
-int hr_report_page_init(struct hr_report_page *p, const struct hr_rows *rows);
+int hr_report_page_init(struct hr_report_page *p, const struct hr_answer_rows *rows);
 void hr_report_page_done(struct hr_report_page *p); /* accepts a zeroed one */
 
 /* Writes the page. `live`: it requests new data from its server. Check ferror(to) for errors. */

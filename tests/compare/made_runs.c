@@ -69,7 +69,7 @@ void made_side_reads(struct made_side *s, const char *name, double opens, double
 struct hr_compare_side made_side(struct made_side *s)
 {
 	for (unsigned i = 0; i < MADE_RUNS; i++)
-		s->runs[i] = (struct hr_run){
+		s->runs[i] = (struct hr_compare_run){
 		    .job = "job", .store = "store", .list = s->made[i].list, .n = s->made[i].n};
 	return (struct hr_compare_side){"side", s->runs, MADE_RUNS};
 }

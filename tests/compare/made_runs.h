@@ -16,7 +16,7 @@ struct made_run {
 /* One side with MADE_RUNS equal runs, apart from a spread of 1 % of each duration. */
 struct made_side {
 	struct made_run made[MADE_RUNS];
-	struct hr_run runs[MADE_RUNS];
+	struct hr_compare_run runs[MADE_RUNS];
 };
 
 /* Makes runs of one rank with 100 steps: 8 s computing, 2 s start, no files. */

@@ -48,8 +48,9 @@ static void input_wait(void **state)
 /* Many runs: the interval is that of the runs' own spread. With one run each, it is what is usual. */
 static void noise(void **state)
 {
-	struct hr_sample a = {.mean = 10, .variance = 1, .freedom = 9999, .n = 10000}, b = a;
-	struct hr_sample one = {.mean = 10, .n = 1};
+	struct hr_compare_sample a = {.mean = 10, .variance = 1, .freedom = 9999, .n = 10000},
+				 b = a;
+	struct hr_compare_sample one = {.mean = 10, .n = 1};
 	double usual = sqrt(2 * (0.3 * 0.3 + 0.05 * 0.05 + 0.03 * 0.03));
 
 	(void)state;
