@@ -28,7 +28,7 @@ static int object_read(const struct hr_json_part *object, struct chrome_trace *c
 	if (object->type != HR_JSON_OBJECT)
 		return 0;
 	at = object->p + 1;
-	while ((r = hr__json_member(&at, object->p + object->n, &key, &value)) == 1)
+	while ((r = hr_json_part_member(&at, object->p + object->n, &key, &value)) == 1)
 		take(c, &key, &value);
 	return r;
 }
@@ -38,11 +38,11 @@ static void distributed_take(struct chrome_trace *c, const struct hr_json_part *
 {
 	int64_t number;
 
-	if (!hr__json_int(value, &number) || number < 0 || number > INT32_MAX)
+	if (!hr_json_part_int(value, &number) || number < 0 || number > INT32_MAX)
 		return;
-	if (hr__json_is(key, "rank"))
+	if (hr_json_part_is(key, "rank"))
 		c->rank = (int32_t)number;
-	else if (hr__json_is(key, "world_size"))
+	else if (hr_json_part_is(key, "world_size"))
 		c->world_size = (uint32_t)number;
 }
 
@@ -51,12 +51,12 @@ static void other_take(struct chrome_trace *c, const struct hr_json_part *key,
 {
 	int64_t ns;
 
-	if (!hr__json_int(value, &ns))
+	if (!hr_json_part_int(value, &ns))
 		return;
-	if (hr__json_is(key, "boot_ns")) {
+	if (hr_json_part_is(key, "boot_ns")) {
 		c->clock_ns -= ns;
 		c->own = true;
-	} else if (hr__json_is(key, "real_ns")) {
+	} else if (hr_json_part_is(key, "real_ns")) {
 		c->clock_ns += ns;
 		c->clock_known = true;
 	}
@@ -65,18 +65,18 @@ static void other_take(struct chrome_trace *c, const struct hr_json_part *key,
 static int member_take(struct chrome_trace *c, const struct hr_json_part *key,
 		       const struct hr_json_part *value)
 {
-	if (hr__json_is(key, "schemaVersion") || hr__json_is(key, "deviceProperties"))
+	if (hr_json_part_is(key, "schemaVersion") || hr_json_part_is(key, "deviceProperties"))
 		c->torch = true;
-	if (hr__json_is(key, "baseTimeNanoseconds") && hr__json_int(value, &c->clock_ns))
+	if (hr_json_part_is(key, "baseTimeNanoseconds") && hr_json_part_int(value, &c->clock_ns))
 		c->clock_known = c->torch = true;
-	if (hr__json_is(key, "host_name") && value->type == HR_JSON_STRING && !value->escaped &&
+	if (hr_json_part_is(key, "host_name") && value->type == HR_JSON_STRING && !value->escaped &&
 	    value->n > 0 && !c->host) {
 		c->host = strndup(value->p, value->n);
 		return c->host ? 0 : -ENOMEM;
 	}
-	if (hr__json_is(key, "distributedInfo"))
+	if (hr_json_part_is(key, "distributedInfo"))
 		return object_read(value, c, distributed_take);
-	if (hr__json_is(key, "otherData"))
+	if (hr_json_part_is(key, "otherData"))
 		return object_read(value, c, other_take);
 	return 0;
 }
@@ -103,7 +103,7 @@ static int event_read(struct chrome_trace *c, struct chrome_input *b)
 			return r;
 	}
 	if (!r) {
-		if (!c->torch && e.cat.type == HR_JSON_NONE && hr__json_is(&e.pid, TORCH_PID))
+		if (!c->torch && e.cat.type == HR_JSON_NONE && hr_json_part_is(&e.pid, TORCH_PID))
 			c->torch = true;
 		b->at = (size_t)(at - b->p);
 		r = hr__chrome_event(c, &e);
@@ -143,7 +143,7 @@ static int value_read(struct chrome_input *b, struct hr_json_part *ret)
 {
 	for (;;) {
 		const char *at = b->p + b->at;
-		int r = hr__json_value(&at, b->p + b->used, ret);
+		int r = hr_json_part_read(&at, b->p + b->used, ret);
 
 		if (!r) {
 			b->at = (size_t)(at - b->p);
@@ -167,7 +167,7 @@ static int member_read(struct chrome_trace *c, struct chrome_input *b, const cha
 
 	if (r <= 0)
 		return r;
-	if (r == '[' && hr__json_is(&key, "traceEvents")) {
+	if (r == '[' && hr_json_part_is(&key, "traceEvents")) {
 		b->at++;
 		return events_read(c, b);
 	}
@@ -309,11 +309,11 @@ static bool object_is_trace(const char *p, const char *end)
 	int r = 1;
 
 	while (r == 1) {
-		r = hr__json_member(&p, end, &key, &value);
+		r = hr_json_part_member(&p, end, &key, &value);
 		if (r == 0 || r == -EBADMSG)
 			return false;
 		for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
-			if (key.type == HR_JSON_STRING && hr__json_is(&key, names[i]))
+			if (key.type == HR_JSON_STRING && hr_json_part_is(&key, names[i]))
 				return true;
 	}
 	return false;

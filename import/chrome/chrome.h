@@ -5,7 +5,7 @@
 
 #include "common/arena.h"
 #include "common/map64.h"
-#include "import/chrome/json.h"
+#include "common/json_part.h"
 #include "import/nest.h"
 
 /* Members of an event. An absent one has the type HR_JSON_NONE. */

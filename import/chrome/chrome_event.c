@@ -21,7 +21,7 @@ static void member_take(const struct chrome_member *list, size_t n, void *to,
 			const struct hr_json_part *key, const struct hr_json_part *value)
 {
 	for (size_t i = 0; i < n; i++)
-		if (hr__json_is(key, list[i].name))
+		if (hr_json_part_is(key, list[i].name))
 			*(struct hr_json_part *)(void *)((char *)to + list[i].offset) = *value;
 }
 
@@ -40,7 +40,7 @@ int hr__chrome_event_read(const char **at, const char *end, struct chrome_event 
 	if (**at != '{')
 		return -EBADMSG;
 	++*at;
-	while ((r = hr__json_member(at, end, &key, &value)) == 1)
+	while ((r = hr_json_part_member(at, end, &key, &value)) == 1)
 		member_take(members, sizeof(members) / sizeof(members[0]), ret, &key, &value);
 	return r;
 }
@@ -71,7 +71,7 @@ int hr__chrome_args(const struct hr_json_part *args, struct chrome_args *ret)
 	if (args->type != HR_JSON_OBJECT)
 		return 0;
 	at = args->p + 1;
-	while ((r = hr__json_member(&at, args->p + args->n, &key, &value)) == 1)
+	while ((r = hr_json_part_member(&at, args->p + args->n, &key, &value)) == 1)
 		member_take(members, sizeof(members) / sizeof(members[0]), ret, &key, &value);
 	return r;
 }
@@ -90,7 +90,7 @@ uint64_t hr__chrome_key(const struct hr_json_part *a, const struct hr_json_part 
 
 static int time_read(struct chrome_trace *c, const struct hr_json_part *ts, int64_t *ret_ns)
 {
-	if (!hr__json_thousandths(ts, ret_ns) || *ret_ns < 0)
+	if (!hr_json_part_thousandths(ts, ret_ns) || *ret_ns < 0)
 		return -EBADMSG;
 	if (*ret_ns > c->last_ns)
 		c->last_ns = *ret_ns;
@@ -104,7 +104,7 @@ static int complete_add(struct chrome_trace *c, const struct chrome_event *e)
 
 	if (r)
 		return r;
-	if (e->dur.type != HR_JSON_NONE && !hr__json_thousandths(&e->dur, &dur_ns))
+	if (e->dur.type != HR_JSON_NONE && !hr_json_part_thousandths(&e->dur, &dur_ns))
 		return -EBADMSG;
 	if (dur_ns < 0 || start_ns + dur_ns < start_ns)
 		return -EBADMSG;
@@ -126,10 +126,10 @@ static uint64_t span_key(const struct chrome_event *e)
 	if (e->id2.type != HR_JSON_OBJECT)
 		return hr__chrome_key(&e->cat, &e->id) ^ process;
 	at = e->id2.p + 1;
-	if (hr__json_member(&at, e->id2.p + e->id2.n, &where, &id) != 1)
+	if (hr_json_part_member(&at, e->id2.p + e->id2.n, &where, &id) != 1)
 		return hr__chrome_key(&e->cat, &e->id) ^ process;
 	return hr__chrome_key(&e->cat, &id) ^ hr__chrome_key(&where, &where) ^
-	       (hr__json_is(&where, "global") ? 0 : process);
+	       (hr_json_part_is(&where, "global") ? 0 : process);
 }
 
 static int open_add(struct chrome_opens *o, struct chrome_trace *c, const struct chrome_event *e,
@@ -167,10 +167,10 @@ static int mark_add(struct chrome_trace *c, const struct chrome_event *e)
 	int r;
 
 	/* Marks of torch's profiler itself: "Iteration Start", "Record Window End". */
-	if (e->pid.type == HR_JSON_STRING &&
-	    (e->pid.n == 0 || hr__json_is(&e->pid, "Traces") || hr__json_is(&e->pid, "Spans")))
+	if (e->pid.type == HR_JSON_STRING && (e->pid.n == 0 || hr_json_part_is(&e->pid, "Traces") ||
+					      hr_json_part_is(&e->pid, "Spans")))
 		return 0;
-	if (c->own && hr__json_is(&e->cat, "note"))
+	if (c->own && hr_json_part_is(&e->cat, "note"))
 		return hr__chrome_note(c, &e->name);
 	r = time_read(c, &e->ts, &ns);
 	return r ? r : hr__chrome_slice(c, e, ns, 0, HR_REGION_MARK, false);
@@ -213,7 +213,7 @@ static uint32_t small_number(const struct hr_json_part *v)
 {
 	int64_t value;
 
-	return hr__json_int(v, &value) && value > 0 && value <= INT32_MAX ? (uint32_t)value : 0;
+	return hr_json_part_int(v, &value) && value > 0 && value <= INT32_MAX ? (uint32_t)value : 0;
 }
 
 /* Sets what the export states of a process. */
@@ -231,7 +231,7 @@ static int own_process(struct chrome_trace *c, const struct chrome_event *e,
 	p->cpus = small_number(&args->cpus);
 	p->first_cpu = small_number(&args->first_cpu);
 	p->cpu_quota_milli = small_number(&args->quota);
-	own_process_name(p, name, hr__json_text(&args->name, name));
+	own_process_name(p, name, hr_json_part_text(&args->name, name));
 	return 0;
 }
 
@@ -241,17 +241,17 @@ static int own_thread(struct chrome_trace *c, const struct chrome_event *e,
 {
 	int64_t tid;
 
-	if (!hr__json_int(&args->tid, &tid) || tid < 0 || tid >= UINT32_MAX)
+	if (!hr_json_part_int(&args->tid, &tid) || tid < 0 || tid >= UINT32_MAX)
 		return 0;
 	return hr_map64_set(&c->thread_of, hr__chrome_key(&e->pid, &e->tid), (uint32_t)tid);
 }
 
 static int metadata_add(struct chrome_trace *c, const struct chrome_event *e)
 {
-	bool thread = hr__json_is(&e->name, "thread_name");
+	bool thread = hr_json_part_is(&e->name, "thread_name");
 	struct chrome_args args;
 
-	if (e->pid.type != HR_JSON_NUMBER || !(thread || hr__json_is(&e->name, "process_name")))
+	if (e->pid.type != HR_JSON_NUMBER || !(thread || hr_json_part_is(&e->name, "process_name")))
 		return 0;
 	if (hr__chrome_args(&e->args, &args) < 0)
 		return -EBADMSG;

@@ -39,7 +39,7 @@ static int32_t pid_read(const struct hr_json_part *pid)
 {
 	int64_t value;
 
-	return pid->type == HR_JSON_NUMBER && hr__json_int(pid, &value) && value > 0 &&
+	return pid->type == HR_JSON_NUMBER && hr_json_part_int(pid, &value) && value > 0 &&
 		       value <= INT32_MAX
 		   ? (int32_t)value
 		   : 0;
@@ -75,7 +75,7 @@ static bool gpu_is(const struct hr_json_part *cat)
 	    "cuda_sync", "Kernel",     "Memcpy",     "Memset"};
 
 	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
-		if (hr__json_is(cat, names[i]))
+		if (hr_json_part_is(cat, names[i]))
 			return true;
 	return false;
 }
@@ -84,7 +84,7 @@ static uint32_t small_number(const struct hr_json_part *first, const struct hr_j
 {
 	int64_t value;
 
-	if (hr__json_int(first, &value) || hr__json_int(second, &value))
+	if (hr_json_part_int(first, &value) || hr_json_part_int(second, &value))
 		return value >= 0 && value <= UINT32_MAX ? (uint32_t)value : 0;
 	return 0;
 }
@@ -109,7 +109,7 @@ static uint32_t thread_find(struct chrome_trace *c, const struct chrome_event *e
 			tid = own;
 		else if (e->tid.type == HR_JSON_NONE)
 			tid = 0;
-		else if (!hr__json_int(&e->tid, &tid) || tid < 0 || tid >= HR_GPU_TID)
+		else if (!hr_json_part_int(&e->tid, &tid) || tid < 0 || tid >= HR_GPU_TID)
 			tid = (int64_t)(hr_fnv(HR_FNV_BASIS, e->tid.p, e->tid.n) % HR_GPU_TID);
 	}
 	return proc ? hr_import_thread(c->s, proc, (uint32_t)tid) : 0;
@@ -138,7 +138,7 @@ static int text_take(struct chrome_trace *c, unsigned which, const struct hr_jso
 		if (!hr_array_fit(c->texts[which], v->n + 1, c->text_room[which]))
 			return -ENOMEM;
 		ret->p = c->texts[which];
-		ret->n = hr__json_text(v, c->texts[which]);
+		ret->n = hr_json_part_text(v, c->texts[which]);
 		c->texts[which][ret->n] = '\0';
 		if (c->own && (bytes = hr_text_unescape(c->texts[which])) >= 0)
 			ret->n = (size_t)bytes;
@@ -155,7 +155,7 @@ static bool argument_is_number(const struct hr_json_part *key)
 	    "Fwd thread id", "Python id", "Python parent id",	"Python thread"};
 
 	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
-		if (hr__json_is(key, names[i]))
+		if (hr_json_part_is(key, names[i]))
 			return true;
 	return false;
 }
@@ -189,7 +189,7 @@ static int args_take(struct chrome_trace *c, const struct hr_json_part *args,
 	at = args->p + 1;
 	if (!hr_array_fit(c->texts[TEXT_ARGS], args->n + 2, c->text_room[TEXT_ARGS]))
 		return -ENOMEM;
-	while (hr__json_member(&at, args->p + args->n, &key, &value) == 1)
+	while (hr_json_part_member(&at, args->p + args->n, &key, &value) == 1)
 		if (!argument_is_number(&key) && !value.nan)
 			argument_write(c->texts[TEXT_ARGS], &n, &key, &value);
 	if (n == 0)
@@ -216,7 +216,7 @@ static void kind_find(const struct hr_json_part *name, bool gpu, struct hr_regio
 	if (name_begins(name, STEP_NAME)) {
 		number.p = name->p + strlen(STEP_NAME);
 		number.n = name->n - strlen(STEP_NAME);
-		if (!hr__json_int(&number, &step) || step < 0)
+		if (!hr_json_part_int(&number, &step) || step < 0)
 			return;
 		g->step = (uint64_t)step;
 		g->kind = gpu ? HR_REGION_RANGE : HR_REGION_STEP;
@@ -231,7 +231,7 @@ static void kind_find(const struct hr_json_part *name, bool gpu, struct hr_regio
 static uint32_t own_kind(const struct hr_json_part *cat)
 {
 	for (uint32_t kind = 1; hr_region_kind_name(kind); kind++)
-		if (hr__json_is(cat, hr_region_kind_name(kind)))
+		if (hr_json_part_is(cat, hr_region_kind_name(kind)))
 			return kind;
 	return 0;
 }
@@ -240,7 +240,7 @@ static uint64_t own_number(const struct hr_json_part *v, uint64_t otherwise)
 {
 	int64_t value;
 
-	return hr__json_int(v, &value) && value >= 0 ? (uint64_t)value : otherwise;
+	return hr_json_part_int(v, &value) && value >= 0 ? (uint64_t)value : otherwise;
 }
 
 /* ---- headrace's own files -------------------------------------------------------------------- */
@@ -301,7 +301,7 @@ static int own_operation(struct chrome_trace *c, uint32_t thread, const struct c
 				 .offset = HR_OFFSET_NONE,
 				 .asked = HR_ASKED_NONE,
 				 .fd = -1};
-	bool runtime = hr__json_is(&args->scope, "runtime");
+	bool runtime = hr_json_part_is(&args->scope, "runtime");
 	const struct hr_op_info *info;
 	int64_t value = 0;
 	char name[64];
@@ -315,14 +315,14 @@ static int own_operation(struct chrome_trace *c, uint32_t thread, const struct c
 	event.bits = runtime ? HR_EV_SCOPE_RUNTIME : 0;
 	if (args->cut.type != HR_JSON_NONE)
 		event.ret = HR_RET_NONE;
-	else if (hr__json_int(&args->error, &value))
+	else if (hr_json_part_int(&args->error, &value))
 		event.ret = value > 0 && value < -HR_RET_FAILED ? -value : HR_RET_FAILED;
-	else if (hr__json_int(&args->bytes, &value) && value >= 0) {
+	else if (hr_json_part_int(&args->bytes, &value) && value >= 0) {
 		event.ret = value;
 		event.asked = info->bytes_rule == HR_BYTES_ASKED ? (uint64_t)value : HR_ASKED_NONE;
 		event.flags = info->bytes_rule == HR_BYTES_ITEMS; /* items of one byte */
 	}
-	if (hr__json_int(&args->offset, &value))
+	if (hr_json_part_int(&args->offset, &value))
 		event.offset = value;
 	r = own_path(c, &args->path, runtime, &event.file);
 	if (!r)
@@ -344,12 +344,12 @@ int hr__chrome_slice(struct chrome_trace *c, const struct chrome_event *e, int64
 						.epoch = HR_REGION_UNKNOWN,
 						.start_ns = (uint64_t)start_ns + HR_IMPORT_CLOCK_NS,
 						.dur_ns = (uint64_t)dur_ns}};
-	bool gpu = gpu_is(&e->cat) || hr__json_is(&e->pid, GPU_PID);
+	bool gpu = gpu_is(&e->cat) || hr_json_part_is(&e->pid, GPU_PID);
 	struct chrome_args args;
 	uint32_t thread;
 	int r;
 
-	if (e->name.type != HR_JSON_STRING || hr__json_is(&e->cat, "Trace"))
+	if (e->name.type != HR_JSON_STRING || hr_json_part_is(&e->cat, "Trace"))
 		return e->name.type == HR_JSON_STRING ? 0 : -EBADMSG;
 	if (hr__chrome_args(&e->args, &args) < 0)
 		return -EBADMSG;

@@ -11,7 +11,7 @@
 #include "common/gpu.h"
 #include "common/ops.h"
 #include "common/text.h"
-#include "import/chrome/json.h"
+#include "common/json_part.h"
 #include "import/nsys/nsys.h"
 
 #define NAME_MOST 1000 /* as of NVTX */
@@ -235,7 +235,7 @@ static bool text_is_object(const struct hr_import_slice *text, struct hr_import_
 	struct hr_json_part json;
 
 	if (text->n == 0 || text->n > ARGS_MOST ||
-	    hr__json_value(&at, text->p + text->n, &json) != 0 || json.type != HR_JSON_OBJECT ||
+	    hr_json_part_read(&at, text->p + text->n, &json) != 0 || json.type != HR_JSON_OBJECT ||
 	    json.nan)
 		return false;
 	*ret = (struct hr_import_slice){json.p, json.n};

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * json.h - a strict parser for one JSON value in memory, without a tree
+ * json_part.h - a strict parser for one JSON value in memory, without a tree
  *
  * Values are slices of the input. Numbers NaN, Infinity, nan and inf are accepted, because Python
  * and C++ write them. Pure functions.
  */
-#ifndef HEADRACE_IMPORT_CHROME_JSON_H
-#define HEADRACE_IMPORT_CHROME_JSON_H
+#ifndef HEADRACE_COMMON_JSON_PART_H
+#define HEADRACE_COMMON_JSON_PART_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -35,24 +35,27 @@ struct hr_json_part {
  * deeper than 64 levels; -EAGAIN: the input ends within the value. A number at the end of the input
  * is -EAGAIN, too.
  */
-int hr__json_value(const char **at, const char *end, struct hr_json_part *ret);
+int hr_json_part_read(const char **at, const char *end, struct hr_json_part *ret);
 
 /*
  * Reads the next member of an object, whose first byte or last member is before *at. Returns 1 and
- * a member, 0 after the '}', or an error of hr__json_value.
+ * a member, 0 after the '}', or an error of hr_json_part_read.
  */
-int hr__json_member(const char **at, const char *end, struct hr_json_part *key,
-		    struct hr_json_part *value);
+int hr_json_part_member(const char **at, const char *end, struct hr_json_part *key,
+			struct hr_json_part *value);
 
-bool hr__json_is(const struct hr_json_part *v, const char *text);
+bool hr_json_part_is(const struct hr_json_part *v, const char *text);
 
 /* Writes a string without its escapes, at most v->n bytes. Returns their number. */
-size_t hr__json_text(const struct hr_json_part *v, char *to);
+size_t hr_json_part_text(const struct hr_json_part *v, char *to);
 
 /* Reads an integer, which may be in quotes. False: it is not one, or out of range. */
-bool hr__json_int(const struct hr_json_part *v, int64_t *ret);
+bool hr_json_part_int(const struct hr_json_part *v, int64_t *ret);
 
 /* Reads a decimal number times 1000 as integer, rounded, for example microseconds as ns. */
-bool hr__json_thousandths(const struct hr_json_part *v, int64_t *ret);
+bool hr_json_part_thousandths(const struct hr_json_part *v, int64_t *ret);
+
+/* Reads a number of less than 64 characters. False: it is not one, or infinite as a double. */
+bool hr_json_part_double(const struct hr_json_part *v, double *ret);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "import/chrome/json.h"
+#include "common/json_part.h"
 
 #include <ctype.h>
 #include <errno.h>
@@ -111,7 +111,7 @@ static unsigned code_read(const char *p, const char *end, size_t *ret_n)
 	return 0xfffd;
 }
 
-size_t hr__json_text(const struct hr_json_part *v, char *to)
+size_t hr_json_part_text(const struct hr_json_part *v, char *to)
 {
 	static const char names[] = "bfnrt", codes[] = "\b\f\n\r\t";
 	const char *p = v->p, *end = v->p + v->n;
@@ -184,49 +184,68 @@ static int token_read(const char **at, const char *end, struct hr_json_part *ret
 		return 0;
 	ret->type = HR_JSON_WORD;
 	for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++)
-		if (hr__json_is(ret, words[i]))
+		if (hr_json_part_is(ret, words[i]))
 			return 0;
 	ret->type = HR_JSON_NAN;
 	ret->nan = true;
 	for (size_t i = 0; i < sizeof(nans) / sizeof(nans[0]); i++)
-		if (hr__json_is(ret, nans[i]))
+		if (hr_json_part_is(ret, nans[i]))
 			return 0;
 	return -EBADMSG;
 }
 
-bool hr__json_is(const struct hr_json_part *v, const char *text)
+bool hr_json_part_is(const struct hr_json_part *v, const char *text)
 {
 	return strlen(text) == v->n && memcmp(v->p, text, v->n) == 0;
 }
 
-bool hr__json_int(const struct hr_json_part *v, int64_t *ret)
+/* Copies a number, which may be in quotes, as a string. False: it is not one, or too long. */
+static bool number_copy(const struct hr_json_part *v, char text[NUMBER_BYTES])
 {
-	char text[NUMBER_BYTES], *end;
-
 	if ((v->type != HR_JSON_NUMBER && v->type != HR_JSON_STRING) || v->n == 0 ||
-	    v->n >= sizeof(text) || !number_is_valid(v->p, v->p + v->n))
+	    v->n >= NUMBER_BYTES || !number_is_valid(v->p, v->p + v->n))
 		return false;
 	memcpy(text, v->p, v->n);
 	text[v->n] = '\0';
+	return true;
+}
+
+bool hr_json_part_int(const struct hr_json_part *v, int64_t *ret)
+{
+	char text[NUMBER_BYTES], *end;
+
+	if (!number_copy(v, text))
+		return false;
 	errno = 0;
 	*ret = strtoll(text, &end, 10);
 	return errno == 0 && *end == '\0';
 }
 
-bool hr__json_thousandths(const struct hr_json_part *v, int64_t *ret)
+bool hr_json_part_thousandths(const struct hr_json_part *v, int64_t *ret)
 {
 	char text[NUMBER_BYTES], *end;
 	long double value;
 
-	if ((v->type != HR_JSON_NUMBER && v->type != HR_JSON_STRING) || v->n == 0 ||
-	    v->n >= sizeof(text) || !number_is_valid(v->p, v->p + v->n))
+	if (!number_copy(v, text))
 		return false;
-	memcpy(text, v->p, v->n);
-	text[v->n] = '\0';
 	value = roundl(strtold(text, &end) * 1000); /* 64 bits of mantissa */
 	if (*end != '\0' || !(fabsl(value) < 9.2e18L))
 		return false;
 	*ret = (int64_t)value;
+	return true;
+}
+
+bool hr_json_part_double(const struct hr_json_part *v, double *ret)
+{
+	char text[NUMBER_BYTES];
+	double value;
+
+	if (v->type != HR_JSON_NUMBER || !number_copy(v, text))
+		return false;
+	value = strtod(text, NULL);
+	if (!isfinite(value))
+		return false;
+	*ret = value;
 	return true;
 }
 
@@ -336,7 +355,7 @@ static int nest_read(const char **at, const char *end, struct hr_json_part *ret)
 	return 0;
 }
 
-int hr__json_value(const char **at, const char *end, struct hr_json_part *ret)
+int hr_json_part_read(const char **at, const char *end, struct hr_json_part *ret)
 {
 	*ret = (struct hr_json_part){0};
 	*at = blanks_skip(*at, end);
@@ -345,8 +364,8 @@ int hr__json_value(const char **at, const char *end, struct hr_json_part *ret)
 	return **at == '{' || **at == '[' ? nest_read(at, end, ret) : scalar_read(at, end, ret);
 }
 
-int hr__json_member(const char **at, const char *end, struct hr_json_part *key,
-		    struct hr_json_part *value)
+int hr_json_part_member(const char **at, const char *end, struct hr_json_part *key,
+			struct hr_json_part *value)
 {
 	bool first = (*at)[-1] == '{';
 	int r;
@@ -365,6 +384,6 @@ int hr__json_member(const char **at, const char *end, struct hr_json_part *key,
 	}
 	r = key_read(at, end, key);
 	if (!r)
-		r = hr__json_value(at, end, value);
+		r = hr_json_part_read(at, end, value);
 	return r ? r : 1;
 }
