@@ -1,0 +1,240 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* headrace model: how measurements grow with a parameter, and what they are at a larger one. */
+#include "cli/model/model.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli/commands.h"
+#include "common/near.h"
+#include "common/outfile.h"
+#include "common/text.h"
+#include "model/extrap_file.h"
+
+enum { OPT_OVER = 256, OPT_AT, OPT_REGION, OPT_METRIC, OPT_SPACE, OPT_CORES, OPT_FORMAT, OPT_TO };
+
+#define SPACES	"default negative no-logs"
+#define FORMATS "table json csv"
+#define TARGETS "extrap-text extrap-jsonl"
+
+const struct hr_option hr_model_option_table[] = {
+    {"over", OPT_OVER, "NAME[,NAME]",
+     "the parameters of the formulas (default: those that have several values)", HR_VALUES_OTHER},
+    {"at", OPT_AT, "NAME=VALUE[,...]",
+     "predict the values at this point (default: four times the largest value of each parameter)",
+     HR_VALUES_OTHER},
+    {"region", OPT_REGION, "GLOB", "only regions with such a name, for example 'train->*'",
+     HR_VALUES_OTHER},
+    {"metric", OPT_METRIC, "GLOB", "only metrics with such a name", HR_VALUES_OTHER},
+    {"space", OPT_SPACE, "SPACE",
+     "the terms to try: default (42), negative (84: also terms that shrink, for strong scaling) or "
+     "no-logs (19)",
+     SPACES},
+    {"cores", OPT_CORES, "N", "cores of each process, for the cost (default: 1)", HR_VALUES_OTHER},
+    {"format", OPT_FORMAT, "FORMAT", "table (default), json or csv", FORMATS},
+    {"to", OPT_TO, "FORMAT",
+     "write the measurements as a file for Extra-P, and make no model: extrap-text or extrap-jsonl",
+     TARGETS},
+    {"output", 'o', "FILE", "with --to: the file to write (default: standard output)", NULL},
+    {"help", 'h', NULL, "print this text", NULL},
+    {NULL, 0, NULL, NULL, NULL},
+};
+
+struct request {
+	struct hr_model_request model;
+	const char *format; /* a word of FORMATS */
+	const char *to;	    /* a word of TARGETS; NULL: make models */
+	const char *output; /* NULL: standard output */
+	const char **files;
+	size_t n_files;
+};
+
+/* Takes a word of a list. Returns its index, or -1 after a report. */
+static int word_take(const char *name, const char *words, const char *value)
+{
+	int index = 0;
+
+	for (const char *w = words; *w != '\0'; index++) {
+		size_t n = strcspn(w, " ");
+
+		if (strlen(value) == n && memcmp(w, value, n) == 0)
+			return index;
+		w += n + (w[n] == ' ');
+	}
+	return hr_option_wrong_word(name, words, value);
+}
+
+static int value_take(struct request *r, int id, const char *value)
+{
+	char *end;
+	int index = 0;
+
+	switch (id) {
+	case OPT_OVER:
+		r->model.over = value;
+		break;
+	case OPT_AT:
+		r->model.at = value;
+		break;
+	case OPT_REGION:
+		r->model.region = value;
+		break;
+	case OPT_METRIC:
+		r->model.metric = value;
+		break;
+	case OPT_SPACE:
+		index = word_take("space", SPACES, value);
+		r->model.space = index > 0 ? (enum hr_space)index : HR_SPACE_DEFAULT;
+		break;
+	case OPT_CORES:
+		r->model.cores = strtod(value, &end);
+		if (end == value || *end != '\0' || !isfinite(r->model.cores) ||
+		    r->model.cores <= 0)
+			return hr_option_wrong("cores", "a number above 0", value);
+		break;
+	case OPT_FORMAT:
+		index = word_take("format", FORMATS, value);
+		r->format = value;
+		break;
+	case OPT_TO:
+		index = word_take("to", TARGETS, value);
+		r->to = value;
+		break;
+	default: /* -o */
+		r->output = strcmp(value, "-") == 0 ? NULL : value;
+	}
+	return index < 0 ? -1 : 0;
+}
+
+/* Returns 0 to continue, or 1 to end with *ret_status. */
+static int arguments_take(struct hr_options *o, struct request *r, int *ret_status)
+{
+	*ret_status = HR_EXIT_USAGE;
+	for (;;) {
+		int id = hr_option_next(o);
+
+		if (id == HR_OPTION_END && o->next >= o->argc)
+			break;
+		if (id == 'h') {
+			*ret_status = hr_command_help("model");
+			return 1;
+		}
+		if (id == HR_OPTION_END)
+			r->files[r->n_files++] = o->argv[o->next++];
+		else if (id == HR_OPTION_BAD || value_take(r, id, o->value) < 0)
+			return 1;
+	}
+	if (r->n_files == 0)
+		hr_report("no file with measurements" HR_HINT "headrace model FILE...");
+	else if (r->output != NULL && r->to == NULL)
+		hr_report("--output needs --to extrap-text or --to extrap-jsonl" HR_HINT
+			  "headrace model FILE... >answer.txt writes the answer to a file");
+	else
+		return 0;
+	return 1;
+}
+
+/* ---- files for Extra-P ----------------------------------------------------------------------- */
+
+static int extrap_write(const struct request *r, const struct hr_measurements *m, FILE *out,
+			const char *name)
+{
+	enum hr_extrap_format format =
+	    strcmp(r->to, "extrap-text") == 0 ? HR_EXTRAP_TEXT : HR_EXTRAP_JSONL;
+	char *error = NULL;
+	int result = hr_extrap_write(out, format, m, &error);
+
+	if (result == 0 && (fflush(out) != 0 || ferror(out)))
+		result = -EIO;
+	if (result < 0)
+		hr_report("cannot write %s: %s%s", name,
+			  error != NULL ? error : strerrordesc_np(-result),
+			  result == -EINVAL ? HR_HINT "--to extrap-jsonl has no such limit" : "");
+	free(error);
+	return result;
+}
+
+/* Moves the series that the request selects to the front, and frees the others. */
+static void series_select(struct hr_measurements *m, const struct hr_model_request *r)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < m->n; i++) {
+		struct hr_series kept = m->series[i];
+
+		if (!hr_model_selects(r, &kept))
+			continue;
+		m->series[i] = m->series[n];
+		m->series[n++] = kept;
+	}
+	for (size_t i = n; i < m->n; i++)
+		hr_series_done(&m->series[i]);
+	m->n = n;
+}
+
+static int export_run(const struct request *r, struct hr_measurements *m)
+{
+	struct hr_outfile o;
+	FILE *out;
+	int result;
+
+	series_select(m, &r->model);
+	if (r->output == NULL)
+		return extrap_write(r, m, stdout, "standard output") < 0 ? EXIT_FAILURE
+									 : EXIT_SUCCESS;
+	result = hr_outfile_init(&o, r->output);
+	out = result == 0 ? fopen(hr_outfile_name(&o), "we") : NULL;
+	if (out == NULL) {
+		hr_report("cannot write %s: %s", hr_near_quoted(r->output).s,
+			  strerrordesc_np(result < 0 ? -result : errno));
+		hr_outfile_done(&o);
+		return EXIT_FAILURE;
+	}
+	result = extrap_write(r, m, out, hr_near_quoted(r->output).s);
+	if (fclose(out) != 0 && result == 0)
+		result = -errno;
+	if (hr_outfile_end(&o, result == 0) < 0)
+		result = -EIO;
+	hr_outfile_done(&o);
+	return result < 0 ? EXIT_FAILURE : EXIT_SUCCESS;
+}
+
+/* ---- answers --------------------------------------------------------------------------------- */
+
+static int answer_run(const struct request *r, const struct hr_model_input *input)
+{
+	struct hr_model_answers answers;
+	int status = hr_model_answer(input, &r->model, &answers);
+
+	if (status == EXIT_SUCCESS && strcmp(r->format, "json") == 0)
+		hr_model_print_json(&answers, stdout);
+	else if (status == EXIT_SUCCESS && strcmp(r->format, "csv") == 0)
+		hr_model_print_csv(&answers, stdout);
+	else if (status == EXIT_SUCCESS)
+		hr_model_print_text(&answers, stdout);
+	hr_model_answers_done(&answers);
+	return status;
+}
+
+int hr_model_main(int argc, char **argv)
+{
+	struct hr_options o = {
+	    .table = hr_model_option_table, .argv = argv, .argc = argc, .next = 1};
+	struct request r = {.format = "table",
+			    .files = calloc((size_t)argc + 1, sizeof(*r.files)),
+			    .model.cores = 1};
+	struct hr_model_input input = {0};
+	int status = EXIT_FAILURE;
+
+	if (r.files != NULL && arguments_take(&o, &r, &status) == 0) {
+		status = EXIT_FAILURE;
+		if (hr_model_input_read(r.files, r.n_files, &input) == 0)
+			status = r.to != NULL ? export_run(&r, &input.measurements)
+					      : answer_run(&r, &input);
+	}
+	hr_model_input_done(&input);
+	free(r.files);
+	return status;
+}

@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * model.h - the parts of `headrace model`
+ *
+ *      files -> measurements (input) -> one answer for each region and metric -> text, JSON, CSV
+ *
+ * Owner     The caller owns the structures; the _done functions free what they contain.
+ * Threads   One.
+ */
+#ifndef HEADRACE_CLI_MODEL_MODEL_H
+#define HEADRACE_CLI_MODEL_MODEL_H
+
+#include <stdio.h>
+
+#include "cli/cli.h"
+#include "model/forecast.h"
+#include "model/points.h"
+#include "model/search.h"
+
+/* What to model, wherever it comes from. */
+struct hr_model_input {
+	struct hr_measurements measurements;
+};
+
+struct hr_model_request {
+	const char
+	    *over;	/* names of parameters, with commas; NULL: those that have several values */
+	const char *at; /* NAME=VALUE, with commas; NULL: four times the largest point */
+	const char *region; /* globs; NULL: all */
+	const char *metric;
+	enum hr_space space;
+	double cores; /* of each process, for the cost */
+};
+
+/* One region and metric. */
+struct hr_model_answer {
+	const struct hr_series *series;
+	struct hr_axes axes;
+	struct hr_samples samples;
+	struct hr_model model; /* Extra-P's */
+	struct hr_forecast forecast;
+	double at[HR_MODEL_PARAMETERS]; /* the point of the forecast, in the order of the axes */
+	const char *names[HR_MODEL_PARAMETERS];	    /* escaped names of the axes */
+	const char *all_names[HR_MODEL_PARAMETERS]; /* escaped names of all parameters */
+};
+
+struct hr_model_answers {
+	struct hr_model_answer *list; /* the largest forecast first */
+	size_t n, room;
+	char *names[HR_MODEL_PARAMETERS]; /* escaped names of all parameters */
+	unsigned n_names;
+	double cores;
+	size_t short_series; /* regions and metrics with too few points */
+	char *short_reason;  /* why the first of them has no model; NULL: none */
+};
+
+/* Reads files of Extra-P. Returns 0, or -1 after a report. */
+int hr_model_input_read(const char *const *files, size_t n, struct hr_model_input *to);
+void hr_model_input_done(struct hr_model_input *input);
+
+/* Whether the request selects a series. */
+bool hr_model_selects(const struct hr_model_request *r, const struct hr_series *s);
+
+/* Models the selected series. Returns an exit status, after a report if it is not EXIT_SUCCESS. */
+int hr_model_answer(const struct hr_model_input *input, const struct hr_model_request *r,
+		    struct hr_model_answers *ret);
+void hr_model_answers_done(struct hr_model_answers *a);
+
+/* Whether the metric is a time: its name ends with _s, _ms, _us or _ns, or is "time" or "runtime". */
+bool hr_model_is_time(const struct hr_series *s);
+
+void hr_model_print_text(const struct hr_model_answers *a, FILE *out);
+void hr_model_print_json(const struct hr_model_answers *a, FILE *out);
+void hr_model_print_csv(const struct hr_model_answers *a, FILE *out);
+
+#endif
