@@ -93,8 +93,9 @@ void hr__evidence_check(struct hr__evidence *e, double between, unsigned unknown
 
 double hr__term_prior(struct hr_term term)
 {
-	return -0.7 * fabs((double)term.numerator / term.denominator) - 0.5 * abs(term.log) -
-	       0.5 * (term.denominator - 1);
+	double power = fabs((double)term.numerator / term.denominator);
+
+	return -0.5 * power - 0.4 * abs(term.log) - 0.4 * (term.denominator - 1);
 }
 
 /* ---- mixture --------------------------------------------------------------------------------- */

@@ -53,17 +53,17 @@ static const char *unit_of(const struct hr_series *s)
 
 /*
  * Writes a function. Leaves out a constant part that only rounding makes different from 0: less
- * than 1e-9 of all values.
+ * than 1e-12 of the largest value.
  */
 static void formula_text(const struct hr_model_answer *a, const struct hr_function *f,
 			 char to[FORMULA_BYTES])
 {
 	struct hr_function shown = *f;
-	double least = INFINITY;
+	double most = 0;
 
 	for (size_t i = 0; i < a->samples.n; i++)
-		least = fmin(least, fabs(a->samples.list[i].mean));
-	if (fabs(shown.coefficients[0]) < 1e-9 * least)
+		most = fmax(most, fabs(a->samples.list[i].mean));
+	if (fabs(shown.coefficients[0]) < 1e-12 * most)
 		shown.coefficients[0] = 0;
 	hr_function_text(&shown, a->names, DIGITS, to, FORMULA_BYTES);
 }
@@ -84,21 +84,26 @@ static void point_text(const struct hr_model_answer *a, const double *x, char *t
 				       a->names[i], x[i]);
 }
 
-/* Returns "grows", "shrinks" or "stays": from the largest point to the forecast. */
+/* Returns what the most probable form does from the smallest point to the largest one. */
 static const char *trend_of(const struct hr_model_answer *a)
 {
 	const struct hr_function *f = &a->forecast.candidates[0].function;
-	double last[HR_MODEL_PARAMETERS] = {0}, now;
+	double first[HR_MODEL_PARAMETERS], last[HR_MODEL_PARAMETERS], from, to;
 
 	if (f->form.n_products == 0)
 		return "stays at";
-	for (size_t i = 0; i < a->samples.n; i++)
-		for (unsigned k = 0; k < a->axes.n; k++)
+	for (unsigned k = 0; k < a->axes.n; k++) {
+		first[k] = last[k] = a->at[k];
+		for (size_t i = 0; i < a->samples.n; i++) {
+			first[k] = fmin(first[k], a->samples.list[i].x[k]);
 			last[k] = fmax(last[k], a->samples.list[i].x[k]);
-	now = hr_function_value(f, last);
-	if (fabs(a->forecast.value - now) <= TREND_LEAST * fabs(now))
+		}
+	}
+	from = hr_function_value(f, first);
+	to = hr_function_value(f, last);
+	if (fabs(to - from) <= TREND_LEAST * fabs(from))
 		return "hardly changes:";
-	return a->forecast.value > now ? "grows as" : "shrinks as";
+	return to > from ? "grows as" : "shrinks as";
 }
 
 static void answer_say(struct hr_sheet *p, const struct hr_model_answer *a)
@@ -213,7 +218,7 @@ static void points_print(struct hr_sheet *p, const struct hr_model_answers *all,
 			     "cost");
 	hr_sheet_end(p);
 	for (size_t i = 0; i < a->samples.n; i++)
-		point_print(p, all, a, &sorted[i], &sorted[0]);
+		point_print(p, all, a, &sorted[i], hr_scaling_baseline(&a->samples));
 	free(sorted);
 }
 
