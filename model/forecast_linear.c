@@ -15,8 +15,8 @@
 #include "model/solve.h"
 
 /* Terms of each parameter that forms with several parameters combine: the most probable ones. */
-#define TERMS_OF_TWO   8u
-#define TERMS_OF_THREE 4u
+#define TERMS_OF_TWO   20u
+#define TERMS_OF_THREE 6u
 
 struct linear_form {
 	struct hr_form form;

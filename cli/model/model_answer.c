@@ -286,7 +286,8 @@ int hr_model_answer(const struct hr_model_input *input, const struct hr_model_re
 	else if (ret->n == 0)
 		hr_report("cannot model: no region and metric that --region and --metric select");
 	else if (ret->short_series > 0)
-		hr_report("%zu regions or metrics have no model: %s", ret->short_series,
+		hr_report("no model of %zu region%s or metric%s: %s", ret->short_series,
+			  ret->short_series == 1 ? "" : "s", ret->short_series == 1 ? "" : "s",
 			  ret->short_reason != NULL ? ret->short_reason : "too few points");
 	return ret->n > 0 ? EXIT_SUCCESS : EXIT_FAILURE;
 }

@@ -127,30 +127,36 @@ static void answer_say(struct hr_sheet *p, const struct hr_model_answer *a)
 
 /* ---- details --------------------------------------------------------------------------------- */
 
+static void form_print(struct hr_sheet *p, double probability, int cells, const char *form,
+		       const char *value)
+{
+	hr_sheet_put(p, HR_STYLE_PLAIN, "  %9.0f %%  %-*s  %s", 100 * probability, cells, form,
+		     value);
+	hr_sheet_end(p);
+}
+
 static void forms_print(struct hr_sheet *p, const struct hr_model_answer *a)
 {
 	const struct hr_forecast *f = &a->forecast;
-	char formula[FORMULA_BYTES], point[FORMULA_BYTES];
+	size_t n = f->n < FORMS_SHOWN ? f->n : FORMS_SHOWN;
+	char formulas[FORMS_SHOWN][FORMULA_BYTES], point[FORMULA_BYTES];
+	double rest = 1;
+	int cells = 0;
 
+	for (size_t i = 0; i < n; i++) {
+		formula_text(a, &f->candidates[i].function, formulas[i]);
+		cells = (int)fmax(cells, (double)hr_text_cells(formulas[i]));
+	}
 	point_text(a, a->at, point, sizeof(point));
-	hr_sheet_put(p, HR_STYLE_PLAIN, "  probability  %-*s  at %s", FORMULA_CELLS, "form", point);
+	hr_sheet_put(p, HR_STYLE_PLAIN, "  probability  %-*s  at %s", cells, "form", point);
 	hr_sheet_end(p);
-	for (size_t i = 0; i < f->n && i < FORMS_SHOWN; i++) {
-		const struct hr_candidate *c = &f->candidates[i];
-
-		formula_text(a, &c->function, formula);
-		hr_sheet_put(p, HR_STYLE_PLAIN, "  %9.0f %%  %-*s  %s", 100 * c->probability,
-			     FORMULA_CELLS, formula, number_text(c->predicted).s);
-		hr_sheet_end(p);
+	for (size_t i = 0; i < n; i++) {
+		form_print(p, f->candidates[i].probability, cells, formulas[i],
+			   number_text(f->candidates[i].predicted).s);
+		rest -= f->candidates[i].probability;
 	}
-	if (f->n > FORMS_SHOWN) {
-		double rest = 1;
-
-		for (size_t i = 0; i < FORMS_SHOWN; i++)
-			rest -= f->candidates[i].probability;
-		hr_sheet_put(p, HR_STYLE_PLAIN, "  %9.0f %%  all other forms", 100 * fmax(0, rest));
-		hr_sheet_end(p);
-	}
+	if (f->n > FORMS_SHOWN)
+		form_print(p, fmax(0, rest), cells, "all other forms", "");
 }
 
 static void outliers_print(struct hr_sheet *p, const struct hr_model_answer *a)

@@ -220,8 +220,9 @@ static void test_two_parameters(void **state)
 		assert_int_equal(hr_measurements_add(&m, "train", "read_s", x, value), 0);
 	}
 	forecast = forecast_at(&m, 2, at);
-	assert_true(forecast.low <= want && want <= forecast.high);
-	assert_true(forecast.high - forecast.low < 0.3 * want);
+	assert_true(fabs(forecast.value - want) < 0.01 * want);
+	assert_true(forecast.high - forecast.low < 0.05 * want);
+	assert_int_equal(forecast.candidates[0].function.form.products[0], 3); /* of both */
 	hr_forecast_done(&forecast);
 	hr_measurements_done(&m);
 }
