@@ -21,9 +21,10 @@ static const double slice_middles[SLICES] = {-1.2816, -0.5244, 0, 0.5244, 1.2816
 /* ---- evidence -------------------------------------------------------------------------------- */
 
 /* Takes one sample without its outliers. */
-static void evidence_take(struct hr__evidence *e, const struct hr_sample *s, double limit, size_t i)
+static void evidence_take(struct hr__evidence *e, const struct hr_model_sample *s, double limit,
+			  size_t i)
 {
-	double median = s->values != NULL ? hr_sample_median(s) : 0, sum = 0, square = 0;
+	double median = s->values != NULL ? hr_model_sample_median(s) : 0, sum = 0, square = 0;
 	size_t n = 0;
 
 	for (size_t k = 0; s->values != NULL && k < s->n; k++) {
@@ -41,7 +42,8 @@ static void evidence_take(struct hr__evidence *e, const struct hr_sample *s, dou
 	e->n_values += n > 0 ? (double)n : 1;
 }
 
-int hr__evidence_init(const struct hr_samples *s, enum hr_space space, struct hr__evidence *ret)
+int hr__evidence_init(const struct hr_model_samples *s, enum hr_space space,
+		      struct hr__evidence *ret)
 {
 	struct hr__evidence e = {.n = s->n, .n_parameters = s->n_parameters};
 	double limit = hr_outliers_limit(s);
@@ -226,7 +228,7 @@ static int forecast_fill(struct hr__evidence *e, struct hr__mixture *m, struct h
 	return 0;
 }
 
-int hr_forecast_init(const struct hr_samples *s, enum hr_space space, const double *x,
+int hr_forecast_init(const struct hr_model_samples *s, enum hr_space space, const double *x,
 		     struct hr_forecast *ret)
 {
 	struct hr_forecast f = {0};

@@ -36,7 +36,7 @@ struct hr_forecast {
 };
 
 /* Computes a forecast at x: one value for each parameter. Returns 0 or -ENOMEM. */
-int hr_forecast_init(const struct hr_samples *s, enum hr_space space, const double *x,
+int hr_forecast_init(const struct hr_model_samples *s, enum hr_space space, const double *x,
 		     struct hr_forecast *ret);
 void hr_forecast_done(struct hr_forecast *f);
 

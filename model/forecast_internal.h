@@ -47,7 +47,8 @@ struct hr__mixture {
 };
 
 /* Returns 0 or -ENOMEM. hr__evidence_done frees it. */
-int hr__evidence_init(const struct hr_samples *s, enum hr_space space, struct hr__evidence *ret);
+int hr__evidence_init(const struct hr_model_samples *s, enum hr_space space,
+		      struct hr__evidence *ret);
 void hr__evidence_done(struct hr__evidence *e);
 
 /*
@@ -61,7 +62,7 @@ double hr__term_prior(struct hr_term term);
 
 /* Adds nodes and candidates for all forms. Both return 0 or -ENOMEM. */
 int hr__shares_add(struct hr__evidence *e, enum hr_space space, double x, struct hr__mixture *to);
-int hr__linear_add(struct hr__evidence *e, const struct hr_samples *s, enum hr_space space,
+int hr__linear_add(struct hr__evidence *e, const struct hr_model_samples *s, enum hr_space space,
 		   const double *x, struct hr__mixture *to);
 
 int hr__mixture_node(struct hr__mixture *m, double log_weight, double value, double scale);

@@ -184,14 +184,14 @@ static size_t linear_choose(const struct hr__evidence *e, struct linear *l, size
 }
 
 /* Finds the most probable terms of a parameter along its longest lines. Returns 0 or -ENOMEM. */
-static int terms_choose(const struct hr_samples *s, unsigned parameter, enum hr_space space,
+static int terms_choose(const struct hr_model_samples *s, unsigned parameter, enum hr_space space,
 			struct hr_term *to, size_t *n)
 {
 	struct hr_term terms[HR_TERMS_MOST];
-	struct hr_samples line;
+	struct hr_model_samples line;
 	struct hr__evidence e;
 	struct linear l = {0};
-	int r = hr_samples_line(s, parameter, &line);
+	int r = hr_model_samples_line(s, parameter, &line);
 
 	if (r < 0)
 		return r;
@@ -207,7 +207,7 @@ static int terms_choose(const struct hr_samples *s, unsigned parameter, enum hr_
 	}
 	linear_done(&l);
 	hr__evidence_done(&e);
-	hr_samples_done(&line);
+	hr_model_samples_done(&line);
 	return r;
 }
 
@@ -249,7 +249,7 @@ static int forms_combine(const struct hr__evidence *e, const unsigned *parameter
 
 /* Adds the forms of samples with several parameters: of each one, of each pair, and of all three.
  */
-static int forms_of_several(const struct hr__evidence *e, const struct hr_samples *s,
+static int forms_of_several(const struct hr__evidence *e, const struct hr_model_samples *s,
 			    enum hr_space space, struct linear *to)
 {
 	static const unsigned sets[][HR_MODEL_PARAMETERS] = {
@@ -270,7 +270,7 @@ static int forms_of_several(const struct hr__evidence *e, const struct hr_sample
 	return r;
 }
 
-int hr__linear_add(struct hr__evidence *e, const struct hr_samples *s, enum hr_space space,
+int hr__linear_add(struct hr__evidence *e, const struct hr_model_samples *s, enum hr_space space,
 		   const double *x, struct hr__mixture *to)
 {
 	struct hr_term terms[HR_TERMS_MOST];

@@ -21,7 +21,7 @@ static double median_of_sorted(const double *v, size_t n)
 	return n % 2 ? v[n / 2] : (v[n / 2 - 1] + v[n / 2]) / 2;
 }
 
-double hr_sample_median(const struct hr_sample *s)
+double hr_model_sample_median(const struct hr_model_sample *s)
 {
 	double sorted[HR_MODEL_VALUES_MOST];
 
@@ -30,7 +30,7 @@ double hr_sample_median(const struct hr_sample *s)
 	return median_of_sorted(sorted, s->n);
 }
 
-static bool sample_counts(const struct hr_sample *s)
+static bool sample_counts(const struct hr_model_sample *s)
 {
 	return s->values != NULL && s->n >= REPETITIONS_LEAST;
 }
@@ -39,9 +39,9 @@ static bool sample_counts(const struct hr_sample *s)
  * Stores the differences of a sample's repetitions to their median, without those of the one or two
  * values in the middle, which define it. Returns their number.
  */
-static size_t differences_store(const struct hr_sample *s, double *to)
+static size_t differences_store(const struct hr_model_sample *s, double *to)
 {
-	double median = hr_sample_median(s);
+	double median = hr_model_sample_median(s);
 	size_t middle = s->n % 2 ? 1 : 2;
 
 	if (median == 0)
@@ -53,7 +53,7 @@ static size_t differences_store(const struct hr_sample *s, double *to)
 	return s->n - middle;
 }
 
-double hr_outliers_limit(const struct hr_samples *s)
+double hr_outliers_limit(const struct hr_model_samples *s)
 {
 	size_t room = 1, n = 0;
 	double *all, limit = INFINITY;
@@ -73,7 +73,7 @@ double hr_outliers_limit(const struct hr_samples *s)
 	return limit;
 }
 
-bool hr_outlier_is(const struct hr_sample *s, double median, double value, double limit)
+bool hr_outlier_is(const struct hr_model_sample *s, double median, double value, double limit)
 {
 	return sample_counts(s) && median != 0 && fabs((value - median) / median) > limit;
 }

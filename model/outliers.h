@@ -11,12 +11,12 @@
  * of normally distributed values, one of 100 has such a value. Points with less than three
  * repetitions do not count. Returns INFINITY if no point has three repetitions or without memory.
  */
-double hr_outliers_limit(const struct hr_samples *s);
+double hr_outliers_limit(const struct hr_model_samples *s);
 
 /* Returns the median of the repetitions of a sample that has at least one. */
-double hr_sample_median(const struct hr_sample *s);
+double hr_model_sample_median(const struct hr_model_sample *s);
 
 /* Whether a value of a sample with this median is an outlier. */
-bool hr_outlier_is(const struct hr_sample *s, double median, double value, double limit);
+bool hr_outlier_is(const struct hr_model_sample *s, double median, double value, double limit);
 
 #endif

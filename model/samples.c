@@ -69,18 +69,18 @@ static void axes_fix(const struct hr_series *s, unsigned n_parameters, struct hr
 	*axes = best;
 }
 
-int hr_samples_take(const struct hr_series *s, const struct hr_measurements *m,
-		    struct hr_axes *axes, struct hr_samples *ret)
+int hr_model_samples_take(const struct hr_series *s, const struct hr_measurements *m,
+			  struct hr_axes *axes, struct hr_model_samples *ret)
 {
-	struct hr_samples to = {.list = calloc(s->n + 1, sizeof(*to.list)),
-				.n_parameters = axes->n};
+	struct hr_model_samples to = {.list = calloc(s->n + 1, sizeof(*to.list)),
+				      .n_parameters = axes->n};
 
 	if (to.list == NULL)
 		return -ENOMEM;
 	axes_fix(s, m->n_parameters, axes);
 	for (size_t i = 0; i < s->n; i++) {
 		const struct hr_point *p = &s->points[i];
-		struct hr_sample *sample = &to.list[to.n];
+		struct hr_model_sample *sample = &to.list[to.n];
 
 		if (!is_taken(axes, p))
 			continue;
@@ -95,17 +95,17 @@ int hr_samples_take(const struct hr_series *s, const struct hr_measurements *m,
 	return 0;
 }
 
-void hr_samples_done(struct hr_samples *s)
+void hr_model_samples_done(struct hr_model_samples *s)
 {
 	free(s->list);
-	*s = (struct hr_samples){0};
+	*s = (struct hr_model_samples){0};
 }
 
 /* ---- lines along one parameter --------------------------------------------------------------- */
 
 /* Whether two points differ at most in this parameter. */
-static bool is_same_line(const struct hr_samples *s, const struct hr_sample *a,
-			 const struct hr_sample *b, unsigned parameter)
+static bool is_same_line(const struct hr_model_samples *s, const struct hr_model_sample *a,
+			 const struct hr_model_sample *b, unsigned parameter)
 {
 	for (unsigned i = 0; i < s->n_parameters; i++)
 		if (i != parameter && a->x[i] != b->x[i])
@@ -114,7 +114,8 @@ static bool is_same_line(const struct hr_samples *s, const struct hr_sample *a,
 }
 
 /* Returns the number of points on the line of a point. */
-static size_t line_count(const struct hr_samples *s, const struct hr_sample *of, unsigned parameter)
+static size_t line_count(const struct hr_model_samples *s, const struct hr_model_sample *of,
+			 unsigned parameter)
 {
 	size_t n = 0;
 
@@ -124,10 +125,10 @@ static size_t line_count(const struct hr_samples *s, const struct hr_sample *of,
 }
 
 /* Returns the first point of the first line that has the most points. `s` is not empty. */
-static const struct hr_sample *line_longest(const struct hr_samples *s, unsigned parameter,
-					    size_t *ret_n)
+static const struct hr_model_sample *line_longest(const struct hr_model_samples *s,
+						  unsigned parameter, size_t *ret_n)
 {
-	const struct hr_sample *best = s->list;
+	const struct hr_model_sample *best = s->list;
 
 	*ret_n = 0;
 	for (size_t i = 0; i < s->n; i++) {
@@ -142,8 +143,8 @@ static const struct hr_sample *line_longest(const struct hr_samples *s, unsigned
 }
 
 /* Whether the line of a point has a point at x. */
-static bool line_has(const struct hr_samples *s, const struct hr_sample *of, unsigned parameter,
-		     double x)
+static bool line_has(const struct hr_model_samples *s, const struct hr_model_sample *of,
+		     unsigned parameter, double x)
 {
 	for (size_t i = 0; i < s->n; i++)
 		if (s->list[i].x[parameter] == x && is_same_line(s, of, &s->list[i], parameter))
@@ -155,15 +156,15 @@ static bool line_has(const struct hr_samples *s, const struct hr_sample *of, uns
  * Averages the points at x of all lines that are as long as the longest one. Extra-P leaves out
  * the lines that have no point at the first value of the longest line.
  */
-static struct hr_sample line_point(const struct hr_samples *s, unsigned parameter, double x,
-				   double first, size_t longest)
+static struct hr_model_sample line_point(const struct hr_model_samples *s, unsigned parameter,
+					 double x, double first, size_t longest)
 {
-	struct hr_sample point = {.x = {x}};
+	struct hr_model_sample point = {.x = {x}};
 	double sum = 0;
 	size_t n = 0;
 
 	for (size_t i = 0; i < s->n; i++) {
-		const struct hr_sample *from = &s->list[i];
+		const struct hr_model_sample *from = &s->list[i];
 
 		if (from->x[parameter] != x || line_count(s, from, parameter) != longest ||
 		    !line_has(s, from, parameter, first))
@@ -181,10 +182,12 @@ static struct hr_sample line_point(const struct hr_samples *s, unsigned paramete
 	return point;
 }
 
-int hr_samples_line(const struct hr_samples *s, unsigned parameter, struct hr_samples *ret)
+int hr_model_samples_line(const struct hr_model_samples *s, unsigned parameter,
+			  struct hr_model_samples *ret)
 {
-	struct hr_samples to = {.list = calloc(s->n + 1, sizeof(*to.list)), .n_parameters = 1};
-	const struct hr_sample *first;
+	struct hr_model_samples to = {.list = calloc(s->n + 1, sizeof(*to.list)),
+				      .n_parameters = 1};
+	const struct hr_model_sample *first;
 	size_t longest;
 
 	if (to.list == NULL)
@@ -193,8 +196,8 @@ int hr_samples_line(const struct hr_samples *s, unsigned parameter, struct hr_sa
 		goto done;
 	first = line_longest(s, parameter, &longest);
 	for (size_t i = 0; i < s->n; i++) {
-		const struct hr_sample *at = &s->list[i];
-		struct hr_sample point;
+		const struct hr_model_sample *at = &s->list[i];
+		struct hr_model_sample point;
 		bool known = false;
 
 		for (size_t k = 0; k < to.n; k++)
@@ -217,9 +220,10 @@ static int double_compare(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-size_t hr_samples_count(const struct hr_samples *s, unsigned parameter, double *values, size_t *n)
+size_t hr_model_samples_count(const struct hr_model_samples *s, unsigned parameter, double *values,
+			      size_t *n)
 {
-	const struct hr_sample *first;
+	const struct hr_model_sample *first;
 	size_t longest = 0, room = *n;
 
 	*n = 0;

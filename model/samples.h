@@ -20,15 +20,15 @@ struct hr_axes {
 	double values[HR_MODEL_PARAMETERS];	  /* ...of this parameter of the measurements */
 };
 
-struct hr_sample {
+struct hr_model_sample {
 	double x[HR_MODEL_PARAMETERS]; /* in the order of the axes */
 	double mean;
 	const double *values; /* repetitions; NULL: only their mean is known */
 	size_t n;
 };
 
-struct hr_samples {
-	struct hr_sample *list;
+struct hr_model_samples {
+	struct hr_model_sample *list;
 	size_t n;
 	unsigned n_parameters;
 };
@@ -38,21 +38,23 @@ struct hr_samples {
  * takes the points with the combination that most points have (the first one of several), and
  * stores it in `axes`. Returns 0 or -ENOMEM.
  */
-int hr_samples_take(const struct hr_series *s, const struct hr_measurements *m,
-		    struct hr_axes *axes, struct hr_samples *ret);
-void hr_samples_done(struct hr_samples *s);
+int hr_model_samples_take(const struct hr_series *s, const struct hr_measurements *m,
+			  struct hr_axes *axes, struct hr_model_samples *ret);
+void hr_model_samples_done(struct hr_model_samples *s);
 
 /*
  * Takes, for one parameter, the points that Extra-P models it with: lines along which only this
  * parameter changes. All lines of the largest number of points are averaged. The result has one
  * parameter, and no repetitions if several lines were averaged. Returns 0 or -ENOMEM.
  */
-int hr_samples_line(const struct hr_samples *s, unsigned parameter, struct hr_samples *ret);
+int hr_model_samples_line(const struct hr_model_samples *s, unsigned parameter,
+			  struct hr_model_samples *ret);
 
 /*
  * Returns the number of points on the longest line of a parameter. Up to *n of their values are
  * stored in `values`, and *n becomes their number.
  */
-size_t hr_samples_count(const struct hr_samples *s, unsigned parameter, double *values, size_t *n);
+size_t hr_model_samples_count(const struct hr_model_samples *s, unsigned parameter, double *values,
+			      size_t *n);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "model/scaling.h"
 
-static bool is_before(const struct hr_sample *a, const struct hr_sample *b, unsigned n)
+static bool is_before(const struct hr_model_sample *a, const struct hr_model_sample *b, unsigned n)
 {
 	for (unsigned i = 0; i < n; i++)
 		if (a->x[i] != b->x[i])
@@ -9,9 +9,9 @@ static bool is_before(const struct hr_sample *a, const struct hr_sample *b, unsi
 	return false;
 }
 
-const struct hr_sample *hr_scaling_baseline(const struct hr_samples *s)
+const struct hr_model_sample *hr_scaling_baseline(const struct hr_model_samples *s)
 {
-	const struct hr_sample *first = s->list;
+	const struct hr_model_sample *first = s->list;
 
 	for (size_t i = 1; i < s->n; i++)
 		if (is_before(&s->list[i], first, s->n_parameters))

@@ -16,7 +16,7 @@ struct hr_scaling {
 };
 
 /* Returns the sample with the smallest values. `s` is not empty. */
-const struct hr_sample *hr_scaling_baseline(const struct hr_samples *s);
+const struct hr_model_sample *hr_scaling_baseline(const struct hr_model_samples *s);
 
 /* `time` and `processes` at a point, and at the baseline; `cores` of each process. */
 struct hr_scaling hr_scaling_at(double time, double processes, double base_time,

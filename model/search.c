@@ -20,7 +20,7 @@ void hr__model_add_error(struct hr_model *m, double predicted, double actual, si
 		m->smape += fabs(difference) / sum * 2 / (double)n * 100;
 }
 
-struct hr_model hr__model_constant(const struct hr_samples *s)
+struct hr_model hr__model_constant(const struct hr_model_samples *s)
 {
 	struct hr_model m = {.adjusted_r2 = 1};
 	double sum = 0;
@@ -33,7 +33,7 @@ struct hr_model hr__model_constant(const struct hr_samples *s)
 	return m;
 }
 
-double hr__samples_spread(const struct hr_samples *s)
+double hr__model_spread(const struct hr_model_samples *s)
 {
 	return hr__model_constant(s).rss;
 }
@@ -114,7 +114,7 @@ static bool term_try(const struct fit *f, struct hr_term term, double spread, st
 	return c[1] != 0 && !(fit_share(f, c[1]) < HR_SEARCH_LEAST);
 }
 
-static int search_one(const struct hr_samples *s, enum hr_space space, struct hr_model *ret)
+static int search_one(const struct hr_model_samples *s, enum hr_space space, struct hr_model *ret)
 {
 	struct hr_term terms[HR_TERMS_MOST];
 	struct hr_model best = hr__model_constant(s);
@@ -147,7 +147,7 @@ static int search_one(const struct hr_samples *s, enum hr_space space, struct hr
 	return 0;
 }
 
-int hr_search(const struct hr_samples *s, enum hr_space space, struct hr_model *ret)
+int hr_search(const struct hr_model_samples *s, enum hr_space space, struct hr_model *ret)
 {
 	struct hr_model lines[HR_MODEL_PARAMETERS];
 	int r = 0;
@@ -155,13 +155,13 @@ int hr_search(const struct hr_samples *s, enum hr_space space, struct hr_model *
 	if (s->n_parameters == 1)
 		return search_one(s, space, ret);
 	for (unsigned i = 0; i < s->n_parameters && r == 0; i++) {
-		struct hr_samples line;
+		struct hr_model_samples line;
 
-		r = hr_samples_line(s, i, &line);
+		r = hr_model_samples_line(s, i, &line);
 		if (r < 0)
 			break;
 		r = search_one(&line, space, &lines[i]);
-		hr_samples_done(&line);
+		hr_model_samples_done(&line);
 	}
 	return r < 0 ? r : hr__search_several(s, lines, ret);
 }

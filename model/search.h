@@ -24,6 +24,6 @@ struct hr_model {
 };
 
 /* Finds the model of samples with one to three parameters. Returns 0 or -ENOMEM. */
-int hr_search(const struct hr_samples *s, enum hr_space space, struct hr_model *ret);
+int hr_search(const struct hr_model_samples *s, enum hr_space space, struct hr_model *ret);
 
 #endif

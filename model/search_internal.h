@@ -11,16 +11,16 @@
 void hr__model_add_error(struct hr_model *m, double predicted, double actual, size_t n);
 
 /* Returns the model "mean of all samples". */
-struct hr_model hr__model_constant(const struct hr_samples *s);
+struct hr_model hr__model_constant(const struct hr_model_samples *s);
 
 /* Returns the sum of the squared differences to the mean. */
-double hr__samples_spread(const struct hr_samples *s);
+double hr__model_spread(const struct hr_model_samples *s);
 
 /*
  * Finds the model of samples with two or three parameters. `lines` are the models of each
  * parameter along its longest lines. Returns 0 or -ENOMEM.
  */
-int hr__search_several(const struct hr_samples *s, const struct hr_model *lines,
+int hr__search_several(const struct hr_model_samples *s, const struct hr_model *lines,
 		       struct hr_model *ret);
 
 /* The forms that combine the terms of two or three parameters, in Extra-P's order. */

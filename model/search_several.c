@@ -53,7 +53,7 @@ struct hr_form hr__form_make(const struct hr__combination *c, const unsigned *pa
 }
 
 /* Computes the errors of a function at all samples. */
-static void model_measure(struct hr_model *m, const struct hr_samples *s, double spread)
+static void model_measure(struct hr_model *m, const struct hr_model_samples *s, double spread)
 {
 	double n = (double)s->n;
 
@@ -66,7 +66,7 @@ static void model_measure(struct hr_model *m, const struct hr_samples *s, double
 }
 
 /* Fits a form to all samples. `room` is for 5 * s->n numbers. Returns false: it cannot be fitted. */
-static bool model_fit(struct hr_model *m, const struct hr_samples *s, double *room)
+static bool model_fit(struct hr_model *m, const struct hr_model_samples *s, double *room)
 {
 	struct hr_function *f = &m->function;
 	struct hr_solution solution;
@@ -86,7 +86,7 @@ static bool model_fit(struct hr_model *m, const struct hr_samples *s, double *ro
 }
 
 /* Whether each product has a share of at least HR_SEARCH_LEAST of the value at some sample. */
-static bool model_is_whole(const struct hr_model *m, const struct hr_samples *s)
+static bool model_is_whole(const struct hr_model *m, const struct hr_model_samples *s)
 {
 	const struct hr_function *f = &m->function;
 
@@ -107,7 +107,7 @@ static bool model_is_whole(const struct hr_model *m, const struct hr_samples *s)
 }
 
 /* Only one parameter matters: keeps its function, unless one that is fitted to all is better. */
-static void several_with_one(const struct hr_samples *s, const struct hr_model *line,
+static void several_with_one(const struct hr_model_samples *s, const struct hr_model *line,
 			     unsigned parameter, double spread, double *room, struct hr_model *ret)
 {
 	struct hr_model kept = {0}, fitted;
@@ -125,8 +125,8 @@ static void several_with_one(const struct hr_samples *s, const struct hr_model *
 		*ret = fitted;
 }
 
-static void several_with_more(const struct hr_samples *s, const unsigned *parameters, unsigned n,
-			      const struct hr_term *terms, double spread, double *room,
+static void several_with_more(const struct hr_model_samples *s, const unsigned *parameters,
+			      unsigned n, const struct hr_term *terms, double spread, double *room,
 			      struct hr_model *ret)
 {
 	const struct hr__combination *list;
@@ -143,11 +143,11 @@ static void several_with_more(const struct hr_samples *s, const unsigned *parame
 	}
 }
 
-int hr__search_several(const struct hr_samples *s, const struct hr_model *lines,
+int hr__search_several(const struct hr_model_samples *s, const struct hr_model *lines,
 		       struct hr_model *ret)
 {
 	double *room = calloc((HR_SOLVE_COLUMNS + 1) * s->n + 1, sizeof(*room));
-	double spread = hr__samples_spread(s);
+	double spread = hr__model_spread(s);
 	struct hr_term terms[HR_MODEL_PARAMETERS] = {{0, 1, 0}, {0, 1, 0}, {0, 1, 0}};
 	unsigned parameters[HR_MODEL_PARAMETERS] = {0}, n = 0;
 

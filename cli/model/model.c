@@ -42,7 +42,7 @@ const struct hr_option hr_model_option_table[] = {
     {NULL, 0, NULL, NULL, NULL},
 };
 
-struct request {
+struct model_arguments {
 	struct hr_model_request model;
 	const char *format; /* a word of FORMATS */
 	const char *to;	    /* a word of TARGETS; NULL: make models */
@@ -66,7 +66,7 @@ static int word_take(const char *name, const char *words, const char *value)
 	return hr_option_wrong_word(name, words, value);
 }
 
-static int value_take(struct request *r, int id, const char *value)
+static int value_take(struct model_arguments *r, int id, const char *value)
 {
 	char *end;
 	int index = 0;
@@ -109,22 +109,20 @@ static int value_take(struct request *r, int id, const char *value)
 }
 
 /* Returns 0 to continue, or 1 to end with *ret_status. */
-static int arguments_take(struct hr_options *o, struct request *r, int *ret_status)
+static int arguments_take(struct hr_options *o, struct model_arguments *r, int *ret_status)
 {
 	*ret_status = HR_EXIT_USAGE;
-	for (;;) {
+	while (o->next < o->argc) {
 		int id = hr_option_next(o);
 
-		if (id == HR_OPTION_END && o->next >= o->argc)
-			break;
 		if (id == 'h') {
 			*ret_status = hr_command_help("model");
 			return 1;
 		}
-		if (id == HR_OPTION_END)
-			r->files[r->n_files++] = o->argv[o->next++];
-		else if (id == HR_OPTION_BAD || value_take(r, id, o->value) < 0)
+		if (id != HR_OPTION_END && (id == HR_OPTION_BAD || value_take(r, id, o->value) < 0))
 			return 1;
+		if (id == HR_OPTION_END && o->next < o->argc)
+			r->files[r->n_files++] = o->argv[o->next++];
 	}
 	if (r->n_files == 0)
 		hr_report("no file with measurements" HR_HINT "headrace model FILE...");
@@ -138,7 +136,7 @@ static int arguments_take(struct hr_options *o, struct request *r, int *ret_stat
 
 /* ---- files for Extra-P ----------------------------------------------------------------------- */
 
-static int extrap_write(const struct request *r, const struct hr_measurements *m, FILE *out,
+static int extrap_write(const struct model_arguments *r, const struct hr_measurements *m, FILE *out,
 			const char *name)
 {
 	enum hr_extrap_format format =
@@ -174,7 +172,7 @@ static void series_select(struct hr_measurements *m, const struct hr_model_reque
 	m->n = n;
 }
 
-static int export_run(const struct request *r, struct hr_measurements *m)
+static int export_run(const struct model_arguments *r, struct hr_measurements *m)
 {
 	struct hr_outfile o;
 	FILE *out;
@@ -203,7 +201,7 @@ static int export_run(const struct request *r, struct hr_measurements *m)
 
 /* ---- answers --------------------------------------------------------------------------------- */
 
-static int answer_run(const struct request *r, const struct hr_model_input *input)
+static int answer_run(const struct model_arguments *r, const struct hr_model_input *input)
 {
 	struct hr_model_answers answers;
 	int status = hr_model_answer(input, &r->model, &answers);
@@ -222,9 +220,9 @@ int hr_model_main(int argc, char **argv)
 {
 	struct hr_options o = {
 	    .table = hr_model_option_table, .argv = argv, .argc = argc, .next = 1};
-	struct request r = {.format = "table",
-			    .files = calloc((size_t)argc + 1, sizeof(*r.files)),
-			    .model.cores = 1};
+	struct model_arguments r = {.format = "table",
+				    .files = calloc((size_t)argc + 1, sizeof(*r.files)),
+				    .model.cores = 1};
 	struct hr_model_input input = {0};
 	int status = EXIT_FAILURE;
 

@@ -36,7 +36,7 @@ struct hr_model_request {
 struct hr_model_answer {
 	const struct hr_series *series;
 	struct hr_axes axes;
-	struct hr_samples samples;
+	struct hr_model_samples samples;
 	struct hr_model model; /* Extra-P's */
 	struct hr_forecast forecast;
 	double at[HR_MODEL_PARAMETERS]; /* the point of the forecast, in the order of the axes */

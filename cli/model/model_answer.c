@@ -145,7 +145,8 @@ bool hr_model_is_time(const struct hr_series *s)
 static char *axis_short(const struct hr_model_answer *a, unsigned axis)
 {
 	double values[VALUES_SHOWN];
-	size_t n = HR_MODEL_LEAST, found = hr_samples_count(&a->samples, axis, values, &n), size;
+	size_t n = HR_MODEL_LEAST, found = hr_model_samples_count(&a->samples, axis, values, &n),
+	       size;
 	const char *others =
 	    a->samples.n_parameters > 1 ? " at the same values of the other parameters" : "";
 	char *text = NULL;
@@ -194,7 +195,7 @@ static int answer_make(const struct hr_model_input *input, const struct hr_model
 		a->names[k] = to->names[a->axes.parameters[k]];
 	for (unsigned k = 0; k < to->n_names; k++)
 		a->all_names[k] = to->names[k];
-	result = hr_samples_take(a->series, &input->measurements, &a->axes, &a->samples);
+	result = hr_model_samples_take(a->series, &input->measurements, &a->axes, &a->samples);
 	for (unsigned k = 0; k < a->axes.n && result == 0; k++) {
 		char *reason = axis_short(a, k);
 
@@ -216,7 +217,7 @@ static int answer_make(const struct hr_model_input *input, const struct hr_model
 
 static void answer_done(struct hr_model_answer *a)
 {
-	hr_samples_done(&a->samples);
+	hr_model_samples_done(&a->samples);
 	hr_forecast_done(&a->forecast);
 }
 

@@ -95,12 +95,13 @@ static void forecast_put(struct hr_json *j, const struct hr_model_answer *a)
 }
 
 static void point_put(struct hr_json *j, const struct hr_model_answers *all,
-		      const struct hr_model_answer *a, const struct hr_sample *s, double limit)
+		      const struct hr_model_answer *a, const struct hr_model_sample *s,
+		      double limit)
 {
-	const struct hr_sample *base = hr_scaling_baseline(&a->samples);
+	const struct hr_model_sample *base = hr_scaling_baseline(&a->samples);
 	struct hr_scaling scaling =
 	    hr_scaling_at(s->mean, s->x[0], base->mean, base->x[0], all->cores);
-	double median = hr_sample_median(s);
+	double median = hr_model_sample_median(s);
 
 	hr_json_object(j, NULL);
 	at_put(j, a, s->x);

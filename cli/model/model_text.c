@@ -13,7 +13,8 @@
 #define FORMULA_CELLS 48 /* of a formula in the list of forms */
 #define DIGITS	      3	 /* significant digits of formulas and values */
 #define FORMS_SHOWN   5u
-#define TREND_LEAST   0.02 /* a smaller change counts as none */
+#define FORM_LEAST    0.005 /* probability of a form in the list */
+#define TREND_LEAST   0.02  /* a smaller change counts as none */
 
 struct number {
 	char s[32];
@@ -117,9 +118,11 @@ static void answer_say(struct hr_sheet *p, const struct hr_model_answer *a)
 	trend = trend_of(a);
 	formula_text(a, &f->candidates[0].function, formula);
 	point_text(a, a->at, point, sizeof(point));
-	if (f->n_equal > 1)
-		snprintf(doubt, sizeof(doubt), ", or as one of %zu other forms that fit as well",
-			 f->n_equal - 1);
+	if (f->n_equal == 2)
+		snprintf(doubt, sizeof(doubt), ", or as another form that fits about as well");
+	else if (f->n_equal > 2)
+		snprintf(doubt, sizeof(doubt),
+			 ", or as one of %zu other forms that fit about as well", f->n_equal - 1);
 	hr_sheet_say(p, HR_STYLE_BOLD, 2, "-", "%s %s: %s %s%s; at %s %s%s (%s to %s)",
 		     a->series->region, a->series->metric, trend, formula, doubt, point,
 		     number_text(f->value).s, unit, number_text(f->low).s, number_text(f->high).s);
@@ -127,25 +130,26 @@ static void answer_say(struct hr_sheet *p, const struct hr_model_answer *a)
 
 /* ---- details --------------------------------------------------------------------------------- */
 
+/* Prints a row of the forms. `value` NULL: the row has none. */
 static void form_print(struct hr_sheet *p, double probability, int cells, const char *form,
 		       const char *value)
 {
-	hr_sheet_put(p, HR_STYLE_PLAIN, "  %9.0f %%  %-*s  %s", 100 * probability, cells, form,
-		     value);
+	hr_sheet_put(p, HR_STYLE_PLAIN, "  %9.0f %%  %-*s%s%s", 100 * probability, cells, form,
+		     value != NULL ? "  " : "", value != NULL ? value : "");
 	hr_sheet_end(p);
 }
 
 static void forms_print(struct hr_sheet *p, const struct hr_model_answer *a)
 {
 	const struct hr_forecast *f = &a->forecast;
-	size_t n = f->n < FORMS_SHOWN ? f->n : FORMS_SHOWN;
+	size_t n = 0;
 	char formulas[FORMS_SHOWN][FORMULA_BYTES], point[FORMULA_BYTES];
 	double rest = 1;
 	int cells = 0;
 
-	for (size_t i = 0; i < n; i++) {
-		formula_text(a, &f->candidates[i].function, formulas[i]);
-		cells = (int)fmax(cells, (double)hr_text_cells(formulas[i]));
+	for (; n < f->n && n < FORMS_SHOWN && f->candidates[n].probability >= FORM_LEAST; n++) {
+		formula_text(a, &f->candidates[n].function, formulas[n]);
+		cells = (int)fmax(cells, (double)hr_text_cells(formulas[n]));
 	}
 	point_text(a, a->at, point, sizeof(point));
 	hr_sheet_put(p, HR_STYLE_PLAIN, "  probability  %-*s  at %s", cells, "form", point);
@@ -155,8 +159,8 @@ static void forms_print(struct hr_sheet *p, const struct hr_model_answer *a)
 			   number_text(f->candidates[i].predicted).s);
 		rest -= f->candidates[i].probability;
 	}
-	if (f->n > FORMS_SHOWN)
-		form_print(p, fmax(0, rest), cells, "all other forms", "");
+	if (rest >= FORM_LEAST)
+		form_print(p, rest, 0, "all other forms", NULL);
 }
 
 static void outliers_print(struct hr_sheet *p, const struct hr_model_answer *a)
@@ -164,8 +168,8 @@ static void outliers_print(struct hr_sheet *p, const struct hr_model_answer *a)
 	double limit = hr_outliers_limit(&a->samples);
 
 	for (size_t i = 0; i < a->samples.n; i++) {
-		const struct hr_sample *s = &a->samples.list[i];
-		double median = hr_sample_median(s);
+		const struct hr_model_sample *s = &a->samples.list[i];
+		double median = hr_model_sample_median(s);
 		char point[FORMULA_BYTES];
 
 		point_text(a, s->x, point, sizeof(point));
@@ -181,7 +185,7 @@ static void outliers_print(struct hr_sheet *p, const struct hr_model_answer *a)
 
 static int sample_compare(const void *a, const void *b)
 {
-	const struct hr_sample *x = a, *y = b;
+	const struct hr_model_sample *x = a, *y = b;
 
 	for (unsigned i = 0; i < HR_MODEL_PARAMETERS; i++)
 		if (x->x[i] != y->x[i])
@@ -190,8 +194,8 @@ static int sample_compare(const void *a, const void *b)
 }
 
 static void point_print(struct hr_sheet *p, const struct hr_model_answers *all,
-			const struct hr_model_answer *a, const struct hr_sample *s,
-			const struct hr_sample *base)
+			const struct hr_model_answer *a, const struct hr_model_sample *s,
+			const struct hr_model_sample *base)
 {
 	struct hr_scaling scaling =
 	    hr_scaling_at(s->mean, s->x[0], base->mean, base->x[0], all->cores);
@@ -210,7 +214,7 @@ static void point_print(struct hr_sheet *p, const struct hr_model_answers *all,
 static void points_print(struct hr_sheet *p, const struct hr_model_answers *all,
 			 const struct hr_model_answer *a)
 {
-	struct hr_sample *sorted = calloc(a->samples.n + 1, sizeof(*sorted));
+	struct hr_model_sample *sorted = calloc(a->samples.n + 1, sizeof(*sorted));
 
 	if (sorted == NULL)
 		return;
@@ -235,9 +239,10 @@ static void fit_print(struct hr_sheet *p, const struct hr_model_answer *a)
 
 	formula_text(a, &a->model.function, formula);
 	if (!hr_form_equal(&a->model.function.form, &a->forecast.candidates[0].function.form))
-		note = "; the noise makes another form more probable";
-	hr_sheet_say(p, HR_STYLE_PLAIN, 2, "", "formula %s (adjusted R2 %.4f, SMAPE %.2g %%)%s",
-		     formula, a->model.adjusted_r2, a->model.smape, note);
+		note = "; with the noise of the repetitions, another form is more probable";
+	hr_sheet_say(p, HR_STYLE_PLAIN, 2, "",
+		     "Extra-P's formula: %s (adjusted R2 %.4f, SMAPE %.2g %%)%s", formula,
+		     a->model.adjusted_r2, a->model.smape, note);
 	if (!isnan(a->forecast.noise))
 		hr_sheet_say(p, HR_STYLE_PLAIN, 2, "",
 			     "the repetitions of a point differ by %.2g %% (standard deviation)",

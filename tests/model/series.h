@@ -22,12 +22,13 @@ static inline void series_add(struct hr_measurements *m, const double *points, s
 }
 
 /* Returns the samples of the first series, along its first parameters. */
-static inline struct hr_samples series_samples(const struct hr_measurements *m, unsigned parameters)
+static inline struct hr_model_samples series_samples(const struct hr_measurements *m,
+						     unsigned parameters)
 {
 	struct hr_axes axes = {.n = parameters, .parameters = {0, 1, 2}};
-	struct hr_samples samples;
+	struct hr_model_samples samples;
 
-	assert_int_equal(hr_samples_take(&m->series[0], m, &axes, &samples), 0);
+	assert_int_equal(hr_model_samples_take(&m->series[0], m, &axes, &samples), 0);
 	return samples;
 }
 

@@ -48,11 +48,11 @@ static double noisy_value(double x, void *arg)
 static struct hr_forecast forecast_at(const struct hr_measurements *m, unsigned parameters,
 				      const double *x)
 {
-	struct hr_samples samples = series_samples(m, parameters);
+	struct hr_model_samples samples = series_samples(m, parameters);
 	struct hr_forecast forecast;
 
 	assert_int_equal(hr_forecast_init(&samples, HR_SPACE_DEFAULT, x, &forecast), 0);
-	hr_samples_done(&samples);
+	hr_model_samples_done(&samples);
 	return forecast;
 }
 
@@ -160,7 +160,7 @@ static void test_outliers(void **state)
 	double at[HR_MODEL_PARAMETERS] = {16}, x = 128;
 	struct hr_measurements m = {0};
 	struct hr_forecast forecast;
-	struct hr_samples samples;
+	struct hr_model_samples samples;
 	unsigned found = 0;
 	double limit;
 
@@ -171,10 +171,11 @@ static void test_outliers(void **state)
 	limit = hr_outliers_limit(&samples);
 	for (size_t i = 0; i < samples.n; i++)
 		for (size_t k = 0; k < samples.list[i].n; k++)
-			found += hr_outlier_is(&samples.list[i], hr_sample_median(&samples.list[i]),
+			found += hr_outlier_is(&samples.list[i],
+					       hr_model_sample_median(&samples.list[i]),
 					       samples.list[i].values[k], limit);
 	assert_int_equal(found, 1);
-	hr_samples_done(&samples);
+	hr_model_samples_done(&samples);
 	forecast = forecast_at(&m, 1, &x); /* as if the outlier was not there */
 	assert_true(forecast.low <= truth(&f, 128) && truth(&f, 128) <= forecast.high);
 	assert_true(forecast.noise < 0.03);

@@ -48,7 +48,7 @@ class Model(unittest.TestCase):
             "- train->next read_s: grows as 5 + 0.25 x ranks^(1/2); at 128 ranks 7.83 s (7.83 to 7.83)",
             "- train->next open_s: stays at 7; at 128 ranks 7.00 s (7.00 to 7.00)",
             ""])
-        self.assertIn("  formula 3 + 2 x ranks (adjusted R2 1.0000, SMAPE", "\n".join(lines))
+        self.assertIn("  Extra-P's formula: 3 + 2 x ranks (adjusted R2 1.0000, SMAPE", "\n".join(lines))
         self.assertLessEqual(max(map(len, lines)), 100)
 
     def test_at_over_and_cost(self):
@@ -74,7 +74,7 @@ class Model(unittest.TestCase):
         (model,) = self.models("a.txt")
         self.assertGreater(model["forms_that_fit"], 1)
         self.assertLess(model["prediction"]["low"], model["prediction"]["value"])
-        self.assertIn("other forms that fit as well; at 128 ranks", self.model("a.txt")[0].splitlines()[0])
+        self.assertIn("other forms that fit about as well; at 128 ranks", self.model("a.txt")[0].splitlines()[0])
 
     def test_outliers(self):
         self.file("a.txt", text_file([tuple((5 + 0.25 * p) * f for f in ((1, 1.01, 0.99, 3) if p == 8 else (1, 1.01, 0.99)))

@@ -40,14 +40,14 @@ static double inverse(double x, void *arg)
 static void assert_formula(const struct hr_measurements *m, unsigned parameters,
 			   enum hr_space space, const char *want)
 {
-	struct hr_samples samples = series_samples(m, parameters);
+	struct hr_model_samples samples = series_samples(m, parameters);
 	struct hr_model model;
 	char text[256];
 
 	assert_int_equal(hr_search(&samples, space, &model), 0);
 	hr_function_text(&model.function, names, 4, text, sizeof(text));
 	assert_string_equal(text, want);
-	hr_samples_done(&samples);
+	hr_model_samples_done(&samples);
 }
 
 static void assert_one(const double *at, size_t n, double (*function)(double, void *),
@@ -80,7 +80,7 @@ static void test_points_below_one(void **state)
 {
 	static const double low[] = {0.5, 1, 2, 4, 8};
 	struct hr_measurements m = {0};
-	struct hr_samples samples;
+	struct hr_model_samples samples;
 	struct hr_model model;
 
 	(void)state;
@@ -89,7 +89,7 @@ static void test_points_below_one(void **state)
 	samples = series_samples(&m, 1);
 	assert_int_equal(hr_search(&samples, HR_SPACE_DEFAULT, &model), 0);
 	assert_int_equal(model.function.form.terms[0].log, 0);
-	hr_samples_done(&samples);
+	hr_model_samples_done(&samples);
 	hr_measurements_done(&m);
 }
 
@@ -157,18 +157,18 @@ static void test_axes(void **state)
 	struct hr_axes axes = {.n = 1, .parameters = {0}};
 	double more[HR_MODEL_PARAMETERS] = {64, 8}, values[10];
 	struct hr_measurements m = {0};
-	struct hr_samples samples;
+	struct hr_model_samples samples;
 	size_t n = 10;
 
 	(void)state;
 	grid_add(&m, sum);
 	assert_int_equal(hr_measurements_add(&m, "train", "read_s", more, 1), 0);
-	assert_int_equal(hr_samples_take(&m.series[0], &m, &axes, &samples), 0);
+	assert_int_equal(hr_model_samples_take(&m.series[0], &m, &axes, &samples), 0);
 	assert_int_equal(samples.n, 6);
 	assert_true(axes.fixed[1] && axes.values[1] == 8 && !axes.fixed[0]);
-	assert_int_equal(hr_samples_count(&samples, 0, values, &n), 6);
+	assert_int_equal(hr_model_samples_count(&samples, 0, values, &n), 6);
 	assert_true(n == 6 && values[0] == 2 && values[5] == 64);
-	hr_samples_done(&samples);
+	hr_model_samples_done(&samples);
 	hr_measurements_done(&m);
 }
 
