@@ -37,12 +37,11 @@ static int line_read(const struct hr__extrap_input *in, const char *at, const ch
 		     struct line *ret)
 {
 	struct hr_json_part object, key, value;
-	int r = hr_json_part_read(&at, end, &object);
-	const char *member = object.p + 1;
+	const char *member = at + 1; /* after the '{' */
 
-	if (r < 0 || object.type != HR_JSON_OBJECT || at != end)
+	if (hr_json_part_read(&at, end, &object) < 0 || object.type != HR_JSON_OBJECT || at != end)
 		return hr__extrap_fail(in, "no JSON object");
-	while ((r = hr_json_part_member(&member, end, &key, &value)) == 1) {
+	while (hr_json_part_member(&member, end, &key, &value) == 1) {
 		if (hr_json_part_is(&key, "params"))
 			ret->params = value;
 		else if (hr_json_part_is(&key, "callpath"))

@@ -256,22 +256,14 @@ static int name_write(FILE *out, const char *field, const char *name)
 	return 0;
 }
 
-/* The points of the file are those of the first series. Each series must have the same ones. */
-static const struct hr_point *point_of(const struct hr_series *s, const struct hr_point *at)
-{
-	for (size_t i = 0; i < s->n; i++)
-		if (memcmp(s->points[i].at, at->at, sizeof(at->at)) == 0)
-			return &s->points[i];
-	return NULL;
-}
-
-static int series_write(FILE *out, const struct hr_series *s, const struct hr_series *first,
+/* Writes a series at the points of the first one. Each series must have the same points. */
+static int series_write(FILE *out, struct hr_series *s, const struct hr_series *first,
 			char **ret_error)
 {
 	if (name_write(out, "METRIC", s->metric) < 0 || name_write(out, "REGION", s->region) < 0)
 		return -ENOMEM;
 	for (size_t i = 0; i < first->n; i++) {
-		const struct hr_point *p = point_of(s, &first->points[i]);
+		const struct hr_point *p = hr_series_point(s, first->points[i].at);
 
 		if (p == NULL || s->n != first->n)
 			return hr_text_fail(-EINVAL, ret_error,

@@ -58,14 +58,21 @@ static int series_add(struct hr_measurements *m, uint64_t key, const char *regio
 	return s.region != NULL && s.metric != NULL ? 0 : -ENOMEM;
 }
 
-/* Finds a point from the last one on, because files have points in the same order for each series.
- */
-static struct hr_point *point_find(struct hr_series *s, const double *at)
+static bool is_at(const struct hr_point *p, const double *at)
+{
+	for (unsigned i = 0; i < HR_MODEL_PARAMETERS; i++)
+		if (p->at[i] != at[i])
+			return false;
+	return true;
+}
+
+/* Begins at the last point, because files have points in the same order for each series. */
+struct hr_point *hr_series_point(struct hr_series *s, const double at[HR_MODEL_PARAMETERS])
 {
 	for (size_t i = 0; i < s->n; i++) {
 		size_t k = (s->last + i) % s->n;
 
-		if (memcmp(s->points[k].at, at, sizeof(s->points[k].at)) != 0)
+		if (!is_at(&s->points[k], at))
 			continue;
 		s->last = k;
 		return &s->points[k];
@@ -98,7 +105,7 @@ int hr_measurements_add(struct hr_measurements *m, const char *region, const cha
 	for (unsigned i = 0; i < m->n_parameters; i++) {
 		if (!isfinite(at[i]) || at[i] < 0)
 			return -EDOM;
-		place[i] = at[i] + 0.0; /* one zero: points are compared as bytes */
+		place[i] = at[i];
 	}
 	if (!isfinite(value))
 		return -EDOM;
@@ -107,7 +114,7 @@ int hr_measurements_add(struct hr_measurements *m, const char *region, const cha
 		r = series_add(m, key, region, metric, &s);
 	if (r < 0)
 		return r;
-	p = point_find(s, place);
+	p = hr_series_point(s, place);
 	if (p == NULL)
 		r = point_add(s, place, &p);
 	if (r < 0)

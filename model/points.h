@@ -58,6 +58,9 @@ int hr_measurements_parameter(struct hr_measurements *m, const char *name, size_
 int hr_measurements_add(struct hr_measurements *m, const char *region, const char *metric,
 			const double at[HR_MODEL_PARAMETERS], double value);
 
+/* Returns the point of a series that has these values of the parameters; NULL: none. */
+struct hr_point *hr_series_point(struct hr_series *s, const double at[HR_MODEL_PARAMETERS]);
+
 /* Frees what a series contains. */
 void hr_series_done(struct hr_series *s);
 

@@ -200,9 +200,11 @@ static void point_print(struct hr_sheet *p, const struct hr_model_answers *all,
 	struct hr_scaling scaling =
 	    hr_scaling_at(s->mean, s->x[0], base->mean, base->x[0], all->cores);
 
-	for (unsigned i = 0; i < a->axes.n; i++)
-		hr_sheet_put(p, HR_STYLE_PLAIN, "%*g", 2 + (int)fmax(8, strlen(a->names[i])),
-			     s->x[i]);
+	for (unsigned i = 0; i < a->axes.n; i++) {
+		size_t cells = hr_text_cells(a->names[i]);
+
+		hr_sheet_put(p, HR_STYLE_PLAIN, "  %*g", cells > 8 ? (int)cells : 8, s->x[i]);
+	}
 	hr_sheet_put(p, HR_STYLE_PLAIN, "  %10s  %10s  %11zu", number_text(s->mean).s,
 		     number_text(hr_function_value(&a->model.function, s->x)).s, s->n);
 	if (hr_model_is_time(a->series))
