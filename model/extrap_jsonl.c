@@ -16,20 +16,27 @@ struct line {
 	struct hr_json_part params, region, metric, value;
 };
 
-/* Returns the text of a string (malloc'ed). NULL: no memory. */
-static char *part_copy(const struct hr_json_part *p, const char *absent)
+/* Copies a name (malloc'ed); `absent` if the line has none. */
+static int name_copy(const struct hr__extrap_input *in, const struct hr_json_part *p,
+		     const char *absent, char **ret)
 {
-	char *text = p->type == HR_JSON_STRING ? malloc(p->n + 1) : strdup(absent);
+	size_t n = strlen(absent);
+	char *text;
 
-	if (text != NULL && p->type == HR_JSON_STRING)
-		text[hr_json_part_text(p, text)] = '\0';
-	return text;
-}
-
-static bool is_name(const struct hr_json_part *p)
-{
-	return p->type == HR_JSON_NONE ||
-	       (p->type == HR_JSON_STRING && memmem(p->p, p->n, "\\u0000", 6) == NULL);
+	if (p->type != HR_JSON_NONE && p->type != HR_JSON_STRING)
+		return hr__extrap_fail(in, "\"callpath\" and \"metric\" must be names");
+	text = p->type == HR_JSON_STRING ? malloc(p->n + 1) : strdup(absent);
+	if (text == NULL)
+		return -ENOMEM;
+	if (p->type == HR_JSON_STRING)
+		n = hr_json_part_text(p, text);
+	text[n] = '\0';
+	if (strlen(text) < n) {
+		free(text);
+		return hr__extrap_fail(in, "a name has a NUL");
+	}
+	*ret = text;
+	return 0;
 }
 
 /* Reads the members of a line. */
@@ -53,8 +60,6 @@ static int line_read(const struct hr__extrap_input *in, const char *at, const ch
 	}
 	if (ret->params.type != HR_JSON_OBJECT)
 		return hr__extrap_fail(in, "no object \"params\"");
-	if (!is_name(&ret->region) || !is_name(&ret->metric))
-		return hr__extrap_fail(in, "\"callpath\" and \"metric\" must be names");
 	return 0;
 }
 
@@ -67,11 +72,11 @@ static int params_read(const struct hr__extrap_input *in, const struct hr_json_p
 	unsigned named = 0;
 
 	while (hr_json_part_member(&member, end, &key, &value) == 1) {
-		char *name = is_name(&key) ? part_copy(&key, "") : NULL;
-		int i;
+		char *name;
+		int i = name_copy(in, &key, "", &name);
 
-		if (name == NULL)
-			return is_name(&key) ? -ENOMEM : hr__extrap_fail(in, "a name has a NUL");
+		if (i < 0)
+			return i;
 		i = hr__extrap_parameter(in, name, strlen(name));
 		free(name);
 		if (i < 0)
@@ -88,17 +93,18 @@ static int params_read(const struct hr__extrap_input *in, const struct hr_json_p
 static int line_add(const struct hr__extrap_input *in, const struct line *l)
 {
 	double at[HR_MODEL_PARAMETERS] = {0}, value;
-	char *region, *metric;
+	char *region = NULL, *metric = NULL;
 	int r = params_read(in, &l->params, at);
 
 	if (r < 0)
 		return r;
 	if (!hr_json_part_double(&l->value, &value))
 		return hr__extrap_fail(in, "\"value\" is no finite number");
-	region = part_copy(&l->region, REGION_DEFAULT);
-	metric = part_copy(&l->metric, METRIC_DEFAULT);
-	r = region != NULL && metric != NULL ? hr__extrap_add(in, region, metric, at, value)
-					     : -ENOMEM;
+	r = name_copy(in, &l->region, REGION_DEFAULT, &region);
+	if (r == 0)
+		r = name_copy(in, &l->metric, METRIC_DEFAULT, &metric);
+	if (r == 0)
+		r = hr__extrap_add(in, region, metric, at, value);
 	free(region);
 	free(metric);
 	return r;

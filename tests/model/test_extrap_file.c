@@ -141,7 +141,7 @@ static void test_bad_lines(void **state)
 	assert_fails(NULL, LINE "{\"params\": {\"p\": 1}, \"metric\": 1, \"value\": 1}\n",
 		     "line 2: \"callpath\" and \"metric\" must be names");
 	assert_fails(NULL, "{\"params\": {\"p\": 1}, \"metric\": \"a\\u0000\", \"value\": 1}\n",
-		     "line 1: \"callpath\" and \"metric\" must be names");
+		     "line 1: a name has a NUL");
 }
 
 static char *written(const struct hr_measurements *m, enum hr_extrap_format format, int want)
