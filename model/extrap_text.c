@@ -186,10 +186,6 @@ static int name_read(struct text_file *f, char **to, const char *at, const char 
 
 	if (name == NULL)
 		return -ENOMEM;
-	if (strlen(name) < (size_t)(end - at) && memchr(at, '\0', (size_t)(end - at)) != NULL) {
-		free(name);
-		return hr__extrap_fail(f->in, "a name has a NUL");
-	}
 	free(*to);
 	*to = name;
 	f->next = 0;
@@ -236,7 +232,8 @@ int hr__text_read(struct hr__extrap_input *in)
 	int r = 0;
 
 	while (r == 0 && hr__extrap_line(in, &text, &n))
-		r = line_read(&f, text, n);
+		r = memchr(text, '\0', n) == NULL ? line_read(&f, text, n)
+						  : hr__extrap_fail(in, "a NUL byte in the text");
 	free(f.points);
 	free(f.region);
 	free(f.metric);

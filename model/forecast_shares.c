@@ -11,6 +11,7 @@
 #include <stdlib.h>
 
 #include "model/forecast_internal.h"
+#include "model/order.h"
 
 #define COARSE	    51u
 #define FINE	    25u
@@ -100,13 +101,6 @@ static int node_add(const struct hr__evidence *e, const double *u, double s, dou
 				a * (1 - s + s * u_at), scale * fabs(1 - s + s * u_at));
 }
 
-static int share_compare(const void *a, const void *b)
-{
-	double x = *(const double *)a, y = *(const double *)b;
-
-	return (x > y) - (x < y);
-}
-
 /* Fills the grid of shares, sorted. */
 static void grid_fill(const struct hr__evidence *e, const struct share_fit *f,
 		      double grid[COARSE + FINE])
@@ -127,7 +121,7 @@ static void grid_fill(const struct hr__evidence *e, const struct share_fit *f,
 		grid[i] = low + (high - low) * i / (COARSE - 1);
 	for (unsigned i = 0; i < FINE; i++)
 		grid[COARSE + i] = best + deviation * FINE_REACH * (2.0 * i / (FINE - 1) - 1);
-	qsort(grid, COARSE + FINE, sizeof(*grid), share_compare);
+	hr_doubles_sort(grid, COARSE + FINE);
 }
 
 /* Adds the nodes of a term. `prior`: the logarithm of its probability. */

@@ -4,17 +4,11 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include "model/order.h"
 
 #define REPETITIONS_LEAST 3u
 #define TIMES_MEDIAN	  9.0
 #define LIMIT_LEAST	  0.001
-
-static int value_compare(const void *a, const void *b)
-{
-	double x = *(const double *)a, y = *(const double *)b;
-
-	return (x > y) - (x < y);
-}
 
 static double median_of_sorted(const double *v, size_t n)
 {
@@ -26,7 +20,7 @@ double hr_model_sample_median(const struct hr_model_sample *s)
 	double sorted[HR_MODEL_VALUES_MOST];
 
 	memcpy(sorted, s->values, s->n * sizeof(*sorted));
-	qsort(sorted, s->n, sizeof(*sorted), value_compare);
+	hr_doubles_sort(sorted, s->n);
 	return median_of_sorted(sorted, s->n);
 }
 
@@ -48,7 +42,7 @@ static size_t differences_store(const struct hr_model_sample *s, double *to)
 		return 0;
 	for (size_t i = 0; i < s->n; i++)
 		to[i] = fabs((s->values[i] - median) / median);
-	qsort(to, s->n, sizeof(*to), value_compare);
+	hr_doubles_sort(to, s->n);
 	memmove(to, to + middle, (s->n - middle) * sizeof(*to));
 	return s->n - middle;
 }
@@ -66,7 +60,7 @@ double hr_outliers_limit(const struct hr_model_samples *s)
 	for (size_t i = 0; i < s->n; i++)
 		if (sample_counts(&s->list[i]))
 			n += differences_store(&s->list[i], all + n);
-	qsort(all, n, sizeof(*all), value_compare);
+	hr_doubles_sort(all, n);
 	if (n > 0)
 		limit = fmax(TIMES_MEDIAN * median_of_sorted(all, n), LIMIT_LEAST);
 	free(all);

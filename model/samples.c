@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "common/array.h"
+#include "model/order.h"
 
 static double mean_of(const double *values, size_t n)
 {
@@ -213,13 +214,6 @@ done:
 	return 0;
 }
 
-static int double_compare(const void *a, const void *b)
-{
-	double x = *(const double *)a, y = *(const double *)b;
-
-	return (x > y) - (x < y);
-}
-
 size_t hr_model_samples_count(const struct hr_model_samples *s, unsigned parameter, double *values,
 			      size_t *n)
 {
@@ -233,6 +227,6 @@ size_t hr_model_samples_count(const struct hr_model_samples *s, unsigned paramet
 	for (size_t i = 0; i < s->n && *n < room; i++)
 		if (is_same_line(s, first, &s->list[i], parameter))
 			values[(*n)++] = s->list[i].x[parameter];
-	qsort(values, *n, sizeof(*values), double_compare);
+	hr_doubles_sort(values, *n);
 	return longest;
 }

@@ -66,6 +66,9 @@ int hr_model_answer(const struct hr_model_input *input, const struct hr_model_re
 		    struct hr_model_answers *ret);
 void hr_model_answers_done(struct hr_model_answers *a);
 
+/* Returns the unit that the name of a metric ends with, after a blank: " s" for "read_s"; "". */
+const char *hr_model_unit(const struct hr_series *s);
+
 /* Whether the metric is a time: its name ends with _s, _ms, _us or _ns, or is "time" or "runtime". */
 bool hr_model_is_time(const struct hr_series *s);
 

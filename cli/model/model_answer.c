@@ -127,18 +127,25 @@ bool hr_model_selects(const struct hr_model_request *r, const struct hr_series *
 	       (r->metric == NULL || fnmatch(r->metric, s->metric, 0) == 0);
 }
 
-bool hr_model_is_time(const struct hr_series *s)
+const char *hr_model_unit(const struct hr_series *s)
 {
-	static const char *const ends[] = {"_s", "_ms", "_us", "_ns"};
+	static const char *const units[][2] = {
+	    {"_s", " s"}, {"_ms", " ms"}, {"_us", " us"}, {"_ns", " ns"}, {"_bytes", " B"}};
 	size_t n = strlen(s->metric);
 
-	for (size_t i = 0; i < sizeof(ends) / sizeof(ends[0]); i++) {
-		size_t k = strlen(ends[i]);
+	for (size_t i = 0; i < sizeof(units) / sizeof(units[0]); i++) {
+		size_t k = strlen(units[i][0]);
 
-		if (n > k && strcmp(s->metric + n - k, ends[i]) == 0)
-			return true;
+		if (n > k && strcmp(s->metric + n - k, units[i][0]) == 0)
+			return units[i][1];
 	}
-	return strcmp(s->metric, "time") == 0 || strcmp(s->metric, "runtime") == 0;
+	return "";
+}
+
+bool hr_model_is_time(const struct hr_series *s)
+{
+	return strchr(hr_model_unit(s), 's') != NULL || strcmp(s->metric, "time") == 0 ||
+	       strcmp(s->metric, "runtime") == 0;
 }
 
 /* Returns why an axis has too few points (malloc'ed), or NULL: it has enough. */

@@ -36,22 +36,6 @@ static struct number number_text(double v)
 	return text;
 }
 
-/* Returns the unit that the name of a metric ends with, with a blank: "read_s" is in " s". */
-static const char *unit_of(const struct hr_series *s)
-{
-	static const char *const units[][2] = {
-	    {"_s", " s"}, {"_ms", " ms"}, {"_us", " us"}, {"_ns", " ns"}, {"_bytes", " B"}};
-	size_t n = strlen(s->metric);
-
-	for (size_t i = 0; i < sizeof(units) / sizeof(units[0]); i++) {
-		size_t k = strlen(units[i][0]);
-
-		if (n > k && strcmp(s->metric + n - k, units[i][0]) == 0)
-			return units[i][1];
-	}
-	return "";
-}
-
 /*
  * Writes a function. Leaves out a constant part that only rounding makes different from 0: less
  * than 1e-12 of the largest value.
@@ -111,7 +95,7 @@ static void answer_say(struct hr_sheet *p, const struct hr_model_answer *a)
 {
 	const struct hr_forecast *f = &a->forecast;
 	char formula[FORMULA_BYTES], point[FORMULA_BYTES], doubt[128] = "";
-	const char *trend, *unit = unit_of(a->series);
+	const char *trend, *unit = hr_model_unit(a->series);
 
 	if (f->n == 0)
 		return;

@@ -27,7 +27,7 @@ class Usage(harness.Case):
     def test_help_and_version(self):
         done = self.headrace("--help")
         self.assertEqual(done.returncode, 0)
-        for command in ("run", "query", "diagnose", "what-if", "report", "status", "top", "job", "level", "doctor", "export", "import"):
+        for command in ("run", "query", "diagnose", "what-if", "report", "status", "top", "job", "level", "doctor", "export", "import", "model"):
             self.assertIn(f"headrace {command} ", done.stdout)
         self.assertRegex(self.headrace("--version").stdout, r"^headrace \d+\.\d+\.\d+\n$")
         self.assertIn("headrace --version", done.stdout)

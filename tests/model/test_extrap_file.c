@@ -84,6 +84,19 @@ static void test_lines(void **state)
 	hr_measurements_done(&m);
 }
 
+static void test_nul_byte(void **state)
+{
+	static const char text[] = "PARAMETER p\0q\nPOINTS 1\nDATA 1\n";
+	struct hr_measurements m = {0};
+	char *error;
+
+	(void)state;
+	assert_int_equal(hr_extrap_read(text, sizeof(text) - 1, &m, &error), -EBADMSG);
+	assert_string_equal(error, "line 1: a NUL byte in the text");
+	free(error);
+	hr_measurements_done(&m);
+}
+
 static void test_bad_text(void **state)
 {
 	(void)state;
@@ -197,9 +210,13 @@ static void test_text_cannot_hold(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(test_text),       cmocka_unit_test(test_lines),
-	    cmocka_unit_test(test_bad_text),   cmocka_unit_test(test_bad_lines),
-	    cmocka_unit_test(test_round_trip), cmocka_unit_test(test_text_cannot_hold),
+	    cmocka_unit_test(test_text),
+	    cmocka_unit_test(test_lines),
+	    cmocka_unit_test(test_bad_text),
+	    cmocka_unit_test(test_nul_byte),
+	    cmocka_unit_test(test_bad_lines),
+	    cmocka_unit_test(test_round_trip),
+	    cmocka_unit_test(test_text_cannot_hold),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
