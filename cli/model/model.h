@@ -50,6 +50,7 @@ struct hr_model_answers {
 	char *names[HR_MODEL_PARAMETERS]; /* escaped names of all parameters */
 	unsigned n_names;
 	double cores;
+	enum hr_space space;
 	size_t short_series; /* regions and metrics with too few points */
 	char *short_reason;  /* why the first of them has no model; NULL: none */
 };

@@ -278,7 +278,7 @@ int hr_model_answer(const struct hr_model_input *input, const struct hr_model_re
 {
 	struct plan plan = {0};
 
-	*ret = (struct hr_model_answers){.cores = r->cores};
+	*ret = (struct hr_model_answers){.cores = r->cores, .space = r->space};
 	if (plan_make(&input->measurements, r, &plan) < 0)
 		return HR_EXIT_USAGE;
 	if (names_take(&input->measurements, ret) < 0 || series_answer(input, r, &plan, ret) < 0) {

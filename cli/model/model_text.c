@@ -69,14 +69,18 @@ static void point_text(const struct hr_model_answer *a, const double *x, char *t
 				       a->names[i], x[i]);
 }
 
+enum trend { TREND_CONSTANT, TREND_FLAT, TREND_GROWS, TREND_SHRINKS };
+
+static const char *const trend_words[] = {"stays at", "hardly changes:", "grows as", "shrinks as"};
+
 /* Returns what the most probable form does from the smallest point to the largest one. */
-static const char *trend_of(const struct hr_model_answer *a)
+static enum trend trend_of(const struct hr_model_answer *a)
 {
 	const struct hr_function *f = &a->forecast.candidates[0].function;
 	double first[HR_MODEL_PARAMETERS], last[HR_MODEL_PARAMETERS], from, to;
 
 	if (f->form.n_products == 0)
-		return "stays at";
+		return TREND_CONSTANT;
 	for (unsigned k = 0; k < a->axes.n; k++) {
 		first[k] = last[k] = a->at[k];
 		for (size_t i = 0; i < a->samples.n; i++) {
@@ -87,8 +91,8 @@ static const char *trend_of(const struct hr_model_answer *a)
 	from = hr_function_value(f, first);
 	to = hr_function_value(f, last);
 	if (fabs(to - from) <= TREND_LEAST * fabs(from))
-		return "hardly changes:";
-	return to > from ? "grows as" : "shrinks as";
+		return TREND_FLAT;
+	return to > from ? TREND_GROWS : TREND_SHRINKS;
 }
 
 static void answer_say(struct hr_sheet *p, const struct hr_model_answer *a)
@@ -99,7 +103,7 @@ static void answer_say(struct hr_sheet *p, const struct hr_model_answer *a)
 
 	if (f->n == 0)
 		return;
-	trend = trend_of(a);
+	trend = trend_words[trend_of(a)];
 	formula_text(a, &f->candidates[0].function, formula);
 	point_text(a, a->at, point, sizeof(point));
 	if (f->n_equal == 2)
@@ -218,7 +222,8 @@ static void points_print(struct hr_sheet *p, const struct hr_model_answers *all,
 	free(sorted);
 }
 
-static void fit_print(struct hr_sheet *p, const struct hr_model_answer *a)
+static void fit_print(struct hr_sheet *p, const struct hr_model_answers *all,
+		      const struct hr_model_answer *a)
 {
 	char formula[FORMULA_BYTES];
 	const char *note = "";
@@ -237,6 +242,9 @@ static void fit_print(struct hr_sheet *p, const struct hr_model_answer *a)
 		hr_sheet_say(p, HR_STYLE_WARN, 2, "",
 			     "no form fits the points as well as the repetitions fit each other: "
 			     "the range comes from the differences to the forms");
+	if (all->space != HR_SPACE_NEGATIVE && trend_of(a) == TREND_SHRINKS)
+		hr_sheet_say(p, HR_STYLE_WARN, 2, "",
+			     "the values shrink, but the terms grow: use --space negative");
 	for (unsigned i = 0; i < HR_MODEL_PARAMETERS; i++)
 		if (a->axes.fixed[i])
 			hr_sheet_say(p, HR_STYLE_PLAIN, 2, "", "only points with %s=%g",
@@ -251,7 +259,7 @@ static void details_print(struct hr_sheet *p, const struct hr_model_answers *all
 	hr_sheet_end(p);
 	hr_sheet_put(p, HR_STYLE_BOLD, "%s %s", a->series->region, a->series->metric);
 	hr_sheet_end(p);
-	fit_print(p, a);
+	fit_print(p, all, a);
 	outliers_print(p, a);
 	forms_print(p, a);
 	points_print(p, all, a);

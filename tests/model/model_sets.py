@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Generated measurements of functions from Extra-P's search space, the same in each run.
 
-usage: model_sets.py KIND COUNT SEED >sets.jsonl        KIND: one, two, three, negative, no-logs
+usage: model_sets.py KIND COUNT SEED >sets.jsonl        KIND: one, two, three, negative, no-logs, noisy-one, noisy-two
 """
 
 import json
@@ -86,15 +86,22 @@ def several(n, sets):
     return values
 
 
+def parameters_of(kind):
+    return {"two": 2, "noisy-two": 2, "three": 3}.get(kind, 1)
+
+
 def write(kind, count, seed, out):
-    """Writes `count` sets as JSON lines: the region is the number of the set."""
+    """Writes `count` sets as JSON lines: the region is the number of the set. Noisy sets have 5 % noise and 3 repetitions."""
     sets = Sets(seed)
+    noise, repetitions = (0.05, 3) if kind.startswith("noisy") else (0, 1)
     names = ("ranks", "workers", "batch")
     for number in range(count):
-        n = {"two": 2, "three": 3}.get(kind, 1)
+        n = parameters_of(kind)
         for point, value in one(kind, sets) if n == 1 else several(n, sets):
-            out.write(json.dumps({"params": dict(zip(names, point)), "callpath": f"set->{number}", "metric": "read_s",
-                                  "value": value}) + "\n")
+            for _ in range(repetitions):
+                measured = value * (1 + noise * (sum(sets.random() for _ in range(12)) - 6)) if noise else value
+                out.write(json.dumps({"params": dict(zip(names, point)), "callpath": f"set->{number}", "metric": "read_s",
+                                      "value": measured}) + "\n")
 
 
 if __name__ == "__main__":

@@ -24,7 +24,8 @@ HEADRACE = os.environ["HR_HEADRACE"]
 EXTRAP = os.environ.get("HEADRACE_EXTRAP")
 NEAR, DUST = 1e-9, 1e-12
 # (kind, number of committed sets, number of sets with HEADRACE_EXTRAP, seed)
-KINDS = (("one", 40, 1000, 1), ("negative", 20, 200, 2), ("no-logs", 10, 100, 3), ("two", 12, 200, 4), ("three", 3, 30, 5))
+KINDS = (("one", 40, 1000, 1), ("negative", 20, 200, 2), ("no-logs", 10, 100, 3), ("two", 12, 200, 4), ("three", 3, 30, 5),
+         ("noisy-one", 20, 1000, 6), ("noisy-two", 6, 100, 7))
 NAMES = ("ranks", "workers", "batch")
 
 
@@ -46,7 +47,7 @@ def extrap_models(kind, path):
 
 
 def our_models(kind, path):
-    over = ",".join(NAMES[:{"two": 2, "three": 3}.get(kind, 1)])
+    over = ",".join(NAMES[:model_sets.parameters_of(kind)])
     done = subprocess.run([HEADRACE, "model", path, "--space", space_of(kind), "--over", over, "--format", "json"],
                           capture_output=True, text=True, check=True)
     return {model["region"]: model for model in json.loads(done.stdout)}

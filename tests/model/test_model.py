@@ -66,6 +66,9 @@ class Model(unittest.TestCase):
         self.assertEqual((model["formula"], len(model["points"])), ("2 + 100 x ranks^(-1)", 5))
         self.assertAlmostEqual(model["prediction"]["value"], 2.1, places=6)
         self.assertIn("only points with nodes=1", self.model(*ask)[0])
+        hint = "the values shrink, but the terms grow: use --space negative"
+        self.assertNotIn(hint, self.model(*ask)[0])
+        self.assertIn(hint, self.model("a.jsonl", "--over", "ranks")[0])
 
     def test_noise(self):
         factors = (0.9, 1.05, 1.1)
