@@ -125,10 +125,11 @@ class Extrap(Compared):
 
 
 def print_expected():
+    """One line for each kind."""
     with tempfile.TemporaryDirectory() as folder:
-        json.dump({kind: extrap_models(kind, make_sets(folder, kind, count, seed)) for kind, count, _, seed in KINDS}, sys.stdout,
-                  indent=0)
-        print()
+        lines = [f"{json.dumps(kind)}: {json.dumps(extrap_models(kind, make_sets(folder, kind, count, seed)))}"
+                 for kind, count, _, seed in KINDS]
+    print("{" + ",\n".join(lines) + "}")
 
 
 if __name__ == "__main__":
