@@ -31,7 +31,7 @@ const struct hr_option hr_compare_option_table[] = {
 #define GATES 32u
 
 struct compare_request {
-	char *operands[HR_COMPARE_SIDES];
+	const char *operands[HR_COMPARE_SIDES];
 	size_t n_operands;
 	const char *output;
 	void (*write)(const struct hr_compare_answer *a, FILE *to);
@@ -66,7 +66,7 @@ static bool take_gate(struct compare_request *r, const char *text)
 	return hr_gate_parse(text, &r->gates[r->n_gates++]);
 }
 
-static void take_operand(struct compare_request *r, char *operand)
+static void take_operand(struct compare_request *r, const char *operand)
 {
 	if (r->n_operands < HR_COMPARE_SIDES)
 		r->operands[r->n_operands] = operand;
@@ -179,9 +179,10 @@ int hr_compare_main(int argc, char **argv)
 	int status = EXIT_FAILURE;
 
 	if (runs != NULL && take_arguments(&o, &r, &status) == 0) {
-		status = hr_compare_read(r.operands[HR_COMPARE_A], &runs[HR_COMPARE_A]);
+		status = hr_compare_read("compare", r.operands[HR_COMPARE_A], &runs[HR_COMPARE_A]);
 		if (status == EXIT_SUCCESS)
-			status = hr_compare_read(r.operands[HR_COMPARE_B], &runs[HR_COMPARE_B]);
+			status = hr_compare_read("compare", r.operands[HR_COMPARE_B],
+						 &runs[HR_COMPARE_B]);
 		if (status == EXIT_SUCCESS)
 			status = compare_runs(&r, runs);
 	}

@@ -17,13 +17,14 @@ struct hr_compare_runs {
 	struct hr_answer_rows rows[HR_COMPARE_RUNS]; /* answers of the stores */
 	struct hr_measure *measures[HR_COMPARE_RUNS];
 	size_t n_stores;
+	char *operand; /* the names of the stores and jobs */
 };
 
 /*
  * Reads the runs of `operand`: STORE[#JOB][,STORE[#JOB]]... Without #JOB, all jobs of a store are
- * runs. Changes the text. Reports failures. Returns an exit status.
+ * runs. Reports failures, as those of `headrace <command>`. Returns an exit status.
  */
-int hr_compare_read(char *operand, struct hr_compare_runs *ret);
+int hr_compare_read(const char *command, const char *operand, struct hr_compare_runs *ret);
 void hr_compare_runs_done(struct hr_compare_runs *r);
 
 /* ---- conditions ---- */

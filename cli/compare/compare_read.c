@@ -58,7 +58,7 @@ static int take_runs(const struct hr_answer_rows *rows, struct hr_measure *list,
 			    .store = store, .job = hr_rows_cell(rows, i, JOB), .list = list + i};
 		}
 		if (!take_row(rows, i, &list[i])) {
-			hr_report("compare: the answer of %s has a row without a name", store);
+			hr_report("the answer of %s has a row without a name", store);
 			return EXIT_FAILURE;
 		}
 		r->runs[r->n - 1].n++;
@@ -66,7 +66,8 @@ static int take_runs(const struct hr_answer_rows *rows, struct hr_measure *list,
 	return EXIT_SUCCESS;
 }
 
-static int read_store(const char *store, const char *job, struct hr_compare_runs *r)
+static int read_store(const char *command, const char *store, const char *job,
+		      struct hr_compare_runs *r)
 {
 	/* The text, not the name: a name would be about the last run only, and an older collector
 	 * may not have it. */
@@ -75,47 +76,47 @@ static int read_store(const char *store, const char *job, struct hr_compare_runs
 	struct hr_query_request q = {.stores = stores, .n_stores = 1, .job = job};
 	struct hr_answer_rows *rows = &r->rows[r->n_stores];
 	struct hr_measure *list;
-	int status = hr_rows_read(&q, words, 1, "compare", rows);
+	int status = hr_rows_read(&q, words, 1, command, rows);
 
 	if (status != EXIT_SUCCESS)
 		return status;
 	r->n_stores++;
 	if (rows->n_columns != COLUMNS || rows->n_rows == 0) {
-		hr_report("compare: %s has no measures%s" HR_HINT
-			  "`headrace query %s jobs` lists its jobs",
+		hr_report("%s has no measures%s" HR_HINT "`headrace query %s jobs` lists its jobs",
 			  store, job != NULL ? " of this job" : "", store);
 		return HR_ASK_NO_STORE;
 	}
 	list = calloc(rows->n_rows, sizeof(*list));
 	r->measures[r->n_stores - 1] = list;
 	if (list == NULL) {
-		hr_report("compare: %s", strerrordesc_np(ENOMEM));
+		hr_report("%s: %s", command, strerrordesc_np(ENOMEM));
 		return EXIT_FAILURE;
 	}
 	return take_runs(rows, list, store, r);
 }
 
-int hr_compare_read(char *operand, struct hr_compare_runs *ret)
+int hr_compare_read(const char *command, const char *operand, struct hr_compare_runs *ret)
 {
 	int status = EXIT_SUCCESS;
-	const char *last = NULL;
+	const char *last = "";
+	char *at;
 
-	*ret = (struct hr_compare_runs){0};
-	for (char *at = operand, *store; status == EXIT_SUCCESS && at != NULL;) {
-		char *job;
+	*ret = (struct hr_compare_runs){.operand = strdup(operand)};
+	at = ret->operand;
+	if (at == NULL)
+		return EXIT_FAILURE;
+	while (status == EXIT_SUCCESS && at != NULL) {
+		char *store = strsep(&at, ","), *job = strchr(store, '#');
 
-		store = strsep(&at, ",");
-		job = strchr(store, '#');
 		if (job != NULL)
 			*job++ = '\0';
-		if (*store == '\0' && job != NULL && last != NULL)
-			store = (char *)last; /* "store#1,#2" */
-		last = store;
+		if (*store != '\0' || job == NULL)
+			last = store; /* else "store#1,#2" */
 		if (ret->n_stores == HR_COMPARE_RUNS) {
 			hr_report("more than %u stores on one side", HR_COMPARE_RUNS);
 			return HR_EXIT_USAGE;
 		}
-		status = read_store(store, job, ret);
+		status = read_store(command, last, job, ret);
 	}
 	return status;
 }
@@ -126,5 +127,6 @@ void hr_compare_runs_done(struct hr_compare_runs *r)
 		hr_rows_done(&r->rows[i]);
 		free(r->measures[i]);
 	}
+	free(r->operand);
 	*r = (struct hr_compare_runs){0};
 }

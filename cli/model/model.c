@@ -125,10 +125,11 @@ static int arguments_take(struct hr_options *o, struct model_arguments *r, int *
 			r->files[r->n_files++] = o->argv[o->next++];
 	}
 	if (r->n_files == 0)
-		hr_report("no file with measurements" HR_HINT "headrace model FILE...");
+		hr_report("no stores and no file with measurements" HR_HINT
+			  "headrace model STORE... --over ranks");
 	else if (r->output != NULL && r->to == NULL)
 		hr_report("--output needs --to extrap-text or --to extrap-jsonl" HR_HINT
-			  "headrace model FILE... >answer.txt writes the answer to a file");
+			  "headrace model STORE... >answer.txt writes the answer to a file");
 	else
 		return 0;
 	return 1;
@@ -216,6 +217,24 @@ static int answer_run(const struct model_arguments *r, const struct hr_model_inp
 	return status;
 }
 
+/* Reads files of Extra-P, or stores. Returns an exit status. */
+static int input_read(const struct model_arguments *r, struct hr_model_input *to)
+{
+	size_t stores = 0;
+
+	for (size_t i = 0; i < r->n_files; i++)
+		stores += hr_model_is_store(r->files[i]);
+	if (stores == r->n_files)
+		return hr_model_stores_read(r->files, r->n_files, r->model.over, to);
+	if (stores == 0)
+		return hr_model_input_read(r->files, r->n_files, to) == 0 ? EXIT_SUCCESS
+									  : EXIT_FAILURE;
+	hr_report("files of measurements and stores cannot be modelled together" HR_HINT
+		  "`headrace model STORE... --to extrap-jsonl -o FILE` writes the measurements of "
+		  "stores as a file");
+	return HR_EXIT_USAGE;
+}
+
 int hr_model_main(int argc, char **argv)
 {
 	struct hr_options o = {
@@ -227,8 +246,8 @@ int hr_model_main(int argc, char **argv)
 	int status = EXIT_FAILURE;
 
 	if (r.files != NULL && arguments_take(&o, &r, &status) == 0) {
-		status = EXIT_FAILURE;
-		if (hr_model_input_read(r.files, r.n_files, &input) == 0)
+		status = input_read(&r, &input);
+		if (status == EXIT_SUCCESS)
 			status = r.to != NULL ? export_run(&r, &input.measurements)
 					      : answer_run(&r, &input);
 	}

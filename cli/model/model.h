@@ -45,7 +45,7 @@ struct hr_model_answer {
 };
 
 struct hr_model_answers {
-	struct hr_model_answer *list; /* the largest forecast first */
+	struct hr_model_answer *list; /* times first; of each, the largest forecast first */
 	size_t n, room;
 	char *names[HR_MODEL_PARAMETERS]; /* escaped names of all parameters */
 	unsigned n_names;
@@ -57,6 +57,16 @@ struct hr_model_answers {
 
 /* Reads files of Extra-P. Returns 0, or -1 after a report. */
 int hr_model_input_read(const char *const *files, size_t n, struct hr_model_input *to);
+
+/* Whether an operand is a store or a collector, not a file. */
+bool hr_model_is_store(const char *operand);
+
+/*
+ * Reads runs of stores (hr_compare_read). `over`: names of parameters, or NULL. Returns an exit
+ * status, after a report if it is not EXIT_SUCCESS.
+ */
+int hr_model_stores_read(const char *const *operands, size_t n, const char *over,
+			 struct hr_model_input *to);
 void hr_model_input_done(struct hr_model_input *input);
 
 /* Whether the request selects a series. */

@@ -32,7 +32,7 @@ static int parameter_find(const struct hr_measurements *m, const char *option, c
 			return (int)i;
 		hr_near_add(&near, m->parameters[i]);
 	}
-	hr_report("--%s: no parameter %s in the files", option, hr_near_text(&near).s);
+	hr_report("--%s: the measurements have no parameter %s", option, hr_near_text(&near).s);
 	return -1;
 }
 
@@ -164,7 +164,7 @@ static char *axis_short(const struct hr_model_answer *a, unsigned axis)
 	out = open_memstream(&text, &size);
 	if (out == NULL)
 		return NULL;
-	fprintf(out, "%u values of %s%s are needed, and the files have %zu", HR_MODEL_LEAST,
+	fprintf(out, "%u values of %s%s are needed, and the measurements have %zu", HR_MODEL_LEAST,
 		a->names[axis], others, found);
 	for (size_t i = 0; i < n; i++)
 		fprintf(out, "%s%g", i == 0 ? ": " : ", ", values[i]);
@@ -234,6 +234,8 @@ static int answer_compare(const void *left, const void *right)
 {
 	const struct hr_model_answer *a = left, *b = right;
 
+	if (hr_model_is_time(a->series) != hr_model_is_time(b->series))
+		return hr_model_is_time(a->series) ? -1 : 1;
 	if (a->forecast.value != b->forecast.value)
 		return a->forecast.value < b->forecast.value ? 1 : -1;
 	return a->series < b->series ? -1 : a->series > b->series;

@@ -1,5 +1,5 @@
 -- What a job took, as numbers that `headrace compare` and `headrace model` read: seconds, counts and sizes, one row each
--- column measure: `processes`, `steps`, `wall_s` and `part_s`: of training processes; `job_s`: of the job; `setting`: of its DataLoader; `opens`, `reads`, `bytes_read`, `read_s`,
+-- column measure: `processes`, `steps`, `wall_s` and `part_s`: of training processes; `job_s`: of the job; `setting`: of its DataLoader, and ranks and nodes; `label`: labels that are numbers; `opens`, `reads`, `bytes_read`, `read_s`,
 -- `writes`, `bytes_written`, `write_s`, `meta_ops`, `meta_s`, `files`: of a kind of files; `read_cached`, `read_cached_s`: the reads that the
 -- page cache served; `fetches`, `fetch_s`, `fetch_cpu_s`, `fetch_storage_bytes`: of batches; `checkpoints`, `checkpoint_bytes`; `regions`, `region_s`
 -- column rank: NULL: processes without a rank, or all ranks
@@ -63,6 +63,8 @@ measured AS (
     SELECT cluster, job, attempt, 'setting', NULL, NULL, name, NULL, NULL, mode(value::DOUBLE), NULL FROM loaders WHERE value IS NOT NULL GROUP BY ALL
     UNION ALL
     SELECT cluster, job, attempt, 'setting', NULL, NULL, unnest(['ranks', 'nodes']), NULL, NULL, unnest([coalesce(ranks_expected, nullif(ranks_seen, 0), 1), nodes]), NULL FROM jobs
+    UNION ALL
+    SELECT cluster, job, attempt, 'label', NULL, NULL, key, NULL, NULL, max(try_cast(value AS DOUBLE)), NULL FROM labels WHERE try_cast(value AS DOUBLE) IS NOT NULL GROUP BY ALL
     UNION ALL
     SELECT cluster, job, attempt, measure, rank, NULL, pattern, mount, NULL, value, regexp_replace(regexp_extract(example, '([^/]*/)?[^/]*$'), '[0-9]+', '*', 'g')
     FROM (SELECT cluster, job, attempt, rank, mount, pattern, example,

@@ -96,14 +96,14 @@ class Model(unittest.TestCase):
 
     def test_too_few_points(self):
         self.file("a.txt", text_file([1, 2, 3], points=(2, 4, 8)))
-        self.assertIn("headrace: cannot model: 5 values of ranks are needed, and the files have 3: 2, 4, 8\nheadrace: hint:",
+        self.assertIn("headrace: cannot model: 5 values of ranks are needed, and the measurements have 3: 2, 4, 8\nheadrace: hint:",
                       self.model("a.txt", status=1)[1])
         self.file("b.txt", text_file([1, 2], points=(16, 32)))
         self.assertEqual(len(self.models("a.txt", "b.txt")), 1)  # files are added up
         self.file("c.jsonl", "".join(json.dumps({"params": {"ranks": p}, "callpath": "x", "value": 1}) + "\n" for p in (2, 4)))
         out, err = self.model("a.txt", "b.txt", "c.jsonl")
         self.assertIn("train->next", out)
-        self.assertEqual(err, "headrace: no model of 1 region or metric: 5 values of ranks are needed, and the files have 2: 2, 4\n")
+        self.assertEqual(err, "headrace: no model of 1 region or metric: 5 values of ranks are needed, and the measurements have 2: 2, 4\n")
 
     def test_files_for_extrap(self):
         self.file("a.txt", text_file([(1, 2.5), 2, 3, 4, 0.1]))
