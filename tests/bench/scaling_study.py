@@ -98,10 +98,10 @@ def main():
         mean = statistics.mean(values)
         holds = f["low"] <= mean <= f["high"]
         held += holds
-        print(f"{'held  ' if holds else 'MISSED'}  {one['region'] + ' ' + one['metric']:48.48}  {f["value"]:12.5g} ({f['low']:.5g} to {f['high']:.5g})  measured {mean:.5g}")
-    print(f"the measured value at {largest} ranks is in the range of {held} of {len(predicted['models'])} predictions")
+        print(f"{'held  ' if holds else 'MISSED'}  {one['region'] + ' ' + one['metric']:48.48}  {f['value']:12.5g} ({f['low']:.5g} to {f['high']:.5g})  measured {mean:.5g}")
+    print(f"the measured value at {largest} ranks is in the range of {held} of {len(predicted)} predictions")
     wait = next(m for m in predicted if (m["region"], m["metric"]) == ("step->waiting for data", "time_s"))
-    print(f"a wait, by the clocks of the processes: {statistics.mean(clocks[largest]):.4g} s; predicted {wait["prediction"]["value"]:.4g} s")
+    print(f"a wait, by the clocks of the processes: {statistics.mean(clocks[largest]):.4g} s; predicted {wait['prediction']['value']:.4g} s")
     shutil.rmtree(folder)
     return 0
 
