@@ -93,6 +93,18 @@ struct headrace_api {
 	 * asleep, for the network, for locks. docs/python.md lists the calls that count.
 	 */
 	void (*waited)(uint64_t ret_ns[3]);
+	/*
+	 * For tools that trace the functions of a program: their ranges are a stack of their own,
+	 * so `end` ends none of them. `enter` begins a range, and `leave` ends the innermost one.
+	 * The thread's other ranges count in their `depth`, and they count in that of others.
+	 */
+	void (*enter)(struct headrace_name *name);
+	void (*leave)(void);
+	/*
+	 * Records a range of this thread from `moment` until now, for tools that keep open ranges
+	 * themselves because they are too many. 0 or a time in the future means now.
+	 */
+	void (*passed)(struct headrace_name *name, uint64_t moment);
 };
 
 /* libheadrace.so defines this function. Returns NULL if it does not support this version. */

@@ -246,6 +246,21 @@ void hr__region_end(uint32_t stack, const char *args)
 	}
 }
 
+void hr__region_passed(struct headrace_name *name, uint64_t moment)
+{
+	uint64_t end = hr__clock_ticks();
+	struct hr_ring_hdr *ring = ring_or_loss();
+	uint32_t kind = region_kind_of(name);
+	struct hr_region_cell c = {0};
+
+	if (ring == NULL)
+		return;
+	cell_fill(&c, kind, NULL);
+	c.key = region_key_of(name, kind);
+	c.start_ticks = moment != 0 && moment < end ? moment : end;
+	range_end(ring, &c, depth_of(ring), end, NULL);
+}
+
 void hr__regions_end_dead(struct hr_ring_hdr *ring)
 {
 	/* Acquire: pairs with the dead thread's release store. */
@@ -510,6 +525,24 @@ static void api_waited(uint64_t ret_ns[3])
 	memcpy(ret_ns, hr_waits.ns, sizeof(hr_waits.ns));
 }
 
+static void api_enter(struct headrace_name *name)
+{
+	if (hr__image.on && name != NULL)
+		hr__region_begin(name, HR__REGIONS_FUNCTIONS, NULL);
+}
+
+static void api_leave(void)
+{
+	if (hr__image.on)
+		hr__region_end(HR__REGIONS_FUNCTIONS, NULL);
+}
+
+static void api_passed(struct headrace_name *name, uint64_t moment)
+{
+	if (hr__image.on && name != NULL)
+		hr__region_passed(name, moment);
+}
+
 static const struct headrace_api api = {
     .version = HEADRACE_API_VERSION,
     .bytes = sizeof(api),
@@ -527,6 +560,9 @@ static const struct headrace_api api = {
     .epoch_at = api_epoch_at,
     .step_undo = api_step_undo,
     .waited = api_waited,
+    .enter = api_enter,
+    .leave = api_leave,
+    .passed = api_passed,
 };
 
 __attribute__((visibility("default"))) const struct headrace_api *headrace_api(uint32_t version)

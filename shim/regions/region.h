@@ -14,7 +14,8 @@
 #include "shim/core/linkname.h"
 
 /* hr__region_end() ends the innermost range of the same interface, which this number names. */
-#define HR__REGIONS_API 1u /* headrace.h; others use a hash of the domain */
+#define HR__REGIONS_API	      1u /* headrace.h; others use a hash of the domain */
+#define HR__REGIONS_FUNCTIONS 2u /* enter() and leave() of headrace.h */
 
 /* A number that NVTX attaches to a region, with NVTX's type number. Unknown types are ignored. */
 struct hr__payload {
@@ -29,6 +30,8 @@ bool hr__payload_text(const struct hr__payload *p, char out[HR__PAYLOAD_TEXT]);
 void hr__region_begin(struct headrace_name *name, uint32_t stack,
 		      const struct hr__payload *payload);
 void hr__region_end(uint32_t stack, const char *args);
+/* Records a range from `moment` (0 or a future time: now) until now. It is never in a stack. */
+void hr__region_passed(struct headrace_name *name, uint64_t moment);
 
 /* Returns the handle of a span, or 0 if the span is not recorded. */
 uint64_t hr__region_start(struct headrace_name *name, const struct hr__payload *payload);

@@ -147,6 +147,31 @@ CASE(stacks)
 	CHECK(strcmp(called(d, region(d, 1)), "B//b") == 0 && region(d, 1)->r.fd == 0);
 }
 
+CASE(functions)
+{
+	struct fake_daemon *d = start();
+	uint64_t before;
+
+	api()->enter(&a);
+	api()->begin(&b);
+	api()->leave(); /* a, though b began later */
+	api()->leave(); /* nothing: b is not a function */
+	api()->end(NULL);
+	CHECK(regions(d) == 2 && strcmp(called(d, region(d, 0)), "Btest//a") == 0);
+	CHECK(strcmp(called(d, region(d, 1)), "B//b") == 0);
+	api()->enter(&a);
+	before = api()->now();
+	api()->passed(&b, before);
+	CHECK(regions(d) == 3 && region(d, 2)->r.start_ticks == before);
+	CHECK(strcmp(called(d, region(d, 2)), "B//b") == 0 && region(d, 2)->r.fd == 1);
+	api()->passed(&b, 0);
+	api()->passed(&b, UINT64_MAX);
+	CHECK(regions(d) == 5 && region(d, 3)->r.start_ticks >= before);
+	CHECK(region(d, 4)->r.start_ticks < UINT64_MAX && region(d, 4)->r.dur_lo == 0);
+	api()->leave();
+	CHECK(regions(d) == 6 && fake_ring(d, 0, 0, 0)->region_depth == 0 && fake_bad(d) == 0);
+}
+
 CASE(too_deep)
 {
 	struct fake_daemon *d = start();
@@ -549,6 +574,7 @@ int main(void)
 	    cmocka_unit_test(ranges_nest),
 	    cmocka_unit_test(keys),
 	    cmocka_unit_test(stacks),
+	    cmocka_unit_test(functions),
 	    cmocka_unit_test(too_deep),
 	    cmocka_unit_test(level_off),
 	    cmocka_unit_test(marks),
