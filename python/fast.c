@@ -6,7 +6,7 @@
  * ctypes, which api.py uses if this module cannot be loaded (another libc, another Python than
  * CPython).
  *
- * ABI       Python's stable ABI since 3.2, declared below without Python's headers. One build fits
+ * ABI       Python's stable ABI, declared in stable_abi.h without Python's headers. One build fits
  *           all versions.
  * Threads   Python's lock is held in all functions.
  */
@@ -14,7 +14,9 @@
 #include "include/headrace.h"
 #include "python/accelerator.h"
 #include "python/accelerator_use.h"
+#include "python/functions.h"
 #include "python/spent.h"
+#include "python/stable_abi.h"
 
 /* Python defines the signatures of functions, so some parameters are unused. */
 #pragma GCC diagnostic ignored "-Wunused-parameter"
@@ -26,69 +28,9 @@
 
 #define ARGS_MAX 512 /* limit of the args of a range in bytes; longer args are left out */
 
-#define METH_VARARGS	   1
-#define METH_O		   8
-#define PYTHON_API_VERSION 3 /* PYTHON_ABI_VERSION of the stable ABI */
-
-typedef struct python_object PyObject;
-typedef PyObject *(*python_function)(PyObject *self, PyObject *arg);
-
-struct python_method {
-	const char *name;
-	python_function call;
-	int flags;
-	const char *doc;
-};
-
-struct python_module {
-	struct {
-		intptr_t refcount;
-		void *type;
-		void *init;
-		intptr_t index;
-		void *copy;
-	} base;
-	const char *name;
-	const char *doc;
-	intptr_t size;
-	struct python_method *methods;
-	void *slots;
-	void *traverse;
-	void *clear;
-	void *free;
-};
-
-_Static_assert(sizeof(struct python_module) == 13 * sizeof(void *), "PyModuleDef");
-
-extern char _Py_NoneStruct;
-extern PyObject *PyExc_ImportError;
-extern PyObject *PyExc_ValueError;
-extern PyObject *PyModule_Create2(struct python_module *, int);
-extern PyObject *PyLong_FromVoidPtr(void *);
-extern PyObject *PyLong_FromUnsignedLongLong(unsigned long long);
-extern PyObject *PyLong_FromLong(long);
-extern void *PyLong_AsVoidPtr(PyObject *);
-extern long long PyLong_AsLongLong(PyObject *);
-extern char *PyBytes_AsString(PyObject *);
-extern PyObject *PyBytes_FromStringAndSize(const char *, intptr_t);
-extern intptr_t PyBytes_Size(PyObject *);
-extern PyObject *PyTuple_GetItem(PyObject *, intptr_t);
-extern PyObject *PyErr_Occurred(void);
-extern void PyErr_SetString(PyObject *, const char *);
-extern PyObject *PyErr_NoMemory(void);
-extern int PyArg_ParseTuple(PyObject *, const char *, ...);
-extern void Py_IncRef(PyObject *);
 __attribute__((visibility("default"))) PyObject *PyInit__headrace_fast(void);
 
 static const struct headrace_api *api;
-
-static PyObject *none(void)
-{
-	PyObject *it = (PyObject *)&_Py_NoneStruct;
-
-	Py_IncRef(it);
-	return it;
-}
 
 /* Reads args, which are bytes or None. Returns false after it has set a Python error. */
 static int fast_text_of(PyObject *arg, const char **ret_text)
@@ -133,7 +75,7 @@ static PyObject *fast_begin(PyObject *self, PyObject *arg)
 	if (!name)
 		return NULL;
 	api->begin(name);
-	return none();
+	return python_none();
 }
 
 static PyObject *fast_end(PyObject *self, PyObject *arg)
@@ -143,7 +85,7 @@ static PyObject *fast_end(PyObject *self, PyObject *arg)
 	if (!fast_text_of(arg, &text))
 		return NULL;
 	api->end(text);
-	return none();
+	return python_none();
 }
 
 /*
@@ -236,7 +178,7 @@ static PyObject *fast_begin_wait(PyObject *self, PyObject *arg)
 	    now - wait_cpu.ended_at_ns >= SPENT_APART_NS ? hr_now_ns(CLOCK_THREAD_CPUTIME_ID) : 0;
 	if (wait_cpu.began_ns > 0)
 		read_others(wait_cpu.began_ns);
-	return none();
+	return python_none();
 }
 
 /* Appends the CPU time in the wait, and since the previous wait. */
@@ -270,7 +212,7 @@ static PyObject *fast_end_wait(PyObject *self, PyObject *arg)
 	else
 		n = sizeof(room);
 	api->end(n < sizeof(room) ? room : NULL);
-	return none();
+	return python_none();
 }
 
 /* Returns args: what the thread used since the previous step. NULL: it had no major faults. */
@@ -317,7 +259,7 @@ static PyObject *fast_end_step(PyObject *self, PyObject *arg)
 	api->end(step_args(room, sizeof(room)));
 	if (accelerator_stepped())
 		mark_use();
-	return none();
+	return python_none();
 }
 
 /* Makes args from `head` and from what was used since `before`. NULL: the args are too long. */
@@ -360,7 +302,7 @@ static PyObject *fast_end_spent(PyObject *self, PyObject *args)
 	if (bytes)
 		memcpy(&before, bytes, sizeof(before));
 	api->end(with_spent(text, bytes ? &before : NULL, room, sizeof(room)));
-	return none();
+	return python_none();
 }
 
 static PyObject *fast_start(PyObject *self, PyObject *arg)
@@ -379,7 +321,7 @@ static PyObject *fast_finish(PyObject *self, PyObject *args)
 	if (!PyArg_ParseTuple(args, "KO", &span, &arg) || !fast_text_of(arg, &text))
 		return NULL;
 	api->finish(span, text);
-	return none();
+	return python_none();
 }
 
 static PyObject *fast_mark(PyObject *self, PyObject *args)
@@ -392,7 +334,7 @@ static PyObject *fast_mark(PyObject *self, PyObject *args)
 	    !fast_text_of(arg, &text))
 		return NULL;
 	api->mark(name, text);
-	return none();
+	return python_none();
 }
 
 static PyObject *numbered(PyObject *arg, void (*report)(int64_t))
@@ -402,7 +344,7 @@ static PyObject *numbered(PyObject *arg, void (*report)(int64_t))
 	if (number == -1 && PyErr_Occurred())
 		return NULL;
 	report(number);
-	return none();
+	return python_none();
 }
 
 static PyObject *fast_step(PyObject *self, PyObject *arg)
@@ -428,7 +370,7 @@ static PyObject *numbered_at(PyObject *args, void (*report)(int64_t, uint64_t))
 	if (!PyArg_ParseTuple(args, "LK", &number, &moment))
 		return NULL;
 	report(number, moment);
-	return none();
+	return python_none();
 }
 
 static PyObject *fast_step_at(PyObject *self, PyObject *args)
@@ -444,7 +386,7 @@ static PyObject *fast_epoch_at(PyObject *self, PyObject *args)
 static PyObject *fast_step_undo(PyObject *self, PyObject *arg)
 {
 	api->step_undo();
-	return none();
+	return python_none();
 }
 
 static PyObject *fast_variable(PyObject *self, PyObject *arg)
@@ -454,7 +396,7 @@ static PyObject *fast_variable(PyObject *self, PyObject *arg)
 	if (!text)
 		return NULL;
 	api->variable(text);
-	return none();
+	return python_none();
 }
 
 static PyObject *fast_recording(PyObject *self, PyObject *arg)
@@ -492,6 +434,7 @@ PyObject *PyInit__headrace_fast(void)
 	    .size = -1,
 	    .methods = methods,
 	};
+	PyObject *made;
 
 	api = headrace_api ? headrace_api(HEADRACE_API_VERSION) : NULL;
 	if (!api || api->bytes < offsetof(struct headrace_api, waited)) {
@@ -499,5 +442,8 @@ PyObject *PyInit__headrace_fast(void)
 		return NULL;
 	}
 	accelerator_init();
-	return PyModule_Create2(&module, PYTHON_API_VERSION);
+	made = PyModule_Create2(&module, PYTHON_API_VERSION);
+	if (made && functions_init(made, api) < 0)
+		PyErr_Clear(); /* without its functions, functions.py records none */
+	return made;
 }

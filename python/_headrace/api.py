@@ -55,14 +55,16 @@ def _fast():
     """Returns the functions of the C module, which uses Python's stable ABI. Free-threaded Pythons lack this ABI."""
     if sys.implementation.name != "cpython" or "t" in getattr(sys, "abiflags", ""):
         raise ImportError("not for this Python")
-    from importlib.machinery import ExtensionFileLoader, ModuleSpec
+    # Python has imported both. importlib.machinery imports further modules, for which the program may have its own.
+    from _frozen_importlib import ModuleSpec
+    from _frozen_importlib_external import ExtensionFileLoader
 
     name = "_headrace_fast"
     path = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), name + ".abi3.so")
     loader = ExtensionFileLoader(name, path)
     module = loader.create_module(ModuleSpec(name, loader, origin=path))
     made = {name: getattr(module, name) for name in POINTERS + FURTHER_POINTERS + ["begin_spent", "end_spent", "begin_wait", "end_wait", "end_step"]}
-    made["_make"] = module.name
+    made["_make"], made["module"] = module.name, module
     return made
 
 
@@ -179,6 +181,7 @@ def _named(text, domain, category, kind):
 begin = end = start = finish = mark = step = epoch = variable = recording = now = step_at = epoch_at = step_undo = _nothing
 begin_spent = end_spent = begin_wait = end_wait = end_step = _nothing
 present = False
+module = None  # _headrace_fast, if it can be used
 _make = None
 for _way in (_fast, _slow):
     try:

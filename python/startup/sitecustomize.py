@@ -62,10 +62,22 @@ def finds():
         return None
 
 
+def functions():
+    """Records the functions of the program as regions (`headrace run --functions`)."""
+    try:
+        __import__("_headrace.functions")
+        start = sys.modules["_headrace.functions"].start
+        start(os.environ["HEADRACE_FUNCTIONS"], os.environ.get("HEADRACE_FUNCTIONS_FOLDER", ""), MODULES)
+    except Exception:
+        pass
+
+
 if os.environ.get("HEADRACE_PYTHON") != "off" and sys.version_info >= (3, 6):
     if not any(type(finder).__name__ == "HeadraceFinder" for finder in sys.meta_path):
         sys.meta_path.insert(0, HeadraceFinder())
         sys.meta_path.append(HeadraceLast)
+        if os.environ.get("HEADRACE_FUNCTIONS") and sys.version_info >= (3, 7) and finds() is not None:
+            functions()
 
 # Removes this folder from the path, and runs the sitecustomize of the environment, which this module hides.
 sys.path[:] = [folder for folder in sys.path if folder != HERE]

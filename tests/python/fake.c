@@ -141,6 +141,21 @@ static void fake_waited(uint64_t ret_ns[3])
 		ret_ns[i] = calls * 1000000 * (i + 1);
 }
 
+static void fake_enter(struct headrace_name *name)
+{
+	named("enter", name, 0, NULL);
+}
+
+static void fake_leave(void)
+{
+	say("\"call\":\"leave\"");
+}
+
+static void fake_passed(struct headrace_name *name, uint64_t moment)
+{
+	named("passed", name, moment, NULL);
+}
+
 static void fake_variable(const char *text)
 {
 	say("\"call\":\"variable\",\"text\":\"%s\"", text);
@@ -171,6 +186,9 @@ const struct headrace_api *headrace_api(uint32_t version)
 	    .epoch_at = fake_epoch_at,
 	    .step_undo = fake_step_undo,
 	    .waited = fake_waited,
+	    .enter = fake_enter,
+	    .leave = fake_leave,
+	    .passed = fake_passed,
 	};
 	const char *old = getenv("FAKE_OLD");
 
@@ -178,6 +196,9 @@ const struct headrace_api *headrace_api(uint32_t version)
 	if (old && strcmp(old, "waited") == 0) {
 		api.bytes = offsetof(struct headrace_api, waited);
 		api.waited = NULL;
+	} else if (old && strcmp(old, "enter") == 0) {
+		api.bytes = offsetof(struct headrace_api, enter);
+		api.enter = NULL;
 	} else if (old) {
 		api.bytes = offsetof(struct headrace_api, now);
 	}

@@ -26,11 +26,13 @@ class Told:
     def __init__(self, path):
         with open(path, encoding="utf-8") as lines:
             self.calls = sorted((json.loads(line) for line in lines), key=lambda call: call["ns"])
-        self.regions, self.open, self.stray = [], [], []
+        self.regions, self.functions, self.open, self.stray = [], [], [], []
         stacks, spans = {}, {}
         for call in self.calls:
             thread = (call["pid"], call["tid"])
-            if call["call"] == "begin":
+            if call["call"] in ("enter", "leave", "passed"):  # they have a stack of their own
+                self.function(call, stacks.setdefault((*thread, "functions"), []))
+            elif call["call"] == "begin":
                 stacks.setdefault(thread, []).append(call)
                 call["depth"] = len(stacks[thread])
             elif call["call"] == "start":
@@ -46,6 +48,16 @@ class Told:
                 else:
                     self.regions.append(dict(begun, args=call["args"], end_ns=call["ns"]))
         self.open = [call for stack in stacks.values() for call in stack] + list(spans.values())
+
+    def function(self, call, stack):
+        if call["call"] == "enter":
+            stack.append(call)
+            return
+        if call["call"] == "leave" and not stack:
+            self.stray.append(call)
+            return
+        begun = stack.pop() if call["call"] == "leave" else dict(call, ns=call["span"])  # a moment of the fake is in ns
+        self.functions.append(dict(begun, end_ns=call["ns"]))
 
     def of(self, kind=None, name=None):
         return [r for r in self.regions if kind in (None, r["kind"]) and name in (None, r["name"])]
