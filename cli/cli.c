@@ -98,6 +98,11 @@ static int report_no_option(const struct hr_option *table, const char *word)
 	return HR_OPTION_BAD;
 }
 
+bool hr_option_needs_value(const struct hr_option *o)
+{
+	return o->arg != NULL && o->arg[0] != '[';
+}
+
 int hr_option_next(struct hr_options *o)
 {
 	const struct hr_option *option;
@@ -124,7 +129,7 @@ int hr_option_next(struct hr_options *o)
 		hr_report("--%s takes no value", option->name);
 		return HR_OPTION_BAD;
 	}
-	if (option->arg != NULL && rest == NULL) {
+	if (hr_option_needs_value(option) && rest == NULL) {
 		if (o->next >= o->argc) {
 			hr_report("--%s needs a value: --%s %s", option->name, option->name,
 				  option->arg);
@@ -167,7 +172,7 @@ void hr_options_print(const struct hr_option *table)
 
 		snprintf(left, sizeof(left), "%s%c%s--%s%s%s", table->id < 128 ? "-" : " ",
 			 table->id < 128 ? table->id : ' ', table->id < 128 ? ", " : "  ",
-			 table->name, table->arg != NULL ? " " : "",
+			 table->name, hr_option_needs_value(table) ? " " : "",
 			 table->arg != NULL ? table->arg : "");
 		printf("  %-30s %s\n", left, table->help);
 	}

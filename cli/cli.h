@@ -9,6 +9,7 @@
 #ifndef HEADRACE_CLI_CLI_H
 #define HEADRACE_CLI_CLI_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 enum hr_exit {
@@ -40,7 +41,11 @@ struct hr_option {
 	const char *name; /* long name; NULL: end of the table */
 	/* result of hr_option_next; below 128: also the letter of the short option */
 	int id;
-	const char *arg; /* name of the argument in --help; NULL: the option takes no argument */
+	/*
+	 * name of the argument in --help; NULL: the option takes no argument. "[=NAME]": it may
+	 * have one, as --name=VALUE only
+	 */
+	const char *arg;
 	const char *help;
 	/* what completions offer as values: a list of words, or HR_VALUES_...; NULL: paths */
 	const char *values;
@@ -65,6 +70,9 @@ enum { HR_OPTION_END = -1, HR_OPTION_BAD = -2 };
  * after reporting a mistake. Accepts --name VALUE, --name=VALUE, -x VALUE and -xVALUE.
  */
 int hr_option_next(struct hr_options *o);
+
+/* Returns whether the option needs an argument. */
+bool hr_option_needs_value(const struct hr_option *o);
 
 /* Reports that the value of --name must be `expected`. Returns -1. */
 int hr_option_wrong(const char *name, const char *expected, const char *value);

@@ -12,7 +12,7 @@ static void put_options(const struct hr_option *options, bool with_value)
 	const char *before = "";
 
 	for (const struct hr_option *o = options; o->name != NULL; o++) {
-		if (with_value && o->arg == NULL)
+		if (with_value && !hr_option_needs_value(o))
 			continue;
 		if (o->id < 128) {
 			printf("%s-%c", before, o->id);
@@ -128,14 +128,19 @@ static void put_quoted(const char *text)
 static void put_zsh_option(const struct hr_option *o)
 {
 	const char *arg = o->arg != NULL ? o->arg : "";
+	bool optional = o->arg != NULL && !hr_option_needs_value(o);
 
 	if (o->id < 128)
 		printf(" \\\n\t'(-%c --%s)'{-%c,--%s%s}'[", o->id, o->name, o->id, o->name,
 		       o->arg != NULL ? "=" : "");
 	else
-		printf(" \\\n\t'--%s%s[", o->name, o->arg != NULL ? "=" : "");
+		printf(" \\\n\t'--%s%s%s[", o->name, o->arg != NULL ? "=" : "",
+		       optional ? "-" : "");
 	put_quoted(o->help);
-	printf("]%s%s%s", o->arg != NULL ? ":" : "", arg, o->arg != NULL ? ":" : "");
+	if (optional)
+		fputs("]::value:", stdout);
+	else
+		printf("]%s%s%s", o->arg != NULL ? ":" : "", arg, o->arg != NULL ? ":" : "");
 	if (o->arg != NULL && o->values == NULL) {
 		fputs("_files", stdout);
 	} else if (o->arg != NULL && o->values[0] != '\0') {

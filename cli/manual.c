@@ -16,7 +16,7 @@ static void put_option_roff(const struct hr_option *option)
 	hr_config_roff(option->name, stdout);
 	fputs("\\fR", stdout);
 	if (option->arg != NULL)
-		printf(" \\fI%s\\fR", option->arg);
+		printf("%s\\fI%s\\fR", hr_option_needs_value(option) ? " " : "", option->arg);
 	putchar('\n');
 	hr_config_roff(option->help, stdout);
 	putchar('\n');

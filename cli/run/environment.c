@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/run/environment.h"
 
+#include <limits.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-#define ADDED_MAX 12u
+#define ADDED_MAX 14u
 
 /* Returns whether `variable` is "NAME=value" with this name. */
 static bool is_named(const char *variable, const char *name, size_t bytes)
@@ -141,6 +142,18 @@ static bool put_tools(char **environment, const char *library)
 	return true;
 }
 
+/* Python records functions of files below the working directory (docs/python.md). */
+static bool put_functions(char **environment, const char *globs)
+{
+	char folder[PATH_MAX];
+
+	if (globs == NULL)
+		return true;
+	return put_value(environment, "HEADRACE_FUNCTIONS", globs) &&
+	       put_value(environment, "HEADRACE_FUNCTIONS_FOLDER",
+			 getcwd(folder, sizeof(folder)) != NULL ? folder : "");
+}
+
 static bool put_all(char **environment, const struct hr_environment *e)
 {
 	return environment_put(environment, preload(e->library)) &&
@@ -153,6 +166,7 @@ static bool put_all(char **environment, const struct hr_environment *e)
 	       put_list(environment, "HEADRACE_EXCLUDE", e->exclude) &&
 	       put_list(environment, "HEADRACE_INCLUDE", e->include) &&
 	       (!e->full_cmdline || put_value(environment, "HEADRACE_CMDLINE", "full")) &&
+	       put_functions(environment, e->functions) &&
 	       (getenv("HEADRACE_ON_FULL") != NULL ||
 		put_value(environment, "HEADRACE_ON_FULL", "wait:1000"));
 }

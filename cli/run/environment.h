@@ -9,6 +9,8 @@
  *      HEADRACE_ON_FULL  wait:1000 unless it is set: threads wait while a killed headraced
  *                        restarts, so that the trace stays complete
  *      HEADRACE_CMDLINE  with --full-cmdline
+ *      HEADRACE_FUNCTIONS, HEADRACE_FUNCTIONS_FOLDER
+ *                        with --functions: its globs, and the working directory
  *      HEADRACE_SOCKET, HEADRACE_STORE (absolute), HEADRACE_JOB, HEADRACE_EXCLUDE, HEADRACE_INCLUDE
  *      NVTX_INJECTION64_PATH, INTEL_LIBITTNOTIFY64
  *                        the shim, unless another tool is set; not with HEADRACE_NVTX=off
@@ -25,6 +27,7 @@ struct hr_environment {
 	/* NULL-terminated lists, appended to HEADRACE_EXCLUDE and HEADRACE_INCLUDE */
 	const char *const *exclude, *const *include;
 	bool full_cmdline;
+	const char *functions; /* globs of the Python functions to record; NULL: none */
 };
 
 /* Whether CMD gets Python's start-up module, which is in `folder` (NULL: not installed). */

@@ -291,8 +291,12 @@ static int make_environment(struct run_command *run)
 	    .exclude = (const char *const *)run->exclude,
 	    .include = (const char *const *)run->include,
 	    .full_cmdline = run->options.full_cmdline,
+	    .functions = run->options.functions,
 	};
 
+	if (e.functions != NULL && hr_environment_python(run->python) != HR_PYTHON_USED)
+		hr_report("no functions are recorded: Python's start-up module is off or cannot "
+			  "be used" HR_HINT "`headrace doctor` shows why");
 	run->environment = hr_environment_new(&e);
 	if (run->environment != NULL)
 		return 0;

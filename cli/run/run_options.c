@@ -28,6 +28,7 @@ enum {
 	OPT_PROBES,
 	OPT_BEST_EFFORT,
 	OPT_FULL_CMDLINE,
+	OPT_FUNCTIONS,
 };
 
 #define LEVELS "trace counters"
@@ -56,6 +57,8 @@ const struct hr_option hr_run_option_table[] = {
      NULL},
     {"probes", OPT_PROBES, NULL, "record by BPF what the preload library cannot see (needs root)",
      NULL},
+    {"functions", OPT_FUNCTIONS, "[=GLOBS]",
+     "record your own Python functions: all, or those that match", HR_VALUES_OTHER},
     {"best-effort", OPT_BEST_EFFORT, NULL, "run CMD even if it cannot be recorded", NULL},
     {"full-cmdline", OPT_FULL_CMDLINE, NULL,
      "store all arguments of commands, not only program and script", NULL},
@@ -157,6 +160,11 @@ static int set_option(struct hr_run_options *o, int id, const char *value)
 	case OPT_PROBES:
 		o->probes = true;
 		return 0;
+	case OPT_FUNCTIONS:
+		o->functions = value != NULL ? value : "*";
+		return o->functions[0] != '\0'
+			   ? 0
+			   : hr_option_wrong("functions", "names such as train.*", value);
 	case OPT_FULL_CMDLINE:
 		o->full_cmdline = true;
 		return 0;

@@ -14,6 +14,7 @@ struct hr_run_options {
 	const char *store, *job, *summary, *report;
 	const char *collectors; /* -o tcp://...; then `store` is NULL */
 	const char *ranks, *local_ranks;
+	const char *functions; /* globs of --functions; NULL: not given */
 	const char *labels[HR_PRIVATE_LABELS + 1];
 	const char *exclude[HR_RUN_FILTERS + 1], *include[HR_RUN_FILTERS + 1];
 	int level; /* enum hr_level */

@@ -103,8 +103,17 @@ class Environment(harness.Case):
         self.assertEqual(env["HEADRACE_EXCLUDE"], "/a,/b,/c")
         self.assertEqual(env["HEADRACE_INCLUDE"], "/d")
         self.assertEqual(env["HEADRACE_ON_FULL"], "wait:1000")
+        self.assertNotIn("HEADRACE_FUNCTIONS", env)
         self.assertLess(len(env["HEADRACE_SOCKET"]), 108)
         self.assertRegex(env["LD_PRELOAD"], r"/libheadrace\.so$")
+
+    def test_functions(self):
+        for option, globs in (("--functions", "*"), ("--functions=a.*,b", "a.*,b")):
+            env = self.environment_of(option)
+            self.assertEqual((env["HEADRACE_FUNCTIONS"], env["HEADRACE_FUNCTIONS_FOLDER"]), (globs, os.path.realpath(self.dir)))
+        done = self.run_it("--functions=", "--", "true")
+        self.assertEqual((done.returncode, done.stdout), (2, b""))
+        self.assertIn("--functions must be", done.stderr)
 
     def test_command_lines(self):
         script = os.path.join(self.dir, "train.py")
