@@ -158,8 +158,10 @@ static bool is_own(const char *path, const char *module)
 {
 	if (is_foreign(path))
 		return false;
-	if (is_main(module) && main_folder[0] == '\0')
-		*strrchr(stpcpy(main_folder, path) - strlen(path), '/') = '\0';
+	if (is_main(module) && main_folder[0] == '\0') {
+		stpcpy(main_folder, path);
+		*strrchr(main_folder, '/') = '\0';
+	}
 	return is_below(project, path) || is_below(main_folder, path);
 }
 

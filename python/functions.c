@@ -282,38 +282,45 @@ static PyObject *functions_profile(PyObject *self, PyObject *arg)
 
 /* ---- set-up ---------------------------------------------------------------------------------------- */
 
-/* Makes an array of the texts of a tuple, which is never freed. NULL: a Python error is set. */
-static const char *const *texts_of(PyObject *tuple)
+/* What function_names_set() gets. Never freed. */
+static struct {
+	const char *folder;
+	const char **foreign, **globs;
+} project;
+
+/* Makes a NULL-terminated array of the texts of a tuple. False: a Python error is set. */
+static bool read_texts(PyObject *tuple, const char ***ret)
 {
 	intptr_t n = PyTuple_Size(tuple);
-	const char **texts = calloc((size_t)n + 1, sizeof(*texts));
 
-	if (!texts)
-		return (const char *const *)PyErr_NoMemory();
-	for (intptr_t i = 0; i < n; i++) {
+	*ret = n < 0 ? NULL : calloc((size_t)n + 1, sizeof(**ret));
+	for (intptr_t i = 0; *ret && i < n; i++) {
 		const char *text = PyUnicode_AsUTF8AndSize(PyTuple_GetItem(tuple, i), NULL);
 
-		texts[i] = text ? strdup(text) : NULL;
-		if (!texts[i])
+		(*ret)[i] = text ? strdup(text) : NULL;
+		if (!(*ret)[i])
 			break;
 	}
-	return texts;
+	if (!*ret && !PyErr_Occurred())
+		PyErr_NoMemory();
+	return !PyErr_Occurred();
 }
 
-/* functions_own(project, foreign, globs, disable): see function_names_set() */
+/* functions_own(folder, foreign, globs, disable): see function_names_set() */
 static PyObject *functions_own(PyObject *self, PyObject *args)
 {
 	PyObject *folder, *foreign, *globs;
-	const char *const *foreign_texts, *const *glob_texts;
 	const char *text;
 
 	if (!PyArg_ParseTuple(args, "OOOO", &folder, &foreign, &globs, &disable) ||
 	    !(text = PyUnicode_AsUTF8AndSize(folder, NULL)) ||
-	    !(foreign_texts = texts_of(foreign)) || !(glob_texts = texts_of(globs)) ||
-	    PyErr_Occurred())
+	    !read_texts(foreign, &project.foreign) || !read_texts(globs, &project.globs))
 		return NULL;
+	project.folder = strdup(text);
+	if (!project.folder)
+		return PyErr_NoMemory();
 	Py_IncRef(disable);
-	function_names_set(strdup(text), foreign_texts, glob_texts);
+	function_names_set(project.folder, project.foreign, project.globs);
 	return python_none();
 }
 
@@ -326,7 +333,7 @@ static PyObject *functions_forked(PyObject *self, PyObject *arg)
 	return python_none();
 }
 
-int functions_init(PyObject *module, const struct headrace_api *library)
+int functions_init(PyObject *module, const struct headrace_api *functions)
 {
 	static struct python_method methods[] = {
 	    {"functions_own", functions_own, METH_VARARGS, NULL},
@@ -340,7 +347,7 @@ int functions_init(PyObject *module, const struct headrace_api *library)
 	    {NULL, NULL, 0, NULL},
 	};
 
-	api = library;
+	api = functions;
 	if (api->bytes <= offsetof(struct headrace_api, passed))
 		return 0;
 	return PyModule_AddFunctions(module, methods);

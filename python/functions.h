@@ -15,6 +15,6 @@
  * Adds the hooks to the module. Returns -1 with a Python error set if this fails. If the library
  * lacks the functions for this, adds none.
  */
-int functions_init(PyObject *module, const struct headrace_api *api);
+int functions_init(PyObject *module, const struct headrace_api *functions);
 
 #endif
