@@ -90,7 +90,7 @@ bool hr__region_short(struct hr_ring_hdr *ring, const struct hr_region_cell *c, 
 {
 	uint64_t most = __atomic_load_n(&hr__self.map->short_ticks, __ATOMIC_RELAXED);
 	uint64_t ticks = end > c->start_ticks ? end - c->start_ticks : 0;
-	struct hr_region_short *old;
+	struct hr_region_short *old, *sum;
 
 	if (ticks >= most || c->key == 0 || ring->short_busy != 0)
 		return false;
@@ -99,7 +99,12 @@ bool hr__region_short(struct hr_ring_hdr *ring, const struct hr_region_cell *c, 
 	old = &ring->shorts[ring->short_hand++ % HR_REGION_SHORTS];
 	if (old->count != 0 && end - old->start_ticks > most * SHORT_MOST)
 		region_short_flush(ring, old);
-	region_short_add(region_short_find(ring, c, depth), c, depth, ticks);
+	sum = region_short_find(ring, c, depth);
+	/* The range overlaps the sum (hr__region_passed), which cannot be longer than its time. */
+	if (sum->count != 0 &&
+	    (c->start_ticks < sum->start_ticks || sum->ticks + ticks > end - sum->start_ticks))
+		region_short_flush(ring, sum);
+	region_short_add(sum, c, depth, ticks);
 	__atomic_signal_fence(__ATOMIC_SEQ_CST);
 	ring->short_busy = 0;
 	return true;

@@ -453,6 +453,26 @@ CASE(short_ranges)
 	CHECK(in_cells(d, NULL) == 4 * (uint64_t)n && regions(d) == 0);
 }
 
+/* Ranges that overlap, as of a recursion: no sum is longer than the time that it is of. */
+CASE(short_ranges_that_overlap)
+{
+	struct fake_daemon *d = start_short(SHORT_TICKS);
+	const struct hr_region_short *cells;
+	uint64_t began[20];
+
+	range(&b); /* the thread has a ring now */
+	cells = fake_ring(d, 0, 0, 0)->shorts;
+	for (int i = 0; i < 20; i++)
+		began[i] = api()->now();
+	for (int i = 20; i-- > 0;) {
+		api()->passed(&a, began[i]);
+		for (unsigned k = 0; k < HR_REGION_SHORTS; k++)
+			CHECK(cells[k].count == 0 ||
+			      cells[k].ticks <= hr__clock_ticks() - cells[k].start_ticks);
+	}
+	CHECK(told(d, &a) + in_cells(d, &a) == 20 && in_cells(d, &a) >= 1);
+}
+
 #define MANY (HR_REGION_SHORTS + 5)
 static struct headrace_name names[MANY];
 
@@ -586,6 +606,7 @@ int main(void)
 	    cmocka_unit_test(fork_in_the_middle),
 	    cmocka_unit_test(thread_death),
 	    cmocka_unit_test(short_ranges),
+	    cmocka_unit_test(short_ranges_that_overlap),
 	    cmocka_unit_test(short_ranges_displaced),
 	    cmocka_unit_test(short_ranges_age),
 	    cmocka_unit_test(no_short_ranges),
