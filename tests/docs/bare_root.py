@@ -17,7 +17,7 @@ sys.path.insert(0, os.path.join(SOURCE, "tests", "service"))
 import debian_root  # pylint: disable=wrong-import-position
 
 SUITE = "bookworm"
-CHECKOUT = "/root/headrace"
+CHECKOUT = SOURCE  # the same path, so that objects of the build of this machine fit
 DUCKDB_CACHE = "/root/duckdb"
 ENVIRONMENT = {"HOME": "/root", "PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "LANG": "C.UTF-8",
                "HEADRACE_DUCKDB_CACHE": DUCKDB_CACHE, "HEADRACE_BARE_ROOT": "1"}
@@ -44,9 +44,11 @@ def write(path, text, mode=0o644):
 
 
 class BareRoot:
-    """The root in `folder`; holds the cached packages until close()."""
+    """The root in `folder`; holds the cached packages until close().
 
-    def __init__(self, folder):
+    With `build`, the checkout also has the objects of this build folder: commands that build only compile what differs."""
+
+    def __init__(self, folder, build=None):
         bare = debian_root.cached(f"root-bare-{SUITE}", SUITE, "--variant=minbase")
         self.path = os.path.join(folder, "root")
         self.cache = os.path.join(os.path.dirname(bare), f"apt-{SUITE}")
@@ -61,6 +63,8 @@ class BareRoot:
         self.copy_proxies()
         self.copy_sources()
         self.copy_duckdb()
+        if build:
+            self.copy_build(build)
 
     def close(self):
         os.close(self.lock)
@@ -88,6 +92,15 @@ class BareRoot:
         for name in ("duckdb", "page", "wheels"):
             if os.path.isdir(f"{SOURCE}/third_party/{name}"):
                 shutil.copytree(f"{SOURCE}/third_party/{name}", f"{to}/third_party/{name}", symlinks=True)
+
+    def copy_build(self, build):
+        """The build folder without tests, and the sources as old as here."""
+        to = self.path + CHECKOUT
+        for name in subprocess.run(["git", "-C", to, "ls-files", "-z"], capture_output=True, text=True, check=True).stdout.split("\0"):
+            if name and os.path.exists(f"{SOURCE}/{name}"):
+                shutil.copystat(f"{SOURCE}/{name}", f"{to}/{name}", follow_symlinks=False)
+        shutil.copytree(build, f"{self.path}{build}", symlinks=True, ignore=shutil.ignore_patterns("tests", "demo", "Testing", "*.log", "*.xml", "CMakeCache.txt"))
+        shutil.copy2(f"{build}/.ninja_log", f"{self.path}{build}/.ninja_log")
 
     def copy_duckdb(self):
         """The packages that install-duckdb would fetch, made of what this checkout has fetched; it compares the SHA-256."""

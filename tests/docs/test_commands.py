@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Runs every block of shell commands of README.md and docs/*.md in a bare Debian 12 root (bare_root.py).
 
-usage: test_commands.py [Commands]     what the suite runs
-       test_commands.py Release        before a release: also the blocks with that mark, which takes half an hour or more
+usage: test_commands.py [Commands]     what the suite runs; commands that build use the objects of the build folder
+       test_commands.py Release        before a release: a whole build, and also the blocks with that mark, which takes half an hour or more
 
 Each page is one shell, and its blocks run in order, as they stand. Of README.md, the sections Install and Try it come first: they are
 what makes headrace in the root. The other blocks run in a folder with the program that the page shows or a small train.py, with headrace in
@@ -24,17 +24,19 @@ import bare_root  # pylint: disable=wrong-import-position
 import blocks  # pylint: disable=wrong-import-position
 import harness  # pylint: disable=wrong-import-position
 
-LOG = os.path.join(os.environ.get("HR_BUILD", "."), "commands.log")
+HERE = os.path.abspath(os.environ.get("HR_BUILD", "."))
+LOG = os.path.join(HERE, "commands.log")
+BUILD = os.path.dirname(os.path.dirname(HERE))
 INSTALL = ("Install", "Try it")
 ELSEWHERE = {"docs/workflow-e.md": "tests/query/test_workflow_e.c runs the commands of this page"}
 SUDO = '#!/bin/sh\nexec "$@"\n'  # the user of the root is root
 UPDATE = "apt-get update -o APT::Update::Error-Mode=any"
 TRAIN = """import time
-for name in ("/root/headrace/README.md", "/root/headrace/LICENSE"):
+for name in ("CHECKOUT/README.md", "CHECKOUT/LICENSE"):
     with open(name, "rb") as f:
         while f.read(4096):
             time.sleep(0.001)
-"""
+""".replace("CHECKOUT", bare_root.CHECKOUT)
 # Programs that a page shows, by the name that its commands use.
 PROGRAMS = {"docs/input-wait.md": "train.py", "docs/python.md": "own.py", "docs/regions.md": "train.c"}
 # The folder of a page: a recording with the name that `headrace run` gives by default, one that still runs, and a collector.
@@ -89,7 +91,7 @@ class Commands(unittest.TestCase):
                 raise unittest.SkipTest(f"{program} is not installed")
         folder = tempfile.mkdtemp(prefix="headrace-bare-")
         self.addCleanup(shutil.rmtree, folder)
-        self.root = bare_root.BareRoot(folder)
+        self.root = bare_root.BareRoot(folder, build=BUILD if os.path.exists(f"{BUILD}/.ninja_log") and not self.release else None)
         self.addCleanup(self.root.close)
         with open(LOG, "w", encoding="utf-8"):
             pass
