@@ -55,3 +55,28 @@ void hr_outfile_done(struct hr_outfile *o)
 	free(o->partial);
 	*o = (struct hr_outfile){0};
 }
+
+FILE *hr_outfile_open(struct hr_outfile *o, const char *path, int *ret_err)
+{
+	FILE *to = NULL;
+
+	*ret_err = hr_outfile_init(o, path);
+	if (*ret_err == 0) {
+		to = fopen(hr_outfile_name(o), "we");
+		*ret_err = to == NULL ? -errno : 0;
+	}
+	if (to == NULL)
+		hr_outfile_done(o);
+	return to;
+}
+
+int hr_outfile_close(struct hr_outfile *o, FILE *to, bool whole)
+{
+	int err = ferror(to) ? -EIO : 0, r;
+
+	if (fclose(to) != 0)
+		err = -errno;
+	r = hr_outfile_end(o, whole && err == 0);
+	hr_outfile_done(o);
+	return err < 0 ? err : r;
+}

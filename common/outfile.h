@@ -10,6 +10,7 @@
 #define HEADRACE_COMMON_OUTFILE_H
 
 #include <stdbool.h>
+#include <stdio.h>
 
 struct hr_outfile {
 	char *target;  /* the path with all links resolved */
@@ -24,5 +25,14 @@ const char *hr_outfile_name(const struct hr_outfile *o); /* the name to write to
 /* Call it after writing: renames the file if it is whole, otherwise removes it. 0 or -errno. */
 int hr_outfile_end(const struct hr_outfile *o, bool whole);
 void hr_outfile_done(struct hr_outfile *o);
+
+/* The same for a stream: opens it, or returns NULL and *ret_err (-errno). */
+FILE *hr_outfile_open(struct hr_outfile *o, const char *path, int *ret_err);
+
+/*
+ * Closes the stream, and ends the file, which is whole if `whole` is true and all writes succeeded.
+ * Returns 0 or -errno.
+ */
+int hr_outfile_close(struct hr_outfile *o, FILE *to, bool whole);
 
 #endif

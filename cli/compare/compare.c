@@ -126,23 +126,11 @@ static int write_answer(const struct compare_request *r, const struct hr_compare
 		r->write(a, stdout);
 		return fflush(stdout) != 0 || ferror(stdout) ? -errno : 0;
 	}
-	err = hr_outfile_init(&file, r->output);
-	to = err == 0 ? fopen(hr_outfile_name(&file), "we") : NULL;
-	if (err == 0 && to == NULL)
-		err = -errno;
-	if (to != NULL) {
-		r->write(a, to);
-		if (ferror(to))
-			err = -EIO;
-		if (fclose(to) != 0)
-			err = -errno;
-		if (err == 0)
-			err = hr_outfile_end(&file, true);
-		else
-			hr_outfile_end(&file, false);
-	}
-	hr_outfile_done(&file);
-	return err;
+	to = hr_outfile_open(&file, r->output, &err);
+	if (to == NULL)
+		return err;
+	r->write(a, to);
+	return hr_outfile_close(&file, to, true);
 }
 
 static int compare_runs(struct compare_request *r, const struct hr_compare_runs *runs)

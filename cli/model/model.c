@@ -8,10 +8,12 @@
 #include <string.h>
 
 #include "cli/commands.h"
+#include "cli/stores.h"
 #include "common/near.h"
 #include "common/outfile.h"
 #include "common/text.h"
 #include "model/extrap_file.h"
+#include "query/ask.h"
 
 enum { OPT_OVER = 256, OPT_AT, OPT_REGION, OPT_METRIC, OPT_SPACE, OPT_CORES, OPT_FORMAT, OPT_TO };
 
@@ -183,20 +185,17 @@ static int export_run(const struct model_arguments *r, struct hr_measurements *m
 	if (r->output == NULL)
 		return extrap_write(r, m, stdout, "standard output") < 0 ? EXIT_FAILURE
 									 : EXIT_SUCCESS;
-	result = hr_outfile_init(&o, r->output);
-	out = result == 0 ? fopen(hr_outfile_name(&o), "we") : NULL;
+	out = hr_outfile_open(&o, r->output, &result);
 	if (out == NULL) {
 		hr_report("cannot write %s: %s", hr_near_quoted(r->output).s,
-			  strerrordesc_np(result < 0 ? -result : errno));
-		hr_outfile_done(&o);
+			  strerrordesc_np(-result));
 		return EXIT_FAILURE;
 	}
 	result = extrap_write(r, m, out, hr_near_quoted(r->output).s);
-	if (fclose(out) != 0 && result == 0)
-		result = -errno;
-	if (hr_outfile_end(&o, result == 0) < 0)
+	if (hr_outfile_close(&o, out, result == 0) < 0 && result == 0) {
+		hr_report("cannot write %s", hr_near_quoted(r->output).s);
 		result = -EIO;
-	hr_outfile_done(&o);
+	}
 	return result < 0 ? EXIT_FAILURE : EXIT_SUCCESS;
 }
 
@@ -222,8 +221,15 @@ static int input_read(const struct model_arguments *r, struct hr_model_input *to
 {
 	size_t stores = 0;
 
-	for (size_t i = 0; i < r->n_files; i++)
-		stores += hr_model_is_store(r->files[i]);
+	for (size_t i = 0; i < r->n_files; i++) {
+		enum hr_model_operand kind = hr_model_operand(r->files[i]);
+
+		if (kind == HR_MODEL_MISSING) {
+			hr_stores_report_missing(r->files[i]);
+			return HR_ASK_NO_STORE;
+		}
+		stores += kind == HR_MODEL_STORE;
+	}
 	if (stores == r->n_files)
 		return hr_model_stores_read(r->files, r->n_files, r->model.over, to);
 	if (stores == 0)

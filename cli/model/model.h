@@ -17,6 +17,9 @@
 #include "model/points.h"
 #include "model/search.h"
 
+/* A parameter that is a label of the runs may be named with this prefix. */
+#define HR_MODEL_LABEL "label:"
+
 /* What to model, wherever it comes from. */
 struct hr_model_input {
 	struct hr_measurements measurements;
@@ -58,8 +61,12 @@ struct hr_model_answers {
 /* Reads files of Extra-P. Returns 0, or -1 after a report. */
 int hr_model_input_read(const char *const *files, size_t n, struct hr_model_input *to);
 
-/* Whether an operand is a store or a collector, not a file. */
-bool hr_model_is_store(const char *operand);
+enum hr_model_operand {
+	HR_MODEL_FILE,	 /* measurements */
+	HR_MODEL_STORE,	 /* stores, or a collector */
+	HR_MODEL_MISSING /* neither */
+};
+enum hr_model_operand hr_model_operand(const char *operand);
 
 /*
  * Reads runs of stores (hr_compare_read). `over`: names of parameters, or NULL. Returns an exit

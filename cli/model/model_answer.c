@@ -26,9 +26,12 @@ struct plan {
 static int parameter_find(const struct hr_measurements *m, const char *option, const char *name)
 {
 	struct hr_near near = hr_near(name);
+	size_t label =
+	    strncmp(name, HR_MODEL_LABEL, strlen(HR_MODEL_LABEL)) == 0 ? strlen(HR_MODEL_LABEL) : 0;
 
 	for (unsigned i = 0; i < m->n_parameters; i++) {
-		if (strcmp(m->parameters[i], name) == 0)
+		if (strcmp(m->parameters[i], name) == 0 ||
+		    strcmp(m->parameters[i], name + label) == 0)
 			return (int)i;
 		hr_near_add(&near, m->parameters[i]);
 	}

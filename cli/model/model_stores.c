@@ -15,8 +15,6 @@
 #include "common/array.h"
 #include "common/near.h"
 
-#define LABEL "label:"
-
 /* A setting or label that could be a parameter. */
 struct candidate {
 	const char *measure, *key; /* of the rows that have its value */
@@ -109,8 +107,9 @@ static bool is_named(const struct candidate *c, const char *over)
 		size_t n = strcspn(at, ",");
 		const char *name = at;
 
-		if (strcmp(c->measure, "label") == 0 && strncmp(at, LABEL, strlen(LABEL)) == 0)
-			name += strlen(LABEL);
+		if (strcmp(c->measure, "label") == 0 &&
+		    strncmp(at, HR_MODEL_LABEL, strlen(HR_MODEL_LABEL)) == 0)
+			name += strlen(HR_MODEL_LABEL);
 		at += n;
 		if (strlen(c->name) == (size_t)(at - name) &&
 		    strncmp(c->name, name, (size_t)(at - name)) == 0)
@@ -285,11 +284,13 @@ static int measurements_add(const struct stores *s, const char *over, struct hr_
 
 /* ---- stores ---- */
 
-bool hr_model_is_store(const char *operand)
+enum hr_model_operand hr_model_operand(const char *operand)
 {
 	struct stat st;
 
-	return stat(operand, &st) == 0 ? S_ISDIR(st.st_mode) : strpbrk(operand, ",#:") != NULL;
+	if (stat(operand, &st) == 0)
+		return S_ISDIR(st.st_mode) ? HR_MODEL_STORE : HR_MODEL_FILE;
+	return strpbrk(operand, ",#:") != NULL ? HR_MODEL_STORE : HR_MODEL_MISSING;
 }
 
 /* Reads the runs of all operands. Returns an exit status. */

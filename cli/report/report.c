@@ -125,25 +125,15 @@ static char *default_name(const char *store)
 static int write_page(const struct hr_report_page *page, const char *title, const char *path)
 {
 	struct hr_outfile file;
-	int err = hr_outfile_init(&file, path);
-	FILE *to = err == 0 ? fopen(hr_outfile_name(&file), "we") : NULL;
+	int err;
+	FILE *to = hr_outfile_open(&file, path, &err);
 	long bytes = 0;
 
-	if (err == 0 && to == NULL)
-		err = -errno;
 	if (to != NULL) {
 		hr_report_page_write(page, title, false, to);
 		bytes = ftell(to);
-		if (ferror(to) || bytes < 0)
-			err = -EIO;
-		if (fclose(to) != 0)
-			err = -errno;
-		if (err == 0)
-			err = hr_outfile_end(&file, true);
-		else
-			hr_outfile_end(&file, false);
+		err = hr_outfile_close(&file, to, bytes >= 0);
 	}
-	hr_outfile_done(&file);
 	if (err < 0) {
 		hr_report("cannot write %s: %s", path, strerrordesc_np(-err));
 		return EXIT_FAILURE;

@@ -116,19 +116,20 @@ class Model(unittest.TestCase):
         self.file("a.txt", text_file([1, 2, 3, 4, 5]))
         self.file("bad.txt", "PARAMETER p\nPOINTS (1\n")
         for words, status, message in (
-                ((), 2, "no file with measurements"),
+                ((), 2, "no stores and no file with measurements"),
                 (("a.txt", "--space", "negativ"), 2, "did you mean 'negative'?"),
                 (("a.txt", "--format", "xml"), 2, "--format must be table, json or csv"),
                 (("a.txt", "--to", "x"), 2, "--to must be extrap-text or extrap-jsonl"),
                 (("a.txt", "-o", "x"), 2, "--output needs --to"),
-                (("a.txt", "--at", "rank=2"), 2, "--at: no parameter 'rank'; did you mean 'ranks'?"),
+                (("a.txt", "--at", "rank=2"), 2, "--at: the measurements have no parameter 'rank'; did you mean 'ranks'?"),
                 (("a.txt", "--at", "ranks"), 2, "--at must be NAME=VALUE"),
                 (("a.txt", "--at", "ranks=x"), 2, "--at must be NAME=VALUE"),
-                (("a.txt", "--over", "x"), 2, "--over: no parameter 'x'"),
+                (("a.txt", "--over", "x"), 2, "--over: the measurements have no parameter 'x'"),
                 (("a.txt", "--over", "ranks,ranks"), 2, "--over must be different parameters"),
                 (("a.txt", "--cores", "0"), 2, "--cores must be a number above 0"),
-                (("none.txt",), 1, "cannot read 'none.txt': No such file or directory"),
-                ((".",), 1, "Is a directory"),
+                (("none.txt",), 66, "no store 'none.txt'"),
+                (("a.txt", "none.txt"), 66, "no store 'none.txt'"),
+                ((".",), 66, "no headrace store"),
                 (("bad.txt",), 1, "cannot read 'bad.txt': line 2: no ) at the end of POINTS\nheadrace: hint:")):
             self.assertIn(message, self.model(*words, status=status)[1], words)
 

@@ -1,0 +1,100 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
+"""`headrace compare` and `headrace model` on runs of a program without a training loop, whose counts the generator knows."""
+
+import json
+import os
+import re
+import subprocess
+
+import harness
+
+COLLECTOR = os.environ["HR_COLLECTOR"]
+
+
+class Runs(harness.Case):
+    def setUp(self):
+        super().setUp()
+        done = self.headrace("query", "--list")
+        if done.returncode == 69:
+            self.skipTest("DuckDB is not installed: scripts/install-duckdb")
+
+    def record(self, store, files, *options):
+        """A run that opens each of `files` files twice."""
+        done = self.headrace("run", "-o", store, *options, "--", harness.GENERATOR, self.data, str(files), "3")
+        self.assertEqual(done.returncode, 0, done.stderr)
+
+    def ask(self, *words, status=0):
+        done = self.headrace(*words)
+        self.assertEqual(done.returncode, status, done.stderr)
+        return done
+
+    def compare(self, *sides):
+        return json.loads(self.ask("compare", *sides, "--format", "json").stdout)
+
+    def opens(self, answer):
+        return [round(sum(f[side]["opens"] for f in answer["files"])) for side in "ab"]
+
+    def test_counts(self):
+        self.record("a", 10)
+        self.record("b", 25)
+        answer = self.compare("a", "b")
+        self.assertEqual(self.opens(answer), [20, 50])
+        self.assertEqual((answer["causes"], len(answer["a"]), answer["steps_a"]), ([], 1, 0))
+        self.assertIn("the whole run took", answer["verdict"])
+        self.ask("compare", "a", "b", "--fail-on", "opens > +100%", status=3)
+        self.ask("compare", "a", "b", "--fail-on", "opens > +150%", "--fail-on", "opens < 0")
+        done = self.ask("compare", "a", "b", "--fail-on", "opens > 29", "-o", "answer", status=3)
+        self.assertEqual(done.stdout, "")
+        with open(os.path.join(self.dir, "answer"), encoding="utf-8") as f:
+            self.assertRegex(f.read(), r"(?s)no difference.*FAILED.*opens > 29")
+
+    def test_runs_of_one_store(self):
+        """Several runs into one store are several runs of a side; #JOB chooses one."""
+        for files in (10, 20, 30):
+            self.record("many", files)
+        answer = self.compare("many", "many#many.3")
+        self.assertEqual(([len(answer[side]) for side in "ab"], self.opens(answer)), ([3, 1], [40, 60]))
+        self.assertEqual(self.opens(self.compare("many#many,#many.2", "many#many")), [30, 20])
+        self.assertIn("no job 'nothing'", self.ask("compare", "many#nothing", "many", status=66).stderr)
+
+    def test_a_collector(self):
+        log = os.path.join(self.dir, "collector.log")
+        with open(log, "wb") as to:
+            collector = subprocess.Popen([COLLECTOR, "--store", os.path.join(self.dir, "collected"), "--listen", "tcp://127.0.0.1:0"], stderr=to,
+                                         env=harness.clean_environment())
+        self.addCleanup(lambda: (collector.terminate(), collector.wait(20)))
+
+        def listening():
+            with open(log, encoding="utf-8") as f:
+                return re.search(r"listening on (tcp://127\.0\.0\.1:\d+)", f.read())
+        address = self.wait_for("the collector", listening)[1]
+        for job, files in (("j1", 10), ("j2", 25)):
+            done = self.headrace("run", "-o", address, "--job", job, "--", harness.GENERATOR, self.data, str(files), "3", env={"HEADRACE_SPOOL": f"{self.dir}/spool"})
+            self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertEqual(self.opens(self.compare(address + "#j1", address + "#j2")), [20, 50])
+
+    def test_model_of_labels(self):
+        """The opens grow as the label of the runs does, exactly; the labels are the only parameter."""
+        stores = []
+        for files in (2, 4, 8, 16, 32):
+            stores.append(f"run{files}")
+            self.record(stores[-1], files, "--label", f"files={files}", "--label", "note=five")
+        words = ("model", *stores, "--over", "label:files", "--at", "files=100", "--metric", "opens", "--format", "json")
+        one, = json.loads(self.ask(*words).stdout)
+        self.assertEqual((one["region"], one["metric"]), ("run", "opens"))
+        self.assertEqual([(p["parameter"], p["numerator"], p["denominator"], p["log2"]) for p in one["products"][0]], [("files", 1, 1, 0)])
+        self.assertAlmostEqual(one["coefficients"][1], 2)
+        self.assertAlmostEqual(one["prediction"]["value"], 200, places=1)
+        self.assertEqual(json.loads(self.ask(*words[:6], *words[8:]).stdout)[0]["region"], "run")
+        rows = self.ask("model", *stores, "--to", "extrap-jsonl", "--metric", "opens").stdout.splitlines()
+        self.assertEqual([json.loads(row)["value"] for row in rows], [4, 8, 16, 32, 64])
+        self.assertIn("5 values of ranks are needed", self.ask("model", *stores, "--over", "ranks", status=1).stderr)
+        self.assertIn("5 values of files are needed, and the measurements have 3: 2, 4, 8", self.ask("model", *stores[:3], status=1).stderr)
+        self.assertIn("have the same ranks, nodes, workers", self.ask("model", "run2", "run2", status=1).stderr)
+        self.ask("model", "run2", "nothing", status=66)
+        self.ask("model", "run2", "/etc/hostname", status=2)
+
+
+if __name__ == "__main__":
+    harness.main()
