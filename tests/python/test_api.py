@@ -182,6 +182,30 @@ class Api(Case):
         for region in (x, y):  # what the fake library adds between two calls
             self.assertEqual([region["args"][group] for group in ("sleep_ns", "network_ns", "lock_ns")], [1000000, 2000000, 3000000])
 
+    def test_bytes_from_storage(self):
+        """The kernel's own count for the thread (/proc), for a file that is not in the page cache, and again when it is."""
+        out = self.run_python("""
+            import os, tempfile
+            from _headrace import api
+            def storage():
+                with open("/proc/thread-self/io") as f:
+                    return int(next(line for line in f if line.startswith("read_bytes")).split()[1])
+            with tempfile.NamedTemporaryFile(dir="/var/tmp") as f:
+                f.write(os.urandom(1 << 20))
+                f.flush()
+                os.fsync(f.fileno())
+                os.posix_fadvise(f.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
+                for _ in range(2):
+                    at = storage()
+                    before = api.begin_spent(api.name("read"))
+                    os.pread(f.fileno(), 1 << 20, 0)
+                    api.end_spent(b'{"loader":0', before)
+                    print(storage() - at)
+        """, env=self.environment())
+        counted = [int(n) for n in out.split()]
+        self.assertEqual([region["args"]["storage_bytes"] for region in self.told().regions], counted)
+        self.assertEqual(counted[1], 0)
+
     def test_a_library_that_measures_no_waits(self):
         told, _ = self.regions("""
             from _headrace import api
