@@ -15,7 +15,17 @@
 #include "model/extrap_file.h"
 #include "query/ask.h"
 
-enum { OPT_OVER = 256, OPT_AT, OPT_REGION, OPT_METRIC, OPT_SPACE, OPT_CORES, OPT_FORMAT, OPT_TO };
+enum {
+	OPT_OVER = 256,
+	OPT_AT,
+	OPT_REGION,
+	OPT_METRIC,
+	OPT_SPACE,
+	OPT_CORES,
+	OPT_FORMAT,
+	OPT_TO,
+	OPT_PAGE
+};
 
 #define SPACES	"default negative no-logs"
 #define FORMATS "table json csv"
@@ -39,6 +49,7 @@ const struct hr_option hr_model_option_table[] = {
     {"to", OPT_TO, "FORMAT",
      "write the measurements as a file for Extra-P, and make no model: extrap-text or extrap-jsonl",
      TARGETS},
+    {"page", OPT_PAGE, "FILE", "also write an HTML page with a picture of each model", NULL},
     {"output", 'o', "FILE", "with --to: the file to write (default: standard output)", NULL},
     {"help", 'h', NULL, "print this text", NULL},
     {NULL, 0, NULL, NULL, NULL},
@@ -49,6 +60,7 @@ struct model_arguments {
 	const char *format; /* a word of FORMATS */
 	const char *to;	    /* a word of TARGETS; NULL: make models */
 	const char *output; /* NULL: standard output */
+	const char *page;   /* file of the page; NULL: none */
 	const char **files;
 	size_t n_files;
 };
@@ -103,6 +115,9 @@ static int value_take(struct model_arguments *r, int id, const char *value)
 	case OPT_TO:
 		index = word_take("to", TARGETS, value);
 		r->to = value;
+		break;
+	case OPT_PAGE:
+		r->page = value;
 		break;
 	default: /* -o */
 		r->output = strcmp(value, "-") == 0 ? NULL : value;
@@ -201,6 +216,26 @@ static int export_run(const struct model_arguments *r, struct hr_measurements *m
 
 /* ---- answers --------------------------------------------------------------------------------- */
 
+/* Returns an exit status, after a report if it is not EXIT_SUCCESS. */
+static int page_write(const char *path, const struct hr_model_answers *a)
+{
+	struct hr_outfile o;
+	int err, r;
+	FILE *to = hr_outfile_open(&o, path, &err);
+
+	if (to != NULL) {
+		r = hr_model_page(a, to);
+		err = hr_outfile_close(&o, to, r == 0);
+		err = r < 0 ? r : err;
+	}
+	if (err == 0)
+		return EXIT_SUCCESS;
+	hr_report("cannot write %s: %s", hr_near_quoted(path).s,
+		  err == -EINVAL ? "a page shows models of one parameter: choose it with --over"
+				 : strerrordesc_np(-err));
+	return EXIT_FAILURE;
+}
+
 static int answer_run(const struct model_arguments *r, const struct hr_model_input *input)
 {
 	struct hr_model_answers answers;
@@ -212,6 +247,8 @@ static int answer_run(const struct model_arguments *r, const struct hr_model_inp
 		hr_model_print_csv(&answers, stdout);
 	else if (status == EXIT_SUCCESS)
 		hr_model_print_text(&answers, stdout);
+	if (status == EXIT_SUCCESS && r->page != NULL)
+		status = page_write(r->page, &answers);
 	hr_model_answers_done(&answers);
 	return status;
 }

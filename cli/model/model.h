@@ -90,6 +90,15 @@ const char *hr_model_unit(const struct hr_series *s);
 /* Whether the metric is a time: its name ends with _s, _ms, _us or _ns, or is "time" or "runtime". */
 bool hr_model_is_time(const struct hr_series *s);
 
+/* Returns the answer as a sentence (malloc'ed); NULL: there is none, or no memory. */
+char *hr_model_sentence(const struct hr_model_answer *a);
+
+/*
+ * Writes a page with a picture of each model of one parameter. Returns 0 or -errno; -EINVAL: all
+ * models have several parameters.
+ */
+int hr_model_page(const struct hr_model_answers *a, FILE *out);
+
 void hr_model_print_text(const struct hr_model_answers *a, FILE *out);
 void hr_model_print_json(const struct hr_model_answers *a, FILE *out);
 void hr_model_print_csv(const struct hr_model_answers *a, FILE *out);

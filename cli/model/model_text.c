@@ -95,14 +95,15 @@ static enum trend trend_of(const struct hr_model_answer *a)
 	return to > from ? TREND_GROWS : TREND_SHRINKS;
 }
 
-static void answer_say(struct hr_sheet *p, const struct hr_model_answer *a)
+char *hr_model_sentence(const struct hr_model_answer *a)
 {
 	const struct hr_forecast *f = &a->forecast;
-	char formula[FORMULA_BYTES], point[FORMULA_BYTES], doubt[128] = "";
+	char formula[FORMULA_BYTES], point[FORMULA_BYTES], doubt[128] = "", *text;
 	const char *trend, *unit = hr_model_unit(a->series);
+	int n;
 
 	if (f->n == 0)
-		return;
+		return NULL;
 	trend = trend_words[trend_of(a)];
 	formula_text(a, &f->candidates[0].function, formula);
 	point_text(a, a->at, point, sizeof(point));
@@ -111,9 +112,19 @@ static void answer_say(struct hr_sheet *p, const struct hr_model_answer *a)
 	else if (f->n_equal > 2)
 		snprintf(doubt, sizeof(doubt),
 			 ", or as one of %zu other forms that fit about as well", f->n_equal - 1);
-	hr_sheet_say(p, HR_STYLE_BOLD, 2, "-", "%s %s: %s %s%s; at %s %s%s (%s to %s)",
-		     a->series->region, a->series->metric, trend, formula, doubt, point,
-		     number_text(f->value).s, unit, number_text(f->low).s, number_text(f->high).s);
+	n = asprintf(&text, "%s %s: %s %s%s; at %s %s%s (%s to %s)", a->series->region,
+		     a->series->metric, trend, formula, doubt, point, number_text(f->value).s, unit,
+		     number_text(f->low).s, number_text(f->high).s);
+	return n < 0 ? NULL : text;
+}
+
+static void answer_say(struct hr_sheet *p, const struct hr_model_answer *a)
+{
+	char *text = hr_model_sentence(a);
+
+	if (text != NULL)
+		hr_sheet_say(p, HR_STYLE_BOLD, 2, "-", "%s", text);
+	free(text);
 }
 
 /* ---- details --------------------------------------------------------------------------------- */

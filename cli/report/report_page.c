@@ -115,7 +115,7 @@ void hr_report_page_done(struct hr_report_page *p)
 	*p = (struct hr_report_page){0};
 }
 
-static void print_html(FILE *to, const char *text)
+void hr_report_page_html(FILE *to, const char *text)
 {
 	for (; *text != '\0'; text++) {
 		if (*text == '<')
@@ -159,7 +159,7 @@ static void print_part(const struct hr_report_page *p, const char *title, bool l
 
 	snprintf(file, sizeof(file), "%.*s", (int)n, name);
 	if (strcmp(file, "title") == 0)
-		print_html(to, title);
+		hr_report_page_html(to, title);
 	else if (strcmp(file, "verdict") == 0)
 		fputs(p->verdict, to);
 	else if (strcmp(file, "page") == 0)
@@ -181,6 +181,24 @@ void hr_report_page_write(const struct hr_report_page *p, const char *title, boo
 		at = end + 2;
 	}
 	fputs(at, to);
+}
+
+int hr_report_page_make(const char *verdict, const char *data, const char *title, FILE *to)
+{
+	struct hr_report_page page = {.verdict = (char *)verdict};
+	size_t bytes;
+	FILE *safe = open_memstream(&page.data, &bytes);
+
+	if (safe == NULL)
+		return -ENOMEM;
+	print_script_safe(safe, data, strlen(data));
+	if (fclose(safe) != 0) {
+		free(page.data);
+		return -ENOMEM;
+	}
+	hr_report_page_write(&page, title, false, to);
+	free(page.data);
+	return 0;
 }
 
 void hr_report_page_json(const struct hr_report_page *p, FILE *to)

@@ -30,6 +30,12 @@ void hr_report_page_done(struct hr_report_page *p); /* accepts a zeroed one */
 /* Writes the page. `live`: it requests new data from its server. Check ferror(to) for errors. */
 void hr_report_page_write(const struct hr_report_page *p, const char *title, bool live, FILE *to);
 
+/* Writes a page of `data`, JSON as an object, with the HTML of its head. Returns 0 or -ENOMEM. */
+int hr_report_page_make(const char *verdict, const char *data, const char *title, FILE *to);
+
+/* Writes text as HTML. */
+void hr_report_page_html(FILE *to, const char *text);
+
 /* Writes the new data of a live page: {"verdict": HTML, "data": {...}}. */
 void hr_report_page_json(const struct hr_report_page *p, FILE *to);
 

@@ -6,6 +6,7 @@ import csv
 import io
 import json
 import os
+import re
 import subprocess
 import sys
 import tempfile
@@ -111,6 +112,22 @@ class Model(unittest.TestCase):
         self.assertEqual(self.model("b.jsonl", "--to", "extrap-text")[0].split(), text_file([(1, 2.5), 2, 3, 4, 0.1]).split())
         self.assertEqual(sorted(os.listdir(self.folder)), ["a.txt", "b.jsonl"])
         self.assertIn("cannot write", self.model("a.txt", "--to", "extrap-text", "-o", "no/file", status=1)[1])
+
+    def test_page(self):
+        """The page has the measured values, and a range that contains the predicted ones; names are escaped."""
+        self.file("a.txt", text_file([1, 2, 3, 4, 5]).replace("REGION ", "REGION </script>"))
+        self.model("a.txt", "--page", "page.html")
+        with open(os.path.join(self.folder, "page.html"), encoding="utf-8") as f:
+            page = f.read()
+        data = json.loads(re.search(r'<script type="application/json" id="data">(.*?)</script>', page, re.S)[1])
+        measured = [row["value"] for row in data["models"] if row["kind"] == "measured"]
+        self.assertEqual(sorted(measured)[:2], [1, 2])
+        for row in data["models"]:
+            if row["kind"] == "predicted":
+                self.assertLessEqual(row["low"], row["value"])
+                self.assertLessEqual(row["value"], row["high"])
+        self.assertIn("</script>", data["model_titles"][0]["title"])
+        self.assertIn("cannot write", self.model("a.txt", "--page", "no/page.html", status=1)[1])
 
     def test_mistakes(self):
         self.file("a.txt", text_file([1, 2, 3, 4, 5]))

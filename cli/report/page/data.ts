@@ -17,7 +17,7 @@ export interface Facts {
 }
 
 export interface Data {
-  facts: Facts[];
+  facts: Facts[]; // missing in pages that are not about a job
   [query: string]: Row[];
 }
 

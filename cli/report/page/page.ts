@@ -149,7 +149,7 @@ function section(first: Picture): Section {
     redraw();
   }).observe(figure);
   update(first);
-  return { node: element("section", { id: first.id }, title, element("p", { class: "note" }, note, reset), figure, rows.node, queryOf(first.query)), update };
+  return { node: element("section", { id: first.id }, title, element("p", { class: "note" }, note, reset), figure, rows.node, ...(first.query ? [queryOf(first.query)] : [])), update };
 }
 
 function facts(data: Data): HTMLElement {
@@ -174,7 +174,7 @@ function show(data: Data): void {
     else sections.set(picture.id, shown);
     return shown.node;
   });
-  const rest = [losses(data), facts(data)];
+  const rest = data.facts ? [losses(data), facts(data)] : [];
   for (const old of main.querySelectorAll("noscript, #losses, #facts")) old.remove();
   // Does not move nodes that are in their place, because moved nodes lose their state.
   nodes.forEach((node, i) => {

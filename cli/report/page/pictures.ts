@@ -430,8 +430,40 @@ function checkpoints(data: Data): Picture | null {
   };
 }
 
+// A model of `headrace model`: measured values, and the prediction with its range. Both axes are logarithmic if all values are above 0.
+function models(data: Data): Picture[] {
+  return (data.model_titles ?? []).map((about) => {
+    const rows = (data.models ?? []).filter((row) => row.picture === about.picture);
+    const curve = rows.filter((row) => row.kind === "predicted");
+    const measured = rows.filter((row) => row.kind === "measured");
+    const type = rows.every((row) => num(row, "x") > 0 && num(row, "value") > 0 && (row.low == null || num(row, "low") > 0)) ? "log" : "linear";
+    const short = (n: number): string => n.toLocaleString("en-US", { notation: n >= 1e4 ? "compact" : "standard", maximumSignificantDigits: 3 });
+    const label = (row: Row): string => `${short(num(row, "x"))} ${text(about, "parameter")}: ${short(num(row, "value"))}`;
+    return {
+      id: `model-${text(about, "picture")}`,
+      query: "",
+      title: text(about, "title"),
+      note: "Points: measurements. Line: prediction. The area contains the true value with a probability of 90 %.",
+      zoom: false,
+      rows,
+      draw: (width: number): Element =>
+        Plot.plot({
+          ...base(width, 260),
+          x: { label: text(about, "parameter"), type, tickFormat: short, ticks: 8 },
+          y: { label: text(about, "metric"), type, grid: true, tickFormat: short, ticks: 6 },
+          marks: [
+            Plot.areaY(curve, { x: "x", y1: "low", y2: "high", fill: "#0072b2", fillOpacity: 0.2 }),
+            Plot.line(curve, { x: "x", y: "value", stroke: "#0072b2", title: (row: Row) => `${label(row)} (${short(num(row, "low"))} to ${short(num(row, "high"))})`, tip: true }),
+            Plot.dot(measured, { x: "x", y: "value", fill: "currentColor", title: label, tip: true }),
+          ],
+        }),
+    };
+  });
+}
+
 // The picture that shows the largest loss comes first.
 export function pictures(data: Data): Picture[] {
+  if (data.model_titles) return models(data);
   const found = data.findings?.[0];
   const all = [steps(data), lanes(data), ranks(data), waits(data), files(data), moved(data), mounts(data), sizes(data, "bytes"), sizes(data, "ns"), checkpoints(data)].filter((picture) => picture !== null);
   const first = found?.worker != null ? "lanes" : found?.rank != null ? "ranks" : "steps";
