@@ -14,6 +14,7 @@
 #include "common/text.h"
 #include "compare/causes.h"
 
+#define SAME   0.02 /* logarithm of a ratio that counts as 1 */
 #define HARDLY 0.02 /* share of bytes that came from the storage: as good as none */
 
 struct kind_ratios {
@@ -163,6 +164,14 @@ static char *evidence_of(struct hr_causes_search *s, const struct hr_kind *k)
 	return NULL;
 }
 
+/* Whether both sides opened as many files, and read as much of each in reads of the same size. */
+static bool is_same_work(const struct hr_kind *k)
+{
+	struct kind_ratios r = ratios_of(k);
+
+	return fmax(fabs(r.files), fmax(fabs(r.amount), fabs(r.size))) < SAME;
+}
+
 static char *sentence_of(struct hr_causes_search *s, const struct hr_kind *k, enum hr_cause_id id,
 			 double seconds)
 {
@@ -173,7 +182,8 @@ static char *sentence_of(struct hr_causes_search *s, const struct hr_kind *k, en
 		return hr_cause_text(s, "%s %s: %s", shown(k),
 				     seconds > 0 ? "are used in B only" : "are used in A only",
 				     hr_cause_meaning(id, seconds));
-	return hr_cause_text(s, "I/O of %s took %.2fx as long: %s", shown(k), per(tb, ta),
+	return hr_cause_text(s, "I/O of %s took %.2fx as long%s: %s", shown(k), per(tb, ta),
+			     is_same_work(k) ? ", same count and sizes" : "",
 			     hr_cause_meaning(id, seconds));
 }
 

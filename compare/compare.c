@@ -91,8 +91,10 @@ int hr_compare(const struct hr_compare_side sides[HR_COMPARE_SIDES], struct hr_c
 	if (r == 0)
 		r = hr_kinds_find(sides, steps, &ret->kinds);
 	if (r == 0) {
-		for (int i = 0; i < HR_COMPARE_SIDES; i++)
+		for (int i = 0; i < HR_COMPARE_SIDES; i++) {
 			ret->steps[i] = means[i].steps;
+			ret->epochs[i] = hr_side_epochs(&sides[i]);
+		}
 		ret->scaled = fabs(ret->steps[HR_COMPARE_A] - ret->steps[HR_COMPARE_B]) >
 				  SAME_STEPS * ret->steps[HR_COMPARE_A] &&
 			      ret->steps[HR_COMPARE_A] > 0 && ret->steps[HR_COMPARE_B] > 0;

@@ -43,8 +43,9 @@ struct hr_compare_setting {
 
 struct hr_comparison {
 	struct hr_difference quantities[HR_QUANTITIES];
-	double steps[HR_COMPARE_SIDES]; /* training steps of a process; 0: not recorded */
-	bool scaled;			/* the training loops of B are scaled to the steps of A */
+	double steps[HR_COMPARE_SIDES];	 /* training steps of a process; 0: not recorded */
+	double epochs[HR_COMPARE_SIDES]; /* its epochs; 0: not recorded */
+	bool scaled;			 /* the training loops of B are scaled to the steps of A */
 	struct hr_compare_setting settings[HR_COMPARE_SETTINGS];
 	struct hr_kinds kinds;
 	struct hr_compare_cause *causes; /* largest first */

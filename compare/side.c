@@ -9,25 +9,36 @@
 
 #define PIECES 10
 
-static double run_steps(const struct hr_compare_run *run)
+/* The mean of a measure over the training processes of a run. */
+static double per_process(const struct hr_compare_run *run, const char *measure)
 {
 	double processes = hr_compare_run_sum(run, "processes", NULL);
 
-	return processes > 0 ? hr_compare_run_sum(run, "steps", NULL) / processes : 0;
+	return processes > 0 ? hr_compare_run_sum(run, measure, NULL) / processes : 0;
 }
 
-double hr_side_steps(const struct hr_compare_side *side)
+static double mean_per_process(const struct hr_compare_side *side, const char *measure)
 {
 	double sum = 0;
 
 	for (size_t i = 0; i < side->n; i++)
-		sum += run_steps(&side->runs[i]);
+		sum += per_process(&side->runs[i], measure);
 	return sum / (double)side->n;
+}
+
+double hr_side_steps(const struct hr_compare_side *side)
+{
+	return mean_per_process(side, "steps");
+}
+
+double hr_side_epochs(const struct hr_compare_side *side)
+{
+	return mean_per_process(side, "epochs");
 }
 
 double hr_compare_run_scale(const struct hr_compare_run *run, double steps)
 {
-	double own = run_steps(run);
+	double own = per_process(run, "steps");
 
 	return own > 0 && steps > 0 ? steps / own : 1;
 }

@@ -33,8 +33,9 @@ struct hr_side_means {
 /* Returns the factor that scales a run to `steps` training steps; 1: steps is 0, or not known. */
 double hr_compare_run_scale(const struct hr_compare_run *run, double steps);
 
-/* Returns the mean number of training steps of a process. */
+/* Returns the mean number of training steps of a process, or of its epochs. */
 double hr_side_steps(const struct hr_compare_side *side);
+double hr_side_epochs(const struct hr_compare_side *side);
 
 /*
  * Computes the means. The durations of the training loop of each run are scaled to `steps`, unless

@@ -119,6 +119,8 @@ void hr_compare_json(const struct hr_compare_answer *a, FILE *to)
 	put_runs(&j, "b", &a->runs[HR_COMPARE_B]);
 	hr_json_double(&j, "steps_a", c->steps[HR_COMPARE_A]);
 	hr_json_double(&j, "steps_b", c->steps[HR_COMPARE_B]);
+	hr_json_double(&j, "epochs_a", c->epochs[HR_COMPARE_A]);
+	hr_json_double(&j, "epochs_b", c->epochs[HR_COMPARE_B]);
 	hr_json_bool(&j, "scaled_to_steps_of_a", c->scaled);
 	put_causes(&j, c);
 	put_quantities(&j, c);

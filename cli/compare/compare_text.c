@@ -98,10 +98,15 @@ static void put_causes(struct hr_sheet *p, const struct hr_comparison *c)
 		hr_sheet_end(p);
 }
 
+static bool in_loop(enum hr_quantity q)
+{
+	return strcmp(hr_quantity_rows[q].phases, "t") == 0;
+}
+
 static void put_quantity(struct hr_sheet *p, const struct hr_comparison *c, enum hr_quantity q)
 {
 	const struct hr_difference *d = &c->quantities[q];
-	int indent = hr_quantity_rows[q].level == HR_LEVEL_WHOLE ? 0 : 2;
+	int indent = q == HR_QUANTITY_wall ? 0 : in_loop(q) && q != HR_QUANTITY_loop ? 4 : 2;
 	struct hr_human noise = hr_compare_seconds(d->noise);
 
 	hr_sheet_put(p, d->differs ? HR_STYLE_BOLD : HR_STYLE_PLAIN,
@@ -117,9 +122,23 @@ static void put_quantities(struct hr_sheet *p, const struct hr_comparison *c)
 	hr_sheet_put(p, HR_STYLE_PLAIN, "%-32s %10s %10s %10s %9s", "", "A", "B", "change",
 		     "noise");
 	hr_sheet_end(p);
-	for (unsigned i = 0; i < HR_QUANTITIES; i++)
-		if (hr_compare_shows(c, i))
-			put_quantity(p, c, i);
+	put_quantity(p, c, HR_QUANTITY_wall);
+	for (int loop = 1; loop >= 0; loop--)
+		for (unsigned i = 0; i < HR_QUANTITIES; i++)
+			if (i != HR_QUANTITY_wall && in_loop(i) == (loop == 1) &&
+			    hr_compare_shows(c, i))
+				put_quantity(p, c, i);
+}
+
+/* "a step: 53.1 ms instead of 24.9 ms" */
+static void put_each(struct hr_sheet *p, const struct hr_comparison *c, const char *label, double n)
+{
+	const struct hr_difference *loop = &c->quantities[HR_QUANTITY_loop];
+
+	if (n > 0)
+		hr_sheet_say(p, HR_STYLE_PLAIN, 10, label, "%s instead of %s (%.6g in A)",
+			     hr_compare_seconds(loop->b / n).s, hr_compare_seconds(loop->a / n).s,
+			     n);
 }
 
 static void put_settings(struct hr_sheet *p, const struct hr_comparison *c)
@@ -215,6 +234,8 @@ void hr_compare_text(const struct hr_compare_answer *a, FILE *to)
 	hr_sheet_init(&page, to);
 	hr_sheet_say(&page, HR_STYLE_BOLD, 0, "", "%s", verdict != NULL ? verdict : "");
 	put_gates(&page, a);
+	put_each(&page, c, "a step:", c->steps[HR_COMPARE_A]);
+	put_each(&page, c, "an epoch:", c->epochs[HR_COMPARE_A]);
 	put_settings(&page, c);
 	hr_sheet_end(&page);
 	put_causes(&page, c);

@@ -1,5 +1,5 @@
 -- What a job took, as numbers that `headrace compare` and `headrace model` read: seconds, counts and sizes, one row each
--- column measure: `processes`, `steps`, `wall_s` and `part_s`: of training processes; `job_s`: of the job; `setting`: of its DataLoader, and ranks and nodes; `label`: labels that are numbers; `opens`, `reads`, `bytes_read`, `read_s`,
+-- column measure: `processes`, `steps`, `epochs`, `wall_s` and `part_s`: of training processes; `job_s`: of the job; `setting`: of its DataLoader, and ranks and nodes; `label`: labels that are numbers; `opens`, `reads`, `bytes_read`, `read_s`,
 -- `writes`, `bytes_written`, `write_s`, `meta_ops`, `meta_s`, `files`: of a kind of files; `read_cached`, `read_cached_s`: the reads that the
 -- page cache served; `fetches`, `fetch_s`, `fetch_cpu_s`, `fetch_storage_bytes`: of batches; `checkpoints`, `checkpoint_bytes`; `regions`, `region_s`
 -- column rank: NULL: processes without a rank, or all ranks
@@ -57,6 +57,8 @@ measured AS (
     SELECT cluster, job, attempt, 'job_s', NULL, NULL, NULL, NULL, NULL, (end_ns - start_ns) / 1e9, NULL FROM jobs WHERE end_ns IS NOT NULL
     UNION ALL
     SELECT cluster, job, attempt, 'steps', rank, NULL, NULL, NULL, piece, count(DISTINCT (node, proc, nth)), NULL FROM pieces WHERE nth IS NOT NULL GROUP BY ALL
+    UNION ALL
+    SELECT cluster, job, attempt, 'epochs', rank, NULL, NULL, NULL, NULL, count(DISTINCT (node, proc, epoch)), NULL FROM spent WHERE phase = 'train' AND epoch IS NOT NULL GROUP BY ALL
     UNION ALL
     SELECT cluster, job, attempt, 'part_s', rank, phase, part, NULL, piece, sum(ns) / 1e9, NULL FROM pieces GROUP BY ALL
     UNION ALL
