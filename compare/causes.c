@@ -10,8 +10,6 @@
 #include "common/array.h"
 #include "common/text.h"
 
-#define LEAST_SHARE 0.01 /* of the whole run: smaller causes are left out */
-
 double hr_log_ratio(double a, double b)
 {
 	return a > 0 && b > 0 ? log(b / a) : 0;
@@ -30,7 +28,7 @@ struct hr_compare_cause *hr_cause_add(struct hr_causes_search *s, enum hr_cause_
 	struct hr_compare_cause *cause;
 
 	if (!c->quantities[quantity].differs ||
-	    fabs(seconds) < LEAST_SHARE * fmax(whole->a, whole->b))
+	    fabs(seconds) < HR_COMPARE_LEAST * fmax(whole->a, whole->b))
 		return NULL;
 	if (!hr_array_reserve(c->causes, c->n_causes, c->causes_room)) {
 		s->failed = true;

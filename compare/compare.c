@@ -8,8 +8,7 @@
 
 #include "compare/causes.h"
 
-#define LEAST_SHARE 0.01 /* of the whole run: smaller differences do not count */
-#define SAME_STEPS  0.005
+#define SAME_STEPS 0.005
 
 static const struct {
 	const char *name, *more, *less;
@@ -41,7 +40,7 @@ static void compare_quantities(const struct hr_side_means *means, struct hr_comp
 
 		*d = (struct hr_difference){
 		    .a = a->mean, .b = b->mean, .noise = hr_noise(a, b, whole)};
-		d->differs = fabs(d->b - d->a) > fmax(d->noise, LEAST_SHARE * whole);
+		d->differs = fabs(d->b - d->a) > fmax(d->noise, HR_COMPARE_LEAST * whole);
 	}
 }
 
@@ -82,12 +81,13 @@ static int find_causes(const struct hr_compare_side *sides, const struct hr_side
 int hr_compare(const struct hr_compare_side sides[HR_COMPARE_SIDES], struct hr_comparison *ret)
 {
 	struct hr_side_means means[HR_COMPARE_SIDES] = {0};
-	double steps = hr_side_steps(&sides[HR_COMPARE_A]);
+	bool trains = hr_side_trains(&sides[HR_COMPARE_A]) && hr_side_trains(&sides[HR_COMPARE_B]);
+	double steps = trains ? hr_side_steps(&sides[HR_COMPARE_A]) : 0;
 	int r = 0;
 
-	*ret = (struct hr_comparison){0};
+	*ret = (struct hr_comparison){.trains = trains};
 	for (int i = 0; i < HR_COMPARE_SIDES && r == 0; i++)
-		r = hr_side_means(&sides[i], steps, &means[i]);
+		r = hr_side_means(&sides[i], steps, trains, &means[i]);
 	if (r == 0)
 		r = hr_kinds_find(sides, steps, &ret->kinds);
 	if (r == 0) {

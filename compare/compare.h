@@ -14,6 +14,8 @@
 
 #include "compare/kinds.h"
 
+#define HR_COMPARE_LEAST 0.01 /* share of the whole run: less does not count */
+
 enum hr_cause_id {
 #define HR_CAUSE(id, more, less) HR_CAUSE_##id,
 #include "compare/causes.def"
@@ -24,7 +26,7 @@ enum hr_cause_id {
 struct hr_difference {
 	double a, b;  /* seconds */
 	double noise; /* half width of the 99 % confidence interval of b - a */
-	bool differs; /* b - a is larger than the noise, and at least 1 % of the whole run */
+	bool differs; /* b - a is larger than the noise, and than HR_COMPARE_LEAST */
 };
 
 struct hr_compare_cause {
@@ -42,6 +44,7 @@ struct hr_compare_setting {
 };
 
 struct hr_comparison {
+	bool trains; /* all runs have a training loop; else only `wall` and the files are known */
 	struct hr_difference quantities[HR_QUANTITIES];
 	double steps[HR_COMPARE_SIDES];	 /* training steps of a process; 0: not recorded */
 	double epochs[HR_COMPARE_SIDES]; /* its epochs; 0: not recorded */

@@ -104,18 +104,21 @@ static void add_row(struct run_quantities *q, const struct hr_measure *m, double
 	}
 }
 
-static void sum_run(const struct hr_compare_run *run, double steps, struct run_quantities *ret)
+static void sum_run(const struct hr_compare_run *run, double steps, bool trains,
+		    struct run_quantities *ret)
 {
 	double processes = hr_compare_run_sum(run, "processes", NULL),
 	       scale = hr_compare_run_scale(run, steps);
 
 	*ret = (struct run_quantities){0};
+	if (!trains) {
+		ret->seconds[HR_QUANTITY_wall] = hr_compare_run_sum(run, "job_s", NULL);
+		return;
+	}
 	for (size_t i = 0; i < run->n; i++)
 		if (is_part(&run->list[i]))
 			add_row(ret, &run->list[i],
 				(run->list[i].phase[0] == 't' ? scale : 1) / processes);
-	if (!(processes > 0)) /* no training loop */
-		ret->seconds[HR_QUANTITY_wall] = hr_compare_run_sum(run, "job_s", NULL);
 }
 
 /* Variance of a sum of pieces, from the spread of the pieces. */
@@ -222,18 +225,24 @@ static void sum_ranks(const struct hr_compare_side *side, double steps, struct h
 	}
 }
 
-int hr_side_means(const struct hr_compare_side *side, double steps, struct hr_side_means *ret)
+bool hr_side_trains(const struct hr_compare_side *side)
+{
+	return hr_side_has(side, "processes");
+}
+
+int hr_side_means(const struct hr_compare_side *side, double steps, bool trains,
+		  struct hr_side_means *ret)
 {
 	struct run_quantities *runs = calloc(side->n, sizeof(*runs));
 
 	*ret = (struct hr_side_means){.steps = hr_side_steps(side)};
-	if (runs == NULL || find_ranks(side, ret) < 0) {
+	if (runs == NULL || (trains && find_ranks(side, ret) < 0)) {
 		free(runs);
 		hr_side_means_done(ret);
 		return -ENOMEM;
 	}
 	for (size_t i = 0; i < side->n; i++)
-		sum_run(&side->runs[i], steps, &runs[i]);
+		sum_run(&side->runs[i], steps, trains, &runs[i]);
 	sum_quantities(side, runs, ret->quantities);
 	sum_ranks(side, steps, ret);
 	free(runs);

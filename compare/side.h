@@ -37,11 +37,15 @@ double hr_compare_run_scale(const struct hr_compare_run *run, double steps);
 double hr_side_steps(const struct hr_compare_side *side);
 double hr_side_epochs(const struct hr_compare_side *side);
 
+/* Returns whether all runs have a training process. */
+bool hr_side_trains(const struct hr_compare_side *side);
+
 /*
  * Computes the means. The durations of the training loop of each run are scaled to `steps`, unless
- * it is 0. Returns 0 or -ENOMEM.
+ * it is 0. `trains` false: only the duration of the jobs. Returns 0 or -ENOMEM.
  */
-int hr_side_means(const struct hr_compare_side *side, double steps, struct hr_side_means *ret);
+int hr_side_means(const struct hr_compare_side *side, double steps, bool trains,
+		  struct hr_side_means *ret);
 void hr_side_means_done(struct hr_side_means *m);
 
 /* Returns the mean over the runs of the sum of a measure (hr_compare_run_sum), with the scale of `steps`. */

@@ -79,14 +79,22 @@ static void put_kinds(struct hr_json *j, const struct hr_comparison *c)
 	hr_json_end(j);
 }
 
+static void put_setting(struct hr_json *j, const char *key, double value)
+{
+	if (value < 0)
+		hr_json_null(j, key);
+	else
+		hr_json_double(j, key, value);
+}
+
 static void put_settings(struct hr_json *j, const struct hr_comparison *c)
 {
 	hr_json_array(j, "settings");
 	for (unsigned i = 0; i < HR_COMPARE_SETTINGS; i++) {
 		hr_json_object(j, NULL);
 		hr_json_string(j, "setting", c->settings[i].name);
-		hr_json_double(j, "a", c->settings[i].a);
-		hr_json_double(j, "b", c->settings[i].b);
+		put_setting(j, "a", c->settings[i].a);
+		put_setting(j, "b", c->settings[i].b);
 		hr_json_end(j);
 	}
 	hr_json_end(j);
@@ -117,6 +125,7 @@ void hr_compare_json(const struct hr_compare_answer *a, FILE *to)
 	hr_json_string(&j, "verdict", verdict);
 	put_runs(&j, "a", &a->runs[HR_COMPARE_A]);
 	put_runs(&j, "b", &a->runs[HR_COMPARE_B]);
+	hr_json_bool(&j, "training_loops", c->trains);
 	hr_json_double(&j, "steps_a", c->steps[HR_COMPARE_A]);
 	hr_json_double(&j, "steps_b", c->steps[HR_COMPARE_B]);
 	hr_json_double(&j, "epochs_a", c->epochs[HR_COMPARE_A]);

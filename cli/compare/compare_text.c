@@ -7,8 +7,7 @@
 #include "cli/compare/compare.h"
 #include "cli/sheet.h"
 
-#define SHOWN_SHARE 0.01 /* of the whole run */
-#define KINDS	    5u
+#define KINDS 5u
 
 struct hr_human hr_compare_seconds(double seconds)
 {
@@ -34,7 +33,7 @@ bool hr_compare_shows(const struct hr_comparison *c, enum hr_quantity quantity)
 				   *d = &c->quantities[quantity];
 
 	return hr_quantity_rows[quantity].level == HR_LEVEL_WHOLE || d->differs ||
-	       fmax(d->a, d->b) >= SHOWN_SHARE * fmax(whole->a, whole->b);
+	       fmax(d->a, d->b) >= HR_COMPARE_LEAST * fmax(whole->a, whole->b);
 }
 
 /* ---- the verdict ---- */
@@ -135,7 +134,7 @@ static void put_each(struct hr_sheet *p, const struct hr_comparison *c, const ch
 {
 	const struct hr_difference *loop = &c->quantities[HR_QUANTITY_loop];
 
-	if (n > 0)
+	if (c->trains && n > 0)
 		hr_sheet_say(p, HR_STYLE_PLAIN, 10, label, "%s instead of %s (%.6g in A)",
 			     hr_compare_seconds(loop->b / n).s, hr_compare_seconds(loop->a / n).s,
 			     n);
@@ -149,7 +148,7 @@ static void put_settings(struct hr_sheet *p, const struct hr_comparison *c)
 	for (unsigned i = 0; i < HR_COMPARE_SETTINGS; i++) {
 		const struct hr_compare_setting *s = &c->settings[i];
 
-		if (s->a != s->b && n < sizeof(text))
+		if (s->a != s->b && s->a >= 0 && s->b >= 0 && n < sizeof(text))
 			n += (size_t)snprintf(text + n, sizeof(text) - n,
 					      "%s%s %.6g (A) and %.6g (B)", n > 0 ? ", " : "",
 					      s->name, s->a, s->b);
@@ -234,6 +233,10 @@ void hr_compare_text(const struct hr_compare_answer *a, FILE *to)
 	hr_sheet_init(&page, to);
 	hr_sheet_say(&page, HR_STYLE_BOLD, 0, "", "%s", verdict != NULL ? verdict : "");
 	put_gates(&page, a);
+	if (!c->trains)
+		hr_sheet_say(
+		    &page, HR_STYLE_PLAIN, 10, "note:",
+		    "not all runs have a recorded training loop, so the causes are not known");
 	put_each(&page, c, "a step:", c->steps[HR_COMPARE_A]);
 	put_each(&page, c, "an epoch:", c->epochs[HR_COMPARE_A]);
 	put_settings(&page, c);

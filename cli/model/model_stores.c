@@ -174,7 +174,7 @@ static int add_quantities(struct point *p, const struct hr_compare_run *run)
 	double steps = hr_side_steps(&side);
 	struct hr_side_means means;
 	char region[128];
-	int r = hr_side_means(&side, 0, &means);
+	int r = hr_side_means(&side, 0, hr_side_trains(&side), &means);
 
 	for (unsigned i = 0; i < HR_QUANTITIES && r == 0; i++) {
 		bool step = strcmp(hr_quantity_rows[i].phases, "t") == 0;

@@ -297,6 +297,25 @@ static void no_training(void **state)
 	hr_comparison_done(&c);
 }
 
+/* Only one side has a training loop: its parts have nothing to be compared with. */
+static void training_on_one_side(void **state)
+{
+	struct hr_comparison c;
+
+	(void)state;
+	a = (struct made_side){0};
+	made_side_add(
+	    &a, (struct hr_measure){.measure = "job_s", .rank = -1, .piece = -1, .value = 11});
+	made_side_add(
+	    &b, (struct hr_measure){.measure = "job_s", .rank = -1, .piece = -1, .value = 11});
+	c = compare();
+	assert_false(c.trains);
+	assert_int_equal(c.n_causes, 0);
+	for (unsigned i = 0; i < HR_QUANTITIES; i++)
+		assert_false(c.quantities[i].differs);
+	hr_comparison_done(&c);
+}
+
 /* The seconds of all causes sum to the difference of the whole run, within what is left out. */
 static void sum_of_causes(void **state)
 {
@@ -342,6 +361,7 @@ int main(void)
 	    CAUSE_TEST(first_checkpoints),
 	    CAUSE_TEST(other_number_of_steps),
 	    CAUSE_TEST(no_training),
+	    CAUSE_TEST(training_on_one_side),
 	    CAUSE_TEST(sum_of_causes),
 	};
 
