@@ -39,7 +39,9 @@ static void compare_quantities(const struct hr_side_means *means, struct hr_comp
 		struct hr_difference *d = &c->quantities[i];
 
 		*d = (struct hr_difference){
-		    .a = a->mean, .b = b->mean, .noise = hr_noise(a, b, whole)};
+		    .a = a->mean,
+		    .b = b->mean,
+		    .noise = hr_noise(a, b, whole, hr_quantity_rows[i].level == HR_LEVEL_LEAF)};
 		d->differs = fabs(d->b - d->a) > fmax(d->noise, HR_COMPARE_LEAST * whole);
 	}
 }

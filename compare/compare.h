@@ -25,7 +25,7 @@ enum hr_cause_id {
 
 struct hr_difference {
 	double a, b;  /* seconds */
-	double noise; /* half width of the 99 % confidence interval of b - a */
+	double noise; /* half width of the confidence interval of b - a (noise.h) */
 	bool differs; /* b - a is larger than the noise, and than HR_COMPARE_LEAST */
 };
 

@@ -9,26 +9,28 @@
 #define USUAL_SECONDS	  0.03 /* starting and ending processes */
 #define USUAL_FREEDOM	  3
 
-/* Quantiles 0.995 of Student's t, for interpolation in 1 / degrees of freedom. */
+/* Quantiles of Student's t, for interpolation in 1 / degrees of freedom. */
 static const struct {
-	double freedom, t;
-} student[] = {{1, 63.657}, {2, 9.925},	 {3, 5.841},  {4, 4.604},  {5, 4.032},
-	       {6, 3.707},  {8, 3.355},	 {10, 3.169}, {15, 2.947}, {20, 2.845},
-	       {30, 2.750}, {60, 2.660}, {1e9, 2.576}};
+	double freedom, t[2]; /* 0.995 and 0.9995 */
+} student[] = {{1, {63.657, 636.62}}, {2, {9.925, 31.599}}, {3, {5.841, 12.924}},
+	       {4, {4.604, 8.610}},   {5, {4.032, 6.869}},  {6, {3.707, 5.959}},
+	       {8, {3.355, 5.041}},   {10, {3.169, 4.587}}, {15, {2.947, 4.073}},
+	       {20, {2.845, 3.850}},  {30, {2.750, 3.646}}, {60, {2.660, 3.460}},
+	       {1e9, {2.576, 3.291}}};
 
-static double student_t(double freedom)
+static double student_t(double freedom, bool many)
 {
 	size_t i = 1;
 	double from, to, at;
 
 	if (!(freedom > 1))
-		return student[0].t;
+		return student[0].t[many];
 	while (i + 1 < sizeof(student) / sizeof(*student) && student[i].freedom < freedom)
 		i++;
 	from = 1 / student[i - 1].freedom;
 	to = 1 / student[i].freedom;
 	at = (1 / freedom - from) / (to - from);
-	return student[i - 1].t + at * (student[i].t - student[i - 1].t);
+	return student[i - 1].t[many] + at * (student[i].t[many] - student[i - 1].t[many]);
 }
 
 /* The variance of a run, with what is usual. */
@@ -40,7 +42,8 @@ static double moderated(const struct hr_compare_sample *s, double whole)
 	return (USUAL_FREEDOM * usual + s->freedom * s->variance) / (USUAL_FREEDOM + s->freedom);
 }
 
-double hr_noise(const struct hr_compare_sample *a, const struct hr_compare_sample *b, double whole)
+double hr_noise(const struct hr_compare_sample *a, const struct hr_compare_sample *b, double whole,
+		bool many)
 {
 	double va = moderated(a, whole) / a->n, vb = moderated(b, whole) / b->n;
 	double sum = va + vb;
@@ -48,6 +51,7 @@ double hr_noise(const struct hr_compare_sample *a, const struct hr_compare_sampl
 	if (!(sum > 0))
 		return 0;
 	return sqrt(sum) * student_t(sum * sum /
-				     (va * va / (USUAL_FREEDOM + a->freedom) +
-				      vb * vb / (USUAL_FREEDOM + b->freedom)));
+					 (va * va / (USUAL_FREEDOM + a->freedom) +
+					  vb * vb / (USUAL_FREEDOM + b->freedom)),
+				     many);
 }

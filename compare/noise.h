@@ -10,6 +10,8 @@
 #ifndef HEADRACE_COMPARE_NOISE_H
 #define HEADRACE_COMPARE_NOISE_H
 
+#include <stdbool.h>
+
 /* A quantity of the runs of one side. */
 struct hr_compare_sample {
 	double mean;
@@ -20,9 +22,11 @@ struct hr_compare_sample {
 };
 
 /*
- * Returns the half width of the 99 % confidence interval of b->mean - a->mean. `whole`: mean
+ * Returns the half width of the 99 % confidence interval of b->mean - a->mean, or of the 99.9 %
+ * interval for one of `many` quantities, of which one would often differ by chance. `whole`: mean
  * duration of the whole run. All are seconds.
  */
-double hr_noise(const struct hr_compare_sample *a, const struct hr_compare_sample *b, double whole);
+double hr_noise(const struct hr_compare_sample *a, const struct hr_compare_sample *b, double whole,
+		bool many);
 
 #endif

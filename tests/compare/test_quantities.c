@@ -54,12 +54,13 @@ static void noise(void **state)
 	double usual = sqrt(2 * (0.3 * 0.3 + 0.05 * 0.05 + 0.03 * 0.03));
 
 	(void)state;
-	assert_float_equal(hr_noise(&a, &b, 10), 2.576 * sqrt(2.0 / 10000), 1e-3);
-	assert_float_equal(hr_noise(&one, &one, 10), 3.707 * usual, 1e-6);
+	assert_float_equal(hr_noise(&a, &b, 10, false), 2.576 * sqrt(2.0 / 10000), 1e-3);
+	assert_float_equal(hr_noise(&one, &one, 10, false), 3.707 * usual, 1e-6);
+	assert_float_equal(hr_noise(&one, &one, 10, true), 5.959 * usual, 1e-6);
 	b.n = 5;
 	b.freedom = 4;
-	assert_true(hr_noise(&a, &b, 10) > hr_noise(&a, &a, 10));
-	assert_float_equal(hr_noise(&a, &b, 10), hr_noise(&b, &a, 10), 1e-12);
+	assert_true(hr_noise(&a, &b, 10, false) > hr_noise(&a, &a, 10, false));
+	assert_float_equal(hr_noise(&a, &b, 10, false), hr_noise(&b, &a, 10, false), 1e-12);
 }
 
 int main(void)
