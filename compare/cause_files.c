@@ -34,7 +34,7 @@ static struct hr_human duration(double seconds)
 /* "data/img*.jpg", or "other files" */
 static const char *shown(const struct hr_kind *k)
 {
-	return k->example != NULL ? k->example : k->name != NULL ? k->name : "other files";
+	return k->name != NULL ? k->name : "other files";
 }
 
 /*

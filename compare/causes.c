@@ -17,7 +17,7 @@ double hr_log_ratio(double a, double b)
 
 double hr_causes_sum(const struct hr_causes_search *s, int side, const char *measure)
 {
-	return hr_side_sum(&s->sides[side], measure, NULL, s->steps);
+	return hr_side_sum(&s->sides[side], measure, NULL, s->scale);
 }
 
 struct hr_compare_cause *hr_cause_add(struct hr_causes_search *s, enum hr_cause_id id,
@@ -220,8 +220,8 @@ static void explain_checkpoints(struct hr_causes_search *s)
 	struct hr_compare_cause *cause;
 
 	for (int i = 0; i < HR_COMPARE_SIDES; i++) {
-		n[i] = hr_side_sum(&s->sides[i], "checkpoints", NULL, 0);
-		bytes[i] = hr_side_sum(&s->sides[i], "checkpoint_bytes", NULL, 0);
+		n[i] = hr_side_sum(&s->sides[i], "checkpoints", NULL, NULL);
+		bytes[i] = hr_side_sum(&s->sides[i], "checkpoint_bytes", NULL, NULL);
 	}
 	count = sign * hr_log_ratio(n[HR_COMPARE_A], n[HR_COMPARE_B]);
 	time = sign * hr_log_ratio(d->a, d->b) - count;

@@ -8,7 +8,7 @@
 
 #include "compare/causes.h"
 
-#define SAME_STEPS 0.005
+#define SAME_WORK 0.005
 
 static const struct {
 	const char *name, *more, *less;
@@ -68,9 +68,9 @@ static int by_seconds(const void *a, const void *b)
 }
 
 static int find_causes(const struct hr_compare_side *sides, const struct hr_side_means *means,
-		       double steps, struct hr_comparison *c)
+		       const struct hr_compare_scale *scale, struct hr_comparison *c)
 {
-	struct hr_causes_search s = {.sides = sides, .means = means, .steps = steps, .to = c};
+	struct hr_causes_search s = {.sides = sides, .means = means, .scale = scale, .to = c};
 
 	for (unsigned i = 0; i < HR_QUANTITIES; i++)
 		s.left[i] = c->quantities[i].b - c->quantities[i].a;
@@ -80,29 +80,62 @@ static int find_causes(const struct hr_compare_side *sides, const struct hr_side
 	return s.failed ? -ENOMEM : 0;
 }
 
+static double mean_work(const struct hr_compare_side *side, bool samples)
+{
+	double sum = 0;
+
+	for (size_t i = 0; i < side->n; i++) {
+		double work = hr_compare_run_work(&side->runs[i], samples);
+
+		if (!(work > 0))
+			return 0;
+		sum += work;
+	}
+	return sum / (double)side->n;
+}
+
+/* The work of side A: in samples if both sides know theirs, else in steps. */
+static struct hr_compare_scale scale_of(const struct hr_compare_side *sides)
+{
+	struct hr_compare_scale scale = {.samples = mean_work(&sides[HR_COMPARE_A], true) > 0 &&
+						    mean_work(&sides[HR_COMPARE_B], true) > 0};
+
+	scale.work = mean_work(&sides[HR_COMPARE_A], scale.samples);
+	return scale;
+}
+
+static void set_work(const struct hr_compare_side *sides, const struct hr_compare_scale *scale,
+		     struct hr_comparison *c)
+{
+	c->samples = scale->samples;
+	for (int i = 0; i < HR_COMPARE_SIDES && scale->work > 0; i++)
+		c->work[i] = mean_work(&sides[i], scale->samples);
+	c->scaled =
+	    c->work[HR_COMPARE_A] > 0 && c->work[HR_COMPARE_B] > 0 &&
+	    fabs(c->work[HR_COMPARE_B] - c->work[HR_COMPARE_A]) > SAME_WORK * c->work[HR_COMPARE_A];
+}
+
 int hr_compare(const struct hr_compare_side sides[HR_COMPARE_SIDES], struct hr_comparison *ret)
 {
 	struct hr_side_means means[HR_COMPARE_SIDES] = {0};
 	bool trains = hr_side_trains(&sides[HR_COMPARE_A]) && hr_side_trains(&sides[HR_COMPARE_B]);
-	double steps = trains ? hr_side_steps(&sides[HR_COMPARE_A]) : 0;
+	struct hr_compare_scale scale = trains ? scale_of(sides) : (struct hr_compare_scale){0};
 	int r = 0;
 
 	*ret = (struct hr_comparison){.trains = trains};
 	for (int i = 0; i < HR_COMPARE_SIDES && r == 0; i++)
-		r = hr_side_means(&sides[i], steps, trains, &means[i]);
+		r = hr_side_means(&sides[i], &scale, trains, &means[i]);
 	if (r == 0)
-		r = hr_kinds_find(sides, steps, &ret->kinds);
+		r = hr_kinds_find(sides, &scale, &ret->kinds);
 	if (r == 0) {
 		for (int i = 0; i < HR_COMPARE_SIDES; i++) {
 			ret->steps[i] = means[i].steps;
 			ret->epochs[i] = hr_side_epochs(&sides[i]);
 		}
-		ret->scaled = fabs(ret->steps[HR_COMPARE_A] - ret->steps[HR_COMPARE_B]) >
-				  SAME_STEPS * ret->steps[HR_COMPARE_A] &&
-			      ret->steps[HR_COMPARE_A] > 0 && ret->steps[HR_COMPARE_B] > 0;
+		set_work(sides, &scale, ret);
 		compare_quantities(means, ret);
 		compare_settings(sides, ret);
-		r = find_causes(sides, means, steps, ret);
+		r = find_causes(sides, means, &scale, ret);
 	}
 	for (int i = 0; i < HR_COMPARE_SIDES; i++)
 		hr_side_means_done(&means[i]);

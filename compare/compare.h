@@ -3,7 +3,7 @@
  * compare.h - what differs between two sides, each with one or more runs, and why
  *
  * Durations are means over the runs and over their training processes. If the sides made different
- * numbers of training steps, the training loops are scaled to the number of side A. Each second by
+ * amounts of work, the training loops and files of B are scaled to that of A. Each second by
  * which the whole run differs belongs to one quantity of level 2 (quantities.def), and each of
  * these to one or more causes. A difference counts if it is larger than its noise (noise.h).
  */
@@ -48,7 +48,9 @@ struct hr_comparison {
 	struct hr_difference quantities[HR_QUANTITIES];
 	double steps[HR_COMPARE_SIDES];	 /* training steps of a process; 0: not recorded */
 	double epochs[HR_COMPARE_SIDES]; /* its epochs; 0: not recorded */
-	bool scaled;			 /* the training loops of B are scaled to the steps of A */
+	double work[HR_COMPARE_SIDES];	 /* training samples or steps of the job; 0: not known */
+	bool samples;			 /* `work` is samples */
+	bool scaled; /* the training loops and files of B are scaled to the work of A */
 	struct hr_compare_setting settings[HR_COMPARE_SETTINGS];
 	struct hr_kinds kinds;
 	struct hr_compare_cause *causes; /* largest first */

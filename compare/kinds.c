@@ -63,8 +63,6 @@ static int add_row(struct hr_kinds *kinds, const struct hr_measure *m, int side,
 			return -ENOMEM;
 		means = &k->side[side];
 		*(double *)((char *)means + columns[i].offset) += m->value * scale;
-		if (m->example != NULL)
-			k->example = m->example;
 		if (is_duration(m->measure) && m->mount != NULL && m->value > means->mount_s) {
 			means->mount = m->mount;
 			means->mount_s = m->value;
@@ -73,8 +71,8 @@ static int add_row(struct hr_kinds *kinds, const struct hr_measure *m, int side,
 	return 0;
 }
 
-int hr_kinds_find(const struct hr_compare_side sides[HR_COMPARE_SIDES], double steps,
-		  struct hr_kinds *ret)
+int hr_kinds_find(const struct hr_compare_side sides[HR_COMPARE_SIDES],
+		  const struct hr_compare_scale *to, struct hr_kinds *ret)
 {
 	int r = 0;
 
@@ -82,7 +80,7 @@ int hr_kinds_find(const struct hr_compare_side sides[HR_COMPARE_SIDES], double s
 	for (int s = 0; s < HR_COMPARE_SIDES; s++)
 		for (size_t i = 0; i < sides[s].n && r == 0; i++) {
 			const struct hr_compare_run *run = &sides[s].runs[i];
-			double scale = hr_compare_run_scale(run, steps) / (double)sides[s].n;
+			double scale = hr_compare_run_scale(run, to) / (double)sides[s].n;
 
 			for (size_t k = 0; k < run->n && r == 0; k++)
 				r = add_row(ret, &run->list[k], s, scale);

@@ -32,8 +32,7 @@ struct hr_kind_means {
 enum { HR_COMPARE_A, HR_COMPARE_B, HR_COMPARE_SIDES };
 
 struct hr_kind {
-	const char *name;    /* base name without numbers; NULL: all other files */
-	const char *example; /* folder and base name with * for numbers; NULL: not known */
+	const char *name; /* folder and base name with * for numbers; NULL: all other files */
 	struct hr_kind_means side[HR_COMPARE_SIDES];
 };
 
@@ -52,11 +51,11 @@ static inline double hr_kind_seconds(const struct hr_kind_means *m)
 double hr_kind_value(const struct hr_kind_means *m, const char *measure);
 
 /*
- * Finds the kinds of both sides, as if each run made `steps` steps (0: as they are). The texts are
+ * Finds the kinds of both sides, scaled. The texts are
  * those of the runs. Returns 0 or -ENOMEM.
  */
-int hr_kinds_find(const struct hr_compare_side sides[HR_COMPARE_SIDES], double steps,
-		  struct hr_kinds *ret);
+int hr_kinds_find(const struct hr_compare_side sides[HR_COMPARE_SIDES],
+		  const struct hr_compare_scale *scale, struct hr_kinds *ret);
 void hr_kinds_done(struct hr_kinds *kinds);
 
 #endif

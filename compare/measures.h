@@ -10,7 +10,6 @@
 /* A row of the query. A text is NULL, and a number is -1, if the row has no value. */
 struct hr_measure {
 	const char *measure, *phase, *name, *mount;
-	const char *example; /* of a kind of files */
 	int64_t rank;
 	int piece;
 	double value; /* seconds, number or bytes */
@@ -25,6 +24,13 @@ struct hr_compare_run {
 
 /* Returns the sum of the rows of a measure, and of a name unless it is NULL. */
 double hr_compare_run_sum(const struct hr_compare_run *run, const char *measure, const char *name);
+
+/* Returns the value of the row of a measure with this name; -1: there is none. */
+double hr_compare_run_value(const struct hr_compare_run *run, const char *measure,
+			    const char *name);
+
+/* Returns how the job ended, for example "ended" or "failed"; NULL: not known. */
+const char *hr_compare_run_state(const struct hr_compare_run *run);
 
 /* Returns whether the run has rows of the measure. */
 bool hr_compare_run_has(const struct hr_compare_run *run, const char *measure);

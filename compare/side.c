@@ -36,21 +36,30 @@ double hr_side_epochs(const struct hr_compare_side *side)
 	return mean_per_process(side, "epochs");
 }
 
-double hr_compare_run_scale(const struct hr_compare_run *run, double steps)
+double hr_compare_run_work(const struct hr_compare_run *run, bool samples)
 {
-	double own = per_process(run, "steps");
+	double batch = hr_compare_run_value(run, "setting", "batch_size");
 
-	return own > 0 && steps > 0 ? steps / own : 1;
+	if (!samples)
+		return per_process(run, "steps");
+	return batch > 0 ? batch * hr_compare_run_sum(run, "steps", NULL) : 0;
+}
+
+double hr_compare_run_scale(const struct hr_compare_run *run, const struct hr_compare_scale *scale)
+{
+	double own = scale != NULL ? hr_compare_run_work(run, scale->samples) : 0;
+
+	return own > 0 && scale->work > 0 ? scale->work / own : 1;
 }
 
 double hr_side_sum(const struct hr_compare_side *side, const char *measure, const char *name,
-		   double steps)
+		   const struct hr_compare_scale *scale)
 {
 	double sum = 0;
 
 	for (size_t i = 0; i < side->n; i++)
 		sum += hr_compare_run_sum(&side->runs[i], measure, name) *
-		       hr_compare_run_scale(&side->runs[i], steps);
+		       hr_compare_run_scale(&side->runs[i], scale);
 	return sum / (double)side->n;
 }
 
@@ -104,11 +113,11 @@ static void add_row(struct run_quantities *q, const struct hr_measure *m, double
 	}
 }
 
-static void sum_run(const struct hr_compare_run *run, double steps, bool trains,
-		    struct run_quantities *ret)
+static void sum_run(const struct hr_compare_run *run, const struct hr_compare_scale *to,
+		    bool trains, struct run_quantities *ret)
 {
 	double processes = hr_compare_run_sum(run, "processes", NULL),
-	       scale = hr_compare_run_scale(run, steps);
+	       scale = hr_compare_run_scale(run, to);
 
 	*ret = (struct run_quantities){0};
 	if (!trains) {
@@ -207,11 +216,12 @@ static int find_ranks(const struct hr_compare_side *side, struct hr_side_means *
 	return 0;
 }
 
-static void sum_ranks(const struct hr_compare_side *side, double steps, struct hr_side_means *ret)
+static void sum_ranks(const struct hr_compare_side *side, const struct hr_compare_scale *to,
+		      struct hr_side_means *ret)
 {
 	for (size_t i = 0; i < side->n; i++) {
 		const struct hr_compare_run *run = &side->runs[i];
-		double scale = hr_compare_run_scale(run, steps);
+		double scale = hr_compare_run_scale(run, to);
 
 		for (size_t k = 0; k < run->n; k++) {
 			const struct hr_measure *m = &run->list[k];
@@ -230,8 +240,8 @@ bool hr_side_trains(const struct hr_compare_side *side)
 	return hr_side_has(side, "processes");
 }
 
-int hr_side_means(const struct hr_compare_side *side, double steps, bool trains,
-		  struct hr_side_means *ret)
+int hr_side_means(const struct hr_compare_side *side, const struct hr_compare_scale *scale,
+		  bool trains, struct hr_side_means *ret)
 {
 	struct run_quantities *runs = calloc(side->n, sizeof(*runs));
 
@@ -242,9 +252,9 @@ int hr_side_means(const struct hr_compare_side *side, double steps, bool trains,
 		return -ENOMEM;
 	}
 	for (size_t i = 0; i < side->n; i++)
-		sum_run(&side->runs[i], steps, trains, &runs[i]);
+		sum_run(&side->runs[i], scale, trains, &runs[i]);
 	sum_quantities(side, runs, ret->quantities);
-	sum_ranks(side, steps, ret);
+	sum_ranks(side, scale, ret);
 	free(runs);
 	return 0;
 }

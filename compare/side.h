@@ -24,14 +24,26 @@ struct hr_rank_means {
 
 struct hr_side_means {
 	double steps; /* training steps of a process in a run; 0: no steps were recorded */
-	/* seconds of a training process, as long as it does the number of steps of the scale */
+	/* seconds of a training process, scaled */
 	struct hr_compare_sample quantities[HR_QUANTITIES];
 	struct hr_rank_means *ranks; /* sorted */
 	size_t n_ranks;
 };
 
-/* Returns the factor that scales a run to `steps` training steps; 1: steps is 0, or not known. */
-double hr_compare_run_scale(const struct hr_compare_run *run, double steps);
+/*
+ * Returns the work of a run: training samples, or the steps of a process if the batch size is not
+ * known for all runs (`samples` false). 0: not known.
+ */
+double hr_compare_run_work(const struct hr_compare_run *run, bool samples);
+
+/* The work to which training loops are scaled. */
+struct hr_compare_scale {
+	bool samples;
+	double work; /* 0: nothing is scaled */
+};
+
+/* Returns the factor that scales the training loop of a run. */
+double hr_compare_run_scale(const struct hr_compare_run *run, const struct hr_compare_scale *scale);
 
 /* Returns the mean number of training steps of a process, or of its epochs. */
 double hr_side_steps(const struct hr_compare_side *side);
@@ -41,16 +53,15 @@ double hr_side_epochs(const struct hr_compare_side *side);
 bool hr_side_trains(const struct hr_compare_side *side);
 
 /*
- * Computes the means. The durations of the training loop of each run are scaled to `steps`, unless
- * it is 0. `trains` false: only the duration of the jobs. Returns 0 or -ENOMEM.
+ * Computes the means. The durations of the training loop of each run are scaled. `trains` false: only the duration of the jobs. Returns 0 or -ENOMEM.
  */
-int hr_side_means(const struct hr_compare_side *side, double steps, bool trains,
-		  struct hr_side_means *ret);
+int hr_side_means(const struct hr_compare_side *side, const struct hr_compare_scale *scale,
+		  bool trains, struct hr_side_means *ret);
 void hr_side_means_done(struct hr_side_means *m);
 
-/* Returns the mean over the runs of the sum of a measure (hr_compare_run_sum), with the scale of `steps`. */
+/* Returns the scaled mean over the runs of the sum of a measure (hr_compare_run_sum). */
 double hr_side_sum(const struct hr_compare_side *side, const char *measure, const char *name,
-		   double steps);
+		   const struct hr_compare_scale *scale);
 
 /* Returns the mean of a setting over the runs; -1: no run has it. */
 double hr_side_setting(const struct hr_compare_side *side, const char *name);

@@ -103,7 +103,7 @@ static int take_arguments(struct hr_options *o, struct compare_request *r, int *
 			ok = take_format(r, o->value);
 			break;
 		case 'o':
-			r->output = o->value;
+			r->output = strcmp(o->value, "-") == 0 ? NULL : o->value;
 			break;
 		case 'h':
 			*ret_status = hr_command_help("compare");
@@ -133,6 +133,40 @@ static int write_answer(const struct compare_request *r, const struct hr_compare
 	return hr_outfile_close(&file, to, true);
 }
 
+/* Reports runs that failed or were killed, or still run. Returns whether there are any. */
+static bool report_bad_ends(const struct hr_compare_runs *runs)
+{
+	bool any = false;
+
+	for (int side = 0; side < HR_COMPARE_SIDES; side++)
+		for (size_t i = 0; i < runs[side].n; i++) {
+			const struct hr_compare_run *run = &runs[side].runs[i];
+			const char *state = hr_compare_bad_end(run);
+
+			if (state == NULL)
+				continue;
+			hr_report("warning: %s (job %s) is %s: its durations are not those of a "
+				  "whole run",
+				  run->store, run->job, state);
+			any = true;
+		}
+	return any;
+}
+
+/* Reports the conditions that hold. Returns whether there are any. */
+static bool check_gates(struct compare_request *r, const struct hr_comparison *c)
+{
+	bool any = false;
+
+	for (size_t i = 0; i < r->n_gates; i++) {
+		hr_gate_check(&r->gates[i], c);
+		if (r->gates[i].holds && r->output != NULL)
+			hr_report("the condition holds: %s", r->gates[i].text);
+		any |= r->gates[i].holds;
+	}
+	return any;
+}
+
 static int compare_runs(struct compare_request *r, const struct hr_compare_runs *runs)
 {
 	struct hr_compare_side sides[HR_COMPARE_SIDES] = {
@@ -140,16 +174,17 @@ static int compare_runs(struct compare_request *r, const struct hr_compare_runs 
 	    {"B", runs[HR_COMPARE_B].runs, runs[HR_COMPARE_B].n}};
 	struct hr_comparison c;
 	struct hr_compare_answer answer = {&c, runs, r->gates, r->n_gates};
-	bool failed = false;
+	bool failed = false, bad = report_bad_ends(runs);
 	int err = hr_compare(sides, &c);
 
 	if (err == 0) {
-		for (size_t i = 0; i < r->n_gates; i++) {
-			hr_gate_check(&r->gates[i], &c);
-			failed |= r->gates[i].holds;
-		}
+		failed = check_gates(r, &c);
 		err = write_answer(r, &answer);
 		hr_comparison_done(&c);
+	}
+	if (err == 0 && bad && !failed && r->n_gates > 0) {
+		hr_report("the conditions cannot be checked: not all runs are whole");
+		return EXIT_FAILURE;
 	}
 	if (err == 0)
 		return failed ? EXIT_FAILED : EXIT_SUCCESS;

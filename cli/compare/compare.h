@@ -25,6 +25,9 @@ struct hr_compare_runs {
  * runs. Reports failures, as those of `headrace <command>`. Returns an exit status.
  */
 int hr_compare_read(const char *command, const char *operand, struct hr_compare_runs *ret);
+/* Returns how a run ended, for example "killed"; NULL: as it should, or not known. */
+const char *hr_compare_bad_end(const struct hr_compare_run *run);
+
 void hr_compare_runs_done(struct hr_compare_runs *r);
 
 /* ---- conditions ---- */

@@ -13,6 +13,7 @@ static void put_runs(struct hr_json *j, const char *key, const struct hr_compare
 		hr_json_object(j, NULL);
 		hr_json_string(j, "store", runs->runs[i].store);
 		hr_json_string(j, "job", runs->runs[i].job);
+		hr_json_string(j, "state", hr_compare_run_state(&runs->runs[i]));
 		hr_json_end(j);
 	}
 	hr_json_end(j);
@@ -70,8 +71,7 @@ static void put_kinds(struct hr_json *j, const struct hr_comparison *c)
 		const struct hr_kind *k = &c->kinds.list[i];
 
 		hr_json_object(j, NULL);
-		hr_json_string(j, "pattern", k->name);
-		hr_json_string(j, "example", k->example);
+		hr_json_string(j, "files", k->name);
 		put_kind_side(j, "a", &k->side[HR_COMPARE_A]);
 		put_kind_side(j, "b", &k->side[HR_COMPARE_B]);
 		hr_json_end(j);
@@ -130,7 +130,10 @@ void hr_compare_json(const struct hr_compare_answer *a, FILE *to)
 	hr_json_double(&j, "steps_b", c->steps[HR_COMPARE_B]);
 	hr_json_double(&j, "epochs_a", c->epochs[HR_COMPARE_A]);
 	hr_json_double(&j, "epochs_b", c->epochs[HR_COMPARE_B]);
-	hr_json_bool(&j, "scaled_to_steps_of_a", c->scaled);
+	hr_json_string(&j, "work", c->samples ? "samples" : "steps");
+	hr_json_double(&j, "work_a", c->work[HR_COMPARE_A]);
+	hr_json_double(&j, "work_b", c->work[HR_COMPARE_B]);
+	hr_json_bool(&j, "scaled_to_work_of_a", c->scaled);
 	put_causes(&j, c);
 	put_quantities(&j, c);
 	put_settings(&j, c);
@@ -153,6 +156,17 @@ static void put_markdown(FILE *to, const char *text)
 	}
 }
 
+static void put_markdown_end(FILE *to, const struct hr_compare_run *run)
+{
+	const char *state = hr_compare_bad_end(run);
+
+	if (state == NULL)
+		return;
+	fputs("**Warning:** ", to);
+	put_markdown(to, run->store);
+	fprintf(to, " is %s: its durations are not those of a whole run.\n\n", state);
+}
+
 void hr_compare_markdown(const struct hr_compare_answer *a, FILE *to)
 {
 	const struct hr_comparison *c = a->comparison;
@@ -161,11 +175,21 @@ void hr_compare_markdown(const struct hr_compare_answer *a, FILE *to)
 	fputs("**", to);
 	put_markdown(to, verdict != NULL ? verdict : "");
 	fputs("**\n\n", to);
+	for (int side = 0; side < HR_COMPARE_SIDES; side++)
+		for (size_t i = 0; i < a->runs[side].n; i++)
+			put_markdown_end(to, &a->runs[side].runs[i]);
+	if (c->scaled)
+		fprintf(to,
+			"B did %.3g times the work of A; its training loops and files are scaled "
+			"to the work of A.\n\n",
+			c->work[HR_COMPARE_B] / c->work[HR_COMPARE_A]);
 	for (size_t i = 0; i < a->n_gates; i++) {
 		fprintf(to, "- %s: ", a->gates[i].holds ? "**failed**" : "passed");
 		put_markdown(to, a->gates[i].text);
 		fputc('\n', to);
 	}
+	if (a->n_gates > 0)
+		fputc('\n', to);
 	for (size_t i = 0; i < c->n_causes; i++) {
 		fprintf(to, "%zu. %s%s: ", i + 1, c->causes[i].seconds > 0 ? "+" : "",
 			hr_compare_seconds(c->causes[i].seconds).s);
@@ -204,14 +228,26 @@ static void put_xml(FILE *to, const char *text)
 void hr_compare_junit(const struct hr_compare_answer *a, FILE *to)
 {
 	char *verdict = hr_compare_verdict(a);
-	size_t failed = 0;
+	size_t failed = 0, bad = 0;
 
 	for (size_t i = 0; i < a->n_gates; i++)
 		failed += a->gates[i].holds;
+	for (int side = 0; side < HR_COMPARE_SIDES; side++)
+		for (size_t i = 0; i < a->runs[side].n; i++)
+			bad += hr_compare_bad_end(&a->runs[side].runs[i]) != NULL;
+	failed += bad > 0;
 	fprintf(to,
 		"<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuite name=\"headrace compare\" "
 		"tests=\"%zu\" failures=\"%zu\">\n",
-		a->n_gates, failed);
+		a->n_gates + 1, failed);
+	fputs("  <testcase classname=\"headrace.compare\" name=\"all runs ended\"", to);
+	if (bad > 0)
+		fprintf(to,
+			"><failure message=\"%zu runs failed, were killed or still "
+			"run\"/></testcase>\n",
+			bad);
+	else
+		fputs("/>\n", to);
 	for (size_t i = 0; i < a->n_gates; i++) {
 		fputs("  <testcase classname=\"headrace.compare\" name=\"", to);
 		put_xml(to, a->gates[i].text);

@@ -42,7 +42,7 @@ static bool report_name(const char *name, size_t n)
 	for (size_t i = 0; i < sizeof(measures) / sizeof(*measures); i++)
 		hr_near_add(&near, measures[i]);
 	hr_report("--fail-on: unknown quantity %s" HR_HINT
-		  "`headrace compare --json` lists the quantities",
+		  "`headrace compare A B --format json` lists the quantities",
 		  hr_near_text(&near).s);
 	return false;
 }

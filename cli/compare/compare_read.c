@@ -8,7 +8,7 @@
 #include "cli/compare/compare.h"
 #include "query/named.h"
 
-enum { MEASURE, RANK, PHASE, NAME, MOUNT, PIECE, VALUE, EXAMPLE, JOB, ATTEMPT, COLUMNS };
+enum { MEASURE, RANK, PHASE, NAME, MOUNT, PIECE, VALUE, JOB, ATTEMPT, COLUMNS };
 
 static int64_t number_or(const char *text, int64_t other)
 {
@@ -24,7 +24,6 @@ static bool take_row(const struct hr_answer_rows *rows, size_t row, struct hr_me
 	    .phase = hr_rows_cell(rows, row, PHASE),
 	    .name = hr_rows_cell(rows, row, NAME),
 	    .mount = hr_rows_cell(rows, row, MOUNT),
-	    .example = hr_rows_cell(rows, row, EXAMPLE),
 	    .rank = number_or(hr_rows_cell(rows, row, RANK), -1),
 	    .piece = (int)number_or(hr_rows_cell(rows, row, PIECE), -1),
 	    .value = value != NULL ? strtod(value, NULL) : 0,
@@ -44,10 +43,23 @@ static bool same_run(const struct hr_answer_rows *rows, size_t a, size_t b)
 	return true;
 }
 
+static bool is_taken(const struct hr_compare_runs *r, const char *store, const char *job)
+{
+	for (size_t i = 0; i < r->n; i++)
+		if (strcmp(r->runs[i].store, store) == 0 && job != NULL &&
+		    strcmp(r->runs[i].job, job) == 0)
+			return true;
+	return false;
+}
+
 /* The rows are sorted by run. Returns an exit status. */
 static int take_runs(const struct hr_answer_rows *rows, struct hr_measure *list, const char *store,
 		     struct hr_compare_runs *r)
 {
+	if (rows->n_rows > 0 && is_taken(r, store, hr_rows_cell(rows, 0, JOB))) {
+		hr_report("%s: the same run is named twice on one side", store);
+		return HR_EXIT_USAGE;
+	}
 	for (size_t i = 0; i < rows->n_rows; i++) {
 		if (i == 0 || !same_run(rows, i, i - 1)) {
 			if (r->n == HR_COMPARE_RUNS) {
@@ -95,6 +107,13 @@ static int read_store(const char *command, const char *store, const char *job,
 	return take_runs(rows, list, store, r);
 }
 
+const char *hr_compare_bad_end(const struct hr_compare_run *run)
+{
+	const char *state = hr_compare_run_state(run);
+
+	return state != NULL && strcmp(state, "ended") != 0 ? state : NULL;
+}
+
 int hr_compare_read(const char *command, const char *operand, struct hr_compare_runs *ret)
 {
 	int status = EXIT_SUCCESS;
@@ -112,6 +131,12 @@ int hr_compare_read(const char *command, const char *operand, struct hr_compare_
 			*job++ = '\0';
 		if (*store != '\0' || job == NULL)
 			last = store; /* else "store#1,#2" */
+		if (*last == '\0' || (job != NULL && *job == '\0')) {
+			hr_report("'%s' has an empty name of a store or job" HR_HINT
+				  "write STORE,STORE or STORE#JOB,#JOB",
+				  operand);
+			return HR_EXIT_USAGE;
+		}
 		if (ret->n_stores == HR_COMPARE_RUNS) {
 			hr_report("more than %u stores on one side", HR_COMPARE_RUNS);
 			return HR_EXIT_USAGE;

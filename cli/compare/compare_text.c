@@ -129,15 +129,18 @@ static void put_quantities(struct hr_sheet *p, const struct hr_comparison *c)
 				put_quantity(p, c, i);
 }
 
-/* "a step: 53.1 ms instead of 24.9 ms" */
-static void put_each(struct hr_sheet *p, const struct hr_comparison *c, const char *label, double n)
+/* "a step: 53.1 ms instead of 24.9 ms (64 and 64)", with the time and number of each side */
+static void put_each(struct hr_sheet *p, const struct hr_comparison *c, const char *label,
+		     const double n[HR_COMPARE_SIDES])
 {
 	const struct hr_difference *loop = &c->quantities[HR_QUANTITY_loop];
+	double own = c->scaled ? c->work[HR_COMPARE_B] / c->work[HR_COMPARE_A] : 1;
 
-	if (c->trains && n > 0)
-		hr_sheet_say(p, HR_STYLE_PLAIN, 10, label, "%s instead of %s (%.6g in A)",
-			     hr_compare_seconds(loop->b / n).s, hr_compare_seconds(loop->a / n).s,
-			     n);
+	if (c->trains && n[HR_COMPARE_A] > 0 && n[HR_COMPARE_B] > 0)
+		hr_sheet_say(p, HR_STYLE_PLAIN, 10, label, "%s instead of %s (%.6g and %.6g in A)",
+			     hr_compare_seconds(loop->b * own / n[HR_COMPARE_B]).s,
+			     hr_compare_seconds(loop->a / n[HR_COMPARE_A]).s, n[HR_COMPARE_B],
+			     n[HR_COMPARE_A]);
 }
 
 static void put_settings(struct hr_sheet *p, const struct hr_comparison *c)
@@ -157,9 +160,10 @@ static void put_settings(struct hr_sheet *p, const struct hr_comparison *c)
 		hr_sheet_say(p, HR_STYLE_PLAIN, 10, "settings:", "%s", text);
 	if (c->scaled)
 		hr_sheet_say(
-		    p, HR_STYLE_PLAIN, 10, "steps:",
-		    "%.6g (A) and %.6g (B): the training loop of B is scaled to the steps of A",
-		    c->steps[HR_COMPARE_A], c->steps[HR_COMPARE_B]);
+		    p, HR_STYLE_PLAIN, 10, "work:",
+		    "%.6g %s in B, %.6g in A: the training loops and files of B are scaled "
+		    "to the work of A",
+		    c->work[HR_COMPARE_B], c->samples ? "samples" : "steps", c->work[HR_COMPARE_A]);
 }
 
 static int by_change(const void *a, const void *b)
@@ -183,7 +187,6 @@ static void put_kind(struct hr_sheet *p, const struct hr_kind *k)
 
 		hr_sheet_put(p, HR_STYLE_PLAIN, "%-30.30s %s %9s %9s %10s %10s",
 			     i > 0	       ? ""
-			     : k->example      ? k->example
 			     : k->name != NULL ? k->name
 					       : "other files",
 			     names[i], hr_text_count((uint64_t)(m->opens + 0.5)).s,
@@ -224,6 +227,19 @@ static void put_gates(struct hr_sheet *p, const struct hr_compare_answer *a)
 	}
 }
 
+static void put_bad_ends(struct hr_sheet *p, const struct hr_compare_answer *a)
+{
+	for (int side = 0; side < HR_COMPARE_SIDES; side++)
+		for (size_t i = 0; i < a->runs[side].n; i++) {
+			const struct hr_compare_run *run = &a->runs[side].runs[i];
+
+			if (hr_compare_bad_end(run) != NULL)
+				hr_sheet_say(p, HR_STYLE_BAD, 10, "warning:", "%s (%s) is %s",
+					     run->store, side == HR_COMPARE_A ? "A" : "B",
+					     hr_compare_bad_end(run));
+		}
+}
+
 void hr_compare_text(const struct hr_compare_answer *a, FILE *to)
 {
 	const struct hr_comparison *c = a->comparison;
@@ -233,12 +249,13 @@ void hr_compare_text(const struct hr_compare_answer *a, FILE *to)
 	hr_sheet_init(&page, to);
 	hr_sheet_say(&page, HR_STYLE_BOLD, 0, "", "%s", verdict != NULL ? verdict : "");
 	put_gates(&page, a);
+	put_bad_ends(&page, a);
 	if (!c->trains)
 		hr_sheet_say(
 		    &page, HR_STYLE_PLAIN, 10, "note:",
 		    "not all runs have a recorded training loop, so the causes are not known");
-	put_each(&page, c, "a step:", c->steps[HR_COMPARE_A]);
-	put_each(&page, c, "an epoch:", c->epochs[HR_COMPARE_A]);
+	put_each(&page, c, "a step:", c->steps);
+	put_each(&page, c, "an epoch:", c->epochs);
 	put_settings(&page, c);
 	hr_sheet_end(&page);
 	put_causes(&page, c);

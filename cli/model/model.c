@@ -144,6 +144,8 @@ static int arguments_take(struct hr_options *o, struct model_arguments *r, int *
 	if (r->n_files == 0)
 		hr_report("no stores and no file with measurements" HR_HINT
 			  "headrace model STORE... --over ranks");
+	else if (r->page != NULL && r->to != NULL)
+		hr_report("--page needs models, and --to makes none");
 	else if (r->output != NULL && r->to == NULL)
 		hr_report("--output needs --to extrap-text or --to extrap-jsonl" HR_HINT
 			  "headrace model STORE... >answer.txt writes the answer to a file");
@@ -247,6 +249,10 @@ static int answer_run(const struct model_arguments *r, const struct hr_model_inp
 		hr_model_print_csv(&answers, stdout);
 	else if (status == EXIT_SUCCESS)
 		hr_model_print_text(&answers, stdout);
+	if (status == EXIT_SUCCESS && (fflush(stdout) != 0 || ferror(stdout))) {
+		hr_report("cannot write the answer: %s", strerrordesc_np(errno));
+		status = EXIT_FAILURE;
+	}
 	if (status == EXIT_SUCCESS && r->page != NULL)
 		status = page_write(r->page, &answers);
 	hr_model_answers_done(&answers);

@@ -194,6 +194,17 @@ static void point_set(const struct plan *plan, struct hr_model_answer *a)
 }
 
 /* Models one series. Returns 0; 1: it has too few points; -ENOMEM. */
+/* Of values that are never negative, neither is the prediction. */
+static void range_limit(struct hr_model_answer *a)
+{
+	for (size_t i = 0; i < a->samples.n; i++)
+		if (a->samples.list[i].mean < 0)
+			return;
+	a->forecast.low = fmax(a->forecast.low, 0);
+	a->forecast.value = fmax(a->forecast.value, 0);
+	a->forecast.high = fmax(a->forecast.high, 0);
+}
+
 static int answer_make(const struct hr_model_input *input, const struct hr_model_request *r,
 		       const struct plan *plan, struct hr_model_answers *to,
 		       struct hr_model_answer *a)
@@ -222,6 +233,14 @@ static int answer_make(const struct hr_model_input *input, const struct hr_model
 	point_set(plan, a);
 	if (result == 0)
 		result = hr_forecast_init(&a->samples, r->space, a->at, &a->forecast);
+	if (result == 0 && a->forecast.n == 0) {
+		if (to->short_series++ == 0)
+			to->short_reason =
+			    strdup("its values are too large or too small, or have no parameter");
+		return 1;
+	}
+	if (result == 0)
+		range_limit(a);
 	return result;
 }
 

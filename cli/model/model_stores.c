@@ -33,15 +33,6 @@ struct stores {
 
 /* ---- candidates ---- */
 
-static double value_of(const struct hr_compare_run *run, const char *measure, const char *key)
-{
-	for (size_t i = 0; i < run->n; i++)
-		if (strcmp(run->list[i].measure, measure) == 0 && run->list[i].name != NULL &&
-		    strcmp(run->list[i].name, key) == 0)
-			return run->list[i].value;
-	return -1;
-}
-
 /* Adds a candidate, unless some run has no value. Returns 0 or -ENOMEM. */
 static int candidate_add(struct stores *s, const char *measure, const char *key, const char *name)
 {
@@ -53,7 +44,7 @@ static int candidate_add(struct stores *s, const char *measure, const char *key,
 		return -ENOMEM;
 	}
 	for (size_t i = 0; i < s->n; i++) {
-		c.values[i] = value_of(s->runs[i], measure, key);
+		c.values[i] = hr_compare_run_value(s->runs[i], measure, key);
 		if (!(c.values[i] >= 0)) {
 			free(c.values);
 			return 0;
@@ -148,10 +139,11 @@ static int parameters_choose(const struct stores *s, const char *over,
 		}
 	if (n > 0)
 		return (int)n;
-	hr_report("the %zu runs have the same ranks, nodes, workers, batch size and labels" HR_HINT
-		  "record at least five runs that differ in one of them; `headrace run --label "
-		  "NAME=NUMBER` adds a parameter",
-		  s->n);
+	hr_report(
+	    "no number of ranks, nodes or workers, batch size or label that all %zu runs have "
+	    "differs between them" HR_HINT "record at least five runs that differ in one of "
+	    "them; `headrace run --label NAME=NUMBER` adds a parameter",
+	    s->n);
 	return -1;
 }
 
@@ -210,6 +202,7 @@ static int add_counters(struct point *p, const struct hr_compare_run *run)
 /* Mean duration and number of the regions with each name. */
 static int add_regions(struct point *p, const struct hr_compare_run *run)
 {
+	char region[1024];
 	int r = 0;
 
 	for (size_t i = 0; i < run->n && r == 0; i++) {
@@ -225,9 +218,10 @@ static int add_regions(struct point *p, const struct hr_compare_run *run)
 			continue;
 		n = hr_compare_run_sum(run, "regions", m->name);
 		s = hr_compare_run_sum(run, "region_s", m->name);
-		r = add(p, m->name, "time_s", n > 0 ? s / n : 0);
+		snprintf(region, sizeof(region), "region->%s", m->name);
+		r = add(p, region, "time_s", n > 0 ? s / n : 0);
 		if (r == 0)
-			r = add(p, m->name, "count", n);
+			r = add(p, region, "count", n);
 	}
 	return r;
 }
@@ -305,6 +299,13 @@ static int runs_read(struct stores *s, const char *const *operands, size_t n)
 		status = hr_compare_read("model", operands[i], &s->list[i]);
 		s->n_operands++;
 		for (size_t k = 0; k < s->list[i].n && status == EXIT_SUCCESS; k++) {
+			const struct hr_compare_run *run = &s->list[i].runs[k];
+
+			if (hr_compare_bad_end(run) != NULL) {
+				hr_report("%s (job %s) is left out: it is %s", run->store, run->job,
+					  hr_compare_bad_end(run));
+				continue;
+			}
 			if (!hr_array_reserve(s->runs, s->n, s->room))
 				status = EXIT_FAILURE;
 			else
@@ -331,7 +332,11 @@ int hr_model_stores_read(const char *const *operands, size_t n, const char *over
 	struct stores s = {0};
 	int status = runs_read(&s, operands, n);
 
-	if (status == EXIT_SUCCESS && s.n > 0)
+	if (status == EXIT_SUCCESS && s.n == 0) {
+		hr_report("no whole run");
+		status = EXIT_FAILURE;
+	}
+	if (status == EXIT_SUCCESS)
 		status =
 		    candidates_find(&s) == 0 && measurements_add(&s, over, &to->measurements) == 0
 			? EXIT_SUCCESS

@@ -58,6 +58,26 @@ class Runs(harness.Case):
         self.assertEqual(self.opens(self.compare("many#many,#many.2", "many#many")), [30, 20])
         self.assertIn("no job 'nothing'", self.ask("compare", "many#nothing", "many", status=66).stderr)
 
+    def test_runs_that_failed(self):
+        """They are named, and conditions are not checked on them: a run that ends early is no faster run."""
+        self.record("a", 10)
+        done = self.headrace("run", "-o", "b", "--", "sh", "-c", f"{harness.GENERATOR} {self.data} 3 3; exit 3")
+        self.assertEqual(done.returncode, 3)
+        warning = "b (job b) is failed: its durations are not those of a whole run"
+        self.assertIn(warning, self.ask("compare", "a", "b").stderr)
+        done = self.ask("compare", "a", "b", "--fail-on", "wall > 1%", "--format", "junit", status=1)
+        self.assertIn("the conditions cannot be checked", done.stderr)
+        self.assertRegex(done.stdout, r'failures="1"(?s:.*)all runs ended"><failure')
+        self.assertIn("**Warning:** b is failed", self.ask("compare", "a", "b", "--format", "markdown").stdout)
+        self.assertEqual(self.compare("a", "b")["b"][0]["state"], "failed")
+        self.assertIn("b (job b) is left out: it is failed", self.ask("model", "a", "b", status=1).stderr)
+
+    def test_operands(self):
+        self.record("a", 10)
+        self.assertIn("the same run is named twice", self.ask("compare", "a,a", "a", status=2).stderr)
+        for wrong in ("a,", ",a", "a#", "#a", ""):
+            self.assertIn("empty name of a store or job", self.ask("compare", "a", wrong, status=2).stderr, wrong)
+
     def test_a_collector(self):
         log = os.path.join(self.dir, "collector.log")
         with open(log, "wb") as to:
@@ -91,7 +111,7 @@ class Runs(harness.Case):
         self.assertEqual([json.loads(row)["value"] for row in rows], [4, 8, 16, 32, 64])
         self.assertIn("5 values of ranks are needed", self.ask("model", *stores, "--over", "ranks", status=1).stderr)
         self.assertIn("5 values of files are needed, and the measurements have 3: 2, 4, 8", self.ask("model", *stores[:3], status=1).stderr)
-        self.assertIn("have the same ranks, nodes, workers", self.ask("model", "run2", "run2", status=1).stderr)
+        self.assertIn("that all 2 runs have differs between them", self.ask("model", "run2", "run2", status=1).stderr)
         self.ask("model", "run2", "nothing", status=66)
         self.ask("model", "run2", "/etc/hostname", status=2)
 

@@ -49,8 +49,7 @@ void made_side_init(struct made_side *s)
 void made_side_reads(struct made_side *s, const char *name, double opens, double reads,
 		     double bytes, double each)
 {
-	struct hr_measure m = {
-	    .rank = 0, .piece = -1, .name = name, .mount = "/data", .example = name};
+	struct hr_measure m = {.rank = 0, .piece = -1, .name = name, .mount = "/data"};
 	const struct {
 		const char *measure;
 		double value;

@@ -279,6 +279,24 @@ static void other_number_of_steps(void **state)
 	hr_comparison_done(&c);
 }
 
+/* Batches twice as large, half as many steps: the same work, so nothing is scaled. */
+static void other_batch_size(void **state)
+{
+	struct hr_comparison c;
+
+	(void)state;
+	setting(&a, "batch_size", 8);
+	setting(&b, "batch_size", 16);
+	for (unsigned i = 0; i < MADE_RUNS; i++)
+		b.made[i].list[1].value = 50;
+	c = compare();
+	assert_false(c.scaled);
+	assert_true(c.samples);
+	assert_float_equal(c.work[HR_COMPARE_B], 800, 1e-9);
+	assert_int_equal(c.n_causes, 0);
+	hr_comparison_done(&c);
+}
+
 /* No training loop: only the whole run is known. */
 static void no_training(void **state)
 {
@@ -360,6 +378,7 @@ int main(void)
 	    CAUSE_TEST(slower_checkpoints),
 	    CAUSE_TEST(first_checkpoints),
 	    CAUSE_TEST(other_number_of_steps),
+	    CAUSE_TEST(other_batch_size),
 	    CAUSE_TEST(no_training),
 	    CAUSE_TEST(training_on_one_side),
 	    CAUSE_TEST(sum_of_causes),

@@ -42,12 +42,12 @@ class Compare(harness.Case):
         answer = json.loads(self.compare(a, b, "--format", "json"))
         first, more = answer["causes"][0], clocks[1] - clocks[0]
         self.assertEqual(first["cause"], "storage", answer)
-        self.assertAlmostEqual(first["seconds"], more, delta=0.15 * more)
+        self.assertAlmostEqual(first["seconds"], more, delta=0.4 * more)
         loop = next(q for q in answer["quantities"] if q["quantity"] == "loop")
         self.assertTrue(loop["differs"])
         for key, clock in zip(("a_s", "b_s"), clocks):
             self.assertAlmostEqual(loop[key], clock, delta=0.05 * clock)
-        files = next(f for f in answer["files"] if f["example"] and "img" in f["example"])
+        files = next(f for f in answer["files"] if f["files"] and "img" in f["files"])
         self.assertEqual([files[side]["opens"] for side in "ab"], [OPTIONS["items"]] * 2)
         self.check_formats(a, b)
         self.check_equal(a)
@@ -59,7 +59,7 @@ class Compare(harness.Case):
         self.assertIn("the storage was slower", text)
         gates = ("--fail-on", "input_wait > +20%", "--fail-on", "bytes_read > 1%")
         suite = xml.etree.ElementTree.fromstring(self.compare(a, b, "--format", "junit", *gates, status=3))
-        self.assertEqual([(c.get("name"), len(c)) for c in suite], [("input_wait > +20%", 1), ("bytes_read > 1%", 0)])
+        self.assertEqual([(c.get("name"), len(c)) for c in suite], [("all runs ended", 0), ("input_wait > +20%", 1), ("bytes_read > 1%", 0)])
         self.assertEqual(suite.get("failures"), "1")
         self.assertIn("**failed**: input\\_wait > +20%", self.compare(a, b, "--format", "markdown", *gates, status=3))
         self.compare(b, a, *gates)  # faster: no condition holds
