@@ -17,6 +17,7 @@
 #include "python/functions.h"
 #include "python/spent.h"
 #include "python/stable_abi.h"
+#include "python/stacks.h"
 
 /* Python defines the signatures of functions, so some parameters are unused. */
 #pragma GCC diagnostic ignored "-Wunused-parameter"
@@ -26,7 +27,7 @@
 #include <string.h>
 #include <time.h>
 
-#define ARGS_MAX 512 /* limit of the args of a range in bytes; longer args are left out */
+#define ARGS_MAX 4096 /* limit of the args of a range in bytes; longer args are left out */
 
 __attribute__((visibility("default"))) PyObject *PyInit__headrace_fast(void);
 
@@ -110,6 +111,7 @@ static PyObject *fast_begin_spent(PyObject *self, PyObject *arg)
 	stepped.waited = true;
 	spent_core_wait(0, &waited);
 	before = spent_now(api);
+	stacks_begin(before.at_ns);
 	return PyBytes_FromStringAndSize((const char *)&before, sizeof(before));
 }
 
@@ -275,6 +277,7 @@ static const char *with_spent(const char *head, const struct spent *before, char
 		n = spent_put(room, size, n, ",\"core_wait_ns\":%llu", waited);
 	read_others(now.cpu_ns);
 	n = before ? put_before(room, size, n, before->at_ns, before->cpu_ns) : n;
+	n = stacks_end(before ? before->at_ns : 0, room, size, n);
 	n = spent_put(room, size, n, "%s}", hidden());
 	wait_cpu.ended_ns = now.cpu_ns;
 	wait_cpu.ended_at_ns = now.at_ns;
@@ -445,5 +448,7 @@ PyObject *PyInit__headrace_fast(void)
 	made = PyModule_Create2(&module, PYTHON_API_VERSION);
 	if (made && functions_init(made, api) < 0)
 		PyErr_Clear(); /* without its functions, functions.py records none */
+	if (made && stacks_init(made) < 0)
+		PyErr_Clear(); /* as above: stacks.py finds none */
 	return made;
 }

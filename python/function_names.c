@@ -9,6 +9,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "python/frames.h"
+
 #define CO_OPTIMIZED 1 /* flag of the code of functions; modules and class bodies lack it */
 #define NAME_BYTES   1001u
 
@@ -75,30 +77,6 @@ static bool known_add(PyObject *code, struct headrace_name *name)
 
 /* ---- attributes of Python objects ------------------------------------------------------------ */
 
-/* Returns text of `object` as UTF-8, which lives as long as the object; NULL: it is not a text. */
-static const char *text_of(PyObject *object)
-{
-	const char *text = object ? PyUnicode_AsUTF8AndSize(object, NULL) : NULL;
-
-	if (!text)
-		PyErr_Clear();
-	return text;
-}
-
-/* Copies a text attribute. Returns false if it is missing or too long. */
-static bool attribute(PyObject *object, const char *name, char *room, size_t size)
-{
-	PyObject *value = PyObject_GetAttrString(object, name);
-	const char *text = text_of(value);
-	bool fits = text && strlen(text) < size;
-
-	if (fits)
-		stpcpy(room, text);
-	if (value)
-		Py_DecRef(value);
-	return fits;
-}
-
 static bool is_function(PyObject *code)
 {
 	PyObject *value = PyObject_GetAttrString(code, "co_flags");
@@ -112,30 +90,13 @@ static bool is_function(PyObject *code)
 
 /* ---- files ------------------------------------------------------------------------------------ */
 
-static bool is_below(const char *folder, const char *path)
-{
-	size_t bytes = strlen(folder);
-
-	return bytes > 1 && strncmp(folder, path, bytes) == 0 && path[bytes] == '/';
-}
-
-static bool is_foreign(const char *path)
-{
-	if (strstr(path, "/site-packages/") || strstr(path, "/dist-packages/"))
-		return true;
-	for (const char *const *folder = foreign_folders; *folder; folder++)
-		if (is_below(*folder, path))
-			return true;
-	return false;
-}
-
 /* Reads the absolute path of the code's file. False: it has none, as "<string>". */
 static bool file_of(PyObject *code, char path[PATH_MAX])
 {
 	char file[PATH_MAX];
 	size_t n;
 
-	if (!attribute(code, "co_filename", file, sizeof(file)) || file[0] == '<')
+	if (!text_attribute(code, "co_filename", file, sizeof(file)) || file[0] == '<')
 		return false;
 	if (file[0] == '/') {
 		stpcpy(path, file);
@@ -156,13 +117,13 @@ static bool is_main(const char *module)
 /* Returns whether the file belongs to the project. The first code of a script sets main_folder. */
 static bool is_own(const char *path, const char *module)
 {
-	if (is_foreign(path))
+	if (path_is_foreign(path, foreign_folders))
 		return false;
 	if (is_main(module) && main_folder[0] == '\0') {
 		stpcpy(main_folder, path);
 		*strrchr(main_folder, '/') = '\0';
 	}
-	return is_below(project, path) || is_below(main_folder, path);
+	return path_is_below(project, path) || path_is_below(main_folder, path);
 }
 
 /* ---- names ------------------------------------------------------------------------------------ */
@@ -192,7 +153,7 @@ static void module_name(const char *module, PyObject *globals, const char *path,
 		return;
 	}
 	spec = PyDict_GetItemString(globals, "__spec__");
-	if (!spec || spec == (PyObject *)&_Py_NoneStruct || !attribute(spec, "name", room, size))
+	if (!spec || spec == (PyObject *)&_Py_NoneStruct || !text_attribute(spec, "name", room, size))
 		module_of_file(path, room, size);
 }
 
@@ -248,7 +209,7 @@ static void name_one(PyObject *code, const char *module, const char *outer)
 	char own[NAME_BYTES], qualified[NAME_BYTES];
 	bool function = is_function(code);
 
-	if (!attribute(code, "co_name", own, sizeof(own)) ||
+	if (!text_attribute(code, "co_name", own, sizeof(own)) ||
 	    snprintf(qualified, sizeof(qualified), "%s%s", outer, own) >= (int)sizeof(qualified))
 		return;
 	name_keep(code, function && !is_part(own) ? name_in(module, qualified) : &unmatched);
@@ -286,9 +247,9 @@ static void name_inner(PyObject *code, const char *module, const char *outer)
 static struct headrace_name *name_own(PyObject *code, const char *module)
 {
 	char own[NAME_BYTES], qualified[NAME_BYTES];
-	bool has_qualified = attribute(code, "co_qualname", qualified, sizeof(qualified));
+	bool has_qualified = text_attribute(code, "co_qualname", qualified, sizeof(qualified));
 
-	if (!attribute(code, "co_name", own, sizeof(own)))
+	if (!text_attribute(code, "co_name", own, sizeof(own)))
 		return NULL;
 	if (!is_function(code)) {
 		if (!has_qualified && strcmp(own, "<module>") == 0)
@@ -314,7 +275,7 @@ struct headrace_name *function_name(PyObject *code, bool keep_foreign)
 			break;
 	}
 	globals = PyEval_GetGlobals();
-	running = globals ? text_of(PyDict_GetItemString(globals, "__name__")) : NULL;
+	running = globals ? python_text(PyDict_GetItemString(globals, "__name__")) : NULL;
 	if (running && file_of(code, path) && is_own(path, running)) {
 		module_name(running, globals, path, module, sizeof(module));
 		name = name_own(code, module);

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "python/frames.h"
 #include "python/function_names.h"
 #include "python/library.h"
 
@@ -167,31 +168,10 @@ enum { TRACE_CALL = 0, TRACE_RETURN = 3 }; /* PyTrace_CALL, PyTrace_RETURN */
 
 typedef int (*profile_hook)(PyObject *object, PyObject *frame, int what, PyObject *arg);
 
-/* Not in the stable ABI, so they may be missing: frame_code() and functions_profile() check it. */
+/* Not in the stable ABI, so it may be missing: functions_profile() checks it. */
 static struct {
 	void (*set_profile)(profile_hook, PyObject *object);
-	PyObject *(*frame_code)(PyObject *frame); /* since 3.9 */
 } python;
-
-/*
- * Before 3.9, the code is the fifth word of a frame, unless Python was compiled for debugging. An
- * attribute takes 100 ns more, so it only checks this once.
- */
-static PyObject *frame_code(PyObject *frame)
-{
-	static bool is_fifth;
-	PyObject *code = ((PyObject **)frame)[4];
-
-	if (python.frame_code)
-		return python.frame_code(frame);
-	if (is_fifth) {
-		Py_IncRef(code);
-		return code;
-	}
-	code = PyObject_GetAttrString(frame, "f_code");
-	is_fifth = code == ((PyObject **)frame)[4];
-	return code;
-}
 
 static int profile(PyObject *object, PyObject *frame, int what, PyObject *arg)
 {
@@ -200,10 +180,8 @@ static int profile(PyObject *object, PyObject *frame, int what, PyObject *arg)
 	if (what != TRACE_CALL && what != TRACE_RETURN)
 		return 0;
 	code = frame_code(frame);
-	if (!code) {
-		PyErr_Clear();
+	if (!code)
 		return 0;
-	}
 	if (what == TRACE_CALL)
 		function_begin(code, true);
 	else
@@ -271,10 +249,9 @@ static PyObject *functions_hook(PyObject *self, PyObject *args)
 static PyObject *functions_profile(PyObject *self, PyObject *arg)
 {
 	static const struct library_function list[] = {
-	    {"PyEval_SetProfile", offsetof(__typeof__(python), set_profile)},
-	    {"PyFrame_GetCode", offsetof(__typeof__(python), frame_code)}};
+	    {"PyEval_SetProfile", offsetof(__typeof__(python), set_profile)}};
 
-	library_functions(NULL, RTLD_LAZY, list, 2, &python);
+	library_functions(NULL, RTLD_LAZY, list, 1, &python);
 	if (python.set_profile && !profile_install())
 		return NULL;
 	return PyLong_FromLong(python.set_profile != NULL);
@@ -288,24 +265,6 @@ static struct {
 	const char **foreign, **globs;
 } project;
 
-/* Makes a NULL-terminated array of the texts of a tuple. False: a Python error is set. */
-static bool read_texts(PyObject *tuple, const char ***ret)
-{
-	intptr_t n = PyTuple_Size(tuple);
-
-	*ret = n < 0 ? NULL : calloc((size_t)n + 1, sizeof(**ret));
-	for (intptr_t i = 0; *ret && i < n; i++) {
-		const char *text = PyUnicode_AsUTF8AndSize(PyTuple_GetItem(tuple, i), NULL);
-
-		(*ret)[i] = text ? strdup(text) : NULL;
-		if (!(*ret)[i])
-			break;
-	}
-	if (!*ret && !PyErr_Occurred())
-		PyErr_NoMemory();
-	return !PyErr_Occurred();
-}
-
 /* functions_own(folder, foreign, globs, disable): see function_names_set() */
 static PyObject *functions_own(PyObject *self, PyObject *args)
 {
@@ -314,12 +273,13 @@ static PyObject *functions_own(PyObject *self, PyObject *args)
 
 	if (!PyArg_ParseTuple(args, "OOOO", &folder, &foreign, &globs, &disable) ||
 	    !(text = PyUnicode_AsUTF8AndSize(folder, NULL)) ||
-	    !read_texts(foreign, &project.foreign) || !read_texts(globs, &project.globs))
+	    !python_texts(foreign, &project.foreign) || !python_texts(globs, &project.globs))
 		return NULL;
 	project.folder = strdup(text);
 	if (!project.folder)
 		return PyErr_NoMemory();
 	Py_IncRef(disable);
+	frames_init();
 	function_names_set(project.folder, project.foreign, project.globs);
 	return python_none();
 }

@@ -11,6 +11,7 @@
 #define PYTHON_API_VERSION 3	/* PYTHON_ABI_VERSION of the stable ABI */
 
 typedef struct python_object PyObject;
+typedef struct python_thread PyThreadState;
 typedef PyObject *(*python_function)(PyObject *self, PyObject *arg);
 
 struct python_method {
@@ -69,6 +70,12 @@ extern PyObject *PyDict_GetItemString(PyObject *, const char *); /* borrowed */
 extern const char *PyUnicode_AsUTF8AndSize(PyObject *, intptr_t *);
 extern long PyLong_AsLong(PyObject *);
 extern intptr_t PyTuple_Size(PyObject *);
+extern int PyFrame_GetLineNumber(PyObject *);
+extern PyThreadState *PyThreadState_Get(void);
+extern PyThreadState *PyEval_SaveThread(void);
+extern void PyEval_RestoreThread(PyThreadState *);
+extern int PyGILState_Ensure(void);
+extern void PyGILState_Release(int);
 extern void Py_IncRef(PyObject *);
 extern void Py_DecRef(PyObject *);
 

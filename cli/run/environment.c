@@ -8,7 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#define ADDED_MAX 14u
+#define ADDED_MAX 15u
 
 /* Returns whether `variable` is "NAME=value" with this name. */
 static bool is_named(const char *variable, const char *name, size_t bytes)
@@ -142,16 +142,18 @@ static bool put_tools(char **environment, const char *library)
 	return true;
 }
 
-/* Python records functions of files below the working directory (docs/python.md). */
-static bool put_functions(char **environment, const char *globs)
+static bool put_folder(char **environment, const char *name)
 {
 	char folder[PATH_MAX];
 
-	if (globs == NULL)
-		return true;
-	return put_value(environment, "HEADRACE_FUNCTIONS", globs) &&
-	       put_value(environment, "HEADRACE_FUNCTIONS_FOLDER",
-			 getcwd(folder, sizeof(folder)) != NULL ? folder : "");
+	return put_value(environment, name, getcwd(folder, sizeof(folder)) != NULL ? folder : "");
+}
+
+/* Python records functions of files below the working directory (docs/python.md). */
+static bool put_functions(char **environment, const char *globs)
+{
+	return globs == NULL || (put_value(environment, "HEADRACE_FUNCTIONS", globs) &&
+				 put_folder(environment, "HEADRACE_FUNCTIONS_FOLDER"));
 }
 
 static bool put_all(char **environment, const struct hr_environment *e)
@@ -167,6 +169,7 @@ static bool put_all(char **environment, const struct hr_environment *e)
 	       put_list(environment, "HEADRACE_INCLUDE", e->include) &&
 	       (!e->full_cmdline || put_value(environment, "HEADRACE_CMDLINE", "full")) &&
 	       put_functions(environment, e->functions) &&
+	       (!e->stacks || put_folder(environment, "HEADRACE_STACKS")) &&
 	       (getenv("HEADRACE_ON_FULL") != NULL ||
 		put_value(environment, "HEADRACE_ON_FULL", "wait:1000"));
 }

@@ -29,6 +29,7 @@ enum {
 	OPT_BEST_EFFORT,
 	OPT_FULL_CMDLINE,
 	OPT_FUNCTIONS,
+	OPT_STACKS,
 };
 
 #define LEVELS "trace counters"
@@ -59,6 +60,7 @@ const struct hr_option hr_run_option_table[] = {
      NULL},
     {"functions", OPT_FUNCTIONS, "[=GLOBS]",
      "record your own Python functions: all, or those that match", HR_VALUES_OTHER},
+    {"stacks", OPT_STACKS, NULL, "record the lines of Python code in which long fetches are", NULL},
     {"best-effort", OPT_BEST_EFFORT, NULL, "run CMD even if it cannot be recorded", NULL},
     {"full-cmdline", OPT_FULL_CMDLINE, NULL,
      "store all arguments of commands, not only program and script", NULL},
@@ -165,6 +167,9 @@ static int set_option(struct hr_run_options *o, int id, const char *value)
 		return o->functions[0] != '\0'
 			   ? 0
 			   : hr_option_wrong("functions", "names such as train.*", value);
+	case OPT_STACKS:
+		o->stacks = true;
+		return 0;
 	case OPT_FULL_CMDLINE:
 		o->full_cmdline = true;
 		return 0;

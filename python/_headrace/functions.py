@@ -27,7 +27,7 @@ def _start(globs, folder, modules):
     if not hasattr(module, "functions_own"):
         return "libheadrace.so is of an older version"
     monitoring = getattr(sys, "monitoring", None)
-    module.functions_own(folder, _foreign(), globs, getattr(monitoring, "DISABLE", None))
+    module.functions_own(folder, foreign(), globs, getattr(monitoring, "DISABLE", None))
     if monitoring is not None:
         reason = _monitor(module, monitoring)
     else:
@@ -37,7 +37,7 @@ def _start(globs, folder, modules):
     return reason
 
 
-def _foreign():
+def foreign():
     """Returns folders with code that is not of the project: Python's library and programs, and headrace."""
     folders = [os.path.dirname(os.__file__), os.path.dirname(os.path.dirname(os.path.abspath(__file__)))]
     programs = os.path.dirname(sys.executable or "")

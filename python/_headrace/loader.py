@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """torch.utils.data: waits for batches, and fetches."""
 
+import os
 import weakref
 from functools import partial
 from inspect import isgeneratorfunction
@@ -285,3 +286,9 @@ def _marked_fetch(real, head):
             end(args, before)
 
     return fetch
+
+
+if "HEADRACE_STACKS" in os.environ:
+    from . import stacks
+
+    stacks.start(os.environ["HEADRACE_STACKS"], known.__code__.co_filename)

@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * stack_text.h - a Python stack as text, for the args of a fetch
+ *
+ * A frame is `file:line function`. The file of a frame below the project's folder is relative to
+ * this folder; other files have their last two parts.
+ *
+ * Threads   Python's lock is held. No Python code runs, and no Python error is left.
+ */
+#ifndef HEADRACE_PYTHON_STACK_TEXT_H
+#define HEADRACE_PYTHON_STACK_TEXT_H
+
+#include <stdbool.h>
+
+#include "python/stable_abi.h"
+
+struct stack_text {
+	char line[160];	 /* innermost frame that is not foreign; else the innermost frame */
+	char stack[400]; /* innermost first, with " < " between frames; outer ones may not fit */
+};
+
+/*
+ * Sets the project's folder (absolute, or ""), the file of the code that calls fetches, and the
+ * folders with foreign code (NULL-terminated). Nothing is copied: all texts must stay.
+ */
+void stack_text_set(const char *folder, const char *caller, const char *const *foreign);
+
+/*
+ * Reads the stack of a thread, up to the caller of the fetch. The texts need no
+ * escapes in JSON. Returns false if the thread runs no Python code of a fetch.
+ */
+bool stack_text_read(PyThreadState *thread, struct stack_text *ret);
+
+#endif
