@@ -1,5 +1,5 @@
--- What the slowest waits for input were spent on: files, mounts, operations, workers
--- arg by file|folder|mount|op|worker|wait file: one row per file, folder, ...; wait: one row per wait
+-- What the slowest waits for input were spent on: files, mounts, operations, workers, lines of Python code
+-- arg by file|folder|mount|op|worker|wait|line file: one row per file, folder, ...; wait: one row per wait; line: recorded with run --stacks
 -- arg longer SECONDS NULL: only waits of at least this length; NULL: the longest tenth of each rank
 -- arg rank BIGINT NULL: only this rank
 -- arg top COUNT 50: maximum number of rows
@@ -9,8 +9,8 @@
 -- shown: what waited_s percent waits ops bytes op_s bytes_per_s
 -- fold: waited_s
 -- column what: path, folder, mount, operation, worker (`rank 0 worker 3`; `rank 0`: its own process) or wait (`rank 0 at 12.5 s`);
--- in parentheses: time that was no I/O of this scope. Workers have the numbers of torch if known, else headrace's; with several loaders
--- that have workers: `rank 0 loader 1 worker 3`
+-- in parentheses: time that was no I/O of this scope, or whose line is not known. Workers have the numbers of torch if known, else headrace's; with several loaders
+-- that have workers: `rank 0 loader 1 worker 3`. By line: `data.py:41 Data.__getitem__`
 -- column waited_s: part of these waits that it took. As in the table waits, this includes only operations of the worker that made the
 -- batch. By worker: waits for batches of this worker. By wait: its length
 -- column percent: waited_s as a share of the length of all these waits
@@ -49,6 +49,21 @@ pieces AS MATERIALIZED (
     SELECT cluster, job, attempt, node, maker, who, wait, piece_ns, piece_ns + piece_dur_ns AS piece_end_ns, sum(ns) AS io_ns,
            unnest(hr_pieces(piece_ns, piece_ns + piece_dur_ns)) AS slot
     FROM spent WHERE io GROUP BY cluster, job, attempt, node, maker, who, wait, piece_ns, piece_dur_ns),
+-- The parts of fetches between samples of Python's stack. Without workers, the wait is the fetch.
+samples AS MATERIALIZED (
+    SELECT cluster, job, attempt, node, maker, unnest(lines) AS line, start_ns + unnest(froms) AS from_ns,
+           start_ns + unnest(list_append(froms[2:], dur_ns)) AS until_ns
+    FROM (SELECT cluster, job, attempt, node, proc AS maker, start_ns, dur_ns, json_extract_string(args, '$.stacks[*].line') AS lines,
+                 json_extract_string(args, '$.stacks[*].from_ns')::BIGINT[] AS froms
+          FROM regions WHERE $by = 'line' AND kind IN ('fetch', 'input_wait') AND args LIKE '%"stacks":%')),
+lines AS MATERIALIZED (
+    SELECT line, who, wait, cluster, job, attempt, node, maker, piece_ns, piece_dur_ns,
+           least(until_ns, piece_ns + piece_dur_ns) - greatest(from_ns, piece_ns) AS ns
+    FROM samples JOIN (SELECT DISTINCT cluster, job, attempt, node, maker, who, wait, piece_ns, piece_dur_ns FROM spent WHERE $by = 'line')
+         USING (cluster, job, attempt, node, maker)
+    WHERE from_ns < piece_ns + piece_dur_ns AND until_ns > piece_ns),
+sampled AS (
+    SELECT cluster, job, attempt, node, maker, wait, piece_ns, sum(ns) / any_value(piece_dur_ns) AS share FROM lines GROUP BY ALL),
 operations AS (
     SELECT cluster, job, attempt, node, proc AS maker, op, path, mount, bytes, start_ns, end_ns, dur_ns, hr_piece(start_ns, dur_ns) AS slot
     FROM events
@@ -69,13 +84,16 @@ counted AS (
     FROM (SELECT what, wait, who, maker, start_ns, dur_ns, any_value(bytes) AS bytes, sum(ns) AS ns FROM met GROUP BY ALL)
     GROUP BY what),
 others AS (
-    SELECT CASE WHEN $by = 'worker' THEN coalesce(name, label) ELSE label END AS what, sum(ns) AS ns, count(DISTINCT wait) AS waits,
-           count(DISTINCT who) AS ranks
+    SELECT CASE WHEN $by = 'worker' THEN coalesce(name, label) ELSE label END AS what, sum(ns * (1 - coalesce(share, 0))) AS ns,
+           count(DISTINCT wait) AS waits, count(DISTINCT who) AS ranks
     FROM spent LEFT JOIN makers USING (cluster, job, attempt, node, maker)
-    WHERE $by = 'worker' OR ($by <> 'wait' AND NOT io)
-    GROUP BY what),
+         LEFT JOIN sampled USING (cluster, job, attempt, node, maker, wait, piece_ns)
+    WHERE $by IN ('worker', 'line') OR ($by <> 'wait' AND NOT io)
+    GROUP BY what HAVING $by <> 'line' OR ns >= 1000),
 blamed AS (
-    SELECT what, ns, waits, ops, bytes, dur_ns, ranks FROM counted WHERE $by NOT IN ('worker', 'wait')
+    SELECT what, ns, waits, ops, bytes, dur_ns, ranks FROM counted WHERE $by NOT IN ('worker', 'wait', 'line')
+    UNION ALL
+    SELECT line, sum(ns), count(DISTINCT wait), 0, 0, NULL, count(DISTINCT who) FROM lines GROUP BY line
     UNION ALL
     SELECT what, o.ns, o.waits, coalesce(ops, 0), coalesce(bytes, 0), dur_ns, o.ranks FROM others o LEFT JOIN counted c USING (what)
     UNION ALL
